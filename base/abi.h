@@ -1,0 +1,53 @@
+/* The binary contract between emitted CPU code and the runtime that loads it. Kernels, code generator and executor all
+ * read this file and nothing else of each other. C and freestanding: no libc.
+ *
+ * A side's code is one shared object. It exports
+ *   lp_abi                   uint32_t, equals LP_ABI_VERSION
+ *   lp_layout                lp_layout_fn: where every buffer lies for given symbol values
+ *   lp_segment_0, _1, ...    lp_segment_fn: one straight run of operators between two communications
+ *
+ * Symbols: every size in the code is a polynomial over a fixed vector of run-time values, `sym`. The first LP_SYM_COUNT
+ * are those below; a model with further dimensions (an encoder's length) numbers them after these, in the order the
+ * manifest lists them.
+ *
+ * Threads: all `threads` of the pool call the same segment with the same frame, each with its own number (SPMD). Between
+ * operators the code calls lp_barrier_wait on `barrier`. Thread 0 is the caller's own.
+ */
+#ifndef LP_ABI_H
+#define LP_ABI_H
+
+#include <stdint.h>
+
+#define LP_ABI_VERSION 1u
+
+enum {
+  LP_SYM_B, /* b: batch */
+  LP_SYM_S, /* s: new tokens in this step */
+  LP_SYM_P, /* p: past tokens, already in the KV cache */
+  LP_SYM_R, /* r: rows of logits wanted, the last r of the s positions */
+  LP_SYM_C, /* c: capacity of the KV cache in tokens, >= p + s */
+  LP_SYM_T, /* t: threads */
+  LP_SYM_COUNT
+};
+
+/* A centralised sense-reversing spin barrier; one cache line per word so that waiting does not disturb arriving. */
+typedef struct {
+  _Alignas(64) int32_t arrived;
+  _Alignas(64) int32_t phase;
+} lp_barrier;
+
+typedef struct lp_frame {
+  const int64_t *sym;     /* [symbols] */
+  const int64_t *offset;  /* [buffers] byte offset of each buffer in `arena`, from lp_layout */
+  char *arena;            /* activations and scratch, 64-byte aligned */
+  const char *weights;    /* start of the side's packed weight data, 64-byte aligned, read-only */
+  void *const *state;     /* [states] KV caches: [b][kv_head][c][head_dim] */
+  lp_barrier *barrier;
+  int64_t threads;        /* also sym[LP_SYM_T] */
+} lp_frame;
+
+/* Fills offset[buffers]; returns the arena bytes needed. Pure. */
+typedef int64_t lp_layout_fn(const int64_t *sym, int64_t *offset);
+typedef void lp_segment_fn(const lp_frame *frame, int64_t thread);
+
+#endif

@@ -1,0 +1,297 @@
+/* base: what every other folder stands on: memory, text, containers, status and diagnostics, units, polynomials, files.
+ *
+ * It knows nothing of models, machines or compilers and includes libc alone.
+ *
+ * Allocation failure is not a status: out of memory prints one line and aborts, as in LLVM. Sizes that come from input
+ * are checked (lp_size_mul, lp_size_add) before they reach an allocator.
+ * Nothing here is shared between threads unless a function says so.
+ */
+#ifndef LP_BASE_H
+#define LP_BASE_H
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#if defined(__GNUC__)
+#define LP_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#define LP_MUST_USE __attribute__((warn_unused_result))
+#else
+#define LP_PRINTF(fmt, args)
+#define LP_MUST_USE
+#endif
+
+#define LP_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* ---- status ------------------------------------------------------------------------------------------------------ */
+
+/* The outcome of a call; its value is the exit status a tool ends with. Whoever returns anything but LP_OK has reported
+ * exactly one diagnostic for it. */
+typedef enum {
+  LP_OK = 0,
+  LP_FAILED = 1,     /* bad input, or the outside world failed */
+  LP_USAGE = 2,      /* the command line is wrong */
+  LP_INFEASIBLE = 3, /* no plan meets the SLA */
+  LP_MISMATCH = 4    /* a comparison failed */
+} lp_status_code;
+typedef lp_status_code lp_status;
+
+/* Returns from the calling function with the status of `expr` unless it is LP_OK. */
+#define LP_TRY(expr)                                                                                                   \
+  do {                                                                                                                 \
+    lp_status lp_try_status = (expr);                                                                                  \
+    if (lp_try_status != LP_OK) return lp_try_status;                                                                  \
+  } while (0)
+
+/* ---- arena ------------------------------------------------------------------------------------------------------- */
+
+/* A region that grows in blocks and dies at once. Memory is zeroed and aligned to 16 bytes. */
+typedef struct lp_arena lp_arena;
+
+lp_arena *lp_arena_create(void);
+void lp_arena_free(lp_arena *arena);  /* NULL is allowed */
+void lp_arena_reset(lp_arena *arena); /* forgets everything, keeps the first block */
+size_t lp_arena_bytes(const lp_arena *arena);
+void *lp_arena_alloc(lp_arena *arena, size_t size);
+/* `count` x `size` bytes; an overflow of the product aborts. */
+void *lp_arena_array(lp_arena *arena, size_t count, size_t size);
+void *lp_arena_copy(lp_arena *arena, const void *data, size_t size);
+char *lp_arena_strdup(lp_arena *arena, const char *text);
+char *lp_arena_strndup(lp_arena *arena, const char *text, size_t length);
+char *lp_arena_format(lp_arena *arena, const char *format, ...) LP_PRINTF(2, 3);
+
+#define LP_NEW(arena, type) ((type *)lp_arena_alloc((arena), sizeof(type)))
+#define LP_NEW_ARRAY(arena, type, count) ((type *)lp_arena_array((arena), (size_t)(count), sizeof(type)))
+
+/* Checked sizes: false when the result does not fit. */
+bool lp_size_mul(size_t a, size_t b, size_t *out);
+bool lp_size_add(size_t a, size_t b, size_t *out);
+bool lp_i64_mul(int64_t a, int64_t b, int64_t *out);
+bool lp_i64_add(int64_t a, int64_t b, int64_t *out);
+
+/* ---- heap, vectors, text ----------------------------------------------------------------------------------------- */
+
+/* malloc and realloc that abort when memory is out; zeroed on first allocation. Release with free(). */
+void *lp_alloc(size_t size);
+void *lp_realloc(void *old, size_t size);
+char *lp_strdup(const char *text);
+
+/* A growable array of `type`: `LP_VEC(int64_t) dims = {0};`. Owned by whoever declared it; release with lp_vec_free. */
+#define LP_VEC(type)                                                                                                   \
+  struct {                                                                                                             \
+    type *data;                                                                                                        \
+    size_t count, capacity;                                                                                            \
+  }
+#define lp_vec_push(vec, item)                                                                                         \
+  ((void)((vec)->count == (vec)->capacity &&                                                                           \
+          ((vec)->data = lp_vec_grow((vec)->data, &(vec)->capacity, sizeof(*(vec)->data)), 1)),                        \
+   (void)((vec)->data[(vec)->count++] = (item)))
+#define lp_vec_free(vec) (free((vec)->data), (void)((vec)->data = NULL, (vec)->count = (vec)->capacity = 0))
+void *lp_vec_grow(void *data, size_t *capacity, size_t item_size);
+
+/* A growable text (always NUL-terminated once non-empty) or byte buffer. Release with lp_buf_free. */
+typedef struct {
+  char *data;
+  size_t size, capacity;
+} lp_buf;
+
+void lp_buf_append(lp_buf *buf, const void *data, size_t size);
+void lp_buf_puts(lp_buf *buf, const char *text);
+void lp_buf_printf(lp_buf *buf, const char *format, ...) LP_PRINTF(2, 3);
+void lp_buf_clear(lp_buf *buf);
+void lp_buf_free(lp_buf *buf);
+/* Borrowed until the next append; "" when empty. */
+const char *lp_buf_text(const lp_buf *buf);
+
+bool lp_streq(const char *a, const char *b); /* NULL equals NULL only */
+bool lp_has_prefix(const char *text, const char *prefix);
+bool lp_has_suffix(const char *text, const char *suffix);
+uint64_t lp_hash_bytes(const void *data, size_t size, uint64_t seed); /* stable across runs and machines */
+
+/* ---- hash map ---------------------------------------------------------------------------------------------------- */
+
+/* From text to pointer; iteration is in order of insertion, so it is deterministic. Keys are copied. No removal. */
+typedef struct lp_map lp_map;
+
+lp_map *lp_map_create(void);
+void lp_map_free(lp_map *map); /* NULL is allowed; the values are not touched */
+void *lp_map_get(const lp_map *map, const char *key); /* NULL when absent */
+bool lp_map_has(const lp_map *map, const char *key);
+/* Puts or replaces; returns the value that was there, or NULL. */
+void *lp_map_put(lp_map *map, const char *key, void *value);
+size_t lp_map_count(const lp_map *map);
+const char *lp_map_key_at(const lp_map *map, size_t index); /* index in order of insertion */
+void *lp_map_value_at(const lp_map *map, size_t index);
+
+/* ---- diagnostics ------------------------------------------------------------------------------------------------- */
+
+/* Where something went wrong; every member may be NULL or 0. Text is borrowed and must outlive its use. */
+typedef struct {
+  const char *file; /* "model.onnx" */
+  int32_t line, col;
+  const char *node; /* ONNX node name: prints as  file: node 'NODE' (OP):  */
+  const char *op;   /* ONNX operator type */
+} lp_loc;
+
+typedef enum { LP_NOTE, LP_WARNING, LP_ERROR } lp_severity;
+
+typedef struct {
+  lp_severity severity;
+  lp_loc loc;
+  char *text;
+} lp_diag_entry;
+
+/* A list of located messages. The owner decides where they go: tools print them as they come, tests collect them. */
+typedef struct lp_diag lp_diag;
+typedef void lp_diag_sink(void *user, const lp_diag_entry *entry);
+
+lp_diag *lp_diag_create(void);
+void lp_diag_free(lp_diag *diag);
+/* Every later entry is also handed to `sink` at once. */
+void lp_diag_set_sink(lp_diag *diag, lp_diag_sink *sink, void *user);
+size_t lp_diag_count(const lp_diag *diag);
+const lp_diag_entry *lp_diag_get(const lp_diag *diag, size_t index);
+size_t lp_diag_error_count(const lp_diag *diag);
+void lp_diag_clear(lp_diag *diag);
+/* `file:line:col: error: text` or `file: node 'N' (Op): error: text`, without a newline. */
+void lp_diag_format(const lp_diag_entry *entry, lp_buf *out);
+
+/* Reports and returns the status to return: lp_error LP_FAILED, lp_error_as the given one. `diag` may be NULL: then
+ * nothing is kept. A note belongs to the error before it. */
+LP_MUST_USE lp_status lp_error(lp_diag *diag, lp_loc loc, const char *format, ...) LP_PRINTF(3, 4);
+LP_MUST_USE lp_status lp_error_as(lp_status status, lp_diag *diag, lp_loc loc, const char *format, ...) LP_PRINTF(4, 5);
+void lp_warning(lp_diag *diag, lp_loc loc, const char *format, ...) LP_PRINTF(3, 4);
+void lp_note(lp_diag *diag, lp_loc loc, const char *format, ...) LP_PRINTF(3, 4);
+/* Adds the note "did you mean 'X'?" when one of the `count` names is near enough to `found`. */
+void lp_note_near(lp_diag *diag, lp_loc loc, const char *found, const char *const *names, size_t count);
+/* The nearest of the names by edit distance, or NULL when none is near. */
+const char *lp_near_name(const char *found, const char *const *names, size_t count);
+
+#define LP_LOC_FILE(path) ((lp_loc){.file = (path)})
+#define LP_LOC_NONE ((lp_loc){0})
+
+/* ---- units ------------------------------------------------------------------------------------------------------- */
+
+/* Each reads the whole of `text` or reports at `loc` what it found and which forms it takes. Finite, not negative. */
+LP_MUST_USE lp_status lp_parse_time_ms(const char *text, double *ms, lp_diag *diag, lp_loc loc);    /* 400ms 0.1s 20us; bare: ms */
+LP_MUST_USE lp_status lp_parse_size(const char *text, int64_t *bytes, lp_diag *diag, lp_loc loc);   /* 4GiB 512MB 1024 */
+LP_MUST_USE lp_status lp_parse_rate_bps(const char *text, double *bps, lp_diag *diag, lp_loc loc);  /* 100Mbit/s 1Gbit/s 12MB/s; bare: bit/s */
+LP_MUST_USE lp_status lp_parse_double(const char *text, double *value, lp_diag *diag, lp_loc loc);
+LP_MUST_USE lp_status lp_parse_i64(const char *text, int64_t min, int64_t max, int64_t *value, lp_diag *diag, lp_loc loc);
+/* Human forms into a caller's buffer, which is returned: "4.0 GiB", "100 Mbit/s". */
+const char *lp_format_bytes(double bytes, char out[32]);
+const char *lp_format_rate(double bps, char out[32]);
+
+/* ---- polynomials ------------------------------------------------------------------------------------------------- */
+
+/* An integer polynomial over named symbols: the sizes and costs of a model in batch b, new tokens s, past tokens p.
+ * Immutable; lives in the arena it was made in. Kept in canonical form (terms sorted by monomial, no zero coefficient),
+ * so that equality is structural. Symbols are small positive numbers; a table maps them to names. */
+typedef uint16_t lp_symbol; /* 1..; 0 is none */
+
+enum { LP_POLY_DEGREE = 6 };
+
+typedef struct {
+  int64_t coef;
+  lp_symbol symbol[LP_POLY_DEGREE]; /* ascending, repeated for powers, padded with 0 at the end */
+} lp_term;
+
+typedef struct lp_poly {
+  int32_t count;
+  lp_term term[];
+} lp_poly;
+
+/* Names of symbols, in order of first use. `name[0]` is unused. Owned by its user; names live in `arena`. */
+typedef struct {
+  lp_arena *arena;
+  LP_VEC(const char *) names; /* names.data[symbol - 1] */
+} lp_symbols;
+
+void lp_symbols_init(lp_symbols *symbols, lp_arena *arena);
+void lp_symbols_free(lp_symbols *symbols);
+lp_symbol lp_symbols_intern(lp_symbols *symbols, const char *name);
+lp_symbol lp_symbols_find(const lp_symbols *symbols, const char *name); /* 0 when absent */
+const char *lp_symbols_name(const lp_symbols *symbols, lp_symbol symbol);
+
+const lp_poly *lp_poly_const(lp_arena *arena, int64_t value);
+const lp_poly *lp_poly_symbol(lp_arena *arena, lp_symbol symbol);
+/* NULL when a coefficient overflows or the degree exceeds LP_POLY_DEGREE; NULL operands give NULL. */
+const lp_poly *lp_poly_add(lp_arena *arena, const lp_poly *a, const lp_poly *b);
+const lp_poly *lp_poly_sub(lp_arena *arena, const lp_poly *a, const lp_poly *b);
+const lp_poly *lp_poly_mul(lp_arena *arena, const lp_poly *a, const lp_poly *b);
+const lp_poly *lp_poly_scale(lp_arena *arena, const lp_poly *a, int64_t factor);
+/* a / b when it divides exactly as polynomials, else NULL. */
+const lp_poly *lp_poly_div(lp_arena *arena, const lp_poly *a, const lp_poly *b);
+/* `a` with `symbol` replaced by `by`. */
+const lp_poly *lp_poly_subst(lp_arena *arena, const lp_poly *a, lp_symbol symbol, const lp_poly *by);
+bool lp_poly_equal(const lp_poly *a, const lp_poly *b);
+bool lp_poly_is_const(const lp_poly *a, int64_t *value); /* `value` may be NULL */
+bool lp_poly_has(const lp_poly *a, lp_symbol symbol);
+/* Is a >= b for all symbols >= 0? (sufficient test: every coefficient of a - b is >= 0) */
+bool lp_poly_ge(lp_arena *arena, const lp_poly *a, const lp_poly *b);
+/* values[symbol - 1]; symbols past `count` are an assertion. Saturates at INT64_MAX / INT64_MIN. */
+int64_t lp_poly_eval(const lp_poly *a, const int64_t *values, size_t count);
+double lp_poly_eval_f64(const lp_poly *a, const double *values, size_t count);
+/* "2*b*s + p": terms from the highest degree, `0` when empty. Parse reads what print writes (and any order, spaces). */
+void lp_poly_print(const lp_poly *a, const lp_symbols *symbols, lp_buf *out);
+LP_MUST_USE lp_status lp_poly_parse(lp_arena *arena, lp_symbols *symbols, const char *text, const lp_poly **out, lp_diag *diag,
+                        lp_loc loc);
+
+/* ---- files ------------------------------------------------------------------------------------------------------- */
+
+/* A file mapped read-only. */
+typedef struct {
+  const uint8_t *data; /* NULL when empty */
+  size_t size;
+} lp_mapping;
+
+LP_MUST_USE lp_status lp_file_map(const char *path, lp_mapping *out, lp_diag *diag);
+void lp_file_unmap(lp_mapping *mapping);
+/* The whole file, NUL-terminated; release with free(). */
+LP_MUST_USE lp_status lp_file_read(const char *path, char **data, size_t *size, lp_diag *diag);
+
+/* A file written under a temporary name beside `path` and renamed on commit; nothing is left behind otherwise. */
+typedef struct lp_writer lp_writer;
+LP_MUST_USE lp_status lp_writer_open(const char *path, lp_writer **out, lp_diag *diag); /* "-" is stdout */
+void lp_writer_put(lp_writer *writer, const void *data, size_t size);       /* errors surface at commit */
+void lp_writer_printf(lp_writer *writer, const char *format, ...) LP_PRINTF(2, 3);
+uint64_t lp_writer_offset(const lp_writer *writer);
+LP_MUST_USE lp_status lp_writer_commit(lp_writer *writer, lp_diag *diag); /* frees the writer in every case */
+void lp_writer_abandon(lp_writer *writer);                    /* NULL is allowed */
+/* open + put + commit */
+LP_MUST_USE lp_status lp_file_write(const char *path, const void *data, size_t size, lp_diag *diag);
+
+/* A directory built under a temporary name and swapped in whole; an old one of that name is replaced. */
+LP_MUST_USE lp_status lp_dir_begin(const char *path, char **temporary, lp_diag *diag); /* release `temporary` with free() */
+LP_MUST_USE lp_status lp_dir_commit(const char *temporary, const char *path, lp_diag *diag);
+void lp_dir_abandon(const char *temporary); /* removes it and its content */
+
+/* "dir/name"; the directory part of a path ("." when it has none); the last part. Release with free(). */
+char *lp_path_join(const char *dir, const char *name);
+char *lp_path_dir(const char *path);
+const char *lp_path_base(const char *path); /* borrowed */
+bool lp_path_exists(const char *path);
+
+/* SHA-256 of bytes as 64 hex digits and a NUL. */
+typedef struct {
+  uint32_t state[8];
+  uint64_t length;
+  uint8_t block[64];
+} lp_sha256;
+void lp_sha256_init(lp_sha256 *sha);
+void lp_sha256_update(lp_sha256 *sha, const void *data, size_t size);
+void lp_sha256_hex(lp_sha256 *sha, char out[65]);
+
+/* ---- small numbers ----------------------------------------------------------------------------------------------- */
+
+float lp_f16_to_f32(uint16_t half);
+uint16_t lp_f32_to_f16(float value); /* round to nearest even */
+float lp_bf16_to_f32(uint16_t bits);
+uint16_t lp_f32_to_bf16(float value);
+
+double lp_now_ms(void); /* monotonic */
+
+#endif
