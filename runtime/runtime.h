@@ -1,0 +1,153 @@
+/* runtime: runs a bundle. Loads it, keeps KV caches, turns text into tokens and back, samples, and talks to the other
+ * side over a link. A device ships this folder and base/ alone: no compiler header, no LLVM.
+ *
+ * One process per side. The device drives: it owns the session, walks the program of the manifest, runs its own
+ * segments and exchanges with the worker the tensors that the program sends. The worker answers from its own copy of
+ * the same program.
+ */
+#ifndef LP_RUNTIME_H
+#define LP_RUNTIME_H
+
+#include "base/abi.h"
+#include "base/base.h"
+
+/* ---- tokenizer (tokenizer.c, tokenizer_pattern.c) ---------------------------------------------------------------- */
+
+/* A Hugging Face `tokenizer.json` of BPE kind: byte-level (GPT-2, Llama 3, SmolLM) and SentencePiece style with byte
+ * fallback (Llama 2). Immutable after loading; any number of threads may encode at once. */
+typedef struct lp_tokenizer lp_tokenizer;
+
+/* `path` is a tokenizer.json; a tokenizer_config.json beside it adds the chat template and special tokens. */
+LP_MUST_USE lp_status lp_tokenizer_load(const char *path, lp_tokenizer **out, lp_diag *diag);
+void lp_tokenizer_free(lp_tokenizer *tokenizer);
+int32_t lp_tokenizer_vocab_size(const lp_tokenizer *tokenizer); /* largest id + 1, added tokens included */
+/* -1 when unknown */
+int32_t lp_tokenizer_eos(const lp_tokenizer *tokenizer);
+int32_t lp_tokenizer_bos(const lp_tokenizer *tokenizer);
+int32_t lp_tokenizer_token_id(const lp_tokenizer *tokenizer, const char *token);
+
+typedef LP_VEC(int32_t) lp_tokens;
+
+/* Appends the ids of `text` (UTF-8, `size` bytes; invalid bytes are encoded as U+FFFD does in the reference). Special
+ * tokens in the text are recognised; the post-processor's template (bos) is applied when `add_special`. */
+LP_MUST_USE lp_status lp_tokenizer_encode(const lp_tokenizer *tokenizer, const char *text, size_t size,
+                                          bool add_special, lp_tokens *out, lp_diag *diag);
+/* Appends the text of the ids; special tokens are left out when `skip_special`. Unknown ids are left out. */
+void lp_tokenizer_decode(const lp_tokenizer *tokenizer, const int32_t *ids, size_t count, bool skip_special,
+                         lp_buf *out);
+
+typedef struct {
+  const char *role, *content;
+} lp_chat_message;
+bool lp_tokenizer_has_chat_template(const lp_tokenizer *tokenizer);
+/* Renders the messages through the model's chat template of the simple kind (a loop over messages, conditions on role
+ * and position, string concatenation); a template beyond that is an error that names the construct. */
+LP_MUST_USE lp_status lp_tokenizer_chat(const lp_tokenizer *tokenizer, const lp_chat_message *messages, size_t count,
+                                        bool add_generation_prompt, lp_buf *out, lp_diag *diag);
+
+/* ---- sampler (sampler.c) ----------------------------------------------------------------------------------------- */
+
+typedef struct {
+  double temperature; /* 0: greedy, the lowest id among equals */
+  int32_t top_k;      /* 0: off */
+  double top_p;       /* 1: off */
+  uint64_t seed;
+} lp_sampling;
+
+typedef struct {
+  int32_t token;
+  double confidence; /* the greatest softmax probability of the logits, at temperature 1 (P2) */
+} lp_sample;
+
+/* Draws one token from logits[vocab]. The random number is a pure function of (seed, sequence, position), so a run can
+ * be repeated on either side and in any order. `scratch` grows as needed and belongs to the caller. */
+lp_sample lp_sampler_draw(const lp_sampling *sampling, const float *logits, int32_t vocab, uint64_t sequence,
+                          uint64_t position, lp_buf *scratch);
+
+/* ---- thread pool (pool.c) ---------------------------------------------------------------------------------------- */
+
+/* `threads` - 1 workers that spin shortly, then sleep; the caller is thread 0. */
+typedef struct lp_pool lp_pool;
+lp_pool *lp_pool_create(int32_t threads); /* 0: the machine's cores */
+void lp_pool_free(lp_pool *pool);
+int32_t lp_pool_threads(const lp_pool *pool);
+/* Runs segment(frame, thread) on every thread and returns when all have. Fills frame->barrier and frame->threads. */
+void lp_pool_run(lp_pool *pool, lp_segment_fn *segment, lp_frame *frame);
+
+/* ---- bundle (bundle.c) ------------------------------------------------------------------------------------------- */
+
+/* NAME.llmpart/ as it lies on disk; docs/bundle.md describes manifest.json. Immutable after loading. */
+typedef struct lp_bundle lp_bundle;
+
+typedef enum { LP_SIDE_DEVICE, LP_SIDE_CLOUD, LP_SIDE_COUNT } lp_side_id;
+
+enum { LP_LOAD_DEVICE = 1, LP_LOAD_CLOUD = 2 };
+
+/* Loads manifest and, for the sides in `load` (LP_LOAD_*), maps weights and opens code. `check_hashes` verifies the
+ * content hash of every file loaded (reads all of it); sizes and structure are always checked. */
+typedef struct {
+  unsigned load;
+  bool check_hashes;
+} lp_bundle_options;
+LP_MUST_USE lp_status lp_bundle_load(const char *path, const lp_bundle_options *options, lp_bundle **out,
+                                     lp_diag *diag);
+void lp_bundle_free(lp_bundle *bundle);
+bool lp_bundle_is_split(const lp_bundle *bundle); /* does any program cross the link? */
+const lp_tokenizer *lp_bundle_tokenizer(const lp_bundle *bundle); /* NULL when the bundle carries none */
+int32_t lp_bundle_vocab(const lp_bundle *bundle);
+int64_t lp_bundle_context(const lp_bundle *bundle); /* most positions the model was made for; 0 unknown */
+
+/* ---- worker: the cloud side (worker.c) --------------------------------------------------------------------------- */
+
+typedef struct {
+  const char *listen;     /* HOST:PORT; port 0 takes a free one */
+  int64_t context_budget; /* bytes of KV cache over all sessions; 0: none */
+  double idle_ms;         /* a session unused for so long is dropped; 0: never */
+  int32_t threads;
+  void (*on_listening)(void *user, const char *host, int port); /* called once, before the first request */
+  void *user;
+} lp_worker_options;
+/* Serves until `*stop` is set (from a signal handler). Off loopback it refuses. */
+LP_MUST_USE lp_status lp_worker_serve(const lp_bundle *bundle, const lp_worker_options *options,
+                                      const volatile int *stop, lp_diag *diag);
+
+/* ---- generation (generate.c) ------------------------------------------------------------------------------------- */
+
+typedef struct {
+  const char *cloud; /* HOST:PORT of a worker; NULL runs both sides in this process (both must be loaded) */
+  lp_sampling sampling;
+  int64_t max_tokens; /* generated per sequence */
+  bool ignore_eos;
+  int32_t threads;
+  int64_t capacity;   /* KV cache in tokens; 0: prompt + max_tokens */
+} lp_generate_options;
+
+typedef struct {
+  int32_t token;
+  lp_side_id side;   /* where the logits were computed */
+  int32_t exit_layer; /* -1: the full model */
+  double confidence;
+  double ms; /* since the token before it, or since the start */
+} lp_generated;
+
+typedef struct {
+  LP_VEC(lp_generated) tokens; /* [sequence][step], each sequence padded with token -1 after its end */
+  int64_t batch, steps;
+  double ttft_ms, tpot_ms, total_ms;
+  uint64_t bytes_up, bytes_down; /* payload and framing, device to cloud and back */
+  uint64_t cloud_requests;       /* times the device waited for the cloud */
+  lp_buf first_logits;           /* f32[vocab] of sequence 0's first generated position; only filled when they are here */
+} lp_generation;
+
+typedef struct lp_session lp_session;
+LP_MUST_USE lp_status lp_session_open(const lp_bundle *bundle, const lp_generate_options *options, lp_session **out,
+                                      lp_diag *diag);
+void lp_session_close(lp_session *session);
+/* Each token as it is made; `index` counts sequences. May be NULL. */
+typedef void lp_token_sink(void *user, int64_t index, const lp_generated *token);
+/* `prompts` is [batch][length]: sequences of equal length. Adds to `out` (zero it first). */
+LP_MUST_USE lp_status lp_session_generate(lp_session *session, const int32_t *prompts, int64_t batch, int64_t length,
+                                          lp_token_sink *sink, void *user, lp_generation *out, lp_diag *diag);
+void lp_generation_free(lp_generation *generation);
+
+#endif
