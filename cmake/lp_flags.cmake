@@ -1,0 +1,34 @@
+# What every target is compiled with. Optimisation comes from the build type; RelWithDebInfo, the default, keeps
+# assertions, Release drops them.
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo)
+endif()
+set(CMAKE_C_STANDARD 17)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g")
+set(CMAKE_C_FLAGS_RELEASE "-O3 -DNDEBUG")
+
+add_library(lp_flags INTERFACE)
+target_include_directories(lp_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
+target_compile_definitions(lp_flags INTERFACE _GNU_SOURCE LP_VERSION="${PROJECT_VERSION}")
+target_compile_options(lp_flags INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror)
+# With NDEBUG a variable that only an assertion reads is unused; the other build types still find the truly unused ones.
+target_compile_options(lp_flags INTERFACE
+  $<$<CONFIG:Release>:-Wno-unused-variable> $<$<CONFIG:Release>:-Wno-unused-but-set-variable>
+  $<$<CONFIG:Release>:-Wno-unused-function> $<$<CONFIG:Release>:-Wno-unused-parameter>)
+target_link_libraries(lp_flags INTERFACE m)
+
+if(LP_SANITIZE)
+  set(lp_sanitize -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_compile_options(lp_flags INTERFACE ${lp_sanitize})
+  target_link_options(lp_flags INTERFACE ${lp_sanitize})
+endif()
+if(LP_FUZZ)
+  if(NOT CMAKE_C_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "LP_FUZZ needs clang: use the preset 'fuzz'")
+  endif()
+  target_compile_options(lp_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()

@@ -1,0 +1,43 @@
+# The few forms in which folders declare targets and tests.
+include_guard()
+
+# lp_library(lp_FOLDER SOURCES a.c b.c [LIBS lp_base ...]): the static library of a folder.
+function(lp_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LIBS" ${ARGN})
+  add_library(${name} STATIC ${arg_SOURCES})
+  target_link_libraries(${name} PUBLIC lp_flags ${arg_LIBS})
+endfunction()
+
+# lp_check_test(NAME name SOURCES test_a.c ... [LIBS lp_base ...]): a Check program, with its own main, run by ctest.
+# It runs in the source root and finds the folder of its own files in LP_TEST_DIR.
+function(lp_check_test)
+  cmake_parse_arguments(arg "" "NAME" "SOURCES;LIBS" ${ARGN})
+  add_executable(test_${arg_NAME} ${arg_SOURCES})
+  target_compile_definitions(test_${arg_NAME} PRIVATE LP_TEST_DIR="${CMAKE_CURRENT_SOURCE_DIR}")
+  # Check's macros pass no variadic arguments, which clang calls pedantic.
+  target_compile_options(test_${arg_NAME} PRIVATE $<$<C_COMPILER_ID:Clang>:-Wno-gnu-zero-variadic-macro-arguments>)
+  target_link_libraries(test_${arg_NAME} PRIVATE lp_flags ${arg_LIBS} PkgConfig::CHECK)
+  add_test(NAME ${arg_NAME} COMMAND test_${arg_NAME} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+endfunction()
+
+# lp_shell_test(name script.sh [argument ...]): a script that fails by its exit status. It runs in the source root with
+# LP_SOURCE, LP_BUILD and, when tools/ is built, LLMPART (the command) in its environment.
+function(lp_shell_test name script)
+  cmake_path(ABSOLUTE_PATH script BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+  add_test(NAME ${name} COMMAND sh ${script} ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set(environment LP_SOURCE=${PROJECT_SOURCE_DIR} LP_BUILD=${PROJECT_BINARY_DIR})
+  if(TARGET llmpart)
+    list(APPEND environment LLMPART=$<TARGET_FILE:llmpart>)
+  endif()
+  set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment}")
+endfunction()
+
+# lp_fuzzer(name SOURCES fuzz.c ... [LIBS lp_ir ...]): the libFuzzer program fuzz_NAME; nothing unless LP_FUZZ.
+function(lp_fuzzer name)
+  if(LP_FUZZ)
+    cmake_parse_arguments(arg "" "" "SOURCES;LIBS" ${ARGN})
+    add_executable(fuzz_${name} ${arg_SOURCES})
+    target_link_libraries(fuzz_${name} PRIVATE lp_flags ${arg_LIBS})
+    target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+  endif()
+endfunction()
