@@ -101,6 +101,7 @@ typedef struct {
 void lp_buf_append(lp_buf *buf, const void *data, size_t size);
 void lp_buf_puts(lp_buf *buf, const char *text);
 void lp_buf_printf(lp_buf *buf, const char *format, ...) LP_PRINTF(2, 3);
+void lp_buf_vprintf(lp_buf *buf, const char *format, va_list args) LP_PRINTF(2, 0);
 void lp_buf_clear(lp_buf *buf);
 void lp_buf_free(lp_buf *buf);
 /* Borrowed until the next append; "" when empty. */
@@ -128,7 +129,7 @@ void *lp_map_value_at(const lp_map *map, size_t index);
 
 /* ---- diagnostics ------------------------------------------------------------------------------------------------- */
 
-/* Where something went wrong; every member may be NULL or 0. Text is borrowed and must outlive its use. */
+/* Where something went wrong; every member may be NULL or 0. Text is borrowed; a report copies it. */
 typedef struct {
   const char *file; /* "model.onnx" */
   int32_t line, col;
@@ -176,9 +177,12 @@ const char *lp_near_name(const char *found, const char *const *names, size_t cou
 /* ---- units ------------------------------------------------------------------------------------------------------- */
 
 /* Each reads the whole of `text` or reports at `loc` what it found and which forms it takes. Finite, not negative. */
-LP_MUST_USE lp_status lp_parse_time_ms(const char *text, double *ms, lp_diag *diag, lp_loc loc);    /* 400ms 0.1s 20us; bare: ms */
-LP_MUST_USE lp_status lp_parse_size(const char *text, int64_t *bytes, lp_diag *diag, lp_loc loc);   /* 4GiB 512MB 1024 */
-LP_MUST_USE lp_status lp_parse_rate_bps(const char *text, double *bps, lp_diag *diag, lp_loc loc);  /* 100Mbit/s 1Gbit/s 12MB/s; bare: bit/s */
+/* 400ms 0.1s 20us 2min; bare: ms */
+LP_MUST_USE lp_status lp_parse_time_ms(const char *text, double *ms, lp_diag *diag, lp_loc loc);
+/* 4GiB 512MB 1024; a fraction of a byte is rounded */
+LP_MUST_USE lp_status lp_parse_size(const char *text, int64_t *bytes, lp_diag *diag, lp_loc loc);
+/* 100Mbit/s 1Gbit/s 12MB/s; bare: bit/s */
+LP_MUST_USE lp_status lp_parse_rate_bps(const char *text, double *bps, lp_diag *diag, lp_loc loc);
 LP_MUST_USE lp_status lp_parse_double(const char *text, double *value, lp_diag *diag, lp_loc loc);
 LP_MUST_USE lp_status lp_parse_i64(const char *text, int64_t min, int64_t max, int64_t *value, lp_diag *diag, lp_loc loc);
 /* Human forms into a caller's buffer, which is returned: "4.0 GiB", "100 Mbit/s". */
@@ -212,7 +216,7 @@ typedef struct {
 
 void lp_symbols_init(lp_symbols *symbols, lp_arena *arena);
 void lp_symbols_free(lp_symbols *symbols);
-lp_symbol lp_symbols_intern(lp_symbols *symbols, const char *name);
+lp_symbol lp_symbols_intern(lp_symbols *symbols, const char *name); /* 0 when 65535 are there already */
 lp_symbol lp_symbols_find(const lp_symbols *symbols, const char *name); /* 0 when absent */
 const char *lp_symbols_name(const lp_symbols *symbols, lp_symbol symbol);
 
@@ -227,7 +231,7 @@ const lp_poly *lp_poly_scale(lp_arena *arena, const lp_poly *a, int64_t factor);
 const lp_poly *lp_poly_div(lp_arena *arena, const lp_poly *a, const lp_poly *b);
 /* `a` with `symbol` replaced by `by`. */
 const lp_poly *lp_poly_subst(lp_arena *arena, const lp_poly *a, lp_symbol symbol, const lp_poly *by);
-bool lp_poly_equal(const lp_poly *a, const lp_poly *b);
+bool lp_poly_equal(const lp_poly *a, const lp_poly *b); /* NULL is unknown: it equals nothing */
 bool lp_poly_is_const(const lp_poly *a, int64_t *value); /* `value` may be NULL */
 bool lp_poly_has(const lp_poly *a, lp_symbol symbol);
 /* Is a >= b for all symbols >= 0? (sufficient test: every coefficient of a - b is >= 0) */
@@ -235,10 +239,11 @@ bool lp_poly_ge(lp_arena *arena, const lp_poly *a, const lp_poly *b);
 /* values[symbol - 1]; symbols past `count` are an assertion. Saturates at INT64_MAX / INT64_MIN. */
 int64_t lp_poly_eval(const lp_poly *a, const int64_t *values, size_t count);
 double lp_poly_eval_f64(const lp_poly *a, const double *values, size_t count);
-/* "2*b*s + p": terms from the highest degree, `0` when empty. Parse reads what print writes (and any order, spaces). */
+/* "2*b*s^2 + p": terms from the highest degree, `0` when empty. Parse reads what print writes, in any order, with or
+ * without spaces, and sums in parentheses; it interns the names it meets. */
 void lp_poly_print(const lp_poly *a, const lp_symbols *symbols, lp_buf *out);
-LP_MUST_USE lp_status lp_poly_parse(lp_arena *arena, lp_symbols *symbols, const char *text, const lp_poly **out, lp_diag *diag,
-                        lp_loc loc);
+LP_MUST_USE lp_status lp_poly_parse(lp_arena *arena, lp_symbols *symbols, const char *text, const lp_poly **out,
+                                    lp_diag *diag, lp_loc loc);
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
@@ -250,24 +255,27 @@ typedef struct {
 
 LP_MUST_USE lp_status lp_file_map(const char *path, lp_mapping *out, lp_diag *diag);
 void lp_file_unmap(lp_mapping *mapping);
-/* The whole file, NUL-terminated; release with free(). */
+/* The whole file ("-" is stdin), NUL-terminated; release with free(). */
 LP_MUST_USE lp_status lp_file_read(const char *path, char **data, size_t *size, lp_diag *diag);
 
-/* A file written under a temporary name beside `path` and renamed on commit; nothing is left behind otherwise. */
+/* A file written under a temporary name beside `path` and renamed on commit; nothing is left behind otherwise. A path
+ * that is there and is no regular file (/dev/null, a pipe) is written in place. */
 typedef struct lp_writer lp_writer;
 LP_MUST_USE lp_status lp_writer_open(const char *path, lp_writer **out, lp_diag *diag); /* "-" is stdout */
-void lp_writer_put(lp_writer *writer, const void *data, size_t size);       /* errors surface at commit */
+void lp_writer_put(lp_writer *writer, const void *data, size_t size);                   /* errors surface at commit */
 void lp_writer_printf(lp_writer *writer, const char *format, ...) LP_PRINTF(2, 3);
 uint64_t lp_writer_offset(const lp_writer *writer);
 LP_MUST_USE lp_status lp_writer_commit(lp_writer *writer, lp_diag *diag); /* frees the writer in every case */
-void lp_writer_abandon(lp_writer *writer);                    /* NULL is allowed */
+void lp_writer_abandon(lp_writer *writer);                                /* NULL is allowed */
 /* open + put + commit */
 LP_MUST_USE lp_status lp_file_write(const char *path, const void *data, size_t size, lp_diag *diag);
 
 /* A directory built under a temporary name and swapped in whole; an old one of that name is replaced. */
-LP_MUST_USE lp_status lp_dir_begin(const char *path, char **temporary, lp_diag *diag); /* release `temporary` with free() */
+/* Release `temporary` with free() after commit or abandon. */
+LP_MUST_USE lp_status lp_dir_begin(const char *path, char **temporary, lp_diag *diag);
+/* Removes `temporary` when it fails, so that one of commit and abandon is enough. */
 LP_MUST_USE lp_status lp_dir_commit(const char *temporary, const char *path, lp_diag *diag);
-void lp_dir_abandon(const char *temporary); /* removes it and its content */
+void lp_dir_abandon(const char *temporary); /* removes it and its content; NULL is allowed */
 
 /* "dir/name"; the directory part of a path ("." when it has none); the last part. Release with free(). */
 char *lp_path_join(const char *dir, const char *name);

@@ -1,0 +1,140 @@
+/* Arenas: blocks chained from newest to oldest, each at least twice as large as the one before, up to a limit. */
+#include "base/base.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_BLOCK = 16 << 10, LARGEST_BLOCK = 4 << 20, ALIGNMENT = 16 };
+
+typedef struct block {
+  struct block *older;
+  size_t size, used; /* of `data` */
+  _Alignas(ALIGNMENT) char data[];
+} block;
+
+struct lp_arena {
+  block *newest;
+  size_t next_size;
+};
+
+static block *block_create(size_t size, block *older) {
+  size_t total = 0;
+  if (!lp_size_add(size, sizeof(block), &total)) total = SIZE_MAX;
+  block *b = lp_alloc(total);
+  b->older = older;
+  b->size = size;
+  return b;
+}
+
+lp_arena *lp_arena_create(void) {
+  lp_arena *arena = lp_alloc(sizeof *arena);
+  arena->newest = block_create(FIRST_BLOCK, NULL);
+  arena->next_size = (size_t)FIRST_BLOCK * 2;
+  return arena;
+}
+
+/* Frees all blocks but the oldest, which becomes the newest. */
+static void free_newer(lp_arena *arena) {
+  while (arena->newest->older) {
+    block *older = arena->newest->older;
+    free(arena->newest);
+    arena->newest = older;
+  }
+}
+
+void lp_arena_free(lp_arena *arena) {
+  if (!arena) return;
+  free_newer(arena);
+  free(arena->newest);
+  free(arena);
+}
+
+void lp_arena_reset(lp_arena *arena) {
+  free_newer(arena);
+  memset(arena->newest->data, 0, arena->newest->used);
+  arena->newest->used = 0;
+  arena->next_size = (size_t)FIRST_BLOCK * 2;
+}
+
+size_t lp_arena_bytes(const lp_arena *arena) {
+  size_t bytes = 0;
+  for (const block *b = arena->newest; b; b = b->older)
+    bytes += b->size;
+  return bytes;
+}
+
+/* A request larger than a block gets one of its own, put behind the newest so that the newest keeps filling up. */
+static void *alloc_large(lp_arena *arena, size_t size) {
+  block *own = block_create(size, arena->newest->older);
+  own->used = size;
+  arena->newest->older = own;
+  return own->data;
+}
+
+void *lp_arena_alloc(lp_arena *arena, size_t size) {
+  size_t rounded = 0;
+  if (!lp_size_add(size ? size : 1, ALIGNMENT - 1, &rounded)) rounded = SIZE_MAX;
+  rounded &= ~(size_t)(ALIGNMENT - 1);
+  block *b = arena->newest;
+  if (rounded > b->size - b->used) {
+    /* The oldest block stays oldest: reset keeps it, so a large request must not take its place. */
+    if (rounded > arena->next_size / 4 && b->older) return alloc_large(arena, rounded);
+    size_t block_size = rounded > arena->next_size ? rounded : arena->next_size;
+    arena->newest = b = block_create(block_size, b);
+    if (arena->next_size < LARGEST_BLOCK) arena->next_size *= 2;
+  }
+  void *out = b->data + b->used;
+  b->used += rounded;
+  return out;
+}
+
+void *lp_arena_array(lp_arena *arena, size_t count, size_t size) {
+  size_t total = 0;
+  if (!lp_size_mul(count, size, &total)) total = SIZE_MAX;
+  return lp_arena_alloc(arena, total);
+}
+
+void *lp_arena_copy(lp_arena *arena, const void *data, size_t size) {
+  void *out = lp_arena_alloc(arena, size);
+  if (size) memcpy(out, data, size);
+  return out;
+}
+
+char *lp_arena_strndup(lp_arena *arena, const char *text, size_t length) {
+  char *out = lp_arena_alloc(arena, length + 1);
+  if (length) memcpy(out, text, length);
+  return out;
+}
+
+char *lp_arena_strdup(lp_arena *arena, const char *text) {
+  return lp_arena_strndup(arena, text, strlen(text));
+}
+
+char *lp_arena_format(lp_arena *arena, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  int length = vsnprintf(NULL, 0, format, args);
+  va_end(args);
+  if (length < 0) return lp_arena_strdup(arena, "");
+  char *out = lp_arena_alloc(arena, (size_t)length + 1);
+  va_start(args, format);
+  vsnprintf(out, (size_t)length + 1, format, args);
+  va_end(args);
+  return out;
+}
+
+bool lp_size_mul(size_t a, size_t b, size_t *out) {
+  return !__builtin_mul_overflow(a, b, out);
+}
+
+bool lp_size_add(size_t a, size_t b, size_t *out) {
+  return !__builtin_add_overflow(a, b, out);
+}
+
+bool lp_i64_mul(int64_t a, int64_t b, int64_t *out) {
+  return !__builtin_mul_overflow(a, b, out);
+}
+
+bool lp_i64_add(int64_t a, int64_t b, int64_t *out) {
+  return !__builtin_add_overflow(a, b, out);
+}

@@ -1,0 +1,96 @@
+/* Directories that appear whole: built beside their place and swapped in. */
+#include "base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* `path` without slashes at its end. */
+static char *trimmed(const char *path) {
+  char *out = lp_strdup(path);
+  for (size_t n = strlen(out); n > 1 && out[n - 1] == '/'; n--)
+    out[n - 1] = 0;
+  return out;
+}
+
+/* A fresh empty directory beside `path`; NULL, with errno, when that cannot be. */
+static char *make_beside(const char *path) {
+  lp_buf name = {0};
+  char *dir = lp_path_dir(path);
+  lp_buf_printf(&name, "%s/.%s.XXXXXX", dir, lp_path_base(path));
+  free(dir);
+  if (mkdtemp(name.data)) return name.data;
+  lp_buf_free(&name);
+  return NULL;
+}
+
+lp_status lp_dir_begin(const char *path, char **temporary, lp_diag *diag) {
+  *temporary = NULL;
+  lp_loc loc = LP_LOC_FILE(path);
+  char *place = trimmed(path);
+  const char *name = lp_path_base(place);
+  struct stat info;
+  lp_status status = LP_OK;
+  if (!*name || lp_streq(name, ".") || lp_streq(name, "..")) {
+    status = lp_error(diag, loc, "cannot be replaced by a new directory: it has no name of its own");
+  } else if (lstat(place, &info) == 0 && !S_ISDIR(info.st_mode)) {
+    status = lp_error(diag, loc, "cannot be replaced by a directory: it is not one");
+  } else if (!(*temporary = make_beside(place))) {
+    status = lp_error(diag, loc, "cannot create a directory: %s", strerror(errno));
+  } else {
+    mode_t mask = umask(0);
+    umask(mask);
+    if (chmod(*temporary, 0777 & ~mask) != 0) lp_warning(diag, loc, "cannot set permissions: %s", strerror(errno));
+  }
+  free(place);
+  return status;
+}
+
+static int remove_one(const char *path, const struct stat *info, int type, struct FTW *walk) {
+  (void)info, (void)type, (void)walk;
+  return remove(path);
+}
+
+void lp_dir_abandon(const char *temporary) {
+  if (temporary) nftw(temporary, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* For file systems that cannot exchange: the old directory steps aside, and back when the new one cannot take its
+ * place. */
+static int swap_in_steps(const char *temporary, const char *place) {
+  char *aside = make_beside(place);
+  if (!aside) return -1;
+  int result = rename(place, aside); /* replaces the empty directory */
+  bool moved = result == 0;
+  if (moved) result = rename(temporary, place);
+  int problem = errno;
+  bool restored = moved && result != 0 && rename(aside, place) == 0;
+  if (!moved || result == 0 || restored) lp_dir_abandon(aside);
+  free(aside);
+  errno = problem;
+  return result;
+}
+
+static int swap(const char *temporary, const char *place) {
+  if (rename(temporary, place) == 0) return 0; /* nothing, or an empty directory, was there */
+  if (errno != ENOTEMPTY && errno != EEXIST) return -1;
+  if (renameat2(AT_FDCWD, temporary, AT_FDCWD, place, RENAME_EXCHANGE) == 0) {
+    lp_dir_abandon(temporary); /* it is the old one now */
+    return 0;
+  }
+  return errno == EINVAL || errno == ENOSYS ? swap_in_steps(temporary, place) : -1;
+}
+
+lp_status lp_dir_commit(const char *temporary, const char *path, lp_diag *diag) {
+  char *place = trimmed(path);
+  int result = swap(temporary, place);
+  free(place);
+  if (result == 0) return LP_OK;
+  lp_status status = lp_error(diag, LP_LOC_FILE(path), "cannot replace the directory: %s", strerror(errno));
+  lp_dir_abandon(temporary);
+  return status;
+}

@@ -1,0 +1,208 @@
+/* Files: mapped, read whole, and written so that a reader never sees half of one. */
+#include "base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- paths ---- */
+
+char *lp_path_join(const char *dir, const char *name) {
+  size_t length = strlen(dir);
+  lp_buf path = {0};
+  lp_buf_printf(&path, "%s%s%s", dir, length && dir[length - 1] != '/' ? "/" : "", name);
+  return path.data;
+}
+
+char *lp_path_dir(const char *path) {
+  const char *slash = strrchr(path, '/');
+  if (!slash) return lp_strdup(".");
+  if (slash == path) return lp_strdup("/");
+  char *dir = lp_strdup(path);
+  dir[slash - path] = 0;
+  return dir;
+}
+
+const char *lp_path_base(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+bool lp_path_exists(const char *path) {
+  struct stat info;
+  return stat(path, &info) == 0;
+}
+
+/* ---- reading ---- */
+
+lp_status lp_file_map(const char *path, lp_mapping *out, lp_diag *diag) {
+  *out = (lp_mapping){0};
+  lp_loc loc = LP_LOC_FILE(path);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return lp_error(diag, loc, "cannot open: %s", strerror(errno));
+  struct stat info;
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+    close(fd);
+    return lp_error(diag, loc, "is not a regular file");
+  }
+  void *data = NULL;
+  if (info.st_size > 0) data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+  int problem = errno;
+  close(fd);
+  if (data == MAP_FAILED) return lp_error(diag, loc, "cannot map: %s", strerror(problem));
+  *out = (lp_mapping){.data = data, .size = (size_t)info.st_size};
+  return LP_OK;
+}
+
+void lp_file_unmap(lp_mapping *mapping) {
+  if (mapping->data) munmap((void *)(uintptr_t)mapping->data, mapping->size);
+  *mapping = (lp_mapping){0};
+}
+
+lp_status lp_file_read(const char *path, char **data, size_t *size, lp_diag *diag) {
+  lp_loc loc = LP_LOC_FILE(path);
+  bool is_stdin = lp_streq(path, "-");
+  int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return lp_error(diag, loc, "cannot open: %s", strerror(errno));
+  lp_buf content = {0};
+  char block[1 << 14];
+  ssize_t got = 0;
+  while ((got = read(fd, block, sizeof block)) > 0 || (got < 0 && errno == EINTR))
+    if (got > 0) lp_buf_append(&content, block, (size_t)got);
+  int problem = errno;
+  if (!is_stdin) close(fd);
+  if (got < 0) {
+    lp_buf_free(&content);
+    return lp_error(diag, loc, "cannot read: %s", strerror(problem));
+  }
+  if (!content.data) lp_buf_puts(&content, "");
+  *data = content.data;
+  *size = content.size;
+  return LP_OK;
+}
+
+/* ---- writing ---- */
+
+struct lp_writer {
+  char *path;      /* what it becomes on commit */
+  char *temporary; /* NULL when written in place */
+  FILE *stream;
+  uint64_t offset;
+  int problem; /* errno of the first failure, or 0 */
+};
+
+static void writer_free(lp_writer *writer) {
+  free(writer->path);
+  free(writer->temporary);
+  free(writer);
+}
+
+/* Opens `writer->temporary`, a fresh file with the permissions that open() would have given. */
+static int open_temporary(lp_writer *writer) {
+  lp_buf name = {0};
+  char *dir = lp_path_dir(writer->path);
+  lp_buf_printf(&name, "%s/.%s.XXXXXX", dir, lp_path_base(writer->path));
+  free(dir);
+  writer->temporary = name.data;
+  int fd = mkostemp(writer->temporary, O_CLOEXEC);
+  if (fd < 0) return fd;
+  mode_t mask = umask(0);
+  umask(mask);
+  if (fchmod(fd, 0666 & ~mask) != 0) writer->problem = errno;
+  return fd;
+}
+
+/* A link is followed, so that the file it points to is replaced and not the link. */
+static char *resolve(const char *path) {
+  char *real = realpath(path, NULL);
+  return real ? real : lp_strdup(path);
+}
+
+lp_status lp_writer_open(const char *path, lp_writer **out, lp_diag *diag) {
+  *out = NULL;
+  lp_writer *writer = lp_alloc(sizeof *writer);
+  struct stat info;
+  if (lp_streq(path, "-")) {
+    writer->path = lp_strdup("<stdout>");
+    writer->stream = stdout;
+    *out = writer;
+    return LP_OK;
+  }
+  writer->path = resolve(path);
+  bool exists = stat(path, &info) == 0;
+  int fd = -1;
+  if (exists && S_ISDIR(info.st_mode)) {
+    errno = EISDIR;
+  } else if (exists && !S_ISREG(info.st_mode)) {
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+  } else {
+    fd = open_temporary(writer);
+  }
+  if (fd >= 0) writer->stream = fdopen(fd, "wb");
+  if (!writer->stream) {
+    lp_status status = lp_error(diag, LP_LOC_FILE(path), "cannot write: %s", strerror(errno));
+    if (fd >= 0) close(fd);
+    if (fd >= 0 && writer->temporary) unlink(writer->temporary);
+    writer_free(writer);
+    return status;
+  }
+  *out = writer;
+  return LP_OK;
+}
+
+void lp_writer_put(lp_writer *writer, const void *data, size_t size) {
+  writer->offset += size;
+  if (writer->problem || size == 0) return;
+  errno = 0;
+  if (fwrite(data, 1, size, writer->stream) != size) writer->problem = errno ? errno : EIO;
+}
+
+void lp_writer_printf(lp_writer *writer, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  lp_buf text = {0};
+  lp_buf_vprintf(&text, format, args);
+  va_end(args);
+  lp_writer_put(writer, text.data, text.size);
+  lp_buf_free(&text);
+}
+
+uint64_t lp_writer_offset(const lp_writer *writer) {
+  return writer->offset;
+}
+
+static void close_stream(lp_writer *writer) {
+  errno = 0;
+  int failed = writer->stream == stdout ? fflush(stdout) : fclose(writer->stream);
+  if (failed && !writer->problem) writer->problem = errno ? errno : EIO;
+}
+
+lp_status lp_writer_commit(lp_writer *writer, lp_diag *diag) {
+  close_stream(writer);
+  if (writer->temporary && !writer->problem && rename(writer->temporary, writer->path) != 0) writer->problem = errno;
+  lp_status status = LP_OK;
+  if (writer->problem) {
+    status = lp_error(diag, LP_LOC_FILE(writer->path), "cannot write: %s", strerror(writer->problem));
+    if (writer->temporary) unlink(writer->temporary);
+  }
+  writer_free(writer);
+  return status;
+}
+
+void lp_writer_abandon(lp_writer *writer) {
+  if (!writer) return;
+  close_stream(writer);
+  if (writer->temporary) unlink(writer->temporary);
+  writer_free(writer);
+}
+
+lp_status lp_file_write(const char *path, const void *data, size_t size, lp_diag *diag) {
+  lp_writer *writer = NULL;
+  LP_TRY(lp_writer_open(path, &writer, diag));
+  lp_writer_put(writer, data, size);
+  return lp_writer_commit(writer, diag);
+}
