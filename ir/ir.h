@@ -142,7 +142,11 @@ struct lp_value {
   int32_t index;    /* which result or argument */
   const char *name; /* the ONNX value's name, or NULL */
   lp_use *uses;
-  void *scratch;    /* free for the pass at work; NULL between passes */
+  /* Integer elements known as polynomials (shape arithmetic), row-major; NULL when not known. Set by lp_op_infer, not
+   * printed: text that needs it is inferred again. */
+  const lp_poly *const *known;
+  int32_t known_count;
+  void *scratch; /* free for the pass at work; NULL between passes */
 };
 
 struct lp_op {
@@ -252,6 +256,36 @@ double lp_tensor_f64(const lp_tensor *tensor, int64_t index);
 
 const lp_poly *lp_dim_const(lp_module *module, int64_t value);
 const lp_poly *lp_dim_symbol(lp_module *module, const char *name);
+
+/* ---- what operators mean (infer*.c, eval*.c) ---------------------------------------------------------------------- */
+
+/* Sets the types of an onnx.* operator's results, and the polynomials of integer results that are known, from its
+ * operands. An operator whose result shape depends on data reports that by node and operator. */
+LP_MUST_USE lp_status lp_op_infer(lp_module *module, lp_op *op, lp_diag *diag);
+/* Every operator of the block in order, regions included. */
+LP_MUST_USE lp_status lp_block_infer(lp_module *module, lp_block *block, lp_diag *diag);
+
+/* A dense array of actual numbers, row-major in its dtype. */
+typedef struct {
+  lp_dtype dtype;
+  int32_t rank;
+  int64_t dim[LP_MAX_RANK];
+  void *data;
+} lp_array;
+
+/* The reference: computes an onnx.* or op.* operator on actual operands (absent ones NULL), floats in double inside,
+ * results in `arena`. Slow and plain; folding, recognising and the conformance tests rest on it. `sym` values the
+ * symbols (attributes that are polynomials), [module->symbols.names.count]. */
+LP_MUST_USE lp_status lp_op_eval(lp_module *module, const lp_op *op, const lp_array *const *in, lp_array *out,
+                                 const int64_t *sym, lp_arena *arena, lp_diag *diag);
+/* Evaluates `value` and what it needs, back to constants and the given bindings (value->array pairs), at `sym`.
+ * LP_FAILED without a diagnostic when diag is NULL and it depends on something else. */
+typedef struct {
+  const lp_value *value;
+  lp_array array;
+} lp_binding;
+LP_MUST_USE lp_status lp_value_eval(lp_module *module, lp_value *value, const lp_binding *bindings, size_t count,
+                                    const int64_t *sym, lp_arena *arena, lp_array *out, lp_diag *diag);
 
 /* ---- text (printer.c, parser.c), checks (verifier.c), costs (cost.c) ----------------------------------------------- */
 

@@ -1,0 +1,222 @@
+/* The CPU micro-kernels: the contract between them and the code generator, which links their bitcode, calls each with the
+ * model's constants from a function of its own, and optimises that for the target. They know vectors of 16 floats, an
+ * `isa` that picks tile shapes, and nothing of models or modules. C and freestanding: the only outside functions are
+ * memcpy, memset and sched_yield.
+ *
+ * Calling. A kernel's parameters come in this order: output, inputs, run-time sizes, constants (below "const:"), scratch,
+ * barrier, thread, threads. A constant must be a literal in the emitted call, otherwise code for every case is emitted and
+ * tiles stay in memory. Kernels are alwaysinline, so the generator makes, for each distinct set of constants, one function
+ * that is internal, noinline and nounwind, and whose pointers and run-time sizes are its parameters.
+ *
+ * Attributes of those functions (and of every other emitted function):
+ *   "target-cpu", "target-features"   of --march; x86-64 needs avx2, fma and f16c at least; no "tune-cpu" of another CPU
+ *   "prefer-vector-width"="512"       when the features include avx512f and avx512vl; otherwise leave it out
+ *   "min-legal-vector-width"          must not be present: with a value below 512 LLVM splits the 512-bit vectors
+ * Kernels carry "target-cpu"="x86-64" (aarch64: none) from their own compilation. Inlining needs only that the caller's
+ * features include theirs. Externals must be made internal after linking, so that O3 drops what is not called.
+ *
+ * Threads. Every thread calls with the same arguments except `thread`, and each does its share. Inputs must be complete
+ * before (a barrier between operators), outputs are complete after the next barrier. Kernels with phases take `barrier`.
+ *
+ * Memory. float, f16, bf16 and i64 pointers are aligned to their element; packed weights and scratch to 64 bytes. Nothing
+ * is read or written outside the stated shapes, except that prefetches touch addresses past the end of weights. Outputs do
+ * not overlap inputs unless said. Strides are in elements, sizes in elements unless named bytes.
+ */
+#ifndef LP_KERNELS_H
+#define LP_KERNELS_H
+
+#include "base/abi.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Element types. */
+enum { LPK_F32, LPK_F16, LPK_BF16, LPK_I64, LPK_I32, LPK_U8 };
+
+/* Register tiles: AVX-512 12x32, AVX2 6x16, NEON 6x16. */
+enum { LPK_ISA_AVX512, LPK_ISA_AVX2, LPK_ISA_NEON };
+
+/* Activations. Quick GELU is x * sigmoid(1.702 x). */
+enum { LPK_ACT_NONE, LPK_ACT_RELU, LPK_ACT_GELU_TANH, LPK_ACT_GELU_ERF, LPK_ACT_SILU, LPK_ACT_QUICK_GELU,
+       LPK_ACT_SIGMOID, LPK_ACT_TANH };
+
+enum { LPK_REDUCE_SUM, LPK_REDUCE_MEAN, LPK_REDUCE_MAX, LPK_REDUCE_MIN, LPK_REDUCE_PROD, LPK_REDUCE_SUMSQ, LPK_REDUCE_L1,
+       LPK_REDUCE_L2, LPK_REDUCE_LOGSUM, LPK_REDUCE_LOGSUMEXP };
+
+enum { LPK_MAX_RANK = 8 };
+
+/* Waits until all `threads` have called. Under 0.2 us between running threads; yields the processor after a long spin. */
+void lpk_barrier(lp_barrier *barrier, int64_t threads);
+
+/* ---- linear ------------------------------------------------------------------------------------------------------- */
+
+/* Columns of a weight panel. Packed weights: [panels][k][LPK_PANEL], see pack.h; the same for every ISA. */
+#define LPK_PANEL 32
+#define LPK_PANELS(n) (((n) + LPK_PANEL - 1) / LPK_PANEL)
+
+/* Blocking of the GEMM: inner block of k, rows of a block of m (a multiple of every tile height). */
+#define LPK_KC 256
+#define LPK_MC 192
+#define LPK_LINEAR_THREAD_BYTES (4 * (LPK_KC * LPK_PANEL + 2 * LPK_MC * LPK_PANEL))
+
+/* Scratch bytes of lpk_linear; `m` the largest number of rows. */
+#define LPK_LINEAR_SCRATCH(m, k, threads) (((m) + 16) * (k) * 4 + 64 + (threads) * LPK_LINEAR_THREAD_BYTES)
+
+/* y[m][n] = residual + act(x[m][k] . W + bias), or gated: y = residual + act(x . G + bias_g) * (x . U + bias_u).
+ * w: LPK_PANELS(n) packed panels; gated: 2 * LPK_PANELS(n), panel 2j of G, panel 2j + 1 of U.
+ * bias: NULL or f32 [panels of w][LPK_PANEL], zero padded. residual: NULL or rows at stride ldy; may equal y.
+ * m = 1 .. 4 streams each panel once (GEMV); above, packs x into scratch (one inner barrier) and runs a blocked GEMM.
+ * `bias` and `residual` must be literal null where absent. x must not overlap y. */
+void lpk_linear(float *y, const float *x, const void *w, const float *bias, const float *residual, int64_t m, int64_t ldx,
+                int64_t ldy,
+                /* const: */ int64_t n, int64_t k, int dtype, int act, int gated, int isa,
+                void *scratch, lp_barrier *barrier, int64_t thread, int64_t threads);
+
+/* ---- batched matrix product of two activations ---------------------------------------------------------------------- */
+
+/* Rows and columns of a block of C held by one thread. */
+#define LPK_MATMUL_ROWS 96
+#define LPK_MATMUL_COLS 128
+#define LPK_MATMUL_SCRATCH(threads) \
+  ((threads) * 4 * (LPK_KC * LPK_MATMUL_ROWS + LPK_KC * LPK_PANEL + LPK_MATMUL_ROWS * LPK_MATMUL_COLS))
+
+/* Strides of one operand: row, column, and one for each batch dimension (0 where it is broadcast). */
+typedef struct {
+  int64_t row, col;
+  int64_t batch[6];
+} lpk_matrix;
+
+/* c[batch..][m][n] = alpha * a[batch..][m][k] . b[batch..][k][n]; transposition is a matter of strides. c's column stride
+ * is 1. dims: [rank] batch sizes, rank 0 .. 6. */
+void lpk_matmul(float *c, const float *a, const float *b, const int64_t *dims, const lpk_matrix *cs, const lpk_matrix *as,
+                const lpk_matrix *bs, int64_t m, int64_t n, int64_t k,
+                /* const: */ int rank, float alpha, int isa, void *scratch, int64_t thread, int64_t threads);
+
+/* ---- attention ------------------------------------------------------------------------------------------------------ */
+
+/* Query rows of a block (positions x the heads that share a KV head), keys of a block. */
+#define LPK_ATTENTION_ROWS 96
+#define LPK_ATTENTION_KEYS 64
+#define LPK_ROUND16(n) (((n) + 15) / 16 * 16)
+
+/* Scratch bytes of lpk_attention: per thread Q, S, K, V, O, the rows' statistics and four partial results. */
+#define LPK_ATTENTION_PARTIALS 4
+#define LPK_ATTENTION_SCRATCH(d, dv, threads)                                                                            \
+  ((threads) * 4 * (LPK_ATTENTION_ROWS * (LPK_ROUND16(d) + LPK_ATTENTION_KEYS + LPK_ROUND16(dv) + 64) +                  \
+                    LPK_ATTENTION_KEYS * (2 * LPK_ROUND16(d) + LPK_ROUND16(dv)) +                                        \
+                    LPK_ATTENTION_PARTIALS * LPK_ATTENTION_ROWS * (LPK_ROUND16(dv) + 16)))
+
+/* y[b][s][heads][dv] = softmax(cap(scale * q . K^T) + mask) . V over the first p + s rows of the caches.
+ * k_cache: [b][kv_heads][c][d], v_cache: [b][kv_heads][c][dv], c >= p + s. Head h reads KV head h / (heads / kv_heads).
+ * qs, ys: strides of batch, token, head (a head's elements are contiguous). mask: literal null or f32, added to the scaled
+ * scores, with strides ms of batch, head, query, key (0 where broadcast). cap(x) = softcap * tanh(x / softcap) unless
+ * softcap is 0. causal: query i sees keys 0 .. p + i. window > 0: only the last `window` of these. Without causal, p is
+ * any number with p + s = keys (negative for a cross attention with fewer keys than queries), and window must be 0.
+ * A row that sees no key gives zeros. */
+void lpk_attention(float *y, const float *q, const float *k_cache, const float *v_cache, const float *mask,
+                   const int64_t *ys, const int64_t *qs, const int64_t *ms, int64_t b, int64_t s, int64_t p, int64_t c,
+                   /* const: */ int64_t heads, int64_t kv_heads, int64_t d, int64_t dv, float scale, float softcap,
+                   int causal, int64_t window, int isa, void *scratch, lp_barrier *barrier, int64_t thread,
+                   int64_t threads);
+
+/* Tables of a rotary embedding: row of token t of batch i at i * batch + t * row, rotary_dim / 2 values each. */
+typedef struct {
+  const float *cos, *sin;
+  int64_t batch, row;
+} lpk_rotary_table;
+
+/* y = rotary(x) for [b][s][heads][d], strides of batch, token, head; the elements after rotary_dim are copied. Half split:
+ * pairs (i, i + rotary_dim / 2); interleaved: pairs (2i, 2i + 1). y may equal x. */
+void lpk_rotary(float *y, const float *x, const float *cos, const float *sin, const int64_t *ys, const int64_t *xs,
+                int64_t table_batch, int64_t table_row, int64_t b, int64_t s,
+                /* const: */ int64_t heads, int64_t d, int64_t rotary_dim, int interleaved, int64_t thread,
+                int64_t threads);
+
+/* Copies rows x[b][s][kv_heads][d] (strides xs: batch, token, head) to rows p .. p + s of the cache
+ * [b][kv_heads][c][d]; with rotary_dim > 0 rotated on the way. */
+void lpk_kv_append(float *cache, const float *x, const float *cos, const float *sin, const int64_t *xs, int64_t table_batch,
+                   int64_t table_row, int64_t b, int64_t s, int64_t p, int64_t c,
+                   /* const: */ int64_t kv_heads, int64_t d, int64_t rotary_dim, int interleaved, int64_t thread,
+                   int64_t threads);
+
+/* ---- rows ----------------------------------------------------------------------------------------------------------- */
+
+/* y[rows][n] = norm(x + residual) * weight + bias; rms: x / sqrt(mean(x^2) + eps), else layer norm. sum: NULL, or
+ * receives x + residual. weight, bias, residual, sum: literal null where absent. All rows are contiguous except x
+ * (stride ldx). y, sum may equal x or residual. */
+void lpk_norm(float *y, float *sum, const float *x, const float *residual, const float *weight, const float *bias,
+              int64_t rows, int64_t ldx, /* const: */ int64_t n, float eps, int rms, int64_t thread, int64_t threads);
+
+/* Softmax or log-softmax of each row of [rows][n]; y may equal x. */
+void lpk_softmax(float *y, const float *x, int64_t rows, int64_t n, /* const: */ int log, int64_t thread, int64_t threads);
+
+/* y[outer][inner] = reduction of x[outer][n][inner]; dtype LPK_F32 or LPK_I64 (SUM .. L1; MEAN truncates). */
+void lpk_reduce(void *y, const void *x, int64_t outer, int64_t n, int64_t inner, /* const: */ int kind, int dtype,
+                int64_t thread, int64_t threads);
+
+/* y[outer][inner] = index of the first (last: the last) largest (min: smallest) element; f32. */
+void lpk_argmax(int64_t *y, const float *x, int64_t outer, int64_t n, int64_t inner, /* const: */ int min, int last,
+                int64_t thread, int64_t threads);
+
+/* Running sums along n of [outer][n][inner]; dtype LPK_F32 or LPK_I64. y may equal x unless exclusive. */
+void lpk_cumsum(void *y, const void *x, int64_t outer, int64_t n, int64_t inner, /* const: */ int exclusive, int reverse,
+                int dtype, int64_t thread, int64_t threads);
+
+/* ---- moving data ---------------------------------------------------------------------------------------------------- */
+
+/* Index operands are LPK_I64 or LPK_I32 (`itype`). A negative index counts from the end; one outside is clamped. */
+
+/* y[outer][count][inner_bytes] = x[outer][index of axis][inner_bytes]. */
+void lpk_gather(void *y, const void *x, const void *index, int64_t outer, int64_t axis, int64_t inner_bytes, int64_t count,
+                /* const: */ int itype, int64_t thread, int64_t threads);
+
+/* y[count][width] = f32(table[index][width]); table of dtype f32, f16 or bf16. */
+void lpk_embed(float *y, const void *table, const void *index, int64_t count, int64_t vocab,
+               /* const: */ int64_t width, int dtype, int itype, int64_t thread, int64_t threads);
+
+/* GatherElements: y[dims] = x[.. index[dims] on `axis` ..]; y and index contiguous, x of sizes xdims, contiguous. */
+void lpk_gather_elements(void *y, const void *x, const void *index, const int64_t *dims, const int64_t *xdims,
+                         /* const: */ int rank, int axis, int size, int itype, int64_t thread, int64_t threads);
+
+/* ScatterElements: y = x, then y[.. index[dims] on axis ..] = updates[dims] (add: += as f32, by thread 0). y may equal x. */
+void lpk_scatter_elements(void *y, const void *x, const void *index, const void *updates, const int64_t *dims,
+                          const int64_t *xdims, /* const: */ int rank, int axis, int size, int itype, int add,
+                          lp_barrier *barrier, int64_t thread, int64_t threads);
+
+/* ScatterND: y = x (of sizes xdims), then for each of `count` index tuples of `depth` values the slice they name is
+ * replaced by updates[i] (add: += as f32, by thread 0). y may equal x. */
+void lpk_scatter_nd(void *y, const void *x, const void *index, const void *updates, const int64_t *xdims, int64_t count,
+                    /* const: */ int rank, int depth, int size, int itype, int add, lp_barrier *barrier, int64_t thread,
+                    int64_t threads);
+
+/* Copies an array of `dims` between strides in elements of `size` bytes (1, 2, 4 or 8): transpose, slice, concat part,
+ * expand (stride 0 in xs), reversal (negative strides). x and y point at the first element. */
+void lpk_copy(void *y, const void *x, const int64_t *dims, const int64_t *ys, const int64_t *xs,
+              /* const: */ int rank, int size, int64_t thread, int64_t threads);
+
+/* Fills `count` contiguous elements of `size` bytes with the low bytes of `bits`. */
+void lpk_fill(void *y, int64_t count, uint64_t bits, /* const: */ int size, int64_t thread, int64_t threads);
+
+/* y[i] = start + i * step; dtype LPK_F32 (lpk_range) or LPK_I64 (lpk_range_i64). */
+void lpk_range(float *y, int64_t count, float start, float step, int64_t thread, int64_t threads);
+void lpk_range_i64(int64_t *y, int64_t count, int64_t start, int64_t step, int64_t thread, int64_t threads);
+
+/* ---- scalar functions for generated loops --------------------------------------------------------------------------- */
+
+/* Branch-free, so that the loop vectoriser takes them at full width. Within 2 ulp of the true value (tanh, sigmoid, gelu,
+ * silu, softplus, pow: 4), sin and cos for |x| <= 1e5; NaN and infinities as libm. */
+float lpk_exp(float x);
+float lpk_log(float x);
+float lpk_tanh(float x);
+float lpk_sigmoid(float x);
+float lpk_erf(float x);
+float lpk_gelu_erf(float x);
+float lpk_gelu_tanh(float x);
+float lpk_quick_gelu(float x);
+float lpk_silu(float x);
+float lpk_softplus(float x);
+float lpk_sin(float x);
+float lpk_cos(float x);
+float lpk_pow(float x, float y);
+
+#endif

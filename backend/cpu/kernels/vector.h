@@ -1,0 +1,73 @@
+/* Vectors of 16 floats and what every kernel needs around them. LLVM maps one to a 512-bit register, two of 256 or four
+ * of 128 bits. All functions here vanish by inlining, so how an ISA would pass such a vector never matters. */
+#ifndef LP_KERNELS_VECTOR_H
+#define LP_KERNELS_VECTOR_H
+
+#include "backend/cpu/kernels/kernels.h"
+
+#define INLINE static inline __attribute__((always_inline, unused))
+#define KERNEL __attribute__((always_inline))
+#define UNROLL _Pragma("clang loop unroll(full)")
+
+enum { LANES = 16 };
+
+typedef float v16 __attribute__((ext_vector_type(16)));
+typedef int32_t v16i __attribute__((ext_vector_type(16)));
+typedef uint32_t v16w __attribute__((ext_vector_type(16)));
+typedef uint16_t v16s __attribute__((ext_vector_type(16)));
+typedef _Float16 v16h __attribute__((ext_vector_type(16)));
+/* The same at any element's address. */
+typedef v16 v16_any __attribute__((aligned(4), may_alias));
+typedef v16s v16s_any __attribute__((aligned(2), may_alias));
+typedef v16h v16h_any __attribute__((aligned(2), may_alias));
+
+void *memcpy(void *restrict to, const void *restrict from, size_t bytes);
+void *memset(void *to, int byte, size_t bytes);
+
+INLINE int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
+INLINE int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* First of `count` items that thread `thread` of `threads` takes; its last is the next thread's first. */
+INLINE int64_t share(int64_t count, int64_t thread, int64_t threads) { return count * thread / threads; }
+
+INLINE v16 splat(float x) { return (v16)x; }
+INLINE v16 load16(const float *x) { return *(const v16_any *)x; }
+INLINE void store16(float *y, v16 v) { *(v16_any *)y = v; }
+
+/* The first `count` lanes, the others zero; cheap when count is a constant. */
+INLINE v16 load_part(const float *x, int64_t count) {
+  v16 v = splat(0);
+  memcpy(&v, x, (size_t)count * sizeof *x);
+  return v;
+}
+INLINE void store_part(float *y, v16 v, int64_t count) { memcpy(y, &v, (size_t)count * sizeof *y); }
+
+/* 16 weights of `dtype` from element `at`. */
+INLINE v16 load_weight(const void *w, int64_t at, int dtype) {
+  if (dtype == LPK_F16)
+    return __builtin_convertvector(*(const v16h_any *)((const _Float16 *)w + at), v16);
+  if (dtype == LPK_BF16) {
+    v16w bits = __builtin_convertvector(*(const v16s_any *)((const uint16_t *)w + at), v16w) << 16;
+    return (v16)bits;
+  }
+  return load16((const float *)w + at);
+}
+INLINE int64_t dtype_bytes(int dtype) {
+  return dtype == LPK_I64 ? 8 : dtype == LPK_F16 || dtype == LPK_BF16 ? 2 : dtype == LPK_U8 ? 1 : 4;
+}
+
+INLINE v16 max16(v16 a, v16 b) { return a > b ? a : b; }
+INLINE v16 min16(v16 a, v16 b) { return a < b ? a : b; }
+INLINE float sum_lanes(v16 v) {
+  v.lo += v.hi;
+  v.s0123 += v.s4567;
+  return (v.s0 + v.s2) + (v.s1 + v.s3);
+}
+INLINE float max_lanes(v16 v) {
+  v = max16(v, __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
+  v = max16(v, __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
+  v = max16(v, __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
+  return v.s0 > v.s1 ? v.s0 : v.s1;
+}
+
+#endif

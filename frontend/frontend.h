@@ -1,0 +1,28 @@
+/* frontend: turns an ONNX file into a module of onnx.* operators with types. It knows the file format, protobuf and
+ * where weights lie; it knows nothing of layers, machines or code.
+ */
+#ifndef LP_FRONTEND_H
+#define LP_FRONTEND_H
+
+#include "ir/ir.h"
+
+/* Reads an ONNX model into a new module with one function @main: arguments are the graph's inputs (initializers are
+ * llmpart.constant up to 4 KiB or for integer tensors up to 64 KiB, else llmpart.weight), results its outputs; attributes
+ * `inputs` and `outputs` (strs) hold their names. Every operator's location is its ONNX node's name. Nodes are put in
+ * topological order; model-local functions and an If with a constant condition are inlined; opset differences are
+ * normalised to the newest form (axes as inputs, Softmax's flattening before opset 13).
+ *
+ * Weights are referenced, never read or copied: embedded raw data by offset in the model file, external data by its
+ * location; with `weights_absent_ok` an absent external file is no error. The module maps files when asked
+ * (lp_weight_data). Symbolic input dimensions become symbols: see lp_import_options. */
+typedef struct {
+  bool weights_absent_ok;
+} lp_import_options;
+LP_MUST_USE lp_status lp_onnx_import(const char *path, const lp_import_options *options, lp_module **out,
+                                     lp_diag *diag);
+
+/* An ONNX TensorProto file (test data `input_0.pb`); the array's data lives in `arena`; `name` may come back NULL. */
+LP_MUST_USE lp_status lp_onnx_read_tensor(const char *path, lp_arena *arena, lp_array *out, const char **name,
+                                          lp_diag *diag);
+
+#endif
