@@ -53,25 +53,40 @@ static lp_status parse_with_unit(const char *text, const unit *units, size_t cou
 }
 
 lp_status lp_parse_time_ms(const char *text, double *ms, lp_diag *diag, lp_loc loc) {
-  static const unit units[] = {{"", 1},     {"ms", 1},       {"us", 1e-3},   {"ns", 1e-6},
+  static const unit units[] = {{"", 1},     {"ms", 1},        {"us", 1e-3}, {"ns", 1e-6},
                                {"s", 1000}, {"min", 60000.0}, {"h", 3.6e6}};
   return parse_with_unit(text, units, LP_COUNT(units), "a time such as 400ms, 0.1s or 20us", ms, diag, loc);
 }
 
 lp_status lp_parse_rate_bps(const char *text, double *bps, lp_diag *diag, lp_loc loc) {
-  static const unit units[] = {
-      {"", 1},        {"bit/s", 1},  {"kbit/s", 1e3}, {"Mbit/s", 1e6}, {"Gbit/s", 1e9}, {"bps", 1},      {"kbps", 1e3},
-      {"Mbps", 1e6},  {"Gbps", 1e9}, {"kb/s", 1e3},   {"Mb/s", 1e6},   {"Gb/s", 1e9},   {"B/s", 8},      {"kB/s", 8e3},
-      {"MB/s", 8e6},  {"GB/s", 8e9}, {"KiB/s", 8192}, {"MiB/s", 8.0 * 1048576},         {"GiB/s", 8.0 * 1073741824},
-      {"Tbit/s", 1e12}};
+  static const unit units[] = {{"", 1},
+                               {"bit/s", 1},
+                               {"kbit/s", 1e3},
+                               {"Mbit/s", 1e6},
+                               {"Gbit/s", 1e9},
+                               {"bps", 1},
+                               {"kbps", 1e3},
+                               {"Mbps", 1e6},
+                               {"Gbps", 1e9},
+                               {"kb/s", 1e3},
+                               {"Mb/s", 1e6},
+                               {"Gb/s", 1e9},
+                               {"B/s", 8},
+                               {"kB/s", 8e3},
+                               {"MB/s", 8e6},
+                               {"GB/s", 8e9},
+                               {"KiB/s", 8192},
+                               {"MiB/s", 8.0 * 1048576},
+                               {"GiB/s", 8.0 * 1073741824},
+                               {"Tbit/s", 1e12}};
   return parse_with_unit(text, units, LP_COUNT(units), "a rate such as 100Mbit/s, 1Gbit/s or 12MB/s", bps, diag, loc);
 }
 
 /* Whole numbers are multiplied exactly; fractions go through double. */
 lp_status lp_parse_size(const char *text, int64_t *bytes, lp_diag *diag, lp_loc loc) {
-  static const unit units[] = {{"", 1},        {"B", 1},        {"kB", 1e3},        {"KB", 1e3},         {"MB", 1e6},
-                               {"GB", 1e9},    {"TB", 1e12},    {"KiB", 1024},      {"MiB", 1048576},    {"GiB", 1073741824},
-                               {"kiB", 1024},  {"TiB", 1099511627776.0}};
+  static const unit units[] = {
+      {"", 1},      {"B", 1},      {"kB", 1e3},      {"KB", 1e3},         {"MB", 1e6},   {"GB", 1e9},
+      {"TB", 1e12}, {"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824}, {"kiB", 1024}, {"TiB", 1099511627776.0}};
   const char *rest = NULL;
   double number = 0;
   const unit *u = NULL;
