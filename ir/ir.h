@@ -120,7 +120,6 @@ typedef struct {
   int16_t in_min, in_max, out_min, out_max; /* max -1: any number */
   uint32_t traits;
   const char *attrs; /* "heads:i64 scale:f64 bias?:bool": the schema the verifier checks; "*" takes any */
-  const char *summary; /* the sentence above the entry in ops.def */
 } lp_op_info;
 
 const lp_op_info *lp_op_info_get(lp_kind kind);

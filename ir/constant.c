@@ -1,0 +1,85 @@
+/* Constants and weights: small data held, large data referenced and mapped when first asked for. */
+#include "ir/ir.h"
+
+#include <assert.h>
+#include <string.h>
+
+lp_op *lp_constant_create(lp_module *module, lp_loc loc, lp_tensor tensor) {
+  lp_op *op = lp_op_create(module, LP_OP_CONSTANT, loc, 0, NULL, 1, &tensor.type);
+  lp_op_set_tensor(module, op, "value", tensor);
+  return op;
+}
+
+lp_op *lp_weight_create(lp_module *module, lp_loc loc, lp_type type, const char *file, int64_t offset, int64_t length) {
+  lp_op *op = lp_op_create(module, LP_OP_WEIGHT, loc, 0, NULL, 1, &type);
+  lp_op_set_str(module, op, "file", file);
+  lp_op_set_i64(module, op, "offset", offset);
+  lp_op_set_i64(module, op, "length", length);
+  return op;
+}
+
+bool lp_value_is_constant(const lp_value *value) { return value && lp_op_has(value->def, LP_CONSTANT); }
+
+bool lp_value_constant(const lp_value *value, lp_tensor *out) {
+  if (!value || !lp_op_is(value->def, LP_OP_CONSTANT)) return false;
+  *out = lp_op_attr(value->def, "value")->tensor;
+  return true;
+}
+
+static lp_status source_open(lp_module *module, const char *file, const lp_mapping **out, lp_diag *diag) {
+  lp_mapping *mapping = lp_map_get(module->sources, file);
+  if (!mapping) {
+    mapping = LP_NEW(module->arena, lp_mapping);
+    const char *path =
+        file[0] == '/' ? file : lp_arena_format(module->arena, "%s/%s", module->directory, file);
+    LP_TRY(lp_file_map(path, mapping, diag));
+    lp_map_put(module->sources, file, mapping);
+  }
+  *out = mapping;
+  return LP_OK;
+}
+
+lp_status lp_weight_data(lp_module *module, const lp_value *value, lp_tensor *out, lp_diag *diag) {
+  if (lp_value_constant(value, out)) return LP_OK;
+  const lp_op *op = value->def;
+  assert(lp_op_is(op, LP_OP_WEIGHT));
+  const char *file = lp_op_str(op, "file", "");
+  int64_t offset = lp_op_i64(op, "offset", 0), length = lp_op_i64(op, "length", 0), end;
+  const lp_mapping *mapping;
+  LP_TRY(source_open(module, file[0] ? file : lp_path_base(module->name), &mapping, diag));
+  if (!lp_i64_add(offset, length, &end) || offset < 0 || length < 0 || (uint64_t)end > mapping->size)
+    return lp_error(diag, op->loc, "weight wants %" PRId64 " bytes at %" PRId64 " of '%s', which has %zu", length,
+                    offset, file, mapping->size);
+  *out = (lp_tensor){value->type, mapping->data + offset, (size_t)length};
+  return LP_OK;
+}
+
+int64_t lp_tensor_i64(const lp_tensor *tensor, int64_t index) {
+  const uint8_t *at = tensor->data;
+  switch (tensor->type.dtype) {
+  case LP_I8: return (int8_t)at[index];
+  case LP_U8: return at[index];
+  case LP_BOOL: return at[index] != 0;
+  case LP_I16: { int16_t v; memcpy(&v, at + 2 * index, 2); return v; }
+  case LP_U16: { uint16_t v; memcpy(&v, at + 2 * index, 2); return v; }
+  case LP_I32: { int32_t v; memcpy(&v, at + 4 * index, 4); return v; }
+  case LP_U32: { uint32_t v; memcpy(&v, at + 4 * index, 4); return v; }
+  case LP_I64:
+  case LP_U64: { int64_t v; memcpy(&v, at + 8 * index, 8); return v; }
+  case LP_U4: return at[index / 2] >> (index % 2 * 4) & 15;
+  case LP_I4: { int64_t v = at[index / 2] >> (index % 2 * 4) & 15; return v > 7 ? v - 16 : v; }
+  default: return (int64_t)lp_tensor_f64(tensor, index);
+  }
+}
+
+double lp_tensor_f64(const lp_tensor *tensor, int64_t index) {
+  const uint8_t *at = tensor->data;
+  switch (tensor->type.dtype) {
+  case LP_F32: { float v; memcpy(&v, at + 4 * index, 4); return (double)v; }
+  case LP_F64: { double v; memcpy(&v, at + 8 * index, 8); return v; }
+  case LP_F16: { uint16_t v; memcpy(&v, at + 2 * index, 2); return (double)lp_f16_to_f32(v); }
+  case LP_BF16: { uint16_t v; memcpy(&v, at + 2 * index, 2); return (double)lp_bf16_to_f32(v); }
+  case LP_U64: { uint64_t v; memcpy(&v, at + 8 * index, 8); return (double)v; }
+  default: return (double)lp_tensor_i64(tensor, index);
+  }
+}

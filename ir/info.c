@@ -1,0 +1,66 @@
+/* The operator table: ops.def as data, and look-up by name. */
+#include "ir/ir.h"
+
+#include <string.h>
+
+static const lp_op_info infos[LP_OP_COUNT] = {
+#define LP_STRUCT(id, name, imin, imax, omin, omax, traits, attrs)                                                     \
+  [LP_OP_##id] = {LP_OP_##id, name, LP_LEVEL_STRUCT, imin, imax, omin, omax, traits, attrs},
+#define LP_ONNX(id, name, imin, imax, omin, omax, traits, attrs, infer, lower)                                         \
+  [LP_ONNX_##id] = {LP_ONNX_##id, name, LP_LEVEL_ONNX, imin, imax, omin, omax, traits, attrs},
+#define LP_LAYER(id, name, imin, imax, omin, omax, traits, attrs)                                                      \
+  [LP_LAYER_##id] = {LP_LAYER_##id, name, LP_LEVEL_LAYER, imin, imax, omin, omax, traits, attrs},
+#define LP_OPERATOR(id, name, imin, imax, omin, omax, traits, attrs, rule, cost)                                       \
+  [LP_OP_##id] = {LP_OP_##id, name, LP_LEVEL_OP, imin, imax, omin, omax, traits, attrs},
+#include "ir/ops.def"
+};
+
+static const char *const names[LP_OP_COUNT] = {
+#define LP_STRUCT(id, name, ...) name,
+#define LP_ONNX(id, name, ...) name,
+#define LP_LAYER(id, name, ...) name,
+#define LP_OPERATOR(id, name, ...) name,
+#include "ir/ops.def"
+};
+
+const lp_op_info *lp_op_info_get(lp_kind kind) { return &infos[kind]; }
+
+/* Names in a perfect-enough open-addressing table would save little: look-ups happen once per node of a file. */
+bool lp_op_info_find(const char *name, lp_kind *out) {
+  for (int i = 0; i < LP_OP_COUNT; i++)
+    if (strcmp(names[i], name) == 0) {
+      *out = (lp_kind)i;
+      return true;
+    }
+  return false;
+}
+
+size_t lp_op_names(const char *const **out) {
+  *out = names;
+  return LP_OP_COUNT;
+}
+
+static const struct {
+  const char *name;
+  int32_t bits;
+  bool is_float;
+} dtypes[LP_DTYPE_COUNT] = {
+    [LP_F32] = {"f32", 32, true},  [LP_F16] = {"f16", 16, true},  [LP_BF16] = {"bf16", 16, true},
+    [LP_F64] = {"f64", 64, true},  [LP_I8] = {"i8", 8, false},    [LP_I16] = {"i16", 16, false},
+    [LP_I32] = {"i32", 32, false}, [LP_I64] = {"i64", 64, false}, [LP_U8] = {"u8", 8, false},
+    [LP_U16] = {"u16", 16, false}, [LP_U32] = {"u32", 32, false}, [LP_U64] = {"u64", 64, false},
+    [LP_BOOL] = {"bool", 8, false}, [LP_I4] = {"i4", 4, false},   [LP_U4] = {"u4", 4, false},
+};
+
+const char *lp_dtype_name(lp_dtype dtype) { return dtypes[dtype].name; }
+int32_t lp_dtype_bits(lp_dtype dtype) { return dtypes[dtype].bits; }
+bool lp_dtype_is_float(lp_dtype dtype) { return dtypes[dtype].is_float; }
+
+bool lp_dtype_parse(const char *name, lp_dtype *out) {
+  for (int i = 0; i < LP_DTYPE_COUNT; i++)
+    if (strcmp(dtypes[i].name, name) == 0) {
+      *out = (lp_dtype)i;
+      return true;
+    }
+  return false;
+}
