@@ -292,6 +292,8 @@ typedef struct {
 void lp_sha256_init(lp_sha256 *sha);
 void lp_sha256_update(lp_sha256 *sha, const void *data, size_t size);
 void lp_sha256_hex(lp_sha256 *sha, char out[65]);
+/* CRC-32C of `crc`'s bytes followed by these; begins with 0. It finds damage, not malice, at the speed of memory. */
+uint32_t lp_crc32c(uint32_t crc, const void *data, size_t size);
 
 /* ---- small numbers ----------------------------------------------------------------------------------------------- */
 
