@@ -53,12 +53,15 @@ typedef struct {
 
 typedef struct {
   const char *name, *summary;
-  const char *needs;  /* the state it starts from, or "" */
+  const char *needs;   /* the state it starts from, or "" */
+  const char *options; /* names of the options it takes, separated by spaces; NULL: none */
   lp_status (*run)(lp_module *module, lp_pass_context *context);
 } lp_pass;
 
 const lp_pass *lp_pass_find(const char *name); /* NULL when unknown */
 size_t lp_pass_list(const lp_pass *const **list);
+/* The value of option `name` in context->options ("a=1,b=2"), in scratch; NULL when it is not given. */
+const char *lp_pass_option(const lp_pass_context *context, const char *name);
 
 typedef struct {
   bool verify_each;

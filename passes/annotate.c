@@ -1,0 +1,28 @@
+/* annotate: writes what each operator computes and moves on the operator, as closed forms in the module's symbols. The
+ * verifier derives them again and compares. */
+#include "passes/passes_internal.h"
+
+static void annotate_op(lp_module *module, lp_op *op) {
+  lp_cost cost = lp_op_cost(module, op);
+  if (!cost.flops || !cost.bytes_read || !cost.bytes_written) return; /* beyond 64 bits: it stays without */
+  lp_op_set_poly(module, op, "flops", cost.flops);
+  lp_op_set_poly(module, op, "bytes_read", cost.bytes_read);
+  lp_op_set_poly(module, op, "bytes_written", cost.bytes_written);
+}
+
+static lp_status run(lp_module *module, lp_pass_context *context) {
+  (void)context;
+  LP_FOR_OPS(func, lp_module_body(module)) {
+    if (func->kind != LP_OP_FUNC) continue;
+    LP_FOR_OPS(op, func->region)
+    if (lp_op_info_get(op->kind)->level == LP_LEVEL_OP) annotate_op(module, op);
+  }
+  return LP_OK;
+}
+
+const lp_pass lp_pass_annotate = {
+    .name = "annotate",
+    .summary = "write the FLOPs and bytes of every operator as closed forms",
+    .needs = "lowered",
+    .run = run,
+};

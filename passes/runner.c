@@ -1,0 +1,171 @@
+/* The runner: finds passes by name, reads pipeline text, runs, verifies, prints and times. */
+#include "passes/passes_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LP_PASS(id, name) extern const lp_pass lp_pass_##id;
+#include "passes/passes.def"
+
+static const lp_pass *const passes[] = {
+#define LP_PASS(id, name) &lp_pass_##id,
+#include "passes/passes.def"
+};
+
+size_t lp_pass_list(const lp_pass *const **list) {
+  *list = passes;
+  return LP_COUNT(passes);
+}
+
+const lp_pass *lp_pass_find(const char *name) {
+  for (size_t i = 0; i < LP_COUNT(passes); i++)
+    if (lp_streq(passes[i]->name, name)) return passes[i];
+  return NULL;
+}
+
+/* ---- options ------------------------------------------------------------------------------------------------------- */
+
+/* Steps over one "name=value" of `text`; false at the end. */
+static bool option_next(const char **text, const char **name, size_t *name_size, const char **value,
+                        size_t *value_size) {
+  const char *at = *text + strspn(*text, ", ");
+  if (!*at) return false;
+  const char *end = at + strcspn(at, ",");
+  const char *equals = memchr(at, '=', (size_t)(end - at));
+  *name = at;
+  *name_size = (size_t)((equals ? equals : end) - at);
+  *value = equals ? equals + 1 : "true";
+  *value_size = equals ? (size_t)(end - equals - 1) : 4;
+  *text = end;
+  return true;
+}
+
+const char *lp_pass_option(const lp_pass_context *context, const char *wanted) {
+  const char *text = context->options, *name, *value, *found = NULL;
+  size_t name_size, value_size;
+  while (text && option_next(&text, &name, &name_size, &value, &value_size))
+    if (strlen(wanted) == name_size && strncmp(name, wanted, name_size) == 0)
+      found = lp_arena_strndup(context->scratch, value, value_size);
+  return found;
+}
+
+/* Is `name` one of the words of `words`? */
+static bool has_word(const char *words, const char *name, size_t size) {
+  for (const char *at = words; at && *at;) {
+    size_t length = strcspn(at, " ");
+    if (length == size && strncmp(at, name, size) == 0) return true;
+    at += length + strspn(at + length, " ");
+  }
+  return false;
+}
+
+static lp_status options_check(const lp_pass *pass, const char *text, lp_diag *diag) {
+  const char *name, *value;
+  size_t name_size, value_size;
+  while (text && option_next(&text, &name, &name_size, &value, &value_size)) {
+    if (has_word(pass->options, name, name_size)) continue;
+    lp_status status = lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "pass '%s' has no option '%.*s'", pass->name,
+                                   (int)name_size, name);
+    if (pass->options) lp_note(diag, LP_LOC_NONE, "its options: %s", pass->options);
+    return status;
+  }
+  return LP_OK;
+}
+
+/* ---- pipelines ----------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  const lp_pass *pass;
+  const char *options; /* or NULL */
+} pass_step;
+
+typedef LP_VEC(pass_step) steps;
+
+static lp_status unknown_pass(const char *name, lp_diag *diag) {
+  const char *names[LP_COUNT(passes)];
+  for (size_t i = 0; i < LP_COUNT(passes); i++) names[i] = passes[i]->name;
+  lp_status status = lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "unknown pass '%s'", name);
+  lp_note_near(diag, LP_LOC_NONE, name, names, LP_COUNT(names));
+  return status;
+}
+
+static const char *pipeline_named(const char *name) {
+  static const struct {
+    const char *name;
+    const char *const *text;
+  } named[] = {{"layers", &lp_pipeline_layers},
+               {"ops", &lp_pipeline_ops},
+               {"placed", &lp_pipeline_placed},
+               {"full", &lp_pipeline_full}};
+  for (size_t i = 0; i < LP_COUNT(named); i++)
+    if (lp_streq(named[i].name, name)) return *named[i].text;
+  return NULL;
+}
+
+static lp_status pipeline_parse(const char *text, lp_arena *arena, steps *out, lp_diag *diag) {
+  for (const char *at = text + strspn(text, ", "); *at; at += strspn(at, ", ")) {
+    size_t length = strcspn(at, ",{ ");
+    const char *name = lp_arena_strndup(arena, at, length), *options = NULL;
+    at += length;
+    if (*at == '{') {
+      const char *close = strchr(at, '}');
+      if (!close) return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "'{' without '}' after pass '%s'", name);
+      options = lp_arena_strndup(arena, at + 1, (size_t)(close - at - 1));
+      at = close + 1;
+    }
+    if (*at && !strchr(", ", *at))
+      return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "expected ',' after pass '%s', found '%s'", name, at);
+    const char *inner = pipeline_named(name);
+    if (inner && !options) {
+      LP_TRY(pipeline_parse(inner, arena, out, diag));
+      continue;
+    }
+    const lp_pass *pass = lp_pass_find(name);
+    if (!pass) return unknown_pass(name, diag);
+    LP_TRY(options_check(pass, options, diag));
+    lp_vec_push(out, ((pass_step){pass, options}));
+  }
+  return LP_OK;
+}
+
+/* ---- running ------------------------------------------------------------------------------------------------------- */
+
+static lp_status needs_check(const lp_module *module, const lp_pass *pass, lp_diag *diag) {
+  if (!pass->needs || !pass->needs[0]) return LP_OK;
+  lp_module_state is = lp_module_state_of(module);
+  if (is >= lp_module_state_parse(pass->needs)) return LP_OK;
+  return lp_error(diag, LP_LOC_FILE(module->name), "pass '%s' needs a module that is %s, this one is %s", pass->name,
+                  pass->needs, lp_module_state_name(is));
+}
+
+static lp_status run_step(lp_module *module, const pass_step *step, lp_pass_context *context,
+                          const lp_run_options *options) {
+  LP_TRY(needs_check(module, step->pass, context->diag));
+  double start = options->time ? lp_now_ms() : 0;
+  context->options = step->options;
+  LP_TRY(step->pass->run(module, context));
+  lp_arena_reset(context->scratch);
+  if (options->time) options->time(options->user, step->pass->name, lp_now_ms() - start);
+  if (options->print && (options->print_after_all || lp_streq(options->print_after, step->pass->name)))
+    options->print(options->user, step->pass->name, module);
+  if (!options->verify_each) return LP_OK;
+  lp_status status = lp_module_verify(module, context->diag);
+  if (status != LP_OK) lp_note(context->diag, LP_LOC_FILE(module->name), "after pass '%s'", step->pass->name);
+  return status;
+}
+
+lp_status lp_passes_run(lp_module *module, const char *pipeline, const lp_request *request,
+                        const lp_run_options *options, lp_diag *diag) {
+  static const lp_request no_request = {.isl = 512, .osl = 128, .batch = 1, .generation = true};
+  static const lp_run_options no_options = {.verify_each = true};
+  lp_arena *text = lp_arena_create(), *scratch = lp_arena_create();
+  lp_pass_context context = {.diag = diag, .request = request ? request : &no_request, .scratch = scratch};
+  steps todo = {0};
+  lp_status status = pipeline_parse(pipeline, text, &todo, diag);
+  for (size_t i = 0; status == LP_OK && i < todo.count; i++)
+    status = run_step(module, &todo.data[i], &context, options ? options : &no_options);
+  lp_vec_free(&todo);
+  lp_arena_free(scratch);
+  lp_arena_free(text);
+  return status;
+}
