@@ -183,6 +183,13 @@ LP_MUST_USE lp_status lp_parse_time_ms(const char *text, double *ms, lp_diag *di
 LP_MUST_USE lp_status lp_parse_size(const char *text, int64_t *bytes, lp_diag *diag, lp_loc loc);
 /* 100Mbit/s 1Gbit/s 12MB/s; bare: bit/s */
 LP_MUST_USE lp_status lp_parse_rate_bps(const char *text, double *bps, lp_diag *diag, lp_loc loc);
+/* A number followed by one of `units`; `wanted` completes "'12 parsecs' is not ...": "a time such as 400ms". */
+typedef struct {
+  const char *name; /* "" for none */
+  double factor;
+} lp_unit;
+LP_MUST_USE lp_status lp_parse_unit(const char *text, const lp_unit *units, size_t count, const char *wanted,
+                                    double *value, lp_diag *diag, lp_loc loc);
 LP_MUST_USE lp_status lp_parse_double(const char *text, double *value, lp_diag *diag, lp_loc loc);
 LP_MUST_USE lp_status lp_parse_i64(const char *text, int64_t min, int64_t max, int64_t *value, lp_diag *diag, lp_loc loc);
 /* Human forms into a caller's buffer, which is returned: "4.0 GiB", "100 Mbit/s". */

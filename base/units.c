@@ -6,11 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct {
-  const char *name;
-  double factor;
-} unit;
-
 /* Reads digits, fraction and exponent; unlike strtod neither hex, infinities, signs nor leading space. The rest of the
  * text goes to `rest`. */
 static bool read_number(const char *text, double *value, const char **rest) {
@@ -33,7 +28,7 @@ static bool read_number(const char *text, double *value, const char **rest) {
   return isfinite(*value);
 }
 
-static const unit *find_unit(const char *text, const unit *units, size_t count) {
+static const lp_unit *find_unit(const char *text, const lp_unit *units, size_t count) {
   while (*text == ' ')
     text++;
   for (size_t i = 0; i < count; i++)
@@ -41,11 +36,11 @@ static const unit *find_unit(const char *text, const unit *units, size_t count) 
   return NULL;
 }
 
-static lp_status parse_with_unit(const char *text, const unit *units, size_t count, const char *wanted, double *value,
-                                 lp_diag *diag, lp_loc loc) {
+lp_status lp_parse_unit(const char *text, const lp_unit *units, size_t count, const char *wanted, double *value,
+                        lp_diag *diag, lp_loc loc) {
   const char *rest = NULL;
   double number = 0;
-  const unit *u = NULL;
+  const lp_unit *u = NULL;
   if (read_number(text, &number, &rest)) u = find_unit(rest, units, count);
   if (!u || !isfinite(number * u->factor)) return lp_error(diag, loc, "'%s' is not %s", text, wanted);
   *value = number * u->factor;
@@ -53,43 +48,43 @@ static lp_status parse_with_unit(const char *text, const unit *units, size_t cou
 }
 
 lp_status lp_parse_time_ms(const char *text, double *ms, lp_diag *diag, lp_loc loc) {
-  static const unit units[] = {{"", 1},     {"ms", 1},        {"us", 1e-3}, {"ns", 1e-6},
-                               {"s", 1000}, {"min", 60000.0}, {"h", 3.6e6}};
-  return parse_with_unit(text, units, LP_COUNT(units), "a time such as 400ms, 0.1s or 20us", ms, diag, loc);
+  static const lp_unit units[] = {{"", 1},     {"ms", 1},        {"us", 1e-3}, {"ns", 1e-6},
+                                  {"s", 1000}, {"min", 60000.0}, {"h", 3.6e6}};
+  return lp_parse_unit(text, units, LP_COUNT(units), "a time such as 400ms, 0.1s or 20us", ms, diag, loc);
 }
 
 lp_status lp_parse_rate_bps(const char *text, double *bps, lp_diag *diag, lp_loc loc) {
-  static const unit units[] = {{"", 1},
-                               {"bit/s", 1},
-                               {"kbit/s", 1e3},
-                               {"Mbit/s", 1e6},
-                               {"Gbit/s", 1e9},
-                               {"bps", 1},
-                               {"kbps", 1e3},
-                               {"Mbps", 1e6},
-                               {"Gbps", 1e9},
-                               {"kb/s", 1e3},
-                               {"Mb/s", 1e6},
-                               {"Gb/s", 1e9},
-                               {"B/s", 8},
-                               {"kB/s", 8e3},
-                               {"MB/s", 8e6},
-                               {"GB/s", 8e9},
-                               {"KiB/s", 8192},
-                               {"MiB/s", 8.0 * 1048576},
-                               {"GiB/s", 8.0 * 1073741824},
-                               {"Tbit/s", 1e12}};
-  return parse_with_unit(text, units, LP_COUNT(units), "a rate such as 100Mbit/s, 1Gbit/s or 12MB/s", bps, diag, loc);
+  static const lp_unit units[] = {{"", 1},
+                                  {"bit/s", 1},
+                                  {"kbit/s", 1e3},
+                                  {"Mbit/s", 1e6},
+                                  {"Gbit/s", 1e9},
+                                  {"bps", 1},
+                                  {"kbps", 1e3},
+                                  {"Mbps", 1e6},
+                                  {"Gbps", 1e9},
+                                  {"kb/s", 1e3},
+                                  {"Mb/s", 1e6},
+                                  {"Gb/s", 1e9},
+                                  {"B/s", 8},
+                                  {"kB/s", 8e3},
+                                  {"MB/s", 8e6},
+                                  {"GB/s", 8e9},
+                                  {"KiB/s", 8192},
+                                  {"MiB/s", 8.0 * 1048576},
+                                  {"GiB/s", 8.0 * 1073741824},
+                                  {"Tbit/s", 1e12}};
+  return lp_parse_unit(text, units, LP_COUNT(units), "a rate such as 100Mbit/s, 1Gbit/s or 12MB/s", bps, diag, loc);
 }
 
 /* Whole numbers are multiplied exactly; fractions go through double. */
 lp_status lp_parse_size(const char *text, int64_t *bytes, lp_diag *diag, lp_loc loc) {
-  static const unit units[] = {
+  static const lp_unit units[] = {
       {"", 1},      {"B", 1},      {"kB", 1e3},      {"KB", 1e3},         {"MB", 1e6},   {"GB", 1e9},
       {"TB", 1e12}, {"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824}, {"kiB", 1024}, {"TiB", 1099511627776.0}};
   const char *rest = NULL;
   double number = 0;
-  const unit *u = NULL;
+  const lp_unit *u = NULL;
   if (read_number(text, &number, &rest)) u = find_unit(rest, units, LP_COUNT(units));
   if (!u) return lp_error(diag, loc, "'%s' is not a size such as 4GiB, 512MB or 1024", text);
   char *end = NULL;

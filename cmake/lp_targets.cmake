@@ -4,6 +4,12 @@ include_guard()
 # lp_library(lp_FOLDER SOURCES a.c b.c [LIBS lp_base ...]): the static library of a folder.
 function(lp_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;LIBS" ${ARGN})
+  foreach(source ${arg_SOURCES}) # while folders grow side by side, one that is not whole does not stop the others
+    if(NOT IS_ABSOLUTE ${source} AND NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+      message(WARNING "${name}: ${source} is not there")
+      list(REMOVE_ITEM arg_SOURCES ${source})
+    endif()
+  endforeach()
   add_library(${name} STATIC ${arg_SOURCES})
   target_link_libraries(${name} PUBLIC lp_flags ${arg_LIBS})
 endfunction()

@@ -1,0 +1,111 @@
+/* Links: their sheet, loading, message times and the table that `llmpart link` prints. */
+#include "hwmodels/hwmodels_internal.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const lp_figure_info infos[LP_LINK_FIGURE_COUNT] = {
+    [LP_LINK_RTT] = {"rtt", LP_IN_MS, 0, 1e9, -1, "the round trip time"},
+    [LP_LINK_UP] = {"up", LP_IN_BPS, 1, 1e18, -1, "the bandwidth from device to cloud"},
+    [LP_LINK_DOWN] = {"down", LP_IN_BPS, 1, 1e18, -1, "the bandwidth from cloud to device"},
+    [LP_LINK_LOSS] = {"loss", LP_IN_NUMBER, 0, 0.99, 0, "the share of packets lost"},
+};
+
+static const lp_sheet_form form = {"link", false, infos, LP_LINK_FIGURE_COUNT, &lp_embedded_links};
+
+static lp_link *link_create(void) {
+  lp_link *link = lp_alloc(sizeof *link);
+  link->arena = lp_arena_create();
+  return link;
+}
+
+void lp_link_free(lp_link *link) {
+  if (!link) return;
+  lp_arena_free(link->arena);
+  free(link);
+}
+
+static lp_sheet sheet_of(lp_link *link) {
+  return (lp_sheet){.form = &form,
+                    .arena = link->arena,
+                    .name = link->name,
+                    .title = link->title,
+                    .figure = link->figure,
+                    .source = link->source};
+}
+
+static lp_status finish(lp_status status, lp_link *link, const lp_sheet *sheet, lp_link **out) {
+  *out = NULL;
+  if (status != LP_OK) {
+    lp_link_free(link);
+    return status;
+  }
+  link->name = sheet->name;
+  link->title = sheet->title;
+  *out = link;
+  return LP_OK;
+}
+
+lp_status lp_link_parse(const char *file, const char *text, size_t size, lp_link **out, lp_diag *diag) {
+  lp_link *link = link_create();
+  lp_sheet sheet = sheet_of(link);
+  lp_status status = lp_sheet_read_yaml(&sheet, file, text, size, diag);
+  return finish(status, link, &sheet, out);
+}
+
+/* "rtt=10ms,up=50Mbit/s,down=200Mbit/s": a link named after its figures. */
+static lp_status load_figures(lp_sheet *sheet, const char *text, lp_diag *diag) {
+  bool given[LP_LINK_FIGURE_COUNT] = {0};
+  sheet->name = lp_arena_strdup(sheet->arena, text);
+  sheet->title = "given on the command line";
+  LP_TRY(lp_sheet_override(sheet, text, given, diag));
+  return lp_sheet_complete(sheet, given, diag, LP_LOC_NONE);
+}
+
+lp_status lp_link_load(const char *text, lp_link **out, lp_diag *diag) {
+  lp_link *link = link_create();
+  lp_sheet sheet = sheet_of(link);
+  bool figures_alone = strcspn(text, "=") < strcspn(text, ",/");
+  lp_status status = figures_alone ? load_figures(&sheet, text, diag) : lp_sheet_load(&sheet, text, diag);
+  return finish(status, link, &sheet, out);
+}
+
+static double message_ms(const lp_link *link, double bytes, double bps) {
+  double goodput = bps * (1 - link->figure[LP_LINK_LOSS]);
+  return link->figure[LP_LINK_RTT] / 2 + 8 * bytes / goodput * 1e3;
+}
+
+double lp_link_up_ms(const lp_link *link, double bytes) {
+  return message_ms(link, bytes, link->figure[LP_LINK_UP]);
+}
+
+double lp_link_down_ms(const lp_link *link, double bytes) {
+  return message_ms(link, bytes, link->figure[LP_LINK_DOWN]);
+}
+
+size_t lp_link_names(const char *const **names) {
+  *names = lp_embedded_links.names;
+  return lp_embedded_links.name_count;
+}
+
+void lp_link_list(lp_buf *out) {
+  lp_buf_printf(out, "%-10s %10s %14s %14s  %s\n", "name", "rtt ms", "up", "down", "title");
+  for (size_t i = 0; i < lp_embedded_links.name_count; i++) {
+    lp_link *link = NULL;
+    char up[32], down[32];
+    lp_status status = lp_link_load(lp_embedded_links.names[i], &link, NULL);
+    assert(status == LP_OK && "an embedded link is broken");
+    if (status == LP_OK)
+      lp_buf_printf(out, "%-10s %10.4g %14s %14s  %s\n", link->name, link->figure[LP_LINK_RTT],
+                    lp_format_rate(link->figure[LP_LINK_UP], up), lp_format_rate(link->figure[LP_LINK_DOWN], down),
+                    link->title);
+    lp_link_free(link);
+  }
+}
+
+void lp_link_print(const lp_link *link, lp_buf *out) {
+  lp_link copy = *link;
+  lp_sheet sheet = sheet_of(&copy);
+  lp_sheet_print(&sheet, out);
+}

@@ -1,0 +1,220 @@
+/* Sheets of figures: values with units in and out, defaults, and changes given on the command line. */
+#include "hwmodels/hwmodels_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- values ---- */
+
+typedef struct {
+  lp_unit unit[6]; /* largest first; printing takes the first that is not larger than the value */
+  const char *wanted;
+} unit_table;
+
+static const unit_table unit_tables[] = {
+    [LP_IN_FLOPS] = {{{"PFLOP/s", 1e15}, {"TFLOP/s", 1e12}, {"GFLOP/s", 1e9}, {"MFLOP/s", 1e6}, {"FLOP/s", 1}},
+                     "a rate such as 312 TFLOP/s"},
+    [LP_IN_BYTES_PER_S] = {{{"TB/s", 1e12}, {"GB/s", 1e9}, {"MB/s", 1e6}, {"kB/s", 1e3}, {"B/s", 1}},
+                           "a rate such as 2039 GB/s"},
+    [LP_IN_BYTES] = {{{"GiB", 1073741824}, {"GB", 1e9}, {"MiB", 1048576}, {"MB", 1e6}, {"B", 1}}, ""},
+    [LP_IN_MS] = {{{"s", 1e3}, {"ms", 1}, {"us", 1e-3}}, ""},
+    [LP_IN_BPS] = {{{"Gbit/s", 1e9}, {"Mbit/s", 1e6}, {"kbit/s", 1e3}, {"bit/s", 1}}, ""},
+    [LP_IN_W] = {{{"W", 1}, {"mW", 1e-3}}, "a power such as 250 W"},
+    [LP_IN_NUMBER] = {{{"", 1}}, ""},
+};
+
+static size_t unit_count(const unit_table *table) {
+  size_t count = 0;
+  while (count < LP_COUNT(table->unit) && table->unit[count].name)
+    count++;
+  return count;
+}
+
+static lp_status parse_figure(lp_figure_unit unit, const char *text, double *value, lp_diag *diag, lp_loc loc) {
+  const unit_table *table = &unit_tables[unit];
+  int64_t bytes = 0;
+  switch (unit) {
+  case LP_IN_BYTES:
+    LP_TRY(lp_parse_size(text, &bytes, diag, loc));
+    *value = (double)bytes;
+    return LP_OK;
+  case LP_IN_MS:
+    return lp_parse_time_ms(text, value, diag, loc);
+  case LP_IN_BPS:
+    return lp_parse_rate_bps(text, value, diag, loc);
+  case LP_IN_NUMBER:
+    return lp_parse_double(text, value, diag, loc);
+  case LP_IN_FLOPS:
+  case LP_IN_BYTES_PER_S:
+  case LP_IN_W:
+    break;
+  }
+  return lp_parse_unit(text, table->unit, unit_count(table), table->wanted, value, diag, loc);
+}
+
+/* The shortest text that reads back as the same value. */
+static void print_figure(lp_figure_unit unit, double value, lp_buf *out) {
+  const unit_table *table = &unit_tables[unit];
+  char text[64];
+  for (int digits = 1; digits <= 17; digits++) {
+    for (size_t i = 0; i < unit_count(table); i++) {
+      const lp_unit *u = &table->unit[i];
+      if (value < u->factor && i + 1 < unit_count(table)) continue;
+      snprintf(text, sizeof text, "%.*g%s%s", digits, value / u->factor, *u->name ? " " : "", u->name);
+      double back = 0;
+      bool same = parse_figure(unit, text, &back, NULL, LP_LOC_NONE) == LP_OK && back == value;
+      /* Four digits are what one reads; beyond, exactness is left to the smallest unit. */
+      if (same && (digits < 17 || i + 1 == unit_count(table)) && !strchr(text, 'e')) {
+        lp_buf_puts(out, text);
+        return;
+      }
+    }
+  }
+  const lp_unit *smallest = &table->unit[unit_count(table) - 1];
+  lp_buf_printf(out, "%.17g%s%s", value / smallest->factor, *smallest->name ? " " : "", smallest->name);
+}
+
+/* ---- figures ---- */
+
+size_t lp_sheet_find(const lp_sheet_form *form, const char *key) {
+  size_t i = 0;
+  while (i < form->count && !lp_streq(form->info[i].key, key))
+    i++;
+  return i;
+}
+
+lp_status lp_sheet_set(lp_sheet *sheet, size_t index, const char *text, lp_diag *diag, lp_loc loc) {
+  const lp_figure_info *info = &sheet->form->info[index];
+  double value = 0;
+  LP_TRY(parse_figure(info->unit, text, &value, diag, loc));
+  if (value < info->least || value > info->most) {
+    lp_buf least = {0}, most = {0};
+    print_figure(info->unit, info->least, &least);
+    print_figure(info->unit, info->most, &most);
+    lp_status status = lp_error(diag, loc, "'%s' is '%s', but %s is from %s to %s", info->key, text, info->meaning,
+                                lp_buf_text(&least), lp_buf_text(&most));
+    lp_buf_free(&least);
+    lp_buf_free(&most);
+    return status;
+  }
+  sheet->figure[index] = value;
+  return LP_OK;
+}
+
+lp_status lp_sheet_complete(lp_sheet *sheet, const bool *given, lp_diag *diag, lp_loc loc) {
+  for (size_t i = 0; i < sheet->form->count; i++) {
+    const lp_figure_info *info = &sheet->form->info[i];
+    if (given[i]) continue;
+    if (info->otherwise < 0)
+      return lp_error(diag, loc, "the %s lacks '%s': %s", sheet->form->what, info->key, info->meaning);
+    sheet->figure[i] = info->otherwise;
+  }
+  return LP_OK;
+}
+
+static lp_status override_one(lp_sheet *sheet, char *pair, bool *given, lp_diag *diag) {
+  char *value = strchr(pair, '=');
+  if (!value)
+    return lp_error(diag, LP_LOC_NONE, "'%s' after the %s's name is not a change such as '%s=...'", pair,
+                    sheet->form->what, sheet->form->info[0].key);
+  *value++ = 0;
+  size_t index = lp_sheet_find(sheet->form, pair);
+  if (index == sheet->form->count) {
+    const char *keys[LP_HW_FIGURE_COUNT];
+    size_t count = 0;
+    for (; count < sheet->form->count && count < LP_COUNT(keys); count++)
+      keys[count] = sheet->form->info[count].key;
+    lp_status status = lp_error(diag, LP_LOC_NONE, "a %s has no figure '%s'", sheet->form->what, pair);
+    lp_note_near(diag, LP_LOC_NONE, pair, keys, count);
+    return status;
+  }
+  LP_TRY(lp_sheet_set(sheet, index, value, diag, LP_LOC_NONE));
+  sheet->source[index] = "given on the command line";
+  given[index] = true;
+  return LP_OK;
+}
+
+lp_status lp_sheet_override(lp_sheet *sheet, const char *text, bool *given, lp_diag *diag) {
+  char *copy = lp_arena_strdup(sheet->arena, text);
+  while (copy) {
+    char *next = strchr(copy, ',');
+    if (next) *next++ = 0;
+    LP_TRY(override_one(sheet, copy, given, diag));
+    copy = next;
+  }
+  return LP_OK;
+}
+
+/* ---- loading ---- */
+
+static bool is_path(const char *text) {
+  return strchr(text, '/') || lp_has_suffix(text, ".yaml") || lp_has_suffix(text, ".yml");
+}
+
+static lp_status read_file(lp_sheet *sheet, const char *path, lp_diag *diag) {
+  char *text = NULL;
+  size_t size = 0;
+  LP_TRY(lp_file_read(path, &text, &size, diag));
+  lp_status status = lp_sheet_read_yaml(sheet, path, text, size, diag);
+  free(text);
+  return status;
+}
+
+static lp_status read_named(lp_sheet *sheet, const char *name, lp_diag *diag) {
+  if (is_path(name)) return read_file(sheet, name, diag);
+  const lp_embedded_table *table = sheet->form->embedded;
+  for (size_t i = 0; i < table->count; i++)
+    if (lp_streq(table->entry[i].name, name))
+      return lp_sheet_read_yaml(sheet, name, table->entry[i].data, table->entry[i].size, diag);
+  lp_status status = lp_error(diag, LP_LOC_NONE, "unknown %s '%s'", sheet->form->what, name);
+  lp_note_near(diag, LP_LOC_NONE, name, table->names, table->name_count);
+  lp_buf known = {0};
+  for (size_t i = 0; i < table->name_count; i++)
+    lp_buf_printf(&known, "%s%s", i ? ", " : "", table->names[i]);
+  lp_note(diag, LP_LOC_NONE, "known: %s, or the path of a YAML file", lp_buf_text(&known));
+  lp_buf_free(&known);
+  return status;
+}
+
+lp_status lp_sheet_load(lp_sheet *sheet, const char *text, lp_diag *diag) {
+  if (is_path(text) && lp_path_exists(text)) return read_file(sheet, text, diag);
+  const char *comma = strchr(text, ',');
+  char *name = lp_arena_strndup(sheet->arena, text, comma ? (size_t)(comma - text) : strlen(text));
+  LP_TRY(read_named(sheet, name, diag));
+  bool given[LP_HW_FIGURE_COUNT] = {0};
+  return comma ? lp_sheet_override(sheet, comma + 1, given, diag) : LP_OK;
+}
+
+/* ---- printing ---- */
+
+static void print_quoted(const char *text, lp_buf *out) {
+  lp_buf_puts(out, "\"");
+  for (; *text; text++) {
+    if (*text == '"' || *text == '\\')
+      lp_buf_printf(out, "\\%c", *text);
+    else if ((unsigned char)*text < ' ' || *text == 127)
+      lp_buf_printf(out, "\\x%02X", (unsigned)*text);
+    else
+      lp_buf_append(out, text, 1);
+  }
+  lp_buf_puts(out, "\"");
+}
+
+void lp_sheet_print(const lp_sheet *sheet, lp_buf *out) {
+  lp_buf_printf(out, "%s: ", sheet->form->what);
+  print_quoted(sheet->name, out);
+  lp_buf_puts(out, "\ntitle: ");
+  print_quoted(sheet->title, out);
+  lp_buf_puts(out, "\n");
+  if (sheet->form->has_kind) lp_buf_printf(out, "kind: %s\n", sheet->kind);
+  for (size_t i = 0; i < sheet->form->count; i++) {
+    if (!sheet->source[i] && sheet->figure[i] == sheet->form->info[i].otherwise) continue;
+    lp_buf_printf(out, "%s: { value: ", sheet->form->info[i].key);
+    print_figure(sheet->form->info[i].unit, sheet->figure[i], out);
+    if (sheet->source[i]) {
+      lp_buf_puts(out, ", source: ");
+      print_quoted(sheet->source[i], out);
+    }
+    lp_buf_puts(out, " }\n");
+  }
+}
