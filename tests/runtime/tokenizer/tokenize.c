@@ -1,0 +1,85 @@
+/* tokenize TOKENIZER.json encode|decode [special]: the driver of compare.py.
+ *
+ * encode reads texts, each a 32-bit length (little-endian) and its bytes, and writes one line of ids for each, with the
+ * post-processor's tokens when `special`. decode reads lines of ids and writes texts in the form above, without special
+ * tokens when `special`.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/runtime.h"
+
+static bool read_text(lp_buf *text) {
+  uint8_t head[4];
+  if (fread(head, 1, 4, stdin) != 4) return false;
+  uint32_t size = head[0] | (uint32_t)head[1] << 8 | (uint32_t)head[2] << 16 | (uint32_t)head[3] << 24;
+  lp_buf_clear(text);
+  for (char chunk[4096]; size > 0;) {
+    size_t got = fread(chunk, 1, size < sizeof chunk ? size : sizeof chunk, stdin);
+    if (got == 0) return false;
+    lp_buf_append(text, chunk, got);
+    size -= (uint32_t)got;
+  }
+  return true;
+}
+
+static lp_status encode_all(const lp_tokenizer *tokenizer, bool special, lp_diag *diag) {
+  lp_buf text = {0};
+  lp_tokens ids = {0};
+  lp_status status = LP_OK;
+  while (status == LP_OK && read_text(&text)) {
+    ids.count = 0;
+    status = lp_tokenizer_encode(tokenizer, lp_buf_text(&text), text.size, special, &ids, diag);
+    for (size_t i = 0; i < ids.count; ++i) printf(i == 0 ? "%d" : " %d", ids.data[i]);
+    printf("\n");
+  }
+  lp_vec_free(&ids);
+  lp_buf_free(&text);
+  return status;
+}
+
+static lp_status decode_all(const lp_tokenizer *tokenizer, bool special) {
+  char *line = NULL;
+  size_t capacity = 0;
+  lp_tokens ids = {0};
+  lp_buf text = {0};
+  while (getline(&line, &capacity, stdin) > 0) {
+    ids.count = 0;
+    lp_buf_clear(&text);
+    char *save = NULL;
+    for (char *word = strtok_r(line, " \n", &save); word != NULL; word = strtok_r(NULL, " \n", &save))
+      lp_vec_push(&ids, (int32_t)strtol(word, NULL, 10));
+    lp_tokenizer_decode(tokenizer, ids.data, ids.count, special, &text);
+    for (int shift = 0; shift < 32; shift += 8) putchar((int)(text.size >> shift & 0xFF));
+    fwrite(lp_buf_text(&text), 1, text.size, stdout);
+  }
+  lp_vec_free(&ids);
+  lp_buf_free(&text);
+  free(line);
+  return LP_OK;
+}
+
+static void print_entry(void *user, const lp_diag_entry *entry) {
+  (void)user;
+  lp_buf text = {0};
+  lp_diag_format(entry, &text);
+  fprintf(stderr, "%s\n", lp_buf_text(&text));
+  lp_buf_free(&text);
+}
+
+int main(int argc, char **argv) {
+  bool special = argc == 4 && strcmp(argv[3], "special") == 0;
+  if (argc < 3 || argc > 4 || (argc == 4 && !special)) {
+    fprintf(stderr, "usage: tokenize TOKENIZER.json encode|decode [special]\n");
+    return LP_USAGE;
+  }
+  lp_diag *diag = lp_diag_create();
+  lp_tokenizer *tokenizer = NULL;
+  lp_diag_set_sink(diag, print_entry, NULL);
+  lp_status status = lp_tokenizer_load(argv[1], &tokenizer, diag);
+  if (status == LP_OK)
+    status = strcmp(argv[2], "encode") == 0 ? encode_all(tokenizer, special, diag) : decode_all(tokenizer, special);
+  lp_tokenizer_free(tokenizer);
+  lp_diag_free(diag);
+  return (int)status;
+}
