@@ -1,5 +1,5 @@
 # cmake -DSOURCE=hwmodels -DOUT=embedded.c -P embed_models.cmake: the YAML files as tables in C.
-set(text "/* Generated from machines/*.yaml and links/*.yaml. */\n#include \"hwmodels/hwmodels_internal.h\"\n")
+set(text "/* Generated from the YAML files of machines/ and links/. */\n#include \"hwmodels/hwmodels_internal.h\"\n")
 
 # The table `table` of the files of `folder`, and the sorted names with those of ARGN.
 function(embed folder table)
