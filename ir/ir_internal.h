@@ -1,0 +1,15 @@
+/* What the files of ir/ share and no one else sees. */
+#ifndef LP_IR_INTERNAL_H
+#define LP_IR_INTERNAL_H
+
+#include "ir/ir.h"
+
+/* In text alone: which operands of an operator are present ("1101"). */
+#define LP_MASK_ATTR "operand_mask"
+
+void lp_print_string(const char *text, lp_buf *out);
+
+/* The type rule of an op.* operator, from ops.def (rules.c). */
+lp_status lp_op_check_types(lp_module *module, const lp_op *op, lp_diag *diag);
+
+#endif

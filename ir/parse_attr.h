@@ -1,0 +1,26 @@
+/* Types and attributes in text: the part of the parser below operators. */
+#ifndef LP_IR_PARSE_ATTR_H
+#define LP_IR_PARSE_ATTR_H
+
+#include "ir/ir.h"
+#include "ir/lexer.h"
+
+typedef struct {
+  lp_lexer lexer;
+  lp_module *module;
+  lp_arena *scratch;
+  lp_map *values;             /* name -> group of results; NULL after its scope has ended */
+  LP_VEC(const char *) visible; /* names in order of definition, innermost scope last */
+  int32_t nesting;
+  lp_diag *diag;
+} lp_parser;
+
+lp_status lp_parse_expect(lp_parser *p, const char *punct);
+bool lp_parse_accept(lp_parser *p, const char *punct);
+lp_status lp_parse_type(lp_parser *p, lp_type *out);
+/* Fills everything but the name. */
+lp_status lp_parse_attr(lp_parser *p, lp_attr *attr);
+/* Letters, digits and _, not beginning with a digit. */
+bool lp_parse_is_symbol(const char *text);
+
+#endif

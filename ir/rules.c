@@ -1,0 +1,282 @@
+/* Type rules of op.* operators, one function per rule column of ops.def. Each checks what its operator's sentence in
+ * ops.def promises and reports what it found and what it wanted. */
+#include "ir/ir.h"
+#include "ir/ir_internal.h"
+
+#include <string.h>
+
+typedef struct {
+  lp_module *m;
+  const lp_op *op;
+  lp_diag *diag;
+} rule_context;
+
+static lp_type in_type(const rule_context *c, int32_t index) { return lp_op_in(c->op, index)->type; }
+static lp_type out_type(const rule_context *c, int32_t index) { return c->op->out[index]->type; }
+
+static lp_status fail(const rule_context *c, const char *what) {
+  return lp_error(c->diag, c->op->loc, "'%s': %s", lp_op_info_get(c->op->kind)->name, what);
+}
+
+static lp_status fail_dims(const rule_context *c, const char *what, const lp_poly *found, const lp_poly *wanted) {
+  lp_buf a = {0}, b = {0};
+  lp_poly_print(found, &c->m->symbols, &a);
+  lp_poly_print(wanted, &c->m->symbols, &b);
+  lp_status status = lp_error(c->diag, c->op->loc, "'%s': %s is %s, should be %s", lp_op_info_get(c->op->kind)->name,
+                              what, lp_buf_text(&a), lp_buf_text(&b));
+  lp_buf_free(&a);
+  lp_buf_free(&b);
+  return status;
+}
+
+static const lp_poly *dim_of(lp_type type, int32_t axis) { return type.dim[axis < 0 ? axis + type.rank : axis]; }
+
+static lp_status same_dim(const rule_context *c, const char *what, const lp_poly *found, const lp_poly *wanted) {
+  return lp_poly_equal(found, wanted) ? LP_OK : fail_dims(c, what, found, wanted);
+}
+
+static lp_status same_shape(const rule_context *c, const char *what, lp_type found, lp_type wanted) {
+  if (found.rank != wanted.rank) return fail(c, what);
+  for (int32_t i = 0; i < found.rank; i++) LP_TRY(same_dim(c, what, found.dim[i], wanted.dim[i]));
+  return LP_OK;
+}
+
+/* Numpy broadcasting of `from` to `to`. */
+static lp_status broadcasts(const rule_context *c, lp_type from, lp_type to) {
+  int64_t one;
+  if (from.rank > to.rank) return fail(c, "operand has more axes than the result");
+  for (int32_t i = 1; i <= from.rank; i++) {
+    const lp_poly *dim = dim_of(from, -i);
+    if (lp_poly_is_const(dim, &one) && one == 1) continue;
+    LP_TRY(same_dim(c, "operand axis", dim, dim_of(to, -i)));
+  }
+  return LP_OK;
+}
+
+static lp_status check_weight(const rule_context *c, int32_t operand) {
+  const lp_value *w = lp_op_in(c->op, operand);
+  if (!lp_value_is_constant(w)) return fail(c, "weight is not a constant");
+  if (w->type.rank != 2) return fail(c, "weight is not a matrix");
+  bool transposed = lp_op_bool(c->op, "transpose_b", false);
+  LP_TRY(same_dim(c, "weight's inner size", dim_of(w->type, transposed ? 1 : 0), dim_of(in_type(c, 0), -1)));
+  return same_dim(c, "weight's outer size", dim_of(w->type, transposed ? 0 : 1), dim_of(out_type(c, 0), -1));
+}
+
+static lp_status rule_linear(const rule_context *c) {
+  static const char *const epilogues[] = {"none", "relu", "gelu", "gelu_tanh", "silu", "quick_gelu"};
+  const char *epilogue = lp_op_str(c->op, "epilogue", "none");
+  bool known = false;
+  for (size_t i = 0; i < LP_COUNT(epilogues); i++) known |= strcmp(epilogues[i], epilogue) == 0;
+  if (!known) return fail(c, "unknown epilogue");
+  lp_type x = in_type(c, 0), y = out_type(c, 0);
+  if (x.rank < 1 || y.rank != x.rank) return fail(c, "result has another number of axes than x");
+  LP_TRY(check_weight(c, 1));
+  if (lp_op_in(c->op, 4)) LP_TRY(check_weight(c, 4));
+  for (int32_t i = 0; i + 1 < x.rank; i++) LP_TRY(same_dim(c, "result axis", y.dim[i], x.dim[i]));
+  if (lp_op_in(c->op, 2)) LP_TRY(same_dim(c, "bias", dim_of(in_type(c, 2), -1), dim_of(y, -1)));
+  return lp_op_in(c->op, 3) ? same_shape(c, "residual", in_type(c, 3), y) : LP_OK;
+}
+
+static lp_status rule_matmul(const rule_context *c) {
+  lp_type a = in_type(c, 0), b = in_type(c, 1), y = out_type(c, 0);
+  if (a.rank < 2 || b.rank < 2 || y.rank < 2) return fail(c, "operands need two axes at least");
+  bool ta = lp_op_bool(c->op, "transpose_a", false), tb = lp_op_bool(c->op, "transpose_b", false);
+  LP_TRY(same_dim(c, "inner size", dim_of(b, tb ? -1 : -2), dim_of(a, ta ? -2 : -1)));
+  LP_TRY(same_dim(c, "rows", dim_of(y, -2), dim_of(a, ta ? -1 : -2)));
+  return same_dim(c, "columns", dim_of(y, -1), dim_of(b, tb ? -2 : -1));
+}
+
+static lp_status check_layout(const rule_context *c, bool *bshd) {
+  const char *layout = lp_op_str(c->op, "layout", "");
+  *bshd = strcmp(layout, "bshd") == 0;
+  return *bshd || strcmp(layout, "bhsd") == 0 ? LP_OK : fail(c, "layout is neither bshd nor bhsd");
+}
+
+static lp_status rule_attention(const rule_context *c) {
+  bool bshd;
+  LP_TRY(check_layout(c, &bshd));
+  lp_type q = in_type(c, 0), k = in_type(c, 1), v = in_type(c, 2), y = out_type(c, 0);
+  if (q.rank != 4 || k.rank != 4 || v.rank != 4 || y.rank != 4) return fail(c, "operands need four axes");
+  int64_t heads = lp_op_i64(c->op, "heads", 0), kv_heads = lp_op_i64(c->op, "kv_heads", 0);
+  if (heads < 1 || kv_heads < 1 || heads % kv_heads) return fail(c, "kv_heads does not divide heads");
+  LP_TRY(same_dim(c, "query heads", q.dim[bshd ? 2 : 1], lp_dim_const(c->m, heads)));
+  LP_TRY(same_dim(c, "key heads", k.dim[1], lp_dim_const(c->m, kv_heads)));
+  LP_TRY(same_dim(c, "value heads", v.dim[1], lp_dim_const(c->m, kv_heads)));
+  LP_TRY(same_dim(c, "query's head size", q.dim[3], k.dim[3]));
+  LP_TRY(same_dim(c, "key and value length", v.dim[2], k.dim[2]));
+  for (int32_t i = 0; i < 3; i++) LP_TRY(same_dim(c, "result axis", y.dim[i], q.dim[i]));
+  return same_dim(c, "result's head size", y.dim[3], v.dim[3]);
+}
+
+static lp_status rule_kv_append(const rule_context *c) {
+  bool bshd;
+  LP_TRY(check_layout(c, &bshd));
+  lp_type x = in_type(c, 0), y = out_type(c, 0);
+  if (x.rank != 4 || y.rank != 4) return fail(c, "operands need four axes");
+  LP_TRY(same_dim(c, "heads", y.dim[1], x.dim[bshd ? 2 : 1]));
+  return same_dim(c, "head size", y.dim[3], x.dim[3]);
+}
+
+static lp_status rule_rotary(const rule_context *c) {
+  bool bshd;
+  LP_TRY(check_layout(c, &bshd));
+  lp_type x = in_type(c, 0), cosine = in_type(c, 1);
+  if (x.rank != 4 || cosine.rank != 3) return fail(c, "x needs four axes, cos and sin three");
+  LP_TRY(same_shape(c, "sin", in_type(c, 2), cosine));
+  LP_TRY(same_dim(c, "positions", cosine.dim[1], x.dim[bshd ? 1 : 2]));
+  LP_TRY(same_dim(c, "half of rotary_dim", cosine.dim[2],
+                  lp_dim_const(c->m, lp_op_i64(c->op, "rotary_dim", 0) / 2)));
+  return same_shape(c, "result", out_type(c, 0), x);
+}
+
+static lp_status check_norm(const rule_context *c, int32_t first_parameter) {
+  const char *type = lp_op_str(c->op, "type", "");
+  if (strcmp(type, "rms") != 0 && strcmp(type, "layer") != 0) return fail(c, "type is neither rms nor layer");
+  for (int32_t i = first_parameter; i < first_parameter + 2; i++)
+    if (lp_op_in(c->op, i)) LP_TRY(same_dim(c, "parameter", dim_of(in_type(c, i), -1), dim_of(in_type(c, 0), -1)));
+  return same_shape(c, "result", out_type(c, 0), in_type(c, 0));
+}
+
+static lp_status rule_norm(const rule_context *c) { return check_norm(c, 1); }
+
+static lp_status rule_add_norm(const rule_context *c) {
+  LP_TRY(same_shape(c, "residual", in_type(c, 1), in_type(c, 0)));
+  return check_norm(c, 2);
+}
+
+static lp_status rule_map(const rule_context *c) {
+  for (int32_t i = 0; i < c->op->in_count; i++)
+    if (lp_op_in(c->op, i)) LP_TRY(broadcasts(c, in_type(c, i), out_type(c, 0)));
+  return LP_OK;
+}
+
+static lp_status rule_fused(const rule_context *c) {
+  if (!c->op->region || c->op->region->arg_count != c->op->in_count)
+    return fail(c, "region's arguments differ from the operands");
+  const lp_op *yield = lp_block_terminator(c->op->region);
+  if (!yield || yield->in_count != c->op->out_count) return fail(c, "region yields another number of results");
+  LP_FOR_OPS(op, c->op->region)
+  if (op->kind != LP_OP_MAP && op->kind != LP_OP_YIELD && op->kind != LP_OP_CONSTANT)
+    return fail(c, "region holds more than op.map");
+  for (int32_t i = 1; i < c->op->out_count; i++) LP_TRY(same_shape(c, "result", out_type(c, i), out_type(c, 0)));
+  return rule_map(c);
+}
+
+static lp_status rule_same(const rule_context *c) { return same_shape(c, "result", out_type(c, 0), in_type(c, 0)); }
+
+static lp_status check_axis(const rule_context *c, int64_t axis, int32_t rank) {
+  return axis >= 0 && axis < rank ? LP_OK : fail(c, "axis is out of range");
+}
+
+static lp_status rule_reduce(const rule_context *c) {
+  const lp_attr *axes = lp_op_attr(c->op, "axes");
+  lp_type x = in_type(c, 0);
+  for (int32_t i = 0; i < axes->count; i++) {
+    LP_TRY(check_axis(c, axes->is[i], x.rank));
+    if (i > 0 && axes->is[i] <= axes->is[i - 1]) return fail(c, "axes do not ascend");
+  }
+  int32_t rank = lp_op_bool(c->op, "keepdims", false) ? x.rank : x.rank - axes->count;
+  return out_type(c, 0).rank == rank ? LP_OK : fail(c, "result has a wrong number of axes");
+}
+
+static lp_status rule_argmax(const rule_context *c) {
+  return check_axis(c, lp_op_i64(c->op, "axis", -1), in_type(c, 0).rank);
+}
+
+static lp_status rule_gather(const rule_context *c) {
+  lp_type x = in_type(c, 0), index = in_type(c, 1);
+  LP_TRY(check_axis(c, lp_op_i64(c->op, "axis", -1), x.rank));
+  if (index.dtype != LP_I64 && index.dtype != LP_I32) return fail(c, "index is neither i32 nor i64");
+  return out_type(c, 0).rank == x.rank + index.rank - 1 ? LP_OK : fail(c, "result has a wrong number of axes");
+}
+
+static lp_status rule_gather_elements(const rule_context *c) {
+  LP_TRY(check_axis(c, lp_op_i64(c->op, "axis", -1), in_type(c, 0).rank));
+  return same_shape(c, "result", out_type(c, 0), in_type(c, 1));
+}
+
+static lp_status rule_concat(const rule_context *c) {
+  lp_type y = out_type(c, 0);
+  int64_t axis = lp_op_i64(c->op, "axis", -1);
+  LP_TRY(check_axis(c, axis, y.rank));
+  const lp_poly *sum = lp_dim_const(c->m, 0);
+  for (int32_t i = 0; i < c->op->in_count; i++) {
+    lp_type x = in_type(c, i);
+    if (x.rank != y.rank) return fail(c, "operand has another number of axes than the result");
+    for (int32_t k = 0; k < y.rank; k++)
+      if (k != axis) LP_TRY(same_dim(c, "operand axis", x.dim[k], y.dim[k]));
+    sum = lp_poly_add(c->m->arena, sum, x.dim[axis]);
+  }
+  return same_dim(c, "joined axis", y.dim[axis], sum);
+}
+
+static lp_status rule_slice(const rule_context *c) {
+  int32_t rank = in_type(c, 0).rank;
+  bool good = lp_op_attr(c->op, "starts")->count == rank && lp_op_attr(c->op, "steps")->count == rank;
+  return good && out_type(c, 0).rank == rank ? LP_OK : fail(c, "starts and steps need one entry per axis");
+}
+
+static lp_status rule_transpose(const rule_context *c) {
+  const lp_attr *perm = lp_op_attr(c->op, "perm");
+  lp_type x = in_type(c, 0), y = out_type(c, 0);
+  unsigned seen = 0;
+  if (perm->count != x.rank || y.rank != x.rank) return fail(c, "perm needs one entry per axis");
+  for (int32_t i = 0; i < perm->count; i++) {
+    LP_TRY(check_axis(c, perm->is[i], x.rank));
+    seen |= 1u << perm->is[i];
+    LP_TRY(same_dim(c, "result axis", y.dim[i], x.dim[perm->is[i]]));
+  }
+  return seen == (1u << x.rank) - 1 ? LP_OK : fail(c, "perm is no permutation");
+}
+
+static lp_status rule_reshape(const rule_context *c) {
+  return same_dim(c, "number of elements", lp_type_numel(c->m, out_type(c, 0)), lp_type_numel(c->m, in_type(c, 0)));
+}
+
+static lp_status rule_expand(const rule_context *c) { return broadcasts(c, in_type(c, 0), out_type(c, 0)); }
+
+static lp_status rule_pad(const rule_context *c) {
+  return lp_op_attr(c->op, "before")->count == in_type(c, 0).rank ? LP_OK : fail(c, "before needs one entry per axis");
+}
+
+static lp_status rule_iota(const rule_context *c) {
+  return out_type(c, 0).rank == 1 ? LP_OK : fail(c, "result is not a vector");
+}
+
+static lp_status rule_dims(const rule_context *c) {
+  int64_t count;
+  bool good = lp_type_static_numel(out_type(c, 0), &count) && count == lp_op_attr(c->op, "values")->count;
+  return good ? LP_OK : fail(c, "result's shape differs from the number of values");
+}
+
+static lp_status rule_fill(const rule_context *c) {
+  return out_type(c, 0).rank >= 0 ? LP_OK : fail(c, "result's shape is not known");
+}
+
+static lp_status check_sides(const rule_context *c) {
+  const char *from = lp_op_str(c->op, "from", ""), *to = lp_op_str(c->op, "to", "");
+  bool good = (strcmp(from, "device") == 0 && strcmp(to, "cloud") == 0) ||
+              (strcmp(from, "cloud") == 0 && strcmp(to, "device") == 0);
+  return good ? LP_OK : fail(c, "from and to are not the two sides");
+}
+
+static lp_status rule_comm_send(const rule_context *c) { return check_sides(c); }
+static lp_status rule_comm_recv(const rule_context *c) { return check_sides(c); }
+static lp_status rule_kv_move(const rule_context *c) { return check_sides(c); }
+
+typedef lp_status type_rule(const rule_context *c);
+
+static type_rule *const rules[LP_OP_COUNT] = {
+#define LP_OPERATOR(id, name, imin, imax, omin, omax, traits, attrs, rule, cost) [LP_OP_##id] = rule_##rule,
+#include "ir/ops.def"
+};
+
+lp_status lp_op_check_types(lp_module *module, const lp_op *op, lp_diag *diag) {
+  rule_context context = {module, op, diag};
+  if (!rules[op->kind]) return LP_OK;
+  for (int32_t i = 0; i < op->in_count; i++)
+    if (lp_op_in(op, i) && lp_op_in(op, i)->type.rank < 0) return fail(&context, "operand's shape is not known");
+  for (int32_t i = 0; i < op->out_count; i++)
+    if (op->out[i]->type.rank < 0) return fail(&context, "result's shape is not known");
+  return rules[op->kind](&context);
+}

@@ -1,0 +1,111 @@
+/* Printer, parser and verifier: parse(print(m)) prints the same, and each refusal names its place. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/ir.h"
+
+static const char sample[] =
+    "\"builtin.module\"() ({\n"
+    "  \"llmpart.state\"() {append_axis = 2 : i64, dtype = \"f32\", index = 0 : i64, name = \"k\", shape = "
+    "#llmpart.polys<\"b, 3, c, 64\">} : () -> ()\n"
+    "  \"llmpart.func\"() ({\n"
+    "  ^bb0(%0: tensor<?x?x8xf32, [\"b\", \"s\"]>, %1: tensor<1xi1>):\n"
+    "    %2 = \"llmpart.constant\"() {value = dense<[[1.0e+00, 0x7F800000], [-2.5e-01, 1.17549435e-38]]> : "
+    "tensor<2x2xf32>} : () -> tensor<2x2xf32>\n"
+    "    %3 = \"llmpart.weight\"() {file = \"w \\22x\\22\", length = 256 : i64, offset = 64 : i64} : () -> tensor<8x8xf32>\n"
+    "    %4 = \"op.linear\"(%0, %3, %0) {bytes_read = #llmpart.poly<\"64*b*s + 256\">, bytes_written = "
+    "#llmpart.poly<\"32*b*s\">, epilogue = \"silu\", flops = #llmpart.poly<\"144*b*s\">, operand_mask = \"1101\"} : "
+    "(tensor<?x?x8xf32, [\"b\", \"s\"]>, tensor<8x8xf32>, tensor<?x?x8xf32, [\"b\", \"s\"]>) -> tensor<?x?x8xf32, "
+    "[\"b\", \"s\"]> loc(\"/layers.0/mlp/MatMul (MatMul)\"(\"m.onnx\":0:0))\n"
+    "    %5:2 = \"op.add_norm\"(%4, %0) {epsilon = 1.0e-05 : f64, type = \"rms\"} : (tensor<?x?x8xf32, [\"b\", \"s\"]>, "
+    "tensor<?x?x8xf32, [\"b\", \"s\"]>) -> (tensor<?x?x8xf32, [\"b\", \"s\"]>, tensor<?x?x8xf32, [\"b\", \"s\"]>)\n"
+    "    \"llmpart.return\"(%5#1) : (tensor<?x?x8xf32, [\"b\", \"s\"]>) -> ()\n"
+    "  }) {inputs = [\"x\", \"m\"], outputs = [\"y\"], sym_name = \"main\"} : () -> ()\n"
+    "}) {llmpart.name = \"m.onnx\", llmpart.symbols = [\"b\", \"s\", \"p\", \"r\", \"c\", \"t\"]} : () -> ()\n";
+
+static lp_module *parse(const char *text, lp_diag *diag) {
+  lp_module *module = NULL;
+  lp_status status = lp_module_parse("t.mlir", text, strlen(text), &module, diag);
+  return status == LP_OK ? module : NULL;
+}
+
+START_TEST(round_trip_is_the_identity) {
+  lp_diag *diag = lp_diag_create();
+  lp_module *module = parse(sample, diag);
+  lp_buf text = {0};
+  if (lp_diag_count(diag)) lp_diag_format(lp_diag_get(diag, 0), &text);
+  ck_assert_msg(module != NULL, "%s", lp_buf_text(&text));
+  lp_status status = lp_module_verify(module, diag);
+  if (status != LP_OK) lp_diag_format(lp_diag_get(diag, 0), &text);
+  ck_assert_msg(status == LP_OK, "%s", lp_buf_text(&text));
+  lp_buf_clear(&text);
+  lp_module_print(module, true, &text);
+  lp_module *again = parse(lp_buf_text(&text), diag);
+  ck_assert_ptr_nonnull(again);
+  lp_buf second = {0};
+  lp_module_print(again, true, &second);
+  ck_assert_str_eq(lp_buf_text(&text), lp_buf_text(&second));
+  ck_assert_ptr_nonnull(strstr(lp_buf_text(&text), "0x7F800000"));
+  ck_assert_ptr_nonnull(strstr(lp_buf_text(&text), "operand_mask = \"1101\""));
+  lp_buf_free(&text);
+  lp_buf_free(&second);
+  lp_module_free(module);
+  lp_module_free(again);
+  lp_diag_free(diag);
+}
+END_TEST
+
+/* Each case: a text of `sample`, what replaces it, and what the message must say. */
+static const struct {
+  const char *from, *to, *message;
+} refusals[] = {
+    {"op.linear", "op.liner", "unknown operator 'op.liner'"},
+    {"(%5#1)", "(%9)", "value '%9' is not defined"},
+    {"(%5#1)", "(%5#2)", "has 2 results"},
+    {"tensor<8x8xf32>\n", "tensor<8x9xf32>\n", "differs from its definition"},
+    {"epilogue = \"silu\"", "epilogue = \"siluu\"", "unknown epilogue"},
+    {"epsilon = 1.0e-05 : f64", "epsilon = 1 : i64", "attribute 'epsilon' of 'op.add_norm' is i64, should be f64"},
+    {"epsilon = 1.0e-05 : f64, ", "", "'op.add_norm' needs the attribute 'epsilon'"},
+    {"type = \"rms\"", "tipe = \"rms\"", "has no attribute 'tipe'"},
+    {"144*b*s", "145*b*s", "'flops' of 'op.linear' differs"},
+    {"\"1101\"", "\"1111\"", "does not fit"},
+    {"sym_name = \"main\"", "sym = \"main\"", "needs the attribute 'sym_name'"},
+    {"\"llmpart.return\"", "\"llmpart.yield\"", "does not end with 'llmpart.return'"},
+    {"dense<[[1.0e+00, ", "dense<[[", "3 elements for a shape of 4"},
+    {"}) {llmpart.name", "{llmpart.name", "expected"},
+    {"\"w \\22x\\22\"", "\"w \\", "unknown escape"},
+};
+
+START_TEST(refusal_names_its_place) {
+  const char *at = strstr(sample, refusals[_i].from);
+  ck_assert_ptr_nonnull(at);
+  lp_buf text = {0}, message = {0};
+  lp_buf_append(&text, sample, (size_t)(at - sample));
+  lp_buf_puts(&text, refusals[_i].to);
+  lp_buf_puts(&text, at + strlen(refusals[_i].from));
+  lp_diag *diag = lp_diag_create();
+  lp_module *module = parse(lp_buf_text(&text), diag);
+  if (module) ck_assert_int_eq(lp_module_verify(module, diag), LP_FAILED);
+  ck_assert_uint_eq(lp_diag_error_count(diag), 1);
+  lp_diag_format(lp_diag_get(diag, 0), &message);
+  ck_assert_msg(strstr(lp_buf_text(&message), refusals[_i].message) != NULL, "%s", lp_buf_text(&message));
+  lp_module_free(module);
+  lp_buf_free(&text);
+  lp_buf_free(&message);
+  lp_diag_free(diag);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("ir text");
+  TCase *tcase = tcase_create("text");
+  tcase_add_test(tcase, round_trip_is_the_identity);
+  tcase_add_loop_test(tcase, refusal_names_its_place, 0, (int)LP_COUNT(refusals));
+  suite_add_tcase(suite, tcase);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_NORMAL);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
