@@ -21,12 +21,17 @@ enum { MOST_CHAINS = 12, FMA_ROUNDS = 4 << 20 };
 
 /* `rounds` multiply-adds in each of `chains` independent vectors: enough of them to hide the latency of one. */
 static inline __attribute__((always_inline)) float fma_chains(int64_t rounds, int chains) {
-  floats sum[MOST_CHAINS] = {{0}}, scale, step;
+  floats sum[MOST_CHAINS], scale, step;
   for (int i = 0; i < 16; i++)
     scale[i] = 0.999f, step[i] = 0.001f;
-  for (int64_t r = 0; r < rounds; r++)
+#pragma GCC unroll 12
+  for (int i = 0; i < chains; i++) /* different starts: a compiler merges equal chains */
+    sum[i] = step * (float)i;
+  for (int64_t r = 0; r < rounds; r++) {
+#pragma GCC unroll 12
     for (int i = 0; i < chains; i++)
       sum[i] = sum[i] * scale + step;
+  }
   float total = 0;
   for (int i = 0; i < chains; i++)
     total += sum[i][i];
@@ -199,7 +204,8 @@ static void fill_in(lp_machine *m, size_t cores) {
       {LP_HW_COMPUTE_UTILISATION, 0.8, "assumed: what a blocked GEMM reaches of the multiply-add rate"},
       {LP_HW_MEMORY_UTILISATION, 0.9, "assumed: what a GEMV reaches of the read rate"},
       {LP_HW_LAUNCH, 0.002, "assumed: one barrier and the loop around it"},
-      {LP_HW_PRICE, (double)cores * 0.0446 / 3600, "USD 0.0446 per vCPU and hour: AWS c7i on demand, us-east-1, 2024"},
+      {LP_HW_PRICE, rounded((double)cores * 0.0446 / 3600),
+       "USD 0.0446 per vCPU and hour: AWS c7i on demand, us-east-1, 2024"},
       {LP_HW_POWER, (double)cores * 5, "assumed: 5 W per core"},
   };
   for (size_t i = 0; i < LP_COUNT(rows); i++) {

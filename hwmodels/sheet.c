@@ -63,8 +63,7 @@ static void print_figure(lp_figure_unit unit, double value, lp_buf *out) {
       snprintf(text, sizeof text, "%.*g%s%s", digits, value / u->factor, *u->name ? " " : "", u->name);
       double back = 0;
       bool same = parse_figure(unit, text, &back, NULL, LP_LOC_NONE) == LP_OK && back == value;
-      /* Four digits are what one reads; beyond, exactness is left to the smallest unit. */
-      if (same && (digits < 17 || i + 1 == unit_count(table)) && !strchr(text, 'e')) {
+      if (same && (unit == LP_IN_NUMBER || !strchr(text, 'e'))) {
         lp_buf_puts(out, text);
         return;
       }
