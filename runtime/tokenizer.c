@@ -6,26 +6,26 @@
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
 
-static lp_status load_parts(lp_loader *loader, const json_t *json) {
-  const json_t *model;
-  LP_TRY(lp_json_expect(loader, json, JSON_OBJECT, "the file"));
-  LP_TRY(lp_json_member(loader, json, "", "model", JSON_OBJECT, &model));
+static lp_status load_parts(lp_loader *loader, const lp_node *root) {
+  const lp_node *model;
+  LP_TRY(lp_node_expect(loader, root, LP_NODE_OBJECT, "the file"));
+  LP_TRY(lp_member_get(loader, root, "", "model", LP_NODE_OBJECT, &model));
   LP_TRY(lp_load_model(loader, model, "model"));
-  LP_TRY(lp_load_normalizer(loader, json_object_get(json, "normalizer"), "normalizer"));
-  LP_TRY(lp_load_added(loader, json_object_get(json, "added_tokens"), "added_tokens"));
-  LP_TRY(lp_load_pre_tokenizer(loader, json_object_get(json, "pre_tokenizer"), "pre_tokenizer"));
-  LP_TRY(lp_load_post_processor(loader, json_object_get(json, "post_processor"), "post_processor"));
-  return lp_load_decoder(loader, json_object_get(json, "decoder"), "decoder");
+  LP_TRY(lp_load_normalizer(loader, lp_node_member(root, "normalizer"), "normalizer"));
+  LP_TRY(lp_load_added(loader, lp_node_member(root, "added_tokens"), "added_tokens"));
+  LP_TRY(lp_load_pre_tokenizer(loader, lp_node_member(root, "pre_tokenizer"), "pre_tokenizer"));
+  LP_TRY(lp_load_post_processor(loader, lp_node_member(root, "post_processor"), "post_processor"));
+  return lp_load_decoder(loader, lp_node_member(root, "decoder"), "decoder");
 }
 
 lp_status lp_tokenizer_parse(const char *file, const char *data, size_t size, lp_tokenizer **out, lp_diag *diag) {
   lp_tokenizer *tokenizer = lp_alloc(sizeof *tokenizer);
   tokenizer->arena = lp_arena_create();
   lp_loader loader = {.tokenizer = tokenizer, .file = file, .diag = diag};
-  json_t *json = NULL;
-  lp_status status = lp_json_parse(&loader, data, size, &json);
-  if (status == LP_OK) status = load_parts(&loader, json);
-  json_decref(json);
+  lp_document *document = NULL;
+  lp_status status = lp_document_parse(&loader, data, size, &document);
+  if (status == LP_OK) status = load_parts(&loader, lp_document_root(document));
+  lp_document_free(document);
   if (status == LP_OK) {
     *out = tokenizer;
     return LP_OK;

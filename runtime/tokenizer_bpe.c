@@ -75,14 +75,17 @@ static void index_single_characters(lp_vocab *vocab) {
   lp_buf_free(&text);
 }
 
-void lp_vocab_index(lp_vocab *vocab) {
+int32_t lp_vocab_index(lp_vocab *vocab) {
+  int32_t twice = -1;
   vocab->slot_count = table_size(vocab->tokens.count);
   vocab->slots = lp_alloc(vocab->slot_count * sizeof *vocab->slots);
   memset(vocab->slots, 0xFF, vocab->slot_count * sizeof *vocab->slots);
   for (size_t id = 0; id < vocab->tokens.count; ++id) {
     const lp_token *token = &vocab->tokens.data[id];
     if (!token->known || !token->in_model) continue;
-    vocab->slots[find_slot(vocab, vocab->text.data + token->offset, token->size)] = (int32_t)id;
+    size_t slot = find_slot(vocab, vocab->text.data + token->offset, token->size);
+    if (vocab->slots[slot] >= 0) twice = (int32_t)id;
+    vocab->slots[slot] = (int32_t)id;
   }
   index_single_characters(vocab);
   for (unsigned byte = 0; byte < 256; ++byte) {
@@ -90,6 +93,7 @@ void lp_vocab_index(lp_vocab *vocab) {
     snprintf(name, sizeof name, "<0x%02X>", byte);
     vocab->byte_token[byte] = lp_vocab_find(vocab, name, 6);
   }
+  return twice;
 }
 
 /* ---- merges ------------------------------------------------------------------------------------------------------ */

@@ -8,8 +8,6 @@
 #ifndef LP_TOKENIZER_INTERNAL_H
 #define LP_TOKENIZER_INTERNAL_H
 
-#include <jansson.h>
-
 #include "runtime/runtime.h"
 
 /* ---- UTF-8 (tokenizer_utf8.c) ------------------------------------------------------------------------------------ */
@@ -28,6 +26,68 @@ bool lp_utf8_is_space(uint32_t code);
 /* GPT-2's printable stand-in for a byte, and back; -1 when `code` stands for none. */
 uint32_t lp_byte_char(uint8_t byte);
 int lp_char_byte(uint32_t code);
+
+/* ---- JSON (tokenizer_json.c) ------------------------------------------------------------------------------------- */
+
+typedef enum {
+  LP_NODE_NULL,
+  LP_NODE_BOOL,
+  LP_NODE_INTEGER,
+  LP_NODE_REAL,
+  LP_NODE_TEXT,
+  LP_NODE_ARRAY,
+  LP_NODE_OBJECT
+} lp_node_kind;
+
+/* One value. What a container holds lies behind it: the items of an array, key and value by turns of an object. */
+typedef struct {
+  lp_node_kind kind;
+  uint32_t size; /* bytes of a text, items of an array, members of an object */
+  uint32_t span; /* nodes of the whole value */
+  union {
+    bool truth;
+    int64_t integer;
+    double real;
+    const char *text; /* NUL-terminated, may hold NUL; lives as long as the document */
+  };
+} lp_node;
+
+/* What a loader of a part is given. */
+typedef struct {
+  lp_tokenizer *tokenizer;
+  const char *file;
+  lp_diag *diag;
+} lp_loader;
+
+typedef struct lp_document lp_document;
+LP_MUST_USE lp_status lp_document_parse(lp_loader *loader, const char *data, size_t size, lp_document **out);
+void lp_document_free(lp_document *document); /* NULL is allowed */
+const lp_node *lp_document_root(const lp_document *document);
+
+bool lp_node_is(const lp_node *node, lp_node_kind kind); /* NULL is nothing */
+bool lp_node_absent(const lp_node *node);                /* NULL or null */
+bool lp_node_equals(const lp_node *node, const char *text);
+const lp_node *lp_node_first(const lp_node *container); /* when it is not empty */
+const lp_node *lp_node_next(const lp_node *node);       /* its neighbour, when there is one */
+const lp_node *lp_node_item(const lp_node *array, size_t index); /* walks there; index < size */
+const lp_node *lp_node_member(const lp_node *object, const char *key); /* NULL when absent or no object */
+
+/* A place for messages, in the arena: "path.key", "path[index]" */
+const char *lp_path_member(lp_loader *loader, const char *path, const char *key);
+const char *lp_path_item(lp_loader *loader, const char *path, size_t index);
+/* Each of these reports what was expected and what was found at `path`. */
+LP_MUST_USE lp_status lp_node_expect(lp_loader *loader, const lp_node *node, lp_node_kind kind, const char *path);
+/* An integer from 0 to `max` */
+LP_MUST_USE lp_status lp_node_count(lp_loader *loader, const lp_node *node, const char *path, int64_t max,
+                                    int64_t *out);
+/* The member `key` of the object at `path`, present and of the given kind. */
+LP_MUST_USE lp_status lp_member_get(lp_loader *loader, const lp_node *object, const char *path, const char *key,
+                                    lp_node_kind kind, const lp_node **out);
+LP_MUST_USE lp_status lp_member_text(lp_loader *loader, const lp_node *object, const char *path, const char *key,
+                                     const char **out, size_t *size); /* in the arena */
+/* An absent or null member gives `fallback`. */
+LP_MUST_USE lp_status lp_member_bool(lp_loader *loader, const lp_node *object, const char *path, const char *key,
+                                     bool fallback, bool *out);
 
 /* ---- patterns (tokenizer_pattern.c) ------------------------------------------------------------------------------ */
 
@@ -161,7 +221,8 @@ void lp_vocab_free(lp_vocab *vocab);
 void lp_vocab_set(lp_vocab *vocab, int32_t id, const char *text, size_t size, bool in_model);
 /* Decoders get `text` for the token: an added token that the normalizer changed. */
 void lp_vocab_respell(lp_vocab *vocab, int32_t id, const char *text, size_t size);
-void lp_vocab_index(lp_vocab *vocab); /* after the last model token: builds the lookups */
+/* After the last model token: builds the lookups. -1, or the id of a token whose text another one has, too. */
+int32_t lp_vocab_index(lp_vocab *vocab);
 int32_t lp_vocab_find(const lp_vocab *vocab, const char *text, size_t size); /* model tokens only; -1 */
 const char *lp_vocab_text(const lp_vocab *vocab, int32_t id, size_t *size); /* NULL when unknown */
 const char *lp_vocab_spelling(const lp_vocab *vocab, int32_t id, size_t *size); /* likewise */
@@ -228,39 +289,14 @@ struct lp_tokenizer {
 LP_MUST_USE lp_status lp_tokenizer_parse(const char *file, const char *data, size_t size, lp_tokenizer **out,
                                          lp_diag *diag);
 
-/* What a loader of a part is given. */
-typedef struct {
-  lp_tokenizer *tokenizer;
-  const char *file;
-  lp_diag *diag;
-} lp_loader;
-
-/* Each reads one part from its JSON; `path` names the value in messages. A JSON null gives an empty list. */
-LP_MUST_USE lp_status lp_load_normalizer(lp_loader *loader, const json_t *json, const char *path);
-LP_MUST_USE lp_status lp_load_pre_tokenizer(lp_loader *loader, const json_t *json, const char *path);
-LP_MUST_USE lp_status lp_load_decoder(lp_loader *loader, const json_t *json, const char *path);
-LP_MUST_USE lp_status lp_load_post_processor(lp_loader *loader, const json_t *json, const char *path);
-LP_MUST_USE lp_status lp_load_model(lp_loader *loader, const json_t *json, const char *path);
-LP_MUST_USE lp_status lp_load_added(lp_loader *loader, const json_t *json, const char *path);
+/* Each reads one part from its JSON; `path` names the value in messages. An absent or null one gives an empty list. */
+LP_MUST_USE lp_status lp_load_normalizer(lp_loader *loader, const lp_node *json, const char *path);
+LP_MUST_USE lp_status lp_load_pre_tokenizer(lp_loader *loader, const lp_node *json, const char *path);
+LP_MUST_USE lp_status lp_load_decoder(lp_loader *loader, const lp_node *json, const char *path);
+LP_MUST_USE lp_status lp_load_post_processor(lp_loader *loader, const lp_node *json, const char *path);
+LP_MUST_USE lp_status lp_load_model(lp_loader *loader, const lp_node *json, const char *path);
+LP_MUST_USE lp_status lp_load_added(lp_loader *loader, const lp_node *json, const char *path);
 /* tokenizer_config.json and chat_template.jinja in `dir`, where they exist */
 LP_MUST_USE lp_status lp_load_config(lp_loader *loader, const char *dir);
-
-/* JSON access that reports what is missing or of another kind (tokenizer_json.c). */
-LP_MUST_USE lp_status lp_json_parse(lp_loader *loader, const char *data, size_t size, json_t **out);
-/* A path for messages, in the arena: "path.key", "path[index]" */
-const char *lp_json_path(lp_loader *loader, const char *path, const char *key);
-const char *lp_json_path_at(lp_loader *loader, const char *path, size_t index);
-LP_MUST_USE lp_status lp_json_expect(lp_loader *loader, const json_t *json, json_type type, const char *path);
-/* The member `key` of the object at `path`, present and of the given type. */
-LP_MUST_USE lp_status lp_json_member(lp_loader *loader, const json_t *object, const char *path, const char *key,
-                                     json_type type, const json_t **out);
-LP_MUST_USE lp_status lp_json_text(lp_loader *loader, const json_t *object, const char *path, const char *key,
-                                   const char **out, size_t *size); /* in the arena */
-/* An absent or null member gives `fallback`. */
-LP_MUST_USE lp_status lp_json_bool(lp_loader *loader, const json_t *object, const char *path, const char *key,
-                                   bool fallback, bool *out);
-/* An integer from 0 to `max`. */
-LP_MUST_USE lp_status lp_json_count(lp_loader *loader, const json_t *json, const char *path, int64_t max,
-                                    int64_t *out);
 
 #endif

@@ -8,24 +8,27 @@
 
 /* ---- model: vocabulary ------------------------------------------------------------------------------------------- */
 
-static lp_status load_vocab(lp_loader *loader, const json_t *json) {
+static lp_status load_vocab(lp_loader *loader, const lp_node *json) {
   lp_vocab *vocab = &loader->tokenizer->vocab;
-  const char *text;
-  json_t *value;
-  json_object_foreach((json_t *)json, text, value) {
-    int64_t id = json_integer_value(value);
-    size_t ignored;
-    if (!json_is_integer(value) || id < 0 || id >= LP_VOCAB_MAX)
+  const lp_node *key = lp_node_first(json);
+  size_t ignored;
+  for (uint32_t i = 0; i < json->size; ++i, key = lp_node_next(lp_node_next(key))) {
+    const lp_node *value = lp_node_next(key);
+    const char *text = key->text;
+    int64_t id = value->kind == LP_NODE_INTEGER ? value->integer : -1;
+    if (id < 0 || id >= LP_VOCAB_MAX)
       return lp_error(loader->diag, FILE_LOC(loader), "'model.vocab': the id of '%s' is not an integer below %d", text,
                       LP_VOCAB_MAX);
     const char *other = lp_vocab_text(vocab, (int32_t)id, &ignored);
     if (other != NULL)
       return lp_error(loader->diag, FILE_LOC(loader), "'model.vocab': '%s' and '%s' have the same id %" PRId64, other,
                       text, id);
-    lp_vocab_set(vocab, (int32_t)id, text, strlen(text), true);
+    lp_vocab_set(vocab, (int32_t)id, text, key->size, true);
   }
-  lp_vocab_index(vocab);
-  return LP_OK;
+  int32_t twice = lp_vocab_index(vocab);
+  if (twice < 0) return LP_OK;
+  return lp_error(loader->diag, FILE_LOC(loader), "'model.vocab': '%s' is listed twice",
+                  lp_vocab_text(vocab, twice, &ignored));
 }
 
 /* ---- model: merges ----------------------------------------------------------------------------------------------- */
@@ -35,19 +38,19 @@ typedef struct {
   size_t size;
 } slice;
 
-static slice json_slice(const json_t *json) { return (slice){json_string_value(json), json_string_length(json)}; }
+static slice node_slice(const lp_node *node) { return (slice){node->text, node->size}; }
 
 /* Reads "a b" or ["a", "b"]. */
-static bool read_merge(const json_t *json, slice pair[2]) {
-  if (json_is_array(json)) {
-    const json_t *left = json_array_get(json, 0), *right = json_array_get(json, 1);
-    if (json_array_size(json) != 2 || !json_is_string(left) || !json_is_string(right)) return false;
-    pair[0] = json_slice(left);
-    pair[1] = json_slice(right);
+static bool read_merge(const lp_node *json, slice pair[2]) {
+  if (lp_node_is(json, LP_NODE_ARRAY)) {
+    const lp_node *left = lp_node_first(json);
+    if (json->size != 2 || left->kind != LP_NODE_TEXT || lp_node_next(left)->kind != LP_NODE_TEXT) return false;
+    pair[0] = node_slice(left);
+    pair[1] = node_slice(lp_node_next(left));
     return true;
   }
-  if (!json_is_string(json)) return false;
-  slice whole = json_slice(json);
+  if (!lp_node_is(json, LP_NODE_TEXT)) return false;
+  slice whole = node_slice(json);
   const char *space = memchr(whole.text, ' ', whole.size);
   if (space == NULL) return false;
   pair[0] = (slice){whole.text, (size_t)(space - whole.text)};
@@ -80,15 +83,15 @@ static lp_status add_merge(lp_loader *loader, size_t index, slice pair[2], uint3
   return LP_OK;
 }
 
-static lp_status load_merges(lp_loader *loader, const json_t *json) {
+static lp_status load_merges(lp_loader *loader, const lp_node *json) {
   lp_buf scratch = {0};
   lp_status status = LP_OK;
   uint32_t rank = 0;
-  lp_vocab_reserve_merges(&loader->tokenizer->vocab, json_array_size(json));
-  for (size_t i = 0; i < json_array_size(json) && status == LP_OK; ++i) {
-    const json_t *item = json_array_get(json, i);
+  lp_vocab_reserve_merges(&loader->tokenizer->vocab, json->size);
+  const lp_node *item = lp_node_first(json);
+  for (size_t i = 0; i < json->size && status == LP_OK; ++i, item = lp_node_next(item)) {
     slice pair[2];
-    if (json_is_string(item) && lp_has_prefix(json_string_value(item), "#version")) continue;
+    if (lp_node_is(item, LP_NODE_TEXT) && lp_has_prefix(item->text, "#version")) continue;
     if (read_merge(item, pair))
       status = add_merge(loader, i, pair, rank++, &scratch);
     else
@@ -101,38 +104,39 @@ static lp_status load_merges(lp_loader *loader, const json_t *json) {
 /* ---- model ------------------------------------------------------------------------------------------------------- */
 
 /* A text member that may be null; then NULL, as for an empty one, which changes nothing. */
-static lp_status optional_text(lp_loader *loader, const json_t *json, const char *key, const char **out) {
-  const json_t *member = json_object_get(json, key);
+static lp_status optional_text(lp_loader *loader, const lp_node *json, const char *key, const char **out) {
+  const lp_node *member = lp_node_member(json, key);
   size_t size;
   *out = NULL;
-  if (member == NULL || json_is_null(member)) return LP_OK;
-  LP_TRY(lp_json_text(loader, json, "model", key, out, &size));
+  if (lp_node_absent(member)) return LP_OK;
+  LP_TRY(lp_member_text(loader, json, "model", key, out, &size));
   if (size == 0) *out = NULL;
   return LP_OK;
 }
 
-static lp_status load_model_options(lp_loader *loader, const json_t *json) {
+static lp_status load_model_options(lp_loader *loader, const lp_node *json) {
   lp_vocab *vocab = &loader->tokenizer->vocab;
-  const json_t *dropout = json_object_get(json, "dropout");
-  if (dropout != NULL && json_number_value(dropout) != 0)
+  const lp_node *dropout = lp_node_member(json, "dropout");
+  bool drops = lp_node_is(dropout, LP_NODE_REAL) ? dropout->real != 0 : lp_node_is(dropout, LP_NODE_INTEGER) && dropout->integer != 0;
+  if (drops)
     return lp_error(loader->diag, FILE_LOC(loader), "'model.dropout': random merges are not supported");
-  LP_TRY(lp_json_bool(loader, json, "model", "fuse_unk", false, &vocab->fuse_unk));
-  LP_TRY(lp_json_bool(loader, json, "model", "byte_fallback", false, &vocab->byte_fallback));
-  LP_TRY(lp_json_bool(loader, json, "model", "ignore_merges", false, &vocab->ignore_merges));
+  LP_TRY(lp_member_bool(loader, json, "model", "fuse_unk", false, &vocab->fuse_unk));
+  LP_TRY(lp_member_bool(loader, json, "model", "byte_fallback", false, &vocab->byte_fallback));
+  LP_TRY(lp_member_bool(loader, json, "model", "ignore_merges", false, &vocab->ignore_merges));
   LP_TRY(optional_text(loader, json, "continuing_subword_prefix", &vocab->prefix));
   return optional_text(loader, json, "end_of_word_suffix", &vocab->suffix);
 }
 
-lp_status lp_load_model(lp_loader *loader, const json_t *json, const char *path) {
+lp_status lp_load_model(lp_loader *loader, const lp_node *json, const char *path) {
   lp_vocab *vocab = &loader->tokenizer->vocab;
-  const json_t *type = json_object_get(json, "type"), *vocab_json, *merges;
+  const lp_node *type = lp_node_member(json, "type"), *vocab_json, *merges;
   const char *unk;
-  if (json_is_string(type) && !lp_streq(json_string_value(type), "BPE"))
+  if (lp_node_is(type, LP_NODE_TEXT) && !lp_node_equals(type, "BPE"))
     return lp_error(loader->diag, FILE_LOC(loader), "'%s': the model '%s' is not supported, only BPE is", path,
-                    json_string_value(type));
+                    type->text);
   LP_TRY(load_model_options(loader, json));
-  LP_TRY(lp_json_member(loader, json, path, "vocab", JSON_OBJECT, &vocab_json));
-  LP_TRY(lp_json_member(loader, json, path, "merges", JSON_ARRAY, &merges));
+  LP_TRY(lp_member_get(loader, json, path, "vocab", LP_NODE_OBJECT, &vocab_json));
+  LP_TRY(lp_member_get(loader, json, path, "merges", LP_NODE_ARRAY, &merges));
   LP_TRY(load_vocab(loader, vocab_json));
   LP_TRY(load_merges(loader, merges));
   LP_TRY(optional_text(loader, json, "unk_token", &unk));
@@ -163,13 +167,13 @@ static lp_status normalize_added(lp_loader *loader, lp_added *token) {
 }
 
 /* The model's id of the same text goes before the file's. */
-static lp_status assign_id(lp_loader *loader, const json_t *json, const char *path, lp_added *token) {
+static lp_status assign_id(lp_loader *loader, const lp_node *json, const char *path, lp_added *token) {
   lp_vocab *vocab = &loader->tokenizer->vocab;
-  const json_t *member;
+  const lp_node *member;
   int64_t id;
   size_t ignored;
-  LP_TRY(lp_json_member(loader, json, path, "id", JSON_INTEGER, &member));
-  LP_TRY(lp_json_count(loader, member, lp_json_path(loader, path, "id"), LP_VOCAB_MAX - 1, &id));
+  LP_TRY(lp_member_get(loader, json, path, "id", LP_NODE_INTEGER, &member));
+  LP_TRY(lp_node_count(loader, member, lp_path_member(loader, path, "id"), LP_VOCAB_MAX - 1, &id));
   token->id = lp_vocab_find(vocab, token->text, token->size);
   if (token->id >= 0) return LP_OK;
   token->id = (int32_t)id;
@@ -181,16 +185,16 @@ static lp_status assign_id(lp_loader *loader, const json_t *json, const char *pa
   return LP_OK;
 }
 
-static lp_status load_added_token(lp_loader *loader, const json_t *json, const char *path) {
+static lp_status load_added_token(lp_loader *loader, const lp_node *json, const char *path) {
   lp_tokenizer *tokenizer = loader->tokenizer;
   lp_added token = {0};
-  LP_TRY(lp_json_expect(loader, json, JSON_OBJECT, path));
-  LP_TRY(lp_json_text(loader, json, path, "content", &token.text, &token.size));
-  LP_TRY(lp_json_bool(loader, json, path, "lstrip", false, &token.lstrip));
-  LP_TRY(lp_json_bool(loader, json, path, "rstrip", false, &token.rstrip));
-  LP_TRY(lp_json_bool(loader, json, path, "single_word", false, &token.single_word));
-  LP_TRY(lp_json_bool(loader, json, path, "normalized", true, &token.normalized));
-  LP_TRY(lp_json_bool(loader, json, path, "special", false, &token.special));
+  LP_TRY(lp_node_expect(loader, json, LP_NODE_OBJECT, path));
+  LP_TRY(lp_member_text(loader, json, path, "content", &token.text, &token.size));
+  LP_TRY(lp_member_bool(loader, json, path, "lstrip", false, &token.lstrip));
+  LP_TRY(lp_member_bool(loader, json, path, "rstrip", false, &token.rstrip));
+  LP_TRY(lp_member_bool(loader, json, path, "single_word", false, &token.single_word));
+  LP_TRY(lp_member_bool(loader, json, path, "normalized", true, &token.normalized));
+  LP_TRY(lp_member_bool(loader, json, path, "special", false, &token.special));
   if (token.size == 0) return LP_OK; /* as the reference: never matches */
   LP_TRY(assign_id(loader, json, path, &token));
   while (tokenizer->special.count < tokenizer->vocab.tokens.count) lp_vec_push(&tokenizer->special, false);
@@ -204,12 +208,13 @@ static lp_status load_added_token(lp_loader *loader, const json_t *json, const c
   return LP_OK;
 }
 
-lp_status lp_load_added(lp_loader *loader, const json_t *json, const char *path) {
+lp_status lp_load_added(lp_loader *loader, const lp_node *json, const char *path) {
   lp_tokenizer *tokenizer = loader->tokenizer;
-  if (json != NULL && !json_is_null(json)) {
-    LP_TRY(lp_json_expect(loader, json, JSON_ARRAY, path));
-    for (size_t i = 0; i < json_array_size(json); ++i)
-      LP_TRY(load_added_token(loader, json_array_get(json, i), lp_json_path_at(loader, path, i)));
+  if (!lp_node_absent(json)) {
+    LP_TRY(lp_node_expect(loader, json, LP_NODE_ARRAY, path));
+    const lp_node *item = lp_node_first(json);
+    for (size_t i = 0; i < json->size; ++i, item = lp_node_next(item))
+      LP_TRY(load_added_token(loader, item, lp_path_item(loader, path, i)));
   }
   while (tokenizer->special.count < tokenizer->vocab.tokens.count) lp_vec_push(&tokenizer->special, false);
   lp_added_complete(&tokenizer->raw);

@@ -8,10 +8,10 @@
 
 /* ---- post-processor ---------------------------------------------------------------------------------------------- */
 
-static lp_status push_id(lp_loader *loader, const json_t *json, const char *path, lp_tokens *out) {
+static lp_status push_id(lp_loader *loader, const lp_node *json, const char *path, lp_tokens *out) {
   int64_t id;
   size_t ignored;
-  LP_TRY(lp_json_count(loader, json, path, LP_VOCAB_MAX - 1, &id));
+  LP_TRY(lp_node_count(loader, json, path, LP_VOCAB_MAX - 1, &id));
   if (lp_vocab_text(&loader->tokenizer->vocab, (int32_t)id, &ignored) == NULL)
     return lp_error(loader->diag, FILE_LOC(loader), "'%s': there is no token of id %" PRId64, path, id);
   lp_vec_push(out, (int32_t)id);
@@ -19,40 +19,40 @@ static lp_status push_id(lp_loader *loader, const json_t *json, const char *path
 }
 
 /* The ids that the template's special token `name` stands for. */
-static lp_status push_special(lp_loader *loader, const json_t *json, const char *path, const char *name,
+static lp_status push_special(lp_loader *loader, const lp_node *json, const char *path, const char *name,
                               lp_tokens *out) {
-  const json_t *all, *token, *ids;
-  LP_TRY(lp_json_member(loader, json, path, "special_tokens", JSON_OBJECT, &all));
-  const char *all_path = lp_json_path(loader, path, "special_tokens");
-  LP_TRY(lp_json_member(loader, all, all_path, name, JSON_OBJECT, &token));
-  const char *token_path = lp_json_path(loader, all_path, name);
-  LP_TRY(lp_json_member(loader, token, token_path, "ids", JSON_ARRAY, &ids));
-  const char *ids_path = lp_json_path(loader, token_path, "ids");
-  for (size_t i = 0; i < json_array_size(ids); ++i)
-    LP_TRY(push_id(loader, json_array_get(ids, i), lp_json_path_at(loader, ids_path, i), out));
+  const lp_node *all, *token, *ids;
+  LP_TRY(lp_member_get(loader, json, path, "special_tokens", LP_NODE_OBJECT, &all));
+  const char *all_path = lp_path_member(loader, path, "special_tokens");
+  LP_TRY(lp_member_get(loader, all, all_path, name, LP_NODE_OBJECT, &token));
+  const char *token_path = lp_path_member(loader, all_path, name);
+  LP_TRY(lp_member_get(loader, token, token_path, "ids", LP_NODE_ARRAY, &ids));
+  const char *ids_path = lp_path_member(loader, token_path, "ids");
+  for (size_t i = 0; i < ids->size; ++i)
+    LP_TRY(push_id(loader, lp_node_item(ids, i), lp_path_item(loader, ids_path, i), out));
   return LP_OK;
 }
 
 /* `single` is a list of {"SpecialToken": {"id": ...}} and one {"Sequence": {"id": "A"}}. */
-static lp_status load_template(lp_loader *loader, const json_t *json, const char *path, lp_tokens out[2]) {
-  const json_t *single;
+static lp_status load_template(lp_loader *loader, const lp_node *json, const char *path, lp_tokens out[2]) {
+  const lp_node *single;
   bool behind = false;
-  LP_TRY(lp_json_member(loader, json, path, "single", JSON_ARRAY, &single));
-  const char *list_path = lp_json_path(loader, path, "single");
-  for (size_t i = 0; i < json_array_size(single); ++i) {
-    const json_t *item = json_array_get(single, i), *special;
-    const char *item_path = lp_json_path_at(loader, list_path, i), *name;
+  LP_TRY(lp_member_get(loader, json, path, "single", LP_NODE_ARRAY, &single));
+  const char *list_path = lp_path_member(loader, path, "single");
+  for (size_t i = 0; i < single->size; ++i) {
+    const lp_node *item = lp_node_item(single, i), *special;
+    const char *item_path = lp_path_item(loader, list_path, i), *name;
     size_t size;
-    LP_TRY(lp_json_expect(loader, item, JSON_OBJECT, item_path));
-    if (json_object_get(item, "Sequence") != NULL) {
+    LP_TRY(lp_node_expect(loader, item, LP_NODE_OBJECT, item_path));
+    if (lp_node_member(item, "Sequence") != NULL) {
       if (behind)
         return lp_error(loader->diag, FILE_LOC(loader), "'%s': a template with several sequences is not supported",
                         item_path);
       behind = true;
       continue;
     }
-    LP_TRY(lp_json_member(loader, item, item_path, "SpecialToken", JSON_OBJECT, &special));
-    LP_TRY(lp_json_text(loader, special, lp_json_path(loader, item_path, "SpecialToken"), "id", &name, &size));
+    LP_TRY(lp_member_get(loader, item, item_path, "SpecialToken", LP_NODE_OBJECT, &special));
+    LP_TRY(lp_member_text(loader, special, lp_path_member(loader, item_path, "SpecialToken"), "id", &name, &size));
     LP_TRY(push_special(loader, json, path, name, &out[behind]));
   }
   if (behind) return LP_OK;
@@ -60,23 +60,23 @@ static lp_status load_template(lp_loader *loader, const json_t *json, const char
 }
 
 /* BertProcessing and RobertaProcessing: "cls": ["[CLS]", 1], "sep": [...]. */
-static lp_status load_bert(lp_loader *loader, const json_t *json, const char *path, lp_tokens out[2]) {
+static lp_status load_bert(lp_loader *loader, const lp_node *json, const char *path, lp_tokens out[2]) {
   static const char *const keys[] = {"cls", "sep"};
   for (size_t side = 0; side < 2; ++side) {
-    const json_t *pair;
-    LP_TRY(lp_json_member(loader, json, path, keys[side], JSON_ARRAY, &pair));
-    const char *pair_path = lp_json_path(loader, path, keys[side]);
-    if (json_array_size(pair) != 2)
+    const lp_node *pair;
+    LP_TRY(lp_member_get(loader, json, path, keys[side], LP_NODE_ARRAY, &pair));
+    const char *pair_path = lp_path_member(loader, path, keys[side]);
+    if (pair->size != 2)
       return lp_error(loader->diag, FILE_LOC(loader), "'%s': expected a token and its id", pair_path);
-    LP_TRY(push_id(loader, json_array_get(pair, 1), lp_json_path_at(loader, pair_path, 1), &out[side]));
+    LP_TRY(push_id(loader, lp_node_item(pair, 1), lp_path_item(loader, pair_path, 1), &out[side]));
   }
   return LP_OK;
 }
 
-static lp_status load_processor(lp_loader *loader, const json_t *json, const char *path, lp_tokens out[2]) {
+static lp_status load_processor(lp_loader *loader, const lp_node *json, const char *path, lp_tokens out[2]) {
   const char *type;
   size_t size;
-  LP_TRY(lp_json_text(loader, json, path, "type", &type, &size));
+  LP_TRY(lp_member_text(loader, json, path, "type", &type, &size));
   if (lp_streq(type, "TemplateProcessing")) return load_template(loader, json, path, out);
   if (lp_streq(type, "BertProcessing") || lp_streq(type, "RobertaProcessing"))
     return load_bert(loader, json, path, out);
@@ -99,16 +99,16 @@ static void wrap(lp_tokenizer *tokenizer, const lp_tokens around[2]) {
 
 enum { MAX_NESTING = 32 };
 
-static lp_status load_nested(lp_loader *loader, const json_t *json, const char *path, int depth) {
-  if (json == NULL || json_is_null(json)) return LP_OK;
+static lp_status load_nested(lp_loader *loader, const lp_node *json, const char *path, int depth) {
+  if (lp_node_absent(json)) return LP_OK;
   if (depth > MAX_NESTING) return lp_error(loader->diag, FILE_LOC(loader), "'%s' is nested too deeply", path);
-  LP_TRY(lp_json_expect(loader, json, JSON_OBJECT, path));
-  const json_t *type = json_object_get(json, "type"), *list;
-  if (json_is_string(type) && lp_streq(json_string_value(type), "Sequence")) {
-    LP_TRY(lp_json_member(loader, json, path, "processors", JSON_ARRAY, &list));
-    const char *list_path = lp_json_path(loader, path, "processors");
-    for (size_t i = 0; i < json_array_size(list); ++i)
-      LP_TRY(load_nested(loader, json_array_get(list, i), lp_json_path_at(loader, list_path, i), depth + 1));
+  LP_TRY(lp_node_expect(loader, json, LP_NODE_OBJECT, path));
+  const lp_node *type = lp_node_member(json, "type"), *list;
+  if (lp_node_equals(type, "Sequence")) {
+    LP_TRY(lp_member_get(loader, json, path, "processors", LP_NODE_ARRAY, &list));
+    const char *list_path = lp_path_member(loader, path, "processors");
+    for (size_t i = 0; i < list->size; ++i)
+      LP_TRY(load_nested(loader, lp_node_item(list, i), lp_path_item(loader, list_path, i), depth + 1));
     return LP_OK;
   }
   lp_tokens around[2] = {{0}, {0}};
@@ -119,50 +119,53 @@ static lp_status load_nested(lp_loader *loader, const json_t *json, const char *
   return status;
 }
 
-lp_status lp_load_post_processor(lp_loader *loader, const json_t *json, const char *path) {
+lp_status lp_load_post_processor(lp_loader *loader, const lp_node *json, const char *path) {
   return load_nested(loader, json, path, 0);
 }
 
 /* ---- tokenizer_config.json --------------------------------------------------------------------------------------- */
 
 /* "eos_token": "</s>" or {"content": "</s>", ...}; absent and null leave *out as it is. */
-static lp_status load_special_text(lp_loader *loader, const json_t *json, const char *key, const char **out) {
-  const json_t *member = json_object_get(json, key);
+static lp_status load_special_text(lp_loader *loader, const lp_node *json, const char *key, const char **out) {
+  const lp_node *member = lp_node_member(json, key);
   size_t size;
-  if (member == NULL || json_is_null(member)) return LP_OK;
-  if (json_is_object(member)) return lp_json_text(loader, member, key, "content", out, &size);
-  return lp_json_text(loader, json, "", key, out, &size);
+  if (lp_node_absent(member)) return LP_OK;
+  if (lp_node_is(member, LP_NODE_OBJECT)) return lp_member_text(loader, member, key, "content", out, &size);
+  return lp_member_text(loader, json, "", key, out, &size);
 }
 
 /* "chat_template": one text, or a list of named ones of which "default" counts. */
-static lp_status load_chat(lp_loader *loader, const json_t *json) {
+static lp_status load_chat(lp_loader *loader, const lp_node *json) {
   lp_tokenizer *tokenizer = loader->tokenizer;
-  const json_t *member = json_object_get(json, "chat_template");
-  if (member == NULL || json_is_null(member)) return LP_OK;
+  const lp_node *member = lp_node_member(json, "chat_template");
+  if (lp_node_absent(member)) return LP_OK;
   tokenizer->chat_file = lp_arena_strdup(tokenizer->arena, loader->file);
-  if (!json_is_array(member))
-    return lp_json_text(loader, json, "", "chat_template", &tokenizer->chat, &tokenizer->chat_size);
-  for (size_t i = 0; i < json_array_size(member); ++i) {
-    const json_t *item = json_array_get(member, i), *name = json_object_get(item, "name");
-    if (json_is_string(name) && lp_streq(json_string_value(name), "default"))
-      return lp_json_text(loader, item, lp_json_path_at(loader, "chat_template", i), "template", &tokenizer->chat,
+  if (!lp_node_is(member, LP_NODE_ARRAY))
+    return lp_member_text(loader, json, "", "chat_template", &tokenizer->chat, &tokenizer->chat_size);
+  for (size_t i = 0; i < member->size; ++i) {
+    const lp_node *item = lp_node_item(member, i), *name = lp_node_member(item, "name");
+    if (lp_node_equals(name, "default"))
+      return lp_member_text(loader, item, lp_path_item(loader, "chat_template", i), "template", &tokenizer->chat,
                           &tokenizer->chat_size);
   }
   return lp_error(loader->diag, FILE_LOC(loader), "'chat_template': none of the templates is named 'default'");
 }
 
+static lp_status load_config_root(lp_loader *loader, const lp_node *root) {
+  LP_TRY(lp_node_expect(loader, root, LP_NODE_OBJECT, "the file"));
+  LP_TRY(load_special_text(loader, root, "bos_token", &loader->tokenizer->bos));
+  LP_TRY(load_special_text(loader, root, "eos_token", &loader->tokenizer->eos));
+  return load_chat(loader, root);
+}
+
 static lp_status load_config_json(lp_loader *loader) {
-  lp_tokenizer *tokenizer = loader->tokenizer;
   char *data = NULL;
   size_t size = 0;
-  json_t *json = NULL;
+  lp_document *document = NULL;
   LP_TRY(lp_file_read(loader->file, &data, &size, loader->diag));
-  lp_status status = lp_json_parse(loader, data, size, &json);
-  if (status == LP_OK) status = lp_json_expect(loader, json, JSON_OBJECT, "the file");
-  if (status == LP_OK) status = load_special_text(loader, json, "bos_token", &tokenizer->bos);
-  if (status == LP_OK) status = load_special_text(loader, json, "eos_token", &tokenizer->eos);
-  if (status == LP_OK) status = load_chat(loader, json);
-  json_decref(json);
+  lp_status status = lp_document_parse(loader, data, size, &document);
+  if (status == LP_OK) status = load_config_root(loader, lp_document_root(document));
+  lp_document_free(document);
   free(data);
   return status;
 }
