@@ -119,7 +119,8 @@ typedef struct {
   int64_t max_tokens; /* generated per sequence */
   bool ignore_eos;
   int32_t threads;
-  int64_t capacity;   /* KV cache in tokens; 0: prompt + max_tokens */
+  int64_t capacity;   /* KV cache in tokens, doubled when too small; 0: prompt + max_tokens */
+  double cloud_timeout_ms; /* longest wait for one answer of the worker; 0: two minutes */
 } lp_generate_options;
 
 typedef struct {

@@ -1,0 +1,217 @@
+/* Loads a bundle: manifest, checksums, weights by mmap, code by dlopen. */
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/runtime_internal.h"
+
+/* Files of up to this many bytes that carry no CRC-32C are compared by SHA-256 at load; larger ones only when asked. */
+enum { SHA_AT_LOAD = 64 << 20 };
+
+typedef struct {
+  lp_bundle *bundle;
+  const lp_bundle_options *options;
+  lp_diag *diag;
+} loader;
+
+static const char *file_path(lp_bundle *bundle, const char *relative) {
+  return lp_arena_format(bundle->arena, "%s/%s", bundle->path, relative);
+}
+
+static lp_status load_manifest(loader *load) {
+  lp_bundle *bundle = load->bundle;
+  const char *path = file_path(bundle, "manifest.json");
+  char *text = NULL;
+  size_t size = 0;
+  LP_TRY(lp_file_read(path, &text, &size, load->diag));
+  lp_status status = lp_manifest_parse(path, text, size, bundle->arena, &bundle->manifest, load->diag);
+  free(text);
+  return status;
+}
+
+/* Maps a file of the size that the manifest gives. */
+static lp_status map_file(loader *load, const lp_file_desc *want, const char *path, lp_mapping *out) {
+  LP_TRY(lp_file_map(path, out, load->diag));
+  if (out->size == (size_t)want->bytes) return LP_OK;
+  lp_status status = lp_error(load->diag, LP_LOC_FILE(path), "%zu bytes; the manifest says %" PRId64, out->size,
+                              want->bytes);
+  lp_file_unmap(out);
+  return status;
+}
+
+static bool checks_at_load(const loader *load, const lp_file_desc *want) {
+  return load->options->check_hashes || want->has_crc || want->bytes <= SHA_AT_LOAD;
+}
+
+/* Maps, compares and unmaps a small file that another reader will open by its path. */
+static lp_status check_file(loader *load, const lp_file_desc *want, const char *path) {
+  lp_mapping mapping;
+  LP_TRY(map_file(load, want, path, &mapping));
+  lp_status status = LP_OK;
+  if (checks_at_load(load, want))
+    status = lp_file_verify(path, want, mapping.data, mapping.size, load->options->check_hashes, load->diag);
+  lp_file_unmap(&mapping);
+  return status;
+}
+
+static lp_status load_weights(loader *load, lp_side_id side) {
+  lp_bundle *bundle = load->bundle;
+  const lp_file_desc *want = bundle->manifest.side[side].weights;
+  if (want == NULL) return LP_OK;
+  const char *path = file_path(bundle, want->path);
+  lp_mapping *weights = &bundle->side[side].weights;
+  LP_TRY(map_file(load, want, path, weights));
+  size_t offset = 0;
+  LP_TRY(lp_safetensors_check(path, weights, &offset, load->diag));
+  bundle->side[side].data = (const char *)weights->data + offset;
+  if (want->has_crc && !load->options->check_hashes) {
+    if (bundle->verifier == NULL) bundle->verifier = lp_verifier_create();
+    lp_verifier_add(bundle->verifier, path, want, weights);
+    return LP_OK;
+  }
+  if (!checks_at_load(load, want)) return LP_OK;
+  return lp_file_verify(path, want, weights->data, weights->size, load->options->check_hashes, load->diag);
+}
+
+/* ---- code -------------------------------------------------------------------------------------------------------- */
+
+#if defined(__x86_64__)
+static const char host_arch[] = "x86_64";
+#elif defined(__aarch64__)
+static const char host_arch[] = "aarch64";
+#else
+static const char host_arch[] = "";
+#endif
+
+/* Does this machine run code for `march`? Levels it does not know pass: the operator chose them. */
+static bool cpu_runs(const char *march) {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (lp_streq(march, "x86-64-v3")) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  if (lp_streq(march, "x86-64-v4")) return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
+#endif
+  (void)march;
+  return true;
+}
+
+static lp_status check_machine(loader *load, lp_side_id side, const char *path) {
+  const lp_side_desc *desc = &load->bundle->manifest.side[side];
+  if (desc->triple[0] != '\0' && host_arch[0] != '\0' && !lp_has_prefix(desc->triple, host_arch))
+    return lp_error(load->diag, LP_LOC_FILE(path), "code for '%.60s'; this machine is %s", desc->triple, host_arch);
+  if (!cpu_runs(desc->march))
+    return lp_error(load->diag, LP_LOC_FILE(path), "code for '%.60s', which this processor is not", desc->march);
+  return LP_OK;
+}
+
+/* ISO C has no conversion from object to function pointers; POSIX promises that they are alike. */
+static lp_status find_symbol(loader *load, lp_side_id side, const char *path, const char *name, void *out) {
+  void *symbol = dlsym(load->bundle->side[side].code, name);
+  if (symbol == NULL) return lp_error(load->diag, LP_LOC_FILE(path), "the code has no symbol '%.80s'", name);
+  memcpy(out, &symbol, sizeof(symbol));
+  return LP_OK;
+}
+
+static lp_status resolve_program(loader *load, lp_side_id side, const char *path, lp_program *program) {
+  if (program->layout_name[side] != NULL)
+    LP_TRY(find_symbol(load, side, path, program->layout_name[side], &program->layout[side]));
+  for (int32_t i = 0; i < program->step_count; i++) {
+    lp_step *step = &program->step[i];
+    if (step->kind == LP_STEP_RUN && step->side == side)
+      LP_TRY(find_symbol(load, side, path, step->segment, &step->run));
+  }
+  return LP_OK;
+}
+
+static lp_status load_code(loader *load, lp_side_id side) {
+  lp_bundle *bundle = load->bundle;
+  const lp_file_desc *want = bundle->manifest.side[side].code;
+  if (want == NULL) return LP_OK;
+  const char *path = file_path(bundle, want->path);
+  LP_TRY(check_file(load, want, path));
+  LP_TRY(check_machine(load, side, path));
+  /* A path with a slash, so that dlopen does not search for it. */
+  const char *direct = strchr(path, '/') != NULL ? path : lp_arena_format(bundle->arena, "./%s", path);
+  bundle->side[side].code = dlopen(direct, RTLD_NOW | RTLD_LOCAL);
+  if (bundle->side[side].code == NULL)
+    return lp_error(load->diag, LP_LOC_FILE(path), "the code cannot be loaded: %s", dlerror());
+  const uint32_t *abi = NULL;
+  LP_TRY(find_symbol(load, side, path, "lp_abi", &abi));
+  if (*abi != LP_ABI_VERSION)
+    return lp_error(load->diag, LP_LOC_FILE(path), "code of ABI %" PRIu32 "; this runtime runs ABI %u", *abi,
+                    LP_ABI_VERSION);
+  for (int32_t i = 0; i < bundle->manifest.program_count; i++)
+    LP_TRY(resolve_program(load, side, path, &bundle->manifest.programs[i]));
+  return LP_OK;
+}
+
+static lp_status load_side(loader *load, lp_side_id side) {
+  if (!load->bundle->manifest.side[side].present) return LP_OK;
+  LP_TRY(load_weights(load, side));
+  LP_TRY(load_code(load, side));
+  load->bundle->side[side].loaded = true;
+  return LP_OK;
+}
+
+/* ---- tokenizer and whole ----------------------------------------------------------------------------------------- */
+
+static lp_status load_tokenizer(loader *load) {
+  lp_bundle *bundle = load->bundle;
+  const lp_file_desc *want = bundle->manifest.tokenizer;
+  if (want == NULL) return LP_OK;
+  const char *path = file_path(bundle, want->path);
+  LP_TRY(check_file(load, want, path));
+  return lp_tokenizer_load(path, &bundle->tokenizer, load->diag);
+}
+
+static lp_status load_all(loader *load) {
+  LP_TRY(load_manifest(load));
+  for (int i = 0; i < LP_SIDE_COUNT; i++)
+    if ((load->options->load & (1u << i)) != 0) LP_TRY(load_side(load, (lp_side_id)i));
+  if ((load->options->load & LP_LOAD_DEVICE) != 0) LP_TRY(load_tokenizer(load));
+  if (load->bundle->verifier != NULL) lp_verifier_start(load->bundle->verifier);
+  return LP_OK;
+}
+
+lp_status lp_bundle_load(const char *path, const lp_bundle_options *options, lp_bundle **out, lp_diag *diag) {
+  lp_bundle *bundle = lp_alloc(sizeof(*bundle));
+  bundle->arena = lp_arena_create();
+  bundle->path = lp_strdup(path);
+  size_t length = strlen(bundle->path);
+  while (length > 1 && bundle->path[length - 1] == '/') bundle->path[--length] = '\0';
+  loader load = {.bundle = bundle, .options = options, .diag = diag};
+  lp_status status = load_all(&load);
+  if (status != LP_OK) {
+    lp_bundle_free(bundle);
+    bundle = NULL;
+  }
+  *out = bundle;
+  return status;
+}
+
+void lp_bundle_free(lp_bundle *bundle) {
+  if (bundle == NULL) return;
+  lp_verifier_free(bundle->verifier);
+  for (int i = 0; i < LP_SIDE_COUNT; i++) {
+    if (bundle->side[i].code != NULL) dlclose(bundle->side[i].code);
+    lp_file_unmap(&bundle->side[i].weights);
+  }
+  lp_tokenizer_free(bundle->tokenizer);
+  lp_manifest_clear(&bundle->manifest);
+  lp_arena_free(bundle->arena);
+  free(bundle->path);
+  free(bundle);
+}
+
+bool lp_bundle_is_split(const lp_bundle *bundle) {
+  for (int32_t i = 0; i < bundle->manifest.program_count; i++)
+    if (bundle->manifest.programs[i].takes_part[LP_SIDE_CLOUD]) return true;
+  return false;
+}
+
+const lp_tokenizer *lp_bundle_tokenizer(const lp_bundle *bundle) { return bundle->tokenizer; }
+int32_t lp_bundle_vocab(const lp_bundle *bundle) { return bundle->manifest.vocab; }
+int64_t lp_bundle_context(const lp_bundle *bundle) { return bundle->manifest.context; }
+
+lp_status lp_bundle_await_check(const lp_bundle *bundle, lp_diag *diag) {
+  return bundle->verifier != NULL ? lp_verifier_await(bundle->verifier, diag) : LP_OK;
+}

@@ -1,0 +1,155 @@
+/* Runs one side's part of a program: layout, activations, segments. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "runtime/runtime_internal.h"
+
+enum { HUGE_PAGE = 2 << 20 };
+
+static int32_t most_buffers(const lp_manifest *manifest, lp_side_id side) {
+  int32_t most = 0;
+  for (int32_t i = 0; i < manifest->program_count; i++)
+    if (manifest->programs[i].buffers[side] > most) most = manifest->programs[i].buffers[side];
+  return most;
+}
+
+lp_executor *lp_executor_create(const lp_bundle *bundle, lp_side_id side, lp_pool *pool) {
+  lp_executor *executor = lp_alloc(sizeof(*executor));
+  executor->bundle = bundle;
+  executor->side = side;
+  executor->pool = pool;
+  executor->program = -1;
+  executor->offset = lp_alloc(sizeof(int64_t) * ((size_t)most_buffers(&bundle->manifest, side) + 1));
+  lp_states_init(&executor->states, &bundle->manifest, side);
+  executor->frame = (lp_frame){.sym = executor->sym,
+                               .offset = executor->offset,
+                               .weights = bundle->side[side].data,
+                               .state = executor->states.pointer};
+  return executor;
+}
+
+void lp_executor_free(lp_executor *executor) {
+  if (executor == NULL) return;
+  lp_states_free(&executor->states);
+  if (executor->arena != NULL) munmap(executor->arena, executor->arena_bytes);
+  free(executor->offset);
+  free(executor);
+}
+
+static lp_loc loc_of(const lp_executor *executor) { return LP_LOC_FILE(executor->bundle->manifest.file); }
+
+/* Activations do not outlive a run, so growing copies nothing. A half more than asked for, so that a context that
+ * grows by one token a step does not map memory at each. */
+static lp_status grow_arena(lp_executor *executor, size_t bytes, lp_diag *diag) {
+  if (bytes <= executor->arena_bytes) return LP_OK;
+  size_t wanted = 0;
+  bool fits = lp_size_add(bytes, bytes / 2, &wanted) && lp_size_add(wanted, HUGE_PAGE - 1, &wanted);
+  wanted = wanted / HUGE_PAGE * HUGE_PAGE;
+  char *arena = !fits ? MAP_FAILED
+                      : mmap(NULL, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (arena == MAP_FAILED)
+    return lp_error(diag, loc_of(executor), "no memory for %zu bytes of activations on the %s", bytes,
+                    lp_side_name(executor->side));
+  (void)madvise(arena, wanted, MADV_HUGEPAGE); /* a hint */
+  if (executor->arena != NULL) munmap(executor->arena, executor->arena_bytes);
+  executor->arena = arena;
+  executor->arena_bytes = wanted;
+  return LP_OK;
+}
+
+static lp_status lay_out(lp_executor *executor, int32_t program, lp_diag *diag) {
+  const lp_program *desc = &executor->bundle->manifest.programs[program];
+  lp_layout_fn *layout = desc->layout[executor->side];
+  executor->program = -1;
+  int64_t bytes = layout != NULL ? layout(executor->sym, executor->offset) : 0;
+  if (bytes < 0)
+    return lp_error(diag, loc_of(executor), "program '%s' asks for %" PRId64 " bytes of activations", desc->name,
+                    bytes);
+  LP_TRY(grow_arena(executor, (size_t)bytes, diag));
+  executor->layout_bytes = (size_t)bytes;
+  executor->frame.arena = executor->arena;
+  executor->program = program;
+  return LP_OK;
+}
+
+lp_status lp_executor_begin(lp_executor *executor, int32_t program, const int64_t *sym, lp_diag *diag) {
+  size_t size = sizeof(int64_t) * (size_t)executor->bundle->manifest.symbol_count;
+  int64_t threads = lp_pool_threads(executor->pool);
+  bool same = executor->program == program && executor->sym[LP_SYM_T] == threads;
+  if (same) {
+    executor->sym[LP_SYM_T] = sym[LP_SYM_T];
+    same = memcmp(executor->sym, sym, size) == 0;
+  }
+  memcpy(executor->sym, sym, size);
+  executor->sym[LP_SYM_T] = threads;
+  LP_TRY(lp_states_reserve(&executor->states, executor->sym, diag));
+  return same ? LP_OK : lay_out(executor, program, diag);
+}
+
+lp_status lp_executor_buffer(lp_executor *executor, int32_t buffer, const lp_tensor_desc *tensor, lp_span *out,
+                             lp_diag *diag) {
+  size_t bytes = 0;
+  if (!lp_tensor_bytes(tensor, executor->sym, executor->bundle->manifest.symbol_count, &bytes))
+    return lp_error(diag, loc_of(executor), "the size of '%.80s' is negative or too large", tensor->name);
+  int64_t offset = executor->offset[buffer];
+  if (offset < 0 || (size_t)offset > executor->layout_bytes || bytes > executor->layout_bytes - (size_t)offset)
+    return lp_error(diag, loc_of(executor), "'%.80s' (%zu bytes) does not fit its buffer %d on the %s", tensor->name,
+                    bytes, buffer, lp_side_name(executor->side));
+  *out = (lp_span){.data = bytes > 0 ? executor->arena + offset : NULL, .size = bytes};
+  return LP_OK;
+}
+
+void lp_executor_run(lp_executor *executor, const lp_step *step) {
+  lp_pool_run(executor->pool, step->run, &executor->frame);
+}
+
+static lp_status check_tokens(const lp_executor *executor, lp_dtype_id dtype, const void *data, size_t size,
+                              lp_diag *diag) {
+  size_t width = lp_dtype_size(dtype);
+  for (size_t i = 0; i < size / width; i++) {
+    int64_t token;
+    if (width == sizeof(int32_t)) {
+      int32_t narrow;
+      memcpy(&narrow, (const char *)data + i * width, width);
+      token = narrow;
+    } else {
+      memcpy(&token, (const char *)data + i * width, sizeof(token));
+    }
+    if (token < 0 || token >= executor->bundle->manifest.vocab)
+      return lp_error(diag, loc_of(executor), "token %" PRId64 " lies outside of the vocabulary of %d", token,
+                      executor->bundle->manifest.vocab);
+  }
+  return LP_OK;
+}
+
+lp_status lp_executor_fill(lp_executor *executor, int32_t buffer, const lp_step *step, const void *data, size_t size,
+                           lp_diag *diag) {
+  lp_span span;
+  LP_TRY(lp_executor_buffer(executor, buffer, &step->tensor, &span, diag));
+  if (span.size != size)
+    return lp_error(diag, loc_of(executor), "'%.80s' takes %zu bytes, got %zu", step->tensor.name, span.size, size);
+  if (step->carries_tokens) LP_TRY(check_tokens(executor, step->tensor.dtype, data, size, diag));
+  if (size > 0) memcpy(span.data, data, size);
+  return LP_OK;
+}
+
+lp_status lp_executor_sample(lp_executor *executor, const lp_step *step, const lp_sampling *sampling, lp_sample *out,
+                             lp_buf *scratch, lp_diag *diag) {
+  lp_span span;
+  LP_TRY(lp_executor_buffer(executor, step->buffer, &step->tensor, &span, diag));
+  const int64_t *sym = executor->sym;
+  size_t batch = (size_t)sym[LP_SYM_B], rows = (size_t)sym[LP_SYM_R];
+  size_t vocab = (size_t)executor->bundle->manifest.vocab;
+  size_t wanted = 0;
+  if (!lp_size_mul(batch * sizeof(float), rows, &wanted) || !lp_size_mul(wanted, vocab, &wanted) ||
+      wanted != span.size || wanted == 0)
+    return lp_error(diag, loc_of(executor), "logits of %zu bytes; batch %zu, %zu rows and %zu ids take %zu", span.size,
+                    batch, rows, vocab, wanted);
+  const float *logits = span.data;
+  for (size_t i = 0; i < batch; i++) {
+    const float *last = logits + (i * rows + rows - 1) * vocab;
+    out[i] = lp_sampler_draw(sampling, last, (int32_t)vocab, i, (uint64_t)(sym[LP_SYM_P] + sym[LP_SYM_S]), scratch);
+  }
+  return LP_OK;
+}

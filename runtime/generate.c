@@ -1,0 +1,184 @@
+/* Generation: prefill, then one decode step per token, each token sampled where its logits are. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/runtime_internal.h"
+
+typedef struct {
+  lp_session *session;
+  const int32_t *prompts;
+  int64_t batch, length, capacity;
+  lp_token_sink *sink;
+  void *user;
+  lp_generation *out;
+  lp_diag *diag;
+  int32_t prefill, decode, tokens_input;
+  int32_t eos;
+  lp_sample *sample; /* [batch]: of the step before */
+  bool *ended;       /* [batch] */
+  void *ids;         /* what the tokens input is given, in its dtype */
+  lp_span *input;    /* [inputs]: `ids` for all, since a bundle that generates has inputs of that role alone */
+  double started_ms, last_ms;
+} generation_run;
+
+static lp_loc loc_of(const generation_run *run) { return LP_LOC_FILE(run->session->bundle->manifest.file); }
+
+/* ---- checks ------------------------------------------------------------------------------------------------------ */
+
+static lp_status find_programs(generation_run *run) {
+  const lp_manifest *manifest = &run->session->bundle->manifest;
+  run->prefill = lp_manifest_program(manifest, "prefill");
+  run->decode = lp_manifest_program(manifest, "decode");
+  if (run->prefill < 0 || run->decode < 0)
+    return lp_error(run->diag, loc_of(run), "no program '%s', so the bundle cannot generate text",
+                    run->prefill < 0 ? "prefill" : "decode");
+  run->tokens_input = lp_manifest_input(manifest, LP_ROLE_TOKENS);
+  for (int32_t i = 0; i < manifest->input_count; i++)
+    if (manifest->inputs[i].role != LP_ROLE_TOKENS)
+      return lp_error(run->diag, loc_of(run), "input '%.80s' is neither tokens nor made by the runtime, so the bundle "
+                      "cannot generate text", manifest->inputs[i].tensor.name);
+  if (run->tokens_input < 0 || run->session->logits < 0)
+    return lp_error(run->diag, loc_of(run), "no %s, so the bundle cannot generate text",
+                    run->tokens_input < 0 ? "tokens among the inputs" : "logits among the outputs");
+  return LP_OK;
+}
+
+static lp_status check_lengths(generation_run *run) {
+  const lp_manifest *manifest = &run->session->bundle->manifest;
+  int64_t limit = manifest->context > 0 ? manifest->context : INT64_C(1) << 40;
+  if (run->batch < 1 || run->batch > INT32_MAX)
+    return lp_error(run->diag, loc_of(run), "a batch of %" PRId64 " sequences", run->batch);
+  if (run->length < 1) return lp_error(run->diag, loc_of(run), "the prompt is empty");
+  int64_t most = run->session->options.max_tokens;
+  if (most < 0) return lp_error(run->diag, loc_of(run), "%" PRId64 " tokens to generate", most);
+  if (run->length > limit || most > limit - run->length)
+    return lp_error(run->diag, loc_of(run),
+                    "a prompt of %" PRId64 " tokens and %" PRId64 " to generate exceed the model's context of %" PRId64,
+                    run->length, most, limit);
+  for (int64_t i = 0; i < run->batch * run->length; i++)
+    if (run->prompts[i] < 0 || run->prompts[i] >= manifest->vocab)
+      return lp_error(run->diag, loc_of(run), "token %" PRId32 " lies outside of the vocabulary of %" PRId32,
+                      run->prompts[i], manifest->vocab);
+  return LP_OK;
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
+
+static void put_id(const generation_run *run, size_t index, int32_t token) {
+  const lp_port *port = &run->session->bundle->manifest.inputs[run->tokens_input];
+  if (port->tensor.dtype == LP_DT_I32)
+    ((int32_t *)run->ids)[index] = token;
+  else
+    ((int64_t *)run->ids)[index] = token;
+}
+
+/* A cache that is too small doubles, up to what this run can come to need. */
+static void grow_capacity(generation_run *run, int64_t needed) {
+  int64_t most = run->length + run->session->options.max_tokens;
+  while (run->capacity < needed) run->capacity *= 2;
+  if (run->capacity > most) run->capacity = most;
+}
+
+static lp_status step(generation_run *run, int32_t program, int64_t past, int64_t count) {
+  lp_session *session = run->session;
+  grow_capacity(run, past + count);
+  size_t width = lp_dtype_size(session->bundle->manifest.inputs[run->tokens_input].tensor.dtype);
+  for (int32_t i = 0; i < session->bundle->manifest.input_count; i++)
+    run->input[i] = (lp_span){.data = run->ids, .size = (size_t)(run->batch * count) * width};
+  lp_walk walk = {.program = program, .input = run->input, .sample = run->sample};
+  walk.sym[LP_SYM_B] = run->batch;
+  walk.sym[LP_SYM_S] = count;
+  walk.sym[LP_SYM_P] = past;
+  walk.sym[LP_SYM_R] = 1;
+  walk.sym[LP_SYM_C] = run->capacity;
+  if (past == 0) walk.logits = &run->out->first_logits;
+  LP_TRY(lp_session_walk(session, &walk, run->diag));
+  if (past == 0) LP_TRY(lp_bundle_await_check(session->bundle, run->diag));
+  double now = lp_now_ms();
+  for (int64_t i = 0; i < run->batch; i++) {
+    lp_generated token = {.token = run->ended[i] ? -1 : run->sample[i].token,
+                          .side = walk.sampled_on,
+                          .exit_layer = -1,
+                          .confidence = run->sample[i].confidence,
+                          .ms = now - run->last_ms};
+    lp_vec_push(&run->out->tokens, token);
+    if (run->sink != NULL && !run->ended[i]) run->sink(run->user, i, &token);
+    if (run->sample[i].token == run->eos && !session->options.ignore_eos) run->ended[i] = true;
+  }
+  run->last_ms = now;
+  run->out->steps++;
+  return LP_OK;
+}
+
+static bool all_ended(const generation_run *run) {
+  for (int64_t i = 0; i < run->batch; i++)
+    if (!run->ended[i]) return false;
+  return true;
+}
+
+static lp_status run_steps(generation_run *run) {
+  int64_t most = run->session->options.max_tokens;
+  if (most == 0) return LP_OK;
+  for (int64_t i = 0; i < run->batch * run->length; i++) put_id(run, (size_t)i, run->prompts[i]);
+  LP_TRY(step(run, run->prefill, 0, run->length));
+  run->out->ttft_ms = run->last_ms - run->started_ms;
+  for (int64_t made = 1; made < most && !all_ended(run); made++) {
+    for (int64_t i = 0; i < run->batch; i++) put_id(run, (size_t)i, run->sample[i].token);
+    LP_TRY(step(run, run->decode, run->length + made - 1, 1));
+  }
+  return LP_OK;
+}
+
+/* Tokens were collected step by step; the result has them sequence by sequence. */
+static void transpose(lp_generation *out) {
+  size_t batch = (size_t)out->batch, steps = (size_t)out->steps;
+  if (batch < 2 || steps < 2) return;
+  lp_generated *by_sequence = lp_alloc(out->tokens.count * sizeof(*by_sequence));
+  for (size_t i = 0; i < batch; i++)
+    for (size_t j = 0; j < steps; j++) by_sequence[i * steps + j] = out->tokens.data[j * batch + i];
+  free(out->tokens.data);
+  out->tokens.data = by_sequence;
+  out->tokens.capacity = out->tokens.count;
+}
+
+static void add_totals(generation_run *run, const lp_session *before) {
+  lp_generation *out = run->out;
+  const lp_session *session = run->session;
+  out->total_ms = run->last_ms - run->started_ms;
+  if (out->steps > 1) out->tpot_ms = (out->total_ms - out->ttft_ms) / (double)(out->steps - 1);
+  out->cloud_requests += session->waits - before->waits;
+  if (session->link == NULL) return;
+  out->bytes_up = session->link->bytes_sent;
+  out->bytes_down = session->link->bytes_received;
+}
+
+lp_status lp_session_generate(lp_session *session, const int32_t *prompts, int64_t batch, int64_t length,
+                              lp_token_sink *sink, void *user, lp_generation *out, lp_diag *diag) {
+  generation_run run = {.session = session, .prompts = prompts, .batch = batch, .length = length, .sink = sink,
+                        .user = user, .out = out, .diag = diag};
+  lp_session before = *session;
+  LP_TRY(find_programs(&run));
+  LP_TRY(check_lengths(&run));
+  const lp_tokenizer *tokenizer = lp_bundle_tokenizer(session->bundle);
+  run.eos = tokenizer != NULL ? lp_tokenizer_eos(tokenizer) : -1;
+  run.capacity = session->options.capacity > 0 ? session->options.capacity : length + session->options.max_tokens;
+  run.sample = lp_alloc((size_t)batch * sizeof(*run.sample));
+  run.ended = lp_alloc((size_t)batch * sizeof(*run.ended));
+  run.ids = lp_alloc((size_t)batch * (size_t)length * sizeof(int64_t));
+  run.input = lp_alloc(((size_t)session->bundle->manifest.input_count + 1) * sizeof(*run.input));
+  run.started_ms = run.last_ms = lp_now_ms();
+  out->batch = batch;
+  lp_status status = run_steps(&run);
+  transpose(out);
+  add_totals(&run, &before);
+  free(run.sample);
+  free(run.ended);
+  free(run.ids);
+  free(run.input);
+  return status;
+}
+
+void lp_generation_free(lp_generation *generation) {
+  lp_vec_free(&generation->tokens);
+  lp_buf_free(&generation->first_logits);
+}

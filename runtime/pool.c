@@ -1,0 +1,141 @@
+/* Threads that run one segment together.
+ *
+ * A decode step of a small model takes a few hundred microseconds and consists of several segments, so waking must be
+ * cheap: workers spin for a moment after each segment and only then sleep. Who starts a segment pays for a wake-up only
+ * when someone sleeps. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "runtime/runtime_internal.h"
+
+enum {
+  MAX_THREADS = 1024,
+  SPIN_LIMIT = 2000,   /* rounds of waiting for the others at the end of a segment before the core is offered */
+  CLOCK_EVERY = 64     /* spins between two looks at the clock */
+};
+static const double grace_ms = 0.05; /* how long a worker stays hot */
+
+typedef struct {
+  lp_pool *pool;
+  pthread_t thread;
+  int32_t number;
+} pool_worker;
+
+struct lp_pool {
+  int32_t threads;
+  lp_segment_fn *segment;
+  lp_frame *frame;
+  lp_barrier barrier;
+  _Alignas(64) uint32_t round; /* counts segments; a change starts the workers */
+  _Alignas(64) int32_t running;  /* workers that have not finished the segment */
+  _Alignas(64) int32_t sleeping; /* workers that wait on `wake` */
+  bool stop;
+  pthread_mutex_t mutex;
+  pthread_cond_t wake;
+  pool_worker *worker; /* [threads - 1] */
+};
+
+static inline void relax(void) {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+static void sleep_until_round(lp_pool *pool, uint32_t seen) {
+  pthread_mutex_lock(&pool->mutex);
+  __atomic_add_fetch(&pool->sleeping, 1, __ATOMIC_SEQ_CST);
+  while (__atomic_load_n(&pool->round, __ATOMIC_SEQ_CST) == seen) pthread_cond_wait(&pool->wake, &pool->mutex);
+  __atomic_sub_fetch(&pool->sleeping, 1, __ATOMIC_SEQ_CST);
+  pthread_mutex_unlock(&pool->mutex);
+}
+
+static void await_round(lp_pool *pool, uint32_t seen) {
+  double until = lp_now_ms() + grace_ms;
+  do {
+    for (int i = 0; i < CLOCK_EVERY; i++) {
+      if (__atomic_load_n(&pool->round, __ATOMIC_ACQUIRE) != seen) return;
+      relax();
+    }
+  } while (lp_now_ms() < until);
+  sleep_until_round(pool, seen);
+}
+
+static void *work(void *user) {
+  pool_worker *worker = user;
+  lp_pool *pool = worker->pool;
+  for (uint32_t seen = 0;; seen++) {
+    await_round(pool, seen);
+    if (__atomic_load_n(&pool->stop, __ATOMIC_ACQUIRE)) return NULL;
+    pool->segment(pool->frame, worker->number);
+    __atomic_sub_fetch(&pool->running, 1, __ATOMIC_RELEASE);
+  }
+}
+
+static void start_round(lp_pool *pool) {
+  __atomic_add_fetch(&pool->round, 1, __ATOMIC_SEQ_CST);
+  if (__atomic_load_n(&pool->sleeping, __ATOMIC_SEQ_CST) == 0) return;
+  pthread_mutex_lock(&pool->mutex);
+  pthread_cond_broadcast(&pool->wake);
+  pthread_mutex_unlock(&pool->mutex);
+}
+
+void lp_pool_run(lp_pool *pool, lp_segment_fn *segment, lp_frame *frame) {
+  frame->barrier = &pool->barrier;
+  frame->threads = pool->threads;
+  if (pool->threads > 1) {
+    pool->segment = segment;
+    pool->frame = frame;
+    pool->running = pool->threads - 1;
+    start_round(pool);
+  }
+  segment(frame, 0);
+  for (int spins = 0; __atomic_load_n(&pool->running, __ATOMIC_ACQUIRE) != 0; spins++) {
+    if (spins < SPIN_LIMIT)
+      relax();
+    else
+      sched_yield();
+  }
+}
+
+static int32_t machine_threads(void) {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return (int32_t)CPU_COUNT(&set);
+  long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  return cores > 0 ? (int32_t)cores : 1;
+}
+
+lp_pool *lp_pool_create(int32_t threads) {
+  if (threads <= 0) threads = machine_threads();
+  if (threads > MAX_THREADS) threads = MAX_THREADS;
+  /* lp_alloc aligns to 16 bytes; the words here want a cache line each. */
+  lp_pool *pool = aligned_alloc(64, sizeof(*pool));
+  if (pool == NULL) abort();
+  *pool = (lp_pool){.threads = 1};
+  pthread_mutex_init(&pool->mutex, NULL);
+  pthread_cond_init(&pool->wake, NULL);
+  pool->worker = lp_alloc(sizeof(pool_worker) * (size_t)threads);
+  for (int32_t i = 0; i < threads - 1; i++) {
+    pool_worker *worker = &pool->worker[i];
+    *worker = (pool_worker){.pool = pool, .number = i + 1};
+    if (pthread_create(&worker->thread, NULL, work, worker) != 0) break; /* fewer threads do the same work */
+    pool->threads++;
+  }
+  return pool;
+}
+
+void lp_pool_free(lp_pool *pool) {
+  if (pool == NULL) return;
+  __atomic_store_n(&pool->stop, true, __ATOMIC_RELEASE);
+  start_round(pool);
+  for (int32_t i = 0; i < pool->threads - 1; i++) pthread_join(pool->worker[i].thread, NULL);
+  pthread_mutex_destroy(&pool->mutex);
+  pthread_cond_destroy(&pool->wake);
+  free(pool->worker);
+  free(pool);
+}
+
+int32_t lp_pool_threads(const lp_pool *pool) { return pool->threads; }

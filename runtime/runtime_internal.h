@@ -1,0 +1,337 @@
+/* What the files of runtime/ share with each other. Nothing outside of runtime/ and its tests includes it. */
+#ifndef LP_RUNTIME_INTERNAL_H
+#define LP_RUNTIME_INTERNAL_H
+
+#include "runtime/runtime.h"
+
+/* ---- manifest (manifest.c) --------------------------------------------------------------------------------------- */
+
+enum {
+  LP_MAX_SYMBOLS = 64,
+  LP_MAX_RANK = 16,
+  LP_MAX_BUFFERS = 1 << 20,
+  LP_SHA256_HEX = 64
+};
+
+typedef enum { LP_DT_F32, LP_DT_F16, LP_DT_BF16, LP_DT_F64, LP_DT_I64, LP_DT_I32, LP_DT_I16, LP_DT_I8, LP_DT_U8,
+               LP_DT_U16, LP_DT_U32, LP_DT_U64, LP_DT_BOOL, LP_DT_COUNT } lp_dtype_id;
+
+typedef struct {
+  const char *name;
+  lp_dtype_id dtype;
+  int32_t rank;
+  const lp_poly *shape[LP_MAX_RANK];
+} lp_tensor_desc;
+
+typedef struct {
+  lp_tensor_desc tensor;
+  int32_t append_axis; /* the axis of the capacity `c` */
+  bool on[LP_SIDE_COUNT];
+} lp_state_desc;
+
+typedef enum { LP_ROLE_DATA, LP_ROLE_TOKENS, LP_ROLE_LOGITS } lp_role;
+
+typedef struct {
+  lp_tensor_desc tensor;
+  lp_role role;
+} lp_port; /* an input or an output */
+
+typedef enum { LP_STEP_INPUT, LP_STEP_RUN, LP_STEP_SEND, LP_STEP_MOVE, LP_STEP_OUTPUT } lp_step_kind;
+
+typedef struct {
+  lp_step_kind kind;
+  lp_side_id side;     /* who does it; the sender of `send` and `move` */
+  lp_side_id to;       /* send and move; else equals `side` */
+  int32_t port;        /* input or output */
+  int32_t state;       /* move */
+  int32_t buffer;      /* input, output, send: on `side` */
+  int32_t to_buffer;   /* send: on `to` */
+  bool carries_tokens; /* input and send: the tensor holds token ids, to be checked before use */
+  lp_tensor_desc tensor; /* input, output, send */
+  const char *segment;   /* run */
+  lp_segment_fn *run;    /* set when the side's code is loaded */
+} lp_step;
+
+typedef struct {
+  const char *name;
+  const char *layout_name[LP_SIDE_COUNT]; /* NULL: the side has no part in it */
+  lp_layout_fn *layout[LP_SIDE_COUNT];    /* set when the side's code is loaded */
+  int32_t buffers[LP_SIDE_COUNT];
+  bool takes_part[LP_SIDE_COUNT]; /* does any step name the side? */
+  int32_t step_count;
+  lp_step *step;
+} lp_program;
+
+typedef struct {
+  const char *path; /* relative to the bundle */
+  char sha256[LP_SHA256_HEX + 1];
+  int64_t bytes;
+  bool has_crc;
+  uint32_t crc32c;
+} lp_file_desc;
+
+typedef struct {
+  bool present;
+  const lp_file_desc *code;    /* NULL: the side only moves data */
+  const lp_file_desc *weights; /* NULL: none */
+  const char *triple, *march;
+} lp_side_desc;
+
+/* manifest.json, every field checked. All of it lives in the arena. */
+typedef struct {
+  const char *file; /* path of the manifest, for messages */
+  char hash[LP_SHA256_HEX + 1];
+  const char *name;
+  lp_symbols symbols;
+  int32_t symbol_count;
+  int64_t context;
+  int32_t vocab;
+  const lp_file_desc *tokenizer;
+  int32_t file_count, state_count, input_count, output_count, program_count;
+  lp_file_desc *files;
+  lp_side_desc side[LP_SIDE_COUNT];
+  lp_state_desc *states;
+  lp_port *inputs, *outputs;
+  lp_program *programs;
+} lp_manifest;
+
+/* Reads `size` bytes of JSON text; `file` names them in messages. Safe on any bytes. `out` is zeroed first and released
+ * with lp_manifest_clear in every case. */
+LP_MUST_USE lp_status lp_manifest_parse(const char *file, const char *text, size_t size, lp_arena *arena,
+                                        lp_manifest *out, lp_diag *diag);
+void lp_manifest_clear(lp_manifest *manifest);
+const char *lp_side_name(lp_side_id side);
+size_t lp_dtype_size(lp_dtype_id dtype);
+const char *lp_dtype_name(lp_dtype_id dtype);
+bool lp_dtype_find(const char *name, lp_dtype_id *out);
+/* Bytes of the tensor at these symbol values; false when negative or too large. */
+bool lp_tensor_bytes(const lp_tensor_desc *tensor, const int64_t *sym, int32_t symbol_count, size_t *bytes);
+/* The index of the program of that name, or -1. */
+int32_t lp_manifest_program(const lp_manifest *manifest, const char *name);
+/* The first of that role, or -1. */
+int32_t lp_manifest_input(const lp_manifest *manifest, lp_role role);
+int32_t lp_manifest_output(const lp_manifest *manifest, lp_role role);
+
+/* ---- safetensors (safetensors.c) --------------------------------------------------------------------------------- */
+
+/* Checks the structure of a mapped safetensors file and returns where its data section begins. */
+LP_MUST_USE lp_status lp_safetensors_check(const char *path, const lp_mapping *mapping, size_t *data_offset,
+                                           lp_diag *diag);
+
+/* ---- bundle (bundle.c) ------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  bool loaded;
+  void *code;
+  lp_mapping weights;
+  const char *data; /* the data section of the weights, or NULL */
+} lp_side_code;
+
+struct lp_bundle {
+  lp_arena *arena;
+  char *path;
+  lp_manifest manifest;
+  lp_side_code side[LP_SIDE_COUNT];
+  lp_tokenizer *tokenizer;
+  struct lp_verifier *verifier; /* checks the weights behind the loader's back; NULL: nothing to check */
+};
+
+/* Waits until the content of the weights has been compared with the manifest's checksums; reports damage. */
+LP_MUST_USE lp_status lp_bundle_await_check(const lp_bundle *bundle, lp_diag *diag);
+
+/* ---- verification of content (verifier.c) ------------------------------------------------------------------------ */
+
+/* Compares mapped files with their CRC-32C on a thread of its own, which thereby brings them into memory. */
+typedef struct lp_verifier lp_verifier;
+lp_verifier *lp_verifier_create(void);
+/* Before start. Everything is borrowed until free. */
+void lp_verifier_add(lp_verifier *verifier, const char *path, const lp_file_desc *want, const lp_mapping *mapping);
+void lp_verifier_start(lp_verifier *verifier);
+LP_MUST_USE lp_status lp_verifier_await(lp_verifier *verifier, lp_diag *diag);
+void lp_verifier_free(lp_verifier *verifier); /* stops it; NULL is allowed */
+/* Compares at once: by CRC-32C, or by SHA-256 when there is none or `strong`. */
+LP_MUST_USE lp_status lp_file_verify(const char *path, const lp_file_desc *want, const void *data, size_t size,
+                                     bool strong, lp_diag *diag);
+
+/* ---- KV caches (state.c) ----------------------------------------------------------------------------------------- */
+
+/* The states of one side of one session, in one region that the kernel fills with zeros when it is first touched. */
+typedef struct {
+  const lp_manifest *manifest;
+  lp_side_id side;
+  char *region;
+  size_t region_bytes;
+  int64_t batch, capacity;
+  void **pointer; /* [states]; NULL for those of the other side */
+} lp_states;
+
+void lp_states_init(lp_states *states, const lp_manifest *manifest, lp_side_id side);
+void lp_states_drop(lp_states *states); /* forgets the content and gives the memory back; reserve begins anew */
+void lp_states_free(lp_states *states);
+/* Bytes that `sym` asks for; false when too large. */
+bool lp_states_bytes(const lp_states *states, const int64_t *sym, size_t *bytes);
+/* Makes room for batch sym[b] and capacity sym[c]; rows [0, sym[p]) are kept when the batch is unchanged. */
+LP_MUST_USE lp_status lp_states_reserve(lp_states *states, const int64_t *sym, lp_diag *diag);
+/* The rows [0, sym[p] + sym[s]) of a state, packed as [outer][rows][inner]. */
+bool lp_states_rows_bytes(const lp_states *states, int32_t state, const int64_t *sym, size_t *bytes);
+void lp_states_pack(const lp_states *states, int32_t state, const int64_t *sym, void *out);
+void lp_states_unpack(const lp_states *states, int32_t state, const int64_t *sym, const void *in);
+/* Straight from one side to the other. Both hold the same batch and capacity. */
+void lp_states_copy(const lp_states *from, const lp_states *to, int32_t state, const int64_t *sym);
+
+/* ---- executor (executor.c) --------------------------------------------------------------------------------------- */
+
+typedef struct {
+  void *data;
+  size_t size;
+} lp_span;
+
+/* One side of one session: its KV caches, its activations, and where it is in a program. */
+typedef struct lp_executor {
+  const lp_bundle *bundle;
+  lp_side_id side;
+  lp_pool *pool; /* borrowed */
+  lp_states states;
+  char *arena;
+  size_t arena_bytes;  /* mapped */
+  size_t layout_bytes; /* asked for by the layout now in force */
+  int64_t sym[LP_MAX_SYMBOLS];
+  int64_t *offset; /* [most buffers of any program] */
+  int32_t program; /* whose layout is in `offset`; -1: none */
+  lp_frame frame;
+} lp_executor;
+
+lp_executor *lp_executor_create(const lp_bundle *bundle, lp_side_id side, lp_pool *pool);
+void lp_executor_free(lp_executor *executor); /* NULL is allowed */
+/* Prepares a run of the program at these symbol values ([symbol_count]; t is replaced): layout, arena, KV caches. */
+LP_MUST_USE lp_status lp_executor_begin(lp_executor *executor, int32_t program, const int64_t *sym, lp_diag *diag);
+/* The bytes of `tensor` in `buffer` at the symbol values in force. */
+LP_MUST_USE lp_status lp_executor_buffer(lp_executor *executor, int32_t buffer, const lp_tensor_desc *tensor,
+                                         lp_span *out, lp_diag *diag);
+void lp_executor_run(lp_executor *executor, const lp_step *step);
+/* Copies `size` bytes in; they must be what the tensor takes, and token ids must be in the vocabulary. */
+LP_MUST_USE lp_status lp_executor_fill(lp_executor *executor, int32_t buffer, const lp_step *step, const void *data,
+                                       size_t size, lp_diag *diag);
+/* Samples one token per sequence from the logits of an `output` step: out[b]. */
+LP_MUST_USE lp_status lp_executor_sample(lp_executor *executor, const lp_step *step, const lp_sampling *sampling,
+                                         lp_sample *out, lp_buf *scratch, lp_diag *diag);
+
+/* ---- transport (transport_tcp.c, address.c) --------------------------------------------------------------------------------- */
+
+typedef struct lp_channel lp_channel;
+
+enum { LP_ONLY_PEER = 1 };
+
+/* A frame as received. `data` lives until release. */
+typedef struct {
+  uint32_t peer;
+  const uint8_t *data; /* NULL: the peer is gone */
+  size_t size;
+  void *handle;
+} lp_packet;
+
+typedef enum { LP_RECV_FRAME, LP_RECV_GONE, LP_RECV_TIMEOUT, LP_RECV_GARBAGE, LP_RECV_FAILED } lp_recv_outcome;
+
+/* How frames travel: those of one peer arrive whole, in order and once. A channel belongs to one thread; what the
+ * transport does on threads of its own is its own affair. */
+typedef struct {
+  const char *name;
+  /* Connects to HOST:PORT within the time; the only peer is LP_ONLY_PEER. */
+  lp_status (*dial)(const char *address, double timeout_ms, lp_channel **out, lp_diag *diag);
+  /* Listens on HOST:PORT (port 0: a free one) and returns the port taken. */
+  lp_status (*listen)(const char *address, lp_channel **out, int *port, lp_diag *diag);
+  /* Sends head and body as one frame; `why` says what went wrong when it returns false. */
+  bool (*send)(lp_channel *channel, uint32_t peer, const void *head, size_t head_size, const void *body,
+               size_t body_size, const char **why);
+  /* Waits for a frame or for the end of a peer; may time out early. */
+  lp_recv_outcome (*receive)(lp_channel *channel, double timeout_ms, lp_packet *out, const char **why);
+  void (*release)(lp_packet *packet);
+  void (*close)(lp_channel *channel); /* sends what is queued, within a moment; NULL is allowed */
+  size_t overhead; /* bytes that the transport itself adds to a frame */
+} lp_transport;
+
+extern const lp_transport lp_transport_tcp;
+
+/* Splits HOST:PORT ("[::1]:80" for IPv6); reports anything else. `host` is released with free(). */
+LP_MUST_USE lp_status lp_address_split(const char *address, char **host, int *port, lp_diag *diag);
+bool lp_address_is_loopback(const char *host);
+
+/* ---- link (link.c) ----------------------------------------------------------------------------------------------- */
+
+enum { LP_LINK_PROTOCOL = 1 };
+
+typedef struct lp_link {
+  const lp_transport *transport;
+  lp_channel *channel;
+  char *address; /* of the other side, for messages */
+  uint64_t bytes_sent, bytes_received; /* payload and framing */
+  lp_buf head;
+  uint8_t *scratch; /* [scratch_size] */
+  size_t scratch_size;
+} lp_link;
+
+struct Lp__Wire__Message;
+
+typedef struct {
+  struct Lp__Wire__Message *message;
+  const void *payload;
+  size_t payload_size;
+  lp_packet packet;
+  const lp_transport *transport;
+} lp_inbound;
+
+/* Dials and shakes hands: protocol version and bundle hash must be equal on both sides. */
+LP_MUST_USE lp_status lp_link_dial(const lp_transport *transport, const char *address, const char *bundle_hash,
+                                   double timeout_ms, lp_link **out, lp_diag *diag);
+LP_MUST_USE lp_status lp_link_listen(const lp_transport *transport, const char *address, lp_link **out, int *port,
+                                     lp_diag *diag);
+bool lp_link_hello(lp_link *link, uint32_t peer, const char *bundle_hash, const char **why);
+void lp_link_close(lp_link *link); /* NULL is allowed */
+bool lp_link_send(lp_link *link, uint32_t peer, const struct Lp__Wire__Message *message, const void *payload,
+                  size_t payload_size, const char **why);
+/* LP_RECV_GARBAGE: a frame came that is no message; the peer's number is in `out->packet`. LP_RECV_TIMEOUT may come
+ * early. */
+lp_recv_outcome lp_link_receive(lp_link *link, double timeout_ms, lp_inbound *out, const char **why);
+void lp_inbound_release(lp_inbound *inbound);
+
+/* Makes room for `size` bytes of which the content is of no account. */
+void lp_buf_reserve(lp_buf *buf, size_t size);
+
+/* ---- session (session.c) ----------------------------------------------------------------------------------------- */
+
+struct lp_session {
+  const lp_bundle *bundle;
+  lp_generate_options options;
+  lp_pool *pool;
+  lp_executor *executor[LP_SIDE_COUNT]; /* the cloud's only when it runs in this process */
+  lp_link *link;                        /* NULL: one process */
+  uint64_t id;
+  int32_t logits; /* the output that tokens are sampled from, or -1 */
+  uint64_t waits; /* times the device waited for the cloud */
+  lp_buf scratch, rows;
+};
+
+/* One run of a program. `input[i]` is what the manifest's input i holds (`input_size` bytes). */
+typedef struct {
+  int32_t program;
+  int64_t sym[LP_MAX_SYMBOLS];
+  const lp_span *input;  /* [inputs] */
+  lp_span *output;       /* [outputs], each allocated by the run; NULL: sample instead */
+  lp_sample *sample;     /* [b]: filled when the program has logits */
+  lp_side_id sampled_on;
+  lp_buf *logits; /* NULL or: where sequence 0's logits go when they are in this process */
+} lp_walk;
+
+LP_MUST_USE lp_status lp_session_walk(lp_session *session, lp_walk *walk, lp_diag *diag);
+/* An input step and an output step of a side in this process. */
+LP_MUST_USE lp_status lp_walk_fill(lp_walk *walk, lp_executor *executor, const lp_step *step, lp_diag *diag);
+LP_MUST_USE lp_status lp_walk_output(lp_session *session, lp_walk *walk, lp_executor *executor, const lp_step *step,
+                                     lp_diag *diag);
+bool lp_walk_wants(const lp_session *session, const lp_walk *walk, const lp_step *step);
+
+/* With a worker (session_remote.c). */
+LP_MUST_USE lp_status lp_session_connect(lp_session *session, lp_diag *diag);
+LP_MUST_USE lp_status lp_session_walk_remote(lp_session *session, lp_walk *walk, lp_diag *diag);
+void lp_session_disconnect(lp_session *session);
+
+#endif

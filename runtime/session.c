@@ -1,0 +1,133 @@
+/* A session of the device: opening, closing, and the walk over a program when both sides run in this process. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/runtime_internal.h"
+
+/* ---- steps that are alike whether the other side is here or not -------------------------------------------------- */
+
+lp_status lp_walk_fill(lp_walk *walk, lp_executor *executor, const lp_step *step, lp_diag *diag) {
+  lp_span input = walk->input[step->port];
+  return lp_executor_fill(executor, step->buffer, step, input.data, input.size, diag);
+}
+
+/* A program may give several outputs (early exits); tokens come from the first logits. */
+bool lp_walk_wants(const lp_session *session, const lp_walk *walk, const lp_step *step) {
+  if (walk->output != NULL) return true;
+  return step->port == session->logits;
+}
+
+static void keep_logits(lp_walk *walk, const lp_executor *executor, const lp_span *span) {
+  size_t rows = (size_t)executor->sym[LP_SYM_R];
+  size_t row = (size_t)executor->bundle->manifest.vocab * sizeof(float);
+  lp_buf_clear(walk->logits);
+  lp_buf_append(walk->logits, (const char *)span->data + (rows - 1) * row, row);
+}
+
+lp_status lp_walk_output(lp_session *session, lp_walk *walk, lp_executor *executor, const lp_step *step,
+                         lp_diag *diag) {
+  if (!lp_walk_wants(session, walk, step)) return LP_OK;
+  if (walk->output != NULL) {
+    lp_span span;
+    LP_TRY(lp_executor_buffer(executor, step->buffer, &step->tensor, &span, diag));
+    lp_span *out = &walk->output[step->port];
+    free(out->data);
+    *out = (lp_span){.data = lp_alloc(span.size + 1), .size = span.size};
+    if (span.size > 0) memcpy(out->data, span.data, span.size);
+    return LP_OK;
+  }
+  LP_TRY(lp_executor_sample(executor, step, &session->options.sampling, walk->sample, &session->scratch, diag));
+  walk->sampled_on = executor->side;
+  if (walk->logits == NULL) return LP_OK;
+  lp_span span;
+  LP_TRY(lp_executor_buffer(executor, step->buffer, &step->tensor, &span, diag));
+  keep_logits(walk, executor, &span);
+  return LP_OK;
+}
+
+/* ---- both sides in this process ---------------------------------------------------------------------------------- */
+
+static lp_status copy_across(lp_executor *from, lp_executor *to, const lp_step *step, lp_diag *diag) {
+  lp_span source, target;
+  LP_TRY(lp_executor_buffer(from, step->buffer, &step->tensor, &source, diag));
+  LP_TRY(lp_executor_buffer(to, step->to_buffer, &step->tensor, &target, diag));
+  if (source.size > 0) memcpy(target.data, source.data, source.size);
+  return LP_OK;
+}
+
+static lp_status walk_step(lp_session *session, lp_walk *walk, const lp_step *step, lp_diag *diag) {
+  lp_executor *executor = session->executor[step->side];
+  switch (step->kind) {
+  case LP_STEP_INPUT: return lp_walk_fill(walk, executor, step, diag);
+  case LP_STEP_RUN: lp_executor_run(executor, step); return LP_OK;
+  case LP_STEP_SEND: return copy_across(executor, session->executor[step->to], step, diag);
+  case LP_STEP_MOVE:
+    lp_states_copy(&executor->states, &session->executor[step->to]->states, step->state, walk->sym);
+    return LP_OK;
+  case LP_STEP_OUTPUT: return lp_walk_output(session, walk, executor, step, diag);
+  }
+  return LP_OK;
+}
+
+static lp_status walk_here(lp_session *session, lp_walk *walk, lp_diag *diag) {
+  const lp_program *program = &session->bundle->manifest.programs[walk->program];
+  for (int i = 0; i < LP_SIDE_COUNT; i++)
+    if (program->takes_part[i]) LP_TRY(lp_executor_begin(session->executor[i], walk->program, walk->sym, diag));
+  for (int32_t i = 0; i < program->step_count; i++) LP_TRY(walk_step(session, walk, &program->step[i], diag));
+  return LP_OK;
+}
+
+lp_status lp_session_walk(lp_session *session, lp_walk *walk, lp_diag *diag) {
+  return session->link != NULL ? lp_session_walk_remote(session, walk, diag) : walk_here(session, walk, diag);
+}
+
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
+
+static lp_status require_side(const lp_bundle *bundle, lp_side_id side, lp_diag *diag) {
+  if (!bundle->manifest.side[side].present || bundle->side[side].loaded) return LP_OK;
+  return lp_error(diag, LP_LOC_FILE(bundle->manifest.file), "the %s side is not loaded", lp_side_name(side));
+}
+
+static bool takes_part(const lp_bundle *bundle, lp_side_id side) {
+  for (int32_t i = 0; i < bundle->manifest.program_count; i++)
+    if (bundle->manifest.programs[i].takes_part[side]) return true;
+  return false;
+}
+
+static lp_status open_sides(lp_session *session, lp_diag *diag) {
+  const lp_bundle *bundle = session->bundle;
+  bool remote = session->options.cloud != NULL && takes_part(bundle, LP_SIDE_CLOUD);
+  for (int i = 0; i < LP_SIDE_COUNT; i++) {
+    if (!takes_part(bundle, (lp_side_id)i) || (i == LP_SIDE_CLOUD && remote)) continue;
+    LP_TRY(require_side(bundle, (lp_side_id)i, diag));
+    session->executor[i] = lp_executor_create(bundle, (lp_side_id)i, session->pool);
+  }
+  return remote ? lp_session_connect(session, diag) : LP_OK;
+}
+
+lp_status lp_session_open(const lp_bundle *bundle, const lp_generate_options *options, lp_session **out,
+                          lp_diag *diag) {
+  lp_session *session = lp_alloc(sizeof(*session));
+  session->bundle = bundle;
+  session->options = *options;
+  session->id = 1;
+  session->logits = lp_manifest_output(&bundle->manifest, LP_ROLE_LOGITS);
+  session->pool = lp_pool_create(options->threads);
+  lp_status status = open_sides(session, diag);
+  if (status != LP_OK) {
+    lp_session_close(session);
+    session = NULL;
+  }
+  *out = session;
+  return status;
+}
+
+void lp_session_close(lp_session *session) {
+  if (session == NULL) return;
+  lp_session_disconnect(session);
+  for (int i = 0; i < LP_SIDE_COUNT; i++) lp_executor_free(session->executor[i]);
+  lp_pool_free(session->pool);
+  lp_buf_free(&session->scratch);
+  lp_buf_free(&session->rows);
+  free(session);
+}

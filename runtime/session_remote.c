@@ -1,0 +1,229 @@
+/* The device's walk over a program whose cloud side is a worker. */
+#include "runtime/link.pb-c.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/runtime_internal.h"
+
+enum { DEFAULT_TIMEOUT_MS = 120000, DIAL_TIMEOUT_MS = 10000 };
+
+typedef struct {
+  lp_session *session;
+  lp_walk *walk;
+  const lp_program *program;
+  lp_executor *device;
+  bool begun; /* the worker knows of this run */
+  lp_diag *diag;
+} remote_walk;
+
+static lp_status broken(const remote_walk *remote, const char *why) {
+  const int64_t *sym = remote->walk->sym;
+  return lp_error(remote->diag, LP_LOC_NONE, "the cloud at %s was lost at position %" PRId64 ": %s",
+                  remote->session->link->address, sym[LP_SYM_P] + sym[LP_SYM_S], why);
+}
+
+/* ---- to the worker ----------------------------------------------------------------------------------------------- */
+
+static lp_status send_step(remote_walk *remote, int32_t step, const void *payload, size_t size) {
+  Lp__Wire__Step body = LP__WIRE__STEP__INIT;
+  body.session = remote->session->id;
+  body.program = (uint32_t)remote->walk->program;
+  body.step = step;
+  body.n_symbols = (size_t)remote->session->bundle->manifest.symbol_count;
+  body.symbols = remote->walk->sym;
+  body.want_outputs = remote->walk->output != NULL;
+  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
+  message.kind_case = LP__WIRE__MESSAGE__KIND_STEP;
+  message.step = &body;
+  const char *why = "";
+  if (!lp_link_send(remote->session->link, LP_ONLY_PEER, &message, payload, size, &why)) return broken(remote, why);
+  remote->begun = true;
+  return LP_OK;
+}
+
+static lp_status send_tensor(remote_walk *remote, int32_t index, const lp_step *step) {
+  lp_span span;
+  LP_TRY(lp_executor_buffer(remote->device, step->buffer, &step->tensor, &span, remote->diag));
+  return send_step(remote, index, span.data, span.size);
+}
+
+static lp_status send_state(remote_walk *remote, int32_t index, const lp_step *step) {
+  size_t size = 0;
+  if (!lp_states_rows_bytes(&remote->device->states, step->state, remote->walk->sym, &size))
+    return lp_error(remote->diag, LP_LOC_NONE, "a KV cache is too large to move");
+  lp_buf *rows = &remote->session->rows;
+  lp_buf_reserve(rows, size);
+  lp_states_pack(&remote->device->states, step->state, remote->walk->sym, rows->data);
+  return send_step(remote, index, rows->data, size);
+}
+
+/* ---- from the worker --------------------------------------------------------------------------------------------- */
+
+static lp_status await_frame(remote_walk *remote, lp_inbound *in) {
+  lp_session *session = remote->session;
+  double limit = session->options.cloud_timeout_ms > 0 ? session->options.cloud_timeout_ms : DEFAULT_TIMEOUT_MS;
+  double until = lp_now_ms() + limit;
+  const char *why = "";
+  session->waits++;
+  for (double left = limit; left > 0; left = until - lp_now_ms()) {
+    switch (lp_link_receive(session->link, left, in, &why)) {
+    case LP_RECV_FRAME: return LP_OK;
+    case LP_RECV_GONE: return broken(remote, "the connection closed");
+    case LP_RECV_TIMEOUT: break;
+    case LP_RECV_GARBAGE:
+    case LP_RECV_FAILED: return broken(remote, why);
+    }
+  }
+  return broken(remote, "no answer in time");
+}
+
+static int32_t step_of(const Lp__Wire__Message *message) {
+  return message->kind_case == LP__WIRE__MESSAGE__KIND_RESULT ? message->result->step : message->tokens->step;
+}
+
+/* Waits for what step `index` makes on the worker. Releases `in` on failure. */
+static lp_status await_kind(remote_walk *remote, int32_t index, Lp__Wire__Message__KindCase kind, lp_inbound *in) {
+  if (!remote->begun) LP_TRY(send_step(remote, -1, NULL, 0));
+  LP_TRY(await_frame(remote, in));
+  const Lp__Wire__Message *message = in->message;
+  lp_status status;
+  if (message->kind_case == LP__WIRE__MESSAGE__KIND_FAILURE) {
+    status = lp_error(remote->diag, LP_LOC_NONE, "the cloud at %s failed at position %" PRId64 ": %s",
+                      remote->session->link->address,
+                      remote->walk->sym[LP_SYM_P] + remote->walk->sym[LP_SYM_S], message->failure->text);
+  } else {
+    if (message->kind_case == kind && step_of(message) == index) return LP_OK;
+    status = broken(remote, "it answered what was not asked");
+  }
+  lp_inbound_release(in);
+  return status;
+}
+
+static lp_status take_state(remote_walk *remote, const lp_step *step, const lp_inbound *in) {
+  size_t size = 0;
+  lp_states *states = &remote->device->states;
+  if (!lp_states_rows_bytes(states, step->state, remote->walk->sym, &size) || size != in->payload_size)
+    return lp_error(remote->diag, LP_LOC_NONE, "KV rows of %zu bytes came; wanted %zu", in->payload_size, size);
+  lp_states_unpack(states, step->state, remote->walk->sym, in->payload);
+  return LP_OK;
+}
+
+static void take_output(remote_walk *remote, const lp_step *step, const lp_inbound *in) {
+  lp_span *out = &remote->walk->output[step->port];
+  free(out->data);
+  *out = (lp_span){.data = lp_alloc(in->payload_size + 1), .size = in->payload_size};
+  if (in->payload_size > 0) memcpy(out->data, in->payload, in->payload_size);
+}
+
+static lp_status take_result(remote_walk *remote, int32_t index, const lp_step *step) {
+  lp_inbound in;
+  LP_TRY(await_kind(remote, index, LP__WIRE__MESSAGE__KIND_RESULT, &in));
+  lp_status status = LP_OK;
+  if (step->kind == LP_STEP_MOVE)
+    status = take_state(remote, step, &in);
+  else if (step->kind == LP_STEP_OUTPUT)
+    take_output(remote, step, &in);
+  else
+    status = lp_executor_fill(remote->device, step->to_buffer, step, in.payload, in.payload_size, remote->diag);
+  lp_inbound_release(&in);
+  return status;
+}
+
+static lp_status take_tokens(remote_walk *remote, int32_t index) {
+  lp_inbound in;
+  LP_TRY(await_kind(remote, index, LP__WIRE__MESSAGE__KIND_TOKENS, &in));
+  const Lp__Wire__Tokens *tokens = in.message->tokens;
+  size_t batch = (size_t)remote->walk->sym[LP_SYM_B];
+  int32_t vocab = remote->session->bundle->manifest.vocab;
+  bool good = tokens->n_token == batch && tokens->n_confidence == batch;
+  for (size_t i = 0; good && i < batch; i++) {
+    good = tokens->token[i] >= 0 && tokens->token[i] < vocab;
+    remote->walk->sample[i] = (lp_sample){.token = tokens->token[i], .confidence = tokens->confidence[i]};
+  }
+  remote->walk->sampled_on = LP_SIDE_CLOUD;
+  lp_inbound_release(&in);
+  return good ? LP_OK : broken(remote, "its tokens are none of this model");
+}
+
+/* ---- the walk ---------------------------------------------------------------------------------------------------- */
+
+static lp_status device_step(remote_walk *remote, int32_t index, const lp_step *step) {
+  switch (step->kind) {
+  case LP_STEP_INPUT: return lp_walk_fill(remote->walk, remote->device, step, remote->diag);
+  case LP_STEP_RUN: lp_executor_run(remote->device, step); return LP_OK;
+  case LP_STEP_SEND: return send_tensor(remote, index, step);
+  case LP_STEP_MOVE: return send_state(remote, index, step);
+  case LP_STEP_OUTPUT: return lp_walk_output(remote->session, remote->walk, remote->device, step, remote->diag);
+  }
+  return LP_OK;
+}
+
+/* What the device has to do with a step of the cloud. */
+static lp_status cloud_step(remote_walk *remote, int32_t index, const lp_step *step) {
+  switch (step->kind) {
+  case LP_STEP_INPUT: {
+    lp_span input = remote->walk->input[step->port];
+    return send_step(remote, index, input.data, input.size);
+  }
+  case LP_STEP_RUN: return LP_OK;
+  case LP_STEP_SEND:
+  case LP_STEP_MOVE: return take_result(remote, index, step);
+  case LP_STEP_OUTPUT:
+    if (!lp_walk_wants(remote->session, remote->walk, step)) return LP_OK;
+    return remote->walk->output != NULL ? take_result(remote, index, step) : take_tokens(remote, index);
+  }
+  return LP_OK;
+}
+
+lp_status lp_session_walk_remote(lp_session *session, lp_walk *walk, lp_diag *diag) {
+  remote_walk remote = {.session = session,
+                        .walk = walk,
+                        .program = &session->bundle->manifest.programs[walk->program],
+                        .device = session->executor[LP_SIDE_DEVICE],
+                        .diag = diag};
+  if (remote.program->takes_part[LP_SIDE_DEVICE])
+    LP_TRY(lp_executor_begin(remote.device, walk->program, walk->sym, diag));
+  for (int32_t i = 0; i < remote.program->step_count; i++) {
+    const lp_step *step = &remote.program->step[i];
+    LP_TRY(step->side == LP_SIDE_DEVICE ? device_step(&remote, i, step) : cloud_step(&remote, i, step));
+  }
+  if (remote.program->takes_part[LP_SIDE_CLOUD] && !remote.begun) return send_step(&remote, -1, NULL, 0);
+  return LP_OK;
+}
+
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
+
+lp_status lp_session_connect(lp_session *session, lp_diag *diag) {
+  char *host = NULL;
+  int port = 0;
+  LP_TRY(lp_address_split(session->options.cloud, &host, &port, diag));
+  free(host);
+  LP_TRY(lp_link_dial(&lp_transport_tcp, session->options.cloud, session->bundle->manifest.hash, DIAL_TIMEOUT_MS,
+                      &session->link, diag));
+  Lp__Wire__Open open = LP__WIRE__OPEN__INIT;
+  open.session = session->id;
+  open.temperature = session->options.sampling.temperature;
+  open.top_k = session->options.sampling.top_k;
+  open.top_p = session->options.sampling.top_p;
+  open.seed = session->options.sampling.seed;
+  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
+  message.kind_case = LP__WIRE__MESSAGE__KIND_OPEN;
+  message.open = &open;
+  const char *why = "";
+  if (lp_link_send(session->link, LP_ONLY_PEER, &message, NULL, 0, &why)) return LP_OK;
+  return lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", session->link->address, why);
+}
+
+void lp_session_disconnect(lp_session *session) {
+  if (session->link == NULL) return;
+  Lp__Wire__Close close = LP__WIRE__CLOSE__INIT;
+  close.session = session->id;
+  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
+  message.kind_case = LP__WIRE__MESSAGE__KIND_CLOSE;
+  message.close = &close;
+  const char *why = "";
+  (void)lp_link_send(session->link, LP_ONLY_PEER, &message, NULL, 0, &why); /* the end of the connection says the same */
+  lp_link_close(session->link);
+  session->link = NULL;
+}

@@ -1,0 +1,148 @@
+/* The KV caches of one side of a session. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "runtime/runtime_internal.h"
+
+enum { STATE_ALIGNMENT = 64 };
+
+/* A state as seen from its append axis: outer x c x inner bytes. */
+typedef struct {
+  size_t outer, capacity, inner;
+} state_extent;
+
+static bool extent_of(const lp_states *states, int32_t state, const int64_t *sym, state_extent *out) {
+  const lp_state_desc *desc = &states->manifest->states[state];
+  size_t count = (size_t)states->manifest->symbol_count;
+  *out = (state_extent){.outer = 1, .inner = lp_dtype_size(desc->tensor.dtype)};
+  for (int32_t i = 0; i < desc->tensor.rank; i++) {
+    int64_t dim = lp_poly_eval(desc->tensor.shape[i], sym, count);
+    if (dim < 0) return false;
+    if (i == desc->append_axis)
+      out->capacity = (size_t)dim;
+    else if (!lp_size_mul((size_t)dim, i < desc->append_axis ? out->outer : out->inner,
+                          i < desc->append_axis ? &out->outer : &out->inner))
+      return false;
+  }
+  return true;
+}
+
+static bool extent_bytes(state_extent extent, size_t rows, size_t *bytes) {
+  return lp_size_mul(extent.outer, rows, bytes) && lp_size_mul(*bytes, extent.inner, bytes);
+}
+
+void lp_buf_reserve(lp_buf *buf, size_t size) {
+  if (size <= buf->capacity) return;
+  buf->data = lp_realloc(buf->data, size);
+  buf->capacity = size;
+}
+
+void lp_states_init(lp_states *states, const lp_manifest *manifest, lp_side_id side) {
+  *states = (lp_states){.manifest = manifest, .side = side};
+  states->pointer = lp_alloc(sizeof(void *) * ((size_t)manifest->state_count + 1));
+}
+
+static void unmap_region(lp_states *states) {
+  if (states->region != NULL) munmap(states->region, states->region_bytes);
+  states->region = NULL;
+  states->region_bytes = 0;
+  states->batch = states->capacity = 0;
+}
+
+void lp_states_drop(lp_states *states) {
+  unmap_region(states);
+  for (int32_t i = 0; i < states->manifest->state_count; i++) states->pointer[i] = NULL;
+}
+
+void lp_states_free(lp_states *states) {
+  unmap_region(states);
+  free(states->pointer);
+  states->pointer = NULL;
+}
+
+bool lp_states_bytes(const lp_states *states, const int64_t *sym, size_t *bytes) {
+  *bytes = 0;
+  for (int32_t i = 0; i < states->manifest->state_count; i++) {
+    if (!states->manifest->states[i].on[states->side]) continue;
+    state_extent extent;
+    size_t size = 0;
+    if (!extent_of(states, i, sym, &extent) || !extent_bytes(extent, extent.capacity, &size)) return false;
+    if (!lp_size_add(size, STATE_ALIGNMENT - 1, &size)) return false;
+    if (!lp_size_add(*bytes, size / STATE_ALIGNMENT * STATE_ALIGNMENT, bytes)) return false;
+  }
+  return true;
+}
+
+static void copy_rows(char *to, size_t to_rows, const char *from, size_t from_rows, size_t rows,
+                      state_extent extent) {
+  size_t run = rows * extent.inner;
+  for (size_t i = 0; i < extent.outer; i++)
+    memcpy(to + i * to_rows * extent.inner, from + i * from_rows * extent.inner, run);
+}
+
+/* Lays the states of `sym` out in `region`, taking over the first sym[p] rows where the batch is the same. */
+static void lay_out(lp_states *states, const int64_t *sym, char *region) {
+  bool keep = states->region != NULL && states->batch == sym[LP_SYM_B];
+  size_t at = 0;
+  for (int32_t i = 0; i < states->manifest->state_count; i++) {
+    if (!states->manifest->states[i].on[states->side]) continue;
+    state_extent extent;
+    size_t size = 0;
+    bool fits = extent_of(states, i, sym, &extent) && extent_bytes(extent, extent.capacity, &size);
+    assert(fits);
+    (void)fits;
+    size_t rows = (size_t)sym[LP_SYM_P], old = (size_t)states->capacity;
+    if (rows > old) rows = old;
+    if (keep && rows > 0) copy_rows(region + at, extent.capacity, states->pointer[i], old, rows, extent);
+    states->pointer[i] = region + at;
+    at += (size + STATE_ALIGNMENT - 1) / STATE_ALIGNMENT * STATE_ALIGNMENT;
+  }
+}
+
+lp_status lp_states_reserve(lp_states *states, const int64_t *sym, lp_diag *diag) {
+  if (states->region != NULL && states->batch == sym[LP_SYM_B] && states->capacity == sym[LP_SYM_C]) return LP_OK;
+  size_t bytes = 0;
+  lp_loc loc = LP_LOC_FILE(states->manifest->file);
+  if (!lp_states_bytes(states, sym, &bytes))
+    return lp_error(diag, loc, "the KV cache for batch %" PRId64 " and %" PRId64 " tokens is too large",
+                    sym[LP_SYM_B], sym[LP_SYM_C]);
+  if (bytes == 0) return LP_OK;
+  char *region = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (region == MAP_FAILED)
+    return lp_error(diag, loc, "no memory for %zu bytes of KV cache (batch %" PRId64 ", %" PRId64 " tokens)", bytes,
+                    sym[LP_SYM_B], sym[LP_SYM_C]);
+  lay_out(states, sym, region);
+  unmap_region(states);
+  states->region = region;
+  states->region_bytes = bytes;
+  states->batch = sym[LP_SYM_B];
+  states->capacity = sym[LP_SYM_C];
+  return LP_OK;
+}
+
+static size_t rows_of(const int64_t *sym) { return (size_t)(sym[LP_SYM_P] + sym[LP_SYM_S]); }
+
+bool lp_states_rows_bytes(const lp_states *states, int32_t state, const int64_t *sym, size_t *bytes) {
+  state_extent extent;
+  return extent_of(states, state, sym, &extent) && extent_bytes(extent, rows_of(sym), bytes);
+}
+
+void lp_states_pack(const lp_states *states, int32_t state, const int64_t *sym, void *out) {
+  state_extent extent;
+  if (!extent_of(states, state, sym, &extent)) return;
+  copy_rows(out, rows_of(sym), states->pointer[state], extent.capacity, rows_of(sym), extent);
+}
+
+void lp_states_unpack(const lp_states *states, int32_t state, const int64_t *sym, const void *in) {
+  state_extent extent;
+  if (!extent_of(states, state, sym, &extent)) return;
+  copy_rows(states->pointer[state], extent.capacity, in, rows_of(sym), rows_of(sym), extent);
+}
+
+void lp_states_copy(const lp_states *from, const lp_states *to, int32_t state, const int64_t *sym) {
+  state_extent extent;
+  if (!extent_of(from, state, sym, &extent)) return;
+  copy_rows(to->pointer[state], extent.capacity, from->pointer[state], extent.capacity, rows_of(sym), extent);
+}

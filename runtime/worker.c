@@ -1,0 +1,138 @@
+/* The cloud side: one thread takes the messages of all devices in turn; the pool computes. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/worker_internal.h"
+
+static const double poll_ms = 100; /* how soon a stop is noticed */
+
+static lp_status open_link(lp_worker *worker, int *port, char **host, lp_diag *diag) {
+  LP_TRY(lp_address_split(worker->options->listen, host, port, diag));
+  if (!lp_address_is_loopback(*host))
+    return lp_error(diag, LP_LOC_NONE,
+                    "cannot listen on %s: off loopback a key is required, and keys are not available in this build",
+                    worker->options->listen);
+  return lp_link_listen(&lp_transport_tcp, worker->options->listen, &worker->link, port, diag);
+}
+
+static bool is_greeted(const lp_worker *worker, uint32_t peer) {
+  for (size_t i = 0; i < worker->greeted.count; i++)
+    if (worker->greeted.data[i] == peer) return true;
+  return false;
+}
+
+static void forget_peer(lp_worker *worker, uint32_t peer) {
+  for (size_t i = worker->greeted.count; i-- > 0;)
+    if (worker->greeted.data[i] == peer) worker->greeted.data[i] = worker->greeted.data[--worker->greeted.count];
+  for (size_t i = worker->sessions.count; i-- > 0;)
+    if (worker->sessions.data[i]->peer == peer) worker_session_close(worker, worker->sessions.data[i]);
+}
+
+static void refuse(lp_worker *worker, uint32_t peer, uint64_t session, const char *text) {
+  Lp__Wire__Failure failure = LP__WIRE__FAILURE__INIT;
+  failure.session = session;
+  failure.text = (char *)(uintptr_t)text; /* protobuf-c reads it only */
+  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
+  message.kind_case = LP__WIRE__MESSAGE__KIND_FAILURE;
+  message.failure = &failure;
+  const char *why = "";
+  (void)lp_link_send(worker->link, peer, &message, NULL, 0, &why); /* a device that has gone needs no answer */
+}
+
+/* The worker always answers with its own hello; the device compares and leaves. */
+static void greet(lp_worker *worker, uint32_t peer, const Lp__Wire__Hello *hello) {
+  const char *why = "";
+  const char *hash = worker->bundle->manifest.hash;
+  if (hello->protocol == LP_LINK_PROTOCOL && lp_streq(hello->bundle, hash) && !is_greeted(worker, peer))
+    lp_vec_push(&worker->greeted, peer);
+  (void)lp_link_hello(worker->link, peer, hash, &why);
+}
+
+static void handle_step(lp_worker *worker, uint32_t peer, const lp_inbound *in) {
+  worker_session *session = worker_session_find(worker, peer, in->message->step->session);
+  if (session == NULL) {
+    refuse(worker, peer, in->message->step->session, "the session is not open");
+    return;
+  }
+  lp_diag *diag = lp_diag_create();
+  if (worker_session_step(worker, session, in, diag) != LP_OK) {
+    const lp_diag_entry *entry = lp_diag_get(diag, 0);
+    refuse(worker, peer, session->id, entry != NULL ? entry->text : "unknown failure");
+  }
+  lp_diag_free(diag);
+}
+
+static void handle(lp_worker *worker, const lp_inbound *in) {
+  uint32_t peer = in->packet.peer;
+  const Lp__Wire__Message *message = in->message;
+  if (message->kind_case == LP__WIRE__MESSAGE__KIND_HELLO) {
+    greet(worker, peer, message->hello);
+    return;
+  }
+  if (!is_greeted(worker, peer)) {
+    refuse(worker, peer, 0, "no hello with this protocol and bundle came before");
+    return;
+  }
+  switch (message->kind_case) {
+  case LP__WIRE__MESSAGE__KIND_OPEN:
+    if (worker_session_open(worker, peer, message->open) == NULL)
+      refuse(worker, peer, message->open->session, "too many sessions are open");
+    break;
+  case LP__WIRE__MESSAGE__KIND_STEP: handle_step(worker, peer, in); break;
+  case LP__WIRE__MESSAGE__KIND_CLOSE: {
+    worker_session *session = worker_session_find(worker, peer, message->close->session);
+    if (session != NULL) worker_session_close(worker, session);
+    break;
+  }
+  default: refuse(worker, peer, 0, "not a message for the cloud"); break;
+  }
+}
+
+static lp_status serve(lp_worker *worker, const volatile int *stop, lp_diag *diag) {
+  while (*stop == 0) {
+    lp_inbound in;
+    const char *why = "";
+    switch (lp_link_receive(worker->link, poll_ms, &in, &why)) {
+    case LP_RECV_FRAME:
+      handle(worker, &in);
+      lp_inbound_release(&in);
+      break;
+    case LP_RECV_GONE: forget_peer(worker, in.packet.peer); break;
+    case LP_RECV_GARBAGE: refuse(worker, in.packet.peer, 0, why); break;
+    case LP_RECV_TIMEOUT: break;
+    case LP_RECV_FAILED: return lp_error(diag, LP_LOC_NONE, "cannot serve %s: %s", worker->options->listen, why);
+    }
+    worker_drop_idle(worker);
+  }
+  return LP_OK;
+}
+
+static lp_status check_bundle(const lp_bundle *bundle, lp_diag *diag) {
+  if (bundle->side[LP_SIDE_CLOUD].loaded) return LP_OK;
+  return lp_error(diag, LP_LOC_FILE(bundle->manifest.file), "the bundle has no cloud side to serve");
+}
+
+lp_status lp_worker_serve(const lp_bundle *bundle, const lp_worker_options *options, const volatile int *stop,
+                          lp_diag *diag) {
+  LP_TRY(check_bundle(bundle, diag));
+  lp_worker worker = {.bundle = bundle, .options = options};
+  char *host = NULL;
+  int port = 0;
+  lp_status status = open_link(&worker, &port, &host, diag);
+  if (status == LP_OK) {
+    worker.pool = lp_pool_create(options->threads);
+    if (options->on_listening != NULL) options->on_listening(options->user, host, port);
+    status = lp_bundle_await_check(bundle, diag);
+    if (status == LP_OK) status = serve(&worker, stop, diag);
+  }
+  while (worker.sessions.count > 0) worker_session_close(&worker, worker.sessions.data[0]);
+  lp_vec_free(&worker.sessions);
+  lp_vec_free(&worker.greeted);
+  lp_link_close(worker.link);
+  lp_pool_free(worker.pool);
+  lp_buf_free(&worker.scratch);
+  lp_buf_free(&worker.rows);
+  free(worker.sample);
+  free(host);
+  return status;
+}
