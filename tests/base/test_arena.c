@@ -1,0 +1,86 @@
+#include "tests/base/test_base.h"
+
+START_TEST(memory_is_zeroed_and_aligned) {
+  lp_arena *arena = lp_arena_create();
+  for (int round = 0; round < 3; round++) {
+    for (size_t size = 0; size < 300000; size = size * 3 + 1) {
+      unsigned char *p = lp_arena_alloc(arena, size);
+      ck_assert_uint_eq((uintptr_t)p % 16, 0);
+      for (size_t i = 0; i < size; i++)
+        ck_assert_uint_eq(p[i], 0);
+      memset(p, 0xab, size);
+    }
+    lp_arena_reset(arena);
+  }
+  lp_arena_free(arena);
+}
+END_TEST
+
+START_TEST(allocations_do_not_overlap) {
+  enum { COUNT = 3000 };
+  lp_arena *arena = lp_arena_create();
+  unsigned char *p[COUNT];
+  for (size_t i = 0; i < COUNT; i++) {
+    p[i] = lp_arena_alloc(arena, 1 + i % 97 * (i % 13));
+    memset(p[i], (int)(i % 251), 1 + i % 97 * (i % 13));
+  }
+  for (size_t i = 0; i < COUNT; i++)
+    for (size_t j = 0; j < 1 + i % 97 * (i % 13); j++)
+      ck_assert_uint_eq(p[i][j], i % 251);
+  lp_arena_free(arena);
+}
+END_TEST
+
+START_TEST(reset_returns_to_the_first_block) {
+  lp_arena *arena = lp_arena_create();
+  size_t before = lp_arena_bytes(arena);
+  lp_arena_alloc(arena, 10 << 20);
+  lp_arena_alloc(arena, 20 << 20);
+  ck_assert_uint_ge(lp_arena_bytes(arena), 30 << 20);
+  lp_arena_reset(arena);
+  ck_assert_uint_eq(lp_arena_bytes(arena), before);
+  lp_arena_free(arena);
+}
+END_TEST
+
+START_TEST(texts_are_copied) {
+  lp_arena *arena = lp_arena_create();
+  char text[] = "hello";
+  char *whole = lp_arena_strdup(arena, text), *part = lp_arena_strndup(arena, text, 2);
+  text[0] = 'x';
+  ck_assert_str_eq(whole, "hello");
+  ck_assert_str_eq(part, "he");
+  ck_assert_str_eq(lp_arena_format(arena, "%d-%s", 7, part), "7-he");
+  ck_assert_mem_eq(lp_arena_copy(arena, "ab", 2), "ab", 2);
+  lp_arena_free(arena);
+  lp_arena_free(NULL);
+}
+END_TEST
+
+START_TEST(an_overflowing_array_aborts) {
+  lp_arena_array(lp_arena_create(), SIZE_MAX / 2, 3);
+}
+END_TEST
+
+START_TEST(sizes_are_checked) {
+  size_t size = 0;
+  int64_t number = 0;
+  ck_assert(lp_size_mul(3, 4, &size) && size == 12);
+  ck_assert(!lp_size_mul(SIZE_MAX, 2, &size));
+  ck_assert(!lp_size_add(SIZE_MAX, 1, &size));
+  ck_assert(lp_i64_mul(-3, 4, &number) && number == -12);
+  ck_assert(!lp_i64_mul(INT64_MIN, -1, &number));
+  ck_assert(!lp_i64_add(INT64_MAX, 1, &number));
+}
+END_TEST
+
+TCase *arena_case(void) {
+  TCase *tc = tcase_create("arena");
+  tcase_add_test(tc, memory_is_zeroed_and_aligned);
+  tcase_add_test(tc, allocations_do_not_overlap);
+  tcase_add_test(tc, reset_returns_to_the_first_block);
+  tcase_add_test(tc, texts_are_copied);
+  tcase_add_test_raise_signal(tc, an_overflowing_array_aborts, 6);
+  tcase_add_test(tc, sizes_are_checked);
+  return tc;
+}

@@ -1,0 +1,119 @@
+#include "tests/base/test_base.h"
+
+#include <math.h>
+
+static uint32_t bits_of(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+static float float_of(uint32_t bits) {
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+/* Independent of the code under test: from the definition of the format. */
+static double f16_value(uint32_t half) {
+  int exponent = (int)(half >> 10 & 31);
+  double mantissa = half & 0x3ff, sign = half & 0x8000 ? -1 : 1;
+  return sign * (exponent ? ldexp(1024 + mantissa, exponent - 25) : ldexp(mantissa, -24));
+}
+
+START_TEST(every_f16_reads_exactly_and_returns) {
+  for (uint32_t half = 0; half <= 0xffff; half++) {
+    float value = lp_f16_to_f32((uint16_t)half);
+    if ((half & 0x7c00) == 0x7c00) {
+      ck_assert(half & 0x3ff ? isnan(value) : isinf(value));
+      ck_assert_int_eq(signbit(value) != 0, (half & 0x8000) != 0);
+      if (half & 0x3ff) { /* a NaN comes back quiet */
+        ck_assert_uint_eq(lp_f32_to_f16(value), half | 0x200);
+        continue;
+      }
+    } else {
+      ck_assert((double)value == f16_value(half) && (signbit(value) != 0) == (half >> 15));
+    }
+    ck_assert_uint_eq(lp_f32_to_f16(value), half);
+  }
+}
+END_TEST
+
+/* Around each boundary between two neighbours: below the middle goes down, above goes up, the middle to the even one. */
+START_TEST(f16_rounds_to_nearest_even) {
+  for (uint32_t half = 0; half < 0x7c00; half++) {
+    double low = f16_value(half), high = half == 0x7bff ? 65536 : f16_value(half + 1);
+    float middle = (float)((low + high) / 2); /* exact: f32 has the bits */
+    uint32_t even = half & 1 ? half + 1 : half;
+    ck_assert_uint_eq(lp_f32_to_f16(middle), even);
+    ck_assert_uint_eq(lp_f32_to_f16(-middle), even | 0x8000);
+    ck_assert_uint_eq(lp_f32_to_f16(nextafterf(middle, 0)), half);
+    ck_assert_uint_eq(lp_f32_to_f16(nextafterf(middle, INFINITY)), half + 1);
+  }
+  ck_assert_uint_eq(lp_f32_to_f16(1e30f), 0x7c00);
+  ck_assert_uint_eq(lp_f32_to_f16(-INFINITY), 0xfc00);
+  ck_assert_uint_eq(lp_f32_to_f16(1e-30f), 0);
+}
+END_TEST
+
+START_TEST(every_bf16_reads_exactly_and_rounds) {
+  for (uint32_t bits = 0; bits <= 0xffff; bits++) {
+    float value = lp_bf16_to_f32((uint16_t)bits);
+    ck_assert_uint_eq(bits_of(value), bits << 16);
+    if (isnan(value)) {
+      ck_assert_uint_eq(lp_f32_to_bf16(value), bits | 0x40);
+      continue;
+    }
+    ck_assert_uint_eq(lp_f32_to_bf16(value), bits);
+    if (isinf(value)) continue;
+    uint32_t even = bits & 1 ? bits + 1 : bits;
+    ck_assert_uint_eq(lp_f32_to_bf16(float_of(bits << 16 | 0x8000)), even);
+    ck_assert_uint_eq(lp_f32_to_bf16(float_of(bits << 16 | 0x7fff)), bits);
+    ck_assert_uint_eq(lp_f32_to_bf16(float_of(bits << 16 | 0x8001)), bits + 1);
+  }
+  ck_assert_uint_eq(lp_f32_to_bf16(float_of(0x7f800001)) & 0x7fff, 0x7fc0); /* a NaN whose payload is cut off */
+}
+END_TEST
+
+static void digest(const char *text, size_t repeat, size_t step, const char *wanted) {
+  lp_sha256 sha;
+  lp_sha256_init(&sha);
+  size_t length = strlen(text);
+  for (size_t r = 0; r < repeat; r++)
+    for (size_t i = 0; i < length; i += step)
+      lp_sha256_update(&sha, text + i, length - i < step ? length - i : step);
+  char out[65];
+  lp_sha256_hex(&sha, out);
+  ck_assert_str_eq(out, wanted);
+}
+
+/* FIPS 180-4's examples, in pieces of every size. */
+START_TEST(sha256_examples) {
+  static const char *const two_blocks = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
+  digest("", 1, 1, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  digest("abc", 1, 3, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  for (size_t step = 1; step <= 64; step++)
+    digest(two_blocks, 1, step, "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+  digest("aaaaaaaaaa", 100000, 7, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+END_TEST
+
+START_TEST(the_clock_does_not_go_back) {
+  double before = lp_now_ms();
+  for (int i = 0; i < 1000; i++) {
+    double now = lp_now_ms();
+    ck_assert(now >= before);
+    before = now;
+  }
+}
+END_TEST
+
+TCase *number_case(void) {
+  TCase *tc = tcase_create("number");
+  tcase_add_test(tc, every_f16_reads_exactly_and_returns);
+  tcase_add_test(tc, f16_rounds_to_nearest_even);
+  tcase_add_test(tc, every_bf16_reads_exactly_and_rounds);
+  tcase_add_test(tc, sha256_examples);
+  tcase_add_test(tc, the_clock_does_not_go_back);
+  return tc;
+}

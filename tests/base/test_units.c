@@ -1,0 +1,117 @@
+#include "tests/base/test_base.h"
+
+typedef lp_status parse_double(const char *text, double *value, lp_diag *diag, lp_loc loc);
+
+static void reads(parse_double *parse, const char *text, double wanted) {
+  lp_diag *diag = lp_diag_create();
+  double value = -1;
+  ck_assert_msg(parse(text, &value, diag, LP_LOC_NONE) == LP_OK, "'%s' is refused", text);
+  ck_assert_double_eq_tol(value, wanted, 1e-12 * wanted + 1e-300);
+  ck_assert_uint_eq(lp_diag_count(diag), 0);
+  lp_diag_free(diag);
+}
+
+static void refuses(parse_double *parse, const char *text) {
+  lp_diag *diag = lp_diag_create();
+  double value = 0;
+  ck_assert_msg(parse(text, &value, diag, LP_LOC_NONE) == LP_FAILED, "'%s' is read as %g", text, value);
+  ck_assert_uint_eq(lp_diag_error_count(diag), 1);
+  ck_assert_ptr_nonnull(strstr(lp_diag_get(diag, 0)->text, text));
+  lp_diag_free(diag);
+}
+
+static const char *const never_numbers[] = {"",    " ",     "x",   "-1", "+1", "nan", "inf", "0x10",
+                                            "1..", "1e999", "1 2", ".",  "1e", "1,5", "--",  "1 parsec"};
+
+START_TEST(times) {
+  reads(lp_parse_time_ms, "400ms", 400);
+  reads(lp_parse_time_ms, "0.1s", 100);
+  reads(lp_parse_time_ms, "20us", 0.02);
+  reads(lp_parse_time_ms, "20 us", 0.02);
+  reads(lp_parse_time_ms, "1.5e2", 150);
+  reads(lp_parse_time_ms, "0", 0);
+  reads(lp_parse_time_ms, "60s", 60000);
+  reads(lp_parse_time_ms, "2min", 120000);
+  for (size_t i = 0; i < LP_COUNT(never_numbers); i++)
+    refuses(lp_parse_time_ms, never_numbers[i]);
+  refuses(lp_parse_time_ms, "4GiB");
+  refuses(lp_parse_time_ms, "ms");
+}
+END_TEST
+
+START_TEST(rates) {
+  reads(lp_parse_rate_bps, "100Mbit/s", 1e8);
+  reads(lp_parse_rate_bps, "1Gbit/s", 1e9);
+  reads(lp_parse_rate_bps, "12MB/s", 96e6);
+  reads(lp_parse_rate_bps, "1.5 Mbps", 1.5e6);
+  reads(lp_parse_rate_bps, "1MiB/s", 8388608);
+  reads(lp_parse_rate_bps, "1000", 1000);
+  for (size_t i = 0; i < LP_COUNT(never_numbers); i++)
+    refuses(lp_parse_rate_bps, never_numbers[i]);
+  refuses(lp_parse_rate_bps, "1mbit/s");
+  refuses(lp_parse_rate_bps, "1e308Gbit/s");
+}
+END_TEST
+
+static lp_status parse_size(const char *text, double *value, lp_diag *diag, lp_loc loc) {
+  int64_t size = 0;
+  lp_status status = lp_parse_size(text, &size, diag, loc);
+  *value = (double)size;
+  return status;
+}
+
+START_TEST(sizes) {
+  reads(parse_size, "4GiB", 4294967296.0);
+  reads(parse_size, "512MB", 512e6);
+  reads(parse_size, "1024", 1024);
+  reads(parse_size, "1.5 KiB", 1536);
+  for (size_t i = 0; i < LP_COUNT(never_numbers); i++)
+    refuses(parse_size, never_numbers[i]);
+  refuses(parse_size, "9223372036854775808");
+  refuses(parse_size, "8589934592GiB");
+  refuses(parse_size, "1e30");
+  refuses(parse_size, "99999999999999999999999");
+  int64_t exact = 0;
+  ck_assert_int_eq(lp_parse_size("9223372036854775807", &exact, NULL, LP_LOC_NONE), LP_OK);
+  ck_assert_int_eq(exact, INT64_MAX);
+}
+END_TEST
+
+START_TEST(plain_numbers) {
+  reads(lp_parse_double, "0.8", 0.8);
+  reads(lp_parse_double, "1e-5", 1e-5);
+  for (size_t i = 0; i < LP_COUNT(never_numbers); i++)
+    refuses(lp_parse_double, never_numbers[i]);
+  refuses(lp_parse_double, "1ms");
+  int64_t value = 0;
+  ck_assert_int_eq(lp_parse_i64("-9223372036854775808", INT64_MIN, INT64_MAX, &value, NULL, LP_LOC_NONE), LP_OK);
+  ck_assert_int_eq(value, INT64_MIN);
+  static const char *const bad[] = {"", "-", "1.5", "abc", " 1", "1 ", "9223372036854775808", "101", "-1"};
+  for (size_t i = 0; i < LP_COUNT(bad); i++) {
+    lp_diag *diag = lp_diag_create();
+    ck_assert_int_eq(lp_parse_i64(bad[i], 0, 100, &value, diag, LP_LOC_NONE), LP_FAILED);
+    ck_assert_uint_eq(lp_diag_error_count(diag), 1);
+    lp_diag_free(diag);
+  }
+}
+END_TEST
+
+START_TEST(human_forms) {
+  char text[32];
+  ck_assert_str_eq(lp_format_bytes(4294967296.0, text), "4.0 GiB");
+  ck_assert_str_eq(lp_format_bytes(12, text), "12 B");
+  ck_assert_str_eq(lp_format_bytes(1e30, text), "888178419700125.2 PiB");
+  ck_assert_str_eq(lp_format_rate(1e8, text), "100 Mbit/s");
+  ck_assert_str_eq(lp_format_rate(0, text), "0 bit/s");
+}
+END_TEST
+
+TCase *units_case(void) {
+  TCase *tc = tcase_create("units");
+  tcase_add_test(tc, times);
+  tcase_add_test(tc, rates);
+  tcase_add_test(tc, sizes);
+  tcase_add_test(tc, plain_numbers);
+  tcase_add_test(tc, human_forms);
+  return tc;
+}
