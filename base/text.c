@@ -11,13 +11,13 @@ static void check_memory(const void *memory, size_t size) {
 }
 
 void *lp_alloc(size_t size) {
-  void *memory = calloc(1, size ? size : 1);
+  void *memory = size <= PTRDIFF_MAX ? calloc(1, size ? size : 1) : NULL;
   check_memory(memory, size);
   return memory;
 }
 
 void *lp_realloc(void *old, size_t size) {
-  void *memory = realloc(old, size ? size : 1);
+  void *memory = size <= PTRDIFF_MAX ? realloc(old, size ? size : 1) : NULL;
   check_memory(memory, size);
   return memory;
 }
