@@ -42,6 +42,7 @@ typedef struct lp_request {
   int32_t exit_count;
   bool generation; /* bind the generation protocol and give the model KV caches; false: keep the graph's own inputs */
   int64_t cut;     /* scheduler "cut": layers [0, cut) on the device */
+  const char *cut_node; /* scheduler "cut": instead, what this ONNX node needs and itself on the device; "auto": half the work */
 } lp_request;
 
 typedef struct {
@@ -85,15 +86,19 @@ extern const char *const lp_pipeline_full;    /* -> outlined */
 /* ---- planning ------------------------------------------------------------------------------------------------------ */
 
 typedef enum { LP_STAGE_PREFILL, LP_STAGE_DECODE, LP_STAGE_COUNT } lp_stage;
-typedef enum { LP_PLACE_DEVICE, LP_PLACE_CLOUD } lp_place;
+typedef enum { LP_PLACE_DEVICE, LP_PLACE_CLOUD, LP_PLACE_COUNT } lp_place;
 
 /* One placeable operator of a stage, at the workload's sizes. */
 typedef struct {
   lp_op *op;
-  double flops, bytes, weight_bytes;
-  double device_ms, cloud_ms;
-  int64_t state; /* KV cache it reads or writes, -1 none: they must agree with op.kv_append's side */
+  double flops, bytes[LP_PLACE_COUNT], weight_bytes[LP_PLACE_COUNT]; /* bytes depend on the side's weight dtype */
+  double macs, elements;           /* P1's own counting */
+  double ms[LP_PLACE_COUNT], low_ms[LP_PLACE_COUNT], high_ms[LP_PLACE_COUNT]; /* with the 90 % interval */
+  int32_t state; /* group of KV caches that it reads or writes, -1 none: all of a group must be on one side */
+  int32_t layer; /* -1 before the first layer, layer_count behind the last */
   bool free;     /* positions alone: computed wherever it is needed */
+  const int32_t *weights; /* ids of the constants it reads, the same in both stages */
+  int32_t weight_count;
 } lp_plan_op;
 
 /* A value that costs bytes when its producer and a consumer sit on different sides. */
@@ -101,37 +106,64 @@ typedef struct {
   int32_t producer; /* index in ops; -1: an input, on the device */
   int32_t consumer;
   int32_t value;    /* edges of one value with several consumers share it: it crosses once */
-  double bytes;
+  double bytes;     /* 0 when the producer is free */
 } lp_plan_edge;
 
+/* One stage. `ops` stand in program order, which is a topological one; `edges` are sorted by consumer. */
 typedef struct {
   lp_stage stage;
   lp_plan_op *ops;
   int32_t op_count;
   lp_plan_edge *edges;
   int32_t edge_count, value_count;
-  int32_t result; /* the operator whose side samples: its token returns to the device, 4 bytes per sequence */
+  int32_t result; /* the operator whose side samples, -1 none: its token returns to the device, 4 bytes per sequence */
+  double result_bytes;
+  int32_t layer_count;
+  /* Of the whole model, the same in both stages: */
+  int32_t weight_count, state_count; /* states: groups of KV caches, numbered in order of first use */
+  const double *weight_size[LP_PLACE_COUNT]; /* [weight_count] bytes in the side's dtype */
+  const double *state_size;                  /* [state_count] bytes at isl + osl tokens */
+  const double *state_prompt_size;           /* [state_count] bytes at isl tokens: what comm.kv_move carries */
 } lp_plan_problem;
 
-/* A scheduler fills side[op_count] for both stages. LP_INFEASIBLE when the SLA cannot hold (sides are then its best). */
+/* Both stages of a module that is at least lowered, in `arena`: from @main, or from @prefill and @decode. */
+LP_MUST_USE lp_status lp_plan_build(lp_module *module, const lp_request *request, lp_arena *arena,
+                                    lp_plan_problem out[LP_STAGE_COUNT], lp_diag *diag);
+
+/* A scheduler fills side[stage][op_count] for both stages; the sides of free operators mean nothing. */
 typedef struct {
   const char *name, *summary;
+  bool ignores_link; /* takes communication as hidden: a plan whose true times miss the SLA is a warning, not an error */
   lp_status (*place)(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request,
                      lp_place *side[LP_STAGE_COUNT], lp_arena *scratch, lp_diag *diag);
 } lp_scheduler;
 const lp_scheduler *lp_scheduler_find(const char *name); /* greedy layer cloud-only device-only cut (exact) */
+size_t lp_scheduler_names(const char *const **names);
+extern const char *const lp_scheduler_default;
 
-/* What a placement comes to (true times, communication included). Times in ms, cost in USD. */
+/* What a placement comes to (true times, communication included). Times in ms, cost in USD for the whole request:
+ * `batch` sequences of isl + osl tokens. A message costs rtt / 2 + 8 bytes / bandwidth; what one side has ready when the
+ * other takes over travels as one message. KV moves come between the first token and the second. */
 typedef struct {
   bool feasible;
   const char *binding; /* the constraint that fails: "ttft", "tpot", "device_memory", "cloud_memory", or NULL */
-  double ttft_ms, tpot_ms, e2e_ms, cloud_busy_ms, device_busy_ms, cost_usd, cost_per_mtok_usd;
+  double ttft_ms, tpot_ms, e2e_ms, cloud_busy_ms, device_busy_ms, cost_usd, cost_per_mtok_usd, energy_j;
   double prefill_device_ms, prefill_cloud_ms, prefill_link_ms, decode_device_ms, decode_cloud_ms, decode_link_ms;
-  int64_t crossings_prefill, crossings_decode;
-  double bytes_up, bytes_down;
+  double kv_move_ms;
+  int64_t crossings_prefill, crossings_decode; /* tensors that cross the link; the returning token is one */
+  int64_t messages_prefill, messages_decode;
+  double bytes_up, bytes_down;                 /* over the whole request */
   double device_weight_bytes, cloud_weight_bytes;
+  double device_memory_bytes, cloud_memory_bytes; /* weights, KV at isl + osl tokens, activations */
   double lower_bound_usd, gap; /* negative: not known */
 } lp_plan_result;
+
+void lp_plan_evaluate(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request,
+                      lp_place *const side[LP_STAGE_COUNT], lp_plan_result *out);
+/* What `a` is worse by than `b` under the objective, an infeasible plan being worse than any feasible one: < 0, 0, > 0. */
+int lp_plan_compare(const lp_plan_result *a, const lp_plan_result *b, const lp_request *request);
+/* The sides of a module that is placed, read back into side[stage][op_count]. */
+void lp_plan_sides(const lp_plan_problem problem[LP_STAGE_COUNT], lp_place *side[LP_STAGE_COUNT], lp_arena *arena);
 
 /* The report of a module that is at least `placed` (plan) or `annotated` (then only costs): model, machines, plan,
  * baselines, operators. Formats: txt json csv html. Deterministic. `table1` adds P1's Table I counting. */

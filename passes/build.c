@@ -1,0 +1,141 @@
+/* Building operators in front of another one. */
+#include "passes/build.h"
+
+#include <string.h>
+
+static const char *const layer_attrs[] = {"layer", "layer_kind", "name"};
+
+lp_build lp_build_at(lp_module *module, lp_op *before, lp_diag *diag) {
+  return (lp_build){module, before, before->loc, diag};
+}
+
+static void insert(lp_build *b, lp_op *op) {
+  for (size_t i = 0; i < LP_COUNT(layer_attrs); i++) {
+    const lp_attr *attr = lp_op_attr(b->before, layer_attrs[i]);
+    if (attr && !lp_op_has(op, LP_CONSTANT)) lp_op_set_attr(b->module, op, attr);
+  }
+  lp_op_insert_before(b->before, op);
+}
+
+lp_op *lp_build_typed(lp_build *b, lp_kind kind, int32_t in_count, lp_value *const *in, lp_type type) {
+  lp_op *op = lp_op_create(b->module, kind, b->loc, in_count, in, 1, &type);
+  insert(b, op);
+  return op;
+}
+
+lp_status lp_build_place(lp_build *b, lp_op *op) {
+  insert(b, op);
+  return lp_op_infer(b->module, op, b->diag);
+}
+
+lp_op *lp_build_onnx(lp_build *b, lp_kind kind, int32_t in_count, lp_value *const *in, int32_t out_count) {
+  lp_type unknown = {LP_F32, -1, NULL}, types[4] = {unknown, unknown, unknown, unknown};
+  lp_op *op = lp_op_create(b->module, kind, b->loc, in_count, in, out_count, types);
+  return lp_build_place(b, op) == LP_OK ? op : NULL;
+}
+
+/* ---- constants ------------------------------------------------------------------------------------------------------ */
+
+lp_value *lp_build_constant(lp_build *b, lp_dtype dtype, int32_t rank, const int64_t *dim, const void *data) {
+  lp_tensor tensor = {.type = lp_type_static(b->module, dtype, rank, dim)};
+  int64_t count = 1;
+  for (int32_t i = 0; i < rank; i++) count *= dim[i];
+  tensor.bytes = (size_t)count * (size_t)lp_dtype_bits(dtype) / 8;
+  tensor.data = lp_arena_copy(b->module->arena, data, tensor.bytes);
+  lp_op *op = lp_constant_create(b->module, b->loc, tensor);
+  insert(b, op);
+  return op->out[0];
+}
+
+lp_value *lp_build_float(lp_build *b, lp_dtype dtype, double value) {
+  float narrow = (float)value;
+  uint16_t half = dtype == LP_F16 ? lp_f32_to_f16(narrow) : lp_f32_to_bf16(narrow);
+  const void *data = dtype == LP_F64 ? (const void *)&value : dtype == LP_F32 ? (const void *)&narrow : &half;
+  return lp_build_constant(b, dtype, 0, NULL, data);
+}
+
+lp_value *lp_build_f32(lp_build *b, double value) { return lp_build_float(b, LP_F32, value); }
+
+lp_value *lp_build_i64s(lp_build *b, const int64_t *values, int32_t count) {
+  int64_t dim = count;
+  lp_value *value = lp_build_constant(b, LP_I64, 1, &dim, values);
+  const lp_poly **known = LP_NEW_ARRAY(b->module->arena, const lp_poly *, count);
+  for (int32_t i = 0; i < count; i++) known[i] = lp_dim_const(b->module, values[i]);
+  value->known = known;
+  value->known_count = count;
+  return value;
+}
+
+lp_value *lp_build_reshaped_constant(lp_build *b, lp_value *value, lp_type type) {
+  if (lp_type_equal(value->type, type)) return value;
+  if (!lp_value_is_constant(value)) return NULL;
+  lp_op *copy = lp_op_clone(b->module, value->def, NULL, NULL);
+  copy->out[0]->type = type;
+  lp_tensor tensor;
+  if (lp_value_constant(value, &tensor)) {
+    tensor.type = type;
+    lp_op_set_tensor(b->module, copy, "value", tensor);
+  }
+  insert(b, copy);
+  return copy->out[0];
+}
+
+bool lp_scalar_constant(const lp_value *value, double *out) {
+  lp_tensor tensor;
+  int64_t count;
+  if (!lp_value_constant(value, &tensor) || !lp_type_static_numel(tensor.type, &count) || count != 1) return false;
+  *out = lp_tensor_f64(&tensor, 0);
+  return true;
+}
+
+bool lp_known_i64(const lp_value *value, int32_t index, int64_t *out) {
+  return value && value->known && index < value->known_count && lp_poly_is_const(value->known[index], out);
+}
+
+/* ---- op.* forms ----------------------------------------------------------------------------------------------------- */
+
+lp_value *lp_build_map(lp_build *b, const char *fn, int32_t in_count, lp_value *const *in, lp_type type) {
+  lp_op *op = lp_build_typed(b, LP_OP_MAP, in_count, in, type);
+  lp_op_set_str(b->module, op, "fn", fn);
+  return op->out[0];
+}
+
+lp_value *lp_build_map1(lp_build *b, const char *fn, lp_value *x, lp_dtype dtype) {
+  return lp_build_map(b, fn, 1, &x, lp_type_with_dtype(x->type, dtype));
+}
+
+lp_value *lp_build_map2(lp_build *b, const char *fn, lp_value *x, lp_value *y, lp_dtype dtype) {
+  lp_value *in[] = {x, y};
+  return lp_build_map(b, fn, 2, in, lp_build_broadcast(b, x->type, y->type, dtype));
+}
+
+lp_value *lp_build_reshape(lp_build *b, lp_value *x, lp_type type) {
+  type.dtype = x->type.dtype;
+  if (lp_type_equal(x->type, type)) return x;
+  lp_value *constant = lp_build_reshaped_constant(b, x, type);
+  return constant ? constant : lp_build_typed(b, LP_OP_RESHAPE, 1, &x, type)->out[0];
+}
+
+lp_type lp_build_permuted(lp_build *b, lp_type type, const int64_t *perm) {
+  const lp_poly *dims[LP_MAX_RANK];
+  for (int32_t i = 0; i < type.rank; i++) dims[i] = type.dim[perm[i]];
+  return lp_type_make(b->module, type.dtype, type.rank, dims);
+}
+
+lp_value *lp_build_transpose(lp_build *b, lp_value *x, const int64_t *perm) {
+  lp_op *op = lp_build_typed(b, LP_OP_TRANSPOSE, 1, &x, lp_build_permuted(b, x->type, perm));
+  lp_op_set_i64s(b->module, op, "perm", perm, x->type.rank);
+  return op->out[0];
+}
+
+lp_type lp_build_broadcast(lp_build *b, lp_type x, lp_type y, lp_dtype dtype) {
+  const lp_poly *dims[LP_MAX_RANK];
+  int32_t rank = x.rank > y.rank ? x.rank : y.rank;
+  for (int32_t i = 1; i <= rank; i++) {
+    const lp_poly *dx = i <= x.rank ? x.dim[x.rank - i] : NULL, *dy = i <= y.rank ? y.dim[y.rank - i] : NULL;
+    int64_t one;
+    bool take_y = !dx || (dy && lp_poly_is_const(dx, &one) && one == 1);
+    dims[rank - i] = take_y ? dy : dx;
+  }
+  return lp_type_make(b->module, dtype, rank, dims);
+}

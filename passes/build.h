@@ -1,0 +1,47 @@
+/* Building operators in front of another one: what decompose, raise and lower are written with. */
+#ifndef LP_PASSES_BUILD_H
+#define LP_PASSES_BUILD_H
+
+#include "ir/ir.h"
+
+/* New operators go before `before` and take `loc`, and the layer attributes of `before`. */
+typedef struct {
+  lp_module *module;
+  lp_op *before;
+  lp_loc loc;
+  lp_diag *diag;
+} lp_build;
+
+lp_build lp_build_at(lp_module *module, lp_op *before, lp_diag *diag);
+
+/* An operator with one result of the given type; returns the result's operator. */
+lp_op *lp_build_typed(lp_build *b, lp_kind kind, int32_t in_count, lp_value *const *in, lp_type type);
+/* An onnx.* operator whose result types lp_op_infer finds; NULL after a diagnostic. `set` may add attributes first. */
+lp_op *lp_build_onnx(lp_build *b, lp_kind kind, int32_t in_count, lp_value *const *in, int32_t out_count);
+/* Infers an operator that was created by hand and whose attributes are set; places it. */
+LP_MUST_USE lp_status lp_build_place(lp_build *b, lp_op *op);
+
+lp_value *lp_build_f32(lp_build *b, double value);                                /* scalar of f32 */
+lp_value *lp_build_float(lp_build *b, lp_dtype dtype, double value);              /* scalar of any float type */
+lp_value *lp_build_i64s(lp_build *b, const int64_t *values, int32_t count);       /* vector of i64, with `known` */
+lp_value *lp_build_constant(lp_build *b, lp_dtype dtype, int32_t rank, const int64_t *dim, const void *data);
+/* The same constant under another shape of as many elements; NULL when `value` is not a constant. */
+lp_value *lp_build_reshaped_constant(lp_build *b, lp_value *value, lp_type type);
+
+/* op.* forms that many rules need */
+lp_value *lp_build_map(lp_build *b, const char *fn, int32_t in_count, lp_value *const *in, lp_type type);
+lp_value *lp_build_map1(lp_build *b, const char *fn, lp_value *x, lp_dtype dtype); /* same shape */
+/* Numpy broadcasting of the two shapes; dtype given. */
+lp_value *lp_build_map2(lp_build *b, const char *fn, lp_value *x, lp_value *y, lp_dtype dtype);
+lp_value *lp_build_reshape(lp_build *b, lp_value *x, lp_type type); /* x itself when the type is equal */
+lp_value *lp_build_transpose(lp_build *b, lp_value *x, const int64_t *perm);
+lp_type lp_build_broadcast(lp_build *b, lp_type x, lp_type y, lp_dtype dtype);
+/* The result's shape of an axis-permutation. */
+lp_type lp_build_permuted(lp_build *b, lp_type type, const int64_t *perm);
+
+/* A scalar constant's value (any float or integer type, any shape of one element). */
+bool lp_scalar_constant(const lp_value *value, double *out);
+/* `value` is element `index` of the value's known integers, as a number. */
+bool lp_known_i64(const lp_value *value, int32_t index, int64_t *out);
+
+#endif

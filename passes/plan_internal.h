@@ -1,0 +1,40 @@
+/* What planning shares: the problem's ground rules, the order in which a split program runs, the schedulers. */
+#ifndef LP_PLAN_INTERNAL_H
+#define LP_PLAN_INTERNAL_H
+
+#include "passes/passes_internal.h"
+
+/* ---- problem (plan_problem.c) ------------------------------------------------------------------------------------- */
+
+bool lp_plan_is_placeable(const lp_op *op); /* op.* and no communication */
+/* The dtype in which a side stores a linear operator's weight that the file has in `own`. */
+lp_dtype lp_plan_weight_dtype(const lp_request *request, lp_place place, lp_dtype own);
+/* Is this operand stored in the side's dtype? The matrices of op.linear are; tables and vectors stay as they are. */
+bool lp_plan_weight_converted(const lp_op *op, int32_t operand);
+
+/* ---- order (plan_order.c) ----------------------------------------------------------------------------------------- */
+
+/* A split program is one total order of operators in turns: the device begins, and whoever has the turn runs all that it
+ * can before the other takes over; what the other needs then crosses as one message. */
+typedef struct {
+  int32_t *op;   /* [count] indices of the problem's operators that are not free, in order */
+  int32_t *turn; /* [op_count] by operator, -1 for free ones: even is the device's, odd the cloud's */
+  int32_t count, turns;
+} lp_plan_order;
+void lp_plan_order_make(const lp_plan_problem *problem, const lp_place *side, lp_arena *arena, lp_plan_order *out);
+
+/* ---- schedulers (schedulers.c, schedule_*.c) ---------------------------------------------------------------------- */
+
+extern const lp_scheduler lp_scheduler_greedy, lp_scheduler_layer, lp_scheduler_cut, lp_scheduler_cloud_only,
+    lp_scheduler_device_only;
+
+/* One stage of Algorithm 1; returns the stage's time as the algorithm sees it, over linear and attention operators. */
+double lp_greedy_place_stage(const lp_plan_problem *problem, double bound_ms, lp_place *side);
+
+/* Every operator on one side. */
+void lp_plan_fill(const lp_plan_problem *problem, lp_place place, lp_place *side);
+/* The cut before layer `cut`: those below it on the device, the rest in the cloud. Cut 0 leaves the embedding on the
+ * device, cut -1 nothing; layer_count + 1 leaves nothing to the cloud. */
+void lp_plan_fill_cut(const lp_plan_problem *problem, int64_t cut, lp_place *side);
+
+#endif

@@ -1,0 +1,407 @@
+/* The plan problem: operators, values and KV caches of each stage with their sizes and times at the workload. */
+#include "passes/plan_internal.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What is shared while both stages are built. */
+typedef struct {
+  lp_module *module;
+  const lp_request *request;
+  lp_arena *arena;
+  lp_map *weights; /* key -> id + 1 */
+  LP_VEC(double) weight_size[LP_PLACE_COUNT];
+  int32_t *group;     /* [state] -> representative state (union-find) */
+  int32_t *group_id;  /* [state] -> dense id of its group, by representative */
+  int32_t state_count, group_count;
+  double *values;     /* of the symbols, at the stage being built */
+  size_t symbol_count;
+} builder;
+
+/* ---- sizes --------------------------------------------------------------------------------------------------------- */
+
+/* A model's further symbols (an encoder's length) are taken as long as the prompt. */
+static void set_symbols(builder *b, double s, double p, double c) {
+  const lp_symbols *symbols = &b->module->symbols;
+  b->symbol_count = symbols->names.count;
+  b->values = LP_NEW_ARRAY(b->arena, double, b->symbol_count);
+  for (size_t i = 0; i < b->symbol_count; i++) b->values[i] = (double)b->request->isl;
+  const struct {
+    const char *name;
+    double value;
+  } known[] = {{"b", (double)b->request->batch}, {"s", s}, {"p", p}, {"r", 1}, {"c", c}, {"t", 1}};
+  for (size_t i = 0; i < LP_COUNT(known); i++) {
+    lp_symbol symbol = lp_symbols_find(symbols, known[i].name);
+    if (symbol) b->values[symbol - 1] = known[i].value;
+  }
+}
+
+static void set_stage_symbols(builder *b, lp_stage stage) {
+  double isl = (double)b->request->isl, osl = (double)b->request->osl;
+  if (stage == LP_STAGE_PREFILL) set_symbols(b, isl, 0, isl + osl);
+  else set_symbols(b, 1, isl + (double)(b->request->osl / 2), isl + osl);
+}
+
+static double size_of(const builder *b, const lp_poly *poly) {
+  return poly ? lp_poly_eval_f64(poly, b->values, b->symbol_count) : 0;
+}
+
+static double dim_of(const builder *b, const lp_value *value, int32_t axis) {
+  if (!value || value->type.rank <= 0) return 0;
+  if (axis < 0) axis += value->type.rank;
+  return axis >= 0 && axis < value->type.rank ? size_of(b, value->type.dim[axis]) : 0;
+}
+
+/* ---- weights ------------------------------------------------------------------------------------------------------- */
+
+lp_dtype lp_plan_weight_dtype(const lp_request *request, lp_place place, lp_dtype own) {
+  const char *name = place == LP_PLACE_CLOUD ? request->dtype_cloud : request->dtype_device;
+  lp_dtype asked = own;
+  return name && lp_dtype_is_float(own) && lp_dtype_parse(name, &asked) ? asked : own;
+}
+
+bool lp_plan_weight_converted(const lp_op *op, int32_t operand) {
+  return op->kind == LP_OP_LINEAR && (operand == 1 || operand == 4);
+}
+
+/* One identity per content and form: a table that is read by rows and as a matrix is stored twice. */
+static void weight_key(const lp_op *op, int32_t operand, lp_buf *key) {
+  const lp_op *def = op->in[operand].value->def;
+  const char *form = lp_plan_weight_converted(op, operand) ? "linear" : "raw";
+  if (def->kind == LP_OP_WEIGHT)
+    lp_buf_printf(key, "%s %s@%" PRId64, form, lp_op_str(def, "file", ""), lp_op_i64(def, "offset", 0));
+  else
+    lp_buf_printf(key, "%s %p", form, lp_op_attr(def, "value")->tensor.data);
+}
+
+static int32_t weight_id(builder *b, const lp_op *op, int32_t operand) {
+  lp_buf key = {0};
+  weight_key(op, operand, &key);
+  size_t known = (size_t)(uintptr_t)lp_map_get(b->weights, lp_buf_text(&key));
+  if (!known) {
+    known = lp_map_count(b->weights) + 1;
+    lp_map_put(b->weights, lp_buf_text(&key), (void *)(uintptr_t)known);
+    lp_type type = op->in[operand].value->type;
+    for (int place = 0; place < LP_PLACE_COUNT; place++) {
+      lp_dtype dtype = lp_plan_weight_converted(op, operand)
+                           ? lp_plan_weight_dtype(b->request, (lp_place)place, type.dtype)
+                           : type.dtype;
+      double size = size_of(b, lp_type_bytes(b->module, lp_type_with_dtype(type, dtype)));
+      lp_vec_push(&b->weight_size[place], size);
+    }
+  }
+  lp_buf_free(&key);
+  return (int32_t)known - 1;
+}
+
+static void fill_weights(builder *b, lp_plan_op *item) {
+  const lp_op *op = item->op;
+  int32_t *ids = LP_NEW_ARRAY(b->arena, int32_t, op->in_count), count = 0;
+  for (int32_t i = 0; i < op->in_count; i++)
+    if (lp_value_is_constant(op->in[i].value)) ids[count++] = weight_id(b, op, i);
+  item->weights = ids;
+  item->weight_count = count;
+}
+
+/* ---- KV caches ----------------------------------------------------------------------------------------------------- */
+
+static int32_t find_group(const builder *b, int32_t state) {
+  while (b->group[state] != state) state = b->group[state];
+  return state;
+}
+
+static int32_t cache_state(const builder *b, const lp_op *op) {
+  int64_t state = lp_op_is(op, LP_OP_KV_APPEND) ? lp_op_i64(op, "state", -1) : -1;
+  return state >= 0 && state < b->state_count ? (int32_t)state : -1;
+}
+
+/* The lowest representative wins, so that groups come out the same from every stage. */
+static int32_t join_states(builder *b, const lp_op *op) {
+  int32_t joined = cache_state(b, op);
+  if (joined >= 0) joined = find_group(b, joined);
+  for (int32_t i = 0; i < op->in_count; i++) {
+    int32_t state = op->in[i].value ? cache_state(b, op->in[i].value->def) : -1;
+    if (state < 0) continue;
+    int32_t root = find_group(b, state);
+    if (joined < 0 || joined == root) {
+      joined = root;
+      continue;
+    }
+    int32_t low = root < joined ? root : joined;
+    b->group[root < joined ? joined : root] = low;
+    joined = low;
+  }
+  return joined;
+}
+
+static void count_states(builder *b) {
+  LP_FOR_OPS(op, lp_module_body(b->module)) {
+    int64_t index = op->kind == LP_OP_STATE ? lp_op_i64(op, "index", -1) : -1;
+    if (index >= b->state_count && index < INT32_MAX) b->state_count = (int32_t)index + 1;
+  }
+  b->group = LP_NEW_ARRAY(b->arena, int32_t, b->state_count);
+  b->group_id = LP_NEW_ARRAY(b->arena, int32_t, b->state_count);
+  for (int32_t i = 0; i < b->state_count; i++) b->group[i] = i;
+}
+
+static void number_groups(builder *b) {
+  for (int32_t i = 0; i < b->state_count; i++)
+    b->group_id[i] = b->group[i] == i ? b->group_count++ : -1;
+}
+
+/* Bytes of every group at a capacity of `tokens`. */
+static const double *group_sizes(builder *b, double tokens) {
+  double *sizes = LP_NEW_ARRAY(b->arena, double, b->group_count);
+  set_symbols(b, tokens, 0, tokens);
+  LP_FOR_OPS(op, lp_module_body(b->module)) {
+    int64_t index = op->kind == LP_OP_STATE ? lp_op_i64(op, "index", -1) : -1;
+    const lp_attr *shape = index >= 0 ? lp_op_attr(op, "shape") : NULL;
+    lp_dtype dtype = LP_F32;
+    if (!shape || shape->kind != LP_ATTR_POLYS || !lp_dtype_parse(lp_op_str(op, "dtype", "f32"), &dtype)) continue;
+    lp_type type = lp_type_make(b->module, dtype, shape->count, shape->polys);
+    sizes[b->group_id[find_group(b, (int32_t)index)]] += size_of(b, lp_type_bytes(b->module, type));
+  }
+  return sizes;
+}
+
+/* ---- operators ----------------------------------------------------------------------------------------------------- */
+
+bool lp_plan_is_placeable(const lp_op *op) {
+  return lp_op_info_get(op->kind)->level == LP_LEVEL_OP && !lp_op_has(op, LP_COMM);
+}
+
+static int64_t whole(double size) {
+  return size < 9e15 ? (int64_t)size : INT64_MAX;
+}
+
+static void linear_facts(const builder *b, const lp_op *op, lp_op_facts *facts) {
+  double n = dim_of(b, lp_op_out(op, 0), -1), rows = size_of(b, lp_type_numel(b->module, op->out[0]->type)) / n;
+  facts->m = whole(rows);
+  facts->n = whole(n) * (lp_op_in(op, 4) ? 2 : 1);
+  facts->k = whole(dim_of(b, lp_op_in(op, 0), -1));
+}
+
+static void attention_facts(const builder *b, const lp_op *op, lp_op_facts *facts) {
+  bool bshd = lp_streq(lp_op_str(op, "layout", "bhsd"), "bshd");
+  const lp_value *q = lp_op_in(op, 0), *k = lp_op_in(op, 1);
+  facts->batch = whole(dim_of(b, q, 0));
+  facts->q_len = whole(dim_of(b, q, bshd ? 1 : 2));
+  facts->kv_len = whole(dim_of(b, k, 2));
+  facts->heads = lp_op_i64(op, "heads", 1);
+  facts->kv_heads = lp_op_i64(op, "kv_heads", facts->heads);
+  facts->head_dim = lp_op_i64(op, "head_dim", 1);
+}
+
+static void pointwise_facts(const builder *b, const lp_op *op, lp_op_facts *facts) {
+  double n = dim_of(b, lp_op_out(op, 0), -1);
+  facts->n = whole(n);
+  facts->m = n > 0 ? whole(size_of(b, lp_type_numel(b->module, op->out[0]->type)) / n) : 0;
+}
+
+/* The type arithmetic is done in: the weight's as the side stores it, else the first operand's. */
+static lp_dtype arithmetic_dtype(const builder *b, const lp_op *op, lp_place place) {
+  if (op->kind == LP_OP_LINEAR) return lp_plan_weight_dtype(b->request, place, op->in[1].value->type.dtype);
+  const lp_value *first = lp_op_in(op, 0) ? lp_op_in(op, 0) : lp_op_out(op, 0);
+  return first && lp_dtype_is_float(first->type.dtype) ? first->type.dtype : LP_F32;
+}
+
+static void fill_times(builder *b, lp_plan_op *item) {
+  const lp_op *op = item->op;
+  if (lp_op_has(op, LP_ALIAS)) return;
+  lp_op_facts facts = {.kind = op->kind, .flops = item->flops};
+  if (op->kind == LP_OP_LINEAR) linear_facts(b, op, &facts);
+  else if (op->kind == LP_OP_ATTENTION) attention_facts(b, op, &facts);
+  else pointwise_facts(b, op, &facts);
+  const struct lp_machine *machines[] = {b->request->device, b->request->cloud};
+  for (int place = 0; place < LP_PLACE_COUNT; place++) {
+    if (!machines[place]) continue;
+    facts.bytes = item->bytes[place];
+    facts.dtype = arithmetic_dtype(b, op, (lp_place)place);
+    lp_prediction prediction = lp_hw_predict(machines[place], &facts);
+    item->ms[place] = prediction.time_ms;
+    item->low_ms[place] = prediction.low_ms;
+    item->high_ms[place] = prediction.high_ms;
+  }
+}
+
+static void fill_costs(builder *b, lp_plan_op *item) {
+  const lp_op *op = item->op;
+  lp_cost cost = lp_op_cost(b->module, op);
+  double weight = size_of(b, cost.weight_bytes);
+  double bytes = size_of(b, cost.bytes_read) + size_of(b, cost.bytes_written);
+  item->flops = size_of(b, cost.flops);
+  item->macs = size_of(b, cost.macs);
+  item->elements = size_of(b, cost.elements);
+  for (int place = 0; place < LP_PLACE_COUNT; place++) {
+    double scale = 1;
+    if (op->kind == LP_OP_LINEAR) {
+      lp_dtype own = op->in[1].value->type.dtype;
+      scale = (double)lp_dtype_bits(lp_plan_weight_dtype(b->request, (lp_place)place, own)) / lp_dtype_bits(own);
+    }
+    item->weight_bytes[place] = weight * scale;
+    item->bytes[place] = bytes - weight + weight * scale;
+  }
+}
+
+/* ---- edges --------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  LP_VEC(lp_plan_op) ops;
+  LP_VEC(lp_plan_edge) edges;
+  int32_t value_count;
+} stage_lists;
+
+/* The value behind communication: a module may already have gone through insert-comm. */
+static lp_value *behind_comm(const lp_block *block, lp_value *value) {
+  while (value && lp_op_is(value->def, LP_OP_COMM_RECV)) {
+    int64_t tag = lp_op_i64(value->def, "tag", -1);
+    lp_value *sent = NULL;
+    LP_FOR_OPS(op, block)
+    if (op->kind == LP_OP_COMM_SEND && lp_op_i64(op, "tag", -2) == tag) sent = lp_op_in(op, 0);
+    if (!sent) return value;
+    value = sent;
+  }
+  return value;
+}
+
+static int32_t index_of(const lp_op *op) {
+  return op ? (int32_t)(intptr_t)op->scratch - 1 : -1;
+}
+
+static void add_edge(builder *b, stage_lists *lists, lp_value *value, int32_t consumer) {
+  int32_t producer = index_of(value->def);
+  for (size_t i = lists->edges.count; i-- > 0 && lists->edges.data[i].consumer == consumer;)
+    if (lists->edges.data[i].value == (int32_t)(intptr_t)value->scratch - 1) return;
+  if (!value->scratch) value->scratch = (void *)(intptr_t)++lists->value_count;
+  bool is_free = producer >= 0 && lists->ops.data[producer].free;
+  lp_plan_edge edge = {.producer = producer,
+                       .consumer = consumer,
+                       .value = (int32_t)(intptr_t)value->scratch - 1,
+                       .bytes = is_free ? 0 : size_of(b, lp_type_bytes(b->module, value->type))};
+  lp_vec_push(&lists->edges, edge);
+}
+
+/* Free when nothing it depends on came from outside: position tables, masks. */
+static bool is_free(const stage_lists *lists, const lp_block *block, const lp_op *op) {
+  if (lp_op_has(op, LP_STATEFUL)) return false;
+  for (int32_t i = 0; i < op->in_count; i++) {
+    lp_value *value = behind_comm(block, op->in[i].value);
+    if (!value || lp_value_is_constant(value)) continue;
+    int32_t producer = index_of(value->def);
+    if (producer < 0 || !lists->ops.data[producer].free) return false;
+  }
+  return true;
+}
+
+static void add_op(builder *b, stage_lists *lists, const lp_block *block, lp_op *op) {
+  lp_plan_op item = {.op = op, .state = -1, .layer = (int32_t)lp_op_i64(op, "layer", -1)};
+  int32_t state = join_states(b, op);
+  if (state >= 0) item.state = b->group_id[find_group(b, state)];
+  item.free = is_free(lists, block, op);
+  fill_costs(b, &item);
+  fill_times(b, &item);
+  fill_weights(b, &item);
+  int32_t index = (int32_t)lists->ops.count;
+  lp_vec_push(&lists->ops, item);
+  op->scratch = (void *)(intptr_t)(index + 1);
+  for (int32_t i = 0; i < op->in_count; i++) {
+    lp_value *value = behind_comm(block, op->in[i].value);
+    if (value && !lp_value_is_constant(value)) add_edge(b, lists, value, index);
+  }
+}
+
+/* ---- stages -------------------------------------------------------------------------------------------------------- */
+
+/* Operators outside the layers come before the first or behind the last. */
+static void settle_layers(lp_plan_problem *problem) {
+  int32_t count = 0;
+  for (int32_t i = 0; i < problem->op_count; i++)
+    if (problem->ops[i].layer >= count) count = problem->ops[i].layer + 1;
+  bool inside = false;
+  for (int32_t i = 0; i < problem->op_count; i++) {
+    lp_plan_op *item = &problem->ops[i];
+    if (item->layer >= 0) inside = true;
+    else if (inside && !lp_streq(lp_op_str(item->op, "layer_kind", ""), "embedding")) item->layer = count;
+  }
+  problem->layer_count = count;
+}
+
+static void clear_scratch(lp_block *block) {
+  LP_FOR_OPS(op, block) {
+    op->scratch = NULL;
+    for (int32_t i = 0; i < op->out_count; i++) op->out[i]->scratch = NULL;
+  }
+  for (int32_t i = 0; i < block->arg_count; i++) block->arg[i]->scratch = NULL;
+}
+
+static void build_stage(builder *b, lp_stage stage, lp_block *block, lp_plan_problem *out) {
+  set_stage_symbols(b, stage);
+  stage_lists lists = {0};
+  LP_FOR_OPS(op, block)
+  if (lp_plan_is_placeable(op)) add_op(b, &lists, block, op);
+  *out = (lp_plan_problem){.stage = stage, .result = -1, .result_bytes = 4 * (double)b->request->batch};
+  const lp_op *end = lp_block_terminator(block);
+  lp_value *result = end ? behind_comm(block, lp_op_in(end, 0)) : NULL;
+  if (result && b->request->generation) out->result = index_of(result->def);
+  out->op_count = (int32_t)lists.ops.count;
+  out->edge_count = (int32_t)lists.edges.count;
+  out->value_count = lists.value_count;
+  if (out->op_count) out->ops = lp_arena_copy(b->arena, lists.ops.data, lists.ops.count * sizeof *lists.ops.data);
+  if (out->edge_count)
+    out->edges = lp_arena_copy(b->arena, lists.edges.data, lists.edges.count * sizeof *lists.edges.data);
+  lp_vec_free(&lists.ops);
+  lp_vec_free(&lists.edges);
+  clear_scratch(block);
+  settle_layers(out);
+}
+
+static lp_block *stage_block(const lp_module *module, lp_stage stage) {
+  const lp_op *func = lp_module_find_func(module, lp_stage_names[stage]);
+  if (!func) func = lp_module_find_func(module, "main");
+  return func ? func->region : NULL;
+}
+
+static void share_totals(builder *b, lp_plan_problem out[LP_STAGE_COUNT]) {
+  const double *sizes[LP_PLACE_COUNT];
+  for (int place = 0; place < LP_PLACE_COUNT; place++) {
+    double *copy = LP_NEW_ARRAY(b->arena, double, b->weight_size[place].count);
+    for (size_t i = 0; i < b->weight_size[place].count; i++) copy[i] = b->weight_size[place].data[i];
+    sizes[place] = copy;
+    lp_vec_free(&b->weight_size[place]);
+  }
+  const double *full = group_sizes(b, (double)(b->request->isl + b->request->osl));
+  const double *prompt = group_sizes(b, (double)b->request->isl);
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    out[stage].weight_count = (int32_t)lp_map_count(b->weights);
+    out[stage].state_count = b->group_count;
+    out[stage].state_size = full;
+    out[stage].state_prompt_size = prompt;
+    for (int place = 0; place < LP_PLACE_COUNT; place++) out[stage].weight_size[place] = sizes[place];
+  }
+}
+
+lp_status lp_plan_build(lp_module *module, const lp_request *request, lp_arena *arena,
+                        lp_plan_problem out[LP_STAGE_COUNT], lp_diag *diag) {
+  lp_block *blocks[LP_STAGE_COUNT];
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    if (!(blocks[stage] = stage_block(module, (lp_stage)stage)))
+      return lp_error(diag, LP_LOC_FILE(module->name), "there is no function '@main' to plan");
+  builder b = {.module = module, .request = request, .arena = arena, .weights = lp_map_create()};
+  count_states(&b);
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    LP_FOR_OPS(op, blocks[stage]) join_states(&b, op);
+  number_groups(&b);
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) build_stage(&b, (lp_stage)stage, blocks[stage], &out[stage]);
+  share_totals(&b, out);
+  lp_map_free(b.weights);
+  return LP_OK;
+}
+
+void lp_plan_sides(const lp_plan_problem problem[LP_STAGE_COUNT], lp_place *side[LP_STAGE_COUNT], lp_arena *arena) {
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    side[stage] = LP_NEW_ARRAY(arena, lp_place, problem[stage].op_count);
+    for (int32_t i = 0; i < problem[stage].op_count; i++)
+      if (lp_streq(lp_op_str(problem[stage].ops[i].op, "side", NULL), "cloud")) side[stage][i] = LP_PLACE_CLOUD;
+  }
+}
