@@ -16,6 +16,12 @@ TCase *poly_case(void);
 TCase *text_case(void);
 TCase *units_case(void);
 
+/* For loops: ck_assert makes a system call each time. */
+#define expect_true(condition)                                                                                         \
+  do {                                                                                                                 \
+    if (!(condition)) ck_abort_msg("%s", #condition);                                                                  \
+  } while (0)
+
 /* What the entry `index` of `diag` looks like; release with free(). */
 char *formatted(const lp_diag *diag, size_t index);
 

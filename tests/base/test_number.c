@@ -25,16 +25,16 @@ START_TEST(every_f16_reads_exactly_and_returns) {
   for (uint32_t half = 0; half <= 0xffff; half++) {
     float value = lp_f16_to_f32((uint16_t)half);
     if ((half & 0x7c00) == 0x7c00) {
-      ck_assert(half & 0x3ff ? isnan(value) : isinf(value));
-      ck_assert_int_eq(signbit(value) != 0, (half & 0x8000) != 0);
+      expect_true(half & 0x3ff ? isnan(value) : isinf(value));
+      expect_true(signbit(value) != 0 == ((half & 0x8000) != 0));
       if (half & 0x3ff) { /* a NaN comes back quiet */
-        ck_assert_uint_eq(lp_f32_to_f16(value), half | 0x200);
+        expect_true(lp_f32_to_f16(value) == (half | 0x200));
         continue;
       }
     } else {
-      ck_assert((double)value == f16_value(half) && (signbit(value) != 0) == (half >> 15));
+      expect_true((double)value == f16_value(half) && (signbit(value) != 0) == (half >> 15));
     }
-    ck_assert_uint_eq(lp_f32_to_f16(value), half);
+    expect_true(lp_f32_to_f16(value) == (half));
   }
 }
 END_TEST
@@ -45,10 +45,10 @@ START_TEST(f16_rounds_to_nearest_even) {
     double low = f16_value(half), high = half == 0x7bff ? 65536 : f16_value(half + 1);
     float middle = (float)((low + high) / 2); /* exact: f32 has the bits */
     uint32_t even = half & 1 ? half + 1 : half;
-    ck_assert_uint_eq(lp_f32_to_f16(middle), even);
-    ck_assert_uint_eq(lp_f32_to_f16(-middle), even | 0x8000);
-    ck_assert_uint_eq(lp_f32_to_f16(nextafterf(middle, 0)), half);
-    ck_assert_uint_eq(lp_f32_to_f16(nextafterf(middle, INFINITY)), half + 1);
+    expect_true(lp_f32_to_f16(middle) == (even));
+    expect_true(lp_f32_to_f16(-middle) == (even | 0x8000));
+    expect_true(lp_f32_to_f16(nextafterf(middle, 0)) == (half));
+    expect_true(lp_f32_to_f16(nextafterf(middle, INFINITY)) == (half + 1));
   }
   ck_assert_uint_eq(lp_f32_to_f16(1e30f), 0x7c00);
   ck_assert_uint_eq(lp_f32_to_f16(-INFINITY), 0xfc00);
@@ -59,17 +59,17 @@ END_TEST
 START_TEST(every_bf16_reads_exactly_and_rounds) {
   for (uint32_t bits = 0; bits <= 0xffff; bits++) {
     float value = lp_bf16_to_f32((uint16_t)bits);
-    ck_assert_uint_eq(bits_of(value), bits << 16);
+    expect_true(bits_of(value) == (bits << 16));
     if (isnan(value)) {
-      ck_assert_uint_eq(lp_f32_to_bf16(value), bits | 0x40);
+      expect_true(lp_f32_to_bf16(value) == (bits | 0x40));
       continue;
     }
-    ck_assert_uint_eq(lp_f32_to_bf16(value), bits);
+    expect_true(lp_f32_to_bf16(value) == (bits));
     if (isinf(value)) continue;
     uint32_t even = bits & 1 ? bits + 1 : bits;
-    ck_assert_uint_eq(lp_f32_to_bf16(float_of(bits << 16 | 0x8000)), even);
-    ck_assert_uint_eq(lp_f32_to_bf16(float_of(bits << 16 | 0x7fff)), bits);
-    ck_assert_uint_eq(lp_f32_to_bf16(float_of(bits << 16 | 0x8001)), bits + 1);
+    expect_true(lp_f32_to_bf16(float_of(bits << 16 | 0x8000)) == (even));
+    expect_true(lp_f32_to_bf16(float_of(bits << 16 | 0x7fff)) == (bits));
+    expect_true(lp_f32_to_bf16(float_of(bits << 16 | 0x8001)) == (bits + 1));
   }
   ck_assert_uint_eq(lp_f32_to_bf16(float_of(0x7f800001)) & 0x7fff, 0x7fc0); /* a NaN whose payload is cut off */
 }
