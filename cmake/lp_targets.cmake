@@ -18,6 +18,12 @@ endfunction()
 # It runs in the source root and finds the folder of its own files in LP_TEST_DIR.
 function(lp_check_test)
   cmake_parse_arguments(arg "" "NAME" "SOURCES;LIBS" ${ARGN})
+  foreach(source ${arg_SOURCES})
+    if(NOT IS_ABSOLUTE ${source} AND NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+      message(WARNING "test ${arg_NAME} left out: ${source} is not there")
+      return()
+    endif()
+  endforeach()
   add_executable(test_${arg_NAME} ${arg_SOURCES})
   target_compile_definitions(test_${arg_NAME} PRIVATE LP_TEST_DIR="${CMAKE_CURRENT_SOURCE_DIR}")
   # Check's macros pass no variadic arguments, which clang calls pedantic.
