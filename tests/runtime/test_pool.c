@@ -1,0 +1,90 @@
+/* The thread pool: every thread runs each segment once, in step, hot or asleep. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "runtime/runtime.h"
+
+enum { THREADS_MOST = 8, ROUNDS = 2000 };
+
+static int64_t ran[THREADS_MOST];
+static int64_t shared;
+
+/* As emitted code waits. */
+static void wait_all(const lp_frame *frame) {
+  lp_barrier *barrier = frame->barrier;
+  int32_t phase = __atomic_load_n(&barrier->phase, __ATOMIC_ACQUIRE);
+  if (__atomic_add_fetch(&barrier->arrived, 1, __ATOMIC_ACQ_REL) == frame->threads) {
+    barrier->arrived = 0;
+    __atomic_store_n(&barrier->phase, phase + 1, __ATOMIC_RELEASE);
+    return;
+  }
+  for (int spins = 0; __atomic_load_n(&barrier->phase, __ATOMIC_ACQUIRE) == phase; spins++)
+    if (spins > 1000) nanosleep(&(struct timespec){.tv_nsec = 1}, NULL); /* more threads than cores */
+}
+
+static void count(const lp_frame *frame, int64_t thread) {
+  ran[thread]++;
+  wait_all(frame);
+  if (thread == 0) shared++;
+  wait_all(frame);
+  if (shared != ran[thread]) abort();
+}
+
+START_TEST(threads_run_in_step) {
+  memset(ran, 0, sizeof(ran));
+  shared = 0;
+  lp_pool *pool = lp_pool_create(_i);
+  ck_assert_int_eq(lp_pool_threads(pool), _i);
+  lp_frame frame = {0};
+  for (int round = 0; round < ROUNDS; round++)
+    lp_pool_run(pool, count, &frame);
+  for (int i = 0; i < _i; i++)
+    ck_assert_int_eq(ran[i], ROUNDS);
+  ck_assert_int_eq(frame.threads, _i);
+  lp_pool_free(pool);
+}
+END_TEST
+
+START_TEST(sleepers_wake) {
+  memset(ran, 0, sizeof(ran));
+  shared = 0;
+  lp_pool *pool = lp_pool_create(2);
+  lp_frame frame = {0};
+  for (int round = 0; round < 50; round++) {
+    lp_pool_run(pool, count, &frame);
+    nanosleep(&(struct timespec){.tv_nsec = 20000 + round * 4000}, NULL); /* around the grace time */
+  }
+  ck_assert_int_eq(ran[1], 50);
+  lp_pool_free(pool);
+}
+END_TEST
+
+START_TEST(unused_pool_ends) {
+  lp_pool_free(lp_pool_create(3));
+}
+END_TEST
+
+START_TEST(default_is_the_machine) {
+  lp_pool *pool = lp_pool_create(0);
+  ck_assert_int_ge(lp_pool_threads(pool), 1);
+  lp_pool_free(pool);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("pool");
+  TCase *core = tcase_create("core");
+  tcase_set_timeout(core, 60);
+  tcase_add_loop_test(core, threads_run_in_step, 1, 5);
+  tcase_add_test(core, sleepers_wake);
+  tcase_add_test(core, unused_pool_ends);
+  tcase_add_test(core, default_is_the_machine);
+  suite_add_tcase(suite, core);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_NORMAL);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed != 0;
+}

@@ -1,0 +1,32 @@
+/* Serves the cloud side of a bundle for the tests: prints the port it took, then runs until it is killed.
+ *   toy_worker BUNDLE [BUDGET [IDLE_MS]] */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/runtime.h"
+
+static void print_port(void *user, const char *host, int port) {
+  (void)user, (void)host;
+  printf("%d\n", port);
+  fflush(stdout);
+}
+
+static void print_entry(void *user, const lp_diag_entry *entry) {
+  (void)user;
+  fprintf(stderr, "toy_worker: %s\n", entry->text);
+}
+
+int main(int argc, char **argv) {
+  static const volatile int stop = 0;
+  if (argc < 2) return 2;
+  lp_diag *diag = lp_diag_create();
+  lp_diag_set_sink(diag, print_entry, NULL);
+  lp_bundle *bundle = NULL;
+  lp_bundle_options load = {.load = LP_LOAD_CLOUD};
+  if (lp_bundle_load(argv[1], &load, &bundle, diag) != LP_OK) return 1;
+  lp_worker_options options = {.listen = "127.0.0.1:0", .threads = 2, .on_listening = print_port};
+  if (argc > 2) options.context_budget = atol(argv[2]);
+  if (argc > 3) options.idle_ms = atof(argv[3]);
+  return (int)lp_worker_serve(bundle, &options, &stop, diag);
+}
