@@ -23,6 +23,13 @@ typedef struct {
 } lp_plan_order;
 void lp_plan_order_make(const lp_plan_problem *problem, const lp_place *side, lp_arena *arena, lp_plan_order *out);
 
+/* ---- choosing (place.c) ------------------------------------------------------------------------------------------- */
+
+/* The sides that a scheduler chooses, caches settled: allocates side[stage][op_count] in `scratch`. */
+LP_MUST_USE lp_status lp_plan_choose(const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
+                                     const lp_request *request, lp_place *side[LP_STAGE_COUNT], lp_arena *scratch,
+                                     lp_diag *diag);
+
 /* ---- schedulers (schedulers.c, schedule_*.c) ---------------------------------------------------------------------- */
 
 extern const lp_scheduler lp_scheduler_greedy, lp_scheduler_layer, lp_scheduler_cut, lp_scheduler_cloud_only,
