@@ -261,6 +261,8 @@ const lp_poly *lp_dim_symbol(lp_module *module, const char *name);
 /* Sets the types of an onnx.* operator's results, and the polynomials of integer results that are known, from its
  * operands. An operator whose result shape depends on data reports that by node and operator. */
 LP_MUST_USE lp_status lp_op_infer(lp_module *module, lp_op *op, lp_diag *diag);
+/* Replaces a symbol by what it equals in every type, known value and attribute; false when a size would overflow. */
+LP_MUST_USE bool lp_module_substitute(lp_module *module, lp_symbol symbol, const lp_poly *by);
 /* Every operator of the block in order, regions included. */
 LP_MUST_USE lp_status lp_block_infer(lp_module *module, lp_block *block, lp_diag *diag);
 
