@@ -26,7 +26,7 @@ START_TEST(every_f16_reads_exactly_and_returns) {
     float value = lp_f16_to_f32((uint16_t)half);
     if ((half & 0x7c00) == 0x7c00) {
       expect_true(half & 0x3ff ? isnan(value) : isinf(value));
-      expect_true(signbit(value) != 0 == ((half & 0x8000) != 0));
+      expect_true((signbit(value) != 0) == (half >> 15));
       if (half & 0x3ff) { /* a NaN comes back quiet */
         expect_true(lp_f32_to_f16(value) == (half | 0x200));
         continue;
@@ -34,7 +34,7 @@ START_TEST(every_f16_reads_exactly_and_returns) {
     } else {
       expect_true((double)value == f16_value(half) && (signbit(value) != 0) == (half >> 15));
     }
-    expect_true(lp_f32_to_f16(value) == (half));
+    expect_true(lp_f32_to_f16(value) == half);
   }
 }
 END_TEST
@@ -45,9 +45,9 @@ START_TEST(f16_rounds_to_nearest_even) {
     double low = f16_value(half), high = half == 0x7bff ? 65536 : f16_value(half + 1);
     float middle = (float)((low + high) / 2); /* exact: f32 has the bits */
     uint32_t even = half & 1 ? half + 1 : half;
-    expect_true(lp_f32_to_f16(middle) == (even));
+    expect_true(lp_f32_to_f16(middle) == even);
     expect_true(lp_f32_to_f16(-middle) == (even | 0x8000));
-    expect_true(lp_f32_to_f16(nextafterf(middle, 0)) == (half));
+    expect_true(lp_f32_to_f16(nextafterf(middle, 0)) == half);
     expect_true(lp_f32_to_f16(nextafterf(middle, INFINITY)) == (half + 1));
   }
   ck_assert_uint_eq(lp_f32_to_f16(1e30f), 0x7c00);
@@ -64,11 +64,11 @@ START_TEST(every_bf16_reads_exactly_and_rounds) {
       expect_true(lp_f32_to_bf16(value) == (bits | 0x40));
       continue;
     }
-    expect_true(lp_f32_to_bf16(value) == (bits));
+    expect_true(lp_f32_to_bf16(value) == bits);
     if (isinf(value)) continue;
     uint32_t even = bits & 1 ? bits + 1 : bits;
-    expect_true(lp_f32_to_bf16(float_of(bits << 16 | 0x8000)) == (even));
-    expect_true(lp_f32_to_bf16(float_of(bits << 16 | 0x7fff)) == (bits));
+    expect_true(lp_f32_to_bf16(float_of(bits << 16 | 0x8000)) == even);
+    expect_true(lp_f32_to_bf16(float_of(bits << 16 | 0x7fff)) == bits);
     expect_true(lp_f32_to_bf16(float_of(bits << 16 | 0x8001)) == (bits + 1));
   }
   ck_assert_uint_eq(lp_f32_to_bf16(float_of(0x7f800001)) & 0x7fff, 0x7fc0); /* a NaN whose payload is cut off */

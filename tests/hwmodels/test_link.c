@@ -1,0 +1,80 @@
+#include "tests/hwmodels/test_hwmodels.h"
+
+static lp_link *load(const char *text) {
+  lp_link *link = NULL;
+  ck_assert_msg(lp_link_load(text, &link, NULL) == LP_OK, "'%s' does not load", text);
+  return link;
+}
+
+START_TEST(links_of_the_library) {
+  static const char *const wanted[] = {"5g", "lan", "loopback", "lte", "wifi"};
+  const char *const *names = NULL;
+  size_t count = lp_link_names(&names);
+  ck_assert_uint_eq(count, LP_COUNT(wanted));
+  lp_buf table = {0};
+  lp_link_list(&table);
+  for (size_t i = 0; i < count; i++) {
+    ck_assert_str_eq(names[i], wanted[i]);
+    lp_link *link = load(names[i]), *back = NULL;
+    ck_assert_str_eq(link->name, names[i]);
+    ck_assert_ptr_nonnull(strstr(lp_buf_text(&table), names[i]));
+    lp_buf text = {0};
+    lp_link_print(link, &text);
+    ck_assert_int_eq(lp_link_parse("printed", text.data, text.size, &back, NULL), LP_OK);
+    for (int f = 0; f < LP_LINK_FIGURE_COUNT; f++) {
+      ck_assert_double_eq(back->figure[f], link->figure[f]);
+      ck_assert_msg(link->figure[f] == 0 || link->source[f], "%s: figure %d has no source", names[i], f);
+    }
+    lp_link_free(link);
+    lp_link_free(back);
+    lp_buf_free(&text);
+  }
+  lp_buf_free(&table);
+  lp_link_free(NULL);
+}
+END_TEST
+
+/* Message time = rtt / 2 + 8 bytes / bandwidth: 8,192 bytes at 10 ms and 50 or 200 Mbit/s. */
+START_TEST(figures_alone_are_a_link) {
+  lp_link *link = load("rtt=10ms,up=50Mbit/s,down=200Mbit/s");
+  ck_assert_double_eq_tol(lp_link_up_ms(link, 8192), 5 + 1.31072, 1e-9);
+  ck_assert_double_eq_tol(lp_link_down_ms(link, 8192), 5 + 0.32768, 1e-9);
+  lp_link_free(link);
+  link = load("down=200Mbit/s,up=50Mbit/s,rtt=0,loss=0.5");
+  ck_assert_double_eq_tol(lp_link_up_ms(link, 8192), 2 * 1.31072, 1e-9);
+  lp_link_free(link);
+  link = load("lan,rtt=1ms");
+  ck_assert_double_eq(link->figure[LP_LINK_RTT], 1);
+  ck_assert_double_eq(link->figure[LP_LINK_UP], 941e6);
+  lp_link_free(link);
+}
+END_TEST
+
+static void refuses(const char *text, const char *wanted, const char *note) {
+  lp_diag *diag = lp_diag_create();
+  lp_link *link = NULL;
+  ck_assert_int_eq(lp_link_load(text, &link, diag), LP_FAILED);
+  ck_assert_ptr_null(link);
+  expect_error(diag, wanted, note);
+}
+
+START_TEST(bad_links) {
+  refuses("wify", "error: unknown link 'wify'", "note: did you mean 'wifi'?");
+  refuses("rtt=10ms", "error: the link lacks 'up': the bandwidth from device to cloud", NULL);
+  refuses("rtt=10ms,up=1Mbit/s,dwon=1Mbit/s", "error: a link has no figure 'dwon'", "note: did you mean 'down'?");
+  refuses("rtt=10parsecs,up=1Mbit/s,down=1Mbit/s", "error: '10parsecs' is not a time such as 400ms, 0.1s or 20us",
+          NULL);
+  refuses("rtt=1ms,up=0,down=1",
+          "error: 'up' is '0', but the bandwidth from device to cloud is from 1 bit/s to 1000000000 Gbit/s", NULL);
+  refuses("lan,", "error: '' after the link's name is not a change such as 'rtt=...'", NULL);
+  refuses("./no.yaml", "./no.yaml: error: cannot open: No such file or directory", NULL);
+}
+END_TEST
+
+TCase *link_case(void) {
+  TCase *tc = tcase_create("link");
+  tcase_add_test(tc, links_of_the_library);
+  tcase_add_test(tc, figures_alone_are_a_link);
+  tcase_add_test(tc, bad_links);
+  return tc;
+}

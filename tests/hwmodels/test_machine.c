@@ -1,0 +1,252 @@
+#include "tests/hwmodels/test_hwmodels.h"
+
+#include <unistd.h>
+
+static lp_machine *load(const char *text) {
+  lp_machine *machine = NULL;
+  ck_assert_msg(lp_hw_load(text, &machine, NULL) == LP_OK, "'%s' does not load", text);
+  return machine;
+}
+
+/* The figures of P1's study. */
+START_TEST(machines_of_the_study) {
+  static const struct {
+    const char *name;
+    double f16, bandwidth, price;
+  } rows[] = {{"v100s", 130e12, 1134e9, 1.5e-5},
+              {"a100", 312e12, 2039e9, 4e-5},
+              {"jetson-nano", 0.47e12, 25.6e9, 0},
+              {"snapdragon-8s-gen3", 8.5e12, 76.6e9, 0}};
+  for (size_t i = 0; i < LP_COUNT(rows); i++) {
+    lp_machine *m = load(rows[i].name);
+    ck_assert_double_eq(lp_hw_peak(m, LP_F16), rows[i].f16);
+    ck_assert_double_eq(m->figure[LP_HW_BANDWIDTH], rows[i].bandwidth);
+    ck_assert_double_eq(m->figure[LP_HW_PRICE], rows[i].price);
+    lp_hw_free(m);
+  }
+  lp_machine *nano = load("jetson-nano");
+  ck_assert_double_eq(nano->figure[LP_HW_MEMORY], 4294967296.0);
+  lp_hw_free(nano);
+  lp_hw_free(NULL);
+}
+END_TEST
+
+START_TEST(every_figure_has_a_source) {
+  const char *const *names = NULL;
+  size_t count = lp_hw_names(&names);
+  ck_assert_uint_eq(count, 7);
+  for (size_t i = 0; i < count; i++) {
+    lp_machine *m = load(names[i]);
+    ck_assert_str_eq(m->name, names[i]);
+    for (int f = 0; f < LP_HW_FIGURE_COUNT; f++)
+      ck_assert_msg(m->figure[f] == 0 || m->source[f], "%s: figure %d has no source", names[i], f);
+    lp_hw_free(m);
+  }
+}
+END_TEST
+
+static void same_machine(const lp_machine *a, const lp_machine *b) {
+  ck_assert_str_eq(a->name, b->name);
+  ck_assert_str_eq(a->title, b->title);
+  ck_assert_int_eq(a->kind, b->kind);
+  for (int f = 0; f < LP_HW_FIGURE_COUNT; f++) {
+    ck_assert_double_eq(a->figure[f], b->figure[f]);
+    ck_assert(lp_streq(a->source[f], b->source[f]));
+  }
+}
+
+START_TEST(what_is_printed_reads_back) {
+  static const char *const texts[] = {
+      "v100s",
+      "a100",
+      "h200",
+      "host",
+      "jetson-nano,launch=32.77us,power=0.1W",
+      "a100,memory=12345678901,memory_bandwidth=1.2345678901234 TB/s,price_usd_per_s=1e-7"};
+  for (size_t i = 0; i < LP_COUNT(texts); i++) {
+    lp_machine *m = load(texts[i]), *back = NULL;
+    lp_buf text = {0};
+    lp_hw_print(m, &text);
+    ck_assert_int_eq(lp_hw_parse("printed", text.data, text.size, &back, NULL), LP_OK);
+    same_machine(m, back);
+    lp_hw_free(m);
+    lp_hw_free(back);
+    lp_buf_free(&text);
+  }
+}
+END_TEST
+
+START_TEST(a_text_with_quotes_reads_back) {
+  static const char yaml[] = "{machine: \"a \\\"b\\\\ \\n\", kind: cpu, peak_f32: 1 GFLOP/s, memory: 1GiB, "
+                             "memory_bandwidth: {value: 1 GB/s, source: '\xc3\xa4 \"'}}";
+  lp_machine *m = NULL, *back = NULL;
+  ck_assert_int_eq(lp_hw_parse("f", yaml, sizeof yaml - 1, &m, NULL), LP_OK);
+  lp_buf text = {0};
+  lp_hw_print(m, &text);
+  ck_assert_int_eq(lp_hw_parse("printed", text.data, text.size, &back, NULL), LP_OK);
+  same_machine(m, back);
+  lp_hw_free(m);
+  lp_hw_free(back);
+  lp_buf_free(&text);
+}
+END_TEST
+
+START_TEST(figures_can_be_changed_behind_the_name) {
+  lp_machine *m = load("a100,compute_utilisation=0.8,price_usd_per_s=1e-5");
+  ck_assert_double_eq(m->figure[LP_HW_COMPUTE_UTILISATION], 0.8);
+  ck_assert_double_eq(m->figure[LP_HW_PRICE], 1e-5);
+  ck_assert_double_eq(m->figure[LP_HW_PEAK_F16], 312e12);
+  lp_hw_free(m);
+  m = load("host,memory=1GiB");
+  ck_assert_double_eq(m->figure[LP_HW_MEMORY], 1073741824.0);
+  lp_hw_free(m);
+}
+END_TEST
+
+START_TEST(the_host_is_measured_once) {
+  lp_machine *first = load("host"), *second = load("host");
+  same_machine(first, second);
+  ck_assert_int_eq(first->kind, LP_MACHINE_CPU);
+  ck_assert_double_gt(first->figure[LP_HW_PEAK_F32], 1e8);
+  ck_assert_double_gt(first->figure[LP_HW_BANDWIDTH], 1e8);
+  lp_hw_free(first);
+  lp_hw_free(second);
+}
+END_TEST
+
+START_TEST(a_path_is_a_name) {
+  static const char yaml[] =
+      "machine: mine\nkind: cpu\npeak_f32: 10 GFLOP/s\nmemory_bandwidth: 5 GB/s\nmemory: 1 GiB\n";
+  char path[] = "/tmp/llmpart-test-XXXXXX.yaml";
+  int fd = mkstemps(path, 5);
+  ck_assert_int_ge(fd, 0);
+  ck_assert_int_eq(write(fd, yaml, sizeof yaml - 1), sizeof yaml - 1);
+  close(fd);
+  lp_machine *m = load(path);
+  ck_assert_str_eq(m->name, "mine");
+  ck_assert_double_eq(m->figure[LP_HW_MEMORY_UTILISATION], 1);
+  lp_hw_free(m);
+  unlink(path);
+}
+END_TEST
+
+START_TEST(types_without_a_rate_of_their_own) {
+  lp_machine *m = load("v100s");
+  ck_assert_double_eq(lp_hw_peak(m, LP_BF16), lp_hw_peak(m, LP_F32));
+  ck_assert_double_eq(lp_hw_peak(m, LP_I4), lp_hw_peak(m, LP_I8));
+  lp_hw_free(m);
+  m = load("jetson-nano");
+  ck_assert_double_eq(lp_hw_peak(m, LP_I8), lp_hw_peak(m, LP_F16));
+  lp_hw_free(m);
+}
+END_TEST
+
+/* P1's all-cloud decode: LLaMA2-7B reads 13,214,154,752 bytes of weights a token: 11.65 ms at 1134 GB/s. */
+START_TEST(the_roofline) {
+  lp_machine *m = load("v100s");
+  lp_prediction memory =
+      lp_hw_predict(m, &(lp_op_facts){.flops = 2 * 6607077376.0, .bytes = 13214154752.0, .dtype = LP_F16});
+  ck_assert_double_eq_tol(memory.time_ms, 11.65269, 1e-4);
+  ck_assert(memory.low_ms < memory.time_ms && memory.time_ms < memory.high_ms);
+  lp_prediction compute = lp_hw_predict(m, &(lp_op_facts){.flops = 130e9, .bytes = 1, .dtype = LP_F16});
+  ck_assert_double_eq_tol(compute.time_ms, 1, 1e-12);
+  lp_hw_free(m);
+  m = load("v100s,memory_utilisation=0.5,launch=3ms");
+  lp_prediction slow = lp_hw_predict(m, &(lp_op_facts){.bytes = 1134e6, .dtype = LP_F16});
+  ck_assert_double_eq_tol(slow.time_ms, 2 + 3, 1e-12);
+  lp_hw_free(m);
+}
+END_TEST
+
+START_TEST(the_table_names_all) {
+  lp_buf text = {0};
+  lp_hw_list(&text);
+  const char *const *names = NULL;
+  size_t count = lp_hw_names(&names);
+  for (size_t i = 0; i < count; i++)
+    ck_assert_ptr_nonnull(strstr(lp_buf_text(&text), names[i]));
+  lp_buf_free(&text);
+}
+END_TEST
+
+static void refuses(const char *text, const char *wanted, const char *note) {
+  lp_diag *diag = lp_diag_create();
+  lp_machine *machine = NULL;
+  ck_assert_int_eq(lp_hw_load(text, &machine, diag), LP_FAILED);
+  ck_assert_ptr_null(machine);
+  expect_error(diag, wanted, note);
+}
+
+START_TEST(bad_names) {
+  refuses("a10", "error: unknown machine 'a10'", "note: did you mean 'a100'?");
+  refuses("hots", "error: unknown machine 'hots'", "note: did you mean 'host'?");
+  refuses("", "error: unknown machine ''", NULL);
+  refuses("/no/such.yaml", "/no/such.yaml: error: cannot open: No such file or directory", NULL);
+  refuses("a100,memry=1", "error: a machine has no figure 'memry'", "note: did you mean 'memory'?");
+  refuses("a100,memory", "error: 'memory' after the machine's name is not a change such as 'peak_f32=...'", NULL);
+  refuses("host,power=x", "error: 'x' is not a power such as 250 W", NULL);
+  refuses("a100,compute_utilisation=1.5",
+          "error: 'compute_utilisation' is '1.5', but the share of the peak reached is from 1e-06 to 1", NULL);
+}
+END_TEST
+
+static void refuses_yaml(const char *yaml, size_t size, const char *wanted, const char *note) {
+  lp_diag *diag = lp_diag_create();
+  lp_machine *machine = NULL;
+  ck_assert_int_eq(lp_hw_parse("m.yaml", yaml, size, &machine, diag), LP_FAILED);
+  ck_assert_ptr_null(machine);
+  expect_error(diag, wanted, note);
+}
+
+START_TEST(bad_yaml) {
+  static const struct {
+    const char *yaml, *wanted, *note;
+  } rows[] = {
+      {"", "m.yaml: error: holds no YAML document", NULL},
+      {"- 1\n", "m.yaml:1:1: error: is not a mapping of keys to values", NULL},
+      {"machine: [\n", "m.yaml:2:1: error: is not YAML: did not find expected node content", NULL},
+      {"machine: a\nkind: tpu\n", "m.yaml:2:7: error: 'kind' is 'tpu', neither 'gpu' nor 'cpu'", NULL},
+      {"machine: a\nkidn: gpu\n", "m.yaml:2:1: error: unknown key 'kidn'", "m.yaml:2:1: note: did you mean 'kind'?"},
+      {"machine: a\nmachine: b\n", "m.yaml:2:1: error: 'machine' is given twice", NULL},
+      {"machine: a\npower: 1 W\npower: 2 W\n", "m.yaml:3:1: error: 'power' is given twice", NULL},
+      {"machine: a\npower: -1 W\n", "m.yaml:2:8: error: '-1 W' is not a power such as 250 W", NULL},
+      {"machine: a\nmemory: [1]\n", "m.yaml:2:9: error: 'memory' is neither a value nor { value, source }", NULL},
+      {"machine: a\nmemory: {source: x}\n", "m.yaml:2:9: error: 'memory' lacks 'value'", NULL},
+      {"machine: a\nmemory: {valeu: x}\n", "m.yaml:2:10: error: unknown key 'valeu'",
+       "m.yaml:2:10: note: did you mean 'value'?"},
+      {"machine: a\nmemory: {value: 1, value: 2}\n", "m.yaml:2:20: error: 'value' is given twice", NULL},
+      {"kind: cpu\n", "m.yaml:1:1: error: lacks 'machine', the name", NULL},
+      {"machine: a\n", "m.yaml:1:1: error: lacks 'kind': gpu or cpu", NULL},
+      {"machine: \"\"\n", "m.yaml:1:10: error: 'machine' is empty or holds a NUL character", NULL},
+      {"machine: \"a\\0b\"\n", "m.yaml:1:10: error: 'machine' is empty or holds a NUL character", NULL},
+      {"machine: [a]\n", "m.yaml:1:10: error: 'machine' is not a single value", NULL},
+      {"? [a]\n: b\n", "m.yaml:1:3: error: 'a key' is not a single value", NULL},
+      {"machine: a\nkind: cpu\n", "m.yaml:1:1: error: the machine lacks 'peak_f32': the peak rate in f32", NULL},
+      {"&a {machine: *a}\n", "m.yaml:1:1: error: 'machine' is not a single value", NULL},
+  };
+  for (size_t i = 0; i < LP_COUNT(rows); i++)
+    refuses_yaml(rows[i].yaml, strlen(rows[i].yaml), rows[i].wanted, rows[i].note);
+  refuses_yaml("a: \xff", 4, "m.yaml: error: is not YAML: invalid leading UTF-8 octet at byte 3", NULL);
+}
+END_TEST
+
+TCase *machine_case(void) {
+  TCase *tc = tcase_create("machine");
+  tcase_set_timeout(tc, 60);
+  tcase_add_test(tc, machines_of_the_study);
+  tcase_add_test(tc, every_figure_has_a_source);
+  tcase_add_test(tc, what_is_printed_reads_back);
+  tcase_add_test(tc, a_text_with_quotes_reads_back);
+  tcase_add_test(tc, figures_can_be_changed_behind_the_name);
+  /* A sanitized build keeps nothing, so two measurements differ. */
+#if !defined(__SANITIZE_ADDRESS__)
+  tcase_add_test(tc, the_host_is_measured_once);
+#endif
+  tcase_add_test(tc, a_path_is_a_name);
+  tcase_add_test(tc, types_without_a_rate_of_their_own);
+  tcase_add_test(tc, the_roofline);
+  tcase_add_test(tc, the_table_names_all);
+  tcase_add_test(tc, bad_names);
+  tcase_add_test(tc, bad_yaml);
+  return tc;
+}

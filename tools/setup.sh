@@ -1,0 +1,29 @@
+#!/bin/sh
+# Makes sure that the Debian packages are there which building and testing need: as root it installs what is missing,
+# otherwise it says what to install and fails. Quick when nothing is missing.
+set -eu
+packages="
+  build-essential cmake ninja-build pkg-config git python3
+  llvm-19-dev clang-19 lld-19 libclang-rt-19-dev
+  llvm-19-tools mlir-19-tools clang-format-19 clang-tidy-19
+  libprotobuf-c-dev protobuf-c-compiler protobuf-compiler libonnx-dev
+  libgsl-dev libyaml-dev libjansson-dev libnng-dev libmbedtls-dev libpcre2-dev
+  check qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+"
+missing=""
+for package in $packages; do
+  state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
+  [ "$state" = installed ] || missing="$missing $package"
+done
+[ -n "$missing" ] || exit 0
+
+if [ "$(id -u)" != 0 ]; then
+  echo "setup: these Debian 12 packages are missing; install them as root:" >&2
+  echo "  apt-get install --no-install-recommends$missing" >&2
+  exit 1
+fi
+echo "setup: installing$missing" >&2
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -qq
+# shellcheck disable=SC2086 # a list of words
+apt-get install -y -qq --no-install-recommends $missing >/dev/null
