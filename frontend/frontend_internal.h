@@ -1,0 +1,168 @@
+/* The importer's parts, shared by the files of frontend/ alone.
+ *
+ * onnx_skeleton.c  wire format -> a small message without tensor data      onnx_file.c      files, entry points
+ * onnx_tensor.c    TensorProto -> constant, weight, array                  onnx_type.c      types, symbols of dimensions
+ * onnx_import.c    graph -> block: names, inputs, outputs                  onnx_sort.c      topological order
+ * onnx_node.c      node -> operator                                        onnx_attr.c      attributes by schema
+ * onnx_normalise.c older opsets -> the newest form                         onnx_function.c  functions, If
+ */
+#ifndef LP_FRONTEND_INTERNAL_H
+#define LP_FRONTEND_INTERNAL_H
+
+#include "frontend/frontend.h"
+
+#include "onnx.pb-c.h"
+
+/* ---- skeleton ---- */
+
+/* Where a tensor's bytes lie in the model file. In a skeleton every `raw_data` holds one of these instead of data. */
+typedef struct {
+  uint64_t offset, length;
+} lp_span;
+
+typedef enum { LP_MESSAGE_MODEL, LP_MESSAGE_TENSOR } lp_message;
+
+/* Copies the message in data[0, size) to `out` without tensor bytes, documentation and what the importer never reads;
+ * checks lengths, wire types and nesting on the way. */
+LP_MUST_USE lp_status lp_onnx_skeleton(const uint8_t *data, size_t size, lp_message kind, lp_buf *out, lp_diag *diag,
+                                       lp_loc loc);
+
+/* ---- importer ---- */
+
+/* Names visible at one place: a graph's, a function's or a branch's, then its parents'. */
+typedef struct lp_scope {
+  const struct lp_scope *parent;
+  lp_map *values;       /* name -> lp_value* */
+  lp_map *initializers; /* name -> Onnx__TensorProto*, made into an operator when first used */
+} lp_scope;
+
+/* What a function's body sees of its call: attributes by name, and the caller's own. */
+typedef struct lp_call {
+  const struct lp_call *outer;
+  const Onnx__NodeProto *node;
+  Onnx__AttributeProto **defaults; /* the function's own attribute values */
+  size_t default_count;
+  const char *name; /* prefix of the locations inside */
+} lp_call;
+
+typedef struct {
+  lp_module *module;
+  lp_diag *diag;
+  lp_arena *scratch; /* the unpacked message and everything of the import alone */
+  const char *path;  /* as given, for diagnostics of the file */
+  const char *file;  /* its last part: locations and weights refer to it */
+  const uint8_t *data; /* the mapped file */
+  size_t size;
+  const Onnx__ModelProto *model;
+  int64_t opset; /* of the default domain, where the nodes at work come from */
+  lp_map *dims;      /* dim_param -> its symbol (const char *) */
+  lp_map *functions; /* "domain:name" -> Onnx__FunctionProto* */
+  lp_map *external;  /* location -> lp_external* */
+  LP_VEC(lp_map *) maps; /* freed at the end */
+  lp_block *block;
+  bool weights_absent_ok;
+  int32_t depth;      /* of functions and branches being inlined */
+  int64_t node_count; /* operators made */
+  int64_t next_dim;   /* d0, d1, ... */
+} lp_importer;
+
+enum { LP_IMPORT_DEPTH = 64, LP_IMPORT_NODES = 1000000, LP_ONNX_OPSET_MIN = 7, LP_ONNX_OPSET_MAX = 26 };
+
+static inline const char *lp_text(const char *maybe) {
+  return maybe ? maybe : "";
+}
+
+/* Where a node is: its name, or its first result's where it has none. */
+lp_loc lp_node_loc(const lp_importer *im, const Onnx__NodeProto *node, const lp_call *call);
+/* "" for the default domain in both of its spellings. */
+const char *lp_node_domain(const Onnx__NodeProto *node);
+
+/* Opens a scope; its maps die with the importer. */
+lp_scope lp_scope_open(lp_importer *im, const lp_scope *parent);
+/* The value of a name, its initializer made into an operator; NULL when nothing has that name. */
+LP_MUST_USE lp_status lp_scope_find(lp_importer *im, const lp_scope *scope, const char *name, lp_value **out);
+/* Names a value; an error when the name is taken in this scope. */
+LP_MUST_USE lp_status lp_scope_define(lp_importer *im, lp_scope *scope, const char *name, lp_value *value, lp_loc loc);
+LP_MUST_USE lp_status lp_scope_add_initializers(lp_importer *im, lp_scope *scope, const Onnx__GraphProto *graph);
+
+/* Imports nodes in topological order at the end of im->block. */
+LP_MUST_USE lp_status lp_import_nodes(lp_importer *im, lp_scope *scope, Onnx__NodeProto **nodes, size_t count,
+                                      const lp_call *call);
+LP_MUST_USE lp_status lp_import_node(lp_importer *im, lp_scope *scope, const Onnx__NodeProto *node,
+                                     const lp_call *call);
+LP_MUST_USE lp_status lp_import_model(lp_importer *im);
+
+/* order[count]: indices in topological order, the given order where it is one. */
+LP_MUST_USE lp_status lp_sort_nodes(lp_importer *im, Onnx__NodeProto **nodes, size_t count, const lp_call *call,
+                                    size_t *order);
+
+/* ---- functions and branches ---- */
+
+/* The function a node calls, or NULL. */
+const Onnx__FunctionProto *lp_function_find(const lp_importer *im, const Onnx__NodeProto *node);
+LP_MUST_USE lp_status lp_functions_index(lp_importer *im);
+LP_MUST_USE lp_status lp_inline_function(lp_importer *im, lp_scope *scope, const Onnx__NodeProto *node,
+                                         const Onnx__FunctionProto *function, const lp_call *call, lp_loc loc);
+LP_MUST_USE lp_status lp_inline_if(lp_importer *im, lp_scope *scope, const Onnx__NodeProto *node, const lp_call *call,
+                                   lp_loc loc);
+
+/* ---- attributes ---- */
+
+/* The attribute a node has or, in a function's body, refers to; NULL when absent. */
+const Onnx__AttributeProto *lp_attribute_find(const Onnx__NodeProto *node, const lp_call *call, const char *name);
+const Onnx__AttributeProto *lp_attribute_resolve(const Onnx__AttributeProto *attribute, const lp_call *call);
+/* Sets the operator's attributes by its schema; those named in `consumed` (NULL-terminated) are left out. */
+LP_MUST_USE lp_status lp_import_attributes(lp_importer *im, lp_op *op, const Onnx__NodeProto *node, const lp_call *call,
+                                           const char *const *consumed);
+/* Checks that an attribute has the ONNX type. */
+LP_MUST_USE lp_status lp_attribute_check(lp_importer *im, const Onnx__AttributeProto *attribute,
+                                         Onnx__AttributeProto__AttributeType type, lp_loc loc);
+
+/* ---- older opsets ---- */
+
+enum { LP_NODE_OPERANDS = 4096, LP_FORM_CONSUMED = 4 };
+
+/* A node on its way to an operator. */
+typedef struct {
+  lp_kind kind;
+  lp_value **in; /* [in_count], room for five and whatever the node has */
+  int32_t in_count;
+  const char *consumed[LP_FORM_CONSUMED + 1]; /* attributes that became operands, NULL-terminated */
+  int32_t consumed_count;
+  int64_t axis; /* set on the operator when has_axis */
+  bool has_axis, flatten;
+} lp_node_form;
+
+/* Turns attributes of older opsets into operands, in place. */
+LP_MUST_USE lp_status lp_normalise(lp_importer *im, const Onnx__NodeProto *node, const lp_call *call, lp_loc loc,
+                                   lp_node_form *form);
+
+/* ---- types and tensors ---- */
+
+bool lp_onnx_dtype(int32_t data_type, lp_dtype *out);
+const char *lp_onnx_dtype_name(int32_t data_type); /* "string", "float8e4m3fn"; "undefined" when unknown */
+LP_MUST_USE lp_status lp_import_type(lp_importer *im, const Onnx__TypeProto *type, const char *what, const char *name,
+                                     lp_type *out);
+
+/* A checked tensor: its type and where its bytes are. */
+typedef struct {
+  lp_dtype dtype;
+  int32_t rank;
+  int64_t dim[LP_MAX_RANK];
+  int64_t bytes;       /* packed size of the type */
+  const char *file;    /* where the bytes lie; NULL: in `data` */
+  int64_t offset;
+  const void *data;    /* `bytes` bytes in the scratch arena or the mapped file; NULL when absent or not read */
+} lp_tensor_data;
+
+/* Checks a TensorProto; small external data is read, large data stays where it is. */
+LP_MUST_USE lp_status lp_tensor_check(lp_importer *im, const Onnx__TensorProto *tensor, lp_loc loc, const char *name,
+                                      lp_tensor_data *out);
+/* Appends an llmpart.constant or llmpart.weight. */
+LP_MUST_USE lp_status lp_import_tensor(lp_importer *im, const Onnx__TensorProto *tensor, lp_loc loc, const char *name,
+                                       lp_value **out);
+/* A constant made by the importer: data is copied. */
+lp_value *lp_import_constant(lp_importer *im, lp_loc loc, lp_dtype dtype, int32_t rank, const int64_t *dim,
+                             const void *data, size_t bytes);
+
+#endif

@@ -1,0 +1,112 @@
+/* The entry points: maps a file, unpacks its skeleton and hands it to the importer. */
+#include "frontend/frontend_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* protobuf-c allocates from the import's arena, so that whatever it drops on the way dies with the import. */
+static void *arena_alloc(void *arena, size_t size) {
+  return lp_arena_alloc(arena, size);
+}
+
+static void arena_free(void *arena, void *memory) {
+  (void)arena;
+  (void)memory;
+}
+
+static lp_status unpack(lp_importer *im, const ProtobufCMessageDescriptor *descriptor, lp_message kind,
+                        ProtobufCMessage **out) {
+  lp_buf skeleton = {0};
+  lp_loc loc = LP_LOC_FILE(im->path);
+  lp_status status = lp_onnx_skeleton(im->data, im->size, kind, &skeleton, im->diag, loc);
+  if (status == LP_OK) {
+    ProtobufCAllocator allocator = {arena_alloc, arena_free, im->scratch};
+    *out = protobuf_c_message_unpack(descriptor, &allocator, skeleton.size, (const uint8_t *)lp_buf_text(&skeleton));
+    if (!*out) status = lp_error(im->diag, loc, "not an ONNX model: its protobuf fields are not those of onnx.proto");
+  }
+  lp_buf_free(&skeleton);
+  return status;
+}
+
+static lp_status open_importer(lp_importer *im, const char *path, lp_diag *diag, lp_mapping *mapping) {
+  LP_TRY(lp_file_map(path, mapping, diag));
+  *im = (lp_importer){.diag = diag,
+                      .scratch = lp_arena_create(),
+                      .path = path,
+                      .file = lp_path_base(path),
+                      .data = mapping->data,
+                      .size = mapping->size,
+                      .external = lp_map_create()};
+  return LP_OK;
+}
+
+static void close_importer(lp_importer *im, lp_mapping *mapping) {
+  for (size_t i = 0; i < im->maps.count; i++)
+    lp_map_free(im->maps.data[i]);
+  lp_vec_free(&im->maps);
+  lp_map_free(im->external);
+  lp_map_free(im->functions);
+  lp_map_free(im->dims);
+  lp_arena_free(im->scratch);
+  lp_file_unmap(mapping);
+}
+
+/* "model.onnx" -> "model" */
+static const char *stem(lp_arena *arena, const char *file) {
+  size_t length = lp_has_suffix(file, ".onnx") ? strlen(file) - strlen(".onnx") : strlen(file);
+  return lp_arena_strndup(arena, file, length);
+}
+
+static lp_module *create_module(lp_importer *im) {
+  lp_module *module = lp_module_create(stem(im->scratch, im->file));
+  char *directory = lp_path_dir(im->path);
+  module->directory = lp_arena_strdup(module->arena, directory);
+  free(directory);
+  im->file = lp_arena_strdup(module->arena, im->file);
+  return module;
+}
+
+lp_status lp_onnx_import(const char *path, const lp_import_options *options, lp_module **out, lp_diag *diag) {
+  lp_importer im;
+  lp_mapping mapping = {0};
+  LP_TRY(open_importer(&im, path, diag, &mapping));
+  ProtobufCMessage *message = NULL;
+  lp_status status = unpack(&im, &onnx__model_proto__descriptor, LP_MESSAGE_MODEL, &message);
+  if (status == LP_OK) {
+    im.model = (const Onnx__ModelProto *)message;
+    im.weights_absent_ok = options && options->weights_absent_ok;
+    im.module = create_module(&im);
+    im.functions = lp_map_create();
+    im.dims = lp_map_create();
+    status = lp_import_model(&im);
+    if (status == LP_OK)
+      *out = im.module;
+    else
+      lp_module_free(im.module);
+  }
+  close_importer(&im, &mapping);
+  return status;
+}
+
+lp_status lp_onnx_read_tensor(const char *path, lp_arena *arena, lp_array *out, const char **name, lp_diag *diag) {
+  lp_importer im;
+  lp_mapping mapping = {0};
+  LP_TRY(open_importer(&im, path, diag, &mapping));
+  ProtobufCMessage *message = NULL;
+  lp_tensor_data data;
+  lp_status status = unpack(&im, &onnx__tensor_proto__descriptor, LP_MESSAGE_TENSOR, &message);
+  if (status == LP_OK) {
+    const Onnx__TensorProto *tensor = (const Onnx__TensorProto *)message;
+    *name = tensor->name ? lp_arena_strdup(arena, tensor->name) : NULL;
+    status = lp_tensor_check(&im, tensor, LP_LOC_FILE(path), lp_text(tensor->name), &data);
+  }
+  if (status == LP_OK && !data.data && data.bytes > 0)
+    status = lp_error(diag, LP_LOC_FILE(path), "a tensor file must hold its data itself");
+  if (status == LP_OK) {
+    *out = (lp_array){.dtype = data.dtype, .rank = data.rank};
+    memcpy(out->dim, data.dim, sizeof(out->dim));
+    out->data = data.bytes > 0 ? lp_arena_copy(arena, data.data, (size_t)data.bytes) : lp_arena_alloc(arena, 1);
+  }
+  close_importer(&im, &mapping);
+  return status;
+}

@@ -1,0 +1,131 @@
+/* Older opsets: attributes that the newest opset takes as operands become constant operands, so that every later stage
+ * sees one form. The form of each operator is the newest opset's; see ir/ops.def. */
+#include "frontend/frontend_internal.h"
+
+#include <string.h>
+
+typedef struct {
+  lp_importer *im;
+  const Onnx__NodeProto *node;
+  const lp_call *call;
+  lp_loc loc;
+  lp_node_form *form;
+} normaliser;
+
+static void consume(const normaliser *n, const char *name) {
+  if (n->form->consumed_count < LP_FORM_CONSUMED) n->form->consumed[n->form->consumed_count++] = name;
+}
+
+static lp_status set_operand(const normaliser *n, int32_t index, const char *name, lp_value *value) {
+  lp_node_form *form = n->form;
+  if (index < form->in_count && form->in[index])
+    return lp_error(n->im->diag, n->loc, "'%s' is given both as attribute and as input", name);
+  form->in[index] = value;
+  if (form->in_count <= index) form->in_count = index + 1;
+  return LP_OK;
+}
+
+/* Attribute `name` of integers becomes operand `index`, where it is given. */
+static lp_status ints_operand(const normaliser *n, const char *name, int32_t index) {
+  const Onnx__AttributeProto *a = lp_attribute_find(n->node, n->call, name);
+  if (!a) return LP_OK;
+  LP_TRY(lp_attribute_check(n->im, a, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS, n->loc));
+  int64_t count = (int64_t)a->n_ints;
+  lp_value *value = lp_import_constant(n->im, n->loc, LP_I64, 1, &count, a->ints, a->n_ints * sizeof(int64_t));
+  consume(n, name);
+  return set_operand(n, index, name, value);
+}
+
+static lp_value *scalar_like(const normaliser *n, float number, lp_dtype dtype) {
+  union {
+    float f32;
+    double f64;
+    uint16_t bits;
+  } data;
+  size_t size = (size_t)lp_dtype_bits(dtype) / 8;
+  if (dtype == LP_F64)
+    data.f64 = (double)number;
+  else if (dtype == LP_F16)
+    data.bits = lp_f32_to_f16(number);
+  else
+    data.f32 = number;
+  return lp_import_constant(n->im, n->loc, dtype, 0, NULL, &data, size);
+}
+
+/* Attribute `name`, a number, becomes a scalar operand of the first operand's type. */
+static lp_status float_operand(const normaliser *n, const char *name, int32_t index) {
+  const Onnx__AttributeProto *a = lp_attribute_find(n->node, n->call, name);
+  if (!a) return LP_OK;
+  LP_TRY(lp_attribute_check(n->im, a, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT, n->loc));
+  lp_dtype dtype = n->form->in_count > 0 && n->form->in[0] ? n->form->in[0]->type.dtype : LP_F32;
+  if (dtype != LP_F32 && dtype != LP_F64 && dtype != LP_F16)
+    return lp_error(n->im->diag, n->loc, "attribute '%s' wants an operand of type f16, f32 or f64, found %s", name,
+                    lp_dtype_name(dtype));
+  consume(n, name);
+  return set_operand(n, index, name, scalar_like(n, a->f, dtype));
+}
+
+/* Before opset 13 a softmax ran over all axes from `axis` (1 unless given) on, flattened. */
+static lp_status softmax_form(const normaliser *n) {
+  const Onnx__AttributeProto *a = lp_attribute_find(n->node, n->call, "axis");
+  if (a) LP_TRY(lp_attribute_check(n->im, a, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT, n->loc));
+  bool old = n->im->opset < 13;
+  int64_t rank = n->form->in[0] ? n->form->in[0]->type.rank : 0;
+  int64_t axis = a ? a->i : old ? 1 : -1;
+  consume(n, "axis");
+  n->form->has_axis = true;
+  n->form->axis = axis;
+  n->form->flatten = old && axis != rank - 1 && axis != -1;
+  return LP_OK;
+}
+
+static lp_status slice_form(const normaliser *n) {
+  LP_TRY(ints_operand(n, "starts", 1));
+  LP_TRY(ints_operand(n, "ends", 2));
+  return ints_operand(n, "axes", 3);
+}
+
+static lp_status pad_form(const normaliser *n) {
+  LP_TRY(ints_operand(n, "pads", 1));
+  return float_operand(n, "value", 2);
+}
+
+static lp_status clip_form(const normaliser *n) {
+  LP_TRY(float_operand(n, "min", 1));
+  return float_operand(n, "max", 2);
+}
+
+lp_status lp_normalise(lp_importer *im, const Onnx__NodeProto *node, const lp_call *call, lp_loc loc,
+                       lp_node_form *form) {
+  normaliser n = {im, node, call, loc, form};
+  switch (form->kind) {
+  case LP_ONNX_Softmax:
+  case LP_ONNX_LogSoftmax:
+    return softmax_form(&n);
+  case LP_ONNX_Slice:
+    return slice_form(&n);
+  case LP_ONNX_Split:
+    return ints_operand(&n, "split", 1);
+  case LP_ONNX_Pad:
+    return pad_form(&n);
+  case LP_ONNX_Clip:
+    return clip_form(&n);
+  case LP_ONNX_Dropout: /* the identity when it is not training, whatever its ratio */
+    consume(&n, "ratio");
+    return LP_OK;
+  case LP_ONNX_Squeeze:
+  case LP_ONNX_Unsqueeze:
+  case LP_ONNX_ReduceSum:
+  case LP_ONNX_ReduceMean:
+  case LP_ONNX_ReduceMax:
+  case LP_ONNX_ReduceMin:
+  case LP_ONNX_ReduceProd:
+  case LP_ONNX_ReduceL1:
+  case LP_ONNX_ReduceL2:
+  case LP_ONNX_ReduceSumSquare:
+  case LP_ONNX_ReduceLogSumExp:
+    return ints_operand(&n, "axes", 1);
+  default:
+    return LP_OK;
+  }
+}

@@ -1,0 +1,76 @@
+/* What the files of shape inference share: the context of one operator and the helpers of its rule.
+ *
+ * infer.c        entry points, the table, setting results, agreeing dimensions
+ * infer_math.c   elementwise, products, reductions, norms        infer_shape.c  operators that move or count
+ * infer_model.c  attention and the fused operators of com.microsoft   infer_known.c  values known as polynomials */
+#ifndef LP_INFER_INTERNAL_H
+#define LP_INFER_INTERNAL_H
+
+#include "ir/ir.h"
+
+enum { LP_MAX_KNOWN = 64 };
+
+typedef struct {
+  lp_module *m;
+  lp_op *op;
+  lp_diag *diag;
+  bool again; /* a symbol was replaced everywhere: the rule's operands have changed, run it again */
+} lp_infer;
+
+typedef lp_status lp_infer_rule(lp_infer *c);
+
+/* A shape on its way. */
+typedef struct {
+  int32_t rank;
+  const lp_poly *dim[LP_MAX_RANK];
+} lp_shape;
+
+/* Operand types; `lp_infer_need` makes sure that operands [0, count) are there. */
+LP_MUST_USE lp_status lp_infer_need(const lp_infer *c, int32_t count);
+lp_type lp_infer_in(const lp_infer *c, int32_t index);
+bool lp_infer_has(const lp_infer *c, int32_t index);
+lp_shape lp_infer_shape(const lp_infer *c, int32_t index);
+/* Operand `index` has exactly or at least `rank` axes. */
+LP_MUST_USE lp_status lp_infer_rank(const lp_infer *c, int32_t index, int32_t rank);
+LP_MUST_USE lp_status lp_infer_min_rank(const lp_infer *c, int32_t index, int32_t rank);
+LP_MUST_USE lp_status lp_infer_same_dtype(const lp_infer *c, int32_t first, int32_t second);
+LP_MUST_USE lp_status lp_infer_integer(const lp_infer *c, int32_t index);
+
+/* Sets a result's type; nothing when there is no such result. A NULL dimension is one that overflowed. */
+LP_MUST_USE lp_status lp_infer_set(const lp_infer *c, int32_t index, lp_dtype dtype, const lp_shape *shape);
+LP_MUST_USE lp_status lp_infer_push(const lp_infer *c, lp_shape *shape, const lp_poly *dim);
+LP_MUST_USE lp_status lp_infer_fail(const lp_infer *c, const char *format, ...) LP_PRINTF(2, 3);
+const char *lp_infer_text(const lp_infer *c, const lp_poly *dim); /* in the module's arena, for messages */
+
+/* An axis in [-rank, rank) (with `end`: [-rank, rank]) made non-negative. */
+LP_MUST_USE lp_status lp_infer_axis(const lp_infer *c, int64_t axis, int32_t rank, bool end, int32_t *out);
+
+/* Two dimensions that must be one. Where they differ by a symbol that can take the other's value, the symbol is
+ * replaced in the whole module. */
+LP_MUST_USE lp_status lp_infer_agree(lp_infer *c, const lp_poly *a, const lp_poly *b, const lp_poly **out);
+/* Numpy broadcasting of `with` into `shape`. */
+LP_MUST_USE lp_status lp_infer_broadcast(lp_infer *c, lp_shape *shape, const lp_shape *with);
+
+/* The elements of an operand known as polynomials: from inference, a constant, or a small computation on constants. */
+bool lp_infer_known(const lp_infer *c, int32_t index, const lp_poly *const **values, int32_t *count);
+/* The same or a message that the result's shape depends on data. */
+LP_MUST_USE lp_status lp_infer_need_known(const lp_infer *c, int32_t index, const lp_poly *const **values,
+                                          int32_t *count);
+/* Known and constant. `values` holds LP_MAX_KNOWN. */
+LP_MUST_USE lp_status lp_infer_need_i64s(const lp_infer *c, int32_t index, int64_t *values, int32_t *count);
+/* Sets what is known of the results, once their types are set. */
+void lp_infer_values(lp_infer *c);
+void lp_infer_constant_known(lp_module *module, lp_value *value);
+
+bool lp_poly_is_i64(const lp_poly *poly, int64_t value);
+
+#define LP_INFER_RULES(X)                                                                                              \
+  X(broadcast) X(pow) X(compare) X(where) X(same) X(cast) X(cast_like) X(dropout) X(matmul) X(gemm) X(norm)            \
+  X(attention) X(gather) X(gather_elements) X(slice) X(concat) X(split) X(transpose) X(reshape) X(flatten) X(squeeze)  \
+  X(unsqueeze) X(expand) X(tile) X(pad) X(shape) X(size) X(constant) X(constant_of_shape) X(range) X(reduce)           \
+  X(argmax) X(skip_norm) X(embed_norm) X(ms_attention) X(ms_mha) X(ms_gqa)
+#define LP_DECLARE(rule) lp_infer_rule infer_##rule;
+LP_INFER_RULES(LP_DECLARE)
+#undef LP_DECLARE
+
+#endif

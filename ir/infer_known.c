@@ -1,0 +1,463 @@
+/* Values known as polynomials: the arithmetic on shapes that exporters leave in a graph. What moves elements is done by
+ * the reference interpreter on the elements' numbers; arithmetic is done on the polynomials. */
+#include "ir/infer_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef const lp_poly *poly;
+
+/* ---- reading ---- */
+
+static bool is_integral(const lp_tensor *tensor, int64_t index, int64_t *out) {
+  if (!lp_dtype_is_float(tensor->type.dtype)) {
+    *out = lp_tensor_i64(tensor, index);
+    return tensor->type.dtype != LP_U64 || *out >= 0;
+  }
+  double value = lp_tensor_f64(tensor, index);
+  if (!(value >= -0x1p62 && value <= 0x1p62)) return false;
+  *out = (int64_t)value;
+  return (double)*out == value;
+}
+
+/* The polynomials of small tensors whose elements are whole numbers. */
+static const poly *read_tensor(lp_module *module, const lp_tensor *tensor, int32_t *count) {
+  int64_t numel, value;
+  if (!lp_type_static_numel(tensor->type, &numel) || numel > LP_MAX_KNOWN) return NULL;
+  poly *known = LP_NEW_ARRAY(module->arena, poly, numel + 1);
+  for (int64_t i = 0; i < numel; i++) {
+    if (!is_integral(tensor, i, &value)) return NULL;
+    known[i] = lp_dim_const(module, value);
+  }
+  *count = (int32_t)numel;
+  return known;
+}
+
+void lp_infer_constant_known(lp_module *module, lp_value *value) {
+  lp_tensor tensor;
+  int32_t count = 0;
+  if (value->known || !lp_value_constant(value, &tensor)) return;
+  value->known = read_tensor(module, &tensor, &count);
+  value->known_count = count;
+}
+
+enum { MAX_CONE = 512, MAX_CONE_ELEMENTS = 65536 };
+
+typedef struct {
+  const lp_op *ops[MAX_CONE];
+  size_t count;
+} cone;
+
+/* Is everything that the value needs constant and small? Collects it, each operator once. */
+static bool is_constant_cone(const lp_value *value, cone *seen) {
+  lp_op *op = value->def;
+  int64_t numel;
+  if (!op || !lp_op_has(op, LP_PURE) || op->region) return false;
+  if (!lp_type_static_numel(value->type, &numel) || numel > MAX_CONE_ELEMENTS) return false;
+  for (size_t i = 0; i < seen->count; i++)
+    if (seen->ops[i] == op) return true;
+  if (seen->count == MAX_CONE) return false;
+  seen->ops[seen->count++] = op;
+  for (int32_t i = 0; i < op->in_count; i++)
+    if (lp_op_in(op, i) && !is_constant_cone(lp_op_in(op, i), seen)) return false;
+  return true;
+}
+
+static void evaluate_cone(lp_module *module, lp_value *value) {
+  cone seen = {.count = 0};
+  int64_t numel;
+  if (!lp_type_static_numel(value->type, &numel) || numel > LP_MAX_KNOWN || !is_constant_cone(value, &seen)) return;
+  lp_arena *arena = lp_arena_create();
+  lp_array array;
+  int64_t *sym = LP_NEW_ARRAY(arena, int64_t, module->symbols.names.count + 1);
+  if (lp_value_eval(module, value, NULL, 0, sym, arena, &array, NULL) == LP_OK) {
+    lp_tensor tensor = {.type = lp_type_static(module, array.dtype, array.rank, array.dim), .data = array.data};
+    int32_t count = 0;
+    value->known = read_tensor(module, &tensor, &count);
+    value->known_count = count;
+  }
+  lp_arena_free(arena);
+}
+
+bool lp_infer_known(const lp_infer *c, int32_t index, const poly **values, int32_t *count) {
+  lp_value *value = lp_op_in(c->op, index);
+  if (!value) return false;
+  if (!value->known) lp_infer_constant_known(c->m, value);
+  if (!value->known) evaluate_cone(c->m, value);
+  *values = value->known;
+  *count = value->known_count;
+  return value->known != NULL;
+}
+
+lp_status lp_infer_need_known(const lp_infer *c, int32_t index, const poly **values, int32_t *count) {
+  if (lp_infer_known(c, index, values, count)) return LP_OK;
+  const lp_value *value = lp_op_in(c->op, index);
+  const char *name = value && value->name ? value->name : "";
+  return lp_infer_fail(c, "its result's shape depends on the data of input %d ('%s'), which is not known before it runs",
+                       index, name);
+}
+
+lp_status lp_infer_need_i64s(const lp_infer *c, int32_t index, int64_t *values, int32_t *count) {
+  const poly *known;
+  LP_TRY(lp_infer_need_known(c, index, &known, count));
+  for (int32_t i = 0; i < *count; i++)
+    if (!lp_poly_is_const(known[i], &values[i]))
+      return lp_infer_fail(c, "element %d of input %d is %s, a constant wanted", i, index, lp_infer_text(c, known[i]));
+  return LP_OK;
+}
+
+/* ---- arithmetic ---- */
+
+typedef enum { BELOW = -1, SAME = 0, ABOVE = 1, UNDECIDED = 2 } order;
+
+/* Sizes are not negative; what is left of a constant then decides. */
+static order compare(lp_arena *arena, poly a, poly b) {
+  if (lp_poly_equal(a, b)) return SAME;
+  poly one = lp_poly_const(arena, 1);
+  if (lp_poly_ge(arena, a, lp_poly_add(arena, b, one))) return ABOVE;
+  if (lp_poly_ge(arena, b, lp_poly_add(arena, a, one))) return BELOW;
+  return UNDECIDED;
+}
+
+static poly truth(lp_arena *arena, bool value) {
+  return lp_poly_const(arena, value);
+}
+
+static poly of_order(lp_arena *arena, order o, bool below, bool same, bool above) {
+  return o == UNDECIDED ? NULL : truth(arena, o == BELOW ? below : o == SAME ? same : above);
+}
+
+static poly divided(lp_arena *arena, poly a, poly b, bool is_float) {
+  int64_t x, y;
+  if (lp_poly_is_i64(b, 0)) return NULL;
+  poly exact = lp_poly_div(arena, a, b);
+  if (exact || is_float || !lp_poly_is_const(a, &x) || !lp_poly_is_const(b, &y)) return exact;
+  return y == -1 ? lp_poly_scale(arena, a, -1) : lp_poly_const(arena, x / y);
+}
+
+static poly remainder_of(lp_arena *arena, poly a, poly b, bool like_c) {
+  int64_t x, y;
+  if (lp_poly_is_i64(b, 0)) return NULL;
+  if (lp_poly_div(arena, a, b)) return lp_poly_const(arena, 0);
+  if (!lp_poly_is_const(a, &x) || !lp_poly_is_const(b, &y)) return NULL;
+  if (y == -1) return lp_poly_const(arena, 0);
+  int64_t left = x % y;
+  return lp_poly_const(arena, !like_c && left != 0 && (left < 0) != (y < 0) ? left + y : left);
+}
+
+static poly power(lp_arena *arena, poly a, poly b) {
+  int64_t exponent;
+  if (!lp_poly_is_const(b, &exponent) || exponent < 0 || exponent > 62) return NULL;
+  poly result = lp_poly_const(arena, 1);
+  for (int64_t i = 0; i < exponent && result; i++)
+    result = lp_poly_mul(arena, result, a);
+  return result;
+}
+
+static poly logic(lp_arena *arena, lp_kind kind, poly a, poly b) {
+  int64_t x, y;
+  if (!lp_poly_is_const(a, &x) || !lp_poly_is_const(b, &y)) return NULL;
+  return truth(arena, kind == LP_ONNX_And ? x && y : kind == LP_ONNX_Or ? x || y : !x != !y);
+}
+
+static poly binary(const lp_infer *c, poly a, poly b) {
+  lp_arena *arena = c->m->arena;
+  order o;
+  switch (c->op->kind) {
+  case LP_ONNX_Add:
+  case LP_ONNX_Sum:
+    return lp_poly_add(arena, a, b);
+  case LP_ONNX_Sub:
+    return lp_poly_sub(arena, a, b);
+  case LP_ONNX_Mul:
+    return lp_poly_mul(arena, a, b);
+  case LP_ONNX_Div:
+    return divided(arena, a, b, lp_dtype_is_float(lp_infer_in(c, 0).dtype));
+  case LP_ONNX_Mod:
+    return remainder_of(arena, a, b, lp_op_i64(c->op, "fmod", 0) != 0);
+  case LP_ONNX_Pow:
+    return power(arena, a, b);
+  case LP_ONNX_Min:
+    return lp_poly_ge(arena, b, a) ? a : lp_poly_ge(arena, a, b) ? b : NULL;
+  case LP_ONNX_Max:
+    return lp_poly_ge(arena, b, a) ? b : lp_poly_ge(arena, a, b) ? a : NULL;
+  case LP_ONNX_And:
+  case LP_ONNX_Or:
+  case LP_ONNX_Xor:
+    return logic(arena, c->op->kind, a, b);
+  default:
+    break;
+  }
+  o = compare(arena, a, b);
+  switch (c->op->kind) {
+  case LP_ONNX_Equal:
+    return of_order(arena, o, false, true, false);
+  case LP_ONNX_Less:
+    return of_order(arena, o, true, false, false);
+  case LP_ONNX_LessOrEqual:
+    return lp_poly_ge(arena, b, a) ? truth(arena, true) : of_order(arena, o, true, true, false);
+  case LP_ONNX_Greater:
+    return of_order(arena, o, false, false, true);
+  case LP_ONNX_GreaterOrEqual:
+    return lp_poly_ge(arena, a, b) ? truth(arena, true) : of_order(arena, o, false, true, true);
+  default:
+    return NULL;
+  }
+}
+
+static poly to_bool(lp_arena *arena, poly a) {
+  order o = compare(arena, a, lp_poly_const(arena, 0));
+  return o == UNDECIDED ? NULL : truth(arena, o != SAME);
+}
+
+static poly unary(const lp_infer *c, poly a) {
+  lp_arena *arena = c->m->arena;
+  poly zero = lp_poly_const(arena, 0);
+  int64_t value;
+  switch (c->op->kind) {
+  case LP_ONNX_Neg:
+    return lp_poly_scale(arena, a, -1);
+  case LP_ONNX_Abs:
+    return lp_poly_ge(arena, a, zero) ? a : lp_poly_ge(arena, zero, a) ? lp_poly_scale(arena, a, -1) : NULL;
+  case LP_ONNX_Relu:
+    return lp_poly_ge(arena, a, zero) ? a : lp_poly_ge(arena, zero, a) ? zero : NULL;
+  case LP_ONNX_Floor:
+  case LP_ONNX_Ceil:
+  case LP_ONNX_Round:
+    return a;
+  case LP_ONNX_Not:
+    return lp_poly_is_const(a, &value) ? truth(arena, value == 0) : NULL;
+  case LP_ONNX_Cast:
+  case LP_ONNX_CastLike:
+    return lp_op_out(c->op, 0)->type.dtype == LP_BOOL ? to_bool(arena, a) : a;
+  default:
+    return NULL;
+  }
+}
+
+/* ---- elementwise ---- */
+
+/* The element of operand `index` that broadcasts to the result's flat element `at`. */
+static bool broadcast_element(const lp_infer *c, int32_t index, int64_t at, poly *out) {
+  const poly *known;
+  int32_t count;
+  if (!lp_infer_known(c, index, &known, &count)) return false;
+  lp_type in = lp_infer_in(c, index), result = lp_op_out(c->op, 0)->type;
+  int64_t stride = 1, offset = 0;
+  for (int32_t i = 1; i <= result.rank; i++) {
+    int64_t size, own;
+    if (!lp_type_static_dim(result, -i, &size)) return false;
+    if (i <= in.rank) {
+      if (!lp_type_static_dim(in, -i, &own)) return false;
+      if (own > 1) offset += at % size * stride;
+      stride *= own;
+    }
+    at /= size;
+  }
+  if (offset >= count) return false;
+  *out = known[offset];
+  return true;
+}
+
+static poly elementwise(const lp_infer *c, int64_t at) {
+  poly a, b;
+  int64_t condition;
+  if (c->op->kind == LP_ONNX_Where) {
+    if (!broadcast_element(c, 0, at, &a) || !lp_poly_is_const(a, &condition)) return NULL;
+    return broadcast_element(c, condition ? 1 : 2, at, &b) ? b : NULL;
+  }
+  if (!broadcast_element(c, 0, at, &a)) return NULL;
+  if (c->op->in_count == 1 || c->op->kind == LP_ONNX_CastLike)
+    return c->op->kind == LP_ONNX_Min || c->op->kind == LP_ONNX_Max || c->op->kind == LP_ONNX_Sum ? a : unary(c, a);
+  for (int32_t i = 1; i < c->op->in_count && a; i++)
+    a = broadcast_element(c, i, at, &b) ? binary(c, a, b) : NULL;
+  return a;
+}
+
+static poly *known_elementwise(const lp_infer *c, int64_t count) {
+  poly *known = LP_NEW_ARRAY(c->m->arena, poly, count + 1);
+  for (int64_t i = 0; i < count; i++)
+    if (!(known[i] = elementwise(c, i))) return NULL;
+  return known;
+}
+
+/* ---- sizes, ranges, sums ---- */
+
+static poly *known_shape(const lp_infer *c, int64_t count) {
+  lp_type in = lp_infer_in(c, 0);
+  int64_t start = lp_op_i64(c->op, "start", 0);
+  start = start < 0 ? start + in.rank : start;
+  poly *known = LP_NEW_ARRAY(c->m->arena, poly, count + 1);
+  for (int64_t i = 0; i < count; i++)
+    known[i] = in.dim[(start < 0 ? 0 : start) + i];
+  return known;
+}
+
+static poly *known_size(const lp_infer *c) {
+  poly *known = LP_NEW_ARRAY(c->m->arena, poly, 1);
+  known[0] = lp_type_numel(c->m, lp_infer_in(c, 0));
+  return known[0] ? known : NULL;
+}
+
+static poly *known_range(const lp_infer *c, int64_t count) {
+  const poly *start, *step;
+  int32_t n;
+  if (!lp_infer_known(c, 0, &start, &n) || n != 1 || !lp_infer_known(c, 2, &step, &n) || n != 1) return NULL;
+  poly *known = LP_NEW_ARRAY(c->m->arena, poly, count + 1);
+  for (int64_t i = 0; i < count; i++) {
+    known[i] = lp_poly_add(c->m->arena, start[0], lp_poly_scale(c->m->arena, step[0], i));
+    if (!known[i]) return NULL;
+  }
+  return known;
+}
+
+static poly *known_fill(const lp_infer *c, int64_t count) {
+  const lp_attr *value = lp_op_attr(c->op, "value");
+  int64_t fill = 0;
+  if (value && !is_integral(&value->tensor, 0, &fill)) return NULL;
+  poly *known = LP_NEW_ARRAY(c->m->arena, poly, count + 1);
+  for (int64_t i = 0; i < count; i++)
+    known[i] = lp_dim_const(c->m, fill);
+  return known;
+}
+
+/* A sum or product of everything. */
+static poly *known_total(const lp_infer *c, int64_t count) {
+  const poly *in;
+  int32_t n;
+  if (count != 1 || !lp_infer_known(c, 0, &in, &n)) return NULL;
+  bool sum = c->op->kind == LP_ONNX_ReduceSum;
+  poly *known = LP_NEW_ARRAY(c->m->arena, poly, 1);
+  known[0] = lp_dim_const(c->m, sum ? 0 : 1);
+  for (int32_t i = 0; i < n; i++)
+    known[0] = sum ? lp_poly_add(c->m->arena, known[0], in[i]) : lp_poly_mul(c->m->arena, known[0], in[i]);
+  return known[0] ? known : NULL;
+}
+
+/* ---- what moves elements ---- */
+
+/* An operand as the interpreter takes it: the numbers of its elements from `first` on, or its constant elements. */
+static bool stand_in(const lp_infer *c, int32_t index, bool numbers, int64_t first, lp_arena *arena, lp_array *out) {
+  const poly *known;
+  int32_t count;
+  if (!lp_infer_known(c, index, &known, &count)) return false;
+  lp_type type = lp_infer_in(c, index);
+  *out = (lp_array){.dtype = LP_I64, .rank = type.rank, .data = LP_NEW_ARRAY(arena, int64_t, count + 1)};
+  for (int32_t i = 0; i < type.rank; i++)
+    if (!lp_type_static_dim(type, i, &out->dim[i])) return false;
+  int64_t *data = out->data;
+  for (int32_t i = 0; i < count; i++) {
+    if (numbers)
+      data[i] = first + i;
+    else if (!lp_poly_is_const(known[i], &data[i]))
+      return false;
+  }
+  return true;
+}
+
+/* Do the operands from 1 on say where to move (true) or are they moved themselves (Concat)? */
+static bool moves(lp_kind kind) {
+  switch (kind) {
+  case LP_ONNX_Gather:
+  case LP_ONNX_GatherElements:
+  case LP_ONNX_Slice:
+  case LP_ONNX_Split:
+  case LP_ONNX_Transpose:
+  case LP_ONNX_Reshape:
+  case LP_ONNX_Flatten:
+  case LP_ONNX_Squeeze:
+  case LP_ONNX_Unsqueeze:
+  case LP_ONNX_Expand:
+  case LP_ONNX_Tile:
+  case LP_ONNX_Identity:
+  case LP_ONNX_Concat:
+    return true;
+  default:
+    return false;
+  }
+}
+
+static poly element_numbered(const lp_infer *c, int64_t number) {
+  const poly *known;
+  int32_t count;
+  for (int32_t i = 0; i < c->op->in_count; i++) {
+    if (!lp_infer_known(c, i, &known, &count)) return NULL;
+    if (number < count) return known[number];
+    number -= count;
+  }
+  return NULL;
+}
+
+static void known_moved(lp_infer *c) {
+  lp_op *op = c->op;
+  const lp_array *in[LP_MAX_KNOWN];
+  lp_array arrays[LP_MAX_KNOWN], *out;
+  if (op->in_count > LP_MAX_KNOWN || op->out_count > LP_MAX_KNOWN) return;
+  lp_arena *arena = lp_arena_create();
+  int64_t *sym = LP_NEW_ARRAY(arena, int64_t, c->m->symbols.names.count + 1), first = 0;
+  bool good = true;
+  for (int32_t i = 0; i < op->in_count && good; i++) {
+    in[i] = lp_infer_has(c, i) ? &arrays[i] : NULL;
+    if (!in[i]) continue;
+    good = stand_in(c, i, i == 0 || op->kind == LP_ONNX_Concat, first, arena, &arrays[i]);
+    first += good ? lp_op_in(op, i)->known_count : 0;
+  }
+  out = LP_NEW_ARRAY(arena, lp_array, op->out_count);
+  if (good && lp_op_eval(c->m, op, in, out, sym, arena, NULL) == LP_OK) {
+    for (int32_t k = 0; k < op->out_count; k++) {
+      lp_value *value = op->out[k];
+      int64_t count;
+      if (!lp_type_static_numel(value->type, &count) || count > LP_MAX_KNOWN) continue;
+      poly *known = LP_NEW_ARRAY(c->m->arena, poly, count + 1);
+      for (int64_t i = 0; i < count && known; i++)
+        if (!(known[i] = element_numbered(c, ((const int64_t *)out[k].data)[i]))) known = NULL;
+      value->known = known;
+      value->known_count = known ? (int32_t)count : 0;
+    }
+  }
+  lp_arena_free(arena);
+}
+
+/* ---- all of them ---- */
+
+static poly *known_of(lp_infer *c, int64_t count) {
+  switch (c->op->kind) {
+  case LP_ONNX_Shape:
+    return known_shape(c, count);
+  case LP_ONNX_Size:
+    return known_size(c);
+  case LP_ONNX_Range:
+    return known_range(c, count);
+  case LP_ONNX_ConstantOfShape:
+    return known_fill(c, count);
+  case LP_ONNX_ReduceSum:
+  case LP_ONNX_ReduceProd:
+    return known_total(c, count);
+  default:
+    return lp_op_has(c->op, LP_ELEMENTWISE) ? known_elementwise(c, count) : NULL;
+  }
+}
+
+void lp_infer_values(lp_infer *c) {
+  int64_t count;
+  for (int32_t i = 0; i < c->op->out_count; i++) {
+    c->op->out[i]->known = NULL;
+    c->op->out[i]->known_count = 0;
+  }
+  lp_value *out = c->op->out[0];
+  if (c->op->kind == LP_ONNX_Constant) {
+    const lp_attr *value = lp_op_attr(c->op, "value");
+    int32_t n = 0;
+    out->known = read_tensor(c->m, &value->tensor, &n);
+    out->known_count = n;
+    return;
+  }
+  if (!lp_type_static_numel(out->type, &count) || count > LP_MAX_KNOWN) return;
+  if (moves(c->op->kind)) {
+    if (!lp_infer_has(c, 0) || !lp_op_in(c->op, 0)->known) lp_infer_constant_known(c->m, lp_op_in(c->op, 0));
+    if (lp_op_in(c->op, 0)->known) known_moved(c);
+    return;
+  }
+  out->known = known_of(c, count);
+  out->known_count = out->known ? (int32_t)count : 0;
+}

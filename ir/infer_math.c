@@ -1,0 +1,195 @@
+/* Shape rules: elementwise operators, products, reductions and norms. */
+#include "ir/infer_internal.h"
+
+static lp_status set_all_broadcast(lp_infer *c, lp_dtype dtype, int32_t first) {
+  LP_TRY(lp_infer_need(c, c->op->in_count));
+  lp_shape shape = lp_infer_shape(c, first);
+  for (int32_t i = 0; i < c->op->in_count; i++) {
+    lp_shape with = lp_infer_shape(c, i);
+    LP_TRY(lp_infer_broadcast(c, &shape, &with));
+  }
+  return lp_infer_set(c, 0, dtype, &shape);
+}
+
+lp_status infer_broadcast(lp_infer *c) {
+  LP_TRY(lp_infer_need(c, c->op->in_count));
+  for (int32_t i = 1; i < c->op->in_count; i++)
+    LP_TRY(lp_infer_same_dtype(c, 0, i));
+  return set_all_broadcast(c, lp_infer_in(c, 0).dtype, 0);
+}
+
+lp_status infer_pow(lp_infer *c) {
+  LP_TRY(lp_infer_need(c, 2));
+  return set_all_broadcast(c, lp_infer_in(c, 0).dtype, 0);
+}
+
+lp_status infer_compare(lp_infer *c) {
+  LP_TRY(lp_infer_need(c, c->op->in_count));
+  for (int32_t i = 1; i < c->op->in_count; i++)
+    LP_TRY(lp_infer_same_dtype(c, 0, i));
+  return set_all_broadcast(c, LP_BOOL, 0);
+}
+
+lp_status infer_where(lp_infer *c) {
+  LP_TRY(lp_infer_need(c, 3));
+  if (lp_infer_in(c, 0).dtype != LP_BOOL)
+    return lp_infer_fail(c, "its condition is of type %s, bool wanted", lp_dtype_name(lp_infer_in(c, 0).dtype));
+  LP_TRY(lp_infer_same_dtype(c, 1, 2));
+  return set_all_broadcast(c, lp_infer_in(c, 1).dtype, 1);
+}
+
+static lp_status set_like(const lp_infer *c, lp_dtype dtype) {
+  lp_shape shape = lp_infer_shape(c, 0);
+  return lp_infer_set(c, 0, dtype, &shape);
+}
+
+/* An axis attribute of an operator whose result is like its operand must still be one of its axes. */
+static lp_status check_axis(const lp_infer *c) {
+  const lp_attr *axis = lp_op_attr(c->op, "axis");
+  int32_t ignored;
+  if (!axis) return LP_OK;
+  int32_t rank = lp_infer_in(c, 0).rank;
+  return lp_infer_axis(c, axis->i, rank > 0 ? rank : 1, lp_op_bool(c->op, "flatten", false), &ignored);
+}
+
+lp_status infer_same(lp_infer *c) {
+  LP_TRY(lp_infer_need(c, 1));
+  if (c->op->kind == LP_ONNX_Not && lp_infer_in(c, 0).dtype != LP_BOOL)
+    return lp_infer_fail(c, "input 0 is of type %s, bool wanted", lp_dtype_name(lp_infer_in(c, 0).dtype));
+  if (c->op->kind == LP_ONNX_Trilu) LP_TRY(lp_infer_min_rank(c, 0, 2));
+  LP_TRY(check_axis(c));
+  return set_like(c, lp_infer_in(c, 0).dtype);
+}
+
+lp_status infer_cast(lp_infer *c) {
+  /* `to` is a TensorProto.DataType */
+  static const int8_t dtypes[] = {-1,     LP_F32,  LP_U8,  LP_I8,  LP_U16, LP_I16, LP_I32,  LP_I64, -1, LP_BOOL, LP_F16,
+                                  LP_F64, LP_U32,  LP_U64, -1,     -1,     LP_BF16, -1,     -1,     -1, -1,      LP_U4,
+                                  LP_I4};
+  LP_TRY(lp_infer_need(c, 1));
+  int64_t to = lp_op_i64(c->op, "to", 0);
+  if (to < 0 || to >= (int64_t)LP_COUNT(dtypes) || dtypes[to] < 0)
+    return lp_infer_fail(c, "a cast to type %" PRId64 " is not supported", to);
+  return set_like(c, (lp_dtype)dtypes[to]);
+}
+
+lp_status infer_cast_like(lp_infer *c) {
+  LP_TRY(lp_infer_need(c, 2));
+  return set_like(c, lp_infer_in(c, 1).dtype);
+}
+
+lp_status infer_dropout(lp_infer *c) {
+  LP_TRY(lp_infer_need(c, 1));
+  const lp_poly *const *training;
+  int32_t count;
+  bool known = !lp_infer_has(c, 2) || (lp_infer_known(c, 2, &training, &count) && count == 1);
+  if (!known || (lp_infer_has(c, 2) && !lp_poly_is_i64(training[0], 0)))
+    return lp_infer_fail(c, "dropout in training mode is not supported");
+  lp_shape shape = lp_infer_shape(c, 0);
+  LP_TRY(lp_infer_set(c, 1, LP_BOOL, &shape));
+  return set_like(c, lp_infer_in(c, 0).dtype);
+}
+
+/* ---- products ---- */
+
+lp_status infer_matmul(lp_infer *c) {
+  LP_TRY(lp_infer_need(c, 2));
+  LP_TRY(lp_infer_min_rank(c, 0, 1));
+  LP_TRY(lp_infer_min_rank(c, 1, 1));
+  LP_TRY(lp_infer_same_dtype(c, 0, 1));
+  lp_shape a = lp_infer_shape(c, 0), b = lp_infer_shape(c, 1);
+  const lp_poly *inner, *rows = NULL, *cols = NULL;
+  LP_TRY(lp_infer_agree(c, a.dim[a.rank - 1], b.dim[b.rank > 1 ? b.rank - 2 : 0], &inner));
+  if (a.rank > 1) rows = a.dim[a.rank - 2];
+  if (b.rank > 1) cols = b.dim[b.rank - 1];
+  a.rank = a.rank > 2 ? a.rank - 2 : 0;
+  b.rank = b.rank > 2 ? b.rank - 2 : 0;
+  LP_TRY(lp_infer_broadcast(c, &a, &b));
+  if (rows) LP_TRY(lp_infer_push(c, &a, rows));
+  if (cols) LP_TRY(lp_infer_push(c, &a, cols));
+  return lp_infer_set(c, 0, lp_infer_in(c, 0).dtype, &a);
+}
+
+lp_status infer_gemm(lp_infer *c) {
+  LP_TRY(lp_infer_need(c, 2));
+  LP_TRY(lp_infer_rank(c, 0, 2));
+  LP_TRY(lp_infer_rank(c, 1, 2));
+  LP_TRY(lp_infer_same_dtype(c, 0, 1));
+  bool trans_a = lp_op_i64(c->op, "transA", 0) != 0, trans_b = lp_op_i64(c->op, "transB", 0) != 0;
+  lp_shape a = lp_infer_shape(c, 0), b = lp_infer_shape(c, 1);
+  const lp_poly *inner;
+  LP_TRY(lp_infer_agree(c, a.dim[trans_a ? 0 : 1], b.dim[trans_b ? 1 : 0], &inner));
+  lp_shape out = {.rank = 2, .dim = {a.dim[trans_a ? 1 : 0], b.dim[trans_b ? 0 : 1]}};
+  if (lp_infer_has(c, 2)) {
+    lp_shape bias = lp_infer_shape(c, 2);
+    if (bias.rank > 2) return lp_infer_fail(c, "its bias has %d axes, at most 2 wanted", bias.rank);
+    for (int32_t i = 1; i <= bias.rank; i++)
+      if (!lp_poly_is_i64(bias.dim[bias.rank - i], 1))
+        LP_TRY(lp_infer_agree(c, bias.dim[bias.rank - i], out.dim[2 - i], &inner));
+  }
+  return lp_infer_set(c, 0, lp_infer_in(c, 0).dtype, &out);
+}
+
+/* ---- reductions ---- */
+
+/* Which axes go, from operand 1; all of them when it is absent or empty. */
+static lp_status reduced_axes(const lp_infer *c, int32_t rank, bool *reduced) {
+  int64_t axes[LP_MAX_KNOWN];
+  int32_t count = 0;
+  if (lp_infer_has(c, 1)) LP_TRY(lp_infer_need_i64s(c, 1, axes, &count));
+  bool all = count == 0 && lp_op_i64(c->op, "noop_with_empty_axes", 0) == 0;
+  for (int32_t i = 0; i < rank; i++)
+    reduced[i] = all;
+  for (int32_t i = 0; i < count; i++) {
+    int32_t axis;
+    LP_TRY(lp_infer_axis(c, axes[i], rank, false, &axis));
+    reduced[axis] = true;
+  }
+  return LP_OK;
+}
+
+lp_status infer_reduce(lp_infer *c) {
+  LP_TRY(lp_infer_need(c, 1));
+  lp_shape in = lp_infer_shape(c, 0), out = {0};
+  bool reduced[LP_MAX_RANK], keep = lp_op_i64(c->op, "keepdims", 1) != 0;
+  LP_TRY(reduced_axes(c, in.rank, reduced));
+  for (int32_t i = 0; i < in.rank; i++) {
+    if (!reduced[i])
+      out.dim[out.rank++] = in.dim[i];
+    else if (keep)
+      out.dim[out.rank++] = lp_dim_const(c->m, 1);
+  }
+  return lp_infer_set(c, 0, lp_infer_in(c, 0).dtype, &out);
+}
+
+lp_status infer_argmax(lp_infer *c) {
+  LP_TRY(lp_infer_need(c, 1));
+  lp_shape in = lp_infer_shape(c, 0), out = {0};
+  int32_t axis;
+  LP_TRY(lp_infer_axis(c, lp_op_i64(c->op, "axis", 0), in.rank, false, &axis));
+  bool keep = lp_op_i64(c->op, "keepdims", 1) != 0;
+  for (int32_t i = 0; i < in.rank; i++) {
+    if (i != axis)
+      out.dim[out.rank++] = in.dim[i];
+    else if (keep)
+      out.dim[out.rank++] = lp_dim_const(c->m, 1);
+  }
+  return lp_infer_set(c, 0, LP_I64, &out);
+}
+
+/* ---- norms ---- */
+
+/* Layer and RMS norm; further results are the statistics, one per normalised group. */
+lp_status infer_norm(lp_infer *c) {
+  LP_TRY(lp_infer_need(c, 2));
+  lp_shape in = lp_infer_shape(c, 0), weight = lp_infer_shape(c, 1), out = in;
+  int32_t axis;
+  LP_TRY(lp_infer_axis(c, lp_op_i64(c->op, "axis", -1), in.rank, false, &axis));
+  LP_TRY(lp_infer_broadcast(c, &out, &weight));
+  if (out.rank != in.rank) return lp_infer_fail(c, "its scale has %d axes, at most %d wanted", weight.rank, in.rank);
+  LP_TRY(lp_infer_set(c, 0, lp_infer_in(c, 0).dtype, &in));
+  for (int32_t i = axis; i < in.rank; i++)
+    in.dim[i] = lp_dim_const(c->m, 1);
+  LP_TRY(lp_infer_set(c, 1, LP_F32, &in));
+  return lp_infer_set(c, 2, LP_F32, &in);
+}

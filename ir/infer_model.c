@@ -1,0 +1,212 @@
+/* Shape rules: attention, and the fused operators of com.microsoft as ONNX Runtime documents them
+ * (onnxruntime/docs/ContribOperators.md). */
+#include "ir/infer_internal.h"
+
+/* batch, new positions, query heads, key heads, positions before, positions in all, sizes of a head */
+typedef struct {
+  const lp_poly *batch, *query, *past, *total, *hidden;
+  int64_t heads, kv_heads;
+  const lp_poly *head, *value_head;
+} attention;
+
+static lp_status read_heads(const lp_infer *c, const char *name, int64_t *out) {
+  *out = lp_op_i64(c->op, name, 0);
+  if (*out <= 0 || *out > INT32_MAX) return lp_infer_fail(c, "attribute '%s' is %" PRId64 ", a number of heads wanted", name, *out);
+  return LP_OK;
+}
+
+static lp_status divide(const lp_infer *c, const lp_poly *size, int64_t heads, const lp_poly **out) {
+  *out = lp_poly_div(c->m->arena, size, lp_dim_const(c->m, heads));
+  if (*out) return LP_OK;
+  return lp_infer_fail(c, "%s does not divide into %" PRId64 " heads", lp_infer_text(c, size), heads);
+}
+
+static lp_shape cache_shape(const lp_infer *c, const attention *a, const lp_poly *head) {
+  return (lp_shape){.rank = 4, .dim = {a->batch, lp_dim_const(c->m, a->kv_heads), a->total, head}};
+}
+
+/* ---- the standard's Attention ---- */
+
+/* Operand `index` as [batch][head][position][dim]; with three axes the heads lie in the last. */
+static lp_status read_heads_of(const lp_infer *c, int32_t index, const char *heads_attr, lp_shape *out) {
+  lp_shape in = lp_infer_shape(c, index);
+  int64_t heads;
+  if (in.rank == 4) {
+    *out = in;
+    return LP_OK;
+  }
+  LP_TRY(lp_infer_rank(c, index, 3));
+  LP_TRY(read_heads(c, heads_attr, &heads));
+  *out = (lp_shape){.rank = 4, .dim = {in.dim[0], lp_dim_const(c->m, heads), in.dim[1]}};
+  return divide(c, in.dim[2], heads, &out->dim[3]);
+}
+
+lp_status infer_attention(lp_infer *c) {
+  lp_shape q, k, v, in;
+  LP_TRY(lp_infer_need(c, 3));
+  LP_TRY(read_heads_of(c, 0, "q_num_heads", &q));
+  LP_TRY(read_heads_of(c, 1, "kv_num_heads", &k));
+  LP_TRY(read_heads_of(c, 2, "kv_num_heads", &v));
+  LP_TRY(lp_infer_agree(c, k.dim[2], v.dim[2], &k.dim[2]));
+  LP_TRY(lp_infer_agree(c, q.dim[3], k.dim[3], &q.dim[3]));
+  const lp_poly *total = k.dim[2];
+  if (lp_infer_has(c, 4)) {
+    LP_TRY(lp_infer_rank(c, 4, 4));
+    total = lp_poly_add(c->m->arena, lp_infer_in(c, 4).dim[2], total);
+  }
+  in = lp_infer_shape(c, 0);
+  lp_dtype dtype = lp_infer_in(c, 0).dtype;
+  if (in.rank == 3)
+    in.dim[2] = lp_poly_mul(c->m->arena, q.dim[1], v.dim[3]);
+  else
+    in.dim[3] = v.dim[3];
+  LP_TRY(lp_infer_set(c, 0, dtype, &in));
+  k.dim[2] = v.dim[2] = total;
+  LP_TRY(lp_infer_set(c, 1, lp_infer_in(c, 1).dtype, &k));
+  LP_TRY(lp_infer_set(c, 2, lp_infer_in(c, 2).dtype, &v));
+  lp_shape scores = {.rank = 4, .dim = {q.dim[0], q.dim[1], q.dim[2], total}};
+  return lp_infer_set(c, 3, dtype, &scores);
+}
+
+/* ---- com.microsoft: norms ---- */
+
+/* norm(x + skip + bias): results y, mean, inverse deviation, x + skip + bias. */
+lp_status infer_skip_norm(lp_infer *c) {
+  LP_TRY(lp_infer_need(c, 3));
+  LP_TRY(lp_infer_min_rank(c, 0, 2));
+  LP_TRY(lp_infer_same_dtype(c, 0, 1));
+  lp_shape in = lp_infer_shape(c, 0), skip = lp_infer_shape(c, 1), out = in;
+  LP_TRY(lp_infer_broadcast(c, &out, &skip));
+  const lp_poly *hidden;
+  LP_TRY(lp_infer_min_rank(c, 2, 1));
+  LP_TRY(lp_infer_agree(c, in.dim[in.rank - 1], lp_infer_in(c, 2).dim[0], &hidden));
+  LP_TRY(lp_infer_set(c, 0, lp_infer_in(c, 0).dtype, &out));
+  LP_TRY(lp_infer_set(c, 3, lp_infer_in(c, 0).dtype, &out));
+  out.dim[out.rank - 1] = lp_dim_const(c->m, 1);
+  LP_TRY(lp_infer_set(c, 1, LP_F32, &out));
+  return lp_infer_set(c, 2, LP_F32, &out);
+}
+
+/* Operands ids, segments?, word, position, segment table?, gamma, beta, mask?, positions?; results y, mask index, sum. */
+lp_status infer_embed_norm(lp_infer *c) {
+  if (!lp_infer_has(c, 0) || !lp_infer_has(c, 2) || !lp_infer_has(c, 3))
+    return lp_infer_fail(c, "its tokens, word or position table are missing");
+  LP_TRY(lp_infer_rank(c, 0, 2));
+  LP_TRY(lp_infer_rank(c, 2, 2));
+  lp_shape out = lp_infer_shape(c, 0), mask = {.rank = 1, .dim = {out.dim[0]}};
+  out.rank = 3;
+  out.dim[2] = lp_infer_in(c, 2).dim[1];
+  LP_TRY(lp_infer_set(c, 0, lp_infer_in(c, 2).dtype, &out));
+  LP_TRY(lp_infer_set(c, 1, LP_I32, &mask));
+  return lp_infer_set(c, 2, lp_infer_in(c, 2).dtype, &out);
+}
+
+/* ---- com.microsoft: attention ---- */
+
+/* Operands x, weights [in][q + k + v], bias?, mask?, past? [2][batch][head][past][dim]; results y, present. */
+lp_status infer_ms_attention(lp_infer *c) {
+  attention a = {0};
+  const lp_poly *inner, *sizes;
+  LP_TRY(lp_infer_need(c, 2));
+  LP_TRY(lp_infer_rank(c, 0, 3));
+  LP_TRY(lp_infer_rank(c, 1, 2));
+  LP_TRY(read_heads(c, "num_heads", &a.heads));
+  lp_shape x = lp_infer_shape(c, 0);
+  LP_TRY(lp_infer_agree(c, x.dim[2], lp_infer_in(c, 1).dim[0], &inner));
+  const lp_attr *qkv = lp_op_attr(c->op, "qkv_hidden_sizes");
+  if (qkv && qkv->count == 3) {
+    LP_TRY(divide(c, lp_dim_const(c->m, qkv->is[1]), a.heads, &a.head));
+    LP_TRY(divide(c, lp_dim_const(c->m, qkv->is[2]), a.heads, &a.value_head));
+    sizes = lp_dim_const(c->m, qkv->is[2]);
+  } else {
+    LP_TRY(divide(c, lp_infer_in(c, 1).dim[1], 3, &sizes));
+    LP_TRY(divide(c, sizes, a.heads, &a.head));
+  }
+  lp_shape out = {.rank = 3, .dim = {x.dim[0], x.dim[1], sizes}};
+  LP_TRY(lp_infer_set(c, 0, lp_infer_in(c, 0).dtype, &out));
+  const lp_poly *total = x.dim[1];
+  if (lp_infer_has(c, 4)) {
+    LP_TRY(lp_infer_rank(c, 4, 5));
+    const lp_poly *batch;
+    LP_TRY(lp_infer_agree(c, x.dim[0], lp_infer_in(c, 4).dim[1], &batch));
+    total = lp_poly_add(c->m->arena, lp_infer_in(c, 4).dim[3], total);
+  }
+  lp_shape present = {.rank = 5,
+                      .dim = {lp_dim_const(c->m, 2), x.dim[0], lp_dim_const(c->m, a.heads), total, a.head}};
+  return lp_infer_set(c, 1, lp_infer_in(c, 0).dtype, &present);
+}
+
+/* Query [b, s, hidden], key and value [b, l, hidden] or [b, head, l, dim]; packed forms keep all in the query. */
+static lp_status read_mha(lp_infer *c, attention *a) {
+  lp_shape q = lp_infer_shape(c, 0);
+  a->batch = q.dim[0];
+  a->query = a->total = q.dim[1];
+  if (q.rank == 5) { /* [b, s, head, 3, dim] */
+    a->head = a->value_head = q.dim[4];
+    return LP_OK;
+  }
+  LP_TRY(lp_infer_rank(c, 0, 3));
+  LP_TRY(divide(c, q.dim[2], a->heads, &a->head));
+  a->value_head = a->head;
+  if (!lp_infer_has(c, 1)) return LP_OK;
+  lp_shape k = lp_infer_shape(c, 1);
+  if (k.rank < 3 || k.rank > 5) return lp_infer_fail(c, "its key has %d axes, 3 to 5 wanted", k.rank);
+  a->total = k.dim[k.rank == 4 ? 2 : 1];
+  if (!lp_infer_has(c, 2)) return LP_OK;
+  lp_shape v = lp_infer_shape(c, 2);
+  if (v.rank == 4)
+    a->value_head = v.dim[3];
+  else if (v.rank == 3)
+    LP_TRY(divide(c, v.dim[2], a->heads, &a->value_head));
+  return LP_OK;
+}
+
+lp_status infer_ms_mha(lp_infer *c) {
+  attention a = {0};
+  LP_TRY(lp_infer_need(c, 1));
+  LP_TRY(lp_infer_min_rank(c, 0, 3));
+  LP_TRY(read_heads(c, "num_heads", &a.heads));
+  a.kv_heads = a.heads;
+  LP_TRY(read_mha(c, &a));
+  if (lp_infer_has(c, 6)) {
+    LP_TRY(lp_infer_rank(c, 6, 4));
+    a.total = lp_poly_add(c->m->arena, lp_infer_in(c, 6).dim[2], a.total);
+  }
+  lp_dtype dtype = lp_infer_in(c, 0).dtype;
+  const lp_poly *hidden = lp_poly_mul(c->m->arena, lp_dim_const(c->m, a.heads), a.value_head);
+  lp_shape out = {.rank = 3, .dim = {a.batch, a.query, hidden}};
+  lp_shape key = cache_shape(c, &a, a.head), value = cache_shape(c, &a, a.value_head);
+  lp_shape scores = {.rank = 4, .dim = {a.batch, lp_dim_const(c->m, a.heads), a.query, a.total}};
+  LP_TRY(lp_infer_set(c, 0, dtype, &out));
+  LP_TRY(lp_infer_set(c, 1, dtype, &key));
+  LP_TRY(lp_infer_set(c, 2, dtype, &value));
+  return lp_infer_set(c, 3, dtype, &scores);
+}
+
+/* Query [b, s, heads * dim], or with key and value behind it; past key and value [b, kv_heads, past, dim]. */
+lp_status infer_ms_gqa(lp_infer *c) {
+  attention a = {0};
+  LP_TRY(lp_infer_need(c, 1));
+  LP_TRY(lp_infer_rank(c, 0, 3));
+  LP_TRY(read_heads(c, "num_heads", &a.heads));
+  LP_TRY(read_heads(c, "kv_num_heads", &a.kv_heads));
+  lp_shape q = lp_infer_shape(c, 0);
+  int64_t parts = lp_infer_has(c, 1) ? a.heads : a.heads + 2 * a.kv_heads;
+  LP_TRY(divide(c, q.dim[2], parts, &a.head));
+  a.batch = q.dim[0];
+  a.query = a.total = q.dim[1];
+  if (lp_infer_has(c, 3)) {
+    const lp_poly *batch;
+    LP_TRY(lp_infer_rank(c, 3, 4));
+    LP_TRY(lp_infer_agree(c, a.batch, lp_infer_in(c, 3).dim[0], &batch));
+    a.total = lp_poly_add(c->m->arena, lp_infer_in(c, 3).dim[2], a.query);
+  }
+  lp_dtype dtype = lp_infer_in(c, 0).dtype;
+  lp_shape out = {.rank = 3, .dim = {a.batch, a.query, lp_poly_mul(c->m->arena, lp_dim_const(c->m, a.heads), a.head)}};
+  lp_shape cache = cache_shape(c, &a, a.head);
+  lp_shape scores = {.rank = 4, .dim = {a.batch, lp_dim_const(c->m, a.heads), a.query, a.total}};
+  LP_TRY(lp_infer_set(c, 0, dtype, &out));
+  LP_TRY(lp_infer_set(c, 1, dtype, &cache));
+  LP_TRY(lp_infer_set(c, 2, dtype, &cache));
+  return lp_infer_set(c, 3, dtype, &scores);
+}

@@ -1,0 +1,398 @@
+/* Shape rules: operators that move elements or count them. Sizes that are values are read as polynomials. */
+#include "ir/infer_internal.h"
+
+#include <stdlib.h>
+
+static lp_dtype dtype_of(const lp_infer *c, int32_t index) {
+  return lp_infer_in(c, index).dtype;
+}
+
+/* ---- by index ---- */
+
+lp_status infer_gather(lp_infer *c) {
+  LP_TRY(lp_infer_need(c, 2));
+  LP_TRY(lp_infer_integer(c, 1));
+  lp_shape data = lp_infer_shape(c, 0), index = lp_infer_shape(c, 1), out = {0};
+  int32_t axis;
+  LP_TRY(lp_infer_axis(c, lp_op_i64(c->op, "axis", 0), data.rank, false, &axis));
+  for (int32_t i = 0; i < axis; i++)
+    LP_TRY(lp_infer_push(c, &out, data.dim[i]));
+  for (int32_t i = 0; i < index.rank; i++)
+    LP_TRY(lp_infer_push(c, &out, index.dim[i]));
+  for (int32_t i = axis + 1; i < data.rank; i++)
+    LP_TRY(lp_infer_push(c, &out, data.dim[i]));
+  return lp_infer_set(c, 0, dtype_of(c, 0), &out);
+}
+
+lp_status infer_gather_elements(lp_infer *c) {
+  LP_TRY(lp_infer_need(c, 2));
+  LP_TRY(lp_infer_integer(c, 1));
+  LP_TRY(lp_infer_rank(c, 1, lp_infer_in(c, 0).rank));
+  int32_t axis;
+  LP_TRY(lp_infer_axis(c, lp_op_i64(c->op, "axis", 0), lp_infer_in(c, 0).rank, false, &axis));
+  lp_shape index = lp_infer_shape(c, 1);
+  return lp_infer_set(c, 0, dtype_of(c, 0), &index);
+}
+
+/* ---- parts ---- */
+
+/* A bound of a slice in [0, size]: negative ones count from the end; what lies outside is clamped where that can be
+ * decided, and otherwise taken to lie inside. */
+static const lp_poly *slice_bound(const lp_infer *c, const lp_poly *bound, const lp_poly *size) {
+  lp_arena *arena = c->m->arena;
+  const lp_poly *zero = lp_dim_const(c->m, 0);
+  int64_t value;
+  if (lp_poly_is_const(bound, &value) && (value >= INT32_MAX || value <= INT32_MIN)) return value > 0 ? size : zero;
+  if (!lp_poly_equal(bound, zero) && lp_poly_ge(arena, zero, bound)) {
+    bound = lp_poly_add(arena, size, bound);
+    if (bound && lp_poly_is_const(bound, &value) && value < 0) return zero;
+  }
+  return bound && lp_poly_ge(arena, bound, size) ? size : bound;
+}
+
+static const lp_poly *slice_length(const lp_infer *c, const lp_poly *start, const lp_poly *end, const lp_poly *size,
+                                   int64_t step) {
+  lp_arena *arena = c->m->arena;
+  if (step == 1) {
+    const lp_poly *length = lp_poly_sub(arena, slice_bound(c, end, size), slice_bound(c, start, size));
+    int64_t value;
+    return length && lp_poly_is_const(length, &value) && value < 0 ? lp_dim_const(c->m, 0) : length;
+  }
+  int64_t first, last, count;
+  bool whole = lp_poly_is_const(start, &first) && lp_poly_is_const(end, &last);
+  if (whole && step == -1 && (first == -1 || first >= INT32_MAX) && last <= INT32_MIN) return size;
+  if (!whole || !lp_poly_is_const(size, &count) || step == INT64_MIN) {
+    const lp_poly *length = step > 1 ? slice_length(c, start, end, size, 1) : NULL;
+    return length ? lp_poly_div(arena, length, lp_dim_const(c->m, step)) : NULL;
+  }
+  if (first < 0) first = first < -count ? -1 : first + count;
+  if (last < 0) last = last < -count ? -1 : last + count;
+  int64_t low = step > 0 ? 0 : -1, high = step > 0 ? count : count - 1;
+  first = first < (step > 0 ? 0 : -1) ? low : first > high ? high : first;
+  last = last < low ? low : last > high ? high : last;
+  if (step > 0 && first < 0) first = 0;
+  int64_t span = step > 0 ? last - first : first - last, stride = step > 0 ? step : -step;
+  return lp_dim_const(c->m, span <= 0 ? 0 : (span - 1) / stride + 1);
+}
+
+typedef struct {
+  const lp_poly *const *start, *const *end;
+  int64_t axes[LP_MAX_KNOWN], steps[LP_MAX_KNOWN];
+  int32_t count;
+} slice_args;
+
+static lp_status read_slice(const lp_infer *c, slice_args *a) {
+  int32_t ends, axes, steps;
+  LP_TRY(lp_infer_need(c, 3));
+  LP_TRY(lp_infer_need_known(c, 1, &a->start, &a->count));
+  LP_TRY(lp_infer_need_known(c, 2, &a->end, &ends));
+  axes = steps = a->count;
+  for (int32_t i = 0; i < a->count; i++) {
+    a->axes[i] = i;
+    a->steps[i] = 1;
+  }
+  if (lp_infer_has(c, 3)) LP_TRY(lp_infer_need_i64s(c, 3, a->axes, &axes));
+  if (lp_infer_has(c, 4)) LP_TRY(lp_infer_need_i64s(c, 4, a->steps, &steps));
+  if (ends == a->count && axes == a->count && steps == a->count) return LP_OK;
+  return lp_infer_fail(c, "%d starts, %d ends, %d axes and %d steps", a->count, ends, axes, steps);
+}
+
+lp_status infer_slice(lp_infer *c) {
+  slice_args a;
+  LP_TRY(read_slice(c, &a));
+  lp_shape shape = lp_infer_shape(c, 0), in = shape;
+  for (int32_t i = 0; i < a.count; i++) {
+    int32_t axis;
+    LP_TRY(lp_infer_axis(c, a.axes[i], in.rank, false, &axis));
+    if (a.steps[i] == 0) return lp_infer_fail(c, "a step is 0");
+    shape.dim[axis] = slice_length(c, a.start[i], a.end[i], in.dim[axis], a.steps[i]);
+    if (!shape.dim[axis])
+      return lp_infer_fail(c, "the size of [%s:%s:%" PRId64 "] of %s has no closed form", lp_infer_text(c, a.start[i]),
+                           lp_infer_text(c, a.end[i]), a.steps[i], lp_infer_text(c, in.dim[axis]));
+  }
+  return lp_infer_set(c, 0, dtype_of(c, 0), &shape);
+}
+
+lp_status infer_concat(lp_infer *c) {
+  LP_TRY(lp_infer_need(c, c->op->in_count));
+  lp_shape shape = lp_infer_shape(c, 0);
+  int32_t axis;
+  LP_TRY(lp_infer_axis(c, lp_op_i64(c->op, "axis", 0), shape.rank, false, &axis));
+  for (int32_t k = 1; k < c->op->in_count; k++) {
+    LP_TRY(lp_infer_same_dtype(c, 0, k));
+    LP_TRY(lp_infer_rank(c, k, shape.rank));
+    lp_type type = lp_infer_in(c, k);
+    for (int32_t i = 0; i < shape.rank; i++) {
+      if (i == axis)
+        shape.dim[i] = lp_poly_add(c->m->arena, shape.dim[i], type.dim[i]);
+      else
+        LP_TRY(lp_infer_agree(c, shape.dim[i], type.dim[i], &shape.dim[i]));
+    }
+  }
+  return lp_infer_set(c, 0, dtype_of(c, 0), &shape);
+}
+
+/* Equal parts; a constant size that does not divide leaves the last part smaller. */
+static lp_status equal_part(const lp_infer *c, const lp_poly *size, int32_t parts, int32_t index, const lp_poly **out) {
+  int64_t value;
+  *out = lp_poly_div(c->m->arena, size, lp_dim_const(c->m, parts));
+  if (*out) return LP_OK;
+  if (!lp_poly_is_const(size, &value))
+    return lp_infer_fail(c, "%s does not divide into %d equal parts", lp_infer_text(c, size), parts);
+  int64_t part = (value + parts - 1) / parts, left = value - part * index;
+  *out = lp_dim_const(c->m, left < 0 ? 0 : left < part ? left : part);
+  return LP_OK;
+}
+
+lp_status infer_split(lp_infer *c) {
+  LP_TRY(lp_infer_need(c, 1));
+  lp_shape shape = lp_infer_shape(c, 0);
+  int32_t axis, count = 0, parts = c->op->out_count;
+  LP_TRY(lp_infer_axis(c, lp_op_i64(c->op, "axis", 0), shape.rank, false, &axis));
+  const lp_poly *const *sizes = NULL, *whole = shape.dim[axis], *sum = lp_dim_const(c->m, 0);
+  if (lp_infer_has(c, 1)) {
+    LP_TRY(lp_infer_need_known(c, 1, &sizes, &count));
+    for (int32_t i = 0; i < count; i++)
+      sum = lp_poly_add(c->m->arena, sum, sizes[i]);
+    if (count < parts || !sum) return lp_infer_fail(c, "%d sizes for %d outputs", count, parts);
+    LP_TRY(lp_infer_agree(c, sum, whole, &sum));
+    if (c->again) return LP_OK;
+  } else if (lp_op_attr(c->op, "num_outputs")) {
+    int64_t wanted = lp_op_i64(c->op, "num_outputs", parts);
+    if (wanted < parts || wanted > INT16_MAX) return lp_infer_fail(c, "num_outputs is %" PRId64 ", but it has %d", wanted, parts);
+    parts = (int32_t)wanted;
+  }
+  for (int32_t i = 0; i < c->op->out_count; i++) {
+    if (sizes)
+      shape.dim[axis] = sizes[i];
+    else
+      LP_TRY(equal_part(c, whole, parts, i, &shape.dim[axis]));
+    LP_TRY(lp_infer_set(c, i, dtype_of(c, 0), &shape));
+  }
+  return LP_OK;
+}
+
+/* ---- the same elements under another shape ---- */
+
+lp_status infer_transpose(lp_infer *c) {
+  LP_TRY(lp_infer_need(c, 1));
+  lp_shape in = lp_infer_shape(c, 0), out = {.rank = in.rank};
+  const lp_attr *perm = lp_op_attr(c->op, "perm");
+  bool seen[LP_MAX_RANK] = {false};
+  if (perm && perm->count != in.rank) return lp_infer_fail(c, "perm has %d axes, %d wanted", perm->count, in.rank);
+  for (int32_t i = 0; i < in.rank; i++) {
+    int32_t from = in.rank - 1 - i;
+    if (perm) LP_TRY(lp_infer_axis(c, perm->is[i], in.rank, false, &from));
+    if (seen[from]) return lp_infer_fail(c, "perm holds axis %d twice", from);
+    seen[from] = true;
+    out.dim[i] = in.dim[from];
+  }
+  return lp_infer_set(c, 0, dtype_of(c, 0), &out);
+}
+
+static const lp_poly *product(const lp_infer *c, const lp_poly *const *dim, int32_t from, int32_t to) {
+  const lp_poly *all = lp_dim_const(c->m, 1);
+  for (int32_t i = from; i < to; i++)
+    all = lp_poly_mul(c->m->arena, all, dim[i]);
+  return all;
+}
+
+/* The dimension of -1 is what the others leave. */
+static lp_status solve_rest(const lp_infer *c, const lp_poly *total, lp_shape *shape, int32_t rest) {
+  shape->dim[rest] = lp_dim_const(c->m, 1);
+  const lp_poly *others = product(c, shape->dim, 0, shape->rank);
+  shape->dim[rest] = total && others ? lp_poly_div(c->m->arena, total, others) : NULL;
+  if (shape->dim[rest]) return LP_OK;
+  return lp_infer_fail(c, "%s elements do not divide by %s, what the sizes beside -1 take", lp_infer_text(c, total),
+                       lp_infer_text(c, others));
+}
+
+lp_status infer_reshape(lp_infer *c) {
+  const lp_poly *const *values;
+  lp_shape in, out = {0};
+  int32_t count, rest = -1;
+  LP_TRY(lp_infer_need(c, 2));
+  LP_TRY(lp_infer_integer(c, 1));
+  LP_TRY(lp_infer_need_known(c, 1, &values, &count));
+  in = lp_infer_shape(c, 0);
+  bool zero_is_zero = lp_op_i64(c->op, "allowzero", 0) != 0;
+  for (int32_t i = 0; i < count; i++) {
+    const lp_poly *dim = values[i];
+    if (lp_poly_is_i64(dim, -1)) {
+      if (rest >= 0) return lp_infer_fail(c, "two sizes are -1");
+      rest = i;
+    } else if (lp_poly_is_i64(dim, 0) && !zero_is_zero) {
+      if (i >= in.rank) return lp_infer_fail(c, "size %d is copied from an input with %d axes", i, in.rank);
+      dim = in.dim[i];
+    }
+    LP_TRY(lp_infer_push(c, &out, dim));
+  }
+  const lp_poly *total = product(c, in.dim, 0, in.rank);
+  if (rest >= 0)
+    LP_TRY(solve_rest(c, total, &out, rest));
+  else if (!lp_poly_equal(total, product(c, out.dim, 0, out.rank)))
+    return lp_infer_fail(c, "%s elements reshaped to %s", lp_infer_text(c, total),
+                         lp_infer_text(c, product(c, out.dim, 0, out.rank)));
+  return lp_infer_set(c, 0, dtype_of(c, 0), &out);
+}
+
+lp_status infer_flatten(lp_infer *c) {
+  LP_TRY(lp_infer_need(c, 1));
+  lp_shape in = lp_infer_shape(c, 0);
+  int32_t axis;
+  LP_TRY(lp_infer_axis(c, lp_op_i64(c->op, "axis", 1), in.rank, true, &axis));
+  lp_shape out = {.rank = 2, .dim = {product(c, in.dim, 0, axis), product(c, in.dim, axis, in.rank)}};
+  return lp_infer_set(c, 0, dtype_of(c, 0), &out);
+}
+
+lp_status infer_squeeze(lp_infer *c) {
+  LP_TRY(lp_infer_need(c, 1));
+  lp_shape in = lp_infer_shape(c, 0), out = {0};
+  int64_t axes[LP_MAX_KNOWN];
+  int32_t count = 0;
+  bool drop[LP_MAX_RANK] = {false}, all = !lp_infer_has(c, 1);
+  if (!all) LP_TRY(lp_infer_need_i64s(c, 1, axes, &count));
+  for (int32_t i = 0; i < count; i++) {
+    int32_t axis;
+    LP_TRY(lp_infer_axis(c, axes[i], in.rank, false, &axis));
+    const lp_poly *one;
+    LP_TRY(lp_infer_agree(c, in.dim[axis], lp_dim_const(c->m, 1), &one));
+    drop[axis] = true;
+  }
+  for (int32_t i = 0; i < in.rank; i++)
+    if (!drop[i] && !(all && lp_poly_is_i64(in.dim[i], 1))) out.dim[out.rank++] = in.dim[i];
+  return lp_infer_set(c, 0, dtype_of(c, 0), &out);
+}
+
+lp_status infer_unsqueeze(lp_infer *c) {
+  int64_t axes[LP_MAX_KNOWN];
+  int32_t count;
+  LP_TRY(lp_infer_need(c, 2));
+  LP_TRY(lp_infer_need_i64s(c, 1, axes, &count));
+  lp_shape in = lp_infer_shape(c, 0), out = {.rank = in.rank + count};
+  if (out.rank > LP_MAX_RANK) return lp_infer_fail(c, "its result has more than %d axes", LP_MAX_RANK);
+  for (int32_t i = 0; i < count; i++) {
+    int32_t axis;
+    LP_TRY(lp_infer_axis(c, axes[i], out.rank, false, &axis));
+    if (out.dim[axis]) return lp_infer_fail(c, "axis %d is inserted twice", axis);
+    out.dim[axis] = lp_dim_const(c->m, 1);
+  }
+  for (int32_t i = 0, from = 0; i < out.rank; i++)
+    if (!out.dim[i]) out.dim[i] = in.dim[from++];
+  return lp_infer_set(c, 0, dtype_of(c, 0), &out);
+}
+
+/* ---- repeated elements ---- */
+
+lp_status infer_expand(lp_infer *c) {
+  const lp_poly *const *values;
+  int32_t count;
+  LP_TRY(lp_infer_need(c, 2));
+  LP_TRY(lp_infer_need_known(c, 1, &values, &count));
+  lp_shape shape = lp_infer_shape(c, 0), with = {0};
+  for (int32_t i = 0; i < count; i++) /* -1, found in exports of torch, keeps the size */
+    LP_TRY(lp_infer_push(c, &with, lp_poly_is_i64(values[i], -1) ? lp_dim_const(c->m, 1) : values[i]));
+  LP_TRY(lp_infer_broadcast(c, &shape, &with));
+  return lp_infer_set(c, 0, dtype_of(c, 0), &shape);
+}
+
+lp_status infer_tile(lp_infer *c) {
+  const lp_poly *const *values;
+  int32_t count;
+  LP_TRY(lp_infer_need(c, 2));
+  LP_TRY(lp_infer_need_known(c, 1, &values, &count));
+  lp_shape shape = lp_infer_shape(c, 0);
+  if (count != shape.rank) return lp_infer_fail(c, "%d repeats for %d axes", count, shape.rank);
+  for (int32_t i = 0; i < count; i++)
+    shape.dim[i] = lp_poly_mul(c->m->arena, shape.dim[i], values[i]);
+  return lp_infer_set(c, 0, dtype_of(c, 0), &shape);
+}
+
+lp_status infer_pad(lp_infer *c) {
+  const lp_poly *const *pads;
+  int64_t axes[LP_MAX_KNOWN];
+  LP_TRY(lp_infer_need(c, 2));
+  lp_shape shape = lp_infer_shape(c, 0);
+  int32_t count, axis_count = shape.rank;
+  for (int32_t i = 0; i < shape.rank; i++)
+    axes[i] = i;
+  LP_TRY(lp_infer_need_known(c, 1, &pads, &count));
+  if (lp_infer_has(c, 3)) LP_TRY(lp_infer_need_i64s(c, 3, axes, &axis_count));
+  if (count != 2 * axis_count) return lp_infer_fail(c, "%d pads for %d axes", count, axis_count);
+  for (int32_t i = 0; i < axis_count; i++) {
+    int32_t axis;
+    LP_TRY(lp_infer_axis(c, axes[i], shape.rank, false, &axis));
+    const lp_poly *both = lp_poly_add(c->m->arena, pads[i], pads[i + axis_count]);
+    shape.dim[axis] = lp_poly_add(c->m->arena, shape.dim[axis], both);
+  }
+  return lp_infer_set(c, 0, dtype_of(c, 0), &shape);
+}
+
+/* ---- sizes as values ---- */
+
+lp_status infer_shape(lp_infer *c) {
+  LP_TRY(lp_infer_need(c, 1));
+  int64_t rank = lp_infer_in(c, 0).rank;
+  int64_t start = lp_op_i64(c->op, "start", 0), end = lp_op_i64(c->op, "end", rank);
+  start = start < 0 ? start + rank : start;
+  end = end < 0 ? end + rank : end;
+  start = start < 0 ? 0 : start > rank ? rank : start;
+  end = end < start ? start : end > rank ? rank : end;
+  lp_shape shape = {.rank = 1, .dim = {lp_dim_const(c->m, end - start)}};
+  return lp_infer_set(c, 0, LP_I64, &shape);
+}
+
+lp_status infer_size(lp_infer *c) {
+  LP_TRY(lp_infer_need(c, 1));
+  lp_shape scalar = {0};
+  return lp_infer_set(c, 0, LP_I64, &scalar);
+}
+
+lp_status infer_constant(lp_infer *c) {
+  const lp_attr *value = lp_op_attr(c->op, "value");
+  if (!value || value->kind != LP_ATTR_TENSOR) return lp_infer_fail(c, "attribute 'value' is missing");
+  c->op->out[0]->type = value->tensor.type;
+  return LP_OK;
+}
+
+lp_status infer_constant_of_shape(lp_infer *c) {
+  const lp_poly *const *values;
+  int32_t count;
+  LP_TRY(lp_infer_need(c, 1));
+  LP_TRY(lp_infer_need_known(c, 0, &values, &count));
+  const lp_attr *value = lp_op_attr(c->op, "value");
+  int64_t numel;
+  if (value && (!lp_type_static_numel(value->tensor.type, &numel) || numel != 1))
+    return lp_infer_fail(c, "its value is not one element");
+  lp_shape shape = {0};
+  for (int32_t i = 0; i < count; i++)
+    LP_TRY(lp_infer_push(c, &shape, values[i]));
+  return lp_infer_set(c, 0, value ? value->tensor.type.dtype : LP_F32, &shape);
+}
+
+lp_status infer_range(lp_infer *c) {
+  const lp_poly *value[3];
+  LP_TRY(lp_infer_need(c, 3));
+  for (int32_t i = 0; i < 3; i++) {
+    const lp_poly *const *values;
+    int32_t count;
+    LP_TRY(lp_infer_need_known(c, i, &values, &count));
+    if (count != 1) return lp_infer_fail(c, "input %d has %d elements, 1 wanted", i, count);
+    value[i] = values[0];
+  }
+  const lp_poly *span = lp_poly_sub(c->m->arena, value[1], value[0]);
+  lp_shape shape = {.rank = 1};
+  int64_t length, step;
+  if (lp_poly_is_i64(value[2], 0)) return lp_infer_fail(c, "its step is 0");
+  if (span && lp_poly_is_const(span, &length) && lp_poly_is_const(value[2], &step) && step != INT64_MIN &&
+      length != INT64_MIN) {
+    int64_t whole = length / step + (length % step != 0 && (length < 0) == (step < 0) ? 1 : 0);
+    shape.dim[0] = lp_dim_const(c->m, whole < 0 ? 0 : whole);
+  } else {
+    shape.dim[0] = span ? lp_poly_div(c->m->arena, span, value[2]) : NULL;
+    if (!shape.dim[0])
+      return lp_infer_fail(c, "the size of %s to %s by %s has no closed form", lp_infer_text(c, value[0]),
+                           lp_infer_text(c, value[1]), lp_infer_text(c, value[2]));
+  }
+  return lp_infer_set(c, 0, dtype_of(c, 0), &shape);
+}
