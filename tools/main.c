@@ -1,0 +1,67 @@
+/* llmpart: finds the subcommand and hands over. */
+#include "tools/tools.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+  const char *name, *summary;
+  int (*run)(int argc, char **argv);
+} subcommand;
+
+static const subcommand subcommands[] = {
+    {"compile", "place a model on a device and a cloud machine and emit code for both", lp_tool_compile},
+#ifdef LP_TOOL_RUN
+    {"run", "generate text with a compiled bundle", lp_tool_run},
+#endif
+#ifdef LP_TOOL_WORKER
+    {"worker", "serve the cloud side of a bundle", lp_tool_worker},
+#endif
+#ifdef LP_TOOL_BENCH
+    {"bench", "measure a bundle", lp_tool_bench},
+#endif
+    {"verify", "run a model on ONNX test data and compare", lp_tool_verify},
+    {"import", "print a model as IR", lp_tool_import},
+    {"opt", "run passes on IR text", lp_tool_opt},
+    {"hw", "list and show machine models", lp_tool_hw},
+    {"link", "list and show link models", lp_tool_link},
+};
+
+static void print_help(FILE *out) {
+  fprintf(out, "usage: llmpart SUBCOMMAND [options]\n\nA compiler that splits a language model between a device and a "
+               "cloud machine.\n\nsubcommands:\n");
+  for (size_t i = 0; i < LP_COUNT(subcommands); i++)
+    fprintf(out, "  %-10s %s\n", subcommands[i].name, subcommands[i].summary);
+  fprintf(out, "\n`llmpart SUBCOMMAND --help` prints the options. Exit status: 0 done, 1 bad input or failure, 2 usage, "
+               "3 the SLA cannot be met,\n4 a comparison failed.\n");
+}
+
+static int unknown_subcommand(const char *name) {
+  const char *names[LP_COUNT(subcommands)];
+  for (size_t i = 0; i < LP_COUNT(subcommands); i++) names[i] = subcommands[i].name;
+  lp_diag *diag = lp_tool_diag();
+  lp_status status = lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "unknown subcommand '%s'", name);
+  lp_note_near(diag, LP_LOC_NONE, name, names, LP_COUNT(names));
+  lp_note(diag, LP_LOC_NONE, "`llmpart --help` lists them");
+  lp_diag_free(diag);
+  return status;
+}
+
+int main(int argc, char **argv) {
+  if (argc < 2) {
+    print_help(stderr);
+    return LP_USAGE;
+  }
+  const char *name = argv[1];
+  if (lp_streq(name, "--help") || lp_streq(name, "-h") || lp_streq(name, "help")) {
+    print_help(stdout);
+    return LP_OK;
+  }
+  if (lp_streq(name, "--version")) {
+    printf("llmpart %s\n", LP_VERSION);
+    return LP_OK;
+  }
+  for (size_t i = 0; i < LP_COUNT(subcommands); i++)
+    if (lp_streq(subcommands[i].name, name)) return subcommands[i].run(argc - 1, argv + 1);
+  return unknown_subcommand(name);
+}

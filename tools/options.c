@@ -1,0 +1,152 @@
+/* Options: one table per subcommand, read the same way everywhere. */
+#include "tools/tools.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const lp_loc command_line = {0};
+
+/* ---- help ------------------------------------------------------------------------------------------------------------ */
+
+static void print_help(const lp_command *command) {
+  printf("usage: %s\n\n%s\n", command->usage, command->summary);
+  if (command->count) printf("\noptions:\n");
+  for (size_t i = 0; i < command->count; i++) {
+    const lp_option *option = &command->options[i];
+    char left[128];
+    const char *equals = option->kind == LP_OPTION_FLAG ? "" : option->name[1] == '-' ? "=" : " ";
+    (void)snprintf(left, sizeof left, "%s%s%s", option->name, equals,
+                   option->kind == LP_OPTION_FLAG ? "" : option->value);
+    if (strlen(left) > 30) printf("  %s\n  %-30s %s\n", left, "", option->help);
+    else printf("  %-30s %s\n", left, option->help);
+  }
+  printf("  %-30s %s\n", "--help", "print this");
+}
+
+/* ---- values ---------------------------------------------------------------------------------------------------------- */
+
+static lp_status read_numbers(const char *text, lp_numbers *out, lp_diag *diag, lp_loc loc) {
+  char *copy = lp_strdup(text), *rest = NULL;
+  lp_status status = LP_OK;
+  for (char *at = strtok_r(copy, ",", &rest); at && status == LP_OK; at = strtok_r(NULL, ",", &rest)) {
+    int64_t number = 0;
+    status = lp_parse_i64(at, INT64_MIN, INT64_MAX, &number, diag, loc);
+    if (status == LP_OK) lp_vec_push(out, number);
+  }
+  free(copy);
+  return status;
+}
+
+static lp_status read_choice(const lp_option *option, const char *text, lp_diag *diag, lp_loc loc) {
+  size_t length = strlen(text);
+  for (const char *at = option->value; *at; at += strcspn(at, "|"), at += *at == '|') {
+    if (strcspn(at, "|") != length || strncmp(at, text, length) != 0) continue;
+    *(const char **)option->out = text;
+    return LP_OK;
+  }
+  return lp_error(diag, loc, "found '%s', wanted one of %s", text, option->value);
+}
+
+static lp_status read_value(const lp_option *option, const char *text, lp_diag *diag) {
+  lp_loc loc = LP_LOC_FILE(option->name);
+  switch (option->kind) {
+  case LP_OPTION_FLAG:
+    *(bool *)option->out = true;
+    return LP_OK;
+  case LP_OPTION_TEXT:
+    *(const char **)option->out = text;
+    return LP_OK;
+  case LP_OPTION_TEXTS:
+    lp_vec_push((lp_texts *)option->out, text);
+    return LP_OK;
+  case LP_OPTION_I64:
+    return lp_parse_i64(text, option->min, INT64_MAX, option->out, diag, loc);
+  case LP_OPTION_F64:
+    return lp_parse_double(text, option->out, diag, loc);
+  case LP_OPTION_TIME:
+    return lp_parse_time_ms(text, option->out, diag, loc);
+  case LP_OPTION_SIZE:
+    return lp_parse_size(text, option->out, diag, loc);
+  case LP_OPTION_NUMBERS:
+    return read_numbers(text, option->out, diag, loc);
+  case LP_OPTION_CHOICE:
+    return read_choice(option, text, diag, loc);
+  }
+  return LP_OK;
+}
+
+/* ---- names ----------------------------------------------------------------------------------------------------------- */
+
+static lp_status unknown_option(const lp_command *command, const char *text, lp_diag *diag) {
+  size_t length = strcspn(text, "=");
+  char *name = lp_alloc(length + 1);
+  memcpy(name, text, length);
+  const char **names = lp_alloc((command->count + 1) * sizeof *names);
+  for (size_t i = 0; i < command->count; i++) names[i] = command->options[i].name;
+  names[command->count] = "--help";
+  lp_status status = lp_error_as(LP_USAGE, diag, command_line, "unknown option '%s'", name);
+  lp_note_near(diag, command_line, name, names, command->count + 1);
+  lp_note(diag, command_line, "usage: %s", command->usage);
+  free(names);
+  free(name);
+  return status;
+}
+
+/* Finds the option that `text` names; *value is what is attached to it, or NULL. */
+static const lp_option *find_option(const lp_command *command, const char *text, const char **value) {
+  bool is_long = text[1] == '-';
+  size_t length = is_long ? strcspn(text, "=") : 0;
+  for (size_t i = 0; i < command->count; i++) {
+    const char *name = command->options[i].name;
+    size_t size = strlen(name);
+    if (is_long ? size != length : name[1] == '-') continue;
+    if (strncmp(text, name, size) != 0) continue;
+    bool flag = command->options[i].kind == LP_OPTION_FLAG;
+    if (flag && text[size]) continue;
+    *value = text[size] == '=' ? text + size + 1 : text[size] ? text + size : NULL;
+    return &command->options[i];
+  }
+  return NULL;
+}
+
+static lp_status check_args(const lp_command *command, size_t count, lp_diag *diag) {
+  if (count >= command->min_args && count <= command->max_args) return LP_OK;
+  lp_status status = lp_error_as(LP_USAGE, diag, command_line, count < command->min_args
+                                                                   ? "%zu arguments given, at least %zu wanted"
+                                                                   : "%zu arguments given, at most %zu wanted",
+                                 count, count < command->min_args ? command->min_args : command->max_args);
+  lp_note(diag, command_line, "usage: %s", command->usage);
+  return status;
+}
+
+lp_status lp_options_read(const lp_command *command, int argc, char **argv, lp_texts *args, bool *done,
+                          lp_diag *diag) {
+  size_t first = args->count;
+  bool only_args = false;
+  *done = false;
+  for (int i = 1; i < argc; i++) {
+    const char *text = argv[i], *value = NULL;
+    if (only_args || text[0] != '-' || !text[1]) {
+      lp_vec_push(args, text);
+      continue;
+    }
+    if (lp_streq(text, "--")) {
+      only_args = true;
+      continue;
+    }
+    if (lp_streq(text, "--help") || lp_streq(text, "-h")) {
+      print_help(command);
+      *done = true;
+      return LP_OK;
+    }
+    const lp_option *option = find_option(command, text, &value);
+    if (!option) return unknown_option(command, text, diag);
+    if (option->kind != LP_OPTION_FLAG && !value) {
+      if (i + 1 >= argc)
+        return lp_error_as(LP_USAGE, diag, command_line, "'%s' needs a value: %s", option->name, option->value);
+      value = argv[++i];
+    }
+    if (read_value(option, value, diag) != LP_OK) return LP_USAGE;
+  }
+  return check_args(command, args->count - first, diag);
+}

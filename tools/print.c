@@ -1,0 +1,22 @@
+/* Where diagnostics and results go. */
+#include "tools/tools.h"
+
+#include <string.h>
+
+static void print_entry(void *user, const lp_diag_entry *entry) {
+  (void)user;
+  lp_buf text = {0};
+  lp_diag_format(entry, &text);
+  fprintf(stderr, "%s\n", lp_buf_text(&text));
+  lp_buf_free(&text);
+}
+
+lp_diag *lp_tool_diag(void) {
+  lp_diag *diag = lp_diag_create();
+  lp_diag_set_sink(diag, print_entry, NULL);
+  return diag;
+}
+
+lp_status lp_tool_write(const char *path, const char *text, size_t size, lp_diag *diag) {
+  return lp_file_write(path, text, size, diag);
+}

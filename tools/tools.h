@@ -1,0 +1,71 @@
+/* tools: the `llmpart` command, one file per subcommand: flags and printing, no logic. Only this folder prints or exits.
+ *
+ * A subcommand reads its options with lp_options_read, works through the libraries and ends with the status as exit
+ * status. stdout carries what was asked for; diagnostics go to stderr as they come (lp_tool_diag).
+ */
+#ifndef LP_TOOLS_H
+#define LP_TOOLS_H
+
+#include "base/base.h"
+
+/* ---- subcommands: argv[0] is the subcommand's name ------------------------------------------------------------------ */
+
+int lp_tool_compile(int argc, char **argv);
+int lp_tool_import(int argc, char **argv);
+int lp_tool_opt(int argc, char **argv);
+int lp_tool_hw(int argc, char **argv);
+int lp_tool_link(int argc, char **argv);
+int lp_tool_verify(int argc, char **argv);
+int lp_tool_run(int argc, char **argv);
+int lp_tool_worker(int argc, char **argv);
+int lp_tool_bench(int argc, char **argv);
+
+/* ---- options (options.c) --------------------------------------------------------------------------------------------- */
+
+typedef LP_VEC(const char *) lp_texts;
+typedef LP_VEC(int64_t) lp_numbers;
+
+/* What an option's value is, and what `out` points to. */
+typedef enum {
+  LP_OPTION_FLAG,    /* bool: no value, sets true */
+  LP_OPTION_TEXT,    /* const char * */
+  LP_OPTION_TEXTS,   /* lp_texts: may be repeated */
+  LP_OPTION_I64,     /* int64_t, at least `min` */
+  LP_OPTION_F64,     /* double */
+  LP_OPTION_TIME,    /* double, ms: "400ms", "0.1s" */
+  LP_OPTION_SIZE,    /* int64_t, bytes: "4GiB" */
+  LP_OPTION_NUMBERS, /* lp_numbers: "1,2,3" */
+  LP_OPTION_CHOICE   /* const char *: one of `value`'s words, "text|json" */
+} lp_option_kind;
+
+/* Long options take `--name=value` and `--name value`, single letters `-n value`, `-nvalue` and `-n=value`. */
+typedef struct {
+  const char *name; /* with its dashes: "--device", "-o" */
+  lp_option_kind kind;
+  void *out;
+  const char *value; /* what stands for the value in the help: "FILE", "text|json" */
+  const char *help;
+  int64_t min;       /* LP_OPTION_I64 */
+} lp_option;
+
+typedef struct {
+  const char *usage;   /* "llmpart compile MODEL.onnx --device=HW [options]" */
+  const char *summary; /* sentences for --help */
+  const lp_option *options;
+  size_t count;
+  size_t min_args, max_args; /* arguments that are no options */
+} lp_command;
+
+/* Reads argv[1..] into the options' places; what is no option is appended to `args`. LP_USAGE with a diagnostic, and a
+ * nearest name, for what does not fit. With --help prints the help on stdout and sets *done. */
+LP_MUST_USE lp_status lp_options_read(const lp_command *command, int argc, char **argv, lp_texts *args, bool *done,
+                                      lp_diag *diag);
+
+/* ---- printing (print.c) ------------------------------------------------------------------------------------------------ */
+
+/* A list of diagnostics that prints each one on stderr as it comes. Release with lp_diag_free. */
+lp_diag *lp_tool_diag(void);
+/* Writes text to a file or, for "-", stdout. */
+LP_MUST_USE lp_status lp_tool_write(const char *path, const char *text, size_t size, lp_diag *diag);
+
+#endif
