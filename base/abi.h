@@ -37,13 +37,13 @@ typedef struct {
 } lp_barrier;
 
 typedef struct lp_frame {
-  const int64_t *sym;     /* [symbols] */
-  const int64_t *offset;  /* [buffers] byte offset of each buffer in `arena`, from lp_layout */
-  char *arena;            /* activations and scratch, 64-byte aligned */
-  const char *weights;    /* start of the side's packed weight data, 64-byte aligned, read-only */
-  void *const *state;     /* [states] KV caches: [b][kv_head][c][head_dim] */
+  const int64_t *sym;    /* [symbols] */
+  const int64_t *offset; /* [buffers] byte offset of each buffer in `arena`, from lp_layout */
+  char *arena;           /* activations and scratch, 64-byte aligned */
+  const char *weights;   /* start of the side's packed weight data, 64-byte aligned, read-only */
+  void *const *state;    /* [states] KV caches: [b][kv_head][c][head_dim] */
   lp_barrier *barrier;
-  int64_t threads;        /* also sym[LP_SYM_T] */
+  int64_t threads; /* also sym[LP_SYM_T] */
 } lp_frame;
 
 /* Fills offset[buffers]; returns the arena bytes needed. Pure. */

@@ -118,7 +118,7 @@ uint64_t lp_hash_bytes(const void *data, size_t size, uint64_t seed); /* stable 
 typedef struct lp_map lp_map;
 
 lp_map *lp_map_create(void);
-void lp_map_free(lp_map *map); /* NULL is allowed; the values are not touched */
+void lp_map_free(lp_map *map);                        /* NULL is allowed; the values are not touched */
 void *lp_map_get(const lp_map *map, const char *key); /* NULL when absent */
 bool lp_map_has(const lp_map *map, const char *key);
 /* Puts or replaces; returns the value that was there, or NULL. */
@@ -191,7 +191,8 @@ typedef struct {
 LP_MUST_USE lp_status lp_parse_unit(const char *text, const lp_unit *units, size_t count, const char *wanted,
                                     double *value, lp_diag *diag, lp_loc loc);
 LP_MUST_USE lp_status lp_parse_double(const char *text, double *value, lp_diag *diag, lp_loc loc);
-LP_MUST_USE lp_status lp_parse_i64(const char *text, int64_t min, int64_t max, int64_t *value, lp_diag *diag, lp_loc loc);
+LP_MUST_USE lp_status lp_parse_i64(const char *text, int64_t min, int64_t max, int64_t *value, lp_diag *diag,
+                                   lp_loc loc);
 /* Human forms into a caller's buffer, which is returned: "4.0 GiB", "100 Mbit/s". */
 const char *lp_format_bytes(double bytes, char out[32]);
 const char *lp_format_rate(double bps, char out[32]);
@@ -223,7 +224,7 @@ typedef struct {
 
 void lp_symbols_init(lp_symbols *symbols, lp_arena *arena);
 void lp_symbols_free(lp_symbols *symbols);
-lp_symbol lp_symbols_intern(lp_symbols *symbols, const char *name); /* 0 when 65535 are there already */
+lp_symbol lp_symbols_intern(lp_symbols *symbols, const char *name);     /* 0 when 65535 are there already */
 lp_symbol lp_symbols_find(const lp_symbols *symbols, const char *name); /* 0 when absent */
 const char *lp_symbols_name(const lp_symbols *symbols, lp_symbol symbol);
 
@@ -238,7 +239,7 @@ const lp_poly *lp_poly_scale(lp_arena *arena, const lp_poly *a, int64_t factor);
 const lp_poly *lp_poly_div(lp_arena *arena, const lp_poly *a, const lp_poly *b);
 /* `a` with `symbol` replaced by `by`. */
 const lp_poly *lp_poly_subst(lp_arena *arena, const lp_poly *a, lp_symbol symbol, const lp_poly *by);
-bool lp_poly_equal(const lp_poly *a, const lp_poly *b); /* NULL is unknown: it equals nothing */
+bool lp_poly_equal(const lp_poly *a, const lp_poly *b);  /* NULL is unknown: it equals nothing */
 bool lp_poly_is_const(const lp_poly *a, int64_t *value); /* `value` may be NULL */
 bool lp_poly_has(const lp_poly *a, lp_symbol symbol);
 /* Is a >= b for all symbols >= 0? (sufficient test: every coefficient of a - b is >= 0) */

@@ -9,9 +9,11 @@ static uint32_t update_by_table(uint32_t crc, const uint8_t *data, size_t size) 
   uint32_t table[256];
   for (uint32_t i = 0; i < 256; i++) {
     table[i] = i;
-    for (int bit = 0; bit < 8; bit++) table[i] = (table[i] >> 1) ^ ((table[i] & 1) != 0 ? polynomial : 0);
+    for (int bit = 0; bit < 8; bit++)
+      table[i] = (table[i] >> 1) ^ ((table[i] & 1) != 0 ? polynomial : 0);
   }
-  for (size_t i = 0; i < size; i++) crc = (crc >> 8) ^ table[(crc ^ data[i]) & 0xff];
+  for (size_t i = 0; i < size; i++)
+    crc = (crc >> 8) ^ table[(crc ^ data[i]) & 0xff];
   return crc;
 }
 
@@ -24,7 +26,8 @@ __attribute__((target("sse4.2"))) static uint32_t update_by_instruction(uint32_t
     wide = __builtin_ia32_crc32di(wide, word);
   }
   crc = (uint32_t)wide;
-  for (; size > 0; data++, size--) crc = __builtin_ia32_crc32qi(crc, *data);
+  for (; size > 0; data++, size--)
+    crc = __builtin_ia32_crc32qi(crc, *data);
   return crc;
 }
 
@@ -41,14 +44,19 @@ static uint32_t update_by_instruction(uint32_t crc, const uint8_t *data, size_t 
     memcpy(&word, data, sizeof(word));
     crc = __crc32cd(crc, word);
   }
-  for (; size > 0; data++, size--) crc = __crc32cb(crc, *data);
+  for (; size > 0; data++, size--)
+    crc = __crc32cb(crc, *data);
   return crc;
 }
 
-static bool has_instruction(void) { return true; }
+static bool has_instruction(void) {
+  return true;
+}
 #else
 #define update_by_instruction update_by_table
-static bool has_instruction(void) { return false; }
+static bool has_instruction(void) {
+  return false;
+}
 #endif
 
 uint32_t lp_crc32c(uint32_t crc, const void *data, size_t size) {
