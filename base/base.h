@@ -19,9 +19,11 @@
 #if defined(__GNUC__)
 #define LP_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #define LP_MUST_USE __attribute__((warn_unused_result))
+#define LP_NEVER_NULL __attribute__((returns_nonnull))
 #else
 #define LP_PRINTF(fmt, args)
 #define LP_MUST_USE
+#define LP_NEVER_NULL
 #endif
 
 #define LP_COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -51,17 +53,17 @@ typedef lp_status_code lp_status;
 /* A region that grows in blocks and dies at once. Memory is zeroed and aligned to 16 bytes. */
 typedef struct lp_arena lp_arena;
 
-lp_arena *lp_arena_create(void);
+LP_NEVER_NULL lp_arena *lp_arena_create(void);
 void lp_arena_free(lp_arena *arena);  /* NULL is allowed */
 void lp_arena_reset(lp_arena *arena); /* forgets everything, keeps the first block */
 size_t lp_arena_bytes(const lp_arena *arena);
-void *lp_arena_alloc(lp_arena *arena, size_t size);
+LP_NEVER_NULL void *lp_arena_alloc(lp_arena *arena, size_t size);
 /* `count` x `size` bytes; an overflow of the product aborts. */
-void *lp_arena_array(lp_arena *arena, size_t count, size_t size);
-void *lp_arena_copy(lp_arena *arena, const void *data, size_t size);
-char *lp_arena_strdup(lp_arena *arena, const char *text);
-char *lp_arena_strndup(lp_arena *arena, const char *text, size_t length);
-char *lp_arena_format(lp_arena *arena, const char *format, ...) LP_PRINTF(2, 3);
+LP_NEVER_NULL void *lp_arena_array(lp_arena *arena, size_t count, size_t size);
+LP_NEVER_NULL void *lp_arena_copy(lp_arena *arena, const void *data, size_t size);
+LP_NEVER_NULL char *lp_arena_strdup(lp_arena *arena, const char *text);
+LP_NEVER_NULL char *lp_arena_strndup(lp_arena *arena, const char *text, size_t length);
+LP_NEVER_NULL char *lp_arena_format(lp_arena *arena, const char *format, ...) LP_PRINTF(2, 3);
 
 #define LP_NEW(arena, type) ((type *)lp_arena_alloc((arena), sizeof(type)))
 #define LP_NEW_ARRAY(arena, type, count) ((type *)lp_arena_array((arena), (size_t)(count), sizeof(type)))
@@ -75,9 +77,9 @@ bool lp_i64_add(int64_t a, int64_t b, int64_t *out);
 /* ---- heap, vectors, text ----------------------------------------------------------------------------------------- */
 
 /* malloc and realloc that abort when memory is out; zeroed on first allocation. Release with free(). */
-void *lp_alloc(size_t size);
-void *lp_realloc(void *old, size_t size);
-char *lp_strdup(const char *text);
+LP_NEVER_NULL void *lp_alloc(size_t size);
+LP_NEVER_NULL void *lp_realloc(void *old, size_t size);
+LP_NEVER_NULL char *lp_strdup(const char *text);
 
 /* A growable array of `type`: `LP_VEC(int64_t) dims = {0};`. Owned by whoever declared it; release with lp_vec_free. */
 #define LP_VEC(type)                                                                                                   \
@@ -90,7 +92,7 @@ char *lp_strdup(const char *text);
           ((vec)->data = lp_vec_grow((vec)->data, &(vec)->capacity, sizeof(*(vec)->data)), 1)),                        \
    (void)((vec)->data[(vec)->count++] = (item)))
 #define lp_vec_free(vec) (free((vec)->data), (void)((vec)->data = NULL, (vec)->count = (vec)->capacity = 0))
-void *lp_vec_grow(void *data, size_t *capacity, size_t item_size);
+LP_NEVER_NULL void *lp_vec_grow(void *data, size_t *capacity, size_t item_size);
 
 /* A growable text (always NUL-terminated once non-empty) or byte buffer. Release with lp_buf_free. */
 typedef struct {
@@ -105,7 +107,7 @@ void lp_buf_vprintf(lp_buf *buf, const char *format, va_list args) LP_PRINTF(2, 
 void lp_buf_clear(lp_buf *buf);
 void lp_buf_free(lp_buf *buf);
 /* Borrowed until the next append; "" when empty. */
-const char *lp_buf_text(const lp_buf *buf);
+LP_NEVER_NULL const char *lp_buf_text(const lp_buf *buf);
 
 bool lp_streq(const char *a, const char *b); /* NULL equals NULL only */
 bool lp_has_prefix(const char *text, const char *prefix);
@@ -117,7 +119,7 @@ uint64_t lp_hash_bytes(const void *data, size_t size, uint64_t seed); /* stable 
 /* From text to pointer; iteration is in order of insertion, so it is deterministic. Keys are copied. No removal. */
 typedef struct lp_map lp_map;
 
-lp_map *lp_map_create(void);
+LP_NEVER_NULL lp_map *lp_map_create(void);
 void lp_map_free(lp_map *map);                        /* NULL is allowed; the values are not touched */
 void *lp_map_get(const lp_map *map, const char *key); /* NULL when absent */
 bool lp_map_has(const lp_map *map, const char *key);
@@ -149,7 +151,7 @@ typedef struct {
 typedef struct lp_diag lp_diag;
 typedef void lp_diag_sink(void *user, const lp_diag_entry *entry);
 
-lp_diag *lp_diag_create(void);
+LP_NEVER_NULL lp_diag *lp_diag_create(void);
 void lp_diag_free(lp_diag *diag);
 /* Every later entry is also handed to `sink` at once. */
 void lp_diag_set_sink(lp_diag *diag, lp_diag_sink *sink, void *user);
@@ -160,10 +162,12 @@ void lp_diag_clear(lp_diag *diag);
 /* `file:line:col: error: text` or `file: node 'N' (Op): error: text`, without a newline. */
 void lp_diag_format(const lp_diag_entry *entry, lp_buf *out);
 
-/* Reports and returns the status to return: lp_error LP_FAILED, lp_error_as the given one. `diag` may be NULL: then
- * nothing is kept. A note belongs to the error before it. */
-LP_MUST_USE lp_status lp_error(lp_diag *diag, lp_loc loc, const char *format, ...) LP_PRINTF(3, 4);
-LP_MUST_USE lp_status lp_error_as(lp_status status, lp_diag *diag, lp_loc loc, const char *format, ...) LP_PRINTF(4, 5);
+/* Reports and gives the status to return: `return lp_error(diag, loc, "...")` LP_FAILED, lp_error_as(status, diag, loc,
+ * "...") the given one. `diag` may be NULL: then nothing is kept. A note belongs to the error before it. They are macros
+ * so that compilers and checkers see that a report never leads to LP_OK. */
+#define lp_error(...) (lp_report_error(__VA_ARGS__), LP_FAILED)
+#define lp_error_as(status, ...) (lp_report_error(__VA_ARGS__), (status))
+void lp_report_error(lp_diag *diag, lp_loc loc, const char *format, ...) LP_PRINTF(3, 4);
 void lp_warning(lp_diag *diag, lp_loc loc, const char *format, ...) LP_PRINTF(3, 4);
 void lp_note(lp_diag *diag, lp_loc loc, const char *format, ...) LP_PRINTF(3, 4);
 /* Adds the note "did you mean 'X'?" when one of the `count` names is near enough to `found`. */
@@ -286,9 +290,9 @@ LP_MUST_USE lp_status lp_dir_commit(const char *temporary, const char *path, lp_
 void lp_dir_abandon(const char *temporary); /* removes it and its content; NULL is allowed */
 
 /* "dir/name"; the directory part of a path ("." when it has none); the last part. Release with free(). */
-char *lp_path_join(const char *dir, const char *name);
-char *lp_path_dir(const char *path);
-const char *lp_path_base(const char *path); /* borrowed */
+LP_NEVER_NULL char *lp_path_join(const char *dir, const char *name);
+LP_NEVER_NULL char *lp_path_dir(const char *path);
+LP_NEVER_NULL const char *lp_path_base(const char *path); /* borrowed */
 bool lp_path_exists(const char *path);
 
 /* SHA-256 of bytes as 64 hex digits and a NUL. */

@@ -67,20 +67,11 @@ static void add(lp_diag *diag, lp_severity severity, lp_loc loc, const char *for
   if (diag->sink) diag->sink(diag->sink_user, &entry);
 }
 
-lp_status lp_error(lp_diag *diag, lp_loc loc, const char *format, ...) {
+void lp_report_error(lp_diag *diag, lp_loc loc, const char *format, ...) {
   va_list args;
   va_start(args, format);
   add(diag, LP_ERROR, loc, format, args);
   va_end(args);
-  return LP_FAILED;
-}
-
-lp_status lp_error_as(lp_status status, lp_diag *diag, lp_loc loc, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  add(diag, LP_ERROR, loc, format, args);
-  va_end(args);
-  return status;
 }
 
 void lp_warning(lp_diag *diag, lp_loc loc, const char *format, ...) {

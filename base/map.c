@@ -1,6 +1,7 @@
 /* A hash map that remembers the order of insertion: an array of entries, and an open-addressed table of indices. */
 #include "base/base.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,9 +33,11 @@ void lp_map_free(lp_map *map) {
 /* The slot that holds `key`, or the free one where it belongs. */
 static uint32_t *find_slot(const lp_map *map, const char *key, uint64_t hash) {
   size_t mask = map->slot_count - 1;
+  assert(map->slot);
   for (size_t i = hash & mask;; i = (i + 1) & mask) {
     uint32_t index = map->slot[i];
     if (index == 0) return &map->slot[i];
+    assert(index <= map->entries.count && map->entries.data);
     const entry *e = &map->entries.data[index - 1];
     if (e->hash == hash && strcmp(e->key, key) == 0) return &map->slot[i];
   }
@@ -73,6 +76,7 @@ void *lp_map_put(lp_map *map, const char *key, void *value) {
   if (map->slot_count < 2 * (map->entries.count + 1)) grow(map);
   entry fresh = {.key = lp_strdup(key), .value = value, .hash = lp_hash_bytes(key, strlen(key), 0)};
   uint32_t *slot = find_slot(map, key, fresh.hash);
+  assert(map->entries.data || map->entries.capacity == map->entries.count);
   lp_vec_push(&map->entries, fresh);
   *slot = (uint32_t)map->entries.count;
   return NULL;

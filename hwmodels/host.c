@@ -140,7 +140,7 @@ static void measure(size_t cores, double *flops, double *bandwidth) {
   if (mapped) madvise(data, bytes, MADV_HUGEPAGE);
   for (size_t i = 0; i < cores; i++)
     workers[i] = (worker){.data = mapped ? data + i * count : NULL, .count = count};
-  double fma_per_worker = (double)FMA_ROUNDS * best_kernel().chains * (sizeof(floats) / sizeof(float));
+  double fma_per_worker = (double)FMA_ROUNDS * best_kernel().chains * 16;
   *flops = rounded(2e3 * fma_per_worker * (double)cores / run_phase(workers, cores, multiply_add));
   *bandwidth = 1e9; /* when there is no memory to measure it with */
   if (mapped) {
