@@ -6,7 +6,7 @@
 
 #include "runtime/runtime_internal.h"
 
-enum { DEFAULT_TIMEOUT_MS = 120000, DIAL_TIMEOUT_MS = 10000 };
+static const double default_timeout_ms = 120000, dial_timeout_ms = 10000;
 
 typedef struct {
   lp_session *session;
@@ -62,7 +62,7 @@ static lp_status send_state(remote_walk *remote, int32_t index, const lp_step *s
 
 static lp_status await_frame(remote_walk *remote, lp_inbound *in) {
   lp_session *session = remote->session;
-  double limit = session->options.cloud_timeout_ms > 0 ? session->options.cloud_timeout_ms : DEFAULT_TIMEOUT_MS;
+  double limit = session->options.cloud_timeout_ms > 0 ? session->options.cloud_timeout_ms : default_timeout_ms;
   double until = lp_now_ms() + limit;
   const char *why = "";
   session->waits++;
@@ -199,7 +199,7 @@ lp_status lp_session_connect(lp_session *session, lp_diag *diag) {
   int port = 0;
   LP_TRY(lp_address_split(session->options.cloud, &host, &port, diag));
   free(host);
-  LP_TRY(lp_link_dial(&lp_transport_tcp, session->options.cloud, session->bundle->manifest.hash, DIAL_TIMEOUT_MS,
+  LP_TRY(lp_link_dial(&lp_transport_tcp, session->options.cloud, session->bundle->manifest.hash, dial_timeout_ms,
                       &session->link, diag));
   Lp__Wire__Open open = LP__WIRE__OPEN__INIT;
   open.session = session->id;

@@ -1,0 +1,118 @@
+#include "runtime/tcp_stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+
+enum { SEND_TIMEOUT_MS = 30000 };
+static const uint64_t frame_limit = UINT64_C(1) << 32;
+
+bool lp_tcp_stream_init(lp_tcp_stream *tcp, nng_stream *stream, void (*on_received)(void *), void *user) {
+  memset(tcp, 0, offsetof(lp_tcp_stream, ahead));
+  tcp->stream = stream;
+  if (nng_aio_alloc(&tcp->receive, on_received, user) != 0 || nng_aio_alloc(&tcp->send, NULL, NULL) != 0) {
+    lp_tcp_stream_close(tcp);
+    return false;
+  }
+  nng_aio_set_timeout(tcp->receive, NNG_DURATION_INFINITE);
+  nng_aio_set_timeout(tcp->send, SEND_TIMEOUT_MS);
+  return true;
+}
+
+void lp_tcp_stream_close(lp_tcp_stream *tcp) {
+  if (tcp->stream == NULL) return;
+  nng_stream_close(tcp->stream);
+  if (tcp->receive != NULL) {
+    nng_aio_stop(tcp->receive);
+    nng_aio_free(tcp->receive);
+  }
+  if (tcp->send != NULL) nng_aio_free(tcp->send);
+  nng_stream_free(tcp->stream);
+  free(tcp->frame);
+  memset(tcp, 0, offsetof(lp_tcp_stream, ahead));
+}
+
+/* Copies from `ahead` what the target still lacks. */
+static void fill(lp_tcp_stream *tcp, uint8_t *target, size_t wanted) {
+  size_t here = tcp->ahead_end - tcp->ahead_begin, lacks = wanted - tcp->have;
+  size_t count = here < lacks ? here : lacks;
+  memcpy(target + tcp->have, tcp->ahead + tcp->ahead_begin, count);
+  tcp->have += count;
+  tcp->ahead_begin += count;
+}
+
+static bool begin_frame(lp_tcp_stream *tcp) {
+  uint64_t length = 0;
+  for (int i = 0; i < LP_TCP_LENGTH; i++) length |= (uint64_t)tcp->length[i] << (8 * i);
+  if (length == 0 || length > frame_limit) return false;
+  tcp->frame = malloc((size_t)length);
+  tcp->frame_size = (size_t)length;
+  tcp->have = 0;
+  return tcp->frame != NULL;
+}
+
+lp_tcp_progress lp_tcp_stream_absorb(lp_tcp_stream *tcp) {
+  if (tcp->frame == NULL) {
+    fill(tcp, tcp->length, LP_TCP_LENGTH);
+    if (tcp->have < LP_TCP_LENGTH) return LP_TCP_MORE;
+    if (!begin_frame(tcp)) return LP_TCP_BROKEN;
+  }
+  fill(tcp, tcp->frame, tcp->frame_size);
+  return tcp->have == tcp->frame_size ? LP_TCP_FRAME : LP_TCP_MORE;
+}
+
+void lp_tcp_stream_ask(lp_tcp_stream *tcp) {
+  nng_iov iov = {tcp->ahead, LP_TCP_AHEAD};
+  if (tcp->frame != NULL) iov = (nng_iov){tcp->frame + tcp->have, tcp->frame_size - tcp->have};
+  nng_aio_set_iov(tcp->receive, 1, &iov);
+  nng_stream_recv(tcp->stream, tcp->receive);
+}
+
+lp_tcp_progress lp_tcp_stream_received(lp_tcp_stream *tcp) {
+  size_t count = nng_aio_count(tcp->receive);
+  if (tcp->frame != NULL) {
+    tcp->have += count;
+  } else {
+    tcp->ahead_begin = 0;
+    tcp->ahead_end = count;
+  }
+  return lp_tcp_stream_absorb(tcp);
+}
+
+uint8_t *lp_tcp_stream_take(lp_tcp_stream *tcp, size_t *size) {
+  uint8_t *frame = tcp->frame;
+  *size = tcp->frame_size;
+  tcp->frame = NULL;
+  tcp->have = 0;
+  return frame;
+}
+
+/* What of the parts is left after `sent` bytes. */
+static unsigned rest_of(const nng_iov *part, size_t count, size_t sent, nng_iov *rest) {
+  unsigned used = 0;
+  for (size_t i = 0; i < count; i++) {
+    size_t done = sent < part[i].iov_len ? sent : part[i].iov_len;
+    sent -= done;
+    if (done < part[i].iov_len) rest[used++] = (nng_iov){(char *)part[i].iov_buf + done, part[i].iov_len - done};
+  }
+  return used;
+}
+
+int lp_tcp_stream_send(lp_tcp_stream *tcp, const void *head, size_t head_size, const void *body, size_t body_size) {
+  uint8_t length[LP_TCP_LENGTH];
+  for (int i = 0; i < LP_TCP_LENGTH; i++) length[i] = (uint8_t)((uint64_t)(head_size + body_size) >> (8 * i));
+  const nng_iov part[3] = {{length, LP_TCP_LENGTH},
+                           {(void *)(uintptr_t)head, head_size},
+                           {(void *)(uintptr_t)body, body_size}};
+  size_t total = LP_TCP_LENGTH + head_size + body_size;
+  for (size_t sent = 0; sent < total; sent += nng_aio_count(tcp->send)) {
+    nng_iov rest[3];
+    nng_aio_set_iov(tcp->send, rest_of(part, LP_COUNT(part), sent, rest), rest);
+    nng_stream_send(tcp->stream, tcp->send);
+    nng_aio_wait(tcp->send);
+    int error = nng_aio_result(tcp->send);
+    if (error != 0) return error;
+  }
+  return 0;
+}

@@ -1,0 +1,39 @@
+/* Frames on one NNG byte stream: uint64 little endian, then so many bytes. Private to the TCP transport. */
+#ifndef LP_TCP_STREAM_H
+#define LP_TCP_STREAM_H
+
+#include <nng/nng.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { LP_TCP_LENGTH = 8, LP_TCP_AHEAD = 16 << 10 };
+
+/* What comes is read into `ahead`, so that a small frame costs one read; the rest of a large one is read into place. */
+typedef struct {
+  nng_stream *stream;
+  nng_aio *receive, *send;
+  uint8_t length[LP_TCP_LENGTH];
+  uint8_t *frame; /* being filled, or complete */
+  size_t frame_size, have; /* `have` of the length while `frame` is NULL, then of the frame */
+  size_t ahead_begin, ahead_end;
+  uint8_t ahead[LP_TCP_AHEAD];
+} lp_tcp_stream;
+
+typedef enum { LP_TCP_MORE, LP_TCP_FRAME, LP_TCP_BROKEN } lp_tcp_progress;
+
+/* Takes the stream over, also when it fails. `on_received` NULL: the caller waits for `receive` itself. */
+bool lp_tcp_stream_init(lp_tcp_stream *tcp, nng_stream *stream, void (*on_received)(void *), void *user);
+void lp_tcp_stream_close(lp_tcp_stream *tcp);
+/* Uses what is here already. On LP_TCP_FRAME the frame is the caller's to take. */
+lp_tcp_progress lp_tcp_stream_absorb(lp_tcp_stream *tcp);
+/* Asks for more bytes; `receive` completes when some are here. */
+void lp_tcp_stream_ask(lp_tcp_stream *tcp);
+/* After `receive` has completed without error. */
+lp_tcp_progress lp_tcp_stream_received(lp_tcp_stream *tcp);
+/* The complete frame; release with free(). */
+uint8_t *lp_tcp_stream_take(lp_tcp_stream *tcp, size_t *size);
+/* Sends head and body as one frame, from where they lie; 0 or an NNG error. */
+int lp_tcp_stream_send(lp_tcp_stream *tcp, const void *head, size_t head_size, const void *body, size_t body_size);
+
+#endif
