@@ -28,7 +28,7 @@ KERNEL void lpk_barrier(lp_barrier *barrier, int64_t threads) {
   int32_t phase = __atomic_load_n(&barrier->phase, __ATOMIC_RELAXED);
   if (__atomic_add_fetch(&barrier->arrived, 1, __ATOMIC_ACQ_REL) == (int32_t)threads) {
     __atomic_store_n(&barrier->arrived, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&barrier->phase, phase + 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&barrier->phase, (int32_t)((uint32_t)phase + 1), __ATOMIC_RELEASE);
   } else {
     wait_phase(&barrier->phase, phase);
   }

@@ -101,10 +101,12 @@ void lpk_matmul(float *c, const float *a, const float *b, const int64_t *dims, c
 
 /* Scratch bytes of lpk_attention: per thread Q, S, K, V, O, the rows' statistics and four partial results. */
 #define LPK_ATTENTION_PARTIALS 4
-#define LPK_ATTENTION_SCRATCH(d, dv, threads)                                                                            \
-  ((threads) * 4 * (LPK_ATTENTION_ROWS * (LPK_ROUND16(d) + LPK_ATTENTION_KEYS + LPK_ROUND16(dv) + 64) +                  \
-                    LPK_ATTENTION_KEYS * (2 * LPK_ROUND16(d) + LPK_ROUND16(dv)) +                                        \
-                    LPK_ATTENTION_PARTIALS * LPK_ATTENTION_ROWS * (LPK_ROUND16(dv) + 16)))
+#define LPK_ATTENTION_THREAD_FLOATS(d, dv)                                                                               \
+  (LPK_ATTENTION_ROWS * (LPK_ROUND16(d) + LPK_ATTENTION_KEYS + LPK_ROUND16(dv) + 16) +                                   \
+   LPK_ATTENTION_KEYS * (2 * LPK_ROUND16(d) + LPK_ROUND16(dv)))
+#define LPK_ATTENTION_PARTIAL_FLOATS(dv) (LPK_ATTENTION_ROWS * (LPK_ROUND16(dv) + 16))
+#define LPK_ATTENTION_SCRATCH(d, dv, threads) \
+  ((threads) * 4 * (LPK_ATTENTION_THREAD_FLOATS(d, dv) + LPK_ATTENTION_PARTIALS * LPK_ATTENTION_PARTIAL_FLOATS(dv)))
 
 /* y[b][s][heads][dv] = softmax(cap(scale * q . K^T) + mask) . V over the first p + s rows of the caches.
  * k_cache: [b][kv_heads][c][d], v_cache: [b][kv_heads][c][dv], c >= p + s. Head h reads KV head h / (heads / kv_heads).
@@ -119,14 +121,9 @@ void lpk_attention(float *y, const float *q, const float *k_cache, const float *
                    int causal, int64_t window, int isa, void *scratch, lp_barrier *barrier, int64_t thread,
                    int64_t threads);
 
-/* Tables of a rotary embedding: row of token t of batch i at i * batch + t * row, rotary_dim / 2 values each. */
-typedef struct {
-  const float *cos, *sin;
-  int64_t batch, row;
-} lpk_rotary_table;
-
-/* y = rotary(x) for [b][s][heads][d], strides of batch, token, head; the elements after rotary_dim are copied. Half split:
- * pairs (i, i + rotary_dim / 2); interleaved: pairs (2i, 2i + 1). y may equal x. */
+/* y = rotary(x) for [b][s][heads][d], strides ys and xs of batch, token, head; the elements after rotary_dim are copied.
+ * cos, sin: rotary_dim / 2 values for token t of batch i at i * table_batch + t * table_row. Half split: pairs
+ * (i, i + rotary_dim / 2); interleaved: pairs (2i, 2i + 1). y may equal x. */
 void lpk_rotary(float *y, const float *x, const float *cos, const float *sin, const int64_t *ys, const int64_t *xs,
                 int64_t table_batch, int64_t table_row, int64_t b, int64_t s,
                 /* const: */ int64_t heads, int64_t d, int64_t rotary_dim, int interleaved, int64_t thread,

@@ -77,10 +77,11 @@ INLINE F NAME(relu)(F x) { return x < 0.0f ? SPLAT(0) : x; }
 INLINE F NAME(tanh)(F x) {
   F t = NAME(fabs)(x), s = x * x;
   F big = 1.0f - 2.0f / (NAME(exp)(t + t) + 1.0f);
-  F p = SPLAT(0x1.f3a4e6p-7f);
-  p = FMA(p, s, SPLAT(-0x1.aba900p-5f));
-  p = FMA(p, s, SPLAT(0x1.109e5ep-3f));
-  p = FMA(p, s, SPLAT(-0x1.555526p-2f));
+  F p = SPLAT(-0x1.9bba68p-8f);
+  p = FMA(p, s, SPLAT(0x1.595686p-6f));
+  p = FMA(p, s, SPLAT(-0x1.b92bbap-5f));
+  p = FMA(p, s, SPLAT(0x1.110d3cp-3f));
+  p = FMA(p, s, SPLAT(-0x1.55554cp-2f));
   F small = FMA(p * s, x, x);
   return t < 0.55f ? small : NAME(copysign)(big, x);
 }

@@ -1,0 +1,323 @@
+/* Attention over the KV cache with an online softmax (Dao et al., FlashAttention-2, 2023, Algorithm 1). A unit of work is a
+ * block of query rows that share a KV head and a stretch of keys; where units are fewer than threads, the keys of each are
+ * divided and the pieces' results combined after a barrier. Few rows: dot products with the cache's rows. Many: K is
+ * transposed block by block and both products run in register tiles. */
+#include "backend/cpu/kernels/tile.h"
+#include "backend/cpu/kernels/vector_math.h"
+
+enum { ROWS = LPK_ATTENTION_ROWS, KEYS = LPK_ATTENTION_KEYS, FEW_ROWS = 8 };
+#define LOWEST (-__FLT_MAX__)
+
+typedef struct {
+  float *y;
+  const float *q, *k, *v, *mask;
+  const int64_t *ys, *qs, *ms;
+  int64_t b, s, p, c, heads, kv_heads, d, dv;
+  float scale, softcap;
+  int causal, isa;
+  int64_t window;
+} attention;
+
+/* A thread's scratch. Padded columns of q, and rows up to the tile's height, are zero. */
+typedef struct {
+  float *q;     /* [ROWS][LPK_ROUND16(d)], scaled */
+  float *s;     /* [ROWS][KEYS] scores, then probabilities */
+  float *o;     /* [ROWS][LPK_ROUND16(dv)] */
+  float *max, *sum, *decay; /* [ROWS] of the online softmax; decay: what the new maximum leaves of o */
+  float *k, *v; /* [KEYS][..] padded copies, where head sizes or a short block need them */
+  float *kt;    /* [LPK_ROUND16(d)][KEYS] */
+} attention_work;
+
+/* A block of query rows; row r is position r / group of head r % group of the KV head's group. */
+typedef struct {
+  int64_t batch, kv_head, row, rows;
+} query_block;
+
+INLINE attention_work carve(const attention *a, float *scratch, int64_t thread) {
+  int64_t dp = LPK_ROUND16(a->d), vp = LPK_ROUND16(a->dv);
+  attention_work w;
+  w.q = scratch + thread * LPK_ATTENTION_THREAD_FLOATS(a->d, a->dv);
+  w.s = w.q + ROWS * dp;
+  w.o = w.s + ROWS * KEYS;
+  w.max = w.o + ROWS * vp;
+  w.sum = w.max + ROWS;
+  w.decay = w.sum + ROWS;
+  w.k = w.max + ROWS * 16;
+  w.kt = w.k + KEYS * dp;
+  w.v = w.kt + KEYS * dp;
+  return w;
+}
+
+/* Keys that query position `pos` sees: lo .. hi. */
+INLINE int64_t first_key(const attention *a, int64_t pos) {
+  return a->window ? max64(0, a->p + pos + 1 - a->window) : 0;
+}
+INLINE int64_t last_key(const attention *a, int64_t pos) { return a->causal ? a->p + pos + 1 : a->p + a->s; }
+
+INLINE int64_t group_size(const attention *a) { return a->heads / a->kv_heads; }
+
+INLINE void load_queries(const attention *a, const attention_work *w, const query_block *u) {
+  int64_t dp = LPK_ROUND16(a->d), group = group_size(a);
+  int64_t padded = min64(ROWS, (u->rows + 11) / 12 * 12);
+  for (int64_t r = 0; r < padded; r++) {
+    int64_t row = u->row + r, pos = row / group, head = u->kv_head * group + row % group;
+    float *to = w->q + r * dp;
+    if (r >= u->rows || dp != a->d)
+      memset(to, 0, (size_t)dp * sizeof *to);
+    const float *from = a->q + u->batch * a->qs[0] + pos * a->qs[1] + head * a->qs[2];
+    for (int64_t i = 0; r < u->rows && i < a->d; i++) to[i] = from[i] * a->scale;
+    w->max[r] = LOWEST;
+    w->sum[r] = w->decay[r] = 0;
+  }
+  memset(w->o, 0, (size_t)(padded * LPK_ROUND16(a->dv)) * sizeof *w->o);
+  memset(w->s, 0, (size_t)(padded * KEYS) * sizeof *w->s);
+}
+
+/* `keys` rows of a cache as [KEYS][padded], zero beyond; the cache itself where it has that form. */
+INLINE const float *padded_rows(float *copy, const float *rows, int64_t size, int64_t keys, int whole) {
+  int64_t padded = LPK_ROUND16(size);
+  if (size == padded && (!whole || keys == KEYS))
+    return rows;
+  for (int64_t t = 0; t < (whole ? KEYS : keys); t++) {
+    if (t >= keys || size != padded)
+      memset(copy + t * padded, 0, (size_t)padded * sizeof *copy);
+    if (t < keys)
+      memcpy(copy + t * padded, rows + t * size, (size_t)size * sizeof *copy);
+  }
+  return copy;
+}
+
+/* ---- scores ---- */
+
+INLINE v16 dot_row(const float *q, const float *k, int64_t size) {
+  v16 acc = splat(0);
+  for (int64_t i = 0; i < size; i += LANES) acc += load16(q + i) * load16(k + i);
+  return acc;
+}
+
+/* Scores of few rows: dot products with 16 rows of K at a time. */
+INLINE void score_few(const attention_work *w, int64_t rows, const float *k, int64_t size, int64_t keys) {
+  for (int64_t t = 0; t < keys; t += LANES)
+    for (int64_t r = 0; r < rows; r++) {
+      const float *q = w->q + r * size, *from = k + t * size;
+      float *to = w->s + r * KEYS + t;
+      if (t + LANES <= keys) {
+        v16 dots[16];
+        UNROLL for (int i = 0; i < 16; i++) dots[i] = dot_row(q, from + i * size, size);
+        store16(to, sum_lanes16(dots));
+      } else {
+        for (int64_t i = 0; i < keys - t; i++) to[i] = sum_lanes(dot_row(q, from + i * size, size));
+      }
+    }
+}
+
+INLINE void transpose_keys(float *kt, const float *k, int64_t size) {
+  for (int64_t i = 0; i < size; i += LANES)
+    for (int64_t t = 0; t < KEYS; t += LANES) {
+      v16 x[16];
+      UNROLL for (int j = 0; j < 16; j++) x[j] = load16(k + (t + j) * size + i);
+      transpose16(x);
+      UNROLL for (int j = 0; j < 16; j++) store16(kt + (i + j) * KEYS + t, x[j]);
+    }
+}
+
+/* Keys of block t0 that the last of rows r .. r + height sees. */
+INLINE int64_t tile_keys(const attention *a, const query_block *u, int64_t r, int height, int64_t t0, int64_t keys) {
+  int64_t row = u->row + min64(r + height, u->rows) - 1;
+  return min64(keys, last_key(a, row / group_size(a)) - t0);
+}
+
+INLINE void score_many(const attention *a, const attention_work *w, const query_block *u, int64_t t0, int64_t keys) {
+  int height = tile_rows(a->isa), cols = tile_cols(a->isa);
+  int64_t dp = LPK_ROUND16(a->d);
+  for (int64_t r = 0; r < u->rows; r += height) {
+    int64_t seen = tile_keys(a, u, r, height, t0, keys);
+    for (int64_t t = 0; t < seen; t += cols * LANES)
+      tile_update(w->s + r * KEYS + t, KEYS, 0, 1, height, cols, w->q + r * dp, dp, 1, w->kt + t, KEYS, dp);
+  }
+}
+
+/* ---- softmax ---- */
+
+INLINE void add_mask(const attention *a, float *s, const query_block *u, int64_t pos, int64_t head, int64_t t0,
+                     int64_t keys) {
+  const float *mask = a->mask + u->batch * a->ms[0] + head * a->ms[1] + pos * a->ms[2] + t0 * a->ms[3];
+  int64_t step = a->ms[3];
+  if (step == 1)
+    for (int64_t i = 0; i < keys; i++) s[i] += mask[i];
+  else
+    for (int64_t i = 0; i < keys; i++) s[i] += mask[i * step];
+}
+
+/* Row of scores to probabilities relative to the running maximum. lo, hi: the visible keys, counted from the block. */
+INLINE void softmax_row(float *s, float *max, float *sum, float *decay, int64_t lo, int64_t hi) {
+  static const v16 lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  v16 x[KEYS / LANES], top = splat(*max);
+  int whole = lo <= 0 && hi >= KEYS;
+  UNROLL for (int i = 0; i < KEYS / LANES; i++) {
+    x[i] = load16(s + i * LANES);
+    if (!whole) {
+      v16 at = lane + (float)(i * LANES);
+      x[i] = at < (float)hi ? x[i] : splat(-__builtin_inff());
+      x[i] = at < (float)lo ? splat(-__builtin_inff()) : x[i];
+    }
+    top = max16(top, x[i]);
+  }
+  float new_max = max_lanes(top);
+  v16 total = splat(0);
+  UNROLL for (int i = 0; i < KEYS / LANES; i++) {
+    v16 p = vector_exp_negative(x[i] - new_max);
+    total += p;
+    store16(s + i * LANES, p);
+  }
+  *decay = scalar_exp_negative(*max - new_max);
+  *sum = *sum * *decay + sum_lanes(total);
+  *max = new_max;
+}
+
+INLINE void softmax_rows(const attention *a, const attention_work *w, const query_block *u, int64_t t0, int64_t keys) {
+  int64_t group = group_size(a);
+  for (int64_t r = 0; r < u->rows; r++) {
+    float *s = w->s + r * KEYS;
+    int64_t pos = (u->row + r) / group;
+    if (a->softcap != 0)
+      for (int i = 0; i < KEYS; i += LANES)
+        store16(s + i, vector_tanh(load16(s + i) * (1 / a->softcap)) * a->softcap);
+    if (a->mask)
+      add_mask(a, s, u, pos, u->kv_head * group + (u->row + r) % group, t0, keys);
+    int64_t hi = max64(0, min64(keys, last_key(a, pos) - t0)), lo = min64(KEYS, max64(0, first_key(a, pos) - t0));
+    softmax_row(s, w->max + r, w->sum + r, w->decay + r, lo, hi);
+  }
+}
+
+/* ---- context ---- */
+
+/* o = decay * o + probabilities . V, in tiles of `height` rows. */
+INLINE void add_context(const attention_work *w, int64_t r, int height, int cols, const float *v, int64_t size,
+                        int64_t keys) {
+  int64_t c = 0, span = cols * LANES;
+  for (; c + span <= size; c += span)
+    tile_update(w->o + r * size + c, size, w->decay + r, 0, height, cols, w->s + r * KEYS, KEYS, 1, v + c, size, keys);
+  for (; c < size; c += LANES)
+    tile_update(w->o + r * size + c, size, w->decay + r, 0, height, 1, w->s + r * KEYS, KEYS, 1, v + c, size, keys);
+}
+
+INLINE void attend_block(const attention *a, const attention_work *w, const query_block *u, int64_t t0, int64_t keys) {
+  int64_t dp = LPK_ROUND16(a->d), vp = LPK_ROUND16(a->dv), head = u->batch * a->kv_heads + u->kv_head;
+  const float *k = a->k + (head * a->c + t0) * a->d, *v = a->v + (head * a->c + t0) * a->dv;
+  v = padded_rows(w->v, v, a->dv, keys, 0);
+  if (u->rows <= FEW_ROWS) {
+    score_few(w, u->rows, padded_rows(w->k, k, a->d, keys, 0), dp, keys);
+    softmax_rows(a, w, u, t0, keys);
+    for (int64_t r = 0; r < u->rows; r++) add_context(w, r, 1, 4, v, vp, keys);
+    return;
+  }
+  transpose_keys(w->kt, padded_rows(w->k, k, a->d, keys, 1), dp);
+  score_many(a, w, u, t0, keys);
+  softmax_rows(a, w, u, t0, keys);
+  int height = tile_rows(a->isa);
+  for (int64_t r = 0; r < u->rows; r += height)
+    add_context(w, r, height, tile_cols(a->isa), v, vp, max64(0, tile_keys(a, u, r, height, t0, keys)));
+}
+
+/* ---- work division ---- */
+
+INLINE int64_t row_blocks(const attention *a) { return (a->s * group_size(a) + ROWS - 1) / ROWS; }
+
+/* Pieces into which each unit's keys are cut: the least work for the busiest thread, then the fewest. */
+INLINE int64_t choose_chunks(const attention *a, int64_t units, int64_t threads) {
+  int64_t best = 1, most = min64(LPK_ATTENTION_PARTIALS * threads / units, (a->p + a->s) / (2 * KEYS));
+  for (int64_t c = 2; c <= most; c++) {
+    int64_t now = (units * c + threads - 1) / threads, before = (units * best + threads - 1) / threads;
+    if (now * best < before * c)
+      best = c;
+  }
+  return best;
+}
+
+/* Unit `index`, the longest (last positions) first. */
+INLINE query_block unit_at(const attention *a, int64_t index) {
+  int64_t pairs = a->b * a->kv_heads, block = row_blocks(a) - 1 - index / pairs;
+  query_block u = {index % pairs / a->kv_heads, index % a->kv_heads, block * ROWS, 0};
+  u.rows = min64(ROWS, a->s * group_size(a) - u.row);
+  return u;
+}
+
+INLINE void write_row(const attention *a, const query_block *u, int64_t r, const float *o, float sum) {
+  int64_t row = u->row + r, group = group_size(a), head = u->kv_head * group + row % group;
+  float *y = a->y + u->batch * a->ys[0] + row / group * a->ys[1] + head * a->ys[2];
+  float factor = sum > 0 ? 1 / sum : 0;
+  for (int64_t i = 0; i < a->dv; i++) y[i] = o[i] * factor;
+}
+
+/* A partial result: [ROWS][vp + 16], maximum and sum after a row's values. */
+INLINE void write_partial(const attention *a, const attention_work *w, const query_block *u, float *partial) {
+  int64_t vp = LPK_ROUND16(a->dv);
+  for (int64_t r = 0; r < u->rows; r++) {
+    float *to = partial + r * (vp + LANES);
+    memcpy(to, w->o + r * vp, (size_t)vp * sizeof *to);
+    to[vp] = w->max[r];
+    to[vp + 1] = w->sum[r];
+  }
+}
+
+INLINE void attend(const attention *a, const attention_work *w, int64_t piece, int64_t chunks, float *partial) {
+  query_block u = unit_at(a, piece / chunks);
+  int64_t group = group_size(a), lo = first_key(a, u.row / group), hi = last_key(a, (u.row + u.rows - 1) / group);
+  int64_t chunk = piece % chunks, blocks = (hi - lo + KEYS - 1) / KEYS;
+  int64_t end = min64(hi, lo + share(blocks, chunk + 1, chunks) * KEYS);
+  load_queries(a, w, &u);
+  for (int64_t t = lo + share(blocks, chunk, chunks) * KEYS; t < end; t += KEYS)
+    attend_block(a, w, &u, t, min64(KEYS, end - t));
+  if (partial)
+    write_partial(a, w, &u, partial);
+  else
+    for (int64_t r = 0; r < u.rows; r++) write_row(a, &u, r, w->o + r * LPK_ROUND16(a->dv), w->sum[r]);
+}
+
+/* Adds the other chunks' row to the first's and writes it. */
+INLINE void combine_row(const attention *a, const query_block *u, int64_t r, float *partial, int64_t chunks) {
+  int64_t vp = LPK_ROUND16(a->dv), row = vp + LANES, step = ROWS * row;
+  float *o = partial + r * row, max = LOWEST, sum = 0;
+  for (int64_t c = 0; c < chunks; c++) max = o[c * step + vp] > max ? o[c * step + vp] : max;
+  for (int64_t c = 0; c < chunks; c++) {
+    float weight = scalar_exp_negative(o[c * step + vp] - max);
+    sum += weight * o[c * step + vp + 1];
+    for (int64_t i = 0; i < vp; i += LANES) {
+      v16 before = c ? load16(o + i) : splat(0);
+      store16(o + i, before + weight * load16(o + c * step + i));
+    }
+  }
+  write_row(a, u, r, o, sum);
+}
+
+INLINE void attention_run(const attention *a, float *scratch, lp_barrier *barrier, int64_t thread, int64_t threads) {
+  int64_t units = row_blocks(a) * a->b * a->kv_heads, chunks = choose_chunks(a, units, threads);
+  int64_t piece_floats = LPK_ATTENTION_PARTIAL_FLOATS(a->dv);
+  attention_work w = carve(a, scratch, thread);
+  float *partials = scratch + threads * LPK_ATTENTION_THREAD_FLOATS(a->d, a->dv); /* [unit][chunk] */
+  for (int64_t i = 0; i * threads < units * chunks; i++) {
+    int64_t piece = i * threads + (i % 2 ? threads - 1 - thread : thread); /* back and forth, as units get shorter */
+    if (piece < units * chunks)
+      attend(a, &w, piece, chunks, chunks > 1 ? partials + piece * piece_floats : 0);
+  }
+  if (chunks == 1)
+    return;
+  lpk_barrier(barrier, threads);
+  for (int64_t i = 0, at = 0; i < units; i++) {
+    query_block u = unit_at(a, i);
+    for (int64_t r = 0; r < u.rows; r++, at++)
+      if (at % threads == thread)
+        combine_row(a, &u, r, partials + i * chunks * piece_floats, chunks);
+  }
+}
+
+KERNEL void lpk_attention(float *y, const float *q, const float *k_cache, const float *v_cache, const float *mask,
+                          const int64_t *ys, const int64_t *qs, const int64_t *ms, int64_t b, int64_t s, int64_t p,
+                          int64_t c, int64_t heads, int64_t kv_heads, int64_t d, int64_t dv, float scale, float softcap,
+                          int causal, int64_t window, int isa, void *scratch, lp_barrier *barrier, int64_t thread,
+                          int64_t threads) {
+  attention a = {y, q, k_cache, v_cache, mask, ys, qs, ms, b, s, p, c, heads, kv_heads, d, dv, scale, softcap, causal, isa,
+                 window};
+  attention_run(&a, scratch, barrier, thread, threads);
+}

@@ -1,0 +1,102 @@
+#include "backend/cpu/kernels/pack.h"
+
+#include "backend/cpu/kernels/kernels.h"
+
+#include <math.h>
+#include <string.h>
+
+static size_t element_bytes(int dtype) { return dtype == LPK_F32 ? 4 : 2; }
+
+size_t lpk_panel_bytes(int64_t k, int dtype) { return (size_t)k * LPK_PANEL * element_bytes(dtype); }
+
+static uint32_t bits_of(float f) {
+  uint32_t bits;
+  memcpy(&bits, &f, sizeof bits);
+  return bits;
+}
+
+static float float_of(uint32_t bits) {
+  float f;
+  memcpy(&f, &bits, sizeof f);
+  return f;
+}
+
+static float from_f16(uint16_t h) {
+  uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = (h >> 10) & 31, mantissa = h & 0x3ff;
+  if (exponent == 0)
+    return float_of(sign | bits_of((float)mantissa * 0x1p-24f));
+  if (exponent == 31)
+    return float_of(sign | 0x7f800000 | mantissa << 13);
+  return float_of(sign | (exponent + 112) << 23 | mantissa << 13);
+}
+
+static uint16_t to_f16(float f) {
+  uint32_t bits = bits_of(f), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
+  if (magnitude > 0x7f800000)
+    return (uint16_t)(sign | 0x7e00);
+  if (magnitude >= 0x477ff000) /* rounds to 65520 or more */
+    return (uint16_t)(sign | 0x7c00);
+  if (magnitude < 0x38800000) /* a denormal half: the sum's low bits are its rounded mantissa */
+    return (uint16_t)(sign | (bits_of(float_of(magnitude) + 0.5f) - bits_of(0.5f)));
+  uint32_t rounded = magnitude + 0xfff + (magnitude >> 13 & 1);
+  return (uint16_t)(sign | (rounded - 0x38000000) >> 13);
+}
+
+static uint16_t to_bf16(float f) {
+  uint32_t bits = bits_of(f);
+  if ((bits & 0x7fffffff) > 0x7f800000)
+    return (uint16_t)(bits >> 16 | 0x40);
+  return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static float read_element(const lpk_weight *w, int64_t at) {
+  if (w->dtype == LPK_F32)
+    return ((const float *)w->data)[at];
+  uint16_t h = ((const uint16_t *)w->data)[at];
+  return w->dtype == LPK_F16 ? from_f16(h) : float_of((uint32_t)h << 16);
+}
+
+static void write_element(void *panel, int64_t at, int dtype, float value) {
+  if (dtype == LPK_F32)
+    ((float *)panel)[at] = value;
+  else
+    ((uint16_t *)panel)[at] = dtype == LPK_F16 ? to_f16(value) : to_bf16(value);
+}
+
+/* The types agree: moves elements of `size` bytes without reading them. */
+static void move_panel(char *panel, const lpk_weight *w, size_t size, int64_t first, int64_t columns) {
+  const char *data = w->data;
+  if (!w->transposed) {
+    for (int64_t i = 0; i < w->k; i++)
+      memcpy(panel + (size_t)(i * LPK_PANEL) * size, data + (size_t)(i * w->n + first) * size, (size_t)columns * size);
+    return;
+  }
+  for (int64_t j = 0; j < columns; j++) {
+    const char *row = data + (size_t)((first + j) * w->k) * size;
+    if (size == 4)
+      for (int64_t i = 0; i < w->k; i++) memcpy(panel + (i * LPK_PANEL + j) * 4, row + i * 4, 4);
+    else
+      for (int64_t i = 0; i < w->k; i++) memcpy(panel + (i * LPK_PANEL + j) * 2, row + i * 2, 2);
+  }
+}
+
+void lpk_pack_panel(void *panel, int dtype, const lpk_weight *w, int64_t first) {
+  int64_t columns = w->n - first < LPK_PANEL ? w->n - first : LPK_PANEL;
+  if (columns < LPK_PANEL)
+    memset(panel, 0, lpk_panel_bytes(w->k, dtype));
+  if (dtype == w->dtype) {
+    move_panel(panel, w, element_bytes(dtype), first, columns);
+    return;
+  }
+  for (int64_t j = 0; j < columns; j++)
+    for (int64_t i = 0; i < w->k; i++) {
+      int64_t at = w->transposed ? (first + j) * w->k + i : i * w->n + first + j;
+      write_element(panel, i * LPK_PANEL + j, dtype, read_element(w, at));
+    }
+}
+
+void lpk_pack_linear(void *packed, int dtype, const lpk_weight *weight, int64_t stride) {
+  size_t bytes = lpk_panel_bytes(weight->k, dtype);
+  for (int64_t j = 0; j < LPK_PANELS(weight->n); j++)
+    lpk_pack_panel((char *)packed + (size_t)(j * stride) * bytes, dtype, weight, j * LPK_PANEL);
+}

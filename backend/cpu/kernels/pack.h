@@ -1,0 +1,27 @@
+/* Packing of weights into the layout that lpk_linear reads; host code, run by the compiler while it writes a bundle. It
+ * works panel by panel, so that no more than one panel of a weight is ever in memory twice. */
+#ifndef LP_KERNELS_PACK_H
+#define LP_KERNELS_PACK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct {
+  const void *data;  /* row-major, contiguous */
+  int64_t n, k;      /* outputs, inputs */
+  int dtype;         /* LPK_F32, LPK_F16 or LPK_BF16 */
+  bool transposed;   /* stored as [n][k] (a PyTorch weight), otherwise as [k][n] (an ONNX MatMul operand) */
+} lpk_weight;
+
+/* Bytes of one panel, [k][LPK_PANEL] elements of `dtype`. A packed weight is LPK_PANELS(n) panels in order. */
+size_t lpk_panel_bytes(int64_t k, int dtype);
+
+/* Fills `panel` with columns first .. first + LPK_PANEL of the weight, converted to `dtype` (to nearest, ties to even);
+ * columns past n are zero. A gated product's weight interleaves: panel 2j from the gate's weight, 2j + 1 from the up's. */
+void lpk_pack_panel(void *panel, int dtype, const lpk_weight *weight, int64_t first);
+
+/* All panels, `stride` panels apart (1; 2 for one half of a gated weight). */
+void lpk_pack_linear(void *packed, int dtype, const lpk_weight *weight, int64_t stride);
+
+#endif

@@ -1,0 +1,56 @@
+/* Rotary position embedding, alone and on the way into the KV cache. */
+#include "backend/cpu/kernels/vector.h"
+
+/* One head's row. y may equal x. */
+INLINE void rotate_row(float *y, const float *x, const float *cos, const float *sin, int64_t d, int64_t rotary_dim,
+                       int interleaved) {
+  int64_t half = rotary_dim / 2, i = 0;
+  if (interleaved) {
+    for (; i < half; i++) {
+      float a = x[2 * i], b = x[2 * i + 1];
+      y[2 * i] = a * cos[i] - b * sin[i];
+      y[2 * i + 1] = b * cos[i] + a * sin[i];
+    }
+  } else {
+    for (; i + LANES <= half; i += LANES) {
+      v16 a = load16(x + i), b = load16(x + half + i), c = load16(cos + i), s = load16(sin + i);
+      store16(y + i, a * c - b * s);
+      store16(y + half + i, b * c + a * s);
+    }
+    for (; i < half; i++) {
+      float a = x[i], b = x[half + i];
+      y[i] = a * cos[i] - b * sin[i];
+      y[half + i] = b * cos[i] + a * sin[i];
+    }
+  }
+  for (i = rotary_dim; i < d; i++) y[i] = x[i];
+}
+
+KERNEL void lpk_rotary(float *y, const float *x, const float *cos, const float *sin, const int64_t *ys, const int64_t *xs,
+                       int64_t table_batch, int64_t table_row, int64_t b, int64_t s, int64_t heads, int64_t d,
+                       int64_t rotary_dim, int interleaved, int64_t thread, int64_t threads) {
+  int64_t rows = b * s * heads;
+  for (int64_t i = share(rows, thread, threads); i < share(rows, thread + 1, threads); i++) {
+    int64_t head = i % heads, token = i / heads % s, batch = i / heads / s;
+    int64_t at = batch * table_batch + token * table_row;
+    rotate_row(y + batch * ys[0] + token * ys[1] + head * ys[2], x + batch * xs[0] + token * xs[1] + head * xs[2],
+               cos + at, sin + at, d, rotary_dim, interleaved);
+  }
+}
+
+KERNEL void lpk_kv_append(float *cache, const float *x, const float *cos, const float *sin, const int64_t *xs,
+                          int64_t table_batch, int64_t table_row, int64_t b, int64_t s, int64_t p, int64_t c,
+                          int64_t kv_heads, int64_t d, int64_t rotary_dim, int interleaved, int64_t thread,
+                          int64_t threads) {
+  int64_t rows = b * s * kv_heads;
+  for (int64_t i = share(rows, thread, threads); i < share(rows, thread + 1, threads); i++) {
+    int64_t head = i % kv_heads, token = i / kv_heads % s, batch = i / kv_heads / s;
+    float *y = cache + ((batch * kv_heads + head) * c + p + token) * d;
+    const float *from = x + batch * xs[0] + token * xs[1] + head * xs[2];
+    int64_t at = batch * table_batch + token * table_row;
+    if (rotary_dim)
+      rotate_row(y, from, cos + at, sin + at, d, rotary_dim, interleaved);
+    else
+      memcpy(y, from, (size_t)d * sizeof *y);
+  }
+}

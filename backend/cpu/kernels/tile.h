@@ -1,0 +1,53 @@
+/* The register tile that all matrix products share. */
+#ifndef LP_KERNELS_TILE_H
+#define LP_KERNELS_TILE_H
+
+#include "backend/cpu/kernels/vector.h"
+
+enum { TILE_MAX = 12 * 2 };
+
+/* Rows, and columns in vectors of 16, that fill the registers and leave room for operands. */
+INLINE int tile_rows(int isa) { return isa == LPK_ISA_AVX512 ? 12 : 6; }
+INLINE int tile_cols(int isa) { return isa == LPK_ISA_AVX512 ? 2 : 1; }
+
+/* acc[rows][cols] += a[rows][k] . b[k][16 cols]. All sizes but k, and a's strides, should be constants. */
+INLINE void tile_multiply(v16 *acc, int rows, int cols, const float *restrict a, int64_t a_row, int64_t a_col,
+                          const float *restrict b, int64_t b_row, int64_t k) {
+  for (int64_t i = 0; i < k; i++) {
+    v16 bv[4];
+    UNROLL for (int c = 0; c < cols; c++) bv[c] = load16(b + i * b_row + c * LANES);
+    UNROLL for (int r = 0; r < rows; r++) {
+      v16 av = splat(a[r * a_row + i * a_col]);
+      UNROLL for (int c = 0; c < cols; c++) acc[r * cols + c] += av * bv[c];
+    }
+  }
+}
+
+/* c[rows][16 cols] = scale[row] * c + a . b; scale NULL: c = (first ? 0 : c) + a . b. */
+INLINE void tile_update(float *c, int64_t c_row, const float *scale, int first, int rows, int cols, const float *a,
+                        int64_t a_row, int64_t a_col, const float *b, int64_t b_row, int64_t k) {
+  v16 acc[TILE_MAX];
+  UNROLL for (int r = 0; r < rows; r++)
+    UNROLL for (int j = 0; j < cols; j++) {
+      v16 old = first ? splat(0) : load16(c + r * c_row + j * LANES);
+      acc[r * cols + j] = scale ? old * splat(scale[r]) : old;
+    }
+  tile_multiply(acc, rows, cols, a, a_row, a_col, b, b_row, k);
+  UNROLL for (int r = 0; r < rows; r++)
+    UNROLL for (int j = 0; j < cols; j++) store16(c + r * c_row + j * LANES, acc[r * cols + j]);
+}
+
+/* Packs `rows` (at most `height`) rows of x, `k` long, as [k][height]; missing rows are zero. x_col: stride along k. */
+INLINE void pack_tile(float *packed, int height, const float *x, int64_t x_row, int64_t x_col, int64_t rows, int64_t k) {
+  int64_t i = 0;
+  for (; x_col == 1 && rows > 1 && i + LANES <= k; i += LANES) {
+    v16 t[16];
+    UNROLL for (int r = 0; r < 16; r++) t[r] = r < height && r < rows ? load16(x + r * x_row + i) : splat(0);
+    transpose16(t);
+    UNROLL for (int r = 0; r < 16; r++) store_part(packed + (i + r) * height, t[r], height);
+  }
+  for (; i < k; i++)
+    for (int r = 0; r < height; r++) packed[i * height + r] = r < rows ? x[r * x_row + i * x_col] : 0;
+}
+
+#endif

@@ -1,0 +1,159 @@
+/* Kernels that read or write at computed indices. */
+#include "kernel_test.h"
+
+#include <string.h>
+
+enum { D0 = 3, D1 = 5, D2 = 4, SIZE = D0 * D1 * D2 };
+
+typedef struct {
+  float *y;
+  const float *x, *updates;
+  const void *index, *table;
+  const int64_t *dims, *xdims;
+  int64_t count, width;
+  int axis, add, depth, type;
+} call;
+
+/* The clamped index of ONNX's negative or wild one. */
+static int64_t clamp(int64_t i, int64_t size) {
+  return i < -size ? 0 : i < 0 ? i + size : i >= size ? size - 1 : i;
+}
+
+static void gather_body(void *context, int64_t thread, int64_t threads, lp_barrier *barrier) {
+  (void)barrier;
+  call *c = context;
+  gather(c->y, c->x, c->index, D0, D1, D2 * 4, c->count, c->type, thread, threads);
+}
+
+static void test_plain(int64_t threads) {
+  int64_t wide[7] = {0, 4, -1, -5, 2, 99, -99};
+  int32_t narrow[7] = {0, 4, -1, -5, 2, 99, -99};
+  float *x = random_floats(SIZE), *y = kernel_alloc(D0 * 7 * D2 * 4);
+  for (int type = LPK_I64; type <= LPK_I32; type++) {
+    memset(y, 0, D0 * 7 * D2 * 4);
+    call c = {.y = y, .x = x, .index = type == LPK_I64 ? (void *)wide : (void *)narrow, .count = 7, .type = type};
+    kernel_run(gather_body, &c, threads);
+    for (int o = 0; o < D0; o++)
+      for (int i = 0; i < 7; i++)
+        EXPECT(memcmp(y + (o * 7 + i) * D2, x + (o * D1 + clamp(wide[i], D1)) * D2, D2 * 4) == 0);
+  }
+  kernel_free(x);
+  kernel_free(y);
+}
+
+static void embed_body(void *context, int64_t thread, int64_t threads, lp_barrier *barrier) {
+  (void)barrier;
+  call *c = context;
+  embed(c->y, c->table, c->index, c->count, 6, c->width, c->type, thread, threads);
+}
+
+static void test_embed(int64_t width, int64_t threads) {
+  int64_t index[4] = {5, 0, -1, 3};
+  kernel_half *half = kernel_alloc((size_t)(6 * width) * 2);
+  uint16_t *brain = kernel_alloc((size_t)(6 * width) * 2);
+  float *single = random_floats((size_t)(6 * width)), *y = kernel_alloc((size_t)(4 * width) * 4);
+  for (int64_t i = 0; i < 6 * width; i++) {
+    uint32_t bits;
+    single[i] = (float)(int)(single[i] * 100) / 64; /* exact in every type */
+    memcpy(&bits, &single[i], 4);
+    half[i] = (kernel_half)single[i];
+    brain[i] = (uint16_t)(bits >> 16);
+  }
+  for (int type = LPK_F32; type <= LPK_BF16; type++) {
+    void *tables[] = {single, half, brain};
+    call c = {.y = y, .table = tables[type], .index = index, .count = 4, .width = width, .type = type};
+    kernel_run(embed_body, &c, threads);
+    for (int64_t i = 0; i < 4 * width; i++)
+      EXPECT(y[i] == single[clamp(index[i / width], 6) * width + i % width]);
+  }
+  kernel_free(half);
+  kernel_free(brain);
+  kernel_free(single);
+  kernel_free(y);
+}
+
+/* Flat offset into [D0][D1][D2] of the element of [dims] at flat index i, with `at` on `axis`. */
+static int64_t moved(const int64_t *dims, int64_t i, int axis, int64_t at) {
+  int64_t p[3] = {i / dims[2] / dims[1], i / dims[2] % dims[1], i % dims[2]};
+  p[axis] = at;
+  return (p[0] * D1 + p[1]) * D2 + p[2];
+}
+
+static void gather_elements_body(void *context, int64_t thread, int64_t threads, lp_barrier *barrier) {
+  (void)barrier;
+  call *c = context;
+  gather_elements(c->y, c->x, c->index, c->dims, c->xdims, c->axis, thread, threads);
+}
+
+static void scatter_elements_body(void *context, int64_t thread, int64_t threads, lp_barrier *barrier) {
+  call *c = context;
+  scatter_elements(c->y, c->x, c->index, c->updates, c->dims, c->xdims, c->axis, c->add, barrier, thread, threads);
+}
+
+static void test_elements(int axis, int64_t threads) {
+  static const int64_t xdims[3] = {D0, D1, D2};
+  int64_t dims[3] = {2, 3, 4}, index[24];
+  dims[axis] = xdims[axis] < dims[axis] ? xdims[axis] : dims[axis];
+  int64_t total = dims[0] * dims[1] * dims[2];
+  float *x = random_floats(SIZE), *y = kernel_alloc(SIZE * 4), *updates = random_floats(24), want[SIZE];
+  for (int64_t i = 0; i < total; i++)
+    index[i] = random_below(2 * xdims[axis]) - xdims[axis];
+  call c = {.y = y, .x = x, .updates = updates, .index = index, .dims = dims, .xdims = xdims, .axis = axis};
+  kernel_run(gather_elements_body, &c, threads);
+  for (int64_t i = 0; i < total; i++)
+    EXPECT(y[i] == x[moved(dims, i, axis, clamp(index[i], xdims[axis]))]);
+  c.add = 1;
+  kernel_run(scatter_elements_body, &c, threads);
+  memcpy(want, x, sizeof want);
+  for (int64_t i = 0; i < total; i++)
+    want[moved(dims, i, axis, clamp(index[i], xdims[axis]))] += updates[i];
+  EXPECT(memcmp(y, want, sizeof want) == 0);
+  c.add = 0;
+  for (int64_t i = 0; i < total; i++) { /* distinct targets: the place along the axis, reversed */
+    int64_t place = axis == 0 ? i / dims[2] / dims[1] : axis == 1 ? i / dims[2] % dims[1] : i % dims[2];
+    index[i] = -1 - place;
+  }
+  kernel_run(scatter_elements_body, &c, threads);
+  memcpy(want, x, sizeof want);
+  for (int64_t i = 0; i < total; i++)
+    want[moved(dims, i, axis, clamp(index[i], xdims[axis]))] = updates[i];
+  EXPECT(memcmp(y, want, sizeof want) == 0);
+  kernel_free(x);
+  kernel_free(y);
+  kernel_free(updates);
+}
+
+static void scatter_nd_body(void *context, int64_t thread, int64_t threads, lp_barrier *barrier) {
+  call *c = context;
+  scatter_nd(c->y, c->x, c->index, c->updates, c->xdims, c->count, c->depth, c->add, barrier, thread, threads);
+}
+
+static void test_scatter_nd(int add, int64_t threads) {
+  static const int64_t xdims[3] = {D0, D1, D2};
+  int64_t index[6] = {0, 2, -1, -1, 1, 4};
+  float *x = random_floats(SIZE), *y = kernel_alloc(SIZE * 4), *updates = random_floats(3 * D2), want[SIZE];
+  call c = {.y = y, .x = x, .updates = updates, .index = index, .xdims = xdims, .count = 3, .depth = 2, .add = add};
+  kernel_run(scatter_nd_body, &c, threads);
+  memcpy(want, x, sizeof want);
+  for (int i = 0; i < 3; i++)
+    for (int j = 0; j < D2; j++) {
+      float *to = &want[(clamp(index[2 * i], D0) * D1 + clamp(index[2 * i + 1], D1)) * D2 + j];
+      *to = updates[i * D2 + j] + (add ? *to : 0);
+    }
+  EXPECT(memcmp(y, want, sizeof want) == 0);
+  kernel_free(x);
+  kernel_free(y);
+  kernel_free(updates);
+}
+
+void test_gather(void) {
+  for (int64_t threads = 1; threads <= 3; threads++) {
+    test_plain(threads);
+    test_embed(48, threads);
+    test_embed(7, threads);
+    for (int axis = 0; axis < 3; axis++)
+      test_elements(axis, threads);
+    test_scatter_nd(0, threads);
+    test_scatter_nd(1, threads);
+  }
+}

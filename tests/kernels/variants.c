@@ -1,0 +1,163 @@
+#include "variants.h"
+
+#define OUTER __attribute__((noinline))
+
+#define LINEAR(i, n, k, dtype, act, gated, has_bias, has_residual)                                                     \
+  OUTER void linear_##i(float *y, const float *x, const void *w, const float *bias, const float *residual, int64_t m,  \
+                        int64_t ldx, int64_t ldy, void *scratch, lp_barrier *barrier, int64_t thread,                  \
+                        int64_t threads) {                                                                             \
+    (void)bias, (void)residual;                                                                                        \
+    lpk_linear(y, x, w, (has_bias) ? bias : 0, (has_residual) ? residual : 0, m, ldx, ldy, n, k, dtype, act, gated,    \
+               TEST_ISA, scratch, barrier, thread, threads);                                                           \
+  }
+LINEAR_VARIANTS(LINEAR)
+
+#define ATTENTION(i, heads, kv_heads, d, dv, cap, causal, window, has_mask)                                            \
+  OUTER void attention_##i(float *y, const float *q, const float *k, const float *v, const float *mask,                \
+                           const int64_t *ys, const int64_t *qs, const int64_t *ms, int64_t b, int64_t s, int64_t p,   \
+                           int64_t c, void *scratch, lp_barrier *barrier, int64_t thread, int64_t threads) {           \
+    (void)mask;                                                                                                        \
+    lpk_attention(y, q, k, v, (has_mask) ? mask : 0, ys, qs, ms, b, s, p, c, heads, kv_heads, d, dv, 0.3f, cap,        \
+                  causal, window, TEST_ISA, scratch, barrier, thread, threads);                                        \
+  }
+ATTENTION_VARIANTS(ATTENTION)
+
+#define ROTARY(i, heads, d, rotary_dim, interleaved)                                                                   \
+  OUTER void rotary_##i(float *y, const float *x, const float *cos, const float *sin, const int64_t *ys,               \
+                        const int64_t *xs, int64_t table_batch, int64_t table_row, int64_t b, int64_t s,               \
+                        int64_t thread, int64_t threads) {                                                             \
+    lpk_rotary(y, x, cos, sin, ys, xs, table_batch, table_row, b, s, heads, d, rotary_dim, interleaved, thread,        \
+               threads);                                                                                               \
+  }                                                                                                                    \
+  OUTER void append_##i(float *cache, const float *x, const float *cos, const float *sin, const int64_t *xs,           \
+                        int64_t table_batch, int64_t table_row, int64_t b, int64_t s, int64_t p, int64_t c,            \
+                        int64_t thread, int64_t threads) {                                                             \
+    lpk_kv_append(cache, x, cos, sin, xs, table_batch, table_row, b, s, p, c, heads, d, rotary_dim, interleaved,       \
+                  thread, threads);                                                                                    \
+  }
+ROTARY_VARIANTS(ROTARY)
+
+OUTER void append_plain(float *cache, const float *x, const float *cos, const float *sin, const int64_t *xs,
+                        int64_t table_batch, int64_t table_row, int64_t b, int64_t s, int64_t p, int64_t c,
+                        int64_t thread, int64_t threads) {
+  lpk_kv_append(cache, x, cos, sin, xs, table_batch, table_row, b, s, p, c, 2, 24, 0, 0, thread, threads);
+}
+
+#define NORM(i, n, rms, has_residual, has_sum, has_weight, has_bias)                                                   \
+  OUTER void norm_##i(float *y, float *sum, const float *x, const float *residual, const float *weight,                \
+                      const float *bias, int64_t rows, int64_t ldx, int64_t thread, int64_t threads) {                 \
+    (void)sum, (void)residual, (void)weight, (void)bias;                                                               \
+    lpk_norm(y, (has_sum) ? sum : 0, x, (has_residual) ? residual : 0, (has_weight) ? weight : 0,                      \
+             (has_bias) ? bias : 0, rows, ldx, n, 1e-5f, rms, thread, threads);                                        \
+  }
+NORM_VARIANTS(NORM)
+
+#define MATH(f)                                                                                                        \
+  OUTER void math_##f(float *y, const float *x, int64_t n) {                                                           \
+    for (int64_t i = 0; i < n; i++)                                                                                    \
+      y[i] = lpk_##f(x[i]);                                                                                            \
+  }
+MATH_FUNCTIONS(MATH)
+
+OUTER void math_pow(float *y, const float *a, const float *b, int64_t n) {
+  for (int64_t i = 0; i < n; i++)
+    y[i] = lpk_pow(a[i], b[i]);
+}
+
+OUTER void softmax_plain(float *y, const float *x, int64_t rows, int64_t n, int64_t thread, int64_t threads) {
+  lpk_softmax(y, x, rows, n, 0, thread, threads);
+}
+OUTER void softmax_log(float *y, const float *x, int64_t rows, int64_t n, int64_t thread, int64_t threads) {
+  lpk_softmax(y, x, rows, n, 1, thread, threads);
+}
+
+OUTER void reduce(void *y, const void *x, int64_t outer, int64_t n, int64_t inner, int kind, int dtype, int64_t thread,
+                  int64_t threads) {
+#define CASE(k)                                                                                                        \
+  case k:                                                                                                              \
+    if (dtype == LPK_F32)                                                                                              \
+      lpk_reduce(y, x, outer, n, inner, k, LPK_F32, thread, threads);                                                  \
+    else                                                                                                               \
+      lpk_reduce(y, x, outer, n, inner, k, LPK_I64, thread, threads);                                                  \
+    break;
+  switch (kind) {
+    CASE(LPK_REDUCE_SUM)
+    CASE(LPK_REDUCE_MEAN)
+    CASE(LPK_REDUCE_MAX)
+    CASE(LPK_REDUCE_MIN)
+    CASE(LPK_REDUCE_PROD)
+    CASE(LPK_REDUCE_SUMSQ)
+    CASE(LPK_REDUCE_L1)
+    CASE(LPK_REDUCE_L2)
+    CASE(LPK_REDUCE_LOGSUM)
+    CASE(LPK_REDUCE_LOGSUMEXP)
+  default:
+    break;
+  }
+}
+
+OUTER void argmax(int64_t *y, const float *x, int64_t outer, int64_t n, int64_t inner, int min, int last,
+                  int64_t thread, int64_t threads) {
+  lpk_argmax(y, x, outer, n, inner, min, last, thread, threads);
+}
+OUTER void cumsum(void *y, const void *x, int64_t outer, int64_t n, int64_t inner, int exclusive, int reverse,
+                  int dtype, int64_t thread, int64_t threads) {
+  lpk_cumsum(y, x, outer, n, inner, exclusive, reverse, dtype, thread, threads);
+}
+OUTER void matmul(float *c, const float *a, const float *b, const int64_t *dims, const lpk_matrix *cs,
+                  const lpk_matrix *as, const lpk_matrix *bs, int64_t m, int64_t n, int64_t k, int rank, float alpha,
+                  void *scratch, int64_t thread, int64_t threads) {
+  lpk_matmul(c, a, b, dims, cs, as, bs, m, n, k, rank, alpha, TEST_ISA, scratch, thread, threads);
+}
+OUTER void embed(float *y, const void *table, const void *index, int64_t count, int64_t vocab, int64_t width, int dtype,
+                 int64_t thread, int64_t threads) {
+  if (dtype == LPK_F16)
+    lpk_embed(y, table, index, count, vocab, width, LPK_F16, LPK_I64, thread, threads);
+  else if (dtype == LPK_BF16)
+    lpk_embed(y, table, index, count, vocab, width, LPK_BF16, LPK_I64, thread, threads);
+  else
+    lpk_embed(y, table, index, count, vocab, width, LPK_F32, LPK_I64, thread, threads);
+}
+OUTER void gather(void *y, const void *x, const void *index, int64_t outer, int64_t axis, int64_t inner_bytes,
+                  int64_t count, int itype, int64_t thread, int64_t threads) {
+  if (itype == LPK_I64)
+    lpk_gather(y, x, index, outer, axis, inner_bytes, count, LPK_I64, thread, threads);
+  else
+    lpk_gather(y, x, index, outer, axis, inner_bytes, count, LPK_I32, thread, threads);
+}
+OUTER void gather_elements(void *y, const void *x, const void *index, const int64_t *dims, const int64_t *xdims,
+                           int axis, int64_t thread, int64_t threads) {
+  lpk_gather_elements(y, x, index, dims, xdims, 3, axis, 4, LPK_I64, thread, threads);
+}
+OUTER void scatter_elements(void *y, const void *x, const void *index, const void *updates, const int64_t *dims,
+                            const int64_t *xdims, int axis, int add, lp_barrier *barrier, int64_t thread,
+                            int64_t threads) {
+  lpk_scatter_elements(y, x, index, updates, dims, xdims, 3, axis, 4, LPK_I64, add, barrier, thread, threads);
+}
+OUTER void scatter_nd(void *y, const void *x, const void *index, const void *updates, const int64_t *xdims,
+                      int64_t count, int depth, int add, lp_barrier *barrier, int64_t thread, int64_t threads) {
+  lpk_scatter_nd(y, x, index, updates, xdims, count, 3, depth, 4, LPK_I64, add, barrier, thread, threads);
+}
+
+#define COPY(size)                                                                                                     \
+  OUTER void copy_##size(void *y, const void *x, const int64_t *dims, const int64_t *ys, const int64_t *xs,            \
+                         int64_t thread, int64_t threads) {                                                            \
+    lpk_copy(y, x, dims, ys, xs, 4, size, thread, threads);                                                            \
+  }
+COPY(1)
+COPY(2)
+COPY(4)
+COPY(8)
+
+OUTER void fill_4(void *y, int64_t count, uint64_t bits, int64_t thread, int64_t threads) {
+  lpk_fill(y, count, bits, 4, thread, threads);
+}
+OUTER void range_f32(float *y, int64_t count, float start, float step, int64_t thread, int64_t threads) {
+  lpk_range(y, count, start, step, thread, threads);
+}
+OUTER void range_i64(int64_t *y, int64_t count, int64_t start, int64_t step, int64_t thread, int64_t threads) {
+  lpk_range_i64(y, count, start, step, thread, threads);
+}
+OUTER void barrier_wait(lp_barrier *barrier, int64_t threads) {
+  lpk_barrier(barrier, threads);
+}

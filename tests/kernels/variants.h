@@ -1,0 +1,113 @@
+/* Kernels with constant arguments, as the code generator would make them: variants.c is compiled to bitcode, linked with
+ * the kernels' and optimised for a target, so the tests go the way of the product. */
+#ifndef LP_TEST_KERNEL_VARIANTS_H
+#define LP_TEST_KERNEL_VARIANTS_H
+
+#include "backend/cpu/kernels/kernels.h"
+
+/*                 n    k    weights   activation         gated bias residual */
+#define LINEAR_VARIANTS(V)                                                                                             \
+  V(0, 96, 64, LPK_F32, LPK_ACT_NONE, 0, 0, 0)                                                                         \
+  V(1, 33, 17, LPK_F32, LPK_ACT_NONE, 0, 1, 0)                                                                         \
+  V(2, 100, 300, LPK_F16, LPK_ACT_GELU_ERF, 0, 1, 1)                                                                   \
+  V(3, 64, 515, LPK_BF16, LPK_ACT_RELU, 0, 0, 1)                                                                       \
+  V(4, 80, 48, LPK_F32, LPK_ACT_SILU, 1, 0, 0)                                                                         \
+  V(5, 47, 257, LPK_F16, LPK_ACT_GELU_TANH, 1, 1, 1)                                                                   \
+  V(6, 5, 7, LPK_BF16, LPK_ACT_QUICK_GELU, 0, 1, 0)                                                                    \
+  V(7, 160, 600, LPK_F32, LPK_ACT_NONE, 0, 0, 1)                                                                       \
+  V(8, 1, 1, LPK_F32, LPK_ACT_TANH, 0, 1, 1)                                                                           \
+  V(9, 200, 33, LPK_BF16, LPK_ACT_SIGMOID, 1, 0, 1)
+
+/*                 heads kv d   dv   cap causal window mask */
+#define ATTENTION_VARIANTS(V)                                                                                          \
+  V(0, 4, 4, 32, 32, 0, 1, 0, 0)                                                                                       \
+  V(1, 6, 2, 64, 64, 0, 1, 0, 0)                                                                                       \
+  V(2, 9, 3, 64, 64, 0, 1, 0, 1)                                                                                       \
+  V(3, 8, 1, 128, 128, 0, 1, 0, 0)                                                                                     \
+  V(4, 2, 2, 256, 256, 0, 1, 0, 0)                                                                                     \
+  V(5, 3, 1, 20, 36, 0, 0, 0, 1)                                                                                       \
+  V(6, 4, 2, 80, 80, 5, 1, 70, 1)                                                                                      \
+  V(7, 16, 1, 48, 16, 0, 1, 9, 0)                                                                                      \
+  V(8, 2, 2, 8, 8, 0, 1, 0, 0)                                                                                         \
+  V(9, 5, 5, 96, 112, 0, 0, 0, 0)
+
+/*                 heads d   rotary interleaved */
+#define ROTARY_VARIANTS(V)                                                                                             \
+  V(0, 3, 64, 64, 0)                                                                                                   \
+  V(1, 2, 80, 32, 0)                                                                                                   \
+  V(2, 4, 20, 20, 1)                                                                                                   \
+  V(3, 1, 10, 6, 0)                                                                                                    \
+  V(4, 2, 128, 64, 1)
+
+/*                 n    rms residual sum weight bias */
+#define NORM_VARIANTS(V)                                                                                               \
+  V(0, 192, 1, 0, 0, 1, 0)                                                                                             \
+  V(1, 768, 0, 0, 0, 1, 1)                                                                                             \
+  V(2, 37, 0, 1, 1, 1, 1)                                                                                              \
+  V(3, 100, 1, 1, 1, 1, 0)                                                                                             \
+  V(4, 5, 1, 1, 0, 0, 0)                                                                                               \
+  V(5, 64, 0, 1, 0, 1, 0)
+
+#define MATH_FUNCTIONS(V)                                                                                              \
+  V(exp) V(log) V(tanh) V(sigmoid) V(erf) V(gelu_erf) V(gelu_tanh) V(quick_gelu) V(silu) V(softplus) V(sin) V(cos)
+
+typedef void linear_fn(float *y, const float *x, const void *w, const float *bias, const float *residual, int64_t m,
+                       int64_t ldx, int64_t ldy, void *scratch, lp_barrier *barrier, int64_t thread, int64_t threads);
+typedef void attention_fn(float *y, const float *q, const float *k, const float *v, const float *mask,
+                          const int64_t *ys, const int64_t *qs, const int64_t *ms, int64_t b, int64_t s, int64_t p,
+                          int64_t c, void *scratch, lp_barrier *barrier, int64_t thread, int64_t threads);
+typedef void rotary_fn(float *y, const float *x, const float *cos, const float *sin, const int64_t *ys,
+                       const int64_t *xs, int64_t table_batch, int64_t table_row, int64_t b, int64_t s, int64_t thread,
+                       int64_t threads);
+typedef void append_fn(float *cache, const float *x, const float *cos, const float *sin, const int64_t *xs,
+                       int64_t table_batch, int64_t table_row, int64_t b, int64_t s, int64_t p, int64_t c,
+                       int64_t thread, int64_t threads);
+typedef void norm_fn(float *y, float *sum, const float *x, const float *residual, const float *weight,
+                     const float *bias, int64_t rows, int64_t ldx, int64_t thread, int64_t threads);
+typedef void math_fn(float *y, const float *x, int64_t n);
+typedef void copy_fn(void *y, const void *x, const int64_t *dims, const int64_t *ys, const int64_t *xs, int64_t thread,
+                     int64_t threads);
+
+#define DECLARE_LINEAR(i, ...)    linear_fn linear_##i;
+#define DECLARE_ATTENTION(i, ...) attention_fn attention_##i;
+#define DECLARE_ROTARY(i, ...)                                                                                         \
+  rotary_fn rotary_##i;                                                                                                \
+  append_fn append_##i;
+#define DECLARE_NORM(i, ...) norm_fn norm_##i;
+#define DECLARE_MATH(f)      math_fn math_##f;
+LINEAR_VARIANTS(DECLARE_LINEAR)
+ATTENTION_VARIANTS(DECLARE_ATTENTION)
+ROTARY_VARIANTS(DECLARE_ROTARY)
+NORM_VARIANTS(DECLARE_NORM)
+MATH_FUNCTIONS(DECLARE_MATH)
+append_fn append_plain; /* 2 heads of 24, not rotated */
+
+void math_pow(float *y, const float *a, const float *b, int64_t n);
+void softmax_plain(float *y, const float *x, int64_t rows, int64_t n, int64_t thread, int64_t threads);
+void softmax_log(float *y, const float *x, int64_t rows, int64_t n, int64_t thread, int64_t threads);
+void reduce(void *y, const void *x, int64_t outer, int64_t n, int64_t inner, int kind, int dtype, int64_t thread,
+            int64_t threads);
+void argmax(int64_t *y, const float *x, int64_t outer, int64_t n, int64_t inner, int min, int last, int64_t thread,
+            int64_t threads);
+void cumsum(void *y, const void *x, int64_t outer, int64_t n, int64_t inner, int exclusive, int reverse, int dtype,
+            int64_t thread, int64_t threads);
+void matmul(float *c, const float *a, const float *b, const int64_t *dims, const lpk_matrix *cs, const lpk_matrix *as,
+            const lpk_matrix *bs, int64_t m, int64_t n, int64_t k, int rank, float alpha, void *scratch, int64_t thread,
+            int64_t threads);
+void embed(float *y, const void *table, const void *index, int64_t count, int64_t vocab, int64_t width, int dtype,
+           int64_t thread, int64_t threads);
+void gather(void *y, const void *x, const void *index, int64_t outer, int64_t axis, int64_t inner_bytes, int64_t count,
+            int itype, int64_t thread, int64_t threads);
+void gather_elements(void *y, const void *x, const void *index, const int64_t *dims, const int64_t *xdims, int axis,
+                     int64_t thread, int64_t threads); /* rank 3, f32, i64 */
+void scatter_elements(void *y, const void *x, const void *index, const void *updates, const int64_t *dims,
+                      const int64_t *xdims, int axis, int add, lp_barrier *barrier, int64_t thread, int64_t threads);
+void scatter_nd(void *y, const void *x, const void *index, const void *updates, const int64_t *xdims, int64_t count,
+                int depth, int add, lp_barrier *barrier, int64_t thread, int64_t threads);
+copy_fn copy_1, copy_2, copy_4, copy_8; /* rank 4 */
+void fill_4(void *y, int64_t count, uint64_t bits, int64_t thread, int64_t threads);
+void range_f32(float *y, int64_t count, float start, float step, int64_t thread, int64_t threads);
+void range_i64(int64_t *y, int64_t count, int64_t start, int64_t step, int64_t thread, int64_t threads);
+void barrier_wait(lp_barrier *barrier, int64_t threads);
+
+#endif
