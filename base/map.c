@@ -53,6 +53,7 @@ static void grow(lp_map *map) {
   free(map->slot);
   map->slot_count = map->slot_count ? map->slot_count * 2 : 16;
   map->slot = lp_alloc(map->slot_count * sizeof *map->slot);
+  assert(map->entries.data || map->entries.count == 0);
   for (size_t i = 0; i < map->entries.count; i++)
     *find_slot(map, map->entries.data[i].key, map->entries.data[i].hash) = (uint32_t)(i + 1);
 }
