@@ -1,0 +1,79 @@
+/* llmpart compile: from an ONNX model and two machines to a bundle. */
+#include "tools/compile.h"
+
+#include "frontend/frontend.h"
+
+#include <stdlib.h>
+
+static lp_status compile_model(lp_compile *compile, lp_diag *diag) {
+  lp_module *module = NULL;
+  LP_TRY(lp_tool_check_pass(&compile->flags, diag));
+  LP_TRY(lp_compile_prepare(compile, diag));
+  const lp_import_options import = {.weights_absent_ok = !lp_compile_reads_weights(compile)};
+  LP_TRY(lp_onnx_import(compile->model, &import, &module, diag));
+  lp_status status = lp_compile_emit(compile, module, diag);
+  lp_module_free(module);
+  return status;
+}
+
+static lp_status read_options(lp_compile *c, int argc, char **argv, lp_texts *args, bool *done, lp_diag *diag) {
+  lp_request *r = &c->request;
+  const lp_option table[] = {
+      {"--device", LP_OPTION_TEXT, &c->device, "HW", "the device: a name of `llmpart hw list`, host, or a YAML file", 0},
+      {"--cloud", LP_OPTION_TEXT, &c->cloud, "HW", "the cloud machine; without it everything is on the device", 0},
+      {"--link", LP_OPTION_TEXT, &c->link, "LINK", "between them: a name, a file or rtt=..,up=..,down=.. (lan)", 0},
+      {"--ttft", LP_OPTION_TIME, &r->ttft_ms, "TIME", "the longest time to the first token", 0},
+      {"--tpot", LP_OPTION_TIME, &r->tpot_ms, "TIME", "the longest time per output token", 0},
+      {"--isl", LP_OPTION_I64, &r->isl, "N", "prompt tokens to plan for (512)", 1},
+      {"--osl", LP_OPTION_I64, &r->osl, "N", "generated tokens to plan for (128)", 1},
+      {"--batch", LP_OPTION_I64, &r->batch, "N", "sequences to plan for (1)", 1},
+      {"--scheduler", LP_OPTION_TEXT, &r->scheduler, "NAME",
+       "greedy, layer, cloud-only, device-only or cut (layer, until the exact one is here)", 0},
+      {"--cut", LP_OPTION_I64, &r->cut, "N", "scheduler cut: layers 0 to N-1 on the device", 0},
+      {"--objective", LP_OPTION_CHOICE, &r->objective, "cost|latency|energy", "what the plan minimises (cost)", 0},
+      {"--device-memory", LP_OPTION_SIZE, &r->device_memory, "SIZE", "memory the device may use (all it has)", 0},
+      {"--dtype-device", LP_OPTION_TEXT, &r->dtype_device, "DTYPE", "weights on the device: f32, f16, bf16", 0},
+      {"--dtype-cloud", LP_OPTION_TEXT, &r->dtype_cloud, "DTYPE", "weights in the cloud: f32, f16, bf16", 0},
+      {"--exits", LP_OPTION_NUMBERS, &c->exits, "LAYER,..", "keep the exit heads behind these layers", 0},
+      {"--march", LP_OPTION_TEXT, &c->march, "CPU", "x86-64-v3, x86-64-v4, armv8-a, native, .. (native)", 0},
+      {"--tokenizer", LP_OPTION_TEXT, &c->tokenizer, "FILE", "a tokenizer.json to put into the bundle", 0},
+      {"-O", LP_OPTION_I64, &c->opt_level, "LEVEL", "optimise code: 0 to 3 (3)", 0},
+      {"--emit", LP_OPTION_CHOICE, &c->emit,
+       "bundle|layer-ir|op-ir|placed-ir|llvm-ir|asm|obj|cuda|ptx|opencl|onnx|report", "what to write (bundle)", 0},
+      {"--side", LP_OPTION_CHOICE, &c->side, "device|cloud", "whose llvm-ir, asm or obj (device)", 0},
+      {"--report", LP_OPTION_TEXTS, &c->reports, "FILE", "also write a report: .txt, .json, .csv, .html; repeatable", 0},
+      {"--table1", LP_OPTION_FLAG, &c->table1, NULL, "add P1's Table I counting to reports", 0},
+      {"--plan-only", LP_OPTION_FLAG, &c->plan_only, NULL, "the same as --emit=report: plan, read no weights", 0},
+      {"--locations", LP_OPTION_FLAG, &c->locations, NULL, "print the ONNX node of each operator in IR", 0},
+      {"-MD", LP_OPTION_TEXT, &c->depfile, "FILE", "write a make rule of what the output depends on", 0},
+      {"-o", LP_OPTION_TEXT, &c->output, "OUT", "where to; '-' is stdout (MODEL.llmpart)", 0},
+      LP_PASS_FLAG_OPTIONS(c->flags)};
+  const lp_command command = {
+      .usage = "llmpart compile MODEL.onnx --device=HW [--cloud=HW] [--link=LINK] [options] -o OUT",
+      .summary = "Places every operator of a language model on the device or in the cloud at the least cost under the\n"
+                 "SLA, and writes a bundle with code and weights for both sides. Exit status 3: the SLA cannot be met.",
+      .options = table,
+      .count = LP_COUNT(table),
+      .min_args = 1,
+      .max_args = 1};
+  return lp_options_read(&command, argc, argv, args, done, diag);
+}
+
+int lp_tool_compile(int argc, char **argv) {
+  lp_compile compile = {.emit = "bundle", .side = "device", .march = "native", .opt_level = 3};
+  compile.request =
+      (lp_request){.isl = 512, .osl = 128, .batch = 1, .objective = "cost", .generation = true};
+  lp_diag *diag = lp_tool_diag();
+  lp_texts args = {0};
+  bool done = false;
+  lp_status status = read_options(&compile, argc, argv, &args, &done, diag);
+  if (status == LP_OK && !done) {
+    compile.model = args.data[0];
+    if (compile.plan_only) compile.emit = "report";
+    status = compile_model(&compile, diag);
+  }
+  lp_compile_release(&compile);
+  lp_vec_free(&args);
+  lp_diag_free(diag);
+  return status;
+}

@@ -1,0 +1,199 @@
+/* What `llmpart compile` writes: a bundle, one stage of the way to it, or reports. */
+#include "tools/compile.h"
+
+#include "backend/backend.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool emits(const lp_compile *compile, const char *what) {
+  return lp_streq(compile->emit, what);
+}
+
+bool lp_compile_reads_weights(const lp_compile *compile) {
+  return emits(compile, "bundle") || emits(compile, "obj") || emits(compile, "asm") || emits(compile, "llvm-ir");
+}
+
+static lp_status run_passes(const lp_compile *compile, lp_module *module, const char *pipeline, lp_diag *diag) {
+  lp_run_options options = lp_tool_run_options(&compile->flags);
+  return lp_passes_run(module, pipeline, &compile->request, &options, diag);
+}
+
+/* ---- reports --------------------------------------------------------------------------------------------------------- */
+
+static lp_status write_report(const lp_compile *compile, lp_module *module, const char *format, const char *path,
+                              lp_diag *diag) {
+  lp_buf text = {0};
+  lp_status status = lp_report_write(module, &compile->request, format, compile->table1, &text, diag);
+  if (status == LP_OK) status = lp_tool_write(path, lp_buf_text(&text), text.size, diag);
+  lp_buf_free(&text);
+  return status;
+}
+
+static const char *report_format(const char *path) {
+  const char *dot = strrchr(path, '.');
+  return dot && !strchr(dot, '/') ? dot + 1 : "txt";
+}
+
+/* --report files; with --emit=report also -o, or text on stdout when nothing else was asked for. */
+static lp_status write_reports(const lp_compile *compile, lp_module *module, lp_diag *diag) {
+  for (size_t i = 0; i < compile->reports.count; i++) {
+    const char *path = compile->reports.data[i];
+    LP_TRY(write_report(compile, module, report_format(path), path, diag));
+  }
+  if (!emits(compile, "report")) return LP_OK;
+  if (compile->output) {
+    static const char *const formats[] = {"txt", "json", "csv", "html"};
+    for (size_t i = 0; i < LP_COUNT(formats); i++)
+      if (lp_streq(compile->output, formats[i])) return write_report(compile, module, formats[i], "-", diag);
+    const char *format = report_format(compile->output);
+    return write_report(compile, module, format, compile->output, diag);
+  }
+  return compile->reports.count ? LP_OK : write_report(compile, module, "txt", "-", diag);
+}
+
+/* ---- code ------------------------------------------------------------------------------------------------------------ */
+
+static lp_emit_options emit_options(const lp_compile *compile, const char *side) {
+  return (lp_emit_options){.side = side, .march = compile->march, .opt_level = (int)compile->opt_level};
+}
+
+static lp_status write_code(const lp_compile *compile, lp_module *module, lp_diag *diag) {
+  const lp_backend *backend = lp_backend_find("cpu");
+  lp_emit_form form = emits(compile, "llvm-ir") ? LP_EMIT_LLVM_IR : emits(compile, "asm") ? LP_EMIT_ASM : LP_EMIT_OBJECT;
+  lp_emit_options options = emit_options(compile, compile->side);
+  lp_buf code = {0};
+  lp_status status = backend->emit(module, &options, form, &code, diag);
+  const char *path = compile->output ? compile->output : form == LP_EMIT_OBJECT ? "model.o" : "-";
+  if (status == LP_OK) status = lp_tool_write(path, lp_buf_text(&code), code.size, diag);
+  lp_buf_free(&code);
+  return status;
+}
+
+/* ---- bundle ---------------------------------------------------------------------------------------------------------- */
+
+static void show_progress(void *user, const char *what, double done) {
+  (void)user;
+  fprintf(stderr, "\r%-24s %3.0f %%%s", what, 100 * done, done >= 1 ? "\n" : "");
+}
+
+/* The width of the logits: the last dimension of the first result. */
+static int64_t vocab_of(const lp_module *module) {
+  const lp_op *func = lp_module_find_func(module, "prefill");
+  const lp_op *end = func ? lp_block_terminator(func->region) : NULL;
+  const lp_value *logits = end ? lp_op_in(end, 0) : NULL;
+  int64_t vocab = 0;
+  return logits && lp_type_static_dim(logits->type, -1, &vocab) ? vocab : 0;
+}
+
+static char *bundle_path(const lp_compile *compile) {
+  if (compile->output) return lp_strdup(compile->output);
+  const char *base = lp_path_base(compile->model);
+  lp_buf path = {0};
+  size_t length = lp_has_suffix(base, ".onnx") ? strlen(base) - 5 : strlen(base);
+  lp_buf_printf(&path, "%.*s.llmpart", (int)length, base);
+  return path.data;
+}
+
+static lp_status write_bundle(const lp_compile *compile, lp_module *module, const char *report_json, lp_diag *diag) {
+  const lp_op *func = lp_module_find_func(module, "prefill");
+  const lp_bundle_request request = {.device = lp_backend_find("cpu"),
+                                     .cloud = lp_backend_find("cpu"),
+                                     .device_options = emit_options(compile, "device"),
+                                     .cloud_options = emit_options(compile, "cloud"),
+                                     .tokenizer = compile->tokenizer,
+                                     .report_json = report_json,
+                                     .context = func ? lp_op_i64(func, "context", 0) : 0,
+                                     .vocab = vocab_of(module),
+                                     .progress = isatty(STDERR_FILENO) ? show_progress : NULL};
+  char *path = bundle_path(compile);
+  lp_status status = lp_bundle_write(module, &request, path, diag);
+  free(path);
+  return status;
+}
+
+/* ---- dependencies ---------------------------------------------------------------------------------------------------- */
+
+static void put_escaped(lp_writer *writer, const char *path) {
+  for (; *path; path++) {
+    if (*path == ' ' || *path == '#') lp_writer_put(writer, "\\", 1);
+    if (*path == '$') lp_writer_put(writer, "$", 1);
+    lp_writer_put(writer, path, 1);
+  }
+}
+
+static void put_dependency(lp_writer *writer, lp_map *seen, const char *path) {
+  if (lp_map_has(seen, path)) return;
+  lp_map_put(seen, path, NULL);
+  lp_writer_put(writer, " ", 1);
+  put_escaped(writer, path);
+}
+
+static void put_weight_files(lp_writer *writer, lp_map *seen, const lp_module *module) {
+  LP_FOR_OPS(func, lp_module_body(module)) {
+    if (!func->region) continue;
+    LP_FOR_OPS(op, func->region) {
+      const char *file = op->kind == LP_OP_WEIGHT ? lp_op_str(op, "file", "") : "";
+      if (!file[0]) continue;
+      char *path = file[0] == '/' ? lp_strdup(file) : lp_path_join(module->directory, file);
+      put_dependency(writer, seen, path);
+      free(path);
+    }
+  }
+}
+
+/* A make rule: the output depends on the model, its data files and what else was read. */
+static lp_status write_dependencies(const lp_compile *compile, const lp_module *module, lp_diag *diag) {
+  if (!compile->depfile) return LP_OK;
+  lp_writer *writer = NULL;
+  LP_TRY(lp_writer_open(compile->depfile, &writer, diag));
+  char *output = bundle_path(compile);
+  lp_map *seen = lp_map_create();
+  put_escaped(writer, output);
+  lp_writer_put(writer, ":", 1);
+  put_dependency(writer, seen, compile->model);
+  put_weight_files(writer, seen, module);
+  const char *others[] = {compile->tokenizer, compile->device, compile->cloud, compile->link};
+  for (size_t i = 0; i < LP_COUNT(others); i++)
+    if (others[i] && lp_path_exists(others[i])) put_dependency(writer, seen, others[i]);
+  lp_writer_put(writer, "\n", 1);
+  lp_map_free(seen);
+  free(output);
+  return lp_writer_commit(writer, diag);
+}
+
+/* ---- the way --------------------------------------------------------------------------------------------------------- */
+
+static lp_status emit_module(const lp_compile *compile, lp_module *module, const char *pipeline, lp_diag *diag) {
+  LP_TRY(run_passes(compile, module, pipeline, diag));
+  return lp_tool_write_module(module, compile->locations, compile->output ? compile->output : "-", diag);
+}
+
+/* Reports are written even when no plan meets the SLA; nothing else is. */
+static lp_status emit_planned(const lp_compile *compile, lp_module *module, lp_diag *diag) {
+  lp_status planned = run_passes(compile, module, "ops,place", diag);
+  if (planned != LP_OK && planned != LP_INFEASIBLE) return planned;
+  LP_TRY(write_reports(compile, module, diag));
+  if (planned != LP_OK || emits(compile, "report")) return planned;
+  lp_buf report = {0};
+  lp_status status = LP_OK;
+  if (emits(compile, "bundle")) status = lp_report_write(module, &compile->request, "json", false, &report, diag);
+  if (status == LP_OK) status = run_passes(compile, module, "insert-comm,plan-memory,outline", diag);
+  if (status == LP_OK && emits(compile, "bundle"))
+    status = write_bundle(compile, module, lp_buf_text(&report), diag);
+  else if (status == LP_OK)
+    status = write_code(compile, module, diag);
+  lp_buf_free(&report);
+  return status;
+}
+
+lp_status lp_compile_emit(const lp_compile *compile, lp_module *module, lp_diag *diag) {
+  lp_status status = LP_OK;
+  if (emits(compile, "layer-ir")) status = emit_module(compile, module, lp_pipeline_layers, diag);
+  else if (emits(compile, "op-ir")) status = emit_module(compile, module, lp_pipeline_ops, diag);
+  else if (emits(compile, "placed-ir")) status = emit_module(compile, module, lp_pipeline_placed, diag);
+  else status = emit_planned(compile, module, diag);
+  if (status == LP_OK) status = write_dependencies(compile, module, diag);
+  return status;
+}

@@ -1,0 +1,94 @@
+/* From the options of `llmpart compile` to a request: machines loaded, contradictions named. */
+#include "tools/compile.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The format of a report is its file's ending. */
+static lp_status check_report(const char *path, lp_diag *diag) {
+  static const char *const endings[] = {".txt", ".json", ".csv", ".html"};
+  for (size_t i = 0; i < LP_COUNT(endings); i++)
+    if (lp_has_suffix(path, endings[i])) return LP_OK;
+  return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--report"), "'%s' should end in .txt, .json, .csv or .html", path);
+}
+
+static lp_status check_dtype(const char *option, const char *dtype, lp_diag *diag) {
+  static const char *const runs[] = {"f32", "f16", "bf16"};
+  if (!dtype) return LP_OK;
+  for (size_t i = 0; i < LP_COUNT(runs); i++)
+    if (lp_streq(dtype, runs[i])) return LP_OK;
+  lp_status status = lp_error(diag, LP_LOC_FILE(option), "weights in '%s' are not supported yet", dtype);
+  lp_note(diag, LP_LOC_FILE(option), "supported: f32, f16, bf16");
+  return status;
+}
+
+static lp_status check_scheduler(const lp_compile *compile, lp_diag *diag) {
+  const char *name = compile->request.scheduler;
+  if (!name) return LP_OK;
+  if (!lp_scheduler_find(name)) {
+    const char *const *names;
+    size_t count = lp_scheduler_names(&names);
+    lp_status status = lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--scheduler"), "unknown scheduler '%s'", name);
+    lp_note_near(diag, LP_LOC_NONE, name, names, count);
+    for (size_t i = 0; i < count; i++)
+      lp_note(diag, LP_LOC_NONE, "%s: %s", names[i], lp_scheduler_find(names[i])->summary);
+    return status;
+  }
+  if (!compile->cloud && !lp_streq(name, "device-only"))
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--scheduler"), "'%s' needs a cloud machine: --cloud=HW", name);
+  return LP_OK;
+}
+
+static lp_status check_emit(const lp_compile *compile, lp_diag *diag) {
+  static const char *const later[] = {"cuda", "ptx", "opencl", "onnx"};
+  for (size_t i = 0; i < LP_COUNT(later); i++)
+    if (lp_streq(compile->emit, later[i]))
+      return lp_error(diag, LP_LOC_FILE("--emit"), "there is no backend for '%s' yet", compile->emit);
+  return LP_OK;
+}
+
+static lp_status check_options(const lp_compile *compile, lp_diag *diag) {
+  for (size_t i = 0; i < compile->reports.count; i++) LP_TRY(check_report(compile->reports.data[i], diag));
+  LP_TRY(check_dtype("--dtype-device", compile->request.dtype_device, diag));
+  LP_TRY(check_dtype("--dtype-cloud", compile->request.dtype_cloud, diag));
+  LP_TRY(check_scheduler(compile, diag));
+  LP_TRY(check_emit(compile, diag));
+  if (!compile->device)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "no device is given: --device=HW (`llmpart hw list` names them)");
+  if (compile->link && !compile->cloud)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--link"), "a link needs a cloud machine: --cloud=HW");
+  return LP_OK;
+}
+
+static lp_status check_exits(const lp_compile *compile, lp_diag *diag) {
+  for (size_t i = 0; i < compile->exits.count; i++)
+    if (compile->exits.data[i] < 0 || (i && compile->exits.data[i] <= compile->exits.data[i - 1]))
+      return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--exits"), "layers should be ascending and not negative");
+  return LP_OK;
+}
+
+lp_status lp_compile_prepare(lp_compile *compile, lp_diag *diag) {
+  lp_request *request = &compile->request;
+  LP_TRY(check_options(compile, diag));
+  LP_TRY(check_exits(compile, diag));
+  LP_TRY(lp_hw_load(compile->device, &compile->device_machine, diag));
+  if (compile->cloud) {
+    LP_TRY(lp_hw_load(compile->cloud, &compile->cloud_machine, diag));
+    LP_TRY(lp_link_load(compile->link ? compile->link : "lan", &compile->link_model, diag));
+  }
+  request->device = compile->device_machine;
+  request->cloud = compile->cloud_machine;
+  request->link = compile->link_model;
+  request->exits = compile->exits.data;
+  request->exit_count = (int32_t)compile->exits.count;
+  if (!request->scheduler) request->scheduler = compile->cloud ? lp_scheduler_default : "device-only";
+  return LP_OK;
+}
+
+void lp_compile_release(lp_compile *compile) {
+  lp_hw_free(compile->device_machine);
+  lp_hw_free(compile->cloud_machine);
+  lp_link_free(compile->link_model);
+  lp_vec_free(&compile->reports);
+  lp_vec_free(&compile->exits);
+}

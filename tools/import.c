@@ -1,0 +1,52 @@
+/* llmpart import: an ONNX model as IR text. */
+#include "tools/pipeline.h"
+
+#include "frontend/frontend.h"
+
+#include <stdlib.h>
+
+typedef struct {
+  const char *emit, *output;
+  bool locations;
+  lp_pass_flags flags;
+} import_options;
+
+static lp_status import_model(const char *path, const import_options *options, lp_diag *diag) {
+  lp_module *module = NULL;
+  const lp_import_options import = {.weights_absent_ok = true};
+  const lp_request request = {.isl = 512, .osl = 128, .batch = 1, .generation = true};
+  LP_TRY(lp_tool_check_pass(&options->flags, diag));
+  LP_TRY(lp_onnx_import(path, &import, &module, diag));
+  lp_run_options run = lp_tool_run_options(&options->flags);
+  lp_status status = LP_OK;
+  if (lp_streq(options->emit, "layer-ir"))
+    status = lp_passes_run(module, lp_pipeline_layers, &request, &run, diag);
+  else
+    status = lp_module_verify(module, diag);
+  if (status == LP_OK) status = lp_tool_write_module(module, options->locations, options->output, diag);
+  lp_module_free(module);
+  return status;
+}
+
+int lp_tool_import(int argc, char **argv) {
+  import_options options = {.emit = "onnx-ir", .output = "-"};
+  const lp_option table[] = {
+      {"--emit", LP_OPTION_CHOICE, &options.emit, "onnx-ir|layer-ir", "operators of the file, or layers", 0},
+      {"--locations", LP_OPTION_FLAG, &options.locations, NULL, "print the ONNX node of each operator", 0},
+      {"-o", LP_OPTION_TEXT, &options.output, "FILE", "where to (default: stdout)", 0},
+      LP_PASS_FLAG_OPTIONS(options.flags)};
+  const lp_command command = {.usage = "llmpart import MODEL.onnx [--emit=onnx-ir|layer-ir] [-o FILE]",
+                              .summary = "Prints a model as MLIR text. Reads no weights.",
+                              .options = table,
+                              .count = LP_COUNT(table),
+                              .min_args = 1,
+                              .max_args = 1};
+  lp_diag *diag = lp_tool_diag();
+  lp_texts args = {0};
+  bool done = false;
+  lp_status status = lp_options_read(&command, argc, argv, &args, &done, diag);
+  if (status == LP_OK && !done) status = import_model(args.data[0], &options, diag);
+  lp_vec_free(&args);
+  lp_diag_free(diag);
+  return status;
+}

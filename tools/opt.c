@@ -1,0 +1,110 @@
+/* llmpart opt: runs passes on IR text; what the pass tests are written with. */
+#include "tools/pipeline.h"
+
+#include "tools/expected.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+  const char *pipeline, *output;
+  bool verify_each, split, verify_diagnostics, locations;
+  lp_pass_flags flags;
+} opt_options;
+
+/* One module of the input: parse, run, print. */
+static lp_status run_module(const char *file, const char *text, size_t size, const opt_options *options, lp_buf *out,
+                            lp_diag *diag) {
+  lp_module *module = NULL;
+  LP_TRY(lp_module_parse(file, text, size, &module, diag));
+  lp_run_options run = lp_tool_run_options(&options->flags);
+  run.verify_each = options->verify_each;
+  lp_status status = lp_module_verify(module, diag);
+  if (status == LP_OK) status = lp_passes_run(module, options->pipeline, NULL, &run, diag);
+  if (status == LP_OK) status = lp_module_verify(module, diag);
+  if (status == LP_OK) lp_module_print(module, options->locations, out);
+  lp_module_free(module);
+  return status;
+}
+
+/* With --verify-diagnostics the messages are compared with the text's expectations instead of printed. */
+static lp_status run_chunk(const char *file, const char *text, size_t size, const opt_options *options, lp_buf *out,
+                           lp_diag *diag) {
+  if (!options->verify_diagnostics) return run_module(file, text, size, options, out, diag);
+  lp_diag *found = lp_diag_create();
+  lp_status status = run_module(file, text, size, options, out, found);
+  (void)status;
+  status = lp_expected_check(file, text, size, found, diag);
+  lp_diag_free(found);
+  return status;
+}
+
+/* The end of the module that starts at `at`: before a line "// -----", or the end of the text. */
+static const char *chunk_end(const char *at, const char *end) {
+  static const char mark[] = "\n// -----";
+  const char *found = memmem(at, (size_t)(end - at), mark, sizeof mark - 1);
+  return found ? found + 1 : end;
+}
+
+/* Each module is handed over behind as many empty lines as precede it, so that line numbers are the file's. */
+static lp_status run_split(const char *file, const char *text, size_t size, const opt_options *options, lp_buf *out,
+                           lp_diag *diag) {
+  const char *end = text + size;
+  lp_status worst = LP_OK;
+  for (const char *at = text; at < end;) {
+    const char *stop = chunk_end(at, end);
+    lp_buf chunk = {0};
+    for (const char *c = text; c < at; c++)
+      if (*c == '\n') lp_buf_puts(&chunk, "\n");
+    lp_buf_append(&chunk, at, (size_t)(stop - at));
+    if (at != text) lp_buf_puts(out, "// -----\n");
+    lp_status status = run_chunk(file, lp_buf_text(&chunk), chunk.size, options, out, diag);
+    if (status != LP_OK) worst = status;
+    lp_buf_free(&chunk);
+    const char *line = memchr(stop, '\n', (size_t)(end - stop));
+    at = stop == end || !line ? end : line + 1;
+  }
+  return worst;
+}
+
+static lp_status opt_file(const char *path, const opt_options *options, lp_diag *diag) {
+  char *text = NULL;
+  size_t size = 0;
+  lp_buf out = {0};
+  LP_TRY(lp_tool_check_pass(&options->flags, diag));
+  LP_TRY(lp_file_read(path, &text, &size, diag));
+  lp_status status = options->split ? run_split(path, text, size, options, &out, diag)
+                                    : run_chunk(path, text, size, options, &out, diag);
+  if (status == LP_OK && !options->verify_diagnostics)
+    status = lp_tool_write(options->output, lp_buf_text(&out), out.size, diag);
+  lp_buf_free(&out);
+  free(text);
+  return status;
+}
+
+int lp_tool_opt(int argc, char **argv) {
+  opt_options options = {.pipeline = "", .output = "-"};
+  const lp_option table[] = {
+      {"-p", LP_OPTION_TEXT, &options.pipeline, "PASSES", "'pass,pass{option=value}'", 0},
+      {"-o", LP_OPTION_TEXT, &options.output, "FILE", "where to (default: stdout)", 0},
+      {"--verify-each", LP_OPTION_FLAG, &options.verify_each, NULL, "verify the module after each pass", 0},
+      {"--split-input-file", LP_OPTION_FLAG, &options.split, NULL, "modules between lines '// -----' run alone", 0},
+      {"--verify-diagnostics", LP_OPTION_FLAG, &options.verify_diagnostics, NULL,
+       "compare messages with '// expected-error@+1 {{text}}'", 0},
+      {"--locations", LP_OPTION_FLAG, &options.locations, NULL, "print the ONNX node of each operator", 0},
+      LP_PASS_FLAG_OPTIONS(options.flags)};
+  const lp_command command = {.usage = "llmpart opt FILE.mlir -p 'pass,pass{option=value}' [-o FILE]",
+                              .summary = "Runs passes on a module in text form and prints the result.",
+                              .options = table,
+                              .count = LP_COUNT(table),
+                              .min_args = 1,
+                              .max_args = 1};
+  lp_diag *diag = lp_tool_diag();
+  lp_texts args = {0};
+  bool done = false;
+  lp_status status = lp_options_read(&command, argc, argv, &args, &done, diag);
+  if (status == LP_OK && !done) status = opt_file(args.data[0], &options, diag);
+  lp_vec_free(&args);
+  lp_diag_free(diag);
+  return status;
+}
