@@ -216,28 +216,27 @@ static void fill_in(lp_machine *m, size_t cores) {
 
 /* ---- cache ---- */
 
-/* A sanitizer slows the measurement many times: such a build neither reads nor writes what others keep. */
+/* A sanitizer slows the measurement many times: such a build keeps its own. */
 #if defined(__SANITIZE_ADDRESS__)
-enum { KEEP = 0 };
+#define CACHE_NAME "host-" LP_VERSION "-sanitized.yaml"
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
-enum { KEEP = 0 };
-#else
-enum { KEEP = 1 };
+#define CACHE_NAME "host-" LP_VERSION "-sanitized.yaml"
 #endif
-#else
-enum { KEEP = 1 };
+#endif
+#if !defined(CACHE_NAME)
+#define CACHE_NAME "host-" LP_VERSION ".yaml"
 #endif
 
 /* NULL when there is no place to keep anything. */
 static char *cache_path(void) {
   const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-  if (!KEEP || (!(cache && *cache == '/') && !(home && *home == '/'))) return NULL;
+  if (!(cache && *cache == '/') && !(home && *home == '/')) return NULL;
   char *root = cache && *cache == '/' ? lp_strdup(cache) : lp_path_join(home, ".cache");
   char *folder = lp_path_join(root, "llmpart");
   mkdir(root, 0777);
   mkdir(folder, 0777);
-  char *path = lp_path_join(folder, "host-" LP_VERSION ".yaml");
+  char *path = lp_path_join(folder, CACHE_NAME);
   free(root);
   free(folder);
   return path;
