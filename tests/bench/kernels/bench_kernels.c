@@ -1,0 +1,277 @@
+/* Speed of the kernels beside the machine's limits, measured in the same run: bench_kernels [threads]. Best of several
+ * rounds, limits and kernels alternating, so that a slow phase of the machine meets both. */
+#include "bench_variants.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MAX_THREADS = 64, ROUNDS = 7 };
+
+static int64_t threads = 1;
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static float *filled(size_t count) {
+  float *x = aligned_alloc(64, (count * 4 + 4096 + 63) / 64 * 64);
+  if (!x)
+    abort();
+  for (size_t i = 0; i < count + 1024; i++) x[i] = (float)((i * 2654435761u >> 7) & 255) / 256 - 0.5f;
+  return x;
+}
+
+/* ---- one job on all threads, timed between barriers ---- */
+
+typedef void job_body(void *job, int64_t thread, lp_barrier *barrier);
+typedef struct {
+  job_body *body;
+  void *job;
+  int64_t thread;
+  double best;
+} worker;
+
+static lp_barrier job_barrier;
+
+static void *work(void *arg) {
+  worker *w = arg;
+  w->best = 1e9;
+  for (int i = 0; i < ROUNDS; i++) {
+    barrier_wait(&job_barrier, threads);
+    double start = now();
+    w->body(w->job, w->thread, &job_barrier);
+    barrier_wait(&job_barrier, threads);
+    double time = now() - start;
+    if (time < w->best)
+      w->best = time;
+  }
+  return NULL;
+}
+
+static double measure(job_body *body, void *job) {
+  pthread_t handles[MAX_THREADS];
+  worker workers[MAX_THREADS];
+  for (int64_t i = threads - 1; i >= 0; i--) {
+    workers[i] = (worker){body, job, i, 0};
+    if (i == 0)
+      work(&workers[0]);
+    else if (pthread_create(&handles[i], NULL, work, &workers[i]))
+      abort();
+  }
+  for (int64_t i = 1; i < threads; i++) pthread_join(handles[i], NULL);
+  return workers[0].best;
+}
+
+/* ---- limits ---- */
+
+typedef struct {
+  const float *data;
+  int64_t bytes, rounds;
+  double flops[MAX_THREADS];
+} limits;
+
+static void fma_body(void *job, int64_t thread, lp_barrier *barrier) {
+  (void)barrier;
+  float sink[256] = {0};
+  limits *l = job;
+  l->flops[thread] = limit_fma(l->rounds, sink);
+}
+
+static void read_body(void *job, int64_t thread, lp_barrier *barrier) {
+  (void)barrier;
+  limits *l = job;
+  int64_t part = l->bytes / threads / 4096 * 4096;
+  float sink[256];
+  limit_read(l->data + thread * part / 4, part, sink);
+}
+
+static double peak(void) {
+  limits l = {.rounds = 2000000};
+  double time = measure(fma_body, &l);
+  return l.flops[0] * (double)threads / time * 1e-9;
+}
+
+static double bandwidth(const float *data, int64_t bytes) {
+  limits l = {.data = data, .bytes = bytes};
+  return (double)bytes / measure(read_body, &l) * 1e-9;
+}
+
+/* ---- linear ---- */
+
+typedef struct {
+  const char *name;
+  linear_fn *run;
+  int64_t n, k;
+  int dtype, act, gated;
+} linear_variant;
+
+#define LINEAR_ENTRY(name, n, k, dtype, act, gated) {#name, linear_##name, n, k, dtype, act, gated},
+static const linear_variant linears[] = {LINEAR_VARIANTS(LINEAR_ENTRY)};
+
+typedef struct {
+  const linear_variant *v;
+  float *y, *x;
+  char *w;
+  int64_t bytes, copies, m;
+  void *scratch;
+} linear_job;
+
+static void linear_body(void *job, int64_t thread, lp_barrier *barrier) {
+  linear_job *j = job;
+  for (int64_t i = 0; i < j->copies; i++) {
+    j->v->run(j->y, j->x, j->w + i * j->bytes, j->m, j->scratch, barrier, thread, threads);
+    barrier_wait(barrier, threads);
+  }
+}
+
+enum { MAX_M = 512, WEIGHTS = 256 << 20 };
+
+static void bench_linear(float *weights) {
+  float *y = filled(MAX_M * 4096), *x = filled(MAX_M * 2048);
+  void *scratch = aligned_alloc(64, (size_t)LPK_LINEAR_SCRATCH(MAX_M, 2048, threads) / 64 * 64 + 64);
+  for (size_t i = 0; i < sizeof linears / sizeof *linears; i++) {
+    const linear_variant *v = &linears[i];
+    linear_job j = {.v = v, .y = y, .x = x, .w = (char *)weights, .scratch = scratch};
+    j.bytes = v->n * v->k * (v->dtype == LPK_F32 ? 4 : 2) * (v->gated ? 2 : 1);
+    for (int64_t m = 1; m <= 4; m++) {
+      double limit = bandwidth(weights, WEIGHTS);
+      j.m = m, j.copies = WEIGHTS / j.bytes;
+      double rate = (double)(j.bytes * j.copies) / measure(linear_body, &j) * 1e-9;
+      printf("gemv  %-15s m %3d  %6.1f GB/s   %5.1f %% of read %.1f\n", v->name, (int)m, rate, 100 * rate / limit, limit);
+    }
+    linear_job hot = j;
+    hot.m = 1, hot.copies = 50, hot.bytes = 0; /* the same weights again and again: from L2 or L3 */
+    double small = (double)(j.bytes * 50) / measure(linear_body, &hot) * 1e-9;
+    printf("gemv  %-15s m   1  %6.1f GB/s   from cache (%d KiB)\n", v->name, small, (int)(j.bytes >> 10));
+    static const int64_t rows[] = {8, 16, 32, 128, 512};
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+      double limit = peak();
+      j.m = rows[r], j.copies = rows[r] < 128 ? 16 : 2;
+      double flops = 2.0 * (double)(j.m * v->n * v->k * (v->gated ? 2 : 1) * j.copies);
+      double rate = flops / measure(linear_body, &j) * 1e-9;
+      printf("gemm  %-15s m %3d  %6.1f GFLOP/s %4.1f %% of peak %.1f\n", v->name, (int)j.m, rate, 100 * rate / limit, limit);
+    }
+  }
+  free(y);
+  free(x);
+  free(scratch);
+}
+
+/* ---- attention ---- */
+
+typedef struct {
+  const char *name;
+  attention_fn *run;
+  int64_t heads, kv_heads, d;
+} attention_variant;
+
+#define ATTENTION_ENTRY(name, heads, kv_heads, d) {#name, attention_##name, heads, kv_heads, d},
+static const attention_variant attentions[] = {ATTENTION_VARIANTS(ATTENTION_ENTRY)};
+
+typedef struct {
+  const attention_variant *v;
+  float *y, *q, *k, *values;
+  int64_t s, p, c, calls, ys[3], qs[3];
+  void *scratch;
+} attention_job;
+
+static void attention_body(void *job, int64_t thread, lp_barrier *barrier) {
+  attention_job *j = job;
+  for (int64_t i = 0; i < j->calls; i++) {
+    j->v->run(j->y, j->q, j->k, j->values, j->ys, j->qs, j->s, j->p, j->c, j->scratch, barrier, thread, threads);
+    barrier_wait(barrier, threads);
+  }
+}
+
+static void bench_attention(float *cache) {
+  static const int64_t shapes[][2] = {{512, 0}, {128, 0}, {1, 63}, {1, 511}, {1, 4095}};
+  float *y = filled(512 * 1024), *q = filled(512 * 1024);
+  void *scratch = aligned_alloc(64, (size_t)LPK_ATTENTION_SCRATCH(128, 128, threads));
+  for (size_t i = 0; i < sizeof attentions / sizeof *attentions; i++)
+    for (size_t n = 0; n < sizeof shapes / sizeof *shapes; n++) {
+      const attention_variant *v = &attentions[i];
+      int64_t s = shapes[n][0], p = shapes[n][1], width = v->heads * v->d;
+      attention_job j = {v, y, q, cache, cache + (32 << 20), s, p, 4096, s > 1 ? 1 : 20, {0, width, v->d}, {0, width, v->d}, scratch};
+      double limit = peak(), pairs = (double)s * (double)p + (double)s * (double)(s + 1) / 2;
+      double time = measure(attention_body, &j) / (double)j.calls, flops = 4 * pairs * (double)width;
+      double bytes = 8.0 * (double)((p + s) * v->kv_heads * v->d);
+      printf("attn  %-8s s %3d keys %4d  %8.1f us  %6.1f GFLOP/s (%4.1f %% of peak)  K and V %5.1f GB/s\n", v->name, (int)s,
+             (int)(p + s), time * 1e6, flops / time * 1e-9, flops / time * 1e-7 / limit, bytes / time * 1e-9);
+    }
+  free(y);
+  free(q);
+  free(scratch);
+}
+
+/* ---- the rest, one thread ---- */
+
+static double best_of(void (*run)(void *), void *context) {
+  double best = 1e9;
+  for (int i = 0; i < 20; i++) {
+    double start = now();
+    run(context);
+    double time = now() - start;
+    best = time < best ? time : best;
+  }
+  return best;
+}
+
+typedef struct {
+  float *y, *x, *w;
+  math_fn *math;
+  void *scratch;
+} plain;
+
+static void run_math(void *c) {
+  plain *p = c;
+  for (int i = 0; i < 100; i++) p->math(p->y, p->x, 4096);
+}
+static void run_norm(void *c) { norm_768(((plain *)c)->y, ((plain *)c)->x, ((plain *)c)->w, 100); }
+static void run_softmax(void *c) { softmax_rows(((plain *)c)->y, ((plain *)c)->x, 100, 1000); }
+static void run_transpose(void *c) { transpose(((plain *)c)->y, ((plain *)c)->x, 512, 768); }
+static void run_matmul(void *c) {
+  plain *p = c;
+  matmul_plain(p->y, p->x, p->w, 384, 512, 512, p->scratch);
+}
+
+static void bench_rest(float *memory) {
+  plain p = {memory, memory + (4 << 20), memory + (8 << 20), math_exp, memory + (12 << 20)};
+  static const struct {
+    const char *name;
+    math_fn *run;
+  } functions[] = {{"exp", math_exp}, {"silu", math_silu}, {"tanh", math_tanh}, {"gelu_erf", math_gelu_erf}, {"sin", math_sin}};
+  for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+    p.math = functions[i].run;
+    printf("math  %-9s %6.3f ns an element\n", functions[i].name, best_of(run_math, &p) * 1e9 / 409600);
+  }
+  printf("norm  rms 768   %6.1f ns a row\n", best_of(run_norm, &p) * 1e9 / 100);
+  printf("softmax 1000    %6.1f ns a row\n", best_of(run_softmax, &p) * 1e9 / 100);
+  printf("transpose 512x768 f32 %6.1f GB/s (read and written)\n", 8.0 * 512 * 768 / best_of(run_transpose, &p) * 1e-9);
+  printf("matmul 384x512x512    %6.1f GFLOP/s\n", 2.0 * 384 * 512 * 512 / best_of(run_matmul, &p) * 1e-9);
+}
+
+static void barrier_body(void *job, int64_t thread, lp_barrier *barrier) {
+  (void)thread;
+  for (int64_t i = 0; i < *(int64_t *)job; i++) barrier_wait(barrier, threads);
+}
+
+int main(int argc, char **argv) {
+  if (argc > 1)
+    threads = strtol(argv[1], NULL, 10);
+  if (threads < 1 || threads > MAX_THREADS)
+    return 2;
+  float *memory = filled(WEIGHTS / 4);
+  int64_t waits = 20000;
+  if (threads > 1)
+    printf("barrier %d threads %.0f ns\n", (int)threads, measure(barrier_body, &waits) * 1e9 / (double)waits);
+  bench_linear(memory);
+  bench_attention(memory);
+  bench_rest(memory);
+  free(memory);
+  return 0;
+}

@@ -1,0 +1,50 @@
+/* The kernels that bench_kernels measures, with their constants, and the machine's limits as loops of the same build. */
+#ifndef LP_BENCH_KERNEL_VARIANTS_H
+#define LP_BENCH_KERNEL_VARIANTS_H
+
+#include "backend/cpu/kernels/kernels.h"
+
+/*      name        n     k     weights   activation    gated */
+#define LINEAR_VARIANTS(V)                              \
+  V(qkv_f32,        2304, 768,  LPK_F32,  LPK_ACT_NONE, 0) \
+  V(up_f32,         2048, 768,  LPK_F32,  LPK_ACT_NONE, 0) \
+  V(down_f32,       768,  2048, LPK_F32,  LPK_ACT_NONE, 0) \
+  V(gated_f32,      2048, 768,  LPK_F32,  LPK_ACT_SILU, 1) \
+  V(small_f32,      192,  192,  LPK_F32,  LPK_ACT_NONE, 0) \
+  V(small_gelu_f32, 512,  192,  LPK_F32,  LPK_ACT_GELU_ERF, 0) \
+  V(up_f16,         2048, 768,  LPK_F16,  LPK_ACT_NONE, 0) \
+  V(up_bf16,        2048, 768,  LPK_BF16, LPK_ACT_NONE, 0)
+
+/*      name    heads kv  d */
+#define ATTENTION_VARIANTS(V) \
+  V(mha64,      12,   12, 64) \
+  V(gqa64,      9,    3,  64) \
+  V(mha128,     8,    8,  128) \
+  V(mqa64,      8,    1,  64) \
+  V(gqa32,      6,    2,  32)
+
+typedef void linear_fn(float *y, const float *x, const void *w, int64_t m, void *scratch, lp_barrier *barrier,
+                       int64_t thread, int64_t threads);
+typedef void attention_fn(float *y, const float *q, const float *k, const float *v, const int64_t *ys, const int64_t *qs,
+                          int64_t s, int64_t p, int64_t c, void *scratch, lp_barrier *barrier, int64_t thread,
+                          int64_t threads);
+typedef void math_fn(float *y, const float *x, int64_t n);
+
+#define DECLARE_LINEAR(name, ...) linear_fn linear_##name;
+#define DECLARE_ATTENTION(name, ...) attention_fn attention_##name;
+LINEAR_VARIANTS(DECLARE_LINEAR)
+ATTENTION_VARIANTS(DECLARE_ATTENTION)
+
+void norm_768(float *y, const float *x, const float *weight, int64_t rows);
+void softmax_rows(float *y, const float *x, int64_t rows, int64_t n);
+void transpose(float *y, const float *x, int64_t rows, int64_t columns);
+void matmul_plain(float *c, const float *a, const float *b, int64_t m, int64_t n, int64_t k, void *scratch);
+math_fn math_exp, math_gelu_erf, math_silu, math_tanh, math_sin;
+void barrier_wait(lp_barrier *barrier, int64_t threads);
+
+/* FLOPs of `rounds` rounds of independent fused multiply-adds in registers. */
+double limit_fma(int64_t rounds, float *sink);
+/* Reads `bytes` in one stream. */
+void limit_read(const float *x, int64_t bytes, float *sink);
+
+#endif
