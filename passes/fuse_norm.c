@@ -1,0 +1,46 @@
+/* x + r and the norm of it in one pass over the row. Adds that a linear took in as its residual are gone by now. */
+#include "passes/fuse.h"
+
+/* The norm over the last axis that reads `sum`, or NULL. */
+static lp_op *norm_reader(const lp_value *sum) {
+  lp_op *norm = NULL;
+  for (const lp_use *use = sum->uses; use; use = use->next)
+    if (lp_op_is(use->owner, LP_OP_NORM) && use == &use->owner->in[0] &&
+        lp_type_equal(use->owner->out[0]->type, sum->type) && (!norm || use->owner->order < norm->order))
+      norm = use->owner;
+  return norm;
+}
+
+static bool is_whole(const lp_op *add, int32_t index) {
+  lp_value *value = lp_op_in(add, index);
+  return value && !lp_value_is_constant(value) && lp_type_equal(value->type, add->out[0]->type);
+}
+
+static void join(lp_module *module, lp_op *add, lp_op *norm) {
+  lp_value *in[] = {lp_op_in(add, 0), lp_op_in(add, 1), lp_op_in(norm, 1), lp_op_in(norm, 2)};
+  lp_type types[] = {add->out[0]->type, norm->out[0]->type};
+  int32_t count = in[3] ? 4 : in[2] ? 3 : 2;
+  lp_op *joined = lp_op_create(module, LP_OP_ADD_NORM, norm->loc, count, in, 2, types);
+  for (int32_t i = 0; i < norm->attr_count; i++) lp_op_set_attr(module, joined, &norm->attr[i]);
+  joined->out[0]->name = add->out[0]->name;
+  joined->out[1]->name = norm->out[0]->name;
+  lp_op_insert_before(add, joined);
+  lp_value_replace(add->out[0], joined->out[0]);
+  lp_value_replace(norm->out[0], joined->out[1]);
+  lp_op_erase(norm);
+  lp_op_erase(add);
+}
+
+void lp_fuse_norm(lp_module *module, lp_block *block) {
+  lp_block_renumber(block);
+  for (lp_op *op = block->first, *next; op; op = next) {
+    next = op->next;
+    if (!lp_is_map(op, "add") || !is_whole(op, 0) || !is_whole(op, 1)) continue;
+    lp_op *norm = norm_reader(op->out[0]);
+    if (!norm || (lp_op_in(norm, 1) && !lp_value_is_constant(lp_op_in(norm, 1))) ||
+        (lp_op_in(norm, 2) && !lp_value_is_constant(lp_op_in(norm, 2))))
+      continue;
+    if (next == norm) next = norm->next;
+    join(module, op, norm);
+  }
+}
