@@ -88,7 +88,9 @@ void lp_tokenizer_free(lp_tokenizer *tokenizer) {
 
 /* ---- questions --------------------------------------------------------------------------------------------------- */
 
-int32_t lp_tokenizer_vocab_size(const lp_tokenizer *tokenizer) { return (int32_t)tokenizer->vocab.tokens.count; }
+int32_t lp_tokenizer_vocab_size(const lp_tokenizer *tokenizer) {
+  return (int32_t)tokenizer->vocab.tokens.count;
+}
 
 int32_t lp_tokenizer_token_id(const lp_tokenizer *tokenizer, const char *token) {
   int32_t id = lp_vocab_find(&tokenizer->vocab, token, strlen(token));
@@ -107,7 +109,9 @@ int32_t lp_tokenizer_bos(const lp_tokenizer *tokenizer) {
   return tokenizer->bos != NULL ? lp_tokenizer_token_id(tokenizer, tokenizer->bos) : -1;
 }
 
-bool lp_tokenizer_has_chat_template(const lp_tokenizer *tokenizer) { return tokenizer->chat != NULL; }
+bool lp_tokenizer_has_chat_template(const lp_tokenizer *tokenizer) {
+  return tokenizer->chat != NULL;
+}
 
 lp_status lp_tokenizer_chat(const lp_tokenizer *tokenizer, const lp_chat_message *messages, size_t count,
                             bool add_generation_prompt, lp_buf *out, lp_diag *diag) {
@@ -124,7 +128,8 @@ lp_status lp_tokenizer_chat(const lp_tokenizer *tokenizer, const lp_chat_message
 /* ---- encoding ---------------------------------------------------------------------------------------------------- */
 
 static void append_ids(const lp_tokens *ids, lp_tokens *out) {
-  for (size_t i = 0; i < ids->count; ++i) lp_vec_push(out, ids->data[i]);
+  for (size_t i = 0; i < ids->count; ++i)
+    lp_vec_push(out, ids->data[i]);
 }
 
 static lp_status cut_pieces(const lp_tokenizer *tokenizer, lp_work *work) {

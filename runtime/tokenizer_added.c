@@ -18,7 +18,8 @@ static int compare_added(const void *a, const void *b) {
 void lp_added_complete(lp_added_set *set) {
   char *why = NULL;
   if (set->list.count > 1) qsort(set->list.data, set->list.count, sizeof *set->list.data, compare_added);
-  for (size_t i = 0; i < set->list.count; ++i) set->starts[(uint8_t)set->list.data[i].text[0]] = true;
+  for (size_t i = 0; i < set->list.count; ++i)
+    set->starts[(uint8_t)set->list.data[i].text[0]] = true;
   set->word = lp_pattern_create(WORD, sizeof WORD - 1, false, &why);
   assert(set->word != NULL);
 }
@@ -48,7 +49,8 @@ static const lp_added *longest_at(const lp_added_set *set, const char *text, siz
     /* Tokens that end here sort first; equal texts were made by the normalizer, and the first id wins. */
     if (data[low].size == depth) {
       if (depth > 0) found = &data[low];
-      while (low < high && data[low].size == depth) ++low;
+      while (low < high && data[low].size == depth)
+        ++low;
     }
     if (depth == size || low == high) break;
     unsigned byte = (uint8_t)text[depth];
@@ -61,7 +63,8 @@ static const lp_added *longest_at(const lp_added_set *set, const char *text, siz
 static uint32_t code_before(const char *text, size_t at, size_t *start) {
   size_t bad;
   *start = at - 1;
-  while (*start > 0 && ((uint8_t)text[*start] & 0xC0) == 0x80) --*start;
+  while (*start > 0 && ((uint8_t)text[*start] & 0xC0) == 0x80)
+    --*start;
   return lp_utf8_read(text + *start, lp_utf8_length(text + *start, at - *start, &bad));
 }
 
@@ -106,8 +109,10 @@ static void split_piece(const lp_added_set *set, lp_work *work, lp_piece piece) 
     size_t start = at, end = at + token->size, next;
     at = end;
     if (start < done || (token->single_word && !stands_alone(set->word, text, size, start, end))) continue;
-    while (token->lstrip && start > done && lp_utf8_is_space(code_before(text, start, &next))) start = next;
-    while (token->rstrip && end < size && lp_utf8_is_space(code_after(text, end, size, &next))) end = next;
+    while (token->lstrip && start > done && lp_utf8_is_space(code_before(text, start, &next)))
+      start = next;
+    while (token->rstrip && end < size && lp_utf8_is_space(code_after(text, end, size, &next)))
+      end = next;
     add_text(work, piece, done, start);
     lp_piece part = {.start = piece.start + start, .size = end - start, .token = token->id};
     lp_vec_push(&work->next.list, part);

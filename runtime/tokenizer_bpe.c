@@ -19,9 +19,10 @@ void lp_vocab_free(lp_vocab *vocab) {
 }
 
 void lp_vocab_set(lp_vocab *vocab, int32_t id, const char *text, size_t size, bool in_model) {
-  while (vocab->tokens.count <= (size_t)id) lp_vec_push(&vocab->tokens, (lp_token){0});
-  vocab->tokens.data[id] = (lp_token){
-      .offset = vocab->text.size, .size = (uint32_t)size, .known = true, .in_model = in_model};
+  while (vocab->tokens.count <= (size_t)id)
+    lp_vec_push(&vocab->tokens, (lp_token){0});
+  vocab->tokens.data[id] =
+      (lp_token){.offset = vocab->text.size, .size = (uint32_t)size, .known = true, .in_model = in_model};
   lp_vocab_respell(vocab, id, text, size);
 }
 
@@ -60,7 +61,8 @@ int32_t lp_vocab_find(const lp_vocab *vocab, const char *text, size_t size) {
 
 static size_t table_size(size_t count) {
   size_t size = 16;
-  while (size < count * 2) size *= 2;
+  while (size < count * 2)
+    size *= 2;
   return size;
 }
 
@@ -101,14 +103,16 @@ int32_t lp_vocab_index(lp_vocab *vocab) {
 void lp_vocab_reserve_merges(lp_vocab *vocab, size_t count) {
   vocab->merge_slots = table_size(count);
   vocab->merges = lp_alloc(vocab->merge_slots * sizeof *vocab->merges);
-  for (size_t i = 0; i < vocab->merge_slots; ++i) vocab->merges[i].merged = -1;
+  for (size_t i = 0; i < vocab->merge_slots; ++i)
+    vocab->merges[i].merged = -1;
 }
 
 static lp_merge *merge_slot(const lp_vocab *vocab, int32_t left, int32_t right) {
   uint64_t pair = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
   size_t mask = vocab->merge_slots - 1;
   size_t slot = (size_t)((pair * UINT64_C(0x9E3779B97F4A7C15)) >> 32) & mask;
-  while (vocab->merges[slot].merged >= 0 && vocab->merges[slot].pair != pair) slot = (slot + 1) & mask;
+  while (vocab->merges[slot].merged >= 0 && vocab->merges[slot].pair != pair)
+    slot = (slot + 1) & mask;
   return &vocab->merges[slot];
 }
 
@@ -125,7 +129,7 @@ const lp_merge *lp_vocab_merge(const lp_vocab *vocab, int32_t left, int32_t righ
 /* ---- one word ---------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-  int32_t id; /* -1: swallowed by its left neighbour */
+  int32_t id;             /* -1: swallowed by its left neighbour */
   int32_t previous, next; /* -1: none */
 } symbol;
 
@@ -140,7 +144,9 @@ struct lp_bpe_scratch {
   lp_buf text;
 };
 
-lp_bpe_scratch *lp_bpe_scratch_create(void) { return lp_alloc(sizeof(lp_bpe_scratch)); }
+lp_bpe_scratch *lp_bpe_scratch_create(void) {
+  return lp_alloc(sizeof(lp_bpe_scratch));
+}
 
 void lp_bpe_scratch_free(lp_bpe_scratch *scratch) {
   if (scratch == NULL) return;
@@ -150,7 +156,9 @@ void lp_bpe_scratch_free(lp_bpe_scratch *scratch) {
   free(scratch);
 }
 
-static bool before(candidate a, candidate b) { return a.rank != b.rank ? a.rank < b.rank : a.at < b.at; }
+static bool before(candidate a, candidate b) {
+  return a.rank != b.rank ? a.rank < b.rank : a.at < b.at;
+}
 
 static void heap_push(lp_bpe_scratch *s, candidate item) {
   lp_vec_push(&s->heap, item);
@@ -198,7 +206,8 @@ static bool is_stale(const lp_vocab *vocab, const lp_bpe_scratch *s, candidate i
 
 static void merge_symbols(const lp_vocab *vocab, lp_bpe_scratch *s) {
   s->heap.count = 0;
-  for (size_t i = 0; i + 1 < s->symbols.count; ++i) add_candidate(vocab, s, (int32_t)i);
+  for (size_t i = 0; i + 1 < s->symbols.count; ++i)
+    add_candidate(vocab, s, (int32_t)i);
   while (s->heap.count > 0) {
     candidate top = heap_pop(s);
     if (is_stale(vocab, s, top)) continue;
@@ -233,7 +242,8 @@ static bool add_fallback_bytes(const lp_vocab *vocab, const char *text, size_t s
   if (!vocab->byte_fallback) return false;
   for (size_t i = 0; i < size; ++i)
     if (vocab->byte_token[(uint8_t)text[i]] < 0) return false;
-  for (size_t i = 0; i < size; ++i) add_symbol(s, vocab->byte_token[(uint8_t)text[i]]);
+  for (size_t i = 0; i < size; ++i)
+    add_symbol(s, vocab->byte_token[(uint8_t)text[i]]);
   return true;
 }
 

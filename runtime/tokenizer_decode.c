@@ -150,7 +150,8 @@ lp_status lp_step_cut(const lp_step *step, lp_work *work) {
       text += step->size;
       size -= step->size;
     }
-    for (size_t n = 0; n < step->cut_right && ends_with(text, size, step); ++n) size -= step->size;
+    for (size_t n = 0; n < step->cut_right && ends_with(text, size, step); ++n)
+      size -= step->size;
     lp_buf_append(&work->next.text, text, size);
     lp_work_add(work, start, -1, false);
   }

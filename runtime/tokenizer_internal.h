@@ -67,9 +67,9 @@ const lp_node *lp_document_root(const lp_document *document);
 bool lp_node_is(const lp_node *node, lp_node_kind kind); /* NULL is nothing */
 bool lp_node_absent(const lp_node *node);                /* NULL or null */
 bool lp_node_equals(const lp_node *node, const char *text);
-const lp_node *lp_node_first(const lp_node *container); /* when it is not empty */
-const lp_node *lp_node_next(const lp_node *node);       /* its neighbour, when there is one */
-const lp_node *lp_node_item(const lp_node *array, size_t index); /* walks there; index < size */
+const lp_node *lp_node_first(const lp_node *container);                /* when it is not empty */
+const lp_node *lp_node_next(const lp_node *node);                      /* its neighbour, when there is one */
+const lp_node *lp_node_item(const lp_node *array, size_t index);       /* walks there; index < size */
 const lp_node *lp_node_member(const lp_node *object, const char *key); /* NULL when absent or no object */
 
 /* A place for messages, in the arena: "path.key", "path[index]" */
@@ -161,8 +161,8 @@ struct lp_step {
   size_t size;
   lp_split_behaviour behaviour;
   bool invert;
-  int prefix;            /* LP_PREFIX_* */
-  bool left, right;      /* strip these sides */
+  int prefix;       /* LP_PREFIX_* */
+  bool left, right; /* strip these sides */
   size_t cut_left, cut_right;
 };
 typedef LP_VEC(lp_step) lp_steps;
@@ -195,21 +195,21 @@ typedef struct {
 } lp_token;
 
 typedef struct {
-  uint64_t pair;  /* left id << 32 | right id */
+  uint64_t pair; /* left id << 32 | right id */
   uint32_t rank;
   int32_t merged; /* id; -1: free slot */
 } lp_merge;
 
 typedef struct {
   lp_buf text;
-  LP_VEC(lp_token) tokens; /* [id] */
-  int32_t *slots;          /* open addressing: id or -1 */
-  size_t slot_count;       /* a power of two */
-  lp_merge *merges;        /* open addressing */
-  size_t merge_slots;      /* a power of two */
-  int32_t *low;            /* [0x200] id of the single character, -1: none */
-  int32_t byte_token[256]; /* id of <0xNN>, -1: none */
-  int32_t unk;             /* -1: none, unknown characters vanish */
+  LP_VEC(lp_token) tokens;     /* [id] */
+  int32_t *slots;              /* open addressing: id or -1 */
+  size_t slot_count;           /* a power of two */
+  lp_merge *merges;            /* open addressing */
+  size_t merge_slots;          /* a power of two */
+  int32_t *low;                /* [0x200] id of the single character, -1: none */
+  int32_t byte_token[256];     /* id of <0xNN>, -1: none */
+  int32_t unk;                 /* -1: none, unknown characters vanish */
   const char *prefix, *suffix; /* of subwords behind another, of the last subword; NULL: none */
   bool fuse_unk, byte_fallback, ignore_merges;
 } lp_vocab;
@@ -223,8 +223,8 @@ void lp_vocab_set(lp_vocab *vocab, int32_t id, const char *text, size_t size, bo
 void lp_vocab_respell(lp_vocab *vocab, int32_t id, const char *text, size_t size);
 /* After the last model token: builds the lookups. -1, or the id of a token whose text another one has, too. */
 int32_t lp_vocab_index(lp_vocab *vocab);
-int32_t lp_vocab_find(const lp_vocab *vocab, const char *text, size_t size); /* model tokens only; -1 */
-const char *lp_vocab_text(const lp_vocab *vocab, int32_t id, size_t *size); /* NULL when unknown */
+int32_t lp_vocab_find(const lp_vocab *vocab, const char *text, size_t size);    /* model tokens only; -1 */
+const char *lp_vocab_text(const lp_vocab *vocab, int32_t id, size_t *size);     /* NULL when unknown */
 const char *lp_vocab_spelling(const lp_vocab *vocab, int32_t id, size_t *size); /* likewise */
 void lp_vocab_reserve_merges(lp_vocab *vocab, size_t count);
 void lp_vocab_add_merge(lp_vocab *vocab, int32_t left, int32_t right, uint32_t rank, int32_t merged);
@@ -260,7 +260,7 @@ void lp_added_split(const lp_added_set *set, lp_work *work);
 /* ---- chat template (chat_template.c, chat_template_parse.c, chat_template_eval.c) ---------------------------------- */
 
 typedef struct {
-  const char *file; /* where the template came from, for messages */
+  const char *file;      /* where the template came from, for messages */
   const char *bos, *eos; /* "" when there is none */
   const lp_chat_message *messages;
   size_t count;

@@ -30,10 +30,13 @@ static bool fail(reader *r, const char *problem) {
   return false;
 }
 
-static char peek(const reader *r) { return r->at < r->size ? r->data[r->at] : '\0'; }
+static char peek(const reader *r) {
+  return r->at < r->size ? r->data[r->at] : '\0';
+}
 
 static void skip_space(reader *r) {
-  while (r->at < r->size && strchr(" \t\r\n", r->data[r->at]) != NULL && r->data[r->at] != '\0') ++r->at;
+  for (char c = peek(r); c == ' ' || c == '\n' || c == '\t' || c == '\r'; c = peek(r))
+    ++r->at;
 }
 
 static size_t add_node(reader *r, lp_node_kind kind) {
@@ -117,7 +120,8 @@ static bool read_text(reader *r) {
 
 static size_t skip_digits(reader *r) {
   size_t start = r->at;
-  while (peek(r) >= '0' && peek(r) <= '9') ++r->at;
+  while (peek(r) >= '0' && peek(r) <= '9')
+    ++r->at;
   return r->at - start;
 }
 
@@ -249,23 +253,34 @@ void lp_document_free(lp_document *document) {
 
 /* ---- access ------------------------------------------------------------------------------------------------------ */
 
-const lp_node *lp_document_root(const lp_document *document) { return document->nodes.data; }
+const lp_node *lp_document_root(const lp_document *document) {
+  return document->nodes.data;
+}
 
-bool lp_node_is(const lp_node *node, lp_node_kind kind) { return node != NULL && node->kind == kind; }
+bool lp_node_is(const lp_node *node, lp_node_kind kind) {
+  return node != NULL && node->kind == kind;
+}
 
-bool lp_node_absent(const lp_node *node) { return node == NULL || node->kind == LP_NODE_NULL; }
+bool lp_node_absent(const lp_node *node) {
+  return node == NULL || node->kind == LP_NODE_NULL;
+}
 
 bool lp_node_equals(const lp_node *node, const char *text) {
   return lp_node_is(node, LP_NODE_TEXT) && node->size == strlen(text) && memcmp(node->text, text, node->size) == 0;
 }
 
-const lp_node *lp_node_first(const lp_node *container) { return container + 1; }
+const lp_node *lp_node_first(const lp_node *container) {
+  return container + 1;
+}
 
-const lp_node *lp_node_next(const lp_node *node) { return node + node->span; }
+const lp_node *lp_node_next(const lp_node *node) {
+  return node + node->span;
+}
 
 const lp_node *lp_node_item(const lp_node *array, size_t index) {
   const lp_node *item = lp_node_first(array);
-  while (index-- > 0) item = lp_node_next(item);
+  while (index-- > 0)
+    item = lp_node_next(item);
   return item;
 }
 
@@ -287,10 +302,10 @@ const char *lp_path_item(lp_loader *loader, const char *path, size_t index) {
 }
 
 lp_status lp_node_expect(lp_loader *loader, const lp_node *node, lp_node_kind kind, const char *path) {
-  static const char *const names[] = {[LP_NODE_NULL] = "null",          [LP_NODE_BOOL] = "a boolean",
-                                      [LP_NODE_INTEGER] = "an integer", [LP_NODE_REAL] = "a number",
-                                      [LP_NODE_TEXT] = "a string",      [LP_NODE_ARRAY] = "an array",
-                                      [LP_NODE_OBJECT] = "an object"};
+  static const char *const names[] = {
+      [LP_NODE_NULL] = "null",       [LP_NODE_BOOL] = "a boolean", [LP_NODE_INTEGER] = "an integer",
+      [LP_NODE_REAL] = "a number",   [LP_NODE_TEXT] = "a string",  [LP_NODE_ARRAY] = "an array",
+      [LP_NODE_OBJECT] = "an object"};
   if (node->kind == kind) return LP_OK;
   return lp_error(loader->diag, LP_LOC_FILE(loader->file), "'%s': expected %s, found %s", path, names[kind],
                   names[node->kind]);

@@ -38,7 +38,9 @@ typedef struct {
   size_t size;
 } slice;
 
-static slice node_slice(const lp_node *node) { return (slice){node->text, node->size}; }
+static slice node_slice(const lp_node *node) {
+  return (slice){node->text, node->size};
+}
 
 /* Reads "a b" or ["a", "b"]. */
 static bool read_merge(const lp_node *json, slice pair[2]) {
@@ -117,9 +119,9 @@ static lp_status optional_text(lp_loader *loader, const lp_node *json, const cha
 static lp_status load_model_options(lp_loader *loader, const lp_node *json) {
   lp_vocab *vocab = &loader->tokenizer->vocab;
   const lp_node *dropout = lp_node_member(json, "dropout");
-  bool drops = lp_node_is(dropout, LP_NODE_REAL) ? dropout->real != 0 : lp_node_is(dropout, LP_NODE_INTEGER) && dropout->integer != 0;
-  if (drops)
-    return lp_error(loader->diag, FILE_LOC(loader), "'model.dropout': random merges are not supported");
+  bool drops = lp_node_is(dropout, LP_NODE_REAL) ? dropout->real != 0
+                                                 : lp_node_is(dropout, LP_NODE_INTEGER) && dropout->integer != 0;
+  if (drops) return lp_error(loader->diag, FILE_LOC(loader), "'model.dropout': random merges are not supported");
   LP_TRY(lp_member_bool(loader, json, "model", "fuse_unk", false, &vocab->fuse_unk));
   LP_TRY(lp_member_bool(loader, json, "model", "byte_fallback", false, &vocab->byte_fallback));
   LP_TRY(lp_member_bool(loader, json, "model", "ignore_merges", false, &vocab->ignore_merges));
@@ -197,7 +199,8 @@ static lp_status load_added_token(lp_loader *loader, const lp_node *json, const 
   LP_TRY(lp_member_bool(loader, json, path, "special", false, &token.special));
   if (token.size == 0) return LP_OK; /* as the reference: never matches */
   LP_TRY(assign_id(loader, json, path, &token));
-  while (tokenizer->special.count < tokenizer->vocab.tokens.count) lp_vec_push(&tokenizer->special, false);
+  while (tokenizer->special.count < tokenizer->vocab.tokens.count)
+    lp_vec_push(&tokenizer->special, false);
   if (token.special) tokenizer->special.data[token.id] = true;
   if (token.normalized) LP_TRY(normalize_added(loader, &token));
   if (token.size == 0) return LP_OK;
@@ -216,7 +219,8 @@ lp_status lp_load_added(lp_loader *loader, const lp_node *json, const char *path
     for (size_t i = 0; i < json->size; ++i, item = lp_node_next(item))
       LP_TRY(load_added_token(loader, item, lp_path_item(loader, path, i)));
   }
-  while (tokenizer->special.count < tokenizer->vocab.tokens.count) lp_vec_push(&tokenizer->special, false);
+  while (tokenizer->special.count < tokenizer->vocab.tokens.count)
+    lp_vec_push(&tokenizer->special, false);
   lp_added_complete(&tokenizer->raw);
   lp_added_complete(&tokenizer->normalized);
   return LP_OK;

@@ -27,16 +27,17 @@ typedef struct {
 
 static lp_status refuse(lp_loader *loader, const char *path, const part_family *family, const char *type) {
   lp_buf names = {0};
-  for (size_t i = 0; i < family->count; ++i) lp_buf_printf(&names, "%s, ", family->parts[i].type);
-  lp_status status = lp_error(loader->diag, LP_LOC_FILE(loader->file), "'%s': the %s '%s' is not supported", path,
-                              family->kind, type);
+  for (size_t i = 0; i < family->count; ++i)
+    lp_buf_printf(&names, "%s, ", family->parts[i].type);
+  lp_status status =
+      lp_error(loader->diag, LP_LOC_FILE(loader->file), "'%s': the %s '%s' is not supported", path, family->kind, type);
   lp_note(loader->diag, LP_LOC_FILE(loader->file), "supported are %sSequence", lp_buf_text(&names));
   lp_buf_free(&names);
   return status;
 }
 
-static lp_status load_part(lp_loader *loader, const lp_node *json, const char *path, const part_family *family, int depth,
-                           lp_steps *out) {
+static lp_status load_part(lp_loader *loader, const lp_node *json, const char *path, const part_family *family,
+                           int depth, lp_steps *out) {
   if (lp_node_absent(json)) return LP_OK;
   if (depth > MAX_NESTING) return lp_error(loader->diag, LP_LOC_FILE(loader->file), "'%s' is nested too deeply", path);
   const char *type;
@@ -261,14 +262,18 @@ static lp_status pre_delimiter(lp_loader *loader, const lp_node *json, const cha
 }
 
 static const part pre_tokenizer_parts[] = {
-    {"ByteLevel", pre_byte_level},      {"Split", pre_split},
-    {"Metaspace", pre_metaspace},       {"Digits", pre_digits},
-    {"Punctuation", pre_punctuation},   {"Whitespace", pre_whitespace},
-    {"WhitespaceSplit", pre_whitespace_split}, {"BertPreTokenizer", pre_bert},
+    {"ByteLevel", pre_byte_level},
+    {"Split", pre_split},
+    {"Metaspace", pre_metaspace},
+    {"Digits", pre_digits},
+    {"Punctuation", pre_punctuation},
+    {"Whitespace", pre_whitespace},
+    {"WhitespaceSplit", pre_whitespace_split},
+    {"BertPreTokenizer", pre_bert},
     {"CharDelimiterSplit", pre_delimiter},
 };
 static const part_family pre_tokenizers = {"pre-tokenizer", "pretokenizers", pre_tokenizer_parts,
-                                      LP_COUNT(pre_tokenizer_parts)};
+                                           LP_COUNT(pre_tokenizer_parts)};
 
 lp_status lp_load_pre_tokenizer(lp_loader *loader, const lp_node *json, const char *path) {
   return load_part(loader, json, path, &pre_tokenizers, 0, &loader->tokenizer->pre_tokenizer);

@@ -52,7 +52,9 @@ static void copy_braces(translator *t) {
   copy(t, end == NULL ? 1 : (size_t)(end - (t->text + t->at)) + 1);
 }
 
-static bool is_hex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
+static bool is_hex(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
 
 static const char *translate_escape(translator *t) {
   if (t->size - t->at < 2) return "ends in a backslash";
@@ -67,7 +69,8 @@ static const char *translate_escape(translator *t) {
   }
   if (letter == 'u') {
     size_t digits = 0;
-    while (digits < 4 && t->at + 2 + digits < t->size && is_hex(t->text[t->at + 2 + digits])) ++digits;
+    while (digits < 4 && t->at + 2 + digits < t->size && is_hex(t->text[t->at + 2 + digits]))
+      ++digits;
     if (digits != 4) return "has \\u without four hexadecimal digits";
     lp_buf_puts(&t->out, "\\x{");
     t->at += 2;
@@ -181,7 +184,9 @@ void lp_matcher_init(lp_matcher *matcher, const lp_pattern *pattern) {
   matcher->data = pcre2_match_data_create_from_pattern(pattern->code, NULL);
 }
 
-void lp_matcher_free(lp_matcher *matcher) { pcre2_match_data_free(matcher->data); }
+void lp_matcher_free(lp_matcher *matcher) {
+  pcre2_match_data_free(matcher->data);
+}
 
 void lp_matcher_reset(lp_matcher *matcher, const char *text, size_t size) {
   matcher->text = text;

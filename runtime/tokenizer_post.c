@@ -81,7 +81,8 @@ static lp_status load_processor(lp_loader *loader, const lp_node *json, const ch
   if (lp_streq(type, "BertProcessing") || lp_streq(type, "RobertaProcessing"))
     return load_bert(loader, json, path, out);
   if (lp_streq(type, "ByteLevel")) return LP_OK; /* trims offsets, which are not kept here */
-  lp_status status = lp_error(loader->diag, FILE_LOC(loader), "'%s': the post-processor '%s' is not supported", path, type);
+  lp_status status =
+      lp_error(loader->diag, FILE_LOC(loader), "'%s': the post-processor '%s' is not supported", path, type);
   lp_note(loader->diag, FILE_LOC(loader),
           "supported are TemplateProcessing, BertProcessing, RobertaProcessing, ByteLevel, Sequence");
   return status;
@@ -90,11 +91,14 @@ static lp_status load_processor(lp_loader *loader, const lp_node *json, const ch
 /* Puts what one processor adds around what those before it added. */
 static void wrap(lp_tokenizer *tokenizer, const lp_tokens around[2]) {
   lp_tokens before = {0};
-  for (size_t i = 0; i < around[0].count; ++i) lp_vec_push(&before, around[0].data[i]);
-  for (size_t i = 0; i < tokenizer->before.count; ++i) lp_vec_push(&before, tokenizer->before.data[i]);
+  for (size_t i = 0; i < around[0].count; ++i)
+    lp_vec_push(&before, around[0].data[i]);
+  for (size_t i = 0; i < tokenizer->before.count; ++i)
+    lp_vec_push(&before, tokenizer->before.data[i]);
   lp_vec_free(&tokenizer->before);
   tokenizer->before = before;
-  for (size_t i = 0; i < around[1].count; ++i) lp_vec_push(&tokenizer->after, around[1].data[i]);
+  for (size_t i = 0; i < around[1].count; ++i)
+    lp_vec_push(&tokenizer->after, around[1].data[i]);
 }
 
 enum { MAX_NESTING = 32 };
@@ -146,7 +150,7 @@ static lp_status load_chat(lp_loader *loader, const lp_node *json) {
     const lp_node *item = lp_node_item(member, i), *name = lp_node_member(item, "name");
     if (lp_node_equals(name, "default"))
       return lp_member_text(loader, item, lp_path_item(loader, "chat_template", i), "template", &tokenizer->chat,
-                          &tokenizer->chat_size);
+                            &tokenizer->chat_size);
   }
   return lp_error(loader->diag, FILE_LOC(loader), "'chat_template': none of the templates is named 'default'");
 }

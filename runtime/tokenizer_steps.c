@@ -37,12 +37,14 @@ void lp_work_swap_list(lp_work *work) {
 }
 
 lp_status lp_steps_run(const lp_steps *steps, lp_work *work) {
-  for (size_t i = 0; i < steps->count; ++i) LP_TRY(steps->data[i].run(&steps->data[i], work));
+  for (size_t i = 0; i < steps->count; ++i)
+    LP_TRY(steps->data[i].run(&steps->data[i], work));
   return LP_OK;
 }
 
 void lp_steps_free(lp_steps *steps) {
-  for (size_t i = 0; i < steps->count; ++i) lp_pattern_free(steps->data[i].pattern);
+  for (size_t i = 0; i < steps->count; ++i)
+    lp_pattern_free(steps->data[i].pattern);
   lp_vec_free(steps);
 }
 
@@ -72,7 +74,9 @@ static lp_status prepend(const lp_step *step, const char *text, size_t size, boo
   return LP_OK;
 }
 
-lp_status lp_step_prepend(const lp_step *step, lp_work *work) { return rewrite_all(step, work, prepend); }
+lp_status lp_step_prepend(const lp_step *step, lp_work *work) {
+  return rewrite_all(step, work, prepend);
+}
 
 static lp_status prefix(const lp_step *step, const char *text, size_t size, bool first, lp_work *work) {
   bool wanted = step->prefix == LP_PREFIX_ALWAYS || (step->prefix == LP_PREFIX_FIRST && first);
@@ -82,21 +86,26 @@ static lp_status prefix(const lp_step *step, const char *text, size_t size, bool
   return LP_OK;
 }
 
-lp_status lp_step_prefix(const lp_step *step, lp_work *work) { return rewrite_all(step, work, prefix); }
+lp_status lp_step_prefix(const lp_step *step, lp_work *work) {
+  return rewrite_all(step, work, prefix);
+}
 
 static lp_status lowercase(const lp_step *step, const char *text, size_t size, bool first, lp_work *work) {
   (void)step, (void)first;
   for (size_t i = 0; i < size; ++i) {
     char c = text[i];
     if ((uint8_t)c >= 0x80)
-      return lp_error(work->diag, LP_LOC_NONE, "the tokenizer's normalizer 'Lowercase' is supported for ASCII text only");
+      return lp_error(work->diag, LP_LOC_NONE,
+                      "the tokenizer's normalizer 'Lowercase' is supported for ASCII text only");
     if (c >= 'A' && c <= 'Z') c = (char)(c - 'A' + 'a');
     lp_buf_append(&work->next.text, &c, 1);
   }
   return LP_OK;
 }
 
-lp_status lp_step_lowercase(const lp_step *step, lp_work *work) { return rewrite_all(step, work, lowercase); }
+lp_status lp_step_lowercase(const lp_step *step, lp_work *work) {
+  return rewrite_all(step, work, lowercase);
+}
 
 static size_t leading_space(const char *text, size_t size) {
   size_t at = 0, bad, length;
@@ -109,7 +118,8 @@ static size_t trailing_space(const char *text, size_t size) {
   size_t end = size;
   while (end > 0) {
     size_t at = end - 1, bad;
-    while (at > 0 && ((uint8_t)text[at] & 0xC0) == 0x80) --at;
+    while (at > 0 && ((uint8_t)text[at] & 0xC0) == 0x80)
+      --at;
     size_t length = lp_utf8_length(text + at, end - at, &bad);
     if (length == 0 || !lp_utf8_is_space(lp_utf8_read(text + at, length))) break;
     end = at;
@@ -125,7 +135,9 @@ static lp_status strip(const lp_step *step, const char *text, size_t size, bool 
   return LP_OK;
 }
 
-lp_status lp_step_strip(const lp_step *step, lp_work *work) { return rewrite_all(step, work, strip); }
+lp_status lp_step_strip(const lp_step *step, lp_work *work) {
+  return rewrite_all(step, work, strip);
+}
 
 static lp_status to_byte_chars(const lp_step *step, const char *text, size_t size, bool first, lp_work *work) {
   (void)step, (void)first;
@@ -148,7 +160,9 @@ static lp_status to_byte_chars(const lp_step *step, const char *text, size_t siz
   return LP_OK;
 }
 
-lp_status lp_step_bytes(const lp_step *step, lp_work *work) { return rewrite_all(step, work, to_byte_chars); }
+lp_status lp_step_bytes(const lp_step *step, lp_work *work) {
+  return rewrite_all(step, work, to_byte_chars);
+}
 
 static lp_status too_complex(lp_work *work) {
   return lp_error(work->diag, LP_LOC_NONE, "the tokenizer's pattern needs too many steps for this text");
@@ -207,11 +221,15 @@ static bool joins_previous(const stretches *all, size_t at, lp_split_behaviour b
   if (at == 0) return false;
   bool match = all->data[at].match, before = all->data[at - 1].match;
   switch (behaviour) {
-  case LP_SPLIT_CONTIGUOUS: return match == before;
-  case LP_SPLIT_MERGED_WITH_PREVIOUS: return match && !before;
-  case LP_SPLIT_MERGED_WITH_NEXT: return before && !match;
+  case LP_SPLIT_CONTIGUOUS:
+    return match == before;
+  case LP_SPLIT_MERGED_WITH_PREVIOUS:
+    return match && !before;
+  case LP_SPLIT_MERGED_WITH_NEXT:
+    return before && !match;
   case LP_SPLIT_REMOVED:
-  case LP_SPLIT_ISOLATED: return false;
+  case LP_SPLIT_ISOLATED:
+    return false;
   }
   return false;
 }

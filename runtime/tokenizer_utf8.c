@@ -37,7 +37,8 @@ size_t lp_utf8_length(const char *text, size_t size, size_t *bad) {
 uint32_t lp_utf8_read(const char *text, size_t length) {
   static const uint8_t lead_bits[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
   uint32_t code = (uint8_t)text[0] & lead_bits[length];
-  for (size_t i = 1; i < length; ++i) code = code << 6 | ((uint8_t)text[i] & 0x3F);
+  for (size_t i = 1; i < length; ++i)
+    code = code << 6 | ((uint8_t)text[i] & 0x3F);
   return code;
 }
 
@@ -45,7 +46,8 @@ void lp_utf8_write(uint32_t code, lp_buf *out) {
   char bytes[4];
   size_t size = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
   static const uint8_t lead[] = {0, 0, 0xC0, 0xE0, 0xF0};
-  for (size_t i = size; i-- > 1; code >>= 6) bytes[i] = (char)(0x80 | (code & 0x3F));
+  for (size_t i = size; i-- > 1; code >>= 6)
+    bytes[i] = (char)(0x80 | (code & 0x3F));
   bytes[0] = (char)(lead[size] | code);
   lp_buf_append(out, bytes, size);
 }
@@ -89,9 +91,9 @@ static bool prints(unsigned byte) {
 
 uint32_t lp_byte_char(uint8_t byte) {
   if (prints(byte)) return byte;
-  if (byte <= ' ') return 0x100u + byte;                 /* 00..20 -> 100..120 */
-  if (byte <= 0xA0) return 0x121u + (byte - 0x7Fu);      /* 7F..A0 -> 121..142 */
-  return 0x143u;                                         /* AD */
+  if (byte <= ' ') return 0x100u + byte;            /* 00..20 -> 100..120 */
+  if (byte <= 0xA0) return 0x121u + (byte - 0x7Fu); /* 7F..A0 -> 121..142 */
+  return 0x143u;                                    /* AD */
 }
 
 int lp_char_byte(uint32_t code) {

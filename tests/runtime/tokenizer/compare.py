@@ -2,7 +2,7 @@
 """Compares this tokenizer with PyPI `tokenizers` on the texts of strings.py, or writes what the tests expect.
 
     compare.py TOKENIZER.json --driver BUILD/tests/runtime/tokenize [--count 10000]
-    compare.py TOKENIZER.json --write tests/runtime/tokenizer/NAME.expected
+    compare.py TOKENIZER.json --write tests/runtime/tokenizer/NAME.expected [--count N]
 
 The first encodes every text and decodes every id list, and lists that stop inside characters, both ways.
 """
@@ -84,12 +84,14 @@ def compare(path, driver, count):
 
 
 def write(path, out, count):
+    """A line for each text: the hash of its ids and the hash of the text that the second half of them gives."""
     reference = tokenizers.Tokenizer.from_file(path)
     parts = strings.fragments()
     with open(out, "w", encoding="ascii") as file:
         for i in range(count):
-            ids = reference.encode(strings.make(i, parts), add_special_tokens=False).ids
-            file.write(f"{strings.hash_ids(ids):08x}\n")
+            ids = reference.encode(strings.make(i, parts)).ids
+            text = reference.decode(ids[len(ids) // 2 :], skip_special_tokens=i % 2 == 1)
+            file.write(f"{strings.hash_ids(ids):08x} {strings.hash_bytes(text.encode('utf-8')):08x}\n")
 
 
 def main():

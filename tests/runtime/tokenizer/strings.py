@@ -1,4 +1,5 @@
-"""The texts that the tokenizer is compared on: a pure function of their number, the same as strings.c makes."""
+"""The texts that the tokenizer is compared on: a pure function of their number, the same
+as test_tokenizer_reference.c makes."""
 import pathlib
 import re
 
@@ -51,10 +52,13 @@ def make(index, parts):
     return "".join(text)
 
 
-def hash_ids(ids):
-    """FNV-1a over the ids as 32-bit little-endian words."""
+def hash_bytes(data):
+    """FNV-1a"""
     value = 0x811C9DC5
-    for token in ids:
-        for byte in token.to_bytes(4, "little"):
-            value = ((value ^ byte) * 0x01000193) & 0xFFFFFFFF
+    for byte in data:
+        value = ((value ^ byte) * 0x01000193) & 0xFFFFFFFF
     return value
+
+
+def hash_ids(ids):
+    return hash_bytes(b"".join(token.to_bytes(4, "little") for token in ids))
