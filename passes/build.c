@@ -92,6 +92,15 @@ bool lp_known_i64(const lp_value *value, int32_t index, int64_t *out) {
   return value && value->known && index < value->known_count && lp_poly_is_const(value->known[index], out);
 }
 
+void lp_build_remove_dead(lp_block *block) {
+  for (lp_op *op = block->last, *prev; op; op = prev) {
+    prev = op->prev;
+    bool used = !lp_op_has(op, LP_PURE) || lp_op_has(op, LP_TERMINATOR);
+    for (int32_t i = 0; i < op->out_count; i++) used |= op->out[i]->uses != NULL;
+    if (!used) lp_op_erase(op);
+  }
+}
+
 /* ---- op.* forms ----------------------------------------------------------------------------------------------------- */
 
 lp_value *lp_build_map(lp_build *b, const char *fn, int32_t in_count, lp_value *const *in, lp_type type) {

@@ -39,6 +39,9 @@ lp_type lp_build_broadcast(lp_build *b, lp_type x, lp_type y, lp_dtype dtype);
 /* The result's shape of an axis-permutation. */
 lp_type lp_build_permuted(lp_build *b, lp_type type, const int64_t *perm);
 
+/* Erases pure operators whose results no one uses, from the end. */
+void lp_build_remove_dead(lp_block *block);
+
 /* A scalar constant's value (any float or integer type, any shape of one element). */
 bool lp_scalar_constant(const lp_value *value, double *out);
 /* `value` is element `index` of the value's known integers, as a number. */

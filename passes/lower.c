@@ -113,15 +113,6 @@ static lp_status lower_op(lp_module *module, lp_op *op, lp_diag *diag) {
   return LP_OK;
 }
 
-static void remove_dead(lp_block *block) {
-  for (lp_op *op = block->last, *prev; op; op = prev) {
-    prev = op->prev;
-    bool used = !lp_op_has(op, LP_PURE) || lp_op_has(op, LP_TERMINATOR);
-    for (int32_t i = 0; i < op->out_count; i++) used |= op->out[i]->uses != NULL;
-    if (!used) lp_op_erase(op);
-  }
-}
-
 static void name_ops(lp_module *module, lp_block *block) {
   LP_FOR_OPS(op, block) {
     if (lp_op_has(op, LP_CONSTANT) || lp_op_has(op, LP_TERMINATOR)) continue;
@@ -144,7 +135,7 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
     next = op->next;
     if (lp_op_info_get(op->kind)->level == LP_LEVEL_ONNX) LP_TRY(lower_op(module, op, context->diag));
   }
-  remove_dead(block);
+  lp_build_remove_dead(block);
   lp_block_renumber(block);
   name_ops(module, block);
   return LP_OK;

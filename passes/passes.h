@@ -7,9 +7,10 @@
  *   imported     @main of onnx.* operators, types known                                        (frontend)
  *   bound        roles of inputs and outputs known; attention_mask, position_ids of the generation
  *                protocol replaced by what they are; past/present pairs named                   (bind-inputs, fold)
- *   raised       idioms are onnx.RMSNormalization, onnx.Attention, ...; @main is layer.* groups (decompose, raise)
+ *   raised       idioms are onnx.RMSNormalization, onnx.Attention, ...; @main is layer.* groups
+ *                                                                                  (decompose, recognise, raise)
  *   lowered      @main is op.* operators; KV caches are llmpart.state and op.kv_append;
- *                every operator has `name`, `layer` (i64, -1 outside) and `layer_kind`          (lower)
+ *                every operator has `name`, `layer` (i64, -1 outside) and `layer_kind`     (lower, kv-cache)
  *   fused        linear epilogues, add_norm, op.fused                                           (fuse)
  *   annotated    flops, bytes_read, bytes_written (poly) on every operator                      (annotate)
  *   placed       @prefill and @decode replace @main; each operator has side "device" or "cloud" or "both" (cheap

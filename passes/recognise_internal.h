@@ -1,0 +1,35 @@
+/* What the files of recognising share: looking at operators through casts, and one function per idiom. */
+#ifndef LP_PASSES_RECOGNISE_INTERNAL_H
+#define LP_PASSES_RECOGNISE_INTERNAL_H
+
+#include "passes/build.h"
+#include "passes/passes.h"
+
+/* Recognises, in place, every instance of an idiom in the block as the standard's own operator. */
+typedef lp_status lp_idiom(lp_module *module, lp_block *block, lp_diag *diag);
+lp_idiom lp_recognise_norms;       /* recognise_norm.c: RMSNormalization, LayerNormalization */
+lp_idiom lp_recognise_activations; /* recognise_activation.c: Gelu, Swish, by evaluating them */
+lp_idiom lp_recognise_rotary;      /* recognise_rotary.c: RotaryEmbedding */
+lp_idiom lp_recognise_attention;   /* recognise_attention.c: Attention, from softmax(q.k^T).v */
+lp_idiom lp_recognise_masks;       /* recognise_mask.c: is_causal and window of Attention, by evaluating the mask */
+
+/* ---- matching -------------------------------------------------------------------------------------------------------- */
+
+/* The value before casts between float types and Identity. */
+lp_value *lp_match_peel(lp_value *value);
+/* The operator of kind `kind` that makes the value (through casts), or NULL. */
+lp_op *lp_match_def(lp_value *value, lp_kind kind);
+/* The only operator that uses the value (through casts that are used once), or NULL. */
+lp_op *lp_match_user(lp_value *value);
+/* For a two-operand operator: the operand that is not `value` (compared through casts), or NULL. */
+lp_value *lp_match_other(const lp_op *op, lp_value *value);
+/* For a commutative or other two-operand operator: a scalar constant operand and the rest. */
+bool lp_match_scalar(const lp_op *op, double *number, lp_value **rest);
+/* Is the last axis the only one of `axes` (a ReduceX operator)? */
+bool lp_match_last_axis(const lp_op *reduce);
+/* Does the value depend on no function argument? */
+bool lp_match_input_free(lp_value *value);
+/* x[..., from : to] over the last axis alone, by Slice or as a result of Split; sets x. */
+bool lp_match_last_slice(lp_value *value, lp_value **x, int64_t *from, int64_t *to);
+
+#endif
