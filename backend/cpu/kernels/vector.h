@@ -18,6 +18,8 @@ typedef uint16_t v16s __attribute__((ext_vector_type(16)));
 typedef _Float16 v16h __attribute__((ext_vector_type(16)));
 /* The same at any element's address. */
 typedef v16 v16_any __attribute__((aligned(4), may_alias));
+typedef float v8_any __attribute__((ext_vector_type(8), aligned(4), may_alias));
+typedef float v4_any __attribute__((ext_vector_type(4), aligned(4), may_alias));
 typedef v16s v16s_any __attribute__((aligned(2), may_alias));
 typedef v16h v16h_any __attribute__((aligned(2), may_alias));
 
@@ -34,13 +36,34 @@ INLINE v16 splat(float x) { return (v16)x; }
 INLINE v16 load16(const float *x) { return *(const v16_any *)x; }
 INLINE void store16(float *y, v16 v) { *(v16_any *)y = v; }
 
-/* The first `count` lanes, the others zero; cheap when count is a constant. */
-INLINE v16 load_part(const float *x, int64_t count) {
-  v16 v = splat(0);
-  memcpy(&v, x, (size_t)count * sizeof *x);
-  return v;
+/* The first `count` lanes; the others of a loaded vector are zero. In pieces of 8, 4, 2 and 1: cheap for a constant. */
+INLINE void store_part(float *y, v16 v, int64_t count) {
+  if (count & 16)
+    store16(y, v);
+  if (count & 8) {
+    *(v8_any *)y = v.lo;
+    v.lo = v.hi;
+    y += 8;
+  }
+  if (count & 4) {
+    *(v4_any *)y = v.s0123;
+    v.s0123 = v.s4567;
+    y += 4;
+  }
+  if (count & 2) {
+    y[0] = v.s0;
+    y[1] = v.s1;
+    v.s0 = v.s2;
+    y += 2;
+  }
+  if (count & 1)
+    *y = v.s0;
 }
-INLINE void store_part(float *y, v16 v, int64_t count) { memcpy(y, &v, (size_t)count * sizeof *y); }
+INLINE v16 load_part(const float *x, int64_t count) {
+  float lanes[LANES] = {0};
+  memcpy(lanes, x, (size_t)count * sizeof *x);
+  return load16(lanes);
+}
 
 /* 16 weights of `dtype` from element `at`. */
 INLINE v16 load_weight(const void *w, int64_t at, int dtype) {
