@@ -1,12 +1,213 @@
-/* The reference interpreter: to come. */
-#include "ir/ir.h"
+/* The reference interpreter: entry points, the table made from ops.def, and runs over a value's operands. */
+#include "ir/eval_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static lp_eval_rule *const rules[LP_OP_COUNT] = {
+#define LP_ONNX(id, name, imin, imax, omin, omax, traits, attrs, infer, lower) [LP_ONNX_##id] = eval_onnx_##lower,
+#define LP_OPERATOR(id, ...) [LP_OP_##id] = eval_op_##id,
+#include "ir/ops.def"
+};
+
 lp_status lp_op_eval(lp_module *module, const lp_op *op, const lp_array *const *in, lp_array *out, const int64_t *sym,
                      lp_arena *arena, lp_diag *diag) {
-  (void)module, (void)in, (void)out, (void)sym, (void)arena;
-  return lp_error(diag, op->loc, "cannot be evaluated");
+  lp_eval e = {module, op, in, out, sym, arena, diag};
+  if (!rules[op->kind]) return lp_eval_fail(&e, "'%s' cannot be evaluated", lp_op_info_get(op->kind)->name);
+  return rules[op->kind](&e);
 }
+
+/* ---- environments: values by pointer ---- */
+
+typedef struct {
+  const lp_value *value;
+  lp_array array;
+} entry;
+
+struct lp_eval_env {
+  entry *slots; /* open addressing, a power of two */
+  size_t capacity, count;
+};
+
+static size_t slot_of(const lp_eval_env *env, const lp_value *value) {
+  size_t at = (size_t)((uintptr_t)value >> 4) * 0x9e3779b97f4a7c15u >> 20;
+  while (env->slots[at & (env->capacity - 1)].value && env->slots[at & (env->capacity - 1)].value != value)
+    at++;
+  return at & (env->capacity - 1);
+}
+
+static const lp_array *env_get(const lp_eval_env *env, const lp_value *value) {
+  if (env->capacity == 0) return NULL;
+  const entry *found = &env->slots[slot_of(env, value)];
+  return found->value ? &found->array : NULL;
+}
+
+static void env_put(lp_eval_env *env, const lp_value *value, const lp_array *array) {
+  if (2 * env->count >= env->capacity) {
+    lp_eval_env grown = {.capacity = env->capacity ? 2 * env->capacity : 64, .count = env->count};
+    grown.slots = lp_alloc(grown.capacity * sizeof(entry));
+    for (size_t i = 0; i < env->capacity; i++)
+      if (env->slots[i].value) grown.slots[slot_of(&grown, env->slots[i].value)] = env->slots[i];
+    free(env->slots);
+    *env = grown;
+  }
+  entry *slot = &env->slots[slot_of(env, value)];
+  if (!slot->value) env->count++;
+  *slot = (entry){value, *array};
+}
+
+/* ---- runs ---- */
+
+/* The data of a constant; a weight's bytes stay in its file where they are aligned. */
+static lp_status constant_array(lp_module *module, const lp_value *value, lp_arena *arena, lp_array *out,
+                                lp_diag *diag) {
+  lp_tensor tensor;
+  LP_TRY(lp_weight_data(module, value, &tensor, diag));
+  *out = (lp_array){.dtype = tensor.type.dtype, .rank = tensor.type.rank};
+  for (int32_t i = 0; i < tensor.type.rank; i++)
+    if (!lp_type_static_dim(tensor.type, i, &out->dim[i])) return lp_error(diag, value->def->loc, "a constant has no size");
+  if (lp_array_bytes(out) != tensor.bytes)
+    return lp_error(diag, value->def->loc, "a constant's data does not fit its type");
+  bool aligned = (uintptr_t)tensor.data % 8 == 0 && tensor.bytes > 0;
+  out->data = aligned ? (void *)(uintptr_t)tensor.data : lp_arena_alloc(arena, tensor.bytes + 1);
+  if (!aligned && tensor.bytes > 0) memcpy(out->data, tensor.data, tensor.bytes);
+  return LP_OK;
+}
+
+static lp_status run_op(lp_module *module, const lp_op *op, lp_eval_env *env, const int64_t *sym, lp_arena *arena,
+                        lp_diag *diag);
+
+static lp_status run_block(lp_module *module, const lp_block *block, lp_eval_env *env, const int64_t *sym,
+                           lp_arena *arena, lp_diag *diag, const lp_op **end) {
+  *end = NULL;
+  LP_FOR_OPS(op, block) {
+    if (lp_op_has(op, LP_TERMINATOR))
+      *end = op;
+    else
+      LP_TRY(run_op(module, op, env, sym, arena, diag));
+  }
+  return *end ? LP_OK : lp_error(diag, LP_LOC_NONE, "a region does not end");
+}
+
+/* A layer or a fused operator: its region's arguments, if it has any, are its operands. */
+static lp_status run_region(lp_module *module, const lp_op *op, const lp_array *const *in, lp_eval_env *env,
+                            const int64_t *sym, lp_arena *arena, lp_diag *diag, lp_array *out) {
+  const lp_op *end;
+  if (op->region->arg_count > op->in_count)
+    return lp_error(diag, op->loc, "'%s' has %d operands for %d arguments", lp_op_info_get(op->kind)->name, op->in_count,
+                    op->region->arg_count);
+  for (int32_t i = 0; i < op->region->arg_count; i++)
+    if (in[i]) env_put(env, op->region->arg[i], in[i]);
+  LP_TRY(run_block(module, op->region, env, sym, arena, diag, &end));
+  for (int32_t i = 0; i < op->out_count; i++) {
+    const lp_array *found = lp_op_in(end, i) ? env_get(env, lp_op_in(end, i)) : NULL;
+    if (!found) return lp_error(diag, op->loc, "result %d of a region is missing", i);
+    out[i] = *found;
+  }
+  return LP_OK;
+}
+
+lp_status lp_eval_region(const lp_eval *e) {
+  lp_eval_env env = {0};
+  lp_status status = e->op->region ? run_region(e->m, e->op, e->in, &env, e->sym, e->arena, e->diag, e->out)
+                                   : lp_eval_fail(e, "its region is missing");
+  free(env.slots);
+  return status;
+}
+
+static lp_status run_op(lp_module *module, const lp_op *op, lp_eval_env *env, const int64_t *sym, lp_arena *arena,
+                        lp_diag *diag) {
+  lp_array *out = LP_NEW_ARRAY(arena, lp_array, op->out_count + 1);
+  const lp_array **in = LP_NEW_ARRAY(arena, const lp_array *, op->in_count + 1);
+  bool bound = op->out_count > 0;
+  for (int32_t i = 0; i < op->out_count; i++)
+    bound = bound && env_get(env, op->out[i]);
+  if (bound) return LP_OK;
+  for (int32_t i = 0; i < op->in_count; i++) {
+    if (!lp_op_in(op, i)) continue;
+    const lp_array *found = env_get(env, lp_op_in(op, i));
+    if (!found) return lp_error(diag, op->loc, "operand %d has no value", i);
+    lp_array *copy = LP_NEW(arena, lp_array); /* the environment moves when it grows */
+    *copy = *found;
+    in[i] = copy;
+  }
+  if (lp_op_has(op, LP_CONSTANT))
+    LP_TRY(constant_array(module, op->out[0], arena, &out[0], diag));
+  else if (op->region && lp_op_info_get(op->kind)->level == LP_LEVEL_LAYER)
+    LP_TRY(run_region(module, op, in, env, sym, arena, diag, out));
+  else
+    LP_TRY(lp_op_eval(module, op, in, out, sym, arena, diag));
+  for (int32_t i = 0; i < op->out_count; i++)
+    if (out[i].data && !env_get(env, op->out[i])) env_put(env, op->out[i], &out[i]);
+  return LP_OK;
+}
+
+/* ---- what a value needs ---- */
+
+typedef struct {
+  const lp_op *op;
+  bool expanded;
+} task;
+
+typedef LP_VEC(task) task_list;
+typedef LP_VEC(const lp_op *) op_list;
+
+static void push_task(task_list *tasks, const lp_value *value, const lp_eval_env *env) {
+  if (!value || env_get(env, value) || !value->def) return;
+  task t = {value->def, false};
+  lp_vec_push(tasks, t);
+}
+
+/* A layer also needs what its region takes from around it. */
+static void push_region(task_list *tasks, const lp_block *block, const lp_eval_env *env) {
+  LP_FOR_OPS(op, block) {
+    for (int32_t i = 0; i < op->in_count; i++) {
+      const lp_value *value = lp_op_in(op, i);
+      if (value && value->def && value->def->block != block) push_task(tasks, value, env);
+    }
+    if (op->region) push_region(tasks, op->region, env);
+  }
+}
+
+/* The operators below a value, operands first, on a stack of its own: models are deep. Each once. */
+static void order_ops(const lp_value *value, const lp_eval_env *env, op_list *order) {
+  task_list tasks = {0};
+  lp_eval_env seen = {0};
+  lp_array none = {0};
+  push_task(&tasks, value, env);
+  while (tasks.count > 0) {
+    task *top = &tasks.data[tasks.count - 1];
+    const lp_op *op = top->op;
+    if (top->expanded || env_get(&seen, op->out[0])) {
+      if (top->expanded) lp_vec_push(order, op);
+      tasks.count--;
+      continue;
+    }
+    top->expanded = true;
+    env_put(&seen, op->out[0], &none);
+    for (int32_t i = 0; i < op->in_count; i++)
+      push_task(&tasks, lp_op_in(op, i), env);
+    if (op->region) push_region(&tasks, op->region, env);
+  }
+  lp_vec_free(&tasks);
+  free(seen.slots);
+}
+
 lp_status lp_value_eval(lp_module *module, lp_value *value, const lp_binding *bindings, size_t count,
                         const int64_t *sym, lp_arena *arena, lp_array *out, lp_diag *diag) {
-  (void)module, (void)value, (void)bindings, (void)count, (void)sym, (void)arena, (void)out;
-  return lp_error(diag, LP_LOC_NONE, "cannot be evaluated");
+  lp_eval_env env = {0};
+  op_list order = {0};
+  for (size_t i = 0; i < count; i++)
+    env_put(&env, bindings[i].value, &bindings[i].array);
+  order_ops(value, &env, &order);
+  lp_status status = LP_OK;
+  for (size_t i = 0; i < order.count && status == LP_OK; i++)
+    status = run_op(module, order.data[i], &env, sym, arena, diag);
+  const lp_array *found = env_get(&env, value);
+  if (status == LP_OK && !found)
+    status = lp_error(diag, LP_LOC_NONE, "value '%s' is neither computed nor bound", value->name ? value->name : "");
+  if (status == LP_OK) *out = *found;
+  lp_vec_free(&order);
+  free(env.slots);
+  return status;
 }

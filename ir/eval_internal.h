@@ -1,0 +1,83 @@
+/* What the files of the reference interpreter share.
+ *
+ * eval.c        entry points and the table          eval_array.c  arrays: elements, results, broadcasting
+ * eval_map.c    elementwise                         eval_math.c   products, reductions, softmax, norms
+ * eval_move.c   what moves elements                 eval_model.c  attention, rotary, caches */
+#ifndef LP_EVAL_INTERNAL_H
+#define LP_EVAL_INTERNAL_H
+
+#include "ir/ir.h"
+
+typedef struct {
+  lp_module *m;
+  const lp_op *op;
+  const lp_array *const *in; /* [op->in_count] */
+  lp_array *out;             /* [op->out_count] */
+  const int64_t *sym;
+  lp_arena *arena;
+  lp_diag *diag;
+} lp_eval;
+
+typedef lp_status lp_eval_rule(const lp_eval *e);
+
+LP_MUST_USE lp_status lp_eval_fail(const lp_eval *e, const char *format, ...) LP_PRINTF(2, 3);
+
+/* ---- arrays ---- */
+
+int64_t lp_array_numel(const lp_array *array);
+size_t lp_array_bytes(const lp_array *array);
+int64_t lp_array_i64(const lp_array *array, int64_t index);
+double lp_array_f64(const lp_array *array, int64_t index);
+void lp_array_set_i64(lp_array *array, int64_t index, int64_t value);
+void lp_array_set_f64(lp_array *array, int64_t index, double value); /* integers: truncated, clamped */
+void lp_array_copy(lp_array *to, int64_t at, const lp_array *from, int64_t index); /* of one dtype */
+
+/* Operand `index`; NULL when absent. */
+const lp_array *lp_eval_in(const lp_eval *e, int32_t index);
+LP_MUST_USE lp_status lp_eval_need(const lp_eval *e, int32_t count);
+/* Allocates result `index`; nothing when there is no such result (then *out is scratch of that shape). */
+LP_MUST_USE lp_status lp_eval_out(const lp_eval *e, int32_t index, lp_dtype dtype, int32_t rank, const int64_t *dim,
+                                  lp_array **out);
+/* Result 0 with the shape of its type at the symbols' values. */
+LP_MUST_USE lp_status lp_eval_out_typed(const lp_eval *e, int32_t index, lp_array **out);
+/* The elements as doubles. */
+double *lp_eval_doubles(const lp_eval *e, const lp_array *array);
+LP_MUST_USE lp_status lp_eval_i64s(const lp_eval *e, int32_t index, int64_t *values, int32_t room, int32_t *count);
+LP_MUST_USE lp_status lp_eval_axis(const lp_eval *e, int64_t axis, int32_t rank, int32_t *out);
+
+/* Numpy broadcasting of dims into dims. */
+LP_MUST_USE lp_status lp_eval_broadcast(const lp_eval *e, int32_t *rank, int64_t *dim, int32_t with_rank,
+                                        const int64_t *with);
+/* The flat element of `array` that broadcasts to flat element `at` of a shape. */
+int64_t lp_broadcast_index(const lp_array *array, int64_t at, int32_t rank, const int64_t *dim);
+/* dim[0, axis), dim[axis], dim[axis + 1, rank) multiplied. */
+void lp_array_split(const lp_array *array, int32_t axis, int64_t *outer, int64_t *size, int64_t *inner);
+
+/* ---- rules ---- */
+
+#define LP_EVAL_ONNX_RULES(X)                                                                                          \
+  X(map) X(variadic_map) X(clip) X(cast_like) X(identity) X(matmul) X(gemm) X(softmax) X(norm) X(attention) X(rotary)  \
+  X(gather) X(gather_elements) X(slice) X(concat) X(split) X(transpose) X(reshape) X(expand) X(tile) X(pad) X(dims)    \
+  X(constant) X(fill) X(range) X(reduce) X(argmax) X(cumsum) X(trilu) X(decomposed)
+#define LP_EVAL_OP_RULES(X)                                                                                            \
+  X(LINEAR) X(MATMUL) X(ATTENTION) X(KV_APPEND) X(ROTARY) X(NORM) X(ADD_NORM) X(MAP) X(FUSED) X(SOFTMAX) X(REDUCE)     \
+  X(ARGMAX) X(CUMSUM) X(GATHER) X(GATHER_ELEMENTS) X(CONCAT) X(SLICE) X(TRANSPOSE) X(RESHAPE) X(EXPAND) X(PAD)         \
+  X(IOTA) X(DIMS) X(FILL) X(COMM_SEND) X(COMM_RECV) X(COMM_KV_MOVE)
+#define LP_DECLARE(rule) lp_eval_rule eval_onnx_##rule;
+LP_EVAL_ONNX_RULES(LP_DECLARE)
+#undef LP_DECLARE
+#define LP_DECLARE(rule) lp_eval_rule eval_op_##rule;
+LP_EVAL_OP_RULES(LP_DECLARE)
+#undef LP_DECLARE
+
+/* An elementwise function of op.map by name, on one element. */
+LP_MUST_USE lp_status lp_eval_function(const lp_eval *e, const char *fn, const lp_array *const *in, int32_t in_count,
+                                       double alpha, double beta, lp_array *out);
+double lp_eval_epilogue(const char *fn, double x);
+
+/* Values by operator results, of one run. */
+typedef struct lp_eval_env lp_eval_env;
+/* Runs an operator whose operands are in the environment. */
+LP_MUST_USE lp_status lp_eval_region(const lp_eval *e);
+
+#endif
