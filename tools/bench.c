@@ -1,0 +1,125 @@
+/* llmpart bench: speed of a bundle, in llama-bench's rows. */
+#include "tools/tools.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+
+#include "tools/session_setup.h"
+
+typedef struct {
+  lp_setup_flags setup;
+  lp_bench_options bench;
+  const char *format;
+} bench_flags;
+
+typedef struct {
+  const char *name;
+  double load_ms;
+  lp_bench_result result;
+} bench_report;
+
+static void print_md(const bench_report *report, lp_buf *out) {
+  char weights[32], peak[32];
+  lp_format_bytes((double)report->result.weight_bytes, weights);
+  lp_format_bytes((double)report->result.peak_bytes, peak);
+  lp_buf_puts(out, "| bundle | weights | threads | test | tokens/s | GB/s | load ms | peak memory |\n"
+                   "| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: |\n");
+  for (int32_t i = 0; i < report->result.rows; i++) {
+    const lp_bench_row *row = &report->result.row[i];
+    lp_buf_printf(out, "| %s | %s | %d | %s | %.2f ± %.2f | ", report->name, weights, report->result.threads, row->name,
+                  row->tokens_per_s, row->deviation);
+    if (row->gbytes_per_s > 0) lp_buf_printf(out, "%.2f", row->gbytes_per_s);
+    lp_buf_printf(out, " | %.1f | %s |\n", report->load_ms, peak);
+  }
+}
+
+static void print_csv(const bench_report *report, lp_buf *out) {
+  lp_buf_puts(out, "bundle,weight_bytes,threads,test,tokens,tokens_per_s,deviation_tokens_per_s,gbytes_per_s,load_ms,"
+                   "peak_bytes\n");
+  for (int32_t i = 0; i < report->result.rows; i++) {
+    const lp_bench_row *row = &report->result.row[i];
+    lp_buf_printf(out, "%s,%" PRId64 ",%d,%s,%" PRId64 ",%.4f,%.4f,%.4f,%.3f,%" PRId64 "\n", report->name,
+                  report->result.weight_bytes, report->result.threads, row->name, row->tokens, row->tokens_per_s,
+                  row->deviation, row->gbytes_per_s, report->load_ms, report->result.peak_bytes);
+  }
+}
+
+static void print_json(const bench_report *report, lp_buf *out) {
+  json_t *tests = json_array();
+  for (int32_t i = 0; i < report->result.rows; i++) {
+    const lp_bench_row *row = &report->result.row[i];
+    json_array_append_new(tests, json_pack("{s:s, s:I, s:f, s:f, s:f}", "test", row->name, "tokens",
+                                           (json_int_t)row->tokens, "tokens_per_s", row->tokens_per_s,
+                                           "deviation_tokens_per_s", row->deviation, "gbytes_per_s",
+                                           row->gbytes_per_s));
+  }
+  json_t *root = json_pack("{s:s, s:s, s:i, s:I, s:f, s:I, s:o}", "schema", "llmpart.bench/1", "bundle", report->name,
+                           "threads", (int)report->result.threads, "weight_bytes",
+                           (json_int_t)report->result.weight_bytes, "load_ms", report->load_ms, "peak_bytes",
+                           (json_int_t)report->result.peak_bytes, "tests", tests);
+  char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+  lp_buf_printf(out, "%s\n", text != NULL ? text : "{}");
+  free(text);
+  json_decref(root);
+}
+
+static lp_status measure(const bench_flags *flags, const lp_setup *setup, bench_report *report, lp_diag *diag) {
+  report->name = lp_path_base(flags->setup.bundle);
+  report->load_ms = setup->load_ms;
+  lp_generate_options options = {
+      .cloud = setup->cloud, .sampling = {.top_p = 1}, .ignore_eos = true, .threads = (int32_t)flags->setup.threads};
+  lp_session *session = NULL;
+  LP_TRY(lp_session_open(setup->bundle, &options, &session, diag));
+  lp_status status = lp_session_bench(session, &flags->bench, &report->result, diag);
+  lp_session_close(session);
+  return status;
+}
+
+static lp_status bench(const bench_flags *flags, lp_diag *diag) {
+  lp_setup setup;
+  bench_report report = {0};
+  lp_status status = lp_setup_begin(&flags->setup, &setup, diag);
+  if (status == LP_OK) status = measure(flags, &setup, &report, diag);
+  if (status == LP_OK) {
+    lp_buf out = {0};
+    if (lp_streq(flags->format, "json")) print_json(&report, &out);
+    else if (lp_streq(flags->format, "csv")) print_csv(&report, &out);
+    else print_md(&report, &out);
+    status = lp_tool_write("-", out.data, out.size, diag);
+    lp_buf_free(&out);
+  }
+  lp_setup_end(&setup);
+  return status;
+}
+
+int lp_tool_bench(int argc, char **argv) {
+  bench_flags flags = {.bench = {.prompt = 512, .generate = 128, .repetitions = 5}, .format = "md"};
+  const lp_option options[] = {
+      {"-p", LP_OPTION_I64, &flags.bench.prompt, "N", "prompt tokens (512); 0: no such row", 0},
+      {"-n", LP_OPTION_I64, &flags.bench.generate, "N", "generated tokens (128); 0: no such row", 0},
+      {"-d", LP_OPTION_I64, &flags.bench.depth, "N", "tokens in the KV cache before (0)", 0},
+      {"-r", LP_OPTION_I64, &flags.bench.repetitions, "N", "repetitions (5)", 1},
+      {"-t", LP_OPTION_I64, &flags.setup.threads, "N", "threads (the machine's cores)", 0},
+      {"-o", LP_OPTION_CHOICE, &flags.format, "md|json|csv", "format (md)", 0},
+      {"--cloud", LP_OPTION_TEXT, &flags.setup.cloud, "HOST:PORT", "a worker that serves the same bundle", 0},
+      {"--in-process", LP_OPTION_FLAG, &flags.setup.in_process, NULL, "run both sides in this process", 0},
+  };
+  const lp_command command = {.usage = "llmpart bench BUNDLE [-p 512] [-n 128] [-d 0] [-r 5] [-t THREADS] [-o md]",
+                              .summary = "Measures prompt processing (pp) and token generation (tg), batch 1: mean and "
+                                         "standard deviation of\ntokens per second, and the weights read per second.",
+                              .options = options,
+                              .count = LP_COUNT(options),
+                              .min_args = 1,
+                              .max_args = 1};
+  lp_diag *diag = lp_tool_diag();
+  lp_texts args = {0};
+  bool done = false;
+  lp_status status = lp_options_read(&command, argc, argv, &args, &done, diag);
+  if (status == LP_OK && !done) {
+    flags.setup.bundle = args.data[0];
+    status = bench(&flags, diag);
+  }
+  lp_vec_free(&args);
+  lp_diag_free(diag);
+  return (int)status;
+}

@@ -1,0 +1,235 @@
+/* llmpart run: generates text with a bundle. */
+#include "tools/tools.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/run_print.h"
+#include "tools/session_setup.h"
+
+typedef struct {
+  lp_setup_flags setup;
+  const char *prompt, *chat, *system, *tokens, *format, *mode;
+  int64_t batch, count, capacity, top_k, seed;
+  double temperature, top_p, theta;
+  bool ignore_eos, stats;
+} run_flags;
+
+/* [batch][length] */
+typedef struct {
+  lp_tokens ids;
+  int64_t batch, length;
+} run_prompt;
+
+/* ---- the prompt ------------------------------------------------------------------------------------------------------ */
+
+/* "1,2,3;4,5,6": a row for each sequence of the batch. */
+static lp_status read_rows(const char *text, run_prompt *out, lp_diag *diag) {
+  lp_loc loc = LP_LOC_FILE("--tokens");
+  char *copy = lp_strdup(text), *rest = NULL;
+  lp_status status = LP_OK;
+  for (char *row = strtok_r(copy, ";", &rest); row != NULL && status == LP_OK; row = strtok_r(NULL, ";", &rest)) {
+    char *inner = NULL;
+    size_t before = out->ids.count;
+    for (char *at = strtok_r(row, ", ", &inner); at != NULL && status == LP_OK; at = strtok_r(NULL, ", ", &inner)) {
+      int64_t id = 0;
+      status = lp_parse_i64(at, 0, INT32_MAX, &id, diag, loc);
+      lp_vec_push(&out->ids, (int32_t)id);
+    }
+    int64_t length = (int64_t)(out->ids.count - before);
+    if (status == LP_OK && out->batch > 0 && length != out->length)
+      status = lp_error(diag, loc, "rows of %" PRId64 " and %" PRId64 " tokens; a batch takes equal ones", out->length,
+                        length);
+    out->length = length;
+    out->batch++;
+  }
+  free(copy);
+  return status;
+}
+
+static lp_status encode_chat(const run_flags *flags, const lp_tokenizer *tokenizer, lp_tokens *ids, lp_diag *diag) {
+  lp_chat_message messages[2];
+  size_t count = 0;
+  if (flags->system != NULL) messages[count++] = (lp_chat_message){"system", flags->system};
+  messages[count++] = (lp_chat_message){"user", flags->chat};
+  lp_buf text = {0};
+  lp_status status = lp_tokenizer_chat(tokenizer, messages, count, true, &text, diag);
+  if (status == LP_OK) status = lp_tokenizer_encode(tokenizer, lp_buf_text(&text), text.size, false, ids, diag);
+  lp_buf_free(&text);
+  return status;
+}
+
+static lp_status encode_prompt(const run_flags *flags, const lp_bundle *bundle, run_prompt *out, lp_diag *diag) {
+  if (flags->tokens != NULL) return read_rows(flags->tokens, out, diag);
+  const lp_tokenizer *tokenizer = lp_bundle_tokenizer(bundle);
+  lp_loc loc = LP_LOC_FILE(flags->setup.bundle);
+  if (tokenizer == NULL) return lp_error(diag, loc, "the bundle has no tokenizer: give the prompt as --tokens=1,2,3");
+  out->batch = 1;
+  if (flags->chat != NULL) {
+    if (!lp_tokenizer_has_chat_template(tokenizer))
+      return lp_error(diag, loc, "the model has no chat template: give the text as --prompt");
+    LP_TRY(encode_chat(flags, tokenizer, &out->ids, diag));
+  } else {
+    LP_TRY(lp_tokenizer_encode(tokenizer, flags->prompt, strlen(flags->prompt), true, &out->ids, diag));
+  }
+  out->length = (int64_t)out->ids.count;
+  return LP_OK;
+}
+
+static lp_status read_prompt(const run_flags *flags, const lp_bundle *bundle, run_prompt *out, lp_diag *diag) {
+  LP_TRY(encode_prompt(flags, bundle, out, diag));
+  if (flags->batch <= 1) return LP_OK;
+  if (out->batch > 1 && out->batch != flags->batch)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--batch=%" PRId64 ", but --tokens has %" PRId64 " rows",
+                       flags->batch, out->batch);
+  size_t row = out->ids.count;
+  for (; out->batch < flags->batch; out->batch++)
+    for (size_t i = 0; i < row; i++) lp_vec_push(&out->ids, out->ids.data[i]);
+  return LP_OK;
+}
+
+/* ---- generating ------------------------------------------------------------------------------------------------------ */
+
+typedef struct {
+  const lp_tokenizer *tokenizer;
+  lp_text_stream text;
+  bool streams, any;
+} run_output;
+
+static void show_token(void *user, int64_t index, const lp_generated *token) {
+  run_output *output = user;
+  if (!output->streams || index != 0) return;
+  lp_buf piece = {0};
+  if (output->tokenizer != NULL) lp_text_stream_put(&output->text, output->tokenizer, token->token, &piece);
+  else lp_buf_printf(&piece, "%s%d", output->any ? " " : "", token->token);
+  output->any = true;
+  if (piece.size > 0) {
+    fwrite(piece.data, 1, piece.size, stdout);
+    fflush(stdout);
+  }
+  lp_buf_free(&piece);
+}
+
+static lp_status print_made(const run_flags *flags, const lp_bundle *bundle, const lp_generation *made,
+                            int64_t prompt_tokens, lp_diag *diag) {
+  lp_buf out = {0};
+  if (lp_streq(flags->format, "json")) {
+    lp_run_print_json(bundle, made, prompt_tokens, &out);
+  } else if (made->batch > 1) {
+    for (int64_t i = 0; i < made->batch; i++) {
+      lp_run_print_text(bundle, made, i, &out);
+      lp_buf_puts(&out, "\n");
+    }
+  } else {
+    lp_buf_puts(&out, "\n"); /* the text was printed as it came */
+  }
+  fflush(stdout);
+  lp_status status = lp_tool_write("-", out.data, out.size, diag);
+  lp_buf_clear(&out);
+  if (status == LP_OK && flags->stats) {
+    lp_run_print_stats(made, prompt_tokens, &out);
+    fputs(lp_buf_text(&out), stderr);
+  }
+  lp_buf_free(&out);
+  return status;
+}
+
+static int64_t tokens_to_make(const run_flags *flags, const lp_bundle *bundle, int64_t length) {
+  int64_t left = lp_bundle_context(bundle) - length;
+  if (flags->count >= 0) return flags->count;
+  return lp_bundle_context(bundle) > 0 && left < 128 ? (left > 0 ? left : 1) : 128;
+}
+
+static lp_status generate(const run_flags *flags, const lp_setup *setup, const run_prompt *prompt, lp_diag *diag) {
+  lp_generate_options options = {.cloud = setup->cloud,
+                                 .sampling = {.temperature = flags->temperature,
+                                              .top_k = (int32_t)flags->top_k,
+                                              .top_p = flags->top_p,
+                                              .seed = (uint64_t)flags->seed},
+                                 .max_tokens = tokens_to_make(flags, setup->bundle, prompt->length),
+                                 .ignore_eos = flags->ignore_eos,
+                                 .threads = (int32_t)flags->setup.threads,
+                                 .capacity = flags->capacity};
+  lp_session *session = NULL;
+  LP_TRY(lp_session_open(setup->bundle, &options, &session, diag));
+  run_output output = {.tokenizer = lp_bundle_tokenizer(setup->bundle),
+                       .streams = lp_streq(flags->format, "text") && prompt->batch == 1};
+  lp_generation made = {0};
+  lp_status status = lp_session_generate(session, prompt->ids.data, prompt->batch, prompt->length, show_token, &output,
+                                         &made, diag);
+  if (status == LP_OK) status = print_made(flags, setup->bundle, &made, prompt->length, diag);
+  lp_generation_free(&made);
+  lp_text_stream_free(&output.text);
+  lp_session_close(session);
+  return status;
+}
+
+static lp_status check_flags(const run_flags *flags, lp_diag *diag) {
+  int given = (flags->prompt != NULL) + (flags->chat != NULL) + (flags->tokens != NULL);
+  if (given != 1) return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "wanted one of --prompt, --chat and --tokens");
+  if (!lp_streq(flags->mode, "exact"))
+    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "'--mode=%s' is not available in this build; wanted exact",
+                       flags->mode);
+  if (flags->temperature < 0 || flags->top_p <= 0 || flags->top_p > 1 || flags->top_k > INT32_MAX)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE,
+                       "sampling wants a temperature of 0 or more, a top-p in (0, 1] and a top-k of 0 or more");
+  if (flags->setup.in_process && flags->setup.cloud != NULL)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--in-process and --cloud exclude each other");
+  return LP_OK;
+}
+
+static lp_status run(const run_flags *flags, lp_diag *diag) {
+  LP_TRY(check_flags(flags, diag));
+  lp_setup setup;
+  run_prompt prompt = {0};
+  lp_status status = lp_setup_begin(&flags->setup, &setup, diag);
+  if (status == LP_OK) status = read_prompt(flags, setup.bundle, &prompt, diag);
+  if (status == LP_OK) status = generate(flags, &setup, &prompt, diag);
+  lp_vec_free(&prompt.ids);
+  lp_setup_end(&setup);
+  return status;
+}
+
+int lp_tool_run(int argc, char **argv) {
+  run_flags flags = {.format = "text", .mode = "exact", .batch = 1, .count = -1, .top_p = 1, .theta = 0.8};
+  const lp_option options[] = {
+      {"--prompt", LP_OPTION_TEXT, &flags.prompt, "TEXT", "text to go on from", 0},
+      {"--chat", LP_OPTION_TEXT, &flags.chat, "TEXT", "a user's message, through the model's chat template", 0},
+      {"--system", LP_OPTION_TEXT, &flags.system, "TEXT", "with --chat: the system's message", 0},
+      {"--tokens", LP_OPTION_TEXT, &flags.tokens, "1,2,3[;4,5,6]", "ids to go on from; a row for each sequence", 0},
+      {"--batch", LP_OPTION_I64, &flags.batch, "N", "run the prompt so many times at once (1)", 1},
+      {"-n", LP_OPTION_I64, &flags.count, "N", "tokens to generate (128, or what the context leaves)", 0},
+      {"--temperature", LP_OPTION_F64, &flags.temperature, "T", "0 takes the likeliest token (0)", 0},
+      {"--top-k", LP_OPTION_I64, &flags.top_k, "K", "sample among the K likeliest; 0: all (0)", 0},
+      {"--top-p", LP_OPTION_F64, &flags.top_p, "P", "sample among the likeliest that make up P (1)", 0},
+      {"--seed", LP_OPTION_I64, &flags.seed, "N", "of sampling (0)", 0},
+      {"--ignore-eos", LP_OPTION_FLAG, &flags.ignore_eos, NULL, "go on after the end of the text", 0},
+      {"--context", LP_OPTION_I64, &flags.capacity, "N", "begin with a KV cache of N tokens; it grows", 0},
+      {"--mode", LP_OPTION_CHOICE, &flags.mode, "exact|threshold|standalone", "early exits (exact)", 0},
+      {"--theta", LP_OPTION_F64, &flags.theta, "P", "with --mode=threshold: confidence to exit at (0.8)", 0},
+      {"--cloud", LP_OPTION_TEXT, &flags.setup.cloud, "HOST:PORT", "a worker that serves the same bundle", 0},
+      {"--in-process", LP_OPTION_FLAG, &flags.setup.in_process, NULL, "run both sides in this process", 0},
+      {"--threads", LP_OPTION_I64, &flags.setup.threads, "N", "threads (the machine's cores)", 0},
+      {"--check", LP_OPTION_FLAG, &flags.setup.check, NULL, "compare the SHA-256 of every file first", 0},
+      {"--stats", LP_OPTION_FLAG, &flags.stats, NULL, "print times and bytes on stderr", 0},
+      {"-o", LP_OPTION_CHOICE, &flags.format, "text|json", "format (text, as it is generated)", 0},
+  };
+  const lp_command command = {.usage = "llmpart run BUNDLE --prompt=TEXT|--chat=TEXT|--tokens=IDS [-n N] [options]",
+                              .summary = "Generates text. A bundle that is split runs with the worker at --cloud, or "
+                                         "else with one that is\nstarted on loopback for the time of the run.",
+                              .options = options,
+                              .count = LP_COUNT(options),
+                              .min_args = 1,
+                              .max_args = 1};
+  lp_diag *diag = lp_tool_diag();
+  lp_texts args = {0};
+  bool done = false;
+  lp_status status = lp_options_read(&command, argc, argv, &args, &done, diag);
+  if (status == LP_OK && !done) {
+    flags.setup.bundle = args.data[0];
+    status = run(&flags, diag);
+  }
+  lp_vec_free(&args);
+  lp_diag_free(diag);
+  return (int)status;
+}

@@ -1,0 +1,14 @@
+/* How `run` prints what was generated. */
+#ifndef LP_TOOLS_RUN_PRINT_H
+#define LP_TOOLS_RUN_PRINT_H
+
+#include "runtime/runtime.h"
+
+/* JSON, schema llmpart.run/1. */
+void lp_run_print_json(const lp_bundle *bundle, const lp_generation *made, int64_t prompt_tokens, lp_buf *out);
+/* The text of a sequence; ids where the bundle has no tokenizer. */
+void lp_run_print_text(const lp_bundle *bundle, const lp_generation *made, int64_t sequence, lp_buf *out);
+/* Times, bytes and sides, for people. */
+void lp_run_print_stats(const lp_generation *made, int64_t prompt_tokens, lp_buf *out);
+
+#endif

@@ -1,0 +1,89 @@
+/* llmpart worker: serves the cloud side of a bundle until it is told to stop. */
+#include "tools/tools.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/runtime.h"
+
+typedef struct {
+  const char *listen, *key_file;
+  int64_t budget, threads, ready_fd;
+  double idle_ms;
+  bool check;
+} worker_flags;
+
+/* Set by a signal alone. */
+static volatile sig_atomic_t stop_wanted;
+
+static void on_signal(int number) {
+  (void)number;
+  stop_wanted = 1;
+}
+
+static void catch_signals(void) {
+  struct sigaction action;
+  memset(&action, 0, sizeof(action));
+  action.sa_handler = on_signal;
+  sigaction(SIGINT, &action, NULL);
+  sigaction(SIGTERM, &action, NULL);
+}
+
+/* To whoever started this worker, its port; to a person, its address. */
+static void tell_address(void *user, const char *host, int port) {
+  const worker_flags *flags = user;
+  char line[16];
+  int length = snprintf(line, sizeof(line), "%d\n", port);
+  if (flags->ready_fd < 0)
+    fprintf(stderr, "listening on %s:%d\n", host, port);
+  else if (write((int)flags->ready_fd, line, (size_t)length) == length)
+    close((int)flags->ready_fd);
+}
+
+static lp_status serve(const worker_flags *flags, const char *path, lp_diag *diag) {
+  if (flags->key_file != NULL)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "'--key-file': keys are not available in this build");
+  lp_bundle_options load = {.load = LP_LOAD_CLOUD, .check_hashes = flags->check};
+  lp_bundle *bundle = NULL;
+  LP_TRY(lp_bundle_load(path, &load, &bundle, diag));
+  lp_worker_options options = {.listen = flags->listen,
+                               .context_budget = flags->budget,
+                               .idle_ms = flags->idle_ms,
+                               .threads = (int32_t)flags->threads,
+                               .on_listening = tell_address,
+                               .user = (void *)(uintptr_t)flags};
+  lp_status status = lp_worker_serve(bundle, &options, &stop_wanted, diag);
+  lp_bundle_free(bundle);
+  return status;
+}
+
+int lp_tool_worker(int argc, char **argv) {
+  worker_flags flags = {.listen = "127.0.0.1:7700", .idle_ms = 60000, .ready_fd = -1};
+  const lp_option options[] = {
+      {"--listen", LP_OPTION_TEXT, &flags.listen, "HOST:PORT", "where to listen (127.0.0.1:7700); port 0: a free one", 0},
+      {"--context-budget", LP_OPTION_SIZE, &flags.budget, "SIZE", "KV cache over all sessions; older ones give way", 0},
+      {"--idle", LP_OPTION_TIME, &flags.idle_ms, "TIME", "drop the context of sessions unused for so long (60s)", 0},
+      {"--threads", LP_OPTION_I64, &flags.threads, "N", "threads (the machine's cores)", 0},
+      {"--key-file", LP_OPTION_TEXT, &flags.key_file, "FILE", "key of the connection; needed off loopback", 0},
+      {"--check", LP_OPTION_FLAG, &flags.check, NULL, "compare the SHA-256 of every file first", 0},
+      {"--ready-fd", LP_OPTION_I64, &flags.ready_fd, "FD", "write the port to this descriptor when ready", 0},
+  };
+  const lp_command command = {.usage = "llmpart worker BUNDLE [--listen=HOST:PORT] [options]",
+                              .summary = "Serves the cloud side of a bundle to devices that run the same bundle, until "
+                                         "SIGINT or SIGTERM.",
+                              .options = options,
+                              .count = LP_COUNT(options),
+                              .min_args = 1,
+                              .max_args = 1};
+  lp_diag *diag = lp_tool_diag();
+  lp_texts args = {0};
+  bool done = false;
+  catch_signals();
+  lp_status status = lp_options_read(&command, argc, argv, &args, &done, diag);
+  if (status == LP_OK && !done) status = serve(&flags, args.data[0], diag);
+  lp_vec_free(&args);
+  lp_diag_free(diag);
+  return (int)status;
+}
