@@ -12,7 +12,7 @@ static void put_length(lp_buf *buf, size_t length) {
   for (int i = 0; i < LENGTH_SIZE; i++) buf->data[i] = (char)(uint8_t)(length >> (8 * i));
 }
 
-bool lp_link_send(lp_link *link, uint32_t peer, const Lp__Wire__Message *message, const void *payload,
+bool lp_wire_send(lp_wire *link, uint32_t peer, const Lp__Wire__Message *message, const void *payload,
                   size_t payload_size, const char **why) {
   static const char blank[LENGTH_SIZE];
   size_t size = lp__wire__message__get_packed_size(message);
@@ -43,7 +43,7 @@ static bool unpack(lp_inbound *in) {
   return in->message != NULL;
 }
 
-lp_recv_outcome lp_link_receive(lp_link *link, double timeout_ms, lp_inbound *out, const char **why) {
+lp_recv_outcome lp_wire_receive(lp_wire *link, double timeout_ms, lp_inbound *out, const char **why) {
   *out = (lp_inbound){.transport = link->transport};
   lp_recv_outcome outcome = link->transport->receive(link->channel, timeout_ms, &out->packet, why);
   if (outcome != LP_RECV_FRAME) return outcome;
@@ -62,14 +62,14 @@ void lp_inbound_release(lp_inbound *inbound) {
   *inbound = (lp_inbound){0};
 }
 
-static lp_link *link_create(const lp_transport *transport, const char *address) {
-  lp_link *link = lp_alloc(sizeof(*link));
+static lp_wire *link_create(const lp_transport *transport, const char *address) {
+  lp_wire *link = lp_alloc(sizeof(*link));
   link->transport = transport;
   link->address = lp_strdup(address);
   return link;
 }
 
-void lp_link_close(lp_link *link) {
+void lp_wire_close(lp_wire *link) {
   if (link == NULL) return;
   link->transport->close(link->channel);
   lp_buf_free(&link->head);
@@ -78,38 +78,38 @@ void lp_link_close(lp_link *link) {
   free(link);
 }
 
-bool lp_link_hello(lp_link *link, uint32_t peer, const char *bundle_hash, const char **why) {
+bool lp_wire_hello(lp_wire *link, uint32_t peer, const char *bundle_hash, const char **why) {
   Lp__Wire__Hello hello = LP__WIRE__HELLO__INIT;
-  hello.protocol = LP_LINK_PROTOCOL;
+  hello.protocol = LP_WIRE_PROTOCOL;
   hello.bundle = (char *)(uintptr_t)bundle_hash; /* protobuf-c reads it only */
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
   message.kind_case = LP__WIRE__MESSAGE__KIND_HELLO;
   message.hello = &hello;
-  return lp_link_send(link, peer, &message, NULL, 0, why);
+  return lp_wire_send(link, peer, &message, NULL, 0, why);
 }
 
-static lp_status check_hello(const lp_link *link, const lp_inbound *in, const char *bundle_hash, lp_diag *diag) {
+static lp_status check_hello(const lp_wire *link, const lp_inbound *in, const char *bundle_hash, lp_diag *diag) {
   const Lp__Wire__Message *message = in->message;
   if (message->kind_case == LP__WIRE__MESSAGE__KIND_FAILURE)
     return lp_error(diag, LP_LOC_NONE, "the cloud at %s refuses: %s", link->address, message->failure->text);
   if (message->kind_case != LP__WIRE__MESSAGE__KIND_HELLO)
     return lp_error(diag, LP_LOC_NONE, "the cloud at %s does not speak this protocol", link->address);
   const Lp__Wire__Hello *hello = message->hello;
-  if (hello->protocol != LP_LINK_PROTOCOL)
+  if (hello->protocol != LP_WIRE_PROTOCOL)
     return lp_error(diag, LP_LOC_NONE, "the cloud at %s speaks protocol %" PRIu32 "; this device speaks %d",
-                    link->address, hello->protocol, LP_LINK_PROTOCOL);
+                    link->address, hello->protocol, LP_WIRE_PROTOCOL);
   if (!lp_streq(hello->bundle, bundle_hash))
     return lp_error(diag, LP_LOC_NONE, "the cloud at %s serves another bundle: %.12s; this is %.12s", link->address,
                     hello->bundle, bundle_hash);
   return LP_OK;
 }
 
-static lp_status shake_hands(lp_link *link, const char *bundle_hash, double timeout_ms, lp_diag *diag) {
+static lp_status shake_hands(lp_wire *link, const char *bundle_hash, double timeout_ms, lp_diag *diag) {
   const char *why = "";
   lp_inbound in = {0};
-  if (!lp_link_hello(link, LP_ONLY_PEER, bundle_hash, &why))
+  if (!lp_wire_hello(link, LP_ONLY_PEER, bundle_hash, &why))
     return lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", link->address, why);
-  switch (lp_link_receive(link, timeout_ms, &in, &why)) {
+  switch (lp_wire_receive(link, timeout_ms, &in, &why)) {
   case LP_RECV_FRAME: break;
   case LP_RECV_GONE: why = "it closed the connection"; goto fail;
   case LP_RECV_TIMEOUT: why = "no answer in time"; goto fail;
@@ -123,25 +123,25 @@ fail:
   return lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", link->address, why);
 }
 
-lp_status lp_link_dial(const lp_transport *transport, const char *address, const char *bundle_hash, double timeout_ms,
-                       lp_link **out, lp_diag *diag) {
+lp_status lp_wire_dial(const lp_transport *transport, const char *address, const char *bundle_hash, double timeout_ms,
+                       lp_wire **out, lp_diag *diag) {
   *out = NULL;
-  lp_link *link = link_create(transport, address);
+  lp_wire *link = link_create(transport, address);
   lp_status status = transport->dial(address, timeout_ms, &link->channel, diag);
   if (status == LP_OK) status = shake_hands(link, bundle_hash, timeout_ms, diag);
   if (status == LP_OK)
     *out = link;
   else
-    lp_link_close(link);
+    lp_wire_close(link);
   return status;
 }
 
-lp_status lp_link_listen(const lp_transport *transport, const char *address, lp_link **out, int *port,
+lp_status lp_wire_listen(const lp_transport *transport, const char *address, lp_wire **out, int *port,
                          lp_diag *diag) {
-  lp_link *link = link_create(transport, address);
+  lp_wire *link = link_create(transport, address);
   lp_status status = transport->listen(address, &link->channel, port, diag);
   if (status != LP_OK) {
-    lp_link_close(link);
+    lp_wire_close(link);
     link = NULL;
   }
   *out = link;

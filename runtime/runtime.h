@@ -74,6 +74,15 @@ int32_t lp_pool_threads(const lp_pool *pool);
 /* Runs segment(frame, thread) on every thread and returns when all have. Fills frame->barrier and frame->threads. */
 void lp_pool_run(lp_pool *pool, lp_segment_fn *segment, lp_frame *frame);
 
+/* Text of tokens as they come, cut at whole characters only (text_stream.c). Zero it first. */
+typedef struct {
+  lp_tokens ids;
+  size_t begin, shown; /* text of ids[begin..shown) has been given out */
+} lp_text_stream;
+/* Appends what `token` completes. A character that never becomes whole is left out. */
+void lp_text_stream_put(lp_text_stream *stream, const lp_tokenizer *tokenizer, int32_t token, lp_buf *out);
+void lp_text_stream_free(lp_text_stream *stream);
+
 /* ---- bundle (bundle.c) ------------------------------------------------------------------------------------------- */
 
 /* NAME.llmpart/ as it lies on disk; docs/bundle.md describes manifest.json. Immutable after loading. */
@@ -83,8 +92,9 @@ typedef enum { LP_SIDE_DEVICE, LP_SIDE_CLOUD, LP_SIDE_COUNT } lp_side_id;
 
 enum { LP_LOAD_DEVICE = 1, LP_LOAD_CLOUD = 2 };
 
-/* Loads manifest and, for the sides in `load` (LP_LOAD_*), maps weights and opens code. `check_hashes` verifies the
- * content hash of every file loaded (reads all of it); sizes and structure are always checked. */
+/* Loads manifest and, for the sides in `load` (LP_LOAD_*), maps weights and opens code. Sizes and structure are always
+ * checked. So is content, by CRC-32C: that of weights on a thread beside the first run, whose result is awaited before
+ * the first token (docs/bundle.md). `check_hashes` compares the SHA-256 of every file loaded, before it returns. */
 typedef struct {
   unsigned load;
   bool check_hashes;
@@ -110,6 +120,19 @@ typedef struct {
 /* Serves until `*stop` is set (from a signal handler). Off loopback it refuses. */
 LP_MUST_USE lp_status lp_worker_serve(const lp_bundle *bundle, const lp_worker_options *options,
                                       const volatile int *stop, lp_diag *diag);
+
+/* A worker of one's own, as a child process on loopback (spawn.c). It ends with this process at the latest. */
+typedef struct {
+  int pid;
+  int ready_fd;
+  char address[32]; /* after await */
+} lp_worker_process;
+/* Runs `PROGRAM worker BUNDLE --listen=127.0.0.1:0 --ready-fd=N --threads=N`; the worker writes the port it took as a
+ * line to that descriptor. `program` NULL is this process's own. */
+LP_MUST_USE lp_status lp_worker_spawn(const char *program, const char *bundle, int32_t threads, lp_worker_process *out,
+                                      lp_diag *diag);
+LP_MUST_USE lp_status lp_worker_await(lp_worker_process *process, lp_diag *diag);
+void lp_worker_stop(lp_worker_process *process); /* one that was not started (zero) is allowed */
 
 /* ---- generation (generate.c) ------------------------------------------------------------------------------------- */
 
@@ -150,5 +173,47 @@ typedef void lp_token_sink(void *user, int64_t index, const lp_generated *token)
 LP_MUST_USE lp_status lp_session_generate(lp_session *session, const int32_t *prompts, int64_t batch, int64_t length,
                                           lp_token_sink *sink, void *user, lp_generation *out, lp_diag *diag);
 void lp_generation_free(lp_generation *generation);
+
+/* ---- a program on given data (session_data.c) -------------------------------------------------------------------- */
+
+typedef struct {
+  const char *name;  /* as in the manifest */
+  const char *dtype; /* "f32" */
+  int32_t rank;
+  int64_t shape[16];
+  void *data; /* row-major */
+  size_t size;
+} lp_array;
+
+/* Runs a program once, from an empty KV cache. `program` NULL is "prefill", or the only one. Inputs are found by name;
+ * symbols take their values from the inputs' shapes, `r` and `c` that of `s` where no input names them. `outputs` has
+ * room for lp_bundle_output_count arrays; their data is released with free(), also after a failure (zero them first). */
+size_t lp_bundle_output_count(const lp_bundle *bundle);
+LP_MUST_USE lp_status lp_session_run(lp_session *session, const char *program, const lp_array *inputs, size_t count,
+                                     lp_array *outputs, lp_diag *diag);
+
+/* ---- measuring (bench.c) ----------------------------------------------------------------------------------------- */
+
+typedef struct {
+  int64_t prompt, generate; /* tokens; 0 leaves the row out */
+  int64_t depth;            /* tokens in the KV cache before */
+  int64_t repetitions;
+} lp_bench_options;
+
+typedef struct {
+  char name[48];     /* "pp512", "tg128 @ d1024" */
+  int64_t tokens;
+  double tokens_per_s, deviation; /* mean and standard deviation over the repetitions */
+  double gbytes_per_s;            /* weights read, all sides; 0 where it says nothing */
+} lp_bench_row;
+
+typedef struct {
+  lp_bench_row row[2];
+  int32_t rows, threads;
+  int64_t weight_bytes, peak_bytes; /* peak: of this process */
+} lp_bench_result;
+/* With a warm-up run before each row. */
+LP_MUST_USE lp_status lp_session_bench(lp_session *session, const lp_bench_options *options, lp_bench_result *out,
+                                       lp_diag *diag);
 
 #endif

@@ -258,9 +258,9 @@ bool lp_address_is_loopback(const char *host);
 
 /* ---- link (link.c) ----------------------------------------------------------------------------------------------- */
 
-enum { LP_LINK_PROTOCOL = 1 };
+enum { LP_WIRE_PROTOCOL = 1 };
 
-typedef struct lp_link {
+typedef struct lp_wire {
   const lp_transport *transport;
   lp_channel *channel;
   char *address; /* of the other side, for messages */
@@ -268,7 +268,7 @@ typedef struct lp_link {
   lp_buf head;
   uint8_t *scratch; /* [scratch_size] */
   size_t scratch_size;
-} lp_link;
+} lp_wire;
 
 struct Lp__Wire__Message;
 
@@ -281,17 +281,17 @@ typedef struct {
 } lp_inbound;
 
 /* Dials and shakes hands: protocol version and bundle hash must be equal on both sides. */
-LP_MUST_USE lp_status lp_link_dial(const lp_transport *transport, const char *address, const char *bundle_hash,
-                                   double timeout_ms, lp_link **out, lp_diag *diag);
-LP_MUST_USE lp_status lp_link_listen(const lp_transport *transport, const char *address, lp_link **out, int *port,
+LP_MUST_USE lp_status lp_wire_dial(const lp_transport *transport, const char *address, const char *bundle_hash,
+                                   double timeout_ms, lp_wire **out, lp_diag *diag);
+LP_MUST_USE lp_status lp_wire_listen(const lp_transport *transport, const char *address, lp_wire **out, int *port,
                                      lp_diag *diag);
-bool lp_link_hello(lp_link *link, uint32_t peer, const char *bundle_hash, const char **why);
-void lp_link_close(lp_link *link); /* NULL is allowed */
-bool lp_link_send(lp_link *link, uint32_t peer, const struct Lp__Wire__Message *message, const void *payload,
+bool lp_wire_hello(lp_wire *link, uint32_t peer, const char *bundle_hash, const char **why);
+void lp_wire_close(lp_wire *link); /* NULL is allowed */
+bool lp_wire_send(lp_wire *link, uint32_t peer, const struct Lp__Wire__Message *message, const void *payload,
                   size_t payload_size, const char **why);
 /* LP_RECV_GARBAGE: a frame came that is no message; the peer's number is in `out->packet`. LP_RECV_TIMEOUT may come
  * early. */
-lp_recv_outcome lp_link_receive(lp_link *link, double timeout_ms, lp_inbound *out, const char **why);
+lp_recv_outcome lp_wire_receive(lp_wire *link, double timeout_ms, lp_inbound *out, const char **why);
 void lp_inbound_release(lp_inbound *inbound);
 
 /* Makes room for `size` bytes of which the content is of no account. */
@@ -304,7 +304,7 @@ struct lp_session {
   lp_generate_options options;
   lp_pool *pool;
   lp_executor *executor[LP_SIDE_COUNT]; /* the cloud's only when it runs in this process */
-  lp_link *link;                        /* NULL: one process */
+  lp_wire *link;                        /* NULL: one process */
   uint64_t id;
   int32_t logits; /* the output that tokens are sampled from, or -1 */
   uint64_t waits; /* times the device waited for the cloud */

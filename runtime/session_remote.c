@@ -37,7 +37,7 @@ static lp_status send_step(remote_walk *remote, int32_t step, const void *payloa
   message.kind_case = LP__WIRE__MESSAGE__KIND_STEP;
   message.step = &body;
   const char *why = "";
-  if (!lp_link_send(remote->session->link, LP_ONLY_PEER, &message, payload, size, &why)) return broken(remote, why);
+  if (!lp_wire_send(remote->session->link, LP_ONLY_PEER, &message, payload, size, &why)) return broken(remote, why);
   remote->begun = true;
   return LP_OK;
 }
@@ -67,7 +67,7 @@ static lp_status await_frame(remote_walk *remote, lp_inbound *in) {
   const char *why = "";
   session->waits++;
   for (double left = limit; left > 0; left = until - lp_now_ms()) {
-    switch (lp_link_receive(session->link, left, in, &why)) {
+    switch (lp_wire_receive(session->link, left, in, &why)) {
     case LP_RECV_FRAME: return LP_OK;
     case LP_RECV_GONE: return broken(remote, "the connection closed");
     case LP_RECV_TIMEOUT: break;
@@ -199,7 +199,7 @@ lp_status lp_session_connect(lp_session *session, lp_diag *diag) {
   int port = 0;
   LP_TRY(lp_address_split(session->options.cloud, &host, &port, diag));
   free(host);
-  LP_TRY(lp_link_dial(&lp_transport_tcp, session->options.cloud, session->bundle->manifest.hash, dial_timeout_ms,
+  LP_TRY(lp_wire_dial(&lp_transport_tcp, session->options.cloud, session->bundle->manifest.hash, dial_timeout_ms,
                       &session->link, diag));
   Lp__Wire__Open open = LP__WIRE__OPEN__INIT;
   open.session = session->id;
@@ -211,7 +211,7 @@ lp_status lp_session_connect(lp_session *session, lp_diag *diag) {
   message.kind_case = LP__WIRE__MESSAGE__KIND_OPEN;
   message.open = &open;
   const char *why = "";
-  if (lp_link_send(session->link, LP_ONLY_PEER, &message, NULL, 0, &why)) return LP_OK;
+  if (lp_wire_send(session->link, LP_ONLY_PEER, &message, NULL, 0, &why)) return LP_OK;
   return lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", session->link->address, why);
 }
 
@@ -223,7 +223,7 @@ void lp_session_disconnect(lp_session *session) {
   message.kind_case = LP__WIRE__MESSAGE__KIND_CLOSE;
   message.close = &close;
   const char *why = "";
-  (void)lp_link_send(session->link, LP_ONLY_PEER, &message, NULL, 0, &why); /* the end of the connection says the same */
-  lp_link_close(session->link);
+  (void)lp_wire_send(session->link, LP_ONLY_PEER, &message, NULL, 0, &why); /* the end of the connection says the same */
+  lp_wire_close(session->link);
   session->link = NULL;
 }

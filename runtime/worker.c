@@ -12,7 +12,7 @@ static lp_status open_link(lp_worker *worker, int *port, char **host, lp_diag *d
     return lp_error(diag, LP_LOC_NONE,
                     "cannot listen on %s: off loopback a key is required, and keys are not available in this build",
                     worker->options->listen);
-  return lp_link_listen(&lp_transport_tcp, worker->options->listen, &worker->link, port, diag);
+  return lp_wire_listen(&lp_transport_tcp, worker->options->listen, &worker->link, port, diag);
 }
 
 static bool is_greeted(const lp_worker *worker, uint32_t peer) {
@@ -36,16 +36,16 @@ static void refuse(lp_worker *worker, uint32_t peer, uint64_t session, const cha
   message.kind_case = LP__WIRE__MESSAGE__KIND_FAILURE;
   message.failure = &failure;
   const char *why = "";
-  (void)lp_link_send(worker->link, peer, &message, NULL, 0, &why); /* a device that has gone needs no answer */
+  (void)lp_wire_send(worker->link, peer, &message, NULL, 0, &why); /* a device that has gone needs no answer */
 }
 
 /* The worker always answers with its own hello; the device compares and leaves. */
 static void greet(lp_worker *worker, uint32_t peer, const Lp__Wire__Hello *hello) {
   const char *why = "";
   const char *hash = worker->bundle->manifest.hash;
-  if (hello->protocol == LP_LINK_PROTOCOL && lp_streq(hello->bundle, hash) && !is_greeted(worker, peer))
+  if (hello->protocol == LP_WIRE_PROTOCOL && lp_streq(hello->bundle, hash) && !is_greeted(worker, peer))
     lp_vec_push(&worker->greeted, peer);
-  (void)lp_link_hello(worker->link, peer, hash, &why);
+  (void)lp_wire_hello(worker->link, peer, hash, &why);
 }
 
 static void handle_step(lp_worker *worker, uint32_t peer, const lp_inbound *in) {
@@ -92,7 +92,7 @@ static lp_status serve(lp_worker *worker, const volatile int *stop, lp_diag *dia
   while (*stop == 0) {
     lp_inbound in;
     const char *why = "";
-    switch (lp_link_receive(worker->link, poll_ms, &in, &why)) {
+    switch (lp_wire_receive(worker->link, poll_ms, &in, &why)) {
     case LP_RECV_FRAME:
       handle(worker, &in);
       lp_inbound_release(&in);
@@ -128,7 +128,7 @@ lp_status lp_worker_serve(const lp_bundle *bundle, const lp_worker_options *opti
   while (worker.sessions.count > 0) worker_session_close(&worker, worker.sessions.data[0]);
   lp_vec_free(&worker.sessions);
   lp_vec_free(&worker.greeted);
-  lp_link_close(worker.link);
+  lp_wire_close(worker.link);
   lp_pool_free(worker.pool);
   lp_buf_free(&worker.scratch);
   lp_buf_free(&worker.rows);

@@ -24,7 +24,7 @@ typedef struct {
   const lp_bundle *bundle;
   const lp_worker_options *options;
   lp_pool *pool;
-  lp_link *link;
+  lp_wire *link;
   LP_VEC(worker_session *) sessions;
   LP_VEC(uint32_t) greeted; /* peers whose hello was right */
   lp_buf scratch, rows;

@@ -100,7 +100,7 @@ static lp_status make_room(lp_worker *worker, const worker_session *session, con
 static lp_status post(lp_worker *worker, const worker_session *session, const Lp__Wire__Message *message,
                       const void *payload, size_t size, lp_diag *diag) {
   const char *why = "";
-  if (lp_link_send(worker->link, session->peer, message, payload, size, &why)) return LP_OK;
+  if (lp_wire_send(worker->link, session->peer, message, payload, size, &why)) return LP_OK;
   return lp_error(diag, LP_LOC_NONE, "the device cannot be reached: %s", why);
 }
 

@@ -1,0 +1,93 @@
+/* A worker as a child process. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/runtime.h"
+
+enum { READY_TIMEOUT_MS = 30000, STOP_TRIES = 200 };
+
+static lp_status cannot(const char *what, int problem, lp_diag *diag) {
+  return lp_error(diag, LP_LOC_NONE, "cannot start a worker: %s: %s", what, strerror(problem));
+}
+
+/* In the child: only what is safe between fork and exec. */
+static void become_worker(const char *program, char *const *argv, pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() == parent) execv(program, argv);
+  _exit(127);
+}
+
+static lp_status own_program(char *out, size_t size, lp_diag *diag) {
+  ssize_t length = readlink("/proc/self/exe", out, size - 1);
+  if (length <= 0) return cannot("/proc/self/exe", errno, diag);
+  out[length] = '\0';
+  return LP_OK;
+}
+
+lp_status lp_worker_spawn(const char *program, const char *bundle, int32_t threads, lp_worker_process *out,
+                          lp_diag *diag) {
+  char own[4096], ready[32], with_threads[32];
+  *out = (lp_worker_process){.ready_fd = -1};
+  if (program == NULL) LP_TRY(own_program(own, sizeof(own), diag));
+  if (program == NULL) program = own;
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return cannot("pipe", errno, diag);
+  /* The worker's end alone stays open across exec. */
+  (void)fcntl(ends[1], F_SETFD, 0);
+  snprintf(ready, sizeof(ready), "--ready-fd=%d", ends[1]);
+  snprintf(with_threads, sizeof(with_threads), "--threads=%d", threads);
+  char *argv[] = {(char *)(uintptr_t)program, "worker", (char *)(uintptr_t)bundle, "--listen=127.0.0.1:0", ready,
+                  with_threads, NULL};
+  pid_t parent = getpid(), pid = fork();
+  if (pid == 0) become_worker(program, argv, parent);
+  int problem = errno;
+  close(ends[1]);
+  if (pid < 0) {
+    close(ends[0]);
+    return cannot("fork", problem, diag);
+  }
+  out->pid = pid;
+  out->ready_fd = ends[0];
+  return LP_OK;
+}
+
+lp_status lp_worker_await(lp_worker_process *process, lp_diag *diag) {
+  char line[16] = {0};
+  size_t have = 0;
+  double until = lp_now_ms() + READY_TIMEOUT_MS;
+  while (have + 1 < sizeof(line) && strchr(line, '\n') == NULL) {
+    double left = until - lp_now_ms();
+    struct pollfd wait = {.fd = process->ready_fd, .events = POLLIN};
+    int ready = left > 0 ? poll(&wait, 1, (int)left) : 0;
+    if (ready < 0 && errno == EINTR) continue;
+    ssize_t got = ready > 0 ? read(process->ready_fd, line + have, sizeof(line) - 1 - have) : 0;
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    have += (size_t)got;
+  }
+  int port = atoi(line);
+  if (strchr(line, '\n') == NULL || port <= 0 || port > 65535)
+    return lp_error(diag, LP_LOC_NONE, "the worker did not come up");
+  snprintf(process->address, sizeof(process->address), "127.0.0.1:%d", port);
+  return LP_OK;
+}
+
+void lp_worker_stop(lp_worker_process *process) {
+  if (process->pid <= 0) return;
+  if (process->ready_fd >= 0) close(process->ready_fd);
+  kill(process->pid, SIGTERM);
+  for (int i = 0; i < STOP_TRIES && waitpid(process->pid, NULL, WNOHANG) == 0; i++) {
+    if (i == STOP_TRIES - 1) kill(process->pid, SIGKILL);
+    nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+  }
+  (void)waitpid(process->pid, NULL, 0);
+  *process = (lp_worker_process){.ready_fd = -1};
+}
