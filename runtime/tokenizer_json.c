@@ -92,20 +92,31 @@ static bool read_escape(reader *r, char *out, size_t *used) {
   return true;
 }
 
+/* Characters of ASCII from here on that stand for themselves in a string. */
+static size_t count_plain(const reader *r) {
+  size_t at = r->at;
+  for (; at < r->size; ++at) {
+    uint8_t c = (uint8_t)r->data[at];
+    if (c < 0x20 || c >= 0x80 || c == '"' || c == '\\') break;
+  }
+  return at - r->at;
+}
+
 static bool read_text(reader *r) {
   size_t node = add_node(r, LP_NODE_TEXT), start = r->text_used, used = start, bad;
   char *out = r->document->text;
   for (++r->at; peek(r) != '"';) {
     if (r->at >= r->size) return fail(r, "an open string");
+    size_t plain = count_plain(r), length = plain;
     uint8_t c = (uint8_t)r->data[r->at];
-    size_t length = c < 0x80 ? 1 : lp_utf8_length(r->data + r->at, r->size - r->at, &bad);
-    if (length == 0) return fail(r, "not UTF-8");
-    if (c < 0x20) return fail(r, "a control character in a string");
     if (c == '\\') {
       ++r->at;
       if (!read_escape(r, out, &used)) return false;
       continue;
     }
+    if (c < 0x20) return fail(r, "a control character in a string");
+    if (plain == 0) length = lp_utf8_length(r->data + r->at, r->size - r->at, &bad);
+    if (length == 0) return fail(r, "not UTF-8");
     memcpy(out + used, r->data + r->at, length);
     used += length;
     r->at += length;
