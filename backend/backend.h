@@ -14,20 +14,40 @@ typedef struct {
   int opt_level;     /* 0..3 */
 } lp_emit_options;
 
-/* What emission gives: text or object bytes, the weights it wants packed. Created and freed by the caller of emit. */
 typedef enum { LP_EMIT_LLVM_IR, LP_EMIT_ASM, LP_EMIT_OBJECT, LP_EMIT_SHARED, LP_EMIT_SOURCE } lp_emit_form;
+
+/* What the side's code is called and how it is entered, for the manifest. Text lives in the arena of the call. */
+typedef struct {
+  const char *name;    /* of the function: "prefill" */
+  const char *layout;  /* symbol */
+  int64_t buffers;     /* length of the offsets that the layout fills, at least the planner's */
+  int64_t segment_count;
+  const char *const *segment; /* symbols, by the attribute `segment`; NULL where nothing is to run */
+} lp_code_program;
+
+typedef struct {
+  const char *triple, *march; /* "native" resolved */
+  int32_t program_count;
+  const lp_code_program *program; /* in the module's order of functions */
+  int64_t weight_bytes;           /* 0: no weights file is wanted */
+} lp_code;
 
 typedef struct lp_backend {
   const char *name, *summary;
+  bool emits_code; /* false: nothing is run (null) */
   /* Can it run this op.* operator? If not, `why` (64 bytes) says what is missing. */
   bool (*runs)(const lp_op *op, char why[64]);
   /* Emits the code of options->side in `form` into `out`. */
   lp_status (*emit)(lp_module *module, const lp_emit_options *options, lp_emit_form form, lp_buf *out, lp_diag *diag);
+  /* Fills `out` without generating code; emit with the same options uses these symbols. */
+  lp_status (*describe)(lp_module *module, const lp_emit_options *options, lp_arena *arena, lp_code *out,
+                        lp_diag *diag);
   /* Writes the side's weights, packed for its kernels, as weights.safetensors at `path`. */
   lp_status (*write_weights)(lp_module *module, const lp_emit_options *options, const char *path, lp_diag *diag);
 } lp_backend;
 
-const lp_backend *lp_backend_find(const char *name); /* "cpu", "null" */
+const lp_backend *lp_backend_find(const char *name); /* "cpu", "null"; NULL when unknown */
+size_t lp_backend_list(const lp_backend *const **list);
 
 /* Writes the bundle folder at `path`, atomically: code and weights of each side that has operators, the manifest, the
  * plan's IR, the report and tokenizer files given. */

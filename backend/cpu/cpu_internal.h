@@ -1,0 +1,259 @@
+/* cpu: native code for one side through libLLVM. What the files of backend/cpu/ share.
+ *
+ * The way of an emission:
+ *
+ *   plan.c      the side's programs, segments and operators; constants in the forms their kernels read (constants.c)
+ *   codegen.c   an LLVM module with the kernels' bitcode linked in; one internal function, an "instance", per distinct
+ *               operator (kind, attributes, types), so that equal layers share code; lower_*.c write their bodies
+ *   layout.c    lp_layout_N: where every buffer lies
+ *   segment.c   lp_segment_K: pointers, calls of instances, barriers where one operator needs another's result
+ *   optimize.c  passes and object code;  link.c  the shared object;  weights.c  weights.safetensors
+ */
+#ifndef LP_CPU_INTERNAL_H
+#define LP_CPU_INTERNAL_H
+
+#include "backend/backend_internal.h"
+
+#include <llvm-c/Core.h>
+#include <llvm-c/TargetMachine.h>
+
+/* ---- target (target.c) ------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  const char *march;    /* as reported: "native" has become the host's name */
+  const char *triple, *cpu, *features;
+  const char *wide;     /* value of "prefer-vector-width", or NULL */
+  bool aarch64;
+  int isa;              /* LPK_ISA_* */
+} cpu_target;
+
+LP_MUST_USE lp_status cpu_target_find(const char *march, cpu_target *out, lp_arena *arena, lp_diag *diag);
+
+/* ---- plan (plan.c, constants.c) ---------------------------------------------------------------------------------- */
+
+/* How a constant lies in weights.safetensors. */
+typedef enum {
+  CPU_FORM_NONE,   /* not an operand of its own: absent, an immediate, or part of another constant */
+  CPU_FORM_RAW,    /* row-major, as in the module */
+  CPU_FORM_F32,    /* row-major, converted to f32 */
+  CPU_FORM_PANELS, /* a linear's weight: panels [ceil(n / 32)][k][32], zero padded */
+  CPU_FORM_BIAS    /* a linear's bias: f32 [ceil(n / 32)][32], zero padded */
+} cpu_form;
+
+typedef struct {
+  lp_value *value;
+  lp_value *gate;   /* PANELS and BIAS: panel 2j is the gate's (BIAS: zero), panel 2j + 1 the value's; else NULL */
+  cpu_form form;
+  bool gated;
+  bool transpose;   /* PANELS: the value is [n][k], not [k][n] */
+  lp_dtype dtype;   /* stored */
+  int64_t n, k;     /* PANELS and BIAS */
+  int32_t rank;
+  int64_t dim[LP_MAX_RANK]; /* stored shape */
+  int64_t bytes;
+  int64_t offset;   /* from the start of the data section */
+  const char *name; /* unique in the file */
+} cpu_constant;
+
+typedef struct cpu_rule cpu_rule;
+
+/* One operator to run. */
+typedef struct {
+  lp_op *op;
+  const cpu_rule *rule;
+  const cpu_constant **constant; /* [in_count], NULL where the operand is none */
+  const lp_poly *scratch;        /* NULL: none */
+} cpu_call;
+
+typedef struct {
+  int64_t index; /* attribute `segment` */
+  LP_VEC(cpu_call) calls;
+  const char *symbol; /* set by codegen */
+} cpu_segment;
+
+typedef struct {
+  const lp_op *func;
+  const char *name; /* "prefill" */
+  LP_VEC(cpu_segment *) segments;
+  int64_t buffer_count;        /* of the planner; the scratch region is one more */
+  const int64_t *slot;         /* [buffer_count] */
+  int64_t slot_count;
+  const char *layout;          /* symbol, set by codegen */
+} cpu_program;
+
+typedef struct {
+  lp_module *module;
+  lp_arena *arena;
+  const char *side;
+  LP_VEC(cpu_program) programs;
+  lp_map *constants; /* key -> cpu_constant*, in order of first use */
+  lp_map *names;     /* of the constants */
+  int64_t weight_bytes;
+} cpu_plan;
+
+LP_MUST_USE lp_status cpu_plan_create(lp_module *module, const char *side, lp_arena *arena, cpu_plan **out,
+                                      lp_diag *diag);
+void cpu_plan_free(cpu_plan *plan);
+/* The constant of operand `index` of `op` in the form that its rule wants; NULL when it wants none. */
+LP_MUST_USE lp_status cpu_plan_constant(cpu_plan *plan, const lp_op *op, int32_t index, cpu_form form,
+                                        const cpu_constant **out, lp_diag *diag);
+/* Sets every constant's offset. */
+void cpu_plan_place_constants(cpu_plan *plan);
+/* The buffer of a value on the plan's side, -1 when it has none. */
+int64_t cpu_value_buffer(const cpu_plan *plan, const lp_value *value);
+/* Looks through LP_ALIAS operators to the value whose memory it is. */
+lp_value *cpu_value_base(lp_value *value);
+/* The op.kv_append that `value` is the result of, or NULL. */
+const lp_op *cpu_value_cache(const lp_value *value);
+/* A constant of one element that the code carries as an immediate. */
+bool cpu_value_immediate(const lp_value *value, lp_tensor *out);
+LP_MUST_USE lp_status cpu_weights_write(cpu_plan *plan, const char *path, lp_diag *diag);
+
+/* ---- rules (rules.c, lower_*.c, elementwise.c) -------------------------------------------------------------------- */
+
+typedef struct cpu_codegen cpu_codegen;
+
+/* An instance being written: a function of frame, thread, the results' and the operands' addresses and scratch. */
+typedef struct {
+  cpu_codegen *gen;
+  lp_module *module;
+  const lp_op *op;
+  const cpu_call *call;
+  LLVMBuilderRef b;
+  LLVMValueRef function, frame, thread, threads;
+  LLVMValueRef sym; /* frame->sym */
+  LLVMValueRef *out, *in; /* NULL where the operand is absent or has no address */
+  LLVMValueRef scratch;   /* NULL when the rule asks for none */
+} cpu_emitter;
+
+/* How one kind of operator is done. */
+struct cpu_rule {
+  lp_kind kind;
+  /* Can it? Else `why` (64 bytes). NULL: always. */
+  bool (*runs)(const lp_op *op, char why[64]);
+  /* The form in which it reads a constant operand. */
+  cpu_form (*form)(const lp_op *op, int32_t index);
+  /* Bytes of scratch as a polynomial, or NULL: none. */
+  const lp_poly *(*scratch)(lp_module *module, const lp_op *op);
+  void (*emit)(cpu_emitter *e);
+  bool reads_cache; /* operands may be results of op.kv_append, whose rows are `c` apart */
+};
+
+const cpu_rule *cpu_rule_find(lp_kind kind); /* NULL: no operator that runs */
+bool cpu_op_runs(const lp_op *op, char why[64]);
+
+cpu_form cpu_form_raw(const lp_op *op, int32_t index);
+cpu_form cpu_form_f32(const lp_op *op, int32_t index);
+/* All values are f32; constants may be of another float type. */
+bool cpu_all_f32(const lp_op *op, char why[64]);
+int cpu_kernel_dtype(lp_dtype dtype); /* LPK_* */
+
+/* One entry per op kind, in the file that emits it. */
+extern const cpu_rule cpu_rule_linear, cpu_rule_matmul, cpu_rule_attention, cpu_rule_kv_append, cpu_rule_rotary,
+    cpu_rule_norm, cpu_rule_add_norm, cpu_rule_softmax, cpu_rule_reduce, cpu_rule_argmax, cpu_rule_cumsum,
+    cpu_rule_gather, cpu_rule_gather_elements, cpu_rule_concat, cpu_rule_slice, cpu_rule_transpose, cpu_rule_reshape,
+    cpu_rule_expand, cpu_rule_pad, cpu_rule_iota, cpu_rule_dims, cpu_rule_fill, cpu_rule_map, cpu_rule_fused;
+
+/* ---- writing code (build.c) ---------------------------------------------------------------------------------------- */
+
+typedef struct {
+  LLVMTypeRef void_, i1, i8, i16, i32, i64, f16, f32, f64, ptr;
+} cpu_types;
+
+const cpu_types *cpu_gen_types(const cpu_emitter *e);
+LLVMValueRef cpu_i64(const cpu_emitter *e, int64_t value);
+LLVMValueRef cpu_i32(const cpu_emitter *e, int64_t value);
+LLVMValueRef cpu_f32(const cpu_emitter *e, double value);
+LLVMValueRef cpu_null(const cpu_emitter *e);
+/* The value of a polynomial at the frame's symbols. */
+LLVMValueRef cpu_poly(cpu_emitter *e, const lp_poly *poly);
+LLVMValueRef cpu_poly_product(cpu_emitter *e, const lp_poly *const *dims, int32_t from, int32_t to);
+/* An i64 array on the stack. */
+LLVMValueRef cpu_array(cpu_emitter *e, const LLVMValueRef *values, int32_t count);
+LLVMValueRef cpu_offset_bytes(cpu_emitter *e, LLVMValueRef base, LLVMValueRef bytes);
+LLVMValueRef cpu_barrier(cpu_emitter *e); /* frame->barrier */
+/* Calls a kernel of kernels.h; arguments are checked against its prototype. */
+void cpu_kernel(cpu_emitter *e, const char *name, const LLVMValueRef *args, unsigned count);
+LLVMValueRef cpu_kernel_value(cpu_emitter *e, const char *name, const LLVMValueRef *args, unsigned count);
+void cpu_wait(cpu_emitter *e); /* a barrier inside an operator */
+/* An intrinsic of one overloaded type. */
+LLVMValueRef cpu_intrinsic(cpu_emitter *e, const char *name, LLVMTypeRef type, const LLVMValueRef *args,
+                           unsigned count);
+/* for (i = from; i < to; i += step): body between begin and end; `index` is i. */
+typedef struct {
+  LLVMBasicBlockRef head, after;
+  LLVMValueRef index, to, step;
+} cpu_loop;
+cpu_loop cpu_loop_begin(cpu_emitter *e, LLVMValueRef from, LLVMValueRef to, LLVMValueRef step);
+void cpu_loop_end(cpu_emitter *e, cpu_loop *loop);
+/* The thread's part of [0, count), in multiples of 16: first, one past the last. */
+void cpu_share(cpu_emitter *e, LLVMValueRef count, LLVMValueRef *from, LLVMValueRef *to);
+/* Contiguous strides of `type` in elements; a cache's rows are `c` apart. `strides` is [rank]. */
+void cpu_strides(cpu_emitter *e, const lp_value *value, LLVMValueRef *strides);
+int32_t cpu_dtype_bytes(lp_dtype dtype);
+int cpu_kernel_isa(const cpu_emitter *e);
+
+/* ---- elementwise (elementwise.c, scalar.c, scalar_fn.c) -------------------------------------------------------------------------- */
+
+/* A scalar on its way through an expression: integers in their width, f16 and bf16 as float. */
+typedef struct {
+  LLVMValueRef value;
+  lp_dtype dtype;
+} cpu_scalar;
+cpu_scalar cpu_scalar_load(cpu_emitter *e, LLVMValueRef address, lp_dtype dtype);
+void cpu_scalar_store(cpu_emitter *e, LLVMValueRef address, cpu_scalar scalar, lp_dtype dtype);
+cpu_scalar cpu_scalar_convert(cpu_emitter *e, cpu_scalar scalar, lp_dtype dtype);
+cpu_scalar cpu_scalar_immediate(cpu_emitter *e, const lp_tensor *tensor);
+/* One op.map; result of dtype `result`. */
+cpu_scalar cpu_scalar_map(cpu_emitter *e, const lp_op *op, const cpu_scalar *in, int32_t count, lp_dtype result);
+bool cpu_scalar_runs(const char *fn);
+LLVMTypeRef cpu_scalar_type(const cpu_emitter *e, lp_dtype dtype);
+bool cpu_dtype_unsigned(lp_dtype dtype);
+
+/* ---- modules (codegen.c, instance.c, layout.c, segment.c, optimize.c, link.c) --------------------------------------- */
+
+struct cpu_codegen {
+  cpu_plan *plan;
+  const cpu_target *target;
+  lp_arena *arena;
+  lp_diag *diag;
+  LLVMContextRef context;
+  LLVMModuleRef llvm;
+  LLVMTargetMachineRef machine;
+  cpu_types types;
+  lp_map *instances; /* key -> LLVMValueRef */
+  LLVMValueRef wait; /* the barrier between operators */
+  int opt_level;
+  bool failed; /* LLVM reported an error; the diagnostic is made */
+};
+
+LP_MUST_USE lp_status cpu_codegen_create(cpu_plan *plan, const cpu_target *target, int opt_level, lp_diag *diag,
+                                         cpu_codegen **out);
+void cpu_codegen_free(cpu_codegen *gen);
+/* Everything from the plan to an unoptimised module. Names the plan's segments and layouts. */
+LP_MUST_USE lp_status cpu_codegen_run(cpu_codegen *gen);
+
+/* The instance for a call, made when it is the first of its kind. */
+LLVMValueRef cpu_instance_get(cpu_codegen *gen, const cpu_call *call);
+/* What makes two operators the same code; appended to `key`. */
+void cpu_instance_key(const cpu_plan *plan, const cpu_call *call, lp_buf *key);
+/* Which operands an instance takes an address of. */
+bool cpu_operand_passed(const cpu_call *call, int32_t index);
+
+/* Attributes of every emitted function: nounwind, and noinline when it is to stay one. */
+void cpu_function_flags(const cpu_codegen *gen, LLVMValueRef function, bool keep);
+
+void cpu_layout_emit(cpu_codegen *gen, cpu_program *program);
+/* What makes two programs' layouts, two segments, the same code; appended to `key`. */
+void cpu_layout_key(cpu_plan *plan, const cpu_program *program, lp_buf *key);
+void cpu_segment_key(const cpu_plan *plan, const cpu_program *program, const cpu_segment *segment, lp_buf *key);
+void cpu_segment_emit(cpu_codegen *gen, const cpu_program *program, cpu_segment *segment);
+
+/* Symbol names of the plan's segments and layouts: functions of the plan alone. */
+void cpu_symbols_assign(cpu_plan *plan);
+
+LP_MUST_USE lp_status cpu_optimize(cpu_codegen *gen);
+LP_MUST_USE lp_status cpu_emit_object(cpu_codegen *gen, bool as_text, lp_buf *out);
+LP_MUST_USE lp_status cpu_link_shared(const lp_buf *object, lp_buf *out, lp_diag *diag);
+
+#endif

@@ -1,0 +1,329 @@
+/* Operators that move data: gathers, concatenation, slices, transposes, broadcasts, padding. */
+#include "backend/cpu/cpu_internal.h"
+
+#include "backend/cpu/kernels/kernels.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static int32_t axis_of(const lp_op *op) {
+  int64_t axis = lp_op_i64(op, "axis", 0);
+  return (int32_t)(axis < 0 ? axis + lp_op_in(op, 0)->type.rank : axis);
+}
+
+static bool same_dtype(const lp_op *op, char why[64]) {
+  const lp_dtype x = lp_op_in(op, 0)->type.dtype, y = op->out[0]->type.dtype;
+  if (x == y) return true;
+  return snprintf(why, 64, "%s from %s", lp_dtype_name(y), lp_dtype_name(x)), false;
+}
+
+/* Copies an array of the shape of `type`, both sides strided; addresses point at the first element. */
+static void copy(cpu_emitter *e, LLVMValueRef y, LLVMValueRef x, lp_type type, const LLVMValueRef *ys,
+                 const LLVMValueRef *xs) {
+  LLVMValueRef dims[LP_MAX_RANK];
+  for (int32_t i = 0; i < type.rank; i++)
+    dims[i] = cpu_poly(e, type.dim[i]);
+  LLVMValueRef args[] = {y,
+                         x,
+                         cpu_array(e, dims, type.rank),
+                         cpu_array(e, ys, type.rank),
+                         cpu_array(e, xs, type.rank),
+                         cpu_i32(e, type.rank),
+                         cpu_i32(e, cpu_dtype_bytes(type.dtype)),
+                         e->thread,
+                         e->threads};
+  cpu_kernel(e, "lpk_copy", args, LP_COUNT(args));
+}
+
+/* `base` plus `elements` elements of `dtype`. */
+static LLVMValueRef advance(cpu_emitter *e, LLVMValueRef base, LLVMValueRef elements, lp_dtype dtype) {
+  return cpu_offset_bytes(e, base, LLVMBuildNSWMul(e->b, elements, cpu_i64(e, cpu_dtype_bytes(dtype)), ""));
+}
+
+/* ---- gather ------------------------------------------------------------------------------------------------------------ */
+
+static bool is_index(lp_dtype dtype) {
+  return dtype == LP_I64 || dtype == LP_I32;
+}
+
+/* Rows of a constant table, kept in its dtype and converted on the way. */
+static bool is_embedding(const lp_op *op) {
+  const lp_value *table = lp_op_in(op, 0);
+  int64_t width;
+  const lp_dtype dtype = table->type.dtype;
+  return axis_of(op) == 0 && table->type.rank == 2 && lp_type_static_dim(table->type, 1, &width) &&
+         (dtype == LP_F32 || dtype == LP_F16 || dtype == LP_BF16) && op->out[0]->type.dtype == LP_F32;
+}
+
+static bool gather_runs(const lp_op *op, char why[64]) {
+  const lp_dtype index = lp_op_in(op, 1)->type.dtype;
+  if (!is_index(index)) return snprintf(why, 64, "an index of type %s", lp_dtype_name(index)), false;
+  return is_embedding(op) || same_dtype(op, why);
+}
+
+static void emit_embedding(cpu_emitter *e) {
+  const lp_type table = lp_op_in(e->op, 0)->type, index = lp_op_in(e->op, 1)->type;
+  LLVMValueRef args[] = {e->out[0],
+                         e->in[0],
+                         e->in[1],
+                         cpu_poly_product(e, index.dim, 0, index.rank),
+                         cpu_poly(e, table.dim[0]),
+                         cpu_poly(e, table.dim[1]),
+                         cpu_i32(e, cpu_kernel_dtype(table.dtype)),
+                         cpu_i32(e, cpu_kernel_dtype(index.dtype)),
+                         e->thread,
+                         e->threads};
+  cpu_kernel(e, "lpk_embed", args, LP_COUNT(args));
+}
+
+static void emit_gather(cpu_emitter *e) {
+  if (is_embedding(e->op)) {
+    emit_embedding(e);
+    return;
+  }
+  const lp_type x = lp_op_in(e->op, 0)->type, index = lp_op_in(e->op, 1)->type;
+  const int32_t axis = axis_of(e->op);
+  LLVMValueRef inner = cpu_poly_product(e, x.dim, axis + 1, x.rank);
+  LLVMValueRef args[] = {e->out[0],
+                         e->in[0],
+                         e->in[1],
+                         cpu_poly_product(e, x.dim, 0, axis),
+                         cpu_poly(e, x.dim[axis]),
+                         LLVMBuildNSWMul(e->b, inner, cpu_i64(e, cpu_dtype_bytes(x.dtype)), ""),
+                         cpu_poly_product(e, index.dim, 0, index.rank),
+                         cpu_i32(e, cpu_kernel_dtype(index.dtype)),
+                         e->thread,
+                         e->threads};
+  cpu_kernel(e, "lpk_gather", args, LP_COUNT(args));
+}
+
+const cpu_rule cpu_rule_gather = {LP_OP_GATHER, gather_runs, cpu_form_raw, NULL, emit_gather, false};
+
+static LLVMValueRef dims_array(cpu_emitter *e, lp_type type) {
+  LLVMValueRef dims[LP_MAX_RANK];
+  for (int32_t i = 0; i < type.rank; i++)
+    dims[i] = cpu_poly(e, type.dim[i]);
+  return cpu_array(e, dims, type.rank);
+}
+
+static bool gather_elements_runs(const lp_op *op, char why[64]) {
+  const lp_dtype index = lp_op_in(op, 1)->type.dtype;
+  if (!is_index(index)) return snprintf(why, 64, "an index of type %s", lp_dtype_name(index)), false;
+  return same_dtype(op, why);
+}
+
+static void emit_gather_elements(cpu_emitter *e) {
+  const lp_type x = lp_op_in(e->op, 0)->type, index = lp_op_in(e->op, 1)->type;
+  LLVMValueRef args[] = {e->out[0],
+                         e->in[0],
+                         e->in[1],
+                         dims_array(e, index),
+                         dims_array(e, x),
+                         cpu_i32(e, x.rank),
+                         cpu_i32(e, axis_of(e->op)),
+                         cpu_i32(e, cpu_dtype_bytes(x.dtype)),
+                         cpu_i32(e, cpu_kernel_dtype(index.dtype)),
+                         e->thread,
+                         e->threads};
+  cpu_kernel(e, "lpk_gather_elements", args, LP_COUNT(args));
+}
+
+const cpu_rule cpu_rule_gather_elements = {LP_OP_GATHER_ELEMENTS, gather_elements_runs, cpu_form_raw, NULL,
+                                           emit_gather_elements,  false};
+
+/* ---- strided copies ---------------------------------------------------------------------------------------------------- */
+
+static void emit_concat(cpu_emitter *e) {
+  const lp_type y = e->op->out[0]->type;
+  const int32_t axis = axis_of(e->op);
+  LLVMValueRef ys[LP_MAX_RANK], xs[LP_MAX_RANK], at = cpu_i64(e, 0);
+  cpu_strides(e, e->op->out[0], ys);
+  for (int32_t i = 0; i < e->op->in_count; i++) {
+    const lp_value *x = lp_op_in(e->op, i);
+    cpu_strides(e, x, xs);
+    LLVMValueRef to = advance(e, e->out[0], LLVMBuildNSWMul(e->b, at, ys[axis], ""), y.dtype);
+    copy(e, to, e->in[i], x->type, ys, xs);
+    at = LLVMBuildNSWAdd(e->b, at, cpu_poly(e, x->type.dim[axis]), "");
+  }
+}
+
+static void emit_slice(cpu_emitter *e) {
+  const lp_value *x = lp_op_in(e->op, 0);
+  const lp_attr *starts = lp_op_attr(e->op, "starts"), *steps = lp_op_attr(e->op, "steps");
+  LLVMValueRef ys[LP_MAX_RANK], xs[LP_MAX_RANK], at = cpu_i64(e, 0);
+  cpu_strides(e, e->op->out[0], ys);
+  cpu_strides(e, x, xs);
+  for (int32_t i = 0; i < x->type.rank; i++) {
+    at = LLVMBuildNSWAdd(e->b, at, LLVMBuildNSWMul(e->b, cpu_poly(e, starts->polys[i]), xs[i], ""), "");
+    xs[i] = LLVMBuildNSWMul(e->b, xs[i], cpu_i64(e, steps->is[i]), "");
+  }
+  copy(e, e->out[0], advance(e, e->in[0], at, x->type.dtype), e->op->out[0]->type, ys, xs);
+}
+
+static void emit_transpose(cpu_emitter *e) {
+  const lp_value *x = lp_op_in(e->op, 0);
+  const lp_attr *perm = lp_op_attr(e->op, "perm");
+  LLVMValueRef ys[LP_MAX_RANK], own[LP_MAX_RANK], xs[LP_MAX_RANK];
+  cpu_strides(e, e->op->out[0], ys);
+  cpu_strides(e, x, own);
+  for (int32_t i = 0; i < x->type.rank; i++)
+    xs[i] = own[perm->is[i]];
+  copy(e, e->out[0], e->in[0], e->op->out[0]->type, ys, xs);
+}
+
+static void emit_expand(cpu_emitter *e) {
+  const lp_value *x = lp_op_in(e->op, 0);
+  const lp_type y = e->op->out[0]->type;
+  LLVMValueRef ys[LP_MAX_RANK], own[LP_MAX_RANK], xs[LP_MAX_RANK];
+  cpu_strides(e, e->op->out[0], ys);
+  cpu_strides(e, x, own);
+  for (int32_t i = 0; i < y.rank; i++) {
+    int32_t axis = i - (y.rank - x->type.rank);
+    int64_t extent;
+    bool broadcast = axis < 0 || (lp_type_static_dim(x->type, axis, &extent) && extent == 1);
+    xs[i] = broadcast ? cpu_i64(e, 0) : own[axis];
+  }
+  copy(e, e->out[0], e->in[0], y, ys, xs);
+}
+
+static bool slice_runs(const lp_op *op, char why[64]) {
+  const lp_attr *starts = lp_op_attr(op, "starts"), *steps = lp_op_attr(op, "steps");
+  int32_t rank = lp_op_in(op, 0)->type.rank;
+  if (!starts || !steps || starts->count != rank || steps->count != rank)
+    return snprintf(why, 64, "starts and steps that are not one per axis"), false;
+  return same_dtype(op, why);
+}
+
+static bool transpose_runs(const lp_op *op, char why[64]) {
+  const lp_attr *perm = lp_op_attr(op, "perm");
+  if (!perm || perm->count != lp_op_in(op, 0)->type.rank) return snprintf(why, 64, "no permutation"), false;
+  return same_dtype(op, why);
+}
+
+static bool concat_runs(const lp_op *op, char why[64]) {
+  for (int32_t i = 0; i < op->in_count; i++)
+    if (lp_op_in(op, i)->type.dtype != op->out[0]->type.dtype)
+      return snprintf(why, 64, "parts of different types"), false;
+  return true;
+}
+
+static bool reshape_runs(const lp_op *op, char why[64]) {
+  return same_dtype(op, why);
+}
+
+static void emit_nothing(cpu_emitter *e) {
+  (void)e;
+}
+
+const cpu_rule cpu_rule_concat = {LP_OP_CONCAT, concat_runs, cpu_form_raw, NULL, emit_concat, true};
+const cpu_rule cpu_rule_slice = {LP_OP_SLICE, slice_runs, cpu_form_raw, NULL, emit_slice, true};
+const cpu_rule cpu_rule_transpose = {LP_OP_TRANSPOSE, transpose_runs, cpu_form_raw, NULL, emit_transpose, true};
+const cpu_rule cpu_rule_expand = {LP_OP_EXPAND, same_dtype, cpu_form_raw, NULL, emit_expand, true};
+const cpu_rule cpu_rule_reshape = {LP_OP_RESHAPE, reshape_runs, cpu_form_raw, NULL, emit_nothing, false};
+
+/* ---- what is made from nothing ----------------------------------------------------------------------------------------- */
+
+/* The element `value` in its storage form. */
+static uint64_t element_bits(lp_dtype dtype, double value) {
+  float f = (float)value;
+  uint32_t bits;
+  uint64_t wide;
+  memcpy(&bits, &f, sizeof bits);
+  memcpy(&wide, &value, sizeof wide);
+  switch (dtype) {
+  case LP_F32:
+    return bits;
+  case LP_F64:
+    return wide;
+  case LP_F16:
+    return lp_f32_to_f16(f);
+  case LP_BF16:
+    return lp_f32_to_bf16(f);
+  case LP_U64:
+    return value >= 0x1p63 ? (uint64_t)value : (uint64_t)(int64_t)value;
+  default:
+    return (uint64_t)(int64_t)value;
+  }
+}
+
+static void fill(cpu_emitter *e, LLVMValueRef y, lp_type type, double value) {
+  LLVMValueRef args[] = {y,
+                         cpu_poly_product(e, type.dim, 0, type.rank),
+                         cpu_i64(e, (int64_t)element_bits(type.dtype, value)),
+                         cpu_i32(e, cpu_dtype_bytes(type.dtype)),
+                         e->thread,
+                         e->threads};
+  cpu_kernel(e, "lpk_fill", args, LP_COUNT(args));
+}
+
+static void emit_fill(cpu_emitter *e) {
+  fill(e, e->out[0], e->op->out[0]->type, lp_op_f64(e->op, "value", 0.0));
+}
+
+const cpu_rule cpu_rule_fill = {LP_OP_FILL, NULL, NULL, NULL, emit_fill, false};
+
+static bool pad_runs(const lp_op *op, char why[64]) {
+  const lp_attr *before = lp_op_attr(op, "before");
+  if (!before || before->count != lp_op_in(op, 0)->type.rank) return snprintf(why, 64, "no `before` per axis"), false;
+  for (int32_t i = 0; i < before->count; i++)
+    for (int32_t t = 0; t < before->polys[i]->count; t++)
+      if (before->polys[i]->term[t].coef < 0) return snprintf(why, 64, "padding that may be negative"), false;
+  return same_dtype(op, why);
+}
+
+static void emit_pad(cpu_emitter *e) {
+  const lp_value *x = lp_op_in(e->op, 0);
+  const lp_attr *before = lp_op_attr(e->op, "before");
+  LLVMValueRef ys[LP_MAX_RANK], xs[LP_MAX_RANK], at = cpu_i64(e, 0);
+  fill(e, e->out[0], e->op->out[0]->type, lp_op_f64(e->op, "value", 0.0));
+  cpu_wait(e);
+  cpu_strides(e, e->op->out[0], ys);
+  cpu_strides(e, x, xs);
+  for (int32_t i = 0; i < x->type.rank; i++)
+    at = LLVMBuildNSWAdd(e->b, at, LLVMBuildNSWMul(e->b, cpu_poly(e, before->polys[i]), ys[i], ""), "");
+  copy(e, advance(e, e->out[0], at, x->type.dtype), e->in[0], x->type, ys, xs);
+}
+
+const cpu_rule cpu_rule_pad = {LP_OP_PAD, pad_runs, cpu_form_raw, NULL, emit_pad, true};
+
+static bool iota_runs(const lp_op *op, char why[64]) {
+  const lp_dtype dtype = op->out[0]->type.dtype;
+  if (dtype == LP_BOOL) return snprintf(why, 64, "elements of type bool"), false;
+  return true;
+}
+
+/* y[i] = start + i * step, computed in i64. */
+static void emit_iota(cpu_emitter *e) {
+  const lp_type type = e->op->out[0]->type;
+  LLVMValueRef from, to;
+  LLVMValueRef start = cpu_poly(e, lp_op_poly(e->op, "start")), step = cpu_poly(e, lp_op_poly(e->op, "step"));
+  cpu_share(e, cpu_poly_product(e, type.dim, 0, type.rank), &from, &to);
+  cpu_loop loop = cpu_loop_begin(e, from, to, cpu_i64(e, 1));
+  cpu_scalar scalar = {LLVMBuildAdd(e->b, start, LLVMBuildMul(e->b, loop.index, step, ""), ""), LP_I64};
+  cpu_scalar_store(e, advance(e, e->out[0], loop.index, type.dtype), scalar, type.dtype);
+  cpu_loop_end(e, &loop);
+}
+
+const cpu_rule cpu_rule_iota = {LP_OP_IOTA, iota_runs, NULL, NULL, emit_iota, false};
+
+static bool dims_runs(const lp_op *op, char why[64]) {
+  const lp_attr *values = lp_op_attr(op, "values");
+  int64_t numel;
+  if (!values || !lp_type_static_numel(op->out[0]->type, &numel) || numel != values->count)
+    return snprintf(why, 64, "values that do not fill its shape"), false;
+  return true;
+}
+
+/* Every thread writes the same few values. */
+static void emit_dims(cpu_emitter *e) {
+  const lp_attr *values = lp_op_attr(e->op, "values");
+  const lp_dtype dtype = e->op->out[0]->type.dtype;
+  for (int32_t i = 0; i < values->count; i++) {
+    cpu_scalar scalar = {cpu_poly(e, values->polys[i]), LP_I64};
+    cpu_scalar_store(e, advance(e, e->out[0], cpu_i64(e, i), dtype), scalar, dtype);
+  }
+}
+
+const cpu_rule cpu_rule_dims = {LP_OP_DIMS, dims_runs, NULL, NULL, emit_dims, false};

@@ -1,0 +1,225 @@
+/* Operators along an axis: norms, softmax, reductions, argmax, running sums. */
+#include "backend/cpu/cpu_internal.h"
+
+#include "backend/cpu/kernels/kernels.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+/* Sizes before, at and after an axis. */
+typedef struct {
+  LLVMValueRef outer, n, inner;
+} axis_split;
+
+static axis_split split_at(cpu_emitter *e, lp_type type, int32_t first, int32_t last) {
+  return (axis_split){cpu_poly_product(e, type.dim, 0, first), cpu_poly_product(e, type.dim, first, last + 1),
+                      cpu_poly_product(e, type.dim, last + 1, type.rank)};
+}
+
+static int32_t axis_of(const lp_op *op) {
+  int64_t axis = lp_op_i64(op, "axis", 0);
+  int32_t rank = lp_op_in(op, 0)->type.rank;
+  return (int32_t)(axis < 0 ? axis + rank : axis);
+}
+
+static bool axis_runs(const lp_op *op, char why[64]) {
+  int32_t axis = axis_of(op), rank = lp_op_in(op, 0)->type.rank;
+  if (axis < 0 || axis >= rank) return snprintf(why, 64, "axis %d of rank %d", (int)axis, (int)rank), false;
+  return true;
+}
+
+/* ---- norms ------------------------------------------------------------------------------------------------------------- */
+
+static bool norm_runs(const lp_op *op, char why[64]) {
+  int64_t n;
+  const char *type = lp_op_str(op, "type", "");
+  if (!cpu_all_f32(op, why)) return false;
+  if (lp_op_in(op, 0)->type.rank < 1 || !lp_type_static_dim(lp_op_in(op, 0)->type, -1, &n))
+    return snprintf(why, 64, "a last axis that is not constant"), false;
+  if (!lp_streq(type, "rms") && !lp_streq(type, "layer")) return snprintf(why, 64, "type '%s'", type), false;
+  for (int32_t i = 1; i < op->in_count; i++) {
+    int64_t length = 0;
+    const lp_value *value = lp_op_in(op, i);
+    bool residual = op->kind == LP_OP_ADD_NORM && i == 1;
+    if (residual && !lp_type_equal(value->type, lp_op_in(op, 0)->type))
+      return snprintf(why, 64, "x and r of different shapes"), false;
+    if (value && !residual && (!lp_type_static_numel(value->type, &length) || length != n))
+      return snprintf(why, 64, "a weight or bias not as long as the last axis"), false;
+  }
+  return true;
+}
+
+static LLVMValueRef or_null(const cpu_emitter *e, int32_t index) {
+  return index < e->op->in_count && e->in[index] ? e->in[index] : cpu_null(e);
+}
+
+/* `sum` and `residual` are null for a plain norm; the weight is operand `weight`, the bias the next. */
+static void call_norm(cpu_emitter *e, LLVMValueRef y, LLVMValueRef sum, LLVMValueRef residual, int32_t weight) {
+  const lp_type x = lp_op_in(e->op, 0)->type;
+  LLVMValueRef n = cpu_poly(e, x.dim[x.rank - 1]);
+  LLVMValueRef args[] = {y,
+                         sum,
+                         e->in[0],
+                         residual,
+                         or_null(e, weight),
+                         or_null(e, weight + 1),
+                         cpu_poly_product(e, x.dim, 0, x.rank - 1),
+                         n,
+                         n,
+                         cpu_f32(e, lp_op_f64(e->op, "epsilon", 1e-5)),
+                         cpu_i32(e, lp_streq(lp_op_str(e->op, "type", ""), "rms")),
+                         e->thread,
+                         e->threads};
+  cpu_kernel(e, "lpk_norm", args, LP_COUNT(args));
+}
+
+static void emit_norm(cpu_emitter *e) {
+  call_norm(e, e->out[0], cpu_null(e), cpu_null(e), 1);
+}
+
+static void emit_add_norm(cpu_emitter *e) {
+  call_norm(e, e->out[1], e->out[0], e->in[1], 2);
+}
+
+const cpu_rule cpu_rule_norm = {LP_OP_NORM, norm_runs, cpu_form_f32, NULL, emit_norm, false};
+const cpu_rule cpu_rule_add_norm = {LP_OP_ADD_NORM, norm_runs, cpu_form_f32, NULL, emit_add_norm, false};
+
+/* ---- softmax ----------------------------------------------------------------------------------------------------------- */
+
+static bool softmax_runs(const lp_op *op, char why[64]) {
+  return cpu_all_f32(op, why);
+}
+
+static void emit_softmax(cpu_emitter *e) {
+  const lp_type x = lp_op_in(e->op, 0)->type;
+  int32_t lead = x.rank > 0 ? x.rank - 1 : 0;
+  LLVMValueRef args[] = {e->out[0],
+                         e->in[0],
+                         cpu_poly_product(e, x.dim, 0, lead),
+                         cpu_poly_product(e, x.dim, lead, x.rank),
+                         cpu_i32(e, lp_op_bool(e->op, "log", false)),
+                         e->thread,
+                         e->threads};
+  cpu_kernel(e, "lpk_softmax", args, LP_COUNT(args));
+}
+
+const cpu_rule cpu_rule_softmax = {LP_OP_SOFTMAX, softmax_runs, cpu_form_f32, NULL, emit_softmax, false};
+
+/* ---- reductions -------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  const char *fn;
+  int kind;
+  bool integer; /* for i64 too */
+} reduction;
+
+static const reduction reductions[] = {
+    {"sum", LPK_REDUCE_SUM, true},    {"mean", LPK_REDUCE_MEAN, true},   {"max", LPK_REDUCE_MAX, true},
+    {"min", LPK_REDUCE_MIN, true},    {"prod", LPK_REDUCE_PROD, true},   {"sumsq", LPK_REDUCE_SUMSQ, true},
+    {"l1", LPK_REDUCE_L1, true},      {"l2", LPK_REDUCE_L2, false},      {"logsum", LPK_REDUCE_LOGSUM, false},
+    {"logsumexp", LPK_REDUCE_LOGSUMEXP, false},
+};
+
+static const reduction *find_reduction(const lp_op *op) {
+  const char *fn = lp_op_str(op, "fn", "");
+  for (size_t i = 0; i < LP_COUNT(reductions); i++)
+    if (lp_streq(reductions[i].fn, fn)) return &reductions[i];
+  return NULL;
+}
+
+/* The reduced axes as a range; false when others that are not of size 1 lie between them. */
+static bool reduced_range(const lp_op *op, int32_t *first, int32_t *last) {
+  const lp_attr *axes = lp_op_attr(op, "axes");
+  const lp_type x = lp_op_in(op, 0)->type;
+  *first = 0, *last = -1;
+  if (!axes || axes->count == 0) return true;
+  *first = (int32_t)axes->is[0], *last = (int32_t)axes->is[axes->count - 1];
+  for (int32_t i = *first, at = 0; i <= *last; i++) {
+    int64_t extent;
+    if (at < axes->count && axes->is[at] == i) at++;
+    else if (!lp_type_static_dim(x, i, &extent) || extent != 1) return false;
+  }
+  return true;
+}
+
+static bool reduce_runs(const lp_op *op, char why[64]) {
+  int32_t first, last;
+  const reduction *r = find_reduction(op);
+  const lp_dtype dtype = lp_op_in(op, 0)->type.dtype;
+  if (!r) return snprintf(why, 64, "reduction '%s'", lp_op_str(op, "fn", "")), false;
+  if (!reduced_range(op, &first, &last)) return snprintf(why, 64, "axes that are not neighbours"), false;
+  if (last < first) return snprintf(why, 64, "no axes"), false;
+  if (dtype != LP_F32 && !(dtype == LP_I64 && r->integer))
+    return snprintf(why, 64, "'%s' of type %s", r->fn, lp_dtype_name(dtype)), false;
+  return true;
+}
+
+static void emit_reduce(cpu_emitter *e) {
+  int32_t first, last;
+  const lp_type x = lp_op_in(e->op, 0)->type;
+  bool neighbours = reduced_range(e->op, &first, &last);
+  assert(neighbours);
+  (void)neighbours;
+  axis_split split = split_at(e, x, first, last);
+  LLVMValueRef args[] = {e->out[0],
+                         e->in[0],
+                         split.outer,
+                         split.n,
+                         split.inner,
+                         cpu_i32(e, find_reduction(e->op)->kind),
+                         cpu_i32(e, cpu_kernel_dtype(x.dtype)),
+                         e->thread,
+                         e->threads};
+  cpu_kernel(e, "lpk_reduce", args, LP_COUNT(args));
+}
+
+const cpu_rule cpu_rule_reduce = {LP_OP_REDUCE, reduce_runs, cpu_form_f32, NULL, emit_reduce, false};
+
+/* ---- argmax, running sums ---------------------------------------------------------------------------------------------- */
+
+static bool argmax_runs(const lp_op *op, char why[64]) {
+  const lp_dtype dtype = lp_op_in(op, 0)->type.dtype;
+  if (dtype != LP_F32) return snprintf(why, 64, "values of type %s", lp_dtype_name(dtype)), false;
+  return axis_runs(op, why);
+}
+
+static void emit_argmax(cpu_emitter *e) {
+  axis_split split = split_at(e, lp_op_in(e->op, 0)->type, axis_of(e->op), axis_of(e->op));
+  LLVMValueRef args[] = {e->out[0],
+                         e->in[0],
+                         split.outer,
+                         split.n,
+                         split.inner,
+                         cpu_i32(e, 0),
+                         cpu_i32(e, lp_op_bool(e->op, "last", false)),
+                         e->thread,
+                         e->threads};
+  cpu_kernel(e, "lpk_argmax", args, LP_COUNT(args));
+}
+
+const cpu_rule cpu_rule_argmax = {LP_OP_ARGMAX, argmax_runs, cpu_form_f32, NULL, emit_argmax, false};
+
+static bool cumsum_runs(const lp_op *op, char why[64]) {
+  const lp_dtype dtype = lp_op_in(op, 0)->type.dtype;
+  if (dtype != LP_F32 && dtype != LP_I64)
+    return snprintf(why, 64, "values of type %s", lp_dtype_name(dtype)), false;
+  return axis_runs(op, why);
+}
+
+static void emit_cumsum(cpu_emitter *e) {
+  const lp_type x = lp_op_in(e->op, 0)->type;
+  axis_split split = split_at(e, x, axis_of(e->op), axis_of(e->op));
+  LLVMValueRef args[] = {e->out[0],
+                         e->in[0],
+                         split.outer,
+                         split.n,
+                         split.inner,
+                         cpu_i32(e, lp_op_bool(e->op, "exclusive", false)),
+                         cpu_i32(e, lp_op_bool(e->op, "reverse", false)),
+                         cpu_i32(e, cpu_kernel_dtype(x.dtype)),
+                         e->thread,
+                         e->threads};
+  cpu_kernel(e, "lpk_cumsum", args, LP_COUNT(args));
+}
+
+const cpu_rule cpu_rule_cumsum = {LP_OP_CUMSUM, cumsum_runs, cpu_form_f32, NULL, emit_cumsum, false};

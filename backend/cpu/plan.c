@@ -1,0 +1,156 @@
+/* What a side has to run: its programs, their segments and operators, as plan-memory and outline left them. */
+#include "backend/cpu/cpu_internal.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+lp_value *cpu_value_base(lp_value *value) {
+  while (value->def && lp_op_has(value->def, LP_ALIAS) && lp_op_in(value->def, 0))
+    value = lp_op_in(value->def, 0);
+  return value;
+}
+
+const lp_op *cpu_value_cache(const lp_value *value) {
+  return value && lp_op_is(value->def, LP_OP_KV_APPEND) ? value->def : NULL;
+}
+
+bool cpu_value_immediate(const lp_value *value, lp_tensor *out) {
+  int64_t numel = 0;
+  return value && lp_value_constant(value, out) && lp_type_static_numel(value->type, &numel) && numel == 1 &&
+         lp_dtype_bits(value->type.dtype) >= 8;
+}
+
+/* The function that a block belongs to; a block inside an operator belongs to the operator's. */
+static const lp_op *block_func(const lp_block *block) {
+  const lp_op *op = block->parent;
+  while (op && op->kind != LP_OP_FUNC)
+    op = op->block ? op->block->parent : NULL;
+  return op;
+}
+
+/* `name_SIDE` of a function: i64s, or NULL. */
+static const lp_attr *side_attr(const lp_op *func, const char *name, const char *side) {
+  char full[48];
+  snprintf(full, sizeof full, "%s_%s", name, side);
+  const lp_attr *attr = func ? lp_op_attr(func, full) : NULL;
+  return attr && attr->kind == LP_ATTR_I64S ? attr : NULL;
+}
+
+int64_t cpu_value_buffer(const cpu_plan *plan, const lp_value *value) {
+  const lp_attr *attr;
+  if (value->def) attr = lp_op_attr(value->def, "buffer");
+  else attr = side_attr(block_func(value->block), "arg_buffer", plan->side);
+  if (!attr || attr->kind != LP_ATTR_I64S || value->index >= attr->count) return -1;
+  return attr->is[value->index];
+}
+
+static cpu_segment *find_segment(cpu_plan *plan, cpu_program *program, int64_t index) {
+  for (size_t i = 0; i < program->segments.count; i++)
+    if (program->segments.data[i]->index == index) return program->segments.data[i];
+  cpu_segment *segment = LP_NEW(plan->arena, cpu_segment);
+  segment->index = index;
+  lp_vec_push(&program->segments, segment);
+  return segment;
+}
+
+/* The dependence on memory that codegen rests on: every result has a buffer of its own. */
+static lp_status check_results(const cpu_plan *plan, const cpu_program *program, const lp_op *op, lp_diag *diag) {
+  for (int32_t i = 0; i < op->out_count && op->kind != LP_OP_KV_APPEND; i++) {
+    int64_t buffer = cpu_value_buffer(plan, op->out[i]);
+    if (buffer < 0 || buffer >= program->buffer_count)
+      return lp_error(diag, op->loc, "result %" PRId32 " of '%s' has buffer %" PRId64 ", found %" PRId64 " buffers", i,
+                      lp_op_info_get(op->kind)->name, buffer, program->buffer_count);
+  }
+  return LP_OK;
+}
+
+/* Operands without an address: absent ones, constants that are immediates, and those a rule takes as part of others. */
+static lp_status bind_constants(cpu_plan *plan, cpu_call *call, lp_diag *diag) {
+  const lp_op *op = call->op;
+  call->constant = LP_NEW_ARRAY(plan->arena, const cpu_constant *, op->in_count);
+  for (int32_t i = 0; i < op->in_count; i++) {
+    lp_value *value = lp_op_in(op, i);
+    if (!value || !lp_value_is_constant(cpu_value_base(value))) continue;
+    cpu_form form = call->rule->form ? call->rule->form(op, i) : CPU_FORM_RAW;
+    if (form != CPU_FORM_NONE) LP_TRY(cpu_plan_constant(plan, op, i, form, &call->constant[i], diag));
+  }
+  return LP_OK;
+}
+
+static lp_status add_call(cpu_plan *plan, cpu_program *program, lp_op *op, lp_diag *diag) {
+  char why[64] = "";
+  if (!cpu_op_runs(op, why))
+    return lp_error(diag, op->loc, "cpu cannot run '%s': %s", lp_op_info_get(op->kind)->name, why);
+  if (lp_op_has(op, LP_ALIAS)) return LP_OK;
+  LP_TRY(check_results(plan, program, op, diag));
+  cpu_call call = {.op = op, .rule = cpu_rule_find(op->kind)};
+  if (call.rule->scratch) call.scratch = call.rule->scratch(plan->module, op);
+  LP_TRY(bind_constants(plan, &call, diag));
+  lp_vec_push(&find_segment(plan, program, lp_op_i64(op, "segment", 0))->calls, call);
+  return LP_OK;
+}
+
+static lp_status read_slots(cpu_plan *plan, cpu_program *program, lp_diag *diag) {
+  const lp_attr *slots = side_attr(program->func, "slot", plan->side);
+  if (!slots) return LP_OK; /* nothing of this side in it */
+  program->buffer_count = slots->count;
+  program->slot = slots->is;
+  for (int32_t i = 0; i < slots->count; i++) {
+    if (slots->is[i] < 0 || slots->is[i] >= slots->count)
+      return lp_error(diag, program->func->loc, "slot %" PRId64 " of buffer %" PRId32 " is out of range",
+                      slots->is[i], i);
+    if (slots->is[i] >= program->slot_count) program->slot_count = slots->is[i] + 1;
+  }
+  return LP_OK;
+}
+
+/* Constants are there before, communication is the runtime's. */
+static bool is_run(const lp_op *op) {
+  return !lp_op_has(op, LP_CONSTANT) && !lp_op_has(op, LP_COMM) && !lp_op_has(op, LP_TERMINATOR) &&
+         op->kind != LP_OP_STATE;
+}
+
+static lp_status add_program(cpu_plan *plan, lp_op *func, lp_diag *diag) {
+  const char *name = lp_op_str(func, "sym_name", "main");
+  cpu_program program = {.func = func, .name = name};
+  LP_TRY(read_slots(plan, &program, diag));
+  lp_vec_push(&plan->programs, program);
+  cpu_program *added = &plan->programs.data[plan->programs.count - 1];
+  LP_FOR_OPS(op, func->region) {
+    if (!is_run(op) || !lp_streq(lp_op_str(op, "side", "device"), plan->side)) continue;
+    LP_TRY(add_call(plan, added, op, diag));
+  }
+  return LP_OK;
+}
+
+lp_status cpu_plan_create(lp_module *module, const char *side, lp_arena *arena, cpu_plan **out, lp_diag *diag) {
+  cpu_plan *plan = LP_NEW(arena, cpu_plan);
+  *plan = (cpu_plan){.module = module, .arena = arena, .side = side};
+  plan->constants = lp_map_create();
+  plan->names = lp_map_create();
+  LP_FOR_OPS(op, lp_module_body(module)) {
+    if (op->kind != LP_OP_FUNC) continue;
+    lp_status status = add_program(plan, op, diag);
+    if (status != LP_OK) {
+      cpu_plan_free(plan);
+      return status;
+    }
+  }
+  cpu_plan_place_constants(plan);
+  *out = plan;
+  return LP_OK;
+}
+
+void cpu_plan_free(cpu_plan *plan) {
+  if (!plan) return;
+  for (size_t i = 0; i < plan->programs.count; i++) {
+    cpu_program *program = &plan->programs.data[i];
+    for (size_t k = 0; k < program->segments.count; k++)
+      lp_vec_free(&program->segments.data[k]->calls);
+    lp_vec_free(&program->segments);
+  }
+  lp_vec_free(&plan->programs);
+  lp_map_free(plan->constants);
+  lp_map_free(plan->names);
+}

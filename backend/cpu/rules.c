@@ -1,0 +1,80 @@
+/* The operators that the CPU runs, and what their rules share. */
+#include "backend/cpu/cpu_internal.h"
+
+#include "backend/cpu/kernels/kernels.h"
+
+#include <stdio.h>
+
+static const cpu_rule *const rules[] = {
+    &cpu_rule_linear,  &cpu_rule_matmul,  &cpu_rule_attention, &cpu_rule_kv_append, &cpu_rule_rotary,
+    &cpu_rule_norm,    &cpu_rule_add_norm, &cpu_rule_softmax,  &cpu_rule_reduce,    &cpu_rule_argmax,
+    &cpu_rule_cumsum,  &cpu_rule_gather,  &cpu_rule_gather_elements, &cpu_rule_concat, &cpu_rule_slice,
+    &cpu_rule_transpose, &cpu_rule_reshape, &cpu_rule_expand,  &cpu_rule_pad,       &cpu_rule_iota,
+    &cpu_rule_dims,    &cpu_rule_fill,    &cpu_rule_map,       &cpu_rule_fused,
+};
+
+const cpu_rule *cpu_rule_find(lp_kind kind) {
+  for (size_t i = 0; i < LP_COUNT(rules); i++)
+    if (rules[i]->kind == kind) return rules[i];
+  return NULL;
+}
+
+/* What every operator must have: sizes that are known, elements of whole bytes, caches only where they are expected. */
+static bool values_run(const lp_op *op, const cpu_rule *rule, char why[64]) {
+  for (int32_t i = 0; i < op->in_count + op->out_count; i++) {
+    const lp_value *value = i < op->in_count ? lp_op_in(op, i) : op->out[i - op->in_count];
+    if (!value) continue;
+    if (value->type.rank < 0) return snprintf(why, 64, "a value of unknown rank"), false;
+    for (int32_t k = 0; k < value->type.rank; k++)
+      if (!value->type.dim[k]) return snprintf(why, 64, "a size that is not known"), false;
+    if (lp_dtype_bits(value->type.dtype) < 8)
+      return snprintf(why, 64, "elements of type %s", lp_dtype_name(value->type.dtype)), false;
+    if (i < op->in_count && cpu_value_cache(value) && !rule->reads_cache)
+      return snprintf(why, 64, "it reads a KV cache as a tensor"), false;
+  }
+  return true;
+}
+
+bool cpu_op_runs(const lp_op *op, char why[64]) {
+  const cpu_rule *rule = cpu_rule_find(op->kind);
+  if (!rule) return snprintf(why, 64, "no code for this operator"), false;
+  return values_run(op, rule, why) && (!rule->runs || rule->runs(op, why));
+}
+
+cpu_form cpu_form_raw(const lp_op *op, int32_t index) {
+  (void)op, (void)index;
+  return CPU_FORM_RAW;
+}
+
+cpu_form cpu_form_f32(const lp_op *op, int32_t index) {
+  (void)op, (void)index;
+  return CPU_FORM_F32;
+}
+
+bool cpu_all_f32(const lp_op *op, char why[64]) {
+  for (int32_t i = 0; i < op->in_count + op->out_count; i++) {
+    const lp_value *value = i < op->in_count ? lp_op_in(op, i) : op->out[i - op->in_count];
+    if (!value || value->type.dtype == LP_F32) continue;
+    if (i < op->in_count && lp_value_is_constant(value) && lp_dtype_is_float(value->type.dtype)) continue;
+    return snprintf(why, 64, "it computes in f32, found %s", lp_dtype_name(value->type.dtype)), false;
+  }
+  return true;
+}
+
+int cpu_kernel_dtype(lp_dtype dtype) {
+  switch (dtype) {
+  case LP_F16:
+    return LPK_F16;
+  case LP_BF16:
+    return LPK_BF16;
+  case LP_I64:
+    return LPK_I64;
+  case LP_I32:
+    return LPK_I32;
+  case LP_U8:
+  case LP_BOOL:
+    return LPK_U8;
+  default:
+    return LPK_F32;
+  }
+}

@@ -1,0 +1,197 @@
+/* lp_segment_K(frame, thread): a straight list of calls, with a barrier only where an operator touches memory that one
+ * since the last barrier wrote, or writes what one read. */
+#include "backend/cpu/cpu_internal.h"
+
+#include "base/abi.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what an operator touches --------------------------------------------------------------------------------------- */
+
+/* Memory is told apart by number: slots, then scratch, then KV caches. */
+typedef struct {
+  const cpu_plan *plan;
+  const cpu_program *program;
+  unsigned char *touched; /* [slots + 1 + states] READ, WRITTEN since the last barrier */
+} hazards;
+
+enum { READ = 1, WRITTEN = 2 };
+
+static int64_t value_memory(const hazards *h, lp_value *value) {
+  value = cpu_value_base(value);
+  const lp_op *cache = cpu_value_cache(value);
+  if (cache) return h->program->slot_count + 1 + lp_op_i64(cache, "state", 0);
+  return h->program->slot[cpu_value_buffer(h->plan, value)];
+}
+
+static bool clashes(const hazards *h, int64_t memory, int how) {
+  return how == WRITTEN ? h->touched[memory] != 0 : (h->touched[memory] & WRITTEN) != 0;
+}
+
+/* Calls visit(memory, how) on everything the call touches; true as soon as one says so. */
+static bool visit(hazards *h, const cpu_call *call, bool (*visit_one)(hazards *h, int64_t memory, int how)) {
+  const lp_op *op = call->op;
+  for (int32_t i = 0; i < op->in_count; i++) {
+    lp_value *value = lp_op_in(op, i);
+    if (!value || lp_value_is_constant(cpu_value_base(value))) continue;
+    if (visit_one(h, value_memory(h, value), READ)) return true;
+  }
+  for (int32_t i = 0; i < op->out_count; i++)
+    if (visit_one(h, value_memory(h, op->out[i]), WRITTEN)) return true;
+  return call->scratch && visit_one(h, h->program->slot_count, WRITTEN);
+}
+
+static bool test_one(hazards *h, int64_t memory, int how) {
+  return clashes(h, memory, how);
+}
+
+static bool mark_one(hazards *h, int64_t memory, int how) {
+  h->touched[memory] = (unsigned char)(h->touched[memory] | how);
+  return false;
+}
+
+static int64_t state_count(const lp_module *module) {
+  int64_t most = 0;
+  LP_FOR_OPS(func, lp_module_body(module)) {
+    if (func->kind != LP_OP_FUNC) continue;
+    LP_FOR_OPS(op, func->region) {
+      if (op->kind == LP_OP_KV_APPEND && lp_op_i64(op, "state", 0) >= most) most = lp_op_i64(op, "state", 0) + 1;
+    }
+  }
+  return most;
+}
+
+/* ---- code ------------------------------------------------------------------------------------------------------------ */
+
+static LLVMValueRef frame_pointer(cpu_emitter *e, size_t offset, const char *name) {
+  LLVMValueRef at = cpu_offset_bytes(e, e->frame, cpu_i64(e, (int64_t)offset));
+  return LLVMBuildLoad2(e->b, e->gen->types.ptr, at, name);
+}
+
+static LLVMValueRef buffer_address(cpu_emitter *e, int64_t buffer) {
+  LLVMValueRef offsets = frame_pointer(e, offsetof(lp_frame, offset), ""), index = cpu_i64(e, buffer);
+  LLVMValueRef at = LLVMBuildInBoundsGEP2(e->b, e->gen->types.i64, offsets, &index, 1, "");
+  LLVMValueRef offset = LLVMBuildLoad2(e->b, e->gen->types.i64, at, "");
+  return cpu_offset_bytes(e, frame_pointer(e, offsetof(lp_frame, arena), ""), offset);
+}
+
+static LLVMValueRef state_address(cpu_emitter *e, int64_t state) {
+  LLVMValueRef states = frame_pointer(e, offsetof(lp_frame, state), ""), index = cpu_i64(e, state);
+  LLVMValueRef at = LLVMBuildInBoundsGEP2(e->b, e->gen->types.ptr, states, &index, 1, "");
+  return LLVMBuildLoad2(e->b, e->gen->types.ptr, at, "");
+}
+
+static LLVMValueRef value_address(cpu_emitter *e, lp_value *value) {
+  value = cpu_value_base(value);
+  const lp_op *cache = cpu_value_cache(value);
+  if (cache) return state_address(e, lp_op_i64(cache, "state", 0));
+  return buffer_address(e, cpu_value_buffer(e->gen->plan, value));
+}
+
+static void emit_call(cpu_emitter *e, const cpu_program *program, const cpu_call *call) {
+  const lp_op *op = call->op;
+  LLVMValueRef instance = cpu_instance_get(e->gen, call);
+  LLVMValueRef *args = LP_NEW_ARRAY(e->gen->arena, LLVMValueRef, 3 + op->out_count + op->in_count);
+  unsigned count = 0;
+  args[count++] = e->frame;
+  args[count++] = e->thread;
+  for (int32_t i = 0; i < op->out_count; i++)
+    args[count++] = value_address(e, op->out[i]);
+  for (int32_t i = 0; i < op->in_count; i++) {
+    if (!cpu_operand_passed(call, i)) continue;
+    if (call->constant[i])
+      args[count++] = cpu_offset_bytes(e, frame_pointer(e, offsetof(lp_frame, weights), ""),
+                                       cpu_i64(e, call->constant[i]->offset));
+    else args[count++] = value_address(e, lp_op_in(op, i));
+  }
+  if (call->scratch) args[count++] = buffer_address(e, program->buffer_count);
+  LLVMBuildCall2(e->b, LLVMGlobalGetValueType(instance), instance, args, count, "");
+}
+
+static void emit_calls(cpu_emitter *e, const cpu_program *program, const cpu_segment *segment) {
+  size_t memories = (size_t)(program->slot_count + 1 + state_count(e->module));
+  hazards h = {e->gen->plan, program, LP_NEW_ARRAY(e->gen->arena, unsigned char, memories)};
+  for (size_t i = 0; i < segment->calls.count; i++) {
+    const cpu_call *call = &segment->calls.data[i];
+    if (visit(&h, call, test_one)) {
+      cpu_wait(e);
+      memset(h.touched, 0, memories);
+    }
+    (void)visit(&h, call, mark_one);
+    emit_call(e, program, call);
+  }
+}
+
+void cpu_segment_emit(cpu_codegen *gen, const cpu_program *program, cpu_segment *segment) {
+  LLVMTypeRef params[] = {gen->types.ptr, gen->types.i64};
+  cpu_emitter e = {.gen = gen, .module = gen->plan->module};
+  e.function = LLVMAddFunction(gen->llvm, segment->symbol, LLVMFunctionType(gen->types.void_, params, 2, 0));
+  cpu_function_flags(gen, e.function, false);
+  e.frame = LLVMGetParam(e.function, 0);
+  e.thread = LLVMGetParam(e.function, 1);
+  LLVMSetValueName2(e.frame, "frame", 5);
+  LLVMSetValueName2(e.thread, "thread", 6);
+  e.b = LLVMCreateBuilderInContext(gen->context);
+  LLVMPositionBuilderAtEnd(e.b, LLVMAppendBasicBlockInContext(gen->context, e.function, "entry"));
+  LLVMValueRef at = cpu_offset_bytes(&e, e.frame, cpu_i64(&e, (int64_t)offsetof(lp_frame, threads)));
+  e.threads = LLVMBuildLoad2(e.b, gen->types.i64, at, "threads");
+  emit_calls(&e, program, segment);
+  LLVMBuildRetVoid(e.b);
+  LLVMDisposeBuilder(e.b);
+}
+
+/* ---- symbols --------------------------------------------------------------------------------------------------------- */
+
+static void key_memory(const cpu_plan *plan, const cpu_program *program, lp_value *value, lp_buf *key) {
+  value = cpu_value_base(value);
+  const lp_op *cache = cpu_value_cache(value);
+  int64_t buffer = cpu_value_buffer(plan, value);
+  if (cache) lp_buf_printf(key, " state %" PRId64, lp_op_i64(cache, "state", 0));
+  else lp_buf_printf(key, " buffer %" PRId64 " slot %" PRId64, buffer, program->slot[buffer]);
+}
+
+void cpu_segment_key(const cpu_plan *plan, const cpu_program *program, const cpu_segment *segment, lp_buf *key) {
+  lp_buf_printf(key, "%" PRId64, program->buffer_count);
+  for (size_t k = 0; k < segment->calls.count; k++) {
+    const cpu_call *call = &segment->calls.data[k];
+    lp_buf_puts(key, "\n");
+    cpu_instance_key(plan, call, key);
+    for (int32_t i = 0; i < call->op->out_count; i++)
+      key_memory(plan, program, call->op->out[i], key);
+    for (int32_t i = 0; i < call->op->in_count; i++) {
+      if (!cpu_operand_passed(call, i)) continue;
+      if (call->constant[i]) lp_buf_printf(key, " weight %" PRId64, call->constant[i]->offset);
+      else key_memory(plan, program, lp_op_in(call->op, i), key);
+    }
+  }
+}
+
+/* The symbol that `key` has or gets: PREFIX and the next number. */
+static const char *symbol_for(cpu_plan *plan, lp_map *symbols, lp_buf *key, const char *prefix) {
+  const char *symbol = lp_map_get(symbols, lp_buf_text(key));
+  if (!symbol) {
+    symbol = lp_arena_format(plan->arena, "%s%zu", prefix, lp_map_count(symbols));
+    lp_map_put(symbols, lp_buf_text(key), (void *)(uintptr_t)symbol);
+  }
+  lp_buf_free(key);
+  return symbol;
+}
+
+void cpu_symbols_assign(cpu_plan *plan) {
+  lp_map *segments = lp_map_create(), *layouts = lp_map_create();
+  for (size_t i = 0; i < plan->programs.count; i++) {
+    cpu_program *program = &plan->programs.data[i];
+    lp_buf key = {0};
+    cpu_layout_key(plan, program, &key);
+    program->layout = symbol_for(plan, layouts, &key, "lp_layout_");
+    for (size_t k = 0; k < program->segments.count; k++) {
+      cpu_segment *segment = program->segments.data[k];
+      cpu_segment_key(plan, program, segment, &key);
+      segment->symbol = symbol_for(plan, segments, &key, "lp_segment_");
+    }
+  }
+  lp_map_free(segments);
+  lp_map_free(layouts);
+}

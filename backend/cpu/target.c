@@ -1,0 +1,136 @@
+/* From --march to what LLVM and the kernels want to know. One row per processor: adding one is adding a row. */
+#include "backend/cpu/cpu_internal.h"
+
+#include "backend/cpu/kernels/kernels.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum { X86_NONE, X86_V3, X86_V4, ARM_V8 } family;
+
+typedef struct {
+  const char *march, *cpu, *features;
+  family family;
+} processor;
+
+/* The features that the kernels take for granted are named too: "x86-64-v3" is a level, not a processor, but a
+ * processor's row may not fall below it. */
+#define V3 "+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+movbe,+popcnt"
+#define V4 V3 ",+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl"
+
+static const processor processors[] = {
+    {"x86-64-v2", NULL, NULL, X86_NONE},
+    {"x86-64", NULL, NULL, X86_NONE},
+    {"x86-64-v3", "x86-64-v3", V3, X86_V3},
+    {"x86-64-v4", "x86-64-v4", V4, X86_V4},
+    {"haswell", "haswell", V3, X86_V3},
+    {"broadwell", "broadwell", V3, X86_V3},
+    {"skylake", "skylake", V3, X86_V3},
+    {"alderlake", "alderlake", V3, X86_V3},
+    {"raptorlake", "raptorlake", V3, X86_V3},
+    {"meteorlake", "meteorlake", V3, X86_V3},
+    {"znver1", "znver1", V3, X86_V3},
+    {"znver2", "znver2", V3, X86_V3},
+    {"znver3", "znver3", V3, X86_V3},
+    {"skylake-avx512", "skylake-avx512", V4, X86_V4},
+    {"cascadelake", "cascadelake", V4, X86_V4},
+    {"cooperlake", "cooperlake", V4, X86_V4},
+    {"icelake-client", "icelake-client", V4, X86_V4},
+    {"icelake-server", "icelake-server", V4, X86_V4},
+    {"tigerlake", "tigerlake", V4, X86_V4},
+    {"rocketlake", "rocketlake", V4, X86_V4},
+    {"sapphirerapids", "sapphirerapids", V4, X86_V4},
+    {"emeraldrapids", "emeraldrapids", V4, X86_V4},
+    {"graniterapids", "graniterapids", V4, X86_V4},
+    {"znver4", "znver4", V4, X86_V4},
+    {"znver5", "znver5", V4, X86_V4},
+    {"aarch64", "generic", "+neon", ARM_V8},
+    {"armv8-a", "generic", "+v8a,+neon", ARM_V8},
+    {"armv8.2-a", "generic", "+v8.2a,+neon,+fullfp16,+dotprod", ARM_V8},
+    {"armv9-a", "generic", "+v9a,+neon", ARM_V8},
+    {"cortex-a53", "cortex-a53", "+neon", ARM_V8},
+    {"cortex-a55", "cortex-a55", "+neon", ARM_V8},
+    {"cortex-a57", "cortex-a57", "+neon", ARM_V8},
+    {"cortex-a72", "cortex-a72", "+neon", ARM_V8},
+    {"cortex-a73", "cortex-a73", "+neon", ARM_V8},
+    {"cortex-a75", "cortex-a75", "+neon", ARM_V8},
+    {"cortex-a76", "cortex-a76", "+neon", ARM_V8},
+    {"cortex-a77", "cortex-a77", "+neon", ARM_V8},
+    {"cortex-a78", "cortex-a78", "+neon", ARM_V8},
+    {"cortex-a520", "cortex-a520", "+neon", ARM_V8},
+    {"cortex-a710", "cortex-a710", "+neon", ARM_V8},
+    {"cortex-a720", "cortex-a720", "+neon", ARM_V8},
+    {"cortex-x1", "cortex-x1", "+neon", ARM_V8},
+    {"cortex-x2", "cortex-x2", "+neon", ARM_V8},
+    {"cortex-x3", "cortex-x3", "+neon", ARM_V8},
+    {"cortex-x4", "cortex-x4", "+neon", ARM_V8},
+    {"neoverse-n1", "neoverse-n1", "+neon", ARM_V8},
+    {"neoverse-n2", "neoverse-n2", "+neon", ARM_V8},
+    {"neoverse-v1", "neoverse-v1", "+neon", ARM_V8},
+    {"neoverse-v2", "neoverse-v2", "+neon", ARM_V8},
+    {"apple-m1", "apple-m1", "+neon", ARM_V8},
+    {"apple-m2", "apple-m2", "+neon", ARM_V8},
+};
+
+static void set_family(cpu_target *target, family kind) {
+  target->aarch64 = kind == ARM_V8;
+  target->triple = target->aarch64 ? "aarch64-unknown-linux-gnu" : "x86_64-unknown-linux-gnu";
+  target->isa = target->aarch64 ? LPK_ISA_NEON : kind == X86_V4 ? LPK_ISA_AVX512 : LPK_ISA_AVX2;
+  target->wide = kind == X86_V4 ? "512" : NULL;
+}
+
+/* Is `feature` on in a comma-separated list like "+sse2,-avx"? */
+static bool has_feature(const char *features, const char *feature) {
+  size_t length = strlen(feature);
+  for (const char *at = features; (at = strstr(at, feature)); at += length)
+    if (at > features && at[-1] == '+' && (at[length] == ',' || at[length] == '\0')) return true;
+  return false;
+}
+
+static bool has_all(const char *features, const char *const *wanted, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (!has_feature(features, wanted[i])) return false;
+  return true;
+}
+
+static lp_status find_native(cpu_target *out, lp_arena *arena, lp_diag *diag) {
+  char *cpu = LLVMGetHostCPUName(), *features = LLVMGetHostCPUFeatures();
+  out->march = out->cpu = lp_arena_strdup(arena, cpu);
+  out->features = lp_arena_strdup(arena, features);
+  LLVMDisposeMessage(cpu);
+  LLVMDisposeMessage(features);
+#if defined(__aarch64__)
+  set_family(out, ARM_V8);
+  (void)diag;
+  return LP_OK;
+#else
+  static const char *const v3[] = {"avx2", "fma", "f16c", "bmi", "bmi2"};
+  static const char *const v4[] = {"avx512f", "avx512bw", "avx512dq", "avx512vl"};
+  if (!has_all(out->features, v3, LP_COUNT(v3)))
+    return lp_error(diag, LP_LOC_NONE, "this machine's processor '%s' lacks AVX2, FMA or F16C, which the kernels need",
+                    out->cpu);
+  set_family(out, has_all(out->features, v4, LP_COUNT(v4)) ? X86_V4 : X86_V3);
+  return LP_OK;
+#endif
+}
+
+lp_status cpu_target_find(const char *march, cpu_target *out, lp_arena *arena, lp_diag *diag) {
+  *out = (cpu_target){0};
+  if (!march || lp_streq(march, "native")) return find_native(out, arena, diag);
+  const char *names[LP_COUNT(processors) + 1];
+  for (size_t i = 0; i < LP_COUNT(processors); i++) {
+    const processor *p = &processors[i];
+    names[i] = p->march;
+    if (!lp_streq(p->march, march)) continue;
+    if (p->family == X86_NONE)
+      return lp_error(diag, LP_LOC_NONE, "march '%s' lacks AVX2, which the kernels need: the least is 'x86-64-v3'",
+                      march);
+    out->march = p->march, out->cpu = p->cpu, out->features = p->features;
+    set_family(out, p->family);
+    return LP_OK;
+  }
+  names[LP_COUNT(processors)] = "native";
+  lp_status status = lp_error(diag, LP_LOC_NONE, "unknown march '%s'", march);
+  lp_note_near(diag, LP_LOC_NONE, march, names, LP_COUNT(names));
+  return status;
+}
