@@ -85,6 +85,8 @@ static bool all_known(const lp_value *value) {
 static lp_value *build_known(lp_build *b, const lp_value *value) {
   lp_op *op = lp_build_typed(b, LP_OP_DIMS, 0, NULL, value->type);
   lp_op_set_polys(b->module, op, "values", value->known, value->known_count);
+  op->out[0]->known = value->known; /* rules that come later still read sizes from it */
+  op->out[0]->known_count = value->known_count;
   return op->out[0];
 }
 
