@@ -1,0 +1,15 @@
+# docs/ops.md is what docs/make_ir_ops.awk makes of ir/ops.def, and names every operator of it.
+set -eu
+cd "$LP_SOURCE"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+awk -f docs/make_ir_ops.awk ir/ops.def >"$work/ops.md"
+grep -o '^LP_[A-Z]*([A-Za-z_]*, "[^"]*"' ir/ops.def | sed 's/.*"\(.*\)"/\1/' >"$work/names"
+[ -s "$work/names" ] || { echo 'no operator was found in ir/ops.def'; exit 1; }
+while read -r name; do
+  grep -qF "\`$name\`" "$work/ops.md" || { echo "'$name' has no page"; exit 1; }
+done <"$work/names"
+diff -u docs/ops.md "$work/ops.md" || {
+  echo 'docs/ops.md is stale: awk -f docs/make_ir_ops.awk ir/ops.def >docs/ops.md'
+  exit 1
+}
