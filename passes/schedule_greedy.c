@@ -2,8 +2,8 @@
  *
  * Everything starts on the device. Linear operators, then attention, in graph order: while the stage's time is not below
  * its bound, the next one moves to the cloud. Communication is ignored, as the paper ignores it. The paper counts linear
- * and attention operators alone; all others follow the producer of their first operand. The operators of one KV cache
- * move as the one attention operator that the paper takes them for. */
+ * and attention operators alone: all others cost nothing here and follow their producer, the latest one where there are
+ * several. The operators of one KV cache move with the attention that reads it; writing the cache is not counted. */
 #include "passes/plan_internal.h"
 
 /* Algorithm 1 moves these in order; one unit is an operator or all operators of a group of KV caches. */
@@ -14,15 +14,19 @@ typedef struct {
   double total_ms;
 } greedy;
 
-static bool counts(const lp_plan_op *item) {
+static bool is_placed(const lp_plan_op *item) {
   return !item->free && (lp_op_has(item->op, LP_LINEAR_OP) || lp_op_has(item->op, LP_ATTENTION_OP));
+}
+
+static double counted_ms(const lp_plan_op *item, lp_place place) {
+  return is_placed(item) && item->op->kind != LP_OP_KV_APPEND ? item->ms[place] : 0;
 }
 
 static void move_one(greedy *g, int32_t index) {
   const lp_plan_op *item = &g->problem->ops[index];
   g->moved[index] = true;
   g->side[index] = LP_PLACE_CLOUD;
-  g->total_ms += item->ms[LP_PLACE_CLOUD] - item->ms[LP_PLACE_DEVICE];
+  g->total_ms += counted_ms(item, LP_PLACE_CLOUD) - counted_ms(item, LP_PLACE_DEVICE);
 }
 
 static void move_unit(greedy *g, int32_t index) {
@@ -34,21 +38,20 @@ static void move_unit(greedy *g, int32_t index) {
 
 static void move_kind(greedy *g, uint32_t trait, double bound_ms) {
   for (int32_t i = 0; i < g->problem->op_count && g->total_ms >= bound_ms; i++)
-    if (counts(&g->problem->ops[i]) && lp_op_has(g->problem->ops[i].op, trait) && !g->moved[i]) move_unit(g, i);
+    if (is_placed(&g->problem->ops[i]) && lp_op_has(g->problem->ops[i].op, trait) && !g->moved[i]) move_unit(g, i);
 }
 
-/* Edges are sorted by consumer and stand in operand order; the first that is not free decides. */
+/* Edges are sorted by consumer, and operators stand in program order: the latest producer has the greatest index. */
 static void follow_producers(greedy *g) {
   const lp_plan_problem *problem = g->problem;
   int32_t edge = 0;
   for (int32_t i = 0; i < problem->op_count; i++) {
-    bool decided = counts(&problem->ops[i]);
+    int32_t latest = -1;
     for (; edge < problem->edge_count && problem->edges[edge].consumer == i; edge++) {
       int32_t producer = problem->edges[edge].producer;
-      if (decided || (producer >= 0 && problem->ops[producer].free)) continue;
-      g->side[i] = producer < 0 ? LP_PLACE_DEVICE : g->side[producer];
-      decided = true;
+      if (producer > latest && !problem->ops[producer].free) latest = producer;
     }
+    if (!is_placed(&problem->ops[i])) g->side[i] = latest < 0 ? LP_PLACE_DEVICE : g->side[latest];
   }
 }
 
@@ -56,8 +59,7 @@ static void follow_producers(greedy *g) {
 static double place_stage(const lp_plan_problem *problem, double bound_ms, lp_place *side, lp_arena *scratch) {
   greedy g = {.problem = problem, .side = side, .moved = LP_NEW_ARRAY(scratch, bool, problem->op_count)};
   lp_plan_fill(problem, LP_PLACE_DEVICE, side);
-  for (int32_t i = 0; i < problem->op_count; i++)
-    if (counts(&problem->ops[i])) g.total_ms += problem->ops[i].ms[LP_PLACE_DEVICE];
+  for (int32_t i = 0; i < problem->op_count; i++) g.total_ms += counted_ms(&problem->ops[i], LP_PLACE_DEVICE);
   if (bound_ms > 0) {
     move_kind(&g, LP_LINEAR_OP, bound_ms);
     move_kind(&g, LP_ATTENTION_OP, bound_ms);
