@@ -152,44 +152,65 @@ typedef struct {
 typedef LP_VEC(task) task_list;
 typedef LP_VEC(const lp_op *) op_list;
 
-static void push_task(task_list *tasks, const lp_value *value, const lp_eval_env *env) {
-  if (!value || env_get(env, value) || !value->def) return;
+typedef struct {
+  task_list tasks;
+  lp_eval_env *env;
+  const int64_t *sym;
+  size_t sym_count;
+  lp_arena *arena;
+} plan;
+
+/* A value known as polynomials needs nothing: it is what they come to. */
+static bool put_known(const plan *p, const lp_value *value) {
+  lp_array array = {.dtype = value->type.dtype, .rank = value->type.rank};
+  if (!value->known || lp_value_is_constant(value)) return false;
+  for (int32_t i = 0; i < array.rank; i++)
+    if (!lp_type_static_dim(value->type, i, &array.dim[i])) return false;
+  if (lp_array_numel(&array) != value->known_count) return false;
+  array.data = lp_arena_alloc(p->arena, lp_array_bytes(&array) + 1);
+  for (int32_t i = 0; i < value->known_count; i++)
+    lp_array_set_i64(&array, i, lp_poly_eval(value->known[i], p->sym, p->sym_count));
+  env_put(p->env, value, &array);
+  return true;
+}
+
+static void push_task(plan *p, const lp_value *value) {
+  if (!value || env_get(p->env, value) || put_known(p, value) || !value->def) return;
   task t = {value->def, false};
-  lp_vec_push(tasks, t);
+  lp_vec_push(&p->tasks, t);
 }
 
 /* A layer also needs what its region takes from around it. */
-static void push_region(task_list *tasks, const lp_block *block, const lp_eval_env *env) {
+static void push_region(plan *p, const lp_block *block) {
   LP_FOR_OPS(op, block) {
     for (int32_t i = 0; i < op->in_count; i++) {
       const lp_value *value = lp_op_in(op, i);
-      if (value && value->def && value->def->block != block) push_task(tasks, value, env);
+      if (value && value->block != block) push_task(p, value);
     }
-    if (op->region) push_region(tasks, op->region, env);
+    if (op->region) push_region(p, op->region);
   }
 }
 
 /* The operators below a value, operands first, on a stack of its own: models are deep. Each once. */
-static void order_ops(const lp_value *value, const lp_eval_env *env, op_list *order) {
-  task_list tasks = {0};
+static void order_ops(plan *p, const lp_value *value, op_list *order) {
   lp_eval_env seen = {0};
   lp_array none = {0};
-  push_task(&tasks, value, env);
-  while (tasks.count > 0) {
-    task *top = &tasks.data[tasks.count - 1];
+  push_task(p, value);
+  while (p->tasks.count > 0) {
+    task *top = &p->tasks.data[p->tasks.count - 1];
     const lp_op *op = top->op;
     if (top->expanded || env_get(&seen, op->out[0])) {
       if (top->expanded) lp_vec_push(order, op);
-      tasks.count--;
+      p->tasks.count--;
       continue;
     }
     top->expanded = true;
     env_put(&seen, op->out[0], &none);
     for (int32_t i = 0; i < op->in_count; i++)
-      push_task(&tasks, lp_op_in(op, i), env);
-    if (op->region) push_region(&tasks, op->region, env);
+      push_task(p, lp_op_in(op, i));
+    if (op->region) push_region(p, op->region);
   }
-  lp_vec_free(&tasks);
+  lp_vec_free(&p->tasks);
   free(seen.slots);
 }
 
@@ -199,7 +220,8 @@ lp_status lp_value_eval(lp_module *module, lp_value *value, const lp_binding *bi
   op_list order = {0};
   for (size_t i = 0; i < count; i++)
     env_put(&env, bindings[i].value, &bindings[i].array);
-  order_ops(value, &env, &order);
+  plan p = {.env = &env, .sym = sym, .sym_count = module->symbols.names.count, .arena = arena};
+  order_ops(&p, value, &order);
   lp_status status = LP_OK;
   for (size_t i = 0; i < order.count && status == LP_OK; i++)
     status = run_op(module, order.data[i], &env, sym, arena, diag);

@@ -57,7 +57,7 @@ void lp_array_split(const lp_array *array, int32_t axis, int64_t *outer, int64_t
 
 #define LP_EVAL_ONNX_RULES(X)                                                                                          \
   X(map) X(variadic_map) X(clip) X(cast_like) X(identity) X(matmul) X(gemm) X(softmax) X(norm) X(attention) X(rotary)  \
-  X(gather) X(gather_elements) X(slice) X(concat) X(split) X(transpose) X(reshape) X(expand) X(tile) X(pad) X(dims)    \
+  X(gather) X(gather_elements) X(gather_nd) X(slice) X(concat) X(split) X(transpose) X(reshape) X(expand) X(tile) X(pad) X(dims)    \
   X(constant) X(fill) X(range) X(reduce) X(argmax) X(cumsum) X(trilu) X(decomposed)
 #define LP_EVAL_OP_RULES(X)                                                                                            \
   X(LINEAR) X(MATMUL) X(ATTENTION) X(KV_APPEND) X(ROTARY) X(NORM) X(ADD_NORM) X(MAP) X(FUSED) X(SOFTMAX) X(REDUCE)     \

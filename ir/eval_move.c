@@ -68,6 +68,44 @@ static lp_status gather_elements(const lp_eval *e) {
   return LP_OK;
 }
 
+/* Where row `row` of the indices points in data, in elements; false when out of range. */
+static bool nd_offset(const lp_array *data, const lp_array *index, int64_t row, int32_t batch, int64_t *offset) {
+  int64_t depth = index->dim[index->rank - 1], stride = 1, rest = row;
+  *offset = 0;
+  for (int32_t i = index->rank - 2; i >= batch; i--) rest /= index->dim[i];
+  for (int32_t i = data->rank - 1; i >= batch + depth; i--) stride *= data->dim[i];
+  for (int32_t i = (int32_t)depth - 1; i >= 0; i--) {
+    int64_t size = data->dim[batch + i], at = lp_array_i64(index, row * depth + i);
+    if (at < 0) at += size;
+    if (at < 0 || at >= size) return false;
+    *offset += at * stride;
+    stride *= size;
+  }
+  *offset += rest * stride;
+  return true;
+}
+
+lp_status eval_onnx_gather_nd(const lp_eval *e) {
+  LP_TRY(lp_eval_need(e, 2));
+  const lp_array *data = lp_eval_in(e, 0), *index = lp_eval_in(e, 1);
+  int32_t batch = (int32_t)lp_op_i64(e->op, "batch_dims", 0), rank = 0;
+  int64_t dim[LP_MAX_RANK], rows = 1, inner = 1, offset;
+  if (index->rank < 1 || batch < 0 || batch >= index->rank || batch + index->dim[index->rank - 1] > data->rank)
+    return lp_eval_fail(e, "indices do not fit the data");
+  for (int32_t i = 0; i + 1 < index->rank; i++) rows *= dim[rank++] = index->dim[i];
+  for (int32_t i = (int32_t)(batch + index->dim[index->rank - 1]); i < data->rank; i++) {
+    if (rank == LP_MAX_RANK) return lp_eval_fail(e, "the result has too many axes");
+    inner *= dim[rank++] = data->dim[i];
+  }
+  lp_array *out;
+  LP_TRY(lp_eval_out(e, 0, data->dtype, rank, dim, &out));
+  for (int64_t row = 0; row < rows; row++) {
+    if (!nd_offset(data, index, row, batch, &offset)) return lp_eval_fail(e, "an index is out of range");
+    for (int64_t i = 0; i < inner; i++) lp_array_copy(out, row * inner + i, data, offset + i);
+  }
+  return LP_OK;
+}
+
 lp_status eval_onnx_gather_elements(const lp_eval *e) {
   return gather_elements(e);
 }

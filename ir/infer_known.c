@@ -456,8 +456,10 @@ void lp_infer_values(lp_infer *c) {
   if (moves(c->op->kind)) {
     if (!lp_infer_has(c, 0) || !lp_op_in(c->op, 0)->known) lp_infer_constant_known(c->m, lp_op_in(c->op, 0));
     if (lp_op_in(c->op, 0)->known) known_moved(c);
+    if (!out->known && !lp_dtype_is_float(out->type.dtype)) evaluate_cone(c->m, out);
     return;
   }
   out->known = known_of(c, count);
   out->known_count = out->known ? (int32_t)count : 0;
+  if (!out->known && !lp_dtype_is_float(out->type.dtype)) evaluate_cone(c->m, out);
 }

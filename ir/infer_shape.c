@@ -34,6 +34,22 @@ lp_status infer_gather_elements(lp_infer *c) {
   return lp_infer_set(c, 0, dtype_of(c, 0), &index);
 }
 
+/* indices[..., k] picks data[i0, ..., ik-1]: the result has the leading axes of indices and the rest of data's. */
+lp_status infer_gather_nd(lp_infer *c) {
+  LP_TRY(lp_infer_need(c, 2));
+  LP_TRY(lp_infer_integer(c, 1));
+  lp_shape data = lp_infer_shape(c, 0), index = lp_infer_shape(c, 1), out = {0};
+  int64_t depth, batch = lp_op_i64(c->op, "batch_dims", 0);
+  if (index.rank < 1 || !lp_poly_is_const(index.dim[index.rank - 1], &depth) || depth < 1 || batch < 0 ||
+      batch >= index.rank || batch + depth > data.rank)
+    return lp_error(c->diag, c->op->loc, "indices do not fit data of %d axes", data.rank);
+  for (int32_t i = 0; i + 1 < index.rank; i++)
+    LP_TRY(lp_infer_push(c, &out, index.dim[i]));
+  for (int32_t i = (int32_t)(batch + depth); i < data.rank; i++)
+    LP_TRY(lp_infer_push(c, &out, data.dim[i]));
+  return lp_infer_set(c, 0, dtype_of(c, 0), &out);
+}
+
 /* ---- parts ---- */
 
 /* A bound of a slice in [0, size]: negative ones count from the end; what lies outside is clamped where that can be

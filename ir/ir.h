@@ -276,10 +276,11 @@ typedef struct {
 
 /* The reference: computes an onnx.* or op.* operator on actual operands (absent ones NULL), floats in double inside,
  * results in `arena`. Slow and plain; folding, recognising and the conformance tests rest on it. `sym` values the
- * symbols (attributes that are polynomials), [module->symbols.names.count]. */
+ * symbols (attributes and types that are polynomials), [module->symbols.names.count]. */
 LP_MUST_USE lp_status lp_op_eval(lp_module *module, const lp_op *op, const lp_array *const *in, lp_array *out,
                                  const int64_t *sym, lp_arena *arena, lp_diag *diag);
-/* Evaluates `value` and what it needs, back to constants and the given bindings (value->array pairs), at `sym`.
+/* Evaluates `value` and what it needs, back to constants, values known as polynomials (taken at `sym`) and the given
+ * bindings (value->array pairs), whose sizes must be those of `sym`.
  * LP_FAILED without a diagnostic when diag is NULL and it depends on something else. */
 typedef struct {
   const lp_value *value;
