@@ -42,7 +42,7 @@ class Oracle:
         return {name: np.zeros((1, self.inputs[name].shape[1], 0, self.inputs[name].shape[3]), np.float32)
                 for name in self.past}
 
-    def greedy(self, prompt: list[int], steps: int) -> tuple[list[int], np.ndarray, float]:
+    def greedy(self, prompt: list[int], steps: int, stop: int | None = None) -> tuple[list[int], np.ndarray, float]:
         """The tokens, the logits after the prompt, and the least distance from the best to the second."""
         cache, ids, tokens, first, margin = self.empty_cache(), list(prompt), [], None, np.inf
         for _ in range(steps):
@@ -52,6 +52,8 @@ class Oracle:
             second, best = np.sort(logits)[-2:]
             margin = min(margin, float(best - second))
             tokens.append(int(logits.argmax()))
+            if tokens[-1] == stop:
+                break
             if self.past:
                 cache = {name: out[name.replace("past_key_values", "present")] for name in self.past}
                 ids = tokens[-1:]
