@@ -117,22 +117,17 @@ lp_status lp_inline_function(lp_importer *im, lp_scope *scope, const Onnx__NodeP
 
 /* ---- If ---- */
 
-/* A boolean scalar that inference or constants determine. */
-static bool constant_condition(lp_importer *im, lp_value *value, bool *out) {
+/* A boolean scalar that inference knows. */
+static bool constant_condition(const lp_value *value, bool *out) {
   int64_t known;
-  if (value->known && value->known_count == 1 && lp_poly_is_const(value->known[0], &known)) {
-    *out = known != 0;
-    return true;
-  }
-  lp_array array;
-  const int64_t no_sizes[1] = {0};
-  if (lp_value_eval(im->module, value, NULL, 0, no_sizes, im->scratch, &array, NULL) != LP_OK) return false;
-  int64_t count = 1;
-  for (int32_t i = 0; i < array.rank; i++)
-    count *= array.dim[i];
-  if (array.dtype != LP_BOOL || count != 1) return false;
-  *out = *(const uint8_t *)array.data != 0;
+  if (!value->known || value->known_count != 1 || !lp_poly_is_const(value->known[0], &known)) return false;
+  *out = known != 0;
   return true;
+}
+
+/* Merged decoders choose between a branch with and one without a past by an input; the one with it serves both. */
+static bool is_cache_switch(const lp_value *value) {
+  return !value->def && value->name && lp_streq(value->name, "use_cache_branch");
 }
 
 static const char *graph_result(const void *graph, size_t index) {
@@ -144,7 +139,9 @@ lp_status lp_inline_if(lp_importer *im, lp_scope *scope, const Onnx__NodeProto *
   bool taken;
   if (node->n_input == 1) LP_TRY(lp_scope_find(im, scope, lp_text(node->input[0]), &condition));
   if (!condition) return lp_error(im->diag, loc, "an If has one condition");
-  if (!constant_condition(im, condition, &taken))
+  if (is_cache_switch(condition))
+    taken = true;
+  else if (!constant_condition(condition, &taken))
     return lp_error(im->diag, loc, "its condition '%s' depends on the input; only an If with a constant one is supported",
                     lp_text(node->input[0]));
   const Onnx__AttributeProto *branch = lp_attribute_find(node, call, taken ? "then_branch" : "else_branch");

@@ -226,6 +226,35 @@ lp_status lp_infer_agree(lp_infer *c, const lp_poly *a, const lp_poly *b, const 
   return LP_OK;
 }
 
+/* The symbol that a dimension is, or 0. */
+static lp_symbol lone_symbol(const lp_poly *dim) {
+  bool lone = dim->count == 1 && dim->term[0].coef == 1 && dim->term[0].symbol[0] && !dim->term[0].symbol[1];
+  return lone ? dim->term[0].symbol[0] : 0;
+}
+
+/* Is the symbol the first axis of an argument of the function? */
+static bool leads_argument(const lp_infer *c, lp_symbol symbol) {
+  const lp_block *block = c->op->block;
+  while (block && block->parent && block->parent->kind != LP_OP_FUNC)
+    block = block->parent->block;
+  for (int32_t i = 0; block && i < block->arg_count; i++)
+    if (block->arg[i]->type.rank > 0 && lone_symbol(block->arg[i]->type.dim[0]) == symbol) return true;
+  return false;
+}
+
+/* A batch that meets another axis in broadcasting is one that was traced, and only works, with one sequence. */
+static lp_status broadcast_dims(lp_infer *c, const lp_poly *a, const lp_poly *b, const lp_poly **out) {
+  lp_symbol x = lone_symbol(a), y = lone_symbol(b);
+  bool x_leads = x && y && x != y && leads_argument(c, x), y_leads = x && y && x != y && leads_argument(c, y);
+  if (x_leads == y_leads) return lp_infer_agree(c, a, b, out);
+  lp_symbol batch = x_leads ? x : y;
+  lp_warning(c->diag, c->op->loc, "'%s' is taken to be 1: it broadcasts to '%s'", lp_symbols_name(&c->m->symbols, batch),
+             lp_symbols_name(&c->m->symbols, x_leads ? y : x));
+  *out = x_leads ? b : a;
+  c->again = true;
+  return lp_module_substitute(c->m, batch, lp_dim_const(c->m, 1)) ? LP_OK : lp_infer_fail(c, "a size overflows");
+}
+
 lp_status lp_infer_broadcast(lp_infer *c, lp_shape *shape, const lp_shape *with) {
   lp_shape out = {.rank = shape->rank > with->rank ? shape->rank : with->rank};
   for (int32_t i = 1; i <= out.rank; i++) {
@@ -239,7 +268,7 @@ lp_status lp_infer_broadcast(lp_infer *c, lp_shape *shape, const lp_shape *with)
     else if (lp_poly_is_i64(b, 1))
       *to = a;
     else
-      LP_TRY(lp_infer_agree(c, a, b, to));
+      LP_TRY(broadcast_dims(c, a, b, to));
   }
   *shape = out;
   return LP_OK;
