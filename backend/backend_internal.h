@@ -1,4 +1,4 @@
-/* What the folders of backend/ share: the tables that backend.c lists. */
+/* What the folders of backend/ share: the tables that backend.c lists, and questions about planned modules. */
 #ifndef LP_BACKEND_INTERNAL_H
 #define LP_BACKEND_INTERNAL_H
 
@@ -6,5 +6,14 @@
 
 extern const lp_backend lp_backend_cpu;
 extern const lp_backend lp_backend_null;
+
+/* The buffer of a value on a side, -1 when it has none (values.c). */
+int64_t lp_value_buffer(const lp_value *value, const char *side);
+/* The attribute `name`_`side` of a function, i64s; NULL when absent. */
+const lp_attr *lp_func_side_attr(const lp_op *func, const char *name, const char *side);
+/* Is it computed by a backend: no constant, communication, terminator or declaration? */
+bool lp_op_is_run(const lp_op *op);
+/* The side that has an operator's results: "device" or "cloud". */
+const char *lp_op_side(const lp_op *op);
 
 #endif

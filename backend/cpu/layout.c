@@ -27,8 +27,7 @@ static void collect(cpu_plan *plan, const cpu_program *program, sizes *slots) {
   for (int32_t i = 0; i < block->arg_count; i++)
     add_value(plan, program, block->arg[i], slots);
   LP_FOR_OPS(op, block) {
-    const char *side = op->kind == LP_OP_COMM_RECV ? lp_op_str(op, "to", "") : lp_op_str(op, "side", "device");
-    if (!lp_streq(side, plan->side) || lp_op_has(op, LP_CONSTANT)) continue;
+    if (lp_op_has(op, LP_CONSTANT) || !lp_streq(lp_op_side(op), plan->side)) continue;
     for (int32_t i = 0; i < op->out_count; i++)
       add_value(plan, program, op->out[i], slots);
   }

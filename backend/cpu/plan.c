@@ -21,28 +21,8 @@ bool cpu_value_immediate(const lp_value *value, lp_tensor *out) {
          lp_dtype_bits(value->type.dtype) >= 8;
 }
 
-/* The function that a block belongs to; a block inside an operator belongs to the operator's. */
-static const lp_op *block_func(const lp_block *block) {
-  const lp_op *op = block->parent;
-  while (op && op->kind != LP_OP_FUNC)
-    op = op->block ? op->block->parent : NULL;
-  return op;
-}
-
-/* `name_SIDE` of a function: i64s, or NULL. */
-static const lp_attr *side_attr(const lp_op *func, const char *name, const char *side) {
-  char full[48];
-  snprintf(full, sizeof full, "%s_%s", name, side);
-  const lp_attr *attr = func ? lp_op_attr(func, full) : NULL;
-  return attr && attr->kind == LP_ATTR_I64S ? attr : NULL;
-}
-
 int64_t cpu_value_buffer(const cpu_plan *plan, const lp_value *value) {
-  const lp_attr *attr;
-  if (value->def) attr = lp_op_attr(value->def, "buffer");
-  else attr = side_attr(block_func(value->block), "arg_buffer", plan->side);
-  if (!attr || attr->kind != LP_ATTR_I64S || value->index >= attr->count) return -1;
-  return attr->is[value->index];
+  return lp_value_buffer(value, plan->side);
 }
 
 static cpu_segment *find_segment(cpu_plan *plan, cpu_program *program, int64_t index) {
@@ -92,7 +72,7 @@ static lp_status add_call(cpu_plan *plan, cpu_program *program, lp_op *op, lp_di
 }
 
 static lp_status read_slots(cpu_plan *plan, cpu_program *program, lp_diag *diag) {
-  const lp_attr *slots = side_attr(program->func, "slot", plan->side);
+  const lp_attr *slots = lp_func_side_attr(program->func, "slot", plan->side);
   if (!slots) return LP_OK; /* nothing of this side in it */
   program->buffer_count = slots->count;
   program->slot = slots->is;
@@ -105,12 +85,6 @@ static lp_status read_slots(cpu_plan *plan, cpu_program *program, lp_diag *diag)
   return LP_OK;
 }
 
-/* Constants are there before, communication is the runtime's. */
-static bool is_run(const lp_op *op) {
-  return !lp_op_has(op, LP_CONSTANT) && !lp_op_has(op, LP_COMM) && !lp_op_has(op, LP_TERMINATOR) &&
-         op->kind != LP_OP_STATE;
-}
-
 static lp_status add_program(cpu_plan *plan, lp_op *func, lp_diag *diag) {
   const char *name = lp_op_str(func, "sym_name", "main");
   cpu_program program = {.func = func, .name = name};
@@ -118,7 +92,7 @@ static lp_status add_program(cpu_plan *plan, lp_op *func, lp_diag *diag) {
   lp_vec_push(&plan->programs, program);
   cpu_program *added = &plan->programs.data[plan->programs.count - 1];
   LP_FOR_OPS(op, func->region) {
-    if (!is_run(op) || !lp_streq(lp_op_str(op, "side", "device"), plan->side)) continue;
+    if (!lp_op_is_run(op) || !lp_streq(lp_op_side(op), plan->side)) continue;
     LP_TRY(add_call(plan, added, op, diag));
   }
   return LP_OK;

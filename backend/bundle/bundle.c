@@ -1,0 +1,170 @@
+/* Writes a bundle folder: both sides' code and weights, plan, report, tokenizer, and the manifest that lists them. The
+ * folder is built under a temporary name and swapped in whole. */
+#include "backend/bundle/bundle_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static char *path_in(const bundle *b, const char *name) {
+  return lp_path_join(b->folder, name);
+}
+
+static void report_progress(const bundle *b, const char *what, double done) {
+  if (b->request->progress) b->request->progress(b->request->user, what, done);
+}
+
+/* Hashes what was written; both sums in one reading. */
+static lp_status add_file(bundle *b, const char *name, lp_diag *diag) {
+  enum { CHUNK = 1 << 20 };
+  char *path = path_in(b, name);
+  lp_mapping mapping;
+  lp_status status = lp_file_map(path, &mapping, diag);
+  free(path);
+  LP_TRY(status);
+  bundle_file *file = &b->file[b->file_count++];
+  lp_sha256 sha;
+  lp_sha256_init(&sha);
+  file->path = lp_arena_strdup(b->arena, name);
+  file->bytes = mapping.size;
+  for (size_t at = 0; at < mapping.size; at += CHUNK) {
+    size_t size = mapping.size - at < CHUNK ? mapping.size - at : CHUNK;
+    lp_sha256_update(&sha, mapping.data + at, size);
+    file->crc32c = lp_crc32c(file->crc32c, mapping.data + at, size);
+  }
+  lp_sha256_hex(&sha, file->sha256);
+  lp_file_unmap(&mapping);
+  return LP_OK;
+}
+
+static lp_status write_text(bundle *b, const char *name, const char *text, size_t size, lp_diag *diag) {
+  char *path = path_in(b, name);
+  lp_status status = lp_file_write(path, text, size, diag);
+  free(path);
+  LP_TRY(status);
+  return add_file(b, name, diag);
+}
+
+static lp_status copy_file(bundle *b, const char *from, const char *name, lp_diag *diag) {
+  lp_mapping mapping;
+  LP_TRY(lp_file_map(from, &mapping, diag));
+  lp_status status = write_text(b, name, (const char *)mapping.data, mapping.size, diag);
+  lp_file_unmap(&mapping);
+  return status;
+}
+
+/* ---- sides ------------------------------------------------------------------------------------------------------------- */
+
+/* Something runs there, or buffers are filled there. */
+static bool side_is_used(const lp_module *module, const char *side) {
+  LP_FOR_OPS(func, lp_module_body(module)) {
+    if (func->kind != LP_OP_FUNC) continue;
+    const lp_attr *slots = lp_func_side_attr(func, "slot", side);
+    if (slots && slots->count > 0) return true;
+    LP_FOR_OPS(op, func->region) {
+      if (lp_op_is_run(op) && lp_streq(lp_op_side(op), side)) return true;
+      if (op->kind == LP_OP_COMM_KV_MOVE && lp_streq(lp_op_str(op, "to", ""), side)) return true;
+    }
+  }
+  return false;
+}
+
+static lp_status write_code(bundle *b, bundle_side *side, lp_diag *diag) {
+  lp_buf code = {0};
+  lp_status status = side->backend->emit(b->module, side->options, LP_EMIT_SHARED, &code, diag);
+  const char *name = lp_arena_format(b->arena, "%s/model.so", side->name);
+  if (status == LP_OK) status = write_text(b, name, lp_buf_text(&code), code.size, diag);
+  if (status == LP_OK) side->code_path = name;
+  lp_buf_free(&code);
+  return status;
+}
+
+static lp_status write_weights(bundle *b, bundle_side *side, lp_diag *diag) {
+  if (side->code.weight_bytes == 0) return LP_OK;
+  const char *name = lp_arena_format(b->arena, "%s/weights.safetensors", side->name);
+  char *path = path_in(b, name);
+  lp_status status = side->backend->write_weights(b->module, side->options, path, diag);
+  free(path);
+  LP_TRY(status);
+  side->weights_path = name;
+  return add_file(b, name, diag);
+}
+
+static lp_status write_side(bundle *b, bundle_side *side, double done, lp_diag *diag) {
+  if (!side->present) return LP_OK;
+  LP_TRY(side->backend->describe(b->module, side->options, b->arena, &side->code, diag));
+  if (!side->backend->emits_code) return LP_OK;
+  char *folder = path_in(b, side->name);
+  lp_status status = LP_OK;
+  if (mkdir(folder, 0777) != 0)
+    status = lp_error(diag, LP_LOC_FILE(folder), "cannot make the folder: %s", strerror(errno));
+  free(folder);
+  LP_TRY(status);
+  report_progress(b, lp_arena_format(b->arena, "%s code", side->name), done);
+  LP_TRY(write_code(b, side, diag));
+  report_progress(b, lp_arena_format(b->arena, "%s weights", side->name), done + 0.2);
+  return write_weights(b, side, diag);
+}
+
+/* ---- the rest ------------------------------------------------------------------------------------------------------------ */
+
+static lp_status write_plan(bundle *b, lp_diag *diag) {
+  lp_buf text = {0};
+  lp_module_print(b->module, false, &text);
+  lp_status status = write_text(b, "plan.mlir", lp_buf_text(&text), text.size, diag);
+  lp_buf_free(&text);
+  return status;
+}
+
+static lp_status write_tokenizer(bundle *b, lp_diag *diag) {
+  const char *from = b->request->tokenizer;
+  if (!from) return LP_OK;
+  LP_TRY(copy_file(b, from, "tokenizer.json", diag));
+  b->has_tokenizer = true;
+  char *folder = lp_path_dir(from), *config = lp_path_join(folder, "tokenizer_config.json");
+  lp_status status = lp_path_exists(config) ? copy_file(b, config, "tokenizer_config.json", diag) : LP_OK;
+  free(config);
+  free(folder);
+  return status;
+}
+
+static lp_status write_manifest(bundle *b, lp_diag *diag) {
+  lp_buf text = {0};
+  char *path = path_in(b, "manifest.json");
+  lp_status status = lp_bundle_manifest(b, &text, diag);
+  if (status == LP_OK) status = lp_file_write(path, lp_buf_text(&text), text.size, diag);
+  free(path);
+  lp_buf_free(&text);
+  return status;
+}
+
+static lp_status write_all(bundle *b, lp_diag *diag) {
+  for (int i = 0; i < LP_BUNDLE_SIDES; i++)
+    LP_TRY(write_side(b, &b->side[i], 0.5 * i, diag));
+  LP_TRY(write_plan(b, diag));
+  if (b->request->report_json)
+    LP_TRY(write_text(b, "report.json", b->request->report_json, strlen(b->request->report_json), diag));
+  LP_TRY(write_tokenizer(b, diag));
+  return write_manifest(b, diag);
+}
+
+lp_status lp_bundle_write(lp_module *module, const lp_bundle_request *request, const char *path, lp_diag *diag) {
+  bundle b = {.module = module, .request = request, .arena = lp_arena_create()};
+  b.side[0] = (bundle_side){.name = "device", .backend = request->device, .options = &request->device_options};
+  b.side[1] = (bundle_side){.name = "cloud", .backend = request->cloud, .options = &request->cloud_options};
+  for (int i = 0; i < LP_BUNDLE_SIDES; i++)
+    b.side[i].present = b.side[i].backend && side_is_used(module, b.side[i].name);
+  char *folder = NULL;
+  lp_status status = lp_dir_begin(path, &folder, diag);
+  if (status == LP_OK) {
+    b.folder = folder;
+    status = write_all(&b, diag);
+    if (status == LP_OK) status = lp_dir_commit(folder, path, diag);
+    else lp_dir_abandon(folder);
+    if (status == LP_OK) report_progress(&b, "bundle", 1.0);
+  }
+  free(folder);
+  lp_arena_free(b.arena);
+  return status;
+}

@@ -1,0 +1,40 @@
+/* What the files of backend/bundle/ share. */
+#ifndef LP_BUNDLE_INTERNAL_H
+#define LP_BUNDLE_INTERNAL_H
+
+#include "backend/backend_internal.h"
+
+enum { LP_BUNDLE_SIDES = 2, LP_BUNDLE_MOST_FILES = 16 };
+
+/* One side of a bundle. */
+typedef struct {
+  const char *name; /* "device" */
+  const lp_backend *backend;
+  const lp_emit_options *options;
+  bool present; /* something runs or lies there */
+  lp_code code;
+  const char *code_path, *weights_path; /* in the bundle; NULL when there is none */
+} bundle_side;
+
+typedef struct {
+  const char *path; /* in the bundle */
+  char sha256[65];
+  uint32_t crc32c;
+  uint64_t bytes;
+} bundle_file;
+
+typedef struct {
+  lp_module *module;
+  const lp_bundle_request *request;
+  lp_arena *arena;
+  const char *folder; /* the temporary one */
+  bundle_side side[LP_BUNDLE_SIDES];
+  bundle_file file[LP_BUNDLE_MOST_FILES];
+  int32_t file_count;
+  bool has_tokenizer;
+} bundle;
+
+/* The text of manifest.json (manifest.c). */
+LP_MUST_USE lp_status lp_bundle_manifest(const bundle *b, lp_buf *out, lp_diag *diag);
+
+#endif
