@@ -90,11 +90,24 @@ static bool is_perm(const lp_op *op, const int64_t *wanted) {
   return perm && perm->count == 4 && memcmp(perm->is, wanted, 4 * sizeof *wanted) == 0;
 }
 
+/* x of Reshape(Transpose(Reshape(x), 0 2 1)): the last two axes swapped while the leading two are one. */
+static lp_value *unfold_transpose(lp_value *value) {
+  lp_op *outer = lp_match_def(value, LP_ONNX_Reshape);
+  lp_op *transpose = outer ? lp_match_def(lp_op_in(outer, 0), LP_ONNX_Transpose) : NULL;
+  lp_op *inner = transpose ? lp_match_def(lp_op_in(transpose, 0), LP_ONNX_Reshape) : NULL;
+  const lp_attr *perm = transpose ? lp_op_attr(transpose, "perm") : NULL;
+  lp_value *x = inner ? lp_match_peel(lp_op_in(inner, 0)) : NULL;
+  if (!perm || perm->count != 3 || perm->is[0] != 0 || perm->is[1] != 2 || x->type.rank != 4) return NULL;
+  bool same = true;
+  for (int32_t i = 0; i < 4; i++) same &= lp_poly_equal(x->type.dim[i], value->type.dim[i < 2 ? i : 5 - i]);
+  return same && lp_poly_equal(inner->out[0]->type.dim[2], x->type.dim[3]) ? x : NULL;
+}
+
 /* k of k^T: the transpose of the last two axes, alone or together with heads first. */
 static lp_value *untranspose(lp_build *b, lp_value *value) {
   static const int64_t last_two[] = {0, 1, 3, 2}, from_bshd[] = {0, 2, 3, 1}, heads_first[] = {0, 2, 1, 3};
   lp_op *transpose = lp_match_def(value, LP_ONNX_Transpose);
-  if (!transpose) return NULL;
+  if (!transpose) return value->type.rank == 4 ? unfold_transpose(value) : NULL;
   lp_value *x = lp_op_in(transpose, 0);
   if (is_perm(transpose, last_two)) return lp_match_peel(x);
   if (!is_perm(transpose, from_bshd)) return NULL;
