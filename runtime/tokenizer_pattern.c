@@ -1,7 +1,8 @@
 /* Patterns of tokenizer.json on PCRE2.
  *
  * `tokenizers` hands them to Oniguruma in Ruby's syntax. What differs from PCRE2 is rewritten (\s, \w, \u, {,n}, anchors
- * at lines); what cannot be is refused by name, so that a pattern either means the same or does not load.
+ * at lines); what cannot be is refused by name, so that a pattern either means the same or does not load. Only the tables
+ * differ: Debian 12's PCRE2 knows Unicode 14, `tokenizers` Unicode 16, so characters that are newer split differently.
  */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
