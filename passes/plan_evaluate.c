@@ -17,7 +17,7 @@ static double link_ms(const lp_request *request, lp_place from, double bytes) {
 }
 
 /* Free operators run on every side that needs them. */
-static void mark_needed(const lp_plan_problem *problem, const lp_place *side, unsigned char *needed) {
+void lp_plan_mark_needed(const lp_plan_problem *problem, const lp_place *side, unsigned char *needed) {
   for (int32_t i = 0; i < problem->op_count; i++)
     needed[i] = problem->ops[i].free ? 0 : (unsigned char)(1u << side[i]);
   for (int32_t i = problem->edge_count; i-- > 0;) {
@@ -28,7 +28,7 @@ static void mark_needed(const lp_plan_problem *problem, const lp_place *side, un
 
 static void sum_operators(const lp_plan_problem *problem, const lp_place *side, lp_arena *arena, stage_sum *sum) {
   unsigned char *needed = LP_NEW_ARRAY(arena, unsigned char, problem->op_count);
-  mark_needed(problem, side, needed);
+  lp_plan_mark_needed(problem, side, needed);
   for (int32_t i = 0; i < problem->op_count; i++)
     for (int place = 0; place < LP_PLACE_COUNT; place++)
       if (needed[i] & (1u << place)) sum->busy_ms[place] += problem->ops[i].ms[place];
@@ -96,7 +96,7 @@ static void sum_weights(const lp_plan_problem problem[LP_STAGE_COUNT], lp_place 
   unsigned char *held = LP_NEW_ARRAY(arena, unsigned char, problem[0].weight_count);
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     unsigned char *needed = LP_NEW_ARRAY(arena, unsigned char, problem[stage].op_count);
-    mark_needed(&problem[stage], side[stage], needed);
+    lp_plan_mark_needed(&problem[stage], side[stage], needed);
     for (int32_t i = 0; i < problem[stage].op_count; i++)
       for (int32_t k = 0; k < problem[stage].ops[i].weight_count; k++)
         held[problem[stage].ops[i].weights[k]] |= needed[i];

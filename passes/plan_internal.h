@@ -23,6 +23,11 @@ typedef struct {
 } lp_plan_order;
 void lp_plan_order_make(const lp_plan_problem *problem, const lp_place *side, lp_arena *arena, lp_plan_order *out);
 
+/* ---- evaluation (plan_evaluate.c) --------------------------------------------------------------------------------- */
+
+/* Bit 1 << place of needed[op]: the operator runs there. Free operators run on every side that needs them. */
+void lp_plan_mark_needed(const lp_plan_problem *problem, const lp_place *side, unsigned char *needed);
+
 /* ---- choosing (place.c) ------------------------------------------------------------------------------------------- */
 
 /* The sides that a scheduler chooses, caches settled: allocates side[stage][op_count] in `scratch`. */

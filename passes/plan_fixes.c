@@ -1,0 +1,100 @@
+/* Where no plan is feasible: for each figure of the request, the smallest change that alone makes one feasible, found by
+ * solving again. Feasibility is monotone in each figure, so bisection finds it. */
+#include "passes/report_internal.h"
+
+#include <math.h>
+
+enum { STEPS = 30 };
+
+/* A request with one figure of its own. */
+typedef struct {
+  lp_request request;
+  lp_link link;
+} changed_request;
+
+typedef struct {
+  const char *name;
+  double (*get)(const lp_request *request);
+  void (*set)(changed_request *changed, double value);
+  double limit; /* as far as it may go: a factor of the figure */
+} request_figure;
+
+static double get_ttft(const lp_request *r) {
+  return r->ttft_ms;
+}
+static void set_ttft(changed_request *c, double value) {
+  c->request.ttft_ms = value;
+}
+static double get_tpot(const lp_request *r) {
+  return r->tpot_ms;
+}
+static void set_tpot(changed_request *c, double value) {
+  c->request.tpot_ms = value;
+}
+static double get_memory(const lp_request *r) {
+  if (r->device_memory > 0) return (double)r->device_memory;
+  return r->device ? r->device->figure[LP_HW_MEMORY] : 0;
+}
+static void set_memory(changed_request *c, double value) {
+  c->request.device_memory = (int64_t)ceil(value);
+}
+static double get_link(const lp_request *r, lp_link_figure index) {
+  return r->link ? r->link->figure[index] : 0;
+}
+static double get_rtt(const lp_request *r) {
+  return get_link(r, LP_LINK_RTT);
+}
+static void set_rtt(changed_request *c, double value) {
+  c->link.figure[LP_LINK_RTT] = value;
+}
+static double get_up(const lp_request *r) {
+  return get_link(r, LP_LINK_UP);
+}
+static void set_up(changed_request *c, double value) {
+  c->link.figure[LP_LINK_UP] = value;
+}
+static double get_down(const lp_request *r) {
+  return get_link(r, LP_LINK_DOWN);
+}
+static void set_down(changed_request *c, double value) {
+  c->link.figure[LP_LINK_DOWN] = value;
+}
+
+static const request_figure figures[] = {
+    {"ttft_ms", get_ttft, set_ttft, 1e6},      {"tpot_ms", get_tpot, set_tpot, 1e6},
+    {"device_memory_bytes", get_memory, set_memory, 1e3}, {"rtt_ms", get_rtt, set_rtt, 0},
+    {"up_bps", get_up, set_up, 1e4},           {"down_bps", get_down, set_down, 1e4},
+};
+
+static bool feasible_with(const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
+                          const lp_request *request, const request_figure *figure, double value) {
+  changed_request changed = {.request = *request};
+  if (request->link) {
+    changed.link = *request->link;
+    changed.request.link = &changed.link;
+  }
+  figure->set(&changed, value);
+  lp_arena *scratch = lp_arena_create();
+  lp_place *side[LP_STAGE_COUNT];
+  lp_status status = lp_plan_choose(problem, scheduler, &changed.request, side, scratch, NULL);
+  lp_plan_result result = {0};
+  if (status == LP_OK || status == LP_INFEASIBLE) lp_plan_evaluate(problem, &changed.request, side, &result);
+  lp_arena_free(scratch);
+  return result.feasible;
+}
+
+int32_t lp_plan_fixes(const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler, const lp_request *request,
+                      lp_report_fix *fixes, int32_t most) {
+  int32_t count = 0;
+  for (size_t i = 0; i < LP_COUNT(figures) && count < most; i++) {
+    double bad = figures[i].get(request), good = bad * figures[i].limit;
+    if (bad <= 0 || !feasible_with(problem, scheduler, request, &figures[i], good)) continue;
+    for (int step = 0; step < STEPS; step++) {
+      double middle = good > 0 && good > bad ? sqrt(good * bad) : (good + bad) / 2;
+      if (feasible_with(problem, scheduler, request, &figures[i], middle)) good = middle;
+      else bad = middle;
+    }
+    fixes[count++] = (lp_report_fix){figures[i].name, figures[i].get(request), good};
+  }
+  return count;
+}

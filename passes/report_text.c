@@ -1,0 +1,142 @@
+/* The report for people. */
+#include "passes/report_internal.h"
+
+#include <math.h>
+#include <string.h>
+
+/* "6.74 G", "134.5 M" */
+static const char *format_count(double count, char out[32]) {
+  static const char *const units[] = {"", " k", " M", " G", " T"};
+  size_t unit = 0;
+  while (count >= 1000 && unit + 1 < LP_COUNT(units)) count /= 1000, unit++;
+  (void)snprintf(out, 32, "%.4g%s", count, units[unit]);
+  return out;
+}
+
+static void put_machine(const char *role, const lp_machine *machine, lp_buf *out) {
+  if (!machine) return;
+  char memory[32];
+  lp_buf_printf(out, "%-12s%s: %s", role, machine->name, machine->title);
+  if (machine->figure[LP_HW_MEMORY] > 0)
+    lp_buf_printf(out, ", %s", lp_format_bytes(machine->figure[LP_HW_MEMORY], memory));
+  if (machine->figure[LP_HW_PRICE] > 0) lp_buf_printf(out, ", %.3g USD/h", machine->figure[LP_HW_PRICE] * 3600);
+  lp_buf_puts(out, "\n");
+}
+
+static void put_bound(const char *name, double ms, lp_buf *out) {
+  if (ms > 0) lp_buf_printf(out, "%s %.4g ms", name, ms);
+  else lp_buf_printf(out, "%s any", name);
+}
+
+static void put_head(const lp_report *report, lp_buf *out) {
+  const lp_request *request = report->request;
+  char count[32], bytes[32], up[32], down[32];
+  lp_buf_printf(out, "%-12s%s: %sparameters, %" PRId32 " layers, weights %s\n", "model", report->name,
+                format_count((double)report->params, count), report->problem[0].layer_count,
+                lp_format_bytes(report->weight_bytes, bytes));
+  put_machine("device", request->device, out);
+  put_machine("cloud", request->cloud, out);
+  if (request->link)
+    lp_buf_printf(out, "%-12s%s: rtt %.4g ms, up %s, down %s\n", "link",
+                  request->link->name ? request->link->name : "as given", request->link->figure[LP_LINK_RTT],
+                  lp_format_rate(request->link->figure[LP_LINK_UP], up),
+                  lp_format_rate(request->link->figure[LP_LINK_DOWN], down));
+  lp_buf_printf(out, "%-12s%" PRId64 " prompt tokens, %" PRId64 " generated, batch %" PRId64 "\n", "workload",
+                request->isl, request->osl, request->batch);
+  lp_buf_printf(out, "%-12s", "SLA");
+  put_bound("TTFT", request->ttft_ms, out);
+  put_bound(", TPOT", request->tpot_ms, out);
+  lp_buf_printf(out, "\n%-12s%s, least %s: %s", "scheduler", report->scheduler,
+                request->objective ? request->objective : "cost",
+                report->plan.feasible ? "feasible" : "INFEASIBLE, bound by ");
+  lp_buf_printf(out, "%s\n", report->plan.feasible ? "" : report->plan.binding);
+}
+
+static void put_fixes(const lp_report *report, lp_buf *out) {
+  if (!report->fix_count) return;
+  lp_buf_puts(out, "\nany one of these makes it feasible\n");
+  for (int32_t i = 0; i < report->fix_count; i++)
+    lp_buf_printf(out, "  %-22s from %.6g to %.6g\n", report->fixes[i].name, report->fixes[i].from,
+                  report->fixes[i].to);
+}
+
+static void put_range(const lp_report *report, const lp_report_range *range, lp_buf *out) {
+  char name[48];
+  const char *where = range->what ? "both" : range->cloud_ops ? "cloud" : "device";
+  lp_buf_printf(out, "  %-16s%-8s%10.4g ms", lp_report_range_name(report, range, name), where,
+                range->device_ms + range->cloud_ms);
+  if (range->what) lp_buf_printf(out, "   %s", range->what);
+  lp_buf_puts(out, "\n");
+}
+
+static void put_placement(const lp_report *report, lp_buf *out) {
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    lp_report_range *ranges;
+    int32_t count = lp_report_ranges(report, (lp_stage)stage, &ranges);
+    lp_buf_printf(out, "\n%s\n", lp_stage_names[stage]);
+    for (int32_t i = 0; i < count; i++) put_range(report, &ranges[i], out);
+  }
+}
+
+static void put_times(const lp_report *report, lp_buf *out) {
+  const lp_plan_result *plan = &report->plan;
+  const struct {
+    const char *name;
+    double prefill, decode;
+  } rows[] = {{"device", plan->prefill_device_ms, plan->decode_device_ms},
+              {"cloud", plan->prefill_cloud_ms, plan->decode_cloud_ms},
+              {"link", plan->prefill_link_ms, plan->decode_link_ms},
+              {"total", plan->ttft_ms, plan->tpot_ms}};
+  lp_buf_printf(out, "\n%-12s%14s%14s\n", "ms", "TTFT", "TPOT");
+  for (size_t i = 0; i < LP_COUNT(rows); i++)
+    lp_buf_printf(out, "  %-10s%14.4f%14.4f\n", rows[i].name, rows[i].prefill, rows[i].decode);
+  lp_buf_printf(out, "%-12s%14" PRId64 "%14" PRId64 "   tensors, in %" PRId64 " and %" PRId64 " messages\n", "crossings",
+                plan->crossings_prefill, plan->crossings_decode, plan->messages_prefill, plan->messages_decode);
+  char up[32], down[32], device[32], cloud[32];
+  lp_buf_printf(out, "%-12s%s up, %s down over the request", "traffic", lp_format_bytes(plan->bytes_up, up),
+                lp_format_bytes(plan->bytes_down, down));
+  if (plan->kv_move_ms > 0) lp_buf_printf(out, "; moving KV caches takes %.4g ms", plan->kv_move_ms);
+  lp_buf_printf(out, "\n%-12s%s on the device (weights %s)", "memory", lp_format_bytes(plan->device_memory_bytes, up),
+                lp_format_bytes(plan->device_weight_bytes, device));
+  lp_buf_printf(out, ", %s in the cloud (weights %s)\n", lp_format_bytes(plan->cloud_memory_bytes, down),
+                lp_format_bytes(plan->cloud_weight_bytes, cloud));
+}
+
+static void put_plan_row(const char *name, const lp_plan_result *result, lp_buf *out) {
+  lp_buf_printf(out, "  %-14s%12.4f%12.4f%14.3f%14.4f%12.4e%12.4f  %s\n", name, result->ttft_ms, result->tpot_ms,
+                result->e2e_ms, result->cloud_busy_ms, result->cost_usd, result->cost_per_mtok_usd,
+                result->feasible ? "yes" : result->binding);
+}
+
+static void put_comparison(const lp_report *report, lp_buf *out) {
+  lp_buf_printf(out, "\n  %-14s%12s%12s%14s%14s%12s%12s  %s\n", "plan", "TTFT ms", "TPOT ms", "request ms", "cloud ms",
+                "USD", "USD/Mtoken", "feasible");
+  put_plan_row("this plan", &report->plan, out);
+  for (int32_t i = 0; i < report->baseline_count; i++)
+    put_plan_row(report->baselines[i].name, &report->baselines[i].result, out);
+  if (!isnan(report->decrement))
+    lp_buf_printf(out, "this plan costs %.1f %% less than the cloud alone\n", 100 * report->decrement);
+}
+
+static void put_table1(const lp_report *report, lp_buf *out) {
+  lp_table1_row rows[64];
+  int32_t count = lp_table1_rows(report, rows, (int32_t)LP_COUNT(rows));
+  lp_buf_printf(out, "\nTable I of P1 at s = %" PRId64 " (multiply-adds, elements)\n  %-20s%-9s%14s%20s%16s%12s\n",
+                report->request->isl, "operator", "stage", "size", "OPs", "elements", "ratio");
+  for (int32_t i = 0; i < count; i++) {
+    char size[40];
+    if (rows[i].n) (void)snprintf(size, sizeof size, "%" PRId64 "x%" PRId64, rows[i].k, rows[i].n);
+    else (void)snprintf(size, sizeof size, "%" PRId64, rows[i].k);
+    lp_buf_printf(out, "  %-20s%-9s%14s%20.0f%16.0f%12.3f\n", rows[i].name, rows[i].stage, size, rows[i].ops,
+                  rows[i].elements, rows[i].ops / rows[i].elements);
+  }
+}
+
+void lp_report_text(const lp_report *report, lp_buf *out) {
+  put_head(report, out);
+  put_fixes(report, out);
+  put_placement(report, out);
+  put_times(report, out);
+  put_comparison(report, out);
+  if (report->table1) put_table1(report, out);
+}
