@@ -184,13 +184,19 @@ static tcp_peer *find_peer(lp_channel *channel, uint32_t id) {
   return found;
 }
 
+/* A stream that failed once is not used again: NNG's would wait for ever. */
+static void lose(tcp_peer *peer) {
+  nng_stream_close(peer->tcp.stream);
+  if (peer->channel->listener == NULL) peer->gone = true; /* a listener's peer is told by its receiving side */
+}
+
 static bool tcp_send(lp_channel *channel, uint32_t id, const void *head, size_t head_size, const void *body,
                      size_t body_size, const char **why) {
   tcp_peer *peer = find_peer(channel, id);
   *why = "the connection closed";
   if (peer == NULL) return false;
   int error = lp_tcp_stream_send(&peer->tcp, head, head_size, body, body_size);
-  if (error != 0) nng_stream_close(peer->tcp.stream); /* a frame was cut: nothing sensible can follow */
+  if (error != 0) lose(peer); /* a frame was cut: nothing sensible can follow */
   *why = nng_strerror(error);
   return error == 0;
 }
@@ -203,6 +209,7 @@ static lp_packet take_frame(tcp_peer *peer) {
 }
 
 static lp_recv_outcome receive_from_only(tcp_peer *peer, double timeout_ms, lp_packet *out) {
+  if (peer->gone) return LP_RECV_GONE;
   lp_tcp_progress progress = lp_tcp_stream_absorb(&peer->tcp);
   while (progress == LP_TCP_MORE) {
     nng_aio_set_timeout(peer->tcp.receive, timeout_ms < INT32_MAX ? (nng_duration)timeout_ms : INT32_MAX);
@@ -212,7 +219,10 @@ static lp_recv_outcome receive_from_only(tcp_peer *peer, double timeout_ms, lp_p
     if (error == NNG_ETIMEDOUT) return LP_RECV_TIMEOUT;
     progress = error == 0 ? lp_tcp_stream_received(&peer->tcp) : LP_TCP_BROKEN;
   }
-  if (progress == LP_TCP_BROKEN) return LP_RECV_GONE;
+  if (progress == LP_TCP_BROKEN) {
+    lose(peer);
+    return LP_RECV_GONE;
+  }
   *out = take_frame(peer);
   return LP_RECV_FRAME;
 }

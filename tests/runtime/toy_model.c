@@ -5,6 +5,7 @@
  *
  * One segment per layer, all working in place on buffer 1, so that any layer can be put on either side. */
 #include <math.h>
+#include <sched.h>
 #include <stddef.h>
 
 #include "base/abi.h"
@@ -24,8 +25,8 @@ static void wait_all(const lp_frame *frame) {
     __atomic_store_n(&barrier->phase, phase + 1, __ATOMIC_RELEASE);
     return;
   }
-  while (__atomic_load_n(&barrier->phase, __ATOMIC_ACQUIRE) == phase) {
-  }
+  for (int spins = 0; __atomic_load_n(&barrier->phase, __ATOMIC_ACQUIRE) == phase; spins++)
+    if (spins > 1000) sched_yield();
 }
 
 static int64_t align(int64_t bytes) {
