@@ -10,21 +10,17 @@ typedef struct {
 } subcommand;
 
 static const subcommand subcommands[] = {
+#ifdef LP_HAS_COMPILER /* a device ships the runtime's subcommands alone */
     {"compile", "place a model on a device and a cloud machine and emit code for both", lp_tool_compile},
-#ifdef LP_TOOL_RUN
-    {"run", "generate text with a compiled bundle", lp_tool_run},
-#endif
-#ifdef LP_TOOL_WORKER
-    {"worker", "serve the cloud side of a bundle", lp_tool_worker},
-#endif
-#ifdef LP_TOOL_BENCH
-    {"bench", "measure a bundle", lp_tool_bench},
-#endif
     {"verify", "run a model on ONNX test data and compare", lp_tool_verify},
     {"import", "print a model as IR", lp_tool_import},
     {"opt", "run passes on IR text", lp_tool_opt},
     {"hw", "list and show machine models", lp_tool_hw},
     {"link", "list and show link models", lp_tool_link},
+#endif
+    {"run", "generate text with a compiled bundle", lp_tool_run},
+    {"worker", "serve the cloud side of a bundle", lp_tool_worker},
+    {"bench", "measure a bundle", lp_tool_bench},
 };
 
 static void print_help(FILE *out) {
