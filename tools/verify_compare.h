@@ -1,0 +1,17 @@
+/* Comparing what a model gave with what its test data expects. */
+#ifndef LP_TOOLS_VERIFY_COMPARE_H
+#define LP_TOOLS_VERIFY_COMPARE_H
+
+#include "ir/ir.h"
+#include "tools/verify_run.h"
+
+typedef struct {
+  double rtol, atol;
+} lp_tolerance;
+
+/* |found - wanted| <= atol + rtol |wanted| for floats, equality for everything else; NaN equals NaN. Returns LP_MISMATCH
+ * with a text of the first difference and the number of them in `why`. */
+LP_MUST_USE lp_status lp_verify_compare(const lp_verify_array *found, const lp_array *wanted,
+                                        const lp_tolerance *tolerance, lp_buf *why);
+
+#endif

@@ -1,0 +1,28 @@
+/* Running a bundle once on arrays. The runtime and the IR each have an array type of their own; this header has neither,
+ * so that the comparison can include the IR and the run the runtime. */
+#ifndef LP_TOOLS_VERIFY_RUN_H
+#define LP_TOOLS_VERIFY_RUN_H
+
+#include "base/base.h"
+
+enum { LP_VERIFY_RANK = 8 };
+
+typedef struct {
+  const char *name, *dtype; /* "f32" */
+  int32_t rank;
+  int64_t dim[LP_VERIFY_RANK];
+  void *data; /* row-major */
+  size_t size;
+} lp_verify_array;
+
+/* A bundle with both sides loaded into this process. */
+typedef struct lp_verify_bundle lp_verify_bundle;
+
+LP_MUST_USE lp_status lp_verify_open(const char *path, int64_t threads, lp_verify_bundle **out, lp_diag *diag);
+void lp_verify_close(lp_verify_bundle *bundle); /* NULL is allowed */
+size_t lp_verify_output_count(const lp_verify_bundle *bundle);
+/* `outputs` has room for lp_verify_output_count; release their data with free() in every case (zero them first). */
+LP_MUST_USE lp_status lp_verify_run(lp_verify_bundle *bundle, const lp_verify_array *inputs, size_t count,
+                                    lp_verify_array *outputs, lp_diag *diag);
+
+#endif
