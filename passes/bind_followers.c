@@ -1,0 +1,167 @@
+/* Inputs that follow from the sizes: without padding a mask is ones, and positions count on from the past. */
+#include "passes/bind_internal.h"
+#include "passes/build.h"
+
+#include <string.h>
+
+static int64_t onnx_type(lp_dtype dtype) {
+  static const int8_t types[LP_DTYPE_COUNT] = {
+      [LP_F32] = 1, [LP_U8] = 2,   [LP_I8] = 3,   [LP_U16] = 4,  [LP_I16] = 5,   [LP_I32] = 6, [LP_I64] = 7,
+      [LP_BOOL] = 9, [LP_F16] = 10, [LP_F64] = 11, [LP_U32] = 12, [LP_U64] = 13, [LP_BF16] = 16};
+  return types[dtype];
+}
+
+lp_bind_follower lp_bind_follower_of(const lp_bind *b, int32_t input) {
+  const char *name = lp_bind_input(b, input);
+  lp_type type = b->block->arg[input]->type;
+  if (input == b->tokens || lp_bind_is_past(b, input)) return LP_FOLLOWS_NOTHING;
+  if (lp_streq(name, "use_cache_branch")) return LP_FOLLOWS_SWITCH;
+  if (type.rank != 2) return LP_FOLLOWS_NOTHING;
+  if (lp_streq(name, "attention_mask") || lp_streq(name, "mask") || lp_streq(name, "input_mask"))
+    return LP_FOLLOWS_MASK;
+  bool integer = !lp_dtype_is_float(type.dtype) && type.dtype != LP_BOOL;
+  if (integer && (lp_streq(name, "position_ids") || lp_streq(name, "positions"))) return LP_FOLLOWS_POSITIONS;
+  return LP_FOLLOWS_NOTHING;
+}
+
+/* ---- building --------------------------------------------------------------------------------------------------------- */
+
+/* NULL flows through: each builder reports once and the others then build nothing. */
+static lp_value *one(lp_build *build, lp_kind kind, int32_t count, lp_value *const *in) {
+  for (int32_t i = 0; i < count; i++)
+    if (!in[i]) return NULL;
+  lp_op *op = lp_build_onnx(build, kind, count, in, 1);
+  return op ? op->out[0] : NULL;
+}
+
+static lp_op *prepared(lp_build *build, lp_kind kind, int32_t count, lp_value *const *in) {
+  lp_type unknown = {.rank = -1};
+  return lp_op_create(build->module, kind, build->loc, count, in, 1, &unknown);
+}
+
+static lp_value *placed(lp_build *build, lp_op *op) {
+  return lp_build_place(build, op) == LP_OK ? op->out[0] : NULL;
+}
+
+/* The size of an axis, as a vector of one. */
+static lp_value *size_of(lp_build *build, lp_value *x, int32_t axis) {
+  lp_op *op = prepared(build, LP_ONNX_Shape, 1, &x);
+  lp_op_set_i64(build->module, op, "start", axis);
+  lp_op_set_i64(build->module, op, "end", axis + 1);
+  return placed(build, op);
+}
+
+static lp_value *first_past(const lp_bind *b) {
+  for (int32_t i = 0; i < b->block->arg_count; i++)
+    if (lp_bind_is_past(b, i)) return b->block->arg[i];
+  return NULL;
+}
+
+/* p and p + s, as vectors of one. */
+static lp_value *past_size(lp_build *build, const lp_bind *b) {
+  static const int64_t none = 0;
+  lp_value *past = first_past(b);
+  return past ? size_of(build, past, past->type.rank - 2) : lp_build_i64s(build, &none, 1);
+}
+
+static lp_value *total_size(lp_build *build, const lp_bind *b) {
+  lp_value *in[] = {past_size(build, b), size_of(build, b->block->arg[b->tokens], 1)};
+  return one(build, LP_ONNX_Add, 2, in);
+}
+
+static lp_value *cast(lp_build *build, lp_value *x, lp_dtype dtype) {
+  if (!x || x->type.dtype == dtype) return x;
+  lp_op *op = prepared(build, LP_ONNX_Cast, 1, &x);
+  lp_op_set_i64(build->module, op, "to", onnx_type(dtype));
+  return placed(build, op);
+}
+
+/* [batch, size] */
+static lp_value *shape_of(lp_build *build, const lp_bind *b, lp_value *size) {
+  lp_value *in[] = {size_of(build, b->block->arg[b->tokens], 0), size};
+  if (!in[0] || !in[1]) return NULL;
+  lp_op *op = prepared(build, LP_ONNX_Concat, 2, in);
+  lp_op_set_i64(build->module, op, "axis", 0);
+  return placed(build, op);
+}
+
+static lp_value *ones(lp_build *build, const lp_bind *b, lp_dtype dtype) {
+  static const int64_t one_element[] = {1};
+  static const int64_t value = 1;
+  lp_value *shape = shape_of(build, b, total_size(build, b));
+  if (!shape) return NULL;
+  lp_op *op = prepared(build, LP_ONNX_ConstantOfShape, 1, &shape);
+  lp_tensor fill = {.type = lp_type_static(build->module, LP_I64, 1, one_element), .data = &value, .bytes = sizeof(value)};
+  lp_op_set_tensor(build->module, op, "value", fill);
+  return cast(build, placed(build, op), dtype);
+}
+
+static lp_value *scalar(lp_build *build, lp_value *vector) {
+  static const int64_t first = 0;
+  lp_value *in[] = {vector, lp_build_i64s(build, &first, 1)};
+  return one(build, LP_ONNX_Squeeze, 2, in);
+}
+
+static lp_value *positions(lp_build *build, const lp_bind *b, lp_dtype dtype) {
+  static const int64_t step = 1;
+  lp_value *range[] = {scalar(build, past_size(build, b)), scalar(build, total_size(build, b)),
+                       scalar(build, lp_build_i64s(build, &step, 1))};
+  lp_value *in[] = {one(build, LP_ONNX_Range, 3, range),
+                    shape_of(build, b, size_of(build, b->block->arg[b->tokens], 1))};
+  return cast(build, one(build, LP_ONNX_Expand, 2, in), dtype);
+}
+
+static lp_value *yes(lp_build *build, lp_type type) {
+  static const uint8_t data[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+  int64_t dim[LP_MAX_RANK], count;
+  if (!lp_type_static_numel(type, &count) || count > 8) return NULL;
+  for (int32_t i = 0; i < type.rank; i++)
+    if (!lp_type_static_dim(type, i, &dim[i])) return NULL;
+  return lp_build_constant(build, LP_BOOL, type.rank, dim, data);
+}
+
+/* ---- replacing -------------------------------------------------------------------------------------------------------- */
+
+/* Takes argument `index` off the function: its value has no uses left. */
+static void remove_argument(lp_bind *b, int32_t index) {
+  const lp_attr *names = lp_op_attr(b->func, "inputs");
+  if (names && index < names->count) {
+    const char **kept = LP_NEW_ARRAY(b->module->arena, const char *, names->count);
+    int32_t count = 0;
+    for (int32_t i = 0; i < names->count; i++)
+      if (i != index) kept[count++] = names->ss[i];
+    lp_op_set_strs(b->module, b->func, "inputs", kept, count);
+  }
+  for (int32_t i = index; i + 1 < b->block->arg_count; i++) {
+    b->block->arg[i] = b->block->arg[i + 1];
+    b->block->arg[i]->index = i;
+    b->input_role[i] = b->input_role[i + 1];
+    b->pair[i] = b->pair[i + 1];
+  }
+  b->block->arg_count--;
+  if (b->tokens > index) b->tokens--;
+}
+
+lp_status lp_bind_followers(lp_bind *b) {
+  if (!b->block->first) return LP_OK;
+  for (int32_t i = 0; i < b->block->arg_count;) {
+    lp_value *arg = b->block->arg[i], *by = NULL;
+    lp_bind_follower kind = lp_bind_follower_of(b, i);
+    lp_build build = lp_build_at(b->module, b->block->first, b->diag);
+    build.loc = (lp_loc){.file = b->end->loc.file, .node = lp_bind_input(b, i), .op = "input"};
+    if (kind == LP_FOLLOWS_MASK) by = ones(&build, b, arg->type.dtype);
+    if (kind == LP_FOLLOWS_POSITIONS) by = positions(&build, b, arg->type.dtype);
+    if (kind == LP_FOLLOWS_SWITCH) by = yes(&build, arg->type);
+    if (kind == LP_FOLLOWS_NOTHING || (!by && kind == LP_FOLLOWS_SWITCH)) {
+      i++;
+      continue;
+    }
+    if (!by || !lp_type_equal(by->type, arg->type)) {
+      if (!by) return LP_FAILED;
+      return lp_error(b->diag, build.loc, "its shape is not that of the generation protocol");
+    }
+    if (arg->uses) lp_value_replace(arg, by);
+    remove_argument(b, i);
+  }
+  return LP_OK;
+}

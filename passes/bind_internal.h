@@ -1,0 +1,44 @@
+/* What the files of bind-inputs share: the function at work and what its inputs and outputs were found to be. */
+#ifndef LP_PASSES_BIND_INTERNAL_H
+#define LP_PASSES_BIND_INTERNAL_H
+
+#include "ir/ir.h"
+
+typedef struct {
+  lp_module *module;
+  lp_diag *diag;
+  lp_op *func;
+  lp_block *block;
+  lp_op *end; /* its terminator: the outputs */
+  int32_t tokens, logits;
+  const char **input_role, **output_role; /* tokens past_key past_value past_kv data; logits exit_logits present_* data */
+  int64_t *pair;                          /* per input: the output that is its next state, or -1 */
+} lp_bind;
+
+/* Names in the ONNX file; "" when the function states none. */
+const char *lp_bind_input(const lp_bind *b, int32_t index);
+const char *lp_bind_output(const lp_bind *b, int32_t index);
+
+/* ---- caches (bind_past.c) ---- */
+
+/* Gives roles to past inputs and their present outputs: by name, then by order and type. A past grows along its last
+ * axis but one. */
+void lp_bind_pair_pasts(lp_bind *b);
+bool lp_bind_is_past(const lp_bind *b, int32_t input);
+/* The past's length in the types, NULL for a model without past inputs. */
+const lp_poly *lp_bind_past_length(const lp_bind *b);
+
+/* ---- inputs that follow from the sizes (bind_followers.c) ---- */
+
+typedef enum {
+  LP_FOLLOWS_NOTHING,
+  LP_FOLLOWS_MASK,      /* ones [b, p + s] */
+  LP_FOLLOWS_POSITIONS, /* p + 0, 1, ... [b, s] */
+  LP_FOLLOWS_SWITCH     /* use_cache_branch: true */
+} lp_bind_follower;
+
+lp_bind_follower lp_bind_follower_of(const lp_bind *b, int32_t input);
+/* Replaces them by what they are and takes them off the inputs. */
+LP_MUST_USE lp_status lp_bind_followers(lp_bind *b);
+
+#endif
