@@ -223,6 +223,7 @@ static lp_status evaluate_node(renderer *r, const lp_chat_node *node, lp_chat_va
 }
 
 static lp_status evaluate(renderer *r, const lp_chat_node *node, lp_chat_value *out) {
+  *out = (lp_chat_value){0};
   if (++r->depth > MAX_DEPTH) return lp_chat_error(r->chat, node->at, "nested too deeply");
   if (++r->steps > MAX_STEPS) return lp_chat_error(r->chat, node->at, "the template takes too many steps");
   LP_TRY(evaluate_node(r, node, out));

@@ -139,7 +139,7 @@ static lp_status parse_postfix(parser *p, lp_chat_node **out) {
     const lp_chat_token *token = p->token;
     lp_chat_node *node;
     if (accept_symbol(p, ".")) {
-      const lp_chat_token *name = NULL;
+      const lp_chat_token *name = p->token;
       LP_TRY(expect_name(p, &name));
       node = make(p, LP_CHAT_IS_MEMBER, name);
       node->a = *out;
@@ -159,7 +159,7 @@ static lp_status parse_postfix(parser *p, lp_chat_node **out) {
 
 static lp_status parse_test(parser *p, lp_chat_node **out) {
   bool negated = accept_word(p, "not");
-  const lp_chat_token *name = NULL;
+  const lp_chat_token *name = p->token;
   LP_TRY(expect_name(p, &name));
   lp_chat_node *node = make(p, LP_CHAT_IS_TEST, name);
   node->integer = negated;
@@ -173,7 +173,7 @@ static lp_status parse_test(parser *p, lp_chat_node **out) {
 static lp_status parse_filters(parser *p, lp_chat_node **out) {
   for (;;) {
     if (accept_symbol(p, "|")) {
-      const lp_chat_token *name = NULL;
+      const lp_chat_token *name = p->token;
       LP_TRY(expect_name(p, &name));
       lp_chat_node *node = make(p, LP_CHAT_IS_FILTER, name);
       node->a = *out;
@@ -298,7 +298,7 @@ static lp_status parse_if(parser *p, const lp_chat_token *start, lp_chat_node **
 }
 
 static lp_status parse_for(parser *p, const lp_chat_token *start, lp_chat_node **out) {
-  const lp_chat_token *name = NULL;
+  const lp_chat_token *name = p->token;
   LP_TRY(expect_name(p, &name));
   if (is_symbol(p, ",")) return lp_chat_error(p->chat, p->token->at, "a loop over several variables is not supported");
   *out = make(p, LP_CHAT_DO_FOR, name);
@@ -313,7 +313,7 @@ static lp_status parse_for(parser *p, const lp_chat_token *start, lp_chat_node *
 }
 
 static lp_status parse_set(parser *p, lp_chat_node **out) {
-  const lp_chat_token *name = NULL, *attribute = NULL;
+  const lp_chat_token *name = p->token, *attribute = p->token;
   LP_TRY(expect_name(p, &name));
   *out = make(p, LP_CHAT_DO_SET, name);
   if (accept_symbol(p, ".")) {
@@ -328,7 +328,7 @@ static lp_status parse_set(parser *p, lp_chat_node **out) {
 
 static lp_status parse_block(parser *p, lp_chat_node **out) {
   ++p->token;
-  const lp_chat_token *word = NULL;
+  const lp_chat_token *word = p->token;
   LP_TRY(expect_name(p, &word));
   if (lp_streq(word->text, "if")) return parse_if(p, word, out);
   if (lp_streq(word->text, "for")) return parse_for(p, word, out);
