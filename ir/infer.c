@@ -278,6 +278,10 @@ lp_status lp_infer_broadcast(lp_infer *c, lp_shape *shape, const lp_shape *with)
 
 lp_status lp_op_infer(lp_module *module, lp_op *op, lp_diag *diag) {
   if (op->kind == LP_OP_CONSTANT) lp_infer_constant_known(module, op->out[0]);
+  if (op->kind == LP_OP_DIMS) {
+    op->out[0]->known = lp_op_attr(op, "values")->polys;
+    op->out[0]->known_count = lp_op_attr(op, "values")->count;
+  }
   if (lp_op_info_get(op->kind)->level != LP_LEVEL_ONNX) return LP_OK;
   lp_infer c = {.m = module, .op = op, .diag = diag};
   do { /* each turn takes a symbol away, so this ends */

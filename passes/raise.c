@@ -1,6 +1,7 @@
 /* raise: groups the operators of @main into layers: attention and mlp up to and with their residual adds, norms, embedding,
  * heads; what is left is layer.generic. Every operator ends in exactly one layer, and layers stand in an order in which
  * each needs only those before it. */
+#include "passes/build.h"
 #include "passes/passes.h"
 
 #include <stdlib.h>
@@ -197,6 +198,38 @@ static void group_embedding(grouping *g) {
     if (!table && !(joins && lp_op_has(op, LP_ELEMENTWISE))) continue;
     if (!into) into = new_group(g, LP_LAYER_EMBEDDING, -1);
     op->scratch = into;
+  }
+}
+
+/* ---- sizes ------------------------------------------------------------------------------------------------------------ */
+
+/* Gives every operand whose integers are known as polynomials an op.dims of its own, so that no shape arithmetic ties
+ * one layer to another. They stay detached until the layers' order is found; each then stands before its user. */
+static void detach_sizes(lp_module *module, lp_block *block) {
+  LP_FOR_OPS(op, block) {
+    for (int32_t i = 0; i < op->in_count; i++) {
+      lp_value *in = lp_op_in(op, i);
+      int64_t count;
+      bool sizes = in && in->known && in->def && !lp_op_has(in->def, LP_CONSTANT) && in->type.dtype == LP_I64 &&
+                   lp_type_static_numel(in->type, &count) && count == in->known_count;
+      if (!sizes || lp_op_has(op, LP_TERMINATOR)) continue;
+      lp_op *dims = lp_op_create(module, LP_OP_DIMS, op->loc, 0, NULL, 1, &in->type);
+      lp_op_set_polys(module, dims, "values", in->known, in->known_count);
+      dims->out[0]->known = in->known;
+      dims->out[0]->known_count = in->known_count;
+      lp_op_set_in(op, i, dims->out[0]);
+    }
+  }
+  lp_build_remove_dead(block);
+}
+
+static void attach_sizes(lp_block *block) {
+  LP_FOR_OPS(op, block)
+  for (int32_t i = 0; i < op->in_count; i++) {
+    lp_op *dims = lp_op_in(op, i) ? lp_op_in(op, i)->def : NULL;
+    if (!lp_op_is(dims, LP_OP_DIMS) || dims->block) continue;
+    lp_op_insert_before(op, dims);
+    dims->scratch = op->scratch;
   }
 }
 
@@ -399,6 +432,7 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
   grouping g = {.module = module, .block = func->region, .arena = context->scratch};
   g.tables = new_group(&g, LP_LAYER_GENERIC, -1);
   g.rest = new_group(&g, LP_LAYER_GENERIC, -1);
+  detach_sizes(module, g.block);
   LP_FOR_OPS(op, g.block) op->scratch = NULL;
   group_tables(&g);
   group_attention(&g);
@@ -409,6 +443,7 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
   LP_FOR_OPS(op, g.block)
   if (!op->scratch) op->scratch = g.rest;
   schedule(g.block);
+  attach_sizes(g.block);
   wrap(module, g.block);
   LP_FOR_OPS(op, g.block) op->scratch = NULL;
   lp_block_renumber(g.block);
