@@ -96,6 +96,40 @@ static uint64_t hash_op(const lp_op *op) {
   return op->out_count > 0 ? hash_type(hash, op->out[0]->type) : hash;
 }
 
+/* ---- values known as polynomials: equal ones are one, however they were computed ---- */
+
+static uint64_t hash_known(const lp_value *value) {
+  uint64_t hash = mix(1, &value->type.dtype, sizeof(value->type.dtype));
+  for (int32_t i = 0; i < value->known_count; i++)
+    for (int32_t t = 0; t < value->known[i]->count; t++) {
+      const lp_term *term = &value->known[i]->term[t];
+      hash = mix(mix(hash, &term->coef, sizeof(term->coef)), term->symbol, sizeof(term->symbol));
+    }
+  return hash;
+}
+
+static bool equal_known(const lp_value *a, const lp_value *b) {
+  if (!lp_type_equal(a->type, b->type) || a->known_count != b->known_count) return false;
+  for (int32_t i = 0; i < a->known_count; i++)
+    if (!lp_poly_equal(a->known[i], b->known[i])) return false;
+  return true;
+}
+
+static void merge_known(lp_fold *f, lp_map *firsts, lp_value *value) {
+  char key[20];
+  if (!value->known || !value->uses || lp_value_is_constant(value)) return;
+  snprintf(key, sizeof(key), "%016" PRIx64, hash_known(value));
+  lp_value *first = lp_map_get(firsts, key);
+  if (!first) {
+    lp_map_put(firsts, key, value);
+  } else if (equal_known(first, value)) {
+    lp_value_replace(value, first);
+    f->changed = true;
+  }
+}
+
+/* ---- all ---- */
+
 static void merge(lp_fold *f, lp_op *op, const lp_op *first) {
   for (int32_t i = 0; i < op->out_count; i++) {
     if (!first->out[i]->name) first->out[i]->name = op->out[i]->name;
@@ -105,12 +139,14 @@ static void merge(lp_fold *f, lp_op *op, const lp_op *first) {
 }
 
 void lp_fold_merge(lp_fold *f, lp_block *block) {
-  lp_map *firsts = lp_map_create();
+  lp_map *firsts = lp_map_create(), *known = lp_map_create();
   LP_FOR_OPS(op, block) {
     char key[20];
     lp_level level = lp_op_info_get(op->kind)->level;
     bool mergeable = (level == LP_LEVEL_ONNX || lp_op_has(op, LP_CONSTANT)) && lp_op_has(op, LP_PURE) && !op->region;
     if (!mergeable) continue;
+    for (int32_t i = 0; i < op->out_count; i++)
+      merge_known(f, known, op->out[i]);
     snprintf(key, sizeof(key), "%016" PRIx64, hash_op(op));
     const lp_op *first = lp_map_get(firsts, key);
     if (!first)
@@ -119,4 +155,5 @@ void lp_fold_merge(lp_fold *f, lp_block *block) {
       merge(f, op, first);
   }
   lp_map_free(firsts);
+  lp_map_free(known);
 }

@@ -94,6 +94,7 @@ static bool keeps_elements(lp_kind kind) {
   case LP_ONNX_Slice:
   case LP_ONNX_Gather:
   case LP_ONNX_GatherElements:
+  case LP_ONNX_GatherND:
   case LP_ONNX_Identity:
     return true;
   default:
