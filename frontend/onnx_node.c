@@ -141,10 +141,10 @@ static lp_status import_operator(lp_importer *im, lp_scope *scope, const Onnx__N
   LP_TRY(find_kind(im, node, loc, &form.kind));
   const lp_op_info *info = lp_op_info_get(form.kind);
   LP_TRY(find_operands(im, scope, node, loc, &form));
-  LP_TRY(check_count(im, loc, "inputs", form.in_count, info->in_min, info->in_max));
   int32_t out_count = result_count(node);
   LP_TRY(check_count(im, loc, "outputs", out_count, info->out_min, info->out_max));
   LP_TRY(lp_normalise(im, node, call, loc, &form));
+  LP_TRY(check_count(im, loc, "inputs", form.in_count, info->in_min, info->in_max));
   lp_type *types = LP_NEW_ARRAY(im->scratch, lp_type, out_count);
   for (int32_t i = 0; i < out_count; i++)
     types[i] = (lp_type){.rank = -1};

@@ -49,6 +49,11 @@ static void keep_score(const attention *a, int64_t at, int64_t mode, double valu
   if (a->scores && a->scores_mode == mode) lp_array_set_f64(a->scores, at, value);
 }
 
+/* The standard first capped what the mask was added to, then (after 1.21) found that this lets masked keys in. */
+static double capped(const attention *a, double score) {
+  return a->softcap > 0 ? a->softcap * tanh(score / a->softcap) : score;
+}
+
 static void attend_row(const attention *a, int64_t b, int64_t h, int64_t i, double *weights, double *y) {
   int64_t kv = h / (a->heads / a->kv_heads), at = ((b * a->heads + h) * a->rows + i) * a->total;
   const double *q = row_of(&a->q, NULL, 0, b, h, i);
@@ -58,12 +63,12 @@ static void attend_row(const attention *a, int64_t b, int64_t h, int64_t i, doub
     double score = 0;
     for (int64_t d = 0; d < a->dim; d++)
       score += q[d] * k[d];
+    double mask = mask_at(a, b, h, i, j);
     score *= a->scale;
     keep_score(a, at + j, 0, score);
-    if (a->softcap > 0) score = a->softcap * tanh(score / a->softcap);
-    keep_score(a, at + j, 1, score);
-    weights[j] = score + mask_at(a, b, h, i, j);
-    keep_score(a, at + j, 2, weights[j]);
+    keep_score(a, at + j, 1, score + mask);
+    keep_score(a, at + j, 2, capped(a, score + mask));
+    weights[j] = capped(a, score) + mask;
     max = fmax(max, weights[j]);
   }
   for (int64_t j = 0; j < a->total; j++) {
