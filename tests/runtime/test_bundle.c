@@ -216,6 +216,13 @@ START_TEST(missing_bundle_is_refused) {
 }
 END_TEST
 
+START_TEST(checksums) {
+  ck_assert_uint_eq(lp_crc32c(0, "123456789", 9), 0xe3069283u);
+  ck_assert_uint_eq(lp_crc32c(lp_crc32c(0, "1234", 4), "56789", 5), 0xe3069283u);
+  ck_assert_uint_eq(lp_crc32c(0, "", 0), 0);
+}
+END_TEST
+
 /* ---- safetensors ------------------------------------------------------------------------------------------------- */
 
 static const struct {
@@ -289,6 +296,7 @@ int main(void) {
   tcase_add_test(core, damaged_code_is_refused);
   tcase_add_test(core, other_machines_code_is_refused);
   tcase_add_test(core, missing_bundle_is_refused);
+  tcase_add_test(core, checksums);
   tcase_add_loop_test(core, safetensors_headers, 0, (int)LP_COUNT(headers));
   tcase_add_test(core, safetensors_frames);
   suite_add_tcase(suite, core);
