@@ -16,7 +16,7 @@ typedef struct {
 
 static lp_status walk(bench_run *run, int64_t past, int64_t count) {
   const lp_manifest *manifest = &run->session->bundle->manifest;
-  lp_span input[1] = {{.data = run->ids, .size = (size_t)count * lp_dtype_size(manifest->inputs[0].tensor.dtype)}};
+  lp_span input[1] = {{.data = run->ids, .size = (size_t)count * lp_element_size(manifest->inputs[0].tensor.dtype)}};
   lp_sample sample;
   lp_walk step = {.program = past == 0 ? run->prefill : run->decode, .input = input, .sample = &sample};
   step.sym[LP_SYM_B] = step.sym[LP_SYM_R] = 1;

@@ -106,7 +106,7 @@ void lp_executor_run(lp_executor *executor, const lp_step *step) {
 
 static lp_status check_tokens(const lp_executor *executor, lp_dtype_id dtype, const void *data, size_t size,
                               lp_diag *diag) {
-  size_t width = lp_dtype_size(dtype);
+  size_t width = lp_element_size(dtype);
   for (size_t i = 0; i < size / width; i++) {
     int64_t token;
     if (width == sizeof(int32_t)) {

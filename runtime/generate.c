@@ -82,7 +82,7 @@ static void grow_capacity(generation_run *run, int64_t needed) {
 static lp_status step(generation_run *run, int32_t program, int64_t past, int64_t count) {
   lp_session *session = run->session;
   grow_capacity(run, past + count);
-  size_t width = lp_dtype_size(session->bundle->manifest.inputs[run->tokens_input].tensor.dtype);
+  size_t width = lp_element_size(session->bundle->manifest.inputs[run->tokens_input].tensor.dtype);
   for (int32_t i = 0; i < session->bundle->manifest.input_count; i++)
     run->input[i] = (lp_span){.data = run->ids, .size = (size_t)(run->batch * count) * width};
   lp_walk walk = {.program = program, .input = run->input, .sample = run->sample};

@@ -10,10 +10,10 @@ static const char *const dtype_names[LP_DT_COUNT] = {"f32", "f16", "bf16", "f64"
 static const uint8_t dtype_sizes[LP_DT_COUNT] = {4, 2, 2, 8, 8, 4, 2, 1, 1, 2, 4, 8, 1};
 
 const char *lp_side_name(lp_side_id side) { return side_names[side]; }
-size_t lp_dtype_size(lp_dtype_id dtype) { return dtype_sizes[dtype]; }
-const char *lp_dtype_name(lp_dtype_id dtype) { return dtype_names[dtype]; }
+size_t lp_element_size(lp_dtype_id dtype) { return dtype_sizes[dtype]; }
+const char *lp_element_name(lp_dtype_id dtype) { return dtype_names[dtype]; }
 
-bool lp_dtype_find(const char *name, lp_dtype_id *out) {
+bool lp_element_find(const char *name, lp_dtype_id *out) {
   for (int i = 0; i < LP_DT_COUNT; i++) {
     if (!lp_streq(name, dtype_names[i])) continue;
     *out = (lp_dtype_id)i;
@@ -259,9 +259,9 @@ static lp_status read_states(manifest_reader *reader, const lp_json *root) {
 static lp_status check_role(manifest_reader *reader, const lp_json *at, const lp_port *port) {
   lp_dtype_id dtype = port->tensor.dtype;
   if (port->role == LP_ROLE_TOKENS && dtype != LP_DT_I64 && dtype != LP_DT_I32)
-    return lp_json_error(at, reader->diag, "tokens are i64 or i32, not %s", lp_dtype_name(dtype));
+    return lp_json_error(at, reader->diag, "tokens are i64 or i32, not %s", lp_element_name(dtype));
   if (port->role == LP_ROLE_LOGITS && dtype != LP_DT_F32)
-    return lp_json_error(at, reader->diag, "logits are f32, not %s", lp_dtype_name(dtype));
+    return lp_json_error(at, reader->diag, "logits are f32, not %s", lp_element_name(dtype));
   return LP_OK;
 }
 

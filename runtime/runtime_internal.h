@@ -101,9 +101,9 @@ LP_MUST_USE lp_status lp_manifest_parse(const char *file, const char *text, size
                                         lp_manifest *out, lp_diag *diag);
 void lp_manifest_clear(lp_manifest *manifest);
 const char *lp_side_name(lp_side_id side);
-size_t lp_dtype_size(lp_dtype_id dtype);
-const char *lp_dtype_name(lp_dtype_id dtype);
-bool lp_dtype_find(const char *name, lp_dtype_id *out);
+size_t lp_element_size(lp_dtype_id dtype);
+const char *lp_element_name(lp_dtype_id dtype);
+bool lp_element_find(const char *name, lp_dtype_id *out);
 /* Bytes of the tensor at these symbol values; false when negative or too large. */
 bool lp_tensor_bytes(const lp_tensor_desc *tensor, const int64_t *sym, int32_t symbol_count, size_t *bytes);
 /* The index of the program of that name, or -1. */

@@ -42,9 +42,9 @@ static int32_t lone_symbol(const lp_poly *poly) {
 }
 
 static lp_status bind(data_run *run, const lp_tensor_desc *want, const lp_array *given) {
-  if (!lp_streq(given->dtype, lp_dtype_name(want->dtype)) || given->rank != want->rank)
+  if (!lp_streq(given->dtype, lp_element_name(want->dtype)) || given->rank != want->rank)
     return lp_error(run->diag, loc_of(run), "input '%.80s' is %s of rank %d, wanted %s of rank %d", want->name,
-                    given->dtype, given->rank, lp_dtype_name(want->dtype), want->rank);
+                    given->dtype, given->rank, lp_element_name(want->dtype), want->rank);
   for (int32_t i = 0; i < want->rank; i++) {
     int32_t symbol = lone_symbol(want->shape[i]);
     if (symbol < 0 || run->bound[symbol]) continue;
@@ -94,7 +94,7 @@ static lp_status take_inputs(data_run *run, lp_span *spans) {
 static void give_outputs(const data_run *run, const lp_span *spans, lp_array *outputs) {
   for (int32_t i = 0; i < run->manifest->output_count; i++) {
     const lp_tensor_desc *desc = &run->manifest->outputs[i].tensor;
-    outputs[i] = (lp_array){.name = desc->name, .dtype = lp_dtype_name(desc->dtype), .rank = desc->rank,
+    outputs[i] = (lp_array){.name = desc->name, .dtype = lp_element_name(desc->dtype), .rank = desc->rank,
                             .data = spans[i].data, .size = spans[i].size};
     for (int32_t axis = 0; axis < desc->rank; axis++)
       outputs[i].shape[axis] =

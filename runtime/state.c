@@ -16,7 +16,7 @@ typedef struct {
 static bool extent_of(const lp_states *states, int32_t state, const int64_t *sym, state_extent *out) {
   const lp_state_desc *desc = &states->manifest->states[state];
   size_t count = (size_t)states->manifest->symbol_count;
-  *out = (state_extent){.outer = 1, .inner = lp_dtype_size(desc->tensor.dtype)};
+  *out = (state_extent){.outer = 1, .inner = lp_element_size(desc->tensor.dtype)};
   for (int32_t i = 0; i < desc->tensor.rank; i++) {
     int64_t dim = lp_poly_eval(desc->tensor.shape[i], sym, count);
     if (dim < 0) return false;
