@@ -132,8 +132,10 @@ INLINE void score_many(const attention *a, const attention_work *w, const query_
   int64_t dp = LPK_ROUND16(a->d);
   for (int64_t r = 0; r < u->rows; r += height) {
     int64_t seen = tile_keys(a, u, r, height, t0, keys);
-    for (int64_t t = 0; t < seen; t += cols * LANES)
-      tile_update(w->s + r * KEYS + t, KEYS, 0, 1, height, cols, w->q + r * dp, dp, 1, w->kt + t, KEYS, dp);
+    for (int64_t t = 0; t < seen; t += cols * LANES) {
+      tile_operands o = {w->q + r * dp, dp, 1, w->kt + t, KEYS, dp, 0, 0};
+      tile_update(w->s + r * KEYS + t, KEYS, 0, 1, height, cols, &o);
+    }
   }
 }
 
@@ -196,10 +198,10 @@ INLINE void softmax_rows(const attention *a, const attention_work *w, const quer
 INLINE void add_context(const attention_work *w, int64_t r, int height, int cols, const float *v, int64_t size,
                         int64_t keys) {
   int64_t c = 0, span = cols * LANES;
-  for (; c + span <= size; c += span)
-    tile_update(w->o + r * size + c, size, w->decay + r, 0, height, cols, w->s + r * KEYS, KEYS, 1, v + c, size, keys);
-  for (; c < size; c += LANES)
-    tile_update(w->o + r * size + c, size, w->decay + r, 0, height, 1, w->s + r * KEYS, KEYS, 1, v + c, size, keys);
+  tile_operands t = {w->s + r * KEYS, KEYS, 1, v, size, keys, 0, 0};
+  for (; c + span <= size; c += span, t.b += span)
+    tile_update(w->o + r * size + c, size, w->decay + r, 0, height, cols, &t);
+  for (; c < size; c += LANES, t.b += LANES) tile_update(w->o + r * size + c, size, w->decay + r, 0, height, 1, &t);
 }
 
 INLINE void attend_block(const attention *a, const attention_work *w, const query_block *u, int64_t t0, int64_t keys) {

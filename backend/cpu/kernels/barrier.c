@@ -3,7 +3,7 @@
 
 int sched_yield(void);
 
-enum { SPINS = 20000 };
+enum { SPINS = 1000 }; /* some 20 us */
 
 INLINE void relax(void) {
 #if defined(__x86_64__)

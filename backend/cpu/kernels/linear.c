@@ -110,25 +110,30 @@ typedef struct {
   float *part; /* [2][LPK_MC][LPK_PANEL] sums of a panel, for a gated product of two */
 } gemm_work;
 
-/* part[rows][LPK_PANEL] = packed rows . panel, over k in blocks that keep the panel's slice in L1. */
+/* part[rows][LPK_PANEL] = packed rows . panel, over k in blocks that keep the panel's slice in L1. Meanwhile the weights
+ * that follow, f32 a little ahead, narrower ones (which are widened first) the whole next slice, come from memory. */
 INLINE void gemm_panel(float *part, const linear *l, const float *packed, int64_t rows, int64_t panel, float *wide) {
   int height = tile_rows(l->isa), cols = tile_cols(l->isa);
   int64_t blocks = (l->k + LPK_KC - 1) / LPK_KC, kc = (l->k + blocks - 1) / blocks;
+  int64_t step = LPK_PANEL * dtype_bytes(l->dtype);
   for (int64_t k0 = 0; k0 < l->k; k0 += kc) {
     int64_t len = min64(kc, l->k - k0), at = (panel * l->k + k0) * LPK_PANEL;
-    const float *b = (const float *)l->w + at;
+    tile_operands t = {0, 1, height, (const float *)l->w + at, LPK_PANEL, len, 0, step};
+    t.ahead = (const char *)l->w + (panel * l->k + k0) * step + (l->dtype == LPK_F32 ? PREFETCH_BYTES : len * step);
     if (l->dtype != LPK_F32) {
       for (int64_t i = 0; i < len * LPK_PANEL; i += LANES) store16(wide + i, load_weight(l->w, at + i, l->dtype));
-      b = wide;
+      t.b = wide;
     }
     for (int64_t r = 0; r < rows; r += height) {
-      const float *a = packed + r * l->k + k0 * height;
+      t.a = packed + r * l->k + k0 * height;
       for (int c = 0; c < LPK_PANEL; c += cols * LANES) {
+        tile_operands half = t;
+        half.b += c;
         float *to = part + r * LPK_PANEL + c;
         if (rows - r > height / 2)
-          tile_update(to, LPK_PANEL, 0, k0 == 0, height, cols, a, 1, height, b + c, LPK_PANEL, len);
+          tile_update(to, LPK_PANEL, 0, k0 == 0, height, cols, &half);
         else
-          tile_update(to, LPK_PANEL, 0, k0 == 0, height / 2, cols, a, 1, height, b + c, LPK_PANEL, len);
+          tile_update(to, LPK_PANEL, 0, k0 == 0, height / 2, cols, &half);
       }
     }
   }

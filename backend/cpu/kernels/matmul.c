@@ -54,13 +54,13 @@ INLINE void multiply_block(const product *p, const matmul_work *w, int64_t row, 
       for (int64_t r = 0; r < rows; r += height)
         for (int h = 0; h < LPK_PANEL; h += width * LANES) {
           float *to = w->c + r * LPK_MATMUL_COLS + c + h;
+          tile_operands t = {w->a + r * len, 1, height, w->b + h, LPK_PANEL, len, 0, 0};
           if (rows - r > height / 2)
-            tile_update(to, LPK_MATMUL_COLS, 0, k0 == 0, height, width, w->a + r * len, 1, height, w->b + h, LPK_PANEL, len);
+            tile_update(to, LPK_MATMUL_COLS, 0, k0 == 0, height, width, &t);
           else if (rows - r > 1)
-            tile_update(to, LPK_MATMUL_COLS, 0, k0 == 0, height / 2, width, w->a + r * len, 1, height, w->b + h, LPK_PANEL,
-                        len);
+            tile_update(to, LPK_MATMUL_COLS, 0, k0 == 0, height / 2, width, &t);
           else
-            tile_update(to, LPK_MATMUL_COLS, 0, k0 == 0, 1, width, w->a + r * len, 1, height, w->b + h, LPK_PANEL, len);
+            tile_update(to, LPK_MATMUL_COLS, 0, k0 == 0, 1, width, &t);
         }
     }
   }

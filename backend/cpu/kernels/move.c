@@ -1,7 +1,7 @@
 /* Copies between strides, fills and ranges. */
 #include "backend/cpu/kernels/vector.h"
 
-enum { BLOCK = 32 };
+enum { BLOCK = 16 };
 
 /* One element; `size` is a constant. */
 INLINE void move(char *y, const char *x, int size) { memcpy(y, x, (size_t)size); }
@@ -58,14 +58,31 @@ INLINE void copy_run(char *y, const char *x, int64_t count, int64_t y_step, int6
   }
 }
 
+/* A block of at most 16x16 elements of 4 bytes, y[r][c] = x[c][r]. */
+INLINE void transpose_block(char *y, const char *x, int64_t y_row, int64_t x_col, int64_t rows, int64_t columns) {
+  if (rows == LANES && columns == LANES) {
+    v16 t[16];
+    UNROLL for (int i = 0; i < 16; i++) t[i] = load16((const float *)(x + i * x_col));
+    transpose16(t);
+    UNROLL for (int i = 0; i < 16; i++) store16((float *)(y + i * y_row), t[i]);
+    return;
+  }
+  for (int64_t r = 0; r < rows; r++)
+    for (int64_t c = 0; c < columns; c++) move(y + r * y_row + c * 4, x + r * 4 + c * x_col, 4);
+}
+
 /* Rows of y that are columns of x, in blocks whose lines stay in L1. */
 INLINE void copy_transposed(char *y, const char *x, const copy_plan *p, int64_t row, int64_t rows, int size) {
   int64_t columns = p->dims[p->rank - 1], y_row = p->ys[p->rank - 2], x_col = p->xs[p->rank - 1];
   for (int64_t c = 0; c < columns; c += BLOCK)
-    for (int64_t r = row; r < row + rows; r++) {
+    for (int64_t r = row; r < row + rows; r += size == 4 ? BLOCK : 1) {
       const char *from = x + r * size + c * x_col;
       char *to = y + r * y_row + c * size;
-      for (int64_t i = 0; i < min64(BLOCK, columns - c); i++) move(to + i * size, from + i * x_col, size);
+      int64_t count = min64(BLOCK, columns - c);
+      if (size == 4)
+        transpose_block(to, from, y_row, x_col, min64(BLOCK, row + rows - r), count);
+      else
+        for (int64_t i = 0; i < count; i++) move(to + i * size, from + i * x_col, size);
     }
 }
 

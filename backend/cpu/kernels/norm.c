@@ -25,16 +25,17 @@ INLINE float row_sum(float *sum, const float *x, const float *residual, int64_t 
 
 /* Sum of (x - mean)^2. */
 INLINE float row_squares(const float *x, float mean, int64_t n) {
-  v16 total = splat(0), other = splat(0);
+  v16 total[4];
+  UNROLL for (int j = 0; j < 4; j++) total[j] = splat(0);
   float rest = 0;
   int64_t i = 0;
-  for (; i + 2 * LANES <= n; i += 2 * LANES) {
-    v16 a = load16(x + i) - mean, b = load16(x + i + LANES) - mean;
-    total += a * a;
-    other += b * b;
-  }
+  for (; i + 4 * LANES <= n; i += 4 * LANES)
+    UNROLL for (int j = 0; j < 4; j++) {
+      v16 v = load16(x + i + j * LANES) - mean;
+      total[j] += v * v;
+    }
   for (; i < n; i++) rest += (x[i] - mean) * (x[i] - mean);
-  return sum_lanes(total + other) + rest;
+  return sum_lanes((total[0] + total[1]) + (total[2] + total[3])) + rest;
 }
 
 INLINE void scale_row(float *y, const float *x, const float *weight, const float *bias, float mean, float factor,

@@ -10,10 +10,23 @@ enum { TILE_MAX = 12 * 2 };
 INLINE int tile_rows(int isa) { return isa == LPK_ISA_AVX512 ? 12 : 6; }
 INLINE int tile_cols(int isa) { return isa == LPK_ISA_AVX512 ? 2 : 1; }
 
-/* acc[rows][cols] += a[rows][k] . b[k][16 cols]. All sizes but k, and a's strides, should be constants. */
-INLINE void tile_multiply(v16 *acc, int rows, int cols, const float *restrict a, int64_t a_row, int64_t a_col,
-                          const float *restrict b, int64_t b_row, int64_t k) {
-  for (int64_t i = 0; i < k; i++) {
+/* Operands of a tile: a[rows][k] and b[k][16 cols], and `step` bytes (a multiple of 64, 0 for none) at `ahead` to prefetch
+ * for each of the k: what is wanted from memory next. */
+typedef struct {
+  const float *a;
+  int64_t a_row, a_col;
+  const float *b;
+  int64_t b_row, k;
+  const char *ahead;
+  int64_t step;
+} tile_operands;
+
+/* acc[rows][cols] += a . b. All sizes but k, and all strides, should be constants. */
+INLINE void tile_multiply(v16 *acc, int rows, int cols, const tile_operands *t) {
+  const float *restrict a = t->a, *restrict b = t->b;
+  int64_t a_row = t->a_row, a_col = t->a_col, b_row = t->b_row;
+  for (int64_t i = 0; i < t->k; i++) {
+    UNROLL for (int64_t p = 0; p < t->step; p += 64) __builtin_prefetch(t->ahead + i * t->step + p);
     v16 bv[4];
     UNROLL for (int c = 0; c < cols; c++) bv[c] = load16(b + i * b_row + c * LANES);
     UNROLL for (int r = 0; r < rows; r++) {
@@ -24,15 +37,15 @@ INLINE void tile_multiply(v16 *acc, int rows, int cols, const float *restrict a,
 }
 
 /* c[rows][16 cols] = scale[row] * c + a . b; scale NULL: c = (first ? 0 : c) + a . b. */
-INLINE void tile_update(float *c, int64_t c_row, const float *scale, int first, int rows, int cols, const float *a,
-                        int64_t a_row, int64_t a_col, const float *b, int64_t b_row, int64_t k) {
+INLINE void tile_update(float *c, int64_t c_row, const float *scale, int first, int rows, int cols,
+                        const tile_operands *t) {
   v16 acc[TILE_MAX];
   UNROLL for (int r = 0; r < rows; r++)
     UNROLL for (int j = 0; j < cols; j++) {
       v16 old = first ? splat(0) : load16(c + r * c_row + j * LANES);
       acc[r * cols + j] = scale ? old * splat(scale[r]) : old;
     }
-  tile_multiply(acc, rows, cols, a, a_row, a_col, b, b_row, k);
+  tile_multiply(acc, rows, cols, t);
   UNROLL for (int r = 0; r < rows; r++)
     UNROLL for (int j = 0; j < cols; j++) store16(c + r * c_row + j * LANES, acc[r * cols + j]);
 }
