@@ -11,15 +11,16 @@ import json
 import random
 from pathlib import Path
 
-from plots import PLOTS, open_story
+from plots import tell
 from story import Story
 
 
 def make_story(seed: int, index: int) -> str:
     """Each story has a random source of its own, so that any of them can be made alone."""
     story = Story(random.Random(f"{seed}:{index}"))
-    open_story(story)
-    story.choice(PLOTS)(story)
+    tell(story)
+    if story.rng.random() < 0.15:
+        story.drop_opening()
     return story.text()
 
 

@@ -14,28 +14,51 @@ def open_story(s: Story) -> None:
     s.slot["who"] = s.expand("{a|a little|a [trait]|a [trait] little|a young} [kid]")
     s.slot["home"] = s.choice(("in a small house near the [place]", "in a little village", "at the edge of the [place]",
                                "in a house with a red door", "not far from the [place]", "on a quiet street"))
-    s.add("Once upon a time, there was [who] {named|called} [hero].",
-          "Once upon a time, [who] named [hero] lived [home].",
-          "One day, [who] {named|called} [hero] woke up early.",
-          "There once was [who] named [hero].",
-          "[hero] was [who] who lived [home].",
-          "[hero] was [who].",
-          "Once there was [who] named [hero], who lived with [his] [mom] [home].",
-          "Long ago, [who] named [hero] lived [home].")
-    s.maybe(0.7, "[he] loved to {play in the [place]|sing|draw|look at the clouds|run and jump|read books|help [his] [mom]}.",
+    if s.nameless:
+        s.add("Once upon a time, there was {a|a little|a [trait]} [kid].", "There was once {a|a little|a [trait]} [kid] who lived [home].",
+              "[hero] {woke up early|lived [home]|was at the [place]}.", "[hero] was {sad|bored} because {nobody wanted to play|it was a gray day|[his] friends were far away}.",
+              "[hero] was {happy|excited} because {the sun was shining|it was the first day of spring|[his] [mom] had made [food]}.")
+    else:
+        s.add("Once upon a time, there was [who] {named|called} [hero].",
+              "Once upon a time, [who] named [hero] lived [home].",
+              "One day, [who] {named|called} [hero] woke up early.",
+              "There once was [who] named [hero].",
+              "[hero] was [who] who lived [home].",
+              "[hero] was [who].",
+              "Once there was [who] named [hero], who lived with [his] [mom] [home].",
+              "Long ago, [who] named [hero] lived [home].",
+              "[hero] {was at the [place]|woke up early|was at home|went to the [place] with [his] [mom]}.",
+              "[hero] was {sad|bored} because {there was nothing to do|it was a gray day|all [his] friends were away}.",
+              "[hero] was {happy|excited} because {the sun was shining|it was the first day of spring|[his] [mom] had made [food]}.")
+    s.maybe(0.6, "[he] loved to {play at the [place]|sing|draw|look at the clouds|run and jump|read books|help [his] [mom]}.",
             "[he] liked {to play outside|to ask questions|to make new friends|sunny days|stories about far away places}.",
             "[he] was always {ready to help|full of ideas|looking for something to do}.",
             "[hero] lived with [his] [mom].",
+            "The sun was {shining|warm}, and the birds {sang|were singing}.",
             "[he] had a {small|big|soft} bed, a {red|blue|green} {hat|coat|bag} and many {books|toys|friends}.",
             "Everyone {knew|said} that [hero] was {very |}[trait].")
 
 
+def open_pair(s: Story) -> None:
+    """Introduces both children at once, for the plots in which they know each other."""
+    s.friends = True
+    s.add("[hero] and [pal] {were {good|best|old} friends|were always together|lived on the same street}.",
+          "[hero] and [pal] {went to the [place]|played at the [place]|were at the [place]|met at the [place]}.",
+          "Once upon a time, there were two friends named [hero] and [pal].", "[hero] and [his] friend [pal] {loved to play together|did everything together}.",
+          "Once upon a time, [hero] and [pal] {were friends|lived near the [place]}.", "One day, [hero] and [his] friend [pal] {went to the [place]|were playing}.")
+    s.maybe(0.5, "They {played every day|liked to run and jump|loved to laugh}.", "The sun was {shining|warm}, and they {were happy|felt good}.",
+            "[hero] was {very |}[trait], and [pal] was {funny|brave|clever}.", "[hero] lived with [his] [mom].")
+
+
 def meet_pal(s: Story) -> None:
+    if s.friends:
+        return
+    s.friends = True
     if s.animal:
         s.add("[his] best friend was a [palkid] named [pal].", "[he] had a good friend, a [palkid] named [pal].",
               "[hero] often played with a [palkid] named [pal].")
     else:
-        s.add("[his] best friend was {|a [palkid] }named [pal].", "[he] had a {good|dear|close} friend named [pal].",
+        s.add("[his] best friend was a [palkid] named [pal].", "[he] had a {good|dear|close} friend named [pal].",
               "[hero] and [his] friend [pal] did everything together.", "[he] often played with [pal], who lived next door.")
 
 
@@ -110,7 +133,7 @@ def rescue(s: Story) -> None:
 
 def sharing(s: Story) -> None:
     meet_pal(s)
-    s.add(f"{one_day(s)}, they {{found|saw}} a [adj] [toy] {{in the [place]|on the path|under a tree}}.",
+    s.add(f"{one_day(s)}, they {{found|saw}} a [adj] [toy] {{at the [place]|on the path|under a tree}}.",
           f"{one_day(s)}, [hero] brought a [adj] [toy] to the [place], and [pal] wanted to play with it too.")
     s.add('"It is mine!" said [hero]. "No, it is mine!" said [pal].', '"I want to play with it first," said [hero]. "No, me first!" {said|cried} [pal].',
           '"Can I have a turn?" asked [pal]. "No," said [hero], and held the [toy] {tight|behind [his] back}.')
@@ -236,7 +259,7 @@ def truth(s: Story) -> None:
     s.add("[what] was broken.", "[hero] looked and saw that [what] was broken.", '"Oh no!" said [hero]. Now [what] was broken.')
     s.add("[he] was {afraid|scared} {that [his] [mom] would be angry|and hid in [his] room}.", "Quickly, [he] {hid behind the sofa|ran outside|ran to [his] room}.")
     s.add('"Who {did this|broke it}?" asked [his] [mom]. "{I do not know|It was not me|Maybe it was the cat}," said [hero].',
-          '[his] [mom] saw it and asked, "What happened?" [hero] {said nothing|looked at the floor}.')
+          '[his] [mom] saw it and asked, "What happened?" [Hero] {said nothing|looked at the floor}.')
     s.para()
     s.add("But [hero] did not feel {good|well}. [he] could not {eat|play|sleep}.", "All day, [he] had a bad feeling in [his] tummy.", "The lie felt {heavy|like a stone}.")
     s.add('At last, [he] went to [his] [mom] and said, "{I did it|It was me|I broke it}. I am {so |very |}sorry."', "That {evening|night}, [hero] told [his] [mom] the truth and began to cry.")
@@ -342,8 +365,8 @@ def sick_friend(s: Story) -> None:
     s.add(f"{one_day(s)}, [pal] did not come to {{play|school}}.", f"{one_day(s)}, [hero] waited at the [place], but [pal] did not come.")
     s.add('"[pal] is sick," said [his] [mom].', "[pal] was {sick|ill} and had to stay in bed.")
     s.add("[hero] {was sad|wanted to help|thought of [his] friend all day}.", '"What can I do?" {asked|thought} [hero].')
-    s.add("[he] {made|cooked} some {warm |hot |}soup with [his] [mom].", "[he] picked {some flowers|a bunch of flowers} {in the [place]|on the way}.", "[he] drew a funny picture of {a dancing bear|a cow on a bike|a cat with a hat}.")
-    s.add("Then [he] went to {the house of [pal]|visit [pal]}.", "[he] carried it {very carefully |}to [pal].")
+    s.add("[he] {made|cooked} some {warm |hot |}soup with [his] [mom].", "[he] picked {some flowers|a bunch of flowers} {by the [place]|on the way}.", "[he] drew a funny picture of {a dancing bear|a cow on a bike|a cat with a hat}.")
+    s.add("Then [he] went to {the house of [pal]|visit [pal]}.", "[he] went to [pal] as fast as [he] could.")
     s.para()
     s.add("[pal] was in bed and looked {pale|tired}, but {smiled|was glad} when [hero] came in.", '"I am so {glad|happy} you came," said [pal] in a weak voice.')
     s.add("[hero] read a story about {a brave mouse|a flying whale|a little train|a king with no crown}.", "[hero] told [palhim] {funny jokes|all the news|a story}, and [pal] laughed.")
@@ -473,5 +496,18 @@ def greedy(s: Story) -> None:
     close(s, "[hero] learned that {too much of a good thing is bad|food tastes better when you share it}.")
 
 
-PLOTS = (lost_thing, rescue, sharing, fear, baking, seed, rainy_day, race, truth, newcomer, wish, skill, trading, lost_way,
-         sick_friend, picnic, snow, treasure, advice, night_noise, fishing, greedy)
+# In the first kind the two children may be friends from the start; in the second they are not, or there is only one.
+FRIEND_PLOTS = (lost_thing, sharing, rainy_day, sick_friend, picnic, snow, treasure, greedy)
+OTHER_PLOTS = (rescue, fear, baking, seed, race, truth, newcomer, wish, skill, trading, lost_way, advice, night_noise, fishing)
+
+
+def tell(s: Story) -> None:
+    """Any opening that suits any plot."""
+    plot = s.choice(FRIEND_PLOTS + OTHER_PLOTS)
+    if plot in FRIEND_PLOTS and s.rng.random() < 0.4:
+        open_pair(s)
+    else:
+        if s.rng.random() < 0.1 and plot is not newcomer:
+            s.make_nameless()
+        open_story(s)
+    plot(s)

@@ -30,6 +30,8 @@ class Story:
         self.slot: dict[str, str] = {}
         self.parts: list[str] = []
         self.used: set[str] = set()
+        self.friends = False  # whether the hero's friend has been introduced
+        self.nameless = False
         self._cast()
 
     def _name(self, sex: str) -> str:
@@ -69,6 +71,11 @@ class Story:
         self.slot["food"] = self.rng.choice(FOODS)
         self.slot["weather"] = self.rng.choice(WEATHER)
 
+    def make_nameless(self) -> None:
+        """The hero is "the little fox" throughout."""
+        self.nameless = True
+        self.slot["hero"] = self.expand("the {little |old |young |}[kid]")
+
     def choice(self, values):
         return self.rng.choice(values)
 
@@ -100,6 +107,11 @@ class Story:
 
     def para(self) -> None:
         self.parts.append("\n")
+
+    def drop_opening(self) -> None:
+        """Leaves out some of the first sentences, so that the model can go on from any sentence."""
+        first = self.parts.index("\n") if "\n" in self.parts else 0
+        del self.parts[: self.rng.randrange(1, max(2, min(5, first)))]
 
     def text(self) -> str:
         text = " ".join(part for part in self.parts if part)

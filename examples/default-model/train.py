@@ -21,7 +21,7 @@ from tokenizers import Tokenizer
 
 from model import Config, Model
 
-STEP_TOKENS = 6144
+STEP_TOKENS = 3072
 # Attention is half of a step at the full context, so most of the budget goes to short windows.
 SHORT, LONG, SHORT_SHARE = 256, 512, 0.7
 EXIT_WEIGHT = 0.3

@@ -79,7 +79,7 @@ RESCUES = (
     ("squirrel", "had lost all of its nuts for the winter", "gathered a big bag of nuts and acorns",
      "left a shiny acorn on the step every spring"),
     ("fish", "was trapped in a small puddle far from the water", "carried it back to the water in a bucket",
-     "jumped out of the water and splashed to say thank you"),
+     "jumped high out of the water and made everyone laugh"),
     ("lamb", "had lost its mother and was crying in the grass", "walked with it from hill to hill until its mother called",
      "ran to the fence to play whenever it could"),
 )
