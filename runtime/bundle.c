@@ -158,6 +158,10 @@ static lp_status load_tokenizer(loader *load) {
   lp_bundle *bundle = load->bundle;
   const lp_file_desc *want = bundle->manifest.tokenizer;
   if (want == NULL) return LP_OK;
+  for (int32_t i = 0; i < bundle->manifest.file_count; i++) {
+    const lp_file_desc *beside = &bundle->manifest.files[i]; /* the tokenizer reads it by itself */
+    if (lp_streq(beside->path, "tokenizer_config.json")) LP_TRY(check_file(load, beside, file_path(bundle, beside->path)));
+  }
   const char *path = file_path(bundle, want->path);
   LP_TRY(check_file(load, want, path));
   return lp_tokenizer_load(path, &bundle->tokenizer, load->diag);

@@ -104,7 +104,7 @@ void lp_executor_run(lp_executor *executor, const lp_step *step) {
   lp_pool_run(executor->pool, step->run, &executor->frame);
 }
 
-static lp_status check_tokens(const lp_executor *executor, lp_dtype_id dtype, const void *data, size_t size,
+static lp_status check_tokens(const lp_executor *executor, lp_element dtype, const void *data, size_t size,
                               lp_diag *diag) {
   size_t width = lp_element_size(dtype);
   for (size_t i = 0; i < size / width; i++) {

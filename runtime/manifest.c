@@ -10,17 +10,8 @@ static const char *const dtype_names[LP_DT_COUNT] = {"f32", "f16", "bf16", "f64"
 static const uint8_t dtype_sizes[LP_DT_COUNT] = {4, 2, 2, 8, 8, 4, 2, 1, 1, 2, 4, 8, 1};
 
 const char *lp_side_name(lp_side_id side) { return side_names[side]; }
-size_t lp_element_size(lp_dtype_id dtype) { return dtype_sizes[dtype]; }
-const char *lp_element_name(lp_dtype_id dtype) { return dtype_names[dtype]; }
-
-bool lp_element_find(const char *name, lp_dtype_id *out) {
-  for (int i = 0; i < LP_DT_COUNT; i++) {
-    if (!lp_streq(name, dtype_names[i])) continue;
-    *out = (lp_dtype_id)i;
-    return true;
-  }
-  return false;
-}
+size_t lp_element_size(lp_element dtype) { return dtype_sizes[dtype]; }
+const char *lp_element_name(lp_element dtype) { return dtype_names[dtype]; }
 
 lp_status lp_manifest_side(const lp_json *at, lp_side_id *out, lp_diag *diag) {
   int32_t choice = 0;
@@ -60,7 +51,7 @@ lp_status lp_manifest_tensor(manifest_reader *reader, const lp_json *at, lp_tens
   LP_TRY(copy_text(reader, &name, &out->name));
   int32_t choice = 0;
   LP_TRY(lp_json_choice(&dtype, dtype_names, LP_DT_COUNT, &choice, reader->diag));
-  out->dtype = (lp_dtype_id)choice;
+  out->dtype = (lp_element)choice;
   LP_TRY(lp_json_array(&shape, reader->diag));
   size_t rank = lp_json_count(&shape);
   if (rank > LP_MAX_RANK) return lp_json_error(&shape, reader->diag, "%zu axes; at most %d", rank, LP_MAX_RANK);
@@ -257,7 +248,7 @@ static lp_status read_states(manifest_reader *reader, const lp_json *root) {
 }
 
 static lp_status check_role(manifest_reader *reader, const lp_json *at, const lp_port *port) {
-  lp_dtype_id dtype = port->tensor.dtype;
+  lp_element dtype = port->tensor.dtype;
   if (port->role == LP_ROLE_TOKENS && dtype != LP_DT_I64 && dtype != LP_DT_I32)
     return lp_json_error(at, reader->diag, "tokens are i64 or i32, not %s", lp_element_name(dtype));
   if (port->role == LP_ROLE_LOGITS && dtype != LP_DT_F32)

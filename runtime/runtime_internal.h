@@ -14,11 +14,11 @@ enum {
 };
 
 typedef enum { LP_DT_F32, LP_DT_F16, LP_DT_BF16, LP_DT_F64, LP_DT_I64, LP_DT_I32, LP_DT_I16, LP_DT_I8, LP_DT_U8,
-               LP_DT_U16, LP_DT_U32, LP_DT_U64, LP_DT_BOOL, LP_DT_COUNT } lp_dtype_id;
+               LP_DT_U16, LP_DT_U32, LP_DT_U64, LP_DT_BOOL, LP_DT_COUNT } lp_element;
 
 typedef struct {
   const char *name;
-  lp_dtype_id dtype;
+  lp_element dtype;
   int32_t rank;
   const lp_poly *shape[LP_MAX_RANK];
 } lp_tensor_desc;
@@ -101,9 +101,8 @@ LP_MUST_USE lp_status lp_manifest_parse(const char *file, const char *text, size
                                         lp_manifest *out, lp_diag *diag);
 void lp_manifest_clear(lp_manifest *manifest);
 const char *lp_side_name(lp_side_id side);
-size_t lp_element_size(lp_dtype_id dtype);
-const char *lp_element_name(lp_dtype_id dtype);
-bool lp_element_find(const char *name, lp_dtype_id *out);
+size_t lp_element_size(lp_element dtype);
+const char *lp_element_name(lp_element dtype);
 /* Bytes of the tensor at these symbol values; false when negative or too large. */
 bool lp_tensor_bytes(const lp_tensor_desc *tensor, const int64_t *sym, int32_t symbol_count, size_t *bytes);
 /* The index of the program of that name, or -1. */
