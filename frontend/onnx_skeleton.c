@@ -193,10 +193,17 @@ static lp_status walk_nested(walker *w, message_kind kind, const field *f) {
   return LP_OK;
 }
 
+/* A model begins with its version, as a rule; anything else must at least be a field that models have. */
+static bool begins_model(const field *f) {
+  bool number = f->number == 1 || f->number == 5, other = f->number < 9 || f->number == 14;
+  return number ? f->wire == 0 : (other || f->number == 20 || f->number == 25) && f->wire == 2;
+}
+
 static lp_status walk(walker *w, message_kind message, const uint8_t *at, const uint8_t *end) {
   while (at < end) {
     field f;
     LP_TRY(read_field(w, at, end, &f));
+    if (w->depth == 0 && w->fields == 0 && !begins_model(&f)) return damaged(w, at);
     message_kind kind = rule_of(message, &f);
     if (kind < MSG_COUNT && f.wire != 2) return damaged(w, at);
     if (kind < MSG_COUNT)

@@ -1,0 +1,354 @@
+/* Every refusal of the importer: one message, which says where and what. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "frontend/frontend.h"
+#include "tests/frontend/onnx_writer.h"
+
+static const float numbers[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+
+/* Writes, imports and expects exactly one error that holds `text`. */
+static void refuse(lp_buf model, const char *text) {
+  lp_diag *diag = lp_diag_create();
+  lp_module *module = onnx_import(&model, diag);
+  ck_assert_msg(!module, "imported, expected: %s", text);
+  ck_assert_uint_eq(lp_diag_error_count(diag), 1);
+  ck_assert_msg(strstr(onnx_message(diag, 0), text), "found '%s', expected '%s'", onnx_message(diag, 0), text);
+  lp_diag_free(diag);
+  onnx_cleanup();
+}
+
+/* y = node(x), x of f32[2,n] */
+static lp_buf around_opset(lp_buf node, int64_t opset) {
+  lp_buf graph = {0};
+  onnx_input(&graph, "x", ONNX_F32, "2 n");
+  onnx_add(&graph, node);
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  return onnx_model(&graph, opset);
+}
+
+static lp_buf around(lp_buf node) {
+  return around_opset(node, 17);
+}
+
+static lp_buf with_initializer(lp_buf tensor) {
+  lp_buf graph = {0};
+  onnx_input(&graph, "x", ONNX_F32, "2 n");
+  onnx_initializer(&graph, tensor);
+  onnx_add(&graph, onnx_node("Relu", "x", "y"));
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  return onnx_model(&graph, 17);
+}
+
+static lp_buf with_input(int type, const char *dims) {
+  lp_buf graph = {0};
+  onnx_input(&graph, "x", type, dims);
+  onnx_add(&graph, onnx_node("Relu", "x", "y"));
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  return onnx_model(&graph, 17);
+}
+
+static lp_buf bytes(const char *text, size_t size) {
+  lp_buf buf = {0};
+  lp_buf_append(&buf, text, size);
+  return buf;
+}
+
+/* ---- files ---- */
+
+START_TEST(refuses_no_protobuf) {
+  refuse(bytes("", 0), "not an ONNX model: the file is empty");
+  refuse(bytes("hello, this is a text file\n", 27), "not an ONNX model");
+  refuse(bytes("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 11), "not an ONNX model");
+  refuse(bytes("\x08\x08\x07", 3), "damaged: no valid protobuf field at offset 2");
+}
+END_TEST
+
+START_TEST(refuses_truncated) {
+  lp_buf model = around(onnx_node("Relu", "x", "y"));
+  model.size -= 5;
+  refuse(model, "truncated: a field of");
+}
+END_TEST
+
+START_TEST(refuses_missing_file) {
+  lp_diag *diag = lp_diag_create();
+  lp_module *module = NULL;
+  ck_assert_int_eq(lp_onnx_import("/nowhere/model.onnx", NULL, &module, diag), LP_FAILED);
+  ck_assert_uint_eq(lp_diag_error_count(diag), 1);
+  lp_diag_free(diag);
+}
+END_TEST
+
+START_TEST(refuses_deep_nesting) {
+  lp_buf graph = {0};
+  for (int i = 0; i < 120; i++) {
+    lp_buf node = onnx_node("If", "x", "y"), outer = {0};
+    onnx_attr_graph(&node, "then_branch", &graph);
+    onnx_sub(&outer, 1, &node);
+    graph = outer;
+  }
+  refuse(onnx_model(&graph, 17), "nested deeper than 100 messages");
+}
+END_TEST
+
+/* ---- graphs ---- */
+
+START_TEST(refuses_empty) {
+  lp_buf graph = {0}, model = {0};
+  onnx_varint(&model, 1, 8);
+  refuse(model, "the model holds no graph");
+  refuse(onnx_model(&graph, 17), "the graph is empty: it has no nodes");
+  onnx_add(&graph, onnx_node("Relu", "x", "y"));
+  refuse(onnx_model(&graph, 17), "the graph has no outputs");
+}
+END_TEST
+
+START_TEST(refuses_cycle) {
+  lp_buf graph = {0};
+  onnx_input(&graph, "x", ONNX_F32, "2 n");
+  onnx_add(&graph, onnx_named("first", "Add", "x b", "a"));
+  onnx_add(&graph, onnx_named("second", "Relu", "a", "b"));
+  onnx_output(&graph, "b", ONNX_F32, NULL);
+  refuse(onnx_model(&graph, 17), "node 'first' (Add): error: the graph has a cycle through this node");
+}
+END_TEST
+
+START_TEST(refuses_names) {
+  refuse(around(onnx_named("n", "Add", "x z", "y")), "node 'n' (Add): error: input 'z' is made by no node");
+  refuse(around(onnx_node("Relu", "x", "q")), "output 'y' is made by no node");
+  lp_buf graph = {0};
+  onnx_input(&graph, "x", ONNX_F32, "2 n");
+  onnx_add(&graph, onnx_node("Relu", "x", "y"));
+  onnx_add(&graph, onnx_named("again", "Neg", "x", "y"));
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  refuse(onnx_model(&graph, 17), "node 'again' (Neg): error: value 'y' is defined twice");
+  refuse(with_initializer(onnx_tensor("", ONNX_F32, "2", numbers, 8)), "an initializer has no name");
+}
+END_TEST
+
+START_TEST(refuses_duplicate_initializer) {
+  lp_buf graph = {0};
+  onnx_input(&graph, "x", ONNX_F32, "2 n");
+  onnx_initializer(&graph, onnx_tensor("w", ONNX_F32, "2", numbers, 8));
+  onnx_initializer(&graph, onnx_tensor("w", ONNX_F32, "2", numbers, 8));
+  onnx_add(&graph, onnx_node("Relu", "x", "y"));
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  refuse(onnx_model(&graph, 17), "value 'w' is defined twice");
+}
+END_TEST
+
+START_TEST(refuses_operators) {
+  refuse(around(onnx_named("n", "Frobnicate", "x", "y")),
+         "model.onnx: node 'n' (Frobnicate): error: operator 'Frobnicate' of opset 17 is not supported");
+  lp_buf node = onnx_named("n", "Magic", "x", "y");
+  onnx_domain(&node, "com.example");
+  refuse(around(node), "operator 'Magic' of domain 'com.example' is not supported");
+  refuse(around_opset(onnx_node("Relu", "x", "y"), 0), "declares no opset of the default domain");
+  refuse(around_opset(onnx_node("Relu", "x", "y"), 5), "opset 5 is older than 7");
+  lp_diag *diag = lp_diag_create();
+  lp_buf model = around(onnx_node("Softmx", "x", "y"));
+  ck_assert(!onnx_import(&model, diag));
+  ck_assert(strstr(onnx_message(diag, 1), "did you mean 'Softmax'?"));
+  lp_diag_free(diag);
+  onnx_cleanup();
+}
+END_TEST
+
+START_TEST(refuses_arity) {
+  refuse(around(onnx_node("Relu", "x x", "y")), "2 inputs, 1 wanted");
+  refuse(around(onnx_node("Add", "x", "y")), "1 inputs, 2 wanted");
+  refuse(around(onnx_node("Gemm", "x", "y")), "1 inputs, 2 to 3 wanted");
+  refuse(around(onnx_node("Concat", "", "y")), "0 inputs, at least 1 wanted");
+  refuse(around(onnx_node("Relu", "x", "y z")), "2 outputs, 1 wanted");
+}
+END_TEST
+
+/* ---- attributes ---- */
+
+START_TEST(refuses_attributes) {
+  lp_buf node = onnx_node("Transpose", "x", "y");
+  onnx_attr_i(&node, "perm", 1);
+  refuse(around(node), "attribute 'perm' is of type INT, INTS wanted");
+  node = onnx_node("Relu", "x", "y");
+  onnx_attr_i(&node, "speed", 1);
+  refuse(around(node), "attribute 'speed' is not known");
+  refuse(around(onnx_node("Cast", "x", "y")), "attribute 'to' is missing");
+  node = onnx_node("Flatten", "x", "y");
+  onnx_attr_i(&node, "axis", 0);
+  onnx_attr_i(&node, "axis", 1);
+  refuse(around(node), "attribute 'axis' is given twice");
+  int64_t axes[] = {0};
+  lp_buf graph = {0};
+  node = onnx_node("Unsqueeze", "x a", "y");
+  onnx_attr_ints(&node, "axes", 1, axes);
+  onnx_input(&graph, "x", ONNX_F32, "2 n");
+  onnx_initializer(&graph, onnx_tensor("a", ONNX_I64, "1", axes, 8));
+  onnx_add(&graph, node);
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  refuse(onnx_model(&graph, 12), "'axes' is given both as attribute and as input");
+}
+END_TEST
+
+/* ---- tensors and types ---- */
+
+START_TEST(refuses_tensors) {
+  refuse(with_initializer(onnx_tensor("w", ONNX_F32, "2 3", numbers, 20)),
+         "tensor 'w' of f32[2x3] takes 24 bytes, its data has 20");
+  refuse(with_initializer(onnx_tensor("w", ONNX_F32, "-2", numbers, 8)), "tensor 'w' has the negative dimension -2");
+  refuse(with_initializer(onnx_tensor("w", ONNX_F32, "4611686018427387904 4", numbers, 8)),
+         "the size of tensor 'w' overflows");
+  refuse(with_initializer(onnx_tensor("w", ONNX_F32, "1 1 1 1 1 1 1 1 1", numbers, 4)), "has 9 dimensions, at most 8");
+  refuse(with_initializer(onnx_tensor("w", ONNX_STRING, "1", numbers, 4)), "elements of type 'string' (8)");
+  refuse(with_initializer(onnx_tensor("w", 17, "1", numbers, 1)), "elements of type 'float8e4m3fn' (17)");
+  refuse(with_initializer(onnx_tensor("w", 99, "1", numbers, 1)), "elements of type 'undefined' (99)");
+}
+END_TEST
+
+START_TEST(refuses_typed_data) {
+  lp_buf tensor = {0}, packed = {0};
+  onnx_varint(&tensor, 1, 3);
+  onnx_varint(&tensor, 2, ONNX_I64);
+  onnx_text(&tensor, 8, "w");
+  lp_buf_append(&packed, "\x01\x02", 2);
+  onnx_sub(&tensor, 7, &packed);
+  refuse(with_initializer(tensor), "tensor 'w' of i64[3] takes 24 bytes, its data has 16");
+}
+END_TEST
+
+START_TEST(refuses_external) {
+  refuse(with_initializer(onnx_external("w", ONNX_F32, "2", "/etc/passwd", "0", "8")),
+         "its location '/etc/passwd' is outside of the model's folder");
+  refuse(with_initializer(onnx_external("w", ONNX_F32, "2", "a/../../w.bin", "0", "8")),
+         "its location 'a/../../w.bin' is outside of the model's folder");
+  refuse(with_initializer(onnx_external("w", ONNX_F32, "2", NULL, "0", "8")), "external data without a location");
+  refuse(with_initializer(onnx_external("w", ONNX_F32, "2", "w.bin", "0", "8")), "its file 'w.bin' is not there");
+  refuse(with_initializer(onnx_external("w", ONNX_F32, "2", "w.bin", "-4", "8")), "the external offset '-4' is not a size");
+  refuse(with_initializer(onnx_external("w", ONNX_F32, "2", "w.bin", "0", "12")),
+         "tensor 'w' of f32[2] takes 8 bytes, its data has 12");
+  onnx_write("w.bin", numbers, 12);
+  refuse(with_initializer(onnx_external("w", ONNX_F32, "2", "w.bin", "8", "8")),
+         "tensor 'w' ends at byte 16 of 'w.bin', which has 12");
+}
+END_TEST
+
+START_TEST(refuses_inputs) {
+  refuse(with_input(ONNX_STRING, "2"), "input 'x' has elements of type 'string' (8)");
+  refuse(with_input(ONNX_F32, NULL), "input 'x' has no shape");
+  refuse(with_input(ONNX_F32, "-1 2"), "input 'x' has the negative dimension -1");
+  refuse(with_input(ONNX_F32, "1 1 1 1 1 1 1 1 1"), "input 'x' has 9 dimensions, at most 8");
+  refuse(with_input(ONNX_F32, "4611686018427387904 n 4"), "the size of input 'x' overflows");
+}
+END_TEST
+
+/* TypeProto: 4 sequence, 9 optional, 8 sparse tensor */
+static lp_buf with_other_input(uint32_t field) {
+  lp_buf graph = {0}, type = {0}, inner = {0}, value = {0};
+  onnx_sub(&type, field, &inner);
+  onnx_text(&value, 1, "x");
+  onnx_sub(&value, 2, &type);
+  onnx_sub(&graph, 11, &value);
+  onnx_add(&graph, onnx_node("Relu", "x", "y"));
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  return onnx_model(&graph, 17);
+}
+
+START_TEST(refuses_other_types) {
+  refuse(with_other_input(4), "input 'x' is a sequence; only tensors are supported");
+  refuse(with_other_input(9), "input 'x' is an optional; only tensors are supported");
+  refuse(with_other_input(8), "input 'x' is a sparse tensor; only tensors are supported");
+}
+END_TEST
+
+START_TEST(refuses_output_type) {
+  lp_buf graph = {0};
+  onnx_input(&graph, "x", ONNX_F32, "2 n");
+  onnx_add(&graph, onnx_node("Relu", "x", "y"));
+  onnx_output(&graph, "y", ONNX_I64, "2 n");
+  refuse(onnx_model(&graph, 17), "output 'y' is declared i64 but computed as f32");
+}
+END_TEST
+
+/* ---- branches and functions ---- */
+
+static lp_buf branch(const char *op) {
+  lp_buf graph = {0};
+  onnx_add(&graph, onnx_node(op, "x", "r"));
+  onnx_output(&graph, "r", ONNX_F32, NULL);
+  return graph;
+}
+
+START_TEST(refuses_conditions) {
+  lp_buf graph = {0}, yes = branch("Relu"), no = branch("Neg"), node = onnx_named("choose", "If", "c", "y");
+  onnx_attr_graph(&node, "then_branch", &yes);
+  onnx_attr_graph(&node, "else_branch", &no);
+  onnx_input(&graph, "x", ONNX_F32, "2 n");
+  onnx_input(&graph, "c", ONNX_BOOL, "");
+  onnx_add(&graph, node);
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  refuse(onnx_model(&graph, 17), "node 'choose' (If): error: its condition 'c' depends on the input");
+}
+END_TEST
+
+START_TEST(refuses_recursion) {
+  lp_buf model = around(onnx_node("F", "x", "y")), function = {0}, node = onnx_node("F", "a", "b");
+  onnx_text(&function, 1, "F");
+  onnx_text(&function, 4, "a");
+  onnx_text(&function, 5, "b");
+  onnx_sub(&function, 7, &node);
+  onnx_function_field(&model, &function);
+  refuse(model, "functions and branches nested deeper than 64");
+}
+END_TEST
+
+/* f0 calls f1 twice, which calls f2 twice, ...: 2^30 nodes from a few bytes. */
+START_TEST(refuses_expansion) {
+  lp_buf model = around(onnx_node("f0", "x", "y"));
+  for (int i = 0; i < 30; i++) {
+    char name[8], next[8];
+    snprintf(name, sizeof(name), "f%d", i);
+    snprintf(next, sizeof(next), i < 29 ? "f%d" : "Relu", i + 1);
+    lp_buf function = {0}, first = onnx_node(next, "a", "m"), second = onnx_node(next, "m", "b");
+    onnx_text(&function, 1, name);
+    onnx_text(&function, 4, "a");
+    onnx_text(&function, 5, "b");
+    onnx_sub(&function, 7, &first);
+    onnx_sub(&function, 7, &second);
+    onnx_function_field(&model, &function);
+  }
+  refuse(model, "more than 1000000 operators once functions are inlined");
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("refuse");
+  TCase *tc = tcase_create("refuse");
+  tcase_set_timeout(tc, 60);
+  tcase_add_test(tc, refuses_no_protobuf);
+  tcase_add_test(tc, refuses_truncated);
+  tcase_add_test(tc, refuses_missing_file);
+  tcase_add_test(tc, refuses_deep_nesting);
+  tcase_add_test(tc, refuses_empty);
+  tcase_add_test(tc, refuses_cycle);
+  tcase_add_test(tc, refuses_names);
+  tcase_add_test(tc, refuses_duplicate_initializer);
+  tcase_add_test(tc, refuses_operators);
+  tcase_add_test(tc, refuses_arity);
+  tcase_add_test(tc, refuses_attributes);
+  tcase_add_test(tc, refuses_tensors);
+  tcase_add_test(tc, refuses_typed_data);
+  tcase_add_test(tc, refuses_external);
+  tcase_add_test(tc, refuses_inputs);
+  tcase_add_test(tc, refuses_other_types);
+  tcase_add_test(tc, refuses_output_type);
+  tcase_add_test(tc, refuses_conditions);
+  tcase_add_test(tc, refuses_recursion);
+  tcase_add_test(tc, refuses_expansion);
+  suite_add_tcase(suite, tc);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_ENV);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed != 0;
+}
