@@ -165,6 +165,16 @@ lp_status lp_lower_identity(lp_lowering *l) {
   return LP_OK;
 }
 
+/* Narrow integers are reduced as i64 and cast back: backends know one integer type for it. */
+static lp_value *widened(lp_lowering *l, lp_value *x) {
+  bool narrow = !lp_dtype_is_float(x->type.dtype) && x->type.dtype != LP_I64;
+  return narrow ? lp_build_map1(&l->b, "cast", x, LP_I64) : x;
+}
+
+static lp_value *narrowed(lp_lowering *l, lp_value *x, lp_dtype dtype) {
+  return x->type.dtype == dtype ? x : lp_build_map1(&l->b, "cast", x, dtype);
+}
+
 lp_status lp_lower_reduce(lp_lowering *l) {
   static const struct {
     lp_kind kind;
@@ -189,12 +199,14 @@ lp_status lp_lower_reduce(lp_lowering *l) {
   int64_t axes[LP_MAX_RANK];
   for (int32_t i = 0; i < rank; i++)
     if (listed[i] || given == 0) axes[count++] = i;
-  lp_op *reduce = lp_build_typed(&l->b, LP_OP_REDUCE, 1, &x, l->op->out[0]->type);
+  lp_type type = l->op->out[0]->type;
+  x = widened(l, x);
+  lp_op *reduce = lp_build_typed(&l->b, LP_OP_REDUCE, 1, &x, lp_type_with_dtype(type, x->type.dtype));
   for (size_t i = 0; i < LP_COUNT(fns); i++)
     if (fns[i].kind == l->op->kind) lp_op_set_str(l->b.module, reduce, "fn", fns[i].fn);
   lp_op_set_i64s(l->b.module, reduce, "axes", axes, count);
   lp_op_set_bool(l->b.module, reduce, "keepdims", lp_op_i64(l->op, "keepdims", 1) != 0);
-  l->result[0] = reduce->out[0];
+  l->result[0] = narrowed(l, reduce->out[0], type.dtype);
   return LP_OK;
 }
 
@@ -216,10 +228,12 @@ lp_status lp_lower_cumsum(lp_lowering *l) {
     if (!lp_scalar_constant(lp_op_in(l->op, 1), &number)) return lp_lower_refuse(l, "has an axis that depends on data");
     axis = (int64_t)number;
   }
+  lp_dtype dtype = x->type.dtype;
+  x = widened(l, x);
   lp_op *op = lp_build_typed(&l->b, LP_OP_CUMSUM, 1, &x, x->type);
   lp_op_set_i64(l->b.module, op, "axis", axis < 0 ? axis + x->type.rank : axis);
   lp_op_set_bool(l->b.module, op, "exclusive", lp_op_i64(l->op, "exclusive", 0) != 0);
   lp_op_set_bool(l->b.module, op, "reverse", lp_op_i64(l->op, "reverse", 0) != 0);
-  l->result[0] = op->out[0];
+  l->result[0] = narrowed(l, op->out[0], dtype);
   return LP_OK;
 }

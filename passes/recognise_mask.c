@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* b, s, p: one row, several rows, with and without past, odd and even. */
+/* b, s, p of a bound model: one row, several rows, with and without past, odd and even. */
 static const int64_t sizes[][3] = {{1, 1, 0}, {1, 1, 5}, {2, 3, 0}, {2, 3, 4}, {1, 7, 2}, {1, 2, 29}, {1, 1, 61}, {1, 64, 0}};
 
 typedef struct {
@@ -77,7 +77,7 @@ static void evaluate_all(lp_module *module, lp_op *attention, mask_kind *kind, l
   size_t count = module->symbols.names.count;
   *good = true;
   for (size_t i = 0; i < LP_COUNT(sizes) && *good; i++) {
-    for (size_t n = 0; n < count; n++) sym[n] = 1;
+    for (size_t n = 0; n < count; n++) sym[n] = 1 + (int64_t)((7 * i + 5 * n) % 9); /* other symbols vary too */
     memcpy(sym, sizes[i], sizeof sizes[i]);
     lp_array out;
     *good = lp_value_eval(module, mask, NULL, 0, sym, arena, &out, NULL) == LP_OK;
