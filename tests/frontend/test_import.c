@@ -1,0 +1,465 @@
+/* What the importer makes of small models: names, order, opsets, functions, weights, dimensions. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "frontend/frontend.h"
+#include "tests/frontend/onnx_writer.h"
+
+static lp_diag *diag;
+
+static void open_test(void) {
+  diag = lp_diag_create();
+}
+
+static void close_test(void) {
+  lp_diag_free(diag);
+  onnx_cleanup();
+}
+
+static lp_module *import(lp_buf *graph, int64_t opset) {
+  lp_buf model = onnx_model(graph, opset);
+  lp_module *module = onnx_import(&model, diag);
+  ck_assert_msg(module, "%s", onnx_message(diag, 0));
+  ck_assert_int_eq(lp_module_verify(module, diag), LP_OK);
+  return module;
+}
+
+static int count_ops(const lp_module *module, lp_kind kind) {
+  int count = 0;
+  LP_FOR_OPS(op, lp_module_find_func(module, "main")->region) count += op->kind == kind;
+  return count;
+}
+
+/* ---- graphs ---- */
+
+START_TEST(names_and_locations) {
+  lp_buf graph = {0};
+  onnx_input(&graph, "x", ONNX_F32, "batch 3");
+  onnx_add(&graph, onnx_named("/a", "Relu", "x", "h"));
+  onnx_add(&graph, onnx_node("Neg", "h", "y"));
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  lp_module *module = import(&graph, 17);
+  const lp_op *func = lp_module_find_func(module, "main"), *neg = onnx_result(module, 0);
+  ck_assert_str_eq(lp_op_attr(func, "inputs")->ss[0], "x");
+  ck_assert_str_eq(lp_op_attr(func, "outputs")->ss[0], "y");
+  ck_assert_str_eq(onnx_type_text(module, neg->out[0]), "f32[batch,3]");
+  ck_assert_str_eq(neg->loc.node, "y"); /* a node without a name has its result's */
+  ck_assert_str_eq(neg->loc.op, "Neg");
+  ck_assert_str_eq(neg->prev->loc.node, "/a");
+  ck_assert_str_eq(neg->prev->out[0]->name, "h");
+  lp_module_free(module);
+}
+END_TEST
+
+START_TEST(sorts_nodes) {
+  lp_buf graph = {0};
+  onnx_input(&graph, "x", ONNX_F32, "2");
+  onnx_add(&graph, onnx_node("Neg", "b", "y"));
+  onnx_add(&graph, onnx_node("Abs", "a", "b"));
+  onnx_add(&graph, onnx_node("Relu", "x", "a"));
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  lp_module *module = import(&graph, 17);
+  const lp_op *neg = onnx_result(module, 0);
+  ck_assert_int_eq(neg->kind, LP_ONNX_Neg);
+  ck_assert_int_eq(neg->prev->kind, LP_ONNX_Abs);
+  ck_assert_int_eq(neg->prev->prev->kind, LP_ONNX_Relu);
+  lp_module_free(module);
+}
+END_TEST
+
+START_TEST(keeps_order) {
+  lp_buf graph = {0};
+  onnx_input(&graph, "x", ONNX_F32, "2");
+  onnx_add(&graph, onnx_node("Relu", "x", "a"));
+  onnx_add(&graph, onnx_node("Abs", "x", "b"));
+  onnx_add(&graph, onnx_node("Add", "b a", "y"));
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  lp_module *module = import(&graph, 17);
+  ck_assert_int_eq(onnx_result(module, 0)->prev->kind, LP_ONNX_Abs);
+  lp_module_free(module);
+}
+END_TEST
+
+START_TEST(shares_initializers) {
+  static const float w[] = {1, 2};
+  lp_buf graph = {0};
+  onnx_input(&graph, "x", ONNX_F32, "2");
+  onnx_input(&graph, "w", ONNX_F32, "2"); /* listed among the inputs, as before IR version 4 */
+  onnx_initializer(&graph, onnx_tensor("w", ONNX_F32, "2", w, sizeof(w)));
+  onnx_initializer(&graph, onnx_tensor("unused", ONNX_F32, "2", w, sizeof(w)));
+  onnx_add(&graph, onnx_node("Add", "x w", "a"));
+  onnx_add(&graph, onnx_node("Mul", "a w", "y"));
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  lp_module *module = import(&graph, 17);
+  ck_assert_int_eq(count_ops(module, LP_OP_CONSTANT), 1);
+  ck_assert_int_eq(lp_op_attr(lp_module_find_func(module, "main"), "inputs")->count, 1);
+  lp_module_free(module);
+}
+END_TEST
+
+/* ---- dimensions ---- */
+
+START_TEST(names_dimensions) {
+  lp_buf graph = {0};
+  onnx_input(&graph, "x", ONNX_F32, "s past_length+s batch-size ? 7");
+  onnx_add(&graph, onnx_node("Relu", "x", "y"));
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  lp_module *module = import(&graph, 17);
+  /* s is the compiler's own: the model's is another symbol */
+  ck_assert_str_eq(onnx_type_text(module, onnx_result(module, 0)->out[0]),
+                   "f32[s_dim,s_dim + past_length,batch_size,d0,7]");
+  lp_module_free(module);
+}
+END_TEST
+
+START_TEST(agrees_on_dimensions) {
+  lp_buf graph = {0};
+  onnx_input(&graph, "x", ONNX_F32, "batch seq");
+  onnx_input(&graph, "past", ONNX_F32, "batch past");
+  onnx_input(&graph, "mask", ONNX_F32, "batch total");
+  lp_buf concat = onnx_node("Concat", "past x", "all");
+  onnx_attr_i(&concat, "axis", 1);
+  onnx_add(&graph, concat);
+  onnx_add(&graph, onnx_node("Mul", "all mask", "y"));
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  lp_module *module = import(&graph, 17);
+  const lp_op *mul = onnx_result(module, 0);
+  ck_assert_str_eq(onnx_type_text(module, mul->out[0]), "f32[batch,seq + past]");
+  ck_assert_str_eq(onnx_type_text(module, lp_op_in(mul, 1)), "f32[batch,seq + past]");
+  lp_module_free(module);
+}
+END_TEST
+
+/* ---- weights ---- */
+
+START_TEST(references_weights) {
+  enum { BYTES = 1 << 20 };
+  float *data = lp_alloc(BYTES);
+  data[5] = 42;
+  lp_buf graph = {0};
+  onnx_input(&graph, "x", ONNX_F32, "n 512");
+  onnx_initializer(&graph, onnx_tensor("w", ONNX_F32, "512 512", data, BYTES));
+  onnx_add(&graph, onnx_node("MatMul", "x w", "y"));
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  lp_module *module = import(&graph, 17);
+  const lp_value *w = lp_op_in(onnx_result(module, 0), 1);
+  ck_assert_int_eq(w->def->kind, LP_OP_WEIGHT);
+  ck_assert_str_eq(lp_op_str(w->def, "file", ""), "model.onnx");
+  ck_assert_uint_lt(lp_arena_bytes(module->arena), BYTES / 4);
+  lp_tensor tensor;
+  ck_assert_int_eq(lp_weight_data(module, w, &tensor, diag), LP_OK);
+  ck_assert_uint_eq(tensor.bytes, BYTES);
+  ck_assert_double_eq(lp_tensor_f64(&tensor, 5), 42);
+  lp_module_free(module);
+  free(data);
+}
+END_TEST
+
+START_TEST(references_packed_floats) {
+  enum { COUNT = 4096 };
+  float *data = lp_alloc(COUNT * sizeof(float));
+  lp_buf graph = {0}, tensor = {0};
+  onnx_varint(&tensor, 1, COUNT);
+  onnx_varint(&tensor, 2, ONNX_F32);
+  onnx_text(&tensor, 8, "w");
+  onnx_bytes(&tensor, 4, data, COUNT * sizeof(float)); /* float_data */
+  onnx_input(&graph, "x", ONNX_F32, "n 1");
+  onnx_initializer(&graph, tensor);
+  onnx_add(&graph, onnx_node("Add", "x w", "y"));
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  lp_module *module = import(&graph, 17);
+  ck_assert_int_eq(lp_op_in(onnx_result(module, 0), 1)->def->kind, LP_OP_WEIGHT);
+  lp_module_free(module);
+  free(data);
+}
+END_TEST
+
+START_TEST(reads_external_data) {
+  float data[2048] = {0};
+  data[1025] = 7;
+  onnx_write("w.bin", data, sizeof(data));
+  lp_buf graph = {0};
+  onnx_input(&graph, "x", ONNX_F32, "n 1");
+  onnx_initializer(&graph, onnx_external("small", ONNX_F32, "2", "w.bin", "4096", "8"));
+  onnx_initializer(&graph, onnx_external("large", ONNX_F32, "2048", "w.bin", NULL, NULL));
+  onnx_initializer(&graph, onnx_external("absent", ONNX_F32, "2", "gone.bin", "0", NULL));
+  onnx_add(&graph, onnx_node("Mul", "x small", "a"));
+  onnx_add(&graph, onnx_node("Mul", "x large", "b"));
+  onnx_add(&graph, onnx_node("Mul", "x absent", "c"));
+  onnx_output(&graph, "a", ONNX_F32, NULL);
+  onnx_output(&graph, "b", ONNX_F32, NULL);
+  onnx_output(&graph, "c", ONNX_F32, NULL);
+  lp_buf model = onnx_model(&graph, 17);
+  lp_module *module = onnx_import_with(&model, true, diag);
+  ck_assert_ptr_nonnull(module);
+  lp_tensor tensor;
+  ck_assert(lp_value_constant(lp_op_in(onnx_result(module, 0), 1), &tensor));
+  ck_assert_double_eq(lp_tensor_f64(&tensor, 1), 7);
+  const lp_value *large = lp_op_in(onnx_result(module, 1), 1), *absent = lp_op_in(onnx_result(module, 2), 1);
+  ck_assert_str_eq(lp_op_str(large->def, "file", ""), "w.bin");
+  ck_assert_int_eq(absent->def->kind, LP_OP_WEIGHT);
+  ck_assert_int_eq(lp_weight_data(module, absent, &tensor, diag), LP_FAILED);
+  lp_module_free(module);
+}
+END_TEST
+
+/* Data in the fields of its type: 16 bits wide in int32_data. */
+START_TEST(reads_typed_data) {
+  lp_buf graph = {0}, tensor = {0}, packed = {0};
+  onnx_varint(&tensor, 1, 2);
+  onnx_varint(&tensor, 2, 10);
+  onnx_text(&tensor, 8, "w");
+  lp_buf_append(&packed, "\x80\x78\x80\x80\x01", 5); /* 0x3c00, 0x4000: 1 and 2 in half precision */
+  onnx_sub(&tensor, 5, &packed);
+  onnx_input(&graph, "x", 10, "2");
+  onnx_initializer(&graph, tensor);
+  onnx_add(&graph, onnx_node("Add", "x w", "y"));
+  onnx_output(&graph, "y", 10, NULL);
+  lp_module *module = import(&graph, 17);
+  lp_tensor found;
+  ck_assert(lp_value_constant(lp_op_in(onnx_result(module, 0), 1), &found));
+  ck_assert_double_eq(lp_tensor_f64(&found, 0), 1);
+  ck_assert_double_eq(lp_tensor_f64(&found, 1), 2);
+  lp_module_free(module);
+}
+END_TEST
+
+/* ---- older opsets ---- */
+
+static int64_t known(const lp_value *value, int32_t index) {
+  int64_t number = INT64_MIN;
+  ck_assert_ptr_nonnull(value);
+  ck_assert(value->known && index < value->known_count && lp_poly_is_const(value->known[index], &number));
+  return number;
+}
+
+START_TEST(normalises_axes) {
+  static const int64_t axes[] = {0, 2};
+  lp_buf graph = {0}, unsqueeze = onnx_node("Unsqueeze", "x", "u"), sum = onnx_node("ReduceSum", "u", "y");
+  onnx_attr_ints(&unsqueeze, "axes", 2, axes);
+  onnx_attr_ints(&sum, "axes", 1, axes + 1);
+  onnx_attr_i(&sum, "keepdims", 0);
+  onnx_input(&graph, "x", ONNX_F32, "n 3");
+  onnx_add(&graph, unsqueeze);
+  onnx_add(&graph, sum);
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  lp_module *module = import(&graph, 11);
+  const lp_op *reduce = onnx_result(module, 0);
+  ck_assert_int_eq(known(lp_op_in(reduce, 1), 0), 2);
+  ck_assert(!lp_op_attr(reduce, "axes"));
+  ck_assert_str_eq(onnx_type_text(module, lp_op_in(reduce, 0)), "f32[1,n,1,3]");
+  ck_assert_str_eq(onnx_type_text(module, reduce->out[0]), "f32[1,n,3]");
+  lp_module_free(module);
+}
+END_TEST
+
+START_TEST(normalises_slice_split_pad_clip) {
+  static const int64_t starts[] = {1}, ends[] = {3}, axes[] = {1}, sizes[] = {1, 1}, pads[] = {0, 1, 0, 2};
+  lp_buf graph = {0}, slice = onnx_node("Slice", "x", "s"), split = onnx_node("Split", "s", "p q");
+  lp_buf pad = onnx_node("Pad", "p", "t"), clip = onnx_node("Clip", "t", "y");
+  onnx_attr_ints(&slice, "starts", 1, starts);
+  onnx_attr_ints(&slice, "ends", 1, ends);
+  onnx_attr_ints(&slice, "axes", 1, axes);
+  onnx_attr_ints(&split, "split", 2, sizes);
+  onnx_attr_i(&split, "axis", 1);
+  onnx_attr_ints(&pad, "pads", 4, pads);
+  onnx_attr_f(&pad, "value", 0.5f);
+  onnx_attr_f(&clip, "max", 6);
+  onnx_input(&graph, "x", ONNX_F32, "n 5");
+  onnx_add(&graph, slice);
+  onnx_add(&graph, split);
+  onnx_add(&graph, pad);
+  onnx_add(&graph, clip);
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  lp_module *module = import(&graph, 9);
+  const lp_op *last = onnx_result(module, 0), *padded = lp_op_in(last, 0)->def;
+  lp_tensor bound;
+  ck_assert_int_eq(last->in_count, 3);
+  ck_assert_ptr_null(lp_op_in(last, 1));
+  ck_assert(lp_value_constant(lp_op_in(last, 2), &bound) && lp_tensor_f64(&bound, 0) == 6);
+  ck_assert_int_eq(known(lp_op_in(padded, 1), 3), 2);
+  ck_assert_str_eq(onnx_type_text(module, padded->out[0]), "f32[n,4]");
+  const lp_op *halves = lp_op_in(padded, 0)->def;
+  ck_assert_int_eq(known(lp_op_in(halves, 1), 0), 1);
+  ck_assert_int_eq(known(lp_op_in(lp_op_in(halves, 0)->def, 3), 0), 1);
+  lp_module_free(module);
+}
+END_TEST
+
+static lp_module *softmax(int64_t opset, int64_t axis, bool given) {
+  lp_buf graph = {0}, node = onnx_node("Softmax", "x", "y");
+  if (given) onnx_attr_i(&node, "axis", axis);
+  onnx_input(&graph, "x", ONNX_F32, "n 3 4");
+  onnx_add(&graph, node);
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  return import(&graph, opset);
+}
+
+START_TEST(normalises_softmax) {
+  static const struct {
+    int64_t opset, axis;
+    bool given;
+    int64_t wanted_axis;
+    bool wanted_flatten;
+  } cases[] = {{11, 0, false, 1, true}, {11, 2, true, 2, false}, {12, -1, true, -1, false}, {13, 0, false, -1, false},
+               {13, 1, true, 1, false}};
+  for (size_t i = 0; i < LP_COUNT(cases); i++) {
+    lp_module *module = softmax(cases[i].opset, cases[i].axis, cases[i].given);
+    ck_assert_int_eq(lp_op_i64(onnx_result(module, 0), "axis", 99), cases[i].wanted_axis);
+    ck_assert_int_eq(lp_op_bool(onnx_result(module, 0), "flatten", false), cases[i].wanted_flatten);
+    lp_module_free(module);
+  }
+}
+END_TEST
+
+/* ---- functions and branches ---- */
+
+/* scaled(a) {alpha = 0.25} = LeakyRelu<alpha = @alpha>(a) + a */
+static lp_buf scaled_function(void) {
+  lp_buf function = {0}, leaky = onnx_named("leaky", "LeakyRelu", "a", "m"), add = onnx_node("Add", "m a", "b");
+  lp_buf fallback = {0};
+  onnx_attr_ref(&leaky, "alpha", "alpha", 1);
+  onnx_text(&function, 1, "scaled");
+  onnx_text(&function, 4, "a");
+  onnx_text(&function, 5, "b");
+  onnx_sub(&function, 7, &leaky);
+  onnx_sub(&function, 7, &add);
+  onnx_text(&function, 10, "local");
+  onnx_text(&fallback, 1, "alpha");
+  onnx_varint(&fallback, 20, 1);
+  lp_buf_append(&fallback, "\x15\x00\x00\x80\x3e", 5); /* f = 0.25 */
+  onnx_sub(&function, 11, &fallback);
+  return function;
+}
+
+START_TEST(inlines_functions) {
+  lp_buf graph = {0}, first = onnx_named("one", "scaled", "x", "h"), second = onnx_named("two", "scaled", "h", "y");
+  onnx_domain(&first, "local");
+  onnx_domain(&second, "local");
+  onnx_attr_f(&first, "alpha", 0.5f);
+  onnx_input(&graph, "x", ONNX_F32, "n");
+  onnx_add(&graph, first);
+  onnx_add(&graph, second);
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  lp_buf model = onnx_model(&graph, 17), function = scaled_function();
+  onnx_function_field(&model, &function);
+  lp_module *module = onnx_import(&model, diag);
+  ck_assert_msg(module, "%s", onnx_message(diag, 0));
+  const lp_op *outer = onnx_result(module, 0), *leaky = lp_op_in(outer, 0)->def, *inner = lp_op_in(outer, 1)->def;
+  ck_assert_double_eq(lp_op_f64(leaky, "alpha", 0), 0.25);
+  ck_assert_str_eq(leaky->loc.node, "two/leaky");
+  ck_assert_double_eq(lp_op_f64(lp_op_in(inner, 0)->def, "alpha", 0), 0.5);
+  lp_module_free(module);
+}
+END_TEST
+
+static lp_buf branch(const char *op) {
+  lp_buf graph = {0};
+  onnx_add(&graph, onnx_node(op, "x", "r"));
+  onnx_output(&graph, "r", ONNX_F32, NULL);
+  return graph;
+}
+
+/* If rank(x) == 2 */
+START_TEST(inlines_branches) {
+  static const int64_t two = 2;
+  lp_buf graph = {0}, yes = branch("Relu"), no = branch("Neg"), choose = onnx_node("If", "c", "y");
+  onnx_attr_graph(&choose, "then_branch", &yes);
+  onnx_attr_graph(&choose, "else_branch", &no);
+  onnx_input(&graph, "x", ONNX_F32, "n 3");
+  onnx_initializer(&graph, onnx_tensor("two", ONNX_I64, "", &two, 8));
+  onnx_add(&graph, choose);
+  onnx_add(&graph, onnx_node("Equal", "rank two", "c"));
+  onnx_add(&graph, onnx_node("Size", "shape", "rank"));
+  onnx_add(&graph, onnx_node("Shape", "x", "shape"));
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  lp_module *module = import(&graph, 17);
+  ck_assert_int_eq(onnx_result(module, 0)->kind, LP_ONNX_Relu);
+  lp_module_free(module);
+}
+END_TEST
+
+START_TEST(takes_the_branch_with_past) {
+  lp_buf graph = {0}, yes = branch("Relu"), no = branch("Neg"), choose = onnx_node("If", "use_cache_branch", "y");
+  onnx_attr_graph(&choose, "then_branch", &yes);
+  onnx_attr_graph(&choose, "else_branch", &no);
+  onnx_input(&graph, "x", ONNX_F32, "n 3");
+  onnx_input(&graph, "use_cache_branch", ONNX_BOOL, "1");
+  onnx_add(&graph, choose);
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  lp_module *module = import(&graph, 17);
+  ck_assert_int_eq(onnx_result(module, 0)->kind, LP_ONNX_Relu);
+  lp_module_free(module);
+}
+END_TEST
+
+START_TEST(reads_constants) {
+  static const int64_t ints[] = {3, 4};
+  lp_buf graph = {0}, list = onnx_node("Constant", "", "shape"), fill = onnx_node("ConstantOfShape", "shape", "f");
+  float half = 0.5f;
+  lp_buf tensor = onnx_tensor("", ONNX_F32, "1", &half, 4), number = onnx_node("Constant", "", "two");
+  onnx_attr_ints(&list, "value_ints", 2, ints);
+  onnx_attr_tensor(&fill, "value", &tensor);
+  onnx_attr_f(&number, "value_float", 2);
+  onnx_add(&graph, list);
+  onnx_add(&graph, fill);
+  onnx_add(&graph, number);
+  onnx_add(&graph, onnx_node("Mul", "f two", "y"));
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  lp_module *module = import(&graph, 17);
+  ck_assert_str_eq(onnx_type_text(module, onnx_result(module, 0)->out[0]), "f32[3,4]");
+  ck_assert_int_eq(count_ops(module, LP_OP_CONSTANT), 2);
+  lp_module_free(module);
+}
+END_TEST
+
+START_TEST(reads_tensor_files) {
+  static const int64_t data[] = {5, 6};
+  lp_buf tensor = onnx_tensor("ids", ONNX_I64, "1 2", data, sizeof(data));
+  onnx_write("input_0.pb", tensor.data, tensor.size);
+  lp_buf_free(&tensor);
+  lp_arena *arena = lp_arena_create();
+  lp_array array;
+  const char *name;
+  ck_assert_int_eq(lp_onnx_read_tensor(onnx_path("input_0.pb"), arena, &array, &name, diag), LP_OK);
+  ck_assert_str_eq(name, "ids");
+  ck_assert_int_eq(array.rank, 2);
+  ck_assert_int_eq(array.dim[1], 2);
+  ck_assert_int_eq(((int64_t *)array.data)[1], 6);
+  onnx_write("input_0.pb", "no", 2);
+  ck_assert_int_eq(lp_onnx_read_tensor(onnx_path("input_0.pb"), arena, &array, &name, diag), LP_FAILED);
+  ck_assert_uint_eq(lp_diag_error_count(diag), 1);
+  lp_arena_free(arena);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("import");
+  TCase *tc = tcase_create("import");
+  tcase_add_checked_fixture(tc, open_test, close_test);
+  tcase_add_test(tc, names_and_locations);
+  tcase_add_test(tc, sorts_nodes);
+  tcase_add_test(tc, keeps_order);
+  tcase_add_test(tc, shares_initializers);
+  tcase_add_test(tc, names_dimensions);
+  tcase_add_test(tc, agrees_on_dimensions);
+  tcase_add_test(tc, references_weights);
+  tcase_add_test(tc, references_packed_floats);
+  tcase_add_test(tc, reads_external_data);
+  tcase_add_test(tc, reads_typed_data);
+  tcase_add_test(tc, normalises_axes);
+  tcase_add_test(tc, normalises_slice_split_pad_clip);
+  tcase_add_test(tc, normalises_softmax);
+  tcase_add_test(tc, inlines_functions);
+  tcase_add_test(tc, inlines_branches);
+  tcase_add_test(tc, takes_the_branch_with_past);
+  tcase_add_test(tc, reads_constants);
+  tcase_add_test(tc, reads_tensor_files);
+  suite_add_tcase(suite, tc);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_ENV);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed != 0;
+}
