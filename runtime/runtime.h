@@ -102,7 +102,7 @@ typedef struct {
 LP_MUST_USE lp_status lp_bundle_load(const char *path, const lp_bundle_options *options, lp_bundle **out,
                                      lp_diag *diag);
 void lp_bundle_free(lp_bundle *bundle);
-bool lp_bundle_is_split(const lp_bundle *bundle); /* does any program cross the link? */
+bool lp_bundle_is_split(const lp_bundle *bundle);                 /* does any program cross the link? */
 const lp_tokenizer *lp_bundle_tokenizer(const lp_bundle *bundle); /* NULL when the bundle carries none */
 int32_t lp_bundle_vocab(const lp_bundle *bundle);
 int64_t lp_bundle_context(const lp_bundle *bundle); /* most positions the model was made for; 0 unknown */
@@ -142,13 +142,13 @@ typedef struct {
   int64_t max_tokens; /* generated per sequence */
   bool ignore_eos;
   int32_t threads;
-  int64_t capacity;   /* KV cache in tokens, doubled when too small; 0: prompt + max_tokens */
+  int64_t capacity;        /* KV cache in tokens, doubled when too small; 0: prompt + max_tokens */
   double cloud_timeout_ms; /* longest wait for one answer of the worker; 0: two minutes */
 } lp_generate_options;
 
 typedef struct {
   int32_t token;
-  lp_side_id side;   /* where the logits were computed */
+  lp_side_id side;    /* where the logits were computed */
   int32_t exit_layer; /* -1: the full model */
   double confidence;
   double ms; /* since the token before it, or since the start */
@@ -160,7 +160,7 @@ typedef struct {
   double ttft_ms, tpot_ms, total_ms;
   uint64_t bytes_up, bytes_down; /* payload and framing, device to cloud and back */
   uint64_t cloud_requests;       /* times the device waited for the cloud */
-  lp_buf first_logits;           /* f32[vocab] of sequence 0's first generated position; only filled when they are here */
+  lp_buf first_logits; /* f32[vocab] of sequence 0's first generated position; only filled when they are here */
 } lp_generation;
 
 typedef struct lp_session lp_session;
@@ -183,14 +183,14 @@ typedef struct {
   int64_t shape[16];
   void *data; /* row-major */
   size_t size;
-} lp_array;
+} lp_data;
 
 /* Runs a program once, from an empty KV cache. `program` NULL is "prefill", or the only one. Inputs are found by name;
  * symbols take their values from the inputs' shapes, `r` and `c` that of `s` where no input names them. `outputs` has
  * room for lp_bundle_output_count arrays; their data is released with free(), also after a failure (zero them first). */
 size_t lp_bundle_output_count(const lp_bundle *bundle);
-LP_MUST_USE lp_status lp_session_run(lp_session *session, const char *program, const lp_array *inputs, size_t count,
-                                     lp_array *outputs, lp_diag *diag);
+LP_MUST_USE lp_status lp_session_run(lp_session *session, const char *program, const lp_data *inputs, size_t count,
+                                     lp_data *outputs, lp_diag *diag);
 
 /* ---- measuring (bench.c) ----------------------------------------------------------------------------------------- */
 
@@ -201,7 +201,7 @@ typedef struct {
 } lp_bench_options;
 
 typedef struct {
-  char name[48];     /* "pp512", "tg128 @ d1024" */
+  char name[48]; /* "pp512", "tg128 @ d1024" */
   int64_t tokens;
   double tokens_per_s, deviation; /* mean and standard deviation over the repetitions */
   double gbytes_per_s;            /* weights read, all sides; 0 where it says nothing */

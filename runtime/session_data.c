@@ -7,16 +7,20 @@
 typedef struct {
   lp_session *session;
   const lp_manifest *manifest;
-  const lp_array *inputs;
+  const lp_data *inputs;
   size_t count;
   lp_diag *diag;
   lp_walk walk;
   bool bound[LP_MAX_SYMBOLS];
 } data_run;
 
-static lp_loc loc_of(const data_run *run) { return LP_LOC_FILE(run->manifest->file); }
+static lp_loc loc_of(const data_run *run) {
+  return LP_LOC_FILE(run->manifest->file);
+}
 
-size_t lp_bundle_output_count(const lp_bundle *bundle) { return (size_t)bundle->manifest.output_count; }
+size_t lp_bundle_output_count(const lp_bundle *bundle) {
+  return (size_t)bundle->manifest.output_count;
+}
 
 static lp_status find_program(data_run *run, const char *name) {
   const char *wanted = name != NULL ? name : "prefill";
@@ -26,7 +30,7 @@ static lp_status find_program(data_run *run, const char *name) {
   return lp_error(run->diag, loc_of(run), "the bundle has no program '%.60s'", wanted);
 }
 
-static const lp_array *find_input(const data_run *run, const char *name) {
+static const lp_data *find_input(const data_run *run, const char *name) {
   for (size_t i = 0; i < run->count; i++)
     if (lp_streq(run->inputs[i].name, name)) return &run->inputs[i];
   return NULL;
@@ -36,12 +40,12 @@ static const lp_array *find_input(const data_run *run, const char *name) {
 
 /* The symbol that the polynomial consists of, as index into `sym`, or -1. */
 static int32_t lone_symbol(const lp_poly *poly) {
-  bool lone = poly->count == 1 && poly->term[0].coef == 1 && poly->term[0].symbol[0] != 0 &&
-              poly->term[0].symbol[1] == 0;
+  bool lone =
+      poly->count == 1 && poly->term[0].coef == 1 && poly->term[0].symbol[0] != 0 && poly->term[0].symbol[1] == 0;
   return lone ? (int32_t)poly->term[0].symbol[0] - 1 : -1;
 }
 
-static lp_status bind(data_run *run, const lp_tensor_desc *want, const lp_array *given) {
+static lp_status bind(data_run *run, const lp_tensor_desc *want, const lp_data *given) {
   if (!lp_streq(given->dtype, lp_element_name(want->dtype)) || given->rank != want->rank)
     return lp_error(run->diag, loc_of(run), "input '%.80s' is %s of rank %d, wanted %s of rank %d", want->name,
                     given->dtype, given->rank, lp_element_name(want->dtype), want->rank);
@@ -62,23 +66,23 @@ static void bind_the_rest(data_run *run) {
   if (!run->bound[LP_SYM_C]) sym[LP_SYM_C] = sym[LP_SYM_P] + sym[LP_SYM_S];
 }
 
-static lp_status check_shape(data_run *run, const lp_tensor_desc *want, const lp_array *given) {
+static lp_status check_shape(data_run *run, const lp_tensor_desc *want, const lp_data *given) {
   for (int32_t i = 0; i < want->rank; i++) {
     int64_t dim = lp_poly_eval(want->shape[i], run->walk.sym, (size_t)run->manifest->symbol_count);
     if (dim != given->shape[i])
-      return lp_error(run->diag, loc_of(run), "axis %d of input '%.80s' is %" PRId64 ", wanted %" PRId64, i,
-                      want->name, given->shape[i], dim);
+      return lp_error(run->diag, loc_of(run), "axis %d of input '%.80s' is %" PRId64 ", wanted %" PRId64, i, want->name,
+                      given->shape[i], dim);
   }
   size_t bytes = 0;
   if (lp_tensor_bytes(want, run->walk.sym, run->manifest->symbol_count, &bytes) && bytes == given->size) return LP_OK;
-  return lp_error(run->diag, loc_of(run), "input '%.80s' holds %zu bytes, its shape takes %zu", want->name,
-                  given->size, bytes);
+  return lp_error(run->diag, loc_of(run), "input '%.80s' holds %zu bytes, its shape takes %zu", want->name, given->size,
+                  bytes);
 }
 
 static lp_status take_inputs(data_run *run, lp_span *spans) {
   for (int32_t i = 0; i < run->manifest->input_count; i++) {
     const lp_tensor_desc *want = &run->manifest->inputs[i].tensor;
-    const lp_array *given = find_input(run, want->name);
+    const lp_data *given = find_input(run, want->name);
     if (given == NULL) return lp_error(run->diag, loc_of(run), "input '%.80s' is not given", want->name);
     LP_TRY(bind(run, want, given));
     spans[i] = (lp_span){.data = given->data, .size = given->size};
@@ -91,21 +95,23 @@ static lp_status take_inputs(data_run *run, lp_span *spans) {
   return LP_OK;
 }
 
-static void give_outputs(const data_run *run, const lp_span *spans, lp_array *outputs) {
+static void give_outputs(const data_run *run, const lp_span *spans, lp_data *outputs) {
   for (int32_t i = 0; i < run->manifest->output_count; i++) {
     const lp_tensor_desc *desc = &run->manifest->outputs[i].tensor;
-    outputs[i] = (lp_array){.name = desc->name, .dtype = lp_element_name(desc->dtype), .rank = desc->rank,
-                            .data = spans[i].data, .size = spans[i].size};
+    outputs[i] = (lp_data){.name = desc->name,
+                            .dtype = lp_element_name(desc->dtype),
+                            .rank = desc->rank,
+                            .data = spans[i].data,
+                            .size = spans[i].size};
     for (int32_t axis = 0; axis < desc->rank; axis++)
-      outputs[i].shape[axis] =
-          lp_poly_eval(desc->shape[axis], run->walk.sym, (size_t)run->manifest->symbol_count);
+      outputs[i].shape[axis] = lp_poly_eval(desc->shape[axis], run->walk.sym, (size_t)run->manifest->symbol_count);
   }
 }
 
-lp_status lp_session_run(lp_session *session, const char *program, const lp_array *inputs, size_t count,
-                         lp_array *outputs, lp_diag *diag) {
-  data_run run = {.session = session, .manifest = &session->bundle->manifest, .inputs = inputs, .count = count,
-                  .diag = diag};
+lp_status lp_session_run(lp_session *session, const char *program, const lp_data *inputs, size_t count,
+                         lp_data *outputs, lp_diag *diag) {
+  data_run run = {
+      .session = session, .manifest = &session->bundle->manifest, .inputs = inputs, .count = count, .diag = diag};
   LP_TRY(find_program(&run, program));
   lp_span *in = lp_alloc(((size_t)run.manifest->input_count + 1) * sizeof(*in));
   lp_span *out = lp_alloc(((size_t)run.manifest->output_count + 1) * sizeof(*out));

@@ -36,13 +36,13 @@ size_t lp_verify_output_count(const lp_verify_bundle *bundle) {
   return lp_bundle_output_count(bundle->bundle);
 }
 
-static lp_array to_runtime(const lp_verify_array *from) {
-  lp_array to = {.name = from->name, .dtype = from->dtype, .rank = from->rank, .data = from->data, .size = from->size};
+static lp_data to_runtime(const lp_verify_array *from) {
+  lp_data to = {.name = from->name, .dtype = from->dtype, .rank = from->rank, .data = from->data, .size = from->size};
   for (int32_t i = 0; i < from->rank; i++) to.shape[i] = from->dim[i];
   return to;
 }
 
-static lp_verify_array from_runtime(const lp_array *from) {
+static lp_verify_array from_runtime(const lp_data *from) {
   lp_verify_array to = {.name = from->name, .dtype = from->dtype, .rank = from->rank, .data = from->data, .size = from->size};
   for (int32_t i = 0; i < from->rank && i < LP_VERIFY_RANK; i++) to.dim[i] = from->shape[i];
   return to;
@@ -51,7 +51,7 @@ static lp_verify_array from_runtime(const lp_array *from) {
 lp_status lp_verify_run(lp_verify_bundle *bundle, const lp_verify_array *inputs, size_t count,
                         lp_verify_array *outputs, lp_diag *diag) {
   size_t output_count = lp_verify_output_count(bundle);
-  lp_array *in = lp_alloc((count + 1) * sizeof *in), *out = lp_alloc((output_count + 1) * sizeof *out);
+  lp_data *in = lp_alloc((count + 1) * sizeof *in), *out = lp_alloc((output_count + 1) * sizeof *out);
   for (size_t i = 0; i < count; i++) in[i] = to_runtime(&inputs[i]);
   lp_status status = lp_session_run(bundle->session, NULL, in, count, out, diag);
   for (size_t i = 0; i < output_count; i++) outputs[i] = from_runtime(&out[i]);

@@ -6,19 +6,23 @@
 #include "tests/runtime/toy_run.h"
 
 static char *dir;
-static void setup(void) { dir = toy_dir_create(); }
-static void teardown(void) { toy_dir_remove(dir); }
+static void setup(void) {
+  dir = toy_dir_create();
+}
+static void teardown(void) {
+  toy_dir_remove(dir);
+}
 
 enum { LENGTH = 5 };
 static int64_t ids[2 * LENGTH] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 35};
 
-static lp_array tokens_input(void) {
-  return (lp_array){
+static lp_data tokens_input(void) {
+  return (lp_data){
       .name = "input_ids", .dtype = "i64", .rank = 2, .shape = {2, LENGTH}, .data = ids, .size = sizeof(ids)};
 }
 
-static lp_status run(const lp_bundle *bundle, const char *cloud, const char *program, const lp_array *inputs,
-                     size_t count, lp_array *output, lp_diag *diag) {
+static lp_status run(const lp_bundle *bundle, const char *cloud, const char *program, const lp_data *inputs,
+                     size_t count, lp_data *output, lp_diag *diag) {
   lp_generate_options options = {.cloud = cloud, .threads = 2};
   lp_session *session = NULL;
   ck_assert_int_eq(lp_session_open(bundle, &options, &session, diag), LP_OK);
@@ -29,7 +33,7 @@ static lp_status run(const lp_bundle *bundle, const char *cloud, const char *pro
 
 START_TEST(outputs_are_the_same) {
   static const char *const where[] = {"dddddd", "ddccdd", "dddccc", "cccccc"};
-  lp_array want = {0}, got = {0}, input = tokens_input();
+  lp_data want = {0}, got = {0}, input = tokens_input();
   for (size_t i = 0; i < LP_COUNT(where); i++) {
     char *path = toy_bundle_write(dir, where[i], &(toy_placement){.prefill = where[i]});
     toy_worker worker = toy_worker_start(path, NULL, NULL);
@@ -55,8 +59,9 @@ START_TEST(outputs_are_the_same) {
 END_TEST
 
 START_TEST(inputs_that_do_not_fit) {
-  lp_array cases[5], output = {0};
-  for (size_t i = 0; i < LP_COUNT(cases); i++) cases[i] = tokens_input();
+  lp_data cases[5], output = {0};
+  for (size_t i = 0; i < LP_COUNT(cases); i++)
+    cases[i] = tokens_input();
   cases[0].name = "attention_mask";
   cases[1].dtype = "i32";
   cases[2].rank = 3;
@@ -74,7 +79,7 @@ START_TEST(inputs_that_do_not_fit) {
     lp_diag_free(diag);
   }
   lp_diag *diag = lp_diag_create();
-  lp_array input = tokens_input();
+  lp_data input = tokens_input();
   ck_assert_int_eq(run(bundle, NULL, "encode", &input, 1, &output, diag), LP_FAILED);
   ck_assert_ptr_nonnull(strstr(toy_error(diag), "no program 'encode'"));
   lp_diag_free(diag);
