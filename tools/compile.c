@@ -36,7 +36,7 @@ static lp_status read_options(lp_compile *c, int argc, char **argv, lp_texts *ar
       {"--dtype-cloud", LP_OPTION_TEXT, &r->dtype_cloud, "DTYPE", "weights in the cloud: f32, f16, bf16", 0},
       {"--exits", LP_OPTION_NUMBERS, &c->exits, "LAYER,..", "keep the exit heads behind these layers", 0},
       {"--march", LP_OPTION_TEXT, &c->march, "CPU", "x86-64-v3, x86-64-v4, armv8-a, native, .. (native)", 0},
-      {"--tokenizer", LP_OPTION_TEXT, &c->tokenizer, "FILE", "a tokenizer.json to put into the bundle", 0},
+      {"--tokenizer", LP_OPTION_TEXT, &c->tokenizer, "FILE", "the tokenizer.json to put into the bundle (the one beside the model)", 0},
       {"-O", LP_OPTION_I64, &c->opt_level, "LEVEL", "optimise code: 0 to 3 (3)", 0},
       {"--emit", LP_OPTION_CHOICE, &c->emit,
        "bundle|layer-ir|op-ir|placed-ir|llvm-ir|asm|obj|cuda|ptx|opencl|onnx|report", "what to write (bundle)", 0},

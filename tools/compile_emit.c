@@ -2,6 +2,7 @@
 #include "tools/compile.h"
 
 #include "backend/backend.h"
+#include "runtime/runtime.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -96,13 +97,32 @@ static char *bundle_path(const lp_compile *compile) {
   return path.data;
 }
 
+/* The tokenizer asked for, or the one beside the model: NULL when there is none. It must read, and its ids must be ones
+ * that the model has. `*path` is released with free(). */
+static lp_status find_tokenizer(const lp_compile *compile, int64_t vocab, char **path, lp_diag *diag) {
+  char *dir = lp_path_dir(compile->model), *beside = lp_path_join(dir, "tokenizer.json");
+  const char *found = compile->tokenizer ? compile->tokenizer : lp_path_exists(beside) ? beside : NULL;
+  lp_tokenizer *tokenizer = NULL;
+  lp_status status = found ? lp_tokenizer_load(found, &tokenizer, diag) : LP_OK;
+  if (status == LP_OK && tokenizer && vocab > 0 && lp_tokenizer_vocab_size(tokenizer) > vocab)
+    status = lp_error(diag, LP_LOC_FILE(found), "the tokenizer has %d tokens, the model %" PRId64,
+                      lp_tokenizer_vocab_size(tokenizer), vocab);
+  *path = status == LP_OK && found ? lp_strdup(found) : NULL;
+  lp_tokenizer_free(tokenizer);
+  free(beside);
+  free(dir);
+  return status;
+}
+
 static lp_status write_bundle(const lp_compile *compile, lp_module *module, const char *report_json, lp_diag *diag) {
   const lp_op *func = lp_module_find_func(module, "prefill");
+  char *tokenizer;
+  LP_TRY(find_tokenizer(compile, vocab_of(module), &tokenizer, diag));
   const lp_bundle_request request = {.device = lp_backend_find("cpu"),
                                      .cloud = lp_backend_find("cpu"),
                                      .device_options = emit_options(compile, "device"),
                                      .cloud_options = emit_options(compile, "cloud"),
-                                     .tokenizer = compile->tokenizer,
+                                     .tokenizer = tokenizer,
                                      .report_json = report_json,
                                      .context = func ? lp_op_i64(func, "context", 0) : 0,
                                      .vocab = vocab_of(module),
@@ -110,6 +130,7 @@ static lp_status write_bundle(const lp_compile *compile, lp_module *module, cons
   char *path = bundle_path(compile);
   lp_status status = lp_bundle_write(module, &request, path, diag);
   free(path);
+  free(tokenizer);
   return status;
 }
 
