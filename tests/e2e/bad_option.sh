@@ -1,0 +1,45 @@
+# What is asked for and cannot be: unknown names, impossible values, outputs that cannot be written.
+. "$LP_SOURCE/tests/e2e/lib.sh"
+model=$LP_SOURCE/tests/models/llama/model.onnx
+
+refuse() { # refuse WHAT PATTERN [option ...]
+  what=$1 pattern=$2
+  shift 2
+  refused "$what" "$pattern" "$LLMPART" compile "$model" "$@"
+}
+
+made=$work/made/out.llmpart
+refuse 'an unknown machine' "error: .*jetson-nan.*" --device=jetson-nan -o "$made"
+grep -q "did you mean 'jetson-nano'" "$work/err" || fail "an unknown machine: no suggestion: $(cat "$work/err")"
+refuse 'an absent machine file' "absent.yaml" --device="$work/absent.yaml" -o "$made"
+printf 'machine: odd\nkind: gpu\npeak_f32: { value: 10 parsecs, source: "none" }\n' >"$work/odd.yaml"
+refuse 'a machine with a strange unit' "odd.yaml:3:[0-9]+: error: .*parsecs" --device="$work/odd.yaml" -o "$made"
+refuse 'an unknown link' "error: .*wiffi" --device=jetson-nano --cloud=v100s --link=wiffi -o "$made"
+refuse 'an absent tokenizer' "absent.json" --device=jetson-nano --tokenizer="$work/absent.json" -o "$made"
+echo '{"model": {"type": "BPE"' >"$work/broken.json"
+refuse 'a broken tokenizer' "broken.json:.*error: " --device=jetson-nano --tokenizer="$work/broken.json" -o "$made"
+refuse 'a tokenizer of another model' "tokenizer.json.*error: .*(vocab|token|id)" --device=jetson-nano \
+  --tokenizer="$LP_SOURCE/examples/default-model/tokenizer.json" -o "$made"
+refuse 'an output in an absent folder' "error: " --device=jetson-nano -o "$work/absent/out.llmpart"
+: >"$work/file"
+refuse 'an output below a file' "error: " --device=jetson-nano -o "$work/file/out.llmpart"
+refuse 'an output that cannot be written' "error: " --device=jetson-nano -o /proc/out.llmpart
+refuse 'a report that cannot be written' "error: " --device=jetson-nano --report=/proc/report.txt -o "$made"
+refuse 'IR that cannot be written' "error: " --device=jetson-nano --emit=op-ir -o /proc/out.mlir
+refuse 'a backend that is not there' "error: .*cuda" --device=jetson-nano --emit=cuda -o "$made"
+refuse 'an unknown CPU' "error: .*z80" --device=jetson-nano --march=z80 -o "$made"
+refuse 'an exit that is not there' "error: .*exit" --device=jetson-nano --exits=1 -o "$made"
+
+wanted_status=2
+refuse 'an unknown option' "error: .*--devise" --devise=jetson-nano -o "$made"
+refuse 'no device' "error: .*device" -o "$made"
+refuse 'an unknown scheduler' "error: .*greddy" --device=jetson-nano --cloud=v100s --scheduler=greddy -o "$made"
+refuse 'a scheduler without a cloud' "error: .*cloud" --device=jetson-nano --scheduler=greedy -o "$made"
+refuse 'a time that is none' "error: .*soon" --device=jetson-nano --ttft=soon -o "$made"
+refuse 'a count of 0' "--isl: error: " --device=jetson-nano --isl=0 -o "$made"
+refused 'an unknown subcommand' "error: .*compyle" "$LLMPART" compyle "$model"
+
+wanted_status=3
+refuse 'an SLA that cannot be met' "error: .*TTFT" --device=jetson-nano --ttft=1us -o "$made"
+refuse 'too little memory' "error: .*memory" --device=jetson-nano --device-memory=1000 -o "$made"
+finish

@@ -1,0 +1,2 @@
+. "$LP_SOURCE/tests/e2e/lib.sh"
+skip 'later'

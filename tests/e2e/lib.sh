@@ -1,0 +1,101 @@
+# What the end-to-end tests share; each begins with `. "$LP_SOURCE/tests/e2e/lib.sh"` and ends with `finish`.
+set -u
+: "${LP_SOURCE:?is set by ctest}" "${LLMPART:?is set by ctest}"
+name=$(basename "$0" .sh)
+work=$(mktemp -d)
+started="" # processes to end
+failures=0
+
+clean_up() {
+  # shellcheck disable=SC2086 # a list of numbers
+  [ -z "$started" ] || kill $started 2>/dev/null
+  rm -rf "$work"
+}
+trap clean_up EXIT
+trap 'exit 1' INT TERM HUP
+
+fail() { # fail TEXT: notes a failure and goes on
+  echo "$name: $*"
+  failures=$((failures + 1))
+}
+
+finish() {
+  [ "$failures" = 0 ] || { echo "$name: $failures failures"; exit 1; }
+  exit 0
+}
+
+skip() { # skip WHY: ctest counts it as skipped (SKIP_RETURN_CODE)
+  echo "$name: skipped: $*"
+  exit 77
+}
+
+same() { # same WHAT WANTED FOUND
+  [ "$2" = "$3" ] || fail "$1: wanted
+  $2
+found
+  $3"
+}
+
+# Machines whose figures do not depend on where the test runs. Code is made for this machine all the same (--march).
+pair="--device=jetson-nano --cloud=v100s --link=lan"
+
+compile() { # compile MODEL OUT [option ...]: without --device and its like, a device alone
+  model=$1 out=$2
+  shift 2
+  case "$*" in *--device*) ;; *) set -- --device=jetson-nano "$@" ;; esac
+  "$LLMPART" compile "$model" "$@" -o "$out" >"$work/out" 2>"$work/err" && return
+  fail "compile $model $*: exit status $?: $(head -n 3 "$work/err")"
+  return 1
+}
+
+tokens() { # tokens BUNDLE IDS COUNT [option ...]: the ids that are generated, a line per sequence
+  bundle=$1 ids=$2 count=$3
+  shift 3
+  "$LLMPART" run "$bundle" --tokens="$ids" -n "$count" --threads=1 "$@" 2>"$work/err" ||
+    echo "run $*: exit status $?: $(head -n 3 "$work/err")"
+}
+
+rows() { # rows FILE KEY: the lists of tokens.json's KEY, a line each: 1,2,3
+  sed -n "s/^ *\"$2\": \[\[\(.*\)\]\],*\$/\1/p" "$1" | sed 's/\], \[/\n/g' | tr -d ' '
+}
+
+row() { rows "$1" "$2" | sed -n "$3p"; } # row FILE KEY NUMBER
+
+length() { echo "$1" | awk -F, '{ print NF }'; } # length 1,2,3
+
+number() { # number FILE KEY: the first value of "KEY": in a JSON file
+  sed -n "s/^.*\"$2\": *\([-0-9.e+]*\).*\$/\1/p" "$1" | head -n 1
+}
+
+plan() { # plan MODEL OUT [option ...]: the report as text
+  model=$1 out=$2
+  shift 2
+  "$LLMPART" compile "$model" "$@" --emit=report -o txt >"$out" 2>"$work/err" ||
+    fail "plan $model $*: exit status $?: $(head -n 3 "$work/err")"
+}
+
+layers() { sed -n 's/^model .*, \([0-9]*\) layers.*/\1/p' "$1"; } # layers REPORT
+
+share() { awk -v share="$2" -v column="$3" '$1 == "total" { print share * $column }' "$1"; } # share REPORT OF COLUMN: of a time
+
+# refused WHAT PATTERN COMMAND ...: the command must end with exit status $wanted_status (1) and one error that matches the
+# extended PATTERN, and leave nothing in $work/made, where it is run with its output.
+refused() {
+  what=$1 pattern=$2
+  shift 2
+  rm -rf "$work/made"
+  mkdir "$work/made"
+  timeout 60 "$@" >"$work/out" 2>"$work/err"
+  status=$?
+  [ "$status" = "${wanted_status:-1}" ] || fail "$what: exit status $status, wanted ${wanted_status:-1}: $(head -n 3 "$work/err")"
+  [ "$(grep -c 'error: ' "$work/err")" = 1 ] || fail "$what: wanted one error, found: $(head -n 5 "$work/err")"
+  grep -Eq -e "$pattern" "$work/err" || fail "$what: no message matches '$pattern': $(head -n 3 "$work/err")"
+  [ ! -s "$work/out" ] || fail "$what: it printed on stdout: $(head -n 2 "$work/out")"
+  [ -z "$(ls -A "$work/made")" ] || fail "$what: it left $(ls -A "$work/made") behind"
+}
+
+onnx() { # onnx FILE: encodes the ModelProto in text form on stdin
+  protoc --encode=onnx.ModelProto --proto_path="$onnx_proto" onnx/onnx.proto >"$1" 2>"$work/err" ||
+    fail "protoc: $(head -n 2 "$work/err")"
+}
+onnx_proto=${ONNX_PROTO:-/usr/include}

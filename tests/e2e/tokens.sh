@@ -1,0 +1,50 @@
+# tokens.sh MODEL.onnx TOKENS.json: greedy tokens are those of ONNX Runtime, wherever the operators run: in one process, at
+# every layer cut, where the greedy scheduler puts them, across two processes, alone and four at once.
+. "$LP_SOURCE/tests/e2e/lib.sh"
+model=$1 lists=$2
+prompts=$(rows "$lists" prompts | wc -l)
+[ "$prompts" -ge 1 ] || fail "there are no prompts in $lists"
+
+check() { # check WHAT BUNDLE [option ...]: every prompt
+  what=$1 split=$2
+  shift 2
+  for i in $(seq "$prompts"); do
+    ids=$(row "$lists" prompts "$i")
+    want=$(row "$lists" tokens "$i")
+    same "$what, prompt $i" "$want" "$(tokens "$split" "$ids" "$(length "$want")" "$@" | tr ' ' ,)"
+  done
+}
+
+compile "$model" "$work/one.llmpart" && {
+  check 'one process' "$work/one.llmpart"
+  check 'two threads' "$work/one.llmpart" --threads=2
+  ids=$(row "$lists" prompts 2)
+  want=$(row "$lists" tokens 2)
+  found=$(tokens "$work/one.llmpart" "$ids" "$(length "$want")" --batch=4 | tr ' ' ,)
+  same 'batch 4' "$want
+$want
+$want
+$want" "$found"
+}
+
+plan "$model" "$work/alone.txt" --device=jetson-nano
+count=$(layers "$work/alone.txt")
+[ "$count" -ge 2 ] || fail "$model has $count layers, at least 2 are expected"
+for cut in $(seq 0 "$count"); do
+  # shellcheck disable=SC2086 # a list of options
+  compile "$model" "$work/cut.llmpart" $pair --scheduler=cut --cut="$cut" || continue
+  check "cut $cut" "$work/cut.llmpart" --in-process
+  case $cut in 1 | 2) check "cut $cut, two processes" "$work/cut.llmpart" ;; esac
+done
+
+# Half of what the device needs alone makes the greedy scheduler move operators, attention before products. It takes
+# transfers as hidden, so the plan says that it misses the SLA: that is a warning.
+# shellcheck disable=SC2086
+compile "$model" "$work/greedy.llmpart" $pair --scheduler=greedy --report="$work/greedy.txt" \
+  --ttft="$(share "$work/alone.txt" 0.5 2)" --tpot="$(share "$work/alone.txt" 0.5 3)" && {
+  awk '$1 == "crossings" && $2 >= 4 && $3 >= 2 { found = 1 } END { exit !found }' "$work/greedy.txt" ||
+    fail "greedy does not interleave: $(grep crossings "$work/greedy.txt")"
+  check 'greedy' "$work/greedy.llmpart" --in-process
+  check 'greedy, two processes' "$work/greedy.llmpart"
+}
+finish

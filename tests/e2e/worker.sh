@@ -1,0 +1,66 @@
+# The worker as a user meets it: several devices at once, another bundle, a port that is taken, its death in the middle.
+. "$LP_SOURCE/tests/e2e/lib.sh"
+model=$LP_SOURCE/tests/models/llama/model.onnx
+lists=$LP_SOURCE/tests/models/llama/tokens.json
+for cut in 1 2; do
+  # shellcheck disable=SC2086 # a list of options
+  compile "$model" "$work/$cut.llmpart" $pair --scheduler=cut --cut=$cut || finish
+done
+ids=$(row "$lists" prompts 3)
+want=$(row "$lists" tokens 3)
+
+serve() { # serve BUNDLE [option ...]: starts a worker; sets $worker and $address
+  : >"$work/listening"
+  "$LLMPART" worker "$1" --listen=127.0.0.1:0 --threads=1 2>"$work/listening" &
+  worker=$!
+  started="$started $worker"
+  for _ in $(seq 100); do
+    address=$(sed -n 's/^listening on //p' "$work/listening")
+    [ -z "$address" ] || return 0
+    sleep 0.1
+  done
+  fail "the worker does not listen: $(cat "$work/listening")"
+  finish
+}
+
+serve "$work/1.llmpart"
+for i in 1 2; do
+  same "request $i to a worker" "$want" "$(tokens "$work/1.llmpart" "$ids" "$(length "$want")" --cloud="$address" | tr ' ' ,)"
+done
+devices=""
+for i in 1 2 3 4; do
+  "$LLMPART" run "$work/1.llmpart" --tokens="$ids" -n "$(length "$want")" --threads=1 --cloud="$address" \
+    >"$work/device.$i" 2>&1 &
+  devices="$devices $!"
+done
+for device in $devices; do wait "$device" || fail "one of four devices at once: exit status $?"; done
+for i in 1 2 3 4; do same "device $i of four at once" "$want" "$(tr ' ' , <"$work/device.$i")"; done
+
+refused 'another bundle than the worker has' 'error: ' "$LLMPART" run "$work/2.llmpart" --tokens="$ids" -n 2 --cloud="$address"
+refused 'a port that is taken' "$address.*error: |error: .*$address" "$LLMPART" worker "$work/1.llmpart" --listen="$address"
+refused 'a port that is none' 'error: .*port|error: .*99999' "$LLMPART" worker "$work/1.llmpart" --listen=127.0.0.1:99999
+refused 'listening to everyone' 'error: .*loopback' "$LLMPART" worker "$work/1.llmpart" --listen=0.0.0.0:0
+same 'a request after all that' "$want" "$(tokens "$work/1.llmpart" "$ids" "$(length "$want")" --cloud="$address" | tr ' ' ,)"
+
+kill "$worker"
+wait "$worker" || fail "a worker that is asked to end: exit status $?"
+refused 'nobody listens' "error: .*${address#*:}|$address.*error: " "$LLMPART" run "$work/1.llmpart" --tokens="$ids" -n 2 --cloud="$address"
+
+serve "$work/1.llmpart"
+"$LLMPART" run "$work/1.llmpart" --tokens="$ids" -n 100000 --threads=1 --cloud="$address" >"$work/out" 2>"$work/err" &
+device=$!
+started="$started $device"
+for _ in $(seq 100); do
+  [ "$(wc -w <"$work/out")" -lt 20 ] || break
+  sleep 0.1
+done
+kill -KILL "$worker"
+(sleep 20 && kill "$device" 2>/dev/null) &
+watch=$!
+wait "$device"
+status=$?
+kill "$watch" 2>/dev/null
+[ "$status" = 1 ] || fail "the worker is killed in mid-generation: exit status $status, wanted 1: $(tail -n 2 "$work/err")"
+[ "$(wc -w <"$work/out")" -ge 20 ] || fail 'the worker was killed before the generation had begun'
+[ "$(grep -c 'error: ' "$work/err")" = 1 ] || fail "the worker is killed in mid-generation: wanted one error: $(cat "$work/err")"
+finish
