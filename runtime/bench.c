@@ -40,7 +40,8 @@ static lp_status time_generation(bench_run *run, double *ms) {
   int64_t depth = run->options->depth > 0 ? run->options->depth : 1;
   LP_TRY(walk(run, 0, depth));
   double begin = lp_now_ms();
-  for (int64_t i = 0; i < run->options->generate; i++) LP_TRY(walk(run, depth + i, 1));
+  for (int64_t i = 0; i < run->options->generate; i++)
+    LP_TRY(walk(run, depth + i, 1));
   *ms = lp_now_ms() - begin;
   return LP_OK;
 }
@@ -101,8 +102,8 @@ static lp_status prepare(bench_run *run) {
   const lp_bench_options *options = run->options;
   run->prefill = lp_manifest_program(manifest, "prefill");
   run->decode = lp_manifest_program(manifest, "decode");
-  if (run->prefill < 0 || run->decode < 0 || manifest->input_count != 1 ||
-      manifest->inputs[0].role != LP_ROLE_TOKENS || run->session->logits < 0 || manifest->vocab < 1)
+  if (run->prefill < 0 || run->decode < 0 || manifest->input_count != 1 || manifest->inputs[0].role != LP_ROLE_TOKENS ||
+      run->session->logits < 0 || manifest->vocab < 1)
     return lp_error(run->diag, loc, "the bundle does not generate text, so there is nothing to measure");
   int64_t most = options->prompt > options->generate ? options->prompt : options->generate;
   run->capacity = options->depth + most + 1;
@@ -123,8 +124,7 @@ static lp_status prepare(bench_run *run) {
   return LP_OK;
 }
 
-lp_status lp_session_bench(lp_session *session, const lp_bench_options *options, lp_bench_result *out,
-                           lp_diag *diag) {
+lp_status lp_session_bench(lp_session *session, const lp_bench_options *options, lp_bench_result *out, lp_diag *diag) {
   bench_run run = {.session = session, .options = options, .diag = diag};
   *out = (lp_bench_result){.threads = lp_pool_threads(session->pool),
                            .weight_bytes = weight_bytes(&session->bundle->manifest)};

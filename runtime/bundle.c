@@ -33,8 +33,8 @@ static lp_status load_manifest(loader *load) {
 static lp_status map_file(loader *load, const lp_file_desc *want, const char *path, lp_mapping *out) {
   LP_TRY(lp_file_map(path, out, load->diag));
   if (out->size == (size_t)want->bytes) return LP_OK;
-  lp_status status = lp_error(load->diag, LP_LOC_FILE(path), "%zu bytes; the manifest says %" PRId64, out->size,
-                              want->bytes);
+  lp_status status =
+      lp_error(load->diag, LP_LOC_FILE(path), "%zu bytes; the manifest says %" PRId64, out->size, want->bytes);
   lp_file_unmap(out);
   return status;
 }
@@ -160,7 +160,8 @@ static lp_status load_tokenizer(loader *load) {
   if (want == NULL) return LP_OK;
   for (int32_t i = 0; i < bundle->manifest.file_count; i++) {
     const lp_file_desc *beside = &bundle->manifest.files[i]; /* the tokenizer reads it by itself */
-    if (lp_streq(beside->path, "tokenizer_config.json")) LP_TRY(check_file(load, beside, file_path(bundle, beside->path)));
+    if (lp_streq(beside->path, "tokenizer_config.json"))
+      LP_TRY(check_file(load, beside, file_path(bundle, beside->path)));
   }
   const char *path = file_path(bundle, want->path);
   LP_TRY(check_file(load, want, path));
@@ -181,7 +182,8 @@ lp_status lp_bundle_load(const char *path, const lp_bundle_options *options, lp_
   bundle->arena = lp_arena_create();
   bundle->path = lp_strdup(path);
   size_t length = strlen(bundle->path);
-  while (length > 1 && bundle->path[length - 1] == '/') bundle->path[--length] = '\0';
+  while (length > 1 && bundle->path[length - 1] == '/')
+    bundle->path[--length] = '\0';
   loader load = {.bundle = bundle, .options = options, .diag = diag};
   lp_status status = load_all(&load);
   if (status != LP_OK) {
@@ -212,9 +214,15 @@ bool lp_bundle_is_split(const lp_bundle *bundle) {
   return false;
 }
 
-const lp_tokenizer *lp_bundle_tokenizer(const lp_bundle *bundle) { return bundle->tokenizer; }
-int32_t lp_bundle_vocab(const lp_bundle *bundle) { return bundle->manifest.vocab; }
-int64_t lp_bundle_context(const lp_bundle *bundle) { return bundle->manifest.context; }
+const lp_tokenizer *lp_bundle_tokenizer(const lp_bundle *bundle) {
+  return bundle->tokenizer;
+}
+int32_t lp_bundle_vocab(const lp_bundle *bundle) {
+  return bundle->manifest.vocab;
+}
+int64_t lp_bundle_context(const lp_bundle *bundle) {
+  return bundle->manifest.context;
+}
 
 lp_status lp_bundle_await_check(const lp_bundle *bundle, lp_diag *diag) {
   return bundle->verifier != NULL ? lp_verifier_await(bundle->verifier, diag) : LP_OK;

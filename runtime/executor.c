@@ -37,7 +37,9 @@ void lp_executor_free(lp_executor *executor) {
   free(executor);
 }
 
-static lp_loc loc_of(const lp_executor *executor) { return LP_LOC_FILE(executor->bundle->manifest.file); }
+static lp_loc loc_of(const lp_executor *executor) {
+  return LP_LOC_FILE(executor->bundle->manifest.file);
+}
 
 /* Activations do not outlive a run, so growing copies nothing. A half more than asked for, so that a context that
  * grows by one token a step does not map memory at each. */

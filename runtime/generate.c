@@ -21,7 +21,9 @@ typedef struct {
   double started_ms, last_ms;
 } generation_run;
 
-static lp_loc loc_of(const generation_run *run) { return LP_LOC_FILE(run->session->bundle->manifest.file); }
+static lp_loc loc_of(const generation_run *run) {
+  return LP_LOC_FILE(run->session->bundle->manifest.file);
+}
 
 /* ---- checks ------------------------------------------------------------------------------------------------------ */
 
@@ -35,8 +37,10 @@ static lp_status find_programs(generation_run *run) {
   run->tokens_input = lp_manifest_input(manifest, LP_ROLE_TOKENS);
   for (int32_t i = 0; i < manifest->input_count; i++)
     if (manifest->inputs[i].role != LP_ROLE_TOKENS)
-      return lp_error(run->diag, loc_of(run), "input '%.80s' is neither tokens nor made by the runtime, so the bundle "
-                      "cannot generate text", manifest->inputs[i].tensor.name);
+      return lp_error(run->diag, loc_of(run),
+                      "input '%.80s' is neither tokens nor made by the runtime, so the bundle "
+                      "cannot generate text",
+                      manifest->inputs[i].tensor.name);
   if (run->tokens_input < 0 || run->session->logits < 0)
     return lp_error(run->diag, loc_of(run), "no %s, so the bundle cannot generate text",
                     run->tokens_input < 0 ? "tokens among the inputs" : "logits among the outputs");
@@ -75,7 +79,8 @@ static void put_id(const generation_run *run, size_t index, int32_t token) {
 /* A cache that is too small doubles, up to what this run can come to need. */
 static void grow_capacity(generation_run *run, int64_t needed) {
   int64_t most = run->length + run->session->options.max_tokens;
-  while (run->capacity < needed) run->capacity *= 2;
+  while (run->capacity < needed)
+    run->capacity *= 2;
   if (run->capacity > most) run->capacity = most;
 }
 
@@ -119,11 +124,13 @@ static bool all_ended(const generation_run *run) {
 static lp_status run_steps(generation_run *run) {
   int64_t most = run->session->options.max_tokens;
   if (most == 0) return LP_OK;
-  for (int64_t i = 0; i < run->batch * run->length; i++) put_id(run, (size_t)i, run->prompts[i]);
+  for (int64_t i = 0; i < run->batch * run->length; i++)
+    put_id(run, (size_t)i, run->prompts[i]);
   LP_TRY(step(run, run->prefill, 0, run->length));
   run->out->ttft_ms = run->last_ms - run->started_ms;
   for (int64_t made = 1; made < most && !all_ended(run); made++) {
-    for (int64_t i = 0; i < run->batch; i++) put_id(run, (size_t)i, run->sample[i].token);
+    for (int64_t i = 0; i < run->batch; i++)
+      put_id(run, (size_t)i, run->sample[i].token);
     LP_TRY(step(run, run->decode, run->length + made - 1, 1));
   }
   return LP_OK;
@@ -135,7 +142,8 @@ static void transpose(lp_generation *out) {
   if (batch < 2 || steps < 2) return;
   lp_generated *by_sequence = lp_alloc(out->tokens.count * sizeof(*by_sequence));
   for (size_t i = 0; i < batch; i++)
-    for (size_t j = 0; j < steps; j++) by_sequence[i * steps + j] = out->tokens.data[j * batch + i];
+    for (size_t j = 0; j < steps; j++)
+      by_sequence[i * steps + j] = out->tokens.data[j * batch + i];
   free(out->tokens.data);
   out->tokens.data = by_sequence;
   out->tokens.capacity = out->tokens.count;
@@ -154,8 +162,14 @@ static void add_totals(generation_run *run, const lp_session *before) {
 
 lp_status lp_session_generate(lp_session *session, const int32_t *prompts, int64_t batch, int64_t length,
                               lp_token_sink *sink, void *user, lp_generation *out, lp_diag *diag) {
-  generation_run run = {.session = session, .prompts = prompts, .batch = batch, .length = length, .sink = sink,
-                        .user = user, .out = out, .diag = diag};
+  generation_run run = {.session = session,
+                        .prompts = prompts,
+                        .batch = batch,
+                        .length = length,
+                        .sink = sink,
+                        .user = user,
+                        .out = out,
+                        .diag = diag};
   lp_session before = *session;
   LP_TRY(find_programs(&run));
   LP_TRY(check_lengths(&run));

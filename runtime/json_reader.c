@@ -11,15 +11,16 @@ lp_status lp_json_load(const char *file, const char *text, size_t size, json_t *
   return lp_error(diag, loc, "not valid JSON: %s", error.text);
 }
 
-lp_json lp_json_root(const char *file, const json_t *value) { return (lp_json){.file = file, .value = value}; }
+lp_json lp_json_root(const char *file, const json_t *value) {
+  return (lp_json){.file = file, .value = value};
+}
 
 lp_json lp_json_member(const lp_json *object, const char *key) {
   return (lp_json){.parent = object, .file = object->file, .key = key, .value = json_object_get(object->value, key)};
 }
 
 lp_json lp_json_item(const lp_json *array, size_t index) {
-  return (lp_json){
-      .parent = array, .file = array->file, .index = index, .value = json_array_get(array->value, index)};
+  return (lp_json){.parent = array, .file = array->file, .index = index, .value = json_array_get(array->value, index)};
 }
 
 size_t lp_json_count(const lp_json *array) {
@@ -53,14 +54,21 @@ lp_status lp_json_error(const lp_json *at, lp_diag *diag, const char *format, ..
 static const char *kind_of(const json_t *value) {
   if (value == NULL) return "nothing";
   switch (json_typeof(value)) {
-  case JSON_OBJECT: return "an object";
-  case JSON_ARRAY: return "an array";
-  case JSON_STRING: return "a string";
-  case JSON_INTEGER: return "an integer";
-  case JSON_REAL: return "a real number";
+  case JSON_OBJECT:
+    return "an object";
+  case JSON_ARRAY:
+    return "an array";
+  case JSON_STRING:
+    return "a string";
+  case JSON_INTEGER:
+    return "an integer";
+  case JSON_REAL:
+    return "a real number";
   case JSON_TRUE:
-  case JSON_FALSE: return "a boolean";
-  case JSON_NULL: return "null";
+  case JSON_FALSE:
+    return "a boolean";
+  case JSON_NULL:
+    return "null";
   }
   return "an unknown value";
 }

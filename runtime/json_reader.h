@@ -10,9 +10,9 @@
 /* Lives on the stack of whoever walks the document; `parent` outlives it. */
 typedef struct lp_json {
   const struct lp_json *parent;
-  const char *file; /* of the root */
-  const char *key;  /* in an object, else NULL */
-  size_t index;     /* in an array */
+  const char *file;    /* of the root */
+  const char *key;     /* in an object, else NULL */
+  size_t index;        /* in an array */
   const json_t *value; /* NULL: absent */
 } lp_json;
 

@@ -9,7 +9,8 @@
 enum { LENGTH_SIZE = 4, HEADER_LIMIT = 1 << 24 };
 
 static void put_length(lp_buf *buf, size_t length) {
-  for (int i = 0; i < LENGTH_SIZE; i++) buf->data[i] = (char)(uint8_t)(length >> (8 * i));
+  for (int i = 0; i < LENGTH_SIZE; i++)
+    buf->data[i] = (char)(uint8_t)(length >> (8 * i));
 }
 
 bool lp_wire_send(lp_wire *link, uint32_t peer, const Lp__Wire__Message *message, const void *payload,
@@ -35,7 +36,8 @@ static bool unpack(lp_inbound *in) {
   const lp_packet *packet = &in->packet;
   if (packet->size < LENGTH_SIZE) return false;
   size_t length = 0;
-  for (int i = 0; i < LENGTH_SIZE; i++) length |= (size_t)packet->data[i] << (8 * i);
+  for (int i = 0; i < LENGTH_SIZE; i++)
+    length |= (size_t)packet->data[i] << (8 * i);
   if (length > HEADER_LIMIT || length > packet->size - LENGTH_SIZE) return false;
   in->message = lp__wire__message__unpack(NULL, length, packet->data + LENGTH_SIZE);
   in->payload = packet->data + LENGTH_SIZE + length;
@@ -110,11 +112,17 @@ static lp_status shake_hands(lp_wire *link, const char *bundle_hash, double time
   if (!lp_wire_hello(link, LP_ONLY_PEER, bundle_hash, &why))
     return lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", link->address, why);
   switch (lp_wire_receive(link, timeout_ms, &in, &why)) {
-  case LP_RECV_FRAME: break;
-  case LP_RECV_GONE: why = "it closed the connection"; goto fail;
-  case LP_RECV_TIMEOUT: why = "no answer in time"; goto fail;
+  case LP_RECV_FRAME:
+    break;
+  case LP_RECV_GONE:
+    why = "it closed the connection";
+    goto fail;
+  case LP_RECV_TIMEOUT:
+    why = "no answer in time";
+    goto fail;
   case LP_RECV_GARBAGE:
-  case LP_RECV_FAILED: goto fail;
+  case LP_RECV_FAILED:
+    goto fail;
   }
   lp_status status = check_hello(link, &in, bundle_hash, diag);
   lp_inbound_release(&in);
@@ -136,8 +144,7 @@ lp_status lp_wire_dial(const lp_transport *transport, const char *address, const
   return status;
 }
 
-lp_status lp_wire_listen(const lp_transport *transport, const char *address, lp_wire **out, int *port,
-                         lp_diag *diag) {
+lp_status lp_wire_listen(const lp_transport *transport, const char *address, lp_wire **out, int *port, lp_diag *diag) {
   lp_wire *link = link_create(transport, address);
   lp_status status = transport->listen(address, &link->channel, port, diag);
   if (status != LP_OK) {

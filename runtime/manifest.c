@@ -9,9 +9,15 @@ static const char *const dtype_names[LP_DT_COUNT] = {"f32", "f16", "bf16", "f64"
                                                      "i8",  "u8",  "u16",  "u32", "u64", "bool"};
 static const uint8_t dtype_sizes[LP_DT_COUNT] = {4, 2, 2, 8, 8, 4, 2, 1, 1, 2, 4, 8, 1};
 
-const char *lp_side_name(lp_side_id side) { return side_names[side]; }
-size_t lp_element_size(lp_element dtype) { return dtype_sizes[dtype]; }
-const char *lp_element_name(lp_element dtype) { return dtype_names[dtype]; }
+const char *lp_side_name(lp_side_id side) {
+  return side_names[side];
+}
+size_t lp_element_size(lp_element dtype) {
+  return dtype_sizes[dtype];
+}
+const char *lp_element_name(lp_element dtype) {
+  return dtype_names[dtype];
+}
 
 lp_status lp_manifest_side(const lp_json *at, lp_side_id *out, lp_diag *diag) {
   int32_t choice = 0;
@@ -175,7 +181,9 @@ static lp_status find_file(manifest_reader *reader, const lp_json *at, const lp_
   return lp_json_error(at, reader->diag, "`files` does not list '%.120s'", path);
 }
 
-static bool is_given(const lp_json *at) { return at->value != NULL && !json_is_null(at->value); }
+static bool is_given(const lp_json *at) {
+  return at->value != NULL && !json_is_null(at->value);
+}
 
 static lp_status read_side(manifest_reader *reader, const lp_json *at, lp_side_desc *out) {
   LP_TRY(lp_json_object(at, reader->diag));
@@ -271,9 +279,7 @@ static lp_status read_ports(manifest_reader *reader, const lp_json *root, const 
     lp_json role = lp_json_member(&item, "role");
     const char *text = NULL;
     LP_TRY(lp_json_text(&role, &text, reader->diag));
-    port->role = lp_streq(text, "tokens")   ? LP_ROLE_TOKENS
-                 : lp_streq(text, "logits") ? LP_ROLE_LOGITS
-                                            : LP_ROLE_DATA;
+    port->role = lp_streq(text, "tokens") ? LP_ROLE_TOKENS : lp_streq(text, "logits") ? LP_ROLE_LOGITS : LP_ROLE_DATA;
     LP_TRY(check_role(reader, &item, port));
   }
   return LP_OK;
@@ -309,7 +315,9 @@ lp_status lp_manifest_parse(const char *file, const char *text, size_t size, lp_
   return status;
 }
 
-void lp_manifest_clear(lp_manifest *manifest) { lp_symbols_free(&manifest->symbols); }
+void lp_manifest_clear(lp_manifest *manifest) {
+  lp_symbols_free(&manifest->symbols);
+}
 
 int32_t lp_manifest_program(const lp_manifest *manifest, const char *name) {
   for (int32_t i = 0; i < manifest->program_count; i++)

@@ -85,11 +85,19 @@ static lp_status read_step(manifest_reader *reader, const lp_json *at, const lp_
   step->kind = (lp_step_kind)kind;
   lp_status status = LP_OK;
   switch (step->kind) {
-  case LP_STEP_INPUT: status = read_input(reader, at, program, step); break;
-  case LP_STEP_RUN: status = read_run(reader, at, step); break;
-  case LP_STEP_SEND: return read_send(reader, at, program, step);
-  case LP_STEP_MOVE: return read_move(reader, at, step);
-  case LP_STEP_OUTPUT: status = read_output(reader, at, program, step); break;
+  case LP_STEP_INPUT:
+    status = read_input(reader, at, program, step);
+    break;
+  case LP_STEP_RUN:
+    status = read_run(reader, at, step);
+    break;
+  case LP_STEP_SEND:
+    return read_send(reader, at, program, step);
+  case LP_STEP_MOVE:
+    return read_move(reader, at, step);
+  case LP_STEP_OUTPUT:
+    status = read_output(reader, at, program, step);
+    break;
   }
   step->to = step->side;
   return status;

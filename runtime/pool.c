@@ -12,8 +12,8 @@
 
 enum {
   MAX_THREADS = 1024,
-  SPIN_LIMIT = 2000,   /* rounds of waiting for the others at the end of a segment before the core is offered */
-  CLOCK_EVERY = 64     /* spins between two looks at the clock */
+  SPIN_LIMIT = 2000, /* rounds of waiting for the others at the end of a segment before the core is offered */
+  CLOCK_EVERY = 64   /* spins between two looks at the clock */
 };
 static const double grace_ms = 0.05; /* how long a worker stays hot */
 
@@ -24,17 +24,18 @@ typedef struct {
 } pool_worker;
 
 struct lp_pool {
+  /* One line holds what starts a segment, so that a worker that spins on `round` gets the rest with it. */
+  _Alignas(64) uint32_t round; /* counts segments; a change starts the workers */
   int32_t threads;
   lp_segment_fn *segment;
   lp_frame *frame;
-  lp_barrier barrier;
-  _Alignas(64) uint32_t round; /* counts segments; a change starts the workers */
-  _Alignas(64) int32_t running;  /* workers that have not finished the segment */
-  _Alignas(64) int32_t sleeping; /* workers that wait on `wake` */
-  bool stop;
+  pool_worker *worker; /* [threads - 1] */
   pthread_mutex_t mutex;
   pthread_cond_t wake;
-  pool_worker *worker; /* [threads - 1] */
+  bool stop;
+  _Alignas(64) int32_t running;  /* workers that have not finished the segment */
+  _Alignas(64) int32_t sleeping; /* workers that wait on `wake` */
+  lp_barrier barrier;
 };
 
 static inline void relax(void) {
@@ -48,7 +49,8 @@ static inline void relax(void) {
 static void sleep_until_round(lp_pool *pool, uint32_t seen) {
   pthread_mutex_lock(&pool->mutex);
   __atomic_add_fetch(&pool->sleeping, 1, __ATOMIC_SEQ_CST);
-  while (__atomic_load_n(&pool->round, __ATOMIC_SEQ_CST) == seen) pthread_cond_wait(&pool->wake, &pool->mutex);
+  while (__atomic_load_n(&pool->round, __ATOMIC_SEQ_CST) == seen)
+    pthread_cond_wait(&pool->wake, &pool->mutex);
   __atomic_sub_fetch(&pool->sleeping, 1, __ATOMIC_SEQ_CST);
   pthread_mutex_unlock(&pool->mutex);
 }
@@ -131,11 +133,14 @@ void lp_pool_free(lp_pool *pool) {
   if (pool == NULL) return;
   __atomic_store_n(&pool->stop, true, __ATOMIC_RELEASE);
   start_round(pool);
-  for (int32_t i = 0; i < pool->threads - 1; i++) pthread_join(pool->worker[i].thread, NULL);
+  for (int32_t i = 0; i < pool->threads - 1; i++)
+    pthread_join(pool->worker[i].thread, NULL);
   pthread_mutex_destroy(&pool->mutex);
   pthread_cond_destroy(&pool->wake);
   free(pool->worker);
   free(pool);
 }
 
-int32_t lp_pool_threads(const lp_pool *pool) { return pool->threads; }
+int32_t lp_pool_threads(const lp_pool *pool) {
+  return pool->threads;
+}

@@ -6,15 +6,24 @@
 
 /* ---- manifest (manifest.c) --------------------------------------------------------------------------------------- */
 
-enum {
-  LP_MAX_SYMBOLS = 64,
-  LP_MAX_RANK = 16,
-  LP_MAX_BUFFERS = 1 << 20,
-  LP_SHA256_HEX = 64
-};
+enum { LP_MAX_SYMBOLS = 64, LP_MAX_RANK = 16, LP_MAX_BUFFERS = 1 << 20, LP_SHA256_HEX = 64 };
 
-typedef enum { LP_DT_F32, LP_DT_F16, LP_DT_BF16, LP_DT_F64, LP_DT_I64, LP_DT_I32, LP_DT_I16, LP_DT_I8, LP_DT_U8,
-               LP_DT_U16, LP_DT_U32, LP_DT_U64, LP_DT_BOOL, LP_DT_COUNT } lp_element;
+typedef enum {
+  LP_DT_F32,
+  LP_DT_F16,
+  LP_DT_BF16,
+  LP_DT_F64,
+  LP_DT_I64,
+  LP_DT_I32,
+  LP_DT_I16,
+  LP_DT_I8,
+  LP_DT_U8,
+  LP_DT_U16,
+  LP_DT_U32,
+  LP_DT_U64,
+  LP_DT_BOOL,
+  LP_DT_COUNT
+} lp_element;
 
 typedef struct {
   const char *name;
@@ -40,13 +49,13 @@ typedef enum { LP_STEP_INPUT, LP_STEP_RUN, LP_STEP_SEND, LP_STEP_MOVE, LP_STEP_O
 
 typedef struct {
   lp_step_kind kind;
-  lp_side_id side;     /* who does it; the sender of `send` and `move` */
-  lp_side_id to;       /* send and move; else equals `side` */
-  int32_t port;        /* input or output */
-  int32_t state;       /* move */
-  int32_t buffer;      /* input, output, send: on `side` */
-  int32_t to_buffer;   /* send: on `to` */
-  bool carries_tokens; /* input and send: the tensor holds token ids, to be checked before use */
+  lp_side_id side;       /* who does it; the sender of `send` and `move` */
+  lp_side_id to;         /* send and move; else equals `side` */
+  int32_t port;          /* input or output */
+  int32_t state;         /* move */
+  int32_t buffer;        /* input, output, send: on `side` */
+  int32_t to_buffer;     /* send: on `to` */
+  bool carries_tokens;   /* input and send: the tensor holds token ids, to be checked before use */
   lp_tensor_desc tensor; /* input, output, send */
   const char *segment;   /* run */
   lp_segment_fn *run;    /* set when the side's code is loaded */
@@ -246,7 +255,7 @@ typedef struct {
   lp_recv_outcome (*receive)(lp_channel *channel, double timeout_ms, lp_packet *out, const char **why);
   void (*release)(lp_packet *packet);
   void (*close)(lp_channel *channel); /* sends what is queued, within a moment; NULL is allowed */
-  size_t overhead; /* bytes that the transport itself adds to a frame */
+  size_t overhead;                    /* bytes that the transport itself adds to a frame */
 } lp_transport;
 
 extern const lp_transport lp_transport_tcp;
@@ -262,7 +271,7 @@ enum { LP_WIRE_PROTOCOL = 1 };
 typedef struct lp_wire {
   const lp_transport *transport;
   lp_channel *channel;
-  char *address; /* of the other side, for messages */
+  char *address;                       /* of the other side, for messages */
   uint64_t bytes_sent, bytes_received; /* payload and framing */
   lp_buf head;
   uint8_t *scratch; /* [scratch_size] */
@@ -314,9 +323,9 @@ struct lp_session {
 typedef struct {
   int32_t program;
   int64_t sym[LP_MAX_SYMBOLS];
-  const lp_span *input;  /* [inputs] */
-  lp_span *output;       /* [outputs], each allocated by the run; NULL: sample instead */
-  lp_sample *sample;     /* [b]: filled when the program has logits */
+  const lp_span *input; /* [inputs] */
+  lp_span *output;      /* [outputs], each allocated by the run; NULL: sample instead */
+  lp_sample *sample;    /* [b]: filled when the program has logits */
   lp_side_id sampled_on;
   lp_buf *logits; /* NULL or: where sequence 0's logits go when they are in this process */
 } lp_walk;

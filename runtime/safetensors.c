@@ -10,9 +10,8 @@ enum { DATA_ALIGNMENT = 64, HEADER_LIMIT = 100 << 20 };
 static const struct {
   const char *name;
   size_t size;
-} dtypes[] = {{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8}, {"I32", 4},     {"I16", 2},
-              {"I8", 1},  {"U8", 1},  {"U16", 2}, {"U32", 4},  {"U64", 8}, {"F8_E4M3", 1}, {"F8_E5M2", 1},
-              {"BOOL", 1}};
+} dtypes[] = {{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8},     {"I32", 4},     {"I16", 2}, {"I8", 1},
+              {"U8", 1},  {"U16", 2}, {"U32", 4}, {"U64", 8},  {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"BOOL", 1}};
 
 static lp_status read_size(const lp_json *tensor, size_t *bytes, lp_diag *diag) {
   lp_json dtype = lp_json_member(tensor, "dtype"), shape = lp_json_member(tensor, "shape");
@@ -62,7 +61,8 @@ lp_status lp_safetensors_check(const char *path, const lp_mapping *mapping, size
   uint64_t header = 0;
   if (mapping->size < sizeof(header))
     return lp_error(diag, LP_LOC_FILE(path), "not a safetensors file: %zu bytes", mapping->size);
-  for (size_t i = 0; i < sizeof(header); i++) header |= (uint64_t)mapping->data[i] << (8 * i);
+  for (size_t i = 0; i < sizeof(header); i++)
+    header |= (uint64_t)mapping->data[i] << (8 * i);
   if (header > HEADER_LIMIT || header > mapping->size - sizeof(header))
     return lp_error(diag, LP_LOC_FILE(path), "header of %" PRIu64 " bytes does not fit a file of %zu", header,
                     mapping->size);

@@ -58,13 +58,18 @@ static lp_status copy_across(lp_executor *from, lp_executor *to, const lp_step *
 static lp_status walk_step(lp_session *session, lp_walk *walk, const lp_step *step, lp_diag *diag) {
   lp_executor *executor = session->executor[step->side];
   switch (step->kind) {
-  case LP_STEP_INPUT: return lp_walk_fill(walk, executor, step, diag);
-  case LP_STEP_RUN: lp_executor_run(executor, step); return LP_OK;
-  case LP_STEP_SEND: return copy_across(executor, session->executor[step->to], step, diag);
+  case LP_STEP_INPUT:
+    return lp_walk_fill(walk, executor, step, diag);
+  case LP_STEP_RUN:
+    lp_executor_run(executor, step);
+    return LP_OK;
+  case LP_STEP_SEND:
+    return copy_across(executor, session->executor[step->to], step, diag);
   case LP_STEP_MOVE:
     lp_states_copy(&executor->states, &session->executor[step->to]->states, step->state, walk->sym);
     return LP_OK;
-  case LP_STEP_OUTPUT: return lp_walk_output(session, walk, executor, step, diag);
+  case LP_STEP_OUTPUT:
+    return lp_walk_output(session, walk, executor, step, diag);
   }
   return LP_OK;
 }
@@ -73,7 +78,8 @@ static lp_status walk_here(lp_session *session, lp_walk *walk, lp_diag *diag) {
   const lp_program *program = &session->bundle->manifest.programs[walk->program];
   for (int i = 0; i < LP_SIDE_COUNT; i++)
     if (program->takes_part[i]) LP_TRY(lp_executor_begin(session->executor[i], walk->program, walk->sym, diag));
-  for (int32_t i = 0; i < program->step_count; i++) LP_TRY(walk_step(session, walk, &program->step[i], diag));
+  for (int32_t i = 0; i < program->step_count; i++)
+    LP_TRY(walk_step(session, walk, &program->step[i], diag));
   return LP_OK;
 }
 
@@ -125,7 +131,8 @@ lp_status lp_session_open(const lp_bundle *bundle, const lp_generate_options *op
 void lp_session_close(lp_session *session) {
   if (session == NULL) return;
   lp_session_disconnect(session);
-  for (int i = 0; i < LP_SIDE_COUNT; i++) lp_executor_free(session->executor[i]);
+  for (int i = 0; i < LP_SIDE_COUNT; i++)
+    lp_executor_free(session->executor[i]);
   lp_pool_free(session->pool);
   lp_buf_free(&session->scratch);
   lp_buf_free(&session->rows);

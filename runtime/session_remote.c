@@ -66,15 +66,20 @@ static lp_status await_frame(remote_walk *remote, lp_inbound *in) {
   double until = lp_now_ms() + limit;
   const char *why = "";
   session->waits++;
-  for (double left = limit; left > 0; left = until - lp_now_ms()) {
-    switch (lp_wire_receive(session->link, left, in, &why)) {
-    case LP_RECV_FRAME: return LP_OK;
-    case LP_RECV_GONE: return broken(remote, "the connection closed");
-    case LP_RECV_TIMEOUT: break;
+  do {
+    switch (lp_wire_receive(session->link, limit, in, &why)) {
+    case LP_RECV_FRAME:
+      return LP_OK;
+    case LP_RECV_GONE:
+      return broken(remote, "the connection closed");
+    case LP_RECV_TIMEOUT:
+      break;
     case LP_RECV_GARBAGE:
-    case LP_RECV_FAILED: return broken(remote, why);
+    case LP_RECV_FAILED:
+      return broken(remote, why);
     }
-  }
+    limit = until - lp_now_ms();
+  } while (limit > 0);
   return broken(remote, "no answer in time");
 }
 
@@ -90,8 +95,8 @@ static lp_status await_kind(remote_walk *remote, int32_t index, Lp__Wire__Messag
   lp_status status;
   if (message->kind_case == LP__WIRE__MESSAGE__KIND_FAILURE) {
     status = lp_error(remote->diag, LP_LOC_NONE, "the cloud at %s failed at position %" PRId64 ": %s",
-                      remote->session->link->address,
-                      remote->walk->sym[LP_SYM_P] + remote->walk->sym[LP_SYM_S], message->failure->text);
+                      remote->session->link->address, remote->walk->sym[LP_SYM_P] + remote->walk->sym[LP_SYM_S],
+                      message->failure->text);
   } else {
     if (message->kind_case == kind && step_of(message) == index) return LP_OK;
     status = broken(remote, "it answered what was not asked");
@@ -150,11 +155,17 @@ static lp_status take_tokens(remote_walk *remote, int32_t index) {
 
 static lp_status device_step(remote_walk *remote, int32_t index, const lp_step *step) {
   switch (step->kind) {
-  case LP_STEP_INPUT: return lp_walk_fill(remote->walk, remote->device, step, remote->diag);
-  case LP_STEP_RUN: lp_executor_run(remote->device, step); return LP_OK;
-  case LP_STEP_SEND: return send_tensor(remote, index, step);
-  case LP_STEP_MOVE: return send_state(remote, index, step);
-  case LP_STEP_OUTPUT: return lp_walk_output(remote->session, remote->walk, remote->device, step, remote->diag);
+  case LP_STEP_INPUT:
+    return lp_walk_fill(remote->walk, remote->device, step, remote->diag);
+  case LP_STEP_RUN:
+    lp_executor_run(remote->device, step);
+    return LP_OK;
+  case LP_STEP_SEND:
+    return send_tensor(remote, index, step);
+  case LP_STEP_MOVE:
+    return send_state(remote, index, step);
+  case LP_STEP_OUTPUT:
+    return lp_walk_output(remote->session, remote->walk, remote->device, step, remote->diag);
   }
   return LP_OK;
 }
@@ -166,9 +177,11 @@ static lp_status cloud_step(remote_walk *remote, int32_t index, const lp_step *s
     lp_span input = remote->walk->input[step->port];
     return send_step(remote, index, input.data, input.size);
   }
-  case LP_STEP_RUN: return LP_OK;
+  case LP_STEP_RUN:
+    return LP_OK;
   case LP_STEP_SEND:
-  case LP_STEP_MOVE: return take_result(remote, index, step);
+  case LP_STEP_MOVE:
+    return take_result(remote, index, step);
   case LP_STEP_OUTPUT:
     if (!lp_walk_wants(remote->session, remote->walk, step)) return LP_OK;
     return remote->walk->output != NULL ? take_result(remote, index, step) : take_tokens(remote, index);
@@ -223,7 +236,8 @@ void lp_session_disconnect(lp_session *session) {
   message.kind_case = LP__WIRE__MESSAGE__KIND_CLOSE;
   message.close = &close;
   const char *why = "";
-  (void)lp_wire_send(session->link, LP_ONLY_PEER, &message, NULL, 0, &why); /* the end of the connection says the same */
+  (void)lp_wire_send(session->link, LP_ONLY_PEER, &message, NULL, 0,
+                     &why); /* the end of the connection says the same */
   lp_wire_close(session->link);
   session->link = NULL;
 }

@@ -44,8 +44,13 @@ lp_status lp_worker_spawn(const char *program, const char *bundle, int32_t threa
   (void)fcntl(ends[1], F_SETFD, 0);
   snprintf(ready, sizeof(ready), "--ready-fd=%d", ends[1]);
   snprintf(with_threads, sizeof(with_threads), "--threads=%d", threads);
-  char *argv[] = {(char *)(uintptr_t)program, "worker", (char *)(uintptr_t)bundle, "--listen=127.0.0.1:0", ready,
-                  with_threads, NULL};
+  char *argv[] = {(char *)(uintptr_t)program,
+                  "worker",
+                  (char *)(uintptr_t)bundle,
+                  "--listen=127.0.0.1:0",
+                  ready,
+                  with_threads,
+                  NULL};
   pid_t parent = getpid(), pid = fork();
   if (pid == 0) become_worker(program, argv, parent);
   int problem = errno;

@@ -53,7 +53,8 @@ static void unmap_region(lp_states *states) {
 
 void lp_states_drop(lp_states *states) {
   unmap_region(states);
-  for (int32_t i = 0; i < states->manifest->state_count; i++) states->pointer[i] = NULL;
+  for (int32_t i = 0; i < states->manifest->state_count; i++)
+    states->pointer[i] = NULL;
 }
 
 void lp_states_free(lp_states *states) {
@@ -75,8 +76,7 @@ bool lp_states_bytes(const lp_states *states, const int64_t *sym, size_t *bytes)
   return true;
 }
 
-static void copy_rows(char *to, size_t to_rows, const char *from, size_t from_rows, size_t rows,
-                      state_extent extent) {
+static void copy_rows(char *to, size_t to_rows, const char *from, size_t from_rows, size_t rows, state_extent extent) {
   size_t run = rows * extent.inner;
   for (size_t i = 0; i < extent.outer; i++)
     memcpy(to + i * to_rows * extent.inner, from + i * from_rows * extent.inner, run);
@@ -106,8 +106,8 @@ lp_status lp_states_reserve(lp_states *states, const int64_t *sym, lp_diag *diag
   size_t bytes = 0;
   lp_loc loc = LP_LOC_FILE(states->manifest->file);
   if (!lp_states_bytes(states, sym, &bytes))
-    return lp_error(diag, loc, "the KV cache for batch %" PRId64 " and %" PRId64 " tokens is too large",
-                    sym[LP_SYM_B], sym[LP_SYM_C]);
+    return lp_error(diag, loc, "the KV cache for batch %" PRId64 " and %" PRId64 " tokens is too large", sym[LP_SYM_B],
+                    sym[LP_SYM_C]);
   if (bytes == 0) return LP_OK;
   char *region = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (region == MAP_FAILED)
@@ -122,7 +122,9 @@ lp_status lp_states_reserve(lp_states *states, const int64_t *sym, lp_diag *diag
   return LP_OK;
 }
 
-static size_t rows_of(const int64_t *sym) { return (size_t)(sym[LP_SYM_P] + sym[LP_SYM_S]); }
+static size_t rows_of(const int64_t *sym) {
+  return (size_t)(sym[LP_SYM_P] + sym[LP_SYM_S]);
+}
 
 bool lp_states_rows_bytes(const lp_states *states, int32_t state, const int64_t *sym, size_t *bytes) {
   state_extent extent;

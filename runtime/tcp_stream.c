@@ -44,7 +44,8 @@ static void fill(lp_tcp_stream *tcp, uint8_t *target, size_t wanted) {
 
 static bool begin_frame(lp_tcp_stream *tcp) {
   uint64_t length = 0;
-  for (int i = 0; i < LP_TCP_LENGTH; i++) length |= (uint64_t)tcp->length[i] << (8 * i);
+  for (int i = 0; i < LP_TCP_LENGTH; i++)
+    length |= (uint64_t)tcp->length[i] << (8 * i);
   if (length == 0 || length > frame_limit) return false;
   tcp->frame = malloc((size_t)length);
   tcp->frame_size = (size_t)length;
@@ -101,10 +102,10 @@ static unsigned rest_of(const nng_iov *part, size_t count, size_t sent, nng_iov 
 
 int lp_tcp_stream_send(lp_tcp_stream *tcp, const void *head, size_t head_size, const void *body, size_t body_size) {
   uint8_t length[LP_TCP_LENGTH];
-  for (int i = 0; i < LP_TCP_LENGTH; i++) length[i] = (uint8_t)((uint64_t)(head_size + body_size) >> (8 * i));
-  const nng_iov part[3] = {{length, LP_TCP_LENGTH},
-                           {(void *)(uintptr_t)head, head_size},
-                           {(void *)(uintptr_t)body, body_size}};
+  for (int i = 0; i < LP_TCP_LENGTH; i++)
+    length[i] = (uint8_t)((uint64_t)(head_size + body_size) >> (8 * i));
+  const nng_iov part[3] = {
+      {length, LP_TCP_LENGTH}, {(void *)(uintptr_t)head, head_size}, {(void *)(uintptr_t)body, body_size}};
   size_t total = LP_TCP_LENGTH + head_size + body_size;
   for (size_t sent = 0; sent < total; sent += nng_aio_count(tcp->send)) {
     nng_iov rest[3];

@@ -14,7 +14,7 @@ typedef struct {
   nng_stream *stream;
   nng_aio *receive, *send;
   uint8_t length[LP_TCP_LENGTH];
-  uint8_t *frame; /* being filled, or complete */
+  uint8_t *frame;          /* being filled, or complete */
   size_t frame_size, have; /* `have` of the length while `frame` is NULL, then of the frame */
   size_t ahead_begin, ahead_end;
   uint8_t ahead[LP_TCP_AHEAD];

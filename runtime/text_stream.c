@@ -10,7 +10,8 @@ static bool is_cut(const char *text, size_t size) {
   static const char replacement[] = "\xef\xbf\xbd";
   if (size >= 3 && memcmp(text + size - 3, replacement, 3) == 0) return true;
   size_t follow = 0;
-  while (follow < size && follow < 4 && ((uint8_t)text[size - 1 - follow] & 0xc0) == 0x80) follow++;
+  while (follow < size && follow < 4 && ((uint8_t)text[size - 1 - follow] & 0xc0) == 0x80)
+    follow++;
   if (follow >= size) return false;
   uint8_t lead = (uint8_t)text[size - 1 - follow];
   size_t wanted = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : lead >= 0xc0 ? 1 : 0;

@@ -112,7 +112,8 @@ static void tcp_close(lp_channel *channel) {
     nng_aio_stop(channel->connect);
     nng_aio_free(channel->connect);
   }
-  for (size_t i = 0; i < channel->peers.count; i++) peer_free(channel->peers.data[i]);
+  for (size_t i = 0; i < channel->peers.count; i++)
+    peer_free(channel->peers.data[i]);
   lp_vec_free(&channel->peers);
   if (channel->listener != NULL) nng_stream_listener_free(channel->listener);
   if (channel->dialer != NULL) nng_stream_dialer_free(channel->dialer);

@@ -26,7 +26,9 @@ struct lp_verifier {
   atomic_bool stop;
 };
 
-lp_verifier *lp_verifier_create(void) { return lp_alloc(sizeof(lp_verifier)); }
+lp_verifier *lp_verifier_create(void) {
+  return lp_alloc(sizeof(lp_verifier));
+}
 
 void lp_verifier_add(lp_verifier *verifier, const char *path, const lp_file_desc *want, const lp_mapping *mapping) {
   lp_vec_push(&verifier->items, ((verifier_item){.path = path, .want = want, .mapping = mapping}));
@@ -44,7 +46,8 @@ static void check_item(lp_verifier *verifier, verifier_item *item) {
 
 static void *check_all(void *user) {
   lp_verifier *verifier = user;
-  for (size_t i = 0; i < verifier->items.count; i++) check_item(verifier, &verifier->items.data[i]);
+  for (size_t i = 0; i < verifier->items.count; i++)
+    check_item(verifier, &verifier->items.data[i]);
   return NULL;
 }
 

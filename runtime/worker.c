@@ -78,13 +78,17 @@ static void handle(lp_worker *worker, const lp_inbound *in) {
     if (worker_session_open(worker, peer, message->open) == NULL)
       refuse(worker, peer, message->open->session, "too many sessions are open");
     break;
-  case LP__WIRE__MESSAGE__KIND_STEP: handle_step(worker, peer, in); break;
+  case LP__WIRE__MESSAGE__KIND_STEP:
+    handle_step(worker, peer, in);
+    break;
   case LP__WIRE__MESSAGE__KIND_CLOSE: {
     worker_session *session = worker_session_find(worker, peer, message->close->session);
     if (session != NULL) worker_session_close(worker, session);
     break;
   }
-  default: refuse(worker, peer, 0, "not a message for the cloud"); break;
+  default:
+    refuse(worker, peer, 0, "not a message for the cloud");
+    break;
   }
 }
 
@@ -97,10 +101,16 @@ static lp_status serve(lp_worker *worker, const volatile int *stop, lp_diag *dia
       handle(worker, &in);
       lp_inbound_release(&in);
       break;
-    case LP_RECV_GONE: forget_peer(worker, in.packet.peer); break;
-    case LP_RECV_GARBAGE: refuse(worker, in.packet.peer, 0, why); break;
-    case LP_RECV_TIMEOUT: break;
-    case LP_RECV_FAILED: return lp_error(diag, LP_LOC_NONE, "cannot serve %s: %s", worker->options->listen, why);
+    case LP_RECV_GONE:
+      forget_peer(worker, in.packet.peer);
+      break;
+    case LP_RECV_GARBAGE:
+      refuse(worker, in.packet.peer, 0, why);
+      break;
+    case LP_RECV_TIMEOUT:
+      break;
+    case LP_RECV_FAILED:
+      return lp_error(diag, LP_LOC_NONE, "cannot serve %s: %s", worker->options->listen, why);
     }
     worker_drop_idle(worker);
   }
@@ -125,7 +135,8 @@ lp_status lp_worker_serve(const lp_bundle *bundle, const lp_worker_options *opti
     status = lp_bundle_await_check(bundle, diag);
     if (status == LP_OK) status = serve(&worker, stop, diag);
   }
-  while (worker.sessions.count > 0) worker_session_close(&worker, worker.sessions.data[0]);
+  while (worker.sessions.count > 0)
+    worker_session_close(&worker, worker.sessions.data[0]);
   lp_vec_free(&worker.sessions);
   lp_vec_free(&worker.greeted);
   lp_wire_close(worker.link);

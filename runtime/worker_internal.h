@@ -13,11 +13,11 @@ typedef struct {
   lp_sampling sampling;
   lp_executor *executor;
   int32_t program;
-  int32_t next;       /* the step it waits at; -1: no run under way */
+  int32_t next; /* the step it waits at; -1: no run under way */
   bool want_outputs;
-  bool dropped;       /* its KV cache was given up; only p = 0 begins anew */
-  int64_t position;   /* tokens in the KV cache */
-  double used_ms;     /* when it was last asked */
+  bool dropped;     /* its KV cache was given up; only p = 0 begins anew */
+  int64_t position; /* tokens in the KV cache */
+  double used_ms;   /* when it was last asked */
 } worker_session;
 
 typedef struct {

@@ -27,10 +27,8 @@ worker_session *worker_session_open(lp_worker *worker, uint32_t peer, const Lp__
   }
   session->peer = peer;
   session->id = open->session;
-  session->sampling = (lp_sampling){.temperature = open->temperature,
-                                    .top_k = open->top_k,
-                                    .top_p = open->top_p,
-                                    .seed = open->seed};
+  session->sampling =
+      (lp_sampling){.temperature = open->temperature, .top_k = open->top_k, .top_p = open->top_p, .seed = open->seed};
   session->next = -1;
   session->position = 0;
   session->used_ms = lp_now_ms();
@@ -184,11 +182,17 @@ static lp_status do_step(lp_worker *worker, worker_session *session, int32_t ind
   const lp_step *step = &program_of(worker, session)->step[index];
   if (step->side != LP_SIDE_CLOUD) return LP_OK;
   switch (step->kind) {
-  case LP_STEP_INPUT: return LP_OK; /* taken as a payload */
-  case LP_STEP_RUN: lp_executor_run(session->executor, step); return LP_OK;
-  case LP_STEP_SEND: return post_tensor(worker, session, index, step, diag);
-  case LP_STEP_MOVE: return post_state(worker, session, index, step, diag);
-  case LP_STEP_OUTPUT: return post_output(worker, session, index, step, diag);
+  case LP_STEP_INPUT:
+    return LP_OK; /* taken as a payload */
+  case LP_STEP_RUN:
+    lp_executor_run(session->executor, step);
+    return LP_OK;
+  case LP_STEP_SEND:
+    return post_tensor(worker, session, index, step, diag);
+  case LP_STEP_MOVE:
+    return post_state(worker, session, index, step, diag);
+  case LP_STEP_OUTPUT:
+    return post_output(worker, session, index, step, diag);
   }
   return LP_OK;
 }
@@ -228,8 +232,7 @@ static lp_status check_symbols(const lp_worker *worker, const Lp__Wire__Step *st
 }
 
 /* A run must go on where the KV cache ends. A side that the prefill leaves out has nothing to compare with. */
-static lp_status check_position(const lp_worker *worker, const worker_session *session, int64_t past,
-                                lp_diag *diag) {
+static lp_status check_position(const lp_worker *worker, const worker_session *session, int64_t past, lp_diag *diag) {
   if (past == 0) return LP_OK;
   if (session->dropped)
     return lp_error(diag, LP_LOC_NONE, "the context of session %" PRIu64 " was dropped: idle, or over the budget",

@@ -48,15 +48,15 @@ static void print_json(const bench_report *report, lp_buf *out) {
   json_t *tests = json_array();
   for (int32_t i = 0; i < report->result.rows; i++) {
     const lp_bench_row *row = &report->result.row[i];
-    json_array_append_new(tests, json_pack("{s:s, s:I, s:f, s:f, s:f}", "test", row->name, "tokens",
-                                           (json_int_t)row->tokens, "tokens_per_s", row->tokens_per_s,
-                                           "deviation_tokens_per_s", row->deviation, "gbytes_per_s",
-                                           row->gbytes_per_s));
+    json_array_append_new(tests,
+                          json_pack("{s:s, s:I, s:f, s:f, s:f}", "test", row->name, "tokens", (json_int_t)row->tokens,
+                                    "tokens_per_s", row->tokens_per_s, "deviation_tokens_per_s", row->deviation,
+                                    "gbytes_per_s", row->gbytes_per_s));
   }
-  json_t *root = json_pack("{s:s, s:s, s:i, s:I, s:f, s:I, s:o}", "schema", "llmpart.bench/1", "bundle", report->name,
-                           "threads", (int)report->result.threads, "weight_bytes",
-                           (json_int_t)report->result.weight_bytes, "load_ms", report->load_ms, "peak_bytes",
-                           (json_int_t)report->result.peak_bytes, "tests", tests);
+  json_t *root =
+      json_pack("{s:s, s:s, s:i, s:I, s:f, s:I, s:o}", "schema", "llmpart.bench/1", "bundle", report->name, "threads",
+                (int)report->result.threads, "weight_bytes", (json_int_t)report->result.weight_bytes, "load_ms",
+                report->load_ms, "peak_bytes", (json_int_t)report->result.peak_bytes, "tests", tests);
   char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
   lp_buf_printf(out, "%s\n", text != NULL ? text : "{}");
   free(text);
@@ -82,9 +82,12 @@ static lp_status bench(const bench_flags *flags, lp_diag *diag) {
   if (status == LP_OK) status = measure(flags, &setup, &report, diag);
   if (status == LP_OK) {
     lp_buf out = {0};
-    if (lp_streq(flags->format, "json")) print_json(&report, &out);
-    else if (lp_streq(flags->format, "csv")) print_csv(&report, &out);
-    else print_md(&report, &out);
+    if (lp_streq(flags->format, "json"))
+      print_json(&report, &out);
+    else if (lp_streq(flags->format, "csv"))
+      print_csv(&report, &out);
+    else
+      print_md(&report, &out);
     status = lp_tool_write("-", out.data, out.size, diag);
     lp_buf_free(&out);
   }

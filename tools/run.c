@@ -84,7 +84,8 @@ static lp_status read_prompt(const run_flags *flags, const lp_bundle *bundle, ru
                        flags->batch, out->batch);
   size_t row = out->ids.count;
   for (; out->batch < flags->batch; out->batch++)
-    for (size_t i = 0; i < row; i++) lp_vec_push(&out->ids, out->ids.data[i]);
+    for (size_t i = 0; i < row; i++)
+      lp_vec_push(&out->ids, out->ids.data[i]);
   return LP_OK;
 }
 
@@ -100,8 +101,10 @@ static void show_token(void *user, int64_t index, const lp_generated *token) {
   run_output *output = user;
   if (!output->streams || index != 0) return;
   lp_buf piece = {0};
-  if (output->tokenizer != NULL) lp_text_stream_put(&output->text, output->tokenizer, token->token, &piece);
-  else lp_buf_printf(&piece, "%s%d", output->any ? " " : "", token->token);
+  if (output->tokenizer != NULL)
+    lp_text_stream_put(&output->text, output->tokenizer, token->token, &piece);
+  else
+    lp_buf_printf(&piece, "%s%d", output->any ? " " : "", token->token);
   output->any = true;
   if (piece.size > 0) {
     fwrite(piece.data, 1, piece.size, stdout);
@@ -155,8 +158,8 @@ static lp_status generate(const run_flags *flags, const lp_setup *setup, const r
   run_output output = {.tokenizer = lp_bundle_tokenizer(setup->bundle),
                        .streams = lp_streq(flags->format, "text") && prompt->batch == 1};
   lp_generation made = {0};
-  lp_status status = lp_session_generate(session, prompt->ids.data, prompt->batch, prompt->length, show_token, &output,
-                                         &made, diag);
+  lp_status status =
+      lp_session_generate(session, prompt->ids.data, prompt->batch, prompt->length, show_token, &output, &made, diag);
   if (status == LP_OK) status = print_made(flags, setup->bundle, &made, prompt->length, diag);
   lp_generation_free(&made);
   lp_text_stream_free(&output.text);

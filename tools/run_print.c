@@ -7,7 +7,9 @@ static const lp_generated *token_at(const lp_generation *made, int64_t sequence,
   return &made->tokens.data[sequence * made->steps + step];
 }
 
-static const char *side_name(lp_side_id side) { return side == LP_SIDE_CLOUD ? "cloud" : "device"; }
+static const char *side_name(lp_side_id side) {
+  return side == LP_SIDE_CLOUD ? "cloud" : "device";
+}
 
 void lp_run_print_text(const lp_bundle *bundle, const lp_generation *made, int64_t sequence, lp_buf *out) {
   const lp_tokenizer *tokenizer = lp_bundle_tokenizer(bundle);
@@ -31,8 +33,8 @@ static void add_sequence(const lp_bundle *bundle, const lp_generation *made, int
     json_array_append_new(ids, json_integer(token->token));
     json_t *exit = token->exit_layer >= 0 ? json_integer(token->exit_layer) : json_null();
     json_array_append_new(steps, json_pack("{s:i, s:s, s:o, s:f, s:f}", "token", (int)token->token, "side",
-                                           side_name(token->side), "exit_layer", exit, "confidence",
-                                           token->confidence, "ms", token->ms));
+                                           side_name(token->side), "exit_layer", exit, "confidence", token->confidence,
+                                           "ms", token->ms));
   }
   lp_buf text = {0};
   lp_run_print_text(bundle, made, sequence, &text);
@@ -67,7 +69,8 @@ void lp_run_print_json(const lp_bundle *bundle, const lp_generation *made, int64
 
 void lp_run_print_stats(const lp_generation *made, int64_t prompt_tokens, lp_buf *out) {
   int64_t on_cloud = 0;
-  for (int64_t i = 0; i < made->steps; i++) on_cloud += token_at(made, 0, i)->side == LP_SIDE_CLOUD;
+  for (int64_t i = 0; i < made->steps; i++)
+    on_cloud += token_at(made, 0, i)->side == LP_SIDE_CLOUD;
   char up[32], down[32];
   lp_format_bytes((double)made->bytes_up, up);
   lp_format_bytes((double)made->bytes_down, down);

@@ -62,7 +62,8 @@ static lp_status serve(const worker_flags *flags, const char *path, lp_diag *dia
 int lp_tool_worker(int argc, char **argv) {
   worker_flags flags = {.listen = "127.0.0.1:7700", .idle_ms = 60000, .ready_fd = -1};
   const lp_option options[] = {
-      {"--listen", LP_OPTION_TEXT, &flags.listen, "HOST:PORT", "where to listen (127.0.0.1:7700); port 0: a free one", 0},
+      {"--listen", LP_OPTION_TEXT, &flags.listen, "HOST:PORT", "where to listen (127.0.0.1:7700); port 0: a free one",
+       0},
       {"--context-budget", LP_OPTION_SIZE, &flags.budget, "SIZE", "KV cache over all sessions; older ones give way", 0},
       {"--idle", LP_OPTION_TIME, &flags.idle_ms, "TIME", "drop the context of sessions unused for so long (60s)", 0},
       {"--threads", LP_OPTION_I64, &flags.threads, "N", "threads (the machine's cores)", 0},

@@ -13,8 +13,12 @@
 #include "tests/runtime/toy_run.h"
 
 static char *dir;
-static void setup(void) { dir = toy_dir_create(); }
-static void teardown(void) { toy_dir_remove(dir); }
+static void setup(void) {
+  dir = toy_dir_create();
+}
+static void teardown(void) {
+  toy_dir_remove(dir);
+}
 
 static const toy_placement split = {.prefill = "ddccdd"};
 
@@ -265,7 +269,8 @@ START_TEST(stops_when_told) {
   lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_CLOUD | LP_LOAD_DEVICE);
   pthread_t thread;
   ck_assert_int_eq(pthread_create(&thread, NULL, serve_here, bundle), 0);
-  while (__atomic_load_n(&served_port, __ATOMIC_ACQUIRE) == 0) usleep(1000);
+  while (__atomic_load_n(&served_port, __ATOMIC_ACQUIRE) == 0)
+    usleep(1000);
   char address[32];
   snprintf(address, sizeof(address), "127.0.0.1:%d", served_port);
   lp_session *session = begin(bundle, address);
@@ -299,15 +304,16 @@ START_TEST(garbage_does_not_hurt) {
   lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE);
   lp_session *session = begin(bundle, worker.address);
   send_raw(worker.address, (const uint8_t *)"GET / HTTP/1.1\r\n\r\n", 18);
-  send_raw(worker.address, (const uint8_t[]){0, 0, 0, 0, 0, 0, 0, 0, 9}, 9);            /* no length */
-  send_raw(worker.address, (const uint8_t[]){255, 255, 255, 255, 0, 0, 0, 0, 9}, 9);    /* a long frame, cut */
-  send_raw(worker.address, (const uint8_t[]){2, 0, 0, 0, 0, 0, 0, 0, 9, 9}, 10);        /* shorter than its header */
+  send_raw(worker.address, (const uint8_t[]){0, 0, 0, 0, 0, 0, 0, 0, 9}, 9);         /* no length */
+  send_raw(worker.address, (const uint8_t[]){255, 255, 255, 255, 0, 0, 0, 0, 9}, 9); /* a long frame, cut */
+  send_raw(worker.address, (const uint8_t[]){2, 0, 0, 0, 0, 0, 0, 0, 9, 9}, 10);     /* shorter than its header */
   send_raw(worker.address, (const uint8_t[]){6, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 1, 2}, 14);
   send_raw(worker.address, (const uint8_t[]){6, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0x12, 0}, 14); /* open, no hello */
   uint32_t state = 1;
   for (int i = 0; i < 20; i++) {
     uint8_t noise[64] = {56};
-    for (size_t j = 8; j < sizeof(noise); j++) noise[j] = (uint8_t)((state = state * 1103515245u + 12345u) >> 16);
+    for (size_t j = 8; j < sizeof(noise); j++)
+      noise[j] = (uint8_t)((state = state * 1103515245u + 12345u) >> 16);
     noise[8] = (uint8_t)(noise[8] & 31);
     noise[9] = noise[10] = noise[11] = 0;
     send_raw(worker.address, noise, sizeof(noise));
