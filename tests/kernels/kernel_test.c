@@ -7,6 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Under AddressSanitizer the guards also catch reads. */
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(address, size) ((void)(address), (void)(size))
+#define ASAN_UNPOISON_MEMORY_REGION(address, size) ((void)(address), (void)(size))
+#endif
+
 enum { GUARD = 64, MAX_THREADS = 8 };
 
 static int failures;
@@ -58,6 +69,8 @@ void *kernel_alloc(size_t bytes) {
   if (!memory) abort();
   memset(memory, 0xff, padded + 2 * GUARD); /* all ones: NaN in every float type */
   memcpy(memory, &bytes, sizeof bytes);
+  ASAN_POISON_MEMORY_REGION(memory + GUARD + bytes, GUARD);
+  ASAN_POISON_MEMORY_REGION(memory + sizeof bytes, GUARD - sizeof bytes);
   return memory + GUARD;
 }
 
@@ -65,6 +78,7 @@ void kernel_free(void *memory) {
   unsigned char *base = (unsigned char *)memory - GUARD;
   size_t bytes;
   memcpy(&bytes, base, sizeof bytes);
+  ASAN_UNPOISON_MEMORY_REGION(base, 2 * GUARD + bytes);
   for (size_t i = sizeof bytes; i < GUARD; i++)
     EXPECT(base[i] == 0xff);
   for (size_t i = 0; i < GUARD; i++)

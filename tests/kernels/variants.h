@@ -68,13 +68,13 @@ typedef void math_fn(float *y, const float *x, int64_t n);
 typedef void copy_fn(void *y, const void *x, const int64_t *dims, const int64_t *ys, const int64_t *xs, int64_t thread,
                      int64_t threads);
 
-#define DECLARE_LINEAR(i, ...)    linear_fn linear_##i;
+#define DECLARE_LINEAR(i, ...) linear_fn linear_##i;
 #define DECLARE_ATTENTION(i, ...) attention_fn attention_##i;
 #define DECLARE_ROTARY(i, ...)                                                                                         \
   rotary_fn rotary_##i;                                                                                                \
   append_fn append_##i;
 #define DECLARE_NORM(i, ...) norm_fn norm_##i;
-#define DECLARE_MATH(f)      math_fn math_##f;
+#define DECLARE_MATH(f) math_fn math_##f;
 LINEAR_VARIANTS(DECLARE_LINEAR)
 ATTENTION_VARIANTS(DECLARE_ATTENTION)
 ROTARY_VARIANTS(DECLARE_ROTARY)

@@ -20,12 +20,12 @@ typedef struct {
 
 /* A thread's scratch. Padded columns of q, and rows up to the tile's height, are zero. */
 typedef struct {
-  float *q;     /* [ROWS][LPK_ROUND16(d)], scaled */
-  float *s;     /* [ROWS][KEYS] scores, then probabilities */
-  float *o;     /* [ROWS][LPK_ROUND16(dv)] */
+  float *q;                 /* [ROWS][LPK_ROUND16(d)], scaled */
+  float *s;                 /* [ROWS][KEYS] scores, then probabilities */
+  float *o;                 /* [ROWS][LPK_ROUND16(dv)] */
   float *max, *sum, *decay; /* [ROWS] of the online softmax; decay: what the new maximum leaves of o */
-  float *k, *v; /* [KEYS][..] padded copies, where head sizes or a short block need them */
-  float *kt;    /* [LPK_ROUND16(d)][KEYS] */
+  float *k, *v;             /* [KEYS][..] padded copies, where head sizes or a short block need them */
+  float *kt;                /* [LPK_ROUND16(d)][KEYS] */
 } attention_work;
 
 /* A block of query rows; row r is position r / group of head r % group of the KV head's group. */
@@ -52,9 +52,13 @@ INLINE attention_work carve(const attention *a, float *scratch, int64_t thread) 
 INLINE int64_t first_key(const attention *a, int64_t pos) {
   return a->window ? max64(0, a->p + pos + 1 - a->window) : 0;
 }
-INLINE int64_t last_key(const attention *a, int64_t pos) { return a->causal ? a->p + pos + 1 : a->p + a->s; }
+INLINE int64_t last_key(const attention *a, int64_t pos) {
+  return a->causal ? a->p + pos + 1 : a->p + a->s;
+}
 
-INLINE int64_t group_size(const attention *a) { return a->heads / a->kv_heads; }
+INLINE int64_t group_size(const attention *a) {
+  return a->heads / a->kv_heads;
+}
 
 INLINE void load_queries(const attention *a, const attention_work *w, const query_block *u) {
   int64_t dp = LPK_ROUND16(a->d), group = group_size(a);
@@ -62,10 +66,10 @@ INLINE void load_queries(const attention *a, const attention_work *w, const quer
   for (int64_t r = 0; r < padded; r++) {
     int64_t row = u->row + r, pos = row / group, head = u->kv_head * group + row % group;
     float *to = w->q + r * dp;
-    if (r >= u->rows || dp != a->d)
-      memset(to, 0, (size_t)dp * sizeof *to);
+    if (r >= u->rows || dp != a->d) memset(to, 0, (size_t)dp * sizeof *to);
     const float *from = a->q + u->batch * a->qs[0] + pos * a->qs[1] + head * a->qs[2];
-    for (int64_t i = 0; r < u->rows && i < a->d; i++) to[i] = from[i] * a->scale;
+    for (int64_t i = 0; r < u->rows && i < a->d; i++)
+      to[i] = from[i] * a->scale;
     w->max[r] = LOWEST;
     w->sum[r] = w->decay[r] = 0;
   }
@@ -76,13 +80,10 @@ INLINE void load_queries(const attention *a, const attention_work *w, const quer
 /* `keys` rows of a cache as [KEYS][padded], zero beyond; the cache itself where it has that form. */
 INLINE const float *padded_rows(float *copy, const float *rows, int64_t size, int64_t keys, int whole) {
   int64_t padded = LPK_ROUND16(size);
-  if (size == padded && (!whole || keys == KEYS))
-    return rows;
+  if (size == padded && (!whole || keys == KEYS)) return rows;
   for (int64_t t = 0; t < (whole ? KEYS : keys); t++) {
-    if (t >= keys || size != padded)
-      memset(copy + t * padded, 0, (size_t)padded * sizeof *copy);
-    if (t < keys)
-      memcpy(copy + t * padded, rows + t * size, (size_t)size * sizeof *copy);
+    if (t >= keys || size != padded) memset(copy + t * padded, 0, (size_t)padded * sizeof *copy);
+    if (t < keys) memcpy(copy + t * padded, rows + t * size, (size_t)size * sizeof *copy);
   }
   return copy;
 }
@@ -91,24 +92,42 @@ INLINE const float *padded_rows(float *copy, const float *rows, int64_t size, in
 
 INLINE v16 dot_row(const float *q, const float *k, int64_t size) {
   v16 acc = splat(0);
-  for (int64_t i = 0; i < size; i += LANES) acc += load16(q + i) * load16(k + i);
+  for (int64_t i = 0; i < size; i += LANES)
+    acc += load16(q + i) * load16(k + i);
   return acc;
 }
 
-/* Scores of few rows: dot products with 16 rows of K at a time. */
-INLINE void score_few(const attention_work *w, int64_t rows, const float *k, int64_t size, int64_t keys) {
-  for (int64_t t = 0; t < keys; t += LANES)
+/* 16 dot products of q with rows of K, as many side by side as registers allow. */
+INLINE v16 dot_rows(const float *q, const float *k, int64_t size, int isa) {
+  int count = isa == LPK_ISA_AVX512 ? 16 : 4;
+  v16 dots[16];
+  UNROLL for (int j = 0; j < 16; j += count) {
+    v16 acc[16];
+    UNROLL for (int n = 0; n < count; n++) acc[n] = splat(0);
+    for (int64_t i = 0; i < size; i += LANES) {
+      v16 part = load16(q + i);
+      UNROLL for (int n = 0; n < count; n++) acc[n] += part * load16(k + (j + n) * size + i);
+    }
+    UNROLL for (int n = 0; n < count; n++) dots[j + n] = acc[n];
+  }
+  return sum_lanes16(dots);
+}
+
+/* Scores of few rows: dot products with 16 rows of K at a time. The next come from memory meanwhile. */
+INLINE void score_few(const attention_work *w, int64_t rows, const float *k, int64_t size, int64_t keys, int isa) {
+  for (int64_t t = 0; t < keys; t += LANES) {
+    for (int64_t i = 0; i < size; i++)
+      __builtin_prefetch(k + (t + LANES) * size + i * LANES);
     for (int64_t r = 0; r < rows; r++) {
       const float *q = w->q + r * size, *from = k + t * size;
       float *to = w->s + r * KEYS + t;
-      if (t + LANES <= keys) {
-        v16 dots[16];
-        UNROLL for (int i = 0; i < 16; i++) dots[i] = dot_row(q, from + i * size, size);
-        store16(to, sum_lanes16(dots));
-      } else {
-        for (int64_t i = 0; i < keys - t; i++) to[i] = sum_lanes(dot_row(q, from + i * size, size));
-      }
+      if (t + LANES <= keys)
+        store16(to, dot_rows(q, from, size, isa));
+      else
+        for (int64_t i = 0; i < keys - t; i++)
+          to[i] = sum_lanes(dot_row(q, from + i * size, size));
     }
+  }
 }
 
 INLINE void transpose_keys(float *kt, const float *k, int64_t size) {
@@ -146,9 +165,11 @@ INLINE void add_mask(const attention *a, float *s, const query_block *u, int64_t
   const float *mask = a->mask + u->batch * a->ms[0] + head * a->ms[1] + pos * a->ms[2] + t0 * a->ms[3];
   int64_t step = a->ms[3];
   if (step == 1)
-    for (int64_t i = 0; i < keys; i++) s[i] += mask[i];
+    for (int64_t i = 0; i < keys; i++)
+      s[i] += mask[i];
   else
-    for (int64_t i = 0; i < keys; i++) s[i] += mask[i * step];
+    for (int64_t i = 0; i < keys; i++)
+      s[i] += mask[i * step];
 }
 
 /* Row of scores to probabilities relative to the running maximum. lo, hi: the visible keys, counted from the block. */
@@ -185,8 +206,7 @@ INLINE void softmax_rows(const attention *a, const attention_work *w, const quer
     if (a->softcap != 0)
       for (int i = 0; i < KEYS; i += LANES)
         store16(s + i, vector_tanh(load16(s + i) * (1 / a->softcap)) * a->softcap);
-    if (a->mask)
-      add_mask(a, s, u, pos, u->kv_head * group + (u->row + r) % group, t0, keys);
+    if (a->mask) add_mask(a, s, u, pos, u->kv_head * group + (u->row + r) % group, t0, keys);
     int64_t hi = max64(0, min64(keys, last_key(a, pos) - t0)), lo = min64(KEYS, max64(0, first_key(a, pos) - t0));
     softmax_row(s, w->max + r, w->sum + r, w->decay + r, lo, hi);
   }
@@ -201,7 +221,8 @@ INLINE void add_context(const attention_work *w, int64_t r, int height, int cols
   tile_operands t = {w->s + r * KEYS, KEYS, 1, v, size, keys, 0, 0};
   for (; c + span <= size; c += span, t.b += span)
     tile_update(w->o + r * size + c, size, w->decay + r, 0, height, cols, &t);
-  for (; c < size; c += LANES, t.b += LANES) tile_update(w->o + r * size + c, size, w->decay + r, 0, height, 1, &t);
+  for (; c < size; c += LANES, t.b += LANES)
+    tile_update(w->o + r * size + c, size, w->decay + r, 0, height, 1, &t);
 }
 
 INLINE void attend_block(const attention *a, const attention_work *w, const query_block *u, int64_t t0, int64_t keys) {
@@ -209,9 +230,10 @@ INLINE void attend_block(const attention *a, const attention_work *w, const quer
   const float *k = a->k + (head * a->c + t0) * a->d, *v = a->v + (head * a->c + t0) * a->dv;
   v = padded_rows(w->v, v, a->dv, keys, 0);
   if (u->rows <= FEW_ROWS) {
-    score_few(w, u->rows, padded_rows(w->k, k, a->d, keys, 0), dp, keys);
+    score_few(w, u->rows, padded_rows(w->k, k, a->d, keys, 0), dp, keys, a->isa);
     softmax_rows(a, w, u, t0, keys);
-    for (int64_t r = 0; r < u->rows; r++) add_context(w, r, 1, 4, v, vp, keys);
+    for (int64_t r = 0; r < u->rows; r++)
+      add_context(w, r, 1, 4, v, vp, keys);
     return;
   }
   transpose_keys(w->kt, padded_rows(w->k, k, a->d, keys, 1), dp);
@@ -224,15 +246,16 @@ INLINE void attend_block(const attention *a, const attention_work *w, const quer
 
 /* ---- work division ---- */
 
-INLINE int64_t row_blocks(const attention *a) { return (a->s * group_size(a) + ROWS - 1) / ROWS; }
+INLINE int64_t row_blocks(const attention *a) {
+  return (a->s * group_size(a) + ROWS - 1) / ROWS;
+}
 
 /* Pieces into which each unit's keys are cut: the least work for the busiest thread, then the fewest. */
 INLINE int64_t choose_chunks(const attention *a, int64_t units, int64_t threads) {
   int64_t best = 1, most = min64(LPK_ATTENTION_PARTIALS * threads / units, (a->p + a->s) / (2 * KEYS));
   for (int64_t c = 2; c <= most; c++) {
     int64_t now = (units * c + threads - 1) / threads, before = (units * best + threads - 1) / threads;
-    if (now * best < before * c)
-      best = c;
+    if (now * best < before * c) best = c;
   }
   return best;
 }
@@ -249,7 +272,8 @@ INLINE void write_row(const attention *a, const query_block *u, int64_t r, const
   int64_t row = u->row + r, group = group_size(a), head = u->kv_head * group + row % group;
   float *y = a->y + u->batch * a->ys[0] + row / group * a->ys[1] + head * a->ys[2];
   float factor = sum > 0 ? 1 / sum : 0;
-  for (int64_t i = 0; i < a->dv; i++) y[i] = o[i] * factor;
+  for (int64_t i = 0; i < a->dv; i++)
+    y[i] = o[i] * factor;
 }
 
 /* A partial result: [ROWS][vp + 16], maximum and sum after a row's values. */
@@ -274,14 +298,16 @@ INLINE void attend(const attention *a, const attention_work *w, int64_t piece, i
   if (partial)
     write_partial(a, w, &u, partial);
   else
-    for (int64_t r = 0; r < u.rows; r++) write_row(a, &u, r, w->o + r * LPK_ROUND16(a->dv), w->sum[r]);
+    for (int64_t r = 0; r < u.rows; r++)
+      write_row(a, &u, r, w->o + r * LPK_ROUND16(a->dv), w->sum[r]);
 }
 
 /* Adds the other chunks' row to the first's and writes it. */
 INLINE void combine_row(const attention *a, const query_block *u, int64_t r, float *partial, int64_t chunks) {
   int64_t vp = LPK_ROUND16(a->dv), row = vp + LANES, step = ROWS * row;
   float *o = partial + r * row, max = LOWEST, sum = 0;
-  for (int64_t c = 0; c < chunks; c++) max = o[c * step + vp] > max ? o[c * step + vp] : max;
+  for (int64_t c = 0; c < chunks; c++)
+    max = o[c * step + vp] > max ? o[c * step + vp] : max;
   for (int64_t c = 0; c < chunks; c++) {
     float weight = scalar_exp_negative(o[c * step + vp] - max);
     sum += weight * o[c * step + vp + 1];
@@ -300,17 +326,14 @@ INLINE void attention_run(const attention *a, float *scratch, lp_barrier *barrie
   float *partials = scratch + threads * LPK_ATTENTION_THREAD_FLOATS(a->d, a->dv); /* [unit][chunk] */
   for (int64_t i = 0; i * threads < units * chunks; i++) {
     int64_t piece = i * threads + (i % 2 ? threads - 1 - thread : thread); /* back and forth, as units get shorter */
-    if (piece < units * chunks)
-      attend(a, &w, piece, chunks, chunks > 1 ? partials + piece * piece_floats : 0);
+    if (piece < units * chunks) attend(a, &w, piece, chunks, chunks > 1 ? partials + piece * piece_floats : 0);
   }
-  if (chunks == 1)
-    return;
+  if (chunks == 1) return;
   lpk_barrier(barrier, threads);
   for (int64_t i = 0, at = 0; i < units; i++) {
     query_block u = unit_at(a, i);
     for (int64_t r = 0; r < u.rows; r++, at++)
-      if (at % threads == thread)
-        combine_row(a, &u, r, partials + i * chunks * piece_floats, chunks);
+      if (at % threads == thread) combine_row(a, &u, r, partials + i * chunks * piece_floats, chunks);
   }
 }
 
@@ -319,7 +342,7 @@ KERNEL void lpk_attention(float *y, const float *q, const float *k_cache, const 
                           int64_t c, int64_t heads, int64_t kv_heads, int64_t d, int64_t dv, float scale, float softcap,
                           int causal, int64_t window, int isa, void *scratch, lp_barrier *barrier, int64_t thread,
                           int64_t threads) {
-  attention a = {y, q, k_cache, v_cache, mask, ys, qs, ms, b, s, p, c, heads, kv_heads, d, dv, scale, softcap, causal, isa,
-                 window};
+  attention a = {y, q,     k_cache,  v_cache, mask, ys,    qs,      ms,     b,   s,     p,
+                 c, heads, kv_heads, d,       dv,   scale, softcap, causal, isa, window};
   attention_run(&a, scratch, barrier, thread, threads);
 }

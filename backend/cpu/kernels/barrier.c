@@ -23,8 +23,7 @@ static __attribute__((noinline)) void wait_phase(const int32_t *phase, int32_t o
 }
 
 KERNEL void lpk_barrier(lp_barrier *barrier, int64_t threads) {
-  if (threads == 1)
-    return;
+  if (threads == 1) return;
   int32_t phase = __atomic_load_n(&barrier->phase, __ATOMIC_RELAXED);
   if (__atomic_add_fetch(&barrier->arrived, 1, __ATOMIC_ACQ_REL) == (int32_t)threads) {
     __atomic_store_n(&barrier->arrived, 0, __ATOMIC_RELAXED);

@@ -37,11 +37,29 @@ enum { LPK_F32, LPK_F16, LPK_BF16, LPK_I64, LPK_I32, LPK_U8 };
 enum { LPK_ISA_AVX512, LPK_ISA_AVX2, LPK_ISA_NEON };
 
 /* Activations. Quick GELU is x * sigmoid(1.702 x). */
-enum { LPK_ACT_NONE, LPK_ACT_RELU, LPK_ACT_GELU_TANH, LPK_ACT_GELU_ERF, LPK_ACT_SILU, LPK_ACT_QUICK_GELU,
-       LPK_ACT_SIGMOID, LPK_ACT_TANH };
+enum {
+  LPK_ACT_NONE,
+  LPK_ACT_RELU,
+  LPK_ACT_GELU_TANH,
+  LPK_ACT_GELU_ERF,
+  LPK_ACT_SILU,
+  LPK_ACT_QUICK_GELU,
+  LPK_ACT_SIGMOID,
+  LPK_ACT_TANH
+};
 
-enum { LPK_REDUCE_SUM, LPK_REDUCE_MEAN, LPK_REDUCE_MAX, LPK_REDUCE_MIN, LPK_REDUCE_PROD, LPK_REDUCE_SUMSQ, LPK_REDUCE_L1,
-       LPK_REDUCE_L2, LPK_REDUCE_LOGSUM, LPK_REDUCE_LOGSUMEXP };
+enum {
+  LPK_REDUCE_SUM,
+  LPK_REDUCE_MEAN,
+  LPK_REDUCE_MAX,
+  LPK_REDUCE_MIN,
+  LPK_REDUCE_PROD,
+  LPK_REDUCE_SUMSQ,
+  LPK_REDUCE_L1,
+  LPK_REDUCE_L2,
+  LPK_REDUCE_LOGSUM,
+  LPK_REDUCE_LOGSUMEXP
+};
 
 enum { LPK_MAX_RANK = 8 };
 
@@ -67,17 +85,17 @@ void lpk_barrier(lp_barrier *barrier, int64_t threads);
  * bias: NULL or f32 [panels of w][LPK_PANEL], zero padded. residual: NULL or rows at stride ldy; may equal y.
  * m = 1 .. 4 streams each panel once (GEMV); above, packs x into scratch (one inner barrier) and runs a blocked GEMM.
  * `bias` and `residual` must be literal null where absent. x must not overlap y. */
-void lpk_linear(float *y, const float *x, const void *w, const float *bias, const float *residual, int64_t m, int64_t ldx,
-                int64_t ldy,
-                /* const: */ int64_t n, int64_t k, int dtype, int act, int gated, int isa,
-                void *scratch, lp_barrier *barrier, int64_t thread, int64_t threads);
+void lpk_linear(float *y, const float *x, const void *w, const float *bias, const float *residual, int64_t m,
+                int64_t ldx, int64_t ldy,
+                /* const: */ int64_t n, int64_t k, int dtype, int act, int gated, int isa, void *scratch,
+                lp_barrier *barrier, int64_t thread, int64_t threads);
 
 /* ---- batched matrix product of two activations ---------------------------------------------------------------------- */
 
 /* Rows and columns of a block of C held by one thread. */
 #define LPK_MATMUL_ROWS 96
 #define LPK_MATMUL_COLS 128
-#define LPK_MATMUL_SCRATCH(threads) \
+#define LPK_MATMUL_SCRATCH(threads)                                                                                    \
   ((threads) * 4 * (LPK_KC * LPK_MATMUL_ROWS + LPK_KC * LPK_PANEL + LPK_MATMUL_ROWS * LPK_MATMUL_COLS))
 
 /* Strides of one operand: row, column, and one for each batch dimension (0 where it is broadcast). */
@@ -88,8 +106,8 @@ typedef struct {
 
 /* c[batch..][m][n] = alpha * a[batch..][m][k] . b[batch..][k][n]; transposition is a matter of strides. c's column stride
  * is 1. dims: [rank] batch sizes, rank 0 .. 6. */
-void lpk_matmul(float *c, const float *a, const float *b, const int64_t *dims, const lpk_matrix *cs, const lpk_matrix *as,
-                const lpk_matrix *bs, int64_t m, int64_t n, int64_t k,
+void lpk_matmul(float *c, const float *a, const float *b, const int64_t *dims, const lpk_matrix *cs,
+                const lpk_matrix *as, const lpk_matrix *bs, int64_t m, int64_t n, int64_t k,
                 /* const: */ int rank, float alpha, int isa, void *scratch, int64_t thread, int64_t threads);
 
 /* ---- attention ------------------------------------------------------------------------------------------------------ */
@@ -101,11 +119,11 @@ void lpk_matmul(float *c, const float *a, const float *b, const int64_t *dims, c
 
 /* Scratch bytes of lpk_attention: per thread Q, S, K, V, O, the rows' statistics and four partial results. */
 #define LPK_ATTENTION_PARTIALS 4
-#define LPK_ATTENTION_THREAD_FLOATS(d, dv)                                                                               \
-  (LPK_ATTENTION_ROWS * (LPK_ROUND16(d) + LPK_ATTENTION_KEYS + LPK_ROUND16(dv) + 16) +                                   \
+#define LPK_ATTENTION_THREAD_FLOATS(d, dv)                                                                             \
+  (LPK_ATTENTION_ROWS * (LPK_ROUND16(d) + LPK_ATTENTION_KEYS + LPK_ROUND16(dv) + 16) +                                 \
    LPK_ATTENTION_KEYS * (2 * LPK_ROUND16(d) + LPK_ROUND16(dv)))
 #define LPK_ATTENTION_PARTIAL_FLOATS(dv) (LPK_ATTENTION_ROWS * (LPK_ROUND16(dv) + 16))
-#define LPK_ATTENTION_SCRATCH(d, dv, threads) \
+#define LPK_ATTENTION_SCRATCH(d, dv, threads)                                                                          \
   ((threads) * 4 * (LPK_ATTENTION_THREAD_FLOATS(d, dv) + LPK_ATTENTION_PARTIALS * LPK_ATTENTION_PARTIAL_FLOATS(dv)))
 
 /* y[b][s][heads][dv] = softmax(cap(scale * q . K^T) + mask) . V over the first p + s rows of the caches.
@@ -131,8 +149,8 @@ void lpk_rotary(float *y, const float *x, const float *cos, const float *sin, co
 
 /* Copies rows x[b][s][kv_heads][d] (strides xs: batch, token, head) to rows p .. p + s of the cache
  * [b][kv_heads][c][d]; with rotary_dim > 0 rotated on the way. */
-void lpk_kv_append(float *cache, const float *x, const float *cos, const float *sin, const int64_t *xs, int64_t table_batch,
-                   int64_t table_row, int64_t b, int64_t s, int64_t p, int64_t c,
+void lpk_kv_append(float *cache, const float *x, const float *cos, const float *sin, const int64_t *xs,
+                   int64_t table_batch, int64_t table_row, int64_t b, int64_t s, int64_t p, int64_t c,
                    /* const: */ int64_t kv_heads, int64_t d, int64_t rotary_dim, int interleaved, int64_t thread,
                    int64_t threads);
 
@@ -145,7 +163,8 @@ void lpk_norm(float *y, float *sum, const float *x, const float *residual, const
               int64_t rows, int64_t ldx, /* const: */ int64_t n, float eps, int rms, int64_t thread, int64_t threads);
 
 /* Softmax or log-softmax of each row of [rows][n]; y may equal x. */
-void lpk_softmax(float *y, const float *x, int64_t rows, int64_t n, /* const: */ int log, int64_t thread, int64_t threads);
+void lpk_softmax(float *y, const float *x, int64_t rows, int64_t n, /* const: */ int log, int64_t thread,
+                 int64_t threads);
 
 /* y[outer][inner] = reduction of x[outer][n][inner]; dtype LPK_F32 or LPK_I64 (SUM .. L1; MEAN truncates). */
 void lpk_reduce(void *y, const void *x, int64_t outer, int64_t n, int64_t inner, /* const: */ int kind, int dtype,
@@ -156,15 +175,16 @@ void lpk_argmax(int64_t *y, const float *x, int64_t outer, int64_t n, int64_t in
                 int64_t thread, int64_t threads);
 
 /* Running sums along n of [outer][n][inner]; dtype LPK_F32 or LPK_I64. y may equal x unless exclusive. */
-void lpk_cumsum(void *y, const void *x, int64_t outer, int64_t n, int64_t inner, /* const: */ int exclusive, int reverse,
-                int dtype, int64_t thread, int64_t threads);
+void lpk_cumsum(void *y, const void *x, int64_t outer, int64_t n, int64_t inner, /* const: */ int exclusive,
+                int reverse, int dtype, int64_t thread, int64_t threads);
 
 /* ---- moving data ---------------------------------------------------------------------------------------------------- */
 
 /* Index operands are LPK_I64 or LPK_I32 (`itype`). A negative index counts from the end; one outside is clamped. */
 
 /* y[outer][count][inner_bytes] = x[outer][index of axis][inner_bytes]. */
-void lpk_gather(void *y, const void *x, const void *index, int64_t outer, int64_t axis, int64_t inner_bytes, int64_t count,
+void lpk_gather(void *y, const void *x, const void *index, int64_t outer, int64_t axis, int64_t inner_bytes,
+                int64_t count,
                 /* const: */ int itype, int64_t thread, int64_t threads);
 
 /* y[count][width] = f32(table[index][width]); table of dtype f32, f16 or bf16. */

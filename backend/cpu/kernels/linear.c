@@ -15,11 +15,9 @@ typedef struct {
 
 /* Writes columns col .. col + 16 of a row: value of panel column `at`, for a gated product of `at` (gate) and at + 32. */
 INLINE void finish16(const linear *l, int64_t row, int64_t col, int64_t at, v16 value, v16 up) {
-  if (l->bias)
-    value += load16(l->bias + at);
+  if (l->bias) value += load16(l->bias + at);
   value = activate(value, l->act);
-  if (l->gated)
-    value *= l->bias ? up + load16(l->bias + at + LPK_PANEL) : up;
+  if (l->gated) value *= l->bias ? up + load16(l->bias + at + LPK_PANEL) : up;
   float *y = l->y + row * l->ldy + col;
   const float *residual = l->residual ? l->residual + row * l->ldy + col : 0;
   if (l->n % LPK_PANEL == 0 || col + LANES <= l->n) {
@@ -34,8 +32,7 @@ INLINE void finish16(const linear *l, int64_t row, int64_t col, int64_t at, v16 
 
 /* Independent sums along k, as many as registers allow: they hide the latency of FMA. */
 INLINE int gemv_chains(int isa, int rows) {
-  if (isa == LPK_ISA_AVX512)
-    return rows <= 2 ? 4 : 2;
+  if (isa == LPK_ISA_AVX512) return rows <= 2 ? 4 : 2;
   return rows == 1 ? 2 : 1;
 }
 
@@ -59,9 +56,8 @@ INLINE void gemv_panel(v16 *acc, const linear *l, int rows, const float *restric
     }
   }
   for (; i < l->k; i++)
-    UNROLL for (int r = 0; r < rows; r++)
-      UNROLL for (int h = 0; h < 2; h++)
-        part[r * 2 + h] += splat(x[r * l->ldx + i]) * load_weight(l->w, at + i * LPK_PANEL + h * LANES, l->dtype);
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < 2; h++) part[r * 2 + h] +=
+        splat(x[r * l->ldx + i]) * load_weight(l->w, at + i * LPK_PANEL + h * LANES, l->dtype);
   UNROLL for (int j = 0; j < rows * 2; j++) {
     acc[j] = part[j];
     UNROLL for (int c = 1; c < chains; c++) acc[j] += part[c * rows * 2 + j];
@@ -74,10 +70,8 @@ INLINE void gemv(const linear *l, int rows, int64_t row, int64_t first, int64_t 
     int64_t panel = l->gated ? 2 * j : j;
     const float *x = l->x + row * l->ldx;
     gemv_panel(acc, l, rows, x, panel);
-    if (l->gated)
-      gemv_panel(up, l, rows, x, panel + 1);
-    UNROLL for (int r = 0; r < rows; r++)
-      UNROLL for (int h = 0; h < 2; h++)
+    if (l->gated) gemv_panel(up, l, rows, x, panel + 1);
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < 2; h++)
         finish16(l, row + r, j * LPK_PANEL + h * LANES, panel * LPK_PANEL + h * LANES, acc[2 * r + h],
                  l->gated ? up[2 * r + h] : splat(0));
   }
@@ -88,17 +82,25 @@ INLINE void linear_few(const linear *l, int64_t thread, int64_t threads) {
   int64_t first = share(panels, thread, threads), last = share(panels, thread + 1, threads);
   if (l->isa == LPK_ISA_AVX512) {
     switch (l->m) {
-    case 1: gemv(l, 1, 0, first, last); break;
-    case 2: gemv(l, 2, 0, first, last); break;
-    case 3: gemv(l, 3, 0, first, last); break;
-    default: gemv(l, 4, 0, first, last); break;
+    case 1:
+      gemv(l, 1, 0, first, last);
+      break;
+    case 2:
+      gemv(l, 2, 0, first, last);
+      break;
+    case 3:
+      gemv(l, 3, 0, first, last);
+      break;
+    default:
+      gemv(l, 4, 0, first, last);
+      break;
     }
     return;
   }
   for (int64_t j = first; j < last; j++) { /* pairs of rows: the panel comes from the cache the second time */
-    for (int64_t row = 0; row + 2 <= l->m; row += 2) gemv(l, 2, row, j, j + 1);
-    if (l->m % 2)
-      gemv(l, 1, l->m - 1, j, j + 1);
+    for (int64_t row = 0; row + 2 <= l->m; row += 2)
+      gemv(l, 2, row, j, j + 1);
+    if (l->m % 2) gemv(l, 1, l->m - 1, j, j + 1);
   }
 }
 
@@ -121,7 +123,8 @@ INLINE void gemm_panel(float *part, const linear *l, const float *packed, int64_
     tile_operands t = {0, 1, height, (const float *)l->w + at, LPK_PANEL, len, 0, step};
     t.ahead = (const char *)l->w + (panel * l->k + k0) * step + (l->dtype == LPK_F32 ? PREFETCH_BYTES : len * step);
     if (l->dtype != LPK_F32) {
-      for (int64_t i = 0; i < len * LPK_PANEL; i += LANES) store16(wide + i, load_weight(l->w, at + i, l->dtype));
+      for (int64_t i = 0; i < len * LPK_PANEL; i += LANES)
+        store16(wide + i, load_weight(l->w, at + i, l->dtype));
       t.b = wide;
     }
     for (int64_t r = 0; r < rows; r += height) {
@@ -176,15 +179,15 @@ INLINE void linear_many(const linear *l, float *scratch, lp_barrier *barrier, in
   work.part = work.b + LPK_KC * LPK_PANEL;
   float *packed = scratch + threads * thread_floats;
   for (int64_t t = share(tiles, thread, threads); t < share(tiles, thread + 1, threads); t++)
-    pack_tile(packed + t * height * l->k, height, l->x + t * height * l->ldx, l->ldx, 1, min64(height, l->m - t * height),
-              l->k);
+    pack_tile(packed + t * height * l->k, height, l->x + t * height * l->ldx, l->ldx, 1,
+              min64(height, l->m - t * height), l->k);
   lpk_barrier(barrier, threads);
   int64_t tn = split_columns(panels, tiles, threads), tm = threads / tn, column = thread % tn, band = thread / tn;
-  if (band >= tm)
-    return;
+  if (band >= tm) return;
   int64_t end = min64(l->m, share(tiles, band + 1, tm) * height);
   for (int64_t row = share(tiles, band, tm) * height; row < end; row += LPK_MC)
-    gemm_block(l, packed, &work, row, min64(LPK_MC, end - row), share(panels, column, tn), share(panels, column + 1, tn));
+    gemm_block(l, packed, &work, row, min64(LPK_MC, end - row), share(panels, column, tn),
+               share(panels, column + 1, tn));
 }
 
 KERNEL void lpk_linear(float *y, const float *x, const void *w, const float *bias, const float *residual, int64_t m,

@@ -1,26 +1,62 @@
 /* The scalar functions that generated elementwise loops call. */
 #include "backend/cpu/kernels/vector_math.h"
 
-KERNEL float lpk_exp(float x) { return scalar_exp(x); }
-KERNEL float lpk_log(float x) { return scalar_log(x); }
-KERNEL float lpk_tanh(float x) { return scalar_tanh(x); }
-KERNEL float lpk_sigmoid(float x) { return scalar_sigmoid(x); }
-KERNEL float lpk_erf(float x) { return scalar_erf(x); }
-KERNEL float lpk_gelu_erf(float x) { return scalar_gelu_erf(x); }
-KERNEL float lpk_gelu_tanh(float x) { return scalar_gelu_tanh(x); }
-KERNEL float lpk_quick_gelu(float x) { return scalar_quick_gelu(x); }
-KERNEL float lpk_silu(float x) { return scalar_silu(x); }
-KERNEL float lpk_softplus(float x) { return scalar_softplus(x); }
-KERNEL float lpk_sin(float x) { return scalar_sin_quadrant(x, 0); }
-KERNEL float lpk_cos(float x) { return scalar_sin_quadrant(x, 1); }
+KERNEL float lpk_exp(float x) {
+  return scalar_exp(x);
+}
+KERNEL float lpk_log(float x) {
+  return scalar_log(x);
+}
+KERNEL float lpk_tanh(float x) {
+  return scalar_tanh(x);
+}
+KERNEL float lpk_sigmoid(float x) {
+  return scalar_sigmoid(x);
+}
+KERNEL float lpk_erf(float x) {
+  return scalar_erf(x);
+}
+KERNEL float lpk_gelu_erf(float x) {
+  return scalar_gelu_erf(x);
+}
+KERNEL float lpk_gelu_tanh(float x) {
+  return scalar_gelu_tanh(x);
+}
+KERNEL float lpk_quick_gelu(float x) {
+  return scalar_quick_gelu(x);
+}
+KERNEL float lpk_silu(float x) {
+  return scalar_silu(x);
+}
+KERNEL float lpk_softplus(float x) {
+  return scalar_softplus(x);
+}
+KERNEL float lpk_sin(float x) {
+  return scalar_sin_quadrant(x, 0);
+}
+KERNEL float lpk_cos(float x) {
+  return scalar_sin_quadrant(x, 1);
+}
 
-INLINE double bits_f64(int64_t i) { return ((union { int64_t from; double to; }){.from = i}).to; }
-INLINE int64_t bits_i64(double f) { return ((union { double from; int64_t to; }){.from = f}).to; }
+INLINE double bits_f64(uint64_t u) {
+  return ((union {
+           uint64_t from;
+           double to;
+         }){.from = u})
+      .to;
+}
+INLINE uint64_t bits_u64(double f) {
+  return ((union {
+           double from;
+           uint64_t to;
+         }){.from = f})
+      .to;
+}
 
 /* log2 of a positive normal number: exponent and 2 atanh((m - 1) / (m + 1)) / ln 2, m in [sqrt 1/2, sqrt 2). */
 INLINE double log2_f64(double x) {
-  int64_t e = (bits_i64(x) - 0x3fe6a09e667f3bcd) >> 52;
-  double m = bits_f64(bits_i64(x) - (e << 52)), z = (m - 1) / (m + 1), s = z * z;
+  int64_t e = (int64_t)(bits_u64(x) - 0x3fe6a09e667f3bcd) >> 52;
+  double m = bits_f64(bits_u64(x) - ((uint64_t)e << 52)), z = (m - 1) / (m + 1), s = z * z;
   double p = 2.0 / 13;
   p = p * s + 2.0 / 11;
   p = p * s + 2.0 / 9;
@@ -44,7 +80,7 @@ INLINE double exp2_f64(double x) {
   p = p * r + 0.5;
   p = p * r + 1;
   p = p * r + 1;
-  return p * bits_f64((bits_i64(t) + 1023) << 52);
+  return p * bits_f64((bits_u64(t) + 1023) << 52);
 }
 
 /* Through doubles: the product y * log2(x) needs more than single precision. */
@@ -60,7 +96,8 @@ KERNEL float lpk_pow(float x, float y) {
   r = scalar_fabs(y) == inf && a == 1 ? 1 : r;
   /* Integers below 2^24 have a parity; larger floats are even. */
   float rounded = scalar_fabs(y) < 0x1p23f ? scalar_copysign((scalar_fabs(y) + 0x1p23f) - 0x1p23f, y) : y;
-  int whole = rounded == y, odd = whole && scalar_fabs(y) < 0x1p24f && ((int32_t)(scalar_fabs(y) < 0x1p24f ? y : 0) & 1);
+  int whole = rounded == y,
+      odd = whole && scalar_fabs(y) < 0x1p24f && ((int32_t)(scalar_fabs(y) < 0x1p24f ? y : 0) & 1);
   int negative = scalar_copysign(1, x) < 0;
   r = negative && odd ? -r : r;
   r = x < 0 && a != inf && !whole ? __builtin_nanf("") : r;

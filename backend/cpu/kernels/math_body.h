@@ -1,17 +1,29 @@
-/* The functions of math.h for one type: included once with F = float and once with F = v16, with I the integer type of
- * the same shape, NAME(f) the function's name, SPLAT(c) a constant, TO_F(i) a conversion. Branch-free. No include guard.
+/* The functions of math.h for one type: included once with F = float and once with F = v16, with I and U the signed
+ * and unsigned integers of the same shape, NAME(f) the function's name, SPLAT(c) a constant, TO_F(i) a conversion. Branch-free. No include guard.
  * Polynomials: minimax fits in single precision, evaluated with fused multiply-add. */
 
 #define FMA(a, b, c) __builtin_elementwise_fma(a, b, c)
-#define BITS_F(i) (((union { I from; F to; }){.from = (i)}).to)
-#define BITS_I(f) (((union { F from; I to; }){.from = (f)}).to)
+#define BITS_F(u)                                                                                                      \
+  (((union {                                                                                                           \
+     U from;                                                                                                           \
+     F to;                                                                                                             \
+   }){.from = (u)})                                                                                                    \
+       .to)
+#define BITS_U(f)                                                                                                      \
+  (((union {                                                                                                           \
+     F from;                                                                                                           \
+     U to;                                                                                                             \
+   }){.from = (f)})                                                                                                    \
+       .to)
 
 /* Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits. */
 #define ROUNDER 12582912.0f
 
-INLINE F NAME(fabs)(F x) { return BITS_F(BITS_I(x) & 0x7fffffff); }
+INLINE F NAME(fabs)(F x) {
+  return BITS_F(BITS_U(x) & 0x7fffffff);
+}
 INLINE F NAME(copysign)(F x, F sign) {
-  return BITS_F((BITS_I(x) & 0x7fffffff) | (BITS_I(sign) & (I)(int32_t)0x80000000));
+  return BITS_F((BITS_U(x) & 0x7fffffff) | (BITS_U(sign) & 0x80000000));
 }
 
 /* exp(r) for |r| <= ln 2 / 2. */
@@ -32,8 +44,8 @@ INLINE F NAME(exp)(F x) {
   F n = t - ROUNDER;
   F r = FMA(n, SPLAT(-0x1.62e400p-1f), x);
   r = FMA(n, SPLAT(-0x1.7f7d1cp-20f), r);
-  I i = BITS_I(t) - BITS_I(SPLAT(ROUNDER));
-  I half = i >> 1; /* in two steps, for results near overflow and denormal ones */
+  U i = BITS_U(t) - BITS_U(SPLAT(ROUNDER));
+  U half = (U)((I)i >> 1); /* in two steps, for results near overflow and denormal ones */
   return NAME(exp_reduced)(r) * BITS_F((half + 127) << 23) * BITS_F((i - half + 127) << 23);
 }
 
@@ -43,16 +55,16 @@ INLINE F NAME(exp_negative)(F x) {
   F n = t - (ROUNDER + 127.0f);
   F r = FMA(n, SPLAT(-0x1.62e400p-1f), x);
   r = FMA(n, SPLAT(-0x1.7f7d1cp-20f), r);
-  F y = NAME(exp_reduced)(r) * BITS_F(BITS_I(t) << 23);
+  F y = NAME(exp_reduced)(r) * BITS_F(BITS_U(t) << 23);
   return x < -87.0f ? SPLAT(0) : y;
 }
 
 INLINE F NAME(log)(F x) {
   F scaled = x < 0x1p-126f ? x * 0x1p+23f : x;
   F bias = x < 0x1p-126f ? SPLAT(-23) : SPLAT(0);
-  I e = (BITS_I(scaled) - 0x3f2aaaab) & (I)(int32_t)0xff800000;
-  F f = BITS_F(BITS_I(scaled) - e) - 1.0f;
-  F exponent = FMA(TO_F(e), SPLAT(0x1p-23f), bias), s = f * f;
+  U e = (BITS_U(scaled) - 0x3f2aaaab) & 0xff800000;
+  F f = BITS_F(BITS_U(scaled) - e) - 1.0f;
+  F exponent = FMA(TO_F((I)e), SPLAT(0x1p-23f), bias), s = f * f;
   F r = FMA(SPLAT(-0.130310059f), s, SPLAT(-0.121483438f));
   F t = FMA(SPLAT(0.140869141f), s, SPLAT(0.139814854f));
   r = FMA(r, s, SPLAT(-0.166846126f));
@@ -69,10 +81,18 @@ INLINE F NAME(log)(F x) {
   return x < __builtin_inff() ? r : big;
 }
 
-INLINE F NAME(sigmoid)(F x) { return 1.0f / (1.0f + NAME(exp)(-x)); }
-INLINE F NAME(silu)(F x) { return x / (1.0f + NAME(exp)(-x)); }
-INLINE F NAME(quick_gelu)(F x) { return x / (1.0f + NAME(exp)(-1.702f * x)); }
-INLINE F NAME(relu)(F x) { return x < 0.0f ? SPLAT(0) : x; }
+INLINE F NAME(sigmoid)(F x) {
+  return 1.0f / (1.0f + NAME(exp)(-x));
+}
+INLINE F NAME(silu)(F x) {
+  return x / (1.0f + NAME(exp)(-x));
+}
+INLINE F NAME(quick_gelu)(F x) {
+  return x / (1.0f + NAME(exp)(-1.702f * x));
+}
+INLINE F NAME(relu)(F x) {
+  return x < 0.0f ? SPLAT(0) : x;
+}
 
 INLINE F NAME(tanh)(F x) {
   F t = NAME(fabs)(x), s = x * x;
@@ -125,13 +145,13 @@ INLINE F NAME(softplus)(F x) {
 }
 
 /* sin(x + quadrant * pi / 2), three-part reduction by pi / 2. */
-INLINE F NAME(sin_quadrant)(F x, I quadrant) {
+INLINE F NAME(sin_quadrant)(F x, uint32_t quadrant) {
   F t = FMA(x, SPLAT(0x1.45f306p-1f), SPLAT(ROUNDER));
   F n = t - ROUNDER;
   F r = FMA(n, SPLAT(-0x1.921fb0p+0f), x);
   r = FMA(n, SPLAT(-0x1.5110b4p-22f), r);
   r = FMA(n, SPLAT(-0x1.846988p-48f), r);
-  I i = BITS_I(t) + quadrant;
+  U i = BITS_U(t) + quadrant;
   F s = r * r;
   F sin = FMA(SPLAT(2.86567956e-6f), s, SPLAT(-1.98559923e-4f));
   sin = FMA(sin, s, SPLAT(8.33338592e-3f));
@@ -142,10 +162,10 @@ INLINE F NAME(sin_quadrant)(F x, I quadrant) {
   cos = FMA(cos, s, SPLAT(-0.5f));
   cos = FMA(cos, s, SPLAT(1));
   F y = (i & 1) != 0 ? cos : sin;
-  return BITS_F(BITS_I(y) ^ ((i & 2) << 30));
+  return BITS_F(BITS_U(y) ^ ((i & 2) << 30));
 }
 
 #undef FMA
 #undef BITS_F
-#undef BITS_I
+#undef BITS_U
 #undef ROUNDER

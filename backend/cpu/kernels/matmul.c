@@ -24,7 +24,7 @@ INLINE void pack_columns(const product *p, float *packed, int64_t k0, int64_t le
   if (p->b_col == 1 && columns == LPK_PANEL) {
     for (int64_t i = 0; i < len; i++)
       UNROLL for (int h = 0; h < LPK_PANEL; h += LANES)
-        store16(packed + i * LPK_PANEL + h, load16(b + i * p->b_row + h));
+          store16(packed + i * LPK_PANEL + h, load16(b + i * p->b_row + h));
     return;
   }
   int64_t done = 0;
@@ -42,7 +42,8 @@ INLINE void pack_columns(const product *p, float *packed, int64_t k0, int64_t le
 }
 
 /* work->c[rows][cols] = a . b of the block at (row, col). */
-INLINE void multiply_block(const product *p, const matmul_work *w, int64_t row, int64_t rows, int64_t col, int64_t cols) {
+INLINE void multiply_block(const product *p, const matmul_work *w, int64_t row, int64_t rows, int64_t col,
+                           int64_t cols) {
   int height = tile_rows(p->isa), width = tile_cols(p->isa);
   for (int64_t k0 = 0; k0 < p->k; k0 += LPK_KC) {
     int64_t len = min64(LPK_KC, p->k - k0);
@@ -82,10 +83,11 @@ INLINE int64_t batch_offset(const int64_t *dims, const lpk_matrix *s, int rank, 
 }
 
 KERNEL void lpk_matmul(float *c, const float *a, const float *b, const int64_t *dims, const lpk_matrix *cs,
-                       const lpk_matrix *as, const lpk_matrix *bs, int64_t m, int64_t n, int64_t k, int rank, float alpha,
-                       int isa, void *scratch, int64_t thread, int64_t threads) {
+                       const lpk_matrix *as, const lpk_matrix *bs, int64_t m, int64_t n, int64_t k, int rank,
+                       float alpha, int isa, void *scratch, int64_t thread, int64_t threads) {
   int64_t batches = 1;
-  for (int d = 0; d < rank; d++) batches *= dims[d];
+  for (int d = 0; d < rank; d++)
+    batches *= dims[d];
   matmul_work w = {.a = (float *)scratch + thread * (LPK_MATMUL_SCRATCH(1) / 4)};
   w.b = w.a + LPK_KC * LPK_MATMUL_ROWS;
   w.c = w.b + LPK_KC * LPK_PANEL;
@@ -93,8 +95,19 @@ KERNEL void lpk_matmul(float *c, const float *a, const float *b, const int64_t *
   int64_t units = batches * down * across;
   for (int64_t i = share(units, thread, threads); i < share(units, thread + 1, threads); i++) {
     int64_t batch = i / (down * across), row = i / across % down * LPK_MATMUL_ROWS, col = i % across * LPK_MATMUL_COLS;
-    product p = {a + batch_offset(dims, as, rank, batch), b + batch_offset(dims, bs, rank, batch),
-                 c + batch_offset(dims, cs, rank, batch), as->row, as->col, bs->row, bs->col, cs->row, m, n, k, alpha, isa};
+    product p = {a + batch_offset(dims, as, rank, batch),
+                 b + batch_offset(dims, bs, rank, batch),
+                 c + batch_offset(dims, cs, rank, batch),
+                 as->row,
+                 as->col,
+                 bs->row,
+                 bs->col,
+                 cs->row,
+                 m,
+                 n,
+                 k,
+                 alpha,
+                 isa};
     int64_t rows = min64(LPK_MATMUL_ROWS, m - row), cols = min64(LPK_MATMUL_COLS, n - col);
     multiply_block(&p, &w, row, rows, col, cols);
     store_block(&p, &w, row, rows, col, cols);

@@ -4,7 +4,9 @@
 enum { BLOCK = 16 };
 
 /* One element; `size` is a constant. */
-INLINE void move(char *y, const char *x, int size) { memcpy(y, x, (size_t)size); }
+INLINE void move(char *y, const char *x, int size) {
+  memcpy(y, x, (size_t)size);
+}
 
 typedef struct {
   int rank;
@@ -16,8 +18,7 @@ INLINE copy_plan plan_copy(const int64_t *dims, const int64_t *ys, const int64_t
   copy_plan p;
   p.rank = 0;
   for (int i = 0; i < rank; i++) {
-    if (dims[i] == 1)
-      continue;
+    if (dims[i] == 1) continue;
     int last = p.rank - 1;
     if (last >= 0 && p.ys[last] == dims[i] * ys[i] * size && p.xs[last] == dims[i] * xs[i] * size) {
       p.dims[last] *= dims[i];
@@ -52,9 +53,11 @@ INLINE void copy_run(char *y, const char *x, int64_t count, int64_t y_step, int6
   if (y_step == size && x_step == size) {
     memcpy(y, x, (size_t)(count * size));
   } else if (y_step == size) {
-    for (int64_t i = 0; i < count; i++) move(y + i * size, x + i * x_step, size);
+    for (int64_t i = 0; i < count; i++)
+      move(y + i * size, x + i * x_step, size);
   } else {
-    for (int64_t i = 0; i < count; i++) move(y + i * y_step, x + i * x_step, size);
+    for (int64_t i = 0; i < count; i++)
+      move(y + i * y_step, x + i * x_step, size);
   }
 }
 
@@ -68,7 +71,8 @@ INLINE void transpose_block(char *y, const char *x, int64_t y_row, int64_t x_col
     return;
   }
   for (int64_t r = 0; r < rows; r++)
-    for (int64_t c = 0; c < columns; c++) move(y + r * y_row + c * 4, x + r * 4 + c * x_col, 4);
+    for (int64_t c = 0; c < columns; c++)
+      move(y + r * y_row + c * 4, x + r * 4 + c * x_col, 4);
 }
 
 /* Rows of y that are columns of x, in blocks whose lines stay in L1. */
@@ -82,17 +86,18 @@ INLINE void copy_transposed(char *y, const char *x, const copy_plan *p, int64_t 
       if (size == 4)
         transpose_block(to, from, y_row, x_col, min64(BLOCK, row + rows - r), count);
       else
-        for (int64_t i = 0; i < count; i++) move(to + i * size, from + i * x_col, size);
+        for (int64_t i = 0; i < count; i++)
+          move(to + i * size, from + i * x_col, size);
     }
 }
 
-KERNEL void lpk_copy(void *y, const void *x, const int64_t *dims, const int64_t *ys, const int64_t *xs, int rank, int size,
-                     int64_t thread, int64_t threads) {
+KERNEL void lpk_copy(void *y, const void *x, const int64_t *dims, const int64_t *ys, const int64_t *xs, int rank,
+                     int size, int64_t thread, int64_t threads) {
   copy_plan p = plan_copy(dims, ys, xs, rank, size);
   int64_t total = 1;
-  for (int i = 0; i < p.rank; i++) total *= p.dims[i];
-  if (total == 0)
-    return;
+  for (int i = 0; i < p.rank; i++)
+    total *= p.dims[i];
+  if (total == 0) return;
   int64_t run = p.dims[p.rank - 1], at_y, at_x;
   char *to = y;
   const char *from = x;
@@ -117,7 +122,8 @@ KERNEL void lpk_copy(void *y, const void *x, const int64_t *dims, const int64_t 
 
 KERNEL void lpk_fill(void *y, int64_t count, uint64_t bits, int size, int64_t thread, int64_t threads) {
   int64_t first = share(count, thread, threads), last = share(count, thread + 1, threads);
-  for (int64_t i = first; i < last; i++) memcpy((char *)y + i * size, &bits, (size_t)size);
+  for (int64_t i = first; i < last; i++)
+    memcpy((char *)y + i * size, &bits, (size_t)size);
 }
 
 KERNEL void lpk_range(float *y, int64_t count, float start, float step, int64_t thread, int64_t threads) {
@@ -126,5 +132,6 @@ KERNEL void lpk_range(float *y, int64_t count, float start, float step, int64_t 
 }
 
 KERNEL void lpk_range_i64(int64_t *y, int64_t count, int64_t start, int64_t step, int64_t thread, int64_t threads) {
-  for (int64_t i = share(count, thread, threads); i < share(count, thread + 1, threads); i++) y[i] = start + i * step;
+  for (int64_t i = share(count, thread, threads); i < share(count, thread + 1, threads); i++)
+    y[i] = start + i * step;
 }

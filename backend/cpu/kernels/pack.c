@@ -5,9 +5,13 @@
 #include <math.h>
 #include <string.h>
 
-static size_t element_bytes(int dtype) { return dtype == LPK_F32 ? 4 : 2; }
+static size_t element_bytes(int dtype) {
+  return dtype == LPK_F32 ? 4 : 2;
+}
 
-size_t lpk_panel_bytes(int64_t k, int dtype) { return (size_t)k * LPK_PANEL * element_bytes(dtype); }
+size_t lpk_panel_bytes(int64_t k, int dtype) {
+  return (size_t)k * LPK_PANEL * element_bytes(dtype);
+}
 
 static uint32_t bits_of(float f) {
   uint32_t bits;
@@ -23,17 +27,14 @@ static float float_of(uint32_t bits) {
 
 static float from_f16(uint16_t h) {
   uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = (h >> 10) & 31, mantissa = h & 0x3ff;
-  if (exponent == 0)
-    return float_of(sign | bits_of((float)mantissa * 0x1p-24f));
-  if (exponent == 31)
-    return float_of(sign | 0x7f800000 | mantissa << 13);
+  if (exponent == 0) return float_of(sign | bits_of((float)mantissa * 0x1p-24f));
+  if (exponent == 31) return float_of(sign | 0x7f800000 | mantissa << 13);
   return float_of(sign | (exponent + 112) << 23 | mantissa << 13);
 }
 
 static uint16_t to_f16(float f) {
   uint32_t bits = bits_of(f), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
-  if (magnitude > 0x7f800000)
-    return (uint16_t)(sign | 0x7e00);
+  if (magnitude > 0x7f800000) return (uint16_t)(sign | 0x7e00);
   if (magnitude >= 0x477ff000) /* rounds to 65520 or more */
     return (uint16_t)(sign | 0x7c00);
   if (magnitude < 0x38800000) /* a denormal half: the sum's low bits are its rounded mantissa */
@@ -44,14 +45,12 @@ static uint16_t to_f16(float f) {
 
 static uint16_t to_bf16(float f) {
   uint32_t bits = bits_of(f);
-  if ((bits & 0x7fffffff) > 0x7f800000)
-    return (uint16_t)(bits >> 16 | 0x40);
+  if ((bits & 0x7fffffff) > 0x7f800000) return (uint16_t)(bits >> 16 | 0x40);
   return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
 static float read_element(const lpk_weight *w, int64_t at) {
-  if (w->dtype == LPK_F32)
-    return ((const float *)w->data)[at];
+  if (w->dtype == LPK_F32) return ((const float *)w->data)[at];
   uint16_t h = ((const uint16_t *)w->data)[at];
   return w->dtype == LPK_F16 ? from_f16(h) : float_of((uint32_t)h << 16);
 }
@@ -74,16 +73,17 @@ static void move_panel(char *panel, const lpk_weight *w, size_t size, int64_t fi
   for (int64_t j = 0; j < columns; j++) {
     const char *row = data + (size_t)((first + j) * w->k) * size;
     if (size == 4)
-      for (int64_t i = 0; i < w->k; i++) memcpy(panel + (i * LPK_PANEL + j) * 4, row + i * 4, 4);
+      for (int64_t i = 0; i < w->k; i++)
+        memcpy(panel + (i * LPK_PANEL + j) * 4, row + i * 4, 4);
     else
-      for (int64_t i = 0; i < w->k; i++) memcpy(panel + (i * LPK_PANEL + j) * 2, row + i * 2, 2);
+      for (int64_t i = 0; i < w->k; i++)
+        memcpy(panel + (i * LPK_PANEL + j) * 2, row + i * 2, 2);
   }
 }
 
 void lpk_pack_panel(void *panel, int dtype, const lpk_weight *w, int64_t first) {
   int64_t columns = w->n - first < LPK_PANEL ? w->n - first : LPK_PANEL;
-  if (columns < LPK_PANEL)
-    memset(panel, 0, lpk_panel_bytes(w->k, dtype));
+  if (columns < LPK_PANEL) memset(panel, 0, lpk_panel_bytes(w->k, dtype));
   if (dtype == w->dtype) {
     move_panel(panel, w, element_bytes(dtype), first, columns);
     return;

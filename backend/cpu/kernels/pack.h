@@ -8,10 +8,10 @@
 #include <stdint.h>
 
 typedef struct {
-  const void *data;  /* row-major, contiguous */
-  int64_t n, k;      /* outputs, inputs */
-  int dtype;         /* LPK_F32, LPK_F16 or LPK_BF16 */
-  bool transposed;   /* stored as [n][k] (a PyTorch weight), otherwise as [k][n] (an ONNX MatMul operand) */
+  const void *data; /* row-major, contiguous */
+  int64_t n, k;     /* outputs, inputs */
+  int dtype;        /* LPK_F32, LPK_F16 or LPK_BF16 */
+  bool transposed;  /* stored as [n][k] (a PyTorch weight), otherwise as [k][n] (an ONNX MatMul operand) */
 } lpk_weight;
 
 /* Bytes of one panel, [k][LPK_PANEL] elements of `dtype`. A packed weight is LPK_PANELS(n) panels in order. */

@@ -6,33 +6,35 @@
 INLINE float start_f32(int kind) {
   switch (kind) {
   case LPK_REDUCE_MAX:
-  case LPK_REDUCE_LOGSUMEXP: return -__builtin_inff();
-  case LPK_REDUCE_MIN: return __builtin_inff();
-  case LPK_REDUCE_PROD: return 1;
-  default: return 0;
+  case LPK_REDUCE_LOGSUMEXP:
+    return -__builtin_inff();
+  case LPK_REDUCE_MIN:
+    return __builtin_inff();
+  case LPK_REDUCE_PROD:
+    return 1;
+  default:
+    return 0;
   }
 }
 
 /* A NaN, once met, stays. LOGSUMEXP: its first pass, the maximum. */
-#define STEP(kind, acc, x, abs_x)                                                                                       \
-  ((kind) == LPK_REDUCE_MAX || (kind) == LPK_REDUCE_LOGSUMEXP ? ((acc) >= (x) || (acc) != (acc) ? (acc) : (x))            \
-   : (kind) == LPK_REDUCE_MIN                                 ? ((acc) <= (x) || (acc) != (acc) ? (acc) : (x))            \
-   : (kind) == LPK_REDUCE_PROD                                ? (acc) * (x)                                               \
-   : (kind) == LPK_REDUCE_SUMSQ || (kind) == LPK_REDUCE_L2    ? (acc) + (x) * (x)                                         \
-   : (kind) == LPK_REDUCE_L1                                  ? (acc) + (abs_x)                                           \
+#define STEP(kind, acc, x, abs_x)                                                                                      \
+  ((kind) == LPK_REDUCE_MAX || (kind) == LPK_REDUCE_LOGSUMEXP ? ((acc) >= (x) || (acc) != (acc) ? (acc) : (x))         \
+   : (kind) == LPK_REDUCE_MIN                                 ? ((acc) <= (x) || (acc) != (acc) ? (acc) : (x))         \
+   : (kind) == LPK_REDUCE_PROD                                ? (acc) * (x)                                            \
+   : (kind) == LPK_REDUCE_SUMSQ || (kind) == LPK_REDUCE_L2    ? (acc) + (x) * (x)                                      \
+   : (kind) == LPK_REDUCE_L1                                  ? (acc) + (abs_x)                                        \
                                                               : (acc) + (x))
 
-INLINE float step_f32(int kind, float acc, float x) { return STEP(kind, acc, x, scalar_fabs(x)); }
+INLINE float step_f32(int kind, float acc, float x) {
+  return STEP(kind, acc, x, scalar_fabs(x));
+}
 
 INLINE v16 step_v16(int kind, v16 acc, v16 x) {
-  if (kind == LPK_REDUCE_MAX || kind == LPK_REDUCE_LOGSUMEXP)
-    return ((acc >= x) | (acc != acc)) ? acc : x;
-  if (kind == LPK_REDUCE_MIN)
-    return ((acc <= x) | (acc != acc)) ? acc : x;
-  if (kind == LPK_REDUCE_PROD)
-    return acc * x;
-  if (kind == LPK_REDUCE_SUMSQ || kind == LPK_REDUCE_L2)
-    return acc + x * x;
+  if (kind == LPK_REDUCE_MAX || kind == LPK_REDUCE_LOGSUMEXP) return ((acc >= x) | (acc != acc)) ? acc : x;
+  if (kind == LPK_REDUCE_MIN) return ((acc <= x) | (acc != acc)) ? acc : x;
+  if (kind == LPK_REDUCE_PROD) return acc * x;
+  if (kind == LPK_REDUCE_SUMSQ || kind == LPK_REDUCE_L2) return acc + x * x;
   return acc + (kind == LPK_REDUCE_L1 ? vector_fabs(x) : x);
 }
 
@@ -43,17 +45,22 @@ INLINE int merge_kind(int kind) {
 
 INLINE float finish_f32(int kind, float acc, int64_t n) {
   switch (kind) {
-  case LPK_REDUCE_MEAN: return acc / (float)n;
-  case LPK_REDUCE_L2: return __builtin_sqrtf(acc);
-  case LPK_REDUCE_LOGSUM: return scalar_log(acc);
-  default: return acc;
+  case LPK_REDUCE_MEAN:
+    return acc / (float)n;
+  case LPK_REDUCE_L2:
+    return __builtin_sqrtf(acc);
+  case LPK_REDUCE_LOGSUM:
+    return scalar_log(acc);
+  default:
+    return acc;
   }
 }
 
 /* log(sum(exp(x))), given the maximum. */
 INLINE float log_sum_exp(const float *x, float max, int64_t n, int64_t step) {
   float sum = 0;
-  for (int64_t i = 0; i < n; i++) sum += scalar_exp(x[i * step] - max);
+  for (int64_t i = 0; i < n; i++)
+    sum += scalar_exp(x[i * step] - max);
   return max > -__builtin_inff() && max < __builtin_inff() ? max + scalar_log(sum) : max;
 }
 
@@ -63,9 +70,11 @@ INLINE float reduce_row(const float *x, int64_t n, int kind) {
   int64_t i = 0;
   for (; i + 4 * LANES <= n; i += 4 * LANES)
     UNROLL for (int j = 0; j < 4; j++) acc[j] = step_v16(kind, acc[j], load16(x + i + j * LANES));
-  for (; i + LANES <= n; i += LANES) acc[0] = step_v16(kind, acc[0], load16(x + i));
+  for (; i + LANES <= n; i += LANES)
+    acc[0] = step_v16(kind, acc[0], load16(x + i));
   float rest = start_f32(kind);
-  for (; i < n; i++) rest = step_f32(kind, rest, x[i]);
+  for (; i < n; i++)
+    rest = step_f32(kind, rest, x[i]);
   v16 all = acc[0];
   UNROLL for (int j = 1; j < 4; j++) all = step_v16(merge_kind(kind), all, acc[j]);
   UNROLL for (int j = 0; j < LANES; j++) rest = step_f32(merge_kind(kind), rest, all[j]);
@@ -73,17 +82,20 @@ INLINE float reduce_row(const float *x, int64_t n, int kind) {
 }
 
 /* Columns at .. at + 16 (or one) of an inner axis: consecutive in memory, so accumulated side by side. */
-INLINE void reduce_columns_f32(float *y, const float *x, int64_t n, int64_t inner, int64_t first, int64_t last, int kind) {
+INLINE void reduce_columns_f32(float *y, const float *x, int64_t n, int64_t inner, int64_t first, int64_t last,
+                               int kind) {
   int64_t i = first;
   for (; i + LANES <= last; i += LANES) {
     v16 acc = splat(start_f32(kind));
-    for (int64_t j = 0; j < n; j++) acc = step_v16(kind, acc, load16(x + j * inner + i));
+    for (int64_t j = 0; j < n; j++)
+      acc = step_v16(kind, acc, load16(x + j * inner + i));
     for (int l = 0; l < LANES; l++)
       y[i + l] = kind == LPK_REDUCE_LOGSUMEXP ? log_sum_exp(x + i + l, acc[l], n, inner) : finish_f32(kind, acc[l], n);
   }
   for (; i < last; i++) {
     float acc = start_f32(kind);
-    for (int64_t j = 0; j < n; j++) acc = step_f32(kind, acc, x[j * inner + i]);
+    for (int64_t j = 0; j < n; j++)
+      acc = step_f32(kind, acc, x[j * inner + i]);
     y[i] = kind == LPK_REDUCE_LOGSUMEXP ? log_sum_exp(x + i, acc, n, inner) : finish_f32(kind, acc, n);
   }
 }
@@ -92,7 +104,8 @@ INLINE void reduce_f32(float *y, const float *x, int64_t outer, int64_t n, int64
                        int64_t threads) {
   int64_t first = share(outer * inner, thread, threads), last = share(outer * inner, thread + 1, threads);
   if (inner == 1) {
-    for (int64_t o = first; o < last; o++) y[o] = reduce_row(x + o * n, n, kind);
+    for (int64_t o = first; o < last; o++)
+      y[o] = reduce_row(x + o * n, n, kind);
     return;
   }
   while (first < last) {
@@ -130,8 +143,7 @@ INLINE int64_t argmax_row(const float *x, int64_t n, int min, int last) {
   float best = reduce_row(x, n, min ? LPK_REDUCE_MIN : LPK_REDUCE_MAX);
   for (int64_t i = 0; i < n; i++) {
     int64_t at = last ? n - 1 - i : i;
-    if (x[at] == best || x[at] != x[at])
-      return at;
+    if (x[at] == best || x[at] != x[at]) return at;
   }
   return 0;
 }
@@ -140,8 +152,7 @@ INLINE int64_t argmax_column(const float *x, int64_t n, int64_t step, int min, i
   int64_t best = 0;
   for (int64_t i = 1; i < n; i++) {
     float a = x[i * step], b = x[best * step];
-    if (min ? (last ? a <= b : a < b) : (last ? a >= b : a > b))
-      best = i;
+    if (min ? (last ? a <= b : a < b) : (last ? a >= b : a > b)) best = i;
   }
   return best;
 }
@@ -156,15 +167,15 @@ KERNEL void lpk_argmax(int64_t *y, const float *x, int64_t outer, int64_t n, int
 
 /* ---- running sums ---- */
 
-#define CUMSUM(type)                                                                     \
-  INLINE void cumsum_##type(type *y, const type *x, int64_t n, int64_t step, int exclusive, int reverse) { \
-    type sum = 0;                                                                        \
-    for (int64_t i = 0; i < n; i++) {                                                    \
-      int64_t at = (reverse ? n - 1 - i : i) * step;                                     \
-      type v = x[at];                                                                    \
-      y[at] = exclusive ? sum : sum + v;                                                 \
-      sum += v;                                                                          \
-    }                                                                                    \
+#define CUMSUM(type)                                                                                                   \
+  INLINE void cumsum_##type(type *y, const type *x, int64_t n, int64_t step, int exclusive, int reverse) {             \
+    type sum = 0;                                                                                                      \
+    for (int64_t i = 0; i < n; i++) {                                                                                  \
+      int64_t at = (reverse ? n - 1 - i : i) * step;                                                                   \
+      type v = x[at];                                                                                                  \
+      y[at] = exclusive ? sum : sum + v;                                                                               \
+      sum += v;                                                                                                        \
+    }                                                                                                                  \
   }
 CUMSUM(float)
 CUMSUM(int64_t)

@@ -23,12 +23,13 @@ INLINE void rotate_row(float *y, const float *x, const float *cos, const float *
       y[half + i] = b * cos[i] + a * sin[i];
     }
   }
-  for (i = rotary_dim; i < d; i++) y[i] = x[i];
+  for (i = rotary_dim; i < d; i++)
+    y[i] = x[i];
 }
 
-KERNEL void lpk_rotary(float *y, const float *x, const float *cos, const float *sin, const int64_t *ys, const int64_t *xs,
-                       int64_t table_batch, int64_t table_row, int64_t b, int64_t s, int64_t heads, int64_t d,
-                       int64_t rotary_dim, int interleaved, int64_t thread, int64_t threads) {
+KERNEL void lpk_rotary(float *y, const float *x, const float *cos, const float *sin, const int64_t *ys,
+                       const int64_t *xs, int64_t table_batch, int64_t table_row, int64_t b, int64_t s, int64_t heads,
+                       int64_t d, int64_t rotary_dim, int interleaved, int64_t thread, int64_t threads) {
   int64_t rows = b * s * heads;
   for (int64_t i = share(rows, thread, threads); i < share(rows, thread + 1, threads); i++) {
     int64_t head = i % heads, token = i / heads % s, batch = i / heads / s;

@@ -7,8 +7,12 @@
 enum { TILE_MAX = 12 * 2 };
 
 /* Rows, and columns in vectors of 16, that fill the registers and leave room for operands. */
-INLINE int tile_rows(int isa) { return isa == LPK_ISA_AVX512 ? 12 : 6; }
-INLINE int tile_cols(int isa) { return isa == LPK_ISA_AVX512 ? 2 : 1; }
+INLINE int tile_rows(int isa) {
+  return isa == LPK_ISA_AVX512 ? 12 : 6;
+}
+INLINE int tile_cols(int isa) {
+  return isa == LPK_ISA_AVX512 ? 2 : 1;
+}
 
 /* Operands of a tile: a[rows][k] and b[k][16 cols], and `step` bytes (a multiple of 64, 0 for none) at `ahead` to prefetch
  * for each of the k: what is wanted from memory next. */
@@ -40,18 +44,18 @@ INLINE void tile_multiply(v16 *acc, int rows, int cols, const tile_operands *t) 
 INLINE void tile_update(float *c, int64_t c_row, const float *scale, int first, int rows, int cols,
                         const tile_operands *t) {
   v16 acc[TILE_MAX];
-  UNROLL for (int r = 0; r < rows; r++)
-    UNROLL for (int j = 0; j < cols; j++) {
-      v16 old = first ? splat(0) : load16(c + r * c_row + j * LANES);
-      acc[r * cols + j] = scale ? old * splat(scale[r]) : old;
-    }
+  UNROLL for (int r = 0; r < rows; r++) UNROLL for (int j = 0; j < cols; j++) {
+    v16 old = first ? splat(0) : load16(c + r * c_row + j * LANES);
+    acc[r * cols + j] = scale ? old * splat(scale[r]) : old;
+  }
   tile_multiply(acc, rows, cols, t);
-  UNROLL for (int r = 0; r < rows; r++)
-    UNROLL for (int j = 0; j < cols; j++) store16(c + r * c_row + j * LANES, acc[r * cols + j]);
+  UNROLL for (int r = 0; r < rows; r++) UNROLL for (int j = 0; j < cols; j++)
+      store16(c + r * c_row + j * LANES, acc[r * cols + j]);
 }
 
 /* Packs `rows` (at most `height`) rows of x, `k` long, as [k][height]; missing rows are zero. x_col: stride along k. */
-INLINE void pack_tile(float *packed, int height, const float *x, int64_t x_row, int64_t x_col, int64_t rows, int64_t k) {
+INLINE void pack_tile(float *packed, int height, const float *x, int64_t x_row, int64_t x_col, int64_t rows,
+                      int64_t k) {
   int64_t i = 0;
   for (; x_col == 1 && rows > 1 && i + LANES <= k; i += LANES) {
     v16 t[16];
@@ -60,7 +64,8 @@ INLINE void pack_tile(float *packed, int height, const float *x, int64_t x_row, 
     UNROLL for (int r = 0; r < 16; r++) store_part(packed + (i + r) * height, t[r], height);
   }
   for (; i < k; i++)
-    for (int r = 0; r < height; r++) packed[i * height + r] = r < rows ? x[r * x_row + i * x_col] : 0;
+    for (int r = 0; r < height; r++)
+      packed[i * height + r] = r < rows ? x[r * x_row + i * x_col] : 0;
 }
 
 #endif

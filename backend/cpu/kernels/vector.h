@@ -26,20 +26,31 @@ typedef v16h v16h_any __attribute__((aligned(2), may_alias));
 void *memcpy(void *restrict to, const void *restrict from, size_t bytes);
 void *memset(void *to, int byte, size_t bytes);
 
-INLINE int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
-INLINE int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
+INLINE int64_t min64(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+INLINE int64_t max64(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
 
 /* First of `count` items that thread `thread` of `threads` takes; its last is the next thread's first. */
-INLINE int64_t share(int64_t count, int64_t thread, int64_t threads) { return count * thread / threads; }
+INLINE int64_t share(int64_t count, int64_t thread, int64_t threads) {
+  return count * thread / threads;
+}
 
-INLINE v16 splat(float x) { return (v16)x; }
-INLINE v16 load16(const float *x) { return *(const v16_any *)x; }
-INLINE void store16(float *y, v16 v) { *(v16_any *)y = v; }
+INLINE v16 splat(float x) {
+  return (v16)x;
+}
+INLINE v16 load16(const float *x) {
+  return *(const v16_any *)x;
+}
+INLINE void store16(float *y, v16 v) {
+  *(v16_any *)y = v;
+}
 
 /* The first `count` lanes; the others of a loaded vector are zero. In pieces of 8, 4, 2 and 1: cheap for a constant. */
 INLINE void store_part(float *y, v16 v, int64_t count) {
-  if (count & 16)
-    store16(y, v);
+  if (count & 16) store16(y, v);
   if (count & 8) {
     *(v8_any *)y = v.lo;
     v.lo = v.hi;
@@ -56,8 +67,7 @@ INLINE void store_part(float *y, v16 v, int64_t count) {
     v.s0 = v.s2;
     y += 2;
   }
-  if (count & 1)
-    *y = v.s0;
+  if (count & 1) *y = v.s0;
 }
 INLINE v16 load_part(const float *x, int64_t count) {
   float lanes[LANES] = {0};
@@ -67,8 +77,7 @@ INLINE v16 load_part(const float *x, int64_t count) {
 
 /* 16 weights of `dtype` from element `at`. */
 INLINE v16 load_weight(const void *w, int64_t at, int dtype) {
-  if (dtype == LPK_F16)
-    return __builtin_convertvector(*(const v16h_any *)((const _Float16 *)w + at), v16);
+  if (dtype == LPK_F16) return __builtin_convertvector(*(const v16h_any *)((const _Float16 *)w + at), v16);
   if (dtype == LPK_BF16) {
     v16w bits = __builtin_convertvector(*(const v16s_any *)((const uint16_t *)w + at), v16w) << 16;
     return (v16)bits;
@@ -124,8 +133,12 @@ INLINE v16 sum_lanes16(const v16 *x) {
          __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
 }
 
-INLINE v16 max16(v16 a, v16 b) { return a > b ? a : b; }
-INLINE v16 min16(v16 a, v16 b) { return a < b ? a : b; }
+INLINE v16 max16(v16 a, v16 b) {
+  return a > b ? a : b;
+}
+INLINE v16 min16(v16 a, v16 b) {
+  return a < b ? a : b;
+}
 INLINE float sum_lanes(v16 v) {
   v.lo += v.hi;
   v.s0123 += v.s4567;

@@ -4,26 +4,28 @@
 
 #define OUTER __attribute__((noinline))
 
-#define LINEAR(name, n, k, dtype, act, gated)                                                                           \
-  OUTER void linear_##name(float *y, const float *x, const void *w, int64_t m, void *scratch, lp_barrier *barrier,      \
-                           int64_t thread, int64_t threads) {                                                           \
-    lpk_linear(y, x, w, 0, 0, m, k, n, n, k, dtype, act, gated, TEST_ISA, scratch, barrier, thread, threads);           \
+#define LINEAR(name, n, k, dtype, act, gated)                                                                          \
+  OUTER void linear_##name(float *y, const float *x, const void *w, int64_t m, void *scratch, lp_barrier *barrier,     \
+                           int64_t thread, int64_t threads) {                                                          \
+    lpk_linear(y, x, w, 0, 0, m, k, n, n, k, dtype, act, gated, TEST_ISA, scratch, barrier, thread, threads);          \
   }
 LINEAR_VARIANTS(LINEAR)
 
-#define ATTENTION(name, heads, kv_heads, d)                                                                             \
-  OUTER void attention_##name(float *y, const float *q, const float *k, const float *v, const int64_t *ys,              \
-                              const int64_t *qs, int64_t s, int64_t p, int64_t c, void *scratch, lp_barrier *barrier,   \
-                              int64_t thread, int64_t threads) {                                                        \
-    lpk_attention(y, q, k, v, 0, ys, qs, 0, 1, s, p, c, heads, kv_heads, d, d, 0.125f, 0, 1, 0, TEST_ISA, scratch,      \
-                  barrier, thread, threads);                                                                            \
+#define ATTENTION(name, heads, kv_heads, d)                                                                            \
+  OUTER void attention_##name(float *y, const float *q, const float *k, const float *v, const int64_t *ys,             \
+                              const int64_t *qs, int64_t s, int64_t p, int64_t c, void *scratch, lp_barrier *barrier,  \
+                              int64_t thread, int64_t threads) {                                                       \
+    lpk_attention(y, q, k, v, 0, ys, qs, 0, 1, s, p, c, heads, kv_heads, d, d, 0.125f, 0, 1, 0, TEST_ISA, scratch,     \
+                  barrier, thread, threads);                                                                           \
   }
 ATTENTION_VARIANTS(ATTENTION)
 
 OUTER void norm_768(float *y, const float *x, const float *weight, int64_t rows) {
   lpk_norm(y, 0, x, 0, weight, 0, rows, 768, 768, 1e-5f, 1, 0, 1);
 }
-OUTER void softmax_rows(float *y, const float *x, int64_t rows, int64_t n) { lpk_softmax(y, x, rows, n, 0, 0, 1); }
+OUTER void softmax_rows(float *y, const float *x, int64_t rows, int64_t n) {
+  lpk_softmax(y, x, rows, n, 0, 0, 1);
+}
 OUTER void transpose(float *y, const float *x, int64_t rows, int64_t columns) {
   int64_t dims[2] = {columns, rows}, ys[2] = {rows, 1}, xs[2] = {1, columns};
   lpk_copy(y, x, dims, ys, xs, 2, 4, 0, 1);
@@ -33,9 +35,10 @@ OUTER void matmul_plain(float *c, const float *a, const float *b, int64_t m, int
   lpk_matmul(c, a, b, 0, &cs, &as, &bs, m, n, k, 0, 1, TEST_ISA, scratch, 0, 1);
 }
 
-#define MATH(f)                                                \
-  OUTER void math_##f(float *y, const float *x, int64_t n) {   \
-    for (int64_t i = 0; i < n; i++) y[i] = lpk_##f(x[i]);      \
+#define MATH(f)                                                                                                        \
+  OUTER void math_##f(float *y, const float *x, int64_t n) {                                                           \
+    for (int64_t i = 0; i < n; i++)                                                                                    \
+      y[i] = lpk_##f(x[i]);                                                                                            \
   }
 MATH(exp)
 MATH(gelu_erf)
@@ -43,7 +46,9 @@ MATH(silu)
 MATH(tanh)
 MATH(sin)
 
-OUTER void barrier_wait(lp_barrier *barrier, int64_t threads) { lpk_barrier(barrier, threads); }
+OUTER void barrier_wait(lp_barrier *barrier, int64_t threads) {
+  lpk_barrier(barrier, threads);
+}
 
 OUTER double limit_fma(int64_t rounds, float *sink) {
   enum { CHAINS = TEST_ISA == LPK_ISA_AVX512 ? 12 : 6 };

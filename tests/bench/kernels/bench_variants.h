@@ -5,29 +5,29 @@
 #include "backend/cpu/kernels/kernels.h"
 
 /*      name        n     k     weights   activation    gated */
-#define LINEAR_VARIANTS(V)                              \
-  V(qkv_f32,        2304, 768,  LPK_F32,  LPK_ACT_NONE, 0) \
-  V(up_f32,         2048, 768,  LPK_F32,  LPK_ACT_NONE, 0) \
-  V(down_f32,       768,  2048, LPK_F32,  LPK_ACT_NONE, 0) \
-  V(gated_f32,      2048, 768,  LPK_F32,  LPK_ACT_SILU, 1) \
-  V(small_f32,      192,  192,  LPK_F32,  LPK_ACT_NONE, 0) \
-  V(small_gelu_f32, 512,  192,  LPK_F32,  LPK_ACT_GELU_ERF, 0) \
-  V(up_f16,         2048, 768,  LPK_F16,  LPK_ACT_NONE, 0) \
-  V(up_bf16,        2048, 768,  LPK_BF16, LPK_ACT_NONE, 0)
+#define LINEAR_VARIANTS(V)                                                                                             \
+  V(qkv_f32, 2304, 768, LPK_F32, LPK_ACT_NONE, 0)                                                                      \
+  V(up_f32, 2048, 768, LPK_F32, LPK_ACT_NONE, 0)                                                                       \
+  V(down_f32, 768, 2048, LPK_F32, LPK_ACT_NONE, 0)                                                                     \
+  V(gated_f32, 2048, 768, LPK_F32, LPK_ACT_SILU, 1)                                                                    \
+  V(small_f32, 192, 192, LPK_F32, LPK_ACT_NONE, 0)                                                                     \
+  V(small_gelu_f32, 512, 192, LPK_F32, LPK_ACT_GELU_ERF, 0)                                                            \
+  V(up_f16, 2048, 768, LPK_F16, LPK_ACT_NONE, 0)                                                                       \
+  V(up_bf16, 2048, 768, LPK_BF16, LPK_ACT_NONE, 0)
 
 /*      name    heads kv  d */
-#define ATTENTION_VARIANTS(V) \
-  V(mha64,      12,   12, 64) \
-  V(gqa64,      9,    3,  64) \
-  V(mha128,     8,    8,  128) \
-  V(mqa64,      8,    1,  64) \
-  V(gqa32,      6,    2,  32)
+#define ATTENTION_VARIANTS(V)                                                                                          \
+  V(mha64, 12, 12, 64)                                                                                                 \
+  V(gqa64, 9, 3, 64)                                                                                                   \
+  V(mha128, 8, 8, 128)                                                                                                 \
+  V(mqa64, 8, 1, 64)                                                                                                   \
+  V(gqa32, 6, 2, 32)
 
 typedef void linear_fn(float *y, const float *x, const void *w, int64_t m, void *scratch, lp_barrier *barrier,
                        int64_t thread, int64_t threads);
-typedef void attention_fn(float *y, const float *q, const float *k, const float *v, const int64_t *ys, const int64_t *qs,
-                          int64_t s, int64_t p, int64_t c, void *scratch, lp_barrier *barrier, int64_t thread,
-                          int64_t threads);
+typedef void attention_fn(float *y, const float *q, const float *k, const float *v, const int64_t *ys,
+                          const int64_t *qs, int64_t s, int64_t p, int64_t c, void *scratch, lp_barrier *barrier,
+                          int64_t thread, int64_t threads);
 typedef void math_fn(float *y, const float *x, int64_t n);
 
 #define DECLARE_LINEAR(name, ...) linear_fn linear_##name;
