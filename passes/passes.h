@@ -148,7 +148,7 @@ extern const char *const lp_scheduler_default;
 typedef struct {
   bool feasible;
   const char *binding; /* the constraint that fails: "ttft", "tpot", "device_memory", "cloud_memory", or NULL */
-  double ttft_ms, tpot_ms, e2e_ms, cloud_busy_ms, device_busy_ms, cost_usd, cost_per_mtok_usd, energy_j;
+  double ttft_ms, tpot_ms, e2e_ms, cloud_busy_ms, device_busy_ms, cost_usd, cost_per_mtok_usd, energy_j; /* cost: cloud busy time x price */
   double prefill_device_ms, prefill_cloud_ms, prefill_link_ms, decode_device_ms, decode_cloud_ms, decode_link_ms;
   double kv_move_ms;
   int64_t crossings_prefill, crossings_decode; /* tensors that cross the link; the returning token is one */

@@ -206,7 +206,7 @@ static void sum_request(const stage_sum sum[LP_STAGE_COUNT], const lp_request *r
   out->bytes_down = first->bytes_down + steps * next->bytes_down;
   out->device_busy_ms = out->prefill_device_ms + steps * out->decode_device_ms;
   out->cloud_busy_ms = out->prefill_cloud_ms + steps * out->decode_cloud_ms;
-  out->cost_usd = 1e-3 * (out->cloud_busy_ms * price(request->cloud) + out->device_busy_ms * price(request->device));
+  out->cost_usd = 1e-3 * out->cloud_busy_ms * price(request->cloud); /* the device is the user's own */
   out->energy_j = 1e-3 * (out->cloud_busy_ms * power(request->cloud) + out->device_busy_ms * power(request->device));
   double tokens = (double)request->batch * (double)(request->osl > 0 ? request->osl : 1);
   out->cost_per_mtok_usd = out->cost_usd / tokens * 1e6;

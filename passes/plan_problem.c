@@ -313,9 +313,23 @@ static void add_op(builder *b, stage_lists *lists, const lp_block *block, lp_op 
 
 /* ---- stages -------------------------------------------------------------------------------------------------------- */
 
+/* An exit head belongs to the layer that it reads, wherever the exporter wrote it. */
+static void settle_exit_heads(lp_plan_problem *problem) {
+  for (int32_t i = 0; i < problem->edge_count;) {
+    int32_t consumer = problem->edges[i].consumer, layer = -1;
+    for (; i < problem->edge_count && problem->edges[i].consumer == consumer; i++) {
+      int32_t producer = problem->edges[i].producer;
+      if (producer >= 0 && problem->ops[producer].layer > layer) layer = problem->ops[producer].layer;
+    }
+    if (lp_streq(lp_op_str(problem->ops[consumer].op, "layer_kind", NULL), "exit_head"))
+      problem->ops[consumer].layer = layer;
+  }
+}
+
 /* Operators outside the layers come before the first or behind the last. */
 static void settle_layers(lp_plan_problem *problem) {
   int32_t count = 0;
+  settle_exit_heads(problem);
   for (int32_t i = 0; i < problem->op_count; i++)
     if (problem->ops[i].layer >= count) count = problem->ops[i].layer + 1;
   bool inside = false;

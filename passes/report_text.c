@@ -28,17 +28,22 @@ static void put_bound(const char *name, double ms, lp_buf *out) {
   else lp_buf_printf(out, "%s any", name);
 }
 
+/* A link given by its figures is named after them: they follow anyway. */
+static const char *link_name(const lp_link *link) {
+  return link->name && !strchr(link->name, '=') ? link->name : "";
+}
+
 static void put_head(const lp_report *report, lp_buf *out) {
   const lp_request *request = report->request;
   char count[32], bytes[32], up[32], down[32];
-  lp_buf_printf(out, "%-12s%s: %sparameters, %" PRId32 " layers, weights %s\n", "model", report->name,
+  lp_buf_printf(out, "%-12s%s: %s parameters, %" PRId32 " layers, weights %s\n", "model", report->name,
                 format_count((double)report->params, count), report->problem[0].layer_count,
                 lp_format_bytes(report->weight_bytes, bytes));
   put_machine("device", request->device, out);
   put_machine("cloud", request->cloud, out);
   if (request->link)
-    lp_buf_printf(out, "%-12s%s: rtt %.4g ms, up %s, down %s\n", "link",
-                  request->link->name ? request->link->name : "as given", request->link->figure[LP_LINK_RTT],
+    lp_buf_printf(out, "%-12s%s%srtt %.4g ms, up %s, down %s\n", "link", link_name(request->link),
+                  link_name(request->link)[0] ? ": " : "", request->link->figure[LP_LINK_RTT],
                   lp_format_rate(request->link->figure[LP_LINK_UP], up),
                   lp_format_rate(request->link->figure[LP_LINK_DOWN], down));
   lp_buf_printf(out, "%-12s%" PRId64 " prompt tokens, %" PRId64 " generated, batch %" PRId64 "\n", "workload",
