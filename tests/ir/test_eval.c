@@ -1,0 +1,318 @@
+/* The reference interpreter, on numbers worked out by hand: moves, arithmetic, dtypes, op.* operators, and its refusals.
+ * The standard's operators are also run against the packaged node tests (tests/frontend/test_models.c). */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/ir/onnx_build.h"
+
+static lp_arena *arena;
+static int64_t sym[16];
+
+static void open_test(void) {
+  test_open();
+  arena = lp_arena_create();
+  memset(sym, 0, sizeof(sym));
+}
+
+static void close_test(void) {
+  lp_arena_free(arena);
+  test_close();
+}
+
+static lp_array evaluate(lp_value *value, size_t count, const lp_binding *bindings) {
+  lp_array out;
+  lp_status status = lp_value_eval(test_module, value, bindings, count, sym, arena, &out, test_diag);
+  ck_assert_msg(status == LP_OK, "%s", lp_diag_count(test_diag) ? lp_diag_get(test_diag, 0)->text : "failed");
+  return out;
+}
+
+static double at(const lp_array *array, int64_t index) {
+  lp_tensor tensor = {.type = {.dtype = array->dtype}, .data = array->data};
+  return lp_tensor_f64(&tensor, index);
+}
+
+/* The elements, separated by spaces. */
+static void is_array(const lp_array *array, const char *wanted) {
+  lp_buf text = {0};
+  int64_t count = 1;
+  for (int32_t i = 0; i < array->rank; i++)
+    count *= array->dim[i];
+  for (int64_t i = 0; i < count; i++)
+    lp_buf_printf(&text, "%s%.6g", i ? " " : "", at(array, i));
+  ck_assert_str_eq(lp_buf_text(&text), wanted);
+  lp_buf_free(&text);
+}
+
+static void is(lp_value *value, const char *wanted) {
+  lp_array found = evaluate(value, 0, NULL);
+  is_array(&found, wanted);
+}
+
+static void fails(lp_value *value, const char *text) {
+  lp_array out;
+  ck_assert_int_eq(lp_value_eval(test_module, value, NULL, 0, sym, arena, &out, test_diag), LP_FAILED);
+  ck_assert_uint_eq(lp_diag_error_count(test_diag), 1);
+  ck_assert_msg(strstr(lp_diag_get(test_diag, 0)->text, text), "found '%s'", lp_diag_get(test_diag, 0)->text);
+  lp_diag_clear(test_diag);
+}
+
+static lp_value *floats(const char *dims, ...) {
+  float values[64] = {0};
+  va_list args;
+  va_start(args, dims);
+  for (int i = 0; i < 64; i++) {
+    double value = va_arg(args, double);
+    if (isnan(value)) break;
+    values[i] = (float)value;
+  }
+  va_end(args);
+  return test_floats(dims, values);
+}
+#define FLOATS(dims, ...) floats(dims, __VA_ARGS__, (double)NAN)
+
+/* An op.* operator of the given result type; its attributes are set by the caller. */
+static lp_op *operator(lp_kind kind, lp_dtype dtype, const char *dims, int count, lp_value *const *in) {
+  lp_type type = test_arg(dtype, dims)->type;
+  lp_op *op = lp_op_create(test_module, kind, (lp_loc){.node = "n"}, count, in, 1, &type);
+  lp_op_append(test_block, op);
+  return op;
+}
+
+/* ---- onnx ---- */
+
+START_TEST(arithmetic) {
+  is(of(NODE(Add, FLOATS("2,1", 1., 2.), FLOATS("3", 10., 20., 30.))), "11 21 31 12 22 32");
+  is(of(NODE(Div, INTS(-7, 7), INT(2))), "-3 3");
+  is(of(NODE(Mod, INTS(-7, 7), INT(3))), "2 1");
+  with_i64("fmod", 1);
+  is(of(NODE(Mod, INTS(-7, 7), INT(3))), "-1 1");
+  is(of(NODE(Pow, FLOATS("2", 2., 3.), INT(2))), "4 9");
+  is(of(NODE(Where, of(NODE(Less, INTS(1, 5), INT(3))), INT(-1), INTS(7, 8))), "-1 8");
+  is(of(NODE(Mean, FLOATS("2", 1., 2.), FLOATS("2", 3., 6.))), "2 4");
+  is(of(NODE(Clip, FLOATS("3", -1., 0.5, 2.), NULL, FLOATS("", 1.))), "-1 0.5 1");
+  is(of(NODE(Round, FLOATS("4", 0.5, 1.5, -0.5, 2.5))), "0 2 -0 2");
+  fails(of(NODE(Div, INTS(1), INTS(0))), "division by zero");
+}
+END_TEST
+
+START_TEST(activations) {
+  is(of(NODE(Sigmoid, FLOATS("1", 0.))), "0.5");
+  is(of(NODE(Gelu, FLOATS("2", 0., 1.))), "0 0.841345");
+  with_str("approximate", "tanh");
+  is(of(NODE(Gelu, FLOATS("1", 1.))), "0.841192");
+  with_f64("alpha", 2);
+  is(of(NODE(Swish, FLOATS("1", 1.))), "0.880797");
+  is(of(NODE(Softplus, FLOATS("2", 100., -100.))), "100 3.78351e-44");
+  is(of(NODE(HardSwish, FLOATS("2", 1., -4.))), "0.666667 -0");
+}
+END_TEST
+
+/* TensorProto.DataType: 3 int8, 9 bool, 10 float16, 16 bfloat16 */
+START_TEST(casts) {
+  lp_value *x = FLOATS("4", 1.75, -2.5, 300., 0.);
+  with_i64("to", 7);
+  is(of(NODE(Cast, x)), "1 -2 300 0");
+  with_i64("to", 3);
+  is(of(NODE(Cast, INTS(300, -1))), "44 -1");
+  with_i64("to", 9);
+  is(of(NODE(Cast, x)), "1 1 1 0");
+  with_i64("to", 10);
+  is(of(NODE(Cast, FLOATS("1", 0.1))), "0.0999756");
+  with_i64("to", 16);
+  is(of(NODE(Cast, FLOATS("1", 0.1))), "0.100098");
+  with_i64("to", 7);
+  is(of(NODE(Cast, FLOATS("2", 1e30, -1e30))), "9.22337e+18 -9.22337e+18");
+}
+END_TEST
+
+START_TEST(moves) {
+  static const int64_t perm[] = {1, 0};
+  lp_value *x = INTS(0, 1, 2, 3, 4, 5), *m = of(NODE(Reshape, x, INTS(2, 3)));
+  with_i64s("perm", 2, perm);
+  is(of(NODE(Transpose, m)), "0 3 1 4 2 5");
+  with_i64("axis", 1);
+  is(of(NODE(Gather, m, INTS(-1, 0))), "2 0 5 3");
+  is(of(NODE(Slice, m, INTS(-1), INTS(INT64_MIN), INTS(1), INTS(-2))), "2 0 5 3");
+  is(of(NODE(Slice, x, INTS(1), INTS(100), INTS(0), INTS(2))), "1 3 5");
+  with_i64("axis", 1);
+  is(of(NODE(Concat, m, m)), "0 1 2 0 1 2 3 4 5 3 4 5");
+  is(of(NODE(Tile, INTS(1, 2), INTS(2))), "1 2 1 2");
+  is(of(NODE(Expand, INTS(1, 2), INTS(2, 1))), "1 2 1 2");
+  with_str("mode", "reflect");
+  is(of(NODE(Pad, INTS(1, 2, 3), INTS(2, 1))), "3 2 1 2 3 2");
+  is(of(NODE(Pad, INTS(1, 2, 3), INTS(-1, 2), INT(9))), "2 3 9 9");
+  lp_value *square = of(NODE(Reshape, INTS(1, 2, 3, 4), INTS(2, 2)));
+  with_i64("upper", 0);
+  is(of(NODE(Trilu, square)), "1 0 3 4");
+  fails(of(NODE(Gather, test_floats("2", (const float[]){1, 2}), INTS(2))), "index 2 into an axis of 2");
+}
+END_TEST
+
+START_TEST(reductions) {
+  lp_value *x = of(NODE(Reshape, FLOATS("4", 1., 2., 3., 4.), INTS(2, 2)));
+  is(of(NODE(ReduceMean, x, INTS(0))), "2 3");
+  is(of(NODE(ReduceL2, x, INTS(1))), "2.23607 5");
+  is(of(NODE(ReduceLogSumExp, x)), "4.44019");
+  with_i64("axis", 1);
+  is(of(NODE(ArgMax, x)), "1 1");
+  with_i64("exclusive", 1);
+  with_i64("reverse", 1);
+  is(of(NODE(CumSum, x, INT(1))), "2 0 4 0");
+  with_i64("axis", 1);
+  is(of(NODE(Softmax, of(NODE(Mul, x, FLOATS("", 0.))))), "0.5 0.5 0.5 0.5");
+}
+END_TEST
+
+START_TEST(norms) {
+  lp_value *x = FLOATS("1,2", 1., 3.), *w = FLOATS("2", 2., 2.);
+  with_f64("epsilon", 0);
+  is(of(NODE(LayerNormalization, x, w)), "-2 2");
+  with_f64("epsilon", 0);
+  is(of(NODE(RMSNormalization, x, w)), "0.894427 2.68328");
+}
+END_TEST
+
+/* Two keys, one query that sees the first alone. */
+START_TEST(attention) {
+  lp_value *q = FLOATS("1,1,1,1", 1.), *k = FLOATS("1,1,2,1", 1., 5.), *v = FLOATS("1,1,2,1", 10., 20.);
+  with_i64("is_causal", 1);
+  is(of(NODE(Attention, q, k, v)), "10");
+  with_i64("is_causal", 1);
+  with_i64("bottom_right", 1);
+  with_f64("scale", 0);
+  is(of(NODE(Attention, q, k, v)), "15");
+  with_f64("scale", 0);
+  is(of(NODE(Attention, q, k, v, of(NODE(Equal, INTS(1, 0), INT(0))))), "20");
+  lp_op *op;
+  with_i64("is_causal", 1);
+  with_f64("scale", 0);
+  op = NODES(Attention, 2, q, q, q, NULL, k, v);
+  is(of(op), "10.3333");
+  is(op->out[1], "1 5 1");
+}
+END_TEST
+
+START_TEST(rotates) {
+  lp_value *x = FLOATS("1,1,1,4", 1., 2., 3., 4.), *c = FLOATS("1,1,2", 0., 1.), *s = FLOATS("1,1,2", 1., 0.);
+  is(of(NODE(RotaryEmbedding, x, c, s)), "-3 2 1 4");
+  with_i64("interleaved", 1);
+  is(of(NODE(RotaryEmbedding, x, c, s)), "-2 1 3 4");
+}
+END_TEST
+
+/* ---- op.* ---- */
+
+START_TEST(linear) {
+  lp_value *x = FLOATS("1,2", 1., 2.), *w = FLOATS("2,2", 1., 2., 3., 4.), *bias = FLOATS("2", -20., 1.);
+  lp_value *plain[] = {x, w, bias}, *gated[] = {x, w, NULL, FLOATS("1,2", 100., 100.), w};
+  lp_op *op = operator(LP_OP_LINEAR, LP_F32, "1,2", 3, plain);
+  lp_op_set_str(test_module, op, "epilogue", "relu");
+  is(op->out[0], "0 11");
+  op = operator(LP_OP_LINEAR, LP_F32, "1,2", 5, gated);
+  lp_op_set_bool(test_module, op, "transpose_b", true);
+  is(op->out[0], "125 221");
+}
+END_TEST
+
+START_TEST(sizes_come_from_symbols) {
+  sym[0] = 2; /* b */
+  sym[1] = 3; /* s */
+  lp_op *iota = operator(LP_OP_IOTA, LP_I64, "s", 0, NULL);
+  lp_op_set_poly(test_module, iota, "start", lp_dim_symbol(test_module, "b"));
+  lp_op_set_poly(test_module, iota, "step", lp_dim_const(test_module, 2));
+  is(iota->out[0], "2 4 6");
+  lp_op *expand = operator(LP_OP_EXPAND, LP_I64, "b,s", 1, iota->out);
+  is(expand->out[0], "2 4 6 2 4 6");
+  is(operator(LP_OP_RESHAPE, LP_I64, "s,b", 1, expand->out)->out[0], "2 4 6 2 4 6");
+  /* what is known of a value needs no argument */
+  is(of(NODE(Shape, test_arg(LP_F32, "b,s,7"))), "2 3 7");
+}
+END_TEST
+
+START_TEST(map_and_fused) {
+  lp_value *in[] = {FLOATS("2", 1., 4.), FLOATS("", 2.)};
+  lp_op *map = operator(LP_OP_MAP, LP_F32, "2", 2, in);
+  lp_op_set_str(test_module, map, "fn", "pow");
+  is(map->out[0], "1 16");
+  lp_op *fused = operator(LP_OP_FUSED, LP_F32, "2", 2, in);
+  lp_type types[] = {in[0]->type, in[1]->type};
+  lp_block *body = lp_op_add_region(test_module, fused, 2, types);
+  lp_op *inner = lp_op_create(test_module, LP_OP_MAP, LP_LOC_NONE, 2, body->arg, 1, types);
+  lp_op_set_str(test_module, inner, "fn", "mul");
+  lp_op_append(body, inner);
+  lp_op_append(body, lp_op_create(test_module, LP_OP_YIELD, LP_LOC_NONE, 1, inner->out, 0, NULL));
+  is(fused->out[0], "2 8");
+  lp_op_set_str(test_module, map, "fn", "frobnicate");
+  fails(map->out[0], "unknown function 'frobnicate'");
+}
+END_TEST
+
+START_TEST(caches) {
+  sym[0] = 1; /* b */
+  sym[1] = 2; /* s */
+  lp_value *x = FLOATS("1,2,2,1", 1., 2., 3., 4.);
+  lp_op *append = operator(LP_OP_KV_APPEND, LP_F32, "b,2,s+p,1", 1, &x);
+  lp_op_set_i64(test_module, append, "state", 0);
+  lp_op_set_str(test_module, append, "layout", "bshd");
+  is(append->out[0], "1 3 2 4");
+  sym[2] = 1; /* p */
+  fails(append->out[0], "the past rows of cache 0 are not bound");
+}
+END_TEST
+
+/* ---- values ---- */
+
+START_TEST(bindings) {
+  lp_value *x = test_arg(LP_F32, "s");
+  lp_value *twice = of(NODE(Add, x, x));
+  float data[] = {1, 2};
+  lp_binding binding = {x, {.dtype = LP_F32, .rank = 1, .dim = {2}, .data = data}};
+  lp_array found = evaluate(twice, 1, &binding);
+  is_array(&found, "2 4");
+  fails(twice, "operand 0 has no value");
+  lp_array out;
+  ck_assert_int_eq(lp_value_eval(test_module, twice, NULL, 0, sym, arena, &out, NULL), LP_FAILED);
+  binding.value = twice; /* a bound result is not computed */
+  found = evaluate(of(NODE(Neg, twice)), 1, &binding);
+  is_array(&found, "-1 -2");
+}
+END_TEST
+
+START_TEST(depth_and_size) {
+  lp_value *value = FLOATS("1", 1.), *one = value;
+  for (int i = 0; i < 50000; i++)
+    value = of(NODE(Add, value, one));
+  is(value, "50001");
+  fails(of(NODE(ConstantOfShape, INTS(1000000, 1000000))), "its result has more than");
+  lp_value *x = test_arg(LP_F32, "b,s,8");
+  with_i64("num_heads", 2);
+  fails(of(NODE(MsMultiHeadAttention, x)), "operand 0 has no value");
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("eval");
+  TCase *tc = tcase_create("eval");
+  tcase_add_checked_fixture(tc, open_test, close_test);
+  tcase_add_test(tc, arithmetic);
+  tcase_add_test(tc, activations);
+  tcase_add_test(tc, casts);
+  tcase_add_test(tc, moves);
+  tcase_add_test(tc, reductions);
+  tcase_add_test(tc, norms);
+  tcase_add_test(tc, attention);
+  tcase_add_test(tc, rotates);
+  tcase_add_test(tc, linear);
+  tcase_add_test(tc, sizes_come_from_symbols);
+  tcase_add_test(tc, map_and_fused);
+  tcase_add_test(tc, caches);
+  tcase_add_test(tc, bindings);
+  tcase_add_test(tc, depth_and_size);
+  suite_add_tcase(suite, tc);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_ENV);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed != 0;
+}

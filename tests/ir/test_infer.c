@@ -1,0 +1,402 @@
+/* Shape inference: each rule on symbolic sizes, what is known of values, and each refusal. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/ir/onnx_build.h"
+
+enum { TO_F32 = 1, TO_I64 = 7 }; /* TensorProto.DataType */
+
+static lp_value *f32(const char *dims) {
+  return test_arg(LP_F32, dims);
+}
+
+static lp_value *i64(const char *dims) {
+  return test_arg(LP_I64, dims);
+}
+
+/* ---- elementwise ---- */
+
+START_TEST(broadcasts) {
+  gives(NODE(Add, f32("b,s,8"), f32("b,1,8")), "f32[b,s,8]");
+  gives(NODE(Mul, f32("8"), f32("b,s,1")), "f32[b,s,8]");
+  gives(NODE(Sub, f32("b,s"), f32("")), "f32[b,s]");
+  gives(NODE(Max, f32("b,1"), f32("1,s"), f32("")), "f32[b,s]");
+  gives(NODE(Equal, i64("b,s"), INT(3)), "bool[b,s]");
+  gives(NODE(Where, test_arg(LP_BOOL, "s,1"), f32("b,1,8"), f32("")), "f32[b,s,8]");
+  gives(NODE(Pow, f32("b,s"), INT(2)), "f32[b,s]");
+  gives(NODE(IsNaN, f32("b,s")), "bool[b,s]");
+  gives(NODE(Relu, f32("b,s")), "f32[b,s]");
+}
+END_TEST
+
+START_TEST(broadcast_refusals) {
+  refuses(NODE(Add, f32("b,3"), f32("b,4")), "dimensions 3 and 4 must agree");
+  refuses(NODE(Add, f32("b"), i64("b")), "inputs 0 and 1 differ in type: f32 and i64");
+  refuses(NODE(Add, f32("b"), NULL), "input 1 is missing");
+  refuses(NODE(Where, f32("b"), f32("b"), f32("b")), "its condition is of type f32, bool wanted");
+  refuses(NODE(Not, f32("b")), "input 0 is of type f32, bool wanted");
+}
+END_TEST
+
+START_TEST(agreement_replaces_symbols) {
+  lp_value *mask = f32("b,total"), *scores = f32("b,s+p");
+  gives(NODE(Add, scores, mask), "f32[b,s+p]");
+  ck_assert(lp_type_equal(mask->type, scores->type));
+  lp_value *unnamed = f32("b,d3"); /* the importer's own names go first */
+  gives(NODE(Add, unnamed, f32("b,width")), "f32[b,width]");
+  refuses(NODE(Add, f32("b,2*s"), f32("b,s*s")), "dimensions 2*s and s^2 must agree");
+}
+END_TEST
+
+/* Traced with one sequence, an exporter's mask meets another axis. */
+START_TEST(traced_batch_becomes_one) {
+  lp_value *x = f32("batch,length");
+  gives(NODE(Add, f32("8,targets,length"), f32("1,batch,length")), "f32[8,targets,length]");
+  gives(NODE(Relu, x), "f32[1,length]");
+  ck_assert_uint_eq(lp_diag_count(test_diag), 1);
+  ck_assert_str_eq(lp_diag_get(test_diag, 0)->text, "'batch' is taken to be 1: it broadcasts to 'targets'");
+}
+END_TEST
+
+START_TEST(casts) {
+  with_i64("to", TO_F32);
+  gives(NODE(Cast, i64("b,s")), "f32[b,s]");
+  gives(NODE(CastLike, i64("b,s"), test_arg(LP_F16, "")), "f16[b,s]");
+  with_i64("to", 8);
+  refuses(NODE(Cast, i64("b")), "a cast to type 8 is not supported");
+}
+END_TEST
+
+START_TEST(dropout) {
+  lp_op *op = NODES(Dropout, 2, f32("b,s"));
+  gives(op, "f32[b,s]");
+  gives_at(op, 1, "bool[b,s]");
+  refuses(NODE(Dropout, f32("b"), f32(""), test_arg(LP_BOOL, "")), "dropout in training mode is not supported");
+}
+END_TEST
+
+/* ---- products and reductions ---- */
+
+START_TEST(products) {
+  gives(NODE(MatMul, f32("b,s,8"), f32("8,12")), "f32[b,s,12]");
+  gives(NODE(MatMul, f32("b,4,s,8"), f32("1,1,8,p")), "f32[b,4,s,p]");
+  gives(NODE(MatMul, f32("8"), f32("b,8,3")), "f32[b,3]");
+  gives(NODE(MatMul, f32("s,8"), f32("8")), "f32[s]");
+  with_i64("transB", 1);
+  gives(NODE(Gemm, f32("s,8"), f32("12,8"), f32("12")), "f32[s,12]");
+  refuses(NODE(MatMul, f32("b,8"), f32("9,2")), "dimensions 8 and 9 must agree");
+  refuses(NODE(MatMul, f32(""), f32("9,2")), "input 0 has 0 axes, at least 1 wanted");
+  refuses(NODE(Gemm, f32("b,s,8"), f32("8,2")), "input 0 has 3 axes, 2 wanted");
+}
+END_TEST
+
+START_TEST(reductions) {
+  gives(NODE(ReduceMean, f32("b,s,8"), INTS(-1)), "f32[b,s,1]");
+  with_i64("keepdims", 0);
+  gives(NODE(ReduceSum, f32("b,s,8"), INTS(0, 2)), "f32[s]");
+  with_i64("keepdims", 0);
+  gives(NODE(ReduceMax, f32("b,s,8")), "f32[]");
+  with_i64("noop_with_empty_axes", 1);
+  gives(NODE(ReduceSum, f32("b,s")), "f32[b,s]");
+  with_i64("axis", -1);
+  with_i64("keepdims", 0);
+  gives(NODE(ArgMax, f32("b,s,8")), "i64[b,s]");
+  gives(NODE(CumSum, i64("b,s"), INT(1)), "i64[b,s]");
+  refuses(NODE(ReduceMean, f32("b,s"), INTS(2)), "axis 2 of a tensor with 2 axes");
+  refuses(NODE(ReduceMean, f32("b,s"), i64("1")), "depends on the data of input 1");
+}
+END_TEST
+
+START_TEST(norms) {
+  lp_op *op = NODES(LayerNormalization, 3, f32("b,s,8"), f32("8"), f32("8"));
+  gives(op, "f32[b,s,8]");
+  gives_at(op, 1, "f32[b,s,1]");
+  with_i64("axis", 1);
+  op = NODES(LayerNormalization, 2, test_arg(LP_F16, "b,4,8"), test_arg(LP_F16, "4,8"));
+  gives_at(op, 1, "f32[b,1,1]");
+  gives(NODE(RMSNormalization, f32("b,s,8"), f32("8")), "f32[b,s,8]");
+  with_i64("axis", 1);
+  gives(NODE(Softmax, f32("b,s")), "f32[b,s]");
+  with_i64("axis", 2);
+  refuses(NODE(Softmax, f32("b,s")), "axis 2 of a tensor with 2 axes");
+  refuses(NODE(LayerNormalization, f32("b,8"), f32("9")), "dimensions 8 and 9 must agree");
+}
+END_TEST
+
+/* ---- moves ---- */
+
+START_TEST(gathers) {
+  gives(NODE(Gather, f32("100,8"), i64("b,s")), "f32[b,s,8]");
+  with_i64("axis", 1);
+  gives(NODE(Gather, f32("b,s,8"), INT(-1)), "f32[b,8]");
+  with_i64("axis", 1);
+  gives(NODE(GatherElements, f32("b,s"), i64("b,3")), "f32[b,3]");
+  refuses(NODE(Gather, f32("100,8"), f32("b")), "input 1 is of type f32, integers wanted");
+  with_i64("axis", 5);
+  refuses(NODE(Gather, f32("100,8"), i64("b")), "axis 5 of a tensor with 2 axes");
+}
+END_TEST
+
+START_TEST(slices) {
+  lp_value *x = f32("b,s,8");
+  gives(NODE(Slice, x, INTS(4), INTS(8), INTS(2)), "f32[b,s,4]");
+  gives(NODE(Slice, x, INTS(-3), INTS(INT64_MAX), INTS(-1)), "f32[b,s,3]");
+  gives(NODE(Slice, x, INTS(-1), INTS(INT64_MAX), INTS(1)), "f32[b,1,8]");
+  gives(NODE(Slice, x, INTS(1), INTS(INT32_MAX), INTS(1)), "f32[b,s-1,8]");
+  gives(NODE(Slice, x, INTS(7), INTS(1), INTS(2), INTS(-2)), "f32[b,s,3]");
+  gives(NODE(Slice, x, INTS(-1), INTS(INT64_MIN), INTS(1), INTS(-1)), "f32[b,s,8]");
+  gives(NODE(Slice, f32("b,2*s"), INTS(0), INTS(INT64_MAX), INTS(1), INTS(2)), "f32[b,s]");
+  refuses(NODE(Slice, x, INTS(0), INTS(1), INTS(3)), "axis 3 of a tensor with 3 axes");
+  refuses(NODE(Slice, x, INTS(0), INTS(1, 2), INTS(1)), "1 starts, 2 ends, 1 axes and 1 steps");
+  refuses(NODE(Slice, x, INTS(0), INTS(1), INTS(1), INTS(0)), "a step is 0");
+  refuses(NODE(Slice, x, INTS(0), i64("1"), INTS(1)), "depends on the data of input 2");
+  refuses(NODE(Slice, x, INTS(0), INTS(INT64_MAX), INTS(1), INTS(3)), "has no closed form");
+}
+END_TEST
+
+/* A causal mask of a table: table[:, p : p + s, : p + s] */
+START_TEST(slices_by_sizes) {
+  lp_value *past = f32("b,p"), *fresh = f32("b,s");
+  with_i64("start", 1);
+  lp_value *p = of(NODE(Shape, past));
+  with_i64("start", 1);
+  lp_value *total = of(NODE(Add, p, of(NODE(Shape, fresh))));
+  gives(NODE(Slice, f32("1,64,64"), p, total, INTS(1)), "f32[1,s,64]");
+  gives(NODE(Slice, f32("1,64,64"), INTS(0), total, INTS(2)), "f32[1,64,s+p]");
+}
+END_TEST
+
+START_TEST(joins_and_splits) {
+  with_i64("axis", 1);
+  gives(NODE(Concat, f32("b,p,8"), f32("b,s,8")), "f32[b,s+p,8]");
+  with_i64("axis", -1);
+  lp_op *op = NODES(Split, 3, f32("b,s,12"));
+  gives(op, "f32[b,s,4]");
+  gives_at(op, 2, "f32[b,s,4]");
+  with_i64("axis", 2);
+  op = NODES(Split, 2, f32("b,s,12"), INTS(8, 4));
+  gives_at(op, 1, "f32[b,s,4]");
+  with_i64("axis", 1);
+  with_i64("num_outputs", 2);
+  op = NODES(Split, 2, f32("b,7"));
+  gives(op, "f32[b,4]");
+  gives_at(op, 1, "f32[b,3]");
+  with_i64("axis", 1);
+  refuses(NODES(Split, 2, f32("b,s")), "s does not divide into 2 equal parts");
+  with_i64("axis", 1);
+  refuses(NODES(Split, 2, f32("b,7"), INTS(3, 3)), "dimensions 6 and 7 must agree");
+  with_i64("axis", 0);
+  refuses(NODE(Concat, f32("b,3"), f32("b,4")), "dimensions 3 and 4 must agree");
+}
+END_TEST
+
+START_TEST(transposes) {
+  static const int64_t perm[] = {0, 2, 1, 3}, twice[] = {0, 0, 1, 3}, few[] = {1, 0};
+  with_i64s("perm", 4, perm);
+  gives(NODE(Transpose, f32("b,s,4,16")), "f32[b,4,s,16]");
+  gives(NODE(Transpose, f32("b,s")), "f32[s,b]");
+  with_i64s("perm", 4, twice);
+  refuses(NODE(Transpose, f32("b,s,4,16")), "perm holds axis 0 twice");
+  with_i64s("perm", 2, few);
+  refuses(NODE(Transpose, f32("b,s,4,16")), "perm has 2 axes, 4 wanted");
+}
+END_TEST
+
+START_TEST(reshapes) {
+  lp_value *x = f32("b,s,12");
+  gives(NODE(Reshape, x, INTS(0, 0, 3, 4)), "f32[b,s,3,4]");
+  gives(NODE(Reshape, x, INTS(0, -1, 3, 4)), "f32[b,s,3,4]");
+  gives(NODE(Reshape, x, INTS(-1, 6)), "f32[2*b*s,6]");
+  gives(NODE(Flatten, x), "f32[b,12*s]");
+  gives(NODE(Squeeze, f32("1,b,1"), INTS(0)), "f32[b,1]");
+  gives(NODE(Squeeze, f32("1,b,1")), "f32[b]");
+  gives(NODE(Unsqueeze, x, INTS(0, -1)), "f32[1,b,s,12,1]");
+  refuses(NODE(Reshape, x, INTS(-1, 7)), "do not divide by 7");
+  refuses(NODE(Reshape, x, INTS(-1, -1)), "two sizes are -1");
+  refuses(NODE(Reshape, x, INTS(2, 6)), "12*b*s elements reshaped to 12");
+  refuses(NODE(Reshape, x, INTS(1, 1, 1, 0)), "size 3 is copied from an input with 3 axes");
+  refuses(NODE(Reshape, x, i64("2")), "depends on the data of input 1");
+  refuses(NODE(Reshape, x, f32("2")), "input 1 is of type f32, integers wanted");
+  refuses(NODE(Squeeze, f32("2,b"), INTS(0)), "dimensions 2 and 1 must agree");
+  refuses(NODE(Unsqueeze, x, INTS(0, 0)), "axis 0 is inserted twice");
+  refuses(NODE(Unsqueeze, x, INTS(0, 1, 2, 3, 4, 5)), "its result has more than 8 axes");
+}
+END_TEST
+
+START_TEST(repeats) {
+  gives(NODE(Expand, f32("b,1,8"), INTS(1, 5, 1)), "f32[b,5,8]");
+  gives(NODE(Expand, f32("b,1"), INTS(-1, 4)), "f32[b,4]");
+  gives(NODE(Tile, f32("b,s"), INTS(1, 3)), "f32[b,3*s]");
+  gives(NODE(Pad, f32("b,s"), INTS(0, 1, 0, 2)), "f32[b,s+3]");
+  gives(NODE(Pad, f32("b,s"), INTS(1, 2), f32(""), INTS(-1)), "f32[b,s+3]");
+  refuses(NODE(Tile, f32("b,s"), INTS(3)), "1 repeats for 2 axes");
+  refuses(NODE(Pad, f32("b,s"), INTS(1, 2)), "2 pads for 2 axes");
+  refuses(NODE(Pad, f32("b,4"), INTS(0, -3, 0, -3)), "axis 1 of its result would have the size -2");
+}
+END_TEST
+
+START_TEST(overflow_is_refused) {
+  refuses(NODE(Tile, f32("b,1000000"), INTS(1, INT64_MAX / 2)), "overflows");
+  refuses(NODE(Expand, f32("1,1"), INTS(INT64_MAX / 4, 100)), "the size of its result overflows");
+}
+END_TEST
+
+/* ---- sizes as values ---- */
+
+START_TEST(shapes_are_known) {
+  lp_value *x = f32("b,s,8");
+  lp_op *shape = NODE(Shape, x);
+  gives(shape, "i64[3]");
+  knows(shape, "b s 8");
+  with_i64("start", -2);
+  with_i64("end", -1);
+  knows(NODE(Shape, x), "s");
+  knows(NODE(Size, x), "8*b*s");
+  lp_value *length = of(NODE(Gather, of(shape), INT(1)));
+  knows(length->def, "s");
+  knows(NODE(Mul, length, INT(4)), "4*s");
+  knows(NODE(Sub, length, INT(1)), "s-1");
+  knows(NODE(Div, of(NODE(Mul, length, INT(4))), INT(2)), "2*s");
+  knows(NODE(Div, length, INT(2)), "?");
+  knows(NODE(Div, INT(-7), INT(2)), "-3");
+  knows(NODE(Mod, of(NODE(Mul, length, INT(4))), INT(2)), "0");
+  with_i64("to", TO_F32);
+  lp_value *real = of(NODE(Cast, length));
+  knows(NODE(Floor, real), "s");
+  with_i64("axis", 0);
+  lp_value *list = of(NODE(Concat, of(NODE(Unsqueeze, length, INTS(0))), INTS(2, 4)));
+  knows(list->def, "s 2 4");
+  knows(NODE(ReduceProd, list), "8*s");
+  knows(NODE(Slice, list, INTS(1), INTS(3)), "2 4");
+  knows(NODE(Reshape, list, INTS(3, 1)), "s 2 4");
+}
+END_TEST
+
+START_TEST(comparisons_are_decided) {
+  lp_value *shape = of(NODE(Shape, f32("b,s+p,8")));
+  knows(NODE(Equal, shape, INT(-1)), "0 0 0");
+  knows(NODE(Equal, shape, shape), "1 1 1");
+  knows(NODE(Equal, shape, INT(1)), "?");
+  lp_value *never = of(NODE(Equal, shape, INTS(-1, -1, -1)));
+  knows(NODE(Where, never, INTS(1, 1, 1), shape), "b s+p 8");
+  knows(NODE(Greater, of(NODE(Shape, f32("s+1"))), INTS(0)), "1");
+  knows(NODE(GreaterOrEqual, of(NODE(Shape, f32("s"))), INTS(0)), "1");
+  knows(NODE(Max, of(NODE(Shape, f32("s+p"))), of(NODE(Shape, f32("s")))), "s+p");
+  knows(NODE(Min, of(NODE(Shape, f32("s"))), of(NODE(Shape, f32("p")))), "?");
+}
+END_TEST
+
+START_TEST(ranges_and_fills) {
+  lp_value *length = of(NODE(Squeeze, of(NODE(Shape, f32("s"))))), *past = of(NODE(Squeeze, of(NODE(Shape, f32("p")))));
+  lp_value *total = of(NODE(Add, length, past));
+  gives(NODE(Range, INT(0), length, INT(1)), "i64[s]");
+  gives(NODE(Range, past, total, INT(1)), "i64[s]");
+  knows(NODE(Range, INT(7), INT(0), INT(-3)), "7 4 1");
+  gives(NODE(Range, INT(3), INT(0), INT(1)), "i64[0]");
+  gives(NODE(ConstantOfShape, of(NODE(Shape, f32("b,s")))), "f32[b,s]");
+  knows(NODE(ConstantOfShape, INTS(2)), "0 0");
+  gives(NODE(Expand, f32("1,s"), of(NODE(Shape, f32("b,s")))), "f32[b,s]");
+  refuses(NODE(Range, INT(0), length, INT(0)), "its step is 0");
+  refuses(NODE(Range, INT(0), length, INT(2)), "has no closed form");
+  refuses(NODE(Range, INT(0), i64(""), INT(1)), "depends on the data of input 1");
+  refuses(NODE(ConstantOfShape, i64("2")), "depends on the data of input 0");
+}
+END_TEST
+
+/* 7 / 2.0 rounded: not a whole number on the way, so it is computed from the constants. */
+START_TEST(constants_are_computed) {
+  static const float numbers[] = {7, 2};
+  lp_value *ratio = of(NODE(Div, test_floats("", numbers), test_floats("", numbers + 1)));
+  lp_value *whole = of(NODE(Floor, ratio));
+  with_i64("to", TO_I64);
+  knows(NODE(Cast, whole), "3");
+}
+END_TEST
+
+/* ---- models ---- */
+
+START_TEST(attention) {
+  lp_value *mask = f32("s,s+p");
+  lp_op *op = NODES(Attention, 3, f32("b,8,s,16"), f32("b,2,s,16"), f32("b,2,s,4"), mask, f32("b,2,p,16"), f32("b,2,p,4"));
+  gives(op, "f32[b,8,s,4]");
+  gives_at(op, 1, "f32[b,2,s+p,16]");
+  gives_at(op, 2, "f32[b,2,s+p,4]");
+  with_i64("q_num_heads", 8);
+  with_i64("kv_num_heads", 2);
+  gives(NODE(Attention, f32("b,s,128"), f32("b,l,32"), f32("b,l,32")), "f32[b,s,128]");
+  with_i64("q_num_heads", 7);
+  with_i64("kv_num_heads", 2);
+  refuses(NODE(Attention, f32("b,s,128"), f32("b,l,32"), f32("b,l,32")), "128 does not divide into 7 heads");
+  refuses(NODE(Attention, f32("b,s,128"), f32("b,l,32"), f32("b,l,32")), "attribute 'q_num_heads' is 0");
+}
+END_TEST
+
+START_TEST(fused_operators) {
+  lp_op *op = NODES(MsSkipLayerNormalization, 4, f32("b,s,8"), f32("b,s,8"), f32("8"));
+  gives_at(op, 3, "f32[b,s,8]");
+  gives_at(op, 1, "f32[b,s,1]");
+  with_i64("num_heads", 2);
+  op = NODES(MsAttention, 2, f32("b,s,8"), f32("8,24"), f32("24"), NULL, f32("2,b,2,p,4"));
+  gives(op, "f32[b,s,8]");
+  gives_at(op, 1, "f32[2,b,2,s+p,4]");
+  with_i64("num_heads", 4);
+  with_i64("kv_num_heads", 2);
+  op = NODES(MsGroupQueryAttention, 3, f32("b,s,64"), f32("b,s,32"), f32("b,s,32"), f32("b,2,p,16"), f32("b,2,p,16"));
+  gives(op, "f32[b,s,64]");
+  gives_at(op, 2, "f32[b,2,s+p,16]");
+  with_i64("num_heads", 2);
+  op = NODES(MsMultiHeadAttention, 2, f32("b,s,8"), f32("b,2,l,4"), f32("b,2,l,4"));
+  gives(op, "f32[b,s,8]");
+  gives_at(op, 1, "f32[b,2,l,4]");
+  op = NODES(MsEmbedLayerNormalization, 3, test_arg(LP_I32, "b,s"), NULL, f32("100,8"), f32("16,8"));
+  gives(op, "f32[b,s,8]");
+  gives_at(op, 1, "i32[b]");
+  refuses(NODE(MsEmbedLayerNormalization, i64("b,s")), "its tokens, word or position table are missing");
+}
+END_TEST
+
+START_TEST(substitution_reaches_everything) {
+  lp_value *x = f32("batch,s");
+  lp_value *shape = of(NODE(Shape, x));
+  lp_symbol batch = lp_symbols_find(&test_module->symbols, "batch");
+  ck_assert(lp_module_substitute(test_module, batch, lp_dim_symbol(test_module, "b")));
+  knows(shape->def, "b s");
+  gives(NODE(Relu, x), "f32[b,s]");
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("infer");
+  TCase *tc = tcase_create("infer");
+  tcase_add_checked_fixture(tc, test_open, test_close);
+  tcase_add_test(tc, broadcasts);
+  tcase_add_test(tc, broadcast_refusals);
+  tcase_add_test(tc, agreement_replaces_symbols);
+  tcase_add_test(tc, traced_batch_becomes_one);
+  tcase_add_test(tc, casts);
+  tcase_add_test(tc, dropout);
+  tcase_add_test(tc, products);
+  tcase_add_test(tc, reductions);
+  tcase_add_test(tc, norms);
+  tcase_add_test(tc, gathers);
+  tcase_add_test(tc, slices);
+  tcase_add_test(tc, slices_by_sizes);
+  tcase_add_test(tc, joins_and_splits);
+  tcase_add_test(tc, transposes);
+  tcase_add_test(tc, reshapes);
+  tcase_add_test(tc, repeats);
+  tcase_add_test(tc, overflow_is_refused);
+  tcase_add_test(tc, shapes_are_known);
+  tcase_add_test(tc, comparisons_are_decided);
+  tcase_add_test(tc, ranges_and_fills);
+  tcase_add_test(tc, constants_are_computed);
+  tcase_add_test(tc, attention);
+  tcase_add_test(tc, fused_operators);
+  tcase_add_test(tc, substitution_reaches_everything);
+  suite_add_tcase(suite, tc);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_ENV);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed != 0;
+}
