@@ -12,7 +12,8 @@
 
 #include "runtime/runtime.h"
 
-enum { READY_TIMEOUT_MS = 30000, STOP_TRIES = 200 };
+enum { STOP_TRIES = 200 };
+static const double ready_timeout_ms = 30000;
 
 static lp_status cannot(const char *what, int problem, lp_diag *diag) {
   return lp_error(diag, LP_LOC_NONE, "cannot start a worker: %s: %s", what, strerror(problem));
@@ -67,7 +68,7 @@ lp_status lp_worker_spawn(const char *program, const char *bundle, int32_t threa
 lp_status lp_worker_await(lp_worker_process *process, lp_diag *diag) {
   char line[16] = {0};
   size_t have = 0;
-  double until = lp_now_ms() + READY_TIMEOUT_MS;
+  double until = lp_now_ms() + ready_timeout_ms;
   while (have + 1 < sizeof(line) && strchr(line, '\n') == NULL) {
     double left = until - lp_now_ms();
     struct pollfd wait = {.fd = process->ready_fd, .events = POLLIN};
