@@ -1,2 +1,0 @@
-. "$LP_SOURCE/tests/e2e/lib.sh"
-skip 'later'
