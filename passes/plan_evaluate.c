@@ -18,8 +18,11 @@ static double link_ms(const lp_request *request, lp_place from, double bytes) {
 
 /* Free operators run on every side that needs them. */
 void lp_plan_mark_needed(const lp_plan_problem *problem, const lp_place *side, unsigned char *needed) {
-  for (int32_t i = 0; i < problem->op_count; i++)
-    needed[i] = problem->ops[i].free ? 0 : (unsigned char)(1u << side[i]);
+  static const unsigned char bit[LP_PLACE_COUNT] = {1 << LP_PLACE_DEVICE, 1 << LP_PLACE_CLOUD};
+  for (int32_t i = 0; i < problem->op_count; i++) {
+    needed[i] = 0;
+    if (!problem->ops[i].free) needed[i] = bit[side[i]];
+  }
   for (int32_t i = problem->edge_count; i-- > 0;) {
     const lp_plan_edge *edge = &problem->edges[i];
     if (edge->producer >= 0 && problem->ops[edge->producer].free) needed[edge->producer] |= needed[edge->consumer];
