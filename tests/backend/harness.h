@@ -1,0 +1,91 @@
+/* The conformance suite's bench: builds a planned module of one function and one segment by calls, gives it random
+ * operands, runs it through a backend and compares every result with the reference interpreter (lp_value_eval). */
+#ifndef LP_TEST_HARNESS_H
+#define LP_TEST_HARNESS_H
+
+#include "backend/backend.h"
+#include "runner.h"
+
+#include <check.h>
+
+enum { HARNESS_MOST_VALUES = 512 };
+
+/* A KV cache: its rows [0, p) are random, the function appends the rest. */
+typedef struct {
+  lp_value *result; /* of op.kv_append */
+  int64_t bytes;
+  float *before, *data; /* [b][heads][c][d] at the start; as the code left it */
+} harness_state;
+
+typedef struct {
+  lp_module *module;
+  lp_op *func;
+  lp_block *block;
+  lp_diag *diag;
+  lp_arena *arena;
+  int64_t sym[LP_SYM_COUNT];
+  uint64_t random, constant_random; /* apart, so that constants do not depend on the sizes of inputs */
+  lp_value *input[HARNESS_MOST_VALUES];
+  lp_array array[HARNESS_MOST_VALUES]; /* of the inputs */
+  int32_t input_count;
+  lp_value *result[HARNESS_MOST_VALUES];
+  int32_t result_count;
+  harness_state state[64];
+  int32_t state_count;
+  int64_t buffer_count;
+  double rtol, atol;
+} harness;
+
+/* Symbols: b batch, s new tokens, p past tokens; capacity is p + s + 3, r is 1. */
+harness *harness_create(int64_t b, int64_t s, int64_t p);
+void harness_free(harness *h);
+
+/* "b,s,64" in the module's symbols; f32 unless said. */
+lp_type harness_type(harness *h, lp_dtype dtype, const char *dims);
+
+/* Random operands in [low, high]; integers are whole, bools 0 or 1. Inputs are to be asked for before any operator. */
+lp_value *harness_input(harness *h, lp_dtype dtype, const char *dims, double low, double high);
+lp_value *harness_constant(harness *h, lp_dtype dtype, const char *dims, double low, double high);
+
+/* An operator on the side "device"; absent operands are NULL. Its results are not compared unless kept. */
+lp_op *harness_op(harness *h, lp_kind kind, int32_t in_count, lp_value *const *in, int32_t out_count,
+                  const lp_type *out);
+lp_value *harness_op1(harness *h, lp_kind kind, int32_t in_count, lp_value *const *in, lp_type out);
+#define HARNESS_OP(h, kind, out, ...)                                                                                  \
+  harness_op1((h), (kind), (int32_t)(sizeof((lp_value *[]){__VA_ARGS__}) / sizeof(lp_value *)),                        \
+              (lp_value *[]){__VA_ARGS__}, (out))
+/* A floating-point attribute, a word or a number, on the operator that made `value`; returns `value`. */
+lp_value *harness_f64(harness *h, lp_value *value, const char *name, double number);
+lp_value *harness_str(harness *h, lp_value *value, const char *name, const char *word);
+lp_value *harness_i64(harness *h, lp_value *value, const char *name, int64_t number);
+lp_value *harness_bool(harness *h, lp_value *value, const char *name, bool on);
+void harness_keep(harness *h, lp_value *value);
+/* Appends x to a new cache. */
+lp_value *harness_append(harness *h, lp_value *x, const char *layout, int64_t heads, int64_t d);
+
+/* Ends the function and plans it: every value a slot of its own, one segment. */
+void harness_finish(harness *h);
+
+/* Runs and compares. Fails the test with the operator's text. */
+void harness_check(harness *h, const char *backend, const char *march, int64_t threads);
+/* Under every runnable backend: x86-64-v3 and native with 1, 2 and 3 threads, aarch64 under an emulator if there is one. */
+void harness_check_all(harness *h);
+
+/* Runs every test of a suite; the program's exit status. */
+int harness_main(Suite *suite);
+
+/* ---- parts (harness_run.c, harness_foreign.c) ---- */
+
+/* What the code gives: result i at out[i]; states are updated. Code is emitted once per module text and march and kept
+ * for the process: sizes are not part of it. */
+void harness_run_native(harness *h, const lp_backend *backend, const lp_emit_options *options, runner_job *job);
+/* false: a tool is missing and the check is skipped, with a note. */
+bool harness_run_foreign(harness *h, const lp_backend *backend, const lp_emit_options *options, runner_job *job);
+/* The data section of the side's weights; `file` owns it. */
+const char *harness_weights(harness *h, const lp_backend *backend, const lp_emit_options *options, lp_buf *file);
+void harness_fail(const harness *h, const char *what);
+/* Tells one emission from another: the module's text, the backend, the march. */
+uint64_t harness_code_key(const harness *h, const lp_backend *backend, const lp_emit_options *options);
+char *harness_temporary(const char *suffix); /* a path of this process; release with free() */
+
+#endif

@@ -1,0 +1,115 @@
+/* op.attention, op.kv_append, op.rotary: head sizes, grouped queries, layouts, masks, windows, past tokens. */
+#include "harness.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct {
+  int64_t heads, kv_heads, d;
+  const char *layout, *mask; /* dims of the mask, or NULL */
+  lp_dtype mask_dtype;
+  int64_t window;
+  double softcap;
+  bool causal, cache;
+} attention_case;
+
+static const attention_case attentions[] = {
+    {3, 3, 32, "bshd", NULL, LP_F32, 0, 0, true, true},
+    {9, 3, 64, "bshd", NULL, LP_F32, 0, 0, true, true},
+    {4, 1, 96, "bhsd", NULL, LP_F32, 0, 0, true, true},
+    {2, 2, 128, "bshd", NULL, LP_F32, 3, 0, true, true},
+    {8, 2, 80, "bhsd", NULL, LP_F32, 0, 20, true, true},
+    {2, 1, 256, "bshd", NULL, LP_F32, 0, 0, true, true},
+    {4, 2, 24, "bshd", "b,1,s,p + s", LP_BOOL, 0, 0, false, true},
+    {4, 4, 40, "bhsd", "s,p + s", LP_F32, 0, 0, false, true},
+    {6, 2, 64, "bshd", "1,6,1,p + s", LP_F32, 0, 0, true, true},
+    {4, 2, 64, "bhsd", NULL, LP_F32, 0, 0, false, false},
+    {4, 4, 33, "bshd", "b,1,1,11", LP_BOOL, 0, 0, false, false},
+};
+
+/* q; k and v through caches, or of 11 tokens of their own. */
+static lp_value *add_attention(harness *h, const attention_case *c, lp_value *const in[4]) {
+  lp_value *operands[4] = {in[0], in[1], in[2], in[3]};
+  for (int i = 1; i <= 2 && c->cache; i++)
+    operands[i] = harness_append(h, in[i], c->layout, c->kv_heads, c->d);
+  lp_value *y = harness_op1(h, LP_OP_ATTENTION, 4, operands, in[0]->type);
+  harness_i64(h, harness_i64(h, harness_i64(h, y, "heads", c->heads), "kv_heads", c->kv_heads), "head_dim", c->d);
+  harness_f64(h, harness_str(h, y, "layout", c->layout), "scale", 1 / sqrt((double)c->d));
+  if (c->causal) harness_bool(h, y, "causal", true);
+  if (c->window) harness_i64(h, y, "window", c->window);
+  if (c->softcap > 0) harness_f64(h, y, "softcap", c->softcap);
+  return y;
+}
+
+static void head_dims(char out[64], const attention_case *c, int64_t heads, bool own) {
+  if (own) snprintf(out, 64, "b,%d,11,%d", (int)heads, (int)c->d);
+  else if (lp_streq(c->layout, "bshd")) snprintf(out, 64, "b,s,%d,%d", (int)heads, (int)c->d);
+  else snprintf(out, 64, "b,%d,s,%d", (int)heads, (int)c->d);
+}
+
+static const int64_t sizes[][3] = {{1, 1, 0}, {1, 1, 37}, {2, 1, 5}, {1, 3, 4}, {2, 9, 0}, {1, 70, 3}, {1, 129, 0}, {3, 5, 80}};
+
+static void check_attentions(const int64_t size[3]) {
+  harness *h = harness_create(size[0], size[1], size[2]);
+  lp_value *in[LP_COUNT(attentions)][4] = {{NULL}};
+  for (size_t i = 0; i < LP_COUNT(attentions); i++) {
+    const attention_case *c = &attentions[i];
+    char dims[64];
+    for (int k = 0; k < 3; k++) {
+      head_dims(dims, c, k ? c->kv_heads : c->heads, k && !c->cache);
+      in[i][k] = harness_input(h, LP_F32, dims, -2, 2);
+    }
+    if (c->mask) in[i][3] = harness_input(h, c->mask_dtype, c->mask, -2, 0);
+  }
+  for (size_t i = 0; i < LP_COUNT(attentions); i++)
+    harness_keep(h, add_attention(h, &attentions[i], in[i]));
+  harness_finish(h);
+  harness_check_all(h);
+  harness_free(h);
+}
+
+START_TEST(attention) {
+  for (size_t i = 0; i < LP_COUNT(sizes); i++)
+    check_attentions(sizes[i]);
+}
+END_TEST
+
+static const struct {
+  const char *x, *table, *layout;
+  int64_t rotary_dim;
+  bool interleaved;
+} rotaries[] = {
+    {"b,s,3,64", "1,s,32", "bshd", 64, false},  {"b,3,s,64", "1,s,32", "bhsd", 64, false},
+    {"b,s,2,96", "b,s,24", "bshd", 48, false},  {"b,s,4,32", "1,s,16", "bshd", 32, true},
+    {"b,4,s,40", "b,s,10", "bhsd", 20, true},   {"b,s,1,128", "1,s,64", "bshd", 128, false},
+};
+
+START_TEST(rotary) {
+  harness *h = harness_create(2, 5, 0);
+  lp_value *in[LP_COUNT(rotaries)][3];
+  for (size_t i = 0; i < LP_COUNT(rotaries); i++) {
+    in[i][0] = harness_input(h, LP_F32, rotaries[i].x, -2, 2);
+    in[i][1] = harness_input(h, LP_F32, rotaries[i].table, -1, 1);
+    in[i][2] = harness_input(h, LP_F32, rotaries[i].table, -1, 1);
+  }
+  for (size_t i = 0; i < LP_COUNT(rotaries); i++) {
+    lp_value *y = harness_op1(h, LP_OP_ROTARY, 3, in[i], in[i][0]->type);
+    harness_str(h, harness_i64(h, y, "rotary_dim", rotaries[i].rotary_dim), "layout", rotaries[i].layout);
+    if (rotaries[i].interleaved) harness_bool(h, y, "interleaved", true);
+    harness_keep(h, y);
+  }
+  harness_finish(h);
+  harness_check_all(h);
+  harness_free(h);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("attention");
+  TCase *tcase = tcase_create("attention");
+  tcase_set_timeout(tcase, 600);
+  tcase_add_test(tcase, attention);
+  tcase_add_test(tcase, rotary);
+  suite_add_tcase(suite, tcase);
+  return harness_main(suite);
+}

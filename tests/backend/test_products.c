@@ -1,0 +1,126 @@
+/* op.linear and op.matmul: odd sizes, one row and many, weight types, epilogues, gates. */
+#include "harness.h"
+
+#include <stdlib.h>
+
+typedef struct {
+  const char *rows;
+  int64_t n, k;
+  lp_dtype weight;
+  const char *epilogue, *store; /* `store`: attribute weight_dtype, or NULL */
+  bool transposed, bias, residual, gated;
+} linear_case;
+
+static const linear_case linears[] = {
+    {"1,1", 1, 1, LP_F32, "none", NULL, false, false, false, false},
+    {"b,s", 33, 17, LP_F32, "none", NULL, false, true, false, false},
+    {"b,s", 64, 96, LP_F32, "gelu", NULL, true, true, false, false},
+    {"b,s", 100, 40, LP_F32, "relu", NULL, false, true, true, false},
+    {"b,s", 70, 48, LP_F32, "silu", NULL, true, false, false, true},
+    {"b,s", 40, 300, LP_F32, "none", NULL, true, false, true, false},
+    {"b,s", 65, 31, LP_F16, "gelu_tanh", NULL, false, true, false, false},
+    {"b,s", 64, 64, LP_BF16, "quick_gelu", NULL, true, false, true, true},
+    {"b,s", 48, 40, LP_F32, "none", "bf16", true, true, false, false},
+    {"b,s", 48, 40, LP_F32, "gelu", "f16", false, true, false, true},
+    {"b,s", 36, 20, LP_F64, "none", NULL, false, false, false, false},
+    {"1", 300, 520, LP_F32, "none", NULL, true, true, true, false},
+};
+
+static void add_linear(harness *h, const linear_case *c, lp_value *x, lp_value *residual) {
+  char w[64], n[32], y[64];
+  snprintf(w, sizeof w, "%d,%d", (int)(c->transposed ? c->n : c->k), (int)(c->transposed ? c->k : c->n));
+  snprintf(n, sizeof n, "%d", (int)c->n);
+  snprintf(y, sizeof y, "%s,%d", c->rows, (int)c->n);
+  lp_value *in[5] = {x, harness_constant(h, c->weight, w, -0.5, 0.5)};
+  if (c->bias) in[2] = harness_constant(h, c->weight, n, -1, 1);
+  in[3] = residual;
+  if (c->gated) in[4] = harness_constant(h, c->weight, w, -0.5, 0.5);
+  lp_value *out = harness_op1(h, LP_OP_LINEAR, 5, in, harness_type(h, LP_F32, y));
+  harness_str(h, out, "epilogue", c->epilogue);
+  if (c->transposed) harness_bool(h, out, "transpose_b", true);
+  if (c->store) harness_str(h, out, "weight_dtype", c->store);
+  harness_keep(h, out);
+}
+
+static void check_linears(int64_t b, int64_t s, lp_dtype stored) {
+  harness *h = harness_create(b, s, 0);
+  lp_value *x[LP_COUNT(linears)], *residual[LP_COUNT(linears)] = {NULL};
+  for (size_t i = 0; i < LP_COUNT(linears); i++) {
+    char dims[64];
+    snprintf(dims, sizeof dims, "%s,%d", linears[i].rows, (int)linears[i].k);
+    x[i] = harness_input(h, LP_F32, dims, -1, 1);
+    snprintf(dims, sizeof dims, "%s,%d", linears[i].rows, (int)linears[i].n);
+    if (linears[i].residual) residual[i] = harness_input(h, LP_F32, dims, -1, 1);
+  }
+  for (size_t i = 0; i < LP_COUNT(linears); i++) {
+    bool narrow = linears[i].store != NULL;
+    if ((stored == LP_F32) != narrow) add_linear(h, &linears[i], x[i], residual[i]);
+  }
+  /* the reference multiplies by the weight as the file has it */
+  if (stored != LP_F32) h->atol = 3e-2, h->rtol = 1e-2;
+  harness_finish(h);
+  harness_check_all(h);
+  harness_free(h);
+}
+
+static const int64_t row_counts[][2] = {{1, 1}, {1, 3}, {2, 2}, {1, 5}, {1, 13}, {3, 19}, {1, 211}};
+
+START_TEST(linear) {
+  for (size_t i = 0; i < LP_COUNT(row_counts); i++)
+    check_linears(row_counts[i][0], row_counts[i][1], LP_F32);
+}
+END_TEST
+
+START_TEST(linear_narrowed) {
+  check_linears(1, 7, LP_F16);
+}
+END_TEST
+
+/* x, y, result, transpositions */
+static const struct {
+  const char *a, *b, *y;
+  bool ta, tb;
+} matmuls[] = {
+    {"5,7", "7,3", "5,3", false, false},
+    {"b,4,s,17", "b,4,17,s", "b,4,s,s", false, false},
+    {"b,4,s,17", "b,4,s,17", "b,4,s,s", false, true},
+    {"b,4,17,s", "1,1,s,17", "b,4,17,17", false, false},
+    {"17,s", "b,17,9", "b,s,9", true, false},
+    {"b,1,s,40", "3,40,33", "b,3,s,33", false, false},
+    {"b,1,1,40", "40,33", "b,1,1,33", false, false},
+};
+
+static void check_matmuls(int64_t s) {
+  harness *h = harness_create(2, s, 0);
+  lp_value *a[LP_COUNT(matmuls)], *b[LP_COUNT(matmuls)];
+  for (size_t i = 0; i < LP_COUNT(matmuls); i++) {
+    a[i] = harness_input(h, LP_F32, matmuls[i].a, -1, 1);
+    b[i] = harness_input(h, LP_F32, matmuls[i].b, -1, 1);
+  }
+  for (size_t i = 0; i < LP_COUNT(matmuls); i++) {
+    lp_value *y = HARNESS_OP(h, LP_OP_MATMUL, harness_type(h, LP_F32, matmuls[i].y), a[i], b[i]);
+    if (matmuls[i].ta) harness_bool(h, y, "transpose_a", true);
+    if (matmuls[i].tb) harness_bool(h, y, "transpose_b", true);
+    harness_keep(h, y);
+  }
+  harness_finish(h);
+  harness_check_all(h);
+  harness_free(h);
+}
+
+START_TEST(matmul) {
+  check_matmuls(5);
+  check_matmuls(70);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("products");
+  TCase *tcase = tcase_create("products");
+  tcase_set_timeout(tcase, 600);
+  tcase_add_test(tcase, linear);
+  tcase_add_test(tcase, linear_narrowed);
+  tcase_add_test(tcase, matmul);
+  suite_add_tcase(suite, tcase);
+  return harness_main(suite);
+}
