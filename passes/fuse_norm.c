@@ -1,5 +1,36 @@
-/* x + r and the norm of it in one pass over the row. Adds that a linear took in as its residual are gone by now. */
+/* Norms take in a scale behind them, and a residual add before them: x + r and its norm in one pass over the row. Adds
+ * that a linear took in as its residual are gone by now. */
 #include "passes/fuse.h"
+
+/* ---- scale: norm(x, 1) * w is norm(x, w) ------------------------------------------------------------------------------ */
+
+static bool is_ones(const lp_value *value) {
+  lp_tensor tensor;
+  int64_t count;
+  if (!value) return true;
+  if (!lp_value_constant(value, &tensor) || !lp_type_static_numel(value->type, &count)) return false;
+  for (int64_t i = 0; i < count; i++)
+    if (lp_tensor_f64(&tensor, i) != 1.0) return false;
+  return true;
+}
+
+static void take_scale(lp_module *module, lp_op *norm) {
+  lp_value *x = norm->out[0];
+  lp_op *reader = lp_only_reader(x);
+  if (!lp_is_map(reader, "mul") || !lp_type_equal(reader->out[0]->type, x->type) || lp_op_in(norm, 2)) return;
+  lp_value *scale = lp_op_in(reader, lp_op_in(reader, 0) == x ? 1 : 0);
+  bool vector = lp_value_is_constant(scale) && scale->type.rank == 1 && lp_dtype_is_float(scale->type.dtype) &&
+                lp_poly_equal(scale->type.dim[0], x->type.dim[x->type.rank - 1]);
+  if (!vector || !is_ones(lp_op_in(norm, 1))) return;
+  lp_value *in[] = {lp_op_in(norm, 0), scale};
+  lp_op_set_ins(module, norm, 2, in);
+  for (int32_t i = 0; i < reader->attr_count; i++) /* it belongs where its scale does */
+    if (!lp_streq(reader->attr[i].name, "fn")) lp_op_set_attr(module, norm, &reader->attr[i]);
+  lp_value_replace(reader->out[0], x);
+  lp_op_erase(reader);
+}
+
+/* ---- residual --------------------------------------------------------------------------------------------------------- */
 
 /* The norm over the last axis that reads `sum`, or NULL. */
 static lp_op *norm_reader(const lp_value *sum) {
@@ -32,6 +63,8 @@ static void join(lp_module *module, lp_op *add, lp_op *norm) {
 }
 
 void lp_fuse_norm(lp_module *module, lp_block *block) {
+  LP_FOR_OPS(op, block)
+  if (op->kind == LP_OP_NORM) take_scale(module, op);
   lp_block_renumber(block);
   for (lp_op *op = block->first, *next; op; op = next) {
     next = op->next;

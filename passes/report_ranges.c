@@ -3,13 +3,14 @@
 
 #include <string.h>
 
-/* One letter per operator that is not free: its side. Equal texts: layers placed alike. */
+/* One letter per operator that is not free: its side; one alone when all are on it. Equal texts: layers placed alike. */
 static const char *layer_signature(const lp_report *report, lp_stage stage, int32_t layer) {
   const lp_plan_problem *problem = &report->problem[stage];
   char *text = LP_NEW_ARRAY(report->arena, char, problem->op_count + 1), *at = text;
   for (int32_t i = 0; i < problem->op_count; i++)
     if (problem->ops[i].layer == layer && !problem->ops[i].free)
       *at++ = report->side[stage][i] == LP_PLACE_CLOUD ? 'c' : 'd';
+  if (!strchr(text, 'c') || !strchr(text, 'd')) text[text[0] ? 1 : 0] = 0;
   return text;
 }
 
