@@ -12,8 +12,7 @@
 
 enum {
   MAX_THREADS = 1024,
-  SPIN_LIMIT = 2000, /* rounds of waiting for the others at the end of a segment before the core is offered */
-  CLOCK_EVERY = 64   /* spins between two looks at the clock */
+  SPINS = 64 /* looks, about 3 us, before the core is offered to whoever else may need it to go on */
 };
 static const double grace_ms = 0.05; /* how long a worker stays hot */
 
@@ -58,10 +57,11 @@ static void sleep_until_round(lp_pool *pool, uint32_t seen) {
 static void await_round(lp_pool *pool, uint32_t seen) {
   double until = lp_now_ms() + grace_ms;
   do {
-    for (int i = 0; i < CLOCK_EVERY; i++) {
+    for (int i = 0; i < SPINS; i++) {
       if (__atomic_load_n(&pool->round, __ATOMIC_ACQUIRE) != seen) return;
       relax();
     }
+    sched_yield();
   } while (lp_now_ms() < until);
   sleep_until_round(pool, seen);
 }
@@ -95,11 +95,9 @@ void lp_pool_run(lp_pool *pool, lp_segment_fn *segment, lp_frame *frame) {
     start_round(pool);
   }
   segment(frame, 0);
-  for (int spins = 0; __atomic_load_n(&pool->running, __ATOMIC_ACQUIRE) != 0; spins++) {
-    if (spins < SPIN_LIMIT)
-      relax();
-    else
-      sched_yield();
+  for (int i = 1; __atomic_load_n(&pool->running, __ATOMIC_ACQUIRE) != 0; i++) {
+    relax();
+    if (i % SPINS == 0) sched_yield();
   }
 }
 
