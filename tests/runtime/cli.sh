@@ -1,0 +1,92 @@
+#!/bin/sh
+# run, worker and bench on hand-made bundles: what they print, and their exit status.  cli.sh TOY_WRITE
+set -eu
+toy_write=$1
+dir=$(mktemp -d)
+worker=
+trap '[ -z "$worker" ] || kill "$worker" 2>/dev/null; rm -rf "$dir"' EXIT
+
+fail() {
+  echo "cli.sh: $*" >&2
+  exit 1
+}
+
+# expect STATUS TEXT COMMAND...: the exit status, and a text in what is printed (stdout and stderr)
+expect() {
+  want=$1 text=$2
+  shift 2
+  status=0
+  "$@" >"$dir/out" 2>&1 || status=$?
+  [ "$status" = "$want" ] || fail "status $status, wanted $want: $*: $(cat "$dir/out")"
+  grep -qF -- "$text" "$dir/out" || fail "no '$text' from $*: $(cat "$dir/out")"
+}
+
+# print COMMAND...: stdout alone, and nothing may come on stderr
+print() {
+  "$@" 2>"$dir/err" || fail "failed: $*: $(cat "$dir/err")"
+  [ ! -s "$dir/err" ] || fail "$*: $(cat "$dir/err")"
+}
+
+"$toy_write" "$dir" whole dddddd
+"$toy_write" "$dir" split ddccdd
+"$toy_write" "$dir" tail dddccc
+
+whole=$(print "$LLMPART" run "$dir/whole" --tokens=1,2,3 -n 12)
+[ "$(echo "$whole" | wc -w)" = 12 ] || fail "not 12 tokens: $whole"
+for bundle in split tail; do
+  [ "$(print "$LLMPART" run "$dir/$bundle" --tokens=1,2,3 -n 12)" = "$whole" ] || fail "$bundle with a worker of its own"
+  [ "$(print "$LLMPART" run "$dir/$bundle" --tokens=1,2,3 -n 12 --in-process)" = "$whole" ] || fail "$bundle in process"
+done
+
+# A batch: a row each; --batch repeats the prompt.
+[ "$(print "$LLMPART" run "$dir/split" --tokens='1,2,3;4,5,6' -n 12 | head -n 1)" = "$whole" ] || fail "first row"
+[ "$(print "$LLMPART" run "$dir/split" --tokens=1,2,3 --batch=3 -n 12 | sort -u)" = "$whole" ] || fail "--batch"
+
+# A worker that was there before.
+"$LLMPART" worker "$dir/split" --listen=127.0.0.1:0 2>"$dir/worker" &
+worker=$!
+for _ in $(seq 100); do
+  grep -q listening "$dir/worker" && break
+  sleep 0.05
+done
+address=$(sed -n 's/^listening on //p' "$dir/worker")
+[ "$(print "$LLMPART" run "$dir/split" --tokens=1,2,3 -n 12 --cloud="$address")" = "$whole" ] || fail "--cloud"
+expect 1 "cannot listen on $address" "$LLMPART" worker "$dir/split" --listen="$address"
+expect 1 "serves another bundle" "$LLMPART" run "$dir/tail" --tokens=1 --cloud="$address"
+kill "$worker"
+wait "$worker" || fail "the worker did not end cleanly"
+worker=
+expect 1 "cannot reach the cloud at $address" "$LLMPART" run "$dir/split" --tokens=1 --cloud="$address"
+
+# JSON
+print "$LLMPART" run "$dir/tail" --tokens=1,2,3 -n 2 -o json >"$dir/json"
+for key in '"schema": "llmpart.run/1"' '"tokens"' '"text"' '"side": "cloud"' '"exit_layer": null' '"confidence"' \
+  '"bytes_up"' '"bytes_down"' '"cloud_requests": 2' '"ttft_ms"' '"tpot_ms"'; do
+  grep -qF "$key" "$dir/json" || fail "JSON has no $key"
+done
+print "$LLMPART" bench "$dir/tail" -p 8 -n 8 -r 2 -t 1 -o json | grep -qF '"schema": "llmpart.bench/1"' || fail bench
+print "$LLMPART" bench "$dir/whole" -p 8 -n 8 -r 2 -t 1 | grep -qF '| tg8 |' || fail "bench md"
+[ "$(print "$LLMPART" bench "$dir/whole" -p 0 -n 8 -d 4 -r 2 -t 1 -o csv | sed -n '2s/^[^,]*,[^,]*,[^,]*,\([^,]*\).*/\1/p')" = \
+  "tg8 @ d4" ] || fail "bench csv"
+
+# Usage
+expect 2 "wanted one of --prompt, --chat and --tokens" "$LLMPART" run "$dir/whole"
+expect 2 "is not available in this build" "$LLMPART" run "$dir/whole" --tokens=1 --mode=threshold
+expect 2 "found 'fast', wanted one of" "$LLMPART" run "$dir/whole" --tokens=1 --mode=fast
+expect 2 "exclude each other" "$LLMPART" run "$dir/whole" --tokens=1 --in-process --cloud=127.0.0.1:1
+expect 2 "a top-p in (0, 1]" "$LLMPART" run "$dir/whole" --tokens=1 --top-p=0
+expect 2 "keys are not available" "$LLMPART" worker "$dir/split" --key-file=k
+
+# Bad input
+expect 1 "the bundle has no tokenizer" "$LLMPART" run "$dir/whole" --prompt=x
+expect 1 "rows of 2 and 1 tokens" "$LLMPART" run "$dir/whole" --tokens='1,2;3'
+expect 1 "token 99 lies outside of the vocabulary of 61" "$LLMPART" run "$dir/split" --tokens=1,99
+expect 1 "exceed the model's context of 128" "$LLMPART" run "$dir/whole" --tokens=1,2 -n 127
+expect 1 "is no address" "$LLMPART" run "$dir/split" --tokens=1 --cloud=there
+expect 1 "manifest.json: error: cannot open" "$LLMPART" run "$dir/none" --tokens=1
+expect 1 "off loopback a key is required" "$LLMPART" worker "$dir/split" --listen=0.0.0.0:0
+printf 'x' | dd of="$dir/split/cloud/weights.safetensors" bs=1 seek=5000 conv=notrunc 2>/dev/null
+expect 1 "the file is damaged" "$LLMPART" run "$dir/split" --tokens=1 --in-process
+expect 1 "cloud/weights.safetensors: error: the file is damaged" "$LLMPART" run "$dir/split" --tokens=1
+sed -i 's/"op": "send"/"op": "sent"/' "$dir/tail/manifest.json"
+expect 1 "manifest.json: error: programs.prefill.steps[4].op: unknown value 'sent'" "$LLMPART" run "$dir/tail" --tokens=1
