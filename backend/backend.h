@@ -9,18 +9,19 @@
 #include "ir/ir.h"
 
 typedef struct {
-  const char *side;  /* "device" or "cloud" */
-  const char *march; /* "native", "x86-64-v3", "znver4", "armv8-a", ...; a triple is derived from it: see cpu/target.c */
-  int opt_level;     /* 0..3 */
+  const char *side; /* "device" or "cloud" */
+  const char
+      *march;    /* "native", "x86-64-v3", "znver4", "armv8-a", ...; a triple is derived from it: see cpu/target.c */
+  int opt_level; /* 0..3 */
 } lp_emit_options;
 
 typedef enum { LP_EMIT_LLVM_IR, LP_EMIT_ASM, LP_EMIT_OBJECT, LP_EMIT_SHARED, LP_EMIT_SOURCE } lp_emit_form;
 
 /* What the side's code is called and how it is entered, for the manifest. Text lives in the arena of the call. */
 typedef struct {
-  const char *name;    /* of the function: "prefill" */
-  const char *layout;  /* symbol */
-  int64_t buffers;     /* length of the offsets that the layout fills, at least the planner's */
+  const char *name;   /* of the function: "prefill" */
+  const char *layout; /* symbol */
+  int64_t buffers;    /* length of the offsets that the layout fills, at least the planner's */
   int64_t segment_count;
   const char *const *segment; /* symbols, by the attribute `segment`; NULL where nothing is to run */
 } lp_code_program;
@@ -54,7 +55,7 @@ size_t lp_backend_list(const lp_backend *const **list);
 typedef struct {
   const lp_backend *device, *cloud;
   lp_emit_options device_options, cloud_options;
-  const char *tokenizer; /* path of tokenizer.json (tokenizer_config.json beside it goes too), or NULL */
+  const char *tokenizer;   /* path of tokenizer.json (tokenizer_config.json beside it goes too), or NULL */
   const char *report_json; /* text, or NULL */
   int64_t context, vocab;  /* for the manifest */
   void (*progress)(void *user, const char *what, double done); /* NULL: quiet */

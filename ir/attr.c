@@ -30,8 +30,10 @@ static lp_attr *attr_put(lp_module *module, lp_op *op, const char *name, lp_attr
   bool found;
   int32_t at = attr_position(op, name, &found);
   lp_attr *attrs = LP_NEW_ARRAY(module->arena, lp_attr, op->attr_count + (found ? 0 : 1));
-  for (int32_t i = 0; i < at; i++) attrs[i] = op->attr[i];
-  for (int32_t i = at + (found ? 1 : 0); i < op->attr_count; i++) attrs[i + (found ? 0 : 1)] = op->attr[i];
+  for (int32_t i = 0; i < at; i++)
+    attrs[i] = op->attr[i];
+  for (int32_t i = at + (found ? 1 : 0); i < op->attr_count; i++)
+    attrs[i + (found ? 0 : 1)] = op->attr[i];
   attrs[at] = (lp_attr){.name = found ? op->attr[at].name : name, .kind = kind};
   op->attr = attrs;
   op->attr_count += found ? 0 : 1;
@@ -42,7 +44,8 @@ void lp_op_remove_attr(lp_op *op, const char *name) {
   bool found;
   int32_t at = attr_position(op, name, &found);
   if (!found) return;
-  for (int32_t i = at; i + 1 < op->attr_count; i++) op->attr[i] = op->attr[i + 1];
+  for (int32_t i = at; i + 1 < op->attr_count; i++)
+    op->attr[i] = op->attr[i + 1];
   op->attr_count--;
 }
 
@@ -116,7 +119,8 @@ void lp_op_set_f64s(lp_module *module, lp_op *op, const char *name, const double
 
 void lp_op_set_strs(lp_module *module, lp_op *op, const char *name, const char *const *values, int32_t count) {
   const char **copy = LP_NEW_ARRAY(module->arena, const char *, count);
-  for (int32_t i = 0; i < count; i++) copy[i] = lp_arena_strdup(module->arena, values[i]);
+  for (int32_t i = 0; i < count; i++)
+    copy[i] = lp_arena_strdup(module->arena, values[i]);
   attr_put_list(module, op, name, LP_ATTR_STRS, count)->ss = copy;
 }
 

@@ -18,7 +18,9 @@ lp_op *lp_weight_create(lp_module *module, lp_loc loc, lp_type type, const char 
   return op;
 }
 
-bool lp_value_is_constant(const lp_value *value) { return value && lp_op_has(value->def, LP_CONSTANT); }
+bool lp_value_is_constant(const lp_value *value) {
+  return value && lp_op_has(value->def, LP_CONSTANT);
+}
 
 bool lp_value_constant(const lp_value *value, lp_tensor *out) {
   if (!value || !lp_op_is(value->def, LP_OP_CONSTANT)) return false;
@@ -30,8 +32,7 @@ static lp_status source_open(lp_module *module, const char *file, const lp_mappi
   lp_mapping *mapping = lp_map_get(module->sources, file);
   if (!mapping) {
     mapping = LP_NEW(module->arena, lp_mapping);
-    const char *path =
-        file[0] == '/' ? file : lp_arena_format(module->arena, "%s/%s", module->directory, file);
+    const char *path = file[0] == '/' ? file : lp_arena_format(module->arena, "%s/%s", module->directory, file);
     LP_TRY(lp_file_map(path, mapping, diag));
     lp_map_put(module->sources, file, mapping);
   }
@@ -57,29 +58,78 @@ lp_status lp_weight_data(lp_module *module, const lp_value *value, lp_tensor *ou
 int64_t lp_tensor_i64(const lp_tensor *tensor, int64_t index) {
   const uint8_t *at = tensor->data;
   switch (tensor->type.dtype) {
-  case LP_I8: return (int8_t)at[index];
-  case LP_U8: return at[index];
-  case LP_BOOL: return at[index] != 0;
-  case LP_I16: { int16_t v; memcpy(&v, at + 2 * index, 2); return v; }
-  case LP_U16: { uint16_t v; memcpy(&v, at + 2 * index, 2); return v; }
-  case LP_I32: { int32_t v; memcpy(&v, at + 4 * index, 4); return v; }
-  case LP_U32: { uint32_t v; memcpy(&v, at + 4 * index, 4); return v; }
+  case LP_I8:
+    return (int8_t)at[index];
+  case LP_U8:
+    return at[index];
+  case LP_BOOL:
+    return at[index] != 0;
+  case LP_I16: {
+    int16_t v;
+    memcpy(&v, at + 2 * index, 2);
+    return v;
+  }
+  case LP_U16: {
+    uint16_t v;
+    memcpy(&v, at + 2 * index, 2);
+    return v;
+  }
+  case LP_I32: {
+    int32_t v;
+    memcpy(&v, at + 4 * index, 4);
+    return v;
+  }
+  case LP_U32: {
+    uint32_t v;
+    memcpy(&v, at + 4 * index, 4);
+    return v;
+  }
   case LP_I64:
-  case LP_U64: { int64_t v; memcpy(&v, at + 8 * index, 8); return v; }
-  case LP_U4: return at[index / 2] >> (index % 2 * 4) & 15;
-  case LP_I4: { int64_t v = at[index / 2] >> (index % 2 * 4) & 15; return v > 7 ? v - 16 : v; }
-  default: return (int64_t)lp_tensor_f64(tensor, index);
+  case LP_U64: {
+    int64_t v;
+    memcpy(&v, at + 8 * index, 8);
+    return v;
+  }
+  case LP_U4:
+    return at[index / 2] >> (index % 2 * 4) & 15;
+  case LP_I4: {
+    int64_t v = at[index / 2] >> (index % 2 * 4) & 15;
+    return v > 7 ? v - 16 : v;
+  }
+  default:
+    return (int64_t)lp_tensor_f64(tensor, index);
   }
 }
 
 double lp_tensor_f64(const lp_tensor *tensor, int64_t index) {
   const uint8_t *at = tensor->data;
   switch (tensor->type.dtype) {
-  case LP_F32: { float v; memcpy(&v, at + 4 * index, 4); return (double)v; }
-  case LP_F64: { double v; memcpy(&v, at + 8 * index, 8); return v; }
-  case LP_F16: { uint16_t v; memcpy(&v, at + 2 * index, 2); return (double)lp_f16_to_f32(v); }
-  case LP_BF16: { uint16_t v; memcpy(&v, at + 2 * index, 2); return (double)lp_bf16_to_f32(v); }
-  case LP_U64: { uint64_t v; memcpy(&v, at + 8 * index, 8); return (double)v; }
-  default: return (double)lp_tensor_i64(tensor, index);
+  case LP_F32: {
+    float v;
+    memcpy(&v, at + 4 * index, 4);
+    return (double)v;
+  }
+  case LP_F64: {
+    double v;
+    memcpy(&v, at + 8 * index, 8);
+    return v;
+  }
+  case LP_F16: {
+    uint16_t v;
+    memcpy(&v, at + 2 * index, 2);
+    return (double)lp_f16_to_f32(v);
+  }
+  case LP_BF16: {
+    uint16_t v;
+    memcpy(&v, at + 2 * index, 2);
+    return (double)lp_bf16_to_f32(v);
+  }
+  case LP_U64: {
+    uint64_t v;
+    memcpy(&v, at + 8 * index, 8);
+    return (double)v;
+  }
+  default:
+    return (double)lp_tensor_i64(tensor, index);
   }
 }

@@ -11,7 +11,9 @@ typedef struct {
   const lp_op *op;
 } cost_context;
 
-static const lp_poly *number(const cost_context *c, int64_t value) { return lp_dim_const(c->m, value); }
+static const lp_poly *number(const cost_context *c, int64_t value) {
+  return lp_dim_const(c->m, value);
+}
 
 static const lp_poly *times(const cost_context *c, const lp_poly *a, const lp_poly *b) {
   return lp_poly_mul(c->m->arena, a, b);
@@ -21,14 +23,18 @@ static const lp_poly *plus(const cost_context *c, const lp_poly *a, const lp_pol
   return lp_poly_add(c->m->arena, a, b);
 }
 
-static const lp_poly *numel(const cost_context *c, const lp_value *value) { return lp_type_numel(c->m, value->type); }
+static const lp_poly *numel(const cost_context *c, const lp_value *value) {
+  return lp_type_numel(c->m, value->type);
+}
 
 static const lp_poly *in_dim(const cost_context *c, int32_t operand, int32_t axis) {
   lp_type type = lp_op_in(c->op, operand)->type;
   return type.dim[axis < 0 ? axis + type.rank : axis];
 }
 
-static const lp_poly *bytes_of(const cost_context *c, const lp_value *value) { return lp_type_bytes(c->m, value->type); }
+static const lp_poly *bytes_of(const cost_context *c, const lp_value *value) {
+  return lp_type_bytes(c->m, value->type);
+}
 
 /* Every operand read and every result written once. */
 static void move_all(const cost_context *c, lp_cost *cost) {
@@ -98,12 +104,18 @@ static void cost_flops_per_element(const cost_context *c, lp_cost *cost, int64_t
   cost->flops = lp_poly_scale(c->m->arena, numel(c, c->op->out[0]), flops);
 }
 
-static void cost_rotary(const cost_context *c, lp_cost *cost) { cost_flops_per_element(c, cost, 3); }
+static void cost_rotary(const cost_context *c, lp_cost *cost) {
+  cost_flops_per_element(c, cost, 3);
+}
 static void cost_norm(const cost_context *c, lp_cost *cost) {
   cost_flops_per_element(c, cost, c->op->kind == LP_OP_ADD_NORM ? 6 : 5);
 }
-static void cost_map(const cost_context *c, lp_cost *cost) { cost_flops_per_element(c, cost, 1); }
-static void cost_softmax(const cost_context *c, lp_cost *cost) { cost_flops_per_element(c, cost, 5); }
+static void cost_map(const cost_context *c, lp_cost *cost) {
+  cost_flops_per_element(c, cost, 1);
+}
+static void cost_softmax(const cost_context *c, lp_cost *cost) {
+  cost_flops_per_element(c, cost, 5);
+}
 
 static void cost_fused(const cost_context *c, lp_cost *cost) {
   int64_t count = 0;
@@ -117,7 +129,9 @@ static void cost_reduce(const cost_context *c, lp_cost *cost) {
   cost->flops = numel(c, lp_op_in(c->op, 0));
 }
 
-static void cost_elements(const cost_context *c, lp_cost *cost) { cost_reduce(c, cost); }
+static void cost_elements(const cost_context *c, lp_cost *cost) {
+  cost_reduce(c, cost);
+}
 
 /* Rows of a table: what is read is what comes out. */
 static void cost_gather(const cost_context *c, lp_cost *cost) {

@@ -65,7 +65,8 @@ static lp_status constant_array(lp_module *module, const lp_value *value, lp_are
   LP_TRY(lp_weight_data(module, value, &tensor, diag));
   *out = (lp_array){.dtype = tensor.type.dtype, .rank = tensor.type.rank};
   for (int32_t i = 0; i < tensor.type.rank; i++)
-    if (!lp_type_static_dim(tensor.type, i, &out->dim[i])) return lp_error(diag, value->def->loc, "a constant has no size");
+    if (!lp_type_static_dim(tensor.type, i, &out->dim[i]))
+      return lp_error(diag, value->def->loc, "a constant has no size");
   if (lp_array_bytes(out) != tensor.bytes)
     return lp_error(diag, value->def->loc, "a constant's data does not fit its type");
   bool aligned = (uintptr_t)tensor.data % 8 == 0 && tensor.bytes > 0;
@@ -94,8 +95,8 @@ static lp_status run_region(lp_module *module, const lp_op *op, const lp_array *
                             const int64_t *sym, lp_arena *arena, lp_diag *diag, lp_array *out) {
   const lp_op *end;
   if (op->region->arg_count > op->in_count)
-    return lp_error(diag, op->loc, "'%s' has %d operands for %d arguments", lp_op_info_get(op->kind)->name, op->in_count,
-                    op->region->arg_count);
+    return lp_error(diag, op->loc, "'%s' has %d operands for %d arguments", lp_op_info_get(op->kind)->name,
+                    op->in_count, op->region->arg_count);
   for (int32_t i = 0; i < op->region->arg_count; i++)
     if (in[i]) env_put(env, op->region->arg[i], in[i]);
   LP_TRY(run_block(module, op->region, env, sym, arena, diag, &end));

@@ -189,8 +189,7 @@ lp_status lp_eval_broadcast(const lp_eval *e, int32_t *rank, int64_t *dim, int32
   int32_t all = *rank > with_rank ? *rank : with_rank;
   for (int32_t i = 1; i <= all; i++) {
     int64_t a = i <= *rank ? dim[*rank - i] : 1, b = i <= with_rank ? with[with_rank - i] : 1;
-    if (a != b && a != 1 && b != 1)
-      return lp_eval_fail(e, "sizes %" PRId64 " and %" PRId64 " do not broadcast", a, b);
+    if (a != b && a != 1 && b != 1) return lp_eval_fail(e, "sizes %" PRId64 " and %" PRId64 " do not broadcast", a, b);
     result[all - i] = a == 1 ? b : a;
   }
   *rank = all;

@@ -61,7 +61,7 @@ UNARY(hardswish, a *fmax(0, fmin(1, a / 6 + 0.5)))
 UNARY(relu, a > 0 || isnan(a) ? a : 0)
 UNARY(leakyrelu, a < 0 ? s.alpha * a : a)
 UNARY(prelu, a < 0 ? b * a : a)
-UNARY(elu, a < 0 ? s.alpha *expm1(a) : a)
+UNARY(elu, a < 0 ? s.alpha * expm1(a) : a)
 UNARY(selu, s.beta *(a > 0 ? a : s.alpha * expm1(a)))
 UNARY(celu, fmax(0, a) + fmin(0, s.alpha *expm1(a / s.alpha)))
 UNARY(softplus, a > 0 ? a + log1p(exp(-a)) : log1p(exp(a)))
@@ -102,35 +102,80 @@ static int64_t i_mod(int64_t a, int64_t b) {
 }
 
 typedef enum {
-  I_ADD, I_SUB, I_MUL, I_DIV, I_POW, I_MOD, I_FMOD, I_MIN, I_MAX, I_AND, I_OR, I_XOR, I_EQ, I_LT, I_LE, I_GT, I_GE,
-  I_NOT, I_ABS, I_NEG, I_SIGN, I_SAME, I_RELU, I_NONE
+  I_ADD,
+  I_SUB,
+  I_MUL,
+  I_DIV,
+  I_POW,
+  I_MOD,
+  I_FMOD,
+  I_MIN,
+  I_MAX,
+  I_AND,
+  I_OR,
+  I_XOR,
+  I_EQ,
+  I_LT,
+  I_LE,
+  I_GT,
+  I_GE,
+  I_NOT,
+  I_ABS,
+  I_NEG,
+  I_SIGN,
+  I_SAME,
+  I_RELU,
+  I_NONE
 } integer_function;
 
 static int64_t on_integers(integer_function f, int64_t a, int64_t b) {
   switch (f) {
-  case I_ADD: return wrap((uint64_t)a + (uint64_t)b);
-  case I_SUB: return wrap((uint64_t)a - (uint64_t)b);
-  case I_MUL: return wrap((uint64_t)a * (uint64_t)b);
-  case I_DIV: return i_div(a, b);
-  case I_POW: return i_pow(a, b);
-  case I_MOD: return i_mod(a, b);
-  case I_FMOD: return i_fmod(a, b);
-  case I_MIN: return a < b ? a : b;
-  case I_MAX: return a > b ? a : b;
-  case I_AND: return a && b;
-  case I_OR: return a || b;
-  case I_XOR: return !a != !b;
-  case I_EQ: return a == b;
-  case I_LT: return a < b;
-  case I_LE: return a <= b;
-  case I_GT: return a > b;
-  case I_GE: return a >= b;
-  case I_NOT: return !a;
-  case I_ABS: return a < 0 ? wrap(0 - (uint64_t)a) : a;
-  case I_NEG: return wrap(0 - (uint64_t)a);
-  case I_SIGN: return (a > 0) - (a < 0);
-  case I_RELU: return a > 0 ? a : 0;
-  default: return a;
+  case I_ADD:
+    return wrap((uint64_t)a + (uint64_t)b);
+  case I_SUB:
+    return wrap((uint64_t)a - (uint64_t)b);
+  case I_MUL:
+    return wrap((uint64_t)a * (uint64_t)b);
+  case I_DIV:
+    return i_div(a, b);
+  case I_POW:
+    return i_pow(a, b);
+  case I_MOD:
+    return i_mod(a, b);
+  case I_FMOD:
+    return i_fmod(a, b);
+  case I_MIN:
+    return a < b ? a : b;
+  case I_MAX:
+    return a > b ? a : b;
+  case I_AND:
+    return a && b;
+  case I_OR:
+    return a || b;
+  case I_XOR:
+    return !a != !b;
+  case I_EQ:
+    return a == b;
+  case I_LT:
+    return a < b;
+  case I_LE:
+    return a <= b;
+  case I_GT:
+    return a > b;
+  case I_GE:
+    return a >= b;
+  case I_NOT:
+    return !a;
+  case I_ABS:
+    return a < 0 ? wrap(0 - (uint64_t)a) : a;
+  case I_NEG:
+    return wrap(0 - (uint64_t)a);
+  case I_SIGN:
+    return (a > 0) - (a < 0);
+  case I_RELU:
+    return a > 0 ? a : 0;
+  default:
+    return a;
   }
 }
 
@@ -145,35 +190,62 @@ typedef struct {
 } function;
 
 static const function functions[] = {
-    {"add", 2, f_add, I_ADD, 0, 0},           {"sub", 2, f_sub, I_SUB, 0, 0},
-    {"mul", 2, f_mul, I_MUL, 0, 0},           {"div", 2, f_div, I_DIV, 0, 0},
-    {"pow", 2, f_pow, I_POW, 0, 0},           {"mod", 2, f_mod, I_MOD, 0, 0},
-    {"fmod", 2, f_fmod, I_FMOD, 0, 0},        {"min", 2, f_min, I_MIN, 0, 0},
-    {"max", 2, f_max, I_MAX, 0, 0},           {"and", 2, f_and, I_AND, 0, 0},
-    {"or", 2, f_or, I_OR, 0, 0},              {"xor", 2, f_xor, I_XOR, 0, 0},
-    {"eq", 2, f_eq, I_EQ, 0, 0},              {"lt", 2, f_lt, I_LT, 0, 0},
-    {"le", 2, f_le, I_LE, 0, 0},              {"gt", 2, f_gt, I_GT, 0, 0},
-    {"ge", 2, f_ge, I_GE, 0, 0},              {"not", 1, f_not, I_NOT, 0, 0},
-    {"isnan", 1, f_isnan, I_NONE, 0, 0},      {"isinf", 1, f_isinf, I_NONE, 1, 1},
-    {"abs", 1, f_abs, I_ABS, 0, 0},           {"neg", 1, f_neg, I_NEG, 0, 0},
-    {"sign", 1, f_sign, I_SIGN, 0, 0},        {"floor", 1, f_floor, I_SAME, 0, 0},
-    {"ceil", 1, f_ceil, I_SAME, 0, 0},        {"round", 1, f_round, I_SAME, 0, 0},
-    {"sqrt", 1, f_sqrt, I_NONE, 0, 0},        {"recip", 1, f_recip, I_NONE, 0, 0},
-    {"exp", 1, f_exp, I_NONE, 0, 0},          {"log", 1, f_log, I_NONE, 0, 0},
-    {"sin", 1, f_sin, I_NONE, 0, 0},          {"cos", 1, f_cos, I_NONE, 0, 0},
-    {"tan", 1, f_tan, I_NONE, 0, 0},          {"tanh", 1, f_tanh, I_NONE, 0, 0},
-    {"sinh", 1, f_sinh, I_NONE, 0, 0},        {"cosh", 1, f_cosh, I_NONE, 0, 0},
-    {"asin", 1, f_asin, I_NONE, 0, 0},        {"acos", 1, f_acos, I_NONE, 0, 0},
-    {"atan", 1, f_atan, I_NONE, 0, 0},        {"erf", 1, f_erf, I_NONE, 0, 0},
-    {"sigmoid", 1, f_sigmoid, I_NONE, 0, 0},  {"hardsigmoid", 1, f_hardsigmoid, I_NONE, 0.2, 0.5},
-    {"hardswish", 1, f_hardswish, I_NONE, 0, 0}, {"relu", 1, f_relu, I_RELU, 0, 0},
-    {"leakyrelu", 1, f_leakyrelu, I_NONE, 0.01, 0}, {"prelu", 2, f_prelu, I_NONE, 0, 0},
+    {"add", 2, f_add, I_ADD, 0, 0},
+    {"sub", 2, f_sub, I_SUB, 0, 0},
+    {"mul", 2, f_mul, I_MUL, 0, 0},
+    {"div", 2, f_div, I_DIV, 0, 0},
+    {"pow", 2, f_pow, I_POW, 0, 0},
+    {"mod", 2, f_mod, I_MOD, 0, 0},
+    {"fmod", 2, f_fmod, I_FMOD, 0, 0},
+    {"min", 2, f_min, I_MIN, 0, 0},
+    {"max", 2, f_max, I_MAX, 0, 0},
+    {"and", 2, f_and, I_AND, 0, 0},
+    {"or", 2, f_or, I_OR, 0, 0},
+    {"xor", 2, f_xor, I_XOR, 0, 0},
+    {"eq", 2, f_eq, I_EQ, 0, 0},
+    {"lt", 2, f_lt, I_LT, 0, 0},
+    {"le", 2, f_le, I_LE, 0, 0},
+    {"gt", 2, f_gt, I_GT, 0, 0},
+    {"ge", 2, f_ge, I_GE, 0, 0},
+    {"not", 1, f_not, I_NOT, 0, 0},
+    {"isnan", 1, f_isnan, I_NONE, 0, 0},
+    {"isinf", 1, f_isinf, I_NONE, 1, 1},
+    {"abs", 1, f_abs, I_ABS, 0, 0},
+    {"neg", 1, f_neg, I_NEG, 0, 0},
+    {"sign", 1, f_sign, I_SIGN, 0, 0},
+    {"floor", 1, f_floor, I_SAME, 0, 0},
+    {"ceil", 1, f_ceil, I_SAME, 0, 0},
+    {"round", 1, f_round, I_SAME, 0, 0},
+    {"sqrt", 1, f_sqrt, I_NONE, 0, 0},
+    {"recip", 1, f_recip, I_NONE, 0, 0},
+    {"exp", 1, f_exp, I_NONE, 0, 0},
+    {"log", 1, f_log, I_NONE, 0, 0},
+    {"sin", 1, f_sin, I_NONE, 0, 0},
+    {"cos", 1, f_cos, I_NONE, 0, 0},
+    {"tan", 1, f_tan, I_NONE, 0, 0},
+    {"tanh", 1, f_tanh, I_NONE, 0, 0},
+    {"sinh", 1, f_sinh, I_NONE, 0, 0},
+    {"cosh", 1, f_cosh, I_NONE, 0, 0},
+    {"asin", 1, f_asin, I_NONE, 0, 0},
+    {"acos", 1, f_acos, I_NONE, 0, 0},
+    {"atan", 1, f_atan, I_NONE, 0, 0},
+    {"erf", 1, f_erf, I_NONE, 0, 0},
+    {"sigmoid", 1, f_sigmoid, I_NONE, 0, 0},
+    {"hardsigmoid", 1, f_hardsigmoid, I_NONE, 0.2, 0.5},
+    {"hardswish", 1, f_hardswish, I_NONE, 0, 0},
+    {"relu", 1, f_relu, I_RELU, 0, 0},
+    {"leakyrelu", 1, f_leakyrelu, I_NONE, 0.01, 0},
+    {"prelu", 2, f_prelu, I_NONE, 0, 0},
     {"elu", 1, f_elu, I_NONE, 1, 0},
     {"selu", 1, f_selu, I_NONE, 1.67326319217681884765625, 1.05070102214813232421875},
-    {"celu", 1, f_celu, I_NONE, 1, 0},        {"softplus", 1, f_softplus, I_NONE, 0, 0},
-    {"softsign", 1, f_softsign, I_NONE, 0, 0}, {"mish", 1, f_mish, I_NONE, 0, 0},
-    {"gelu", 1, f_gelu, I_NONE, 0, 0},        {"gelu_tanh", 1, f_gelu_tanh, I_NONE, 0, 0},
-    {"quick_gelu", 1, f_silu, I_NONE, 1.702, 0}, {"silu", 1, f_silu, I_NONE, 1, 0},
+    {"celu", 1, f_celu, I_NONE, 1, 0},
+    {"softplus", 1, f_softplus, I_NONE, 0, 0},
+    {"softsign", 1, f_softsign, I_NONE, 0, 0},
+    {"mish", 1, f_mish, I_NONE, 0, 0},
+    {"gelu", 1, f_gelu, I_NONE, 0, 0},
+    {"gelu_tanh", 1, f_gelu_tanh, I_NONE, 0, 0},
+    {"quick_gelu", 1, f_silu, I_NONE, 1.702, 0},
+    {"silu", 1, f_silu, I_NONE, 1, 0},
     {"cast", 1, f_cast, I_SAME, 0, 0},
 };
 
@@ -275,20 +347,60 @@ static mapping mapping_of(const lp_op *op) {
     lp_kind kind;
     const char *fn;
   } names[] = {
-      {LP_ONNX_Add, "add"},       {LP_ONNX_Sub, "sub"},         {LP_ONNX_Mul, "mul"},     {LP_ONNX_Div, "div"},
-      {LP_ONNX_Pow, "pow"},       {LP_ONNX_And, "and"},         {LP_ONNX_Or, "or"},       {LP_ONNX_Xor, "xor"},
-      {LP_ONNX_Equal, "eq"},      {LP_ONNX_Less, "lt"},         {LP_ONNX_LessOrEqual, "le"}, {LP_ONNX_Greater, "gt"},
-      {LP_ONNX_GreaterOrEqual, "ge"}, {LP_ONNX_Where, "where"}, {LP_ONNX_Not, "not"},     {LP_ONNX_IsNaN, "isnan"},
-      {LP_ONNX_IsInf, "isinf"},   {LP_ONNX_Abs, "abs"},         {LP_ONNX_Neg, "neg"},     {LP_ONNX_Sign, "sign"},
-      {LP_ONNX_Floor, "floor"},   {LP_ONNX_Ceil, "ceil"},       {LP_ONNX_Round, "round"}, {LP_ONNX_Sqrt, "sqrt"},
-      {LP_ONNX_Reciprocal, "recip"}, {LP_ONNX_Exp, "exp"},      {LP_ONNX_Log, "log"},     {LP_ONNX_Sin, "sin"},
-      {LP_ONNX_Cos, "cos"},       {LP_ONNX_Tan, "tan"},         {LP_ONNX_Tanh, "tanh"},   {LP_ONNX_Sinh, "sinh"},
-      {LP_ONNX_Cosh, "cosh"},     {LP_ONNX_Asin, "asin"},       {LP_ONNX_Acos, "acos"},   {LP_ONNX_Atan, "atan"},
-      {LP_ONNX_Erf, "erf"},       {LP_ONNX_Sigmoid, "sigmoid"}, {LP_ONNX_HardSigmoid, "hardsigmoid"},
-      {LP_ONNX_HardSwish, "hardswish"}, {LP_ONNX_Relu, "relu"}, {LP_ONNX_LeakyRelu, "leakyrelu"},
-      {LP_ONNX_PRelu, "prelu"},   {LP_ONNX_Elu, "elu"},         {LP_ONNX_Selu, "selu"},   {LP_ONNX_Celu, "celu"},
-      {LP_ONNX_Softplus, "softplus"}, {LP_ONNX_Softsign, "softsign"}, {LP_ONNX_Mish, "mish"}, {LP_ONNX_Swish, "silu"},
-      {LP_ONNX_Cast, "cast"},     {LP_ONNX_Min, "min"},         {LP_ONNX_Max, "max"},     {LP_ONNX_Sum, "add"},
+      {LP_ONNX_Add, "add"},
+      {LP_ONNX_Sub, "sub"},
+      {LP_ONNX_Mul, "mul"},
+      {LP_ONNX_Div, "div"},
+      {LP_ONNX_Pow, "pow"},
+      {LP_ONNX_And, "and"},
+      {LP_ONNX_Or, "or"},
+      {LP_ONNX_Xor, "xor"},
+      {LP_ONNX_Equal, "eq"},
+      {LP_ONNX_Less, "lt"},
+      {LP_ONNX_LessOrEqual, "le"},
+      {LP_ONNX_Greater, "gt"},
+      {LP_ONNX_GreaterOrEqual, "ge"},
+      {LP_ONNX_Where, "where"},
+      {LP_ONNX_Not, "not"},
+      {LP_ONNX_IsNaN, "isnan"},
+      {LP_ONNX_IsInf, "isinf"},
+      {LP_ONNX_Abs, "abs"},
+      {LP_ONNX_Neg, "neg"},
+      {LP_ONNX_Sign, "sign"},
+      {LP_ONNX_Floor, "floor"},
+      {LP_ONNX_Ceil, "ceil"},
+      {LP_ONNX_Round, "round"},
+      {LP_ONNX_Sqrt, "sqrt"},
+      {LP_ONNX_Reciprocal, "recip"},
+      {LP_ONNX_Exp, "exp"},
+      {LP_ONNX_Log, "log"},
+      {LP_ONNX_Sin, "sin"},
+      {LP_ONNX_Cos, "cos"},
+      {LP_ONNX_Tan, "tan"},
+      {LP_ONNX_Tanh, "tanh"},
+      {LP_ONNX_Sinh, "sinh"},
+      {LP_ONNX_Cosh, "cosh"},
+      {LP_ONNX_Asin, "asin"},
+      {LP_ONNX_Acos, "acos"},
+      {LP_ONNX_Atan, "atan"},
+      {LP_ONNX_Erf, "erf"},
+      {LP_ONNX_Sigmoid, "sigmoid"},
+      {LP_ONNX_HardSigmoid, "hardsigmoid"},
+      {LP_ONNX_HardSwish, "hardswish"},
+      {LP_ONNX_Relu, "relu"},
+      {LP_ONNX_LeakyRelu, "leakyrelu"},
+      {LP_ONNX_PRelu, "prelu"},
+      {LP_ONNX_Elu, "elu"},
+      {LP_ONNX_Selu, "selu"},
+      {LP_ONNX_Celu, "celu"},
+      {LP_ONNX_Softplus, "softplus"},
+      {LP_ONNX_Softsign, "softsign"},
+      {LP_ONNX_Mish, "mish"},
+      {LP_ONNX_Swish, "silu"},
+      {LP_ONNX_Cast, "cast"},
+      {LP_ONNX_Min, "min"},
+      {LP_ONNX_Max, "max"},
+      {LP_ONNX_Sum, "add"},
       {LP_ONNX_Mean, "add"},
   };
   mapping map = {NULL, lp_op_f64(op, "alpha", (double)NAN), lp_op_f64(op, "beta", (double)NAN)};
@@ -296,8 +408,7 @@ static mapping mapping_of(const lp_op *op) {
     if (names[i].kind == op->kind) map.fn = names[i].fn;
   if (op->kind == LP_ONNX_Selu) map.beta = lp_op_f64(op, "gamma", (double)NAN);
   if (op->kind == LP_ONNX_Mod) map.fn = lp_op_i64(op, "fmod", 0) ? "fmod" : "mod";
-  if (op->kind == LP_ONNX_Gelu)
-    map.fn = lp_streq(lp_op_str(op, "approximate", "none"), "tanh") ? "gelu_tanh" : "gelu";
+  if (op->kind == LP_ONNX_Gelu) map.fn = lp_streq(lp_op_str(op, "approximate", "none"), "tanh") ? "gelu_tanh" : "gelu";
   if (op->kind == LP_ONNX_IsInf) {
     map.alpha = (double)lp_op_i64(op, "detect_negative", 1);
     map.beta = (double)lp_op_i64(op, "detect_positive", 1);

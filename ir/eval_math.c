@@ -157,7 +157,8 @@ lp_status eval_op_LINEAR(const lp_eval *e) {
 
 /* ---- softmax ---- */
 
-static void softmax_run(const lp_array *in, lp_array *out, int64_t first, int64_t count, int64_t stride, bool logarithm) {
+static void softmax_run(const lp_array *in, lp_array *out, int64_t first, int64_t count, int64_t stride,
+                        bool logarithm) {
   double max = -INFINITY, sum = 0;
   for (int64_t i = 0; i < count; i++)
     max = fmax(max, lp_array_f64(in, first + i * stride));
@@ -187,7 +188,8 @@ static lp_status softmax(const lp_eval *e, int64_t axis_attr, bool flatten, bool
 }
 
 lp_status eval_onnx_softmax(const lp_eval *e) {
-  return softmax(e, lp_op_i64(e->op, "axis", -1), lp_op_bool(e->op, "flatten", false), e->op->kind == LP_ONNX_LogSoftmax);
+  return softmax(e, lp_op_i64(e->op, "axis", -1), lp_op_bool(e->op, "flatten", false),
+                 e->op->kind == LP_ONNX_LogSoftmax);
 }
 
 lp_status eval_op_SOFTMAX(const lp_eval *e) {
@@ -344,15 +346,24 @@ static lp_status reduce(const lp_eval *e, reduction r, const bool *reduced, bool
 
 static reduction onnx_reduction(lp_kind kind) {
   switch (kind) {
-  case LP_ONNX_ReduceMean: return R_MEAN;
-  case LP_ONNX_ReduceMax: return R_MAX;
-  case LP_ONNX_ReduceMin: return R_MIN;
-  case LP_ONNX_ReduceProd: return R_PROD;
-  case LP_ONNX_ReduceL1: return R_L1;
-  case LP_ONNX_ReduceL2: return R_L2;
-  case LP_ONNX_ReduceSumSquare: return R_SUMSQ;
-  case LP_ONNX_ReduceLogSumExp: return R_LOGSUMEXP;
-  default: return R_SUM;
+  case LP_ONNX_ReduceMean:
+    return R_MEAN;
+  case LP_ONNX_ReduceMax:
+    return R_MAX;
+  case LP_ONNX_ReduceMin:
+    return R_MIN;
+  case LP_ONNX_ReduceProd:
+    return R_PROD;
+  case LP_ONNX_ReduceL1:
+    return R_L1;
+  case LP_ONNX_ReduceL2:
+    return R_L2;
+  case LP_ONNX_ReduceSumSquare:
+    return R_SUMSQ;
+  case LP_ONNX_ReduceLogSumExp:
+    return R_LOGSUMEXP;
+  default:
+    return R_SUM;
   }
 }
 

@@ -17,11 +17,11 @@ typedef struct {
   int64_t batch, heads, kv_heads, rows, past, total, dim, value_dim;
   double scale, softcap;
   bool causal;
-  int64_t offset, window; /* query row i sees keys up to i + offset */
-  const lp_array *mask;   /* added, or bool; NULL: none */
+  int64_t offset, window;  /* query row i sees keys up to i + offset */
+  const lp_array *mask;    /* added, or bool; NULL: none */
   const lp_array *lengths; /* keys per batch; NULL: all */
-  lp_array *scores;       /* [batch][heads][rows][total], or NULL */
-  int64_t scores_mode;    /* 0: products, 1: with mask, 2: with softcap, 3: softmax */
+  lp_array *scores;        /* [batch][heads][rows][total], or NULL */
+  int64_t scores_mode;     /* 0: products, 1: with mask, 2: with softcap, 3: softmax */
 } attention;
 
 static const double *row_of(const heads_view *new_rows, const heads_view *past, int64_t past_rows, int64_t b, int64_t h,
@@ -256,7 +256,8 @@ static lp_status rotate(const lp_eval *e, const rotation *r, const lp_array *pos
       if (positions) row = lp_array_i64(positions, lp_array_numel(positions) == 1 ? 0 : b * r->rows + i);
       if (half > 0 && (row < 0 || row >= table)) return lp_eval_fail(e, "position %" PRId64 " of %" PRId64, row, table);
       for (int64_t h = 0; h < r->heads; h++)
-        rotate_row(r, x, c + row * half, s + row * half, out, b * r->batch_stride + h * r->head_stride + i * r->row_stride);
+        rotate_row(r, x, c + row * half, s + row * half, out,
+                   b * r->batch_stride + h * r->head_stride + i * r->row_stride);
     }
   return LP_OK;
 }
@@ -314,7 +315,8 @@ lp_status eval_op_KV_APPEND(const lp_eval *e) {
     for (int64_t h = 0; h < heads; h++)
       for (int64_t i = 0; i < rows; i++)
         for (int64_t d = 0; d < dim; d++)
-          lp_array_copy(out, at++, x, (heads_first ? (b * heads + h) * rows + i : (b * rows + i) * heads + h) * dim + d);
+          lp_array_copy(out, at++, x,
+                        (heads_first ? (b * heads + h) * rows + i : (b * rows + i) * heads + h) * dim + d);
   return LP_OK;
 }
 

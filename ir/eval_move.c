@@ -7,8 +7,7 @@
 
 static lp_status read_index(const lp_eval *e, const lp_array *index, int64_t at, int64_t size, int64_t *out) {
   *out = lp_array_i64(index, at);
-  if (*out < -size || *out >= size)
-    return lp_eval_fail(e, "index %" PRId64 " into an axis of %" PRId64, *out, size);
+  if (*out < -size || *out >= size) return lp_eval_fail(e, "index %" PRId64 " into an axis of %" PRId64, *out, size);
   if (*out < 0) *out += size;
   return LP_OK;
 }
@@ -72,8 +71,10 @@ static lp_status gather_elements(const lp_eval *e) {
 static bool nd_offset(const lp_array *data, const lp_array *index, int64_t row, int32_t batch, int64_t *offset) {
   int64_t depth = index->dim[index->rank - 1], stride = 1, rest = row;
   *offset = 0;
-  for (int32_t i = index->rank - 2; i >= batch; i--) rest /= index->dim[i];
-  for (int32_t i = data->rank - 1; i >= batch + depth; i--) stride *= data->dim[i];
+  for (int32_t i = index->rank - 2; i >= batch; i--)
+    rest /= index->dim[i];
+  for (int32_t i = data->rank - 1; i >= batch + depth; i--)
+    stride *= data->dim[i];
   for (int32_t i = (int32_t)depth - 1; i >= 0; i--) {
     int64_t size = data->dim[batch + i], at = lp_array_i64(index, row * depth + i);
     if (at < 0) at += size;
@@ -92,7 +93,8 @@ lp_status eval_onnx_gather_nd(const lp_eval *e) {
   int64_t dim[LP_MAX_RANK], rows = 1, inner = 1, offset;
   if (index->rank < 1 || batch < 0 || batch >= index->rank || batch + index->dim[index->rank - 1] > data->rank)
     return lp_eval_fail(e, "indices do not fit the data");
-  for (int32_t i = 0; i + 1 < index->rank; i++) rows *= dim[rank++] = index->dim[i];
+  for (int32_t i = 0; i + 1 < index->rank; i++)
+    rows *= dim[rank++] = index->dim[i];
   for (int32_t i = (int32_t)(batch + index->dim[index->rank - 1]); i < data->rank; i++) {
     if (rank == LP_MAX_RANK) return lp_eval_fail(e, "the result has too many axes");
     inner *= dim[rank++] = data->dim[i];
@@ -101,7 +103,8 @@ lp_status eval_onnx_gather_nd(const lp_eval *e) {
   LP_TRY(lp_eval_out(e, 0, data->dtype, rank, dim, &out));
   for (int64_t row = 0; row < rows; row++) {
     if (!nd_offset(data, index, row, batch, &offset)) return lp_eval_fail(e, "an index is out of range");
-    for (int64_t i = 0; i < inner; i++) lp_array_copy(out, row * inner + i, data, offset + i);
+    for (int64_t i = 0; i < inner; i++)
+      lp_array_copy(out, row * inner + i, data, offset + i);
   }
   return LP_OK;
 }
@@ -313,7 +316,8 @@ static lp_status reshape_to(const lp_eval *e, int32_t rank, const int64_t *dim) 
   int64_t count = 1;
   for (int32_t i = 0; i < rank; i++) {
     result.dim[i] = dim[i];
-    if (dim[i] < 0 || !lp_i64_mul(count, dim[i], &count)) return lp_eval_fail(e, "axis %d has the size %" PRId64, i, dim[i]);
+    if (dim[i] < 0 || !lp_i64_mul(count, dim[i], &count))
+      return lp_eval_fail(e, "axis %d has the size %" PRId64, i, dim[i]);
   }
   if (count != lp_array_numel(in))
     return lp_eval_fail(e, "%" PRId64 " elements reshaped to %" PRId64, lp_array_numel(in), count);
@@ -520,7 +524,8 @@ lp_status eval_onnx_pad(const lp_eval *e) {
     axes[i] = i;
   if (lp_eval_in(e, 3)) LP_TRY(lp_eval_i64s(e, 3, axes, LP_MAX_RANK, &axis_count));
   if (count != 2 * axis_count) return lp_eval_fail(e, "%d pads for %d axes", count, axis_count);
-  if (value && (lp_array_numel(value) != 1 || value->dtype != in->dtype)) return lp_eval_fail(e, "its value does not fit");
+  if (value && (lp_array_numel(value) != 1 || value->dtype != in->dtype))
+    return lp_eval_fail(e, "its value does not fit");
   memcpy(dim, in->dim, sizeof(dim));
   for (int32_t i = 0; i < axis_count; i++) {
     LP_TRY(lp_eval_axis(e, axes[i], in->rank, &axis));
@@ -589,7 +594,8 @@ lp_status eval_onnx_fill(const lp_eval *e) {
   LP_TRY(lp_eval_i64s(e, 0, dim, LP_MAX_RANK, &rank));
   LP_TRY(lp_eval_out(e, 0, value ? value->tensor.type.dtype : LP_F32, rank, dim, &out));
   if (!value) return LP_OK;
-  if (!lp_type_static_numel(value->tensor.type, &one) || one != 1) return lp_eval_fail(e, "its value is not one element");
+  if (!lp_type_static_numel(value->tensor.type, &one) || one != 1)
+    return lp_eval_fail(e, "its value is not one element");
   const lp_array from = {.dtype = out->dtype, .data = (void *)(uintptr_t)value->tensor.data};
   for (int64_t i = 0; i < lp_array_numel(out); i++)
     lp_array_copy(out, i, &from, 0);

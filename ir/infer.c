@@ -248,8 +248,8 @@ static lp_status broadcast_dims(lp_infer *c, const lp_poly *a, const lp_poly *b,
   bool x_leads = x && y && x != y && leads_argument(c, x), y_leads = x && y && x != y && leads_argument(c, y);
   if (x_leads == y_leads) return lp_infer_agree(c, a, b, out);
   lp_symbol batch = x_leads ? x : y;
-  lp_warning(c->diag, c->op->loc, "'%s' is taken to be 1: it broadcasts to '%s'", lp_symbols_name(&c->m->symbols, batch),
-             lp_symbols_name(&c->m->symbols, x_leads ? y : x));
+  lp_warning(c->diag, c->op->loc, "'%s' is taken to be 1: it broadcasts to '%s'",
+             lp_symbols_name(&c->m->symbols, batch), lp_symbols_name(&c->m->symbols, x_leads ? y : x));
   *out = x_leads ? b : a;
   c->again = true;
   return lp_module_substitute(c->m, batch, lp_dim_const(c->m, 1)) ? LP_OK : lp_infer_fail(c, "a size overflows");

@@ -93,8 +93,8 @@ lp_status lp_infer_need_known(const lp_infer *c, int32_t index, const poly **val
   if (lp_infer_known(c, index, values, count)) return LP_OK;
   const lp_value *value = lp_op_in(c->op, index);
   const char *name = value && value->name ? value->name : "";
-  return lp_infer_fail(c, "its result's shape depends on the data of input %d ('%s'), which is not known before it runs",
-                       index, name);
+  return lp_infer_fail(
+      c, "its result's shape depends on the data of input %d ('%s'), which is not known before it runs", index, name);
 }
 
 lp_status lp_infer_need_i64s(const lp_infer *c, int32_t index, int64_t *values, int32_t *count) {

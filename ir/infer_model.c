@@ -11,7 +11,8 @@ typedef struct {
 
 static lp_status read_heads(const lp_infer *c, const char *name, int64_t *out) {
   *out = lp_op_i64(c->op, name, 0);
-  if (*out <= 0 || *out > INT32_MAX) return lp_infer_fail(c, "attribute '%s' is %" PRId64 ", a number of heads wanted", name, *out);
+  if (*out <= 0 || *out > INT32_MAX)
+    return lp_infer_fail(c, "attribute '%s' is %" PRId64 ", a number of heads wanted", name, *out);
   return LP_OK;
 }
 
@@ -131,8 +132,7 @@ lp_status infer_ms_attention(lp_infer *c) {
     LP_TRY(lp_infer_agree(c, x.dim[0], lp_infer_in(c, 4).dim[1], &batch));
     total = lp_poly_add(c->m->arena, lp_infer_in(c, 4).dim[3], total);
   }
-  lp_shape present = {.rank = 5,
-                      .dim = {lp_dim_const(c->m, 2), x.dim[0], lp_dim_const(c->m, a.heads), total, a.head}};
+  lp_shape present = {.rank = 5, .dim = {lp_dim_const(c->m, 2), x.dim[0], lp_dim_const(c->m, a.heads), total, a.head}};
   return lp_infer_set(c, 1, lp_infer_in(c, 0).dtype, &present);
 }
 

@@ -175,7 +175,8 @@ lp_status infer_split(lp_infer *c) {
     if (c->again) return LP_OK;
   } else if (lp_op_attr(c->op, "num_outputs")) {
     int64_t wanted = lp_op_i64(c->op, "num_outputs", parts);
-    if (wanted < parts || wanted > INT16_MAX) return lp_infer_fail(c, "num_outputs is %" PRId64 ", but it has %d", wanted, parts);
+    if (wanted < parts || wanted > INT16_MAX)
+      return lp_infer_fail(c, "num_outputs is %" PRId64 ", but it has %d", wanted, parts);
     parts = (int32_t)wanted;
   }
   for (int32_t i = 0; i < c->op->out_count; i++) {

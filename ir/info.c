@@ -23,7 +23,9 @@ static const char *const names[LP_OP_COUNT] = {
 #include "ir/ops.def"
 };
 
-const lp_op_info *lp_op_info_get(lp_kind kind) { return &infos[kind]; }
+const lp_op_info *lp_op_info_get(lp_kind kind) {
+  return &infos[kind];
+}
 
 /* Names in a perfect-enough open-addressing table would save little: look-ups happen once per node of a file. */
 bool lp_op_info_find(const char *name, lp_kind *out) {
@@ -45,16 +47,22 @@ static const struct {
   int32_t bits;
   bool is_float;
 } dtypes[LP_DTYPE_COUNT] = {
-    [LP_F32] = {"f32", 32, true},  [LP_F16] = {"f16", 16, true},  [LP_BF16] = {"bf16", 16, true},
-    [LP_F64] = {"f64", 64, true},  [LP_I8] = {"i8", 8, false},    [LP_I16] = {"i16", 16, false},
-    [LP_I32] = {"i32", 32, false}, [LP_I64] = {"i64", 64, false}, [LP_U8] = {"u8", 8, false},
-    [LP_U16] = {"u16", 16, false}, [LP_U32] = {"u32", 32, false}, [LP_U64] = {"u64", 64, false},
-    [LP_BOOL] = {"bool", 8, false}, [LP_I4] = {"i4", 4, false},   [LP_U4] = {"u4", 4, false},
+    [LP_F32] = {"f32", 32, true},   [LP_F16] = {"f16", 16, true},  [LP_BF16] = {"bf16", 16, true},
+    [LP_F64] = {"f64", 64, true},   [LP_I8] = {"i8", 8, false},    [LP_I16] = {"i16", 16, false},
+    [LP_I32] = {"i32", 32, false},  [LP_I64] = {"i64", 64, false}, [LP_U8] = {"u8", 8, false},
+    [LP_U16] = {"u16", 16, false},  [LP_U32] = {"u32", 32, false}, [LP_U64] = {"u64", 64, false},
+    [LP_BOOL] = {"bool", 8, false}, [LP_I4] = {"i4", 4, false},    [LP_U4] = {"u4", 4, false},
 };
 
-const char *lp_dtype_name(lp_dtype dtype) { return dtypes[dtype].name; }
-int32_t lp_dtype_bits(lp_dtype dtype) { return dtypes[dtype].bits; }
-bool lp_dtype_is_float(lp_dtype dtype) { return dtypes[dtype].is_float; }
+const char *lp_dtype_name(lp_dtype dtype) {
+  return dtypes[dtype].name;
+}
+int32_t lp_dtype_bits(lp_dtype dtype) {
+  return dtypes[dtype].bits;
+}
+bool lp_dtype_is_float(lp_dtype dtype) {
+  return dtypes[dtype].is_float;
+}
 
 bool lp_dtype_parse(const char *name, lp_dtype *out) {
   for (int i = 0; i < LP_DTYPE_COUNT; i++)

@@ -20,7 +20,8 @@ lp_module *lp_module_create(const char *name) {
   lp_module *module = LP_NEW(arena, lp_module);
   module->arena = arena;
   lp_symbols_init(&module->symbols, arena);
-  for (size_t i = 0; i < LP_COUNT(first); i++) lp_symbols_intern(&module->symbols, first[i]);
+  for (size_t i = 0; i < LP_COUNT(first); i++)
+    lp_symbols_intern(&module->symbols, first[i]);
   module->name = lp_arena_strdup(arena, name);
   module->directory = ".";
   module->sources = lp_map_create();
@@ -32,13 +33,16 @@ lp_module *lp_module_create(const char *name) {
 
 void lp_module_free(lp_module *module) {
   if (!module) return;
-  for (size_t i = 0; i < lp_map_count(module->sources); i++) lp_file_unmap(lp_map_value_at(module->sources, i));
+  for (size_t i = 0; i < lp_map_count(module->sources); i++)
+    lp_file_unmap(lp_map_value_at(module->sources, i));
   lp_map_free(module->sources);
   lp_symbols_free(&module->symbols);
   lp_arena_free(module->arena);
 }
 
-lp_block *lp_module_body(const lp_module *module) { return module->op->region; }
+lp_block *lp_module_body(const lp_module *module) {
+  return module->op->region;
+}
 
 lp_op *lp_module_add_func(lp_module *module, const char *name, int32_t arg_count, const lp_type *arg_types) {
   lp_op *func = lp_op_create(module, LP_OP_FUNC, LP_LOC_NONE, 0, NULL, 0, NULL);
@@ -88,8 +92,10 @@ void lp_op_set_in(lp_op *op, int32_t index, lp_value *value) {
 
 void lp_op_set_ins(lp_module *module, lp_op *op, int32_t count, lp_value *const *in) {
   lp_use *uses = count > 0 ? LP_NEW_ARRAY(module->arena, lp_use, count) : NULL;
-  for (int32_t i = 0; i < count; i++) use_link(&uses[i], op, in[i]);
-  for (int32_t i = 0; i < op->in_count; i++) use_unlink(&op->in[i]);
+  for (int32_t i = 0; i < count; i++)
+    use_link(&uses[i], op, in[i]);
+  for (int32_t i = 0; i < op->in_count; i++)
+    use_unlink(&op->in[i]);
   op->in = uses;
   op->in_count = count;
 }
@@ -104,11 +110,14 @@ void lp_value_replace(lp_value *old, lp_value *by) {
   }
 }
 
-bool lp_value_has_one_use(const lp_value *value) { return value->uses && !value->uses->next; }
+bool lp_value_has_one_use(const lp_value *value) {
+  return value->uses && !value->uses->next;
+}
 
 int32_t lp_value_use_count(const lp_value *value) {
   int32_t count = 0;
-  for (const lp_use *use = value->uses; use; use = use->next) count++;
+  for (const lp_use *use = value->uses; use; use = use->next)
+    count++;
   return count;
 }
 
@@ -131,14 +140,16 @@ lp_op *lp_op_create(lp_module *module, lp_kind kind, lp_loc loc, int32_t in_coun
   lp_op_set_ins(module, op, in_count, in);
   op->out_count = out_count;
   op->out = out_count > 0 ? LP_NEW_ARRAY(module->arena, lp_value *, out_count) : NULL;
-  for (int32_t i = 0; i < out_count; i++) op->out[i] = value_create(module, out_types[i], op, NULL, i);
+  for (int32_t i = 0; i < out_count; i++)
+    op->out[i] = value_create(module, out_types[i], op, NULL, i);
   return op;
 }
 
 static void op_place(lp_op *op, lp_block *block) {
   assert(!op->block);
   op->block = block;
-  for (int32_t i = 0; i < op->out_count; i++) op->out[i]->block = block;
+  for (int32_t i = 0; i < op->out_count; i++)
+    op->out[i]->block = block;
 }
 
 void lp_op_append(lp_block *block, lp_op *op) {
@@ -188,23 +199,28 @@ void lp_op_detach(lp_op *op) {
 }
 
 void lp_op_erase(lp_op *op) {
-  for (int32_t i = 0; i < op->out_count; i++) assert(!op->out[i]->uses);
+  for (int32_t i = 0; i < op->out_count; i++)
+    assert(!op->out[i]->uses);
   if (op->region)
-    while (op->region->last) lp_op_erase(op->region->last);
+    while (op->region->last)
+      lp_op_erase(op->region->last);
   lp_op_detach(op);
-  for (int32_t i = 0; i < op->in_count; i++) use_unlink(&op->in[i]);
+  for (int32_t i = 0; i < op->in_count; i++)
+    use_unlink(&op->in[i]);
 }
 
 lp_block *lp_op_add_region(lp_module *module, lp_op *op, int32_t arg_count, const lp_type *arg_types) {
   op->region = block_create(module, op);
-  for (int32_t i = 0; i < arg_count; i++) lp_block_add_arg(op->region, arg_types[i]);
+  for (int32_t i = 0; i < arg_count; i++)
+    lp_block_add_arg(op->region, arg_types[i]);
   return op->region;
 }
 
 lp_value *lp_block_add_arg(lp_block *block, lp_type type) {
   lp_module *module = block->module;
   lp_value **args = LP_NEW_ARRAY(module->arena, lp_value *, block->arg_count + 1);
-  for (int32_t i = 0; i < block->arg_count; i++) args[i] = block->arg[i];
+  for (int32_t i = 0; i < block->arg_count; i++)
+    args[i] = block->arg[i];
   args[block->arg_count] = value_create(module, type, NULL, block, block->arg_count);
   block->arg = args;
   return args[block->arg_count++];
@@ -212,7 +228,8 @@ lp_value *lp_block_add_arg(lp_block *block, lp_type type) {
 
 lp_value *lp_op_add_result(lp_module *module, lp_op *op, lp_type type) {
   lp_value **outs = LP_NEW_ARRAY(module->arena, lp_value *, op->out_count + 1);
-  for (int32_t i = 0; i < op->out_count; i++) outs[i] = op->out[i];
+  for (int32_t i = 0; i < op->out_count; i++)
+    outs[i] = op->out[i];
   outs[op->out_count] = value_create(module, type, op, op->block, op->out_count);
   op->out = outs;
   return outs[op->out_count++];
@@ -251,7 +268,8 @@ static void clone_region(lp_module *module, const lp_block *from, lp_op *to, lp_
   LP_FOR_OPS(op, from) {
     lp_op *copy = lp_op_clone(module, op, clone_lookup, &inner);
     lp_op_append(block, copy);
-    for (int32_t i = 0; i < op->out_count; i++) clone_note(&inner, op->out[i], copy->out[i]);
+    for (int32_t i = 0; i < op->out_count; i++)
+      clone_note(&inner, op->out[i], copy->out[i]);
   }
   free(inner.from);
   free(inner.to);
@@ -273,21 +291,27 @@ lp_op *lp_op_clone(lp_module *module, const lp_op *op, lp_value_map *map, void *
     out->known_count = op->out[i]->known_count;
   }
   copy->attr_count = op->attr_count;
-  copy->attr = op->attr_count > 0 ? lp_arena_copy(module->arena, op->attr, sizeof(*op->attr) * (size_t)op->attr_count)
-                                  : NULL;
+  copy->attr =
+      op->attr_count > 0 ? lp_arena_copy(module->arena, op->attr, sizeof(*op->attr) * (size_t)op->attr_count) : NULL;
   if (op->region) clone_region(module, op->region, copy, map, user);
   return copy;
 }
 
-lp_value *lp_op_in(const lp_op *op, int32_t index) { return index < op->in_count ? op->in[index].value : NULL; }
-lp_value *lp_op_out(const lp_op *op, int32_t index) { return index < op->out_count ? op->out[index] : NULL; }
+lp_value *lp_op_in(const lp_op *op, int32_t index) {
+  return index < op->in_count ? op->in[index].value : NULL;
+}
+lp_value *lp_op_out(const lp_op *op, int32_t index) {
+  return index < op->out_count ? op->out[index] : NULL;
+}
 
 void lp_block_renumber(lp_block *block) {
   int64_t order = 0;
   LP_FOR_OPS(op, block) op->order = order++;
 }
 
-bool lp_op_is(const lp_op *op, lp_kind kind) { return op && op->kind == kind; }
+bool lp_op_is(const lp_op *op, lp_kind kind) {
+  return op && op->kind == kind;
+}
 bool lp_op_has(const lp_op *op, uint32_t traits) {
   return op && (lp_op_info_get(op->kind)->traits & traits) == traits;
 }

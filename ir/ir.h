@@ -15,10 +15,21 @@
 /* ---- types ------------------------------------------------------------------------------------------------------- */
 
 typedef enum {
-  LP_F32, LP_F16, LP_BF16, LP_F64,
-  LP_I8, LP_I16, LP_I32, LP_I64,
-  LP_U8, LP_U16, LP_U32, LP_U64,
-  LP_BOOL, LP_I4, LP_U4,
+  LP_F32,
+  LP_F16,
+  LP_BF16,
+  LP_F64,
+  LP_I8,
+  LP_I16,
+  LP_I32,
+  LP_I64,
+  LP_U8,
+  LP_U16,
+  LP_U32,
+  LP_U64,
+  LP_BOOL,
+  LP_I4,
+  LP_U4,
   LP_DTYPE_COUNT
 } lp_dtype;
 
@@ -54,8 +65,15 @@ bool lp_type_static_numel(lp_type type, int64_t *out);
 /* ---- attributes -------------------------------------------------------------------------------------------------- */
 
 typedef enum {
-  LP_ATTR_BOOL, LP_ATTR_I64, LP_ATTR_F64, LP_ATTR_STR, LP_ATTR_POLY,
-  LP_ATTR_I64S, LP_ATTR_F64S, LP_ATTR_STRS, LP_ATTR_POLYS,
+  LP_ATTR_BOOL,
+  LP_ATTR_I64,
+  LP_ATTR_F64,
+  LP_ATTR_STR,
+  LP_ATTR_POLY,
+  LP_ATTR_I64S,
+  LP_ATTR_F64S,
+  LP_ATTR_STRS,
+  LP_ATTR_POLYS,
   LP_ATTR_TENSOR
 } lp_attr_kind;
 
@@ -93,14 +111,14 @@ enum {
   LP_ELEMENTWISE = 1 << 1, /* result element depends on the operands' elements at the same (broadcast) index */
   LP_COMMUTES = 1 << 2,
   LP_TERMINATOR = 1 << 3,
-  LP_ALIAS = 1 << 4,       /* result is the first operand's memory under another type */
-  LP_LINEAR_OP = 1 << 5,   /* Algorithm 1's "linear" operators */
+  LP_ALIAS = 1 << 4,     /* result is the first operand's memory under another type */
+  LP_LINEAR_OP = 1 << 5, /* Algorithm 1's "linear" operators */
   LP_ATTENTION_OP = 1 << 6,
-  LP_STATEFUL = 1 << 7,    /* reads or writes a KV cache */
-  LP_COMM = 1 << 8,        /* moves data between the sides */
+  LP_STATEFUL = 1 << 7, /* reads or writes a KV cache */
+  LP_COMM = 1 << 8,     /* moves data between the sides */
   LP_HAS_REGION = 1 << 9,
-  LP_CONSTANT = 1 << 10,   /* no operands, value known at compile time or load time */
-  LP_ROWWISE = 1 << 11     /* last-axis operator: every leading position is computed on its own */
+  LP_CONSTANT = 1 << 10, /* no operands, value known at compile time or load time */
+  LP_ROWWISE = 1 << 11   /* last-axis operator: every leading position is computed on its own */
 };
 
 /* The enum of every operator, from ops.def. */
@@ -154,11 +172,11 @@ struct lp_op {
   int32_t in_count, out_count, attr_count;
   lp_use *in;
   lp_value **out;
-  lp_attr *attr; /* sorted by name */
+  lp_attr *attr;    /* sorted by name */
   lp_block *region; /* NULL without LP_HAS_REGION */
   lp_block *block;  /* where it stands; NULL when detached */
   lp_op *next, *prev;
-  int64_t order;  /* increases along the block; renumbered by lp_block_renumber */
+  int64_t order; /* increases along the block; renumbered by lp_block_renumber */
   void *scratch;
 };
 
@@ -174,8 +192,8 @@ struct lp_module {
   lp_arena *arena;
   lp_symbols symbols; /* b s p r c t come first, in the order of base/abi.h */
   const char *name;
-  lp_op *op;       /* builtin.module */
-  lp_map *sources; /* path -> lp_mapping*, opened when first asked for (lp_weight_data) */
+  lp_op *op;             /* builtin.module */
+  lp_map *sources;       /* path -> lp_mapping*, opened when first asked for (lp_weight_data) */
   const char *directory; /* that weight files' paths are relative to */
 };
 
@@ -213,7 +231,7 @@ void lp_op_set_ins(lp_module *module, lp_op *op, int32_t count, lp_value *const 
 void lp_value_replace(lp_value *old, lp_value *by); /* every use */
 bool lp_value_has_one_use(const lp_value *value);
 int32_t lp_value_use_count(const lp_value *value);
-void lp_block_renumber(lp_block *block); /* sets op->order */
+void lp_block_renumber(lp_block *block);      /* sets op->order */
 bool lp_op_is(const lp_op *op, lp_kind kind); /* NULL is nothing */
 bool lp_op_has(const lp_op *op, uint32_t traits);
 
@@ -301,10 +319,10 @@ LP_MUST_USE lp_status lp_module_verify(const lp_module *module, lp_diag *diag);
 
 /* What an op.* operator computes and moves, exact, in the symbols of its types. */
 typedef struct {
-  const lp_poly *flops;         /* a multiply-add is 2 */
-  const lp_poly *bytes_read;    /* operands in their dtypes, weights included */
-  const lp_poly *bytes_written; /* results */
-  const lp_poly *weight_bytes;  /* the constants among bytes_read */
+  const lp_poly *flops;           /* a multiply-add is 2 */
+  const lp_poly *bytes_read;      /* operands in their dtypes, weights included */
+  const lp_poly *bytes_written;   /* results */
+  const lp_poly *weight_bytes;    /* the constants among bytes_read */
   const lp_poly *macs, *elements; /* P1's own counting (Table I): multiply-adds; elements in and out */
 } lp_cost;
 lp_cost lp_op_cost(lp_module *module, const lp_op *op);

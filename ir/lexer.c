@@ -5,8 +5,13 @@
 #include <string.h>
 
 void lp_lexer_init(lp_lexer *lexer, const char *file, const char *text, size_t size, lp_arena *arena) {
-  *lexer = (lp_lexer){.file = lp_arena_strdup(arena, file), .text = text, .at = text, .end = text + size, .line = 1,
-                      .col = 1, .arena = arena};
+  *lexer = (lp_lexer){.file = lp_arena_strdup(arena, file),
+                      .text = text,
+                      .at = text,
+                      .end = text + size,
+                      .line = 1,
+                      .col = 1,
+                      .arena = arena};
   lp_lexer_next(lexer);
 }
 
@@ -28,7 +33,8 @@ static void skip_space(lp_lexer *lexer) {
   for (;;) {
     int c = peek(lexer, 0);
     if (c == '/' && peek(lexer, 1) == '/')
-      while (peek(lexer, 0) >= 0 && peek(lexer, 0) != '\n') skip(lexer);
+      while (peek(lexer, 0) >= 0 && peek(lexer, 0) != '\n')
+        skip(lexer);
     else if (c == ' ' || c == '\t' || c == '\n' || c == '\r')
       skip(lexer);
     else
@@ -36,11 +42,14 @@ static void skip_space(lp_lexer *lexer) {
   }
 }
 
-static bool is_word(int c) { return c >= 0 && (isalnum(c) || c == '_' || c == '$' || c == '.'); }
+static bool is_word(int c) {
+  return c >= 0 && (isalnum(c) || c == '_' || c == '$' || c == '.');
+}
 
 static void take_word(lp_lexer *lexer, lp_token_kind kind, bool hash_too) {
   const char *start = lexer->at;
-  while (is_word(peek(lexer, 0)) || (hash_too && peek(lexer, 0) == '#')) skip(lexer);
+  while (is_word(peek(lexer, 0)) || (hash_too && peek(lexer, 0) == '#'))
+    skip(lexer);
   lexer->word = lp_arena_strndup(lexer->arena, start, (size_t)(lexer->at - start));
   lexer->kind = kind;
 }
@@ -97,17 +106,21 @@ static void take_number(lp_lexer *lexer) {
   if (peek(lexer, 0) == '0' && peek(lexer, 1) == 'x' && hex_digit(peek(lexer, 2)) >= 0) {
     skip(lexer);
     skip(lexer);
-    while (hex_digit(peek(lexer, 0)) >= 0) skip(lexer);
+    while (hex_digit(peek(lexer, 0)) >= 0)
+      skip(lexer);
   } else {
-    while (peek(lexer, 0) >= 0 && isdigit(peek(lexer, 0))) skip(lexer);
+    while (peek(lexer, 0) >= 0 && isdigit(peek(lexer, 0)))
+      skip(lexer);
     if (peek(lexer, 0) == '.') {
       skip(lexer);
-      while (peek(lexer, 0) >= 0 && isdigit(peek(lexer, 0))) skip(lexer);
+      while (peek(lexer, 0) >= 0 && isdigit(peek(lexer, 0)))
+        skip(lexer);
       int c = peek(lexer, 0), sign = peek(lexer, 1);
       if ((c == 'e' || c == 'E') && sign >= 0 && (isdigit(sign) || sign == '-' || sign == '+')) {
         skip(lexer);
         skip(lexer);
-        while (peek(lexer, 0) >= 0 && isdigit(peek(lexer, 0))) skip(lexer);
+        while (peek(lexer, 0) >= 0 && isdigit(peek(lexer, 0)))
+          skip(lexer);
       }
     }
   }

@@ -18,7 +18,9 @@ bool lp_parse_is_symbol(const char *text) {
 static lp_status parse_dtype(lp_parser *p, lp_dtype *out) {
   const char *word = p->lexer.kind == LP_TOK_WORD ? p->lexer.word : "";
   /* "i1" is bool, "ui8" is u8; our own spellings of those two are not MLIR's. */
-  const char *name = strcmp(word, "i1") == 0 ? "bool" : strncmp(word, "ui", 2) == 0 ? lp_arena_format(p->scratch, "u%s", word + 2) : word;
+  const char *name = strcmp(word, "i1") == 0       ? "bool"
+                     : strncmp(word, "ui", 2) == 0 ? lp_arena_format(p->scratch, "u%s", word + 2)
+                                                   : word;
   bool ours = strcmp(word, "bool") == 0 || (word[0] == 'u' && word[1] != 'i');
   if (ours || !lp_dtype_parse(name, out))
     return lp_error(p->diag, p->lexer.loc, "expected an element type, found '%s'", p->lexer.word);
@@ -136,9 +138,7 @@ static void store_float(lp_dtype dtype, const char *text, uint8_t *at) {
   } else if (dtype == LP_F32) {
     memcpy(at, bits_given ? (const void *)&bits : (const void *)&narrow, 4);
   } else {
-    uint16_t half = bits_given        ? (uint16_t)bits
-                    : dtype == LP_F16 ? lp_f32_to_f16(narrow)
-                                      : lp_f32_to_bf16(narrow);
+    uint16_t half = bits_given ? (uint16_t)bits : dtype == LP_F16 ? lp_f32_to_f16(narrow) : lp_f32_to_bf16(narrow);
     memcpy(at, &half, 2);
   }
 }
@@ -166,8 +166,7 @@ static lp_status store_element(lp_parser *p, lp_dtype dtype, const char *text, u
 
 static lp_status build_tensor(lp_parser *p, const element_list *list, lp_type type, lp_tensor *out) {
   int64_t count;
-  if (!lp_type_static_numel(type, &count))
-    return lp_error(p->diag, p->lexer.loc, "a constant's shape must be static");
+  if (!lp_type_static_numel(type, &count)) return lp_error(p->diag, p->lexer.loc, "a constant's shape must be static");
   if (count != list->count && !(list->count == 1 && count >= 0 && count <= MAX_ELEMENTS))
     return lp_error(p->diag, p->lexer.loc, "%" PRId64 " elements for a shape of %" PRId64, list->count, count);
   size_t bytes = ((size_t)count * (size_t)lp_dtype_bits(type.dtype) + 7) / 8;
@@ -321,13 +320,16 @@ lp_status lp_parse_attr(lp_parser *p, lp_attr *attr) {
     attr->b = word[0] == 't';
     lp_lexer_next(&p->lexer);
     return LP_OK;
-  case LP_TOK_HASH: return parse_poly(p, attr);
-  case LP_TOK_NUMBER: return parse_scalar(p, attr);
+  case LP_TOK_HASH:
+    return parse_poly(p, attr);
+  case LP_TOK_NUMBER:
+    return parse_scalar(p, attr);
   case LP_TOK_PUNCT:
     if (strcmp(word, "[") == 0) return parse_strings(p, attr);
     if (strcmp(word, "-") == 0) return parse_scalar(p, attr);
     break;
-  default: break;
+  default:
+    break;
   }
   return lp_error(p->diag, p->lexer.loc, "expected an attribute, found '%s'", word);
 }

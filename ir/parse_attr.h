@@ -9,7 +9,7 @@ typedef struct {
   lp_lexer lexer;
   lp_module *module;
   lp_arena *scratch;
-  lp_map *values;             /* name -> group of results; NULL after its scope has ended */
+  lp_map *values;               /* name -> group of results; NULL after its scope has ended */
   LP_VEC(const char *) visible; /* names in order of definition, innermost scope last */
   int32_t nesting;
   lp_diag *diag;

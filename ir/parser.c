@@ -56,8 +56,7 @@ static lp_status find_value(lp_parser *p, lp_value **out) {
   if (!group) return lp_error(p->diag, p->lexer.loc, "value '%%%s' is not defined", name);
   int64_t index = 0;
   if (hash) LP_TRY(lp_parse_i64(hash + 1, 0, INT32_MAX, &index, p->diag, p->lexer.loc));
-  if (index >= group->count)
-    return lp_error(p->diag, p->lexer.loc, "value '%%%s' has %d results", name, group->count);
+  if (index >= group->count) return lp_error(p->diag, p->lexer.loc, "value '%%%s' has %d results", name, group->count);
   *out = group->values[index];
   return LP_OK;
 }
@@ -142,7 +141,8 @@ static lp_status parse_block_args(lp_parser *p, lp_block *block) {
 
 /* Names defined inside a region are not visible after it. */
 static void leave_scope(lp_parser *p, size_t mark) {
-  while (p->visible.count > mark) lp_map_put(p->values, p->visible.data[--p->visible.count], NULL);
+  while (p->visible.count > mark)
+    lp_map_put(p->values, p->visible.data[--p->visible.count], NULL);
 }
 
 static lp_status parse_region(lp_parser *p, lp_op *op) {
@@ -248,7 +248,8 @@ static lp_status apply_mask(lp_parser *p, lp_op *op, pending *from) {
     in[i] = from->in.data[present++];
   }
   size_t ones = 0;
-  for (size_t i = 0; i < length; i++) ones += mask[i] == '1';
+  for (size_t i = 0; i < length; i++)
+    ones += mask[i] == '1';
   if (length > 4096 || ones != from->in.count)
     return lp_error(p->diag, from->loc, "'" LP_MASK_ATTR "' does not fit %zu operands", from->in.count);
   lp_op_set_ins(p->module, op, (int32_t)length, in);
@@ -262,12 +263,14 @@ static lp_status finish_op(lp_parser *p, pending *from, lp_block *block) {
   if (from->out.count != (size_t)from->result_count)
     return lp_error(p->diag, from->loc, "%" PRId64 " result names, but %zu result types", from->result_count,
                     from->out.count);
-  for (size_t i = 0; i < from->out.count; i++) lp_op_add_result(p->module, op, from->out.data[i]);
+  for (size_t i = 0; i < from->out.count; i++)
+    lp_op_add_result(p->module, op, from->out.data[i]);
   if (!op->loc.file && !op->loc.node) op->loc = (lp_loc){p->lexer.file, from->loc.line, from->loc.col, NULL, NULL};
   if (block) lp_op_append(block, op);
   if (!from->result) return LP_OK;
   lp_value **group = LP_NEW_ARRAY(p->scratch, lp_value *, from->out.count);
-  for (size_t i = 0; i < from->out.count; i++) group[i] = op->out[i];
+  for (size_t i = 0; i < from->out.count; i++)
+    group[i] = op->out[i];
   return define_value(p, from->result, from->loc, group, (int32_t)from->out.count);
 }
 
@@ -339,8 +342,8 @@ static void intern_symbols(lp_parser *p, const char *text, size_t size) {
 }
 
 lp_status lp_module_parse(const char *file, const char *text, size_t size, lp_module **out, lp_diag *diag) {
-  lp_parser p = {.diag = diag, .module = lp_module_create(file), .scratch = lp_arena_create(),
-                 .values = lp_map_create()};
+  lp_parser p = {
+      .diag = diag, .module = lp_module_create(file), .scratch = lp_arena_create(), .values = lp_map_create()};
   intern_symbols(&p, text, size);
   lp_lexer_init(&p.lexer, file, text, size, p.module->arena);
   lp_status status = parse_op(&p, NULL);

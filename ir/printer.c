@@ -15,7 +15,9 @@ typedef struct {
 } printer;
 
 /* Value numbers live in value->scratch while printing: number + 1. */
-static void number_value(printer *p, lp_value *value) { value->scratch = (void *)(intptr_t)(++p->next_value); }
+static void number_value(printer *p, lp_value *value) {
+  value->scratch = (void *)(intptr_t)(++p->next_value);
+}
 
 static void print_value(printer *p, const lp_value *value) {
   const lp_value *head = value->def ? value->def->out[0] : value;
@@ -35,9 +37,9 @@ void lp_print_string(const char *text, lp_buf *out) {
 
 static const char *dtype_text(lp_dtype dtype) {
   static const char *const texts[LP_DTYPE_COUNT] = {
-      [LP_F32] = "f32", [LP_F16] = "f16", [LP_BF16] = "bf16", [LP_F64] = "f64", [LP_I8] = "i8",
-      [LP_I16] = "i16", [LP_I32] = "i32", [LP_I64] = "i64",   [LP_U8] = "ui8",  [LP_U16] = "ui16",
-      [LP_U32] = "ui32", [LP_U64] = "ui64", [LP_BOOL] = "i1", [LP_I4] = "i4",   [LP_U4] = "ui4"};
+      [LP_F32] = "f32",  [LP_F16] = "f16",  [LP_BF16] = "bf16", [LP_F64] = "f64", [LP_I8] = "i8",
+      [LP_I16] = "i16",  [LP_I32] = "i32",  [LP_I64] = "i64",   [LP_U8] = "ui8",  [LP_U16] = "ui16",
+      [LP_U32] = "ui32", [LP_U64] = "ui64", [LP_BOOL] = "i1",   [LP_I4] = "i4",   [LP_U4] = "ui4"};
   return texts[dtype];
 }
 
@@ -109,7 +111,8 @@ static void print_element(const lp_tensor *tensor, int64_t index, lp_buf *out) {
     size_t size = (size_t)lp_dtype_bits(tensor->type.dtype) / 8;
     const uint8_t *at = (const uint8_t *)tensor->data + (size_t)index * size;
     lp_buf_puts(out, "0x");
-    for (size_t i = size; i-- > 0;) lp_buf_printf(out, "%02X", at[i]);
+    for (size_t i = size; i-- > 0;)
+      lp_buf_printf(out, "%02X", at[i]);
   }
 }
 
@@ -163,13 +166,19 @@ static void print_list(printer *p, const lp_attr *attr) {
 
 static void print_attr(printer *p, const lp_attr *attr) {
   switch (attr->kind) {
-  case LP_ATTR_BOOL: lp_buf_puts(p->out, attr->b ? "true" : "false"); break;
-  case LP_ATTR_I64: lp_buf_printf(p->out, "%" PRId64 " : i64", attr->i); break;
+  case LP_ATTR_BOOL:
+    lp_buf_puts(p->out, attr->b ? "true" : "false");
+    break;
+  case LP_ATTR_I64:
+    lp_buf_printf(p->out, "%" PRId64 " : i64", attr->i);
+    break;
   case LP_ATTR_F64:
     print_f64(attr->f, p->out);
     lp_buf_puts(p->out, " : f64");
     break;
-  case LP_ATTR_STR: lp_print_string(attr->s, p->out); break;
+  case LP_ATTR_STR:
+    lp_print_string(attr->s, p->out);
+    break;
   case LP_ATTR_POLY:
     lp_buf_puts(p->out, "#llmpart.poly<\"");
     lp_poly_print(attr->poly, &p->module->symbols, p->out);
@@ -177,16 +186,23 @@ static void print_attr(printer *p, const lp_attr *attr) {
     break;
   case LP_ATTR_I64S:
   case LP_ATTR_F64S:
-  case LP_ATTR_STRS: print_list(p, attr); break;
-  case LP_ATTR_POLYS: print_polys(p, attr); break;
-  case LP_ATTR_TENSOR: print_tensor(p, &attr->tensor); break;
+  case LP_ATTR_STRS:
+    print_list(p, attr);
+    break;
+  case LP_ATTR_POLYS:
+    print_polys(p, attr);
+    break;
+  case LP_ATTR_TENSOR:
+    print_tensor(p, &attr->tensor);
+    break;
   }
 }
 
 /* MLIR has no absent operand: only those present are printed, and `operand_mask` says which. */
 static void print_attrs(printer *p, const lp_op *op) {
   bool absent = false;
-  for (int32_t i = 0; i < op->in_count; i++) absent |= !op->in[i].value;
+  for (int32_t i = 0; i < op->in_count; i++)
+    absent |= !op->in[i].value;
   if (op->attr_count == 0 && !absent && op->kind != LP_OP_MODULE) return;
   const char *before = " {";
   bool mask_due = absent;
@@ -194,7 +210,8 @@ static void print_attrs(printer *p, const lp_op *op) {
     bool last = i == op->attr_count;
     if (mask_due && (last || strcmp(op->attr[i].name, LP_MASK_ATTR) > 0)) {
       lp_buf_printf(p->out, "%s" LP_MASK_ATTR " = \"", before);
-      for (int32_t k = 0; k < op->in_count; k++) lp_buf_puts(p->out, op->in[k].value ? "1" : "0");
+      for (int32_t k = 0; k < op->in_count; k++)
+        lp_buf_puts(p->out, op->in[k].value ? "1" : "0");
       lp_buf_puts(p->out, "\"");
       before = ", ";
       mask_due = false;
@@ -294,9 +311,11 @@ static void print_op(printer *p, lp_op *op, int indent) {
 }
 
 static void clear_numbers(lp_block *block) {
-  for (int32_t i = 0; i < block->arg_count; i++) block->arg[i]->scratch = NULL;
+  for (int32_t i = 0; i < block->arg_count; i++)
+    block->arg[i]->scratch = NULL;
   LP_FOR_OPS(op, block) {
-    for (int32_t i = 0; i < op->out_count; i++) op->out[i]->scratch = NULL;
+    for (int32_t i = 0; i < op->out_count; i++)
+      op->out[i]->scratch = NULL;
     if (op->region) clear_numbers(op->region);
   }
 }

@@ -11,8 +11,12 @@ typedef struct {
   lp_diag *diag;
 } rule_context;
 
-static lp_type in_type(const rule_context *c, int32_t index) { return lp_op_in(c->op, index)->type; }
-static lp_type out_type(const rule_context *c, int32_t index) { return c->op->out[index]->type; }
+static lp_type in_type(const rule_context *c, int32_t index) {
+  return lp_op_in(c->op, index)->type;
+}
+static lp_type out_type(const rule_context *c, int32_t index) {
+  return c->op->out[index]->type;
+}
 
 static lp_status fail(const rule_context *c, const char *what) {
   return lp_error(c->diag, c->op->loc, "'%s': %s", lp_op_info_get(c->op->kind)->name, what);
@@ -29,7 +33,9 @@ static lp_status fail_dims(const rule_context *c, const char *what, const lp_pol
   return status;
 }
 
-static const lp_poly *dim_of(lp_type type, int32_t axis) { return type.dim[axis < 0 ? axis + type.rank : axis]; }
+static const lp_poly *dim_of(lp_type type, int32_t axis) {
+  return type.dim[axis < 0 ? axis + type.rank : axis];
+}
 
 static lp_status same_dim(const rule_context *c, const char *what, const lp_poly *found, const lp_poly *wanted) {
   return lp_poly_equal(found, wanted) ? LP_OK : fail_dims(c, what, found, wanted);
@@ -37,7 +43,8 @@ static lp_status same_dim(const rule_context *c, const char *what, const lp_poly
 
 static lp_status same_shape(const rule_context *c, const char *what, lp_type found, lp_type wanted) {
   if (found.rank != wanted.rank) return fail(c, what);
-  for (int32_t i = 0; i < found.rank; i++) LP_TRY(same_dim(c, what, found.dim[i], wanted.dim[i]));
+  for (int32_t i = 0; i < found.rank; i++)
+    LP_TRY(same_dim(c, what, found.dim[i], wanted.dim[i]));
   return LP_OK;
 }
 
@@ -66,13 +73,15 @@ static lp_status rule_linear(const rule_context *c) {
   static const char *const epilogues[] = {"none", "relu", "gelu", "gelu_tanh", "silu", "quick_gelu"};
   const char *epilogue = lp_op_str(c->op, "epilogue", "none");
   bool known = false;
-  for (size_t i = 0; i < LP_COUNT(epilogues); i++) known |= strcmp(epilogues[i], epilogue) == 0;
+  for (size_t i = 0; i < LP_COUNT(epilogues); i++)
+    known |= strcmp(epilogues[i], epilogue) == 0;
   if (!known) return fail(c, "unknown epilogue");
   lp_type x = in_type(c, 0), y = out_type(c, 0);
   if (x.rank < 1 || y.rank != x.rank) return fail(c, "result has another number of axes than x");
   LP_TRY(check_weight(c, 1));
   if (lp_op_in(c->op, 4)) LP_TRY(check_weight(c, 4));
-  for (int32_t i = 0; i + 1 < x.rank; i++) LP_TRY(same_dim(c, "result axis", y.dim[i], x.dim[i]));
+  for (int32_t i = 0; i + 1 < x.rank; i++)
+    LP_TRY(same_dim(c, "result axis", y.dim[i], x.dim[i]));
   if (lp_op_in(c->op, 2)) LP_TRY(same_dim(c, "bias", dim_of(in_type(c, 2), -1), dim_of(y, -1)));
   return lp_op_in(c->op, 3) ? same_shape(c, "residual", in_type(c, 3), y) : LP_OK;
 }
@@ -104,7 +113,8 @@ static lp_status rule_attention(const rule_context *c) {
   LP_TRY(same_dim(c, "value heads", v.dim[1], lp_dim_const(c->m, kv_heads)));
   LP_TRY(same_dim(c, "query's head size", q.dim[3], k.dim[3]));
   LP_TRY(same_dim(c, "key and value length", v.dim[2], k.dim[2]));
-  for (int32_t i = 0; i < 3; i++) LP_TRY(same_dim(c, "result axis", y.dim[i], q.dim[i]));
+  for (int32_t i = 0; i < 3; i++)
+    LP_TRY(same_dim(c, "result axis", y.dim[i], q.dim[i]));
   return same_dim(c, "result's head size", y.dim[3], v.dim[3]);
 }
 
@@ -124,8 +134,7 @@ static lp_status rule_rotary(const rule_context *c) {
   if (x.rank != 4 || cosine.rank != 3) return fail(c, "x needs four axes, cos and sin three");
   LP_TRY(same_shape(c, "sin", in_type(c, 2), cosine));
   LP_TRY(same_dim(c, "positions", cosine.dim[1], x.dim[bshd ? 1 : 2]));
-  LP_TRY(same_dim(c, "half of rotary_dim", cosine.dim[2],
-                  lp_dim_const(c->m, lp_op_i64(c->op, "rotary_dim", 0) / 2)));
+  LP_TRY(same_dim(c, "half of rotary_dim", cosine.dim[2], lp_dim_const(c->m, lp_op_i64(c->op, "rotary_dim", 0) / 2)));
   return same_shape(c, "result", out_type(c, 0), x);
 }
 
@@ -137,7 +146,9 @@ static lp_status check_norm(const rule_context *c, int32_t first_parameter) {
   return same_shape(c, "result", out_type(c, 0), in_type(c, 0));
 }
 
-static lp_status rule_norm(const rule_context *c) { return check_norm(c, 1); }
+static lp_status rule_norm(const rule_context *c) {
+  return check_norm(c, 1);
+}
 
 static lp_status rule_add_norm(const rule_context *c) {
   LP_TRY(same_shape(c, "residual", in_type(c, 1), in_type(c, 0)));
@@ -158,11 +169,14 @@ static lp_status rule_fused(const rule_context *c) {
   LP_FOR_OPS(op, c->op->region)
   if (op->kind != LP_OP_MAP && op->kind != LP_OP_YIELD && op->kind != LP_OP_CONSTANT)
     return fail(c, "region holds more than op.map");
-  for (int32_t i = 1; i < c->op->out_count; i++) LP_TRY(same_shape(c, "result", out_type(c, i), out_type(c, 0)));
+  for (int32_t i = 1; i < c->op->out_count; i++)
+    LP_TRY(same_shape(c, "result", out_type(c, i), out_type(c, 0)));
   return rule_map(c);
 }
 
-static lp_status rule_same(const rule_context *c) { return same_shape(c, "result", out_type(c, 0), in_type(c, 0)); }
+static lp_status rule_same(const rule_context *c) {
+  return same_shape(c, "result", out_type(c, 0), in_type(c, 0));
+}
 
 static lp_status check_axis(const rule_context *c, int64_t axis, int32_t rank) {
   return axis >= 0 && axis < rank ? LP_OK : fail(c, "axis is out of range");
@@ -233,7 +247,9 @@ static lp_status rule_reshape(const rule_context *c) {
   return same_dim(c, "number of elements", lp_type_numel(c->m, out_type(c, 0)), lp_type_numel(c->m, in_type(c, 0)));
 }
 
-static lp_status rule_expand(const rule_context *c) { return broadcasts(c, in_type(c, 0), out_type(c, 0)); }
+static lp_status rule_expand(const rule_context *c) {
+  return broadcasts(c, in_type(c, 0), out_type(c, 0));
+}
 
 static lp_status rule_pad(const rule_context *c) {
   return lp_op_attr(c->op, "before")->count == in_type(c, 0).rank ? LP_OK : fail(c, "before needs one entry per axis");
@@ -260,9 +276,15 @@ static lp_status check_sides(const rule_context *c) {
   return good ? LP_OK : fail(c, "from and to are not the two sides");
 }
 
-static lp_status rule_comm_send(const rule_context *c) { return check_sides(c); }
-static lp_status rule_comm_recv(const rule_context *c) { return check_sides(c); }
-static lp_status rule_kv_move(const rule_context *c) { return check_sides(c); }
+static lp_status rule_comm_send(const rule_context *c) {
+  return check_sides(c);
+}
+static lp_status rule_comm_recv(const rule_context *c) {
+  return check_sides(c);
+}
+static lp_status rule_kv_move(const rule_context *c) {
+  return check_sides(c);
+}
 
 typedef lp_status type_rule(const rule_context *c);
 

@@ -6,14 +6,16 @@
 lp_type lp_type_make(lp_module *module, lp_dtype dtype, int32_t rank, const lp_poly *const *dim) {
   assert(rank <= LP_MAX_RANK);
   const lp_poly **copy = rank > 0 ? LP_NEW_ARRAY(module->arena, const lp_poly *, rank) : NULL;
-  for (int32_t i = 0; i < rank; i++) copy[i] = dim[i];
+  for (int32_t i = 0; i < rank; i++)
+    copy[i] = dim[i];
   return (lp_type){dtype, rank, copy};
 }
 
 lp_type lp_type_static(lp_module *module, lp_dtype dtype, int32_t rank, const int64_t *dim) {
   const lp_poly *dims[LP_MAX_RANK];
   assert(rank <= LP_MAX_RANK);
-  for (int32_t i = 0; i < rank; i++) dims[i] = lp_dim_const(module, dim[i]);
+  for (int32_t i = 0; i < rank; i++)
+    dims[i] = lp_dim_const(module, dim[i]);
   return lp_type_make(module, dtype, rank, dims);
 }
 
@@ -32,7 +34,8 @@ bool lp_type_equal(lp_type a, lp_type b) {
 const lp_poly *lp_type_numel(lp_module *module, lp_type type) {
   if (type.rank < 0) return NULL;
   const lp_poly *product = lp_dim_const(module, 1);
-  for (int32_t i = 0; i < type.rank; i++) product = lp_poly_mul(module->arena, product, type.dim[i]);
+  for (int32_t i = 0; i < type.rank; i++)
+    product = lp_poly_mul(module->arena, product, type.dim[i]);
   return product;
 }
 
@@ -60,7 +63,9 @@ bool lp_type_static_numel(lp_type type, int64_t *out) {
   return true;
 }
 
-const lp_poly *lp_dim_const(lp_module *module, int64_t value) { return lp_poly_const(module->arena, value); }
+const lp_poly *lp_dim_const(lp_module *module, int64_t value) {
+  return lp_poly_const(module->arena, value);
+}
 
 const lp_poly *lp_dim_symbol(lp_module *module, const char *name) {
   return lp_poly_symbol(module->arena, lp_symbols_intern(&module->symbols, name));

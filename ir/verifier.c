@@ -10,7 +10,8 @@ static const char common_attrs[] =
     "name?:str layer?:i64 layer_kind?:str side?:str stage?:str segment?:i64 buffer?:i64s flops?:poly bytes_read?:poly "
     "bytes_written?:poly device_ms?:f64 cloud_ms?:f64 ratio?:f64 weight_dtype?:str opset?:i64 layout_note?:str";
 
-static const char *const kind_names[] = {"bool", "i64", "f64", "str", "poly", "i64s", "f64s", "strs", "polys", "tensor"};
+static const char *const kind_names[] = {"bool", "i64",  "f64",  "str",   "poly",
+                                         "i64s", "f64s", "strs", "polys", "tensor"};
 
 /* Finds `name` in a schema; returns its type's text ("i64 b?:bool" style rest) or NULL. */
 static const char *schema_find(const char *schema, const char *name) {
@@ -27,8 +28,7 @@ static const char *schema_find(const char *schema, const char *name) {
 static lp_status check_attr(const lp_op *op, const lp_attr *attr, const char *schema, lp_diag *diag) {
   const char *type = schema_find(schema, attr->name);
   if (!type) type = schema_find(common_attrs, attr->name);
-  if (!type)
-    return lp_error(diag, op->loc, "'%s' has no attribute '%s'", lp_op_info_get(op->kind)->name, attr->name);
+  if (!type) return lp_error(diag, op->loc, "'%s' has no attribute '%s'", lp_op_info_get(op->kind)->name, attr->name);
   size_t length = strcspn(type, " ");
   if (strlen(kind_names[attr->kind]) == length && strncmp(kind_names[attr->kind], type, length) == 0) return LP_OK;
   return lp_error(diag, op->loc, "attribute '%s' of '%s' is %s, should be %.*s", attr->name,
@@ -51,11 +51,13 @@ static lp_status check_required(const lp_op *op, const char *schema, lp_diag *di
 static lp_status check_attrs(const lp_op *op, lp_diag *diag) {
   const char *schema = lp_op_info_get(op->kind)->attrs;
   if (strcmp(schema, "*") == 0) return LP_OK;
-  for (int32_t i = 0; i < op->attr_count; i++) LP_TRY(check_attr(op, &op->attr[i], schema, diag));
+  for (int32_t i = 0; i < op->attr_count; i++)
+    LP_TRY(check_attr(op, &op->attr[i], schema, diag));
   return check_required(op, schema, diag);
 }
 
-static lp_status check_count(const lp_op *op, const char *what, int32_t count, int16_t min, int16_t max, lp_diag *diag) {
+static lp_status check_count(const lp_op *op, const char *what, int32_t count, int16_t min, int16_t max,
+                             lp_diag *diag) {
   if (count >= min && (max < 0 || count <= max)) return LP_OK;
   const char *name = lp_op_info_get(op->kind)->name;
   if (max < 0) return lp_error(diag, op->loc, "'%s' has %d %s, needs at least %d", name, count, what, min);
@@ -105,14 +107,17 @@ static lp_status check_op(lp_module *module, lp_op *op, lp_diag *diag) {
   if (op->region) LP_TRY(check_block(module, op->region, diag));
   LP_TRY(lp_op_check_types(module, op, diag));
   LP_TRY(check_cost(module, op, diag));
-  for (int32_t i = 0; i < op->out_count; i++) op->out[i]->scratch = op;
+  for (int32_t i = 0; i < op->out_count; i++)
+    op->out[i]->scratch = op;
   return LP_OK;
 }
 
 static void hide_block(lp_block *block) {
-  for (int32_t i = 0; i < block->arg_count; i++) block->arg[i]->scratch = NULL;
+  for (int32_t i = 0; i < block->arg_count; i++)
+    block->arg[i]->scratch = NULL;
   LP_FOR_OPS(op, block)
-  for (int32_t i = 0; i < op->out_count; i++) op->out[i]->scratch = NULL;
+  for (int32_t i = 0; i < op->out_count; i++)
+    op->out[i]->scratch = NULL;
 }
 
 static lp_status check_terminator(const lp_block *block, lp_diag *diag) {
@@ -130,9 +135,11 @@ static lp_status check_terminator(const lp_block *block, lp_diag *diag) {
 
 static lp_status check_block(lp_module *module, lp_block *block, lp_diag *diag) {
   hide_block(block);
-  for (int32_t i = 0; i < block->arg_count; i++) block->arg[i]->scratch = block;
+  for (int32_t i = 0; i < block->arg_count; i++)
+    block->arg[i]->scratch = block;
   lp_status status = check_terminator(block, diag);
-  for (lp_op *op = block->first; op && status == LP_OK; op = op->next) status = check_op(module, op, diag);
+  for (lp_op *op = block->first; op && status == LP_OK; op = op->next)
+    status = check_op(module, op, diag);
   hide_block(block);
   return status;
 }

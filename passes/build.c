@@ -39,7 +39,8 @@ lp_op *lp_build_onnx(lp_build *b, lp_kind kind, int32_t in_count, lp_value *cons
 lp_value *lp_build_constant(lp_build *b, lp_dtype dtype, int32_t rank, const int64_t *dim, const void *data) {
   lp_tensor tensor = {.type = lp_type_static(b->module, dtype, rank, dim)};
   int64_t count = 1;
-  for (int32_t i = 0; i < rank; i++) count *= dim[i];
+  for (int32_t i = 0; i < rank; i++)
+    count *= dim[i];
   tensor.bytes = (size_t)count * (size_t)lp_dtype_bits(dtype) / 8;
   tensor.data = lp_arena_copy(b->module->arena, data, tensor.bytes);
   lp_op *op = lp_constant_create(b->module, b->loc, tensor);
@@ -54,13 +55,16 @@ lp_value *lp_build_float(lp_build *b, lp_dtype dtype, double value) {
   return lp_build_constant(b, dtype, 0, NULL, data);
 }
 
-lp_value *lp_build_f32(lp_build *b, double value) { return lp_build_float(b, LP_F32, value); }
+lp_value *lp_build_f32(lp_build *b, double value) {
+  return lp_build_float(b, LP_F32, value);
+}
 
 lp_value *lp_build_i64s(lp_build *b, const int64_t *values, int32_t count) {
   int64_t dim = count;
   lp_value *value = lp_build_constant(b, LP_I64, 1, &dim, values);
   const lp_poly **known = LP_NEW_ARRAY(b->module->arena, const lp_poly *, count);
-  for (int32_t i = 0; i < count; i++) known[i] = lp_dim_const(b->module, values[i]);
+  for (int32_t i = 0; i < count; i++)
+    known[i] = lp_dim_const(b->module, values[i]);
   value->known = known;
   value->known_count = count;
   return value;
@@ -96,7 +100,8 @@ void lp_build_remove_dead(lp_block *block) {
   for (lp_op *op = block->last, *prev; op; op = prev) {
     prev = op->prev;
     bool used = !lp_op_has(op, LP_PURE) || lp_op_has(op, LP_TERMINATOR);
-    for (int32_t i = 0; i < op->out_count; i++) used |= op->out[i]->uses != NULL;
+    for (int32_t i = 0; i < op->out_count; i++)
+      used |= op->out[i]->uses != NULL;
     if (!used) lp_op_erase(op);
   }
 }
@@ -127,7 +132,8 @@ lp_value *lp_build_reshape(lp_build *b, lp_value *x, lp_type type) {
 
 lp_type lp_build_permuted(lp_build *b, lp_type type, const int64_t *perm) {
   const lp_poly *dims[LP_MAX_RANK];
-  for (int32_t i = 0; i < type.rank; i++) dims[i] = type.dim[perm[i]];
+  for (int32_t i = 0; i < type.rank; i++)
+    dims[i] = type.dim[perm[i]];
   return lp_type_make(b->module, type.dtype, type.rank, dims);
 }
 

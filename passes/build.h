@@ -21,9 +21,9 @@ lp_op *lp_build_onnx(lp_build *b, lp_kind kind, int32_t in_count, lp_value *cons
 /* Infers an operator that was created by hand and whose attributes are set; places it. */
 LP_MUST_USE lp_status lp_build_place(lp_build *b, lp_op *op);
 
-lp_value *lp_build_f32(lp_build *b, double value);                                /* scalar of f32 */
-lp_value *lp_build_float(lp_build *b, lp_dtype dtype, double value);              /* scalar of any float type */
-lp_value *lp_build_i64s(lp_build *b, const int64_t *values, int32_t count);       /* vector of i64, with `known` */
+lp_value *lp_build_f32(lp_build *b, double value);                          /* scalar of f32 */
+lp_value *lp_build_float(lp_build *b, lp_dtype dtype, double value);        /* scalar of any float type */
+lp_value *lp_build_i64s(lp_build *b, const int64_t *values, int32_t count); /* vector of i64, with `known` */
 lp_value *lp_build_constant(lp_build *b, lp_dtype dtype, int32_t rank, const int64_t *dim, const void *data);
 /* The same constant under another shape of as many elements; NULL when `value` is not a constant. */
 lp_value *lp_build_reshaped_constant(lp_build *b, lp_value *value, lp_type type);

@@ -20,14 +20,17 @@ static lp_value *one(rewrite *r, lp_kind kind, lp_value *x, lp_value *y) {
   return op ? op->out[0] : NULL;
 }
 
-static lp_value *add(rewrite *r, lp_value *x, lp_value *y) { return y ? one(r, LP_ONNX_Add, x, y) : x; }
+static lp_value *add(rewrite *r, lp_value *x, lp_value *y) {
+  return y ? one(r, LP_ONNX_Add, x, y) : x;
+}
 
 static lp_value *ints(rewrite *r, int64_t a, int64_t b, int64_t c, int64_t d, int32_t count) {
   int64_t values[] = {a, b, c, d};
   return lp_build_i64s(&r->b, values, count);
 }
 
-static lp_value *with_attr_i64(rewrite *r, lp_kind kind, int32_t in_count, lp_value *const *in, const char *name, int64_t value) {
+static lp_value *with_attr_i64(rewrite *r, lp_kind kind, int32_t in_count, lp_value *const *in, const char *name,
+                               int64_t value) {
   lp_type unknown = {LP_F32, -1, NULL};
   for (int32_t i = 0; i < in_count; i++)
     if (!in[i]) return NULL;
@@ -89,7 +92,9 @@ static lp_value *stacked(rewrite *r, lp_value *past, int64_t which) {
   return with_attr_i64(r, LP_ONNX_Gather, 2, in, "axis", 0);
 }
 
-static lp_status done(const rewrite *r) { return r->result[0] ? LP_OK : LP_FAILED; }
+static lp_status done(const rewrite *r) {
+  return r->result[0] ? LP_OK : LP_FAILED;
+}
 
 /* ---- activations and norms ------------------------------------------------------------------------------------------- */
 
@@ -130,7 +135,8 @@ static lp_status rewrite_skip_norm(rewrite *r) {
   double epsilon = lp_op_f64(r->op, "epsilon", 1e-12);
   lp_value *beta = rms ? NULL : lp_op_in(r->op, 3);
   lp_value *sum = add(r, add(r, lp_op_in(r->op, 0), lp_op_in(r->op, 1)), lp_op_in(r->op, rms ? 3 : 4));
-  r->result[0] = norm(r, rms ? LP_ONNX_RMSNormalization : LP_ONNX_LayerNormalization, sum, lp_op_in(r->op, 2), beta, epsilon);
+  r->result[0] =
+      norm(r, rms ? LP_ONNX_RMSNormalization : LP_ONNX_LayerNormalization, sum, lp_op_in(r->op, 2), beta, epsilon);
   r->result[3] = sum;
   return done(r);
 }
@@ -141,7 +147,8 @@ static lp_status rewrite_embed_norm(rewrite *r) {
   lp_value *sum = one(r, LP_ONNX_Gather, lp_op_in(r->op, 2), ids);
   sum = positions && sum ? add(r, sum, one(r, LP_ONNX_Gather, lp_op_in(r->op, 3), positions)) : NULL;
   if (sum && segments && lp_op_in(r->op, 4)) sum = add(r, sum, one(r, LP_ONNX_Gather, lp_op_in(r->op, 4), segments));
-  r->result[0] = norm(r, LP_ONNX_LayerNormalization, sum, lp_op_in(r->op, 5), lp_op_in(r->op, 6), lp_op_f64(r->op, "epsilon", 1e-12));
+  r->result[0] = norm(r, LP_ONNX_LayerNormalization, sum, lp_op_in(r->op, 5), lp_op_in(r->op, 6),
+                      lp_op_f64(r->op, "epsilon", 1e-12));
   r->result[2] = sum;
   return done(r);
 }
@@ -161,7 +168,8 @@ static lp_status padding_mask(rewrite *r, lp_value *mask, lp_value *total, lp_va
   } else if (mask->type.rank == 3) {
     *out = one(r, LP_ONNX_Unsqueeze, cast(r, mask, ONNX_BOOL), ints(r, 1, 0, 0, 0, 1));
   } else {
-    return lp_error(r->b.diag, r->op->loc, "'%s' has a mask of %d axes", lp_op_info_get(r->op->kind)->name, mask->type.rank);
+    return lp_error(r->b.diag, r->op->loc, "'%s' has a mask of %d axes", lp_op_info_get(r->op->kind)->name,
+                    mask->type.rank);
   }
   return *out ? LP_OK : LP_FAILED;
 }
@@ -207,7 +215,8 @@ static lp_op *split_last(rewrite *r, lp_value *x, const int64_t *sizes, int32_t 
 
 /* The present of stacked form: [2, b, heads, t, d]. */
 static lp_value *stack(rewrite *r, lp_value *k, lp_value *v) {
-  lp_value *in[] = {one(r, LP_ONNX_Unsqueeze, k, ints(r, 0, 0, 0, 0, 1)), one(r, LP_ONNX_Unsqueeze, v, ints(r, 0, 0, 0, 0, 1))};
+  lp_value *in[] = {one(r, LP_ONNX_Unsqueeze, k, ints(r, 0, 0, 0, 0, 1)),
+                    one(r, LP_ONNX_Unsqueeze, v, ints(r, 0, 0, 0, 0, 1))};
   return with_attr_i64(r, LP_ONNX_Concat, 2, in, "axis", 0);
 }
 
@@ -220,8 +229,10 @@ static lp_status rewrite_attention(rewrite *r) {
   int64_t heads = lp_op_i64(op, "num_heads", 1), width;
   lp_value *past = lp_op_in(op, 4), *x = lp_op_in(op, 0);
   const lp_attr *sizes = lp_op_attr(op, "qkv_hidden_sizes");
-  if (lp_op_i64(op, "do_rotary", 0)) return lp_error(r->b.diag, op->loc, "'com.microsoft.Attention' with do_rotary is not supported");
-  if (!lp_type_static_dim(lp_op_in(op, 1)->type, 1, &width)) return lp_error(r->b.diag, op->loc, "'com.microsoft.Attention' needs weights of constant width");
+  if (lp_op_i64(op, "do_rotary", 0))
+    return lp_error(r->b.diag, op->loc, "'com.microsoft.Attention' with do_rotary is not supported");
+  if (!lp_type_static_dim(lp_op_in(op, 1)->type, 1, &width))
+    return lp_error(r->b.diag, op->loc, "'com.microsoft.Attention' needs weights of constant width");
   int64_t thirds[] = {width / 3, width / 3, width / 3};
   lp_value *qkv = add(r, one(r, LP_ONNX_MatMul, x, lp_op_in(op, 1)), lp_op_in(op, 2));
   lp_op *parts = split_last(r, qkv, sizes && sizes->count == 3 ? sizes->is : thirds, 3);
@@ -247,7 +258,8 @@ static lp_status rewrite_multi_head(rewrite *r) {
   int64_t heads = lp_op_i64(op, "num_heads", 1), width;
   lp_value *in[3] = {lp_op_in(op, 0), lp_op_in(op, 1), lp_op_in(op, 2)}, *bias = lp_op_in(op, 3), *may;
   if (!in[1] || !in[2] || in[0]->type.rank != 3)
-    return lp_error(r->b.diag, op->loc, "'com.microsoft.MultiHeadAttention' with packed queries, keys and values is not supported");
+    return lp_error(r->b.diag, op->loc,
+                    "'com.microsoft.MultiHeadAttention' with packed queries, keys and values is not supported");
   if (bias) {
     if (!lp_type_static_dim(bias->type, 0, &width)) return LP_FAILED;
     int64_t v_width = width / 3, q_width = width / 3;
@@ -258,7 +270,8 @@ static lp_status rewrite_multi_head(rewrite *r) {
     for (int32_t i = 0; i < 3 && parts; i++)
       if (in[i]->type.rank == 3) in[i] = add(r, in[i], parts->out[i]);
   }
-  attention a = {.causal = lp_op_i64(op, "unidirectional", 0) != 0, .past_k = lp_op_in(op, 6), .past_v = lp_op_in(op, 7)};
+  attention a = {
+      .causal = lp_op_i64(op, "unidirectional", 0) != 0, .past_k = lp_op_in(op, 6), .past_v = lp_op_in(op, 7)};
   a.q = split_heads(r, in[0], heads);
   a.k = split_heads(r, in[1], heads);
   a.v = split_heads(r, in[2], heads);
@@ -272,7 +285,8 @@ static lp_status rewrite_multi_head(rewrite *r) {
 /* positions [b, s] of the new tokens: seqlens_k + 1 - s + i, not below i */
 static lp_value *gqa_positions(rewrite *r, lp_value *query, lp_value *seqlens) {
   lp_value *s = shape_of(r, query, 1), *rows = count_to(r, s);
-  lp_value *flat = seqlens && seqlens->type.rank > 1 ? one(r, LP_ONNX_Reshape, seqlens, ints(r, -1, 0, 0, 0, 1)) : seqlens;
+  lp_value *flat =
+      seqlens && seqlens->type.rank > 1 ? one(r, LP_ONNX_Reshape, seqlens, ints(r, -1, 0, 0, 0, 1)) : seqlens;
   lp_value *last = one(r, LP_ONNX_Unsqueeze, cast(r, flat, ONNX_INT64), ints(r, 1, 0, 0, 0, 1));
   lp_value *past = last && s ? one(r, LP_ONNX_Sub, one(r, LP_ONNX_Add, last, ints(r, 1, 0, 0, 0, 1)), s) : NULL;
   past = past ? one(r, LP_ONNX_Max, past, ints(r, 0, 0, 0, 0, 1)) : NULL;
@@ -307,7 +321,8 @@ static lp_status rewrite_group_query(rewrite *r) {
     if (!lp_type_static_dim(in[0]->type, 2, &width)) return LP_FAILED;
     int64_t d = width / (heads + 2 * kv_heads), sizes[] = {heads * d, kv_heads * d, kv_heads * d};
     lp_op *parts = split_last(r, in[0], sizes, 3);
-    for (int32_t i = 0; i < 3 && parts; i++) in[i] = parts->out[i];
+    for (int32_t i = 0; i < 3 && parts; i++)
+      in[i] = parts->out[i];
   }
   if (lp_op_i64(op, "do_rotary", 0)) {
     in[0] = gqa_rotary(r, in[0], positions, heads);
@@ -326,7 +341,8 @@ static lp_status rewrite_group_query(rewrite *r) {
 
 static lp_status rewrite_rotary(rewrite *r) {
   lp_value *positions = lp_op_in(r->op, 1), *x = lp_op_in(r->op, 0);
-  if (lp_op_f64(r->op, "scale", 1.0) != 1.0) return lp_error(r->b.diag, r->op->loc, "'com.microsoft.RotaryEmbedding' with a scale is not supported");
+  if (lp_op_f64(r->op, "scale", 1.0) != 1.0)
+    return lp_error(r->b.diag, r->op->loc, "'com.microsoft.RotaryEmbedding' with a scale is not supported");
   if (positions->type.rank == 1) { /* one offset for all: positions are offset + i */
     lp_value *rows = count_to(r, shape_of(r, x, x->type.rank == 4 ? 2 : 1));
     positions = rows ? one(r, LP_ONNX_Unsqueeze, one(r, LP_ONNX_Add, positions, rows), ints(r, 0, 0, 0, 0, 1)) : NULL;
@@ -336,7 +352,9 @@ static lp_status rewrite_rotary(rewrite *r) {
   if (!positions) return LP_FAILED;
   lp_op *op = lp_op_create(r->b.module, LP_ONNX_RotaryEmbedding, r->b.loc, 4, in, 1, &unknown);
   int64_t heads = lp_op_i64(r->op, "num_heads", 0), width, half;
-  if (heads == 0 && x->type.rank == 3 && lp_type_static_dim(x->type, 2, &width) && lp_type_static_dim(in[1]->type, 1, &half)) heads = width / (2 * half);
+  if (heads == 0 && x->type.rank == 3 && lp_type_static_dim(x->type, 2, &width) &&
+      lp_type_static_dim(in[1]->type, 1, &half))
+    heads = width / (2 * half);
   lp_op_set_i64(r->b.module, op, "num_heads", heads);
   lp_op_set_i64(r->b.module, op, "interleaved", lp_op_i64(r->op, "interleaved", 0));
   LP_TRY(lp_build_place(&r->b, op));
@@ -388,7 +406,5 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
   return LP_OK;
 }
 
-const lp_pass lp_pass_decompose = {.name = "decompose",
-                                   .summary = "rewrite com.microsoft operators by the standard's",
-                                   .needs = "",
-                                   .run = run};
+const lp_pass lp_pass_decompose = {
+    .name = "decompose", .summary = "rewrite com.microsoft operators by the standard's", .needs = "", .run = run};

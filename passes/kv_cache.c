@@ -109,7 +109,8 @@ static lp_status shift_op(const cache_pass *c, lp_op *op) {
     const lp_attr *starts = lp_op_attr(op, "starts");
     const lp_poly *shifted[LP_MAX_RANK];
     for (int32_t i = 0; i < starts->count; i++)
-      shifted[i] = has_symbol(c, op->out[0]->type.dim[i], "s") ? lp_poly_add(m->arena, starts->polys[i], p) : starts->polys[i];
+      shifted[i] =
+          has_symbol(c, op->out[0]->type.dim[i], "s") ? lp_poly_add(m->arena, starts->polys[i], p) : starts->polys[i];
     lp_op_set_polys(m, op, "starts", shifted, starts->count);
   } else if (op->kind == LP_OP_DIMS) {
     const lp_attr *values = lp_op_attr(op, "values");
@@ -123,7 +124,9 @@ static lp_status shift_op(const cache_pass *c, lp_op *op) {
 /* cumsum(ones) counts from 1: it becomes op.iota, broadcast to its shape. */
 static void count_by_iota(const cache_pass *c, lp_op *op) {
   lp_value *x = lp_op_in(op, 0);
-  while (x->def && (x->def->kind == LP_OP_RESHAPE || x->def->kind == LP_OP_EXPAND || (x->def->kind == LP_OP_MAP && x->def->in_count == 1))) x = lp_op_in(x->def, 0);
+  while (x->def && (x->def->kind == LP_OP_RESHAPE || x->def->kind == LP_OP_EXPAND ||
+                    (x->def->kind == LP_OP_MAP && x->def->in_count == 1)))
+    x = lp_op_in(x->def, 0);
   int64_t axis = lp_op_i64(op, "axis", 0);
   bool ones = lp_op_is(x->def, LP_OP_FILL) && lp_op_f64(x->def, "value", 0) == 1.0;
   bool plain = !lp_op_bool(op, "reverse", false) && !lp_op_bool(op, "exclusive", false);
@@ -152,10 +155,12 @@ static lp_status shift_positions(const cache_pass *c) {
       status = lp_error(c->diag, op->loc, "positions are mixed outside attention, so no KV cache can be kept");
     else if (free)
       status = shift_op(c, op);
-    for (int32_t i = 0; i < op->out_count && free; i++) op->out[i]->scratch = &free_mark;
+    for (int32_t i = 0; i < op->out_count && free; i++)
+      op->out[i]->scratch = &free_mark;
   }
   LP_FOR_OPS(op, c->block)
-  for (int32_t i = 0; i < op->out_count; i++) op->out[i]->scratch = NULL;
+  for (int32_t i = 0; i < op->out_count; i++)
+    op->out[i]->scratch = NULL;
   return status;
 }
 
@@ -169,7 +174,8 @@ static bool keeps_result(const cache_pass *c, int32_t index) {
 static void keep_strs(const cache_pass *c, const char *name, const int32_t *kept, int32_t count) {
   const lp_attr *attr = lp_op_attr(c->func, name);
   const char **texts = LP_NEW_ARRAY(c->module->arena, const char *, count);
-  for (int32_t i = 0; i < count; i++) texts[i] = attr && kept[i] < attr->count ? attr->ss[kept[i]] : "";
+  for (int32_t i = 0; i < count; i++)
+    texts[i] = attr && kept[i] < attr->count ? attr->ss[kept[i]] : "";
   lp_op_set_strs(c->module, c->func, name, texts, count);
 }
 
@@ -193,7 +199,8 @@ static lp_status drop_arguments(const cache_pass *c) {
   for (int32_t i = 0; i < block->arg_count; i++) {
     lp_value *arg = block->arg[i];
     if (arg->uses && is_past(c, arg))
-      return lp_error(c->diag, arg->uses->owner->loc, "past input '%s' is used by more than the attention that appends to it",
+      return lp_error(c->diag, arg->uses->owner->loc,
+                      "past input '%s' is used by more than the attention that appends to it",
                       arg->name ? arg->name : "?");
     if (arg->uses || lp_streq(role_at(c->func, "input_roles", i), "tokens")) kept[count++] = i;
   }
@@ -253,7 +260,8 @@ static void slice_rows(const cache_pass *c, lp_value *logits) {
 
 static lp_status cache_all(cache_pass *c) {
   int64_t layer = 0;
-  for (int32_t i = 0; i < c->block->arg_count; i++) c->has_past |= is_past(c, c->block->arg[i]);
+  for (int32_t i = 0; i < c->block->arg_count; i++)
+    c->has_past |= is_past(c, c->block->arg[i]);
   LP_FOR_OPS(op, c->block)
   if (op->kind == LP_OP_ATTENTION) LP_TRY(cache_attention(c, op, layer++));
   drop_results(c);
@@ -261,7 +269,8 @@ static lp_status cache_all(cache_pass *c) {
   if (!c->has_past) LP_TRY(shift_positions(c));
   LP_TRY(drop_arguments(c));
   const lp_op *last = lp_block_terminator(c->block);
-  for (int32_t i = 0; i < last->in_count; i++) slice_rows(c, lp_op_in(last, i));
+  for (int32_t i = 0; i < last->in_count; i++)
+    slice_rows(c, lp_op_in(last, i));
   lp_block_renumber(c->block);
   return LP_OK;
 }
@@ -270,11 +279,13 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
   lp_op *func = lp_module_find_func(module, "main");
   if (!func) return lp_error(context->diag, LP_LOC_FILE(module->name), "no function 'main' to give KV caches");
   if (!context->request || !context->request->generation) return LP_OK;
-  cache_pass c = {.module = module, .func = func, .block = func->region, .diag = context->diag, .request = context->request};
+  cache_pass c = {
+      .module = module, .func = func, .block = func->region, .diag = context->diag, .request = context->request};
   return cache_all(&c);
 }
 
 const lp_pass lp_pass_kv_cache = {.name = "kv-cache",
-                                  .summary = "keep keys and values of past positions; compute the last rows' logits alone",
+                                  .summary =
+                                      "keep keys and values of past positions; compute the last rows' logits alone",
                                   .needs = "lowered",
                                   .run = run};

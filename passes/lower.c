@@ -21,7 +21,9 @@ int64_t lp_lower_axis(const lp_lowering *l, const char *name, int64_t otherwise,
 
 /* ---- layers dissolve ------------------------------------------------------------------------------------------------ */
 
-static const char *layer_kind(const lp_op *layer) { return lp_op_info_get(layer->kind)->name + strlen("layer."); }
+static const char *layer_kind(const lp_op *layer) {
+  return lp_op_info_get(layer->kind)->name + strlen("layer.");
+}
 
 static void dissolve(lp_module *module, lp_op *layer) {
   lp_op *yield = lp_block_terminator(layer->region);
@@ -44,7 +46,9 @@ static void dissolve(lp_module *module, lp_op *layer) {
 
 /* ---- 16-bit floats become f32 --------------------------------------------------------------------------------------- */
 
-static bool is_half(lp_type type) { return type.dtype == LP_F16 || type.dtype == LP_BF16; }
+static bool is_half(lp_type type) {
+  return type.dtype == LP_F16 || type.dtype == LP_BF16;
+}
 
 /* Arguments are cast on entry, results on exit; what lies between is computed in f32. */
 static void widen(lp_module *module, lp_op *func, lp_diag *diag) {
@@ -94,7 +98,8 @@ static lp_status lower_op(lp_module *module, lp_op *op, lp_diag *diag) {
   lp_lowering l = {.b = lp_build_at(module, op, diag), .op = op};
   bool known = op->out_count == 1 && all_known(op->out[0]);
   bool used = false;
-  for (int32_t i = 0; i < op->out_count; i++) used |= op->out[i]->uses != NULL;
+  for (int32_t i = 0; i < op->out_count; i++)
+    used |= op->out[i]->uses != NULL;
   if (used && known)
     l.result[0] = build_known(&l.b, op->out[0]);
   else if (used && op->kind == LP_ONNX_Split)

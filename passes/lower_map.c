@@ -113,7 +113,8 @@ lp_status lp_lower_map(lp_lowering *l) {
   if (op->kind == LP_ONNX_Gelu && lp_streq(lp_op_str(op, "approximate", "none"), "tanh")) fn = "gelu_tanh";
   if (op->kind == LP_ONNX_Mod && lp_op_i64(op, "fmod", 0)) fn = "fmod";
   lp_value *in[3];
-  for (int32_t i = 0; i < op->in_count; i++) in[i] = lp_op_in(op, i);
+  for (int32_t i = 0; i < op->in_count; i++)
+    in[i] = lp_op_in(op, i);
   if (op->kind == LP_ONNX_Pow && in[1]->type.dtype != in[0]->type.dtype)
     in[1] = lp_build_map1(&l->b, "cast", in[1], in[0]->type.dtype);
   l->result[0] = lp_build_map(&l->b, fn, op->in_count, in, op->out[0]->type);
@@ -179,10 +180,9 @@ lp_status lp_lower_reduce(lp_lowering *l) {
   static const struct {
     lp_kind kind;
     const char *fn;
-  } fns[] = {{LP_ONNX_ReduceSum, "sum"},    {LP_ONNX_ReduceMean, "mean"}, {LP_ONNX_ReduceMax, "max"},
-             {LP_ONNX_ReduceMin, "min"},    {LP_ONNX_ReduceProd, "prod"}, {LP_ONNX_ReduceL1, "l1"},
-             {LP_ONNX_ReduceL2, "l2"},      {LP_ONNX_ReduceSumSquare, "sumsq"},
-             {LP_ONNX_ReduceLogSumExp, "logsumexp"}};
+  } fns[] = {{LP_ONNX_ReduceSum, "sum"}, {LP_ONNX_ReduceMean, "mean"},       {LP_ONNX_ReduceMax, "max"},
+             {LP_ONNX_ReduceMin, "min"}, {LP_ONNX_ReduceProd, "prod"},       {LP_ONNX_ReduceL1, "l1"},
+             {LP_ONNX_ReduceL2, "l2"},   {LP_ONNX_ReduceSumSquare, "sumsq"}, {LP_ONNX_ReduceLogSumExp, "logsumexp"}};
   lp_value *x = lp_op_in(l->op, 0), *operand = lp_op_in(l->op, 1);
   int32_t rank = x->type.rank, count = 0;
   bool listed[LP_MAX_RANK] = {0};

@@ -17,7 +17,8 @@ static lp_value *constant_matrix(lp_value *value, bool *transposed) {
 
 static lp_value *build_linear(lp_lowering *l, lp_value *x, lp_value *w, bool transpose_b, lp_value *bias) {
   const lp_poly *dims[LP_MAX_RANK];
-  for (int32_t i = 0; i + 1 < x->type.rank; i++) dims[i] = x->type.dim[i];
+  for (int32_t i = 0; i + 1 < x->type.rank; i++)
+    dims[i] = x->type.dim[i];
   dims[x->type.rank - 1] = w->type.dim[transpose_b ? 0 : 1];
   lp_value *in[] = {x, w, bias};
   lp_op *op = lp_build_typed(&l->b, LP_OP_LINEAR, bias ? 3 : 2, in,
@@ -39,7 +40,8 @@ static lp_value *build_matmul(lp_lowering *l, lp_value *a, lp_value *b) {
   lead_a.rank -= 2;
   lead_b.rank -= 2;
   lp_type lead = lp_build_broadcast(&l->b, lead_a, lead_b, a->type.dtype);
-  for (int32_t i = 0; i < rank - 2; i++) dims[i] = lead.dim[i];
+  for (int32_t i = 0; i < rank - 2; i++)
+    dims[i] = lead.dim[i];
   dims[rank - 2] = a->type.dim[a->type.rank - 2];
   dims[rank - 1] = b->type.dim[b->type.rank - 1];
   lp_value *in[] = {a, b};
@@ -100,14 +102,16 @@ lp_status lp_lower_gemm(lp_lowering *l) {
 
 static const lp_poly *product(const lp_lowering *l, lp_type type, int32_t from, int32_t to) {
   const lp_poly *size = lp_dim_const(l->b.module, 1);
-  for (int32_t i = from; i < to; i++) size = lp_poly_mul(l->b.module->arena, size, type.dim[i]);
+  for (int32_t i = from; i < to; i++)
+    size = lp_poly_mul(l->b.module->arena, size, type.dim[i]);
   return size;
 }
 
 /* [lead..., trail...] as [lead..., product of trail] */
 static lp_type flatten_from(const lp_lowering *l, lp_type type, int32_t axis) {
   const lp_poly *dims[LP_MAX_RANK];
-  for (int32_t i = 0; i < axis; i++) dims[i] = type.dim[i];
+  for (int32_t i = 0; i < axis; i++)
+    dims[i] = type.dim[i];
   dims[axis] = product(l, type, axis, type.rank);
   return lp_type_make(l->b.module, type.dtype, axis + 1, dims);
 }
@@ -180,8 +184,8 @@ static lp_value *build_attention(lp_lowering *l, lp_value *q, lp_value *k, lp_va
   const lp_op *from = l->op;
   lp_value *mask = lp_op_in(from, 3), *in[] = {q, k, v, mask};
   const lp_poly *dims[] = {q->type.dim[0], q->type.dim[1], q->type.dim[2], v->type.dim[3]};
-  lp_op *op = lp_build_typed(&l->b, LP_OP_ATTENTION, mask ? 4 : 3, in,
-                             lp_type_make(l->b.module, q->type.dtype, 4, dims));
+  lp_op *op =
+      lp_build_typed(&l->b, LP_OP_ATTENTION, mask ? 4 : 3, in, lp_type_make(l->b.module, q->type.dtype, 4, dims));
   int64_t kv_heads = 1, d = 1;
   (void)lp_poly_is_const(k->type.dim[1], &kv_heads);
   (void)lp_poly_is_const(q->type.dim[3], &d);
@@ -212,7 +216,8 @@ lp_status lp_lower_attention(lp_lowering *l) {
   bool three = q->type.rank == 3;
   LP_TRY(check_attention(l, q, k));
   int64_t heads = lp_op_i64(l->op, "q_num_heads", 0), kv_heads = lp_op_i64(l->op, "kv_num_heads", heads);
-  if (!three && !lp_type_static_dim(q->type, 1, &heads)) return lp_lower_refuse(l, "has a number of heads that is not constant");
+  if (!three && !lp_type_static_dim(q->type, 1, &heads))
+    return lp_lower_refuse(l, "has a number of heads that is not constant");
   if (three && (heads < 1 || kv_heads < 1)) return lp_lower_refuse(l, "lacks q_num_heads or kv_num_heads");
   q = split_heads(l, q, heads);
   k = split_heads(l, k, kv_heads);
@@ -241,7 +246,8 @@ lp_status lp_lower_rotary(lp_lowering *l) {
   }
   int64_t heads = lp_op_i64(l->op, "num_heads", 0), half = 0;
   if (type.rank == 3 && heads < 1) return lp_lower_refuse(l, "lacks num_heads");
-  if (!lp_type_static_dim(tables[0]->type, -1, &half)) return lp_lower_refuse(l, "has a table whose width is not constant");
+  if (!lp_type_static_dim(tables[0]->type, -1, &half))
+    return lp_lower_refuse(l, "has a table whose width is not constant");
   x = split_heads(l, x, heads);
   if (!x) return lp_lower_refuse(l, "has a width that its heads do not divide");
   lp_value *in[] = {x, tables[0], tables[1]};
@@ -253,4 +259,6 @@ lp_status lp_lower_rotary(lp_lowering *l) {
   return LP_OK;
 }
 
-lp_status lp_lower_decomposed(lp_lowering *l) { return lp_lower_refuse(l, "was not decomposed"); }
+lp_status lp_lower_decomposed(lp_lowering *l) {
+  return lp_lower_refuse(l, "was not decomposed");
+}

@@ -29,7 +29,8 @@ lp_value *lp_lower_slice_axis(lp_lowering *l, lp_value *x, int32_t axis, const l
   slice_spec spec;
   const lp_poly *dims[LP_MAX_RANK];
   slice_all(l, x->type.rank, &spec);
-  for (int32_t i = 0; i < x->type.rank; i++) dims[i] = i == axis ? size : x->type.dim[i];
+  for (int32_t i = 0; i < x->type.rank; i++)
+    dims[i] = i == axis ? size : x->type.dim[i];
   spec.start[axis] = start;
   return build_slice(l, x, &spec, lp_type_make(l->b.module, x->type.dtype, x->type.rank, dims));
 }
@@ -155,8 +156,10 @@ lp_status lp_lower_gather_nd(lp_lowering *l) {
   lp_type rows = flat->type;
   rows.rank--; /* the axis of components */
   const lp_poly *dims[LP_MAX_RANK] = {lp_dim_const(m, 1)};
-  for (int32_t i = 0; i < depth; i++) dims[0] = lp_poly_mul(m->arena, dims[0], data->type.dim[i]);
-  for (int32_t i = (int32_t)depth; i < data->type.rank; i++) dims[i - depth + 1] = data->type.dim[i];
+  for (int32_t i = 0; i < depth; i++)
+    dims[0] = lp_poly_mul(m->arena, dims[0], data->type.dim[i]);
+  for (int32_t i = (int32_t)depth; i < data->type.rank; i++)
+    dims[i - depth + 1] = data->type.dim[i];
   lp_type table = lp_type_make(m, data->type.dtype, data->type.rank - (int32_t)depth + 1, dims);
   lp_value *in[] = {lp_build_reshape(&l->b, data, table), lp_build_reshape(&l->b, flat, rows)};
   lp_op *gather = lp_build_typed(&l->b, LP_OP_GATHER, 2, in, l->op->out[0]->type);
@@ -203,9 +206,11 @@ lp_value *lp_lower_axis_last(lp_lowering *l, lp_value *x, int32_t axis, bool bac
   int32_t rank = x->type.rank;
   int64_t perm[LP_MAX_RANK];
   if (axis == rank - 1) return x;
-  for (int32_t i = 0; i < rank; i++) perm[i] = i < axis ? i : i + 1 < rank ? i + 1 : axis;
+  for (int32_t i = 0; i < rank; i++)
+    perm[i] = i < axis ? i : i + 1 < rank ? i + 1 : axis;
   if (back)
-    for (int32_t i = 0; i < rank; i++) perm[i] = i < axis ? i : i == axis ? rank - 1 : i - 1;
+    for (int32_t i = 0; i < rank; i++)
+      perm[i] = i < axis ? i : i == axis ? rank - 1 : i - 1;
   return lp_build_transpose(&l->b, x, perm);
 }
 
@@ -253,10 +258,13 @@ lp_status lp_lower_pad(lp_lowering *l) {
   const lp_attr *attr = lp_op_attr(l->op, "pads");
   const lp_poly *before[LP_MAX_RANK];
   double value = lp_op_f64(l->op, "value", 0);
-  if (!lp_streq(lp_op_str(l->op, "mode", "constant"), "constant")) return lp_lower_refuse(l, "pads in another mode than constant");
-  if (lp_op_in(l->op, 2) && !lp_scalar_constant(lp_op_in(l->op, 2), &value)) return lp_lower_refuse(l, "pads with a value that is not constant");
+  if (!lp_streq(lp_op_str(l->op, "mode", "constant"), "constant"))
+    return lp_lower_refuse(l, "pads in another mode than constant");
+  if (lp_op_in(l->op, 2) && !lp_scalar_constant(lp_op_in(l->op, 2), &value))
+    return lp_lower_refuse(l, "pads with a value that is not constant");
   if (pads && !pads->known) return lp_lower_refuse(l, "pads as much as data says");
-  for (int32_t i = 0; i < x->type.rank; i++) before[i] = lp_dim_const(l->b.module, 0);
+  for (int32_t i = 0; i < x->type.rank; i++)
+    before[i] = lp_dim_const(l->b.module, 0);
   int32_t count = (pads ? pads->known_count : attr ? attr->count : 0) / 2;
   for (int32_t i = 0; i < count; i++) {
     int64_t axis = i, number;
@@ -277,9 +285,13 @@ lp_status lp_lower_pad(lp_lowering *l) {
 /* ---- made data ------------------------------------------------------------------------------------------------------- */
 
 /* Reached only when the sizes are not known, which shape inference reports first. */
-lp_status lp_lower_dims(lp_lowering *l) { return lp_lower_refuse(l, "has sizes that are not known"); }
+lp_status lp_lower_dims(lp_lowering *l) {
+  return lp_lower_refuse(l, "has sizes that are not known");
+}
 
-lp_status lp_lower_constant(lp_lowering *l) { return lp_lower_refuse(l, "was not read as a constant"); }
+lp_status lp_lower_constant(lp_lowering *l) {
+  return lp_lower_refuse(l, "was not read as a constant");
+}
 
 lp_status lp_lower_fill(lp_lowering *l) {
   const lp_attr *attr = lp_op_attr(l->op, "value");
@@ -321,7 +333,8 @@ static lp_value *build_axis_iota(lp_lowering *l, const lp_poly *size, int64_t st
 lp_status lp_lower_trilu(lp_lowering *l) {
   lp_value *x = lp_op_in(l->op, 0);
   int64_t k = 0;
-  if (lp_op_in(l->op, 1) && !lp_known_i64(lp_op_in(l->op, 1), 0, &k)) return lp_lower_refuse(l, "has a diagonal that depends on data");
+  if (lp_op_in(l->op, 1) && !lp_known_i64(lp_op_in(l->op, 1), 0, &k))
+    return lp_lower_refuse(l, "has a diagonal that depends on data");
   bool upper = lp_op_i64(l->op, "upper", 1) != 0;
   lp_value *row = build_axis_iota(l, x->type.dim[x->type.rank - 2], k, true);
   lp_value *column = build_axis_iota(l, x->type.dim[x->type.rank - 1], 0, false);

@@ -22,7 +22,9 @@ typedef struct {
 } grouping;
 
 /* While grouping, op->scratch is its group. */
-static group *group_of(const lp_op *op) { return op->scratch; }
+static group *group_of(const lp_op *op) {
+  return op->scratch;
+}
 
 static group *new_group(grouping *g, lp_kind kind, int64_t index) {
   group *made = LP_NEW(g->arena, group);
@@ -40,7 +42,9 @@ static bool is_norm(const lp_op *op) {
 }
 
 /* A norm of the residual stream, not one of queries and keys inside attention. */
-static bool is_stream_norm(const lp_op *op) { return is_norm(op) && op->out[0]->type.rank <= 3; }
+static bool is_stream_norm(const lp_op *op) {
+  return is_norm(op) && op->out[0]->type.rank <= 3;
+}
 
 /* An Add whose operands both depend on the input: where a block joins the stream. */
 static bool is_residual(const grouping *g, const lp_op *op) {
@@ -72,7 +76,8 @@ static void list_add(op_list *list, lp_op *op) {
 }
 
 static bool may_claim(const grouping *g, const lp_op *op, bool norms_too) {
-  if (!op || op->block != g->block || group_of(op) || lp_op_has(op, LP_CONSTANT) || lp_op_has(op, LP_TERMINATOR)) return false;
+  if (!op || op->block != g->block || group_of(op) || lp_op_has(op, LP_CONSTANT) || lp_op_has(op, LP_TERMINATOR))
+    return false;
   return !is_residual(g, op) && (norms_too || !is_stream_norm(op)) && op->kind != LP_ONNX_Attention;
 }
 
@@ -92,7 +97,8 @@ static void claim_backward(const grouping *g, lp_value *value, group *into, op_l
 }
 
 static void unclaim(op_list *list) {
-  for (int32_t i = 0; i < list->count; i++) list->op[i]->scratch = NULL;
+  for (int32_t i = 0; i < list->count; i++)
+    list->op[i]->scratch = NULL;
   list->count = list->projections = 0;
 }
 
@@ -101,7 +107,8 @@ static void claim_forward(const grouping *g, lp_op *from, group *into) {
   for (lp_op *op = from; op;) {
     lp_op *next = NULL;
     for (const lp_use *use = op->out[0]->uses; use && !next; use = use->next)
-      if (use->owner->block == g->block && !group_of(use->owner) && !lp_op_has(use->owner, LP_TERMINATOR)) next = use->owner;
+      if (use->owner->block == g->block && !group_of(use->owner) && !lp_op_has(use->owner, LP_TERMINATOR))
+        next = use->owner;
     if (!next || is_norm(next) || next->kind == LP_ONNX_Attention) return;
     next->scratch = into;
     if (is_residual(g, next)) return;
@@ -138,7 +145,8 @@ static void group_attention(grouping *g) {
 /* How many attentions come before the operator, less one. */
 static int64_t layer_at(const lp_op *op) {
   int64_t count = -1;
-  for (const lp_op *before = op->prev; before; before = before->prev) count += before->kind == LP_ONNX_Attention;
+  for (const lp_op *before = op->prev; before; before = before->prev)
+    count += before->kind == LP_ONNX_Attention;
   return count;
 }
 
@@ -167,7 +175,8 @@ static void group_heads(grouping *g, const lp_op *func) {
     bool exit_head = strcmp(role, "exit_logits") == 0;
     lp_value *value = lp_op_in(last, i);
     if ((!exit_head && strcmp(role, "logits") != 0) || !value->def) continue;
-    group *into = new_group(g, exit_head ? LP_LAYER_EXIT_HEAD : LP_LAYER_LM_HEAD, exit_head ? layer_at(value->def) : -1);
+    group *into =
+        new_group(g, exit_head ? LP_LAYER_EXIT_HEAD : LP_LAYER_LM_HEAD, exit_head ? layer_at(value->def) : -1);
     op_list list = {0};
     into->needs_norm = exit_head;
     claim_backward(g, value, into, &list);
@@ -190,8 +199,8 @@ static void group_embedding(grouping *g) {
   group *into = NULL;
   LP_FOR_OPS(op, g->block) {
     if (group_of(op)) continue;
-    bool table = op->kind == LP_ONNX_Gather && lp_value_is_constant(lp_op_in(op, 0)) && lp_op_in(op, 0)->type.rank == 2 &&
-                 lp_dtype_is_float(lp_op_in(op, 0)->type.dtype);
+    bool table = op->kind == LP_ONNX_Gather && lp_value_is_constant(lp_op_in(op, 0)) &&
+                 lp_op_in(op, 0)->type.rank == 2 && lp_dtype_is_float(lp_op_in(op, 0)->type.dtype);
     bool joins = false;
     for (int32_t i = 0; i < op->in_count && into; i++)
       joins |= lp_op_in(op, i) && lp_op_in(op, i)->def && group_of(lp_op_in(op, i)->def) == into;
@@ -240,7 +249,9 @@ typedef struct {
   int32_t missing; /* operands not yet scheduled */
 } node;
 
-static node *node_of(node *nodes, const lp_op *op) { return &nodes[op->order]; }
+static node *node_of(node *nodes, const lp_op *op) {
+  return &nodes[op->order];
+}
 
 static int32_t collect_nodes(lp_block *block, node **out) {
   int32_t count = 0;
@@ -280,7 +291,8 @@ static void schedule(lp_block *block) {
   const group *current = NULL;
   for (int32_t i = 0; i < count; i++)
     if (nodes[i].missing == 0) list_add(&ready, nodes[i].op);
-  for (int32_t i = 0; i < count; i++) lp_op_detach(nodes[i].op);
+  for (int32_t i = 0; i < count; i++)
+    lp_op_detach(nodes[i].op);
   while (ready.count > 0) {
     int32_t at = choose(&ready, current);
     lp_op *op = ready.op[at];
@@ -291,7 +303,8 @@ static void schedule(lp_block *block) {
     op->order = order;
     for (int32_t k = 0; k < op->out_count; k++)
       for (const lp_use *use = op->out[k]->uses; use; use = use->next) {
-        if (use->owner->block == block || use->owner->order >= count || nodes[use->owner->order].op != use->owner) continue;
+        if (use->owner->block == block || use->owner->order >= count || nodes[use->owner->order].op != use->owner)
+          continue;
         if (--node_of(nodes, use->owner)->missing == 0) list_add(&ready, use->owner);
       }
   }
@@ -301,7 +314,9 @@ static void schedule(lp_block *block) {
 
 /* ---- wrapping -------------------------------------------------------------------------------------------------------- */
 
-static bool inside(const lp_op *op, const lp_op *layer) { return op->block && op->block->parent == layer; }
+static bool inside(const lp_op *op, const lp_op *layer) {
+  return op->block && op->block->parent == layer;
+}
 
 /* A constant used by this layer alone moves into it. */
 static void take_constants(lp_op *layer) {
@@ -310,7 +325,8 @@ static void take_constants(lp_op *layer) {
       lp_value *in = lp_op_in(op, i);
       if (!lp_value_is_constant(in) || inside(in->def, layer)) continue;
       bool own = true;
-      for (const lp_use *use = in->uses; use; use = use->next) own &= inside(use->owner, layer);
+      for (const lp_use *use = in->uses; use; use = use->next)
+        own &= inside(use->owner, layer);
       if (!own) continue;
       lp_op_detach(in->def);
       lp_op_insert_before(layer->region->first, in->def);
@@ -326,7 +342,8 @@ static void close_layer(lp_module *module, lp_op *layer) {
       lp_value *value = lp_op_in(op, i);
       if (!value || value->block == layer->region || (value->def && inside(value->def, layer))) continue;
       size_t at = 0;
-      while (at < in.count && in.data[at] != value) at++;
+      while (at < in.count && in.data[at] != value)
+        at++;
       if (at == in.count) {
         lp_vec_push(&in, value);
         lp_value *arg = lp_block_add_arg(layer->region, value->type);
@@ -337,7 +354,8 @@ static void close_layer(lp_module *module, lp_op *layer) {
     }
     for (int32_t i = 0; i < op->out_count; i++) {
       bool leaves = false;
-      for (const lp_use *use = op->out[i]->uses; use; use = use->next) leaves |= !inside(use->owner, layer);
+      for (const lp_use *use = op->out[i]->uses; use; use = use->next)
+        leaves |= !inside(use->owner, layer);
       if (leaves) lp_vec_push(&out, op->out[i]);
     }
   }
@@ -370,7 +388,8 @@ static void describe_op(lp_module *module, lp_op *layer, const lp_op *op, int32_
     lp_op_set_bool(module, layer, "causal", lp_op_i64(op, "is_causal", 0) != 0);
     lp_op_set_i64(module, layer, "window", lp_op_i64(op, "window", 0));
   }
-  if (op->kind == LP_ONNX_RotaryEmbedding && layer->kind == LP_LAYER_ATTENTION) lp_op_set_bool(module, layer, "rotary", true);
+  if (op->kind == LP_ONNX_RotaryEmbedding && layer->kind == LP_LAYER_ATTENTION)
+    lp_op_set_bool(module, layer, "rotary", true);
   if (is_norm(op) && layer->kind == LP_LAYER_NORM) {
     lp_op_set_str(module, layer, "type", op->kind == LP_ONNX_LayerNormalization ? "layer" : "rms");
     lp_op_set_f64(module, layer, "epsilon", lp_op_f64(op, "epsilon", 1e-5));
@@ -387,12 +406,13 @@ static void describe_op(lp_module *module, lp_op *layer, const lp_op *op, int32_
       set_width(module, layer, head ? "vocab" : "ffn", out, -1);
     }
   }
-  if (layer->kind == LP_LAYER_MLP && (op->kind == LP_ONNX_Gelu || op->kind == LP_ONNX_Swish || op->kind == LP_ONNX_Relu))
+  if (layer->kind == LP_LAYER_MLP &&
+      (op->kind == LP_ONNX_Gelu || op->kind == LP_ONNX_Swish || op->kind == LP_ONNX_Relu))
     lp_op_set_str(module, layer, "activation",
-                  op->kind == LP_ONNX_Relu    ? "relu"
-                  : op->kind == LP_ONNX_Swish ? "silu"
+                  op->kind == LP_ONNX_Relu                                 ? "relu"
+                  : op->kind == LP_ONNX_Swish                              ? "silu"
                   : lp_streq(lp_op_str(op, "approximate", "none"), "tanh") ? "gelu_tanh"
-                                                                          : "gelu");
+                                                                           : "gelu");
 }
 
 static void describe(lp_module *module, lp_op *layer, const group *from) {
@@ -450,5 +470,4 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
   return LP_OK;
 }
 
-const lp_pass lp_pass_raise = {
-    .name = "raise", .summary = "group operators into layers", .needs = "", .run = run};
+const lp_pass lp_pass_raise = {.name = "raise", .summary = "group operators into layers", .needs = "", .run = run};

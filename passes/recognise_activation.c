@@ -7,10 +7,18 @@
 
 enum { MAX_CONE = 16, SAMPLES = 33 };
 
-static double gelu(double x) { return 0.5 * x * (1.0 + erf(x / sqrt(2.0))); }
-static double gelu_tanh(double x) { return 0.5 * x * (1.0 + tanh(sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x))); }
-static double silu(double x) { return x / (1.0 + exp(-x)); }
-static double quick_gelu(double x) { return x / (1.0 + exp(-1.702 * x)); }
+static double gelu(double x) {
+  return 0.5 * x * (1.0 + erf(x / sqrt(2.0)));
+}
+static double gelu_tanh(double x) {
+  return 0.5 * x * (1.0 + tanh(sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+static double silu(double x) {
+  return x / (1.0 + exp(-x));
+}
+static double quick_gelu(double x) {
+  return x / (1.0 + exp(-1.702 * x));
+}
 
 static const struct {
   double (*f)(double);
@@ -51,7 +59,8 @@ static int32_t cone_leaves(const cone *c, lp_value *leaf[MAX_CONE * 2]) {
     for (int32_t k = 0; k < c->op[i]->in_count; k++) {
       lp_value *value = lp_op_in(c->op[i], k);
       bool seen = !value || is_scalar(value) || (value->def && in_cone(c, value->def));
-      for (int32_t j = 0; j < count && !seen; j++) seen = leaf[j] == value;
+      for (int32_t j = 0; j < count && !seen; j++)
+        seen = leaf[j] == value;
       if (!seen) leaf[count++] = value;
     }
   return count;
@@ -90,11 +99,13 @@ static int match_samples(const float *x, const float *y) {
 /* Which activation `root` is of `x`, or -1. The scratch arena holds the samples. */
 static int identify(lp_module *module, lp_op *root, lp_value *x, lp_arena *arena) {
   float *samples = LP_NEW_ARRAY(arena, float, SAMPLES);
-  for (int i = 0; i < SAMPLES; i++) samples[i] = (float)(i - SAMPLES / 2) * 0.37f;
+  for (int i = 0; i < SAMPLES; i++)
+    samples[i] = (float)(i - SAMPLES / 2) * 0.37f;
   lp_array out, in = {.dtype = LP_F32, .rank = 1, .dim = {SAMPLES}, .data = samples};
   lp_binding binding = {x, in};
   int64_t *sym = LP_NEW_ARRAY(arena, int64_t, module->symbols.names.count);
-  for (size_t i = 0; i < module->symbols.names.count; i++) sym[i] = 1;
+  for (size_t i = 0; i < module->symbols.names.count; i++)
+    sym[i] = 1;
   if (lp_value_eval(module, root->out[0], &binding, 1, sym, arena, &out, NULL) != LP_OK) return -1;
   if (out.dtype != LP_F32 || out.rank != 1 || out.dim[0] != SAMPLES) return -1;
   return match_samples(samples, out.data);

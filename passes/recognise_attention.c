@@ -9,7 +9,7 @@ typedef struct {
   lp_value *q, *k, *v; /* [b, heads, s, d], [b, kv_heads, t, d] */
   lp_value *mask;      /* additive or bool, or NULL */
   double scale, softcap;
-  lp_op *last;         /* the product that Attention replaces */
+  lp_op *last; /* the product that Attention replaces */
 } attention_match;
 
 /* Takes scalar factors off a value. */
@@ -53,9 +53,12 @@ static bool leads_to_product(lp_value *value, int depth) {
   if (!value || !value->def || depth > 8) return false;
   lp_op *op = value->def;
   if (op->kind == LP_ONNX_MatMul) return true;
-  if (op->kind == LP_ONNX_Where) return leads_to_product(lp_op_in(op, 1), depth + 1) || leads_to_product(lp_op_in(op, 2), depth + 1);
-  if (op->kind == LP_ONNX_Add) return leads_to_product(lp_op_in(op, 0), depth + 1) || leads_to_product(lp_op_in(op, 1), depth + 1);
-  if (op->kind == LP_ONNX_Mul || op->kind == LP_ONNX_Div || op->kind == LP_ONNX_Tanh) return leads_to_product(lp_op_in(op, 0), depth + 1);
+  if (op->kind == LP_ONNX_Where)
+    return leads_to_product(lp_op_in(op, 1), depth + 1) || leads_to_product(lp_op_in(op, 2), depth + 1);
+  if (op->kind == LP_ONNX_Add)
+    return leads_to_product(lp_op_in(op, 0), depth + 1) || leads_to_product(lp_op_in(op, 1), depth + 1);
+  if (op->kind == LP_ONNX_Mul || op->kind == LP_ONNX_Div || op->kind == LP_ONNX_Tanh)
+    return leads_to_product(lp_op_in(op, 0), depth + 1);
   return false;
 }
 
@@ -64,8 +67,10 @@ static lp_op *match_scores(lp_build *b, lp_value *scores, attention_match *m) {
   for (int step = 0; step < 8; step++) {
     double scale = 1.0;
     lp_value *stripped = strip_scale(scores, &scale);
-    if (m->mask && scale != 1.0) m->scale *= scale;
-    else if (scale != 1.0) m->scale *= scale;
+    if (m->mask && scale != 1.0)
+      m->scale *= scale;
+    else if (scale != 1.0)
+      m->scale *= scale;
     scores = stripped;
     lp_op *op = scores->def;
     if (!op) return NULL;
@@ -99,7 +104,8 @@ static lp_value *unfold_transpose(lp_value *value) {
   lp_value *x = inner ? lp_match_peel(lp_op_in(inner, 0)) : NULL;
   if (!perm || perm->count != 3 || perm->is[0] != 0 || perm->is[1] != 2 || x->type.rank != 4) return NULL;
   bool same = true;
-  for (int32_t i = 0; i < 4; i++) same &= lp_poly_equal(x->type.dim[i], value->type.dim[i < 2 ? i : 5 - i]);
+  for (int32_t i = 0; i < 4; i++)
+    same &= lp_poly_equal(x->type.dim[i], value->type.dim[i < 2 ? i : 5 - i]);
   return same && lp_poly_equal(inner->out[0]->type.dim[2], x->type.dim[3]) ? x : NULL;
 }
 
@@ -127,7 +133,8 @@ static lp_value *unrepeat(lp_value *value) {
   lp_value *x = lp_match_peel(lp_op_in(unsqueeze, 0));
   lp_type five = wide->type;
   int64_t one;
-  bool shaped = x->type.rank == 4 && five.rank == 5 && value->type.rank == 4 && lp_poly_is_const(five.dim[2], &one) && one == 1;
+  bool shaped =
+      x->type.rank == 4 && five.rank == 5 && value->type.rank == 4 && lp_poly_is_const(five.dim[2], &one) && one == 1;
   if (!shaped) return value;
   bool same = lp_poly_equal(x->type.dim[1], five.dim[1]) && lp_poly_equal(x->type.dim[2], five.dim[3]) &&
               lp_poly_equal(x->type.dim[3], five.dim[4]) && lp_poly_equal(x->type.dim[2], value->type.dim[2]) &&
@@ -141,10 +148,15 @@ static lp_op *match_context(lp_op *softmax, lp_value **probabilities) {
   for (int step = 0; step < 6; step++) {
     lp_op *product = NULL, *guard = NULL, *through = NULL;
     for (const lp_use *use = value->uses; use; use = use->next) {
-      if (use->owner->kind == LP_ONNX_MatMul) product = use->owner;
-      else if (use->owner->kind == LP_ONNX_Where) guard = use->owner;
-      else if (use->owner->kind == LP_ONNX_Cast || use->owner->kind == LP_ONNX_Identity || use->owner->kind == LP_ONNX_Dropout) through = use->owner;
-      else if (use->owner->kind != LP_ONNX_IsNaN) return NULL;
+      if (use->owner->kind == LP_ONNX_MatMul)
+        product = use->owner;
+      else if (use->owner->kind == LP_ONNX_Where)
+        guard = use->owner;
+      else if (use->owner->kind == LP_ONNX_Cast || use->owner->kind == LP_ONNX_Identity ||
+               use->owner->kind == LP_ONNX_Dropout)
+        through = use->owner;
+      else if (use->owner->kind != LP_ONNX_IsNaN)
+        return NULL;
     }
     *probabilities = value;
     if (product) return product;

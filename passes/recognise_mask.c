@@ -5,7 +5,8 @@
 #include <string.h>
 
 /* b, s, p of a bound model: one row, several rows, with and without past, odd and even. */
-static const int64_t sizes[][3] = {{1, 1, 0}, {1, 1, 5}, {2, 3, 0}, {2, 3, 4}, {1, 7, 2}, {1, 2, 29}, {1, 1, 61}, {1, 64, 0}};
+static const int64_t sizes[][3] = {{1, 1, 0}, {1, 1, 5},  {2, 3, 0},  {2, 3, 4},
+                                   {1, 7, 2}, {1, 2, 29}, {1, 1, 61}, {1, 64, 0}};
 
 typedef struct {
   bool all, causal; /* still possible */
@@ -49,9 +50,11 @@ static bool learn_row(const lp_array *mask, int64_t row, int64_t keys, int64_t p
 }
 
 static bool learn(const lp_array *mask, int64_t s, int64_t total, mask_kind *kind) {
-  int64_t keys = mask->rank > 0 ? mask->dim[mask->rank - 1] : 0, queries = mask->rank > 1 ? mask->dim[mask->rank - 2] : 1;
+  int64_t keys = mask->rank > 0 ? mask->dim[mask->rank - 1] : 0,
+          queries = mask->rank > 1 ? mask->dim[mask->rank - 2] : 1;
   int64_t rows = 1;
-  for (int32_t i = 0; i + 1 < mask->rank; i++) rows *= mask->dim[i];
+  for (int32_t i = 0; i + 1 < mask->rank; i++)
+    rows *= mask->dim[i];
   if (keys != total || (queries != s && queries != 1)) return false;
   for (int64_t row = 0; row < rows; row++) {
     bool one_row_for_all = queries == 1 && s > 1;
@@ -77,7 +80,8 @@ static void evaluate_all(lp_module *module, lp_op *attention, mask_kind *kind, l
   size_t count = module->symbols.names.count;
   *good = true;
   for (size_t i = 0; i < LP_COUNT(sizes) && *good; i++) {
-    for (size_t n = 0; n < count; n++) sym[n] = 1 + (int64_t)((7 * i + 5 * n) % 9); /* other symbols vary too */
+    for (size_t n = 0; n < count; n++)
+      sym[n] = 1 + (int64_t)((7 * i + 5 * n) % 9); /* other symbols vary too */
     memcpy(sym, sizes[i], sizeof sizes[i]);
     lp_array out;
     *good = lp_value_eval(module, mask, NULL, 0, sym, arena, &out, NULL) == LP_OK;

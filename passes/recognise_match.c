@@ -11,7 +11,8 @@ static bool is_through(const lp_op *op) {
 }
 
 lp_value *lp_match_peel(lp_value *value) {
-  while (value && is_through(value->def)) value = lp_op_in(value->def, 0);
+  while (value && is_through(value->def))
+    value = lp_op_in(value->def, 0);
   return value;
 }
 
@@ -83,7 +84,8 @@ static bool input_free(const lp_op *op, value_list *visited) {
 bool lp_match_input_free(lp_value *value) {
   value_list visited = {0};
   bool free_of_input = value->known || input_free(value->def, &visited);
-  for (size_t i = 0; i < visited.count; i++) visited.data[i]->scratch = NULL;
+  for (size_t i = 0; i < visited.count; i++)
+    visited.data[i]->scratch = NULL;
   lp_vec_free(&visited);
   return free_of_input;
 }

@@ -64,7 +64,8 @@ static lp_value *ones_like_row(lp_build *b, lp_value *x) {
   int64_t width;
   if (!lp_type_static_dim(x->type, -1, &width) || width > 65536) return NULL;
   float *ones = LP_NEW_ARRAY(b->module->arena, float, width);
-  for (int64_t i = 0; i < width; i++) ones[i] = 1.0f;
+  for (int64_t i = 0; i < width; i++)
+    ones[i] = 1.0f;
   return lp_build_constant(b, LP_F32, 1, &width, ones);
 }
 

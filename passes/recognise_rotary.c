@@ -21,7 +21,8 @@ static lp_value *rotated_half(lp_value *value) {
 static bool constant_halves(lp_module *module, lp_value *value) {
   lp_tensor table;
   int64_t count, width;
-  if (!lp_type_static_numel(value->type, &count) || !lp_type_static_dim(value->type, -1, &width) || width % 2) return false;
+  if (!lp_type_static_numel(value->type, &count) || !lp_type_static_dim(value->type, -1, &width) || width % 2)
+    return false;
   if (lp_weight_data(module, value, &table, NULL) != LP_OK) return false;
   for (int64_t row = 0; row < count / width; row++)
     for (int64_t i = 0; i < width / 2; i++)
@@ -51,7 +52,9 @@ static bool equal_halves(lp_module *module, lp_value *value) {
     case LP_ONNX_Cos:
     case LP_ONNX_Sin:
     case LP_ONNX_Cast:
-    case LP_ONNX_Identity: value = lp_op_in(op, 0); break;
+    case LP_ONNX_Identity:
+      value = lp_op_in(op, 0);
+      break;
     case LP_ONNX_Gather: /* rows of a table by position */
       if (lp_op_i64(op, "axis", 0) != 0 || lp_op_in(op, 0)->type.rank != 2) return false;
       value = lp_op_in(op, 0);
@@ -62,11 +65,14 @@ static bool equal_halves(lp_module *module, lp_value *value) {
     case LP_ONNX_Expand:
     case LP_ONNX_Reshape: { /* the last axis stays */
       int64_t before, after;
-      if (!lp_type_static_dim(lp_op_in(op, 0)->type, -1, &before) || !lp_type_static_dim(value->type, -1, &after) || before != after) return false;
+      if (!lp_type_static_dim(lp_op_in(op, 0)->type, -1, &before) || !lp_type_static_dim(value->type, -1, &after) ||
+          before != after)
+        return false;
       value = lp_op_in(op, 0);
       break;
     }
-    default: return false;
+    default:
+      return false;
     }
   }
   return false;
@@ -83,7 +89,8 @@ static lp_value *half_table(lp_build *b, lp_value *table, lp_type x) {
   int64_t width;
   bool four = type.rank == 4 && is_one(type.dim[1]), three = type.rank == 3 && is_one(type.dim[0]);
   if ((!four && !three && type.rank != 2) || !lp_type_static_dim(type, -1, &width) || width % 2) return NULL;
-  if (!lp_poly_equal(type.dim[type.rank - 2], x.dim[2]) || !lp_poly_equal(type.dim[type.rank - 1], x.dim[3])) return NULL;
+  if (!lp_poly_equal(type.dim[type.rank - 2], x.dim[2]) || !lp_poly_equal(type.dim[type.rank - 1], x.dim[3]))
+    return NULL;
   int64_t numbers[] = {0, width / 2, -1, 1};
   lp_value *start = lp_build_i64s(b, &numbers[0], 1), *end = lp_build_i64s(b, &numbers[1], 1);
   lp_value *axis = lp_build_i64s(b, &numbers[2], 1), *in[] = {table, start, end, axis};
@@ -131,7 +138,8 @@ static void raise_partial(lp_module *module, lp_op *concat) {
   if (!rotary || concat->in_count != 2 || concat->out[0]->type.rank != 4) return;
   if (!lp_match_last_slice(lp_op_in(rotary, 0), &x[0], &from[0], &to[0])) return;
   if (!lp_match_last_slice(lp_op_in(concat, 1), &x[1], &from[1], &to[1])) return;
-  if (x[0] != x[1] || from[0] != 0 || from[1] != to[0] || !lp_type_static_dim(x[0]->type, -1, &size) || to[1] != size) return;
+  if (x[0] != x[1] || from[0] != 0 || from[1] != to[0] || !lp_type_static_dim(x[0]->type, -1, &size) || to[1] != size)
+    return;
   lp_value *in[] = {x[0], lp_op_in(rotary, 1), lp_op_in(rotary, 2)};
   lp_op *whole = lp_op_create(module, LP_ONNX_RotaryEmbedding, concat->loc, 3, in, 1, &concat->out[0]->type);
   lp_op_set_i64(module, whole, "rotary_embedding_dim", to[0]);
