@@ -49,11 +49,21 @@ compile() { # compile MODEL OUT [option ...]: without --device and its like, a d
   return 1
 }
 
-tokens() { # tokens BUNDLE IDS COUNT [option ...]: the ids that are generated, a line per sequence
+tokens() { # tokens BUNDLE IDS COUNT [option ...]: the ids that are generated, a line 1,2,3 per sequence
   bundle=$1 ids=$2 count=$3
   shift 3
-  "$LLMPART" run "$bundle" --tokens="$ids" -n "$count" --threads=1 "$@" 2>"$work/err" ||
+  "$LLMPART" run "$bundle" --tokens="$ids" -n "$count" --threads=1 --ignore-eos -o json "$@" 2>"$work/err" >"$work/json" || {
     echo "run $*: exit status $?: $(head -n 3 "$work/err")"
+    return
+  }
+  sequences "$work/json"
+}
+
+sequences() { # sequences JSON: the tokens of each sequence of a run's JSON
+  awk '/"sequences":/ { begun = 1 }
+       begun && /"tokens": \[/ { inside = 1; line = ""; next }
+       inside && /\]/ { inside = 0; print line; next }
+       inside { gsub(/[^0-9]/, ""); line = line (line == "" ? "" : ",") $0 }' "$1"
 }
 
 rows() { # rows FILE KEY: the lists of tokens.json's KEY, a line each: 1,2,3

@@ -25,7 +25,7 @@ serve() { # serve BUNDLE [option ...]: starts a worker; sets $worker and $addres
 
 serve "$work/1.llmpart"
 for i in 1 2; do
-  same "request $i to a worker" "$want" "$(tokens "$work/1.llmpart" "$ids" "$(length "$want")" --cloud="$address" | tr ' ' ,)"
+  same "request $i to a worker" "$want" "$(tokens "$work/1.llmpart" "$ids" "$(length "$want")" --cloud="$address")"
 done
 devices=""
 for i in 1 2 3 4; do
@@ -40,7 +40,7 @@ refused 'another bundle than the worker has' 'error: ' "$LLMPART" run "$work/2.l
 refused 'a port that is taken' "$address.*error: |error: .*$address" "$LLMPART" worker "$work/1.llmpart" --listen="$address"
 refused 'a port that is none' 'error: .*port|error: .*99999' "$LLMPART" worker "$work/1.llmpart" --listen=127.0.0.1:99999
 refused 'listening to everyone' 'error: .*loopback' "$LLMPART" worker "$work/1.llmpart" --listen=0.0.0.0:0
-same 'a request after all that' "$want" "$(tokens "$work/1.llmpart" "$ids" "$(length "$want")" --cloud="$address" | tr ' ' ,)"
+same 'a request after all that' "$want" "$(tokens "$work/1.llmpart" "$ids" "$(length "$want")" --cloud="$address")"
 
 kill "$worker"
 wait "$worker" || fail "a worker that is asked to end: exit status $?"
