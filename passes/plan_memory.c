@@ -97,15 +97,23 @@ static void find_lifetimes(side_memory *memory) {
 
 /* ---- slots ---------------------------------------------------------------------------------------------------------- */
 
+/* Is free slot `i` a better place than free slot `best`? Among equals the one that has been free for longest: threads
+ * need a barrier before they write what others may still read. */
+static bool is_better(const side_memory *memory, const buffer *wanted, size_t i, size_t best) {
+  double bytes = memory->slot_bytes.data[i], best_bytes = memory->slot_bytes.data[best];
+  bool fits = bytes >= wanted->bytes, best_fits = best_bytes >= wanted->bytes;
+  if (fits != best_fits) return fits;
+  if (bytes < best_bytes) return fits;
+  if (bytes > best_bytes) return !fits;
+  return memory->slot_until.data[i] < memory->slot_until.data[best];
+}
+
 /* The smallest free slot that is large enough, else the largest free one, which then grows; -1: none is free. */
 static int64_t find_slot(const side_memory *memory, const buffer *wanted) {
   int64_t best = -1;
   for (size_t i = 0; i < memory->slot_bytes.count; i++) {
     if (memory->slot_until.data[i] >= wanted->first) continue;
-    double bytes = memory->slot_bytes.data[i], best_bytes = best < 0 ? -1 : memory->slot_bytes.data[best];
-    bool fits = bytes >= wanted->bytes, best_fits = best_bytes >= wanted->bytes;
-    bool better = best < 0 || (fits != best_fits ? fits : fits ? bytes < best_bytes : bytes > best_bytes);
-    if (better) best = (int64_t)i;
+    if (best < 0 || is_better(memory, wanted, i, (size_t)best)) best = (int64_t)i;
   }
   return best;
 }

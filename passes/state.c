@@ -36,6 +36,7 @@ static lp_module_state state_of_placed(const lp_op *func) {
   return state;
 }
 
+/* A function before placement. */
 static lp_module_state state_of_main(const lp_op *func) {
   lp_module_state state = LP_STATE_LOWERED;
   bool annotated = false;
@@ -51,6 +52,10 @@ static lp_module_state state_of_main(const lp_op *func) {
 lp_module_state lp_module_state_of(const lp_module *module) {
   const lp_op *prefill = lp_module_find_func(module, lp_stage_names[LP_STAGE_PREFILL]);
   if (prefill) return state_of_placed(prefill);
-  const lp_op *main = lp_module_find_func(module, "main");
-  return main ? state_of_main(main) : LP_STATE_IMPORTED;
+  lp_module_state least = LP_STATE_OUTLINED;
+  LP_FOR_OPS(op, lp_module_body(module)) {
+    lp_module_state state = op->kind == LP_OP_FUNC ? state_of_main(op) : LP_STATE_OUTLINED;
+    if (state < least) least = state;
+  }
+  return least == LP_STATE_OUTLINED ? LP_STATE_IMPORTED : least;
 }

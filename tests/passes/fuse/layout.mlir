@@ -1,0 +1,27 @@
+// RUN: llmpart opt %s -p fuse --verify-each | FileCheck %s
+// The transposes around attention vanish into its layout, also through rotary positions; a transpose that someone else
+// reads stays for them.
+
+"builtin.module"() ({
+  "llmpart.state"() {append_axis = 2 : i64, dtype = "f32", index = 0 : i64, name = "k", shape = #llmpart.polys<"b, 2, c, 4">} : () -> ()
+  "llmpart.state"() {append_axis = 2 : i64, dtype = "f32", index = 1 : i64, name = "v", shape = #llmpart.polys<"b, 2, c, 4">} : () -> ()
+  // CHECK: ^bb0(%[[Q:.*]]: tensor<?x?x2x4xf32, ["b", "s"]>, %[[K:[^:]*]]: {{.*}}, %[[V:[^:]*]]: {{.*}}, %[[C:[^:]*]]: {{.*}}):
+  // CHECK-NEXT: %[[R:.*]] = "op.rotary"(%[[Q]], %[[C]], %[[C]]) {{.*}}layout = "bshd"
+  // CHECK-NEXT: %[[KC:.*]] = "op.kv_append"(%[[K]]) {layout = "bshd"
+  // CHECK-NEXT: %[[T:.*]] = "op.transpose"(%[[V]])
+  // CHECK-NEXT: %[[VC:.*]] = "op.kv_append"(%[[V]]) {layout = "bshd"
+  // CHECK-NEXT: %[[Y:.*]] = "op.attention"(%[[R]], %[[KC]], %[[VC]]) {{.*}}layout = "bshd"
+  // CHECK-NEXT: "llmpart.return"(%[[Y]], %[[T]])
+  "llmpart.func"() ({
+  ^bb0(%q: tensor<?x?x2x4xf32, ["b", "s"]>, %k: tensor<?x?x2x4xf32, ["b", "s"]>, %v: tensor<?x?x2x4xf32, ["b", "s"]>, %c: tensor<1x?x2xf32, ["s"]>):
+    %qt = "op.transpose"(%q) {perm = array<i64: 0, 2, 1, 3>} : (tensor<?x?x2x4xf32, ["b", "s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %qr = "op.rotary"(%qt, %c, %c) {layout = "bhsd", rotary_dim = 4 : i64} : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<1x?x2xf32, ["s"]>, tensor<1x?x2xf32, ["s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %kt = "op.transpose"(%k) {perm = array<i64: 0, 2, 1, 3>} : (tensor<?x?x2x4xf32, ["b", "s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %kc = "op.kv_append"(%kt) {layout = "bhsd", state = 0 : i64} : (tensor<?x2x?x4xf32, ["b", "s"]>) -> tensor<?x2x?x4xf32, ["b", "s + p"]>
+    %vt = "op.transpose"(%v) {perm = array<i64: 0, 2, 1, 3>} : (tensor<?x?x2x4xf32, ["b", "s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %vc = "op.kv_append"(%vt) {layout = "bhsd", state = 1 : i64} : (tensor<?x2x?x4xf32, ["b", "s"]>) -> tensor<?x2x?x4xf32, ["b", "s + p"]>
+    %y = "op.attention"(%qr, %kc, %vc) {head_dim = 4 : i64, heads = 2 : i64, kv_heads = 2 : i64, layout = "bhsd", scale = 5.0e-01 : f64} : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<?x2x?x4xf32, ["b", "s + p"]>, tensor<?x2x?x4xf32, ["b", "s + p"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %yt = "op.transpose"(%y) {perm = array<i64: 0, 2, 1, 3>} : (tensor<?x2x?x4xf32, ["b", "s"]>) -> tensor<?x?x2x4xf32, ["b", "s"]>
+    "llmpart.return"(%yt, %vt) : (tensor<?x?x2x4xf32, ["b", "s"]>, tensor<?x2x?x4xf32, ["b", "s"]>) -> ()
+  }) {sym_name = "main"} : () -> ()
+}) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
