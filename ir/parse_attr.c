@@ -222,8 +222,11 @@ static lp_status parse_array(lp_parser *p, lp_attr *attr) {
     more = lp_parse_accept(p, ",");
   }
   attr->count = (int32_t)items.count;
-  attr->is = items.count ? lp_arena_copy(p->module->arena, items.data, items.count * sizeof(int64_t)) : NULL;
-  if (floats) attr->fs = (const double *)(const void *)attr->is;
+  void *copy = items.count ? lp_arena_copy(p->module->arena, items.data, items.count * sizeof(int64_t)) : NULL;
+  if (floats)
+    attr->fs = copy;
+  else
+    attr->is = copy;
   lp_vec_free(&items);
   return status == LP_OK ? lp_parse_expect(p, ">") : status;
 }

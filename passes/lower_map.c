@@ -112,7 +112,7 @@ lp_status lp_lower_map(lp_lowering *l) {
   const char *fn = maps[index].fn;
   if (op->kind == LP_ONNX_Gelu && lp_streq(lp_op_str(op, "approximate", "none"), "tanh")) fn = "gelu_tanh";
   if (op->kind == LP_ONNX_Mod && lp_op_i64(op, "fmod", 0)) fn = "fmod";
-  lp_value *in[3];
+  lp_value *in[3] = {0};
   for (int32_t i = 0; i < op->in_count; i++)
     in[i] = lp_op_in(op, i);
   if (op->kind == LP_ONNX_Pow && in[1]->type.dtype != in[0]->type.dtype)

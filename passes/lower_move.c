@@ -153,6 +153,7 @@ lp_status lp_lower_gather_nd(lp_lowering *l) {
     }
     flat = flat ? lp_build_map2(&l->b, "add", flat, part, LP_I64) : part;
   }
+  if (!flat) return lp_lower_refuse(l, "has indices of no components");
   lp_type rows = flat->type;
   rows.rank--; /* the axis of components */
   const lp_poly *dims[LP_MAX_RANK] = {lp_dim_const(m, 1)};

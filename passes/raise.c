@@ -236,7 +236,7 @@ static void attach_sizes(lp_block *block) {
   LP_FOR_OPS(op, block)
   for (int32_t i = 0; i < op->in_count; i++) {
     lp_op *dims = lp_op_in(op, i) ? lp_op_in(op, i)->def : NULL;
-    if (!lp_op_is(dims, LP_OP_DIMS) || dims->block) continue;
+    if (!dims || dims->kind != LP_OP_DIMS || dims->block) continue;
     lp_op_insert_before(op, dims);
     dims->scratch = op->scratch;
   }

@@ -100,7 +100,7 @@ static int match_samples(const float *x, const float *y) {
 static int identify(lp_module *module, lp_op *root, lp_value *x, lp_arena *arena) {
   float *samples = LP_NEW_ARRAY(arena, float, SAMPLES);
   for (int i = 0; i < SAMPLES; i++)
-    samples[i] = (float)(i - SAMPLES / 2) * 0.37f;
+    samples[i] = ((float)i - 16.0f) * 0.37f;
   lp_array out, in = {.dtype = LP_F32, .rank = 1, .dim = {SAMPLES}, .data = samples};
   lp_binding binding = {x, in};
   int64_t *sym = LP_NEW_ARRAY(arena, int64_t, module->symbols.names.count);

@@ -67,10 +67,7 @@ static lp_op *match_scores(lp_build *b, lp_value *scores, attention_match *m) {
   for (int step = 0; step < 8; step++) {
     double scale = 1.0;
     lp_value *stripped = strip_scale(scores, &scale);
-    if (m->mask && scale != 1.0)
-      m->scale *= scale;
-    else if (scale != 1.0)
-      m->scale *= scale;
+    m->scale *= scale;
     scores = stripped;
     lp_op *op = scores->def;
     if (!op) return NULL;
@@ -102,7 +99,7 @@ static lp_value *unfold_transpose(lp_value *value) {
   lp_op *inner = transpose ? lp_match_def(lp_op_in(transpose, 0), LP_ONNX_Reshape) : NULL;
   const lp_attr *perm = transpose ? lp_op_attr(transpose, "perm") : NULL;
   lp_value *x = inner ? lp_match_peel(lp_op_in(inner, 0)) : NULL;
-  if (!perm || perm->count != 3 || perm->is[0] != 0 || perm->is[1] != 2 || x->type.rank != 4) return NULL;
+  if (!x || !perm || value->type.rank != 4 || perm->count != 3 || perm->is[0] != 0 || perm->is[1] != 2 || x->type.rank != 4) return NULL;
   bool same = true;
   for (int32_t i = 0; i < 4; i++)
     same &= lp_poly_equal(x->type.dim[i], value->type.dim[i < 2 ? i : 5 - i]);

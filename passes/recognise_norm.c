@@ -44,10 +44,10 @@ static lp_value *centred_of(lp_value *centred) {
 
 /* A parameter as long as the last axis that no input changes. */
 static bool is_parameter(lp_value *value, lp_value *x) {
-  return value && value->type.rank >= 1 && lp_match_input_free(value) &&
-         lp_poly_equal(value->type.dim[value->type.rank - 1], x->type.dim[x->type.rank - 1]) &&
-         lp_poly_equal(value->type.dim[value->type.rank - 1],
-                       lp_type_numel(x->def ? x->def->block->module : value->block->module, value->type));
+  if (!value || value->type.rank < 1 || x->type.rank < 1 || !lp_match_input_free(value)) return false;
+  const lp_poly *width = value->type.dim[value->type.rank - 1];
+  return lp_poly_equal(width, x->type.dim[x->type.rank - 1]) &&
+         lp_poly_equal(width, lp_type_numel(value->block->module, value->type));
 }
 
 /* Follows `last` to the operator of kind `kind` that applies a parameter. */
@@ -74,7 +74,7 @@ static lp_status raise_norm(lp_module *module, lp_op *mean, lp_diag *diag) {
   lp_op *sum = x ? lp_match_user(mean->out[0]) : NULL;
   double epsilon;
   lp_value *rest;
-  if (!lp_op_is(sum, LP_ONNX_Add) || !lp_match_scalar(sum, &epsilon, &rest)) return LP_OK;
+  if (!sum || !lp_op_is(sum, LP_ONNX_Add) || !lp_match_scalar(sum, &epsilon, &rest)) return LP_OK;
   lp_op *last = quotient_of(sum, x);
   if (!last) return LP_OK;
   lp_value *centred = centred_of(x), *input = centred ? centred : x;
