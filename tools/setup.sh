@@ -3,7 +3,7 @@
 # otherwise it says what to install and fails. Quick when nothing is missing.
 set -eu
 packages="
-  build-essential cmake ninja-build pkg-config git python3
+  build-essential cmake ninja-build pkg-config git python3 python3-venv
   llvm-19-dev clang-19 lld-19 libclang-rt-19-dev
   llvm-19-tools mlir-19-tools clang-format-19 clang-tidy-19
   libprotobuf-c-dev protobuf-c-compiler protobuf-compiler libonnx-dev
