@@ -59,7 +59,7 @@ int lp_tool_hw(int argc, char **argv) {
       .command = {.usage = "llmpart hw list | llmpart hw show NAME",
                   .summary = "Lists the machine models, or prints one with the source of each figure. NAME is a name of "
                              "the list,\n`host` (this machine, measured) or a YAML file; figures may be changed: "
-                             "a100,price=4e-5.",
+                             "a100,price_usd_per_s=4e-5.",
                   .min_args = 1,
                   .max_args = 2},
       .list = lp_hw_list,
