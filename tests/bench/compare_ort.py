@@ -1,0 +1,105 @@
+"""Measures llmpart beside ONNX Runtime in one run, as ratios: prefill and decode of a KV-cache export, f32, batch 1.
+
+    python tests/bench/compare_ort.py --llmpart build/release/tools/llmpart --model MODEL.onnx [--bundle B.llmpart]
+        [--threads 1,2] [--prompt 512] [--tokens 64] [--rounds 3]
+
+Needs PyPI's onnxruntime and numpy. Rounds alternate A B A B, one fresh process of llmpart each; the table shows medians.
+ONNX Runtime runs the exporter's graph with all its optimisations; its caches go from output to input without a copy.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+
+
+class Peer:
+    """The exporter's graph in ONNX Runtime."""
+
+    def __init__(self, model: Path, threads: int) -> None:
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = threads
+        self.session = ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+        self.inputs = {i.name: i for i in self.session.get_inputs()}
+        self.outputs = [o.name for o in self.session.get_outputs()]
+        self.past = [name for name in self.inputs if name.startswith("past")]
+
+    def empty_cache(self) -> list[ort.OrtValue]:
+        shapes = [[d if isinstance(d, int) else (1 if i == 0 else 0) for i, d in enumerate(self.inputs[n].shape)]
+                  for n in self.past]
+        return [ort.OrtValue.ortvalue_from_numpy(np.zeros(s, np.float32)) for s in shapes]
+
+    def step(self, ids: np.ndarray, at: int, cache: list[ort.OrtValue]) -> tuple[int, list[ort.OrtValue]]:
+        count = ids.shape[1]
+        feed = {"input_ids": ids, "attention_mask": np.ones((1, at + count), np.int64),
+                "position_ids": np.arange(at, at + count, dtype=np.int64)[None]}
+        binding = self.session.io_binding()
+        for name, value in feed.items():
+            if name in self.inputs:
+                binding.bind_cpu_input(name, value)
+        for name, value in zip(self.past, cache):
+            binding.bind_ortvalue_input(name, value)
+        for name in self.outputs:
+            binding.bind_output(name)
+        self.session.run_with_iobinding(binding)
+        values = dict(zip(self.outputs, binding.get_outputs()))
+        token = int(values["logits"].numpy()[0, -1].argmax())
+        return token, [v for n, v in values.items() if n.startswith("present")]
+
+    def measure(self, prompt: int, tokens: int) -> tuple[float, float]:
+        """Tokens per second of prefill and of decode behind 128 tokens, as `llmpart bench` counts them."""
+        ids = (np.arange(prompt, dtype=np.int64) * 7919 % 997)[None]
+        self.step(ids[:, :8], 0, self.empty_cache())
+        start = time.perf_counter()
+        self.step(ids, 0, self.empty_cache())
+        prefill = prompt / (time.perf_counter() - start)
+        token, cache = self.step(ids[:, :1], 0, self.empty_cache())
+        start = time.perf_counter()
+        for at in range(1, 1 + tokens):
+            token, cache = self.step(np.array([[token]], np.int64), at, cache)
+        return prefill, tokens / (time.perf_counter() - start)
+
+
+def measure_llmpart(args: argparse.Namespace, bundle: Path, threads: int) -> tuple[float, float]:
+    command = [args.llmpart, "bench", str(bundle), "-p", str(args.prompt), "-n", str(args.tokens), "-r", "1",
+               "-t", str(threads), "-o", "json"]
+    rows = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["tests"]
+    speed = {row["test"][:2]: row["tokens_per_s"] for row in rows}
+    return speed["pp"], speed["tg"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--llmpart", required=True)
+    parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--bundle", type=Path)
+    parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--prompt", type=int, default=512)
+    parser.add_argument("--tokens", type=int, default=64)
+    parser.add_argument("--rounds", type=int, default=3)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        bundle = args.bundle or Path(folder) / "model.llmpart"
+        if not args.bundle:
+            subprocess.run([args.llmpart, "compile", str(args.model), "--device=host", "-o", str(bundle)], check=True)
+        print("threads  test    llmpart tok/s  onnxruntime tok/s  ratio")
+        for threads in map(int, args.threads.split(",")):
+            peer = Peer(args.model, threads)
+            ours, theirs = [], []
+            for _ in range(args.rounds):
+                ours.append(measure_llmpart(args, bundle, threads))
+                theirs.append(peer.measure(args.prompt, args.tokens))
+            for i, name in enumerate((f"pp{args.prompt}", f"tg{args.tokens}")):
+                a, b = (statistics.median(r[i] for r in rows) for rows in (ours, theirs))
+                print(f"{threads:7}  {name:6} {a:14.1f} {b:18.1f} {a / b:6.2f}", flush=True)
+            del peer
+
+
+if __name__ == "__main__":
+    main()
