@@ -83,6 +83,9 @@ extern const char *const lp_pipeline_layers;  /* -> raised */
 extern const char *const lp_pipeline_ops;     /* -> annotated */
 extern const char *const lp_pipeline_placed;  /* -> communicating */
 extern const char *const lp_pipeline_full;    /* -> outlined */
+/* The same way in steps, for who looks at the module in between: raised -> placed -> outlined. */
+extern const char *const lp_pipeline_plan;
+extern const char *const lp_pipeline_split;
 
 /* ---- planning ------------------------------------------------------------------------------------------------------ */
 

@@ -2,10 +2,12 @@
 #include "passes/passes.h"
 
 #define LAYERS "fold,bind-inputs,fold,decompose,fold,recognise,fold,raise"
-#define OPS    LAYERS ",lower,kv-cache,fuse,annotate"
-#define PLACED OPS ",place"
+#define OPS    "lower,kv-cache,fuse,annotate"
+#define SPLIT  "insert-comm,plan-memory,outline"
 
 const char *const lp_pipeline_layers = LAYERS;
-const char *const lp_pipeline_ops = OPS;
-const char *const lp_pipeline_placed = PLACED ",insert-comm";
-const char *const lp_pipeline_full = PLACED ",insert-comm,plan-memory,outline";
+const char *const lp_pipeline_ops = LAYERS "," OPS;
+const char *const lp_pipeline_placed = LAYERS "," OPS ",place,insert-comm";
+const char *const lp_pipeline_full = LAYERS "," OPS ",place," SPLIT;
+const char *const lp_pipeline_plan = OPS ",place";
+const char *const lp_pipeline_split = SPLIT;

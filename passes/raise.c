@@ -167,6 +167,24 @@ static void group_mlps(grouping *g) {
   }
 }
 
+/* How many attentions the operator depends on, less one: exporters write heads anywhere in the file. The walk goes back
+ * over the block, where every operator stands behind those that it needs. */
+static int64_t layer_behind(grouping *g, lp_op *op) {
+  lp_block_renumber(g->block);
+  bool *needed = LP_NEW_ARRAY(g->arena, bool, op->order + 1);
+  int64_t count = -1;
+  needed[op->order] = true;
+  for (lp_op *at = op; at; at = at->prev) {
+    if (!needed[at->order]) continue;
+    count += at->kind == LP_ONNX_Attention;
+    for (int32_t i = 0; i < at->in_count; i++) {
+      const lp_op *def = lp_op_in(at, i) ? lp_op_in(at, i)->def : NULL;
+      if (def && def->block == g->block) needed[def->order] = true;
+    }
+  }
+  return count;
+}
+
 static void group_heads(grouping *g, const lp_op *func) {
   const lp_attr *roles = lp_op_attr(func, "output_roles");
   lp_op *last = lp_block_terminator(g->block);
@@ -176,7 +194,7 @@ static void group_heads(grouping *g, const lp_op *func) {
     lp_value *value = lp_op_in(last, i);
     if ((!exit_head && strcmp(role, "logits") != 0) || !value->def) continue;
     group *into =
-        new_group(g, exit_head ? LP_LAYER_EXIT_HEAD : LP_LAYER_LM_HEAD, exit_head ? layer_at(value->def) : -1);
+        new_group(g, exit_head ? LP_LAYER_EXIT_HEAD : LP_LAYER_LM_HEAD, exit_head ? layer_behind(g, value->def) : -1);
     op_list list = {0};
     into->needs_norm = exit_head;
     claim_backward(g, value, into, &list);
