@@ -1,0 +1,33 @@
+# A model of LLaMA2-7B's shape whose weights are absent is planned in under 1 s of CPU time and 100 MB of memory; with the
+# weights there (a sparse file of 13 GB), no step up to the code copies them.
+. "$LP_SOURCE/tests/e2e/lib.sh"
+command -v protoc >/dev/null || skip 'there is no protoc'
+awk -f "$LP_SOURCE/tests/e2e/llama7b.awk" | onnx "$work/model.onnx"
+[ -s "$work/model.onnx" ] || finish
+
+# The sanitizers' shadow memory does not fit into any limit.
+if nm "$LLMPART" 2>/dev/null | grep -q __asan_init; then sanitized=1; else sanitized=; fi
+
+bounded() { # bounded KILOBYTES SECONDS [option ...]: compiles within limits of data and of CPU time
+  data=$1 seconds=$2
+  shift 2
+  (
+    [ "$sanitized" ] || ulimit -d "$data"
+    [ "$sanitized" ] || ulimit -t "$seconds"
+    exec "$LLMPART" compile "$work/model.onnx" --device=jetson-nano --cloud=v100s --link=lan --ttft=2s "$@"
+  ) 2>"$work/err" || fail "$*: exit status $?: $(head -n 3 "$work/err")"
+}
+
+bounded 100000 1 --emit=report -o "$work/report.json"
+params=$(number "$work/report.json" params)
+[ "${params:-0}" -gt 6700000000 ] && [ "$params" -lt 6800000000 ] || fail "it has '$params' parameters, about 6.74 billion are wanted"
+same 'layers' 32 "$(number "$work/report.json" layers)"
+same 'feasible' true "$(sed -n 's/^  "feasible": \(.*\),$/\1/p' "$work/report.json")"
+
+refused 'compiling it needs the weights' 'weights.data' "$LLMPART" compile "$work/model.onnx" --device=jetson-nano -o "$work/made/out.llmpart"
+truncate -s 13477879808 "$work/weights.data"
+bounded 300000 60 --emit=obj -o "$work/model.o"
+[ -s "$work/model.o" ] || fail 'no code was written'
+wanted_status=3
+refused 'it does not fit the device' 'memory' "$LLMPART" compile "$work/model.onnx" --device=jetson-nano --emit=report -o "$work/made.json"
+finish
