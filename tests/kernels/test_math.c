@@ -54,7 +54,7 @@ static double ulp_of(double x) {
 }
 
 static void test_function(const function *f) {
-  enum { COUNT = 200003 };
+  enum { COUNT = 100003 };
   float *x = malloc(COUNT * 4), *y = malloc(COUNT * 4);
   for (int i = 0; i < COUNT; i++) {
     float t = random_float() * 0.5f + 0.5f;

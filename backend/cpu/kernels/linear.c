@@ -91,7 +91,7 @@ INLINE void linear_few(const linear *l, int64_t thread, int64_t threads) {
     case 3:
       gemv(l, 3, 0, first, last);
       break;
-    default:
+    case 4:
       gemv(l, 4, 0, first, last);
       break;
     }
