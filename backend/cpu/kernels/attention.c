@@ -321,8 +321,7 @@ INLINE void combine_row(const attention *a, const query_block *u, int64_t r, flo
 
 INLINE void attention_run(const attention *a, float *scratch, lp_barrier *barrier, int64_t thread, int64_t threads) {
   int64_t units = row_blocks(a) * a->b * a->kv_heads;
-  if (units == 0)
-    return;
+  if (units == 0) return;
   int64_t chunks = choose_chunks(a, units, threads);
   int64_t piece_floats = LPK_ATTENTION_PARTIAL_FLOATS(a->dv);
   attention_work w = carve(a, scratch, thread);
