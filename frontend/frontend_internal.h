@@ -48,16 +48,16 @@ typedef struct lp_call {
 typedef struct {
   lp_module *module;
   lp_diag *diag;
-  lp_arena *scratch; /* the unpacked message and everything of the import alone */
-  const char *path;  /* as given, for diagnostics of the file */
-  const char *file;  /* its last part: locations and weights refer to it */
+  lp_arena *scratch;   /* the unpacked message and everything of the import alone */
+  const char *path;    /* as given, for diagnostics of the file */
+  const char *file;    /* its last part: locations and weights refer to it */
   const uint8_t *data; /* the mapped file */
   size_t size;
   const Onnx__ModelProto *model;
-  int64_t opset; /* of the default domain, where the nodes at work come from */
-  lp_map *dims;      /* dim_param -> its symbol (const char *) */
-  lp_map *functions; /* "domain:name" -> Onnx__FunctionProto* */
-  lp_map *external;  /* location -> lp_external* */
+  int64_t opset;         /* of the default domain, where the nodes at work come from */
+  lp_map *dims;          /* dim_param -> its symbol (const char *) */
+  lp_map *functions;     /* "domain:name" -> Onnx__FunctionProto* */
+  lp_map *external;      /* location -> lp_external* */
   LP_VEC(lp_map *) maps; /* freed at the end */
   lp_block *block;
   bool weights_absent_ok;
@@ -66,7 +66,7 @@ typedef struct {
   int64_t next_dim;   /* d0, d1, ... */
 } lp_importer;
 
-enum { LP_IMPORT_DEPTH = 64, LP_IMPORT_NODES = 1000000, LP_ONNX_OPSET_MIN = 7, LP_ONNX_OPSET_MAX = 26 };
+enum { LP_IMPORT_DEPTH = 64, LP_IMPORT_NODES = 300000, LP_ONNX_OPSET_MIN = 7, LP_ONNX_OPSET_MAX = 26 };
 
 static inline const char *lp_text(const char *maybe) {
   return maybe ? maybe : "";
@@ -149,10 +149,10 @@ typedef struct {
   lp_dtype dtype;
   int32_t rank;
   int64_t dim[LP_MAX_RANK];
-  int64_t bytes;       /* packed size of the type */
-  const char *file;    /* where the bytes lie; NULL: in `data` */
+  int64_t bytes;    /* packed size of the type */
+  const char *file; /* where the bytes lie; NULL: in `data` */
   int64_t offset;
-  const void *data;    /* `bytes` bytes in the scratch arena or the mapped file; NULL when absent or not read */
+  const void *data; /* `bytes` bytes in the scratch arena or the mapped file; NULL when absent or not read */
 } lp_tensor_data;
 
 /* Checks a TensorProto; small external data is read, large data stays where it is. */

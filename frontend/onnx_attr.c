@@ -87,9 +87,12 @@ static lp_status set_attribute(const setter *s, const char *type) {
   static const struct {
     const char *name;
     Onnx__AttributeProto__AttributeType type;
-  } types[] = {{"i64", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT},     {"f64", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT},
-               {"str", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING},  {"i64s", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS},
-               {"f64s", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS}, {"tensor", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR}};
+  } types[] = {{"i64", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT},
+               {"f64", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT},
+               {"str", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING},
+               {"i64s", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS},
+               {"f64s", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS},
+               {"tensor", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR}};
   lp_module *module = s->im->module;
   const char *text;
   for (size_t i = 0; i < LP_COUNT(types); i++) {

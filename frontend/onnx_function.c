@@ -142,7 +142,8 @@ lp_status lp_inline_if(lp_importer *im, lp_scope *scope, const Onnx__NodeProto *
   if (is_cache_switch(condition))
     taken = true;
   else if (!constant_condition(condition, &taken))
-    return lp_error(im->diag, loc, "its condition '%s' depends on the input; only an If with a constant one is supported",
+    return lp_error(im->diag, loc,
+                    "its condition '%s' depends on the input; only an If with a constant one is supported",
                     lp_text(node->input[0]));
   const Onnx__AttributeProto *branch = lp_attribute_find(node, call, taken ? "then_branch" : "else_branch");
   if (!branch || !branch->g)

@@ -11,7 +11,15 @@
 enum { MAX_NESTING = 100, LENGTH_BYTES = 5 };
 
 typedef enum {
-  MSG_MODEL, MSG_GRAPH, MSG_NODE, MSG_ATTRIBUTE, MSG_TENSOR, MSG_FUNCTION, MSG_VALUE_INFO, MSG_TYPE, MSG_WRAPPED_TYPE,
+  MSG_MODEL,
+  MSG_GRAPH,
+  MSG_NODE,
+  MSG_ATTRIBUTE,
+  MSG_TENSOR,
+  MSG_FUNCTION,
+  MSG_VALUE_INFO,
+  MSG_TYPE,
+  MSG_WRAPPED_TYPE,
   MSG_MAP_TYPE,
   MSG_COUNT,
   MSG_COPY, /* a field that is kept as it is */
@@ -26,11 +34,24 @@ typedef struct {
 /* Fields that are messages to walk, or to drop; all others are copied. */
 static const field_rule rules[MSG_COUNT][10] = {
     [MSG_MODEL] = {{7, MSG_GRAPH}, {25, MSG_FUNCTION}, {6, MSG_DROP}, {14, MSG_DROP}, {20, MSG_DROP}, {26, MSG_DROP}},
-    [MSG_GRAPH] = {{1, MSG_NODE}, {5, MSG_TENSOR}, {11, MSG_VALUE_INFO}, {12, MSG_VALUE_INFO}, {10, MSG_DROP},
-                   {13, MSG_DROP}, {14, MSG_DROP}, {16, MSG_DROP}},
+    [MSG_GRAPH] = {{1, MSG_NODE},
+                   {5, MSG_TENSOR},
+                   {11, MSG_VALUE_INFO},
+                   {12, MSG_VALUE_INFO},
+                   {10, MSG_DROP},
+                   {13, MSG_DROP},
+                   {14, MSG_DROP},
+                   {16, MSG_DROP}},
     [MSG_NODE] = {{5, MSG_ATTRIBUTE}, {6, MSG_DROP}, {9, MSG_DROP}, {10, MSG_DROP}},
-    [MSG_ATTRIBUTE] = {{5, MSG_TENSOR}, {6, MSG_GRAPH}, {10, MSG_TENSOR}, {11, MSG_GRAPH}, {14, MSG_TYPE},
-                       {13, MSG_DROP}, {15, MSG_DROP}, {22, MSG_DROP}, {23, MSG_DROP}},
+    [MSG_ATTRIBUTE] = {{5, MSG_TENSOR},
+                       {6, MSG_GRAPH},
+                       {10, MSG_TENSOR},
+                       {11, MSG_GRAPH},
+                       {14, MSG_TYPE},
+                       {13, MSG_DROP},
+                       {15, MSG_DROP},
+                       {22, MSG_DROP},
+                       {23, MSG_DROP}},
     [MSG_TENSOR] = {{12, MSG_DROP}, {16, MSG_DROP}},
     [MSG_FUNCTION] = {{7, MSG_NODE}, {11, MSG_ATTRIBUTE}, {8, MSG_DROP}, {12, MSG_DROP}, {14, MSG_DROP}},
     [MSG_VALUE_INFO] = {{2, MSG_TYPE}, {3, MSG_DROP}, {4, MSG_DROP}},
@@ -68,14 +89,15 @@ static const uint8_t *read_varint(const uint8_t *at, const uint8_t *end, uint64_
 }
 
 static lp_status damaged(const walker *w, const uint8_t *at) {
-  if (w->depth == 0 && w->fields == 0) return lp_error(w->diag, w->loc, "not an ONNX model: its bytes are no protobuf message");
+  if (w->depth == 0 && w->fields == 0)
+    return lp_error(w->diag, w->loc, "not an ONNX model: its bytes are no protobuf message");
   return lp_error(w->diag, w->loc, "damaged: no valid protobuf field at offset %zu", (size_t)(at - w->base));
 }
 
 static lp_status past_end(const walker *w, const uint8_t *at, uint64_t length, size_t left) {
   if (w->depth > 0 || w->fields == 0) return damaged(w, at);
-  return lp_error(w->diag, w->loc, "truncated: a field of %" PRIu64 " bytes at offset %zu, but only %zu are left", length,
-                  (size_t)(at - w->base), left);
+  return lp_error(w->diag, w->loc, "truncated: a field of %" PRIu64 " bytes at offset %zu, but only %zu are left",
+                  length, (size_t)(at - w->base), left);
 }
 
 static lp_status read_field(const walker *w, const uint8_t *at, const uint8_t *end, field *out) {
@@ -160,7 +182,8 @@ static lp_status walk_tensor(walker *w, const uint8_t *at, const uint8_t *end) {
   tensor_facts facts;
   LP_TRY(read_tensor_facts(w, at, end, &facts));
   bool floats = facts.raw_runs == 0 && facts.float_runs == 1 && facts.data_type == ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT;
-  bool doubles = facts.raw_runs == 0 && facts.double_runs == 1 && facts.data_type == ONNX__TENSOR_PROTO__DATA_TYPE__DOUBLE;
+  bool doubles =
+      facts.raw_runs == 0 && facts.double_runs == 1 && facts.data_type == ONNX__TENSOR_PROTO__DATA_TYPE__DOUBLE;
   while (at < end) {
     field f;
     LP_TRY(read_field(w, at, end, &f));

@@ -54,8 +54,8 @@ static lp_status visit(sorter *s, size_t root, visit_state *state, size_t *order
     }
     size_t need = s->needs[top->node].data[top->next++];
     if (state[need] == OPEN) {
-      status = lp_error(s->im->diag, lp_node_loc(s->im, s->nodes[need], s->call),
-                        "the graph has a cycle through this node");
+      status =
+          lp_error(s->im->diag, lp_node_loc(s->im, s->nodes[need], s->call), "the graph has a cycle through this node");
     } else if (state[need] == NEW) {
       frame below = {need, 0};
       state[need] = OPEN;

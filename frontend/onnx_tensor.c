@@ -34,7 +34,8 @@ static lp_status check_shape(const check *c) {
   if (!lp_onnx_dtype(c->tensor->data_type, &t->dtype))
     return lp_error(diag, c->loc, "tensor '%s' has elements of type '%s' (%d), which is not supported", c->name,
                     lp_onnx_dtype_name(c->tensor->data_type), (int)c->tensor->data_type);
-  if (c->tensor->segment) return lp_error(diag, c->loc, "tensor '%s' is one segment of several, which is not supported", c->name);
+  if (c->tensor->segment)
+    return lp_error(diag, c->loc, "tensor '%s' is one segment of several, which is not supported", c->name);
   if (c->tensor->n_dims > LP_MAX_RANK)
     return lp_error(diag, c->loc, "tensor '%s' has %zu dimensions, at most %d are supported", c->name,
                     c->tensor->n_dims, LP_MAX_RANK);
@@ -59,8 +60,9 @@ static lp_status wrong_size(const check *c, uint64_t found) {
   lp_buf shape = {0};
   for (int32_t i = 0; i < c->out->rank; i++)
     lp_buf_printf(&shape, "%s%" PRId64, i ? "x" : "", c->out->dim[i]);
-  lp_status status = lp_error(c->im->diag, c->loc, "tensor '%s' of %s[%s] takes %" PRId64 " bytes, its data has %" PRIu64,
-                              c->name, lp_dtype_name(c->out->dtype), lp_buf_text(&shape), c->out->bytes, found);
+  lp_status status =
+      lp_error(c->im->diag, c->loc, "tensor '%s' of %s[%s] takes %" PRId64 " bytes, its data has %" PRIu64, c->name,
+               lp_dtype_name(c->out->dtype), lp_buf_text(&shape), c->out->bytes, found);
   lp_buf_free(&shape);
   return status;
 }
@@ -69,8 +71,7 @@ static lp_status wrong_size(const check *c, uint64_t found) {
 
 static lp_status check_span(const check *c) {
   lp_span span;
-  if (c->tensor->raw_data.len != sizeof(span))
-    return lp_error(c->im->diag, c->loc, "tensor '%s' is damaged", c->name);
+  if (c->tensor->raw_data.len != sizeof(span)) return lp_error(c->im->diag, c->loc, "tensor '%s' is damaged", c->name);
   memcpy(&span, c->tensor->raw_data.data, sizeof(span));
   if (span.length != (uint64_t)c->out->bytes) return wrong_size(c, span.length);
   if (span.offset > c->im->size || span.length > c->im->size - span.offset)

@@ -13,14 +13,14 @@ static const struct {
   lp_dtype dtype;
   bool supported;
 } data_types[] = {
-    [0] = {.name = "undefined"},      [1] = {"float", LP_F32, true},     [2] = {"uint8", LP_U8, true},
-    [3] = {"int8", LP_I8, true},      [4] = {"uint16", LP_U16, true},    [5] = {"int16", LP_I16, true},
-    [6] = {"int32", LP_I32, true},    [7] = {"int64", LP_I64, true},     [8] = {.name = "string"},
-    [9] = {"bool", LP_BOOL, true},    [10] = {"float16", LP_F16, true},  [11] = {"double", LP_F64, true},
-    [12] = {"uint32", LP_U32, true},  [13] = {"uint64", LP_U64, true},   [14] = {.name = "complex64"},
-    [15] = {.name = "complex128"},    [16] = {"bfloat16", LP_BF16, true}, [17] = {.name = "float8e4m3fn"},
-    [18] = {.name = "float8e4m3fnuz"}, [19] = {.name = "float8e5m2"},    [20] = {.name = "float8e5m2fnuz"},
-    [21] = {"uint4", LP_U4, true},    [22] = {"int4", LP_I4, true},      [23] = {.name = "float4e2m1"},
+    [0] = {.name = "undefined"},       [1] = {"float", LP_F32, true},      [2] = {"uint8", LP_U8, true},
+    [3] = {"int8", LP_I8, true},       [4] = {"uint16", LP_U16, true},     [5] = {"int16", LP_I16, true},
+    [6] = {"int32", LP_I32, true},     [7] = {"int64", LP_I64, true},      [8] = {.name = "string"},
+    [9] = {"bool", LP_BOOL, true},     [10] = {"float16", LP_F16, true},   [11] = {"double", LP_F64, true},
+    [12] = {"uint32", LP_U32, true},   [13] = {"uint64", LP_U64, true},    [14] = {.name = "complex64"},
+    [15] = {.name = "complex128"},     [16] = {"bfloat16", LP_BF16, true}, [17] = {.name = "float8e4m3fn"},
+    [18] = {.name = "float8e4m3fnuz"}, [19] = {.name = "float8e5m2"},      [20] = {.name = "float8e5m2fnuz"},
+    [21] = {"uint4", LP_U4, true},     [22] = {"int4", LP_I4, true},       [23] = {.name = "float4e2m1"},
 };
 
 bool lp_onnx_dtype(int32_t data_type, lp_dtype *out) {

@@ -1,8 +1,9 @@
 /* What the files of the reference interpreter share.
  *
- * eval.c        entry points and the table          eval_array.c  arrays: elements, results, broadcasting
- * eval_map.c    elementwise                         eval_math.c   products, reductions, softmax, norms
- * eval_move.c   what moves elements                 eval_model.c  attention, rotary, caches */
+ * eval.c           entry points and the table       eval_array.c  arrays: elements, results, broadcasting
+ * eval_function.c  elementwise functions            eval_map.c    elementwise operators
+ * eval_math.c      products, reductions, norms      eval_model.c  attention, rotary, caches
+ * eval_move.c      what moves elements              eval_shape.c  other shapes, repeated, padded, made */
 #ifndef LP_EVAL_INTERNAL_H
 #define LP_EVAL_INTERNAL_H
 
@@ -57,14 +58,16 @@ void lp_array_split(const lp_array *array, int32_t axis, int64_t *outer, int64_t
 
 #define LP_EVAL_ONNX_RULES(X)                                                                                          \
   X(map)                                                                                                               \
-  X(variadic_map) X(clip) X(cast_like) X(identity) X(matmul) X(gemm) X(softmax) X(norm) X(attention) X(rotary)         \
-      X(gather) X(gather_elements) X(gather_nd) X(slice) X(concat) X(split) X(transpose) X(reshape) X(expand) X(tile)  \
-          X(pad) X(dims) X(constant) X(fill) X(range) X(reduce) X(argmax) X(cumsum) X(trilu) X(decomposed)
+  X(variadic_map)                                                                                                      \
+  X(clip) X(cast_like) X(identity) X(matmul) X(gemm) X(softmax) X(norm) X(attention) X(rotary) X(gather)               \
+      X(gather_elements) X(gather_nd) X(slice) X(concat) X(split) X(transpose) X(reshape) X(expand) X(tile) X(pad)     \
+          X(dims) X(constant) X(fill) X(range) X(reduce) X(argmax) X(cumsum) X(trilu) X(decomposed)
 #define LP_EVAL_OP_RULES(X)                                                                                            \
   X(LINEAR)                                                                                                            \
-  X(MATMUL) X(ATTENTION) X(KV_APPEND) X(ROTARY) X(NORM) X(ADD_NORM) X(MAP) X(FUSED) X(SOFTMAX) X(REDUCE) X(ARGMAX)     \
-      X(CUMSUM) X(GATHER) X(GATHER_ELEMENTS) X(CONCAT) X(SLICE) X(TRANSPOSE) X(RESHAPE) X(EXPAND) X(PAD) X(IOTA)       \
-          X(DIMS) X(FILL) X(COMM_SEND) X(COMM_RECV) X(COMM_KV_MOVE)
+  X(MATMUL)                                                                                                            \
+  X(ATTENTION) X(KV_APPEND) X(ROTARY) X(NORM) X(ADD_NORM) X(MAP) X(FUSED) X(SOFTMAX) X(REDUCE) X(ARGMAX) X(CUMSUM)     \
+      X(GATHER) X(GATHER_ELEMENTS) X(CONCAT) X(SLICE) X(TRANSPOSE) X(RESHAPE) X(EXPAND) X(PAD) X(IOTA) X(DIMS) X(FILL) \
+          X(COMM_SEND) X(COMM_RECV) X(COMM_KV_MOVE)
 #define LP_DECLARE(rule) lp_eval_rule eval_onnx_##rule;
 LP_EVAL_ONNX_RULES(LP_DECLARE)
 #undef LP_DECLARE

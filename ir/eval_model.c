@@ -148,7 +148,7 @@ static lp_status present(const lp_eval *e, int32_t index, const heads_view *rows
 }
 
 static lp_status read_past(const lp_eval *e, attention *a, const sizes *k, const sizes *v) {
-  sizes pk, pv;
+  sizes pk = {0}, pv = {0};
   if (!lp_eval_in(e, 4) || !lp_eval_in(e, 5)) return LP_OK;
   LP_TRY(view_heads(e, e->in[4], true, 0, &a->past_k, &pk));
   LP_TRY(view_heads(e, e->in[5], true, 0, &a->past_v, &pv));
@@ -169,7 +169,7 @@ static lp_status scores_out(const lp_eval *e, attention *a) {
 lp_status eval_onnx_attention(const lp_eval *e) {
   LP_TRY(lp_eval_need(e, 3));
   attention a = {.mask = lp_eval_in(e, 3), .lengths = lp_eval_in(e, 6)};
-  sizes q, k, v;
+  sizes q = {0}, k = {0}, v = {0};
   int64_t kv_heads = lp_op_i64(e->op, "kv_num_heads", 0);
   LP_TRY(view_heads(e, e->in[0], true, lp_op_i64(e->op, "q_num_heads", 0), &a.q, &q));
   LP_TRY(view_heads(e, e->in[1], true, kv_heads, &a.k, &k));
@@ -199,7 +199,7 @@ lp_status eval_onnx_attention(const lp_eval *e) {
 lp_status eval_op_ATTENTION(const lp_eval *e) {
   LP_TRY(lp_eval_need(e, 3));
   attention a = {.mask = lp_eval_in(e, 3)};
-  sizes q, k, v;
+  sizes q = {0}, k = {0}, v = {0};
   bool heads_first = !lp_streq(lp_op_str(e->op, "layout", "bhsd"), "bshd");
   LP_TRY(view_heads(e, e->in[0], heads_first, 0, &a.q, &q));
   LP_TRY(view_heads(e, e->in[1], true, 0, &a.k, &k));
@@ -263,8 +263,8 @@ static lp_status rotate(const lp_eval *e, const rotation *r, const lp_array *pos
 }
 
 static lp_status rotation_of(const lp_eval *e, const lp_array *x, bool heads_first, int64_t heads, rotation *r) {
-  heads_view view;
-  sizes s;
+  heads_view view = {0};
+  sizes s = {0};
   LP_TRY(view_heads(e, x, heads_first, heads, &view, &s));
   r->batch = s.batch, r->heads = s.heads, r->rows = s.rows, r->dim = s.dim;
   r->batch_stride = view.batch, r->head_stride = view.head, r->row_stride = view.step;

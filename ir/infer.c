@@ -2,6 +2,7 @@
  * does not compile. */
 #include "ir/infer_internal.h"
 
+#include <assert.h>
 #include <string.h>
 
 static lp_infer_rule *const rules[LP_OP_COUNT] = {
@@ -286,6 +287,7 @@ lp_status lp_op_infer(lp_module *module, lp_op *op, lp_diag *diag) {
   lp_infer c = {.m = module, .op = op, .diag = diag};
   do { /* each turn takes a symbol away, so this ends */
     c.again = false;
+    assert(rules[op->kind]);
     LP_TRY(rules[op->kind](&c));
   } while (c.again);
   lp_infer_values(&c);

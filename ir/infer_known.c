@@ -98,9 +98,9 @@ lp_status lp_infer_need_known(const lp_infer *c, int32_t index, const poly **val
 }
 
 lp_status lp_infer_need_i64s(const lp_infer *c, int32_t index, int64_t *values, int32_t *count) {
-  const poly *known;
+  const poly *known = NULL;
   LP_TRY(lp_infer_need_known(c, index, &known, count));
-  for (int32_t i = 0; i < *count; i++)
+  for (int32_t i = 0; known && i < *count; i++)
     if (!lp_poly_is_const(known[i], &values[i]))
       return lp_infer_fail(c, "element %d of input %d is %s, a constant wanted", i, index, lp_infer_text(c, known[i]));
   return LP_OK;

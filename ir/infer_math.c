@@ -80,10 +80,10 @@ lp_status infer_cast_like(lp_infer *c) {
 
 lp_status infer_dropout(lp_infer *c) {
   LP_TRY(lp_infer_need(c, 1));
-  const lp_poly *const *training;
-  int32_t count;
-  bool known = !lp_infer_has(c, 2) || (lp_infer_known(c, 2, &training, &count) && count == 1);
-  if (!known || (lp_infer_has(c, 2) && !lp_poly_is_i64(training[0], 0)))
+  const lp_poly *const *training = NULL;
+  int32_t count = 0;
+  bool known = lp_infer_known(c, 2, &training, &count) && training && count == 1;
+  if (lp_infer_has(c, 2) && !(known && lp_poly_is_i64(training[0], 0)))
     return lp_infer_fail(c, "dropout in training mode is not supported");
   lp_shape shape = lp_infer_shape(c, 0);
   LP_TRY(lp_infer_set(c, 1, LP_BOOL, &shape));

@@ -6,7 +6,7 @@
 
 static int64_t onnx_type(lp_dtype dtype) {
   static const int8_t types[LP_DTYPE_COUNT] = {
-      [LP_F32] = 1, [LP_U8] = 2,   [LP_I8] = 3,   [LP_U16] = 4,  [LP_I16] = 5,   [LP_I32] = 6, [LP_I64] = 7,
+      [LP_F32] = 1,  [LP_U8] = 2,   [LP_I8] = 3,   [LP_U16] = 4,  [LP_I16] = 5,  [LP_I32] = 6,  [LP_I64] = 7,
       [LP_BOOL] = 9, [LP_F16] = 10, [LP_F64] = 11, [LP_U32] = 12, [LP_U64] = 13, [LP_BF16] = 16};
   return types[dtype];
 }
@@ -91,7 +91,8 @@ static lp_value *ones(lp_build *build, const lp_bind *b, lp_dtype dtype) {
   lp_value *shape = shape_of(build, b, total_size(build, b));
   if (!shape) return NULL;
   lp_op *op = prepared(build, LP_ONNX_ConstantOfShape, 1, &shape);
-  lp_tensor fill = {.type = lp_type_static(build->module, LP_I64, 1, one_element), .data = &value, .bytes = sizeof(value)};
+  lp_tensor fill = {
+      .type = lp_type_static(build->module, LP_I64, 1, one_element), .data = &value, .bytes = sizeof(value)};
   lp_op_set_tensor(build->module, op, "value", fill);
   return cast(build, placed(build, op), dtype);
 }

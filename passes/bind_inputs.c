@@ -81,8 +81,8 @@ static lp_status rename_axis(const lp_bind *b, int32_t arg, int32_t axis, const 
   lp_symbol symbol = lone_symbol(dim);
   if (lp_poly_equal(dim, size) || lp_poly_is_const(dim, NULL)) return LP_OK;
   if (!symbol)
-    return lp_error(b->diag, b->end->loc, "axis %d of input '%s' is a sum that does not fit the generation protocol", axis,
-                    lp_bind_input(b, arg));
+    return lp_error(b->diag, b->end->loc, "axis %d of input '%s' is a sum that does not fit the generation protocol",
+                    axis, lp_bind_input(b, arg));
   if (lp_module_substitute(b->module, symbol, size)) return LP_OK;
   return lp_error(b->diag, b->end->loc, "a size overflows once '%s' is renamed",
                   lp_symbols_name(&b->module->symbols, symbol));
@@ -99,7 +99,6 @@ static void note_static(const lp_bind *b) {
 
 static lp_status rename_sizes(const lp_bind *b) {
   lp_module *m = b->module;
-  lp_type tokens = b->block->arg[b->tokens]->type;
   note_static(b);
   LP_TRY(rename_axis(b, b->tokens, 0, lp_dim_symbol(m, "b")));
   LP_TRY(rename_axis(b, b->tokens, 1, lp_dim_symbol(m, "s")));
@@ -109,7 +108,7 @@ static lp_status rename_sizes(const lp_bind *b) {
     LP_TRY(rename_axis(b, i, rank - 4, lp_dim_symbol(m, "b")));
     LP_TRY(rename_axis(b, i, rank - 2, lp_dim_symbol(m, "p")));
   }
-  tokens = b->block->arg[b->tokens]->type;
+  lp_type tokens = b->block->arg[b->tokens]->type;
   const lp_poly *total = tokens.dim[1], *past = lp_bind_past_length(b);
   if (past) total = lp_poly_add(m->arena, past, total);
   for (int32_t i = 0; i < b->block->arg_count; i++) {
@@ -132,8 +131,9 @@ static void set_roles(const lp_bind *b) {
 static lp_status bind_generation(lp_bind *b) {
   b->tokens = find_tokens(b);
   if (b->tokens < 0) {
-    lp_status status = lp_error(b->diag, b->end->loc, "the model has no token input: integers [batch, positions] that "
-                                                      "choose rows of an embedding");
+    lp_status status = lp_error(b->diag, b->end->loc,
+                                "the model has no token input: integers [batch, positions] that "
+                                "choose rows of an embedding");
     lp_note(b->diag, b->end->loc, "a graph that is no language model compiles without generation");
     return status;
   }

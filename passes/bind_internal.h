@@ -11,8 +11,9 @@ typedef struct {
   lp_block *block;
   lp_op *end; /* its terminator: the outputs */
   int32_t tokens, logits;
-  const char **input_role, **output_role; /* tokens past_key past_value past_kv data; logits exit_logits present_* data */
-  int64_t *pair;                          /* per input: the output that is its next state, or -1 */
+  const char **input_role,
+      **output_role; /* tokens past_key past_value past_kv data; logits exit_logits present_* data */
+  int64_t *pair;     /* per input: the output that is its next state, or -1 */
 } lp_bind;
 
 /* Names in the ONNX file; "" when the function states none. */

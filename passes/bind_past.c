@@ -75,9 +75,12 @@ static int32_t find_output(const lp_bind *b, const char *name) {
 }
 
 static int32_t pair_by_name(const lp_bind *b, int32_t input) {
-  static const char *const forms[][2] = {{"past_key_values", "present"},  {"past_key_values", "present_key_values"},
-                                         {"past_key_values", "new_key_values"}, {"past", "present"},
-                                         {"past", "new"},                 {"cache", "new_cache"}};
+  static const char *const forms[][2] = {{"past_key_values", "present"},
+                                         {"past_key_values", "present_key_values"},
+                                         {"past_key_values", "new_key_values"},
+                                         {"past", "present"},
+                                         {"past", "new"},
+                                         {"cache", "new_cache"}};
   for (size_t i = 0; i < LP_COUNT(forms); i++) {
     char *name = replaced(lp_bind_input(b, input), forms[i][0], forms[i][1]);
     int32_t output = name ? find_output(b, name) : -1;

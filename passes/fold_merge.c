@@ -38,11 +38,19 @@ static uint64_t hash_attr(uint64_t hash, const lp_attr *attr) {
   }
 }
 
+/* 0.0 and -0.0 differ, NaNs are equal. */
+static bool same_bits(double a, double b) {
+  uint64_t x, y;
+  memcpy(&x, &a, sizeof(x));
+  memcpy(&y, &b, sizeof(y));
+  return x == y;
+}
+
 static bool equal_list(const lp_attr *a, const lp_attr *b) {
   if (a->count != b->count) return false;
   for (int32_t i = 0; i < a->count; i++) {
     bool equal = a->kind == LP_ATTR_I64S    ? a->is[i] == b->is[i]
-                 : a->kind == LP_ATTR_F64S  ? memcmp(&a->fs[i], &b->fs[i], sizeof(double)) == 0
+                 : a->kind == LP_ATTR_F64S  ? same_bits(a->fs[i], b->fs[i])
                  : a->kind == LP_ATTR_STRS  ? lp_streq(a->ss[i], b->ss[i])
                  : a->kind == LP_ATTR_POLYS ? lp_poly_equal(a->polys[i], b->polys[i])
                                             : false;
@@ -59,7 +67,7 @@ static bool equal_attr(const lp_attr *a, const lp_attr *b) {
   case LP_ATTR_I64:
     return a->i == b->i;
   case LP_ATTR_F64:
-    return memcmp(&a->f, &b->f, sizeof(a->f)) == 0;
+    return same_bits(a->f, b->f);
   case LP_ATTR_STR:
     return lp_streq(a->s, b->s);
   case LP_ATTR_POLY:
@@ -88,7 +96,7 @@ static bool equal_ops(const lp_op *a, const lp_op *b) {
 static uint64_t hash_op(const lp_op *op) {
   uint64_t hash = mix(0, &op->kind, sizeof(op->kind));
   for (int32_t i = 0; i < op->in_count; i++) {
-    const lp_value *value = lp_op_in(op, i);
+    uintptr_t value = (uintptr_t)lp_op_in(op, i);
     hash = mix(hash, &value, sizeof(value));
   }
   for (int32_t i = 0; i < op->attr_count; i++)

@@ -58,7 +58,7 @@ static bool is_identity(const int64_t *perm, int32_t rank) {
 
 /* Two transposes are one; one that keeps the order is none. */
 static lp_value *transposed(lp_fold *f, lp_op *op) {
-  int64_t outer[LP_MAX_RANK], inner[LP_MAX_RANK];
+  int64_t outer[LP_MAX_RANK] = {0}, inner[LP_MAX_RANK] = {0};
   int32_t rank = op->out[0]->type.rank;
   lp_value *x = lp_op_in(op, 0);
   read_perm(op, outer);

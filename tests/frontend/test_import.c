@@ -302,7 +302,10 @@ START_TEST(normalises_softmax) {
     bool given;
     int64_t wanted_axis;
     bool wanted_flatten;
-  } cases[] = {{11, 0, false, 1, true}, {11, 2, true, 2, false}, {12, -1, true, -1, false}, {13, 0, false, -1, false},
+  } cases[] = {{11, 0, false, 1, true},
+               {11, 2, true, 2, false},
+               {12, -1, true, -1, false},
+               {13, 0, false, -1, false},
                {13, 1, true, 1, false}};
   for (size_t i = 0; i < LP_COUNT(cases); i++) {
     lp_module *module = softmax(cases[i].opset, cases[i].axis, cases[i].given);

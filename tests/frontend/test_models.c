@@ -87,8 +87,8 @@ static bool is_outdated(const char *folder) {
 }
 
 static bool only_unsupported(const lp_diag *diag) {
-  static const char *const reasons[] = {"not supported",      "is not known",      "is decomposed before",
-                                        "depends on the",     "only tensors are",  "is older than",
+  static const char *const reasons[] = {"not supported",        "is not known",     "is decomposed before",
+                                        "depends on the",       "only tensors are", "is older than",
                                         "declares no opset of", "only an If with a"};
   for (size_t i = 0; i < lp_diag_count(diag); i++) {
     const lp_diag_entry *entry = lp_diag_get(diag, i);
@@ -106,7 +106,8 @@ static bool check_set(run *r, int set) {
     lp_array found, wanted;
     const char *name;
     ck_assert_int_eq(lp_onnx_read_tensor(path_of(r, set, "output", i), r->arena, &wanted, &name, r->diag), LP_OK);
-    lp_status status = lp_value_eval(r->module, lp_op_in(end, i), r->bindings, r->count, r->sym, r->arena, &found, r->diag);
+    lp_status status =
+        lp_value_eval(r->module, lp_op_in(end, i), r->bindings, r->count, r->sym, r->arena, &found, r->diag);
     if (status != LP_OK && only_unsupported(r->diag)) return false;
     ck_assert_msg(status == LP_OK, "%s: output %d: %s", r->folder, i,
                   lp_diag_get(r->diag, lp_diag_count(r->diag) - 1)->text);

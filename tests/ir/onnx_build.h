@@ -18,7 +18,8 @@ void test_close(void);
 lp_value *test_arg(lp_dtype dtype, const char *dims);
 lp_value *test_ints(int count, const int64_t *values); /* a vector; count -1: a scalar of values[0] */
 lp_value *test_floats(const char *dims, const float *values);
-#define INTS(...) test_ints((int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]){__VA_ARGS__})
+#define INTS(...)                                                                                                      \
+  test_ints((int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]){__VA_ARGS__})
 #define INT(value) test_ints(-1, (const int64_t[]){value})
 
 /* Attributes of the next operator. */
@@ -30,7 +31,7 @@ void with_i64s(const char *name, int count, const int64_t *values);
 /* Creates and infers; NULL when inference refuses. */
 lp_op *test_node(lp_kind kind, int out_count, int in_count, lp_value *const *in);
 #define NODES(kind, outs, ...)                                                                                         \
-  test_node(LP_ONNX_##kind, outs, (int)(sizeof((lp_value *[]){__VA_ARGS__}) / sizeof(lp_value *)),                      \
+  test_node(LP_ONNX_##kind, outs, (int)(sizeof((lp_value *[]){__VA_ARGS__}) / sizeof(lp_value *)),                     \
             (lp_value *[]){__VA_ARGS__})
 #define NODE(kind, ...) NODES(kind, 1, __VA_ARGS__)
 

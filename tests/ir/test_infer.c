@@ -317,7 +317,8 @@ END_TEST
 
 START_TEST(attention) {
   lp_value *mask = f32("s,s+p");
-  lp_op *op = NODES(Attention, 3, f32("b,8,s,16"), f32("b,2,s,16"), f32("b,2,s,4"), mask, f32("b,2,p,16"), f32("b,2,p,4"));
+  lp_op *op =
+      NODES(Attention, 3, f32("b,8,s,16"), f32("b,2,s,16"), f32("b,2,s,4"), mask, f32("b,2,p,16"), f32("b,2,p,4"));
   gives(op, "f32[b,8,s,4]");
   gives_at(op, 1, "f32[b,2,s+p,16]");
   gives_at(op, 2, "f32[b,2,s+p,4]");
