@@ -12,8 +12,8 @@ function(lp_kernel_object out name arch cpu isa source)
     set(width -mprefer-vector-width=512)
   endif()
   add_custom_command(OUTPUT ${base}.o
-    COMMAND ${LP_CLANG} --target=${arch}-linux-gnu ${LP_KERNEL_FLAGS} -march=${cpu} ${width} -DTEST_ISA=LPK_ISA_${isa}
-      -c ${source} -o ${base}.own.bc
+    COMMAND ${LP_CLANG} --target=${arch}-linux-gnu ${LP_KERNEL_FLAGS} ${LP_KERNEL_FLAGS_${arch}} -march=${cpu} ${width}
+      -DTEST_ISA=LPK_ISA_${isa} -c ${source} -o ${base}.own.bc
     COMMAND ${LP_LLVM_LINK} --internalize --only-needed ${base}.own.bc ${LP_KERNELS_${arch}} -o ${base}.linked.bc
     COMMAND ${LP_OPT} -O3 ${base}.linked.bc -o ${base}.bc
     COMMAND ${LP_LLC} -O3 -relocation-model=pic -filetype=obj ${base}.bc -o ${base}.o

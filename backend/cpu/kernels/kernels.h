@@ -9,7 +9,8 @@
  * that is internal, noinline and nounwind, and whose pointers and run-time sizes are its parameters.
  *
  * Attributes of those functions (and of every other emitted function):
- *   "target-cpu", "target-features"   of --march; x86-64 needs avx2, fma and f16c at least; no "tune-cpu" of another CPU
+ *   "target-cpu", "target-features"   of --march; x86-64 needs avx2, fma and f16c at least; aarch64 must not have
+ *                                     outline-atomics, whose helpers no shared library has; no "tune-cpu" of another CPU
  *   "prefer-vector-width"="512"       when the features include avx512f and avx512vl; otherwise leave it out
  *   "min-legal-vector-width"          must not be present: with a value below 512 LLVM splits the 512-bit vectors
  * Kernels carry "target-cpu"="x86-64" (aarch64: none) from their own compilation. Inlining needs only that the caller's
