@@ -11,16 +11,29 @@ static int64_t onnx_type(lp_dtype dtype) {
   return types[dtype];
 }
 
+static const struct {
+  const char *name;
+  lp_bind_follower kind;
+  int32_t rank;
+} followers[] = {{"attention_mask", LP_FOLLOWS_MASK, 2},
+                 {"input_mask", LP_FOLLOWS_MASK, 2},
+                 {"mask", LP_FOLLOWS_MASK, 2},
+                 {"position_ids", LP_FOLLOWS_POSITIONS, 2},
+                 {"positions", LP_FOLLOWS_POSITIONS, 2},
+                 {"position_ids", LP_FOLLOWS_POSITIONS, 1},
+                 {"cache_position", LP_FOLLOWS_POSITIONS, 1},
+                 {"token_type_ids", LP_FOLLOWS_TYPES, 2}};
+
 lp_bind_follower lp_bind_follower_of(const lp_bind *b, int32_t input) {
   const char *name = lp_bind_input(b, input);
   lp_type type = b->block->arg[input]->type;
+  bool integer = !lp_dtype_is_float(type.dtype) && type.dtype != LP_BOOL;
   if (input == b->tokens || lp_bind_is_past(b, input)) return LP_FOLLOWS_NOTHING;
   if (lp_streq(name, "use_cache_branch")) return LP_FOLLOWS_SWITCH;
-  if (type.rank != 2) return LP_FOLLOWS_NOTHING;
-  if (lp_streq(name, "attention_mask") || lp_streq(name, "mask") || lp_streq(name, "input_mask"))
-    return LP_FOLLOWS_MASK;
-  bool integer = !lp_dtype_is_float(type.dtype) && type.dtype != LP_BOOL;
-  if (integer && (lp_streq(name, "position_ids") || lp_streq(name, "positions"))) return LP_FOLLOWS_POSITIONS;
+  for (size_t i = 0; i < LP_COUNT(followers); i++) {
+    bool fits = type.rank == followers[i].rank && (integer || followers[i].kind == LP_FOLLOWS_MASK);
+    if (fits && lp_streq(name, followers[i].name)) return followers[i].kind;
+  }
   return LP_FOLLOWS_NOTHING;
 }
 
@@ -76,25 +89,34 @@ static lp_value *cast(lp_build *build, lp_value *x, lp_dtype dtype) {
   return placed(build, op);
 }
 
-/* [batch, size] */
-static lp_value *shape_of(lp_build *build, const lp_bind *b, lp_value *size) {
-  lp_value *in[] = {size_of(build, b->block->arg[b->tokens], 0), size};
+/* [batch, size]; the batch is the input's own where that is a number */
+static lp_value *shape_of(lp_build *build, const lp_bind *b, lp_type type, lp_value *size) {
+  int64_t batch;
+  bool fixed = lp_type_static_dim(type, 0, &batch);
+  lp_value *in[] = {fixed ? lp_build_i64s(build, &batch, 1) : size_of(build, b->block->arg[b->tokens], 0), size};
   if (!in[0] || !in[1]) return NULL;
   lp_op *op = prepared(build, LP_ONNX_Concat, 2, in);
   lp_op_set_i64(build->module, op, "axis", 0);
   return placed(build, op);
 }
 
-static lp_value *ones(lp_build *build, const lp_bind *b, lp_dtype dtype) {
+static lp_value *filled(lp_build *build, lp_value *shape, int64_t number, lp_dtype dtype) {
   static const int64_t one_element[] = {1};
-  static const int64_t value = 1;
-  lp_value *shape = shape_of(build, b, total_size(build, b));
   if (!shape) return NULL;
   lp_op *op = prepared(build, LP_ONNX_ConstantOfShape, 1, &shape);
+  const int64_t *data = lp_arena_copy(build->module->arena, &number, sizeof(number));
   lp_tensor fill = {
-      .type = lp_type_static(build->module, LP_I64, 1, one_element), .data = &value, .bytes = sizeof(value)};
+      .type = lp_type_static(build->module, LP_I64, 1, one_element), .data = data, .bytes = sizeof(*data)};
   lp_op_set_tensor(build->module, op, "value", fill);
   return cast(build, placed(build, op), dtype);
+}
+
+static lp_value *ones(lp_build *build, const lp_bind *b, lp_type type) {
+  return filled(build, shape_of(build, b, type, total_size(build, b)), 1, type.dtype);
+}
+
+static lp_value *zeros(lp_build *build, const lp_bind *b, lp_type type) {
+  return filled(build, shape_of(build, b, type, size_of(build, b->block->arg[b->tokens], 1)), 0, type.dtype);
 }
 
 static lp_value *scalar(lp_build *build, lp_value *vector) {
@@ -103,13 +125,14 @@ static lp_value *scalar(lp_build *build, lp_value *vector) {
   return one(build, LP_ONNX_Squeeze, 2, in);
 }
 
-static lp_value *positions(lp_build *build, const lp_bind *b, lp_dtype dtype) {
+static lp_value *positions(lp_build *build, const lp_bind *b, lp_type type) {
   static const int64_t step = 1;
   lp_value *range[] = {scalar(build, past_size(build, b)), scalar(build, total_size(build, b)),
                        scalar(build, lp_build_i64s(build, &step, 1))};
-  lp_value *in[] = {one(build, LP_ONNX_Range, 3, range),
-                    shape_of(build, b, size_of(build, b->block->arg[b->tokens], 1))};
-  return cast(build, one(build, LP_ONNX_Expand, 2, in), dtype);
+  lp_value *row = one(build, LP_ONNX_Range, 3, range);
+  if (type.rank == 1) return cast(build, row, type.dtype);
+  lp_value *in[] = {row, shape_of(build, b, type, size_of(build, b->block->arg[b->tokens], 1))};
+  return cast(build, one(build, LP_ONNX_Expand, 2, in), type.dtype);
 }
 
 static lp_value *yes(lp_build *build, lp_type type) {
@@ -150,8 +173,9 @@ lp_status lp_bind_followers(lp_bind *b) {
     lp_bind_follower kind = lp_bind_follower_of(b, i);
     lp_build build = lp_build_at(b->module, b->block->first, b->diag);
     build.loc = (lp_loc){.file = b->end->loc.file, .node = lp_bind_input(b, i), .op = "input"};
-    if (kind == LP_FOLLOWS_MASK) by = ones(&build, b, arg->type.dtype);
-    if (kind == LP_FOLLOWS_POSITIONS) by = positions(&build, b, arg->type.dtype);
+    if (kind == LP_FOLLOWS_MASK) by = ones(&build, b, arg->type);
+    if (kind == LP_FOLLOWS_TYPES) by = zeros(&build, b, arg->type);
+    if (kind == LP_FOLLOWS_POSITIONS) by = positions(&build, b, arg->type);
     if (kind == LP_FOLLOWS_SWITCH) by = yes(&build, arg->type);
     if (kind == LP_FOLLOWS_NOTHING || (!by && kind == LP_FOLLOWS_SWITCH)) {
       i++;
