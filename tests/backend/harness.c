@@ -199,17 +199,61 @@ static void plan_results(harness *h, lp_op *op) {
   lp_op_set_i64s(h->module, op, "buffer", buffer, op->out_count);
 }
 
+static int64_t buffer_of(const lp_value *value) {
+  if (!value->def) return value->index;
+  const lp_attr *attr = lp_op_attr(value->def, "buffer");
+  return attr ? attr->is[value->index] : -1;
+}
+
+/* Until when each buffer is read: the position of its last reader; what is kept, for ever. */
+static void find_ends(const harness *h, int64_t *end) {
+  int64_t position = 0;
+  LP_FOR_OPS(op, h->block) {
+    position++;
+    for (int32_t i = 0; i < op->in_count; i++) {
+      int64_t buffer = lp_op_in(op, i) ? buffer_of(lp_op_in(op, i)) : -1;
+      if (buffer >= 0) end[buffer] = position;
+    }
+    for (int32_t i = 0; i < op->out_count; i++)
+      if (buffer_of(op->out[i]) >= 0 && end[buffer_of(op->out[i])] < position) end[buffer_of(op->out[i])] = position;
+  }
+  for (int32_t i = 0; i < h->result_count; i++)
+    end[buffer_of(h->result[i])] = INT64_MAX;
+}
+
+/* Buffers take the first slot whose last buffer is read no more, as plan-memory's do. */
+static void plan_slots(harness *h) {
+  int64_t end[2 * HARNESS_MOST_VALUES] = {0}, slot[2 * HARNESS_MOST_VALUES], free_after[2 * HARNESS_MOST_VALUES] = {0};
+  find_ends(h, end);
+  for (int64_t i = 0; i < h->input_count; i++) {
+    slot[i] = i;
+    free_after[i] = end[i];
+  }
+  int64_t position = 0, buffer = h->input_count, slots = h->input_count;
+  LP_FOR_OPS(op, h->block) {
+    position++;
+    for (int32_t i = 0; i < op->out_count; i++) {
+      if (buffer_of(op->out[i]) != buffer) continue;
+      int64_t at = 0;
+      while (at < slots && free_after[at] >= position)
+        at++;
+      slots += at == slots;
+      free_after[at] = end[buffer];
+      slot[buffer++] = at;
+    }
+  }
+  lp_op_set_i64s(h->module, h->func, "slot_device", slot, (int32_t)h->buffer_count);
+}
+
 void harness_finish(harness *h) {
-  int64_t numbers[HARNESS_MOST_VALUES * 2];
+  int64_t numbers[HARNESS_MOST_VALUES];
   for (int32_t i = 0; i < h->input_count; i++)
     numbers[i] = h->buffer_count++;
   lp_op_set_i64s(h->module, h->func, "arg_buffer_device", numbers, h->input_count);
   LP_FOR_OPS(op, h->block) {
     if (!lp_op_has(op, LP_CONSTANT)) plan_results(h, op);
   }
-  for (int64_t i = 0; i < h->buffer_count; i++)
-    numbers[i] = i;
-  lp_op_set_i64s(h->module, h->func, "slot_device", numbers, (int32_t)h->buffer_count);
+  plan_slots(h);
   lp_op *end = lp_op_create(h->module, LP_OP_RETURN, LP_LOC_NONE, h->result_count, h->result, 0, NULL);
   lp_op_append(h->block, end);
   must(h, lp_module_verify(h->module, h->diag), "the test's module is not valid");
@@ -310,10 +354,6 @@ uint64_t harness_code_key(const harness *h, const lp_backend *backend, const lp_
 
 static int64_t array_bytes(const lp_array *array) {
   return array_count(array) * (lp_dtype_bits(array->dtype) / 8);
-}
-
-static int64_t buffer_of(const lp_value *value) {
-  return value->def ? lp_op_attr(value->def, "buffer")->is[value->index] : value->index;
 }
 
 static void fill_job(harness *h, runner_job *job, runner_port *in, runner_port *out, const lp_array *want) {

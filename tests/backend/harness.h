@@ -63,7 +63,7 @@ void harness_keep(harness *h, lp_value *value);
 /* Appends x to a new cache. */
 lp_value *harness_append(harness *h, lp_value *x, const char *layout, int64_t heads, int64_t d);
 
-/* Ends the function and plans it: every value a slot of its own, one segment. */
+/* Ends the function and plans it: one segment; buffers that never live at once share slots. */
 void harness_finish(harness *h);
 
 /* Runs and compares. Fails the test with the operator's text. */
