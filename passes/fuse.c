@@ -14,7 +14,8 @@ bool lp_is_map(const lp_op *op, const char *fn) {
 /* Constants first: an operator may then move up to any of its other operands. */
 static void hoist_constants(lp_block *block) {
   lp_op *first = block->first;
-  while (first && lp_op_has(first, LP_CONSTANT)) first = first->next;
+  while (first && lp_op_has(first, LP_CONSTANT))
+    first = first->next;
   for (lp_op *op = first, *next; op; op = next) {
     next = op->next;
     if (!lp_op_has(op, LP_CONSTANT)) continue;

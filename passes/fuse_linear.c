@@ -25,7 +25,8 @@ static lp_value *other_operand(const lp_op *op, const lp_value *value) {
 
 static void set_operand(lp_module *module, lp_op *op, int32_t index, lp_value *value) {
   lp_value *in[IN_COUNT] = {0};
-  for (int32_t i = 0; i < op->in_count; i++) in[i] = lp_op_in(op, i);
+  for (int32_t i = 0; i < op->in_count; i++)
+    in[i] = lp_op_in(op, i);
   in[index] = value;
   lp_op_set_ins(module, op, op->in_count > index ? op->in_count : index + 1, in);
 }
@@ -43,8 +44,7 @@ static void take_place(lp_op *linear, lp_op *taken) {
 static lp_value *as_bias(lp_module *module, lp_op *before, lp_value *value, lp_type result, lp_diag *diag) {
   const lp_poly *n = result.rank > 0 ? result.dim[result.rank - 1] : NULL;
   if (!lp_value_is_constant(value) || !lp_dtype_is_float(value->type.dtype) || value->type.rank < 1 ||
-      !lp_poly_equal(value->type.dim[value->type.rank - 1], n) ||
-      !lp_poly_equal(lp_type_numel(module, value->type), n))
+      !lp_poly_equal(value->type.dim[value->type.rank - 1], n) || !lp_poly_equal(lp_type_numel(module, value->type), n))
     return NULL;
   if (value->type.rank == 1) return value;
   lp_build b = lp_build_at(module, before, diag);
@@ -123,5 +123,6 @@ static bool walk(lp_module *module, lp_block *block, lp_diag *diag) {
 }
 
 void lp_fuse_linear(lp_module *module, lp_block *block, lp_diag *diag) {
-  while (walk(module, block, diag)) continue;
+  while (walk(module, block, diag))
+    continue;
 }

@@ -51,7 +51,8 @@ static bool collect_operands(group *g) {
       lp_value *value = g->op[k]->in[i].value;
       if (!value || (value->def && in_group(g, value->def))) continue;
       int32_t at = 0;
-      while (at < g->operand_count && g->operand[at] != value) at++;
+      while (at < g->operand_count && g->operand[at] != value)
+        at++;
       if (at < g->operand_count) continue;
       if (at == MOST_OPERANDS) return false;
       g->operand[g->operand_count++] = value;
@@ -80,13 +81,14 @@ static lp_value *inner_value(const group *g, const lp_block *region, lp_value *v
 static void replace_group(lp_module *module, group *g) {
   lp_op *root = g->op[0];
   lp_type types[MOST_OPERANDS];
-  for (int32_t i = 0; i < g->operand_count; i++) types[i] = g->operand[i]->type;
-  lp_op *fused =
-      lp_op_create(module, LP_OP_FUSED, root->loc, g->operand_count, g->operand, 1, &root->out[0]->type);
+  for (int32_t i = 0; i < g->operand_count; i++)
+    types[i] = g->operand[i]->type;
+  lp_op *fused = lp_op_create(module, LP_OP_FUSED, root->loc, g->operand_count, g->operand, 1, &root->out[0]->type);
   lp_block *region = lp_op_add_region(module, fused, g->operand_count, types);
   for (int32_t k = g->count; k-- > 0;) {
     lp_op *op = g->op[k], *copy = lp_op_clone(module, op, NULL, NULL);
-    for (int32_t i = 0; i < op->in_count; i++) lp_op_set_in(copy, i, inner_value(g, region, lp_op_in(op, i)));
+    for (int32_t i = 0; i < op->in_count; i++)
+      lp_op_set_in(copy, i, inner_value(g, region, lp_op_in(op, i)));
     op->out[0]->scratch = copy->out[0];
     lp_op_append(region, copy);
   }
@@ -114,7 +116,8 @@ void lp_fuse_map(lp_module *module, lp_block *block) {
     group g;
     grow(&g, op);
     if (g.count < 2 || !collect_operands(&g)) continue;
-    while (before && in_group(&g, before)) before = before->prev;
+    while (before && in_group(&g, before))
+      before = before->prev;
     replace_group(module, &g);
   }
   LP_FOR_OPS(op, block) op->scratch = NULL;

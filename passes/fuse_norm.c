@@ -52,7 +52,8 @@ static void join(lp_module *module, lp_op *add, lp_op *norm) {
   lp_type types[] = {add->out[0]->type, norm->out[0]->type};
   int32_t count = in[3] ? 4 : in[2] ? 3 : 2;
   lp_op *joined = lp_op_create(module, LP_OP_ADD_NORM, norm->loc, count, in, 2, types);
-  for (int32_t i = 0; i < norm->attr_count; i++) lp_op_set_attr(module, joined, &norm->attr[i]);
+  for (int32_t i = 0; i < norm->attr_count; i++)
+    lp_op_set_attr(module, joined, &norm->attr[i]);
   joined->out[0]->name = add->out[0]->name;
   joined->out[1]->name = norm->out[0]->name;
   lp_op_insert_before(add, joined);

@@ -124,7 +124,8 @@ static lp_op *empty_block(lp_block *block) {
 
 static void prepare_ops(comm_stage *stage, lp_arena *arena) {
   const lp_plan_problem *problem = stage->problem;
-  for (int32_t i = 0; i < problem->op_count; i++) problem->ops[i].op->scratch = (void *)(intptr_t)(i + 1);
+  for (int32_t i = 0; i < problem->op_count; i++)
+    problem->ops[i].op->scratch = (void *)(intptr_t)(i + 1);
   for (int32_t i = 0; i < stage->order.count; i++) {
     int32_t index = stage->order.op[i];
     note_crossings(stage, problem->ops[index].op, stage->side[index]);
@@ -137,7 +138,8 @@ static void emit_ops(comm_stage *stage) {
   int32_t turn = 0;
   for (int32_t i = 0; i < stage->order.count; i++) {
     int32_t index = stage->order.op[i];
-    for (; turn < stage->order.turn[index]; turn++) emit_turn_crossings(stage, turn);
+    for (; turn < stage->order.turn[index]; turn++)
+      emit_turn_crossings(stage, turn);
     lp_op *op = stage->problem->ops[index].op;
     resolve_operands(stage, op, stage->side[index]);
     lp_op_append(stage->block, op);
@@ -148,8 +150,7 @@ static void emit_ops(comm_stage *stage) {
 static void emit_end(comm_stage *stage, lp_op *end) {
   resolver device = {stage, LP_PLACE_DEVICE};
   for (int32_t i = 0; i < end->in_count; i++)
-    if (end->in[i].value && is_free_value(end->in[i].value))
-      lp_op_set_in(end, i, resolve(&device, end->in[i].value));
+    if (end->in[i].value && is_free_value(end->in[i].value)) lp_op_set_in(end, i, resolve(&device, end->in[i].value));
   lp_op_append(stage->block, end);
 }
 
@@ -170,7 +171,8 @@ static void write_stage(lp_module *module, lp_op *func, const lp_plan_problem *p
   emit_ops(&stage);
   emit_end(&stage, end);
   drop_originals(problem);
-  for (size_t i = 0; i < stage.crossing.count; i++) stage.crossing.data[i]->scratch = NULL;
+  for (size_t i = 0; i < stage.crossing.count; i++)
+    stage.crossing.data[i]->scratch = NULL;
   lp_op_set_bool(module, func, "communicating", true);
   lp_vec_free(&stage.crossing);
   lp_vec_free(&stage.turn);
@@ -215,7 +217,8 @@ static void add_moves(lp_module *module, const lp_op *prefill, const lp_op *deco
 /* ---- the pass ------------------------------------------------------------------------------------------------------- */
 
 static lp_status check_stage(const lp_module *module, const lp_op *func, lp_diag *diag) {
-  if (!func) return lp_error(diag, LP_LOC_FILE(module->name), "a stage is missing: '@prefill' and '@decode' are wanted");
+  if (!func)
+    return lp_error(diag, LP_LOC_FILE(module->name), "a stage is missing: '@prefill' and '@decode' are wanted");
   LP_FOR_OPS(op, func->region) {
     const char *side = lp_op_str(op, "side", NULL);
     if (!lp_plan_is_placeable(op)) continue;
@@ -252,7 +255,8 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
   LP_TRY(lp_plan_build(module, context->request, context->scratch, problem, context->diag));
   lp_place *side[LP_STAGE_COUNT];
   lp_plan_sides(problem, side, context->scratch);
-  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) LP_TRY(check_free(&problem[stage], context->diag));
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    LP_TRY(check_free(&problem[stage], context->diag));
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     write_stage(module, func[stage], &problem[stage], side[stage], context->scratch);
   add_moves(module, func[LP_STAGE_PREFILL], func[LP_STAGE_DECODE]);

@@ -33,23 +33,24 @@
 typedef struct lp_request {
   const struct lp_machine *device, *cloud; /* cloud NULL: everything on the device */
   const struct lp_link *link;
-  double ttft_ms, tpot_ms; /* the SLA; 0: none */
-  int64_t isl, osl, batch; /* workload: prompt tokens, generated tokens */
-  const char *scheduler;   /* a name of lp_scheduler_find */
-  const char *objective;   /* cost latency energy */
-  int64_t device_memory;   /* bytes; 0: the machine's own */
+  double ttft_ms, tpot_ms;                /* the SLA; 0: none */
+  int64_t isl, osl, batch;                /* workload: prompt tokens, generated tokens */
+  const char *scheduler;                  /* a name of lp_scheduler_find */
+  const char *objective;                  /* cost latency energy */
+  int64_t device_memory;                  /* bytes; 0: the machine's own */
   const char *dtype_device, *dtype_cloud; /* weight dtype; NULL: as in the file */
-  const int64_t *exits;    /* layers whose exit heads are kept */
+  const int64_t *exits;                   /* layers whose exit heads are kept */
   int32_t exit_count;
   bool generation; /* bind the generation protocol and give the model KV caches; false: keep the graph's own inputs */
   int64_t cut;     /* scheduler "cut": layers [0, cut) on the device */
-  const char *cut_node; /* scheduler "cut": instead, what this ONNX node needs and itself on the device; "auto": half the work */
+  const char *
+      cut_node; /* scheduler "cut": instead, what this ONNX node needs and itself on the device; "auto": half the work */
 } lp_request;
 
 typedef struct {
   lp_diag *diag;
   const lp_request *request;
-  lp_arena *scratch; /* emptied after each pass */
+  lp_arena *scratch;   /* emptied after each pass */
   const char *options; /* text between braces in `-p 'pass{...}'`, or NULL */
 } lp_pass_context;
 
@@ -68,7 +69,7 @@ const char *lp_pass_option(const lp_pass_context *context, const char *name);
 typedef struct {
   bool verify_each;
   bool print_after_all;
-  const char *print_after;          /* a pass's name, or NULL */
+  const char *print_after; /* a pass's name, or NULL */
   void (*print)(void *user, const char *pass, const lp_module *module);
   void (*time)(void *user, const char *pass, double ms); /* NULL: not timed */
   void *user;
@@ -79,10 +80,10 @@ LP_MUST_USE lp_status lp_passes_run(lp_module *module, const char *pipeline, con
                                     const lp_run_options *options, lp_diag *diag);
 
 /* The pipelines: from imported to each stop. */
-extern const char *const lp_pipeline_layers;  /* -> raised */
-extern const char *const lp_pipeline_ops;     /* -> annotated */
-extern const char *const lp_pipeline_placed;  /* -> communicating */
-extern const char *const lp_pipeline_full;    /* -> outlined */
+extern const char *const lp_pipeline_layers; /* -> raised */
+extern const char *const lp_pipeline_ops;    /* -> annotated */
+extern const char *const lp_pipeline_placed; /* -> communicating */
+extern const char *const lp_pipeline_full;   /* -> outlined */
 /* The same way in steps, for who looks at the module in between: raised -> placed -> outlined. */
 extern const char *const lp_pipeline_plan;
 extern const char *const lp_pipeline_split;
@@ -96,11 +97,11 @@ typedef enum { LP_PLACE_DEVICE, LP_PLACE_CLOUD, LP_PLACE_COUNT } lp_place;
 typedef struct {
   lp_op *op;
   double flops, bytes[LP_PLACE_COUNT], weight_bytes[LP_PLACE_COUNT]; /* bytes depend on the side's weight dtype */
-  double macs, elements;           /* P1's own counting */
+  double macs, elements;                                             /* P1's own counting */
   double ms[LP_PLACE_COUNT], low_ms[LP_PLACE_COUNT], high_ms[LP_PLACE_COUNT]; /* with the 90 % interval */
-  int32_t state; /* group of KV caches that it reads or writes, -1 none: all of a group must be on one side */
-  int32_t layer; /* -1 before the first layer, layer_count behind the last */
-  bool free;     /* positions alone: computed wherever it is needed */
+  int32_t state;          /* group of KV caches that it reads or writes, -1 none: all of a group must be on one side */
+  int32_t layer;          /* -1 before the first layer, layer_count behind the last */
+  bool free;              /* positions alone: computed wherever it is needed */
   const int32_t *weights; /* ids of the constants it reads, the same in both stages */
   int32_t weight_count;
 } lp_plan_op;
@@ -109,8 +110,8 @@ typedef struct {
 typedef struct {
   int32_t producer; /* index in ops; -1: an input, on the device */
   int32_t consumer;
-  int32_t value;    /* edges of one value with several consumers share it: it crosses once */
-  double bytes;     /* 0 when the producer is free */
+  int32_t value; /* edges of one value with several consumers share it: it crosses once */
+  double bytes;  /* 0 when the producer is free */
 } lp_plan_edge;
 
 /* One stage. `ops` stand in program order, which is a topological one; `edges` are sorted by consumer. */
@@ -124,7 +125,7 @@ typedef struct {
   double result_bytes;
   int32_t layer_count;
   /* Of the whole model, the same in both stages: */
-  int32_t weight_count, state_count; /* states: groups of KV caches, numbered in order of first use */
+  int32_t weight_count, state_count;         /* states: groups of KV caches, numbered in order of first use */
   const double *weight_size[LP_PLACE_COUNT]; /* [weight_count] bytes in the side's dtype */
   const double *state_size;                  /* [state_count] bytes at isl + osl tokens */
   const double *state_prompt_size;           /* [state_count] bytes at isl tokens: what comm.kv_move carries */
@@ -137,7 +138,8 @@ LP_MUST_USE lp_status lp_plan_build(lp_module *module, const lp_request *request
 /* A scheduler fills side[stage][op_count] for both stages; the sides of free operators mean nothing. */
 typedef struct {
   const char *name, *summary;
-  bool ignores_link; /* takes communication as hidden: a plan whose true times miss the SLA is a warning, not an error */
+  bool
+      ignores_link; /* takes communication as hidden: a plan whose true times miss the SLA is a warning, not an error */
   lp_status (*place)(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request,
                      lp_place *side[LP_STAGE_COUNT], lp_arena *scratch, lp_diag *diag);
 } lp_scheduler;
@@ -151,15 +153,16 @@ extern const char *const lp_scheduler_default;
 typedef struct {
   bool feasible;
   const char *binding; /* the constraint that fails: "ttft", "tpot", "device_memory", "cloud_memory", or NULL */
-  double ttft_ms, tpot_ms, e2e_ms, cloud_busy_ms, device_busy_ms, cost_usd, cost_per_mtok_usd, energy_j; /* cost: cloud busy time x price */
+  double ttft_ms, tpot_ms, e2e_ms, cloud_busy_ms, device_busy_ms, cost_usd, cost_per_mtok_usd,
+      energy_j; /* cost: cloud busy time x price */
   double prefill_device_ms, prefill_cloud_ms, prefill_link_ms, decode_device_ms, decode_cloud_ms, decode_link_ms;
   double kv_move_ms;
   int64_t crossings_prefill, crossings_decode; /* tensors that cross the link; the returning token is one */
   int64_t messages_prefill, messages_decode;
-  double bytes_up, bytes_down;                 /* over the whole request */
+  double bytes_up, bytes_down; /* over the whole request */
   double device_weight_bytes, cloud_weight_bytes;
   double device_memory_bytes, cloud_memory_bytes; /* weights, KV at isl + osl tokens, activations */
-  double lower_bound_usd, gap; /* negative: not known */
+  double lower_bound_usd, gap;                    /* negative: not known */
 } lp_plan_result;
 
 void lp_plan_evaluate(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request,

@@ -2,8 +2,8 @@
 #include "passes/passes.h"
 
 #define LAYERS "fold,bind-inputs,fold,decompose,fold,recognise,fold,raise"
-#define OPS    "lower,kv-cache,fuse,annotate"
-#define SPLIT  "insert-comm,plan-memory,outline"
+#define OPS "lower,kv-cache,fuse,annotate"
+#define SPLIT "insert-comm,plan-memory,outline"
 
 const char *const lp_pipeline_layers = LAYERS;
 const char *const lp_pipeline_ops = LAYERS "," OPS;

@@ -99,12 +99,13 @@ static lp_status choose(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     side[stage] = LP_NEW_ARRAY(scratch, lp_place, problem[stage].op_count);
   lp_status status = scheduler->place(problem, request, side, scratch, diag);
-  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) settle_states(&problem[stage], side[stage], scratch);
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    settle_states(&problem[stage], side[stage], scratch);
   return status;
 }
 
-lp_status lp_plan_choose(const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler, const lp_request *request,
-                         lp_place *side[LP_STAGE_COUNT], lp_arena *scratch, lp_diag *diag) {
+lp_status lp_plan_choose(const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
+                         const lp_request *request, lp_place *side[LP_STAGE_COUNT], lp_arena *scratch, lp_diag *diag) {
   const lp_scheduler *found;
   LP_TRY(find_scheduler(scheduler, &found, diag));
   return choose(problem, found, request, side, scratch, diag);
@@ -121,8 +122,8 @@ static void describe_miss(const lp_plan_result *result, const lp_request *reques
   } else {
     bool device = lp_streq(result->binding, "device_memory");
     const struct lp_machine *machine = device ? request->device : request->cloud;
-    double limit = device && request->device_memory > 0 ? (double)request->device_memory
-                                                        : machine->figure[LP_HW_MEMORY];
+    double limit =
+        device && request->device_memory > 0 ? (double)request->device_memory : machine->figure[LP_HW_MEMORY];
     lp_buf_printf(out, "%s memory: %s needed, %s there", device ? "device" : "cloud",
                   lp_format_bytes(device ? result->device_memory_bytes : result->cloud_memory_bytes, have),
                   lp_format_bytes(limit, want));
@@ -151,7 +152,8 @@ static lp_value *mapped(void *user, lp_value *value) {
   return value->scratch;
 }
 
-static void annotate_op(lp_module *module, lp_op *op, const lp_plan_op *item, lp_place place, const lp_request *request) {
+static void annotate_op(lp_module *module, lp_op *op, const lp_plan_op *item, lp_place place,
+                        const lp_request *request) {
   lp_op_set_str(module, op, "side", item->free ? "both" : lp_place_name(place));
   lp_op_set_f64(module, op, "device_ms", item->ms[LP_PLACE_DEVICE]);
   lp_op_set_f64(module, op, "cloud_ms", item->ms[LP_PLACE_CLOUD]);
@@ -185,18 +187,22 @@ static void write_stage(lp_module *module, const lp_op *from, const lp_plan_prob
   LP_FOR_OPS(op, from->region) {
     lp_op *copy = lp_op_clone(module, op, mapped, NULL);
     lp_op_append(func->region, copy);
-    for (int32_t i = 0; i < op->out_count; i++) op->out[i]->scratch = copy->out[i];
+    for (int32_t i = 0; i < op->out_count; i++)
+      op->out[i]->scratch = copy->out[i];
     if (index >= problem->op_count || problem->ops[index].op != op) continue;
     annotate_op(module, copy, &problem->ops[index], side[index], request);
     index++;
   }
   LP_FOR_OPS(op, from->region)
-  for (int32_t i = 0; i < op->out_count; i++) op->out[i]->scratch = NULL;
-  for (int32_t i = 0; i < from->region->arg_count; i++) from->region->arg[i]->scratch = NULL;
+  for (int32_t i = 0; i < op->out_count; i++)
+    op->out[i]->scratch = NULL;
+  for (int32_t i = 0; i < from->region->arg_count; i++)
+    from->region->arg[i]->scratch = NULL;
 }
 
 static void erase_main(lp_op *func) {
-  while (func->region->last) lp_op_erase(func->region->last);
+  while (func->region->last)
+    lp_op_erase(func->region->last);
   lp_op_erase(func);
 }
 

@@ -44,7 +44,8 @@ static void sum_messages(const lp_plan_problem *problem, const lp_place *side, c
   lp_plan_order_make(problem, side, arena, &order);
   double *message = LP_NEW_ARRAY(arena, double, order.turns + 1);
   bool *crossed = LP_NEW_ARRAY(arena, bool, problem->value_count);
-  for (int32_t i = 0; i <= order.turns; i++) message[i] = -1;
+  for (int32_t i = 0; i <= order.turns; i++)
+    message[i] = -1;
   for (int32_t i = 0; i < problem->edge_count; i++) {
     const lp_plan_edge *edge = &problem->edges[i];
     if (crossed[edge->value] || problem->ops[edge->consumer].free) continue;

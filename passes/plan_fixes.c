@@ -61,9 +61,12 @@ static void set_down(changed_request *c, double value) {
 }
 
 static const request_figure figures[] = {
-    {"ttft_ms", get_ttft, set_ttft, 1e6},      {"tpot_ms", get_tpot, set_tpot, 1e6},
-    {"device_memory_bytes", get_memory, set_memory, 1e3}, {"rtt_ms", get_rtt, set_rtt, 0},
-    {"up_bps", get_up, set_up, 1e4},           {"down_bps", get_down, set_down, 1e4},
+    {"ttft_ms", get_ttft, set_ttft, 1e6},
+    {"tpot_ms", get_tpot, set_tpot, 1e6},
+    {"device_memory_bytes", get_memory, set_memory, 1e3},
+    {"rtt_ms", get_rtt, set_rtt, 0},
+    {"up_bps", get_up, set_up, 1e4},
+    {"down_bps", get_down, set_down, 1e4},
 };
 
 static bool feasible_with(const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
@@ -91,8 +94,10 @@ int32_t lp_plan_fixes(const lp_plan_problem problem[LP_STAGE_COUNT], const char 
     if (bad <= 0 || !feasible_with(problem, scheduler, request, &figures[i], good)) continue;
     for (int step = 0; step < STEPS; step++) {
       double middle = good > 0 && good > bad ? sqrt(good * bad) : (good + bad) / 2;
-      if (feasible_with(problem, scheduler, request, &figures[i], middle)) good = middle;
-      else bad = middle;
+      if (feasible_with(problem, scheduler, request, &figures[i], middle))
+        good = middle;
+      else
+        bad = middle;
     }
     fixes[count++] = (lp_report_fix){figures[i].name, figures[i].get(request), good};
   }

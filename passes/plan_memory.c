@@ -59,9 +59,12 @@ static bool reads_here(const lp_op *op, const char *side) {
 static void define_results(side_memory *memory, lp_op *op, int64_t position) {
   int64_t *ids = LP_NEW_ARRAY(memory->module->arena, int64_t, op->out_count);
   for (int32_t i = 0; i < op->out_count; i++) {
-    if (op->kind == LP_OP_KV_APPEND) ids[i] = -1;
-    else if (lp_op_has(op, LP_ALIAS)) op->out[i]->scratch = lp_op_in(op, 0)->scratch;
-    else new_buffer(memory, op->out[i], position);
+    if (op->kind == LP_OP_KV_APPEND)
+      ids[i] = -1;
+    else if (lp_op_has(op, LP_ALIAS))
+      op->out[i]->scratch = lp_op_in(op, 0)->scratch;
+    else
+      new_buffer(memory, op->out[i], position);
     ids[i] = buffer_of(op->out[i]);
   }
   lp_op_set_i64s(memory->module, op, "buffer", ids, op->out_count);
@@ -79,7 +82,8 @@ static void set_arguments(side_memory *memory) {
   lp_block *block = memory->func->region;
   bool device = lp_streq(memory->side, "device");
   int64_t *ids = LP_NEW_ARRAY(memory->module->arena, int64_t, block->arg_count);
-  for (int32_t i = 0; i < block->arg_count; i++) ids[i] = device ? buffer_of(block->arg[i]) : -1;
+  for (int32_t i = 0; i < block->arg_count; i++)
+    ids[i] = device ? buffer_of(block->arg[i]) : -1;
   lp_op_set_i64s(memory->module, memory->func, device ? "arg_buffer_device" : "arg_buffer_cloud", ids,
                  block->arg_count);
 }
@@ -89,7 +93,8 @@ static void find_lifetimes(side_memory *memory) {
   define_arguments(memory);
   LP_FOR_OPS(op, memory->func->region) {
     if (reads_here(op, memory->side))
-      for (int32_t i = 0; i < op->in_count; i++) read_value(memory, op->in[i].value, position);
+      for (int32_t i = 0; i < op->in_count; i++)
+        read_value(memory, op->in[i].value, position);
     if (defines_here(op, memory->side)) define_results(memory, op, position);
     position++;
   }
@@ -137,7 +142,8 @@ static void assign_slots(side_memory *memory) {
 
 static void set_slots(side_memory *memory) {
   int64_t *slots = LP_NEW_ARRAY(memory->module->arena, int64_t, memory->list.count);
-  for (size_t i = 0; i < memory->list.count; i++) slots[i] = memory->list.data[i].slot;
+  for (size_t i = 0; i < memory->list.count; i++)
+    slots[i] = memory->list.data[i].slot;
   lp_op_set_i64s(memory->module, memory->func, lp_streq(memory->side, "device") ? "slot_device" : "slot_cloud", slots,
                  (int32_t)memory->list.count);
 }
@@ -146,8 +152,10 @@ static void set_slots(side_memory *memory) {
 
 static void forget_buffers(lp_block *block) {
   LP_FOR_OPS(op, block)
-  for (int32_t i = 0; i < op->out_count; i++) op->out[i]->scratch = NULL;
-  for (int32_t i = 0; i < block->arg_count; i++) block->arg[i]->scratch = NULL;
+  for (int32_t i = 0; i < op->out_count; i++)
+    op->out[i]->scratch = NULL;
+  for (int32_t i = 0; i < block->arg_count; i++)
+    block->arg[i]->scratch = NULL;
 }
 
 static void plan_side(lp_module *module, lp_op *func, const char *side, double *symbols) {
@@ -167,7 +175,8 @@ static double *workload_symbols(const lp_module *module, const lp_request *reque
   size_t count = module->symbols.names.count;
   double *values = LP_NEW_ARRAY(arena, double, count);
   lp_symbol batch = lp_symbols_find(&module->symbols, "b"), rows = lp_symbols_find(&module->symbols, "r");
-  for (size_t i = 0; i < count; i++) values[i] = (double)request->isl;
+  for (size_t i = 0; i < count; i++)
+    values[i] = (double)request->isl;
   if (batch) values[batch - 1] = (double)request->batch;
   if (rows) values[rows - 1] = 1;
   return values;

@@ -13,8 +13,10 @@ static bool is_ready(const lp_plan_problem *problem, int32_t first, int32_t inde
 
 static int32_t *first_edges(const lp_plan_problem *problem, lp_arena *arena) {
   int32_t *first = LP_NEW_ARRAY(arena, int32_t, problem->op_count);
-  for (int32_t i = 0; i < problem->op_count; i++) first[i] = problem->edge_count;
-  for (int32_t i = problem->edge_count; i-- > 0;) first[problem->edges[i].consumer] = i;
+  for (int32_t i = 0; i < problem->op_count; i++)
+    first[i] = problem->edge_count;
+  for (int32_t i = problem->edge_count; i-- > 0;)
+    first[problem->edges[i].consumer] = i;
   return first;
 }
 
@@ -28,7 +30,8 @@ void lp_plan_order_make(const lp_plan_problem *problem, const lp_place *side, lp
     left += !problem->ops[i].free;
   }
   for (lp_place place = LP_PLACE_DEVICE; out->count < left; place = lp_place_other(place), out->turns++) {
-    while (problem->ops[from].free || out->turn[from] >= 0) from++;
+    while (problem->ops[from].free || out->turn[from] >= 0)
+      from++;
     for (int32_t i = from; i < problem->op_count; i++) {
       if (side[i] != place || problem->ops[i].free || out->turn[i] >= 0) continue;
       if (!is_ready(problem, first[i], i, out->turn)) continue;

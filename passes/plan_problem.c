@@ -12,10 +12,10 @@ typedef struct {
   lp_arena *arena;
   lp_map *weights; /* key -> id + 1 */
   LP_VEC(double) weight_size[LP_PLACE_COUNT];
-  int32_t *group;     /* [state] -> representative state (union-find) */
-  int32_t *group_id;  /* [state] -> dense id of its group, by representative */
+  int32_t *group;    /* [state] -> representative state (union-find) */
+  int32_t *group_id; /* [state] -> dense id of its group, by representative */
   int32_t state_count, group_count;
-  double *values;     /* of the symbols, at the stage being built */
+  double *values; /* of the symbols, at the stage being built */
   size_t symbol_count;
 } builder;
 
@@ -26,7 +26,8 @@ static void set_symbols(builder *b, double s, double p, double c) {
   const lp_symbols *symbols = &b->module->symbols;
   b->symbol_count = symbols->names.count;
   b->values = LP_NEW_ARRAY(b->arena, double, b->symbol_count);
-  for (size_t i = 0; i < b->symbol_count; i++) b->values[i] = (double)b->request->isl;
+  for (size_t i = 0; i < b->symbol_count; i++)
+    b->values[i] = (double)b->request->isl;
   const struct {
     const char *name;
     double value;
@@ -39,8 +40,10 @@ static void set_symbols(builder *b, double s, double p, double c) {
 
 static void set_stage_symbols(builder *b, lp_stage stage) {
   double isl = (double)b->request->isl, osl = (double)b->request->osl;
-  if (stage == LP_STAGE_PREFILL) set_symbols(b, isl, 0, isl + osl);
-  else set_symbols(b, 1, isl + (double)(b->request->osl / 2), isl + osl);
+  if (stage == LP_STAGE_PREFILL)
+    set_symbols(b, isl, 0, isl + osl);
+  else
+    set_symbols(b, 1, isl + (double)(b->request->osl / 2), isl + osl);
 }
 
 static double size_of(const builder *b, const lp_poly *poly) {
@@ -107,7 +110,8 @@ static void fill_weights(builder *b, lp_plan_op *item) {
 /* ---- KV caches ----------------------------------------------------------------------------------------------------- */
 
 static int32_t find_group(const builder *b, int32_t state) {
-  while (b->group[state] != state) state = b->group[state];
+  while (b->group[state] != state)
+    state = b->group[state];
   return state;
 }
 
@@ -142,7 +146,8 @@ static void count_states(builder *b) {
   }
   b->group = LP_NEW_ARRAY(b->arena, int32_t, b->state_count);
   b->group_id = LP_NEW_ARRAY(b->arena, int32_t, b->state_count);
-  for (int32_t i = 0; i < b->state_count; i++) b->group[i] = i;
+  for (int32_t i = 0; i < b->state_count; i++)
+    b->group[i] = i;
 }
 
 static void number_groups(builder *b) {
@@ -210,9 +215,12 @@ static void fill_times(builder *b, lp_plan_op *item) {
   const lp_op *op = item->op;
   if (lp_op_has(op, LP_ALIAS)) return;
   lp_op_facts facts = {.kind = op->kind, .flops = item->flops};
-  if (op->kind == LP_OP_LINEAR) linear_facts(b, op, &facts);
-  else if (op->kind == LP_OP_ATTENTION) attention_facts(b, op, &facts);
-  else pointwise_facts(b, op, &facts);
+  if (op->kind == LP_OP_LINEAR)
+    linear_facts(b, op, &facts);
+  else if (op->kind == LP_OP_ATTENTION)
+    attention_facts(b, op, &facts);
+  else
+    pointwise_facts(b, op, &facts);
   const struct lp_machine *machines[] = {b->request->device, b->request->cloud};
   for (int place = 0; place < LP_PLACE_COUNT; place++) {
     if (!machines[place]) continue;
@@ -335,8 +343,10 @@ static void settle_layers(lp_plan_problem *problem) {
   bool inside = false;
   for (int32_t i = 0; i < problem->op_count; i++) {
     lp_plan_op *item = &problem->ops[i];
-    if (item->layer >= 0) inside = true;
-    else if (inside && !lp_streq(lp_op_str(item->op, "layer_kind", ""), "embedding")) item->layer = count;
+    if (item->layer >= 0)
+      inside = true;
+    else if (inside && !lp_streq(lp_op_str(item->op, "layer_kind", ""), "embedding"))
+      item->layer = count;
   }
   problem->layer_count = count;
 }
@@ -344,9 +354,11 @@ static void settle_layers(lp_plan_problem *problem) {
 static void clear_scratch(lp_block *block) {
   LP_FOR_OPS(op, block) {
     op->scratch = NULL;
-    for (int32_t i = 0; i < op->out_count; i++) op->out[i]->scratch = NULL;
+    for (int32_t i = 0; i < op->out_count; i++)
+      op->out[i]->scratch = NULL;
   }
-  for (int32_t i = 0; i < block->arg_count; i++) block->arg[i]->scratch = NULL;
+  for (int32_t i = 0; i < block->arg_count; i++)
+    block->arg[i]->scratch = NULL;
 }
 
 static void build_stage(builder *b, lp_stage stage, lp_block *block, lp_plan_problem *out) {
@@ -380,7 +392,8 @@ static void share_totals(builder *b, lp_plan_problem out[LP_STAGE_COUNT]) {
   const double *sizes[LP_PLACE_COUNT];
   for (int place = 0; place < LP_PLACE_COUNT; place++) {
     double *copy = LP_NEW_ARRAY(b->arena, double, b->weight_size[place].count);
-    for (size_t i = 0; i < b->weight_size[place].count; i++) copy[i] = b->weight_size[place].data[i];
+    for (size_t i = 0; i < b->weight_size[place].count; i++)
+      copy[i] = b->weight_size[place].data[i];
     sizes[place] = copy;
     lp_vec_free(&b->weight_size[place]);
   }
@@ -391,7 +404,8 @@ static void share_totals(builder *b, lp_plan_problem out[LP_STAGE_COUNT]) {
     out[stage].state_count = b->group_count;
     out[stage].state_size = full;
     out[stage].state_prompt_size = prompt;
-    for (int place = 0; place < LP_PLACE_COUNT; place++) out[stage].weight_size[place] = sizes[place];
+    for (int place = 0; place < LP_PLACE_COUNT; place++)
+      out[stage].weight_size[place] = sizes[place];
   }
 }
 
@@ -406,7 +420,8 @@ lp_status lp_plan_build(lp_module *module, const lp_request *request, lp_arena *
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     LP_FOR_OPS(op, blocks[stage]) join_states(&b, op);
   number_groups(&b);
-  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) build_stage(&b, (lp_stage)stage, blocks[stage], &out[stage]);
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    build_stage(&b, (lp_stage)stage, blocks[stage], &out[stage]);
   share_totals(&b, out);
   lp_map_free(b.weights);
   return LP_OK;

@@ -48,7 +48,8 @@ static bool runs_on(const lp_plan_problem *problem, const lp_place *side, const 
 
 static void list_operators(lp_report *report) {
   int32_t most = 0;
-  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) most += 2 * report->problem[stage].op_count;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    most += 2 * report->problem[stage].op_count;
   report->operators = LP_NEW_ARRAY(report->arena, lp_report_operator, most);
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     const lp_plan_problem *problem = &report->problem[stage];
@@ -73,8 +74,7 @@ static void evaluate_baselines(lp_report *report) {
     bool needs_cloud = !lp_streq(all[i].scheduler, "device-only");
     if (needs_cloud && !report->request->cloud) continue;
     lp_place *side[LP_STAGE_COUNT];
-    lp_status status =
-        lp_plan_choose(report->problem, all[i].scheduler, report->request, side, report->arena, NULL);
+    lp_status status = lp_plan_choose(report->problem, all[i].scheduler, report->request, side, report->arena, NULL);
     if (status != LP_OK && status != LP_INFEASIBLE) continue;
     lp_report_baseline *baseline = &report->baselines[report->baseline_count++];
     baseline->name = all[i].name;
@@ -94,8 +94,8 @@ static lp_status gather(lp_report *report, lp_diag *diag) {
   lp_plan_evaluate(report->problem, request, report->side, &report->plan);
   evaluate_baselines(report);
   if (!report->plan.feasible)
-    report->fix_count = lp_plan_fixes(report->problem, report->scheduler, request, report->fixes,
-                                      (int32_t)LP_COUNT(report->fixes));
+    report->fix_count =
+        lp_plan_fixes(report->problem, report->scheduler, request, report->fixes, (int32_t)LP_COUNT(report->fixes));
   list_operators(report);
   return LP_OK;
 }
@@ -105,8 +105,7 @@ lp_status lp_report_write(lp_module *module, const lp_request *request, const ch
   static const struct {
     const char *name;
     void (*write)(const lp_report *report, lp_buf *out);
-  } formats[] = {
-      {"txt", lp_report_text}, {"json", lp_report_json}, {"csv", lp_report_csv}, {"html", lp_report_html}};
+  } formats[] = {{"txt", lp_report_text}, {"json", lp_report_json}, {"csv", lp_report_csv}, {"html", lp_report_html}};
   for (size_t i = 0; i < LP_COUNT(formats); i++) {
     if (!lp_streq(formats[i].name, format)) continue;
     lp_report report = {.module = module, .request = request, .arena = lp_arena_create(), .table1 = table1};

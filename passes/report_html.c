@@ -3,10 +3,14 @@
 
 static void put_escaped(lp_buf *out, const char *text) {
   for (; *text; text++) {
-    if (*text == '<') lp_buf_puts(out, "&lt;");
-    else if (*text == '>') lp_buf_puts(out, "&gt;");
-    else if (*text == '&') lp_buf_puts(out, "&amp;");
-    else lp_buf_append(out, text, 1);
+    if (*text == '<')
+      lp_buf_puts(out, "&lt;");
+    else if (*text == '>')
+      lp_buf_puts(out, "&gt;");
+    else if (*text == '&')
+      lp_buf_puts(out, "&amp;");
+    else
+      lp_buf_append(out, text, 1);
   }
 }
 
@@ -21,7 +25,8 @@ static const char head[] =
     "th { position: sticky; top: 0; background: #fff; }\n"
     "th:nth-child(-n+2), td:nth-child(-n+2) { text-align: left; }\n"
     ".cloud { background: #e7f0fd; }\n.device { background: #fdf3e2; }\n"
-    "@media (prefers-color-scheme: dark) { body, th { background: #14171a; color: #e4e7ea; } pre { background: #1e2327; } "
+    "@media (prefers-color-scheme: dark) { body, th { background: #14171a; color: #e4e7ea; } pre { background: "
+    "#1e2327; } "
     "th, td { border-color: #343b42; } .cloud { background: #17304f; } .device { background: #4a3413; } }\n"
     "</style>\n</head>\n<body>\n";
 
@@ -56,7 +61,8 @@ void lp_report_html(const lp_report *report, lp_buf *out) {
   lp_buf_puts(out, "</h1>\n<pre>");
   put_escaped(out, lp_buf_text(&text));
   lp_buf_puts(out, "</pre>\n");
-  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) put_operators(report, (lp_stage)stage, out);
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    put_operators(report, (lp_stage)stage, out);
   lp_buf_puts(out, "</body>\n</html>\n");
   lp_buf_free(&text);
 }

@@ -16,17 +16,22 @@ static void put_string(json *j, const char *text) {
   lp_buf_puts(j->out, "\"");
   for (; *text; text++) {
     unsigned char c = (unsigned char)*text;
-    if (c == '"' || c == '\\') lp_buf_printf(j->out, "\\%c", c);
-    else if (c < 0x20) lp_buf_printf(j->out, "\\u%04x", c);
-    else lp_buf_append(j->out, text, 1);
+    if (c == '"' || c == '\\')
+      lp_buf_printf(j->out, "\\%c", c);
+    else if (c < 0x20)
+      lp_buf_printf(j->out, "\\u%04x", c);
+    else
+      lp_buf_append(j->out, text, 1);
   }
   lp_buf_puts(j->out, "\"");
 }
 
 static void separate(json *j) {
   if (!j->first) lp_buf_puts(j->out, ",");
-  if (!j->flat) lp_buf_printf(j->out, "\n%*s", 2 * j->depth, "");
-  else if (!j->first) lp_buf_puts(j->out, " ");
+  if (!j->flat)
+    lp_buf_printf(j->out, "\n%*s", 2 * j->depth, "");
+  else if (!j->first)
+    lp_buf_puts(j->out, " ");
   j->first = false;
 }
 
@@ -53,8 +58,10 @@ static void close(json *j, char bracket) {
 
 static void number(json *j, const char *name, double value) {
   key(j, name);
-  if (isfinite(value)) lp_buf_printf(j->out, "%.12g", value);
-  else lp_buf_puts(j->out, "null");
+  if (isfinite(value))
+    lp_buf_printf(j->out, "%.12g", value);
+  else
+    lp_buf_puts(j->out, "null");
 }
 
 static void integer(json *j, const char *name, int64_t value) {
@@ -64,8 +71,10 @@ static void integer(json *j, const char *name, int64_t value) {
 
 static void string(json *j, const char *name, const char *value) {
   key(j, name);
-  if (value) put_string(j, value);
-  else lp_buf_puts(j->out, "null");
+  if (value)
+    put_string(j, value);
+  else
+    lp_buf_puts(j->out, "null");
 }
 
 static void boolean(json *j, const char *name, bool value) {
@@ -108,7 +117,8 @@ static void put_machine(json *j, const char *role, const lp_machine *machine) {
   open(j, role, '{');
   string(j, "name", machine->name);
   string(j, "title", machine->title);
-  for (size_t i = 0; i < LP_COUNT(figures); i++) number(j, figures[i].name, machine->figure[figures[i].figure]);
+  for (size_t i = 0; i < LP_COUNT(figures); i++)
+    number(j, figures[i].name, machine->figure[figures[i].figure]);
   close(j, '}');
 }
 
@@ -176,7 +186,8 @@ static void put_result(json *j, const char *name, const lp_plan_result *r) {
   open(j, name, '{');
   boolean(j, "feasible", r->feasible);
   string(j, "binding", r->binding);
-  for (size_t i = 0; i < LP_COUNT(numbers); i++) number(j, numbers[i].name, numbers[i].value);
+  for (size_t i = 0; i < LP_COUNT(numbers); i++)
+    number(j, numbers[i].name, numbers[i].value);
   close(j, '}');
 }
 
@@ -258,7 +269,8 @@ void lp_report_json(const lp_report *report, lp_buf *out) {
   number(&j, "decrement", report->decrement);
   if (report->table1) put_table1(&j, report);
   open(&j, "operators", '[');
-  for (int32_t i = 0; i < report->operator_count; i++) put_operator(&j, &report->operators[i]);
+  for (int32_t i = 0; i < report->operator_count; i++)
+    put_operator(&j, &report->operators[i]);
   close(&j, ']');
   lp_buf_puts(out, "\n}\n");
 }

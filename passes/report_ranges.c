@@ -70,7 +70,8 @@ int32_t lp_report_ranges(const lp_report *report, lp_stage stage, lp_report_rang
     bool alone = stands_alone(report, stage, layer) || (count && stands_alone(report, stage, layer - 1));
     if (alone || !lp_streq(signature, before)) {
       ranges[count++] = (lp_report_range){.first = layer};
-      if (strchr(signature, 'c') && strchr(signature, 'd')) ranges[count - 1].what = describe_mixed(report, stage, layer);
+      if (strchr(signature, 'c') && strchr(signature, 'd'))
+        ranges[count - 1].what = describe_mixed(report, stage, layer);
     }
     add_layer(report, stage, layer, &ranges[count - 1]);
     before = signature;
@@ -81,9 +82,13 @@ int32_t lp_report_ranges(const lp_report *report, lp_stage stage, lp_report_rang
 
 const char *lp_report_range_name(const lp_report *report, const lp_report_range *range, char out[48]) {
   int32_t layers = report->problem[0].layer_count;
-  if (range->first < 0) (void)snprintf(out, 48, "%s", layers ? "embedding" : "model");
-  else if (range->first >= layers) (void)snprintf(out, 48, "head");
-  else if (range->first == range->last) (void)snprintf(out, 48, "layer %" PRId32, range->first);
-  else (void)snprintf(out, 48, "layers %" PRId32 "-%" PRId32, range->first, range->last);
+  if (range->first < 0)
+    (void)snprintf(out, 48, "%s", layers ? "embedding" : "model");
+  else if (range->first >= layers)
+    (void)snprintf(out, 48, "head");
+  else if (range->first == range->last)
+    (void)snprintf(out, 48, "layer %" PRId32, range->first);
+  else
+    (void)snprintf(out, 48, "layers %" PRId32 "-%" PRId32, range->first, range->last);
   return out;
 }

@@ -8,7 +8,8 @@
 static const char *format_count(double count, char out[32]) {
   static const char *const units[] = {"", " k", " M", " G", " T"};
   size_t unit = 0;
-  while (count >= 1000 && unit + 1 < LP_COUNT(units)) count /= 1000, unit++;
+  while (count >= 1000 && unit + 1 < LP_COUNT(units))
+    count /= 1000, unit++;
   (void)snprintf(out, 32, "%.4g%s", count, units[unit]);
   return out;
 }
@@ -24,8 +25,10 @@ static void put_machine(const char *role, const lp_machine *machine, lp_buf *out
 }
 
 static void put_bound(const char *name, double ms, lp_buf *out) {
-  if (ms > 0) lp_buf_printf(out, "%s %.4g ms", name, ms);
-  else lp_buf_printf(out, "%s any", name);
+  if (ms > 0)
+    lp_buf_printf(out, "%s %.4g ms", name, ms);
+  else
+    lp_buf_printf(out, "%s any", name);
 }
 
 /* A link given by its figures is named after them: they follow anyway. */
@@ -79,7 +82,8 @@ static void put_placement(const lp_report *report, lp_buf *out) {
     lp_report_range *ranges;
     int32_t count = lp_report_ranges(report, (lp_stage)stage, &ranges);
     lp_buf_printf(out, "\n%s\n", lp_stage_names[stage]);
-    for (int32_t i = 0; i < count; i++) put_range(report, &ranges[i], out);
+    for (int32_t i = 0; i < count; i++)
+      put_range(report, &ranges[i], out);
   }
 }
 
@@ -95,8 +99,9 @@ static void put_times(const lp_report *report, lp_buf *out) {
   lp_buf_printf(out, "\n%-12s%14s%14s\n", "ms", "TTFT", "TPOT");
   for (size_t i = 0; i < LP_COUNT(rows); i++)
     lp_buf_printf(out, "  %-10s%14.4f%14.4f\n", rows[i].name, rows[i].prefill, rows[i].decode);
-  lp_buf_printf(out, "%-12s%14" PRId64 "%14" PRId64 "   tensors, in %" PRId64 " and %" PRId64 " messages\n", "crossings",
-                plan->crossings_prefill, plan->crossings_decode, plan->messages_prefill, plan->messages_decode);
+  lp_buf_printf(out, "%-12s%14" PRId64 "%14" PRId64 "   tensors, in %" PRId64 " and %" PRId64 " messages\n",
+                "crossings", plan->crossings_prefill, plan->crossings_decode, plan->messages_prefill,
+                plan->messages_decode);
   char up[32], down[32], device[32], cloud[32];
   lp_buf_printf(out, "%-12s%s up, %s down over the request", "traffic", lp_format_bytes(plan->bytes_up, up),
                 lp_format_bytes(plan->bytes_down, down));
@@ -130,8 +135,10 @@ static void put_table1(const lp_report *report, lp_buf *out) {
                 report->request->isl, "operator", "stage", "size", "OPs", "elements", "ratio");
   for (int32_t i = 0; i < count; i++) {
     char size[40];
-    if (rows[i].n) (void)snprintf(size, sizeof size, "%" PRId64 "x%" PRId64, rows[i].k, rows[i].n);
-    else (void)snprintf(size, sizeof size, "%" PRId64, rows[i].k);
+    if (rows[i].n)
+      (void)snprintf(size, sizeof size, "%" PRId64 "x%" PRId64, rows[i].k, rows[i].n);
+    else
+      (void)snprintf(size, sizeof size, "%" PRId64, rows[i].k);
     lp_buf_printf(out, "  %-20s%-9s%14s%20.0f%16.0f%12.3f\n", rows[i].name, rows[i].stage, size, rows[i].ops,
                   rows[i].elements, rows[i].ops / rows[i].elements);
   }

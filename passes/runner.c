@@ -64,8 +64,8 @@ static lp_status options_check(const lp_pass *pass, const char *text, lp_diag *d
   size_t name_size, value_size;
   while (text && option_next(&text, &name, &name_size, &value, &value_size)) {
     if (has_word(pass->options, name, name_size)) continue;
-    lp_status status = lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "pass '%s' has no option '%.*s'", pass->name,
-                                   (int)name_size, name);
+    lp_status status =
+        lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "pass '%s' has no option '%.*s'", pass->name, (int)name_size, name);
     if (pass->options) lp_note(diag, LP_LOC_NONE, "its options: %s", pass->options);
     return status;
   }
@@ -83,7 +83,8 @@ typedef LP_VEC(pass_step) steps;
 
 static lp_status unknown_pass(const char *name, lp_diag *diag) {
   const char *names[LP_COUNT(passes)];
-  for (size_t i = 0; i < LP_COUNT(passes); i++) names[i] = passes[i]->name;
+  for (size_t i = 0; i < LP_COUNT(passes); i++)
+    names[i] = passes[i]->name;
   lp_status status = lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "unknown pass '%s'", name);
   lp_note_near(diag, LP_LOC_NONE, name, names, LP_COUNT(names));
   return status;

@@ -4,7 +4,8 @@
 #include <string.h>
 
 void lp_plan_fill(const lp_plan_problem *problem, lp_place place, lp_place *side) {
-  for (int32_t i = 0; i < problem->op_count; i++) side[i] = place;
+  for (int32_t i = 0; i < problem->op_count; i++)
+    side[i] = place;
 }
 
 void lp_plan_fill_cut(const lp_plan_problem *problem, int64_t cut, lp_place *side) {
@@ -17,19 +18,22 @@ void lp_plan_fill_cut(const lp_plan_problem *problem, int64_t cut, lp_place *sid
 static lp_status place_device(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request,
                               lp_place *side[LP_STAGE_COUNT], lp_arena *scratch, lp_diag *diag) {
   (void)request, (void)scratch, (void)diag;
-  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) lp_plan_fill(&problem[stage], LP_PLACE_DEVICE, side[stage]);
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    lp_plan_fill(&problem[stage], LP_PLACE_DEVICE, side[stage]);
   return LP_OK;
 }
 
 static lp_status place_cloud(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request,
                              lp_place *side[LP_STAGE_COUNT], lp_arena *scratch, lp_diag *diag) {
   (void)request, (void)scratch, (void)diag;
-  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) lp_plan_fill(&problem[stage], LP_PLACE_CLOUD, side[stage]);
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    lp_plan_fill(&problem[stage], LP_PLACE_CLOUD, side[stage]);
   return LP_OK;
 }
 
 static void fill_both(const lp_plan_problem problem[LP_STAGE_COUNT], int64_t cut, lp_place *side[LP_STAGE_COUNT]) {
-  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) lp_plan_fill_cut(&problem[stage], cut, side[stage]);
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    lp_plan_fill_cut(&problem[stage], cut, side[stage]);
 }
 
 /* Every cut, both ends included; among equals the one that leaves most on the device. */

@@ -59,7 +59,8 @@ static void follow_producers(greedy *g) {
 static double place_stage(const lp_plan_problem *problem, double bound_ms, lp_place *side, lp_arena *scratch) {
   greedy g = {.problem = problem, .side = side, .moved = LP_NEW_ARRAY(scratch, bool, problem->op_count)};
   lp_plan_fill(problem, LP_PLACE_DEVICE, side);
-  for (int32_t i = 0; i < problem->op_count; i++) g.total_ms += counted_ms(&problem->ops[i], LP_PLACE_DEVICE);
+  for (int32_t i = 0; i < problem->op_count; i++)
+    g.total_ms += counted_ms(&problem->ops[i], LP_PLACE_DEVICE);
   if (bound_ms > 0) {
     move_kind(&g, LP_LINEAR_OP, bound_ms);
     move_kind(&g, LP_ATTENTION_OP, bound_ms);

@@ -52,12 +52,16 @@ int32_t lp_table1_rows(const lp_report *report, lp_table1_row *rows, int32_t mos
     for (int32_t i = 0; i < problem->op_count; i++) {
       const lp_plan_op *item = &problem->ops[i];
       lp_table1_row row;
-      if (item->op->kind == LP_OP_LINEAR) row = linear_row(report, item, (lp_stage)stage);
-      else if (item->op->kind == LP_OP_ATTENTION) row = attention_row(report, item, (lp_stage)stage);
-      else continue;
+      if (item->op->kind == LP_OP_LINEAR)
+        row = linear_row(report, item, (lp_stage)stage);
+      else if (item->op->kind == LP_OP_ATTENTION)
+        row = attention_row(report, item, (lp_stage)stage);
+      else
+        continue;
       if (lp_streq(row.name, "LM head") && stage == LP_STAGE_PREFILL) continue; /* the table has it in decode alone */
       int32_t at = 0;
-      while (at < count && !same_row(&rows[at], &row)) at++;
+      while (at < count && !same_row(&rows[at], &row))
+        at++;
       if (at == count && count < most) rows[count++] = row;
     }
   }

@@ -19,7 +19,8 @@ static lp_status compile_model(lp_compile *compile, lp_diag *diag) {
 static lp_status read_options(lp_compile *c, int argc, char **argv, lp_texts *args, bool *done, lp_diag *diag) {
   lp_request *r = &c->request;
   const lp_option table[] = {
-      {"--device", LP_OPTION_TEXT, &c->device, "HW", "the device: a name of `llmpart hw list`, host, or a YAML file", 0},
+      {"--device", LP_OPTION_TEXT, &c->device, "HW", "the device: a name of `llmpart hw list`, host, or a YAML file",
+       0},
       {"--cloud", LP_OPTION_TEXT, &c->cloud, "HW", "the cloud machine; without it everything is on the device", 0},
       {"--link", LP_OPTION_TEXT, &c->link, "LINK", "between them: a name, a file or rtt=..,up=..,down=.. (lan)", 0},
       {"--ttft", LP_OPTION_TIME, &r->ttft_ms, "TIME", "the longest time to the first token", 0},
@@ -36,12 +37,14 @@ static lp_status read_options(lp_compile *c, int argc, char **argv, lp_texts *ar
       {"--dtype-cloud", LP_OPTION_TEXT, &r->dtype_cloud, "DTYPE", "weights in the cloud: f32, f16, bf16", 0},
       {"--exits", LP_OPTION_NUMBERS, &c->exits, "LAYER,..", "keep the exit heads behind these layers", 0},
       {"--march", LP_OPTION_TEXT, &c->march, "CPU", "x86-64-v3, x86-64-v4, armv8-a, native, .. (native)", 0},
-      {"--tokenizer", LP_OPTION_TEXT, &c->tokenizer, "FILE", "the tokenizer.json to put into the bundle (the one beside the model)", 0},
+      {"--tokenizer", LP_OPTION_TEXT, &c->tokenizer, "FILE",
+       "the tokenizer.json to put into the bundle (the one beside the model)", 0},
       {"-O", LP_OPTION_I64, &c->opt_level, "LEVEL", "optimise code: 0 to 3 (3)", 0},
       {"--emit", LP_OPTION_CHOICE, &c->emit,
        "bundle|layer-ir|op-ir|placed-ir|llvm-ir|asm|obj|cuda|ptx|opencl|onnx|report", "what to write (bundle)", 0},
       {"--side", LP_OPTION_CHOICE, &c->side, "device|cloud", "whose llvm-ir, asm or obj (device)", 0},
-      {"--report", LP_OPTION_TEXTS, &c->reports, "FILE", "also write a report: .txt, .json, .csv, .html; repeatable", 0},
+      {"--report", LP_OPTION_TEXTS, &c->reports, "FILE", "also write a report: .txt, .json, .csv, .html; repeatable",
+       0},
       {"--table1", LP_OPTION_FLAG, &c->table1, NULL, "add P1's Table I counting to reports", 0},
       {"--plan-only", LP_OPTION_FLAG, &c->plan_only, NULL, "the same as --emit=report: plan, read no weights", 0},
       {"--locations", LP_OPTION_FLAG, &c->locations, NULL, "print the ONNX node of each operator in IR", 0},
@@ -61,8 +64,7 @@ static lp_status read_options(lp_compile *c, int argc, char **argv, lp_texts *ar
 
 int lp_tool_compile(int argc, char **argv) {
   lp_compile compile = {.emit = "bundle", .side = "device", .march = "native", .opt_level = 3};
-  compile.request =
-      (lp_request){.isl = 512, .osl = 128, .batch = 1, .objective = "cost", .generation = true};
+  compile.request = (lp_request){.isl = 512, .osl = 128, .batch = 1, .objective = "cost", .generation = true};
   lp_diag *diag = lp_tool_diag();
   lp_texts args = {0};
   bool done = false;
@@ -75,5 +77,5 @@ int lp_tool_compile(int argc, char **argv) {
   lp_compile_release(&compile);
   lp_vec_free(&args);
   lp_diag_free(diag);
-  return status;
+  return (int)status;
 }

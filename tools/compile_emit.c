@@ -62,7 +62,9 @@ static lp_emit_options emit_options(const lp_compile *compile, const char *side)
 
 static lp_status write_code(const lp_compile *compile, lp_module *module, lp_diag *diag) {
   const lp_backend *backend = lp_backend_find("cpu");
-  lp_emit_form form = emits(compile, "llvm-ir") ? LP_EMIT_LLVM_IR : emits(compile, "asm") ? LP_EMIT_ASM : LP_EMIT_OBJECT;
+  lp_emit_form form = emits(compile, "llvm-ir") ? LP_EMIT_LLVM_IR
+                      : emits(compile, "asm")   ? LP_EMIT_ASM
+                                                : LP_EMIT_OBJECT;
   lp_emit_options options = emit_options(compile, compile->side);
   lp_buf code = {0};
   lp_status status = backend->emit(module, &options, form, &code, diag);
@@ -236,10 +238,14 @@ static lp_status emit_planned(const lp_compile *compile, lp_module *module, lp_d
 
 lp_status lp_compile_emit(const lp_compile *compile, lp_module *module, lp_diag *diag) {
   lp_status status = LP_OK;
-  if (emits(compile, "layer-ir")) status = emit_module(compile, module, lp_pipeline_layers, diag);
-  else if (emits(compile, "op-ir")) status = emit_module(compile, module, lp_pipeline_ops, diag);
-  else if (emits(compile, "placed-ir")) status = emit_module(compile, module, lp_pipeline_placed, diag);
-  else status = emit_planned(compile, module, diag);
+  if (emits(compile, "layer-ir"))
+    status = emit_module(compile, module, lp_pipeline_layers, diag);
+  else if (emits(compile, "op-ir"))
+    status = emit_module(compile, module, lp_pipeline_ops, diag);
+  else if (emits(compile, "placed-ir"))
+    status = emit_module(compile, module, lp_pipeline_placed, diag);
+  else
+    status = emit_planned(compile, module, diag);
   if (status == LP_OK) status = write_dependencies(compile, module, diag);
   return status;
 }

@@ -48,7 +48,8 @@ static lp_status check_emit(const lp_compile *compile, lp_diag *diag) {
 }
 
 static lp_status check_options(const lp_compile *compile, lp_diag *diag) {
-  for (size_t i = 0; i < compile->reports.count; i++) LP_TRY(check_report(compile->reports.data[i], diag));
+  for (size_t i = 0; i < compile->reports.count; i++)
+    LP_TRY(check_report(compile->reports.data[i], diag));
   LP_TRY(check_dtype("--dtype-device", compile->request.dtype_device, diag));
   LP_TRY(check_dtype("--dtype-cloud", compile->request.dtype_cloud, diag));
   LP_TRY(check_scheduler(compile, diag));

@@ -6,9 +6,9 @@
 
 typedef struct {
   lp_severity severity;
-  int32_t line;      /* where it should come; 0: anywhere without a line */
-  int32_t written;   /* the line of the expectation */
-  const char *text;  /* part of the message, not terminated */
+  int32_t line;     /* where it should come; 0: anywhere without a line */
+  int32_t written;  /* the line of the expectation */
+  const char *text; /* part of the message, not terminated */
   size_t size;
   bool seen;
 } expectation;
@@ -24,8 +24,10 @@ static const struct {
 static bool read_expectation(const char *at, const char *line_end, int32_t line, expectation *out) {
   out->line = out->written = line;
   if (*at == '@') {
-    if (lp_has_prefix(at, "@unknown")) out->line = 0;
-    else out->line = line + (int32_t)strtol(at + 1, NULL, 10);
+    if (lp_has_prefix(at, "@unknown"))
+      out->line = 0;
+    else
+      out->line = line + (int32_t)strtol(at + 1, NULL, 10);
   }
   const char *open = memmem(at, (size_t)(line_end - at), "{{", 2);
   const char *close = open ? memmem(open, (size_t)(line_end - open), "}}", 2) : NULL;

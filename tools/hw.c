@@ -51,15 +51,16 @@ static int run_tool(const model_kind *kind, int argc, char **argv) {
   lp_buf_free(&out);
   lp_vec_free(&args);
   lp_diag_free(diag);
-  return status;
+  return (int)status;
 }
 
 int lp_tool_hw(int argc, char **argv) {
   static const model_kind kind = {
       .command = {.usage = "llmpart hw list | llmpart hw show NAME",
-                  .summary = "Lists the machine models, or prints one with the source of each figure. NAME is a name of "
-                             "the list,\n`host` (this machine, measured) or a YAML file; figures may be changed: "
-                             "a100,price_usd_per_s=4e-5.",
+                  .summary =
+                      "Lists the machine models, or prints one with the source of each figure. NAME is a name of "
+                      "the list,\n`host` (this machine, measured) or a YAML file; figures may be changed: "
+                      "a100,price_usd_per_s=4e-5.",
                   .min_args = 1,
                   .max_args = 2},
       .list = lp_hw_list,
@@ -70,8 +71,9 @@ int lp_tool_hw(int argc, char **argv) {
 int lp_tool_link(int argc, char **argv) {
   static const model_kind kind = {
       .command = {.usage = "llmpart link list | llmpart link show NAME",
-                  .summary = "Lists the link models, or prints one. NAME is a name of the list, a YAML file, or figures:"
-                             "\nrtt=10ms,up=50Mbit/s,down=200Mbit/s.",
+                  .summary =
+                      "Lists the link models, or prints one. NAME is a name of the list, a YAML file, or figures:"
+                      "\nrtt=10ms,up=50Mbit/s,down=200Mbit/s.",
                   .min_args = 1,
                   .max_args = 2},
       .list = lp_link_list,

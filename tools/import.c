@@ -48,5 +48,5 @@ int lp_tool_import(int argc, char **argv) {
   if (status == LP_OK && !done) status = import_model(args.data[0], &options, diag);
   lp_vec_free(&args);
   lp_diag_free(diag);
-  return status;
+  return (int)status;
 }

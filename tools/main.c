@@ -28,19 +28,21 @@ static void print_help(FILE *out) {
                "cloud machine.\n\nsubcommands:\n");
   for (size_t i = 0; i < LP_COUNT(subcommands); i++)
     fprintf(out, "  %-10s %s\n", subcommands[i].name, subcommands[i].summary);
-  fprintf(out, "\n`llmpart SUBCOMMAND --help` prints the options. Exit status: 0 done, 1 bad input or failure, 2 usage, "
-               "3 the SLA cannot be met,\n4 a comparison failed.\n");
+  fprintf(out,
+          "\n`llmpart SUBCOMMAND --help` prints the options. Exit status: 0 done, 1 bad input or failure, 2 usage, "
+          "3 the SLA cannot be met,\n4 a comparison failed.\n");
 }
 
 static int unknown_subcommand(const char *name) {
   const char *names[LP_COUNT(subcommands)];
-  for (size_t i = 0; i < LP_COUNT(subcommands); i++) names[i] = subcommands[i].name;
+  for (size_t i = 0; i < LP_COUNT(subcommands); i++)
+    names[i] = subcommands[i].name;
   lp_diag *diag = lp_tool_diag();
   lp_status status = lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "unknown subcommand '%s'", name);
   lp_note_near(diag, LP_LOC_NONE, name, names, LP_COUNT(names));
   lp_note(diag, LP_LOC_NONE, "`llmpart --help` lists them");
   lp_diag_free(diag);
-  return status;
+  return (int)status;
 }
 
 int main(int argc, char **argv) {

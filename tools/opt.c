@@ -106,5 +106,5 @@ int lp_tool_opt(int argc, char **argv) {
   if (status == LP_OK && !done) status = opt_file(args.data[0], &options, diag);
   lp_vec_free(&args);
   lp_diag_free(diag);
-  return status;
+  return (int)status;
 }

@@ -17,8 +17,10 @@ static void print_help(const lp_command *command) {
     const char *equals = option->kind == LP_OPTION_FLAG ? "" : option->name[1] == '-' ? "=" : " ";
     (void)snprintf(left, sizeof left, "%s%s%s", option->name, equals,
                    option->kind == LP_OPTION_FLAG ? "" : option->value);
-    if (strlen(left) > 30) printf("  %s\n  %-30s %s\n", left, "", option->help);
-    else printf("  %-30s %s\n", left, option->help);
+    if (strlen(left) > 30)
+      printf("  %s\n  %-30s %s\n", left, "", option->help);
+    else
+      printf("  %-30s %s\n", left, option->help);
   }
   printf("  %-30s %s\n", "--help", "print this");
 }
@@ -82,7 +84,8 @@ static lp_status unknown_option(const lp_command *command, const char *text, lp_
   char *name = lp_alloc(length + 1);
   memcpy(name, text, length);
   const char **names = lp_alloc((command->count + 1) * sizeof *names);
-  for (size_t i = 0; i < command->count; i++) names[i] = command->options[i].name;
+  for (size_t i = 0; i < command->count; i++)
+    names[i] = command->options[i].name;
   names[command->count] = "--help";
   lp_status status = lp_error_as(LP_USAGE, diag, command_line, "unknown option '%s'", name);
   lp_note_near(diag, command_line, name, names, command->count + 1);
@@ -111,16 +114,15 @@ static const lp_option *find_option(const lp_command *command, const char *text,
 
 static lp_status check_args(const lp_command *command, size_t count, lp_diag *diag) {
   if (count >= command->min_args && count <= command->max_args) return LP_OK;
-  lp_status status = lp_error_as(LP_USAGE, diag, command_line, count < command->min_args
-                                                                   ? "%zu arguments given, at least %zu wanted"
-                                                                   : "%zu arguments given, at most %zu wanted",
+  lp_status status = lp_error_as(LP_USAGE, diag, command_line,
+                                 count < command->min_args ? "%zu arguments given, at least %zu wanted"
+                                                           : "%zu arguments given, at most %zu wanted",
                                  count, count < command->min_args ? command->min_args : command->max_args);
   lp_note(diag, command_line, "usage: %s", command->usage);
   return status;
 }
 
-lp_status lp_options_read(const lp_command *command, int argc, char **argv, lp_texts *args, bool *done,
-                          lp_diag *diag) {
+lp_status lp_options_read(const lp_command *command, int argc, char **argv, lp_texts *args, bool *done, lp_diag *diag) {
   size_t first = args->count;
   bool only_args = false;
   *done = false;

@@ -27,7 +27,8 @@ lp_status lp_tool_check_pass(const lp_pass_flags *flags, lp_diag *diag) {
   const lp_pass *const *list;
   size_t count = lp_pass_list(&list);
   const char *names[64];
-  for (size_t i = 0; i < count && i < LP_COUNT(names); i++) names[i] = list[i]->name;
+  for (size_t i = 0; i < count && i < LP_COUNT(names); i++)
+    names[i] = list[i]->name;
   lp_status status =
       lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--print-ir-after"), "unknown pass '%s'", flags->print_after);
   lp_note_near(diag, LP_LOC_NONE, flags->print_after, names, count < LP_COUNT(names) ? count : LP_COUNT(names));

@@ -45,7 +45,7 @@ typedef struct {
   void *out;
   const char *value; /* what stands for the value in the help: "FILE", "text|json" */
   const char *help;
-  int64_t min;       /* LP_OPTION_I64 */
+  int64_t min; /* LP_OPTION_I64 */
 } lp_option;
 
 typedef struct {

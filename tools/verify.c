@@ -40,7 +40,8 @@ static void keep_names(const lp_module *module, graph_names *names) {
   if (!inputs || inputs->kind != LP_ATTR_STRS) return;
   names->input_count = inputs->count;
   names->inputs = LP_NEW_ARRAY(names->arena, const char *, inputs->count);
-  for (int32_t i = 0; i < inputs->count; i++) names->inputs[i] = lp_arena_strdup(names->arena, inputs->ss[i]);
+  for (int32_t i = 0; i < inputs->count; i++)
+    names->inputs[i] = lp_arena_strdup(names->arena, inputs->ss[i]);
 }
 
 static lp_status compile_module(lp_module *module, const verify_options *options, const char *bundle, lp_diag *diag) {
@@ -59,8 +60,8 @@ static lp_status compile_module(lp_module *module, const verify_options *options
   return lp_bundle_write(module, &write, bundle, diag);
 }
 
-static lp_status compile_model(const char *model, const verify_options *options, const char *bundle,
-                               graph_names *names, lp_diag *diag) {
+static lp_status compile_model(const char *model, const verify_options *options, const char *bundle, graph_names *names,
+                               lp_diag *diag) {
   const lp_import_options import = {.weights_absent_ok = false};
   lp_module *module = NULL;
   LP_TRY(lp_onnx_import(model, &import, &module, diag));
@@ -106,7 +107,8 @@ static lp_status read_arrays(const char *dir, const char *kind, lp_arena *arena,
 }
 
 static lp_verify_array as_input(const lp_array *array, const char *name) {
-  lp_verify_array input = {.name = name, .dtype = lp_dtype_name(array->dtype), .rank = array->rank, .data = array->data};
+  lp_verify_array input = {
+      .name = name, .dtype = lp_dtype_name(array->dtype), .rank = array->rank, .data = array->data};
   size_t count = 1;
   for (int32_t i = 0; i < array->rank; i++) {
     input.dim[i] = array->dim[i];
@@ -136,7 +138,8 @@ static lp_status run_arrays(lp_verify_bundle *bundle, const graph_names *names, 
     inputs[i] = as_input(&given->data[i], i < (size_t)names->input_count ? names->inputs[i] : "");
   lp_status status = lp_verify_run(bundle, inputs, given->count, found, diag);
   if (status == LP_OK) status = compare_outputs(found, count, wanted, options, why);
-  for (size_t i = 0; i < count; i++) free(found[i].data);
+  for (size_t i = 0; i < count; i++)
+    free(found[i].data);
   free(found);
   free(inputs);
   return status;
@@ -182,8 +185,9 @@ static lp_status run_sets(const char *path, const graph_names *names, const lp_t
     size_t before = lp_diag_count(diag);
     lp_buf why = {0};
     lp_status status = run_set(bundle, names, sets->data[i], options, &why, diag);
-    char *reason = status == LP_OK ? NULL : status == LP_MISMATCH ? lp_strdup(lp_buf_text(&why))
-                                                                  : first_error(diag, before);
+    char *reason = status == LP_OK         ? NULL
+                   : status == LP_MISMATCH ? lp_strdup(lp_buf_text(&why))
+                                           : first_error(diag, before);
     add_result(results, lp_path_base(sets->data[i]), status, reason);
     free(reason);
     lp_buf_free(&why);
@@ -218,7 +222,8 @@ static lp_status verify_model(const char *model, const verify_options *options, 
   }
   if (status == LP_OK) status = run_sets(bundle, &names, &sets, options, results, diag);
   if (temporary) lp_dir_abandon(temporary);
-  for (size_t i = 0; i < sets.count; i++) free((void *)(uintptr_t)sets.data[i]);
+  for (size_t i = 0; i < sets.count; i++)
+    free((void *)(uintptr_t)sets.data[i]);
   lp_vec_free(&sets);
   free(temporary);
   free(bundle);
@@ -234,7 +239,8 @@ static const char *status_name(lp_status status) {
 
 static int64_t count_status(const verify_results *results, const char *name) {
   int64_t count = 0;
-  for (size_t i = 0; i < results->count; i++) count += lp_streq(status_name(results->data[i].status), name);
+  for (size_t i = 0; i < results->count; i++)
+    count += lp_streq(status_name(results->data[i].status), name);
   return count;
 }
 
@@ -242,9 +248,12 @@ static void put_quoted(lp_buf *out, const char *text) {
   lp_buf_puts(out, "\"");
   for (; *text; text++) {
     unsigned char c = (unsigned char)*text;
-    if (c == '"' || c == '\\') lp_buf_printf(out, "\\%c", c);
-    else if (c < 0x20) lp_buf_printf(out, "\\u%04x", c);
-    else lp_buf_append(out, text, 1);
+    if (c == '"' || c == '\\')
+      lp_buf_printf(out, "\\%c", c);
+    else if (c < 0x20)
+      lp_buf_printf(out, "\\u%04x", c);
+    else
+      lp_buf_append(out, text, 1);
   }
   lp_buf_puts(out, "\"");
 }
@@ -258,8 +267,10 @@ static void put_json(const verify_results *results, lp_buf *out) {
     lp_buf_puts(out, i ? ",\n    {\"name\": " : "\n    {\"name\": ");
     put_quoted(out, result->name);
     lp_buf_printf(out, ", \"status\": \"%s\", \"reason\": ", status_name(result->status));
-    if (result->reason) put_quoted(out, result->reason);
-    else lp_buf_puts(out, "null");
+    if (result->reason)
+      put_quoted(out, result->reason);
+    else
+      lp_buf_puts(out, "null");
     lp_buf_puts(out, "}");
   }
   lp_buf_puts(out, "\n  ]\n}\n");
@@ -272,15 +283,16 @@ static void put_text(const verify_results *results, lp_buf *out) {
                   result->reason ? result->reason : "");
   }
   lp_buf_printf(out, "%" PRId64 " passed, %" PRId64 " failed, %" PRId64 " unsupported\n",
-                count_status(results, "passed"), count_status(results, "failed"),
-                count_status(results, "unsupported"));
+                count_status(results, "passed"), count_status(results, "failed"), count_status(results, "unsupported"));
 }
 
 /* The worst status: a data set that could not be run counts more than one that differs. */
 static lp_status report_results(const verify_options *options, const verify_results *results, lp_diag *diag) {
   lp_buf out = {0};
-  if (lp_streq(options->output, "json")) put_json(results, &out);
-  else put_text(results, &out);
+  if (lp_streq(options->output, "json"))
+    put_json(results, &out);
+  else
+    put_text(results, &out);
   lp_status status = lp_tool_write("-", lp_buf_text(&out), out.size, diag);
   lp_buf_free(&out);
   for (size_t i = 0; i < results->count; i++) {
@@ -293,8 +305,7 @@ static lp_status report_results(const verify_options *options, const verify_resu
 static lp_status verify(const char *model, const verify_options *options, lp_diag *diag) {
   verify_results results = {0};
   lp_status status = LP_OK;
-  if (!options->test_data)
-    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "no test data is given: --test-data=DIR");
+  if (!options->test_data) return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "no test data is given: --test-data=DIR");
   status = verify_model(model, options, &results, diag);
   if (status != LP_OK && lp_streq(options->output, "json")) {
     char *reason = first_error(diag, 0);
@@ -317,7 +328,8 @@ int lp_tool_verify(int argc, char **argv) {
   verify_options options = {.march = "native", .output = "text", .tolerance = {1e-3, 1e-5}};
   const lp_option table[] = {
       {"--test-data", LP_OPTION_TEXT, &options.test_data, "DIR", "input_N.pb and output_N.pb, or test_data_set_N", 0},
-      {"--split", LP_OPTION_TEXT, &options.split, "NODE|auto", "run two halves: NODE and what it needs, and the rest", 0},
+      {"--split", LP_OPTION_TEXT, &options.split, "NODE|auto", "run two halves: NODE and what it needs, and the rest",
+       0},
       {"--rtol", LP_OPTION_F64, &options.tolerance.rtol, "X", "relative tolerance (1e-3)", 0},
       {"--atol", LP_OPTION_F64, &options.tolerance.atol, "X", "absolute tolerance (1e-5)", 0},
       {"--march", LP_OPTION_TEXT, &options.march, "CPU", "as for compile (native)", 0},
@@ -337,5 +349,5 @@ int lp_tool_verify(int argc, char **argv) {
   if (status == LP_OK && !done) status = verify(args.data[0], &options, diag);
   lp_vec_free(&args);
   lp_diag_free(diag);
-  return status;
+  return (int)status;
 }

@@ -5,7 +5,8 @@
 
 static void put_shape(lp_buf *out, int32_t rank, const int64_t *dim) {
   lp_buf_puts(out, "[");
-  for (int32_t i = 0; i < rank; i++) lp_buf_printf(out, "%s%" PRId64, i ? "," : "", dim[i]);
+  for (int32_t i = 0; i < rank; i++)
+    lp_buf_printf(out, "%s%" PRId64, i ? "," : "", dim[i]);
   lp_buf_puts(out, "]");
 }
 
@@ -41,7 +42,8 @@ lp_status lp_verify_compare(const lp_verify_array *found, const lp_array *wanted
     return LP_MISMATCH;
   }
   int64_t count = 1, differ = 0, first = 0;
-  for (int32_t i = 0; i < wanted->rank; i++) count *= wanted->dim[i];
+  for (int32_t i = 0; i < wanted->rank; i++)
+    count *= wanted->dim[i];
   lp_type type = {.dtype = wanted->dtype};
   lp_tensor a = {.type = type, .data = found->data}, b = {.type = type, .data = wanted->data};
   double worst = 0;
@@ -51,8 +53,9 @@ lp_status lp_verify_compare(const lp_verify_array *found, const lp_array *wanted
     worst = fmax(worst, fabs(lp_tensor_f64(&a, i) - lp_tensor_f64(&b, i)));
   }
   if (!differ) return LP_OK;
-  lp_buf_printf(why, "'%s' differs in %" PRId64 " of %" PRId64 " elements, by %.4g at most; first at %" PRId64
-                     ": %.9g, expected %.9g",
+  lp_buf_printf(why,
+                "'%s' differs in %" PRId64 " of %" PRId64 " elements, by %.4g at most; first at %" PRId64
+                ": %.9g, expected %.9g",
                 found->name, differ, count, worst, first, lp_tensor_f64(&a, first), lp_tensor_f64(&b, first));
   return LP_MISMATCH;
 }

@@ -38,23 +38,28 @@ size_t lp_verify_output_count(const lp_verify_bundle *bundle) {
 
 static lp_data to_runtime(const lp_verify_array *from) {
   lp_data to = {.name = from->name, .dtype = from->dtype, .rank = from->rank, .data = from->data, .size = from->size};
-  for (int32_t i = 0; i < from->rank; i++) to.shape[i] = from->dim[i];
+  for (int32_t i = 0; i < from->rank; i++)
+    to.shape[i] = from->dim[i];
   return to;
 }
 
 static lp_verify_array from_runtime(const lp_data *from) {
-  lp_verify_array to = {.name = from->name, .dtype = from->dtype, .rank = from->rank, .data = from->data, .size = from->size};
-  for (int32_t i = 0; i < from->rank && i < LP_VERIFY_RANK; i++) to.dim[i] = from->shape[i];
+  lp_verify_array to = {
+      .name = from->name, .dtype = from->dtype, .rank = from->rank, .data = from->data, .size = from->size};
+  for (int32_t i = 0; i < from->rank && i < LP_VERIFY_RANK; i++)
+    to.dim[i] = from->shape[i];
   return to;
 }
 
-lp_status lp_verify_run(lp_verify_bundle *bundle, const lp_verify_array *inputs, size_t count,
-                        lp_verify_array *outputs, lp_diag *diag) {
+lp_status lp_verify_run(lp_verify_bundle *bundle, const lp_verify_array *inputs, size_t count, lp_verify_array *outputs,
+                        lp_diag *diag) {
   size_t output_count = lp_verify_output_count(bundle);
   lp_data *in = lp_alloc((count + 1) * sizeof *in), *out = lp_alloc((output_count + 1) * sizeof *out);
-  for (size_t i = 0; i < count; i++) in[i] = to_runtime(&inputs[i]);
+  for (size_t i = 0; i < count; i++)
+    in[i] = to_runtime(&inputs[i]);
   lp_status status = lp_session_run(bundle->session, NULL, in, count, out, diag);
-  for (size_t i = 0; i < output_count; i++) outputs[i] = from_runtime(&out[i]);
+  for (size_t i = 0; i < output_count; i++)
+    outputs[i] = from_runtime(&out[i]);
   free(in);
   free(out);
   return status;

@@ -194,7 +194,8 @@ lp_module *llama_create(const llama_shape *shape) {
   lp_op_set_strs(b.module, func, "outputs", outputs, 1);
   b.block = func->region;
   lp_value *x = embed(&b);
-  for (b.layer = 0; b.layer < shape->layers; b.layer++) x = layer(&b, x);
+  for (b.layer = 0; b.layer < shape->layers; b.layer++)
+    x = layer(&b, x);
   b.layer = -1;
   b.kind = "norm";
   x = norm(&b, "norm", last_rows(&b, x));

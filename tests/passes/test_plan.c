@@ -16,7 +16,8 @@ typedef struct {
   lp_plan_problem problem[LP_STAGE_COUNT];
 } study;
 
-static study study_open(const llama_shape *shape, const char *device, const char *cloud, const char *link, int64_t isl) {
+static study study_open(const llama_shape *shape, const char *device, const char *cloud, const char *link,
+                        int64_t isl) {
   study s = {.module = llama_create(shape), .arena = lp_arena_create()};
   ck_assert_int_eq(lp_hw_load(device, &s.device, NULL), LP_OK);
   ck_assert_int_eq(lp_hw_load(cloud, &s.cloud, NULL), LP_OK);
