@@ -50,6 +50,22 @@ lp_status infer_gather_nd(lp_infer *c) {
   return lp_infer_set(c, 0, dtype_of(c, 0), &out);
 }
 
+/* Data, indices, updates: data with some elements replaced. */
+lp_status infer_scatter(lp_infer *c) {
+  LP_TRY(lp_infer_need(c, 3));
+  LP_TRY(lp_infer_integer(c, 1));
+  LP_TRY(lp_infer_same_dtype(c, 0, 2));
+  lp_shape data = lp_infer_shape(c, 0);
+  int32_t axis;
+  if (c->op->kind == LP_ONNX_ScatterElements) {
+    LP_TRY(lp_infer_axis(c, lp_op_i64(c->op, "axis", 0), data.rank, false, &axis));
+    LP_TRY(lp_infer_rank(c, 1, data.rank));
+  } else {
+    LP_TRY(lp_infer_min_rank(c, 1, 1));
+  }
+  return lp_infer_set(c, 0, dtype_of(c, 0), &data);
+}
+
 /* ---- parts ---- */
 
 /* A bound of a slice in [0, size]: negative ones count from the end; what lies outside is clamped where that can be
