@@ -114,18 +114,15 @@ typedef struct {
   double bytes;  /* 0 when the producer is free */
 } lp_plan_edge;
 
-/* One stage. `ops` stand in program order, which is a topological one; `edges` are sorted by consumer. */
+/* One stage. `ops` stand in program order, which is a topological one; `edges` are sorted by consumer. Weights and states
+ * (groups of KV caches, numbered in order of first use) are the whole model's, the same in both stages. */
 typedef struct {
   lp_stage stage;
-  lp_plan_op *ops;
-  int32_t op_count;
-  lp_plan_edge *edges;
-  int32_t edge_count, value_count;
+  int32_t op_count, edge_count, value_count, layer_count, weight_count, state_count;
   int32_t result; /* the operator whose side samples, -1 none: its token returns to the device, 4 bytes per sequence */
   double result_bytes;
-  int32_t layer_count;
-  /* Of the whole model, the same in both stages: */
-  int32_t weight_count, state_count;         /* states: groups of KV caches, numbered in order of first use */
+  lp_plan_op *ops;
+  lp_plan_edge *edges;
   const double *weight_size[LP_PLACE_COUNT]; /* [weight_count] bytes in the side's dtype */
   const double *state_size;                  /* [state_count] bytes at isl + osl tokens */
   const double *state_prompt_size;           /* [state_count] bytes at isl tokens: what comm.kv_move carries */

@@ -40,10 +40,11 @@ static void set_symbols(builder *b, double s, double p, double c) {
 
 static void set_stage_symbols(builder *b, lp_stage stage) {
   double isl = (double)b->request->isl, osl = (double)b->request->osl;
+  int64_t halfway = b->request->isl + b->request->osl / 2;
   if (stage == LP_STAGE_PREFILL)
     set_symbols(b, isl, 0, isl + osl);
   else
-    set_symbols(b, 1, isl + (double)(b->request->osl / 2), isl + osl);
+    set_symbols(b, 1, (double)halfway, isl + osl);
 }
 
 static double size_of(const builder *b, const lp_poly *poly) {
@@ -277,17 +278,27 @@ static int32_t index_of(const lp_op *op) {
   return op ? (int32_t)(intptr_t)op->scratch - 1 : -1;
 }
 
+static bool producer_is_free(const stage_lists *lists, int32_t producer) {
+  return producer >= 0 && (size_t)producer < lists->ops.count && lists->ops.data[producer].free;
+}
+
+/* Has the consumer, the latest one, an edge of this value already? */
+static bool has_edge(const stage_lists *lists, int32_t value, int32_t consumer) {
+  for (size_t i = lists->edges.count; i > 0; i--) {
+    const lp_plan_edge *edge = &lists->edges.data[i - 1];
+    if (edge->consumer != consumer) return false;
+    if (edge->value == value) return true;
+  }
+  return false;
+}
+
 static void add_edge(builder *b, stage_lists *lists, lp_value *value, int32_t consumer) {
   int32_t producer = index_of(value->def);
-  for (size_t i = lists->edges.count; i-- > 0 && lists->edges.data[i].consumer == consumer;)
-    if (lists->edges.data[i].value == (int32_t)(intptr_t)value->scratch - 1) return;
   if (!value->scratch) value->scratch = (void *)(intptr_t)++lists->value_count;
-  bool is_free = producer >= 0 && lists->ops.data[producer].free;
-  lp_plan_edge edge = {.producer = producer,
-                       .consumer = consumer,
-                       .value = (int32_t)(intptr_t)value->scratch - 1,
-                       .bytes = is_free ? 0 : size_of(b, lp_type_bytes(b->module, value->type))};
-  lp_vec_push(&lists->edges, edge);
+  int32_t id = (int32_t)(intptr_t)value->scratch - 1;
+  if (has_edge(lists, id, consumer)) return;
+  const lp_poly *bytes = producer_is_free(lists, producer) ? NULL : lp_type_bytes(b->module, value->type);
+  lp_vec_push(&lists->edges, ((lp_plan_edge){producer, consumer, id, size_of(b, bytes)}));
 }
 
 /* Free when nothing it depends on came from outside: position tables, masks. */
@@ -296,8 +307,7 @@ static bool is_free(const stage_lists *lists, const lp_block *block, const lp_op
   for (int32_t i = 0; i < op->in_count; i++) {
     lp_value *value = behind_comm(block, op->in[i].value);
     if (!value || lp_value_is_constant(value)) continue;
-    int32_t producer = index_of(value->def);
-    if (producer < 0 || !lists->ops.data[producer].free) return false;
+    if (!producer_is_free(lists, index_of(value->def))) return false;
   }
   return true;
 }
