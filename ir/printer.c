@@ -234,19 +234,18 @@ static void print_attrs(printer *p, const lp_op *op) {
   lp_buf_puts(p->out, "}");
 }
 
+/* Only where an operator comes from in the model: a position in text would change with every printing. */
 static void print_location(printer *p, const lp_op *op) {
   const lp_loc *loc = &op->loc;
-  if (!p->locations || (!loc->file && !loc->node)) return;
+  if (!p->locations || !loc->node) return;
+  lp_buf name = {0};
+  lp_buf_printf(&name, "%s (%s)", loc->node, loc->op ? loc->op : "");
   lp_buf_puts(p->out, " loc(");
-  if (loc->node) {
-    lp_buf name = {0};
-    lp_buf_printf(&name, "%s (%s)", loc->node, loc->op ? loc->op : "");
-    lp_print_string(lp_buf_text(&name), p->out);
-    lp_buf_free(&name);
-    lp_buf_puts(p->out, "(");
-  }
+  lp_print_string(lp_buf_text(&name), p->out);
+  lp_buf_puts(p->out, "(");
   lp_print_string(loc->file ? loc->file : "", p->out);
-  lp_buf_printf(p->out, ":%d:%d%s)", loc->line, loc->col, loc->node ? ")" : "");
+  lp_buf_printf(p->out, ":%d:%d))", loc->line, loc->col);
+  lp_buf_free(&name);
 }
 
 static void print_op(printer *p, lp_op *op, int indent);
