@@ -99,7 +99,9 @@ static lp_value *unfold_transpose(lp_value *value) {
   lp_op *inner = transpose ? lp_match_def(lp_op_in(transpose, 0), LP_ONNX_Reshape) : NULL;
   const lp_attr *perm = transpose ? lp_op_attr(transpose, "perm") : NULL;
   lp_value *x = inner ? lp_match_peel(lp_op_in(inner, 0)) : NULL;
-  if (!x || !perm || value->type.rank != 4 || perm->count != 3 || perm->is[0] != 0 || perm->is[1] != 2 || x->type.rank != 4) return NULL;
+  if (!x || !perm || value->type.rank != 4 || perm->count != 3 || perm->is[0] != 0 || perm->is[1] != 2 ||
+      x->type.rank != 4)
+    return NULL;
   bool same = true;
   for (int32_t i = 0; i < 4; i++)
     same &= lp_poly_equal(x->type.dim[i], value->type.dim[i < 2 ? i : 5 - i]);
