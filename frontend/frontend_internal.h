@@ -5,6 +5,7 @@
  * onnx_import.c    graph -> block: names, inputs, outputs                  onnx_sort.c      topological order
  * onnx_node.c      node -> operator                                        onnx_attr.c      attributes by schema
  * onnx_normalise.c older opsets -> the newest form                         onnx_function.c  functions, If
+ * onnx_einsum.c    Einsum -> transposes and a product
  */
 #ifndef LP_FRONTEND_INTERNAL_H
 #define LP_FRONTEND_INTERNAL_H
@@ -105,6 +106,10 @@ LP_MUST_USE lp_status lp_inline_function(lp_importer *im, lp_scope *scope, const
                                          const Onnx__FunctionProto *function, const lp_call *call, lp_loc loc);
 LP_MUST_USE lp_status lp_inline_if(lp_importer *im, lp_scope *scope, const Onnx__NodeProto *node, const lp_call *call,
                                    lp_loc loc);
+
+/* Einsum is built from the operators it stands for. */
+LP_MUST_USE lp_status lp_import_einsum(lp_importer *im, lp_scope *scope, const Onnx__NodeProto *node,
+                                       const lp_call *call, lp_loc loc);
 
 /* ---- attributes ---- */
 

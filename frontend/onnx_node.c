@@ -165,6 +165,8 @@ lp_status lp_import_node(lp_importer *im, lp_scope *scope, const Onnx__NodeProto
   if (function) return lp_inline_function(im, scope, node, function, call, loc);
   if (!lp_node_domain(node)[0] && lp_streq(node->op_type, "Constant"))
     return import_constant(im, scope, node, call, loc);
+  if (!lp_node_domain(node)[0] && lp_streq(node->op_type, "Einsum"))
+    return lp_import_einsum(im, scope, node, call, loc);
   if (!lp_node_domain(node)[0] && lp_streq(node->op_type, "If")) return lp_inline_if(im, scope, node, call, loc);
   return import_operator(im, scope, node, call, loc);
 }

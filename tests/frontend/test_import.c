@@ -397,6 +397,48 @@ START_TEST(takes_the_branch_with_past) {
 }
 END_TEST
 
+/* The result of an equation on small whole numbers, in one text. */
+static void einsum(const char *equation, const char *a_dims, const char *b_dims, const char *wanted) {
+  static const float numbers[] = {1, 2, 3, 4, 5, 6, 7, 8};
+  lp_buf graph = {0}, node = onnx_node("Einsum", b_dims ? "a b" : "a", "y"), found = {0};
+  size_t sizes[2] = {4, 4};
+  for (const char *c = a_dims; *c; c++)
+    if (*c != ' ') sizes[0] *= (size_t)(*c - '0');
+  for (const char *c = b_dims ? b_dims : ""; *c; c++)
+    if (*c != ' ') sizes[1] *= (size_t)(*c - '0');
+  onnx_attr_s(&node, "equation", equation);
+  onnx_initializer(&graph, onnx_tensor("a", ONNX_F32, a_dims, numbers, sizes[0]));
+  if (b_dims) onnx_initializer(&graph, onnx_tensor("b", ONNX_F32, b_dims, numbers, sizes[1]));
+  onnx_add(&graph, node);
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  lp_module *module = import(&graph, 17);
+  lp_arena *arena = lp_arena_create();
+  int64_t sym[16] = {0}, count = 1;
+  lp_array out;
+  ck_assert_int_eq(lp_value_eval(module, onnx_result(module, 0)->out[0], NULL, 0, sym, arena, &out, diag), LP_OK);
+  for (int32_t i = 0; i < out.rank; i++)
+    count *= out.dim[i];
+  for (int64_t i = 0; i < count; i++)
+    lp_buf_printf(&found, "%s%g", i ? " " : "", (double)((float *)out.data)[i]);
+  ck_assert_msg(strcmp(lp_buf_text(&found), wanted) == 0, "%s: found %s", equation, lp_buf_text(&found));
+  lp_buf_free(&found);
+  lp_arena_free(arena);
+  lp_module_free(module);
+}
+
+START_TEST(builds_einsum) {
+  einsum("ij,jk->ik", "2 2", "2 2", "7 10 15 22");
+  einsum("ij,jk", "2 2", "2 2", "7 10 15 22");
+  einsum("i,j->ji", "2", "2", "1 2 2 4");
+  einsum("i,i->", "2", "2", "5");
+  einsum("ij->j", "2 2", NULL, "4 6");
+  einsum("ij->ji", "2 3", NULL, "1 4 2 5 3 6");
+  einsum("...ij,...kj->...ik", "1 2 2", "1 2 2", "5 11 11 25");
+  einsum("abc,cbd->ad", "1 2 2", "2 2 1", "29"); /* 1*1 + 2*3 + 3*2 + 4*4 */
+  einsum("abc,cd->abd", "2 1 2", "2 1", "5 11");
+}
+END_TEST
+
 START_TEST(reads_constants) {
   static const int64_t ints[] = {3, 4};
   lp_buf graph = {0}, list = onnx_node("Constant", "", "shape"), fill = onnx_node("ConstantOfShape", "shape", "f");
@@ -457,6 +499,7 @@ int main(void) {
   tcase_add_test(tc, inlines_functions);
   tcase_add_test(tc, inlines_branches);
   tcase_add_test(tc, takes_the_branch_with_past);
+  tcase_add_test(tc, builds_einsum);
   tcase_add_test(tc, reads_constants);
   tcase_add_test(tc, reads_tensor_files);
   suite_add_tcase(suite, tc);

@@ -165,6 +165,21 @@ START_TEST(refuses_arity) {
 }
 END_TEST
 
+START_TEST(refuses_equations) {
+  lp_buf node = onnx_named("n", "Einsum", "x", "y");
+  refuse(around(node), "attribute 'equation' is missing");
+  node = onnx_named("n", "Einsum", "x", "y");
+  onnx_attr_s(&node, "equation", "ii->i");
+  refuse(around(node), "node 'n' (Einsum): error: the equation 'ii->i' is not supported");
+  node = onnx_named("n", "Einsum", "x x", "y");
+  onnx_attr_s(&node, "equation", "ij,jk,kl->il");
+  refuse(around(node), "the equation 'ij,jk,kl->il' is not supported");
+  node = onnx_named("n", "Einsum", "x", "y");
+  onnx_attr_s(&node, "equation", "ijk->i");
+  refuse(around(node), "the equation 'ijk->i' is not supported");
+}
+END_TEST
+
 /* ---- attributes ---- */
 
 START_TEST(refuses_attributes) {
@@ -336,6 +351,7 @@ int main(void) {
   tcase_add_test(tc, refuses_duplicate_initializer);
   tcase_add_test(tc, refuses_operators);
   tcase_add_test(tc, refuses_arity);
+  tcase_add_test(tc, refuses_equations);
   tcase_add_test(tc, refuses_attributes);
   tcase_add_test(tc, refuses_tensors);
   tcase_add_test(tc, refuses_typed_data);

@@ -149,6 +149,17 @@ START_TEST(moves) {
 }
 END_TEST
 
+START_TEST(scatters) {
+  lp_value *x = INTS(1, 2, 3), *at = of(NODE(Unsqueeze, INTS(-1, 0), INTS(1)));
+  is(of(NODE(ScatterND, x, at, INTS(8, 9))), "9 2 8");
+  with_str("reduction", "add");
+  is(of(NODE(ScatterND, x, at, INTS(8, 9))), "10 2 11");
+  is(of(NODE(ScatterElements, x, INTS(1), INTS(7))), "1 7 3");
+  lp_value *updates = FLOATS("1", 1.), *too_far = of(NODE(Unsqueeze, INTS(5), INTS(1)));
+  fails(of(NODE(ScatterND, FLOATS("2", 1., 2.), too_far, updates)), "index 5 into an axis of 2");
+}
+END_TEST
+
 START_TEST(reductions) {
   lp_value *x = of(NODE(Reshape, FLOATS("4", 1., 2., 3., 4.), INTS(2, 2)));
   is(of(NODE(ReduceMean, x, INTS(0))), "2 3");
@@ -299,6 +310,7 @@ int main(void) {
   tcase_add_test(tc, activations);
   tcase_add_test(tc, casts);
   tcase_add_test(tc, moves);
+  tcase_add_test(tc, scatters);
   tcase_add_test(tc, reductions);
   tcase_add_test(tc, norms);
   tcase_add_test(tc, attention);

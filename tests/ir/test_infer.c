@@ -131,6 +131,8 @@ START_TEST(gathers) {
   gives(NODE(Gather, f32("b,s,8"), INT(-1)), "f32[b,8]");
   with_i64("axis", 1);
   gives(NODE(GatherElements, f32("b,s"), i64("b,3")), "f32[b,3]");
+  gives(NODE(ScatterND, f32("b,s"), i64("b,2"), f32("b")), "f32[b,s]");
+  refuses(NODE(ScatterND, f32("b,s"), i64("b,2"), i64("b")), "inputs 0 and 2 differ in type: f32 and i64");
   refuses(NODE(Gather, f32("100,8"), f32("b")), "input 1 is of type f32, integers wanted");
   with_i64("axis", 5);
   refuses(NODE(Gather, f32("100,8"), i64("b")), "axis 5 of a tensor with 2 axes");
