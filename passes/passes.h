@@ -14,8 +14,10 @@
  *   fused        linear epilogues, add_norm, op.fused                                           (fuse)
  *   annotated    flops, bytes_read, bytes_written (poly) on every operator                      (annotate)
  *   placed       @prefill and @decode replace @main; each operator has side "device" or "cloud" or "both" (cheap
- *                operators of positions alone, copied to each side that needs them)             (place)
- *   communicating  every operator has one side and reads values of its own side only; comm.*    (insert-comm)
+ *                operators of positions alone, copied to each side that needs them); op.linear whose weights the
+ *                side stores in another type: `weight_dtype`                                    (place)
+ *   communicating  every operator has one side and reads values of its own side only; comm.*; the
+ *                functions carry `communicating`                                                (insert-comm)
  *   planned      `buffer` (i64s, one per result; numbered per function and side from 0; LP_ALIAS results share their
  *                operand's buffer; constants have none; function arguments: attr `arg_buffer_device`,
  *                `arg_buffer_cloud` (i64s, -1 unused) on the function). Function attributes `slot_device`,
