@@ -19,8 +19,8 @@ const lp_attr *lp_func_side_attr(const lp_op *func, const char *name, const char
 }
 
 int64_t lp_value_buffer(const lp_value *value, const char *side) {
-  const lp_attr *attr = value->def ? lp_op_attr(value->def, "buffer")
-                                   : lp_func_side_attr(block_func(value->block), "arg_buffer", side);
+  const lp_attr *attr =
+      value->def ? lp_op_attr(value->def, "buffer") : lp_func_side_attr(block_func(value->block), "arg_buffer", side);
   if (!attr || attr->kind != LP_ATTR_I64S || value->index >= attr->count) return -1;
   return attr->is[value->index];
 }

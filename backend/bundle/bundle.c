@@ -160,8 +160,10 @@ lp_status lp_bundle_write(lp_module *module, const lp_bundle_request *request, c
   if (status == LP_OK) {
     b.folder = folder;
     status = write_all(&b, diag);
-    if (status == LP_OK) status = lp_dir_commit(folder, path, diag);
-    else lp_dir_abandon(folder);
+    if (status == LP_OK)
+      status = lp_dir_commit(folder, path, diag);
+    else
+      lp_dir_abandon(folder);
     if (status == LP_OK) report_progress(&b, "bundle", 1.0);
   }
   free(folder);

@@ -251,9 +251,12 @@ static lp_status add_outputs(const program *p) {
 static lp_status add_steps(program *p) {
   add_inputs(p);
   LP_FOR_OPS(op, p->func->region) {
-    if (op->kind == LP_OP_COMM_RECV) LP_TRY(add_send(p, op));
-    else if (op->kind == LP_OP_COMM_KV_MOVE) add_move(p, op);
-    else if (lp_op_is_run(op)) add_run(p, op);
+    if (op->kind == LP_OP_COMM_RECV)
+      LP_TRY(add_send(p, op));
+    else if (op->kind == LP_OP_COMM_KV_MOVE)
+      add_move(p, op);
+    else if (lp_op_is_run(op))
+      add_run(p, op);
   }
   return add_outputs(p);
 }

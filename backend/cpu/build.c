@@ -64,8 +64,10 @@ LLVMValueRef cpu_poly_product(cpu_emitter *e, const lp_poly *const *dims, int32_
 static LLVMValueRef entry_alloca(cpu_emitter *e, LLVMTypeRef type) {
   LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b), entry = LLVMGetEntryBasicBlock(e->function);
   LLVMValueRef first = LLVMGetFirstInstruction(entry);
-  if (first) LLVMPositionBuilderBefore(e->b, first);
-  else LLVMPositionBuilderAtEnd(e->b, entry);
+  if (first)
+    LLVMPositionBuilderBefore(e->b, first);
+  else
+    LLVMPositionBuilderAtEnd(e->b, entry);
   LLVMValueRef memory = LLVMBuildAlloca(e->b, type, "");
   LLVMPositionBuilderAtEnd(e->b, here);
   return memory;

@@ -17,8 +17,10 @@ static void on_llvm_diagnostic(LLVMDiagnosticInfoRef info, void *user) {
   cpu_codegen *gen = user;
   if (LLVMGetDiagInfoSeverity(info) != LLVMDSError) return;
   char *text = LLVMGetDiagInfoDescription(info);
-  if (gen->failed) lp_note(gen->diag, LP_LOC_NONE, "%s", text);
-  else if (lp_error(gen->diag, LP_LOC_NONE, "llvm: %s", text) != LP_OK) gen->failed = true;
+  if (gen->failed)
+    lp_note(gen->diag, LP_LOC_NONE, "%s", text);
+  else if (lp_error(gen->diag, LP_LOC_NONE, "llvm: %s", text) != LP_OK)
+    gen->failed = true;
   LLVMDisposeMessage(text);
 }
 
@@ -52,8 +54,7 @@ static lp_status read_kernels(cpu_codegen *gen, LLVMModuleRef *out) {
   const bool arm = gen->target->aarch64;
   const unsigned char *data = arm ? lp_kernels_aarch64 : lp_kernels_x86_64;
   size_t size = arm ? lp_kernels_aarch64_size : lp_kernels_x86_64_size;
-  LLVMMemoryBufferRef buffer =
-      LLVMCreateMemoryBufferWithMemoryRangeCopy((const char *)data, size, "kernels");
+  LLVMMemoryBufferRef buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy((const char *)data, size, "kernels");
   LLVMBool failed = LLVMParseBitcodeInContext2(gen->context, buffer, out);
   LLVMDisposeMemoryBuffer(buffer);
   if (failed) return gen->failed ? LP_FAILED : lp_error(gen->diag, LP_LOC_NONE, "the kernels' bitcode does not load");
@@ -83,8 +84,8 @@ static void set_types(cpu_codegen *gen) {
 }
 
 static void put_attribute(const cpu_codegen *gen, LLVMValueRef function, const char *name, const char *value) {
-  LLVMAttributeRef attribute = LLVMCreateStringAttribute(gen->context, name, (unsigned)strlen(name), value,
-                                                         (unsigned)strlen(value));
+  LLVMAttributeRef attribute =
+      LLVMCreateStringAttribute(gen->context, name, (unsigned)strlen(name), value, (unsigned)strlen(value));
   LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
 }
 

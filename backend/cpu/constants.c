@@ -73,7 +73,7 @@ static void describe(const lp_op *op, int32_t index, cpu_constant *constant) {
 
 /* A name no other constant of the file has. */
 static const char *unique_name(cpu_plan *plan, const lp_op *op, const cpu_constant *constant) {
-  static const char *const suffix[] = {"", "", ".f32", ".panels", ".bias"};
+  static const char *const suffix[] = {"", "", ".f32", ".panels", ".bias", ""};
   const char *base = constant->value->name;
   if (!base) base = lp_op_str(op, "name", lp_op_info_get(op->kind)->name);
   const char *name = lp_arena_format(plan->arena, "%s%s", base, suffix[constant->form]);
@@ -92,20 +92,44 @@ static lp_status stored_bytes(const lp_op *op, cpu_constant *constant, lp_diag *
   return LP_OK;
 }
 
+static void constant_key(const cpu_constant *constant, lp_buf *key) {
+  identity_key(constant->value, key);
+  if (constant->gate) {
+    lp_buf_puts(key, " gate ");
+    identity_key(constant->gate, key);
+  }
+  lp_buf_printf(key, " as %d %s%s%s", (int)constant->form, lp_dtype_name(constant->dtype),
+                constant->transpose ? " t" : "", constant->gated ? " g" : "");
+  for (int32_t i = 0; i < constant->rank; i++)
+    lp_buf_printf(key, " %" PRId64, constant->dim[i]);
+}
+
+/* A table [n][k] that a linear of this side multiplies by, in panels of the table's own type: an embedding reads its rows
+ * from there, so that tied weights are stored once. NULL when there is none. */
+static const cpu_constant *find_panels(cpu_plan *plan, lp_value *table) {
+  cpu_constant wanted = {.value = table, .form = CPU_FORM_PANELS, .transpose = true, .dtype = table->type.dtype};
+  if (table->type.rank != 2 || !lp_type_static_dim(table->type, 0, &wanted.n) ||
+      !lp_type_static_dim(table->type, 1, &wanted.k))
+    return NULL;
+  packed_shape(&wanted);
+  lp_buf key = {0};
+  constant_key(&wanted, &key);
+  const cpu_constant *found = lp_map_get(plan->constants, lp_buf_text(&key));
+  lp_buf_free(&key);
+  return found;
+}
+
 lp_status cpu_plan_constant(cpu_plan *plan, const lp_op *op, int32_t index, cpu_form form, const cpu_constant **out,
                             lp_diag *diag) {
   cpu_constant found = {.value = cpu_value_base(lp_op_in(op, index)), .form = form};
+  if (form == CPU_FORM_TABLE) {
+    *out = find_panels(plan, found.value);
+    if (*out) return LP_OK;
+    found.form = form = CPU_FORM_RAW;
+  }
   describe(op, index, &found);
   lp_buf key = {0};
-  identity_key(found.value, &key);
-  if (found.gate) {
-    lp_buf_puts(&key, " gate ");
-    identity_key(found.gate, &key);
-  }
-  lp_buf_printf(&key, " as %d %s%s%s", (int)form, lp_dtype_name(found.dtype), found.transpose ? " t" : "",
-                found.gated ? " g" : "");
-  for (int32_t i = 0; i < found.rank; i++)
-    lp_buf_printf(&key, " %" PRId64, found.dim[i]);
+  constant_key(&found, &key);
   cpu_constant *known = lp_map_get(plan->constants, lp_buf_text(&key));
   lp_status status = LP_OK;
   if (!known && (status = stored_bytes(op, &found, diag)) == LP_OK) {
@@ -136,7 +160,7 @@ static int placing_class(const cpu_constant *constant) {
 
 void cpu_plan_place_constants(cpu_plan *plan) {
   int64_t offset = 0;
-  for (int class = 0; class <= 4; class++)
+  for (int class = 0; class <= 4; class ++)
     for (size_t i = 0; i < lp_map_count(plan->constants); i++) {
       cpu_constant *constant = lp_map_value_at(plan->constants, i);
       if (placing_class(constant) != class) continue;

@@ -115,8 +115,7 @@ static lp_status write_plan(cpu_plan *plan, const cpu_target *target, void *user
   return cpu_weights_write(plan, user, diag);
 }
 
-static lp_status cpu_write_weights(lp_module *module, const lp_emit_options *options, const char *path,
-                                   lp_diag *diag) {
+static lp_status cpu_write_weights(lp_module *module, const lp_emit_options *options, const char *path, lp_diag *diag) {
   return on_plan(module, options, write_plan, (void *)(uintptr_t)path, diag);
 }
 

@@ -20,11 +20,11 @@
 /* ---- target (target.c) ------------------------------------------------------------------------------------------- */
 
 typedef struct {
-  const char *march;    /* as reported: "native" has become the host's name */
+  const char *march; /* as reported: "native" has become the host's name */
   const char *triple, *cpu, *features;
-  const char *wide;     /* value of "prefer-vector-width", or NULL */
+  const char *wide; /* value of "prefer-vector-width", or NULL */
   bool aarch64;
-  int isa;              /* LPK_ISA_* */
+  int isa; /* LPK_ISA_* */
 } cpu_target;
 
 LP_MUST_USE lp_status cpu_target_find(const char *march, cpu_target *out, lp_arena *arena, lp_diag *diag);
@@ -37,17 +37,18 @@ typedef enum {
   CPU_FORM_RAW,    /* row-major, as in the module */
   CPU_FORM_F32,    /* row-major, converted to f32 */
   CPU_FORM_PANELS, /* a linear's weight: panels [ceil(n / 32)][k][32], zero padded */
-  CPU_FORM_BIAS    /* a linear's bias: f32 [ceil(n / 32)][32], zero padded */
+  CPU_FORM_BIAS,   /* a linear's bias: f32 [ceil(n / 32)][32], zero padded */
+  CPU_FORM_TABLE   /* as a rule's wish: PANELS when the side has them anyway, else RAW */
 } cpu_form;
 
 typedef struct {
   lp_value *value;
-  lp_value *gate;   /* PANELS and BIAS: panel 2j is the gate's (BIAS: zero), panel 2j + 1 the value's; else NULL */
+  lp_value *gate; /* PANELS and BIAS: panel 2j is the gate's (BIAS: zero), panel 2j + 1 the value's; else NULL */
   cpu_form form;
   bool gated;
-  bool transpose;   /* PANELS: the value is [n][k], not [k][n] */
-  lp_dtype dtype;   /* stored */
-  int64_t n, k;     /* PANELS and BIAS */
+  bool transpose; /* PANELS: the value is [n][k], not [k][n] */
+  lp_dtype dtype; /* stored */
+  int64_t n, k;   /* PANELS and BIAS */
   int32_t rank;
   int64_t dim[LP_MAX_RANK]; /* stored shape */
   int64_t bytes;
@@ -57,28 +58,31 @@ typedef struct {
 
 typedef struct cpu_rule cpu_rule;
 
+enum { CPU_FEW_ROWS = 4 }; /* what lpk_linear multiplies without scratch */
+
 /* One operator to run. */
 typedef struct {
   lp_op *op;
   const cpu_rule *rule;
   const cpu_constant **constant; /* [in_count], NULL where the operand is none */
   const lp_poly *scratch;        /* NULL: none */
+  const lp_poly *scratch_rows;   /* scratch is touched only above CPU_FEW_ROWS of these; NULL: always */
 } cpu_call;
 
 typedef struct {
   int64_t index; /* attribute `segment` */
   LP_VEC(cpu_call) calls;
-  const char *symbol; /* set by codegen */
+  const char *symbol; /* set by cpu_symbols_assign */
 } cpu_segment;
 
 typedef struct {
   const lp_op *func;
   const char *name; /* "prefill" */
   LP_VEC(cpu_segment *) segments;
-  int64_t buffer_count;        /* of the planner; the scratch region is one more */
-  const int64_t *slot;         /* [buffer_count] */
+  int64_t buffer_count; /* of the planner; the scratch region is one more */
+  const int64_t *slot;  /* [buffer_count] */
   int64_t slot_count;
-  const char *layout;          /* symbol, set by codegen */
+  const char *layout; /* symbol, set by cpu_symbols_assign */
 } cpu_program;
 
 typedef struct {
@@ -121,7 +125,7 @@ typedef struct {
   const cpu_call *call;
   LLVMBuilderRef b;
   LLVMValueRef function, frame, thread, threads;
-  LLVMValueRef sym; /* frame->sym */
+  LLVMValueRef sym;       /* frame->sym */
   LLVMValueRef *out, *in; /* NULL where the operand is absent or has no address */
   LLVMValueRef scratch;   /* NULL when the rule asks for none */
 } cpu_emitter;
@@ -137,6 +141,8 @@ struct cpu_rule {
   const lp_poly *(*scratch)(lp_module *module, const lp_op *op);
   void (*emit)(cpu_emitter *e);
   bool reads_cache; /* operands may be results of op.kv_append, whose rows are `c` apart */
+  /* Rows on which the use of scratch depends (scratch_rows), or NULL: it is always used. */
+  const lp_poly *(*scratch_rows)(lp_module *module, const lp_op *op);
 };
 
 const cpu_rule *cpu_rule_find(lp_kind kind); /* NULL: no operator that runs */
@@ -193,7 +199,7 @@ void cpu_strides(cpu_emitter *e, const lp_value *value, LLVMValueRef *strides);
 int32_t cpu_dtype_bytes(lp_dtype dtype);
 int cpu_kernel_isa(const cpu_emitter *e);
 
-/* ---- elementwise (elementwise.c, scalar.c, scalar_fn.c) -------------------------------------------------------------------------- */
+/* ---- elementwise (elementwise.c, scalar.c, scalar_fn.c, scalar_math.c) -------------------------------------------------------------------------- */
 
 /* A scalar on its way through an expression: integers in their width, f16 and bf16 as float. */
 typedef struct {
@@ -207,6 +213,46 @@ cpu_scalar cpu_scalar_immediate(cpu_emitter *e, const lp_tensor *tensor);
 /* One op.map; result of dtype `result`. */
 cpu_scalar cpu_scalar_map(cpu_emitter *e, const lp_op *op, const cpu_scalar *in, int32_t count, lp_dtype result);
 bool cpu_scalar_runs(const char *fn);
+/* A function at work: operands of one element type (`type`), the operator for its attributes. */
+typedef struct {
+  cpu_emitter *e;
+  LLVMBuilderRef b;
+  const lp_op *op;
+  LLVMTypeRef type;
+  bool real, negatives; /* float; not unsigned */
+  LLVMValueRef x, y, z; /* the operands; NULL where absent */
+} cpu_fn;
+
+/* In which element type operands are taken. */
+typedef enum {
+  CPU_FN_RESULT,  /* the result's */
+  CPU_FN_REAL,    /* the result's, as a float */
+  CPU_FN_COMPARE, /* the operands' common one; gives a bit */
+  CPU_FN_LOGIC,   /* bool; gives an i8 of 0 or 1 */
+  CPU_FN_SELECT,  /* where */
+  CPU_FN_CAST
+} cpu_fn_domain;
+
+typedef struct {
+  const char *fn;
+  cpu_fn_domain domain;
+  LLVMValueRef (*emit)(const cpu_fn *a);
+} cpu_function;
+const cpu_function *cpu_math_function(const char *fn); /* those of scalar_math.c; NULL: none of them */
+
+LLVMValueRef cpu_fn_number(const cpu_fn *a, double value);
+LLVMValueRef cpu_fn_add(const cpu_fn *a, LLVMValueRef x, LLVMValueRef y);
+LLVMValueRef cpu_fn_sub(const cpu_fn *a, LLVMValueRef x, LLVMValueRef y);
+LLVMValueRef cpu_fn_mul(const cpu_fn *a, LLVMValueRef x, LLVMValueRef y);
+LLVMValueRef cpu_fn_less(const cpu_fn *a, LLVMValueRef x, LLVMValueRef y);
+LLVMValueRef cpu_fn_select(const cpu_fn *a, LLVMValueRef bit, LLVMValueRef yes, LLVMValueRef no);
+LLVMValueRef cpu_fn_intrinsic1(const cpu_fn *a, const char *name, LLVMValueRef x);
+LLVMValueRef cpu_fn_intrinsic2(const cpu_fn *a, const char *name, LLVMValueRef x, LLVMValueRef y);
+LLVMValueRef cpu_fn_kernel(const cpu_fn *a, const char *name, LLVMValueRef x); /* lpk_* of one float */
+LLVMValueRef cpu_fn_min(const cpu_fn *a);                                      /* of x and y */
+LLVMValueRef cpu_fn_max(const cpu_fn *a);
+LLVMValueRef cpu_fn_isnan(const cpu_fn *a);
+
 LLVMTypeRef cpu_scalar_type(const cpu_emitter *e, lp_dtype dtype);
 bool cpu_dtype_unsigned(lp_dtype dtype);
 

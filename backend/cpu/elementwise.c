@@ -95,8 +95,7 @@ static void fused_element(cpu_emitter *e, const cpu_scalar *in, cpu_scalar *out)
     cpu_scalar operand[3] = {{0}};
     for (int32_t i = 0; i < op->in_count && op->kind == LP_OP_MAP; i++)
       operand[i] = region_scalar(e, lp_op_in(op, i), in, made);
-    if (op->kind == LP_OP_MAP)
-      made[at] = cpu_scalar_map(e, op, operand, op->in_count, op->out[0]->type.dtype);
+    if (op->kind == LP_OP_MAP) made[at] = cpu_scalar_map(e, op, operand, op->in_count, op->out[0]->type.dtype);
     at++;
   }
   const lp_op *yield = block->last;
@@ -105,7 +104,8 @@ static void fused_element(cpu_emitter *e, const cpu_scalar *in, cpu_scalar *out)
 }
 
 /* Loads the operands at `index` (0 where they repeat), computes, stores the results at `to`. */
-static void emit_element(cpu_emitter *e, const groups *g, const LLVMValueRef *base, LLVMValueRef index, LLVMValueRef to) {
+static void emit_element(cpu_emitter *e, const groups *g, const LLVMValueRef *base, LLVMValueRef index,
+                         LLVMValueRef to) {
   const lp_op *op = e->op;
   const lp_type result = op->out[0]->type;
   cpu_scalar *in = LP_NEW_ARRAY(e->gen->arena, cpu_scalar, op->in_count + 1);
@@ -117,10 +117,13 @@ static void emit_element(cpu_emitter *e, const groups *g, const LLVMValueRef *ba
       bool fixed = g->count == 0 || repeats(value->type, result, g->axis[g->count - 1]);
       LLVMValueRef at = fixed ? base[i] : element(e, base[i], index, value->type.dtype);
       in[i] = cpu_scalar_load(e, at, value->type.dtype);
-    } else if (cpu_value_immediate(value, &tensor)) in[i] = cpu_scalar_immediate(e, &tensor);
+    } else if (cpu_value_immediate(value, &tensor))
+      in[i] = cpu_scalar_immediate(e, &tensor);
   }
-  if (op->kind == LP_OP_FUSED) fused_element(e, in, out);
-  else out[0] = cpu_scalar_map(e, op, in, op->in_count, result.dtype);
+  if (op->kind == LP_OP_FUSED)
+    fused_element(e, in, out);
+  else
+    out[0] = cpu_scalar_map(e, op, in, op->in_count, result.dtype);
   for (int32_t i = 0; i < op->out_count; i++) {
     lp_dtype dtype = op->out[i]->type.dtype;
     cpu_scalar_store(e, element(e, e->out[i], to, dtype), out[i], dtype);
@@ -166,8 +169,10 @@ static void emit_elementwise(cpu_emitter *e) {
   for (int32_t i = 0; i < g.count; i++)
     total = LLVMBuildNSWMul(e->b, total, g.extent[i], "");
   cpu_share(e, total, &from, &to);
-  if (g.count <= 1) emit_flat(e, &g, from, to);
-  else emit_rows(e, &g, from, to);
+  if (g.count <= 1)
+    emit_flat(e, &g, from, to);
+  else
+    emit_rows(e, &g, from, to);
 }
 
 /* ---- rules ------------------------------------------------------------------------------------------------------------ */
@@ -189,12 +194,16 @@ static bool fused_runs(const lp_op *op, char why[64]) {
   LP_FOR_OPS(inner, op->region) {
     if (inner->kind == LP_OP_YIELD) continue;
     if (inner->kind == LP_OP_CONSTANT && cpu_value_immediate(inner->out[0], &tensor)) continue;
-    if (inner->kind != LP_OP_MAP)
-      return snprintf(why, 64, "'%s' inside", lp_op_info_get(inner->kind)->name), false;
+    if (inner->kind != LP_OP_MAP) return snprintf(why, 64, "'%s' inside", lp_op_info_get(inner->kind)->name), false;
     if (!map_runs(inner, why)) return false;
   }
   return true;
 }
 
-const cpu_rule cpu_rule_map = {LP_OP_MAP, map_runs, elementwise_form, NULL, emit_elementwise, false};
-const cpu_rule cpu_rule_fused = {LP_OP_FUSED, fused_runs, elementwise_form, NULL, emit_elementwise, false};
+const cpu_rule cpu_rule_map = {.kind = LP_OP_MAP, .runs = map_runs, .form = elementwise_form, .emit = emit_elementwise};
+const cpu_rule cpu_rule_fused = {
+    .kind = LP_OP_FUSED,
+    .runs = fused_runs,
+    .form = elementwise_form,
+    .emit = emit_elementwise,
+};

@@ -104,7 +104,8 @@ static void key_operand(const cpu_call *call, int32_t index, lp_buf *key) {
   if (constant)
     lp_buf_printf(key, " const %d %s%s", (int)constant->form, lp_dtype_name(constant->dtype),
                   constant->gated ? " gated" : "");
-  else if (cpu_value_immediate(value, &tensor)) key_immediate(&tensor, key);
+  else if (cpu_value_immediate(value, &tensor))
+    key_immediate(&tensor, key);
 }
 
 /* A region's operators by number: arguments first, then results in order. */
@@ -118,7 +119,8 @@ static void key_region(const lp_module *module, const lp_op *op, lp_buf *key) {
     for (int32_t i = 0; i < inner->in_count; i++) {
       const lp_value *value = lp_op_in(inner, i);
       int64_t number = -1;
-      if (value && !value->def) number = value->index;
+      if (value && !value->def)
+        number = value->index;
       else if (value) {
         number = block->arg_count;
         for (const lp_op *before = block->first; before && before != value->def; before = before->next)

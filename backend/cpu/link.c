@@ -38,8 +38,8 @@ static void workspace_free(workspace *w) {
 
 static lp_status spawn_linker(const workspace *w, pid_t *pid, lp_diag *diag) {
   static const char *const linkers[] = {"ld.lld-19", "ld.lld"};
-  const char *args[] = {NULL, "-shared", "--hash-style=gnu", "--build-id=none", "-z", "noexecstack", "-z", "now",
-                        "-o", w->shared, w->object, NULL};
+  const char *args[] = {NULL,  "-shared", "--hash-style=gnu", "--build-id=none", "-z", "noexecstack", "-z",
+                        "now", "-o",      w->shared,          w->object,         NULL};
   int failure = ENOENT;
   for (size_t i = 0; i < LP_COUNT(linkers) && failure == ENOENT; i++) {
     args[0] = linkers[i];

@@ -146,8 +146,14 @@ static void emit_attention(cpu_emitter *e) {
   cpu_kernel(e, "lpk_attention", args, LP_COUNT(args));
 }
 
-const cpu_rule cpu_rule_attention = {LP_OP_ATTENTION, attention_runs,  attention_form,
-                                     attention_scratch, emit_attention, true};
+const cpu_rule cpu_rule_attention = {
+    .kind = LP_OP_ATTENTION,
+    .runs = attention_runs,
+    .form = attention_form,
+    .scratch = attention_scratch,
+    .emit = emit_attention,
+    .reads_cache = true,
+};
 
 /* ---- cache ------------------------------------------------------------------------------------------------------------ */
 
@@ -188,7 +194,12 @@ static void emit_kv_append(cpu_emitter *e) {
   cpu_kernel(e, "lpk_kv_append", args, LP_COUNT(args));
 }
 
-const cpu_rule cpu_rule_kv_append = {LP_OP_KV_APPEND, kv_append_runs, cpu_form_f32, NULL, emit_kv_append, false};
+const cpu_rule cpu_rule_kv_append = {
+    .kind = LP_OP_KV_APPEND,
+    .runs = kv_append_runs,
+    .form = cpu_form_f32,
+    .emit = emit_kv_append,
+};
 
 /* ---- rotary ----------------------------------------------------------------------------------------------------------- */
 
@@ -236,4 +247,4 @@ static void emit_rotary(cpu_emitter *e) {
   cpu_kernel(e, "lpk_rotary", args, LP_COUNT(args));
 }
 
-const cpu_rule cpu_rule_rotary = {LP_OP_ROTARY, rotary_runs, cpu_form_f32, NULL, emit_rotary, false};
+const cpu_rule cpu_rule_rotary = {.kind = LP_OP_ROTARY, .runs = rotary_runs, .form = cpu_form_f32, .emit = emit_rotary};

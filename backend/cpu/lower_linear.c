@@ -14,7 +14,7 @@ typedef struct {
 } epilogue;
 
 static const epilogue epilogues[] = {
-    {"none", LPK_ACT_NONE}, {"relu", LPK_ACT_RELU},         {"gelu", LPK_ACT_GELU_ERF},
+    {"none", LPK_ACT_NONE}, {"relu", LPK_ACT_RELU},           {"gelu", LPK_ACT_GELU_ERF},
     {"silu", LPK_ACT_SILU}, {"gelu_tanh", LPK_ACT_GELU_TANH}, {"quick_gelu", LPK_ACT_QUICK_GELU},
     {"tanh", LPK_ACT_TANH}, {"sigmoid", LPK_ACT_SIGMOID},
 };
@@ -30,8 +30,7 @@ static bool linear_runs(const lp_op *op, char why[64]) {
   const lp_value *w = lp_op_in(op, W), *bias = lp_op_in(op, BIAS), *gate = lp_op_in(op, GATE);
   int64_t rows, columns, length;
   if (!lp_value_is_constant(w)) return snprintf(why, 64, "its weight is not a constant"), false;
-  if (w->type.rank != 2 || !lp_type_static_dim(w->type, 0, &rows) ||
-      !lp_type_static_dim(w->type, 1, &columns))
+  if (w->type.rank != 2 || !lp_type_static_dim(w->type, 0, &rows) || !lp_type_static_dim(w->type, 1, &columns))
     return snprintf(why, 64, "its weight is not a matrix"), false;
   if (!lp_dtype_is_float(w->type.dtype))
     return snprintf(why, 64, "a weight of type %s", lp_dtype_name(w->type.dtype)), false;
@@ -101,7 +100,14 @@ static void emit_linear(cpu_emitter *e) {
   cpu_kernel(e, "lpk_linear", args, LP_COUNT(args));
 }
 
-const cpu_rule cpu_rule_linear = {LP_OP_LINEAR, linear_runs, linear_form, linear_scratch, emit_linear, false};
+const cpu_rule cpu_rule_linear = {
+    .kind = LP_OP_LINEAR,
+    .runs = linear_runs,
+    .form = linear_form,
+    .scratch = linear_scratch,
+    .emit = emit_linear,
+    .scratch_rows = linear_rows,
+};
 
 /* ---- product of two activations -------------------------------------------------------------------------------------- */
 
@@ -161,4 +167,11 @@ static void emit_matmul(cpu_emitter *e) {
   cpu_kernel(e, "lpk_matmul", args, LP_COUNT(args));
 }
 
-const cpu_rule cpu_rule_matmul = {LP_OP_MATMUL, matmul_runs, cpu_form_f32, matmul_scratch, emit_matmul, true};
+const cpu_rule cpu_rule_matmul = {
+    .kind = LP_OP_MATMUL,
+    .runs = matmul_runs,
+    .form = cpu_form_f32,
+    .scratch = matmul_scratch,
+    .emit = emit_matmul,
+    .reads_cache = true,
+};

@@ -78,7 +78,46 @@ static void emit_embedding(cpu_emitter *e) {
   cpu_kernel(e, "lpk_embed", args, LP_COUNT(args));
 }
 
+/* index[i] as a row of the table: negative counts from the end, outside is clamped, as in the kernels. */
+static LLVMValueRef row_at(cpu_emitter *e, LLVMValueRef i) {
+  const lp_dtype dtype = lp_op_in(e->op, 1)->type.dtype;
+  LLVMValueRef rows = cpu_poly(e, lp_op_in(e->op, 0)->type.dim[0]);
+  cpu_scalar loaded = cpu_scalar_load(e, advance(e, e->in[1], i, dtype), dtype);
+  LLVMValueRef row = cpu_scalar_convert(e, loaded, LP_I64).value;
+  LLVMValueRef negative = LLVMBuildICmp(e->b, LLVMIntSLT, row, cpu_i64(e, 0), "");
+  row = LLVMBuildSelect(e->b, negative, LLVMBuildNSWAdd(e->b, row, rows, ""), row, "");
+  LLVMValueRef low[] = {row, cpu_i64(e, 0)};
+  LLVMValueRef high[] = {cpu_intrinsic(e, "llvm.smax", e->gen->types.i64, low, 2),
+                         LLVMBuildNSWSub(e->b, rows, cpu_i64(e, 1), "")};
+  return cpu_intrinsic(e, "llvm.smin", e->gen->types.i64, high, 2);
+}
+
+/* The table is packed for a linear: element j of row r lies at [r / 32][j][r % 32]. Threads share the elements. */
+static void emit_panel_embedding(cpu_emitter *e) {
+  const lp_type index = lp_op_in(e->op, 1)->type;
+  const lp_dtype dtype = e->call->constant[0]->dtype;
+  LLVMValueRef width = cpu_i64(e, e->call->constant[0]->k), panel = cpu_i64(e, LPK_PANEL), from, to;
+  cpu_share(e, LLVMBuildNSWMul(e->b, cpu_poly_product(e, index.dim, 0, index.rank), width, ""), &from, &to);
+  cpu_loop loop = cpu_loop_begin(e, from, to, cpu_i64(e, 1));
+  LLVMValueRef token = LLVMBuildUDiv(e->b, loop.index, width, ""), column = LLVMBuildURem(e->b, loop.index, width, "");
+  LLVMValueRef row = row_at(e, token);
+  LLVMValueRef line = LLVMBuildNSWMul(e->b, LLVMBuildUDiv(e->b, row, panel, ""), width, "");
+  LLVMValueRef at = LLVMBuildNSWMul(e->b, LLVMBuildNSWAdd(e->b, line, column, ""), panel, "");
+  at = LLVMBuildNSWAdd(e->b, at, LLVMBuildURem(e->b, row, panel, ""), "");
+  cpu_scalar_store(e, advance(e, e->out[0], loop.index, LP_F32),
+                   cpu_scalar_load(e, advance(e, e->in[0], at, dtype), dtype), LP_F32);
+  cpu_loop_end(e, &loop);
+}
+
+static cpu_form gather_form(const lp_op *op, int32_t index) {
+  return index == 0 && is_embedding(op) ? CPU_FORM_TABLE : CPU_FORM_RAW;
+}
+
 static void emit_gather(cpu_emitter *e) {
+  if (e->call->constant[0] && e->call->constant[0]->form == CPU_FORM_PANELS) {
+    emit_panel_embedding(e);
+    return;
+  }
   if (is_embedding(e->op)) {
     emit_embedding(e);
     return;
@@ -99,7 +138,7 @@ static void emit_gather(cpu_emitter *e) {
   cpu_kernel(e, "lpk_gather", args, LP_COUNT(args));
 }
 
-const cpu_rule cpu_rule_gather = {LP_OP_GATHER, gather_runs, cpu_form_raw, NULL, emit_gather, false};
+const cpu_rule cpu_rule_gather = {.kind = LP_OP_GATHER, .runs = gather_runs, .form = gather_form, .emit = emit_gather};
 
 static LLVMValueRef dims_array(cpu_emitter *e, lp_type type) {
   LLVMValueRef dims[LP_MAX_RANK];
@@ -130,8 +169,12 @@ static void emit_gather_elements(cpu_emitter *e) {
   cpu_kernel(e, "lpk_gather_elements", args, LP_COUNT(args));
 }
 
-const cpu_rule cpu_rule_gather_elements = {LP_OP_GATHER_ELEMENTS, gather_elements_runs, cpu_form_raw, NULL,
-                                           emit_gather_elements,  false};
+const cpu_rule cpu_rule_gather_elements = {
+    .kind = LP_OP_GATHER_ELEMENTS,
+    .runs = gather_elements_runs,
+    .form = cpu_form_raw,
+    .emit = emit_gather_elements,
+};
 
 /* ---- strided copies ---------------------------------------------------------------------------------------------------- */
 
@@ -217,11 +260,40 @@ static void emit_nothing(cpu_emitter *e) {
   (void)e;
 }
 
-const cpu_rule cpu_rule_concat = {LP_OP_CONCAT, concat_runs, cpu_form_raw, NULL, emit_concat, true};
-const cpu_rule cpu_rule_slice = {LP_OP_SLICE, slice_runs, cpu_form_raw, NULL, emit_slice, true};
-const cpu_rule cpu_rule_transpose = {LP_OP_TRANSPOSE, transpose_runs, cpu_form_raw, NULL, emit_transpose, true};
-const cpu_rule cpu_rule_expand = {LP_OP_EXPAND, same_dtype, cpu_form_raw, NULL, emit_expand, true};
-const cpu_rule cpu_rule_reshape = {LP_OP_RESHAPE, reshape_runs, cpu_form_raw, NULL, emit_nothing, false};
+const cpu_rule cpu_rule_concat = {
+    .kind = LP_OP_CONCAT,
+    .runs = concat_runs,
+    .form = cpu_form_raw,
+    .emit = emit_concat,
+    .reads_cache = true,
+};
+const cpu_rule cpu_rule_slice = {
+    .kind = LP_OP_SLICE,
+    .runs = slice_runs,
+    .form = cpu_form_raw,
+    .emit = emit_slice,
+    .reads_cache = true,
+};
+const cpu_rule cpu_rule_transpose = {
+    .kind = LP_OP_TRANSPOSE,
+    .runs = transpose_runs,
+    .form = cpu_form_raw,
+    .emit = emit_transpose,
+    .reads_cache = true,
+};
+const cpu_rule cpu_rule_expand = {
+    .kind = LP_OP_EXPAND,
+    .runs = same_dtype,
+    .form = cpu_form_raw,
+    .emit = emit_expand,
+    .reads_cache = true,
+};
+const cpu_rule cpu_rule_reshape = {
+    .kind = LP_OP_RESHAPE,
+    .runs = reshape_runs,
+    .form = cpu_form_raw,
+    .emit = emit_nothing,
+};
 
 /* ---- what is made from nothing ----------------------------------------------------------------------------------------- */
 
@@ -262,7 +334,7 @@ static void emit_fill(cpu_emitter *e) {
   fill(e, e->out[0], e->op->out[0]->type, lp_op_f64(e->op, "value", 0.0));
 }
 
-const cpu_rule cpu_rule_fill = {LP_OP_FILL, NULL, NULL, NULL, emit_fill, false};
+const cpu_rule cpu_rule_fill = {.kind = LP_OP_FILL, .emit = emit_fill};
 
 static bool pad_runs(const lp_op *op, char why[64]) {
   const lp_attr *before = lp_op_attr(op, "before");
@@ -286,7 +358,13 @@ static void emit_pad(cpu_emitter *e) {
   copy(e, advance(e, e->out[0], at, x->type.dtype), e->in[0], x->type, ys, xs);
 }
 
-const cpu_rule cpu_rule_pad = {LP_OP_PAD, pad_runs, cpu_form_raw, NULL, emit_pad, true};
+const cpu_rule cpu_rule_pad = {
+    .kind = LP_OP_PAD,
+    .runs = pad_runs,
+    .form = cpu_form_raw,
+    .emit = emit_pad,
+    .reads_cache = true,
+};
 
 static bool iota_runs(const lp_op *op, char why[64]) {
   const lp_dtype dtype = op->out[0]->type.dtype;
@@ -306,7 +384,7 @@ static void emit_iota(cpu_emitter *e) {
   cpu_loop_end(e, &loop);
 }
 
-const cpu_rule cpu_rule_iota = {LP_OP_IOTA, iota_runs, NULL, NULL, emit_iota, false};
+const cpu_rule cpu_rule_iota = {.kind = LP_OP_IOTA, .runs = iota_runs, .emit = emit_iota};
 
 static bool dims_runs(const lp_op *op, char why[64]) {
   const lp_attr *values = lp_op_attr(op, "values");
@@ -326,4 +404,4 @@ static void emit_dims(cpu_emitter *e) {
   }
 }
 
-const cpu_rule cpu_rule_dims = {LP_OP_DIMS, dims_runs, NULL, NULL, emit_dims, false};
+const cpu_rule cpu_rule_dims = {.kind = LP_OP_DIMS, .runs = dims_runs, .emit = emit_dims};

@@ -81,8 +81,13 @@ static void emit_add_norm(cpu_emitter *e) {
   call_norm(e, e->out[1], e->out[0], e->in[1], 2);
 }
 
-const cpu_rule cpu_rule_norm = {LP_OP_NORM, norm_runs, cpu_form_f32, NULL, emit_norm, false};
-const cpu_rule cpu_rule_add_norm = {LP_OP_ADD_NORM, norm_runs, cpu_form_f32, NULL, emit_add_norm, false};
+const cpu_rule cpu_rule_norm = {.kind = LP_OP_NORM, .runs = norm_runs, .form = cpu_form_f32, .emit = emit_norm};
+const cpu_rule cpu_rule_add_norm = {
+    .kind = LP_OP_ADD_NORM,
+    .runs = norm_runs,
+    .form = cpu_form_f32,
+    .emit = emit_add_norm,
+};
 
 /* ---- softmax ----------------------------------------------------------------------------------------------------------- */
 
@@ -103,7 +108,12 @@ static void emit_softmax(cpu_emitter *e) {
   cpu_kernel(e, "lpk_softmax", args, LP_COUNT(args));
 }
 
-const cpu_rule cpu_rule_softmax = {LP_OP_SOFTMAX, softmax_runs, cpu_form_f32, NULL, emit_softmax, false};
+const cpu_rule cpu_rule_softmax = {
+    .kind = LP_OP_SOFTMAX,
+    .runs = softmax_runs,
+    .form = cpu_form_f32,
+    .emit = emit_softmax,
+};
 
 /* ---- reductions -------------------------------------------------------------------------------------------------------- */
 
@@ -114,10 +124,11 @@ typedef struct {
 } reduction;
 
 static const reduction reductions[] = {
-    {"sum", LPK_REDUCE_SUM, true},    {"mean", LPK_REDUCE_MEAN, true},   {"max", LPK_REDUCE_MAX, true},
-    {"min", LPK_REDUCE_MIN, true},    {"prod", LPK_REDUCE_PROD, true},   {"sumsq", LPK_REDUCE_SUMSQ, true},
-    {"l1", LPK_REDUCE_L1, true},      {"l2", LPK_REDUCE_L2, false},      {"logsum", LPK_REDUCE_LOGSUM, false},
-    {"logsumexp", LPK_REDUCE_LOGSUMEXP, false},
+    {"sum", LPK_REDUCE_SUM, true},        {"mean", LPK_REDUCE_MEAN, true},
+    {"max", LPK_REDUCE_MAX, true},        {"min", LPK_REDUCE_MIN, true},
+    {"prod", LPK_REDUCE_PROD, true},      {"sumsq", LPK_REDUCE_SUMSQ, true},
+    {"l1", LPK_REDUCE_L1, true},          {"l2", LPK_REDUCE_L2, false},
+    {"logsum", LPK_REDUCE_LOGSUM, false}, {"logsumexp", LPK_REDUCE_LOGSUMEXP, false},
 };
 
 static const reduction *find_reduction(const lp_op *op) {
@@ -136,8 +147,10 @@ static bool reduced_range(const lp_op *op, int32_t *first, int32_t *last) {
   *first = (int32_t)axes->is[0], *last = (int32_t)axes->is[axes->count - 1];
   for (int32_t i = *first, at = 0; i <= *last; i++) {
     int64_t extent;
-    if (at < axes->count && axes->is[at] == i) at++;
-    else if (!lp_type_static_dim(x, i, &extent) || extent != 1) return false;
+    if (at < axes->count && axes->is[at] == i)
+      at++;
+    else if (!lp_type_static_dim(x, i, &extent) || extent != 1)
+      return false;
   }
   return true;
 }
@@ -173,7 +186,7 @@ static void emit_reduce(cpu_emitter *e) {
   cpu_kernel(e, "lpk_reduce", args, LP_COUNT(args));
 }
 
-const cpu_rule cpu_rule_reduce = {LP_OP_REDUCE, reduce_runs, cpu_form_f32, NULL, emit_reduce, false};
+const cpu_rule cpu_rule_reduce = {.kind = LP_OP_REDUCE, .runs = reduce_runs, .form = cpu_form_f32, .emit = emit_reduce};
 
 /* ---- argmax, running sums ---------------------------------------------------------------------------------------------- */
 
@@ -197,12 +210,11 @@ static void emit_argmax(cpu_emitter *e) {
   cpu_kernel(e, "lpk_argmax", args, LP_COUNT(args));
 }
 
-const cpu_rule cpu_rule_argmax = {LP_OP_ARGMAX, argmax_runs, cpu_form_f32, NULL, emit_argmax, false};
+const cpu_rule cpu_rule_argmax = {.kind = LP_OP_ARGMAX, .runs = argmax_runs, .form = cpu_form_f32, .emit = emit_argmax};
 
 static bool cumsum_runs(const lp_op *op, char why[64]) {
   const lp_dtype dtype = lp_op_in(op, 0)->type.dtype;
-  if (dtype != LP_F32 && dtype != LP_I64)
-    return snprintf(why, 64, "values of type %s", lp_dtype_name(dtype)), false;
+  if (dtype != LP_F32 && dtype != LP_I64) return snprintf(why, 64, "values of type %s", lp_dtype_name(dtype)), false;
   return axis_runs(op, why);
 }
 
@@ -222,4 +234,4 @@ static void emit_cumsum(cpu_emitter *e) {
   cpu_kernel(e, "lpk_cumsum", args, LP_COUNT(args));
 }
 
-const cpu_rule cpu_rule_cumsum = {LP_OP_CUMSUM, cumsum_runs, cpu_form_f32, NULL, emit_cumsum, false};
+const cpu_rule cpu_rule_cumsum = {.kind = LP_OP_CUMSUM, .runs = cumsum_runs, .form = cpu_form_f32, .emit = emit_cumsum};

@@ -48,7 +48,6 @@ static lp_status check_results(const cpu_plan *plan, const cpu_program *program,
 /* Operands without an address: absent ones, constants that are immediates, and those a rule takes as part of others. */
 static lp_status bind_constants(cpu_plan *plan, cpu_call *call, lp_diag *diag) {
   const lp_op *op = call->op;
-  call->constant = LP_NEW_ARRAY(plan->arena, const cpu_constant *, op->in_count);
   for (int32_t i = 0; i < op->in_count; i++) {
     lp_value *value = lp_op_in(op, i);
     if (!value || !lp_value_is_constant(cpu_value_base(value))) continue;
@@ -66,7 +65,8 @@ static lp_status add_call(cpu_plan *plan, cpu_program *program, lp_op *op, lp_di
   LP_TRY(check_results(plan, program, op, diag));
   cpu_call call = {.op = op, .rule = cpu_rule_find(op->kind)};
   if (call.rule->scratch) call.scratch = call.rule->scratch(plan->module, op);
-  LP_TRY(bind_constants(plan, &call, diag));
+  if (call.rule->scratch_rows) call.scratch_rows = call.rule->scratch_rows(plan->module, op);
+  call.constant = LP_NEW_ARRAY(plan->arena, const cpu_constant *, op->in_count);
   lp_vec_push(&find_segment(plan, program, lp_op_i64(op, "segment", 0))->calls, call);
   return LP_OK;
 }
@@ -78,8 +78,8 @@ static lp_status read_slots(cpu_plan *plan, cpu_program *program, lp_diag *diag)
   program->slot = slots->is;
   for (int32_t i = 0; i < slots->count; i++) {
     if (slots->is[i] < 0 || slots->is[i] >= slots->count)
-      return lp_error(diag, program->func->loc, "slot %" PRId64 " of buffer %" PRId32 " is out of range",
-                      slots->is[i], i);
+      return lp_error(diag, program->func->loc, "slot %" PRId64 " of buffer %" PRId32 " is out of range", slots->is[i],
+                      i);
     if (slots->is[i] >= program->slot_count) program->slot_count = slots->is[i] + 1;
   }
   return LP_OK;
@@ -98,18 +98,37 @@ static lp_status add_program(cpu_plan *plan, lp_op *func, lp_diag *diag) {
   return LP_OK;
 }
 
+/* Linears come first: a table that one of them multiplies by is read where it is packed (cpu_plan_constant). */
+static lp_status bind_all(cpu_plan *plan, bool linears, lp_diag *diag) {
+  for (size_t i = 0; i < plan->programs.count; i++) {
+    const cpu_program *program = &plan->programs.data[i];
+    for (size_t k = 0; k < program->segments.count; k++) {
+      cpu_segment *segment = program->segments.data[k];
+      for (size_t c = 0; c < segment->calls.count; c++)
+        if ((segment->calls.data[c].op->kind == LP_OP_LINEAR) == linears)
+          LP_TRY(bind_constants(plan, &segment->calls.data[c], diag));
+    }
+  }
+  return LP_OK;
+}
+
+static lp_status add_programs(cpu_plan *plan, lp_diag *diag) {
+  LP_FOR_OPS(op, lp_module_body(plan->module)) {
+    if (op->kind == LP_OP_FUNC) LP_TRY(add_program(plan, op, diag));
+  }
+  LP_TRY(bind_all(plan, true, diag));
+  return bind_all(plan, false, diag);
+}
+
 lp_status cpu_plan_create(lp_module *module, const char *side, lp_arena *arena, cpu_plan **out, lp_diag *diag) {
   cpu_plan *plan = LP_NEW(arena, cpu_plan);
   *plan = (cpu_plan){.module = module, .arena = arena, .side = side};
   plan->constants = lp_map_create();
   plan->names = lp_map_create();
-  LP_FOR_OPS(op, lp_module_body(module)) {
-    if (op->kind != LP_OP_FUNC) continue;
-    lp_status status = add_program(plan, op, diag);
-    if (status != LP_OK) {
-      cpu_plan_free(plan);
-      return status;
-    }
+  lp_status status = add_programs(plan, diag);
+  if (status != LP_OK) {
+    cpu_plan_free(plan);
+    return status;
   }
   cpu_plan_place_constants(plan);
   *out = plan;

@@ -101,18 +101,21 @@ cpu_scalar cpu_scalar_convert(cpu_emitter *e, cpu_scalar scalar, lp_dtype dtype)
   if (scalar.dtype == dtype) return scalar;
   if (dtype == LP_BOOL) return (cpu_scalar){to_bool(e, scalar), dtype};
   LLVMValueRef value;
-  if (from_float && to_float) value = float_to_float(e, scalar, dtype);
-  else if (from_float) value = float_to_int(e, scalar, dtype);
-  else if (to_float) value = int_to_float(e, scalar, dtype);
-  else value = LLVMBuildIntCast2(e->b, scalar.value, stored_type(e, dtype), !cpu_dtype_unsigned(scalar.dtype), "");
+  if (from_float && to_float)
+    value = float_to_float(e, scalar, dtype);
+  else if (from_float)
+    value = float_to_int(e, scalar, dtype);
+  else if (to_float)
+    value = int_to_float(e, scalar, dtype);
+  else
+    value = LLVMBuildIntCast2(e->b, scalar.value, stored_type(e, dtype), !cpu_dtype_unsigned(scalar.dtype), "");
   return (cpu_scalar){value, dtype};
 }
 
 cpu_scalar cpu_scalar_immediate(cpu_emitter *e, const lp_tensor *tensor) {
   const lp_dtype dtype = tensor->type.dtype;
   LLVMTypeRef type = cpu_scalar_type(e, dtype);
-  LLVMValueRef value = lp_dtype_is_float(dtype)
-                           ? LLVMConstReal(type, lp_tensor_f64(tensor, 0))
-                           : LLVMConstInt(type, (unsigned long long)lp_tensor_i64(tensor, 0), 1);
+  LLVMValueRef value = lp_dtype_is_float(dtype) ? LLVMConstReal(type, lp_tensor_f64(tensor, 0))
+                                                : LLVMConstInt(type, (unsigned long long)lp_tensor_i64(tensor, 0), 1);
   return (cpu_scalar){value, dtype};
 }

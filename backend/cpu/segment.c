@@ -10,46 +10,63 @@
 
 /* ---- what an operator touches --------------------------------------------------------------------------------------- */
 
-/* Memory is told apart by number: slots, then scratch, then KV caches. */
+/* Memory is told apart by number: slots, then KV caches. Scratch is apart: whether it is used may depend on the rows. */
 typedef struct {
   const cpu_plan *plan;
   const cpu_program *program;
-  unsigned char *touched; /* [slots + 1 + states] READ, WRITTEN since the last barrier */
+  unsigned char *touched;      /* [slots + states] READ, WRITTEN since the last barrier */
+  bool scratch_used;           /* since the last barrier, for certain or perhaps */
+  const lp_poly *scratch_rows; /* of those who used it, when they agree; else NULL */
 } hazards;
 
 enum { READ = 1, WRITTEN = 2 };
 
+/* How a call depends on those since the last barrier. */
+typedef enum { INDEPENDENT, DEPENDS_ON_ROWS, DEPENDENT } dependence;
+
 static int64_t value_memory(const hazards *h, lp_value *value) {
   value = cpu_value_base(value);
   const lp_op *cache = cpu_value_cache(value);
-  if (cache) return h->program->slot_count + 1 + lp_op_i64(cache, "state", 0);
+  if (cache) return h->program->slot_count + lp_op_i64(cache, "state", 0);
   return h->program->slot[cpu_value_buffer(h->plan, value)];
 }
 
-static bool clashes(const hazards *h, int64_t memory, int how) {
-  return how == WRITTEN ? h->touched[memory] != 0 : (h->touched[memory] & WRITTEN) != 0;
+/* The operand as memory to depend on; -1 when it is none. */
+static int64_t operand_memory(const hazards *h, const lp_op *op, int32_t index) {
+  lp_value *value = lp_op_in(op, index);
+  return value && !lp_value_is_constant(cpu_value_base(value)) ? value_memory(h, value) : -1;
 }
 
-/* Calls visit(memory, how) on everything the call touches; true as soon as one says so. */
-static bool visit(hazards *h, const cpu_call *call, bool (*visit_one)(hazards *h, int64_t memory, int how)) {
+static dependence depends(const hazards *h, const cpu_call *call) {
   const lp_op *op = call->op;
   for (int32_t i = 0; i < op->in_count; i++) {
-    lp_value *value = lp_op_in(op, i);
-    if (!value || lp_value_is_constant(cpu_value_base(value))) continue;
-    if (visit_one(h, value_memory(h, value), READ)) return true;
+    int64_t memory = operand_memory(h, op, i);
+    if (memory >= 0 && h->touched[memory] & WRITTEN) return DEPENDENT;
   }
   for (int32_t i = 0; i < op->out_count; i++)
-    if (visit_one(h, value_memory(h, op->out[i]), WRITTEN)) return true;
-  return call->scratch && visit_one(h, h->program->slot_count, WRITTEN);
+    if (h->touched[value_memory(h, op->out[i])]) return DEPENDENT;
+  if (!call->scratch || !h->scratch_used) return INDEPENDENT;
+  return lp_poly_equal(call->scratch_rows, h->scratch_rows) ? DEPENDS_ON_ROWS : DEPENDENT;
 }
 
-static bool test_one(hazards *h, int64_t memory, int how) {
-  return clashes(h, memory, how);
+static void mark(hazards *h, const cpu_call *call) {
+  const lp_op *op = call->op;
+  for (int32_t i = 0; i < op->in_count; i++) {
+    int64_t memory = operand_memory(h, op, i);
+    if (memory >= 0) h->touched[memory] |= READ;
+  }
+  for (int32_t i = 0; i < op->out_count; i++)
+    h->touched[value_memory(h, op->out[i])] |= WRITTEN;
+  if (!call->scratch) return;
+  bool agrees = !h->scratch_used || lp_poly_equal(call->scratch_rows, h->scratch_rows);
+  h->scratch_rows = agrees ? call->scratch_rows : NULL;
+  h->scratch_used = true;
 }
 
-static bool mark_one(hazards *h, int64_t memory, int how) {
-  h->touched[memory] = (unsigned char)(h->touched[memory] | how);
-  return false;
+static void forget(hazards *h, size_t memories) {
+  memset(h->touched, 0, memories);
+  h->scratch_used = false;
+  h->scratch_rows = NULL;
 }
 
 static int64_t state_count(const lp_module *module) {
@@ -102,24 +119,42 @@ static void emit_call(cpu_emitter *e, const cpu_program *program, const cpu_call
   for (int32_t i = 0; i < op->in_count; i++) {
     if (!cpu_operand_passed(call, i)) continue;
     if (call->constant[i])
-      args[count++] = cpu_offset_bytes(e, frame_pointer(e, offsetof(lp_frame, weights), ""),
-                                       cpu_i64(e, call->constant[i]->offset));
-    else args[count++] = value_address(e, lp_op_in(op, i));
+      args[count++] =
+          cpu_offset_bytes(e, frame_pointer(e, offsetof(lp_frame, weights), ""), cpu_i64(e, call->constant[i]->offset));
+    else
+      args[count++] = value_address(e, lp_op_in(op, i));
   }
   if (call->scratch) args[count++] = buffer_address(e, program->buffer_count);
   LLVMBuildCall2(e->b, LLVMGlobalGetValueType(instance), instance, args, count, "");
 }
 
+/* A barrier only with more rows than need no scratch. */
+static void wait_with_rows(cpu_emitter *e, const lp_poly *rows) {
+  LLVMContextRef context = e->gen->context;
+  LLVMBasicBlockRef many = LLVMAppendBasicBlockInContext(context, e->function, "many");
+  LLVMBasicBlockRef after = LLVMAppendBasicBlockInContext(context, e->function, "any");
+  LLVMValueRef few = cpu_i64(e, CPU_FEW_ROWS);
+  LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSGT, cpu_poly(e, rows), few, ""), many, after);
+  LLVMPositionBuilderAtEnd(e->b, many);
+  cpu_wait(e);
+  LLVMBuildBr(e->b, after);
+  LLVMPositionBuilderAtEnd(e->b, after);
+}
+
 static void emit_calls(cpu_emitter *e, const cpu_program *program, const cpu_segment *segment) {
-  size_t memories = (size_t)(program->slot_count + 1 + state_count(e->module));
-  hazards h = {e->gen->plan, program, LP_NEW_ARRAY(e->gen->arena, unsigned char, memories)};
+  size_t memories = (size_t)(program->slot_count + state_count(e->module));
+  hazards h = {.plan = e->gen->plan, .program = program};
+  h.touched = LP_NEW_ARRAY(e->gen->arena, unsigned char, memories);
   for (size_t i = 0; i < segment->calls.count; i++) {
     const cpu_call *call = &segment->calls.data[i];
-    if (visit(&h, call, test_one)) {
+    dependence how = depends(&h, call);
+    if (how == DEPENDENT) {
       cpu_wait(e);
-      memset(h.touched, 0, memories);
+      forget(&h, memories);
+    } else if (how == DEPENDS_ON_ROWS) {
+      wait_with_rows(e, call->scratch_rows);
     }
-    (void)visit(&h, call, mark_one);
+    mark(&h, call);
     emit_call(e, program, call);
   }
 }
@@ -137,6 +172,7 @@ void cpu_segment_emit(cpu_codegen *gen, const cpu_program *program, cpu_segment 
   LLVMPositionBuilderAtEnd(e.b, LLVMAppendBasicBlockInContext(gen->context, e.function, "entry"));
   LLVMValueRef at = cpu_offset_bytes(&e, e.frame, cpu_i64(&e, (int64_t)offsetof(lp_frame, threads)));
   e.threads = LLVMBuildLoad2(e.b, gen->types.i64, at, "threads");
+  e.sym = frame_pointer(&e, offsetof(lp_frame, sym), "sym");
   emit_calls(&e, program, segment);
   LLVMBuildRetVoid(e.b);
   LLVMDisposeBuilder(e.b);
@@ -148,8 +184,10 @@ static void key_memory(const cpu_plan *plan, const cpu_program *program, lp_valu
   value = cpu_value_base(value);
   const lp_op *cache = cpu_value_cache(value);
   int64_t buffer = cpu_value_buffer(plan, value);
-  if (cache) lp_buf_printf(key, " state %" PRId64, lp_op_i64(cache, "state", 0));
-  else lp_buf_printf(key, " buffer %" PRId64 " slot %" PRId64, buffer, program->slot[buffer]);
+  if (cache)
+    lp_buf_printf(key, " state %" PRId64, lp_op_i64(cache, "state", 0));
+  else
+    lp_buf_printf(key, " buffer %" PRId64 " slot %" PRId64, buffer, program->slot[buffer]);
 }
 
 void cpu_segment_key(const cpu_plan *plan, const cpu_program *program, const cpu_segment *segment, lp_buf *key) {
@@ -162,8 +200,10 @@ void cpu_segment_key(const cpu_plan *plan, const cpu_program *program, const cpu
       key_memory(plan, program, call->op->out[i], key);
     for (int32_t i = 0; i < call->op->in_count; i++) {
       if (!cpu_operand_passed(call, i)) continue;
-      if (call->constant[i]) lp_buf_printf(key, " weight %" PRId64, call->constant[i]->offset);
-      else key_memory(plan, program, lp_op_in(call->op, i), key);
+      if (call->constant[i])
+        lp_buf_printf(key, " weight %" PRId64, call->constant[i]->offset);
+      else
+        key_memory(plan, program, lp_op_in(call->op, i), key);
     }
   }
 }

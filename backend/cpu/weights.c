@@ -21,7 +21,7 @@ static const char *safetensors_dtype(lp_dtype dtype) {
 static int by_offset(const void *a, const void *b) {
   const cpu_constant *const *x = a, *const *y = b;
   if ((*x)->offset != (*y)->offset) return (*x)->offset < (*y)->offset ? -1 : 1;
-  return (*x)->bytes < (*y)->bytes ? -1 : (*x)->bytes > (*y)->bytes; /* an empty one first */
+  return (*x)->bytes<(*y)->bytes ? -1 : (*x)->bytes>(*y)->bytes; /* an empty one first */
 }
 
 static const cpu_constant **sorted(const cpu_plan *plan, size_t *count) {
@@ -36,9 +36,12 @@ static const cpu_constant **sorted(const cpu_plan *plan, size_t *count) {
 static void json_string(lp_buf *out, const char *text) {
   lp_buf_puts(out, "\"");
   for (const char *at = text; *at; at++) {
-    if (*at == '"' || *at == '\\') lp_buf_printf(out, "\\%c", *at);
-    else if ((unsigned char)*at < 0x20) lp_buf_printf(out, "\\u%04x", (unsigned)(unsigned char)*at);
-    else lp_buf_append(out, at, 1);
+    if (*at == '"' || *at == '\\')
+      lp_buf_printf(out, "\\%c", *at);
+    else if ((unsigned char)*at < 0x20)
+      lp_buf_printf(out, "\\u%04x", (unsigned)(unsigned char)*at);
+    else
+      lp_buf_append(out, at, 1);
   }
   lp_buf_puts(out, "\"");
 }
@@ -153,8 +156,10 @@ static lp_status write_constant(cpu_plan *plan, lp_writer *writer, const cpu_con
   if (constant->gate) LP_TRY(read_data(plan, constant->gate, &gate, diag));
   switch (constant->form) {
   case CPU_FORM_F32:
-    if (lp_dtype_is_float(tensor.type.dtype)) write_f32(writer, &tensor, constant->bytes / 4);
-    else write_raw(writer, &tensor, constant->bytes);
+    if (lp_dtype_is_float(tensor.type.dtype))
+      write_f32(writer, &tensor, constant->bytes / 4);
+    else
+      write_raw(writer, &tensor, constant->bytes);
     break;
   case CPU_FORM_PANELS:
     write_panels(writer, constant, &tensor, constant->gate ? &gate : NULL);

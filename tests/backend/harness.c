@@ -29,8 +29,8 @@ char *harness_temporary(const char *suffix) {
 
 harness *harness_create(int64_t b, int64_t s, int64_t p) {
   harness *h = lp_alloc(sizeof *h);
-  const int64_t sym[] = {[LP_SYM_B] = b, [LP_SYM_S] = s,         [LP_SYM_P] = p,
-                         [LP_SYM_R] = 1, [LP_SYM_C] = p + s + 3, [LP_SYM_T] = 1};
+  const int64_t sym[] = {
+      [LP_SYM_B] = b, [LP_SYM_S] = s, [LP_SYM_P] = p, [LP_SYM_R] = 1, [LP_SYM_C] = p + s + 3, [LP_SYM_T] = 1};
   memcpy(h->sym, sym, sizeof sym);
   h->module = lp_module_create("test");
   h->arena = h->module->arena;
@@ -189,12 +189,16 @@ lp_value *harness_append(harness *h, lp_value *x, const char *layout, int64_t he
 static void plan_results(harness *h, lp_op *op) {
   int64_t buffer[8] = {0};
   for (int32_t i = 0; i < op->out_count; i++) {
-    const lp_attr *operand = lp_op_has(op, LP_ALIAS) && lp_op_in(op, 0)->def
-                                 ? lp_op_attr(lp_op_in(op, 0)->def, "buffer") : NULL;
-    if (op->kind == LP_OP_KV_APPEND) buffer[i] = -1;
-    else if (operand) buffer[i] = operand->is[lp_op_in(op, 0)->index];
-    else if (lp_op_has(op, LP_ALIAS)) buffer[i] = lp_op_in(op, 0)->def ? -1 : lp_op_in(op, 0)->index;
-    else buffer[i] = h->buffer_count++;
+    const lp_attr *operand =
+        lp_op_has(op, LP_ALIAS) && lp_op_in(op, 0)->def ? lp_op_attr(lp_op_in(op, 0)->def, "buffer") : NULL;
+    if (op->kind == LP_OP_KV_APPEND)
+      buffer[i] = -1;
+    else if (operand)
+      buffer[i] = operand->is[lp_op_in(op, 0)->index];
+    else if (lp_op_has(op, LP_ALIAS))
+      buffer[i] = lp_op_in(op, 0)->def ? -1 : lp_op_in(op, 0)->index;
+    else
+      buffer[i] = h->buffer_count++;
   }
   lp_op_set_i64s(h->module, op, "buffer", buffer, op->out_count);
 }
@@ -274,7 +278,8 @@ static lp_array cache_array(harness *h, const harness_state *state, lp_binding *
   out.data = data;
   for (int64_t row = 0; row < b * heads * total; row++) {
     int64_t t = row % total, head = row / total % heads, batch = row / total / heads, s = total - past, i = t - past;
-    const float *from = (const float *)x.data + ((bshd ? (batch * s + i) * heads + head : (batch * heads + head) * s + i)) * d;
+    const float *from =
+        (const float *)x.data + ((bshd ? (batch * s + i) * heads + head : (batch * heads + head) * s + i)) * d;
     if (t < past) from = state->before + ((batch * heads + head) * h->sym[LP_SYM_C] + t) * d;
     memcpy(data + row * d, from, (size_t)d * 4);
   }

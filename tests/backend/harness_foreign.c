@@ -89,8 +89,8 @@ static const char *program_for(harness *h, const lp_backend *backend, const lp_e
       lp_file_write(object, code.data, code.size, h->diag) != LP_OK)
     harness_fail(h, "cannot emit");
   lp_buf_printf(&command,
-                COMPILER " -std=c17 -D_GNU_SOURCE -O1 -static -I. -o %s " LP_TEST_DIR "/driver.c " LP_TEST_DIR
-                         "/runner.c %s -pthread",
+                COMPILER " -std=c17 -D_GNU_SOURCE -O1 -static -I" LP_TEST_DIR "/../.. -o %s " LP_TEST_DIR
+                         "/driver.c " LP_TEST_DIR "/runner.c %s -pthread",
                 program, object);
   run(&command);
   unlink(object);

@@ -42,12 +42,16 @@ static lp_value *add_attention(harness *h, const attention_case *c, lp_value *co
 }
 
 static void head_dims(char out[64], const attention_case *c, int64_t heads, bool own) {
-  if (own) snprintf(out, 64, "b,%d,11,%d", (int)heads, (int)c->d);
-  else if (lp_streq(c->layout, "bshd")) snprintf(out, 64, "b,s,%d,%d", (int)heads, (int)c->d);
-  else snprintf(out, 64, "b,%d,s,%d", (int)heads, (int)c->d);
+  if (own)
+    snprintf(out, 64, "b,%d,11,%d", (int)heads, (int)c->d);
+  else if (lp_streq(c->layout, "bshd"))
+    snprintf(out, 64, "b,s,%d,%d", (int)heads, (int)c->d);
+  else
+    snprintf(out, 64, "b,%d,s,%d", (int)heads, (int)c->d);
 }
 
-static const int64_t sizes[][3] = {{1, 1, 0}, {1, 1, 37}, {2, 1, 5}, {1, 3, 4}, {2, 9, 0}, {1, 70, 3}, {1, 129, 0}, {3, 5, 80}};
+static const int64_t sizes[][3] = {{1, 1, 0}, {1, 1, 37}, {2, 1, 5},   {1, 3, 4},
+                                   {2, 9, 0}, {1, 70, 3}, {1, 129, 0}, {3, 5, 80}};
 
 static void check_attentions(const int64_t size[3]) {
   harness *h = harness_create(size[0], size[1], size[2]);
@@ -79,9 +83,9 @@ static const struct {
   int64_t rotary_dim;
   bool interleaved;
 } rotaries[] = {
-    {"b,s,3,64", "1,s,32", "bshd", 64, false},  {"b,3,s,64", "1,s,32", "bhsd", 64, false},
-    {"b,s,2,96", "b,s,24", "bshd", 48, false},  {"b,s,4,32", "1,s,16", "bshd", 32, true},
-    {"b,4,s,40", "b,s,10", "bhsd", 20, true},   {"b,s,1,128", "1,s,64", "bshd", 128, false},
+    {"b,s,3,64", "1,s,32", "bshd", 64, false}, {"b,3,s,64", "1,s,32", "bhsd", 64, false},
+    {"b,s,2,96", "b,s,24", "bshd", 48, false}, {"b,s,4,32", "1,s,16", "bshd", 32, true},
+    {"b,4,s,40", "b,s,10", "bhsd", 20, true},  {"b,s,1,128", "1,s,64", "bshd", 128, false},
 };
 
 START_TEST(rotary) {

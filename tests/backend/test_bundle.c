@@ -26,11 +26,13 @@ static const char text[] =
     "[\"b\", \"s\"]>) -> tensor<?x?x2x4xf32, [\"b\", \"s\"]>\n"
     "    %5 = \"op.kv_append\"(%4) {buffer = array<i64: -1>, layout = \"bshd\", segment = 0 : i64, side = \"cloud\", "
     "state = 0 : i64} : (tensor<?x?x2x4xf32, [\"b\", \"s\"]>) -> tensor<?x2x?x4xf32, [\"b\", \"p + s\"]>\n"
-    "    %6 = \"op.linear\"(%3, %1) {buffer = array<i64: 1>, segment = 0 : i64, side = \"cloud\", transpose_b = true} : "
+    "    %6 = \"op.linear\"(%3, %1) {buffer = array<i64: 1>, segment = 0 : i64, side = \"cloud\", transpose_b = true} "
+    ": "
     "(tensor<?x?x8xf32, [\"b\", \"s\"]>, tensor<10x8xf32>) -> tensor<?x?x10xf32, [\"b\", \"s\"]>\n"
     "    \"llmpart.return\"(%6) : (tensor<?x?x10xf32, [\"b\", \"s\"]>) -> ()\n"
     "  }) {arg_buffer_cloud = array<i64: -1>, arg_buffer_device = array<i64: 0>, input_roles = [\"tokens\"], inputs = "
-    "[\"input_ids\"], output_roles = [\"logits\"], outputs = [\"logits\"], slot_cloud = array<i64: 0, 1>, slot_device = "
+    "[\"input_ids\"], output_roles = [\"logits\"], outputs = [\"logits\"], slot_cloud = array<i64: 0, 1>, slot_device "
+    "= "
     "array<i64: 0, 1>, sym_name = \"decode\"} : () -> ()\n"
     "}) {llmpart.name = \"m.onnx\", llmpart.symbols = [\"b\", \"s\", \"p\", \"r\", \"c\", \"t\"]} : () -> ()\n";
 
@@ -74,9 +76,13 @@ static void write_weights(void) {
 
 static lp_status write_bundle(const char *weights, const char *name, const char *backend) {
   lp_module *module = parse(weights);
-  lp_bundle_request request = {.device = lp_backend_find(backend), .cloud = lp_backend_find(backend),
-                               .device_options = {"device", "x86-64-v3", 3}, .cloud_options = {"cloud", "armv8-a", 3},
-                               .report_json = "{}\n", .context = 128, .vocab = 10};
+  lp_bundle_request request = {.device = lp_backend_find(backend),
+                               .cloud = lp_backend_find(backend),
+                               .device_options = {"device", "x86-64-v3", 3},
+                               .cloud_options = {"cloud", "armv8-a", 3},
+                               .report_json = "{}\n",
+                               .context = 128,
+                               .vocab = 10};
   char *path = lp_path_join(folder, name);
   lp_status status = lp_bundle_write(module, &request, path, diag);
   free(path);
@@ -199,7 +205,8 @@ START_TEST(equal_input_gives_equal_bytes) {
   ck_assert_int_eq(write_bundle("w.bin", "a.llmpart", "cpu"), LP_OK);
   ck_assert_int_eq(write_bundle("w.bin", "b.llmpart", "cpu"), LP_OK);
   size_t size[2];
-  char *data[2] = {read_file("a.llmpart", "manifest.json", &size[0]), read_file("b.llmpart", "manifest.json", &size[1])};
+  char *data[2] = {read_file("a.llmpart", "manifest.json", &size[0]),
+                   read_file("b.llmpart", "manifest.json", &size[1])};
   ck_assert_uint_eq(size[0], size[1]); /* it holds every other file's hash */
   ck_assert_mem_eq(data[0], data[1], size[0]);
   free(data[0]);

@@ -91,7 +91,8 @@ static void expect_error(harness *h, const char *text) {
 }
 
 START_TEST(unfit_march_is_refused) {
-  static const char *const cases[][2] = {{"x86-64-v2", "lacks AVX2"}, {"x86-64", "x86-64-v3"}, {"znver9", "unknown march"}};
+  static const char *const cases[][2] = {
+      {"x86-64-v2", "lacks AVX2"}, {"x86-64", "x86-64-v3"}, {"znver9", "unknown march"}};
   harness *h = small_model();
   lp_buf out = {0};
   ck_assert_int_eq(emit(h, cases[_i][0], LP_EMIT_OBJECT, &out), LP_FAILED);

@@ -28,12 +28,14 @@ START_TEST(gathers) {
   static const lp_dtype tables[] = {LP_F32, LP_F16, LP_BF16};
   for (size_t i = 0; i < LP_COUNT(tables); i++) {
     lp_value *table = harness_constant(h, tables[i], "40,33", -1, 1);
-    harness_keep(h, harness_i64(h, HARNESS_OP(h, LP_OP_GATHER, harness_type(h, LP_F32, "b,s,33"), table, ids), "axis", 0));
+    harness_keep(h,
+                 harness_i64(h, HARNESS_OP(h, LP_OP_GATHER, harness_type(h, LP_F32, "b,s,33"), table, ids), "axis", 0));
   }
   harness_keep(h, harness_i64(h, HARNESS_OP(h, LP_OP_GATHER, harness_type(h, LP_F32, "b,3,7"), x, small), "axis", 1));
   harness_keep(h, harness_i64(h, HARNESS_OP(h, LP_OP_GATHER, harness_type(h, LP_F32, "b,s"), x, one), "axis", 2));
   harness_keep(h, harness_i64(h, HARNESS_OP(h, LP_OP_GATHER, harness_type(h, LP_I64, "b,3"), wide, small), "axis", 1));
-  harness_keep(h, harness_i64(h, HARNESS_OP(h, LP_OP_GATHER_ELEMENTS, harness_type(h, LP_F32, "b,4,7"), x, at), "axis", 1));
+  harness_keep(
+      h, harness_i64(h, HARNESS_OP(h, LP_OP_GATHER_ELEMENTS, harness_type(h, LP_F32, "b,4,7"), x, at), "axis", 1));
   harness_finish(h);
   harness_check_all(h);
   harness_free(h);
@@ -44,9 +46,11 @@ START_TEST(copies) {
   harness *h = harness_create(2, 6, 3);
   lp_value *x = harness_input(h, LP_F32, "b,s,5", -1, 1), *y = harness_input(h, LP_F32, "b,4,5", -1, 1);
   lp_value *i = harness_input(h, LP_I64, "s,8", -9, 9), *flag = harness_input(h, LP_BOOL, "b,s", 0, 1);
-  harness_keep(h, harness_i64(h, HARNESS_OP(h, LP_OP_CONCAT, harness_type(h, LP_F32, "b,2*s + 4,5"), x, y, x), "axis", 1));
+  harness_keep(h,
+               harness_i64(h, HARNESS_OP(h, LP_OP_CONCAT, harness_type(h, LP_F32, "b,2*s + 4,5"), x, y, x), "axis", 1));
   lp_value *tail = HARNESS_OP(h, LP_OP_SLICE, harness_type(h, LP_F32, "b,r,5"), x);
-  harness_keep(h, i64s(h, polys(h, tail, "starts", (const char *[]){"0", "s - r", "0"}, 3), "steps", (int64_t[]){1, 1, 1}, 3));
+  harness_keep(
+      h, i64s(h, polys(h, tail, "starts", (const char *[]){"0", "s - r", "0"}, 3), "steps", (int64_t[]){1, 1, 1}, 3));
   lp_value *back = HARNESS_OP(h, LP_OP_SLICE, harness_type(h, LP_I64, "s,4"), i);
   harness_keep(h, i64s(h, polys(h, back, "starts", (const char *[]){"s - 1", "1"}, 2), "steps", (int64_t[]){-1, 2}, 2));
   lp_value *turned = HARNESS_OP(h, LP_OP_TRANSPOSE, harness_type(h, LP_F32, "5,b,s"), x);
@@ -56,7 +60,8 @@ START_TEST(copies) {
   harness_keep(h, HARNESS_OP(h, LP_OP_EXPAND, harness_type(h, LP_BOOL, "3,b,s"), flag));
   lp_value *row = HARNESS_OP(h, LP_OP_RESHAPE, harness_type(h, LP_F32, "b,1,s,5"), x);
   harness_keep(h, HARNESS_OP(h, LP_OP_EXPAND, harness_type(h, LP_F32, "b,3,s,5"), row));
-  lp_value *padded = harness_f64(h, HARNESS_OP(h, LP_OP_PAD, harness_type(h, LP_F32, "b,s + p + 2,6"), x), "value", -1.5);
+  lp_value *padded =
+      harness_f64(h, HARNESS_OP(h, LP_OP_PAD, harness_type(h, LP_F32, "b,s + p + 2,6"), x), "value", -1.5);
   harness_keep(h, polys(h, padded, "before", (const char *[]){"0", "p", "1"}, 3));
   lp_value *constant = harness_constant(h, LP_F16, "1,1,5", -1, 1);
   harness_keep(h, HARNESS_OP(h, LP_OP_EXPAND, harness_type(h, LP_F16, "b,s,5"), constant));

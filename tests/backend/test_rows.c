@@ -27,7 +27,8 @@ START_TEST(norms) {
   for (size_t i = 0; i < LP_COUNT(sizes); i++) {
     char n[16];
     snprintf(n, sizeof n, "%d", sizes[i]);
-    lp_value *w = harness_constant(h, i % 2 ? LP_F16 : LP_F32, n, 0.5, 1.5), *bias = harness_constant(h, LP_F32, n, -1, 1);
+    lp_value *w = harness_constant(h, i % 2 ? LP_F16 : LP_F32, n, 0.5, 1.5),
+             *bias = harness_constant(h, LP_F32, n, -1, 1);
     norm(h, LP_OP_NORM, 3, (lp_value *[]){x[i], w, NULL}, "rms");
     norm(h, LP_OP_NORM, 3, (lp_value *[]){x[i], w, bias}, "layer");
     norm(h, LP_OP_NORM, 1, (lp_value *[]){x[i]}, "layer");
