@@ -125,7 +125,7 @@ lp_status cpu_plan_constant(cpu_plan *plan, const lp_op *op, int32_t index, cpu_
   if (form == CPU_FORM_TABLE) {
     *out = find_panels(plan, found.value);
     if (*out) return LP_OK;
-    found.form = form = CPU_FORM_RAW;
+    found.form = CPU_FORM_RAW;
   }
   describe(op, index, &found);
   lp_buf key = {0};

@@ -16,17 +16,24 @@ static int64_t number(void) {
   return value;
 }
 
+/* A number of things or bytes. */
+static size_t count(void) {
+  int64_t value = number();
+  if (value < 0 || value > 1 << 30) exit(2);
+  return (size_t)value;
+}
+
 static void *bytes(size_t size) {
   void *data = aligned_alloc(64, (size + 64) / 64 * 64);
   if (!data || (size > 0 && fread(data, size, 1, job_file) != 1)) exit(2);
   return data;
 }
 
-static runner_port *ports(size_t count, int with_data) {
-  runner_port *port = calloc(count + 1, sizeof *port);
-  for (size_t i = 0; port && i < count; i++) {
+static runner_port *ports(size_t most, int with_data) {
+  runner_port *port = calloc(most + 1, sizeof *port);
+  for (size_t i = 0; port && i < most; i++) {
     port[i].buffer = number();
-    port[i].bytes = (size_t)number();
+    port[i].bytes = count();
     port[i].data = with_data ? bytes(port[i].bytes) : calloc(port[i].bytes + 1, 1);
   }
   return port;
@@ -38,17 +45,17 @@ int main(int argc, char **argv) {
   job.sym = bytes(sizeof(int64_t) * (size_t)job.sym_count);
   job.threads = number();
   job.buffers = number();
-  job.weights = bytes((size_t)number());
-  size_t states = (size_t)number(), *size = calloc(states + 1, sizeof *size);
+  job.weights = bytes(count());
+  size_t states = count(), *size = calloc(states + 1, sizeof *size);
   void **state = calloc(states + 1, sizeof *state);
   for (size_t i = 0; i < states; i++) {
-    size[i] = (size_t)number();
+    size[i] = count();
     state[i] = bytes(size[i]);
   }
   job.state = state;
-  job.in_count = (size_t)number();
+  job.in_count = count();
   job.in = ports(job.in_count, 1);
-  job.out_count = (size_t)number();
+  job.out_count = count();
   job.out = ports(job.out_count, 0);
   if (runner_execute(lp_layout_0, lp_segment_0, &job) != 0) return 3;
   FILE *out = fopen(argv[2], "wb");
@@ -56,5 +63,6 @@ int main(int argc, char **argv) {
     fwrite(job.out[i].data, 1, job.out[i].bytes, out);
   for (size_t i = 0; out && i < states; i++)
     fwrite(state[i], 1, size[i], out);
+  free(size);
   return out && fclose(out) == 0 ? 0 : 2;
 }

@@ -83,7 +83,7 @@ void harness_run_native(harness *h, const lp_backend *backend, const lp_emit_opt
 bool harness_run_foreign(harness *h, const lp_backend *backend, const lp_emit_options *options, runner_job *job);
 /* The data section of the side's weights; `file` owns it. */
 const char *harness_weights(harness *h, const lp_backend *backend, const lp_emit_options *options, lp_buf *file);
-void harness_fail(const harness *h, const char *what);
+_Noreturn void harness_fail(const harness *h, const char *what);
 /* Tells one emission from another: the module's text, the backend, the march. */
 uint64_t harness_code_key(const harness *h, const lp_backend *backend, const lp_emit_options *options);
 char *harness_temporary(const char *suffix); /* a path of this process; release with free() */

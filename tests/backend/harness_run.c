@@ -10,8 +10,8 @@
 #define SYMBOL(handle, type, name) (*(type **)&(void *){dlsym((handle), (name))})
 
 const char *harness_weights(harness *h, const lp_backend *backend, const lp_emit_options *options, lp_buf *file) {
-  char *path = harness_temporary(".safetensors"), *data;
-  size_t size;
+  char *path = harness_temporary(".safetensors"), *data = NULL;
+  size_t size = 0;
   if (backend->write_weights(h->module, options, path, h->diag) != LP_OK ||
       lp_file_read(path, &data, &size, h->diag) != LP_OK)
     harness_fail(h, "cannot write the weights");

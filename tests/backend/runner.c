@@ -20,7 +20,7 @@ static void *work(void *user) {
 }
 
 static void run_threads(lp_segment_fn *segment, const lp_frame *frame) {
-  pthread_t thread[RUNNER_MOST_THREADS];
+  pthread_t thread[RUNNER_MOST_THREADS] = {0};
   worker workers[RUNNER_MOST_THREADS];
   for (int64_t i = 1; i < frame->threads; i++) {
     workers[i] = (worker){segment, frame, i};

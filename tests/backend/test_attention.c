@@ -7,24 +7,24 @@
 typedef struct {
   int64_t heads, kv_heads, d;
   const char *layout, *mask; /* dims of the mask, or NULL */
-  lp_dtype mask_dtype;
   int64_t window;
   double softcap;
+  lp_dtype mask_dtype;
   bool causal, cache;
 } attention_case;
 
 static const attention_case attentions[] = {
-    {3, 3, 32, "bshd", NULL, LP_F32, 0, 0, true, true},
-    {9, 3, 64, "bshd", NULL, LP_F32, 0, 0, true, true},
-    {4, 1, 96, "bhsd", NULL, LP_F32, 0, 0, true, true},
-    {2, 2, 128, "bshd", NULL, LP_F32, 3, 0, true, true},
-    {8, 2, 80, "bhsd", NULL, LP_F32, 0, 20, true, true},
-    {2, 1, 256, "bshd", NULL, LP_F32, 0, 0, true, true},
-    {4, 2, 24, "bshd", "b,1,s,p + s", LP_BOOL, 0, 0, false, true},
-    {4, 4, 40, "bhsd", "s,p + s", LP_F32, 0, 0, false, true},
-    {6, 2, 64, "bshd", "1,6,1,p + s", LP_F32, 0, 0, true, true},
-    {4, 2, 64, "bhsd", NULL, LP_F32, 0, 0, false, false},
-    {4, 4, 33, "bshd", "b,1,1,11", LP_BOOL, 0, 0, false, false},
+    {3, 3, 32, "bshd", NULL, 0, 0, LP_F32, true, true},
+    {9, 3, 64, "bshd", NULL, 0, 0, LP_F32, true, true},
+    {4, 1, 96, "bhsd", NULL, 0, 0, LP_F32, true, true},
+    {2, 2, 128, "bshd", NULL, 3, 0, LP_F32, true, true},
+    {8, 2, 80, "bhsd", NULL, 0, 20, LP_F32, true, true},
+    {2, 1, 256, "bshd", NULL, 0, 0, LP_F32, true, true},
+    {4, 2, 24, "bshd", "b,1,s,p + s", 0, 0, LP_BOOL, false, true},
+    {4, 4, 40, "bhsd", "s,p + s", 0, 0, LP_F32, false, true},
+    {6, 2, 64, "bshd", "1,6,1,p + s", 0, 0, LP_F32, true, true},
+    {4, 2, 64, "bhsd", NULL, 0, 0, LP_F32, false, false},
+    {4, 4, 33, "bshd", "b,1,1,11", 0, 0, LP_BOOL, false, false},
 };
 
 /* q; k and v through caches, or of 11 tokens of their own. */

@@ -217,6 +217,7 @@ END_TEST
 static int entries(void) {
   DIR *dir = opendir(folder);
   int count = 0;
+  ck_assert_ptr_nonnull(dir);
   for (const struct dirent *entry; (entry = readdir(dir));)
     count += entry->d_name[0] != '.' || strlen(entry->d_name) > 2;
   closedir(dir);

@@ -6,24 +6,24 @@
 typedef struct {
   const char *rows;
   int64_t n, k;
-  lp_dtype weight;
   const char *epilogue, *store; /* `store`: attribute weight_dtype, or NULL */
+  lp_dtype weight;
   bool transposed, bias, residual, gated;
 } linear_case;
 
 static const linear_case linears[] = {
-    {"1,1", 1, 1, LP_F32, "none", NULL, false, false, false, false},
-    {"b,s", 33, 17, LP_F32, "none", NULL, false, true, false, false},
-    {"b,s", 64, 96, LP_F32, "gelu", NULL, true, true, false, false},
-    {"b,s", 100, 40, LP_F32, "relu", NULL, false, true, true, false},
-    {"b,s", 70, 48, LP_F32, "silu", NULL, true, false, false, true},
-    {"b,s", 40, 300, LP_F32, "none", NULL, true, false, true, false},
-    {"b,s", 65, 31, LP_F16, "gelu_tanh", NULL, false, true, false, false},
-    {"b,s", 64, 64, LP_BF16, "quick_gelu", NULL, true, false, true, true},
-    {"b,s", 48, 40, LP_F32, "none", "bf16", true, true, false, false},
-    {"b,s", 48, 40, LP_F32, "gelu", "f16", false, true, false, true},
-    {"b,s", 36, 20, LP_F64, "none", NULL, false, false, false, false},
-    {"1", 300, 520, LP_F32, "none", NULL, true, true, true, false},
+    {"1,1", 1, 1, "none", NULL, LP_F32, false, false, false, false},
+    {"b,s", 33, 17, "none", NULL, LP_F32, false, true, false, false},
+    {"b,s", 64, 96, "gelu", NULL, LP_F32, true, true, false, false},
+    {"b,s", 100, 40, "relu", NULL, LP_F32, false, true, true, false},
+    {"b,s", 70, 48, "silu", NULL, LP_F32, true, false, false, true},
+    {"b,s", 40, 300, "none", NULL, LP_F32, true, false, true, false},
+    {"b,s", 65, 31, "gelu_tanh", NULL, LP_F16, false, true, false, false},
+    {"b,s", 64, 64, "quick_gelu", NULL, LP_BF16, true, false, true, true},
+    {"b,s", 48, 40, "none", "bf16", LP_F32, true, true, false, false},
+    {"b,s", 48, 40, "gelu", "f16", LP_F32, false, true, false, true},
+    {"b,s", 36, 20, "none", NULL, LP_F64, false, false, false, false},
+    {"1", 300, 520, "none", NULL, LP_F32, true, true, true, false},
 };
 
 static void add_linear(harness *h, const linear_case *c, lp_value *x, lp_value *residual) {
