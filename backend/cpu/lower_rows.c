@@ -1,4 +1,4 @@
-/* Operators along an axis: norms, softmax, reductions, argmax, running sums. */
+/* Operators along an axis: norms, softmax, argmax, running sums. Reductions: lower_reduce.c. */
 #include "backend/cpu/cpu_internal.h"
 
 #include "backend/cpu/kernels/kernels.h"
@@ -114,79 +114,6 @@ const cpu_rule cpu_rule_softmax = {
     .form = cpu_form_f32,
     .emit = emit_softmax,
 };
-
-/* ---- reductions -------------------------------------------------------------------------------------------------------- */
-
-typedef struct {
-  const char *fn;
-  int kind;
-  bool integer; /* for i64 too */
-} reduction;
-
-static const reduction reductions[] = {
-    {"sum", LPK_REDUCE_SUM, true},        {"mean", LPK_REDUCE_MEAN, true},
-    {"max", LPK_REDUCE_MAX, true},        {"min", LPK_REDUCE_MIN, true},
-    {"prod", LPK_REDUCE_PROD, true},      {"sumsq", LPK_REDUCE_SUMSQ, true},
-    {"l1", LPK_REDUCE_L1, true},          {"l2", LPK_REDUCE_L2, false},
-    {"logsum", LPK_REDUCE_LOGSUM, false}, {"logsumexp", LPK_REDUCE_LOGSUMEXP, false},
-};
-
-static const reduction *find_reduction(const lp_op *op) {
-  const char *fn = lp_op_str(op, "fn", "");
-  for (size_t i = 0; i < LP_COUNT(reductions); i++)
-    if (lp_streq(reductions[i].fn, fn)) return &reductions[i];
-  return NULL;
-}
-
-/* The reduced axes as a range; false when others that are not of size 1 lie between them. */
-static bool reduced_range(const lp_op *op, int32_t *first, int32_t *last) {
-  const lp_attr *axes = lp_op_attr(op, "axes");
-  const lp_type x = lp_op_in(op, 0)->type;
-  *first = 0, *last = -1;
-  if (!axes || axes->count == 0) return true;
-  *first = (int32_t)axes->is[0], *last = (int32_t)axes->is[axes->count - 1];
-  for (int32_t i = *first, at = 0; i <= *last; i++) {
-    int64_t extent;
-    if (at < axes->count && axes->is[at] == i)
-      at++;
-    else if (!lp_type_static_dim(x, i, &extent) || extent != 1)
-      return false;
-  }
-  return true;
-}
-
-static bool reduce_runs(const lp_op *op, char why[64]) {
-  int32_t first, last;
-  const reduction *r = find_reduction(op);
-  const lp_dtype dtype = lp_op_in(op, 0)->type.dtype;
-  if (!r) return snprintf(why, 64, "reduction '%s'", lp_op_str(op, "fn", "")), false;
-  if (!reduced_range(op, &first, &last)) return snprintf(why, 64, "axes that are not neighbours"), false;
-  if (last < first) return snprintf(why, 64, "no axes"), false;
-  if (dtype != LP_F32 && !(dtype == LP_I64 && r->integer))
-    return snprintf(why, 64, "'%s' of type %s", r->fn, lp_dtype_name(dtype)), false;
-  return true;
-}
-
-static void emit_reduce(cpu_emitter *e) {
-  int32_t first, last;
-  const lp_type x = lp_op_in(e->op, 0)->type;
-  bool neighbours = reduced_range(e->op, &first, &last);
-  assert(neighbours);
-  (void)neighbours;
-  axis_split split = split_at(e, x, first, last);
-  LLVMValueRef args[] = {e->out[0],
-                         e->in[0],
-                         split.outer,
-                         split.n,
-                         split.inner,
-                         cpu_i32(e, find_reduction(e->op)->kind),
-                         cpu_i32(e, cpu_kernel_dtype(x.dtype)),
-                         e->thread,
-                         e->threads};
-  cpu_kernel(e, "lpk_reduce", args, LP_COUNT(args));
-}
-
-const cpu_rule cpu_rule_reduce = {.kind = LP_OP_REDUCE, .runs = reduce_runs, .form = cpu_form_f32, .emit = emit_reduce};
 
 /* ---- argmax, running sums ---------------------------------------------------------------------------------------------- */
 

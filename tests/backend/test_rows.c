@@ -64,12 +64,16 @@ START_TEST(reductions) {
   static const char *const fns[] = {"sum", "mean", "max", "min", "prod", "l1", "l2", "sumsq", "logsumexp"};
   harness *h = harness_create(2, 6, 0);
   lp_value *x = harness_input(h, LP_F32, "b,s,3,19", -1.5, 1.5), *i = harness_input(h, LP_I64, "b,s,5", -4, 4);
+  lp_value *wide = harness_input(h, LP_F64, "b,s,3", 0.5, 1.5), *small = harness_input(h, LP_I32, "b,s,3", -9, 9);
   for (size_t k = 0; k < LP_COUNT(fns); k++) {
     reduce(h, fns[k], x, (int64_t[]){3}, 1, "b,s,3,1");
     reduce(h, fns[k], x, (int64_t[]){1}, 1, "b,1,3,19");
     reduce(h, fns[k], x, (int64_t[]){2, 3}, 2, "b,s,1,1");
     reduce(h, fns[k], x, (int64_t[]){0, 1, 2, 3}, 4, "1,1,1,1");
+    reduce(h, fns[k], x, (int64_t[]){0, 2}, 2, "1,s,1,19");
+    reduce(h, fns[k], wide, (int64_t[]){1}, 1, "b,1,3");
     if (k < 4) reduce(h, fns[k], i, (int64_t[]){2}, 1, "b,s,1");
+    if (k < 6) reduce(h, fns[k], small, (int64_t[]){0}, 1, "1,s,3");
   }
   harness_finish(h);
   harness_check_all(h);
