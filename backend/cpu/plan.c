@@ -45,6 +45,19 @@ static lp_status check_results(const cpu_plan *plan, const cpu_program *program,
   return LP_OK;
 }
 
+/* ... and every operand lies in one, in a cache, or among the constants. */
+static lp_status check_operands(const cpu_plan *plan, const cpu_program *program, const lp_op *op, lp_diag *diag) {
+  for (int32_t i = 0; i < op->in_count; i++) {
+    lp_value *value = lp_op_in(op, i) ? cpu_value_base(lp_op_in(op, i)) : NULL;
+    if (!value || lp_value_is_constant(value) || cpu_value_cache(value)) continue;
+    int64_t buffer = cpu_value_buffer(plan, value);
+    if (buffer < 0 || buffer >= program->buffer_count)
+      return lp_error(diag, op->loc, "operand %" PRId32 " of '%s' has no buffer on this side", i,
+                      lp_op_info_get(op->kind)->name);
+  }
+  return LP_OK;
+}
+
 /* Operands without an address: absent ones, constants that are immediates, and those a rule takes as part of others. */
 static lp_status bind_constants(cpu_plan *plan, cpu_call *call, lp_diag *diag) {
   const lp_op *op = call->op;
@@ -63,6 +76,7 @@ static lp_status add_call(cpu_plan *plan, cpu_program *program, lp_op *op, lp_di
     return lp_error(diag, op->loc, "cpu cannot run '%s': %s", lp_op_info_get(op->kind)->name, why);
   if (lp_op_has(op, LP_ALIAS)) return LP_OK;
   LP_TRY(check_results(plan, program, op, diag));
+  LP_TRY(check_operands(plan, program, op, diag));
   cpu_call call = {.op = op, .rule = cpu_rule_find(op->kind)};
   if (call.rule->scratch) call.scratch = call.rule->scratch(plan->module, op);
   if (call.rule->scratch_rows) call.scratch_rows = call.rule->scratch_rows(plan->module, op);
