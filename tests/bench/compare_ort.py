@@ -8,8 +8,7 @@ ONNX Runtime runs the exporter's graph with all its optimisations; its caches go
 """
 
 import argparse
-import json
-import statistics
+import functools
 import subprocess
 import tempfile
 import time
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import onnxruntime as ort
+from rounds import Speeds, bench_command, compare
 
 
 class Peer:
@@ -52,7 +52,7 @@ class Peer:
         token = int(values["logits"].numpy()[0, -1].argmax())
         return token, [v for n, v in values.items() if n.startswith("present")]
 
-    def measure(self, prompt: int, tokens: int) -> tuple[float, float]:
+    def measure(self, prompt: int, tokens: int) -> Speeds:
         """Tokens per second of prefill and of decode behind 128 tokens, as `llmpart bench` counts them."""
         ids = (np.arange(prompt, dtype=np.int64) * 7919 % 997)[None]
         self.step(ids[:, :8], 0, self.empty_cache())
@@ -64,14 +64,6 @@ class Peer:
         for at in range(1, 1 + tokens):
             token, cache = self.step(np.array([[token]], np.int64), at, cache)
         return prefill, tokens / (time.perf_counter() - start)
-
-
-def measure_llmpart(args: argparse.Namespace, bundle: Path, threads: int) -> tuple[float, float]:
-    command = [args.llmpart, "bench", str(bundle), "-p", str(args.prompt), "-n", str(args.tokens), "-r", "1",
-               "-t", str(threads), "-o", "json"]
-    rows = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["tests"]
-    speed = {row["test"][:2]: row["tokens_per_s"] for row in rows}
-    return speed["pp"], speed["tg"]
 
 
 def main() -> None:
@@ -88,17 +80,9 @@ def main() -> None:
         bundle = args.bundle or Path(folder) / "model.llmpart"
         if not args.bundle:
             subprocess.run([args.llmpart, "compile", str(args.model), "--device=host", "-o", str(bundle)], check=True)
-        print("threads  test    llmpart tok/s  onnxruntime tok/s  ratio")
-        for threads in map(int, args.threads.split(",")):
-            peer = Peer(args.model, threads)
-            ours, theirs = [], []
-            for _ in range(args.rounds):
-                ours.append(measure_llmpart(args, bundle, threads))
-                theirs.append(peer.measure(args.prompt, args.tokens))
-            for i, name in enumerate((f"pp{args.prompt}", f"tg{args.tokens}")):
-                a, b = (statistics.median(r[i] for r in rows) for rows in (ours, theirs))
-                print(f"{threads:7}  {name:6} {a:14.1f} {b:18.1f} {a / b:6.2f}", flush=True)
-            del peer
+        compare("onnxruntime", args.prompt, args.tokens, [int(t) for t in args.threads.split(",")], args.rounds,
+                lambda threads: bench_command(args.llmpart, bundle, args.prompt, args.tokens, threads),
+                lambda threads: functools.partial(Peer(args.model, threads).measure, args.prompt, args.tokens))
 
 
 if __name__ == "__main__":
