@@ -144,7 +144,6 @@ LP_MUST_USE lp_status lp_normalise(lp_importer *im, const Onnx__NodeProto *node,
 
 /* ---- types and tensors ---- */
 
-bool lp_onnx_dtype(int32_t data_type, lp_dtype *out);
 const char *lp_onnx_dtype_name(int32_t data_type); /* "string", "float8e4m3fn"; "undefined" when unknown */
 LP_MUST_USE lp_status lp_import_type(lp_importer *im, const Onnx__TypeProto *type, const char *what, const char *name,
                                      lp_type *out);

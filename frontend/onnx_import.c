@@ -115,7 +115,7 @@ static lp_status check_outputs(const lp_importer *im, const Onnx__GraphProto *gr
     const Onnx__TypeProto *type = graph->output[i]->type;
     lp_dtype declared;
     if (!type || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE || !type->tensor_type ||
-        !lp_onnx_dtype(type->tensor_type->elem_type, &declared))
+        !lp_dtype_from_onnx(type->tensor_type->elem_type, &declared))
       continue;
     lp_dtype found = lp_op_in(end, (int32_t)i)->type.dtype;
     if (declared != found)

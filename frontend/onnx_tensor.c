@@ -31,7 +31,7 @@ static bool is_small(const lp_tensor_data *t) {
 static lp_status check_shape(const check *c) {
   lp_tensor_data *t = c->out;
   lp_diag *diag = c->im->diag;
-  if (!lp_onnx_dtype(c->tensor->data_type, &t->dtype))
+  if (!lp_dtype_from_onnx(c->tensor->data_type, &t->dtype))
     return lp_error(diag, c->loc, "tensor '%s' has elements of type '%s' (%d), which is not supported", c->name,
                     lp_onnx_dtype_name(c->tensor->data_type), (int)c->tensor->data_type);
   if (c->tensor->segment)
@@ -107,6 +107,7 @@ static lp_status check_fields(const check *c) {
     source = t->int32_data, count = t->n_int32_data, source_width = 4;
     break;
   }
+  /* Packed types: an int32 holds one byte of elements, as raw_data would. */
   if (count * width != (size_t)c->out->bytes) return wrong_size(c, count * width);
   uint8_t *data = lp_arena_alloc(c->im->scratch, count * width + 1);
   for (size_t i = 0; i < count; i++) /* little-endian: the low bytes come first */

@@ -7,31 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* TensorProto.DataType; the numbers past 16 are younger than the installed onnx.proto. */
-static const struct {
-  const char *name;
-  lp_dtype dtype;
-  bool supported;
-} data_types[] = {
-    [0] = {.name = "undefined"},       [1] = {"float", LP_F32, true},      [2] = {"uint8", LP_U8, true},
-    [3] = {"int8", LP_I8, true},       [4] = {"uint16", LP_U16, true},     [5] = {"int16", LP_I16, true},
-    [6] = {"int32", LP_I32, true},     [7] = {"int64", LP_I64, true},      [8] = {.name = "string"},
-    [9] = {"bool", LP_BOOL, true},     [10] = {"float16", LP_F16, true},   [11] = {"double", LP_F64, true},
-    [12] = {"uint32", LP_U32, true},   [13] = {"uint64", LP_U64, true},    [14] = {.name = "complex64"},
-    [15] = {.name = "complex128"},     [16] = {"bfloat16", LP_BF16, true}, [17] = {.name = "float8e4m3fn"},
-    [18] = {.name = "float8e4m3fnuz"}, [19] = {.name = "float8e5m2"},      [20] = {.name = "float8e5m2fnuz"},
-    [21] = {"uint4", LP_U4, true},     [22] = {"int4", LP_I4, true},       [23] = {.name = "float4e2m1"},
-};
-
-bool lp_onnx_dtype(int32_t data_type, lp_dtype *out) {
-  if (data_type < 0 || (size_t)data_type >= LP_COUNT(data_types) || !data_types[data_type].supported) return false;
-  *out = data_types[data_type].dtype;
-  return true;
-}
+/* Names of TensorProto.DataType, for messages; the numbers past 16 are younger than the installed onnx.proto. */
+static const char *const data_types[] = {
+    "undefined", "float",      "uint8",      "int8",         "uint16",         "int16",      "int32",
+    "int64",     "string",     "bool",       "float16",      "double",         "uint32",     "uint64",
+    "complex64", "complex128", "bfloat16",   "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz",
+    "uint4",     "int4",       "float4e2m1", "float8e8m0",   "uint2",          "int2"};
 
 const char *lp_onnx_dtype_name(int32_t data_type) {
-  if (data_type < 0 || (size_t)data_type >= LP_COUNT(data_types)) return "undefined";
-  return data_types[data_type].name;
+  return data_type < 0 || (size_t)data_type >= LP_COUNT(data_types) ? data_types[0] : data_types[data_type];
 }
 
 /* ---- symbols ---- */
@@ -197,7 +181,7 @@ lp_status lp_import_type(lp_importer *im, const Onnx__TypeProto *type, const cha
     return lp_error(im->diag, loc, "%s '%s' has no type", what, name);
   const Onnx__TypeProto__Tensor *tensor = type->tensor_type;
   lp_dtype dtype;
-  if (!lp_onnx_dtype(tensor->elem_type, &dtype))
+  if (!lp_dtype_from_onnx(tensor->elem_type, &dtype))
     return lp_error(im->diag, loc, "%s '%s' has elements of type '%s' (%d), which is not supported", what, name,
                     lp_onnx_dtype_name(tensor->elem_type), (int)tensor->elem_type);
   if (!tensor->shape) return lp_error(im->diag, loc, "%s '%s' has no shape", what, name);

@@ -93,9 +93,17 @@ double lp_hw_peak(const lp_machine *machine, lp_dtype dtype) {
     return figure[LP_HW_PEAK_BF16] > 0 ? figure[LP_HW_PEAK_BF16] : f32;
   case LP_I8:
   case LP_U8:
+  case LP_F8E4M3FN:
+  case LP_F8E4M3FNUZ:
+  case LP_F8E5M2:
+  case LP_F8E5M2FNUZ:
+  case LP_F8E8M0:
     return int8;
   case LP_I4:
   case LP_U4:
+  case LP_I2:
+  case LP_U2:
+  case LP_F4E2M1:
     return figure[LP_HW_PEAK_INT4] > 0 ? figure[LP_HW_PEAK_INT4] : int8;
   case LP_F32:
   case LP_F64:

@@ -55,6 +55,17 @@ lp_status lp_weight_data(lp_module *module, const lp_value *value, lp_tensor *ou
   return LP_OK;
 }
 
+uint8_t lp_packed_get(const void *data, lp_dtype dtype, int64_t index) {
+  int bits = lp_dtype_bits(dtype), in_byte = 8 / bits;
+  return (uint8_t)(((const uint8_t *)data)[index / in_byte] >> (index % in_byte * bits) & ((1 << bits) - 1));
+}
+
+void lp_packed_set(void *data, lp_dtype dtype, int64_t index, int64_t value) {
+  int bits = lp_dtype_bits(dtype), in_byte = 8 / bits, shift = (int)(index % in_byte) * bits, mask = (1 << bits) - 1;
+  uint8_t *at = (uint8_t *)data + index / in_byte;
+  *at = (uint8_t)((*at & ~(mask << shift)) | ((int)(value & mask) << shift));
+}
+
 int64_t lp_tensor_i64(const lp_tensor *tensor, int64_t index) {
   const uint8_t *at = tensor->data;
   switch (tensor->type.dtype) {
@@ -91,10 +102,15 @@ int64_t lp_tensor_i64(const lp_tensor *tensor, int64_t index) {
     return v;
   }
   case LP_U4:
-    return at[index / 2] >> (index % 2 * 4) & 15;
+  case LP_U2:
+    return lp_packed_get(at, tensor->type.dtype, index);
   case LP_I4: {
-    int64_t v = at[index / 2] >> (index % 2 * 4) & 15;
+    int64_t v = lp_packed_get(at, LP_I4, index);
     return v > 7 ? v - 16 : v;
+  }
+  case LP_I2: {
+    int64_t v = lp_packed_get(at, LP_I2, index);
+    return v > 1 ? v - 4 : v;
   }
   default:
     return (int64_t)lp_tensor_f64(tensor, index);
@@ -129,6 +145,14 @@ double lp_tensor_f64(const lp_tensor *tensor, int64_t index) {
     memcpy(&v, at + 8 * index, 8);
     return (double)v;
   }
+  case LP_F4E2M1:
+    return (double)lp_mini_decode(lp_packed_get(at, LP_F4E2M1, index), LP_MINI_E2M1);
+  case LP_F8E4M3FN:
+  case LP_F8E4M3FNUZ:
+  case LP_F8E5M2:
+  case LP_F8E5M2FNUZ:
+  case LP_F8E8M0:
+    return (double)lp_mini_decode(at[index], lp_dtype_mini(tensor->type.dtype));
   default:
     return (double)lp_tensor_i64(tensor, index);
   }

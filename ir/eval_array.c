@@ -46,11 +46,6 @@ double lp_array_f64(const lp_array *array, int64_t index) {
   return lp_tensor_f64(&tensor, index);
 }
 
-static void set_nibble(uint8_t *data, int64_t index, int64_t value) {
-  int shift = (int)(index % 2 * 4);
-  data[index / 2] = (uint8_t)((data[index / 2] & ~(15 << shift)) | ((int)(value & 15) << shift));
-}
-
 void lp_array_set_i64(lp_array *array, int64_t index, int64_t value) {
   void *data = array->data;
   switch (array->dtype) {
@@ -75,7 +70,9 @@ void lp_array_set_i64(lp_array *array, int64_t index, int64_t value) {
     return;
   case LP_I4:
   case LP_U4:
-    set_nibble(data, index, value);
+  case LP_I2:
+  case LP_U2:
+    lp_packed_set(data, array->dtype, index, value);
     return;
   default:
     lp_array_set_f64(array, index, (double)value);
@@ -87,6 +84,16 @@ static int64_t to_integer(double value) {
   if (value >= 0x1p63) return INT64_MAX;
   if (value <= -0x1p63) return INT64_MIN;
   return (int64_t)value;
+}
+
+void lp_array_set_mini(lp_array *array, int64_t index, double value, bool saturate) {
+  lp_mini mini = lp_dtype_mini(array->dtype);
+  if (mini == LP_MINI_E8M0)
+    ((uint8_t *)array->data)[index] = (uint8_t)lp_e8m0_encode((float)value, LP_E8M0_UP, saturate);
+  else if (mini == LP_MINI_E2M1)
+    lp_packed_set(array->data, array->dtype, index, lp_mini_encode((float)value, mini, true));
+  else
+    ((uint8_t *)array->data)[index] = (uint8_t)lp_mini_encode((float)value, mini, saturate);
 }
 
 void lp_array_set_f64(lp_array *array, int64_t index, double value) {
@@ -108,14 +115,17 @@ void lp_array_set_f64(lp_array *array, int64_t index, double value) {
     ((uint8_t *)data)[index] = value != 0.0;
     return;
   default:
-    lp_array_set_i64(array, index, to_integer(value));
+    if (lp_dtype_is_mini(array->dtype))
+      lp_array_set_mini(array, index, value, true);
+    else
+      lp_array_set_i64(array, index, to_integer(value));
   }
 }
 
 void lp_array_copy(lp_array *to, int64_t at, const lp_array *from, int64_t index) {
   size_t bits = (size_t)lp_dtype_bits(to->dtype);
   if (bits < 8) {
-    set_nibble(to->data, at, lp_array_i64(from, index));
+    lp_packed_set(to->data, to->dtype, at, lp_packed_get(from->data, to->dtype, index));
     return;
   }
   memcpy((char *)to->data + (size_t)at * bits / 8, (const char *)from->data + (size_t)index * bits / 8, bits / 8);

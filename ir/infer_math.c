@@ -62,15 +62,11 @@ lp_status infer_same(lp_infer *c) {
 }
 
 lp_status infer_cast(lp_infer *c) {
-  /* `to` is a TensorProto.DataType */
-  static const int8_t dtypes[] = {-1,      LP_F32,  LP_U8,  LP_I8,  LP_U16, LP_I16, LP_I32, LP_I64,
-                                  -1,      LP_BOOL, LP_F16, LP_F64, LP_U32, LP_U64, -1,     -1,
-                                  LP_BF16, -1,      -1,     -1,     -1,     LP_U4,  LP_I4};
   LP_TRY(lp_infer_need(c, 1));
   int64_t to = lp_op_i64(c->op, "to", 0);
-  if (to < 0 || to >= (int64_t)LP_COUNT(dtypes) || dtypes[to] < 0)
-    return lp_infer_fail(c, "a cast to type %" PRId64 " is not supported", to);
-  return set_like(c, (lp_dtype)dtypes[to]);
+  lp_dtype dtype;
+  if (!lp_dtype_from_onnx(to, &dtype)) return lp_infer_fail(c, "a cast to type %" PRId64 " is not supported", to);
+  return set_like(c, dtype);
 }
 
 lp_status infer_cast_like(lp_infer *c) {

@@ -11,6 +11,7 @@
 #define LP_IR_H
 
 #include "base/base.h"
+#include "base/minifloat.h"
 
 /* ---- types ------------------------------------------------------------------------------------------------------- */
 
@@ -30,6 +31,14 @@ typedef enum {
   LP_BOOL,
   LP_I4,
   LP_U4,
+  LP_I2,
+  LP_U2,
+  LP_F8E4M3FN,
+  LP_F8E4M3FNUZ,
+  LP_F8E5M2,
+  LP_F8E5M2FNUZ,
+  LP_F8E8M0,
+  LP_F4E2M1,
   LP_DTYPE_COUNT
 } lp_dtype;
 
@@ -37,6 +46,11 @@ const char *lp_dtype_name(lp_dtype dtype); /* "f32", "bf16", "i64", "u8", "bool"
 bool lp_dtype_parse(const char *name, lp_dtype *out);
 int32_t lp_dtype_bits(lp_dtype dtype); /* bool is stored in 8 */
 bool lp_dtype_is_float(lp_dtype dtype);
+bool lp_dtype_is_mini(lp_dtype dtype); /* a float of 8 or 4 bits: stored, never computed in */
+lp_mini lp_dtype_mini(lp_dtype dtype); /* of such a type */
+/* TensorProto.DataType as ONNX numbers it, 0 when it has none. */
+int32_t lp_dtype_onnx(lp_dtype dtype);
+bool lp_dtype_from_onnx(int64_t data_type, lp_dtype *out);
 
 enum { LP_MAX_RANK = 8 };
 
@@ -58,7 +72,7 @@ lp_type lp_type_with_dtype(lp_type type, lp_dtype dtype);
 bool lp_type_equal(lp_type a, lp_type b);
 /* Number of elements, NULL when rank is unknown or it overflows. */
 const lp_poly *lp_type_numel(lp_module *module, lp_type type);
-const lp_poly *lp_type_bytes(lp_module *module, lp_type type); /* 4-bit types round up per tensor only when constant */
+const lp_poly *lp_type_bytes(lp_module *module, lp_type type);     /* packed types round up per tensor when constant */
 bool lp_type_static_dim(lp_type type, int32_t axis, int64_t *out); /* axis may be negative */
 bool lp_type_static_numel(lp_type type, int64_t *out);
 
@@ -268,6 +282,9 @@ LP_MUST_USE lp_status lp_weight_data(lp_module *module, const lp_value *value, l
 /* An element of a small constant as a number; index is flat. */
 int64_t lp_tensor_i64(const lp_tensor *tensor, int64_t index);
 double lp_tensor_f64(const lp_tensor *tensor, int64_t index);
+/* The bits of an element of a packed type (fewer than 8 bits; the first element lies in the low bits). */
+uint8_t lp_packed_get(const void *data, lp_dtype dtype, int64_t index);
+void lp_packed_set(void *data, lp_dtype dtype, int64_t index, int64_t bits);
 
 /* ---- dimensions -------------------------------------------------------------------------------------------------- */
 

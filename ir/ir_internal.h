@@ -7,6 +7,8 @@
 /* In text alone: which operands of an operator are present ("1101"). */
 #define LP_MASK_ATTR "operand_mask"
 
+/* An element type in MLIR's words: "i1", "ui8"; an opaque type of ours where MLIR has none. */
+const char *lp_dtype_text(lp_dtype dtype);
 void lp_print_string(const char *text, lp_buf *out);
 
 /* The type rule of an op.* operator, from ops.def (rules.c). */

@@ -144,6 +144,11 @@ void lp_lexer_next(lp_lexer *lexer) {
     take_word(lexer, c == '%' ? LP_TOK_VALUE : c == '^' ? LP_TOK_BLOCK : LP_TOK_HASH, c == '%');
   } else if (is_word(c)) {
     take_word(lexer, LP_TOK_WORD, false);
+  } else if (c == '!') { /* an opaque type: the mark is part of its name */
+    const char *start = lexer->at;
+    skip(lexer);
+    take_word(lexer, LP_TOK_WORD, false);
+    lexer->word = lp_arena_strndup(lexer->arena, start, (size_t)(lexer->at - start));
   } else if (c == '-' && peek(lexer, 1) == '>') {
     skip(lexer);
     skip(lexer);

@@ -1,5 +1,6 @@
 /* Parses types and attributes of generic MLIR assembly. */
 #include "ir/parse_attr.h"
+#include "ir/ir_internal.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -16,16 +17,13 @@ bool lp_parse_is_symbol(const char *text) {
 }
 
 static lp_status parse_dtype(lp_parser *p, lp_dtype *out) {
-  const char *word = p->lexer.kind == LP_TOK_WORD ? p->lexer.word : "";
-  /* "i1" is bool, "ui8" is u8; our own spellings of those two are not MLIR's. */
-  const char *name = strcmp(word, "i1") == 0       ? "bool"
-                     : strncmp(word, "ui", 2) == 0 ? lp_arena_format(p->scratch, "u%s", word + 2)
-                                                   : word;
-  bool ours = strcmp(word, "bool") == 0 || (word[0] == 'u' && word[1] != 'i');
-  if (ours || !lp_dtype_parse(name, out))
-    return lp_error(p->diag, p->lexer.loc, "expected an element type, found '%s'", p->lexer.word);
-  lp_lexer_next(&p->lexer);
-  return LP_OK;
+  for (int i = 0; i < LP_DTYPE_COUNT && p->lexer.kind == LP_TOK_WORD; i++) {
+    if (strcmp(p->lexer.word, lp_dtype_text((lp_dtype)i)) != 0) continue;
+    *out = (lp_dtype)i;
+    lp_lexer_next(&p->lexer);
+    return LP_OK;
+  }
+  return lp_error(p->diag, p->lexer.loc, "expected an element type, found '%s'", p->lexer.word);
 }
 
 static lp_status parse_symbolic_dims(lp_parser *p, int32_t rank, const int64_t *dims, const lp_poly **polys) {
@@ -128,6 +126,18 @@ static lp_status collect_elements(lp_parser *p, element_list *list, int32_t dept
   return LP_OK;
 }
 
+static void store_mini(lp_dtype dtype, const char *text, uint8_t *data, int64_t index) {
+  lp_mini mini = lp_dtype_mini(dtype);
+  float value = strtof(text, NULL);
+  uint32_t bits = lp_has_prefix(text, "0x") ? (uint32_t)strtoul(text + 2, NULL, 16)
+                  : mini == LP_MINI_E8M0    ? lp_e8m0_encode(value, LP_E8M0_NEAREST, true)
+                                            : lp_mini_encode(value, mini, true);
+  if (dtype == LP_F4E2M1)
+    lp_packed_set(data, dtype, index, bits);
+  else
+    data[index] = (uint8_t)bits;
+}
+
 static void store_float(lp_dtype dtype, const char *text, uint8_t *at) {
   bool bits_given = lp_has_prefix(text, "0x");
   uint64_t bits = bits_given ? strtoull(text + 2, NULL, 16) : 0;
@@ -146,6 +156,10 @@ static void store_float(lp_dtype dtype, const char *text, uint8_t *at) {
 static lp_status store_element(lp_parser *p, lp_dtype dtype, const char *text, uint8_t *data, int64_t index) {
   int32_t bits = lp_dtype_bits(dtype);
   size_t size = (size_t)bits / 8;
+  if (lp_dtype_is_mini(dtype)) {
+    store_mini(dtype, text, data, index);
+    return LP_OK;
+  }
   if (lp_dtype_is_float(dtype)) {
     store_float(dtype, text, data + (size_t)index * size);
     return LP_OK;
@@ -157,8 +171,8 @@ static lp_status store_element(lp_parser *p, lp_dtype dtype, const char *text, u
                    : text[0] == '-'                    ? (uint64_t)strtoll(text, &end, 0)
                                                        : strtoull(text, &end, 0);
   if (errno || (end && *end)) return lp_error(p->diag, p->lexer.loc, "'%s' is no %s", text, lp_dtype_name(dtype));
-  if (bits == 4)
-    data[index / 2] = (uint8_t)(data[index / 2] | (value & 15) << (index % 2 * 4));
+  if (bits < 8)
+    lp_packed_set(data, dtype, index, (int64_t)value);
   else
     memcpy(data + (size_t)index * size, &value, size);
   return LP_OK;

@@ -35,11 +35,30 @@ void lp_print_string(const char *text, lp_buf *out) {
   lp_buf_puts(out, "\"");
 }
 
-static const char *dtype_text(lp_dtype dtype) {
-  static const char *const texts[LP_DTYPE_COUNT] = {
-      [LP_F32] = "f32",  [LP_F16] = "f16",  [LP_BF16] = "bf16", [LP_F64] = "f64", [LP_I8] = "i8",
-      [LP_I16] = "i16",  [LP_I32] = "i32",  [LP_I64] = "i64",   [LP_U8] = "ui8",  [LP_U16] = "ui16",
-      [LP_U32] = "ui32", [LP_U64] = "ui64", [LP_BOOL] = "i1",   [LP_I4] = "i4",   [LP_U4] = "ui4"};
+const char *lp_dtype_text(lp_dtype dtype) {
+  static const char *const texts[LP_DTYPE_COUNT] = {[LP_F32] = "f32",
+                                                    [LP_F16] = "f16",
+                                                    [LP_BF16] = "bf16",
+                                                    [LP_F64] = "f64",
+                                                    [LP_I8] = "i8",
+                                                    [LP_I16] = "i16",
+                                                    [LP_I32] = "i32",
+                                                    [LP_I64] = "i64",
+                                                    [LP_U8] = "ui8",
+                                                    [LP_U16] = "ui16",
+                                                    [LP_U32] = "ui32",
+                                                    [LP_U64] = "ui64",
+                                                    [LP_BOOL] = "i1",
+                                                    [LP_I4] = "i4",
+                                                    [LP_U4] = "ui4",
+                                                    [LP_I2] = "i2",
+                                                    [LP_U2] = "ui2",
+                                                    [LP_F8E4M3FN] = "f8E4M3FN",
+                                                    [LP_F8E4M3FNUZ] = "f8E4M3FNUZ",
+                                                    [LP_F8E5M2] = "f8E5M2",
+                                                    [LP_F8E5M2FNUZ] = "f8E5M2FNUZ",
+                                                    [LP_F8E8M0] = "!llmpart.f8E8M0",
+                                                    [LP_F4E2M1] = "!llmpart.f4E2M1"};
   return texts[dtype];
 }
 
@@ -56,7 +75,7 @@ static void print_type(printer *p, lp_type type) {
     }
   }
   if (type.rank < 0) lp_buf_puts(p->out, "*x");
-  lp_buf_puts(p->out, dtype_text(type.dtype));
+  lp_buf_puts(p->out, lp_dtype_text(type.dtype));
   if (symbolic) {
     const char *before = ", [";
     for (int32_t i = 0; i < type.rank; i++) {

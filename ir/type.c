@@ -43,10 +43,10 @@ const lp_poly *lp_type_bytes(lp_module *module, lp_type type) {
   const lp_poly *numel = lp_type_numel(module, type);
   int32_t bits = lp_dtype_bits(type.dtype);
   if (bits >= 8) return lp_poly_scale(module->arena, numel, bits / 8);
-  int64_t count;
-  if (lp_poly_is_const(numel, &count)) return lp_dim_const(module, (count + 1) / 2);
-  const lp_poly *half = lp_poly_div(module->arena, numel, lp_dim_const(module, 2));
-  return half ? half : numel;
+  int64_t count, in_byte = 8 / bits;
+  if (lp_poly_is_const(numel, &count)) return lp_dim_const(module, (count + in_byte - 1) / in_byte);
+  const lp_poly *part = lp_poly_div(module->arena, numel, lp_dim_const(module, in_byte));
+  return part ? part : numel;
 }
 
 bool lp_type_static_dim(lp_type type, int32_t axis, int64_t *out) {

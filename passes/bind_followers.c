@@ -4,13 +4,6 @@
 
 #include <string.h>
 
-static int64_t onnx_type(lp_dtype dtype) {
-  static const int8_t types[LP_DTYPE_COUNT] = {
-      [LP_F32] = 1,  [LP_U8] = 2,   [LP_I8] = 3,   [LP_U16] = 4,  [LP_I16] = 5,  [LP_I32] = 6,  [LP_I64] = 7,
-      [LP_BOOL] = 9, [LP_F16] = 10, [LP_F64] = 11, [LP_U32] = 12, [LP_U64] = 13, [LP_BF16] = 16};
-  return types[dtype];
-}
-
 static const struct {
   const char *name;
   lp_bind_follower kind;
@@ -85,7 +78,7 @@ static lp_value *total_size(lp_build *build, const lp_bind *b) {
 static lp_value *cast(lp_build *build, lp_value *x, lp_dtype dtype) {
   if (!x || x->type.dtype == dtype) return x;
   lp_op *op = prepared(build, LP_ONNX_Cast, 1, &x);
-  lp_op_set_i64(build->module, op, "to", onnx_type(dtype));
+  lp_op_set_i64(build->module, op, "to", lp_dtype_onnx(dtype));
   return placed(build, op);
 }
 

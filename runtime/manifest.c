@@ -5,15 +5,17 @@
 #include <string.h>
 
 static const char *const side_names[LP_SIDE_COUNT] = {"device", "cloud"};
-static const char *const dtype_names[LP_DT_COUNT] = {"f32", "f16", "bf16", "f64", "i64", "i32", "i16",
-                                                     "i8",  "u8",  "u16",  "u32", "u64", "bool"};
-static const uint8_t dtype_sizes[LP_DT_COUNT] = {4, 2, 2, 8, 8, 4, 2, 1, 1, 2, 4, 8, 1};
+static const char *const dtype_names[LP_DT_COUNT] = {
+    "f32",  "f16", "bf16", "f64", "i64", "i32",      "i16",        "i8",     "u8",         "u16",    "u32",   "u64",
+    "bool", "i4",  "u4",   "i2",  "u2",  "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0", "f4e2m1"};
+static const uint8_t dtype_bits[LP_DT_COUNT] = {32, 16, 16, 64, 64, 32, 16, 8, 8, 16, 32, 64,
+                                                8,  4,  4,  2,  2,  8,  8,  8, 8, 8,  4};
 
 const char *lp_side_name(lp_side_id side) {
   return side_names[side];
 }
 size_t lp_element_size(lp_element dtype) {
-  return dtype_sizes[dtype];
+  return (dtype_bits[dtype] + 7u) / 8;
 }
 const char *lp_element_name(lp_element dtype) {
   return dtype_names[dtype];
@@ -70,13 +72,13 @@ lp_status lp_manifest_tensor(manifest_reader *reader, const lp_json *at, lp_tens
 }
 
 bool lp_tensor_bytes(const lp_tensor_desc *tensor, const int64_t *sym, int32_t symbol_count, size_t *bytes) {
-  size_t total = dtype_sizes[tensor->dtype];
+  size_t total = dtype_bits[tensor->dtype];
   for (int32_t i = 0; i < tensor->rank; i++) {
     int64_t dim = lp_poly_eval(tensor->shape[i], sym, (size_t)symbol_count);
     if (dim < 0 || !lp_size_mul(total, (size_t)dim, &total)) return false;
   }
-  *bytes = total;
-  return total <= (size_t)INT64_MAX;
+  *bytes = total / 8 + (total % 8 != 0);
+  return true;
 }
 
 /* ---- header, files, sides ---------------------------------------------------------------------------------------- */

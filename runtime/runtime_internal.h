@@ -22,6 +22,16 @@ typedef enum {
   LP_DT_U32,
   LP_DT_U64,
   LP_DT_BOOL,
+  LP_DT_I4,
+  LP_DT_U4,
+  LP_DT_I2,
+  LP_DT_U2,
+  LP_DT_F8E4M3FN,
+  LP_DT_F8E4M3FNUZ,
+  LP_DT_F8E5M2,
+  LP_DT_F8E5M2FNUZ,
+  LP_DT_F8E8M0,
+  LP_DT_F4E2M1,
   LP_DT_COUNT
 } lp_element;
 

@@ -84,11 +84,11 @@ static const char *unique_name(cpu_plan *plan, const lp_op *op, const cpu_consta
 }
 
 static lp_status stored_bytes(const lp_op *op, cpu_constant *constant, lp_diag *diag) {
-  size_t bytes = (size_t)cpu_dtype_bytes(constant->dtype);
+  size_t bits = (size_t)lp_dtype_bits(constant->dtype);
   for (int32_t i = 0; i < constant->rank; i++)
-    if (constant->dim[i] < 0 || !lp_size_mul(bytes, (size_t)constant->dim[i], &bytes) || bytes > INT64_MAX / 2)
+    if (constant->dim[i] < 0 || !lp_size_mul(bits, (size_t)constant->dim[i], &bits) || bits > INT64_MAX / 2)
       return lp_error(diag, op->loc, "a constant of '%s' is too large", lp_op_info_get(op->kind)->name);
-  constant->bytes = (int64_t)bytes;
+  constant->bytes = (int64_t)(bits + 7) / 8;
   return LP_OK;
 }
 

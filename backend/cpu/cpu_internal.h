@@ -140,7 +140,8 @@ struct cpu_rule {
   /* Bytes of scratch as a polynomial, or NULL: none. */
   const lp_poly *(*scratch)(lp_module *module, const lp_op *op);
   void (*emit)(cpu_emitter *e);
-  bool reads_cache; /* operands may be results of op.kv_append, whose rows are `c` apart */
+  bool reads_packed; /* values may be of types under 8 bits */
+  bool reads_cache;  /* operands may be results of op.kv_append, whose rows are `c` apart */
   /* Rows on which the use of scratch depends (scratch_rows), or NULL: it is always used. */
   const lp_poly *(*scratch_rows)(lp_module *module, const lp_op *op);
 };
@@ -201,13 +202,18 @@ int cpu_kernel_isa(const cpu_emitter *e);
 
 /* ---- elementwise (elementwise.c, scalar.c, scalar_fn.c, scalar_math.c) -------------------------------------------------------------------------- */
 
-/* A scalar on its way through an expression: integers in their width, f16 and bf16 as float. */
+/* A scalar on its way through an expression: integers in their width (packed ones in a byte), narrow
+ * floats as float. */
 typedef struct {
   LLVMValueRef value;
   lp_dtype dtype;
 } cpu_scalar;
 cpu_scalar cpu_scalar_load(cpu_emitter *e, LLVMValueRef address, lp_dtype dtype);
 void cpu_scalar_store(cpu_emitter *e, LLVMValueRef address, cpu_scalar scalar, lp_dtype dtype);
+/* Element offset + index of an array, packed types too. Elements of a packed result are stored in order. */
+cpu_scalar cpu_scalar_load_at(cpu_emitter *e, LLVMValueRef base, LLVMValueRef offset, LLVMValueRef index,
+                              lp_dtype dtype);
+void cpu_scalar_store_at(cpu_emitter *e, LLVMValueRef base, LLVMValueRef index, cpu_scalar scalar, lp_dtype dtype);
 cpu_scalar cpu_scalar_convert(cpu_emitter *e, cpu_scalar scalar, lp_dtype dtype);
 cpu_scalar cpu_scalar_immediate(cpu_emitter *e, const lp_tensor *tensor);
 /* One op.map; result of dtype `result`. */

@@ -67,11 +67,6 @@ static LLVMValueRef row_offset(cpu_emitter *e, const groups *g, lp_type type, lp
   return offset;
 }
 
-static LLVMValueRef element(cpu_emitter *e, LLVMValueRef base, LLVMValueRef index, lp_dtype dtype) {
-  LLVMValueRef bytes = LLVMBuildNSWMul(e->b, index, cpu_i64(e, cpu_dtype_bytes(dtype)), "");
-  return LLVMBuildInBoundsGEP2(e->b, e->gen->types.i8, base, &bytes, 1, "");
-}
-
 /* ---- one element ----------------------------------------------------------------------------------------------------- */
 
 /* The scalar of a region's value: an operand, a constant or an earlier result. */
@@ -103,8 +98,8 @@ static void fused_element(cpu_emitter *e, const cpu_scalar *in, cpu_scalar *out)
     out[i] = region_scalar(e, lp_op_in(yield, i), in, made);
 }
 
-/* Loads the operands at `index` (0 where they repeat), computes, stores the results at `to`. */
-static void emit_element(cpu_emitter *e, const groups *g, const LLVMValueRef *base, LLVMValueRef index,
+/* Loads the operands at `index` (0 where they repeat) behind their offsets, computes, stores the results at `to`. */
+static void emit_element(cpu_emitter *e, const groups *g, const LLVMValueRef *offset, LLVMValueRef index,
                          LLVMValueRef to) {
   const lp_op *op = e->op;
   const lp_type result = op->out[0]->type;
@@ -115,8 +110,8 @@ static void emit_element(cpu_emitter *e, const groups *g, const LLVMValueRef *ba
     lp_tensor tensor;
     if (is_loaded(e, i)) {
       bool fixed = g->count == 0 || repeats(value->type, result, g->axis[g->count - 1]);
-      LLVMValueRef at = fixed ? base[i] : element(e, base[i], index, value->type.dtype);
-      in[i] = cpu_scalar_load(e, at, value->type.dtype);
+      in[i] = cpu_scalar_load_at(e, e->in[i], offset ? offset[i] : cpu_i64(e, 0), fixed ? cpu_i64(e, 0) : index,
+                                 value->type.dtype);
     } else if (cpu_value_immediate(value, &tensor))
       in[i] = cpu_scalar_immediate(e, &tensor);
   }
@@ -125,8 +120,7 @@ static void emit_element(cpu_emitter *e, const groups *g, const LLVMValueRef *ba
   else
     out[0] = cpu_scalar_map(e, op, in, op->in_count, result.dtype);
   for (int32_t i = 0; i < op->out_count; i++) {
-    lp_dtype dtype = op->out[i]->type.dtype;
-    cpu_scalar_store(e, element(e, e->out[i], to, dtype), out[i], dtype);
+    cpu_scalar_store_at(e, e->out[i], to, out[i], op->out[i]->type.dtype);
   }
 }
 
@@ -135,7 +129,7 @@ static void emit_element(cpu_emitter *e, const groups *g, const LLVMValueRef *ba
 /* Every operand is contiguous or one element: one loop over the thread's share. */
 static void emit_flat(cpu_emitter *e, const groups *g, LLVMValueRef from, LLVMValueRef to) {
   cpu_loop loop = cpu_loop_begin(e, from, to, cpu_i64(e, 1));
-  emit_element(e, g, e->in, loop.index, loop.index);
+  emit_element(e, g, NULL, loop.index, loop.index);
   cpu_loop_end(e, &loop);
 }
 
@@ -143,7 +137,7 @@ static void emit_flat(cpu_emitter *e, const groups *g, LLVMValueRef from, LLVMVa
 static void emit_rows(cpu_emitter *e, const groups *g, LLVMValueRef from, LLVMValueRef to) {
   const lp_type result = e->op->out[0]->type;
   LLVMValueRef inner = g->extent[g->count - 1];
-  LLVMValueRef *base = LP_NEW_ARRAY(e->gen->arena, LLVMValueRef, e->op->in_count + 1);
+  LLVMValueRef *offset = LP_NEW_ARRAY(e->gen->arena, LLVMValueRef, e->op->in_count + 1);
   cpu_loop rows = cpu_loop_begin(e, from, to, NULL);
   LLVMValueRef row = LLVMBuildUDiv(e->b, rows.index, inner, "row");
   LLVMValueRef start = LLVMBuildNSWMul(e->b, row, inner, "");
@@ -153,10 +147,10 @@ static void emit_rows(cpu_emitter *e, const groups *g, LLVMValueRef from, LLVMVa
   for (int32_t i = 0; i < e->op->in_count; i++) {
     if (!is_loaded(e, i)) continue;
     const lp_type type = lp_op_in(e->op, i)->type;
-    base[i] = element(e, e->in[i], row_offset(e, g, type, result, row), type.dtype);
+    offset[i] = row_offset(e, g, type, result, row);
   }
   cpu_loop columns = cpu_loop_begin(e, column, end, cpu_i64(e, 1));
-  emit_element(e, g, base, columns.index, LLVMBuildNSWAdd(e->b, start, columns.index, ""));
+  emit_element(e, g, offset, columns.index, LLVMBuildNSWAdd(e->b, start, columns.index, ""));
   cpu_loop_end(e, &columns);
   rows.step = LLVMBuildNSWSub(e->b, end, column, "");
   cpu_loop_end(e, &rows);
@@ -200,10 +194,17 @@ static bool fused_runs(const lp_op *op, char why[64]) {
   return true;
 }
 
-const cpu_rule cpu_rule_map = {.kind = LP_OP_MAP, .runs = map_runs, .form = elementwise_form, .emit = emit_elementwise};
+const cpu_rule cpu_rule_map = {
+    .kind = LP_OP_MAP,
+    .runs = map_runs,
+    .form = elementwise_form,
+    .emit = emit_elementwise,
+    .reads_packed = true,
+};
 const cpu_rule cpu_rule_fused = {
     .kind = LP_OP_FUSED,
     .runs = fused_runs,
     .form = elementwise_form,
     .emit = emit_elementwise,
+    .reads_packed = true,
 };

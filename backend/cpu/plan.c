@@ -17,8 +17,7 @@ const lp_op *cpu_value_cache(const lp_value *value) {
 
 bool cpu_value_immediate(const lp_value *value, lp_tensor *out) {
   int64_t numel = 0;
-  return value && lp_value_constant(value, out) && lp_type_static_numel(value->type, &numel) && numel == 1 &&
-         lp_dtype_bits(value->type.dtype) >= 8;
+  return value && lp_value_constant(value, out) && lp_type_static_numel(value->type, &numel) && numel == 1;
 }
 
 int64_t cpu_value_buffer(const cpu_plan *plan, const lp_value *value) {

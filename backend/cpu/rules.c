@@ -46,7 +46,7 @@ static bool values_run(const lp_op *op, const cpu_rule *rule, char why[64]) {
     if (value->type.rank < 0) return snprintf(why, 64, "a value of unknown rank"), false;
     for (int32_t k = 0; k < value->type.rank; k++)
       if (!value->type.dim[k]) return snprintf(why, 64, "a size that is not known"), false;
-    if (lp_dtype_bits(value->type.dtype) < 8)
+    if (lp_dtype_bits(value->type.dtype) < 8 && !rule->reads_packed)
       return snprintf(why, 64, "elements of type %s", lp_dtype_name(value->type.dtype)), false;
     if (i < op->in_count && cpu_value_cache(value) && !rule->reads_cache)
       return snprintf(why, 64, "it reads a KV cache as a tensor"), false;

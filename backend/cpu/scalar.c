@@ -5,7 +5,8 @@
 #include <string.h>
 
 bool cpu_dtype_unsigned(lp_dtype dtype) {
-  return dtype == LP_BOOL || dtype == LP_U8 || dtype == LP_U16 || dtype == LP_U32 || dtype == LP_U64;
+  return dtype == LP_BOOL || dtype == LP_U8 || dtype == LP_U4 || dtype == LP_U2 || dtype == LP_U16 || dtype == LP_U32 ||
+         dtype == LP_U64;
 }
 
 /* The type that memory holds. */
@@ -23,9 +24,14 @@ static LLVMTypeRef stored_type(const cpu_emitter *e, lp_dtype dtype) {
   }
 }
 
-/* The type that a register holds: f16 and bf16 are widened. */
+/* Narrow floats: what memory holds is not what is computed with. */
+static bool is_narrow(lp_dtype dtype) {
+  return dtype == LP_F16 || dtype == LP_BF16 || lp_dtype_is_mini(dtype);
+}
+
+/* The type that a register holds: narrow floats are widened. */
 LLVMTypeRef cpu_scalar_type(const cpu_emitter *e, lp_dtype dtype) {
-  return dtype == LP_F16 || dtype == LP_BF16 ? e->gen->types.f32 : stored_type(e, dtype);
+  return is_narrow(dtype) ? e->gen->types.f32 : stored_type(e, dtype);
 }
 
 static LLVMValueRef bf16_widen(cpu_emitter *e, LLVMValueRef bits) {
@@ -47,10 +53,82 @@ static LLVMValueRef bf16_bits(cpu_emitter *e, LLVMValueRef value) {
   return LLVMBuildTrunc(e->b, LLVMBuildSelect(e->b, nan, quiet, rounded, ""), t->i16, "");
 }
 
+static LLVMValueRef mini_widen(cpu_emitter *e, LLVMValueRef bits, lp_dtype dtype) {
+  LLVMValueRef args[] = {LLVMBuildZExt(e->b, bits, e->gen->types.i32, ""), cpu_i32(e, lp_dtype_mini(dtype))};
+  return cpu_kernel_value(e, "lpk_mini_decode", args, 2);
+}
+
+static LLVMValueRef mini_bits(cpu_emitter *e, LLVMValueRef value, lp_dtype dtype) {
+  LLVMValueRef args[] = {value, cpu_i32(e, lp_dtype_mini(dtype)), cpu_i32(e, 1)};
+  return LLVMBuildTrunc(e->b, cpu_kernel_value(e, "lpk_mini_encode", args, 3), e->gen->types.i8, "");
+}
+
+/* ---- packed elements ---- */
+
+typedef struct {
+  LLVMValueRef address, shift; /* of the byte; of the element in it, i8 */
+} packed_place;
+
+static LLVMValueRef i8_const(const cpu_emitter *e, int64_t value) {
+  return LLVMConstInt(e->gen->types.i8, (unsigned long long)value & 0xff, 0);
+}
+
+static packed_place place_of(cpu_emitter *e, LLVMValueRef base, LLVMValueRef index, int32_t bits) {
+  const cpu_types *t = &e->gen->types;
+  LLVMValueRef byte = LLVMBuildLShr(e->b, index, cpu_i64(e, bits == 4 ? 1 : 2), "");
+  LLVMValueRef part = LLVMBuildAnd(e->b, index, cpu_i64(e, 8 / bits - 1), "");
+  LLVMValueRef shift = LLVMBuildMul(e->b, LLVMBuildTrunc(e->b, part, t->i8, ""), i8_const(e, bits), "");
+  return (packed_place){LLVMBuildInBoundsGEP2(e->b, t->i8, base, &byte, 1, ""), shift};
+}
+
+static cpu_scalar load_packed(cpu_emitter *e, LLVMValueRef base, LLVMValueRef index, lp_dtype dtype) {
+  int32_t bits = lp_dtype_bits(dtype);
+  packed_place at = place_of(e, base, index, bits);
+  LLVMValueRef value = LLVMBuildLShr(e->b, LLVMBuildLoad2(e->b, e->gen->types.i8, at.address, ""), at.shift, "");
+  LLVMValueRef rest = i8_const(e, 8 - bits), high = LLVMBuildShl(e->b, value, rest, "");
+  bool is_signed = dtype == LP_I4 || dtype == LP_I2;
+  value = is_signed ? LLVMBuildAShr(e->b, high, rest, "") : LLVMBuildLShr(e->b, high, rest, "");
+  if (lp_dtype_is_mini(dtype)) value = mini_widen(e, value, dtype);
+  return (cpu_scalar){value, dtype};
+}
+
+/* Elements of a byte are written in order by one thread (cpu_share): each keeps what lies below it. */
+static void store_packed(cpu_emitter *e, LLVMValueRef base, LLVMValueRef index, LLVMValueRef value, lp_dtype dtype) {
+  int32_t bits = lp_dtype_bits(dtype);
+  packed_place at = place_of(e, base, index, bits);
+  LLVMValueRef below = LLVMBuildNot(e->b, LLVMBuildShl(e->b, i8_const(e, -1), at.shift, ""), "");
+  LLVMValueRef kept = LLVMBuildAnd(e->b, LLVMBuildLoad2(e->b, e->gen->types.i8, at.address, ""), below, "");
+  LLVMValueRef own = LLVMBuildAnd(e->b, value, i8_const(e, (1 << bits) - 1), "");
+  LLVMBuildStore(e->b, LLVMBuildOr(e->b, kept, LLVMBuildShl(e->b, own, at.shift, ""), ""), at.address);
+}
+
+/* ---- loading and storing ---- */
+
+static LLVMValueRef address_of(cpu_emitter *e, LLVMValueRef base, LLVMValueRef index, lp_dtype dtype) {
+  LLVMValueRef bytes = LLVMBuildNSWMul(e->b, index, cpu_i64(e, cpu_dtype_bytes(dtype)), "");
+  return LLVMBuildInBoundsGEP2(e->b, e->gen->types.i8, base, &bytes, 1, "");
+}
+
+cpu_scalar cpu_scalar_load_at(cpu_emitter *e, LLVMValueRef base, LLVMValueRef offset, LLVMValueRef index,
+                              lp_dtype dtype) {
+  if (lp_dtype_bits(dtype) < 8) return load_packed(e, base, LLVMBuildNSWAdd(e->b, offset, index, ""), dtype);
+  return cpu_scalar_load(e, address_of(e, address_of(e, base, offset, dtype), index, dtype), dtype);
+}
+
+void cpu_scalar_store_at(cpu_emitter *e, LLVMValueRef base, LLVMValueRef index, cpu_scalar scalar, lp_dtype dtype) {
+  if (lp_dtype_bits(dtype) >= 8) {
+    cpu_scalar_store(e, address_of(e, base, index, dtype), scalar, dtype);
+    return;
+  }
+  LLVMValueRef value = cpu_scalar_convert(e, scalar, dtype).value;
+  store_packed(e, base, index, lp_dtype_is_mini(dtype) ? mini_bits(e, value, dtype) : value, dtype);
+}
+
 cpu_scalar cpu_scalar_load(cpu_emitter *e, LLVMValueRef address, lp_dtype dtype) {
   LLVMValueRef value = LLVMBuildLoad2(e->b, stored_type(e, dtype), address, "");
   if (dtype == LP_F16) value = LLVMBuildFPExt(e->b, value, e->gen->types.f32, "");
   if (dtype == LP_BF16) value = bf16_widen(e, value);
+  if (lp_dtype_is_mini(dtype)) value = mini_widen(e, value, dtype);
   return (cpu_scalar){value, dtype};
 }
 
@@ -58,10 +136,11 @@ void cpu_scalar_store(cpu_emitter *e, LLVMValueRef address, cpu_scalar scalar, l
   LLVMValueRef value = cpu_scalar_convert(e, scalar, dtype).value;
   if (dtype == LP_F16) value = LLVMBuildFPTrunc(e->b, value, e->gen->types.f16, "");
   if (dtype == LP_BF16) value = bf16_bits(e, value);
+  if (lp_dtype_is_mini(dtype)) value = mini_bits(e, value, dtype);
   LLVMBuildStore(e->b, value, address);
 }
 
-/* Between two float types; a register of f16 or bf16 holds a float that such an element can hold. */
+/* Between two float types; a register of a narrow one holds a float that such an element can hold. */
 static LLVMValueRef float_to_float(cpu_emitter *e, cpu_scalar scalar, lp_dtype dtype) {
   const cpu_types *t = &e->gen->types;
   LLVMValueRef value = scalar.value;
@@ -69,23 +148,39 @@ static LLVMValueRef float_to_float(cpu_emitter *e, cpu_scalar scalar, lp_dtype d
   if (scalar.dtype == LP_F64) value = LLVMBuildFPTrunc(e->b, value, t->f32, "");
   if (dtype == LP_F16) value = LLVMBuildFPExt(e->b, LLVMBuildFPTrunc(e->b, value, t->f16, ""), t->f32, "");
   if (dtype == LP_BF16) value = bf16_widen(e, bf16_bits(e, value));
+  if (lp_dtype_is_mini(dtype)) value = mini_widen(e, mini_bits(e, value, dtype), dtype);
   return value;
 }
 
-/* Saturating; NaN gives 0. */
+/* Saturating; NaN gives 0. A packed integer is held by a byte, saturated to its own range. */
 static LLVMValueRef float_to_int(cpu_emitter *e, cpu_scalar scalar, lp_dtype dtype) {
   const char *name = cpu_dtype_unsigned(dtype) ? "llvm.fptoui.sat" : "llvm.fptosi.sat";
-  LLVMTypeRef types[] = {stored_type(e, dtype), LLVMTypeOf(scalar.value)};
+  int32_t bits = lp_dtype_bits(dtype);
+  LLVMTypeRef own = bits < 8 ? LLVMIntTypeInContext(e->gen->context, (unsigned)bits) : stored_type(e, dtype);
+  LLVMTypeRef types[] = {own, LLVMTypeOf(scalar.value)};
   unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
   LLVMValueRef function = LLVMGetIntrinsicDeclaration(e->gen->llvm, id, types, 2);
-  return LLVMBuildCall2(e->b, LLVMIntrinsicGetType(e->gen->context, id, types, 2), function, &scalar.value, 1, "");
+  LLVMTypeRef type = LLVMIntrinsicGetType(e->gen->context, id, types, 2);
+  LLVMValueRef value = LLVMBuildCall2(e->b, type, function, &scalar.value, 1, "");
+  if (bits >= 8) return value;
+  return LLVMBuildIntCast2(e->b, value, e->gen->types.i8, !cpu_dtype_unsigned(dtype), "");
+}
+
+/* Between integers: the low bits, of a packed one in a byte. */
+static LLVMValueRef int_to_int(cpu_emitter *e, cpu_scalar scalar, lp_dtype dtype) {
+  int32_t bits = lp_dtype_bits(dtype);
+  bool from_signed = !cpu_dtype_unsigned(scalar.dtype);
+  if (bits >= 8) return LLVMBuildIntCast2(e->b, scalar.value, stored_type(e, dtype), from_signed, "");
+  LLVMTypeRef own = LLVMIntTypeInContext(e->gen->context, (unsigned)bits);
+  LLVMValueRef low = LLVMBuildTrunc(e->b, scalar.value, own, "");
+  return LLVMBuildIntCast2(e->b, low, e->gen->types.i8, !cpu_dtype_unsigned(dtype), "");
 }
 
 static LLVMValueRef int_to_float(cpu_emitter *e, cpu_scalar scalar, lp_dtype dtype) {
   LLVMTypeRef type = cpu_scalar_type(e, dtype);
   LLVMValueRef value = cpu_dtype_unsigned(scalar.dtype) ? LLVMBuildUIToFP(e->b, scalar.value, type, "")
                                                         : LLVMBuildSIToFP(e->b, scalar.value, type, "");
-  if (dtype != LP_F16 && dtype != LP_BF16) return value;
+  if (!is_narrow(dtype)) return value;
   return float_to_float(e, (cpu_scalar){value, LP_F32}, dtype);
 }
 
@@ -108,7 +203,7 @@ cpu_scalar cpu_scalar_convert(cpu_emitter *e, cpu_scalar scalar, lp_dtype dtype)
   else if (to_float)
     value = int_to_float(e, scalar, dtype);
   else
-    value = LLVMBuildIntCast2(e->b, scalar.value, stored_type(e, dtype), !cpu_dtype_unsigned(scalar.dtype), "");
+    value = int_to_int(e, scalar, dtype);
   return (cpu_scalar){value, dtype};
 }
 

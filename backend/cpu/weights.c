@@ -75,10 +75,10 @@ static void write_header(lp_writer *writer, const cpu_constant *const *list, siz
 /* A constant's own elements must be all there: what follows reads them without asking. */
 static lp_status read_data(cpu_plan *plan, const lp_value *value, lp_tensor *out, lp_diag *diag) {
   int64_t numel;
-  size_t bytes;
+  size_t bits;
   LP_TRY(lp_weight_data(plan->module, value, out, diag));
   if (!lp_type_static_numel(value->type, &numel) ||
-      !lp_size_mul((size_t)numel, (size_t)cpu_dtype_bytes(value->type.dtype), &bytes) || out->bytes < bytes)
+      !lp_size_mul((size_t)numel, (size_t)lp_dtype_bits(value->type.dtype), &bits) || out->bytes < (bits + 7) / 8)
     return lp_error(diag, value->def->loc, "constant has %zu bytes, fewer than its shape wants", out->bytes);
   return LP_OK;
 }

@@ -1,3 +1,5 @@
+#include "base/minifloat.h"
+
 #include "tests/base/test_base.h"
 
 #include <math.h>
@@ -87,6 +89,55 @@ static void digest(const char *text, size_t repeat, size_t step, const char *wan
   ck_assert_str_eq(out, wanted);
 }
 
+/* ---- floats of 8 and 4 bits ---- */
+
+static float mini(uint32_t code, lp_mini form) {
+  return lp_mini_decode(code, form);
+}
+
+START_TEST(every_small_float_returns) {
+  static const lp_mini forms[] = {LP_MINI_E4M3FN, LP_MINI_E4M3FNUZ, LP_MINI_E5M2, LP_MINI_E5M2FNUZ, LP_MINI_E2M1};
+  for (size_t i = 0; i < LP_COUNT(forms); i++)
+    for (uint32_t code = 0; code < (forms[i] == LP_MINI_E2M1 ? 16 : 256); code++)
+      if (!isnan(mini(code, forms[i])) && !isinf(mini(code, forms[i])))
+        ck_assert_uint_eq(lp_mini_encode(mini(code, forms[i]), forms[i], false), code);
+  for (uint32_t code = 0; code < 255; code++)
+    for (int rounding = LP_E8M0_UP; rounding <= LP_E8M0_NEAREST; rounding++)
+      ck_assert_uint_eq(lp_e8m0_encode(mini(code, LP_MINI_E8M0), (lp_e8m0_rounding)rounding, true), code);
+}
+END_TEST
+
+/* Values of the standard's tables. */
+START_TEST(small_floats_have_the_standards_values) {
+  ck_assert_float_eq(mini(0x7e, LP_MINI_E4M3FN), 448);
+  ck_assert_float_eq(mini(0x01, LP_MINI_E4M3FN), 0x1p-9f);
+  ck_assert_float_eq(mini(0x7f, LP_MINI_E4M3FNUZ), 240);
+  ck_assert_float_eq(mini(0xfb, LP_MINI_E5M2), -57344);
+  ck_assert_float_eq(mini(0x7f, LP_MINI_E5M2FNUZ), 57344);
+  ck_assert_float_eq(mini(0x5, LP_MINI_E2M1), 3);
+  ck_assert_float_eq(mini(0xf, LP_MINI_E2M1), -6);
+  ck_assert_float_eq(mini(127, LP_MINI_E8M0), 1);
+  ck_assert(isnan(mini(0xff, LP_MINI_E4M3FN)) && isnan(mini(0x80, LP_MINI_E5M2FNUZ)));
+  ck_assert(isinf(mini(0x7c, LP_MINI_E5M2)) && isnan(mini(0x7d, LP_MINI_E5M2)));
+}
+END_TEST
+
+START_TEST(small_floats_round_and_saturate) {
+  ck_assert_uint_eq(lp_mini_encode(1.0625f, LP_MINI_E4M3FN, true), 0x38); /* a tie: to even */
+  ck_assert_uint_eq(lp_mini_encode(1.1875f, LP_MINI_E4M3FN, true), 0x3a);
+  ck_assert_uint_eq(lp_mini_encode(1e6f, LP_MINI_E4M3FN, true), 0x7e);
+  ck_assert_uint_eq(lp_mini_encode(-1e6f, LP_MINI_E4M3FN, false), 0xff);
+  ck_assert_uint_eq(lp_mini_encode(INFINITY, LP_MINI_E5M2, false), 0x7c);
+  ck_assert_uint_eq(lp_mini_encode(INFINITY, LP_MINI_E5M2, true), 0x7b);
+  ck_assert_uint_eq(lp_mini_encode(-INFINITY, LP_MINI_E5M2FNUZ, false), 0x80);
+  ck_assert_uint_eq(lp_mini_encode(-1e-9f, LP_MINI_E4M3FNUZ, true), 0);
+  ck_assert_uint_eq(lp_mini_encode(-1e-9f, LP_MINI_E4M3FN, true), 0x80);
+  ck_assert_uint_eq(lp_mini_encode(2.5f, LP_MINI_E2M1, true), 0x4);
+  ck_assert_uint_eq(lp_e8m0_encode(3.0f, LP_E8M0_UP, true), 129);
+  ck_assert_uint_eq(lp_e8m0_encode(3.0f, LP_E8M0_DOWN, true), 128);
+}
+END_TEST
+
 /* FIPS 180-4's examples, in pieces of every size. */
 START_TEST(sha256_examples) {
   static const char *const two_blocks = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
@@ -113,6 +164,9 @@ TCase *number_case(void) {
   tcase_add_test(tc, every_f16_reads_exactly_and_returns);
   tcase_add_test(tc, f16_rounds_to_nearest_even);
   tcase_add_test(tc, every_bf16_reads_exactly_and_rounds);
+  tcase_add_test(tc, every_small_float_returns);
+  tcase_add_test(tc, small_floats_have_the_standards_values);
+  tcase_add_test(tc, small_floats_round_and_saturate);
   tcase_add_test(tc, sha256_examples);
   tcase_add_test(tc, the_clock_does_not_go_back);
   return tc;

@@ -216,7 +216,8 @@ START_TEST(refuses_tensors) {
          "the size of tensor 'w' overflows");
   refuse(with_initializer(onnx_tensor("w", ONNX_F32, "1 1 1 1 1 1 1 1 1", numbers, 4)), "has 9 dimensions, at most 8");
   refuse(with_initializer(onnx_tensor("w", ONNX_STRING, "1", numbers, 4)), "elements of type 'string' (8)");
-  refuse(with_initializer(onnx_tensor("w", 17, "1", numbers, 1)), "elements of type 'float8e4m3fn' (17)");
+  refuse(with_initializer(onnx_tensor("w", 14, "1", numbers, 8)), "elements of type 'complex64' (14)");
+  refuse(with_initializer(onnx_tensor("w", 22, "5", numbers, 2)), "tensor 'w' of i4[5] takes 3 bytes, its data has 2");
   refuse(with_initializer(onnx_tensor("w", 99, "1", numbers, 1)), "elements of type 'undefined' (99)");
 }
 END_TEST

@@ -22,6 +22,12 @@ static const char sample[] =
     "    %5:2 = \"op.add_norm\"(%4, %0) {epsilon = 1.0e-05 : f64, type = \"rms\"} : (tensor<?x?x8xf32, [\"b\", "
     "\"s\"]>, "
     "tensor<?x?x8xf32, [\"b\", \"s\"]>) -> (tensor<?x?x8xf32, [\"b\", \"s\"]>, tensor<?x?x8xf32, [\"b\", \"s\"]>)\n"
+    "    %6 = \"llmpart.constant\"() {value = dense<[-8, 7, -1]> : tensor<3xi4>} : () -> tensor<3xi4>\n"
+    "    %7 = \"llmpart.constant\"() {value = dense<[0, 3, 1, 2, 3]> : tensor<5xui2>} : () -> tensor<5xui2>\n"
+    "    %8 = \"llmpart.constant\"() {value = dense<[4.48e+02, 0xFF, -1.5e+00]> : tensor<3xf8E4M3FN>} : () -> "
+    "tensor<3xf8E4M3FN>\n"
+    "    %9 = \"llmpart.constant\"() {value = dense<[-6.0e+00, 5.0e-01]> : tensor<2x!llmpart.f4E2M1>} : () -> "
+    "tensor<2x!llmpart.f4E2M1>\n"
     "    \"llmpart.return\"(%5#1) : (tensor<?x?x8xf32, [\"b\", \"s\"]>) -> ()\n"
     "  }) {inputs = [\"x\", \"m\"], outputs = [\"y\"], sym_name = \"main\"} : () -> ()\n"
     "}) {llmpart.name = \"m.onnx\", llmpart.symbols = [\"b\", \"s\", \"p\", \"r\", \"c\", \"t\"]} : () -> ()\n";
@@ -50,6 +56,10 @@ START_TEST(round_trip_is_the_identity) {
   ck_assert_str_eq(lp_buf_text(&text), lp_buf_text(&second));
   ck_assert_ptr_nonnull(strstr(lp_buf_text(&text), "0x7F800000"));
   ck_assert_ptr_nonnull(strstr(lp_buf_text(&text), "operand_mask = \"1101\""));
+  ck_assert_ptr_nonnull(strstr(lp_buf_text(&text), "dense<[-8, 7, -1]> : tensor<3xi4>"));
+  ck_assert_ptr_nonnull(strstr(lp_buf_text(&text), "dense<[0, 3, 1, 2, 3]> : tensor<5xui2>"));
+  ck_assert_ptr_nonnull(strstr(lp_buf_text(&text), "dense<[4.48e+02, 0xFF, -1.5e+00]> : tensor<3xf8E4M3FN>"));
+  ck_assert_ptr_nonnull(strstr(lp_buf_text(&text), "dense<[-6.0e+00, 5.0e-01]> : tensor<2x!llmpart.f4E2M1>"));
   lp_buf_free(&text);
   lp_buf_free(&second);
   lp_module_free(module);
@@ -63,7 +73,7 @@ static const struct {
   const char *from, *to, *message;
 } refusals[] = {
     {"op.linear", "op.liner", "unknown operator 'op.liner'"},
-    {"(%5#1)", "(%9)", "value '%9' is not defined"},
+    {"(%5#1)", "(%99)", "value '%99' is not defined"},
     {"(%5#1)", "(%5#2)", "has 2 results"},
     {"tensor<8x8xf32>\n", "tensor<8x9xf32>\n", "differs from its definition"},
     {"epilogue = \"silu\"", "epilogue = \"siluu\"", "unknown epilogue"},

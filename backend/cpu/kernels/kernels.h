@@ -237,4 +237,8 @@ float lpk_sin(float x);
 float lpk_cos(float x);
 float lpk_pow(float x, float y);
 
+/* A float of 8 or 4 bits: value of a code, code of a value; `mini` and `saturate` of base/minifloat.h. */
+float lpk_mini_decode(uint32_t code, /* const: */ int mini);
+uint32_t lpk_mini_encode(float x, /* const: */ int mini, int saturate);
+
 #endif
