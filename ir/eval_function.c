@@ -54,16 +54,21 @@ UNARY(cosh, cosh(a))
 UNARY(asin, asin(a))
 UNARY(acos, acos(a))
 UNARY(atan, atan(a))
+UNARY(asinh, asinh(a))
+UNARY(acosh, acosh(a))
+UNARY(atanh, atanh(a))
 UNARY(erf, erf(a))
 UNARY(sigmoid, 1 / (1 + exp(-a)))
 UNARY(hardsigmoid, fmax(0, fmin(1, s.alpha *a + s.beta)))
 UNARY(hardswish, a *fmax(0, fmin(1, a / 6 + 0.5)))
 UNARY(relu, a > 0 || isnan(a) ? a : 0)
+UNARY(thresholdedrelu, a > s.alpha || isnan(a) ? a : 0)
 UNARY(leakyrelu, a < 0 ? s.alpha * a : a)
 UNARY(prelu, a < 0 ? b * a : a)
 UNARY(elu, a < 0 ? s.alpha * expm1(a) : a)
 UNARY(selu, s.beta *(a > 0 ? a : s.alpha * expm1(a)))
 UNARY(celu, fmax(0, a) + fmin(0, s.alpha *expm1(a / s.alpha)))
+UNARY(shrink, a < -s.alpha ? a + s.beta : a > s.alpha ? a - s.beta : 0)
 UNARY(softplus, a > 0 ? a + log1p(exp(-a)) : log1p(exp(a)))
 UNARY(softsign, a / (1 + fabs(a)))
 UNARY(mish, a *tanh(f_softplus(a, b, s)))
@@ -125,8 +130,52 @@ typedef enum {
   I_SIGN,
   I_SAME,
   I_RELU,
+  I_BITAND,
+  I_BITOR,
+  I_BITXOR,
+  I_BITNOT,
+  I_SHL,
+  I_SHR,
   I_NONE
 } integer_function;
+
+/* Bits that leave are lost; a shift by 64 and more, or by a negative number, moves all of them out. */
+static int64_t shift(integer_function f, int64_t a, int64_t by, bool without_sign) {
+  bool all = by < 0 || by > 63;
+  if (f == I_SHL) return all ? 0 : wrap((uint64_t)a << by);
+  if (without_sign) return all ? 0 : wrap((uint64_t)a >> by);
+  return a >> (all ? 63 : by);
+}
+
+/* What differs for numbers of 64 bits without a sign. */
+static bool on_u64(integer_function f, uint64_t a, uint64_t b, int64_t *out) {
+  switch (f) {
+  case I_DIV:
+    return *out = wrap(b == 0 ? 0 : a / b), true;
+  case I_MOD:
+  case I_FMOD:
+    return *out = wrap(b == 0 ? 0 : a % b), true;
+  case I_MIN:
+    return *out = wrap(a < b ? a : b), true;
+  case I_MAX:
+    return *out = wrap(a > b ? a : b), true;
+  case I_LT:
+    return *out = a < b, true;
+  case I_LE:
+    return *out = a <= b, true;
+  case I_GT:
+    return *out = a > b, true;
+  case I_GE:
+    return *out = a >= b, true;
+  case I_ABS:
+  case I_RELU:
+    return *out = wrap(a), true;
+  case I_SIGN:
+    return *out = a > 0, true;
+  default:
+    return false;
+  }
+}
 
 static int64_t on_integers(integer_function f, int64_t a, int64_t b) {
   switch (f) {
@@ -174,12 +223,25 @@ static int64_t on_integers(integer_function f, int64_t a, int64_t b) {
     return (a > 0) - (a < 0);
   case I_RELU:
     return a > 0 ? a : 0;
+  case I_BITAND:
+    return a & b;
+  case I_BITOR:
+    return a | b;
+  case I_BITXOR:
+    return a ^ b;
+  case I_BITNOT:
+    return ~a;
   default:
     return a;
   }
 }
 
 /* ---- the table ---- */
+
+static double no_float(double a, double b, settings s) {
+  (void)a, (void)b, (void)s;
+  return (double)NAN;
+}
 
 typedef struct {
   const char *name;
@@ -202,6 +264,12 @@ static const function functions[] = {
     {"and", f_and, 0, 0, 2, I_AND},
     {"or", f_or, 0, 0, 2, I_OR},
     {"xor", f_xor, 0, 0, 2, I_XOR},
+    {"bitand", no_float, 0, 0, 2, I_BITAND},
+    {"bitor", no_float, 0, 0, 2, I_BITOR},
+    {"bitxor", no_float, 0, 0, 2, I_BITXOR},
+    {"bitnot", no_float, 0, 0, 1, I_BITNOT},
+    {"shl", no_float, 0, 0, 2, I_SHL},
+    {"shr", no_float, 0, 0, 2, I_SHR},
     {"eq", f_eq, 0, 0, 2, I_EQ},
     {"lt", f_lt, 0, 0, 2, I_LT},
     {"le", f_le, 0, 0, 2, I_LE},
@@ -229,16 +297,21 @@ static const function functions[] = {
     {"asin", f_asin, 0, 0, 1, I_NONE},
     {"acos", f_acos, 0, 0, 1, I_NONE},
     {"atan", f_atan, 0, 0, 1, I_NONE},
+    {"asinh", f_asinh, 0, 0, 1, I_NONE},
+    {"acosh", f_acosh, 0, 0, 1, I_NONE},
+    {"atanh", f_atanh, 0, 0, 1, I_NONE},
     {"erf", f_erf, 0, 0, 1, I_NONE},
     {"sigmoid", f_sigmoid, 0, 0, 1, I_NONE},
     {"hardsigmoid", f_hardsigmoid, 0.2, 0.5, 1, I_NONE},
     {"hardswish", f_hardswish, 0, 0, 1, I_NONE},
     {"relu", f_relu, 0, 0, 1, I_RELU},
+    {"thresholdedrelu", f_thresholdedrelu, 1, 0, 1, I_NONE},
     {"leakyrelu", f_leakyrelu, 0.01, 0, 1, I_NONE},
     {"prelu", f_prelu, 0, 0, 2, I_NONE},
     {"elu", f_elu, 1, 0, 1, I_NONE},
     {"selu", f_selu, 1.67326319217681884765625, 1.05070102214813232421875, 1, I_NONE},
     {"celu", f_celu, 1, 0, 1, I_NONE},
+    {"shrink", f_shrink, 0.5, 0, 1, I_NONE},
     {"softplus", f_softplus, 0, 0, 1, I_NONE},
     {"softsign", f_softsign, 0, 0, 1, I_NONE},
     {"mish", f_mish, 0, 0, 1, I_NONE},
@@ -263,6 +336,17 @@ double lp_eval_epilogue(const char *fn, double x) {
 
 /* ---- loops ---- */
 
+static int64_t integer_result(integer_function f, lp_dtype dtype, int64_t a, int64_t b) {
+  int64_t y;
+  if (f == I_SHL || f == I_SHR) return shift(f, a, b, dtype == LP_U64);
+  return dtype == LP_U64 && on_u64(f, (uint64_t)a, (uint64_t)b, &y) ? y : on_integers(f, a, b);
+}
+
+/* The same bits under another type of the same width. */
+static void reinterpret_elements(const lp_array *in, lp_array *out) {
+  if (lp_array_numel(out) > 0) memcpy(out->data, in->data, lp_array_bytes(out));
+}
+
 static void map_elements(const function *f, settings s, const lp_array *const *in, lp_array *out) {
   int64_t count = lp_array_numel(out);
   bool floats = lp_dtype_is_float(in[0]->dtype) || (f->arity > 1 && lp_dtype_is_float(in[1]->dtype));
@@ -274,7 +358,7 @@ static void map_elements(const function *f, settings s, const lp_array *const *i
       lp_array_set_f64(out, i, f->on_floats(lp_array_f64(in[0], a), y, s));
     } else {
       int64_t y = f->arity > 1 ? lp_array_i64(in[1], b) : 0;
-      lp_array_set_i64(out, i, on_integers(f->on_integers, lp_array_i64(in[0], a), y));
+      lp_array_set_i64(out, i, integer_result(f->on_integers, in[0]->dtype, lp_array_i64(in[0], a), y));
     }
   }
 }
@@ -309,6 +393,12 @@ lp_status lp_eval_function(const lp_eval *e, const char *fn, const lp_array *con
                            double beta, lp_array *out) {
   if (strcmp(fn, "clip") == 0) {
     clip_elements(in, in_count, (settings){isnan(alpha) ? -INFINITY : alpha, isnan(beta) ? INFINITY : beta}, out);
+    return LP_OK;
+  }
+  if (strcmp(fn, "bitcast") == 0) {
+    if (in_count < 1 || !in[0] || lp_array_bytes(in[0]) != lp_array_bytes(out))
+      return lp_eval_fail(e, "its operand and result differ in size");
+    reinterpret_elements(in[0], out);
     return LP_OK;
   }
   bool where = strcmp(fn, "where") == 0;

@@ -15,87 +15,6 @@ static lp_status broadcast_out(const lp_eval *e, lp_dtype dtype, lp_array **out)
 
 /* ---- onnx ---- */
 
-typedef struct {
-  const char *fn;
-  double alpha, beta; /* NaN: the function's own */
-} mapping;
-
-static const struct {
-  lp_kind kind;
-  const char *fn;
-} names[] = {
-    {LP_ONNX_Add, "add"},
-    {LP_ONNX_Sub, "sub"},
-    {LP_ONNX_Mul, "mul"},
-    {LP_ONNX_Div, "div"},
-    {LP_ONNX_Pow, "pow"},
-    {LP_ONNX_And, "and"},
-    {LP_ONNX_Or, "or"},
-    {LP_ONNX_Xor, "xor"},
-    {LP_ONNX_Equal, "eq"},
-    {LP_ONNX_Less, "lt"},
-    {LP_ONNX_LessOrEqual, "le"},
-    {LP_ONNX_Greater, "gt"},
-    {LP_ONNX_GreaterOrEqual, "ge"},
-    {LP_ONNX_Where, "where"},
-    {LP_ONNX_Not, "not"},
-    {LP_ONNX_IsNaN, "isnan"},
-    {LP_ONNX_IsInf, "isinf"},
-    {LP_ONNX_Abs, "abs"},
-    {LP_ONNX_Neg, "neg"},
-    {LP_ONNX_Sign, "sign"},
-    {LP_ONNX_Floor, "floor"},
-    {LP_ONNX_Ceil, "ceil"},
-    {LP_ONNX_Round, "round"},
-    {LP_ONNX_Sqrt, "sqrt"},
-    {LP_ONNX_Reciprocal, "recip"},
-    {LP_ONNX_Exp, "exp"},
-    {LP_ONNX_Log, "log"},
-    {LP_ONNX_Sin, "sin"},
-    {LP_ONNX_Cos, "cos"},
-    {LP_ONNX_Tan, "tan"},
-    {LP_ONNX_Tanh, "tanh"},
-    {LP_ONNX_Sinh, "sinh"},
-    {LP_ONNX_Cosh, "cosh"},
-    {LP_ONNX_Asin, "asin"},
-    {LP_ONNX_Acos, "acos"},
-    {LP_ONNX_Atan, "atan"},
-    {LP_ONNX_Erf, "erf"},
-    {LP_ONNX_Sigmoid, "sigmoid"},
-    {LP_ONNX_HardSigmoid, "hardsigmoid"},
-    {LP_ONNX_HardSwish, "hardswish"},
-    {LP_ONNX_Relu, "relu"},
-    {LP_ONNX_LeakyRelu, "leakyrelu"},
-    {LP_ONNX_PRelu, "prelu"},
-    {LP_ONNX_Elu, "elu"},
-    {LP_ONNX_Selu, "selu"},
-    {LP_ONNX_Celu, "celu"},
-    {LP_ONNX_Softplus, "softplus"},
-    {LP_ONNX_Softsign, "softsign"},
-    {LP_ONNX_Mish, "mish"},
-    {LP_ONNX_Swish, "silu"},
-    {LP_ONNX_Cast, "cast"},
-    {LP_ONNX_Min, "min"},
-    {LP_ONNX_Max, "max"},
-    {LP_ONNX_Sum, "add"},
-    {LP_ONNX_Mean, "add"},
-};
-
-/* The op.map function of an onnx.* operator. */
-static mapping mapping_of(const lp_op *op) {
-  mapping map = {NULL, lp_op_f64(op, "alpha", (double)NAN), lp_op_f64(op, "beta", (double)NAN)};
-  for (size_t i = 0; i < LP_COUNT(names); i++)
-    if (names[i].kind == op->kind) map.fn = names[i].fn;
-  if (op->kind == LP_ONNX_Selu) map.beta = lp_op_f64(op, "gamma", (double)NAN);
-  if (op->kind == LP_ONNX_Mod) map.fn = lp_op_i64(op, "fmod", 0) ? "fmod" : "mod";
-  if (op->kind == LP_ONNX_Gelu) map.fn = lp_streq(lp_op_str(op, "approximate", "none"), "tanh") ? "gelu_tanh" : "gelu";
-  if (op->kind == LP_ONNX_IsInf) {
-    map.alpha = (double)lp_op_i64(op, "detect_negative", 1);
-    map.beta = (double)lp_op_i64(op, "detect_positive", 1);
-  }
-  return map;
-}
-
 static bool is_integer_division_by_zero(const lp_eval *e) {
   const lp_array *by = lp_eval_in(e, 1);
   if (!by || lp_dtype_is_float(by->dtype) || (e->op->kind != LP_ONNX_Div && e->op->kind != LP_ONNX_Mod)) return false;
@@ -108,8 +27,9 @@ lp_status eval_onnx_map(const lp_eval *e) {
   lp_array *out;
   LP_TRY(broadcast_out(e, e->op->out[0]->type.dtype, &out));
   if (is_integer_division_by_zero(e)) return lp_eval_fail(e, "division by zero");
-  mapping map = mapping_of(e->op);
-  return lp_eval_function(e, map.fn ? map.fn : "", e->in, e->op->in_count, map.alpha, map.beta, out);
+  lp_function map;
+  if (!lp_op_function(e->op, &map)) return lp_eval_fail(e, "it has no elementwise form");
+  return lp_eval_function(e, map.fn, e->in, e->op->in_count, map.alpha, map.beta, out);
 }
 
 lp_status eval_onnx_variadic_map(const lp_eval *e) {
@@ -117,11 +37,12 @@ lp_status eval_onnx_variadic_map(const lp_eval *e) {
   LP_TRY(broadcast_out(e, e->op->out[0]->type.dtype, &out));
   const lp_array *zero[] = {e->in[0]};
   LP_TRY(lp_eval_function(e, "cast", zero, 1, (double)NAN, (double)NAN, out));
-  const char *fn = mapping_of(e->op).fn;
+  lp_function map;
+  if (!lp_op_function(e->op, &map)) return lp_eval_fail(e, "it has no elementwise form");
   for (int32_t i = 1; i < e->op->in_count; i++) {
     sum = *out;
     const lp_array *pair[] = {&sum, e->in[i]};
-    LP_TRY(lp_eval_function(e, fn, pair, 2, (double)NAN, (double)NAN, out));
+    LP_TRY(lp_eval_function(e, map.fn, pair, 2, (double)NAN, (double)NAN, out));
   }
   if (e->op->kind == LP_ONNX_Mean)
     for (int64_t i = 0; i < lp_array_numel(out); i++)

@@ -18,6 +18,15 @@ lp_status infer_broadcast(lp_infer *c) {
   return set_all_broadcast(c, lp_infer_in(c, 0).dtype, 0);
 }
 
+lp_status infer_bitwise(lp_infer *c) {
+  LP_TRY(lp_infer_need(c, c->op->in_count));
+  LP_TRY(lp_infer_integer(c, 0));
+  const char *direction = lp_op_str(c->op, "direction", "LEFT");
+  if (!lp_streq(direction, "LEFT") && !lp_streq(direction, "RIGHT"))
+    return lp_infer_fail(c, "its direction is '%s', LEFT or RIGHT wanted", direction);
+  return infer_broadcast(c);
+}
+
 lp_status infer_pow(lp_infer *c) {
   LP_TRY(lp_infer_need(c, 2));
   return set_all_broadcast(c, lp_infer_in(c, 0).dtype, 0);
@@ -67,6 +76,25 @@ lp_status infer_cast(lp_infer *c) {
   lp_dtype dtype;
   if (!lp_dtype_from_onnx(to, &dtype)) return lp_infer_fail(c, "a cast to type %" PRId64 " is not supported", to);
   return set_like(c, dtype);
+}
+
+lp_status infer_bit_cast(lp_infer *c) {
+  LP_TRY(infer_cast(c));
+  lp_dtype from = lp_infer_in(c, 0).dtype, to = c->op->out[0]->type.dtype;
+  if (lp_dtype_bits(from) == lp_dtype_bits(to)) return LP_OK;
+  return lp_infer_fail(c, "%s and %s differ in width", lp_dtype_name(from), lp_dtype_name(to));
+}
+
+/* Two operands of one type and shape. */
+lp_status infer_gate(lp_infer *c) {
+  LP_TRY(lp_infer_need(c, 2));
+  LP_TRY(lp_infer_same_dtype(c, 0, 1));
+  LP_TRY(lp_infer_rank(c, 1, lp_infer_in(c, 0).rank));
+  lp_shape a = lp_infer_shape(c, 0), b = lp_infer_shape(c, 1);
+  const lp_poly *agreed;
+  for (int32_t i = 0; i < a.rank; i++)
+    LP_TRY(lp_infer_agree(c, a.dim[i], b.dim[i], &agreed));
+  return set_like(c, lp_infer_in(c, 0).dtype);
 }
 
 lp_status infer_cast_like(lp_infer *c) {

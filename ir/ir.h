@@ -314,6 +314,13 @@ typedef struct {
  * symbols (attributes and types that are polynomials), [module->symbols.names.count]. */
 LP_MUST_USE lp_status lp_op_eval(lp_module *module, const lp_op *op, const lp_array *const *in, lp_array *out,
                                  const int64_t *sym, lp_arena *arena, lp_diag *diag);
+/* The function of op.map that an elementwise onnx.* operator is (of variadic ones: that joins two), with what its
+ * attributes make alpha and beta, NaN where the function has none; false: it is no such operator. */
+typedef struct {
+  const char *fn;
+  double alpha, beta;
+} lp_function;
+bool lp_op_function(const lp_op *op, lp_function *out);
 /* Evaluates `value` and what it needs, back to constants, values known as polynomials (taken at `sym`) and the given
  * bindings (value->array pairs), whose sizes must be those of `sym`.
  * LP_FAILED without a diagnostic when diag is NULL and it depends on something else. */

@@ -50,10 +50,25 @@ static bool is_half(lp_type type) {
   return type.dtype == LP_F16 || type.dtype == LP_BF16;
 }
 
+/* A reinterpretation needs the bits of the 16-bit type itself. */
+static void lower_bit_casts(lp_module *module, lp_block *block, lp_diag *diag) {
+  for (lp_op *op = block->first, *next; op; op = next) {
+    next = op->next;
+    lp_value *x = lp_op_in(op, 0);
+    if (op->kind != LP_ONNX_BitCast || (!is_half(x->type) && !is_half(op->out[0]->type))) continue;
+    lp_build b = lp_build_at(module, op, diag);
+    if (is_half(x->type)) x = lp_build_map1(&b, "cast", x, x->type.dtype);
+    lp_value *y = lp_build_map1(&b, "bitcast", x, op->out[0]->type.dtype);
+    lp_value_replace(op->out[0], is_half(y->type) ? lp_build_map1(&b, "cast", y, LP_F32) : y);
+    lp_op_erase(op);
+  }
+}
+
 /* Arguments are cast on entry, results on exit; what lies between is computed in f32. */
 static void widen(lp_module *module, lp_op *func, lp_diag *diag) {
   lp_block *block = func->region;
   lp_op *last = lp_block_terminator(block);
+  lower_bit_casts(module, block, diag);
   for (int32_t i = 0; i < last->in_count; i++) {
     lp_value *value = lp_op_in(last, i);
     if (!is_half(value->type)) continue;

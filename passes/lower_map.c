@@ -4,81 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-/* ONNX operator -> fn of op.map, with the defaults of alpha and beta where it has them. */
-static const struct {
-  lp_kind kind;
-  const char *fn;
-  const char *alpha, *beta; /* the attributes that fill them */
-  double alpha_default, beta_default;
-} maps[] = {
-    {.kind = LP_ONNX_Add, .fn = "add"},
-    {.kind = LP_ONNX_Sub, .fn = "sub"},
-    {.kind = LP_ONNX_Mul, .fn = "mul"},
-    {.kind = LP_ONNX_Div, .fn = "div"},
-    {.kind = LP_ONNX_Pow, .fn = "pow"},
-    {.kind = LP_ONNX_Mod, .fn = "mod"},
-    {.kind = LP_ONNX_Min, .fn = "min"},
-    {.kind = LP_ONNX_Max, .fn = "max"},
-    {.kind = LP_ONNX_Sum, .fn = "add"},
-    {.kind = LP_ONNX_Mean, .fn = "add"},
-    {.kind = LP_ONNX_And, .fn = "and"},
-    {.kind = LP_ONNX_Or, .fn = "or"},
-    {.kind = LP_ONNX_Xor, .fn = "xor"},
-    {.kind = LP_ONNX_Equal, .fn = "eq"},
-    {.kind = LP_ONNX_Less, .fn = "lt"},
-    {.kind = LP_ONNX_LessOrEqual, .fn = "le"},
-    {.kind = LP_ONNX_Greater, .fn = "gt"},
-    {.kind = LP_ONNX_GreaterOrEqual, .fn = "ge"},
-    {.kind = LP_ONNX_Where, .fn = "where"},
-    {.kind = LP_ONNX_Not, .fn = "not"},
-    {.kind = LP_ONNX_IsNaN, .fn = "isnan"},
-    {LP_ONNX_IsInf, "isinf", "detect_negative", "detect_positive", 1, 1},
-    {.kind = LP_ONNX_Abs, .fn = "abs"},
-    {.kind = LP_ONNX_Neg, .fn = "neg"},
-    {.kind = LP_ONNX_Sign, .fn = "sign"},
-    {.kind = LP_ONNX_Floor, .fn = "floor"},
-    {.kind = LP_ONNX_Ceil, .fn = "ceil"},
-    {.kind = LP_ONNX_Round, .fn = "round"},
-    {.kind = LP_ONNX_Sqrt, .fn = "sqrt"},
-    {.kind = LP_ONNX_Reciprocal, .fn = "recip"},
-    {.kind = LP_ONNX_Exp, .fn = "exp"},
-    {.kind = LP_ONNX_Log, .fn = "log"},
-    {.kind = LP_ONNX_Sin, .fn = "sin"},
-    {.kind = LP_ONNX_Cos, .fn = "cos"},
-    {.kind = LP_ONNX_Tan, .fn = "tan"},
-    {.kind = LP_ONNX_Tanh, .fn = "tanh"},
-    {.kind = LP_ONNX_Sinh, .fn = "sinh"},
-    {.kind = LP_ONNX_Cosh, .fn = "cosh"},
-    {.kind = LP_ONNX_Asin, .fn = "asin"},
-    {.kind = LP_ONNX_Acos, .fn = "acos"},
-    {.kind = LP_ONNX_Atan, .fn = "atan"},
-    {.kind = LP_ONNX_Erf, .fn = "erf"},
-    {.kind = LP_ONNX_Sigmoid, .fn = "sigmoid"},
-    {LP_ONNX_HardSigmoid, "hardsigmoid", "alpha", "beta", 0.2, 0.5},
-    {.kind = LP_ONNX_HardSwish, .fn = "hardswish"},
-    {.kind = LP_ONNX_Relu, .fn = "relu"},
-    {LP_ONNX_LeakyRelu, "leakyrelu", "alpha", NULL, 0.01, 0},
-    {.kind = LP_ONNX_PRelu, .fn = "prelu"},
-    {LP_ONNX_Elu, "elu", "alpha", NULL, 1, 0},
-    {LP_ONNX_Selu, "selu", "alpha", "gamma", 1.67326319217681884765625, 1.05070102214813232421875},
-    {LP_ONNX_Celu, "celu", "alpha", NULL, 1, 0},
-    {.kind = LP_ONNX_Softplus, .fn = "softplus"},
-    {.kind = LP_ONNX_Softsign, .fn = "softsign"},
-    {.kind = LP_ONNX_Mish, .fn = "mish"},
-    {.kind = LP_ONNX_Gelu, .fn = "gelu"},
-    {.kind = LP_ONNX_Swish, .fn = "silu"},
-    {.kind = LP_ONNX_Cast, .fn = "cast"},
-};
-
-static int map_index(lp_kind kind) {
-  for (size_t i = 0; i < LP_COUNT(maps); i++)
-    if (maps[i].kind == kind) return (int)i;
-  return -1;
-}
-
-static double number_attr(const lp_op *op, const char *name, double otherwise) {
-  const lp_attr *attr = lp_op_attr(op, name);
-  return !attr ? otherwise : attr->kind == LP_ATTR_I64 ? (double)attr->i : attr->f;
+static lp_value *as_dtype(lp_lowering *l, lp_value *x, lp_dtype dtype) {
+  return x->type.dtype == dtype ? x : lp_build_map1(&l->b, "cast", x, dtype);
 }
 
 /* x * sigmoid(alpha x) has names of its own for the two alphas that models use. */
@@ -100,38 +27,45 @@ static bool is_void_cast(const lp_op *op) {
   return op->kind == LP_ONNX_Cast && (from == to || both_narrow);
 }
 
+/* A whole base with a broken exponent is raised as a float and cut off. */
+static lp_status lower_pow(lp_lowering *l, lp_value *x, lp_value *y) {
+  lp_dtype result = x->type.dtype, other = y->type.dtype, meet = result;
+  if (!lp_dtype_is_float(result) && lp_dtype_is_float(other)) meet = result == LP_I32 ? other : LP_F64;
+  lp_value *power = lp_build_map2(&l->b, "pow", as_dtype(l, x, meet), as_dtype(l, y, meet), meet);
+  l->result[0] = as_dtype(l, power, result);
+  return LP_OK;
+}
+
+static void set_number(lp_lowering *l, const char *name, double value) {
+  if (!isnan(value)) lp_op_set_f64(l->b.module, l->result[0]->def, name, value);
+}
+
 lp_status lp_lower_map(lp_lowering *l) {
   const lp_op *op = l->op;
-  int index = map_index(op->kind);
-  if (index < 0) return lp_lower_refuse(l, "has no elementwise form");
+  lp_function map;
+  if (!lp_op_function(op, &map)) return lp_lower_refuse(l, "has no elementwise form");
   if (is_void_cast(op)) {
     l->result[0] = lp_op_in(op, 0);
     return LP_OK;
   }
   if (op->kind == LP_ONNX_Swish) return lower_swish(l, lp_op_in(op, 0), lp_op_f64(op, "alpha", 1.0));
-  const char *fn = maps[index].fn;
-  if (op->kind == LP_ONNX_Gelu && lp_streq(lp_op_str(op, "approximate", "none"), "tanh")) fn = "gelu_tanh";
-  if (op->kind == LP_ONNX_Mod && lp_op_i64(op, "fmod", 0)) fn = "fmod";
   lp_value *in[3] = {0};
   for (int32_t i = 0; i < op->in_count; i++)
     in[i] = lp_op_in(op, i);
-  if (op->kind == LP_ONNX_Pow && in[1]->type.dtype != in[0]->type.dtype)
-    in[1] = lp_build_map1(&l->b, "cast", in[1], in[0]->type.dtype);
-  l->result[0] = lp_build_map(&l->b, fn, op->in_count, in, op->out[0]->type);
-  lp_op *map = l->result[0]->def;
-  if (maps[index].alpha)
-    lp_op_set_f64(l->b.module, map, "alpha", number_attr(op, maps[index].alpha, maps[index].alpha_default));
-  if (maps[index].beta)
-    lp_op_set_f64(l->b.module, map, "beta", number_attr(op, maps[index].beta, maps[index].beta_default));
+  if (op->kind == LP_ONNX_Pow) return lower_pow(l, in[0], in[1]);
+  l->result[0] = lp_build_map(&l->b, map.fn, op->in_count, in, op->out[0]->type);
+  set_number(l, "alpha", map.alpha);
+  set_number(l, "beta", map.beta);
   return LP_OK;
 }
 
 lp_status lp_lower_variadic_map(lp_lowering *l) {
   const lp_op *op = l->op;
-  const char *fn = maps[map_index(op->kind)].fn;
+  lp_function map;
   lp_value *sum = lp_op_in(op, 0);
+  if (!lp_op_function(op, &map)) return lp_lower_refuse(l, "has no elementwise form");
   for (int32_t i = 1; i < op->in_count; i++)
-    sum = lp_build_map2(&l->b, fn, sum, lp_op_in(op, i), op->out[0]->type.dtype);
+    sum = lp_build_map2(&l->b, map.fn, sum, lp_op_in(op, i), op->out[0]->type.dtype);
   if (op->kind == LP_ONNX_Mean && op->in_count > 1) {
     lp_value *share = lp_build_float(&l->b, sum->type.dtype, 1.0 / op->in_count);
     sum = lp_build_map2(&l->b, "mul", sum, share, sum->type.dtype);
@@ -157,7 +91,7 @@ lp_status lp_lower_clip(lp_lowering *l) {
 lp_status lp_lower_cast_like(lp_lowering *l) {
   lp_value *x = lp_op_in(l->op, 0);
   lp_dtype to = l->op->out[0]->type.dtype;
-  l->result[0] = x->type.dtype == to ? x : lp_build_map1(&l->b, "cast", x, to);
+  l->result[0] = as_dtype(l, x, to);
   return LP_OK;
 }
 
@@ -170,10 +104,6 @@ lp_status lp_lower_identity(lp_lowering *l) {
 static lp_value *widened(lp_lowering *l, lp_value *x) {
   bool narrow = !lp_dtype_is_float(x->type.dtype) && x->type.dtype != LP_I64;
   return narrow ? lp_build_map1(&l->b, "cast", x, LP_I64) : x;
-}
-
-static lp_value *narrowed(lp_lowering *l, lp_value *x, lp_dtype dtype) {
-  return x->type.dtype == dtype ? x : lp_build_map1(&l->b, "cast", x, dtype);
 }
 
 lp_status lp_lower_reduce(lp_lowering *l) {
@@ -206,7 +136,7 @@ lp_status lp_lower_reduce(lp_lowering *l) {
     if (fns[i].kind == l->op->kind) lp_op_set_str(l->b.module, reduce, "fn", fns[i].fn);
   lp_op_set_i64s(l->b.module, reduce, "axes", axes, count);
   lp_op_set_bool(l->b.module, reduce, "keepdims", lp_op_i64(l->op, "keepdims", 1) != 0);
-  l->result[0] = narrowed(l, reduce->out[0], type.dtype);
+  l->result[0] = as_dtype(l, reduce->out[0], type.dtype);
   return LP_OK;
 }
 
@@ -234,6 +164,6 @@ lp_status lp_lower_cumsum(lp_lowering *l) {
   lp_op_set_i64(l->b.module, op, "axis", axis < 0 ? axis + x->type.rank : axis);
   lp_op_set_bool(l->b.module, op, "exclusive", lp_op_i64(l->op, "exclusive", 0) != 0);
   lp_op_set_bool(l->b.module, op, "reverse", lp_op_i64(l->op, "reverse", 0) != 0);
-  l->result[0] = narrowed(l, op->out[0], dtype);
+  l->result[0] = as_dtype(l, op->out[0], dtype);
   return LP_OK;
 }

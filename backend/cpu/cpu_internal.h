@@ -215,6 +215,8 @@ cpu_scalar cpu_scalar_load_at(cpu_emitter *e, LLVMValueRef base, LLVMValueRef of
                               lp_dtype dtype);
 void cpu_scalar_store_at(cpu_emitter *e, LLVMValueRef base, LLVMValueRef index, cpu_scalar scalar, lp_dtype dtype);
 cpu_scalar cpu_scalar_convert(cpu_emitter *e, cpu_scalar scalar, lp_dtype dtype);
+/* The same bits as another type of the same width. */
+cpu_scalar cpu_scalar_reinterpret(cpu_emitter *e, cpu_scalar scalar, lp_dtype dtype);
 cpu_scalar cpu_scalar_immediate(cpu_emitter *e, const lp_tensor *tensor);
 /* One op.map; result of dtype `result`. */
 cpu_scalar cpu_scalar_map(cpu_emitter *e, const lp_op *op, const cpu_scalar *in, int32_t count, lp_dtype result);
@@ -236,7 +238,8 @@ typedef enum {
   CPU_FN_COMPARE, /* the operands' common one; gives a bit */
   CPU_FN_LOGIC,   /* bool; gives an i8 of 0 or 1 */
   CPU_FN_SELECT,  /* where */
-  CPU_FN_CAST
+  CPU_FN_CAST,
+  CPU_FN_BITS /* bitcast */
 } cpu_fn_domain;
 
 typedef struct {
@@ -254,7 +257,9 @@ LLVMValueRef cpu_fn_less(const cpu_fn *a, LLVMValueRef x, LLVMValueRef y);
 LLVMValueRef cpu_fn_select(const cpu_fn *a, LLVMValueRef bit, LLVMValueRef yes, LLVMValueRef no);
 LLVMValueRef cpu_fn_intrinsic1(const cpu_fn *a, const char *name, LLVMValueRef x);
 LLVMValueRef cpu_fn_intrinsic2(const cpu_fn *a, const char *name, LLVMValueRef x, LLVMValueRef y);
-LLVMValueRef cpu_fn_kernel(const cpu_fn *a, const char *name, LLVMValueRef x); /* lpk_* of one float */
+/* The kernel lpk_* of one float; of doubles its form lpk_*_f64. */
+LLVMValueRef cpu_fn_kernel(const cpu_fn *a, const char *name, LLVMValueRef x);
+LLVMValueRef cpu_fn_kernel2(const cpu_fn *a, const char *name, LLVMValueRef x, LLVMValueRef y);
 LLVMValueRef cpu_fn_min(const cpu_fn *a);                                      /* of x and y */
 LLVMValueRef cpu_fn_max(const cpu_fn *a);
 LLVMValueRef cpu_fn_isnan(const cpu_fn *a);

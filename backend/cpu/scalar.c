@@ -124,20 +124,37 @@ void cpu_scalar_store_at(cpu_emitter *e, LLVMValueRef base, LLVMValueRef index, 
   store_packed(e, base, index, lp_dtype_is_mini(dtype) ? mini_bits(e, value, dtype) : value, dtype);
 }
 
-cpu_scalar cpu_scalar_load(cpu_emitter *e, LLVMValueRef address, lp_dtype dtype) {
-  LLVMValueRef value = LLVMBuildLoad2(e->b, stored_type(e, dtype), address, "");
+/* From what memory holds to what a register does, and back. */
+static cpu_scalar from_stored(cpu_emitter *e, LLVMValueRef value, lp_dtype dtype) {
   if (dtype == LP_F16) value = LLVMBuildFPExt(e->b, value, e->gen->types.f32, "");
   if (dtype == LP_BF16) value = bf16_widen(e, value);
   if (lp_dtype_is_mini(dtype)) value = mini_widen(e, value, dtype);
   return (cpu_scalar){value, dtype};
 }
 
+static LLVMValueRef to_stored(cpu_emitter *e, cpu_scalar scalar) {
+  if (scalar.dtype == LP_F16) return LLVMBuildFPTrunc(e->b, scalar.value, e->gen->types.f16, "");
+  if (lp_dtype_is_mini(scalar.dtype)) return mini_bits(e, scalar.value, scalar.dtype);
+  return scalar.dtype == LP_BF16 ? bf16_bits(e, scalar.value) : scalar.value;
+}
+
+cpu_scalar cpu_scalar_load(cpu_emitter *e, LLVMValueRef address, lp_dtype dtype) {
+  return from_stored(e, LLVMBuildLoad2(e->b, stored_type(e, dtype), address, ""), dtype);
+}
+
 void cpu_scalar_store(cpu_emitter *e, LLVMValueRef address, cpu_scalar scalar, lp_dtype dtype) {
-  LLVMValueRef value = cpu_scalar_convert(e, scalar, dtype).value;
-  if (dtype == LP_F16) value = LLVMBuildFPTrunc(e->b, value, e->gen->types.f16, "");
-  if (dtype == LP_BF16) value = bf16_bits(e, value);
-  if (lp_dtype_is_mini(dtype)) value = mini_bits(e, value, dtype);
-  LLVMBuildStore(e->b, value, address);
+  LLVMBuildStore(e->b, to_stored(e, cpu_scalar_convert(e, scalar, dtype)), address);
+}
+
+/* Packed elements lie in a register as a byte of their own, so that they too have a type of their bits. */
+cpu_scalar cpu_scalar_reinterpret(cpu_emitter *e, cpu_scalar scalar, lp_dtype dtype) {
+  LLVMValueRef bits = to_stored(e, scalar);
+  int32_t width = lp_dtype_bits(dtype);
+  if (width >= 8) return from_stored(e, LLVMBuildBitCast(e->b, bits, stored_type(e, dtype), ""), dtype);
+  LLVMTypeRef own = LLVMIntTypeInContext(e->gen->context, (unsigned)width), byte = e->gen->types.i8;
+  bits = LLVMBuildIntCast2(e->b, LLVMBuildTrunc(e->b, bits, own, ""), byte, !cpu_dtype_unsigned(dtype), "");
+  return from_stored(e, lp_dtype_is_mini(dtype) ? LLVMBuildAnd(e->b, bits, i8_const(e, (1 << width) - 1), "") : bits,
+                     dtype);
 }
 
 /* Between two float types; a register of a narrow one holds a float that such an element can hold. */

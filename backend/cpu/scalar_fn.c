@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 LLVMValueRef cpu_fn_number(const cpu_fn *a, double value) {
@@ -19,12 +20,20 @@ LLVMValueRef cpu_fn_intrinsic2(const cpu_fn *a, const char *name, LLVMValueRef x
   return cpu_intrinsic(a->e, name, a->type, list, 2);
 }
 
-/* A scalar function of the kernels, which are in float. */
+static LLVMValueRef kernel(const cpu_fn *a, const char *name, const LLVMValueRef *args, unsigned count) {
+  char wide[32];
+  if (a->type == a->e->gen->types.f32) return cpu_kernel_value(a->e, name, args, count);
+  (void)snprintf(wide, sizeof wide, "%s_f64", name);
+  return cpu_kernel_value(a->e, wide, args, count);
+}
+
 LLVMValueRef cpu_fn_kernel(const cpu_fn *a, const char *name, LLVMValueRef x) {
-  LLVMTypeRef f32 = a->e->gen->types.f32;
-  if (a->type == f32) return cpu_kernel_value(a->e, name, &x, 1);
-  LLVMValueRef narrow = LLVMBuildFPTrunc(a->b, x, f32, "");
-  return LLVMBuildFPExt(a->b, cpu_kernel_value(a->e, name, &narrow, 1), a->type, "");
+  return kernel(a, name, &x, 1);
+}
+
+LLVMValueRef cpu_fn_kernel2(const cpu_fn *a, const char *name, LLVMValueRef x, LLVMValueRef y) {
+  LLVMValueRef list[] = {x, y};
+  return kernel(a, name, list, 2);
 }
 
 static LLVMValueRef compare(const cpu_fn *a, LLVMRealPredicate real, LLVMIntPredicate with_sign,
@@ -77,7 +86,10 @@ static LLVMValueRef real_remainder(const cpu_fn *a, LLVMValueRef x, LLVMValueRef
   LLVMValueRef xd = widen ? LLVMBuildFPExt(a->b, x, f64, "") : x, yd = widen ? LLVMBuildFPExt(a->b, y, f64, "") : y;
   LLVMValueRef quotient = cpu_fn_intrinsic1(&wide, "llvm.trunc", LLVMBuildFDiv(a->b, xd, yd, ""));
   LLVMValueRef list[] = {LLVMBuildFNeg(a->b, quotient, ""), yd, xd};
-  LLVMValueRef rest = cpu_intrinsic(a->e, "llvm.fma", f64, list, 3);
+  LLVMValueRef rest = cpu_intrinsic(a->e, "llvm.fma", f64, list, 3), inf = LLVMConstReal(f64, INFINITY);
+  LLVMValueRef endless = LLVMBuildFCmp(a->b, LLVMRealOEQ, cpu_fn_intrinsic1(&wide, "llvm.fabs", yd), inf, "");
+  LLVMValueRef finite = LLVMBuildFCmp(a->b, LLVMRealOLT, cpu_fn_intrinsic1(&wide, "llvm.fabs", xd), inf, "");
+  rest = LLVMBuildSelect(a->b, LLVMBuildAnd(a->b, endless, finite, ""), xd, rest, "");
   return widen ? LLVMBuildFPTrunc(a->b, rest, a->type, "") : rest;
 }
 
@@ -139,12 +151,7 @@ static LLVMValueRef fn_pow(const cpu_fn *a) {
   if (power == 2) return cpu_fn_mul(a, a->x, a->x);
   if (power == 3) return cpu_fn_mul(a, cpu_fn_mul(a, a->x, a->x), a->x);
   if (power == 0.5) return cpu_fn_intrinsic1(a, "llvm.sqrt", a->x);
-  LLVMTypeRef f32 = a->e->gen->types.f32;
-  LLVMValueRef list[] = {a->x, a->y};
-  for (int i = 0; i < 2 && a->type != f32; i++)
-    list[i] = LLVMBuildFPTrunc(a->b, list[i], f32, "");
-  LLVMValueRef value = cpu_kernel_value(a->e, "lpk_pow", list, 2);
-  return a->type == f32 ? value : LLVMBuildFPExt(a->b, value, a->type, "");
+  return cpu_fn_kernel2(a, "lpk_pow", a->x, a->y);
 }
 
 /* ---- comparisons, logic ---------------------------------------------------------------------------------------------- */
@@ -177,6 +184,24 @@ static LLVMValueRef fn_not(const cpu_fn *a) {
   return LLVMBuildXor(a->b, a->x, cpu_fn_number(a, 1), "");
 }
 
+/* Bits that leave are lost. A count of the width and more, or below zero, moves all of them out. */
+static LLVMValueRef in_range(const cpu_fn *a) {
+  return LLVMBuildICmp(a->b, LLVMIntULT, a->y, cpu_fn_number(a, (double)LLVMGetIntTypeWidth(a->type)), "");
+}
+static LLVMValueRef fn_shl(const cpu_fn *a) {
+  LLVMValueRef count = cpu_fn_select(a, in_range(a), a->y, cpu_fn_number(a, 0));
+  return cpu_fn_select(a, in_range(a), LLVMBuildShl(a->b, a->x, count, ""), cpu_fn_number(a, 0));
+}
+static LLVMValueRef fn_shr(const cpu_fn *a) {
+  LLVMValueRef last = cpu_fn_number(a, (double)LLVMGetIntTypeWidth(a->type) - 1);
+  LLVMValueRef count = cpu_fn_select(a, in_range(a), a->y, last);
+  if (a->negatives) return LLVMBuildAShr(a->b, a->x, count, "");
+  return cpu_fn_select(a, in_range(a), LLVMBuildLShr(a->b, a->x, count, ""), cpu_fn_number(a, 0));
+}
+static LLVMValueRef fn_bitnot(const cpu_fn *a) {
+  return LLVMBuildNot(a->b, a->x, "");
+}
+
 static LLVMValueRef never(const cpu_fn *a) {
   return LLVMConstNull(a->e->gen->types.i1);
 }
@@ -207,6 +232,12 @@ static const cpu_function functions[] = {
     {"fmod", CPU_FN_RESULT, fn_fmod},
     {"min", CPU_FN_RESULT, cpu_fn_min},
     {"max", CPU_FN_RESULT, cpu_fn_max},
+    {"bitand", CPU_FN_RESULT, fn_and},
+    {"bitor", CPU_FN_RESULT, fn_or},
+    {"bitxor", CPU_FN_RESULT, fn_xor},
+    {"bitnot", CPU_FN_RESULT, fn_bitnot},
+    {"shl", CPU_FN_RESULT, fn_shl},
+    {"shr", CPU_FN_RESULT, fn_shr},
     {"and", CPU_FN_LOGIC, fn_and},
     {"or", CPU_FN_LOGIC, fn_or},
     {"xor", CPU_FN_LOGIC, fn_xor},
@@ -220,6 +251,7 @@ static const cpu_function functions[] = {
     {"isinf", CPU_FN_COMPARE, fn_isinf},
     {"where", CPU_FN_SELECT, NULL},
     {"cast", CPU_FN_CAST, NULL},
+    {"bitcast", CPU_FN_BITS, NULL},
 };
 
 static const cpu_function *find_function(const char *fn) {
@@ -277,6 +309,7 @@ cpu_scalar cpu_scalar_map(cpu_emitter *e, const lp_op *op, const cpu_scalar *in,
   const cpu_function *f = find_function(lp_op_str(op, "fn", ""));
   assert(f && "checked by runs");
   if (f->domain == CPU_FN_CAST) return cpu_scalar_convert(e, in[0], result);
+  if (f->domain == CPU_FN_BITS) return cpu_scalar_reinterpret(e, in[0], result);
   if (f->domain == CPU_FN_SELECT) return where(e, in, result);
   const lp_dtype dtype = operand_dtype(f, in, count, result);
   LLVMValueRef value[3] = {NULL, NULL, NULL};

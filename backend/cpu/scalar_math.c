@@ -5,8 +5,11 @@
 
 /* ---- one operand ------------------------------------------------------------------------------------------------------ */
 
+static LLVMValueRef magnitude(const cpu_fn *a, LLVMValueRef x) {
+  return cpu_fn_intrinsic1(a, "llvm.fabs", x);
+}
 static LLVMValueRef fn_abs(const cpu_fn *a) {
-  if (a->real) return cpu_fn_intrinsic1(a, "llvm.fabs", a->x);
+  if (a->real) return magnitude(a, a->x);
   if (!a->negatives) return a->x;
   return cpu_fn_select(a, cpu_fn_less(a, a->x, cpu_fn_number(a, 0)), LLVMBuildNeg(a->b, a->x, ""), a->x);
 }
@@ -83,13 +86,26 @@ static LLVMValueRef series(const cpu_fn *a, LLVMValueRef x, const double *c, int
   return sum;
 }
 
+static bool is_double(const cpu_fn *a) {
+  return a->type == a->e->gen->types.f64;
+}
+
 /* sinh: (e^x - e^-x) / 2, by its series where that would cancel. */
 static LLVMValueRef fn_sinh(const cpu_fn *a) {
-  static const double c[] = {1, 1.0 / 6, 1.0 / 120, 1.0 / 5040, 1.0 / 362880};
+  static const double c[] = {1,
+                             1.0 / 6,
+                             1.0 / 120,
+                             1.0 / 5040,
+                             1.0 / 362880,
+                             1.0 / 39916800,
+                             1.0 / 6227020800,
+                             1.0 / 1307674368000,
+                             1.0 / 355687428096000};
+  const int terms = is_double(a) ? LP_COUNT(c) : 5;
   LLVMValueRef e = fn_exp(a);
   LLVMValueRef far =
       cpu_fn_mul(a, cpu_fn_sub(a, e, LLVMBuildFDiv(a->b, cpu_fn_number(a, 1), e, "")), cpu_fn_number(a, 0.5));
-  LLVMValueRef near = cpu_fn_mul(a, a->x, series(a, cpu_fn_mul(a, a->x, a->x), c, LP_COUNT(c)));
+  LLVMValueRef near = cpu_fn_mul(a, a->x, series(a, cpu_fn_mul(a, a->x, a->x), c, terms));
   return cpu_fn_select(a, cpu_fn_less(a, fn_abs(a), cpu_fn_number(a, 1)), near, far);
 }
 static LLVMValueRef fn_cosh(const cpu_fn *a) {
@@ -99,6 +115,7 @@ static LLVMValueRef fn_cosh(const cpu_fn *a) {
 
 /* Cephes' atanf: the argument is brought below tan(pi / 8), then a polynomial. */
 static LLVMValueRef arc_tangent(const cpu_fn *a, LLVMValueRef x) {
+  if (is_double(a)) return cpu_fn_kernel(a, "lpk_atan", x);
   static const double c[] = {-3.33329491539e-1, 1.99777106478e-1, -1.38776856032e-1, 8.05374449538e-2};
   LLVMValueRef t = cpu_fn_intrinsic1(a, "llvm.fabs", x), one = cpu_fn_number(a, 1);
   LLVMValueRef large = cpu_fn_less(a, cpu_fn_number(a, 2.414213562373095), t),
@@ -126,6 +143,39 @@ static LLVMValueRef fn_acos(const cpu_fn *a) {
   return cpu_fn_mul(a, cpu_fn_number(a, 2), arc_tangent(a, cpu_fn_intrinsic1(a, "llvm.sqrt", ratio)));
 }
 
+/* log(1 + x) by log, and what the rounding of 1 + x took away. */
+static LLVMValueRef log_of_one_more(const cpu_fn *a, LLVMValueRef x) {
+  LLVMValueRef one = cpu_fn_number(a, 1), u = cpu_fn_add(a, one, x);
+  LLVMValueRef lost = LLVMBuildFDiv(a->b, cpu_fn_sub(a, cpu_fn_sub(a, u, one), x), u, "");
+  LLVMValueRef y = cpu_fn_kernel(a, "lpk_log", u);
+  LLVMValueRef finite = LLVMBuildFCmp(a->b, LLVMRealOLT, magnitude(a, y), cpu_fn_number(a, INFINITY), "");
+  return cpu_fn_select(a, finite, cpu_fn_sub(a, y, lost), y);
+}
+/* Above, squares would overflow; asinh and acosh are log(2 x) there. */
+static LLVMValueRef far_out(const cpu_fn *a, LLVMValueRef x, LLVMValueRef y) {
+  LLVMValueRef far = cpu_fn_add(a, cpu_fn_kernel(a, "lpk_log", x), cpu_fn_number(a, M_LN2));
+  return cpu_fn_select(a, cpu_fn_less(a, cpu_fn_number(a, 1e9), x), far, y);
+}
+static LLVMValueRef fn_asinh(const cpu_fn *a) {
+  LLVMValueRef x = fn_abs(a), one = cpu_fn_number(a, 1), square = cpu_fn_mul(a, x, x);
+  LLVMValueRef root = cpu_fn_intrinsic1(a, "llvm.sqrt", cpu_fn_add(a, square, one));
+  LLVMValueRef more = LLVMBuildFDiv(a->b, square, cpu_fn_add(a, one, root), "");
+  LLVMValueRef y = far_out(a, x, log_of_one_more(a, cpu_fn_add(a, x, more)));
+  return cpu_fn_intrinsic2(a, "llvm.copysign", y, a->x);
+}
+static LLVMValueRef fn_acosh(const cpu_fn *a) {
+  LLVMValueRef t = cpu_fn_sub(a, a->x, cpu_fn_number(a, 1));
+  LLVMValueRef square = cpu_fn_mul(a, t, cpu_fn_add(a, t, cpu_fn_number(a, 2)));
+  LLVMValueRef root = cpu_fn_intrinsic1(a, "llvm.sqrt", square);
+  return far_out(a, a->x, log_of_one_more(a, cpu_fn_add(a, t, root)));
+}
+static LLVMValueRef fn_atanh(const cpu_fn *a) {
+  LLVMValueRef x = fn_abs(a), rest = cpu_fn_sub(a, cpu_fn_number(a, 1), x);
+  LLVMValueRef ratio = LLVMBuildFDiv(a->b, cpu_fn_add(a, x, x), rest, "");
+  LLVMValueRef y = cpu_fn_mul(a, cpu_fn_number(a, 0.5), log_of_one_more(a, ratio));
+  return cpu_fn_intrinsic2(a, "llvm.copysign", y, a->x);
+}
+
 /* ---- activations ------------------------------------------------------------------------------------------------------- */
 
 static LLVMValueRef attribute(const cpu_fn *a, const char *name, double otherwise) {
@@ -139,6 +189,7 @@ static LLVMValueRef clamp(const cpu_fn *a, LLVMValueRef x, LLVMValueRef low, LLV
 }
 /* e^x - 1 below 0, where it is taken. */
 static LLVMValueRef exp_less_one(const cpu_fn *a, LLVMValueRef x) {
+  if (is_double(a)) return cpu_fn_kernel(a, "lpk_expm1", x);
   return cpu_fn_sub(a, cpu_fn_kernel(a, "lpk_exp", x), cpu_fn_number(a, 1));
 }
 static LLVMValueRef by_sign(const cpu_fn *a, LLVMValueRef negative) {
@@ -149,6 +200,16 @@ static LLVMValueRef fn_relu(const cpu_fn *a) {
   cpu_fn t = *a;
   t.y = cpu_fn_number(a, 0);
   return cpu_fn_max(&t);
+}
+static LLVMValueRef fn_thresholdedrelu(const cpu_fn *a) {
+  LLVMValueRef low = LLVMBuildFCmp(a->b, LLVMRealOLE, a->x, attribute(a, "alpha", 1.0), "");
+  return cpu_fn_select(a, low, cpu_fn_number(a, 0), a->x);
+}
+static LLVMValueRef fn_shrink(const cpu_fn *a) {
+  LLVMValueRef limit = attribute(a, "alpha", 0.5), bias = attribute(a, "beta", 0), zero = cpu_fn_number(a, 0);
+  LLVMValueRef low = cpu_fn_less(a, a->x, cpu_fn_sub(a, zero, limit)), high = cpu_fn_less(a, limit, a->x);
+  LLVMValueRef y = cpu_fn_select(a, high, cpu_fn_sub(a, a->x, bias), zero);
+  return cpu_fn_select(a, low, cpu_fn_add(a, a->x, bias), y);
 }
 static LLVMValueRef fn_leakyrelu(const cpu_fn *a) {
   return by_sign(a, cpu_fn_mul(a, attribute(a, "alpha", 0.01), a->x));
@@ -223,11 +284,16 @@ static const cpu_function functions[] = {
     {"asin", CPU_FN_REAL, fn_asin},
     {"acos", CPU_FN_REAL, fn_acos},
     {"atan", CPU_FN_REAL, fn_atan},
+    {"asinh", CPU_FN_REAL, fn_asinh},
+    {"acosh", CPU_FN_REAL, fn_acosh},
+    {"atanh", CPU_FN_REAL, fn_atanh},
     {"erf", CPU_FN_REAL, fn_erf},
     {"sigmoid", CPU_FN_REAL, fn_sigmoid},
     {"hardsigmoid", CPU_FN_REAL, fn_hardsigmoid},
     {"hardswish", CPU_FN_REAL, fn_hardswish},
     {"relu", CPU_FN_RESULT, fn_relu},
+    {"thresholdedrelu", CPU_FN_REAL, fn_thresholdedrelu},
+    {"shrink", CPU_FN_REAL, fn_shrink},
     {"leakyrelu", CPU_FN_REAL, fn_leakyrelu},
     {"prelu", CPU_FN_RESULT, fn_prelu},
     {"elu", CPU_FN_REAL, fn_elu},

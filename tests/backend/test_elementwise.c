@@ -24,6 +24,7 @@ static const struct {
     {"sigmoid", -20, 20}, {"hardsigmoid", -5, 5}, {"hardswish", -5, 5}, {"relu", -2, 2},       {"leakyrelu", -2, 2},
     {"elu", -5, 5},       {"selu", -5, 5},        {"celu", -5, 5},      {"softplus", -30, 30}, {"softsign", -5, 5},
     {"mish", -8, 8},      {"gelu", -6, 6},        {"gelu_tanh", -6, 6}, {"quick_gelu", -9, 9}, {"silu", -9, 9},
+    {"asinh", -90, 90},   {"acosh", 1, 90},       {"atanh", -1, 1},     {"shrink", -2, 2},     {"thresholdedrelu", -3, 3},
 };
 
 START_TEST(unary_functions) {
@@ -33,6 +34,52 @@ START_TEST(unary_functions) {
     x[i] = harness_input(h, LP_F32, "3,37", unary[i].low, unary[i].high);
   for (size_t i = 0; i < LP_COUNT(unary); i++)
     map(h, unary[i].fn, LP_F32, "3,37", x[i], NULL, NULL);
+  harness_finish(h);
+  harness_check_all(h);
+  harness_free(h);
+}
+END_TEST
+
+/* Doubles are computed as doubles. */
+START_TEST(double_functions) {
+  harness *h = harness_create(1, 1, 0);
+  h->rtol = 1e-11;
+  h->atol = 1e-13;
+  lp_value *x[LP_COUNT(unary)], *y = harness_input(h, LP_F64, "3,37", -4, 4);
+  for (size_t i = 0; i < LP_COUNT(unary); i++)
+    x[i] = harness_input(h, LP_F64, "3,37", unary[i].low, unary[i].high);
+  for (size_t i = 0; i < LP_COUNT(unary); i++)
+    map(h, unary[i].fn, LP_F64, "3,37", x[i], NULL, NULL);
+  map(h, "pow", LP_F64, "3,37", x[7], y, NULL);
+  map(h, "fmod", LP_F64, "3,37", x[0], y, NULL);
+  harness_finish(h);
+  harness_check_all(h);
+  harness_free(h);
+}
+END_TEST
+
+/* Bits, and shifts by fewer, as many and more of them than there are. */
+START_TEST(bits) {
+  static const lp_dtype dtypes[] = {LP_U8, LP_I8, LP_U16, LP_I16, LP_I32, LP_U32, LP_I64, LP_U64};
+  static const char *const fns[] = {"bitand", "bitor", "bitxor", "shl", "shr"};
+  harness *h = harness_create(1, 1, 0);
+  lp_value *x[LP_COUNT(dtypes)], *y[LP_COUNT(dtypes)];
+  for (size_t i = 0; i < LP_COUNT(dtypes); i++) {
+    x[i] = harness_input(h, dtypes[i], "3,41", i % 2 ? -120 : 0, 127);
+    y[i] = harness_input(h, dtypes[i], "41", 0, 66);
+  }
+  lp_value *f = harness_input(h, LP_F32, "41", -9, 9), *g = harness_input(h, LP_F16, "41", -9, 9);
+  lp_value *d = harness_input(h, LP_F64, "41", -9, 9), *b = harness_input(h, LP_BF16, "41", -9, 9);
+  for (size_t i = 0; i < LP_COUNT(dtypes); i++) {
+    for (size_t k = 0; k < LP_COUNT(fns); k++)
+      map(h, fns[k], dtypes[i], "3,41", x[i], y[i], NULL);
+    map(h, "bitnot", dtypes[i], "3,41", x[i], NULL, NULL);
+  }
+  map(h, "bitcast", LP_I32, "41", f, NULL, NULL);
+  map(h, "bitcast", LP_I16, "41", g, NULL, NULL);
+  map(h, "bitcast", LP_U16, "41", b, NULL, NULL);
+  map(h, "bitcast", LP_U64, "41", d, NULL, NULL);
+  map(h, "bitcast", LP_U8, "3,41", x[1], NULL, NULL);
   harness_finish(h);
   harness_check_all(h);
   harness_free(h);
@@ -192,6 +239,8 @@ int main(void) {
   TCase *tcase = tcase_create("elementwise");
   tcase_set_timeout(tcase, 300);
   tcase_add_test(tcase, unary_functions);
+  tcase_add_test(tcase, double_functions);
+  tcase_add_test(tcase, bits);
   tcase_add_test(tcase, binary_functions);
   tcase_add_test(tcase, integer_signs);
   tcase_add_test(tcase, broadcasting);

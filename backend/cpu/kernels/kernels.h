@@ -237,6 +237,24 @@ float lpk_sin(float x);
 float lpk_cos(float x);
 float lpk_pow(float x, float y);
 
+/* The same in double precision, within a few ulp, and those that only it needs; sin and cos for |x| <= 1e8. */
+double lpk_exp_f64(double x);
+double lpk_log_f64(double x);
+double lpk_tanh_f64(double x);
+double lpk_sigmoid_f64(double x);
+double lpk_erf_f64(double x);
+double lpk_gelu_erf_f64(double x);
+double lpk_gelu_tanh_f64(double x);
+double lpk_quick_gelu_f64(double x);
+double lpk_silu_f64(double x);
+double lpk_softplus_f64(double x);
+double lpk_sin_f64(double x);
+double lpk_cos_f64(double x);
+double lpk_pow_f64(double x, double y);
+double lpk_expm1_f64(double x);
+double lpk_log1p_f64(double x);
+double lpk_atan_f64(double x);
+
 /* A float of 8 or 4 bits: value of a code, code of a value; `mini` and `saturate` of base/minifloat.h. */
 float lpk_mini_decode(uint32_t code, /* const: */ int mini);
 uint32_t lpk_mini_encode(float x, /* const: */ int mini, int saturate);
