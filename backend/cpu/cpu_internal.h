@@ -260,7 +260,7 @@ LLVMValueRef cpu_fn_intrinsic2(const cpu_fn *a, const char *name, LLVMValueRef x
 /* The kernel lpk_* of one float; of doubles its form lpk_*_f64. */
 LLVMValueRef cpu_fn_kernel(const cpu_fn *a, const char *name, LLVMValueRef x);
 LLVMValueRef cpu_fn_kernel2(const cpu_fn *a, const char *name, LLVMValueRef x, LLVMValueRef y);
-LLVMValueRef cpu_fn_min(const cpu_fn *a);                                      /* of x and y */
+LLVMValueRef cpu_fn_min(const cpu_fn *a); /* of x and y */
 LLVMValueRef cpu_fn_max(const cpu_fn *a);
 LLVMValueRef cpu_fn_isnan(const cpu_fn *a);
 
