@@ -135,8 +135,10 @@ void *lp_map_value_at(const lp_map *map, size_t index);
 typedef struct {
   const char *file; /* "model.onnx" */
   int32_t line, col;
-  const char *node; /* ONNX node name: prints as  file: node 'NODE' (OP):  */
-  const char *op;   /* ONNX operator type */
+  const char *node;   /* ONNX node name: prints as  file: node 'NODE' (OP):  */
+  const char *op;     /* ONNX operator type */
+  const char *domain; /* of the operator; "" or "ai.onnx" is the standard's */
+  int64_t opset;      /* the domain's version; known: an error's text ends with  [DOMAIN, opset N] */
 } lp_loc;
 
 typedef enum { LP_NOTE, LP_WARNING, LP_ERROR } lp_severity;
@@ -159,7 +161,7 @@ size_t lp_diag_count(const lp_diag *diag);
 const lp_diag_entry *lp_diag_get(const lp_diag *diag, size_t index);
 size_t lp_diag_error_count(const lp_diag *diag);
 void lp_diag_clear(lp_diag *diag);
-/* `file:line:col: error: text` or `file: node 'N' (Op): error: text`, without a newline. */
+/* `file:line:col: error: text` or `file: node 'N' (Op): error: text [DOMAIN, opset N]`, without a newline. */
 void lp_diag_format(const lp_diag_entry *entry, lp_buf *out);
 
 /* Reports and gives the status to return: `return lp_error(diag, loc, "...")` LP_FAILED, lp_error_as(status, diag, loc,

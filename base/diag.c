@@ -61,6 +61,7 @@ static void add(lp_diag *diag, lp_severity severity, lp_loc loc, const char *for
   entry.loc.file = keep(diag, loc.file);
   entry.loc.node = keep(diag, loc.node);
   entry.loc.op = keep(diag, loc.op);
+  entry.loc.domain = keep(diag, loc.domain);
   lp_buf_free(&text);
   lp_vec_push(&diag->entries, entry);
   if (severity == LP_ERROR) diag->error_count++;
@@ -105,6 +106,8 @@ void lp_diag_format(const lp_diag_entry *entry, lp_buf *out) {
     lp_buf_printf(out, "operator %s: ", loc->op);
   }
   lp_buf_printf(out, "%s: %s", severity[entry->severity], entry->text);
+  if (entry->severity == LP_ERROR && loc->opset > 0)
+    lp_buf_printf(out, " [%s, opset %" PRId64 "]", loc->domain && loc->domain[0] ? loc->domain : "ai.onnx", loc->opset);
 }
 
 /* ---- names that are nearly right ---- */

@@ -75,6 +75,8 @@ static inline const char *lp_text(const char *maybe) {
 
 /* Where a node is: its name, or its first result's where it has none. */
 lp_loc lp_node_loc(const lp_importer *im, const Onnx__NodeProto *node, const lp_call *call);
+/* Where the first node is that reads `name`; the file where none does. For messages: it searches. */
+lp_loc lp_reader_loc(const lp_importer *im, const Onnx__GraphProto *graph, const char *name);
 /* "" for the default domain in both of its spellings. */
 const char *lp_node_domain(const Onnx__NodeProto *node);
 

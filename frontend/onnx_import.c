@@ -46,7 +46,9 @@ lp_status lp_scope_add_initializers(lp_importer *im, lp_scope *scope, const Onnx
     if (!name[0]) return lp_error(im->diag, loc, "an initializer has no name");
     if (lp_map_has(scope->initializers, name)) return lp_error(im->diag, loc, "value '%s' is defined twice", name);
     lp_tensor_data checked;
-    LP_TRY(lp_tensor_check(im, tensor, loc, name, &checked));
+    lp_dtype dtype;
+    lp_loc at = lp_dtype_from_onnx(tensor->data_type, &dtype) ? loc : lp_reader_loc(im, graph, name);
+    LP_TRY(lp_tensor_check(im, tensor, at, name, &checked));
     lp_map_put(scope->initializers, name, tensor);
   }
   return LP_OK;

@@ -8,12 +8,32 @@ const char *lp_node_domain(const Onnx__NodeProto *node) {
   return lp_streq(domain, "ai.onnx") ? "" : domain;
 }
 
+/* The version of a domain that the model imports; 0 when it imports none. */
+static int64_t opset_of(const lp_importer *im, const char *domain) {
+  if (!domain[0]) return im->opset;
+  for (size_t i = 0; i < im->model->n_opset_import; i++)
+    if (lp_streq(lp_text(im->model->opset_import[i]->domain), domain)) return im->model->opset_import[i]->version;
+  return 0;
+}
+
 lp_loc lp_node_loc(const lp_importer *im, const Onnx__NodeProto *node, const lp_call *call) {
   const char *name = lp_text(node->name);
   if (!name[0] && node->n_output > 0) name = lp_text(node->output[0]);
   lp_arena *arena = im->module->arena;
   name = call && call->name ? lp_arena_format(arena, "%s/%s", call->name, name) : lp_arena_strdup(arena, name);
-  return (lp_loc){.file = im->file, .node = name, .op = lp_arena_strdup(arena, lp_text(node->op_type))};
+  const char *domain = lp_node_domain(node);
+  return (lp_loc){.file = im->file,
+                  .node = name,
+                  .op = lp_arena_strdup(arena, lp_text(node->op_type)),
+                  .domain = domain[0] ? lp_arena_strdup(arena, domain) : "",
+                  .opset = opset_of(im, domain)};
+}
+
+lp_loc lp_reader_loc(const lp_importer *im, const Onnx__GraphProto *graph, const char *name) {
+  for (size_t n = 0; n < graph->n_node; n++)
+    for (size_t i = 0; i < graph->node[n]->n_input; i++)
+      if (lp_streq(lp_text(graph->node[n]->input[i]), name)) return lp_node_loc(im, graph->node[n], NULL);
+  return LP_LOC_FILE(im->path);
 }
 
 /* ---- kinds ---- */
@@ -43,12 +63,7 @@ static lp_status find_kind(lp_importer *im, const Onnx__NodeProto *node, lp_loc 
   const char *domain = lp_node_domain(node);
   const char *name = lp_arena_format(im->scratch, "%s.%s", prefix_of(domain), lp_text(node->op_type));
   if (lp_op_info_find(name, out) && is_importable(lp_op_info_get(*out))) return LP_OK;
-  lp_status status;
-  if (domain[0])
-    status = lp_error(im->diag, loc, "operator '%s' of domain '%s' is not supported", lp_text(node->op_type), domain);
-  else
-    status = lp_error(im->diag, loc, "operator '%s' of opset %" PRId64 " is not supported", lp_text(node->op_type),
-                      im->opset);
+  lp_status status = lp_error(im->diag, loc, "operator '%s' is not supported", lp_text(node->op_type));
   note_near(im, node, loc);
   return status;
 }

@@ -265,7 +265,8 @@ static lp_status finish_op(lp_parser *p, pending *from, lp_block *block) {
                     from->out.count);
   for (size_t i = 0; i < from->out.count; i++)
     lp_op_add_result(p->module, op, from->out.data[i]);
-  if (!op->loc.file && !op->loc.node) op->loc = (lp_loc){p->lexer.file, from->loc.line, from->loc.col, NULL, NULL};
+  if (!op->loc.file && !op->loc.node)
+    op->loc = (lp_loc){.file = p->lexer.file, .line = from->loc.line, .col = from->loc.col};
   if (block) lp_op_append(block, op);
   if (!from->result) return LP_OK;
   lp_value **group = LP_NEW_ARRAY(p->scratch, lp_value *, from->out.count);

@@ -17,6 +17,9 @@ START_TEST(locations_print) {
   expect((lp_loc){.file = "m.onnx", .node = "/l/0", .op = "MatMul"}, "m.onnx: node '/l/0' (MatMul): error: found 3");
   expect((lp_loc){.file = "m.onnx", .node = "/l/0"}, "m.onnx: node '/l/0': error: found 3");
   expect((lp_loc){.op = "MatMul"}, "operator MatMul: error: found 3");
+  expect((lp_loc){.op = "MatMul", .opset = 17}, "operator MatMul: error: found 3 [ai.onnx, opset 17]");
+  expect((lp_loc){.file = "m.onnx", .node = "n", .op = "Gelu", .domain = "com.microsoft", .opset = 1},
+         "m.onnx: node 'n' (Gelu): error: found 3 [com.microsoft, opset 1]");
 }
 END_TEST
 
