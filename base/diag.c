@@ -89,6 +89,14 @@ void lp_note(lp_diag *diag, lp_loc loc, const char *format, ...) {
   va_end(args);
 }
 
+static void put_opset(const lp_loc *loc, lp_buf *out) {
+  bool other = loc->domain && loc->domain[0];
+  if (loc->opset > 0)
+    lp_buf_printf(out, " [%s, opset %" PRId64 "]", other ? loc->domain : "ai.onnx", loc->opset);
+  else if (other)
+    lp_buf_printf(out, " [%s, no opset declared]", loc->domain);
+}
+
 void lp_diag_format(const lp_diag_entry *entry, lp_buf *out) {
   static const char *const severity[] = {[LP_NOTE] = "note", [LP_WARNING] = "warning", [LP_ERROR] = "error"};
   const lp_loc *loc = &entry->loc;
@@ -106,8 +114,7 @@ void lp_diag_format(const lp_diag_entry *entry, lp_buf *out) {
     lp_buf_printf(out, "operator %s: ", loc->op);
   }
   lp_buf_printf(out, "%s: %s", severity[entry->severity], entry->text);
-  if (entry->severity == LP_ERROR && loc->opset > 0)
-    lp_buf_printf(out, " [%s, opset %" PRId64 "]", loc->domain && loc->domain[0] ? loc->domain : "ai.onnx", loc->opset);
+  if (entry->severity == LP_ERROR) put_opset(loc, out);
 }
 
 /* ---- names that are nearly right ---- */
