@@ -3,6 +3,7 @@
 find_package(PkgConfig REQUIRED)
 if("hwmodels" IN_LIST LP_FOLDERS) # machine and link files; a device has none
   pkg_check_modules(YAML REQUIRED IMPORTED_TARGET yaml-0.1)
+  pkg_check_modules(GSL REQUIRED IMPORTED_TARGET gsl)
 endif()
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)

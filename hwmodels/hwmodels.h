@@ -23,8 +23,9 @@ typedef enum {
   LP_HW_PEAK_BF16,
   LP_HW_PEAK_INT8,
   LP_HW_PEAK_INT4,
-  LP_HW_BANDWIDTH,           /* of memory: byte/s */
-  LP_HW_MEMORY,              /* bytes */
+  LP_HW_BANDWIDTH, /* of memory: byte/s */
+  LP_HW_MEMORY,    /* bytes */
+  LP_HW_CACHE,     /* the last level of cache, bytes: what fits there may move faster than `bandwidth`. 0: unknown */
   LP_HW_COMPUTE_UTILISATION, /* the share of the peak that large operators reach: (0, 1] */
   LP_HW_MEMORY_UTILISATION,  /* the share of the bandwidth that they reach: (0, 1] */
   LP_HW_LAUNCH,              /* what an operator costs at least, added to its time: ms */
@@ -34,6 +35,7 @@ typedef enum {
 } lp_hw_figure;
 
 struct lp_hw_predictor;
+struct lp_hw_fit;
 
 typedef struct lp_machine {
   lp_arena *arena; /* owns the texts below */
@@ -41,11 +43,14 @@ typedef struct lp_machine {
   lp_machine_kind kind;
   double figure[LP_HW_FIGURE_COUNT];
   const char *source[LP_HW_FIGURE_COUNT]; /* where the figure is from, and of which date; NULL when it was not given */
+  const struct lp_hw_fit *fit;            /* measured operator times, in the arena; NULL: none */
   const struct lp_hw_predictor *predictor;
 } lp_machine;
 
 /* `text` is a name of lp_hw_list, "host" (lp_hw_host) or a path (anything with '/' or ending in ".yaml"), with any number
- * of changed figures behind it: "a100,compute_utilisation=0.8,price=4e-5". Release with lp_hw_free. */
+ * of changed figures behind it: "a100,compute_utilisation=0.8,price=4e-5". A machine with measured times predicts with
+ * them; "a100,predictor=roofline", or any change of a figure that the roofline rests on, makes it a roofline of its
+ * figures. Release with lp_hw_free. */
 LP_MUST_USE lp_status lp_hw_load(const char *text, lp_machine **out, lp_diag *diag);
 void lp_hw_free(lp_machine *machine); /* NULL is allowed */
 /* This machine: cores, memory, read bandwidth and f32 rate measured with all cores in less than 0.3 s at the first use
@@ -79,6 +84,7 @@ typedef struct {
 typedef struct {
   double time_ms;
   double low_ms, high_ms; /* the 90 % interval */
+  double distance;        /* to the nearest measurement: factors of two over all sizes; 0 there, INFINITY without any */
 } lp_prediction;
 
 /* A way to predict. Pure: same facts, same answer. */
@@ -90,7 +96,97 @@ typedef struct lp_hw_predictor {
 /* P1, Eq. 8, with a floor: max(flops / (peak x utilisation), bytes / (bandwidth x utilisation)) + launch. */
 extern const lp_hw_predictor lp_hw_roofline;
 
+/* From measured operators: a base law of three figures times the factor that measurements near these sizes show; see
+ * fitted.c. Operators of which nothing was measured are left to the roofline. */
+extern const lp_hw_predictor lp_hw_fitted;
+
 lp_prediction lp_hw_predict(const lp_machine *machine, const lp_op_facts *facts);
+
+/* ---- measured operators ------------------------------------------------------------------------------------------ */
+
+/* What tables of measurements call operators. */
+typedef enum {
+  LP_HW_LINEAR,
+  LP_HW_ATTENTION,
+  LP_HW_EMBEDDING,
+  LP_HW_ADD,
+  LP_HW_NORM,
+  LP_HW_ROTARY,
+  LP_HW_GATED_ACT,
+  LP_HW_SOFTMAX,
+  LP_HW_COPY,
+  LP_HW_ANY, /* only in fits with a single curve */
+  LP_HW_OP_COUNT
+} lp_hw_op;
+
+const char *lp_hw_op_name(lp_hw_op op); /* "gated_act" */
+LP_MUST_USE lp_status lp_hw_op_parse(const char *text, lp_hw_op *op, lp_diag *diag, lp_loc loc);
+/* How measurements call operators of this kind; LP_HW_ANY: not at all. */
+lp_hw_op lp_hw_op_of(lp_kind kind);
+/* Fills kind, flops and bytes from the sizes and the dtype that are there. Flops of attention: causal pairs, 4 d each. */
+void lp_hw_op_facts(lp_hw_op op, lp_op_facts *facts);
+/* The sizes that `op` needs, by their names in tables. */
+enum { LP_HW_SIZES = 9 };
+extern const char *const lp_hw_size_names[LP_HW_SIZES]; /* m n k batch q_len kv_len heads kv_heads head_dim */
+bool lp_hw_op_needs(lp_hw_op op, size_t size);
+void lp_hw_op_set_size(lp_op_facts *facts, size_t size, int64_t value);
+int64_t lp_hw_op_size(const lp_op_facts *facts, size_t size);
+/* Pairs of query and key under a causal mask over the last q_len of kv_len positions. */
+double lp_hw_attention_pairs(double q_len, double kv_len);
+
+typedef struct {
+  lp_hw_op op;
+  lp_op_facts facts;
+  double time_us;
+} lp_hw_sample;
+
+typedef LP_VEC(lp_hw_sample) lp_hw_samples; /* release with lp_vec_free */
+
+/* A table with the header op,m,n,k,batch,q_len,kv_len,heads,kv_heads,head_dim,dtype,time_us in any order; columns that no
+ * row needs may be absent. Appends to `out`. */
+LP_MUST_USE lp_status lp_hw_samples_parse(const char *file, const char *text, size_t size, lp_hw_samples *out,
+                                          lp_diag *diag);
+LP_MUST_USE lp_status lp_hw_samples_read(const char *path, lp_hw_samples *out, lp_diag *diag);
+/* As such a table. */
+void lp_hw_samples_print(const lp_hw_samples *samples, lp_buf *out);
+
+typedef struct {
+  int32_t knots;      /* at most, of each curve */
+  bool single_curve;  /* P1's design, to compare: one utilisation over intensity for every operator */
+  const char *source; /* where the measurements are from */
+} lp_hw_fit_options;
+
+typedef struct {
+  size_t used, impossible; /* samples; impossible: faster than the machine's peak or bandwidth allow, dropped */
+  size_t curves, knots;
+} lp_hw_fit_result;
+
+/* Fits `samples` and makes the result the machine's predictor. The machine's figures say what is impossible. */
+LP_MUST_USE lp_status lp_hw_fit(lp_machine *machine, const lp_hw_samples *samples, const lp_hw_fit_options *options,
+                                lp_hw_fit_result *result, lp_diag *diag);
+/* A machine of these names whose figures are what the samples themselves reach. */
+lp_machine *lp_hw_from_samples(const char *name, const char *title, const lp_hw_samples *samples);
+
+/* Errors of predictions on samples of one kind. */
+typedef struct {
+  const char *name; /* an operator of the table, or attention_decode, attention_prefill, pointwise, all */
+  size_t count;
+  double mape_pct, median_pct, p90_pct; /* mean, median and 90th percentile of the absolute percentage error */
+  double coverage90;                    /* the share of samples inside the 90 % interval */
+} lp_hw_errors;
+
+/* Could the machine be as fast as that? No operator is faster than its peak, or than its bandwidth for what exceeds the
+ * cache (64 MiB where it is unknown). */
+bool lp_hw_is_possible(const lp_machine *machine, const lp_hw_sample *sample);
+
+/* One entry per kind that occurs; returns their number. Impossible samples are only counted. */
+enum { LP_HW_ERRORS = LP_HW_OP_COUNT + 4 };
+size_t lp_hw_evaluate(const lp_machine *machine, const lp_hw_samples *samples, lp_hw_errors out[LP_HW_ERRORS],
+                      size_t *impossible);
+
+/* The roofline, attainable FLOP/s over FLOP/byte, with what measurements reach: for a terminal, and as SVG. */
+void lp_hw_roofline_text(const lp_machine *machine, lp_buf *out);
+void lp_hw_roofline_svg(const lp_machine *machine, lp_buf *out);
 
 /* ---- links ------------------------------------------------------------------------------------------------------- */
 

@@ -34,6 +34,12 @@ typedef struct {
   const char *meaning;
 } lp_figure_info;
 
+struct yaml_node_s;
+struct yaml_document_s;
+
+/* A YAML document being read into `arena`. */
+typedef struct lp_yaml lp_yaml;
+
 /* A kind of sheet: "machine" or "link". */
 typedef struct {
   const char *what; /* also the key of the name */
@@ -41,6 +47,10 @@ typedef struct {
   const lp_figure_info *info;
   size_t count;
   const lp_embedded_table *embedded;
+  const char *section; /* the key of one nested part that sheets may hold, or NULL, and what reads it */
+  lp_status (*read_section)(void *user, lp_yaml *yaml, const struct yaml_node_s *node);
+  /* Sees each change of a command line first and may take it for itself; NULL: none does. */
+  lp_status (*override)(void *user, const char *key, const char *value, bool *taken, lp_diag *diag);
 } lp_sheet_form;
 
 /* Views the parts of a machine or a link; owns nothing. */
@@ -50,6 +60,7 @@ typedef struct {
   const char *name, *title, *kind;
   double *figure;      /* [form->count] */
   const char **source; /* [form->count] */
+  void *user;          /* of the form's functions */
 } lp_sheet;
 
 /* sheet.c */
@@ -64,9 +75,89 @@ LP_MUST_USE lp_status lp_sheet_override(lp_sheet *sheet, const char *text, bool 
 /* Index of the figure `key`, or form->count. */
 size_t lp_sheet_find(const lp_sheet_form *form, const char *key);
 void lp_sheet_print(const lp_sheet *sheet, lp_buf *out);
+void lp_sheet_print_quoted(const char *text, lp_buf *out); /* as YAML text */
 
 /* sheet_yaml.c */
 LP_MUST_USE lp_status lp_sheet_read_yaml(lp_sheet *sheet, const char *file, const void *text, size_t size,
                                          lp_diag *diag);
+
+struct lp_yaml {
+  const char *file;
+  lp_arena *arena;
+  struct yaml_document_s *document;
+  lp_diag *diag;
+};
+lp_loc lp_yaml_loc(const lp_yaml *yaml, const struct yaml_node_s *node);
+struct yaml_node_s *lp_yaml_node(const lp_yaml *yaml, int index);
+/* The text of a scalar without NUL characters, in the arena. */
+LP_MUST_USE lp_status lp_yaml_text(const lp_yaml *yaml, const struct yaml_node_s *node, const char *key,
+                                   const char **out);
+LP_MUST_USE lp_status lp_yaml_unknown_key(const lp_yaml *yaml, const struct yaml_node_s *node, const char *key,
+                                          const char *const *keys, size_t count);
+
+/* ---- fits ---- */
+
+enum { LP_FIT_KEYS = 5 };
+
+/* A measured factor over the base law along one size, for one shape. */
+typedef struct {
+  int64_t key[LP_FIT_KEYS]; /* linear: n, k; attention: q_len, batch, heads, kv_heads, head_dim; others: n */
+  int32_t count;
+  double *x, *y; /* [count] log of the size, in whole quanta, ascending; log of the factor */
+  int32_t measured_count;
+  double *measured; /* [measured_count] sizes, ascending */
+  double spread;    /* half the 90 % interval, in log time */
+} lp_fit_curve;
+
+/* What was measured of one operator in one dtype; attention has two, of one query (decode) and of more. */
+typedef struct {
+  lp_hw_op op;
+  bool decode;
+  lp_dtype dtype;
+  /* The base law: launch + ((flops / flops_per_us)^4 + (bytes / bytes_per_us)^4)^(1/4). */
+  double launch_us, flops_per_us, bytes_per_us;
+  int64_t quantum;                       /* sizes are rounded up to whole ones: the tile of a kernel; 0: not rounded */
+  double unseen_spread, unseen_distance; /* of shapes left out: half the interval, and how far they were */
+  int32_t count;
+  lp_fit_curve *curve;
+} lp_fit_family;
+
+typedef struct lp_hw_fit {
+  const char *source;
+  int32_t count;
+  lp_fit_family *family;
+} lp_hw_fit_data;
+
+/* fit_family.c: what families say of facts. */
+double lp_fit_size(const lp_fit_family *family, const lp_op_facts *facts); /* the size along which curves run */
+void lp_fit_key(const lp_fit_family *family, const lp_op_facts *facts, int64_t key[LP_FIT_KEYS]);
+/* The base law at sizes rounded up to the quantum, log us. */
+double lp_fit_base(const lp_fit_family *family, const lp_op_facts *facts);
+double lp_fit_whole_quanta(const lp_fit_family *family, double size);
+
+/* How curves are combined for sizes: log of the factor. */
+typedef struct {
+  double y, spread, distance; /* distance: factors of two to the nearest measurement */
+} lp_fit_blend;
+/* Over all curves but `left_out` (-1: none). There must be one. */
+lp_fit_blend lp_fit_combine(const lp_fit_family *family, const lp_op_facts *facts, int32_t left_out);
+double lp_fit_curve_at(const lp_fit_curve *curve, double x);
+
+/* fit_curve.c: `count` points, ascending x (equal ones are averaged), into at most `knots` knots: piecewise linear, placed
+ * where the error is largest, with least-squares heights. */
+void lp_fit_curve_make(lp_arena *arena, const double *x, const double *y, int32_t count, int32_t knots,
+                       lp_fit_curve *out);
+
+/* fit_base.c */
+typedef struct {
+  const lp_hw_sample *const *sample;
+  size_t count;
+} lp_fit_samples;
+void lp_fit_base_law(lp_fit_family *family, const lp_machine *machine, const lp_fit_samples *samples,
+                     double launch_us_guess);
+
+/* fit_yaml.c */
+LP_MUST_USE lp_status lp_fit_read(void *machine, lp_yaml *yaml, const struct yaml_node_s *node);
+void lp_fit_print(const struct lp_hw_fit *fit, lp_buf *out);
 
 #endif

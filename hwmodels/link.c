@@ -12,7 +12,8 @@ static const lp_figure_info infos[LP_LINK_FIGURE_COUNT] = {
     [LP_LINK_LOSS] = {"loss", LP_IN_NUMBER, 0, 0.99, 0, "the share of packets lost"},
 };
 
-static const lp_sheet_form form = {"link", false, infos, LP_LINK_FIGURE_COUNT, &lp_embedded_links};
+static const lp_sheet_form form = {
+    .what = "link", .info = infos, .count = LP_LINK_FIGURE_COUNT, .embedded = &lp_embedded_links};
 
 static lp_link *link_create(void) {
   lp_link *link = lp_alloc(sizeof *link);

@@ -12,6 +12,7 @@ static const lp_figure_info infos[LP_HW_FIGURE_COUNT] = {
     [LP_HW_PEAK_INT4] = {"peak_int4", LP_IN_FLOPS, 0, 1e21, 0, "the peak rate in int4"},
     [LP_HW_BANDWIDTH] = {"memory_bandwidth", LP_IN_BYTES_PER_S, 1, 1e18, -1, "the bandwidth of memory"},
     [LP_HW_MEMORY] = {"memory", LP_IN_BYTES, 1, 1e18, -1, "the size of memory"},
+    [LP_HW_CACHE] = {"cache", LP_IN_BYTES, 0, 1e18, 0, "the size of the last level of cache"},
     [LP_HW_COMPUTE_UTILISATION] = {"compute_utilisation", LP_IN_NUMBER, 1e-6, 1, 1, "the share of the peak reached"},
     [LP_HW_MEMORY_UTILISATION] = {"memory_utilisation", LP_IN_NUMBER, 1e-6, 1, 1, "the share of the bandwidth reached"},
     [LP_HW_LAUNCH] = {"launch", LP_IN_MS, 0, 1e6, 0, "the time that starting an operator takes"},
@@ -19,7 +20,44 @@ static const lp_figure_info infos[LP_HW_FIGURE_COUNT] = {
     [LP_HW_POWER] = {"power", LP_IN_W, 0, 1e9, 0, "the power drawn when busy"},
 };
 
-static const lp_sheet_form form = {"machine", true, infos, LP_HW_FIGURE_COUNT, &lp_embedded_machines};
+/* Figures that measured times do not rest on. */
+static bool is_beside_times(const char *key) {
+  static const lp_hw_figure beside[] = {LP_HW_MEMORY, LP_HW_CACHE, LP_HW_PRICE, LP_HW_POWER};
+  for (size_t i = 0; i < LP_COUNT(beside); i++)
+    if (lp_streq(key, infos[beside[i]].key)) return true;
+  return false;
+}
+
+/* "predictor=roofline", and figures that only a roofline can follow. */
+static lp_status change_predictor(void *user, const char *key, const char *value, bool *taken, lp_diag *diag) {
+  lp_machine *machine = user;
+  *taken = lp_streq(key, "predictor");
+  if (!*taken) {
+    bool known = false;
+    for (size_t i = 0; i < LP_COUNT(infos); i++)
+      known = known || lp_streq(key, infos[i].key);
+    if (known && !is_beside_times(key)) machine->predictor = &lp_hw_roofline;
+    return LP_OK;
+  }
+  if (lp_streq(value, "roofline")) {
+    machine->predictor = &lp_hw_roofline;
+    return LP_OK;
+  }
+  if (!lp_streq(value, "fitted"))
+    return lp_error(diag, LP_LOC_NONE, "'predictor' is '%s', neither 'fitted' nor 'roofline'", value);
+  if (!machine->fit) return lp_error(diag, LP_LOC_NONE, "the machine has no measured times to predict with");
+  machine->predictor = &lp_hw_fitted;
+  return LP_OK;
+}
+
+static const lp_sheet_form form = {.what = "machine",
+                                   .has_kind = true,
+                                   .info = infos,
+                                   .count = LP_HW_FIGURE_COUNT,
+                                   .embedded = &lp_embedded_machines,
+                                   .section = "measured",
+                                   .read_section = lp_fit_read,
+                                   .override = change_predictor};
 
 static lp_machine *machine_create(void) {
   lp_machine *machine = lp_alloc(sizeof *machine);
@@ -41,7 +79,8 @@ static lp_sheet sheet_of(lp_machine *machine) {
                     .title = machine->title,
                     .kind = machine->name ? (machine->kind == LP_MACHINE_GPU ? "gpu" : "cpu") : NULL,
                     .figure = machine->figure,
-                    .source = machine->source};
+                    .source = machine->source,
+                    .user = machine};
 }
 
 /* Takes over what was read into `sheet`, or frees the machine. */
@@ -161,4 +200,5 @@ void lp_hw_print(const lp_machine *machine, lp_buf *out) {
   lp_machine copy = *machine;
   lp_sheet sheet = sheet_of(&copy);
   lp_sheet_print(&sheet, out);
+  if (machine->fit && machine->predictor == &lp_hw_fitted) lp_fit_print(machine->fit, out);
 }

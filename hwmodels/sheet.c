@@ -117,6 +117,11 @@ static lp_status override_one(lp_sheet *sheet, char *pair, bool *given, lp_diag 
     return lp_error(diag, LP_LOC_NONE, "'%s' after the %s's name is not a change such as '%s=...'", pair,
                     sheet->form->what, sheet->form->info[0].key);
   *value++ = 0;
+  if (sheet->form->override) {
+    bool taken = false;
+    LP_TRY(sheet->form->override(sheet->user, pair, value, &taken, diag));
+    if (taken) return LP_OK;
+  }
   size_t index = lp_sheet_find(sheet->form, pair);
   if (index == sheet->form->count) {
     const char *keys[LP_HW_FIGURE_COUNT];
@@ -186,7 +191,7 @@ lp_status lp_sheet_load(lp_sheet *sheet, const char *text, lp_diag *diag) {
 
 /* ---- printing ---- */
 
-static void print_quoted(const char *text, lp_buf *out) {
+void lp_sheet_print_quoted(const char *text, lp_buf *out) {
   lp_buf_puts(out, "\"");
   for (; *text; text++) {
     if (*text == '"' || *text == '\\')
@@ -201,9 +206,9 @@ static void print_quoted(const char *text, lp_buf *out) {
 
 void lp_sheet_print(const lp_sheet *sheet, lp_buf *out) {
   lp_buf_printf(out, "%s: ", sheet->form->what);
-  print_quoted(sheet->name, out);
+  lp_sheet_print_quoted(sheet->name, out);
   lp_buf_puts(out, "\ntitle: ");
-  print_quoted(sheet->title, out);
+  lp_sheet_print_quoted(sheet->title, out);
   lp_buf_puts(out, "\n");
   if (sheet->form->has_kind) lp_buf_printf(out, "kind: %s\n", sheet->kind);
   for (size_t i = 0; i < sheet->form->count; i++) {
@@ -212,7 +217,7 @@ void lp_sheet_print(const lp_sheet *sheet, lp_buf *out) {
     print_figure(sheet->form->info[i].unit, sheet->figure[i], out);
     if (sheet->source[i]) {
       lp_buf_puts(out, ", source: ");
-      print_quoted(sheet->source[i], out);
+      lp_sheet_print_quoted(sheet->source[i], out);
     }
     lp_buf_puts(out, " }\n");
   }

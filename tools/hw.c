@@ -1,82 +1,87 @@
-/* llmpart hw, llmpart link: machine and link models, as tables and as the YAML they are read from. */
-#include "tools/tools.h"
-
-#include "hwmodels/hwmodels.h"
+/* llmpart hw: machine models: its options, and which action takes them. */
+#include "tools/hw.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-static lp_status show_machine(const char *name, lp_buf *out, lp_diag *diag) {
-  lp_machine *machine = NULL;
-  LP_TRY(lp_hw_load(name, &machine, diag));
-  lp_hw_print(machine, out);
-  lp_hw_free(machine);
-  return LP_OK;
+bool hw_wants(const hw_flags *flags, const char *form) {
+  if (!flags->out) return false;
+  if (lp_streq(flags->out, form)) return true;
+  const char *dot = strrchr(flags->out, '.');
+  return dot && lp_streq(dot + 1, form);
 }
 
-static lp_status show_link(const char *name, lp_buf *out, lp_diag *diag) {
-  lp_link *link = NULL;
-  LP_TRY(lp_link_load(name, &link, diag));
-  lp_link_print(link, out);
-  lp_link_free(link);
-  return LP_OK;
+lp_status hw_write(const hw_flags *flags, const lp_buf *text, lp_diag *diag) {
+  static const char *const forms[] = {"text", "yaml", "json", "svg"};
+  const char *path = flags->out ? flags->out : "-";
+  for (size_t i = 0; i < LP_COUNT(forms); i++)
+    if (lp_streq(path, forms[i])) path = "-";
+  return lp_tool_write(path, lp_buf_text(text), text->size, diag);
 }
 
-/* One kind of model: its list and its show. */
-typedef struct {
-  lp_command command;
-  void (*list)(lp_buf *out);
-  lp_status (*show)(const char *name, lp_buf *out, lp_diag *diag);
-} model_kind;
+static const struct {
+  const char *name;
+  hw_action *run;
+  size_t args; /* behind the name */
+} actions[] = {
+    {"list", hw_list, 0}, {"show", hw_show, 1}, {"fit", hw_fit, 1}, {"eval", hw_eval, 2}, {"predict", hw_predict, 1}};
 
-static lp_status do_action(const model_kind *kind, const lp_texts *args, lp_buf *out, lp_diag *diag) {
-  const char *action = args->data[0];
-  if (lp_streq(action, "list") && args->count == 1) {
-    kind->list(out);
-    return LP_OK;
+static lp_status act(const lp_command *command, const hw_flags *flags, const lp_texts *args, lp_diag *diag) {
+  for (size_t i = 0; i < LP_COUNT(actions); i++) {
+    if (!lp_streq(args->data[0], actions[i].name)) continue;
+    if (args->count == actions[i].args + 1) return actions[i].run(flags, args, diag);
+    lp_status status = lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "'%s' takes %zu arguments, %zu are given",
+                                   actions[i].name, actions[i].args, args->count - 1);
+    lp_note(diag, LP_LOC_NONE, "usage: %s", command->usage);
+    return status;
   }
-  if (lp_streq(action, "show") && args->count == 2) return kind->show(args->data[1], out, diag);
-  lp_status status = lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "cannot do '%s'", action);
-  lp_note(diag, LP_LOC_NONE, "usage: %s", kind->command.usage);
-  return status;
-}
-
-static int run_tool(const model_kind *kind, int argc, char **argv) {
-  lp_diag *diag = lp_tool_diag();
-  lp_texts args = {0};
-  lp_buf out = {0};
-  bool done = false;
-  lp_status status = lp_options_read(&kind->command, argc, argv, &args, &done, diag);
-  if (status == LP_OK && !done) status = do_action(kind, &args, &out, diag);
-  if (status == LP_OK && out.size) status = lp_tool_write("-", out.data, out.size, diag);
-  lp_buf_free(&out);
-  lp_vec_free(&args);
-  lp_diag_free(diag);
-  return (int)status;
+  return lp_tool_cannot(command, args->data[0], diag);
 }
 
 int lp_tool_hw(int argc, char **argv) {
-  static const model_kind kind = {
-      .command = {.usage = "llmpart hw list | llmpart hw show NAME",
-                  .summary =
-                      "Lists the machine models, or prints one with the source of each figure. NAME is a name of "
-                      "the list,\n`host` (this machine, measured) or a YAML file; figures may be changed: "
-                      "a100,price_usd_per_s=4e-5.",
-                  .min_args = 1,
-                  .max_args = 2},
-      .list = lp_hw_list,
-      .show = show_machine};
-  return run_tool(&kind, argc, argv);
-}
-
-int lp_tool_link(int argc, char **argv) {
-  static const model_kind kind = {
-      .command = {.usage = "llmpart link list | llmpart link show NAME",
-                  .summary =
-                      "Lists the link models, or prints one. NAME is a name of the list, a YAML file, or figures:"
-                      "\nrtt=10ms,up=50Mbit/s,down=200Mbit/s.",
-                  .min_args = 1,
-                  .max_args = 2},
-      .list = lp_link_list,
-      .show = show_link};
-  return run_tool(&kind, argc, argv);
+  hw_flags flags = {.knots = 32, .design = "per-shape", .dtype = "f16"};
+  const lp_option options[] = {
+      {"-o", LP_OPTION_TEXT, &flags.out, "FILE|text|yaml|json", "where to; show: also FILE.svg, the roofline", 0},
+      {"--machine", LP_OPTION_TEXT, &flags.machine, "NAME", "fit: whose figures (the table's name, if there is one)",
+       0},
+      {"--name", LP_OPTION_TEXT, &flags.name, "NAME", "fit: what to call the machine", 0},
+      {"--knots", LP_OPTION_I64, &flags.knots, "N", "fit: at most so many for each curve (32)", 2},
+      {"--design", LP_OPTION_CHOICE, &flags.design, "per-shape|single-curve",
+       "fit: a curve per shape, or one of utilisation over intensity for all, to compare (per-shape)", 0},
+      {"--source", LP_OPTION_TEXT, &flags.source, "TEXT", "fit: where the measurements are from", 0},
+      {"--op", LP_OPTION_TEXT, &flags.op, "OP", "predict: linear, attention, embedding, add, norm, rotary, ...", 0},
+      {"--dtype", LP_OPTION_TEXT, &flags.dtype, "DTYPE", "predict: of the operands (f16)", 0},
+      {"--m", LP_OPTION_I64, &flags.size[0], "N", "predict: tokens", 1},
+      {"--n", LP_OPTION_I64, &flags.size[1], "N", "predict: width of the result", 1},
+      {"--k", LP_OPTION_I64, &flags.size[2], "N", "predict: linear: inner size", 1},
+      {"--batch", LP_OPTION_I64, &flags.size[3], "N", "predict: attention: sequences", 1},
+      {"--q-len", LP_OPTION_I64, &flags.size[4], "N", "predict: attention: new tokens; 1 is decode", 1},
+      {"--kv-len", LP_OPTION_I64, &flags.size[5], "N", "predict: attention: attended tokens", 1},
+      {"--heads", LP_OPTION_I64, &flags.size[6], "N", "predict: attention", 1},
+      {"--kv-heads", LP_OPTION_I64, &flags.size[7], "N", "predict: attention (as --heads)", 1},
+      {"--head-dim", LP_OPTION_I64, &flags.size[8], "N", "predict: attention", 1},
+      {"--q_len", LP_OPTION_I64, &flags.size[4], "N", "as --q-len, which tables call so; likewise:", 1},
+      {"--kv_len", LP_OPTION_I64, &flags.size[5], "N", "", 1},
+      {"--kv_heads", LP_OPTION_I64, &flags.size[7], "N", "", 1},
+      {"--head_dim", LP_OPTION_I64, &flags.size[8], "N", "", 1},
+  };
+  const lp_command command = {
+      .usage = "llmpart hw list | show NAME | fit CSV -o F.yaml | eval NAME CSV | predict NAME --op=OP --m=N ...",
+      .summary =
+          "Machine models: lists them; shows one, its roofline and the source of each figure; fits one to a table "
+          "of measured\noperators; compares predictions with such a table; predicts one operator. NAME is a name "
+          "of the list, `host` (this\nmachine, measured) or a YAML file; figures may be changed: "
+          "a100,price_usd_per_s=4e-5.",
+      .options = options,
+      .count = LP_COUNT(options),
+      .min_args = 1,
+      .max_args = 3};
+  lp_diag *diag = lp_tool_diag();
+  lp_texts args = {0};
+  bool done = false;
+  lp_status status = lp_options_read(&command, argc, argv, &args, &done, diag);
+  if (status == LP_OK && !done) status = act(&command, &flags, &args, diag);
+  lp_vec_free(&args);
+  lp_diag_free(diag);
+  return (int)status;
 }

@@ -122,6 +122,12 @@ static lp_status check_args(const lp_command *command, size_t count, lp_diag *di
   return status;
 }
 
+lp_status lp_tool_cannot(const lp_command *command, const char *action, lp_diag *diag) {
+  lp_status status = lp_error_as(LP_USAGE, diag, command_line, "cannot do '%s'", action);
+  lp_note(diag, command_line, "usage: %s", command->usage);
+  return status;
+}
+
 lp_status lp_options_read(const lp_command *command, int argc, char **argv, lp_texts *args, bool *done, lp_diag *diag) {
   size_t first = args->count;
   bool only_args = false;

@@ -61,6 +61,9 @@ typedef struct {
 LP_MUST_USE lp_status lp_options_read(const lp_command *command, int argc, char **argv, lp_texts *args, bool *done,
                                       lp_diag *diag);
 
+/* LP_USAGE: the command has no action of that name. */
+LP_MUST_USE lp_status lp_tool_cannot(const lp_command *command, const char *action, lp_diag *diag);
+
 /* ---- printing (print.c) ------------------------------------------------------------------------------------------------ */
 
 /* A list of diagnostics that prints each one on stderr as it comes. Release with lp_diag_free. */

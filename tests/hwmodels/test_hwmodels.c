@@ -19,6 +19,7 @@ int main(void) {
   Suite *suite = suite_create("hwmodels");
   suite_add_tcase(suite, machine_case());
   suite_add_tcase(suite, link_case());
+  suite_add_tcase(suite, fit_case());
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_ENV);
   int failed = srunner_ntests_failed(runner);

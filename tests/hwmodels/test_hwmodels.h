@@ -10,6 +10,7 @@
 
 TCase *machine_case(void);
 TCase *link_case(void);
+TCase *fit_case(void);
 
 /* Fails unless the one error of `diag` prints as `wanted`, and the entry after it, if any, as `note`; frees `diag`. */
 void expect_error(lp_diag *diag, const char *wanted, const char *note);

@@ -34,7 +34,7 @@ END_TEST
 START_TEST(every_figure_has_a_source) {
   const char *const *names = NULL;
   size_t count = lp_hw_names(&names);
-  ck_assert_uint_eq(count, 7);
+  ck_assert_uint_ge(count, 25);
   for (size_t i = 0; i < count; i++) {
     lp_machine *m = load(names[i]);
     ck_assert_str_eq(m->name, names[i]);

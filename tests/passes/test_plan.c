@@ -79,7 +79,7 @@ START_TEST(algorithm_1_reproduces_group_l) {
 END_TEST
 
 START_TEST(algorithm_1_reproduces_group_h) {
-  study s = study_open(&llama2_7b, "snapdragon-8s-gen3", "a100", study_link, 512);
+  study s = study_open(&llama2_7b, "snapdragon-8s-gen3", "a100-p1", study_link, 512);
   check_reproduction(&s, LP_STAGE_PREFILL, 400, (const double[]){800, 21.8, 396.6}, 0.0015);
   check_reproduction(&s, LP_STAGE_DECODE, 100, (const double[]){176, 6.62, 99.8}, 0.001);
   study_close(&s);
@@ -235,7 +235,7 @@ END_TEST
 
 START_TEST(layer_is_the_best_of_all_cuts) {
   const double bounds[] = {0, 1e-3, 0.05, 30, 60};
-  study s = study_open(&llama2_7b, "snapdragon-8s-gen3", "a100", "rtt=1ms,up=100Mbit/s,down=100Mbit/s", 64);
+  study s = study_open(&llama2_7b, "snapdragon-8s-gen3", "a100-p1", "rtt=1ms,up=100Mbit/s,down=100Mbit/s", 64);
   for (size_t i = 0; i < LP_COUNT(bounds); i++) {
     s.request.tpot_ms = bounds[i];
     lp_plan_result best = plan(&s, "layer");

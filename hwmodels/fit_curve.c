@@ -1,0 +1,112 @@
+/* One curve: piecewise linear, knots added where the error is largest, heights by least squares. */
+#include "hwmodels/hwmodels_internal.h"
+
+#include <gsl/gsl_linalg.h>
+#include <gsl/gsl_vector.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* Errors below this are noise of repeated measurements that no knot is spent on. */
+static const double small_error = 0.002;
+
+static double between(const double *x, const double *y, int32_t count, double at) {
+  if (at <= x[0]) return y[0];
+  if (at >= x[count - 1]) return y[count - 1];
+  int32_t low = 0, high = count - 1;
+  while (high - low > 1) {
+    int32_t middle = (low + high) / 2;
+    if (x[middle] <= at)
+      low = middle;
+    else
+      high = middle;
+  }
+  return y[low] + (y[high] - y[low]) * (at - x[low]) / (x[high] - x[low]);
+}
+
+double lp_fit_curve_at(const lp_fit_curve *curve, double x) {
+  return between(curve->x, curve->y, curve->count, x);
+}
+
+/* Averages equal x; returns how many are left. */
+static int32_t merge(const double *x, const double *y, int32_t count, double *ux, double *uy) {
+  int32_t merged = 0;
+  for (int32_t i = 0, same = 0; i < count; i += same) {
+    double sum = 0;
+    for (same = 0; i + same < count && x[i + same] == x[i]; same++)
+      sum += y[i + same];
+    ux[merged] = x[i];
+    uy[merged++] = sum / same;
+  }
+  return merged;
+}
+
+/* Takes the point of largest error until there are enough. `knot` holds ascending indices. */
+static int32_t place_knots(const double *x, const double *y, int32_t count, int32_t most, int32_t *knot, double *kx,
+                           double *ky) {
+  int32_t knots = 0;
+  knot[knots++] = 0;
+  if (count > 1 && most > 1) knot[knots++] = count - 1;
+  while (knots < most) {
+    for (int32_t i = 0; i < knots; i++)
+      kx[i] = x[knot[i]], ky[i] = y[knot[i]];
+    int32_t worst = -1;
+    double worst_error = small_error;
+    for (int32_t i = 0; i < count; i++) {
+      double error = fabs(between(kx, ky, knots, x[i]) - y[i]);
+      if (error > worst_error) worst = i, worst_error = error;
+    }
+    if (worst < 0) break;
+    int32_t place = knots++;
+    for (; knot[place - 1] > worst; place--)
+      knot[place] = knot[place - 1];
+    knot[place] = worst;
+  }
+  for (int32_t i = 0; i < knots; i++)
+    kx[i] = x[knot[i]], ky[i] = y[knot[i]];
+  return knots;
+}
+
+/* Least squares in the hat functions of the knots: a tridiagonal system. A knot keeps a little of its own height, so that
+ * one without points of its own is determined. */
+static void settle_heights(const double *x, const double *y, int32_t count, const double *kx, double *ky,
+                           int32_t knots) {
+  const double own = 1e-6;
+  gsl_vector *diagonal = gsl_vector_alloc((size_t)knots), *side = gsl_vector_calloc((size_t)knots - 1);
+  gsl_vector *right = gsl_vector_alloc((size_t)knots), *height = gsl_vector_alloc((size_t)knots);
+  for (int32_t i = 0; i < knots; i++) {
+    gsl_vector_set(diagonal, (size_t)i, own);
+    gsl_vector_set(right, (size_t)i, own * ky[i]);
+  }
+  for (int32_t i = 0, k = 0; i < count; i++) {
+    while (k + 2 < knots && kx[k + 1] <= x[i])
+      k++;
+    double b = (x[i] - kx[k]) / (kx[k + 1] - kx[k]), a = 1 - b;
+    *gsl_vector_ptr(diagonal, (size_t)k) += a * a;
+    *gsl_vector_ptr(diagonal, (size_t)k + 1) += b * b;
+    *gsl_vector_ptr(side, (size_t)k) += a * b;
+    *gsl_vector_ptr(right, (size_t)k) += a * y[i];
+    *gsl_vector_ptr(right, (size_t)k + 1) += b * y[i];
+  }
+  if (gsl_linalg_solve_symm_tridiag(diagonal, side, right, height) == 0)
+    for (int32_t i = 0; i < knots; i++)
+      ky[i] = gsl_vector_get(height, (size_t)i);
+  gsl_vector_free(diagonal);
+  gsl_vector_free(side);
+  gsl_vector_free(right);
+  gsl_vector_free(height);
+}
+
+void lp_fit_curve_make(lp_arena *arena, const double *x, const double *y, int32_t count, int32_t knots,
+                       lp_fit_curve *out) {
+  double *ux = lp_alloc(sizeof *ux * (size_t)count), *uy = lp_alloc(sizeof *uy * (size_t)count);
+  int32_t *knot = lp_alloc(sizeof *knot * ((size_t)count + 1));
+  int32_t merged = merge(x, y, count, ux, uy);
+  int32_t most = knots < merged ? knots : merged;
+  out->x = LP_NEW_ARRAY(arena, double, most);
+  out->y = LP_NEW_ARRAY(arena, double, most);
+  out->count = place_knots(ux, uy, merged, most, knot, out->x, out->y);
+  if (out->count > 1) settle_heights(x, y, count, out->x, out->y, out->count);
+  free(ux);
+  free(uy);
+  free(knot);
+}

@@ -1,0 +1,281 @@
+/* Fits in YAML, the part `measured` of a machine's file: families of curves, each number a plain one. */
+#include "hwmodels/hwmodels_internal.h"
+
+#include <math.h>
+#include <string.h>
+#include <yaml.h>
+
+/* ---- reading ---- */
+
+typedef lp_status entry_reader(lp_yaml *yaml, const yaml_node_t *key, const char *name, const yaml_node_t *value,
+                               void *user);
+
+/* Calls `read` for each entry of a mapping; a key twice is an error. */
+static lp_status each_entry(lp_yaml *yaml, const yaml_node_t *node, const char *what, entry_reader *read, void *user) {
+  if (node->type != YAML_MAPPING_NODE)
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'%s' is not a mapping of keys to values", what);
+  lp_map *seen = lp_map_create();
+  lp_status status = LP_OK;
+  for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
+       status == LP_OK && pair < node->data.mapping.pairs.top; pair++) {
+    const yaml_node_t *key = lp_yaml_node(yaml, pair->key);
+    const char *name = NULL;
+    status = lp_yaml_text(yaml, key, "a key", &name);
+    if (status == LP_OK && lp_map_has(seen, name))
+      status = lp_error(yaml->diag, lp_yaml_loc(yaml, key), "'%s' is given twice", name);
+    if (status != LP_OK) break;
+    lp_map_put(seen, name, seen);
+    status = read(yaml, key, name, lp_yaml_node(yaml, pair->value), user);
+  }
+  lp_map_free(seen);
+  return status;
+}
+
+static lp_status read_number(lp_yaml *yaml, const yaml_node_t *node, const char *key, double least, double most,
+                             double *out) {
+  const char *text = NULL;
+  LP_TRY(lp_yaml_text(yaml, node, key, &text));
+  if (lp_parse_double(text, out, NULL, LP_LOC_NONE) == LP_OK && *out >= least && *out <= most) return LP_OK;
+  return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'%s' is '%s', not a number from %g to %g", key, text, least,
+                  most);
+}
+
+static lp_status read_whole(lp_yaml *yaml, const yaml_node_t *node, const char *key, int64_t least, int64_t *out) {
+  const char *text = NULL;
+  LP_TRY(lp_yaml_text(yaml, node, key, &text));
+  if (lp_parse_i64(text, least, INT64_C(1) << 40, out, NULL, LP_LOC_NONE) == LP_OK) return LP_OK;
+  return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'%s' is '%s', not a whole number from %" PRId64 " to 2^40", key,
+                  text, least);
+}
+
+static int32_t length_of(const yaml_node_t *node) {
+  return (int32_t)(node->data.sequence.items.top - node->data.sequence.items.start);
+}
+
+static lp_status want_sequence(const lp_yaml *yaml, const yaml_node_t *node, const char *key) {
+  if (node->type == YAML_SEQUENCE_NODE && length_of(node) > 0) return LP_OK;
+  return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'%s' is not a list of at least one", key);
+}
+
+/* A list of numbers above 0; `ascending` ones if so wanted. */
+static lp_status read_numbers(lp_yaml *yaml, const yaml_node_t *node, const char *key, bool ascending, double **out,
+                              int32_t *count) {
+  LP_TRY(want_sequence(yaml, node, key));
+  *count = length_of(node);
+  *out = LP_NEW_ARRAY(yaml->arena, double, *count);
+  for (int32_t i = 0; i < *count; i++) {
+    const yaml_node_t *item = lp_yaml_node(yaml, node->data.sequence.items.start[i]);
+    LP_TRY(read_number(yaml, item, key, 1e-9, 1e18, &(*out)[i]));
+    if (ascending && i > 0 && (*out)[i] <= (*out)[i - 1])
+      return lp_error(yaml->diag, lp_yaml_loc(yaml, item), "'%s' does not ascend", key);
+  }
+  return LP_OK;
+}
+
+/* The sizes of a shape, in the order of the key. */
+static const char *const *shape_names(lp_hw_op op, size_t *count) {
+  static const char *const linear[] = {"n", "k"}, *const attention[] = {"q_len", "batch", "heads", "kv_heads",
+                                                                        "head_dim"};
+  *count = op == LP_HW_LINEAR ? 2 : op == LP_HW_ATTENTION ? 5 : op == LP_HW_ANY ? 0 : 1;
+  return op == LP_HW_ATTENTION ? attention : linear;
+}
+
+typedef struct {
+  const lp_fit_family *family;
+  lp_fit_curve *curve;
+  int32_t factors;
+} curve_reader;
+
+static lp_status read_shape_entry(lp_yaml *yaml, const yaml_node_t *key, const char *name, const yaml_node_t *value,
+                                  void *user) {
+  curve_reader *r = user;
+  size_t count = 0;
+  const char *const *names = shape_names(r->family->op, &count);
+  for (size_t i = 0; i < count; i++)
+    if (lp_streq(name, names[i])) return read_whole(yaml, value, name, 1, &r->curve->key[i]);
+  return lp_yaml_unknown_key(yaml, key, name, names, count);
+}
+
+static lp_status read_curve_entry(lp_yaml *yaml, const yaml_node_t *key, const char *name, const yaml_node_t *value,
+                                  void *user) {
+  static const char *const keys[] = {"shape", "spread", "size", "factor", "measured"};
+  curve_reader *r = user;
+  lp_fit_curve *curve = r->curve;
+  if (lp_streq(name, "shape")) return each_entry(yaml, value, name, read_shape_entry, r);
+  if (lp_streq(name, "spread")) return read_number(yaml, value, name, 0, 10, &curve->spread);
+  if (lp_streq(name, "size")) return read_numbers(yaml, value, name, true, &curve->x, &curve->count);
+  if (lp_streq(name, "factor")) return read_numbers(yaml, value, name, false, &curve->y, &r->factors);
+  if (lp_streq(name, "measured"))
+    return read_numbers(yaml, value, name, true, &curve->measured, &curve->measured_count);
+  return lp_yaml_unknown_key(yaml, key, name, keys, LP_COUNT(keys));
+}
+
+static lp_status read_curve(lp_yaml *yaml, const yaml_node_t *node, const lp_fit_family *family, lp_fit_curve *curve) {
+  curve_reader r = {family, curve, 0};
+  LP_TRY(each_entry(yaml, node, "a curve", read_curve_entry, &r));
+  lp_loc loc = lp_yaml_loc(yaml, node);
+  size_t count = 0;
+  const char *const *names = shape_names(family->op, &count);
+  for (size_t i = 0; i < count; i++)
+    if (curve->key[i] == 0) return lp_error(yaml->diag, loc, "the curve's shape lacks '%s'", names[i]);
+  if (curve->count == 0 || curve->count != r.factors)
+    return lp_error(yaml->diag, loc, "the curve has %d 'size' and %d 'factor', not as many of both", curve->count,
+                    r.factors);
+  for (int32_t i = 0; i < curve->count; i++) {
+    curve->x[i] = log(curve->x[i]);
+    curve->y[i] = log(curve->y[i]);
+  }
+  return LP_OK;
+}
+
+static lp_status read_curves(lp_yaml *yaml, const yaml_node_t *node, lp_fit_family *family) {
+  LP_TRY(want_sequence(yaml, node, "curves"));
+  family->count = length_of(node);
+  family->curve = LP_NEW_ARRAY(yaml->arena, lp_fit_curve, family->count);
+  for (int32_t i = 0; i < family->count; i++)
+    LP_TRY(read_curve(yaml, lp_yaml_node(yaml, node->data.sequence.items.start[i]), family, &family->curve[i]));
+  return LP_OK;
+}
+
+typedef struct {
+  lp_fit_family *family;
+  const yaml_node_t *curves; /* read when the operator is known */
+  bool has_op;
+} family_reader;
+
+static lp_status read_unseen_entry(lp_yaml *yaml, const yaml_node_t *key, const char *name, const yaml_node_t *value,
+                                   void *user) {
+  static const char *const keys[] = {"spread", "distance"};
+  lp_fit_family *family = user;
+  if (lp_streq(name, "spread")) return read_number(yaml, value, name, 0, 10, &family->unseen_spread);
+  if (lp_streq(name, "distance")) return read_number(yaml, value, name, 0, 100, &family->unseen_distance);
+  return lp_yaml_unknown_key(yaml, key, name, keys, LP_COUNT(keys));
+}
+
+static lp_status read_dtype(lp_yaml *yaml, const yaml_node_t *node, lp_dtype *out) {
+  const char *text = NULL;
+  LP_TRY(lp_yaml_text(yaml, node, "dtype", &text));
+  if (lp_dtype_parse(text, out)) return LP_OK;
+  return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'dtype' is '%s', not a type such as f16", text);
+}
+
+static lp_status read_stage(lp_yaml *yaml, const yaml_node_t *node, bool *decode) {
+  const char *text = NULL;
+  LP_TRY(lp_yaml_text(yaml, node, "stage", &text));
+  *decode = lp_streq(text, "decode");
+  if (*decode || lp_streq(text, "prefill")) return LP_OK;
+  return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'stage' is '%s', neither 'prefill' nor 'decode'", text);
+}
+
+static lp_status read_family_entry(lp_yaml *yaml, const yaml_node_t *key, const char *name, const yaml_node_t *value,
+                                   void *user) {
+  static const char *const keys[] = {"op",           "stage",   "dtype",  "launch_us", "flops_per_us",
+                                     "bytes_per_us", "quantum", "unseen", "curves"};
+  family_reader *r = user;
+  lp_fit_family *family = r->family;
+  const char *text = NULL;
+  if (lp_streq(name, "op")) {
+    r->has_op = true;
+    LP_TRY(lp_yaml_text(yaml, value, name, &text));
+    return lp_hw_op_parse(text, &family->op, yaml->diag, lp_yaml_loc(yaml, value));
+  }
+  if (lp_streq(name, "stage")) return read_stage(yaml, value, &family->decode);
+  if (lp_streq(name, "dtype")) return read_dtype(yaml, value, &family->dtype);
+  if (lp_streq(name, "launch_us")) return read_number(yaml, value, name, 0, 1e9, &family->launch_us);
+  if (lp_streq(name, "flops_per_us")) return read_number(yaml, value, name, 1e-6, 1e18, &family->flops_per_us);
+  if (lp_streq(name, "bytes_per_us")) return read_number(yaml, value, name, 1e-6, 1e18, &family->bytes_per_us);
+  if (lp_streq(name, "quantum")) return read_whole(yaml, value, name, 0, &family->quantum);
+  if (lp_streq(name, "unseen")) return each_entry(yaml, value, name, read_unseen_entry, family);
+  if (!lp_streq(name, "curves")) return lp_yaml_unknown_key(yaml, key, name, keys, LP_COUNT(keys));
+  r->curves = value;
+  return LP_OK;
+}
+
+static lp_status read_family(lp_yaml *yaml, const yaml_node_t *node, lp_fit_family *family) {
+  family_reader r = {.family = family};
+  *family = (lp_fit_family){.dtype = LP_F16, .unseen_spread = 0.35, .unseen_distance = 1};
+  LP_TRY(each_entry(yaml, node, "a family", read_family_entry, &r));
+  const char *missing = !r.has_op                   ? "op"
+                        : !r.curves                 ? "curves"
+                        : family->flops_per_us == 0 ? "flops_per_us"
+                        : family->bytes_per_us == 0 ? "bytes_per_us"
+                                                    : NULL;
+  if (missing) return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "the family lacks '%s'", missing);
+  return read_curves(yaml, r.curves, family);
+}
+
+static lp_status read_fit_entry(lp_yaml *yaml, const yaml_node_t *key, const char *name, const yaml_node_t *value,
+                                void *user) {
+  static const char *const keys[] = {"source", "families"};
+  struct lp_hw_fit *fit = user;
+  if (lp_streq(name, "source")) return lp_yaml_text(yaml, value, name, &fit->source);
+  if (!lp_streq(name, "families")) return lp_yaml_unknown_key(yaml, key, name, keys, LP_COUNT(keys));
+  LP_TRY(want_sequence(yaml, value, name));
+  fit->count = length_of(value);
+  fit->family = LP_NEW_ARRAY(yaml->arena, lp_fit_family, fit->count);
+  for (int32_t i = 0; i < fit->count; i++)
+    LP_TRY(read_family(yaml, lp_yaml_node(yaml, value->data.sequence.items.start[i]), &fit->family[i]));
+  return LP_OK;
+}
+
+lp_status lp_fit_read(void *user, lp_yaml *yaml, const yaml_node_t *node) {
+  lp_machine *machine = user;
+  struct lp_hw_fit *fit = LP_NEW(machine->arena, struct lp_hw_fit);
+  LP_TRY(each_entry(yaml, node, "measured", read_fit_entry, fit));
+  if (fit->count == 0) return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'measured' lacks 'families'");
+  machine->fit = fit;
+  machine->predictor = &lp_hw_fitted;
+  return LP_OK;
+}
+
+/* ---- printing ---- */
+
+static void print_list(const char *key, const double *values, int32_t count, const char *format, bool logs,
+                       lp_buf *out) {
+  lp_buf_printf(out, "          %s: [", key);
+  size_t line = out->size;
+  for (int32_t i = 0; i < count; i++) {
+    if (out->size - line > 110) {
+      lp_buf_puts(out, "\n            ");
+      line = out->size;
+    }
+    char text[32];
+    double value = logs ? exp(values[i]) : values[i];
+    (void)snprintf(text, sizeof text, lp_streq(format, "size") ? "%.7g" : "%.4g", value);
+    lp_buf_printf(out, "%s%s", text, i + 1 < count ? ", " : "");
+  }
+  lp_buf_puts(out, "]\n");
+}
+
+static void print_curve(const lp_fit_family *family, const lp_fit_curve *curve, lp_buf *out) {
+  size_t count = 0;
+  const char *const *names = shape_names(family->op, &count);
+  lp_buf_puts(out, "        - shape: {");
+  for (size_t i = 0; i < count; i++)
+    lp_buf_printf(out, "%s %s: %" PRId64, i > 0 ? "," : "", names[i], curve->key[i]);
+  lp_buf_printf(out, " }\n          spread: %.3g\n", curve->spread);
+  print_list("size", curve->x, curve->count, "size", true, out);
+  print_list("factor", curve->y, curve->count, "factor", true, out);
+  print_list("measured", curve->measured, curve->measured_count, "size", false, out);
+}
+
+void lp_fit_print(const struct lp_hw_fit *fit, lp_buf *out) {
+  lp_buf_puts(out, "measured:\n");
+  if (fit->source) {
+    lp_buf_puts(out, "  source: ");
+    lp_sheet_print_quoted(fit->source, out);
+    lp_buf_puts(out, "\n");
+  }
+  lp_buf_puts(out, "  families:\n");
+  for (int32_t i = 0; i < fit->count; i++) {
+    const lp_fit_family *family = &fit->family[i];
+    lp_buf_printf(out, "    - op: %s\n", lp_hw_op_name(family->op));
+    if (family->op == LP_HW_ATTENTION) lp_buf_printf(out, "      stage: %s\n", family->decode ? "decode" : "prefill");
+    lp_buf_printf(out, "      dtype: %s\n      launch_us: %.4g\n      flops_per_us: %.5g\n      bytes_per_us: %.5g\n",
+                  lp_dtype_name(family->dtype), family->launch_us, family->flops_per_us, family->bytes_per_us);
+    lp_buf_printf(out, "      quantum: %" PRId64 "\n      unseen: { spread: %.3g, distance: %.3g }\n      curves:\n",
+                  family->quantum, family->unseen_spread, family->unseen_distance);
+    for (int32_t c = 0; c < family->count; c++)
+      print_curve(family, &family->curve[c], out);
+  }
+}

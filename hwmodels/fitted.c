@@ -1,0 +1,66 @@
+/* The predictor of machines with measured operators. */
+#include "hwmodels/hwmodels_internal.h"
+
+#include <math.h>
+
+static bool is_decode(const lp_op_facts *facts) {
+  return facts->kind == LP_OP_ATTENTION && facts->q_len <= 1;
+}
+
+/* How well a family measured in another dtype stands for `dtype`: as many bits, then the nearest; 0 is best. */
+static int dtype_penalty(lp_dtype family, lp_dtype dtype) {
+  if (family == dtype) return 0;
+  int difference = lp_dtype_bits(family) - lp_dtype_bits(dtype);
+  return 1 + (difference < 0 ? -difference : difference);
+}
+
+static const lp_fit_family *find(const struct lp_hw_fit *fit, const lp_op_facts *facts) {
+  lp_hw_op op = lp_hw_op_of(facts->kind);
+  const lp_fit_family *best = NULL;
+  for (int32_t i = 0; i < fit->count; i++) {
+    const lp_fit_family *family = &fit->family[i];
+    if (family->op == LP_HW_ANY) return family;
+    if (op == LP_HW_ANY || family->op != op || family->decode != is_decode(facts)) continue;
+    if (!best || dtype_penalty(family->dtype, facts->dtype) < dtype_penalty(best->dtype, facts->dtype)) best = family;
+  }
+  return best;
+}
+
+/* Moves of data that were not measured go at the rate of those that were: the family of most curves' worth of bytes. */
+static const lp_fit_family *find_mover(const struct lp_hw_fit *fit) {
+  static const lp_hw_op order[] = {LP_HW_COPY, LP_HW_ADD, LP_HW_NORM, LP_HW_ROTARY, LP_HW_GATED_ACT, LP_HW_EMBEDDING};
+  for (size_t i = 0; i < LP_COUNT(order); i++)
+    for (int32_t f = 0; f < fit->count; f++)
+      if (fit->family[f].op == order[i]) return &fit->family[f];
+  return NULL;
+}
+
+static bool is_pointwise(const lp_op_facts *facts) {
+  return facts->kind != LP_OP_LINEAR && facts->kind != LP_OP_ATTENTION && facts->kind != LP_OP_MATMUL;
+}
+
+/* Another dtype's arithmetic at the ratio of the peaks; bytes are the operator's own. */
+static double dtype_ratio(const lp_machine *machine, const lp_fit_family *family, lp_dtype dtype) {
+  return family->op == LP_HW_ANY ? 1 : lp_hw_peak(machine, dtype) / lp_hw_peak(machine, family->dtype);
+}
+
+static lp_prediction predict(const lp_machine *machine, const lp_op_facts *facts) {
+  const lp_fit_family *found = find(machine->fit, facts);
+  if (!found && is_pointwise(facts)) found = find_mover(machine->fit);
+  if (!found || found->count == 0 || (facts->flops <= 0 && facts->bytes <= 0))
+    return lp_hw_roofline.predict(machine, facts);
+  lp_fit_family family = *found;
+  family.flops_per_us *= dtype_ratio(machine, found, facts->dtype);
+  lp_fit_blend blend = lp_fit_combine(&family, facts, -1);
+  double log_us = lp_fit_base(&family, facts) + blend.y;
+  if (family.dtype != facts->dtype && family.op != LP_HW_ANY) {
+    blend.spread *= 2;
+    blend.distance += 1;
+  }
+  return (lp_prediction){.time_ms = exp(log_us) * 1e-3,
+                         .low_ms = exp(log_us - blend.spread) * 1e-3,
+                         .high_ms = exp(log_us + blend.spread) * 1e-3,
+                         .distance = blend.distance};
+}
+
+const lp_hw_predictor lp_hw_fitted = {.name = "fitted", .predict = predict};

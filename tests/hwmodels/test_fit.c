@@ -1,0 +1,248 @@
+/* Fits on a small table made by a known law: steps of 64 tokens, 2 % of noise. */
+#include "tests/hwmodels/test_hwmodels.h"
+
+#include <math.h>
+
+/* Uniform in [-1, 1], the same on every machine. */
+static double noise(uint64_t *state) {
+  *state = *state * 6364136223846793005u + 1442695040888963407u;
+  return (double)(*state >> 11) / (double)(UINT64_C(1) << 52) - 1;
+}
+
+static double linear_us(double m, double n, double k) {
+  double tokens = ceil(m / 64) * 64;
+  return 5 + fmax(2 * tokens * n * k / 200e6, 2 * n * k / 1.5e6);
+}
+
+static void add_linear(lp_buf *csv, int64_t m, int64_t n, int64_t k, double us) {
+  lp_buf_printf(csv, "linear,%" PRId64 ",%" PRId64 ",%" PRId64 ",,,,,,,f16,%.3f\n", m, n, k, us);
+}
+
+static const char header[] = "op,m,n,k,batch,q_len,kv_len,heads,kv_heads,head_dim,dtype,time_us\n";
+
+/* Sizes of `rest` modulo 3 of three shapes, of decode attention and of a norm. */
+static void make_table(bool train, lp_buf *csv) {
+  static const int64_t shapes[][2] = {{4096, 4096}, {12288, 4096}, {4096, 11008}};
+  uint64_t state = train ? 1 : 2;
+  lp_buf_puts(csv, header);
+  for (int64_t i = 0; i < 128; i++) {
+    if ((i % 3 == 1) == train) continue;
+    int64_t m = 16 * (i + 1), kv = 32 * (i + 1);
+    for (size_t s = 0; s < LP_COUNT(shapes); s++)
+      add_linear(csv, m, shapes[s][0], shapes[s][1],
+                 linear_us((double)m, (double)shapes[s][0], (double)shapes[s][1]) * (1 + 0.02 * noise(&state)));
+    lp_buf_printf(csv, "attention,,,,8,1,%" PRId64 ",32,8,128,f16,%.3f\n", kv,
+                  (10 + (double)kv * 8 * 8 * 128 * 4 / 1.2e6) * (1 + 0.02 * noise(&state)));
+    lp_buf_printf(csv, "norm,%" PRId64 ",4096,,,,,,,,f16,%.3f\n", m,
+                  (3 + (double)m * 4096 * 4 / 1e6) * (1 + 0.02 * noise(&state)));
+  }
+}
+
+static void parse(const lp_buf *csv, lp_hw_samples *samples) {
+  ck_assert_int_eq(lp_hw_samples_parse("t.csv", csv->data, csv->size, samples, NULL), LP_OK);
+}
+
+static lp_machine *fit(const char *base, const lp_buf *csv, lp_hw_fit_result *result) {
+  lp_hw_samples samples = {0};
+  lp_machine *machine = NULL;
+  parse(csv, &samples);
+  ck_assert_int_eq(lp_hw_load(base, &machine, NULL), LP_OK);
+  ck_assert_int_eq(lp_hw_fit(machine, &samples, &(lp_hw_fit_options){.knots = 32, .source = "a test"}, result, NULL),
+                   LP_OK);
+  lp_vec_free(&samples);
+  return machine;
+}
+
+static const lp_hw_errors *find(const lp_hw_errors *errors, size_t count, const char *name) {
+  for (size_t i = 0; i < count; i++)
+    if (lp_streq(errors[i].name, name)) return &errors[i];
+  ck_abort_msg("no errors of '%s'", name);
+}
+
+START_TEST(left_out_points_are_predicted_and_covered) {
+  lp_buf train = {0}, test = {0};
+  make_table(true, &train);
+  make_table(false, &test);
+  lp_hw_fit_result result;
+  lp_machine *machine = fit("a100", &train, &result);
+  ck_assert_uint_eq(result.impossible, 0);
+  lp_hw_samples held = {0};
+  parse(&test, &held);
+  lp_hw_errors errors[LP_HW_ERRORS];
+  size_t impossible = 1, count = lp_hw_evaluate(machine, &held, errors, &impossible);
+  ck_assert_uint_eq(impossible, 0);
+  static const char *const names[] = {"linear", "attention_decode", "norm", "all"};
+  for (size_t i = 0; i < LP_COUNT(names); i++) {
+    const lp_hw_errors *e = find(errors, count, names[i]);
+    ck_assert_msg(e->mape_pct < 3, "%s: %.2f %%", names[i], e->mape_pct);
+    ck_assert_msg(e->coverage90 > 0.8 && e->coverage90 <= 1, "%s: %.2f", names[i], e->coverage90);
+    ck_assert(e->median_pct <= e->p90_pct);
+  }
+  lp_vec_free(&held);
+  lp_hw_free(machine);
+  lp_buf_free(&train);
+  lp_buf_free(&test);
+}
+END_TEST
+
+START_TEST(unseen_shapes_are_near_and_say_how_far) {
+  lp_buf train = {0};
+  make_table(true, &train);
+  lp_hw_fit_result result;
+  lp_machine *machine = fit("a100", &train, &result);
+  lp_op_facts facts = {.m = 512, .n = 8192, .k = 4096, .dtype = LP_F16};
+  lp_hw_op_facts(LP_HW_LINEAR, &facts);
+  lp_prediction p = lp_hw_predict(machine, &facts);
+  ck_assert_double_eq_tol(p.time_ms * 1e3 / linear_us(512, 8192, 4096), 1, 0.05);
+  ck_assert(p.low_ms < p.time_ms && p.time_ms < p.high_ms);
+  ck_assert(p.distance > 0.5 && p.distance < 1.5);
+  facts.n = 4096;
+  facts.m = 528;
+  lp_hw_op_facts(LP_HW_LINEAR, &facts);
+  ck_assert_double_lt(lp_hw_predict(machine, &facts).distance, 0.1);
+  lp_hw_free(machine);
+  lp_buf_free(&train);
+}
+END_TEST
+
+START_TEST(impossible_points_go) {
+  lp_buf csv = {0};
+  make_table(true, &csv);
+  add_linear(&csv, 4096, 4096, 4096, 10); /* 13.7 PFLOP/s */
+  add_linear(&csv, 4096, 4096, 4096, 440);
+  lp_buf_puts(&csv, "norm,65536,4096,,,,,,,,f16,1\n"); /* 1 GiB in 1 us */
+  lp_hw_fit_result result;
+  lp_machine *machine = fit("a100", &csv, &result);
+  ck_assert_uint_eq(result.impossible, 3); /* 440 us are 312.4 TFLOP/s */
+  lp_hw_free(machine);
+  lp_buf_free(&csv);
+}
+END_TEST
+
+/* A machine made of the table alone still tells rows that are far off. */
+START_TEST(a_table_speaks_for_itself) {
+  lp_buf csv = {0};
+  make_table(true, &csv);
+  add_linear(&csv, 4096, 4096, 4096, 10);
+  lp_hw_samples samples = {0};
+  parse(&csv, &samples);
+  lp_machine *machine = lp_hw_from_samples("mine", "A card", &samples);
+  lp_hw_fit_result result;
+  ck_assert_int_eq(lp_hw_fit(machine, &samples, &(lp_hw_fit_options){.knots = 8}, &result, NULL), LP_OK);
+  ck_assert_uint_eq(result.impossible, 1);
+  lp_buf text = {0};
+  lp_machine *back = NULL;
+  lp_hw_print(machine, &text);
+  ck_assert_int_eq(lp_hw_parse("printed", text.data, text.size, &back, NULL), LP_OK);
+  for (size_t i = 0; i < samples.count; i++) {
+    double a = lp_hw_predict(machine, &samples.data[i].facts).time_ms;
+    ck_assert_double_eq_tol(lp_hw_predict(back, &samples.data[i].facts).time_ms / a, 1, 2e-3);
+  }
+  lp_hw_free(back);
+  lp_hw_free(machine);
+  lp_vec_free(&samples);
+  lp_buf_free(&text);
+  lp_buf_free(&csv);
+}
+END_TEST
+
+START_TEST(changed_figures_are_a_roofline) {
+  static const char *const rooflines[] = {"a100,predictor=roofline", "a100,compute_utilisation=0.8", "a100-p1"};
+  lp_machine *machine = NULL;
+  for (size_t i = 0; i < LP_COUNT(rooflines); i++) {
+    ck_assert_int_eq(lp_hw_load(rooflines[i], &machine, NULL), LP_OK);
+    ck_assert_ptr_eq(machine->predictor, &lp_hw_roofline);
+    lp_hw_free(machine);
+  }
+  ck_assert_int_eq(lp_hw_load("a100,price_usd_per_s=1", &machine, NULL), LP_OK);
+  ck_assert_ptr_eq(machine->predictor, &lp_hw_fitted);
+  lp_hw_free(machine);
+}
+END_TEST
+
+START_TEST(shipped_fits_cover_decode_of_llama) {
+  lp_machine *machine = NULL;
+  ck_assert_int_eq(lp_hw_load("a100", &machine, NULL), LP_OK);
+  lp_op_facts facts = {.m = 1, .n = 4096, .k = 4096, .dtype = LP_F16};
+  lp_hw_op_facts(LP_HW_LINEAR, &facts);
+  ck_assert_double_eq_tol(lp_hw_predict(machine, &facts).time_ms, 0.0255, 0.002);
+  facts = (lp_op_facts){.m = 1, .n = 4096, .k = 4096, .dtype = LP_I8}; /* of another dtype: half the bytes, less sure */
+  lp_hw_op_facts(LP_HW_LINEAR, &facts);
+  lp_prediction p = lp_hw_predict(machine, &facts);
+  ck_assert(p.time_ms < 0.02 && p.time_ms > 0.01 && p.distance >= 1);
+  lp_hw_free(machine);
+}
+END_TEST
+
+static void refuses(const char *csv, const char *wanted, const char *note) {
+  lp_diag *diag = lp_diag_create();
+  lp_hw_samples samples = {0};
+  ck_assert_int_eq(lp_hw_samples_parse("t.csv", csv, strlen(csv), &samples, diag), LP_FAILED);
+  expect_error(diag, wanted, note);
+  lp_vec_free(&samples);
+}
+
+START_TEST(bad_tables) {
+  refuses("op,m,n,k\n", "t.csv:1: error: the table lacks the column 'time_us'", NULL);
+  refuses("op,m,n,k,dtype,time_ms\n", "t.csv:1: error: the table lacks the column 'time_us'",
+          "t.csv:1: note: did you mean 'time_ms'?");
+  refuses("op,m,n,time_us\nlinear,1,2,3\n", "t.csv:1: error: the table lacks the column 'k'",
+          "t.csv:2: note: 'linear' needs it");
+  refuses("op,m,n,k,time_us\nlinear,1,2,,3\n", "t.csv:2:12: error: 'k' is empty, but 'linear' needs it", NULL);
+  refuses("op,m,n,k,time_us\nlinear,1,2,3,nan\n",
+          "t.csv:2:14: error: 'time_us' is 'nan', not a number of microseconds above 0", NULL);
+  refuses("op,m,n,k,time_us\nlinear,1,2,3,60us\n",
+          "t.csv:2:14: error: 'time_us' is '60us', not a number of microseconds above 0", NULL);
+  refuses("op,m,n,k,time_us\nlinear,-1,2,3,60\n", "t.csv:2:8: error: 'm' is '-1', not a whole number from 1 to 2^40",
+          NULL);
+  refuses("op,m,n,k,time_us\nlienar,1,2,3,60\n", "t.csv:2:1: error: unknown operator 'lienar'",
+          "t.csv:2:1: note: did you mean 'linear'?");
+  refuses("op,m,n,k,dtype,time_us\nlinear,1,2,3,f17,60\n",
+          "t.csv:2:14: error: 'dtype' is 'f17', not a type such as f16", NULL);
+  refuses("op,m,n,k,time_us\nlinear,1,2,3\n", "t.csv:2: error: has 4 fields, but the header has 5", NULL);
+  refuses("op,time_us\n", "t.csv: error: holds no measurement", NULL);
+}
+END_TEST
+
+static void refuses_yaml(const char *measured, const char *wanted, const char *note) {
+  lp_buf yaml = {0};
+  lp_buf_printf(&yaml,
+                "{machine: a, kind: gpu, peak_f32: 1 TFLOP/s, memory: 1GiB, memory_bandwidth: 1 GB/s,\nmeasured: %s}",
+                measured);
+  lp_diag *diag = lp_diag_create();
+  lp_machine *machine = NULL;
+  ck_assert_int_eq(lp_hw_parse("m.yaml", yaml.data, yaml.size, &machine, diag), LP_FAILED);
+  expect_error(diag, wanted, note);
+  lp_buf_free(&yaml);
+}
+
+START_TEST(bad_measured_parts) {
+  refuses_yaml("{}", "m.yaml:2:11: error: 'measured' lacks 'families'", NULL);
+  refuses_yaml("{famlies: []}", "m.yaml:2:12: error: unknown key 'famlies'",
+               "m.yaml:2:12: note: did you mean 'families'?");
+  refuses_yaml("{families: [{op: linear}]}", "m.yaml:2:23: error: the family lacks 'curves'", NULL);
+  refuses_yaml("{families: [{op: linear, curves: [{}], flops_per_us: 1, bytes_per_us: -1}]}",
+               "m.yaml:2:81: error: 'bytes_per_us' is '-1', not a number from 1e-06 to 1e+18", NULL);
+  refuses_yaml("{families: [{op: norm, flops_per_us: 1, bytes_per_us: 1, curves: [{shape: {n: 4}, size: [1, 2], "
+               "factor: [1]}]}]}",
+               "m.yaml:2:77: error: the curve has 2 'size' and 1 'factor', not as many of both", NULL);
+  refuses_yaml("{families: [{op: norm, flops_per_us: 1, bytes_per_us: 1, curves: [{shape: {k: 4}}]}]}",
+               "m.yaml:2:86: error: unknown key 'k'", NULL);
+  refuses_yaml("{families: [{op: norm, flops_per_us: 1, bytes_per_us: 1, curves: [{size: [2, 1]}]}]}",
+               "m.yaml:2:88: error: 'size' does not ascend", NULL);
+}
+END_TEST
+
+TCase *fit_case(void) {
+  TCase *tc = tcase_create("fit");
+  tcase_set_timeout(tc, 60);
+  tcase_add_test(tc, left_out_points_are_predicted_and_covered);
+  tcase_add_test(tc, unseen_shapes_are_near_and_say_how_far);
+  tcase_add_test(tc, impossible_points_go);
+  tcase_add_test(tc, a_table_speaks_for_itself);
+  tcase_add_test(tc, changed_figures_are_a_roofline);
+  tcase_add_test(tc, shipped_fits_cover_decode_of_llama);
+  tcase_add_test(tc, bad_tables);
+  tcase_add_test(tc, bad_measured_parts);
+  return tc;
+}
