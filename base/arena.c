@@ -15,6 +15,7 @@ typedef struct block {
 struct lp_arena {
   block *newest;
   size_t next_size;
+  size_t bytes; /* of all blocks */
 };
 
 static block *block_create(size_t size, block *older) {
@@ -29,14 +30,16 @@ static block *block_create(size_t size, block *older) {
 lp_arena *lp_arena_create(void) {
   lp_arena *arena = lp_alloc(sizeof *arena);
   arena->newest = block_create(FIRST_BLOCK, NULL);
+  arena->bytes = FIRST_BLOCK;
   arena->next_size = (size_t)FIRST_BLOCK * 2;
   return arena;
 }
 
-/* Frees all blocks but the oldest, which becomes the newest. */
-static void free_newer(lp_arena *arena) {
-  while (arena->newest->older) {
+/* Frees the blocks that are newer than `last`; NULL: all but the oldest. */
+static void free_newer(lp_arena *arena, const block *last) {
+  while (arena->newest != last && arena->newest->older) {
     block *older = arena->newest->older;
+    arena->bytes -= arena->newest->size;
     free(arena->newest);
     arena->newest = older;
   }
@@ -44,28 +47,37 @@ static void free_newer(lp_arena *arena) {
 
 void lp_arena_free(lp_arena *arena) {
   if (!arena) return;
-  free_newer(arena);
+  free_newer(arena, NULL);
   free(arena->newest);
   free(arena);
 }
 
 void lp_arena_reset(lp_arena *arena) {
-  free_newer(arena);
+  free_newer(arena, NULL);
   memset(arena->newest->data, 0, arena->newest->used);
   arena->newest->used = 0;
   arena->next_size = (size_t)FIRST_BLOCK * 2;
 }
 
 size_t lp_arena_bytes(const lp_arena *arena) {
-  size_t bytes = 0;
-  for (const block *b = arena->newest; b; b = b->older)
-    bytes += b->size;
-  return bytes;
+  return arena->bytes;
+}
+
+lp_arena_mark lp_arena_here(const lp_arena *arena) {
+  return (lp_arena_mark){arena->newest, arena->newest->used};
+}
+
+/* Large blocks that were put behind the marked one stay until the arena goes. */
+void lp_arena_rewind(lp_arena *arena, lp_arena_mark mark) {
+  free_newer(arena, mark.block);
+  memset(arena->newest->data + mark.used, 0, arena->newest->used - mark.used);
+  arena->newest->used = mark.used;
 }
 
 /* A request larger than a block gets one of its own, put behind the newest so that the newest keeps filling up. */
 static void *alloc_large(lp_arena *arena, size_t size) {
   block *own = block_create(size, arena->newest->older);
+  arena->bytes += size;
   own->used = size;
   arena->newest->older = own;
   return own->data;
@@ -81,6 +93,7 @@ void *lp_arena_alloc(lp_arena *arena, size_t size) {
     if (rounded > arena->next_size / 4 && b->older) return alloc_large(arena, rounded);
     size_t block_size = rounded > arena->next_size ? rounded : arena->next_size;
     arena->newest = b = block_create(block_size, b);
+    arena->bytes += block_size;
     if (arena->next_size < LARGEST_BLOCK) arena->next_size *= 2;
   }
   void *out = b->data + b->used;

@@ -57,6 +57,13 @@ LP_NEVER_NULL lp_arena *lp_arena_create(void);
 void lp_arena_free(lp_arena *arena);  /* NULL is allowed */
 void lp_arena_reset(lp_arena *arena); /* forgets everything, keeps the first block */
 size_t lp_arena_bytes(const lp_arena *arena);
+/* What was allocated after a mark can be forgotten together, the last mark first: for work whose result lies elsewhere. */
+typedef struct {
+  void *block;
+  size_t used;
+} lp_arena_mark;
+lp_arena_mark lp_arena_here(const lp_arena *arena);
+void lp_arena_rewind(lp_arena *arena, lp_arena_mark mark);
 LP_NEVER_NULL void *lp_arena_alloc(lp_arena *arena, size_t size);
 /* `count` x `size` bytes; an overflow of the product aborts. */
 LP_NEVER_NULL void *lp_arena_array(lp_arena *arena, size_t count, size_t size);
@@ -161,7 +168,8 @@ size_t lp_diag_count(const lp_diag *diag);
 const lp_diag_entry *lp_diag_get(const lp_diag *diag, size_t index);
 size_t lp_diag_error_count(const lp_diag *diag);
 void lp_diag_clear(lp_diag *diag);
-/* `file:line:col: error: text` or `file: node 'N' (Op): error: text [DOMAIN, opset N]`, without a newline. */
+/* `file:line:col: error: text` or `file: node 'N' (Op): error: text [DOMAIN, opset N]`, without a newline. Control
+ * characters show as \x0a, and what is very long is cut. */
 void lp_diag_format(const lp_diag_entry *entry, lp_buf *out);
 
 /* Reports and gives the status to return: `return lp_error(diag, loc, "...")` LP_FAILED, lp_error_as(status, diag, loc,
@@ -210,7 +218,7 @@ const char *lp_format_rate(double bps, char out[32]);
  * so that equality is structural. Symbols are small positive numbers; a table maps them to names. */
 typedef uint16_t lp_symbol; /* 1..; 0 is none */
 
-enum { LP_POLY_DEGREE = 6 };
+enum { LP_POLY_DEGREE = 6, LP_POLY_TERMS = 256 };
 
 typedef struct {
   int64_t coef;
@@ -230,13 +238,15 @@ typedef struct {
 
 void lp_symbols_init(lp_symbols *symbols, lp_arena *arena);
 void lp_symbols_free(lp_symbols *symbols);
-lp_symbol lp_symbols_intern(lp_symbols *symbols, const char *name);     /* 0 when 65535 are there already */
+enum { LP_MAX_NAMED_SYMBOLS = 4096 };
+lp_symbol lp_symbols_intern(lp_symbols *symbols, const char *name);     /* 0 when LP_MAX_NAMED_SYMBOLS are there */
 lp_symbol lp_symbols_find(const lp_symbols *symbols, const char *name); /* 0 when absent */
 const char *lp_symbols_name(const lp_symbols *symbols, lp_symbol symbol);
 
 const lp_poly *lp_poly_const(lp_arena *arena, int64_t value);
 const lp_poly *lp_poly_symbol(lp_arena *arena, lp_symbol symbol);
-/* NULL when a coefficient overflows or the degree exceeds LP_POLY_DEGREE; NULL operands give NULL. */
+/* NULL when a coefficient overflows, the degree exceeds LP_POLY_DEGREE or the terms LP_POLY_TERMS; NULL operands give
+ * NULL. */
 const lp_poly *lp_poly_add(lp_arena *arena, const lp_poly *a, const lp_poly *b);
 const lp_poly *lp_poly_sub(lp_arena *arena, const lp_poly *a, const lp_poly *b);
 const lp_poly *lp_poly_mul(lp_arena *arena, const lp_poly *a, const lp_poly *b);
@@ -269,6 +279,13 @@ typedef struct {
 
 LP_MUST_USE lp_status lp_file_map(const char *path, lp_mapping *out, lp_diag *diag);
 void lp_file_unmap(lp_mapping *mapping);
+
+/* Maps the regular file `path` of the folder `root`, where the path comes from a file that is not trusted. It must be
+ * relative, without "..", and no symbolic link on the way may lead out of the folder, not even while others rename what is
+ * in it; links within the folder are fine, the folder's own path is trusted. When it is refused, `*why` completes
+ * "the path 'P' ..." (static text). Reports nothing. */
+typedef enum { LP_FILE_FOUND, LP_FILE_ABSENT, LP_FILE_REFUSED } lp_found;
+LP_MUST_USE lp_found lp_file_map_beneath(const char *root, const char *path, lp_mapping *out, const char **why);
 /* The whole file ("-" is stdin), NUL-terminated; release with free(). */
 LP_MUST_USE lp_status lp_file_read(const char *path, char **data, size_t *size, lp_diag *diag);
 

@@ -89,31 +89,55 @@ void lp_note(lp_diag *diag, lp_loc loc, const char *format, ...) {
   va_end(args);
 }
 
+enum { LONGEST_PART = 2000 };
+
+/* Names come from files: none may move the cursor of a terminal, look like a line of ours or fill the screen. */
+static void put_part(lp_buf *out, const char *text) {
+  size_t length = strlen(text), shown = length < LONGEST_PART ? length : LONGEST_PART;
+  for (size_t i = 0; i < shown; i++) {
+    unsigned char c = (unsigned char)text[i];
+    if (c < 0x20 || c == 0x7f)
+      lp_buf_printf(out, "\\x%02x", c);
+    else
+      lp_buf_append(out, &text[i], 1);
+  }
+  if (shown < length) lp_buf_printf(out, "... (%zu bytes)", length);
+}
+
 static void put_opset(const lp_loc *loc, lp_buf *out) {
   bool other = loc->domain && loc->domain[0];
+  if (loc->opset <= 0 && !other) return;
+  lp_buf_puts(out, " [");
+  put_part(out, other ? loc->domain : "ai.onnx");
   if (loc->opset > 0)
-    lp_buf_printf(out, " [%s, opset %" PRId64 "]", other ? loc->domain : "ai.onnx", loc->opset);
-  else if (other)
-    lp_buf_printf(out, " [%s, no opset declared]", loc->domain);
+    lp_buf_printf(out, ", opset %" PRId64 "]", loc->opset);
+  else
+    lp_buf_puts(out, ", no opset declared]");
 }
 
 void lp_diag_format(const lp_diag_entry *entry, lp_buf *out) {
   static const char *const severity[] = {[LP_NOTE] = "note", [LP_WARNING] = "warning", [LP_ERROR] = "error"};
   const lp_loc *loc = &entry->loc;
   if (loc->file) {
-    lp_buf_puts(out, loc->file);
+    put_part(out, loc->file);
     if (loc->line > 0) lp_buf_printf(out, ":%" PRId32, loc->line);
     if (loc->line > 0 && loc->col > 0) lp_buf_printf(out, ":%" PRId32, loc->col);
     lp_buf_puts(out, ": ");
   }
   if (loc->node) {
-    lp_buf_printf(out, "node '%s'", loc->node);
-    if (loc->op) lp_buf_printf(out, " (%s)", loc->op);
-    lp_buf_puts(out, ": ");
+    lp_buf_puts(out, "node '");
+    put_part(out, loc->node);
+    lp_buf_puts(out, "'");
+    if (loc->op) lp_buf_puts(out, " (");
+    if (loc->op) put_part(out, loc->op);
+    lp_buf_puts(out, loc->op ? "): " : ": ");
   } else if (loc->op) {
-    lp_buf_printf(out, "operator %s: ", loc->op);
+    lp_buf_puts(out, "operator ");
+    put_part(out, loc->op);
+    lp_buf_puts(out, ": ");
   }
-  lp_buf_printf(out, "%s: %s", severity[entry->severity], entry->text);
+  lp_buf_printf(out, "%s: ", severity[entry->severity]);
+  put_part(out, entry->text);
   if (entry->severity == LP_ERROR) put_opset(loc, out);
 }
 

@@ -42,7 +42,7 @@ bool lp_path_exists(const char *path) {
 lp_status lp_file_map(const char *path, lp_mapping *out, lp_diag *diag) {
   *out = (lp_mapping){0};
   lp_loc loc = LP_LOC_FILE(path);
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a pipe must not block */
   if (fd < 0) return lp_error(diag, loc, "cannot open: %s", strerror(errno));
   struct stat info;
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {

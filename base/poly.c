@@ -32,7 +32,8 @@ static lp_poly *poly_create(lp_arena *arena, const lp_term *term, size_t count) 
   return out;
 }
 
-/* The polynomial of these terms, which are released; NULL when a sum overflows or `valid` is false. */
+/* The polynomial of these terms, which are released; NULL when a sum overflows, terms are too many or `valid` is false.
+ * The limit keeps a product of sums of many symbols from growing without bound. */
 static const lp_poly *canonical(lp_arena *arena, terms *list, bool valid) {
   size_t kept = 0;
   if (list->count) qsort(list->data, list->count, sizeof(lp_term), compare_monomials);
@@ -42,7 +43,7 @@ static const lp_poly *canonical(lp_arena *arena, terms *list, bool valid) {
       valid = lp_i64_add(sum.coef, list->data[i++].coef, &sum.coef) && valid;
     if (sum.coef) list->data[kept++] = sum;
   }
-  const lp_poly *out = valid && kept <= INT32_MAX ? poly_create(arena, list->data, kept) : NULL;
+  const lp_poly *out = valid && kept <= LP_POLY_TERMS ? poly_create(arena, list->data, kept) : NULL;
   lp_vec_free(list);
   return out;
 }
@@ -82,6 +83,9 @@ const lp_poly *lp_poly_mul(lp_arena *arena, const lp_poly *a, const lp_poly *b) 
   if (!a || !b) return NULL;
   terms list = {0};
   bool valid = true;
+  int64_t factor;
+  if (lp_poly_is_const(b, &factor)) return lp_poly_scale(arena, a, factor);
+  if (lp_poly_is_const(a, &factor)) return lp_poly_scale(arena, b, factor);
   for (int32_t i = 0; i < a->count; i++) {
     for (int32_t j = 0; j < b->count; j++) {
       lp_term product;
@@ -94,14 +98,10 @@ const lp_poly *lp_poly_mul(lp_arena *arena, const lp_poly *a, const lp_poly *b) 
 
 const lp_poly *lp_poly_scale(lp_arena *arena, const lp_poly *a, int64_t factor) {
   if (!a) return NULL;
-  terms list = {0};
-  bool valid = true;
-  for (int32_t i = 0; i < a->count; i++) {
-    lp_term scaled = a->term[i];
-    valid = lp_i64_mul(scaled.coef, factor, &scaled.coef) && valid;
-    lp_vec_push(&list, scaled);
-  }
-  return canonical(arena, &list, valid);
+  lp_poly *out = poly_create(arena, a->term, factor ? (size_t)a->count : 0);
+  for (int32_t i = 0; i < out->count; i++)
+    if (!lp_i64_mul(out->term[i].coef, factor, &out->term[i].coef)) return NULL;
+  return out;
 }
 
 static bool divide_terms(const lp_term *a, const lp_term *b, lp_term *out) {

@@ -22,7 +22,7 @@ lp_symbol lp_symbols_find(const lp_symbols *symbols, const char *name) {
 
 lp_symbol lp_symbols_intern(lp_symbols *symbols, const char *name) {
   lp_symbol found = lp_symbols_find(symbols, name);
-  if (found || symbols->names.count == UINT16_MAX) return found;
+  if (found || symbols->names.count == LP_MAX_NAMED_SYMBOLS) return found;
   lp_vec_push(&symbols->names, lp_arena_strdup(symbols->arena, name));
   return (lp_symbol)symbols->names.count;
 }

@@ -5,7 +5,7 @@
  * onnx_import.c    graph -> block: names, inputs, outputs                  onnx_sort.c      topological order
  * onnx_node.c      node -> operator                                        onnx_attr.c      attributes by schema
  * onnx_normalise.c older opsets -> the newest form                         onnx_function.c  functions, If
- * onnx_einsum.c    Einsum -> transposes and a product
+ * onnx_einsum.c    Einsum -> transposes and a product                     onnx_external.c  data in other files
  */
 #ifndef LP_FRONTEND_INTERNAL_H
 #define LP_FRONTEND_INTERNAL_H
@@ -22,6 +22,19 @@ typedef struct {
 } lp_span;
 
 typedef enum { LP_MESSAGE_MODEL, LP_MESSAGE_TENSOR } lp_message;
+
+/* A file of external data, looked for once. */
+typedef struct {
+  lp_found found;
+  const char *why; /* it was refused */
+  lp_mapping mapping;
+} lp_external;
+
+/* Bytes of a file of external data that a tensor is. */
+typedef struct {
+  const char *file, *tensor;
+  int64_t offset, length;
+} lp_region;
 
 /* Copies the message in data[0, size) to `out` without tensor bytes, documentation and what the importer never reads;
  * checks lengths, wire types and nesting on the way. */
@@ -55,19 +68,28 @@ typedef struct {
   const uint8_t *data; /* the mapped file */
   size_t size;
   const Onnx__ModelProto *model;
-  int64_t opset;         /* of the default domain, where the nodes at work come from */
-  lp_map *dims;          /* dim_param -> its symbol (const char *) */
-  lp_map *functions;     /* "domain:name" -> Onnx__FunctionProto* */
-  lp_map *external;      /* location -> lp_external* */
-  LP_VEC(lp_map *) maps; /* freed at the end */
+  int64_t opset;             /* of the default domain, where the nodes at work come from */
+  lp_map *dims;              /* dim_param -> its symbol (const char *) */
+  lp_map *functions;         /* "domain:name" -> Onnx__FunctionProto* */
+  lp_map *external;          /* location -> lp_external* */
+  LP_VEC(lp_map *) maps;     /* freed at the end */
+  LP_VEC(lp_region) regions; /* of external data, in the order of the tensors */
   lp_block *block;
   bool weights_absent_ok;
   int32_t depth;      /* of functions and branches being inlined */
   int64_t node_count; /* operators made */
+  size_t unpacked;    /* bytes of `scratch` that the message itself takes */
   int64_t next_dim;   /* d0, d1, ... */
 } lp_importer;
 
-enum { LP_IMPORT_DEPTH = 64, LP_IMPORT_NODES = 300000, LP_ONNX_OPSET_MIN = 7, LP_ONNX_OPSET_MAX = 26 };
+/* Nodes and memory that a few bytes may become by calling functions that call functions. */
+enum {
+  LP_IMPORT_DEPTH = 64,
+  LP_IMPORT_NODES = 300000,
+  LP_IMPORT_BYTES = 1 << 30,
+  LP_ONNX_OPSET_MIN = 7,
+  LP_ONNX_OPSET_MAX = 26
+};
 
 static inline const char *lp_text(const char *maybe) {
   return maybe ? maybe : "";
@@ -164,6 +186,16 @@ typedef struct {
 /* Checks a TensorProto; small external data is read, large data stays where it is. */
 LP_MUST_USE lp_status lp_tensor_check(lp_importer *im, const Onnx__TensorProto *tensor, lp_loc loc, const char *name,
                                       lp_tensor_data *out);
+/* Where a tensor's external data lies: its file, `out->offset`, and the data itself where it is read. */
+LP_MUST_USE lp_status lp_external_check(lp_importer *im, const Onnx__TensorProto *tensor, lp_loc loc, const char *name,
+                                        lp_tensor_data *out);
+/* Up to this size a tensor is a constant that is read, not a weight. */
+bool lp_tensor_is_small(const lp_tensor_data *tensor);
+/* Reports data that has not the size its shape asks for. */
+LP_MUST_USE lp_status lp_tensor_wrong_size(lp_importer *im, lp_loc loc, const char *name, const lp_tensor_data *tensor,
+                                           uint64_t found);
+/* Warns when tensors share a part of their external data: an exporter that miscounted, as a rule. */
+void lp_external_report_overlaps(lp_importer *im);
 /* Appends an llmpart.constant or llmpart.weight. */
 LP_MUST_USE lp_status lp_import_tensor(lp_importer *im, const Onnx__TensorProto *tensor, lp_loc loc, const char *name,
                                        lp_value **out);

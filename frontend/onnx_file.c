@@ -40,10 +40,32 @@ static lp_status open_importer(lp_importer *im, const char *path, lp_diag *diag,
   return LP_OK;
 }
 
+/* The module keeps what is mapped: its weights lie there, and no name is resolved a second time. */
+static void hand_over(lp_importer *im, const char *name, lp_mapping *mapping) {
+  if (!mapping->data || lp_map_has(im->module->sources, name)) return;
+  lp_mapping *kept = LP_NEW(im->module->arena, lp_mapping);
+  *kept = *mapping;
+  *mapping = (lp_mapping){0};
+  lp_map_put(im->module->sources, name, kept);
+}
+
+static void hand_over_all(lp_importer *im, lp_mapping *mapping) {
+  hand_over(im, im->file, mapping);
+  for (size_t i = 0; i < lp_map_count(im->external); i++) {
+    lp_external *external = lp_map_value_at(im->external, i);
+    hand_over(im, lp_map_key_at(im->external, i), &external->mapping);
+  }
+}
+
 static void close_importer(lp_importer *im, lp_mapping *mapping) {
+  for (size_t i = 0; i < lp_map_count(im->external); i++) {
+    lp_external *external = lp_map_value_at(im->external, i);
+    lp_file_unmap(&external->mapping);
+  }
   for (size_t i = 0; i < im->maps.count; i++)
     lp_map_free(im->maps.data[i]);
   lp_vec_free(&im->maps);
+  lp_vec_free(&im->regions);
   lp_map_free(im->external);
   lp_map_free(im->functions);
   lp_map_free(im->dims);
@@ -74,15 +96,18 @@ lp_status lp_onnx_import(const char *path, const lp_import_options *options, lp_
   lp_status status = unpack(&im, &onnx__model_proto__descriptor, LP_MESSAGE_MODEL, &message);
   if (status == LP_OK) {
     im.model = (const Onnx__ModelProto *)message;
+    im.unpacked = lp_arena_bytes(im.scratch);
     im.weights_absent_ok = options && options->weights_absent_ok;
     im.module = create_module(&im);
     im.functions = lp_map_create();
     im.dims = lp_map_create();
     status = lp_import_model(&im);
-    if (status == LP_OK)
+    if (status == LP_OK) {
+      hand_over_all(&im, &mapping);
       *out = im.module;
-    else
+    } else {
       lp_module_free(im.module);
+    }
   }
   close_importer(&im, &mapping);
   return status;

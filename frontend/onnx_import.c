@@ -49,6 +49,8 @@ lp_status lp_scope_add_initializers(lp_importer *im, lp_scope *scope, const Onnx
     lp_dtype dtype;
     lp_loc at = lp_dtype_from_onnx(tensor->data_type, &dtype) ? loc : lp_reader_loc(im, graph, name);
     LP_TRY(lp_tensor_check(im, tensor, at, name, &checked));
+    bool external = checked.file && checked.file != im->file && checked.bytes > 0;
+    if (external) lp_vec_push(&im->regions, ((lp_region){checked.file, name, checked.offset, checked.bytes}));
     lp_map_put(scope->initializers, name, tensor);
   }
   return LP_OK;
@@ -141,5 +143,6 @@ lp_status lp_import_model(lp_importer *im) {
   LP_TRY(import_inputs(im, &scope, graph, &func));
   LP_TRY(lp_import_nodes(im, &scope, graph->node, graph->n_node, NULL));
   LP_TRY(import_outputs(im, &scope, graph, func));
+  lp_external_report_overlaps(im);
   return check_outputs(im, graph);
 }

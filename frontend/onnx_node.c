@@ -176,6 +176,9 @@ lp_status lp_import_node(lp_importer *im, lp_scope *scope, const Onnx__NodeProto
   lp_loc loc = lp_node_loc(im, node, call);
   if (++im->node_count > LP_IMPORT_NODES)
     return lp_error(im->diag, loc, "more than %d operators once functions are inlined", LP_IMPORT_NODES);
+  if (lp_arena_bytes(im->module->arena) + lp_arena_bytes(im->scratch) - im->unpacked > LP_IMPORT_BYTES)
+    return lp_error(im->diag, loc, "its names and attributes take more than %d MiB once functions are inlined",
+                    LP_IMPORT_BYTES >> 20);
   const Onnx__FunctionProto *function = lp_function_find(im, node);
   if (function) return lp_inline_function(im, scope, node, function, call, loc);
   if (!lp_node_domain(node)[0] && lp_streq(node->op_type, "Constant"))

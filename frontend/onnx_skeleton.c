@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-enum { MAX_NESTING = 100, LENGTH_BYTES = 5 };
+/* A message of two bytes becomes a structure of a hundred: what a file can ask for is limited before it is unpacked. */
+enum { MAX_NESTING = 100, LENGTH_BYTES = 5, MAX_MESSAGES = 4 << 20, MAX_BYTES = 256 << 20 };
 
 typedef enum {
   MSG_MODEL,
@@ -21,8 +22,11 @@ typedef enum {
   MSG_TYPE,
   MSG_WRAPPED_TYPE,
   MSG_MAP_TYPE,
+  MSG_ENTRY,
+  MSG_OPSET,
   MSG_COUNT,
   MSG_COPY, /* a field that is kept as it is */
+  MSG_TEXT, /* a name: kept, and without NUL, where C would see another name than the file has */
   MSG_DROP  /* a field that the importer never reads */
 } message_kind;
 
@@ -32,18 +36,35 @@ typedef struct {
 } field_rule;
 
 /* Fields that are messages to walk, or to drop; all others are copied. */
-static const field_rule rules[MSG_COUNT][10] = {
-    [MSG_MODEL] = {{7, MSG_GRAPH}, {25, MSG_FUNCTION}, {6, MSG_DROP}, {14, MSG_DROP}, {20, MSG_DROP}, {26, MSG_DROP}},
+static const field_rule rules[MSG_COUNT][12] = {
+    [MSG_MODEL] = {{7, MSG_GRAPH},
+                   {8, MSG_OPSET},
+                   {25, MSG_FUNCTION},
+                   {6, MSG_DROP},
+                   {14, MSG_DROP},
+                   {20, MSG_DROP},
+                   {26, MSG_DROP}},
     [MSG_GRAPH] = {{1, MSG_NODE},
                    {5, MSG_TENSOR},
                    {11, MSG_VALUE_INFO},
                    {12, MSG_VALUE_INFO},
+                   {2, MSG_TEXT},
                    {10, MSG_DROP},
                    {13, MSG_DROP},
                    {14, MSG_DROP},
                    {16, MSG_DROP}},
-    [MSG_NODE] = {{5, MSG_ATTRIBUTE}, {6, MSG_DROP}, {9, MSG_DROP}, {10, MSG_DROP}},
-    [MSG_ATTRIBUTE] = {{5, MSG_TENSOR},
+    [MSG_NODE] = {{5, MSG_ATTRIBUTE},
+                  {1, MSG_TEXT},
+                  {2, MSG_TEXT},
+                  {3, MSG_TEXT},
+                  {4, MSG_TEXT},
+                  {7, MSG_TEXT},
+                  {6, MSG_DROP},
+                  {9, MSG_DROP},
+                  {10, MSG_DROP}},
+    [MSG_ATTRIBUTE] = {{1, MSG_TEXT},
+                       {21, MSG_TEXT},
+                       {5, MSG_TENSOR},
                        {6, MSG_GRAPH},
                        {10, MSG_TENSOR},
                        {11, MSG_GRAPH},
@@ -52,12 +73,23 @@ static const field_rule rules[MSG_COUNT][10] = {
                        {15, MSG_DROP},
                        {22, MSG_DROP},
                        {23, MSG_DROP}},
-    [MSG_TENSOR] = {{12, MSG_DROP}, {16, MSG_DROP}},
-    [MSG_FUNCTION] = {{7, MSG_NODE}, {11, MSG_ATTRIBUTE}, {8, MSG_DROP}, {12, MSG_DROP}, {14, MSG_DROP}},
-    [MSG_VALUE_INFO] = {{2, MSG_TYPE}, {3, MSG_DROP}, {4, MSG_DROP}},
+    [MSG_TENSOR] = {{8, MSG_TEXT}, {13, MSG_ENTRY}, {12, MSG_DROP}, {16, MSG_DROP}},
+    [MSG_FUNCTION] = {{1, MSG_TEXT},
+                      {4, MSG_TEXT},
+                      {5, MSG_TEXT},
+                      {6, MSG_TEXT},
+                      {10, MSG_TEXT},
+                      {7, MSG_NODE},
+                      {11, MSG_ATTRIBUTE},
+                      {8, MSG_DROP},
+                      {12, MSG_DROP},
+                      {14, MSG_DROP}},
+    [MSG_VALUE_INFO] = {{1, MSG_TEXT}, {2, MSG_TYPE}, {3, MSG_DROP}, {4, MSG_DROP}},
     [MSG_TYPE] = {{4, MSG_WRAPPED_TYPE}, {5, MSG_MAP_TYPE}, {9, MSG_WRAPPED_TYPE}},
     [MSG_WRAPPED_TYPE] = {{1, MSG_TYPE}},
     [MSG_MAP_TYPE] = {{2, MSG_TYPE}},
+    [MSG_ENTRY] = {{1, MSG_TEXT}, {2, MSG_TEXT}},
+    [MSG_OPSET] = {{1, MSG_TEXT}},
 };
 
 typedef struct {
@@ -66,7 +98,8 @@ typedef struct {
   lp_diag *diag;
   lp_loc loc;
   int depth;
-  size_t fields; /* read so far at the top */
+  size_t fields;   /* read so far at the top */
+  size_t messages; /* in all */
 } walker;
 
 typedef struct {
@@ -178,6 +211,23 @@ static lp_status read_tensor_facts(const walker *w, const uint8_t *at, const uin
   return LP_OK;
 }
 
+static lp_status walk_nested(walker *w, message_kind kind, const field *f);
+
+/* A field that is walked, kept or dropped. */
+static lp_status put_field(walker *w, message_kind message, const field *f) {
+  message_kind kind = rule_of(message, f);
+  if (kind < MSG_COUNT || kind == MSG_TEXT) {
+    if (f->wire != 2) return damaged(w, f->start);
+    if (kind < MSG_COUNT) return walk_nested(w, kind, f);
+    if (f->length > 0 && memchr(f->payload, 0, f->length))
+      return lp_error(w->diag, w->loc, "a name at offset %zu has a NUL byte in it", (size_t)(f->start - w->base));
+  }
+  if (kind != MSG_DROP) lp_buf_append(w->out, f->start, (size_t)(f->end - f->start));
+  if (w->out->size > MAX_BYTES)
+    return lp_error(w->diag, w->loc, "more than %d MiB outside of the tensors' data", MAX_BYTES >> 20);
+  return LP_OK;
+}
+
 static lp_status walk_tensor(walker *w, const uint8_t *at, const uint8_t *end) {
   tensor_facts facts;
   LP_TRY(read_tensor_facts(w, at, end, &facts));
@@ -191,8 +241,8 @@ static lp_status walk_tensor(walker *w, const uint8_t *at, const uint8_t *end) {
       put_span(w, f.payload, f.length);
     else if (f.number == 9)
       return damaged(w, at);
-    else if (rule_of(MSG_TENSOR, &f) == MSG_COPY)
-      lp_buf_append(w->out, f.start, (size_t)(f.end - f.start));
+    else
+      LP_TRY(put_field(w, MSG_TENSOR, &f));
     at = f.end;
   }
   return LP_OK;
@@ -203,14 +253,14 @@ static lp_status walk(walker *w, message_kind message, const uint8_t *at, const 
 /* A message within a message: its length is known only once it is written. */
 static lp_status walk_nested(walker *w, message_kind kind, const field *f) {
   if (w->depth >= MAX_NESTING) return lp_error(w->diag, w->loc, "nested deeper than %d messages", MAX_NESTING);
+  if (++w->messages > MAX_MESSAGES) return lp_error(w->diag, w->loc, "more than %d messages", MAX_MESSAGES);
   put_varint(w->out, (uint64_t)f->number << 3 | 2);
   size_t start = w->out->size;
   lp_buf_append(w->out, "\0\0\0\0\0", LENGTH_BYTES);
   w->depth++;
   LP_TRY(kind == MSG_TENSOR ? walk_tensor(w, f->payload, f->end) : walk(w, kind, f->payload, f->end));
   w->depth--;
-  uint64_t length = w->out->size - start - LENGTH_BYTES;
-  if (length >> 31) return lp_error(w->diag, w->loc, "more than 2 GiB outside of tensors");
+  uint64_t length = w->out->size - start - LENGTH_BYTES; /* at most MAX_BYTES */
   for (size_t i = 0; i < LENGTH_BYTES; i++)
     w->out->data[start + i] = (char)((length >> (7 * i) & 0x7f) | (i + 1 < LENGTH_BYTES ? 0x80 : 0));
   return LP_OK;
@@ -227,12 +277,7 @@ static lp_status walk(walker *w, message_kind message, const uint8_t *at, const 
     field f;
     LP_TRY(read_field(w, at, end, &f));
     if (w->depth == 0 && w->fields == 0 && !begins_model(&f)) return damaged(w, at);
-    message_kind kind = rule_of(message, &f);
-    if (kind < MSG_COUNT && f.wire != 2) return damaged(w, at);
-    if (kind < MSG_COUNT)
-      LP_TRY(walk_nested(w, kind, &f));
-    else if (kind == MSG_COPY)
-      lp_buf_append(w->out, f.start, (size_t)(f.end - f.start));
+    LP_TRY(put_field(w, message, &f));
     if (w->depth == 0) w->fields++;
     at = f.end;
   }

@@ -54,7 +54,7 @@ static const char *symbol_of(lp_importer *im, const char *name) {
 
 static lp_status make_symbol(lp_importer *im, const char *name, lp_loc loc, const lp_poly **out) {
   const char *symbol = symbol_of(im, name);
-  if (is_free(im, symbol)) return lp_error(im->diag, loc, "more than 65535 names of dimensions");
+  if (is_free(im, symbol)) return lp_error(im->diag, loc, "more than %d names of dimensions", LP_MAX_NAMED_SYMBOLS);
   *out = lp_dim_symbol(im->module, symbol);
   return LP_OK;
 }

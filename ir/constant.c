@@ -28,12 +28,15 @@ bool lp_value_constant(const lp_value *value, lp_tensor *out) {
   return true;
 }
 
-static lp_status source_open(lp_module *module, const char *file, const lp_mapping **out, lp_diag *diag) {
+/* What the importer has not mapped already must lie in the module's folder: text is no more trusted than a model. */
+static lp_status source_open(lp_module *module, lp_loc loc, const char *file, const lp_mapping **out, lp_diag *diag) {
   lp_mapping *mapping = lp_map_get(module->sources, file);
   if (!mapping) {
+    const char *why;
     mapping = LP_NEW(module->arena, lp_mapping);
-    const char *path = file[0] == '/' ? file : lp_arena_format(module->arena, "%s/%s", module->directory, file);
-    LP_TRY(lp_file_map(path, mapping, diag));
+    lp_found found = lp_file_map_beneath(module->directory, file, mapping, &why);
+    if (found == LP_FILE_ABSENT) return lp_error(diag, loc, "its weight file '%s' is not there", file);
+    if (found == LP_FILE_REFUSED) return lp_error(diag, loc, "its weight file '%s' %s", file, why);
     lp_map_put(module->sources, file, mapping);
   }
   *out = mapping;
@@ -47,7 +50,7 @@ lp_status lp_weight_data(lp_module *module, const lp_value *value, lp_tensor *ou
   const char *file = lp_op_str(op, "file", "");
   int64_t offset = lp_op_i64(op, "offset", 0), length = lp_op_i64(op, "length", 0), end;
   const lp_mapping *mapping;
-  LP_TRY(source_open(module, file[0] ? file : lp_path_base(module->name), &mapping, diag));
+  LP_TRY(source_open(module, op->loc, file[0] ? file : lp_path_base(module->name), &mapping, diag));
   if (!lp_i64_add(offset, length, &end) || offset < 0 || length < 0 || (uint64_t)end > mapping->size)
     return lp_error(diag, op->loc, "weight wants %" PRId64 " bytes at %" PRId64 " of '%s', which has %zu", length,
                     offset, file, mapping->size);

@@ -1,5 +1,6 @@
 /* The reference interpreter: entry points, the table made from ops.def, and runs over a value's operands. */
 #include "ir/eval_internal.h"
+#include "ir/ir_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,12 @@ lp_status lp_op_eval(lp_module *module, const lp_op *op, const lp_array *const *
   lp_eval e = {module, op, in, out, sym, arena, diag};
   if (!rules[op->kind]) return lp_eval_fail(&e, "'%s' cannot be evaluated", lp_op_info_get(op->kind)->name);
   return rules[op->kind](&e);
+}
+
+bool lp_module_spend(lp_module *module, int64_t steps) {
+  if (steps > module->eval_steps) return false;
+  module->eval_steps -= steps;
+  return true;
 }
 
 /* ---- environments: values by pointer ---- */
@@ -116,6 +123,35 @@ lp_status lp_eval_region(const lp_eval *e) {
   return status;
 }
 
+/* These read what they give and no more. */
+static bool picks(lp_kind kind) {
+  return kind == LP_ONNX_Slice || kind == LP_ONNX_Gather || kind == LP_ONNX_GatherElements || kind == LP_ONNX_GatherND;
+}
+
+/* An upper estimate of the elements that an operator touches: where two operands are large, each element of one may meet
+ * each of the other, as in a product. */
+static int64_t steps_of(const lp_module *module, const lp_op *op, const lp_array *const *in, const int64_t *sym) {
+  enum { SMALL = 64 };
+  double read = 0, largest = 1, made = 0;
+  int large = 0;
+  for (int32_t i = 0; i < op->in_count; i++) {
+    double count = in[i] ? (double)lp_array_numel(in[i]) : 0;
+    read += count;
+    large += count > SMALL;
+    if (count > largest) largest = count;
+  }
+  for (int32_t i = 0; i < op->out_count; i++) {
+    double count = 1;
+    for (int32_t axis = 0; axis < op->out[i]->type.rank; axis++)
+      count *= (double)lp_poly_eval(op->out[i]->type.dim[axis], sym, module->symbols.names.count);
+    made += count;
+  }
+  if (picks(op->kind)) read = 0;
+  bool product = large > 1 && !picks(op->kind) && !lp_op_has(op, LP_ELEMENTWISE);
+  double steps = read + made * (product ? largest : 1);
+  return steps < 0x1p62 ? (int64_t)steps + 1 : INT64_MAX;
+}
+
 static lp_status run_op(lp_module *module, const lp_op *op, lp_eval_env *env, const int64_t *sym, lp_arena *arena,
                         lp_diag *diag) {
   lp_array *out = LP_NEW_ARRAY(arena, lp_array, op->out_count + 1);
@@ -132,6 +168,8 @@ static lp_status run_op(lp_module *module, const lp_op *op, lp_eval_env *env, co
     *copy = *found;
     in[i] = copy;
   }
+  if (!lp_module_spend(module, lp_op_has(op, LP_CONSTANT) ? 1 : steps_of(module, op, in, sym)))
+    return lp_error(diag, op->loc, "it is too large to be evaluated at compile time");
   if (lp_op_has(op, LP_CONSTANT))
     LP_TRY(constant_array(module, op->out[0], arena, &out[0], diag));
   else if (op->region && lp_op_info_get(op->kind)->level == LP_LEVEL_LAYER)

@@ -1,6 +1,7 @@
 /* Types of onnx.* operators from their operands. The rule of each operator is named in ops.def; an entry without a rule
  * does not compile. */
 #include "ir/infer_internal.h"
+#include "ir/ir_internal.h"
 
 #include <assert.h>
 #include <string.h>
@@ -154,8 +155,11 @@ static bool subst_value(lp_module *m, lp_value *value, lp_symbol symbol, const l
 
 static bool subst_block(lp_module *m, lp_block *block, lp_symbol symbol, const lp_poly *by);
 
+/* Steps that replacing a symbol takes per operator: many symbols in a long graph would be quadratic. */
+enum { SUBST_STEPS = 8 };
+
 static bool subst_op(lp_module *m, lp_op *op, lp_symbol symbol, const lp_poly *by) {
-  bool good = true;
+  bool good = lp_module_spend(m, SUBST_STEPS);
   for (int32_t i = 0; i < op->out_count; i++)
     good = good && subst_value(m, op->out[i], symbol, by);
   for (int32_t i = 0; i < op->attr_count && good; i++) {
@@ -220,6 +224,8 @@ lp_status lp_infer_agree(lp_infer *c, const lp_poly *a, const lp_poly *b, const 
   if (lp_poly_equal(a, b)) return LP_OK;
   const lp_poly *difference = lp_poly_sub(c->m->arena, a, b), *by = NULL;
   lp_symbol symbol = difference ? solve(c, difference, &by) : 0;
+  if (c->m->eval_steps < SUBST_STEPS)
+    return lp_infer_fail(c, "the graph has too many dimensions that must agree with each other");
   if (!symbol || !lp_module_substitute(c->m, symbol, by))
     return lp_infer_fail(c, "dimensions %s and %s must agree", lp_infer_text(c, a), lp_infer_text(c, b));
   c->again = true;

@@ -1,6 +1,7 @@
 /* Values known as polynomials: the arithmetic on shapes that exporters leave in a graph. What moves elements is done by
  * the reference interpreter on the elements' numbers; arithmetic is done on the polynomials. */
 #include "ir/infer_internal.h"
+#include "ir/ir_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +67,10 @@ static bool is_constant_cone(const lp_value *value, cone *seen) {
 static void evaluate_cone(lp_module *module, lp_value *value) {
   cone seen = {.count = 0};
   int64_t numel;
-  if (!lp_type_static_numel(value->type, &numel) || numel > LP_MAX_KNOWN || !is_constant_cone(value, &seen)) return;
+  if (!lp_type_static_numel(value->type, &numel) || numel > LP_MAX_KNOWN || module->eval_steps == 0) return;
+  bool constant = is_constant_cone(value, &seen);
+  bool afforded = lp_module_spend(module, (int64_t)(seen.count * seen.count / 16)); /* the search itself costs */
+  if (!constant || !afforded) return;
   lp_arena *arena = lp_arena_create();
   lp_array array;
   int64_t *sym = LP_NEW_ARRAY(arena, int64_t, module->symbols.names.count + 1);
@@ -93,6 +97,8 @@ lp_status lp_infer_need_known(const lp_infer *c, int32_t index, const poly **val
   if (lp_infer_known(c, index, values, count)) return LP_OK;
   const lp_value *value = lp_op_in(c->op, index);
   const char *name = value && value->name ? value->name : "";
+  if (c->m->eval_steps < LP_EVAL_STEPS / 64)
+    return lp_infer_fail(c, "the graph has more arithmetic on constants and shapes than is computed at compile time");
   return lp_infer_fail(
       c, "its result's shape depends on the data of input %d ('%s'), which is not known before it runs", index, name);
 }
@@ -453,6 +459,7 @@ void lp_infer_values(lp_infer *c) {
     return;
   }
   if (!lp_type_static_numel(out->type, &count) || count > LP_MAX_KNOWN) return;
+  if (!lp_module_spend(c->m, 16 * (count + 1))) return; /* polynomials take memory, and stay */
   if (moves(c->op->kind)) {
     if (!lp_infer_has(c, 0) || !lp_op_in(c->op, 0)->known) lp_infer_constant_known(c->m, lp_op_in(c->op, 0));
     if (lp_op_in(c->op, 0)->known) known_moved(c);

@@ -24,6 +24,7 @@ lp_module *lp_module_create(const char *name) {
     lp_symbols_intern(&module->symbols, first[i]);
   module->name = lp_arena_strdup(arena, name);
   module->directory = ".";
+  module->eval_steps = LP_EVAL_STEPS;
   module->sources = lp_map_create();
   module->op = LP_NEW(arena, lp_op);
   module->op->kind = LP_OP_MODULE;
@@ -216,23 +217,26 @@ lp_block *lp_op_add_region(lp_module *module, lp_op *op, int32_t arg_count, cons
   return op->region;
 }
 
-lp_value *lp_block_add_arg(lp_block *block, lp_type type) {
-  lp_module *module = block->module;
-  lp_value **args = LP_NEW_ARRAY(module->arena, lp_value *, block->arg_count + 1);
-  for (int32_t i = 0; i < block->arg_count; i++)
-    args[i] = block->arg[i];
-  args[block->arg_count] = value_create(module, type, NULL, block, block->arg_count);
-  block->arg = args;
-  return args[block->arg_count++];
+/* Makes room for one more; doubling keeps adding many linear. */
+static void make_room(lp_module *module, lp_value ***list, int32_t count, int32_t *room) {
+  if (count < *room) return;
+  *room = count > 0 ? 2 * count : 1;
+  lp_value **grown = LP_NEW_ARRAY(module->arena, lp_value *, *room);
+  if (count > 0) memcpy(grown, *list, (size_t)count * sizeof(**list));
+  *list = grown;
 }
 
 lp_value *lp_op_add_result(lp_module *module, lp_op *op, lp_type type) {
-  lp_value **outs = LP_NEW_ARRAY(module->arena, lp_value *, op->out_count + 1);
-  for (int32_t i = 0; i < op->out_count; i++)
-    outs[i] = op->out[i];
-  outs[op->out_count] = value_create(module, type, op, op->block, op->out_count);
-  op->out = outs;
-  return outs[op->out_count++];
+  make_room(module, &op->out, op->out_count, &op->out_room);
+  op->out[op->out_count] = value_create(module, type, op, op->block, op->out_count);
+  return op->out[op->out_count++];
+}
+
+lp_value *lp_block_add_arg(lp_block *block, lp_type type) {
+  lp_module *module = block->module;
+  make_room(module, &block->arg, block->arg_count, &block->arg_room);
+  block->arg[block->arg_count] = value_create(module, type, NULL, block, block->arg_count);
+  return block->arg[block->arg_count++];
 }
 
 /* Inner values of a cloned region: original -> copy, before the caller's map is asked. */

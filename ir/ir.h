@@ -186,6 +186,7 @@ struct lp_op {
   int32_t in_count, out_count, attr_count;
   lp_use *in;
   lp_value **out;
+  int32_t out_room; /* of `out`, kept by lp_op_add_result */
   lp_attr *attr;    /* sorted by name */
   lp_block *region; /* NULL without LP_HAS_REGION */
   lp_block *block;  /* where it stands; NULL when detached */
@@ -196,8 +197,8 @@ struct lp_op {
 
 struct lp_block {
   lp_module *module;
-  lp_op *parent; /* the operator that holds this region */
-  int32_t arg_count;
+  lp_op *parent;               /* the operator that holds this region */
+  int32_t arg_count, arg_room; /* room in `arg`, at least arg_count once one was added */
   lp_value **arg;
   lp_op *first, *last;
 };
@@ -209,6 +210,7 @@ struct lp_module {
   lp_op *op;             /* builtin.module */
   lp_map *sources;       /* path -> lp_mapping*, opened when first asked for (lp_weight_data) */
   const char *directory; /* that weight files' paths are relative to */
+  int64_t eval_steps;    /* what may still be evaluated at compile time: see LP_EVAL_STEPS */
 };
 
 lp_module *lp_module_create(const char *name);
@@ -321,6 +323,11 @@ typedef struct {
   double alpha, beta;
 } lp_function;
 bool lp_op_function(const lp_op *op, lp_function *out);
+
+/* A module's share of evaluation at compile time, in elements computed: folding a hostile file's constants must end. When
+ * it is used up, nothing more is known or folded. Real models take less than a hundredth. */
+#define LP_EVAL_STEPS ((int64_t)1 << 27)
+
 /* Evaluates `value` and what it needs, back to constants, values known as polynomials (taken at `sym`) and the given
  * bindings (value->array pairs), whose sizes must be those of `sym`.
  * LP_FAILED without a diagnostic when diag is NULL and it depends on something else. */

@@ -105,8 +105,11 @@ static lp_status check_op(lp_module *module, lp_op *op, lp_diag *diag) {
   if ((info->traits & LP_TERMINATOR) && op->next)
     return lp_error(diag, op->loc, "'%s' is not last in its block", info->name);
   if (op->region) LP_TRY(check_block(module, op->region, diag));
-  LP_TRY(lp_op_check_types(module, op, diag));
-  LP_TRY(check_cost(module, op, diag));
+  lp_arena_mark before = lp_arena_here(module->arena); /* checks leave nothing behind */
+  lp_status status = lp_op_check_types(module, op, diag);
+  if (status == LP_OK) status = check_cost(module, op, diag);
+  lp_arena_rewind(module->arena, before);
+  LP_TRY(status);
   for (int32_t i = 0; i < op->out_count; i++)
     op->out[i]->scratch = op;
   return LP_OK;

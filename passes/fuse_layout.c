@@ -19,13 +19,19 @@ static lp_type swapped(lp_module *module, lp_type type) {
   return lp_type_make(module, type.dtype, 4, dims);
 }
 
+enum { MAX_DEPTH = 8 };
+
 /* Is `value` a transpose's result, perhaps through operators of the last axis that no one else reads? */
 static bool can_swap(const lp_value *value) {
-  const lp_op *op = value->def;
-  if (!op || value->type.rank != 4) return false;
-  if (swaps_middle(op)) return true;
-  bool passes = (op->kind == LP_OP_ROTARY && heads_first(op)) || op->kind == LP_OP_NORM;
-  return passes && lp_value_has_one_use(value) && can_swap(lp_op_in(op, 0));
+  for (int depth = 0; depth < MAX_DEPTH; depth++) {
+    const lp_op *op = value->def;
+    if (!op || value->type.rank != 4) return false;
+    if (swaps_middle(op)) return true;
+    bool passes = (op->kind == LP_OP_ROTARY && heads_first(op)) || op->kind == LP_OP_NORM;
+    if (!passes || !lp_value_has_one_use(value)) return false;
+    value = lp_op_in(op, 0);
+  }
+  return false;
 }
 
 /* The same data with positions in front of heads. */

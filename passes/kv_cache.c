@@ -210,7 +210,7 @@ static lp_status drop_arguments(const cache_pass *c) {
     args[i]->index = i;
   }
   block->arg = args;
-  block->arg_count = count;
+  block->arg_count = block->arg_room = count;
   keep_strs(c, "inputs", kept, count);
   keep_strs(c, "input_roles", kept, count);
   lp_op_remove_attr(c->func, "past_pair");

@@ -261,15 +261,15 @@ typedef struct {
   int32_t value_count;
 } stage_lists;
 
-/* The value behind communication: a module may already have gone through insert-comm. */
-static lp_value *behind_comm(const lp_block *block, lp_value *value) {
+/* The value behind communication: a module may already have gone through insert-comm. What is received was sent before. */
+static lp_value *behind_comm(lp_value *value) {
   while (value && lp_op_is(value->def, LP_OP_COMM_RECV)) {
     int64_t tag = lp_op_i64(value->def, "tag", -1);
-    lp_value *sent = NULL;
-    LP_FOR_OPS(op, block)
-    if (op->kind == LP_OP_COMM_SEND && lp_op_i64(op, "tag", -2) == tag) sent = lp_op_in(op, 0);
-    if (!sent) return value;
-    value = sent;
+    const lp_op *send = value->def->prev;
+    while (send && !(send->kind == LP_OP_COMM_SEND && lp_op_i64(send, "tag", -2) == tag))
+      send = send->prev;
+    if (!send) return value;
+    value = lp_op_in(send, 0);
   }
   return value;
 }
@@ -302,29 +302,31 @@ static void add_edge(builder *b, stage_lists *lists, lp_value *value, int32_t co
 }
 
 /* Free when nothing it depends on came from outside: position tables, masks. */
-static bool is_free(const stage_lists *lists, const lp_block *block, const lp_op *op) {
+static bool is_free(const stage_lists *lists, const lp_op *op) {
   if (lp_op_has(op, LP_STATEFUL)) return false;
   for (int32_t i = 0; i < op->in_count; i++) {
-    lp_value *value = behind_comm(block, op->in[i].value);
+    lp_value *value = behind_comm(op->in[i].value);
     if (!value || lp_value_is_constant(value)) continue;
     if (!producer_is_free(lists, index_of(value->def))) return false;
   }
   return true;
 }
 
-static void add_op(builder *b, stage_lists *lists, const lp_block *block, lp_op *op) {
+static void add_op(builder *b, stage_lists *lists, lp_op *op) {
   lp_plan_op item = {.op = op, .state = -1, .layer = (int32_t)lp_op_i64(op, "layer", -1)};
   int32_t state = join_states(b, op);
   if (state >= 0) item.state = b->group_id[find_group(b, state)];
-  item.free = is_free(lists, block, op);
+  item.free = is_free(lists, op);
+  lp_arena_mark before = lp_arena_here(b->module->arena); /* sizes become numbers here */
   fill_costs(b, &item);
   fill_times(b, &item);
   fill_weights(b, &item);
+  if (b->arena != b->module->arena) lp_arena_rewind(b->module->arena, before);
   int32_t index = (int32_t)lists->ops.count;
   lp_vec_push(&lists->ops, item);
   op->scratch = (void *)(intptr_t)(index + 1);
   for (int32_t i = 0; i < op->in_count; i++) {
-    lp_value *value = behind_comm(block, op->in[i].value);
+    lp_value *value = behind_comm(op->in[i].value);
     if (value && !lp_value_is_constant(value)) add_edge(b, lists, value, index);
   }
 }
@@ -375,10 +377,10 @@ static void build_stage(builder *b, lp_stage stage, lp_block *block, lp_plan_pro
   set_stage_symbols(b, stage);
   stage_lists lists = {0};
   LP_FOR_OPS(op, block)
-  if (lp_plan_is_placeable(op)) add_op(b, &lists, block, op);
+  if (lp_plan_is_placeable(op)) add_op(b, &lists, op);
   *out = (lp_plan_problem){.stage = stage, .result = -1, .result_bytes = 4 * (double)b->request->batch};
   const lp_op *end = lp_block_terminator(block);
-  lp_value *result = end ? behind_comm(block, lp_op_in(end, 0)) : NULL;
+  lp_value *result = end ? behind_comm(lp_op_in(end, 0)) : NULL;
   if (result && b->request->generation) out->result = index_of(result->def);
   out->op_count = (int32_t)lists.ops.count;
   out->edge_count = (int32_t)lists.edges.count;

@@ -14,6 +14,13 @@ typedef struct {
   int64_t longest;  /* most keys that a row sees from the very first on */
 } mask_kind;
 
+typedef struct {
+  const lp_value *mask;
+  const lp_op *attention; /* where it was learnt */
+  mask_kind kind;
+  bool good;
+} learnt_mask;
+
 static bool may_attend(const lp_array *mask, int64_t index) {
   lp_tensor tensor = {.type = {mask->dtype, 0, NULL}, .data = mask->data};
   if (mask->dtype == LP_BOOL) return lp_tensor_i64(&tensor, index) != 0;
@@ -90,14 +97,27 @@ static void evaluate_all(lp_module *module, lp_op *attention, mask_kind *kind, l
   }
 }
 
-static void raise_mask(lp_module *module, lp_op *attention, lp_arena *arena) {
+static bool same_shape(const lp_op *a, const lp_op *b, int32_t operand) {
+  const lp_value *x = lp_op_in(a, operand), *y = lp_op_in(b, operand);
+  return x && y ? lp_type_equal(x->type, y->type) : x == y;
+}
+
+/* Layers share a mask, as a rule: what the layer before learnt holds for the same mask over equal shapes. */
+static bool learnt_before(const learnt_mask *last, const lp_op *attention) {
+  return last->mask == lp_op_in(attention, 3) && same_shape(last->attention, attention, 0) &&
+         same_shape(last->attention, attention, 1) && same_shape(last->attention, attention, 4);
+}
+
+static void raise_mask(lp_module *module, lp_op *attention, learnt_mask *last, lp_arena *arena) {
   lp_value *mask = lp_op_in(attention, 3);
-  if (!mask || !lp_match_input_free(mask)) return;
-  mask_kind kind = {.all = true, .causal = true};
-  bool good;
-  evaluate_all(module, attention, &kind, arena, &good);
+  if (!mask) return;
+  if (!learnt_before(last, attention)) {
+    *last = (learnt_mask){mask, attention, {.all = true, .causal = true}, lp_match_input_free(mask)};
+    if (last->good) evaluate_all(module, attention, &last->kind, arena, &last->good);
+  }
+  mask_kind kind = last->kind;
   bool windowed = kind.window > 0;
-  if (!good || (!kind.all && !kind.causal) || (windowed && (!kind.causal || kind.longest > kind.window))) return;
+  if (!last->good || (!kind.all && !kind.causal) || (windowed && (!kind.causal || kind.longest > kind.window))) return;
   lp_op_set_in(attention, 3, NULL);
   if (kind.causal && !kind.all) lp_op_set_i64(module, attention, "is_causal", 1);
   if (kind.causal && !kind.all) lp_op_set_i64(module, attention, "bottom_right", 1);
@@ -107,8 +127,9 @@ static void raise_mask(lp_module *module, lp_op *attention, lp_arena *arena) {
 lp_status lp_recognise_masks(lp_module *module, lp_block *block, lp_diag *diag) {
   (void)diag;
   lp_arena *arena = lp_arena_create();
+  learnt_mask last = {0};
   LP_FOR_OPS(op, block) {
-    if (op->kind == LP_ONNX_Attention) raise_mask(module, op, arena);
+    if (op->kind == LP_ONNX_Attention) raise_mask(module, op, &last, arena);
     lp_arena_reset(arena);
   }
   lp_arena_free(arena);

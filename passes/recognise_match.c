@@ -62,32 +62,47 @@ bool lp_match_last_axis(const lp_op *reduce) {
 }
 
 /* Memoised in the scratch of the operators' first results, which `visited` lists to be cleared. */
-static char is_free, is_bound;
+static const char is_free, is_bound;
 
 typedef LP_VEC(lp_value *) value_list;
 
-static bool input_free(const lp_op *op, value_list *visited) {
-  if (!op || op->out_count == 0 || lp_op_has(op, LP_STATEFUL)) return false;
-  if (lp_op_has(op, LP_CONSTANT)) return true;
-  lp_value *memo = op->out[0];
-  if (memo->scratch) return memo->scratch == &is_free;
-  bool free = true;
-  for (int32_t i = 0; i < op->in_count && free; i++) {
+/* What an operator is when its operands need not be looked at: &is_free, &is_bound, or NULL. */
+static const char *decided(const lp_op *op) {
+  if (!op || op->out_count == 0 || lp_op_has(op, LP_STATEFUL)) return &is_bound;
+  if (lp_op_has(op, LP_CONSTANT)) return &is_free;
+  return op->out[0]->scratch;
+}
+
+/* The first operand that is bound, or not decided yet; NULL when all are free. */
+static lp_value *undecided(const lp_op *op, const char **is) {
+  for (int32_t i = 0; i < op->in_count; i++) {
     lp_value *in = lp_op_in(op, i);
-    free = !in || in->known || input_free(in->def, visited);
+    *is = !in || in->known ? &is_free : decided(in->def);
+    if (*is != &is_free) return in;
   }
-  memo->scratch = free ? &is_free : &is_bound;
-  lp_vec_push(visited, memo);
-  return free;
+  return NULL;
 }
 
 bool lp_match_input_free(lp_value *value) {
-  value_list visited = {0};
-  bool free_of_input = value->known || input_free(value->def, &visited);
+  value_list visited = {0}, stack = {0}; /* a stack of its own: graphs are deep */
+  const char *is = value->known ? &is_free : decided(value->def);
+  if (!is) lp_vec_push(&stack, value->def->out[0]);
+  while (stack.count > 0) {
+    lp_value *top = stack.data[stack.count - 1], *in = undecided(top->def, &is);
+    if (in && !is) {
+      lp_vec_push(&stack, in->def->out[0]);
+      continue;
+    }
+    is = in ? &is_bound : &is_free;
+    top->scratch = (void *)(uintptr_t)is;
+    lp_vec_push(&visited, top);
+    stack.count--;
+  }
   for (size_t i = 0; i < visited.count; i++)
     visited.data[i]->scratch = NULL;
+  lp_vec_free(&stack);
   lp_vec_free(&visited);
-  return free_of_input;
+  return is == &is_free;
 }
 
 bool lp_match_last_slice(lp_value *value, lp_value **x, int64_t *from, int64_t *to) {

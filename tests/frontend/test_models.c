@@ -102,6 +102,7 @@ static bool only_unsupported(const lp_diag *diag) {
 static bool check_set(run *r, int set) {
   const lp_op *end = lp_block_terminator(lp_module_find_func(r->module, "main")->region);
   bind_inputs(r, set);
+  r->module->eval_steps = INT64_MAX; /* the reference computes whole models */
   for (int32_t i = 0; i < end->in_count; i++) {
     lp_array found, wanted;
     const char *name;

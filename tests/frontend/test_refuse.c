@@ -235,9 +235,9 @@ END_TEST
 
 START_TEST(refuses_external) {
   refuse(with_initializer(onnx_external("w", ONNX_F32, "2", "/etc/passwd", "0", "8")),
-         "its location '/etc/passwd' is outside of the model's folder");
+         "its location '/etc/passwd' is absolute");
   refuse(with_initializer(onnx_external("w", ONNX_F32, "2", "a/../../w.bin", "0", "8")),
-         "its location 'a/../../w.bin' is outside of the model's folder");
+         "its location 'a/../../w.bin' climbs with '..'");
   refuse(with_initializer(onnx_external("w", ONNX_F32, "2", NULL, "0", "8")), "external data without a location");
   refuse(with_initializer(onnx_external("w", ONNX_F32, "2", "w.bin", "0", "8")), "its file 'w.bin' is not there");
   refuse(with_initializer(onnx_external("w", ONNX_F32, "2", "w.bin", "-4", "8")),

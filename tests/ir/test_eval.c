@@ -295,7 +295,7 @@ START_TEST(depth_and_size) {
   for (int i = 0; i < 50000; i++)
     value = of(NODE(Add, value, one));
   is(value, "50001");
-  fails(of(NODE(ConstantOfShape, INTS(1000000, 1000000))), "its result has more than");
+  fails(of(NODE(ConstantOfShape, INTS(1000000, 1000000))), "it is too large to be evaluated at compile time");
   lp_value *x = test_arg(LP_F32, "b,s,8");
   with_i64("num_heads", 2);
   fails(of(NODE(MsMultiHeadAttention, x)), "operand 0 has no value");
