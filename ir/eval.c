@@ -131,13 +131,13 @@ static bool picks(lp_kind kind) {
 /* An upper estimate of the elements that an operator touches: where two operands are large, each element of one may meet
  * each of the other, as in a product. */
 static int64_t steps_of(const lp_module *module, const lp_op *op, const lp_array *const *in, const int64_t *sym) {
-  enum { SMALL = 64 };
+  const double small = 64;
   double read = 0, largest = 1, made = 0;
   int large = 0;
   for (int32_t i = 0; i < op->in_count; i++) {
     double count = in[i] ? (double)lp_array_numel(in[i]) : 0;
     read += count;
-    large += count > SMALL;
+    large += count > small;
     if (count > largest) largest = count;
   }
   for (int32_t i = 0; i < op->out_count; i++) {

@@ -38,9 +38,28 @@ def write(folder: Path, name: str, data: bytes) -> int:
     return 1
 
 
+def shorten(model: onnx.ModelProto) -> None:
+    """Exporters' long names become short ones; those of inputs and outputs say what they are and stay."""
+    kept = {value.name for value in [*model.graph.input, *model.graph.output]}
+    short: dict[str, str] = {"": ""}
+
+    def name(old: str) -> str:
+        return old if old in kept else short.setdefault(old, f"v{len(short)}")
+
+    for node in model.graph.node:
+        if any(a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for a in node.attribute):
+            return  # names inside refer to names outside
+    for node in model.graph.node:
+        node.ClearField("name")
+        node.input[:] = [name(old) for old in node.input]
+        node.output[:] = [name(old) for old in node.output]
+    for tensor in model.graph.initializer:
+        tensor.name = name(tensor.name)
+
+
 def onnx_seeds(out: Path, nodes: Path) -> int:
     count = 0
-    for path in sorted([*SOURCE.glob("tests/models/**/*.onnx"), *nodes.glob("**/model.onnx")]):
+    for path in sorted([*SOURCE.glob("tests/models/**/*.onnx"), *SOURCE.glob("examples/*/*.onnx"), *nodes.glob("**/model.onnx")]):
         try:
             model = onnx.load(path, load_external_data=False)
         except Exception:  # the test data holds damaged files on purpose
@@ -51,6 +70,7 @@ def onnx_seeds(out: Path, nodes: Path) -> int:
             for attribute in node.attribute:
                 strip(attribute.t)
         del model.graph.value_info[:]
+        shorten(model)
         name = "-".join(path.parts[-3:])
         count += write(out, name, model.SerializeToString())
     return count
