@@ -158,7 +158,7 @@ static bool subst_block(lp_module *m, lp_block *block, lp_symbol symbol, const l
 /* Steps that replacing a symbol takes per operator: many symbols in a long graph would be quadratic. */
 enum { SUBST_STEPS = 8 };
 
-static bool subst_op(lp_module *m, lp_op *op, lp_symbol symbol, const lp_poly *by) {
+bool lp_op_substitute(lp_module *m, lp_op *op, lp_symbol symbol, const lp_poly *by) {
   bool good = lp_module_spend(m, SUBST_STEPS);
   for (int32_t i = 0; i < op->out_count; i++)
     good = good && subst_value(m, op->out[i], symbol, by);
@@ -179,7 +179,7 @@ static bool subst_block(lp_module *m, lp_block *block, lp_symbol symbol, const l
   for (int32_t i = 0; i < block->arg_count; i++)
     good = good && subst_value(m, block->arg[i], symbol, by);
   for (lp_op *op = block->first; op && good; op = op->next)
-    good = subst_op(m, op, symbol, by);
+    good = lp_op_substitute(m, op, symbol, by);
   return good;
 }
 

@@ -300,6 +300,8 @@ const lp_poly *lp_dim_symbol(lp_module *module, const char *name);
 LP_MUST_USE lp_status lp_op_infer(lp_module *module, lp_op *op, lp_diag *diag);
 /* Replaces a symbol by what it equals in every type, known value and attribute; false when a size would overflow. */
 LP_MUST_USE bool lp_module_substitute(lp_module *module, lp_symbol symbol, const lp_poly *by);
+/* The same in one operator's results, attributes and region. */
+LP_MUST_USE bool lp_op_substitute(lp_module *module, lp_op *op, lp_symbol symbol, const lp_poly *by);
 /* Every operator of the block in order, regions included. */
 LP_MUST_USE lp_status lp_block_infer(lp_module *module, lp_block *block, lp_diag *diag);
 

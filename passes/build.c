@@ -34,6 +34,14 @@ lp_op *lp_build_onnx(lp_build *b, lp_kind kind, int32_t in_count, lp_value *cons
   return lp_build_place(b, op) == LP_OK ? op : NULL;
 }
 
+lp_value *lp_build_cast(lp_build *b, lp_value *x, lp_dtype dtype) {
+  lp_type unknown = {.rank = -1};
+  if (!x || x->type.dtype == dtype) return x;
+  lp_op *op = lp_op_create(b->module, LP_ONNX_Cast, b->loc, 1, &x, 1, &unknown);
+  lp_op_set_i64(b->module, op, "to", lp_dtype_onnx(dtype));
+  return lp_build_place(b, op) == LP_OK ? op->out[0] : NULL;
+}
+
 /* ---- constants ------------------------------------------------------------------------------------------------------ */
 
 lp_value *lp_build_constant(lp_build *b, lp_dtype dtype, int32_t rank, const int64_t *dim, const void *data) {
@@ -68,6 +76,22 @@ lp_value *lp_build_i64s(lp_build *b, const int64_t *values, int32_t count) {
   value->known = known;
   value->known_count = count;
   return value;
+}
+
+static lp_value *dims(lp_build *b, int32_t rank, int64_t count, const lp_poly *const *values) {
+  lp_op *op = lp_build_typed(b, LP_OP_DIMS, 0, NULL, lp_type_static(b->module, LP_I64, rank, &count));
+  lp_op_set_polys(b->module, op, "values", values, (int32_t)count);
+  op->out[0]->known = lp_op_attr(op, "values")->polys;
+  op->out[0]->known_count = (int32_t)count;
+  return op->out[0];
+}
+
+lp_value *lp_build_size(lp_build *b, const lp_poly *size) {
+  return dims(b, 0, 1, &size);
+}
+
+lp_value *lp_build_sizes(lp_build *b, lp_type type) {
+  return dims(b, 1, type.rank, type.dim);
 }
 
 lp_value *lp_build_reshaped_constant(lp_build *b, lp_value *value, lp_type type) {

@@ -18,6 +18,8 @@ lp_build lp_build_at(lp_module *module, lp_op *before, lp_diag *diag);
 lp_op *lp_build_typed(lp_build *b, lp_kind kind, int32_t in_count, lp_value *const *in, lp_type type);
 /* An onnx.* operator whose result types lp_op_infer finds; NULL after a diagnostic. `set` may add attributes first. */
 lp_op *lp_build_onnx(lp_build *b, lp_kind kind, int32_t in_count, lp_value *const *in, int32_t out_count);
+/* onnx.Cast, where it is needed; NULL flows through. */
+lp_value *lp_build_cast(lp_build *b, lp_value *x, lp_dtype dtype);
 /* Infers an operator that was created by hand and whose attributes are set; places it. */
 LP_MUST_USE lp_status lp_build_place(lp_build *b, lp_op *op);
 
@@ -25,6 +27,9 @@ lp_value *lp_build_f32(lp_build *b, double value);                          /* s
 lp_value *lp_build_float(lp_build *b, lp_dtype dtype, double value);        /* scalar of any float type */
 lp_value *lp_build_i64s(lp_build *b, const int64_t *values, int32_t count); /* vector of i64, with `known` */
 lp_value *lp_build_constant(lp_build *b, lp_dtype dtype, int32_t rank, const int64_t *dim, const void *data);
+/* A size as a scalar of i64, and the dims of a type as a vector, with `known`. */
+lp_value *lp_build_size(lp_build *b, const lp_poly *size);
+lp_value *lp_build_sizes(lp_build *b, lp_type type);
 /* The same constant under another shape of as many elements; NULL when `value` is not a constant. */
 lp_value *lp_build_reshaped_constant(lp_build *b, lp_value *value, lp_type type);
 

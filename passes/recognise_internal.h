@@ -32,4 +32,15 @@ bool lp_match_input_free(lp_value *value);
 /* x[..., from : to] over the last axis alone, by Slice or as a result of Split; sets x. */
 bool lp_match_last_slice(lp_value *value, lp_value **x, int64_t *from, int64_t *to);
 
+/* ---- scores (recognise_scores.c) --------------------------------------------------------------------------------------- */
+
+/* A softmax's operand as softcap * tanh(scale * x / softcap) + mask of a product x; without a cap scale * x + mask. */
+typedef struct {
+  lp_op *product;
+  double scale, softcap; /* softcap 0: none */
+  lp_value *mask;        /* additive, or bool: true where one may attend; NULL: none */
+} lp_scores;
+/* New operators that make the mask go where `b` builds. */
+bool lp_match_scores(lp_build *b, lp_value *scores, lp_scores *out);
+
 #endif
