@@ -1,9 +1,12 @@
 /* kv-cache: gives every causal self-attention of a generating model a KV cache. Where the model has past inputs and
  * present outputs, they become the cache; where it has none, positions are counted from p instead of 0. Then only the
- * last r rows reach the head: a prompt needs the logits of its last token alone. */
+ * last r rows reach the head: a prompt needs the logits of its last token alone. Attention to what is no token of the model
+ * (an encoder's states) has none; an encoder, whose tokens see those behind them, does not generate and stays as it is. */
 #include "passes/build.h"
+#include "passes/kv_internal.h"
 #include "passes/passes.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct {
@@ -14,6 +17,7 @@ typedef struct {
   const lp_request *request;
   bool has_past;
   int64_t states;
+  lp_kv_masks masks;
 } cache_pass;
 
 static const char *role_at(const lp_op *func, const char *attr, int32_t index) {
@@ -73,13 +77,47 @@ static lp_status cache_operand(cache_pass *c, lp_op *attention, int32_t operand,
 }
 
 static lp_status cache_attention(cache_pass *c, lp_op *attention, int64_t layer) {
-  bool causal = lp_op_bool(attention, "causal", false);
-  if (!causal && !c->has_past)
+  if (!lp_op_bool(attention, "causal", false) && !c->has_past)
     return lp_error(c->diag, attention->loc, "attention is not causal, so it can keep no KV cache");
-  if (lp_op_in(attention, 3) && !c->has_past)
-    return lp_error(c->diag, attention->loc, "attention's mask is not recognised, so it can keep no KV cache");
+  if (!c->has_past) LP_TRY(lp_kv_lengthen_mask(c->module, &c->masks, attention, c->diag));
   LP_TRY(cache_operand(c, attention, 1, layer));
   return cache_operand(c, attention, 2, layer);
+}
+
+/* ---- what attends to what ---------------------------------------------------------------------------------------------- */
+
+/* Marks the values that depend on the tokens, in their scratch. */
+static void mark_tokens(const cache_pass *c, void *mark) {
+  for (int32_t i = 0; i < c->block->arg_count; i++)
+    if (lp_streq(role_at(c->func, "input_roles", i), "tokens")) c->block->arg[i]->scratch = mark;
+  LP_FOR_OPS(op, c->block) {
+    bool depends = false;
+    for (int32_t i = 0; i < op->in_count && !depends; i++)
+      depends = lp_op_in(op, i) && lp_op_in(op, i)->scratch;
+    for (int32_t i = 0; i < op->out_count && depends; i++)
+      op->out[i]->scratch = mark;
+  }
+}
+
+typedef LP_VEC(lp_op *) op_list;
+
+/* The attentions of the model's tokens to themselves. */
+static void find_self_attentions(const cache_pass *c, op_list *out) {
+  static char token;
+  mark_tokens(c, &token);
+  LP_FOR_OPS(op, c->block)
+  if (op->kind == LP_OP_ATTENTION && lp_op_in(op, 1)->scratch) lp_vec_push(out, op);
+  mark_tokens(c, NULL);
+  LP_FOR_OPS(op, c->block)
+  for (int32_t i = 0; i < op->out_count; i++)
+    op->out[i]->scratch = NULL;
+}
+
+/* The first attention of an encoder, whose tokens see those behind them; NULL for a model that generates. */
+static const lp_op *encoder_attention(const cache_pass *c, const op_list *attentions) {
+  for (size_t i = 0; i < attentions->count; i++)
+    if (c->has_past || lp_op_bool(attentions->data[i], "causal", false)) return NULL;
+  return attentions->count > 0 ? attentions->data[0] : NULL;
 }
 
 /* ---- positions of a model without past inputs ------------------------------------------------------------------------- */
@@ -144,13 +182,13 @@ static lp_status shift_positions(const cache_pass *c) {
   static char free_mark; /* an address that says: depends on no input */
   lp_status status = LP_OK;
   LP_FOR_OPS(op, c->block)
-  if (op->kind == LP_OP_CUMSUM) count_by_iota(c, op);
+  if (op->kind == LP_OP_CUMSUM && !lp_kv_is_mask(op)) count_by_iota(c, op);
   lp_build_remove_dead(c->block);
   for (lp_op *op = c->block->first; op && status == LP_OK; op = op->next) {
     bool free = op->out_count > 0 && op->kind != LP_OP_KV_APPEND;
     for (int32_t i = 0; i < op->in_count && free; i++)
       free = !lp_op_in(op, i) || lp_value_is_constant(lp_op_in(op, i)) || lp_op_in(op, i)->scratch == &free_mark;
-    if (lp_op_has(op, LP_CONSTANT)) continue;
+    if (lp_op_has(op, LP_CONSTANT) || lp_kv_is_mask(op)) continue;
     if (mixes_rows(c, op))
       status = lp_error(c->diag, op->loc, "positions are mixed outside attention, so no KV cache can be kept");
     else if (free)
@@ -158,9 +196,11 @@ static lp_status shift_positions(const cache_pass *c) {
     for (int32_t i = 0; i < op->out_count && free; i++)
       op->out[i]->scratch = &free_mark;
   }
-  LP_FOR_OPS(op, c->block)
-  for (int32_t i = 0; i < op->out_count; i++)
-    op->out[i]->scratch = NULL;
+  LP_FOR_OPS(op, c->block) {
+    op->scratch = NULL;
+    for (int32_t i = 0; i < op->out_count; i++)
+      op->out[i]->scratch = NULL;
+  }
   return status;
 }
 
@@ -219,15 +259,20 @@ static lp_status drop_arguments(const cache_pass *c) {
 
 /* ---- the last r rows ---------------------------------------------------------------------------------------------------- */
 
-/* An operator of the head: each row of its one data operand gives one row of its one result. */
-static bool is_row_operator(const cache_pass *c, const lp_op *op) {
-  if (!op || op->out_count != 1 || !lp_value_has_one_use(op->out[0])) return false;
-  if (op->kind != LP_OP_LINEAR && op->kind != LP_OP_NORM && op->kind != LP_OP_MAP) return false;
-  lp_type x = lp_op_in(op, 0)->type;
-  if (x.rank != 3 || op->out[0]->type.rank != 3 || !lp_poly_equal(x.dim[1], op->out[0]->type.dim[1])) return false;
-  for (int32_t i = 1; i < op->in_count; i++)
-    if (lp_op_in(op, i) && !(lp_value_is_constant(lp_op_in(op, i)) && lp_op_in(op, i)->type.rank < 3)) return false;
-  return !lp_value_is_constant(lp_op_in(op, 0)) && c->block == op->block;
+/* The data operand of an operator of the head, each of whose rows gives one row of its one result, the other operands
+ * being parameters; NULL for anything else. */
+static lp_use *row_operand(const cache_pass *c, const lp_op *op) {
+  if (!op || op->block != c->block || op->out_count != 1 || !lp_value_has_one_use(op->out[0])) return NULL;
+  if (op->kind != LP_OP_LINEAR && op->kind != LP_OP_NORM && op->kind != LP_OP_MAP) return NULL;
+  lp_use *data = NULL;
+  for (int32_t i = 0; i < op->in_count; i++) {
+    const lp_value *in = lp_op_in(op, i);
+    if (!in || (lp_value_is_constant(in) && in->type.rank < 3)) continue;
+    if (data || lp_value_is_constant(in)) return NULL;
+    data = &op->in[i];
+  }
+  if (!data || data->value->type.rank != 3 || op->out[0]->type.rank != 3) return NULL;
+  return lp_poly_equal(data->value->type.dim[1], op->out[0]->type.dim[1]) ? data : NULL;
 }
 
 static void set_rows(const cache_pass *c, lp_value *value, const lp_poly *rows) {
@@ -239,31 +284,28 @@ static void slice_rows(const cache_pass *c, lp_value *logits) {
   lp_module *m = c->module;
   const lp_poly *s = lp_dim_symbol(m, "s"), *r = lp_dim_symbol(m, "r"), *zero = lp_dim_const(m, 0);
   if (logits->type.rank != 3 || !lp_poly_equal(logits->type.dim[1], s)) return;
-  lp_op *top = NULL;
-  for (lp_op *op = logits->def; is_row_operator(c, op); op = lp_op_in(op, 0)->def) {
-    set_rows(c, op->out[0], r);
-    top = op;
+  lp_use *top = NULL;
+  for (lp_use *use = row_operand(c, logits->def); use; use = row_operand(c, use->value->def)) {
+    set_rows(c, use->owner->out[0], r);
+    top = use;
   }
   if (!top) return;
-  lp_value *x = lp_op_in(top, 0);
-  lp_build b = lp_build_at(m, top, c->diag);
+  lp_value *x = top->value;
+  lp_build b = lp_build_at(m, top->owner, c->diag);
   const lp_poly *dims[] = {x->type.dim[0], r, x->type.dim[2]};
   const lp_poly *starts[] = {zero, lp_poly_sub(m->arena, s, r), zero};
   const int64_t steps[] = {1, 1, 1};
   lp_op *slice = lp_build_typed(&b, LP_OP_SLICE, 1, &x, lp_type_make(m, x->type.dtype, 3, dims));
   lp_op_set_polys(m, slice, "starts", starts, 3);
   lp_op_set_i64s(m, slice, "steps", steps, 3);
-  lp_op_set_in(top, 0, slice->out[0]);
+  lp_op_set_in(top->owner, (int32_t)(top - top->owner->in), slice->out[0]);
 }
 
 /* ---- driver ------------------------------------------------------------------------------------------------------------- */
 
-static lp_status cache_all(cache_pass *c) {
-  int64_t layer = 0;
-  for (int32_t i = 0; i < c->block->arg_count; i++)
-    c->has_past |= is_past(c, c->block->arg[i]);
-  LP_FOR_OPS(op, c->block)
-  if (op->kind == LP_OP_ATTENTION) LP_TRY(cache_attention(c, op, layer++));
+static lp_status cache_all(cache_pass *c, const op_list *attentions) {
+  for (size_t i = 0; i < attentions->count; i++)
+    LP_TRY(cache_attention(c, attentions->data[i], (int64_t)i));
   drop_results(c);
   lp_build_remove_dead(c->block);
   if (!c->has_past) LP_TRY(shift_positions(c));
@@ -281,7 +323,19 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
   if (!context->request || !context->request->generation) return LP_OK;
   cache_pass c = {
       .module = module, .func = func, .block = func->region, .diag = context->diag, .request = context->request};
-  return cache_all(&c);
+  c.masks.block = c.block;
+  for (int32_t i = 0; i < c.block->arg_count; i++)
+    c.has_past |= is_past(&c, c.block->arg[i]);
+  op_list attentions = {0};
+  find_self_attentions(&c, &attentions);
+  lp_status status = LP_OK;
+  const lp_op *encoder = encoder_attention(&c, &attentions);
+  if (encoder)
+    lp_warning(c.diag, encoder->loc, "tokens attend to those behind them: the model encodes and does not generate");
+  else
+    status = cache_all(&c, &attentions);
+  lp_vec_free(&attentions);
+  return status;
 }
 
 const lp_pass lp_pass_kv_cache = {.name = "kv-cache",
