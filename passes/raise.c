@@ -41,15 +41,10 @@ static bool is_norm(const lp_op *op) {
          op->kind == LP_ONNX_SimplifiedLayerNormalization;
 }
 
-/* A norm of the residual stream, not one of queries and keys inside attention. */
-static bool is_stream_norm(const lp_op *op) {
-  return is_norm(op) && op->out[0]->type.rank <= 3;
-}
-
 /* An Add whose operands both depend on the input: where a block joins the stream. */
 static bool is_residual(const grouping *g, const lp_op *op) {
-  return op->kind == LP_ONNX_Add && !is_free(g, lp_op_in(op, 0)) && !is_free(g, lp_op_in(op, 1)) &&
-         lp_type_equal(lp_op_in(op, 0)->type, lp_op_in(op, 1)->type);
+  return op->kind == LP_ONNX_Add && op->out[0]->type.rank <= 3 && !is_free(g, lp_op_in(op, 0)) &&
+         !is_free(g, lp_op_in(op, 1)) && lp_type_equal(lp_op_in(op, 0)->type, lp_op_in(op, 1)->type);
 }
 
 static bool is_projection(const lp_op *op) {
@@ -57,6 +52,23 @@ static bool is_projection(const lp_op *op) {
   const lp_value *w = lp_op_in(op, 1);
   if (lp_op_is(w->def, LP_ONNX_Transpose)) w = lp_op_in(w->def, 0);
   return lp_value_is_constant(w);
+}
+
+/* A norm of the residual stream: neither one of queries and keys, nor one that closes a block. Those have a projection
+ * or an attention behind them before any add to the stream. */
+static bool is_stream_norm(const grouping *g, const lp_op *op) {
+  enum { FAR = 16 };
+  if (!is_norm(op)) return false;
+  const lp_op *at = op;
+  for (int step = 0; step < FAR; step++) {
+    const lp_value *data = NULL;
+    for (int32_t i = 0; i < at->in_count && !data; i++)
+      if (lp_op_in(at, i) && !is_free(g, lp_op_in(at, i))) data = lp_op_in(at, i);
+    at = data ? data->def : NULL;
+    if (!at || at->kind == LP_ONNX_Gather || is_residual(g, at)) return true;
+    if (at->kind == LP_ONNX_Attention || is_projection(at)) return false;
+  }
+  return true;
 }
 
 /* ---- closures -------------------------------------------------------------------------------------------------------- */
@@ -78,7 +90,7 @@ static void list_add(op_list *list, lp_op *op) {
 static bool may_claim(const grouping *g, const lp_op *op, bool norms_too) {
   if (!op || op->block != g->block || group_of(op) || lp_op_has(op, LP_CONSTANT) || lp_op_has(op, LP_TERMINATOR))
     return false;
-  return !is_residual(g, op) && (norms_too || !is_stream_norm(op)) && op->kind != LP_ONNX_Attention;
+  return !is_residual(g, op) && (norms_too || !is_stream_norm(g, op)) && op->kind != LP_ONNX_Attention;
 }
 
 /* Claims for `into` all that makes `value`, back to stream norms, residual adds and what is claimed. */
@@ -109,7 +121,7 @@ static void claim_forward(const grouping *g, lp_op *from, group *into) {
     for (const lp_use *use = op->out[0]->uses; use && !next; use = use->next)
       if (use->owner->block == g->block && !group_of(use->owner) && !lp_op_has(use->owner, LP_TERMINATOR))
         next = use->owner;
-    if (!next || is_norm(next) || next->kind == LP_ONNX_Attention) return;
+    if (!next || is_stream_norm(g, next) || next->kind == LP_ONNX_Attention) return;
     next->scratch = into;
     if (is_residual(g, next)) return;
     op = next;
@@ -126,6 +138,24 @@ static void group_tables(grouping *g) {
       free = !in || in->known || is_free(g, in);
     }
     if (free) op->scratch = g->tables;
+  }
+}
+
+/* Rows of tables by token or position, and the adds and scalings that join them. */
+static void group_embedding(grouping *g) {
+  group *into = NULL;
+  LP_FOR_OPS(op, g->block) {
+    if (group_of(op) || lp_op_has(op, LP_CONSTANT)) continue;
+    bool table = op->kind == LP_ONNX_Gather && lp_value_is_constant(lp_op_in(op, 0)) &&
+                 lp_op_in(op, 0)->type.rank == 2 && lp_dtype_is_float(lp_op_in(op, 0)->type.dtype);
+    bool joins = into && lp_op_has(op, LP_ELEMENTWISE);
+    for (int32_t i = 0; i < op->in_count && joins; i++) {
+      const lp_value *in = lp_op_in(op, i);
+      joins = !in || is_free(g, in) || (in->def && group_of(in->def) == into);
+    }
+    if (!table && !joins) continue;
+    if (!into) into = new_group(g, LP_LAYER_EMBEDDING, -1);
+    op->scratch = into;
   }
 }
 
@@ -150,20 +180,37 @@ static int64_t layer_at(const lp_op *op) {
   return count;
 }
 
+/* Claims an operand of a residual add for `into` when two projections or more make it. */
+static bool claim_branch(const grouping *g, lp_value *value, group *into) {
+  op_list list = {0};
+  claim_backward(g, value, into, &list);
+  bool found = list.projections >= 2;
+  if (!found) unclaim(&list);
+  free(list.op);
+  return found;
+}
+
+/* The mlp takes the add that ends it, also where attention runs beside it and both meet in that add. */
 static void group_mlps(grouping *g) {
   LP_FOR_OPS(op, g->block) {
-    if (group_of(op) || !is_residual(g, op)) continue;
+    if (!is_residual(g, op)) continue;
     group *into = new_group(g, LP_LAYER_MLP, layer_at(op));
-    op_list list = {0};
-    for (int32_t i = 0; i < 2 && list.projections == 0; i++) {
-      unclaim(&list);
-      claim_backward(g, lp_op_in(op, i), into, &list);
+    if (claim_branch(g, lp_op_in(op, 0), into) || claim_branch(g, lp_op_in(op, 1), into)) op->scratch = into;
+  }
+}
+
+/* Further adds to the stream, as where attention and mlp are joined first, go with the last layer that they add. */
+static void group_adds(grouping *g) {
+  LP_FOR_OPS(op, g->block) {
+    if (group_of(op) || !is_residual(g, op)) continue;
+    const lp_op *last = NULL;
+    for (int32_t i = 0; i < 2; i++) {
+      const lp_op *def = lp_op_in(op, i)->def;
+      bool layer =
+          def && group_of(def) && (group_of(def)->kind == LP_LAYER_MLP || group_of(def)->kind == LP_LAYER_ATTENTION);
+      if (layer && (!last || def->order > last->order)) last = def;
     }
-    if (list.projections >= 2)
-      op->scratch = into;
-    else
-      unclaim(&list);
-    free(list.op);
+    if (last) op->scratch = group_of(last);
   }
 }
 
@@ -209,22 +256,6 @@ static void group_norms(grouping *g) {
     const lp_op *user = op->out[0]->uses ? op->out[0]->uses->owner : NULL;
     const group *next = user ? group_of(user) : NULL;
     op->scratch = new_group(g, LP_LAYER_NORM, next ? next->index : -1);
-  }
-}
-
-/* Rows of tables by token or position, and the adds and scalings that join them. */
-static void group_embedding(grouping *g) {
-  group *into = NULL;
-  LP_FOR_OPS(op, g->block) {
-    if (group_of(op)) continue;
-    bool table = op->kind == LP_ONNX_Gather && lp_value_is_constant(lp_op_in(op, 0)) &&
-                 lp_op_in(op, 0)->type.rank == 2 && lp_dtype_is_float(lp_op_in(op, 0)->type.dtype);
-    bool joins = false;
-    for (int32_t i = 0; i < op->in_count && into; i++)
-      joins |= lp_op_in(op, i) && lp_op_in(op, i)->def && group_of(lp_op_in(op, i)->def) == into;
-    if (!table && !(joins && lp_op_has(op, LP_ELEMENTWISE))) continue;
-    if (!into) into = new_group(g, LP_LAYER_EMBEDDING, -1);
-    op->scratch = into;
   }
 }
 
@@ -472,12 +503,14 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
   g.rest = new_group(&g, LP_LAYER_GENERIC, -1);
   detach_sizes(module, g.block);
   LP_FOR_OPS(op, g.block) op->scratch = NULL;
+  lp_block_renumber(g.block);
   group_tables(&g);
+  group_embedding(&g);
   group_attention(&g);
   group_mlps(&g);
+  group_adds(&g);
   group_heads(&g, func);
   group_norms(&g);
-  group_embedding(&g);
   LP_FOR_OPS(op, g.block)
   if (!op->scratch) op->scratch = g.rest;
   schedule(g.block);
