@@ -1,0 +1,85 @@
+"""Runs llmpart on the models that families.py wrote and prints what came out, a line each.
+
+Usage: check_families.py LLMPART FOLDER [CASE ...]
+
+Columns: the case; whether it compiles; whether `verify` finds ONNX Runtime's results; the share of FLOPs in recognised
+layers (at 8 new tokens after 8); attentions that are recognised, of those the model has; whether the greedy tokens are equal.
+Exit status 1 when anything falls short: the share must be 99 %.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+LAYERS = {"embedding", "norm", "attention", "mlp", "lm_head", "exit_head"}
+SIZES = {"b": 1, "s": 8, "p": 8, "r": 8, "c": 16, "t": 16}
+
+
+def run(*command: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=600)
+
+
+def first_error(text: str) -> str:
+    return next((line for line in text.splitlines() if "error:" in line), text.strip()[:100])
+
+
+def share(ir: str) -> tuple[float, int]:
+    """Of FLOPs in layers that have a name; how many attentions are operators."""
+    total = inside = 0
+    for line in ir.splitlines():
+        flops, kind = re.search(r'flops = #llmpart.poly<"([^"]*)">', line), re.search(r'layer_kind = "(\w+)"', line)
+        if flops:
+            count = eval(flops[1].replace("^", "**"), {}, SIZES)  # a polynomial that llmpart printed
+            total += count
+            inside += count if kind and kind[1] in LAYERS else 0
+    return inside / max(total, 1), ir.count('"op.attention"')
+
+
+def check(llmpart: str, folder: Path, work: Path) -> list[str]:
+    """The columns behind the name; what falls short begins with '-'."""
+    model, bundle = folder / "model.onnx", work / "m.llmpart"
+    made = run(llmpart, "compile", model, "--device=jetson-nano", "-O", "1", "-o", bundle)
+    verified = run(llmpart, "verify", model, f"--test-data={folder}", "--rtol=1e-3", "--atol=1e-3")
+    ir = run(llmpart, "compile", model, "--device=jetson-nano", "--emit=op-ir", "-o", "-")
+    part, attentions = share(ir.stdout)
+    columns = ["compiled" if made.returncode == 0 else "-" + first_error(made.stderr),
+               "verified" if verified.returncode == 0 else "-" + first_error(verified.stdout + verified.stderr),
+               f"{'' if part >= 0.99 else '-'}{100 * part:.2f} %", f"{attentions} attentions"]
+    if (folder / "tokens.json").exists() and made.returncode == 0:
+        lists = json.loads((folder / "tokens.json").read_text())
+        for prompt, tokens in zip(lists["prompts"], lists["tokens"]):
+            text = run(llmpart, "run", bundle, "--tokens=" + ",".join(map(str, prompt)), "-n", len(tokens), "--ignore-eos",
+                       "--threads=1", "-o", "json")
+            same = text.returncode == 0 and json.loads(text.stdout)["tokens"] == tokens
+            if not same:
+                columns.append("-" + (first_error(text.stderr) if text.returncode else "other tokens"))
+                break
+        else:
+            columns.append("tokens")
+    return columns
+
+
+def main() -> int:
+    if len(sys.argv) < 3:
+        print(__doc__, file=sys.stderr)
+        return 2
+    llmpart, folder, names = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
+    short = 0
+    for case in sorted(p.parent for p in folder.glob("*/model.onnx")):
+        if names and not any(case.name.startswith(n) for n in names):
+            continue
+        with tempfile.TemporaryDirectory() as work:
+            columns = check(llmpart, case, Path(work))
+        short += any(c.startswith("-") for c in columns)
+        print(f"{case.name:28}", *(f"{c:10}" for c in columns), sep=" ", flush=True)
+    print(f"{short} fall short")
+    return 1 if short else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
