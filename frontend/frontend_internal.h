@@ -160,6 +160,7 @@ typedef struct {
   int32_t consumed_count;
   int64_t axis; /* set on the operator when has_axis */
   bool has_axis, flatten;
+  bool shares_buffer; /* GroupQueryAttention whose present keys are declared as long as the past ones */
 } lp_node_form;
 
 /* Turns attributes of older opsets into operands, in place. */

@@ -167,6 +167,7 @@ static lp_status import_operator(lp_importer *im, lp_scope *scope, const Onnx__N
   LP_TRY(lp_import_attributes(im, op, node, call, form.consumed));
   if (form.has_axis) lp_op_set_i64(im->module, op, "axis", form.axis);
   if (form.flatten) lp_op_set_bool(im->module, op, "flatten", true);
+  if (form.shares_buffer) lp_op_set_i64(im->module, op, "past_present_share_buffer", 1);
   lp_op_append(im->block, op);
   LP_TRY(lp_op_infer(im->module, op, im->diag));
   return name_results(im, scope, node, op);

@@ -95,6 +95,34 @@ static lp_status clip_form(const normaliser *n) {
   return float_operand(n, "max", 2);
 }
 
+/* The declared dimension `axis` of a graph's input or output. */
+static const Onnx__TensorShapeProto__Dimension *declared_dim(Onnx__ValueInfoProto *const *infos, size_t count,
+                                                             const char *name, size_t axis) {
+  for (size_t i = 0; i < count; i++) {
+    const Onnx__TypeProto *type = infos[i]->type;
+    if (!lp_streq(lp_text(infos[i]->name), name)) continue;
+    bool shaped = type && type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE && type->tensor_type &&
+                  type->tensor_type->shape && axis < type->tensor_type->shape->n_dim;
+    return shaped ? type->tensor_type->shape->dim[axis] : NULL;
+  }
+  return NULL;
+}
+
+/* Whether the present is as long as the past (a buffer for the longest sequence) or longer by the new rows is in no
+ * attribute of the node: its declared types say it. */
+static void group_query_form(const normaliser *n) {
+  const Onnx__GraphProto *graph = n->im->model->graph;
+  if (n->call || n->node->n_input < 4 || n->node->n_output < 2) return;
+  const char *past_name = lp_text(n->node->input[3]), *present_name = lp_text(n->node->output[1]);
+  const Onnx__TensorShapeProto__Dimension *past = declared_dim(graph->input, graph->n_input, past_name, 2);
+  const Onnx__TensorShapeProto__Dimension *present = declared_dim(graph->output, graph->n_output, present_name, 2);
+  if (!past || !present || past->value_case != present->value_case) return;
+  if (past->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)
+    n->form->shares_buffer = past->dim_value == present->dim_value;
+  if (past->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM)
+    n->form->shares_buffer = lp_streq(lp_text(past->dim_param), lp_text(present->dim_param));
+}
+
 lp_status lp_normalise(lp_importer *im, const Onnx__NodeProto *node, const lp_call *call, lp_loc loc,
                        lp_node_form *form) {
   normaliser n = {im, node, call, loc, form};
@@ -112,6 +140,9 @@ lp_status lp_normalise(lp_importer *im, const Onnx__NodeProto *node, const lp_ca
     return clip_form(&n);
   case LP_ONNX_Dropout: /* the identity when it is not training, whatever its ratio */
     consume(&n, "ratio");
+    return LP_OK;
+  case LP_ONNX_MsGroupQueryAttention:
+    group_query_form(&n);
     return LP_OK;
   case LP_ONNX_Squeeze:
   case LP_ONNX_Unsqueeze:

@@ -17,11 +17,13 @@ typedef struct {
   int64_t batch, heads, kv_heads, rows, past, total, dim, value_dim;
   double scale, softcap;
   bool causal;
-  int64_t offset, window;  /* query row i sees keys up to i + offset */
+  int64_t offset;          /* query row i stands at position i + offset; with lengths, at i + length - rows */
+  int64_t left, right;     /* positions seen before and after its own; -1: all */
   const lp_array *mask;    /* added, or bool; NULL: none */
   const lp_array *lengths; /* keys per batch; NULL: all */
+  const lp_array *sinks;   /* per head, a score without a value; NULL: none */
   lp_array *scores;        /* [batch][heads][rows][total], or NULL */
-  int64_t scores_mode;     /* 0: products, 1: with mask, 2: with softcap, 3: softmax */
+  int64_t scores_mode;     /* 0: products, 1: with softcap, 2: with softcap and mask, 3: softmax */
 } attention;
 
 static const double *row_of(const heads_view *new_rows, const heads_view *past, int64_t past_rows, int64_t b, int64_t h,
@@ -33,9 +35,11 @@ static const double *row_of(const heads_view *new_rows, const heads_view *past, 
 
 /* What is added to a score: the mask's element, or minus infinity where it forbids or ends. */
 static double mask_at(const attention *a, int64_t b, int64_t h, int64_t i, int64_t j) {
-  if (a->causal && j > i + a->offset) return -INFINITY;
-  if (a->window > 0 && j <= i + a->offset - a->window) return -INFINITY;
-  if (a->lengths && j >= lp_array_i64(a->lengths, b)) return -INFINITY;
+  int64_t length = a->lengths ? lp_array_i64(a->lengths, b) : a->total;
+  int64_t position = i + (a->lengths ? length - a->rows : a->offset);
+  bool seen = j < length && (!a->causal || j <= position) && (a->left < 0 || position - j <= a->left) &&
+              (a->right < 0 || j - position <= a->right);
+  if (!seen) return -INFINITY;
   if (!a->mask) return 0;
   int64_t width = a->mask->dim[a->mask->rank - 1], total = width > 1 ? width : a->total;
   if (j >= total) return -INFINITY;
@@ -49,7 +53,7 @@ static void keep_score(const attention *a, int64_t at, int64_t mode, double valu
   if (a->scores && a->scores_mode == mode) lp_array_set_f64(a->scores, at, value);
 }
 
-/* The standard first capped what the mask was added to, then (after 1.21) found that this lets masked keys in. */
+/* Before the mask is added: a cap of minus infinity would let masked keys in. */
 static double capped(const attention *a, double score) {
   return a->softcap > 0 ? a->softcap * tanh(score / a->softcap) : score;
 }
@@ -66,10 +70,15 @@ static void attend_row(const attention *a, int64_t b, int64_t h, int64_t i, doub
     double mask = mask_at(a, b, h, i, j);
     score *= a->scale;
     keep_score(a, at + j, 0, score);
-    keep_score(a, at + j, 1, score + mask);
-    keep_score(a, at + j, 2, capped(a, score + mask));
-    weights[j] = capped(a, score) + mask;
+    keep_score(a, at + j, 1, capped(a, score));
+    weights[j] = isinf(mask) && mask < 0 ? mask : capped(a, score) + mask;
+    keep_score(a, at + j, 2, weights[j]);
     max = fmax(max, weights[j]);
+  }
+  if (a->sinks) {
+    double sink = lp_array_f64(a->sinks, h);
+    max = fmax(max, sink);
+    sum = exp(sink - max);
   }
   for (int64_t j = 0; j < a->total; j++) {
     weights[j] = isinf(max) ? 0 : exp(weights[j] - max);
@@ -100,6 +109,7 @@ static void attend(const lp_eval *e, const attention *a, lp_array *out, int64_t 
 
 static lp_status check_attention(const lp_eval *e, const attention *a) {
   if (a->kv_heads < 1 || a->heads % a->kv_heads) return lp_eval_fail(e, "its key heads do not divide its query heads");
+  if (a->sinks && lp_array_numel(a->sinks) != a->heads) return lp_eval_fail(e, "its sinks are not one per head");
   if (!a->mask) return LP_OK;
   int64_t width = a->mask->rank > 0 ? a->mask->dim[a->mask->rank - 1] : 0;
   int32_t rank = 4;
@@ -168,7 +178,7 @@ static lp_status scores_out(const lp_eval *e, attention *a) {
 
 lp_status eval_onnx_attention(const lp_eval *e) {
   LP_TRY(lp_eval_need(e, 3));
-  attention a = {.mask = lp_eval_in(e, 3), .lengths = lp_eval_in(e, 6)};
+  attention a = {.mask = lp_eval_in(e, 3), .lengths = lp_eval_in(e, 6), .sinks = lp_eval_in(e, 7)};
   sizes q = {0}, k = {0}, v = {0};
   int64_t kv_heads = lp_op_i64(e->op, "kv_num_heads", 0);
   LP_TRY(view_heads(e, e->in[0], true, lp_op_i64(e->op, "q_num_heads", 0), &a.q, &q));
@@ -182,7 +192,9 @@ lp_status eval_onnx_attention(const lp_eval *e) {
   a.scale = lp_op_f64(e->op, "scale", 1 / sqrt((double)q.dim));
   a.softcap = lp_op_f64(e->op, "softcap", 0);
   a.causal = lp_op_i64(e->op, "is_causal", 0) != 0;
-  a.window = lp_op_i64(e->op, "window", 0);
+  int64_t window = lp_op_i64(e->op, "window", 0);
+  a.left = window > 0 ? window - 1 : lp_op_i64(e->op, "left_window_size", -1);
+  a.right = lp_op_i64(e->op, "right_window_size", -1);
   a.offset = lp_op_i64(e->op, "bottom_right", 0) ? a.total - a.rows : a.past;
   LP_TRY(check_attention(e, &a));
   if (a.lengths && lp_array_numel(a.lengths) != a.batch) return lp_eval_fail(e, "its lengths are not one per batch");
@@ -198,7 +210,7 @@ lp_status eval_onnx_attention(const lp_eval *e) {
 
 lp_status eval_op_ATTENTION(const lp_eval *e) {
   LP_TRY(lp_eval_need(e, 3));
-  attention a = {.mask = lp_eval_in(e, 3)};
+  attention a = {.mask = lp_eval_in(e, 3), .sinks = lp_eval_in(e, 4), .right = -1};
   sizes q = {0}, k = {0}, v = {0};
   bool heads_first = !lp_streq(lp_op_str(e->op, "layout", "bhsd"), "bshd");
   LP_TRY(view_heads(e, e->in[0], heads_first, 0, &a.q, &q));
@@ -211,7 +223,7 @@ lp_status eval_op_ATTENTION(const lp_eval *e) {
   a.scale = lp_op_f64(e->op, "scale", 1);
   a.softcap = lp_op_f64(e->op, "softcap", 0);
   a.causal = lp_op_bool(e->op, "causal", false);
-  a.window = lp_op_i64(e->op, "window", 0);
+  a.left = lp_op_i64(e->op, "window", 0) - 1;
   a.offset = a.total - a.rows;
   LP_TRY(check_attention(e, &a));
   lp_array *out;

@@ -42,6 +42,22 @@ static lp_status read_heads_of(const lp_infer *c, int32_t index, const char *hea
   return divide(c, in.dim[2], heads, &out->dim[3]);
 }
 
+/* The mask broadcasts to [batch][head][query][total]; it may have fewer columns. */
+static lp_status agree_mask(lp_infer *c, const lp_shape *q, const lp_poly *total) {
+  lp_shape mask = lp_infer_shape(c, 3), scores = {.rank = 4, .dim = {q->dim[0], q->dim[1], q->dim[2], total}};
+  int64_t width, all;
+  if (mask.rank < 1 || mask.rank > 4) return lp_infer_fail(c, "its mask has %d axes, 1 to 4 wanted", mask.rank);
+  bool is_short = lp_poly_is_const(mask.dim[mask.rank - 1], &width) && lp_poly_is_const(total, &all) && width < all;
+  if (is_short) mask.dim[mask.rank - 1] = total;
+  lp_shape all_of = scores;
+  LP_TRY(lp_infer_broadcast(c, &all_of, &mask));
+  for (int32_t i = 0; i < 4 && !c->again; i++)
+    if (!lp_poly_equal(all_of.dim[i], scores.dim[i]))
+      return lp_infer_fail(c, "its mask has a size of %s where %s is wanted", lp_infer_text(c, all_of.dim[i]),
+                           lp_infer_text(c, scores.dim[i]));
+  return LP_OK;
+}
+
 lp_status infer_attention(lp_infer *c) {
   lp_shape q, k, v, in;
   LP_TRY(lp_infer_need(c, 3));
@@ -57,6 +73,7 @@ lp_status infer_attention(lp_infer *c) {
   }
   in = lp_infer_shape(c, 0);
   lp_dtype dtype = lp_infer_in(c, 0).dtype;
+  if (lp_infer_has(c, 3)) LP_TRY(agree_mask(c, &q, total));
   if (in.rank == 3)
     in.dim[2] = lp_poly_mul(c->m->arena, q.dim[1], v.dim[3]);
   else
@@ -146,7 +163,7 @@ static lp_status read_mha(lp_infer *c, attention *a) {
     return LP_OK;
   }
   LP_TRY(lp_infer_rank(c, 0, 3));
-  LP_TRY(divide(c, q.dim[2], a->heads, &a->head));
+  LP_TRY(divide(c, q.dim[2], lp_infer_has(c, 1) ? a->heads : 3 * a->heads, &a->head));
   a->value_head = a->head;
   if (!lp_infer_has(c, 1)) return LP_OK;
   lp_shape k = lp_infer_shape(c, 1);
@@ -168,9 +185,10 @@ lp_status infer_ms_mha(lp_infer *c) {
   LP_TRY(read_heads(c, "num_heads", &a.heads));
   a.kv_heads = a.heads;
   LP_TRY(read_mha(c, &a));
-  if (lp_infer_has(c, 6)) {
-    LP_TRY(lp_infer_rank(c, 6, 4));
-    a.total = lp_poly_add(c->m->arena, lp_infer_in(c, 6).dim[2], a.total);
+  int32_t past = c->op->kind == LP_ONNX_MsMultiHeadAttention ? 6 : 5;
+  if (lp_infer_has(c, past)) {
+    LP_TRY(lp_infer_rank(c, past, 4));
+    a.total = lp_poly_add(c->m->arena, lp_infer_in(c, past).dim[2], a.total);
   }
   lp_dtype dtype = lp_infer_in(c, 0).dtype;
   const lp_poly *hidden = lp_poly_mul(c->m->arena, lp_dim_const(c->m, a.heads), a.value_head);
@@ -199,7 +217,9 @@ lp_status infer_ms_gqa(lp_infer *c) {
     const lp_poly *batch;
     LP_TRY(lp_infer_rank(c, 3, 4));
     LP_TRY(lp_infer_agree(c, a.batch, lp_infer_in(c, 3).dim[0], &batch));
-    a.total = lp_poly_add(c->m->arena, lp_infer_in(c, 3).dim[2], a.query);
+    bool shared = lp_op_i64(c->op, "past_present_share_buffer", 0) != 0;
+    a.total = lp_infer_in(c, 3).dim[2];
+    if (!shared) a.total = lp_poly_add(c->m->arena, a.total, a.query);
   }
   lp_dtype dtype = lp_infer_in(c, 0).dtype;
   lp_shape out = {.rank = 3, .dim = {a.batch, a.query, lp_poly_mul(c->m->arena, lp_dim_const(c->m, a.heads), a.head)}};

@@ -115,6 +115,10 @@ static lp_status rule_attention(const rule_context *c) {
   LP_TRY(same_dim(c, "key and value length", v.dim[2], k.dim[2]));
   for (int32_t i = 0; i < 3; i++)
     LP_TRY(same_dim(c, "result axis", y.dim[i], q.dim[i]));
+  if (lp_op_in(c->op, 4)) {
+    if (in_type(c, 4).rank != 1) return fail(c, "sinks need one axis");
+    LP_TRY(same_dim(c, "number of sinks", in_type(c, 4).dim[0], lp_dim_const(c->m, heads)));
+  }
   return same_dim(c, "result's head size", y.dim[3], v.dim[3]);
 }
 

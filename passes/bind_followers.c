@@ -75,13 +75,6 @@ static lp_value *total_size(lp_build *build, const lp_bind *b) {
   return one(build, LP_ONNX_Add, 2, in);
 }
 
-static lp_value *cast(lp_build *build, lp_value *x, lp_dtype dtype) {
-  if (!x || x->type.dtype == dtype) return x;
-  lp_op *op = prepared(build, LP_ONNX_Cast, 1, &x);
-  lp_op_set_i64(build->module, op, "to", lp_dtype_onnx(dtype));
-  return placed(build, op);
-}
-
 /* [batch, size]; the batch is the input's own where that is a number */
 static lp_value *shape_of(lp_build *build, const lp_bind *b, lp_type type, lp_value *size) {
   int64_t batch;
@@ -101,7 +94,7 @@ static lp_value *filled(lp_build *build, lp_value *shape, int64_t number, lp_dty
   lp_tensor fill = {
       .type = lp_type_static(build->module, LP_I64, 1, one_element), .data = data, .bytes = sizeof(*data)};
   lp_op_set_tensor(build->module, op, "value", fill);
-  return cast(build, placed(build, op), dtype);
+  return lp_build_cast(build, placed(build, op), dtype);
 }
 
 static lp_value *ones(lp_build *build, const lp_bind *b, lp_type type) {
@@ -123,9 +116,9 @@ static lp_value *positions(lp_build *build, const lp_bind *b, lp_type type) {
   lp_value *range[] = {scalar(build, past_size(build, b)), scalar(build, total_size(build, b)),
                        scalar(build, lp_build_i64s(build, &step, 1))};
   lp_value *row = one(build, LP_ONNX_Range, 3, range);
-  if (type.rank == 1) return cast(build, row, type.dtype);
+  if (type.rank == 1) return lp_build_cast(build, row, type.dtype);
   lp_value *in[] = {row, shape_of(build, b, type, size_of(build, b->block->arg[b->tokens], 1))};
-  return cast(build, one(build, LP_ONNX_Expand, 2, in), type.dtype);
+  return lp_build_cast(build, one(build, LP_ONNX_Expand, 2, in), type.dtype);
 }
 
 static lp_value *yes(lp_build *build, lp_type type) {

@@ -182,10 +182,13 @@ static lp_value *join_past(lp_lowering *l, lp_value *past, lp_value *x) {
 
 static lp_value *build_attention(lp_lowering *l, lp_value *q, lp_value *k, lp_value *v, bool bshd, int64_t heads) {
   const lp_op *from = l->op;
-  lp_value *mask = lp_op_in(from, 3), *in[] = {q, k, v, mask};
+  lp_value *mask = lp_op_in(from, 3), *sinks = lp_op_in(from, 7), *in[] = {q, k, v, mask, sinks};
   const lp_poly *dims[] = {q->type.dim[0], q->type.dim[1], q->type.dim[2], v->type.dim[3]};
-  lp_op *op =
-      lp_build_typed(&l->b, LP_OP_ATTENTION, mask ? 4 : 3, in, lp_type_make(l->b.module, q->type.dtype, 4, dims));
+  lp_op *op = lp_build_typed(&l->b, LP_OP_ATTENTION,
+                             sinks  ? 5
+                             : mask ? 4
+                                    : 3,
+                             in, lp_type_make(l->b.module, q->type.dtype, 4, dims));
   int64_t kv_heads = 1, d = 1;
   (void)lp_poly_is_const(k->type.dim[1], &kv_heads);
   (void)lp_poly_is_const(q->type.dim[3], &d);
@@ -200,21 +203,19 @@ static lp_value *build_attention(lp_lowering *l, lp_value *q, lp_value *k, lp_va
   return op->out[0];
 }
 
-static lp_status check_attention(const lp_lowering *l, const lp_value *q, const lp_value *k) {
+/* decompose has brought every form to this one. */
+static lp_status check_attention(const lp_lowering *l) {
   const lp_op *op = l->op;
-  bool aligned = lp_op_in(op, 4) || lp_op_i64(op, "bottom_right", 0) || lp_poly_equal(q->type.dim[1], k->type.dim[1]) ||
-                 lp_poly_equal(q->type.dim[2], k->type.dim[2]);
-  if (lp_op_in(op, 6)) return lp_lower_refuse(l, "has padded key lengths (nonpad_kv_seqlen)");
-  if (op->out_count > 3 && op->out[3]->uses) return lp_lower_refuse(l, "returns its scores (qk_matmul_output)");
-  if (lp_op_i64(op, "is_causal", 0) && !aligned)
-    return lp_lower_refuse(l, "is causal over keys of another length than its queries");
+  if (lp_op_in(op, 6) || lp_op_attr(op, "left_window_size") || lp_op_attr(op, "right_window_size") ||
+      (op->out_count > 3 && op->out[3]->uses) || (lp_op_i64(op, "is_causal", 0) && !lp_op_i64(op, "bottom_right", 0)))
+    return lp_lower_refuse(l, "was not decomposed");
   return LP_OK;
 }
 
 lp_status lp_lower_attention(lp_lowering *l) {
   lp_value *q = lp_op_in(l->op, 0), *k = lp_op_in(l->op, 1), *v = lp_op_in(l->op, 2);
   bool three = q->type.rank == 3;
-  LP_TRY(check_attention(l, q, k));
+  LP_TRY(check_attention(l));
   int64_t heads = lp_op_i64(l->op, "q_num_heads", 0), kv_heads = lp_op_i64(l->op, "kv_num_heads", heads);
   if (!three && !lp_type_static_dim(q->type, 1, &heads))
     return lp_lower_refuse(l, "has a number of heads that is not constant");

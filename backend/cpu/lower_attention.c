@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-enum { Q, K, V, MASK };
+enum { Q, K, V, MASK, SINKS };
 
 static bool is_bshd(const lp_op *op) {
   return lp_streq(lp_op_str(op, "layout", "bshd"), "bshd");
@@ -123,6 +123,7 @@ static void emit_attention(cpu_emitter *e) {
                          e->in[K],
                          e->in[V],
                          mask,
+                         op->in_count > SINKS ? e->in[SINKS] : cpu_null(e),
                          bsh_strides(e, op->out[0]->type, heads, dv),
                          bsh_strides(e, q, heads, d),
                          mask_strides(e),
@@ -138,6 +139,7 @@ static void emit_attention(cpu_emitter *e) {
                          cpu_f32(e, lp_op_f64(op, "softcap", 0.0)),
                          cpu_i32(e, lp_op_bool(op, "causal", false)),
                          cpu_i64(e, lp_op_i64(op, "window", 0)),
+                         cpu_i32(e, cpu_kernel_dtype(k.dtype)),
                          cpu_i32(e, cpu_kernel_isa(e)),
                          scratch,
                          cpu_barrier(e),

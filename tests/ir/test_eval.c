@@ -204,6 +204,28 @@ START_TEST(attention) {
 }
 END_TEST
 
+/* Scores of one query are 1 and 5; masked and capped ones, windows, lengths, sinks. */
+START_TEST(attention_forms) {
+  lp_value *q = FLOATS("1,1,1,1", 1.), *k = FLOATS("1,1,2,1", 1., 5.), *v = FLOATS("1,1,2,1", 10., 20.);
+  lp_value *mask = FLOATS("1,2", 0., 1.), *absent = NULL;
+  static const char *const modes[] = {"1 5", "1 5", "1 6", "0.00669285 0.993307"};
+  for (int64_t mode = 0; mode < 4; mode++) {
+    with_i64("qk_matmul_output_mode", mode);
+    is(NODES(Attention, 4, q, k, v, mask)->out[3], modes[mode]);
+  }
+  with_i64("qk_matmul_output_mode", 1);
+  with_f64("softcap", 1);
+  is(NODES(Attention, 4, q, k, v, mask)->out[3], "0.761594 0.999909");
+  with_i64("right_window_size", 0);
+  is(of(NODE(Attention, q, k, v)), "10");
+  with_i64("left_window_size", 0);
+  is(of(NODE(Attention, q, k, v, absent, absent, absent, INTS(2))), "20"); /* the query stands at the second key */
+  is(of(NODE(Attention, q, k, v, absent, absent, absent, INTS(1))), "10");
+  with_f64("scale", 0);
+  is(of(NODE(Attention, q, k, v, absent, absent, absent, absent, FLOATS("1", 0.))), "10"); /* 30 over three */
+}
+END_TEST
+
 START_TEST(rotates) {
   lp_value *x = FLOATS("1,1,1,4", 1., 2., 3., 4.), *c = FLOATS("1,1,2", 0., 1.), *s = FLOATS("1,1,2", 1., 0.);
   is(of(NODE(RotaryEmbedding, x, c, s)), "-3 2 1 4");
@@ -296,7 +318,7 @@ START_TEST(depth_and_size) {
     value = of(NODE(Add, value, one));
   is(value, "50001");
   fails(of(NODE(ConstantOfShape, INTS(1000000, 1000000))), "it is too large to be evaluated at compile time");
-  lp_value *x = test_arg(LP_F32, "b,s,8");
+  lp_value *x = test_arg(LP_F32, "b,s,12");
   with_i64("num_heads", 2);
   fails(of(NODE(MsMultiHeadAttention, x)), "operand 0 has no value");
 }
@@ -314,6 +336,7 @@ int main(void) {
   tcase_add_test(tc, reductions);
   tcase_add_test(tc, norms);
   tcase_add_test(tc, attention);
+  tcase_add_test(tc, attention_forms);
   tcase_add_test(tc, rotates);
   tcase_add_test(tc, linear);
   tcase_add_test(tc, sizes_come_from_symbols);

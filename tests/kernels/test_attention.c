@@ -3,29 +3,32 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct {
   attention_fn *run;
   int64_t heads, kv_heads, d, dv;
   double softcap;
-  int64_t causal, window, has_mask;
+  int64_t causal, window, has_mask, has_sinks;
+  int dtype;
 } variant;
 
-#define ENTRY(i, heads, kv, d, dv, cap, causal, window, mask)                                                          \
-  {attention_##i, heads, kv, d, dv, cap, causal, window, mask},
+#define ENTRY(i, heads, kv, d, dv, cap, causal, window, mask, sinks, dtype)                                            \
+  {attention_##i, heads, kv, d, dv, cap, causal, window, mask, sinks, dtype},
 static const variant variants[] = {ATTENTION_VARIANTS(ENTRY)};
 
 typedef struct {
   const variant *v;
-  float *y, *q, *k, *values, *mask;
+  float *y, *q, *k, *values, *mask, *sinks;
+  void *stored_k, *stored_values; /* in the variant's type */
   int64_t ys[3], qs[3], ms[4], b, s, p, c;
   void *scratch;
 } call;
 
 static void body(void *context, int64_t thread, int64_t threads, lp_barrier *barrier) {
   call *a = context;
-  a->v->run(a->y, a->q, a->k, a->values, a->mask, a->ys, a->qs, a->ms, a->b, a->s, a->p, a->c, a->scratch, barrier,
-            thread, threads);
+  a->v->run(a->y, a->q, a->stored_k, a->stored_values, a->mask, a->sinks, a->ys, a->qs, a->ms, a->b, a->s, a->p, a->c,
+            a->scratch, barrier, thread, threads);
 }
 
 /* Probabilities of one query row, unnormalised; returns their sum. */
@@ -46,9 +49,10 @@ static double reference_weights(const call *a, int64_t batch, int64_t i, int64_t
     weight[t] = x;
     max = fmax(max, x);
   }
+  if (v->has_sinks) max = fmax(max, (double)a->sinks[head]);
   for (int64_t t = 0; t < total; t++)
     sum += weight[t] = isinf(max) ? 0 : exp(weight[t] - max);
-  return sum;
+  return v->has_sinks ? sum + exp((double)a->sinks[head] - max) : sum;
 }
 
 static void check_row(const call *a, int64_t batch, int64_t i, int64_t head, int64_t threads, double *weight) {
@@ -68,6 +72,26 @@ static void check_row(const call *a, int64_t batch, int64_t i, int64_t head, int
   }
 }
 
+/* `count` floats in `dtype`; `x` becomes what was kept of them. */
+static void *stored(float *x, int64_t count, int dtype) {
+  float *memory = kernel_alloc((size_t)count * sizeof *x);
+  kernel_half *halves = (kernel_half *)memory;
+  uint16_t *bits = (uint16_t *)memory;
+  if (dtype == LPK_F32) memcpy(memory, x, (size_t)count * sizeof *x);
+  for (int64_t i = 0; i < count && dtype == LPK_F16; i++) {
+    halves[i] = (kernel_half)x[i];
+    x[i] = (float)halves[i];
+  }
+  for (int64_t i = 0; i < count && dtype == LPK_BF16; i++) {
+    uint32_t wide;
+    memcpy(&wide, &x[i], sizeof wide);
+    bits[i] = (uint16_t)(wide >> 16);
+    wide = (uint32_t)bits[i] << 16;
+    memcpy(&x[i], &wide, sizeof wide);
+  }
+  return memory;
+}
+
 static void run_variant(const variant *v, int64_t b, int64_t s, int64_t p, int64_t threads) {
   call a = {.v = v, .b = b, .s = s, .p = p, .c = p + s + 3};
   int64_t total = p + s;
@@ -77,6 +101,9 @@ static void run_variant(const variant *v, int64_t b, int64_t s, int64_t p, int64
   a.q = random_floats((size_t)(b * a.qs[0]));
   a.k = random_floats((size_t)(b * v->kv_heads * a.c * v->d));
   a.values = random_floats((size_t)(b * v->kv_heads * a.c * v->dv));
+  a.stored_k = stored(a.k, b * v->kv_heads * a.c * v->d, v->dtype);
+  a.stored_values = stored(a.values, b * v->kv_heads * a.c * v->dv, v->dtype);
+  a.sinks = random_floats((size_t)v->heads);
   a.mask = random_floats((size_t)(b * s * total));
   for (int64_t i = 0; i < b * s * total; i += 7)
     a.mask[i] = -INFINITY;
@@ -93,6 +120,9 @@ static void run_variant(const variant *v, int64_t b, int64_t s, int64_t p, int64
   kernel_free(a.q);
   kernel_free(a.k);
   kernel_free(a.values);
+  kernel_free(a.stored_k);
+  kernel_free(a.stored_values);
+  kernel_free(a.sinks);
   kernel_free(a.mask);
   kernel_free(a.y);
   kernel_free(a.scratch);

@@ -18,18 +18,18 @@
   V(8, 1, 1, LPK_F32, LPK_ACT_TANH, 0, 1, 1)                                                                           \
   V(9, 200, 33, LPK_BF16, LPK_ACT_SIGMOID, 1, 0, 1)
 
-/*                 heads kv d   dv   cap causal window mask */
+/*                 heads kv d   dv   cap causal window mask sinks cache */
 #define ATTENTION_VARIANTS(V)                                                                                          \
-  V(0, 4, 4, 32, 32, 0, 1, 0, 0)                                                                                       \
-  V(1, 6, 2, 64, 64, 0, 1, 0, 0)                                                                                       \
-  V(2, 9, 3, 64, 64, 0, 1, 0, 1)                                                                                       \
-  V(3, 8, 1, 128, 128, 0, 1, 0, 0)                                                                                     \
-  V(4, 2, 2, 256, 256, 0, 1, 0, 0)                                                                                     \
-  V(5, 3, 1, 20, 36, 0, 0, 0, 1)                                                                                       \
-  V(6, 4, 2, 80, 80, 5, 1, 70, 1)                                                                                      \
-  V(7, 16, 1, 48, 16, 0, 1, 9, 0)                                                                                      \
-  V(8, 2, 2, 8, 8, 0, 1, 0, 0)                                                                                         \
-  V(9, 5, 5, 96, 112, 0, 0, 0, 0)
+  V(0, 4, 4, 32, 32, 0, 1, 0, 0, 0, LPK_F32)                                                                           \
+  V(1, 6, 2, 64, 64, 0, 1, 0, 0, 1, LPK_F32)                                                                           \
+  V(2, 9, 3, 64, 64, 0, 1, 0, 1, 0, LPK_F16)                                                                           \
+  V(3, 8, 1, 128, 128, 0, 1, 0, 0, 0, LPK_F32)                                                                         \
+  V(4, 2, 2, 256, 256, 0, 1, 0, 0, 0, LPK_F32)                                                                         \
+  V(5, 3, 1, 20, 36, 0, 0, 0, 1, 1, LPK_BF16)                                                                          \
+  V(6, 4, 2, 80, 80, 5, 1, 70, 1, 0, LPK_F32)                                                                          \
+  V(7, 16, 1, 48, 16, 0, 1, 9, 0, 1, LPK_F16)                                                                          \
+  V(8, 2, 2, 8, 8, 0, 1, 0, 0, 0, LPK_F32)                                                                             \
+  V(9, 5, 5, 96, 112, 0, 0, 0, 0, 0, LPK_BF16)
 
 /*                 heads d   rotary interleaved */
 #define ROTARY_VARIANTS(V)                                                                                             \
@@ -53,7 +53,7 @@
 
 typedef void linear_fn(float *y, const float *x, const void *w, const float *bias, const float *residual, int64_t m,
                        int64_t ldx, int64_t ldy, void *scratch, lp_barrier *barrier, int64_t thread, int64_t threads);
-typedef void attention_fn(float *y, const float *q, const float *k, const float *v, const float *mask,
+typedef void attention_fn(float *y, const float *q, const void *k, const void *v, const float *mask, const float *sinks,
                           const int64_t *ys, const int64_t *qs, const int64_t *ms, int64_t b, int64_t s, int64_t p,
                           int64_t c, void *scratch, lp_barrier *barrier, int64_t thread, int64_t threads);
 typedef void rotary_fn(float *y, const float *x, const float *cos, const float *sin, const int64_t *ys,

@@ -10,11 +10,13 @@ enum { ROWS = LPK_ATTENTION_ROWS, KEYS = LPK_ATTENTION_KEYS, FEW_ROWS = 8 };
 
 typedef struct {
   float *y;
-  const float *q, *k, *v, *mask;
+  const float *q;
+  const void *k, *v;
+  const float *mask, *sinks;
   const int64_t *ys, *qs, *ms;
   int64_t b, s, p, c, heads, kv_heads, d, dv;
   float scale, softcap;
-  int causal, isa;
+  int causal, isa, dtype; /* dtype: of k and v */
   int64_t window;
 } attention;
 
@@ -60,7 +62,8 @@ INLINE int64_t group_size(const attention *a) {
   return a->heads / a->kv_heads;
 }
 
-INLINE void load_queries(const attention *a, const attention_work *w, const query_block *u) {
+/* `first`: no other chunk of the keys comes before; it takes the sinks in. */
+INLINE void load_queries(const attention *a, const attention_work *w, const query_block *u, int first) {
   int64_t dp = LPK_ROUND16(a->d), group = group_size(a);
   int64_t padded = min64(ROWS, (u->rows + 11) / 12 * 12);
   for (int64_t r = 0; r < padded; r++) {
@@ -70,20 +73,33 @@ INLINE void load_queries(const attention *a, const attention_work *w, const quer
     const float *from = a->q + u->batch * a->qs[0] + pos * a->qs[1] + head * a->qs[2];
     for (int64_t i = 0; r < u->rows && i < a->d; i++)
       to[i] = from[i] * a->scale;
-    w->max[r] = LOWEST;
-    w->sum[r] = w->decay[r] = 0;
+    w->max[r] = a->sinks && first ? a->sinks[head] : LOWEST;
+    w->sum[r] = a->sinks && first ? 1 : 0;
+    w->decay[r] = 0;
   }
   memset(w->o, 0, (size_t)(padded * LPK_ROUND16(a->dv)) * sizeof *w->o);
   memset(w->s, 0, (size_t)(padded * KEYS) * sizeof *w->s);
 }
 
-/* `keys` rows of a cache as [KEYS][padded], zero beyond; the cache itself where it has that form. */
-INLINE const float *padded_rows(float *copy, const float *rows, int64_t size, int64_t keys, int whole) {
+/* A row of 16-bit floats as f32. */
+INLINE void widen_row(float *to, const void *row, int64_t at, int64_t size, int dtype) {
+  int64_t i = 0;
+  for (; i + LANES <= size; i += LANES)
+    store16(to + i, load_weight(row, at + i, dtype));
+  for (; i < size; i++)
+    to[i] = dtype == LPK_F16 ? (float)((const _Float16 *)row)[at + i] : bf16_value(((const uint16_t *)row)[at + i]);
+}
+
+/* `keys` rows of a cache, from element `at`, as f32 [KEYS][padded], zero beyond; the cache itself where it has that form. */
+INLINE const float *padded_rows(float *copy, const void *cache, int64_t at, int64_t size, int64_t keys, int whole,
+                                int dtype) {
   int64_t padded = LPK_ROUND16(size);
-  if (size == padded && (!whole || keys == KEYS)) return rows;
+  const float *rows = (const float *)cache + at;
+  if (dtype == LPK_F32 && size == padded && (!whole || keys == KEYS)) return rows;
   for (int64_t t = 0; t < (whole ? KEYS : keys); t++) {
     if (t >= keys || size != padded) memset(copy + t * padded, 0, (size_t)padded * sizeof *copy);
-    if (t < keys) memcpy(copy + t * padded, rows + t * size, (size_t)size * sizeof *copy);
+    if (t < keys && dtype == LPK_F32) memcpy(copy + t * padded, rows + t * size, (size_t)size * sizeof *copy);
+    if (t < keys && dtype != LPK_F32) widen_row(copy + t * padded, cache, at + t * size, size, dtype);
   }
   return copy;
 }
@@ -227,16 +243,16 @@ INLINE void add_context(const attention_work *w, int64_t r, int height, int cols
 
 INLINE void attend_block(const attention *a, const attention_work *w, const query_block *u, int64_t t0, int64_t keys) {
   int64_t dp = LPK_ROUND16(a->d), vp = LPK_ROUND16(a->dv), head = u->batch * a->kv_heads + u->kv_head;
-  const float *k = a->k + (head * a->c + t0) * a->d, *v = a->v + (head * a->c + t0) * a->dv;
-  v = padded_rows(w->v, v, a->dv, keys, 0);
+  int64_t k_at = (head * a->c + t0) * a->d, v_at = (head * a->c + t0) * a->dv;
+  const float *v = padded_rows(w->v, a->v, v_at, a->dv, keys, 0, a->dtype);
   if (u->rows <= FEW_ROWS) {
-    score_few(w, u->rows, padded_rows(w->k, k, a->d, keys, 0), dp, keys, a->isa);
+    score_few(w, u->rows, padded_rows(w->k, a->k, k_at, a->d, keys, 0, a->dtype), dp, keys, a->isa);
     softmax_rows(a, w, u, t0, keys);
     for (int64_t r = 0; r < u->rows; r++)
       add_context(w, r, 1, 4, v, vp, keys);
     return;
   }
-  transpose_keys(w->kt, padded_rows(w->k, k, a->d, keys, 1), dp);
+  transpose_keys(w->kt, padded_rows(w->k, a->k, k_at, a->d, keys, 1, a->dtype), dp);
   score_many(a, w, u, t0, keys);
   softmax_rows(a, w, u, t0, keys);
   int height = tile_rows(a->isa);
@@ -292,7 +308,7 @@ INLINE void attend(const attention *a, const attention_work *w, int64_t piece, i
   int64_t group = group_size(a), lo = first_key(a, u.row / group), hi = last_key(a, (u.row + u.rows - 1) / group);
   int64_t chunk = piece % chunks, blocks = (hi - lo + KEYS - 1) / KEYS;
   int64_t end = min64(hi, lo + share(blocks, chunk + 1, chunks) * KEYS);
-  load_queries(a, w, &u);
+  load_queries(a, w, &u, chunk == 0);
   for (int64_t t = lo + share(blocks, chunk, chunks) * KEYS; t < end; t += KEYS)
     attend_block(a, w, &u, t, min64(KEYS, end - t));
   if (partial)
@@ -339,12 +355,12 @@ INLINE void attention_run(const attention *a, float *scratch, lp_barrier *barrie
   }
 }
 
-KERNEL void lpk_attention(float *y, const float *q, const float *k_cache, const float *v_cache, const float *mask,
-                          const int64_t *ys, const int64_t *qs, const int64_t *ms, int64_t b, int64_t s, int64_t p,
-                          int64_t c, int64_t heads, int64_t kv_heads, int64_t d, int64_t dv, float scale, float softcap,
-                          int causal, int64_t window, int isa, void *scratch, lp_barrier *barrier, int64_t thread,
-                          int64_t threads) {
-  attention a = {y, q,     k_cache,  v_cache, mask, ys,    qs,      ms,     b,   s,     p,
-                 c, heads, kv_heads, d,       dv,   scale, softcap, causal, isa, window};
+KERNEL void lpk_attention(float *y, const float *q, const void *k_cache, const void *v_cache, const float *mask,
+                          const float *sinks, const int64_t *ys, const int64_t *qs, const int64_t *ms, int64_t b,
+                          int64_t s, int64_t p, int64_t c, int64_t heads, int64_t kv_heads, int64_t d, int64_t dv,
+                          float scale, float softcap, int causal, int64_t window, int dtype, int isa, void *scratch,
+                          lp_barrier *barrier, int64_t thread, int64_t threads) {
+  attention a = {y, q,     k_cache,  v_cache, mask, sinks, ys,      qs,     ms,  b,     s,     p,
+                 c, heads, kv_heads, d,       dv,   scale, softcap, causal, isa, dtype, window};
   attention_run(&a, scratch, barrier, thread, threads);
 }

@@ -128,16 +128,17 @@ void lpk_matmul(float *c, const float *a, const float *b, const int64_t *dims, c
   ((threads) * 4 * (LPK_ATTENTION_THREAD_FLOATS(d, dv) + LPK_ATTENTION_PARTIALS * LPK_ATTENTION_PARTIAL_FLOATS(dv)))
 
 /* y[b][s][heads][dv] = softmax(cap(scale * q . K^T) + mask) . V over the first p + s rows of the caches.
- * k_cache: [b][kv_heads][c][d], v_cache: [b][kv_heads][c][dv], c >= p + s. Head h reads KV head h / (heads / kv_heads).
- * qs, ys: strides of batch, token, head (a head's elements are contiguous). mask: literal null or f32, added to the scaled
+ * k_cache: [b][kv_heads][c][d], v_cache: [b][kv_heads][c][dv], c >= p + s, of `dtype` (LPK_F32, LPK_F16, LPK_BF16). Head h
+ * reads KV head h / (heads / kv_heads). sinks: literal null or [heads], exp(sink) is added to each row's sum. qs, ys: strides of batch, token, head (a head's elements are contiguous). mask: literal null or f32, added to the scaled
  * scores, with strides ms of batch, head, query, key (0 where broadcast). cap(x) = softcap * tanh(x / softcap) unless
  * softcap is 0. causal: query i sees keys 0 .. p + i. window > 0: only the last `window` of these. Without causal, p is
  * any number with p + s = keys (negative for a cross attention with fewer keys than queries), and window must be 0.
  * A row that sees no key gives zeros. */
-void lpk_attention(float *y, const float *q, const float *k_cache, const float *v_cache, const float *mask,
-                   const int64_t *ys, const int64_t *qs, const int64_t *ms, int64_t b, int64_t s, int64_t p, int64_t c,
+void lpk_attention(float *y, const float *q, const void *k_cache, const void *v_cache, const float *mask,
+                   const float *sinks, const int64_t *ys, const int64_t *qs, const int64_t *ms, int64_t b, int64_t s,
+                   int64_t p, int64_t c,
                    /* const: */ int64_t heads, int64_t kv_heads, int64_t d, int64_t dv, float scale, float softcap,
-                   int causal, int64_t window, int isa, void *scratch, lp_barrier *barrier, int64_t thread,
+                   int causal, int64_t window, int dtype, int isa, void *scratch, lp_barrier *barrier, int64_t thread,
                    int64_t threads);
 
 /* y = rotary(x) for [b][s][heads][d], strides ys and xs of batch, token, head; the elements after rotary_dim are copied.

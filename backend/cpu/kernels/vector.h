@@ -75,6 +75,14 @@ INLINE v16 load_part(const float *x, int64_t count) {
   return load16(lanes);
 }
 
+INLINE float bf16_value(uint16_t bits) {
+  union {
+    uint32_t bits;
+    float value;
+  } wide = {(uint32_t)bits << 16};
+  return wide.value;
+}
+
 /* 16 weights of `dtype` from element `at`. */
 INLINE v16 load_weight(const void *w, int64_t at, int dtype) {
   if (dtype == LPK_F16) return __builtin_convertvector(*(const v16h_any *)((const _Float16 *)w + at), v16);
