@@ -89,11 +89,11 @@ void lp_note(lp_diag *diag, lp_loc loc, const char *format, ...) {
   va_end(args);
 }
 
-enum { LONGEST_PART = 2000 };
+enum { LONGEST_NAME_SHOWN = 256, LONGEST_TEXT_SHOWN = 1000 };
 
 /* Names come from files: none may move the cursor of a terminal, look like a line of ours or fill the screen. */
-static void put_part(lp_buf *out, const char *text) {
-  size_t length = strlen(text), shown = length < LONGEST_PART ? length : LONGEST_PART;
+static void put_part(lp_buf *out, const char *text, size_t longest) {
+  size_t length = strlen(text), shown = length < longest ? length : longest;
   for (size_t i = 0; i < shown; i++) {
     unsigned char c = (unsigned char)text[i];
     if (c < 0x20 || c == 0x7f)
@@ -108,7 +108,7 @@ static void put_opset(const lp_loc *loc, lp_buf *out) {
   bool other = loc->domain && loc->domain[0];
   if (loc->opset <= 0 && !other) return;
   lp_buf_puts(out, " [");
-  put_part(out, other ? loc->domain : "ai.onnx");
+  put_part(out, other ? loc->domain : "ai.onnx", LONGEST_NAME_SHOWN);
   if (loc->opset > 0)
     lp_buf_printf(out, ", opset %" PRId64 "]", loc->opset);
   else
@@ -119,25 +119,25 @@ void lp_diag_format(const lp_diag_entry *entry, lp_buf *out) {
   static const char *const severity[] = {[LP_NOTE] = "note", [LP_WARNING] = "warning", [LP_ERROR] = "error"};
   const lp_loc *loc = &entry->loc;
   if (loc->file) {
-    put_part(out, loc->file);
+    put_part(out, loc->file, LONGEST_TEXT_SHOWN);
     if (loc->line > 0) lp_buf_printf(out, ":%" PRId32, loc->line);
     if (loc->line > 0 && loc->col > 0) lp_buf_printf(out, ":%" PRId32, loc->col);
     lp_buf_puts(out, ": ");
   }
   if (loc->node) {
     lp_buf_puts(out, "node '");
-    put_part(out, loc->node);
+    put_part(out, loc->node, LONGEST_NAME_SHOWN);
     lp_buf_puts(out, "'");
     if (loc->op) lp_buf_puts(out, " (");
-    if (loc->op) put_part(out, loc->op);
+    if (loc->op) put_part(out, loc->op, LONGEST_NAME_SHOWN);
     lp_buf_puts(out, loc->op ? "): " : ": ");
   } else if (loc->op) {
     lp_buf_puts(out, "operator ");
-    put_part(out, loc->op);
+    put_part(out, loc->op, LONGEST_NAME_SHOWN);
     lp_buf_puts(out, ": ");
   }
   lp_buf_printf(out, "%s: ", severity[entry->severity]);
-  put_part(out, entry->text);
+  put_part(out, entry->text, LONGEST_TEXT_SHOWN);
   if (entry->severity == LP_ERROR) put_opset(loc, out);
 }
 

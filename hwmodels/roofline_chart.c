@@ -160,11 +160,11 @@ void lp_hw_roofline_text(const lp_machine *machine, lp_buf *out) {
 enum { WIDTH = 720, HEIGHT = 440, LEFT = 90, RIGHT = 20, TOP = 40, BOTTOM = 50 };
 
 static double svg_x(const axes *a, double x) {
-  return LEFT + (log10(x) - a->x0) / (a->x1 - a->x0) * (WIDTH - LEFT - RIGHT);
+  return (double)LEFT + (log10(x) - a->x0) / (a->x1 - a->x0) * (WIDTH - LEFT - RIGHT);
 }
 
 static double svg_y(const axes *a, double y) {
-  return TOP + (a->y1 - log10(y)) / (a->y1 - a->y0) * (HEIGHT - TOP - BOTTOM);
+  return (double)TOP + (a->y1 - log10(y)) / (a->y1 - a->y0) * (HEIGHT - TOP - BOTTOM);
 }
 
 static void svg_text(lp_buf *out, double x, double y, const char *anchor, const char *text) {

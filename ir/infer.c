@@ -224,10 +224,11 @@ lp_status lp_infer_agree(lp_infer *c, const lp_poly *a, const lp_poly *b, const 
   if (lp_poly_equal(a, b)) return LP_OK;
   const lp_poly *difference = lp_poly_sub(c->m->arena, a, b), *by = NULL;
   lp_symbol symbol = difference ? solve(c, difference, &by) : 0;
-  if (c->m->eval_steps < SUBST_STEPS)
-    return lp_infer_fail(c, "the graph has too many dimensions that must agree with each other");
-  if (!symbol || !lp_module_substitute(c->m, symbol, by))
+  if (!symbol || !lp_module_substitute(c->m, symbol, by)) {
+    if (c->m->eval_steps < SUBST_STEPS)
+      return lp_infer_fail(c, "the graph has too many dimensions that must agree with each other");
     return lp_infer_fail(c, "dimensions %s and %s must agree", lp_infer_text(c, a), lp_infer_text(c, b));
+  }
   c->again = true;
   *out = subst(c->m, a, symbol, by);
   return LP_OK;

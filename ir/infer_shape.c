@@ -234,7 +234,8 @@ static const lp_poly *product(const lp_infer *c, const lp_poly *const *dim, int3
 static lp_status solve_rest(const lp_infer *c, const lp_poly *total, lp_shape *shape, int32_t rest) {
   shape->dim[rest] = lp_dim_const(c->m, 1);
   const lp_poly *others = product(c, shape->dim, 0, shape->rank);
-  shape->dim[rest] = total && others ? lp_poly_div(c->m->arena, total, others) : NULL;
+  if (!total || !others) return lp_infer_fail(c, "the number of its elements overflows");
+  shape->dim[rest] = lp_poly_div(c->m->arena, total, others);
   if (shape->dim[rest]) return LP_OK;
   return lp_infer_fail(c, "%s elements do not divide by %s, what the sizes beside -1 take", lp_infer_text(c, total),
                        lp_infer_text(c, others));

@@ -1,0 +1,374 @@
+/* Files made to do harm. Each is written by a small generator, imported and, when it is a model after all, taken through
+ * every pass: in bounded time and memory, and with the expected message or none. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "frontend/frontend.h"
+#include "passes/passes.h"
+#include "tests/frontend/onnx_writer.h"
+
+enum { LONG = 100000, NODES_PER_S = 10000 };
+
+/* ---- models ---- */
+
+static lp_buf with_x(void) {
+  lp_buf graph = {0};
+  onnx_input(&graph, "x", ONNX_F32, "s 8");
+  return graph;
+}
+
+static lp_buf with_y(lp_buf graph) {
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  return onnx_model(&graph, 17);
+}
+
+static void add_i64s(lp_buf *graph, const char *name, int count, const int64_t *values) {
+  char dims[16];
+  snprintf(dims, sizeof(dims), "%d", count);
+  onnx_initializer(graph, onnx_tensor(name, ONNX_I64, dims, values, (size_t)count * sizeof(*values)));
+}
+
+/* `count` nodes one after another from `from` to `to`; `more`: a further input of each, or "". */
+static void add_chain(lp_buf *graph, const char *op, const char *from, const char *to, const char *more, int count) {
+  for (int i = 0; i < count; i++) {
+    char in[96], out[32], before[32];
+    snprintf(before, sizeof(before), "%s.%d", to, i);
+    snprintf(in, sizeof(in), "%s %s", i ? before : from, more);
+    snprintf(out, sizeof(out), i + 1 < count ? "%s.%d" : "%s", to, i + 1);
+    onnx_add(graph, onnx_node(op, in, out));
+  }
+}
+
+/* ---- running ---- */
+
+static double seconds(void) {
+  return (double)clock() / CLOCKS_PER_SEC; /* of this process: others do not count */
+}
+
+/* All that a compilation does before code; reports at most one error. */
+static void compile(lp_module *module, lp_diag *diag) {
+  const lp_request request = {.isl = 16, .osl = 4, .batch = 1};
+  const lp_run_options options = {.verify_each = true};
+  lp_status status = lp_passes_run(module, lp_pipeline_ops, &request, &options, diag);
+  ck_assert_uint_eq(lp_diag_error_count(diag), status == LP_OK ? 0 : 1);
+}
+
+/* The model imports and compiles, or its only error holds `text`. */
+static void expect(lp_buf model, const char *text) {
+  lp_diag *diag = lp_diag_create();
+  lp_module *module = onnx_import(&model, diag);
+  if (module) compile(module, diag);
+  bool failed = lp_diag_error_count(diag) > 0;
+  ck_assert_msg(failed == (text != NULL), "%s", failed ? onnx_message(diag, 0) : "taken");
+  if (text) ck_assert_msg(strstr(onnx_message(diag, 0), text), "found '%s', wanted '%s'", onnx_message(diag, 0), text);
+  lp_module_free(module);
+  lp_diag_free(diag);
+  onnx_cleanup();
+}
+
+/* A graph of LONG nodes takes the time of so many nodes. */
+static void expect_linear(lp_buf model) {
+  double start = seconds();
+  expect(model, NULL);
+  ck_assert_msg(seconds() - start < (double)LONG / NODES_PER_S, "%g s", seconds() - start);
+}
+
+/* ---- the wire format ---- */
+
+/* A message of two bytes becomes one of a hundred. */
+START_TEST(many_messages) {
+  lp_buf graph = with_x();
+  for (int i = 0; i < (4 << 20) + 10; i++)
+    lp_buf_append(&graph, "\x0a", 2);
+  expect(with_y(graph), "more than 4194304 messages");
+}
+END_TEST
+
+START_TEST(large_texts) {
+  static char text[1 << 20];
+  memset(text, 'a', sizeof(text) - 1);
+  lp_buf graph = with_x();
+  lp_buf node = onnx_node("Relu", "x", "y");
+  for (int i = 0; i < 257; i++)
+    onnx_text(&node, 1, text);
+  onnx_add(&graph, node);
+  expect(with_y(graph), "more than 256 MiB outside of the tensors' data");
+}
+END_TEST
+
+START_TEST(names_with_nul) {
+  lp_buf graph = with_x(), node = {0};
+  onnx_bytes(&node, 1, "x\0x", 3);
+  onnx_text(&node, 2, "y");
+  onnx_text(&node, 4, "Relu");
+  onnx_add(&graph, node);
+  expect(with_y(graph), "has a NUL byte in it");
+}
+END_TEST
+
+/* What a terminal would obey is shown, and what would fill the screen is cut. */
+START_TEST(names_in_messages) {
+  static char name[100000];
+  memset(name, 'n', sizeof(name) - 1);
+  lp_buf graph = with_x();
+  onnx_add(&graph, onnx_named("\x1b[2J\nerror", "Relu\x07", "x", "y"));
+  expect(with_y(graph), "node '\\x1b[2J\\x0aerror' (Relu\\x07): error: operator 'Relu\\x07'");
+  graph = with_x();
+  onnx_add(&graph, onnx_named(name, "Frobnicate", "x", "y"));
+  expect(with_y(graph), "nnn... (99999 bytes)' (Frobnicate): error");
+}
+END_TEST
+
+/* ---- functions ---- */
+
+static void add_function(lp_buf *model, const char *name, lp_buf first, lp_buf second) {
+  lp_buf function = {0};
+  onnx_text(&function, 1, name);
+  onnx_text(&function, 4, "a");
+  onnx_text(&function, 5, "b");
+  onnx_sub(&function, 7, &first);
+  onnx_sub(&function, 7, &second);
+  onnx_function_field(model, &function);
+}
+
+/* A long name in a function that is called often. */
+START_TEST(inlined_names) {
+  static char name[1 << 20];
+  memset(name, 'n', sizeof(name) - 1);
+  lp_buf graph = with_x();
+  add_chain(&graph, "F", "x", "y", "", 2000);
+  lp_buf model = with_y(graph);
+  add_function(&model, "F", onnx_named(name, "Relu", "a", "m"), onnx_node("Neg", "m", "b"));
+  expect(model, "take more than 1024 MiB once functions are inlined");
+}
+END_TEST
+
+START_TEST(functions_in_a_ring) {
+  lp_buf graph = with_x();
+  onnx_add(&graph, onnx_node("F", "x", "y"));
+  lp_buf model = with_y(graph);
+  add_function(&model, "F", onnx_node("G", "a", "m"), onnx_node("Neg", "m", "b"));
+  add_function(&model, "G", onnx_node("F", "a", "m"), onnx_node("Neg", "m", "b"));
+  expect(model, "functions and branches nested deeper than 64");
+}
+END_TEST
+
+/* ---- sizes ---- */
+
+/* y = x + max(what `op` makes of `inputs`), where "n" holds the given numbers. */
+static lp_buf added(const char *op, const char *inputs, int count, const int64_t *n) {
+  lp_buf graph = with_x();
+  add_i64s(&graph, "n", count, n);
+  onnx_initializer(&graph, onnx_tensor("one", ONNX_F32, "1", (float[]){1}, 4));
+  onnx_initializer(&graph, onnx_tensor("zero", ONNX_F32, "", (float[]){0}, 4));
+  onnx_initializer(&graph, onnx_tensor("step", ONNX_F32, "", (float[]){1}, 4));
+  onnx_initializer(&graph, onnx_tensor("much", ONNX_F32, "", (float[]){1e12f}, 4));
+  onnx_add(&graph, onnx_node(op, inputs, "big"));
+  lp_buf top = onnx_node("ReduceMax", "big", "top");
+  onnx_attr_i(&top, "keepdims", 0);
+  onnx_add(&graph, top);
+  onnx_add(&graph, onnx_node("Add", "x top", "y"));
+  return with_y(graph);
+}
+
+/* None of these is ever made: it stays an operator that would run, or is refused. */
+START_TEST(large_constants) {
+  int64_t huge[] = {1000000, 1000000}, overflow[] = {1 << 30, 1 << 30, 1 << 30}, negative[] = {-1, 4},
+          pads[] = {0, 1000000000};
+  expect(added("ConstantOfShape", "n", 2, huge), NULL);
+  expect(added("Expand", "one n", 2, huge), NULL);
+  expect(added("Tile", "one n", 1, huge), NULL);
+  expect(added("Pad", "one n", 2, pads), NULL);
+  expect(added("Range", "zero much step", 1, huge), NULL);
+  expect(added("ConstantOfShape", "n", 3, overflow), "the size of its result overflows");
+  expect(added("ConstantOfShape", "n", 2, negative), "would have the size -1");
+}
+END_TEST
+
+/* Many small constants add up: folding has a budget. */
+START_TEST(chains_of_constants) {
+  int64_t n[] = {16000}, square[] = {120, 120};
+  lp_buf graph = with_x(), product = with_x();
+  add_i64s(&graph, "n", 1, n);
+  onnx_add(&graph, onnx_node("ConstantOfShape", "n", "c"));
+  add_chain(&graph, "Exp", "c", "e", "", LONG);
+  onnx_add(&graph, onnx_node("ReduceMax", "e", "top"));
+  onnx_add(&graph, onnx_node("Add", "x top", "y"));
+  expect_linear(with_y(graph));
+  add_i64s(&product, "n", 2, square);
+  onnx_add(&product, onnx_node("ConstantOfShape", "n", "c"));
+  onnx_add(&product, onnx_node("Exp", "c", "m"));
+  add_chain(&product, "MatMul", "m", "e", "m", LONG / 10);
+  onnx_add(&product, onnx_node("ReduceMax", "e", "top"));
+  onnx_add(&product, onnx_node("Add", "x top", "y"));
+  expect_linear(with_y(product));
+}
+END_TEST
+
+START_TEST(many_symbols) {
+  lp_buf graph = {0};
+  for (int i = 0; i < 5000; i++) {
+    char name[16], dims[16];
+    snprintf(name, sizeof(name), "x%d", i);
+    snprintf(dims, sizeof(dims), "s%d 8", i);
+    onnx_input(&graph, name, ONNX_F32, dims);
+  }
+  onnx_add(&graph, onnx_node("Relu", "x0", "y"));
+  expect(with_y(graph), "more than 4096 names of dimensions");
+}
+END_TEST
+
+/* Each addition makes one more pair of symbols equal, everywhere. */
+START_TEST(many_equal_symbols) {
+  lp_buf graph = {0};
+  for (int i = 0; i < 4000; i++) {
+    char name[16], dims[16];
+    snprintf(name, sizeof(name), "x%d", i);
+    snprintf(dims, sizeof(dims), "s%d 8", i);
+    onnx_input(&graph, name, ONNX_F32, dims);
+  }
+  add_chain(&graph, "Relu", "x0", "r", "", LONG / 2);
+  onnx_add(&graph, onnx_node("Add", "x0 x1", "a1"));
+  for (int i = 2; i < 4000; i++) {
+    char in[32], out[16];
+    snprintf(in, sizeof(in), "a%d x%d", i - 1, i);
+    snprintf(out, sizeof(out), "a%d", i);
+    onnx_add(&graph, onnx_node("Add", in, out));
+  }
+  onnx_add(&graph, onnx_node("Add", "a3999 r", "y"));
+  expect(with_y(graph), "too many dimensions that must agree with each other");
+}
+END_TEST
+
+/* The product of two sums of 100 sizes has 10,000 terms. */
+START_TEST(products_of_sums) {
+  lp_buf graph = {0}, names = {0}, other = {0};
+  for (int i = 0; i < 200; i++) {
+    char name[16], dims[16];
+    snprintf(name, sizeof(name), "x%d", i);
+    snprintf(dims, sizeof(dims), i < 100 ? "s%d 1" : "1 s%d", i);
+    onnx_input(&graph, name, ONNX_F32, dims);
+    lp_buf_printf(i < 100 ? &names : &other, "%s ", name);
+  }
+  lp_buf rows = onnx_node("Concat", lp_buf_text(&names), "rows");
+  lp_buf columns = onnx_node("Concat", lp_buf_text(&other), "columns");
+  onnx_attr_i(&rows, "axis", 0);
+  onnx_attr_i(&columns, "axis", 1);
+  onnx_add(&graph, rows);
+  onnx_add(&graph, columns);
+  onnx_add(&graph, onnx_node("Mul", "rows columns", "m"));
+  add_i64s(&graph, "n", 1, (int64_t[]){-1});
+  onnx_add(&graph, onnx_node("Reshape", "m n", "y"));
+  expect(with_y(graph), "the number of its elements overflows");
+  lp_buf_free(&names);
+  lp_buf_free(&other);
+}
+END_TEST
+
+/* ---- long graphs ---- */
+
+START_TEST(long_chains) {
+  static const char *const ops[] = {"Relu", "Sigmoid", "Transpose", "Softmax", "Identity"};
+  for (size_t i = 0; i < LP_COUNT(ops); i++) {
+    lp_buf graph = with_x();
+    add_chain(&graph, ops[i], "x", "y", "", LONG);
+    expect_linear(with_y(graph));
+  }
+}
+END_TEST
+
+START_TEST(long_backwards) {
+  lp_buf graph = with_x();
+  for (int i = LONG; i > 0; i--) {
+    char in[16], out[16];
+    snprintf(in, sizeof(in), i > 1 ? "v%d" : "x", i - 1);
+    snprintf(out, sizeof(out), i < LONG ? "v%d" : "y", i);
+    onnx_add(&graph, onnx_node("Relu", in, out));
+  }
+  expect_linear(with_y(graph));
+}
+END_TEST
+
+/* Integers of a static size that depend on the input: shape arithmetic that never becomes known. */
+START_TEST(long_integers) {
+  lp_buf graph = {0};
+  onnx_input(&graph, "x", ONNX_I64, "4");
+  add_i64s(&graph, "n", 1, (int64_t[]){1});
+  add_chain(&graph, "Add", "x", "i", "n", LONG);
+  lp_buf cast = onnx_node("Cast", "i", "y");
+  onnx_attr_i(&cast, "to", ONNX_F32);
+  onnx_add(&graph, cast);
+  expect_linear(with_y(graph));
+}
+END_TEST
+
+/* One value that everything reads, and one operator that reads everything it may. */
+START_TEST(wide_graphs) {
+  lp_buf graph = with_x(), names = {0};
+  for (int i = 0; i < LONG; i++) {
+    char out[16];
+    snprintf(out, sizeof(out), "v%d", i);
+    onnx_add(&graph, onnx_node(i % 2 ? "Neg" : "Exp", "x", out));
+    if (i < 4000) lp_buf_printf(&names, "%s ", out);
+  }
+  onnx_add(&graph, onnx_node("Sum", lp_buf_text(&names), "y"));
+  expect_linear(with_y(graph));
+  lp_buf_free(&names);
+}
+END_TEST
+
+/* An attention mask at the end of a long chain without inputs: it is looked at, not recursed into. */
+START_TEST(long_masks) {
+  lp_buf graph = {0};
+  onnx_input(&graph, "q", ONNX_F32, "1 2 s 8");
+  add_i64s(&graph, "n", 2, (int64_t[]){100000, 100000});
+  onnx_add(&graph, onnx_node("ConstantOfShape", "n", "c"));
+  add_chain(&graph, "Relu", "c", "m", "", LONG);
+  lp_buf slice = onnx_node("Shape", "q", "sizes");
+  onnx_add(&graph, slice);
+  add_i64s(&graph, "two", 1, (int64_t[]){2});
+  add_i64s(&graph, "none", 1, (int64_t[]){0});
+  onnx_add(&graph, onnx_node("Gather", "sizes two", "s1"));
+  onnx_add(&graph, onnx_node("Slice", "m none s1 none", "rows"));
+  add_i64s(&graph, "last", 1, (int64_t[]){1});
+  onnx_add(&graph, onnx_node("Slice", "rows none s1 last", "mask"));
+  lp_buf kt = onnx_node("Transpose", "q", "kt");
+  onnx_attr_ints(&kt, "perm", 4, (int64_t[]){0, 1, 3, 2});
+  onnx_add(&graph, kt);
+  onnx_add(&graph, onnx_node("MatMul", "q kt", "scores"));
+  onnx_add(&graph, onnx_node("Add", "scores mask", "masked"));
+  onnx_add(&graph, onnx_node("Softmax", "masked", "p"));
+  onnx_add(&graph, onnx_node("MatMul", "p q", "y"));
+  expect_linear(with_y(graph));
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("hostile");
+  TCase *tc = tcase_create("hostile");
+  tcase_set_timeout(tc, 120);
+  tcase_add_test(tc, many_messages);
+  tcase_add_test(tc, large_texts);
+  tcase_add_test(tc, names_with_nul);
+  tcase_add_test(tc, names_in_messages);
+  tcase_add_test(tc, inlined_names);
+  tcase_add_test(tc, functions_in_a_ring);
+  tcase_add_test(tc, large_constants);
+  tcase_add_test(tc, chains_of_constants);
+  tcase_add_test(tc, many_symbols);
+  tcase_add_test(tc, many_equal_symbols);
+  tcase_add_test(tc, products_of_sums);
+  tcase_add_test(tc, long_chains);
+  tcase_add_test(tc, long_backwards);
+  tcase_add_test(tc, long_integers);
+  tcase_add_test(tc, wide_graphs);
+  tcase_add_test(tc, long_masks);
+  suite_add_tcase(suite, tc);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_ENV);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed != 0;
+}
