@@ -3,6 +3,7 @@
  * eval.c           entry points and the table       eval_array.c  arrays: elements, results, broadcasting
  * eval_function.c  elementwise functions            eval_map.c    elementwise operators
  * eval_math.c      products, reductions, norms      eval_model.c  attention, rotary, caches
+ * eval_quant.c     quantising and back
  * eval_move.c      what moves elements              eval_shape.c  other shapes, repeated, padded, made */
 #ifndef LP_EVAL_INTERNAL_H
 #define LP_EVAL_INTERNAL_H
@@ -48,6 +49,9 @@ double *lp_eval_doubles(const lp_eval *e, const lp_array *array);
 LP_MUST_USE lp_status lp_eval_i64s(const lp_eval *e, int32_t index, int64_t *values, int32_t room, int32_t *count);
 LP_MUST_USE lp_status lp_eval_axis(const lp_eval *e, int64_t axis, int32_t rank, int32_t *out);
 
+/* Operand `index` of op.linear with what its scale and zero point, operands from `scales` on, make of it (eval_quant.c). */
+LP_MUST_USE lp_status lp_eval_weight(const lp_eval *e, int32_t index, int32_t scales, int64_t k, lp_array *out);
+
 /* Numpy broadcasting of dims into dims. */
 LP_MUST_USE lp_status lp_eval_broadcast(const lp_eval *e, int32_t *rank, int64_t *dim, int32_t with_rank,
                                         const int64_t *with);
@@ -64,24 +68,31 @@ void lp_array_split(const lp_array *array, int32_t axis, int64_t *outer, int64_t
   X(clip)                                                                                                              \
   X(cast_like)                                                                                                         \
   X(identity)                                                                                                          \
-  X(matmul) X(gemm) X(softmax) X(norm) X(attention) X(rotary) X(gather) X(gather_elements) X(gather_nd) X(input_free)  \
-      X(slice) X(concat) X(split) X(transpose) X(reshape) X(expand) X(tile) X(pad) X(dims) X(constant) X(fill)         \
-          X(range) X(reduce) X(argmax) X(cumsum) X(trilu) X(decomposed)
+  X(matmul)                                                                                                            \
+  X(gemm)                                                                                                              \
+  X(softmax)                                                                                                           \
+  X(norm) X(attention) X(rotary) X(gather) X(gather_elements) X(gather_nd) X(input_free) X(slice) X(concat) X(split)   \
+      X(transpose) X(reshape) X(expand) X(tile) X(pad) X(dims) X(constant) X(fill) X(range) X(reduce) X(argmax)        \
+          X(cumsum) X(trilu) X(decomposed)
 #define LP_EVAL_OP_RULES(X)                                                                                            \
   X(LINEAR)                                                                                                            \
   X(MATMUL)                                                                                                            \
   X(ATTENTION)                                                                                                         \
   X(KV_APPEND)                                                                                                         \
   X(ROTARY)                                                                                                            \
-  X(NORM) X(ADD_NORM) X(MAP) X(FUSED) X(SOFTMAX) X(REDUCE) X(ARGMAX) X(CUMSUM) X(GATHER) X(GATHER_ELEMENTS) X(CONCAT)  \
-      X(SLICE) X(TRANSPOSE) X(RESHAPE) X(EXPAND) X(PAD) X(IOTA) X(DIMS) X(FILL) X(COMM_SEND) X(COMM_RECV)              \
-          X(COMM_KV_MOVE)
+  X(NORM)                                                                                                              \
+  X(ADD_NORM)                                                                                                          \
+  X(MAP)                                                                                                               \
+  X(FUSED) X(SOFTMAX) X(REDUCE) X(ARGMAX) X(CUMSUM) X(GATHER) X(GATHER_ELEMENTS) X(CONCAT) X(SLICE) X(TRANSPOSE)       \
+      X(RESHAPE) X(EXPAND) X(PAD) X(IOTA) X(DIMS) X(FILL) X(COMM_SEND) X(COMM_RECV) X(COMM_KV_MOVE)
 #define LP_DECLARE(rule) lp_eval_rule eval_onnx_##rule;
 LP_EVAL_ONNX_RULES(LP_DECLARE)
 #undef LP_DECLARE
 #define LP_DECLARE(rule) lp_eval_rule eval_op_##rule;
 LP_EVAL_OP_RULES(LP_DECLARE)
 #undef LP_DECLARE
+/* eval_quant.c */
+lp_eval_rule eval_onnx_quantize, eval_onnx_dequantize, eval_op_QUANTIZE, eval_op_DEQUANTIZE;
 
 /* An elementwise function of op.map by name, on one element. */
 LP_MUST_USE lp_status lp_eval_function(const lp_eval *e, const char *fn, const lp_array *const *in, int32_t in_count,

@@ -143,8 +143,11 @@ lp_status eval_op_LINEAR(const lp_eval *e) {
   const char *epilogue = lp_op_str(e->op, "epilogue", "none");
   product p;
   double *values, *gates = NULL;
-  LP_TRY(run_product(e, &x, e->in[1], false, transpose, &p, &values));
-  if (gate) LP_TRY(run_product(e, &x, gate, false, transpose, &p, &gates));
+  lp_array w, wg;
+  LP_TRY(lp_eval_weight(e, 1, 5, x.dim[1], &w));
+  LP_TRY(run_product(e, &x, &w, false, transpose, &p, &values));
+  if (gate) LP_TRY(lp_eval_weight(e, 4, 7, x.dim[1], &wg));
+  if (gate) LP_TRY(run_product(e, &x, &wg, false, transpose, &p, &gates));
   dim[e->in[0]->rank - 1] = p.n;
   LP_TRY(lp_eval_out(e, 0, e->op->out[0]->type.dtype, e->in[0]->rank, dim, &out));
   for (int64_t i = 0; i < rows * p.n; i++) {

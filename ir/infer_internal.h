@@ -2,6 +2,7 @@
  *
  * infer.c        entry points, the table, setting results, agreeing dimensions
  * infer_math.c   elementwise, products, reductions, norms        infer_shape.c  operators that move or count
+ * infer_quant.c  quantised operators
  * infer_model.c  attention and the fused operators of com.microsoft   infer_known.c  values known as polynomials */
 #ifndef LP_INFER_INTERNAL_H
 #define LP_INFER_INTERNAL_H
@@ -34,6 +35,8 @@ lp_shape lp_infer_shape(const lp_infer *c, int32_t index);
 LP_MUST_USE lp_status lp_infer_rank(const lp_infer *c, int32_t index, int32_t rank);
 LP_MUST_USE lp_status lp_infer_min_rank(const lp_infer *c, int32_t index, int32_t rank);
 LP_MUST_USE lp_status lp_infer_same_dtype(const lp_infer *c, int32_t first, int32_t second);
+/* Numpy's matrix product of operands `a` and `b`, whatever their types. */
+LP_MUST_USE lp_status lp_infer_product(lp_infer *c, int32_t a, int32_t b, lp_shape *out);
 LP_MUST_USE lp_status lp_infer_integer(const lp_infer *c, int32_t index);
 
 /* Sets a result's type; nothing when there is no such result. A NULL dimension is one that overflowed. */
@@ -69,13 +72,17 @@ bool lp_poly_is_i64(const lp_poly *poly, int64_t value);
   X(pow)                                                                                                               \
   X(compare)                                                                                                           \
   X(bitwise)                                                                                                           \
-  X(bit_cast) X(gate) X(where) X(same) X(cast) X(cast_like) X(dropout) X(matmul) X(gemm) X(norm) X(attention)          \
-      X(gather) X(gather_elements) X(gather_nd) X(scatter) X(slice) X(concat) X(split) X(transpose) X(reshape)         \
-          X(flatten) X(squeeze) X(unsqueeze) X(expand) X(tile) X(pad) X(shape) X(size) X(constant)                     \
-              X(constant_of_shape) X(range) X(reduce) X(argmax) X(skip_norm) X(embed_norm) X(ms_attention) X(ms_mha)   \
-                  X(ms_gqa)
+  X(bit_cast)                                                                                                          \
+  X(gate)                                                                                                              \
+  X(where) X(same) X(cast) X(cast_like) X(dropout) X(matmul) X(gemm) X(norm) X(attention) X(gather) X(gather_elements) \
+      X(gather_nd) X(scatter) X(slice) X(concat) X(split) X(transpose) X(reshape) X(flatten) X(squeeze) X(unsqueeze)   \
+          X(expand) X(tile) X(pad) X(shape) X(size) X(constant) X(constant_of_shape) X(range) X(reduce) X(argmax)      \
+              X(skip_norm) X(embed_norm) X(ms_attention) X(ms_mha) X(ms_gqa)
 #define LP_DECLARE(rule) lp_infer_rule infer_##rule;
 LP_INFER_RULES(LP_DECLARE)
 #undef LP_DECLARE
+/* infer_quant.c */
+lp_infer_rule infer_quantize, infer_dequantize, infer_dynamic_quantize, infer_matmul_integer, infer_qlinear_matmul,
+    infer_matmul_nbits, infer_matmul_float, infer_gather_block;
 
 #endif

@@ -116,12 +116,10 @@ lp_status infer_dropout(lp_infer *c) {
 
 /* ---- products ---- */
 
-lp_status infer_matmul(lp_infer *c) {
-  LP_TRY(lp_infer_need(c, 2));
-  LP_TRY(lp_infer_min_rank(c, 0, 1));
-  LP_TRY(lp_infer_min_rank(c, 1, 1));
-  LP_TRY(lp_infer_same_dtype(c, 0, 1));
-  lp_shape a = lp_infer_shape(c, 0), b = lp_infer_shape(c, 1);
+lp_status lp_infer_product(lp_infer *c, int32_t first, int32_t second, lp_shape *out) {
+  LP_TRY(lp_infer_min_rank(c, first, 1));
+  LP_TRY(lp_infer_min_rank(c, second, 1));
+  lp_shape a = lp_infer_shape(c, first), b = lp_infer_shape(c, second);
   const lp_poly *inner, *rows = NULL, *cols = NULL;
   LP_TRY(lp_infer_agree(c, a.dim[a.rank - 1], b.dim[b.rank > 1 ? b.rank - 2 : 0], &inner));
   if (a.rank > 1) rows = a.dim[a.rank - 2];
@@ -131,7 +129,16 @@ lp_status infer_matmul(lp_infer *c) {
   LP_TRY(lp_infer_broadcast(c, &a, &b));
   if (rows) LP_TRY(lp_infer_push(c, &a, rows));
   if (cols) LP_TRY(lp_infer_push(c, &a, cols));
-  return lp_infer_set(c, 0, lp_infer_in(c, 0).dtype, &a);
+  *out = a;
+  return LP_OK;
+}
+
+lp_status infer_matmul(lp_infer *c) {
+  lp_shape out;
+  LP_TRY(lp_infer_need(c, 2));
+  LP_TRY(lp_infer_same_dtype(c, 0, 1));
+  LP_TRY(lp_infer_product(c, 0, 1, &out));
+  return lp_infer_set(c, 0, lp_infer_in(c, 0).dtype, &out);
 }
 
 lp_status infer_gemm(lp_infer *c) {

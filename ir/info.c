@@ -121,6 +121,24 @@ lp_mini lp_dtype_mini(lp_dtype dtype) {
   return (lp_mini)(dtype - LP_F8E4M3FN);
 }
 
+lp_storage lp_storage_of(lp_dtype own) {
+  return (lp_storage){lp_dtype_name(own), own, (double)lp_dtype_bits(own)};
+}
+
+bool lp_storage_find(const char *name, lp_storage *out) {
+  static const lp_storage forms[] = {{"f32", LP_F32, 32},
+                                     {"f16", LP_F16, 16},
+                                     {"bf16", LP_BF16, 16},
+                                     {"int8", LP_I8, 8 + 16.0 / LP_WEIGHT_GROUP},
+                                     {"int4", LP_U4, 4 + 16.0 / LP_WEIGHT_GROUP}};
+  for (size_t i = 0; i < LP_COUNT(forms); i++) {
+    if (!name || strcmp(forms[i].name, name) != 0) continue;
+    *out = forms[i];
+    return true;
+  }
+  return false;
+}
+
 const char *lp_dtype_name(lp_dtype dtype) {
   return dtypes[dtype].name;
 }

@@ -52,6 +52,17 @@ lp_mini lp_dtype_mini(lp_dtype dtype); /* of such a type */
 int32_t lp_dtype_onnx(lp_dtype dtype);
 bool lp_dtype_from_onnx(int64_t data_type, lp_dtype *out);
 
+/* How an op.linear's floats are stored where its attribute `weight_dtype` asks for less: "f32", "f16", "bf16", or codes
+ * in groups of LP_WEIGHT_GROUP along k with one f16 scale: "int8", "int4" (symmetric). */
+enum { LP_WEIGHT_GROUP = 32 };
+typedef struct {
+  const char *name;
+  lp_dtype dtype; /* of the elements or codes */
+  double bits;    /* of one weight with its part of the scale */
+} lp_storage;
+bool lp_storage_find(const char *name, lp_storage *out);
+lp_storage lp_storage_of(lp_dtype own);
+
 enum { LP_MAX_RANK = 8 };
 
 /* A tensor's element type and shape; dims are polynomials over the module's symbols. rank -1: not known. */

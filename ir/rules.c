@@ -60,13 +60,34 @@ static lp_status broadcasts(const rule_context *c, lp_type from, lp_type to) {
   return LP_OK;
 }
 
-static lp_status check_weight(const rule_context *c, int32_t operand) {
-  const lp_value *w = lp_op_in(c->op, operand);
+/* A scale or zero point of a weight [k][n] or [n][k]. */
+static lp_status check_scale(const rule_context *c, const lp_value *scale, int64_t k, const lp_poly *n) {
+  int64_t group = lp_op_i64(c->op, "group", 0), one;
+  bool transposed = lp_op_bool(c->op, "transpose_b", false);
+  if (!lp_value_is_constant(scale)) return fail(c, "scale or zero point is not a constant");
+  if (lp_type_static_numel(scale->type, &one) && one == 1) return LP_OK;
+  if (group == 0) return same_dim(c, "number of scales", lp_type_numel(c->m, scale->type), n);
+  if (group < 0 || scale->type.rank != 2) return fail(c, "scales are not a matrix of groups");
+  LP_TRY(same_dim(c, "groups", dim_of(scale->type, transposed ? 1 : 0), lp_dim_const(c->m, (k + group - 1) / group)));
+  return same_dim(c, "scale's outer size", dim_of(scale->type, transposed ? 0 : 1), n);
+}
+
+static lp_status check_weight(const rule_context *c, int32_t operand, int32_t scales) {
+  const lp_value *w = lp_op_in(c->op, operand), *scale = lp_op_in(c->op, scales), *zero = lp_op_in(c->op, scales + 1);
   if (!lp_value_is_constant(w)) return fail(c, "weight is not a constant");
   if (w->type.rank != 2) return fail(c, "weight is not a matrix");
   bool transposed = lp_op_bool(c->op, "transpose_b", false);
-  LP_TRY(same_dim(c, "weight's inner size", dim_of(w->type, transposed ? 1 : 0), dim_of(in_type(c, 0), -1)));
-  return same_dim(c, "weight's outer size", dim_of(w->type, transposed ? 0 : 1), dim_of(out_type(c, 0), -1));
+  const lp_poly *k = dim_of(in_type(c, 0), -1), *own = dim_of(w->type, transposed ? 1 : 0);
+  const lp_poly *n = dim_of(out_type(c, 0), -1);
+  LP_TRY(same_dim(c, "weight's outer size", dim_of(w->type, transposed ? 0 : 1), n));
+  if (!scale) return zero ? fail(c, "zero point without scale") : same_dim(c, "weight's inner size", own, k);
+  int64_t inner, stored;
+  bool padded = transposed && lp_poly_is_const(k, &inner) && lp_poly_is_const(own, &stored) && stored > inner;
+  if (!padded) LP_TRY(same_dim(c, "weight's inner size", own, k));
+  if (lp_dtype_is_float(w->type.dtype)) return fail(c, "a scale for a weight of floats");
+  if (!lp_poly_is_const(k, &inner)) return fail(c, "inner size of a quantised weight is not a constant");
+  LP_TRY(check_scale(c, scale, inner, n));
+  return zero ? check_scale(c, zero, inner, n) : LP_OK;
 }
 
 static lp_status rule_linear(const rule_context *c) {
@@ -78,8 +99,8 @@ static lp_status rule_linear(const rule_context *c) {
   if (!known) return fail(c, "unknown epilogue");
   lp_type x = in_type(c, 0), y = out_type(c, 0);
   if (x.rank < 1 || y.rank != x.rank) return fail(c, "result has another number of axes than x");
-  LP_TRY(check_weight(c, 1));
-  if (lp_op_in(c->op, 4)) LP_TRY(check_weight(c, 4));
+  LP_TRY(check_weight(c, 1, 5));
+  if (lp_op_in(c->op, 4)) LP_TRY(check_weight(c, 4, 7));
   for (int32_t i = 0; i + 1 < x.rank; i++)
     LP_TRY(same_dim(c, "result axis", y.dim[i], x.dim[i]));
   if (lp_op_in(c->op, 2)) LP_TRY(same_dim(c, "bias", dim_of(in_type(c, 2), -1), dim_of(y, -1)));
@@ -93,6 +114,16 @@ static lp_status rule_matmul(const rule_context *c) {
   LP_TRY(same_dim(c, "inner size", dim_of(b, tb ? -1 : -2), dim_of(a, ta ? -2 : -1)));
   LP_TRY(same_dim(c, "rows", dim_of(y, -2), dim_of(a, ta ? -1 : -2)));
   return same_dim(c, "columns", dim_of(y, -1), dim_of(b, tb ? -2 : -1));
+}
+
+static lp_status rule_quantize(const rule_context *c) {
+  lp_type x = in_type(c, 0);
+  int64_t axis = lp_op_i64(c->op, "axis", -1), one;
+  bool single = lp_type_static_numel(in_type(c, 1), &one) && one == 1;
+  if (!single && (axis < 0 || axis >= x.rank)) return fail(c, "axis is out of range");
+  if (!single && in_type(c, 1).rank != (lp_op_i64(c->op, "block_size", 0) > 0 ? x.rank : 1))
+    return fail(c, "scale has a wrong number of axes");
+  return same_shape(c, "result", out_type(c, 0), x);
 }
 
 static lp_status check_layout(const rule_context *c, bool *bshd) {

@@ -42,6 +42,13 @@ lp_value *lp_build_cast(lp_build *b, lp_value *x, lp_dtype dtype) {
   return lp_build_place(b, op) == LP_OK ? op->out[0] : NULL;
 }
 
+lp_value *lp_build_value(lp_build *b, lp_kind kind, int32_t in_count, lp_value *const *in) {
+  for (int32_t i = 0; i < in_count; i++)
+    if (!in[i]) return NULL;
+  lp_op *op = lp_build_onnx(b, kind, in_count, in, 1);
+  return op ? op->out[0] : NULL;
+}
+
 /* ---- constants ------------------------------------------------------------------------------------------------------ */
 
 lp_value *lp_build_constant(lp_build *b, lp_dtype dtype, int32_t rank, const int64_t *dim, const void *data) {
@@ -106,6 +113,18 @@ lp_value *lp_build_reshaped_constant(lp_build *b, lp_value *value, lp_type type)
   }
   insert(b, copy);
   return copy->out[0];
+}
+
+const lp_value *lp_weight_source(const lp_value *value) {
+  for (int depth = 0; value && value->def && depth < 8; depth++) {
+    const lp_op *op = value->def;
+    if (lp_op_has(op, LP_CONSTANT)) return value->type.rank == 2 ? value : NULL;
+    bool forms = op->kind == LP_ONNX_Transpose || op->kind == LP_ONNX_Cast || op->kind == LP_ONNX_Slice ||
+                 op->kind == LP_ONNX_DequantizeLinear;
+    if (!forms || op->out[0]->type.rank != 2) return NULL;
+    value = lp_op_in(op, 0);
+  }
+  return NULL;
 }
 
 bool lp_scalar_constant(const lp_value *value, double *out) {

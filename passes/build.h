@@ -21,6 +21,8 @@ lp_op *lp_build_onnx(lp_build *b, lp_kind kind, int32_t in_count, lp_value *cons
 /* onnx.Cast, where it is needed; NULL flows through. */
 lp_value *lp_build_cast(lp_build *b, lp_value *x, lp_dtype dtype);
 /* Infers an operator that was created by hand and whose attributes are set; places it. */
+/* The same with one result, which is returned; NULL also when an operand is. */
+lp_value *lp_build_value(lp_build *b, lp_kind kind, int32_t in_count, lp_value *const *in);
 LP_MUST_USE lp_status lp_build_place(lp_build *b, lp_op *op);
 
 lp_value *lp_build_f32(lp_build *b, double value);                          /* scalar of f32 */
@@ -48,6 +50,8 @@ lp_type lp_build_permuted(lp_build *b, lp_type type, const int64_t *perm);
 void lp_build_remove_dead(lp_block *block);
 
 /* A scalar constant's value (any float or integer type, any shape of one element). */
+/* The constant that a matrix is made of by transposing, casting, cutting and dequantising alone; NULL when by more. */
+const lp_value *lp_weight_source(const lp_value *value);
 bool lp_scalar_constant(const lp_value *value, double *out);
 /* `value` is element `index` of the value's known integers, as a number. */
 bool lp_known_i64(const lp_value *value, int32_t index, int64_t *out);

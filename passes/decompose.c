@@ -88,7 +88,16 @@ static const struct {
                 {LP_ONNX_MsDecoderMaskedMultiHeadAttention, lp_rewrite_decoder_masked},
                 {LP_ONNX_MsGroupQueryAttention, lp_rewrite_group_query},
                 {LP_ONNX_MsRotaryEmbedding, lp_rewrite_ms_rotary},
-                {LP_ONNX_Attention, lp_rewrite_standard_attention}};
+                {LP_ONNX_Attention, lp_rewrite_standard_attention},
+                {LP_ONNX_DynamicQuantizeLinear, lp_rewrite_dynamic_quantize},
+                {LP_ONNX_MatMulInteger, lp_rewrite_matmul_integer},
+                {LP_ONNX_QLinearMatMul, lp_rewrite_qlinear_matmul},
+                {LP_ONNX_MsQuantizeLinear, lp_rewrite_ms_quantize},
+                {LP_ONNX_MsDequantizeLinear, lp_rewrite_ms_quantize},
+                {LP_ONNX_MsMatMulNBits, lp_rewrite_matmul_nbits},
+                {LP_ONNX_MsDynamicQuantizeMatMul, lp_rewrite_dynamic_matmul},
+                {LP_ONNX_MsMatMulIntegerToFloat, lp_rewrite_matmul_to_float},
+                {LP_ONNX_MsGatherBlockQuantized, lp_rewrite_gather_block}};
 
 static lp_status decompose(lp_module *module, lp_op *op, lp_diag *diag) {
   for (size_t i = 0; i < LP_COUNT(rewrites); i++) {

@@ -20,6 +20,10 @@ typedef lp_status lp_rewrite_rule(lp_rewrite *r);
 
 lp_rewrite_rule lp_rewrite_ms_attention, lp_rewrite_multi_head, lp_rewrite_decoder_masked, lp_rewrite_group_query,
     lp_rewrite_ms_rotary, lp_rewrite_standard_attention;
+/* decompose_quant.c: products of integers, weights that are packed */
+lp_rewrite_rule lp_rewrite_dynamic_quantize, lp_rewrite_matmul_integer, lp_rewrite_qlinear_matmul,
+    lp_rewrite_ms_quantize, lp_rewrite_matmul_nbits, lp_rewrite_dynamic_matmul, lp_rewrite_matmul_to_float,
+    lp_rewrite_gather_block;
 
 /* ---- building (decompose_build.c): NULL after a diagnostic, and NULL operands flow through ---------------------------- */
 

@@ -54,8 +54,13 @@ static void replace(lp_fold *f, lp_value *old, lp_value *by) {
   f->changed = true;
 }
 
+/* A quantised matrix stays one: products read it as it is. */
+static bool is_packed_matrix(const lp_op *op) {
+  return op->kind == LP_ONNX_DequantizeLinear && lp_weight_source(op->out[0]);
+}
+
 static void fold_op(lp_fold *f, lp_op *op) {
-  bool foldable = lp_op_info_get(op->kind)->level == LP_LEVEL_ONNX && lp_op_has(op, LP_PURE);
+  bool foldable = lp_op_info_get(op->kind)->level == LP_LEVEL_ONNX && lp_op_has(op, LP_PURE) && !is_packed_matrix(op);
   for (int32_t i = 0; i < op->out_count && foldable; i++) {
     lp_value *by = op->out[i]->uses ? constant_of(f, op->out[i]) : NULL;
     if (by) replace(f, op->out[i], by);

@@ -2,7 +2,7 @@
 #include "passes/build.h"
 #include "passes/fuse.h"
 
-enum { IN_X, IN_W, IN_BIAS, IN_RESIDUAL, IN_GATE, IN_COUNT };
+enum { IN_X, IN_W, IN_BIAS, IN_RESIDUAL, IN_GATE, IN_SCALE, IN_ZERO, IN_GATE_SCALE, IN_GATE_ZERO, IN_COUNT };
 
 static bool has_epilogue(const lp_op *op) {
   return !lp_streq(lp_op_str(op, "epilogue", "none"), "none");
@@ -72,6 +72,12 @@ static bool take_activation(lp_module *module, lp_op *linear, lp_op *reader) {
   return false;
 }
 
+/* Both absent, or of one type. */
+static bool same_form(const lp_op *a, const lp_op *b, int32_t operand) {
+  const lp_value *x = lp_op_in(a, operand), *y = lp_op_in(b, operand);
+  return (!x && !y) || (x && y && lp_type_equal(x->type, y->type));
+}
+
 /* mul(epilogue(x.w_gate), x.w + bias): the gate has its activation by now. */
 static bool take_gate(lp_module *module, lp_op *gate, lp_op *reader) {
   if (!lp_is_map(reader, "mul") || !has_epilogue(gate)) return false;
@@ -79,11 +85,14 @@ static bool take_gate(lp_module *module, lp_op *gate, lp_op *reader) {
   lp_value *value = other_operand(reader, gate->out[0]);
   lp_op *linear = value ? value->def : NULL;
   if (!linear || !is_plain(linear) || lp_only_reader(value) != reader) return false;
-  bool same_form = lp_op_bool(linear, "transpose_b", false) == lp_op_bool(gate, "transpose_b", false) &&
-                   lp_op_in(linear, IN_X) == lp_op_in(gate, IN_X) &&
-                   lp_type_equal(lp_op_in(linear, IN_W)->type, lp_op_in(gate, IN_W)->type);
-  if (!same_form) return false;
+  bool alike = lp_op_bool(linear, "transpose_b", false) == lp_op_bool(gate, "transpose_b", false) &&
+               lp_op_i64(linear, "group", 0) == lp_op_i64(gate, "group", 0) &&
+               lp_op_in(linear, IN_X) == lp_op_in(gate, IN_X) && same_form(linear, gate, IN_W) &&
+               same_form(linear, gate, IN_SCALE) && same_form(linear, gate, IN_ZERO);
+  if (!alike) return false;
   set_operand(module, linear, IN_GATE, lp_op_in(gate, IN_W));
+  if (lp_op_in(gate, IN_SCALE)) set_operand(module, linear, IN_GATE_SCALE, lp_op_in(gate, IN_SCALE));
+  if (lp_op_in(gate, IN_ZERO)) set_operand(module, linear, IN_GATE_ZERO, lp_op_in(gate, IN_ZERO));
   lp_op_set_str(module, linear, "epilogue", lp_op_str(gate, "epilogue", "none"));
   take_place(linear, reader);
   lp_op_erase(gate);

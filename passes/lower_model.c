@@ -6,24 +6,68 @@
 
 /* ---- products ------------------------------------------------------------------------------------------------------- */
 
-/* A constant matrix, seen through a transpose: then `transposed` flips. */
-static lp_value *constant_matrix(lp_value *value, bool *transposed) {
-  if (lp_op_is(value->def, LP_OP_TRANSPOSE) && value->type.rank == 2) {
-    *transposed = !*transposed;
-    value = lp_op_in(value->def, 0);
+/* A product's constant operand: a matrix, perhaps quantised in groups along its inner axis. */
+typedef struct {
+  lp_value *w, *scale, *zero;
+  bool transposed;
+  int64_t group; /* 0: one scale for the whole inner axis */
+} weight;
+
+/* Cuts the end of an axis off, and nothing else? */
+static bool cuts_end(const lp_op *op) {
+  const lp_attr *starts = lp_op_attr(op, "starts"), *steps = lp_op_attr(op, "steps");
+  for (int32_t i = 0; i < starts->count; i++) {
+    int64_t start;
+    if (!lp_poly_is_const(starts->polys[i], &start) || start != 0 || steps->is[i] != 1) return false;
   }
-  return lp_value_is_constant(value) && value->type.rank == 2 && lp_dtype_is_float(value->type.dtype) ? value : NULL;
+  return true;
 }
 
-static lp_value *build_linear(lp_lowering *l, lp_value *x, lp_value *w, bool transpose_b, lp_value *bias) {
+/* Quantised along the axis that the product sums over, or with one scale for each of its columns? */
+static bool take_quantised(const lp_op *op, int64_t inner, weight *out) {
+  lp_value *w = lp_op_in(op, 0), *scale = lp_op_in(op, 1), *zero = lp_op_in(op, 2);
+  int64_t axis = lp_op_i64(op, "axis", 1), block = lp_op_i64(op, "block_size", 0), one, k = out->transposed ? 1 : 0;
+  bool single = lp_type_static_numel(scale->type, &one) && one == 1;
+  bool packable = !lp_dtype_is_float(w->type.dtype) && lp_dtype_bits(w->type.dtype) <= 8;
+  if (!lp_value_is_constant(w) || !lp_value_is_constant(scale) || (zero && !lp_value_is_constant(zero))) return false;
+  if (!packable || w->type.rank != 2 || (!single && (block > 0) != (axis == k))) return false;
+  int64_t stored;
+  if (!lp_type_static_dim(w->type, (int32_t)k, &stored)) return false;
+  if (stored != inner && (!out->transposed || block == 0)) return false; /* a cut wants whole rows before it */
+  *out = (weight){w, scale, zero, out->transposed, single ? 0 : block};
+  return true;
+}
+
+/* Looks through transposes, and what cuts the padding of blocks off. */
+static bool find_weight(lp_value *value, bool transposed, weight *out) {
+  *out = (weight){.transposed = transposed};
+  int64_t inner;
+  if (value->type.rank != 2) return false;
+  if (lp_op_is(value->def, LP_OP_TRANSPOSE)) {
+    out->transposed = !out->transposed;
+    value = lp_op_in(value->def, 0);
+  }
+  bool sized = lp_type_static_dim(value->type, out->transposed ? 1 : 0, &inner);
+  if (lp_op_is(value->def, LP_OP_SLICE) && cuts_end(value->def)) value = lp_op_in(value->def, 0);
+  if (sized && lp_op_is(value->def, LP_OP_DEQUANTIZE)) return take_quantised(value->def, inner, out);
+  int64_t own;
+  bool whole = lp_type_static_dim(value->type, out->transposed ? 1 : 0, &own) && sized && own == inner;
+  out->w = value;
+  return whole && lp_value_is_constant(value) && lp_dtype_is_float(value->type.dtype) &&
+         !lp_dtype_is_mini(value->type.dtype);
+}
+
+static lp_value *build_linear(lp_lowering *l, lp_value *x, const weight *w, lp_value *bias) {
   const lp_poly *dims[LP_MAX_RANK];
   for (int32_t i = 0; i + 1 < x->type.rank; i++)
     dims[i] = x->type.dim[i];
-  dims[x->type.rank - 1] = w->type.dim[transpose_b ? 0 : 1];
-  lp_value *in[] = {x, w, bias};
-  lp_op *op = lp_build_typed(&l->b, LP_OP_LINEAR, bias ? 3 : 2, in,
-                             lp_type_make(l->b.module, x->type.dtype, x->type.rank, dims));
-  if (transpose_b) lp_op_set_bool(l->b.module, op, "transpose_b", true);
+  dims[x->type.rank - 1] = w->w->type.dim[w->transposed ? 0 : 1];
+  lp_value *in[] = {x, w->w, bias, NULL, NULL, w->scale, w->zero};
+  int32_t count = w->zero ? 7 : w->scale ? 6 : bias ? 3 : 2;
+  lp_op *op =
+      lp_build_typed(&l->b, LP_OP_LINEAR, count, in, lp_type_make(l->b.module, x->type.dtype, x->type.rank, dims));
+  if (w->transposed) lp_op_set_bool(l->b.module, op, "transpose_b", true);
+  if (w->scale) lp_op_set_i64(l->b.module, op, "group", w->group);
   return op->out[0];
 }
 
@@ -48,14 +92,25 @@ static lp_value *build_matmul(lp_lowering *l, lp_value *a, lp_value *b) {
   return lp_build_typed(&l->b, LP_OP_MATMUL, 2, in, lp_type_make(l->b.module, a->type.dtype, rank, dims))->out[0];
 }
 
+static const char refused_type[] =
+    "multiplies matrices of a type other than f32, f16, bf16, f64, i32, i64, u32 and u64";
+
+static bool multiplies(lp_dtype dtype) {
+  if (lp_dtype_is_float(dtype)) return !lp_dtype_is_mini(dtype);
+  return dtype == LP_I32 || dtype == LP_I64 || dtype == LP_U32 || dtype == LP_U64;
+}
+
+/* A left operand of op.linear. */
+static bool is_computed_f32(const lp_value *value) {
+  return lp_dtype_is_float(value->type.dtype) && value->type.dtype != LP_F64 && !lp_value_is_constant(value);
+}
+
 lp_status lp_lower_matmul(lp_lowering *l) {
   lp_value *a = lp_op_in(l->op, 0), *b = lp_op_in(l->op, 1);
-  bool transposed = false;
-  lp_value *w = constant_matrix(b, &transposed);
-  if (!lp_dtype_is_float(a->type.dtype) || a->type.dtype == LP_F64)
-    return lp_lower_refuse(l, "multiplies matrices of a type other than f32, f16 and bf16");
-  if (w && a->type.rank >= 1 && !lp_value_is_constant(a)) {
-    l->result[0] = build_linear(l, a, w, transposed, NULL);
+  weight w;
+  if (!multiplies(a->type.dtype)) return lp_lower_refuse(l, refused_type);
+  if (is_computed_f32(a) && a->type.rank >= 1 && find_weight(b, false, &w)) {
+    l->result[0] = build_linear(l, a, &w, NULL);
     return LP_OK;
   }
   if (a->type.rank == 1) a = with_axis_of_one(l, a, true);
@@ -78,17 +133,17 @@ lp_status lp_lower_gemm(lp_lowering *l) {
   lp_value *a = transposed_if(l, lp_op_in(l->op, 0), "transA"), *b = lp_op_in(l->op, 1), *c = lp_op_in(l->op, 2);
   double alpha = lp_op_f64(l->op, "alpha", 1.0), beta = lp_op_f64(l->op, "beta", 1.0);
   bool transposed = lp_op_i64(l->op, "transB", 0) != 0;
-  if (a->type.dtype == LP_F64 || !lp_dtype_is_float(a->type.dtype))
-    return lp_lower_refuse(l, "multiplies matrices of a type other than f32, f16 and bf16");
-  lp_value *w = constant_matrix(b, &transposed), *y;
-  if (w && !lp_value_is_constant(a)) {
-    const lp_poly *n = w->type.dim[transposed ? 0 : 1];
+  if (!multiplies(a->type.dtype)) return lp_lower_refuse(l, refused_type);
+  weight w;
+  lp_value *y;
+  if (is_computed_f32(a) && find_weight(b, transposed, &w)) {
+    const lp_poly *n = w.w->type.dim[w.transposed ? 0 : 1];
     bool vector = c && alpha == 1.0 && beta == 1.0 && lp_value_is_constant(c) &&
                   lp_poly_equal(lp_type_numel(l->b.module, c->type), n) && c->type.rank >= 1 &&
                   lp_poly_equal(c->type.dim[c->type.rank - 1], n);
     lp_type flat = lp_type_make(l->b.module, c ? c->type.dtype : LP_F32, 1, &n);
     lp_value *bias = vector ? lp_build_reshaped_constant(&l->b, c, flat) : NULL;
-    y = build_linear(l, a, w, transposed, bias);
+    y = build_linear(l, a, &w, bias);
     if (bias) c = NULL;
   } else {
     y = build_matmul(l, a, transposed_if(l, b, "transB"));

@@ -160,8 +160,9 @@ static void annotate_op(lp_module *module, lp_op *op, const lp_plan_op *item, lp
   double bytes = item->bytes[place];
   lp_op_set_f64(module, op, "ratio", bytes > 0 ? item->flops / bytes : 0);
   if (op->kind != LP_OP_LINEAR) return;
-  lp_dtype own = op->in[1].value->type.dtype, stored = lp_plan_weight_dtype(request, place, own);
-  if (stored != own) lp_op_set_str(module, op, "weight_dtype", lp_dtype_name(stored));
+  lp_dtype own = op->in[1].value->type.dtype;
+  lp_storage stored = lp_plan_weight_storage(request, place, own);
+  if (stored.dtype != own) lp_op_set_str(module, op, "weight_dtype", stored.name);
 }
 
 static lp_op *add_stage(lp_module *module, const lp_op *from, lp_stage stage) {

@@ -8,7 +8,7 @@
 
 bool lp_plan_is_placeable(const lp_op *op); /* op.* and no communication */
 /* The dtype in which a side stores a linear operator's weight that the file has in `own`. */
-lp_dtype lp_plan_weight_dtype(const lp_request *request, lp_place place, lp_dtype own);
+lp_storage lp_plan_weight_storage(const lp_request *request, lp_place place, lp_dtype own);
 /* Is this operand stored in the side's dtype? The matrices of op.linear are; tables and vectors stay as they are. */
 bool lp_plan_weight_converted(const lp_op *op, int32_t operand);
 

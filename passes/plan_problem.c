@@ -59,10 +59,10 @@ static double dim_of(const builder *b, const lp_value *value, int32_t axis) {
 
 /* ---- weights ------------------------------------------------------------------------------------------------------- */
 
-lp_dtype lp_plan_weight_dtype(const lp_request *request, lp_place place, lp_dtype own) {
+lp_storage lp_plan_weight_storage(const lp_request *request, lp_place place, lp_dtype own) {
   const char *name = place == LP_PLACE_CLOUD ? request->dtype_cloud : request->dtype_device;
-  lp_dtype asked = own;
-  return name && lp_dtype_is_float(own) && lp_dtype_parse(name, &asked) ? asked : own;
+  lp_storage asked;
+  return lp_dtype_is_float(own) && lp_storage_find(name, &asked) ? asked : lp_storage_of(own);
 }
 
 bool lp_plan_weight_converted(const lp_op *op, int32_t operand) {
@@ -88,10 +88,9 @@ static int32_t weight_id(builder *b, const lp_op *op, int32_t operand) {
     lp_map_put(b->weights, lp_buf_text(&key), (void *)(uintptr_t)known);
     lp_type type = op->in[operand].value->type;
     for (int place = 0; place < LP_PLACE_COUNT; place++) {
-      lp_dtype dtype = lp_plan_weight_converted(op, operand)
-                           ? lp_plan_weight_dtype(b->request, (lp_place)place, type.dtype)
-                           : type.dtype;
-      double size = size_of(b, lp_type_bytes(b->module, lp_type_with_dtype(type, dtype)));
+      double size = size_of(b, lp_type_bytes(b->module, type));
+      if (lp_plan_weight_converted(op, operand))
+        size *= lp_plan_weight_storage(b->request, (lp_place)place, type.dtype).bits / lp_dtype_bits(type.dtype);
       lp_vec_push(&b->weight_size[place], size);
     }
   }
@@ -205,9 +204,13 @@ static void pointwise_facts(const builder *b, const lp_op *op, lp_op_facts *fact
   facts->m = n > 0 ? whole(size_of(b, lp_type_numel(b->module, op->out[0]->type)) / n) : 0;
 }
 
-/* The type arithmetic is done in: the weight's as the side stores it, else the first operand's. */
+/* The type arithmetic is done in: the weight's as the side stores it, else the first operand's. Integer weights are
+ * widened to floats; f16 where the machine is faster in it. */
 static lp_dtype arithmetic_dtype(const builder *b, const lp_op *op, lp_place place) {
-  if (op->kind == LP_OP_LINEAR) return lp_plan_weight_dtype(b->request, place, op->in[1].value->type.dtype);
+  if (op->kind == LP_OP_LINEAR) {
+    lp_dtype stored = lp_plan_weight_storage(b->request, place, op->in[1].value->type.dtype).dtype;
+    return lp_dtype_is_float(stored) ? stored : LP_F16;
+  }
   const lp_value *first = lp_op_in(op, 0) ? lp_op_in(op, 0) : lp_op_out(op, 0);
   return first && lp_dtype_is_float(first->type.dtype) ? first->type.dtype : LP_F32;
 }
@@ -246,7 +249,7 @@ static void fill_costs(builder *b, lp_plan_op *item) {
     double scale = 1;
     if (op->kind == LP_OP_LINEAR) {
       lp_dtype own = op->in[1].value->type.dtype;
-      scale = (double)lp_dtype_bits(lp_plan_weight_dtype(b->request, (lp_place)place, own)) / lp_dtype_bits(own);
+      scale = lp_plan_weight_storage(b->request, (lp_place)place, own).bits / lp_dtype_bits(own);
     }
     item->weight_bytes[place] = weight * scale;
     item->bytes[place] = bytes - weight + weight * scale;

@@ -49,9 +49,7 @@ static bool is_residual(const grouping *g, const lp_op *op) {
 
 static bool is_projection(const lp_op *op) {
   if (op->kind != LP_ONNX_MatMul && op->kind != LP_ONNX_Gemm) return false;
-  const lp_value *w = lp_op_in(op, 1);
-  if (lp_op_is(w->def, LP_ONNX_Transpose)) w = lp_op_in(w->def, 0);
-  return lp_value_is_constant(w);
+  return lp_weight_source(lp_op_in(op, 1)) != NULL;
 }
 
 /* A norm of the residual stream: neither one of queries and keys, nor one that closes a block. Those have a projection
@@ -132,7 +130,8 @@ static void claim_forward(const grouping *g, lp_op *from, group *into) {
 
 static void group_tables(grouping *g) {
   LP_FOR_OPS(op, g->block) {
-    bool free = !lp_op_has(op, LP_CONSTANT) && !lp_op_has(op, LP_TERMINATOR) && op->out_count > 0;
+    bool free = !lp_op_has(op, LP_CONSTANT) && !lp_op_has(op, LP_TERMINATOR) && op->out_count > 0 &&
+                !lp_weight_source(op->out[0]);
     for (int32_t i = 0; i < op->in_count && free; i++) {
       lp_value *in = lp_op_in(op, i);
       free = !in || in->known || is_free(g, in);
@@ -141,14 +140,20 @@ static void group_tables(grouping *g) {
   }
 }
 
+/* Rows of floats, or of what becomes floats behind the look-up. */
+static bool is_table_of_floats(const lp_op *gather) {
+  const lp_use *use = gather->out[0]->uses;
+  return lp_dtype_is_float(lp_op_in(gather, 0)->type.dtype) || (use && use->owner->kind == LP_ONNX_DequantizeLinear);
+}
+
 /* Rows of tables by token or position, and the adds and scalings that join them. */
 static void group_embedding(grouping *g) {
   group *into = NULL;
   LP_FOR_OPS(op, g->block) {
     if (group_of(op) || lp_op_has(op, LP_CONSTANT)) continue;
     bool table = op->kind == LP_ONNX_Gather && lp_value_is_constant(lp_op_in(op, 0)) &&
-                 lp_op_in(op, 0)->type.rank == 2 && lp_dtype_is_float(lp_op_in(op, 0)->type.dtype);
-    bool joins = into && lp_op_has(op, LP_ELEMENTWISE);
+                 lp_op_in(op, 0)->type.rank == 2 && is_table_of_floats(op);
+    bool joins = into && (lp_op_has(op, LP_ELEMENTWISE) || op->kind == LP_ONNX_DequantizeLinear);
     for (int32_t i = 0; i < op->in_count && joins; i++) {
       const lp_value *in = lp_op_in(op, i);
       joins = !in || is_free(g, in) || (in->def && group_of(in->def) == into);

@@ -3,6 +3,7 @@
 #include "backend/cpu/cpu_internal.h"
 
 #include "backend/cpu/kernels/kernels.h"
+#include "backend/cpu/kernels/pack.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,8 +28,23 @@ static void static_shape(lp_type type, cpu_constant *constant) {
     if (!lp_type_static_dim(type, i, &constant->dim[i])) constant->dim[i] = 0;
 }
 
+static lpk_group_form group_form(const cpu_constant *c) {
+  return (lpk_group_form){.n = c->n,
+                          .k = c->k,
+                          .group = c->group,
+                          .bits = lp_dtype_bits(c->codes),
+                          .scale = cpu_kernel_dtype(c->scale_dtype),
+                          .zeros = c->zeros};
+}
+
 static void packed_shape(cpu_constant *constant) {
   int64_t panels = LPK_PANELS(constant->n) * (constant->gated ? 2 : 1);
+  if (constant->form == CPU_FORM_GROUPS) {
+    lpk_group_form form = group_form(constant);
+    constant->rank = 2;
+    constant->dim[0] = panels, constant->dim[1] = (int64_t)lpk_group_panel_bytes(&form);
+    return;
+  }
   if (constant->form == CPU_FORM_PANELS) {
     constant->rank = 3;
     constant->dim[0] = panels, constant->dim[1] = constant->k, constant->dim[2] = LPK_PANEL;
@@ -50,14 +66,17 @@ static void describe(const lp_op *op, int32_t index, cpu_constant *constant) {
   lp_value *value = constant->value;
   switch (constant->form) {
   case CPU_FORM_PANELS:
+  case CPU_FORM_GROUPS:
   case CPU_FORM_BIAS: {
     lp_value *w = cpu_value_base(lp_op_in(op, 1)), *gate = lp_op_in(op, 4);
     constant->transpose = lp_op_bool(op, "transpose_b", false);
-    lp_type_static_dim(w->type, constant->transpose ? 1 : 0, &constant->k);
+    lp_type_static_dim(lp_op_in(op, 0)->type, -1, &constant->k);
     lp_type_static_dim(w->type, constant->transpose ? 0 : 1, &constant->n);
     constant->gated = gate != NULL;
     if (gate && index == 1) constant->gate = cpu_value_base(gate);
     constant->dtype = index == 1 ? weight_dtype(op, w->type.dtype) : LP_F32;
+    if (index == 1) cpu_describe_groups(op, constant);
+    if (constant->form == CPU_FORM_GROUPS) constant->dtype = LP_U8;
     packed_shape(constant);
     break;
   }
@@ -73,7 +92,7 @@ static void describe(const lp_op *op, int32_t index, cpu_constant *constant) {
 
 /* A name no other constant of the file has. */
 static const char *unique_name(cpu_plan *plan, const lp_op *op, const cpu_constant *constant) {
-  static const char *const suffix[] = {"", "", ".f32", ".panels", ".bias", ""};
+  static const char *const suffix[] = {"", "", ".f32", ".panels", ".groups", ".bias", ""};
   const char *base = constant->value->name;
   if (!base) base = lp_op_str(op, "name", lp_op_info_get(op->kind)->name);
   const char *name = lp_arena_format(plan->arena, "%s%s", base, suffix[constant->form]);
@@ -98,6 +117,13 @@ static void constant_key(const cpu_constant *constant, lp_buf *key) {
     lp_buf_puts(key, " gate ");
     identity_key(constant->gate, key);
   }
+  for (int i = 0; i < 2; i++) {
+    if (constant->scale[i]) identity_key(constant->scale[i], key);
+    if (constant->zero[i]) identity_key(constant->zero[i], key);
+  }
+  if (constant->form == CPU_FORM_GROUPS)
+    lp_buf_printf(key, " %s by %" PRId64 " %s%s", lp_dtype_name(constant->codes), constant->group,
+                  lp_dtype_name(constant->scale_dtype), constant->zeros ? " z" : "");
   lp_buf_printf(key, " as %d %s%s%s", (int)constant->form, lp_dtype_name(constant->dtype),
                 constant->transpose ? " t" : "", constant->gated ? " g" : "");
   for (int32_t i = 0; i < constant->rank; i++)

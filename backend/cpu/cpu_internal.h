@@ -37,6 +37,7 @@ typedef enum {
   CPU_FORM_RAW,    /* row-major, as in the module */
   CPU_FORM_F32,    /* row-major, converted to f32 */
   CPU_FORM_PANELS, /* a linear's weight: panels [ceil(n / 32)][k][32], zero padded */
+  CPU_FORM_GROUPS, /* a linear's weight of 8, 4 or 2 bits: panels of groups (kernels/pack.h), [panels][bytes] */
   CPU_FORM_BIAS,   /* a linear's bias: f32 [ceil(n / 32)][32], zero padded */
   CPU_FORM_TABLE   /* as a rule's wish: PANELS when the side has them anyway, else RAW */
 } cpu_form;
@@ -48,7 +49,13 @@ typedef struct {
   bool gated;
   bool transpose; /* PANELS: the value is [n][k], not [k][n] */
   lp_dtype dtype; /* stored */
-  int64_t n, k;   /* PANELS and BIAS */
+  int64_t n, k;   /* PANELS, GROUPS and BIAS */
+  /* PANELS and GROUPS of an integer weight: of the value and of its gate; NULL where there is none */
+  lp_value *scale[2], *zero[2];
+  int64_t group; /* rows of k that share a scale, k when all do */
+  /* GROUPS */
+  lp_dtype codes, scale_dtype; /* I8, U4 or U2; f32, f16 or bf16 */
+  bool zeros;                  /* zero points are stored */
   int32_t rank;
   int64_t dim[LP_MAX_RANK]; /* stored shape */
   int64_t bytes;
@@ -111,6 +118,21 @@ lp_value *cpu_value_base(lp_value *value);
 const lp_op *cpu_value_cache(const lp_value *value);
 /* A constant of one element that the code carries as an immediate. */
 bool cpu_value_immediate(const lp_value *value, lp_tensor *out);
+/* The form of the weight of an op.linear: GROUPS for integers and where `weight_dtype` asks for them. */
+cpu_form cpu_linear_weight_form(const lp_op *op);
+/* Fills what GROUPS and integer weights need of `constant`, whose n, k and transpose are set (constant_groups.c). */
+void cpu_describe_groups(const lp_op *op, cpu_constant *constant);
+/* The elements of a constant, all there. */
+LP_MUST_USE lp_status cpu_constant_data(cpu_plan *plan, const lp_value *value, lp_tensor *out, lp_diag *diag);
+/* Nearest codes and scale of `count` floats, `step` apart (quantise.c). int8: scale = max|w| / 127. int4 (codes 0 .. 15
+ * about 8): of 13 scales about max|w| / 8 the one with the least squared error. The scale is rounded to `scale_dtype`. */
+float cpu_quantise(const float *w, int64_t count, int64_t step, lp_dtype codes, lp_dtype scale_dtype, uint8_t *out);
+/* The panels of a GROUPS constant (weights_groups.c); `w` and `gate` hold all elements. */
+LP_MUST_USE lp_status cpu_write_groups(cpu_plan *plan, lp_writer *writer, const cpu_constant *constant,
+                                       const lp_tensor *w, const lp_tensor *gate, lp_diag *diag);
+/* An integer weight as f32, [n][k] or [k][n] like the constant; release with free(). */
+LP_MUST_USE lp_status cpu_dequantise(cpu_plan *plan, const cpu_constant *constant, const lp_tensor *w, int which,
+                                     float **out, lp_diag *diag);
 LP_MUST_USE lp_status cpu_weights_write(cpu_plan *plan, const char *path, lp_diag *diag);
 
 /* ---- rules (rules.c, lower_*.c, elementwise.c) -------------------------------------------------------------------- */
@@ -156,10 +178,11 @@ bool cpu_all_f32(const lp_op *op, char why[64]);
 int cpu_kernel_dtype(lp_dtype dtype); /* LPK_* */
 
 /* One entry per op kind, in the file that emits it. */
-extern const cpu_rule cpu_rule_linear, cpu_rule_matmul, cpu_rule_attention, cpu_rule_kv_append, cpu_rule_rotary,
-    cpu_rule_norm, cpu_rule_add_norm, cpu_rule_softmax, cpu_rule_reduce, cpu_rule_argmax, cpu_rule_cumsum,
-    cpu_rule_gather, cpu_rule_gather_elements, cpu_rule_concat, cpu_rule_slice, cpu_rule_transpose, cpu_rule_reshape,
-    cpu_rule_expand, cpu_rule_pad, cpu_rule_iota, cpu_rule_dims, cpu_rule_fill, cpu_rule_map, cpu_rule_fused;
+extern const cpu_rule cpu_rule_linear, cpu_rule_matmul, cpu_rule_quantize, cpu_rule_dequantize, cpu_rule_attention,
+    cpu_rule_kv_append, cpu_rule_rotary, cpu_rule_norm, cpu_rule_add_norm, cpu_rule_softmax, cpu_rule_reduce,
+    cpu_rule_argmax, cpu_rule_cumsum, cpu_rule_gather, cpu_rule_gather_elements, cpu_rule_concat, cpu_rule_slice,
+    cpu_rule_transpose, cpu_rule_reshape, cpu_rule_expand, cpu_rule_pad, cpu_rule_iota, cpu_rule_dims, cpu_rule_fill,
+    cpu_rule_map, cpu_rule_fused;
 
 /* ---- writing code (build.c) ---------------------------------------------------------------------------------------- */
 

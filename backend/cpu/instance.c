@@ -104,8 +104,11 @@ static void key_operand(const cpu_call *call, int32_t index, lp_buf *key) {
   if (constant)
     lp_buf_printf(key, " const %d %s%s", (int)constant->form, lp_dtype_name(constant->dtype),
                   constant->gated ? " gated" : "");
-  else if (cpu_value_immediate(value, &tensor))
-    key_immediate(&tensor, key);
+  if (constant && constant->form == CPU_FORM_GROUPS)
+    lp_buf_printf(key, " %s %" PRId64 " %s%s", lp_dtype_name(constant->codes), constant->group,
+                  lp_dtype_name(constant->scale_dtype), constant->zeros ? " zeros" : "");
+  if (constant) return;
+  if (cpu_value_immediate(value, &tensor)) key_immediate(&tensor, key);
 }
 
 /* A region's operators by number: arguments first, then results in order. */
@@ -156,7 +159,8 @@ static const char *instance_name(cpu_codegen *gen, const cpu_call *call) {
   }
   const cpu_constant *weight = call->op->kind == LP_OP_LINEAR ? call->constant[1] : NULL;
   if (weight) {
-    lp_buf_printf(&name, "_%s_%" PRId64 "x%" PRId64 "%s", lp_dtype_name(weight->dtype), weight->n, weight->k,
+    lp_buf_printf(&name, "_%s_%" PRId64 "x%" PRId64 "%s",
+                  lp_dtype_name(weight->form == CPU_FORM_GROUPS ? weight->codes : weight->dtype), weight->n, weight->k,
                   weight->gated ? "_gated" : "");
   } else if (call->op->out_count > 0) {
     const lp_type type = call->op->out[0]->type;
@@ -181,7 +185,8 @@ static void param_flag(const cpu_codegen *gen, LLVMValueRef function, unsigned p
 static bool is_aligned(const cpu_call *call, int32_t index) {
   if (cpu_value_cache(lp_op_in(call->op, index))) return false;
   const cpu_constant *constant = call->constant[index];
-  return !constant || constant->form == CPU_FORM_PANELS || constant->form == CPU_FORM_BIAS;
+  return !constant || constant->form == CPU_FORM_PANELS || constant->form == CPU_FORM_GROUPS ||
+         constant->form == CPU_FORM_BIAS;
 }
 
 /* Names the parameters and hands them to the emitter. */

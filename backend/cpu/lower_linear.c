@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-enum { X, W, BIAS, RESIDUAL, GATE };
+enum { X, W, BIAS, RESIDUAL, GATE, SCALE };
 
 typedef struct {
   const char *name;
@@ -32,7 +32,8 @@ static bool linear_runs(const lp_op *op, char why[64]) {
   if (!lp_value_is_constant(w)) return snprintf(why, 64, "its weight is not a constant"), false;
   if (w->type.rank != 2 || !lp_type_static_dim(w->type, 0, &rows) || !lp_type_static_dim(w->type, 1, &columns))
     return snprintf(why, 64, "its weight is not a matrix"), false;
-  if (!lp_dtype_is_float(w->type.dtype))
+  bool integers = !lp_dtype_is_float(w->type.dtype) && lp_dtype_bits(w->type.dtype) <= 8 && lp_op_in(op, SCALE);
+  if (!integers && (!lp_dtype_is_float(w->type.dtype) || lp_dtype_is_mini(w->type.dtype)))
     return snprintf(why, 64, "a weight of type %s", lp_dtype_name(w->type.dtype)), false;
   if (gate && (!lp_value_is_constant(gate) || !lp_type_equal(gate->type, w->type)))
     return snprintf(why, 64, "its gate is not a constant like its weight"), false;
@@ -49,9 +50,9 @@ static bool linear_runs(const lp_op *op, char why[64]) {
 }
 
 static cpu_form linear_form(const lp_op *op, int32_t index) {
-  (void)op;
-  static const cpu_form forms[] = {CPU_FORM_RAW, CPU_FORM_PANELS, CPU_FORM_BIAS, CPU_FORM_F32, CPU_FORM_NONE};
-  return forms[index];
+  static const cpu_form forms[] = {CPU_FORM_RAW, CPU_FORM_NONE, CPU_FORM_BIAS, CPU_FORM_F32};
+  if (index == W) return cpu_linear_weight_form(op);
+  return index < GATE ? forms[index] : CPU_FORM_NONE; /* a gate and all scales are part of the weight */
 }
 
 /* Rows of x: everything but its last axis. */
@@ -75,29 +76,35 @@ static const lp_poly *linear_scratch(lp_module *module, const lp_op *op) {
   return lp_poly_add(module->arena, affine(module, rows, row, rest), lp_poly_scale(module->arena, threads, thread));
 }
 
+/* The kernel's constants that say how the weight lies. */
+static int32_t weight_args(const cpu_emitter *e, const cpu_constant *w, LLVMValueRef *args) {
+  if (w->form == CPU_FORM_PANELS) {
+    args[0] = cpu_i32(e, cpu_kernel_dtype(w->dtype));
+    return 1;
+  }
+  args[0] = cpu_i32(e, lp_dtype_bits(w->codes));
+  args[1] = cpu_i64(e, w->group);
+  args[2] = cpu_i32(e, cpu_kernel_dtype(w->scale_dtype));
+  args[3] = cpu_i32(e, w->zeros);
+  return 4;
+}
+
 static void emit_linear(cpu_emitter *e) {
   const cpu_constant *w = e->call->constant[W];
+  LLVMValueRef rows = cpu_poly(e, linear_rows(e->module, e->op)), n = cpu_i64(e, w->n), k = cpu_i64(e, w->k);
   LLVMValueRef bias = e->in[BIAS] ? e->in[BIAS] : cpu_null(e);
   LLVMValueRef residual = e->in[RESIDUAL] ? e->in[RESIDUAL] : cpu_null(e);
-  LLVMValueRef args[] = {e->out[0],
-                         e->in[X],
-                         e->in[W],
-                         bias,
-                         residual,
-                         cpu_poly(e, linear_rows(e->module, e->op)),
-                         cpu_i64(e, w->k),
-                         cpu_i64(e, w->n),
-                         cpu_i64(e, w->n),
-                         cpu_i64(e, w->k),
-                         cpu_i32(e, cpu_kernel_dtype(w->dtype)),
-                         cpu_i32(e, find_epilogue(e->op)->act),
-                         cpu_i32(e, w->gated),
-                         cpu_i32(e, cpu_kernel_isa(e)),
-                         e->scratch,
-                         cpu_barrier(e),
-                         e->thread,
-                         e->threads};
-  cpu_kernel(e, "lpk_linear", args, LP_COUNT(args));
+  LLVMValueRef args[21] = {e->out[0], e->in[X], e->in[W], bias, residual, rows, k, n, n, k};
+  unsigned count = 10;
+  count += (unsigned)weight_args(e, w, args + count);
+  args[count++] = cpu_i32(e, find_epilogue(e->op)->act);
+  args[count++] = cpu_i32(e, w->gated);
+  args[count++] = cpu_i32(e, cpu_kernel_isa(e));
+  args[count++] = e->scratch;
+  args[count++] = cpu_barrier(e);
+  args[count++] = e->thread;
+  args[count++] = e->threads;
+  cpu_kernel(e, w->form == CPU_FORM_GROUPS ? "lpk_linear_groups" : "lpk_linear", args, count);
 }
 
 const cpu_rule cpu_rule_linear = {
@@ -107,14 +114,22 @@ const cpu_rule cpu_rule_linear = {
     .scratch = linear_scratch,
     .emit = emit_linear,
     .scratch_rows = linear_rows,
+    .reads_packed = true,
 };
 
 /* ---- product of two activations -------------------------------------------------------------------------------------- */
 
 enum { MATRIX_BATCH = 6 }; /* batch strides in lpk_matrix */
 
+/* Of one type that has a kernel of plain loops? */
+static bool is_plain_product(const lp_op *op) {
+  lp_dtype dtype = op->out[0]->type.dtype;
+  bool has = dtype == LP_F64 || dtype == LP_I32 || dtype == LP_I64 || dtype == LP_U32 || dtype == LP_U64;
+  return has && lp_op_in(op, 0)->type.dtype == dtype && lp_op_in(op, 1)->type.dtype == dtype;
+}
+
 static bool matmul_runs(const lp_op *op, char why[64]) {
-  if (!cpu_all_f32(op, why)) return false;
+  if (!is_plain_product(op) && !cpu_all_f32(op, why)) return false;
   if (op->out[0]->type.rank > MATRIX_BATCH + 2) return snprintf(why, 64, "more than 6 batch axes"), false;
   if (lp_op_in(op, 0)->type.rank < 2 || lp_op_in(op, 1)->type.rank < 2)
     return snprintf(why, 64, "an operand that is no matrix"), false;
@@ -122,7 +137,7 @@ static bool matmul_runs(const lp_op *op, char why[64]) {
 }
 
 static const lp_poly *matmul_scratch(lp_module *module, const lp_op *op) {
-  (void)op;
+  if (is_plain_product(op)) return NULL;
   return lp_poly_scale(module->arena, lp_dim_symbol(module, "t"), LPK_MATMUL_SCRATCH(1));
 }
 
@@ -148,29 +163,41 @@ static void emit_matmul(cpu_emitter *e) {
   LLVMValueRef dims[MATRIX_BATCH];
   for (int32_t i = 0; i < y.rank - 2; i++)
     dims[i] = cpu_poly(e, y.dim[i]);
-  LLVMValueRef args[] = {e->out[0],
-                         e->in[0],
-                         e->in[1],
-                         cpu_array(e, dims, y.rank - 2),
-                         matrix(e, e->op->out[0], false, y),
-                         matrix(e, lp_op_in(e->op, 0), ta, y),
-                         matrix(e, lp_op_in(e->op, 1), tb, y),
-                         cpu_poly(e, y.dim[y.rank - 2]),
-                         cpu_poly(e, y.dim[y.rank - 1]),
-                         cpu_poly(e, a.dim[a.rank - (ta ? 2 : 1)]),
-                         cpu_i32(e, y.rank - 2),
-                         cpu_f32(e, 1.0),
-                         cpu_i32(e, cpu_kernel_isa(e)),
-                         e->scratch,
-                         e->thread,
-                         e->threads};
-  cpu_kernel(e, "lpk_matmul", args, LP_COUNT(args));
+  LLVMValueRef args[16] = {e->out[0],
+                           e->in[0],
+                           e->in[1],
+                           cpu_array(e, dims, y.rank - 2),
+                           matrix(e, e->op->out[0], false, y),
+                           matrix(e, lp_op_in(e->op, 0), ta, y),
+                           matrix(e, lp_op_in(e->op, 1), tb, y),
+                           cpu_poly(e, y.dim[y.rank - 2]),
+                           cpu_poly(e, y.dim[y.rank - 1]),
+                           cpu_poly(e, a.dim[a.rank - (ta ? 2 : 1)]),
+                           cpu_i32(e, y.rank - 2)};
+  bool plain = is_plain_product(e->op);
+  unsigned count = 11;
+  if (plain) {
+    bool narrow = cpu_dtype_bytes(y.dtype) == 4;
+    args[count++] = cpu_i32(e, y.dtype == LP_F64 ? LPK_F64 : narrow ? LPK_I32 : LPK_I64);
+  } else {
+    args[count++] = cpu_f32(e, 1.0);
+    args[count++] = cpu_i32(e, cpu_kernel_isa(e));
+    args[count++] = e->scratch;
+  }
+  args[count++] = e->thread;
+  args[count++] = e->threads;
+  cpu_kernel(e, plain ? "lpk_matmul_plain" : "lpk_matmul", args, count);
+}
+
+static cpu_form matmul_form(const lp_op *op, int32_t index) {
+  (void)index;
+  return is_plain_product(op) ? CPU_FORM_RAW : CPU_FORM_F32;
 }
 
 const cpu_rule cpu_rule_matmul = {
     .kind = LP_OP_MATMUL,
     .runs = matmul_runs,
-    .form = cpu_form_f32,
+    .form = matmul_form,
     .scratch = matmul_scratch,
     .emit = emit_matmul,
     .reads_cache = true,

@@ -6,29 +6,11 @@
 #include <stdio.h>
 
 static const cpu_rule *const rules[] = {
-    &cpu_rule_linear,
-    &cpu_rule_matmul,
-    &cpu_rule_attention,
-    &cpu_rule_kv_append,
-    &cpu_rule_rotary,
-    &cpu_rule_norm,
-    &cpu_rule_add_norm,
-    &cpu_rule_softmax,
-    &cpu_rule_reduce,
-    &cpu_rule_argmax,
-    &cpu_rule_cumsum,
-    &cpu_rule_gather,
-    &cpu_rule_gather_elements,
-    &cpu_rule_concat,
-    &cpu_rule_slice,
-    &cpu_rule_transpose,
-    &cpu_rule_reshape,
-    &cpu_rule_expand,
-    &cpu_rule_pad,
-    &cpu_rule_iota,
-    &cpu_rule_dims,
-    &cpu_rule_fill,
-    &cpu_rule_map,
+    &cpu_rule_linear,    &cpu_rule_matmul, &cpu_rule_quantize,  &cpu_rule_dequantize, &cpu_rule_attention,
+    &cpu_rule_kv_append, &cpu_rule_rotary, &cpu_rule_norm,      &cpu_rule_add_norm,   &cpu_rule_softmax,
+    &cpu_rule_reduce,    &cpu_rule_argmax, &cpu_rule_cumsum,    &cpu_rule_gather,     &cpu_rule_gather_elements,
+    &cpu_rule_concat,    &cpu_rule_slice,  &cpu_rule_transpose, &cpu_rule_reshape,    &cpu_rule_expand,
+    &cpu_rule_pad,       &cpu_rule_iota,   &cpu_rule_dims,      &cpu_rule_fill,       &cpu_rule_map,
     &cpu_rule_fused,
 };
 
@@ -93,7 +75,27 @@ int cpu_kernel_dtype(lp_dtype dtype) {
   case LP_U8:
   case LP_BOOL:
     return LPK_U8;
+  case LP_I8:
+    return LPK_I8;
+  case LP_I16:
+    return LPK_I16;
+  case LP_U16:
+    return LPK_U16;
+  case LP_U32:
+    return LPK_U32;
+  case LP_U64:
+    return LPK_I64;
+  case LP_F64:
+    return LPK_F64;
+  case LP_I4:
+    return LPK_I4;
+  case LP_U4:
+    return LPK_U4;
+  case LP_I2:
+    return LPK_I2;
+  case LP_U2:
+    return LPK_U2;
   default:
-    return LPK_F32;
+    return lp_dtype_is_mini(dtype) ? LPK_MINI + (int)lp_dtype_mini(dtype) : LPK_F32;
   }
 }

@@ -73,7 +73,7 @@ static void write_header(lp_writer *writer, const cpu_constant *const *list, siz
 /* ---- data -------------------------------------------------------------------------------------------------------------- */
 
 /* A constant's own elements must be all there: what follows reads them without asking. */
-static lp_status read_data(cpu_plan *plan, const lp_value *value, lp_tensor *out, lp_diag *diag) {
+lp_status cpu_constant_data(cpu_plan *plan, const lp_value *value, lp_tensor *out, lp_diag *diag) {
   int64_t numel;
   size_t bits;
   LP_TRY(lp_weight_data(plan->module, value, out, diag));
@@ -113,27 +113,36 @@ static void write_bias(lp_writer *writer, const cpu_constant *constant, const lp
   }
 }
 
-/* The packer reads f32, f16 and bf16; a weight of f64 is narrowed first. */
-static lpk_weight packer_weight(const cpu_constant *constant, const lp_tensor *tensor, float **narrow) {
-  lpk_weight weight = {tensor->data, constant->n, constant->k, cpu_kernel_dtype(tensor->type.dtype),
-                       constant->transpose};
+/* The packer reads f32, f16 and bf16: a weight of f64 is narrowed first, one of integers dequantised. */
+static lp_status packer_weight(cpu_plan *plan, const cpu_constant *constant, const lp_tensor *tensor, int which,
+                               lpk_weight *out, float **narrow, lp_diag *diag) {
+  *out =
+      (lpk_weight){tensor->data, constant->n, constant->k, cpu_kernel_dtype(tensor->type.dtype), constant->transpose};
   *narrow = NULL;
-  if (tensor->type.dtype == LP_F64) {
+  if (constant->scale[which]) {
+    LP_TRY(cpu_dequantise(plan, constant, tensor, which, narrow, diag));
+  } else if (tensor->type.dtype == LP_F64) {
     int64_t count = constant->n * constant->k;
     *narrow = lp_alloc(sizeof **narrow * (size_t)count);
     for (int64_t i = 0; i < count; i++)
       (*narrow)[i] = (float)lp_tensor_f64(tensor, i);
-    weight.data = *narrow;
-    weight.dtype = LPK_F32;
   }
-  return weight;
+  if (!*narrow) return LP_OK;
+  out->data = *narrow;
+  out->dtype = LPK_F32;
+  return LP_OK;
 }
 
-static void write_panels(lp_writer *writer, const cpu_constant *constant, const lp_tensor *tensor,
-                         const lp_tensor *gate) {
+static lp_status write_panels(cpu_plan *plan, lp_writer *writer, const cpu_constant *constant, const lp_tensor *tensor,
+                              const lp_tensor *gate, lp_diag *diag) {
   float *narrow[2] = {NULL, NULL};
-  lpk_weight weight = packer_weight(constant, tensor, &narrow[0]), other = weight;
-  if (gate) other = packer_weight(constant, gate, &narrow[1]);
+  lpk_weight weight, other = {0};
+  LP_TRY(packer_weight(plan, constant, tensor, 0, &weight, &narrow[0], diag));
+  lp_status status = gate ? packer_weight(plan, constant, gate, 1, &other, &narrow[1], diag) : LP_OK;
+  if (status != LP_OK) {
+    free(narrow[0]);
+    return status;
+  }
   int dtype = cpu_kernel_dtype(constant->dtype);
   size_t bytes = lpk_panel_bytes(constant->k, dtype);
   void *panel = lp_alloc(bytes);
@@ -148,12 +157,13 @@ static void write_panels(lp_writer *writer, const cpu_constant *constant, const 
   free(panel);
   free(narrow[0]);
   free(narrow[1]);
+  return LP_OK;
 }
 
 static lp_status write_constant(cpu_plan *plan, lp_writer *writer, const cpu_constant *constant, lp_diag *diag) {
   lp_tensor tensor, gate = {0};
-  LP_TRY(read_data(plan, constant->value, &tensor, diag));
-  if (constant->gate) LP_TRY(read_data(plan, constant->gate, &gate, diag));
+  LP_TRY(cpu_constant_data(plan, constant->value, &tensor, diag));
+  if (constant->gate) LP_TRY(cpu_constant_data(plan, constant->gate, &gate, diag));
   switch (constant->form) {
   case CPU_FORM_F32:
     if (lp_dtype_is_float(tensor.type.dtype))
@@ -162,8 +172,9 @@ static lp_status write_constant(cpu_plan *plan, lp_writer *writer, const cpu_con
       write_raw(writer, &tensor, constant->bytes);
     break;
   case CPU_FORM_PANELS:
-    write_panels(writer, constant, &tensor, constant->gate ? &gate : NULL);
-    break;
+    return write_panels(plan, writer, constant, &tensor, constant->gate ? &gate : NULL, diag);
+  case CPU_FORM_GROUPS:
+    return cpu_write_groups(plan, writer, constant, &tensor, constant->gate ? &gate : NULL, diag);
   case CPU_FORM_BIAS:
     write_bias(writer, constant, &tensor);
     break;

@@ -91,7 +91,10 @@ static void put(void *data, lp_dtype dtype, int64_t index, double value) {
     break;
   default: {
     int64_t whole = (int64_t)floor(value);
-    memcpy((char *)data + index * (lp_dtype_bits(dtype) / 8), &whole, (size_t)(lp_dtype_bits(dtype) / 8));
+    if (lp_dtype_bits(dtype) < 8)
+      lp_packed_set(data, dtype, index, whole);
+    else
+      memcpy((char *)data + index * (lp_dtype_bits(dtype) / 8), &whole, (size_t)(lp_dtype_bits(dtype) / 8));
   }
   }
 }
@@ -123,7 +126,7 @@ lp_value *harness_constant(harness *h, lp_dtype dtype, const char *dims, double 
   lp_array array = make_array(h, type, low, high, &h->constant_random);
   int64_t count = 0;
   ck_assert(lp_type_static_numel(type, &count));
-  lp_tensor tensor = {type, array.data, (size_t)(count * lp_dtype_bits(dtype) / 8)};
+  lp_tensor tensor = {type, array.data, (size_t)(count * lp_dtype_bits(dtype) + 7) / 8};
   lp_op *op = lp_constant_create(h->module, LP_LOC_NONE, tensor);
   lp_op_append(h->block, op);
   return op->out[0];
@@ -359,7 +362,7 @@ uint64_t harness_code_key(const harness *h, const lp_backend *backend, const lp_
 /* ---- running ---------------------------------------------------------------------------------------------------------- */
 
 static int64_t array_bytes(const lp_array *array) {
-  return array_count(array) * (lp_dtype_bits(array->dtype) / 8);
+  return (array_count(array) * lp_dtype_bits(array->dtype) + 7) / 8;
 }
 
 static void fill_job(harness *h, runner_job *job, runner_port *in, runner_port *out, const lp_array *want) {

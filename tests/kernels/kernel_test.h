@@ -33,6 +33,7 @@ __extension__ typedef _Float16 kernel_half;
 
 /* One function per test file. */
 void test_linear(void);
+void test_groups(void);
 void test_attention(void);
 void test_rows(void);
 void test_reduce(void);

@@ -12,6 +12,16 @@
   }
 LINEAR_VARIANTS(LINEAR)
 
+#define GROUPS(i, n, k, bits, group, scale, zeros, gated)                                                              \
+  OUTER void groups_##i(float *y, const float *x, const void *w, const float *bias, const float *residual, int64_t m,  \
+                        int64_t ldx, int64_t ldy, void *scratch, lp_barrier *barrier, int64_t thread,                  \
+                        int64_t threads) {                                                                             \
+    (void)residual;                                                                                                    \
+    lpk_linear_groups(y, x, w, bias, 0, m, ldx, ldy, n, k, bits, group, scale, zeros,                                  \
+                      (gated) ? LPK_ACT_SILU : LPK_ACT_NONE, gated, TEST_ISA, scratch, barrier, thread, threads);      \
+  }
+GROUP_VARIANTS(GROUPS)
+
 #define ATTENTION(i, heads, kv_heads, d, dv, cap, causal, window, has_mask, has_sinks, dtype)                          \
   OUTER void attention_##i(float *y, const float *q, const void *k, const void *v, const float *mask,                  \
                            const float *sinks, const int64_t *ys, const int64_t *qs, const int64_t *ms, int64_t b,     \

@@ -18,6 +18,15 @@
   V(8, 1, 1, LPK_F32, LPK_ACT_TANH, 0, 1, 1)                                                                           \
   V(9, 200, 33, LPK_BF16, LPK_ACT_SIGMOID, 1, 0, 1)
 
+/*                 n    k    bits group scales   zeros gated */
+#define GROUP_VARIANTS(V)                                                                                              \
+  V(0, 96, 64, 8, 32, LPK_F16, 0, 0)                                                                                   \
+  V(1, 33, 72, 4, 32, LPK_F16, 0, 1)                                                                                   \
+  V(2, 64, 300, 4, 64, LPK_F32, 1, 0)                                                                                  \
+  V(3, 40, 100, 8, 16, LPK_BF16, 1, 1)                                                                                 \
+  V(4, 31, 50, 2, 16, LPK_F32, 0, 0)                                                                                   \
+  V(5, 70, 515, 4, 515, LPK_F32, 0, 0)
+
 /*                 heads kv d   dv   cap causal window mask sinks cache */
 #define ATTENTION_VARIANTS(V)                                                                                          \
   V(0, 4, 4, 32, 32, 0, 1, 0, 0, 0, LPK_F32)                                                                           \
@@ -69,6 +78,7 @@ typedef void copy_fn(void *y, const void *x, const int64_t *dims, const int64_t 
                      int64_t threads);
 
 #define DECLARE_LINEAR(i, ...) linear_fn linear_##i;
+#define DECLARE_GROUPS(i, ...) linear_fn groups_##i;
 #define DECLARE_ATTENTION(i, ...) attention_fn attention_##i;
 #define DECLARE_ROTARY(i, ...)                                                                                         \
   rotary_fn rotary_##i;                                                                                                \
@@ -76,6 +86,7 @@ typedef void copy_fn(void *y, const void *x, const int64_t *dims, const int64_t 
 #define DECLARE_NORM(i, ...) norm_fn norm_##i;
 #define DECLARE_MATH(f) math_fn math_##f;
 LINEAR_VARIANTS(DECLARE_LINEAR)
+GROUP_VARIANTS(DECLARE_GROUPS)
 ATTENTION_VARIANTS(DECLARE_ATTENTION)
 ROTARY_VARIANTS(DECLARE_ROTARY)
 NORM_VARIANTS(DECLARE_NORM)

@@ -32,7 +32,24 @@
 #include <stdint.h>
 
 /* Element types. */
-enum { LPK_F32, LPK_F16, LPK_BF16, LPK_I64, LPK_I32, LPK_U8 };
+enum {
+  LPK_F32,
+  LPK_F16,
+  LPK_BF16,
+  LPK_I64,
+  LPK_I32,
+  LPK_U8,
+  LPK_I8,
+  LPK_I16,
+  LPK_U16,
+  LPK_U32,
+  LPK_F64,
+  LPK_I4, /* packed, the first element in the low bits */
+  LPK_U4,
+  LPK_I2,
+  LPK_U2,
+  LPK_MINI /* + lp_mini: floats of 8 bits, and of 4, packed */
+};
 
 /* Register tiles: AVX-512 12x32, AVX2 6x16, NEON 6x16. */
 enum { LPK_ISA_AVX512, LPK_ISA_AVX2, LPK_ISA_NEON };
@@ -91,6 +108,32 @@ void lpk_linear(float *y, const float *x, const void *w, const float *bias, cons
                 /* const: */ int64_t n, int64_t k, int dtype, int act, int gated, int isa, void *scratch,
                 lp_barrier *barrier, int64_t thread, int64_t threads);
 
+/* The same with weights in groups: rows [g * group, (g + 1) * group) of a panel share a scale, and with `zeros` a zero
+ * point, for each column. A panel is its groups in order (pack.h): scales [LPK_PANEL] of `scale` (LPK_F32, LPK_F16 or
+ * LPK_BF16), zero points likewise, codes of `bits` (8, 4 or 2). A weight is (code - zero) * scale; without zero points
+ * the zero is 0 for 8 bits, whose codes are signed, and the middle of the range for the others. */
+void lpk_linear_groups(float *y, const float *x, const void *w, const float *bias, const float *residual, int64_t m,
+                       int64_t ldx, int64_t ldy,
+                       /* const: */ int64_t n, int64_t k, int bits, int64_t group, int scale, int zeros, int act,
+                       int gated, int isa, void *scratch, lp_barrier *barrier, int64_t thread, int64_t threads);
+
+/* ---- quantising ------------------------------------------------------------------------------------------------------ */
+
+/* How scales lie over an array [outer][size][inner]: element (o, a, i) has the scale at o * so + a / group * sa + i * si. */
+typedef struct {
+  int64_t total, size, inner, group, so, sa, si;
+} lpk_cover;
+
+/* y = (x - zero) * scale; x of `dtype`, zero NULL or of `zero_dtype`. */
+void lpk_dequantize(float *y, const void *x, const float *scale, const void *zero, const lpk_cover *cover,
+                    const lpk_cover *zero_cover,
+                    /* const: */ int dtype, int zero_dtype, int64_t thread, int64_t threads);
+
+/* y = saturated round(x / scale) + zero, of `dtype`, as zero (NULL: 0). Ties to even. */
+void lpk_quantize(void *y, const float *x, const float *scale, const void *zero, const lpk_cover *cover,
+                  const lpk_cover *zero_cover,
+                  /* const: */ int dtype, int saturate, int64_t thread, int64_t threads);
+
 /* ---- batched matrix product of two activations ---------------------------------------------------------------------- */
 
 /* Rows and columns of a block of C held by one thread. */
@@ -110,6 +153,11 @@ typedef struct {
 void lpk_matmul(float *c, const float *a, const float *b, const int64_t *dims, const lpk_matrix *cs,
                 const lpk_matrix *as, const lpk_matrix *bs, int64_t m, int64_t n, int64_t k,
                 /* const: */ int rank, float alpha, int isa, void *scratch, int64_t thread, int64_t threads);
+
+/* The same in another element type: LPK_I32, LPK_I64 (both wrap) or LPK_F64; plain loops. */
+void lpk_matmul_plain(void *c, const void *a, const void *b, const int64_t *dims, const lpk_matrix *cs,
+                      const lpk_matrix *as, const lpk_matrix *bs, int64_t m, int64_t n, int64_t k,
+                      /* const: */ int rank, int dtype, int64_t thread, int64_t threads);
 
 /* ---- attention ------------------------------------------------------------------------------------------------------ */
 

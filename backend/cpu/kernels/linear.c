@@ -1,4 +1,5 @@
 /* Matrix product with a packed weight: GEMV for a few rows, blocked GEMM for many. */
+#include "backend/cpu/kernels/groups.h"
 #include "backend/cpu/kernels/tile.h"
 #include "backend/cpu/kernels/vector_math.h"
 
@@ -11,6 +12,7 @@ typedef struct {
   const float *bias, *residual;
   int64_t m, ldx, ldy, n, k;
   int dtype, act, gated, isa;
+  groups q; /* bits 0: weights of `dtype` */
 } linear;
 
 /* Writes columns col .. col + 16 of a row: value of panel column `at`, for a gated product of `at` (gate) and at + 32. */
@@ -64,13 +66,72 @@ INLINE void gemv_panel(v16 *acc, const linear *l, int rows, const float *restric
   }
 }
 
+/* part[rows][2] += x . codes of `len` rows of a group, in chains that hide the latency of FMA. */
+INLINE void gemv_codes(v16 *part, const linear *l, int rows, int chains, const float *x, const char *codes,
+                       int64_t len) {
+  int64_t words = word_rows(l->q.bits), step = words > chains ? words : chains, i = 0;
+  for (; i + step <= len; i += step) {
+    UNROLL for (int64_t b = 0; b < step * LPK_PANEL * l->q.bits / 8; b += 64)
+        __builtin_prefetch(codes + i * LPK_PANEL * l->q.bits / 8 + PREFETCH_BYTES + b);
+    UNROLL for (int64_t c = 0; c < step; c++) UNROLL for (int h = 0; h < 2; h++) {
+      v16 w = load_codes(codes, i + c, h, l->q.bits);
+      UNROLL for (int r = 0; r < rows; r++) part[((c % chains) * rows + r) * 2 + h] += splat(x[r * l->ldx + i + c]) * w;
+    }
+  }
+  for (; i < len; i++)
+    UNROLL for (int h = 0; h < 2; h++) {
+      v16 w = load_codes(codes, i, h, l->q.bits);
+      UNROLL for (int r = 0; r < rows; r++) part[r * 2 + h] += splat(x[r * l->ldx + i]) * w;
+    }
+}
+
+INLINE float sum_of(const float *x, int64_t count) {
+  v16 sum = splat(0);
+  int64_t i = 0;
+  for (; i + LANES <= count; i += LANES)
+    sum += load16(x + i);
+  float rest = 0;
+  for (; i < count; i++)
+    rest += x[i];
+  return sum_lanes(sum) + rest;
+}
+
+/* The same for weights in groups: sum (code - zero) x = sum code x - zero sum x, scaled once for each group. */
+INLINE void gemv_groups(v16 *acc, const linear *l, int rows, const float *x, int64_t panel) {
+  int chains = gemv_chains(l->isa, rows);
+  const char *at = (const char *)l->w + panel * panel_bytes(&l->q, l->k);
+  UNROLL for (int j = 0; j < rows * 2; j++) acc[j] = splat(0);
+  for (int64_t k0 = 0; k0 < l->k; k0 += l->q.group, at += group_bytes(&l->q)) {
+    int64_t len = min64(l->q.group, l->k - k0);
+    v16 part[16];
+    UNROLL for (int j = 0; j < chains * rows * 2; j++) part[j] = splat(0);
+    gemv_codes(part, l, rows, chains, x + k0, at + head_bytes(&l->q), len);
+    UNROLL for (int r = 0; r < rows; r++) {
+      float sum = has_zero(&l->q) ? sum_of(x + r * l->ldx + k0, len) : 0;
+      UNROLL for (int h = 0; h < 2; h++) {
+        v16 dot = part[r * 2 + h];
+        UNROLL for (int c = 1; c < chains; c++) dot += part[(c * rows + r) * 2 + h];
+        if (has_zero(&l->q)) dot -= load_zero(&l->q, at, h) * splat(sum);
+        acc[r * 2 + h] += dot * load_weight(at, h * LANES, l->q.scale);
+      }
+    }
+  }
+}
+
+INLINE void gemv_any(v16 *acc, const linear *l, int rows, const float *x, int64_t panel) {
+  if (l->q.bits)
+    gemv_groups(acc, l, rows, x, panel);
+  else
+    gemv_panel(acc, l, rows, x, panel);
+}
+
 INLINE void gemv(const linear *l, int rows, int64_t row, int64_t first, int64_t last) {
   for (int64_t j = first; j < last; j++) {
     v16 acc[2 * GEMV_ROWS], up[2 * GEMV_ROWS];
     int64_t panel = l->gated ? 2 * j : j;
     const float *x = l->x + row * l->ldx;
-    gemv_panel(acc, l, rows, x, panel);
-    if (l->gated) gemv_panel(up, l, rows, x, panel + 1);
+    gemv_any(acc, l, rows, x, panel);
+    if (l->gated) gemv_any(up, l, rows, x, panel + 1);
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < 2; h++)
         finish16(l, row + r, j * LPK_PANEL + h * LANES, panel * LPK_PANEL + h * LANES, acc[2 * r + h],
                  l->gated ? up[2 * r + h] : splat(0));
@@ -120,9 +181,12 @@ INLINE void gemm_panel(float *part, const linear *l, const float *packed, int64_
   int64_t step = LPK_PANEL * dtype_bytes(l->dtype);
   for (int64_t k0 = 0; k0 < l->k; k0 += kc) {
     int64_t len = min64(kc, l->k - k0), at = (panel * l->k + k0) * LPK_PANEL;
-    tile_operands t = {0, 1, height, (const float *)l->w + at, LPK_PANEL, len, 0, step};
+    tile_operands t = {0, 1, height, (const float *)l->w + at, LPK_PANEL, len, 0, l->q.bits ? 0 : step};
     t.ahead = (const char *)l->w + (panel * l->k + k0) * step + (l->dtype == LPK_F32 ? PREFETCH_BYTES : len * step);
-    if (l->dtype != LPK_F32) {
+    if (l->q.bits) {
+      widen_groups(wide, &l->q, (const char *)l->w + panel * panel_bytes(&l->q, l->k), k0, len);
+      t.b = wide;
+    } else if (l->dtype != LPK_F32) {
       for (int64_t i = 0; i < len * LPK_PANEL; i += LANES)
         store16(wide + i, load_weight(l->w, at + i, l->dtype));
       t.b = wide;
@@ -190,12 +254,24 @@ INLINE void linear_many(const linear *l, float *scratch, lp_barrier *barrier, in
                share(panels, column + 1, tn));
 }
 
+INLINE void run(const linear *l, void *scratch, lp_barrier *barrier, int64_t thread, int64_t threads) {
+  if (l->m <= GEMV_ROWS)
+    linear_few(l, thread, threads);
+  else
+    linear_many(l, scratch, barrier, thread, threads);
+}
+
 KERNEL void lpk_linear(float *y, const float *x, const void *w, const float *bias, const float *residual, int64_t m,
                        int64_t ldx, int64_t ldy, int64_t n, int64_t k, int dtype, int act, int gated, int isa,
                        void *scratch, lp_barrier *barrier, int64_t thread, int64_t threads) {
-  linear l = {y, x, w, bias, residual, m, ldx, ldy, n, k, dtype, act, gated, isa};
-  if (m <= GEMV_ROWS)
-    linear_few(&l, thread, threads);
-  else
-    linear_many(&l, scratch, barrier, thread, threads);
+  linear l = {y, x, w, bias, residual, m, ldx, ldy, n, k, dtype, act, gated, isa, {0, LPK_F32, 0, 1}};
+  run(&l, scratch, barrier, thread, threads);
+}
+
+KERNEL void lpk_linear_groups(float *y, const float *x, const void *w, const float *bias, const float *residual,
+                              int64_t m, int64_t ldx, int64_t ldy, int64_t n, int64_t k, int bits, int64_t group,
+                              int scale, int zeros, int act, int gated, int isa, void *scratch, lp_barrier *barrier,
+                              int64_t thread, int64_t threads) {
+  linear l = {y, x, w, bias, residual, m, ldx, ldy, n, k, LPK_U8, act, gated, isa, {bits, scale, zeros, group}};
+  run(&l, scratch, barrier, thread, threads);
 }

@@ -113,3 +113,41 @@ KERNEL void lpk_matmul(float *c, const float *a, const float *b, const int64_t *
     store_block(&p, &w, row, rows, col, cols);
   }
 }
+
+/* ---- other element types ---- */
+
+#define ROW_PRODUCT(name, type)                                                                                        \
+  INLINE void name(type *c, const type *a, const type *b, const lpk_matrix *cs, const lpk_matrix *as,                  \
+                   const lpk_matrix *bs, int64_t n, int64_t k) {                                                       \
+    for (int64_t j = 0; j < n; j++)                                                                                    \
+      c[j * cs->col] = 0;                                                                                              \
+    for (int64_t p = 0; p < k; p++) {                                                                                  \
+      type x = a[p * as->col];                                                                                         \
+      const type *row = b + p * bs->row;                                                                               \
+      for (int64_t j = 0; j < n; j++)                                                                                  \
+        c[j * cs->col] += x * row[j * bs->col];                                                                        \
+    }                                                                                                                  \
+  }
+ROW_PRODUCT(row_i32, uint32_t)
+ROW_PRODUCT(row_i64, uint64_t)
+ROW_PRODUCT(row_f64, double)
+#undef ROW_PRODUCT
+
+KERNEL void lpk_matmul_plain(void *c, const void *a, const void *b, const int64_t *dims, const lpk_matrix *cs,
+                             const lpk_matrix *as, const lpk_matrix *bs, int64_t m, int64_t n, int64_t k, int rank,
+                             int dtype, int64_t thread, int64_t threads) {
+  int64_t rows = m;
+  for (int d = 0; d < rank; d++)
+    rows *= dims[d];
+  for (int64_t i = share(rows, thread, threads); i < share(rows, thread + 1, threads); i++) {
+    int64_t batch = i / m, row = i % m;
+    int64_t to = batch_offset(dims, cs, rank, batch) + row * cs->row;
+    int64_t from = batch_offset(dims, as, rank, batch) + row * as->row, other = batch_offset(dims, bs, rank, batch);
+    if (dtype == LPK_I32)
+      row_i32((uint32_t *)c + to, (const uint32_t *)a + from, (const uint32_t *)b + other, cs, as, bs, n, k);
+    else if (dtype == LPK_I64)
+      row_i64((uint64_t *)c + to, (const uint64_t *)a + from, (const uint64_t *)b + other, cs, as, bs, n, k);
+    else
+      row_f64((double *)c + to, (const double *)a + from, (const double *)b + other, cs, as, bs, n, k);
+  }
+}

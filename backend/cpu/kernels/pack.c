@@ -100,3 +100,54 @@ void lpk_pack_linear(void *packed, int dtype, const lpk_weight *weight, int64_t 
   for (int64_t j = 0; j < LPK_PANELS(weight->n); j++)
     lpk_pack_panel((char *)packed + (size_t)(j * stride) * bytes, dtype, weight, j * LPK_PANEL);
 }
+
+/* ---- weights in groups ---- */
+
+static int64_t stored_rows(const lpk_group_form *form, int64_t rows) {
+  int64_t words = form->bits == 8 ? 1 : 32 / form->bits;
+  return (rows + words - 1) / words * words;
+}
+
+size_t lpk_group_panel_bytes(const lpk_group_form *form) {
+  int64_t whole = form->k / form->group, rest = form->k % form->group;
+  size_t head = LPK_PANEL * element_bytes(form->scale) * (form->zeros ? 2 : 1);
+  size_t row = LPK_PANEL * (size_t)form->bits; /* in bits */
+  size_t bytes = (size_t)whole * (head + (size_t)stored_rows(form, form->group) * row / 8);
+  return rest ? bytes + head + (size_t)stored_rows(form, rest) * row / 8 : bytes;
+}
+
+static void pack_codes(uint8_t *to, const lpk_group_form *form, const uint8_t *codes, int64_t rows) {
+  if (form->bits == 8) {
+    memcpy(to, codes, (size_t)rows * LPK_PANEL);
+    return;
+  }
+  int64_t words = 32 / form->bits;
+  for (int64_t i = 0; i < stored_rows(form, rows); i += words)
+    for (int64_t j = 0; j < LPK_PANEL; j++) {
+      uint32_t word = 0;
+      for (int64_t r = 0; r < words && i + r < rows; r++)
+        word |= (uint32_t)codes[(i + r) * LPK_PANEL + j] << (r * form->bits);
+      memcpy(to + (i / words * LPK_PANEL + j) * 4, &word, sizeof word);
+    }
+}
+
+void lpk_pack_group_panel(void *panel, const lpk_group_form *form, const uint8_t *codes, const float *scale,
+                          const float *zero) {
+  uint8_t *at = panel;
+  for (int64_t k0 = 0, g = 0; k0 < form->k; k0 += form->group, g++) {
+    int64_t rows = form->k - k0 < form->group ? form->k - k0 : form->group;
+    for (int64_t j = 0; j < LPK_PANEL; j++)
+      write_element(at, j, form->scale, scale[g * LPK_PANEL + j]);
+    at += LPK_PANEL * element_bytes(form->scale);
+    for (int64_t j = 0; j < LPK_PANEL && form->zeros; j++)
+      write_element(at, j, form->scale, zero[g * LPK_PANEL + j]);
+    if (form->zeros) at += LPK_PANEL * element_bytes(form->scale);
+    pack_codes(at, form, codes + k0 * LPK_PANEL, rows);
+    at += (size_t)stored_rows(form, rows) * LPK_PANEL * (size_t)form->bits / 8;
+  }
+}
+
+float lpk_round_to(float value, int dtype) {
+  if (dtype == LPK_F32) return value;
+  return dtype == LPK_F16 ? from_f16(to_f16(value)) : float_of((uint32_t)to_bf16(value) << 16);
+}

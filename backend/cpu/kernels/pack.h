@@ -24,4 +24,23 @@ void lpk_pack_panel(void *panel, int dtype, const lpk_weight *weight, int64_t fi
 /* All panels, `stride` panels apart (1; 2 for one half of a gated weight). */
 void lpk_pack_linear(void *packed, int dtype, const lpk_weight *weight, int64_t stride);
 
+/* ---- weights in groups (lpk_linear_groups) ---- */
+
+typedef struct {
+  int64_t n, k, group; /* group: k or less; a multiple of 16 unless it is k */
+  int bits;            /* 8, 4 or 2 */
+  int scale;           /* LPK_F32, LPK_F16 or LPK_BF16: of scales and zero points */
+  bool zeros;          /* zero points are stored */
+} lpk_group_form;
+
+size_t lpk_group_panel_bytes(const lpk_group_form *form);
+
+/* Fills `panel` from its 32 columns: codes [k][LPK_PANEL], signed for 8 bits, else unsigned; scale and zero
+ * [ceil(k / group)][LPK_PANEL], zero NULL without zero points. */
+void lpk_pack_group_panel(void *panel, const lpk_group_form *form, const uint8_t *codes, const float *scale,
+                          const float *zero);
+
+/* The nearest value that `dtype` (LPK_F32, LPK_F16, LPK_BF16) holds. */
+float lpk_round_to(float value, int dtype);
+
 #endif

@@ -93,7 +93,7 @@ INLINE v16 load_weight(const void *w, int64_t at, int dtype) {
   return load16((const float *)w + at);
 }
 INLINE int64_t dtype_bytes(int dtype) {
-  return dtype == LPK_I64 ? 8 : dtype == LPK_F16 || dtype == LPK_BF16 ? 2 : dtype == LPK_U8 ? 1 : 4;
+  return dtype == LPK_I64 || dtype == LPK_F64 ? 8 : dtype == LPK_F16 || dtype == LPK_BF16 ? 2 : dtype == LPK_U8 ? 1 : 4;
 }
 
 /* r[i] lane j = x[j] lane i, in place. */

@@ -1,0 +1,81 @@
+/* Weights of 8, 4 and 2 bits in groups: where they lie, and how they become floats. */
+#ifndef LP_KERNELS_GROUPS_H
+#define LP_KERNELS_GROUPS_H
+
+#include "backend/cpu/kernels/vector.h"
+
+typedef int8_t v16c __attribute__((ext_vector_type(16)));
+typedef v16c v16c_any __attribute__((aligned(1), may_alias));
+typedef v16w v16w_any __attribute__((aligned(4), may_alias));
+
+typedef struct {
+  int bits, scale, zeros;
+  int64_t group;
+} groups;
+
+/* Rows of k whose codes share a 32-bit word of a column; one row of bytes for 8 bits. */
+INLINE int64_t word_rows(int bits) {
+  return bits == 8 ? 1 : 32 / bits;
+}
+
+INLINE int64_t scale_bytes(const groups *q) {
+  return LPK_PANEL * dtype_bytes(q->scale);
+}
+
+/* Scales and zero points in front of a group's codes. */
+INLINE int64_t head_bytes(const groups *q) {
+  return scale_bytes(q) * (q->zeros ? 2 : 1);
+}
+
+INLINE int64_t code_bytes(const groups *q, int64_t rows) {
+  int64_t words = word_rows(q->bits);
+  return (rows + words - 1) / words * words * LPK_PANEL * q->bits / 8;
+}
+
+INLINE int64_t group_bytes(const groups *q) {
+  return head_bytes(q) + code_bytes(q, q->group);
+}
+
+INLINE int64_t panel_bytes(const groups *q, int64_t k) {
+  int64_t whole = k / q->group, rest = k % q->group;
+  return whole * group_bytes(q) + (rest ? head_bytes(q) + code_bytes(q, rest) : 0);
+}
+
+/* Codes of `row` of a group, columns 16 h .. 16 h + 15, as floats: the code itself, signed only for 8 bits. */
+INLINE v16 load_codes(const char *codes, int64_t row, int h, int bits) {
+  if (bits == 8) return __builtin_convertvector(*(const v16c_any *)(codes + row * LPK_PANEL + h * LANES), v16);
+  int64_t words = word_rows(bits);
+  v16w word = *(const v16w_any *)(codes + (row / words * LPK_PANEL + h * LANES) * 4);
+  v16w code = (word >> (uint32_t)(row % words * bits)) & ((1u << bits) - 1);
+  return __builtin_convertvector((v16i)code, v16);
+}
+
+/* What stands for zero in columns 16 h .. of a group. */
+INLINE v16 load_zero(const groups *q, const char *group, int h) {
+  if (q->zeros) return load_weight(group + scale_bytes(q), h * LANES, q->scale);
+  return splat(q->bits == 8 ? 0 : (float)(1 << (q->bits - 1)));
+}
+
+INLINE int has_zero(const groups *q) {
+  return q->zeros || q->bits != 8;
+}
+
+/* wide[rows][LPK_PANEL] = rows first .. first + rows of a panel. */
+INLINE void widen_groups(float *wide, const groups *q, const char *panel, int64_t first, int64_t rows) {
+  for (int64_t i = 0; i < rows;) {
+    int64_t row = first + i, g = row / q->group, in_group = row % q->group, end = min64(rows, i + q->group - in_group);
+    const char *group = panel + g * group_bytes(q), *codes = group + head_bytes(q);
+    v16 scale[2], zero[2];
+    UNROLL for (int h = 0; h < 2; h++) {
+      scale[h] = load_weight(group, h * LANES, q->scale);
+      zero[h] = load_zero(q, group, h);
+    }
+    for (; i < end; i++, in_group++)
+      UNROLL for (int h = 0; h < 2; h++) {
+        v16 code = load_codes(codes, in_group, h, q->bits);
+        store16(wide + i * LPK_PANEL + h * LANES, (has_zero(q) ? code - zero[h] : code) * scale[h]);
+      }
+  }
+}
+
+#endif

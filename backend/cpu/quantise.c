@@ -1,0 +1,55 @@
+/* Quantising weights at compile time: groups with one scale, symmetric about zero. */
+#include "backend/cpu/cpu_internal.h"
+
+#include "backend/cpu/kernels/pack.h"
+
+#include <math.h>
+
+static float clamp(float x, float low, float high) {
+  return x < low ? low : x > high ? high : x;
+}
+
+/* The element that is largest in magnitude, with its sign. */
+static float extreme(const float *w, int64_t count, int64_t step) {
+  float most = 0;
+  for (int64_t i = 0; i < count; i++)
+    if (fabsf(w[i * step]) > fabsf(most)) most = w[i * step];
+  return most;
+}
+
+/* The scale that fits codes round(w * inverse) best in squares, and how much of the squares it explains. */
+static float fit(const float *w, int64_t count, int64_t step, float inverse, float *gain) {
+  float across = 0, squares = 0;
+  for (int64_t i = 0; i < count; i++) {
+    float code = clamp(rintf(w[i * step] * inverse), -8, 7);
+    across += w[i * step] * code;
+    squares += code * code;
+  }
+  *gain = squares > 0 ? across * across / squares : 0;
+  return squares > 0 ? across / squares : 0;
+}
+
+/* The largest element becomes -8, the code that has no counterpart, or one near it. */
+static float search_int4(const float *w, int64_t count, int64_t step, float most) {
+  float best = 0, best_gain = -1;
+  for (int i = -6; i <= 6; i++) {
+    float gain, scale = fit(w, count, step, -(8.0f + 0.1f * (float)i) / most, &gain);
+    if (gain > best_gain) {
+      best_gain = gain;
+      best = scale;
+    }
+  }
+  return best;
+}
+
+float cpu_quantise(const float *w, int64_t count, int64_t step, lp_dtype codes, lp_dtype scale_dtype, uint8_t *out) {
+  bool wide = codes == LP_I8;
+  float most = extreme(w, count, step), scale = 0;
+  if (most != 0) scale = wide ? fabsf(most) / 127 : search_int4(w, count, step, most);
+  scale = lpk_round_to(scale, cpu_kernel_dtype(scale_dtype));
+  for (int64_t i = 0; i < count; i++) {
+    float code = scale != 0 ? rintf(w[i * step] / scale) : 0;
+    out[i * step] = wide ? (uint8_t)(int8_t)clamp(code, -127, 127) : (uint8_t)(clamp(code, -8, 7) + 8);
+  }
+  return scale;
+}

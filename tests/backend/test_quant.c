@@ -1,0 +1,194 @@
+/* Weights in groups, quantising and back, products of integers: codes of every width, whole and odd groups, zero points. */
+#include "harness.h"
+
+#include <stdlib.h>
+
+/* ---- op.linear ---- */
+
+typedef struct {
+  int64_t n, k, stored, group; /* stored: rows of w in memory, more than k with padding */
+  lp_dtype codes, scale, zero; /* zero LP_BOOL: none */
+  bool transposed, gated;
+  const char *single; /* the shape of scale and zero point where it is not one for each group */
+} linear_case;
+
+static const linear_case linears[] = {
+    {33, 64, 64, 32, LP_U4, LP_F32, LP_U4, true, false, NULL},
+    {64, 72, 96, 32, LP_U4, LP_F16, LP_U4, true, true, NULL},
+    {40, 96, 96, 16, LP_I4, LP_BF16, LP_BOOL, true, false, NULL},
+    {70, 64, 64, 32, LP_I8, LP_F32, LP_BOOL, false, true, NULL},
+    {31, 50, 50, 0, LP_U8, LP_F32, LP_U8, false, false, "31"},
+    {32, 40, 40, 0, LP_I8, LP_F32, LP_BOOL, true, false, "1"},
+    {48, 128, 128, 64, LP_U2, LP_F32, LP_F32, true, false, NULL},
+    {20, 30, 30, 0, LP_I2, LP_F16, LP_BOOL, false, false, "20"},
+    {24, 30, 30, 5, LP_I8, LP_F32, LP_I8, true, true, NULL}, /* dequantised when it is packed */
+    {36, 33, 33, 0, LP_U4, LP_F32, LP_U4, true, false, ""},
+};
+
+static double greatest(lp_dtype codes) {
+  switch (codes) {
+  case LP_U8:
+    return 256;
+  case LP_I8:
+    return 128;
+  case LP_U4:
+    return 16;
+  case LP_I4:
+    return 8;
+  default:
+    return codes == LP_U2 ? 4 : 2;
+  }
+}
+
+static double least(lp_dtype codes) {
+  return codes == LP_I8 || codes == LP_I4 || codes == LP_I2 ? -greatest(codes) : 0;
+}
+
+static void add_linear(harness *h, const linear_case *c, lp_value *x) {
+  char w[64], groups[64], y[64];
+  int64_t count = c->group ? (c->k + c->group - 1) / c->group : 1;
+  snprintf(w, sizeof w, "%d,%d", (int)(c->transposed ? c->n : c->k), (int)(c->transposed ? c->stored : c->n));
+  snprintf(groups, sizeof groups, "%d,%d", (int)(c->transposed ? c->n : count), (int)(c->transposed ? count : c->n));
+  snprintf(y, sizeof y, "b,s,%d", (int)c->n);
+  const char *shape = c->single ? c->single : groups;
+  lp_value *in[9] = {x};
+  for (int i = 0; i <= c->gated; i++) {
+    in[i ? 4 : 1] = harness_constant(h, c->codes, w, least(c->codes), greatest(c->codes));
+    in[5 + 2 * i] = harness_constant(h, c->scale, shape, 0.01, 0.05);
+    if (c->zero != LP_BOOL) in[6 + 2 * i] = harness_constant(h, c->zero, shape, 0, greatest(c->codes));
+  }
+  lp_value *out = harness_op1(h, LP_OP_LINEAR, 9, in, harness_type(h, LP_F32, y));
+  if (c->transposed) harness_bool(h, out, "transpose_b", true);
+  if (c->gated) harness_str(h, out, "epilogue", "silu");
+  harness_i64(h, out, "group", c->group);
+  harness_keep(h, out);
+}
+
+static void check_linears(int64_t b, int64_t s) {
+  harness *h = harness_create(b, s, 0);
+  lp_value *x[LP_COUNT(linears)];
+  for (size_t i = 0; i < LP_COUNT(linears); i++) {
+    char dims[64];
+    snprintf(dims, sizeof dims, "b,s,%d", (int)linears[i].k);
+    x[i] = harness_input(h, LP_F32, dims, -1, 1);
+  }
+  for (size_t i = 0; i < LP_COUNT(linears); i++)
+    add_linear(h, &linears[i], x[i]);
+  h->atol = 2e-4, h->rtol = 2e-5; /* 8-bit codes of up to 255 * 0.05 in sums of 128 */
+  harness_finish(h);
+  harness_check_all(h);
+  harness_free(h);
+}
+
+START_TEST(linear_in_groups) {
+  static const int64_t rows[][2] = {{1, 1}, {1, 2}, {1, 3}, {2, 2}, {1, 5}, {1, 13}, {3, 19}};
+  for (size_t i = 0; i < LP_COUNT(rows); i++)
+    check_linears(rows[i][0], rows[i][1]);
+}
+END_TEST
+
+/* Quantised by us: the reference multiplies by the weight as the file has it. int8 is within 1/254 of a group's largest
+ * weight, int4 within 1/14. */
+static void check_stored(const char *store, double error) {
+  static const int64_t rows[] = {1, 7};
+  for (size_t i = 0; i < LP_COUNT(rows); i++) {
+    harness *h = harness_create(1, rows[i], 0);
+    lp_value *x = harness_input(h, LP_F32, "b,s,80", -1, 1);
+    lp_value *in[5] = {x, harness_constant(h, LP_F32, "80,48", -0.5, 0.5), NULL, NULL,
+                       harness_constant(h, LP_F32, "80,48", -0.5, 0.5)};
+    for (int gated = 0; gated < 2; gated++) {
+      lp_value *y = harness_op1(h, LP_OP_LINEAR, gated ? 5 : 2, in, harness_type(h, LP_F32, "b,s,48"));
+      harness_str(h, y, "weight_dtype", store);
+      harness_keep(h, y);
+    }
+    h->atol = 80 * error, h->rtol = 0;
+    harness_finish(h);
+    harness_check_all(h);
+    harness_free(h);
+  }
+}
+
+START_TEST(linear_quantised) {
+  check_stored("int8", 0.5 / 254);
+  check_stored("int4", 0.5 / 14);
+}
+END_TEST
+
+/* ---- op.quantize, op.dequantize ---- */
+
+static const struct {
+  lp_dtype codes;
+  const char *x, *scale;
+  int64_t axis, block;
+  bool zero;
+} forms[] = {
+    {LP_U8, "b,s,33", "", 0, 0, true},        {LP_I8, "b,s,33", "33", 2, 0, true},
+    {LP_U4, "5,7,3", "7", 1, 0, true},        {LP_I4, "b,s,40", "", 0, 0, false},
+    {LP_U16, "b,s,9", "1", 0, 0, true},       {LP_I16, "6,s", "6", 0, 0, false},
+    {LP_U4, "b,s,64", "b,s,4", 2, 16, true},  {LP_I8, "s,10,3", "s,4,3", 1, 3, true},
+    {LP_U2, "7,9", "", 0, 0, true},           {LP_I2, "s,8", "", 0, 0, false},
+    {LP_F8E4M3FN, "b,s,17", "", 0, 0, false}, {LP_F4E2M1, "3,s,5", "", 0, 0, false},
+};
+
+static void check_forms(int64_t s) {
+  harness *h = harness_create(2, s, 0);
+  lp_value *x[LP_COUNT(forms)], *scale[LP_COUNT(forms)];
+  for (size_t i = 0; i < LP_COUNT(forms); i++) {
+    x[i] = harness_input(h, LP_F32, forms[i].x, -20, 20);
+    scale[i] = harness_input(h, LP_F32, forms[i].scale, 0.05, 0.9);
+  }
+  for (size_t i = 0; i < LP_COUNT(forms); i++) {
+    lp_value *zero = forms[i].zero
+                         ? harness_constant(h, forms[i].codes, strchr(forms[i].scale, 's') ? "" : forms[i].scale, 0,
+                                            greatest(forms[i].codes))
+                         : NULL;
+    lp_value *in[] = {x[i], scale[i], zero};
+    int32_t count = zero ? 3 : 2;
+    lp_value *q = harness_op1(h, LP_OP_QUANTIZE, count, in, harness_type(h, forms[i].codes, forms[i].x));
+    in[0] = q;
+    lp_value *y = harness_op1(h, LP_OP_DEQUANTIZE, count, in, harness_type(h, LP_F32, forms[i].x));
+    harness_i64(h, harness_i64(h, q, "axis", forms[i].axis), "block_size", forms[i].block);
+    harness_i64(h, harness_i64(h, y, "axis", forms[i].axis), "block_size", forms[i].block);
+    harness_keep(h, q);
+    harness_keep(h, y);
+  }
+  harness_finish(h);
+  harness_check_all(h);
+  harness_free(h);
+}
+
+START_TEST(quantize_and_back) {
+  check_forms(1);
+  check_forms(23);
+}
+END_TEST
+
+/* ---- op.matmul of other types ---- */
+
+START_TEST(matmul_of_other_types) {
+  static const lp_dtype dtypes[] = {LP_I32, LP_I64, LP_F64, LP_U32};
+  harness *h = harness_create(2, 7, 0);
+  lp_value *a[LP_COUNT(dtypes)], *b[LP_COUNT(dtypes)];
+  for (size_t i = 0; i < LP_COUNT(dtypes); i++) {
+    a[i] = harness_input(h, dtypes[i], "b,3,s,40", 0, 255);
+    b[i] = harness_input(h, dtypes[i], "40,17", 0, 128);
+  }
+  for (size_t i = 0; i < LP_COUNT(dtypes); i++)
+    harness_keep(h, HARNESS_OP(h, LP_OP_MATMUL, harness_type(h, dtypes[i], "b,3,s,17"), a[i], b[i]));
+  harness_finish(h);
+  harness_check_all(h);
+  harness_free(h);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("quant");
+  TCase *tcase = tcase_create("quant");
+  tcase_set_timeout(tcase, 600);
+  tcase_add_test(tcase, linear_in_groups);
+  tcase_add_test(tcase, linear_quantised);
+  tcase_add_test(tcase, quantize_and_back);
+  tcase_add_test(tcase, matmul_of_other_types);
+  suite_add_tcase(suite, tcase);
+  return harness_main(suite);
+}

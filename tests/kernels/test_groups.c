@@ -1,0 +1,111 @@
+/* lpk_linear_groups against sums in double precision over what its packed codes stand for. */
+#include "backend/cpu/kernels/pack.h"
+#include "kernel_test.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct {
+  linear_fn *run;
+  int gated;
+  lpk_group_form form;
+} variant;
+
+#define ENTRY(i, n, k, bits, group, scale, zeros, gated) {groups_##i, gated, {n, k, group, bits, scale, zeros}},
+static const variant variants[] = {GROUP_VARIANTS(ENTRY)};
+
+typedef struct {
+  const variant *v;
+  float *y, *x, *bias;
+  void *w, *scratch;
+  int64_t m;
+} call;
+
+static void body(void *context, int64_t thread, int64_t threads, lp_barrier *barrier) {
+  call *c = context;
+  c->v->run(c->y, c->x, c->w, c->bias, NULL, c->m, c->v->form.k, c->v->form.n, c->scratch, barrier, thread, threads);
+}
+
+/* Random codes, scales and zero points of one panel; real[k][LPK_PANEL] is what they stand for. */
+static void fill_panel(const lpk_group_form *f, void *panel, double *real) {
+  int64_t groups = (f->k + f->group - 1) / f->group, count = f->k * LPK_PANEL;
+  uint8_t *codes = kernel_alloc((size_t)count);
+  float *scale = random_floats((size_t)(groups * LPK_PANEL)), *zero = random_floats((size_t)(groups * LPK_PANEL));
+  float *random = random_floats((size_t)count);
+  int middle = 1 << (f->bits - 1);
+  for (int64_t i = 0; i < groups * LPK_PANEL; i++) {
+    scale[i] = lpk_round_to(0.02f + 0.01f * scale[i], f->scale);
+    zero[i] = rintf(zero[i] * (float)middle * 0.5f);
+  }
+  for (int64_t i = 0; i < count; i++) {
+    int code = (int)floorf((random[i] * 0.5f + 0.5f) * (float)(2 * middle - 1)) - (f->bits == 8 ? middle : 0);
+    int64_t at = i / LPK_PANEL / f->group * LPK_PANEL + i % LPK_PANEL;
+    double none = f->bits == 8 ? 0 : middle;
+    codes[i] = (uint8_t)code;
+    real[i] = (code - (f->zeros ? (double)zero[at] : none)) * (double)scale[at];
+  }
+  lpk_pack_group_panel(panel, f, codes, scale, f->zeros ? zero : NULL);
+  kernel_free(codes);
+  kernel_free(scale);
+  kernel_free(zero);
+  kernel_free(random);
+}
+
+static double product(const call *c, const double *real, int64_t row, int64_t column, int64_t panel,
+                      double *magnitude) {
+  const lpk_group_form *f = &c->v->form;
+  double sum = (double)c->bias[panel * LPK_PANEL + column];
+  for (int64_t i = 0; i < f->k; i++) {
+    double term = (double)c->x[row * f->k + i] * real[(panel * f->k + i) * LPK_PANEL + column];
+    sum += term;
+    *magnitude += fabs(term) * 8; /* codes and zero points are summed apart */
+  }
+  return sum;
+}
+
+static void check(const call *c, const double *real, int64_t threads) {
+  const variant *v = c->v;
+  for (int64_t r = 0; r < c->m; r++)
+    for (int64_t j = 0; j < v->form.n; j++) {
+      int64_t panel = j / LPK_PANEL * (v->gated ? 2 : 1), column = j % LPK_PANEL;
+      double magnitude = 1, more = 1, want = product(c, real, r, column, panel, &magnitude);
+      if (v->gated) want = want / (1 + exp(-want)) * product(c, real, r, column, panel + 1, &more);
+      double got = (double)c->y[r * v->form.n + j];
+      if (near(got, want, magnitude * more, 1e-6)) continue;
+      kernel_fail("groups_%d m %d threads %d: y[%d][%d] is %g, not %g", (int)(v - variants), (int)c->m, (int)threads,
+                  (int)r, (int)j, got, want);
+      return;
+    }
+}
+
+static void test_variant(const variant *v) {
+  static const int64_t rows[] = {0, 1, 2, 3, 4, 5, 13, 31};
+  const lpk_group_form *f = &v->form;
+  int64_t panels = LPK_PANELS(f->n) * (v->gated ? 2 : 1);
+  size_t bytes = lpk_group_panel_bytes(f);
+  char *packed = kernel_alloc((size_t)panels * bytes);
+  double *real = kernel_alloc((size_t)(panels * f->k) * LPK_PANEL * sizeof *real);
+  for (int64_t j = 0; j < panels; j++)
+    fill_panel(f, packed + (size_t)j * bytes, real + j * f->k * LPK_PANEL);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    for (int64_t threads = 1; threads <= 3; threads++) {
+      call c = {.v = v, .w = packed, .m = rows[i]};
+      c.bias = random_floats((size_t)(panels * LPK_PANEL));
+      c.x = random_floats((size_t)(c.m * f->k));
+      c.y = kernel_alloc((size_t)(c.m * f->n) * 4);
+      c.scratch = kernel_alloc((size_t)LPK_LINEAR_SCRATCH(c.m, f->k, threads));
+      kernel_run(body, &c, threads);
+      check(&c, real, threads);
+      kernel_free(c.bias);
+      kernel_free(c.x);
+      kernel_free(c.y);
+      kernel_free(c.scratch);
+    }
+  kernel_free(packed);
+  kernel_free(real);
+}
+
+void test_groups(void) {
+  for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)
+    test_variant(&variants[i]);
+}
