@@ -154,6 +154,7 @@ typedef struct {
   lp_severity severity;
   lp_loc loc;
   char *text;
+  const char *option; /* of a note: the option that would help, "--bind=NAME"; NULL: none */
 } lp_diag_entry;
 
 /* A list of located messages. The owner decides where they go: tools print them as they come, tests collect them. */
@@ -180,6 +181,8 @@ void lp_diag_format(const lp_diag_entry *entry, lp_buf *out);
 void lp_report_error(lp_diag *diag, lp_loc loc, const char *format, ...) LP_PRINTF(3, 4);
 void lp_warning(lp_diag *diag, lp_loc loc, const char *format, ...) LP_PRINTF(3, 4);
 void lp_note(lp_diag *diag, lp_loc loc, const char *format, ...) LP_PRINTF(3, 4);
+/* A note whose remedy is an option of the command, for programs that read the list to try it. */
+void lp_note_option(lp_diag *diag, lp_loc loc, const char *option, const char *format, ...) LP_PRINTF(4, 5);
 /* Adds the note "did you mean 'X'?" when one of the `count` names is near enough to `found`. */
 void lp_note_near(lp_diag *diag, lp_loc loc, const char *found, const char *const *names, size_t count);
 /* The nearest of the names by edit distance, or NULL when none is near. */

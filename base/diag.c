@@ -52,8 +52,9 @@ static const char *keep(lp_diag *diag, const char *text) {
   return text ? lp_arena_strdup(diag->arena, text) : NULL;
 }
 
-static void add(lp_diag *diag, lp_severity severity, lp_loc loc, const char *format, va_list args) LP_PRINTF(4, 0);
-static void add(lp_diag *diag, lp_severity severity, lp_loc loc, const char *format, va_list args) {
+static void add(lp_diag *diag, lp_severity severity, lp_loc loc, const char *option, const char *format, va_list args)
+    LP_PRINTF(5, 0);
+static void add(lp_diag *diag, lp_severity severity, lp_loc loc, const char *option, const char *format, va_list args) {
   if (!diag) return;
   lp_buf text = {0};
   lp_buf_vprintf(&text, format, args);
@@ -62,6 +63,7 @@ static void add(lp_diag *diag, lp_severity severity, lp_loc loc, const char *for
   entry.loc.node = keep(diag, loc.node);
   entry.loc.op = keep(diag, loc.op);
   entry.loc.domain = keep(diag, loc.domain);
+  entry.option = keep(diag, option);
   lp_buf_free(&text);
   lp_vec_push(&diag->entries, entry);
   if (severity == LP_ERROR) diag->error_count++;
@@ -71,21 +73,28 @@ static void add(lp_diag *diag, lp_severity severity, lp_loc loc, const char *for
 void lp_report_error(lp_diag *diag, lp_loc loc, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  add(diag, LP_ERROR, loc, format, args);
+  add(diag, LP_ERROR, loc, NULL, format, args);
   va_end(args);
 }
 
 void lp_warning(lp_diag *diag, lp_loc loc, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  add(diag, LP_WARNING, loc, format, args);
+  add(diag, LP_WARNING, loc, NULL, format, args);
   va_end(args);
 }
 
 void lp_note(lp_diag *diag, lp_loc loc, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  add(diag, LP_NOTE, loc, format, args);
+  add(diag, LP_NOTE, loc, NULL, format, args);
+  va_end(args);
+}
+
+void lp_note_option(lp_diag *diag, lp_loc loc, const char *option, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  add(diag, LP_NOTE, loc, option, format, args);
   va_end(args);
 }
 

@@ -15,11 +15,22 @@
  * Weights are referenced, never read or copied: embedded raw data by offset in the model file, external data by its
  * location; with `weights_absent_ok` an absent external file is no error. The module maps files when asked
  * (lp_weight_data). Symbolic input dimensions become symbols: see lp_import_options. */
+typedef struct lp_input_binding {
+  const char *name;
+  const char *value; /* "2,3,4" (numbers, true, false; "" is empty), or the path of a TensorProto that ends in .pb */
+} lp_input_binding;
+
 typedef struct {
   bool weights_absent_ok;
+  const lp_input_binding *bindings; /* inputs of the graph that are constants of these values, and no inputs */
+  size_t binding_count;
 } lp_import_options;
 LP_MUST_USE lp_status lp_onnx_import(const char *path, const lp_import_options *options, lp_module **out,
                                      lp_diag *diag);
+
+/* The names of the graph's inputs that are no initializers, in order, in `arena`. */
+LP_MUST_USE lp_status lp_onnx_input_names(const char *path, lp_arena *arena, const char *const **names, size_t *count,
+                                          lp_diag *diag);
 
 /* An ONNX TensorProto file (test data `input_0.pb`); the array's data lives in `arena`; `name` may come back NULL. */
 LP_MUST_USE lp_status lp_onnx_read_tensor(const char *path, lp_arena *arena, lp_array *out, const char **name,

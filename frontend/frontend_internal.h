@@ -6,6 +6,7 @@
  * onnx_node.c      node -> operator                                        onnx_attr.c      attributes by schema
  * onnx_normalise.c older opsets -> the newest form                         onnx_function.c  functions, If
  * onnx_einsum.c    Einsum -> transposes and a product                     onnx_external.c  data in other files
+ * onnx_bind.c      inputs that are given as constants
  */
 #ifndef LP_FRONTEND_INTERNAL_H
 #define LP_FRONTEND_INTERNAL_H
@@ -75,7 +76,7 @@ typedef struct {
   LP_VEC(lp_map *) maps;     /* freed at the end */
   LP_VEC(lp_region) regions; /* of external data, in the order of the tensors */
   lp_block *block;
-  bool weights_absent_ok;
+  const lp_import_options *options;
   int32_t depth;      /* of functions and branches being inlined */
   int64_t node_count; /* operators made */
   size_t unpacked;    /* bytes of `scratch` that the message itself takes */
@@ -120,6 +121,15 @@ LP_MUST_USE lp_status lp_import_model(lp_importer *im);
 /* order[count]: indices in topological order, the given order where it is one. */
 LP_MUST_USE lp_status lp_sort_nodes(lp_importer *im, Onnx__NodeProto **nodes, size_t count, const lp_call *call,
                                     size_t *order);
+
+/* ---- inputs given as constants ---- */
+
+/* The binding of input `name`, or NULL. */
+const lp_input_binding *lp_binding_find(const lp_importer *im, const char *name);
+/* Every binding names an input of the graph. */
+LP_MUST_USE lp_status lp_bindings_check(lp_importer *im, const Onnx__GraphProto *graph);
+/* Appends the constant. Sizes that `type` leaves open become those of the value in the whole module. */
+LP_MUST_USE lp_status lp_import_binding(lp_importer *im, const lp_input_binding *binding, lp_type type, lp_value **out);
 
 /* ---- functions and branches ---- */
 

@@ -97,7 +97,7 @@ lp_status lp_onnx_import(const char *path, const lp_import_options *options, lp_
   if (status == LP_OK) {
     im.model = (const Onnx__ModelProto *)message;
     im.unpacked = lp_arena_bytes(im.scratch);
-    im.weights_absent_ok = options && options->weights_absent_ok;
+    im.options = options ? options : &(lp_import_options){0};
     im.module = create_module(&im);
     im.functions = lp_map_create();
     im.dims = lp_map_create();
@@ -108,6 +108,30 @@ lp_status lp_onnx_import(const char *path, const lp_import_options *options, lp_
     } else {
       lp_module_free(im.module);
     }
+  }
+  close_importer(&im, &mapping);
+  return status;
+}
+
+lp_status lp_onnx_input_names(const char *path, lp_arena *arena, const char *const **names, size_t *count,
+                              lp_diag *diag) {
+  lp_importer im;
+  lp_mapping mapping = {0};
+  LP_TRY(open_importer(&im, path, diag, &mapping));
+  ProtobufCMessage *message = NULL;
+  lp_status status = unpack(&im, &onnx__model_proto__descriptor, LP_MESSAGE_MODEL, &message);
+  *count = 0;
+  const Onnx__GraphProto *graph = status == LP_OK ? ((const Onnx__ModelProto *)message)->graph : NULL;
+  if (graph) {
+    lp_map *initializers = lp_map_create();
+    const char **found = LP_NEW_ARRAY(arena, const char *, graph->n_input + 1);
+    for (size_t i = 0; i < graph->n_initializer; i++)
+      lp_map_put(initializers, lp_text(graph->initializer[i]->name), graph->initializer[i]);
+    for (size_t i = 0; i < graph->n_input; i++)
+      if (!lp_map_has(initializers, lp_text(graph->input[i]->name)))
+        found[(*count)++] = lp_arena_strdup(arena, lp_text(graph->input[i]->name));
+    lp_map_free(initializers);
+    *names = found;
   }
   close_importer(&im, &mapping);
   return status;

@@ -77,21 +77,32 @@ static lp_status read_opset(lp_importer *im) {
 
 /* Inputs that are no initializers (which older files list among the inputs) become the function's arguments. */
 static lp_status import_inputs(lp_importer *im, lp_scope *scope, const Onnx__GraphProto *graph, lp_op **func) {
-  size_t count = 0, room = graph->n_input + 1;
+  size_t count = 0, bound = 0, room = graph->n_input + 1;
   lp_type *types = LP_NEW_ARRAY(im->scratch, lp_type, room);
   const char **names = LP_NEW_ARRAY(im->scratch, const char *, room);
+  lp_type *bound_types = LP_NEW_ARRAY(im->scratch, lp_type, room);
+  const lp_input_binding **bindings = LP_NEW_ARRAY(im->scratch, const lp_input_binding *, room);
   for (size_t i = 0; i < graph->n_input; i++) {
     const char *name = lp_text(graph->input[i]->name);
     if (lp_map_has(scope->initializers, name)) continue;
     if (!name[0]) return lp_error(im->diag, LP_LOC_FILE(im->path), "an input has no name");
     LP_TRY(lp_import_type(im, graph->input[i]->type, "input", name, &types[count]));
-    names[count++] = lp_arena_strdup(im->module->arena, name);
+    bindings[bound] = lp_binding_find(im, name);
+    if (bindings[bound])
+      bound_types[bound++] = types[count];
+    else
+      names[count++] = lp_arena_strdup(im->module->arena, name);
   }
   *func = lp_module_add_func(im->module, "main", (int32_t)count, types);
   im->block = (*func)->region;
   for (size_t i = 0; i < count; i++)
     LP_TRY(lp_scope_define(im, scope, names[i], im->block->arg[i], LP_LOC_FILE(im->path)));
   lp_op_set_strs(im->module, *func, "inputs", names, (int32_t)count);
+  for (size_t i = 0; i < bound; i++) {
+    lp_value *value;
+    LP_TRY(lp_import_binding(im, bindings[i], bound_types[i], &value));
+    LP_TRY(lp_scope_define(im, scope, bindings[i]->name, value, LP_LOC_FILE(im->path)));
+  }
   return LP_OK;
 }
 
@@ -140,6 +151,7 @@ lp_status lp_import_model(lp_importer *im) {
   lp_scope scope = lp_scope_open(im, NULL);
   lp_op *func = NULL;
   LP_TRY(lp_scope_add_initializers(im, &scope, graph));
+  LP_TRY(lp_bindings_check(im, graph));
   LP_TRY(import_inputs(im, &scope, graph, &func));
   LP_TRY(lp_import_nodes(im, &scope, graph->node, graph->n_node, NULL));
   LP_TRY(import_outputs(im, &scope, graph, func));

@@ -30,8 +30,6 @@ int64_t lp_array_numel(const lp_array *array);
 size_t lp_array_bytes(const lp_array *array);
 int64_t lp_array_i64(const lp_array *array, int64_t index);
 double lp_array_f64(const lp_array *array, int64_t index);
-void lp_array_set_i64(lp_array *array, int64_t index, int64_t value);
-void lp_array_set_f64(lp_array *array, int64_t index, double value); /* integers: truncated, clamped */
 /* A float of 8 or 4 bits; `saturate` as ONNX's attribute of Cast and QuantizeLinear, which lp_array_set_f64 takes as 1. */
 void lp_array_set_mini(lp_array *array, int64_t index, double value, bool saturate);
 void lp_array_copy(lp_array *to, int64_t at, const lp_array *from, int64_t index); /* of one dtype */

@@ -99,8 +99,10 @@ lp_status lp_infer_need_known(const lp_infer *c, int32_t index, const poly **val
   const char *name = value && value->name ? value->name : "";
   if (c->m->eval_steps < LP_EVAL_STEPS / 64)
     return lp_infer_fail(c, "the graph has more arithmetic on constants and shapes than is computed at compile time");
-  return lp_infer_fail(
+  lp_status status = lp_infer_fail(
       c, "its result's shape depends on the data of input %d ('%s'), which is not known before it runs", index, name);
+  lp_note_binding(c->diag, c->op->loc, value);
+  return status;
 }
 
 lp_status lp_infer_need_i64s(const lp_infer *c, int32_t index, int64_t *values, int32_t *count) {

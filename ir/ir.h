@@ -313,6 +313,9 @@ LP_MUST_USE lp_status lp_op_infer(lp_module *module, lp_op *op, lp_diag *diag);
 LP_MUST_USE bool lp_module_substitute(lp_module *module, lp_symbol symbol, const lp_poly *by);
 /* The same in one operator's results, attributes and region. */
 LP_MUST_USE bool lp_op_substitute(lp_module *module, lp_op *op, lp_symbol symbol, const lp_poly *by);
+/* After a refusal because `value` is not known before the program runs: a note for each small input of the graph that it
+ * is computed from, with the option that makes that input a constant. */
+void lp_note_binding(lp_diag *diag, lp_loc loc, const lp_value *value);
 /* Every operator of the block in order, regions included. */
 LP_MUST_USE lp_status lp_block_infer(lp_module *module, lp_block *block, lp_diag *diag);
 
@@ -323,6 +326,9 @@ typedef struct {
   int64_t dim[LP_MAX_RANK];
   void *data;
 } lp_array;
+
+void lp_array_set_i64(lp_array *array, int64_t index, int64_t value);
+void lp_array_set_f64(lp_array *array, int64_t index, double value); /* integers: truncated, clamped */
 
 /* The reference: computes an onnx.* or op.* operator on actual operands (absent ones NULL), floats in double inside,
  * results in `arena`. Slow and plain; folding, recognising and the conformance tests rest on it. `sym` values the

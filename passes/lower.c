@@ -14,6 +14,12 @@ lp_status lp_lower_refuse(const lp_lowering *l, const char *what) {
   return lp_error(l->b.diag, l->op->loc, "'%s' %s", lp_op_info_get(l->op->kind)->name, what);
 }
 
+lp_status lp_lower_refuse_data(const lp_lowering *l, int32_t index, const char *what) {
+  lp_status status = lp_lower_refuse(l, what);
+  lp_note_binding(l->b.diag, l->op->loc, lp_op_in(l->op, index));
+  return status;
+}
+
 int64_t lp_lower_axis(const lp_lowering *l, const char *name, int64_t otherwise, int32_t rank) {
   int64_t axis = lp_op_i64(l->op, name, otherwise);
   return axis < 0 ? axis + rank : axis;
@@ -135,6 +141,18 @@ static lp_status lower_op(lp_module *module, lp_op *op, lp_diag *diag) {
   return LP_OK;
 }
 
+/* Results leave in buffers of their own: a constant is copied into one. */
+static void copy_constant_results(lp_module *module, lp_block *block, lp_diag *diag) {
+  lp_op *last = lp_block_terminator(block);
+  for (int32_t i = 0; i < last->in_count; i++) {
+    lp_value *value = lp_op_in(last, i);
+    if (!lp_value_is_constant(value)) continue;
+    lp_build b = lp_build_at(module, last, diag);
+    b.loc = value->def->loc;
+    lp_op_set_in(last, i, lp_build_typed(&b, LP_OP_EXPAND, 1, &value, value->type)->out[0]);
+  }
+}
+
 static void name_ops(lp_module *module, lp_block *block) {
   LP_FOR_OPS(op, block) {
     if (lp_op_has(op, LP_CONSTANT) || lp_op_has(op, LP_TERMINATOR)) continue;
@@ -157,6 +175,7 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
     next = op->next;
     if (lp_op_info_get(op->kind)->level == LP_LEVEL_ONNX) LP_TRY(lower_op(module, op, context->diag));
   }
+  copy_constant_results(module, block, context->diag);
   lp_build_remove_dead(block);
   lp_block_renumber(block);
   name_ops(module, block);

@@ -25,6 +25,8 @@ lp_lower_rule lp_lower_trilu, lp_lower_decomposed, lp_lower_input_free;
 
 /* `'Op' WHAT`, located at the node. */
 lp_status lp_lower_refuse(const lp_lowering *l, const char *what);
+/* The same where operand `index` had to be known before the program runs: says how to bind it. */
+lp_status lp_lower_refuse_data(const lp_lowering *l, int32_t index, const char *what);
 /* The axis attribute, counted from 0; `otherwise` when absent. */
 int64_t lp_lower_axis(const lp_lowering *l, const char *name, int64_t otherwise, int32_t rank);
 /* Moves `axis` last, or back. Identity when it is last. */

@@ -118,10 +118,10 @@ lp_status lp_lower_reduce(lp_lowering *l) {
   bool listed[LP_MAX_RANK] = {0};
   const lp_attr *attr = lp_op_attr(l->op, "axes");
   int32_t given = operand ? operand->known_count : attr ? attr->count : 0;
-  if (operand && !operand->known) return lp_lower_refuse(l, "has axes that depend on data");
+  if (operand && !operand->known) return lp_lower_refuse_data(l, 1, "has axes that depend on data");
   for (int32_t i = 0; i < given; i++) {
     int64_t axis = 0;
-    if (operand && !lp_known_i64(operand, i, &axis)) return lp_lower_refuse(l, "has axes that depend on data");
+    if (operand && !lp_known_i64(operand, i, &axis)) return lp_lower_refuse_data(l, 1, "has axes that depend on data");
     if (!operand) axis = attr->is[i];
     listed[axis < 0 ? axis + rank : axis] = true;
   }
@@ -155,7 +155,8 @@ lp_status lp_lower_cumsum(lp_lowering *l) {
   int64_t axis;
   double number;
   if (!lp_known_i64(lp_op_in(l->op, 1), 0, &axis)) {
-    if (!lp_scalar_constant(lp_op_in(l->op, 1), &number)) return lp_lower_refuse(l, "has an axis that depends on data");
+    if (!lp_scalar_constant(lp_op_in(l->op, 1), &number))
+      return lp_lower_refuse_data(l, 1, "has an axis that depends on data");
     axis = (int64_t)number;
   }
   lp_dtype dtype = x->type.dtype;

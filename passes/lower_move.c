@@ -66,13 +66,14 @@ lp_status lp_lower_slice(lp_lowering *l) {
   int32_t count = starts ? starts->known_count : attr ? attr->count : 0;
   slice_spec spec;
   slice_all(l, x->type.rank, &spec);
-  if (starts && !starts->known) return lp_lower_refuse(l, "begins where data says");
+  if (starts && !starts->known) return lp_lower_refuse_data(l, 1, "begins where data says");
   for (int32_t i = 0; i < count; i++) {
     const lp_poly *axis_poly = slice_number(l, 3, "axes", i), *step_poly = slice_number(l, 4, "steps", i);
     const lp_poly *start = slice_number(l, 1, "starts", i);
     int64_t axis = i, step = 1;
     if (axis_poly) (void)lp_poly_is_const(axis_poly, &axis);
-    if (step_poly && !lp_poly_is_const(step_poly, &step)) return lp_lower_refuse(l, "has a step that is not constant");
+    if (step_poly && !lp_poly_is_const(step_poly, &step))
+      return lp_lower_refuse_data(l, 4, "has a step that is not constant");
     if (axis < 0) axis += x->type.rank;
     if (axis < 0 || axis >= x->type.rank || !start) return lp_lower_refuse(l, "has an axis out of range");
     spec.step[axis] = step;
@@ -235,7 +236,7 @@ lp_status lp_lower_tile(lp_lowering *l) {
   const lp_value *repeats = lp_op_in(l->op, 1);
   const lp_poly *one = lp_dim_const(l->b.module, 1), *from[LP_MAX_RANK], *to[LP_MAX_RANK];
   int32_t rank = 0;
-  if (!repeats->known) return lp_lower_refuse(l, "repeats as often as data says");
+  if (!repeats->known) return lp_lower_refuse_data(l, 1, "repeats as often as data says");
   for (int32_t i = 0; i < x->type.rank; i++) {
     bool once = lp_poly_equal(repeats->known[i], one);
     if (rank + (once ? 1 : 2) > LP_MAX_RANK) return lp_lower_refuse(l, "repeats too many axes");
@@ -262,14 +263,14 @@ lp_status lp_lower_pad(lp_lowering *l) {
   if (!lp_streq(lp_op_str(l->op, "mode", "constant"), "constant"))
     return lp_lower_refuse(l, "pads in another mode than constant");
   if (lp_op_in(l->op, 2) && !lp_scalar_constant(lp_op_in(l->op, 2), &value))
-    return lp_lower_refuse(l, "pads with a value that is not constant");
-  if (pads && !pads->known) return lp_lower_refuse(l, "pads as much as data says");
+    return lp_lower_refuse_data(l, 2, "pads with a value that is not constant");
+  if (pads && !pads->known) return lp_lower_refuse_data(l, 1, "pads as much as data says");
   for (int32_t i = 0; i < x->type.rank; i++)
     before[i] = lp_dim_const(l->b.module, 0);
   int32_t count = (pads ? pads->known_count : attr ? attr->count : 0) / 2;
   for (int32_t i = 0; i < count; i++) {
     int64_t axis = i, number;
-    if (axes && !lp_known_i64(axes, i, &axis)) return lp_lower_refuse(l, "has axes that depend on data");
+    if (axes && !lp_known_i64(axes, i, &axis)) return lp_lower_refuse_data(l, 3, "has axes that depend on data");
     if (axis < 0) axis += x->type.rank;
     before[axis] = pads ? pads->known[i] : lp_dim_const(l->b.module, attr->is[i]);
     const lp_poly *after = pads ? pads->known[i + count] : lp_dim_const(l->b.module, attr->is[i + count]);
@@ -314,7 +315,7 @@ static const lp_poly *range_number(const lp_lowering *l, int32_t operand) {
 lp_status lp_lower_range(lp_lowering *l) {
   const lp_poly *start = range_number(l, 0), *step = range_number(l, 2);
   lp_type type = l->op->out[0]->type;
-  if (!start || !step) return lp_lower_refuse(l, "begins or steps as data says");
+  if (!start || !step) return lp_lower_refuse_data(l, start ? 2 : 0, "begins or steps as data says");
   lp_op *op = lp_build_typed(&l->b, LP_OP_IOTA, 0, NULL, lp_type_with_dtype(type, LP_I64));
   lp_op_set_poly(l->b.module, op, "start", start);
   lp_op_set_poly(l->b.module, op, "step", step);
@@ -335,7 +336,7 @@ lp_status lp_lower_trilu(lp_lowering *l) {
   lp_value *x = lp_op_in(l->op, 0);
   int64_t k = 0;
   if (lp_op_in(l->op, 1) && !lp_known_i64(lp_op_in(l->op, 1), 0, &k))
-    return lp_lower_refuse(l, "has a diagonal that depends on data");
+    return lp_lower_refuse_data(l, 1, "has a diagonal that depends on data");
   bool upper = lp_op_i64(l->op, "upper", 1) != 0;
   lp_value *row = build_axis_iota(l, x->type.dim[x->type.rank - 2], k, true);
   lp_value *column = build_axis_iota(l, x->type.dim[x->type.rank - 1], 0, false);

@@ -9,8 +9,14 @@ static lp_status compile_model(lp_compile *compile, lp_diag *diag) {
   lp_module *module = NULL;
   LP_TRY(lp_tool_check_pass(&compile->flags, diag));
   LP_TRY(lp_compile_prepare(compile, diag));
-  const lp_import_options import = {.weights_absent_ok = !lp_compile_reads_weights(compile)};
-  LP_TRY(lp_onnx_import(compile->model, &import, &module, diag));
+  lp_input_binding *bindings = NULL;
+  LP_TRY(lp_bindings_read(&compile->bind, &bindings, diag));
+  const lp_import_options import = {.weights_absent_ok = !lp_compile_reads_weights(compile),
+                                    .bindings = bindings,
+                                    .binding_count = compile->bind.count};
+  lp_status imported = lp_onnx_import(compile->model, &import, &module, diag);
+  lp_bindings_free(bindings, compile->bind.count);
+  if (imported != LP_OK) return imported;
   lp_status status = lp_compile_emit(compile, module, diag);
   lp_module_free(module);
   return status;
@@ -37,6 +43,7 @@ static lp_status read_options(lp_compile *c, int argc, char **argv, lp_texts *ar
       {"--dtype-cloud", LP_OPTION_TEXT, &r->dtype_cloud, "DTYPE", "weights in the cloud: f32, f16, bf16, int8, int4", 0},
       {"--exits", LP_OPTION_NUMBERS, &c->exits, "LAYER,..", "keep the exit heads behind these layers", 0},
       {"--march", LP_OPTION_TEXT, &c->march, "CPU", "x86-64-v3, x86-64-v4, armv8-a, native, .. (native)", 0},
+      LP_BIND_OPTION(c->bind),
       {"--tokenizer", LP_OPTION_TEXT, &c->tokenizer, "FILE",
        "the tokenizer.json to put into the bundle (the one beside the model)", 0},
       {"-O", LP_OPTION_I64, &c->opt_level, "LEVEL", "optimise code: 0 to 3 (3)", 0},

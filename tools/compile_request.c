@@ -91,5 +91,6 @@ void lp_compile_release(lp_compile *compile) {
   lp_hw_free(compile->cloud_machine);
   lp_link_free(compile->link_model);
   lp_vec_free(&compile->reports);
+  lp_vec_free(&compile->bind);
   lp_vec_free(&compile->exits);
 }

@@ -8,17 +8,22 @@
 typedef struct {
   const char *emit, *output;
   bool locations;
+  lp_texts bind;
   lp_pass_flags flags;
 } import_options;
 
 static lp_status import_model(const char *path, const import_options *options, lp_diag *diag) {
   lp_module *module = NULL;
-  const lp_import_options import = {.weights_absent_ok = true};
+  lp_input_binding *bindings = NULL;
   const lp_request request = {.isl = 512, .osl = 128, .batch = 1, .generation = true};
   LP_TRY(lp_tool_check_pass(&options->flags, diag));
-  LP_TRY(lp_onnx_import(path, &import, &module, diag));
+  LP_TRY(lp_bindings_read(&options->bind, &bindings, diag));
+  const lp_import_options import = {
+      .weights_absent_ok = true, .bindings = bindings, .binding_count = options->bind.count};
+  lp_status status = lp_onnx_import(path, &import, &module, diag);
+  lp_bindings_free(bindings, options->bind.count);
+  if (status != LP_OK) return status;
   lp_run_options run = lp_tool_run_options(&options->flags);
-  lp_status status = LP_OK;
   if (lp_streq(options->emit, "layer-ir"))
     status = lp_passes_run(module, lp_pipeline_layers, &request, &run, diag);
   else
@@ -32,6 +37,7 @@ int lp_tool_import(int argc, char **argv) {
   import_options options = {.emit = "onnx-ir", .output = "-"};
   const lp_option table[] = {
       {"--emit", LP_OPTION_CHOICE, &options.emit, "onnx-ir|layer-ir", "operators of the file, or layers", 0},
+      LP_BIND_OPTION(options.bind),
       {"--locations", LP_OPTION_FLAG, &options.locations, NULL, "print the ONNX node of each operator", 0},
       {"-o", LP_OPTION_TEXT, &options.output, "FILE", "where to (default: stdout)", 0},
       LP_PASS_FLAG_OPTIONS(options.flags)};
@@ -46,6 +52,7 @@ int lp_tool_import(int argc, char **argv) {
   bool done = false;
   lp_status status = lp_options_read(&command, argc, argv, &args, &done, diag);
   if (status == LP_OK && !done) status = import_model(args.data[0], &options, diag);
+  lp_vec_free(&options.bind);
   lp_vec_free(&args);
   lp_diag_free(diag);
   return (int)status;

@@ -64,6 +64,20 @@ LP_MUST_USE lp_status lp_options_read(const lp_command *command, int argc, char 
 /* LP_USAGE: the command has no action of that name. */
 LP_MUST_USE lp_status lp_tool_cannot(const lp_command *command, const char *action, lp_diag *diag);
 
+/* ---- inputs given as constants (bindings.c) --------------------------------------------------------------------------- */
+
+#define LP_BIND_OPTION(place)                                                                                          \
+  {"--bind",                                                                                                           \
+   LP_OPTION_TEXTS,                                                                                                    \
+   &(place),                                                                                                           \
+   "NAME=VALUES|FILE.pb",                                                                                              \
+   "make input NAME a constant, where a size depends on it; repeatable",                                               \
+   0}
+struct lp_input_binding; /* frontend/frontend.h */
+/* NAME=VALUE texts as bindings of the importer; release with free(), each name too (lp_bindings_free). */
+LP_MUST_USE lp_status lp_bindings_read(const lp_texts *texts, struct lp_input_binding **out, lp_diag *diag);
+void lp_bindings_free(struct lp_input_binding *bindings, size_t count);
+
 /* ---- printing (print.c) ------------------------------------------------------------------------------------------------ */
 
 /* A list of diagnostics that prints each one on stderr as it comes. Release with lp_diag_free. */

@@ -12,15 +12,17 @@ static lp_status verify_one(const char *model, const lp_verify_options *options,
   free(temporary);
   if (status != LP_OK && lp_streq(options->output, "json")) { /* a pipeline reads the refusal from the result */
     char *reason = lp_verify_first_error(diag, 0);
-    lp_verify_add(results, lp_path_base(model), LP_VERIFY_UNSUPPORTED, reason);
+    char *name = lp_strdup(lp_path_base(model));
+    lp_verify_add(results, &(lp_verify_result){.name = name, .reason = reason, .status = LP_VERIFY_UNSUPPORTED});
+    free(name);
     free(reason);
   }
   return status;
 }
 
 static lp_status check_usage(const lp_verify_options *options, const lp_texts *args, lp_diag *diag) {
-  if (options->suite && (args->count || options->test_data || options->split))
-    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--suite takes neither a model nor --test-data nor --split");
+  if (options->suite && (args->count || options->test_data || options->split || options->bind.count))
+    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--suite takes no model, --test-data, --split or --bind");
   if (!options->suite && !args->count)
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "no model and no --suite=DIR is given");
   if (!options->suite && !options->test_data)
@@ -54,6 +56,7 @@ int lp_tool_verify(int argc, char **argv) {
       {"--tests", LP_OPTION_TEXT, &options.tests, "GLOB", "only the suite's tests of such names", 0},
       {"--jobs", LP_OPTION_I64, &options.jobs, "N", "tests of a suite at once (all cores)", 1},
       {"--time-limit", LP_OPTION_TIME, &options.time_limit_ms, "TIME", "for one test of a suite (60s)", 0},
+      LP_BIND_OPTION(options.bind),
       {"--split", LP_OPTION_TEXT, &options.split, "NODE|auto", "run two halves: NODE and what it needs, and the rest",
        0},
       {"--rtol", LP_OPTION_F64, &options.tolerance.rtol, "X", "relative tolerance (1e-3)", 0},
@@ -78,6 +81,7 @@ int lp_tool_verify(int argc, char **argv) {
   lp_status status = lp_options_read(&command, argc, argv, &args, &done, diag);
   if (options.suite && options.threads == 0) options.threads = 1;
   if (status == LP_OK && !done) status = verify(&args, &options, diag);
+  lp_vec_free(&options.bind);
   lp_vec_free(&args);
   lp_diag_free(diag);
   return (int)status;

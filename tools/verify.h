@@ -1,8 +1,9 @@
 /* What the files of `llmpart verify` share.
  *
- * verify.c          options, and what is verified       verify_model.c    one model: compile, run its data sets
+ * verify.c          options, and what is verified       verify_model.c    one model and its data sets
  * verify_suite.c    a folder of tests, in processes     verify_report.c   results as text and json
- * verify_compare.c  found against wanted                verify_run.c      a bundle on arrays
+ * verify_compile.c  a model as it is, or bound          verify_run.c      a bundle on arrays
+ * verify_compare.c  found against wanted
  */
 #ifndef LP_TOOLS_VERIFY_H
 #define LP_TOOLS_VERIFY_H
@@ -15,6 +16,7 @@ typedef struct {
   lp_tolerance tolerance;
   int64_t threads, jobs;
   double time_limit_ms; /* of one test of a suite */
+  lp_texts bind;        /* NAME=VALUE */
 } lp_verify_options;
 
 typedef enum { LP_VERIFY_PASSED, LP_VERIFY_FAILED, LP_VERIFY_UNSUPPORTED } lp_verify_status;
@@ -22,20 +24,22 @@ typedef enum { LP_VERIFY_PASSED, LP_VERIFY_FAILED, LP_VERIFY_UNSUPPORTED } lp_ve
 /* How one data set, or one test of a suite, came out. */
 typedef struct {
   char *name, *reason; /* reason NULL when passed */
+  char *bound;         /* names of inputs that had to be constants, separated by ", "; NULL: none */
   lp_verify_status status;
 } lp_verify_result;
 
 typedef LP_VEC(lp_verify_result) lp_verify_results;
 
-/* Copies name and reason. */
-void lp_verify_add(lp_verify_results *results, const char *name, lp_verify_status status, const char *reason);
+/* Copies the result and its texts. */
+void lp_verify_add(lp_verify_results *results, const lp_verify_result *result);
 void lp_verify_results_free(lp_verify_results *results);
 int64_t lp_verify_count(const lp_verify_results *results, lp_verify_status status);
 /* Prints on stdout in the form of options->output. */
 LP_MUST_USE lp_status lp_verify_report(const lp_verify_results *results, const char *output, lp_diag *diag);
 
-/* Compiles the model into a folder below `temporary` and runs each data set: one result per set. A model that cannot be
- * compiled is an error in `diag` and no result. */
+/* Compiles the model into a folder below `temporary` and runs each data set: one result per set. Where compiling is refused
+ * because a size depends on inputs, it is compiled again for each set with these inputs as the set has them. A model that
+ * cannot be compiled is an error in `diag` and no result. */
 LP_MUST_USE lp_status lp_verify_model(const char *model, const char *test_data, const char *temporary,
                                       const lp_verify_options *options, lp_verify_results *results, lp_diag *diag);
 /* A folder of its own under $TMPDIR; remove it with lp_dir_abandon, release the name with free(). */

@@ -1,65 +1,12 @@
 /* Verifying one model: compiles it for this machine, runs its ONNX test data and compares. */
-#include "tools/verify.h"
+#include "tools/verify_compile.h"
 
-#include "backend/backend.h"
 #include "frontend/frontend.h"
-#include "passes/passes.h"
 
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* The graph's own names, in order: test data is numbered by them. */
-typedef struct {
-  lp_arena *arena;
-  const char **inputs;
-  lp_dtype *dtypes;
-  int32_t input_count;
-} graph_names;
-
-/* ---- compiling --------------------------------------------------------------------------------------------------------- */
-
-static void keep_names(const lp_module *module, graph_names *names) {
-  const lp_op *main = lp_module_find_func(module, "main");
-  const lp_attr *inputs = main ? lp_op_attr(main, "inputs") : NULL;
-  if (!inputs || inputs->kind != LP_ATTR_STRS) return;
-  names->input_count = inputs->count;
-  names->inputs = LP_NEW_ARRAY(names->arena, const char *, inputs->count);
-  names->dtypes = LP_NEW_ARRAY(names->arena, lp_dtype, inputs->count);
-  for (int32_t i = 0; i < inputs->count; i++) {
-    names->inputs[i] = lp_arena_strdup(names->arena, inputs->ss[i]);
-    names->dtypes[i] = main->region->arg[i]->type.dtype;
-  }
-}
-
-static lp_status compile_module(lp_module *module, const lp_verify_options *options, const char *bundle,
-                                lp_diag *diag) {
-  const lp_request request = {.isl = 128,
-                              .osl = 1,
-                              .batch = 1,
-                              .scheduler = options->split ? "cut" : "device-only",
-                              .cut_node = options->split,
-                              .objective = "cost"};
-  const lp_run_options run = {.verify_each = true};
-  LP_TRY(lp_passes_run(module, lp_pipeline_full, &request, &run, diag));
-  const lp_bundle_request write = {.device = lp_backend_find("cpu"),
-                                   .cloud = lp_backend_find("cpu"),
-                                   .device_options = {.side = "device", .march = options->march, .opt_level = 2},
-                                   .cloud_options = {.side = "cloud", .march = options->march, .opt_level = 2}};
-  return lp_bundle_write(module, &write, bundle, diag);
-}
-
-static lp_status compile_model(const char *model, const lp_verify_options *options, const char *bundle,
-                               graph_names *names, lp_diag *diag) {
-  const lp_import_options import = {.weights_absent_ok = false};
-  lp_module *module = NULL;
-  LP_TRY(lp_onnx_import(model, &import, &module, diag));
-  keep_names(module, names);
-  lp_status status = compile_module(module, options, bundle, diag);
-  lp_module_free(module);
-  return status;
-}
 
 /* ---- data sets --------------------------------------------------------------------------------------------------------- */
 
@@ -96,11 +43,10 @@ static lp_status read_arrays(const char *dir, const char *kind, lp_arena *arena,
   }
 }
 
-/* Test data `index` as the input of that place. Old test data keeps bf16 as the integers of its bits. */
-static lp_verify_array as_input(const lp_array *array, const graph_names *names, size_t index) {
-  bool known = index < (size_t)names->input_count;
-  bool bits = known && names->dtypes[index] == LP_BF16 && array->dtype == LP_U16;
-  lp_verify_array input = {.name = known ? names->inputs[index] : "",
+/* Test data of an input. Old test data keeps bf16 as the integers of its bits. */
+static lp_verify_array as_input(const lp_array *array, const lp_verify_input *of) {
+  bool bits = of && of->dtype == LP_BF16 && array->dtype == LP_U16;
+  lp_verify_array input = {.name = of ? of->name : "",
                            .dtype = lp_dtype_name(bits ? LP_BF16 : array->dtype),
                            .rank = array->rank,
                            .data = array->data};
@@ -124,14 +70,17 @@ static lp_status compare_outputs(const lp_verify_array *found, size_t count, con
   return LP_OK;
 }
 
-static lp_status run_arrays(lp_verify_bundle *bundle, const graph_names *names, const arrays *given,
+static lp_status run_arrays(lp_verify_bundle *bundle, const lp_verify_graph *graph, const arrays *given,
                             const arrays *wanted, const lp_verify_options *options, lp_buf *why, lp_diag *diag) {
   size_t count = lp_verify_output_count(bundle);
   lp_verify_array *inputs = lp_alloc((given->count + 1) * sizeof *inputs);
   lp_verify_array *found = lp_alloc((count + 1) * sizeof *found);
-  for (size_t i = 0; i < given->count; i++)
-    inputs[i] = as_input(&given->data[i], names, i);
-  lp_status status = lp_verify_run(bundle, inputs, given->count, found, diag);
+  size_t used = 0;
+  for (size_t i = 0; i < given->count; i++) {
+    const lp_verify_input *of = i < graph->count ? &graph->input[i] : NULL;
+    if (!of || !of->bound) inputs[used++] = as_input(&given->data[i], of);
+  }
+  lp_status status = lp_verify_run(bundle, inputs, used, found, diag);
   if (status == LP_OK) status = compare_outputs(found, count, wanted, options, why);
   for (size_t i = 0; i < count; i++)
     free(found[i].data);
@@ -140,13 +89,13 @@ static lp_status run_arrays(lp_verify_bundle *bundle, const graph_names *names, 
   return status;
 }
 
-static lp_status run_set(lp_verify_bundle *bundle, const graph_names *names, const char *dir,
+static lp_status run_set(lp_verify_bundle *bundle, const lp_verify_graph *graph, const char *dir,
                          const lp_verify_options *options, lp_buf *why, lp_diag *diag) {
   lp_arena *arena = lp_arena_create();
   arrays given = {0}, wanted = {0};
   lp_status status = read_arrays(dir, "input", arena, &given, diag);
   if (status == LP_OK) status = read_arrays(dir, "output", arena, &wanted, diag);
-  if (status == LP_OK) status = run_arrays(bundle, names, &given, &wanted, options, why, diag);
+  if (status == LP_OK) status = run_arrays(bundle, graph, &given, &wanted, options, why, diag);
   lp_vec_free(&given);
   lp_vec_free(&wanted);
   lp_arena_free(arena);
@@ -166,22 +115,56 @@ char *lp_verify_first_error(const lp_diag *diag, size_t from) {
   return lp_strdup("failed");
 }
 
-static lp_status run_sets(const char *path, const graph_names *names, const lp_texts *sets,
-                          const lp_verify_options *options, lp_verify_results *results, lp_diag *diag) {
-  lp_verify_bundle *bundle = NULL;
-  LP_TRY(lp_verify_open(path, options->threads, &bundle, diag));
-  for (size_t i = 0; i < sets->count; i++) {
-    size_t before = lp_diag_count(diag);
-    lp_buf why = {0};
-    lp_status status = run_set(bundle, names, sets->data[i], options, &why, diag);
-    char *reason = status == LP_OK         ? NULL
-                   : status == LP_MISMATCH ? lp_strdup(lp_buf_text(&why))
-                                           : lp_verify_first_error(diag, before);
-    lp_verify_add(results, lp_path_base(sets->data[i]), status == LP_OK ? LP_VERIFY_PASSED : LP_VERIFY_FAILED, reason);
-    free(reason);
-    lp_buf_free(&why);
+/* "a, b": the inputs that had to be constants. */
+static void put_bound(const lp_verify_graph *graph, const lp_verify_options *options, lp_buf *out) {
+  for (size_t i = 0; i < graph->count; i++) {
+    bool own = false; /* what the user bound needs no mention */
+    for (size_t k = 0; k < options->bind.count; k++) {
+      const char *text = options->bind.data[k];
+      size_t length = strlen(graph->input[i].name);
+      own |= strncmp(text, graph->input[i].name, length) == 0 && text[length] == '=';
+    }
+    if (graph->input[i].bound && !own) lp_buf_printf(out, "%s%s", out->size ? ", " : "", graph->input[i].name);
   }
+}
+
+static void judge_set(lp_verify_bundle *bundle, const lp_verify_graph *graph, const char *set,
+                      const lp_verify_options *options, lp_verify_results *results, lp_diag *diag) {
+  size_t before = lp_diag_count(diag);
+  lp_buf why = {0}, bound = {0};
+  char *name = lp_strdup(lp_path_base(set));
+  lp_status status = run_set(bundle, graph, set, options, &why, diag);
+  char *error = status == LP_OK || status == LP_MISMATCH ? NULL : lp_verify_first_error(diag, before);
+  put_bound(graph, options, &bound);
+  lp_verify_result result = {.name = name, .bound = bound.data, .reason = error ? error : why.data};
+  result.status = status == LP_OK ? LP_VERIFY_PASSED : LP_VERIFY_FAILED;
+  lp_verify_add(results, &result);
+  free(error);
+  free(name);
+  lp_buf_free(&why);
+  lp_buf_free(&bound);
+}
+
+static lp_status run_sets(const lp_verify_compilation *c, const char *const *sets, size_t count,
+                          lp_verify_results *results, lp_diag *diag) {
+  lp_verify_bundle *bundle = NULL;
+  LP_TRY(lp_verify_open(c->bundle, c->options->threads, &bundle, diag));
+  for (size_t i = 0; i < count; i++)
+    judge_set(bundle, c->graph, sets[i], c->options, results, diag);
   lp_verify_close(bundle);
+  return LP_OK;
+}
+
+static lp_status run_model(const lp_verify_compilation *c, const lp_texts *sets, lp_verify_results *results,
+                           lp_diag *diag) {
+  bool each = false;
+  lp_status status = lp_verify_compile(c, NULL, &each, diag);
+  if (status == LP_OK) return run_sets(c, sets->data, sets->count, results, diag);
+  if (!each) return status;
+  for (size_t i = 0; i < sets->count; i++) {
+    LP_TRY(lp_verify_compile(c, sets->data[i], NULL, diag));
+    LP_TRY(run_sets(c, &sets->data[i], 1, results, diag));
+  }
   return LP_OK;
 }
 
@@ -200,15 +183,17 @@ lp_status lp_verify_temporary(char **out, lp_diag *diag) {
 lp_status lp_verify_model(const char *model, const char *test_data, const char *temporary,
                           const lp_verify_options *options, lp_verify_results *results, lp_diag *diag) {
   lp_texts sets = {0};
+  lp_arena *arena = lp_arena_create();
   char *bundle = lp_path_join(temporary, "model.llmpart");
-  graph_names names = {.arena = lp_arena_create()};
+  lp_verify_graph graph = {0};
+  const lp_verify_compilation compilation = {model, bundle, options, &graph};
   lp_status status = list_sets(test_data, &sets, diag);
-  if (status == LP_OK) status = compile_model(model, options, bundle, &names, diag);
-  if (status == LP_OK) status = run_sets(bundle, &names, &sets, options, results, diag);
+  if (status == LP_OK) status = lp_verify_read_graph(model, arena, &graph, diag);
+  if (status == LP_OK) status = run_model(&compilation, &sets, results, diag);
   for (size_t i = 0; i < sets.count; i++)
     free((void *)(uintptr_t)sets.data[i]);
   lp_vec_free(&sets);
   free(bundle);
-  lp_arena_free(names.arena);
+  lp_arena_free(arena);
   return status;
 }

@@ -7,15 +7,20 @@
 static const char *const status_name[] = {
     [LP_VERIFY_PASSED] = "passed", [LP_VERIFY_FAILED] = "failed", [LP_VERIFY_UNSUPPORTED] = "unsupported"};
 
-void lp_verify_add(lp_verify_results *results, const char *name, lp_verify_status status, const char *reason) {
-  lp_verify_result result = {lp_strdup(name), reason ? lp_strdup(reason) : NULL, status};
-  lp_vec_push(results, result);
+static char *copy(const char *text) {
+  return text ? lp_strdup(text) : NULL;
+}
+
+void lp_verify_add(lp_verify_results *results, const lp_verify_result *result) {
+  lp_verify_result own = {copy(result->name), copy(result->reason), copy(result->bound), result->status};
+  lp_vec_push(results, own);
 }
 
 void lp_verify_results_free(lp_verify_results *results) {
   for (size_t i = 0; i < results->count; i++) {
     free(results->data[i].name);
     free(results->data[i].reason);
+    free(results->data[i].bound);
   }
   lp_vec_free(results);
 }
@@ -55,6 +60,10 @@ static void put_json(const lp_verify_results *results, lp_buf *out) {
       put_quoted(out, result->reason);
     else
       lp_buf_puts(out, "null");
+    if (result->bound) {
+      lp_buf_puts(out, ", \"bound\": ");
+      put_quoted(out, result->bound);
+    }
     lp_buf_puts(out, "}");
   }
   lp_buf_puts(out, "\n  ]\n}\n");
@@ -68,8 +77,10 @@ static void put_text(const lp_verify_results *results, lp_buf *out) {
   }
   for (size_t i = 0; i < results->count; i++) {
     const lp_verify_result *result = &results->data[i];
-    lp_buf_printf(out, "%-*s %s%s%s\n", width, result->name, status_name[result->status], result->reason ? ": " : "",
-                  result->reason ? result->reason : "");
+    lp_buf_printf(out, "%-*s %s", width, result->name, status_name[result->status]);
+    if (result->bound) lp_buf_printf(out, ", bound: %s", result->bound);
+    if (result->reason) lp_buf_printf(out, ": %s", result->reason);
+    lp_buf_puts(out, "\n");
   }
   for (size_t i = 0; i < LP_COUNT(status_name); i++)
     lp_buf_printf(out, "%s%" PRId64 " %s", i ? ", " : "", lp_verify_count(results, (lp_verify_status)i),

@@ -79,13 +79,14 @@ static lp_status find_tests(suite *s, const char *below, int depth, lp_diag *dia
 static lp_verify_result sum_up(const lp_verify_results *results) {
   for (size_t i = 0; i < results->count; i++)
     if (results->data[i].status != LP_VERIFY_PASSED) return results->data[i];
-  return (lp_verify_result){.status = LP_VERIFY_PASSED};
+  return results->count ? results->data[0] : (lp_verify_result){.status = LP_VERIFY_PASSED};
 }
 
-/* The status as a digit, then the reason. */
+/* The status as a digit, the bound inputs, a line feed, the reason. */
 static lp_status write_result(const char *folder, const lp_verify_result *result, lp_diag *diag) {
   lp_buf text = {0};
-  lp_buf_printf(&text, "%d%s", (int)result->status, result->reason ? result->reason : "");
+  lp_buf_printf(&text, "%d%s\n%s", (int)result->status, result->bound ? result->bound : "",
+                result->reason ? result->reason : "");
   char *path = lp_path_join(folder, "result");
   lp_status status = lp_file_write(path, lp_buf_text(&text), text.size, diag);
   free(path);
@@ -177,9 +178,12 @@ static char *why_none(const suite *s, const job *slot, int wait_status) {
 static void read_result(const suite *s, const job *slot, int wait_status, lp_verify_result *out) {
   char *path = lp_path_join(slot->folder, "result"), *text = NULL, *why = why_none(s, slot, wait_status);
   size_t size = 0;
-  if (!why && lp_file_read(path, &text, &size, NULL) == LP_OK && size > 0) {
+  char *line = !why && lp_file_read(path, &text, &size, NULL) == LP_OK ? strchr(text, '\n') : NULL;
+  if (line) {
+    *line = '\0';
     out->status = (lp_verify_status)(text[0] - '0');
-    out->reason = size > 1 ? lp_strdup(text + 1) : NULL;
+    out->bound = text[1] ? lp_strdup(text + 1) : NULL;
+    out->reason = line[1] ? lp_strdup(line + 1) : NULL;
   } else {
     out->status = LP_VERIFY_FAILED;
     out->reason = why ? why : lp_strdup("ended without a result");
@@ -241,6 +245,7 @@ static void release(suite *s) {
   for (size_t i = 0; i < s->names.count; i++) {
     free((void *)(uintptr_t)s->names.data[i]);
     if (s->result) free(s->result[i].reason);
+    if (s->result) free(s->result[i].bound);
   }
   free(s->result);
   lp_vec_free(&s->names);
@@ -260,11 +265,13 @@ lp_status lp_verify_suite(const lp_verify_options *options, lp_verify_results *r
     qsort(s.names.data, s.names.count, sizeof *s.names.data, compare_texts);
     s.result = lp_alloc(s.names.count * sizeof *s.result);
     s.jobs = lp_alloc(s.job_count * sizeof *s.jobs);
+    for (size_t i = 0; i < s.names.count; i++)
+      s.result[i].name = (char *)(uintptr_t)s.names.data[i];
     status = lp_verify_temporary(&s.temporary, diag);
   }
   if (status == LP_OK) status = run_all(&s, diag);
   for (size_t i = 0; i < s.finished && status == LP_OK; i++)
-    lp_verify_add(results, s.names.data[i], s.result[i].status, s.result[i].reason);
+    lp_verify_add(results, &s.result[i]);
   release(&s);
   return status;
 }

@@ -1,0 +1,48 @@
+/* Which inputs of the graph a value is computed from that had to be known: a user can bind them to constants. */
+#include "ir/ir.h"
+
+#include <stdlib.h>
+
+enum { MAX_DEPTH = 32, MAX_ELEMENTS = 64 };
+
+typedef struct {
+  lp_diag *diag;
+  lp_loc loc;
+  LP_VEC(const lp_value *) found;
+} search;
+
+/* Sizes, axes and counts are scalars or short vectors; anything larger is data. */
+static bool is_small(lp_type type) {
+  int64_t count;
+  return type.rank == 0 || (type.rank == 1 && (!lp_type_static_numel(type, &count) || count <= MAX_ELEMENTS));
+}
+
+static void add(search *s, const lp_value *input) {
+  for (size_t i = 0; i < s->found.count; i++)
+    if (s->found.data[i] == input) return;
+  lp_vec_push(&s->found, input);
+}
+
+static void walk(search *s, const lp_value *value, int depth) {
+  if (!value || value->known || depth > MAX_DEPTH) return;
+  if (!value->def) {
+    if (value->name && lp_op_is(value->block->parent, LP_OP_FUNC) && is_small(value->type)) add(s, value);
+    return;
+  }
+  if (value->def->kind == LP_ONNX_Shape || value->def->kind == LP_ONNX_Size) return; /* of its sizes, not its data */
+  for (int32_t i = 0; i < value->def->in_count; i++)
+    walk(s, lp_op_in(value->def, i), depth + 1);
+}
+
+void lp_note_binding(lp_diag *diag, lp_loc loc, const lp_value *value) {
+  search s = {.diag = diag, .loc = loc};
+  if (!diag) return;
+  walk(&s, value, 0);
+  for (size_t i = 0; i < s.found.count; i++) {
+    lp_buf option = {0};
+    lp_buf_printf(&option, "--bind=%s", s.found.data[i]->name);
+    lp_note_option(diag, loc, lp_buf_text(&option), "%s=VALUES makes this input a constant", lp_buf_text(&option));
+    lp_buf_free(&option);
+  }
+  lp_vec_free(&s.found);
+}
