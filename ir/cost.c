@@ -93,6 +93,18 @@ static void cost_attention(const cost_context *c, lp_cost *cost) {
   if (!cost->flops) cost->flops = times(c, twice_pairs, per_pair); /* cannot be: pairs are even over integers */
 }
 
+/* Per token and KV head the state [d][dv] is decayed, searched and written, and read by each query head. */
+static void cost_linear_attention(const cost_context *c, lp_cost *cost) {
+  move_all(c, cost);
+  lp_type q = lp_op_in(c->op, 0)->type, state = c->op->out[1]->type;
+  if (q.rank != 3 || state.rank != 4) return;
+  int64_t heads = lp_op_i64(c->op, "heads", 1), kv_heads = lp_op_i64(c->op, "kv_heads", 1);
+  int64_t passes = heads + kv_heads * (lp_op_in(c->op, 5) ? 2 : 1);
+  const lp_poly *cells = times(c, times(c, q.dim[0], q.dim[1]), times(c, state.dim[2], state.dim[3]));
+  set_macs(c, cost, lp_poly_scale(c->m->arena, cells, passes));
+  if (lp_op_in(c->op, 4)) cost->flops = plus(c, cost->flops, lp_poly_scale(c->m->arena, cells, kv_heads));
+}
+
 static void cost_kv_append(const cost_context *c, lp_cost *cost) {
   const lp_value *in = lp_op_in(c->op, 0);
   cost->bytes_read = cost->bytes_written = bytes_of(c, in);

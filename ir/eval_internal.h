@@ -69,20 +69,17 @@ void lp_array_split(const lp_array *array, int32_t axis, int64_t *outer, int64_t
   X(matmul)                                                                                                            \
   X(gemm)                                                                                                              \
   X(softmax)                                                                                                           \
-  X(norm) X(attention) X(rotary) X(gather) X(gather_elements) X(gather_nd) X(input_free) X(slice) X(concat) X(split)   \
+  X(norm)                                                                                                              \
+  X(attention) X(rotary) X(gather) X(gather_elements) X(gather_nd) X(input_free) X(slice) X(concat) X(split)           \
       X(transpose) X(reshape) X(expand) X(tile) X(pad) X(dims) X(constant) X(fill) X(range) X(reduce) X(argmax)        \
-          X(cumsum) X(trilu) X(decomposed)
+          X(cumsum) X(trilu) X(decomposed) X(linear_attention)
 #define LP_EVAL_OP_RULES(X)                                                                                            \
   X(LINEAR)                                                                                                            \
   X(MATMUL)                                                                                                            \
   X(ATTENTION)                                                                                                         \
-  X(KV_APPEND)                                                                                                         \
-  X(ROTARY)                                                                                                            \
-  X(NORM)                                                                                                              \
-  X(ADD_NORM)                                                                                                          \
-  X(MAP)                                                                                                               \
-  X(FUSED) X(SOFTMAX) X(REDUCE) X(ARGMAX) X(CUMSUM) X(GATHER) X(GATHER_ELEMENTS) X(CONCAT) X(SLICE) X(TRANSPOSE)       \
-      X(RESHAPE) X(EXPAND) X(PAD) X(IOTA) X(DIMS) X(FILL) X(COMM_SEND) X(COMM_RECV) X(COMM_KV_MOVE)
+  X(LINEAR_ATTENTION) X(KV_APPEND) X(ROTARY) X(NORM) X(ADD_NORM) X(MAP) X(FUSED) X(SOFTMAX) X(REDUCE) X(ARGMAX)        \
+      X(CUMSUM) X(GATHER) X(GATHER_ELEMENTS) X(CONCAT) X(SLICE) X(TRANSPOSE) X(RESHAPE) X(EXPAND) X(PAD) X(IOTA)       \
+          X(DIMS) X(FILL) X(COMM_SEND) X(COMM_RECV) X(COMM_KV_MOVE)
 #define LP_DECLARE(rule) lp_eval_rule eval_onnx_##rule;
 LP_EVAL_ONNX_RULES(LP_DECLARE)
 #undef LP_DECLARE

@@ -86,6 +86,82 @@ lp_status infer_attention(lp_infer *c) {
   return lp_infer_set(c, 3, dtype, &scores);
 }
 
+/* ---- linear attention and its convolution ---- */
+
+static lp_status check_update_rule(const lp_infer *c) {
+  static const char *const rules[] = {"linear", "gated", "delta", "gated_delta"};
+  const char *rule = lp_op_str(c->op, "update_rule", rules[3]);
+  size_t at = 0;
+  while (at < LP_COUNT(rules) && !lp_streq(rule, rules[at]))
+    at++;
+  if (at == LP_COUNT(rules)) return lp_infer_fail(c, "update_rule '%s' is not known", rule);
+  bool gated = at == 1 || at == 3, delta = at >= 2;
+  if (gated != lp_infer_has(c, 4)) return lp_infer_fail(c, "rule '%s' %s a decay", rule, gated ? "lacks" : "takes no");
+  if (delta != lp_infer_has(c, 5)) return lp_infer_fail(c, "rule '%s' %s a beta", rule, delta ? "lacks" : "takes no");
+  return LP_OK;
+}
+
+static lp_status check_width(const lp_infer *c, int32_t index, const char *what, const lp_poly *a, const lp_poly *b) {
+  if (!lp_infer_has(c, index)) return LP_OK;
+  const lp_poly *width = lp_infer_in(c, index).dim[2];
+  if (lp_poly_equal(width, a) || lp_poly_equal(width, b)) return LP_OK;
+  return lp_infer_fail(c, "its %s has a width of %s, %s or %s wanted", what, lp_infer_text(c, width),
+                       lp_infer_text(c, a), lp_infer_text(c, b));
+}
+
+/* Batch and length of operand `index` are the query's. */
+static lp_status agree_tokens(lp_infer *c, int32_t index) {
+  const lp_poly *same;
+  if (!lp_infer_has(c, index)) return LP_OK;
+  LP_TRY(lp_infer_rank(c, index, 3));
+  LP_TRY(lp_infer_agree(c, lp_infer_in(c, 0).dim[0], lp_infer_in(c, index).dim[0], &same));
+  return lp_infer_agree(c, lp_infer_in(c, 0).dim[1], lp_infer_in(c, index).dim[1], &same);
+}
+
+lp_status infer_linear_attention(lp_infer *c) {
+  int64_t heads, kv_heads;
+  const lp_poly *d, *key_d, *dv;
+  LP_TRY(lp_infer_need(c, 3));
+  for (int32_t i = 0; i < 3; i++)
+    LP_TRY(lp_infer_rank(c, i, 3));
+  LP_TRY(read_heads(c, "q_num_heads", &heads));
+  LP_TRY(read_heads(c, "kv_num_heads", &kv_heads));
+  if (heads % kv_heads) return lp_infer_fail(c, "its key heads do not divide its query heads");
+  LP_TRY(check_update_rule(c));
+  for (int32_t i = 1; i < c->op->in_count; i++)
+    if (i != 3) LP_TRY(agree_tokens(c, i));
+  lp_type q = lp_infer_in(c, 0);
+  LP_TRY(divide(c, q.dim[2], heads, &d));
+  LP_TRY(divide(c, lp_infer_in(c, 1).dim[2], kv_heads, &key_d));
+  LP_TRY(divide(c, lp_infer_in(c, 2).dim[2], kv_heads, &dv));
+  LP_TRY(lp_infer_agree(c, d, key_d, &d));
+  const lp_poly *groups = lp_dim_const(c->m, kv_heads), *keys = lp_infer_in(c, 1).dim[2];
+  LP_TRY(check_width(c, 4, "decay", groups, keys));
+  LP_TRY(check_width(c, 5, "beta", groups, lp_dim_const(c->m, 1)));
+  lp_shape y = {.rank = 3, .dim = {q.dim[0], q.dim[1], lp_poly_scale(c->m->arena, dv, heads)}};
+  lp_shape state = {.rank = 4, .dim = {q.dim[0], groups, d, dv}};
+  if (lp_infer_has(c, 3)) {
+    LP_TRY(lp_infer_rank(c, 3, 4));
+    for (int32_t i = 0; i < 4; i++)
+      LP_TRY(lp_infer_agree(c, state.dim[i], lp_infer_in(c, 3).dim[i], &state.dim[i]));
+  }
+  LP_TRY(lp_infer_set(c, 0, q.dtype, &y));
+  return lp_infer_set(c, 1, lp_infer_has(c, 3) ? lp_infer_in(c, 3).dtype : q.dtype, &state);
+}
+
+lp_status infer_causal_conv(lp_infer *c) {
+  const lp_poly *channels, *kernel;
+  LP_TRY(lp_infer_need(c, 2));
+  LP_TRY(lp_infer_rank(c, 0, 3));
+  LP_TRY(lp_infer_rank(c, 1, 3));
+  LP_TRY(lp_infer_agree(c, lp_infer_in(c, 0).dim[1], lp_infer_in(c, 1).dim[0], &channels));
+  kernel = lp_poly_sub(c->m->arena, lp_infer_in(c, 1).dim[2], lp_dim_const(c->m, 1));
+  lp_shape y = lp_infer_shape(c, 0), state = y;
+  state.dim[2] = kernel;
+  LP_TRY(lp_infer_set(c, 0, lp_infer_in(c, 0).dtype, &y));
+  return lp_infer_set(c, 1, lp_infer_in(c, 0).dtype, &state);
+}
+
 /* ---- com.microsoft: norms ---- */
 
 /* norm(x + skip + bias): results y, mean, inverse deviation, x + skip + bias. */

@@ -153,6 +153,19 @@ static lp_status rule_attention(const rule_context *c) {
   return same_dim(c, "result's head size", y.dim[3], v.dim[3]);
 }
 
+static lp_status rule_linear_attention(const rule_context *c) {
+  int64_t heads = lp_op_i64(c->op, "heads", 0), kv_heads = lp_op_i64(c->op, "kv_heads", 0);
+  lp_type q = in_type(c, 0), k = in_type(c, 1), v = in_type(c, 2), y = out_type(c, 0), state = out_type(c, 1);
+  if (heads < 1 || kv_heads < 1 || heads % kv_heads) return fail(c, "kv_heads does not divide heads");
+  if (q.rank != 3 || k.rank != 3 || v.rank != 3 || y.rank != 3 || state.rank != 4) return fail(c, "wrong ranks");
+  if (lp_op_bool(c->op, "delta", false) != (lp_op_in(c->op, 5) != NULL)) return fail(c, "delta and beta go together");
+  LP_TRY(same_dim(c, "query's width", q.dim[2], lp_poly_scale(c->m->arena, state.dim[2], heads)));
+  LP_TRY(same_dim(c, "key's width", k.dim[2], lp_poly_scale(c->m->arena, state.dim[2], kv_heads)));
+  LP_TRY(same_dim(c, "value's width", v.dim[2], lp_poly_scale(c->m->arena, state.dim[3], kv_heads)));
+  LP_TRY(same_dim(c, "result's width", y.dim[2], lp_poly_scale(c->m->arena, state.dim[3], heads)));
+  return lp_op_in(c->op, 3) ? same_shape(c, "state's shape differs", in_type(c, 3), state) : LP_OK;
+}
+
 static lp_status rule_kv_append(const rule_context *c) {
   bool bshd;
   LP_TRY(check_layout(c, &bshd));

@@ -88,6 +88,7 @@ static const struct {
                 {LP_ONNX_MsDecoderMaskedMultiHeadAttention, lp_rewrite_decoder_masked},
                 {LP_ONNX_MsGroupQueryAttention, lp_rewrite_group_query},
                 {LP_ONNX_MsRotaryEmbedding, lp_rewrite_ms_rotary},
+                {LP_ONNX_CausalConvWithState, lp_rewrite_causal_conv},
                 {LP_ONNX_Attention, lp_rewrite_standard_attention},
                 {LP_ONNX_DynamicQuantizeLinear, lp_rewrite_dynamic_quantize},
                 {LP_ONNX_MatMulInteger, lp_rewrite_matmul_integer},

@@ -288,6 +288,31 @@ lp_status lp_lower_attention(lp_lowering *l) {
   return LP_OK;
 }
 
+lp_status lp_lower_linear_attention(lp_lowering *l) {
+  const lp_op *from = l->op;
+  const char *rule = lp_op_str(from, "update_rule", "gated_delta");
+  int64_t heads = lp_op_i64(from, "q_num_heads", 1), width;
+  double scale = lp_op_f64(from, "scale", 0);
+  lp_value *in[6];
+  for (int32_t i = 0; i < 6; i++)
+    in[i] = lp_op_in(from, i);
+  if (!lp_type_static_dim(in[0]->type, 2, &width)) return lp_lower_refuse(l, "has a width that is not constant");
+  lp_type y = from->out[0]->type;
+  int64_t kv_heads = lp_op_i64(from, "kv_num_heads", 1);
+  const lp_poly *dims[] = {in[0]->type.dim[0], lp_dim_const(l->b.module, kv_heads),
+                           lp_dim_const(l->b.module, width / heads),
+                           lp_poly_div(l->b.module->arena, y.dim[2], lp_dim_const(l->b.module, heads))};
+  lp_op *op = lp_build_typed(&l->b, LP_OP_LINEAR_ATTENTION, from->in_count, in, y);
+  lp_op_add_result(l->b.module, op, lp_type_make(l->b.module, y.dtype, 4, dims));
+  lp_op_set_i64(l->b.module, op, "heads", heads);
+  lp_op_set_i64(l->b.module, op, "kv_heads", kv_heads);
+  lp_op_set_f64(l->b.module, op, "scale", scale != 0 ? scale : 1 / sqrt((double)width / (double)heads));
+  lp_op_set_bool(l->b.module, op, "delta", lp_streq(rule, "delta") || lp_streq(rule, "gated_delta"));
+  l->result[0] = op->out[0];
+  l->result[1] = op->out[1];
+  return LP_OK;
+}
+
 lp_status lp_lower_rotary(lp_lowering *l) {
   lp_value *x = lp_op_in(l->op, 0), *tables[2], *positions = lp_op_in(l->op, 3);
   lp_type type = x->type;

@@ -5,7 +5,8 @@ ONNX Runtime gives, in the folders that `llmpart verify --suite` reads:
     llmpart verify --suite=OUT
 
 Every attribute and optional operand is drawn at random. A combination that ONNX Runtime refuses is left out and counted.
-tests/conformance/attention/ holds a few of the cases; `--pack` writes those. Needs onnx, onnxruntime, numpy.
+With --cover only cases are written that show something new: tests/conformance/attention/ has those of
+`--cases 400 --seed 3 --cover`. Needs onnx 1.23, onnxruntime 1.30, numpy.
 """
 import argparse
 import collections
@@ -15,6 +16,7 @@ import sys
 
 import numpy as np
 import onnx
+import onnx.reference
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
@@ -339,12 +341,46 @@ def standard(rng):
     return c
 
 
+def linear(rng):
+    c = Case(rng, "LinearAttention", "", 27)
+    batch, rows, kv_heads, group = c.pick(1, 2, 3), c.pick(1, 4, 9), c.pick(1, 2), c.pick(1, 2)
+    d, dv, rule = c.pick(4, 8, 20), c.pick(8, 16, 21), c.pick("linear", "gated", "delta", "gated_delta")
+    c.set(q_num_heads=kv_heads * group, kv_num_heads=kv_heads, update_rule=rule)
+    c.add("q", c.floats(batch, rows, kv_heads * group * d))
+    c.add("k", c.floats(batch, rows, kv_heads * d, scale=0.3))
+    c.add("v", c.floats(batch, rows, kv_heads * dv))
+    c.add("state", c.floats(batch, kv_heads, d, dv)) if c.maybe() else c.skip("state")
+    per_key = c.pick(1, d)
+    c.add("decay", -abs(c.floats(batch, rows, kv_heads * per_key))) if "gated" in rule else c.skip("decay")
+    c.add("beta", abs(c.floats(batch, rows, c.pick(1, kv_heads)))) if "delta" in rule else c.skip("beta")
+    if c.maybe(0.3):
+        c.set(scale=0.5)
+    c.results = ["y", "present"]
+    return c
+
+
+def convolution(rng):
+    c = Case(rng, "CausalConvWithState", "", 27)
+    batch, channels, rows, taps = c.pick(1, 2), c.pick(1, 6), c.pick(1, 2, 7), c.pick(1, 2, 4)
+    c.add("x", c.floats(batch, channels, rows))
+    c.add("w", c.floats(channels, 1, taps), constant=c.maybe(0.7))
+    c.add("b", c.floats(channels)) if c.maybe() else c.skip("b")
+    c.add("past", c.floats(batch, channels, taps - 1)) if taps > 1 and c.maybe() else c.skip("past")
+    if c.maybe():
+        c.set(activation=c.pick("silu", "swish", "none"))
+    c.results = ["y", "present"]
+    return c
+
+
 MAKERS = collections.OrderedDict(Attention=attention, MultiHeadAttention=multi_head, GroupQueryAttention=group_query,
                                  DecoderMaskedMultiHeadAttention=decoder_masked, RotaryEmbedding=rotary,
-                                 StandardAttention=standard)
+                                 StandardAttention=standard, LinearAttention=linear, CausalConvWithState=convolution)
 
 
 def run(case):
+    if case.op in ("LinearAttention", "CausalConvWithState"):  # ONNX Runtime has them in no opset of the standard's
+        evaluator = onnx.reference.ReferenceEvaluator(case.model())
+        return dict(zip(case.results, evaluator.run(None, case.feed())))
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(case.model().SerializeToString(), options, providers=["CPUExecutionProvider"])
@@ -353,6 +389,13 @@ def run(case):
         scores = outputs["scores"]
         scores[scores <= np.finfo(scores.dtype).min] = -np.inf
     return outputs
+
+
+def features(case):
+    """What a case shows of its operator: attributes, operands, forms of masks."""
+    kinds = ("update_rule", "qk_matmul_output_mode", "interleaved", "causal")
+    found = {(case.op, case.domain, n, v if n in kinds else None) for n, v in case.attributes.items()}
+    return found | {(case.op, case.domain, n, a.ndim if n == "mask" else 0) for n, a in case.operands if a is not None}
 
 
 def run_apart(case):
@@ -390,10 +433,11 @@ def main():
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--cases", type=int, default=400)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--cover", action="store_true")
     parser.add_argument("--only", choices=list(MAKERS))
     arguments = parser.parse_args()
     makers = [(n, m) for n, m in MAKERS.items() if arguments.only in (None, n)]
-    refused = collections.Counter()
+    refused, seen = collections.Counter(), set()
     for i in range(arguments.cases):
         name, make = makers[i % len(makers)]
         case = make(np.random.default_rng([arguments.seed, i]))
@@ -401,6 +445,10 @@ def main():
         if why:
             refused[f"{name}: {why}"] += 1
             continue
+        new = features(case) - seen
+        if arguments.cover and not new:
+            continue
+        seen |= new
         write(arguments.out / f"{name}_{i:04}", case, outputs)
     for why, count in sorted(refused.items()):
         print(f"{count} left out, {why}", file=sys.stderr)

@@ -204,6 +204,15 @@ void lpk_kv_append(float *cache, const float *x, const float *cos, const float *
                    /* const: */ int64_t kv_heads, int64_t d, int64_t rotary_dim, int interleaved, int64_t thread,
                    int64_t threads);
 
+/* Linear attention: for each token, S = exp(decay) S + k (x) w and y = scale * S^T q, where w is v, or with beta
+ * beta * (v - S^T k). q, y: [b][rows][heads][d or dv]; k, v: [b][rows][kv_heads][d or dv]; past, state: [b][kv_heads][d][dv],
+ * past null: zeros. decay: null, or per token one for each KV head (per_key: for each element of its key). beta: null, or per
+ * token `betas` (1 or kv_heads). past, decay, beta are literal null where absent. state must not equal past. */
+void lpk_linear_attention(float *y, float *state, const float *q, const float *k, const float *v, const float *past,
+                          const float *decay, const float *beta, int64_t b, int64_t rows,
+                          /* const: */ int64_t heads, int64_t kv_heads, int64_t d, int64_t dv, float scale, int per_key,
+                          int betas, int64_t thread, int64_t threads);
+
 /* ---- rows ----------------------------------------------------------------------------------------------------------- */
 
 /* y[rows][n] = norm(x + residual) * weight + bias; rms: x / sqrt(mean(x^2) + eps), else layer norm. sum: NULL, or

@@ -1,0 +1,70 @@
+/* Linear attention (ONNX LinearAttention-27): a state per KV head that every token decays, corrects and reads. Columns of the
+ * state never meet, so 16 of them are a unit of work; a unit walks the tokens in order. */
+#include "backend/cpu/kernels/vector_math.h"
+
+typedef struct {
+  float *y, *state;
+  const float *q, *k, *v, *past, *decay, *beta;
+  int64_t rows, heads, kv_heads, d, dv;
+  float scale;
+  int per_key, betas; /* decay: one per element of a key, not per head; betas per token */
+} recurrence;
+
+INLINE v16 load_columns(const float *x, int64_t count) {
+  return count == LANES ? load16(x) : load_part(x, count);
+}
+
+INLINE void store_columns(float *y, v16 v, int64_t count) {
+  if (count == LANES)
+    store16(y, v);
+  else
+    store_part(y, v, count);
+}
+
+/* S = exp(g) S; the columns that the key finds in it. */
+INLINE v16 decay_and_find(const recurrence *r, float *state, const float *k, const float *decay, int64_t count) {
+  v16 found = splat(0);
+  float factor = decay && !r->per_key ? lpk_exp(decay[0]) : 1;
+  for (int64_t i = 0; i < r->d; i++) {
+    v16 row = load_columns(state + i * r->dv, count);
+    if (decay) {
+      row *= splat(r->per_key ? lpk_exp(decay[i]) : factor);
+      store_columns(state + i * r->dv, row, count);
+    }
+    found += row * splat(k[i]);
+  }
+  return found;
+}
+
+/* Token `token` of KV head `head`, columns c .. c + count of its state. */
+INLINE void step(const recurrence *r, int64_t token, int64_t head, float *state, int64_t c, int64_t count) {
+  int64_t group = r->heads / r->kv_heads, at = token * r->kv_heads + head;
+  const float *k = r->k + at * r->d, *decay = r->decay ? r->decay + at * (r->per_key ? r->d : 1) : 0;
+  v16 wanted = load_columns(r->v + at * r->dv + c, count), found = decay_and_find(r, state, k, decay, count);
+  if (r->beta) wanted = (wanted - found) * splat(r->beta[token * r->betas + (r->betas == 1 ? 0 : head)]);
+  for (int64_t i = 0; i < r->d; i++)
+    store_columns(state + i * r->dv, load_columns(state + i * r->dv, count) + wanted * splat(k[i]), count);
+  for (int64_t h = head * group; h < (head + 1) * group; h++) {
+    const float *q = r->q + (token * r->heads + h) * r->d;
+    v16 sum = splat(0);
+    for (int64_t i = 0; i < r->d; i++)
+      sum += load_columns(state + i * r->dv, count) * splat(q[i]);
+    store_columns(r->y + (token * r->heads + h) * r->dv + c, sum * splat(r->scale), count);
+  }
+}
+
+KERNEL void lpk_linear_attention(float *y, float *state, const float *q, const float *k, const float *v,
+                                 const float *past, const float *decay, const float *beta, int64_t b, int64_t rows,
+                                 int64_t heads, int64_t kv_heads, int64_t d, int64_t dv, float scale, int per_key,
+                                 int betas, int64_t thread, int64_t threads) {
+  recurrence r = {y, state, q, k, v, past, decay, beta, rows, heads, kv_heads, d, dv, scale, per_key, betas};
+  int64_t blocks = (dv + LANES - 1) / LANES, units = b * kv_heads * blocks;
+  for (int64_t u = share(units, thread, threads); u < share(units, thread + 1, threads); u++) {
+    int64_t c = u % blocks * LANES, head = u / blocks % kv_heads, batch = u / blocks / kv_heads;
+    int64_t count = min64(LANES, dv - c), from = (batch * kv_heads + head) * d * dv + c;
+    for (int64_t i = 0; i < d; i++)
+      store_columns(state + from + i * dv, past ? load_columns(past + from + i * dv, count) : splat(0), count);
+    for (int64_t t = 0; t < rows; t++)
+      step(&r, batch * rows + t, head, state + from, c, count);
+  }
+}

@@ -1,0 +1,15 @@
+# A decoder whose attention is one operator keeps KV caches, has nothing of attention left but op.attention, and generates
+# what ONNX Runtime does.
+. "$LP_SOURCE/tests/e2e/lib.sh"
+for model in "$LP_SOURCE"/tests/conformance/decoders/*.onnx; do
+  what=$(basename "$model" .onnx)
+  compile "$model" "$work/op.mlir" --emit=op-ir || continue
+  for count in '1 attention' '2 kv_append' '0 matmul' '0 softmax'; do
+    found=$(grep -c "\"op.${count#* }\"" "$work/op.mlir")
+    [ "$found" = "${count%% *}" ] || fail "$what: $found op.${count#* }, ${count%% *} wanted"
+  done
+  compile "$model" "$work/d.llmpart" || continue
+  all=$(cat "${model%.onnx}.tokens")
+  same "$what" "$(echo "$all" | cut -d, -f5-)" "$(tokens "$work/d.llmpart" "$(echo "$all" | cut -d, -f1-4)" 12)"
+done
+finish
