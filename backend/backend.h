@@ -50,7 +50,10 @@ typedef struct lp_backend {
 const lp_backend *lp_backend_find(const char *name); /* "cpu", "null"; NULL when unknown */
 size_t lp_backend_list(const lp_backend *const **list);
 
-/* Writes the bundle folder at `path`, atomically: code and weights of each side that has operators, the manifest, the
+/* What lies at `path` may be replaced by a bundle: it is one, an empty directory, or nothing. */
+LP_MUST_USE lp_status lp_bundle_check_path(const char *path, lp_diag *diag);
+
+/* Writes the bundle folder at `path`, atomically, if lp_bundle_check_path allows: code and weights of each side that has operators, the manifest, the
  * plan's IR, the report and tokenizer files given. */
 typedef struct {
   const lp_backend *device, *cloud;

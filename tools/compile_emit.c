@@ -99,20 +99,30 @@ static char *bundle_path(const lp_compile *compile) {
   return path.data;
 }
 
-/* The tokenizer asked for, or the one beside the model: NULL when there is none. It must read, and its ids must be ones
- * that the model has. `*path` is released with free(). */
-static lp_status find_tokenizer(const lp_compile *compile, int64_t vocab, char **path, lp_diag *diag) {
+/* The tokenizer asked for, or the one beside the model: NULL when there is none. Release with free(). */
+static char *tokenizer_path(const lp_compile *compile) {
+  if (compile->tokenizer) return lp_strdup(compile->tokenizer);
   char *dir = lp_path_dir(compile->model), *beside = lp_path_join(dir, "tokenizer.json");
-  const char *found = compile->tokenizer ? compile->tokenizer : lp_path_exists(beside) ? beside : NULL;
+  free(dir);
+  if (lp_path_exists(beside)) return beside;
+  free(beside);
+  return NULL;
+}
+
+/* It must read, and its ids must be ones that the model has. `*path` is released with free(). */
+static lp_status find_tokenizer(const lp_compile *compile, int64_t vocab, char **path, lp_diag *diag) {
+  char *found = tokenizer_path(compile);
   lp_tokenizer *tokenizer = NULL;
   lp_status status = found ? lp_tokenizer_load(found, &tokenizer, diag) : LP_OK;
   if (status == LP_OK && tokenizer && vocab > 0 && lp_tokenizer_vocab_size(tokenizer) > vocab)
     status = lp_error(diag, LP_LOC_FILE(found), "the tokenizer has %d tokens, the model %" PRId64,
                       lp_tokenizer_vocab_size(tokenizer), vocab);
-  *path = status == LP_OK && found ? lp_strdup(found) : NULL;
   lp_tokenizer_free(tokenizer);
-  free(beside);
-  free(dir);
+  if (status != LP_OK) {
+    free(found);
+    found = NULL;
+  }
+  *path = found;
   return status;
 }
 
@@ -177,10 +187,12 @@ static lp_status write_dependencies(const lp_compile *compile, const lp_module *
   lp_writer_put(writer, ":", 1);
   put_dependency(writer, seen, compile->model);
   put_weight_files(writer, seen, module);
-  const char *others[] = {compile->tokenizer, compile->device, compile->cloud, compile->link};
+  char *tokenizer = emits(compile, "bundle") ? tokenizer_path(compile) : NULL;
+  const char *others[] = {tokenizer, compile->device, compile->cloud, compile->link};
   for (size_t i = 0; i < LP_COUNT(others); i++)
     if (others[i] && lp_path_exists(others[i])) put_dependency(writer, seen, others[i]);
   lp_writer_put(writer, "\n", 1);
+  free(tokenizer);
   lp_map_free(seen);
   free(output);
   return lp_writer_commit(writer, diag);
@@ -216,8 +228,18 @@ static lp_status check_exits(const lp_compile *compile, const lp_module *module,
   return LP_OK;
 }
 
+/* What is in the way of a bundle is said before the work, not after it. */
+static lp_status check_output(const lp_compile *compile, lp_diag *diag) {
+  if (!emits(compile, "bundle")) return LP_OK;
+  char *path = bundle_path(compile);
+  lp_status status = lp_bundle_check_path(path, diag);
+  free(path);
+  return status;
+}
+
 /* Reports are written even when no plan meets the SLA; nothing else is. */
 static lp_status emit_planned(const lp_compile *compile, lp_module *module, lp_diag *diag) {
+  LP_TRY(check_output(compile, diag));
   LP_TRY(run_passes(compile, module, lp_pipeline_layers, diag));
   LP_TRY(check_exits(compile, module, diag));
   lp_status planned = run_passes(compile, module, lp_pipeline_plan, diag);

@@ -2,6 +2,7 @@
  * folder is built under a temporary name and swapped in whole. */
 #include "backend/bundle/bundle_internal.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,6 +150,27 @@ static lp_status write_all(bundle *b, lp_diag *diag) {
   return write_manifest(b, diag);
 }
 
+static bool is_empty_or_absent(const char *path) {
+  DIR *dir = opendir(path);
+  if (!dir) return errno == ENOENT || errno == ENOTDIR; /* a file is refused by lp_dir_begin */
+  const struct dirent *entry;
+  do
+    entry = readdir(dir);
+  while (entry && (lp_streq(entry->d_name, ".") || lp_streq(entry->d_name, "..")));
+  closedir(dir);
+  return !entry;
+}
+
+lp_status lp_bundle_check_path(const char *path, lp_diag *diag) {
+  char *manifest = lp_path_join(path, "manifest.json");
+  bool is_bundle = lp_path_exists(manifest);
+  free(manifest);
+  if (is_bundle || is_empty_or_absent(path)) return LP_OK;
+  lp_status status = lp_error(diag, LP_LOC_FILE(path), "is there and is no bundle: it will not be replaced");
+  lp_note(diag, LP_LOC_FILE(path), "a bundle takes the place of another one, of an empty directory or of nothing");
+  return status;
+}
+
 lp_status lp_bundle_write(lp_module *module, const lp_bundle_request *request, const char *path, lp_diag *diag) {
   bundle b = {.module = module, .request = request, .arena = lp_arena_create()};
   b.side[0] = (bundle_side){.name = "device", .backend = request->device, .options = &request->device_options};
@@ -156,7 +178,8 @@ lp_status lp_bundle_write(lp_module *module, const lp_bundle_request *request, c
   for (int i = 0; i < LP_BUNDLE_SIDES; i++)
     b.side[i].present = b.side[i].backend && side_is_used(module, b.side[i].name);
   char *folder = NULL;
-  lp_status status = lp_dir_begin(path, &folder, diag);
+  lp_status status = lp_bundle_check_path(path, diag);
+  if (status == LP_OK) status = lp_dir_begin(path, &folder, diag);
   if (status == LP_OK) {
     b.folder = folder;
     status = write_all(&b, diag);
