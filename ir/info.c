@@ -129,8 +129,8 @@ bool lp_storage_find(const char *name, lp_storage *out) {
   static const lp_storage forms[] = {{"f32", LP_F32, 32},
                                      {"f16", LP_F16, 16},
                                      {"bf16", LP_BF16, 16},
-                                     {"int8", LP_I8, 8 + 16.0 / LP_WEIGHT_GROUP},
-                                     {"int4", LP_U4, 4 + 16.0 / LP_WEIGHT_GROUP}};
+                                     {"int8", LP_I8, 8 + 16.0 / (double)LP_WEIGHT_GROUP},
+                                     {"int4", LP_U4, 4 + 16.0 / (double)LP_WEIGHT_GROUP}};
   for (size_t i = 0; i < LP_COUNT(forms); i++) {
     if (!name || strcmp(forms[i].name, name) != 0) continue;
     *out = forms[i];
