@@ -35,10 +35,16 @@
 typedef struct lp_request {
   const struct lp_machine *device, *cloud; /* cloud NULL: everything on the device */
   const struct lp_link *link;
-  double ttft_ms, tpot_ms;                /* the SLA; 0: none */
-  int64_t isl, osl, batch;                /* workload: prompt tokens, generated tokens */
-  const char *scheduler;                  /* a name of lp_scheduler_find */
-  const char *objective;                  /* cost latency energy */
+  double ttft_ms, tpot_ms; /* the SLA; 0: none */
+  int64_t isl, osl, batch; /* workload: prompt tokens, generated tokens */
+  int64_t sessions;        /* requests that the cloud decodes at a time, as one batch; 0: 1 */
+  const char *scheduler;   /* a name of lp_scheduler_find */
+  const char *objective;   /* cost, latency, energy or a sum like "cost+1e-6*latency"; NULL: cost */
+  const char *const *pins; /* "GLOB=device", "GLOB=cloud": operators by name; the last that fits counts */
+  int32_t pin_count;
+  bool feasible_suffices; /* any plan that meets the constraints will do: how fixes are found */
+  bool keep_private;      /* embeddings and layers [0, private_layers) stay on the device */
+  int64_t private_layers;
   int64_t device_memory;                  /* bytes; 0: the machine's own */
   const char *dtype_device, *dtype_cloud; /* weight dtype; NULL: as in the file */
   const int64_t *exits;                   /* layers whose exit heads are kept */
@@ -104,6 +110,7 @@ typedef struct {
   int32_t state;          /* group of KV caches that it reads or writes, -1 none: all of a group must be on one side */
   int32_t layer;          /* -1 before the first layer, layer_count behind the last */
   bool free;              /* positions alone: computed wherever it is needed */
+  int8_t pin;             /* the side that the request wants it on (lp_place), -1: any */
   const int32_t *weights; /* ids of the constants it reads, the same in both stages */
   int32_t weight_count;
 } lp_plan_op;
@@ -134,26 +141,35 @@ typedef struct {
 LP_MUST_USE lp_status lp_plan_build(lp_module *module, const lp_request *request, lp_arena *arena,
                                     lp_plan_problem out[LP_STAGE_COUNT], lp_diag *diag);
 
+/* What is known of a plan's distance from the best one, in units of the objective. The dual bound rests on prices of the
+ * limits: per ms of a stage's bound and per byte of a side's memory. A complete search proves the plan itself to be best. */
+typedef struct {
+  bool known, complete;
+  double lower_bound, dual_bound;
+  double per_ms[LP_STAGE_COUNT], per_byte[LP_PLACE_COUNT], residence;
+} lp_plan_proof;
+
 /* A scheduler fills side[stage][op_count] for both stages; the sides of free operators mean nothing. */
 typedef struct {
   const char *name, *summary;
   bool
       ignores_link; /* takes communication as hidden: a plan whose true times miss the SLA is a warning, not an error */
   lp_status (*place)(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request,
-                     lp_place *side[LP_STAGE_COUNT], lp_arena *scratch, lp_diag *diag);
-} lp_scheduler;
-const lp_scheduler *lp_scheduler_find(const char *name); /* greedy layer cloud-only device-only cut (exact) */
+                     lp_place *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag);
+} lp_scheduler; /* `proof` may be NULL and is left alone by schedulers that prove nothing */
+const lp_scheduler *lp_scheduler_find(const char *name); /* exact greedy layer cloud-only device-only cut */
 size_t lp_scheduler_names(const char *const **names);
 extern const char *const lp_scheduler_default;
 
 /* What a placement comes to (true times, communication included). Times in ms, cost in USD for the whole request:
  * `batch` sequences of isl + osl tokens. A message costs rtt / 2 + 8 bytes / bandwidth; what one side has ready when the
- * other takes over travels as one message. KV moves come between the first token and the second. */
+ * other takes over travels as one message. KV moves are the end of prefill: TTFT has them. With sessions,
+ * decode's cloud operators take the time of all together and the request is charged its share: cloud_busy_ms. */
 typedef struct {
   bool feasible;
   const char *binding; /* the constraint that fails: "ttft", "tpot", "device_memory", "cloud_memory", or NULL */
   double ttft_ms, tpot_ms, e2e_ms, cloud_busy_ms, device_busy_ms, cost_usd, cost_per_mtok_usd,
-      energy_j; /* cost: cloud busy time x price */
+      energy_j; /* cost: busy time x price of either machine */
   double prefill_device_ms, prefill_cloud_ms, prefill_link_ms, decode_device_ms, decode_cloud_ms, decode_link_ms;
   double kv_move_ms;
   int64_t crossings_prefill, crossings_decode; /* tensors that cross the link; the returning token is one */
@@ -161,11 +177,14 @@ typedef struct {
   double bytes_up, bytes_down; /* over the whole request */
   double device_weight_bytes, cloud_weight_bytes;
   double device_memory_bytes, cloud_memory_bytes; /* weights, KV at isl + osl tokens, activations */
-  double lower_bound_usd, gap;                    /* negative: not known */
 } lp_plan_result;
 
 void lp_plan_evaluate(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request,
                       lp_place *const side[LP_STAGE_COUNT], lp_plan_result *out);
+/* "cost", "latency", "energy", or a sum of those with factors. */
+LP_MUST_USE lp_status lp_plan_objective_check(const char *text, lp_diag *diag, lp_loc loc);
+/* "GLOB=device" or "GLOB=cloud". */
+LP_MUST_USE lp_status lp_plan_pin_check(const char *text, lp_diag *diag, lp_loc loc);
 /* What `a` is worse by than `b` under the objective, an infeasible plan being worse than any feasible one: < 0, 0, > 0. */
 int lp_plan_compare(const lp_plan_result *a, const lp_plan_result *b, const lp_request *request);
 /* The sides of a module that is placed, read back into side[stage][op_count]. */

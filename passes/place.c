@@ -80,35 +80,24 @@ static lp_status find_scheduler(const char *name, const lp_scheduler **out, lp_d
   return status;
 }
 
-/* A cache lives where op.kv_append puts it; whoever reads it goes there. */
-static void settle_states(const lp_plan_problem *problem, lp_place *side, lp_arena *arena) {
-  int8_t *of_state = LP_NEW_ARRAY(arena, int8_t, problem->state_count); /* 0 unknown, else side + 1 */
-  for (int32_t i = 0; i < problem->op_count; i++) {
-    const lp_plan_op *item = &problem->ops[i];
-    if (item->state >= 0 && item->op->kind == LP_OP_KV_APPEND && !of_state[item->state])
-      of_state[item->state] = (int8_t)(side[i] + 1);
-  }
-  for (int32_t i = 0; i < problem->op_count; i++) {
-    int32_t state = problem->ops[i].state;
-    if (state >= 0 && of_state[state]) side[i] = (lp_place)(of_state[state] - 1);
-  }
-}
-
 static lp_status choose(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_scheduler *scheduler,
-                        const lp_request *request, lp_place *side[LP_STAGE_COUNT], lp_arena *scratch, lp_diag *diag) {
+                        const lp_request *request, lp_place *side[LP_STAGE_COUNT], lp_plan_proof *proof,
+                        lp_arena *scratch, lp_diag *diag) {
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     side[stage] = LP_NEW_ARRAY(scratch, lp_place, problem[stage].op_count);
-  lp_status status = scheduler->place(problem, request, side, scratch, diag);
+  if (proof) *proof = (lp_plan_proof){0};
+  lp_status status = scheduler->place(problem, request, side, proof, scratch, diag);
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-    settle_states(&problem[stage], side[stage], scratch);
+    lp_plan_settle(&problem[stage], side[stage]);
   return status;
 }
 
 lp_status lp_plan_choose(const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
-                         const lp_request *request, lp_place *side[LP_STAGE_COUNT], lp_arena *scratch, lp_diag *diag) {
+                         const lp_request *request, lp_place *side[LP_STAGE_COUNT], lp_plan_proof *proof,
+                         lp_arena *scratch, lp_diag *diag) {
   const lp_scheduler *found;
   LP_TRY(find_scheduler(scheduler, &found, diag));
-  return choose(problem, found, request, side, scratch, diag);
+  return choose(problem, found, request, side, proof, scratch, diag);
 }
 
 /* ---- judging -------------------------------------------------------------------------------------------------------- */
@@ -215,13 +204,15 @@ static lp_status place(lp_module *module, const lp_request *request, lp_pass_con
   lp_plan_problem problem[LP_STAGE_COUNT];
   LP_TRY(lp_plan_build(module, request, context->scratch, problem, context->diag));
   lp_place *side[LP_STAGE_COUNT];
-  lp_status status = choose(problem, scheduler, request, side, context->scratch, context->diag);
+  lp_plan_proof proof;
+  lp_status status = choose(problem, scheduler, request, side, &proof, context->scratch, context->diag);
   if (status != LP_OK && status != LP_INFEASIBLE) return status;
   lp_plan_result result;
   lp_plan_evaluate(problem, request, side, &result);
   status = judge(&result, scheduler, request, status, context->diag);
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     write_stage(module, from, &problem[stage], side[stage], request);
+  lp_plan_proof_write(module, lp_module_find_func(module, lp_stage_names[LP_STAGE_PREFILL]), &proof);
   erase_main(from);
   return status;
 }

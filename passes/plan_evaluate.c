@@ -81,7 +81,7 @@ static lp_place *state_sides(const lp_plan_problem *problem, const lp_place *sid
   return sides;
 }
 
-/* All moves of one direction travel as one message behind prefill. */
+/* All moves of one direction travel as one message at the end of prefill, before the token. */
 static void sum_moves(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request,
                       lp_place *const side[LP_STAGE_COUNT], lp_arena *arena, lp_plan_result *out) {
   const lp_place *before = state_sides(&problem[LP_STAGE_PREFILL], side[LP_STAGE_PREFILL], arena);
@@ -91,6 +91,8 @@ static void sum_moves(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_re
     if (before[i] != after[i]) bytes[before[i]] += problem[0].state_prompt_size[i];
   for (int place = 0; place < LP_PLACE_COUNT; place++)
     if (bytes[place] > 0) out->kv_move_ms += link_ms(request, (lp_place)place, bytes[place]);
+  out->ttft_ms += out->kv_move_ms;
+  out->e2e_ms += out->kv_move_ms;
   out->bytes_up += bytes[LP_PLACE_DEVICE];
   out->bytes_down += bytes[LP_PLACE_CLOUD];
 }
@@ -121,8 +123,8 @@ static double activation_bytes(const lp_plan_problem *problem, const lp_place *s
   return 2 * largest;
 }
 
-static void sum_memory(const lp_plan_problem problem[LP_STAGE_COUNT], lp_place *const side[LP_STAGE_COUNT],
-                       lp_arena *arena, lp_plan_result *out) {
+static void sum_memory(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request,
+                       lp_place *const side[LP_STAGE_COUNT], lp_arena *arena, lp_plan_result *out) {
   double weights[LP_PLACE_COUNT] = {0, 0}, total[LP_PLACE_COUNT];
   sum_weights(problem, side, arena, weights);
   for (int place = 0; place < LP_PLACE_COUNT; place++) {
@@ -135,7 +137,8 @@ static void sum_memory(const lp_plan_problem problem[LP_STAGE_COUNT], lp_place *
     const lp_place *sides = state_sides(&problem[stage], side[stage], arena);
     const lp_place *earlier = stage ? state_sides(&problem[0], side[0], arena) : NULL;
     for (int32_t i = 0; i < problem[0].state_count; i++)
-      if (!earlier || earlier[i] != sides[i]) total[sides[i]] += problem[0].state_size[i];
+      if (!earlier || earlier[i] != sides[i])
+        total[sides[i]] += problem[0].state_size[i] * lp_plan_sessions(request, sides[i]);
   }
   out->device_weight_bytes = weights[LP_PLACE_DEVICE];
   out->cloud_weight_bytes = weights[LP_PLACE_CLOUD];
@@ -152,16 +155,17 @@ typedef struct {
   double value, limit; /* limit 0: none */
 } constraint;
 
-static double memory_limit(const struct lp_machine *machine, int64_t given) {
-  if (given > 0) return (double)given;
+double lp_plan_memory_limit(const lp_request *request, lp_place place) {
+  if (place == LP_PLACE_DEVICE && request->device_memory > 0) return (double)request->device_memory;
+  const struct lp_machine *machine = place == LP_PLACE_CLOUD ? request->cloud : request->device;
   return machine ? machine->figure[LP_HW_MEMORY] : 0;
 }
 
 static void list_constraints(const lp_plan_result *result, const lp_request *request,
                              constraint out[CONSTRAINT_COUNT]) {
   const constraint all[CONSTRAINT_COUNT] = {
-      {"device_memory", result->device_memory_bytes, memory_limit(request->device, request->device_memory)},
-      {"cloud_memory", result->cloud_memory_bytes, memory_limit(request->cloud, 0)},
+      {"device_memory", result->device_memory_bytes, lp_plan_memory_limit(request, LP_PLACE_DEVICE)},
+      {"cloud_memory", result->cloud_memory_bytes, lp_plan_memory_limit(request, LP_PLACE_CLOUD)},
       {"ttft", result->ttft_ms, request->ttft_ms},
       {"tpot", result->tpot_ms, request->tpot_ms}};
   memcpy(out, all, sizeof all);
@@ -193,7 +197,7 @@ static double power(const struct lp_machine *machine) {
 
 static void sum_request(const stage_sum sum[LP_STAGE_COUNT], const lp_request *request, lp_plan_result *out) {
   const stage_sum *first = &sum[LP_STAGE_PREFILL], *next = &sum[LP_STAGE_DECODE];
-  double steps = request->osl > 1 ? (double)(request->osl - 1) : 0; /* the first token comes from prefill */
+  double steps = lp_plan_steps(request, LP_STAGE_DECODE);
   out->prefill_device_ms = first->busy_ms[LP_PLACE_DEVICE];
   out->prefill_cloud_ms = first->busy_ms[LP_PLACE_CLOUD];
   out->prefill_link_ms = first->link_ms;
@@ -209,27 +213,27 @@ static void sum_request(const stage_sum sum[LP_STAGE_COUNT], const lp_request *r
   out->bytes_up = first->bytes_up + steps * next->bytes_up;
   out->bytes_down = first->bytes_down + steps * next->bytes_down;
   out->device_busy_ms = out->prefill_device_ms + steps * out->decode_device_ms;
-  out->cloud_busy_ms = out->prefill_cloud_ms + steps * out->decode_cloud_ms;
-  out->cost_usd = 1e-3 * out->cloud_busy_ms * price(request->cloud); /* the device is the user's own */
+  out->cloud_busy_ms = out->prefill_cloud_ms +
+                       steps * out->decode_cloud_ms / lp_plan_shared_runs(request, LP_STAGE_DECODE, LP_PLACE_CLOUD);
+  out->cost_usd = 1e-3 * (out->cloud_busy_ms * price(request->cloud) + out->device_busy_ms * price(request->device));
   out->energy_j = 1e-3 * (out->cloud_busy_ms * power(request->cloud) + out->device_busy_ms * power(request->device));
   double tokens = (double)request->batch * (double)(request->osl > 0 ? request->osl : 1);
   out->cost_per_mtok_usd = out->cost_usd / tokens * 1e6;
-  out->e2e_ms = out->ttft_ms + steps * out->tpot_ms; /* the KV moves are added when they are known */
+  out->e2e_ms = out->ttft_ms + steps * out->tpot_ms;
 }
 
 void lp_plan_evaluate(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request,
                       lp_place *const side[LP_STAGE_COUNT], lp_plan_result *out) {
   lp_arena *arena = lp_arena_create();
   stage_sum sum[LP_STAGE_COUNT] = {0};
-  *out = (lp_plan_result){.lower_bound_usd = -1, .gap = -1};
+  *out = (lp_plan_result){0};
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     sum_operators(&problem[stage], side[stage], arena, &sum[stage]);
     sum_messages(&problem[stage], side[stage], request, arena, &sum[stage]);
   }
   sum_request(sum, request, out);
   sum_moves(problem, request, side, arena, out);
-  out->e2e_ms += out->kv_move_ms;
-  sum_memory(problem, side, arena, out);
+  sum_memory(problem, request, side, arena, out);
   const char *binding = NULL;
   out->feasible = worst_ratio(out, request, &binding) <= 1;
   out->binding = out->feasible ? NULL : binding;
@@ -240,16 +244,10 @@ static int compare_numbers(double a, double b) {
   return (a > b) - (a < b);
 }
 
-static double objective_value(const lp_plan_result *result, const lp_request *request) {
-  if (lp_streq(request->objective, "latency")) return result->e2e_ms;
-  if (lp_streq(request->objective, "energy")) return result->energy_j;
-  return result->cost_usd;
-}
-
 int lp_plan_compare(const lp_plan_result *a, const lp_plan_result *b, const lp_request *request) {
   if (a->feasible != b->feasible) return a->feasible ? -1 : 1;
   const char *name = NULL;
   if (!a->feasible) return compare_numbers(worst_ratio(a, request, &name), worst_ratio(b, request, &name));
-  int order = compare_numbers(objective_value(a, request), objective_value(b, request));
+  int order = compare_numbers(lp_plan_objective_value(a, request), lp_plan_objective_value(b, request));
   return order ? order : compare_numbers(a->e2e_ms, b->e2e_ms);
 }

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-enum { STEPS = 30 };
+enum { STEPS = 24 };
 
 /* A request with one figure of its own. */
 typedef struct {
@@ -69,25 +69,60 @@ static const request_figure figures[] = {
     {"down_bps", get_down, set_down, 1e4},
 };
 
+static bool is_feasible(const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
+                        const lp_request *request) {
+  lp_arena *scratch = lp_arena_create();
+  lp_place *side[LP_STAGE_COUNT];
+  lp_status status = lp_plan_choose(problem, scheduler, request, side, NULL, scratch, NULL);
+  lp_plan_result result = {0};
+  if (status == LP_OK || status == LP_INFEASIBLE) lp_plan_evaluate(problem, request, side, &result);
+  lp_arena_free(scratch);
+  return result.feasible;
+}
+
 static bool feasible_with(const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
                           const lp_request *request, const request_figure *figure, double value) {
   changed_request changed = {.request = *request};
+  changed.request.feasible_suffices = true;
   if (request->link) {
     changed.link = *request->link;
     changed.request.link = &changed.link;
   }
   figure->set(&changed, value);
-  lp_arena *scratch = lp_arena_create();
-  lp_place *side[LP_STAGE_COUNT];
-  lp_status status = lp_plan_choose(problem, scheduler, &changed.request, side, scratch, NULL);
-  lp_plan_result result = {0};
-  if (status == LP_OK || status == LP_INFEASIBLE) lp_plan_evaluate(problem, &changed.request, side, &result);
-  lp_arena_free(scratch);
-  return result.feasible;
+  return is_feasible(problem, scheduler, &changed.request);
 }
 
-int32_t lp_plan_fixes(const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler, const lp_request *request,
-                      lp_report_fix *fixes, int32_t most) {
+/* The type of most of the model's weights. */
+static lp_dtype own_dtype(const lp_plan_problem *problem) {
+  for (int32_t i = 0; i < problem->op_count; i++)
+    if (problem->ops[i].op->kind == LP_OP_LINEAR) return problem->ops[i].op->in[1].value->type.dtype;
+  return LP_F32;
+}
+
+/* Weights on the device in the widest narrower type that is enough. */
+static bool narrower_weights(lp_module *module, const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
+                             const lp_request *request, lp_report_fix *fix) {
+  static const char *const types[] = {"f16", "bf16"};
+  lp_dtype own = own_dtype(&problem[0]), now = lp_plan_weight_dtype(request, LP_PLACE_DEVICE, own), other = now;
+  lp_request changed = *request;
+  changed.feasible_suffices = true;
+  for (size_t i = 0; i < LP_COUNT(types); i++) {
+    if (!lp_dtype_parse(types[i], &other) || lp_dtype_bits(other) >= lp_dtype_bits(now)) continue;
+    changed.dtype_device = types[i];
+    lp_arena *arena = lp_arena_create();
+    lp_plan_problem narrow[LP_STAGE_COUNT];
+    bool found = lp_plan_build(module, &changed, arena, narrow, NULL) == LP_OK &&
+                 is_feasible((const lp_plan_problem *)narrow, scheduler, &changed);
+    lp_arena_free(arena);
+    if (!found) continue;
+    *fix = (lp_report_fix){.name = "dtype_device", .from_text = lp_dtype_name(now), .to_text = types[i]};
+    return true;
+  }
+  return false;
+}
+
+int32_t lp_plan_fixes(lp_module *module, const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
+                      const lp_request *request, lp_report_fix *fixes, int32_t most) {
   int32_t count = 0;
   for (size_t i = 0; i < LP_COUNT(figures) && count < most; i++) {
     double bad = figures[i].get(request), good = bad * figures[i].limit;
@@ -99,7 +134,8 @@ int32_t lp_plan_fixes(const lp_plan_problem problem[LP_STAGE_COUNT], const char 
       else
         bad = middle;
     }
-    fixes[count++] = (lp_report_fix){figures[i].name, figures[i].get(request), good};
+    fixes[count++] = (lp_report_fix){.name = figures[i].name, .from = figures[i].get(request), .to = good};
   }
+  if (count < most) count += narrower_weights(module, problem, scheduler, request, &fixes[count]);
   return count;
 }

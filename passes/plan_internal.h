@@ -25,6 +25,21 @@ void lp_plan_order_make(const lp_plan_problem *problem, const lp_place *side, lp
 
 /* ---- evaluation (plan_evaluate.c) --------------------------------------------------------------------------------- */
 
+/* The objective as a sum: its weights per ms of a stage's operators on a side, of its messages, and of KV moves. */
+typedef struct {
+  double busy[LP_STAGE_COUNT][LP_PLACE_COUNT], link[LP_STAGE_COUNT], move;
+} lp_plan_weights;
+void lp_plan_weights_get(const lp_request *request, lp_plan_weights *out);
+double lp_plan_objective_value(const lp_plan_result *result, const lp_request *request);
+/* Bytes there are on a side; 0: not known. */
+double lp_plan_memory_limit(const lp_request *request, lp_place place);
+/* Requests that share a side: KV caches are there for each. */
+double lp_plan_sessions(const lp_request *request, lp_place place);
+/* Requests that one run of a stage serves there. */
+double lp_plan_shared_runs(const lp_request *request, lp_stage stage, lp_place place);
+/* Runs of a stage in a request. */
+double lp_plan_steps(const lp_request *request, lp_stage stage);
+
 /* Bit 1 << place of needed[op]: the operator runs there. Free operators run on every side that needs them. */
 void lp_plan_mark_needed(const lp_plan_problem *problem, const lp_place *side, unsigned char *needed);
 
@@ -32,13 +47,25 @@ void lp_plan_mark_needed(const lp_plan_problem *problem, const lp_place *side, u
 
 /* The sides that a scheduler chooses, caches settled: allocates side[stage][op_count] in `scratch`. */
 LP_MUST_USE lp_status lp_plan_choose(const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
-                                     const lp_request *request, lp_place *side[LP_STAGE_COUNT], lp_arena *scratch,
-                                     lp_diag *diag);
+                                     const lp_request *request, lp_place *side[LP_STAGE_COUNT], lp_plan_proof *proof,
+                                     lp_arena *scratch, lp_diag *diag);
+/* ---- what must be where (plan_pin.c) ---------------------------------------------------------------------------------- */
+
+/* Sets each operator's `pin`; all users of a KV cache have the same. */
+void lp_plan_pin(lp_plan_problem *problem, const lp_request *request);
+/* Puts what is pinned and the users of each KV cache where they must be. */
+void lp_plan_settle(const lp_plan_problem *problem, lp_place *side);
+
+/* ---- proofs (plan_proof.c) -------------------------------------------------------------------------------------------- */
+
+/* As attributes of @prefill, and back; not `known` when there are none. */
+void lp_plan_proof_write(lp_module *module, lp_op *prefill, const lp_plan_proof *proof);
+lp_plan_proof lp_plan_proof_read(const lp_module *module);
 
 /* ---- schedulers (schedulers.c, schedule_*.c) ---------------------------------------------------------------------- */
 
-extern const lp_scheduler lp_scheduler_greedy, lp_scheduler_layer, lp_scheduler_cut, lp_scheduler_cloud_only,
-    lp_scheduler_device_only;
+extern const lp_scheduler lp_scheduler_exact, lp_scheduler_greedy, lp_scheduler_layer, lp_scheduler_cut,
+    lp_scheduler_cloud_only, lp_scheduler_device_only;
 
 /* One stage of Algorithm 1; returns the stage's time as the algorithm sees it, over linear and attention operators. */
 double lp_greedy_place_stage(const lp_plan_problem *problem, double bound_ms, lp_place *side);

@@ -15,14 +15,15 @@ typedef struct {
   int32_t *group;    /* [state] -> representative state (union-find) */
   int32_t *group_id; /* [state] -> dense id of its group, by representative */
   int32_t state_count, group_count;
-  double *values; /* of the symbols, at the stage being built */
+  double *values; /* of the symbols, at the stage being built; on the side looked at */
+  double *side_values[LP_PLACE_COUNT];
   size_t symbol_count;
 } builder;
 
 /* ---- sizes --------------------------------------------------------------------------------------------------------- */
 
 /* A model's further symbols (an encoder's length) are taken as long as the prompt. */
-static void set_symbols(builder *b, double s, double p, double c) {
+static void set_symbols(builder *b, double batch, double s, double p, double c) {
   const lp_symbols *symbols = &b->module->symbols;
   b->symbol_count = symbols->names.count;
   b->values = LP_NEW_ARRAY(b->arena, double, b->symbol_count);
@@ -31,7 +32,7 @@ static void set_symbols(builder *b, double s, double p, double c) {
   const struct {
     const char *name;
     double value;
-  } known[] = {{"b", (double)b->request->batch}, {"s", s}, {"p", p}, {"r", 1}, {"c", c}, {"t", 1}};
+  } known[] = {{"b", batch}, {"s", s}, {"p", p}, {"r", 1}, {"c", c}, {"t", 1}};
   for (size_t i = 0; i < LP_COUNT(known); i++) {
     lp_symbol symbol = lp_symbols_find(symbols, known[i].name);
     if (symbol) b->values[symbol - 1] = known[i].value;
@@ -41,10 +42,14 @@ static void set_symbols(builder *b, double s, double p, double c) {
 static void set_stage_symbols(builder *b, lp_stage stage) {
   double isl = (double)b->request->isl, osl = (double)b->request->osl;
   int64_t halfway = b->request->isl + b->request->osl / 2;
-  if (stage == LP_STAGE_PREFILL)
-    set_symbols(b, isl, 0, isl + osl);
-  else
-    set_symbols(b, 1, (double)halfway, isl + osl);
+  for (int place = LP_PLACE_COUNT; place-- > 0;) { /* the request's own sizes stay */
+    double batch = (double)b->request->batch * lp_plan_shared_runs(b->request, stage, (lp_place)place);
+    if (stage == LP_STAGE_PREFILL)
+      set_symbols(b, batch, isl, 0, isl + osl);
+    else
+      set_symbols(b, batch, 1, (double)halfway, isl + osl);
+    b->side_values[place] = b->values;
+  }
 }
 
 static double size_of(const builder *b, const lp_poly *poly) {
@@ -158,7 +163,7 @@ static void number_groups(builder *b) {
 /* Bytes of every group at a capacity of `tokens`. */
 static const double *group_sizes(builder *b, double tokens) {
   double *sizes = LP_NEW_ARRAY(b->arena, double, b->group_count);
-  set_symbols(b, tokens, 0, tokens);
+  set_symbols(b, (double)b->request->batch, tokens, 0, tokens);
   LP_FOR_OPS(op, lp_module_body(b->module)) {
     int64_t index = op->kind == LP_OP_STATE ? lp_op_i64(op, "index", -1) : -1;
     const lp_attr *shape = index >= 0 ? lp_op_attr(op, "shape") : NULL;
@@ -215,38 +220,39 @@ static lp_dtype arithmetic_dtype(const builder *b, const lp_op *op, lp_place pla
   return first && lp_dtype_is_float(first->type.dtype) ? first->type.dtype : LP_F32;
 }
 
-static void fill_times(builder *b, lp_plan_op *item) {
+static void fill_times(builder *b, const lp_cost *cost, lp_plan_op *item) {
   const lp_op *op = item->op;
   if (lp_op_has(op, LP_ALIAS)) return;
-  lp_op_facts facts = {.kind = op->kind, .flops = item->flops};
-  if (op->kind == LP_OP_LINEAR)
-    linear_facts(b, op, &facts);
-  else if (op->kind == LP_OP_ATTENTION)
-    attention_facts(b, op, &facts);
-  else
-    pointwise_facts(b, op, &facts);
   const struct lp_machine *machines[] = {b->request->device, b->request->cloud};
   for (int place = 0; place < LP_PLACE_COUNT; place++) {
     if (!machines[place]) continue;
-    facts.bytes = item->bytes[place];
+    b->values = b->side_values[place];
+    lp_op_facts facts = {.kind = op->kind, .flops = size_of(b, cost->flops), .bytes = item->bytes[place]};
+    if (op->kind == LP_OP_LINEAR)
+      linear_facts(b, op, &facts);
+    else if (op->kind == LP_OP_ATTENTION)
+      attention_facts(b, op, &facts);
+    else
+      pointwise_facts(b, op, &facts);
     facts.dtype = arithmetic_dtype(b, op, (lp_place)place);
     lp_prediction prediction = lp_hw_predict(machines[place], &facts);
     item->ms[place] = prediction.time_ms;
     item->low_ms[place] = prediction.low_ms;
     item->high_ms[place] = prediction.high_ms;
   }
+  b->values = b->side_values[LP_PLACE_DEVICE];
 }
 
 static void fill_costs(builder *b, lp_plan_op *item) {
   const lp_op *op = item->op;
   lp_cost cost = lp_op_cost(b->module, op);
-  double weight = size_of(b, cost.weight_bytes);
-  double bytes = size_of(b, cost.bytes_read) + size_of(b, cost.bytes_written);
   item->flops = size_of(b, cost.flops);
   item->macs = size_of(b, cost.macs);
   item->elements = size_of(b, cost.elements);
   for (int place = 0; place < LP_PLACE_COUNT; place++) {
-    double scale = 1;
+    b->values = b->side_values[place];
+    double weight = size_of(b, cost.weight_bytes), scale = 1;
+    double bytes = size_of(b, cost.bytes_read) + size_of(b, cost.bytes_written);
     if (op->kind == LP_OP_LINEAR) {
       lp_dtype own = op->in[1].value->type.dtype;
       scale = lp_plan_weight_storage(b->request, (lp_place)place, own).bits / lp_dtype_bits(own);
@@ -254,6 +260,8 @@ static void fill_costs(builder *b, lp_plan_op *item) {
     item->weight_bytes[place] = weight * scale;
     item->bytes[place] = bytes - weight + weight * scale;
   }
+  b->values = b->side_values[LP_PLACE_DEVICE];
+  fill_times(b, &cost, item);
 }
 
 /* ---- edges --------------------------------------------------------------------------------------------------------- */
@@ -322,7 +330,6 @@ static void add_op(builder *b, stage_lists *lists, lp_op *op) {
   item.free = is_free(lists, op);
   lp_arena_mark before = lp_arena_here(b->module->arena); /* sizes become numbers here */
   fill_costs(b, &item);
-  fill_times(b, &item);
   fill_weights(b, &item);
   if (b->arena != b->module->arena) lp_arena_rewind(b->module->arena, before);
   int32_t index = (int32_t)lists->ops.count;
@@ -395,6 +402,7 @@ static void build_stage(builder *b, lp_stage stage, lp_block *block, lp_plan_pro
   lp_vec_free(&lists.edges);
   clear_scratch(block);
   settle_layers(out);
+  lp_plan_pin(out, b->request);
 }
 
 static lp_block *stage_block(const lp_module *module, lp_stage stage) {

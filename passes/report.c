@@ -74,7 +74,8 @@ static void evaluate_baselines(lp_report *report) {
     bool needs_cloud = !lp_streq(all[i].scheduler, "device-only");
     if (needs_cloud && !report->request->cloud) continue;
     lp_place *side[LP_STAGE_COUNT];
-    lp_status status = lp_plan_choose(report->problem, all[i].scheduler, report->request, side, report->arena, NULL);
+    lp_status status =
+        lp_plan_choose(report->problem, all[i].scheduler, report->request, side, NULL, report->arena, NULL);
     if (status != LP_OK && status != LP_INFEASIBLE) continue;
     lp_report_baseline *baseline = &report->baselines[report->baseline_count++];
     baseline->name = all[i].name;
@@ -82,6 +83,12 @@ static void evaluate_baselines(lp_report *report) {
     if (lp_streq(all[i].name, "cloud_only") && baseline->result.cost_usd > 0)
       report->decrement = 1 - report->plan.cost_usd / baseline->result.cost_usd;
   }
+}
+
+double lp_report_gap(const lp_report *report) {
+  if (!report->proof.known) return NAN;
+  double objective = lp_plan_objective_value(&report->plan, report->request);
+  return objective > 0 ? fmax(0, 1 - report->proof.lower_bound / objective) : 0;
 }
 
 static lp_status gather(lp_report *report, lp_diag *diag) {
@@ -92,10 +99,11 @@ static lp_status gather(lp_report *report, lp_diag *diag) {
   LP_TRY(lp_plan_build(report->module, request, report->arena, report->problem, diag));
   lp_plan_sides(report->problem, report->side, report->arena);
   lp_plan_evaluate(report->problem, request, report->side, &report->plan);
+  report->proof = lp_plan_proof_read(report->module);
   evaluate_baselines(report);
   if (!report->plan.feasible)
-    report->fix_count =
-        lp_plan_fixes(report->problem, report->scheduler, request, report->fixes, (int32_t)LP_COUNT(report->fixes));
+    report->fix_count = lp_plan_fixes(report->module, report->problem, report->scheduler, request, report->fixes,
+                                      (int32_t)LP_COUNT(report->fixes));
   list_operators(report);
   return LP_OK;
 }

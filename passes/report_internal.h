@@ -14,6 +14,7 @@ typedef struct {
 typedef struct {
   const char *name; /* "tpot_ms", "rtt_ms", "up_bps", "device_memory_bytes": the unit is in it */
   double from, to;
+  const char *from_text, *to_text; /* of what is no number: "dtype_device" */
 } lp_report_fix;
 
 /* One operator as it runs; a free one appears once for each side that computes it. */
@@ -34,6 +35,7 @@ typedef struct {
   lp_plan_problem problem[LP_STAGE_COUNT];
   lp_place *side[LP_STAGE_COUNT];
   lp_plan_result plan;
+  lp_plan_proof proof;
   lp_report_baseline baselines[4];
   int32_t baseline_count;
   lp_report_fix fixes[8];
@@ -53,8 +55,8 @@ typedef struct {
 int32_t lp_table1_rows(const lp_report *report, lp_table1_row *rows, int32_t most);
 
 /* The smallest single changes that make the request feasible with its scheduler (plan_fixes.c). */
-int32_t lp_plan_fixes(const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler, const lp_request *request,
-                      lp_report_fix *fixes, int32_t most);
+int32_t lp_plan_fixes(lp_module *module, const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
+                      const lp_request *request, lp_report_fix *fixes, int32_t most);
 
 /* A stretch of layers whose operators are placed alike. */
 typedef struct {
@@ -67,6 +69,11 @@ typedef struct {
 int32_t lp_report_ranges(const lp_report *report, lp_stage stage, lp_report_range **out);
 /* "embedding", "layers 0-11", "head" */
 const char *lp_report_range_name(const lp_report *report, const lp_report_range *range, char out[48]);
+
+/* The gap between the plan's objective and the lower bound, as a share; NaN when none is known. */
+double lp_report_gap(const lp_report *report);
+/* The problem and the prices as JSON, enough to confirm the plan without the planner (report_certificate.c). */
+void lp_report_certificate(const lp_report *report, lp_buf *out);
 
 void lp_report_text(const lp_report *report, lp_buf *out);
 void lp_report_json(const lp_report *report, lp_buf *out);

@@ -141,6 +141,7 @@ static void put_request(json *j, const lp_request *request) {
   integer(j, "isl", request->isl);
   integer(j, "osl", request->osl);
   integer(j, "batch", request->batch);
+  integer(j, "sessions", request->sessions > 1 ? request->sessions : 1);
   close(j, '}');
   open(j, "sla", '{');
   number(j, "ttft_ms", request->ttft_ms > 0 ? request->ttft_ms : NAN);
@@ -148,11 +149,18 @@ static void put_request(json *j, const lp_request *request) {
   close(j, '}');
 }
 
-static double known(double value) {
-  return value < 0 ? NAN : value;
+/* Numbers that only this plan has. */
+static void put_proof(json *j, const lp_report *report) {
+  const lp_plan_proof *proof = &report->proof;
+  const char *objective = report->request->objective;
+  bool in_usd = proof->known && (!objective || lp_streq(objective, "cost"));
+  number(j, "lower_bound", proof->known ? proof->lower_bound : NAN);
+  number(j, "lower_bound_usd", in_usd ? proof->lower_bound : NAN);
+  number(j, "gap", lp_report_gap(report));
+  string(j, "proof", !proof->known ? NULL : proof->complete ? "complete search" : "prices of the limits");
 }
 
-static void put_result(json *j, const char *name, const lp_plan_result *r) {
+static void put_result(json *j, const char *name, const lp_plan_result *r, const lp_report *proved) {
   const struct {
     const char *name;
     double value;
@@ -180,14 +188,13 @@ static void put_result(json *j, const char *name, const lp_plan_result *r) {
                  {"device_weight_bytes", r->device_weight_bytes},
                  {"cloud_weight_bytes", r->cloud_weight_bytes},
                  {"device_memory_bytes", r->device_memory_bytes},
-                 {"cloud_memory_bytes", r->cloud_memory_bytes},
-                 {"lower_bound_usd", known(r->lower_bound_usd)},
-                 {"gap", known(r->gap)}};
+                 {"cloud_memory_bytes", r->cloud_memory_bytes}};
   open(j, name, '{');
   boolean(j, "feasible", r->feasible);
   string(j, "binding", r->binding);
   for (size_t i = 0; i < LP_COUNT(numbers); i++)
     number(j, numbers[i].name, numbers[i].value);
+  if (proved) put_proof(j, proved);
   close(j, '}');
 }
 
@@ -196,8 +203,13 @@ static void put_fixes(json *j, const lp_report *report) {
   for (int32_t i = 0; i < report->fix_count; i++) {
     open(j, NULL, '{');
     string(j, "change", report->fixes[i].name);
-    number(j, "from", report->fixes[i].from);
-    number(j, "to", report->fixes[i].to);
+    if (report->fixes[i].to_text) {
+      string(j, "from", report->fixes[i].from_text);
+      string(j, "to", report->fixes[i].to_text);
+    } else {
+      number(j, "from", report->fixes[i].from);
+      number(j, "to", report->fixes[i].to);
+    }
     close(j, '}');
   }
   close(j, ']');
@@ -261,10 +273,10 @@ void lp_report_json(const lp_report *report, lp_buf *out) {
   boolean(&j, "feasible", report->plan.feasible);
   string(&j, "binding", report->plan.binding);
   put_fixes(&j, report);
-  put_result(&j, "plan", &report->plan);
+  put_result(&j, "plan", &report->plan, report);
   open(&j, "baselines", '{');
   for (int32_t i = 0; i < report->baseline_count; i++)
-    put_result(&j, report->baselines[i].name, &report->baselines[i].result);
+    put_result(&j, report->baselines[i].name, &report->baselines[i].result, NULL);
   close(&j, '}');
   number(&j, "decrement", report->decrement);
   if (report->table1) put_table1(&j, report);
@@ -272,5 +284,9 @@ void lp_report_json(const lp_report *report, lp_buf *out) {
   for (int32_t i = 0; i < report->operator_count; i++)
     put_operator(&j, &report->operators[i]);
   close(&j, ']');
+  if (report->proof.known) {
+    key(&j, "certificate");
+    lp_report_certificate(report, out);
+  }
   lp_buf_puts(out, "\n}\n");
 }

@@ -36,6 +36,12 @@ static const char *link_name(const lp_link *link) {
   return link->name && !strchr(link->name, '=') ? link->name : "";
 }
 
+/* The gap as a share of the bound: how much better the best plan could be, seen from it. */
+static double gap_above(const lp_report *report) {
+  double gap = lp_report_gap(report);
+  return gap < 1 ? gap / (1 - gap) : INFINITY;
+}
+
 static void put_head(const lp_report *report, lp_buf *out) {
   const lp_request *request = report->request;
   char count[32], bytes[32], up[32], down[32];
@@ -57,15 +63,24 @@ static void put_head(const lp_report *report, lp_buf *out) {
   lp_buf_printf(out, "\n%-12s%s, least %s: %s", "scheduler", report->scheduler,
                 request->objective ? request->objective : "cost",
                 report->plan.feasible ? "feasible" : "INFEASIBLE, bound by ");
-  lp_buf_printf(out, "%s\n", report->plan.feasible ? "" : report->plan.binding);
+  lp_buf_printf(out, "%s", report->plan.feasible ? "" : report->plan.binding);
+  if (report->proof.known && report->proof.complete)
+    lp_buf_puts(out, ", and no plan is better");
+  else if (report->proof.known)
+    lp_buf_printf(out, ", at most %.2g %% above the best", 100 * gap_above(report));
+  lp_buf_puts(out, "\n");
 }
 
 static void put_fixes(const lp_report *report, lp_buf *out) {
   if (!report->fix_count) return;
   lp_buf_puts(out, "\nany one of these makes it feasible\n");
   for (int32_t i = 0; i < report->fix_count; i++)
-    lp_buf_printf(out, "  %-22s from %.6g to %.6g\n", report->fixes[i].name, report->fixes[i].from,
-                  report->fixes[i].to);
+    if (report->fixes[i].to_text)
+      lp_buf_printf(out, "  %-22s from %s to %s\n", report->fixes[i].name, report->fixes[i].from_text,
+                    report->fixes[i].to_text);
+    else
+      lp_buf_printf(out, "  %-22s from %.6g to %.6g\n", report->fixes[i].name, report->fixes[i].from,
+                    report->fixes[i].to);
 }
 
 static void put_range(const lp_report *report, const lp_report_range *range, lp_buf *out) {

@@ -16,16 +16,16 @@ void lp_plan_fill_cut(const lp_plan_problem *problem, int64_t cut, lp_place *sid
 }
 
 static lp_status place_device(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request,
-                              lp_place *side[LP_STAGE_COUNT], lp_arena *scratch, lp_diag *diag) {
-  (void)request, (void)scratch, (void)diag;
+                              lp_place *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
+  (void)request, (void)scratch, (void)proof, (void)diag;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     lp_plan_fill(&problem[stage], LP_PLACE_DEVICE, side[stage]);
   return LP_OK;
 }
 
 static lp_status place_cloud(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request,
-                             lp_place *side[LP_STAGE_COUNT], lp_arena *scratch, lp_diag *diag) {
-  (void)request, (void)scratch, (void)diag;
+                             lp_place *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
+  (void)request, (void)scratch, (void)proof, (void)diag;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     lp_plan_fill(&problem[stage], LP_PLACE_CLOUD, side[stage]);
   return LP_OK;
@@ -38,8 +38,8 @@ static void fill_both(const lp_plan_problem problem[LP_STAGE_COUNT], int64_t cut
 
 /* Every cut, both ends included; among equals the one that leaves most on the device. */
 static lp_status place_layer(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request,
-                             lp_place *side[LP_STAGE_COUNT], lp_arena *scratch, lp_diag *diag) {
-  (void)scratch, (void)diag;
+                             lp_place *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
+  (void)scratch, (void)proof, (void)diag;
   int64_t best = 0;
   lp_plan_result best_result = {0};
   for (int64_t cut = problem[0].layer_count + 1; cut >= -1; cut--) {
@@ -102,7 +102,8 @@ static void fill_ancestors(const lp_plan_problem *problem, int32_t node, lp_plac
 }
 
 static lp_status place_cut(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request,
-                           lp_place *side[LP_STAGE_COUNT], lp_arena *scratch, lp_diag *diag) {
+                           lp_place *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
+  (void)proof;
   if (!request->cut_node) {
     if (request->cut < 0 || request->cut > problem[0].layer_count)
       return lp_error(diag, LP_LOC_NONE, "cannot cut before layer %" PRId64 ": the model has %" PRId32 " layers",

@@ -77,7 +77,8 @@ double lp_greedy_place_stage(const lp_plan_problem *problem, double bound_ms, lp
 }
 
 static lp_status place(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request,
-                       lp_place *side[LP_STAGE_COUNT], lp_arena *scratch, lp_diag *diag) {
+                       lp_place *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
+  (void)proof;
   const double bound_ms[LP_STAGE_COUNT] = {request->ttft_ms, request->tpot_ms};
   static const char *const bound_names[LP_STAGE_COUNT] = {"TTFT", "TPOT"};
   double ms[LP_STAGE_COUNT];

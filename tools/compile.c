@@ -34,10 +34,14 @@ static lp_status read_options(lp_compile *c, int argc, char **argv, lp_texts *ar
       {"--isl", LP_OPTION_I64, &r->isl, "N", "prompt tokens to plan for (512)", 1},
       {"--osl", LP_OPTION_I64, &r->osl, "N", "generated tokens to plan for (128)", 1},
       {"--batch", LP_OPTION_I64, &r->batch, "N", "sequences to plan for (1)", 1},
+      {"--sessions", LP_OPTION_I64, &r->sessions, "N", "requests that the cloud decodes together (1)", 1},
       {"--scheduler", LP_OPTION_TEXT, &r->scheduler, "NAME",
-       "greedy, layer, cloud-only, device-only or cut (layer, until the exact one is here)", 0},
+       "exact, greedy, layer, cloud-only, device-only or cut (exact)", 0},
       {"--cut", LP_OPTION_I64, &r->cut, "N", "scheduler cut: layers 0 to N-1 on the device", 0},
-      {"--objective", LP_OPTION_CHOICE, &r->objective, "cost|latency|energy", "what the plan minimises (cost)", 0},
+      {"--objective", LP_OPTION_TEXT, &r->objective, "cost|latency|energy",
+       "what the plan minimises (cost); also a sum: cost+1e-6*latency (USD, ms, J)", 0},
+      {"--pin", LP_OPTION_TEXTS, &c->pins, "GLOB=SIDE", "keep operators on a side: 'layer.0.*=device'; repeatable", 0},
+      {"--private", LP_OPTION_I64, &c->private_layers, "N", "keep embeddings and the first N layers on the device", 0},
       {"--device-memory", LP_OPTION_SIZE, &r->device_memory, "SIZE", "memory the device may use (all it has)", 0},
       {"--dtype-device", LP_OPTION_TEXT, &r->dtype_device, "DTYPE", "weights on the device: f32, f16, bf16, int8, int4", 0},
       {"--dtype-cloud", LP_OPTION_TEXT, &r->dtype_cloud, "DTYPE", "weights in the cloud: f32, f16, bf16, int8, int4", 0},
@@ -70,7 +74,7 @@ static lp_status read_options(lp_compile *c, int argc, char **argv, lp_texts *ar
 }
 
 int lp_tool_compile(int argc, char **argv) {
-  lp_compile compile = {.emit = "bundle", .side = "device", .march = "native", .opt_level = 3};
+  lp_compile compile = {.emit = "bundle", .side = "device", .march = "native", .opt_level = 3, .private_layers = -1};
   compile.request = (lp_request){.isl = 512, .osl = 128, .batch = 1, .objective = "cost", .generation = true};
   lp_diag *diag = lp_tool_diag();
   lp_texts args = {0};

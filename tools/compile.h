@@ -8,7 +8,8 @@ typedef struct {
   const char *model, *output, *emit, *side;
   const char *device, *cloud, *link, *march, *tokenizer, *depfile;
   bool plan_only, table1, locations;
-  lp_texts reports, bind;
+  lp_texts reports, bind, pins;
+  int64_t private_layers; /* -1: not asked for */
   lp_numbers exits;
   int64_t opt_level;
   lp_pass_flags flags;

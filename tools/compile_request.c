@@ -52,6 +52,9 @@ static lp_status check_options(const lp_compile *compile, lp_diag *diag) {
     LP_TRY(check_report(compile->reports.data[i], diag));
   LP_TRY(check_dtype("--dtype-device", compile->request.dtype_device, diag));
   LP_TRY(check_dtype("--dtype-cloud", compile->request.dtype_cloud, diag));
+  LP_TRY(lp_plan_objective_check(compile->request.objective, diag, LP_LOC_FILE("--objective")));
+  for (size_t i = 0; i < compile->pins.count; i++)
+    LP_TRY(lp_plan_pin_check(compile->pins.data[i], diag, LP_LOC_FILE("--pin")));
   LP_TRY(check_scheduler(compile, diag));
   LP_TRY(check_emit(compile, diag));
   if (!compile->device)
@@ -80,6 +83,10 @@ lp_status lp_compile_prepare(lp_compile *compile, lp_diag *diag) {
   request->device = compile->device_machine;
   request->cloud = compile->cloud_machine;
   request->link = compile->link_model;
+  request->pins = compile->pins.data;
+  request->pin_count = (int32_t)compile->pins.count;
+  request->keep_private = compile->private_layers >= 0;
+  request->private_layers = compile->private_layers;
   request->exits = compile->exits.data;
   request->exit_count = (int32_t)compile->exits.count;
   if (!request->scheduler) request->scheduler = compile->cloud ? lp_scheduler_default : "device-only";
@@ -92,5 +99,6 @@ void lp_compile_release(lp_compile *compile) {
   lp_link_free(compile->link_model);
   lp_vec_free(&compile->reports);
   lp_vec_free(&compile->bind);
+  lp_vec_free(&compile->pins);
   lp_vec_free(&compile->exits);
 }

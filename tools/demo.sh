@@ -39,7 +39,7 @@ build() {
 
 compile() { # compile MODEL.onnx TOKENIZER DEVICE-MEMORY PROMPT-TOKENS OUT: this machine stands for both, Wi-Fi between
   begin "compile: $1 for two sides; the device may use $3 of memory"
-  set -- "$1" "$2" "$5" --device=host --cloud=host,price_usd_per_s=1e-4 --device-memory="$3" --isl="$4" --osl=160
+  set -- "$1" "$2" "$5" --device=host --cloud=host,price_usd_per_s=1e-4 --device-memory="$3" --isl="$4" --osl=160 --scheduler=layer
   onnx=$1 tokenizer=$2 out=$3
   shift 3
   "$llmpart" compile "$onnx" "$@" --link=wifi --tokenizer="$tokenizer" --report="$out.txt" -o "$out.llmpart"

@@ -45,7 +45,7 @@ static void study_close(study *s) {
 static lp_plan_result plan(study *s, const char *scheduler) {
   lp_place *side[LP_STAGE_COUNT];
   lp_plan_result result;
-  lp_status status = lp_plan_choose(s->problem, scheduler, &s->request, side, s->arena, NULL);
+  lp_status status = lp_plan_choose(s->problem, scheduler, &s->request, side, NULL, s->arena, NULL);
   ck_assert(status == LP_OK || status == LP_INFEASIBLE);
   lp_plan_evaluate(s->problem, &s->request, side, &result);
   return result;
@@ -273,7 +273,7 @@ START_TEST(an_unknown_cut_is_refused) {
   lp_diag *diag = lp_diag_create();
   lp_place *side[LP_STAGE_COUNT];
   s.request.cut = 3;
-  ck_assert_int_eq(lp_plan_choose(s.problem, "cut", &s.request, side, s.arena, diag), LP_FAILED);
+  ck_assert_int_eq(lp_plan_choose(s.problem, "cut", &s.request, side, NULL, s.arena, diag), LP_FAILED);
   ck_assert_str_eq(lp_diag_get(diag, 0)->text, "cannot cut before layer 3: the model has 2 layers");
   lp_diag_free(diag);
   study_close(&s);

@@ -1,0 +1,114 @@
+/* The certificate of a plan: the problem as the exact scheduler sees it, the plan, and the prices that prove the bound.
+ * `llmpart check-plan` confirms it with code of its own. Prices are those of the limits; a bound is the least price of a
+ * stage over all placements, less the prices of the limits, and the least of all placements lies above it. */
+#include "passes/plan_exact.h"
+#include "passes/report_internal.h"
+
+#include <math.h>
+
+static void put_pair(lp_buf *out, const char *name, double a, double b) {
+  lp_buf_printf(out, "\"%s\": [%.17g, %.17g]", name, a, b);
+}
+
+static void put_list(lp_buf *out, const char *name, const int32_t *list, int32_t count) {
+  lp_buf_printf(out, ", \"%s\": [", name);
+  for (int32_t i = 0; i < count; i++)
+    lp_buf_printf(out, "%s%" PRId32, i ? ", " : "", list[i]);
+  lp_buf_puts(out, "]");
+}
+
+static void put_problem(const lp_exact *x, lp_buf *out) {
+  const lp_plan_weights *w = &x->weights;
+  lp_buf_puts(out, "    \"objective\": {");
+  put_pair(out, "prefill_per_ms", w->busy[0][0], w->busy[0][1]);
+  lp_buf_puts(out, ", ");
+  put_pair(out, "decode_per_ms", w->busy[1][0], w->busy[1][1]);
+  lp_buf_puts(out, ", ");
+  put_pair(out, "link_per_ms", w->link[0], w->link[1]);
+  lp_buf_printf(out, ", \"move_per_ms\": %.17g},\n    \"limits\": {", w->move);
+  put_pair(out, "ms", x->limit_ms[0], x->limit_ms[1]);
+  lp_buf_puts(out, ", ");
+  put_pair(out, "bytes", x->limit_bytes[0], x->limit_bytes[1]);
+  lp_buf_printf(out, "},\n    \"link\": {\"message_ms\": %.17g, ", x->rtt_half);
+  put_pair(out, "ms_per_byte", x->ms_per_byte[0], x->ms_per_byte[1]);
+  lp_buf_puts(out, "},\n");
+}
+
+static void put_holdings(const lp_exact *x, const lp_exact_prices *prices, lp_buf *out) {
+  lp_buf_puts(out, "    \"holdings\": [");
+  for (int32_t i = 0; i < x->holding_count; i++) {
+    const lp_exact_holding *h = &x->holding[i];
+    lp_buf_printf(out, "%s\n      {", i ? "," : "");
+    put_pair(out, "bytes", h->bytes[0], h->bytes[1]);
+    lp_buf_puts(out, ", ");
+    put_pair(out, "prefill_share", prices->share[0][0][i], prices->share[0][1][i]);
+    if (h->is_state) lp_buf_printf(out, ", \"cache\": true, \"move_bytes\": %.17g", h->move_bytes);
+    if (h->ms[0][0] > 0 || h->ms[0][1] > 0 || h->ms[1][0] > 0 || h->ms[1][1] > 0) {
+      lp_buf_puts(out, ", ");
+      put_pair(out, "prefill_ms", h->ms[0][0], h->ms[0][1]);
+      lp_buf_puts(out, ", ");
+      put_pair(out, "decode_ms", h->ms[1][0], h->ms[1][1]);
+    }
+    lp_buf_puts(out, "}");
+  }
+  lp_buf_puts(out, "],\n");
+}
+
+static void put_unit(const lp_exact_unit *unit, lp_place side, double result_bytes, lp_buf *out) {
+  lp_buf_printf(out, "{\"side\": %d, ", (int)side);
+  put_pair(out, "ms", unit->ms[0], unit->ms[1]);
+  lp_buf_puts(out, ", ");
+  put_pair(out, "activation", unit->activation[0], unit->activation[1]);
+  put_list(out, "in", unit->in, unit->in_count);
+  put_list(out, "out", unit->out, unit->out_count);
+  put_list(out, "hold", unit->hold, unit->hold_count);
+  if (unit->pin >= 0) lp_buf_printf(out, ", \"pin\": %d", unit->pin);
+  if (unit->is_result) lp_buf_printf(out, ", \"result_bytes\": %.17g", result_bytes);
+  lp_buf_puts(out, "}");
+}
+
+static void put_stage(const lp_exact *x, lp_stage stage, const lp_place *side, lp_buf *out) {
+  const lp_plan_problem *problem = &x->problem[stage];
+  lp_place *of_unit = LP_NEW_ARRAY(x->arena, lp_place, x->unit_count[stage]);
+  for (int32_t i = 0; i < problem->op_count; i++)
+    if (x->unit_of[stage][i] >= 0) of_unit[x->unit_of[stage][i]] = side[i];
+  lp_buf_printf(out, "    \"%s\": {\"values\": [", lp_stage_names[stage]);
+  for (int32_t i = 0; i < problem->value_count; i++)
+    lp_buf_printf(out, "%s%.17g", i ? ", " : "", x->value[stage][i].bytes);
+  lp_buf_puts(out, "], \"units\": [");
+  for (int32_t i = 0; i < x->unit_count[stage]; i++) {
+    lp_buf_printf(out, "%s\n      ", i ? "," : "");
+    put_unit(&x->unit[stage][i], of_unit[i], problem->result_bytes, out);
+  }
+  lp_buf_puts(out, "]}");
+}
+
+void lp_report_certificate(const lp_report *report, lp_buf *out) {
+  const lp_plan_proof *proof = &report->proof;
+  lp_exact x;
+  lp_exact_build(report->problem, report->request, report->arena, &x);
+  lp_exact_prices *prices = lp_exact_prices_create(&x);
+  lp_exact_duals duals = {.per_ms = {proof->per_ms[0], proof->per_ms[1]},
+                          .per_byte = {proof->per_byte[0], proof->per_byte[1]},
+                          .residence = proof->residence};
+  lp_exact_graph graph[LP_STAGE_COUNT];
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    if (!lp_exact_graph_build(&x, (lp_stage)stage, &graph[stage])) {
+      lp_buf_puts(out, "null");
+      return;
+    }
+  lp_exact_bound_at(&x, graph, &duals, prices);
+  lp_buf_printf(out, "{\n    \"value\": %.17g,\n    \"bound\": %.17g,\n",
+                lp_plan_objective_value(&report->plan, report->request), prices->bound);
+  lp_buf_puts(out, "    \"prices\": {");
+  put_pair(out, "ms", duals.per_ms[0], duals.per_ms[1]);
+  lp_buf_puts(out, ", ");
+  put_pair(out, "bytes", duals.per_byte[0], duals.per_byte[1]);
+  lp_buf_printf(out, ", \"residence\": %.17g},\n", duals.residence);
+  put_problem(&x, out);
+  put_holdings(&x, prices, out);
+  put_stage(&x, LP_STAGE_PREFILL, report->side[0], out);
+  lp_buf_puts(out, ",\n");
+  put_stage(&x, LP_STAGE_DECODE, report->side[1], out);
+  lp_buf_puts(out, "\n  }");
+}

@@ -1,0 +1,24 @@
+/* Random planning problems: small ones to try every placement of, and chains of layers. */
+#ifndef LP_TESTS_RANDOM_PLAN_H
+#define LP_TESTS_RANDOM_PLAN_H
+
+#include "passes/plan_internal.h"
+
+typedef struct {
+  lp_arena *arena;
+  uint64_t state; /* of the random numbers */
+  lp_machine device, cloud;
+  lp_link link;
+  lp_request request;
+  lp_plan_problem problem[LP_STAGE_COUNT];
+} random_plan;
+
+/* `seed` names the problem; at most `most` operators per stage. Release with random_plan_free. */
+random_plan *random_plan_create(uint64_t seed, int32_t most);
+void random_plan_free(random_plan *plan);
+double random_plan_number(random_plan *plan); /* [0, 1) */
+
+/* The best of all placements, each evaluated by lp_plan_evaluate. */
+lp_plan_result random_plan_try_all(random_plan *plan);
+
+#endif
