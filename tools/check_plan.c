@@ -302,7 +302,7 @@ static double holding_price(const certificate *c, const holding *h, int which, i
 static bool step(const path *p, const path *after, int index, int side, const situation *from, table *out) {
   const certificate *c = p->c;
   const unit *u = &p->s->units[index];
-  unsigned turn[MOST_LIVE + 1], crossed = 0, oldest = 16, made = 0;
+  unsigned turn[MOST_LIVE + 1] = {0}, crossed = 0, oldest = 16, made = 0;
   uint64_t paid = from->key >> 32 & 0xffff, held = from->key >> 48;
   double ms = u->ms[side], link = 0, price = from->price;
   if (u->pin >= 0 && u->pin != side) return true;
