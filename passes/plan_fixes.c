@@ -92,30 +92,32 @@ static bool feasible_with(const lp_plan_problem problem[LP_STAGE_COUNT], const c
   return is_feasible(problem, scheduler, &changed.request);
 }
 
-/* The type of most of the model's weights. */
-static lp_dtype own_dtype(const lp_plan_problem *problem) {
-  for (int32_t i = 0; i < problem->op_count; i++)
-    if (problem->ops[i].op->kind == LP_OP_LINEAR) return problem->ops[i].op->in[1].value->type.dtype;
-  return LP_F32;
+/* Bytes of all weights as the device would store them. */
+static double total_weights(const lp_plan_problem *problem) {
+  double sum = 0;
+  for (int32_t i = 0; i < problem->weight_count; i++)
+    sum += problem->weight_size[LP_PLACE_DEVICE][i];
+  return sum;
 }
 
 /* Weights on the device in the widest narrower type that is enough. */
 static bool narrower_weights(lp_module *module, const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
                              const lp_request *request, lp_report_fix *fix) {
-  static const char *const types[] = {"f16", "bf16"};
-  lp_dtype own = own_dtype(&problem[0]), now = lp_plan_weight_dtype(request, LP_PLACE_DEVICE, own), other = now;
+  static const char *const types[] = {"f16", "bf16", "int8", "int4"};
+  double now = total_weights(problem);
   lp_request changed = *request;
   changed.feasible_suffices = true;
   for (size_t i = 0; i < LP_COUNT(types); i++) {
-    if (!lp_dtype_parse(types[i], &other) || lp_dtype_bits(other) >= lp_dtype_bits(now)) continue;
     changed.dtype_device = types[i];
     lp_arena *arena = lp_arena_create();
     lp_plan_problem narrow[LP_STAGE_COUNT];
-    bool found = lp_plan_build(module, &changed, arena, narrow, NULL) == LP_OK &&
+    bool found = lp_plan_build(module, &changed, arena, narrow, NULL) == LP_OK && total_weights(narrow) < now &&
                  is_feasible((const lp_plan_problem *)narrow, scheduler, &changed);
     lp_arena_free(arena);
     if (!found) continue;
-    *fix = (lp_report_fix){.name = "dtype_device", .from_text = lp_dtype_name(now), .to_text = types[i]};
+    *fix = (lp_report_fix){.name = "dtype_device",
+                           .from_text = request->dtype_device ? request->dtype_device : "as in the file",
+                           .to_text = types[i]};
     return true;
   }
   return false;
