@@ -24,9 +24,23 @@ typedef struct {
   bool weights_absent_ok;
   const lp_input_binding *bindings; /* inputs of the graph that are constants of these values, and no inputs */
   size_t binding_count;
+  const char *subgraph; /* instead of the main graph, the one that a node of it holds as the attribute of this name */
 } lp_import_options;
 LP_MUST_USE lp_status lp_onnx_import(const char *path, const lp_import_options *options, lp_module **out,
                                      lp_diag *diag);
+
+/* One kind of operator in a file, nodes of branches, loops and functions included (those of functions once). */
+typedef struct {
+  const char *domain, *name; /* "ai.onnx", "MatMul" */
+  int64_t opset, count;      /* opset 0: the file declares none for the domain */
+  bool is_function;          /* a function of the model: inlined */
+  bool is_built;             /* no operator of the IR: the importer builds others for it */
+  bool is_known;             /* `kind` is the operator of the IR */
+  lp_kind kind;
+} lp_operator_count;
+/* In order of first appearance, in `arena`. */
+LP_MUST_USE lp_status lp_onnx_census(const char *path, const lp_import_options *options, lp_arena *arena,
+                                     lp_operator_count **out, size_t *count, lp_diag *diag);
 
 /* The names of the graph's inputs that are no initializers, in order, in `arena`. */
 LP_MUST_USE lp_status lp_onnx_input_names(const char *path, lp_arena *arena, const char *const **names, size_t *count,

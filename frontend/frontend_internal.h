@@ -6,7 +6,8 @@
  * onnx_node.c      node -> operator                                        onnx_attr.c      attributes by schema
  * onnx_normalise.c older opsets -> the newest form                         onnx_function.c  functions, If
  * onnx_einsum.c    Einsum -> transposes and a product                     onnx_external.c  data in other files
- * onnx_bind.c      inputs that are given as constants
+ * onnx_bind.c      inputs that are given as constants                     onnx_subgraph.c  graphs that nodes hold
+ * onnx_census.c    how often each operator occurs
  */
 #ifndef LP_FRONTEND_INTERNAL_H
 #define LP_FRONTEND_INTERNAL_H
@@ -98,6 +99,17 @@ static inline const char *lp_text(const char *maybe) {
 
 /* Where a node is: its name, or its first result's where it has none. */
 lp_loc lp_node_loc(const lp_importer *im, const Onnx__NodeProto *node, const lp_call *call);
+/* The version of a domain ("": the default one) that the model imports; 0 when it imports none. */
+int64_t lp_domain_opset(const lp_importer *im, const char *domain);
+/* The operator of the IR that a node is. */
+bool lp_kind_find(lp_importer *im, const Onnx__NodeProto *node, lp_kind *out);
+/* The graph to import: the main one, or the one that options->subgraph names. */
+LP_MUST_USE lp_status lp_model_graph(lp_importer *im, const Onnx__GraphProto **out);
+/* A note for each graph that the node holds, with the option that imports it. */
+void lp_note_subgraphs(const lp_importer *im, const Onnx__NodeProto *node, lp_loc loc);
+/* Declares what lp_onnx_census finds. */
+LP_MUST_USE lp_status lp_census_take(lp_importer *im, lp_arena *arena, lp_operator_count **out, size_t *count);
+LP_MUST_USE lp_status lp_read_opset(lp_importer *im);
 /* Where the first node is that reads `name`; the file where none does. For messages: it searches. */
 lp_loc lp_reader_loc(const lp_importer *im, const Onnx__GraphProto *graph, const char *name);
 /* "" for the default domain in both of its spellings. */
@@ -180,8 +192,9 @@ LP_MUST_USE lp_status lp_normalise(lp_importer *im, const Onnx__NodeProto *node,
 /* ---- types and tensors ---- */
 
 const char *lp_onnx_dtype_name(int32_t data_type); /* "string", "float8e4m3fn"; "undefined" when unknown */
-LP_MUST_USE lp_status lp_import_type(lp_importer *im, const Onnx__TypeProto *type, const char *what, const char *name,
-                                     lp_type *out);
+/* The type of an input of `graph`. */
+LP_MUST_USE lp_status lp_import_type(lp_importer *im, const Onnx__GraphProto *graph, const Onnx__TypeProto *type,
+                                     const char *name, lp_type *out);
 
 /* A checked tensor: its type and where its bytes are. */
 typedef struct {

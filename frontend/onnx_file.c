@@ -113,6 +113,27 @@ lp_status lp_onnx_import(const char *path, const lp_import_options *options, lp_
   return status;
 }
 
+lp_status lp_onnx_census(const char *path, const lp_import_options *options, lp_arena *arena, lp_operator_count **out,
+                         size_t *count, lp_diag *diag) {
+  lp_importer im;
+  lp_mapping mapping = {0};
+  LP_TRY(open_importer(&im, path, diag, &mapping));
+  ProtobufCMessage *message = NULL;
+  lp_status status = unpack(&im, &onnx__model_proto__descriptor, LP_MESSAGE_MODEL, &message);
+  if (status == LP_OK) {
+    im.model = (const Onnx__ModelProto *)message;
+    im.options = options;
+    im.module = create_module(&im);
+    im.functions = lp_map_create();
+    status = lp_read_opset(&im);
+    if (status == LP_OK) status = lp_functions_index(&im);
+    if (status == LP_OK) status = lp_census_take(&im, arena, out, count);
+    lp_module_free(im.module);
+  }
+  close_importer(&im, &mapping);
+  return status;
+}
+
 lp_status lp_onnx_input_names(const char *path, lp_arena *arena, const char *const **names, size_t *count,
                               lp_diag *diag) {
   lp_importer im;

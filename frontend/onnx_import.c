@@ -58,7 +58,7 @@ lp_status lp_scope_add_initializers(lp_importer *im, lp_scope *scope, const Onnx
 
 /* ---- the model ---- */
 
-static lp_status read_opset(lp_importer *im) {
+lp_status lp_read_opset(lp_importer *im) {
   lp_loc loc = LP_LOC_FILE(im->path);
   im->opset = 0;
   for (size_t i = 0; i < im->model->n_opset_import; i++) {
@@ -86,7 +86,7 @@ static lp_status import_inputs(lp_importer *im, lp_scope *scope, const Onnx__Gra
     const char *name = lp_text(graph->input[i]->name);
     if (lp_map_has(scope->initializers, name)) continue;
     if (!name[0]) return lp_error(im->diag, LP_LOC_FILE(im->path), "an input has no name");
-    LP_TRY(lp_import_type(im, graph->input[i]->type, "input", name, &types[count]));
+    LP_TRY(lp_import_type(im, graph, graph->input[i]->type, name, &types[count]));
     bindings[bound] = lp_binding_find(im, name);
     if (bindings[bound])
       bound_types[bound++] = types[count];
@@ -142,14 +142,15 @@ static lp_status check_outputs(const lp_importer *im, const Onnx__GraphProto *gr
 
 lp_status lp_import_model(lp_importer *im) {
   lp_loc loc = LP_LOC_FILE(im->path);
-  const Onnx__GraphProto *graph = im->model->graph;
-  if (!graph) return lp_error(im->diag, loc, "the model holds no graph");
+  const Onnx__GraphProto *graph = NULL;
+  LP_TRY(lp_model_graph(im, &graph));
   if (graph->n_node == 0) return lp_error(im->diag, loc, "the graph is empty: it has no nodes");
   if (graph->n_output == 0) return lp_error(im->diag, loc, "the graph has no outputs");
-  LP_TRY(read_opset(im));
+  LP_TRY(lp_read_opset(im));
   LP_TRY(lp_functions_index(im));
-  lp_scope scope = lp_scope_open(im, NULL);
+  lp_scope outer = lp_scope_open(im, NULL), scope = lp_scope_open(im, &outer);
   lp_op *func = NULL;
+  if (graph != im->model->graph) LP_TRY(lp_scope_add_initializers(im, &outer, im->model->graph));
   LP_TRY(lp_scope_add_initializers(im, &scope, graph));
   LP_TRY(lp_bindings_check(im, graph));
   LP_TRY(import_inputs(im, &scope, graph, &func));

@@ -8,8 +8,7 @@ const char *lp_node_domain(const Onnx__NodeProto *node) {
   return lp_streq(domain, "ai.onnx") ? "" : domain;
 }
 
-/* The version of a domain that the model imports; 0 when it imports none. */
-static int64_t opset_of(const lp_importer *im, const char *domain) {
+int64_t lp_domain_opset(const lp_importer *im, const char *domain) {
   if (!domain[0]) return im->opset;
   for (size_t i = 0; i < im->model->n_opset_import; i++)
     if (lp_streq(lp_text(im->model->opset_import[i]->domain), domain)) return im->model->opset_import[i]->version;
@@ -26,7 +25,7 @@ lp_loc lp_node_loc(const lp_importer *im, const Onnx__NodeProto *node, const lp_
                   .node = name,
                   .op = lp_arena_strdup(arena, lp_text(node->op_type)),
                   .domain = domain[0] ? lp_arena_strdup(arena, domain) : "",
-                  .opset = opset_of(im, domain)};
+                  .opset = lp_domain_opset(im, domain)};
 }
 
 lp_loc lp_reader_loc(const lp_importer *im, const Onnx__GraphProto *graph, const char *name) {
@@ -59,11 +58,16 @@ static void note_near(lp_importer *im, const Onnx__NodeProto *node, lp_loc loc) 
   lp_note_near(im->diag, loc, lp_text(node->op_type), names, found);
 }
 
-static lp_status find_kind(lp_importer *im, const Onnx__NodeProto *node, lp_loc loc, lp_kind *out) {
+bool lp_kind_find(lp_importer *im, const Onnx__NodeProto *node, lp_kind *out) {
   const char *domain = lp_node_domain(node);
   const char *name = lp_arena_format(im->scratch, "%s.%s", prefix_of(domain), lp_text(node->op_type));
-  if (lp_op_info_find(name, out) && is_importable(lp_op_info_get(*out))) return LP_OK;
+  return lp_op_info_find(name, out) && is_importable(lp_op_info_get(*out));
+}
+
+static lp_status find_kind(lp_importer *im, const Onnx__NodeProto *node, lp_loc loc, lp_kind *out) {
+  if (lp_kind_find(im, node, out)) return LP_OK;
   lp_status status = lp_error(im->diag, loc, "operator '%s' is not supported", lp_text(node->op_type));
+  lp_note_subgraphs(im, node, loc);
   note_near(im, node, loc);
   return status;
 }

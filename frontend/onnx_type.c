@@ -172,19 +172,20 @@ static bool is_countable(const lp_poly *const *dim, int32_t rank) {
   return true;
 }
 
-lp_status lp_import_type(lp_importer *im, const Onnx__TypeProto *type, const char *what, const char *name,
+lp_status lp_import_type(lp_importer *im, const Onnx__GraphProto *graph, const Onnx__TypeProto *type, const char *name,
                          lp_type *out) {
+  static const char what[] = "input";
   lp_loc loc = LP_LOC_FILE(im->path);
   const char *other = type ? kind_of_type(type) : NULL;
   if (other)
-    return lp_error(im->diag, lp_reader_loc(im, im->model->graph, name), "%s '%s' is %s; only tensors are supported",
-                    what, name, other);
+    return lp_error(im->diag, lp_reader_loc(im, graph, name), "%s '%s' is %s; only tensors are supported", what, name,
+                    other);
   if (!type || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE || !type->tensor_type)
     return lp_error(im->diag, loc, "%s '%s' has no type", what, name);
   const Onnx__TypeProto__Tensor *tensor = type->tensor_type;
   lp_dtype dtype;
   if (!lp_dtype_from_onnx(tensor->elem_type, &dtype))
-    return lp_error(im->diag, lp_reader_loc(im, im->model->graph, name),
+    return lp_error(im->diag, lp_reader_loc(im, graph, name),
                     "%s '%s' has elements of type '%s' (%d), which is not supported", what, name,
                     lp_onnx_dtype_name(tensor->elem_type), (int)tensor->elem_type);
   if (!tensor->shape) return lp_error(im->diag, loc, "%s '%s' has no shape", what, name);

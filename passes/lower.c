@@ -10,6 +10,10 @@ static lp_lower_rule *const rules[LP_OP_COUNT] = {
 #include "ir/ops.def"
 };
 
+bool lp_kind_decomposes(lp_kind kind) {
+  return rules[kind] == lp_lower_decomposed;
+}
+
 lp_status lp_lower_refuse(const lp_lowering *l, const char *what) {
   return lp_error(l->b.diag, l->op->loc, "'%s' %s", lp_op_info_get(l->op->kind)->name, what);
 }

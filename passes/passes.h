@@ -96,6 +96,9 @@ extern const char *const lp_pipeline_full;   /* -> outlined */
 extern const char *const lp_pipeline_plan;
 extern const char *const lp_pipeline_split;
 
+/* Is an onnx.* operator always replaced by others before it is lowered? */
+bool lp_kind_decomposes(lp_kind kind);
+
 /* ---- planning ------------------------------------------------------------------------------------------------------ */
 
 typedef enum { LP_STAGE_PREFILL, LP_STAGE_DECODE, LP_STAGE_COUNT } lp_stage;

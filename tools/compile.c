@@ -13,7 +13,8 @@ static lp_status compile_model(lp_compile *compile, lp_diag *diag) {
   LP_TRY(lp_bindings_read(&compile->bind, &bindings, diag));
   const lp_import_options import = {.weights_absent_ok = !lp_compile_reads_weights(compile),
                                     .bindings = bindings,
-                                    .binding_count = compile->bind.count};
+                                    .binding_count = compile->bind.count,
+                                    .subgraph = compile->subgraph};
   lp_status imported = lp_onnx_import(compile->model, &import, &module, diag);
   lp_bindings_free(bindings, compile->bind.count);
   if (imported != LP_OK) return imported;
@@ -43,11 +44,15 @@ static lp_status read_options(lp_compile *c, int argc, char **argv, lp_texts *ar
       {"--pin", LP_OPTION_TEXTS, &c->pins, "GLOB=SIDE", "keep operators on a side: 'layer.0.*=device'; repeatable", 0},
       {"--private", LP_OPTION_I64, &c->private_layers, "N", "keep embeddings and the first N layers on the device", 0},
       {"--device-memory", LP_OPTION_SIZE, &r->device_memory, "SIZE", "memory the device may use (all it has)", 0},
-      {"--dtype-device", LP_OPTION_TEXT, &r->dtype_device, "DTYPE", "weights on the device: f32, f16, bf16, int8, int4", 0},
-      {"--dtype-cloud", LP_OPTION_TEXT, &r->dtype_cloud, "DTYPE", "weights in the cloud: f32, f16, bf16, int8, int4", 0},
+      {"--dtype-device", LP_OPTION_TEXT, &r->dtype_device, "DTYPE", "weights on the device: f32, f16, bf16, int8, int4",
+       0},
+      {"--dtype-cloud", LP_OPTION_TEXT, &r->dtype_cloud, "DTYPE", "weights in the cloud: f32, f16, bf16, int8, int4",
+       0},
       {"--exits", LP_OPTION_NUMBERS, &c->exits, "LAYER,..", "keep the exit heads behind these layers", 0},
       {"--march", LP_OPTION_TEXT, &c->march, "CPU", "x86-64-v3, x86-64-v4, armv8-a, native, .. (native)", 0},
       LP_BIND_OPTION(c->bind),
+      {"--subgraph", LP_OPTION_TEXT, &c->subgraph, "NAME",
+       "instead of the graph, the one a node holds as attribute NAME", 0},
       {"--tokenizer", LP_OPTION_TEXT, &c->tokenizer, "FILE",
        "the tokenizer.json to put into the bundle (the one beside the model)", 0},
       {"-O", LP_OPTION_I64, &c->opt_level, "LEVEL", "optimise code: 0 to 3 (3)", 0},

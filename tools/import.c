@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 typedef struct {
-  const char *emit, *output;
+  const char *emit, *output, *subgraph;
   bool locations;
   lp_texts bind;
   lp_pass_flags flags;
@@ -18,8 +18,10 @@ static lp_status import_model(const char *path, const import_options *options, l
   const lp_request request = {.isl = 512, .osl = 128, .batch = 1, .generation = true};
   LP_TRY(lp_tool_check_pass(&options->flags, diag));
   LP_TRY(lp_bindings_read(&options->bind, &bindings, diag));
-  const lp_import_options import = {
-      .weights_absent_ok = true, .bindings = bindings, .binding_count = options->bind.count};
+  const lp_import_options import = {.weights_absent_ok = true,
+                                    .bindings = bindings,
+                                    .binding_count = options->bind.count,
+                                    .subgraph = options->subgraph};
   lp_status status = lp_onnx_import(path, &import, &module, diag);
   lp_bindings_free(bindings, options->bind.count);
   if (status != LP_OK) return status;
@@ -38,6 +40,8 @@ int lp_tool_import(int argc, char **argv) {
   const lp_option table[] = {
       {"--emit", LP_OPTION_CHOICE, &options.emit, "onnx-ir|layer-ir", "operators of the file, or layers", 0},
       LP_BIND_OPTION(options.bind),
+      {"--subgraph", LP_OPTION_TEXT, &options.subgraph, "NAME",
+       "instead of the graph, the one a node holds as attribute NAME", 0},
       {"--locations", LP_OPTION_FLAG, &options.locations, NULL, "print the ONNX node of each operator", 0},
       {"-o", LP_OPTION_TEXT, &options.output, "FILE", "where to (default: stdout)", 0},
       LP_PASS_FLAG_OPTIONS(options.flags)};

@@ -15,6 +15,7 @@ static const subcommand subcommands[] = {
     {"verify", "run a model on ONNX test data and compare", lp_tool_verify},
     {"check-plan", "confirm the certificate of a plan's report", lp_tool_check_plan},
     {"import", "print a model as IR", lp_tool_import},
+    {"support", "list a model's operators and what becomes of each", lp_tool_support},
     {"opt", "run passes on IR text", lp_tool_opt},
     {"hw", "list and show machine models", lp_tool_hw},
     {"link", "list and show link models", lp_tool_link},

@@ -1,0 +1,46 @@
+# What becomes of each operator; decoders that are wrapped into a search, and the option that reaches them.
+. "$LP_SOURCE/tests/e2e/lib.sh"
+command -v protoc >/dev/null || skip 'there is no protoc'
+
+"$LLMPART" support "$LP_SOURCE/tests/models/llama/model.onnx" >"$work/out" || fail 'support'
+grep -Eq '^ai.onnx.MatMul +14 +28  runs$' "$work/out" || fail "MatMul: $(grep MatMul "$work/out")"
+grep -q '^compiles$' "$work/out" || fail 'llama does not compile'
+grep -Eq '^100.0 % of the FLOPs are in recognised layers$' "$work/out" || fail "layers: $(tail -n 1 "$work/out")"
+
+onnx "$work/search.onnx" <<'TEXT'
+ir_version: 8
+opset_import { domain: "" version: 17 }
+opset_import { domain: "com.microsoft" version: 1 }
+graph {
+  name: "wrapper"
+  node {
+    name: "/search" op_type: "GreedySearch" domain: "com.microsoft" input: "input_ids" input: "max" output: "sequences"
+    attribute { name: "decoder" type: GRAPH g {
+      name: "decoder"
+      node { name: "/embed" op_type: "Gather" input: "table" input: "input_ids" output: "x" }
+      node { name: "/head" op_type: "Relu" input: "x" output: "logits" }
+      input { name: "input_ids" type { tensor_type { elem_type: 7 shape { dim { dim_param: "batch" } dim { dim_param: "seq" } } } } }
+      output { name: "logits" type { tensor_type { elem_type: 1 shape { dim { dim_param: "batch" } dim { dim_param: "seq" } dim { dim_value: 2 } } } } }
+    } }
+  }
+  initializer { name: "table" dims: 2 dims: 2 data_type: 1 float_data: 1 float_data: 2 float_data: 3 float_data: 4 }
+  input { name: "input_ids" type { tensor_type { elem_type: 6 shape { dim { dim_param: "batch" } dim { dim_param: "seq" } } } } }
+  input { name: "max" type { tensor_type { elem_type: 6 shape { dim { dim_value: 1 } } } } }
+  output { name: "sequences" type { tensor_type { elem_type: 6 shape { dim { dim_param: "batch" } dim { dim_param: "n" } } } } }
+}
+TEXT
+refused 'a search' "node '/search' \(GreedySearch\): error: operator 'GreedySearch' is not supported \[com.microsoft, opset 1\]" \
+  "$LLMPART" import "$work/search.onnx"
+grep -q "note: its attribute 'decoder' holds a graph of 2 nodes: --subgraph=decoder compiles that" "$work/err" ||
+  fail "no note: $(cat "$work/err")"
+"$LLMPART" support "$work/search.onnx" -o json >"$work/out" || fail 'support of a search'
+for text in '"schema": "llmpart.support/1"' '"compiles": false' '"name": "GreedySearch"' '"status": "refused"'; do
+  grep -q -e "$text" "$work/out" || fail "no $text: $(cat "$work/out")"
+done
+"$LLMPART" import "$work/search.onnx" --subgraph=decoder >"$work/out" || fail 'import --subgraph'
+grep -q 'onnx.Gather' "$work/out" || fail "the decoder was not imported: $(cat "$work/out")"
+"$LLMPART" support "$work/search.onnx" --subgraph=decoder >"$work/out" || fail 'support --subgraph'
+grep -q '^compiles$' "$work/out" || fail "the decoder does not compile: $(cat "$work/out")"
+"$LLMPART" compile "$work/search.onnx" --subgraph=decoder --device=jetson-nano --emit=op-ir -o "$work/op.mlir" || fail 'compile --subgraph'
+refused 'no such attribute' "no node has a graph attribute 'encoder'" "$LLMPART" import "$work/search.onnx" --subgraph=encoder
+finish

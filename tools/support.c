@@ -1,0 +1,218 @@
+/* llmpart support: what becomes of each operator of a model, and how much of it is recognised as layers. */
+#include "tools/tools.h"
+
+#include "backend/backend.h"
+#include "frontend/frontend.h"
+#include "passes/passes.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+  const char *output, *subgraph;
+  lp_texts bind;
+} support_options;
+
+typedef struct {
+  lp_operator_count count;
+  const char *status; /* runs, decomposes, inlined, refused */
+  const char *reason; /* why refused; NULL otherwise */
+} support_row;
+
+typedef struct {
+  lp_arena *arena;
+  support_row *row;
+  size_t count;
+  bool compiles;
+  const char *reason;       /* why it does not, where that is no operator's; NULL otherwise */
+  double flops, recognised; /* at a prompt of 512 tokens; 0 when it cannot be compiled */
+} support_table;
+
+enum { PROMPT = 512 };
+
+/* ---- finding out ---------------------------------------------------------------------------------------------------------- */
+
+static const char *status_of(const lp_operator_count *count) {
+  if (count->is_function) return "inlined";
+  if (count->is_built) return "decomposes";
+  if (!count->is_known) return "refused";
+  return lp_kind_decomposes(count->kind) ? "decomposes" : "runs";
+}
+
+static support_row *find_row(const support_table *table, lp_loc loc) {
+  const char *domain = loc.domain && loc.domain[0] ? loc.domain : "ai.onnx";
+  for (size_t i = 0; i < table->count; i++)
+    if (lp_streq(table->row[i].count.name, loc.op) && lp_streq(table->row[i].count.domain, domain))
+      return &table->row[i];
+  return NULL;
+}
+
+/* The first reason stands. */
+static void refuse(support_table *table, lp_loc loc, const char *why) {
+  support_row *row = find_row(table, loc);
+  if (!row && !table->reason) table->reason = lp_arena_strdup(table->arena, why);
+  if (!row || row->reason) return;
+  row->status = "refused";
+  row->reason = lp_arena_format(table->arena, "%s: %s", loc.node ? loc.node : "", why);
+}
+
+static void refuse_as(support_table *table, const lp_diag *diag) {
+  for (size_t i = 0; i < lp_diag_count(diag); i++)
+    if (lp_diag_get(diag, i)->severity == LP_ERROR)
+      refuse(table, lp_diag_get(diag, i)->loc, lp_diag_get(diag, i)->text);
+}
+
+static void check_code(support_table *table, const lp_module *module, bool *runs) {
+  const lp_backend *cpu = lp_backend_find("cpu");
+  const lp_op *func = lp_module_find_func(module, "main");
+  LP_FOR_OPS(op, func->region) {
+    char why[64] = "";
+    if (lp_op_info_get(op->kind)->level != LP_LEVEL_OP || cpu->runs(op, why)) continue;
+    refuse(table, op->loc, why);
+    *runs = false;
+  }
+}
+
+/* FLOPs of one prompt, all of it and that in layers that were recognised. */
+static void count_flops(support_table *table, const lp_module *module) {
+  size_t count = module->symbols.names.count;
+  int64_t *values = LP_NEW_ARRAY(table->arena, int64_t, count + 1);
+  lp_symbol batch = lp_symbols_find(&module->symbols, "b"), past = lp_symbols_find(&module->symbols, "p");
+  for (size_t i = 0; i < count; i++)
+    values[i] = PROMPT;
+  if (batch) values[batch - 1] = 1;
+  if (past) values[past - 1] = 0;
+  LP_FOR_OPS(op, lp_module_find_func(module, "main")->region) {
+    const lp_poly *flops = lp_op_poly(op, "flops");
+    if (!flops) continue;
+    double number = (double)lp_poly_eval(flops, values, count);
+    table->flops += number;
+    if (!lp_streq(lp_op_str(op, "layer_kind", "generic"), "generic")) table->recognised += number;
+  }
+}
+
+/* Goes as far as compiling goes without weights. */
+static void try_compiling(support_table *table, const char *path, const lp_import_options *import) {
+  lp_diag *diag = lp_diag_create();
+  lp_module *module = NULL;
+  const lp_request request = {.isl = PROMPT, .osl = 1, .batch = 1, .generation = true};
+  const lp_run_options run = {.verify_each = true};
+  lp_status status = lp_onnx_import(path, import, &module, diag);
+  if (status == LP_OK) status = lp_passes_run(module, lp_pipeline_ops, &request, &run, diag);
+  table->compiles = status == LP_OK;
+  if (status == LP_OK) {
+    check_code(table, module, &table->compiles);
+    count_flops(table, module);
+  } else {
+    refuse_as(table, diag);
+  }
+  lp_module_free(module);
+  lp_diag_free(diag);
+}
+
+static int compare_rows(const void *a, const void *b) {
+  const lp_operator_count *x = &((const support_row *)a)->count, *y = &((const support_row *)b)->count;
+  int order = strcmp(x->domain, y->domain);
+  return order ? order : strcmp(x->name, y->name);
+}
+
+static lp_status make_table(support_table *table, const char *path, const lp_import_options *import, lp_diag *diag) {
+  lp_operator_count *counts = NULL;
+  LP_TRY(lp_onnx_census(path, import, table->arena, &counts, &table->count, diag));
+  table->row = LP_NEW_ARRAY(table->arena, support_row, table->count + 1);
+  for (size_t i = 0; i < table->count; i++) {
+    table->row[i] = (support_row){.count = counts[i], .status = status_of(&counts[i])};
+    if (!counts[i].is_known && lp_streq(table->row[i].status, "refused"))
+      table->row[i].reason = "there is no such operator in llmpart";
+  }
+  qsort(table->row, table->count, sizeof *table->row, compare_rows);
+  try_compiling(table, path, import);
+  return LP_OK;
+}
+
+/* ---- printing ------------------------------------------------------------------------------------------------------------- */
+
+static double share(const support_table *table) {
+  return table->flops > 0 ? 100 * table->recognised / table->flops : 0;
+}
+
+static void put_text(const support_table *table, lp_buf *out) {
+  lp_buf_printf(out, "%-40s %6s %8s  %s\n", "operator", "opset", "count", "status");
+  for (size_t i = 0; i < table->count; i++) {
+    const support_row *row = &table->row[i];
+    char name[128];
+    (void)snprintf(name, sizeof name, "%s.%s", row->count.domain, row->count.name);
+    lp_buf_printf(out, "%-40s %6" PRId64 " %8" PRId64 "  %s%s%s\n", name, row->count.opset, row->count.count,
+                  row->status, row->reason ? ": " : "", row->reason ? row->reason : "");
+  }
+  lp_buf_printf(out, "%s%s%s\n", table->compiles ? "compiles" : "does not compile", table->reason ? ": " : "",
+                table->reason ? table->reason : "");
+  if (table->flops > 0) lp_buf_printf(out, "%.1f %% of the FLOPs are in recognised layers\n", share(table));
+}
+
+static void put_json(const support_table *table, lp_buf *out) {
+  json_t *operators = json_array();
+  for (size_t i = 0; i < table->count; i++) {
+    const support_row *row = &table->row[i];
+    json_array_append_new(operators,
+                          json_pack("{s:s, s:s, s:I, s:I, s:s, s:s?}", "domain", row->count.domain, "name",
+                                    row->count.name, "opset", (json_int_t)row->count.opset, "count",
+                                    (json_int_t)row->count.count, "status", row->status, "reason", row->reason));
+  }
+  json_t *root = json_pack("{s:s, s:b, s:s?, s:o}", "schema", "llmpart.support/1", "compiles", table->compiles,
+                           "reason", table->reason, "operators", operators);
+  if (table->flops > 0) json_object_set_new(root, "recognised_flops_pct", json_real(share(table)));
+  char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+  lp_buf_printf(out, "%s\n", text ? text : "{}");
+  free(text);
+  json_decref(root);
+}
+
+static lp_status support(const char *path, const support_options *options, lp_diag *diag) {
+  lp_input_binding *bindings = NULL;
+  LP_TRY(lp_bindings_read(&options->bind, &bindings, diag));
+  const lp_import_options import = {.weights_absent_ok = true,
+                                    .bindings = bindings,
+                                    .binding_count = options->bind.count,
+                                    .subgraph = options->subgraph};
+  support_table table = {.arena = lp_arena_create()};
+  lp_status status = make_table(&table, path, &import, diag);
+  if (status == LP_OK) {
+    lp_buf out = {0};
+    if (lp_streq(options->output, "json"))
+      put_json(&table, &out);
+    else
+      put_text(&table, &out);
+    status = lp_tool_write("-", lp_buf_text(&out), out.size, diag);
+    lp_buf_free(&out);
+  }
+  lp_bindings_free(bindings, options->bind.count);
+  lp_arena_free(table.arena);
+  return status;
+}
+
+int lp_tool_support(int argc, char **argv) {
+  support_options options = {.output = "text"};
+  const lp_option table[] = {LP_BIND_OPTION(options.bind),
+                             {"--subgraph", LP_OPTION_TEXT, &options.subgraph, "NAME",
+                              "instead of the graph, the one a node holds as attribute NAME", 0},
+                             {"-o", LP_OPTION_CHOICE, &options.output, "text|json", "the form of the table", 0}};
+  const lp_command command = {
+      .usage = "llmpart support MODEL.onnx [--subgraph=NAME] [-o text|json]",
+      .summary = "Lists every operator of a model with its count: it runs, decomposes into others, is inlined, or is\n"
+                 "refused and why; and the share of FLOPs in recognised layers. Reads no weights.",
+      .options = table,
+      .count = LP_COUNT(table),
+      .min_args = 1,
+      .max_args = 1};
+  lp_diag *diag = lp_tool_diag();
+  lp_texts args = {0};
+  bool done = false;
+  lp_status status = lp_options_read(&command, argc, argv, &args, &done, diag);
+  if (status == LP_OK && !done) status = support(args.data[0], &options, diag);
+  lp_vec_free(&options.bind);
+  lp_vec_free(&args);
+  lp_diag_free(diag);
+  return (int)status;
+}
