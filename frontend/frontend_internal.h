@@ -89,8 +89,8 @@ enum {
   LP_IMPORT_DEPTH = 64,
   LP_IMPORT_NODES = 300000,
   LP_IMPORT_BYTES = 1 << 30,
-  LP_ONNX_OPSET_MIN = 7,
-  LP_ONNX_OPSET_MAX = 26
+  LP_ONNX_OPSET_MIN = 1,
+  LP_ONNX_OPSET_MAX = 28
 };
 
 static inline const char *lp_text(const char *maybe) {

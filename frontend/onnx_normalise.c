@@ -123,12 +123,22 @@ static void group_query_form(const normaliser *n) {
     n->form->shares_buffer = lp_streq(lp_text(past->dim_param), lp_text(present->dim_param));
 }
 
+/* Before opset 7 a slope per channel belonged to axis 1, and did not broadcast from the last axis. */
+static lp_status prelu_form(const normaliser *n) {
+  const lp_value *slope = n->form->in_count > 1 ? n->form->in[1] : NULL;
+  int64_t count;
+  bool one = slope && lp_type_static_numel(slope->type, &count) && count == 1;
+  if (n->im->opset >= 7 || !slope || one) return LP_OK;
+  return lp_error(n->im->diag, n->loc, "a slope per channel in the form of opsets before 7 is not supported");
+}
+
 lp_status lp_normalise(lp_importer *im, const Onnx__NodeProto *node, const lp_call *call, lp_loc loc,
                        lp_node_form *form) {
   normaliser n = {im, node, call, loc, form};
   switch (form->kind) {
   case LP_ONNX_Softmax:
   case LP_ONNX_LogSoftmax:
+  case LP_ONNX_Hardmax:
     return softmax_form(&n);
   case LP_ONNX_Slice:
     return slice_form(&n);
@@ -138,6 +148,8 @@ lp_status lp_normalise(lp_importer *im, const Onnx__NodeProto *node, const lp_ca
     return pad_form(&n);
   case LP_ONNX_Clip:
     return clip_form(&n);
+  case LP_ONNX_PRelu:
+    return prelu_form(&n);
   case LP_ONNX_Dropout: /* the identity when it is not training, whatever its ratio */
     consume(&n, "ratio");
     return LP_OK;
@@ -154,6 +166,7 @@ lp_status lp_normalise(lp_importer *im, const Onnx__NodeProto *node, const lp_ca
   case LP_ONNX_ReduceL1:
   case LP_ONNX_ReduceL2:
   case LP_ONNX_ReduceSumSquare:
+  case LP_ONNX_ReduceLogSum:
   case LP_ONNX_ReduceLogSumExp:
     return ints_operand(&n, "axes", 1);
   default:

@@ -363,6 +363,17 @@ static void map_elements(const function *f, settings s, const lp_array *const *i
   }
 }
 
+static void cast_to_mini(const lp_op *op, const lp_array *in, lp_array *out) {
+  const lp_cast cast = lp_op_cast(op);
+  for (int64_t i = 0; i < lp_array_numel(out); i++) {
+    double x = lp_array_f64(in, i);
+    if (out->dtype == LP_F8E8M0)
+      ((uint8_t *)out->data)[i] = (uint8_t)lp_e8m0_encode((float)x, cast.rounding, cast.saturate);
+    else
+      lp_array_set_mini(out, i, x, cast.saturate);
+  }
+}
+
 static void select_elements(const lp_array *const *in, lp_array *out) {
   int64_t count = lp_array_numel(out);
   for (int64_t i = 0; i < count; i++) {
@@ -410,6 +421,8 @@ lp_status lp_eval_function(const lp_eval *e, const char *fn, const lp_array *con
     if (!in[i]) return lp_eval_fail(e, "input %d is missing", i);
   if (where)
     select_elements(in, out);
+  else if (strcmp(fn, "cast") == 0 && lp_dtype_is_mini(out->dtype))
+    cast_to_mini(e->op, in[0], out);
   else
     map_elements(f, (settings){isnan(alpha) ? f->alpha : alpha, isnan(beta) ? f->beta : beta}, in, out);
   return LP_OK;

@@ -2,8 +2,9 @@
  *
  * eval.c           entry points and the table       eval_array.c  arrays: elements, results, broadcasting
  * eval_function.c  elementwise functions            eval_map.c    elementwise operators
- * eval_math.c      products, reductions, norms      eval_model.c  attention, rotary, caches
- * eval_quant.c     quantising and back
+ * eval_math.c      products, softmax, norms         eval_model.c  attention, rotary, caches
+ * eval_reduce.c    along an axis                    eval_quant.c  quantising and back
+ * eval_conv.c      convolutions and windows
  * eval_move.c      what moves elements              eval_shape.c  other shapes, repeated, padded, made */
 #ifndef LP_EVAL_INTERNAL_H
 #define LP_EVAL_INTERNAL_H
@@ -70,22 +71,28 @@ void lp_array_split(const lp_array *array, int32_t axis, int64_t *outer, int64_t
   X(gemm)                                                                                                              \
   X(softmax)                                                                                                           \
   X(norm)                                                                                                              \
-  X(attention) X(rotary) X(gather) X(gather_elements) X(gather_nd) X(input_free) X(slice) X(concat) X(split)           \
-      X(transpose) X(reshape) X(expand) X(tile) X(pad) X(dims) X(constant) X(fill) X(range) X(reduce) X(argmax)        \
-          X(cumsum) X(trilu) X(decomposed) X(linear_attention)
+  X(attention)                                                                                                         \
+  X(rotary) X(gather) X(gather_elements) X(gather_nd) X(input_free) X(slice) X(concat) X(split) X(transpose)           \
+      X(reshape) X(expand) X(tile) X(pad) X(dims) X(constant) X(fill) X(range) X(reduce) X(argmax) X(cumsum) X(trilu)  \
+          X(decomposed) X(linear_attention)
 #define LP_EVAL_OP_RULES(X)                                                                                            \
   X(LINEAR)                                                                                                            \
   X(MATMUL)                                                                                                            \
   X(ATTENTION)                                                                                                         \
-  X(LINEAR_ATTENTION) X(KV_APPEND) X(ROTARY) X(NORM) X(ADD_NORM) X(MAP) X(FUSED) X(SOFTMAX) X(REDUCE) X(ARGMAX)        \
-      X(CUMSUM) X(GATHER) X(GATHER_ELEMENTS) X(CONCAT) X(SLICE) X(TRANSPOSE) X(RESHAPE) X(EXPAND) X(PAD) X(IOTA)       \
-          X(DIMS) X(FILL) X(COMM_SEND) X(COMM_RECV) X(COMM_KV_MOVE)
+  X(LINEAR_ATTENTION)                                                                                                  \
+  X(KV_APPEND) X(ROTARY) X(NORM) X(ADD_NORM) X(MAP) X(FUSED) X(SOFTMAX) X(REDUCE) X(ARGMAX) X(CUMSUM) X(GATHER)        \
+      X(GATHER_ELEMENTS) X(CONCAT) X(SLICE) X(TRANSPOSE) X(RESHAPE) X(EXPAND) X(PAD) X(IOTA) X(DIMS) X(FILL)           \
+          X(COMM_SEND) X(COMM_RECV) X(COMM_KV_MOVE)
 #define LP_DECLARE(rule) lp_eval_rule eval_onnx_##rule;
 LP_EVAL_ONNX_RULES(LP_DECLARE)
 #undef LP_DECLARE
 #define LP_DECLARE(rule) lp_eval_rule eval_op_##rule;
 LP_EVAL_OP_RULES(LP_DECLARE)
 #undef LP_DECLARE
+/* eval_conv.c */
+lp_eval_rule eval_onnx_conv, eval_op_WINDOWS;
+/* eval_math.c, eval_map.c */
+lp_eval_rule eval_onnx_hardmax, eval_onnx_dropout;
 /* eval_quant.c */
 lp_eval_rule eval_onnx_quantize, eval_onnx_dequantize, eval_op_QUANTIZE, eval_op_DEQUANTIZE;
 

@@ -71,7 +71,12 @@ lp_status eval_onnx_cast_like(const lp_eval *e) {
 lp_status eval_onnx_identity(const lp_eval *e) {
   LP_TRY(lp_eval_need(e, 1));
   e->out[0] = *e->in[0];
-  if (e->op->out_count < 2) return LP_OK; /* Dropout's mask */
+  return LP_OK;
+}
+
+lp_status eval_onnx_dropout(const lp_eval *e) {
+  LP_TRY(eval_onnx_identity(e));
+  if (e->op->out_count < 2) return LP_OK;
   lp_array *mask;
   LP_TRY(lp_eval_out(e, 1, LP_BOOL, e->in[0]->rank, e->in[0]->dim, &mask));
   memset(mask->data, 1, (size_t)lp_array_numel(mask));

@@ -1,4 +1,4 @@
-/* Products, reductions, softmax and norms of the reference interpreter. */
+/* Products, softmax and norms of the reference interpreter. */
 #include "ir/eval_internal.h"
 
 #include <math.h>
@@ -173,26 +173,50 @@ static void softmax_run(const lp_array *in, lp_array *out, int64_t first, int64_
   }
 }
 
-static lp_status softmax(const lp_eval *e, int64_t axis_attr, bool flatten, bool logarithm) {
-  lp_array *out;
+/* The operand as [outer][count][inner], `count` along the axis; with `flatten` over everything from it on. */
+typedef struct {
+  int64_t outer, count, inner;
+} rows;
+
+static lp_status split_rows(const lp_eval *e, int64_t axis_attr, bool flatten, rows *r, lp_array **out) {
   LP_TRY(lp_eval_need(e, 1));
   const lp_array *in = e->in[0];
   int32_t axis = 0;
-  int64_t outer, count, inner;
   if (in->rank > 0 && !(flatten && axis_attr == in->rank)) LP_TRY(lp_eval_axis(e, axis_attr, in->rank, &axis));
-  LP_TRY(lp_eval_out(e, 0, in->dtype, in->rank, in->dim, &out));
+  LP_TRY(lp_eval_out(e, 0, in->dtype, in->rank, in->dim, out));
   if (flatten && axis_attr == in->rank) axis = in->rank;
-  lp_array_split(in, axis, &outer, &count, &inner);
-  if (flatten) count *= inner, inner = 1;
-  for (int64_t o = 0; o < outer; o++)
-    for (int64_t i = 0; i < inner; i++)
-      softmax_run(in, out, o * count * inner + i, count, inner, logarithm);
+  lp_array_split(in, axis, &r->outer, &r->count, &r->inner);
+  if (flatten) r->count *= r->inner, r->inner = 1;
+  return LP_OK;
+}
+
+static lp_status softmax(const lp_eval *e, int64_t axis, bool flatten, bool logarithm) {
+  lp_array *out;
+  rows r;
+  LP_TRY(split_rows(e, axis, flatten, &r, &out));
+  for (int64_t o = 0; o < r.outer; o++)
+    for (int64_t i = 0; i < r.inner; i++)
+      softmax_run(e->in[0], out, o * r.count * r.inner + i, r.count, r.inner, logarithm);
   return LP_OK;
 }
 
 lp_status eval_onnx_softmax(const lp_eval *e) {
   return softmax(e, lp_op_i64(e->op, "axis", -1), lp_op_bool(e->op, "flatten", false),
                  e->op->kind == LP_ONNX_LogSoftmax);
+}
+
+lp_status eval_onnx_hardmax(const lp_eval *e) {
+  rows r;
+  lp_array *out;
+  LP_TRY(split_rows(e, lp_op_i64(e->op, "axis", -1), lp_op_bool(e->op, "flatten", false), &r, &out));
+  for (int64_t row = 0; row < r.outer * r.inner && r.count > 0; row++) {
+    int64_t first = row / r.inner * r.count * r.inner + row % r.inner, best = 0;
+    for (int64_t i = 1; i < r.count; i++)
+      if (lp_array_f64(e->in[0], first + i * r.inner) > lp_array_f64(e->in[0], first + best * r.inner)) best = i;
+    for (int64_t i = 0; i < r.count; i++)
+      lp_array_set_f64(out, first + i * r.inner, i == best);
+  }
+  return LP_OK;
 }
 
 lp_status eval_op_SOFTMAX(const lp_eval *e) {
@@ -286,205 +310,4 @@ lp_status eval_op_ADD_NORM(const lp_eval *e) {
   for (int64_t i = 0; i < lp_array_numel(sum); i++)
     lp_array_set_f64(sum, i, lp_array_f64(e->in[0], i) + lp_array_f64(e->in[1], i));
   return norm_rows(e, sum, 2, 1);
-}
-
-/* ---- reductions ---- */
-
-typedef enum { R_SUM, R_MEAN, R_MAX, R_MIN, R_PROD, R_L1, R_L2, R_SUMSQ, R_LOGSUMEXP, R_COUNT } reduction;
-
-static const char *const reductions[R_COUNT] = {"sum", "mean", "max", "min", "prod", "l1", "l2", "sumsq", "logsumexp"};
-
-static double reduce_start(reduction r) {
-  return r == R_MAX || r == R_LOGSUMEXP ? -INFINITY : r == R_MIN ? INFINITY : r == R_PROD ? 1 : 0;
-}
-
-static double reduce_step(reduction r, double total, double x) {
-  switch (r) {
-  case R_MAX:
-    return isnan(x) || x > total ? x : total;
-  case R_MIN:
-    return isnan(x) || x < total ? x : total;
-  case R_PROD:
-    return total * x;
-  case R_L1:
-    return total + fabs(x);
-  case R_L2:
-  case R_SUMSQ:
-    return total + x * x;
-  case R_LOGSUMEXP: /* log(exp(total) + exp(x)) without overflow */
-    if (isinf(total) && total < 0) return x;
-    return fmax(total, x) + log1p(exp(-fabs(total - x)));
-  default:
-    return total + x;
-  }
-}
-
-static double reduce_end(reduction r, double total, double count) {
-  return r == R_MEAN ? total / count : r == R_L2 ? sqrt(total) : total;
-}
-
-/* Which element of the result each of the operand's goes to: axes that are reduced have stride 0. */
-static lp_status reduce(const lp_eval *e, reduction r, const bool *reduced, bool keep) {
-  const lp_array *in = e->in[0];
-  lp_array *out, kept = {.rank = in->rank};
-  int64_t dim[LP_MAX_RANK], total = lp_array_numel(in), count = 1;
-  int32_t rank = 0;
-  for (int32_t i = 0; i < in->rank; i++) {
-    kept.dim[i] = reduced[i] ? 1 : in->dim[i];
-    if (reduced[i]) count *= in->dim[i];
-    if (!reduced[i] || keep) dim[rank++] = kept.dim[i];
-  }
-  LP_TRY(lp_eval_out(e, 0, in->dtype, rank, dim, &out));
-  double *sums = LP_NEW_ARRAY(e->arena, double, lp_array_numel(out) + 1);
-  for (int64_t i = 0; i < lp_array_numel(out); i++)
-    sums[i] = reduce_start(r);
-  for (int64_t i = 0; i < total; i++) {
-    double *to = &sums[lp_broadcast_index(&kept, i, in->rank, in->dim)];
-    *to = reduce_step(r, *to, lp_array_f64(in, i));
-  }
-  for (int64_t i = 0; i < lp_array_numel(out); i++)
-    lp_array_set_f64(out, i, reduce_end(r, sums[i], (double)count));
-  return LP_OK;
-}
-
-static reduction onnx_reduction(lp_kind kind) {
-  switch (kind) {
-  case LP_ONNX_ReduceMean:
-    return R_MEAN;
-  case LP_ONNX_ReduceMax:
-    return R_MAX;
-  case LP_ONNX_ReduceMin:
-    return R_MIN;
-  case LP_ONNX_ReduceProd:
-    return R_PROD;
-  case LP_ONNX_ReduceL1:
-    return R_L1;
-  case LP_ONNX_ReduceL2:
-    return R_L2;
-  case LP_ONNX_ReduceSumSquare:
-    return R_SUMSQ;
-  case LP_ONNX_ReduceLogSumExp:
-    return R_LOGSUMEXP;
-  default:
-    return R_SUM;
-  }
-}
-
-lp_status eval_onnx_reduce(const lp_eval *e) {
-  LP_TRY(lp_eval_need(e, 1));
-  int64_t axes[LP_MAX_RANK];
-  int32_t count = 0, axis;
-  bool reduced[LP_MAX_RANK] = {false};
-  if (lp_eval_in(e, 1)) LP_TRY(lp_eval_i64s(e, 1, axes, LP_MAX_RANK, &count));
-  if (count == 0 && lp_op_i64(e->op, "noop_with_empty_axes", 0)) {
-    e->out[0] = *e->in[0];
-    return LP_OK;
-  }
-  for (int32_t i = 0; i < e->in[0]->rank; i++)
-    reduced[i] = count == 0;
-  for (int32_t i = 0; i < count; i++) {
-    LP_TRY(lp_eval_axis(e, axes[i], e->in[0]->rank, &axis));
-    reduced[axis] = true;
-  }
-  return reduce(e, onnx_reduction(e->op->kind), reduced, lp_op_i64(e->op, "keepdims", 1) != 0);
-}
-
-lp_status eval_op_REDUCE(const lp_eval *e) {
-  LP_TRY(lp_eval_need(e, 1));
-  const lp_attr *axes = lp_op_attr(e->op, "axes");
-  bool reduced[LP_MAX_RANK] = {false};
-  for (int32_t i = 0; i < axes->count; i++) {
-    int32_t axis;
-    LP_TRY(lp_eval_axis(e, axes->is[i], e->in[0]->rank, &axis));
-    reduced[axis] = true;
-  }
-  int r = 0;
-  while (r < R_COUNT && !lp_streq(reductions[r], lp_op_str(e->op, "fn", "")))
-    r++;
-  if (r == R_COUNT) return lp_eval_fail(e, "unknown reduction '%s'", lp_op_str(e->op, "fn", ""));
-  return reduce(e, (reduction)r, reduced, lp_op_bool(e->op, "keepdims", false));
-}
-
-/* ---- along an axis ---- */
-
-static lp_status argmax(const lp_eval *e, bool keep, bool last) {
-  LP_TRY(lp_eval_need(e, 1));
-  const lp_array *in = e->in[0];
-  lp_array *out;
-  int32_t axis, rank = 0;
-  int64_t outer, count, inner, dim[LP_MAX_RANK];
-  LP_TRY(lp_eval_axis(e, lp_op_i64(e->op, "axis", 0), in->rank, &axis));
-  for (int32_t i = 0; i < in->rank; i++)
-    if (i != axis || keep) dim[rank++] = i == axis ? 1 : in->dim[i];
-  LP_TRY(lp_eval_out(e, 0, LP_I64, rank, dim, &out));
-  lp_array_split(in, axis, &outer, &count, &inner);
-  for (int64_t o = 0; o < outer * inner; o++) {
-    int64_t first = o / inner * count * inner + o % inner, best = 0;
-    for (int64_t i = 1; i < count; i++) {
-      double x = lp_array_f64(in, first + i * inner), y = lp_array_f64(in, first + best * inner);
-      if (x > y || (last && x >= y)) best = i;
-    }
-    lp_array_set_i64(out, o, best);
-  }
-  return LP_OK;
-}
-
-lp_status eval_onnx_argmax(const lp_eval *e) {
-  return argmax(e, lp_op_i64(e->op, "keepdims", 1) != 0, lp_op_i64(e->op, "select_last_index", 0) != 0);
-}
-
-lp_status eval_op_ARGMAX(const lp_eval *e) {
-  return argmax(e, lp_op_bool(e->op, "keepdims", false), lp_op_bool(e->op, "last", false));
-}
-
-static lp_status cumsum(const lp_eval *e, int64_t axis_attr, bool exclusive, bool reverse) {
-  const lp_array *in = e->in[0];
-  lp_array *out;
-  int32_t axis;
-  int64_t outer, count, inner;
-  LP_TRY(lp_eval_axis(e, axis_attr, in->rank, &axis));
-  LP_TRY(lp_eval_out(e, 0, in->dtype, in->rank, in->dim, &out));
-  lp_array_split(in, axis, &outer, &count, &inner);
-  for (int64_t o = 0; o < outer * inner; o++) {
-    double sum = 0;
-    for (int64_t i = 0; i < count; i++) {
-      int64_t at = o / inner * count * inner + o % inner + (reverse ? count - 1 - i : i) * inner;
-      double x = lp_array_f64(in, at);
-      lp_array_set_f64(out, at, exclusive ? sum : sum + x);
-      sum += x;
-    }
-  }
-  return LP_OK;
-}
-
-lp_status eval_onnx_cumsum(const lp_eval *e) {
-  int64_t axis;
-  int32_t count;
-  LP_TRY(lp_eval_need(e, 2));
-  LP_TRY(lp_eval_i64s(e, 1, &axis, 1, &count));
-  if (count != 1) return lp_eval_fail(e, "its axis is not one number");
-  return cumsum(e, axis, lp_op_i64(e->op, "exclusive", 0) != 0, lp_op_i64(e->op, "reverse", 0) != 0);
-}
-
-lp_status eval_op_CUMSUM(const lp_eval *e) {
-  LP_TRY(lp_eval_need(e, 1));
-  return cumsum(e, lp_op_i64(e->op, "axis", 0), lp_op_bool(e->op, "exclusive", false),
-                lp_op_bool(e->op, "reverse", false));
-}
-
-lp_status eval_onnx_trilu(const lp_eval *e) {
-  LP_TRY(lp_eval_need(e, 1));
-  const lp_array *in = e->in[0], *diagonal = lp_eval_in(e, 1);
-  lp_array *out;
-  if (in->rank < 2) return lp_eval_fail(e, "input 0 has %d axes, at least 2 wanted", in->rank);
-  if (diagonal && lp_array_numel(diagonal) != 1) return lp_eval_fail(e, "its diagonal is not one number");
-  LP_TRY(lp_eval_out(e, 0, in->dtype, in->rank, in->dim, &out));
-  int64_t k = diagonal ? lp_array_i64(diagonal, 0) : 0, cols = in->dim[in->rank - 1], rows = in->dim[in->rank - 2];
-  bool upper = lp_op_i64(e->op, "upper", 1) != 0;
-  for (int64_t i = 0; i < lp_array_numel(in); i++) {
-    int64_t row = i / cols % rows, col = i % cols;
-    bool kept = upper ? (double)col >= (double)row + (double)k : (double)col <= (double)row + (double)k;
-    if (kept) lp_array_copy(out, i, in, i);
-  }
-  return LP_OK;
 }

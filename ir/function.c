@@ -102,3 +102,13 @@ bool lp_op_function(const lp_op *op, lp_function *out) {
   if (op->kind == LP_ONNX_Gelu && lp_streq(lp_op_str(op, "approximate", "none"), "tanh")) out->fn = "gelu_tanh";
   return true;
 }
+
+lp_cast lp_op_cast(const lp_op *op) {
+  const lp_attr *saturate = lp_op_attr(op, "saturate");
+  const char *round = lp_op_str(op, "round_mode", lp_op_str(op, "round", "up"));
+  lp_cast cast = {true, LP_E8M0_UP};
+  if (saturate) cast.saturate = saturate->kind == LP_ATTR_BOOL ? saturate->b : saturate->i != 0;
+  if (lp_streq(round, "down")) cast.rounding = LP_E8M0_DOWN;
+  if (lp_streq(round, "nearest")) cast.rounding = LP_E8M0_NEAREST;
+  return cast;
+}

@@ -218,6 +218,15 @@ static poly to_bool(lp_arena *arena, poly a) {
   return o == UNDECIDED ? NULL : truth(arena, o != SAME);
 }
 
+/* Sizes keep their value in types wide enough for them; of others only what every type holds is known. */
+static poly cast(lp_arena *arena, poly a, lp_dtype dtype) {
+  int64_t value;
+  if (dtype == LP_BOOL) return to_bool(arena, a);
+  bool small = lp_poly_is_const(a, &value) && (value == 0 || value == 1);
+  bool narrow = lp_dtype_is_mini(dtype) || (!lp_dtype_is_float(dtype) && lp_dtype_bits(dtype) < 32);
+  return narrow && !small ? NULL : a;
+}
+
 static poly unary(const lp_infer *c, poly a) {
   lp_arena *arena = c->m->arena;
   poly zero = lp_poly_const(arena, 0);
@@ -237,7 +246,7 @@ static poly unary(const lp_infer *c, poly a) {
     return lp_poly_is_const(a, &value) ? truth(arena, value == 0) : NULL;
   case LP_ONNX_Cast:
   case LP_ONNX_CastLike:
-    return lp_op_out(c->op, 0)->type.dtype == LP_BOOL ? to_bool(arena, a) : a;
+    return cast(arena, a, lp_op_out(c->op, 0)->type.dtype);
   default:
     return NULL;
   }

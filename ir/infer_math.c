@@ -70,10 +70,17 @@ lp_status infer_same(lp_infer *c) {
   return set_like(c, lp_infer_in(c, 0).dtype);
 }
 
+static lp_status check_rounding(const lp_infer *c) {
+  const char *mode = lp_op_str(c->op, "round_mode", "up");
+  if (lp_streq(mode, "up") || lp_streq(mode, "down") || lp_streq(mode, "nearest")) return LP_OK;
+  return lp_infer_fail(c, "its round_mode is '%s', up, down or nearest wanted", mode);
+}
+
 lp_status infer_cast(lp_infer *c) {
   LP_TRY(lp_infer_need(c, 1));
   int64_t to = lp_op_i64(c->op, "to", 0);
   lp_dtype dtype;
+  LP_TRY(check_rounding(c));
   if (!lp_dtype_from_onnx(to, &dtype)) return lp_infer_fail(c, "a cast to type %" PRId64 " is not supported", to);
   return set_like(c, dtype);
 }
@@ -99,6 +106,7 @@ lp_status infer_gate(lp_infer *c) {
 
 lp_status infer_cast_like(lp_infer *c) {
   LP_TRY(lp_infer_need(c, 2));
+  LP_TRY(check_rounding(c));
   return set_like(c, lp_infer_in(c, 1).dtype);
 }
 
@@ -158,6 +166,31 @@ lp_status infer_gemm(lp_infer *c) {
       if (!lp_poly_is_i64(bias.dim[bias.rank - i], 1))
         LP_TRY(lp_infer_agree(c, bias.dim[bias.rank - i], out.dim[2 - i], &inner));
   }
+  return lp_infer_set(c, 0, lp_infer_in(c, 0).dtype, &out);
+}
+
+lp_status infer_conv(lp_infer *c) {
+  LP_TRY(lp_infer_need(c, 2));
+  LP_TRY(lp_infer_min_rank(c, 0, 3));
+  LP_TRY(lp_infer_same_dtype(c, 0, 1));
+  lp_windows windows;
+  LP_TRY(lp_op_windows(c->m, c->op, lp_infer_in(c, 0), lp_infer_in(c, 1), &windows, c->diag));
+  lp_shape x = lp_infer_shape(c, 0), w = lp_infer_shape(c, 1);
+  int64_t groups = lp_op_i64(c->op, "group", 1), maps;
+  const lp_poly *agreed;
+  if (groups < 1) return lp_infer_fail(c, "its group is %" PRId64, groups);
+  const lp_poly *channels = lp_poly_scale(c->m->arena, w.dim[1], groups);
+  if (!channels) return lp_infer_fail(c, "its channels overflow");
+  LP_TRY(lp_infer_agree(c, x.dim[1], channels, &agreed));
+  if (!lp_poly_is_const(w.dim[0], &maps) || maps % groups != 0)
+    return lp_infer_fail(c, "its %s maps are not divided by %" PRId64 " groups", lp_infer_text(c, w.dim[0]), groups);
+  if (lp_infer_has(c, 2)) {
+    LP_TRY(lp_infer_rank(c, 2, 1));
+    LP_TRY(lp_infer_agree(c, lp_infer_shape(c, 2).dim[0], w.dim[0], &agreed));
+  }
+  lp_shape out = {.rank = x.rank, .dim = {x.dim[0], w.dim[0]}};
+  for (int32_t i = 0; i < windows.count; i++)
+    out.dim[i + 2] = windows.out[i];
   return lp_infer_set(c, 0, lp_infer_in(c, 0).dtype, &out);
 }
 

@@ -341,12 +341,29 @@ typedef struct {
   const char *fn;
   double alpha, beta;
 } lp_function;
+/* How a cast to a float of 8 bits goes, from onnx.Cast, onnx.CastLike and op.map. */
+typedef struct {
+  bool saturate;
+  lp_e8m0_rounding rounding;
+} lp_cast;
+lp_cast lp_op_cast(const lp_op *op);
 bool lp_op_function(const lp_op *op, lp_function *out);
 
 /* A module's share of evaluation at compile time, in elements computed: folding a hostile file's constants must end. When
  * it is used up, nothing more is known or folded. Real models take less than a hundredth. */
 #define LP_EVAL_STEPS ((int64_t)1 << 27)
 
+/* How the windows of a convolution lie: what auto_pad, pads, strides and dilations come to over the spatial axes of x. */
+enum { LP_MAX_SPATIAL = 3 };
+typedef struct {
+  int32_t count; /* spatial axes */
+  int64_t window[LP_MAX_SPATIAL], steps[LP_MAX_SPATIAL], dilations[LP_MAX_SPATIAL];
+  int64_t before[LP_MAX_SPATIAL], after[LP_MAX_SPATIAL]; /* padding */
+  const lp_poly *out[LP_MAX_SPATIAL];                    /* windows along each axis */
+} lp_windows;
+/* `x` [n][c][spatial...] and `w` [m][c / group][kernel...] are the operands' types, the kernel's sizes constant. */
+LP_MUST_USE lp_status lp_op_windows(lp_module *module, const lp_op *op, lp_type x, lp_type w, lp_windows *out,
+                                    lp_diag *diag);
 /* Evaluates `value` and what it needs, back to constants, values known as polynomials (taken at `sym`) and the given
  * bindings (value->array pairs), whose sizes must be those of `sym`.
  * LP_FAILED without a diagnostic when diag is NULL and it depends on something else. */

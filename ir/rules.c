@@ -303,6 +303,24 @@ static lp_status rule_pad(const rule_context *c) {
   return lp_op_attr(c->op, "before")->count == in_type(c, 0).rank ? LP_OK : fail(c, "before needs one entry per axis");
 }
 
+static lp_status rule_windows(const rule_context *c) {
+  const lp_attr *window = lp_op_attr(c->op, "window"), *steps = lp_op_attr(c->op, "steps"),
+                *dilations = lp_op_attr(c->op, "dilations");
+  lp_type x = in_type(c, 0), y = out_type(c, 0);
+  int32_t n = window->count, lead = x.rank - n;
+  if (n < 1 || lead < 0 || steps->count != n || dilations->count != n)
+    return fail(c, "window, steps and dilations need one entry per axis that windows slide over");
+  if (y.rank != x.rank + n) return fail(c, "result has a wrong number of axes");
+  for (int32_t i = 0; i < lead; i++)
+    LP_TRY(same_dim(c, "result axis", y.dim[i], x.dim[i]));
+  for (int32_t i = 0; i < n; i++) {
+    if (window->is[i] < 1 || steps->is[i] < 1 || dilations->is[i] < 1)
+      return fail(c, "window, steps and dilations are at least 1");
+    LP_TRY(same_dim(c, "window", y.dim[lead + i], lp_dim_const(c->m, window->is[i])));
+  }
+  return LP_OK;
+}
+
 static lp_status rule_iota(const rule_context *c) {
   return out_type(c, 0).rank == 1 ? LP_OK : fail(c, "result is not a vector");
 }

@@ -20,11 +20,24 @@ static lp_status lower_swish(lp_lowering *l, lp_value *x, double alpha) {
   return LP_OK;
 }
 
+static bool is_computed_in_f32(lp_dtype dtype) {
+  return dtype == LP_F32 || dtype == LP_F16 || dtype == LP_BF16;
+}
+
 /* A cast between float types does nothing once 16-bit floats are computed in f32. */
 static bool is_void_cast(const lp_op *op) {
   lp_dtype from = lp_op_in(op, 0)->type.dtype, to = op->out[0]->type.dtype;
-  bool both_narrow = lp_dtype_is_float(from) && lp_dtype_is_float(to) && from != LP_F64 && to != LP_F64;
-  return op->kind == LP_ONNX_Cast && (from == to || both_narrow);
+  return op->kind == LP_ONNX_Cast && (from == to || (is_computed_in_f32(from) && is_computed_in_f32(to)));
+}
+
+static lp_value *build_cast(lp_lowering *l, lp_value *x, lp_dtype to) {
+  const lp_cast cast = lp_op_cast(l->op);
+  static const char *const roundings[] = {[LP_E8M0_UP] = "up", [LP_E8M0_DOWN] = "down", [LP_E8M0_NEAREST] = "nearest"};
+  if (x->type.dtype == to) return x;
+  lp_value *y = lp_build_map1(&l->b, "cast", x, to);
+  if (lp_dtype_is_mini(to) && !cast.saturate) lp_op_set_bool(l->b.module, y->def, "saturate", false);
+  if (to == LP_F8E8M0) lp_op_set_str(l->b.module, y->def, "round", roundings[cast.rounding]);
+  return y;
 }
 
 /* A whole base with a broken exponent is raised as a float and cut off. */
@@ -46,6 +59,10 @@ lp_status lp_lower_map(lp_lowering *l) {
   if (!lp_op_function(op, &map)) return lp_lower_refuse(l, "has no elementwise form");
   if (is_void_cast(op)) {
     l->result[0] = lp_op_in(op, 0);
+    return LP_OK;
+  }
+  if (op->kind == LP_ONNX_Cast) {
+    l->result[0] = build_cast(l, lp_op_in(op, 0), op->out[0]->type.dtype);
     return LP_OK;
   }
   if (op->kind == LP_ONNX_Swish) return lower_swish(l, lp_op_in(op, 0), lp_op_f64(op, "alpha", 1.0));
@@ -90,8 +107,7 @@ lp_status lp_lower_clip(lp_lowering *l) {
 
 lp_status lp_lower_cast_like(lp_lowering *l) {
   lp_value *x = lp_op_in(l->op, 0);
-  lp_dtype to = l->op->out[0]->type.dtype;
-  l->result[0] = as_dtype(l, x, to);
+  l->result[0] = build_cast(l, x, l->op->out[0]->type.dtype);
   return LP_OK;
 }
 
@@ -100,19 +116,42 @@ lp_status lp_lower_identity(lp_lowering *l) {
   return LP_OK;
 }
 
-/* Narrow integers are reduced as i64 and cast back: backends know one integer type for it. */
-static lp_value *widened(lp_lowering *l, lp_value *x) {
-  bool narrow = !lp_dtype_is_float(x->type.dtype) && x->type.dtype != LP_I64;
-  return narrow ? lp_build_map1(&l->b, "cast", x, LP_I64) : x;
+/* Nothing is dropped. */
+lp_status lp_lower_dropout(lp_lowering *l) {
+  l->result[0] = lp_op_in(l->op, 0);
+  if (l->op->out_count < 2 || !l->op->out[1]->uses) return LP_OK;
+  lp_op *mask = lp_build_typed(&l->b, LP_OP_FILL, 0, NULL, l->op->out[1]->type);
+  lp_op_set_f64(l->b.module, mask, "value", 1);
+  l->result[1] = mask->out[0];
+  return LP_OK;
+}
+
+/* Integers are reduced as 64 bits and cast back; what leaves the integers is computed in f64. The greatest and the least
+ * stay in their type, for what they are of nothing. */
+static lp_dtype reduced_in(lp_kind kind, lp_dtype dtype) {
+  if (lp_dtype_is_float(dtype)) return dtype;
+  switch (kind) {
+  case LP_ONNX_ReduceMax:
+  case LP_ONNX_ReduceMin:
+    return dtype == LP_BOOL ? LP_U8 : dtype;
+  case LP_ONNX_ReduceL2:
+  case LP_ONNX_ReduceLogSum:
+  case LP_ONNX_ReduceLogSumExp:
+    return LP_F64;
+  default:
+    return dtype == LP_U64 ? LP_U64 : LP_I64;
+  }
 }
 
 lp_status lp_lower_reduce(lp_lowering *l) {
   static const struct {
     lp_kind kind;
     const char *fn;
-  } fns[] = {{LP_ONNX_ReduceSum, "sum"}, {LP_ONNX_ReduceMean, "mean"},       {LP_ONNX_ReduceMax, "max"},
-             {LP_ONNX_ReduceMin, "min"}, {LP_ONNX_ReduceProd, "prod"},       {LP_ONNX_ReduceL1, "l1"},
-             {LP_ONNX_ReduceL2, "l2"},   {LP_ONNX_ReduceSumSquare, "sumsq"}, {LP_ONNX_ReduceLogSumExp, "logsumexp"}};
+  } fns[] = {
+      {LP_ONNX_ReduceSum, "sum"},      {LP_ONNX_ReduceMean, "mean"},       {LP_ONNX_ReduceMax, "max"},
+      {LP_ONNX_ReduceMin, "min"},      {LP_ONNX_ReduceProd, "prod"},       {LP_ONNX_ReduceL1, "l1"},
+      {LP_ONNX_ReduceL2, "l2"},        {LP_ONNX_ReduceSumSquare, "sumsq"}, {LP_ONNX_ReduceLogSumExp, "logsumexp"},
+      {LP_ONNX_ReduceLogSum, "logsum"}};
   lp_value *x = lp_op_in(l->op, 0), *operand = lp_op_in(l->op, 1);
   int32_t rank = x->type.rank, count = 0;
   bool listed[LP_MAX_RANK] = {0};
@@ -130,7 +169,7 @@ lp_status lp_lower_reduce(lp_lowering *l) {
   for (int32_t i = 0; i < rank; i++)
     if (listed[i] || given == 0) axes[count++] = i;
   lp_type type = l->op->out[0]->type;
-  x = widened(l, x);
+  x = as_dtype(l, x, reduced_in(l->op->kind, x->type.dtype));
   lp_op *reduce = lp_build_typed(&l->b, LP_OP_REDUCE, 1, &x, lp_type_with_dtype(type, x->type.dtype));
   for (size_t i = 0; i < LP_COUNT(fns); i++)
     if (fns[i].kind == l->op->kind) lp_op_set_str(l->b.module, reduce, "fn", fns[i].fn);
@@ -146,6 +185,7 @@ lp_status lp_lower_argmax(lp_lowering *l) {
   lp_op_set_i64(l->b.module, op, "axis", lp_lower_axis(l, "axis", 0, x->type.rank));
   lp_op_set_bool(l->b.module, op, "keepdims", lp_op_i64(l->op, "keepdims", 1) != 0);
   lp_op_set_bool(l->b.module, op, "last", lp_op_i64(l->op, "select_last_index", 0) != 0);
+  if (l->op->kind == LP_ONNX_ArgMin) lp_op_set_bool(l->b.module, op, "min", true);
   l->result[0] = op->out[0];
   return LP_OK;
 }
@@ -160,11 +200,12 @@ lp_status lp_lower_cumsum(lp_lowering *l) {
     axis = (int64_t)number;
   }
   lp_dtype dtype = x->type.dtype;
-  x = widened(l, x);
+  x = as_dtype(l, x, reduced_in(l->op->kind, dtype));
   lp_op *op = lp_build_typed(&l->b, LP_OP_CUMSUM, 1, &x, x->type);
   lp_op_set_i64(l->b.module, op, "axis", axis < 0 ? axis + x->type.rank : axis);
   lp_op_set_bool(l->b.module, op, "exclusive", lp_op_i64(l->op, "exclusive", 0) != 0);
   lp_op_set_bool(l->b.module, op, "reverse", lp_op_i64(l->op, "reverse", 0) != 0);
+  if (l->op->kind == LP_ONNX_CumProd) lp_op_set_bool(l->b.module, op, "product", true);
   l->result[0] = as_dtype(l, op->out[0], dtype);
   return LP_OK;
 }

@@ -1,4 +1,4 @@
-/* Lowering of the operators that models are made of: products, norms, softmax, attention, rotary positions. */
+/* Lowering of the operators that models are made of: products, attention, rotary positions. Rows: lower_rows.c. */
 #include "passes/lower_internal.h"
 
 #include <math.h>
@@ -150,61 +150,6 @@ lp_status lp_lower_gemm(lp_lowering *l) {
   }
   y = scaled(l, y, alpha);
   l->result[0] = c ? lp_build_map2(&l->b, "add", y, scaled(l, c, beta), y->type.dtype) : y;
-  return LP_OK;
-}
-
-/* ---- rows ----------------------------------------------------------------------------------------------------------- */
-
-static const lp_poly *product(const lp_lowering *l, lp_type type, int32_t from, int32_t to) {
-  const lp_poly *size = lp_dim_const(l->b.module, 1);
-  for (int32_t i = from; i < to; i++)
-    size = lp_poly_mul(l->b.module->arena, size, type.dim[i]);
-  return size;
-}
-
-/* [lead..., trail...] as [lead..., product of trail] */
-static lp_type flatten_from(const lp_lowering *l, lp_type type, int32_t axis) {
-  const lp_poly *dims[LP_MAX_RANK];
-  for (int32_t i = 0; i < axis; i++)
-    dims[i] = type.dim[i];
-  dims[axis] = product(l, type, axis, type.rank);
-  return lp_type_make(l->b.module, type.dtype, axis + 1, dims);
-}
-
-lp_status lp_lower_softmax(lp_lowering *l) {
-  lp_value *x = lp_op_in(l->op, 0);
-  lp_type type = x->type;
-  bool flatten = lp_op_bool(l->op, "flatten", false);
-  int32_t axis = (int32_t)lp_lower_axis(l, "axis", flatten ? 1 : -1, type.rank);
-  if (flatten) { /* before opset 13: over everything from `axis` on */
-    const lp_poly *dims[] = {product(l, type, 0, axis), product(l, type, axis, type.rank)};
-    x = lp_build_reshape(&l->b, x, lp_type_make(l->b.module, type.dtype, 2, dims));
-  } else {
-    x = lp_lower_axis_last(l, x, axis, false);
-  }
-  lp_op *op = lp_build_typed(&l->b, LP_OP_SOFTMAX, 1, &x, x->type);
-  if (l->op->kind == LP_ONNX_LogSoftmax) lp_op_set_bool(l->b.module, op, "log", true);
-  l->result[0] = flatten ? lp_build_reshape(&l->b, op->out[0], type) : lp_lower_axis_last(l, op->out[0], axis, true);
-  return LP_OK;
-}
-
-lp_status lp_lower_norm(lp_lowering *l) {
-  lp_value *x = lp_op_in(l->op, 0);
-  lp_type type = x->type;
-  int32_t axis = (int32_t)lp_lower_axis(l, "axis", -1, type.rank);
-  lp_type rows = flatten_from(l, type, axis);
-  lp_value *in[3] = {lp_build_reshape(&l->b, x, rows)};
-  for (int32_t i = 1; i < 3 && i < l->op->in_count; i++) {
-    if (!lp_op_in(l->op, i)) continue;
-    lp_type vector = lp_type_make(l->b.module, lp_op_in(l->op, i)->type.dtype, 1, &rows.dim[axis]);
-    if (!lp_poly_equal(lp_type_numel(l->b.module, lp_op_in(l->op, i)->type), rows.dim[axis]))
-      return lp_lower_refuse(l, "has a scale that does not span the normalised axes");
-    in[i] = lp_build_reshape(&l->b, lp_op_in(l->op, i), vector);
-  }
-  lp_op *op = lp_build_typed(&l->b, LP_OP_NORM, in[2] ? 3 : 2, in, in[0]->type);
-  lp_op_set_str(l->b.module, op, "type", l->op->kind == LP_ONNX_LayerNormalization ? "layer" : "rms");
-  lp_op_set_f64(l->b.module, op, "epsilon", lp_op_f64(l->op, "epsilon", 1e-5));
-  l->result[0] = lp_build_reshape(&l->b, op->out[0], type);
   return LP_OK;
 }
 

@@ -181,8 +181,8 @@ int cpu_kernel_dtype(lp_dtype dtype); /* LPK_* */
 extern const cpu_rule cpu_rule_linear, cpu_rule_matmul, cpu_rule_quantize, cpu_rule_dequantize, cpu_rule_attention,
     cpu_rule_linear_attention, cpu_rule_kv_append, cpu_rule_rotary, cpu_rule_norm, cpu_rule_add_norm, cpu_rule_softmax,
     cpu_rule_reduce, cpu_rule_argmax, cpu_rule_cumsum, cpu_rule_gather, cpu_rule_gather_elements, cpu_rule_concat,
-    cpu_rule_slice, cpu_rule_transpose, cpu_rule_reshape, cpu_rule_expand, cpu_rule_pad, cpu_rule_iota, cpu_rule_dims,
-    cpu_rule_fill, cpu_rule_map, cpu_rule_fused;
+    cpu_rule_slice, cpu_rule_transpose, cpu_rule_reshape, cpu_rule_expand, cpu_rule_pad, cpu_rule_windows,
+    cpu_rule_iota, cpu_rule_dims, cpu_rule_fill, cpu_rule_map, cpu_rule_fused;
 
 /* ---- writing code (build.c) ---------------------------------------------------------------------------------------- */
 
@@ -240,6 +240,8 @@ void cpu_scalar_store_at(cpu_emitter *e, LLVMValueRef base, LLVMValueRef index, 
 cpu_scalar cpu_scalar_convert(cpu_emitter *e, cpu_scalar scalar, lp_dtype dtype);
 /* The same bits as another type of the same width. */
 cpu_scalar cpu_scalar_reinterpret(cpu_emitter *e, cpu_scalar scalar, lp_dtype dtype);
+/* As `op`, a cast, says. */
+cpu_scalar cpu_scalar_cast(cpu_emitter *e, const lp_op *op, cpu_scalar scalar, lp_dtype dtype);
 cpu_scalar cpu_scalar_immediate(cpu_emitter *e, const lp_tensor *tensor);
 /* One op.map; result of dtype `result`. */
 cpu_scalar cpu_scalar_map(cpu_emitter *e, const lp_op *op, const cpu_scalar *in, int32_t count, lp_dtype result);

@@ -231,6 +231,23 @@ static void emit_expand(cpu_emitter *e) {
   copy(e, e->out[0], e->in[0], y, ys, xs);
 }
 
+/* A copy in which kernel and window axes both walk over an axis of x. */
+static void emit_windows(cpu_emitter *e) {
+  const lp_value *x = lp_op_in(e->op, 0);
+  const lp_attr *steps = lp_op_attr(e->op, "steps"), *dilations = lp_op_attr(e->op, "dilations");
+  const int32_t n = steps->count, lead = x->type.rank - n;
+  LLVMValueRef ys[LP_MAX_RANK], own[LP_MAX_RANK], xs[LP_MAX_RANK];
+  cpu_strides(e, e->op->out[0], ys);
+  cpu_strides(e, x, own);
+  for (int32_t i = 0; i < lead; i++)
+    xs[i] = own[i];
+  for (int32_t i = 0; i < n; i++) {
+    xs[lead + i] = LLVMBuildNSWMul(e->b, own[lead + i], cpu_i64(e, dilations->is[i]), "");
+    xs[lead + n + i] = LLVMBuildNSWMul(e->b, own[lead + i], cpu_i64(e, steps->is[i]), "");
+  }
+  copy(e, e->out[0], e->in[0], e->op->out[0]->type, ys, xs);
+}
+
 static bool slice_runs(const lp_op *op, char why[64]) {
   const lp_attr *starts = lp_op_attr(op, "starts"), *steps = lp_op_attr(op, "steps");
   int32_t rank = lp_op_in(op, 0)->type.rank;
@@ -287,6 +304,12 @@ const cpu_rule cpu_rule_expand = {
     .form = cpu_form_raw,
     .emit = emit_expand,
     .reads_cache = true,
+};
+const cpu_rule cpu_rule_windows = {
+    .kind = LP_OP_WINDOWS,
+    .runs = same_dtype,
+    .form = cpu_form_raw,
+    .emit = emit_windows,
 };
 const cpu_rule cpu_rule_reshape = {
     .kind = LP_OP_RESHAPE,

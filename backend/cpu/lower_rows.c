@@ -1,32 +1,10 @@
-/* Operators along an axis: norms, softmax, argmax, running sums. Reductions: lower_reduce.c. */
+/* Operators of rows: norms and softmax. */
 #include "backend/cpu/cpu_internal.h"
 
 #include "backend/cpu/kernels/kernels.h"
 
 #include <assert.h>
 #include <stdio.h>
-
-/* Sizes before, at and after an axis. */
-typedef struct {
-  LLVMValueRef outer, n, inner;
-} axis_split;
-
-static axis_split split_at(cpu_emitter *e, lp_type type, int32_t first, int32_t last) {
-  return (axis_split){cpu_poly_product(e, type.dim, 0, first), cpu_poly_product(e, type.dim, first, last + 1),
-                      cpu_poly_product(e, type.dim, last + 1, type.rank)};
-}
-
-static int32_t axis_of(const lp_op *op) {
-  int64_t axis = lp_op_i64(op, "axis", 0);
-  int32_t rank = lp_op_in(op, 0)->type.rank;
-  return (int32_t)(axis < 0 ? axis + rank : axis);
-}
-
-static bool axis_runs(const lp_op *op, char why[64]) {
-  int32_t axis = axis_of(op), rank = lp_op_in(op, 0)->type.rank;
-  if (axis < 0 || axis >= rank) return snprintf(why, 64, "axis %d of rank %d", (int)axis, (int)rank), false;
-  return true;
-}
 
 /* ---- norms ------------------------------------------------------------------------------------------------------------- */
 
@@ -114,51 +92,3 @@ const cpu_rule cpu_rule_softmax = {
     .form = cpu_form_f32,
     .emit = emit_softmax,
 };
-
-/* ---- argmax, running sums ---------------------------------------------------------------------------------------------- */
-
-static bool argmax_runs(const lp_op *op, char why[64]) {
-  const lp_dtype dtype = lp_op_in(op, 0)->type.dtype;
-  if (dtype != LP_F32) return snprintf(why, 64, "values of type %s", lp_dtype_name(dtype)), false;
-  return axis_runs(op, why);
-}
-
-static void emit_argmax(cpu_emitter *e) {
-  axis_split split = split_at(e, lp_op_in(e->op, 0)->type, axis_of(e->op), axis_of(e->op));
-  LLVMValueRef args[] = {e->out[0],
-                         e->in[0],
-                         split.outer,
-                         split.n,
-                         split.inner,
-                         cpu_i32(e, 0),
-                         cpu_i32(e, lp_op_bool(e->op, "last", false)),
-                         e->thread,
-                         e->threads};
-  cpu_kernel(e, "lpk_argmax", args, LP_COUNT(args));
-}
-
-const cpu_rule cpu_rule_argmax = {.kind = LP_OP_ARGMAX, .runs = argmax_runs, .form = cpu_form_f32, .emit = emit_argmax};
-
-static bool cumsum_runs(const lp_op *op, char why[64]) {
-  const lp_dtype dtype = lp_op_in(op, 0)->type.dtype;
-  if (dtype != LP_F32 && dtype != LP_I64) return snprintf(why, 64, "values of type %s", lp_dtype_name(dtype)), false;
-  return axis_runs(op, why);
-}
-
-static void emit_cumsum(cpu_emitter *e) {
-  const lp_type x = lp_op_in(e->op, 0)->type;
-  axis_split split = split_at(e, x, axis_of(e->op), axis_of(e->op));
-  LLVMValueRef args[] = {e->out[0],
-                         e->in[0],
-                         split.outer,
-                         split.n,
-                         split.inner,
-                         cpu_i32(e, lp_op_bool(e->op, "exclusive", false)),
-                         cpu_i32(e, lp_op_bool(e->op, "reverse", false)),
-                         cpu_i32(e, cpu_kernel_dtype(x.dtype)),
-                         e->thread,
-                         e->threads};
-  cpu_kernel(e, "lpk_cumsum", args, LP_COUNT(args));
-}
-
-const cpu_rule cpu_rule_cumsum = {.kind = LP_OP_CUMSUM, .runs = cumsum_runs, .form = cpu_form_f32, .emit = emit_cumsum};

@@ -19,7 +19,7 @@ static const cpu_rule *const rules[] = {
     &cpu_rule_expand,    &cpu_rule_pad,
     &cpu_rule_iota,      &cpu_rule_dims,
     &cpu_rule_fill,      &cpu_rule_map,
-    &cpu_rule_fused,
+    &cpu_rule_fused,     &cpu_rule_windows,
 };
 
 const cpu_rule *cpu_rule_find(lp_kind kind) {

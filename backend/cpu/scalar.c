@@ -58,8 +58,9 @@ static LLVMValueRef mini_widen(cpu_emitter *e, LLVMValueRef bits, lp_dtype dtype
   return cpu_kernel_value(e, "lpk_mini_decode", args, 2);
 }
 
-static LLVMValueRef mini_bits(cpu_emitter *e, LLVMValueRef value, lp_dtype dtype) {
-  LLVMValueRef args[] = {value, cpu_i32(e, lp_dtype_mini(dtype)), cpu_i32(e, 1)};
+/* A register's infinity is one that the type has: it was saturated, or not, when it was converted. */
+static LLVMValueRef mini_bits(cpu_emitter *e, LLVMValueRef value, lp_dtype dtype, bool saturate) {
+  LLVMValueRef args[] = {value, cpu_i32(e, lp_dtype_mini(dtype)), cpu_i32(e, saturate)};
   return LLVMBuildTrunc(e->b, cpu_kernel_value(e, "lpk_mini_encode", args, 3), e->gen->types.i8, "");
 }
 
@@ -121,7 +122,7 @@ void cpu_scalar_store_at(cpu_emitter *e, LLVMValueRef base, LLVMValueRef index, 
     return;
   }
   LLVMValueRef value = cpu_scalar_convert(e, scalar, dtype).value;
-  store_packed(e, base, index, lp_dtype_is_mini(dtype) ? mini_bits(e, value, dtype) : value, dtype);
+  store_packed(e, base, index, lp_dtype_is_mini(dtype) ? mini_bits(e, value, dtype, false) : value, dtype);
 }
 
 /* From what memory holds to what a register does, and back. */
@@ -134,7 +135,7 @@ static cpu_scalar from_stored(cpu_emitter *e, LLVMValueRef value, lp_dtype dtype
 
 static LLVMValueRef to_stored(cpu_emitter *e, cpu_scalar scalar) {
   if (scalar.dtype == LP_F16) return LLVMBuildFPTrunc(e->b, scalar.value, e->gen->types.f16, "");
-  if (lp_dtype_is_mini(scalar.dtype)) return mini_bits(e, scalar.value, scalar.dtype);
+  if (lp_dtype_is_mini(scalar.dtype)) return mini_bits(e, scalar.value, scalar.dtype, false);
   return scalar.dtype == LP_BF16 ? bf16_bits(e, scalar.value) : scalar.value;
 }
 
@@ -165,7 +166,7 @@ static LLVMValueRef float_to_float(cpu_emitter *e, cpu_scalar scalar, lp_dtype d
   if (scalar.dtype == LP_F64) value = LLVMBuildFPTrunc(e->b, value, t->f32, "");
   if (dtype == LP_F16) value = LLVMBuildFPExt(e->b, LLVMBuildFPTrunc(e->b, value, t->f16, ""), t->f32, "");
   if (dtype == LP_BF16) value = bf16_widen(e, bf16_bits(e, value));
-  if (lp_dtype_is_mini(dtype)) value = mini_widen(e, mini_bits(e, value, dtype), dtype);
+  if (lp_dtype_is_mini(dtype)) value = mini_widen(e, mini_bits(e, value, dtype, true), dtype);
   return value;
 }
 
@@ -222,6 +223,23 @@ cpu_scalar cpu_scalar_convert(cpu_emitter *e, cpu_scalar scalar, lp_dtype dtype)
   else
     value = int_to_int(e, scalar, dtype);
   return (cpu_scalar){value, dtype};
+}
+
+/* Floats become packed integers by their low bits. */
+cpu_scalar cpu_scalar_cast(cpu_emitter *e, const lp_op *op, cpu_scalar scalar, lp_dtype dtype) {
+  const lp_cast cast = lp_op_cast(op);
+  if (lp_dtype_bits(dtype) < 8 && !lp_dtype_is_mini(dtype) && lp_dtype_is_float(scalar.dtype))
+    scalar = cpu_scalar_convert(e, scalar, LP_I32);
+  if (!lp_dtype_is_mini(dtype) || (dtype != LP_F8E8M0 && cast.saturate) || scalar.dtype == dtype)
+    return cpu_scalar_convert(e, scalar, dtype);
+  LLVMValueRef value = cpu_scalar_convert(e, scalar, LP_F32).value, bits;
+  if (dtype == LP_F8E8M0) {
+    LLVMValueRef args[] = {value, cpu_i32(e, cast.rounding), cpu_i32(e, cast.saturate)};
+    bits = LLVMBuildTrunc(e->b, cpu_kernel_value(e, "lpk_e8m0_encode", args, 3), e->gen->types.i8, "");
+  } else {
+    bits = mini_bits(e, value, dtype, false);
+  }
+  return (cpu_scalar){mini_widen(e, bits, dtype), dtype};
 }
 
 cpu_scalar cpu_scalar_immediate(cpu_emitter *e, const lp_tensor *tensor) {

@@ -308,7 +308,7 @@ static cpu_scalar where(cpu_emitter *e, const cpu_scalar *in, lp_dtype result) {
 cpu_scalar cpu_scalar_map(cpu_emitter *e, const lp_op *op, const cpu_scalar *in, int32_t count, lp_dtype result) {
   const cpu_function *f = find_function(lp_op_str(op, "fn", ""));
   assert(f && "checked by runs");
-  if (f->domain == CPU_FN_CAST) return cpu_scalar_convert(e, in[0], result);
+  if (f->domain == CPU_FN_CAST) return cpu_scalar_cast(e, op, in[0], result);
   if (f->domain == CPU_FN_BITS) return cpu_scalar_reinterpret(e, in[0], result);
   if (f->domain == CPU_FN_SELECT) return where(e, in, result);
   const lp_dtype dtype = operand_dtype(f, in, count, result);

@@ -169,13 +169,23 @@ END_TEST
 
 START_TEST(casts) {
   static const lp_dtype dtypes[] = {LP_F32, LP_F64, LP_F16, LP_BF16, LP_I64, LP_I32, LP_I16, LP_I8, LP_U8, LP_BOOL};
+  static const lp_dtype minis[] = {LP_F8E4M3FN, LP_F8E4M3FNUZ, LP_F8E5M2, LP_F8E5M2FNUZ, LP_F8E8M0};
   harness *h = harness_create(1, 1, 0);
   lp_value *x[LP_COUNT(dtypes)];
   for (size_t i = 0; i < LP_COUNT(dtypes); i++)
     x[i] = harness_input(h, dtypes[i], "41", 0, 50);
+  lp_value *wide = harness_input(h, LP_F32, "257", -600, 600), *positive = harness_input(h, LP_F32, "65", 0, 9);
   for (size_t i = 0; i < LP_COUNT(dtypes); i++)
     for (size_t k = 0; k < LP_COUNT(dtypes); k++)
       map(h, "cast", dtypes[k], "41", x[i], NULL, NULL);
+  for (size_t i = 0; i < LP_COUNT(minis); i++) {
+    lp_value *from = minis[i] == LP_F8E8M0 ? positive : wide;
+    const char *dims = minis[i] == LP_F8E8M0 ? "65" : "257";
+    lp_value *cut = map(h, "cast", minis[i], dims, from, NULL, NULL);
+    harness_bool(h, map(h, "cast", minis[i], dims, from, NULL, NULL), "saturate", false);
+    harness_str(h, map(h, "cast", minis[i], dims, from, NULL, NULL), "round", "nearest");
+    map(h, "cast", LP_F32, dims, cut, NULL, NULL);
+  }
   harness_finish(h);
   harness_check_all(h);
   harness_free(h);

@@ -71,6 +71,26 @@ START_TEST(copies) {
 }
 END_TEST
 
+/* Windows over one, two and three axes. */
+START_TEST(windows) {
+  harness *h = harness_create(2, 9, 0);
+  lp_value *x = harness_input(h, LP_F32, "b,3,s", -1, 1), *y = harness_input(h, LP_F64, "2,7,8", -1, 1);
+  lp_value *z = harness_input(h, LP_U8, "1,2,4,5,3", 0, 99);
+  lp_value *one = HARNESS_OP(h, LP_OP_WINDOWS, harness_type(h, LP_F32, "b,3,3,s - 4"), x);
+  i64s(h, i64s(h, one, "window", (int64_t[]){3}, 1), "steps", (int64_t[]){1}, 1);
+  harness_keep(h, i64s(h, one, "dilations", (int64_t[]){2}, 1));
+  lp_value *two = HARNESS_OP(h, LP_OP_WINDOWS, harness_type(h, LP_F64, "2,3,2,3,4"), y);
+  i64s(h, i64s(h, two, "window", (int64_t[]){3, 2}, 2), "steps", (int64_t[]){2, 2}, 2);
+  harness_keep(h, i64s(h, two, "dilations", (int64_t[]){1, 1}, 2));
+  lp_value *three = HARNESS_OP(h, LP_OP_WINDOWS, harness_type(h, LP_U8, "1,2,2,3,1,3,2,3"), z);
+  i64s(h, i64s(h, three, "window", (int64_t[]){2, 3, 1}, 3), "steps", (int64_t[]){1, 2, 1}, 3);
+  harness_keep(h, i64s(h, three, "dilations", (int64_t[]){1, 1, 1}, 3));
+  harness_finish(h);
+  harness_check_all(h);
+  harness_free(h);
+}
+END_TEST
+
 START_TEST(made_from_sizes) {
   static const lp_dtype dtypes[] = {LP_F32, LP_I64, LP_I32, LP_F16, LP_U8, LP_F64};
   harness *h = harness_create(2, 6, 3);
@@ -97,6 +117,7 @@ int main(void) {
   tcase_set_timeout(tcase, 300);
   tcase_add_test(tcase, gathers);
   tcase_add_test(tcase, copies);
+  tcase_add_test(tcase, windows);
   tcase_add_test(tcase, made_from_sizes);
   suite_add_tcase(suite, tcase);
   return harness_main(suite);

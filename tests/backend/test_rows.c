@@ -109,6 +109,28 @@ START_TEST(argmax_and_cumsum) {
 }
 END_TEST
 
+/* Every element type, by the plain loops. */
+START_TEST(axis_types) {
+  static const lp_dtype dtypes[] = {LP_F64, LP_F16, LP_I64, LP_I32, LP_U32, LP_I8, LP_U8, LP_U64};
+  harness *h = harness_create(2, 5, 0);
+  lp_value *x[LP_COUNT(dtypes)];
+  for (size_t i = 0; i < LP_COUNT(dtypes); i++)
+    x[i] = harness_input(h, dtypes[i], "b,7,s", dtypes[i] == LP_F64 ? -2 : 0, 3);
+  for (size_t i = 0; i < LP_COUNT(dtypes); i++)
+    for (int how = 0; how < 4; how++) {
+      lp_value *best = HARNESS_OP(h, LP_OP_ARGMAX, harness_type(h, LP_I64, "b,s"), x[i]);
+      harness_bool(h, harness_i64(h, best, "axis", 1), "keepdims", false);
+      harness_keep(h, harness_bool(h, harness_bool(h, best, "min", how & 1), "last", how & 2));
+      lp_value *run = harness_i64(h, HARNESS_OP(h, LP_OP_CUMSUM, x[i]->type, x[i]), "axis", how / 2 + 1);
+      harness_bool(h, harness_bool(h, run, "product", how & 1), "exclusive", how & 2);
+      harness_keep(h, harness_bool(h, run, "reverse", how == 1));
+    }
+  harness_finish(h);
+  harness_check_all(h);
+  harness_free(h);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("rows");
   TCase *tcase = tcase_create("rows");
@@ -117,6 +139,7 @@ int main(void) {
   tcase_add_test(tcase, softmax);
   tcase_add_test(tcase, reductions);
   tcase_add_test(tcase, argmax_and_cumsum);
+  tcase_add_test(tcase, axis_types);
   suite_add_tcase(suite, tcase);
   return harness_main(suite);
 }

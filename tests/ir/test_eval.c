@@ -96,6 +96,18 @@ START_TEST(arithmetic) {
 }
 END_TEST
 
+START_TEST(bits) {
+  with_str("direction", "LEFT");
+  is(of(NODE(BitShift, INTS(1, 3, -1), INTS(2, 64, 1))), "4 0 -2");
+  with_str("direction", "RIGHT");
+  is(of(NODE(BitShift, INTS(9, -9), INTS(1, 70))), "4 -1");
+  is(of(NODE(BitwiseXor, INTS(12, 10), INT(6))), "10 12");
+  is(of(NODE(BitwiseNot, INTS(0, 5))), "-1 -6");
+  with_i64("to", 6);
+  is(of(NODE(BitCast, FLOATS("1", 1.))), "1.06535e+09");
+}
+END_TEST
+
 START_TEST(activations) {
   is(of(NODE(Sigmoid, FLOATS("1", 0.))), "0.5");
   is(of(NODE(Gelu, FLOATS("2", 0., 1.))), "0 0.841345");
@@ -105,6 +117,12 @@ START_TEST(activations) {
   is(of(NODE(Swish, FLOATS("1", 1.))), "0.880797");
   is(of(NODE(Softplus, FLOATS("2", 100., -100.))), "100 3.78351e-44");
   is(of(NODE(HardSwish, FLOATS("2", 1., -4.))), "0.666667 -0");
+  is(of(NODE(ThresholdedRelu, FLOATS("3", 0.5, 1., 1.5))), "0 0 1.5");
+  with_f64("bias", 0.25);
+  is(of(NODE(Shrink, FLOATS("3", -1., 0.5, 1.))), "-0.75 0 0.75");
+  is(of(NODE(Asinh, FLOATS("2", -1., 0.))), "-0.881374 0");
+  is(of(NODE(Acosh, FLOATS("1", 2.))), "1.31696");
+  is(of(NODE(Atanh, FLOATS("1", 0.5))), "0.549306");
 }
 END_TEST
 
@@ -123,6 +141,16 @@ START_TEST(casts) {
   is(of(NODE(Cast, FLOATS("1", 0.1))), "0.100098");
   with_i64("to", 7);
   is(of(NODE(Cast, FLOATS("2", 1e30, -1e30))), "9.22337e+18 -9.22337e+18");
+  with_i64("to", 17);
+  is(of(NODE(Cast, FLOATS("3", 500., -500., 0.3))), "448 -448 0.3125");
+  with_i64("to", 17);
+  with_i64("saturate", 0);
+  is(of(NODE(Cast, FLOATS("2", 500., 448.))), "nan 448");
+  with_i64("to", 24);
+  with_str("round_mode", "down");
+  is(of(NODE(Cast, FLOATS("2", 3., 5.))), "2 4");
+  with_i64("to", 22);
+  is(of(NODE(Cast, FLOATS("3", -8., -9., 7.5))), "-8 7 7");
 }
 END_TEST
 
@@ -172,6 +200,39 @@ START_TEST(reductions) {
   is(of(NODE(CumSum, x, INT(1))), "2 0 4 0");
   with_i64("axis", 1);
   is(of(NODE(Softmax, of(NODE(Mul, x, FLOATS("", 0.))))), "0.5 0.5 0.5 0.5");
+}
+END_TEST
+
+START_TEST(along_an_axis) {
+  is(of(NODE(ReduceLogSum, FLOATS("1,2", 1., 2.))), "1.09861");
+  is(of(NODE(ReduceMax, test_ints(0, (const int64_t[]){0}))), "-9.22337e+18");
+  is(of(NODE(ReduceProd, INTS(3, -5))), "-15");
+  is(of(NODE(ArgMin, INTS(4, 2, 2))), "1");
+  with_i64("select_last_index", 1);
+  is(of(NODE(ArgMin, INTS(4, 2, 2))), "2");
+  is(of(NODE(CumProd, INTS(2, 3, 4), INT(0))), "2 6 24");
+  with_i64("exclusive", 1);
+  with_i64("reverse", 1);
+  is(of(NODE(CumProd, FLOATS("3", 2., 3., 4.), INT(0))), "12 4 1");
+  is(of(NODE(Hardmax, FLOATS("2,3", 1., 5., 5., 0., -1., -2.))), "0 1 0 1 0 0");
+}
+END_TEST
+
+START_TEST(convolution) {
+  static const int64_t pads[] = {1, 1}, twos[] = {2};
+  lp_value *x = FLOATS("1,2,3", 1., 2., 3., 4., 5., 6.), *w = FLOATS("1,2,2", 1., 2., 3., 4.);
+  is(of(NODE(Conv, x, w, FLOATS("1", 0.5))), "37.5 47.5");
+  with_i64s("pads", 2, pads);
+  with_i64s("dilations", 1, twos);
+  is(of(NODE(Conv, x, w)), "24 43 17");
+  with_i64("group", 2);
+  is(of(NODE(Conv, x, FLOATS("2,1,2", 1., 2., 3., 4.))), "5 8 32 39");
+  lp_value *in[] = {FLOATS("5", 0., 1., 2., 3., 4.)};
+  lp_op *op = operator(LP_OP_WINDOWS, LP_F32, "2,2", 1, in);
+  lp_op_set_i64s(test_module, op, "window", twos, 1);
+  lp_op_set_i64s(test_module, op, "steps", twos, 1);
+  lp_op_set_i64s(test_module, op, "dilations", twos, 1);
+  is(op->out[0], "0 2 2 4");
 }
 END_TEST
 
@@ -329,7 +390,10 @@ int main(void) {
   TCase *tc = tcase_create("eval");
   tcase_add_checked_fixture(tc, open_test, close_test);
   tcase_add_test(tc, arithmetic);
+  tcase_add_test(tc, bits);
   tcase_add_test(tc, activations);
+  tcase_add_test(tc, along_an_axis);
+  tcase_add_test(tc, convolution);
   tcase_add_test(tc, casts);
   tcase_add_test(tc, moves);
   tcase_add_test(tc, scatters);

@@ -58,12 +58,31 @@ START_TEST(traced_batch_becomes_one) {
 }
 END_TEST
 
+START_TEST(bits) {
+  with_str("direction", "RIGHT");
+  gives(NODE(BitShift, i64("b,s"), i64("s")), "i64[b,s]");
+  gives(NODE(BitwiseAnd, i64("b,1"), i64("b,s")), "i64[b,s]");
+  with_i64("to", TO_F32);
+  gives(NODE(BitCast, test_arg(LP_I32, "b,s")), "f32[b,s]");
+  gives(NODE(SwiGLU, f32("b,s"), f32("b,s")), "f32[b,s]");
+  with_str("direction", "UP");
+  refuses(NODE(BitShift, i64("b"), i64("b")), "its direction is 'UP', LEFT or RIGHT wanted");
+  refuses(NODE(BitwiseNot, f32("b")), "input 0 is of type f32, integers wanted");
+  with_i64("to", TO_F32);
+  refuses(NODE(BitCast, i64("b")), "i64 and f32 differ in width");
+  refuses(NODE(SwiGLU, f32("b,3"), f32("b,1")), "dimensions 3 and 1 must agree");
+}
+END_TEST
+
 START_TEST(casts) {
   with_i64("to", TO_F32);
   gives(NODE(Cast, i64("b,s")), "f32[b,s]");
   gives(NODE(CastLike, i64("b,s"), test_arg(LP_F16, "")), "f16[b,s]");
   with_i64("to", 8);
   refuses(NODE(Cast, i64("b")), "a cast to type 8 is not supported");
+  with_i64("to", TO_F32);
+  with_str("round_mode", "odd");
+  refuses(NODE(Cast, i64("b")), "its round_mode is 'odd', up, down or nearest wanted");
 }
 END_TEST
 
@@ -120,6 +139,31 @@ START_TEST(norms) {
   with_i64("axis", 2);
   refuses(NODE(Softmax, f32("b,s")), "axis 2 of a tensor with 2 axes");
   refuses(NODE(LayerNormalization, f32("b,8"), f32("9")), "dimensions 8 and 9 must agree");
+}
+END_TEST
+
+START_TEST(convolutions) {
+  static const int64_t two[] = {2, 2}, ones[] = {1, 1, 1, 1}, three[] = {3, 3, 3};
+  gives(NODE(Conv, f32("b,3,s,8"), f32("6,3,1,3"), f32("6")), "f32[b,6,s,6]");
+  with_i64s("strides", 2, two);
+  with_i64s("pads", 4, ones);
+  gives(NODE(Conv, f32("b,3,9,8"), f32("6,3,3,3")), "f32[b,6,5,4]");
+  with_str("auto_pad", "SAME_UPPER");
+  with_i64s("strides", 2, two);
+  gives(NODE(Conv, f32("b,3,9,8"), f32("6,3,3,3")), "f32[b,6,5,4]");
+  with_i64("group", 4);
+  gives(NODE(Conv, f32("b,4,s"), f32("8,1,1")), "f32[b,8,s]");
+  with_i64("group", 2);
+  refuses(NODE(Conv, f32("b,4,s"), f32("3,2,1")), "its 3 maps are not divided by 2 groups");
+  refuses(NODE(Conv, f32("b,4,s"), f32("8,3,1")), "dimensions 4 and 3 must agree");
+  refuses(NODE(Conv, f32("b,4,4"), f32("8,4,5")), "its kernel spans 5 elements, more than there are");
+  refuses(NODE(Conv, f32("b,4,8"), f32("8,4,3,3")), "its weight has 4 axes, 3 wanted");
+  with_str("auto_pad", "SOME");
+  refuses(NODE(Conv, f32("b,4,8"), f32("8,4,3")), "auto_pad 'SOME' is not known");
+  with_i64s("strides", 3, three);
+  refuses(NODE(Conv, f32("b,4,8"), f32("8,4,3")), "'strides' has 3 numbers, 1 wanted");
+  with_i64s("strides", 1, two);
+  refuses(NODE(Conv, f32("b,4,s"), f32("8,4,3")), "strides of 2 need a size that they divide");
 }
 END_TEST
 
@@ -376,7 +420,9 @@ int main(void) {
   tcase_add_test(tc, broadcast_refusals);
   tcase_add_test(tc, agreement_replaces_symbols);
   tcase_add_test(tc, traced_batch_becomes_one);
+  tcase_add_test(tc, bits);
   tcase_add_test(tc, casts);
+  tcase_add_test(tc, convolutions);
   tcase_add_test(tc, dropout);
   tcase_add_test(tc, products);
   tcase_add_test(tc, reductions);

@@ -316,5 +316,6 @@ double lpk_atan_f64(double x);
 /* A float of 8 or 4 bits: value of a code, code of a value; `mini` and `saturate` of base/minifloat.h. */
 float lpk_mini_decode(uint32_t code, /* const: */ int mini);
 uint32_t lpk_mini_encode(float x, /* const: */ int mini, int saturate);
+uint32_t lpk_e8m0_encode(float x, /* const: */ int rounding, int saturate); /* mini_encode rounds it up */
 
 #endif
