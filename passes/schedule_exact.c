@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Labels that a search may make in all, and per step. */
-enum { EFFORT = 100000, MOST_WIDTH = 4000, LEAST_WIDTH = 24 };
+enum { EFFORT = 40000, MOST_WIDTH = 4000, LEAST_WIDTH = 8 };
 
 /* Placements on the way to the best prices that are evaluated. */
 enum { MOST_SEEN = 60 };

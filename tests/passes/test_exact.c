@@ -1,9 +1,11 @@
 /* The exact scheduler: equal to trying everything where that can be done, never worse than any other scheduler. */
+#include "tests/passes/llama.h"
 #include "tests/passes/random_plan.h"
 
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
+#include <time.h>
 
 static lp_plan_result plan_with(random_plan *plan, const char *scheduler, lp_plan_proof *proof) {
   lp_place *side[LP_STAGE_COUNT];
@@ -14,7 +16,7 @@ static lp_plan_result plan_with(random_plan *plan, const char *scheduler, lp_pla
   return result;
 }
 
-enum { GRAPHS = 600, MOST_OPS = 7 };
+enum { GRAPHS = 300, MOST_OPS = 7 };
 
 START_TEST(equals_trying_everything) {
   int feasible = 0;
@@ -39,11 +41,116 @@ START_TEST(equals_trying_everything) {
 }
 END_TEST
 
+/* A feasible plan where another scheduler has one, and never a dearer one. */
+START_TEST(is_never_worse_than_any_other) {
+  static const char *const others[] = {"greedy", "layer", "cloud-only", "device-only"};
+  for (uint64_t seed = 1001; seed <= 2000; seed++) {
+    random_plan *plan = random_plan_create(seed, 12);
+    lp_plan_result found = plan_with(plan, "exact", NULL);
+    for (size_t i = 0; i < LP_COUNT(others); i++) {
+      lp_plan_result other = plan_with(plan, others[i], NULL);
+      double least = lp_plan_objective_value(&other, &plan->request),
+             have = lp_plan_objective_value(&found, &plan->request);
+      ck_assert_msg(!other.feasible || found.feasible, "seed %d: %s is feasible", (int)seed, others[i]);
+      ck_assert_msg(!other.feasible || have <= least * (1 + 1e-12), "seed %d: %s is better", (int)seed, others[i]);
+    }
+    random_plan_free(plan);
+  }
+}
+END_TEST
+
+/* A Llama with two machines and a link. */
+typedef struct {
+  lp_module *module;
+  lp_machine *device, *cloud;
+  lp_link *link;
+  lp_arena *arena;
+  lp_request request;
+  lp_plan_problem problem[LP_STAGE_COUNT];
+} llama_study;
+
+static llama_study study_open(int64_t layers, const char *device, const char *cloud, const char *link) {
+  llama_shape shape = llama2_7b;
+  shape.layers = layers;
+  llama_study s = {.module = llama_create(&shape), .arena = lp_arena_create()};
+  ck_assert_int_eq(lp_hw_load(device, &s.device, NULL), LP_OK);
+  ck_assert_int_eq(lp_hw_load(cloud, &s.cloud, NULL), LP_OK);
+  ck_assert_int_eq(lp_link_load(link, &s.link, NULL), LP_OK);
+  s.request = (lp_request){.device = s.device,
+                           .cloud = s.cloud,
+                           .link = s.link,
+                           .isl = 512,
+                           .osl = 2,
+                           .batch = 1,
+                           .objective = "cost",
+                           .device_memory = (int64_t)64 << 30,
+                           .generation = true};
+  ck_assert_int_eq(lp_plan_build(s.module, &s.request, s.arena, s.problem, NULL), LP_OK);
+  return s;
+}
+
+static void study_close(llama_study *s) {
+  lp_arena_free(s->arena);
+  lp_module_free(s->module);
+  lp_hw_free(s->device);
+  lp_hw_free(s->cloud);
+  lp_link_free(s->link);
+}
+
+/* SPEC-planner, "Exact placement": the check value counts linear and attention operators alone. */
+START_TEST(reaches_the_check_value) {
+  llama_study s =
+      study_open(2, "snapdragon-8s-gen3,compute_utilisation=0.39,memory_utilisation=0.39",
+                 "a100,compute_utilisation=0.8,memory_utilisation=0.8", "rtt=0,up=100Mbit/s,down=100Mbit/s");
+  s.request.tpot_ms = 20;
+  s.request.osl = 1; /* kv 512 in decode */
+  ck_assert_int_eq(lp_plan_build(s.module, &s.request, s.arena, s.problem, NULL), LP_OK);
+  s.request.osl = 2;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    for (int32_t i = 0; i < s.problem[stage].op_count; i++) {
+      lp_plan_op *op = &s.problem[stage].ops[i];
+      bool counted = op->op->kind == LP_OP_LINEAR || op->op->kind == LP_OP_ATTENTION;
+      for (int place = 0; place < LP_PLACE_COUNT && !counted; place++)
+        op->ms[place] = 0;
+    }
+  lp_place *side[LP_STAGE_COUNT];
+  lp_plan_result result;
+  ck_assert_int_eq(lp_plan_choose(s.problem, "exact", &s.request, side, NULL, s.arena, NULL), LP_OK);
+  lp_plan_evaluate(s.problem, &s.request, side, &result);
+  ck_assert_double_eq_tol(result.decode_cloud_ms, 0.3266548700, 1e-9);
+  ck_assert_double_eq_tol(result.tpot_ms, 19.5949248, 1e-6);
+  study_close(&s);
+}
+END_TEST
+
+static double cpu_ms(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+START_TEST(plans_80_layers_in_no_time) {
+  llama_study s = study_open(80, "snapdragon-8s-gen3", "a100", "lan");
+  s.request.ttft_ms = 400;
+  s.request.tpot_ms = 100;
+  lp_place *side[LP_STAGE_COUNT];
+  double before = cpu_ms();
+  ck_assert_int_eq(lp_plan_choose(s.problem, "exact", &s.request, side, NULL, s.arena, NULL), LP_OK);
+  double ms = cpu_ms() - before;
+  printf("80 layers: %.1f ms\n", ms);
+  ck_assert_double_lt(ms, 1000); /* 100 without sanitizers on an idle machine */
+  study_close(&s);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("exact");
   TCase *tests = tcase_create("exact");
   tcase_set_timeout(tests, 120);
   tcase_add_test(tests, equals_trying_everything);
+  tcase_add_test(tests, is_never_worse_than_any_other);
+  tcase_add_test(tests, reaches_the_check_value);
+  tcase_add_test(tests, plans_80_layers_in_no_time);
   suite_add_tcase(suite, tests);
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_ENV);
