@@ -147,7 +147,7 @@ static void solve_stage(const lp_exact *x, const lp_exact_graph *graph, lp_stage
           value += price[side].none + prices->link[stage] * arc->link_ms;
         else
           value += lp_exact_arc_price(x, stage, prices, unit, side, arc);
-        best = fmin(best, value);
+        if (value < best) best = value; /* fmin is a call */
       }
       potential[i][f] = best;
     }
@@ -206,7 +206,7 @@ bool lp_exact_fastest(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COU
 
 /* ---- the best prices ------------------------------------------------------------------------------------------------------ */
 
-enum { LINE_STEPS = 10, COMMON_STEPS = 6, BRACKET_STEPS = 12, DIVISIONS = 2 };
+enum { LINE_STEPS = 7, COMMON_STEPS = 4, BRACKET_STEPS = 12, DIVISIONS = 2 };
 
 /* The prices that both stages see; within each choice of them every stage has its own best price of time. */
 enum { PRICE_CLOUD_BYTES, PRICE_DEVICE_BYTES, PRICE_RESIDENCE, COMMON_PRICES };
@@ -217,7 +217,7 @@ typedef struct {
   lp_exact_prices *prices;
   lp_exact_watch *watch;
   lp_exact_duals best;
-  double best_bound, scale;
+  double best_bound, scale, last[LP_STAGE_COUNT]; /* last: where the search for a stage's price ended before */
 } price_search;
 
 /* The bound somewhere along one price, and how it changes there with every price: a tangent. It is concave and piecewise
@@ -242,6 +242,9 @@ static lp_exact_duals blend(const lp_exact_duals *a, const lp_exact_duals *b, do
   return out;
 }
 
+/* Any price gives a bound; one as near to the best as this will do. */
+static const double close_enough = 1e-5;
+
 /* The top along one price, from `low` where the bound rises to `high` where it does not. At the top both tangents
  * together are level. */
 static tangent find_top(price_search *s, int which, evaluate_fn *evaluate, slope_fn *slope, tangent low, tangent high) {
@@ -256,7 +259,7 @@ static tangent find_top(price_search *s, int which, evaluate_fn *evaluate, slope
       low = next;
     else
       high = next;
-    if (next.bound >= top - 1e-12 * fabs(top)) break;
+    if (next.bound >= top - close_enough * fabs(top)) break;
   }
   double up = slope(&low.slope, which), down = slope(&high.slope, which);
   tangent top = evaluate(s, which, low.bound > high.bound ? low.at : high.at);
@@ -304,7 +307,10 @@ static tangent best_of_stage(price_search *s, int stage) {
     zero.slope.per_ms[stage] = 0;
     return zero;
   }
-  return search_price(s, stage, solve_at, time_slope, s->scale / s->x->limit_ms[stage], zero);
+  double step = s->last[stage] > 0 ? s->last[stage] : s->scale / s->x->limit_ms[stage];
+  tangent top = search_price(s, stage, solve_at, time_slope, step, zero);
+  s->last[stage] = top.at;
+  return top;
 }
 
 static tangent best_of_both(price_search *s) {
@@ -390,6 +396,7 @@ bool lp_exact_best_stage(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_
                          lp_exact_prices *prices) {
   price_search s = {.x = x, .graph = graph, .prices = prices, .watch = &(lp_exact_watch){NULL}};
   s.scale = objective_scale(x);
+  s.last[stage] = prices->duals.per_ms[stage];
   prices->duals.residence = 0;
   prices->has_met[stage] = false;
   tangent first = solve_at(&s, (int)stage, 0);

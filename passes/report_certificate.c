@@ -54,8 +54,10 @@ static void put_holdings(const lp_exact *x, const lp_exact_prices *prices, lp_bu
   lp_buf_puts(out, "],\n");
 }
 
-static void put_unit(const lp_exact_unit *unit, lp_place side, double result_bytes, lp_buf *out) {
-  lp_buf_printf(out, "{\"side\": %d, ", (int)side);
+static void put_unit(const lp_exact_unit *unit, const char *name, lp_place side, double result_bytes, lp_buf *out) {
+  lp_buf_puts(out, "{\"name\": ");
+  lp_report_quote(name, out);
+  lp_buf_printf(out, ", \"side\": %d, ", (int)side);
   put_pair(out, "ms", unit->ms[0], unit->ms[1]);
   lp_buf_puts(out, ", ");
   put_pair(out, "activation", unit->activation[0], unit->activation[1]);
@@ -70,15 +72,20 @@ static void put_unit(const lp_exact_unit *unit, lp_place side, double result_byt
 static void put_stage(const lp_exact *x, lp_stage stage, const lp_place *side, lp_buf *out) {
   const lp_plan_problem *problem = &x->problem[stage];
   lp_place *of_unit = LP_NEW_ARRAY(x->arena, lp_place, x->unit_count[stage]);
-  for (int32_t i = 0; i < problem->op_count; i++)
-    if (x->unit_of[stage][i] >= 0) of_unit[x->unit_of[stage][i]] = side[i];
+  const char **name = LP_NEW_ARRAY(x->arena, const char *, x->unit_count[stage]);
+  for (int32_t i = 0; i < problem->op_count; i++) {
+    int32_t unit = x->unit_of[stage][i];
+    if (unit < 0) continue;
+    of_unit[unit] = side[i];
+    if (!name[unit]) name[unit] = lp_op_str(problem->ops[i].op, "name", "");
+  }
   lp_buf_printf(out, "    \"%s\": {\"values\": [", lp_stage_names[stage]);
   for (int32_t i = 0; i < problem->value_count; i++)
     lp_buf_printf(out, "%s%.17g", i ? ", " : "", x->value[stage][i].bytes);
   lp_buf_puts(out, "], \"units\": [");
   for (int32_t i = 0; i < x->unit_count[stage]; i++) {
     lp_buf_printf(out, "%s\n      ", i ? "," : "");
-    put_unit(&x->unit[stage][i], of_unit[i], problem->result_bytes, out);
+    put_unit(&x->unit[stage][i], name[i], of_unit[i], problem->result_bytes, out);
   }
   lp_buf_puts(out, "]}");
 }

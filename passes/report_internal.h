@@ -75,6 +75,9 @@ double lp_report_gap(const lp_report *report);
 /* The problem and the prices as JSON, enough to confirm the plan without the planner (report_certificate.c). */
 void lp_report_certificate(const lp_report *report, lp_buf *out);
 
+/* A JSON string (report_json.c). */
+void lp_report_quote(const char *text, lp_buf *out);
+
 void lp_report_text(const lp_report *report, lp_buf *out);
 void lp_report_json(const lp_report *report, lp_buf *out);
 void lp_report_csv(const lp_report *report, lp_buf *out);

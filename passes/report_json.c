@@ -12,18 +12,22 @@ typedef struct {
   bool first, flat; /* flat: members go on one line */
 } json;
 
-static void put_string(json *j, const char *text) {
-  lp_buf_puts(j->out, "\"");
+void lp_report_quote(const char *text, lp_buf *out) {
+  lp_buf_puts(out, "\"");
   for (; *text; text++) {
     unsigned char c = (unsigned char)*text;
     if (c == '"' || c == '\\')
-      lp_buf_printf(j->out, "\\%c", c);
+      lp_buf_printf(out, "\\%c", c);
     else if (c < 0x20)
-      lp_buf_printf(j->out, "\\u%04x", c);
+      lp_buf_printf(out, "\\u%04x", c);
     else
-      lp_buf_append(j->out, text, 1);
+      lp_buf_append(out, text, 1);
   }
-  lp_buf_puts(j->out, "\"");
+  lp_buf_puts(out, "\"");
+}
+
+static void put_string(json *j, const char *text) {
+  lp_report_quote(text, j->out);
 }
 
 static void separate(json *j) {

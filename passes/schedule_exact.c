@@ -92,6 +92,7 @@ static void improve_around(solver *s, lp_stage from, const unsigned char *of_uni
 static void improve(solver *s) {
   unsigned char *of_unit = LP_NEW_ARRAY(s->x.arena, unsigned char, s->x.unit_count[LP_STAGE_DECODE]);
   s->around = lp_exact_prices_create(&s->x);
+  s->around->duals = s->prices->duals;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     if (s->prices->has_met[stage]) improve_around(s, (lp_stage)stage, s->prices->met[stage]);
   for (int32_t i = 0; i < s->x.problem[LP_STAGE_DECODE].op_count; i++) {

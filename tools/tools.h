@@ -11,6 +11,7 @@
 /* ---- subcommands: argv[0] is the subcommand's name ------------------------------------------------------------------ */
 
 int lp_tool_compile(int argc, char **argv);
+int lp_tool_explain(int argc, char **argv);
 int lp_tool_check_plan(int argc, char **argv);
 int lp_tool_import(int argc, char **argv);
 int lp_tool_support(int argc, char **argv);

@@ -1,0 +1,107 @@
+/* llmpart explain: why an operator sits where it does: its times on either side, and what moving it would change. */
+#include "tools/certificate.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static const char *const sides[] = {"device", "cloud"}, *const stages[] = {"prefill", "decode"};
+
+/* Moves the unit, and with it all that use a KV cache with it. */
+static int move_unit(certificate *c, int which, size_t index, int side) {
+  unit *u = &c->stages[which].units[index];
+  int moved = u->side != side;
+  u->side = side;
+  for (size_t k = 0; k < u->hold_count; k++) {
+    if (!c->holdings[u->hold[k]].cache) continue;
+    for (size_t i = 0; i < c->stages[which].unit_count; i++) {
+      unit *other = &c->stages[which].units[i];
+      for (size_t h = 0; h < other->hold_count; h++) {
+        if (other->hold[h] != u->hold[k] || other->side == side) continue;
+        other->side = side;
+        moved++;
+      }
+    }
+  }
+  return moved;
+}
+
+static void print_limit(const char *name, double before, double after, double limit, const char *measure) {
+  printf("    %-14s %.6g -> %.6g %s", name, before, after, measure);
+  if (limit > 0) printf(", limit %.6g%s", limit, after > limit * (1 + 1e-12) ? ": EXCEEDED" : "");
+  printf("\n");
+}
+
+static const char *verdict(const certificate *c, const totals *before, const totals *after) {
+  for (int i = 0; i < 2; i++) {
+    if (c->limit_ms[i] > 0 && after->ms[i] > c->limit_ms[i] * (1 + 1e-12))
+      return i ? "it would miss TPOT" : "it would miss TTFT";
+    if (c->limit_bytes[i] > 0 && after->bytes[i] > c->limit_bytes[i])
+      return i ? "the cloud's memory would not do" : "the device's memory would not do";
+  }
+  if (!after->pinned) return "it is pinned";
+  return after->value > before->value ? "the objective would be worse" : "nothing alone speaks against it";
+}
+
+static void explain_unit(certificate *c, int which, size_t index) {
+  const unit *u = &c->stages[which].units[index];
+  int side = u->side;
+  totals before = certificate_add_up(c);
+  printf("%s in %s: on the %s; %.6g ms on the device, %.6g ms in the cloud\n", u->name, stages[which], sides[side],
+         u->ms[0], u->ms[1]);
+  int *kept = LP_NEW_ARRAY(c->arena, int, c->stages[which].unit_count);
+  for (size_t i = 0; i < c->stages[which].unit_count; i++)
+    kept[i] = c->stages[which].units[i].side;
+  int moved = move_unit(c, which, index, !side);
+  totals after = certificate_add_up(c);
+  printf("  to the %s%s: %s\n", sides[!side], moved > 1 ? ", with what shares its KV cache" : "",
+         verdict(c, &before, &after));
+  print_limit("objective", before.value, after.value, 0, "");
+  print_limit("TTFT", before.ms[0], after.ms[0], c->limit_ms[0], "ms");
+  print_limit("TPOT", before.ms[1], after.ms[1], c->limit_ms[1], "ms");
+  print_limit("device memory", before.bytes[0], after.bytes[0], c->limit_bytes[0], "bytes");
+  print_limit("cloud memory", before.bytes[1], after.bytes[1], c->limit_bytes[1], "bytes");
+  for (size_t i = 0; i < c->stages[which].unit_count; i++)
+    c->stages[which].units[i].side = kept[i];
+}
+
+static lp_status unknown_operator(const certificate *c, const char *file, const char *name, lp_diag *diag) {
+  const stage *s = &c->stages[0];
+  const char **names = lp_alloc((s->unit_count + 1) * sizeof *names);
+  size_t count = 0;
+  for (size_t i = 0; i < s->unit_count; i++)
+    if (s->units[i].name) names[count++] = s->units[i].name;
+  lp_status status = lp_error(diag, LP_LOC_FILE(file), "the plan has no operator '%s'", name);
+  lp_note_near(diag, LP_LOC_FILE(file), name, names, count);
+  free(names);
+  return status;
+}
+
+static lp_status explain(const char *file, const char *name, lp_diag *diag) {
+  certificate c;
+  lp_status status = certificate_load(file, &c, diag);
+  bool found = false;
+  for (int which = 0; which < 2 && status == LP_OK; which++)
+    for (size_t i = 0; i < c.stages[which].unit_count; i++) {
+      if (!lp_streq(c.stages[which].units[i].name, name)) continue;
+      found = true;
+      explain_unit(&c, which, i);
+    }
+  if (status == LP_OK && !found) status = unknown_operator(&c, file, name, diag);
+  certificate_free(&c);
+  return status;
+}
+
+int lp_tool_explain(int argc, char **argv) {
+  const lp_command command = {.usage = "llmpart explain REPORT.json OPERATOR",
+                              .summary = "Tells an operator's times on either side, and what moving it would change.",
+                              .min_args = 2,
+                              .max_args = 2};
+  lp_diag *diag = lp_tool_diag();
+  lp_texts args = {0};
+  bool done = false;
+  lp_status status = lp_options_read(&command, argc, argv, &args, &done, diag);
+  if (status == LP_OK && !done) status = explain(args.data[0], args.data[1], diag);
+  lp_vec_free(&args);
+  lp_diag_free(diag);
+  return (int)status;
+}
