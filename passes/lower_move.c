@@ -254,16 +254,32 @@ lp_status lp_lower_tile(lp_lowering *l) {
   return LP_OK;
 }
 
+static lp_value *build_pad(lp_lowering *l, lp_value *x, const lp_poly *const *before, double value) {
+  lp_op *op = lp_build_typed(&l->b, LP_OP_PAD, 1, &x, lp_type_with_dtype(l->op->out[0]->type, x->type.dtype));
+  lp_op_set_polys(l->b.module, op, "before", before, x->type.rank);
+  lp_op_set_f64(l->b.module, op, "value", value);
+  return op->out[0];
+}
+
+/* Padding with a value that is data: x padded, where a tensor of true padded with false is true, else the value. */
+static lp_value *pad_with(lp_lowering *l, lp_value *x, const lp_poly *const *before, lp_value *value) {
+  lp_op *fill = lp_build_typed(&l->b, LP_OP_FILL, 0, NULL, lp_type_with_dtype(x->type, LP_BOOL));
+  lp_op_set_f64(l->b.module, fill, "value", 1);
+  lp_value *inside = build_pad(l, fill->out[0], before, 0);
+  value = lp_build_reshape(&l->b, value, lp_type_make(l->b.module, value->type.dtype, 0, NULL));
+  lp_value *in[] = {inside, build_pad(l, x, before, 0), value};
+  return lp_build_map(&l->b, "where", 3, in, lp_type_with_dtype(l->op->out[0]->type, x->type.dtype));
+}
+
 lp_status lp_lower_pad(lp_lowering *l) {
-  lp_value *x = lp_op_in(l->op, 0);
+  lp_value *x = lp_op_in(l->op, 0), *data = NULL;
   const lp_value *pads = lp_op_in(l->op, 1), *axes = lp_op_in(l->op, 3);
   const lp_attr *attr = lp_op_attr(l->op, "pads");
   const lp_poly *before[LP_MAX_RANK];
   double value = lp_op_f64(l->op, "value", 0);
   if (!lp_streq(lp_op_str(l->op, "mode", "constant"), "constant"))
     return lp_lower_refuse(l, "pads in another mode than constant");
-  if (lp_op_in(l->op, 2) && !lp_scalar_constant(lp_op_in(l->op, 2), &value))
-    return lp_lower_refuse_data(l, 2, "pads with a value that is not constant");
+  if (lp_op_in(l->op, 2) && !lp_scalar_constant(lp_op_in(l->op, 2), &value)) data = lp_op_in(l->op, 2);
   if (pads && !pads->known) return lp_lower_refuse_data(l, 1, "pads as much as data says");
   for (int32_t i = 0; i < x->type.rank; i++)
     before[i] = lp_dim_const(l->b.module, 0);
@@ -277,10 +293,7 @@ lp_status lp_lower_pad(lp_lowering *l) {
     if ((lp_poly_is_const(before[axis], &number) && number < 0) || (lp_poly_is_const(after, &number) && number < 0))
       return lp_lower_refuse(l, "crops by a negative pad");
   }
-  lp_op *op = lp_build_typed(&l->b, LP_OP_PAD, 1, &x, l->op->out[0]->type);
-  lp_op_set_polys(l->b.module, op, "before", before, x->type.rank);
-  lp_op_set_f64(l->b.module, op, "value", value);
-  l->result[0] = op->out[0];
+  l->result[0] = data ? pad_with(l, x, before, data) : build_pad(l, x, before, value);
   return LP_OK;
 }
 
@@ -331,15 +344,18 @@ static lp_value *build_axis_iota(lp_lowering *l, const lp_poly *size, int64_t st
   return column ? lp_build_reshape(&l->b, op->out[0], lp_type_make(l->b.module, LP_I64, 2, shape)) : op->out[0];
 }
 
-/* Keeps x where column - row >= k (upper) or <= k (lower). */
+/* Keeps x where column - row >= k (upper) or <= k (lower); k may be data. */
 lp_status lp_lower_trilu(lp_lowering *l) {
-  lp_value *x = lp_op_in(l->op, 0);
+  lp_value *x = lp_op_in(l->op, 0), *diagonal = lp_op_in(l->op, 1);
   int64_t k = 0;
-  if (lp_op_in(l->op, 1) && !lp_known_i64(lp_op_in(l->op, 1), 0, &k))
-    return lp_lower_refuse_data(l, 1, "has a diagonal that depends on data");
+  bool known = !diagonal || lp_known_i64(diagonal, 0, &k);
   bool upper = lp_op_i64(l->op, "upper", 1) != 0;
   lp_value *row = build_axis_iota(l, x->type.dim[x->type.rank - 2], k, true);
   lp_value *column = build_axis_iota(l, x->type.dim[x->type.rank - 1], 0, false);
+  if (!known) {
+    lp_value *scalar = lp_build_reshape(&l->b, diagonal, lp_type_make(l->b.module, diagonal->type.dtype, 0, NULL));
+    row = lp_build_map2(&l->b, "add", row, scalar, LP_I64);
+  }
   lp_value *keep = lp_build_map2(&l->b, upper ? "ge" : "le", column, row, LP_BOOL);
   lp_op *zero = lp_build_typed(&l->b, LP_OP_FILL, 0, NULL, lp_type_make(l->b.module, x->type.dtype, 0, NULL));
   lp_op_set_f64(l->b.module, zero, "value", 0);

@@ -1,0 +1,110 @@
+"""Writes docs/operators.md from ir/ops.def and docs/suites.json: python3 docs/make_operators.py
+
+To take in new results first (needs Python's onnx; RESULTS.json is what `llmpart verify --suite=DIR -o json` printed):
+    python3 docs/make_operators.py --suite "TITLE" DIR RESULTS.json
+"""
+import collections
+import json
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+STORE = ROOT / "docs" / "suites.json"
+OUT = ROOT / "docs" / "operators.md"
+STATES = ("passed", "failed", "unsupported")
+
+HEAD = """# ONNX operators
+
+Made by `python3 docs/make_operators.py` from `ir/ops.def` and `docs/suites.json`; do not edit it by hand. `llmpart support MODEL.onnx` says the
+same of one model.
+
+An operator *runs*, or *decomposes* into others that do. A suite's column says how many of the tests that use the operator pass, of how many; a test
+that uses several counts for each. What does not pass is refused, with node, operator, domain and opset, before anything runs.
+"""
+
+
+def read_operators():
+    """{"ai.onnx.Add": "runs"} of every entry in ops.def."""
+    text = (ROOT / "ir" / "ops.def").read_text()
+    found = {}
+    for name, rest in re.findall(r'^LP_ONNX\(\w+, "([^"]+)",(.*)\)$', text, re.M):
+        status = "decomposes" if rest.rsplit(",", 1)[1].strip() == "decomposed" else "runs"
+        found[re.sub(r"^onnx\.", "ai.onnx.", name)] = status
+    if not found:
+        sys.exit("no operator was found in ir/ops.def")
+    return found
+
+
+def operators_of(model):
+    """The operators that a model's main graph uses, without what only makes constants."""
+    names = {f"{node.domain or 'ai.onnx'}.{node.op_type}" for node in model.graph.node}
+    return names - {"ai.onnx.Constant"} or names
+
+
+def take_in(title, folder, results):
+    """Counts a suite's results per operator into suites.json."""
+    import onnx  # pylint: disable=import-outside-toplevel
+
+    data = json.loads(pathlib.Path(results).read_text())
+    counts = collections.defaultdict(lambda: [0, 0, 0])
+    for test in data["tests"]:
+        model = onnx.load(pathlib.Path(folder) / test["name"] / "model.onnx", load_external_data=False)
+        for name in operators_of(model):
+            counts[name][STATES.index(test["status"])] += 1
+    suite = {"title": title, "operators": dict(sorted(counts.items()))}
+    suite.update({state: data[state] for state in STATES})
+    suite["bound"] = sum("bound" in test for test in data["tests"])
+    store = [old for old in load_store() if old["title"] != title] + [suite]
+    store.sort(key=lambda entry: entry["title"])
+    lines = json.dumps(store, indent=1, sort_keys=True)
+    STORE.write_text(re.sub(r"\[\s+(\d+),\s+(\d+),\s+(\d+)\s+\]", r"[\1, \2, \3]", lines) + "\n")
+
+
+def load_store():
+    """The suites taken in so far."""
+    return json.loads(STORE.read_text()) if STORE.exists() else []
+
+
+def cell(suite, name):
+    """"3 of 5", "3 of 5 (1 wrong)", or nothing."""
+    counts = suite["operators"].get(name)
+    if not counts:
+        return ""
+    wrong = f" ({counts[1]} wrong)" if counts[1] else ""
+    return f"{counts[0]} of {sum(counts)}{wrong}"
+
+
+def table(names, status, suites):
+    """Rows of a table, one operator each."""
+    titles = " | ".join(suite["title"] for suite in suites)
+    lines = [f"| operator | | {titles} |", "| --- | --- |" + " --- |" * len(suites)]
+    for name in names:
+        cells = " | ".join(cell(suite, name) for suite in suites)
+        lines.append(f"| `{name}` | {status(name)} | {cells} |")
+    return lines
+
+
+def main():
+    """Writes the page."""
+    operators, suites = read_operators(), load_store()
+    used = {name for suite in suites for name in suite["operators"]}
+    passes = {name for suite in suites for name, counts in suite["operators"].items() if counts[0]}
+    built = {name for name in passes - set(operators)}  # the importer builds others for them
+    lines = [HEAD, "| suite | passed | of these with inputs bound | wrong | refused |", "| --- | --- | --- | --- | --- |"]
+    for suite in suites:
+        lines.append(f"| {suite['title']} | {suite['passed']} | {suite['bound']} | {suite['failed']} | "
+                     f"{suite['unsupported']} |")
+    lines += ["", "## Supported", ""]
+    lines += table(sorted(set(operators) | built), lambda name: operators.get(name, "decomposes"), suites)
+    lines += ["", "## Not supported", "", "Those that the suites use.", ""]
+    lines += table(sorted(used - set(operators) - built), lambda name: "refused", suites)
+    OUT.write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 5 and sys.argv[1] == "--suite":
+        take_in(*sys.argv[2:])
+    elif len(sys.argv) != 1:
+        sys.exit(__doc__)
+    main()
