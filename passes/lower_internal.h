@@ -33,6 +33,8 @@ lp_status lp_lower_refuse_data(const lp_lowering *l, int32_t index, const char *
 int64_t lp_lower_axis(const lp_lowering *l, const char *name, int64_t otherwise, int32_t rank);
 /* Moves `axis` last, or back. Identity when it is last. */
 lp_value *lp_lower_axis_last(lp_lowering *l, lp_value *x, int32_t axis, bool back);
+/* A size as a scalar of i64. */
+lp_value *lp_lower_size(lp_lowering *l, const lp_poly *size);
 /* op.slice of one axis. */
 lp_value *lp_lower_slice_axis(lp_lowering *l, lp_value *x, int32_t axis, const lp_poly *start, const lp_poly *size);
 

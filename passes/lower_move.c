@@ -123,17 +123,19 @@ lp_status lp_lower_gather_elements(lp_lowering *l) {
   return LP_OK;
 }
 
+lp_value *lp_lower_size(lp_lowering *l, const lp_poly *size) {
+  lp_op *op = lp_build_typed(&l->b, LP_OP_DIMS, 0, NULL, lp_type_make(l->b.module, LP_I64, 0, NULL));
+  lp_op_set_polys(l->b.module, op, "values", &size, 1);
+  return op->out[0];
+}
+
 /* Component i of indices[..., k], negative ones counted from the end of `size`. */
 static lp_value *nd_component(lp_lowering *l, lp_value *index, int32_t i, const lp_poly *size) {
   lp_module *m = l->b.module;
   lp_value *part = lp_lower_slice_axis(l, index, index->type.rank - 1, lp_dim_const(m, i), lp_dim_const(m, 1));
-  lp_op *dims = lp_build_typed(&l->b, LP_OP_DIMS, 0, NULL, lp_type_make(m, LP_I64, 0, NULL));
-  lp_op_set_polys(m, dims, "values", &size, 1);
-  lp_op *zero = lp_build_typed(&l->b, LP_OP_DIMS, 0, NULL, lp_type_make(m, LP_I64, 0, NULL));
-  const lp_poly *none = lp_dim_const(m, 0);
-  lp_op_set_polys(m, zero, "values", &none, 1);
-  lp_value *negative = lp_build_map2(&l->b, "lt", part, zero->out[0], LP_BOOL);
-  lp_value *in[] = {negative, lp_build_map2(&l->b, "add", part, dims->out[0], LP_I64), part};
+  lp_value *zero = lp_lower_size(l, lp_dim_const(m, 0));
+  lp_value *negative = lp_build_map2(&l->b, "lt", part, zero, LP_BOOL);
+  lp_value *in[] = {negative, lp_build_map2(&l->b, "add", part, lp_lower_size(l, size), LP_I64), part};
   return lp_build_map(&l->b, "where", 3, in, part->type);
 }
 
@@ -251,49 +253,6 @@ lp_status lp_lower_tile(lp_lowering *l) {
   lp_type type = lp_type_make(l->b.module, x->type.dtype, rank, to);
   if (!lp_type_equal(wide->type, type)) wide = lp_build_typed(&l->b, LP_OP_EXPAND, 1, &wide, type)->out[0];
   l->result[0] = lp_build_reshape(&l->b, wide, l->op->out[0]->type);
-  return LP_OK;
-}
-
-static lp_value *build_pad(lp_lowering *l, lp_value *x, const lp_poly *const *before, double value) {
-  lp_op *op = lp_build_typed(&l->b, LP_OP_PAD, 1, &x, lp_type_with_dtype(l->op->out[0]->type, x->type.dtype));
-  lp_op_set_polys(l->b.module, op, "before", before, x->type.rank);
-  lp_op_set_f64(l->b.module, op, "value", value);
-  return op->out[0];
-}
-
-/* Padding with a value that is data: x padded, where a tensor of true padded with false is true, else the value. */
-static lp_value *pad_with(lp_lowering *l, lp_value *x, const lp_poly *const *before, lp_value *value) {
-  lp_op *fill = lp_build_typed(&l->b, LP_OP_FILL, 0, NULL, lp_type_with_dtype(x->type, LP_BOOL));
-  lp_op_set_f64(l->b.module, fill, "value", 1);
-  lp_value *inside = build_pad(l, fill->out[0], before, 0);
-  value = lp_build_reshape(&l->b, value, lp_type_make(l->b.module, value->type.dtype, 0, NULL));
-  lp_value *in[] = {inside, build_pad(l, x, before, 0), value};
-  return lp_build_map(&l->b, "where", 3, in, lp_type_with_dtype(l->op->out[0]->type, x->type.dtype));
-}
-
-lp_status lp_lower_pad(lp_lowering *l) {
-  lp_value *x = lp_op_in(l->op, 0), *data = NULL;
-  const lp_value *pads = lp_op_in(l->op, 1), *axes = lp_op_in(l->op, 3);
-  const lp_attr *attr = lp_op_attr(l->op, "pads");
-  const lp_poly *before[LP_MAX_RANK];
-  double value = lp_op_f64(l->op, "value", 0);
-  if (!lp_streq(lp_op_str(l->op, "mode", "constant"), "constant"))
-    return lp_lower_refuse(l, "pads in another mode than constant");
-  if (lp_op_in(l->op, 2) && !lp_scalar_constant(lp_op_in(l->op, 2), &value)) data = lp_op_in(l->op, 2);
-  if (pads && !pads->known) return lp_lower_refuse_data(l, 1, "pads as much as data says");
-  for (int32_t i = 0; i < x->type.rank; i++)
-    before[i] = lp_dim_const(l->b.module, 0);
-  int32_t count = (pads ? pads->known_count : attr ? attr->count : 0) / 2;
-  for (int32_t i = 0; i < count; i++) {
-    int64_t axis = i, number;
-    if (axes && !lp_known_i64(axes, i, &axis)) return lp_lower_refuse_data(l, 3, "has axes that depend on data");
-    if (axis < 0) axis += x->type.rank;
-    before[axis] = pads ? pads->known[i] : lp_dim_const(l->b.module, attr->is[i]);
-    const lp_poly *after = pads ? pads->known[i + count] : lp_dim_const(l->b.module, attr->is[i + count]);
-    if ((lp_poly_is_const(before[axis], &number) && number < 0) || (lp_poly_is_const(after, &number) && number < 0))
-      return lp_lower_refuse(l, "crops by a negative pad");
-  }
-  l->result[0] = data ? pad_with(l, x, before, data) : build_pad(l, x, before, value);
   return LP_OK;
 }
 
