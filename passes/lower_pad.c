@@ -110,7 +110,7 @@ lp_status lp_lower_pad(lp_lowering *l) {
   lp_value *x = lp_op_in(l->op, 0), *value = lp_op_in(l->op, 2);
   const char *mode = lp_op_str(l->op, "mode", "constant");
   double number = 0;
-  pad_spec spec;
+  pad_spec spec = {0};
   LP_TRY(read_spec(l, &spec));
   bool known_mode = lp_streq(mode, "edge") || lp_streq(mode, "wrap") || lp_streq(mode, "reflect");
   if (!known_mode && !lp_streq(mode, "constant")) return lp_lower_refuse(l, "has a mode that is not known");
