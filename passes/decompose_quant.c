@@ -183,8 +183,9 @@ static lp_value *zero_points(lp_rewrite *r, lp_value *given, int64_t bits, int64
   return lp_build_constant(&r->b, LP_U8, 2, dim, codes);
 }
 
-static lp_status need_constants(const lp_rewrite *r) {
-  static const int32_t all[] = {1, 2, 3};
+/* The weight, and behind it scales and zero points. */
+static lp_status need_constants(const lp_rewrite *r, int32_t weight) {
+  const int32_t all[] = {weight, 2, 3};
   for (size_t i = 0; i < LP_COUNT(all); i++)
     if (lp_op_in(r->op, all[i]) && !lp_value_is_constant(lp_op_in(r->op, all[i])))
       return lp_error(r->b.diag, r->op->loc, "'%s' has a weight that is not a constant",
@@ -196,7 +197,7 @@ lp_status lp_rewrite_matmul_nbits(lp_rewrite *r) {
   static const int64_t swap[] = {1, 0};
   int64_t k = lp_op_i64(r->op, "K", 0), n = lp_op_i64(r->op, "N", 0), bits = lp_op_i64(r->op, "bits", 4);
   int64_t block = lp_op_i64(r->op, "block_size", 0), blocks = (k + block - 1) / block;
-  LP_TRY(need_constants(r));
+  LP_TRY(need_constants(r, 1));
   lp_value *x = lp_op_in(r->op, 0), *scale = lp_op_in(r->op, 2), *bias = lp_op_in(r->op, 5);
   lp_value *w = as_matrix(r, lp_op_in(r->op, 1), packed_dtype(bits), n, blocks * block);
   lp_value *zero = zero_points(r, lp_op_in(r->op, 3), bits, n, blocks);
@@ -220,7 +221,7 @@ lp_status lp_rewrite_gather_block(lp_rewrite *r) {
   lp_value *zero = lp_op_in(r->op, 3);
   int64_t bits = lp_op_i64(r->op, "bits", 4), block = lp_op_i64(r->op, "block_size", 128), rows, columns;
   int32_t rank = data->type.rank;
-  LP_TRY(need_constants(r));
+  LP_TRY(need_constants(r, 0));
   if (rank != 2 || !lp_type_static_dim(data->type, 0, &rows) || !lp_type_static_dim(data->type, 1, &columns) ||
       !lp_value_is_constant(data))
     return lp_error(r->b.diag, r->op->loc, "'%s' reads a table that is no constant matrix",

@@ -57,8 +57,19 @@ static bool is_embedding(const lp_op *op) {
          (dtype == LP_F32 || dtype == LP_F16 || dtype == LP_BF16) && op->out[0]->type.dtype == LP_F32;
 }
 
+/* Bits that one index takes with it; 0 when not known. */
+static int64_t row_bits(const lp_op *op) {
+  const lp_type x = lp_op_in(op, 0)->type;
+  int64_t bits = lp_dtype_bits(x.dtype), extent;
+  for (int32_t i = axis_of(op) + 1; i < x.rank; i++)
+    if (!lp_type_static_dim(x, i, &extent) || !lp_i64_mul(bits, extent, &bits)) return 0;
+  return bits;
+}
+
 static bool gather_runs(const lp_op *op, char why[64]) {
-  const lp_dtype index = lp_op_in(op, 1)->type.dtype;
+  const lp_dtype index = lp_op_in(op, 1)->type.dtype, dtype = lp_op_in(op, 0)->type.dtype;
+  if (lp_dtype_bits(dtype) < 8 && (row_bits(op) == 0 || row_bits(op) % 8 != 0))
+    return snprintf(why, 64, "rows of %s that are no whole bytes", lp_dtype_name(dtype)), false;
   if (!is_index(index)) return snprintf(why, 64, "an index of type %s", lp_dtype_name(index)), false;
   return is_embedding(op) || same_dtype(op, why);
 }
@@ -125,12 +136,15 @@ static void emit_gather(cpu_emitter *e) {
   const lp_type x = lp_op_in(e->op, 0)->type, index = lp_op_in(e->op, 1)->type;
   const int32_t axis = axis_of(e->op);
   LLVMValueRef inner = cpu_poly_product(e, x.dim, axis + 1, x.rank);
+  LLVMValueRef bytes = lp_dtype_bits(x.dtype) < 8
+                           ? cpu_i64(e, row_bits(e->op) / 8)
+                           : LLVMBuildNSWMul(e->b, inner, cpu_i64(e, cpu_dtype_bytes(x.dtype)), "");
   LLVMValueRef args[] = {e->out[0],
                          e->in[0],
                          e->in[1],
                          cpu_poly_product(e, x.dim, 0, axis),
                          cpu_poly(e, x.dim[axis]),
-                         LLVMBuildNSWMul(e->b, inner, cpu_i64(e, cpu_dtype_bytes(x.dtype)), ""),
+                         bytes,
                          cpu_poly_product(e, index.dim, 0, index.rank),
                          cpu_i32(e, cpu_kernel_dtype(index.dtype)),
                          e->thread,
@@ -138,7 +152,8 @@ static void emit_gather(cpu_emitter *e) {
   cpu_kernel(e, "lpk_gather", args, LP_COUNT(args));
 }
 
-const cpu_rule cpu_rule_gather = {.kind = LP_OP_GATHER, .runs = gather_runs, .form = gather_form, .emit = emit_gather};
+const cpu_rule cpu_rule_gather = {
+    .kind = LP_OP_GATHER, .runs = gather_runs, .form = gather_form, .emit = emit_gather, .reads_packed = true};
 
 static LLVMValueRef dims_array(cpu_emitter *e, lp_type type) {
   LLVMValueRef dims[LP_MAX_RANK];

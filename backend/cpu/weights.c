@@ -55,7 +55,9 @@ static void write_header(lp_writer *writer, const cpu_constant *const *list, siz
     if (i) lp_buf_puts(&json, ",");
     json_string(&json, c->name);
     lp_buf_printf(&json, ":{\"dtype\":\"%s\",\"shape\":[", safetensors_dtype(c->dtype));
-    for (int32_t k = 0; k < c->rank; k++)
+    bool packed = lp_dtype_bits(c->dtype) < 8; /* the format has no such types: bytes */
+    if (packed) lp_buf_printf(&json, "%" PRId64, c->bytes);
+    for (int32_t k = 0; k < c->rank && !packed; k++)
       lp_buf_printf(&json, "%s%" PRId64, k ? "," : "", c->dim[k]);
     lp_buf_printf(&json, "],\"data_offsets\":[%" PRId64 ",%" PRId64 "]}", c->offset, c->offset + c->bytes);
   }

@@ -85,6 +85,32 @@ INLINE void gemv_codes(v16 *part, const linear *l, int rows, int chains, const f
     }
 }
 
+/* acc[2] = x . codes of 4 bits. A sum for each nibble of a word: there a code is worth 16^nibble, which is taken out
+ * exactly at the end. That saves a shift for each of them, which decoding is bound by. */
+INLINE void gemv_nibbles(v16 *acc, const float *x, const char *codes, int64_t len) {
+  v16 part[16];
+  int64_t i = 0;
+  UNROLL for (int j = 0; j < 16; j++) part[j] = splat(0);
+  for (; i + 8 <= len; i += 8) {
+    const char *words = codes + i * LPK_PANEL / 2;
+    UNROLL for (int h = 0; h < 2; h++) {
+      __builtin_prefetch(words + h * 64 + PREFETCH_BYTES);
+      v16w word = *(const v16w_any *)(words + h * 64);
+      UNROLL for (int r = 0; r < 7; r++) part[2 * r + h] +=
+          splat(x[i + r]) * __builtin_convertvector((v16i)(word & (15u << (4 * r))), v16);
+      part[14 + h] += splat(x[i + 7]) * __builtin_convertvector((v16i)(word >> 28), v16);
+    }
+  }
+  UNROLL for (int h = 0; h < 2; h++) {
+    v16 sum = part[14 + h];
+    float unit = 1;
+    UNROLL for (int r = 0; r < 7; r++, unit *= 0.0625f) sum += part[2 * r + h] * splat(unit);
+    acc[h] = sum;
+  }
+  for (; i < len; i++)
+    UNROLL for (int h = 0; h < 2; h++) acc[h] += splat(x[i]) * load_codes(codes, i, h, 4);
+}
+
 INLINE float sum_of(const float *x, int64_t count) {
   v16 sum = splat(0);
   int64_t i = 0;
@@ -98,14 +124,18 @@ INLINE float sum_of(const float *x, int64_t count) {
 
 /* The same for weights in groups: sum (code - zero) x = sum code x - zero sum x, scaled once for each group. */
 INLINE void gemv_groups(v16 *acc, const linear *l, int rows, const float *x, int64_t panel) {
-  int chains = gemv_chains(l->isa, rows);
+  int nibbles = rows == 1 && l->q.bits == 4 && l->isa == LPK_ISA_AVX512; /* 16 sums: half of its registers */
+  int chains = nibbles ? 1 : gemv_chains(l->isa, rows);
   const char *at = (const char *)l->w + panel * panel_bytes(&l->q, l->k);
   UNROLL for (int j = 0; j < rows * 2; j++) acc[j] = splat(0);
   for (int64_t k0 = 0; k0 < l->k; k0 += l->q.group, at += group_bytes(&l->q)) {
     int64_t len = min64(l->q.group, l->k - k0);
     v16 part[16];
     UNROLL for (int j = 0; j < chains * rows * 2; j++) part[j] = splat(0);
-    gemv_codes(part, l, rows, chains, x + k0, at + head_bytes(&l->q), len);
+    if (nibbles)
+      gemv_nibbles(part, x + k0, at + head_bytes(&l->q), len);
+    else
+      gemv_codes(part, l, rows, chains, x + k0, at + head_bytes(&l->q), len);
     UNROLL for (int r = 0; r < rows; r++) {
       float sum = has_zero(&l->q) ? sum_of(x + r * l->ldx + k0, len) : 0;
       UNROLL for (int h = 0; h < 2; h++) {
