@@ -173,6 +173,11 @@ static double memory_bytes(void) {
   return bytes;
 }
 
+static double cache_bytes(void) {
+  long level3 = sysconf(_SC_LEVEL3_CACHE_SIZE), level2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  return level3 > 0 ? (double)level3 : level2 > 0 ? (double)level2 : 0;
+}
+
 static const char *cpu_name(lp_arena *arena) {
   char *text = NULL;
   size_t size = 0;
@@ -201,6 +206,7 @@ static void fill_in(lp_machine *m, size_t cores) {
       {LP_HW_PEAK_BF16, flops, widened},
       {LP_HW_BANDWIDTH, bandwidth, measured},
       {LP_HW_MEMORY, memory_bytes(), "sysconf, or the control group's limit"},
+      {LP_HW_CACHE, cache_bytes(), "sysconf, the last level"},
       {LP_HW_COMPUTE_UTILISATION, 0.8, "assumed: what a blocked GEMM reaches of the multiply-add rate"},
       {LP_HW_MEMORY_UTILISATION, 0.9, "assumed: what a GEMV reaches of the read rate"},
       {LP_HW_LAUNCH, 0.002, "assumed: one barrier and the loop around it"},
@@ -255,13 +261,14 @@ static lp_machine *kept(const char *path, const char *title) {
   return NULL;
 }
 
-/* Keeping is a courtesy: a folder that cannot be written is no error. */
-static void keep(const char *path, const lp_machine *machine) {
+bool lp_hw_keep_host(const lp_machine *machine) {
+  char *path = cache_path();
   lp_buf text = {0};
   lp_hw_print(machine, &text);
-  lp_status status = lp_file_write(path, text.data, text.size, NULL);
-  (void)status;
+  bool kept_it = path && lp_file_write(path, text.data, text.size, NULL) == LP_OK;
   lp_buf_free(&text);
+  free(path);
+  return kept_it;
 }
 
 lp_status lp_hw_host(lp_machine **out, lp_diag *diag) {
@@ -279,7 +286,7 @@ lp_status lp_hw_host(lp_machine **out, lp_diag *diag) {
     machine = old;
   } else {
     fill_in(machine, cores);
-    if (path) keep(path, machine);
+    (void)lp_hw_keep_host(machine); /* a courtesy: a folder that cannot be written is no error */
   }
   free(path);
   *out = machine;

@@ -56,6 +56,8 @@ void lp_hw_free(lp_machine *machine); /* NULL is allowed */
 /* This machine: cores, memory, read bandwidth and f32 rate measured with all cores in less than 0.3 s at the first use
  * and kept, so that a second use gives the same figures, in llmpart/host-VERSION.yaml of the user's cache folder. */
 LP_MUST_USE lp_status lp_hw_host(lp_machine **out, lp_diag *diag);
+/* Makes `machine` what lp_hw_host gives from now on (a profile with measured operators); false: it cannot be kept. */
+bool lp_hw_keep_host(const lp_machine *machine);
 /* Text in the form of lp_hw_load's files, `file` being the name for messages. */
 LP_MUST_USE lp_status lp_hw_parse(const char *file, const char *text, size_t size, lp_machine **out, lp_diag *diag);
 

@@ -99,6 +99,22 @@ extern const char *const lp_pipeline_split;
 /* Is an onnx.* operator always replaced by others before it is lowered? */
 bool lp_kind_decomposes(lp_kind kind);
 
+/* insert-comm to outline with every operator as a segment of its own, so that each can be timed. */
+extern const char *const lp_pipeline_split_each;
+
+/* ---- a decoder without a file (decoder.c) ---------------------------------------------------------------------------- */
+
+typedef struct {
+  int64_t layers, hidden, ffn, heads, kv_heads, vocab, context;
+  lp_dtype dtype; /* of weights and activations */
+  bool causal;    /* false: attention is costed over all pairs, as P1 does */
+} lp_decoder_shape;
+
+/* @main of a Llama with inputs input_ids [b, s], result logits [b, r, vocab]; lowered, not fused. Its weights lie one after
+ * the other in "weights.bin", lp_decoder_weight_bytes of them. */
+lp_module *lp_decoder_create(const lp_decoder_shape *shape);
+int64_t lp_decoder_weight_bytes(const lp_module *module);
+
 /* ---- planning ------------------------------------------------------------------------------------------------------ */
 
 typedef enum { LP_STAGE_PREFILL, LP_STAGE_DECODE, LP_STAGE_COUNT } lp_stage;

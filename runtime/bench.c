@@ -135,3 +135,71 @@ lp_status lp_session_bench(lp_session *session, const lp_bench_options *options,
   if (getrusage(RUSAGE_SELF, &usage) == 0) out->peak_bytes = usage.ru_maxrss * 1024;
   return status;
 }
+
+/* ---- parts ---- */
+
+static int by_value(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static double median(double *values, size_t count) {
+  qsort(values, count, sizeof(*values), by_value);
+  return count % 2 == 1 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+}
+
+/* `times` is [repetition][step], `totals` [repetition]. */
+static lp_status time_parts(bench_run *run, int64_t past, int64_t count, size_t repetitions, size_t steps,
+                            double *times, double *totals) {
+  if (past > 0) LP_TRY(walk(run, 0, past));
+  LP_TRY(walk(run, past, count)); /* warm-up */
+  LP_TRY(lp_bundle_await_check(run->session->bundle, run->diag));
+  lp_status status = LP_OK;
+  for (size_t r = 0; r < repetitions && status == LP_OK; r++) {
+    run->session->step_ms = times + r * steps;
+    double begin = lp_now_ms();
+    status = walk(run, past, count);
+    totals[r] = lp_now_ms() - begin;
+  }
+  run->session->step_ms = NULL;
+  return status;
+}
+
+static void collect_parts(const lp_program *program, const double *times, size_t repetitions, lp_profile *out) {
+  double *column = lp_alloc(repetitions * sizeof(*column));
+  size_t steps = (size_t)program->step_count;
+  for (size_t s = 0; s < steps; s++) {
+    const lp_step *step = &program->step[s];
+    if (step->kind != LP_STEP_RUN) continue;
+    for (size_t r = 0; r < repetitions; r++)
+      column[r] = times[r * steps + s];
+    lp_part_time part = {step->name != NULL ? step->name : step->segment, median(column, repetitions)};
+    lp_vec_push(&out->parts, part);
+  }
+  free(column);
+}
+
+lp_status lp_session_profile(lp_session *session, int64_t past, int64_t count, int64_t repetitions, lp_profile *out,
+                             lp_diag *diag) {
+  const lp_bench_options options = {.prompt = count, .depth = past};
+  bench_run run = {.session = session, .options = &options, .diag = diag};
+  *out = (lp_profile){0};
+  if (session->link != NULL)
+    return lp_error(diag, LP_LOC_FILE(session->bundle->manifest.file), "parts are timed in one process only");
+  lp_status status = prepare(&run);
+  if (status == LP_OK) {
+    const lp_program *program = &session->bundle->manifest.programs[past == 0 ? run.prefill : run.decode];
+    size_t steps = (size_t)program->step_count, rounds = (size_t)repetitions;
+    double *times = lp_alloc(rounds * steps * sizeof(*times) + sizeof(*times));
+    double *totals = lp_alloc(rounds * sizeof(*totals));
+    status = time_parts(&run, past, count, rounds, steps, times, totals);
+    if (status == LP_OK) {
+      collect_parts(program, times, rounds, out);
+      out->total_ms = median(totals, rounds);
+    }
+    free(times);
+    free(totals);
+  }
+  free(run.ids);
+  return status;
+}

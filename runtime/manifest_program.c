@@ -39,6 +39,10 @@ static lp_status read_run(manifest_reader *reader, const lp_json *at, lp_step *s
   if (reader->out->side[step->side].code == NULL)
     return lp_json_error(&segment, reader->diag, "side '%s' has no code", lp_side_name(step->side));
   step->segment = lp_arena_strdup(reader->arena, step->segment);
+  lp_json name = lp_json_member(at, "name");
+  if (name.value == NULL) return LP_OK;
+  LP_TRY(lp_json_text(&name, &step->name, reader->diag));
+  step->name = lp_arena_strdup(reader->arena, step->name);
   return LP_OK;
 }
 

@@ -216,4 +216,18 @@ typedef struct {
 LP_MUST_USE lp_status lp_session_bench(lp_session *session, const lp_bench_options *options, lp_bench_result *out,
                                        lp_diag *diag);
 
+/* What one part of a pass takes: an operator of a bundle compiled to be profiled, else a segment. */
+typedef struct {
+  const char *name; /* "op.linear /layers.0/q" or "lp_segment_0"; the bundle's */
+  double ms;        /* median over the repetitions */
+} lp_part_time;
+
+typedef struct {
+  LP_VEC(lp_part_time) parts; /* in the order they run; release with lp_vec_free */
+  double total_ms;            /* of a pass, median */
+} lp_profile;
+/* Times the parts of a pass over `count` tokens behind `past`, batch 1, after a warm-up. Both sides must be here. */
+LP_MUST_USE lp_status lp_session_profile(lp_session *session, int64_t past, int64_t count, int64_t repetitions,
+                                         lp_profile *out, lp_diag *diag);
+
 #endif

@@ -68,6 +68,7 @@ typedef struct {
   bool carries_tokens;   /* input and send: the tensor holds token ids, to be checked before use */
   lp_tensor_desc tensor; /* input, output, send */
   const char *segment;   /* run */
+  const char *name;      /* run: "op.linear /layers.0/q" of one operator; NULL when not compiled to be profiled */
   lp_segment_fn *run;    /* set when the side's code is loaded */
 } lp_step;
 
@@ -327,6 +328,7 @@ struct lp_session {
   int32_t logits; /* the output that tokens are sampled from, or -1 */
   uint64_t waits; /* times the device waited for the cloud */
   lp_buf scratch, rows;
+  double *step_ms; /* [steps of the program walked]: filled with the time of each run step; NULL: not timed */
 };
 
 /* One run of a program. `input[i]` is what the manifest's input i holds (`input_size` bytes). */

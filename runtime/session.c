@@ -78,8 +78,11 @@ static lp_status walk_here(lp_session *session, lp_walk *walk, lp_diag *diag) {
   const lp_program *program = &session->bundle->manifest.programs[walk->program];
   for (int i = 0; i < LP_SIDE_COUNT; i++)
     if (program->takes_part[i]) LP_TRY(lp_executor_begin(session->executor[i], walk->program, walk->sym, diag));
-  for (int32_t i = 0; i < program->step_count; i++)
+  for (int32_t i = 0; i < program->step_count; i++) {
+    double begin = session->step_ms != NULL ? lp_now_ms() : 0;
     LP_TRY(walk_step(session, walk, &program->step[i], diag));
+    if (session->step_ms != NULL) session->step_ms[i] = lp_now_ms() - begin;
+  }
   return LP_OK;
 }
 

@@ -10,6 +10,7 @@ typedef struct {
   lp_setup_flags setup;
   lp_bench_options bench;
   const char *format;
+  bool profile;
 } bench_flags;
 
 typedef struct {
@@ -63,6 +64,67 @@ static void print_json(const bench_report *report, lp_buf *out) {
   json_decref(root);
 }
 
+/* ---- parts ---- */
+
+static void put_parts(const bench_flags *flags, const char *test, const lp_profile *profile, json_t *tests,
+                      lp_buf *out) {
+  json_t *parts = json_array();
+  if (lp_streq(flags->format, "md")) lp_buf_printf(out, "| %s: part | us | share |\n| --- | ---: | ---: |\n", test);
+  for (size_t i = 0; i < profile->parts.count; i++) {
+    const lp_part_time *part = &profile->parts.data[i];
+    if (lp_streq(flags->format, "json"))
+      json_array_append_new(parts, json_pack("{s:s, s:f}", "name", part->name, "ms", part->ms));
+    else if (lp_streq(flags->format, "csv"))
+      lp_buf_printf(out, "%s,%s,%.6f\n", test, part->name, part->ms);
+    else
+      lp_buf_printf(out, "| %s | %.1f | %.1f %% |\n", part->name, part->ms * 1e3, 100 * part->ms / profile->total_ms);
+  }
+  if (lp_streq(flags->format, "md")) lp_buf_printf(out, "| all | %.1f | |\n\n", profile->total_ms * 1e3);
+  json_array_append_new(tests,
+                        json_pack("{s:s, s:f, s:o}", "test", test, "total_ms", profile->total_ms, "parts", parts));
+}
+
+/* A prompt, and a token in the middle of what would be generated. */
+static lp_status profile_session(const bench_flags *flags, lp_session *session, lp_buf *out, lp_diag *diag) {
+  const lp_bench_options *bench = &flags->bench;
+  int64_t middle = (bench->depth > 0 ? bench->depth : 1) + bench->generate / 2;
+  const struct {
+    const char *kind;
+    int64_t past, count, tokens;
+  } tests[] = {{"pp", bench->depth, bench->prompt, bench->prompt}, {"tg", middle, 1, bench->generate}};
+  json_t *all = json_array();
+  lp_status status = LP_OK;
+  if (lp_streq(flags->format, "csv")) lp_buf_puts(out, "test,part,ms\n");
+  for (size_t i = 0; i < LP_COUNT(tests) && status == LP_OK; i++) {
+    if (tests[i].tokens == 0) continue;
+    lp_profile profile;
+    char name[48];
+    (void)snprintf(name, sizeof name, "%s%" PRId64, tests[i].kind, tests[i].tokens);
+    status = lp_session_profile(session, tests[i].past, tests[i].count, bench->repetitions, &profile, diag);
+    if (status == LP_OK) put_parts(flags, name, &profile, all, out);
+    lp_vec_free(&profile.parts);
+  }
+  if (lp_streq(flags->format, "json")) {
+    json_t *root = json_pack("{s:s, s:O}", "schema", "llmpart.profile/1", "tests", all);
+    char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    lp_buf_printf(out, "%s\n", text != NULL ? text : "{}");
+    free(text);
+    json_decref(root);
+  }
+  json_decref(all);
+  return status;
+}
+
+static lp_status profile(const bench_flags *flags, const lp_setup *setup, lp_buf *out, lp_diag *diag) {
+  lp_generate_options options = {
+      .sampling = {.top_p = 1}, .ignore_eos = true, .threads = (int32_t)flags->setup.threads};
+  lp_session *session = NULL;
+  LP_TRY(lp_session_open(setup->bundle, &options, &session, diag));
+  lp_status status = profile_session(flags, session, out, diag);
+  lp_session_close(session);
+  return status;
+}
+
 static lp_status measure(const bench_flags *flags, const lp_setup *setup, bench_report *report, lp_diag *diag) {
   report->name = lp_path_base(flags->setup.bundle);
   report->load_ms = setup->load_ms;
@@ -78,19 +140,20 @@ static lp_status measure(const bench_flags *flags, const lp_setup *setup, bench_
 static lp_status bench(const bench_flags *flags, lp_diag *diag) {
   lp_setup setup;
   bench_report report = {0};
+  lp_buf out = {0};
   lp_status status = lp_setup_begin(&flags->setup, &setup, diag);
-  if (status == LP_OK) status = measure(flags, &setup, &report, diag);
-  if (status == LP_OK) {
-    lp_buf out = {0};
+  if (status == LP_OK)
+    status = flags->profile ? profile(flags, &setup, &out, diag) : measure(flags, &setup, &report, diag);
+  if (status == LP_OK && !flags->profile) {
     if (lp_streq(flags->format, "json"))
       print_json(&report, &out);
     else if (lp_streq(flags->format, "csv"))
       print_csv(&report, &out);
     else
       print_md(&report, &out);
-    status = lp_tool_write("-", out.data, out.size, diag);
-    lp_buf_free(&out);
   }
+  if (status == LP_OK) status = lp_tool_write("-", lp_buf_text(&out), out.size, diag);
+  lp_buf_free(&out);
   lp_setup_end(&setup);
   return status;
 }
@@ -105,6 +168,8 @@ int lp_tool_bench(int argc, char **argv) {
       {"-t", LP_OPTION_I64, &flags.setup.threads, "N", "threads (the machine's cores)", 0},
       {"-o", LP_OPTION_CHOICE, &flags.format, "md|json|csv", "format (md)", 0},
       {"--cloud", LP_OPTION_TEXT, &flags.setup.cloud, "HOST:PORT", "a worker that serves the same bundle", 0},
+      {"--profile", LP_OPTION_FLAG, &flags.profile, NULL,
+       "what each part takes: operators of a bundle of `compile --profile`, else segments", 0},
       {"--in-process", LP_OPTION_FLAG, &flags.setup.in_process, NULL, "run both sides in this process", 0},
   };
   const lp_command command = {.usage = "llmpart bench BUNDLE [-p 512] [-n 128] [-d 0] [-r 5] [-t THREADS] [-o md]",
@@ -120,6 +185,7 @@ int lp_tool_bench(int argc, char **argv) {
   lp_status status = lp_options_read(&command, argc, argv, &args, &done, diag);
   if (status == LP_OK && !done) {
     flags.setup.bundle = args.data[0];
+    if (flags.profile) flags.setup.in_process = true;
     status = bench(&flags, diag);
   }
   lp_vec_free(&args);

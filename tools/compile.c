@@ -63,6 +63,7 @@ static lp_status read_options(lp_compile *c, int argc, char **argv, lp_texts *ar
        0},
       {"--table1", LP_OPTION_FLAG, &c->table1, NULL, "add P1's Table I counting to reports", 0},
       {"--plan-only", LP_OPTION_FLAG, &c->plan_only, NULL, "the same as --emit=report: plan, read no weights", 0},
+      {"--profile", LP_OPTION_FLAG, &c->profile, NULL, "a segment per operator, for `llmpart bench --profile`", 0},
       {"--locations", LP_OPTION_FLAG, &c->locations, NULL, "print the ONNX node of each operator in IR", 0},
       {"-MD", LP_OPTION_TEXT, &c->depfile, "FILE", "write a make rule of what the output depends on", 0},
       {"-o", LP_OPTION_TEXT, &c->output, "OUT", "where to; '-' is stdout (MODEL.llmpart)", 0},

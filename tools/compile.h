@@ -7,7 +7,7 @@
 typedef struct {
   const char *model, *output, *emit, *side;
   const char *device, *cloud, *link, *march, *tokenizer, *depfile, *subgraph;
-  bool plan_only, table1, locations;
+  bool plan_only, table1, locations, profile;
   lp_texts reports, bind, pins;
   int64_t private_layers; /* -1: not asked for */
   lp_numbers exits;

@@ -12,7 +12,7 @@ bool hw_wants(const hw_flags *flags, const char *form) {
 }
 
 lp_status hw_write(const hw_flags *flags, const lp_buf *text, lp_diag *diag) {
-  static const char *const forms[] = {"text", "yaml", "json", "svg"};
+  static const char *const forms[] = {"text", "yaml", "json", "svg", "csv"};
   const char *path = flags->out ? flags->out : "-";
   for (size_t i = 0; i < LP_COUNT(forms); i++)
     if (lp_streq(path, forms[i])) path = "-";
@@ -23,8 +23,8 @@ static const struct {
   const char *name;
   hw_action *run;
   size_t args; /* behind the name */
-} actions[] = {
-    {"list", hw_list, 0}, {"show", hw_show, 1}, {"fit", hw_fit, 1}, {"eval", hw_eval, 2}, {"predict", hw_predict, 1}};
+} actions[] = {{"list", hw_list, 0}, {"show", hw_show, 1},       {"fit", hw_fit, 1},
+               {"eval", hw_eval, 2}, {"predict", hw_predict, 1}, {"profile", hw_profile, 0}};
 
 static lp_status act(const lp_command *command, const hw_flags *flags, const lp_texts *args, lp_diag *diag) {
   for (size_t i = 0; i < LP_COUNT(actions); i++) {
@@ -39,7 +39,7 @@ static lp_status act(const lp_command *command, const hw_flags *flags, const lp_
 }
 
 int lp_tool_hw(int argc, char **argv) {
-  hw_flags flags = {.knots = 32, .design = "per-shape", .dtype = "f16"};
+  hw_flags flags = {.knots = 32, .design = "per-shape", .dtype = "f16", .budget_ms = 50000};
   const lp_option options[] = {
       {"-o", LP_OPTION_TEXT, &flags.out, "FILE|text|yaml|json", "where to; show: also FILE.svg, the roofline", 0},
       {"--machine", LP_OPTION_TEXT, &flags.machine, "NAME", "fit: whose figures (the table's name, if there is one)",
@@ -49,6 +49,8 @@ int lp_tool_hw(int argc, char **argv) {
       {"--design", LP_OPTION_CHOICE, &flags.design, "per-shape|single-curve",
        "fit: a curve per shape, or one of utilisation over intensity for all, to compare (per-shape)", 0},
       {"--source", LP_OPTION_TEXT, &flags.source, "TEXT", "fit: where the measurements are from", 0},
+      {"--threads", LP_OPTION_I64, &flags.threads, "N", "profile: threads (the machine's cores)", 0},
+      {"--budget", LP_OPTION_TIME, &flags.budget_ms, "TIME", "profile: begin nothing new after this time (50s)", 0},
       {"--op", LP_OPTION_TEXT, &flags.op, "OP", "predict: linear, attention, embedding, add, norm, rotary, ...", 0},
       {"--dtype", LP_OPTION_TEXT, &flags.dtype, "DTYPE", "predict: of the operands (f16)", 0},
       {"--m", LP_OPTION_I64, &flags.size[0], "N", "predict: tokens", 1},
@@ -66,9 +68,11 @@ int lp_tool_hw(int argc, char **argv) {
       {"--head_dim", LP_OPTION_I64, &flags.size[8], "N", "", 1},
   };
   const lp_command command = {
-      .usage = "llmpart hw list | show NAME | fit CSV -o F.yaml | eval NAME CSV | predict NAME --op=OP --m=N ...",
+      .usage = "llmpart hw list | show NAME | profile -o F.yaml | fit CSV -o F.yaml | eval NAME CSV | predict NAME "
+               "--op=OP --m=N ..",
       .summary =
-          "Machine models: lists them; shows one, its roofline and the source of each figure; fits one to a table "
+          "Machine models: lists them; shows one, its roofline and the source of each figure; measures this machine in "
+          "less than\na minute (what `host` then is); fits one to a table "
           "of measured\noperators; compares predictions with such a table; predicts one operator. NAME is a name "
           "of the list, `host` (this\nmachine, measured) or a YAML file; figures may be changed: "
           "a100,price_usd_per_s=4e-5.",

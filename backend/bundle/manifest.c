@@ -196,6 +196,9 @@ static void add_run(program *p, const lp_op *op) {
   json_t *step = add_step(p, "run");
   set_text(step, "side", p->b->side[side].name);
   set_text(step, "segment", code->segment[segment]);
+  if (!lp_op_bool(p->func, "profiled", false)) return;
+  json_t *name = json_sprintf("%s %s", lp_op_info_get(op->kind)->name, lp_op_str(op, "name", ""));
+  json_object_set_new(step, "name", name);
 }
 
 static const lp_op *find_send(const lp_block *block, int64_t tag) {

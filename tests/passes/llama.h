@@ -1,19 +1,17 @@
-/* The operator graph of a Llama of any size, built through the C API: what planning is tested on without a file. */
+/* Shapes of Llamas that planning is tested on. */
 #ifndef LP_TESTS_LLAMA_H
 #define LP_TESTS_LLAMA_H
 
-#include "ir/ir.h"
+#include "passes/passes.h"
 
-typedef struct {
-  int64_t layers, hidden, ffn, heads, kv_heads, vocab, context;
-  lp_dtype dtype; /* of weights and activations */
-  bool causal;    /* false: attention is costed over all pairs, as P1 does */
-} llama_shape;
+typedef lp_decoder_shape llama_shape;
 
-extern const llama_shape llama2_7b; /* fp16, not causal: "exact FP16" of P1's study */
-extern const llama_shape llama_tiny;
+/* fp16, not causal: "exact FP16" of P1's study */
+static const llama_shape llama2_7b = {32, 4096, 11008, 32, 32, 32000, 4096, LP_F16, false};
+static const llama_shape llama_tiny = {2, 8, 16, 2, 1, 32, 64, LP_F32, true};
 
-/* @main with inputs input_ids [b, s], result logits [b, r, vocab]; lowered, not fused. */
-lp_module *llama_create(const llama_shape *shape);
+static inline lp_module *llama_create(const llama_shape *shape) {
+  return lp_decoder_create(shape);
+}
 
 #endif

@@ -1,12 +1,11 @@
-#include "tests/passes/llama.h"
+/* The operator graph of a Llama of any size, built through the C API: what planning is tested on without a file, and what
+ * a machine is profiled with. */
+#include "passes/passes.h"
 
 #include <math.h>
 
-const llama_shape llama2_7b = {32, 4096, 11008, 32, 32, 32000, 4096, LP_F16, false};
-const llama_shape llama_tiny = {2, 8, 16, 2, 1, 32, 64, LP_F32, true};
-
 typedef struct {
-  const llama_shape *shape;
+  const lp_decoder_shape *shape;
   lp_module *module;
   lp_block *block;
   lp_value *cosine, *sine;
@@ -94,7 +93,7 @@ static lp_value *rotary(builder *b, const char *name, lp_value *x) {
 }
 
 static lp_value *append(builder *b, const char *name, lp_value *x) {
-  const llama_shape *s = b->shape;
+  const lp_decoder_shape *s = b->shape;
   const lp_poly *total = lp_poly_add(b->module->arena, symbol(b, "p"), symbol(b, "s"));
   const lp_poly *shape[] = {symbol(b, "b"), number(b, s->kv_heads), symbol(b, "c"), number(b, s->hidden / s->heads)};
   lp_op *state = lp_op_create(b->module, LP_OP_STATE, LP_LOC_NONE, 0, NULL, 0, NULL);
@@ -111,7 +110,7 @@ static lp_value *append(builder *b, const char *name, lp_value *x) {
 }
 
 static lp_value *attention(builder *b, lp_value *x) {
-  const llama_shape *s = b->shape;
+  const lp_decoder_shape *s = b->shape;
   int64_t d = s->hidden / s->heads;
   static const int64_t swap[] = {0, 2, 1, 3};
   lp_value *q = linear(b, "q", x, s->hidden, s->hidden), *k = linear(b, "k", x, s->hidden, s->kv_heads * d);
@@ -135,7 +134,7 @@ static lp_value *attention(builder *b, lp_value *x) {
 }
 
 static lp_value *layer(builder *b, lp_value *x) {
-  const llama_shape *s = b->shape;
+  const lp_decoder_shape *s = b->shape;
   b->kind = "norm";
   lp_value *y = norm(b, "norm", x);
   b->kind = "attention";
@@ -159,7 +158,7 @@ static lp_value *table(builder *b, const char *name, lp_value *positions) {
 }
 
 static lp_value *embed(builder *b) {
-  const llama_shape *s = b->shape;
+  const lp_decoder_shape *s = b->shape;
   const lp_poly *s_dim = symbol(b, "s");
   lp_op *positions = add(b, LP_OP_IOTA, "positions", 0, NULL, lp_type_make(b->module, LP_I64, 1, &s_dim));
   lp_op_set_poly(b->module, positions, "start", symbol(b, "p"));
@@ -184,7 +183,7 @@ static lp_value *last_rows(builder *b, lp_value *x) {
   return op->out[0];
 }
 
-lp_module *llama_create(const llama_shape *shape) {
+lp_module *lp_decoder_create(const lp_decoder_shape *shape) {
   static const char *const inputs[] = {"input_ids"}, *const outputs[] = {"logits"};
   builder b = {.shape = shape, .module = lp_module_create("llama"), .layer = -1, .kind = "embedding"};
   const lp_poly *dims[] = {symbol(&b, "b"), symbol(&b, "s")};
@@ -203,4 +202,16 @@ lp_module *llama_create(const llama_shape *shape) {
   x = linear(&b, "lm_head", x, shape->hidden, shape->vocab);
   lp_op_append(b.block, lp_op_create(b.module, LP_OP_RETURN, LP_LOC_NONE, 1, &x, 0, NULL));
   return b.module;
+}
+
+int64_t lp_decoder_weight_bytes(const lp_module *module) {
+  int64_t end = 0;
+  LP_FOR_OPS(func, lp_module_body(module)) {
+    if (func->kind != LP_OP_FUNC) continue;
+    LP_FOR_OPS(op, func->region) {
+      int64_t last = op->kind == LP_OP_WEIGHT ? lp_op_i64(op, "offset", 0) + lp_op_i64(op, "length", 0) : 0;
+      if (last > end) end = last;
+    }
+  }
+  return end;
 }

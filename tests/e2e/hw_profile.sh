@@ -1,0 +1,25 @@
+# This machine is profiled, `host` predicts with what was measured, and a bundle of `compile --profile` says what each
+# operator took.
+. "$LP_SOURCE/tests/e2e/lib.sh"
+export XDG_CACHE_HOME="$work/cache"
+mkdir "$XDG_CACHE_HOME"
+
+"$LLMPART" hw profile --budget=0ms --threads=1 -o "$work/host.yaml" 2>"$work/err" || fail "profile: $(head -n 3 "$work/err")"
+grep -q 'measurements in' "$work/err" || fail "profile does not say what it did: $(cat "$work/err")"
+for wanted in 'machine: "host"' '^measured:' 'op: linear' 'op: attention' 'op: norm' 'op: embedding'; do
+  grep -q "$wanted" "$work/host.yaml" || fail "the profile lacks '$wanted'"
+done
+"$LLMPART" hw show host -o json >"$work/host.json" || fail 'host does not show'
+grep -q '"predictor": "fitted"' "$work/host.json" || fail 'host does not use the profile'
+"$LLMPART" hw predict "$work/host.yaml" --op=linear --m=1 --n=128 --k=128 --dtype=f32 >"$work/out" || fail 'no prediction'
+grep -q '0.00 octaves' "$work/out" || fail "a measured operator is not near: $(cat "$work/out")"
+
+compile "$LP_SOURCE/tests/models/llama/model.onnx" "$work/p.llmpart" --device=host --profile
+"$LLMPART" bench "$work/p.llmpart" --profile -p 8 -n 4 -r 3 -t 1 -o json >"$work/parts.json" || fail 'bench --profile fails'
+grep -q '"schema": "llmpart.profile/1"' "$work/parts.json" || fail 'no profile'
+[ "$(grep -c '"name": "op.attention ' "$work/parts.json")" = 6 ] || fail 'attention of 3 layers is not there twice'
+compile "$LP_SOURCE/tests/models/llama/model.onnx" "$work/b.llmpart"
+"$LLMPART" bench "$work/b.llmpart" --profile -p 8 -n 0 -r 3 -t 1 >"$work/out" || fail 'segments are not timed'
+grep -q 'lp_segment_' "$work/out" || fail 'no segment'
+same 'tokens of the profiled bundle' "$(tokens "$work/b.llmpart" 1,2,3 8)" "$(tokens "$work/p.llmpart" 1,2,3 8)"
+finish

@@ -1,0 +1,30 @@
+/* Measuring the operators of a decoder on this machine, as `llmpart run` runs them. */
+#ifndef LP_TOOLS_HW_MEASURE_H
+#define LP_TOOLS_HW_MEASURE_H
+
+#include "passes/passes.h"
+#include "runtime/runtime.h"
+
+/* A decoder compiled for this machine and loaded. Release with hw_bench_close, also after a failure. */
+typedef struct {
+  lp_module *module;
+  char *folder;
+  lp_bundle *bundle;
+  lp_session *session;
+  const lp_machine *host;
+} hw_bench;
+
+/* `each`: every operator is a segment of its own, so that hw_bench_measure can time it. Bundles lie in a temporary folder
+ * until they are closed. */
+LP_MUST_USE lp_status hw_bench_open(const lp_decoder_shape *shape, bool each, const lp_machine *host, int32_t threads,
+                                    hw_bench *out, lp_diag *diag);
+void hw_bench_close(hw_bench *bench);
+
+/* One pass over `count` tokens behind `past`: appends a sample per different operator, its median over the repetitions and
+ * over the layers that have it, and gives the median time of the pass and the number of parts. `overhead_us` is taken off
+ * every part. */
+LP_MUST_USE lp_status hw_bench_measure(const hw_bench *bench, int64_t past, int64_t count, int64_t repetitions,
+                                       double overhead_us, lp_hw_samples *out, double *pass_us, size_t *parts,
+                                       lp_diag *diag);
+
+#endif
