@@ -327,8 +327,9 @@ lp_status eval_op_KV_APPEND(const lp_eval *e) {
     for (int64_t h = 0; h < heads; h++)
       for (int64_t i = 0; i < rows; i++)
         for (int64_t d = 0; d < dim; d++)
-          lp_array_copy(out, at++, x,
-                        (heads_first ? (b * heads + h) * rows + i : (b * rows + i) * heads + h) * dim + d);
+          lp_array_set_f64(
+              out, at++,
+              lp_array_f64(x, (heads_first ? (b * heads + h) * rows + i : (b * rows + i) * heads + h) * dim + d));
   return LP_OK;
 }
 

@@ -16,6 +16,7 @@ typedef struct {
   lp_diag *diag;
   const lp_request *request;
   bool has_past;
+  lp_dtype dtype; /* of the caches */
   int64_t states;
   lp_kv_masks masks;
 } cache_pass;
@@ -45,7 +46,7 @@ static void declare_state(cache_pass *c, int64_t index, int64_t layer, bool valu
   const lp_poly *shape[] = {rows.dim[0], rows.dim[1], lp_dim_symbol(m, "c"), rows.dim[3]};
   lp_op_set_i64(m, state, "index", index);
   lp_op_set_str(m, state, "name", lp_arena_format(m->arena, "layer.%" PRId64 ".%s", layer, values ? "v" : "k"));
-  lp_op_set_str(m, state, "dtype", lp_dtype_name(LP_F32));
+  lp_op_set_str(m, state, "dtype", lp_dtype_name(c->dtype));
   lp_op_set_polys(m, state, "shape", shape, 4);
   lp_op_set_i64(m, state, "append_axis", 2);
   lp_op_insert_before(c->func, state);
@@ -68,7 +69,7 @@ static lp_status cache_operand(cache_pass *c, lp_op *attention, int32_t operand,
   const lp_poly *dims[] = {rows->type.dim[0], rows->type.dim[1], total, rows->type.dim[3]};
   int64_t state = c->states++;
   lp_build b = lp_build_at(m, attention, c->diag);
-  lp_op *append = lp_build_typed(&b, LP_OP_KV_APPEND, 1, &rows, lp_type_make(m, LP_F32, 4, dims));
+  lp_op *append = lp_build_typed(&b, LP_OP_KV_APPEND, 1, &rows, lp_type_make(m, c->dtype, 4, dims));
   lp_op_set_i64(m, append, "state", state);
   lp_op_set_str(m, append, "layout", "bhsd");
   declare_state(c, state, layer, operand == 2, rows->type);
@@ -317,12 +318,21 @@ static lp_status cache_all(cache_pass *c, const op_list *attentions) {
   return LP_OK;
 }
 
+static lp_status read_dtype(const lp_pass_context *context, lp_loc loc, lp_dtype *out) {
+  const char *text = lp_pass_option(context, "dtype");
+  if (!text) text = context->request->kv_dtype;
+  if (!text) return LP_OK;
+  if (lp_dtype_parse(text, out) && (*out == LP_F32 || *out == LP_F16 || *out == LP_BF16)) return LP_OK;
+  return lp_error(context->diag, loc, "KV caches of '%s' are not supported: f32, f16 or bf16", text);
+}
+
 static lp_status run(lp_module *module, lp_pass_context *context) {
   lp_op *func = lp_module_find_func(module, "main");
   if (!func) return lp_error(context->diag, LP_LOC_FILE(module->name), "no function 'main' to give KV caches");
   if (!context->request || !context->request->generation) return LP_OK;
   cache_pass c = {
       .module = module, .func = func, .block = func->region, .diag = context->diag, .request = context->request};
+  LP_TRY(read_dtype(context, func->loc, &c.dtype));
   c.masks.block = c.block;
   for (int32_t i = 0; i < c.block->arg_count; i++)
     c.has_past |= is_past(&c, c.block->arg[i]);
@@ -342,4 +352,5 @@ const lp_pass lp_pass_kv_cache = {.name = "kv-cache",
                                   .summary =
                                       "keep keys and values of past positions; compute the last rows' logits alone",
                                   .needs = "lowered",
+                                  .options = "dtype",
                                   .run = run};

@@ -47,6 +47,7 @@ typedef struct lp_request {
   int64_t private_layers;
   int64_t device_memory;                  /* bytes; 0: the machine's own */
   const char *dtype_device, *dtype_cloud; /* weight dtype; NULL: as in the file */
+  const char *kv_dtype;                   /* of KV caches: f32 f16 bf16; NULL: f32 */
   const int64_t *exits;                   /* layers whose exit heads are kept */
   int32_t exit_count;
   bool generation; /* bind the generation protocol and give the model KV caches; false: keep the graph's own inputs */

@@ -48,6 +48,7 @@ static lp_status read_options(lp_compile *c, int argc, char **argv, lp_texts *ar
        0},
       {"--dtype-cloud", LP_OPTION_TEXT, &r->dtype_cloud, "DTYPE", "weights in the cloud: f32, f16, bf16, int8, int4",
        0},
+      {"--kv-dtype", LP_OPTION_CHOICE, &r->kv_dtype, "f32|f16|bf16", "KV caches (f32)", 0},
       {"--exits", LP_OPTION_NUMBERS, &c->exits, "LAYER,..", "keep the exit heads behind these layers", 0},
       {"--march", LP_OPTION_TEXT, &c->march, "CPU", "x86-64-v3, x86-64-v4, armv8-a, native, .. (native)", 0},
       LP_BIND_OPTION(c->bind),

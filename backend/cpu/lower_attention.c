@@ -28,12 +28,19 @@ static LLVMValueRef bsh_strides(cpu_emitter *e, lp_type type, int64_t heads, int
 
 /* ---- attention ------------------------------------------------------------------------------------------------------- */
 
+static bool is_cache_dtype(lp_dtype dtype) {
+  return dtype == LP_F32 || dtype == LP_F16 || dtype == LP_BF16;
+}
+
 static bool attention_runs(const lp_op *op, char why[64]) {
   const lp_value *mask = lp_op_in(op, MASK), *k = lp_op_in(op, K);
   int64_t d, heads = lp_op_i64(op, "heads", 0), kv_heads = lp_op_i64(op, "kv_heads", 0);
-  for (int32_t i = Q; i <= V; i++)
-    if (lp_op_in(op, i)->type.dtype != LP_F32)
-      return snprintf(why, 64, "q, k, v of type %s", lp_dtype_name(lp_op_in(op, i)->type.dtype)), false;
+  if (lp_op_in(op, Q)->type.dtype != LP_F32)
+    return snprintf(why, 64, "q of type %s", lp_dtype_name(lp_op_in(op, Q)->type.dtype)), false;
+  if (!is_cache_dtype(k->type.dtype) || lp_op_in(op, V)->type.dtype != k->type.dtype)
+    return snprintf(why, 64, "k, v of types %s, %s", lp_dtype_name(k->type.dtype),
+                    lp_dtype_name(lp_op_in(op, V)->type.dtype)),
+           false;
   if (mask && mask->type.dtype != LP_F32 && mask->type.dtype != LP_BOOL &&
       !(lp_value_is_constant(mask) && lp_dtype_is_float(mask->type.dtype)))
     return snprintf(why, 64, "a mask of type %s", lp_dtype_name(mask->type.dtype)), false;
@@ -162,7 +169,7 @@ const cpu_rule cpu_rule_attention = {
 static bool kv_append_runs(const lp_op *op, char why[64]) {
   int64_t heads, d;
   const lp_type type = op->out[0]->type;
-  if (lp_op_in(op, 0)->type.dtype != LP_F32 || type.dtype != LP_F32)
+  if (lp_op_in(op, 0)->type.dtype != LP_F32 || !is_cache_dtype(type.dtype))
     return snprintf(why, 64, "a cache of type %s", lp_dtype_name(type.dtype)), false;
   if (type.rank != 4 || !lp_type_static_dim(type, 1, &heads) || !lp_type_static_dim(type, 3, &d))
     return snprintf(why, 64, "a cache that is not [b, heads, tokens, d]"), false;
@@ -191,6 +198,7 @@ static void emit_kv_append(cpu_emitter *e) {
                          cpu_i64(e, d),
                          cpu_i64(e, 0),
                          cpu_i32(e, 0),
+                         cpu_i32(e, cpu_kernel_dtype(cache.dtype)),
                          e->thread,
                          e->threads};
   cpu_kernel(e, "lpk_kv_append", args, LP_COUNT(args));

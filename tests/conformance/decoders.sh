@@ -8,8 +8,10 @@ for model in "$LP_SOURCE"/tests/conformance/decoders/*.onnx; do
     found=$(grep -c "\"op.${count#* }\"" "$work/op.mlir")
     [ "$found" = "${count%% *}" ] || fail "$what: $found op.${count#* }, ${count%% *} wanted"
   done
-  compile "$model" "$work/d.llmpart" || continue
   all=$(cat "${model%.onnx}.tokens")
-  same "$what" "$(echo "$all" | cut -d, -f5-)" "$(tokens "$work/d.llmpart" "$(echo "$all" | cut -d, -f1-4)" 12)"
+  for type in f32 f16; do
+    compile "$model" "$work/d.llmpart" --kv-dtype=$type || continue
+    same "$what, $type" "$(echo "$all" | cut -d, -f5-)" "$(tokens "$work/d.llmpart" "$(echo "$all" | cut -d, -f1-4)" 12)"
+  done
 done
 finish

@@ -214,6 +214,37 @@ static void test_rotary(const rotary_variant *v, int64_t threads) {
   kernel_free(r.sin);
 }
 
+/* A cache of 16 bits: rows p .. p + s hold x to the type's precision, and nothing else is written. */
+static void test_narrow_append(append_fn *append, int dtype, int64_t threads) {
+  static const rotary_variant plain = {NULL, NULL, 2, 24, 0, 0};
+  rotary_variant v = plain;
+  v.append = append;
+  rotary_call r = {.v = &v, .b = 2, .s = 5, .p = 3, .c = 11};
+  int64_t d = v.d, count = r.b * v.heads * r.c * d;
+  r.xs[2] = d, r.xs[1] = d * v.heads, r.xs[0] = r.xs[1] * r.s;
+  r.x = random_floats((size_t)(r.b * r.s * v.heads * d));
+  uint16_t *cache = kernel_alloc((size_t)count * sizeof *cache);
+  memset(cache, 0x55, (size_t)count * sizeof *cache);
+  r.y = (float *)(void *)cache;
+  kernel_run(append_body, &r, threads);
+  for (int64_t i = 0; i < count; i++) {
+    int64_t e = i % d, token = i / d % r.c - r.p, head = i / d / r.c % v.heads, batch = i / d / r.c / v.heads;
+    if (token < 0 || token >= r.s) {
+      EXPECT(cache[i] == 0x5555);
+      continue;
+    }
+    kernel_half half;
+    uint32_t wide = (uint32_t)cache[i] << 16;
+    float found, want = r.x[batch * r.xs[0] + token * r.xs[1] + head * r.xs[2] + e];
+    memcpy(&half, &cache[i], sizeof half);
+    memcpy(&found, &wide, sizeof found);
+    if (dtype == LPK_F16) found = (float)half;
+    EXPECT(near((double)found, (double)want, fabs((double)want), dtype == LPK_F16 ? 0x1p-11 : 0x1p-8));
+  }
+  kernel_free(cache);
+  kernel_free(r.x);
+}
+
 void test_attention(void) {
   static const int64_t shapes[][3] = {{1, 1, 0},   {1, 1, 5},   {1, 1, 100},  {2, 1, 300}, {1, 7, 0},
                                       {1, 33, 10}, {2, 130, 3}, {1, 2, 1000}, {3, 4, 64}};
@@ -221,6 +252,10 @@ void test_attention(void) {
     for (size_t j = 0; j < sizeof shapes / sizeof *shapes; j++)
       for (int64_t threads = 1; threads <= 3; threads++)
         run_variant(&variants[i], shapes[j][0], shapes[j][1], shapes[j][2], threads);
+  for (int64_t threads = 1; threads <= 3; threads++) {
+    test_narrow_append(append_f16, LPK_F16, threads);
+    test_narrow_append(append_bf16, LPK_BF16, threads);
+  }
   run_variant(&variants[5], 1, 40, -10, 2); /* fewer keys than queries */
   for (size_t i = 0; i < sizeof rotary_variants / sizeof *rotary_variants; i++)
     for (int64_t threads = 1; threads <= 3; threads++)

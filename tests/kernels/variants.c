@@ -40,19 +40,23 @@ ATTENTION_VARIANTS(ATTENTION)
     lpk_rotary(y, x, cos, sin, ys, xs, table_batch, table_row, b, s, heads, d, rotary_dim, interleaved, thread,        \
                threads);                                                                                               \
   }                                                                                                                    \
-  OUTER void append_##i(float *cache, const float *x, const float *cos, const float *sin, const int64_t *xs,           \
+  OUTER void append_##i(void *cache, const float *x, const float *cos, const float *sin, const int64_t *xs,            \
                         int64_t table_batch, int64_t table_row, int64_t b, int64_t s, int64_t p, int64_t c,            \
                         int64_t thread, int64_t threads) {                                                             \
     lpk_kv_append(cache, x, cos, sin, xs, table_batch, table_row, b, s, p, c, heads, d, rotary_dim, interleaved,       \
-                  thread, threads);                                                                                    \
+                  LPK_F32, thread, threads);                                                                           \
   }
 ROTARY_VARIANTS(ROTARY)
 
-OUTER void append_plain(float *cache, const float *x, const float *cos, const float *sin, const int64_t *xs,
-                        int64_t table_batch, int64_t table_row, int64_t b, int64_t s, int64_t p, int64_t c,
-                        int64_t thread, int64_t threads) {
-  lpk_kv_append(cache, x, cos, sin, xs, table_batch, table_row, b, s, p, c, 2, 24, 0, 0, thread, threads);
-}
+#define APPEND(name, dtype)                                                                                            \
+  OUTER void append_##name(void *cache, const float *x, const float *cos, const float *sin, const int64_t *xs,         \
+                           int64_t table_batch, int64_t table_row, int64_t b, int64_t s, int64_t p, int64_t c,         \
+                           int64_t thread, int64_t threads) {                                                          \
+    lpk_kv_append(cache, x, cos, sin, xs, table_batch, table_row, b, s, p, c, 2, 24, 0, 0, dtype, thread, threads);    \
+  }
+APPEND(plain, LPK_F32)
+APPEND(f16, LPK_F16)
+APPEND(bf16, LPK_BF16)
 
 #define NORM(i, n, rms, has_residual, has_sum, has_weight, has_bias)                                                   \
   OUTER void norm_##i(float *y, float *sum, const float *x, const float *residual, const float *weight,                \

@@ -68,7 +68,7 @@ typedef void attention_fn(float *y, const float *q, const void *k, const void *v
 typedef void rotary_fn(float *y, const float *x, const float *cos, const float *sin, const int64_t *ys,
                        const int64_t *xs, int64_t table_batch, int64_t table_row, int64_t b, int64_t s, int64_t thread,
                        int64_t threads);
-typedef void append_fn(float *cache, const float *x, const float *cos, const float *sin, const int64_t *xs,
+typedef void append_fn(void *cache, const float *x, const float *cos, const float *sin, const int64_t *xs,
                        int64_t table_batch, int64_t table_row, int64_t b, int64_t s, int64_t p, int64_t c,
                        int64_t thread, int64_t threads);
 typedef void norm_fn(float *y, float *sum, const float *x, const float *residual, const float *weight,
@@ -91,7 +91,7 @@ ATTENTION_VARIANTS(DECLARE_ATTENTION)
 ROTARY_VARIANTS(DECLARE_ROTARY)
 NORM_VARIANTS(DECLARE_NORM)
 MATH_FUNCTIONS(DECLARE_MATH)
-append_fn append_plain; /* 2 heads of 24, not rotated */
+append_fn append_plain, append_f16, append_bf16; /* 2 heads of 24, not rotated */
 
 void math_pow(float *y, const float *a, const float *b, int64_t n);
 void softmax_plain(float *y, const float *x, int64_t rows, int64_t n, int64_t thread, int64_t threads);

@@ -198,11 +198,11 @@ void lpk_rotary(float *y, const float *x, const float *cos, const float *sin, co
                 int64_t threads);
 
 /* Copies rows x[b][s][kv_heads][d] (strides xs: batch, token, head) to rows p .. p + s of the cache
- * [b][kv_heads][c][d]; with rotary_dim > 0 rotated on the way. */
-void lpk_kv_append(float *cache, const float *x, const float *cos, const float *sin, const int64_t *xs,
+ * [b][kv_heads][c][d] of `dtype` (LPK_F32, LPK_F16, LPK_BF16); with rotary_dim > 0, in f32 alone, rotated on the way. */
+void lpk_kv_append(void *cache, const float *x, const float *cos, const float *sin, const int64_t *xs,
                    int64_t table_batch, int64_t table_row, int64_t b, int64_t s, int64_t p, int64_t c,
-                   /* const: */ int64_t kv_heads, int64_t d, int64_t rotary_dim, int interleaved, int64_t thread,
-                   int64_t threads);
+                   /* const: */ int64_t kv_heads, int64_t d, int64_t rotary_dim, int interleaved, int dtype,
+                   int64_t thread, int64_t threads);
 
 /* Linear attention: for each token, S = exp(decay) S + k (x) w and y = scale * S^T q, where w is v, or with beta
  * beta * (v - S^T k). q, y: [b][rows][heads][d or dv]; k, v: [b][rows][kv_heads][d or dv]; past, state: [b][kv_heads][d][dv],

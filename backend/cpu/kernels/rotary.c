@@ -39,17 +39,32 @@ KERNEL void lpk_rotary(float *y, const float *x, const float *cos, const float *
   }
 }
 
-KERNEL void lpk_kv_append(float *cache, const float *x, const float *cos, const float *sin, const int64_t *xs,
+/* A row in 16 bits, rounded to nearest. */
+INLINE void narrow_row(uint16_t *y, const float *x, int64_t d, int dtype) {
+  int64_t i = 0;
+  for (; i + LANES <= d; i += LANES)
+    store_half(y + i, load16(x + i), dtype);
+  if (i < d) {
+    uint16_t rest[LANES];
+    store_half(rest, load_part(x + i, d - i), dtype);
+    memcpy(y + i, rest, (size_t)(d - i) * sizeof *y);
+  }
+}
+
+KERNEL void lpk_kv_append(void *cache, const float *x, const float *cos, const float *sin, const int64_t *xs,
                           int64_t table_batch, int64_t table_row, int64_t b, int64_t s, int64_t p, int64_t c,
-                          int64_t kv_heads, int64_t d, int64_t rotary_dim, int interleaved, int64_t thread,
+                          int64_t kv_heads, int64_t d, int64_t rotary_dim, int interleaved, int dtype, int64_t thread,
                           int64_t threads) {
   int64_t rows = b * s * kv_heads;
   for (int64_t i = share(rows, thread, threads); i < share(rows, thread + 1, threads); i++) {
     int64_t head = i % kv_heads, token = i / kv_heads % s, batch = i / kv_heads / s;
-    float *y = cache + ((batch * kv_heads + head) * c + p + token) * d;
+    int64_t row = ((batch * kv_heads + head) * c + p + token) * d;
+    float *y = (float *)cache + row;
     const float *from = x + batch * xs[0] + token * xs[1] + head * xs[2];
     int64_t at = batch * table_batch + token * table_row;
-    if (rotary_dim)
+    if (dtype != LPK_F32)
+      narrow_row((uint16_t *)cache + row, from, d, dtype);
+    else if (rotary_dim)
       rotate_row(y, from, cos + at, sin + at, d, rotary_dim, interleaved);
     else
       memcpy(y, from, (size_t)d * sizeof *y);

@@ -92,6 +92,17 @@ INLINE v16 load_weight(const void *w, int64_t at, int dtype) {
   }
   return load16((const float *)w + at);
 }
+/* 16 values as LPK_F16 or LPK_BF16, rounded to nearest even. */
+INLINE void store_half(uint16_t *y, v16 x, int dtype) {
+  if (dtype == LPK_F16) {
+    *(v16h_any *)y = __builtin_convertvector(x, v16h);
+    return;
+  }
+  v16w bits = (v16w)x, rounded = bits + 0x7fff + ((bits >> 16) & 1);
+  v16w quiet = bits | 0x400000; /* NaN stays NaN */
+  rounded = x == x ? rounded : quiet;
+  *(v16s_any *)y = __builtin_convertvector(rounded >> 16, v16s);
+}
 INLINE int64_t dtype_bytes(int dtype) {
   return dtype == LPK_I64 || dtype == LPK_F64 ? 8 : dtype == LPK_F16 || dtype == LPK_BF16 ? 2 : dtype == LPK_U8 ? 1 : 4;
 }
