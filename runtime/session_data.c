@@ -79,10 +79,23 @@ static lp_status check_shape(data_run *run, const lp_tensor_desc *want, const lp
                   bytes);
 }
 
+/* An input that no step reads and no size is taken from, such as one whose element type was all that counted: what is
+ * given for it does not matter. */
+static bool is_idle(const data_run *run, int32_t input) {
+  const lp_tensor_desc *want = &run->manifest->inputs[input].tensor;
+  const lp_program *program = &run->manifest->programs[run->walk.program];
+  for (int32_t i = 0; i < want->rank; i++)
+    if (!lp_poly_is_const(want->shape[i], NULL)) return false;
+  for (int32_t i = 0; i < program->step_count; i++)
+    if (program->step[i].kind == LP_STEP_INPUT && program->step[i].port == input) return false;
+  return true;
+}
+
 static lp_status take_inputs(data_run *run, lp_span *spans) {
   for (int32_t i = 0; i < run->manifest->input_count; i++) {
     const lp_tensor_desc *want = &run->manifest->inputs[i].tensor;
     const lp_data *given = find_input(run, want->name);
+    if (is_idle(run, i)) continue;
     if (given == NULL) return lp_error(run->diag, loc_of(run), "input '%.80s' is not given", want->name);
     LP_TRY(bind(run, want, given));
     spans[i] = (lp_span){.data = given->data, .size = given->size};
@@ -90,7 +103,7 @@ static lp_status take_inputs(data_run *run, lp_span *spans) {
   bind_the_rest(run);
   for (int32_t i = 0; i < run->manifest->input_count; i++) {
     const lp_tensor_desc *want = &run->manifest->inputs[i].tensor;
-    LP_TRY(check_shape(run, want, find_input(run, want->name)));
+    if (!is_idle(run, i)) LP_TRY(check_shape(run, want, find_input(run, want->name)));
   }
   return LP_OK;
 }
@@ -99,10 +112,10 @@ static void give_outputs(const data_run *run, const lp_span *spans, lp_data *out
   for (int32_t i = 0; i < run->manifest->output_count; i++) {
     const lp_tensor_desc *desc = &run->manifest->outputs[i].tensor;
     outputs[i] = (lp_data){.name = desc->name,
-                            .dtype = lp_element_name(desc->dtype),
-                            .rank = desc->rank,
-                            .data = spans[i].data,
-                            .size = spans[i].size};
+                           .dtype = lp_element_name(desc->dtype),
+                           .rank = desc->rank,
+                           .data = spans[i].data,
+                           .size = spans[i].size};
     for (int32_t axis = 0; axis < desc->rank; axis++)
       outputs[i].shape[axis] = lp_poly_eval(desc->shape[axis], run->walk.sym, (size_t)run->manifest->symbol_count);
   }
