@@ -257,3 +257,16 @@ lp_status infer_norm(lp_infer *c) {
   LP_TRY(lp_infer_set(c, 1, LP_F32, &in));
   return lp_infer_set(c, 2, LP_F32, &in);
 }
+
+lp_status infer_batch_norm(lp_infer *c) {
+  LP_TRY(lp_infer_need(c, 5));
+  LP_TRY(lp_infer_min_rank(c, 0, 2));
+  lp_shape x = lp_infer_shape(c, 0), vector = {.rank = 1};
+  for (int32_t i = 1; i < 5; i++) {
+    LP_TRY(lp_infer_rank(c, i, 1));
+    LP_TRY(lp_infer_agree(c, x.dim[1], lp_infer_shape(c, i).dim[0], &vector.dim[0]));
+  }
+  LP_TRY(lp_infer_set(c, 1, lp_infer_in(c, 3).dtype, &vector));
+  LP_TRY(lp_infer_set(c, 2, lp_infer_in(c, 4).dtype, &vector));
+  return lp_infer_set(c, 0, lp_infer_in(c, 0).dtype, &x);
+}

@@ -26,6 +26,10 @@ lp_rewrite_rule lp_rewrite_dynamic_quantize, lp_rewrite_matmul_integer, lp_rewri
     lp_rewrite_ms_quantize, lp_rewrite_matmul_nbits, lp_rewrite_dynamic_matmul, lp_rewrite_matmul_to_float,
     lp_rewrite_gather_block;
 
+/* decompose_norm.c */
+lp_rewrite_rule lp_rewrite_instance_norm, lp_rewrite_group_norm, lp_rewrite_batch_norm, lp_rewrite_mean_variance,
+    lp_rewrite_lp_norm, lp_rewrite_swiglu;
+
 /* ---- building (decompose_build.c): NULL after a diagnostic, and NULL operands flow through ---------------------------- */
 
 /* One operator of one or two operands (y may be NULL: absent). */

@@ -142,6 +142,17 @@ START_TEST(norms) {
 }
 END_TEST
 
+START_TEST(batch_norms) {
+  lp_op *op = NODES(BatchNormalization, 3, f32("b,4,s"), f32("4"), f32("4"), f32("4"), f32("4"));
+  gives(op, "f32[b,4,s]");
+  gives_at(op, 1, "f32[4]");
+  refuses(NODE(BatchNormalization, f32("b,4,s"), f32("4"), f32("5"), f32("4"), f32("4")),
+          "dimensions 4 and 5 must agree");
+  refuses(NODE(BatchNormalization, f32("b"), f32("4"), f32("4"), f32("4"), f32("4")),
+          "input 0 has 1 axes, at least 2 wanted");
+}
+END_TEST
+
 START_TEST(convolutions) {
   static const int64_t two[] = {2, 2}, ones[] = {1, 1, 1, 1}, three[] = {3, 3, 3};
   gives(NODE(Conv, f32("b,3,s,8"), f32("6,3,1,3"), f32("6")), "f32[b,6,s,6]");
@@ -422,6 +433,7 @@ int main(void) {
   tcase_add_test(tc, traced_batch_becomes_one);
   tcase_add_test(tc, bits);
   tcase_add_test(tc, casts);
+  tcase_add_test(tc, batch_norms);
   tcase_add_test(tc, convolutions);
   tcase_add_test(tc, dropout);
   tcase_add_test(tc, products);
