@@ -1,0 +1,164 @@
+"""The study of P1, three ways: Algorithm 1 as published, the same charged for the link and memory, and exact.
+
+Usage: study.py LLMPART OUT   (study.sh makes OUT/llama2-7b.onnx first)
+
+Writes OUT/study.csv, OUT/times.svg (their Fig. 6) and OUT/decrement.svg (their Fig. 7), and prints the averages.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+SIZES = [16, 32, 64, 128, 256, 512, 1024, 2048]
+LINK = "rtt=10ms,up=100Mbit/s,down=100Mbit/s"
+BOUND_MS = {"prefill": 400.0, "decode": 100.0}
+WAYS = ["published", "charged", "exact"]
+
+# Peak FLOP/s, byte/s, memory, price per s: as P1 has them.
+MACHINES = {
+    "nano": ("0.47 TFLOP/s", "25.6 GB/s", "4 GiB", 0.0),
+    "snapdragon": ("8.5 TFLOP/s", "76.6 GB/s", "12 GiB", 0.0),
+    "v100s": ("130 TFLOP/s", "1134 GB/s", "32 GiB", 1.5e-5),
+    "a100": ("312 TFLOP/s", "2039 GB/s", "40 GiB", 4e-5),
+}
+GROUPS = {"L": ("nano", "v100s", 0.73), "H": ("snapdragon", "a100", 0.39)}
+
+
+@dataclass(frozen=True)
+class Point:
+    group: str
+    utilisation: float  # of the device
+    size: int
+    stage: str
+    way: str
+    ms: float
+    decrement: float  # of the cloud's busy time against cloud-only
+    feasible: bool
+
+
+def write_machines(out: Path) -> None:
+    for name, (peak, bandwidth, memory, price) in MACHINES.items():
+        (out / f"{name}.yaml").write_text(
+            f"machine: {name}\ntitle: as P1 has it\nkind: gpu\npeak_f32: {peak}\npeak_f16: {peak}\n"
+            f"memory_bandwidth: {bandwidth}\nmemory: {memory}\ncompute_utilisation: 1\nmemory_utilisation: 1\n"
+            f"launch: 0ms\nprice_usd_per_s: {price:g}\npower: 0 W\n"
+        )
+
+
+def report(llmpart: str, out: Path, group: str, utilisation: float, size: int) -> dict:
+    device, cloud, _ = GROUPS[group]
+    path = out / "report.json"
+    used = f"compute_utilisation={utilisation},memory_utilisation={utilisation}"
+    command = [llmpart, "compile", str(out / "llama2-7b.onnx"), "--plan-only", f"--report={path}"]
+    command += [f"--device={out / device}.yaml,{used}", f"--cloud={out / cloud}.yaml", f"--link={LINK}"]
+    command += [f"--isl={size}", "--osl=2", "--ttft=400ms", "--tpot=100ms"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode not in (0, 3):
+        sys.exit(f"study: {' '.join(command)}\n{done.stderr}")
+    return json.loads(path.read_text())
+
+
+def points(found: dict, group: str, utilisation: float, size: int) -> list[Point]:
+    greedy, cloud = found["baselines"].get("greedy"), found["baselines"]["cloud_only"]
+    out = []
+    for stage, total in (("prefill", "ttft_ms"), ("decode", "tpot_ms")):
+        whole = cloud[f"{stage}_cloud_ms"]
+        def point(way: str, ms: float, busy: float, feasible: bool) -> Point:
+            return Point(group, utilisation, size, stage, way, ms, 1 - busy / whole, feasible)
+        if greedy:
+            hidden = greedy[f"{stage}_device_ms"] + greedy[f"{stage}_cloud_ms"]
+            out.append(point("published", hidden, greedy[f"{stage}_cloud_ms"], hidden < BOUND_MS[stage]))
+            held = greedy["feasible"]  # a plan that misses a limit cannot be used: the cloud alone remains
+            out.append(point("charged", greedy[total], greedy[f"{stage}_cloud_ms"] if held else whole, held))
+        plan = found["plan"]
+        out.append(point("exact", plan[total], plan[f"{stage}_cloud_ms"], plan["feasible"]))
+    return out
+
+
+# ---- drawing --------------------------------------------------------------------------------------------------------
+
+COLOURS = {"published": "#c77700", "charged": "#b3261e", "exact": "#0b57d0"}
+
+
+def panel(x0: int, y0: int, title: str, series: dict[str, list[float]], bound: float | None, unit: str) -> str:
+    width, height = 320, 180
+    top = max([max(s) for s in series.values() if s] + ([bound * 1.1] if bound else []) + [1e-9])
+    low = min([min(s) for s in series.values() if s] + [0.0])
+    def at(i: int, value: float) -> tuple[float, float]:
+        return x0 + i * width / (len(SIZES) - 1), y0 + height - (value - low) / (top - low) * height
+    parts = [f'<text x="{x0}" y="{y0 - 8}" font-weight="bold">{title}</text>',
+             f'<rect x="{x0}" y="{y0}" width="{width}" height="{height}" fill="none" stroke="#888"/>',
+             f'<text x="{x0 - 6}" y="{y0 + 10}" text-anchor="end">{top:.4g} {unit}</text>',
+             f'<text x="{x0 - 6}" y="{y0 + height}" text-anchor="end">{low:.3g}</text>']
+    for i, size in enumerate(SIZES):
+        parts.append(f'<text x="{at(i, low)[0]:.1f}" y="{y0 + height + 14}" text-anchor="middle">{size}</text>')
+    if bound:
+        y = at(0, bound)[1]
+        parts.append(f'<line x1="{x0}" x2="{x0 + width}" y1="{y:.1f}" y2="{y:.1f}" stroke="#555" stroke-dasharray="5 4"/>')
+    for way, values in series.items():
+        line = " ".join(f"{x:.1f},{y:.1f}" for x, y in (at(i, v) for i, v in enumerate(values)))
+        parts.append(f'<polyline points="{line}" fill="none" stroke="{COLOURS[way]}" stroke-width="2"/>')
+    return "\n".join(parts)
+
+
+def draw(path: Path, title: str, all_points: list[Point], utilisations: dict[str, float], what: str) -> None:
+    parts = []
+    for row, group in enumerate(GROUPS):
+        for column, stage in enumerate(BOUND_MS):
+            def values(way: str) -> list[float]:
+                chosen = [p for p in all_points if (p.group, p.stage, p.way) == (group, stage, way)
+                          and p.utilisation == utilisations[group]]
+                return [p.ms if what == "ms" else 100 * p.decrement for p in chosen]
+            series = {way: values(way) for way in WAYS if len(values(way)) == len(SIZES)}
+            if what == "ms":  # the charged plan may be far off the scale
+                series = {w: [min(v, 4 * BOUND_MS[stage]) for v in s] for w, s in series.items()}
+            parts.append(panel(90 + 460 * column, 70 + 260 * row, f"Group-{group}, {stage}", series,
+                               BOUND_MS[stage] if what == "ms" else None, "ms" if what == "ms" else "%"))
+    legend = " ".join(f'<text x="{90 + 130 * i}" y="44" fill="{COLOURS[w]}">{w}</text>' for i, w in enumerate(WAYS))
+    path.write_text(f'<svg xmlns="http://www.w3.org/2000/svg" width="920" height="580" font-family="sans-serif" '
+                    f'font-size="11"><rect width="920" height="580" fill="#fff"/>'
+                    f'<text x="90" y="24" font-size="15">{title}</text>{legend}\n' + "\n".join(parts) + "\n</svg>\n")
+
+
+def mean(values: list[float]) -> float:
+    return sum(values) / len(values) if values else float("nan")
+
+
+def summarise(all_points: list[Point]) -> None:
+    print(f"{'group':6}{'device at':>10}  {'way':10}{'prefill':>9}{'decode':>9}{'both':>9}   points that meet the SLA")
+    for group, (_, _, utilisation) in GROUPS.items():
+        for used in (1.0, utilisation):
+            for way in WAYS:
+                chosen = [p for p in all_points if (p.group, p.utilisation, p.way) == (group, used, way)]
+                stage = {s: 100 * mean([p.decrement for p in chosen if p.stage == s]) for s in BOUND_MS}
+                met = sum(p.feasible for p in chosen)
+                print(f"{group:6}{used:10.2f}  {way:10}{stage['prefill']:8.1f}%{stage['decode']:8.1f}%"
+                      f"{mean(list(stage.values())):8.1f}%   {met} of {len(chosen)}")
+
+
+def main() -> None:
+    llmpart, out = sys.argv[1], Path(sys.argv[2])
+    write_machines(out)
+    found: list[Point] = []
+    for group, (_, _, utilisation) in GROUPS.items():
+        for used in (1.0, utilisation):
+            for size in SIZES:
+                found += points(report(llmpart, out, group, used, size), group, used, size)
+    with (out / "study.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["group", "device_utilisation", "size", "stage", "way", "ms", "decrement", "feasible"])
+        for p in found:
+            writer.writerow([p.group, p.utilisation, p.size, p.stage, p.way, f"{p.ms:.6g}", f"{p.decrement:.6g}", int(p.feasible)])
+    fitted = {group: u for group, (_, _, u) in GROUPS.items()}
+    draw(out / "times.svg", "TTFT and TPOT (Fig. 6), device utilisation 0.73 and 0.39", found, fitted, "ms")
+    draw(out / "decrement.svg", "Cost decrement against the cloud alone (Fig. 7)", found, fitted, "decrement")
+    summarise(found)
+
+
+if __name__ == "__main__":
+    main()
