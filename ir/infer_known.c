@@ -168,6 +168,13 @@ static poly logic(lp_arena *arena, lp_kind kind, poly a, poly b) {
   return truth(arena, kind == LP_ONNX_And ? x && y : kind == LP_ONNX_Or ? x || y : !x != !y);
 }
 
+/* Undecided beside a number, the length of a table, a size is taken to lie inside, as the bounds of slices are. */
+static poly least(lp_arena *arena, poly a, poly b) {
+  if (lp_poly_ge(arena, b, a)) return a;
+  if (lp_poly_ge(arena, a, b)) return b;
+  return lp_poly_is_const(a, NULL) ? b : lp_poly_is_const(b, NULL) ? a : NULL;
+}
+
 static poly binary(const lp_infer *c, poly a, poly b) {
   lp_arena *arena = c->m->arena;
   order o;
@@ -186,7 +193,7 @@ static poly binary(const lp_infer *c, poly a, poly b) {
   case LP_ONNX_Pow:
     return power(arena, a, b);
   case LP_ONNX_Min:
-    return lp_poly_ge(arena, b, a) ? a : lp_poly_ge(arena, a, b) ? b : NULL;
+    return least(arena, a, b);
   case LP_ONNX_Max:
     return lp_poly_ge(arena, b, a) ? b : lp_poly_ge(arena, a, b) ? a : NULL;
   case LP_ONNX_And:

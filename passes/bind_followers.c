@@ -11,11 +11,26 @@ static const struct {
 } followers[] = {{"attention_mask", LP_FOLLOWS_MASK, 2},
                  {"input_mask", LP_FOLLOWS_MASK, 2},
                  {"mask", LP_FOLLOWS_MASK, 2},
+                 {"attention_mask", LP_FOLLOWS_CAUSAL, 4},
                  {"position_ids", LP_FOLLOWS_POSITIONS, 2},
                  {"positions", LP_FOLLOWS_POSITIONS, 2},
                  {"position_ids", LP_FOLLOWS_POSITIONS, 1},
                  {"cache_position", LP_FOLLOWS_POSITIONS, 1},
                  {"token_type_ids", LP_FOLLOWS_TYPES, 2}};
+
+/* A square mask over a constant length that is not added to anything: exporters cut the rows and columns of a step from
+ * it. One that is added holds large negative numbers of the caller's choice. */
+static bool is_causal_mask(const lp_value *mask, int depth) {
+  int64_t rows, columns;
+  bool square = mask->type.rank == 4 && lp_type_static_dim(mask->type, 2, &rows) &&
+                lp_type_static_dim(mask->type, 3, &columns) && rows == columns;
+  for (const lp_use *use = mask->uses; use; use = use->next) {
+    const lp_op *op = use->owner;
+    bool passes = op->kind == LP_ONNX_Slice || op->kind == LP_ONNX_Cast || op->kind == LP_ONNX_Identity;
+    if (op->kind == LP_ONNX_Add || depth > 8 || (passes && !is_causal_mask(op->out[0], depth + 1))) return false;
+  }
+  return square || depth > 0;
+}
 
 lp_bind_follower lp_bind_follower_of(const lp_bind *b, int32_t input) {
   const char *name = lp_bind_input(b, input);
@@ -24,7 +39,9 @@ lp_bind_follower lp_bind_follower_of(const lp_bind *b, int32_t input) {
   if (input == b->tokens || lp_bind_is_past(b, input)) return LP_FOLLOWS_NOTHING;
   if (lp_streq(name, "use_cache_branch")) return LP_FOLLOWS_SWITCH;
   for (size_t i = 0; i < LP_COUNT(followers); i++) {
-    bool fits = type.rank == followers[i].rank && (integer || followers[i].kind == LP_FOLLOWS_MASK);
+    bool fits = type.rank == followers[i].rank &&
+                (integer || followers[i].kind == LP_FOLLOWS_MASK || followers[i].kind == LP_FOLLOWS_CAUSAL);
+    if (followers[i].kind == LP_FOLLOWS_CAUSAL) fits = fits && is_causal_mask(b->block->arg[input], 0);
     if (fits && lp_streq(name, followers[i].name)) return followers[i].kind;
   }
   return LP_FOLLOWS_NOTHING;
@@ -101,6 +118,23 @@ static lp_value *ones(lp_build *build, const lp_bind *b, lp_type type) {
   return filled(build, shape_of(build, b, type, total_size(build, b)), 1, type.dtype);
 }
 
+/* Ones up to the diagonal of the last two axes; the batch is the input's own where that is a number. */
+static lp_value *causal(lp_build *build, const lp_bind *b, lp_type type) {
+  int64_t sizes[4] = {1, 1, 1, 1};
+  for (int32_t i = 0; i < 4; i++)
+    if (!lp_type_static_dim(type, i, &sizes[i])) sizes[i] = -1;
+  lp_value *batch = sizes[0] < 0 ? size_of(build, b->block->arg[b->tokens], 0) : lp_build_i64s(build, &sizes[0], 1);
+  lp_value *in[] = {batch, lp_build_i64s(build, &sizes[1], 3)};
+  if (!batch) return NULL;
+  lp_op *shape = prepared(build, LP_ONNX_Concat, 2, in);
+  lp_op_set_i64(build->module, shape, "axis", 0);
+  lp_value *all = filled(build, placed(build, shape), 1, LP_F32);
+  if (!all) return NULL;
+  lp_op *lower = prepared(build, LP_ONNX_Trilu, 1, &all);
+  lp_op_set_i64(build->module, lower, "upper", 0);
+  return lp_build_cast(build, placed(build, lower), type.dtype);
+}
+
 static lp_value *zeros(lp_build *build, const lp_bind *b, lp_type type) {
   return filled(build, shape_of(build, b, type, size_of(build, b->block->arg[b->tokens], 1)), 0, type.dtype);
 }
@@ -160,6 +194,7 @@ lp_status lp_bind_followers(lp_bind *b) {
     lp_build build = lp_build_at(b->module, b->block->first, b->diag);
     build.loc = (lp_loc){.file = b->end->loc.file, .node = lp_bind_input(b, i), .op = "input"};
     if (kind == LP_FOLLOWS_MASK) by = ones(&build, b, arg->type);
+    if (kind == LP_FOLLOWS_CAUSAL) by = causal(&build, b, arg->type);
     if (kind == LP_FOLLOWS_TYPES) by = zeros(&build, b, arg->type);
     if (kind == LP_FOLLOWS_POSITIONS) by = positions(&build, b, arg->type);
     if (kind == LP_FOLLOWS_SWITCH) by = yes(&build, arg->type);

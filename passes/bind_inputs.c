@@ -114,6 +114,10 @@ static lp_status rename_sizes(const lp_bind *b) {
   for (int32_t i = 0; i < b->block->arg_count; i++) {
     lp_bind_follower kind = lp_bind_follower_of(b, i);
     if (kind == LP_FOLLOWS_SWITCH || kind == LP_FOLLOWS_NOTHING) continue;
+    if (kind == LP_FOLLOWS_CAUSAL) {
+      LP_TRY(rename_axis(b, i, 0, tokens.dim[0]));
+      continue;
+    }
     int32_t last = b->block->arg[i]->type.rank - 1;
     if (last == 1) LP_TRY(rename_axis(b, i, 0, tokens.dim[0]));
     LP_TRY(rename_axis(b, i, last, kind == LP_FOLLOWS_MASK ? total : tokens.dim[1]));

@@ -34,6 +34,7 @@ const lp_poly *lp_bind_past_length(const lp_bind *b);
 typedef enum {
   LP_FOLLOWS_NOTHING,
   LP_FOLLOWS_MASK,      /* ones [b, p + s] */
+  LP_FOLLOWS_CAUSAL,    /* [b, 1, n, n] ones up to the diagonal, that scores are multiplied or selected by */
   LP_FOLLOWS_POSITIONS, /* p + 0, 1, ... [b, s] or [s] */
   LP_FOLLOWS_TYPES,     /* zeros [b, s] */
   LP_FOLLOWS_SWITCH     /* use_cache_branch: true */

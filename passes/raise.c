@@ -432,13 +432,23 @@ static void set_width(lp_module *module, lp_op *layer, const char *name, lp_type
   if (lp_type_static_dim(type, axis, &size)) lp_op_set_i64(module, layer, name, size);
 }
 
+/* Heads of an operand: an axis of their own, or an attribute beside which all heads are one axis. */
+static void set_heads(lp_module *module, lp_op *layer, const lp_op *attention, const char *name, int32_t operand,
+                      const char *attr) {
+  lp_type type = lp_op_in(attention, operand)->type;
+  int64_t heads = lp_op_i64(attention, attr, 0), width = 0;
+  (void)lp_type_static_dim(type, -1, &width);
+  if (type.rank == 4) (void)lp_type_static_dim(type, 1, &heads);
+  if (heads < 1) return;
+  lp_op_set_i64(module, layer, name, heads);
+  if (operand == 0) lp_op_set_i64(module, layer, "head_dim", type.rank == 4 ? width : width / heads);
+}
+
 static void describe_op(lp_module *module, lp_op *layer, const lp_op *op, int32_t *projections) {
   lp_type out = op->out_count > 0 ? op->out[0]->type : (lp_type){0};
   if (op->kind == LP_ONNX_Attention && layer->kind == LP_LAYER_ATTENTION) {
-    lp_type q = lp_op_in(op, 0)->type, k = lp_op_in(op, 1)->type;
-    set_width(module, layer, "heads", q, q.rank == 4 ? 1 : -4);
-    set_width(module, layer, "kv_heads", k, k.rank == 4 ? 1 : -4);
-    set_width(module, layer, "head_dim", q, q.rank == 4 ? 3 : -4);
+    set_heads(module, layer, op, "heads", 0, "q_num_heads");
+    set_heads(module, layer, op, "kv_heads", 1, "kv_num_heads");
     lp_op_set_bool(module, layer, "causal", lp_op_i64(op, "is_causal", 0) != 0);
     lp_op_set_i64(module, layer, "window", lp_op_i64(op, "window", 0));
   }

@@ -107,13 +107,33 @@ static lp_value *four_axes(lp_value *value) {
   return x;
 }
 
+/* [b * h, m, n] as [b, h, m, n], where heads are what a size is multiplied by. */
+static lp_value *split_first(lp_build *b, lp_value *value) {
+  lp_type type = value->type;
+  const lp_poly *first = type.rank == 3 ? type.dim[0] : NULL;
+  if (!first || first->count != 1 || first->term[0].coef < 1) return NULL;
+  const lp_poly *heads = lp_dim_const(b->module, first->term[0].coef);
+  const lp_poly *dims[] = {lp_poly_div(b->module->arena, first, heads), heads, type.dim[1], type.dim[2]};
+  lp_value *in[] = {value, lp_build_sizes(b, lp_type_make(b->module, type.dtype, 4, dims))};
+  lp_op *view = lp_build_onnx(b, LP_ONNX_Reshape, 2, in, 1);
+  return view ? view->out[0] : NULL;
+}
+
+static lp_value *with_heads(lp_build *b, lp_value *value) {
+  lp_value *four = four_axes(value);
+  return four ? four : split_first(b, lp_match_peel(value));
+}
+
 /* The keys of k^T with batch and heads on one axis: a transpose of the reshape, or a reshape of the transpose. */
 static lp_value *folded_keys(lp_build *b, lp_value *value) {
+  static const int64_t last_two[] = {0, 2, 1};
   lp_op *transpose = lp_match_def(value, LP_ONNX_Transpose);
   const lp_attr *perm = transpose ? lp_op_attr(transpose, "perm") : NULL;
-  if (perm && perm->count == 3 && perm->is[0] == 0 && perm->is[1] == 2) return four_axes(lp_op_in(transpose, 0));
+  if (perm && perm->count == 3 && perm->is[0] == 0 && perm->is[1] == 2) return with_heads(b, lp_op_in(transpose, 0));
   lp_value *four = four_axes(value);
-  return four ? untranspose(b, four) : NULL;
+  if (four) return untranspose(b, four);
+  lp_value *keys = transposed(b, value, last_two);
+  return keys ? split_first(b, keys) : NULL;
 }
 
 /* ---- repeated heads --------------------------------------------------------------------------------------------------- */
@@ -182,14 +202,17 @@ static bool match_attention(lp_build *b, lp_op *softmax, attention_match *m) {
   m->mask = scores.mask;
   m->softcap = scores.softcap;
   m->scale = scores.scale;
-  if (m->mask && m->mask->type.rank > 2 && type.rank == 3) return false; /* which of its rows are heads is not known */
-  m->q = four_axes(strip_scale(lp_op_in(scores.product, 0), &m->scale));
+  if (m->mask && m->mask->type.rank > 2 && type.rank == 3) {
+    m->mask = lp_poly_equal(m->mask->type.dim[0], type.dim[0]) ? split_first(b, m->mask) : NULL;
+    if (!m->mask) return false; /* which of its rows are heads is not known */
+  }
+  m->q = with_heads(b, strip_scale(lp_op_in(scores.product, 0), &m->scale));
   lp_value *k_transposed = strip_scale(lp_op_in(scores.product, 1), &m->scale);
   lp_value *k = product.rank == 4 ? untranspose(b, k_transposed) : folded_keys(b, k_transposed);
   if (!k || !m->q) return false;
   m->q = strip_scale(m->q, &m->scale);
   m->k = unrepeat(strip_scale(k, &m->scale));
-  m->v = four_axes(lp_op_in(m->last, 1));
+  m->v = with_heads(b, lp_op_in(m->last, 1));
   if (!m->v) return false;
   m->v = unrepeat(m->v);
   return m->k->type.rank == 4 && m->v->type.rank == 4 && lp_poly_equal(m->k->type.dim[1], m->v->type.dim[1]) &&

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 import warnings
 from collections.abc import Iterator
@@ -314,6 +315,7 @@ def main() -> int:
             write(case, args.out)
         except Exception as error:  # the exporters do not manage every family; the rest goes on
             failed += 1
+            shutil.rmtree(args.out / case.name, ignore_errors=True)
             print(f"{case.name}: {type(error).__name__}: {str(error).strip().splitlines()[0][:160]}", file=sys.stderr)
     print(f"{len(chosen) - failed} of {len(chosen)} cases written")
     return 1 if failed else 0

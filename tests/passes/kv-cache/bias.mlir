@@ -1,0 +1,32 @@
+// RUN: llmpart opt %s -p kv-cache --verify-each | FileCheck %s
+// A model without past inputs makes a bias for s queries over s keys. With its cache there are p + s keys: what makes the
+// bias is copied at that length and its last s rows are taken. Attention to an encoder's states has no cache.
+
+// CHECK-DAG: "llmpart.state"() {append_axis = 2 : i64, dtype = "f32", index = 0 : i64, name = "layer.0.k"
+// CHECK-DAG: "llmpart.state"() {append_axis = 2 : i64, dtype = "f32", index = 1 : i64, name = "layer.0.v"
+// CHECK-NOT: "llmpart.state"()
+// CHECK: %[[KEYS:.*]] = "op.iota"() {start = #llmpart.poly<"0">, step = #llmpart.poly<"1">} : () -> tensor<?xf32, ["s + p"]>
+// CHECK: %[[COLUMN:.*]] = "op.reshape"(%[[KEYS]]) : (tensor<?xf32, ["s + p"]>) -> tensor<?x1xf32, ["s + p"]>
+// CHECK: %[[SQUARE:.*]] = "op.map"(%[[COLUMN]], %[[KEYS]]) {{.*}} -> tensor<?x?xf32, ["s + p", "s + p"]>
+// CHECK: %[[LAST:.*]] = "op.slice"(%[[SQUARE]]) {starts = #llmpart.polys<"p, 0">, steps = array<i64: 1, 1>} : {{.*}} -> tensor<?x?xf32, ["s", "s + p"]>
+// CHECK: %[[K:.*]] = "op.kv_append"
+// CHECK: %[[V:.*]] = "op.kv_append"
+// CHECK: "op.attention"(%{{.*}}, %[[K]], %[[V]], %[[LAST]])
+// CHECK: "op.attention"(%{{.*}}, %1, %1)
+"builtin.module"() ({
+  "llmpart.func"() ({
+  ^bb0(%ids: tensor<?x?xi64, ["b", "s"]>, %states: tensor<?x2x7x4xf32, ["b"]>):
+    %table = "llmpart.weight"() {file = "w", length = 1024 : i64, offset = 0 : i64} : () -> tensor<32x8xf32>
+    %x = "op.gather"(%table, %ids) {axis = 0 : i64} : (tensor<32x8xf32>, tensor<?x?xi64, ["b", "s"]>) -> tensor<?x?x8xf32, ["b", "s"]>
+    %f = "op.reshape"(%x) : (tensor<?x?x8xf32, ["b", "s"]>) -> tensor<?x?x2x4xf32, ["b", "s"]>
+    %h = "op.transpose"(%f) {perm = array<i64: 0, 2, 1, 3>} : (tensor<?x?x2x4xf32, ["b", "s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %keys = "op.iota"() {start = #llmpart.poly<"0">, step = #llmpart.poly<"1">} : () -> tensor<?xf32, ["s"]>
+    %column = "op.reshape"(%keys) : (tensor<?xf32, ["s"]>) -> tensor<?x1xf32, ["s"]>
+    %bias = "op.map"(%column, %keys) {fn = "mul"} : (tensor<?x1xf32, ["s"]>, tensor<?xf32, ["s"]>) -> tensor<?x?xf32, ["s", "s"]>
+    %a = "op.attention"(%h, %h, %h, %bias) {causal = true, head_dim = 4 : i64, heads = 2 : i64, kv_heads = 2 : i64, layout = "bhsd", scale = 0.5 : f64} : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<?x2x?x4xf32, ["b", "s"]>, tensor<?x2x?x4xf32, ["b", "s"]>, tensor<?x?xf32, ["s", "s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %c = "op.attention"(%a, %states, %states) {causal = false, head_dim = 4 : i64, heads = 2 : i64, kv_heads = 2 : i64, layout = "bhsd", scale = 0.5 : f64} : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<?x2x7x4xf32, ["b"]>, tensor<?x2x7x4xf32, ["b"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %t = "op.transpose"(%c) {perm = array<i64: 0, 2, 1, 3>} : (tensor<?x2x?x4xf32, ["b", "s"]>) -> tensor<?x?x2x4xf32, ["b", "s"]>
+    %y = "op.reshape"(%t) : (tensor<?x?x2x4xf32, ["b", "s"]>) -> tensor<?x?x8xf32, ["b", "s"]>
+    "llmpart.return"(%y) : (tensor<?x?x8xf32, ["b", "s"]>) -> ()
+  }) {input_roles = ["tokens", "data"], inputs = ["ids", "states"], output_roles = ["logits"], outputs = ["logits"], sym_name = "main"} : () -> ()
+}) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
