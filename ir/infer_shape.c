@@ -230,15 +230,37 @@ static const lp_poly *product(const lp_infer *c, const lp_poly *const *dim, int3
   return all;
 }
 
-/* The dimension of -1 is what the others leave. */
-static lp_status solve_rest(const lp_infer *c, const lp_poly *total, lp_shape *shape, int32_t rest) {
-  shape->dim[rest] = lp_dim_const(c->m, 1);
-  const lp_poly *others = product(c, shape->dim, 0, shape->rank);
+static bool is_symbol(const lp_poly *dim) {
+  return dim->count == 1 && dim->term[0].coef == 1 && dim->term[0].symbol[0] && !dim->term[0].symbol[1];
+}
+
+/* Exporters name a size of each input apart, and view one by the other's name: a size beside -1 that divides nothing is
+ * the axis of the input that stands where it does. */
+static bool agree_beside(lp_infer *c, const lp_shape *in, const lp_shape *out, int32_t rest) {
+  for (int32_t i = 0; i < out->rank; i++) {
+    int32_t from = i < rest ? i : in->rank - (out->rank - i);
+    if (i == rest || from < 0 || from >= in->rank || !is_symbol(out->dim[i]) || !is_symbol(in->dim[from])) continue;
+    const lp_poly *same;
+    if (!lp_poly_equal(out->dim[i], in->dim[from]))
+      return lp_infer_agree(c, in->dim[from], out->dim[i], &same) == LP_OK;
+  }
+  return false;
+}
+
+/* What sizes beside -1 do not divide is looked at again once their names agree with the input's. */
+static lp_status infer_undivided(lp_infer *c, const lp_shape *in, const lp_shape *out, int32_t rest) {
+  const lp_poly *total = product(c, in->dim, 0, in->rank), *others = product(c, out->dim, 0, out->rank);
   if (!total || !others) return lp_infer_fail(c, "the number of its elements overflows");
-  shape->dim[rest] = lp_poly_div(c->m->arena, total, others);
-  if (shape->dim[rest]) return LP_OK;
+  if (agree_beside(c, in, out, rest)) return infer_reshape(c);
   return lp_infer_fail(c, "%s elements do not divide by %s, what the sizes beside -1 take", lp_infer_text(c, total),
                        lp_infer_text(c, others));
+}
+
+/* The dimension of -1 is what the others leave. */
+static const lp_poly *rest_of(const lp_infer *c, const lp_poly *total, lp_shape *shape, int32_t rest) {
+  shape->dim[rest] = lp_dim_const(c->m, 1);
+  const lp_poly *others = product(c, shape->dim, 0, shape->rank);
+  return total && others ? lp_poly_div(c->m->arena, total, others) : NULL;
 }
 
 lp_status infer_reshape(lp_infer *c) {
@@ -262,9 +284,11 @@ lp_status infer_reshape(lp_infer *c) {
     LP_TRY(lp_infer_push(c, &out, dim));
   }
   const lp_poly *total = product(c, in.dim, 0, in.rank);
-  if (rest >= 0)
-    LP_TRY(solve_rest(c, total, &out, rest));
-  else if (!lp_poly_equal(total, product(c, out.dim, 0, out.rank)))
+  if (rest >= 0) {
+    const lp_poly *size = rest_of(c, total, &out, rest);
+    if (!size) return infer_undivided(c, &in, &out, rest);
+    out.dim[rest] = size;
+  } else if (!lp_poly_equal(total, product(c, out.dim, 0, out.rank)))
     return lp_infer_fail(c, "%s elements reshaped to %s", lp_infer_text(c, total),
                          lp_infer_text(c, product(c, out.dim, 0, out.rank)));
   return lp_infer_set(c, 0, dtype_of(c, 0), &out);

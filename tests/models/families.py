@@ -161,12 +161,17 @@ class Model:
     def generates(self) -> bool:
         return self.family.model is AutoModelForCausalLM
 
+    def own_inputs(self) -> tuple[str, ...]:
+        """Beside input_ids. The dynamo exporter names sizes per input; without a past positions go without saying."""
+        plain = self.case.dynamo and not self.case.past
+        return tuple(n for n in self.family.inputs if not plain or n != "position_ids")
+
     def inputs(self) -> list[str]:
         """All names in order. A cross attention takes the encoder's states, or with a past its keys and values of them."""
         kinds = ("decoder.key", "decoder.value", "encoder.key", "encoder.value") if self.crosses else ("key", "value")
         past = [f"past_key_values.{i}.{kind}" for i in range(len(self.caches())) for kind in kinds] if self.case.past else []
         states = ["encoder_hidden_states"] if self.crosses else []
-        return ["input_ids", *self.family.inputs, *states, *past]
+        return ["input_ids", *self.own_inputs(), *states, *past]
 
     def outputs(self) -> list[str]:
         return ["logits", *(n.replace("past_key_values", "present") for n in self.inputs() if n.startswith("past") and "encoder" not in n)]
@@ -189,7 +194,7 @@ class Model:
         every = {"attention_mask": torch.ones(batch, before + new, dtype=torch.long),
                  "position_ids": torch.arange(before, before + new)[None].repeat(batch, 1),
                  "token_type_ids": torch.arange(new)[None].repeat(batch, 1) % 2}
-        values = {"input_ids": torch.randint(1, VOCAB, (batch, new))} | {n: every[n] for n in self.family.inputs}
+        values = {"input_ids": torch.randint(1, VOCAB, (batch, new))} | {n: every[n] for n in self.own_inputs()}
         if self.crosses:
             values["encoder_hidden_states"] = torch.randn(batch, SOURCE, width)
         if past is not None:
@@ -205,6 +210,8 @@ class Model:
         ids, states = values.pop("input_ids"), values.pop("encoder_hidden_states", None)
         if self.crosses:
             cache = EncoderDecoderCache(DynamicCache(), DynamicCache()) if type(cache) is DynamicCache else cache
+            if cache is None:  # without a mask Hugging Face looks for packed sequences, with operators that ONNX lacks
+                values["decoder_attention_mask"] = torch.ones_like(ids)
             # The encoder's states are not looked at once their keys and values are there.
             return self.module(decoder_input_ids=ids, encoder_outputs=BaseModelOutput(states), past_key_values=cache,
                                use_cache=cache is not None, **values)
@@ -231,7 +238,6 @@ class Flat(nn.Module):
     def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
         values = dict(zip(self.names, tensors))
         cache = self.cache([v for n, v in values.items() if n.startswith("past")])
-        # Without a mask Hugging Face looks for packed sequences, with operators that ONNX lacks.
         if self.model.generates and not self.model.case.past:
             values.setdefault("attention_mask", torch.ones_like(values["input_ids"]))
         out = self.model.run(values, cache)

@@ -1,0 +1,48 @@
+# families.sh FOLDER: models of other families, each in a folder of its own. Each compiles, gives the results of its test data
+# within 1e-3, has nearly all its work in layers that have a name, and where its tokens are listed generates them.
+. "$LP_SOURCE/tests/e2e/lib.sh"
+
+# share_in_layers IR: per cent of FLOPs in layers that have a name, at one sequence of 8 new tokens behind 8. FLOPs stand as
+# polynomials: sums of products of numbers and powers of sizes.
+share_in_layers() {
+  awk 'BEGIN { size["b"] = 1; size["s"] = size["p"] = size["r"] = 8; size["c"] = size["t"] = 16 }
+    function term(text,    factor, part, n, i, k, value) {
+      value = 1
+      n = split(text, factor, "*")
+      for (i = 1; i <= n; i++) {
+        split(factor[i], part, "^")
+        k = part[2] == "" ? 1 : part[2]
+        value *= (part[1] in size ? size[part[1]] : part[1]) ^ k
+      }
+      return value
+    }
+    match($0, /flops = #llmpart.poly<"[^"]*">/) {
+      text = substr($0, RSTART + 23, RLENGTH - 25)
+      gsub(/ - /, " + -1*", text)
+      n = split(text, terms, / \+ /)
+      flops = 0
+      for (i = 1; i <= n; i++) flops += term(terms[i])
+      total += flops
+      if ($0 ~ /layer_kind = "(embedding|norm|attention|mlp|lm_head|exit_head)"/) inside += flops
+    }
+    END { printf "%.3f", total ? 100 * inside / total : 0 }' "$1"
+}
+
+for folder in "$1"/*/; do
+  model=$folder/model.onnx family=$(basename "$folder")
+  compile "$model" "$work/$family.llmpart" -O1 || continue
+  "$LLMPART" verify "$model" --test-data="$folder" --rtol=1e-3 --atol=1e-3 >"$work/out" 2>&1 ||
+    fail "$family: verify: exit status $?: $(tail -n 3 "$work/out")"
+  "$LLMPART" compile "$model" --device=jetson-nano --emit=op-ir -o "$work/ir" 2>/dev/null
+  grep -q '"op.attention"' "$work/ir" || fail "$family: no attention is recognised"
+  share_in_layers "$work/ir" | awk '{ exit !($1 >= 99) }' ||
+    fail "$family: $(share_in_layers "$work/ir") % of the work is in layers that have a name, wanted 99 %"
+  [ -f "$folder/tokens.json" ] || continue
+  for i in 1 2 3; do
+    want=$(row "$folder/tokens.json" tokens "$i")
+    same "$family, prompt $i" "$want" \
+      "$(tokens "$work/$family.llmpart" "$(row "$folder/tokens.json" prompts "$i")" "$(length "$want")")"
+  done
+done
+[ -n "${family:-}" ] || fail "there are no models in $1"
+finish
