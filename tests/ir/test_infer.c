@@ -280,6 +280,17 @@ START_TEST(reshapes) {
 }
 END_TEST
 
+/* Inputs whose sizes are named apart: one is viewed by the other's name. */
+START_TEST(views_agree) {
+  lp_value *positions = i64("rows,width"), *tokens = i64("n,length");
+  with_i64("start", 1);
+  lp_value *length = of(NODE(Shape, tokens));
+  with_i64("axis", 0);
+  gives(NODE(Reshape, positions, of(NODE(Concat, INTS(-1), length))), "i64[rows,width]");
+  ck_assert(lp_poly_equal(positions->type.dim[1], tokens->type.dim[1]));
+}
+END_TEST
+
 START_TEST(repeats) {
   gives(NODE(Expand, f32("b,1,8"), INTS(1, 5, 1)), "f32[b,5,8]");
   gives(NODE(Expand, f32("b,1"), INTS(-1, 4)), "f32[b,4]");
@@ -316,6 +327,8 @@ START_TEST(shapes_are_known) {
   knows(NODE(Div, of(NODE(Mul, length, INT(4))), INT(2)), "2*s");
   knows(NODE(Div, length, INT(2)), "?");
   knows(NODE(Div, INT(-7), INT(2)), "-3");
+  knows(NODE(Min, length, INT(64)), "s"); /* a table's length is not exceeded */
+  knows(NODE(Max, of(NODE(Min, INT(64), length)), INT(0)), "s");
   knows(NODE(Mod, of(NODE(Mul, length, INT(4))), INT(2)), "0");
   with_i64("to", TO_F32);
   lp_value *real = of(NODE(Cast, length));
@@ -445,6 +458,7 @@ int main(void) {
   tcase_add_test(tc, joins_and_splits);
   tcase_add_test(tc, transposes);
   tcase_add_test(tc, reshapes);
+  tcase_add_test(tc, views_agree);
   tcase_add_test(tc, repeats);
   tcase_add_test(tc, overflow_is_refused);
   tcase_add_test(tc, shapes_are_known);
