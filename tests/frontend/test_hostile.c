@@ -72,7 +72,7 @@ static void expect(lp_buf model, const char *text) {
 static void expect_linear(lp_buf model) {
   double start = seconds();
   expect(model, NULL);
-  ck_assert_msg(seconds() - start < (double)LONG / NODES_PER_S, "%g s", seconds() - start);
+  ck_assert_msg(seconds() - start < (double)LONG / (double)NODES_PER_S, "%g s", seconds() - start);
 }
 
 /* ---- the wire format ---- */
