@@ -149,6 +149,15 @@ static bool meets_bounds(const solver *s) {
   return true;
 }
 
+/* Everything lies on one side at least: is there room for all of it together? */
+static bool has_room(const lp_exact *x) {
+  if (x->limit_bytes[LP_PLACE_DEVICE] <= 0 || x->limit_bytes[LP_PLACE_CLOUD] <= 0) return true;
+  double needed = 0;
+  for (int32_t i = 0; i < x->holding_count; i++)
+    needed += fmin(x->holding[i].bytes[LP_PLACE_DEVICE], x->holding[i].bytes[LP_PLACE_CLOUD]);
+  return needed <= x->limit_bytes[LP_PLACE_DEVICE] + x->limit_bytes[LP_PLACE_CLOUD];
+}
+
 static void prove(const solver *s, bool complete, lp_plan_proof *proof) {
   if (!proof) return;
   double objective = lp_plan_objective_value(&s->result, s->x.request);
@@ -163,6 +172,7 @@ static void prove(const solver *s, bool complete, lp_plan_proof *proof) {
 
 static void solve(solver *s, lp_plan_proof *proof) {
   consider_cuts(s);
+  if (!has_room(&s->x)) return;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     if (!lp_exact_graph_build(&s->x, (lp_stage)stage, &s->graph[stage])) return;
   s->prices = lp_exact_prices_create(&s->x);
