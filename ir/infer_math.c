@@ -243,14 +243,25 @@ lp_status infer_argmax(lp_infer *c) {
 
 /* ---- norms ---- */
 
+/* Scale or bias of a norm: it broadcasts to the input and not the other way. */
+static lp_status fits_norm(lp_infer *c, int32_t index, const char *what) {
+  lp_shape in = lp_infer_shape(c, 0), weight = lp_infer_shape(c, index), out = in;
+  LP_TRY(lp_infer_broadcast(c, &out, &weight));
+  if (out.rank != in.rank) return lp_infer_fail(c, "its %s has %d axes, at most %d wanted", what, weight.rank, in.rank);
+  for (int32_t i = 0; i < in.rank; i++)
+    if (in.dim[i] && out.dim[i] && !lp_poly_equal(out.dim[i], in.dim[i]))
+      return lp_infer_fail(c, "its %s does not fit axis %d of its input", what, i);
+  return LP_OK;
+}
+
 /* Layer and RMS norm; further results are the statistics, one per normalised group. */
 lp_status infer_norm(lp_infer *c) {
   LP_TRY(lp_infer_need(c, 2));
-  lp_shape in = lp_infer_shape(c, 0), weight = lp_infer_shape(c, 1), out = in;
+  lp_shape in = lp_infer_shape(c, 0);
   int32_t axis;
   LP_TRY(lp_infer_axis(c, lp_op_i64(c->op, "axis", -1), in.rank, false, &axis));
-  LP_TRY(lp_infer_broadcast(c, &out, &weight));
-  if (out.rank != in.rank) return lp_infer_fail(c, "its scale has %d axes, at most %d wanted", weight.rank, in.rank);
+  LP_TRY(fits_norm(c, 1, "scale"));
+  if (lp_infer_has(c, 2)) LP_TRY(fits_norm(c, 2, "bias"));
   LP_TRY(lp_infer_set(c, 0, lp_infer_in(c, 0).dtype, &in));
   for (int32_t i = axis; i < in.rank; i++)
     in.dim[i] = lp_dim_const(c->m, 1);

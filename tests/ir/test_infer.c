@@ -139,6 +139,8 @@ START_TEST(norms) {
   with_i64("axis", 2);
   refuses(NODE(Softmax, f32("b,s")), "axis 2 of a tensor with 2 axes");
   refuses(NODE(LayerNormalization, f32("b,8"), f32("9")), "dimensions 8 and 9 must agree");
+  refuses(NODE(LayerNormalization, f32("b,1"), f32("9")), "its scale does not fit axis 1 of its input");
+  refuses(NODE(LayerNormalization, f32("b,8"), f32("8"), f32("9")), "dimensions 8 and 9 must agree");
 }
 END_TEST
 
