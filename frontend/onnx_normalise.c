@@ -36,6 +36,16 @@ static lp_status ints_operand(const normaliser *n, const char *name, int32_t ind
   return set_operand(n, index, name, value);
 }
 
+/* Before opset 10 the number of elements to take was an attribute. */
+static lp_status topk_form(const normaliser *n) {
+  const Onnx__AttributeProto *a = lp_attribute_find(n->node, n->call, "k");
+  if (!a) return LP_OK;
+  LP_TRY(lp_attribute_check(n->im, a, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT, n->loc));
+  const int64_t one = 1;
+  consume(n, "k");
+  return set_operand(n, 1, "k", lp_import_constant(n->im, n->loc, LP_I64, 1, &one, &a->i, sizeof(a->i)));
+}
+
 static lp_value *scalar_like(const normaliser *n, float number, lp_dtype dtype) {
   union {
     float f32;
@@ -144,6 +154,8 @@ lp_status lp_normalise(lp_importer *im, const Onnx__NodeProto *node, const lp_ca
     return slice_form(&n);
   case LP_ONNX_Split:
     return ints_operand(&n, "split", 1);
+  case LP_ONNX_TopK:
+    return topk_form(&n);
   case LP_ONNX_Pad:
     return pad_form(&n);
   case LP_ONNX_Clip:

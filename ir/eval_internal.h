@@ -93,6 +93,8 @@ LP_EVAL_OP_RULES(LP_DECLARE)
 lp_eval_rule eval_onnx_conv, eval_op_WINDOWS;
 /* eval_math.c, eval_map.c */
 lp_eval_rule eval_onnx_hardmax, eval_onnx_dropout;
+/* eval_topk.c */
+lp_eval_rule eval_onnx_topk, eval_op_TOPK;
 /* eval_quant.c */
 lp_eval_rule eval_onnx_quantize, eval_onnx_dequantize, eval_op_QUANTIZE, eval_op_DEQUANTIZE;
 

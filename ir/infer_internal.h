@@ -75,10 +75,11 @@ bool lp_poly_is_i64(const lp_poly *poly, int64_t value);
   X(bit_cast)                                                                                                          \
   X(gate)                                                                                                              \
   X(conv)                                                                                                              \
-  X(batch_norm) X(where) X(same) X(cast) X(cast_like) X(dropout) X(matmul) X(gemm) X(norm) X(attention) X(gather)      \
-      X(gather_elements) X(gather_nd) X(scatter) X(slice) X(concat) X(split) X(transpose) X(reshape) X(flatten)        \
-          X(squeeze) X(unsqueeze) X(expand) X(tile) X(pad) X(shape) X(size) X(constant) X(constant_of_shape) X(range)  \
-              X(reduce) X(argmax) X(skip_norm) X(embed_norm) X(ms_attention) X(ms_mha) X(ms_gqa) X(linear_attention)   \
+  X(batch_norm)                                                                                                        \
+  X(where) X(same) X(cast) X(cast_like) X(dropout) X(matmul) X(gemm) X(norm) X(attention) X(gather) X(gather_elements) \
+      X(gather_nd) X(scatter) X(slice) X(concat) X(split) X(transpose) X(reshape) X(flatten) X(squeeze) X(unsqueeze)   \
+          X(expand) X(tile) X(pad) X(shape) X(size) X(constant) X(constant_of_shape) X(range) X(reduce) X(argmax)      \
+              X(topk) X(skip_norm) X(embed_norm) X(ms_attention) X(ms_mha) X(ms_gqa) X(linear_attention)               \
                   X(causal_conv)
 #define LP_DECLARE(rule) lp_infer_rule infer_##rule;
 LP_INFER_RULES(LP_DECLARE)

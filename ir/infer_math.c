@@ -241,6 +241,24 @@ lp_status infer_argmax(lp_infer *c) {
   return lp_infer_set(c, 0, LP_I64, &out);
 }
 
+/* Sizes that are not numbers are compared where the operator is lowered. */
+lp_status infer_topk(lp_infer *c) {
+  LP_TRY(lp_infer_need(c, 2));
+  lp_shape out = lp_infer_shape(c, 0);
+  const lp_poly *const *k;
+  int32_t axis, count;
+  int64_t wanted, there;
+  LP_TRY(lp_infer_axis(c, lp_op_i64(c->op, "axis", -1), out.rank, false, &axis));
+  LP_TRY(lp_infer_need_known(c, 1, &k, &count));
+  if (count != 1) return lp_infer_fail(c, "its k is not one number");
+  bool constant = lp_poly_is_const(k[0], &wanted);
+  if (constant && (wanted < 0 || (lp_poly_is_const(out.dim[axis], &there) && wanted > there)))
+    return lp_infer_fail(c, "it takes %s of %s elements", lp_infer_text(c, k[0]), lp_infer_text(c, out.dim[axis]));
+  out.dim[axis] = k[0];
+  LP_TRY(lp_infer_set(c, 0, lp_infer_in(c, 0).dtype, &out));
+  return lp_infer_set(c, 1, LP_I64, &out);
+}
+
 /* ---- norms ---- */
 
 /* Scale or bias of a norm: it broadcasts to the input and not the other way. */

@@ -245,6 +245,17 @@ static lp_status rule_argmax(const rule_context *c) {
   return check_axis(c, lp_op_i64(c->op, "axis", -1), in_type(c, 0).rank);
 }
 
+static lp_status rule_topk(const rule_context *c) {
+  lp_type x = in_type(c, 0), y = out_type(c, 0);
+  int64_t axis = lp_op_i64(c->op, "axis", -1);
+  LP_TRY(check_axis(c, axis, x.rank));
+  if (y.rank != x.rank) return fail(c, "result has a wrong number of axes");
+  if (y.dtype != x.dtype || out_type(c, 1).dtype != LP_I64) return fail(c, "results are not of x's type and i64");
+  for (int32_t i = 0; i < x.rank; i++)
+    if (i != axis) LP_TRY(same_dim(c, "result axis", y.dim[i], x.dim[i]));
+  return same_shape(c, "places", out_type(c, 1), y);
+}
+
 static lp_status rule_gather(const rule_context *c) {
   lp_type x = in_type(c, 0), index = in_type(c, 1);
   LP_TRY(check_axis(c, lp_op_i64(c->op, "axis", -1), x.rank));

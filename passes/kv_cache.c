@@ -133,7 +133,7 @@ static bool mixes_rows(const cache_pass *c, const lp_op *op) {
   if (op->kind == LP_OP_REDUCE)
     for (int32_t i = 0; i < axes->count; i++)
       if (has_symbol(c, lp_op_in(op, 0)->type.dim[axes->is[i]], "s")) return true;
-  bool along = op->kind == LP_OP_CUMSUM || op->kind == LP_OP_ARGMAX;
+  bool along = op->kind == LP_OP_CUMSUM || op->kind == LP_OP_ARGMAX || op->kind == LP_OP_TOPK;
   return along && has_symbol(c, lp_op_in(op, 0)->type.dim[lp_op_i64(op, "axis", 0)], "s");
 }
 

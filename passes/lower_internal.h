@@ -21,7 +21,8 @@ lp_lower_rule lp_lower_conv, lp_lower_hardmax, lp_lower_dropout;
 lp_lower_rule lp_lower_gather, lp_lower_gather_elements, lp_lower_gather_nd, lp_lower_slice, lp_lower_concat,
     lp_lower_split;
 lp_lower_rule lp_lower_transpose, lp_lower_reshape, lp_lower_expand, lp_lower_tile, lp_lower_pad, lp_lower_dims;
-lp_lower_rule lp_lower_constant, lp_lower_fill, lp_lower_range, lp_lower_reduce, lp_lower_argmax, lp_lower_cumsum;
+lp_lower_rule lp_lower_constant, lp_lower_fill, lp_lower_range, lp_lower_reduce, lp_lower_argmax, lp_lower_cumsum,
+    lp_lower_topk;
 lp_lower_rule lp_lower_quantize, lp_lower_dequantize;
 lp_lower_rule lp_lower_trilu, lp_lower_decomposed, lp_lower_input_free;
 

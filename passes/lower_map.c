@@ -190,6 +190,22 @@ lp_status lp_lower_argmax(lp_lowering *l) {
   return LP_OK;
 }
 
+lp_status lp_lower_topk(lp_lowering *l) {
+  lp_value *x = lp_op_in(l->op, 0);
+  int64_t axis = lp_lower_axis(l, "axis", -1, x->type.rank), size;
+  const lp_poly *there = x->type.dim[axis], *k = l->op->out[0]->type.dim[axis];
+  bool numbers = lp_poly_is_const(there, &size) && lp_poly_is_const(k, &size); /* compared when shapes were inferred */
+  if (!numbers && !lp_poly_equal(there, k)) return lp_lower_refuse(l, "may take more elements than there are");
+  lp_type types[] = {l->op->out[0]->type, l->op->out[1]->type};
+  lp_op *op = lp_op_create(l->b.module, LP_OP_TOPK, l->op->loc, 1, &x, 2, types);
+  lp_op_insert_before(l->op, op);
+  lp_op_set_i64(l->b.module, op, "axis", axis);
+  if (lp_op_i64(l->op, "largest", 1) == 0) lp_op_set_bool(l->b.module, op, "min", true);
+  l->result[0] = op->out[0];
+  l->result[1] = op->out[1];
+  return LP_OK;
+}
+
 lp_status lp_lower_cumsum(lp_lowering *l) {
   lp_value *x = lp_op_in(l->op, 0);
   int64_t axis;

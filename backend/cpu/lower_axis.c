@@ -1,4 +1,4 @@
-/* op.argmax and op.cumsum: along one axis, by kernels for the common element types, else by plain loops. */
+/* op.argmax, op.topk and op.cumsum: along one axis, by kernels for the common element types, else by plain loops. */
 #include "backend/cpu/cpu_internal.h"
 
 #include "backend/cpu/kernels/kernels.h"
@@ -128,6 +128,34 @@ static void emit_argmax(cpu_emitter *e) {
 }
 
 const cpu_rule cpu_rule_argmax = {.kind = LP_OP_ARGMAX, .runs = argmax_runs, .form = argmax_form, .emit = emit_argmax};
+
+/* ---- the greatest elements --------------------------------------------------------------------------------------------- */
+
+static bool topk_runs(const lp_op *op, char why[64]) {
+  const lp_dtype dtype = lp_op_in(op, 0)->type.dtype;
+  if (lp_dtype_is_mini(dtype)) return snprintf(why, 64, "values of type %s", lp_dtype_name(dtype)), false;
+  return axis_runs(op, why);
+}
+
+static void emit_topk(cpu_emitter *e) {
+  const lp_dtype dtype = lp_op_in(e->op, 0)->type.dtype;
+  axis_split split = split_axis(e);
+  LLVMValueRef args[] = {e->out[0],
+                         e->out[1],
+                         e->in[0],
+                         split.outer,
+                         split.n,
+                         split.inner,
+                         cpu_poly(e, e->op->out[0]->type.dim[axis_of(e->op)]),
+                         cpu_i32(e, lp_op_bool(e->op, "min", false)),
+                         cpu_i32(e, cpu_kernel_dtype(dtype)),
+                         cpu_i32(e, dtype == LP_U64),
+                         e->thread,
+                         e->threads};
+  cpu_kernel(e, "lpk_topk", args, LP_COUNT(args));
+}
+
+const cpu_rule cpu_rule_topk = {.kind = LP_OP_TOPK, .runs = topk_runs, .form = cpu_form_raw, .emit = emit_topk};
 
 /* ---- running sums and products ----------------------------------------------------------------------------------------- */
 

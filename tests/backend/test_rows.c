@@ -131,6 +131,30 @@ START_TEST(axis_types) {
 }
 END_TEST
 
+/* Many ties, places among one, few and all, every element type that there is. */
+START_TEST(greatest) {
+  static const lp_dtype dtypes[] = {LP_F32, LP_F64, LP_F16, LP_BF16, LP_I64, LP_U64,
+                                    LP_I32, LP_U32, LP_I16, LP_U16,  LP_I8,  LP_U8};
+  static const char *const dims[] = {"b,1,s", "b,5,s", "b,37,s"};
+  harness *h = harness_create(2, 6, 0);
+  lp_value *x[LP_COUNT(dtypes)];
+  for (size_t i = 0; i < LP_COUNT(dtypes); i++)
+    x[i] = harness_input(h, dtypes[i], "b,37,s", 0, 9);
+  for (size_t i = 0; i < LP_COUNT(dtypes); i++)
+    for (size_t k = 0; k < LP_COUNT(dims); k++)
+      for (int min = 0; min < 2; min++) {
+        lp_type types[] = {harness_type(h, dtypes[i], dims[k]), harness_type(h, LP_I64, dims[k])};
+        lp_op *op = harness_op(h, LP_OP_TOPK, 1, &x[i], 2, types);
+        harness_bool(h, harness_i64(h, op->out[0], "axis", 1), "min", min);
+        harness_keep(h, op->out[0]);
+        harness_keep(h, op->out[1]);
+      }
+  harness_finish(h);
+  harness_check_all(h);
+  harness_free(h);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("rows");
   TCase *tcase = tcase_create("rows");
@@ -140,6 +164,7 @@ int main(void) {
   tcase_add_test(tcase, reductions);
   tcase_add_test(tcase, argmax_and_cumsum);
   tcase_add_test(tcase, axis_types);
+  tcase_add_test(tcase, greatest);
   suite_add_tcase(suite, tcase);
   return harness_main(suite);
 }

@@ -287,6 +287,20 @@ START_TEST(normalises_slice_split_pad_clip) {
 }
 END_TEST
 
+START_TEST(normalises_topk) {
+  lp_buf graph = {0}, node = onnx_node("TopK", "x", "y i");
+  onnx_attr_i(&node, "k", 2);
+  onnx_input(&graph, "x", ONNX_F32, "n 5");
+  onnx_add(&graph, node);
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  lp_module *module = import(&graph, 1);
+  const lp_op *op = onnx_result(module, 0);
+  ck_assert_int_eq(known(lp_op_in(op, 1), 0), 2);
+  ck_assert_str_eq(onnx_type_text(module, op->out[1]), "i64[n,2]");
+  lp_module_free(module);
+}
+END_TEST
+
 static lp_module *softmax(int64_t opset, int64_t axis, bool given) {
   lp_buf graph = {0}, node = onnx_node("Softmax", "x", "y");
   if (given) onnx_attr_i(&node, "axis", axis);
@@ -495,6 +509,7 @@ int main(void) {
   tcase_add_test(tc, reads_typed_data);
   tcase_add_test(tc, normalises_axes);
   tcase_add_test(tc, normalises_slice_split_pad_clip);
+  tcase_add_test(tc, normalises_topk);
   tcase_add_test(tc, normalises_softmax);
   tcase_add_test(tc, inlines_functions);
   tcase_add_test(tc, inlines_branches);

@@ -218,6 +218,21 @@ START_TEST(along_an_axis) {
 }
 END_TEST
 
+START_TEST(greatest) {
+  lp_op *op = NODES(TopK, 2, INTS(3, 7, 5, 7), INTS(3));
+  is(op->out[0], "7 7 5");
+  is(op->out[1], "1 3 2");
+  lp_value *nan = of(NODE(Div, FLOATS("3,2", 4., 0., 2., 1., 2., -0.), FLOATS("3,2", 1., 0., 1., 1., 1., 1.)));
+  with_i64("largest", 0);
+  with_i64("axis", 0);
+  op = NODES(TopK, 2, nan, INTS(3));
+  is(op->out[1], "1 2 2 1 0 0");
+  with_i64("axis", 0);
+  is(NODES(TopK, 2, nan, INTS(1))->out[1], "0 0");
+  is(NODES(TopK, 2, INTS(3, 7), INTS(0))->out[0], "");
+}
+END_TEST
+
 START_TEST(convolution) {
   static const int64_t pads[] = {1, 1}, twos[] = {2};
   lp_value *x = FLOATS("1,2,3", 1., 2., 3., 4., 5., 6.), *w = FLOATS("1,2,2", 1., 2., 3., 4.);
@@ -393,6 +408,7 @@ int main(void) {
   tcase_add_test(tc, bits);
   tcase_add_test(tc, activations);
   tcase_add_test(tc, along_an_axis);
+  tcase_add_test(tc, greatest);
   tcase_add_test(tc, convolution);
   tcase_add_test(tc, casts);
   tcase_add_test(tc, moves);

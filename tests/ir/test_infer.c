@@ -126,6 +126,21 @@ START_TEST(reductions) {
 }
 END_TEST
 
+START_TEST(greatest) {
+  lp_op *op = NODES(TopK, 2, f32("b,s,8"), INTS(3));
+  gives(op, "f32[b,s,3]");
+  gives_at(op, 1, "i64[b,s,3]");
+  with_i64("axis", 1);
+  gives(NODES(TopK, 2, f32("b,s"), INTS(2)), "f32[b,2]");
+  refuses(NODES(TopK, 2, f32("b,8"), INTS(9)), "it takes 9 of 8 elements");
+  refuses(NODES(TopK, 2, f32("b,s"), INTS(-1)), "it takes -1 of s elements");
+  refuses(NODES(TopK, 2, f32("b,8"), INTS(1, 2)), "its k is not one number");
+  refuses(NODES(TopK, 2, f32("b,8"), i64("1")), "depends on the data of input 1");
+  with_i64("axis", 2);
+  refuses(NODES(TopK, 2, f32("b,8"), INTS(2)), "axis 2 of a tensor with 2 axes");
+}
+END_TEST
+
 START_TEST(norms) {
   lp_op *op = NODES(LayerNormalization, 3, f32("b,s,8"), f32("8"), f32("8"));
   gives(op, "f32[b,s,8]");
@@ -454,6 +469,7 @@ int main(void) {
   tcase_add_test(tc, products);
   tcase_add_test(tc, reductions);
   tcase_add_test(tc, norms);
+  tcase_add_test(tc, greatest);
   tcase_add_test(tc, gathers);
   tcase_add_test(tc, slices);
   tcase_add_test(tc, slices_by_sizes);

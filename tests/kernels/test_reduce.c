@@ -1,4 +1,4 @@
-/* lpk_reduce, lpk_argmax and lpk_cumsum. */
+/* lpk_reduce, lpk_argmax, lpk_topk and lpk_cumsum. */
 #include "kernel_test.h"
 
 #include <math.h>
@@ -177,4 +177,11 @@ void test_reduce(void) {
   reduce(&most, special, 1, 3, 1, LPK_REDUCE_MAX, LPK_F32, 0, 1);
   argmax(&place, special, 1, 3, 1, 0, 0, 0, 1);
   EXPECT(isnan(most) && place == 1);
+  const float unordered[5] = {0, NAN, -0.0f, -INFINITY, NAN};
+  float y[5];
+  int64_t places[5];
+  topk_f32(y, places, unordered, 5, 4, 0);
+  EXPECT(places[0] == 1 && places[1] == 4 && places[2] == 0 && places[3] == 2 && isnan(y[0]) && y[3] == 0);
+  topk_f32(y, places, unordered, 5, 5, 1);
+  EXPECT(places[0] == 3 && places[1] == 0 && places[2] == 2 && places[3] == 1 && places[4] == 4);
 }

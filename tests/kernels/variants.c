@@ -115,6 +115,9 @@ OUTER void argmax(int64_t *y, const float *x, int64_t outer, int64_t n, int64_t 
                   int64_t thread, int64_t threads) {
   lpk_argmax(y, x, outer, n, inner, min, last, thread, threads);
 }
+OUTER void topk_f32(float *y, int64_t *place, const float *x, int64_t n, int64_t k, int min) {
+  lpk_topk(y, place, x, 1, n, 1, k, min, LPK_F32, 0, 0, 1);
+}
 OUTER void cumsum(void *y, const void *x, int64_t outer, int64_t n, int64_t inner, int exclusive, int reverse,
                   int dtype, int64_t thread, int64_t threads) {
   lpk_cumsum(y, x, outer, n, inner, exclusive, reverse, dtype, thread, threads);

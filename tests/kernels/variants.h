@@ -100,6 +100,7 @@ void reduce(void *y, const void *x, int64_t outer, int64_t n, int64_t inner, int
             int64_t threads);
 void argmax(int64_t *y, const float *x, int64_t outer, int64_t n, int64_t inner, int min, int last, int64_t thread,
             int64_t threads);
+void topk_f32(float *y, int64_t *place, const float *x, int64_t n, int64_t k, int min);
 void cumsum(void *y, const void *x, int64_t outer, int64_t n, int64_t inner, int exclusive, int reverse, int dtype,
             int64_t thread, int64_t threads);
 void matmul(float *c, const float *a, const float *b, const int64_t *dims, const lpk_matrix *cs, const lpk_matrix *as,

@@ -233,6 +233,12 @@ void lpk_reduce(void *y, const void *x, int64_t outer, int64_t n, int64_t inner,
 void lpk_argmax(int64_t *y, const float *x, int64_t outer, int64_t n, int64_t inner, /* const: */ int min, int last,
                 int64_t thread, int64_t threads);
 
+/* y[outer][k][inner], place[outer][k][inner] = the k <= n greatest (min: least) elements of x[outer][n][inner] in order, and
+ * where along n they lie. Of equal elements the first comes first; a NaN is greater than every number. dtype: not a packed
+ * or mini one; natural: LPK_I64 is unsigned. */
+void lpk_topk(void *y, int64_t *place, const void *x, int64_t outer, int64_t n, int64_t inner, int64_t k,
+              /* const: */ int min, int dtype, int natural, int64_t thread, int64_t threads);
+
 /* Running sums along n of [outer][n][inner]; dtype LPK_F32 or LPK_I64. y may equal x unless exclusive. */
 void lpk_cumsum(void *y, const void *x, int64_t outer, int64_t n, int64_t inner, /* const: */ int exclusive,
                 int reverse, int dtype, int64_t thread, int64_t threads);
