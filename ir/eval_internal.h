@@ -61,42 +61,34 @@ void lp_array_split(const lp_array *array, int32_t axis, int64_t *outer, int64_t
 
 /* ---- rules ---- */
 
-#define LP_EVAL_ONNX_RULES(X)                                                                                          \
-  X(map)                                                                                                               \
-  X(variadic_map)                                                                                                      \
-  X(clip)                                                                                                              \
-  X(cast_like)                                                                                                         \
-  X(identity)                                                                                                          \
-  X(matmul)                                                                                                            \
-  X(gemm)                                                                                                              \
-  X(softmax)                                                                                                           \
-  X(norm)                                                                                                              \
-  X(attention)                                                                                                         \
-  X(rotary) X(gather) X(gather_elements) X(gather_nd) X(input_free) X(slice) X(concat) X(split) X(transpose)           \
-      X(reshape) X(expand) X(tile) X(pad) X(dims) X(constant) X(fill) X(range) X(reduce) X(argmax) X(cumsum) X(trilu)  \
-          X(decomposed) X(linear_attention)
-#define LP_EVAL_OP_RULES(X)                                                                                            \
-  X(LINEAR)                                                                                                            \
-  X(MATMUL)                                                                                                            \
-  X(ATTENTION)                                                                                                         \
-  X(LINEAR_ATTENTION)                                                                                                  \
-  X(KV_APPEND) X(ROTARY) X(NORM) X(ADD_NORM) X(MAP) X(FUSED) X(SOFTMAX) X(REDUCE) X(ARGMAX) X(CUMSUM) X(GATHER)        \
-      X(GATHER_ELEMENTS) X(CONCAT) X(SLICE) X(TRANSPOSE) X(RESHAPE) X(EXPAND) X(PAD) X(IOTA) X(DIMS) X(FILL)           \
-          X(COMM_SEND) X(COMM_RECV) X(COMM_KV_MOVE)
-#define LP_DECLARE(rule) lp_eval_rule eval_onnx_##rule;
-LP_EVAL_ONNX_RULES(LP_DECLARE)
-#undef LP_DECLARE
-#define LP_DECLARE(rule) lp_eval_rule eval_op_##rule;
-LP_EVAL_OP_RULES(LP_DECLARE)
-#undef LP_DECLARE
 /* eval_conv.c */
 lp_eval_rule eval_onnx_conv, eval_op_WINDOWS;
-/* eval_math.c, eval_map.c */
-lp_eval_rule eval_onnx_hardmax, eval_onnx_dropout;
-/* eval_topk.c */
-lp_eval_rule eval_onnx_topk, eval_op_TOPK;
+/* eval_linear.c */
+lp_eval_rule eval_onnx_linear_attention, eval_op_LINEAR_ATTENTION;
+/* eval_map.c */
+lp_eval_rule eval_onnx_map, eval_onnx_variadic_map, eval_onnx_clip, eval_onnx_cast_like, eval_onnx_identity,
+    eval_onnx_dropout, eval_op_MAP, eval_op_FUSED;
+/* eval_math.c */
+lp_eval_rule eval_onnx_matmul, eval_op_MATMUL, eval_onnx_gemm, eval_op_LINEAR, eval_onnx_softmax, eval_onnx_hardmax,
+    eval_op_SOFTMAX, eval_onnx_norm, eval_op_NORM, eval_op_ADD_NORM;
+/* eval_model.c */
+lp_eval_rule eval_onnx_attention, eval_op_ATTENTION, eval_onnx_rotary, eval_op_ROTARY, eval_op_KV_APPEND,
+    eval_op_COMM_SEND, eval_op_COMM_RECV, eval_op_COMM_KV_MOVE, eval_onnx_decomposed;
+/* eval_move.c */
+lp_eval_rule eval_onnx_gather, eval_op_GATHER, eval_onnx_gather_nd, eval_onnx_gather_elements, eval_op_GATHER_ELEMENTS,
+    eval_onnx_input_free, eval_onnx_slice, eval_op_SLICE, eval_onnx_transpose, eval_op_TRANSPOSE, eval_onnx_concat,
+    eval_op_CONCAT, eval_onnx_split;
 /* eval_quant.c */
 lp_eval_rule eval_onnx_quantize, eval_onnx_dequantize, eval_op_QUANTIZE, eval_op_DEQUANTIZE;
+/* eval_reduce.c */
+lp_eval_rule eval_onnx_reduce, eval_op_REDUCE, eval_onnx_argmax, eval_op_ARGMAX, eval_onnx_cumsum, eval_op_CUMSUM,
+    eval_onnx_trilu;
+/* eval_shape.c */
+lp_eval_rule eval_onnx_reshape, eval_op_RESHAPE, eval_onnx_expand, eval_op_EXPAND, eval_onnx_tile, eval_onnx_pad,
+    eval_op_PAD, eval_onnx_dims, eval_onnx_constant, eval_onnx_fill, eval_op_FILL, eval_onnx_range, eval_op_IOTA,
+    eval_op_DIMS;
+/* eval_topk.c */
+lp_eval_rule eval_onnx_topk, eval_op_TOPK;
 
 /* An elementwise function of op.map by name, on one element. */
 LP_MUST_USE lp_status lp_eval_function(const lp_eval *e, const char *fn, const lp_array *const *in, int32_t in_count,

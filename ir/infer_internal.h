@@ -67,25 +67,21 @@ void lp_infer_constant_known(lp_module *module, lp_value *value);
 
 bool lp_poly_is_i64(const lp_poly *poly, int64_t value);
 
-#define LP_INFER_RULES(X)                                                                                              \
-  X(broadcast)                                                                                                         \
-  X(pow)                                                                                                               \
-  X(compare)                                                                                                           \
-  X(bitwise)                                                                                                           \
-  X(bit_cast)                                                                                                          \
-  X(gate)                                                                                                              \
-  X(conv)                                                                                                              \
-  X(batch_norm)                                                                                                        \
-  X(where) X(same) X(cast) X(cast_like) X(dropout) X(matmul) X(gemm) X(norm) X(attention) X(gather) X(gather_elements) \
-      X(gather_nd) X(scatter) X(slice) X(concat) X(split) X(transpose) X(reshape) X(flatten) X(squeeze) X(unsqueeze)   \
-          X(expand) X(tile) X(pad) X(shape) X(size) X(constant) X(constant_of_shape) X(range) X(reduce) X(argmax)      \
-              X(topk) X(skip_norm) X(embed_norm) X(ms_attention) X(ms_mha) X(ms_gqa) X(linear_attention)               \
-                  X(causal_conv)
-#define LP_DECLARE(rule) lp_infer_rule infer_##rule;
-LP_INFER_RULES(LP_DECLARE)
-#undef LP_DECLARE
+/* ---- rules ---- */
+
+/* infer_math.c */
+lp_infer_rule infer_broadcast, infer_bitwise, infer_pow, infer_compare, infer_where, infer_same, infer_cast,
+    infer_bit_cast, infer_gate, infer_cast_like, infer_dropout, infer_matmul, infer_gemm, infer_conv, infer_reduce,
+    infer_argmax, infer_topk, infer_norm, infer_batch_norm;
+/* infer_model.c */
+lp_infer_rule infer_attention, infer_linear_attention, infer_causal_conv, infer_skip_norm, infer_embed_norm,
+    infer_ms_attention, infer_ms_mha, infer_ms_gqa;
 /* infer_quant.c */
 lp_infer_rule infer_quantize, infer_dequantize, infer_dynamic_quantize, infer_matmul_integer, infer_qlinear_matmul,
-    infer_matmul_nbits, infer_matmul_float, infer_gather_block;
+    infer_matmul_float, infer_matmul_nbits, infer_gather_block;
+/* infer_shape.c */
+lp_infer_rule infer_gather, infer_gather_elements, infer_gather_nd, infer_scatter, infer_slice, infer_concat,
+    infer_split, infer_transpose, infer_reshape, infer_flatten, infer_squeeze, infer_unsqueeze, infer_expand,
+    infer_tile, infer_pad, infer_shape, infer_size, infer_constant, infer_constant_of_shape, infer_range;
 
 #endif

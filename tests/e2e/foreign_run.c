@@ -30,7 +30,9 @@ static void *must(void *value, const char *what) {
   exit(1);
 }
 
-static void *symbol(void *code, const char *name) { return must(dlsym(code, name), name); }
+static void *symbol(void *code, const char *name) {
+  return must(dlsym(code, name), name);
+}
 
 static void read_steps(const char *path, void *code, model *m) {
   FILE *file = must(fopen(path, "r"), path);
@@ -57,20 +59,23 @@ static char *read_weights(const char *path) {
   if (fread(&header, sizeof header, 1, file) != 1 || fseek(file, 0, SEEK_END)) must(NULL, "weights");
   long size = ftell(file) - (long)header - 8;
   char *data = must(aligned_alloc(64, ((size_t)size + 63) / 64 * 64), "memory");
-  if (fseek(file, (long)header + 8, SEEK_SET) || fread(data, 1, (size_t)size, file) != (size_t)size) must(NULL, "weights");
+  if (fseek(file, (long)header + 8, SEEK_SET) || fread(data, 1, (size_t)size, file) != (size_t)size)
+    must(NULL, "weights");
   fclose(file);
   return data;
 }
 
 /* One step with the `count` newest of the ids; returns the id with the greatest logit. */
-static int64_t step(const model *m, const program *p, lp_frame *frame, int64_t *sym, const int64_t *ids, int64_t count) {
+static int64_t step(const model *m, const program *p, lp_frame *frame, int64_t *sym, const int64_t *ids,
+                    int64_t count) {
   static int64_t offset[MOST_BUFFERS];
   sym[LP_SYM_S] = count;
   int64_t bytes = p->layout(sym, offset);
   frame->arena = must(aligned_alloc(64, ((size_t)bytes + 127) / 64 * 64), "memory");
   frame->offset = offset;
   memcpy(frame->arena + offset[p->input], ids, (size_t)count * sizeof *ids);
-  for (int i = 0; i < p->run_count; i++) p->run[i](frame, 0);
+  for (int i = 0; i < p->run_count; i++)
+    p->run[i](frame, 0);
   const float *logits = (const float *)(frame->arena + offset[p->output]);
   int64_t best = 0;
   for (int64_t i = 1; i < m->vocab; i++)
@@ -91,8 +96,10 @@ int main(int argc, char **argv) {
   read_steps(argv[1], code, &m);
   int64_t prompt = argc - 5, count = atoll(argv[4]), capacity = prompt + count;
   if (capacity > MOST_TOKENS) must(NULL, "room for so many tokens");
-  for (int64_t i = 0; i < prompt; i++) ids[i] = atoll(argv[5 + i]);
-  for (int i = 0; i < m.state_count; i++) state[i] = must(calloc((size_t)(m.state_width[i] * capacity), sizeof(float)), "memory");
+  for (int64_t i = 0; i < prompt; i++)
+    ids[i] = atoll(argv[5 + i]);
+  for (int i = 0; i < m.state_count; i++)
+    state[i] = must(calloc((size_t)(m.state_width[i] * capacity), sizeof(float)), "memory");
   sym[LP_SYM_B] = sym[LP_SYM_R] = sym[LP_SYM_T] = 1;
   sym[LP_SYM_C] = capacity;
   lp_frame frame = {.sym = sym, .weights = read_weights(argv[3]), .state = state, .barrier = &barrier, .threads = 1};
