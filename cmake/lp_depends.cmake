@@ -1,10 +1,8 @@
 # Libraries from Debian, as imported targets PkgConfig::NAME and nng::nng. Each folder links the ones it uses; LLVM is
 # looked for by backend/ alone.
 find_package(PkgConfig REQUIRED)
-if("hwmodels" IN_LIST LP_FOLDERS) # machine and link files; a device has none
-  pkg_check_modules(YAML REQUIRED IMPORTED_TARGET yaml-0.1)
-  pkg_check_modules(GSL REQUIRED IMPORTED_TARGET gsl)
-endif()
+pkg_check_modules(YAML REQUIRED IMPORTED_TARGET yaml-0.1)
+pkg_check_modules(GSL REQUIRED IMPORTED_TARGET gsl)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(PROTOBUF_C REQUIRED IMPORTED_TARGET libprotobuf-c)

@@ -41,3 +41,23 @@ function(lp_fuzzer name)
     target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
   endif()
 endfunction()
+
+# lp_embed_yaml(out "FOLDER=TABLE[+NAME]..."): a source with the YAML files of folders of this directory as tables
+# (base/yaml/yaml.h), so that an installed binary needs no files. Puts its path into the variable `out`.
+function(lp_embed_yaml out)
+  set(embedded ${CMAKE_CURRENT_BINARY_DIR}/embedded.c)
+  set(files "")
+  foreach(spec ${ARGN})
+    string(REGEX REPLACE "=.*" "" folder "${spec}")
+    file(GLOB found CONFIGURE_DEPENDS ${folder}/*.yaml)
+    list(APPEND files ${found})
+  endforeach()
+  list(JOIN ARGN " " tables)
+  add_custom_command(
+    OUTPUT ${embedded}
+    COMMAND ${CMAKE_COMMAND} -DSOURCE=${CMAKE_CURRENT_SOURCE_DIR} -DOUT=${embedded} -DTABLES=${tables}
+            -P ${PROJECT_SOURCE_DIR}/cmake/embed_yaml.cmake
+    DEPENDS ${files} ${PROJECT_SOURCE_DIR}/cmake/embed_yaml.cmake
+    VERBATIM)
+  set(${out} ${embedded} PARENT_SCOPE)
+endfunction()

@@ -3,74 +3,10 @@
 
 #include <math.h>
 #include <string.h>
-#include <yaml.h>
 
 /* ---- reading ---- */
 
-typedef lp_status entry_reader(lp_yaml *yaml, const yaml_node_t *key, const char *name, const yaml_node_t *value,
-                               void *user);
-
-/* Calls `read` for each entry of a mapping; a key twice is an error. */
-static lp_status each_entry(lp_yaml *yaml, const yaml_node_t *node, const char *what, entry_reader *read, void *user) {
-  if (node->type != YAML_MAPPING_NODE)
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'%s' is not a mapping of keys to values", what);
-  lp_map *seen = lp_map_create();
-  lp_status status = LP_OK;
-  for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
-       status == LP_OK && pair < node->data.mapping.pairs.top; pair++) {
-    const yaml_node_t *key = lp_yaml_node(yaml, pair->key);
-    const char *name = NULL;
-    status = lp_yaml_text(yaml, key, "a key", &name);
-    if (status == LP_OK && lp_map_has(seen, name))
-      status = lp_error(yaml->diag, lp_yaml_loc(yaml, key), "'%s' is given twice", name);
-    if (status != LP_OK) break;
-    lp_map_put(seen, name, seen);
-    status = read(yaml, key, name, lp_yaml_node(yaml, pair->value), user);
-  }
-  lp_map_free(seen);
-  return status;
-}
-
-static lp_status read_number(lp_yaml *yaml, const yaml_node_t *node, const char *key, double least, double most,
-                             double *out) {
-  const char *text = NULL;
-  LP_TRY(lp_yaml_text(yaml, node, key, &text));
-  if (lp_parse_double(text, out, NULL, LP_LOC_NONE) == LP_OK && *out >= least && *out <= most) return LP_OK;
-  return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'%s' is '%s', not a number from %g to %g", key, text, least,
-                  most);
-}
-
-static lp_status read_whole(lp_yaml *yaml, const yaml_node_t *node, const char *key, int64_t least, int64_t *out) {
-  const char *text = NULL;
-  LP_TRY(lp_yaml_text(yaml, node, key, &text));
-  if (lp_parse_i64(text, least, INT64_C(1) << 40, out, NULL, LP_LOC_NONE) == LP_OK) return LP_OK;
-  return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'%s' is '%s', not a whole number from %" PRId64 " to 2^40", key,
-                  text, least);
-}
-
-static int32_t length_of(const yaml_node_t *node) {
-  return (int32_t)(node->data.sequence.items.top - node->data.sequence.items.start);
-}
-
-static lp_status want_sequence(const lp_yaml *yaml, const yaml_node_t *node, const char *key) {
-  if (node->type == YAML_SEQUENCE_NODE && length_of(node) > 0) return LP_OK;
-  return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'%s' is not a list of at least one", key);
-}
-
-/* A list of numbers above 0; `ascending` ones if so wanted. */
-static lp_status read_numbers(lp_yaml *yaml, const yaml_node_t *node, const char *key, bool ascending, double **out,
-                              int32_t *count) {
-  LP_TRY(want_sequence(yaml, node, key));
-  *count = length_of(node);
-  *out = LP_NEW_ARRAY(yaml->arena, double, *count);
-  for (int32_t i = 0; i < *count; i++) {
-    const yaml_node_t *item = lp_yaml_node(yaml, node->data.sequence.items.start[i]);
-    LP_TRY(read_number(yaml, item, key, 1e-9, 1e18, &(*out)[i]));
-    if (ascending && i > 0 && (*out)[i] <= (*out)[i - 1])
-      return lp_error(yaml->diag, lp_yaml_loc(yaml, item), "'%s' does not ascend", key);
-  }
-  return LP_OK;
-}
+static const lp_yaml_range positive = {1e-9, 1e18, false}, ascending = {1e-9, 1e18, true};
 
 /* The sizes of a shape, in the order of the key. */
 static const char *const *shape_names(lp_hw_op op, size_t *count) {
@@ -86,33 +22,33 @@ typedef struct {
   int32_t factors;
 } curve_reader;
 
-static lp_status read_shape_entry(lp_yaml *yaml, const yaml_node_t *key, const char *name, const yaml_node_t *value,
+static lp_status read_shape_entry(lp_yaml *yaml, const lp_yaml_node *key, const char *name, const lp_yaml_node *value,
                                   void *user) {
   curve_reader *r = user;
   size_t count = 0;
   const char *const *names = shape_names(r->family->op, &count);
   for (size_t i = 0; i < count; i++)
-    if (lp_streq(name, names[i])) return read_whole(yaml, value, name, 1, &r->curve->key[i]);
+    if (lp_streq(name, names[i])) return lp_yaml_whole(yaml, value, name, 1, &r->curve->key[i]);
   return lp_yaml_unknown_key(yaml, key, name, names, count);
 }
 
-static lp_status read_curve_entry(lp_yaml *yaml, const yaml_node_t *key, const char *name, const yaml_node_t *value,
+static lp_status read_curve_entry(lp_yaml *yaml, const lp_yaml_node *key, const char *name, const lp_yaml_node *value,
                                   void *user) {
   static const char *const keys[] = {"shape", "spread", "size", "factor", "measured"};
   curve_reader *r = user;
   lp_fit_curve *curve = r->curve;
-  if (lp_streq(name, "shape")) return each_entry(yaml, value, name, read_shape_entry, r);
-  if (lp_streq(name, "spread")) return read_number(yaml, value, name, 0, 10, &curve->spread);
-  if (lp_streq(name, "size")) return read_numbers(yaml, value, name, true, &curve->x, &curve->count);
-  if (lp_streq(name, "factor")) return read_numbers(yaml, value, name, false, &curve->y, &r->factors);
+  if (lp_streq(name, "shape")) return lp_yaml_each(yaml, value, "'shape'", read_shape_entry, r);
+  if (lp_streq(name, "spread")) return lp_yaml_number(yaml, value, name, 0, 10, &curve->spread);
+  if (lp_streq(name, "size")) return lp_yaml_numbers(yaml, value, name, &ascending, &curve->x, &curve->count);
+  if (lp_streq(name, "factor")) return lp_yaml_numbers(yaml, value, name, &positive, &curve->y, &r->factors);
   if (lp_streq(name, "measured"))
-    return read_numbers(yaml, value, name, true, &curve->measured, &curve->measured_count);
+    return lp_yaml_numbers(yaml, value, name, &ascending, &curve->measured, &curve->measured_count);
   return lp_yaml_unknown_key(yaml, key, name, keys, LP_COUNT(keys));
 }
 
-static lp_status read_curve(lp_yaml *yaml, const yaml_node_t *node, const lp_fit_family *family, lp_fit_curve *curve) {
+static lp_status read_curve(lp_yaml *yaml, const lp_yaml_node *node, const lp_fit_family *family, lp_fit_curve *curve) {
   curve_reader r = {family, curve, 0};
-  LP_TRY(each_entry(yaml, node, "a curve", read_curve_entry, &r));
+  LP_TRY(lp_yaml_each(yaml, node, "a curve", read_curve_entry, &r));
   lp_loc loc = lp_yaml_loc(yaml, node);
   size_t count = 0;
   const char *const *names = shape_names(family->op, &count);
@@ -128,38 +64,37 @@ static lp_status read_curve(lp_yaml *yaml, const yaml_node_t *node, const lp_fit
   return LP_OK;
 }
 
-static lp_status read_curves(lp_yaml *yaml, const yaml_node_t *node, lp_fit_family *family) {
-  LP_TRY(want_sequence(yaml, node, "curves"));
-  family->count = length_of(node);
+static lp_status read_curves(lp_yaml *yaml, const lp_yaml_node *node, lp_fit_family *family) {
+  LP_TRY(lp_yaml_list(yaml, node, "curves", &family->count));
   family->curve = LP_NEW_ARRAY(yaml->arena, lp_fit_curve, family->count);
   for (int32_t i = 0; i < family->count; i++)
-    LP_TRY(read_curve(yaml, lp_yaml_node(yaml, node->data.sequence.items.start[i]), family, &family->curve[i]));
+    LP_TRY(read_curve(yaml, lp_yaml_item(yaml, node, i), family, &family->curve[i]));
   return LP_OK;
 }
 
 typedef struct {
   lp_fit_family *family;
-  const yaml_node_t *curves; /* read when the operator is known */
+  const lp_yaml_node *curves; /* read when the operator is known */
   bool has_op;
 } family_reader;
 
-static lp_status read_unseen_entry(lp_yaml *yaml, const yaml_node_t *key, const char *name, const yaml_node_t *value,
+static lp_status read_unseen_entry(lp_yaml *yaml, const lp_yaml_node *key, const char *name, const lp_yaml_node *value,
                                    void *user) {
   static const char *const keys[] = {"spread", "distance"};
   lp_fit_family *family = user;
-  if (lp_streq(name, "spread")) return read_number(yaml, value, name, 0, 10, &family->unseen_spread);
-  if (lp_streq(name, "distance")) return read_number(yaml, value, name, 0, 100, &family->unseen_distance);
+  if (lp_streq(name, "spread")) return lp_yaml_number(yaml, value, name, 0, 10, &family->unseen_spread);
+  if (lp_streq(name, "distance")) return lp_yaml_number(yaml, value, name, 0, 100, &family->unseen_distance);
   return lp_yaml_unknown_key(yaml, key, name, keys, LP_COUNT(keys));
 }
 
-static lp_status read_dtype(lp_yaml *yaml, const yaml_node_t *node, lp_dtype *out) {
+static lp_status read_dtype(lp_yaml *yaml, const lp_yaml_node *node, lp_dtype *out) {
   const char *text = NULL;
   LP_TRY(lp_yaml_text(yaml, node, "dtype", &text));
   if (lp_dtype_parse(text, out)) return LP_OK;
   return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'dtype' is '%s', not a type such as f16", text);
 }
 
-static lp_status read_stage(lp_yaml *yaml, const yaml_node_t *node, bool *decode) {
+static lp_status read_stage(lp_yaml *yaml, const lp_yaml_node *node, bool *decode) {
   const char *text = NULL;
   LP_TRY(lp_yaml_text(yaml, node, "stage", &text));
   *decode = lp_streq(text, "decode");
@@ -167,7 +102,7 @@ static lp_status read_stage(lp_yaml *yaml, const yaml_node_t *node, bool *decode
   return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'stage' is '%s', neither 'prefill' nor 'decode'", text);
 }
 
-static lp_status read_family_entry(lp_yaml *yaml, const yaml_node_t *key, const char *name, const yaml_node_t *value,
+static lp_status read_family_entry(lp_yaml *yaml, const lp_yaml_node *key, const char *name, const lp_yaml_node *value,
                                    void *user) {
   static const char *const keys[] = {"op",           "stage",   "dtype",  "launch_us", "flops_per_us",
                                      "bytes_per_us", "quantum", "unseen", "curves"};
@@ -181,20 +116,20 @@ static lp_status read_family_entry(lp_yaml *yaml, const yaml_node_t *key, const 
   }
   if (lp_streq(name, "stage")) return read_stage(yaml, value, &family->decode);
   if (lp_streq(name, "dtype")) return read_dtype(yaml, value, &family->dtype);
-  if (lp_streq(name, "launch_us")) return read_number(yaml, value, name, 0, 1e9, &family->launch_us);
-  if (lp_streq(name, "flops_per_us")) return read_number(yaml, value, name, 1e-6, 1e18, &family->flops_per_us);
-  if (lp_streq(name, "bytes_per_us")) return read_number(yaml, value, name, 1e-6, 1e18, &family->bytes_per_us);
-  if (lp_streq(name, "quantum")) return read_whole(yaml, value, name, 0, &family->quantum);
-  if (lp_streq(name, "unseen")) return each_entry(yaml, value, name, read_unseen_entry, family);
+  if (lp_streq(name, "launch_us")) return lp_yaml_number(yaml, value, name, 0, 1e9, &family->launch_us);
+  if (lp_streq(name, "flops_per_us")) return lp_yaml_number(yaml, value, name, 1e-6, 1e18, &family->flops_per_us);
+  if (lp_streq(name, "bytes_per_us")) return lp_yaml_number(yaml, value, name, 1e-6, 1e18, &family->bytes_per_us);
+  if (lp_streq(name, "quantum")) return lp_yaml_whole(yaml, value, name, 0, &family->quantum);
+  if (lp_streq(name, "unseen")) return lp_yaml_each(yaml, value, "'unseen'", read_unseen_entry, family);
   if (!lp_streq(name, "curves")) return lp_yaml_unknown_key(yaml, key, name, keys, LP_COUNT(keys));
   r->curves = value;
   return LP_OK;
 }
 
-static lp_status read_family(lp_yaml *yaml, const yaml_node_t *node, lp_fit_family *family) {
+static lp_status read_family(lp_yaml *yaml, const lp_yaml_node *node, lp_fit_family *family) {
   family_reader r = {.family = family};
   *family = (lp_fit_family){.dtype = LP_F16, .unseen_spread = 0.35, .unseen_distance = 1};
-  LP_TRY(each_entry(yaml, node, "a family", read_family_entry, &r));
+  LP_TRY(lp_yaml_each(yaml, node, "a family", read_family_entry, &r));
   const char *missing = !r.has_op                   ? "op"
                         : !r.curves                 ? "curves"
                         : family->flops_per_us == 0 ? "flops_per_us"
@@ -204,24 +139,23 @@ static lp_status read_family(lp_yaml *yaml, const yaml_node_t *node, lp_fit_fami
   return read_curves(yaml, r.curves, family);
 }
 
-static lp_status read_fit_entry(lp_yaml *yaml, const yaml_node_t *key, const char *name, const yaml_node_t *value,
+static lp_status read_fit_entry(lp_yaml *yaml, const lp_yaml_node *key, const char *name, const lp_yaml_node *value,
                                 void *user) {
   static const char *const keys[] = {"source", "families"};
   struct lp_hw_fit *fit = user;
   if (lp_streq(name, "source")) return lp_yaml_text(yaml, value, name, &fit->source);
   if (!lp_streq(name, "families")) return lp_yaml_unknown_key(yaml, key, name, keys, LP_COUNT(keys));
-  LP_TRY(want_sequence(yaml, value, name));
-  fit->count = length_of(value);
+  LP_TRY(lp_yaml_list(yaml, value, name, &fit->count));
   fit->family = LP_NEW_ARRAY(yaml->arena, lp_fit_family, fit->count);
   for (int32_t i = 0; i < fit->count; i++)
-    LP_TRY(read_family(yaml, lp_yaml_node(yaml, value->data.sequence.items.start[i]), &fit->family[i]));
+    LP_TRY(read_family(yaml, lp_yaml_item(yaml, value, i), &fit->family[i]));
   return LP_OK;
 }
 
-lp_status lp_fit_read(void *user, lp_yaml *yaml, const yaml_node_t *node) {
+lp_status lp_fit_read(void *user, lp_yaml *yaml, const lp_yaml_node *node) {
   lp_machine *machine = user;
   struct lp_hw_fit *fit = LP_NEW(machine->arena, struct lp_hw_fit);
-  LP_TRY(each_entry(yaml, node, "measured", read_fit_entry, fit));
+  LP_TRY(lp_yaml_each(yaml, node, "'measured'", read_fit_entry, fit));
   if (fit->count == 0) return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'measured' lacks 'families'");
   machine->fit = fit;
   machine->predictor = &lp_hw_fitted;
@@ -263,7 +197,7 @@ void lp_fit_print(const struct lp_hw_fit *fit, lp_buf *out) {
   lp_buf_puts(out, "measured:\n");
   if (fit->source) {
     lp_buf_puts(out, "  source: ");
-    lp_sheet_print_quoted(fit->source, out);
+    lp_yaml_print_quoted(fit->source, out);
     lp_buf_puts(out, "\n");
   }
   lp_buf_puts(out, "  families:\n");

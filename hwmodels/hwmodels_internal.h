@@ -2,22 +2,10 @@
 #ifndef LP_HWMODELS_INTERNAL_H
 #define LP_HWMODELS_INTERNAL_H
 
+#include "base/yaml/yaml.h"
 #include "hwmodels/hwmodels.h"
 
 /* ---- embedded files (generated) ---- */
-
-typedef struct {
-  const char *name;
-  const unsigned char *data;
-  size_t size;
-} lp_embedded;
-
-typedef struct {
-  const lp_embedded *entry;
-  size_t count;
-  const char *const *names; /* sorted; may hold names that have no file */
-  size_t name_count;
-} lp_embedded_table;
 
 extern const lp_embedded_table lp_embedded_machines, lp_embedded_links;
 
@@ -34,12 +22,6 @@ typedef struct {
   const char *meaning;
 } lp_figure_info;
 
-struct yaml_node_s;
-struct yaml_document_s;
-
-/* A YAML document being read into `arena`. */
-typedef struct lp_yaml lp_yaml;
-
 /* A kind of sheet: "machine" or "link". */
 typedef struct {
   const char *what; /* also the key of the name */
@@ -48,7 +30,7 @@ typedef struct {
   size_t count;
   const lp_embedded_table *embedded;
   const char *section; /* the key of one nested part that sheets may hold, or NULL, and what reads it */
-  lp_status (*read_section)(void *user, lp_yaml *yaml, const struct yaml_node_s *node);
+  lp_status (*read_section)(void *user, lp_yaml *yaml, const lp_yaml_node *node);
   /* Sees each change of a command line first and may take it for itself; NULL: none does. */
   lp_status (*override)(void *user, const char *key, const char *value, bool *taken, lp_diag *diag);
 } lp_sheet_form;
@@ -75,25 +57,11 @@ LP_MUST_USE lp_status lp_sheet_override(lp_sheet *sheet, const char *text, bool 
 /* Index of the figure `key`, or form->count. */
 size_t lp_sheet_find(const lp_sheet_form *form, const char *key);
 void lp_sheet_print(const lp_sheet *sheet, lp_buf *out);
-void lp_sheet_print_quoted(const char *text, lp_buf *out); /* as YAML text */
 
 /* sheet_yaml.c */
 LP_MUST_USE lp_status lp_sheet_read_yaml(lp_sheet *sheet, const char *file, const void *text, size_t size,
                                          lp_diag *diag);
-
-struct lp_yaml {
-  const char *file;
-  lp_arena *arena;
-  struct yaml_document_s *document;
-  lp_diag *diag;
-};
-lp_loc lp_yaml_loc(const lp_yaml *yaml, const struct yaml_node_s *node);
-struct yaml_node_s *lp_yaml_node(const lp_yaml *yaml, int index);
-/* The text of a scalar without NUL characters, in the arena. */
-LP_MUST_USE lp_status lp_yaml_text(const lp_yaml *yaml, const struct yaml_node_s *node, const char *key,
-                                   const char **out);
-LP_MUST_USE lp_status lp_yaml_unknown_key(const lp_yaml *yaml, const struct yaml_node_s *node, const char *key,
-                                          const char *const *keys, size_t count);
+lp_status lp_sheet_read_root(void *sheet, lp_yaml *yaml, const lp_yaml_node *root); /* an lp_yaml_reader */
 
 /* ---- fits ---- */
 
@@ -157,7 +125,7 @@ void lp_fit_base_law(lp_fit_family *family, const lp_machine *machine, const lp_
                      double launch_us_guess);
 
 /* fit_yaml.c */
-LP_MUST_USE lp_status lp_fit_read(void *machine, lp_yaml *yaml, const struct yaml_node_s *node);
+LP_MUST_USE lp_status lp_fit_read(void *machine, lp_yaml *yaml, const lp_yaml_node *node);
 void lp_fit_print(const struct lp_hw_fit *fit, lp_buf *out);
 
 #endif

@@ -151,64 +151,24 @@ lp_status lp_sheet_override(lp_sheet *sheet, const char *text, bool *given, lp_d
 
 /* ---- loading ---- */
 
-static bool is_path(const char *text) {
-  return strchr(text, '/') || lp_has_suffix(text, ".yaml") || lp_has_suffix(text, ".yml");
-}
-
-static lp_status read_file(lp_sheet *sheet, const char *path, lp_diag *diag) {
-  char *text = NULL;
-  size_t size = 0;
-  LP_TRY(lp_file_read(path, &text, &size, diag));
-  lp_status status = lp_sheet_read_yaml(sheet, path, text, size, diag);
-  free(text);
-  return status;
-}
-
-static lp_status read_named(lp_sheet *sheet, const char *name, lp_diag *diag) {
-  if (is_path(name)) return read_file(sheet, name, diag);
-  const lp_embedded_table *table = sheet->form->embedded;
-  for (size_t i = 0; i < table->count; i++)
-    if (lp_streq(table->entry[i].name, name))
-      return lp_sheet_read_yaml(sheet, name, table->entry[i].data, table->entry[i].size, diag);
-  lp_status status = lp_error(diag, LP_LOC_NONE, "unknown %s '%s'", sheet->form->what, name);
-  lp_note_near(diag, LP_LOC_NONE, name, table->names, table->name_count);
-  lp_buf known = {0};
-  for (size_t i = 0; i < table->name_count; i++)
-    lp_buf_printf(&known, "%s%s", i ? ", " : "", table->names[i]);
-  lp_note(diag, LP_LOC_NONE, "known: %s, or the path of a YAML file", lp_buf_text(&known));
-  lp_buf_free(&known);
-  return status;
-}
-
 lp_status lp_sheet_load(lp_sheet *sheet, const char *text, lp_diag *diag) {
-  if (is_path(text) && lp_path_exists(text)) return read_file(sheet, text, diag);
+  if (strchr(text, ',') && lp_path_exists(text)) /* a path with a comma in it */
+    return lp_yaml_load(text, sheet->arena, lp_sheet_read_root, sheet, diag);
   const char *comma = strchr(text, ',');
   char *name = lp_arena_strndup(sheet->arena, text, comma ? (size_t)(comma - text) : strlen(text));
-  LP_TRY(read_named(sheet, name, diag));
+  LP_TRY(
+      lp_embedded_load(sheet->form->embedded, sheet->form->what, name, sheet->arena, lp_sheet_read_root, sheet, diag));
   bool given[LP_HW_FIGURE_COUNT] = {0};
   return comma ? lp_sheet_override(sheet, comma + 1, given, diag) : LP_OK;
 }
 
 /* ---- printing ---- */
 
-void lp_sheet_print_quoted(const char *text, lp_buf *out) {
-  lp_buf_puts(out, "\"");
-  for (; *text; text++) {
-    if (*text == '"' || *text == '\\')
-      lp_buf_printf(out, "\\%c", *text);
-    else if ((unsigned char)*text < ' ' || *text == 127)
-      lp_buf_printf(out, "\\x%02X", (unsigned)*text);
-    else
-      lp_buf_append(out, text, 1);
-  }
-  lp_buf_puts(out, "\"");
-}
-
 void lp_sheet_print(const lp_sheet *sheet, lp_buf *out) {
   lp_buf_printf(out, "%s: ", sheet->form->what);
-  lp_sheet_print_quoted(sheet->name, out);
+  lp_yaml_print_quoted(sheet->name, out);
   lp_buf_puts(out, "\ntitle: ");
-  lp_sheet_print_quoted(sheet->title, out);
+  lp_yaml_print_quoted(sheet->title, out);
   lp_buf_puts(out, "\n");
   if (sheet->form->has_kind) lp_buf_printf(out, "kind: %s\n", sheet->kind);
   for (size_t i = 0; i < sheet->form->count; i++) {
@@ -217,7 +177,7 @@ void lp_sheet_print(const lp_sheet *sheet, lp_buf *out) {
     print_figure(sheet->form->info[i].unit, sheet->figure[i], out);
     if (sheet->source[i]) {
       lp_buf_puts(out, ", source: ");
-      lp_sheet_print_quoted(sheet->source[i], out);
+      lp_yaml_print_quoted(sheet->source[i], out);
     }
     lp_buf_puts(out, " }\n");
   }

@@ -1,161 +1,88 @@
 /* Sheets from YAML: one mapping of texts and of figures; a figure is a value or { value, source }. */
 #include "hwmodels/hwmodels_internal.h"
 
-#include <string.h>
-#include <yaml.h>
-
-/* ---- documents ---- */
-
-lp_loc lp_yaml_loc(const lp_yaml *yaml, const yaml_node_t *node) {
-  return (lp_loc){
-      .file = yaml->file, .line = (int32_t)node->start_mark.line + 1, .col = (int32_t)node->start_mark.column + 1};
-}
-
-lp_status lp_yaml_text(const lp_yaml *yaml, const yaml_node_t *node, const char *key, const char **out) {
-  if (node->type != YAML_SCALAR_NODE)
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'%s' is not a single value", key);
-  const char *text = (const char *)node->data.scalar.value;
-  if (strlen(text) != node->data.scalar.length || !*text)
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'%s' is empty or holds a NUL character", key);
-  *out = lp_arena_strdup(yaml->arena, text);
-  return LP_OK;
-}
-
-yaml_node_t *lp_yaml_node(const lp_yaml *yaml, int index) {
-  return yaml_document_get_node(yaml->document, index);
-}
-
-lp_status lp_yaml_unknown_key(const lp_yaml *yaml, const yaml_node_t *node, const char *key, const char *const *keys,
-                              size_t count) {
-  lp_status status = lp_error(yaml->diag, lp_yaml_loc(yaml, node), "unknown key '%s'", key);
-  lp_note_near(yaml->diag, lp_yaml_loc(yaml, node), key, keys, count);
-  return status;
-}
-
-/* ---- sheets ---- */
+typedef struct {
+  lp_sheet *sheet;
+  bool given[LP_HW_FIGURE_COUNT];
+} reader;
 
 typedef struct {
   lp_sheet *sheet;
-  lp_yaml yaml;
-  lp_diag *diag;
-  bool given[LP_HW_FIGURE_COUNT], has_section;
-} reader;
+  size_t index;
+  bool has_value;
+} figure_reader;
 
-static lp_loc loc_of(const reader *r, const yaml_node_t *node) {
-  return lp_yaml_loc(&r->yaml, node);
-}
-
-static lp_status read_text(reader *r, const yaml_node_t *node, const char *key, const char **out) {
-  return lp_yaml_text(&r->yaml, node, key, out);
-}
-
-static yaml_node_t *node_at(reader *r, int index) {
-  return lp_yaml_node(&r->yaml, index);
-}
-
-static lp_status read_figure(reader *r, const yaml_node_t *node, size_t index) {
+static lp_status read_figure_entry(lp_yaml *yaml, const lp_yaml_node *key, const char *name, const lp_yaml_node *value,
+                                   void *user) {
   static const char *const keys[] = {"value", "source"};
+  figure_reader *r = user;
+  const char *text = NULL;
+  if (lp_streq(name, "source")) return lp_yaml_text(yaml, value, name, &r->sheet->source[r->index]);
+  if (!lp_streq(name, "value")) return lp_yaml_unknown_key(yaml, key, name, keys, LP_COUNT(keys));
+  LP_TRY(lp_yaml_text(yaml, value, name, &text));
+  r->has_value = true;
+  return lp_sheet_set(r->sheet, r->index, text, yaml->diag, lp_yaml_loc(yaml, value));
+}
+
+static lp_status read_figure(reader *r, lp_yaml *yaml, const lp_yaml_node *node, size_t index) {
   const char *figure = r->sheet->form->info[index].key, *value = NULL;
-  if (node->type == YAML_SCALAR_NODE) {
-    LP_TRY(read_text(r, node, figure, &value));
-    return lp_sheet_set(r->sheet, index, value, r->diag, loc_of(r, node));
+  lp_loc loc = lp_yaml_loc(yaml, node);
+  if (lp_yaml_is_scalar(node)) {
+    LP_TRY(lp_yaml_text(yaml, node, figure, &value));
+    return lp_sheet_set(r->sheet, index, value, yaml->diag, loc);
   }
-  if (node->type != YAML_MAPPING_NODE)
-    return lp_error(r->diag, loc_of(r, node), "'%s' is neither a value nor { value, source }", figure);
-  for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start; pair < node->data.mapping.pairs.top; pair++) {
-    const yaml_node_t *key_node = node_at(r, pair->key), *value_node = node_at(r, pair->value);
-    const char *key = NULL, *text = NULL;
-    LP_TRY(read_text(r, key_node, "a key", &key));
-    bool is_value = lp_streq(key, "value");
-    if (!is_value && !lp_streq(key, "source"))
-      return lp_yaml_unknown_key(&r->yaml, key_node, key, keys, LP_COUNT(keys));
-    if (is_value ? value != NULL : r->sheet->source[index] != NULL)
-      return lp_error(r->diag, loc_of(r, key_node), "'%s' is given twice", key);
-    LP_TRY(read_text(r, value_node, key, &text));
-    if (!is_value) {
-      r->sheet->source[index] = text;
-      continue;
-    }
-    value = text;
-    LP_TRY(lp_sheet_set(r->sheet, index, value, r->diag, loc_of(r, value_node)));
-  }
-  if (!value) return lp_error(r->diag, loc_of(r, node), "'%s' lacks 'value'", figure);
+  if (!lp_yaml_is_mapping(node))
+    return lp_error(yaml->diag, loc, "'%s' is neither a value nor { value, source }", figure);
+  figure_reader parts = {r->sheet, index, false};
+  LP_TRY(lp_yaml_each(yaml, node, figure, read_figure_entry, &parts));
+  if (!parts.has_value) return lp_error(yaml->diag, loc, "'%s' lacks 'value'", figure);
   return LP_OK;
 }
 
-static lp_status read_kind(reader *r, const yaml_node_t *node) {
+static lp_status read_kind(reader *r, const lp_yaml *yaml, const lp_yaml_node *node) {
   static const char *const kinds[] = {"gpu", "cpu"};
-  LP_TRY(read_text(r, node, "kind", &r->sheet->kind));
+  LP_TRY(lp_yaml_text(yaml, node, "kind", &r->sheet->kind));
   for (size_t i = 0; i < LP_COUNT(kinds); i++)
     if (lp_streq(r->sheet->kind, kinds[i])) return LP_OK;
-  return lp_error(r->diag, loc_of(r, node), "'kind' is '%s', neither 'gpu' nor 'cpu'", r->sheet->kind);
+  return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'kind' is '%s', neither 'gpu' nor 'cpu'", r->sheet->kind);
 }
 
-static lp_status read_entry(reader *r, const yaml_node_t *key_node, const yaml_node_t *value) {
+static lp_status unknown_key(const lp_sheet_form *form, const lp_yaml *yaml, const lp_yaml_node *node,
+                             const char *key) {
+  const char *keys[LP_HW_FIGURE_COUNT + 4] = {form->what, "title", "kind"};
+  size_t count = form->has_kind ? 3 : 2;
+  if (form->section) keys[count++] = form->section;
+  for (size_t i = 0; i < form->count; i++)
+    keys[count++] = form->info[i].key;
+  return lp_yaml_unknown_key(yaml, node, key, keys, count);
+}
+
+static lp_status read_entry(lp_yaml *yaml, const lp_yaml_node *key_node, const char *key, const lp_yaml_node *value,
+                            void *user) {
+  reader *r = user;
   lp_sheet *sheet = r->sheet;
-  const char *key = NULL;
-  LP_TRY(read_text(r, key_node, "a key", &key));
-  if (sheet->form->section && lp_streq(key, sheet->form->section)) {
-    if (r->has_section) return lp_error(r->diag, loc_of(r, key_node), "'%s' is given twice", key);
-    r->has_section = true;
-    return sheet->form->read_section(sheet->user, &r->yaml, value);
-  }
-  const char **text = lp_streq(key, sheet->form->what)                 ? &sheet->name
-                      : lp_streq(key, "title")                         ? &sheet->title
-                      : lp_streq(key, "kind") && sheet->form->has_kind ? &sheet->kind
-                                                                       : NULL;
-  size_t index = lp_sheet_find(sheet->form, key);
-  if (!text && index == sheet->form->count) {
-    const char *keys[LP_HW_FIGURE_COUNT + 4] = {sheet->form->what, "title", "kind"};
-    size_t count = sheet->form->has_kind ? 3 : 2;
-    if (sheet->form->section) keys[count++] = sheet->form->section;
-    for (size_t i = 0; i < sheet->form->count; i++)
-      keys[count++] = sheet->form->info[i].key;
-    return lp_yaml_unknown_key(&r->yaml, key_node, key, keys, count);
-  }
-  if (text ? *text != NULL : r->given[index]) return lp_error(r->diag, loc_of(r, key_node), "'%s' is given twice", key);
-  if (text == &sheet->kind) return read_kind(r, value);
-  if (text) return read_text(r, value, key, text);
+  const lp_sheet_form *form = sheet->form;
+  if (form->section && lp_streq(key, form->section)) return form->read_section(sheet->user, yaml, value);
+  if (lp_streq(key, form->what)) return lp_yaml_text(yaml, value, key, &sheet->name);
+  if (lp_streq(key, "title")) return lp_yaml_text(yaml, value, key, &sheet->title);
+  if (lp_streq(key, "kind") && form->has_kind) return read_kind(r, yaml, value);
+  size_t index = lp_sheet_find(form, key);
+  if (index == form->count) return unknown_key(form, yaml, key_node, key);
   r->given[index] = true;
-  return read_figure(r, value, index);
+  return read_figure(r, yaml, value, index);
 }
 
-static lp_status read_root(reader *r) {
-  lp_sheet *sheet = r->sheet;
-  const yaml_node_t *root = yaml_document_get_root_node(r->yaml.document);
-  if (!root) return lp_error(r->diag, LP_LOC_FILE(r->yaml.file), "holds no YAML document");
-  if (root->type != YAML_MAPPING_NODE) return lp_error(r->diag, loc_of(r, root), "is not a mapping of keys to values");
-  for (const yaml_node_pair_t *pair = root->data.mapping.pairs.start; pair < root->data.mapping.pairs.top; pair++)
-    LP_TRY(read_entry(r, node_at(r, pair->key), node_at(r, pair->value)));
-  if (!sheet->name) return lp_error(r->diag, loc_of(r, root), "lacks '%s', the name", sheet->form->what);
-  if (sheet->form->has_kind && !sheet->kind) return lp_error(r->diag, loc_of(r, root), "lacks 'kind': gpu or cpu");
+lp_status lp_sheet_read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) {
+  lp_sheet *sheet = user;
+  reader r = {.sheet = sheet};
+  LP_TRY(lp_yaml_each(yaml, root, "", read_entry, &r));
+  lp_loc loc = lp_yaml_loc(yaml, root);
+  if (!sheet->name) return lp_error(yaml->diag, loc, "lacks '%s', the name", sheet->form->what);
+  if (sheet->form->has_kind && !sheet->kind) return lp_error(yaml->diag, loc, "lacks 'kind': gpu or cpu");
   if (!sheet->title) sheet->title = sheet->name;
-  return lp_sheet_complete(sheet, r->given, r->diag, loc_of(r, root));
-}
-
-static lp_status syntax_error(const reader *r, const yaml_parser_t *parser) {
-  const yaml_mark_t *mark = &parser->problem_mark;
-  const char *problem = parser->problem ? parser->problem : "cannot be read";
-  if (parser->error == YAML_READER_ERROR)
-    return lp_error(r->diag, LP_LOC_FILE(r->yaml.file), "is not YAML: %s at byte %zu", problem, parser->problem_offset);
-  lp_loc loc = {.file = r->yaml.file, .line = (int32_t)mark->line + 1, .col = (int32_t)mark->column + 1};
-  return lp_error(r->diag, loc, "is not YAML: %s", problem);
+  return lp_sheet_complete(sheet, r.given, yaml->diag, loc);
 }
 
 lp_status lp_sheet_read_yaml(lp_sheet *sheet, const char *file, const void *text, size_t size, lp_diag *diag) {
-  yaml_document_t document;
-  reader r = {
-      .sheet = sheet, .diag = diag, .yaml = {.file = file, .arena = sheet->arena, .document = &document, .diag = diag}};
-  yaml_parser_t parser;
-  if (!yaml_parser_initialize(&parser)) return lp_error(diag, LP_LOC_FILE(file), "cannot start the YAML parser");
-  yaml_parser_set_input_string(&parser, text, size);
-  lp_status status = LP_OK;
-  if (!yaml_parser_load(&parser, &document)) {
-    status = syntax_error(&r, &parser);
-  } else {
-    status = read_root(&r);
-    yaml_document_delete(&document);
-  }
-  yaml_parser_delete(&parser);
-  return status;
+  return lp_yaml_parse(file, text, size, sheet->arena, lp_sheet_read_root, sheet, diag);
 }

@@ -9,7 +9,8 @@ char *formatted(const lp_diag *diag, size_t index) {
 
 int main(void) {
   Suite *suite = suite_create("base");
-  TCase *(*const cases[])(void) = {arena_case, diag_case, file_case, number_case, poly_case, text_case, units_case};
+  TCase *(*const cases[])(void) = {arena_case, diag_case, file_case,  number_case,
+                                   poly_case,  text_case, units_case, yaml_case};
   for (size_t i = 0; i < LP_COUNT(cases); i++)
     suite_add_tcase(suite, cases[i]());
   SRunner *runner = srunner_create(suite);

@@ -15,6 +15,7 @@ TCase *number_case(void);
 TCase *poly_case(void);
 TCase *text_case(void);
 TCase *units_case(void);
+TCase *yaml_case(void);
 
 /* For loops: ck_assert makes a system call each time. */
 #define expect_true(condition)                                                                                         \

@@ -1,5 +1,7 @@
-# cmake -DSOURCE=hwmodels -DOUT=embedded.c -P embed_models.cmake: the YAML files as tables in C.
-set(text "/* Generated from the YAML files of machines/ and links/. */\n#include \"hwmodels/hwmodels_internal.h\"\n")
+# cmake -DSOURCE=hwmodels -DOUT=embedded.c -DTABLES="machines=lp_embedded_machines+host links=lp_embedded_links" -P
+# embed_yaml.cmake: the YAML files of each folder of SOURCE as a table in C, with the names behind + added to its names.
+separate_arguments(TABLES)
+set(text "/* Generated from YAML files. */\n#include \"base/yaml/yaml.h\"\n")
 
 # The table `table` of the files of `folder`, and the sorted names with those of ARGN.
 function(embed folder table)
@@ -23,10 +25,15 @@ function(embed folder table)
   list(JOIN names ", " names)
   string(APPEND text "\nstatic const lp_embedded ${folder}[] = {\n${entries}};\n")
   string(APPEND text "static const char *const ${folder}_names[] = {${names}};\n")
+  string(APPEND text "extern const lp_embedded_table ${table};\n")
   string(APPEND text "const lp_embedded_table ${table} = {${folder}, LP_COUNT(${folder}), ${folder}_names, ${count}};\n")
   set(text "${text}" PARENT_SCOPE)
 endfunction()
 
-embed(machines lp_embedded_machines host)
-embed(links lp_embedded_links)
+foreach(spec ${TABLES})
+  string(REPLACE "+" ";" parts "${spec}")
+  list(POP_FRONT parts entry)
+  string(REPLACE "=" ";" entry "${entry}")
+  embed(${entry} ${parts})
+endforeach()
 file(WRITE ${OUT} "${text}")
