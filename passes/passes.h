@@ -141,6 +141,7 @@ typedef struct {
   int32_t consumer;
   int32_t value; /* edges of one value with several consumers share it: it crosses once */
   double bytes;  /* 0 when the producer is free */
+  const lp_value *data;
 } lp_plan_edge;
 
 /* One stage. `ops` stand in program order, which is a topological one; `edges` are sorted by consumer. Weights and states

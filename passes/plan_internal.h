@@ -12,6 +12,26 @@ lp_storage lp_plan_weight_storage(const lp_request *request, lp_place place, lp_
 /* Is this operand stored in the side's dtype? The matrices of op.linear are; tables and vectors stay as they are. */
 bool lp_plan_weight_converted(const lp_op *op, int32_t operand);
 
+/* ---- numbers (plan_numbers.c) ------------------------------------------------------------------------------------- */
+
+/* The values of a module's symbols in a stage as each side sees them: the cloud decodes for all sessions at once. */
+typedef struct {
+  const lp_request *request;
+  double *value[LP_PLACE_COUNT]; /* [count], in an arena */
+  size_t count;
+} lp_plan_sizes;
+void lp_plan_sizes_set(lp_plan_sizes *sizes, const lp_module *module, const lp_request *request, lp_stage stage,
+                       lp_arena *arena);
+/* Fills the numbers of item->op, whose closed forms are `cost`. */
+void lp_plan_op_price(const lp_plan_sizes *sizes, const lp_cost *cost, lp_plan_op *item);
+/* Bytes of a value of the request itself. */
+double lp_plan_value_bytes(const lp_plan_sizes *sizes, lp_type type);
+/* Bytes of a constant operand as the side stores it. */
+double lp_plan_weight_bytes(const lp_request *request, lp_place place, const lp_op *op, int32_t operand);
+/* Bytes of a KV cache (llmpart.state) that holds so many tokens. */
+double lp_plan_state_bytes(const lp_module *module, const lp_request *request, const lp_op *state, double tokens,
+                           lp_arena *arena);
+
 /* ---- order (plan_order.c) ----------------------------------------------------------------------------------------- */
 
 /* A split program is one total order of operators in turns: the device begins, and whoever has the turn runs all that it

@@ -1,4 +1,4 @@
-/* The plan problem: operators, values and KV caches of each stage with their sizes and times at the workload. */
+/* The plan problem: operators, values and KV caches of each stage. Their numbers at the workload: plan_numbers.c. */
 #include "passes/plan_internal.h"
 
 #include <assert.h>
@@ -15,60 +15,10 @@ typedef struct {
   int32_t *group;    /* [state] -> representative state (union-find) */
   int32_t *group_id; /* [state] -> dense id of its group, by representative */
   int32_t state_count, group_count;
-  double *values; /* of the symbols, at the stage being built; on the side looked at */
-  double *side_values[LP_PLACE_COUNT];
-  size_t symbol_count;
+  lp_plan_sizes sizes; /* of the stage being built */
 } builder;
 
-/* ---- sizes --------------------------------------------------------------------------------------------------------- */
-
-/* A model's further symbols (an encoder's length) are taken as long as the prompt. */
-static void set_symbols(builder *b, double batch, double s, double p, double c) {
-  const lp_symbols *symbols = &b->module->symbols;
-  b->symbol_count = symbols->names.count;
-  b->values = LP_NEW_ARRAY(b->arena, double, b->symbol_count);
-  for (size_t i = 0; i < b->symbol_count; i++)
-    b->values[i] = (double)b->request->isl;
-  const struct {
-    const char *name;
-    double value;
-  } known[] = {{"b", batch}, {"s", s}, {"p", p}, {"r", 1}, {"c", c}, {"t", 1}};
-  for (size_t i = 0; i < LP_COUNT(known); i++) {
-    lp_symbol symbol = lp_symbols_find(symbols, known[i].name);
-    if (symbol) b->values[symbol - 1] = known[i].value;
-  }
-}
-
-static void set_stage_symbols(builder *b, lp_stage stage) {
-  double isl = (double)b->request->isl, osl = (double)b->request->osl;
-  int64_t halfway = b->request->isl + b->request->osl / 2;
-  for (int place = LP_PLACE_COUNT; place-- > 0;) { /* the request's own sizes stay */
-    double batch = (double)b->request->batch * lp_plan_shared_runs(b->request, stage, (lp_place)place);
-    if (stage == LP_STAGE_PREFILL)
-      set_symbols(b, batch, isl, 0, isl + osl);
-    else
-      set_symbols(b, batch, 1, (double)halfway, isl + osl);
-    b->side_values[place] = b->values;
-  }
-}
-
-static double size_of(const builder *b, const lp_poly *poly) {
-  return poly ? lp_poly_eval_f64(poly, b->values, b->symbol_count) : 0;
-}
-
-static double dim_of(const builder *b, const lp_value *value, int32_t axis) {
-  if (!value || value->type.rank <= 0) return 0;
-  if (axis < 0) axis += value->type.rank;
-  return axis >= 0 && axis < value->type.rank ? size_of(b, value->type.dim[axis]) : 0;
-}
-
 /* ---- weights ------------------------------------------------------------------------------------------------------- */
-
-lp_storage lp_plan_weight_storage(const lp_request *request, lp_place place, lp_dtype own) {
-  const char *name = place == LP_PLACE_CLOUD ? request->dtype_cloud : request->dtype_device;
-  lp_storage asked;
-  return lp_dtype_is_float(own) && lp_storage_find(name, &asked) ? asked : lp_storage_of(own);
-}
 
 bool lp_plan_weight_converted(const lp_op *op, int32_t operand) {
   return op->kind == LP_OP_LINEAR && (operand == 1 || operand == 4);
@@ -91,13 +41,8 @@ static int32_t weight_id(builder *b, const lp_op *op, int32_t operand) {
   if (!known) {
     known = lp_map_count(b->weights) + 1;
     lp_map_put(b->weights, lp_buf_text(&key), (void *)(uintptr_t)known);
-    lp_type type = op->in[operand].value->type;
-    for (int place = 0; place < LP_PLACE_COUNT; place++) {
-      double size = size_of(b, lp_type_bytes(b->module, type));
-      if (lp_plan_weight_converted(op, operand))
-        size *= lp_plan_weight_storage(b->request, (lp_place)place, type.dtype).bits / lp_dtype_bits(type.dtype);
-      lp_vec_push(&b->weight_size[place], size);
-    }
+    for (int place = 0; place < LP_PLACE_COUNT; place++)
+      lp_vec_push(&b->weight_size[place], lp_plan_weight_bytes(b->request, (lp_place)place, op, operand));
   }
   lp_buf_free(&key);
   return (int32_t)known - 1;
@@ -163,14 +108,11 @@ static void number_groups(builder *b) {
 /* Bytes of every group at a capacity of `tokens`. */
 static const double *group_sizes(builder *b, double tokens) {
   double *sizes = LP_NEW_ARRAY(b->arena, double, b->group_count);
-  set_symbols(b, (double)b->request->batch, tokens, 0, tokens);
   LP_FOR_OPS(op, lp_module_body(b->module)) {
     int64_t index = op->kind == LP_OP_STATE ? lp_op_i64(op, "index", -1) : -1;
-    const lp_attr *shape = index >= 0 ? lp_op_attr(op, "shape") : NULL;
-    lp_dtype dtype = LP_F32;
-    if (!shape || shape->kind != LP_ATTR_POLYS || !lp_dtype_parse(lp_op_str(op, "dtype", "f32"), &dtype)) continue;
-    lp_type type = lp_type_make(b->module, dtype, shape->count, shape->polys);
-    sizes[b->group_id[find_group(b, (int32_t)index)]] += size_of(b, lp_type_bytes(b->module, type));
+    if (index >= 0)
+      sizes[b->group_id[find_group(b, (int32_t)index)]] +=
+          lp_plan_state_bytes(b->module, b->request, op, tokens, b->arena);
   }
   return sizes;
 }
@@ -179,89 +121,6 @@ static const double *group_sizes(builder *b, double tokens) {
 
 bool lp_plan_is_placeable(const lp_op *op) {
   return lp_op_info_get(op->kind)->level == LP_LEVEL_OP && !lp_op_has(op, LP_COMM);
-}
-
-static int64_t whole(double size) {
-  return size < 9e15 ? (int64_t)size : INT64_MAX;
-}
-
-static void linear_facts(const builder *b, const lp_op *op, lp_op_facts *facts) {
-  double n = dim_of(b, lp_op_out(op, 0), -1), rows = size_of(b, lp_type_numel(b->module, op->out[0]->type)) / n;
-  facts->m = whole(rows);
-  facts->n = whole(n) * (lp_op_in(op, 4) ? 2 : 1);
-  facts->k = whole(dim_of(b, lp_op_in(op, 0), -1));
-}
-
-static void attention_facts(const builder *b, const lp_op *op, lp_op_facts *facts) {
-  bool bshd = lp_streq(lp_op_str(op, "layout", "bhsd"), "bshd");
-  const lp_value *q = lp_op_in(op, 0), *k = lp_op_in(op, 1);
-  facts->batch = whole(dim_of(b, q, 0));
-  facts->q_len = whole(dim_of(b, q, bshd ? 1 : 2));
-  facts->kv_len = whole(dim_of(b, k, 2));
-  facts->heads = lp_op_i64(op, "heads", 1);
-  facts->kv_heads = lp_op_i64(op, "kv_heads", facts->heads);
-  facts->head_dim = lp_op_i64(op, "head_dim", 1);
-}
-
-static void pointwise_facts(const builder *b, const lp_op *op, lp_op_facts *facts) {
-  double n = dim_of(b, lp_op_out(op, 0), -1);
-  facts->n = whole(n);
-  facts->m = n > 0 ? whole(size_of(b, lp_type_numel(b->module, op->out[0]->type)) / n) : 0;
-}
-
-/* The type arithmetic is done in: the weight's as the side stores it, else the first operand's. Integer weights are
- * widened to floats; f16 where the machine is faster in it. */
-static lp_dtype arithmetic_dtype(const builder *b, const lp_op *op, lp_place place) {
-  if (op->kind == LP_OP_LINEAR) {
-    lp_dtype stored = lp_plan_weight_storage(b->request, place, op->in[1].value->type.dtype).dtype;
-    return lp_dtype_is_float(stored) ? stored : LP_F16;
-  }
-  const lp_value *first = lp_op_in(op, 0) ? lp_op_in(op, 0) : lp_op_out(op, 0);
-  return first && lp_dtype_is_float(first->type.dtype) ? first->type.dtype : LP_F32;
-}
-
-static void fill_times(builder *b, const lp_cost *cost, lp_plan_op *item) {
-  const lp_op *op = item->op;
-  if (lp_op_has(op, LP_ALIAS)) return;
-  const struct lp_machine *machines[] = {b->request->device, b->request->cloud};
-  for (int place = 0; place < LP_PLACE_COUNT; place++) {
-    if (!machines[place]) continue;
-    b->values = b->side_values[place];
-    lp_op_facts facts = {.kind = op->kind, .flops = size_of(b, cost->flops), .bytes = item->bytes[place]};
-    if (op->kind == LP_OP_LINEAR)
-      linear_facts(b, op, &facts);
-    else if (op->kind == LP_OP_ATTENTION)
-      attention_facts(b, op, &facts);
-    else
-      pointwise_facts(b, op, &facts);
-    facts.dtype = arithmetic_dtype(b, op, (lp_place)place);
-    lp_prediction prediction = lp_hw_predict(machines[place], &facts);
-    item->ms[place] = prediction.time_ms;
-    item->low_ms[place] = prediction.low_ms;
-    item->high_ms[place] = prediction.high_ms;
-  }
-  b->values = b->side_values[LP_PLACE_DEVICE];
-}
-
-static void fill_costs(builder *b, lp_plan_op *item) {
-  const lp_op *op = item->op;
-  lp_cost cost = lp_op_cost(b->module, op);
-  item->flops = size_of(b, cost.flops);
-  item->macs = size_of(b, cost.macs);
-  item->elements = size_of(b, cost.elements);
-  for (int place = 0; place < LP_PLACE_COUNT; place++) {
-    b->values = b->side_values[place];
-    double weight = size_of(b, cost.weight_bytes), scale = 1;
-    double bytes = size_of(b, cost.bytes_read) + size_of(b, cost.bytes_written);
-    if (op->kind == LP_OP_LINEAR) {
-      lp_dtype own = op->in[1].value->type.dtype;
-      scale = lp_plan_weight_storage(b->request, (lp_place)place, own).bits / lp_dtype_bits(own);
-    }
-    item->weight_bytes[place] = weight * scale;
-    item->bytes[place] = bytes - weight + weight * scale;
-  }
-  b->values = b->side_values[LP_PLACE_DEVICE];
-  fill_times(b, &cost, item);
 }
 
 /* ---- edges --------------------------------------------------------------------------------------------------------- */
@@ -308,8 +167,8 @@ static void add_edge(builder *b, stage_lists *lists, lp_value *value, int32_t co
   if (!value->scratch) value->scratch = (void *)(intptr_t)++lists->value_count;
   int32_t id = (int32_t)(intptr_t)value->scratch - 1;
   if (has_edge(lists, id, consumer)) return;
-  const lp_poly *bytes = producer_is_free(lists, producer) ? NULL : lp_type_bytes(b->module, value->type);
-  lp_vec_push(&lists->edges, ((lp_plan_edge){producer, consumer, id, size_of(b, bytes)}));
+  double bytes = producer_is_free(lists, producer) ? 0 : lp_plan_value_bytes(&b->sizes, value->type);
+  lp_vec_push(&lists->edges, ((lp_plan_edge){producer, consumer, id, bytes, value}));
 }
 
 /* Free when nothing it depends on came from outside: position tables, masks. */
@@ -329,7 +188,8 @@ static void add_op(builder *b, stage_lists *lists, lp_op *op) {
   if (state >= 0) item.state = b->group_id[find_group(b, state)];
   item.free = is_free(lists, op);
   lp_arena_mark before = lp_arena_here(b->module->arena); /* sizes become numbers here */
-  fill_costs(b, &item);
+  lp_cost cost = lp_op_cost(b->module, op);
+  lp_plan_op_price(&b->sizes, &cost, &item);
   fill_weights(b, &item);
   if (b->arena != b->module->arena) lp_arena_rewind(b->module->arena, before);
   int32_t index = (int32_t)lists->ops.count;
@@ -384,7 +244,7 @@ static void clear_scratch(lp_block *block) {
 }
 
 static void build_stage(builder *b, lp_stage stage, lp_block *block, lp_plan_problem *out) {
-  set_stage_symbols(b, stage);
+  lp_plan_sizes_set(&b->sizes, b->module, b->request, stage, b->arena);
   stage_lists lists = {0};
   LP_FOR_OPS(op, block)
   if (lp_plan_is_placeable(op)) add_op(b, &lists, op);

@@ -82,7 +82,7 @@ static void fill_edges(random_plan *plan, const form *f, lp_plan_problem *out) {
     for (int32_t k = 0; k < f->in_count[i]; k++) {
       int32_t from = f->in[i][k];
       out->edges[out->edge_count++] =
-          (lp_plan_edge){from, i, from + 1, from >= 0 && f->free[from] ? 0 : bytes[from + 1]};
+          (lp_plan_edge){from, i, from + 1, from >= 0 && f->free[from] ? 0 : bytes[from + 1], NULL};
     }
 }
 
