@@ -5,15 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct {
-  double busy_ms[LP_PLACE_COUNT];
-  double link_ms, bytes_up, bytes_down;
-  int64_t crossings, messages;
-} stage_sum;
-
-static double link_ms(const lp_request *request, lp_place from, double bytes) {
-  if (!request->link) return 0;
-  return from == LP_PLACE_DEVICE ? lp_link_up_ms(request->link, bytes) : lp_link_down_ms(request->link, bytes);
+/* Messages of one direction: each pays half a round trip, their bytes the bandwidth. */
+static double link_ms(const lp_request *request, lp_place from, double messages, double bytes) {
+  if (!request->link || messages <= 0) return 0;
+  if (from == LP_PLACE_DEVICE)
+    return lp_link_up_ms(request->link, bytes) + (messages - 1) * lp_link_up_ms(request->link, 0);
+  return lp_link_down_ms(request->link, bytes) + (messages - 1) * lp_link_down_ms(request->link, 0);
 }
 
 /* Free operators run on every side that needs them. */
@@ -29,7 +26,8 @@ void lp_plan_mark_needed(const lp_plan_problem *problem, const lp_place *side, u
   }
 }
 
-static void sum_operators(const lp_plan_problem *problem, const lp_place *side, lp_arena *arena, stage_sum *sum) {
+static void sum_operators(const lp_plan_problem *problem, const lp_place *side, lp_arena *arena,
+                          lp_plan_stage_sum *sum) {
   unsigned char *needed = LP_NEW_ARRAY(arena, unsigned char, problem->op_count);
   lp_plan_mark_needed(problem, side, needed);
   for (int32_t i = 0; i < problem->op_count; i++)
@@ -38,8 +36,8 @@ static void sum_operators(const lp_plan_problem *problem, const lp_place *side, 
 }
 
 /* Bytes of each turn's message; -1 where the turn sends nothing. A value goes once, however many read it. */
-static void sum_messages(const lp_plan_problem *problem, const lp_place *side, const lp_request *request,
-                         lp_arena *arena, stage_sum *sum) {
+static void sum_messages(const lp_plan_problem *problem, const lp_place *side, lp_arena *arena,
+                         lp_plan_stage_sum *sum) {
   lp_plan_order order;
   lp_plan_order_make(problem, side, arena, &order);
   double *message = LP_NEW_ARRAY(arena, double, order.turns + 1);
@@ -65,9 +63,8 @@ static void sum_messages(const lp_plan_problem *problem, const lp_place *side, c
   for (int32_t i = 0; i < order.turns; i++) {
     if (message[i] < 0) continue;
     lp_place from = i % 2 ? LP_PLACE_CLOUD : LP_PLACE_DEVICE;
-    sum->link_ms += link_ms(request, from, message[i]);
-    *(from == LP_PLACE_DEVICE ? &sum->bytes_up : &sum->bytes_down) += message[i];
-    sum->messages++;
+    sum->bytes[from] += message[i];
+    sum->messages[from]++;
   }
 }
 
@@ -81,20 +78,12 @@ static lp_place *state_sides(const lp_plan_problem *problem, const lp_place *sid
   return sides;
 }
 
-/* All moves of one direction travel as one message at the end of prefill, before the token. */
-static void sum_moves(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request,
-                      lp_place *const side[LP_STAGE_COUNT], lp_arena *arena, lp_plan_result *out) {
+static void sum_moves(const lp_plan_problem problem[LP_STAGE_COUNT], lp_place *const side[LP_STAGE_COUNT],
+                      lp_arena *arena, lp_plan_sums *sums) {
   const lp_place *before = state_sides(&problem[LP_STAGE_PREFILL], side[LP_STAGE_PREFILL], arena);
   const lp_place *after = state_sides(&problem[LP_STAGE_DECODE], side[LP_STAGE_DECODE], arena);
-  double bytes[LP_PLACE_COUNT] = {0, 0}; /* by the side they leave */
   for (int32_t i = 0; i < problem[0].state_count; i++)
-    if (before[i] != after[i]) bytes[before[i]] += problem[0].state_prompt_size[i];
-  for (int place = 0; place < LP_PLACE_COUNT; place++)
-    if (bytes[place] > 0) out->kv_move_ms += link_ms(request, (lp_place)place, bytes[place]);
-  out->ttft_ms += out->kv_move_ms;
-  out->e2e_ms += out->kv_move_ms;
-  out->bytes_up += bytes[LP_PLACE_DEVICE];
-  out->bytes_down += bytes[LP_PLACE_CLOUD];
+    if (before[i] != after[i]) sums->move_bytes[before[i]] += problem[0].state_prompt_size[i];
 }
 
 static void sum_weights(const lp_plan_problem problem[LP_STAGE_COUNT], lp_place *const side[LP_STAGE_COUNT],
@@ -123,27 +112,19 @@ static double activation_bytes(const lp_plan_problem *problem, const lp_place *s
   return 2 * largest;
 }
 
-static void sum_memory(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request,
-                       lp_place *const side[LP_STAGE_COUNT], lp_arena *arena, lp_plan_result *out) {
-  double weights[LP_PLACE_COUNT] = {0, 0}, total[LP_PLACE_COUNT];
-  sum_weights(problem, side, arena, weights);
-  for (int place = 0; place < LP_PLACE_COUNT; place++) {
-    double activations = 0;
+static void sum_memory(const lp_plan_problem problem[LP_STAGE_COUNT], lp_place *const side[LP_STAGE_COUNT],
+                       lp_arena *arena, lp_plan_sums *sums) {
+  sum_weights(problem, side, arena, sums->weight_bytes);
+  for (int place = 0; place < LP_PLACE_COUNT; place++)
     for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-      activations = fmax(activations, activation_bytes(&problem[stage], side[stage], (lp_place)place));
-    total[place] = weights[place] + activations;
-  }
+      sums->activation_bytes[place] =
+          fmax(sums->activation_bytes[place], activation_bytes(&problem[stage], side[stage], (lp_place)place));
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     const lp_place *sides = state_sides(&problem[stage], side[stage], arena);
     const lp_place *earlier = stage ? state_sides(&problem[0], side[0], arena) : NULL;
     for (int32_t i = 0; i < problem[0].state_count; i++)
-      if (!earlier || earlier[i] != sides[i])
-        total[sides[i]] += problem[0].state_size[i] * lp_plan_sessions(request, sides[i]);
+      if (!earlier || earlier[i] != sides[i]) sums->cache_bytes[sides[i]] += problem[0].state_size[i];
   }
-  out->device_weight_bytes = weights[LP_PLACE_DEVICE];
-  out->cloud_weight_bytes = weights[LP_PLACE_CLOUD];
-  out->device_memory_bytes = total[LP_PLACE_DEVICE];
-  out->cloud_memory_bytes = total[LP_PLACE_CLOUD];
 }
 
 /* ---- constraints ---------------------------------------------------------------------------------------------------- */
@@ -171,8 +152,7 @@ static void list_constraints(const lp_plan_result *result, const lp_request *req
   memcpy(out, all, sizeof all);
 }
 
-/* The largest of value / limit: at most 1 when feasible. */
-static double worst_ratio(const lp_plan_result *result, const lp_request *request, const char **name) {
+double lp_plan_strain(const lp_plan_result *result, const lp_request *request, const char **name) {
   constraint all[CONSTRAINT_COUNT];
   list_constraints(result, request, all);
   double worst = 0;
@@ -195,23 +175,25 @@ static double power(const struct lp_machine *machine) {
   return machine ? machine->figure[LP_HW_POWER] : 0;
 }
 
-static void sum_request(const stage_sum sum[LP_STAGE_COUNT], const lp_request *request, lp_plan_result *out) {
-  const stage_sum *first = &sum[LP_STAGE_PREFILL], *next = &sum[LP_STAGE_DECODE];
+static void sum_request(const lp_plan_stage_sum sum[LP_STAGE_COUNT], const lp_request *request, lp_plan_result *out) {
+  const lp_plan_stage_sum *first = &sum[LP_STAGE_PREFILL], *next = &sum[LP_STAGE_DECODE];
   double steps = lp_plan_steps(request, LP_STAGE_DECODE);
   out->prefill_device_ms = first->busy_ms[LP_PLACE_DEVICE];
   out->prefill_cloud_ms = first->busy_ms[LP_PLACE_CLOUD];
-  out->prefill_link_ms = first->link_ms;
   out->decode_device_ms = next->busy_ms[LP_PLACE_DEVICE];
   out->decode_cloud_ms = next->busy_ms[LP_PLACE_CLOUD];
-  out->decode_link_ms = next->link_ms;
+  for (int place = 0; place < LP_PLACE_COUNT; place++) {
+    out->prefill_link_ms += link_ms(request, (lp_place)place, first->messages[place], first->bytes[place]);
+    out->decode_link_ms += link_ms(request, (lp_place)place, next->messages[place], next->bytes[place]);
+    out->messages_prefill += (int64_t)first->messages[place];
+    out->messages_decode += (int64_t)next->messages[place];
+  }
   out->ttft_ms = out->prefill_device_ms + out->prefill_cloud_ms + out->prefill_link_ms;
   out->tpot_ms = out->decode_device_ms + out->decode_cloud_ms + out->decode_link_ms;
   out->crossings_prefill = first->crossings;
   out->crossings_decode = next->crossings;
-  out->messages_prefill = first->messages;
-  out->messages_decode = next->messages;
-  out->bytes_up = first->bytes_up + steps * next->bytes_up;
-  out->bytes_down = first->bytes_down + steps * next->bytes_down;
+  out->bytes_up = first->bytes[LP_PLACE_DEVICE] + steps * next->bytes[LP_PLACE_DEVICE];
+  out->bytes_down = first->bytes[LP_PLACE_CLOUD] + steps * next->bytes[LP_PLACE_CLOUD];
   out->device_busy_ms = out->prefill_device_ms + steps * out->decode_device_ms;
   out->cloud_busy_ms = out->prefill_cloud_ms +
                        steps * out->decode_cloud_ms / lp_plan_shared_runs(request, LP_STAGE_DECODE, LP_PLACE_CLOUD);
@@ -222,21 +204,44 @@ static void sum_request(const stage_sum sum[LP_STAGE_COUNT], const lp_request *r
   out->e2e_ms = out->ttft_ms + steps * out->tpot_ms;
 }
 
+/* All moves of one direction travel as one message at the end of prefill, before the token. */
+static void add_moves(const double bytes[LP_PLACE_COUNT], const lp_request *request, lp_plan_result *out) {
+  for (int place = 0; place < LP_PLACE_COUNT; place++)
+    out->kv_move_ms += link_ms(request, (lp_place)place, bytes[place] > 0, bytes[place]);
+  out->ttft_ms += out->kv_move_ms;
+  out->e2e_ms += out->kv_move_ms;
+  out->bytes_up += bytes[LP_PLACE_DEVICE];
+  out->bytes_down += bytes[LP_PLACE_CLOUD];
+}
+
+void lp_plan_conclude(const lp_plan_sums *sums, const lp_request *request, lp_plan_result *out) {
+  double memory[LP_PLACE_COUNT];
+  *out = (lp_plan_result){0};
+  sum_request(sums->stage, request, out);
+  add_moves(sums->move_bytes, request, out);
+  for (int i = 0; i < LP_PLACE_COUNT; i++)
+    memory[i] = sums->weight_bytes[i] + sums->activation_bytes[i] +
+                sums->cache_bytes[i] * lp_plan_sessions(request, (lp_place)i);
+  out->device_weight_bytes = sums->weight_bytes[LP_PLACE_DEVICE];
+  out->cloud_weight_bytes = sums->weight_bytes[LP_PLACE_CLOUD];
+  out->device_memory_bytes = memory[LP_PLACE_DEVICE];
+  out->cloud_memory_bytes = memory[LP_PLACE_CLOUD];
+  const char *binding = NULL;
+  out->feasible = lp_plan_strain(out, request, &binding) <= 1;
+  out->binding = out->feasible ? NULL : binding;
+}
+
 void lp_plan_evaluate(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request,
                       lp_place *const side[LP_STAGE_COUNT], lp_plan_result *out) {
   lp_arena *arena = lp_arena_create();
-  stage_sum sum[LP_STAGE_COUNT] = {0};
-  *out = (lp_plan_result){0};
+  lp_plan_sums sums = {0};
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
-    sum_operators(&problem[stage], side[stage], arena, &sum[stage]);
-    sum_messages(&problem[stage], side[stage], request, arena, &sum[stage]);
+    sum_operators(&problem[stage], side[stage], arena, &sums.stage[stage]);
+    sum_messages(&problem[stage], side[stage], arena, &sums.stage[stage]);
   }
-  sum_request(sum, request, out);
-  sum_moves(problem, request, side, arena, out);
-  sum_memory(problem, request, side, arena, out);
-  const char *binding = NULL;
-  out->feasible = worst_ratio(out, request, &binding) <= 1;
-  out->binding = out->feasible ? NULL : binding;
+  sum_moves(problem, side, arena, &sums);
+  sum_memory(problem, side, arena, &sums);
+  lp_plan_conclude(&sums, request, out);
   lp_arena_free(arena);
 }
 
@@ -247,7 +252,7 @@ static int compare_numbers(double a, double b) {
 int lp_plan_compare(const lp_plan_result *a, const lp_plan_result *b, const lp_request *request) {
   if (a->feasible != b->feasible) return a->feasible ? -1 : 1;
   const char *name = NULL;
-  if (!a->feasible) return compare_numbers(worst_ratio(a, request, &name), worst_ratio(b, request, &name));
+  if (!a->feasible) return compare_numbers(lp_plan_strain(a, request, &name), lp_plan_strain(b, request, &name));
   int order = compare_numbers(lp_plan_objective_value(a, request), lp_plan_objective_value(b, request));
   return order ? order : compare_numbers(a->e2e_ms, b->e2e_ms);
 }

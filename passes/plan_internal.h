@@ -45,6 +45,20 @@ void lp_plan_order_make(const lp_plan_problem *problem, const lp_place *side, lp
 
 /* ---- evaluation (plan_evaluate.c) --------------------------------------------------------------------------------- */
 
+/* What a placement adds up to: lp_plan_conclude makes times, cost and memory of it. By side; bytes by the side they leave. */
+typedef struct {
+  double busy_ms[LP_PLACE_COUNT], bytes[LP_PLACE_COUNT], messages[LP_PLACE_COUNT];
+  int64_t crossings;
+} lp_plan_stage_sum;
+typedef struct {
+  lp_plan_stage_sum stage[LP_STAGE_COUNT];
+  double move_bytes[LP_PLACE_COUNT]; /* of KV caches, at the end of prefill */
+  double weight_bytes[LP_PLACE_COUNT], activation_bytes[LP_PLACE_COUNT], cache_bytes[LP_PLACE_COUNT];
+} lp_plan_sums;
+void lp_plan_conclude(const lp_plan_sums *sums, const lp_request *request, lp_plan_result *out);
+/* The largest of value / limit over all constraints, and whose it is; at most 1 when feasible. */
+double lp_plan_strain(const lp_plan_result *result, const lp_request *request, const char **name);
+
 /* The objective as a sum: its weights per ms of a stage's operators on a side, of its messages, and of KV moves. */
 typedef struct {
   double busy[LP_STAGE_COUNT][LP_PLACE_COUNT], link[LP_STAGE_COUNT], move;
