@@ -4,6 +4,7 @@
  */
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 #include "runtime/runtime.h"
 
@@ -35,22 +36,115 @@ static double difference(float logit, float greatest) {
   return logit == greatest ? 0 : (double)logit - (double)greatest;
 }
 
-static int32_t find_greatest(const float *logits, int32_t vocab) {
-  int32_t best = 0;
-  for (int32_t i = 1; i < vocab; ++i)
-    if (clean(logits[i]) > clean(logits[best])) best = i;
-  return best;
+/* ---- one look at the vocabulary ------------------------------------------------------------------------------------- */
+
+/* A vocabulary of 32000 looked at one by one takes as long as a layer of a small model: loops run over LANES logits at once,
+ * which compilers turn into vectors, and are compiled for each target. Sums come out alike on all. */
+enum { LANES = 16, BLOCK = 1024 };
+#define INLINE static inline __attribute__((always_inline)) /* into the function of each target */
+
+/* The greatest of a block, a NaN being none. */
+INLINE float block_greatest(const float *logits, int32_t count) {
+  float most[LANES], greatest = -INFINITY;
+  for (int32_t lane = 0; lane < LANES; ++lane)
+    most[lane] = -INFINITY;
+  int32_t i = 0;
+  for (; i + LANES <= count; i += LANES)
+    for (int32_t lane = 0; lane < LANES; ++lane)
+      most[lane] = logits[i + lane] > most[lane] ? logits[i + lane] : most[lane];
+  for (int32_t lane = 0; lane < LANES; ++lane)
+    greatest = most[lane] > greatest ? most[lane] : greatest;
+  for (; i < count; ++i)
+    greatest = logits[i] > greatest ? logits[i] : greatest;
+  return greatest;
 }
 
-/* Terms below exp(-40) cannot change a double's sum of a vocabulary by more than 1e-12. */
-static double find_confidence(const float *logits, int32_t vocab, float greatest) {
-  double sum = 0;
-  for (int32_t i = 0; i < vocab; ++i) {
-    double below = difference(clean(logits[i]), greatest);
-    if (below > -40) sum += (double)expf((float)below);
+INLINE int32_t find_greatest(const float *logits, int32_t vocab) {
+  float greatest = -INFINITY;
+  int32_t from = 0;
+  for (int32_t i = 0; i < vocab; i += BLOCK) {
+    float here = block_greatest(logits + i, vocab - i < BLOCK ? vocab - i : BLOCK);
+    if (here > greatest) greatest = here, from = i;
   }
-  return 1 / sum;
+  while (clean(logits[from]) < greatest)
+    ++from;
+  return from;
 }
+
+/* exp(x) for x in (-40, 0], 0 below: 2^n times the series around 0. Terms below exp(-40) cannot change the sum of a
+ * vocabulary by more than 1e-12; a NaN counts as one. */
+INLINE float small_exp(float x) {
+  const float magic = 0x1.8p23f; /* added to a small number, rounds it to a whole one */
+  float within = x > -40 ? x : -40;
+  float n = within * 0x1.715476p0f + magic - magic;
+  float r = within - n * 0x1.62e4p-1f - n * 0x1.7f7d1cp-20f; /* less n ln 2, in two parts */
+  float p = r * (1.f / 720) + 1.f / 120;
+  p = p * r + 1.f / 24;
+  p = p * r + 1.f / 6;
+  p = p * r + 0.5f;
+  p = p * r + 1;
+  p = p * r + 1;
+  int32_t bits;
+  memcpy(&bits, &p, sizeof bits);
+  bits += (int32_t)n * (1 << 23);
+  memcpy(&p, &bits, sizeof p);
+  return x > -40 ? p : 0;
+}
+
+INLINE double block_sum(const float *logits, int32_t count, float greatest) {
+  float sum[LANES] = {0};
+  int32_t i = 0;
+  for (; i + LANES <= count; i += LANES)
+    for (int32_t lane = 0; lane < LANES; ++lane)
+      sum[lane] += small_exp(logits[i + lane] - greatest);
+  double total = 0;
+  for (int32_t lane = 0; lane < LANES; ++lane)
+    total += (double)sum[lane];
+  for (; i < count; ++i)
+    total += (double)small_exp(logits[i] - greatest);
+  return total;
+}
+
+INLINE double sum_exponentials(const float *logits, int32_t vocab, float greatest) {
+  double sum = 0;
+  for (int32_t i = 0; i < vocab; i += BLOCK)
+    sum += block_sum(logits + i, vocab - i < BLOCK ? vocab - i : BLOCK, greatest);
+  return sum;
+}
+
+/* Beside an infinite logit only its equals count. */
+static double count_equals(const float *logits, int32_t vocab, float greatest) {
+  double count = 0;
+  for (int32_t i = 0; i < vocab; ++i)
+    count += clean(logits[i]) == greatest;
+  return count;
+}
+
+INLINE lp_sample look(const float *logits, int32_t vocab) {
+  int32_t best = find_greatest(logits, vocab);
+  float greatest = clean(logits[best]);
+  double sum = isinf(greatest) ? count_equals(logits, vocab, greatest) : sum_exponentials(logits, vocab, greatest);
+  return (lp_sample){.token = best, .confidence = 1 / sum};
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) static lp_sample look_avx2(const float *logits, int32_t vocab) {
+  return look(logits, vocab);
+}
+__attribute__((target("avx512f"))) static lp_sample look_avx512(const float *logits, int32_t vocab) {
+  return look(logits, vocab);
+}
+#endif
+
+static lp_sample look_best(const float *logits, int32_t vocab) {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) return look_avx512(logits, vocab);
+  if (__builtin_cpu_supports("avx2")) return look_avx2(logits, vocab);
+#endif
+  return look(logits, vocab);
+}
+
+/* ---- drawing --------------------------------------------------------------------------------------------------------- */
 
 static bool before(const candidate *a, const candidate *b) {
   return a->weight != b->weight ? a->weight > b->weight : a->id < b->id;
@@ -131,10 +225,9 @@ static void *reserve(lp_buf *scratch, size_t bytes) {
 lp_sample lp_sampler_draw(const lp_sampling *sampling, const float *logits, int32_t vocab, uint64_t sequence,
                           uint64_t position, lp_buf *scratch) {
   assert(vocab > 0);
-  int32_t best = find_greatest(logits, vocab);
-  float greatest = clean(logits[best]);
-  lp_sample sample = {.token = best, .confidence = find_confidence(logits, vocab, greatest)};
+  lp_sample sample = look_best(logits, vocab);
   if (!(sampling->temperature > 0)) return sample;
+  float greatest = clean(logits[sample.token]);
   candidate *all = reserve(scratch, (size_t)vocab * sizeof *all);
   size_t count = fill(all, logits, vocab, greatest, sampling->temperature);
   size_t kept = restrict_candidates(all, count, sampling);

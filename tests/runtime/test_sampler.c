@@ -47,6 +47,29 @@ START_TEST(greedy_takes_the_lowest_of_equals) {
 }
 END_TEST
 
+/* The vectors of a vocabulary: every remainder, the greatest anywhere, NaN and far logits between. */
+START_TEST(long_vocabularies_are_looked_at_whole) {
+  enum { MOST = 2100 };
+  static float logits[MOST];
+  lp_sampling sampling = {.temperature = 0, .top_p = 1};
+  for (int32_t vocab = 1000; vocab < MOST; vocab += 37) {
+    for (int32_t i = 0; i < vocab; i++)
+      logits[i] = i % 11 == 0 ? NAN : i % 7 == 0 ? -200.0f : 4 * sinf((float)i);
+    int32_t greatest = vocab % 2 ? vocab - 1 : vocab * 3 / 7;
+    logits[greatest] = 4.5f;
+    double sum = 0;
+    for (int32_t i = 0; i < vocab; i++)
+      if (!isnan(logits[i])) sum += exp((double)logits[i] - 4.5);
+    lp_sample sample = draw(&sampling, logits, vocab, 0);
+    ck_assert_int_eq(sample.token, greatest);
+    ck_assert_double_eq_tol(sample.confidence, 1 / sum, 1e-6 / sum);
+    logits[greatest] = INFINITY;
+    ck_assert_int_eq(draw(&sampling, logits, vocab, 0).token, greatest);
+    ck_assert_double_eq(draw(&sampling, logits, vocab, 0).confidence, 1);
+  }
+}
+END_TEST
+
 START_TEST(draws_follow_the_distribution) {
   static const float logits[] = {0, 1, 2, -1, 0.5f, -100};
   static const double temperatures[] = {1, 0.5, 2};
@@ -192,6 +215,7 @@ int main(void) {
   TCase *tcase = tcase_create("sampler");
   tcase_set_timeout(tcase, 120);
   tcase_add_test(tcase, greedy_takes_the_lowest_of_equals);
+  tcase_add_test(tcase, long_vocabularies_are_looked_at_whole);
   tcase_add_test(tcase, draws_follow_the_distribution);
   tcase_add_test(tcase, top_k_keeps_the_k_greatest);
   tcase_add_test(tcase, top_p_keeps_the_fewest_that_reach_p);
