@@ -35,43 +35,49 @@ static void sum_operators(const lp_plan_problem *problem, const lp_place *side, 
       if (needed[i] & (1u << place)) sum->busy_ms[place] += problem->ops[i].ms[place];
 }
 
-/* Bytes of each turn's message; -1 where the turn sends nothing. A value goes once, however many read it. */
-static void sum_messages(const lp_plan_problem *problem, const lp_place *side, lp_arena *arena,
-                         lp_plan_stage_sum *sum) {
+static lp_place producer_side(const lp_plan_edge *edge, const lp_place *side) {
+  return edge->producer < 0 ? LP_PLACE_DEVICE : side[edge->producer];
+}
+
+void lp_plan_find_crossings(const lp_plan_problem *problem, const lp_place *side, lp_arena *arena,
+                            lp_plan_crossings *out) {
   lp_plan_order order;
   lp_plan_order_make(problem, side, arena, &order);
-  double *message = LP_NEW_ARRAY(arena, double, order.turns + 1);
-  bool *crossed = LP_NEW_ARRAY(arena, bool, problem->value_count);
-  for (int32_t i = 0; i <= order.turns; i++)
-    message[i] = -1;
+  bool *sends = LP_NEW_ARRAY(arena, bool, order.turns + 1), *crossed = LP_NEW_ARRAY(arena, bool, problem->value_count);
+  *out = (lp_plan_crossings){.edge = LP_NEW_ARRAY(arena, bool, problem->edge_count)};
   for (int32_t i = 0; i < problem->edge_count; i++) {
     const lp_plan_edge *edge = &problem->edges[i];
     if (crossed[edge->value] || problem->ops[edge->consumer].free) continue;
     if (edge->producer >= 0 && problem->ops[edge->producer].free) continue;
-    lp_place from = edge->producer < 0 ? LP_PLACE_DEVICE : side[edge->producer];
-    if (from == side[edge->consumer]) continue;
-    crossed[edge->value] = true;
-    int32_t turn = edge->producer < 0 ? 0 : order.turn[edge->producer];
-    message[turn] = (message[turn] < 0 ? 0 : message[turn]) + edge->bytes;
-    sum->crossings++;
+    if (producer_side(edge, side) == side[edge->consumer]) continue;
+    crossed[edge->value] = out->edge[i] = true;
+    sends[edge->producer < 0 ? 0 : order.turn[edge->producer]] = true;
+    out->count++;
   }
   if (problem->result >= 0 && side[problem->result] == LP_PLACE_CLOUD && !problem->ops[problem->result].free) {
-    int32_t turn = order.turn[problem->result];
-    message[turn] = (message[turn] < 0 ? 0 : message[turn]) + problem->result_bytes;
-    sum->crossings++;
+    sends[order.turn[problem->result]] = true;
+    out->result = true;
+    out->count++;
   }
-  for (int32_t i = 0; i < order.turns; i++) {
-    if (message[i] < 0) continue;
-    lp_place from = i % 2 ? LP_PLACE_CLOUD : LP_PLACE_DEVICE;
-    sum->bytes[from] += message[i];
-    sum->messages[from]++;
-  }
+  for (int32_t i = 0; i < order.turns; i++)
+    out->messages[i % 2 ? LP_PLACE_CLOUD : LP_PLACE_DEVICE] += sends[i];
+}
+
+static void sum_messages(const lp_plan_problem *problem, const lp_place *side, lp_arena *arena,
+                         lp_plan_stage_sum *sum) {
+  lp_plan_crossings crossings;
+  lp_plan_find_crossings(problem, side, arena, &crossings);
+  for (int32_t i = 0; i < problem->edge_count; i++)
+    if (crossings.edge[i]) sum->bytes[producer_side(&problem->edges[i], side)] += problem->edges[i].bytes;
+  if (crossings.result) sum->bytes[LP_PLACE_CLOUD] += problem->result_bytes;
+  sum->crossings = crossings.count;
+  for (int place = 0; place < LP_PLACE_COUNT; place++)
+    sum->messages[place] = crossings.messages[place];
 }
 
 /* ---- KV caches and memory ------------------------------------------------------------------------------------------ */
 
-/* The side of each group of caches in a stage. */
-static lp_place *state_sides(const lp_plan_problem *problem, const lp_place *side, lp_arena *arena) {
+lp_place *lp_plan_state_sides(const lp_plan_problem *problem, const lp_place *side, lp_arena *arena) {
   lp_place *sides = LP_NEW_ARRAY(arena, lp_place, problem->state_count);
   for (int32_t i = 0; i < problem->op_count; i++)
     if (problem->ops[i].state >= 0) sides[problem->ops[i].state] = side[i];
@@ -80,14 +86,14 @@ static lp_place *state_sides(const lp_plan_problem *problem, const lp_place *sid
 
 static void sum_moves(const lp_plan_problem problem[LP_STAGE_COUNT], lp_place *const side[LP_STAGE_COUNT],
                       lp_arena *arena, lp_plan_sums *sums) {
-  const lp_place *before = state_sides(&problem[LP_STAGE_PREFILL], side[LP_STAGE_PREFILL], arena);
-  const lp_place *after = state_sides(&problem[LP_STAGE_DECODE], side[LP_STAGE_DECODE], arena);
+  const lp_place *before = lp_plan_state_sides(&problem[LP_STAGE_PREFILL], side[LP_STAGE_PREFILL], arena);
+  const lp_place *after = lp_plan_state_sides(&problem[LP_STAGE_DECODE], side[LP_STAGE_DECODE], arena);
   for (int32_t i = 0; i < problem[0].state_count; i++)
     if (before[i] != after[i]) sums->move_bytes[before[i]] += problem[0].state_prompt_size[i];
 }
 
-static void sum_weights(const lp_plan_problem problem[LP_STAGE_COUNT], lp_place *const side[LP_STAGE_COUNT],
-                        lp_arena *arena, double total[LP_PLACE_COUNT]) {
+unsigned char *lp_plan_mark_weights(const lp_plan_problem problem[LP_STAGE_COUNT], lp_place *const side[LP_STAGE_COUNT],
+                                    lp_arena *arena) {
   unsigned char *held = LP_NEW_ARRAY(arena, unsigned char, problem[0].weight_count);
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     unsigned char *needed = LP_NEW_ARRAY(arena, unsigned char, problem[stage].op_count);
@@ -96,6 +102,12 @@ static void sum_weights(const lp_plan_problem problem[LP_STAGE_COUNT], lp_place 
       for (int32_t k = 0; k < problem[stage].ops[i].weight_count; k++)
         held[problem[stage].ops[i].weights[k]] |= needed[i];
   }
+  return held;
+}
+
+static void sum_weights(const lp_plan_problem problem[LP_STAGE_COUNT], lp_place *const side[LP_STAGE_COUNT],
+                        lp_arena *arena, double total[LP_PLACE_COUNT]) {
+  const unsigned char *held = lp_plan_mark_weights(problem, side, arena);
   for (int32_t i = 0; i < problem[0].weight_count; i++)
     for (int place = 0; place < LP_PLACE_COUNT; place++)
       if (held[i] & (1u << place)) total[place] += problem[0].weight_size[place][i];
@@ -120,8 +132,8 @@ static void sum_memory(const lp_plan_problem problem[LP_STAGE_COUNT], lp_place *
       sums->activation_bytes[place] =
           fmax(sums->activation_bytes[place], activation_bytes(&problem[stage], side[stage], (lp_place)place));
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
-    const lp_place *sides = state_sides(&problem[stage], side[stage], arena);
-    const lp_place *earlier = stage ? state_sides(&problem[0], side[0], arena) : NULL;
+    const lp_place *sides = lp_plan_state_sides(&problem[stage], side[stage], arena);
+    const lp_place *earlier = stage ? lp_plan_state_sides(&problem[0], side[0], arena) : NULL;
     for (int32_t i = 0; i < problem[0].state_count; i++)
       if (!earlier || earlier[i] != sides[i]) sums->cache_bytes[sides[i]] += problem[0].state_size[i];
   }

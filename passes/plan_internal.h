@@ -45,6 +45,22 @@ void lp_plan_order_make(const lp_plan_problem *problem, const lp_place *side, lp
 
 /* ---- evaluation (plan_evaluate.c) --------------------------------------------------------------------------------- */
 
+/* What crosses the link in a stage: values by the first edge that carries each, the result's token, and messages by the
+ * side that sends. */
+typedef struct {
+  bool *edge; /* [edge_count] */
+  bool result;
+  int32_t messages[LP_PLACE_COUNT];
+  int64_t count;
+} lp_plan_crossings;
+void lp_plan_find_crossings(const lp_plan_problem *problem, const lp_place *side, lp_arena *arena,
+                            lp_plan_crossings *out);
+/* The side of each group of caches in a stage. */
+lp_place *lp_plan_state_sides(const lp_plan_problem *problem, const lp_place *side, lp_arena *arena);
+/* Bit 1 << place for each weight: it is held there. */
+unsigned char *lp_plan_mark_weights(const lp_plan_problem problem[LP_STAGE_COUNT], lp_place *const side[LP_STAGE_COUNT],
+                                    lp_arena *arena);
+
 /* What a placement adds up to: lp_plan_conclude makes times, cost and memory of it. By side; bytes by the side they leave. */
 typedef struct {
   double busy_ms[LP_PLACE_COUNT], bytes[LP_PLACE_COUNT], messages[LP_PLACE_COUNT];

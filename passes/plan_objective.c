@@ -55,6 +55,10 @@ lp_status lp_plan_objective_check(const char *text, lp_diag *diag, lp_loc loc) {
 
 static void get_factors(const lp_request *request, double factor[QUANTITY_COUNT]) {
   memset(factor, 0, QUANTITY_COUNT * sizeof *factor);
+  if (!request->objective || lp_streq(request->objective, names[COST])) {
+    factor[COST] = 1; /* the usual one, without reading it each time */
+    return;
+  }
   if (read_objective(request->objective, factor, NULL, LP_LOC_NONE) != LP_OK) factor[COST] = 1;
 }
 
