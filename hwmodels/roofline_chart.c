@@ -1,6 +1,8 @@
 /* Rooflines drawn: attainable FLOP/s over FLOP/byte on logarithmic axes, with dots for what measurements reach. */
 #include "hwmodels/hwmodels_internal.h"
 
+#include "base/chart.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,52 +159,36 @@ void lp_hw_roofline_text(const lp_machine *machine, lp_buf *out) {
 
 /* ---- SVG ---- */
 
-enum { WIDTH = 720, HEIGHT = 440, LEFT = 90, RIGHT = 20, TOP = 40, BOTTOM = 50 };
-
-static double svg_x(const axes *a, double x) {
-  return (double)LEFT + (log10(x) - a->x0) / (a->x1 - a->x0) * (WIDTH - LEFT - RIGHT);
+static lp_chart chart_of(const axes *a, lp_buf *out) {
+  return (lp_chart){.out = out,
+                    .x0 = pow(10, a->x0),
+                    .x1 = pow(10, a->x1),
+                    .y0 = pow(10, a->y0),
+                    .y1 = pow(10, a->y1),
+                    .log_x = true,
+                    .log_y = true};
 }
 
-static double svg_y(const axes *a, double y) {
-  return (double)TOP + (a->y1 - log10(y)) / (a->y1 - a->y0) * (HEIGHT - TOP - BOTTOM);
-}
-
-static void svg_text(lp_buf *out, double x, double y, const char *anchor, const char *text) {
-  lp_buf_printf(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y, anchor);
-  for (; *text; text++) {
-    const char *entity = *text == '<' ? "&lt;" : *text == '>' ? "&gt;" : *text == '&' ? "&amp;" : NULL;
-    if (entity)
-      lp_buf_puts(out, entity);
-    else
-      lp_buf_append(out, text, 1);
-  }
-  lp_buf_puts(out, "</text>\n");
-}
-
-static void svg_grid(const axes *a, lp_buf *out) {
+static void svg_grid(const axes *a, const lp_chart *chart) {
   char text[32];
   for (int x = (int)a->x0; x <= (int)a->x1; x++) {
-    double at = svg_x(a, pow(10, x));
-    lp_buf_printf(out, "<path class=\"grid\" d=\"M%.1f %d V%d\"/>\n", at, TOP, HEIGHT - BOTTOM);
     (void)snprintf(text, sizeof text, "%g", pow(10, x));
-    svg_text(out, at, HEIGHT - BOTTOM + 18, "middle", text);
+    lp_chart_tick_x(chart, pow(10, x), text);
   }
-  for (int y = (int)a->y0; y <= (int)a->y1; y++) {
-    double at = svg_y(a, pow(10, y));
-    lp_buf_printf(out, "<path class=\"grid\" d=\"M%d %.1f H%d\"/>\n", LEFT, at, WIDTH - RIGHT);
-    svg_text(out, LEFT - 6, at + 4, "end", rate_text(pow(10, y), text));
-  }
-  svg_text(out, (LEFT + WIDTH - RIGHT) / 2.0, HEIGHT - 10, "middle", "FLOP/byte");
+  for (int y = (int)a->y0; y <= (int)a->y1; y++)
+    lp_chart_tick_y(chart, pow(10, y), rate_text(pow(10, y), text));
+  lp_chart_name_x(chart, "FLOP/byte");
 }
 
-static void svg_roofs(const axes *a, const roof *roofs, size_t count, lp_buf *out) {
+static void svg_roofs(const axes *a, const lp_chart *chart, const roof *roofs, size_t count) {
   char text[64], rate[32];
   for (size_t i = 0; i < count; i++) {
-    double ridge = roofs[i].peak / a->bandwidth, start = pow(10, a->x0), end = pow(10, a->x1);
-    lp_buf_printf(out, "<path class=\"roof\" d=\"M%.1f %.1f L%.1f %.1f H%.1f\"/>\n", svg_x(a, start),
-                  svg_y(a, start * a->bandwidth), svg_x(a, ridge), svg_y(a, roofs[i].peak), svg_x(a, end));
+    double ridge = roofs[i].peak / a->bandwidth, top = lp_chart_y(chart, roofs[i].peak);
+    lp_buf_printf(chart->out, "<path class=\"roof\" d=\"M%.1f %.1f L%.1f %.1f H%.1f\"/>\n",
+                  lp_chart_x(chart, chart->x0), lp_chart_y(chart, chart->x0 * a->bandwidth), lp_chart_x(chart, ridge),
+                  top, lp_chart_x(chart, chart->x1));
     (void)snprintf(text, sizeof text, "%s %s", roofs[i].name, rate_text(roofs[i].peak, rate));
-    svg_text(out, WIDTH - RIGHT - 4, svg_y(a, roofs[i].peak) - 4, "end", text);
+    lp_chart_text(chart, LP_CHART_WIDTH - LP_CHART_RIGHT - 4, top - 4, "end", text);
   }
 }
 
@@ -214,25 +200,19 @@ void lp_hw_roofline_svg(const lp_machine *machine, lp_buf *out) {
   roof roofs[MOST_ROOFS];
   size_t count = list_roofs(machine, roofs);
   axes a = axes_of(machine, roofs, count);
-  lp_buf_printf(
-      out,
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\">\n"
-      "<style>text{font:12px sans-serif}.grid{stroke:#ddd}.roof{stroke:#000;stroke-width:1.5;fill:none}"
-      "</style>\n<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n<clipPath id=\"plot\"><rect x=\"%d\" "
-      "y=\"%d\" width=\"%d\" height=\"%d\"/></clipPath>\n",
-      WIDTH, HEIGHT, WIDTH, HEIGHT, LEFT, TOP, WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM);
-  svg_text(out, LEFT, 22, "start", machine->title);
-  svg_grid(&a, out);
+  lp_chart chart = chart_of(&a, out);
+  lp_chart_begin(&chart, machine->title, ".roof{stroke:#000;stroke-width:1.5;fill:none}");
+  svg_grid(&a, &chart);
   dots all = {0};
   list_dots(machine, &all);
-  lp_buf_puts(out, "<g clip-path=\"url(#plot)\">\n");
+  lp_chart_clip_begin(&chart);
   for (size_t i = 0; i < all.count; i++)
-    lp_buf_printf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"1.6\" fill=\"%s\"/>\n", svg_x(&a, all.data[i].x),
-                  svg_y(&a, all.data[i].y), colour_of(all.data[i].mark));
-  svg_roofs(&a, roofs, count, out);
-  lp_buf_puts(out, "</g>\n");
+    lp_chart_dot(&chart, all.data[i].x, all.data[i].y, 1.6, colour_of(all.data[i].mark), NULL);
+  svg_roofs(&a, &chart, roofs, count);
+  lp_chart_clip_end(&chart);
   if (all.count > 0)
-    svg_text(out, WIDTH - RIGHT, 22, "end", "measured: linear blue, prefill orange, decode violet, others green");
-  lp_buf_puts(out, "</svg>\n");
+    lp_chart_text(&chart, LP_CHART_WIDTH - LP_CHART_RIGHT, 22, "end",
+                  "measured: linear blue, prefill orange, decode violet, others green");
+  lp_chart_end(&chart);
   lp_vec_free(&all);
 }

@@ -1,18 +1,7 @@
 /* The report as one self-contained page: the text, and the operators as a table with their sides in colour. */
 #include "passes/report_internal.h"
 
-static void put_escaped(lp_buf *out, const char *text) {
-  for (; *text; text++) {
-    if (*text == '<')
-      lp_buf_puts(out, "&lt;");
-    else if (*text == '>')
-      lp_buf_puts(out, "&gt;");
-    else if (*text == '&')
-      lp_buf_puts(out, "&amp;");
-    else
-      lp_buf_append(out, text, 1);
-  }
-}
+#include "base/chart.h"
 
 static const char head[] =
     "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -41,7 +30,7 @@ static void put_operators(const lp_report *report, lp_stage stage, lp_buf *out) 
     const lp_plan_op *op = item->op;
     double bytes = op->bytes[item->side];
     lp_buf_printf(out, "<tr class=\"%s\"><td>", lp_place_name(item->side));
-    put_escaped(out, lp_op_str(op->op, "name", ""));
+    lp_markup_text(lp_op_str(op->op, "name", ""), out);
     lp_buf_printf(out,
                   "</td><td>%s</td><td>%" PRId64 "</td><td>%s</td><td>%.4g</td><td>%.4g</td><td>%.3g</td><td>%.4g</td>"
                   "<td>%.4g</td></tr>\n",
@@ -57,9 +46,9 @@ void lp_report_html(const lp_report *report, lp_buf *out) {
   lp_report_text(report, &text);
   lp_buf_puts(out, head);
   lp_buf_puts(out, "<h1>");
-  put_escaped(out, report->name);
+  lp_markup_text(report->name, out);
   lp_buf_puts(out, "</h1>\n<pre>");
-  put_escaped(out, lp_buf_text(&text));
+  lp_markup_text(lp_buf_text(&text), out);
   lp_buf_puts(out, "</pre>\n");
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     put_operators(report, (lp_stage)stage, out);
