@@ -208,6 +208,8 @@ typedef struct {
 LP_MUST_USE lp_status lp_parse_unit(const char *text, const lp_unit *units, size_t count, const char *wanted,
                                     double *value, lp_diag *diag, lp_loc loc);
 LP_MUST_USE lp_status lp_parse_double(const char *text, double *value, lp_diag *diag, lp_loc loc);
+/* The same, and -1.5 too. */
+LP_MUST_USE lp_status lp_parse_signed(const char *text, double *value, lp_diag *diag, lp_loc loc);
 LP_MUST_USE lp_status lp_parse_i64(const char *text, int64_t min, int64_t max, int64_t *value, lp_diag *diag,
                                    lp_loc loc);
 /* Human forms into a caller's buffer, which is returned: "4.0 GiB", "100 Mbit/s". */
@@ -328,6 +330,30 @@ void lp_sha256_update(lp_sha256 *sha, const void *data, size_t size);
 void lp_sha256_hex(lp_sha256 *sha, char out[65]);
 /* CRC-32C of `crc`'s bytes followed by these; begins with 0. It finds damage, not malice, at the speed of memory. */
 uint32_t lp_crc32c(uint32_t crc, const void *data, size_t size);
+
+/* ---- tables ------------------------------------------------------------------------------------------------------ */
+
+/* Comma-separated values: a header, then rows of as many fields, blanks around fields taken off; lines that are empty are
+ * left out. Fields are not quoted. Lives in the arena it was read into. */
+typedef struct {
+  const char *file;
+  int32_t columns;
+  const char **name; /* [columns] */
+  size_t rows;
+  const char **field; /* [rows][columns] */
+  int32_t *col;       /* [rows][columns] where it begins in its line */
+  int32_t *line;      /* [rows] */
+} lp_csv;
+
+LP_MUST_USE lp_status lp_csv_parse(const char *file, const char *text, size_t size, lp_arena *arena, lp_csv *out,
+                                   lp_diag *diag);
+LP_MUST_USE lp_status lp_csv_read(const char *path, lp_arena *arena, lp_csv *out, lp_diag *diag);
+int32_t lp_csv_column(const lp_csv *csv, const char *name); /* -1: none of that name */
+const char *lp_csv_at(const lp_csv *csv, size_t row, int32_t column);
+lp_loc lp_csv_loc(const lp_csv *csv, size_t row, int32_t column);
+/* Of a field that must be such a number. */
+LP_MUST_USE lp_status lp_csv_number(const lp_csv *csv, size_t row, int32_t column, double least, double most,
+                                    double *out, lp_diag *diag);
 
 /* ---- small numbers ----------------------------------------------------------------------------------------------- */
 

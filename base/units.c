@@ -110,6 +110,13 @@ lp_status lp_parse_double(const char *text, double *value, lp_diag *diag, lp_loc
   return LP_OK;
 }
 
+lp_status lp_parse_signed(const char *text, double *value, lp_diag *diag, lp_loc loc) {
+  const char *digits = text + (*text == '-');
+  if (lp_parse_double(digits, value, NULL, loc) != LP_OK) return lp_error(diag, loc, "'%s' is not a number", text);
+  if (*text == '-') *value = -*value;
+  return LP_OK;
+}
+
 lp_status lp_parse_i64(const char *text, int64_t min, int64_t max, int64_t *value, lp_diag *diag, lp_loc loc) {
   const char *digits = text + (*text == '-' || *text == '+');
   size_t length = strspn(digits, "0123456789");

@@ -24,6 +24,7 @@ static const subcommand subcommands[] = {
     {"run", "generate text with a compiled bundle", lp_tool_run},
     {"worker", "serve the cloud side of a bundle", lp_tool_worker},
     {"bench", "measure a bundle", lp_tool_bench},
+    {"radio", "path loss, line of sight, capacity, schedulers", lp_tool_radio},
 };
 
 static void print_help(FILE *out) {

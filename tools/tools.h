@@ -22,6 +22,7 @@ int lp_tool_verify(int argc, char **argv);
 int lp_tool_run(int argc, char **argv);
 int lp_tool_worker(int argc, char **argv);
 int lp_tool_bench(int argc, char **argv);
+int lp_tool_radio(int argc, char **argv);
 
 /* ---- options (options.c) --------------------------------------------------------------------------------------------- */
 
@@ -34,7 +35,8 @@ typedef enum {
   LP_OPTION_TEXT,    /* const char * */
   LP_OPTION_TEXTS,   /* lp_texts: may be repeated */
   LP_OPTION_I64,     /* int64_t, at least `min` */
-  LP_OPTION_F64,     /* double */
+  LP_OPTION_F64,     /* double, not negative */
+  LP_OPTION_SIGNED,  /* double */
   LP_OPTION_TIME,    /* double, ms: "400ms", "0.1s" */
   LP_OPTION_SIZE,    /* int64_t, bytes: "4GiB" */
   LP_OPTION_NUMBERS, /* lp_numbers: "1,2,3" */

@@ -80,12 +80,7 @@ lp_status lp_yaml_number(const lp_yaml *yaml, const lp_yaml_node *node, const ch
                          double *out) {
   const char *text = NULL;
   LP_TRY(lp_yaml_text(yaml, node, key, &text));
-  double sign = *text == '-' && least < 0 ? -1 : 1, value = 0;
-  if (lp_parse_double(text + (sign < 0), &value, NULL, LP_LOC_NONE) == LP_OK && sign * value >= least &&
-      sign * value <= most) {
-    *out = sign * value;
-    return LP_OK;
-  }
+  if (lp_parse_signed(text, out, NULL, LP_LOC_NONE) == LP_OK && *out >= least && *out <= most) return LP_OK;
   return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'%s' is '%s', not a number from %g to %g", key, text, least,
                   most);
 }
