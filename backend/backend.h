@@ -67,4 +67,11 @@ typedef struct {
 LP_MUST_USE lp_status lp_bundle_write(lp_module *module, const lp_bundle_request *request, const char *path,
                                       lp_diag *diag);
 
+/* Writes a communicating module as ONNX models into the folder `path`, atomically, if lp_bundle_check_path allows: one
+ * per turn of a side, the sides' weights as external data, and a manifest: see docs/onnx.md. */
+typedef struct {
+  int64_t opset; /* 17 or 21 */
+} lp_onnx_options;
+LP_MUST_USE lp_status lp_onnx_write(lp_module *module, const lp_onnx_options *options, const char *path, lp_diag *diag);
+
 #endif

@@ -16,4 +16,8 @@ bool lp_op_is_run(const lp_op *op);
 /* The side that has an operator's results: "device" or "cloud". */
 const char *lp_op_side(const lp_op *op);
 
+/* Nearest codes and scale of `count` floats, `step` apart (quantise.c). int8: scale = max|w| / 127. int4 (codes 0 .. 15
+ * about 8): of 13 scales about max|w| / 8 the one with the least squared error. The scale is rounded to `scale_dtype`. */
+float lp_quantise(const float *w, int64_t count, int64_t step, lp_dtype codes, lp_dtype scale_dtype, uint8_t *out);
+
 #endif

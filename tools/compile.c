@@ -59,6 +59,7 @@ static lp_status read_options(lp_compile *c, int argc, char **argv, lp_texts *ar
       {"-O", LP_OPTION_I64, &c->opt_level, "LEVEL", "optimise code: 0 to 3 (3)", 0},
       {"--emit", LP_OPTION_CHOICE, &c->emit,
        "bundle|layer-ir|op-ir|placed-ir|llvm-ir|asm|obj|cuda|ptx|opencl|onnx|report", "what to write (bundle)", 0},
+      {"--opset", LP_OPTION_I64, &c->opset, "17|21", "of the models that --emit=onnx writes (21)", 0},
       {"--side", LP_OPTION_CHOICE, &c->side, "device|cloud", "whose llvm-ir, asm or obj (device)", 0},
       {"--report", LP_OPTION_TEXTS, &c->reports, "FILE", "also write a report: .txt, .json, .csv, .html; repeatable",
        0},
@@ -81,7 +82,8 @@ static lp_status read_options(lp_compile *c, int argc, char **argv, lp_texts *ar
 }
 
 int lp_tool_compile(int argc, char **argv) {
-  lp_compile compile = {.emit = "bundle", .side = "device", .march = "native", .opt_level = 3, .private_layers = -1};
+  lp_compile compile = {
+      .emit = "bundle", .side = "device", .march = "native", .opt_level = 3, .opset = 21, .private_layers = -1};
   compile.request = (lp_request){.isl = 512, .osl = 128, .batch = 1, .objective = "cost", .generation = true};
   lp_diag *diag = lp_tool_diag();
   lp_texts args = {0};

@@ -13,7 +13,8 @@ static bool emits(const lp_compile *compile, const char *what) {
 }
 
 bool lp_compile_reads_weights(const lp_compile *compile) {
-  return emits(compile, "bundle") || emits(compile, "obj") || emits(compile, "asm") || emits(compile, "llvm-ir");
+  return emits(compile, "bundle") || emits(compile, "onnx") || emits(compile, "obj") || emits(compile, "asm") ||
+         emits(compile, "llvm-ir");
 }
 
 static lp_status run_passes(const lp_compile *compile, lp_module *module, const char *pipeline, lp_diag *diag) {
@@ -90,12 +91,12 @@ static int64_t vocab_of(const lp_module *module) {
   return logits && lp_type_static_dim(logits->type, -1, &vocab) ? vocab : 0;
 }
 
-static char *bundle_path(const lp_compile *compile) {
+static char *folder_path(const lp_compile *compile) {
   if (compile->output) return lp_strdup(compile->output);
   const char *base = lp_path_base(compile->model);
   lp_buf path = {0};
   size_t length = lp_has_suffix(base, ".onnx") ? strlen(base) - 5 : strlen(base);
-  lp_buf_printf(&path, "%.*s.llmpart", (int)length, base);
+  lp_buf_printf(&path, "%.*s.%s", (int)length, base, emits(compile, "onnx") ? "halves" : "llmpart");
   return path.data;
 }
 
@@ -139,10 +140,20 @@ static lp_status write_bundle(const lp_compile *compile, lp_module *module, cons
                                      .context = func ? lp_op_i64(func, "context", 0) : 0,
                                      .vocab = vocab_of(module),
                                      .progress = isatty(STDERR_FILENO) ? show_progress : NULL};
-  char *path = bundle_path(compile);
+  char *path = folder_path(compile);
   lp_status status = lp_bundle_write(module, &request, path, diag);
   free(path);
   free(tokenizer);
+  return status;
+}
+
+/* ---- halves ---------------------------------------------------------------------------------------------------------- */
+
+static lp_status write_onnx(const lp_compile *compile, lp_module *module, lp_diag *diag) {
+  const lp_onnx_options options = {.opset = compile->opset};
+  char *path = folder_path(compile);
+  lp_status status = lp_onnx_write(module, &options, path, diag);
+  free(path);
   return status;
 }
 
@@ -181,7 +192,7 @@ static lp_status write_dependencies(const lp_compile *compile, const lp_module *
   if (!compile->depfile) return LP_OK;
   lp_writer *writer = NULL;
   LP_TRY(lp_writer_open(compile->depfile, &writer, diag));
-  char *output = bundle_path(compile);
+  char *output = folder_path(compile);
   lp_map *seen = lp_map_create();
   put_escaped(writer, output);
   lp_writer_put(writer, ":", 1);
@@ -230,8 +241,8 @@ static lp_status check_exits(const lp_compile *compile, const lp_module *module,
 
 /* What is in the way of a bundle is said before the work, not after it. */
 static lp_status check_output(const lp_compile *compile, lp_diag *diag) {
-  if (!emits(compile, "bundle")) return LP_OK;
-  char *path = bundle_path(compile);
+  if (!emits(compile, "bundle") && !emits(compile, "onnx")) return LP_OK;
+  char *path = folder_path(compile);
   lp_status status = lp_bundle_check_path(path, diag);
   free(path);
   return status;
@@ -253,6 +264,8 @@ static lp_status emit_planned(const lp_compile *compile, lp_module *module, lp_d
     status = run_passes(compile, module, compile->profile ? lp_pipeline_split_each : lp_pipeline_split, diag);
   if (status == LP_OK && emits(compile, "bundle"))
     status = write_bundle(compile, module, lp_buf_text(&report), diag);
+  else if (status == LP_OK && emits(compile, "onnx"))
+    status = write_onnx(compile, module, diag);
   else if (status == LP_OK)
     status = write_code(compile, module, diag);
   lp_buf_free(&report);

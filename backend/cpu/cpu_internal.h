@@ -124,9 +124,6 @@ cpu_form cpu_linear_weight_form(const lp_op *op);
 void cpu_describe_groups(const lp_op *op, cpu_constant *constant);
 /* The elements of a constant, all there. */
 LP_MUST_USE lp_status cpu_constant_data(cpu_plan *plan, const lp_value *value, lp_tensor *out, lp_diag *diag);
-/* Nearest codes and scale of `count` floats, `step` apart (quantise.c). int8: scale = max|w| / 127. int4 (codes 0 .. 15
- * about 8): of 13 scales about max|w| / 8 the one with the least squared error. The scale is rounded to `scale_dtype`. */
-float cpu_quantise(const float *w, int64_t count, int64_t step, lp_dtype codes, lp_dtype scale_dtype, uint8_t *out);
 /* The panels of a GROUPS constant (weights_groups.c); `w` and `gate` hold all elements. */
 LP_MUST_USE lp_status cpu_write_groups(cpu_plan *plan, lp_writer *writer, const cpu_constant *constant,
                                        const lp_tensor *w, const lp_tensor *gate, lp_diag *diag);

@@ -105,7 +105,7 @@ static void quantise_column(const source *s, workspace *w, int64_t column, int64
     w->column[k] = (float)lp_tensor_f64(&s->w, element_at(s, k, column));
   for (int64_t k0 = 0, g = 0; k0 < c->k; k0 += c->group, g++) {
     int64_t rows = c->k - k0 < c->group ? c->k - k0 : c->group;
-    w->scale[g * LPK_PANEL + j] = cpu_quantise(w->column + k0, rows, 1, c->codes, c->scale_dtype, codes + k0);
+    w->scale[g * LPK_PANEL + j] = lp_quantise(w->column + k0, rows, 1, c->codes, c->scale_dtype, codes + k0);
   }
   for (int64_t k = 0; k < c->k; k++)
     w->codes[k * LPK_PANEL + j] = codes[k];

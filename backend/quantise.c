@@ -1,7 +1,5 @@
 /* Quantising weights at compile time: groups with one scale, symmetric about zero. */
-#include "backend/cpu/cpu_internal.h"
-
-#include "backend/cpu/kernels/pack.h"
+#include "backend/backend_internal.h"
 
 #include <math.h>
 
@@ -42,11 +40,16 @@ static float search_int4(const float *w, int64_t count, int64_t step, float most
   return best;
 }
 
-float cpu_quantise(const float *w, int64_t count, int64_t step, lp_dtype codes, lp_dtype scale_dtype, uint8_t *out) {
+static float rounded(float x, lp_dtype dtype) {
+  if (dtype == LP_F16) return lp_f16_to_f32(lp_f32_to_f16(x));
+  return dtype == LP_BF16 ? lp_bf16_to_f32(lp_f32_to_bf16(x)) : x;
+}
+
+float lp_quantise(const float *w, int64_t count, int64_t step, lp_dtype codes, lp_dtype scale_dtype, uint8_t *out) {
   bool wide = codes == LP_I8;
   float most = extreme(w, count, step), scale = 0;
   if (most != 0) scale = wide ? fabsf(most) / 127 : search_int4(w, count, step, most);
-  scale = lpk_round_to(scale, cpu_kernel_dtype(scale_dtype));
+  scale = rounded(scale, scale_dtype);
   for (int64_t i = 0; i < count; i++) {
     float code = scale != 0 ? rintf(w[i * step] / scale) : 0;
     out[i * step] = wide ? (uint8_t)(int8_t)clamp(code, -127, 127) : (uint8_t)(clamp(code, -8, 7) + 8);

@@ -1,0 +1,168 @@
+/* The folder of halves: models of both programs, the sides' weights, the manifest. */
+#include "backend/onnx/onnx_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PROGRAMS = 2, SIDES = 2 };
+
+static const char *const side_names[SIDES] = {"device", "cloud"};
+
+typedef struct {
+  lp_module *module;
+  const lp_onnx_options *options;
+  lp_arena *arena;
+  const char *folder;
+  onnx_program program[PROGRAMS];
+  onnx_store store[SIDES];
+  lp_diag *diag;
+} halves;
+
+static lp_status write_file(const halves *h, const char *name, const lp_buf *bytes) {
+  char *path = lp_path_join(h->folder, name);
+  lp_status status = lp_file_write(path, bytes->data, bytes->size, h->diag);
+  free(path);
+  return status;
+}
+
+/* ---- models --------------------------------------------------------------------------------------------------------- */
+
+static lp_status write_program(const halves *h, onnx_program *program) {
+  for (size_t i = 0; i < program->parts.count; i++) {
+    onnx_part *part = program->parts.data[i];
+    onnx_store *store = (onnx_store *)(uintptr_t)&h->store[lp_streq(part->side, "cloud")];
+    LP_TRY(onnx_part_write(h->module, part, store, h->options->opset, h->diag));
+  }
+  return LP_OK;
+}
+
+/* A prompt and a token often run through the same models: then there is one set of them. */
+static bool same_models(const onnx_program *a, const onnx_program *b) {
+  if (a->parts.count != b->parts.count) return false;
+  for (size_t i = 0; i < a->parts.count; i++) {
+    const onnx_part *x = a->parts.data[i], *y = b->parts.data[i];
+    if (!lp_streq(x->side, y->side) || x->bytes.size != y->bytes.size ||
+        memcmp(x->bytes.data, y->bytes.data, x->bytes.size) != 0)
+      return false;
+  }
+  return true;
+}
+
+/* device.onnx, cloud.onnx; a side's further turns are device.2.onnx and so on. */
+static void name_models(const halves *h, onnx_program *program, bool shared) {
+  for (size_t i = 0; i < program->parts.count; i++) {
+    onnx_part *part = program->parts.data[i];
+    const char *base = shared ? part->side : lp_arena_format(h->arena, "%s.%s", program->name, part->side);
+    part->file = part->turn ? lp_arena_format(h->arena, "%s.%" PRId32 ".onnx", base, part->turn + 1)
+                            : lp_arena_format(h->arena, "%s.onnx", base);
+  }
+}
+
+static lp_status write_models(halves *h) {
+  LP_TRY(write_program(h, &h->program[0]));
+  LP_TRY(write_program(h, &h->program[1]));
+  bool shared = same_models(&h->program[0], &h->program[1]);
+  for (int i = 0; i < PROGRAMS; i++) {
+    name_models(h, &h->program[i], shared);
+    for (size_t k = 0; k < h->program[i].parts.count && !(shared && i); k++)
+      LP_TRY(write_file(h, h->program[i].parts.data[k]->file, &h->program[i].parts.data[k]->bytes));
+  }
+  return LP_OK;
+}
+
+/* ---- weights -------------------------------------------------------------------------------------------------------- */
+
+static lp_status open_stores(halves *h) {
+  for (int i = 0; i < SIDES; i++) {
+    h->store[i].file = lp_arena_format(h->arena, "%s.weights", side_names[i]);
+    char *path = lp_path_join(h->folder, h->store[i].file);
+    lp_status status = lp_writer_open(path, &h->store[i].writer, h->diag);
+    free(path);
+    LP_TRY(status);
+  }
+  return LP_OK;
+}
+
+/* A side without weights has no file of them. */
+static lp_status commit_stores(halves *h) {
+  for (int i = 0; i < SIDES; i++) {
+    lp_writer *writer = h->store[i].writer;
+    h->store[i].writer = NULL;
+    if (lp_writer_offset(writer) == 0)
+      lp_writer_abandon(writer);
+    else
+      LP_TRY(lp_writer_commit(writer, h->diag));
+  }
+  return LP_OK;
+}
+
+static void close_stores(halves *h) {
+  for (int i = 0; i < SIDES; i++) {
+    lp_writer_abandon(h->store[i].writer);
+    for (size_t k = 0; k < lp_map_count(h->store[i].stored); k++)
+      free(lp_map_value_at(h->store[i].stored, k));
+    lp_map_free(h->store[i].stored);
+  }
+}
+
+/* ---- all ------------------------------------------------------------------------------------------------------------ */
+
+static lp_status write_manifest(const halves *h) {
+  const onnx_program *const programs[] = {&h->program[0], &h->program[1]};
+  lp_buf text = {0};
+  onnx_manifest(h->module, programs, PROGRAMS, h->options->opset, &text);
+  lp_status status = write_file(h, "manifest.json", &text);
+  lp_buf_free(&text);
+  return status;
+}
+
+static lp_status write_folder(halves *h) {
+  LP_TRY(open_stores(h));
+  LP_TRY(write_models(h));
+  LP_TRY(commit_stores(h));
+  return write_manifest(h);
+}
+
+/* The halves give all rows of logits, as the whole model does: r becomes s. */
+static lp_status all_rows(lp_module *module, lp_diag *diag) {
+  lp_symbol rows = lp_symbols_find(&module->symbols, "r");
+  if (!rows || lp_module_substitute(module, rows, lp_dim_symbol(module, "s"))) return LP_OK;
+  return lp_error(diag, LP_LOC_FILE(module->name), "a size overflows");
+}
+
+static lp_status create_programs(halves *h) {
+  static const char *const names[PROGRAMS] = {"prefill", "decode"};
+  LP_TRY(all_rows(h->module, h->diag));
+  for (int i = 0; i < PROGRAMS; i++) {
+    const lp_op *func = lp_module_find_func(h->module, names[i]);
+    if (!func) return lp_error(h->diag, LP_LOC_FILE(h->module->name), "there is no '@%s'", names[i]);
+    LP_TRY(onnx_program_create(h->module, func, h->arena, &h->program[i], h->diag));
+  }
+  return LP_OK;
+}
+
+lp_status lp_onnx_write(lp_module *module, const lp_onnx_options *options, const char *path, lp_diag *diag) {
+  halves h = {.module = module, .options = options, .arena = lp_arena_create(), .diag = diag};
+  for (int i = 0; i < SIDES; i++)
+    h.store[i].stored = lp_map_create();
+  char *folder = NULL;
+  lp_status status = lp_bundle_check_path(path, diag);
+  if (status == LP_OK) status = create_programs(&h);
+  if (status == LP_OK) status = lp_dir_begin(path, &folder, diag);
+  if (status == LP_OK) {
+    h.folder = folder;
+    status = write_folder(&h);
+    close_stores(&h);
+    if (status == LP_OK)
+      status = lp_dir_commit(folder, path, diag);
+    else
+      lp_dir_abandon(folder);
+  } else {
+    close_stores(&h);
+  }
+  for (int i = 0; i < PROGRAMS; i++)
+    onnx_program_free(&h.program[i]);
+  free(folder);
+  lp_arena_free(h.arena);
+  return status;
+}

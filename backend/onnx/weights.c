@@ -1,0 +1,282 @@
+/* Constants of a model: small ones lie in it, others in the side's data file, each once. The weights of linear operators
+ * are stored as the placement asks and widened in the graph. */
+#include "backend/onnx/onnx_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { INLINE_BYTES = 1024, ALIGNMENT = 64 };
+
+typedef struct {
+  int64_t offset, bytes;
+} onnx_stored;
+
+/* ---- the data file -------------------------------------------------------------------------------------------------- */
+
+static void identity(const lp_value *value, lp_buf *key) {
+  lp_tensor tensor;
+  const lp_op *op = value->def;
+  if (lp_value_constant(value, &tensor))
+    lp_buf_printf(key, "data %" PRIx64 " %" PRIx64 " %zu", lp_hash_bytes(tensor.data, tensor.bytes, 1),
+                  lp_hash_bytes(tensor.data, tensor.bytes, 2), tensor.bytes);
+  else
+    lp_buf_printf(key, "file %s %" PRId64 " %" PRId64, lp_op_str(op, "file", ""), lp_op_i64(op, "offset", 0),
+                  lp_op_i64(op, "length", 0));
+  lp_buf_printf(key, " %s", lp_dtype_name(value->type.dtype));
+}
+
+static onnx_stored *begin_stored(onnx_graph *g, const char *key) {
+  static const char zeros[ALIGNMENT];
+  uint64_t past = lp_writer_offset(g->store->writer) % ALIGNMENT;
+  if (past) lp_writer_put(g->store->writer, zeros, ALIGNMENT - past);
+  onnx_stored *stored = lp_alloc(sizeof *stored);
+  stored->offset = (int64_t)lp_writer_offset(g->store->writer);
+  lp_map_put(g->store->stored, key, stored);
+  return stored;
+}
+
+static void end_stored(const onnx_graph *g, onnx_stored *stored) {
+  stored->bytes = (int64_t)lp_writer_offset(g->store->writer) - stored->offset;
+}
+
+static void add_entry(onnx_graph *g, Onnx__TensorProto *tensor, const char *key, const char *value) {
+  Onnx__StringStringEntryProto *entry = LP_NEW(g->arena, Onnx__StringStringEntryProto);
+  onnx__string_string_entry_proto__init(entry);
+  entry->key = lp_arena_strdup(g->arena, key);
+  entry->value = lp_arena_strdup(g->arena, value);
+  tensor->external_data[tensor->n_external_data++] = entry;
+}
+
+static void set_external(onnx_graph *g, Onnx__TensorProto *tensor, const onnx_stored *stored) {
+  tensor->has_data_location = 1;
+  tensor->data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
+  tensor->external_data = LP_NEW_ARRAY(g->arena, Onnx__StringStringEntryProto *, 3);
+  add_entry(g, tensor, "location", g->store->file);
+  add_entry(g, tensor, "offset", lp_arena_format(g->arena, "%" PRId64, stored->offset));
+  add_entry(g, tensor, "length", lp_arena_format(g->arena, "%" PRId64, stored->bytes));
+}
+
+/* ---- as it is ------------------------------------------------------------------------------------------------------- */
+
+static lp_status constant_data(const onnx_graph *g, const lp_value *value, lp_tensor *out) {
+  int64_t numel = 0;
+  size_t bits;
+  LP_TRY(lp_weight_data(g->module, value, out, g->diag));
+  if (!lp_type_static_numel(value->type, &numel) ||
+      !lp_size_mul((size_t)numel, (size_t)lp_dtype_bits(value->type.dtype), &bits) || out->bytes < (bits + 7) / 8)
+    return lp_error(g->diag, value->def->loc, "constant has %zu bytes, fewer than its shape wants", out->bytes);
+  out->bytes = (bits + 7) / 8;
+  return LP_OK;
+}
+
+static void static_shape(lp_type type, int64_t *dim) {
+  for (int32_t i = 0; i < type.rank; i++)
+    if (!lp_type_static_dim(type, i, &dim[i])) dim[i] = 0;
+}
+
+static const char *constant_name(const lp_value *value) {
+  return value->name ? value->name : "constant";
+}
+
+lp_status onnx_constant(onnx_graph *g, const lp_value *value, onnx_name *out) {
+  lp_tensor data;
+  int64_t dim[LP_MAX_RANK];
+  LP_TRY(constant_data(g, value, &data));
+  static_shape(value->type, dim);
+  Onnx__TensorProto *tensor = onnx_tensor(g, value->type.dtype, value->type.rank, dim);
+  if (data.bytes <= INLINE_BYTES) {
+    onnx_tensor_set_data(g, tensor, data.data, data.bytes);
+  } else {
+    lp_buf key = {0};
+    identity(value, &key);
+    onnx_stored *stored = lp_map_get(g->store->stored, lp_buf_text(&key));
+    if (!stored) {
+      stored = begin_stored(g, lp_buf_text(&key));
+      lp_writer_put(g->store->writer, data.data, data.bytes);
+      end_stored(g, stored);
+    }
+    set_external(g, tensor, stored);
+    lp_buf_free(&key);
+  }
+  *out = onnx_initializer(g, tensor, constant_name(value));
+  return LP_OK;
+}
+
+/* ---- in fewer bits -------------------------------------------------------------------------------------------------- */
+
+/* Writes the elements as another float type, through one slice. */
+static void put_narrowed(const onnx_graph *g, const lp_tensor *data, int64_t count, lp_dtype dtype) {
+  enum { SLICE = 1 << 15 };
+  int64_t width = lp_dtype_bits(dtype) / 8;
+  lp_array slice = {.dtype = dtype, .data = lp_alloc((size_t)(SLICE * width))};
+  for (int64_t i = 0; i < count;) {
+    int64_t n = 0;
+    for (; n < SLICE && i < count; n++, i++)
+      lp_array_set_f64(&slice, n, lp_tensor_f64(data, i));
+    lp_writer_put(g->store->writer, slice.data, (size_t)(n * width));
+  }
+  free(slice.data);
+}
+
+static lp_status narrowed(onnx_graph *g, const lp_value *value, lp_dtype dtype, onnx_name *out) {
+  lp_buf key = {0};
+  int64_t dim[LP_MAX_RANK] = {0};
+  identity(value, &key);
+  lp_buf_printf(&key, " as %s", lp_dtype_name(dtype));
+  onnx_stored *stored = lp_map_get(g->store->stored, lp_buf_text(&key));
+  lp_status status = LP_OK;
+  static_shape(value->type, dim);
+  if (!stored) {
+    lp_tensor data;
+    status = constant_data(g, value, &data);
+    if (status == LP_OK) {
+      stored = begin_stored(g, lp_buf_text(&key));
+      put_narrowed(g, &data, dim[0] * dim[1], dtype);
+      end_stored(g, stored);
+    }
+  }
+  if (status == LP_OK) {
+    Onnx__TensorProto *tensor = onnx_tensor(g, dtype, value->type.rank, dim);
+    set_external(g, tensor, stored);
+    *out = onnx_initializer(g, tensor, lp_arena_format(g->arena, "%s.%s", constant_name(value), lp_dtype_name(dtype)));
+  }
+  lp_buf_free(&key);
+  return status;
+}
+
+/* A matrix in codes of 8 or 4 bits, LP_WEIGHT_GROUP along k with one scale. */
+typedef struct {
+  int64_t dim[2], k_axis, groups; /* groups of one row */
+  uint8_t *codes;                 /* one a byte */
+  uint16_t *scales;               /* f16, a matrix with `groups` in place of k */
+} coded;
+
+static void encode(coded *c, const lp_tensor *data, lp_dtype dtype) {
+  int64_t k = c->dim[c->k_axis], n = c->dim[1 - c->k_axis], step = c->k_axis ? 1 : n;
+  float *w = lp_alloc(sizeof *w * (size_t)(n * k + 1));
+  for (int64_t i = 0; i < n * k; i++)
+    w[i] = (float)lp_tensor_f64(data, i);
+  for (int64_t row = 0; row < n; row++)
+    for (int64_t j = 0; j < c->groups; j++) {
+      int64_t first = j * LP_WEIGHT_GROUP, count = k - first < LP_WEIGHT_GROUP ? k - first : LP_WEIGHT_GROUP;
+      int64_t at = c->k_axis ? row * k + first : first * n + row;
+      float scale = lp_quantise(w + at, count, step, dtype == LP_I8 ? LP_I8 : LP_U4, LP_F16, c->codes + at);
+      c->scales[c->k_axis ? row * c->groups + j : j * n + row] = lp_f32_to_f16(scale);
+    }
+  free(w);
+}
+
+/* Codes of 4 bits come as 0 to 15 about 8; ONNX has -8 to 7. */
+static void put_codes(onnx_graph *g, const coded *c, lp_dtype dtype) {
+  int64_t count = c->dim[0] * c->dim[1];
+  if (dtype == LP_I8) {
+    lp_writer_put(g->store->writer, c->codes, (size_t)count);
+    return;
+  }
+  uint8_t *packed = lp_alloc((size_t)(count / 2 + 1));
+  for (int64_t i = 0; i < count; i++)
+    lp_packed_set(packed, LP_I4, i, (int64_t)c->codes[i] - 8);
+  lp_writer_put(g->store->writer, packed, (size_t)((count + 1) / 2));
+  free(packed);
+}
+
+static lp_status store_codes(onnx_graph *g, const lp_value *value, lp_dtype dtype, coded *c, const char *const *key,
+                             onnx_stored **out) {
+  lp_tensor data;
+  LP_TRY(constant_data(g, value, &data));
+  size_t numel = (size_t)(c->dim[0] * c->dim[1]), scales = (size_t)(c->groups * c->dim[1 - c->k_axis]);
+  c->codes = lp_alloc(numel + 1);
+  c->scales = lp_alloc(sizeof *c->scales * (scales + 1));
+  encode(c, &data, dtype);
+  out[0] = begin_stored(g, key[0]);
+  put_codes(g, c, dtype);
+  end_stored(g, out[0]);
+  out[1] = begin_stored(g, key[1]);
+  lp_writer_put(g->store->writer, c->scales, sizeof *c->scales * scales);
+  end_stored(g, out[1]);
+  free(c->codes);
+  free(c->scales);
+  return LP_OK;
+}
+
+static lp_status quantised(onnx_graph *g, const lp_value *value, lp_dtype dtype, int64_t k_axis, onnx_name *out) {
+  coded c = {.k_axis = k_axis};
+  if (g->opset < 21) return onnx_refuse(g, "weights in groups need --opset=21");
+  static_shape(value->type, c.dim);
+  c.groups = (c.dim[k_axis] + LP_WEIGHT_GROUP - 1) / LP_WEIGHT_GROUP;
+  lp_buf identity_text = {0};
+  identity(value, &identity_text);
+  const char *key[2], *name = dtype == LP_I8 ? "int8" : "int4";
+  for (int i = 0; i < 2; i++)
+    key[i] = lp_arena_format(g->arena, "%s in %s along %" PRId64 " %s", lp_buf_text(&identity_text), name, k_axis,
+                             i ? "scales" : "codes");
+  lp_buf_free(&identity_text);
+  onnx_stored *stored[2] = {lp_map_get(g->store->stored, key[0]), lp_map_get(g->store->stored, key[1])};
+  if (!stored[0]) LP_TRY(store_codes(g, value, dtype, &c, key, stored));
+  int64_t scale_dim[2] = {c.dim[0], c.dim[1]};
+  scale_dim[k_axis] = c.groups;
+  Onnx__TensorProto *codes = onnx_tensor(g, dtype, 2, c.dim), *scales = onnx_tensor(g, LP_F16, 2, scale_dim);
+  set_external(g, codes, stored[0]);
+  set_external(g, scales, stored[1]);
+  onnx_name w = onnx_initializer(g, codes, lp_arena_format(g->arena, "%s.%s", constant_name(value), name));
+  onnx_name s = onnx_initializer(g, scales, lp_arena_format(g->arena, "%s.scale", constant_name(value)));
+  *out = ONNX_NODE(g, "DequantizeLinear", w, onnx_cast(g, s, LP_F32));
+  onnx_attr_i(g, "axis", k_axis);
+  onnx_attr_i(g, "block_size", LP_WEIGHT_GROUP);
+  return LP_OK;
+}
+
+/* ---- weights of linear operators -------------------------------------------------------------------------------------- */
+
+/* An integer weight with the scales that the model brings. */
+static lp_status dequantised(onnx_graph *g, const lp_op *op, bool gate, int64_t k_axis, onnx_name *out) {
+  const int32_t scales = gate ? 7 : 5;
+  const lp_value *w = lp_op_in(op, gate ? 4 : 1), *scale = lp_op_in(op, scales), *zero = lp_op_in(op, scales + 1);
+  int64_t group = lp_op_i64(op, "group", 0), scale_count = 0, zero_count = 0;
+  onnx_name codes, s, z;
+  if (group > 0 && g->opset < 21) return onnx_refuse(g, "weights in groups need --opset=21");
+  if (lp_dtype_bits(w->type.dtype) < 8 && g->opset < 21) return onnx_refuse(g, "integers of 4 bits need --opset=21");
+  if (lp_dtype_bits(w->type.dtype) < 4) return onnx_refuse(g, "it has no integers of 2 bits");
+  if (zero && zero->type.dtype != w->type.dtype) return onnx_refuse(g, "zero points of another type than the codes");
+  LP_TRY(onnx_operand(g, gate ? 4 : 1, &codes));
+  LP_TRY(onnx_operand_as(g, scales, LP_F32, &s));
+  LP_TRY(onnx_operand(g, scales + 1, &z));
+  if (!lp_type_static_numel(scale->type, &scale_count)) scale_count = 0;
+  if (zero && !lp_type_static_numel(zero->type, &zero_count)) zero_count = 0;
+  if (zero && zero_count != scale_count) z = ONNX_NODE(g, "Expand", z, ONNX_NODE(g, "Shape", s));
+  if (scale_count == 1) {
+    onnx_name scalar = onnx_i64s(g, NULL, 0);
+    s = ONNX_NODE(g, "Reshape", s, scalar);
+    if (z) z = ONNX_NODE(g, "Reshape", z, scalar);
+  }
+  *out = ONNX_NODE(g, "DequantizeLinear", codes, s, z);
+  onnx_attr_i(g, "axis", group > 0 ? k_axis : 1 - k_axis);
+  if (group > 0 && scale_count > 1) onnx_attr_i(g, "block_size", group);
+  return LP_OK;
+}
+
+lp_status onnx_weight(onnx_graph *g, const lp_op *op, bool gate, onnx_name *out) {
+  const lp_value *w = lp_op_in(op, gate ? 4 : 1);
+  bool transpose = lp_op_bool(op, "transpose_b", false);
+  int64_t k_axis = transpose ? 1 : 0, stored_k = 0, k = 0;
+  const char *asked = lp_op_str(op, "weight_dtype", NULL);
+  lp_storage storage = lp_storage_of(w->type.dtype);
+  if (asked && lp_dtype_is_float(w->type.dtype) && !lp_storage_find(asked, &storage)) storage.dtype = w->type.dtype;
+  if (lp_op_in(op, gate ? 7 : 5))
+    LP_TRY(dequantised(g, op, gate, k_axis, out));
+  else if (!lp_dtype_is_float(storage.dtype))
+    LP_TRY(quantised(g, w, storage.dtype == LP_I8 ? LP_I8 : LP_I4, k_axis, out));
+  else if (storage.dtype != w->type.dtype)
+    LP_TRY(narrowed(g, w, storage.dtype, out));
+  else
+    LP_TRY(onnx_operand(g, gate ? 4 : 1, out));
+  if (lp_dtype_is_float(storage.dtype) && storage.dtype != LP_F32 && !lp_op_in(op, gate ? 7 : 5))
+    *out = onnx_cast(g, *out, LP_F32);
+  if (lp_type_static_dim(w->type, (int32_t)k_axis, &stored_k) && lp_type_static_dim(lp_op_in(op, 0)->type, -1, &k) &&
+      stored_k > k) {
+    const int64_t zero = 0;
+    *out = ONNX_NODE(g, "Slice", *out, onnx_i64s(g, &zero, 1), onnx_i64s(g, &k, 1), onnx_i64s(g, &k_axis, 1));
+  }
+  if (transpose) *out = onnx_transpose(g, *out, (const int64_t[]){1, 0}, 2);
+  return LP_OK;
+}
