@@ -83,7 +83,7 @@ lp_status eval_op_WINDOWS(const lp_eval *e) {
   int32_t n = window->count, lead = in->rank - n;
   if (lead < 0 || out->rank != in->rank + n) return lp_eval_fail(e, "its result has %d axes", out->rank);
   for (int64_t i = 0; i < lp_array_numel(out); i++) {
-    int64_t index[LP_MAX_RANK], at = 0;
+    int64_t index[LP_MAX_RANK] = {0}, at = 0;
     unflatten(i, out->rank, out->dim, index);
     for (int32_t k = 0; k < in->rank; k++) {
       int64_t own = k < lead ? index[k] : index[k] * dilations->is[k - lead] + index[k + n] * steps->is[k - lead];

@@ -85,7 +85,8 @@ lp_status eval_onnx_linear_attention(const lp_eval *e) {
   LP_TRY(lp_eval_need(e, 3));
   r.delta = lp_streq(rule, "delta") || lp_streq(rule, "gated_delta");
   r.scale = lp_op_f64(e->op, "scale", 0);
-  if (r.scale == 0 && r.heads > 0 && e->in[Q]->rank == 3) r.scale = 1 / sqrt((double)(e->in[Q]->dim[2] / r.heads));
+  int64_t width = r.heads > 0 && e->in[Q]->rank == 3 ? e->in[Q]->dim[2] / r.heads : 0;
+  if (r.scale == 0 && width > 0) r.scale = 1 / sqrt((double)width);
   return run(e, &r);
 }
 

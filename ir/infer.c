@@ -240,11 +240,24 @@ static lp_symbol lone_symbol(const lp_poly *dim) {
   return lone ? dim->term[0].symbol[0] : 0;
 }
 
-/* Is the symbol the first axis of an argument of the function? */
-static bool leads_argument(const lp_infer *c, lp_symbol symbol) {
+static const lp_block *function_of(const lp_infer *c) {
   const lp_block *block = c->op->block;
   while (block && block->parent && block->parent->kind != LP_OP_FUNC)
     block = block->parent->block;
+  return block;
+}
+
+bool lp_infer_sizes_integers(const lp_infer *c, lp_symbol symbol) {
+  const lp_block *block = function_of(c);
+  for (int32_t i = 0; block && i < block->arg_count; i++)
+    for (int32_t axis = 0; !lp_dtype_is_float(block->arg[i]->type.dtype) && axis < block->arg[i]->type.rank; axis++)
+      if (lone_symbol(block->arg[i]->type.dim[axis]) == symbol) return true;
+  return false;
+}
+
+/* Is the symbol the first axis of an argument of the function? */
+static bool leads_argument(const lp_infer *c, lp_symbol symbol) {
+  const lp_block *block = function_of(c);
   for (int32_t i = 0; block && i < block->arg_count; i++)
     if (block->arg[i]->type.rank > 0 && lone_symbol(block->arg[i]->type.dim[0]) == symbol) return true;
   return false;
@@ -261,6 +274,17 @@ static lp_status broadcast_dims(lp_infer *c, const lp_poly *a, const lp_poly *b,
   *out = x_leads ? b : a;
   c->again = true;
   return lp_module_substitute(c->m, batch, lp_dim_const(c->m, 1)) ? LP_OK : lp_infer_fail(c, "a size overflows");
+}
+
+lp_status lp_infer_one_batch(lp_infer *c, const lp_poly *product, const lp_poly *batch) {
+  lp_symbol divisor = lone_symbol(batch);
+  if (!divisor || !leads_argument(c, divisor) || product->count != 1) return LP_OK;
+  for (size_t i = 0; i < LP_COUNT(product->term[0].symbol) && product->term[0].symbol[i]; i++) {
+    lp_symbol symbol = product->term[0].symbol[i];
+    const lp_poly *same;
+    if (leads_argument(c, symbol)) return lp_infer_agree(c, lp_poly_symbol(c->m->arena, symbol), batch, &same);
+  }
+  return LP_OK;
 }
 
 lp_status lp_infer_broadcast(lp_infer *c, lp_shape *shape, const lp_shape *with) {

@@ -3,7 +3,8 @@
  * infer.c        entry points, the table, setting results, agreeing dimensions
  * infer_math.c   elementwise, products, reductions, norms        infer_shape.c  operators that move or count
  * infer_quant.c  quantised operators
- * infer_model.c  attention and the fused operators of com.microsoft   infer_known.c  values known as polynomials */
+ * infer_model.c  attention and the fused operators of com.microsoft   infer_known.c  values known as polynomials
+ * infer_arith.c  arithmetic on them */
 #ifndef LP_INFER_INTERNAL_H
 #define LP_INFER_INTERNAL_H
 
@@ -51,6 +52,11 @@ LP_MUST_USE lp_status lp_infer_axis(const lp_infer *c, int64_t axis, int32_t ran
 /* Two dimensions that must be one. Where they differ by a symbol that can take the other's value, the symbol is
  * replaced in the whole module. */
 LP_MUST_USE lp_status lp_infer_agree(lp_infer *c, const lp_poly *a, const lp_poly *b, const lp_poly **out);
+/* A product of sizes that a batch does not divide, where exporters name each input's axes apart: the product's own
+ * batch, the first axis of an input, is the same. Nothing where there is none. */
+LP_MUST_USE lp_status lp_infer_one_batch(lp_infer *c, const lp_poly *product, const lp_poly *batch);
+/* Is the symbol an axis of an integer argument of the function: tokens, masks? */
+bool lp_infer_sizes_integers(const lp_infer *c, lp_symbol symbol);
 /* Numpy broadcasting of `with` into `shape`. */
 LP_MUST_USE lp_status lp_infer_broadcast(lp_infer *c, lp_shape *shape, const lp_shape *with);
 
@@ -61,6 +67,8 @@ LP_MUST_USE lp_status lp_infer_need_known(const lp_infer *c, int32_t index, cons
                                           int32_t *count);
 /* Known and constant. `values` holds LP_MAX_KNOWN. */
 LP_MUST_USE lp_status lp_infer_need_i64s(const lp_infer *c, int32_t index, int64_t *values, int32_t *count);
+/* What flat element `at` of an elementwise operator's result is known to be; NULL when it is not (infer_arith.c). */
+const lp_poly *lp_infer_element(const lp_infer *c, int64_t at);
 /* Sets what is known of the results, once their types are set. */
 void lp_infer_values(lp_infer *c);
 void lp_infer_constant_known(lp_module *module, lp_value *value);
@@ -69,6 +77,8 @@ bool lp_poly_is_i64(const lp_poly *poly, int64_t value);
 
 /* ---- rules ---- */
 
+/* infer_arith.c */
+lp_infer_rule infer_divide;
 /* infer_math.c */
 lp_infer_rule infer_broadcast, infer_bitwise, infer_pow, infer_compare, infer_where, infer_same, infer_cast,
     infer_bit_cast, infer_gate, infer_cast_like, infer_dropout, infer_matmul, infer_gemm, infer_conv, infer_reduce,

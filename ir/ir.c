@@ -219,10 +219,10 @@ lp_block *lp_op_add_region(lp_module *module, lp_op *op, int32_t arg_count, cons
 
 /* Makes room for one more; doubling keeps adding many linear. */
 static void make_room(lp_module *module, lp_value ***list, int32_t count, int32_t *room) {
-  if (count < *room) return;
+  if (*list && count < *room) return;
   *room = count > 0 ? 2 * count : 1;
   lp_value **grown = LP_NEW_ARRAY(module->arena, lp_value *, *room);
-  if (count > 0) memcpy(grown, *list, (size_t)count * sizeof(**list));
+  if (*list) memcpy(grown, *list, (size_t)count * sizeof(**list));
   *list = grown;
 }
 

@@ -5,6 +5,7 @@
  * sequence's new rows are put behind its own past, and a mask says what each row sees. */
 #include "passes/decompose_internal.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -276,6 +277,7 @@ lp_status lp_rewrite_group_query(lp_rewrite *r) {
   g.uniform = is_uniform(&g);
   g.s = lp_rw_size(r, lp_op_in(r->op, QUERY), 1);
   LP_TRY(read_parts(&g));
+  assert(g.q && g.k && g.v);
   LP_TRY(g.uniform ? count_positions(&g) : read_lengths(&g));
   LP_TRY(rotate(&g));
   lp_rw_attention a = {.q = g.q, .k = g.k, .v = g.v, .causal = g.causal, .window = g.window};

@@ -1,6 +1,7 @@
 /* Lowering of elementwise operators to op.map. */
 #include "passes/lower_internal.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -42,6 +43,7 @@ static lp_value *build_cast(lp_lowering *l, lp_value *x, lp_dtype to) {
 
 /* A whole base with a broken exponent is raised as a float and cut off. */
 static lp_status lower_pow(lp_lowering *l, lp_value *x, lp_value *y) {
+  assert(x && y);
   lp_dtype result = x->type.dtype, other = y->type.dtype, meet = result;
   if (!lp_dtype_is_float(result) && lp_dtype_is_float(other)) meet = result == LP_I32 ? other : LP_F64;
   lp_value *power = lp_build_map2(&l->b, "pow", as_dtype(l, x, meet), as_dtype(l, y, meet), meet);

@@ -141,10 +141,10 @@ static void norm_by_parts(lp_lowering *l, lp_type rows, bool rms) {
   const char *const fns[] = {"mul", "add"};
   for (int32_t i = 1; i < 3; i++)
     if (lp_op_in(l->op, i)) y = map2(l, fns[i - 1], y, lp_op_in(l->op, i));
-  lp_value *statistics[] = {mean, map1(l, "recip", deviation)};
+  lp_value *inverse = map1(l, "recip", deviation);
   l->result[0] = y;
   for (int32_t i = 1; i < l->op->out_count && i < 3; i++) {
-    lp_value *found = statistics[rms ? 1 : i - 1];
+    lp_value *found = mean && i == 1 ? mean : inverse;
     lp_type wanted = l->op->out[i]->type;
     if (found->type.dtype != wanted.dtype) found = lp_build_map1(&l->b, "cast", found, wanted.dtype);
     l->result[i] = lp_build_reshape(&l->b, found, wanted);

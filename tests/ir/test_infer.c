@@ -373,6 +373,27 @@ START_TEST(comparisons_are_decided) {
 }
 END_TEST
 
+/* Each input's axes are named apart: what a product of one input leaves of another's batch is its length. */
+START_TEST(batches_divide) {
+  lp_value *mask = i64("rows,total");
+  lp_value *shape = of(NODE(Shape, i64("batch,length"))), *size = of(NODE(Size, mask));
+  knows(NODE(Div, size, of(NODE(Gather, shape, INT(1)))), "?"); /* a length is no batch */
+  knows(NODE(Div, size, of(NODE(Gather, shape, INT(0)))), "total");
+  gives(NODE(Neg, mask), "i64[rows,total]");
+}
+END_TEST
+
+/* What tokens leave of a table of 128 is not negative, and there is a token. */
+START_TEST(tables_hold_the_tokens) {
+  lp_value *length = of(NODE(Gather, of(NODE(Shape, i64("batch,length"))), INT(1)));
+  knows(NODE(Max, of(NODE(Sub, INT(128), length)), INT(0)), "-length+128");
+  knows(NODE(Max, INT(0), of(NODE(Sub, INT(1), length))), "0");
+  lp_value *past = of(NODE(Squeeze, of(NODE(Shape, f32("past")))));
+  knows(NODE(Max, INT(0), of(NODE(Sub, INT(1), past))), "?"); /* may be 0 */
+  knows(NODE(Max, INT(2), length), "?");
+}
+END_TEST
+
 START_TEST(ranges_and_fills) {
   lp_value *length = of(NODE(Squeeze, of(NODE(Shape, f32("s"))))), *past = of(NODE(Squeeze, of(NODE(Shape, f32("p")))));
   lp_value *total = of(NODE(Add, length, past));
@@ -480,6 +501,8 @@ int main(void) {
   tcase_add_test(tc, repeats);
   tcase_add_test(tc, overflow_is_refused);
   tcase_add_test(tc, shapes_are_known);
+  tcase_add_test(tc, batches_divide);
+  tcase_add_test(tc, tables_hold_the_tokens);
   tcase_add_test(tc, comparisons_are_decided);
   tcase_add_test(tc, ranges_and_fills);
   tcase_add_test(tc, constants_are_computed);
