@@ -156,6 +156,13 @@ static void cost_gather(const cost_context *c, lp_cost *cost) {
   cost->elements = plus(c, numel(c, out), numel(c, lp_op_in(c->op, 1)));
 }
 
+/* One operation per update, and the element that it joins, where there is a reduction. */
+static void cost_scatter(const cost_context *c, lp_cost *cost) {
+  move_all(c, cost);
+  if (lp_streq(lp_op_str(c->op, "reduction", "none"), "none")) return;
+  cost->flops = numel(c, lp_op_in(c->op, 2));
+}
+
 static void cost_move(const cost_context *c, lp_cost *cost) {
   const lp_value *out = c->op->out[0];
   cost->bytes_read = cost->bytes_written = bytes_of(c, out);

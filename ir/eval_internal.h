@@ -4,7 +4,7 @@
  * eval_function.c  elementwise functions            eval_map.c    elementwise operators
  * eval_math.c      products, softmax, norms         eval_model.c  attention, rotary, caches
  * eval_reduce.c    along an axis                    eval_quant.c  quantising and back
- * eval_conv.c      convolutions and windows
+ * eval_conv.c      convolutions and windows         eval_scatter.c  scattered updates
  * eval_move.c      what moves elements              eval_shape.c  other shapes, repeated, padded, made */
 #ifndef LP_EVAL_INTERNAL_H
 #define LP_EVAL_INTERNAL_H
@@ -48,6 +48,9 @@ double *lp_eval_doubles(const lp_eval *e, const lp_array *array);
 LP_MUST_USE lp_status lp_eval_i64s(const lp_eval *e, int32_t index, int64_t *values, int32_t room, int32_t *count);
 LP_MUST_USE lp_status lp_eval_axis(const lp_eval *e, int64_t axis, int32_t rank, int32_t *out);
 
+/* Element `at` of an index into `size` elements, not negative. */
+LP_MUST_USE lp_status lp_eval_index(const lp_eval *e, const lp_array *index, int64_t at, int64_t size, int64_t *out);
+
 /* Operand `index` of op.linear with what its scale and zero point, operands from `scales` on, make of it (eval_quant.c). */
 LP_MUST_USE lp_status lp_eval_weight(const lp_eval *e, int32_t index, int32_t scales, int64_t k, lp_array *out);
 
@@ -76,13 +79,15 @@ lp_eval_rule eval_onnx_attention, eval_op_ATTENTION, eval_onnx_rotary, eval_op_R
     eval_op_COMM_SEND, eval_op_COMM_RECV, eval_op_COMM_KV_MOVE, eval_onnx_decomposed;
 /* eval_move.c */
 lp_eval_rule eval_onnx_gather, eval_op_GATHER, eval_onnx_gather_nd, eval_onnx_gather_elements, eval_op_GATHER_ELEMENTS,
-    eval_onnx_input_free, eval_onnx_slice, eval_op_SLICE, eval_onnx_transpose, eval_op_TRANSPOSE, eval_onnx_concat,
-    eval_op_CONCAT, eval_onnx_split;
+    eval_onnx_slice, eval_op_SLICE, eval_onnx_transpose, eval_op_TRANSPOSE, eval_onnx_concat, eval_op_CONCAT,
+    eval_onnx_split;
 /* eval_quant.c */
 lp_eval_rule eval_onnx_quantize, eval_onnx_dequantize, eval_op_QUANTIZE, eval_op_DEQUANTIZE;
 /* eval_reduce.c */
 lp_eval_rule eval_onnx_reduce, eval_op_REDUCE, eval_onnx_argmax, eval_op_ARGMAX, eval_onnx_cumsum, eval_op_CUMSUM,
     eval_onnx_trilu;
+/* eval_scatter.c */
+lp_eval_rule eval_onnx_scatter, eval_op_SCATTER_ELEMENTS, eval_op_SCATTER_ND;
 /* eval_shape.c */
 lp_eval_rule eval_onnx_reshape, eval_op_RESHAPE, eval_onnx_expand, eval_op_EXPAND, eval_onnx_tile, eval_onnx_pad,
     eval_op_PAD, eval_onnx_dims, eval_onnx_constant, eval_onnx_fill, eval_op_FILL, eval_onnx_range, eval_op_IOTA,

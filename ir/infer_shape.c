@@ -24,13 +24,28 @@ lp_status infer_gather(lp_infer *c) {
   return lp_infer_set(c, 0, dtype_of(c, 0), &out);
 }
 
+/* Sizes that are not numbers are compared where the operator is lowered. */
+static bool exceeds(const lp_poly *size, const lp_poly *most) {
+  int64_t found, limit;
+  return lp_poly_is_const(size, &found) && lp_poly_is_const(most, &limit) && found > limit;
+}
+
+static lp_status fits_beside(const lp_infer *c, const lp_shape *index, const lp_shape *data, int32_t axis) {
+  for (int32_t i = 0; i < data->rank; i++)
+    if (i != axis && exceeds(index->dim[i], data->dim[i]))
+      return lp_infer_fail(c, "its index has %s rows on axis %d, its data %s", lp_infer_text(c, index->dim[i]), i,
+                           lp_infer_text(c, data->dim[i]));
+  return LP_OK;
+}
+
 lp_status infer_gather_elements(lp_infer *c) {
   LP_TRY(lp_infer_need(c, 2));
   LP_TRY(lp_infer_integer(c, 1));
   LP_TRY(lp_infer_rank(c, 1, lp_infer_in(c, 0).rank));
   int32_t axis;
   LP_TRY(lp_infer_axis(c, lp_op_i64(c->op, "axis", 0), lp_infer_in(c, 0).rank, false, &axis));
-  lp_shape index = lp_infer_shape(c, 1);
+  lp_shape index = lp_infer_shape(c, 1), data = lp_infer_shape(c, 0);
+  LP_TRY(fits_beside(c, &index, &data, axis));
   return lp_infer_set(c, 0, dtype_of(c, 0), &index);
 }
 
@@ -43,11 +58,39 @@ lp_status infer_gather_nd(lp_infer *c) {
   if (index.rank < 1 || !lp_poly_is_const(index.dim[index.rank - 1], &depth) || depth < 1 || batch < 0 ||
       batch >= index.rank || batch + depth > data.rank)
     return lp_error(c->diag, c->op->loc, "indices do not fit data of %d axes", data.rank);
+  for (int32_t i = 0; i < batch; i++)
+    LP_TRY(lp_infer_agree(c, index.dim[i], data.dim[i], &index.dim[i]));
   for (int32_t i = 0; i + 1 < index.rank; i++)
     LP_TRY(lp_infer_push(c, &out, index.dim[i]));
   for (int32_t i = (int32_t)(batch + depth); i < data.rank; i++)
     LP_TRY(lp_infer_push(c, &out, data.dim[i]));
   return lp_infer_set(c, 0, dtype_of(c, 0), &out);
+}
+
+static lp_status infer_scatter_elements(lp_infer *c, const lp_shape *data) {
+  lp_shape index = lp_infer_shape(c, 1), updates = lp_infer_shape(c, 2);
+  int32_t axis;
+  LP_TRY(lp_infer_axis(c, lp_op_i64(c->op, "axis", 0), data->rank, false, &axis));
+  LP_TRY(lp_infer_rank(c, 1, data->rank));
+  LP_TRY(lp_infer_rank(c, 2, data->rank));
+  for (int32_t i = 0; i < data->rank; i++)
+    LP_TRY(lp_infer_agree(c, updates.dim[i], index.dim[i], &index.dim[i]));
+  return fits_beside(c, &index, data, axis);
+}
+
+static lp_status infer_scatter_nd(lp_infer *c, const lp_shape *data) {
+  LP_TRY(lp_infer_min_rank(c, 1, 1));
+  lp_shape index = lp_infer_shape(c, 1), updates = lp_infer_shape(c, 2);
+  int64_t depth;
+  int32_t lead = index.rank - 1;
+  if (!lp_poly_is_const(index.dim[lead], &depth) || depth < 1 || depth > data->rank)
+    return lp_infer_fail(c, "%s indices into %d axes", lp_infer_text(c, index.dim[lead]), data->rank);
+  LP_TRY(lp_infer_rank(c, 2, lead + data->rank - (int32_t)depth));
+  for (int32_t i = 0; i < updates.rank; i++) {
+    const lp_poly *wanted = i < lead ? index.dim[i] : data->dim[i - lead + (int32_t)depth];
+    LP_TRY(lp_infer_agree(c, updates.dim[i], wanted, &updates.dim[i]));
+  }
+  return LP_OK;
 }
 
 /* Data, indices, updates: data with some elements replaced. */
@@ -56,14 +99,47 @@ lp_status infer_scatter(lp_infer *c) {
   LP_TRY(lp_infer_integer(c, 1));
   LP_TRY(lp_infer_same_dtype(c, 0, 2));
   lp_shape data = lp_infer_shape(c, 0);
-  int32_t axis;
-  if (c->op->kind == LP_ONNX_ScatterElements) {
-    LP_TRY(lp_infer_axis(c, lp_op_i64(c->op, "axis", 0), data.rank, false, &axis));
-    LP_TRY(lp_infer_rank(c, 1, data.rank));
-  } else {
-    LP_TRY(lp_infer_min_rank(c, 1, 1));
-  }
+  LP_TRY(c->op->kind == LP_ONNX_ScatterND ? infer_scatter_nd(c, &data) : infer_scatter_elements(c, &data));
   return lp_infer_set(c, 0, dtype_of(c, 0), &data);
+}
+
+/* Past rows and new ones, which differ on `axis` alone. */
+lp_status infer_tensor_scatter(lp_infer *c) {
+  LP_TRY(lp_infer_need(c, 2));
+  LP_TRY(lp_infer_same_dtype(c, 0, 1));
+  lp_shape past = lp_infer_shape(c, 0), update = lp_infer_shape(c, 1);
+  int32_t axis;
+  LP_TRY(lp_infer_axis(c, lp_op_i64(c->op, "axis", -2), past.rank, false, &axis));
+  if (axis == 0) return lp_infer_fail(c, "its axis is that of the batch");
+  LP_TRY(lp_infer_rank(c, 1, past.rank));
+  for (int32_t i = 0; i < past.rank; i++)
+    if (i != axis) LP_TRY(lp_infer_agree(c, past.dim[i], update.dim[i], &past.dim[i]));
+  if (exceeds(update.dim[axis], past.dim[axis]))
+    return lp_infer_fail(c, "it writes %s rows into %s", lp_infer_text(c, update.dim[axis]),
+                         lp_infer_text(c, past.dim[axis]));
+  if (lp_infer_has(c, 2)) {
+    const lp_poly *rows;
+    LP_TRY(lp_infer_integer(c, 2));
+    LP_TRY(lp_infer_rank(c, 2, 1));
+    LP_TRY(lp_infer_agree(c, lp_infer_shape(c, 2).dim[0], past.dim[0], &rows));
+  }
+  return lp_infer_set(c, 0, dtype_of(c, 0), &past);
+}
+
+/* A new axis of `depth` elements. */
+lp_status infer_one_hot(lp_infer *c) {
+  LP_TRY(lp_infer_need(c, 3));
+  lp_shape in = lp_infer_shape(c, 0), out = {0};
+  const lp_poly *const *depth, *two;
+  int32_t axis, count;
+  LP_TRY(lp_infer_axis(c, lp_op_i64(c->op, "axis", -1), in.rank + 1, false, &axis));
+  LP_TRY(lp_infer_need_known(c, 1, &depth, &count));
+  if (count != 1) return lp_infer_fail(c, "its depth is not one number");
+  LP_TRY(lp_infer_rank(c, 2, 1));
+  LP_TRY(lp_infer_agree(c, lp_infer_shape(c, 2).dim[0], lp_dim_const(c->m, 2), &two));
+  for (int32_t i = 0; i <= in.rank; i++)
+    LP_TRY(lp_infer_push(c, &out, i < axis ? in.dim[i] : i == axis ? depth[0] : in.dim[i - 1]));
+  return lp_infer_set(c, 0, dtype_of(c, 2), &out);
 }
 
 /* ---- parts ---- */

@@ -263,9 +263,53 @@ static lp_status rule_gather(const rule_context *c) {
   return out_type(c, 0).rank == x.rank + index.rank - 1 ? LP_OK : fail(c, "result has a wrong number of axes");
 }
 
+/* An index (i32 or i64) with the axes of x, beside `axis` not larger than x. */
+static lp_status check_index(const rule_context *c) {
+  lp_type x = in_type(c, 0), index = in_type(c, 1);
+  int64_t axis = lp_op_i64(c->op, "axis", -1);
+  LP_TRY(check_axis(c, axis, x.rank));
+  if (index.dtype != LP_I64 && index.dtype != LP_I32) return fail(c, "index is neither i32 nor i64");
+  if (index.rank != x.rank) return fail(c, "index has another number of axes than x");
+  for (int32_t i = 0; i < x.rank; i++)
+    if (i != axis && !lp_poly_ge(c->m->arena, x.dim[i], index.dim[i]))
+      return fail_dims(c, "index axis, which may exceed that of x,", index.dim[i], x.dim[i]);
+  return LP_OK;
+}
+
 static lp_status rule_gather_elements(const rule_context *c) {
-  LP_TRY(check_axis(c, lp_op_i64(c->op, "axis", -1), in_type(c, 0).rank));
+  LP_TRY(check_index(c));
   return same_shape(c, "result", out_type(c, 0), in_type(c, 1));
+}
+
+static lp_status check_scatter(const rule_context *c) {
+  const char *reduction = lp_op_str(c->op, "reduction", "");
+  static const char *const names[] = {"none", "add", "mul", "min", "max"};
+  bool known = false;
+  for (size_t i = 0; i < LP_COUNT(names); i++)
+    known |= strcmp(names[i], reduction) == 0;
+  if (!known) return fail(c, "unknown reduction");
+  if (in_type(c, 2).dtype != in_type(c, 0).dtype || out_type(c, 0).dtype != in_type(c, 0).dtype)
+    return fail(c, "x, updates and result are not of one type");
+  return same_shape(c, "result", out_type(c, 0), in_type(c, 0));
+}
+
+static lp_status rule_scatter_elements(const rule_context *c) {
+  LP_TRY(check_index(c));
+  LP_TRY(same_shape(c, "updates", in_type(c, 2), in_type(c, 1)));
+  return check_scatter(c);
+}
+
+static lp_status rule_scatter_nd(const rule_context *c) {
+  lp_type x = in_type(c, 0), index = in_type(c, 1), updates = in_type(c, 2);
+  int64_t depth = 0;
+  if (index.dtype != LP_I64 && index.dtype != LP_I32) return fail(c, "index is neither i32 nor i64");
+  if (index.rank < 1 || !lp_poly_is_const(index.dim[index.rank - 1], &depth) || depth < 1 || depth > x.rank)
+    return fail(c, "index does not fit x");
+  int32_t lead = index.rank - 1;
+  if (updates.rank != lead + x.rank - (int32_t)depth) return fail(c, "updates have a wrong number of axes");
+  for (int32_t i = 0; i < updates.rank; i++)
+    LP_TRY(same_dim(c, "updates axis", updates.dim[i], i < lead ? index.dim[i] : x.dim[i - lead + (int32_t)depth]));
+  return check_scatter(c);
 }
 
 static lp_status rule_concat(const rule_context *c) {

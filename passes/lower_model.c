@@ -288,8 +288,3 @@ lp_status lp_lower_rotary(lp_lowering *l) {
 lp_status lp_lower_decomposed(lp_lowering *l) {
   return lp_lower_refuse(l, "was not decomposed");
 }
-
-/* Folding and the recognition of masks have evaluated those that they can. */
-lp_status lp_lower_input_free(lp_lowering *l) {
-  return lp_lower_refuse(l, "is supported only where it does not depend on the input");
-}

@@ -96,81 +96,7 @@ lp_status lp_lower_split(lp_lowering *l) {
   return LP_OK;
 }
 
-/* ---- gather, concat, transpose -------------------------------------------------------------------------------------- */
-
-lp_status lp_lower_gather(lp_lowering *l) {
-  lp_value *x = lp_op_in(l->op, 0), *index = lp_op_in(l->op, 1);
-  int64_t axis = lp_lower_axis(l, "axis", 0, x->type.rank), at;
-  if (index->type.rank == 0 && lp_known_i64(index, 0, &at)) { /* one row: a view or a plain copy */
-    const lp_poly *start = lp_dim_const(l->b.module, at);
-    if (at < 0) start = lp_poly_add(l->b.module->arena, start, x->type.dim[axis]);
-    lp_value *row = lp_lower_slice_axis(l, x, (int32_t)axis, start, lp_dim_const(l->b.module, 1));
-    l->result[0] = lp_build_reshape(&l->b, row, l->op->out[0]->type);
-    return LP_OK;
-  }
-  lp_value *in[] = {x, index};
-  lp_op *gather = lp_build_typed(&l->b, LP_OP_GATHER, 2, in, l->op->out[0]->type);
-  lp_op_set_i64(l->b.module, gather, "axis", axis);
-  l->result[0] = gather->out[0];
-  return LP_OK;
-}
-
-lp_status lp_lower_gather_elements(lp_lowering *l) {
-  lp_value *in[] = {lp_op_in(l->op, 0), lp_op_in(l->op, 1)};
-  lp_op *op = lp_build_typed(&l->b, LP_OP_GATHER_ELEMENTS, 2, in, l->op->out[0]->type);
-  lp_op_set_i64(l->b.module, op, "axis", lp_lower_axis(l, "axis", 0, in[0]->type.rank));
-  l->result[0] = op->out[0];
-  return LP_OK;
-}
-
-lp_value *lp_lower_size(lp_lowering *l, const lp_poly *size) {
-  lp_op *op = lp_build_typed(&l->b, LP_OP_DIMS, 0, NULL, lp_type_make(l->b.module, LP_I64, 0, NULL));
-  lp_op_set_polys(l->b.module, op, "values", &size, 1);
-  return op->out[0];
-}
-
-/* Component i of indices[..., k], negative ones counted from the end of `size`. */
-static lp_value *nd_component(lp_lowering *l, lp_value *index, int32_t i, const lp_poly *size) {
-  lp_module *m = l->b.module;
-  lp_value *part = lp_lower_slice_axis(l, index, index->type.rank - 1, lp_dim_const(m, i), lp_dim_const(m, 1));
-  lp_value *zero = lp_lower_size(l, lp_dim_const(m, 0));
-  lp_value *negative = lp_build_map2(&l->b, "lt", part, zero, LP_BOOL);
-  lp_value *in[] = {negative, lp_build_map2(&l->b, "add", part, lp_lower_size(l, size), LP_I64), part};
-  return lp_build_map(&l->b, "where", 3, in, part->type);
-}
-
-/* The flat position of each row of indices, then a gather of rows of the flattened data. */
-lp_status lp_lower_gather_nd(lp_lowering *l) {
-  lp_module *m = l->b.module;
-  lp_value *data = lp_op_in(l->op, 0), *index = lp_op_in(l->op, 1), *flat = NULL;
-  int64_t depth = 0;
-  if (lp_op_i64(l->op, "batch_dims", 0)) return lp_lower_refuse(l, "has batch_dims");
-  (void)lp_type_static_dim(index->type, -1, &depth);
-  if (index->type.dtype != LP_I64) index = lp_build_map1(&l->b, "cast", index, LP_I64);
-  for (int32_t i = 0; i < depth; i++) {
-    lp_value *part = nd_component(l, index, i, data->type.dim[i]);
-    if (flat) {
-      lp_op *size = lp_build_typed(&l->b, LP_OP_DIMS, 0, NULL, lp_type_make(m, LP_I64, 0, NULL));
-      lp_op_set_polys(m, size, "values", &data->type.dim[i], 1);
-      flat = lp_build_map2(&l->b, "mul", flat, size->out[0], LP_I64);
-    }
-    flat = flat ? lp_build_map2(&l->b, "add", flat, part, LP_I64) : part;
-  }
-  if (!flat) return lp_lower_refuse(l, "has indices of no components");
-  lp_type rows = flat->type;
-  rows.rank--; /* the axis of components */
-  const lp_poly *dims[LP_MAX_RANK] = {lp_dim_const(m, 1)};
-  for (int32_t i = 0; i < depth; i++)
-    dims[0] = lp_poly_mul(m->arena, dims[0], data->type.dim[i]);
-  for (int32_t i = (int32_t)depth; i < data->type.rank; i++)
-    dims[i - depth + 1] = data->type.dim[i];
-  lp_type table = lp_type_make(m, data->type.dtype, data->type.rank - (int32_t)depth + 1, dims);
-  lp_value *in[] = {lp_build_reshape(&l->b, data, table), lp_build_reshape(&l->b, flat, rows)};
-  lp_op *gather = lp_build_typed(&l->b, LP_OP_GATHER, 2, in, l->op->out[0]->type);
-  lp_op_set_i64(m, gather, "axis", 0);
-  l->result[0] = gather->out[0];
-  return LP_OK;
-}
+/* ---- concat, transpose ------------------------------------------------------------------------------------------------ */
 
 static bool is_empty(const lp_value *value) {
   int64_t count;
@@ -254,6 +180,12 @@ lp_status lp_lower_tile(lp_lowering *l) {
   if (!lp_type_equal(wide->type, type)) wide = lp_build_typed(&l->b, LP_OP_EXPAND, 1, &wide, type)->out[0];
   l->result[0] = lp_build_reshape(&l->b, wide, l->op->out[0]->type);
   return LP_OK;
+}
+
+lp_value *lp_lower_size(lp_lowering *l, const lp_poly *size) {
+  lp_op *op = lp_build_typed(&l->b, LP_OP_DIMS, 0, NULL, lp_type_make(l->b.module, LP_I64, 0, NULL));
+  lp_op_set_polys(l->b.module, op, "values", &size, 1);
+  return op->out[0];
 }
 
 /* ---- made data ------------------------------------------------------------------------------------------------------- */

@@ -83,6 +83,13 @@ LLVMValueRef cpu_array(cpu_emitter *e, const LLVMValueRef *values, int32_t count
   return memory;
 }
 
+LLVMValueRef cpu_sizes(cpu_emitter *e, lp_type type) {
+  LLVMValueRef dims[LP_MAX_RANK];
+  for (int32_t i = 0; i < type.rank; i++)
+    dims[i] = cpu_poly(e, type.dim[i]);
+  return cpu_array(e, dims, type.rank);
+}
+
 LLVMValueRef cpu_offset_bytes(cpu_emitter *e, LLVMValueRef base, LLVMValueRef bytes) {
   return LLVMBuildGEP2(e->b, e->gen->types.i8, base, &bytes, 1, "");
 }

@@ -178,8 +178,9 @@ int cpu_kernel_dtype(lp_dtype dtype); /* LPK_* */
 extern const cpu_rule cpu_rule_linear, cpu_rule_matmul, cpu_rule_quantize, cpu_rule_dequantize, cpu_rule_attention,
     cpu_rule_linear_attention, cpu_rule_kv_append, cpu_rule_rotary, cpu_rule_norm, cpu_rule_add_norm, cpu_rule_softmax,
     cpu_rule_reduce, cpu_rule_argmax, cpu_rule_topk, cpu_rule_cumsum, cpu_rule_gather, cpu_rule_gather_elements,
-    cpu_rule_concat, cpu_rule_slice, cpu_rule_transpose, cpu_rule_reshape, cpu_rule_expand, cpu_rule_pad,
-    cpu_rule_windows, cpu_rule_iota, cpu_rule_dims, cpu_rule_fill, cpu_rule_map, cpu_rule_fused;
+    cpu_rule_scatter_elements, cpu_rule_scatter_nd, cpu_rule_concat, cpu_rule_slice, cpu_rule_transpose,
+    cpu_rule_reshape, cpu_rule_expand, cpu_rule_pad, cpu_rule_windows, cpu_rule_iota, cpu_rule_dims, cpu_rule_fill,
+    cpu_rule_map, cpu_rule_fused;
 
 /* ---- writing code (build.c) ---------------------------------------------------------------------------------------- */
 
@@ -197,6 +198,8 @@ LLVMValueRef cpu_poly(cpu_emitter *e, const lp_poly *poly);
 LLVMValueRef cpu_poly_product(cpu_emitter *e, const lp_poly *const *dims, int32_t from, int32_t to);
 /* An i64 array on the stack. */
 LLVMValueRef cpu_array(cpu_emitter *e, const LLVMValueRef *values, int32_t count);
+/* The sizes of a type as such an array. */
+LLVMValueRef cpu_sizes(cpu_emitter *e, lp_type type);
 LLVMValueRef cpu_offset_bytes(cpu_emitter *e, LLVMValueRef base, LLVMValueRef bytes);
 LLVMValueRef cpu_barrier(cpu_emitter *e); /* frame->barrier */
 /* Calls a kernel of kernels.h; arguments are checked against its prototype. */

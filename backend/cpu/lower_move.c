@@ -22,12 +22,9 @@ static bool same_dtype(const lp_op *op, char why[64]) {
 /* Copies an array of the shape of `type`, both sides strided; addresses point at the first element. */
 static void copy(cpu_emitter *e, LLVMValueRef y, LLVMValueRef x, lp_type type, const LLVMValueRef *ys,
                  const LLVMValueRef *xs) {
-  LLVMValueRef dims[LP_MAX_RANK];
-  for (int32_t i = 0; i < type.rank; i++)
-    dims[i] = cpu_poly(e, type.dim[i]);
   LLVMValueRef args[] = {y,
                          x,
-                         cpu_array(e, dims, type.rank),
+                         cpu_sizes(e, type),
                          cpu_array(e, ys, type.rank),
                          cpu_array(e, xs, type.rank),
                          cpu_i32(e, type.rank),
@@ -155,13 +152,6 @@ static void emit_gather(cpu_emitter *e) {
 const cpu_rule cpu_rule_gather = {
     .kind = LP_OP_GATHER, .runs = gather_runs, .form = gather_form, .emit = emit_gather, .reads_packed = true};
 
-static LLVMValueRef dims_array(cpu_emitter *e, lp_type type) {
-  LLVMValueRef dims[LP_MAX_RANK];
-  for (int32_t i = 0; i < type.rank; i++)
-    dims[i] = cpu_poly(e, type.dim[i]);
-  return cpu_array(e, dims, type.rank);
-}
-
 static bool gather_elements_runs(const lp_op *op, char why[64]) {
   const lp_dtype index = lp_op_in(op, 1)->type.dtype;
   if (!is_index(index)) return snprintf(why, 64, "an index of type %s", lp_dtype_name(index)), false;
@@ -173,8 +163,8 @@ static void emit_gather_elements(cpu_emitter *e) {
   LLVMValueRef args[] = {e->out[0],
                          e->in[0],
                          e->in[1],
-                         dims_array(e, index),
-                         dims_array(e, x),
+                         cpu_sizes(e, index),
+                         cpu_sizes(e, x),
                          cpu_i32(e, x.rank),
                          cpu_i32(e, axis_of(e->op)),
                          cpu_i32(e, cpu_dtype_bytes(x.dtype)),

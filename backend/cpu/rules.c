@@ -23,6 +23,8 @@ static const cpu_rule *const rules[] = {
     &cpu_rule_cumsum,
     &cpu_rule_gather,
     &cpu_rule_gather_elements,
+    &cpu_rule_scatter_elements,
+    &cpu_rule_scatter_nd,
     &cpu_rule_concat,
     &cpu_rule_slice,
     &cpu_rule_transpose,

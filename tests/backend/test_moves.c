@@ -42,6 +42,35 @@ START_TEST(gathers) {
 }
 END_TEST
 
+/* Places that come twice, and outside: clamped, and joined in the order of the index whatever the threads. */
+START_TEST(scatters) {
+  static const char *const reductions[] = {"none", "add", "mul", "min", "max"};
+  static const lp_dtype dtypes[] = {LP_F32, LP_F64, LP_I32, LP_I64, LP_U64, LP_U8, LP_F16};
+  harness *h = harness_create(2, 5, 0);
+  lp_value *line = harness_input(h, LP_I64, "b,4,3", -5, 4), *pair = harness_input(h, LP_I32, "9,2", 0, 1);
+  lp_value *deep = harness_input(h, LP_I64, "s,3", 0, 1);
+  lp_value *x[LP_COUNT(dtypes)], *few[LP_COUNT(dtypes)], *rows[LP_COUNT(dtypes)], *cells[LP_COUNT(dtypes)];
+  for (size_t i = 0; i < LP_COUNT(dtypes); i++) {
+    x[i] = harness_input(h, dtypes[i], "b,s,7", 0, 9);
+    few[i] = harness_input(h, dtypes[i], "b,4,3", 0, 9);
+    rows[i] = harness_input(h, dtypes[i], "9,7", 0, 9);
+    cells[i] = harness_input(h, dtypes[i], "s", 0, 9);
+  }
+  for (size_t i = 0; i < LP_COUNT(dtypes); i++)
+    for (size_t k = 0; k < (dtypes[i] == LP_U8 || dtypes[i] == LP_F16 ? 1 : LP_COUNT(reductions)); k++) {
+      lp_value *y = HARNESS_OP(h, LP_OP_SCATTER_ELEMENTS, harness_type(h, dtypes[i], "b,s,7"), x[i], line, few[i]);
+      harness_keep(h, harness_str(h, harness_i64(h, y, "axis", 1), "reduction", reductions[k]));
+      y = HARNESS_OP(h, LP_OP_SCATTER_ND, harness_type(h, dtypes[i], "b,s,7"), x[i], pair, rows[i]);
+      harness_keep(h, harness_str(h, y, "reduction", reductions[k]));
+      y = HARNESS_OP(h, LP_OP_SCATTER_ND, harness_type(h, dtypes[i], "b,s,7"), x[i], deep, cells[i]);
+      harness_keep(h, harness_str(h, y, "reduction", reductions[k]));
+    }
+  harness_finish(h);
+  harness_check_all(h);
+  harness_free(h);
+}
+END_TEST
+
 START_TEST(copies) {
   harness *h = harness_create(2, 6, 3);
   lp_value *x = harness_input(h, LP_F32, "b,s,5", -1, 1), *y = harness_input(h, LP_F32, "b,4,5", -1, 1);
@@ -116,6 +145,7 @@ int main(void) {
   TCase *tcase = tcase_create("moves");
   tcase_set_timeout(tcase, 300);
   tcase_add_test(tcase, gathers);
+  tcase_add_test(tcase, scatters);
   tcase_add_test(tcase, copies);
   tcase_add_test(tcase, windows);
   tcase_add_test(tcase, made_from_sizes);

@@ -183,6 +183,13 @@ START_TEST(scatters) {
   with_str("reduction", "add");
   is(of(NODE(ScatterND, x, at, INTS(8, 9))), "10 2 11");
   is(of(NODE(ScatterElements, x, INTS(1), INTS(7))), "1 7 3");
+  with_str("reduction", "max");
+  is(of(NODE(ScatterElements, x, INTS(0, 0, 0), INTS(7, 9, 8))), "9 2 3");
+  with_str("reduction", "mul");
+  is(of(NODE(ScatterND, x, at, INTS(8, 9))), "9 2 24");
+  with_str("reduction", "min");
+  lp_value *nan = of(NODE(Div, FLOATS("1", 0.), FLOATS("1", 0.)));
+  is(of(NODE(IsNaN, of(NODE(ScatterElements, FLOATS("2", 1., 2.), INTS(0), nan)))), "1 0");
   lp_value *updates = FLOATS("1", 1.), *too_far = of(NODE(Unsqueeze, INTS(5), INTS(1)));
   fails(of(NODE(ScatterND, FLOATS("2", 1., 2.), too_far, updates)), "index 5 into an axis of 2");
 }

@@ -141,6 +141,29 @@ START_TEST(greatest) {
 }
 END_TEST
 
+START_TEST(scatters) {
+  gives(NODE(ScatterElements, f32("b,s,8"), i64("b,2,8"), f32("b,2,8")), "f32[b,s,8]");
+  gives(NODE(ScatterND, f32("b,s,8"), i64("9,2"), f32("9,8")), "f32[b,s,8]");
+  gives(NODE(TensorScatter, f32("b,2,9,8"), f32("b,2,s,8"), i64("b")), "f32[b,2,9,8]");
+  refuses(NODE(ScatterElements, f32("b,4"), i64("b,4"), f32("b,3")), "dimensions 3 and 4 must agree");
+  with_i64("axis", 1);
+  refuses(NODE(ScatterElements, f32("2,4"), i64("3,4"), f32("3,4")), "its index has 3 rows on axis 0, its data 2");
+  with_i64("axis", 1);
+  refuses(NODE(GatherElements, f32("2,4"), i64("3,4")), "its index has 3 rows on axis 0, its data 2");
+  refuses(NODE(ScatterND, f32("2,4"), i64("9,3"), f32("9")), "3 indices into 2 axes");
+  refuses(NODE(ScatterND, f32("2,4"), i64("9,1"), f32("9,5")), "dimensions 5 and 4 must agree");
+  refuses(NODE(TensorScatter, f32("b,2,9,8"), f32("b,2,10,8")), "it writes 10 rows into 9");
+  with_i64("batch_dims", 1);
+  gives(NODE(GatherND, f32("b,4,8"), i64("b,s,1")), "f32[b,s,8]");
+  with_i64("batch_dims", 1);
+  refuses(NODE(GatherND, f32("2,4,8"), i64("3,s,1")), "dimensions 3 and 2 must agree");
+  with_i64("axis", 1);
+  gives(NODE(OneHot, i64("b,s"), INTS(5), f32("2")), "f32[b,5,s]");
+  refuses(NODE(OneHot, i64("b,s"), INTS(5), f32("3")), "dimensions 3 and 2 must agree");
+  refuses(NODE(OneHot, i64("b,s"), i64("1"), f32("2")), "depends on the data of input 1");
+}
+END_TEST
+
 START_TEST(norms) {
   lp_op *op = NODES(LayerNormalization, 3, f32("b,s,8"), f32("8"), f32("8"));
   gives(op, "f32[b,s,8]");
@@ -492,6 +515,7 @@ int main(void) {
   tcase_add_test(tc, norms);
   tcase_add_test(tc, greatest);
   tcase_add_test(tc, gathers);
+  tcase_add_test(tc, scatters);
   tcase_add_test(tc, slices);
   tcase_add_test(tc, slices_by_sizes);
   tcase_add_test(tc, joins_and_splits);

@@ -1,6 +1,7 @@
 /* Kernels that read or write at computed indices. */
 #include "kernel_test.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { D0 = 3, D1 = 5, D2 = 4, SIZE = D0 * D1 * D2 };
@@ -11,7 +12,7 @@ typedef struct {
   const void *index, *table;
   const int64_t *dims, *xdims;
   int64_t count, width;
-  int axis, add, depth, type;
+  int axis, reduction, depth, type;
 } call;
 
 /* The clamped index of ONNX's negative or wild one. */
@@ -87,7 +88,23 @@ static void gather_elements_body(void *context, int64_t thread, int64_t threads,
 
 static void scatter_elements_body(void *context, int64_t thread, int64_t threads, lp_barrier *barrier) {
   call *c = context;
-  scatter_elements(c->y, c->x, c->index, c->updates, c->dims, c->xdims, c->axis, c->add, barrier, thread, threads);
+  scatter_elements(c->y, c->x, c->index, c->updates, c->dims, c->xdims, c->axis, c->reduction, barrier, thread,
+                   threads);
+}
+
+static float joined(float old, float update, int reduction) {
+  switch (reduction) {
+  case LPK_SCATTER_ADD:
+    return old + update;
+  case LPK_SCATTER_MUL:
+    return old * update;
+  case LPK_SCATTER_MIN:
+    return fminf(old, update);
+  case LPK_SCATTER_MAX:
+    return fmaxf(old, update);
+  default:
+    return update;
+  }
 }
 
 static void test_elements(int axis, int64_t threads) {
@@ -102,48 +119,57 @@ static void test_elements(int axis, int64_t threads) {
   kernel_run(gather_elements_body, &c, threads);
   for (int64_t i = 0; i < total; i++)
     EXPECT(y[i] == x[moved(dims, i, axis, clamp(index[i], xdims[axis]))]);
-  c.add = 1;
-  kernel_run(scatter_elements_body, &c, threads);
-  memcpy(want, x, sizeof want);
-  for (int64_t i = 0; i < total; i++)
-    want[moved(dims, i, axis, clamp(index[i], xdims[axis]))] += updates[i];
-  EXPECT(memcmp(y, want, sizeof want) == 0);
-  c.add = 0;
-  for (int64_t i = 0; i < total; i++) { /* distinct targets: the place along the axis, reversed */
-    int64_t place = axis == 0 ? i / dims[2] / dims[1] : axis == 1 ? i / dims[2] % dims[1] : i % dims[2];
-    index[i] = -1 - place;
+  for (int reduction = LPK_SCATTER_NONE; reduction <= LPK_SCATTER_MAX; reduction++) { /* places that come twice */
+    c.reduction = reduction;
+    kernel_run(scatter_elements_body, &c, threads);
+    memcpy(want, x, sizeof want);
+    for (int64_t i = 0; i < total; i++) {
+      float *to = &want[moved(dims, i, axis, clamp(index[i], xdims[axis]))];
+      *to = joined(*to, updates[i], reduction);
+    }
+    EXPECT(memcmp(y, want, sizeof want) == 0);
   }
-  kernel_run(scatter_elements_body, &c, threads);
-  memcpy(want, x, sizeof want);
-  for (int64_t i = 0; i < total; i++)
-    want[moved(dims, i, axis, clamp(index[i], xdims[axis]))] = updates[i];
-  EXPECT(memcmp(y, want, sizeof want) == 0);
   kernel_free(x);
   kernel_free(y);
   kernel_free(updates);
 }
 
 static void scatter_nd_body(void *context, int64_t thread, int64_t threads, lp_barrier *barrier) {
+  (void)barrier;
   call *c = context;
-  scatter_nd(c->y, c->x, c->index, c->updates, c->xdims, c->count, c->depth, c->add, barrier, thread, threads);
+  scatter_nd(c->y, c->x, c->index, c->updates, c->xdims, c->count, c->depth, c->reduction, thread, threads);
 }
 
-static void test_scatter_nd(int add, int64_t threads) {
+static void test_scatter_nd(int reduction, int64_t threads) {
   static const int64_t xdims[3] = {D0, D1, D2};
-  int64_t index[6] = {0, 2, -1, -1, 1, 4};
-  float *x = random_floats(SIZE), *y = kernel_alloc(SIZE * 4), *updates = random_floats(3 * D2), want[SIZE];
-  call c = {.y = y, .x = x, .updates = updates, .index = index, .xdims = xdims, .count = 3, .depth = 2, .add = add};
+  int64_t index[10] = {0, 2, -1, -1, 1, 4, 0, 2, 99, -99};
+  float *x = random_floats(SIZE), *y = kernel_alloc(SIZE * 4), *updates = random_floats(5 * D2), want[SIZE];
+  call c = {.y = y, .x = x, .updates = updates, .index = index, .xdims = xdims, .count = 5, .depth = 2};
+  c.reduction = reduction;
   kernel_run(scatter_nd_body, &c, threads);
   memcpy(want, x, sizeof want);
-  for (int i = 0; i < 3; i++)
+  for (int i = 0; i < 5; i++)
     for (int j = 0; j < D2; j++) {
       float *to = &want[(clamp(index[2 * i], D0) * D1 + clamp(index[2 * i + 1], D1)) * D2 + j];
-      *to = updates[i * D2 + j] + (add ? *to : 0);
+      *to = joined(*to, updates[i * D2 + j], reduction);
     }
   EXPECT(memcmp(y, want, sizeof want) == 0);
   kernel_free(x);
   kernel_free(y);
   kernel_free(updates);
+}
+
+/* A NaN, old or new, is what min and max give. */
+static void test_scatter_nan(void) {
+  static const int64_t xdims[3] = {1, 1, 4}, index[4] = {0, 0, 0, 0};
+  const float x[4] = {NAN, 1, NAN, 2}, updates[4] = {1, NAN, NAN, 1};
+  float y[4];
+  call c = {.y = y, .x = x, .updates = updates, .index = index, .xdims = xdims, .count = 1, .depth = 2};
+  for (int reduction = LPK_SCATTER_MIN; reduction <= LPK_SCATTER_MAX; reduction++) {
+    c.reduction = reduction;
+    kernel_run(scatter_nd_body, &c, 1);
+    EXPECT(isnan(y[0]) && isnan(y[1]) && isnan(y[2]) && y[3] == (reduction == LPK_SCATTER_MIN ? 1 : 2));
+  }
 }
 
 void test_gather(void) {
@@ -153,7 +179,8 @@ void test_gather(void) {
     test_embed(7, threads);
     for (int axis = 0; axis < 3; axis++)
       test_elements(axis, threads);
-    test_scatter_nd(0, threads);
-    test_scatter_nd(1, threads);
+    for (int reduction = LPK_SCATTER_NONE; reduction <= LPK_SCATTER_MAX; reduction++)
+      test_scatter_nd(reduction, threads);
   }
+  test_scatter_nan();
 }

@@ -148,13 +148,14 @@ OUTER void gather_elements(void *y, const void *x, const void *index, const int6
   lpk_gather_elements(y, x, index, dims, xdims, 3, axis, 4, LPK_I64, thread, threads);
 }
 OUTER void scatter_elements(void *y, const void *x, const void *index, const void *updates, const int64_t *dims,
-                            const int64_t *xdims, int axis, int add, lp_barrier *barrier, int64_t thread,
+                            const int64_t *xdims, int axis, int reduction, lp_barrier *barrier, int64_t thread,
                             int64_t threads) {
-  lpk_scatter_elements(y, x, index, updates, dims, xdims, 3, axis, 4, LPK_I64, add, barrier, thread, threads);
+  lpk_scatter_elements(y, x, index, updates, dims, xdims, 3, axis, 4, LPK_I64, reduction, LPK_F32, barrier, thread,
+                       threads);
 }
 OUTER void scatter_nd(void *y, const void *x, const void *index, const void *updates, const int64_t *xdims,
-                      int64_t count, int depth, int add, lp_barrier *barrier, int64_t thread, int64_t threads) {
-  lpk_scatter_nd(y, x, index, updates, xdims, count, 3, depth, 4, LPK_I64, add, barrier, thread, threads);
+                      int64_t count, int depth, int reduction, int64_t thread, int64_t threads) {
+  lpk_scatter_nd(y, x, index, updates, xdims, count, 3, depth, 4, LPK_I64, reduction, LPK_F32, thread, threads);
 }
 
 #define COPY(size)                                                                                                     \

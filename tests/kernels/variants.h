@@ -113,9 +113,10 @@ void gather(void *y, const void *x, const void *index, int64_t outer, int64_t ax
 void gather_elements(void *y, const void *x, const void *index, const int64_t *dims, const int64_t *xdims, int axis,
                      int64_t thread, int64_t threads); /* rank 3, f32, i64 */
 void scatter_elements(void *y, const void *x, const void *index, const void *updates, const int64_t *dims,
-                      const int64_t *xdims, int axis, int add, lp_barrier *barrier, int64_t thread, int64_t threads);
+                      const int64_t *xdims, int axis, int reduction, lp_barrier *barrier, int64_t thread,
+                      int64_t threads);
 void scatter_nd(void *y, const void *x, const void *index, const void *updates, const int64_t *xdims, int64_t count,
-                int depth, int add, lp_barrier *barrier, int64_t thread, int64_t threads);
+                int depth, int reduction, int64_t thread, int64_t threads);
 copy_fn copy_1, copy_2, copy_4, copy_8; /* rank 4 */
 void fill_4(void *y, int64_t count, uint64_t bits, int64_t thread, int64_t threads);
 void range_f32(float *y, int64_t count, float start, float step, int64_t thread, int64_t threads);

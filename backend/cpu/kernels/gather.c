@@ -66,51 +66,73 @@ KERNEL void lpk_gather_elements(void *y, const void *x, const void *index, const
   }
 }
 
-/* y = x, each thread its share, complete at the barrier. */
-INLINE void copy_data(char *y, const char *x, int64_t bytes, lp_barrier *barrier, int64_t thread, int64_t threads) {
-  int64_t first = share(bytes, thread, threads), last = share(bytes, thread + 1, threads);
-  if (y != x) memcpy(y + first, x + first, (size_t)(last - first));
-  lpk_barrier(barrier, threads);
-}
+/* ---- scattering ---- */
 
-/* Updates may collide when they add, so thread 0 makes them all. */
-INLINE void own_updates(int64_t total, int add, int64_t thread, int64_t threads, int64_t *first, int64_t *last) {
-  *first = add ? 0 : share(total, thread, threads);
-  *last = add ? (thread == 0 ? total : 0) : share(total, thread + 1, threads);
-}
-
-INLINE void update(char *y, const char *value, int64_t count, int size, int add) {
-  if (!add) {
-    memcpy(y, value, (size_t)(count * size));
-    return;
+/* What an update makes of the element that it meets; joined with a NaN it is NaN, which `old + update` then is. */
+#define JOIN(name, type, wrapping)                                                                                     \
+  INLINE type name(type old, type update, int reduction) {                                                             \
+    type sum = (type)((wrapping)old + (wrapping)update);                                                               \
+    if (reduction == LPK_SCATTER_ADD) return sum;                                                                      \
+    if (reduction == LPK_SCATTER_MUL) return (type)((wrapping)old * (wrapping)update);                                 \
+    if (reduction == LPK_SCATTER_MIN) return update < old ? update : old <= update ? old : sum;                        \
+    return update > old ? update : old >= update ? old : sum;                                                          \
   }
-  for (int64_t j = 0; j < count; j++)
-    ((float *)y)[j] += ((const float *)value)[j];
+
+JOIN(join_f32, float, float)
+JOIN(join_f64, double, double)
+JOIN(join_i32, int32_t, uint32_t)
+JOIN(join_i64, int64_t, uint64_t)
+JOIN(join_u64, uint64_t, uint64_t)
+
+/* Element `at` of y meets element `from` of the updates; `size` bytes each, of `dtype` where there is a reduction. */
+INLINE void update(void *y, int64_t at, const void *updates, int64_t from, int size, int reduction, int dtype) {
+#define JOIN_AS(name, type) ((type *)y)[at] = name(((type *)y)[at], ((const type *)updates)[from], reduction)
+  if (reduction == LPK_SCATTER_NONE)
+    memcpy((char *)y + at * size, (const char *)updates + from * size, (size_t)size);
+  else if (dtype == LPK_F32)
+    JOIN_AS(join_f32, float);
+  else if (dtype == LPK_F64)
+    JOIN_AS(join_f64, double);
+  else if (dtype == LPK_I32)
+    JOIN_AS(join_i32, int32_t);
+  else if (dtype == LPK_I64)
+    JOIN_AS(join_i64, int64_t);
+  else
+    JOIN_AS(join_u64, uint64_t);
+#undef JOIN_AS
 }
 
+/* Updates meet only along the axis: each thread takes whole lines, so that the order of what meets is that of the index. */
 KERNEL void lpk_scatter_elements(void *y, const void *x, const void *index, const void *updates, const int64_t *dims,
-                                 const int64_t *xdims, int rank, int axis, int size, int itype, int add,
-                                 lp_barrier *barrier, int64_t thread, int64_t threads) {
-  copy_data(y, x, product(xdims, 0, rank) * size, barrier, thread, threads);
-  int64_t first, last;
-  own_updates(product(dims, 0, rank), add, thread, threads, &first, &last);
-  for (int64_t i = first; i < last && xdims[axis] > 0; i++) {
-    int64_t to = offset_with(dims, xdims, rank, axis, i, index_at(index, i, itype, xdims[axis]));
-    update((char *)y + to * size, (const char *)updates + i * size, 1, size, add);
+                                 const int64_t *xdims, int rank, int axis, int size, int itype, int reduction,
+                                 int dtype, lp_barrier *barrier, int64_t thread, int64_t threads) {
+  int64_t bytes = product(xdims, 0, rank) * size, first = share(bytes, thread, threads);
+  memcpy((char *)y + first, (const char *)x + first, (size_t)(share(bytes, thread + 1, threads) - first));
+  lpk_barrier(barrier, threads);
+  int64_t inner = product(dims, axis + 1, rank), lines = product(dims, 0, axis) * inner, n = dims[axis];
+  if (xdims[axis] == 0) return;
+  for (int64_t line = share(lines, thread, threads); line < share(lines, thread + 1, threads); line++) {
+    int64_t from = line / inner * n * inner + line % inner;
+    int64_t start = offset_with(dims, xdims, rank, axis, from, 0), step = product(xdims, axis + 1, rank);
+    for (int64_t i = 0; i < n; i++, from += inner)
+      update(y, start + index_at(index, from, itype, xdims[axis]) * step, updates, from, size, reduction, dtype);
   }
 }
 
+/* Each thread takes the rows of y that are its own, and of the updates those that go there. */
 KERNEL void lpk_scatter_nd(void *y, const void *x, const void *index, const void *updates, const int64_t *xdims,
-                           int64_t count, int rank, int depth, int size, int itype, int add, lp_barrier *barrier,
+                           int64_t count, int rank, int depth, int size, int itype, int reduction, int dtype,
                            int64_t thread, int64_t threads) {
-  int64_t total = product(xdims, 0, rank), slice = product(xdims, depth, rank);
-  copy_data(y, x, total * size, barrier, thread, threads);
-  int64_t first, last;
-  own_updates(count, add, thread, threads, &first, &last);
-  for (int64_t i = first; i < last && total > 0; i++) {
+  int64_t rows = product(xdims, 0, depth), slice = product(xdims, depth, rank);
+  int64_t first = share(rows, thread, threads), last = share(rows, thread + 1, threads), bytes = slice * size;
+  memcpy((char *)y + first * bytes, (const char *)x + first * bytes, (size_t)((last - first) * bytes));
+  if (rows == 0) return;
+  for (int64_t i = 0; i < count; i++) {
     int64_t to = 0;
     for (int d = 0; d < depth; d++)
       to = to * xdims[d] + index_at(index, i * depth + d, itype, xdims[d]);
-    update((char *)y + to * slice * size, (const char *)updates + i * slice * size, slice, size, add);
+    if (to < first || to >= last) continue;
+    for (int64_t j = 0; j < slice; j++)
+      update(y, to * slice + j, updates, i * slice + j, size, reduction, dtype);
   }
 }

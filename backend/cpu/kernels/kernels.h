@@ -79,6 +79,8 @@ enum {
   LPK_REDUCE_LOGSUMEXP
 };
 
+enum { LPK_SCATTER_NONE, LPK_SCATTER_ADD, LPK_SCATTER_MUL, LPK_SCATTER_MIN, LPK_SCATTER_MAX };
+
 enum { LPK_MAX_RANK = 8 };
 
 /* Waits until all `threads` have called. Under 0.2 us between running threads; yields the processor after a long spin. */
@@ -260,15 +262,17 @@ void lpk_embed(float *y, const void *table, const void *index, int64_t count, in
 void lpk_gather_elements(void *y, const void *x, const void *index, const int64_t *dims, const int64_t *xdims,
                          /* const: */ int rank, int axis, int size, int itype, int64_t thread, int64_t threads);
 
-/* ScatterElements: y = x, then y[.. index[dims] on axis ..] = updates[dims] (add: += as f32, by thread 0). y may equal x. */
+/* ScatterElements: y = x, then y[.. index[dims] on axis ..] meets updates[dims] in the order of the index. dims are not
+ * larger than xdims beside `axis`. A reduction is made in dtype: LPK_F32, LPK_F64, LPK_I32, LPK_I64, else u64; a NaN stays. */
 void lpk_scatter_elements(void *y, const void *x, const void *index, const void *updates, const int64_t *dims,
-                          const int64_t *xdims, /* const: */ int rank, int axis, int size, int itype, int add,
+                          const int64_t *xdims,
+                          /* const: */ int rank, int axis, int size, int itype, int reduction, int dtype,
                           lp_barrier *barrier, int64_t thread, int64_t threads);
 
-/* ScatterND: y = x (of sizes xdims), then for each of `count` index tuples of `depth` values the slice they name is
- * replaced by updates[i] (add: += as f32, by thread 0). y may equal x. */
+/* ScatterND: y = x (of sizes xdims), then the slice that each of `count` index tuples of `depth` values names meets
+ * updates[i], likewise. */
 void lpk_scatter_nd(void *y, const void *x, const void *index, const void *updates, const int64_t *xdims, int64_t count,
-                    /* const: */ int rank, int depth, int size, int itype, int add, lp_barrier *barrier, int64_t thread,
+                    /* const: */ int rank, int depth, int size, int itype, int reduction, int dtype, int64_t thread,
                     int64_t threads);
 
 /* Copies an array of `dims` between strides in elements of `size` bytes (1, 2, 4 or 8): transpose, slice, concat part,

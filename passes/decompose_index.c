@@ -1,0 +1,49 @@
+/* OneHot and TensorScatter by operators that compare and scatter. */
+#include "passes/decompose_internal.h"
+
+/* A vector over `axis` of `rank` axes: [1, .., size, .., 1]. */
+static lp_value *along(lp_rewrite *r, lp_value *vector, int64_t axis, int32_t rank) {
+  int64_t dims[LP_MAX_RANK];
+  for (int32_t i = 0; i < rank; i++)
+    dims[i] = i == axis ? -1 : 1;
+  return lp_rw_reshape(r, vector, lp_rw_ints(r, rank, dims));
+}
+
+static int64_t axis_of(const lp_op *op, int64_t otherwise, int32_t rank) {
+  int64_t axis = lp_op_i64(op, "axis", otherwise);
+  return axis < 0 ? axis + rank : axis;
+}
+
+/* Where(wrapped indices == 0, 1, ..., on, off); an index that is none of them is off everywhere. */
+lp_status lp_rewrite_one_hot(lp_rewrite *r) {
+  lp_value *indices = lp_op_in(r->op, 0), *values = lp_op_in(r->op, 2), *zero = lp_rw_int(r, 0);
+  int32_t rank = r->op->out[0]->type.rank;
+  int64_t axis = axis_of(r->op, -1, rank);
+  lp_value *depth = lp_rw_reshape(r, lp_rw_cast(r, lp_op_in(r->op, 1), LP_I64), lp_rw_ints(r, 0, NULL));
+  indices = lp_rw_unsqueeze(r, lp_rw_cast(r, indices, LP_I64), LP_RW_INTS(r, axis));
+  if (!depth || !indices || !zero) return LP_FAILED;
+  lp_value *wrapped = lp_rw_op3(r, LP_ONNX_Where, lp_rw_op(r, LP_ONNX_Less, indices, zero),
+                                lp_rw_op(r, LP_ONNX_Add, indices, depth), indices);
+  lp_value *places = along(r, lp_rw_count(r, depth), axis, rank);
+  lp_value *hot = wrapped && places ? lp_rw_op(r, LP_ONNX_Equal, wrapped, places) : NULL;
+  r->result[0] = lp_rw_op3(r, LP_ONNX_Where, hot, lp_rw_pick(r, values, 0, 1), lp_rw_pick(r, values, 0, 0));
+  return r->result[0] ? LP_OK : LP_FAILED;
+}
+
+/* ScatterElements at write_indices[b] + 0, 1, ..., which count from the beginning again where they are circular. */
+lp_status lp_rewrite_tensor_scatter(lp_rewrite *r) {
+  lp_value *past = lp_op_in(r->op, 0), *update = lp_op_in(r->op, 1), *begin = lp_op_in(r->op, 2);
+  const char *mode = lp_op_str(r->op, "mode", "linear");
+  bool circular = lp_streq(mode, "circular");
+  int32_t rank = past->type.rank;
+  int64_t axis = axis_of(r->op, -2, rank);
+  if (!circular && !lp_streq(mode, "linear")) return lp_rw_refuse(r, "has a mode that is not known");
+  lp_value *rows = along(r, lp_rw_count(r, lp_rw_size(r, update, axis)), axis, rank);
+  if (rows && begin) rows = lp_rw_add(r, along(r, lp_rw_cast(r, begin, LP_I64), 0, rank), rows);
+  if (circular && rows) rows = lp_rw_op(r, LP_ONNX_Mod, rows, lp_rw_size(r, past, axis));
+  lp_value *shape = lp_rw_op(r, LP_ONNX_Shape, update, NULL);
+  lp_value *index = rows && shape ? lp_rw_op(r, LP_ONNX_Expand, rows, shape) : NULL;
+  lp_value *in[] = {past, index, update};
+  r->result[0] = lp_rw_with(r, LP_ONNX_ScatterElements, 3, in, (lp_rw_attr){"axis", axis});
+  return r->result[0] ? LP_OK : LP_FAILED;
+}
