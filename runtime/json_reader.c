@@ -98,6 +98,15 @@ lp_status lp_json_i64(const lp_json *at, int64_t min, int64_t max, int64_t *out,
   return lp_json_error(at, diag, "%" PRId64 " lies outside of %" PRId64 "..%" PRId64, *out, min, max);
 }
 
+lp_status lp_json_number(const lp_json *at, double min, double max, double *out, lp_diag *diag) {
+  if (!json_is_number(at->value)) return wanted(at, "a number", diag);
+  double value = json_number_value(at->value);
+  if (value < min || value > max)
+    return lp_json_error(at, diag, "%g is outside of the range %g to %g", value, min, max);
+  *out = value;
+  return LP_OK;
+}
+
 lp_status lp_json_i32(const lp_json *at, int32_t min, int32_t max, int32_t *out, lp_diag *diag) {
   int64_t wide = 0;
   LP_TRY(lp_json_i64(at, min, max, &wide, diag));

@@ -31,6 +31,8 @@ LP_MUST_USE lp_status lp_json_array(const lp_json *at, lp_diag *diag);
 LP_MUST_USE lp_status lp_json_text(const lp_json *at, const char **out, lp_diag *diag);
 LP_MUST_USE lp_status lp_json_i64(const lp_json *at, int64_t min, int64_t max, int64_t *out, lp_diag *diag);
 LP_MUST_USE lp_status lp_json_i32(const lp_json *at, int32_t min, int32_t max, int32_t *out, lp_diag *diag);
+/* An integer or a real number. */
+LP_MUST_USE lp_status lp_json_number(const lp_json *at, double min, double max, double *out, lp_diag *diag);
 /* One of `names`; adds "did you mean". */
 LP_MUST_USE lp_status lp_json_choice(const lp_json *at, const char *const *names, size_t count, int32_t *out,
                                      lp_diag *diag);

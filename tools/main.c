@@ -25,6 +25,7 @@ static const subcommand subcommands[] = {
     {"worker", "serve the cloud side of a bundle", lp_tool_worker},
     {"bench", "measure a bundle", lp_tool_bench},
     {"radio", "path loss, line of sight, capacity, schedulers", lp_tool_radio},
+    {"service", "how long models at the edge and in the cloud take", lp_tool_service},
 };
 
 static void print_help(FILE *out) {

@@ -1,0 +1,134 @@
+/* Pairs of models in YAML. */
+#include "runtime/service/service.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/yaml/yaml.h"
+
+extern const lp_embedded_table lp_embedded_services;
+
+/* ---- one place ---- */
+
+typedef struct {
+  lp_service_model model;
+  double tokens_per_s;
+  const char *bench, *report;
+} place_file;
+
+static const lp_yaml_field place_fields[] = {
+    LP_YAML_FIELD(LP_YAML_TEXT, "model", place_file, model.model, .least = 0),
+    LP_YAML_FIELD(LP_YAML_TIME_S, "ttft", place_file, model.ttft_s, .most = 1e6),
+    LP_YAML_FIELD(LP_YAML_TIME_S, "per_prompt_token", place_file, model.prompt_s, .most = 1e6),
+    LP_YAML_FIELD(LP_YAML_TIME_S, "tpot", place_file, model.tpot_s, .most = 1e6),
+    LP_YAML_FIELD(LP_YAML_F64, "tokens_per_s", place_file, tokens_per_s, .least = 1e-6, .most = 1e9),
+    LP_YAML_FIELD(LP_YAML_TEXT, "bench", place_file, bench, .least = 0),
+    LP_YAML_FIELD(LP_YAML_TEXT, "report", place_file, report, .least = 0),
+    LP_YAML_FIELD(LP_YAML_TEXT, "source", place_file, model.source, .least = 0),
+};
+
+static const char *beside(const lp_yaml *yaml, const char *path) {
+  if (*path == '/') return path;
+  char *folder = lp_path_dir(yaml->file), *whole = lp_path_join(folder, path);
+  const char *copy = lp_arena_strdup(yaml->arena, whole);
+  free(folder);
+  free(whole);
+  return copy;
+}
+
+static lp_status read_place(lp_yaml *yaml, const lp_yaml_node *node, lp_place place, lp_service_model *out) {
+  place_file file = {.model = {.ttft_s = -1, .tpot_s = -1}};
+  const char *what = lp_place_names[place];
+  lp_loc loc = lp_yaml_loc(yaml, node);
+  LP_TRY(lp_yaml_fields(yaml, node, lp_arena_format(yaml->arena, "'%s'", what), place_fields, LP_COUNT(place_fields),
+                        &file));
+  bool given = file.model.ttft_s >= 0 || file.model.tpot_s >= 0 || file.tokens_per_s > 0 || file.model.prompt_s > 0;
+  if ((file.bench != NULL) + (file.report != NULL) + given != 1)
+    return lp_error(yaml->diag, loc, "'%s' wants one of 'bench', 'report', or figures ('ttft' and 'tpot')", what);
+  if (file.bench) return lp_service_from_bench(beside(yaml, file.bench), yaml->arena, out, yaml->diag);
+  if (file.report) return lp_service_from_report(beside(yaml, file.report), place, yaml->arena, out, yaml->diag);
+  if ((file.model.tpot_s >= 0) == (file.tokens_per_s > 0))
+    return lp_error(yaml->diag, loc, "'%s' wants one of 'tpot' and 'tokens_per_s'", what);
+  if (file.model.ttft_s < 0) return lp_error(yaml->diag, loc, "'%s' lacks 'ttft'", what);
+  *out = file.model;
+  if (file.tokens_per_s > 0) out->tpot_s = 1 / file.tokens_per_s;
+  if (!out->model) out->model = what;
+  return LP_OK;
+}
+
+/* ---- files ---- */
+
+typedef struct {
+  const char *name, *title;
+  const lp_yaml_node *at[LP_PLACES];
+} service_file;
+
+static const lp_yaml_field fields[] = {
+    LP_YAML_FIELD(LP_YAML_TEXT, "service", service_file, name, .required = true),
+    LP_YAML_FIELD(LP_YAML_TEXT, "title", service_file, title, .least = 0),
+    LP_YAML_FIELD(LP_YAML_NODE, "edge", service_file, at[LP_AT_EDGE], .required = true),
+    LP_YAML_FIELD(LP_YAML_NODE, "cloud", service_file, at[LP_AT_CLOUD], .required = true),
+};
+
+static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) {
+  lp_service *service = user;
+  service_file file = {0};
+  LP_TRY(lp_yaml_fields(yaml, root, "the service", fields, LP_COUNT(fields), &file));
+  service->name = file.name;
+  service->title = file.title ? file.title : file.name;
+  for (int place = 0; place < LP_PLACES; place++)
+    LP_TRY(read_place(yaml, file.at[place], (lp_place)place, &service->at[place]));
+  return LP_OK;
+}
+
+static lp_service *service_create(void) {
+  lp_service *service = lp_alloc(sizeof *service);
+  service->arena = lp_arena_create();
+  return service;
+}
+
+void lp_service_free(lp_service *service) {
+  if (!service) return;
+  lp_arena_free(service->arena);
+  free(service);
+}
+
+static lp_status finish(lp_status status, lp_service *service, lp_service **out) {
+  *out = status == LP_OK ? service : NULL;
+  if (status != LP_OK) lp_service_free(service);
+  return status;
+}
+
+lp_status lp_service_parse(const char *file, const char *text, size_t size, lp_service **out, lp_diag *diag) {
+  lp_service *service = service_create();
+  return finish(lp_yaml_parse(file, text, size, service->arena, read_root, service, diag), service, out);
+}
+
+lp_status lp_service_load(const char *name, lp_service **out, lp_diag *diag) {
+  lp_service *service = service_create();
+  return finish(lp_embedded_load(&lp_embedded_services, "service", name, service->arena, read_root, service, diag),
+                service, out);
+}
+
+size_t lp_service_names(const char *const **names) {
+  *names = lp_embedded_services.names;
+  return lp_embedded_services.name_count;
+}
+
+void lp_service_print(const lp_service *service, lp_buf *out) {
+  lp_buf_puts(out, "service: ");
+  lp_yaml_print_quoted(service->name, out);
+  lp_buf_puts(out, "\ntitle: ");
+  lp_yaml_print_quoted(service->title, out);
+  for (int place = 0; place < LP_PLACES; place++) {
+    const lp_service_model *model = &service->at[place];
+    lp_buf_printf(out, "\n%s:\n  model: ", lp_place_names[place]);
+    lp_yaml_print_quoted(model->model, out);
+    lp_buf_printf(out, "\n  ttft: %.12gs\n  per_prompt_token: %.12gs\n  tpot: %.12gs", model->ttft_s, model->prompt_s,
+                  model->tpot_s);
+    if (!model->source) continue;
+    lp_buf_puts(out, "\n  source: ");
+    lp_yaml_print_quoted(model->source, out);
+  }
+  lp_buf_puts(out, "\n");
+}

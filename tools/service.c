@@ -1,0 +1,120 @@
+/* llmpart service: pairs of models, and how long their answers take. */
+#include "runtime/service/service.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "tools/tools.h"
+
+typedef struct {
+  double tokens, prompt, penalty, backhaul_ms;
+  const char *counting, *format;
+} service_flags;
+
+static lp_counting counting_of(const service_flags *flags) {
+  return lp_streq(flags->counting, "paper") ? LP_COUNT_PAPER : LP_COUNT_ONCE;
+}
+
+static void put_json(const lp_service *service, const service_flags *flags, lp_buf *out) {
+  lp_counting counting = counting_of(flags);
+  json_t *root = json_pack("{s:s, s:s, s:f, s:s}", "schema", "llmpart.service/1", "service", service->name, "tokens",
+                           flags->tokens, "counting", flags->counting);
+  for (int place = 0; place < LP_PLACES; place++) {
+    const lp_service_model *m = &service->at[place];
+    double delay = lp_generation_s(m, flags->prompt, flags->tokens, counting);
+    json_object_set_new(root, lp_place_names[place],
+                        json_pack("{s:s, s:f, s:f, s:f, s:f}", "model", m->model, "ttft_ms", m->ttft_s * 1e3,
+                                  "prompt_token_ms", m->prompt_s * 1e3, "tpot_ms", m->tpot_s * 1e3, "generation_s",
+                                  delay));
+  }
+  double backhaul = flags->backhaul_ms / 1e3, even = lp_service_break_even(service, flags->penalty, backhaul, counting);
+  json_object_set_new(root, "slope_s", json_real(lp_service_slope_s(service, flags->tokens, backhaul, counting)));
+  json_object_set_new(root, "break_even_tokens", isinf(even) ? json_null() : json_real(even));
+  char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+  lp_buf_printf(out, "%s\n", text ? text : "{}");
+  free(text);
+  json_decref(root);
+}
+
+static void put_text(const lp_service *service, const service_flags *flags, lp_buf *out) {
+  lp_counting counting = counting_of(flags);
+  double backhaul = flags->backhaul_ms / 1e3;
+  for (int place = 0; place < LP_PLACES; place++) {
+    const lp_service_model *m = &service->at[place];
+    lp_buf_printf(out, "%-6s %-16s %g tokens in %.3f s\n", lp_place_names[place], m->model, flags->tokens,
+                  lp_generation_s(m, flags->prompt, flags->tokens, counting));
+  }
+  lp_buf_printf(out, "the cloud takes %.3f s longer, backhaul %g s included\n",
+                lp_service_slope_s(service, flags->tokens, backhaul, counting), backhaul);
+  double even = lp_service_break_even(service, flags->penalty, backhaul, counting);
+  if (isinf(even))
+    lp_buf_printf(out, "with a penalty of %g the cloud is better at any length\n", flags->penalty);
+  else
+    lp_buf_printf(out, "with a penalty of %g the cloud is better below %.3f tokens\n", flags->penalty, even);
+}
+
+static lp_status show(const char *name, const service_flags *flags, lp_buf *out, lp_diag *diag) {
+  lp_service *service = NULL;
+  LP_TRY(lp_service_load(name, &service, diag));
+  if (lp_streq(flags->format, "yaml"))
+    lp_service_print(service, out);
+  else if (lp_streq(flags->format, "json"))
+    put_json(service, flags, out);
+  else
+    put_text(service, flags, out);
+  lp_service_free(service);
+  return LP_OK;
+}
+
+static lp_status list(lp_buf *out, lp_diag *diag) {
+  const char *const *names = NULL;
+  size_t count = lp_service_names(&names);
+  for (size_t i = 0; i < count; i++) {
+    lp_service *service = NULL;
+    LP_TRY(lp_service_load(names[i], &service, diag));
+    lp_buf_printf(out, "%-14s %s\n", service->name, service->title);
+    lp_service_free(service);
+  }
+  return LP_OK;
+}
+
+int lp_tool_service(int argc, char **argv) {
+  service_flags flags = {.tokens = 1000, .penalty = 10, .backhaul_ms = 100, .counting = "once", .format = "text"};
+  const lp_option options[] = {
+      {"--tokens", LP_OPTION_F64, &flags.tokens, "N", "of the answer (1000)", 0},
+      {"--prompt", LP_OPTION_F64, &flags.prompt, "N", "tokens of the prompt, where its length counts (0)", 0},
+      {"--penalty", LP_OPTION_F64, &flags.penalty, "P", "of a missed quality, in seconds of delay (10)", 0},
+      {"--backhaul", LP_OPTION_TIME, &flags.backhaul_ms, "TIME", "to the cloud (100ms)", 0},
+      {"--counting", LP_OPTION_CHOICE, &flags.counting, "once|paper",
+       "TTFT + (n - 1) TPOT, or TTFT + n TPOT as the paper has it (once)", 0},
+      {"-o", LP_OPTION_CHOICE, &flags.format, "text|json|yaml", "format; yaml: the figures alone (text)", 0},
+  };
+  const lp_command command = {
+      .usage = "llmpart service list | show NAME [--tokens=1000] [--penalty=10] [-o text|json|yaml]",
+      .summary = "Pairs of models at the edge and in the cloud, with TTFT and TPOT: published ones, measured by "
+                 "`llmpart bench`, or of a\nreport; how long an answer takes on either, and where a penalty for "
+                 "missed quality pays for the cloud.\nNAME is a name of the list or a YAML file.",
+      .options = options,
+      .count = LP_COUNT(options),
+      .min_args = 1,
+      .max_args = 2};
+  lp_diag *diag = lp_tool_diag();
+  lp_texts args = {0};
+  lp_buf out = {0};
+  bool done = false;
+  lp_status status = lp_options_read(&command, argc, argv, &args, &done, diag);
+  if (status == LP_OK && !done) {
+    if (lp_streq(args.data[0], "list") && args.count == 1)
+      status = list(&out, diag);
+    else if (lp_streq(args.data[0], "show") && args.count == 2)
+      status = show(args.data[1], &flags, &out, diag);
+    else
+      status = lp_tool_cannot(&command, args.data[0], diag);
+    if (status == LP_OK) status = lp_tool_write("-", lp_buf_text(&out), out.size, diag);
+  }
+  lp_buf_free(&out);
+  lp_vec_free(&args);
+  lp_diag_free(diag);
+  return (int)status;
+}
