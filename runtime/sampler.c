@@ -6,26 +6,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "runtime/runtime.h"
 
 typedef struct {
   double weight; /* exp((logit - greatest) / temperature), at most 1 */
   int32_t id;
 } candidate;
-
-/* splitmix64's finalizer (Steele et al., "Fast splittable pseudorandom number generators", 2014) */
-static uint64_t mix(uint64_t z) {
-  z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-  z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
-  return z ^ (z >> 31);
-}
-
-/* In [0, 1), 53 bits; a function of its arguments alone. */
-static double uniform(uint64_t seed, uint64_t sequence, uint64_t position) {
-  static const uint64_t step = UINT64_C(0x9E3779B97F4A7C15);
-  uint64_t bits = mix(mix(mix(seed + step) + sequence + step) + position + step);
-  return (double)(bits >> 11) * 0x1p-53;
-}
 
 static float clean(float logit) {
   return isnan(logit) ? -INFINITY : logit;
@@ -231,6 +218,6 @@ lp_sample lp_sampler_draw(const lp_sampling *sampling, const float *logits, int3
   candidate *all = reserve(scratch, (size_t)vocab * sizeof *all);
   size_t count = fill(all, logits, vocab, greatest, sampling->temperature);
   size_t kept = restrict_candidates(all, count, sampling);
-  sample.token = draw(all + count - kept, kept, uniform(sampling->seed, sequence, position));
+  sample.token = draw(all + count - kept, kept, lp_random_uniform(sampling->seed, sequence, position));
   return sample;
 }

@@ -26,6 +26,9 @@ static const subcommand subcommands[] = {
     {"bench", "measure a bundle", lp_tool_bench},
     {"radio", "path loss, line of sight, capacity, schedulers", lp_tool_radio},
     {"service", "how long models at the edge and in the cloud take", lp_tool_service},
+#ifdef LP_HAS_ROUTER
+    {"route", "decide where a request goes", lp_tool_route},
+#endif
 };
 
 static void print_help(FILE *out) {

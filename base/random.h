@@ -1,0 +1,24 @@
+/* Random numbers as a pure function of their place: no state, so any of them can be drawn again, in any order, on any
+ * machine. splitmix64's finalizer (Steele et al., "Fast splittable pseudorandom number generators", 2014). */
+#ifndef LP_RANDOM_H
+#define LP_RANDOM_H
+
+#include <stdint.h>
+
+static inline uint64_t lp_random_mix(uint64_t z) {
+  z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+  z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+  return z ^ (z >> 31);
+}
+
+static inline uint64_t lp_random_bits(uint64_t seed, uint64_t sequence, uint64_t position) {
+  const uint64_t step = UINT64_C(0x9E3779B97F4A7C15);
+  return lp_random_mix(lp_random_mix(lp_random_mix(seed + step) + sequence + step) + position + step);
+}
+
+/* In [0, 1), 53 bits. */
+static inline double lp_random_uniform(uint64_t seed, uint64_t sequence, uint64_t position) {
+  return (double)(lp_random_bits(seed, sequence, position) >> 11) * 0x1p-53;
+}
+
+#endif

@@ -1,0 +1,97 @@
+"""Random decision tasks in the router's own prompt format, as token ids.
+
+A prompt is `BOS` and groups of five tokens: three keywords, the action taken, and how the reward ranks among the
+prompt's rewards with its evaluation (good or bad). The query is the first three tokens of one more group; the model
+answers with an action. Keywords are symbols: which word a symbol stands for is settled anew in every prompt, in the order of
+appearance, so no word is ever learned and words that training never saw are no different. runtime/router/prompt_tokens.c writes
+the same format; tests compare the two.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+WORDS = 100  # 0: no keyword; a prompt of 32 examples and a query names at most 99
+ACTIONS = ("edge", "cloud", "split")
+RANKS = 64
+BOS = 0
+WORD0 = 1
+ACTION0 = WORD0 + WORDS
+REWARD0 = ACTION0 + len(ACTIONS)  # + rank * 2 + (1 when bad)
+VOCAB = REWARD0 + 2 * RANKS
+SLOTS = 3
+GROUP = SLOTS + 2
+MOST_EXAMPLES = 32
+
+
+def ranks(rewards: np.ndarray) -> np.ndarray:
+    """[batch][groups] -> 0 .. RANKS - 1: dense ranks, spread over the whole range; equal rewards rank equally."""
+    ordered = np.sort(rewards, axis=1)
+    fresh = np.concatenate([np.zeros_like(ordered[:, :1], bool), ordered[:, 1:] != ordered[:, :-1]], axis=1).cumsum(axis=1)
+    most = np.maximum(fresh[:, -1:], 1)
+    place = (ordered[:, None, :] < rewards[:, :, None]).sum(axis=2)
+    dense = np.take_along_axis(fresh, place, axis=1)
+    return (dense * (RANKS - 1) * 2 + most) // (2 * most)
+
+
+class Tasks:
+    """A batch of random tasks: what each keyword combination (class) is worth under each action."""
+
+    def __init__(self, rng: np.random.Generator, batch: int):
+        self.rng, self.batch = rng, batch
+        self.actions = np.where(rng.random(batch) < 0.75, 2, 3)
+        attributes = rng.integers(1, SLOTS + 1, batch)
+        most = np.array([[16, 1, 1], [8, 4, 1], [5, 3, 2]])[attributes - 1]
+        self.sizes = np.maximum(1, (rng.random((batch, SLOTS)) * most + 1).astype(int))
+        self.used = np.arange(SLOTS)[None] < attributes[:, None]
+        self.classes = self.sizes.prod(axis=1)
+        width = int(self.classes.max())
+        cell = np.arange(width)
+        strides = np.concatenate([np.ones((batch, 1), int), self.sizes.cumprod(axis=1)[:, :-1]], axis=1)
+        self.values = cell[None, :, None] // strides[:, None] % self.sizes[:, None]  # [batch][class][slot]
+        scale = rng.random((batch, SLOTS + 2)) * (rng.random((batch, SLOTS + 2)) < 0.6)
+        scale[:, SLOTS] += rng.random(batch) * 0.5 + 0.05
+        mean = scale[:, SLOTS, None, None] * rng.standard_normal((batch, width, len(ACTIONS)))
+        mean += scale[:, SLOTS + 1, None, None] * rng.standard_normal((batch, 1, len(ACTIONS)))
+        for slot in range(SLOTS):
+            effect = rng.standard_normal((batch, 16, len(ACTIONS)))
+            mean += scale[:, slot, None, None] * np.take_along_axis(effect, self.values[:, :, slot, None], axis=1)
+        common = rng.random(batch) * 2  # what a class is worth whatever is done
+        mean += common[:, None, None] * rng.standard_normal((batch, width, 1))
+        self.mean = np.where(np.arange(len(ACTIONS)) < self.actions[:, None, None], mean, -np.inf)
+        spread = np.nanstd(np.where(np.isinf(self.mean), np.nan, self.mean), axis=(1, 2))
+        self.noise = np.maximum(spread, 0.05) * rng.random(batch) ** 2 * (rng.random(batch) < 0.8)
+
+    def visits(self, groups: int) -> tuple[np.ndarray, np.ndarray]:
+        """Which class is met and which action taken: as a pool holds them (each pair once) or as they came."""
+        rng, batch = self.rng, self.batch
+        pairs = self.classes * self.actions
+        width = int(pairs.max())
+        order = np.where(np.arange(width) < pairs[:, None], rng.random((batch, width)), np.inf).argsort(axis=1)
+        once = order[:, np.minimum(np.arange(groups), width - 1)]
+        anew = (rng.random((batch, groups)) ** (1 + rng.random((batch, 1))) * pairs[:, None]).astype(int)
+        pool = rng.random(batch) < 0.7
+        pair = np.where(pool[:, None] & (np.arange(groups) < pairs[:, None]), once, anew)
+        return pair // self.actions[:, None], pair % self.actions[:, None]
+
+    def prompt(self, groups: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Token ids [batch][1 + groups * GROUP], the class met in each group, the mean reward of each action there."""
+        rng, batch, rows = self.rng, self.batch, np.arange(self.batch)[:, None]
+        met, action = self.visits(groups)
+        reward = self.mean[rows, met, action] + self.noise[:, None] * rng.standard_normal((batch, groups))
+        threshold = np.quantile(reward, rng.random() * 0.6, axis=1) if rng.random() < 0.6 else np.full(batch, -np.inf)
+        bad = reward < threshold[:, None]
+        symbol = self.values[rows, met] + np.concatenate(
+            [np.zeros((batch, 1), int), self.sizes.cumsum(axis=1)[:, :-1]], axis=1)[:, None]
+        turn = rng.random((batch, SLOTS)).argsort(axis=1)  # the order in which a task's keywords are written
+        turn = np.take_along_axis(turn, (~np.take_along_axis(self.used, turn, axis=1)).argsort(axis=1, kind="stable"), axis=1)
+        used = np.take_along_axis(self.used, turn, axis=1)
+        symbol = np.take_along_axis(symbol, turn[:, None], axis=2)
+        ids = np.empty((batch, 1 + groups * GROUP), np.int64)
+        ids[:, 0] = BOS
+        body = ids[:, 1:].reshape(batch, groups, GROUP)
+        renamed = rng.random((batch, WORDS - 1)).argsort(axis=1) + 1
+        body[:, :, :SLOTS] = WORD0 + np.where(used[:, None], renamed[rows[:, :, None], symbol], 0)
+        body[:, :, SLOTS] = ACTION0 + action
+        body[:, :, SLOTS + 1] = REWARD0 + 2 * ranks(reward) + bad
+        return ids, met, self.mean[rows, met]

@@ -1,0 +1,103 @@
+/* A language model compiled by llmpart reads the prompt's text. Only ratios of its first-token probabilities count, so its
+ * logits are compared without the sum over the whole vocabulary. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/router/decider_session.h"
+#include "runtime/router/labels.h"
+
+typedef struct {
+  lp_decider decider;
+  lp_reader reader;
+  lp_tokens first[LP_ROUTE_COUNT]; /* distinct first tokens of the route's spellings */
+} language_model;
+
+static bool holds(const lp_tokens *tokens, int32_t token) {
+  for (size_t i = 0; i < tokens->count; ++i)
+    if (tokens->data[i] == token) return true;
+  return false;
+}
+
+static lp_status find_labels(language_model *self, const char *bundle, lp_diag *diag) {
+  const lp_tokenizer *tokenizer = lp_bundle_tokenizer(self->reader.bundle);
+  lp_loc loc = {.file = bundle};
+  if (tokenizer == NULL) return lp_error(diag, loc, "the bundle has no tokenizer; compile it with --tokenizer=FILE");
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route) {
+    for (int n = 0; n < LP_LABEL_SPELLINGS; ++n) {
+      char text[16];
+      lp_tokens ids = {0};
+      (void)lp_label_spelling(route, n, text);
+      lp_status status = lp_tokenizer_encode(tokenizer, text, strlen(text), false, &ids, diag);
+      if (status == LP_OK && ids.count > 0 && !holds(&self->first[route], ids.data[0]))
+        lp_vec_push(&self->first[route], ids.data[0]);
+      lp_vec_free(&ids);
+      if (status != LP_OK) return status;
+    }
+    for (lp_route other = 0; other < route; ++other)
+      for (size_t i = 0; i < self->first[route].count; ++i)
+        if (holds(&self->first[other], self->first[route].data[i]))
+          return lp_error(diag, loc, "'%s' and '%s' begin with the same token, so this model cannot tell them apart",
+                          lp_route_name(other), lp_route_name(route));
+  }
+  return LP_OK;
+}
+
+static lp_status encode(const language_model *self, const lp_prompt *prompt, lp_tokens *out, lp_diag *diag) {
+  const lp_tokenizer *tokenizer = lp_bundle_tokenizer(self->reader.bundle);
+  lp_buf text = {0}, chat = {0};
+  lp_prompt_text(prompt, &text);
+  lp_status status = LP_OK;
+  const lp_buf *whole = &text;
+  bool has_template = lp_tokenizer_has_chat_template(tokenizer);
+  if (has_template) {
+    lp_chat_message message = {"user", text.data};
+    status = lp_tokenizer_chat(tokenizer, &message, 1, true, &chat, diag);
+    whole = &chat;
+  }
+  if (status == LP_OK) status = lp_tokenizer_encode(tokenizer, whole->data, whole->size, !has_template, out, diag);
+  lp_buf_free(&text);
+  lp_buf_free(&chat);
+  return status;
+}
+
+static lp_status score(lp_decider *decider, const lp_prompt *prompt, double probability[LP_ROUTE_COUNT],
+                       lp_diag *diag) {
+  language_model *self = (language_model *)decider;
+  lp_tokens ids = {0};
+  const float *logits = NULL;
+  lp_status status = encode(self, prompt, &ids, diag);
+  if (status == LP_OK) status = lp_reader_logits(&self->reader, ids.data, ids.count, &logits, diag);
+  lp_vec_free(&ids);
+  if (status != LP_OK) return status;
+  double greatest = -INFINITY;
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
+    for (size_t i = 0; i < self->first[route].count; ++i)
+      greatest = fmax(greatest, (double)logits[self->first[route].data[i]]);
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route) {
+    probability[route] = 0;
+    for (size_t i = 0; i < self->first[route].count; ++i)
+      probability[route] += exp((double)logits[self->first[route].data[i]] - greatest);
+  }
+  return lp_label_normalise(prompt->offered, probability, diag);
+}
+
+static void close_language_model(lp_decider *decider) {
+  language_model *self = (language_model *)decider;
+  lp_reader_close(&self->reader);
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
+    lp_vec_free(&self->first[route]);
+  free(self);
+}
+
+lp_status lp_decider_bundle(const char *bundle, int32_t threads, lp_decider **out, lp_diag *diag) {
+  language_model *self = lp_alloc(sizeof *self);
+  *self = (language_model){.decider = {"bundle", score, close_language_model}};
+  lp_status status = lp_reader_open(bundle, threads, &self->reader, diag);
+  if (status == LP_OK) status = find_labels(self, bundle, diag);
+  if (status == LP_OK)
+    *out = &self->decider;
+  else
+    close_language_model(&self->decider);
+  return status;
+}

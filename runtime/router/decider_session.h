@@ -1,0 +1,19 @@
+/* A bundle in this process that is asked for one distribution at a time; the deciders that own a model share it. */
+#ifndef LP_DECIDER_SESSION_H
+#define LP_DECIDER_SESSION_H
+
+#include "runtime/runtime.h"
+
+typedef struct {
+  lp_bundle *bundle;
+  lp_session *session;
+  lp_generation last;
+} lp_reader;
+
+LP_MUST_USE lp_status lp_reader_open(const char *bundle, int32_t threads, lp_reader *out, lp_diag *diag);
+/* The logits[vocab] behind `count` tokens; valid until the next call. */
+LP_MUST_USE lp_status lp_reader_logits(lp_reader *reader, const int32_t *tokens, size_t count, const float **out,
+                                       lp_diag *diag);
+void lp_reader_close(lp_reader *reader); /* a zero one is allowed */
+
+#endif

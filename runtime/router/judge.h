@@ -1,0 +1,20 @@
+/* What a policy would have earned on a log of another's decisions. */
+#ifndef LP_ROUTER_JUDGE_H
+#define LP_ROUTER_JUDGE_H
+
+#include "runtime/router/store.h"
+
+typedef struct {
+  int64_t decisions;    /* with an outcome */
+  int64_t agreed;       /* where the policy's best route is the logged one */
+  double logged_reward; /* mean */
+  /* Mean reward of the policy's best route by inverse propensity (Horvitz and Thompson, 1952), and the same normalised by
+   * the weights' sum (Hajek), which varies less; 0 when nothing agreed. */
+  double ips_reward, snips_reward;
+  double effective; /* decisions that the estimate rests on: (sum of weights)^2 / sum of their squares */
+} lp_judgement;
+/* Walks the log in the order of its outcomes: the policy decides each request anew, then learns what came of the logged
+ * decision. */
+LP_MUST_USE lp_status lp_policy_judge(lp_policy *policy, lp_store *log, lp_judgement *out, lp_diag *diag);
+
+#endif

@@ -1,0 +1,80 @@
+/* The prompt as tokens of the embedded model; examples/router-model/tasks.py draws its training tasks in this format. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "runtime/router/router.h"
+#include "runtime/router/words.h"
+
+enum { SLOTS = 3, WORD0 = 1, ROUTE0 = WORD0 + LP_PROMPT_WORDS, REWARD0 = ROUTE0 + LP_ROUTE_COUNT };
+static_assert(LP_PROMPT_VOCAB == REWARD0 + 2 * LP_PROMPT_RANKS, "the vocabulary of the header");
+static_assert(LP_PROMPT_WORDS > SLOTS * (LP_PROMPT_EXAMPLES + 1), "a symbol for every word of a prompt, and none");
+
+int32_t lp_prompt_route_token(lp_route route) {
+  return ROUTE0 + (int32_t)route;
+}
+
+typedef struct {
+  lp_word word[LP_PROMPT_WORDS];
+  int32_t count;
+} symbols;
+
+static int32_t find_or_add(symbols *known, lp_word word) {
+  for (int32_t i = 0; i < known->count; ++i)
+    if (lp_word_equal(known->word[i], word)) return i + 1;
+  known->word[known->count++] = word;
+  return known->count;
+}
+
+/* Exactly SLOTS tokens. The last slot stands for the rest of the text where there are more words. */
+static size_t put_words(symbols *known, const char *keywords, int32_t *out) {
+  for (int slot = 0; slot < SLOTS; ++slot) {
+    const char *rest = keywords;
+    lp_word word = lp_next_word(&keywords);
+    if (slot == SLOTS - 1 && word.size > 0) {
+      while (*rest == ' ' || *rest == ',')
+        ++rest;
+      word = (lp_word){rest, strlen(rest)};
+    }
+    out[slot] = WORD0 + (word.size > 0 ? find_or_add(known, word) : 0);
+  }
+  return SLOTS;
+}
+
+static int compare_doubles(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* The distinct rewards in rising order; returns how many. */
+static int sort_rewards(const lp_prompt *prompt, double *out) {
+  for (size_t i = 0; i < prompt->count; ++i)
+    out[i] = prompt->examples[i].reward;
+  qsort(out, prompt->count, sizeof *out, compare_doubles);
+  int distinct = 0;
+  for (size_t i = 0; i < prompt->count; ++i)
+    if (distinct == 0 || out[distinct - 1] < out[i]) out[distinct++] = out[i];
+  return distinct;
+}
+
+static int32_t rank_of(double reward, const double *sorted, int distinct) {
+  int most = distinct > 1 ? distinct - 1 : 1, place = 0;
+  while (place < distinct - 1 && sorted[place] < reward)
+    ++place;
+  return (place * (LP_PROMPT_RANKS - 1) * 2 + most) / (2 * most);
+}
+
+size_t lp_prompt_tokens(const lp_prompt *prompt, int32_t out[LP_PROMPT_TOKENS]) {
+  assert(prompt->count <= LP_PROMPT_EXAMPLES);
+  symbols known = {.count = 0};
+  double sorted[LP_PROMPT_EXAMPLES];
+  int distinct = sort_rewards(prompt, sorted);
+  size_t n = 0;
+  out[n++] = 0;
+  for (size_t i = 0; i < prompt->count; ++i) {
+    const lp_experience *e = &prompt->examples[i];
+    n += put_words(&known, e->keywords, out + n);
+    out[n++] = lp_prompt_route_token(e->route);
+    out[n++] = REWARD0 + 2 * rank_of(e->reward, sorted, distinct) + !e->good;
+  }
+  return n + put_words(&known, prompt->keywords, out + n);
+}

@@ -1,0 +1,170 @@
+/* The experience pool: what is kept of what happened, and what of it a prompt shows. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/router/router.h"
+#include "runtime/router/words.h"
+
+typedef struct {
+  double reward, count; /* the mean, and how many rewards are in it; count 0: nothing is kept */
+  uint64_t newest;      /* the pool's clock when it last changed */
+  bool good;
+} memory;
+
+/* What is known of one kind of request. */
+typedef struct {
+  const char *keywords; /* the map's */
+  memory of[LP_ROUTE_COUNT];
+} kind;
+
+struct lp_replay {
+  lp_replay_mode mode;
+  double rate;
+  lp_map *kinds;
+  uint64_t clock;
+  size_t count;
+};
+
+bool lp_replay_mode_parse(const char *name, lp_replay_mode *out) {
+  static const char *const names[] = {"ema", "reward", "strict", "latest"};
+  for (size_t i = 0; i < LP_COUNT(names); ++i) {
+    if (strcmp(name, names[i]) != 0) continue;
+    *out = (lp_replay_mode)i;
+    return true;
+  }
+  return false;
+}
+
+lp_replay *lp_replay_create(lp_replay_mode mode, double rate) {
+  lp_replay *replay = lp_alloc(sizeof *replay);
+  *replay = (lp_replay){.mode = mode, .rate = rate, .kinds = lp_map_create()};
+  return replay;
+}
+
+void lp_replay_free(lp_replay *replay) {
+  if (replay == NULL) return;
+  for (size_t i = 0; i < lp_map_count(replay->kinds); ++i)
+    free(lp_map_value_at(replay->kinds, i));
+  lp_map_free(replay->kinds);
+  free(replay);
+}
+
+static kind *find_or_make(lp_replay *replay, const char *keywords) {
+  kind *found = lp_map_get(replay->kinds, keywords);
+  if (found != NULL) return found;
+  found = lp_alloc(sizeof *found);
+  *found = (kind){0};
+  lp_map_put(replay->kinds, keywords, found);
+  found->keywords = lp_map_key_at(replay->kinds, lp_map_count(replay->kinds) - 1);
+  return found;
+}
+
+static void average(lp_replay *replay, memory *into, const lp_experience *experience) {
+  into->count += 1;
+  double step = 1 / into->count;
+  if (step < replay->rate) step = replay->rate;
+  into->reward += step * (experience->reward - into->reward);
+}
+
+static void replace(kind *of, const lp_experience *experience) {
+  for (lp_route i = 0; i < LP_ROUTE_COUNT; ++i)
+    of->of[i].count = 0;
+  of->of[experience->route].count = 1;
+  of->of[experience->route].reward = experience->reward;
+}
+
+/* P3's second rule: only a greater reward takes the place of the one that is kept. */
+static bool is_beaten(const kind *of, double reward) {
+  for (lp_route i = 0; i < LP_ROUTE_COUNT; ++i)
+    if (of->of[i].count > 0 && of->of[i].reward >= reward) return false;
+  return true;
+}
+
+static size_t count_kept(const kind *of) {
+  size_t kept = 0;
+  for (lp_route i = 0; i < LP_ROUTE_COUNT; ++i)
+    kept += of->of[i].count > 0;
+  return kept;
+}
+
+bool lp_replay_add(lp_replay *replay, const lp_experience *experience) {
+  if (replay->mode == LP_REPLAY_STRICT && !experience->good) return false;
+  kind *of = find_or_make(replay, experience->keywords);
+  size_t before = count_kept(of);
+  if (replay->mode == LP_REPLAY_EMA)
+    average(replay, &of->of[experience->route], experience);
+  else if (replay->mode == LP_REPLAY_LATEST || is_beaten(of, experience->reward))
+    replace(of, experience);
+  else
+    return false;
+  of->of[experience->route].newest = ++replay->clock;
+  of->of[experience->route].good = experience->good;
+  replay->count += count_kept(of) - before;
+  return true;
+}
+
+size_t lp_replay_count(const lp_replay *replay) {
+  return replay->count;
+}
+
+bool lp_replay_find(const lp_replay *replay, const char *keywords, lp_route route, double *reward) {
+  const kind *of = lp_map_get(replay->kinds, keywords);
+  if (of == NULL || of->of[route].count == 0) return false;
+  *reward = of->of[route].reward;
+  return true;
+}
+
+/* ---- selection ---------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  const kind *of;
+  lp_route route;
+  int shared; /* words in common with the query; all the same keywords count one more */
+} candidate;
+
+static uint64_t newest(const candidate *c) {
+  return c->of->of[c->route].newest;
+}
+
+static bool is_nearer(const candidate *a, const candidate *b) {
+  return a->shared != b->shared ? a->shared > b->shared : newest(a) > newest(b);
+}
+
+static int count_shared(const char *a, const char *b) {
+  if (strcmp(a, b) == 0) return 1 + (int)strlen(a); /* nearer than any other */
+  int shared = 0;
+  for (lp_word word = lp_next_word(&a); word.size > 0; word = lp_next_word(&a)) {
+    const char *at = b;
+    for (lp_word other = lp_next_word(&at); other.size > 0; other = lp_next_word(&at))
+      shared += lp_word_equal(word, other);
+  }
+  return shared;
+}
+
+/* Puts `c` where it belongs among the `*count` nearest, in falling order; the farthest falls out when there are `most`. */
+static void keep_nearest(candidate *nearest, size_t *count, size_t most, candidate c) {
+  if (*count == most && !is_nearer(&c, &nearest[most - 1])) return;
+  size_t at = *count < most ? (*count)++ : most - 1;
+  for (; at > 0 && is_nearer(&c, &nearest[at - 1]); --at)
+    nearest[at] = nearest[at - 1];
+  nearest[at] = c;
+}
+
+size_t lp_replay_select(const lp_replay *replay, const char *keywords, size_t most, lp_experience *out) {
+  if (most == 0) return 0;
+  candidate *nearest = lp_alloc(most * sizeof *nearest);
+  size_t count = 0;
+  for (size_t i = 0; i < lp_map_count(replay->kinds); ++i) {
+    const kind *of = lp_map_value_at(replay->kinds, i);
+    int shared = count_shared(keywords, of->keywords);
+    for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
+      if (of->of[route].count > 0) keep_nearest(nearest, &count, most, (candidate){of, route, shared});
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const candidate *c = &nearest[count - 1 - i];
+    const memory *m = &c->of->of[c->route];
+    out[i] = (lp_experience){c->of->keywords, c->route, m->reward, m->good};
+  }
+  free(nearest);
+  return count;
+}

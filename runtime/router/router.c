@@ -1,0 +1,77 @@
+/* The in-context learner: experiences become a prompt, a decider reads it, exploration may overrule it, outcomes become
+ * experiences. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/router/router.h"
+
+typedef struct {
+  lp_policy policy;
+  lp_router_options options;
+  lp_decider *decider;
+  lp_replay *replay;
+  lp_explorer explorer;
+} router;
+
+static lp_route most_probable(const double probability[LP_ROUTE_COUNT], unsigned offered) {
+  lp_route best = LP_ROUTE_COUNT;
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
+    if (lp_route_offered(offered, route) && (best == LP_ROUTE_COUNT || probability[route] > probability[best]))
+      best = route;
+  return best;
+}
+
+/* The rule decides where the model could not; `diag` says why. */
+static lp_route fall_back(const lp_request *request, const lp_diag *diag, lp_decision *out) {
+  const char *why = lp_diag_count(diag) > 0 ? lp_diag_get(diag, 0)->text : "the model gave no answer";
+  (void)snprintf(out->reason, sizeof out->reason, "%s", why);
+  memset(out->probability, 0, sizeof out->probability);
+  lp_route route = lp_route_offered(request->offered, request->rule)
+                       ? request->rule
+                       : most_probable(out->probability, request->offered);
+  out->probability[route] = 1;
+  return route;
+}
+
+static void decide(lp_policy *policy, const lp_request *request, lp_decision *out) {
+  router *self = (router *)policy;
+  *out = (lp_decision){0};
+  lp_experience examples[LP_PROMPT_EXAMPLES];
+  lp_prompt prompt = {.keywords = request->keywords, .offered = request->offered, .examples = examples};
+  prompt.count = lp_replay_select(self->replay, request->keywords, self->options.examples, examples);
+  lp_diag *diag = lp_diag_create();
+  lp_decision_source source = LP_DECIDED_MODEL;
+  lp_route best;
+  if (self->decider->score(self->decider, &prompt, out->probability, diag) == LP_OK) {
+    best = most_probable(out->probability, request->offered);
+  } else {
+    best = fall_back(request, diag, out);
+    source = LP_DECIDED_FALLBACK;
+  }
+  lp_diag_free(diag);
+  lp_explorer_draw(&self->explorer, request->offered, best, source, out);
+}
+
+static void learn(lp_policy *policy, const lp_request *request, lp_route route, double reward, bool good) {
+  router *self = (router *)policy;
+  (void)lp_replay_add(self->replay, &(lp_experience){request->keywords, route, reward, good});
+}
+
+static void close_router(lp_policy *policy) {
+  router *self = (router *)policy;
+  self->decider->close(self->decider);
+  lp_replay_free(self->replay);
+  free(self);
+}
+
+lp_policy *lp_router_create(const lp_router_options *options, lp_decider *decider) {
+  router *self = lp_alloc(sizeof *self);
+  *self = (router){.policy = {"router", decide, learn, close_router}, .options = *options, .decider = decider};
+  if (self->options.examples == 0 || self->options.examples > LP_PROMPT_EXAMPLES)
+    self->options.examples = LP_PROMPT_EXAMPLES;
+  double rate = options->rate > 0 ? options->rate : 0.1;
+  self->replay = lp_replay_create(options->replay, rate);
+  self->explorer.options = options->exploration;
+  return &self->policy;
+}

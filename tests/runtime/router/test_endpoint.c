@@ -1,0 +1,135 @@
+/* The deciding model behind an API: a server in this process plays every part a real one may. */
+#include <arpa/inet.h>
+#include <check.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "runtime/router/router.h"
+
+enum { BOTH = 1u << LP_ROUTE_EDGE | 1u << LP_ROUTE_CLOUD };
+
+static int listener;
+static char url[64];
+static const char *answer; /* what the server sends; NULL: nothing, for ever */
+static char asked[8192];   /* what the client sent */
+static pthread_t thread;
+static volatile int stopping;
+
+static void *serve(void *unused) {
+  for (;;) {
+    int peer = accept(listener, NULL, NULL);
+    if (peer < 0 || stopping) return unused;
+    size_t size = 0;
+    while (size < sizeof asked - 1) {
+      ssize_t got = read(peer, asked + size, sizeof asked - 1 - size);
+      if (got <= 0) break;
+      size += (size_t)got;
+      asked[size] = 0;
+      const char *body = strstr(asked, "\r\n\r\n"), *length = strstr(asked, "Content-Length: ");
+      if (body != NULL && length != NULL && strlen(body + 4) >= strtoul(length + 16, NULL, 10)) break;
+    }
+    if (answer == NULL)
+      (void)usleep(400000);
+    else if (write(peer, answer, strlen(answer)) < 0)
+      perror("write");
+    (void)close(peer);
+  }
+}
+
+static void setup(void) {
+  struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  socklen_t size = sizeof address;
+  listener = socket(AF_INET, SOCK_STREAM, 0);
+  ck_assert_int_eq(bind(listener, (struct sockaddr *)&address, size), 0);
+  ck_assert_int_eq(listen(listener, 8), 0);
+  ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+  (void)snprintf(url, sizeof url, "http://127.0.0.1:%d/v1", ntohs(address.sin_port));
+  stopping = 0;
+  ck_assert_int_eq(pthread_create(&thread, NULL, serve, NULL), 0);
+}
+
+static void teardown(void) {
+  stopping = 1;
+  (void)shutdown(listener, SHUT_RDWR);
+  (void)pthread_join(thread, NULL);
+  (void)close(listener);
+}
+
+/* Asks once; the error's text goes to `why`. */
+static lp_status ask(const char *base, double probability[LP_ROUTE_COUNT], char why[256]) {
+  lp_diag *diag = lp_diag_create();
+  lp_decider *decider = NULL;
+  lp_endpoint_options options = {base, "small", "secret", 150};
+  ck_assert_int_eq(lp_decider_endpoint(&options, &decider, diag), LP_OK);
+  lp_status status = decider->score(decider, &(lp_prompt){.keywords = "code", .offered = BOTH}, probability, diag);
+  (void)snprintf(why, 256, "%s", lp_diag_count(diag) > 0 ? lp_diag_get(diag, 0)->text : "");
+  decider->close(decider);
+  lp_diag_free(diag);
+  return status;
+}
+
+#define OK_HEAD "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
+
+START_TEST(labels_share_the_mass_of_their_spellings) {
+  answer = OK_HEAD "{\"choices\":[{\"logprobs\":{\"top_logprobs\":[{\" edge\":-1.0,\"Edge\":-2.0,\" Cloud\":-1.5,\" "
+                   "the\":-0.5}]}}]}";
+  double probability[LP_ROUTE_COUNT];
+  char why[256];
+  ck_assert_int_eq(ask(url, probability, why), LP_OK);
+  /* (e^-1 + e^-2) / (e^-1 + e^-2 + e^-1.5) */
+  ck_assert_double_eq_tol(probability[LP_ROUTE_EDGE], 0.6928039, 1e-6);
+  ck_assert_double_eq_tol(probability[LP_ROUTE_EDGE] + probability[LP_ROUTE_CLOUD], 1, 1e-12);
+  ck_assert_double_eq(probability[LP_ROUTE_SPLIT], 0);
+  ck_assert_ptr_nonnull(strstr(asked, "POST /v1/completions"));
+  ck_assert_ptr_nonnull(strstr(asked, "Authorization: Bearer secret"));
+  ck_assert_ptr_nonnull(strstr(asked, "\"max_tokens\":1"));
+  ck_assert_ptr_nonnull(strstr(asked, "Keywords: code\\nDecision:"));
+}
+END_TEST
+
+static void expect_failure(const char *sent, const char *said) {
+  answer = sent;
+  double probability[LP_ROUTE_COUNT];
+  char why[256];
+  ck_assert_int_eq(ask(url, probability, why), LP_FAILED);
+  ck_assert_msg(strstr(why, said) != NULL, "'%s' says nothing of '%s'", why, said);
+}
+
+START_TEST(every_failure_says_why) {
+  expect_failure(OK_HEAD "{\"choices\":[{\"text\":\" edge\"}]}", "no log-probabilities");
+  expect_failure(OK_HEAD "{\"choices\":[{\"logprobs\":{\"top_logprobs\":[{\" the\":-0.1}]}}]}", "none of the routes");
+  expect_failure(OK_HEAD "<html>", "not JSON");
+  expect_failure(OK_HEAD "", "not JSON");
+  expect_failure("HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n\r\n", "503");
+  expect_failure("garbage\r\n\r\n", "");
+  expect_failure(NULL, "timed out");
+}
+END_TEST
+
+START_TEST(a_server_that_is_away_is_an_error) {
+  double probability[LP_ROUTE_COUNT];
+  char why[256];
+  ck_assert_int_eq(ask("http://127.0.0.1:1/v1", probability, why), LP_FAILED);
+  ck_assert_uint_gt(strlen(why), 0);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("endpoint");
+  TCase *tests = tcase_create("endpoint");
+  tcase_add_checked_fixture(tests, setup, teardown);
+  tcase_set_timeout(tests, 60);
+  tcase_add_test(tests, labels_share_the_mass_of_their_spellings);
+  tcase_add_test(tests, every_failure_says_why);
+  tcase_add_test(tests, a_server_that_is_away_is_an_error);
+  suite_add_tcase(suite, tests);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_ENV);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

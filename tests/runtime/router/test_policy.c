@@ -1,0 +1,186 @@
+/* The policies: exploration draws what it says, learners find the better route of each kind, failures fall back. */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "runtime/router/router.h"
+
+enum { BOTH = 1u << LP_ROUTE_EDGE | 1u << LP_ROUTE_CLOUD };
+
+/* Kinds of requests and what each route is worth; the better one differs. */
+static const struct {
+  const char *keywords;
+  double mean[LP_ROUTE_COUNT];
+} kinds[] = {{"summary, quality", {-30, -20, 0}},
+             {"summary", {-7, -18, 0}},
+             {"code, quality", {-35, -25, 0}},
+             {"code", {-9, -22, 0}},
+             {"chat", {-3, -10, 0}},
+             {"chat, quality", {-6, -11, 0}}};
+
+static lp_request request_of(size_t kind) {
+  return (lp_request){
+      .keywords = kinds[kind].keywords, .offered = BOTH, .rule = LP_ROUTE_CLOUD, .mean_reward = kinds[kind].mean};
+}
+
+/* Runs `count` requests; the share of the last quarter in which the policy's estimate names the better route. */
+static double run(lp_policy *policy, int count) {
+  int right = 0, judged = 0;
+  for (int i = 0; i < count; ++i) {
+    size_t kind = lp_random_bits(1, (uint64_t)i, 0) % LP_COUNT(kinds);
+    lp_request request = request_of(kind);
+    lp_decision decision;
+    policy->decide(policy, &request, &decision);
+    double noise = lp_random_uniform(1, (uint64_t)i, 1) - 0.5;
+    policy->learn(policy, &request, decision.route, kinds[kind].mean[decision.route] + noise, true);
+    if (i < count * 3 / 4) continue;
+    lp_route better =
+        kinds[kind].mean[LP_ROUTE_EDGE] > kinds[kind].mean[LP_ROUTE_CLOUD] ? LP_ROUTE_EDGE : LP_ROUTE_CLOUD;
+    right += decision.probability[better] > 0.5;
+    ++judged;
+  }
+  policy->close(policy);
+  return (double)right / judged;
+}
+
+START_TEST(exploration_is_uniform_over_what_is_offered) {
+  lp_explorer explorer = {.options = {.epsilon = 0.3, .seed = 7}};
+  int count[LP_ROUTE_COUNT] = {0}, explored = 0;
+  const int draws = 20000;
+  for (int i = 0; i < draws; ++i) {
+    lp_decision decision = {0};
+    lp_explorer_draw(&explorer, 7, LP_ROUTE_CLOUD, LP_DECIDED_MODEL, &decision);
+    ++count[decision.route];
+    explored += decision.source == LP_DECIDED_EXPLORE;
+    ck_assert_double_eq_tol(decision.propensity, decision.route == LP_ROUTE_CLOUD ? 0.8 : 0.1, 1e-12);
+  }
+  ck_assert_double_eq_tol((double)explored / draws, 0.3, 0.015);
+  ck_assert_double_eq_tol((double)count[LP_ROUTE_CLOUD] / draws, 0.8, 0.015);
+  ck_assert_double_eq_tol((double)count[LP_ROUTE_EDGE] / draws, 0.1, 0.01);
+}
+END_TEST
+
+START_TEST(a_single_route_needs_no_draw) {
+  lp_explorer explorer = {.options = {.epsilon = 1, .seed = 7}};
+  lp_decision decision = {0};
+  lp_explorer_draw(&explorer, 1u << LP_ROUTE_SPLIT, LP_ROUTE_SPLIT, LP_DECIDED_MODEL, &decision);
+  ck_assert_int_eq(decision.source, LP_DECIDED_ONLY);
+  ck_assert_int_eq(decision.route, LP_ROUTE_SPLIT);
+  ck_assert_double_eq(decision.propensity, 1);
+}
+END_TEST
+
+START_TEST(exploration_decays_by_half_lives) {
+  lp_explorer explorer = {.options = {.epsilon = 0.8, .half_life = 100, .seed = 3}, .count = 300};
+  lp_decision decision = {0};
+  lp_explorer_draw(&explorer, BOTH, LP_ROUTE_EDGE, LP_DECIDED_MODEL, &decision);
+  double epsilon = 0.1, of_best = 1 - epsilon / 2;
+  ck_assert_double_eq_tol(decision.propensity, decision.route == LP_ROUTE_EDGE ? of_best : epsilon / 2, 1e-9);
+}
+END_TEST
+
+static const lp_exploration exploration = {.epsilon = 0.2, .seed = 5};
+
+START_TEST(learners_find_the_better_route_of_each_kind) {
+  ck_assert_double_ge(run(lp_policy_table(0.1, &exploration), 2000), 0.99);
+  ck_assert_double_ge(run(lp_policy_network(&exploration), 2000), 0.95);
+  lp_router_options options = {.replay = LP_REPLAY_EMA, .exploration = exploration};
+  ck_assert_double_ge(run(lp_router_create(&options, lp_decider_lookup()), 2000), 0.99);
+  options.replay = LP_REPLAY_REWARD;
+  ck_assert_double_ge(run(lp_router_create(&options, lp_decider_lookup()), 2000), 0.95);
+}
+END_TEST
+
+START_TEST(fixed_policies_do_what_their_names_say) {
+  static const struct {
+    const char *name;
+    lp_route route;
+  } want[] = {{"edge", LP_ROUTE_EDGE},
+              {"cloud", LP_ROUTE_CLOUD},
+              {"rule", LP_ROUTE_CLOUD},
+              {"oracle", LP_ROUTE_EDGE},
+              {"quickest", LP_ROUTE_EDGE}};
+  lp_request request = request_of(1);
+  request.delay_s[LP_ROUTE_EDGE] = 1;
+  request.delay_s[LP_ROUTE_CLOUD] = 2;
+  for (size_t i = 0; i < LP_COUNT(want); ++i) {
+    lp_policy *policy = lp_policy_fixed(want[i].name, 1);
+    ck_assert_str_eq(policy->name, want[i].name);
+    lp_decision decision;
+    policy->decide(policy, &request, &decision);
+    ck_assert_int_eq(decision.route, want[i].route);
+    policy->close(policy);
+  }
+  ck_assert_ptr_null(lp_policy_fixed("best", 1));
+}
+END_TEST
+
+/* What is not offered is never taken, whatever the policy would like. */
+START_TEST(constraints_bind_every_policy) {
+  static const char *const names[] = {"rule", "edge", "cloud", "split", "random", "oracle", "quickest"};
+  lp_router_options options = {.exploration = {.epsilon = 1, .seed = 2}};
+  for (size_t i = 0; i < LP_COUNT(names) + 3; ++i) {
+    lp_policy *policy = i < LP_COUNT(names)        ? lp_policy_fixed(names[i], 9)
+                        : i == LP_COUNT(names)     ? lp_policy_table(0.1, &options.exploration)
+                        : i == LP_COUNT(names) + 1 ? lp_policy_network(&options.exploration)
+                                                   : lp_router_create(&options, lp_decider_lookup());
+    for (unsigned offered = 1; offered < 8; ++offered) {
+      lp_request request = request_of(0);
+      request.offered = offered;
+      lp_decision decision;
+      policy->decide(policy, &request, &decision);
+      ck_assert_msg(lp_route_offered(offered, decision.route), "%s takes %s of %u", policy->name,
+                    lp_route_name(decision.route), offered);
+      policy->learn(policy, &request, decision.route, 1, true);
+    }
+    policy->close(policy);
+  }
+}
+END_TEST
+
+static lp_status never_scores(lp_decider *self, const lp_prompt *prompt, double probability[LP_ROUTE_COUNT],
+                              lp_diag *diag) {
+  (void)self, (void)prompt, (void)probability;
+  return lp_error(diag, (lp_loc){0}, "the model is away");
+}
+
+static void close_nothing(lp_decider *self) {
+  (void)self;
+}
+
+START_TEST(the_rule_decides_when_the_model_fails) {
+  static lp_decider broken = {"broken", never_scores, close_nothing};
+  lp_policy *policy = lp_router_create(&(lp_router_options){0}, &broken);
+  lp_request request = request_of(1);
+  lp_decision decision;
+  policy->decide(policy, &request, &decision);
+  ck_assert_int_eq(decision.route, LP_ROUTE_CLOUD);
+  ck_assert_int_eq(decision.source, LP_DECIDED_FALLBACK);
+  ck_assert_str_eq(decision.reason, "the model is away");
+  request.offered = 1u << LP_ROUTE_EDGE | 1u << LP_ROUTE_SPLIT;
+  policy->decide(policy, &request, &decision);
+  ck_assert_int_ne(decision.route, LP_ROUTE_CLOUD);
+  policy->close(policy);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("policy");
+  TCase *tests = tcase_create("policy");
+  tcase_set_timeout(tests, 60);
+  tcase_add_test(tests, exploration_is_uniform_over_what_is_offered);
+  tcase_add_test(tests, a_single_route_needs_no_draw);
+  tcase_add_test(tests, exploration_decays_by_half_lives);
+  tcase_add_test(tests, learners_find_the_better_route_of_each_kind);
+  tcase_add_test(tests, fixed_policies_do_what_their_names_say);
+  tcase_add_test(tests, constraints_bind_every_policy);
+  tcase_add_test(tests, the_rule_decides_when_the_model_fails);
+  suite_add_tcase(suite, tests);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_ENV);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,110 @@
+/* The prompt as text and as tokens. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/router/labels.h"
+#include "runtime/router/router.h"
+
+enum { BOTH = 1u << LP_ROUTE_EDGE | 1u << LP_ROUTE_CLOUD };
+
+static const lp_experience examples[] = {
+    {"code, long", LP_ROUTE_CLOUD, -1.5, true},
+    {"chat", LP_ROUTE_EDGE, 2, false},
+    {"code", LP_ROUTE_EDGE, 0.25, true},
+};
+
+START_TEST(text_has_the_parts_of_the_paper) {
+  lp_buf text = {0};
+  lp_prompt_text(&(lp_prompt){"chat, long", BOTH, examples, 2}, &text);
+  const char *parts[] = {"Goal: ",
+                         "\nDefinition: ",
+                         "edge (",
+                         "cloud (",
+                         "\nRules: 1. ",
+                         "\n\nKeywords: code, long\nDecision: cloud\nReward: -1.500\nEvaluation: good\n\n",
+                         "Keywords: chat\nDecision: edge\nReward: 2.000\nEvaluation: bad\n\n",
+                         "Keywords: chat, long\nDecision:"};
+  const char *at = text.data;
+  for (size_t i = 0; i < LP_COUNT(parts); ++i) {
+    at = strstr(at, parts[i]);
+    ck_assert_msg(at != NULL, "no '%s' in its place", parts[i]);
+    at += strlen(parts[i]) - 1;
+  }
+  ck_assert_uint_eq(strlen(at), 1); /* nothing follows */
+  ck_assert_ptr_null(strstr(text.data, "split"));
+  lp_buf_free(&text);
+}
+END_TEST
+
+/* tasks.py: 0 begins, a word's token is 1 + symbol, routes from 101, rewards from 104 by twice their rank. */
+START_TEST(tokens_follow_the_training_format) {
+  int32_t tokens[LP_PROMPT_TOKENS];
+  size_t count = lp_prompt_tokens(&(lp_prompt){"chat, long, new, words", BOTH, examples, 3}, tokens);
+  const int32_t want[] = {0,                              /* begin */
+                          2, 3, 1, 102, 104 + 2 * 0,      /* code, long, none: cloud, the least of three, good */
+                          4, 1, 1, 101, 104 + 2 * 63 + 1, /* chat: edge, the greatest, bad */
+                          2, 1, 1, 101, 104 + 2 * 32,     /* code: edge, in the middle */
+                          4, 3, 5};                       /* chat, long, the rest as one symbol */
+  ck_assert_uint_eq(count, LP_COUNT(want));
+  for (size_t i = 0; i < count; ++i)
+    ck_assert_int_eq(tokens[i], want[i]);
+}
+END_TEST
+
+START_TEST(equal_rewards_have_equal_ranks) {
+  const lp_experience same[] = {{"a", LP_ROUTE_EDGE, 7, true}, {"b", LP_ROUTE_EDGE, 7, true}};
+  int32_t tokens[LP_PROMPT_TOKENS];
+  (void)lp_prompt_tokens(&(lp_prompt){"c", BOTH, same, 2}, tokens);
+  ck_assert_int_eq(tokens[5], tokens[10]);
+  ck_assert_int_eq(tokens[5], 104);
+}
+END_TEST
+
+/* 32 examples of three words each, all different: no token leaves its range. */
+START_TEST(the_longest_prompt_fits) {
+  static char words[LP_PROMPT_EXAMPLES][32];
+  lp_experience many[LP_PROMPT_EXAMPLES];
+  for (int i = 0; i < LP_PROMPT_EXAMPLES; ++i) {
+    (void)snprintf(words[i], sizeof words[i], "a%d, b%d, c%d", i, i, i);
+    many[i] = (lp_experience){words[i], LP_ROUTE_SPLIT, -i, i % 2 == 0};
+  }
+  int32_t tokens[LP_PROMPT_TOKENS];
+  size_t count = lp_prompt_tokens(&(lp_prompt){"x, y, z", 7, many, LP_PROMPT_EXAMPLES}, tokens);
+  ck_assert_uint_eq(count, LP_PROMPT_TOKENS);
+  for (size_t i = 0; i < count; ++i)
+    ck_assert(tokens[i] >= 0 && tokens[i] < LP_PROMPT_VOCAB);
+  ck_assert_int_eq(tokens[count - 1], LP_PROMPT_WORDS); /* the last symbol there is */
+}
+END_TEST
+
+START_TEST(a_label_is_known_by_its_beginning) {
+  ck_assert_int_eq(lp_label_of_token(" Edge", BOTH), LP_ROUTE_EDGE);
+  ck_assert_int_eq(lp_label_of_token("cl", BOTH), LP_ROUTE_CLOUD);
+  ck_assert_int_eq(lp_label_of_token("E", BOTH), LP_ROUTE_EDGE);
+  ck_assert_int_eq(lp_label_of_token(" split", BOTH), LP_ROUTE_COUNT);
+  ck_assert_int_eq(lp_label_of_token("edges", BOTH), LP_ROUTE_COUNT);
+  ck_assert_int_eq(lp_label_of_token("  ", BOTH), LP_ROUTE_COUNT);
+  ck_assert_int_eq(lp_label_of_token("The", BOTH), LP_ROUTE_COUNT);
+  char text[16];
+  ck_assert_str_eq(lp_label_spelling(LP_ROUTE_EDGE, 0, text), "edge");
+  ck_assert_str_eq(lp_label_spelling(LP_ROUTE_EDGE, 3, text), " Edge");
+  ck_assert_str_eq(lp_label_spelling(LP_ROUTE_CLOUD, 4, text), "CLOUD");
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("prompt");
+  TCase *tests = tcase_create("prompt");
+  tcase_add_test(tests, text_has_the_parts_of_the_paper);
+  tcase_add_test(tests, tokens_follow_the_training_format);
+  tcase_add_test(tests, equal_rewards_have_equal_ranks);
+  tcase_add_test(tests, the_longest_prompt_fits);
+  tcase_add_test(tests, a_label_is_known_by_its_beginning);
+  suite_add_tcase(suite, tests);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_ENV);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,122 @@
+/* The experience pool: what each replay mode keeps, and which examples a prompt gets. */
+#include <check.h>
+#include <stdlib.h>
+
+#include "runtime/router/router.h"
+
+static bool add(lp_replay *replay, const char *keywords, lp_route route, double reward, bool good) {
+  return lp_replay_add(replay, &(lp_experience){keywords, route, reward, good});
+}
+
+static void expect(const lp_replay *replay, const char *keywords, lp_route route, double reward) {
+  double found = 0;
+  ck_assert(lp_replay_find(replay, keywords, route, &found));
+  ck_assert_double_eq_tol(found, reward, 1e-12);
+}
+
+static bool knows(const lp_replay *replay, const char *keywords, lp_route route) {
+  double unused;
+  return lp_replay_find(replay, keywords, route, &unused);
+}
+
+START_TEST(ema_is_the_mean_until_the_rate_takes_over) {
+  lp_replay *replay = lp_replay_create(LP_REPLAY_EMA, 0.25);
+  const double rewards[] = {4, 8, 0, 12, 100};
+  for (int i = 0; i < 4; ++i)
+    add(replay, "code", LP_ROUTE_EDGE, rewards[i], true);
+  expect(replay, "code", LP_ROUTE_EDGE, 6);
+  add(replay, "code", LP_ROUTE_EDGE, 100, true);
+  expect(replay, "code", LP_ROUTE_EDGE, 6 + 0.25 * 94);
+  ck_assert(!knows(replay, "code", LP_ROUTE_CLOUD));
+  add(replay, "code", LP_ROUTE_CLOUD, 1, true);
+  ck_assert_uint_eq(lp_replay_count(replay), 2);
+  lp_replay_free(replay);
+}
+END_TEST
+
+START_TEST(reward_keeps_the_greatest_and_the_old_one_of_equals) {
+  lp_replay *replay = lp_replay_create(LP_REPLAY_REWARD, 0);
+  ck_assert(add(replay, "code", LP_ROUTE_EDGE, 5, false));
+  ck_assert(!add(replay, "code", LP_ROUTE_CLOUD, 5, true));
+  ck_assert(!add(replay, "code", LP_ROUTE_CLOUD, 4, true));
+  expect(replay, "code", LP_ROUTE_EDGE, 5);
+  ck_assert(add(replay, "code", LP_ROUTE_CLOUD, 5.5, true));
+  expect(replay, "code", LP_ROUTE_CLOUD, 5.5);
+  ck_assert(!knows(replay, "code", LP_ROUTE_EDGE));
+  ck_assert_uint_eq(lp_replay_count(replay), 1);
+  lp_replay_free(replay);
+}
+END_TEST
+
+START_TEST(strict_never_keeps_what_missed_its_quality) {
+  lp_replay *replay = lp_replay_create(LP_REPLAY_STRICT, 0);
+  ck_assert(!add(replay, "code", LP_ROUTE_EDGE, 5, false));
+  ck_assert(add(replay, "code", LP_ROUTE_CLOUD, -5, true));
+  ck_assert(!add(replay, "code", LP_ROUTE_EDGE, 50, false));
+  expect(replay, "code", LP_ROUTE_CLOUD, -5);
+  lp_replay_free(replay);
+}
+END_TEST
+
+START_TEST(latest_keeps_the_newest) {
+  lp_replay *replay = lp_replay_create(LP_REPLAY_LATEST, 0);
+  add(replay, "code", LP_ROUTE_EDGE, 5, true);
+  ck_assert(add(replay, "code", LP_ROUTE_CLOUD, -5, false));
+  expect(replay, "code", LP_ROUTE_CLOUD, -5);
+  ck_assert(!knows(replay, "code", LP_ROUTE_EDGE));
+  lp_replay_free(replay);
+}
+END_TEST
+
+START_TEST(the_nearest_examples_stand_last) {
+  lp_replay *replay = lp_replay_create(LP_REPLAY_EMA, 0);
+  add(replay, "summary, short", LP_ROUTE_EDGE, 1, true);
+  add(replay, "code, long", LP_ROUTE_EDGE, 2, true);
+  add(replay, "code, short", LP_ROUTE_EDGE, 3, true);
+  add(replay, "code, short", LP_ROUTE_CLOUD, 4, false);
+  add(replay, "chat, medium", LP_ROUTE_EDGE, 5, true);
+  lp_experience out[5];
+  ck_assert_uint_eq(lp_replay_select(replay, "code, short", 5, out), 5);
+  const double rewards[] = {5, 1, 2, 3, 4};
+  for (int i = 0; i < 5; ++i)
+    ck_assert_double_eq(out[i].reward, rewards[i]);
+  ck_assert(!out[4].good);
+  ck_assert_uint_eq(lp_replay_select(replay, "code, short", 2, out), 2);
+  ck_assert_double_eq(out[0].reward, 3);
+  ck_assert_double_eq(out[1].reward, 4);
+  ck_assert_uint_eq(lp_replay_select(replay, "code, short", 0, out), 0);
+  lp_replay_free(replay);
+}
+END_TEST
+
+/* However many share words with the query, the same keywords are nearest. */
+START_TEST(a_part_of_a_word_is_no_word) {
+  lp_replay *replay = lp_replay_create(LP_REPLAY_EMA, 0);
+  add(replay, "code", LP_ROUTE_EDGE, 1, true);
+  add(replay, "codec, shorter", LP_ROUTE_EDGE, 2, true);
+  add(replay, "code,short", LP_ROUTE_EDGE, 3, true);
+  lp_experience out[3];
+  ck_assert_uint_eq(lp_replay_select(replay, "code", 3, out), 3);
+  ck_assert_double_eq(out[0].reward, 2);
+  ck_assert_double_eq(out[1].reward, 3);
+  ck_assert_double_eq(out[2].reward, 1);
+  lp_replay_free(replay);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("replay");
+  TCase *tests = tcase_create("replay");
+  tcase_add_test(tests, ema_is_the_mean_until_the_rate_takes_over);
+  tcase_add_test(tests, reward_keeps_the_greatest_and_the_old_one_of_equals);
+  tcase_add_test(tests, strict_never_keeps_what_missed_its_quality);
+  tcase_add_test(tests, latest_keeps_the_newest);
+  tcase_add_test(tests, the_nearest_examples_stand_last);
+  tcase_add_test(tests, a_part_of_a_word_is_no_word);
+  suite_add_tcase(suite, tests);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_ENV);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,175 @@
+/* The store: what is noted comes back, also after a kill -9, and what cannot be its own is refused. */
+#include <check.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/router/store.h"
+
+static char folder[] = "/tmp/llmpart-store-XXXXXX";
+static char path[64];
+static lp_diag *diag;
+
+static void setup(void) {
+  (void)strcpy(folder + strlen(folder) - 6, "XXXXXX");
+  ck_assert_ptr_nonnull(mkdtemp(folder));
+  (void)snprintf(path, sizeof path, "%s/pool.db", folder);
+  diag = lp_diag_create();
+}
+
+static void teardown(void) {
+  static const char *const ends[] = {"", "-wal", "-shm"};
+  for (size_t i = 0; i < LP_COUNT(ends); ++i) {
+    char name[80];
+    (void)snprintf(name, sizeof name, "%s%s", path, ends[i]);
+    (void)unlink(name);
+  }
+  (void)rmdir(folder);
+  lp_diag_free(diag);
+}
+
+static lp_store *open_store(void) {
+  lp_store *store = NULL;
+  ck_assert_int_eq(lp_store_open(path, &store, diag), LP_OK);
+  return store;
+}
+
+static int64_t note(lp_store *store, const char *keywords, lp_route route) {
+  lp_request request = {.keywords = keywords, .offered = 3, .rule = LP_ROUTE_EDGE};
+  lp_decision decision = {.route = route, .source = LP_DECIDED_MODEL, .propensity = 0.9, .probability = {0.25, 0.75}};
+  int64_t id = 0;
+  ck_assert_int_eq(lp_store_decision(store, &request, &decision, &id, diag), LP_OK);
+  return id;
+}
+
+static void count_rewards(void *user, const lp_stored *stored) {
+  double *sum = user;
+  sum[0] += stored->reward;
+  sum[1] += 1;
+}
+
+START_TEST(what_is_noted_comes_back) {
+  lp_store *store = open_store();
+  int64_t first = note(store, "code", LP_ROUTE_CLOUD), second = note(store, "chat", LP_ROUTE_EDGE);
+  ck_assert_int_eq(lp_store_outcome(store, second, -2.5, false, diag), LP_OK);
+  lp_store_close(store);
+  store = open_store();
+  lp_arena *arena = lp_arena_create();
+  lp_stored stored;
+  ck_assert_int_eq(lp_store_get(store, first, arena, &stored, diag), LP_OK);
+  ck_assert_str_eq(stored.request.keywords, "code");
+  ck_assert_int_eq(stored.decision.route, LP_ROUTE_CLOUD);
+  ck_assert_double_eq(stored.decision.probability[1], 0.75);
+  ck_assert_double_eq(stored.decision.propensity, 0.9);
+  ck_assert(!stored.has_outcome);
+  ck_assert_int_eq(lp_store_get(store, second, arena, &stored, diag), LP_OK);
+  ck_assert(stored.has_outcome && !stored.good);
+  ck_assert_double_eq(stored.reward, -2.5);
+  lp_arena_free(arena);
+  lp_store_close(store);
+}
+END_TEST
+
+START_TEST(outcomes_are_visited_in_their_order) {
+  lp_store *store = open_store();
+  int64_t id[3];
+  for (int i = 0; i < 3; ++i)
+    id[i] = note(store, "code", LP_ROUTE_EDGE);
+  ck_assert_int_eq(lp_store_outcome(store, id[2], 1, true, diag), LP_OK);
+  ck_assert_int_eq(lp_store_outcome(store, id[0], 10, true, diag), LP_OK);
+  double all[2] = {0}, newest[2] = {0};
+  ck_assert_int_eq(lp_store_each(store, 0, count_rewards, all, diag), LP_OK);
+  ck_assert_int_eq(lp_store_each(store, 1, count_rewards, newest, diag), LP_OK);
+  ck_assert_double_eq(all[0], 11);
+  ck_assert_double_eq(all[1], 2);
+  ck_assert_double_eq(newest[0], 10);
+  lp_store_close(store);
+}
+END_TEST
+
+START_TEST(an_outcome_comes_once) {
+  lp_store *store = open_store();
+  int64_t id = note(store, "code", LP_ROUTE_EDGE);
+  ck_assert_int_eq(lp_store_outcome(store, id, 1, true, diag), LP_OK);
+  ck_assert_int_eq(lp_store_outcome(store, id, 2, true, diag), LP_FAILED);
+  ck_assert_ptr_nonnull(strstr(lp_diag_get(diag, 0)->text, "has an outcome already"));
+  ck_assert_int_eq(lp_store_outcome(store, id + 1, 2, true, diag), LP_FAILED);
+  ck_assert_ptr_nonnull(strstr(lp_diag_get(diag, 1)->text, "no decision"));
+  lp_store_close(store);
+}
+END_TEST
+
+/* A child notes decisions and tells of each one that is noted; killed without a word, none of those is lost. */
+START_TEST(nothing_is_lost_by_a_kill) {
+  int told[2];
+  ck_assert_int_eq(pipe(told), 0);
+  pid_t child = fork();
+  if (child == 0) {
+    lp_store *store = open_store();
+    for (;;) {
+      int64_t id = note(store, "code", LP_ROUTE_EDGE);
+      if (lp_store_outcome(store, id, 1, true, diag) != LP_OK || write(told[1], &id, sizeof id) != sizeof id) _exit(1);
+    }
+  }
+  int64_t last = 0;
+  for (int i = 0; i < 100; ++i)
+    ck_assert_int_eq(read(told[0], &last, sizeof last), sizeof last);
+  (void)kill(child, SIGKILL);
+  (void)waitpid(child, NULL, 0);
+  (void)close(told[1]);
+  while (read(told[0], &last, sizeof last) == sizeof last)
+    continue;
+  lp_store *store = open_store();
+  double seen[2] = {0};
+  ck_assert_int_eq(lp_store_each(store, 0, count_rewards, seen, diag), LP_OK);
+  ck_assert_double_ge(seen[1], (double)last);
+  lp_store_close(store);
+  (void)close(told[0]);
+}
+END_TEST
+
+START_TEST(a_foreign_database_is_refused) {
+  sqlite3 *db = NULL;
+  ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+  ck_assert_int_eq(sqlite3_exec(db, "CREATE TABLE t (x)", NULL, NULL, NULL), SQLITE_OK);
+  (void)sqlite3_close(db);
+  lp_store *store = NULL;
+  ck_assert_int_eq(lp_store_open(path, &store, diag), LP_FAILED);
+  ck_assert_ptr_nonnull(strstr(lp_diag_get(diag, 0)->text, "another program"));
+}
+END_TEST
+
+START_TEST(a_file_of_something_else_is_refused) {
+  FILE *file = fopen(path, "w");
+  ck_assert_ptr_nonnull(file);
+  for (int i = 0; i < 500; ++i)
+    (void)fputs("not a database\n", file);
+  (void)fclose(file);
+  lp_store *store = NULL;
+  ck_assert_int_eq(lp_store_open(path, &store, diag), LP_FAILED);
+  ck_assert_str_eq(lp_diag_get(diag, 0)->loc.file, path);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("store");
+  TCase *tests = tcase_create("store");
+  tcase_add_checked_fixture(tests, setup, teardown);
+  tcase_set_timeout(tests, 60);
+  tcase_add_test(tests, what_is_noted_comes_back);
+  tcase_add_test(tests, outcomes_are_visited_in_their_order);
+  tcase_add_test(tests, an_outcome_comes_once);
+  tcase_add_test(tests, nothing_is_lost_by_a_kill);
+  tcase_add_test(tests, a_foreign_database_is_refused);
+  tcase_add_test(tests, a_file_of_something_else_is_refused);
+  suite_add_tcase(suite, tests);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_ENV);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,242 @@
+/* llmpart route: decides where one request goes, notes what came of it, and judges policies on what was noted. */
+#include "tools/tools.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/router/judge.h"
+#include "runtime/router/router.h"
+#include "runtime/router/store.h"
+#include "tools/share.h"
+
+typedef struct {
+  lp_policy_spec spec;
+  const char *keywords, *offer, *rule, *pool, *replay_log, *replay_mode, *format;
+  double epsilon, half_life, rate, reward;
+  int64_t seed, outcome, explain, memory;
+  bool bad;
+} route_flags;
+
+/* ---- printing -------------------------------------------------------------------------------------------------------- */
+
+static json_t *probabilities(const lp_request *request, const lp_decision *decision) {
+  json_t *object = json_object();
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
+    if (lp_route_offered(request->offered, route))
+      json_object_set_new(object, lp_route_name(route), json_real(decision->probability[route]));
+  return object;
+}
+
+static json_t *describe(const lp_request *request, const lp_decision *decision, int64_t id) {
+  json_t *root = json_pack("{s:s, s:s, s:s, s:s, s:o, s:f}", "schema", "llmpart.route/1", "keywords", request->keywords,
+                           "route", lp_route_name(decision->route), "source", lp_decision_source_name(decision->source),
+                           "probability", probabilities(request, decision), "propensity", decision->propensity);
+  if (id > 0) json_object_set_new(root, "id", json_integer(id));
+  if (decision->reason[0] != 0) json_object_set_new(root, "reason", json_string(decision->reason));
+  return root;
+}
+
+/* Takes `root`. */
+static lp_status print(const route_flags *flags, json_t *root, const char *text, lp_diag *diag) {
+  char *dump = lp_streq(flags->format, "json") ? json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
+  json_decref(root);
+  lp_buf out = {0};
+  lp_buf_printf(&out, "%s\n", dump != NULL ? dump : text);
+  free(dump);
+  lp_status status = lp_tool_write("-", out.data, out.size, diag);
+  lp_buf_free(&out);
+  return status;
+}
+
+static lp_status print_decision(const route_flags *flags, const lp_request *request, const lp_decision *decision,
+                                int64_t id, lp_diag *diag) {
+  lp_buf text = {0};
+  lp_buf_printf(&text, "%s (%s", lp_route_name(decision->route), lp_decision_source_name(decision->source));
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
+    if (lp_route_offered(request->offered, route))
+      lp_buf_printf(&text, ", %s %.3f", lp_route_name(route), decision->probability[route]);
+  lp_buf_puts(&text, ")");
+  if (id > 0) lp_buf_printf(&text, " as decision %lld", (long long)id);
+  if (decision->reason[0] != 0) lp_buf_printf(&text, ": %s", decision->reason);
+  lp_status status = print(flags, describe(request, decision, id), text.data, diag);
+  lp_buf_free(&text);
+  return status;
+}
+
+/* ---- one decision ---------------------------------------------------------------------------------------------------- */
+
+static lp_status read_route(const char *option, const char *name, lp_route *out, lp_diag *diag) {
+  if (lp_route_parse(name, out)) return LP_OK;
+  return lp_error_as(LP_USAGE, diag, LP_LOC_FILE(option), "'%s' is no route; wanted edge, cloud or split", name);
+}
+
+static lp_status read_offer(const char *text, unsigned *out, lp_diag *diag) {
+  *out = 0;
+  char *copy = lp_strdup(text), *rest = NULL;
+  lp_status status = LP_OK;
+  for (char *at = strtok_r(copy, ", ", &rest); at != NULL && status == LP_OK; at = strtok_r(NULL, ", ", &rest)) {
+    lp_route route = LP_ROUTE_EDGE;
+    status = read_route("--offer", at, &route, diag);
+    *out |= 1u << route;
+  }
+  free(copy);
+  if (status == LP_OK && *out == 0)
+    status = lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--offer"), "wanted at least one route");
+  return status;
+}
+
+static void learn(void *user, const lp_stored *stored) {
+  lp_policy *policy = user;
+  policy->learn(policy, &stored->request, stored->decision.route, stored->reward, stored->good);
+}
+
+static lp_status decide(const route_flags *flags, lp_store *store, lp_diag *diag) {
+  lp_request request = {.keywords = flags->keywords};
+  LP_TRY(read_offer(flags->offer, &request.offered, diag));
+  LP_TRY(read_route("--rule", flags->rule, &request.rule, diag));
+  lp_policy *policy = NULL;
+  lp_policy_spec spec = flags->spec;
+  int64_t before = 0; /* each decision of a pool draws its own random number */
+  if (store != NULL) LP_TRY(lp_store_count(store, &before, diag));
+  spec.options.exploration.seed += (uint64_t)before;
+  LP_TRY(lp_policy_open(&spec, &policy, diag));
+  lp_status status = store == NULL ? LP_OK : lp_store_each(store, flags->memory, learn, policy, diag);
+  lp_decision decision;
+  int64_t id = 0;
+  if (status == LP_OK) policy->decide(policy, &request, &decision);
+  policy->close(policy);
+  if (status == LP_OK && store != NULL) status = lp_store_decision(store, &request, &decision, &id, diag);
+  return status == LP_OK ? print_decision(flags, &request, &decision, id, diag) : status;
+}
+
+/* ---- what is noted ---------------------------------------------------------------------------------------------------- */
+
+static lp_status explain(const route_flags *flags, lp_store *store, lp_diag *diag) {
+  lp_arena *arena = lp_arena_create();
+  lp_stored stored;
+  lp_status status = lp_store_get(store, flags->explain, arena, &stored, diag);
+  if (status == LP_OK) status = print_decision(flags, &stored.request, &stored.decision, stored.id, diag);
+  lp_arena_free(arena);
+  return status;
+}
+
+static lp_status judge(const route_flags *flags, lp_diag *diag) {
+  lp_store *log = NULL;
+  lp_policy *policy = NULL;
+  lp_judgement found;
+  if (!lp_path_exists(flags->replay_log)) return lp_error(diag, LP_LOC_FILE(flags->replay_log), "no such file");
+  LP_TRY(lp_store_open(flags->replay_log, &log, diag));
+  lp_status status = lp_policy_open(&flags->spec, &policy, diag);
+  if (status == LP_OK) {
+    status = lp_policy_judge(policy, log, &found, diag);
+    policy->close(policy);
+  }
+  lp_store_close(log);
+  if (status != LP_OK) return status;
+  if (found.decisions == 0) return lp_error(diag, LP_LOC_FILE(flags->replay_log), "no decision has an outcome yet");
+  json_t *root =
+      json_pack("{s:s, s:s, s:I, s:I, s:f, s:f, s:f, s:f}", "schema", "llmpart.route-replay/1", "policy",
+                flags->spec.policy, "decisions", (json_int_t)found.decisions, "agreed", (json_int_t)found.agreed,
+                "logged_reward_s", found.logged_reward, "ips_reward_s", found.ips_reward, "snips_reward_s",
+                found.snips_reward, "effective_decisions", found.effective);
+  lp_buf text = {0};
+  lp_buf_printf(&text,
+                "%s agrees with %lld of %lld decisions; mean reward %.3f s as logged, %.3f s estimated "
+                "(rests on %.0f decisions)",
+                flags->spec.policy, (long long)found.agreed, (long long)found.decisions, found.logged_reward,
+                found.snips_reward, found.effective);
+  status = print(flags, root, text.data, diag);
+  lp_buf_free(&text);
+  return status;
+}
+
+/* ---- the command ------------------------------------------------------------------------------------------------------- */
+
+static lp_status check_flags(route_flags *flags, lp_diag *diag) {
+  int tasks = (flags->keywords != NULL) + (flags->outcome > 0) + (flags->explain > 0) + (flags->replay_log != NULL);
+  if (tasks != 1)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "wanted one of --keywords, --outcome, --explain and --replay");
+  if ((flags->outcome > 0 || flags->explain > 0) && flags->pool == NULL)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--outcome and --explain want the --pool they speak of");
+  if (flags->epsilon < 0 || flags->epsilon > 1 || flags->half_life < 0 || flags->rate < 0 || flags->rate > 1)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE,
+                       "--epsilon and --rate lie between 0 and 1, --half-life is 0 or more");
+  if (!lp_replay_mode_parse(flags->replay_mode, &flags->spec.options.replay))
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--replay-mode"), "wanted ema, reward, strict or latest");
+  flags->spec.options.rate = flags->rate;
+  flags->spec.options.exploration = (lp_exploration){flags->epsilon, flags->half_life, (uint64_t)flags->seed};
+  return LP_OK;
+}
+
+static lp_status route(route_flags *flags, lp_diag *diag) {
+  LP_TRY(check_flags(flags, diag));
+  char *embedded = lp_share_path("router-model.llmpart");
+  flags->spec.embedded = embedded;
+  flags->spec.key = getenv("LLMPART_ROUTER_KEY");
+  lp_store *store = NULL;
+  lp_status status = flags->pool == NULL ? LP_OK : lp_store_open(flags->pool, &store, diag);
+  if (status == LP_OK) {
+    if (flags->replay_log != NULL)
+      status = judge(flags, diag);
+    else if (flags->outcome > 0)
+      status = lp_store_outcome(store, flags->outcome, flags->reward, !flags->bad, diag);
+    else if (flags->explain > 0)
+      status = explain(flags, store, diag);
+    else
+      status = decide(flags, store, diag);
+  }
+  lp_store_close(store);
+  free(embedded);
+  return status;
+}
+
+int lp_tool_route(int argc, char **argv) {
+  route_flags flags = {.spec = {.policy = "router", .model = "embedded"},
+                       .offer = "edge,cloud",
+                       .rule = "edge",
+                       .replay_mode = "ema",
+                       .format = "text",
+                       .epsilon = 0.1,
+                       .rate = 0.1};
+  const lp_option options[] = {
+      {"--keywords", LP_OPTION_TEXT, &flags.keywords, "WORDS", "decide a request: \"code, long answer\"", 0},
+      {"--offer", LP_OPTION_TEXT, &flags.offer, "ROUTES", "what may be chosen: edge,cloud,split (edge,cloud)", 0},
+      {"--rule", LP_OPTION_TEXT, &flags.rule, "ROUTE", "what is taken when the model fails (edge)", 0},
+      {"--pool", LP_OPTION_TEXT, &flags.pool, "FILE.db", "learn from this file and note the decision there", 0},
+      {"--memory", LP_OPTION_I64, &flags.memory, "N", "learn from the newest N outcomes alone (0: all)", 0},
+      {"--outcome", LP_OPTION_I64, &flags.outcome, "ID", "note what came of decision ID: --reward, --bad", 1},
+      {"--reward", LP_OPTION_SIGNED, &flags.reward, "SECONDS", "target minus delay minus penalty", 0},
+      {"--bad", LP_OPTION_FLAG, &flags.bad, NULL, "the quality asked for was missed", 0},
+      {"--explain", LP_OPTION_I64, &flags.explain, "ID", "print a noted decision again", 1},
+      {"--replay", LP_OPTION_TEXT, &flags.replay_log, "FILE.db", "decide a log anew and estimate the reward", 0},
+      {"--policy", LP_OPTION_TEXT, &flags.spec.policy, "NAME",
+       "router, latest, greedy, q-table, dqn, rule, edge, cloud, split or random", 0},
+      {"--model", LP_OPTION_TEXT, &flags.spec.model, "MODEL",
+       "the router's: embedded, lookup, a bundle or an API's base http://HOST/v1", 0},
+      {"--model-name", LP_OPTION_TEXT, &flags.spec.model_name, "NAME",
+       "the model's name at the API; its key is taken from LLMPART_ROUTER_KEY", 0},
+      {"--timeout", LP_OPTION_TIME, &flags.spec.timeout_ms, "TIME", "of the API (300ms)", 0},
+      {"--replay-mode", LP_OPTION_TEXT, &flags.replay_mode, "MODE", "what is kept: ema, reward, strict, latest", 0},
+      {"--rate", LP_OPTION_F64, &flags.rate, "R", "how quickly ema forgets (0.1)", 0},
+      {"--epsilon", LP_OPTION_F64, &flags.epsilon, "E", "how often a route is drawn at random (0.1)", 0},
+      {"--half-life", LP_OPTION_F64, &flags.half_life, "N", "epsilon halves after N decisions (0: never)", 0},
+      {"--seed", LP_OPTION_I64, &flags.seed, "N", "of exploration", 0},
+      {"-o", LP_OPTION_CHOICE, &flags.format, "text|json", "", 0},
+  };
+  const lp_command command = {"llmpart route --keywords=WORDS [options]",
+                              "Decides where a request goes by what came of earlier ones. --outcome tells it; --replay "
+                              "judges a policy on a log.",
+                              options,
+                              LP_COUNT(options),
+                              0,
+                              0};
+  lp_diag *diag = lp_tool_diag();
+  lp_texts args = {0};
+  bool done = false;
+  lp_status status = lp_options_read(&command, argc, argv, &args, &done, diag);
+  if (status == LP_OK && !done) status = route(&flags, diag);
+  lp_vec_free(&args);
+  lp_diag_free(diag);
+  return (int)status;
+}
