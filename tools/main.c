@@ -14,6 +14,7 @@ static const subcommand subcommands[] = {
     {"compile", "place a model on a device and a cloud machine and emit code for both", lp_tool_compile},
     {"verify", "run a model on ONNX test data and compare", lp_tool_verify},
     {"explain", "why an operator of a plan sits where it does", lp_tool_explain},
+    {"sweep", "plan a model at many machines, links, workloads and SLAs", lp_tool_sweep},
     {"check-plan", "confirm the certificate of a plan's report", lp_tool_check_plan},
     {"import", "print a model as IR", lp_tool_import},
     {"support", "list a model's operators and what becomes of each", lp_tool_support},

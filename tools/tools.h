@@ -13,6 +13,7 @@
 int lp_tool_compile(int argc, char **argv);
 int lp_tool_explain(int argc, char **argv);
 int lp_tool_check_plan(int argc, char **argv);
+int lp_tool_sweep(int argc, char **argv);
 int lp_tool_import(int argc, char **argv);
 int lp_tool_support(int argc, char **argv);
 int lp_tool_opt(int argc, char **argv);

@@ -36,7 +36,7 @@ static fixture open(void) {
   fixture f = {.module = llama_create(&llama_gqa), .arena = lp_arena_create()};
   const lp_run_options quiet = {.verify_each = true};
   lp_request none = {.generation = true, .isl = 1, .osl = 1, .batch = 1};
-  ck_assert_int_eq(lp_passes_run(f.module, "kv-cache,fuse,annotate", &none, &quiet, NULL), LP_OK);
+  ck_assert_int_eq(lp_passes_run(f.module, "fuse,annotate", &none, &quiet, NULL), LP_OK);
   static const char *const devices[] = {"jetson-nano", "snapdragon-8s-gen3"}, *const clouds[] = {"v100s", "a100"},
                            *const links[] = {"wifi", "rtt=20ms,up=10Mbit/s,down=90Mbit/s"};
   for (int i = 0; i < 2; i++) {

@@ -1,0 +1,96 @@
+# A sweep says what `compile` says of each combination, the same whatever the threads, and goes on where it was killed.
+. "$LP_SOURCE/tests/e2e/lib.sh"
+model=$LP_SOURCE/tests/models/llama/model.onnx
+cp "$model" "$work/model.onnx"
+
+cat >"$work/spec.yaml" <<'END'
+model: model.onnx
+machines:
+  - { device: jetson-nano, cloud: [v100s, a100] }
+links: [wifi, "rtt=20ms,up=10Mbit/s,down=50Mbit/s"]
+workloads: { isl: [16, 64], osl: 32 }
+slas: [{ ttft: none }, { ttft: 500ms, tpot: 0.001ms }]
+schedulers: [exact, layer, greedy, cloud-only, device-only]
+sessions: [1, 8]
+END
+sweep() { "$LLMPART" sweep "$@" 2>"$work/err" || fail "sweep $*: exit status $?: $(head -n 3 "$work/err")"; }
+sweep "$work/spec.yaml" -o csv --threads=2 >"$work/two.csv"
+sweep "$work/spec.yaml" -o "$work/one.csv" -o "$work/one.json" -o "$work/one.html" --threads=1
+cmp "$work/two.csv" "$work/one.csv" || fail 'the rows depend on the threads'
+[ -e "$work/spec.yaml.journal" ] && fail 'the journal is left behind'
+same 'rows' 161 "$(wc -l <"$work/one.csv" | tr -d ' ')"
+grep -q '"schema": "llmpart.sweep/1"' "$work/one.json" || fail 'the JSON has no schema'
+same 'rows of the JSON' 160 "$(grep -c '{"row":' "$work/one.json")"
+same 'fronts drawn' 4 "$(grep -c '<svg' "$work/one.html")"
+
+# compared [option ...] PATTERN: the row and the report say the same
+compared() {
+  pattern=$1
+  shift
+  "$LLMPART" compile "$model" --device=jetson-nano --cloud=a100 --isl=64 --osl=32 "$@" --emit=report -o json >"$work/report.json" 2>"$work/err"
+  sed -n '/^  "plan": {/,/^  }/p' "$work/report.json" >"$work/plan.json"
+  row=$(grep -E "$pattern" "$work/one.json")
+  same "rows of $pattern" 1 "$(echo "$row" | wc -l | tr -d ' ')"
+  for key in ttft_ms tpot_ms cost_usd bytes_up device_memory_bytes cloud_memory_bytes; do
+    same "$pattern: $key" "$(number "$work/plan.json" "$key")" "$(echo "$row" | sed -n "s/^.*, \"$key\": \([^,]*\),.*\$/\1/p")"
+  done
+}
+of='"cloud": "a100", "link": "wifi", "isl": 64, "osl": 32, "batch": 1, "sla_ttft_ms": '
+for scheduler in exact layer greedy cloud-only device-only; do
+  compared "$of"'null, .*"scheduler": "'$scheduler'", "sessions": 8' --link=wifi --scheduler=$scheduler --sessions=8
+done
+compared "$of"'500, .*"scheduler": "exact", "sessions": 1,.*"feasible": false' --link=wifi --ttft=500ms --tpot=0.001ms
+
+# A journal that ends within a line: the whole lines are kept.
+sweep "$work/spec.yaml" -o "$work/kept.csv" --journal="$work/journal"
+head -n 41 "$work/journal" >"$work/cut"
+sed -n 42p "$work/journal" | cut -c 1-40 | tr -d '\n' >>"$work/cut"
+sweep "$work/spec.yaml" -o "$work/again.csv" --journal="$work/cut" --stats
+grep -q '160 rows, 40 of them from the journal' "$work/err" || fail "40 rows were finished: $(cat "$work/err")"
+cmp "$work/one.csv" "$work/again.csv" || fail 'the sweep that went on says something else'
+sed 's/32/33/' "$work/spec.yaml" >"$work/other.yaml"
+sweep "$work/other.yaml" -o "$work/other.csv" --journal="$work/cut" --stats
+grep -q 'is of another sweep' "$work/err" && grep -q ' 0 of them from the journal' "$work/err" || fail 'another sweep took the rows up'
+
+# Killed in the middle, it goes on.
+cat >"$work/long.yaml" <<'END'
+decoder: { layers: 48, hidden: 4096, ffn: 11008, heads: 32, vocab: 32000 }
+machines: { device: jetson-orin, cloud: a100 }
+links: [wifi, lan, lte]
+workloads: { isl: [64, 256, 1024], osl: [16, 128] }
+slas: { ttft: [1s, 2s, 4s], tpot: [50ms, 80ms] }
+dtypes: { device: int4 }
+END
+"$LLMPART" sweep "$work/long.yaml" -o "$work/long.csv" --threads=1 2>/dev/null &
+pid=$!
+started="$started $pid"
+for _ in $(seq 200); do
+  [ -e "$work/long.yaml.journal" ] && [ "$(wc -l <"$work/long.yaml.journal")" -gt 5 ] && break
+  sleep 0.05
+done
+kill -9 $pid
+wait $pid 2>/dev/null
+started=""
+finished=$(($(wc -l <"$work/long.yaml.journal") - 1))
+[ "$finished" -ge 5 ] && [ "$finished" -lt 108 ] || fail "$finished rows were finished when it was killed"
+sweep "$work/long.yaml" -o "$work/long.csv" --stats
+grep -q "108 rows, $finished of them from the journal" "$work/err" || fail "$finished rows were finished: $(cat "$work/err")"
+same "rows of the long one" 109 "$(wc -l <"$work/long.csv" | tr -d ' ')"
+
+# Faults have file, line and key.
+bad() { # bad WHAT PATTERN SED: the spec, changed
+  sed "$3" "$work/spec.yaml" >"$work/bad.yaml"
+  refused "$1" "bad.yaml:$2" "$LLMPART" sweep "$work/bad.yaml" -o "$work/made/out.csv"
+}
+bad 'unknown key' "5:1: error: unknown key 'workload'" 's/^workloads/workload/'
+bad 'unit error' "6:32: error: 'ttft': '500furlongs' is no" 's/500ms/500furlongs/'
+bad 'negative bandwidth' "4:15: error: 'links': .*-1" 's/up=10Mbit/up=-1Mbit/'
+bad 'unknown machine' "3:36: error: 'cloud': unknown machine 'v100x'" 's/v100s/v100x/'
+bad 'no number' "5:20: error: 'isl' is 'sixteen'" 's/16,/sixteen,/'
+bad 'unknown scheduler' "7:21: error: 'schedulers' is 'layers'" 's/layer,/layers,/'
+bad 'nothing to sweep over' "8:11: error" 's/sessions: .*/sessions: []/'
+bad 'no model' "2:1: error: .*wanted 'model'" '1s/.*/ /'
+refused 'a journal that is none' 'model.onnx: error: is there and is no journal' "$LLMPART" sweep "$work/spec.yaml" --journal="$work/model.onnx" -o "$work/made/out.csv"
+wanted_status=2
+refused 'an unknown format' "'xml' is none of csv, json, html" "$LLMPART" sweep "$work/spec.yaml" -o xml
+finish
