@@ -47,6 +47,13 @@ static bool is_whole(const lp_op *add, int32_t index) {
   return value && !lp_value_is_constant(value) && lp_type_equal(value->type, add->out[0]->type);
 }
 
+/* Behind an exit the program may leave the device: the sum alone is to cross then, and not its norm beside it. */
+static bool feeds_exit(const lp_value *sum) {
+  for (const lp_use *use = sum->uses; use; use = use->next)
+    if (lp_streq(lp_op_str(use->owner, "layer_kind", NULL), "exit_head")) return true;
+  return false;
+}
+
 static void join(lp_module *module, lp_op *add, lp_op *norm) {
   lp_value *in[] = {lp_op_in(add, 0), lp_op_in(add, 1), lp_op_in(norm, 1), lp_op_in(norm, 2)};
   lp_type types[] = {add->out[0]->type, norm->out[0]->type};
@@ -69,7 +76,7 @@ void lp_fuse_norm(lp_module *module, lp_block *block) {
   lp_block_renumber(block);
   for (lp_op *op = block->first, *next; op; op = next) {
     next = op->next;
-    if (!lp_is_map(op, "add") || !is_whole(op, 0) || !is_whole(op, 1)) continue;
+    if (!lp_is_map(op, "add") || !is_whole(op, 0) || !is_whole(op, 1) || feeds_exit(op->out[0])) continue;
     lp_op *norm = norm_reader(op->out[0]);
     if (!norm || (lp_op_in(norm, 1) && !lp_value_is_constant(lp_op_in(norm, 1))) ||
         (lp_op_in(norm, 2) && !lp_value_is_constant(lp_op_in(norm, 2))))

@@ -8,7 +8,8 @@
  *   bound        roles of inputs and outputs known; attention_mask, position_ids of the generation
  *                protocol replaced by what they are; past/present pairs named                   (bind-inputs, fold)
  *   raised       idioms are onnx.RMSNormalization, onnx.Attention, ...; @main is layer.* groups
- *                                                                                  (decompose, recognise, raise)
+ *                                                                                  (decompose, recognise, raise); with early
+                exits, the function has `exits` (i64s) and their logits come last               (exits)
  *   lowered      @main is op.* operators; KV caches are llmpart.state and op.kv_append;
  *                every operator has `name`, `layer` (i64, -1 outside) and `layer_kind`     (lower, kv-cache)
  *   fused        linear epilogues, add_norm, op.fused                                           (fuse)

@@ -1,7 +1,7 @@
 /* The pipelines, in one place: which passes lead from an imported module to each state. */
 #include "passes/passes.h"
 
-#define LAYERS "fold,bind-inputs,fold,decompose,fold,recognise,fold,raise"
+#define LAYERS "fold,bind-inputs,fold,decompose,fold,recognise,fold,raise,exits"
 #define OPS "lower,kv-cache,fuse,annotate"
 #define SPLIT "insert-comm,plan-memory,outline"
 

@@ -59,6 +59,30 @@ static bool is_stream_norm(const grouping *g, const lp_op *op) {
   return true;
 }
 
+/* The scale that a norm without one of its own is followed by. */
+static bool is_scale_of(const lp_op *op, const lp_value *norm) {
+  if (!op || op->kind != LP_ONNX_Mul) return false;
+  const lp_value *other = lp_op_in(op, lp_op_in(op, 0) == norm ? 1 : 0);
+  return lp_value_is_constant(other) && other->type.rank == 1;
+}
+
+/* Several norms of one value, as where an exit's stands beside the next layer's, share their arithmetic after folding
+ * and differ by the scales behind it. Each becomes a norm of its own again, so that none reaches into another layer. */
+static void part_norms(lp_module *module, lp_block *block) {
+  LP_FOR_OPS(op, block) {
+    if (!lp_raise_is_norm(op) || op->out_count != 1) continue;
+    bool scales = true;
+    for (const lp_use *use = op->out[0]->uses; use; use = use->next)
+      scales &= is_scale_of(use->owner, op->out[0]);
+    for (lp_use *use = scales ? op->out[0]->uses : NULL, *next; use && !lp_value_has_one_use(op->out[0]); use = next) {
+      next = use->next;
+      lp_op *own = lp_op_clone(module, op, NULL, NULL);
+      lp_op_insert_before(use->owner, own);
+      lp_op_set_in(use->owner, (int32_t)(use - use->owner->in), own->out[0]);
+    }
+  }
+}
+
 /* ---- closures -------------------------------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -143,12 +167,14 @@ static void group_embedding(grouping *g) {
     if (lp_group_of(op) || lp_op_has(op, LP_CONSTANT)) continue;
     bool table = op->kind == LP_ONNX_Gather && lp_value_is_constant(lp_op_in(op, 0)) &&
                  lp_op_in(op, 0)->type.rank == 2 && is_table_of_floats(op);
-    bool joins = into && (lp_op_has(op, LP_ELEMENTWISE) || op->kind == LP_ONNX_DequantizeLinear);
+    bool joins = into && (lp_op_has(op, LP_ELEMENTWISE) || op->kind == LP_ONNX_DequantizeLinear), reads = false;
     for (int32_t i = 0; i < op->in_count && joins; i++) {
       const lp_value *in = lp_op_in(op, i);
-      joins = !in || is_free(g, in) || (in->def && lp_group_of(in->def) == into);
+      bool row = in && in->def && lp_group_of(in->def) == into;
+      joins = !in || is_free(g, in) || row;
+      reads |= row;
     }
-    if (!table && !joins) continue;
+    if (!table && !(joins && reads)) continue;
     if (!into) into = new_group(g, LP_LAYER_EMBEDDING, -1);
     op->scratch = into;
   }
@@ -260,6 +286,7 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
   grouping g = {.module = module, .block = func->region, .arena = context->scratch};
   g.tables = new_group(&g, LP_LAYER_GENERIC, -1);
   g.rest = new_group(&g, LP_LAYER_GENERIC, -1);
+  part_norms(module, g.block);
   lp_raise_detach_sizes(module, g.block);
   LP_FOR_OPS(op, g.block) op->scratch = NULL;
   lp_block_renumber(g.block);

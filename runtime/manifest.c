@@ -287,6 +287,30 @@ static lp_status read_ports(manifest_reader *reader, const lp_json *root, const 
   return LP_OK;
 }
 
+static lp_status read_exit(manifest_reader *reader, const lp_json *at, const lp_exit *before, lp_exit *out) {
+  LP_TRY(lp_json_object(at, reader->diag));
+  lp_json layer = lp_json_member(at, "layer"), output = lp_json_member(at, "output");
+  LP_TRY(lp_json_i32(&layer, before != NULL ? before->layer + 1 : 1, INT32_MAX - 1, &out->layer, reader->diag));
+  LP_TRY(lp_json_i32(&output, 0, reader->out->output_count - 1, &out->output, reader->diag));
+  if (reader->out->outputs[out->output].tensor.dtype == LP_DT_F32) return LP_OK;
+  return lp_json_error(&output, reader->diag, "logits are f32, not %s",
+                       lp_element_name(reader->out->outputs[out->output].tensor.dtype));
+}
+
+static lp_status read_exits(manifest_reader *reader, const lp_json *root) {
+  lp_json at = lp_json_member(root, "exits");
+  if (at.value == NULL) return LP_OK;
+  LP_TRY(lp_json_array(&at, reader->diag));
+  size_t count = lp_json_count(&at);
+  reader->out->exits = LP_NEW_ARRAY(reader->arena, lp_exit, count + 1);
+  reader->out->exit_count = (int32_t)count;
+  for (size_t i = 0; i < count; i++) {
+    lp_json item = lp_json_item(&at, i);
+    LP_TRY(read_exit(reader, &item, i > 0 ? &reader->out->exits[i - 1] : NULL, &reader->out->exits[i]));
+  }
+  return LP_OK;
+}
+
 static lp_status read_root(manifest_reader *reader, const lp_json *root) {
   LP_TRY(lp_json_object(root, reader->diag));
   LP_TRY(read_header(reader, root));
@@ -296,6 +320,7 @@ static lp_status read_root(manifest_reader *reader, const lp_json *root) {
   LP_TRY(read_states(reader, root));
   LP_TRY(read_ports(reader, root, "inputs", &reader->out->inputs, &reader->out->input_count));
   LP_TRY(read_ports(reader, root, "outputs", &reader->out->outputs, &reader->out->output_count));
+  LP_TRY(read_exits(reader, root));
   return lp_manifest_programs(reader, root);
 }
 

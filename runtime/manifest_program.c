@@ -39,6 +39,8 @@ static lp_status read_run(manifest_reader *reader, const lp_json *at, lp_step *s
   if (reader->out->side[step->side].code == NULL)
     return lp_json_error(&segment, reader->diag, "side '%s' has no code", lp_side_name(step->side));
   step->segment = lp_arena_strdup(reader->arena, step->segment);
+  lp_json exit = lp_json_member(at, "exit");
+  if (exit.value != NULL) LP_TRY(read_index(reader, at, "exit", reader->out->exit_count, &step->exit));
   lp_json name = lp_json_member(at, "name");
   if (name.value == NULL) return LP_OK;
   LP_TRY(lp_json_text(&name, &step->name, reader->diag));
@@ -87,6 +89,7 @@ static lp_status read_step(manifest_reader *reader, const lp_json *at, const lp_
   int32_t kind = 0;
   LP_TRY(lp_json_choice(&op, step_names, LP_COUNT(step_names), &kind, reader->diag));
   step->kind = (lp_step_kind)kind;
+  step->exit = -1;
   lp_status status = LP_OK;
   switch (step->kind) {
   case LP_STEP_INPUT:

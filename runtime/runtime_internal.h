@@ -55,6 +55,12 @@ typedef struct {
   lp_role role;
 } lp_port; /* an input or an output */
 
+/* An early exit: logits behind so many layers. */
+typedef struct {
+  int32_t layer;
+  int32_t output;
+} lp_exit;
+
 typedef enum { LP_STEP_INPUT, LP_STEP_RUN, LP_STEP_SEND, LP_STEP_MOVE, LP_STEP_OUTPUT } lp_step_kind;
 
 typedef struct {
@@ -63,6 +69,7 @@ typedef struct {
   lp_side_id to;         /* send and move; else equals `side` */
   int32_t port;          /* input or output */
   int32_t state;         /* move */
+  int32_t exit;          /* run: the exit that alone needs it, an index into `exits`; -1: all do */
   int32_t buffer;        /* input, output, send: on `side` */
   int32_t to_buffer;     /* send: on `to` */
   bool carries_tokens;   /* input and send: the tensor holds token ids, to be checked before use */
@@ -107,11 +114,12 @@ typedef struct {
   int64_t context;
   int32_t vocab;
   const lp_file_desc *tokenizer;
-  int32_t file_count, state_count, input_count, output_count, program_count;
+  int32_t file_count, state_count, input_count, output_count, exit_count, program_count;
   lp_file_desc *files;
   lp_side_desc side[LP_SIDE_COUNT];
   lp_state_desc *states;
   lp_port *inputs, *outputs;
+  lp_exit *exits; /* in ascending order of layers */
   lp_program *programs;
 } lp_manifest;
 

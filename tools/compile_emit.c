@@ -216,29 +216,6 @@ static lp_status emit_module(const lp_compile *compile, lp_module *module, const
   return lp_tool_write_module(module, compile->locations, compile->output ? compile->output : "-", diag);
 }
 
-static bool has_exit(const lp_module *module, int64_t layer) {
-  const lp_op *func = lp_module_find_func(module, "main");
-  if (!func) return false;
-  LP_FOR_OPS(op, func->region)
-  if (op->kind == LP_LAYER_EXIT_HEAD && lp_op_i64(op, "index", -1) == layer) return true;
-  return false;
-}
-
-/* --exits=3 is the head that reads what three layers made: that of layer 2, counted from 0. */
-static lp_status check_exits(const lp_compile *compile, const lp_module *module, lp_diag *diag) {
-  enum { MOST_LAYERS = 1024 };
-  for (size_t i = 0; i < compile->exits.count; i++) {
-    if (has_exit(module, compile->exits.data[i] - 1)) continue;
-    lp_status status = lp_error(diag, LP_LOC_FILE(compile->model), "there is no exit head behind %" PRId64 " layers",
-                                compile->exits.data[i]);
-    for (int64_t layer = 0; layer < MOST_LAYERS; layer++)
-      if (has_exit(module, layer))
-        lp_note(diag, LP_LOC_FILE(compile->model), "there is one behind %" PRId64, layer + 1);
-    return status;
-  }
-  return LP_OK;
-}
-
 /* What is in the way of a bundle is said before the work, not after it. */
 static lp_status check_output(const lp_compile *compile, lp_diag *diag) {
   if (!emits(compile, "bundle") && !emits(compile, "onnx")) return LP_OK;
@@ -252,7 +229,6 @@ static lp_status check_output(const lp_compile *compile, lp_diag *diag) {
 static lp_status emit_planned(const lp_compile *compile, lp_module *module, lp_diag *diag) {
   LP_TRY(check_output(compile, diag));
   LP_TRY(run_passes(compile, module, lp_pipeline_layers, diag));
-  LP_TRY(check_exits(compile, module, diag));
   lp_status planned = run_passes(compile, module, lp_pipeline_plan, diag);
   if (planned != LP_OK && planned != LP_INFEASIBLE) return planned;
   LP_TRY(write_reports(compile, module, diag));

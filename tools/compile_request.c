@@ -68,9 +68,16 @@ static lp_status check_options(const lp_compile *compile, lp_diag *diag) {
 
 static lp_status check_exits(const lp_compile *compile, lp_diag *diag) {
   for (size_t i = 0; i < compile->exits.count; i++)
-    if (compile->exits.data[i] < 0 || (i && compile->exits.data[i] <= compile->exits.data[i - 1]))
-      return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--exits"), "layers should be ascending and not negative");
+    if (compile->exits.data[i] < 1 || (i && compile->exits.data[i] <= compile->exits.data[i - 1]))
+      return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--exits"), "layers should be ascending, and 1 or more");
   return LP_OK;
+}
+
+/* With exits the device's half ends at the last of them, unless a scheduler is asked for. */
+static void choose_cut(lp_compile *compile) {
+  if (compile->exits.count == 0 || compile->request.scheduler || !compile->cloud) return;
+  compile->request.scheduler = "cut";
+  compile->request.cut = compile->exits.data[compile->exits.count - 1];
 }
 
 lp_status lp_compile_prepare(lp_compile *compile, lp_diag *diag) {
@@ -91,6 +98,7 @@ lp_status lp_compile_prepare(lp_compile *compile, lp_diag *diag) {
   request->private_layers = compile->private_layers;
   request->exits = compile->exits.data;
   request->exit_count = (int32_t)compile->exits.count;
+  choose_cut(compile);
   if (!request->scheduler) request->scheduler = compile->cloud ? lp_scheduler_default : "device-only";
   return LP_OK;
 }

@@ -151,6 +151,21 @@ static json_t *outputs_json(const bundle *b, const lp_op *func) {
   return outputs;
 }
 
+/* The outputs of role exit_logits, in order, are those of the function's `exits`. */
+static json_t *exits_json(const lp_op *func) {
+  json_t *exits = json_array();
+  const lp_attr *layer = lp_op_attr(func, "exits");
+  const lp_op *end = lp_block_terminator(func->region);
+  for (int32_t i = 0, next = 0; layer && i < end->in_count && next < layer->count; i++) {
+    if (!lp_streq(text_at(func, "output_roles", i, ""), "exit_logits")) continue;
+    json_t *exit = json_object();
+    set_number(exit, "layer", layer->is[next++]);
+    set_number(exit, "output", i);
+    json_array_append_new(exits, exit);
+  }
+  return exits;
+}
+
 /* ---- steps ------------------------------------------------------------------------------------------------------------------ */
 
 /* A program being written. */
@@ -196,6 +211,7 @@ static void add_run(program *p, const lp_op *op) {
   json_t *step = add_step(p, "run");
   set_text(step, "side", p->b->side[side].name);
   set_text(step, "segment", code->segment[segment]);
+  if (lp_op_attr(op, "exit")) set_number(step, "exit", lp_op_i64(op, "exit", 0));
   if (!lp_op_bool(p->func, "profiled", false)) return;
   json_t *name = json_sprintf("%s %s", lp_op_info_get(op->kind)->name, lp_op_str(op, "name", ""));
   json_object_set_new(step, "name", name);
@@ -234,19 +250,31 @@ static void add_move(const program *p, const lp_op *op) {
   set_number(step, "state", lp_op_i64(op, "state", 0));
 }
 
-static lp_status add_outputs(const program *p) {
+static bool is_exit(const program *p, int32_t output) {
+  return lp_streq(text_at(p->func, "output_roles", output, ""), "exit_logits");
+}
+
+static lp_status add_output(const program *p, int32_t output) {
+  const lp_value *value = lp_op_in(lp_block_terminator(p->func->region), output);
+  const char *side = value->def ? lp_op_side(value->def) : "device";
+  int64_t buffer = lp_value_buffer(value, side);
+  if (buffer < 0)
+    return lp_error(p->diag, value->def ? value->def->loc : p->func->loc, "result '%s' has no buffer",
+                    text_at(p->func, "outputs", output, "output"));
+  json_t *step = add_step(p, "output");
+  set_text(step, "side", side);
+  set_number(step, "output", output);
+  set_number(step, "buffer", buffer);
+  return LP_OK;
+}
+
+/* An exit's logits are there before what lies behind the exit is run; all else is, at the end. */
+static lp_status add_outputs(const program *p, const lp_op *made_by) {
   const lp_op *end = lp_block_terminator(p->func->region);
   for (int32_t i = 0; i < end->in_count; i++) {
-    const lp_value *value = lp_op_in(end, i);
-    const char *side = value->def ? lp_op_side(value->def) : "device";
-    int64_t buffer = lp_value_buffer(value, side);
-    if (buffer < 0)
-      return lp_error(p->diag, value->def ? value->def->loc : p->func->loc, "result '%s' has no buffer",
-                      text_at(p->func, "outputs", i, "output"));
-    json_t *step = add_step(p, "output");
-    set_text(step, "side", side);
-    set_number(step, "output", i);
-    set_number(step, "buffer", buffer);
+    const lp_op *def = lp_op_in(end, i)->def;
+    bool now = made_by ? is_exit(p, i) && def == made_by : !is_exit(p, i) || !def || !lp_op_is_run(def);
+    if (now) LP_TRY(add_output(p, i));
   }
   return LP_OK;
 }
@@ -258,10 +286,12 @@ static lp_status add_steps(program *p) {
       LP_TRY(add_send(p, op));
     else if (op->kind == LP_OP_COMM_KV_MOVE)
       add_move(p, op);
-    else if (lp_op_is_run(op))
+    else if (lp_op_is_run(op)) {
       add_run(p, op);
+      LP_TRY(add_outputs(p, op));
+    }
   }
-  return add_outputs(p);
+  return add_outputs(p, NULL);
 }
 
 static const lp_code_program *find_code(const bundle_side *side, const char *name) {
@@ -313,6 +343,7 @@ static lp_status add_model(const bundle *b, json_t *root, lp_diag *diag) {
   json_object_set_new(root, "states", states);
   json_object_set_new(root, "inputs", inputs_json(b, func));
   json_object_set_new(root, "outputs", outputs_json(b, func));
+  if (lp_op_attr(func, "exits")) json_object_set_new(root, "exits", exits_json(func));
   json_object_set_new(root, "programs", programs);
   LP_TRY(add_states(b, lp_module_body(b->module), states, diag));
   if (json_array_size(states) == 0) LP_TRY(add_states(b, func->region, states, diag));

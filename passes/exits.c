@@ -1,0 +1,291 @@
+/* exits: gives @main the early exits that the request names, and no others. Where the model has no exit head behind a
+ * layer, its own final norm and head are used again there: they become a layer.exit_head over the same weights.
+ *
+ * An exit N stands behind N layers. The exits end as the last results of @main, in ascending order; the function's
+ * `exits` (i64s) has their numbers. */
+#include "passes/passes.h"
+
+#include <string.h>
+
+typedef struct {
+  lp_module *module;
+  lp_op *func;
+  lp_block *block;
+  lp_diag *diag;
+  const int64_t *layer; /* what is asked for, ascending */
+  int32_t count;
+  int64_t last_layer; /* index of the last layer, -1 none */
+} exits_pass;
+
+static lp_loc loc_of(const exits_pass *e) {
+  return LP_LOC_FILE(e->module->name);
+}
+
+/* ---- what there is --------------------------------------------------------------------------------------------------- */
+
+static bool is_block(const lp_op *op) {
+  return op->kind == LP_LAYER_ATTENTION || op->kind == LP_LAYER_MLP;
+}
+
+static int64_t index_of(const lp_op *op) {
+  return lp_op_i64(op, "index", -1);
+}
+
+static lp_value *find_result(const exits_pass *e, const char *role) {
+  const lp_attr *roles = lp_op_attr(e->func, "output_roles");
+  const lp_op *end = lp_block_terminator(e->block);
+  for (int32_t i = 0; roles && i < end->in_count && i < roles->count; i++)
+    if (lp_streq(roles->ss[i], role)) return lp_op_in(end, i);
+  return NULL;
+}
+
+/* The head that the model's author put behind so many layers: its result among those of @main, or NULL. */
+static lp_value *find_exit(const exits_pass *e, int64_t layers) {
+  const lp_attr *roles = lp_op_attr(e->func, "output_roles");
+  const lp_op *end = lp_block_terminator(e->block);
+  for (int32_t i = 0; roles && i < end->in_count && i < roles->count; i++) {
+    lp_value *value = lp_op_in(end, i);
+    if (lp_streq(roles->ss[i], "exit_logits") && value->def && value->def->kind == LP_LAYER_EXIT_HEAD &&
+        index_of(value->def) == layers - 1)
+      return value;
+  }
+  return NULL;
+}
+
+/* What layer `index` hands to those behind it: its last result that another layer reads. */
+static lp_value *stream_behind(const exits_pass *e, int64_t index) {
+  lp_value *found = NULL;
+  LP_FOR_OPS(op, e->block) {
+    if (!is_block(op) || index_of(op) != index) continue;
+    for (int32_t i = 0; i < op->out_count; i++)
+      for (const lp_use *use = op->out[i]->uses; use; use = use->next)
+        if (!lp_op_has(use->owner, LP_TERMINATOR) && !(is_block(use->owner) && index_of(use->owner) == index))
+          found = op->out[i];
+  }
+  return found;
+}
+
+/* ---- a head that is used again --------------------------------------------------------------------------------------- */
+
+/* Does the text have a part in the value? What does not (weights, tables of positions) serves any head as it is. */
+static bool reads_text(const lp_value *value) {
+  if (!value->def || lp_value_is_constant(value)) return false;
+  if (is_block(value->def) || value->def->kind == LP_LAYER_EMBEDDING) return true;
+  for (int32_t i = 0; i < value->def->in_count; i++)
+    if (lp_op_in(value->def, i) && reads_text(lp_op_in(value->def, i))) return true;
+  return false;
+}
+
+/* Marks what lies between the stream behind the last layer and the logits, backwards from `value`. */
+static lp_status mark_head(const exits_pass *e, lp_value *value, const lp_value *stream) {
+  if (value == stream || !reads_text(value)) return LP_OK;
+  if (is_block(value->def) || value->def->kind == LP_LAYER_EMBEDDING)
+    return lp_error(e->diag, loc_of(e),
+                    "the model's head reads more than its last layer gives, so it cannot be used again behind another");
+  if (value->def->scratch) return LP_OK;
+  value->def->scratch = value->def;
+  for (int32_t i = 0; i < value->def->in_count; i++)
+    if (lp_op_in(value->def, i)) LP_TRY(mark_head(e, lp_op_in(value->def, i), stream));
+  return LP_OK;
+}
+
+static lp_value *mapped(void *user, lp_value *value) {
+  (void)user;
+  return value->scratch ? value->scratch : value;
+}
+
+/* An operand of a head as the new one's region sees it: what the region makes, or an argument of it. */
+static void enter(lp_op *head, lp_value *value, lp_value **outside, int32_t *count) {
+  for (int32_t i = 0; i < *count; i++)
+    if (outside[i] == value) return;
+  lp_value *arg = lp_block_add_arg(head->region, value->type);
+  arg->known = value->known;
+  arg->known_count = value->known_count;
+  outside[(*count)++] = value;
+}
+
+static lp_op *copy_op(exits_pass *e, lp_op *head, const lp_op *op, int64_t layers) {
+  lp_op *copy = lp_op_clone(e->module, op, mapped, NULL);
+  if (copy->loc.node) copy->loc.node = lp_arena_format(e->module->arena, "%s@exit_%" PRId64, copy->loc.node, layers);
+  lp_op_append(head->region, copy);
+  for (int32_t i = 0; i < op->out_count; i++)
+    op->out[i]->scratch = copy->out[i];
+  return copy;
+}
+
+/* The operators of one marked layer go on in the new head. */
+static void copy_layer(exits_pass *e, lp_op *head, lp_op *layer, int64_t layers) {
+  if (!layer->region) {
+    (void)copy_op(e, head, layer, layers);
+    return;
+  }
+  for (int32_t i = 0; i < layer->region->arg_count; i++)
+    layer->region->arg[i]->scratch = mapped(NULL, lp_op_in(layer, i));
+  const lp_op *yield = lp_block_terminator(layer->region);
+  LP_FOR_OPS(op, layer->region)
+  if (op != yield) (void)copy_op(e, head, op, layers);
+  for (int32_t i = 0; i < layer->out_count; i++)
+    layer->out[i]->scratch = mapped(NULL, lp_op_in(yield, i));
+}
+
+static void forget(lp_block *block) {
+  for (int32_t i = 0; i < block->arg_count; i++)
+    block->arg[i]->scratch = NULL;
+  LP_FOR_OPS(op, block) {
+    op->scratch = NULL;
+    for (int32_t i = 0; i < op->out_count; i++)
+      op->out[i]->scratch = NULL;
+    if (op->region) forget(op->region);
+  }
+}
+
+/* Operands from outside of the marked operators become the new head's own: the stream is another, the rest the same. */
+static void take_operands(exits_pass *e, lp_op *head, lp_value *from, lp_value *to) {
+  int32_t room = 0, count = 0;
+  LP_FOR_OPS(op, e->block)
+  if (op->scratch) room += op->in_count;
+  lp_value **outside = LP_NEW_ARRAY(e->module->arena, lp_value *, room + 1);
+  LP_FOR_OPS(op, e->block) {
+    for (int32_t i = 0; op->scratch && i < op->in_count; i++) {
+      lp_value *in = lp_op_in(op, i);
+      if (in && !(in->def && in->def->scratch)) enter(head, in, outside, &count);
+    }
+  }
+  for (int32_t i = 0; i < count; i++) {
+    outside[i]->scratch = head->region->arg[i];
+    if (outside[i] == from) outside[i] = to;
+  }
+  lp_op_set_ins(e->module, head, count, outside);
+}
+
+static void describe(lp_module *module, lp_op *head, const lp_op *like, int64_t layers) {
+  for (int32_t i = 0; i < like->attr_count; i++)
+    lp_op_set_attr(module, head, &like->attr[i]);
+  lp_op_set_i64(module, head, "index", layers - 1);
+}
+
+static lp_status reuse_head(exits_pass *e, int64_t layers, lp_value **out) {
+  lp_value *logits = find_result(e, "logits");
+  lp_value *from = stream_behind(e, e->last_layer), *to = stream_behind(e, layers - 1);
+  if (!logits || !from || !to || !lp_type_equal(from->type, to->type))
+    return lp_error(e->diag, loc_of(e), "the model's head cannot be used again behind %" PRId64 " layers", layers);
+  lp_status status = mark_head(e, logits, from);
+  if (status == LP_OK) {
+    lp_op *head = lp_op_create(e->module, LP_LAYER_EXIT_HEAD, logits->def->loc, 0, NULL, 0, NULL);
+    lp_op_add_region(e->module, head, 0, NULL);
+    take_operands(e, head, from, to);
+    describe(e->module, head, logits->def, layers);
+    LP_FOR_OPS(op, e->block)
+    if (op->scratch) copy_layer(e, head, op, layers);
+    lp_value *made = logits->scratch;
+    lp_op_append(head->region, lp_op_create(e->module, LP_OP_YIELD, LP_LOC_NONE, 1, &made, 0, NULL));
+    *out = lp_op_add_result(e->module, head, logits->type);
+    lp_op_insert_after(to->def, head);
+  }
+  forget(e->block);
+  return status;
+}
+
+/* ---- results --------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  lp_value **value;
+  const char **name, **role;
+  int32_t count;
+} result_list;
+
+static void add_result(result_list *list, lp_value *value, const char *name, const char *role) {
+  list->value[list->count] = value;
+  list->name[list->count] = name;
+  list->role[list->count++] = role;
+}
+
+static const char *text_at(const lp_op *func, const char *attr, int32_t index) {
+  const lp_attr *list = lp_op_attr(func, attr);
+  return list && index < list->count ? list->ss[index] : "";
+}
+
+static const char *exit_name(const exits_pass *e, const lp_value *value, int64_t layers) {
+  const lp_op *end = lp_block_terminator(e->block);
+  for (int32_t i = 0; i < end->in_count; i++)
+    if (lp_op_in(end, i) == value) return text_at(e->func, "outputs", i);
+  return lp_arena_format(e->module->arena, "exit_logits_%" PRId64, layers);
+}
+
+static void write_results(exits_pass *e, lp_value *const *exit) {
+  lp_op *end = lp_block_terminator(e->block);
+  lp_arena *arena = e->module->arena;
+  int32_t room = end->in_count + e->count;
+  result_list list = {.value = LP_NEW_ARRAY(arena, lp_value *, room),
+                      .name = LP_NEW_ARRAY(arena, const char *, room),
+                      .role = LP_NEW_ARRAY(arena, const char *, room)};
+  for (int32_t i = 0; i < end->in_count; i++)
+    if (!lp_streq(text_at(e->func, "output_roles", i), "exit_logits"))
+      add_result(&list, lp_op_in(end, i), text_at(e->func, "outputs", i), text_at(e->func, "output_roles", i));
+  for (int32_t i = 0; i < e->count; i++)
+    add_result(&list, exit[i], exit_name(e, exit[i], e->layer[i]), "exit_logits");
+  lp_op_set_ins(e->module, end, list.count, list.value);
+  lp_op_set_strs(e->module, e->func, "outputs", list.name, list.count);
+  lp_op_set_strs(e->module, e->func, "output_roles", list.role, list.count);
+  lp_op_set_i64s(e->module, e->func, "exits", e->layer, e->count);
+}
+
+/* ---- the pass -------------------------------------------------------------------------------------------------------- */
+
+static lp_status check_layer(const exits_pass *e, int64_t layers) {
+  if (layers >= 1 && layers <= e->last_layer) return LP_OK;
+  lp_status status =
+      lp_error(e->diag, loc_of(e), "there is no exit behind %" PRId64 " layers: the model has %" PRId64 " layers",
+               layers, e->last_layer + 1);
+  if (e->last_layer >= 1)
+    lp_note(e->diag, loc_of(e), "an exit can stand behind 1 to %" PRId64 " layers", e->last_layer);
+  for (int64_t have = 1; have <= e->last_layer; have++)
+    if (find_exit(e, have)) lp_note(e->diag, loc_of(e), "the model has an exit head of its own behind %" PRId64, have);
+  return status;
+}
+
+static lp_status add_exits(exits_pass *e) {
+  lp_value **exit = LP_NEW_ARRAY(e->module->arena, lp_value *, e->count);
+  LP_FOR_OPS(op, e->block)
+  if (is_block(op) && index_of(op) > e->last_layer) e->last_layer = index_of(op);
+  for (int32_t i = 0; i < e->count; i++) {
+    LP_TRY(check_layer(e, e->layer[i]));
+    exit[i] = find_exit(e, e->layer[i]);
+    if (!exit[i]) LP_TRY(reuse_head(e, e->layer[i], &exit[i]));
+  }
+  write_results(e, exit);
+  lp_block_renumber(e->block);
+  return LP_OK;
+}
+
+/* "3:6", the pass's own option, instead of what the request says. */
+static lp_status read_layers(const char *text, lp_pass_context *context, exits_pass *e) {
+  int64_t *layer = LP_NEW_ARRAY(context->scratch, int64_t, 1 + (int32_t)strlen(text));
+  char *copy = lp_arena_strdup(context->scratch, text), *rest = NULL;
+  for (char *at = strtok_r(copy, ":", &rest); at; at = strtok_r(NULL, ":", &rest))
+    LP_TRY(lp_parse_i64(at, 0, INT32_MAX, &layer[e->count++], context->diag, LP_LOC_FILE("exits{layers}")));
+  e->layer = layer;
+  return LP_OK;
+}
+
+static lp_status run(lp_module *module, lp_pass_context *context) {
+  const lp_request *request = context->request;
+  exits_pass e = {
+      .module = module, .func = lp_module_find_func(module, "main"), .diag = context->diag, .last_layer = -1};
+  const char *text = lp_pass_option(context, "layers");
+  if (!e.func) return lp_error(context->diag, LP_LOC_FILE(module->name), "no function 'main' to give exits");
+  e.block = e.func->region;
+  if (text) {
+    LP_TRY(read_layers(text, context, &e));
+  } else if (request && request->generation) {
+    e.layer = request->exits;
+    e.count = request->exit_count;
+  }
+  return e.count > 0 ? add_exits(&e) : LP_OK;
+}
+
+const lp_pass lp_pass_exits = {.name = "exits",
+                               .summary = "keep the early exits asked for, or use the head again behind their layers",
+                               .needs = "",
+                               .options = "layers",
+                               .run = run};
