@@ -24,7 +24,7 @@ static bool is_of(size_t kind, const lp_hw_sample *sample) {
   case PREFILL:
     return sample->op == LP_HW_ATTENTION && !is_decode(sample);
   case POINTWISE:
-    return sample->op != LP_HW_LINEAR && sample->op != LP_HW_ATTENTION;
+    return sample->op != LP_HW_LINEAR && sample->op != LP_HW_ATTENTION && sample->op != LP_HW_SAMPLE;
   case ALL:
     return true;
   default:

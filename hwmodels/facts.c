@@ -32,6 +32,7 @@ static const op_row rows[LP_HW_OP_COUNT] = {
     [LP_HW_GATED_ACT] = {"gated_act", LP_OP_FUSED, POINTWISE, 3, 2},
     [LP_HW_SOFTMAX] = {"softmax", LP_OP_SOFTMAX, POINTWISE, 2, 5},
     [LP_HW_COPY] = {"copy", LP_OP_KV_APPEND, POINTWISE, 2, 0},
+    [LP_HW_SAMPLE] = {"sample", LP_OP_RETURN, POINTWISE, 1, 1},
     [LP_HW_ANY] = {"any", LP_OP_COUNT, 0, 0, 0},
 };
 

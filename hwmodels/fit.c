@@ -291,7 +291,7 @@ static void fit_family(fitter *f) {
     family->quantum = 1;
     lp_fit_base_law(family, f->machine, &f->samples, f->launch_guess);
     choose_quantum(f);
-    lp_fit_base_law(family, f->machine, &f->samples, f->launch_guess);
+    lp_fit_pass_law(family, f->machine, &f->samples, f->launch_guess);
   }
   make_points(f);
   /* A table of prefill has several lengths in one tile of queries: they go together, or each would vouch for the others. */
@@ -321,7 +321,7 @@ static double guess_launch(const lp_hw_samples *samples) {
     least[sample->op] = fmin(least[sample->op], sample->time_us);
     shortest = fmin(shortest, sample->time_us);
   }
-  for (size_t op = LP_HW_EMBEDDING; op < LP_HW_OP_COUNT; op++)
+  for (size_t op = LP_HW_EMBEDDING; op < LP_HW_SAMPLE; op++)
     if (least[op] < INFINITY) pointwise[count++] = least[op];
   return count > 0 ? quantile(pointwise, count, 0.5) : shortest / 5;
 }

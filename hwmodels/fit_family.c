@@ -40,6 +40,14 @@ static double power4(double value) {
   return value * value * value * value;
 }
 
+/* Bytes per us of a pass that reads so many. */
+static double byte_rate(const lp_fit_family *family, double pass_bytes) {
+  const lp_fit_curve *pass = &family->pass;
+  if (pass->count == 0) return family->bytes_per_us;
+  double at = pass_bytes > 0 ? log(pass_bytes) : pass->x[pass->count - 1];
+  return family->bytes_per_us * exp(lp_fit_curve_at(pass, at));
+}
+
 double lp_fit_base(const lp_fit_family *family, const lp_op_facts *facts) {
   double flops = facts->flops, bytes = facts->bytes, size = lp_fit_size(family, facts);
   double scale = size > 0 ? lp_fit_whole_quanta(family, size) / size : 1;
@@ -53,7 +61,7 @@ double lp_fit_base(const lp_fit_family *family, const lp_op_facts *facts) {
     double pairs = lp_hw_attention_pairs(q, kv);
     flops *= lp_hw_attention_pairs(lp_fit_whole_quanta(family, q), lp_fit_whole_quanta(family, kv)) / pairs;
   }
-  double busy = power4(flops / family->flops_per_us) + power4(bytes / family->bytes_per_us);
+  double busy = power4(flops / family->flops_per_us) + power4(bytes / byte_rate(family, facts->pass_bytes));
   return log(family->launch_us + sqrt(sqrt(busy)) + 1e-9);
 }
 

@@ -46,6 +46,32 @@ static lp_status read_curve_entry(lp_yaml *yaml, const lp_yaml_node *key, const 
   return lp_yaml_unknown_key(yaml, key, name, keys, LP_COUNT(keys));
 }
 
+static void take_logs(lp_fit_curve *curve) {
+  for (int32_t i = 0; i < curve->count; i++) {
+    curve->x[i] = log(curve->x[i]);
+    curve->y[i] = log(curve->y[i]);
+  }
+}
+
+static lp_status read_pass_entry(lp_yaml *yaml, const lp_yaml_node *key, const char *name, const lp_yaml_node *value,
+                                 void *user) {
+  static const char *const keys[] = {"bytes", "share"};
+  curve_reader *r = user;
+  if (lp_streq(name, "bytes")) return lp_yaml_numbers(yaml, value, name, &ascending, &r->curve->x, &r->curve->count);
+  if (lp_streq(name, "share")) return lp_yaml_numbers(yaml, value, name, &positive, &r->curve->y, &r->factors);
+  return lp_yaml_unknown_key(yaml, key, name, keys, LP_COUNT(keys));
+}
+
+static lp_status read_pass(lp_yaml *yaml, const lp_yaml_node *node, lp_fit_family *family) {
+  curve_reader r = {family, &family->pass, 0};
+  LP_TRY(lp_yaml_each(yaml, node, "'pass'", read_pass_entry, &r));
+  if (r.curve->count == 0 || r.curve->count != r.factors)
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'pass' has %d 'bytes' and %d 'share', not as many of both",
+                    r.curve->count, r.factors);
+  take_logs(r.curve);
+  return LP_OK;
+}
+
 static lp_status read_curve(lp_yaml *yaml, const lp_yaml_node *node, const lp_fit_family *family, lp_fit_curve *curve) {
   curve_reader r = {family, curve, 0};
   LP_TRY(lp_yaml_each(yaml, node, "a curve", read_curve_entry, &r));
@@ -57,10 +83,7 @@ static lp_status read_curve(lp_yaml *yaml, const lp_yaml_node *node, const lp_fi
   if (curve->count == 0 || curve->count != r.factors)
     return lp_error(yaml->diag, loc, "the curve has %d 'size' and %d 'factor', not as many of both", curve->count,
                     r.factors);
-  for (int32_t i = 0; i < curve->count; i++) {
-    curve->x[i] = log(curve->x[i]);
-    curve->y[i] = log(curve->y[i]);
-  }
+  take_logs(curve);
   return LP_OK;
 }
 
@@ -104,8 +127,8 @@ static lp_status read_stage(lp_yaml *yaml, const lp_yaml_node *node, bool *decod
 
 static lp_status read_family_entry(lp_yaml *yaml, const lp_yaml_node *key, const char *name, const lp_yaml_node *value,
                                    void *user) {
-  static const char *const keys[] = {"op",           "stage",   "dtype",  "launch_us", "flops_per_us",
-                                     "bytes_per_us", "quantum", "unseen", "curves"};
+  static const char *const keys[] = {"op",           "stage", "dtype",   "launch_us", "flops_per_us",
+                                     "bytes_per_us", "pass",  "quantum", "unseen",    "curves"};
   family_reader *r = user;
   lp_fit_family *family = r->family;
   const char *text = NULL;
@@ -119,6 +142,7 @@ static lp_status read_family_entry(lp_yaml *yaml, const lp_yaml_node *key, const
   if (lp_streq(name, "launch_us")) return lp_yaml_number(yaml, value, name, 0, 1e9, &family->launch_us);
   if (lp_streq(name, "flops_per_us")) return lp_yaml_number(yaml, value, name, 1e-6, 1e18, &family->flops_per_us);
   if (lp_streq(name, "bytes_per_us")) return lp_yaml_number(yaml, value, name, 1e-6, 1e18, &family->bytes_per_us);
+  if (lp_streq(name, "pass")) return read_pass(yaml, value, family);
   if (lp_streq(name, "quantum")) return lp_yaml_whole(yaml, value, name, 0, &family->quantum);
   if (lp_streq(name, "unseen")) return lp_yaml_each(yaml, value, "'unseen'", read_unseen_entry, family);
   if (!lp_streq(name, "curves")) return lp_yaml_unknown_key(yaml, key, name, keys, LP_COUNT(keys));
@@ -207,6 +231,11 @@ void lp_fit_print(const struct lp_hw_fit *fit, lp_buf *out) {
     if (family->op == LP_HW_ATTENTION) lp_buf_printf(out, "      stage: %s\n", family->decode ? "decode" : "prefill");
     lp_buf_printf(out, "      dtype: %s\n      launch_us: %.4g\n      flops_per_us: %.5g\n      bytes_per_us: %.5g\n",
                   lp_dtype_name(family->dtype), family->launch_us, family->flops_per_us, family->bytes_per_us);
+    if (family->pass.count > 0) {
+      lp_buf_puts(out, "      pass:\n");
+      print_list("bytes", family->pass.x, family->pass.count, "size", true, out);
+      print_list("share", family->pass.y, family->pass.count, "factor", true, out);
+    }
     lp_buf_printf(out, "      quantum: %" PRId64 "\n      unseen: { spread: %.3g, distance: %.3g }\n      curves:\n",
                   family->quantum, family->unseen_spread, family->unseen_distance);
     for (int32_t c = 0; c < family->count; c++)

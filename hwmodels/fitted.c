@@ -44,6 +44,18 @@ static double dtype_ratio(const lp_machine *machine, const lp_fit_family *family
   return family->op == LP_HW_ANY ? 1 : lp_hw_peak(machine, dtype) / lp_hw_peak(machine, family->dtype);
 }
 
+bool lp_hw_has_measured(const lp_machine *machine, lp_hw_op op) {
+  for (int32_t i = 0; machine->predictor == &lp_hw_fitted && i < machine->fit->count; i++)
+    if (machine->fit->family[i].op == op) return true;
+  return false;
+}
+
+static bool asks_pass_bytes(const lp_machine *machine) {
+  for (int32_t i = 0; i < machine->fit->count; i++)
+    if (machine->fit->family[i].pass.count > 0) return true;
+  return false;
+}
+
 static lp_prediction predict(const lp_machine *machine, const lp_op_facts *facts) {
   const lp_fit_family *found = find(machine->fit, facts);
   if (!found && is_pointwise(facts)) found = find_mover(machine->fit);
@@ -63,4 +75,4 @@ static lp_prediction predict(const lp_machine *machine, const lp_op_facts *facts
                          .distance = blend.distance};
 }
 
-const lp_hw_predictor lp_hw_fitted = {.name = "fitted", .predict = predict};
+const lp_hw_predictor lp_hw_fitted = {.name = "fitted", .predict = predict, .asks_pass_bytes = asks_pass_bytes};

@@ -173,7 +173,25 @@ static double memory_bytes(void) {
   return bytes;
 }
 
+/* The last level as the system lists it for the first core; 0: it does not. */
+static double listed_cache_bytes(void) {
+  double bytes = 0;
+  for (int index = 0; index < 8; index++) {
+    char path[64], *text = NULL, *unit = NULL;
+    size_t size = 0;
+    (void)snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", index);
+    if (lp_file_read(path, &text, &size, NULL) != LP_OK) break;
+    double value = strtod(text, &unit);
+    bytes = fmax(bytes, value * (*unit == 'K' ? 1 << 10 : *unit == 'M' ? 1 << 20 : 1));
+    free(text);
+  }
+  return bytes;
+}
+
+/* sysconf multiplies what a virtual machine says of its cores, and may give ten times as much. */
 static double cache_bytes(void) {
+  double listed = listed_cache_bytes();
+  if (listed > 0) return listed;
   long level3 = sysconf(_SC_LEVEL3_CACHE_SIZE), level2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
   return level3 > 0 ? (double)level3 : level2 > 0 ? (double)level2 : 0;
 }
@@ -206,7 +224,7 @@ static void fill_in(lp_machine *m, size_t cores) {
       {LP_HW_PEAK_BF16, flops, widened},
       {LP_HW_BANDWIDTH, bandwidth, measured},
       {LP_HW_MEMORY, memory_bytes(), "sysconf, or the control group's limit"},
-      {LP_HW_CACHE, cache_bytes(), "sysconf, the last level"},
+      {LP_HW_CACHE, cache_bytes(), "the last level, as the system lists it"},
       {LP_HW_COMPUTE_UTILISATION, 0.8, "assumed: what a blocked GEMM reaches of the multiply-add rate"},
       {LP_HW_MEMORY_UTILISATION, 0.9, "assumed: what a GEMV reaches of the read rate"},
       {LP_HW_LAUNCH, 0.002, "assumed: one barrier and the loop around it"},
@@ -271,14 +289,27 @@ bool lp_hw_keep_host(const lp_machine *machine) {
   return kept_it;
 }
 
-lp_status lp_hw_host(lp_machine **out, lp_diag *diag) {
-  (void)diag;
-  size_t cores = core_count();
+/* Without figures. */
+static lp_machine *create_host(size_t cores) {
   lp_machine *machine = lp_alloc(sizeof *machine);
   machine->arena = lp_arena_create();
   machine->predictor = &lp_hw_roofline;
   machine->name = "host";
   machine->title = lp_arena_format(machine->arena, "%s, %zu cores", cpu_name(machine->arena), cores);
+  return machine;
+}
+
+lp_machine *lp_hw_measure_host(void) {
+  size_t cores = core_count();
+  lp_machine *machine = create_host(cores);
+  fill_in(machine, cores);
+  return machine;
+}
+
+lp_status lp_hw_host(lp_machine **out, lp_diag *diag) {
+  (void)diag;
+  size_t cores = core_count();
+  lp_machine *machine = create_host(cores);
   char *path = cache_path();
   lp_machine *old = path ? kept(path, machine->title) : NULL;
   if (old) {

@@ -56,6 +56,8 @@ void lp_hw_free(lp_machine *machine); /* NULL is allowed */
 /* This machine: cores, memory, read bandwidth and f32 rate measured with all cores in less than 0.3 s at the first use
  * and kept, so that a second use gives the same figures, in llmpart/host-VERSION.yaml of the user's cache folder. */
 LP_MUST_USE lp_status lp_hw_host(lp_machine **out, lp_diag *diag);
+/* The same figures measured anew, and not kept. */
+LP_NEVER_NULL lp_machine *lp_hw_measure_host(void);
 /* Makes `machine` what lp_hw_host gives from now on (a profile with measured operators); false: it cannot be kept. */
 bool lp_hw_keep_host(const lp_machine *machine);
 /* Text in the form of lp_hw_load's files, `file` being the name for messages. */
@@ -81,6 +83,9 @@ typedef struct {
   int64_t batch;         /* attention */
   int64_t q_len, kv_len; /* new and attended tokens per sequence */
   int64_t heads, kv_heads, head_dim;
+  double
+      pass_bytes; /* weights and caches that a whole pass reads on this machine, this operator's among them: whether its own
+                      * are still in a processor's caches depends on that. 0: unknown, taken as many */
 } lp_op_facts;
 
 typedef struct {
@@ -93,6 +98,7 @@ typedef struct {
 typedef struct lp_hw_predictor {
   const char *name;
   lp_prediction (*predict)(const lp_machine *machine, const lp_op_facts *facts);
+  bool (*asks_pass_bytes)(const lp_machine *machine); /* does it depend on lp_op_facts.pass_bytes? NULL: never */
 } lp_hw_predictor;
 
 /* P1, Eq. 8, with a floor: max(flops / (peak x utilisation), bytes / (bandwidth x utilisation)) + launch. */
@@ -103,6 +109,8 @@ extern const lp_hw_predictor lp_hw_roofline;
 extern const lp_hw_predictor lp_hw_fitted;
 
 lp_prediction lp_hw_predict(const lp_machine *machine, const lp_op_facts *facts);
+/* Do its predictions depend on lp_op_facts.pass_bytes? */
+bool lp_hw_asks_pass_bytes(const lp_machine *machine);
 
 /* ---- measured operators ------------------------------------------------------------------------------------------ */
 
@@ -117,12 +125,15 @@ typedef enum {
   LP_HW_GATED_ACT,
   LP_HW_SOFTMAX,
   LP_HW_COPY,
-  LP_HW_ANY, /* only in fits with a single curve */
+  LP_HW_SAMPLE, /* what a pass takes besides its operators: drawing a token from m rows of n logits, and beginning */
+  LP_HW_ANY,    /* only in fits with a single curve */
   LP_HW_OP_COUNT
 } lp_hw_op;
 
 const char *lp_hw_op_name(lp_hw_op op); /* "gated_act" */
 LP_MUST_USE lp_status lp_hw_op_parse(const char *text, lp_hw_op *op, lp_diag *diag, lp_loc loc);
+/* Has the machine measurements of `op`? */
+bool lp_hw_has_measured(const lp_machine *machine, lp_hw_op op);
 /* How measurements call operators of this kind; LP_HW_ANY: not at all. */
 lp_hw_op lp_hw_op_of(lp_kind kind);
 /* Fills kind, flops and bytes from the sizes and the dtype that are there. Flops of attention: causal pairs, 4 d each. */
@@ -145,7 +156,7 @@ typedef struct {
 typedef LP_VEC(lp_hw_sample) lp_hw_samples; /* release with lp_vec_free */
 
 /* A table with the header op,m,n,k,batch,q_len,kv_len,heads,kv_heads,head_dim,dtype,time_us in any order; columns that no
- * row needs may be absent. Appends to `out`. */
+ * row needs may be absent. `pass_bytes` may be there besides. Appends to `out`. */
 LP_MUST_USE lp_status lp_hw_samples_parse(const char *file, const char *text, size_t size, lp_hw_samples *out,
                                           lp_diag *diag);
 LP_MUST_USE lp_status lp_hw_samples_read(const char *path, lp_hw_samples *out, lp_diag *diag);

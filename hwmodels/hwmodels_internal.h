@@ -84,6 +84,7 @@ typedef struct {
   lp_dtype dtype;
   /* The base law: launch + ((flops / flops_per_us)^4 + (bytes / bytes_per_us)^4)^(1/4). */
   double launch_us, flops_per_us, bytes_per_us;
+  lp_fit_curve pass;                     /* log of pass_bytes -> log of the share of bytes_per_us; no knots: 1 */
   int64_t quantum;                       /* sizes are rounded up to whole ones: the tile of a kernel; 0: not rounded */
   double unseen_spread, unseen_distance; /* of shapes left out: half the interval, and how far they were */
   int32_t count;
@@ -122,6 +123,10 @@ typedef struct {
   size_t count;
 } lp_fit_samples;
 void lp_fit_base_law(lp_fit_family *family, const lp_machine *machine, const lp_fit_samples *samples,
+                     double launch_us_guess);
+
+/* fit_pass.c: the base law with family->pass, where samples tell of passes of several sizes; else without. */
+void lp_fit_pass_law(lp_fit_family *family, const lp_machine *machine, const lp_fit_samples *samples,
                      double launch_us_guess);
 
 /* fit_yaml.c */

@@ -163,6 +163,11 @@ lp_prediction lp_hw_predict(const lp_machine *machine, const lp_op_facts *facts)
   return machine->predictor->predict(machine, facts);
 }
 
+bool lp_hw_asks_pass_bytes(const lp_machine *machine) {
+  const lp_hw_predictor *predictor = machine->predictor;
+  return predictor->asks_pass_bytes && predictor->asks_pass_bytes(machine);
+}
+
 /* ---- tables ---- */
 
 size_t lp_hw_names(const char *const **names) {

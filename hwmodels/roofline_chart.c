@@ -69,7 +69,8 @@ static void list_dots(const lp_machine *machine, dots *out) {
   const struct lp_hw_fit *fit = machine->predictor == &lp_hw_fitted ? machine->fit : NULL;
   for (int32_t f = 0; fit && f < fit->count; f++) {
     const lp_fit_family *family = &fit->family[f];
-    for (int32_t c = 0; c < family->count && family->op != LP_HW_ANY; c++) {
+    bool computes = family->op != LP_HW_ANY && family->op != LP_HW_SAMPLE;
+    for (int32_t c = 0; c < family->count && computes; c++) {
       const lp_fit_curve *curve = &family->curve[c];
       for (int32_t i = 0; i < curve->measured_count; i++) {
         lp_op_facts facts = facts_at(family, curve, curve->measured[i]);

@@ -5,10 +5,10 @@
 #include <string.h>
 
 /* Columns: the sizes, then these. */
-enum { COL_OP = LP_HW_SIZES, COL_DTYPE, COL_TIME, COLUMNS, MOST_FIELDS = 64 };
+enum { COL_OP = LP_HW_SIZES, COL_DTYPE, COL_TIME, COL_PASS, COLUMNS, MOST_FIELDS = 64 };
 
 static const char *column_name(size_t column) {
-  static const char *const others[] = {"op", "dtype", "time_us"};
+  static const char *const others[] = {"op", "dtype", "time_us", "pass_bytes"};
   return column < LP_HW_SIZES ? lp_hw_size_names[column] : others[column - LP_HW_SIZES];
 }
 
@@ -91,6 +91,14 @@ static lp_status read_size(table *t, lp_hw_sample *sample, size_t column) {
   return LP_OK;
 }
 
+static lp_status read_pass_bytes(table *t, lp_hw_sample *sample) {
+  int32_t field = t->field_of[COL_PASS];
+  if (field < 0 || !*t->field[field]) return LP_OK;
+  double *bytes = &sample->facts.pass_bytes;
+  if (lp_parse_double(t->field[field], bytes, NULL, LP_LOC_NONE) == LP_OK && *bytes > 0) return LP_OK;
+  return lp_error(t->diag, at_field(t, field), "'pass_bytes' is '%s', not a number of bytes above 0", t->field[field]);
+}
+
 static lp_status read_row(table *t, char *line, lp_hw_samples *out) {
   LP_TRY(split(t, line));
   if (t->field_count != t->header_count)
@@ -106,6 +114,7 @@ static lp_status read_row(table *t, char *line, lp_hw_samples *out) {
   if (lp_parse_double(t->field[time], &sample.time_us, NULL, LP_LOC_NONE) != LP_OK || sample.time_us <= 0)
     return lp_error(t->diag, at_field(t, time), "'time_us' is '%s', not a number of microseconds above 0",
                     t->field[time]);
+  LP_TRY(read_pass_bytes(t, &sample));
   if (sample.op == LP_HW_ATTENTION && sample.facts.heads % sample.facts.kv_heads)
     return lp_error(t->diag, at_line(t), "'kv_heads' does not divide 'heads'");
   lp_hw_op_facts(sample.op, &sample.facts);
@@ -143,7 +152,11 @@ lp_status lp_hw_samples_read(const char *path, lp_hw_samples *out, lp_diag *diag
 }
 
 void lp_hw_samples_print(const lp_hw_samples *samples, lp_buf *out) {
-  lp_buf_puts(out, "op,m,n,k,batch,q_len,kv_len,heads,kv_heads,head_dim,dtype,time_us\n");
+  bool passes = false;
+  for (size_t i = 0; i < samples->count; i++)
+    passes = passes || samples->data[i].facts.pass_bytes > 0;
+  lp_buf_printf(out, "op,m,n,k,batch,q_len,kv_len,heads,kv_heads,head_dim,dtype,time_us%s\n",
+                passes ? ",pass_bytes" : "");
   for (size_t i = 0; i < samples->count; i++) {
     const lp_hw_sample *sample = &samples->data[i];
     lp_buf_printf(out, "%s,", lp_hw_op_name(sample->op));
@@ -151,6 +164,11 @@ void lp_hw_samples_print(const lp_hw_samples *samples, lp_buf *out) {
       if (lp_hw_op_needs(sample->op, c)) lp_buf_printf(out, "%" PRId64, lp_hw_op_size(&sample->facts, c));
       lp_buf_puts(out, ",");
     }
-    lp_buf_printf(out, "%s,%.6g\n", lp_dtype_name(sample->facts.dtype), sample->time_us);
+    lp_buf_printf(out, "%s,%.6g", lp_dtype_name(sample->facts.dtype), sample->time_us);
+    if (sample->facts.pass_bytes > 0)
+      lp_buf_printf(out, ",%.10g", sample->facts.pass_bytes);
+    else if (passes)
+      lp_buf_puts(out, ",");
+    lp_buf_puts(out, "\n");
   }
 }

@@ -85,13 +85,15 @@ size_t lp_sheet_find(const lp_sheet_form *form, const char *key) {
 lp_status lp_sheet_set(lp_sheet *sheet, size_t index, const char *text, lp_diag *diag, lp_loc loc) {
   const lp_figure_info *info = &sheet->form->info[index];
   double value = 0;
-  LP_TRY(parse_figure(info->unit, text, &value, diag, loc));
+  lp_status status = parse_figure(info->unit, text, &value, diag, loc);
+  if (status != LP_OK) lp_note(diag, loc, "it is given for '%s', %s", info->key, info->meaning);
+  LP_TRY(status);
   if (value < info->least || value > info->most) {
     lp_buf least = {0}, most = {0};
     print_figure(info->unit, info->least, &least);
     print_figure(info->unit, info->most, &most);
-    lp_status status = lp_error(diag, loc, "'%s' is '%s', but %s is from %s to %s", info->key, text, info->meaning,
-                                lp_buf_text(&least), lp_buf_text(&most));
+    status = lp_error(diag, loc, "'%s' is '%s', but %s is from %s to %s", info->key, text, info->meaning,
+                      lp_buf_text(&least), lp_buf_text(&most));
     lp_buf_free(&least);
     lp_buf_free(&most);
     return status;

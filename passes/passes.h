@@ -128,6 +128,8 @@ typedef struct {
   double flops, bytes[LP_PLACE_COUNT], weight_bytes[LP_PLACE_COUNT]; /* bytes depend on the side's weight dtype */
   double macs, elements;                                             /* P1's own counting */
   double ms[LP_PLACE_COUNT], low_ms[LP_PLACE_COUNT], high_ms[LP_PLACE_COUNT]; /* with the 90 % interval */
+  double draw_ms[LP_PLACE_COUNT]; /* of which drawing a token, where `draws` and the machine was measured doing that */
+  bool draws;                     /* a token is drawn from what it computes */
   int32_t state;          /* group of KV caches that it reads or writes, -1 none: all of a group must be on one side */
   int32_t layer;          /* -1 before the first layer, layer_count behind the last */
   bool free;              /* positions alone: computed wherever it is needed */

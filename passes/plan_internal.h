@@ -19,7 +19,12 @@ typedef struct {
   const lp_request *request;
   double *value[LP_PLACE_COUNT]; /* [count], in an arena */
   size_t count;
+  double pass_bytes
+      [LP_PLACE_COUNT]; /* weights and caches that the stage reads, all of it on that side; 0 where the machine
+                                      * does not ask (lp_op_facts) */
 } lp_plan_sizes;
+/* The block that the stage runs: of its own function, else of @main; NULL: there is neither. */
+lp_block *lp_plan_stage_block(const lp_module *module, lp_stage stage);
 void lp_plan_sizes_set(lp_plan_sizes *sizes, const lp_module *module, const lp_request *request, lp_stage stage,
                        lp_arena *arena);
 /* Fills the numbers of item->op, whose closed forms are `cost`. */

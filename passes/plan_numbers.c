@@ -22,6 +22,37 @@ static double *symbol_values(const lp_module *module, const lp_request *request,
   return values;
 }
 
+static double size_at(const lp_plan_sizes *sizes, lp_place place, const lp_poly *poly) {
+  return poly ? lp_poly_eval_f64(poly, sizes->value[place], sizes->count) : 0;
+}
+
+static double numel_at(const lp_plan_sizes *sizes, lp_place place, lp_type type) {
+  double product = 1;
+  for (int32_t i = 0; i < type.rank; i++)
+    product *= size_at(sizes, place, type.dim[i]);
+  return product;
+}
+
+/* What a pass reads and the next one reads again: matrices, keys and values. */
+static double pass_bytes(const lp_plan_sizes *sizes, lp_place place, const lp_block *block) {
+  double sum = 0;
+  LP_FOR_OPS(op, block) {
+    for (int32_t i = 1; op->kind == LP_OP_ATTENTION && i <= 2; i++) {
+      lp_type type = op->in[i].value->type;
+      sum += numel_at(sizes, place, type) * lp_dtype_bits(type.dtype) / 8;
+    }
+    for (int32_t i = 0; op->kind == LP_OP_LINEAR && i < op->in_count; i++)
+      if (lp_value_is_constant(op->in[i].value)) sum += lp_plan_weight_bytes(sizes->request, place, op, i);
+  }
+  return sum;
+}
+
+lp_block *lp_plan_stage_block(const lp_module *module, lp_stage stage) {
+  const lp_op *func = lp_module_find_func(module, lp_stage_names[stage]);
+  if (!func) func = lp_module_find_func(module, "main");
+  return func ? func->region : NULL;
+}
+
 void lp_plan_sizes_set(lp_plan_sizes *sizes, const lp_module *module, const lp_request *request, lp_stage stage,
                        lp_arena *arena) {
   double isl = (double)request->isl, osl = (double)request->osl;
@@ -32,18 +63,11 @@ void lp_plan_sizes_set(lp_plan_sizes *sizes, const lp_module *module, const lp_r
     sizes->value[place] = stage == LP_STAGE_PREFILL
                               ? symbol_values(module, request, batch, isl, 0, isl + osl, arena)
                               : symbol_values(module, request, batch, 1, halfway, isl + osl, arena);
+    const lp_machine *machine = place == LP_PLACE_DEVICE ? request->device : request->cloud;
+    const lp_block *block = lp_plan_stage_block(module, stage);
+    if (machine && block && lp_hw_asks_pass_bytes(machine))
+      sizes->pass_bytes[place] = pass_bytes(sizes, (lp_place)place, block);
   }
-}
-
-static double size_at(const lp_plan_sizes *sizes, lp_place place, const lp_poly *poly) {
-  return poly ? lp_poly_eval_f64(poly, sizes->value[place], sizes->count) : 0;
-}
-
-static double numel_at(const lp_plan_sizes *sizes, lp_place place, lp_type type) {
-  double product = 1;
-  for (int32_t i = 0; i < type.rank; i++)
-    product *= size_at(sizes, place, type.dim[i]);
-  return product;
 }
 
 static double dim_at(const lp_plan_sizes *sizes, lp_place place, const lp_value *value, int32_t axis) {
@@ -126,6 +150,15 @@ static lp_dtype arithmetic_dtype(const lp_request *request, const lp_op *op, lp_
   return first && lp_dtype_is_float(first->type.dtype) ? first->type.dtype : LP_F32;
 }
 
+/* One token for each sequence, where it was measured what that takes. */
+static double draw_ms(const lp_plan_sizes *sizes, lp_place place, const lp_machine *machine, const lp_op *op) {
+  if (!lp_hw_has_measured(machine, LP_HW_SAMPLE)) return 0;
+  lp_op_facts facts = {.dtype = LP_F32, .m = sizes->request->batch};
+  facts.n = whole(dim_at(sizes, place, lp_op_out(op, 0), -1));
+  lp_hw_op_facts(LP_HW_SAMPLE, &facts);
+  return lp_hw_predict(machine, &facts).time_ms;
+}
+
 static void predict(const lp_plan_sizes *sizes, lp_place place, const lp_machine *machine, const lp_cost *cost,
                     lp_plan_op *item) {
   const lp_op *op = item->op;
@@ -137,10 +170,12 @@ static void predict(const lp_plan_sizes *sizes, lp_place place, const lp_machine
   else
     pointwise_facts(sizes, place, op, &facts);
   facts.dtype = arithmetic_dtype(sizes->request, op, place);
+  facts.pass_bytes = sizes->pass_bytes[place];
   lp_prediction prediction = lp_hw_predict(machine, &facts);
-  item->ms[place] = prediction.time_ms;
-  item->low_ms[place] = prediction.low_ms;
-  item->high_ms[place] = prediction.high_ms;
+  item->draw_ms[place] = item->draws ? draw_ms(sizes, place, machine, op) : 0;
+  item->ms[place] = prediction.time_ms + item->draw_ms[place];
+  item->low_ms[place] = prediction.low_ms + item->draw_ms[place];
+  item->high_ms[place] = prediction.high_ms + item->draw_ms[place];
 }
 
 void lp_plan_op_price(const lp_plan_sizes *sizes, const lp_cost *cost, lp_plan_op *item) {

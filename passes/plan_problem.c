@@ -182,8 +182,8 @@ static bool is_free(const stage_lists *lists, const lp_op *op) {
   return true;
 }
 
-static void add_op(builder *b, stage_lists *lists, lp_op *op) {
-  lp_plan_op item = {.op = op, .state = -1, .layer = (int32_t)lp_op_i64(op, "layer", -1)};
+static void add_op(builder *b, stage_lists *lists, lp_op *op, bool draws) {
+  lp_plan_op item = {.op = op, .draws = draws, .state = -1, .layer = (int32_t)lp_op_i64(op, "layer", -1)};
   int32_t state = join_states(b, op);
   if (state >= 0) item.state = b->group_id[find_group(b, state)];
   item.free = is_free(lists, op);
@@ -246,12 +246,15 @@ static void clear_scratch(lp_block *block) {
 static void build_stage(builder *b, lp_stage stage, lp_block *block, lp_plan_problem *out) {
   lp_plan_sizes_set(&b->sizes, b->module, b->request, stage, b->arena);
   stage_lists lists = {0};
-  LP_FOR_OPS(op, block)
-  if (lp_plan_is_placeable(op)) add_op(b, &lists, op);
-  *out = (lp_plan_problem){.stage = stage, .result = -1, .result_bytes = 4 * (double)b->request->batch};
   const lp_op *end = lp_block_terminator(block);
-  lp_value *result = end ? behind_comm(lp_op_in(end, 0)) : NULL;
-  if (result && b->request->generation) out->result = index_of(result->def);
+  lp_value *result = end && b->request->generation ? behind_comm(lp_op_in(end, 0)) : NULL;
+  const lp_op *drawn = result ? result->def : NULL;
+  while (drawn && lp_op_has(drawn, LP_ALIAS))
+    drawn = drawn->in[0].value->def;
+  LP_FOR_OPS(op, block)
+  if (lp_plan_is_placeable(op)) add_op(b, &lists, op, op == drawn);
+  *out = (lp_plan_problem){.stage = stage, .result = -1, .result_bytes = 4 * (double)b->request->batch};
+  if (result) out->result = index_of(result->def);
   out->op_count = (int32_t)lists.ops.count;
   out->edge_count = (int32_t)lists.edges.count;
   out->value_count = lists.value_count;
@@ -263,12 +266,6 @@ static void build_stage(builder *b, lp_stage stage, lp_block *block, lp_plan_pro
   clear_scratch(block);
   settle_layers(out);
   lp_plan_pin(out, b->request);
-}
-
-static lp_block *stage_block(const lp_module *module, lp_stage stage) {
-  const lp_op *func = lp_module_find_func(module, lp_stage_names[stage]);
-  if (!func) func = lp_module_find_func(module, "main");
-  return func ? func->region : NULL;
 }
 
 static void share_totals(builder *b, lp_plan_problem out[LP_STAGE_COUNT]) {
@@ -296,7 +293,7 @@ lp_status lp_plan_build(lp_module *module, const lp_request *request, lp_arena *
                         lp_plan_problem out[LP_STAGE_COUNT], lp_diag *diag) {
   lp_block *blocks[LP_STAGE_COUNT];
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-    if (!(blocks[stage] = stage_block(module, (lp_stage)stage)))
+    if (!(blocks[stage] = lp_plan_stage_block(module, (lp_stage)stage)))
       return lp_error(diag, LP_LOC_FILE(module->name), "there is no function '@main' to plan");
   builder b = {.module = module, .request = request, .arena = arena, .weights = lp_map_create()};
   count_states(&b);

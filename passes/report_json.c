@@ -232,6 +232,7 @@ static void put_operator(json *j, const lp_report_operator *item) {
   number(j, "flops", op->flops);
   number(j, "bytes", bytes);
   number(j, "ratio", bytes > 0 ? op->flops / bytes : 0);
+  if (op->draw_ms[item->side] > 0) number(j, "draw_ms", op->draw_ms[item->side]);
   number(j, "device_ms", op->ms[LP_PLACE_DEVICE]);
   number(j, "device_low_ms", op->low_ms[LP_PLACE_DEVICE]);
   number(j, "device_high_ms", op->high_ms[LP_PLACE_DEVICE]);

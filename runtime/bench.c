@@ -148,8 +148,17 @@ static double median(double *values, size_t count) {
   return count % 2 == 1 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
-/* `times` is [repetition][step], `totals` [repetition]. */
-static lp_status time_parts(bench_run *run, int64_t past, int64_t count, size_t repetitions, size_t steps,
+/* Where the first repetition begins. Tokens are generated one behind the other, around `past`: a place of the KV cache that
+ * was just written is no place for the next one. */
+static int64_t first_past(int64_t past, int64_t count, int64_t repetitions, int64_t context) {
+  if (count > 1 || past == 0) return past;
+  int64_t first = past - repetitions / 2;
+  if (context > 0 && first + repetitions >= context) first = context - repetitions - 1;
+  return first < 1 ? 1 : first;
+}
+
+/* `times` is [repetition][step], `totals` [repetition]. `next`: how much further each repetition begins. */
+static lp_status time_parts(bench_run *run, int64_t past, int64_t count, int64_t next, size_t repetitions, size_t steps,
                             double *times, double *totals) {
   if (past > 0) LP_TRY(walk(run, 0, past));
   LP_TRY(walk(run, past, count)); /* warm-up */
@@ -158,7 +167,7 @@ static lp_status time_parts(bench_run *run, int64_t past, int64_t count, size_t 
   for (size_t r = 0; r < repetitions && status == LP_OK; r++) {
     run->session->step_ms = times + r * steps;
     double begin = lp_now_ms();
-    status = walk(run, past, count);
+    status = walk(run, past + (int64_t)r * next, count);
     totals[r] = lp_now_ms() - begin;
   }
   run->session->step_ms = NULL;
@@ -167,21 +176,30 @@ static lp_status time_parts(bench_run *run, int64_t past, int64_t count, size_t 
 
 static void collect_parts(const lp_program *program, const double *times, size_t repetitions, lp_profile *out) {
   double *column = lp_alloc(repetitions * sizeof(*column));
+  double *other = lp_alloc(repetitions * sizeof(*other));
   size_t steps = (size_t)program->step_count;
   for (size_t s = 0; s < steps; s++) {
     const lp_step *step = &program->step[s];
-    if (step->kind != LP_STEP_RUN) continue;
+    if (step->kind != LP_STEP_RUN) {
+      for (size_t r = 0; r < repetitions; r++)
+        other[r] += times[r * steps + s];
+      continue;
+    }
     for (size_t r = 0; r < repetitions; r++)
       column[r] = times[r * steps + s];
     lp_part_time part = {step->name != NULL ? step->name : step->segment, median(column, repetitions)};
     lp_vec_push(&out->parts, part);
   }
+  out->other_ms = median(other, repetitions);
+  free(other);
   free(column);
 }
 
 lp_status lp_session_profile(lp_session *session, int64_t past, int64_t count, int64_t repetitions, lp_profile *out,
                              lp_diag *diag) {
-  const lp_bench_options options = {.prompt = count, .depth = past};
+  int64_t context = session->bundle->manifest.context, first = first_past(past, count, repetitions, context);
+  bool one_by_one = count == 1 && past > 0;
+  const lp_bench_options options = {.prompt = count, .depth = one_by_one ? first + repetitions : past};
   bench_run run = {.session = session, .options = &options, .diag = diag};
   *out = (lp_profile){0};
   if (session->link != NULL)
@@ -192,7 +210,7 @@ lp_status lp_session_profile(lp_session *session, int64_t past, int64_t count, i
     size_t steps = (size_t)program->step_count, rounds = (size_t)repetitions;
     double *times = lp_alloc(rounds * steps * sizeof(*times) + sizeof(*times));
     double *totals = lp_alloc(rounds * sizeof(*totals));
-    status = time_parts(&run, past, count, rounds, steps, times, totals);
+    status = time_parts(&run, first, count, one_by_one, rounds, steps, times, totals);
     if (status == LP_OK) {
       collect_parts(program, times, rounds, out);
       out->total_ms = median(totals, rounds);

@@ -14,7 +14,7 @@ enum {
   MAX_THREADS = 1024,
   SPINS = 64 /* looks, about 3 us, before the core is offered to whoever else may need it to go on */
 };
-static const double grace_ms = 0.05; /* how long a worker stays hot */
+static const double grace_ms = 0.2; /* how long a worker stays hot: longer than a token is drawn from many logits */
 
 typedef struct {
   lp_pool *pool;

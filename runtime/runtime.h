@@ -225,8 +225,10 @@ typedef struct {
 typedef struct {
   LP_VEC(lp_part_time) parts; /* in the order they run; release with lp_vec_free */
   double total_ms;            /* of a pass, median */
+  double other_ms;            /* of a pass: tokens in, a token drawn and results out; median */
 } lp_profile;
-/* Times the parts of a pass over `count` tokens behind `past`, batch 1, after a warm-up. Both sides must be here. */
+/* Times the parts of a pass over `count` tokens behind `past`, batch 1, after a warm-up; a single token one place further at
+ * each repetition, around `past`. Both sides must be here. */
 LP_MUST_USE lp_status lp_session_profile(lp_session *session, int64_t past, int64_t count, int64_t repetitions,
                                          lp_profile *out, lp_diag *diag);
 

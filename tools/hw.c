@@ -62,6 +62,8 @@ int lp_tool_hw(int argc, char **argv) {
       {"--heads", LP_OPTION_I64, &flags.size[6], "N", "predict: attention", 1},
       {"--kv-heads", LP_OPTION_I64, &flags.size[7], "N", "predict: attention (as --heads)", 1},
       {"--head-dim", LP_OPTION_I64, &flags.size[8], "N", "predict: attention", 1},
+      {"--pass-bytes", LP_OPTION_SIZE, &flags.pass_bytes, "SIZE",
+       "predict: weights and caches that a whole pass reads (more than any cache holds)", 0},
       {"--q_len", LP_OPTION_I64, &flags.size[4], "N", "as --q-len, which tables call so; likewise:", 1},
       {"--kv_len", LP_OPTION_I64, &flags.size[5], "N", "", 1},
       {"--kv_heads", LP_OPTION_I64, &flags.size[7], "N", "", 1},

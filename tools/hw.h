@@ -10,6 +10,7 @@ typedef struct {
   const char *machine, *name;  /* fit, profile */
   const char *op, *dtype;      /* predict */
   int64_t size[LP_HW_SIZES];   /* predict; 0: not given */
+  double pass_bytes;           /* predict; 0: not given */
   int64_t knots;               /* fit */
   const char *design, *source; /* fit */
   int64_t threads;             /* profile */

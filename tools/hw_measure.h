@@ -12,6 +12,7 @@ typedef struct {
   lp_bundle *bundle;
   lp_session *session;
   const lp_machine *host;
+  int64_t vocab;
 } hw_bench;
 
 /* `each`: every operator is a segment of its own, so that hw_bench_measure can time it. Bundles lie in a temporary folder
@@ -20,11 +21,20 @@ LP_MUST_USE lp_status hw_bench_open(const lp_decoder_shape *shape, bool each, co
                                     hw_bench *out, lp_diag *diag);
 void hw_bench_close(hw_bench *bench);
 
+/* What is no operator's. */
+typedef struct {
+  double
+      of_least; /* what timing a part by itself adds to it, as a share of the least part of its pass; taken off each */
+  double begin_us; /* what beginning a pass takes */
+} hw_overhead;
+
 /* One pass over `count` tokens behind `past`: appends a sample per different operator, its median over the repetitions and
- * over the layers that have it, and gives the median time of the pass and the number of parts. `overhead_us` is taken off
- * every part. */
+ * over the layers that have it, and one of what the pass takes besides. An operator that is in `out` already keeps the
+ * lesser time: what else runs on a machine only slows. */
 LP_MUST_USE lp_status hw_bench_measure(const hw_bench *bench, int64_t past, int64_t count, int64_t repetitions,
-                                       double overhead_us, lp_hw_samples *out, double *pass_us, size_t *parts,
-                                       lp_diag *diag);
+                                       const hw_overhead *overhead, lp_hw_samples *out, lp_diag *diag);
+
+/* From two benches of one shape, with `each` and without, run in turns. */
+LP_MUST_USE lp_status hw_bench_overhead(const hw_bench *each, const hw_bench *whole, hw_overhead *out, lp_diag *diag);
 
 #endif

@@ -6,18 +6,36 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Widths of small and middling models, the default one's first. Each has about the weights of its models: those of the
- * first two stay in a cache, those of the others do not. `most` bounds the tokens of a pass. */
+/* What is measured of a decoder made up for it. */
 typedef struct {
   lp_decoder_shape shape;
-  int64_t most;
+  int64_t most;    /* tokens of a pass */
+  bool decode_one; /* only a token behind two pasts: for what the size of a pass does */
 } measured_shape;
 
+/* Widths of small and middling models. */
 static const measured_shape shapes[] = {
-    {{9, 128, 320, 4, 2, 1024, 4096, LP_F32, true}, 2048},   {{6, 192, 512, 6, 2, 4096, 4096, LP_F32, true}, 1024},
-    {{6, 288, 768, 6, 6, 32000, 4096, LP_F32, true}, 1024},  {{6, 768, 2048, 12, 12, 32000, 4096, LP_F32, true}, 1024},
-    {{2, 2048, 5632, 32, 4, 8192, 4096, LP_F32, true}, 256},
+    {{9, 128, 320, 4, 2, 1024, 4096, LP_F32, true}, 2048, false},
+    {{6, 192, 512, 6, 2, 4096, 4096, LP_F32, true}, 1100, false},
+    {{6, 288, 768, 6, 6, 32000, 4096, LP_F32, true}, 1100, false},
+    {{6, 768, 2048, 12, 12, 32000, 4096, LP_F32, true}, 1100, false},
+    {{2, 2048, 5632, 32, 4, 8192, 4096, LP_F32, true}, 256, false},
 };
+
+/* One width again in passes that read these shares of the last cache, from all in it to far beyond: two layers, and a
+ * vocabulary for the rest. */
+static const double cache_shares[] = {0, 0.4, 0.6, 0.8, 1, 1.25, 1.6, 2.2, 3};
+enum { SHAPES = LP_COUNT(shapes), PASSES = LP_COUNT(cache_shares) };
+
+static measured_shape shape_at(const lp_machine *host, size_t index) {
+  if (index < SHAPES) return shapes[index];
+  measured_shape m = {{2, 256, 688, 8, 8, 1024, 4096, LP_F32, true}, 600, index > SHAPES};
+  double cache = host->figure[LP_HW_CACHE] > 0 ? host->figure[LP_HW_CACHE] : 32 << 20;
+  double row = 4 * 256, layers = 4.0 * 2 * (4 * 256 * 256 + 3 * 256 * 688);
+  double vocab = (fmin(cache_shares[index - SHAPES] * cache, 512 << 20) - layers) / row;
+  m.shape.vocab = vocab > 1024 ? (int64_t)vocab : 1024;
+  return m;
+}
 
 static const int64_t prompts[] = {2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048};
 static const int64_t pasts[] = {16, 64, 128, 256, 512, 1024, 2047};
@@ -26,14 +44,15 @@ typedef struct {
   const hw_flags *flags;
   lp_machine *host;
   lp_hw_samples samples;
-  double begin_ms, overhead_us;
+  hw_overhead overhead;
+  double begin_ms;
   size_t done;
   bool shows; /* progress, on a terminal */
   lp_diag *diag;
 } profiler;
 
 static void show_progress(profiler *p, const char *what) {
-  enum { STEPS = (int)(LP_COUNT(shapes) * (LP_COUNT(prompts) + LP_COUNT(pasts) + 3)), WIDTH = 40 };
+  enum { STEPS = (int)((SHAPES + 1) * (LP_COUNT(prompts) + 2 * LP_COUNT(pasts) + 3) + (PASSES - 1) * 7), WIDTH = 40 };
   if (!p->shows) return;
   int filled = (int)(p->done * WIDTH / STEPS);
   fprintf(stderr, "\r[%.*s%*s] %4.0f s  %-28s", filled < WIDTH ? filled : WIDTH,
@@ -59,17 +78,17 @@ static lp_status measure_pass(profiler *p, const hw_bench *bench, const measured
   show_progress(p, text);
   p->done++;
   if (past + count > m->most || !has_time(p)) return LP_OK;
-  double pass_us = 0;
-  size_t parts = 0;
-  return hw_bench_measure(bench, past, count, repetitions(m, count), p->overhead_us, &p->samples, &pass_us, &parts,
-                          p->diag);
+  return hw_bench_measure(bench, past, count, repetitions(m, count), &p->overhead, &p->samples, p->diag);
 }
 
+/* Tokens twice, the second time a moment later. */
 static lp_status measure_passes(profiler *p, const hw_bench *bench, const measured_shape *m) {
-  for (size_t i = 0; i < LP_COUNT(pasts); i++)
-    LP_TRY(measure_pass(p, bench, m, pasts[i], 1));
-  for (size_t i = 0; i < LP_COUNT(prompts); i++)
-    LP_TRY(measure_pass(p, bench, m, 0, prompts[i]));
+  for (int visit = 0; visit < 2; visit++) {
+    for (size_t i = 0; i < LP_COUNT(pasts); i++)
+      if (!m->decode_one || pasts[i] == 16 || pasts[i] == 256) LP_TRY(measure_pass(p, bench, m, pasts[i], 1));
+    for (size_t i = 0; i < LP_COUNT(prompts) && visit == 0 && !m->decode_one; i++)
+      LP_TRY(measure_pass(p, bench, m, 0, prompts[i]));
+  }
   return LP_OK;
 }
 
@@ -84,20 +103,15 @@ static lp_status measure_shape(profiler *p, const measured_shape *m) {
   return status;
 }
 
-/* What timing the operators of a pass one by one adds to each: the pass is run whole as well. */
 static lp_status measure_overhead(profiler *p) {
-  const measured_shape *m = &shapes[0];
-  double pass_us[2] = {0};
-  size_t parts[2] = {0};
-  for (int each = 0; each < 2; each++) {
-    hw_bench bench;
-    lp_status status = hw_bench_open(&m->shape, each == 1, p->host, (int32_t)p->flags->threads, &bench, p->diag);
-    if (status == LP_OK) status = hw_bench_measure(&bench, 64, 1, 101, 0, NULL, &pass_us[each], &parts[each], p->diag);
-    hw_bench_close(&bench);
-    LP_TRY(status);
-  }
-  p->overhead_us = fmax(pass_us[1] - pass_us[0], 0) / (double)parts[1];
-  return LP_OK;
+  hw_bench bench[2] = {{0}, {0}};
+  lp_status status = LP_OK;
+  for (int each = 0; each < 2 && status == LP_OK; each++)
+    status = hw_bench_open(&shapes[0].shape, each == 1, p->host, (int32_t)p->flags->threads, &bench[each], p->diag);
+  if (status == LP_OK) status = hw_bench_overhead(&bench[1], &bench[0], &p->overhead, p->diag);
+  for (int each = 0; each < 2; each++)
+    hw_bench_close(&bench[each]);
+  return status;
 }
 
 /* The figures must allow what was measured: a machine that was busy when it was first looked at shows less. */
@@ -136,10 +150,12 @@ static lp_status fit_and_keep(profiler *p) {
 lp_status hw_profile(const hw_flags *flags, const lp_texts *args, lp_diag *diag) {
   (void)args;
   profiler p = {.flags = flags, .begin_ms = lp_now_ms(), .shows = isatty(STDERR_FILENO), .diag = diag};
-  LP_TRY(lp_hw_host(&p.host, diag));
+  p.host = lp_hw_measure_host();
   lp_status status = measure_overhead(&p);
-  for (size_t i = 0; i < LP_COUNT(shapes) && status == LP_OK; i++)
-    status = measure_shape(&p, &shapes[i]);
+  for (size_t i = 0; i < SHAPES + PASSES && status == LP_OK; i++) {
+    measured_shape m = shape_at(p.host, i);
+    status = measure_shape(&p, &m);
+  }
   if (p.shows) fprintf(stderr, "\r%-80s\r", "");
   if (status == LP_OK) status = fit_and_keep(&p);
   lp_vec_free(&p.samples);

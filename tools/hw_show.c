@@ -104,6 +104,7 @@ static lp_status read_facts(const hw_flags *flags, lp_op_facts *facts, lp_diag *
     lp_hw_op_set_size(facts, i, value);
   }
   lp_hw_op_facts(op, facts);
+  facts->pass_bytes = flags->pass_bytes;
   return LP_OK;
 }
 

@@ -174,6 +174,70 @@ START_TEST(shipped_fits_cover_decode_of_llama) {
 }
 END_TEST
 
+/* Reads at 100 GB/s while a pass fits 30 MB, at 25 beyond. */
+static double read_us(double m, double n, double k, double pass) {
+  double bytes = 4 * (m * k + k * n + m * n), flops = 2 * m * n * k;
+  return 0.1 + fmax(flops / 3e5, bytes / (pass <= 3e7 ? 1e5 : 2.5e4));
+}
+
+static void add_pass(lp_buf *csv, int64_t m, int64_t n, int64_t k, double pass, uint64_t *state) {
+  lp_buf_printf(csv, "linear,%" PRId64 ",%" PRId64 ",%" PRId64 ",f32,%.4f,%.0f\n", m, n, k,
+                read_us((double)m, (double)n, (double)k, pass) * (1 + 0.02 * noise(state)), pass);
+}
+
+/* One shape in passes of many sizes; others, in one pass each, take the curve from it. */
+START_TEST(what_a_pass_reads_decides_the_rate) {
+  lp_buf csv = {0};
+  uint64_t state = 3;
+  lp_buf_puts(&csv, "op,m,n,k,dtype,time_us,pass_bytes\n");
+  for (double pass = 5e6; pass < 4e8; pass *= 1.4)
+    for (int64_t m = 1; m <= 256; m *= 4)
+      add_pass(&csv, m, 512, 512, pass, &state);
+  for (int64_t m = 1; m <= 256; m *= 4) {
+    add_pass(&csv, m, 256, 256, 6e6, &state);
+    add_pass(&csv, m, 1024, 1024, 2e8, &state);
+  }
+  lp_hw_samples samples = {0};
+  parse(&csv, &samples);
+  lp_machine *machine = lp_hw_from_samples("mine", "A processor", &samples), *back = NULL;
+  machine->figure[LP_HW_CACHE] = 3e7;
+  lp_hw_fit_result result;
+  ck_assert_int_eq(lp_hw_fit(machine, &samples, &(lp_hw_fit_options){.knots = 16}, &result, NULL), LP_OK);
+  ck_assert(lp_hw_asks_pass_bytes(machine));
+  lp_buf text = {0}, table = {0};
+  lp_hw_print(machine, &text);
+  ck_assert_int_eq(lp_hw_parse("printed", text.data, text.size, &back, NULL), LP_OK);
+  static const struct {
+    int64_t m, n;
+    double pass;
+  } cases[] = {{1, 512, 1e7}, {1, 512, 3e8}, {1, 256, 3e8}, {1, 1024, 1e7}, {256, 512, 1e7}, {256, 512, 3e8}};
+  for (size_t i = 0; i < LP_COUNT(cases); i++) {
+    lp_op_facts facts = {.m = cases[i].m, .n = cases[i].n, .k = cases[i].n, .dtype = LP_F32};
+    lp_hw_op_facts(LP_HW_LINEAR, &facts);
+    facts.pass_bytes = cases[i].pass;
+    double wanted = read_us((double)facts.m, (double)facts.n, (double)facts.k, facts.pass_bytes);
+    double found = lp_hw_predict(machine, &facts).time_ms * 1e3;
+    ck_assert_msg(fabs(found / wanted - 1) < 0.12, "case %zu: %.3f us, not %.3f", i, found, wanted);
+    ck_assert_double_eq_tol(lp_hw_predict(back, &facts).time_ms * 1e3 / found, 1, 2e-3);
+    if (cases[i].pass < 1e8) continue;
+    facts.pass_bytes = 0; /* not known: as of a large one */
+    ck_assert_double_eq_tol(lp_hw_predict(machine, &facts).time_ms * 1e3 / found, 1, 0.08);
+  }
+  lp_hw_samples again = {0};
+  lp_hw_samples_print(&samples, &table);
+  parse(&table, &again);
+  ck_assert_uint_eq(again.count, samples.count);
+  ck_assert_double_eq(again.data[7].facts.pass_bytes, samples.data[7].facts.pass_bytes);
+  lp_hw_free(back);
+  lp_hw_free(machine);
+  lp_vec_free(&samples);
+  lp_vec_free(&again);
+  lp_buf_free(&text);
+  lp_buf_free(&table);
+  lp_buf_free(&csv);
+}
+END_TEST
+
 static void refuses(const char *csv, const char *wanted, const char *note) {
   lp_diag *diag = lp_diag_create();
   lp_hw_samples samples = {0};
@@ -200,6 +264,8 @@ START_TEST(bad_tables) {
   refuses("op,m,n,k,dtype,time_us\nlinear,1,2,3,f17,60\n",
           "t.csv:2:14: error: 'dtype' is 'f17', not a type such as f16", NULL);
   refuses("op,m,n,k,time_us\nlinear,1,2,3\n", "t.csv:2: error: has 4 fields, but the header has 5", NULL);
+  refuses("op,m,n,k,time_us,pass_bytes\nlinear,1,2,3,60,-5\n",
+          "t.csv:2:17: error: 'pass_bytes' is '-5', not a number of bytes above 0", NULL);
   refuses("op,time_us\n", "t.csv: error: holds no measurement", NULL);
 }
 END_TEST
@@ -226,6 +292,9 @@ START_TEST(bad_measured_parts) {
   refuses_yaml("{families: [{op: norm, flops_per_us: 1, bytes_per_us: 1, curves: [{shape: {n: 4}, size: [1, 2], "
                "factor: [1]}]}]}",
                "m.yaml:2:77: error: the curve has 2 'size' and 1 'factor', not as many of both", NULL);
+  refuses_yaml("{families: [{op: linear, pass: {bytes: [1, 2], share: [1]}}]}",
+               "m.yaml:2:42: error: 'pass' has 2 'bytes' and 1 'share', not as many of both", NULL);
+  refuses_yaml("{families: [{op: linear, pass: {rate: [1]}}]}", "m.yaml:2:43: error: unknown key 'rate'", NULL);
   refuses_yaml("{families: [{op: norm, flops_per_us: 1, bytes_per_us: 1, curves: [{shape: {k: 4}}]}]}",
                "m.yaml:2:86: error: unknown key 'k'", NULL);
   refuses_yaml("{families: [{op: norm, flops_per_us: 1, bytes_per_us: 1, curves: [{size: [2, 1]}]}]}",
@@ -242,6 +311,7 @@ TCase *fit_case(void) {
   tcase_add_test(tc, a_table_speaks_for_itself);
   tcase_add_test(tc, changed_figures_are_a_roofline);
   tcase_add_test(tc, shipped_fits_cover_decode_of_llama);
+  tcase_add_test(tc, what_a_pass_reads_decides_the_rate);
   tcase_add_test(tc, bad_tables);
   tcase_add_test(tc, bad_measured_parts);
   return tc;
