@@ -109,7 +109,8 @@ LP_MUST_USE lp_status lp_model_graph(lp_importer *im, const Onnx__GraphProto **o
 void lp_note_subgraphs(const lp_importer *im, const Onnx__NodeProto *node, lp_loc loc);
 /* Declares what lp_onnx_census finds. */
 LP_MUST_USE lp_status lp_census_take(lp_importer *im, lp_arena *arena, lp_operator_count **out, size_t *count);
-LP_MUST_USE lp_status lp_read_opset(lp_importer *im);
+/* The default domain's opset; refusals name the first node of `graph` (or NULL) that it concerns. */
+LP_MUST_USE lp_status lp_read_opset(lp_importer *im, const Onnx__GraphProto *graph);
 /* Where the first node is that reads `name`; the file where none does. For messages: it searches. */
 lp_loc lp_reader_loc(const lp_importer *im, const Onnx__GraphProto *graph, const char *name);
 /* "" for the default domain in both of its spellings. */

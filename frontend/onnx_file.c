@@ -125,7 +125,7 @@ lp_status lp_onnx_census(const char *path, const lp_import_options *options, lp_
     im.options = options;
     im.module = create_module(&im);
     im.functions = lp_map_create();
-    status = lp_read_opset(&im);
+    status = lp_read_opset(&im, im.model->graph);
     if (status == LP_OK) status = lp_functions_index(&im);
     if (status == LP_OK) status = lp_census_take(&im, arena, out, count);
     lp_module_free(im.module);

@@ -37,9 +37,15 @@ lp_status lp_scope_define(lp_importer *im, lp_scope *scope, const char *name, lp
   return LP_OK;
 }
 
+static lp_status refuse_sparse(const lp_importer *im, const Onnx__GraphProto *graph) {
+  const Onnx__TensorProto *values = graph->sparse_initializer[0]->values;
+  const char *name = values ? lp_text(values->name) : "";
+  return lp_error(im->diag, lp_reader_loc(im, graph, name), "initializer '%s' is sparse, which is not supported", name);
+}
+
 lp_status lp_scope_add_initializers(lp_importer *im, lp_scope *scope, const Onnx__GraphProto *graph) {
   lp_loc loc = LP_LOC_FILE(im->path);
-  if (graph->n_sparse_initializer > 0) return lp_error(im->diag, loc, "sparse initializers are not supported");
+  if (graph->n_sparse_initializer > 0) return refuse_sparse(im, graph);
   for (size_t i = 0; i < graph->n_initializer; i++) {
     Onnx__TensorProto *tensor = graph->initializer[i];
     const char *name = lp_text(tensor->name);
@@ -58,20 +64,28 @@ lp_status lp_scope_add_initializers(lp_importer *im, lp_scope *scope, const Onnx
 
 /* ---- the model ---- */
 
-lp_status lp_read_opset(lp_importer *im) {
-  lp_loc loc = LP_LOC_FILE(im->path);
+/* The first node of the default domain, which its missing or ancient opset concerns; the file when there is none. */
+static lp_loc first_standard_loc(const lp_importer *im, const Onnx__GraphProto *graph) {
+  for (size_t i = 0; graph && i < graph->n_node; i++)
+    if (!lp_node_domain(graph->node[i])[0]) return lp_node_loc(im, graph->node[i], NULL);
+  return LP_LOC_FILE(im->path);
+}
+
+lp_status lp_read_opset(lp_importer *im, const Onnx__GraphProto *graph) {
   im->opset = 0;
   for (size_t i = 0; i < im->model->n_opset_import; i++) {
     const Onnx__OperatorSetIdProto *set = im->model->opset_import[i];
     const char *domain = lp_text(set->domain);
     if (!domain[0] || lp_streq(domain, "ai.onnx")) im->opset = set->version;
   }
-  if (im->opset == 0) return lp_error(im->diag, loc, "the model declares no opset of the default domain");
+  lp_loc loc = first_standard_loc(im, graph);
+  if (im->opset == 0) return lp_error(im->diag, loc, "the model declares no opset of the default domain 'ai.onnx'");
   if (im->opset < LP_ONNX_OPSET_MIN)
-    return lp_error(im->diag, loc, "opset %" PRId64 " is older than %d, the oldest supported", im->opset,
-                    LP_ONNX_OPSET_MIN);
+    return lp_error(im->diag, loc, "opset %" PRId64 " of domain 'ai.onnx' is older than %d, the oldest supported",
+                    im->opset, LP_ONNX_OPSET_MIN);
   if (im->opset > LP_ONNX_OPSET_MAX)
-    lp_warning(im->diag, loc, "opset %" PRId64 " is newer than %d, the newest known", im->opset, LP_ONNX_OPSET_MAX);
+    lp_warning(im->diag, LP_LOC_FILE(im->path), "opset %" PRId64 " is newer than %d, the newest known", im->opset,
+               LP_ONNX_OPSET_MAX);
   return LP_OK;
 }
 
@@ -146,7 +160,7 @@ lp_status lp_import_model(lp_importer *im) {
   LP_TRY(lp_model_graph(im, &graph));
   if (graph->n_node == 0) return lp_error(im->diag, loc, "the graph is empty: it has no nodes");
   if (graph->n_output == 0) return lp_error(im->diag, loc, "the graph has no outputs");
-  LP_TRY(lp_read_opset(im));
+  LP_TRY(lp_read_opset(im, graph));
   LP_TRY(lp_functions_index(im));
   lp_scope outer = lp_scope_open(im, NULL), scope = lp_scope_open(im, &outer);
   lp_op *func = NULL;

@@ -139,14 +139,30 @@ START_TEST(refuses_duplicate_initializer) {
 }
 END_TEST
 
+/* GraphProto.sparse_initializer 15: values 1, indices 2, dims 3 */
+START_TEST(refuses_sparse_initializers) {
+  lp_buf graph = {0}, sparse = {0}, values = onnx_tensor("w", ONNX_F32, "2", numbers, 8);
+  onnx_sub(&sparse, 1, &values);
+  onnx_varint(&sparse, 3, 8);
+  onnx_input(&graph, "x", ONNX_F32, "8");
+  onnx_sub(&graph, 15, &sparse);
+  onnx_add(&graph, onnx_named("n", "Add", "x w", "y"));
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  refuse(onnx_model(&graph, 17),
+         "node 'n' (Add): error: initializer 'w' is sparse, which is not supported [ai.onnx, opset 17]");
+}
+END_TEST
+
 START_TEST(refuses_operators) {
   refuse(around(onnx_named("n", "Frobnicate", "x", "y")),
          "model.onnx: node 'n' (Frobnicate): error: operator 'Frobnicate' is not supported [ai.onnx, opset 17]");
   lp_buf node = onnx_named("n", "Magic", "x", "y");
   onnx_domain(&node, "com.example");
   refuse(around(node), "(Magic): error: operator 'Magic' is not supported");
-  refuse(around_opset(onnx_node("Relu", "x", "y"), 0), "declares no opset of the default domain");
-  refuse(around_opset(onnx_node("Relu", "x", "y"), -1), "opset -1 is older than 1");
+  refuse(around_opset(onnx_node("Relu", "x", "y"), 0),
+         "node 'y' (Relu): error: the model declares no opset of the default domain 'ai.onnx'");
+  refuse(around_opset(onnx_node("Relu", "x", "y"), -1),
+         "node 'y' (Relu): error: opset -1 of domain 'ai.onnx' is older than 1");
   lp_diag *diag = lp_diag_create();
   lp_buf model = around(onnx_node("Softmx", "x", "y"));
   ck_assert(!onnx_import(&model, diag));
@@ -351,6 +367,7 @@ int main(void) {
   tcase_add_test(tc, refuses_names);
   tcase_add_test(tc, refuses_duplicate_initializer);
   tcase_add_test(tc, refuses_operators);
+  tcase_add_test(tc, refuses_sparse_initializers);
   tcase_add_test(tc, refuses_arity);
   tcase_add_test(tc, refuses_equations);
   tcase_add_test(tc, refuses_attributes);
