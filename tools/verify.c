@@ -13,7 +13,8 @@ static lp_status verify_one(const char *model, const lp_verify_options *options,
   if (status != LP_OK && lp_streq(options->output, "json")) { /* a pipeline reads the refusal from the result */
     char *reason = lp_verify_first_error(diag, 0);
     char *name = lp_strdup(lp_path_base(model));
-    lp_verify_add(results, &(lp_verify_result){.name = name, .reason = reason, .status = LP_VERIFY_UNSUPPORTED});
+    lp_verify_add(
+        results, &(lp_verify_result){.name = name, .reason = reason, .status = LP_VERIFY_UNSUPPORTED, .max_error = -1});
     free(name);
     free(reason);
   }

@@ -26,6 +26,7 @@ typedef struct {
   char *name, *reason; /* reason NULL when passed */
   char *bound;         /* names of inputs that had to be constants, separated by ", "; NULL: none */
   lp_verify_status status;
+  double max_error; /* the greatest difference of a float that was compared; below 0: none was */
 } lp_verify_result;
 
 typedef LP_VEC(lp_verify_result) lp_verify_results;

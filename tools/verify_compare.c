@@ -36,7 +36,8 @@ static bool equal_at(const lp_tensor *found, const lp_tensor *wanted, int64_t in
 }
 
 lp_status lp_verify_compare(const lp_verify_array *found, const lp_array *wanted, const lp_tolerance *tolerance,
-                            lp_buf *why) {
+                            lp_verify_outcome *outcome) {
+  lp_buf *why = &outcome->why;
   /* old test data keeps bf16 as the integers of its bits */
   lp_dtype dtype = wanted->dtype == LP_U16 && lp_streq(found->dtype, "bf16") ? LP_BF16 : wanted->dtype;
   if (!lp_streq(found->dtype, lp_dtype_name(dtype))) {
@@ -57,6 +58,8 @@ lp_status lp_verify_compare(const lp_verify_array *found, const lp_array *wanted
   lp_tensor a = {.type = type, .data = found->data}, b = {.type = type, .data = wanted->data};
   double worst = 0;
   for (int64_t i = 0; i < count; i++) {
+    double apart = lp_dtype_is_float(dtype) ? fabs(lp_tensor_f64(&a, i) - lp_tensor_f64(&b, i)) : 0;
+    if (isfinite(apart)) outcome->worst = fmax(outcome->worst, apart);
     if (equal_at(&a, &b, i, tolerance)) continue;
     if (!differ++) first = i;
     worst = fmax(worst, fabs(lp_tensor_f64(&a, i) - lp_tensor_f64(&b, i)));

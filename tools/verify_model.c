@@ -60,18 +60,19 @@ static lp_verify_array as_input(const lp_array *array, const lp_verify_input *of
 }
 
 static lp_status compare_outputs(const lp_verify_array *found, size_t count, const arrays *wanted,
-                                 const lp_verify_options *options, lp_buf *why) {
+                                 const lp_verify_options *options, lp_verify_outcome *outcome) {
   if (wanted->count > count) {
-    lp_buf_printf(why, "the model has %zu outputs, the test data %zu", count, wanted->count);
+    lp_buf_printf(&outcome->why, "the model has %zu outputs, the test data %zu", count, wanted->count);
     return LP_MISMATCH;
   }
   for (size_t i = 0; i < wanted->count; i++)
-    if (lp_verify_compare(&found[i], &wanted->data[i], &options->tolerance, why) != LP_OK) return LP_MISMATCH;
+    if (lp_verify_compare(&found[i], &wanted->data[i], &options->tolerance, outcome) != LP_OK) return LP_MISMATCH;
   return LP_OK;
 }
 
 static lp_status run_arrays(lp_verify_bundle *bundle, const lp_verify_graph *graph, const arrays *given,
-                            const arrays *wanted, const lp_verify_options *options, lp_buf *why, lp_diag *diag) {
+                            const arrays *wanted, const lp_verify_options *options, lp_verify_outcome *outcome,
+                            lp_diag *diag) {
   size_t count = lp_verify_output_count(bundle);
   lp_verify_array *inputs = lp_alloc((given->count + 1) * sizeof *inputs);
   lp_verify_array *found = lp_alloc((count + 1) * sizeof *found);
@@ -81,7 +82,7 @@ static lp_status run_arrays(lp_verify_bundle *bundle, const lp_verify_graph *gra
     if (!of || !of->bound) inputs[used++] = as_input(&given->data[i], of);
   }
   lp_status status = lp_verify_run(bundle, inputs, used, found, diag);
-  if (status == LP_OK) status = compare_outputs(found, count, wanted, options, why);
+  if (status == LP_OK) status = compare_outputs(found, count, wanted, options, outcome);
   for (size_t i = 0; i < count; i++)
     free(found[i].data);
   free(found);
@@ -90,12 +91,12 @@ static lp_status run_arrays(lp_verify_bundle *bundle, const lp_verify_graph *gra
 }
 
 static lp_status run_set(lp_verify_bundle *bundle, const lp_verify_graph *graph, const char *dir,
-                         const lp_verify_options *options, lp_buf *why, lp_diag *diag) {
+                         const lp_verify_options *options, lp_verify_outcome *outcome, lp_diag *diag) {
   lp_arena *arena = lp_arena_create();
   arrays given = {0}, wanted = {0};
   lp_status status = read_arrays(dir, "input", arena, &given, diag);
   if (status == LP_OK) status = read_arrays(dir, "output", arena, &wanted, diag);
-  if (status == LP_OK) status = run_arrays(bundle, graph, &given, &wanted, options, why, diag);
+  if (status == LP_OK) status = run_arrays(bundle, graph, &given, &wanted, options, outcome, diag);
   lp_vec_free(&given);
   lp_vec_free(&wanted);
   lp_arena_free(arena);
@@ -131,17 +132,21 @@ static void put_bound(const lp_verify_graph *graph, const lp_verify_options *opt
 static void judge_set(lp_verify_bundle *bundle, const lp_verify_graph *graph, const char *set,
                       const lp_verify_options *options, lp_verify_results *results, lp_diag *diag) {
   size_t before = lp_diag_count(diag);
-  lp_buf why = {0}, bound = {0};
+  lp_verify_outcome outcome = {0};
+  lp_buf bound = {0};
   char *name = lp_strdup(lp_path_base(set));
-  lp_status status = run_set(bundle, graph, set, options, &why, diag);
+  lp_status status = run_set(bundle, graph, set, options, &outcome, diag);
   char *error = status == LP_OK || status == LP_MISMATCH ? NULL : lp_verify_first_error(diag, before);
   put_bound(graph, options, &bound);
-  lp_verify_result result = {.name = name, .bound = bound.data, .reason = error ? error : why.data};
+  lp_verify_result result = {.name = name,
+                             .bound = bound.data,
+                             .reason = error ? error : outcome.why.data,
+                             .max_error = error ? -1 : outcome.worst};
   result.status = status == LP_OK ? LP_VERIFY_PASSED : LP_VERIFY_FAILED;
   lp_verify_add(results, &result);
   free(error);
   free(name);
-  lp_buf_free(&why);
+  lp_buf_free(&outcome.why);
   lp_buf_free(&bound);
 }
 

@@ -12,7 +12,8 @@ static char *copy(const char *text) {
 }
 
 void lp_verify_add(lp_verify_results *results, const lp_verify_result *result) {
-  lp_verify_result own = {copy(result->name), copy(result->reason), copy(result->bound), result->status};
+  lp_verify_result own = {copy(result->name), copy(result->reason), copy(result->bound), result->status,
+                          result->max_error};
   lp_vec_push(results, own);
 }
 
@@ -64,6 +65,7 @@ static void put_json(const lp_verify_results *results, lp_buf *out) {
       lp_buf_puts(out, ", \"bound\": ");
       put_quoted(out, result->bound);
     }
+    if (result->max_error >= 0) lp_buf_printf(out, ", \"max_error\": %.3g", result->max_error);
     lp_buf_puts(out, "}");
   }
   lp_buf_puts(out, "\n  ]\n}\n");
@@ -79,7 +81,10 @@ static void put_text(const lp_verify_results *results, lp_buf *out) {
     const lp_verify_result *result = &results->data[i];
     lp_buf_printf(out, "%-*s %s", width, result->name, status_name[result->status]);
     if (result->bound) lp_buf_printf(out, ", bound: %s", result->bound);
-    if (result->reason) lp_buf_printf(out, ": %s", result->reason);
+    if (result->reason)
+      lp_buf_printf(out, ": %s", result->reason);
+    else if (result->max_error >= 0)
+      lp_buf_printf(out, ", within %.3g", result->max_error);
     lp_buf_puts(out, "\n");
   }
   for (size_t i = 0; i < LP_COUNT(status_name); i++)

@@ -179,6 +179,7 @@ static void read_result(const suite *s, const job *slot, int wait_status, lp_ver
   char *path = lp_path_join(slot->folder, "result"), *text = NULL, *why = why_none(s, slot, wait_status);
   size_t size = 0;
   char *line = !why && lp_file_read(path, &text, &size, NULL) == LP_OK ? strchr(text, '\n') : NULL;
+  out->max_error = -1; /* the child does not hand it over */
   if (line) {
     *line = '\0';
     out->status = (lp_verify_status)(text[0] - '0');

@@ -1,10 +1,11 @@
 """Runs llmpart on the models that families.py wrote and prints what came out, a line each.
 
-Usage: check_families.py LLMPART FOLDER [CASE ...]
+Usage: check_families.py LLMPART FOLDER [CASE ...]      a line each
+       check_families.py --table FILE                   those lines, collected in FILE, as the table of docs/measurements.md
 
-Columns: the case; whether it compiles; whether `verify` finds ONNX Runtime's results; the share of FLOPs in recognised
-layers (at 8 new tokens after 8); attentions that are recognised, of those the model has; whether the greedy tokens are equal.
-Exit status 1 when anything falls short: the share must be 99 %.
+Columns: the case; its opset; whether it compiles; whether `verify` finds ONNX Runtime's results within 1e-3, and the greatest
+difference; the share of FLOPs in recognised layers (at 8 new tokens after 8); attentions that are recognised; whether the
+greedy tokens are equal. What falls short begins with '-': the share must be 99 %. Exit status 1 when anything does.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+import onnx
 
 LAYERS = {"embedding", "norm", "attention", "mlp", "lm_head", "exit_head"}
 SIZES = {"b": 1, "s": 8, "p": 8, "r": 8, "c": 16, "t": 16}
@@ -40,15 +43,29 @@ def share(ir: str) -> tuple[float, int]:
     return inside / max(total, 1), ir.count('"op.attention"')
 
 
+def verify(llmpart: str, model: Path, folder: Path) -> str:
+    """The greatest difference of a float from ONNX Runtime's, or what is wrong."""
+    verified = run(llmpart, "verify", model, f"--test-data={folder}", "--rtol=1e-3", "--atol=1e-3", "-o", "json")
+    if verified.returncode not in (0, 4):
+        return "-" + first_error(verified.stderr)
+    tests = json.loads(verified.stdout)["tests"]
+    wrong = next((t["reason"] for t in tests if t["status"] != "passed"), None)
+    return f"-{wrong}" if wrong else f"{max(t['max_error'] for t in tests):.1e}"
+
+
+def opset(model: Path) -> str:
+    imports = onnx.load(model, load_external_data=False).opset_import
+    return next(str(i.version) for i in imports if i.domain in ("", "ai.onnx"))
+
+
 def check(llmpart: str, folder: Path, work: Path) -> list[str]:
     """The columns behind the name; what falls short begins with '-'."""
     model, bundle = folder / "model.onnx", work / "m.llmpart"
     made = run(llmpart, "compile", model, "--device=jetson-nano", "-O", "1", "-o", bundle)
-    verified = run(llmpart, "verify", model, f"--test-data={folder}", "--rtol=1e-3", "--atol=1e-3")
     ir = run(llmpart, "compile", model, "--device=jetson-nano", "--emit=op-ir", "-o", "-")
     part, attentions = share(ir.stdout)
-    columns = ["compiled" if made.returncode == 0 else "-" + first_error(made.stderr),
-               "verified" if verified.returncode == 0 else "-" + first_error(verified.stdout + verified.stderr),
+    columns = [opset(model), "compiled" if made.returncode == 0 else "-" + first_error(made.stderr),
+               verify(llmpart, model, folder),
                f"{'' if part >= 0.99 else '-'}{100 * part:.2f} %", f"{attentions} attentions"]
     if (folder / "tokens.json").exists() and made.returncode == 0:
         lists = json.loads((folder / "tokens.json").read_text())
@@ -64,13 +81,34 @@ def check(llmpart: str, folder: Path, work: Path) -> list[str]:
     return columns
 
 
+EXPORTS = ("script", "script-past", "dynamo", "dynamo-past")
+
+
+def table(lines: list[str]) -> str:
+    """Families down, exports across: opset, greatest difference, share."""
+    cells: dict[str, dict[str, str]] = {}
+    for line in lines:
+        columns = line.split()
+        export = next((e for e in reversed(EXPORTS) if columns and columns[0].endswith("-" + e)), None)
+        if export and len(columns) > 5:
+            ok = columns[2] == "compiled" and not any(c.startswith("-") for c in columns[3:])
+            family = columns[0].removesuffix("-" + export)
+            cells.setdefault(family, {})[export] = f"{columns[1]}: {columns[3]}, {columns[4]} %" if ok else "refused"
+    rows = ["| family | " + " | ".join(EXPORTS) + " |", "| --- |" + " --- |" * len(EXPORTS)]
+    rows += [f"| {family} | " + " | ".join(found.get(e, "") for e in EXPORTS) + " |" for family, found in cells.items()]
+    return "\n".join(rows)
+
+
 def main() -> int:
+    if len(sys.argv) == 3 and sys.argv[1] == "--table":
+        print(table(Path(sys.argv[2]).read_text().splitlines()))
+        return 0
     if len(sys.argv) < 3:
         print(__doc__, file=sys.stderr)
         return 2
     llmpart, folder, names = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
     short = 0
-    for case in sorted(p.parent for p in folder.glob("*/model.onnx")):
+    for case in sorted(p.parent for p in folder.glob("*/test_data_set_0")):
         if names and not any(case.name.startswith(n) for n in names):
             continue
         with tempfile.TemporaryDirectory() as work:
