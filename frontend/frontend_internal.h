@@ -87,6 +87,7 @@ typedef struct {
 /* Nodes and memory that a few bytes may become by calling functions that call functions. */
 enum {
   LP_IMPORT_DEPTH = 64,
+  LP_LOOP_TRIPS = 1024, /* of one Loop */
   LP_IMPORT_NODES = 300000,
   LP_IMPORT_BYTES = 1 << 30,
   LP_ONNX_OPSET_MIN = 1,
@@ -151,8 +152,29 @@ const Onnx__FunctionProto *lp_function_find(const lp_importer *im, const Onnx__N
 LP_MUST_USE lp_status lp_functions_index(lp_importer *im);
 LP_MUST_USE lp_status lp_inline_function(lp_importer *im, lp_scope *scope, const Onnx__NodeProto *node,
                                          const Onnx__FunctionProto *function, const lp_call *call, lp_loc loc);
-LP_MUST_USE lp_status lp_inline_if(lp_importer *im, lp_scope *scope, const Onnx__NodeProto *node, const lp_call *call,
+/* One deeper in functions and graphs of nodes, at most LP_IMPORT_DEPTH; im->depth-- leaves. */
+LP_MUST_USE lp_status lp_import_enter(lp_importer *im, lp_loc loc);
+/* The value of a result's name; an error where nothing makes it. */
+LP_MUST_USE lp_status lp_scope_result(lp_importer *im, const lp_scope *body, const char *name, lp_loc loc,
+                                      lp_value **out);
+/* Imports a graph of a node into `body`, a scope that may already hold the graph's inputs. */
+LP_MUST_USE lp_status lp_import_body(lp_importer *im, lp_scope *body, const Onnx__GraphProto *graph,
+                                     const lp_call *call, lp_loc loc);
+/* An If: the branch that a constant condition takes, else both and a choice between their results. */
+LP_MUST_USE lp_status lp_import_if(lp_importer *im, lp_scope *scope, const Onnx__NodeProto *node, const lp_call *call,
                                    lp_loc loc);
+/* A Loop, unrolled; refused where the number of its trips has no bound before it runs. */
+LP_MUST_USE lp_status lp_import_loop(lp_importer *im, lp_scope *scope, const Onnx__NodeProto *node, const lp_call *call,
+                                     lp_loc loc);
+/* A scalar, or a vector of one, that is known while importing; integers and bools. */
+bool lp_import_number(const lp_value *value, int64_t *out);
+/* A condition that the input decides, as a scalar. */
+LP_MUST_USE lp_status lp_import_condition(lp_importer *im, lp_loc loc, lp_value **condition);
+/* yes where the condition holds, else no; both of one type. A NULL condition holds. */
+LP_MUST_USE lp_status lp_import_choice(lp_importer *im, lp_loc loc, lp_value *condition, lp_value *yes, lp_value *no,
+                                       lp_value **out);
+/* An operator of one result at the end of the block. */
+LP_MUST_USE lp_status lp_import_built(lp_importer *im, lp_op *op, lp_value **out);
 
 /* Einsum is built from the operators it stands for. */
 LP_MUST_USE lp_status lp_import_einsum(lp_importer *im, lp_scope *scope, const Onnx__NodeProto *node,

@@ -1,4 +1,4 @@
-/* Einsum becomes the transposes and the one product that it stands for. Axes of both operands and the result are the
+/* Einsum becomes the diagonals, the transposes and the one product that it stands for. Axes of both operands and the result are the
  * product's batch, axes of both that the result lacks are summed over by a MatMul; without a sum it is an elementwise
  * product. Double transposes that this leaves are for fold. */
 #include "frontend/frontend_internal.h"
@@ -31,9 +31,16 @@ static bool has(const labels *l, char label) {
 }
 
 static lp_status push(const einsum *e, labels *l, char label) {
-  if (l->count == LP_MAX_RANK || has(l, label)) return refuse(e);
+  if (l->count == LP_MAX_RANK) return refuse(e);
   l->label[l->count++] = label;
   return LP_OK;
+}
+
+/* The first axis whose label comes again, or -1. */
+static int32_t repeated(const labels *l) {
+  for (int32_t i = 0; i < l->count; i++)
+    if (i + 1 < l->count && memchr(l->label + i + 1, l->label[i], (size_t)(l->count - i - 1))) return i;
+  return -1;
 }
 
 /* One term of the equation, up to ',' or '-' or its end; "..." takes `ellipsis` axes. */
@@ -65,7 +72,8 @@ static lp_status implied_result(einsum *e) {
   for (int letter = FIRST_ELLIPSIS; letter <= 'z'; letter++) {
     int32_t found = 0;
     for (int32_t k = 0; k < e->operands; k++)
-      found += has(&e->in[k], (char)letter);
+      for (int32_t i = 0; i < e->in[k].count; i++)
+        found += e->in[k].label[i] == letter;
     if (found == 1 || (found > 1 && letter <= LP_MAX_RANK)) LP_TRY(push(e, &e->out, (char)letter));
   }
   return LP_OK;
@@ -85,22 +93,15 @@ static lp_status read_equation(einsum *e, lp_value *const *in) {
   if (strncmp(at, "->", 2) != 0) return refuse(e);
   at += 2;
   LP_TRY(read_term(e, &at, ellipsis, &e->out));
-  return *at ? refuse(e) : LP_OK;
+  return *at || repeated(&e->out) >= 0 ? refuse(e) : LP_OK;
 }
 
 /* ---- building ---- */
 
-static lp_status place(const einsum *e, lp_op *op, lp_value **out) {
-  lp_op_append(e->im->block, op);
-  e->im->node_count++;
-  *out = lp_op_out(op, 0);
-  return lp_op_infer(e->im->module, op, e->im->diag);
-}
-
 static lp_status apply(const einsum *e, lp_kind kind, lp_value *x, lp_value *y, lp_value **out) {
   lp_value *in[] = {x, y};
   lp_type unknown = {.rank = -1};
-  return place(e, lp_op_create(e->im->module, kind, e->loc, y ? 2 : 1, in, 1, &unknown), out);
+  return lp_import_built(e->im, lp_op_create(e->im->module, kind, e->loc, y ? 2 : 1, in, 1, &unknown), out);
 }
 
 static lp_value *axes_of(const einsum *e, int32_t count, const int64_t *axes) {
@@ -127,7 +128,7 @@ static lp_status arrange(const einsum *e, lp_value **x, const labels *from, cons
     lp_type unknown = {.rank = -1};
     lp_op *op = lp_op_create(e->im->module, LP_ONNX_Transpose, e->loc, 1, x, 1, &unknown);
     lp_op_set_i64s(e->im->module, op, "perm", perm, kept);
-    LP_TRY(place(e, op, x));
+    LP_TRY(lp_import_built(e->im, op, x));
   }
   return added > 0 ? apply(e, LP_ONNX_Unsqueeze, *x, axes_of(e, added, missing), x) : LP_OK;
 }
@@ -149,7 +150,7 @@ static lp_status sum_alone(const einsum *e, lp_value **x, labels *own, const lab
   lp_type unknown = {.rank = -1};
   lp_op *op = lp_op_create(e->im->module, LP_ONNX_ReduceSum, e->loc, 2, in, 1, &unknown);
   lp_op_set_i64(e->im->module, op, "keepdims", 0);
-  return place(e, op, x);
+  return lp_import_built(e->im, op, x);
 }
 
 /* What takes part in the product, by kind. */
@@ -226,7 +227,44 @@ static lp_status matrix_product(const einsum *e, const plan *p, lp_value **in, l
   return arrange(e, out, &result, &e->out);
 }
 
+/* Axes `first` and `second` of one size become one, the last: both go last, are joined, and every (n + 1)th is taken. */
+static lp_status take_diagonal(einsum *e, lp_value **x, labels *own, int32_t first, int32_t second) {
+  labels from = {.count = own->count}, to = {.count = 0}, kept = {.count = 0};
+  const lp_poly *size = (*x)->type.dim[second];
+  if (!lp_poly_equal((*x)->type.dim[first], size)) return refuse(e);
+  for (int32_t i = 0; i < own->count; i++) {
+    from.label[i] = (char)('a' + i); /* each axis by itself */
+    if (i == first || i == second) continue;
+    LP_TRY(push(e, &to, from.label[i]));
+    LP_TRY(push(e, &kept, own->label[i]));
+  }
+  LP_TRY(push(e, &kept, own->label[second]));
+  LP_TRY(push(e, &to, (char)('a' + first)));
+  LP_TRY(push(e, &to, (char)('a' + second)));
+  LP_TRY(arrange(e, x, &from, &to));
+  *own = kept;
+  int64_t n;
+  if (!lp_poly_is_const(size, &n)) return refuse(e);
+  LP_TRY(join_last(e, 2, x));
+  const int64_t zero = 0, end = INT64_MAX, axis = kept.count - 1, step = n + 1;
+  lp_value *slice[] = {*x, axes_of(e, 1, &zero), axes_of(e, 1, &end), axes_of(e, 1, &axis), axes_of(e, 1, &step)};
+  lp_type unknown = {.rank = -1};
+  return lp_import_built(e->im, lp_op_create(e->im->module, LP_ONNX_Slice, e->loc, 5, slice, 1, &unknown), x);
+}
+
+static lp_status take_diagonals(einsum *e, lp_value **x, labels *own) {
+  for (int32_t first = repeated(own); first >= 0; first = repeated(own)) {
+    int32_t second = first + 1;
+    while (own->label[second] != own->label[first])
+      second++;
+    LP_TRY(take_diagonal(e, x, own, first, second));
+  }
+  return LP_OK;
+}
+
 static lp_status build(einsum *e, lp_value **in, lp_value **out) {
+  for (int32_t k = 0; k < e->operands; k++)
+    LP_TRY(take_diagonals(e, &in[k], &e->in[k]));
   LP_TRY(sum_alone(e, &in[0], &e->in[0], e->operands > 1 ? &e->in[1] : NULL));
   if (e->operands == 1) {
     *out = in[0];

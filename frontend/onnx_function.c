@@ -1,4 +1,4 @@
-/* Model-local functions and branches of If are inlined: later stages know neither. */
+/* Model-local functions are inlined: later stages do not know them. */
 #include "frontend/frontend_internal.h"
 
 #include <string.h>
@@ -78,23 +78,23 @@ static lp_status bind_arguments(lp_importer *im, const lp_scope *scope, const On
   return LP_OK;
 }
 
+lp_status lp_scope_result(lp_importer *im, const lp_scope *body, const char *name, lp_loc loc, lp_value **out) {
+  LP_TRY(lp_scope_find(im, body, name, out));
+  return *out ? LP_OK : lp_error(im->diag, loc, "output '%s' is made by no node", name);
+}
+
 static lp_status bind_results(lp_importer *im, lp_scope *scope, const Onnx__NodeProto *node, lp_loc loc,
-                              const lp_scope *body, const char *(*name_at)(const void *, size_t), const void *names) {
+                              const lp_scope *body, const Onnx__FunctionProto *function) {
   for (size_t i = 0; i < node->n_output; i++) {
-    if (!lp_text(node->output[i])[0]) continue;
     lp_value *value;
-    LP_TRY(lp_scope_find(im, body, name_at(names, i), &value));
-    if (!value) return lp_error(im->diag, loc, "output '%s' is made by no node", name_at(names, i));
+    if (!lp_text(node->output[i])[0]) continue;
+    LP_TRY(lp_scope_result(im, body, lp_text(function->output[i]), loc, &value));
     LP_TRY(lp_scope_define(im, scope, lp_text(node->output[i]), value, loc));
   }
   return LP_OK;
 }
 
-static const char *function_result(const void *function, size_t index) {
-  return lp_text(((const Onnx__FunctionProto *)function)->output[index]);
-}
-
-static lp_status enter(lp_importer *im, lp_loc loc) {
+lp_status lp_import_enter(lp_importer *im, lp_loc loc) {
   if (++im->depth > LP_IMPORT_DEPTH)
     return lp_error(im->diag, loc, "functions and branches nested deeper than %d", LP_IMPORT_DEPTH);
   return LP_OK;
@@ -102,7 +102,7 @@ static lp_status enter(lp_importer *im, lp_loc loc) {
 
 lp_status lp_inline_function(lp_importer *im, lp_scope *scope, const Onnx__NodeProto *node,
                              const Onnx__FunctionProto *function, const lp_call *call, lp_loc loc) {
-  LP_TRY(enter(im, loc));
+  LP_TRY(lp_import_enter(im, loc));
   lp_call inner = {.outer = call, .node = node, .name = loc.node};
   read_defaults(im, function, &inner);
   lp_scope body = lp_scope_open(im, NULL);
@@ -112,48 +112,5 @@ lp_status lp_inline_function(lp_importer *im, lp_scope *scope, const Onnx__NodeP
   LP_TRY(lp_import_nodes(im, &body, function->node, function->n_node, &inner));
   im->opset = opset;
   im->depth--;
-  return bind_results(im, scope, node, loc, &body, function_result, function);
-}
-
-/* ---- If ---- */
-
-/* A boolean scalar that inference knows. */
-static bool constant_condition(const lp_value *value, bool *out) {
-  int64_t known;
-  if (!value->known || value->known_count != 1 || !lp_poly_is_const(value->known[0], &known)) return false;
-  *out = known != 0;
-  return true;
-}
-
-/* Merged decoders choose between a branch with and one without a past by an input; the one with it serves both. */
-static bool is_cache_switch(const lp_value *value) {
-  return !value->def && value->name && lp_streq(value->name, "use_cache_branch");
-}
-
-static const char *graph_result(const void *graph, size_t index) {
-  return lp_text(((const Onnx__GraphProto *)graph)->output[index]->name);
-}
-
-lp_status lp_inline_if(lp_importer *im, lp_scope *scope, const Onnx__NodeProto *node, const lp_call *call, lp_loc loc) {
-  lp_value *condition = NULL;
-  bool taken;
-  if (node->n_input == 1) LP_TRY(lp_scope_find(im, scope, lp_text(node->input[0]), &condition));
-  if (!condition) return lp_error(im->diag, loc, "an If has one condition");
-  if (is_cache_switch(condition))
-    taken = true;
-  else if (!constant_condition(condition, &taken))
-    return lp_error(im->diag, loc,
-                    "its condition '%s' depends on the input; only an If with a constant one is supported",
-                    lp_text(node->input[0]));
-  const Onnx__AttributeProto *branch = lp_attribute_find(node, call, taken ? "then_branch" : "else_branch");
-  if (!branch || !branch->g)
-    return lp_error(im->diag, loc, "attribute '%s' is missing", taken ? "then_branch" : "else_branch");
-  if (branch->g->n_output < node->n_output)
-    return lp_error(im->diag, loc, "its branch has %zu outputs, %zu wanted", branch->g->n_output, node->n_output);
-  LP_TRY(enter(im, loc));
-  lp_scope body = lp_scope_open(im, scope);
-  LP_TRY(lp_scope_add_initializers(im, &body, branch->g));
-  LP_TRY(lp_import_nodes(im, &body, branch->g->node, branch->g->n_node, call));
-  im->depth--;
-  return bind_results(im, scope, node, loc, &body, graph_result, branch->g);
+  return bind_results(im, scope, node, loc, &body, function);
 }

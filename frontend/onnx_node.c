@@ -190,7 +190,8 @@ lp_status lp_import_node(lp_importer *im, lp_scope *scope, const Onnx__NodeProto
     return import_constant(im, scope, node, call, loc);
   if (!lp_node_domain(node)[0] && lp_streq(node->op_type, "Einsum"))
     return lp_import_einsum(im, scope, node, call, loc);
-  if (!lp_node_domain(node)[0] && lp_streq(node->op_type, "If")) return lp_inline_if(im, scope, node, call, loc);
+  if (!lp_node_domain(node)[0] && lp_streq(node->op_type, "If")) return lp_import_if(im, scope, node, call, loc);
+  if (!lp_node_domain(node)[0] && lp_streq(node->op_type, "Loop")) return lp_import_loop(im, scope, node, call, loc);
   return import_operator(im, scope, node, call, loc);
 }
 

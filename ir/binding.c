@@ -11,10 +11,10 @@ typedef struct {
   LP_VEC(const lp_value *) found;
 } search;
 
-/* Sizes, axes and counts are scalars or short vectors; anything larger is data. */
+/* Sizes, axes, counts and choices are few elements; anything larger is data. */
 static bool is_small(lp_type type) {
   int64_t count;
-  return type.rank == 0 || (type.rank == 1 && (!lp_type_static_numel(type, &count) || count <= MAX_ELEMENTS));
+  return lp_type_static_numel(type, &count) ? count <= MAX_ELEMENTS : type.rank == 1;
 }
 
 static void add(search *s, const lp_value *input) {

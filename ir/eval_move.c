@@ -109,6 +109,28 @@ lp_status eval_onnx_gather_nd(const lp_eval *e) {
   return LP_OK;
 }
 
+/* The places of what is not zero: row d holds their indices on axis d. */
+lp_status eval_onnx_nonzero(const lp_eval *e) {
+  LP_TRY(lp_eval_need(e, 1));
+  const lp_array *x = e->in[0];
+  int64_t total = lp_array_numel(x), count = 0, found = 0;
+  for (int64_t i = 0; i < total; i++)
+    count += lp_array_f64(x, i) != 0;
+  lp_array *out;
+  const int64_t dim[] = {x->rank, count};
+  LP_TRY(lp_eval_out(e, 0, LP_I64, 2, dim, &out));
+  for (int64_t i = 0; i < total; i++) {
+    int64_t at = i;
+    if (lp_array_f64(x, i) == 0) continue;
+    for (int32_t d = x->rank - 1; d >= 0; d--) {
+      lp_array_set_i64(out, d * count + found, at % x->dim[d]);
+      at /= x->dim[d];
+    }
+    found++;
+  }
+  return LP_OK;
+}
+
 lp_status eval_onnx_gather_elements(const lp_eval *e) {
   return gather_elements(e);
 }

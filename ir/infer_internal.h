@@ -2,7 +2,7 @@
  *
  * infer.c        entry points, the table, setting results, agreeing dimensions
  * infer_math.c   elementwise, products, reductions, norms        infer_shape.c  operators that move or count
- * infer_quant.c  quantised operators
+ * infer_quant.c  quantised operators                           infer_data.c   sizes that elements decide
  * infer_model.c  attention and the fused operators of com.microsoft   infer_known.c  values known as polynomials
  * infer_arith.c  arithmetic on them */
 #ifndef LP_INFER_INTERNAL_H
@@ -65,6 +65,10 @@ bool lp_infer_known(const lp_infer *c, int32_t index, const lp_poly *const **val
 /* The same or a message that the result's shape depends on data. */
 LP_MUST_USE lp_status lp_infer_need_known(const lp_infer *c, int32_t index, const lp_poly *const **values,
                                           int32_t *count);
+/* That message. */
+LP_MUST_USE lp_status lp_infer_refuse_data(const lp_infer *c, int32_t index);
+/* All elements of an operand that is computed from constants alone, into `arena`; false for anything else, or too large. */
+bool lp_infer_evaluate(const lp_infer *c, int32_t index, lp_arena *arena, lp_array *out);
 /* Known and constant. `values` holds LP_MAX_KNOWN. */
 LP_MUST_USE lp_status lp_infer_need_i64s(const lp_infer *c, int32_t index, int64_t *values, int32_t *count);
 /* What flat element `at` of an elementwise operator's result is known to be; NULL when it is not (infer_arith.c). */
@@ -83,6 +87,8 @@ lp_infer_rule infer_divide;
 lp_infer_rule infer_broadcast, infer_bitwise, infer_pow, infer_compare, infer_where, infer_same, infer_cast,
     infer_bit_cast, infer_gate, infer_cast_like, infer_dropout, infer_matmul, infer_gemm, infer_conv, infer_reduce,
     infer_argmax, infer_topk, infer_norm, infer_batch_norm;
+/* infer_data.c */
+lp_infer_rule infer_nonzero, infer_compress, infer_eye_like;
 /* infer_model.c */
 lp_infer_rule infer_attention, infer_linear_attention, infer_causal_conv, infer_skip_norm, infer_embed_norm,
     infer_ms_attention, infer_ms_mha, infer_ms_gqa;

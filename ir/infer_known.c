@@ -64,17 +64,21 @@ static bool is_constant_cone(const lp_value *value, cone *seen) {
   return true;
 }
 
-static void evaluate_cone(lp_module *module, lp_value *value) {
+static bool evaluate_cone(lp_module *module, lp_value *value, lp_arena *arena, lp_array *out) {
   cone seen = {.count = 0};
-  int64_t numel;
-  if (!lp_type_static_numel(value->type, &numel) || numel > LP_MAX_KNOWN || module->eval_steps == 0) return;
-  bool constant = is_constant_cone(value, &seen);
+  bool constant = module->eval_steps > 0 && is_constant_cone(value, &seen);
   bool afforded = lp_module_spend(module, (int64_t)(seen.count * seen.count / 16)); /* the search itself costs */
-  if (!constant || !afforded) return;
-  lp_arena *arena = lp_arena_create();
-  lp_array array;
+  if (!constant || !afforded) return false;
   int64_t *sym = LP_NEW_ARRAY(arena, int64_t, module->symbols.names.count + 1);
-  if (lp_value_eval(module, value, NULL, 0, sym, arena, &array, NULL) == LP_OK) {
+  return lp_value_eval(module, value, NULL, 0, sym, arena, out, NULL) == LP_OK;
+}
+
+static void learn_elements(lp_module *module, lp_value *value) {
+  int64_t numel;
+  lp_array array;
+  if (!lp_type_static_numel(value->type, &numel) || numel > LP_MAX_KNOWN) return;
+  lp_arena *arena = lp_arena_create();
+  if (evaluate_cone(module, value, arena, &array)) {
     lp_tensor tensor = {.type = lp_type_static(module, array.dtype, array.rank, array.dim), .data = array.data};
     int32_t count = 0;
     value->known = read_tensor(module, &tensor, &count);
@@ -83,18 +87,25 @@ static void evaluate_cone(lp_module *module, lp_value *value) {
   lp_arena_free(arena);
 }
 
+bool lp_infer_evaluate(const lp_infer *c, int32_t index, lp_arena *arena, lp_array *out) {
+  return evaluate_cone(c->m, lp_op_in(c->op, index), arena, out);
+}
+
 bool lp_infer_known(const lp_infer *c, int32_t index, const poly **values, int32_t *count) {
   lp_value *value = lp_op_in(c->op, index);
   if (!value) return false;
   if (!value->known) lp_infer_constant_known(c->m, value);
-  if (!value->known) evaluate_cone(c->m, value);
+  if (!value->known) learn_elements(c->m, value);
   *values = value->known;
   *count = value->known_count;
   return value->known != NULL;
 }
 
 lp_status lp_infer_need_known(const lp_infer *c, int32_t index, const poly **values, int32_t *count) {
-  if (lp_infer_known(c, index, values, count)) return LP_OK;
+  return lp_infer_known(c, index, values, count) ? LP_OK : lp_infer_refuse_data(c, index);
+}
+
+lp_status lp_infer_refuse_data(const lp_infer *c, int32_t index) {
   const lp_value *value = lp_op_in(c->op, index);
   const char *name = value && value->name ? value->name : "";
   if (c->m->eval_steps < LP_EVAL_STEPS / 64)
@@ -297,10 +308,10 @@ void lp_infer_values(lp_infer *c) {
   if (moves(c->op->kind)) {
     if (!lp_infer_has(c, 0) || !lp_op_in(c->op, 0)->known) lp_infer_constant_known(c->m, lp_op_in(c->op, 0));
     if (lp_op_in(c->op, 0)->known) known_moved(c);
-    if (!out->known && !lp_dtype_is_float(out->type.dtype)) evaluate_cone(c->m, out);
+    if (!out->known && !lp_dtype_is_float(out->type.dtype)) learn_elements(c->m, out);
     return;
   }
   out->known = known_of(c, count);
   out->known_count = out->known ? (int32_t)count : 0;
-  if (!out->known && !lp_dtype_is_float(out->type.dtype)) evaluate_cone(c->m, out);
+  if (!out->known && !lp_dtype_is_float(out->type.dtype)) learn_elements(c->m, out);
 }

@@ -97,6 +97,8 @@ static const struct {
                 {LP_ONNX_CausalConvWithState, lp_rewrite_causal_conv},
                 {LP_ONNX_Attention, lp_rewrite_standard_attention},
                 {LP_ONNX_OneHot, lp_rewrite_one_hot},
+                {LP_ONNX_EyeLike, lp_rewrite_eye_like},
+                {LP_ONNX_Compress, lp_rewrite_compress},
                 {LP_ONNX_TensorScatter, lp_rewrite_tensor_scatter},
                 {LP_ONNX_DynamicQuantizeLinear, lp_rewrite_dynamic_quantize},
                 {LP_ONNX_MatMulInteger, lp_rewrite_matmul_integer},

@@ -1,4 +1,4 @@
-/* OneHot and TensorScatter by operators that compare and scatter. */
+/* OneHot, EyeLike, Compress and TensorScatter by operators that compare, gather and scatter. */
 #include "passes/decompose_internal.h"
 
 /* A vector over `axis` of `rank` axes: [1, .., size, .., 1]. */
@@ -27,6 +27,35 @@ lp_status lp_rewrite_one_hot(lp_rewrite *r) {
   lp_value *places = along(r, lp_rw_count(r, depth), axis, rank);
   lp_value *hot = wrapped && places ? lp_rw_op(r, LP_ONNX_Equal, wrapped, places) : NULL;
   r->result[0] = lp_rw_op3(r, LP_ONNX_Where, hot, lp_rw_pick(r, values, 0, 1), lp_rw_pick(r, values, 0, 0));
+  return r->result[0] ? LP_OK : LP_FAILED;
+}
+
+/* A Gather of the places where the condition holds. */
+lp_status lp_rewrite_compress(lp_rewrite *r) {
+  lp_value *x = lp_op_in(r->op, 0);
+  const lp_attr *axis = lp_op_attr(r->op, "axis");
+  lp_tensor condition;
+  int64_t count;
+  if (!lp_value_constant(lp_op_in(r->op, 1), &condition) || !lp_type_static_numel(condition.type, &count))
+    return lp_rw_refuse(r, "has a condition with too many elements to be looked at at compile time");
+  if (!axis) x = lp_rw_reshape(r, x, LP_RW_INTS(r, -1));
+  int64_t most = 0, found = 0, *places = LP_NEW_ARRAY(r->b.module->arena, int64_t, count + 1);
+  if (!x || !lp_type_static_dim(x->type, axis ? (int32_t)axis_of(r->op, 0, x->type.rank) : 0, &most)) return LP_FAILED;
+  for (int64_t i = 0; i < count && i < most; i++)
+    if (lp_tensor_i64(&condition, i) != 0) places[found++] = i;
+  lp_value *in[] = {x, lp_rw_ints(r, (int32_t)found, places)};
+  r->result[0] = lp_rw_with(r, LP_ONNX_Gather, 2, in, (lp_rw_attr){"axis", axis ? axis->i : 0});
+  return r->result[0] ? LP_OK : LP_FAILED;
+}
+
+/* 1 where column - row == k. */
+lp_status lp_rewrite_eye_like(lp_rewrite *r) {
+  lp_value *x = lp_op_in(r->op, 0);
+  lp_value *row = lp_rw_unsqueeze(r, lp_rw_count(r, lp_rw_size(r, x, 0)), LP_RW_INTS(r, 1));
+  lp_value *column = lp_rw_count(r, lp_rw_size(r, x, 1));
+  if (row) row = lp_rw_op(r, LP_ONNX_Add, row, lp_rw_int(r, lp_op_i64(r->op, "k", 0)));
+  lp_value *eye = row && column ? lp_rw_op(r, LP_ONNX_Equal, row, column) : NULL;
+  r->result[0] = lp_rw_cast(r, eye, r->op->out[0]->type.dtype);
   return r->result[0] ? LP_OK : LP_FAILED;
 }
 

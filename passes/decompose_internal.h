@@ -3,7 +3,7 @@
  * decompose.c            the pass, its table, activations and norms      decompose_build.c   building
  * decompose_attention.c  com.microsoft: Attention, MultiHeadAttention    decompose_gqa.c     GroupQueryAttention
  * decompose_mask.c       com.microsoft: forms of masks                   decompose_rotary.c  RotaryEmbedding
- * decompose_conv.c       CausalConvWithState                     decompose_index.c   OneHot, TensorScatter
+ * decompose_conv.c       CausalConvWithState                     decompose_index.c   OneHot, Compress, TensorScatter
  * decompose_scores.c     the standard's Attention, where op.attention has no such form */
 #ifndef LP_PASSES_DECOMPOSE_INTERNAL_H
 #define LP_PASSES_DECOMPOSE_INTERNAL_H
@@ -21,7 +21,7 @@ typedef lp_status lp_rewrite_rule(lp_rewrite *r);
 
 lp_rewrite_rule lp_rewrite_ms_attention, lp_rewrite_multi_head, lp_rewrite_decoder_masked, lp_rewrite_group_query,
     lp_rewrite_ms_rotary, lp_rewrite_standard_attention, lp_rewrite_causal_conv, lp_rewrite_one_hot,
-    lp_rewrite_tensor_scatter;
+    lp_rewrite_eye_like, lp_rewrite_compress, lp_rewrite_tensor_scatter;
 /* decompose_quant.c: products of integers, weights that are packed */
 lp_rewrite_rule lp_rewrite_dynamic_quantize, lp_rewrite_matmul_integer, lp_rewrite_qlinear_matmul,
     lp_rewrite_ms_quantize, lp_rewrite_matmul_nbits, lp_rewrite_dynamic_matmul, lp_rewrite_matmul_to_float,

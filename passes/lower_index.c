@@ -46,6 +46,15 @@ static lp_value *nd_component(lp_lowering *l, lp_value *index, int32_t i, const 
   return lp_build_map(&l->b, "where", 3, in, part->type);
 }
 
+/* 0, 1, ... below `size`. */
+static lp_value *count_to(lp_lowering *l, const lp_poly *size) {
+  lp_module *m = l->b.module;
+  lp_op *op = lp_build_typed(&l->b, LP_OP_IOTA, 0, NULL, lp_type_make(m, LP_I64, 1, &size));
+  lp_op_set_poly(m, op, "start", lp_dim_const(m, 0));
+  lp_op_set_poly(m, op, "step", lp_dim_const(m, 1));
+  return op->out[0];
+}
+
 /* 0, 1, ... over the batches, one for each row of indices below them. */
 static lp_value *count_batches(lp_lowering *l, lp_type index, int32_t batch) {
   lp_module *m = l->b.module;
@@ -54,10 +63,7 @@ static lp_value *count_batches(lp_lowering *l, lp_type index, int32_t batch) {
     dims[i] = i < batch ? index.dim[i] : lp_dim_const(m, 1);
   for (int32_t i = 0; i < batch; i++)
     count = lp_poly_mul(m->arena, count, index.dim[i]);
-  lp_op *op = lp_build_typed(&l->b, LP_OP_IOTA, 0, NULL, lp_type_make(m, LP_I64, 1, &count));
-  lp_op_set_poly(m, op, "start", lp_dim_const(m, 0));
-  lp_op_set_poly(m, op, "step", lp_dim_const(m, 1));
-  return lp_build_reshape(&l->b, op->out[0], lp_type_make(m, LP_I64, index.rank, dims));
+  return lp_build_reshape(&l->b, count_to(l, count), lp_type_make(m, LP_I64, index.rank, dims));
 }
 
 /* The flat position of each row of indices, from what counts the batches on, then a gather of rows of the flattened data. */
@@ -88,6 +94,15 @@ lp_status lp_lower_gather_nd(lp_lowering *l) {
   lp_op *gather = lp_build_typed(&l->b, LP_OP_GATHER, 2, in, l->op->out[0]->type);
   lp_op_set_i64(m, gather, "axis", 0);
   l->result[0] = gather->out[0];
+  return LP_OK;
+}
+
+/* Folding has computed the places in a constant; as many as a vector is long are all of them. */
+lp_status lp_lower_nonzero(lp_lowering *l) {
+  const lp_type x = lp_op_in(l->op, 0)->type, y = l->op->out[0]->type;
+  if (x.rank != 1 || !lp_poly_equal(x.dim[0], y.dim[1]))
+    return lp_lower_refuse(l, "has too many elements to find those that are not zero at compile time");
+  l->result[0] = lp_build_reshape(&l->b, count_to(l, x.dim[0]), y);
   return LP_OK;
 }
 

@@ -24,7 +24,7 @@ lp_lower_rule lp_lower_transpose, lp_lower_reshape, lp_lower_expand, lp_lower_ti
 lp_lower_rule lp_lower_constant, lp_lower_fill, lp_lower_range, lp_lower_reduce, lp_lower_argmax, lp_lower_cumsum,
     lp_lower_topk;
 lp_lower_rule lp_lower_quantize, lp_lower_dequantize;
-lp_lower_rule lp_lower_trilu, lp_lower_decomposed, lp_lower_scatter;
+lp_lower_rule lp_lower_trilu, lp_lower_decomposed, lp_lower_scatter, lp_lower_nonzero;
 
 /* `'Op' WHAT`, located at the node. */
 lp_status lp_lower_refuse(const lp_lowering *l, const char *what);

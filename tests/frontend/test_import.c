@@ -397,6 +397,75 @@ START_TEST(inlines_branches) {
 }
 END_TEST
 
+/* The input decides: both branches and a choice. */
+START_TEST(chooses_between_branches) {
+  lp_buf graph = {0}, yes = branch("Relu"), no = branch("Neg"), choose = onnx_node("If", "c", "y");
+  onnx_attr_graph(&choose, "then_branch", &yes);
+  onnx_attr_graph(&choose, "else_branch", &no);
+  onnx_input(&graph, "x", ONNX_F32, "n 3");
+  onnx_input(&graph, "c", ONNX_BOOL, "1");
+  onnx_add(&graph, choose);
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  lp_module *module = import(&graph, 17);
+  const lp_op *where = onnx_result(module, 0);
+  ck_assert_int_eq(where->kind, LP_ONNX_Where);
+  ck_assert_int_eq(lp_op_in(where, 0)->type.rank, 0);
+  ck_assert_int_eq(lp_op_in(where, 1)->def->kind, LP_ONNX_Relu);
+  ck_assert_int_eq(lp_op_in(where, 2)->def->kind, LP_ONNX_Neg);
+  lp_module_free(module);
+}
+END_TEST
+
+/* v = v + v, scanning v and the trip's number; goes on while its condition `going` holds, three times at most. */
+static lp_module *unrolled(const char *going, bool scans) {
+  static const int64_t three = 3, one = 1;
+  lp_buf graph = {0}, body = {0}, node = onnx_named("repeat", "Loop", "three - x", scans ? "y s t" : "y");
+  onnx_add(&body, onnx_node("Add", "v v", "w"));
+  onnx_add(&body, onnx_node("Less", "i one", "early"));
+  onnx_add(&body, onnx_node("Identity", going, "on"));
+  onnx_input(&body, "i", ONNX_I64, "");
+  onnx_input(&body, "k", ONNX_BOOL, "");
+  onnx_input(&body, "v", ONNX_F32, "n");
+  onnx_output(&body, "on", ONNX_BOOL, "");
+  onnx_output(&body, "w", ONNX_F32, "n");
+  if (scans) onnx_output(&body, "v", ONNX_F32, "n");
+  if (scans) onnx_output(&body, "i", ONNX_I64, "");
+  onnx_attr_graph(&node, "body", &body);
+  onnx_input(&graph, "x", ONNX_F32, "n");
+  onnx_input(&graph, "c", ONNX_BOOL, "");
+  onnx_initializer(&graph, onnx_tensor("three", ONNX_I64, "", &three, 8));
+  onnx_initializer(&graph, onnx_tensor("one", ONNX_I64, "", &one, 8));
+  onnx_add(&graph, node);
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  if (scans) onnx_output(&graph, "s", ONNX_F32, NULL);
+  if (scans) onnx_output(&graph, "t", ONNX_I64, NULL);
+  return import(&graph, 17);
+}
+
+START_TEST(unrolls_loops) {
+  lp_module *module = unrolled("k", true);
+  const lp_op *add = onnx_result(module, 0);
+  ck_assert_str_eq(add->loc.node, "repeat/2/w");
+  ck_assert_ptr_eq(lp_op_in(add, 0), lp_op_in(add, 1));
+  ck_assert_str_eq(lp_op_in(add, 0)->def->loc.node, "repeat/1/w");
+  ck_assert_str_eq(onnx_type_text(module, onnx_result(module, 1)->out[0]), "f32[3,n]");
+  ck_assert_int_eq(known(onnx_result(module, 2)->out[0], 2), 2);
+  lp_module_free(module);
+  module = unrolled("early", true); /* 0 < 1, not 1 < 1: two trips */
+  ck_assert_str_eq(onnx_result(module, 0)->loc.node, "repeat/1/w");
+  ck_assert_str_eq(onnx_type_text(module, onnx_result(module, 1)->out[0]), "f32[2,n]");
+  lp_module_free(module);
+  module = unrolled("c", false); /* the second and third take place where c holds */
+  const lp_op *third = onnx_result(module, 0);
+  ck_assert_int_eq(third->kind, LP_ONNX_Where);
+  ck_assert_int_eq(lp_op_in(third, 0)->def->kind, LP_ONNX_And);
+  const lp_op *second = lp_op_in(third, 2)->def;
+  ck_assert_int_eq(second->kind, LP_ONNX_Where);
+  ck_assert_str_eq(lp_op_in(second, 2)->def->loc.node, "repeat/0/w");
+  lp_module_free(module);
+}
+END_TEST
+
 START_TEST(takes_the_branch_with_past) {
   lp_buf graph = {0}, yes = branch("Relu"), no = branch("Neg"), choose = onnx_node("If", "use_cache_branch", "y");
   onnx_attr_graph(&choose, "then_branch", &yes);
@@ -513,6 +582,8 @@ int main(void) {
   tcase_add_test(tc, normalises_softmax);
   tcase_add_test(tc, inlines_functions);
   tcase_add_test(tc, inlines_branches);
+  tcase_add_test(tc, chooses_between_branches);
+  tcase_add_test(tc, unrolls_loops);
   tcase_add_test(tc, takes_the_branch_with_past);
   tcase_add_test(tc, builds_einsum);
   tcase_add_test(tc, reads_constants);

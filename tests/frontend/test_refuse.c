@@ -313,14 +313,54 @@ static lp_buf branch(const char *op) {
 }
 
 START_TEST(refuses_conditions) {
-  lp_buf graph = {0}, yes = branch("Relu"), no = branch("Neg"), node = onnx_named("choose", "If", "c", "y");
+  lp_buf graph = {0}, yes = branch("Relu"), no = branch("Shape"), node = onnx_named("choose", "If", "c", "y");
   onnx_attr_graph(&node, "then_branch", &yes);
   onnx_attr_graph(&node, "else_branch", &no);
   onnx_input(&graph, "x", ONNX_F32, "2 n");
   onnx_input(&graph, "c", ONNX_BOOL, "");
   onnx_add(&graph, node);
   onnx_output(&graph, "y", ONNX_F32, NULL);
-  refuse(onnx_model(&graph, 17), "node 'choose' (If): error: its condition 'c' depends on the input");
+  refuse(onnx_model(&graph, 17), "node 'choose' (If): error: its condition depends on the input, and a result's shape");
+}
+END_TEST
+
+/* A body that carries one value and scans it: its condition is `going`. */
+static lp_buf loop_body(const char *going, bool scans) {
+  lp_buf graph = {0};
+  onnx_add(&graph, onnx_node("Add", "v v", "w"));
+  onnx_add(&graph, onnx_node("Identity", going, "on"));
+  onnx_input(&graph, "i", ONNX_I64, "");
+  onnx_input(&graph, "k", ONNX_BOOL, "");
+  onnx_input(&graph, "v", ONNX_F32, "n");
+  onnx_output(&graph, "on", ONNX_BOOL, "");
+  onnx_output(&graph, "w", ONNX_F32, "n");
+  if (scans) onnx_output(&graph, "v", ONNX_F32, "n");
+  return graph;
+}
+
+static lp_buf looping(lp_buf body, const char *inputs, const char *outputs) {
+  static const int64_t three = 3, many = 2000;
+  lp_buf graph = {0}, node = onnx_named("repeat", "Loop", inputs, outputs);
+  onnx_attr_graph(&node, "body", &body);
+  onnx_input(&graph, "x", ONNX_F32, "n");
+  onnx_input(&graph, "m", ONNX_I64, "");
+  onnx_input(&graph, "c", ONNX_BOOL, "");
+  onnx_initializer(&graph, onnx_tensor("three", ONNX_I64, "", &three, 8));
+  onnx_initializer(&graph, onnx_tensor("many", ONNX_I64, "", &many, 8));
+  onnx_add(&graph, node);
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  return onnx_model(&graph, 17);
+}
+
+START_TEST(refuses_loops) {
+  refuse(looping(loop_body("k", false), "m - x", "y"), "(Loop): error: its trip count depends on the input");
+  refuse(looping(loop_body("c", false), "- - x", "y"), "depends on the input, and no trip count bounds it");
+  refuse(looping(loop_body("c", true), "three - x", "y s"), "and so a result's size, depends on the input");
+  refuse(looping(loop_body("k", false), "many - x", "y"), "it runs more than 1024 times, and a loop is unrolled");
+  refuse(looping(loop_body("k", false), "- - x", "y"), "it runs more than 1024 times, and a loop is unrolled");
+  refuse(looping(loop_body("k", false), "three - x x", "y"), "its body has 3 inputs, 4 wanted");
+  refuse(looping(loop_body("k", false), "three - x", "y s"), "its body has 2 outputs, 3 wanted");
+  refuse(looping(loop_body("x", false), "three - x", "y"), "its condition is not of type bool");
 }
 END_TEST
 
@@ -378,6 +418,7 @@ int main(void) {
   tcase_add_test(tc, refuses_other_types);
   tcase_add_test(tc, refuses_output_type);
   tcase_add_test(tc, refuses_conditions);
+  tcase_add_test(tc, refuses_loops);
   tcase_add_test(tc, refuses_recursion);
   tcase_add_test(tc, refuses_expansion);
   suite_add_tcase(suite, tc);

@@ -177,6 +177,12 @@ START_TEST(moves) {
 }
 END_TEST
 
+START_TEST(places) {
+  is(of(NODE(NonZero, of(NODE(Reshape, INTS(0, 5, 7, 0), INTS(2, 2))))), "0 1 1 0");
+  is(of(NODE(NonZero, INTS(0, 0))), "");
+}
+END_TEST
+
 START_TEST(scatters) {
   lp_value *x = INTS(1, 2, 3), *at = of(NODE(Unsqueeze, INTS(-1, 0), INTS(1)));
   is(of(NODE(ScatterND, x, at, INTS(8, 9))), "9 2 8");
@@ -419,6 +425,7 @@ int main(void) {
   tcase_add_test(tc, convolution);
   tcase_add_test(tc, casts);
   tcase_add_test(tc, moves);
+  tcase_add_test(tc, places);
   tcase_add_test(tc, scatters);
   tcase_add_test(tc, reductions);
   tcase_add_test(tc, norms);

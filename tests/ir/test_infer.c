@@ -164,6 +164,25 @@ START_TEST(scatters) {
 }
 END_TEST
 
+START_TEST(sized_by_data) {
+  gives(NODE(NonZero, INTS(3, 0, 7)), "i64[1,2]");
+  gives(NODE(NonZero, of(NODE(Reshape, INTS(3, 0, 7, 1), INTS(2, 2)))), "i64[2,3]");
+  lp_value *size = of(NODE(Shape, test_arg(LP_F32, "s")));
+  gives(NODE(NonZero, of(NODE(ConstantOfShape, size))), "i64[1,0]");
+  gives(NODE(NonZero, of(NODE(Expand, INTS(1), size))), "i64[1,s]");
+  refuses(NODE(NonZero, i64("4")), "depends on the data of input 0");
+  gives(NODE(Compress, f32("2,3"), INTS(0, 1, 1, 0)), "f32[2]");
+  with_i64("axis", 1);
+  gives(NODE(Compress, f32("b,3"), INTS(0, 1)), "f32[b,1]");
+  refuses(NODE(Compress, f32("2,3"), i64("4")), "depends on the data of input 1");
+  refuses(NODE(Compress, f32("b,3"), INTS(1)), "the axis that it compresses has no constant size");
+  gives(NODE(EyeLike, f32("b,s")), "f32[b,s]");
+  with_i64("dtype", 7);
+  gives(NODE(EyeLike, f32("b,s")), "i64[b,s]");
+  refuses(NODE(EyeLike, f32("s")), "input 0 has 1 axes, 2 wanted");
+}
+END_TEST
+
 START_TEST(norms) {
   lp_op *op = NODES(LayerNormalization, 3, f32("b,s,8"), f32("8"), f32("8"));
   gives(op, "f32[b,s,8]");
@@ -516,6 +535,7 @@ int main(void) {
   tcase_add_test(tc, greatest);
   tcase_add_test(tc, gathers);
   tcase_add_test(tc, scatters);
+  tcase_add_test(tc, sized_by_data);
   tcase_add_test(tc, slices);
   tcase_add_test(tc, slices_by_sizes);
   tcase_add_test(tc, joins_and_splits);
