@@ -56,7 +56,7 @@ static void put_type(classifier *c, const lp_module *module, const lp_value *val
 /* All that its numbers depend on: kind, types, closed forms, and what attention is told in attributes. */
 static void describe_op(classifier *c, const lp_module *module, const lp_plan_op *item, const lp_cost *cost) {
   const lp_op *op = item->op;
-  lp_buf_printf(&c->text, "%d %d %d %s %" PRId64 " %" PRId64 " %" PRId64 "|", (int)op->kind, item->free,
+  lp_buf_printf(&c->text, "%d %d %d %d %s %" PRId64 " %" PRId64 " %" PRId64 "|", (int)op->kind, item->free, item->draws,
                 item->state >= 0, lp_op_str(op, "layout", ""), lp_op_i64(op, "heads", -1),
                 lp_op_i64(op, "kv_heads", -1), lp_op_i64(op, "head_dim", -1));
   for (int32_t i = 0; i < op->in_count; i++)
