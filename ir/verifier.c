@@ -7,7 +7,8 @@
 
 /* Attributes any operator may carry; passes add them on the way. */
 static const char common_attrs[] =
-    "name?:str layer?:i64 layer_kind?:str side?:str stage?:str segment?:i64 exit?:i64 buffer?:i64s flops?:poly bytes_read?:poly "
+    "name?:str layer?:i64 layer_kind?:str side?:str stage?:str segment?:i64 exit?:i64 buffer?:i64s flops?:poly "
+    "bytes_read?:poly "
     "bytes_written?:poly device_ms?:f64 cloud_ms?:f64 ratio?:f64 weight_dtype?:str opset?:i64 layout_note?:str";
 
 static const char *const kind_names[] = {"bool", "i64",  "f64",  "str",   "poly",

@@ -126,7 +126,7 @@ void knows(lp_op *op, const char *elements) {
   const lp_value *value = of(op);
   lp_buf text = {0};
   if (!value->known) lp_buf_puts(&text, "?");
-  for (int32_t i = 0; i < value->known_count; i++) {
+  for (int32_t i = 0; value->known && i < value->known_count; i++) {
     if (i > 0) lp_buf_puts(&text, " ");
     print_plain(value->known[i], &text);
   }

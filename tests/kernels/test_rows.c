@@ -81,7 +81,8 @@ static void test_softmax(int64_t rows, int64_t n, int log, int64_t threads) {
   for (int64_t i = 0; i < rows * n; i += 5)
     c.x[i] = i % n == 0 ? c.x[i] * 30 : -INFINITY;
   kernel_run(softmax_body, &c, threads);
-  double added = 1e-6 + (double)(n / 16) * 0x1p-24; /* a lane of the sum rounds each time that it adds */
+  int64_t lane = n / 16;
+  double added = 1e-6 + (double)lane * 0x1p-24; /* a lane of the sum rounds each time that it adds */
   for (int64_t r = 0; r < rows; r++) {
     double max = -INFINITY, sum = 0;
     for (int64_t i = 0; i < n; i++)

@@ -172,7 +172,8 @@ START_TEST(damaged_logits_are_never_drawn) {
   static const int32_t greatest[] = {1, 2, 1};
   for (size_t c = 0; c < LP_COUNT(damaged); c++) {
     for (int32_t k = 0; k < 4; k++) {
-      for (double p = 0; p <= 1; p += 0.5) {
+      for (int halves = 0; halves <= 2; halves++) {
+        double p = 0.5 * halves;
         lp_sampling sampling = {.temperature = k == 0 && p == 0 ? 0 : 1, .top_k = k, .top_p = p, .seed = 9};
         for (uint64_t i = 0; i < 200; i++) {
           lp_sample sample = draw(&sampling, damaged[c], 4, i);

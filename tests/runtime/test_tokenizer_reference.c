@@ -53,6 +53,7 @@ static fragment_list read_fragments(void) {
 }
 
 static uint64_t below(uint64_t *state, uint64_t n) {
+  ck_assert(n > 0);
   *state += UINT64_C(0x9E3779B97F4A7C15);
   uint64_t z = *state;
   z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);

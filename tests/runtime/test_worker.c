@@ -292,6 +292,7 @@ static void send_raw(const char *address, const uint8_t *bytes, size_t size) {
   struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(strchr(address, ':') + 1))};
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   int fd = socket(AF_INET, SOCK_STREAM, 0);
+  ck_assert_int_ge(fd, 0);
   ck_assert_int_eq(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
   ck_assert_int_eq(send(fd, bytes, size, MSG_NOSIGNAL), (ssize_t)size);
   usleep(20000);
