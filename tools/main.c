@@ -30,6 +30,7 @@ static const subcommand subcommands[] = {
 #ifdef LP_HAS_ROUTER
     {"route", "decide where a request goes", lp_tool_route},
 #endif
+    {"simulate", "users, radio, queues and routing of a scenario", lp_tool_simulate},
 };
 
 static void print_help(FILE *out) {

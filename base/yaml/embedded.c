@@ -7,6 +7,10 @@ static bool is_path(const char *text) {
   return strchr(text, '/') || lp_has_suffix(text, ".yaml") || lp_has_suffix(text, ".yml");
 }
 
+const char *lp_yaml_named(const lp_yaml *yaml, const char *text) {
+  return is_path(text) ? lp_yaml_beside(yaml, text) : text;
+}
+
 const lp_embedded *lp_embedded_find(const lp_embedded_table *table, const char *name) {
   for (size_t i = 0; i < table->count; i++)
     if (lp_streq(table->entry[i].name, name)) return &table->entry[i];

@@ -47,6 +47,15 @@ lp_status lp_yaml_load(const char *path, lp_arena *arena, lp_yaml_reader *read, 
   return status;
 }
 
+const char *lp_yaml_beside(const lp_yaml *yaml, const char *path) {
+  if (*path == '/') return path;
+  char *folder = lp_path_dir(yaml->file), *whole = lp_path_join(folder, path);
+  const char *copy = lp_arena_strdup(yaml->arena, whole);
+  free(folder);
+  free(whole);
+  return copy;
+}
+
 /* ---- nodes ---- */
 
 lp_loc lp_yaml_loc(const lp_yaml *yaml, const lp_yaml_node *node) {

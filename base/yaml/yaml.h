@@ -30,6 +30,11 @@ LP_MUST_USE lp_status lp_yaml_parse(const char *file, const void *text, size_t s
                                     lp_yaml_reader *read, void *user, lp_diag *diag);
 LP_MUST_USE lp_status lp_yaml_load(const char *path, lp_arena *arena, lp_yaml_reader *read, void *user, lp_diag *diag);
 
+/* A path that the document gives, relative to the folder of its file; in the arena. */
+const char *lp_yaml_beside(const lp_yaml *yaml, const char *path);
+/* The same, unless it is a name and no path: see lp_embedded_load. */
+const char *lp_yaml_named(const lp_yaml *yaml, const char *text);
+
 /* ---- nodes ------------------------------------------------------------------------------------------------------- */
 
 lp_loc lp_yaml_loc(const lp_yaml *yaml, const lp_yaml_node *node);

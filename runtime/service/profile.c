@@ -27,15 +27,6 @@ static const lp_yaml_field place_fields[] = {
     LP_YAML_FIELD(LP_YAML_TEXT, "source", place_file, model.source, .least = 0),
 };
 
-static const char *beside(const lp_yaml *yaml, const char *path) {
-  if (*path == '/') return path;
-  char *folder = lp_path_dir(yaml->file), *whole = lp_path_join(folder, path);
-  const char *copy = lp_arena_strdup(yaml->arena, whole);
-  free(folder);
-  free(whole);
-  return copy;
-}
-
 static lp_status read_place(lp_yaml *yaml, const lp_yaml_node *node, lp_place place, lp_service_model *out) {
   place_file file = {.model = {.ttft_s = -1, .tpot_s = -1}};
   const char *what = lp_place_names[place];
@@ -45,8 +36,9 @@ static lp_status read_place(lp_yaml *yaml, const lp_yaml_node *node, lp_place pl
   bool given = file.model.ttft_s >= 0 || file.model.tpot_s >= 0 || file.tokens_per_s > 0 || file.model.prompt_s > 0;
   if ((file.bench != NULL) + (file.report != NULL) + given != 1)
     return lp_error(yaml->diag, loc, "'%s' wants one of 'bench', 'report', or figures ('ttft' and 'tpot')", what);
-  if (file.bench) return lp_service_from_bench(beside(yaml, file.bench), yaml->arena, out, yaml->diag);
-  if (file.report) return lp_service_from_report(beside(yaml, file.report), place, yaml->arena, out, yaml->diag);
+  if (file.bench) return lp_service_from_bench(lp_yaml_beside(yaml, file.bench), yaml->arena, out, yaml->diag);
+  if (file.report)
+    return lp_service_from_report(lp_yaml_beside(yaml, file.report), place, yaml->arena, out, yaml->diag);
   if ((file.model.tpot_s >= 0) == (file.tokens_per_s > 0))
     return lp_error(yaml->diag, loc, "'%s' wants one of 'tpot' and 'tokens_per_s'", what);
   if (file.model.ttft_s < 0) return lp_error(yaml->diag, loc, "'%s' lacks 'ttft'", what);

@@ -1,0 +1,256 @@
+/* One run: from event to event. */
+#include <gsl/gsl_randist.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "runtime/simulate/simulate_internal.h"
+
+typedef struct {
+  const lp_sim_scenario *scenario;
+  const lp_sim_policy *policy;
+  void *state; /* of the policy */
+  gsl_rng *arrivals, *tasks;
+  lp_sim_place place[LP_PLACES];
+  lp_sim_heap links; /* requests on their way to a place */
+  LP_VEC(lp_sim_job) jobs;
+  LP_VEC(lp_sim_request) requests; /* as the policy saw them; only of one that learns */
+  LP_VEC(uint32_t) free;           /* places in jobs */
+  double *share;                   /* [tasks] cumulated */
+  int64_t next;                    /* index of the next request */
+  double next_s;                   /* and when it comes, INFINITY: no more */
+  double now_s;
+  lp_sim_tally *tally;
+  lp_sim_histogram *histogram;
+} engine;
+
+/* ---- arrivals ---- */
+
+static void plan_arrival(engine *e) {
+  const lp_sim_scenario *s = e->scenario;
+  if (e->next >= s->requests)
+    e->next_s = INFINITY;
+  else if (s->trace)
+    e->next_s = s->trace[e->next].at_s;
+  else
+    e->next_s = e->now_s + (s->rate > 0 ? gsl_ran_exponential(e->arrivals, 1 / s->rate) : s->every_s);
+}
+
+/* What is drawn here does not depend on the policy. */
+typedef struct {
+  int32_t task;
+  double prompt, tokens, lucky[LP_PLACES];
+  double up_bps, down_bps;
+} drawn;
+
+static drawn draw_request(engine *e) {
+  const lp_sim_scenario *s = e->scenario;
+  const lp_sim_traced *traced = s->trace ? &s->trace[e->next] : NULL;
+  drawn d = {.up_bps = s->up_bps, .down_bps = s->down_bps};
+  double u = s->tasks > 1 ? gsl_rng_uniform(e->tasks) : 0;
+  while (d.task < s->tasks - 1 && u >= e->share[d.task])
+    d.task++;
+  if (traced) d.task = traced->task;
+  d.prompt = lp_sim_draw(e->tasks, &s->task[d.task].prompt);
+  d.tokens = lp_sim_draw(e->tasks, &s->task[d.task].tokens);
+  if (traced && traced->prompt >= 0) d.prompt = traced->prompt;
+  if (traced && traced->tokens >= 0) d.tokens = traced->tokens;
+  for (int p = 0; p < LP_PLACES; p++)
+    d.lucky[p] = s->task[d.task].quality ? gsl_rng_uniform(e->tasks) : 0;
+  if (s->users > 0) {
+    uint64_t user = gsl_rng_uniform_int(e->tasks, (unsigned long)s->users);
+    d.up_bps = s->user_up[user];
+    d.down_bps = s->user_down[user];
+  }
+  return d;
+}
+
+/* ---- deciding ---- */
+
+static double generation_s(const lp_sim_scenario *s, lp_place place, double prompt, double tokens) {
+  return lp_generation_s(&s->service->at[place], prompt, tokens, (lp_counting)s->counting);
+}
+
+static double up_s(const lp_sim_scenario *s, const drawn *d, lp_place place) {
+  return lp_transmission_s(d->prompt, s->token_bytes, d->up_bps, place, s->backhaul_s);
+}
+
+static double down_s(const lp_sim_scenario *s, const drawn *d, double tokens) {
+  return lp_transmission_s(tokens, s->token_bytes, d->down_bps, LP_AT_EDGE, 0);
+}
+
+static bool suffices(const lp_sim_task *task, const double lucky[LP_PLACES], lp_place place) {
+  return !task->quality || lucky[place] < task->success[place];
+}
+
+static lp_sim_request view_of(const engine *e, const drawn *d) {
+  const lp_sim_scenario *s = e->scenario;
+  const lp_sim_task *task = &s->task[d->task];
+  lp_sim_request request = {.now_s = e->now_s,
+                            .index = e->next,
+                            .task = d->task,
+                            .task_name = task->name,
+                            .quality = task->quality,
+                            .prompt_tokens = d->prompt,
+                            .expected_tokens = task->tokens.mean,
+                            .target_s = s->target_s,
+                            .penalty = s->penalty,
+                            .patience = s->patience};
+  for (int p = 0; p < LP_PLACES; p++) {
+    double mean = task->tokens.mean, up = up_s(s, d, (lp_place)p);
+    request.wait_s[p] = lp_sim_place_wait_s(&e->place[p]);
+    request.delay_s[p] = request.wait_s[p] + generation_s(s, (lp_place)p, d->prompt, mean) + up + down_s(s, d, mean);
+    double truly =
+        request.wait_s[p] + generation_s(s, (lp_place)p, d->prompt, d->tokens) + up + down_s(s, d, d->tokens);
+    request.expected_reward[p] =
+        lp_service_reward(s->target_s, truly, s->penalty, !suffices(task, d->lucky, (lp_place)p));
+  }
+  return request;
+}
+
+/* ---- requests ---- */
+
+static uint32_t new_job(engine *e) {
+  if (e->free.count > 0) return e->free.data[--e->free.count];
+  lp_vec_push(&e->jobs, (lp_sim_job){0});
+  if (e->policy->learn) lp_vec_push(&e->requests, (lp_sim_request){0});
+  return (uint32_t)(e->jobs.count - 1);
+}
+
+/* Which twentieth of the counted requests this is; -1: it is of the warm-up. */
+static int32_t part_of(const engine *e, int64_t index) {
+  int64_t warm_up = e->scenario->warm_up, counted = e->scenario->requests - warm_up;
+  return index < warm_up ? -1 : (int32_t)((index - warm_up) * LP_SIM_PARTS / counted);
+}
+
+static void count_outcome(engine *e, const lp_sim_job *job, const lp_sim_outcome *outcome) {
+  int32_t part = part_of(e, job->index);
+  lp_sim_tally *tally = e->tally;
+  if (part < 0) return;
+  double generation = outcome->delay_s - job->link_s - (job->started_s - job->reached_s);
+  tally->requests++;
+  tally->at[job->place]++;
+  lp_sim_tally_add(tally, part, SIM_DELAY, outcome->delay_s);
+  lp_sim_tally_add(tally, part, SIM_REWARD, outcome->reward);
+  lp_sim_tally_add(tally, part, SIM_WAIT, job->started_s - job->reached_s);
+  lp_sim_tally_add(tally, part, SIM_GENERATION, generation);
+  lp_sim_tally_add(tally, part, SIM_LINK, job->link_s);
+  lp_sim_tally_add(tally, part, SIM_TASKS + job->task, outcome->delay_s);
+  if (e->scenario->task[job->task].quality) lp_sim_tally_add(tally, part, SIM_QUALITY, outcome->met ? 1 : 0);
+  lp_sim_histogram_add(e->histogram, outcome->delay_s);
+}
+
+/* At the end of its generation; the way down to the user is still to come, and known. */
+static void complete(engine *e, uint32_t index) {
+  const lp_sim_scenario *s = e->scenario;
+  const lp_sim_job *job = &e->jobs.data[index];
+  double down = job->link_s - (job->reached_s - job->arrived_s);
+  lp_sim_outcome outcome = {.place = job->place,
+                            .delay_s = e->now_s - job->arrived_s + down,
+                            .met = suffices(&s->task[job->task], job->lucky, job->place)};
+  outcome.reward = lp_service_reward(s->target_s, outcome.delay_s, s->penalty, !outcome.met);
+  count_outcome(e, job, &outcome);
+  if (e->policy->learn) e->policy->learn(e->state, &e->requests.data[index], &outcome);
+  lp_vec_push(&e->free, index);
+}
+
+static void reach(engine *e, uint32_t index) {
+  lp_sim_job *job = &e->jobs.data[index];
+  job->reached_s = e->now_s;
+  if (lp_sim_place_offer(&e->place[job->place], e->jobs.data, index, e->now_s)) return;
+  if (part_of(e, job->index) >= 0) e->tally->rejected++;
+  lp_vec_push(&e->free, index);
+}
+
+static void arrive(engine *e) {
+  const lp_sim_scenario *s = e->scenario;
+  drawn d = draw_request(e);
+  lp_sim_request request = view_of(e, &d);
+  lp_place place = e->policy->decide(e->state, &request), other = place == LP_AT_EDGE ? LP_AT_CLOUD : LP_AT_EDGE;
+  if (lp_sim_place_is_full(&e->place[place]) && !lp_sim_place_is_full(&e->place[other])) {
+    place = other;
+    if (part_of(e, e->next) >= 0) e->tally->overflowed++;
+  }
+  uint32_t index = new_job(e);
+  lp_sim_job *job = &e->jobs.data[index];
+  double up = up_s(s, &d, place);
+  *job = (lp_sim_job){.index = e->next,
+                      .arrived_s = e->now_s,
+                      .work_s = generation_s(s, place, d.prompt, d.tokens),
+                      .expected_work_s = generation_s(s, place, d.prompt, s->task[d.task].tokens.mean),
+                      .link_s = up + down_s(s, &d, d.tokens),
+                      .lucky = {d.lucky[0], d.lucky[1]},
+                      .task = d.task,
+                      .place = place};
+  if (e->policy->learn) e->requests.data[index] = request;
+  if (up > 0)
+    lp_sim_heap_push(&e->links, e->now_s + up, index);
+  else
+    reach(e, index);
+  e->next++;
+  plan_arrival(e);
+}
+
+/* ---- the run ---- */
+
+/* The earliest event; at the same time ends come before arrivals, so that what becomes free is free. */
+static bool step(engine *e) {
+  int32_t server[LP_PLACES] = {0, 0};
+  double link = e->links.entries.count > 0 ? e->links.entries.data[0].key : INFINITY;
+  double edge = lp_sim_place_next(&e->place[LP_AT_EDGE], &server[LP_AT_EDGE]);
+  double cloud = lp_sim_place_next(&e->place[LP_AT_CLOUD], &server[LP_AT_CLOUD]);
+  lp_place first = edge <= cloud ? LP_AT_EDGE : LP_AT_CLOUD;
+  double end = fmin(edge, cloud), next = fmin(fmin(end, link), e->next_s);
+  if (isinf(next)) return false;
+  e->now_s = next;
+  if (end <= next)
+    complete(e, lp_sim_place_finish(&e->place[first], e->jobs.data, server[first], next));
+  else if (link <= next)
+    reach(e, lp_sim_heap_pop(&e->links));
+  else
+    arrive(e);
+  return true;
+}
+
+static void conclude(engine *e, double arrivals_end_s) {
+  for (int p = 0; p < LP_PLACES; p++) {
+    const lp_sim_place *place = &e->place[p];
+    const lp_sim_station *form = place->form;
+    double time = fmax(arrivals_end_s, 1e-300);
+    e->tally->queue_length[p] = place->waiting_s / time;
+    if (form->slots < LP_SIM_UNLIMITED)
+      e->tally->utilisation[p] = place->busy_s / (time * (double)form->replicas * (double)form->slots);
+    lp_sim_place_end(&e->place[p]);
+  }
+  if (e->policy->free) e->policy->free(e->state);
+  gsl_rng_free(e->arrivals);
+  gsl_rng_free(e->tasks);
+  lp_vec_free(&e->links.entries);
+  lp_vec_free(&e->jobs);
+  lp_vec_free(&e->requests);
+  lp_vec_free(&e->free);
+  free(e->share);
+}
+
+void lp_sim_run_once(const lp_sim_scenario *s, const lp_sim_policy *policy, int64_t run, lp_sim_tally *tally,
+                     lp_sim_histogram *histogram) {
+  engine e = {.scenario = s,
+              .policy = policy,
+              .arrivals = lp_sim_stream(s, run, "arrivals"),
+              .tasks = lp_sim_stream(s, run, "tasks"),
+              .share = lp_alloc((size_t)s->tasks * sizeof *e.share),
+              .tally = tally,
+              .histogram = histogram};
+  if (policy->create) e.state = policy->create((uint64_t)(s->seed * 1000003 + run));
+  double sum = 0, all = 0, last = 0;
+  for (int32_t t = 0; t < s->tasks; t++)
+    all += s->task[t].share;
+  for (int32_t t = 0; t < s->tasks; t++)
+    e.share[t] = (sum += s->task[t].share) / all;
+  for (int p = 0; p < LP_PLACES; p++)
+    lp_sim_place_begin(&e.place[p], &s->station[p]);
+  plan_arrival(&e);
+  do
+    last = isinf(e.next_s) ? last : e.next_s;
+  while (step(&e));
+  conclude(&e, fmax(last, e.now_s));
+}

@@ -1,0 +1,124 @@
+/* Every policy at every value of the axis, over all runs. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/simulate/simulate_internal.h"
+
+static void scale(lp_sim_lengths *lengths, double factor) {
+  lengths->mean *= factor;
+  lengths->from *= factor;
+  lengths->to *= factor;
+}
+
+static double mean_tokens(const lp_sim_scenario *scenario) {
+  double sum = 0, shares = 0;
+  for (int32_t t = 0; t < scenario->tasks; t++) {
+    sum += scenario->task[t].share * scenario->task[t].tokens.mean;
+    shares += scenario->task[t].share;
+  }
+  return sum / shares;
+}
+
+/* Tasks keep their proportions among those that ask for quality, and among those that do not. */
+static void share_quality(lp_sim_scenario *scenario, double value) {
+  double sum[2] = {0, 0};
+  for (int32_t t = 0; t < scenario->tasks; t++)
+    sum[scenario->task[t].quality] += scenario->task[t].share;
+  for (int32_t t = 0; t < scenario->tasks; t++) {
+    bool quality = scenario->task[t].quality;
+    if (sum[quality] > 0) scenario->task[t].share *= (quality ? value : 1 - value) / sum[quality];
+  }
+}
+
+lp_sim_scenario lp_sim_at(const lp_sim_scenario *scenario, double value, lp_sim_task *tasks) {
+  lp_sim_scenario at = *scenario;
+  memcpy(tasks, scenario->task, (size_t)scenario->tasks * sizeof *tasks);
+  at.task = tasks;
+  switch (scenario->axis) {
+  case LP_SIM_NOTHING:
+    break;
+  case LP_SIM_RATE:
+    at.rate = value;
+    break;
+  case LP_SIM_QUALITY_SHARE:
+    share_quality(&at, value);
+    break;
+  case LP_SIM_TOKENS:
+    for (int32_t t = 0; t < at.tasks; t++)
+      scale(&tasks[t].tokens, value / mean_tokens(scenario));
+    break;
+  case LP_SIM_PENALTY:
+    at.penalty = value;
+    break;
+  case LP_SIM_SLOTS:
+    at.station[LP_AT_EDGE].slots = (int64_t)round(value);
+    break;
+  }
+  return at;
+}
+
+static void sum_up(const lp_sim_scenario *s, const lp_sim_tally *tallies, const lp_sim_histogram *histogram,
+                   lp_arena *arena, lp_sim_point *point) {
+  for (int64_t run = 0; run < s->runs; run++) {
+    const lp_sim_tally *tally = &tallies[run];
+    point->requests += tally->requests;
+    point->rejected += tally->rejected;
+    point->overflowed += tally->overflowed;
+    for (int p = 0; p < LP_PLACES; p++) {
+      point->share[p] += (double)tally->at[p];
+      point->utilisation[p] += tally->utilisation[p] / (double)s->runs;
+      point->queue_length[p] += tally->queue_length[p] / (double)s->runs;
+    }
+  }
+  for (int p = 0; p < LP_PLACES; p++)
+    point->share[p] /= point->requests > 0 ? (double)point->requests : 1;
+  point->delay_s = lp_sim_estimate_of(tallies, s->runs, SIM_DELAY);
+  point->reward = lp_sim_estimate_of(tallies, s->runs, SIM_REWARD);
+  point->quality = lp_sim_estimate_of(tallies, s->runs, SIM_QUALITY);
+  point->wait_s = lp_sim_estimate_of(tallies, s->runs, SIM_WAIT);
+  point->generation_s = lp_sim_estimate_of(tallies, s->runs, SIM_GENERATION);
+  point->link_s = lp_sim_estimate_of(tallies, s->runs, SIM_LINK);
+  point->p50_s = lp_sim_histogram_quantile(histogram, 0.50);
+  point->p90_s = lp_sim_histogram_quantile(histogram, 0.90);
+  point->p99_s = lp_sim_histogram_quantile(histogram, 0.99);
+  point->task_delay_s = LP_NEW_ARRAY(arena, lp_sim_estimate, s->tasks);
+  for (int32_t t = 0; t < s->tasks; t++)
+    point->task_delay_s[t] = lp_sim_estimate_of(tallies, s->runs, SIM_TASKS + t);
+}
+
+static void run_point(const lp_sim_scenario *s, const lp_sim_policy *policy, lp_arena *arena, lp_sim_point *point) {
+  lp_sim_tally *tallies = lp_alloc((size_t)s->runs * sizeof *tallies);
+  lp_sim_histogram *histogram = lp_alloc(sizeof *histogram);
+  for (int64_t run = 0; run < s->runs; run++) {
+    lp_sim_tally_begin(&tallies[run], s->tasks);
+    lp_sim_run_once(s, policy, run, &tallies[run], histogram);
+  }
+  sum_up(s, tallies, histogram, arena, point);
+  for (int64_t run = 0; run < s->runs; run++)
+    lp_sim_tally_end(&tallies[run]);
+  free(tallies);
+  free(histogram);
+}
+
+void lp_sim_run(const lp_sim_scenario *scenario, lp_sim_result *out) {
+  int32_t values = scenario->axis == LP_SIM_NOTHING ? 1 : scenario->values;
+  lp_sim_task *tasks = lp_alloc((size_t)scenario->tasks * sizeof *tasks);
+  *out = (lp_sim_result){.scenario = scenario, .arena = lp_arena_create(), .values = values};
+  out->points = scenario->policies * values;
+  out->point = LP_NEW_ARRAY(out->arena, lp_sim_point, out->points);
+  for (int32_t p = 0; p < scenario->policies; p++)
+    for (int32_t v = 0; v < values; v++) {
+      lp_sim_point *point = &out->point[p * values + v];
+      point->policy = scenario->policy[p]->name;
+      point->value = scenario->axis == LP_SIM_NOTHING ? 0 : scenario->value[v];
+      lp_sim_scenario at = lp_sim_at(scenario, point->value, tasks);
+      run_point(&at, scenario->policy[p], out->arena, point);
+    }
+  free(tasks);
+}
+
+void lp_sim_result_free(lp_sim_result *result) {
+  lp_arena_free(result->arena);
+  *result = (lp_sim_result){0};
+}

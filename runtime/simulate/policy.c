@@ -1,0 +1,71 @@
+/* The plain rules. */
+#include "runtime/simulate/simulate.h"
+
+#include <gsl/gsl_rng.h>
+
+/* ---- without state ---- */
+
+static lp_place to_edge(void *state, const lp_sim_request *request) {
+  (void)state;
+  (void)request;
+  return LP_AT_EDGE;
+}
+
+static lp_place to_cloud(void *state, const lp_sim_request *request) {
+  (void)state;
+  (void)request;
+  return LP_AT_CLOUD;
+}
+
+static lp_place by_class(void *state, const lp_sim_request *request) {
+  (void)state;
+  return request->quality ? LP_AT_CLOUD : LP_AT_EDGE;
+}
+
+/* As by class, but what need not go to the cloud does not wait for the edge for longer than `patience` times what the
+ * cloud takes longer. With 1 each request looks after itself alone; who waits delays those behind, so that less is better
+ * for all (Naor 1969). */
+static lp_place by_queue(void *state, const lp_sim_request *request) {
+  (void)state;
+  if (request->quality) return LP_AT_CLOUD;
+  double wait = request->wait_s[LP_AT_EDGE], alone = request->delay_s[LP_AT_EDGE] - wait;
+  return wait > request->patience * (request->delay_s[LP_AT_CLOUD] - alone) ? LP_AT_CLOUD : LP_AT_EDGE;
+}
+
+static lp_place by_oracle(void *state, const lp_sim_request *request) {
+  (void)state;
+  return request->expected_reward[LP_AT_CLOUD] > request->expected_reward[LP_AT_EDGE] ? LP_AT_CLOUD : LP_AT_EDGE;
+}
+
+/* ---- random ---- */
+
+static void *coin_create(uint64_t seed) {
+  gsl_rng *coin = gsl_rng_alloc(gsl_rng_mt19937);
+  gsl_rng_set(coin, (unsigned long)(seed & 0xffffffff));
+  return coin;
+}
+
+static lp_place by_coin(void *state, const lp_sim_request *request) {
+  (void)request;
+  return gsl_rng_uniform(state) < 0.5 ? LP_AT_EDGE : LP_AT_CLOUD;
+}
+
+static void coin_free(void *state) {
+  gsl_rng_free(state);
+}
+
+static const lp_sim_policy class_rule = {
+    .name = "class", .summary = "to the cloud where quality is asked for", .decide = by_class};
+static const lp_sim_policy queue_aware = {.name = "queue-aware",
+                                          .summary = "as class, and to the cloud when the edge's queue is too long",
+                                          .decide = by_queue};
+static const lp_sim_policy edge_only = {.name = "edge-only", .summary = "never to the cloud", .decide = to_edge};
+static const lp_sim_policy cloud_only = {.name = "cloud-only", .summary = "always to the cloud", .decide = to_cloud};
+static const lp_sim_policy at_random = {
+    .name = "random", .summary = "either with one half", .create = coin_create, .decide = by_coin, .free = coin_free};
+static const lp_sim_policy oracle = {.name = "oracle",
+                                     .summary = "the better reward, knowing the answer's length and quality beforehand",
+                                     .decide = by_oracle};
+
+static const lp_sim_policy *const plain[] = {&class_rule, &queue_aware, &edge_only, &cloud_only, &at_random, &oracle};
+const lp_sim_policies lp_sim_plain_policies = {plain, LP_COUNT(plain)};

@@ -1,0 +1,414 @@
+/* Scenarios in YAML. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/yaml/yaml.h"
+#include "runtime/radio/radio.h"
+#include "runtime/simulate/simulate_internal.h"
+
+const char *const lp_sim_axis_names[LP_SIM_SLOTS + 1] = {"", "rate", "quality_share", "tokens", "penalty", "slots"};
+
+/* What the keys of a file are, before it is made sense of. */
+typedef struct {
+  lp_sim_scenario *scenario;
+  const lp_sim_policies *known;
+  const char *service;
+  const lp_yaml_node *arrivals, *tasks, *edge, *cloud, *link, *policies, *vary;
+} scenario_file;
+
+/* ---- lengths ---- */
+
+typedef struct {
+  double fixed, exponential, geometric, lognormal, sigma, least;
+  const lp_yaml_node *uniform;
+} lengths_file;
+
+#define LENGTH(key, member) LP_YAML_FIELD(LP_YAML_F64, key, lengths_file, member, .least = 1, .most = 1e9)
+
+static const lp_yaml_field length_fields[] = {
+    LP_YAML_FIELD(LP_YAML_F64, "fixed", lengths_file, fixed, .least = 0, .most = 1e9),
+    LENGTH("exponential", exponential),
+    LENGTH("geometric", geometric),
+    LENGTH("lognormal", lognormal),
+    LP_YAML_FIELD(LP_YAML_F64, "sigma", lengths_file, sigma, .least = 0.001, .most = 5),
+    LP_YAML_FIELD(LP_YAML_F64, "least", lengths_file, least, .least = 0, .most = 1e9),
+    LP_YAML_FIELD(LP_YAML_NODE, "uniform", lengths_file, uniform, .least = 0),
+};
+
+/* A number, or { exponential: 1000 } and the like. */
+static lp_status read_lengths(lp_yaml *yaml, const lp_yaml_node *node, const char *key, lp_sim_lengths *out) {
+  lengths_file file = {.fixed = -1, .sigma = 1, .least = 1};
+  if (lp_yaml_is_scalar(node)) return lp_yaml_number(yaml, node, key, 0, 1e9, &out->mean);
+  LP_TRY(lp_yaml_fields(yaml, node, lp_arena_format(yaml->arena, "'%s'", key), length_fields, LP_COUNT(length_fields),
+                        &file));
+  int given =
+      (file.fixed >= 0) + (file.exponential > 0) + (file.geometric > 0) + (file.lognormal > 0) + (file.uniform != NULL);
+  if (given != 1)
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, node),
+                    "'%s' wants one of 'fixed', 'uniform', 'exponential', 'lognormal', 'geometric'", key);
+  *out = (lp_sim_lengths){.shape = LP_SIM_FIXED, .mean = file.fixed, .sigma = file.sigma, .least = file.least};
+  if (file.exponential > 0) out->shape = LP_SIM_EXPONENTIAL, out->mean = file.exponential;
+  if (file.geometric > 0) out->shape = LP_SIM_GEOMETRIC, out->mean = file.geometric;
+  if (file.lognormal > 0) out->shape = LP_SIM_LOGNORMAL, out->mean = file.lognormal;
+  if (!file.uniform) return LP_OK;
+  double *ends = NULL;
+  int32_t count = 0;
+  LP_TRY(lp_yaml_numbers(yaml, file.uniform, "uniform", &(lp_yaml_range){0, 1e9, true}, &ends, &count));
+  if (count != 2) return lp_error(yaml->diag, lp_yaml_loc(yaml, file.uniform), "'uniform' is not [least, most]");
+  *out = (lp_sim_lengths){LP_SIM_UNIFORM, (ends[0] + ends[1]) / 2, ends[0], ends[1], 0, file.least};
+  return LP_OK;
+}
+
+/* ---- tasks ---- */
+
+typedef struct {
+  lp_sim_task task;
+  const lp_yaml_node *prompt, *tokens;
+} task_file;
+
+static const lp_yaml_field task_fields[] = {
+    LP_YAML_FIELD(LP_YAML_TEXT, "class", task_file, task.name, .required = true),
+    LP_YAML_FIELD(LP_YAML_F64, "share", task_file, task.share, .least = 0, .most = 1e6),
+    LP_YAML_FIELD(LP_YAML_BOOL, "quality", task_file, task.quality, .least = 0),
+    LP_YAML_FIELD(LP_YAML_NODE, "prompt", task_file, prompt, .least = 0),
+    LP_YAML_FIELD(LP_YAML_NODE, "tokens", task_file, tokens, .required = true),
+    LP_YAML_FIELD(LP_YAML_F64, "edge_success", task_file, task.success[LP_AT_EDGE], .least = 0, .most = 1),
+    LP_YAML_FIELD(LP_YAML_F64, "cloud_success", task_file, task.success[LP_AT_CLOUD], .least = 0, .most = 1),
+};
+
+static lp_status read_tasks(lp_yaml *yaml, const lp_yaml_node *node, lp_sim_scenario *scenario) {
+  double sum = 0;
+  LP_TRY(lp_yaml_list(yaml, node, "tasks", &scenario->tasks));
+  scenario->task = LP_NEW_ARRAY(yaml->arena, lp_sim_task, scenario->tasks);
+  for (int32_t i = 0; i < scenario->tasks; i++) {
+    const lp_yaml_node *item = lp_yaml_item(yaml, node, i);
+    task_file file = {.task = {.share = 1, .success = {0, 1}}};
+    LP_TRY(lp_yaml_fields(yaml, item, "the task", task_fields, LP_COUNT(task_fields), &file));
+    file.task.prompt = (lp_sim_lengths){.shape = LP_SIM_FIXED};
+    file.task.tokens = (lp_sim_lengths){.shape = LP_SIM_FIXED, .least = 1};
+    if (file.prompt) LP_TRY(read_lengths(yaml, file.prompt, "prompt", &file.task.prompt));
+    LP_TRY(read_lengths(yaml, file.tokens, "tokens", &file.task.tokens));
+    for (int32_t j = 0; j < i; j++)
+      if (lp_streq(scenario->task[j].name, file.task.name))
+        return lp_error(yaml->diag, lp_yaml_loc(yaml, item), "the class '%s' is there twice", file.task.name);
+    scenario->task[i] = file.task;
+    sum += file.task.share;
+  }
+  if (sum <= 0) return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "the shares of all tasks are 0");
+  return LP_OK;
+}
+
+/* ---- arrivals ---- */
+
+typedef struct {
+  double poisson, every_s;
+  const char *trace;
+} arrivals_file;
+
+static const lp_yaml_field arrival_fields[] = {
+    LP_YAML_FIELD(LP_YAML_F64, "poisson", arrivals_file, poisson, .least = 1e-9, .most = 1e9),
+    LP_YAML_FIELD(LP_YAML_TIME_S, "every", arrivals_file, every_s, .least = 1e-9, .most = 1e9),
+    LP_YAML_FIELD(LP_YAML_TEXT, "trace", arrivals_file, trace, .least = 0),
+};
+
+static lp_status read_traced(const lp_csv *csv, size_t row, const int32_t column[4], lp_sim_scenario *scenario,
+                             lp_diag *diag) {
+  lp_sim_traced *traced = &scenario->trace[row];
+  *traced = (lp_sim_traced){.task = -1, .prompt = -1, .tokens = -1};
+  double before = row > 0 ? scenario->trace[row - 1].at_s : 0;
+  LP_TRY(lp_csv_number(csv, row, column[0], 0, 1e12, &traced->at_s, diag));
+  if (traced->at_s < before)
+    return lp_error(diag, lp_csv_loc(csv, row, column[0]), "'time_s' is %g, but the request before came at %g",
+                    traced->at_s, before);
+  const char *name = lp_csv_at(csv, row, column[1]);
+  for (int32_t t = 0; t < scenario->tasks; t++)
+    if (lp_streq(scenario->task[t].name, name)) traced->task = t;
+  if (traced->task < 0)
+    return lp_error(diag, lp_csv_loc(csv, row, column[1]), "'%s' is not a class of the scenario", name);
+  if (column[2] >= 0 && *lp_csv_at(csv, row, column[2]))
+    LP_TRY(lp_csv_number(csv, row, column[2], 0, 1e9, &traced->tokens, diag));
+  if (column[3] >= 0 && *lp_csv_at(csv, row, column[3]))
+    LP_TRY(lp_csv_number(csv, row, column[3], 0, 1e9, &traced->prompt, diag));
+  return LP_OK;
+}
+
+static lp_status read_trace(const char *path, lp_sim_scenario *scenario, lp_diag *diag) {
+  lp_csv csv;
+  LP_TRY(lp_csv_read(path, scenario->arena, &csv, diag));
+  const int32_t column[4] = {lp_csv_column(&csv, "time_s"), lp_csv_column(&csv, "class"), lp_csv_column(&csv, "tokens"),
+                             lp_csv_column(&csv, "prompt")};
+  for (int c = 0; c < 2; c++)
+    if (column[c] < 0)
+      return lp_error(diag, LP_LOC_FILE(path), "the trace lacks the column '%s'", c == 0 ? "time_s" : "class");
+  if (csv.rows == 0) return lp_error(diag, LP_LOC_FILE(path), "the trace holds no request");
+  scenario->trace = LP_NEW_ARRAY(scenario->arena, lp_sim_traced, csv.rows);
+  scenario->trace_count = (int64_t)csv.rows;
+  for (size_t row = 0; row < csv.rows; row++)
+    LP_TRY(read_traced(&csv, row, column, scenario, diag));
+  return LP_OK;
+}
+
+static lp_status read_arrivals(lp_yaml *yaml, const lp_yaml_node *node, lp_sim_scenario *scenario) {
+  arrivals_file file = {0};
+  LP_TRY(lp_yaml_fields(yaml, node, "'arrivals'", arrival_fields, LP_COUNT(arrival_fields), &file));
+  if ((file.poisson > 0) + (file.every_s > 0) + (file.trace != NULL) != 1)
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'arrivals' wants one of 'poisson', 'every', 'trace'");
+  scenario->rate = file.poisson;
+  scenario->every_s = file.every_s;
+  if (!file.trace) return LP_OK;
+  LP_TRY(read_trace(lp_yaml_beside(yaml, file.trace), scenario, yaml->diag));
+  if (scenario->requests == 0 || scenario->requests > scenario->trace_count) scenario->requests = scenario->trace_count;
+  return LP_OK;
+}
+
+/* ---- stations ---- */
+
+/* "unlimited", or a whole number of at least `least`. */
+static lp_status read_limit(lp_yaml *yaml, const lp_yaml_node *node, const char *key, int64_t least, int64_t *out) {
+  const char *text = NULL;
+  LP_TRY(lp_yaml_text(yaml, node, key, &text));
+  *out = LP_SIM_UNLIMITED;
+  if (lp_streq(text, "unlimited")) return LP_OK;
+  if (lp_parse_i64(text, least, 1000000, out, NULL, LP_LOC_NONE) == LP_OK) return LP_OK;
+  return lp_error(yaml->diag, lp_yaml_loc(yaml, node),
+                  "'%s' is '%s', neither 'unlimited' nor a whole number from %" PRId64 " to 1000000", key, text, least);
+}
+
+typedef struct {
+  lp_sim_station station;
+  const lp_yaml_node *slots, *queue;
+} station_file;
+
+static const lp_yaml_field station_fields[] = {
+    LP_YAML_FIELD(LP_YAML_I64, "replicas", station_file, station.replicas, .least = 1, .most = 1024),
+    LP_YAML_FIELD(LP_YAML_NODE, "slots", station_file, slots, .least = 0),
+    LP_YAML_FIELD(LP_YAML_NODE, "queue", station_file, queue, .least = 0),
+    LP_YAML_FIELD(LP_YAML_F64, "slowdown", station_file, station.slowdown, .least = 0, .most = 1000),
+};
+
+static lp_status read_station(lp_yaml *yaml, const lp_yaml_node *node, lp_place place, lp_sim_station *out) {
+  station_file file = {.station = *out};
+  const char *what = lp_arena_format(yaml->arena, "'%s'", lp_place_names[place]);
+  LP_TRY(lp_yaml_fields(yaml, node, what, station_fields, LP_COUNT(station_fields), &file));
+  if (file.slots) LP_TRY(read_limit(yaml, file.slots, "slots", 1, &file.station.slots));
+  if (file.queue) LP_TRY(read_limit(yaml, file.queue, "queue", 0, &file.station.queue));
+  *out = file.station;
+  return LP_OK;
+}
+
+/* ---- link ---- */
+
+typedef struct {
+  const char *radio;
+  int64_t users, intervals;
+  double up_bps, down_bps;
+} link_file;
+
+static const lp_yaml_field link_fields[] = {
+    LP_YAML_FIELD(LP_YAML_TEXT, "radio", link_file, radio, .least = 0),
+    LP_YAML_FIELD(LP_YAML_I64, "users", link_file, users, .least = 1, .most = 100000),
+    LP_YAML_FIELD(LP_YAML_I64, "intervals", link_file, intervals, .least = 1, .most = 1000000),
+    LP_YAML_FIELD(LP_YAML_BPS, "up", link_file, up_bps, .least = 1, .most = 1e15),
+    LP_YAML_FIELD(LP_YAML_BPS, "down", link_file, down_bps, .least = 1, .most = 1e15),
+};
+
+static lp_status drop_users(const lp_radio_profile *profile, const link_file *file, lp_sim_scenario *scenario,
+                            lp_loc loc, lp_diag *diag) {
+  int64_t users = file->users > 0 ? file->users : 10 * profile->sites * profile->sectors;
+  uint64_t seed = (uint64_t)scenario->seed;
+  lp_radio_network *network = lp_radio_drop(profile, (int32_t)users, seed);
+  scenario->users = users;
+  scenario->user_up = LP_NEW_ARRAY(scenario->arena, double, users);
+  scenario->user_down = LP_NEW_ARRAY(scenario->arena, double, users);
+  lp_radio_rates(network, LP_RADIO_DOWN, file->intervals, seed, scenario->user_down);
+  lp_radio_rates(network, LP_RADIO_UP, file->intervals, seed, scenario->user_up);
+  lp_radio_free(network);
+  for (int64_t i = 0; i < users; i++)
+    if (scenario->user_up[i] <= 0 || scenario->user_down[i] <= 0)
+      return lp_error(diag, loc,
+                      "user %" PRId64 " of '%s' is never served: the scheduler is '%s', 'intervals' %" PRId64, i,
+                      file->radio, lp_radio_scheduler_names[profile->scheduler], file->intervals);
+  return LP_OK;
+}
+
+static lp_status read_link(lp_yaml *yaml, const lp_yaml_node *node, lp_sim_scenario *scenario) {
+  link_file file = {.intervals = 200};
+  lp_loc loc = lp_yaml_loc(yaml, node);
+  LP_TRY(lp_yaml_fields(yaml, node, "'link'", link_fields, LP_COUNT(link_fields), &file));
+  bool rates = file.up_bps > 0 || file.down_bps > 0;
+  if ((file.radio != NULL) == rates)
+    return lp_error(yaml->diag, loc, "'link' wants either 'radio' or the rates 'up' and 'down'");
+  if (rates && (file.up_bps <= 0 || file.down_bps <= 0))
+    return lp_error(yaml->diag, loc, "'link' lacks '%s'", file.up_bps > 0 ? "down" : "up");
+  scenario->up_bps = rates ? file.up_bps : INFINITY;
+  scenario->down_bps = rates ? file.down_bps : INFINITY;
+  if (rates) return LP_OK;
+  lp_radio_profile *profile = NULL;
+  LP_TRY(lp_radio_profile_load(lp_yaml_named(yaml, file.radio), &profile, yaml->diag));
+  scenario->radio = lp_arena_strdup(scenario->arena, profile->name);
+  lp_status status = drop_users(profile, &file, scenario, loc, yaml->diag);
+  lp_radio_profile_free(profile);
+  return status;
+}
+
+/* ---- policies, axis ---- */
+
+static lp_status read_policies(lp_yaml *yaml, const lp_yaml_node *node, const lp_sim_policies *known,
+                               lp_sim_scenario *scenario) {
+  const char **names = LP_NEW_ARRAY(yaml->arena, const char *, known->count);
+  for (size_t i = 0; i < known->count; i++)
+    names[i] = known->policy[i]->name;
+  if (node) LP_TRY(lp_yaml_list(yaml, node, "policies", &scenario->policies));
+  if (!node) scenario->policies = 1;
+  scenario->policy = LP_NEW_ARRAY(yaml->arena, const lp_sim_policy *, scenario->policies);
+  scenario->policy[0] = known->policy[0];
+  for (int32_t i = 0; node && i < scenario->policies; i++) {
+    int32_t index = 0;
+    LP_TRY(lp_yaml_choice(yaml, lp_yaml_item(yaml, node, i), "policies", names, known->count, &index));
+    scenario->policy[i] = known->policy[index];
+  }
+  return LP_OK;
+}
+
+static lp_status read_axis_entry(lp_yaml *yaml, const lp_yaml_node *key, const char *name, const lp_yaml_node *value,
+                                 void *user) {
+  static const lp_yaml_range ranges[] = {{0, 0, false},  {1e-9, 1e9, true}, {0, 1, true},
+                                         {1, 1e9, true}, {0, 1e9, true},    {1, 1e6, true}};
+  lp_sim_scenario *scenario = user;
+  if (scenario->axis != LP_SIM_NOTHING)
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, key), "'vary' takes one key, and '%s' is there already",
+                    lp_sim_axis_names[scenario->axis]);
+  for (int axis = LP_SIM_RATE; axis <= LP_SIM_SLOTS; axis++)
+    if (lp_streq(name, lp_sim_axis_names[axis])) scenario->axis = (lp_sim_axis)axis;
+  if (scenario->axis == LP_SIM_NOTHING)
+    return lp_yaml_unknown_key(yaml, key, name, lp_sim_axis_names + 1, LP_SIM_SLOTS);
+  return lp_yaml_numbers(yaml, value, name, &ranges[scenario->axis], &scenario->value, &scenario->values);
+}
+
+static lp_status read_axis(lp_yaml *yaml, const lp_yaml_node *node, lp_sim_scenario *scenario) {
+  LP_TRY(lp_yaml_each(yaml, node, "'vary'", read_axis_entry, scenario));
+  if (scenario->axis == LP_SIM_RATE && scenario->rate <= 0)
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "to vary 'rate', 'arrivals' must be 'poisson'");
+  bool some = false, others = false;
+  for (int32_t t = 0; t < scenario->tasks; t++)
+    *(scenario->task[t].quality ? &some : &others) = true;
+  if (scenario->axis == LP_SIM_QUALITY_SHARE && !(some && others))
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, node),
+                    "to vary 'quality_share', there must be tasks with and without 'quality'");
+  return LP_OK;
+}
+
+/* ---- files ---- */
+
+#define TOP(of, key, member, ...) LP_YAML_FIELD(of, key, lp_sim_scenario, member, __VA_ARGS__)
+#define PART(key, member, ...) LP_YAML_FIELD(LP_YAML_NODE, key, scenario_file, member, __VA_ARGS__)
+
+static const lp_yaml_field top_fields[] = {
+    TOP(LP_YAML_TEXT, "simulate", name, .required = true),
+    TOP(LP_YAML_TEXT, "title", title, .least = 0),
+    TOP(LP_YAML_I64, "seed", seed, .least = 0, .most = 1e15),
+    TOP(LP_YAML_I64, "runs", runs, .least = 1, .most = 10000),
+    TOP(LP_YAML_I64, "requests", requests, .least = 1, .most = 1e12),
+    TOP(LP_YAML_I64, "warm_up", warm_up, .least = 0, .most = 1e12),
+    TOP(LP_YAML_CHOICE, "counting", counting, .names = lp_counting_names, .name_count = LP_COUNTINGS),
+    TOP(LP_YAML_F64, "token_bytes", token_bytes, .least = 0, .most = 1e9),
+    TOP(LP_YAML_TIME_S, "backhaul", backhaul_s, .most = 1e6),
+    TOP(LP_YAML_TIME_S, "target", target_s, .most = 1e9),
+    TOP(LP_YAML_F64, "penalty", penalty, .least = 0, .most = 1e9),
+    TOP(LP_YAML_F64, "patience", patience, .least = 0, .most = 1000),
+};
+
+static const lp_yaml_field part_fields[] = {
+    LP_YAML_FIELD(LP_YAML_TEXT, "service", scenario_file, service, .least = 0),
+    PART("arrivals", arrivals, .required = true),
+    PART("tasks", tasks, .required = true),
+    PART("edge", edge, .least = 0),
+    PART("cloud", cloud, .least = 0),
+    PART("link", link, .least = 0),
+    PART("policies", policies, .least = 0),
+    PART("vary", vary, .least = 0),
+};
+
+/* The two tables as one: the fields of the second lie in the file's own struct. */
+typedef struct {
+  lp_sim_scenario top;
+  scenario_file parts;
+} whole_file;
+
+static lp_status read_keys(lp_yaml *yaml, const lp_yaml_node *root, whole_file *file) {
+  lp_yaml_field fields[LP_COUNT(top_fields) + LP_COUNT(part_fields)];
+  size_t count = 0;
+  for (size_t i = 0; i < LP_COUNT(top_fields); i++)
+    fields[count++] = top_fields[i];
+  for (size_t i = 0; i < LP_COUNT(part_fields); i++) {
+    fields[count] = part_fields[i];
+    fields[count++].offset += offsetof(whole_file, parts);
+  }
+  return lp_yaml_fields(yaml, root, "the scenario", fields, count, file);
+}
+
+static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) {
+  scenario_file *given = user;
+  lp_sim_scenario *scenario = given->scenario;
+  whole_file file = {.top = *scenario};
+  const scenario_file *parts = &file.parts;
+  LP_TRY(read_keys(yaml, root, &file));
+  *scenario = file.top;
+  if (!scenario->title) scenario->title = scenario->name;
+  const char *service = parts->service ? parts->service : "llama3";
+  LP_TRY(lp_service_load(lp_yaml_named(yaml, service), &scenario->service, yaml->diag));
+  LP_TRY(read_tasks(yaml, parts->tasks, scenario));
+  LP_TRY(read_arrivals(yaml, parts->arrivals, scenario));
+  if (scenario->requests == 0) scenario->requests = 10000;
+  if (parts->edge) LP_TRY(read_station(yaml, parts->edge, LP_AT_EDGE, &scenario->station[LP_AT_EDGE]));
+  if (parts->cloud) LP_TRY(read_station(yaml, parts->cloud, LP_AT_CLOUD, &scenario->station[LP_AT_CLOUD]));
+  if (parts->link) LP_TRY(read_link(yaml, parts->link, scenario));
+  LP_TRY(read_policies(yaml, parts->policies, given->known, scenario));
+  if (parts->vary) LP_TRY(read_axis(yaml, parts->vary, scenario));
+  if (scenario->warm_up >= scenario->requests)
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, root),
+                    "'warm_up' leaves nothing to count: it is %" PRId64 " of %" PRId64 " requests", scenario->warm_up,
+                    scenario->requests);
+  return LP_OK;
+}
+
+static lp_sim_scenario *scenario_create(void) {
+  lp_sim_scenario *scenario = lp_alloc(sizeof *scenario);
+  const lp_sim_station unlimited = {.replicas = 1, .slots = LP_SIM_UNLIMITED, .queue = LP_SIM_UNLIMITED};
+  *scenario = (lp_sim_scenario){.arena = lp_arena_create(),
+                                .seed = 1,
+                                .runs = 1,
+                                .token_bytes = 4,
+                                .backhaul_s = 0.1,
+                                .target_s = 60,
+                                .penalty = 40,
+                                .patience = 0.75,
+                                .station = {unlimited, unlimited},
+                                .up_bps = INFINITY,
+                                .down_bps = INFINITY};
+  return scenario;
+}
+
+void lp_sim_scenario_free(lp_sim_scenario *scenario) {
+  if (!scenario) return;
+  lp_service_free(scenario->service);
+  lp_arena_free(scenario->arena);
+  free(scenario);
+}
+
+static lp_status finish(lp_status status, lp_sim_scenario *scenario, lp_sim_scenario **out) {
+  *out = status == LP_OK ? scenario : NULL;
+  if (status != LP_OK) lp_sim_scenario_free(scenario);
+  return status;
+}
+
+lp_status lp_sim_scenario_load(const char *path, const lp_sim_policies *known, lp_sim_scenario **out, lp_diag *diag) {
+  scenario_file file = {.scenario = scenario_create(), .known = known};
+  return finish(lp_yaml_load(path, file.scenario->arena, read_root, &file, diag), file.scenario, out);
+}
+
+lp_status lp_sim_scenario_parse(const char *name, const char *text, size_t size, const lp_sim_policies *known,
+                                lp_sim_scenario **out, lp_diag *diag) {
+  scenario_file file = {.scenario = scenario_create(), .known = known};
+  return finish(lp_yaml_parse(name, text, size, file.scenario->arena, read_root, &file, diag), file.scenario, out);
+}

@@ -1,0 +1,110 @@
+/* What the files of this folder share: random draws, heaps, stations, sums. */
+#ifndef LP_SIMULATE_INTERNAL_H
+#define LP_SIMULATE_INTERNAL_H
+
+#include <gsl/gsl_rng.h>
+
+#include "runtime/simulate/simulate.h"
+
+/* ---- heap.c: the least key first, equal ones in order of insertion ---- */
+
+typedef struct {
+  double key;
+  uint32_t order, item;
+} lp_sim_entry;
+
+typedef struct {
+  LP_VEC(lp_sim_entry) entries;
+  uint32_t next;
+} lp_sim_heap;
+
+void lp_sim_heap_push(lp_sim_heap *heap, double key, uint32_t item);
+uint32_t lp_sim_heap_pop(lp_sim_heap *heap); /* not empty */
+
+/* ---- lengths.c ---- */
+
+/* The stream of one purpose in one run. Release with gsl_rng_free. */
+gsl_rng *lp_sim_stream(const lp_sim_scenario *scenario, int64_t run, const char *purpose);
+double lp_sim_draw(gsl_rng *random, const lp_sim_lengths *lengths);
+
+/* ---- station.c ---- */
+
+/* A request on its way. */
+typedef struct {
+  int64_t index;
+  double arrived_s, reached_s, started_s;
+  double work_s, expected_work_s; /* alone on the machine, by its true and by its expected length */
+  double link_s;                  /* up and down */
+  double lucky[LP_PLACES];        /* uniform; quality is met below the probability of success */
+  int32_t task;
+  lp_place place;
+} lp_sim_job;
+
+/* One server. Its clock runs slower the more it has at a time, so that a request of w s ends w of its seconds after it
+ * began, whoever comes and goes. */
+typedef struct {
+  lp_sim_heap running; /* by the clock's time at the end */
+  double clock_s, at_s, speed;
+  double next_s; /* when the first of them ends, INFINITY: none */
+} lp_sim_server;
+
+typedef struct {
+  const lp_sim_station *form;
+  lp_sim_server *server; /* [form->replicas] */
+  uint32_t *waiting;     /* a ring */
+  size_t first, count, room;
+  int64_t running;
+  double expected_s;                    /* expected work of all that are here */
+  double busy_s, waiting_s, observed_s; /* integrals up to observed_s */
+} lp_sim_place;
+
+void lp_sim_place_begin(lp_sim_place *place, const lp_sim_station *form);
+void lp_sim_place_end(lp_sim_place *place);
+/* False: the queue is full. */
+bool lp_sim_place_offer(lp_sim_place *place, lp_sim_job *jobs, uint32_t job, double now_s);
+/* When its next request ends, and on which server. */
+double lp_sim_place_next(const lp_sim_place *place, int32_t *server);
+/* Ends it, lets the next one begin, and gives the request that ended. */
+uint32_t lp_sim_place_finish(lp_sim_place *place, lp_sim_job *jobs, int32_t server, double now_s);
+/* How long a request that came now would wait, as far as counts tell. */
+double lp_sim_place_wait_s(const lp_sim_place *place);
+bool lp_sim_place_is_full(const lp_sim_place *place);
+
+/* ---- statistics.c ---- */
+
+enum { LP_SIM_PARTS = 20, LP_SIM_BINS = 4096 };
+
+typedef enum { SIM_DELAY, SIM_REWARD, SIM_WAIT, SIM_GENERATION, SIM_LINK, SIM_QUALITY, SIM_TASKS } lp_sim_sum;
+
+/* Sums of one run: [part][sum]; behind SIM_TASKS the delays of each task. */
+typedef struct {
+  int32_t sums;
+  double *sum;
+  int64_t *count;
+  int64_t requests, rejected, overflowed, at[LP_PLACES];
+  double utilisation[LP_PLACES], queue_length[LP_PLACES];
+} lp_sim_tally;
+
+/* Counts of delays, over bins 0.6 % wide. */
+typedef struct {
+  int64_t bin[LP_SIM_BINS];
+  int64_t count;
+} lp_sim_histogram;
+
+void lp_sim_tally_begin(lp_sim_tally *tally, int32_t tasks);
+void lp_sim_tally_end(lp_sim_tally *tally);
+void lp_sim_tally_add(lp_sim_tally *tally, int32_t part, int32_t sum, double value);
+void lp_sim_histogram_add(lp_sim_histogram *histogram, double seconds);
+double lp_sim_histogram_quantile(const lp_sim_histogram *histogram, double share);
+/* Over the means of runs, or the parts of the only one. */
+lp_sim_estimate lp_sim_estimate_of(const lp_sim_tally *tallies, int64_t runs, int32_t sum);
+
+/* ---- engine.c: one run of one policy ---- */
+
+void lp_sim_run_once(const lp_sim_scenario *scenario, const lp_sim_policy *policy, int64_t run, lp_sim_tally *tally,
+                     lp_sim_histogram *histogram);
+
+/* experiment.c: the scenario with its axis at a value; the task array is the caller's to fill. */
+lp_sim_scenario lp_sim_at(const lp_sim_scenario *scenario, double value, lp_sim_task *tasks);
+
+#endif

@@ -1,0 +1,85 @@
+/* Sums, quantiles and intervals. */
+#include <gsl/gsl_cdf.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "runtime/simulate/simulate_internal.h"
+
+void lp_sim_tally_begin(lp_sim_tally *tally, int32_t tasks) {
+  *tally = (lp_sim_tally){.sums = SIM_TASKS + tasks};
+  size_t cells = (size_t)LP_SIM_PARTS * (size_t)tally->sums;
+  tally->sum = lp_alloc(cells * sizeof *tally->sum);
+  tally->count = lp_alloc(cells * sizeof *tally->count);
+}
+
+void lp_sim_tally_end(lp_sim_tally *tally) {
+  free(tally->sum);
+  free(tally->count);
+}
+
+void lp_sim_tally_add(lp_sim_tally *tally, int32_t part, int32_t sum, double value) {
+  int32_t at = part * tally->sums + sum;
+  tally->sum[at] += value;
+  tally->count[at]++;
+}
+
+/* ---- quantiles: 128 bins to a factor of two, from 2^-12 s ---- */
+
+enum { BINS_PER_OCTAVE = 128, LEAST_OCTAVE = -12 };
+
+void lp_sim_histogram_add(lp_sim_histogram *histogram, double seconds) {
+  int octave = 0;
+  double mantissa = frexp(seconds, &octave); /* [0.5, 1) */
+  int bin = (octave - LEAST_OCTAVE) * BINS_PER_OCTAVE + (int)((2 * mantissa - 1) * BINS_PER_OCTAVE);
+  if (!(seconds > 0) || bin < 0) bin = 0;
+  if (bin >= LP_SIM_BINS) bin = LP_SIM_BINS - 1;
+  histogram->bin[bin]++;
+  histogram->count++;
+}
+
+double lp_sim_histogram_quantile(const lp_sim_histogram *histogram, double share) {
+  int64_t wanted = (int64_t)ceil(share * (double)histogram->count), seen = 0;
+  for (int bin = 0; bin < LP_SIM_BINS; bin++) {
+    seen += histogram->bin[bin];
+    if (seen < wanted || seen == 0) continue;
+    double mantissa = 0.5 + (bin % BINS_PER_OCTAVE + 0.5) / (2.0 * BINS_PER_OCTAVE);
+    return ldexp(mantissa, bin / BINS_PER_OCTAVE + LEAST_OCTAVE);
+  }
+  return 0;
+}
+
+/* ---- intervals ---- */
+
+static void mean_of(const lp_sim_tally *tally, int32_t sum, int32_t part, int32_t parts, double *total,
+                    int64_t *count) {
+  *total = 0;
+  *count = 0;
+  for (int32_t p = part; p < part + parts; p++) {
+    *total += tally->sum[p * tally->sums + sum];
+    *count += tally->count[p * tally->sums + sum];
+  }
+}
+
+lp_sim_estimate lp_sim_estimate_of(const lp_sim_tally *tallies, int64_t runs, int32_t sum) {
+  int64_t samples = runs > 1 ? runs : LP_SIM_PARTS, used = 0, all = 0;
+  double total = 0, first = 0, second = 0;
+  for (int64_t i = 0; i < samples; i++) {
+    double part_total = 0;
+    int64_t count = 0;
+    if (runs > 1)
+      mean_of(&tallies[i], sum, 0, LP_SIM_PARTS, &part_total, &count);
+    else
+      mean_of(&tallies[0], sum, (int32_t)i, 1, &part_total, &count);
+    total += part_total;
+    all += count;
+    if (count == 0) continue;
+    double mean = part_total / (double)count, from = mean - first;
+    used++;
+    first += from / (double)used;
+    second += from * (mean - first);
+  }
+  lp_sim_estimate out = {all > 0 ? total / (double)all : 0, 0};
+  if (used > 1)
+    out.half = gsl_cdf_tdist_Pinv(0.975, (double)(used - 1)) * sqrt(second / (double)(used - 1) / (double)used);
+  return out;
+}

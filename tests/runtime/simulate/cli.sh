@@ -1,0 +1,28 @@
+# llmpart simulate: the examples, traces, formats, faults.
+. "$LP_SOURCE/tests/e2e/lib.sh"
+examples=$LP_SOURCE/examples/edge-cloud-6g
+for scenario in "$examples"/*.yaml; do
+  base=$(basename "$scenario" .yaml)
+  sed -e 's/requests: .*/requests: 400/' -e 's/users: [0-9]*, intervals: [0-9]*/users: 30, intervals: 2/' "$scenario" >"$work/$base.yaml"
+  "$LLMPART" simulate "$work/$base.yaml" --runs=2 -o "$work/$base.html" -o "$work/$base.json" -o "$work/$base.csv" || fail "$base: $?"
+  "$LLMPART" simulate "$work/$base.yaml" --runs=2 | cmp -s - "$work/$base.json" || fail "$base: two runs differ"
+  [ "$(grep -c '<svg' "$work/$base.html")" = 2 ] || fail "$base: $(grep -c '<svg' "$work/$base.html") figures"
+  grep -q '"schema": "llmpart.simulate/1"' "$work/$base.json" || fail "$base: no schema"
+done
+same policies 'class cloud-only policy queue-aware' "$(cut -d, -f1 "$work/loaded-edge.csv" | sort -u | tr '\n' ' ' | sed 's/ $//')"
+
+printf 'time_s,class,tokens\n0,a,1000\n0.5,b,\n20,a,500\n' >"$work/trace.csv"
+printf 'simulate: t\narrivals: { trace: trace.csv }\ncounting: paper\ntasks: [{ class: a, tokens: 1 }, { class: b, tokens: 750 }]\nedge: { slots: 1 }\npolicies: [edge-only]\n' >"$work/t.yaml"
+# 13.5633; 13.5633 - 0.5 + 10.23; 23.7933 - 20 + 6.8967
+same trace 15.8488889 "$("$LLMPART" simulate "$work/t.yaml" -o csv | awk -F, 'NR == 2 { print $5 }')"
+
+printf 'time_s,class\n1,a\n0,a\n' >"$work/trace.csv"
+refused 'back in time' "trace.csv:3:1: error: 'time_s' is 0, but the request before came at 1" "$LLMPART" simulate "$work/t.yaml"
+printf 'time_s,class\n1,c\n' >"$work/trace.csv"
+refused 'no such class' "trace.csv:2:3: error: 'c' is not a class of the scenario" "$LLMPART" simulate "$work/t.yaml"
+printf 'simulate: t\narrivals: { poisson: much }\ntasks: [{ class: a, tokens: 1 }]\n' >"$work/t.yaml"
+refused 'key' "t.yaml:2:22: error: 'poisson' is 'much', not a number from" "$LLMPART" simulate "$work/t.yaml"
+refused 'no file' 'none.yaml: error: cannot open' "$LLMPART" simulate "$work/none.yaml"
+wanted_status=2
+refused 'format' "'-o x.pdf' is neither json, csv, html" "$LLMPART" simulate "$work/t.yaml" -o x.pdf
+finish

@@ -1,0 +1,181 @@
+#include "tests/runtime/simulate/test_simulate.h"
+
+#define HEAD "simulate: s\narrivals: { poisson: 1 }\n"
+#define TASK "tasks: [{ class: a, tokens: 10 }]\n"
+
+START_TEST(bad_scenarios) {
+  static const struct {
+    const char *text, *wanted, *note;
+  } rows[] = {
+      {"", "s.yaml: error: holds no YAML document", NULL},
+      {"simulate: s\n", "s.yaml:1:1: error: the scenario lacks 'arrivals'", NULL},
+      {HEAD "taks: 1\n", "s.yaml:3:1: error: unknown key 'taks'", "s.yaml:3:1: note: did you mean 'tasks'?"},
+      {HEAD "tasks: []\n", "s.yaml:3:8: error: 'tasks' is not a list of at least one", NULL},
+      {HEAD "tasks: [{ class: a }]\n", "s.yaml:3:9: error: the task lacks 'tokens'", NULL},
+      {HEAD "tasks:\n  - { class: a, tokens: 10, sahre: 1 }\n", "s.yaml:4:29: error: unknown key 'sahre'",
+       "s.yaml:4:29: note: did you mean 'share'?"},
+      {HEAD "tasks: [{ class: a, tokens: -5 }]\n", "s.yaml:3:29: error: 'tokens' is '-5', not a number from 0 to 1e+09",
+       NULL},
+      {HEAD "tasks: [{ class: a, tokens: { fixed: 1, geometric: 2 } }]\n",
+       "s.yaml:3:29: error: 'tokens' wants one of 'fixed', 'uniform', 'exponential', 'lognormal', 'geometric'", NULL},
+      {HEAD "tasks: [{ class: a, tokens: { uniform: [5] } }]\n", "s.yaml:3:40: error: 'uniform' is not [least, most]",
+       NULL},
+      {HEAD "tasks: [{ class: a, tokens: 1 }, { class: a, tokens: 1 }]\n",
+       "s.yaml:3:34: error: the class 'a' is there twice", NULL},
+      {HEAD "tasks: [{ class: a, tokens: 1, share: 0 }]\n", "s.yaml:3:8: error: the shares of all tasks are 0", NULL},
+      {"simulate: s\narrivals: { poisson: 1, every: 1s }\n" TASK,
+       "s.yaml:2:11: error: 'arrivals' wants one of 'poisson', 'every', 'trace'", NULL},
+      {HEAD TASK "edge: { slots: none }\n",
+       "s.yaml:4:16: error: 'slots' is 'none', neither 'unlimited' nor a whole number from 1 to 1000000", NULL},
+      {HEAD TASK "service: lama3\n", "error: unknown service 'lama3'", "note: did you mean 'llama3'?"},
+      {HEAD TASK "link: { up: 1Mbit/s }\n", "s.yaml:4:7: error: 'link' lacks 'down'", NULL},
+      {HEAD TASK "link: { radio: two-cell, up: 1Mbit/s, down: 1Mbit/s }\n",
+       "s.yaml:4:7: error: 'link' wants either 'radio' or the rates 'up' and 'down'", NULL},
+      {HEAD TASK "policies: [clas]\n",
+       "s.yaml:4:12: error: 'policies' is 'clas', not one of class, queue-aware, edge-only, cloud-only, random, oracle",
+       "s.yaml:4:12: note: did you mean 'class'?"},
+      {HEAD TASK "vary: { rate: [2, 1] }\n", "s.yaml:4:19: error: 'rate' does not ascend", NULL},
+      {HEAD TASK "vary: { rat: [1] }\n", "s.yaml:4:9: error: unknown key 'rat'",
+       "s.yaml:4:9: note: did you mean 'rate'?"},
+      {HEAD TASK "vary: { rate: [1], slots: [1] }\n",
+       "s.yaml:4:20: error: 'vary' takes one key, and 'rate' is there already", NULL},
+      {HEAD TASK "vary: { quality_share: [0.5] }\n",
+       "s.yaml:4:7: error: to vary 'quality_share', there must be tasks with and without 'quality'", NULL},
+      {"simulate: s\narrivals: { every: 1s }\n" TASK "vary: { rate: [1] }\n",
+       "s.yaml:4:7: error: to vary 'rate', 'arrivals' must be 'poisson'", NULL},
+      {HEAD TASK "requests: 10\nwarm_up: 10\n",
+       "s.yaml:1:1: error: 'warm_up' leaves nothing to count: it is 10 of 10 requests", NULL},
+      {"simulate: s\narrivals: { trace: ./none.csv }\n" TASK,
+       "././none.csv: error: cannot open: No such file or directory", NULL},
+  };
+  for (size_t i = 0; i < LP_COUNT(rows); i++) {
+    lp_diag *diag = lp_diag_create();
+    lp_sim_scenario *scenario = NULL;
+    lp_status status =
+        lp_sim_scenario_parse("s.yaml", rows[i].text, strlen(rows[i].text), &lp_sim_plain_policies, &scenario, diag);
+    ck_assert_msg(status == LP_FAILED && !scenario, "accepted: %s", rows[i].text);
+    ck_assert_uint_eq(lp_diag_error_count(diag), 1);
+    for (size_t n = 0; n < (rows[i].note ? 2 : 1); n++) {
+      lp_buf found = {0};
+      lp_diag_format(lp_diag_get(diag, n), &found);
+      ck_assert_str_eq(found.data, n == 0 ? rows[i].wanted : rows[i].note);
+      lp_buf_free(&found);
+    }
+    lp_diag_free(diag);
+  }
+}
+END_TEST
+
+static void print_all(const char *text, lp_buf *out) {
+  lp_sim_scenario *scenario = scenario_of(text);
+  lp_sim_result result;
+  lp_sim_run(scenario, &result);
+  lp_sim_print_json(&result, out);
+  lp_sim_print_csv(&result, out);
+  lp_sim_print_html(&result, out);
+  lp_sim_result_free(&result);
+  lp_sim_scenario_free(scenario);
+}
+
+START_TEST(the_same_under_a_seed) {
+  static const char text[] = HEAD "requests: 2000\nruns: 3\nedge: { slots: 2 }\npolicies: [random, class]\n"
+                                  "tasks: [{ class: a, tokens: { lognormal: 100 } }, "
+                                  "{ class: b, quality: true, tokens: { geometric: 50 }, prompt: 20 }]\n"
+                                  "link: { radio: two-cell, users: 20, intervals: 20 }\nvary: { rate: [1, 2] }\n";
+  lp_buf a = {0}, b = {0}, c = {0}, other = {0};
+  print_all(text, &a);
+  print_all(text, &b);
+  ck_assert_str_eq(a.data, b.data);
+  lp_buf_printf(&other, "%sseed: 2\n", text);
+  print_all(other.data, &c);
+  ck_assert_str_ne(a.data, c.data);
+  lp_buf_free(&a);
+  lp_buf_free(&b);
+  lp_buf_free(&c);
+  lp_buf_free(&other);
+}
+END_TEST
+
+/* Means of the distributions, and times on the air: 8 bits a byte, 4 bytes a token. */
+START_TEST(lengths_and_links) {
+  static const char *const lengths[] = {"1000",
+                                        "{ fixed: 1000 }",
+                                        "{ exponential: 1000 }",
+                                        "{ geometric: 1000 }",
+                                        "{ uniform: [500, 1500] }",
+                                        "{ lognormal: 1000, sigma: 0.5 }"};
+  for (size_t i = 0; i < LP_COUNT(lengths); i++) {
+    char text[512];
+    (void)snprintf(text, sizeof text,
+                   HEAD "requests: 100000\nlink: { up: 8kbit/s, down: 80kbit/s }\npolicies: [cloud-only]\n"
+                        "tasks: [{ class: a, prompt: 100, tokens: %s }]\n",
+                   lengths[i]);
+    lp_sim_scenario *scenario = scenario_of(text);
+    make_unit_service(scenario);
+    lp_sim_result result;
+    lp_sim_run(scenario, &result);
+    ck_assert_double_eq_tol(result.point[0].generation_s.mean, 1, 0.02);
+    ck_assert_double_eq_tol(result.point[0].link_s.mean, 0.4 + 0.4 + 0.1, 0.01);
+    ck_assert_double_eq_tol(result.point[0].delay_s.mean,
+                            result.point[0].generation_s.mean + result.point[0].link_s.mean, 1e-9);
+    lp_sim_result_free(&result);
+    lp_sim_scenario_free(scenario);
+  }
+}
+END_TEST
+
+/* Two slots, three requests at once: the third waits for the first to end. With a batch of two, each is slowed down. */
+START_TEST(by_hand) {
+  static const struct {
+    const char *edge;
+    double delay, wait;
+  } rows[] = {{"{ slots: 2 }", (1 + 1 + 2) / 3.0, 1 / 3.0},
+              {"{ slots: 1, replicas: 2 }", (1 + 1 + 2) / 3.0, 1 / 3.0},
+              {"{ slots: 1 }", 2, 1},
+              {"{ slots: 2, slowdown: 0.5 }", (1.5 + 1.5 + 2.5) / 3.0, 0.5},
+              {"{ slots: unlimited, slowdown: 1 }", 3, 0},
+              {"{ slots: 1, queue: 1 }", (1 + 2 + 1) / 3.0, 1 / 3.0}}; /* the third overflows to the cloud */
+  for (size_t i = 0; i < LP_COUNT(rows); i++) {
+    char text[512];
+    (void)snprintf(
+        text, sizeof text,
+        "simulate: h\nrequests: 3\narrivals: { every: 1ns }\nbackhaul: 0\ntasks: [{ class: a, tokens: 1000 }]\n"
+        "policies: [edge-only]\nedge: %s\n",
+        rows[i].edge);
+    lp_sim_scenario *scenario = scenario_of(text);
+    make_unit_service(scenario);
+    lp_sim_result result;
+    lp_sim_run(scenario, &result);
+    ck_assert_double_eq_tol(result.point[0].delay_s.mean, rows[i].delay, 1e-6);
+    ck_assert_double_eq_tol(result.point[0].wait_s.mean, rows[i].wait, 1e-6);
+    ck_assert_int_eq(result.point[0].requests, 3);
+    lp_sim_result_free(&result);
+    lp_sim_scenario_free(scenario);
+  }
+}
+END_TEST
+
+START_TEST(rejections) {
+  lp_sim_scenario *scenario =
+      scenario_of("simulate: h\nrequests: 10\narrivals: { every: 1ns }\ntasks: [{ class: a, tokens: 1000 }]\n"
+                  "policies: [edge-only]\nedge: { slots: 1, queue: 2 }\ncloud: { slots: 1, queue: 0 }\nbackhaul: 0\n");
+  lp_sim_result result;
+  lp_sim_run(scenario, &result);
+  ck_assert_int_eq(result.point[0].requests, 4);
+  ck_assert_int_eq(result.point[0].overflowed, 1);
+  ck_assert_int_eq(result.point[0].rejected, 6);
+  lp_sim_result_free(&result);
+  lp_sim_scenario_free(scenario);
+}
+END_TEST
+
+TCase *scenario_case(void) {
+  TCase *tc = tcase_create("scenario");
+  tcase_set_timeout(tc, 120);
+  tcase_add_test(tc, bad_scenarios);
+  tcase_add_test(tc, the_same_under_a_seed);
+  tcase_add_test(tc, lengths_and_links);
+  tcase_add_test(tc, by_hand);
+  tcase_add_test(tc, rejections);
+  return tc;
+}

@@ -1,0 +1,30 @@
+#include "tests/runtime/simulate/test_simulate.h"
+
+lp_sim_scenario *scenario_of(const char *text) {
+  lp_diag *diag = lp_diag_create();
+  lp_sim_scenario *scenario = NULL;
+  lp_status status = lp_sim_scenario_parse("s.yaml", text, strlen(text), &lp_sim_plain_policies, &scenario, diag);
+  ck_assert_msg(status == LP_OK, "%s", lp_diag_count(diag) > 0 ? lp_diag_get(diag, 0)->text : "?");
+  lp_diag_free(diag);
+  return scenario;
+}
+
+void make_unit_service(lp_sim_scenario *scenario) {
+  for (int place = 0; place < LP_PLACES; place++) {
+    scenario->service->at[place].ttft_s = 0;
+    scenario->service->at[place].tpot_s = 1e-3;
+  }
+  scenario->counting = LP_COUNT_PAPER;
+}
+
+int main(void) {
+  Suite *suite = suite_create("simulate");
+  TCase *(*const cases[])(void) = {queues_case, scenario_case, policies_case};
+  for (size_t i = 0; i < LP_COUNT(cases); i++)
+    suite_add_tcase(suite, cases[i]());
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_ENV);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed != 0;
+}
