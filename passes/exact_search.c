@@ -141,10 +141,11 @@ static unsigned mask_of(const label *l, int8_t slot) {
 }
 
 /* Caches of a group whose two stages are now known to be on different sides travel behind prefill. */
-static void move_caches(const searcher *s, const lp_exact_holding *holding, unsigned mask, label *l) {
+static void move_caches(const searcher *s, int32_t index, unsigned mask, label *l) {
+  const lp_exact_holding *holding = &s->x->holding[index];
   unsigned before = mask & 3, after = mask >> 2;
   if (!before || !after || before == after) return;
-  double residence = lp_exact_residence(s->x, s->prices, holding);
+  double residence = lp_exact_residence(s->x, s->prices, index);
   l->price -= before == 1u << LP_PLACE_DEVICE ? residence : -residence;
   int from = before >> 1 & 1;
   uint64_t flag = (uint64_t)1 << (4 * MOST_SHARED + from);
@@ -181,7 +182,7 @@ static void hold(const searcher *s, int32_t k, const lp_exact_unit *unit, const 
     bool was_open = (mask >> (2 * step->stage) & 3) == 0;
     mask |= side << (2 * step->stage);
     l->shared |= (uint64_t)mask << (4 * slot);
-    if (holding->is_state && was_open) move_caches(s, holding, mask, l);
+    if (holding->is_state && was_open) move_caches(s, index, mask, l);
     if (holding->last_step != k) continue;
     settle_price(s, index, mask, l);
     l->shared &= ~((uint64_t)15 << (4 * slot));

@@ -166,11 +166,14 @@ LP_MUST_USE lp_status lp_plan_build(lp_module *module, const lp_request *request
                                     lp_plan_problem out[LP_STAGE_COUNT], lp_diag *diag);
 
 /* What is known of a plan's distance from the best one, in units of the objective. The dual bound rests on prices of the
- * limits: per ms of a stage's bound and per byte of a side's memory. A complete search proves the plan itself to be best. */
+ * limits: per ms of a stage's bound and per byte of a side's memory, and on how much of a message each read is charged: the
+ * `way` of a minimum cut, in the scheduler's scratch arena or the module. A complete search proves the plan itself best. */
 typedef struct {
   bool known, complete;
   double lower_bound, dual_bound;
-  double per_ms[LP_STAGE_COUNT], per_byte[LP_PLACE_COUNT], residence;
+  double per_ms[LP_STAGE_COUNT], per_byte[LP_PLACE_COUNT];
+  const double *way;
+  int32_t way_count;
 } lp_plan_proof;
 
 /* A scheduler fills side[stage][op_count] for both stages; the sides of free operators mean nothing. */

@@ -26,10 +26,18 @@ void lp_plan_mark_needed(const lp_plan_problem *problem, const lp_place *side, u
   }
 }
 
-static void sum_operators(const lp_plan_problem *problem, const lp_place *side, lp_arena *arena,
+static void hold_weights(const lp_plan_problem *problem, const unsigned char *needed, unsigned char *held) {
+  for (int32_t i = 0; i < problem->op_count; i++)
+    for (int32_t k = 0; k < problem->ops[i].weight_count; k++)
+      held[problem->ops[i].weights[k]] |= needed[i];
+}
+
+/* Times and weights of a stage. */
+static void sum_operators(const lp_plan_problem *problem, const lp_place *side, lp_arena *arena, unsigned char *held,
                           lp_plan_stage_sum *sum) {
   unsigned char *needed = LP_NEW_ARRAY(arena, unsigned char, problem->op_count);
   lp_plan_mark_needed(problem, side, needed);
+  hold_weights(problem, needed, held);
   for (int32_t i = 0; i < problem->op_count; i++)
     for (int place = 0; place < LP_PLACE_COUNT; place++)
       if (needed[i] & (1u << place)) sum->busy_ms[place] += problem->ops[i].ms[place];
@@ -41,9 +49,8 @@ static lp_place producer_side(const lp_plan_edge *edge, const lp_place *side) {
 
 void lp_plan_find_crossings(const lp_plan_problem *problem, const lp_place *side, lp_arena *arena,
                             lp_plan_crossings *out) {
-  lp_plan_order order;
-  lp_plan_order_make(problem, side, arena, &order);
-  bool *sends = LP_NEW_ARRAY(arena, bool, order.turns + 1), *crossed = LP_NEW_ARRAY(arena, bool, problem->value_count);
+  int32_t *turn = LP_NEW_ARRAY(arena, int32_t, problem->op_count), turns = lp_plan_turns(problem, side, turn);
+  bool *sends = LP_NEW_ARRAY(arena, bool, turns + 1), *crossed = LP_NEW_ARRAY(arena, bool, problem->value_count);
   *out = (lp_plan_crossings){.edge = LP_NEW_ARRAY(arena, bool, problem->edge_count)};
   for (int32_t i = 0; i < problem->edge_count; i++) {
     const lp_plan_edge *edge = &problem->edges[i];
@@ -51,15 +58,15 @@ void lp_plan_find_crossings(const lp_plan_problem *problem, const lp_place *side
     if (edge->producer >= 0 && problem->ops[edge->producer].free) continue;
     if (producer_side(edge, side) == side[edge->consumer]) continue;
     crossed[edge->value] = out->edge[i] = true;
-    sends[edge->producer < 0 ? 0 : order.turn[edge->producer]] = true;
+    sends[edge->producer < 0 ? 0 : turn[edge->producer]] = true;
     out->count++;
   }
   if (problem->result >= 0 && side[problem->result] == LP_PLACE_CLOUD && !problem->ops[problem->result].free) {
-    sends[order.turn[problem->result]] = true;
+    sends[turn[problem->result]] = true;
     out->result = true;
     out->count++;
   }
-  for (int32_t i = 0; i < order.turns; i++)
+  for (int32_t i = 0; i < turns; i++)
     out->messages[i % 2 ? LP_PLACE_CLOUD : LP_PLACE_DEVICE] += sends[i];
 }
 
@@ -84,12 +91,10 @@ lp_place *lp_plan_state_sides(const lp_plan_problem *problem, const lp_place *si
   return sides;
 }
 
-static void sum_moves(const lp_plan_problem problem[LP_STAGE_COUNT], lp_place *const side[LP_STAGE_COUNT],
-                      lp_arena *arena, lp_plan_sums *sums) {
-  const lp_place *before = lp_plan_state_sides(&problem[LP_STAGE_PREFILL], side[LP_STAGE_PREFILL], arena);
-  const lp_place *after = lp_plan_state_sides(&problem[LP_STAGE_DECODE], side[LP_STAGE_DECODE], arena);
-  for (int32_t i = 0; i < problem[0].state_count; i++)
-    if (before[i] != after[i]) sums->move_bytes[before[i]] += problem[0].state_prompt_size[i];
+static void sum_moves(const lp_plan_problem *problem, const lp_place *before, const lp_place *after,
+                      lp_plan_sums *sums) {
+  for (int32_t i = 0; i < problem->state_count; i++)
+    if (before[i] != after[i]) sums->move_bytes[before[i]] += problem->state_prompt_size[i];
 }
 
 unsigned char *lp_plan_mark_weights(const lp_plan_problem problem[LP_STAGE_COUNT], lp_place *const side[LP_STAGE_COUNT],
@@ -98,45 +103,30 @@ unsigned char *lp_plan_mark_weights(const lp_plan_problem problem[LP_STAGE_COUNT
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     unsigned char *needed = LP_NEW_ARRAY(arena, unsigned char, problem[stage].op_count);
     lp_plan_mark_needed(&problem[stage], side[stage], needed);
-    for (int32_t i = 0; i < problem[stage].op_count; i++)
-      for (int32_t k = 0; k < problem[stage].ops[i].weight_count; k++)
-        held[problem[stage].ops[i].weights[k]] |= needed[i];
+    hold_weights(&problem[stage], needed, held);
   }
   return held;
 }
 
-static void sum_weights(const lp_plan_problem problem[LP_STAGE_COUNT], lp_place *const side[LP_STAGE_COUNT],
-                        lp_arena *arena, double total[LP_PLACE_COUNT]) {
-  const unsigned char *held = lp_plan_mark_weights(problem, side, arena);
-  for (int32_t i = 0; i < problem[0].weight_count; i++)
-    for (int place = 0; place < LP_PLACE_COUNT; place++)
-      if (held[i] & (1u << place)) total[place] += problem[0].weight_size[place][i];
-}
-
 /* Activations: twice what the largest operator reads and writes, a bound that plan-memory stays below. */
-static double activation_bytes(const lp_plan_problem *problem, const lp_place *side, lp_place place) {
-  double largest = 0;
+static void sum_activations(const lp_plan_problem *problem, const lp_place *side, double total[LP_PLACE_COUNT]) {
   for (int32_t i = 0; i < problem->op_count; i++) {
     const lp_plan_op *op = &problem->ops[i];
-    if (op->free || side[i] != place || op->state >= 0) continue;
-    largest = fmax(largest, op->bytes[place] - op->weight_bytes[place]);
+    if (op->free || op->state >= 0) continue;
+    double bytes = 2 * (op->bytes[side[i]] - op->weight_bytes[side[i]]);
+    if (bytes > total[side[i]]) total[side[i]] = bytes;
   }
-  return 2 * largest;
 }
 
-static void sum_memory(const lp_plan_problem problem[LP_STAGE_COUNT], lp_place *const side[LP_STAGE_COUNT],
-                       lp_arena *arena, lp_plan_sums *sums) {
-  sum_weights(problem, side, arena, sums->weight_bytes);
-  for (int place = 0; place < LP_PLACE_COUNT; place++)
-    for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-      sums->activation_bytes[place] =
-          fmax(sums->activation_bytes[place], activation_bytes(&problem[stage], side[stage], (lp_place)place));
-  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
-    const lp_place *sides = lp_plan_state_sides(&problem[stage], side[stage], arena);
-    const lp_place *earlier = stage ? lp_plan_state_sides(&problem[0], side[0], arena) : NULL;
+static void sum_memory(const lp_plan_problem problem[LP_STAGE_COUNT], const unsigned char *held,
+                       lp_place *const state_side[LP_STAGE_COUNT], lp_plan_sums *sums) {
+  for (int32_t i = 0; i < problem[0].weight_count; i++)
+    for (int place = 0; place < LP_PLACE_COUNT; place++)
+      if (held[i] & (1u << place)) sums->weight_bytes[place] += problem[0].weight_size[place][i];
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     for (int32_t i = 0; i < problem[0].state_count; i++)
-      if (!earlier || earlier[i] != sides[i]) sums->cache_bytes[sides[i]] += problem[0].state_size[i];
-  }
+      if (!stage || state_side[0][i] != state_side[1][i])
+        sums->cache_bytes[state_side[stage][i]] += problem[0].state_size[i];
 }
 
 /* ---- constraints ---------------------------------------------------------------------------------------------------- */
@@ -247,12 +237,16 @@ void lp_plan_evaluate(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_re
                       lp_place *const side[LP_STAGE_COUNT], lp_plan_result *out) {
   lp_arena *arena = lp_arena_create();
   lp_plan_sums sums = {0};
+  unsigned char *held = LP_NEW_ARRAY(arena, unsigned char, problem[0].weight_count);
+  lp_place *state_side[LP_STAGE_COUNT];
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
-    sum_operators(&problem[stage], side[stage], arena, &sums.stage[stage]);
+    sum_operators(&problem[stage], side[stage], arena, held, &sums.stage[stage]);
     sum_messages(&problem[stage], side[stage], arena, &sums.stage[stage]);
+    sum_activations(&problem[stage], side[stage], sums.activation_bytes);
+    state_side[stage] = lp_plan_state_sides(&problem[stage], side[stage], arena);
   }
-  sum_moves(problem, side, arena, &sums);
-  sum_memory(problem, side, arena, &sums);
+  sum_moves(&problem[0], state_side[0], state_side[1], &sums);
+  sum_memory(problem, held, state_side, &sums);
   lp_plan_conclude(&sums, request, out);
   lp_arena_free(arena);
 }

@@ -84,23 +84,21 @@ bool lp_exact_graph_build(const lp_exact *exact, lp_stage stage, lp_exact_graph 
 
 /* ---- bounds (exact_bound.c) ------------------------------------------------------------------------------------------ */
 
-/* The price of what is limited: objective per ms of a stage, per byte on a side; never negative. `residence` is what
- * prefill pays and decode gets for each group of KV caches on the device, as far as moving it costs as much. */
+/* The price of what is limited: objective per ms of a stage, per byte on a side; never negative. */
 typedef struct {
-  double per_ms[LP_STAGE_COUNT], per_byte[LP_PLACE_COUNT], residence;
+  double per_ms[LP_STAGE_COUNT], per_byte[LP_PLACE_COUNT];
 } lp_exact_duals;
 
-/* Prices of everything at given duals, the shortest path of each stage, and the bound that they prove. */
+/* Prices of everything at given duals, and the shortest path of each stage. */
 typedef struct {
   lp_exact_duals duals;
   double busy[LP_STAGE_COUNT][LP_PLACE_COUNT], link[LP_STAGE_COUNT]; /* per ms */
   double *share[LP_STAGE_COUNT][LP_PLACE_COUNT]; /* [holding] what a stage pays of it; both stages' shares sum to 1 */
-  double *wish[LP_STAGE_COUNT];
+  double *
+      residence; /* [holding] what prefill pays and decode gets for KV caches on the device, as far as moving costs it */
   double **potential[LP_STAGE_COUNT];                             /* [unit][frontier] least price to the end */
   unsigned char *side[LP_STAGE_COUNT];                            /* [unit] along the shortest path */
   double path_ms[LP_STAGE_COUNT], path_objective[LP_STAGE_COUNT]; /* of the shortest paths, without prices */
-  double bound;
-  int8_t *forced;                     /* [holding] the side of KV caches, -1: any */
   unsigned char *met[LP_STAGE_COUNT]; /* [unit] the last path that met the stage's bound on time */
   bool has_met[LP_STAGE_COUNT];
 } lp_exact_prices;
@@ -110,21 +108,17 @@ double lp_exact_arc_ms(const lp_exact *x, lp_stage stage, const lp_exact_unit *u
 double lp_exact_arc_price(const lp_exact *x, lp_stage stage, const lp_exact_prices *prices, const lp_exact_unit *unit,
                           int side, const lp_exact_arc *arc);
 /* What the bound charges prefill, and gives decode, for a group of caches on the device. */
-double lp_exact_residence(const lp_exact *x, const lp_exact_prices *prices, const lp_exact_holding *holding);
+double lp_exact_residence(const lp_exact *x, const lp_exact_prices *prices, int32_t index);
 /* Potentials in ms: the least time from each frontier to the stage's end. False when pins contradict each other. */
 bool lp_exact_fastest(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], lp_exact_prices *prices);
 
-/* Sees every pair of shortest paths on the way to the best prices. */
+/* Sees the shortest paths on the way to the best prices. */
 typedef struct lp_exact_watch {
-  void (*see)(struct lp_exact_watch *watch, const lp_exact_prices *prices);
+  void (*see)(struct lp_exact_watch *watch, const lp_exact_prices *prices); /* NULL: nobody */
 } lp_exact_watch;
-/* The bound at given duals. */
-void lp_exact_bound_at(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], const lp_exact_duals *duals,
-                       lp_exact_prices *prices);
-bool lp_exact_best_stage(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], lp_stage stage,
-                         lp_exact_prices *prices);
-void lp_exact_best_prices(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], lp_exact_watch *watch,
-                          lp_exact_prices *prices);
+/* Looks for a stage's best price of time, the other prices as they are; leaves its potentials. */
+void lp_exact_best_stage(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], lp_stage stage,
+                         lp_exact_watch *watch, lp_exact_prices *prices);
 
 /* ---- search (exact_search.c) ------------------------------------------------------------------------------------------ */
 

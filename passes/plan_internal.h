@@ -46,6 +46,8 @@ typedef struct {
   int32_t *turn; /* [op_count] by operator, -1 for free ones: even is the device's, odd the cloud's */
   int32_t count, turns;
 } lp_plan_order;
+/* By operator, as above; returns how many turns there are. */
+int32_t lp_plan_turns(const lp_plan_problem *problem, const lp_place *side, int32_t *turn);
 void lp_plan_order_make(const lp_plan_problem *problem, const lp_place *side, lp_arena *arena, lp_plan_order *out);
 
 /* ---- evaluation (plan_evaluate.c) --------------------------------------------------------------------------------- */

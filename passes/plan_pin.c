@@ -2,6 +2,7 @@
 #include "passes/plan_internal.h"
 
 #include <fnmatch.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* "GLOB=device": the length of the glob, and the side. */
@@ -64,8 +65,7 @@ void lp_plan_pin(lp_plan_problem *problem, const lp_request *request) {
 
 /* A cache lives where op.kv_append puts it; whoever reads it goes there. */
 void lp_plan_settle(const lp_plan_problem *problem, lp_place *side) {
-  lp_arena *arena = lp_arena_create();
-  int8_t *of_state = LP_NEW_ARRAY(arena, int8_t, problem->state_count); /* 0 unknown, else side + 1 */
+  int8_t *of_state = lp_alloc((size_t)problem->state_count + 1); /* 0 unknown, else side + 1 */
   for (int32_t i = 0; i < problem->op_count; i++) {
     const lp_plan_op *item = &problem->ops[i];
     if (item->pin >= 0) side[i] = (lp_place)item->pin;
@@ -76,5 +76,5 @@ void lp_plan_settle(const lp_plan_problem *problem, lp_place *side) {
     int32_t state = problem->ops[i].state;
     if (state >= 0 && of_state[state]) side[i] = (lp_place)(of_state[state] - 1);
   }
-  lp_arena_free(arena);
+  free(of_state);
 }

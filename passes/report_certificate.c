@@ -1,10 +1,12 @@
 /* The certificate of a plan: the problem as the exact scheduler sees it, the plan, and the prices that prove the bound.
- * `llmpart check-plan` confirms it with code of its own. Prices are those of the limits; a bound is the least price of a
- * stage over all placements, less the prices of the limits, and the least of all placements lies above it. */
-#include "passes/plan_exact.h"
+ * `llmpart check-plan` confirms it with code of its own. Prices are those of the limits; the bound is the least price of
+ * all placements, a minimum cut, less the prices of the limits. Each unit says what it is charged for messages and what
+ * it exchanges with its values and holdings: with that exchanged, the least of each alone add up to the bound. */
+#include "passes/plan_cut.h"
 #include "passes/report_internal.h"
 
 #include <math.h>
+#include <string.h>
 
 static void put_pair(lp_buf *out, const char *name, double a, double b) {
   lp_buf_printf(out, "\"%s\": [%.17g, %.17g]", name, a, b);
@@ -34,14 +36,12 @@ static void put_problem(const lp_exact *x, lp_buf *out) {
   lp_buf_puts(out, "},\n");
 }
 
-static void put_holdings(const lp_exact *x, const lp_exact_prices *prices, lp_buf *out) {
+static void put_holdings(const lp_exact *x, lp_buf *out) {
   lp_buf_puts(out, "    \"holdings\": [");
   for (int32_t i = 0; i < x->holding_count; i++) {
     const lp_exact_holding *h = &x->holding[i];
     lp_buf_printf(out, "%s\n      {", i ? "," : "");
     put_pair(out, "bytes", h->bytes[0], h->bytes[1]);
-    lp_buf_puts(out, ", ");
-    put_pair(out, "prefill_share", prices->share[0][0][i], prices->share[0][1][i]);
     if (h->is_state) lp_buf_printf(out, ", \"cache\": true, \"move_bytes\": %.17g", h->move_bytes);
     if (h->ms[0][0] > 0 || h->ms[0][1] > 0 || h->ms[1][0] > 0 || h->ms[1][1] > 0) {
       lp_buf_puts(out, ", ");
@@ -52,6 +52,21 @@ static void put_holdings(const lp_exact *x, const lp_exact_prices *prices, lp_bu
     lp_buf_puts(out, "}");
   }
   lp_buf_puts(out, "],\n");
+}
+
+static void put_numbers(lp_buf *out, const char *name, const double *list, int32_t count) {
+  lp_buf_printf(out, ", \"%s\": [", name);
+  for (int32_t i = 0; i < count; i++)
+    lp_buf_printf(out, "%s%.17g", i ? ", " : "", list[i]);
+  lp_buf_puts(out, "]");
+}
+
+/* Of the unit's slots, in order: values read, values made, holdings, the token that returns. */
+static void put_slots(const lp_exact_unit *unit, const double *way, const double *split, lp_buf *out) {
+  int32_t count = unit->in_count + unit->out_count + unit->hold_count;
+  put_numbers(out, "way", way, unit->in_count);
+  if (unit->is_result) lp_buf_printf(out, ", \"return_way\": %.17g", way[count]);
+  put_numbers(out, "split", split, count);
 }
 
 static void put_unit(const lp_exact_unit *unit, const char *name, lp_place side, double result_bytes, lp_buf *out) {
@@ -66,10 +81,10 @@ static void put_unit(const lp_exact_unit *unit, const char *name, lp_place side,
   put_list(out, "hold", unit->hold, unit->hold_count);
   if (unit->pin >= 0) lp_buf_printf(out, ", \"pin\": %d", unit->pin);
   if (unit->is_result) lp_buf_printf(out, ", \"result_bytes\": %.17g", result_bytes);
-  lp_buf_puts(out, "}");
 }
 
-static void put_stage(const lp_exact *x, lp_stage stage, const lp_place *side, lp_buf *out) {
+static void put_stage(const lp_exact *x, lp_stage stage, const lp_place *side, const lp_cut *cut, const double *split,
+                      lp_buf *out) {
   const lp_plan_problem *problem = &x->problem[stage];
   lp_place *of_unit = LP_NEW_ARRAY(x->arena, lp_place, x->unit_count[stage]);
   const char **name = LP_NEW_ARRAY(x->arena, const char *, x->unit_count[stage]);
@@ -86,36 +101,45 @@ static void put_stage(const lp_exact *x, lp_stage stage, const lp_place *side, l
   for (int32_t i = 0; i < x->unit_count[stage]; i++) {
     lp_buf_printf(out, "%s\n      ", i ? "," : "");
     put_unit(&x->unit[stage][i], name[i], of_unit[i], problem->result_bytes, out);
+    int32_t slot = cut->first_slot[stage][i];
+    put_slots(&x->unit[stage][i], cut->way + slot, split + slot, out);
+    lp_buf_puts(out, "}");
   }
   lp_buf_puts(out, "]}");
 }
 
+static void put_whole(const lp_report *report, const lp_cut *cut, double bound, lp_buf *out) {
+  const lp_plan_proof *proof = &report->proof;
+  const double *split = lp_cut_splits(cut);
+  lp_buf_printf(out, "{\n    \"value\": %.17g,\n    \"bound\": %.17g,\n",
+                lp_plan_objective_value(&report->plan, report->request), bound);
+  lp_buf_puts(out, "    \"prices\": {");
+  put_pair(out, "ms", proof->per_ms[0], proof->per_ms[1]);
+  lp_buf_puts(out, ", ");
+  put_pair(out, "bytes", proof->per_byte[0], proof->per_byte[1]);
+  lp_buf_puts(out, "},\n");
+  put_problem(cut->x, out);
+  put_holdings(cut->x, out);
+  put_stage(cut->x, LP_STAGE_PREFILL, report->side[0], cut, split, out);
+  lp_buf_puts(out, ",\n");
+  put_stage(cut->x, LP_STAGE_DECODE, report->side[1], cut, split, out);
+  lp_buf_puts(out, "\n  }");
+}
+
+/* "null" where the proof is not one of this problem: the module was changed behind the scheduler. */
 void lp_report_certificate(const lp_report *report, lp_buf *out) {
   const lp_plan_proof *proof = &report->proof;
-  lp_exact x;
-  lp_exact_build(report->problem, report->request, report->arena, &x);
-  lp_exact_prices *prices = lp_exact_prices_create(&x);
   lp_exact_duals duals = {.per_ms = {proof->per_ms[0], proof->per_ms[1]},
-                          .per_byte = {proof->per_byte[0], proof->per_byte[1]},
-                          .residence = proof->residence};
-  lp_exact_graph graph[LP_STAGE_COUNT];
-  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-    if (!lp_exact_graph_build(&x, (lp_stage)stage, &graph[stage])) {
-      lp_buf_puts(out, "null");
-      return;
-    }
-  lp_exact_bound_at(&x, graph, &duals, prices);
-  lp_buf_printf(out, "{\n    \"value\": %.17g,\n    \"bound\": %.17g,\n",
-                lp_plan_objective_value(&report->plan, report->request), prices->bound);
-  lp_buf_puts(out, "    \"prices\": {");
-  put_pair(out, "ms", duals.per_ms[0], duals.per_ms[1]);
-  lp_buf_puts(out, ", ");
-  put_pair(out, "bytes", duals.per_byte[0], duals.per_byte[1]);
-  lp_buf_printf(out, ", \"residence\": %.17g},\n", duals.residence);
-  put_problem(&x, out);
-  put_holdings(&x, prices, out);
-  put_stage(&x, LP_STAGE_PREFILL, report->side[0], out);
-  lp_buf_puts(out, ",\n");
-  put_stage(&x, LP_STAGE_DECODE, report->side[1], out);
-  lp_buf_puts(out, "\n  }");
+                          .per_byte = {proof->per_byte[0], proof->per_byte[1]}};
+  lp_exact x;
+  lp_cut cut;
+  lp_exact_build(report->problem, report->request, report->arena, &x);
+  lp_cut_create(&x, &cut);
+  bool fits = proof->way_count == cut.slot_count;
+  if (fits) memcpy(cut.way, proof->way, (size_t)cut.slot_count * sizeof *cut.way);
+  double bound = fits ? lp_cut_solve(&cut, &duals) : INFINITY;
+  if (isinf(bound))
+    lp_buf_puts(out, "null");
+  else
+    put_whole(report, &cut, bound, out);
 }

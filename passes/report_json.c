@@ -154,6 +154,11 @@ static void put_request(json *j, const lp_request *request) {
 }
 
 /* Numbers that only this plan has. */
+static const char *proof_name(const lp_plan_proof *proof) {
+  if (!proof->known) return NULL;
+  return proof->complete ? "complete search" : "prices of the limits";
+}
+
 static void put_proof(json *j, const lp_report *report) {
   const lp_plan_proof *proof = &report->proof;
   const char *objective = report->request->objective;
@@ -161,7 +166,7 @@ static void put_proof(json *j, const lp_report *report) {
   number(j, "lower_bound", proof->known ? proof->lower_bound : NAN);
   number(j, "lower_bound_usd", in_usd ? proof->lower_bound : NAN);
   number(j, "gap", lp_report_gap(report));
-  string(j, "proof", !proof->known ? NULL : proof->complete ? "complete search" : "prices of the limits");
+  string(j, "proof", proof_name(proof));
 }
 
 static void put_result(json *j, const char *name, const lp_plan_result *r, const lp_report *proved) {

@@ -7,19 +7,8 @@
 
 /* ---- reading ---------------------------------------------------------------------------------------------------------- */
 
-static double number(const json_t *object, const char *key) {
-  return json_number_value(json_object_get(object, key));
-}
-
-static void pair(const json_t *object, const char *key, double out[2]) {
-  const json_t *list = json_object_get(object, key);
-  for (size_t i = 0; i < 2; i++)
-    out[i] = json_number_value(json_array_get(list, i));
-}
-
-/* Indices below `limit`; false when one is not. */
-static bool indices(certificate *c, const json_t *object, const char *key, size_t limit, int **out, size_t *count) {
-  const json_t *list = json_object_get(object, key);
+/* Indices below `limit`; false when one is not, or it is no list. */
+static bool indices(certificate *c, const json_t *list, size_t limit, int **out, size_t *count) {
   *count = json_array_size(list);
   *out = LP_NEW_ARRAY(c->arena, int, *count);
   for (size_t i = 0; i < *count; i++) {
@@ -27,89 +16,87 @@ static bool indices(certificate *c, const json_t *object, const char *key, size_
     if (index < 0 || (size_t)index >= limit) return false;
     (*out)[i] = (int)index;
   }
+  return json_is_array(list);
+}
+
+/* `count` numbers; NULL without a list. */
+static double *numbers(certificate *c, const json_t *list, size_t count) {
+  double *out = list ? LP_NEW_ARRAY(c->arena, double, count) : NULL;
+  for (size_t i = 0; i < count && out; i++)
+    out[i] = json_number_value(json_array_get(list, i));
+  return out;
+}
+
+static bool read_holding(json_t *json, holding *out) {
+  *out = (holding){.first = {-1, -1}};
+  return json_unpack(json, "{s[FF] s?[FF] s?[FF] s?b s?F}", "bytes", &out->bytes[0], &out->bytes[1], "prefill_ms",
+                     &out->ms[0][0], &out->ms[0][1], "decode_ms", &out->ms[1][0], &out->ms[1][1], "cache", &out->cache,
+                     "move_bytes", &out->move_bytes) == 0;
+}
+
+static bool read_unit(certificate *c, json_t *json, const stage *s, unit *out) {
+  json_t *in, *made, *hold, *way, *split;
+  *out = (unit){.pin = -1, .result_bytes = -1};
+  if (json_unpack(json, "{ss si s?i s[FF] s[FF] so so so s?F s?F so so}", "name", &out->name, "side", &out->side, "pin",
+                  &out->pin, "ms", &out->ms[0], &out->ms[1], "activation", &out->activation[0], &out->activation[1],
+                  "in", &in, "out", &made, "hold", &hold, "result_bytes", &out->result_bytes, "return_way",
+                  &out->return_way, "way", &way, "split", &split))
+    return false;
+  bool valid = indices(c, in, s->value_count, &out->in, &out->in_count) &&
+               indices(c, made, s->value_count, &out->out, &out->out_count) &&
+               indices(c, hold, c->holding_count, &out->hold, &out->hold_count);
+  out->way = numbers(c, way, out->in_count);
+  out->split = numbers(c, split, out->in_count + out->out_count + out->hold_count);
+  return valid && out->side / 2 == 0 && out->side >= 0;
+}
+
+/* Who makes a value and who first uses a holding; false when something is read before it is made. */
+static bool note_use(certificate *c, stage *s, int which, int index, bool *read) {
+  const unit *u = &s->units[index];
+  for (size_t k = 0; k < u->in_count; k++)
+    read[u->in[k]] = true;
+  for (size_t k = 0; k < u->out_count; k++) {
+    if (read[u->out[k]] || s->maker[u->out[k]] >= 0) return false;
+    s->maker[u->out[k]] = index;
+  }
+  for (size_t k = 0; k < u->hold_count; k++)
+    if (c->holdings[u->hold[k]].first[which] < 0) c->holdings[u->hold[k]].first[which] = index;
   return true;
 }
 
-static void read_holding(const json_t *json, holding *out) {
-  pair(json, "bytes", out->bytes);
-  pair(json, "prefill_share", out->share);
-  pair(json, "prefill_ms", out->ms[0]);
-  pair(json, "decode_ms", out->ms[1]);
-  out->move_bytes = number(json, "move_bytes");
-  out->cache = json_is_true(json_object_get(json, "cache"));
-  for (int i = 0; i < 2; i++)
-    out->first[i] = out->last[i] = -1;
-}
-
-static bool read_unit(certificate *c, const json_t *json, stage *s, unit *out) {
-  const json_t *pin = json_object_get(json, "pin"), *result = json_object_get(json, "result_bytes");
-  out->pin = pin ? (int)json_integer_value(pin) : -1;
-  out->side = json_integer_value(json_object_get(json, "side")) != 0;
-  out->is_result = result != NULL;
-  out->result_bytes = json_number_value(result);
-  out->name = json_string_value(json_object_get(json, "name"));
-  pair(json, "ms", out->ms);
-  pair(json, "activation", out->activation);
-  return indices(c, json, "in", s->value_count, &out->in, &out->in_count) &&
-         indices(c, json, "out", s->value_count, &out->out, &out->out_count) &&
-         indices(c, json, "hold", c->holding_count, &out->hold, &out->hold_count);
-}
-
-static bool read_stage(certificate *c, const json_t *json, int which) {
+static bool read_stage(certificate *c, json_t *json, int which) {
   stage *s = &c->stages[which];
-  const json_t *values = json_object_get(json, "values"), *units = json_object_get(json, "units");
+  json_t *values, *units;
+  if (json_unpack(json, "{so so}", "values", &values, "units", &units)) return false;
   s->value_count = json_array_size(values);
   s->unit_count = json_array_size(units);
-  s->value = LP_NEW_ARRAY(c->arena, double, s->value_count);
-  s->last = LP_NEW_ARRAY(c->arena, int, s->value_count);
-  s->maker = LP_NEW_ARRAY(c->arena, int, s->value_count);
+  s->value = numbers(c, values, s->value_count);
   s->units = LP_NEW_ARRAY(c->arena, unit, s->unit_count);
-  for (size_t i = 0; i < s->value_count; i++) {
-    s->value[i] = json_number_value(json_array_get(values, i));
-    s->last[i] = s->maker[i] = -1;
-  }
-  for (size_t i = 0; i < s->unit_count; i++) {
-    unit *u = &s->units[i];
-    if (!read_unit(c, json_array_get(units, i), s, u)) return false;
-    for (size_t k = 0; k < u->in_count; k++)
-      s->last[u->in[k]] = (int)i;
-    for (size_t k = 0; k < u->out_count; k++)
-      s->maker[u->out[k]] = (int)i;
-    for (size_t k = 0; k < u->hold_count; k++) {
-      holding *h = &c->holdings[u->hold[k]];
-      if (h->first[which] < 0) h->first[which] = (int)i;
-      h->last[which] = (int)i;
-    }
-  }
-  for (size_t i = 0; i < s->unit_count; i++) /* program order: nothing is read before it is made */
-    for (size_t k = 0; k < s->units[i].in_count; k++)
-      if (s->maker[s->units[i].in[k]] >= (int)i) return false;
-  return true;
+  s->maker = LP_NEW_ARRAY(c->arena, int, s->value_count);
+  for (size_t i = 0; i < s->value_count; i++)
+    s->maker[i] = -1;
+  bool valid = true, *read = LP_NEW_ARRAY(c->arena, bool, s->value_count);
+  for (size_t i = 0; i < s->unit_count && valid; i++)
+    valid = read_unit(c, json_array_get(units, i), s, &s->units[i]) && note_use(c, s, which, (int)i, read);
+  return valid;
 }
 
-static bool read_certificate(certificate *c, const json_t *json) {
-  const json_t *objective = json_object_get(json, "objective"), *limits = json_object_get(json, "limits");
-  const json_t *prices = json_object_get(json, "prices"), *link = json_object_get(json, "link");
-  const json_t *holdings = json_object_get(json, "holdings");
-  if (!json_is_object(json) || !objective || !limits || !prices || !link) return false;
-  pair(objective, "prefill_per_ms", c->busy[0]);
-  pair(objective, "decode_per_ms", c->busy[1]);
-  pair(objective, "link_per_ms", c->link);
-  c->move = number(objective, "move_per_ms");
-  pair(limits, "ms", c->limit_ms);
-  pair(limits, "bytes", c->limit_bytes);
-  pair(prices, "ms", c->price_ms);
-  pair(prices, "bytes", c->price_bytes);
-  c->residence = number(prices, "residence");
-  c->message_ms = number(link, "message_ms");
-  pair(link, "ms_per_byte", c->ms_per_byte);
-  c->value = number(json, "value");
-  c->bound = number(json, "bound");
+static bool read_certificate(certificate *c, json_t *json) {
+  json_t *holdings, *stages[2];
+  if (json_unpack(json, "{s{s[FF] s[FF] s[FF] sF} s{s[FF] s[FF]} s{s[FF] s[FF]} s{sF s[FF]} sF sF so so so}",
+                  "objective", "prefill_per_ms", &c->busy[0][0], &c->busy[0][1], "decode_per_ms", &c->busy[1][0],
+                  &c->busy[1][1], "link_per_ms", &c->link[0], &c->link[1], "move_per_ms", &c->move, "limits", "ms",
+                  &c->limit_ms[0], &c->limit_ms[1], "bytes", &c->limit_bytes[0], &c->limit_bytes[1], "prices", "ms",
+                  &c->price_ms[0], &c->price_ms[1], "bytes", &c->price_bytes[0], &c->price_bytes[1], "link",
+                  "message_ms", &c->message_ms, "ms_per_byte", &c->ms_per_byte[0], &c->ms_per_byte[1], "value",
+                  &c->value, "bound", &c->bound, "holdings", &holdings, "prefill", &stages[0], "decode", &stages[1]))
+    return false;
   c->holding_count = json_array_size(holdings);
   c->holdings = LP_NEW_ARRAY(c->arena, holding, c->holding_count);
-  for (size_t i = 0; i < c->holding_count; i++)
-    read_holding(json_array_get(holdings, i), &c->holdings[i]);
-  return read_stage(c, json_object_get(json, "prefill"), 0) && read_stage(c, json_object_get(json, "decode"), 1);
+  bool valid = true;
+  for (size_t i = 0; i < c->holding_count && valid; i++)
+    valid = read_holding(json_array_get(holdings, i), &c->holdings[i]);
+  return valid && read_stage(c, stages[0], 0) && read_stage(c, stages[1], 1);
 }
 
 /* ---- what the plan comes to --------------------------------------------------------------------------------------------- */
@@ -137,7 +124,7 @@ static double link_time(const certificate *c, const stage *s) {
       sent[maker < 0 ? 0 : turn[maker]] = true;
       ms += s->value[u->in[k]] * c->ms_per_byte[from];
     }
-    if (!u->is_result || !u->side) continue;
+    if (u->result_bytes < 0 || !u->side) continue;
     sent[turn[i]] = true;
     ms += u->result_bytes * c->ms_per_byte[1];
   }
@@ -201,7 +188,7 @@ lp_status certificate_load(const char *file, certificate *out, lp_diag *diag) {
   *out = (certificate){.arena = lp_arena_create(), .json = report};
   if (!report)
     return lp_error(diag, ((lp_loc){.file = file, .line = error.line, .col = error.column}), "%s", error.text);
-  const json_t *json = json_object_get(report, "certificate");
+  json_t *json = json_object_get(report, "certificate");
   if (!json)
     return lp_error(diag, LP_LOC_FILE(file),
                     "there is no certificate: the plan is not the exact scheduler's, or not feasible");

@@ -10,6 +10,11 @@ sed 's/"value": [0-9.e-]*,/"value": 1,/' "$work/plan.json" >"$work/forged.json"
 refused 'another objective' 'the plan comes to' "$LLMPART" check-plan "$work/forged.json"
 sed 's/"bound": [0-9.e-]*,/"bound": 1,/' "$work/plan.json" >"$work/forged.json"
 refused 'a bound that is not proved' 'the prices prove' "$LLMPART" check-plan "$work/forged.json"
+sed 's/"split": \[[^]]*\]/"split": []/' "$work/plan.json" >"$work/forged.json"
+refused 'nothing is exchanged' 'the prices prove' "$LLMPART" check-plan "$work/forged.json"
+sed 's/"way": \[[0-9.e-]*/"way": [2/' "$work/plan.json" >"$work/forged.json"
+refused 'more than one message a change' 'more than one message' "$LLMPART" check-plan "$work/forged.json"
+"$LLMPART" check-plan --timing "$work/plan.json" 2>&1 | grep -q 'checked in [0-9.]* ms' || fail 'it does not say how long it took'
 wanted_status=1
 echo '{}' >"$work/empty.json"
 refused 'no certificate' 'there is no certificate' "$LLMPART" check-plan "$work/empty.json"

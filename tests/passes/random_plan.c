@@ -22,6 +22,8 @@ static double between(random_plan *plan, double low, double high) {
   return low + (high - low) * random_plan_number(plan);
 }
 
+enum { MOST_OPS = 96 };
+
 /* ---- operators -------------------------------------------------------------------------------------------------------- */
 
 static lp_op *dummy_op(random_plan *plan, lp_kind kind) {
@@ -33,8 +35,8 @@ static lp_op *dummy_op(random_plan *plan, lp_kind kind) {
 /* The form of a graph, which both stages share; sizes and times are each stage's own. */
 typedef struct {
   int32_t count;
-  bool free[16];
-  int32_t state[16], in[16][2], in_count[16];
+  bool free[MOST_OPS];
+  int32_t state[MOST_OPS], in[MOST_OPS][2], in_count[MOST_OPS];
 } form;
 
 static form random_form(random_plan *plan, int32_t most) {
@@ -49,6 +51,34 @@ static form random_form(random_plan *plan, int32_t most) {
       f.in[i][k] = i == 0 || chance(plan, 0.15) ? -1 : chance(plan, 0.6) ? i - 1 : below(plan, i);
     if (f.in_count[i] == 2 && f.in[i][0] == f.in[i][1]) f.in_count[i] = 1;
     if (caches && i > 0 && chance(plan, 0.4)) f.state[i] = below(plan, 2);
+  }
+  return f;
+}
+
+static int32_t add_op(form *f, int32_t left, int32_t right) {
+  f->state[f->count] = -1;
+  f->in_count[f->count] = right == left ? 1 : 2;
+  f->in[f->count][0] = left;
+  f->in[f->count][1] = right;
+  return f->count++;
+}
+
+/* One operator whose result all branches read, the branches side by side, and pairs that join them. */
+static form wide_form(random_plan *plan, int32_t branches, int32_t depth) {
+  form f = {0};
+  int32_t end[MOST_OPS], ends = branches, shared = add_op(&f, -1, -1);
+  for (int32_t i = 0; i < branches; i++)
+    end[i] = shared;
+  for (int32_t level = 0; level < depth; level++)
+    for (int32_t i = 0; i < branches; i++) {
+      end[i] = add_op(&f, end[i], chance(plan, 0.2) ? shared : end[i]);
+      if (level && chance(plan, 0.05)) f.state[f.count - 1] = below(plan, 2);
+    }
+  while (ends > 1) {
+    for (int32_t i = 0; i < ends / 2; i++)
+      end[i] = add_op(&f, end[2 * i], end[2 * i + 1]);
+    if (ends % 2) end[ends / 2] = end[ends - 1];
+    ends = (ends + 1) / 2;
   }
   return f;
 }
@@ -74,7 +104,7 @@ static void fill_op(random_plan *plan, const form *f, int32_t index, lp_plan_op 
 }
 
 static void fill_edges(random_plan *plan, const form *f, lp_plan_problem *out) {
-  double bytes[17];
+  double bytes[MOST_OPS + 1];
   out->edges = LP_NEW_ARRAY(plan->arena, lp_plan_edge, 2 * f->count);
   for (int32_t i = 0; i <= f->count; i++)
     bytes[i] = between(plan, 0, 400);
@@ -151,7 +181,7 @@ static void set_limits(random_plan *plan) {
   if (chance(plan, 0.2)) r->sessions = 4;
 }
 
-random_plan *random_plan_create(uint64_t seed, int32_t most) {
+static random_plan *create(uint64_t seed) {
   random_plan *plan = lp_alloc(sizeof *plan);
   plan->arena = lp_arena_create();
   plan->state = seed;
@@ -171,12 +201,27 @@ random_plan *random_plan_create(uint64_t seed, int32_t most) {
                                .osl = 1 + below(plan, 20),
                                .batch = 1,
                                .generation = true};
-  form f = random_form(plan, most);
+  return plan;
+}
+
+static random_plan *fill_plan(random_plan *plan, const form *f) {
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-    fill_stage(plan, &f, (lp_stage)stage);
-  share_sizes(plan, &f);
+    fill_stage(plan, f, (lp_stage)stage);
+  share_sizes(plan, f);
   set_limits(plan);
   return plan;
+}
+
+random_plan *random_plan_create(uint64_t seed, int32_t most) {
+  random_plan *plan = create(seed);
+  form f = random_form(plan, most);
+  return fill_plan(plan, &f);
+}
+
+random_plan *random_plan_create_wide(uint64_t seed, int32_t branches, int32_t depth) {
+  random_plan *plan = create(seed);
+  form f = wide_form(plan, branches, depth);
+  return fill_plan(plan, &f);
 }
 
 void random_plan_free(random_plan *plan) {
