@@ -28,11 +28,12 @@ static double share(double value, double from, double to, bool logarithmic) {
 }
 
 double lp_chart_x(const lp_chart *chart, double value) {
-  return (double)LP_CHART_LEFT + share(value, chart->x0, chart->x1, chart->log_x) * INNER_WIDTH;
+  return (double)LP_CHART_LEFT + share(value, chart->x0, chart->x1, chart->log_x) * (double)INNER_WIDTH;
 }
 
 double lp_chart_y(const lp_chart *chart, double value) {
-  return (double)(LP_CHART_TOP + INNER_HEIGHT) - share(value, chart->y0, chart->y1, chart->log_y) * INNER_HEIGHT;
+  return (double)(LP_CHART_TOP + INNER_HEIGHT) -
+         share(value, chart->y0, chart->y1, chart->log_y) * (double)INNER_HEIGHT;
 }
 
 void lp_chart_fit(const double *values, size_t count, bool logarithmic, double *from, double *to) {
@@ -115,14 +116,14 @@ static void put_ticks(const lp_chart *chart, double from, double to, bool logari
 }
 
 void lp_chart_name_x(const lp_chart *chart, const char *name) {
-  lp_chart_text(chart, LP_CHART_LEFT + INNER_WIDTH / 2.0, LP_CHART_HEIGHT - 10, "middle", name);
+  lp_chart_text(chart, (double)LP_CHART_LEFT + (double)INNER_WIDTH / 2, LP_CHART_HEIGHT - 10, "middle", name);
 }
 
 void lp_chart_axes(const lp_chart *chart, const char *x_name, const char *y_name) {
   put_ticks(chart, chart->x0, chart->x1, chart->log_x, lp_chart_tick_x);
   put_ticks(chart, chart->y0, chart->y1, chart->log_y, lp_chart_tick_y);
   lp_chart_name_x(chart, x_name);
-  double middle = LP_CHART_TOP + INNER_HEIGHT / 2.0;
+  double middle = (double)LP_CHART_TOP + (double)INNER_HEIGHT / 2;
   lp_buf_printf(chart->out, "<g transform=\"rotate(-90 16 %.1f)\">\n", middle);
   lp_chart_text(chart, 16, middle, "middle", y_name);
   lp_buf_puts(chart->out, "</g>\n");

@@ -112,7 +112,7 @@ static void learn(lp_policy *policy, const lp_request *request, lp_route route, 
   double gradient[WEIGHTS] = {0};
   for (uint64_t i = 0; i < BATCH; ++i)
     backward(self, &self->memory[lp_random_bits(self->explorer.options.seed + 1, self->seen, i) % kept], gradient);
-  cblas_dscal(WEIGHTS, 1.0 / BATCH, gradient, 1);
+  cblas_dscal(WEIGHTS, 1 / (double)BATCH, gradient, 1);
   adam(self, gradient);
 }
 
@@ -124,7 +124,7 @@ lp_policy *lp_policy_network(const lp_exploration *exploration) {
   network *self = lp_alloc(sizeof *self);
   *self = (network){.policy = {"dqn", decide, learn, close_network}, .explorer = {*exploration, 0}, .spread = 1};
   for (int i = 0; i < WEIGHTS; ++i) { /* He's uniform initialisation; biases start at 0 */
-    double fan_in = i < B1 ? INPUTS / 8.0 : i >= W2 && i < B2 ? HIDDEN : 0;
+    double fan_in = i < B1 ? (double)INPUTS / 8 : i >= W2 && i < B2 ? (double)HIDDEN : 0;
     double bound = fan_in > 0 ? sqrt(6 / fan_in) : 0;
     self->weight[i] = bound * (2 * lp_random_uniform(exploration->seed, 1u << 20, (uint64_t)i) - 1) * 0.5;
   }

@@ -114,7 +114,7 @@ static figure beside_read(job_body *body, void *job, double bytes, const float *
   limits l = {.data = data, .bytes = WEIGHTS};
   task tasks[2] = {{read_body, &l, 0}, {body, job, 0}};
   measure(tasks, 2);
-  return (figure){bytes / tasks[1].best * 1e-9, WEIGHTS / tasks[0].best * 1e-9, tasks[1].best};
+  return (figure){bytes / tasks[1].best * 1e-9, (double)WEIGHTS / tasks[0].best * 1e-9, tasks[1].best};
 }
 
 /* ---- linear ---- */
