@@ -35,8 +35,7 @@ static lp_status simulate(const char *path, const lp_texts *outputs, int64_t run
   if (runs > 0) scenario->runs = runs;
   if (seed >= 0) scenario->seed = seed;
   lp_sim_result result;
-  lp_sim_run(scenario, &result);
-  lp_status status = LP_OK;
+  lp_status status = lp_sim_run(scenario, &result, diag);
   for (size_t i = 0; i < outputs->count && status == LP_OK; i++)
     status = write_result(&result, outputs->data[i], diag);
   lp_sim_result_free(&result);
@@ -50,7 +49,7 @@ int lp_tool_simulate(int argc, char **argv) {
   const lp_option options[] = {
       {"-o", LP_OPTION_TEXTS, &outputs, "json|csv|html|FILE", "where to, and as what; may be repeated (json)", 0},
       {"--runs", LP_OPTION_I64, &runs, "N", "instead of the scenario's", 1},
-      {"--seed", LP_OPTION_I64, &seed, "N", "instead of the scenario's, for arrivals and tasks", 0},
+      {"--seed", LP_OPTION_I64, &seed, "N", "instead of the scenario's", 0},
   };
   const lp_command command = {
       .usage = "llmpart simulate SCENARIO.yaml [-o json|csv|html|FILE] [--runs=N] [--seed=N]",

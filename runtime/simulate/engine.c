@@ -7,6 +7,7 @@
 
 typedef struct {
   const lp_sim_scenario *scenario;
+  const lp_sim_users *users;
   const lp_sim_policy *policy;
   void *state; /* of the policy */
   gsl_rng *arrivals, *tasks;
@@ -56,10 +57,10 @@ static drawn draw_request(engine *e) {
   if (traced && traced->tokens >= 0) d.tokens = traced->tokens;
   for (int p = 0; p < LP_PLACES; p++)
     d.lucky[p] = s->task[d.task].quality ? gsl_rng_uniform(e->tasks) : 0;
-  if (s->users > 0) {
-    uint64_t user = gsl_rng_uniform_int(e->tasks, (unsigned long)s->users);
-    d.up_bps = s->user_up[user];
-    d.down_bps = s->user_down[user];
+  if (e->users->count > 0) {
+    uint64_t user = gsl_rng_uniform_int(e->tasks, (unsigned long)e->users->count);
+    d.up_bps = e->users->up[user];
+    d.down_bps = e->users->down[user];
   }
   return d;
 }
@@ -231,9 +232,10 @@ static void conclude(engine *e, double arrivals_end_s) {
   free(e->share);
 }
 
-void lp_sim_run_once(const lp_sim_scenario *s, const lp_sim_policy *policy, int64_t run, lp_sim_tally *tally,
-                     lp_sim_histogram *histogram) {
+void lp_sim_run_once(const lp_sim_scenario *s, const lp_sim_users *users, const lp_sim_policy *policy, int64_t run,
+                     lp_sim_tally *tally, lp_sim_histogram *histogram) {
   engine e = {.scenario = s,
+              .users = users,
               .policy = policy,
               .arrivals = lp_sim_stream(s, run, "arrivals"),
               .tasks = lp_sim_stream(s, run, "tasks"),

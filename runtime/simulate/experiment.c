@@ -31,7 +31,8 @@ static void share_quality(lp_sim_scenario *scenario, double value) {
   }
 }
 
-lp_sim_scenario lp_sim_at(const lp_sim_scenario *scenario, double value, lp_sim_task *tasks) {
+/* The scenario with its axis at a value; `tasks` is for the copy. */
+static lp_sim_scenario scenario_at(const lp_sim_scenario *scenario, double value, lp_sim_task *tasks) {
   lp_sim_scenario at = *scenario;
   memcpy(tasks, scenario->task, (size_t)scenario->tasks * sizeof *tasks);
   at.task = tasks;
@@ -87,12 +88,31 @@ static void sum_up(const lp_sim_scenario *s, const lp_sim_tally *tallies, const 
     point->task_delay_s[t] = lp_sim_estimate_of(tallies, s->runs, SIM_TASKS + t);
 }
 
-static void run_point(const lp_sim_scenario *s, const lp_sim_policy *policy, lp_arena *arena, lp_sim_point *point) {
+static lp_status drop_users(const lp_sim_scenario *s, lp_arena *arena, lp_sim_users *out, lp_diag *diag) {
+  *out = (lp_sim_users){0};
+  if (!s->radio) return LP_OK;
+  lp_radio_network *network = lp_radio_drop(s->radio, (int32_t)s->users, (uint64_t)s->seed);
+  out->count = s->users;
+  out->up = LP_NEW_ARRAY(arena, double, s->users);
+  out->down = LP_NEW_ARRAY(arena, double, s->users);
+  lp_radio_rates(network, LP_RADIO_UP, s->intervals, (uint64_t)s->seed, out->up);
+  lp_radio_rates(network, LP_RADIO_DOWN, s->intervals, (uint64_t)s->seed, out->down);
+  lp_radio_free(network);
+  for (int64_t i = 0; i < s->users; i++)
+    if (out->up[i] <= 0 || out->down[i] <= 0)
+      return lp_error(diag, LP_LOC_NONE,
+                      "user %" PRId64 " of '%s' is never served in %" PRId64 " intervals of its scheduler, '%s'", i,
+                      s->radio->name, s->intervals, lp_radio_scheduler_names[s->radio->scheduler]);
+  return LP_OK;
+}
+
+static void run_point(const lp_sim_scenario *s, const lp_sim_users *users, const lp_sim_policy *policy, lp_arena *arena,
+                      lp_sim_point *point) {
   lp_sim_tally *tallies = lp_alloc((size_t)s->runs * sizeof *tallies);
   lp_sim_histogram *histogram = lp_alloc(sizeof *histogram);
   for (int64_t run = 0; run < s->runs; run++) {
     lp_sim_tally_begin(&tallies[run], s->tasks);
-    lp_sim_run_once(s, policy, run, &tallies[run], histogram);
+    lp_sim_run_once(s, users, policy, run, &tallies[run], histogram);
   }
   sum_up(s, tallies, histogram, arena, point);
   for (int64_t run = 0; run < s->runs; run++)
@@ -101,10 +121,12 @@ static void run_point(const lp_sim_scenario *s, const lp_sim_policy *policy, lp_
   free(histogram);
 }
 
-void lp_sim_run(const lp_sim_scenario *scenario, lp_sim_result *out) {
+lp_status lp_sim_run(const lp_sim_scenario *scenario, lp_sim_result *out, lp_diag *diag) {
   int32_t values = scenario->axis == LP_SIM_NOTHING ? 1 : scenario->values;
-  lp_sim_task *tasks = lp_alloc((size_t)scenario->tasks * sizeof *tasks);
+  lp_sim_users users;
   *out = (lp_sim_result){.scenario = scenario, .arena = lp_arena_create(), .values = values};
+  LP_TRY(drop_users(scenario, out->arena, &users, diag));
+  lp_sim_task *tasks = lp_alloc((size_t)scenario->tasks * sizeof *tasks);
   out->points = scenario->policies * values;
   out->point = LP_NEW_ARRAY(out->arena, lp_sim_point, out->points);
   for (int32_t p = 0; p < scenario->policies; p++)
@@ -112,10 +134,11 @@ void lp_sim_run(const lp_sim_scenario *scenario, lp_sim_result *out) {
       lp_sim_point *point = &out->point[p * values + v];
       point->policy = scenario->policy[p]->name;
       point->value = scenario->axis == LP_SIM_NOTHING ? 0 : scenario->value[v];
-      lp_sim_scenario at = lp_sim_at(scenario, point->value, tasks);
-      run_point(&at, scenario->policy[p], out->arena, point);
+      lp_sim_scenario at = scenario_at(scenario, point->value, tasks);
+      run_point(&at, &users, scenario->policy[p], out->arena, point);
     }
   free(tasks);
+  return LP_OK;
 }
 
 void lp_sim_result_free(lp_sim_result *result) {

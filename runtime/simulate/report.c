@@ -51,7 +51,7 @@ void lp_sim_print_json(const lp_sim_result *result, lp_buf *out) {
                            "counting", lp_counting_names[s->counting], "seed", (json_int_t)s->seed, "runs",
                            (json_int_t)s->runs, "requests", (json_int_t)s->requests, "warm_up", (json_int_t)s->warm_up,
                            "target_s", s->target_s, "penalty", s->penalty, "backhaul_s", s->backhaul_s);
-  json_object_set_new(root, "radio", s->radio ? json_string(s->radio) : json_null());
+  json_object_set_new(root, "radio", s->radio ? json_string(s->radio->name) : json_null());
   json_object_set_new(root, "varied", s->axis ? json_string(lp_sim_axis_names[s->axis]) : json_null());
   json_object_set_new(root, "points", points);
   char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9));

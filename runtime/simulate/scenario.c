@@ -3,8 +3,7 @@
 #include <stdlib.h>
 
 #include "base/yaml/yaml.h"
-#include "runtime/radio/radio.h"
-#include "runtime/simulate/simulate_internal.h"
+#include "runtime/simulate/simulate.h"
 
 const char *const lp_sim_axis_names[LP_SIM_SLOTS + 1] = {"", "rate", "quality_share", "tokens", "penalty", "slots"};
 
@@ -212,25 +211,6 @@ static const lp_yaml_field link_fields[] = {
     LP_YAML_FIELD(LP_YAML_BPS, "down", link_file, down_bps, .least = 1, .most = 1e15),
 };
 
-static lp_status drop_users(const lp_radio_profile *profile, const link_file *file, lp_sim_scenario *scenario,
-                            lp_loc loc, lp_diag *diag) {
-  int64_t users = file->users > 0 ? file->users : 10 * profile->sites * profile->sectors;
-  uint64_t seed = (uint64_t)scenario->seed;
-  lp_radio_network *network = lp_radio_drop(profile, (int32_t)users, seed);
-  scenario->users = users;
-  scenario->user_up = LP_NEW_ARRAY(scenario->arena, double, users);
-  scenario->user_down = LP_NEW_ARRAY(scenario->arena, double, users);
-  lp_radio_rates(network, LP_RADIO_DOWN, file->intervals, seed, scenario->user_down);
-  lp_radio_rates(network, LP_RADIO_UP, file->intervals, seed, scenario->user_up);
-  lp_radio_free(network);
-  for (int64_t i = 0; i < users; i++)
-    if (scenario->user_up[i] <= 0 || scenario->user_down[i] <= 0)
-      return lp_error(diag, loc,
-                      "user %" PRId64 " of '%s' is never served: the scheduler is '%s', 'intervals' %" PRId64, i,
-                      file->radio, lp_radio_scheduler_names[profile->scheduler], file->intervals);
-  return LP_OK;
-}
-
 static lp_status read_link(lp_yaml *yaml, const lp_yaml_node *node, lp_sim_scenario *scenario) {
   link_file file = {.intervals = 200};
   lp_loc loc = lp_yaml_loc(yaml, node);
@@ -243,12 +223,10 @@ static lp_status read_link(lp_yaml *yaml, const lp_yaml_node *node, lp_sim_scena
   scenario->up_bps = rates ? file.up_bps : INFINITY;
   scenario->down_bps = rates ? file.down_bps : INFINITY;
   if (rates) return LP_OK;
-  lp_radio_profile *profile = NULL;
-  LP_TRY(lp_radio_profile_load(lp_yaml_named(yaml, file.radio), &profile, yaml->diag));
-  scenario->radio = lp_arena_strdup(scenario->arena, profile->name);
-  lp_status status = drop_users(profile, &file, scenario, loc, yaml->diag);
-  lp_radio_profile_free(profile);
-  return status;
+  LP_TRY(lp_radio_profile_load(lp_yaml_named(yaml, file.radio), &scenario->radio, yaml->diag));
+  scenario->users = file.users > 0 ? file.users : 10 * scenario->radio->sites * scenario->radio->sectors;
+  scenario->intervals = file.intervals;
+  return LP_OK;
 }
 
 /* ---- policies, axis ---- */
@@ -392,6 +370,7 @@ static lp_sim_scenario *scenario_create(void) {
 void lp_sim_scenario_free(lp_sim_scenario *scenario) {
   if (!scenario) return;
   lp_service_free(scenario->service);
+  lp_radio_profile_free(scenario->radio);
   lp_arena_free(scenario->arena);
   free(scenario);
 }

@@ -9,6 +9,7 @@
 #define LP_SIMULATE_H
 
 #include "base/base.h"
+#include "runtime/radio/radio.h"
 #include "runtime/service/service.h"
 
 /* ---- policies (policy.c) ------------------------------------------------------------------------------------------ */
@@ -116,10 +117,9 @@ typedef struct {
   lp_sim_task *task;
   int32_t tasks;
   lp_sim_station station[LP_PLACES];
-  const char *radio;           /* a radio profile, or NULL: the rates below */
-  double up_bps, down_bps;     /* INFINITY: no time on the air */
-  double *user_up, *user_down; /* [users] bit/s, by the radio profile */
-  int64_t users;
+  lp_radio_profile *radio;  /* NULL: the rates below */
+  int64_t users, intervals; /* dropped over the radio network, and scheduled for so long */
+  double up_bps, down_bps;  /* INFINITY: no time on the air */
   const lp_sim_policy **policy;
   int32_t policies;
   lp_sim_axis axis;
@@ -128,7 +128,7 @@ typedef struct {
 } lp_sim_scenario;
 
 /* A file, or text in its form with `file` as the name for messages; policies are found in `known`. Loads what the file
- * names (service, trace, radio) and drops the radio's users. Release with lp_sim_scenario_free. */
+ * names: service, trace, radio. Release with lp_sim_scenario_free. */
 LP_MUST_USE lp_status lp_sim_scenario_load(const char *path, const lp_sim_policies *known, lp_sim_scenario **out,
                                            lp_diag *diag);
 LP_MUST_USE lp_status lp_sim_scenario_parse(const char *file, const char *text, size_t size,
@@ -163,9 +163,9 @@ typedef struct {
   int32_t points, values;
 } lp_sim_result;
 
-/* Runs every policy at every value. */
-void lp_sim_run(const lp_sim_scenario *scenario, lp_sim_result *out);
-void lp_sim_result_free(lp_sim_result *result);
+/* Drops the radio's users, then runs every policy at every value. Fails when users are never served by their cell. */
+LP_MUST_USE lp_status lp_sim_run(const lp_sim_scenario *scenario, lp_sim_result *out, lp_diag *diag);
+void lp_sim_result_free(lp_sim_result *result); /* also of a run that failed */
 
 /* Schema llmpart.simulate/1; a row per point; a page with a figure and a table (report_*.c). */
 void lp_sim_print_json(const lp_sim_result *result, lp_buf *out);

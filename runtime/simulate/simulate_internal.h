@@ -101,10 +101,13 @@ lp_sim_estimate lp_sim_estimate_of(const lp_sim_tally *tallies, int64_t runs, in
 
 /* ---- engine.c: one run of one policy ---- */
 
-void lp_sim_run_once(const lp_sim_scenario *scenario, const lp_sim_policy *policy, int64_t run, lp_sim_tally *tally,
-                     lp_sim_histogram *histogram);
+/* What the users of a radio network get, bit/s; without one, count is 0. */
+typedef struct {
+  int64_t count;
+  double *up, *down; /* [count] */
+} lp_sim_users;
 
-/* experiment.c: the scenario with its axis at a value; the task array is the caller's to fill. */
-lp_sim_scenario lp_sim_at(const lp_sim_scenario *scenario, double value, lp_sim_task *tasks);
+void lp_sim_run_once(const lp_sim_scenario *scenario, const lp_sim_users *users, const lp_sim_policy *policy,
+                     int64_t run, lp_sim_tally *tally, lp_sim_histogram *histogram);
 
 #endif

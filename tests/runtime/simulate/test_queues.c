@@ -19,7 +19,7 @@ static lp_sim_point run(const queue *q, lp_sim_result *result, lp_sim_scenario *
   (*scenario)->station[LP_AT_EDGE].slots = q->slots;
   (*scenario)->station[LP_AT_EDGE].queue = q->queue;
   make_unit_service(*scenario);
-  lp_sim_run(*scenario, result);
+  ck_assert_int_eq(lp_sim_run(*scenario, result, NULL), LP_OK);
   return result->point[0];
 }
 

@@ -69,7 +69,7 @@ END_TEST
 static void print_all(const char *text, lp_buf *out) {
   lp_sim_scenario *scenario = scenario_of(text);
   lp_sim_result result;
-  lp_sim_run(scenario, &result);
+  ck_assert_int_eq(lp_sim_run(scenario, &result, NULL), LP_OK);
   lp_sim_print_json(&result, out);
   lp_sim_print_csv(&result, out);
   lp_sim_print_html(&result, out);
@@ -113,7 +113,7 @@ START_TEST(lengths_and_links) {
     lp_sim_scenario *scenario = scenario_of(text);
     make_unit_service(scenario);
     lp_sim_result result;
-    lp_sim_run(scenario, &result);
+    ck_assert_int_eq(lp_sim_run(scenario, &result, NULL), LP_OK);
     ck_assert_double_eq_tol(result.point[0].generation_s.mean, 1, 0.02);
     ck_assert_double_eq_tol(result.point[0].link_s.mean, 0.4 + 0.4 + 0.1, 0.01);
     ck_assert_double_eq_tol(result.point[0].delay_s.mean,
@@ -145,7 +145,7 @@ START_TEST(by_hand) {
     lp_sim_scenario *scenario = scenario_of(text);
     make_unit_service(scenario);
     lp_sim_result result;
-    lp_sim_run(scenario, &result);
+    ck_assert_int_eq(lp_sim_run(scenario, &result, NULL), LP_OK);
     ck_assert_double_eq_tol(result.point[0].delay_s.mean, rows[i].delay, 1e-6);
     ck_assert_double_eq_tol(result.point[0].wait_s.mean, rows[i].wait, 1e-6);
     ck_assert_int_eq(result.point[0].requests, 3);
@@ -160,12 +160,27 @@ START_TEST(rejections) {
       scenario_of("simulate: h\nrequests: 10\narrivals: { every: 1ns }\ntasks: [{ class: a, tokens: 1000 }]\n"
                   "policies: [edge-only]\nedge: { slots: 1, queue: 2 }\ncloud: { slots: 1, queue: 0 }\nbackhaul: 0\n");
   lp_sim_result result;
-  lp_sim_run(scenario, &result);
+  ck_assert_int_eq(lp_sim_run(scenario, &result, NULL), LP_OK);
   ck_assert_int_eq(result.point[0].requests, 4);
   ck_assert_int_eq(result.point[0].overflowed, 1);
   ck_assert_int_eq(result.point[0].rejected, 6);
   lp_sim_result_free(&result);
   lp_sim_scenario_free(scenario);
+}
+END_TEST
+
+/* Under maximum rate, the weaker users of a cell without fading get nothing. */
+START_TEST(users_that_are_never_served) {
+  lp_sim_scenario *scenario = scenario_of(HEAD TASK "link: { radio: two-cell, users: 10, intervals: 5 }\n");
+  scenario->radio->scheduler = LP_RADIO_MAX;
+  lp_diag *diag = lp_diag_create();
+  lp_sim_result result;
+  ck_assert_int_eq(lp_sim_run(scenario, &result, diag), LP_FAILED);
+  ck_assert_uint_eq(lp_diag_error_count(diag), 1);
+  ck_assert_ptr_nonnull(strstr(lp_diag_get(diag, 0)->text, "is never served in 5 intervals of its scheduler, 'max'"));
+  lp_sim_result_free(&result);
+  lp_sim_scenario_free(scenario);
+  lp_diag_free(diag);
 }
 END_TEST
 
@@ -177,5 +192,6 @@ TCase *scenario_case(void) {
   tcase_add_test(tc, lengths_and_links);
   tcase_add_test(tc, by_hand);
   tcase_add_test(tc, rejections);
+  tcase_add_test(tc, users_that_are_never_served);
   return tc;
 }
