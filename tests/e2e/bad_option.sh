@@ -28,7 +28,7 @@ refuse 'a report that cannot be written' "error: " --device=jetson-nano --report
 refuse 'IR that cannot be written' "error: " --device=jetson-nano --emit=op-ir -o /proc/out.mlir
 refuse 'a backend that is not there' "error: .*cuda" --device=jetson-nano --emit=cuda -o "$made"
 refuse 'an unknown CPU' "error: .*z80" --device=jetson-nano --march=z80 -o "$made"
-refuse 'an exit that is not there' "error: .*exit" --device=jetson-nano --exits=1 -o "$made"
+refuse 'an exit behind a layer that is not there' "error: .*99" --device=jetson-nano --exits=99 -o "$made"
 
 wanted_status=2
 refuse 'an unknown option' "error: .*--devise" --devise=jetson-nano -o "$made"
