@@ -65,7 +65,7 @@ static double *dual_of(lp_exact_duals *duals, int which) {
   return which < LP_STAGE_COUNT ? &duals->per_ms[which] : &duals->per_byte[which - LP_STAGE_COUNT];
 }
 
-enum { LIMITS = LP_STAGE_COUNT + LP_PLACE_COUNT };
+enum { LIMITS = (int)LP_STAGE_COUNT + (int)LP_PLACE_COUNT };
 
 /* Moves prices of limits that the last cut exceeds up and the others down, by `part` of the step that would reach `wanted`
  * if the bound were a plane. Prices count in the objective: of a limit as a whole. */

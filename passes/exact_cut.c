@@ -8,11 +8,11 @@
 /* What an edge's capacity is a multiple of. Those of stages and sides come one after the other. */
 typedef enum {
   PRICE_NONE,
-  PRICE_FOREVER,                                             /* infinite: the two are on one side, or in one order */
-  PRICE_BUSY,                                                /* [stage][side] per ms of operators */
-  PRICE_LINK = PRICE_BUSY + LP_STAGE_COUNT * LP_PLACE_COUNT, /* [stage] per ms of messages */
-  PRICE_BYTES = PRICE_LINK + LP_STAGE_COUNT,                 /* [side] */
-  PRICE_MOVE = PRICE_BYTES + LP_PLACE_COUNT,                 /* per ms of moving KV caches */
+  PRICE_FOREVER, /* infinite: the two are on one side, or in one order */
+  PRICE_BUSY,    /* [stage][side] per ms of operators */
+  PRICE_LINK = PRICE_BUSY + (int)LP_STAGE_COUNT * (int)LP_PLACE_COUNT, /* [stage] per ms of messages */
+  PRICE_BYTES = PRICE_LINK + LP_STAGE_COUNT,                           /* [side] */
+  PRICE_MOVE = PRICE_BYTES + LP_PLACE_COUNT,                           /* per ms of moving KV caches */
   PRICE_COUNT
 } price_kind;
 

@@ -30,7 +30,7 @@ enum { BINS_PER_OCTAVE = 128, LEAST_OCTAVE = -12 };
 void lp_sim_histogram_add(lp_sim_histogram *histogram, double seconds) {
   int octave = 0;
   double mantissa = frexp(seconds, &octave); /* [0.5, 1) */
-  int bin = (octave - LEAST_OCTAVE) * BINS_PER_OCTAVE + (int)((2 * mantissa - 1) * BINS_PER_OCTAVE);
+  int bin = (octave - LEAST_OCTAVE) * BINS_PER_OCTAVE + (int)((2 * mantissa - 1) * (double)BINS_PER_OCTAVE);
   if (!(seconds > 0) || bin < 0) bin = 0;
   if (bin >= LP_SIM_BINS) bin = LP_SIM_BINS - 1;
   histogram->bin[bin]++;
@@ -42,7 +42,7 @@ double lp_sim_histogram_quantile(const lp_sim_histogram *histogram, double share
   for (int bin = 0; bin < LP_SIM_BINS; bin++) {
     seen += histogram->bin[bin];
     if (seen < wanted || seen == 0) continue;
-    double mantissa = 0.5 + (bin % BINS_PER_OCTAVE + 0.5) / (2.0 * BINS_PER_OCTAVE);
+    double mantissa = 0.5 + (bin % BINS_PER_OCTAVE + 0.5) / (2 * (double)BINS_PER_OCTAVE);
     return ldexp(mantissa, bin / BINS_PER_OCTAVE + LEAST_OCTAVE);
   }
   return 0;
