@@ -97,8 +97,8 @@ lp_infer_rule infer_quantize, infer_dequantize, infer_dynamic_quantize, infer_ma
     infer_matmul_float, infer_matmul_nbits, infer_gather_block;
 /* infer_shape.c */
 lp_infer_rule infer_gather, infer_gather_elements, infer_gather_nd, infer_scatter, infer_tensor_scatter, infer_one_hot,
-    infer_slice, infer_concat, infer_split, infer_transpose, infer_reshape, infer_flatten, infer_squeeze,
-    infer_unsqueeze, infer_expand, infer_tile, infer_pad, infer_shape, infer_size, infer_constant,
-    infer_constant_of_shape, infer_range;
+    infer_depth_to_space, infer_reverse_sequence, infer_slice, infer_concat, infer_split, infer_transpose,
+    infer_reshape, infer_flatten, infer_squeeze, infer_unsqueeze, infer_expand, infer_tile, infer_pad, infer_shape,
+    infer_size, infer_constant, infer_constant_of_shape, infer_range;
 
 #endif

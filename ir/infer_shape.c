@@ -416,6 +416,40 @@ lp_status infer_unsqueeze(lp_infer *c) {
   return lp_infer_set(c, 0, dtype_of(c, 0), &out);
 }
 
+/* Channels to rows and columns, or back. */
+lp_status infer_depth_to_space(lp_infer *c) {
+  LP_TRY(lp_infer_need(c, 1));
+  LP_TRY(lp_infer_rank(c, 0, 4));
+  lp_shape shape = lp_infer_shape(c, 0);
+  int64_t size = lp_op_i64(c->op, "blocksize", 0);
+  if (size < 1 || size > INT16_MAX) return lp_infer_fail(c, "blocks of %" PRId64, size);
+  const bool back = c->op->kind == LP_ONNX_SpaceToDepth;
+  const lp_poly *block = lp_dim_const(c->m, size), *area = lp_dim_const(c->m, size * size);
+  for (int32_t i = 1; i < 4; i++) {
+    const lp_poly *factor = i == 1 ? area : block, *dim = shape.dim[i];
+    bool grows = (i == 1) == back;
+    shape.dim[i] = grows ? lp_poly_mul(c->m->arena, dim, factor) : lp_poly_div(c->m->arena, dim, factor);
+    if (!shape.dim[i] && !grows)
+      return lp_infer_fail(c, "%s on axis %d does not divide by %s", lp_infer_text(c, dim), i,
+                           lp_infer_text(c, factor));
+  }
+  return lp_infer_set(c, 0, dtype_of(c, 0), &shape);
+}
+
+/* Batch and time are the first two axes, in any order. */
+lp_status infer_reverse_sequence(lp_infer *c) {
+  LP_TRY(lp_infer_need(c, 2));
+  LP_TRY(lp_infer_min_rank(c, 0, 2));
+  LP_TRY(lp_infer_rank(c, 1, 1));
+  LP_TRY(lp_infer_integer(c, 1));
+  lp_shape shape = lp_infer_shape(c, 0);
+  int64_t batch = lp_op_i64(c->op, "batch_axis", 1), time = lp_op_i64(c->op, "time_axis", 0);
+  if (batch < 0 || batch > 1 || time != 1 - batch)
+    return lp_infer_fail(c, "its batch_axis %" PRId64 " and time_axis %" PRId64 " are not 0 and 1", batch, time);
+  LP_TRY(lp_infer_agree(c, shape.dim[batch], lp_infer_shape(c, 1).dim[0], &shape.dim[batch]));
+  return lp_infer_set(c, 0, dtype_of(c, 0), &shape);
+}
+
 /* ---- repeated elements ---- */
 
 lp_status infer_expand(lp_infer *c) {

@@ -1,4 +1,4 @@
-/* OneHot, EyeLike, Compress and TensorScatter by operators that compare, gather and scatter. */
+/* OneHot, EyeLike, Compress, ReverseSequence, TensorScatter and their like by operators that compare, gather and scatter. */
 #include "passes/decompose_internal.h"
 
 /* A vector over `axis` of `rank` axes: [1, .., size, .., 1]. */
@@ -56,6 +56,44 @@ lp_status lp_rewrite_eye_like(lp_rewrite *r) {
   if (row) row = lp_rw_op(r, LP_ONNX_Add, row, lp_rw_int(r, lp_op_i64(r->op, "k", 0)));
   lp_value *eye = row && column ? lp_rw_op(r, LP_ONNX_Equal, row, column) : NULL;
   r->result[0] = lp_rw_cast(r, eye, r->op->out[0]->type.dtype);
+  return r->result[0] ? LP_OK : LP_FAILED;
+}
+
+/* Element t of a sequence is read at length - 1 - t below its length, else at t. */
+lp_status lp_rewrite_reverse_sequence(lp_rewrite *r) {
+  lp_value *x = lp_op_in(r->op, 0);
+  int64_t batch = lp_op_i64(r->op, "batch_axis", 1);
+  int32_t rank = x->type.rank;
+  lp_value *time = along(r, lp_rw_count(r, lp_rw_size(r, x, 1 - batch)), 1 - batch, rank);
+  lp_value *length = along(r, lp_rw_cast(r, lp_op_in(r->op, 1), LP_I64), batch, rank);
+  if (!time || !length) return LP_FAILED;
+  lp_value *last = lp_rw_op(r, LP_ONNX_Sub, length, lp_rw_int(r, 1));
+  lp_value *mirrored = last ? lp_rw_op(r, LP_ONNX_Sub, last, time) : NULL;
+  lp_value *from = lp_rw_op3(r, LP_ONNX_Where, lp_rw_op(r, LP_ONNX_Less, time, length), mirrored, time);
+  lp_value *shape = lp_rw_op(r, LP_ONNX_Shape, x, NULL);
+  lp_value *in[] = {x, from && shape ? lp_rw_op(r, LP_ONNX_Expand, from, shape) : NULL};
+  r->result[0] = lp_rw_with(r, LP_ONNX_GatherElements, 2, in, (lp_rw_attr){"axis", 1 - batch});
+  return r->result[0] ? LP_OK : LP_FAILED;
+}
+
+/* Channels of both forms are [c / b^2][b][b] (CRD) or [b][b][c / b^2]; b rows and b columns go beside the others. */
+lp_status lp_rewrite_depth_to_space(lp_rewrite *r) {
+  static const int64_t spread[][6] = {{0, 3, 4, 1, 5, 2}, {0, 1, 4, 2, 5, 3}}; /* DCR, CRD */
+  static const int64_t gathered[][6] = {{0, 3, 5, 1, 2, 4}, {0, 1, 3, 5, 2, 4}};
+  lp_value *x = lp_op_in(r->op, 0);
+  const lp_type in = x->type, out = r->op->out[0]->type;
+  const lp_poly *b = lp_dim_const(r->b.module, lp_op_i64(r->op, "blocksize", 1));
+  const char *mode = lp_op_str(r->op, "mode", "DCR");
+  bool crd = lp_streq(mode, "CRD"), deeper = r->op->kind == LP_ONNX_SpaceToDepth;
+  if (!crd && !lp_streq(mode, "DCR")) return lp_rw_refuse(r, "has a mode that is not known");
+  const lp_poly *by_rows[] = {in.dim[0], b, b, out.dim[1], in.dim[2], in.dim[3]};
+  const lp_poly *by_channels[] = {in.dim[0], out.dim[1], b, b, in.dim[2], in.dim[3]};
+  const lp_poly *by_blocks[] = {in.dim[0], in.dim[1], out.dim[2], b, out.dim[3], b};
+  const lp_poly *const *dims = deeper ? by_blocks : crd ? by_channels : by_rows;
+  const int64_t *perm = deeper ? gathered[crd] : spread[crd];
+  lp_type split = lp_type_make(r->b.module, in.dtype, 6, dims);
+  x = lp_rw_transpose(r, lp_rw_reshape(r, x, lp_build_sizes(&r->b, split)), 6, perm);
+  r->result[0] = x ? lp_rw_reshape(r, x, lp_build_sizes(&r->b, out)) : NULL;
   return r->result[0] ? LP_OK : LP_FAILED;
 }
 

@@ -21,7 +21,8 @@ typedef lp_status lp_rewrite_rule(lp_rewrite *r);
 
 lp_rewrite_rule lp_rewrite_ms_attention, lp_rewrite_multi_head, lp_rewrite_decoder_masked, lp_rewrite_group_query,
     lp_rewrite_ms_rotary, lp_rewrite_standard_attention, lp_rewrite_causal_conv, lp_rewrite_one_hot,
-    lp_rewrite_eye_like, lp_rewrite_compress, lp_rewrite_tensor_scatter;
+    lp_rewrite_eye_like, lp_rewrite_compress, lp_rewrite_tensor_scatter, lp_rewrite_reverse_sequence,
+    lp_rewrite_depth_to_space;
 /* decompose_quant.c: products of integers, weights that are packed */
 lp_rewrite_rule lp_rewrite_dynamic_quantize, lp_rewrite_matmul_integer, lp_rewrite_qlinear_matmul,
     lp_rewrite_ms_quantize, lp_rewrite_matmul_nbits, lp_rewrite_dynamic_matmul, lp_rewrite_matmul_to_float,

@@ -1,10 +1,17 @@
 /* Lowering of operators that read or write at indices which the model computes. */
 #include "passes/lower_internal.h"
 
+/* Is there such a row, whatever the sizes? An axis holds one at least; op.gather clamps what may lie outside. */
+static bool is_row(const lp_lowering *l, const lp_poly *size, int64_t at) {
+  if (at == 0 || at == -1) return !lp_poly_equal(size, lp_dim_const(l->b.module, 0));
+  if (at == INT64_MIN) return false;
+  return lp_poly_ge(l->b.module->arena, size, lp_dim_const(l->b.module, at < 0 ? -at : at + 1));
+}
+
 lp_status lp_lower_gather(lp_lowering *l) {
   lp_value *x = lp_op_in(l->op, 0), *index = lp_op_in(l->op, 1);
   int64_t axis = lp_lower_axis(l, "axis", 0, x->type.rank), at;
-  if (index->type.rank == 0 && lp_known_i64(index, 0, &at)) { /* one row: a view or a plain copy */
+  if (index->type.rank == 0 && lp_known_i64(index, 0, &at) && is_row(l, x->type.dim[axis], at)) { /* a plain copy */
     const lp_poly *start = lp_dim_const(l->b.module, at);
     if (at < 0) start = lp_poly_add(l->b.module->arena, start, x->type.dim[axis]);
     lp_value *row = lp_lower_slice_axis(l, x, (int32_t)axis, start, lp_dim_const(l->b.module, 1));

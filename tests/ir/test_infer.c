@@ -157,6 +157,15 @@ START_TEST(scatters) {
   gives(NODE(GatherND, f32("b,4,8"), i64("b,s,1")), "f32[b,s,8]");
   with_i64("batch_dims", 1);
   refuses(NODE(GatherND, f32("2,4,8"), i64("3,s,1")), "dimensions 3 and 2 must agree");
+  with_i64("blocksize", 2);
+  gives(NODE(DepthToSpace, f32("b,8,s,3")), "f32[b,2,2*s,6]");
+  with_i64("blocksize", 2);
+  gives(NODE(SpaceToDepth, f32("b,2,4,6")), "f32[b,8,2,3]");
+  with_i64("blocksize", 3);
+  refuses(NODE(DepthToSpace, f32("b,8,s,3")), "8 on axis 1 does not divide by 9");
+  gives(NODE(ReverseSequence, f32("s,b,8"), i64("b")), "f32[s,b,8]");
+  with_i64("time_axis", 2);
+  refuses(NODE(ReverseSequence, f32("s,b,8"), i64("b")), "its batch_axis 1 and time_axis 2 are not 0 and 1");
   with_i64("axis", 1);
   gives(NODE(OneHot, i64("b,s"), INTS(5), f32("2")), "f32[b,5,s]");
   refuses(NODE(OneHot, i64("b,s"), INTS(5), f32("3")), "dimensions 3 and 2 must agree");
