@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/runtime_internal.h"
+#include "runtime/collaborate.h"
 
 typedef struct {
   lp_session *session;
@@ -160,6 +160,31 @@ static void add_totals(generation_run *run, const lp_session *before) {
   out->bytes_down = session->link->bytes_received;
 }
 
+/* Do early exits have a part in it? Exact mode does without them where there are none, or several sequences. */
+static lp_status uses_exits(const generation_run *run, bool *out) {
+  lp_mode mode = run->session->options.mode;
+  lp_halves halves;
+  const char *why = "";
+  *out = false;
+  if (mode == LP_MODE_FULL) return LP_OK;
+  bool apart = lp_halves_find(run->session->bundle, &halves, &why);
+  if (apart && run->batch > 1) why = "the exits serve one sequence at a time";
+  *out = apart && run->batch == 1;
+  return *out || mode == LP_MODE_EXACT ? LP_OK : lp_error(run->diag, loc_of(run), "not in this mode: %s", why);
+}
+
+static lp_status generate_with_exits(generation_run *run) {
+  lp_collaboration task = {.session = run->session,
+                           .prompt = run->prompts,
+                           .length = run->length,
+                           .most = run->session->options.max_tokens,
+                           .eos = run->session->options.ignore_eos ? -1 : run->eos,
+                           .sink = run->sink,
+                           .user = run->user,
+                           .out = run->out};
+  return lp_collaborate(&task, run->diag);
+}
+
 lp_status lp_session_generate(lp_session *session, const int32_t *prompts, int64_t batch, int64_t length,
                               lp_token_sink *sink, void *user, lp_generation *out, lp_diag *diag) {
   generation_run run = {.session = session,
@@ -175,6 +200,10 @@ lp_status lp_session_generate(lp_session *session, const int32_t *prompts, int64
   LP_TRY(check_lengths(&run));
   const lp_tokenizer *tokenizer = lp_bundle_tokenizer(session->bundle);
   run.eos = tokenizer != NULL ? lp_tokenizer_eos(tokenizer) : -1;
+  bool with_exits = false;
+  LP_TRY(uses_exits(&run, &with_exits));
+  if (with_exits) return generate_with_exits(&run);
+  LP_TRY(lp_session_connect(session, diag));
   run.capacity = session->options.capacity > 0 ? session->options.capacity : length + session->options.max_tokens;
   run.sample = lp_alloc((size_t)batch * sizeof(*run.sample));
   run.ended = lp_alloc((size_t)batch * sizeof(*run.ended));

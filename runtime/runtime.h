@@ -105,6 +105,16 @@ void lp_bundle_free(lp_bundle *bundle);
 bool lp_bundle_is_split(const lp_bundle *bundle);                 /* does any program cross the link? */
 const lp_tokenizer *lp_bundle_tokenizer(const lp_bundle *bundle); /* NULL when the bundle carries none */
 int32_t lp_bundle_vocab(const lp_bundle *bundle);
+/* How a generation uses the early exits of its bundle (collaborate.c; docs/exits.md). */
+typedef enum {
+  LP_MODE_FULL,      /* every token from the full model, one after the other; no exits */
+  LP_MODE_EXACT,     /* the last exit drafts, the cloud verifies: the tokens are the full model's */
+  LP_MODE_THRESHOLD, /* the first exit whose confidence reaches theta gives the token, else the cloud */
+  LP_MODE_STANDALONE /* the last exit gives every token; nothing is sent */
+} lp_mode;
+
+/* May it generate in this mode? If not, `why` says what is missing. */
+bool lp_bundle_allows(const lp_bundle *bundle, lp_mode mode, const char **why);
 int64_t lp_bundle_context(const lp_bundle *bundle); /* most positions the model was made for; 0 unknown */
 
 /* ---- worker: the cloud side (worker.c) --------------------------------------------------------------------------- */
@@ -136,8 +146,14 @@ void lp_worker_stop(lp_worker_process *process); /* one that was not started (ze
 
 /* ---- generation (generate.c) ------------------------------------------------------------------------------------- */
 
+/* How hidden states travel (codec.c, which states the error of each). */
+typedef enum { LP_CODEC_AUTO, LP_CODEC_F32, LP_CODEC_F16, LP_CODEC_INT8, LP_CODEC_INT4, LP_CODEC_COUNT } lp_codec;
+
 typedef struct {
   const char *cloud; /* HOST:PORT of a worker; NULL runs both sides in this process (both must be loaded) */
+  lp_mode mode;      /* exact without exits in the bundle is full */
+  double theta;      /* threshold: confidence from which an exit's token is taken */
+  lp_codec codec;    /* auto: f32 in exact mode, whose tokens are the full model's to the bit; else f16 */
   lp_sampling sampling;
   int64_t max_tokens; /* generated per sequence */
   bool ignore_eos;
@@ -160,6 +176,9 @@ typedef struct {
   double ttft_ms, tpot_ms, total_ms;
   uint64_t bytes_up, bytes_down; /* payload and framing, device to cloud and back */
   uint64_t cloud_requests;       /* times the device waited for the cloud */
+  uint64_t hidden_bytes_up;      /* of bytes_up: rows of hidden states */
+  int64_t drafted, accepted;     /* exact mode: tokens that an exit proposed, and those the cloud confirmed */
+  int64_t fallbacks;             /* threshold: tokens taken below theta because the cloud did not answer */
   lp_buf first_logits; /* f32[vocab] of sequence 0's first generated position; only filled when they are here */
 } lp_generation;
 

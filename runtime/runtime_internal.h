@@ -285,7 +285,7 @@ bool lp_address_is_loopback(const char *host);
 
 /* ---- link (link.c) ----------------------------------------------------------------------------------------------- */
 
-enum { LP_WIRE_PROTOCOL = 1 };
+enum { LP_WIRE_PROTOCOL = 2 };
 
 typedef struct lp_wire {
   const lp_transport *transport;
@@ -331,7 +331,8 @@ struct lp_session {
   lp_generate_options options;
   lp_pool *pool;
   lp_executor *executor[LP_SIDE_COUNT]; /* the cloud's only when it runs in this process */
-  lp_wire *link;                        /* NULL: one process */
+  bool remote;                          /* the cloud's side is a worker */
+  lp_wire *link;                        /* NULL: one process, or not connected */
   uint64_t id;
   int32_t logits; /* the output that tokens are sampled from, or -1 */
   uint64_t waits; /* times the device waited for the cloud */
@@ -358,6 +359,7 @@ LP_MUST_USE lp_status lp_walk_output(lp_session *session, lp_walk *walk, lp_exec
 bool lp_walk_wants(const lp_session *session, const lp_walk *walk, const lp_step *step);
 
 /* With a worker (session_remote.c). */
+/* Once; does nothing when the cloud's side is here. */
 LP_MUST_USE lp_status lp_session_connect(lp_session *session, lp_diag *diag);
 LP_MUST_USE lp_status lp_session_walk_remote(lp_session *session, lp_walk *walk, lp_diag *diag);
 void lp_session_disconnect(lp_session *session);

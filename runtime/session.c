@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/runtime_internal.h"
+#include "runtime/collaborate.h"
 
 /* ---- steps that are alike whether the other side is here or not -------------------------------------------------- */
 
@@ -103,15 +103,23 @@ static bool takes_part(const lp_bundle *bundle, lp_side_id side) {
   return false;
 }
 
+/* Generations with exits make connections of their own; until another needs it there is none. */
+static bool connects_at_once(const lp_session *session) {
+  lp_halves halves;
+  const char *why = "";
+  return session->options.mode == LP_MODE_FULL || !lp_halves_find(session->bundle, &halves, &why);
+}
+
 static lp_status open_sides(lp_session *session, lp_diag *diag) {
   const lp_bundle *bundle = session->bundle;
-  bool remote = session->options.cloud != NULL && takes_part(bundle, LP_SIDE_CLOUD);
+  bool alone = session->options.mode == LP_MODE_STANDALONE;
+  session->remote = session->options.cloud != NULL && takes_part(bundle, LP_SIDE_CLOUD) && !alone;
   for (int i = 0; i < LP_SIDE_COUNT; i++) {
-    if (!takes_part(bundle, (lp_side_id)i) || (i == LP_SIDE_CLOUD && remote)) continue;
+    if (!takes_part(bundle, (lp_side_id)i) || (i == LP_SIDE_CLOUD && (session->remote || alone))) continue;
     LP_TRY(require_side(bundle, (lp_side_id)i, diag));
     session->executor[i] = lp_executor_create(bundle, (lp_side_id)i, session->pool);
   }
-  return remote ? lp_session_connect(session, diag) : LP_OK;
+  return connects_at_once(session) ? lp_session_connect(session, diag) : LP_OK;
 }
 
 lp_status lp_session_open(const lp_bundle *bundle, const lp_generate_options *options, lp_session **out,

@@ -208,6 +208,7 @@ lp_status lp_session_walk_remote(lp_session *session, lp_walk *walk, lp_diag *di
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
 lp_status lp_session_connect(lp_session *session, lp_diag *diag) {
+  if (!session->remote || session->link != NULL) return LP_OK;
   char *host = NULL;
   int port = 0;
   LP_TRY(lp_address_split(session->options.cloud, &host, &port, diag));

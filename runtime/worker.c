@@ -26,9 +26,10 @@ static void forget_peer(lp_worker *worker, uint32_t peer) {
     if (worker->greeted.data[i] == peer) worker->greeted.data[i] = worker->greeted.data[--worker->greeted.count];
   for (size_t i = worker->sessions.count; i-- > 0;)
     if (worker->sessions.data[i]->peer == peer) worker_session_close(worker, worker->sessions.data[i]);
+  worker_context_forget_peer(worker, peer);
 }
 
-static void refuse(lp_worker *worker, uint32_t peer, uint64_t session, const char *text) {
+void worker_refuse(lp_worker *worker, uint32_t peer, uint64_t session, const char *text) {
   Lp__Wire__Failure failure = LP__WIRE__FAILURE__INIT;
   failure.session = session;
   failure.text = (char *)(uintptr_t)text; /* protobuf-c reads it only */
@@ -51,13 +52,13 @@ static void greet(lp_worker *worker, uint32_t peer, const Lp__Wire__Hello *hello
 static void handle_step(lp_worker *worker, uint32_t peer, const lp_inbound *in) {
   worker_session *session = worker_session_find(worker, peer, in->message->step->session);
   if (session == NULL) {
-    refuse(worker, peer, in->message->step->session, "the session is not open");
+    worker_refuse(worker, peer, in->message->step->session, "the session is not open");
     return;
   }
   lp_diag *diag = lp_diag_create();
   if (worker_session_step(worker, session, in, diag) != LP_OK) {
     const lp_diag_entry *entry = lp_diag_get(diag, 0);
-    refuse(worker, peer, session->id, entry != NULL ? entry->text : "unknown failure");
+    worker_refuse(worker, peer, session->id, entry != NULL ? entry->text : "unknown failure");
   }
   lp_diag_free(diag);
 }
@@ -70,13 +71,14 @@ static void handle(lp_worker *worker, const lp_inbound *in) {
     return;
   }
   if (!is_greeted(worker, peer)) {
-    refuse(worker, peer, 0, "no hello with this protocol and bundle came before");
+    worker_refuse(worker, peer, 0, "no hello with this protocol and bundle came before");
     return;
   }
+  if (worker_context_handle(worker, in)) return;
   switch (message->kind_case) {
   case LP__WIRE__MESSAGE__KIND_OPEN:
     if (worker_session_open(worker, peer, message->open) == NULL)
-      refuse(worker, peer, message->open->session, "too many sessions are open");
+      worker_refuse(worker, peer, message->open->session, "too many sessions are open");
     break;
   case LP__WIRE__MESSAGE__KIND_STEP:
     handle_step(worker, peer, in);
@@ -87,7 +89,7 @@ static void handle(lp_worker *worker, const lp_inbound *in) {
     break;
   }
   default:
-    refuse(worker, peer, 0, "not a message for the cloud");
+    worker_refuse(worker, peer, 0, "not a message for the cloud");
     break;
   }
 }
@@ -105,14 +107,15 @@ static lp_status serve(lp_worker *worker, const volatile int *stop, lp_diag *dia
       forget_peer(worker, in.packet.peer);
       break;
     case LP_RECV_GARBAGE:
-      refuse(worker, in.packet.peer, 0, why);
+      worker_refuse(worker, in.packet.peer, 0, why);
       break;
     case LP_RECV_TIMEOUT:
       break;
     case LP_RECV_FAILED:
       return lp_error(diag, LP_LOC_NONE, "cannot serve %s: %s", worker->options->listen, why);
     }
-    worker_drop_idle(worker);
+    worker_session_drop_idle(worker);
+    worker_context_tend(worker);
   }
   return LP_OK;
 }
@@ -126,6 +129,7 @@ lp_status lp_worker_serve(const lp_bundle *bundle, const lp_worker_options *opti
                           lp_diag *diag) {
   LP_TRY(check_bundle(bundle, diag));
   lp_worker worker = {.bundle = bundle, .options = options};
+  if (lp_halves_find(bundle, &worker.halves, &worker.whole)) worker.whole = NULL;
   char *host = NULL;
   int port = 0;
   lp_status status = open_link(&worker, &port, &host, diag);
@@ -137,7 +141,10 @@ lp_status lp_worker_serve(const lp_bundle *bundle, const lp_worker_options *opti
   }
   while (worker.sessions.count > 0)
     worker_session_close(&worker, worker.sessions.data[0]);
+  while (worker.contexts.count > 0)
+    worker_context_close(&worker, worker.contexts.data[0]);
   lp_vec_free(&worker.sessions);
+  lp_vec_free(&worker.contexts);
   lp_vec_free(&worker.greeted);
   lp_wire_close(worker.link);
   lp_pool_free(worker.pool);

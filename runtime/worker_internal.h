@@ -2,8 +2,8 @@
 #ifndef LP_WORKER_INTERNAL_H
 #define LP_WORKER_INTERNAL_H
 
+#include "runtime/collaborate.h"
 #include "runtime/link.pb-c.h"
-#include "runtime/runtime_internal.h"
 
 /* A session of a device. It runs its part of a program as payloads come in: between two messages it waits at the step
  * `next`, which takes something from the device. */
@@ -20,12 +20,34 @@ typedef struct {
   double used_ms;   /* when it was last asked */
 } worker_session;
 
+/* A context of early exits (collaborate.h) and the question that it waits with, if any. */
+typedef struct {
+  uint64_t id;
+  lp_context *context;
+  double used_ms; /* when a message last came for it */
+  bool lost;      /* its content was given up; the device is told when it asks */
+  struct {
+    bool waits;
+    uint32_t peer;
+    uint64_t number;
+    lp_context_time time;
+    int64_t end, count;
+    int32_t *draft; /* [capacity] */
+    double since_ms;
+  } question;
+  uint64_t answered; /* number of the question answered last, 0 none */
+  lp_answer answer;
+} worker_context;
+
 typedef struct {
   const lp_bundle *bundle;
   const lp_worker_options *options;
   lp_pool *pool;
   lp_wire *link;
   LP_VEC(worker_session *) sessions;
+  LP_VEC(worker_context *) contexts;
+  lp_halves halves;
+  const char *whole;        /* why the bundle does not come apart at its exits; NULL: it does */
   LP_VEC(uint32_t) greeted; /* peers whose hello was right */
   lp_buf scratch, rows;
   lp_sample *sample; /* [sample_count] */
@@ -35,8 +57,22 @@ typedef struct {
 worker_session *worker_session_find(const lp_worker *worker, uint32_t peer, uint64_t id);
 worker_session *worker_session_open(lp_worker *worker, uint32_t peer, const Lp__Wire__Open *open);
 void worker_session_close(lp_worker *worker, worker_session *session);
+void worker_session_drop(worker_session *session); /* gives up its KV cache */
 /* Gives up the KV caches of sessions unused for longer than the idle time. */
-void worker_drop_idle(lp_worker *worker);
+void worker_session_drop_idle(lp_worker *worker);
+/* Gives up what was unused for longest, but not `keep`, until `wanted` bytes for it fit the budget (worker_budget.c). */
+LP_MUST_USE lp_status worker_make_room(lp_worker *worker, size_t wanted, const void *keep, lp_diag *diag);
+size_t worker_bytes_held(const lp_worker *worker, const void *but);
+/* Sends a message to a peer; false when the peer has gone, which is no failure of the worker's. */
+void worker_refuse(lp_worker *worker, uint32_t peer, uint64_t session, const char *text);
+
+/* Early exits (worker_context.c): true when the message is of that kind and was dealt with. */
+bool worker_context_handle(lp_worker *worker, const lp_inbound *in);
+void worker_context_forget_peer(lp_worker *worker, uint32_t peer);
+void worker_context_close(lp_worker *worker, worker_context *context);
+void worker_context_drop(worker_context *context);
+/* Closes contexts that were idle for too long, and reminds devices of rows that questions have waited for. */
+void worker_context_tend(lp_worker *worker);
 /* Takes a Step message and runs on until the next payload is needed. Replies are sent on the way. */
 LP_MUST_USE lp_status worker_session_step(lp_worker *worker, worker_session *session, const lp_inbound *in,
                                           lp_diag *diag);

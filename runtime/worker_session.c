@@ -42,55 +42,27 @@ void worker_session_close(lp_worker *worker, worker_session *session) {
   free(session);
 }
 
-static void drop(worker_session *session) {
+void worker_session_drop(worker_session *session) {
   lp_states_drop(&session->executor->states);
   session->dropped = true;
   session->next = -1;
 }
 
-void worker_drop_idle(lp_worker *worker) {
+void worker_session_drop_idle(lp_worker *worker) {
   if (worker->options->idle_ms <= 0) return;
   double now = lp_now_ms();
   for (size_t i = 0; i < worker->sessions.count; i++) {
     worker_session *session = worker->sessions.data[i];
-    if (!session->dropped && now - session->used_ms > worker->options->idle_ms) drop(session);
+    if (!session->dropped && now - session->used_ms > worker->options->idle_ms) worker_session_drop(session);
   }
-}
-
-static size_t bytes_held(const lp_worker *worker, const worker_session *but) {
-  size_t total = 0;
-  for (size_t i = 0; i < worker->sessions.count; i++)
-    if (worker->sessions.data[i] != but) total += worker->sessions.data[i]->executor->states.region_bytes;
-  return total;
-}
-
-/* The one unused for longest that holds anything. */
-static worker_session *oldest(const lp_worker *worker, const worker_session *but) {
-  worker_session *found = NULL;
-  for (size_t i = 0; i < worker->sessions.count; i++) {
-    worker_session *session = worker->sessions.data[i];
-    if (session == but || session->executor->states.region_bytes == 0) continue;
-    if (found == NULL || session->used_ms < found->used_ms) found = session;
-  }
-  return found;
 }
 
 /* Evicts others until the session's caches fit the budget. */
 static lp_status make_room(lp_worker *worker, const worker_session *session, const int64_t *sym, lp_diag *diag) {
-  int64_t budget = worker->options->context_budget;
   size_t wanted = 0;
   if (!lp_states_bytes(&session->executor->states, sym, &wanted))
     return lp_error(diag, LP_LOC_NONE, "the KV cache asked for is too large");
-  if (budget <= 0) return LP_OK;
-  if (wanted > (size_t)budget)
-    return lp_error(diag, LP_LOC_NONE, "a KV cache of %zu bytes exceeds the context budget of %" PRId64, wanted,
-                    budget);
-  while (wanted + bytes_held(worker, session) > (size_t)budget) {
-    worker_session *victim = oldest(worker, session);
-    if (victim == NULL) break;
-    drop(victim);
-  }
-  return LP_OK;
+  return worker_make_room(worker, wanted, session, diag);
 }
 
 /* ---- replies ----------------------------------------------------------------------------------------------------- */

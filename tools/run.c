@@ -9,7 +9,7 @@
 
 typedef struct {
   lp_setup_flags setup;
-  const char *prompt, *chat, *system, *tokens, *format, *mode;
+  const char *prompt, *chat, *system, *tokens, *format, *mode, *codec;
   int64_t batch, count, capacity, top_k, seed;
   double temperature, top_p, theta;
   bool ignore_eos, stats;
@@ -143,8 +143,25 @@ static int64_t tokens_to_make(const run_flags *flags, const lp_bundle *bundle, i
   return lp_bundle_context(bundle) > 0 && left < 128 ? (left > 0 ? left : 1) : 128;
 }
 
+static const char *const mode_names[] = {[LP_MODE_FULL] = "full",
+                                         [LP_MODE_EXACT] = "exact",
+                                         [LP_MODE_THRESHOLD] = "threshold",
+                                         [LP_MODE_STANDALONE] = "standalone"};
+static const char *const codec_names[LP_CODEC_COUNT] = {"auto", "f32", "f16", "int8", "int4"};
+
+/* The options were checked: the name is one of them. */
+static int choice_of(const char *name, const char *const *names) {
+  int i = 0;
+  while (!lp_streq(name, names[i]))
+    i++;
+  return i;
+}
+
 static lp_status generate(const run_flags *flags, const lp_setup *setup, const run_prompt *prompt, lp_diag *diag) {
   lp_generate_options options = {.cloud = setup->cloud,
+                                 .mode = (lp_mode)choice_of(flags->mode, mode_names),
+                                 .theta = flags->theta,
+                                 .codec = (lp_codec)choice_of(flags->codec, codec_names),
                                  .sampling = {.temperature = flags->temperature,
                                               .top_k = (int32_t)flags->top_k,
                                               .top_p = flags->top_p,
@@ -170,9 +187,7 @@ static lp_status generate(const run_flags *flags, const lp_setup *setup, const r
 static lp_status check_flags(const run_flags *flags, lp_diag *diag) {
   int given = (flags->prompt != NULL) + (flags->chat != NULL) + (flags->tokens != NULL);
   if (given != 1) return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "wanted one of --prompt, --chat and --tokens");
-  if (!lp_streq(flags->mode, "exact"))
-    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "'--mode=%s' is not available in this build; wanted exact",
-                       flags->mode);
+  if (flags->theta < 0) return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--theta"), "wanted a confidence of 0 or more");
   if (flags->temperature < 0 || flags->top_p <= 0 || flags->top_p > 1 || flags->top_k > INT32_MAX)
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE,
                        "sampling wants a temperature of 0 or more, a top-p in (0, 1] and a top-k of 0 or more");
@@ -181,11 +196,19 @@ static lp_status check_flags(const run_flags *flags, lp_diag *diag) {
   return LP_OK;
 }
 
-static lp_status run(const run_flags *flags, lp_diag *diag) {
+static lp_status check_mode(const run_flags *flags, const lp_bundle *bundle, lp_diag *diag) {
+  const char *why = "";
+  if (lp_bundle_allows(bundle, (lp_mode)choice_of(flags->mode, mode_names), &why)) return LP_OK;
+  return lp_error(diag, LP_LOC_FILE(flags->setup.bundle), "--mode=%s: %s", flags->mode, why);
+}
+
+static lp_status run(run_flags *flags, lp_diag *diag) {
   LP_TRY(check_flags(flags, diag));
+  flags->setup.alone = lp_streq(flags->mode, "standalone");
   lp_setup setup;
   run_prompt prompt = {0};
   lp_status status = lp_setup_begin(&flags->setup, &setup, diag);
+  if (status == LP_OK) status = check_mode(flags, setup.bundle, diag);
   if (status == LP_OK) status = read_prompt(flags, setup.bundle, &prompt, diag);
   if (status == LP_OK) status = generate(flags, &setup, &prompt, diag);
   lp_vec_free(&prompt.ids);
@@ -194,7 +217,8 @@ static lp_status run(const run_flags *flags, lp_diag *diag) {
 }
 
 int lp_tool_run(int argc, char **argv) {
-  run_flags flags = {.format = "text", .mode = "exact", .batch = 1, .count = -1, .top_p = 1, .theta = 0.8};
+  run_flags flags = {
+      .format = "text", .mode = "exact", .codec = "auto", .batch = 1, .count = -1, .top_p = 1, .theta = 0.8};
   const lp_option options[] = {
       {"--prompt", LP_OPTION_TEXT, &flags.prompt, "TEXT", "text to go on from", 0},
       {"--chat", LP_OPTION_TEXT, &flags.chat, "TEXT", "a user's message, through the model's chat template", 0},
@@ -208,8 +232,11 @@ int lp_tool_run(int argc, char **argv) {
       {"--seed", LP_OPTION_I64, &flags.seed, "N", "of sampling (0)", 0},
       {"--ignore-eos", LP_OPTION_FLAG, &flags.ignore_eos, NULL, "go on after the end of the text", 0},
       {"--context", LP_OPTION_I64, &flags.capacity, "N", "begin with a KV cache of N tokens; it grows", 0},
-      {"--mode", LP_OPTION_CHOICE, &flags.mode, "exact|threshold|standalone", "early exits (exact)", 0},
+      {"--mode", LP_OPTION_CHOICE, &flags.mode, "exact|threshold|standalone|full",
+       "early exits: drafts that the cloud verifies, tokens where they are sure, tokens always, none (exact)", 0},
       {"--theta", LP_OPTION_F64, &flags.theta, "P", "with --mode=threshold: confidence to exit at (0.8)", 0},
+      {"--codec", LP_OPTION_CHOICE, &flags.codec, "auto|f32|f16|int8|int4",
+       "how hidden states travel with early exits (f32 in exact mode, else f16)", 0},
       {"--cloud", LP_OPTION_TEXT, &flags.setup.cloud, "HOST:PORT", "a worker that serves the same bundle", 0},
       {"--in-process", LP_OPTION_FLAG, &flags.setup.in_process, NULL, "run both sides in this process", 0},
       {"--threads", LP_OPTION_I64, &flags.setup.threads, "N", "threads (the machine's cores)", 0},

@@ -56,9 +56,12 @@ void lp_run_print_json(const lp_bundle *bundle, const lp_generation *made, int64
     json_array_append_new(sequences, sequence);
   }
   json_object_set_new(root, "sequences", sequences);
-  json_t *totals = json_pack("{s:f, s:f, s:f, s:I, s:I, s:I}", "ttft_ms", made->ttft_ms, "tpot_ms", made->tpot_ms,
-                             "total_ms", made->total_ms, "bytes_up", (json_int_t)made->bytes_up, "bytes_down",
-                             (json_int_t)made->bytes_down, "cloud_requests", (json_int_t)made->cloud_requests);
+  json_t *totals =
+      json_pack("{s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "ttft_ms", made->ttft_ms, "tpot_ms",
+                made->tpot_ms, "total_ms", made->total_ms, "bytes_up", (json_int_t)made->bytes_up, "bytes_down",
+                (json_int_t)made->bytes_down, "cloud_requests", (json_int_t)made->cloud_requests, "hidden_bytes_up",
+                (json_int_t)made->hidden_bytes_up, "drafted", (json_int_t)made->drafted, "accepted",
+                (json_int_t)made->accepted, "fallbacks", (json_int_t)made->fallbacks);
   json_object_update(root, totals);
   json_decref(totals);
   char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
@@ -80,4 +83,7 @@ void lp_run_print_stats(const lp_generation *made, int64_t prompt_tokens, lp_buf
                 "up %s, down %s, %" PRIu64 " waits for the cloud\n",
                 prompt_tokens, made->batch, made->steps, on_cloud, made->ttft_ms, made->tpot_ms, made->total_ms, up,
                 down, made->cloud_requests);
+  if (made->drafted > 0)
+    lp_buf_printf(out, "%" PRId64 " of %" PRId64 " drafts were confirmed\n", made->accepted, made->drafted);
+  if (made->fallbacks > 0) lp_buf_printf(out, "%" PRId64 " tokens without the cloud's answer\n", made->fallbacks);
 }

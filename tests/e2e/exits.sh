@@ -1,5 +1,5 @@
-# exits.sh: --exits at compile time. The full model's tokens do not change with exits; a model without exit heads uses its own
-# again; one value crosses the link, from the device; what cannot be is refused.
+# exits.sh: early exits of compiled models. --exits at compile time: The full model's tokens do not change with exits; a model without exit heads uses its own
+# again; one value crosses the link, from the device; what cannot be is refused. In all modes the invariants of P2 hold.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 models=$LP_SOURCE/tests/models
 
@@ -12,7 +12,24 @@ check() { # check NAME MODEL EXITS COUNT
   same "$1: values that cross" 2 "$(grep -c '"op": "send"' "$manifest")"
   ids=$(row "$lists" prompts 1)
   want=$(row "$lists" tokens 1)
-  same "$1: tokens of the full model" "$want" "$(tokens "$work/$1.llmpart" "$ids" "$(length "$want")" --in-process)"
+  bundle=$work/$1.llmpart count=$(length "$want")
+  for i in 1 2 3; do
+    every=$(row "$lists" prompts "$i")
+    same "$1: exact, prompt $i" "$(row "$lists" tokens "$i")" "$(tokens "$bundle" "$every" "$count" --in-process)"
+  done
+  same "$1: full" "$want" "$(tokens "$bundle" "$ids" "$count" --in-process --mode=full)"
+  same "$1: exact, two processes" "$want" "$(tokens "$bundle" "$ids" "$count")"
+  same "$1: all from the cloud" "$want" "$(tokens "$bundle" "$ids" "$count" --mode=threshold --theta=2 --codec=f32)"
+  same "$1: requests above 1" "$count" "$(number "$work/json" cloud_requests)"
+  rows=$(number "$work/json" hidden_bytes_up)
+  tokens "$bundle" "$ids" "$count" --mode=threshold --theta=0 --codec=f32 >"$work/early"
+  same "$1: rows do not depend on theta" "$rows" "$(number "$work/json" hidden_bytes_up)"
+  same "$1: requests at 0" 0 "$(number "$work/json" cloud_requests)"
+  grep -q '"exit_layer": null' "$work/json" && fail "$1: a token of no exit at theta 0"
+  tokens "$bundle" "$ids" "$count" --mode=threshold --theta=0.5 >"$work/early"
+  same "$1: f16 is half of f32" "$rows" "$(($(number "$work/json" hidden_bytes_up) * 2))"
+  tokens "$bundle" "$ids" "$count" --mode=standalone >"$work/early"
+  same "$1: bytes of a device alone" 0 "$(number "$work/json" bytes_up)"
 }
 
 check default "$LP_SOURCE/examples/default-model/model.onnx" 2,6 2 # one reused, one of its own
@@ -23,6 +40,12 @@ check llama-genai "$models/llama-genai/model.onnx" 1 1
 # shellcheck disable=SC2086 # a list of options
 refused 'an exit behind all layers' 'error: .*behind 3 layers: the model has 3 layers' \
   "$LLMPART" compile "$models/llama/model.onnx" $pair --exits=3 -o "$work/made/x.llmpart"
+# shellcheck disable=SC2086 # a list of options
+compile "$models/llama/model.onnx" "$work/plain.llmpart" $pair --scheduler=cut --cut=1 &&
+  refused 'a mode without exits' 'error: .*--mode=threshold: the bundle has no early exits' \
+    "$LLMPART" run "$work/plain.llmpart" --tokens=1 -n 1 --mode=threshold --in-process
+refused 'several sequences' 'error: .*one sequence at a time' \
+  "$LLMPART" run "$work/llama.llmpart" --tokens=1 --batch=2 -n 1 --mode=threshold --in-process -o json
 wanted_status=2
 refused 'exits out of order' 'error: .*ascending' \
   "$LLMPART" compile "$models/llama/model.onnx" --device=jetson-nano --exits=2,1 -o "$work/made/x.llmpart"

@@ -71,7 +71,7 @@ print "$LLMPART" bench "$dir/whole" -p 8 -n 8 -r 2 -t 1 | grep -qF '| tg8 |' || 
 
 # Usage
 expect 2 "wanted one of --prompt, --chat and --tokens" "$LLMPART" run "$dir/whole"
-expect 2 "is not available in this build" "$LLMPART" run "$dir/whole" --tokens=1 --mode=threshold
+expect 1 "the bundle has no early exits" "$LLMPART" run "$dir/whole" --tokens=1 --mode=threshold
 expect 2 "found 'fast', wanted one of" "$LLMPART" run "$dir/whole" --tokens=1 --mode=fast
 expect 2 "exclude each other" "$LLMPART" run "$dir/whole" --tokens=1 --in-process --cloud=127.0.0.1:1
 expect 2 "a top-p in (0, 1]" "$LLMPART" run "$dir/whole" --tokens=1 --top-p=0

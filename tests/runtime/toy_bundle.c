@@ -84,6 +84,23 @@ static void add_send(lp_buf *out, int from, int buffer, const char *name, const 
                 side_name[from], side_name[1 - from], buffer, buffer, name, dtype, shape);
 }
 
+/* An exit behind the layers that have run: the head, on what there is. */
+static void add_exit(lp_buf *out, const toy_placement *placement, int layers) {
+  for (int i = 0; i < TOY_EXITS; i++)
+    if (placement->exits[i] > 0 && placement->exits[i] == layers)
+      lp_buf_printf(out,
+                    ",\n {\"op\": \"run\", \"side\": \"device\", \"segment\": \"lp_segment_head\", \"exit\": %d}"
+                    ",\n {\"op\": \"output\", \"side\": \"device\", \"output\": %d, \"buffer\": %d}",
+                    i, i + 1, TOY_LOGITS);
+}
+
+static void add_exits(lp_buf *out, const toy_placement *placement) {
+  lp_buf_puts(out, " \"exits\": [");
+  for (int i = 0; i < TOY_EXITS && placement->exits[i] > 0; i++)
+    lp_buf_printf(out, "%s{\"layer\": %d, \"output\": %d}", i == 0 ? "" : ", ", placement->exits[i], i + 1);
+  lp_buf_puts(out, "],\n");
+}
+
 static void add_program(lp_buf *out, const toy_placement *placement, bool is_prefill) {
   const char *where = is_prefill || placement->decode == NULL ? placement->prefill : placement->decode;
   int side = placement->input_there ? side_of(where[0]) : 0;
@@ -103,6 +120,7 @@ static void add_program(lp_buf *out, const toy_placement *placement, bool is_pre
                   stage == 0                ? "embed"
                   : stage == TOY_STAGES - 1 ? "head"
                                             : layer);
+    add_exit(out, placement, stage);
   }
   lp_buf_printf(out, ",\n {\"op\": \"output\", \"side\": \"%s\", \"output\": 0, \"buffer\": %d}", side_name[side],
                 TOY_LOGITS);
@@ -142,7 +160,15 @@ static void write_manifest(const char *bundle, const toy_placement *placement) {
                   layer == 0 ? "" : ",\n  ", layer);
   lp_buf_puts(&out, "],\n \"inputs\": [{\"name\": \"input_ids\", \"role\": \"tokens\", \"dtype\": \"i64\", "
                     "\"shape\": [\"b\", \"s\"]}],\n \"outputs\": [{\"name\": \"logits\", \"role\": \"logits\", "
-                    "\"dtype\": \"f32\", \"shape\": [\"b\", \"r\", \"61\"]}],\n \"programs\": {\"prefill\": ");
+                    "\"dtype\": \"f32\", \"shape\": [\"b\", \"r\", \"61\"]}");
+  for (int i = 0; i < TOY_EXITS && placement->exits[i] > 0; i++)
+    lp_buf_printf(&out,
+                  ",\n  {\"name\": \"exit_%d\", \"role\": \"exit_logits\", \"dtype\": \"f32\", "
+                  "\"shape\": [\"b\", \"r\", \"61\"]}",
+                  placement->exits[i]);
+  lp_buf_puts(&out, "],\n");
+  add_exits(&out, placement);
+  lp_buf_puts(&out, " \"programs\": {\"prefill\": ");
   add_program(&out, placement, true);
   lp_buf_puts(&out, ",\n \"decode\": ");
   add_program(&out, placement, false);

@@ -5,7 +5,7 @@
 #include "base/base.h"
 #include "tests/runtime/toy_model.h"
 
-enum { TOY_STAGES = TOY_LAYERS + 2 }; /* embed, layers, head */
+enum { TOY_STAGES = TOY_LAYERS + 2, TOY_EXITS = 2 }; /* embed, layers, head */
 
 /* "ddccdd": where embed, the layers and the head run, 'd' or 'c'. */
 typedef struct {
@@ -13,6 +13,7 @@ typedef struct {
   uint32_t seed;                /* of the weights; 0: 1 */
   bool no_crc;                  /* files carry their SHA-256 alone */
   bool input_there;             /* the cloud reads the tokens itself when the embedding is there */
+  int exits[TOY_EXITS];         /* early exits on the device behind so many layers, ascending; 0: none */
   bool nothing;                 /* the layers' segments do nothing */
 } toy_placement;
 

@@ -7,6 +7,10 @@
 #include <unistd.h>
 
 toy_worker toy_worker_start(const char *bundle, const char *budget, const char *idle_ms) {
+  return toy_worker_start_at(bundle, budget, idle_ms, "127.0.0.1:0");
+}
+
+toy_worker toy_worker_start_at(const char *bundle, const char *budget, const char *idle_ms, const char *address) {
   toy_worker worker = {0};
   int ends[2];
   if (pipe(ends) != 0) abort();
@@ -16,7 +20,7 @@ toy_worker toy_worker_start(const char *bundle, const char *budget, const char *
     dup2(ends[1], STDOUT_FILENO);
     close(ends[0]);
     close(ends[1]);
-    execl(LP_TOY_WORKER, "toy_worker", bundle, budget != NULL ? budget : "0", idle_ms != NULL ? idle_ms : "0",
+    execl(LP_TOY_WORKER, "toy_worker", bundle, budget != NULL ? budget : "0", idle_ms != NULL ? idle_ms : "0", address,
           (char *)NULL);
     _exit(127);
   }

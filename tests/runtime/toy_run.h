@@ -16,6 +16,8 @@ typedef struct {
 
 /* Aborts when the worker does not come up. Budget and idle time may be NULL. */
 toy_worker toy_worker_start(const char *bundle, const char *budget, const char *idle_ms);
+/* The same at an address of one's choice, such as where another was killed. */
+toy_worker toy_worker_start_at(const char *bundle, const char *budget, const char *idle_ms, const char *address);
 void toy_worker_stop(toy_worker *worker);
 
 lp_bundle *toy_bundle_load(const char *path, unsigned sides);

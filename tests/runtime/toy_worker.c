@@ -1,5 +1,5 @@
 /* Serves the cloud side of a bundle for the tests: prints the port it took, then runs until it is killed.
- *   toy_worker BUNDLE [BUDGET [IDLE_MS]] */
+ *   toy_worker BUNDLE [BUDGET [IDLE_MS [ADDRESS]]] */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,5 +28,6 @@ int main(int argc, char **argv) {
   lp_worker_options options = {.listen = "127.0.0.1:0", .threads = 2, .on_listening = print_port};
   if (argc > 2) options.context_budget = atol(argv[2]);
   if (argc > 3) options.idle_ms = atof(argv[3]);
+  if (argc > 4) options.listen = argv[4];
   return (int)lp_worker_serve(bundle, &options, &stop, diag);
 }

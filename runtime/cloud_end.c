@@ -1,0 +1,258 @@
+/* The device's end of its context in the cloud: in this process, or at a worker, over one connection for rows (uploader.c)
+ * and one for questions. */
+#include "runtime/link.pb-c.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "runtime/collaborate.h"
+
+static const double dial_timeout_ms = 5000, first_pause_ms = 50, longest_pause_ms = 2000, flush_ms = 30000;
+
+struct lp_cloud_end {
+  const lp_halves *halves;
+  lp_uploader_options options;
+  lp_context_time time;
+  lp_context *here;      /* in this process; else */
+  lp_uploader *uploader; /* the rows' connection */
+  lp_wire *wire;         /* the questions' connection; NULL: lost */
+  uint64_t number;       /* of the last question */
+  uint64_t bytes_up, bytes_down, row_bytes;
+  uint8_t *row;
+};
+
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
+
+static uint64_t random_context(void) {
+  uint64_t id = 0;
+  if (getrandom(&id, sizeof(id), 0) != (ssize_t)sizeof(id)) id = (uint64_t)(lp_now_ms() * 1e6);
+  return id;
+}
+
+static lp_codec choose_codec(const lp_generate_options *options) {
+  if (options->codec != LP_CODEC_AUTO) return options->codec;
+  return options->mode == LP_MODE_EXACT ? LP_CODEC_F32 : LP_CODEC_F16;
+}
+
+static lp_status open_remote(lp_cloud_end *end, lp_diag *diag) {
+  int64_t have = 0;
+  LP_TRY(lp_context_dial(&end->options, end->time, dial_timeout_ms, &end->wire, &have, diag));
+  end->uploader = lp_uploader_start(&end->options);
+  return end->uploader != NULL ? LP_OK : lp_error(diag, LP_LOC_NONE, "cannot start a thread");
+}
+
+lp_status lp_cloud_end_open(lp_session *session, const lp_halves *halves, int64_t capacity, lp_cloud_end **out,
+                            lp_diag *diag) {
+  lp_cloud_end *end = lp_alloc(sizeof(*end));
+  lp_codec codec = choose_codec(&session->options);
+  end->halves = halves;
+  end->options =
+      (lp_uploader_options){.address = session->options.cloud,
+                            .bundle_hash = halves->bundle->manifest.hash,
+                            .context = random_context(),
+                            .options = {.sampling = session->options.sampling, .codec = codec, .capacity = capacity},
+                            .row_bytes = lp_codec_row_bytes(codec, halves->width)};
+  end->row = lp_alloc(end->options.row_bytes);
+  lp_status status = LP_OK;
+  if (session->options.cloud == NULL)
+    end->here = lp_context_create(halves, &end->options.options, session->pool);
+  else
+    status = open_remote(end, diag);
+  if (status != LP_OK) {
+    lp_cloud_end_close(end, NULL);
+    end = NULL;
+  }
+  *out = end;
+  return status;
+}
+
+static bool send(lp_cloud_end *end, const Lp__Wire__Message *message, const char **why) {
+  return lp_wire_send(end->wire, LP_ONLY_PEER, message, NULL, 0, why);
+}
+
+static void hang_up(lp_cloud_end *end) {
+  if (end->wire == NULL) return;
+  end->bytes_up += end->wire->bytes_sent;
+  end->bytes_down += end->wire->bytes_received;
+  lp_wire_close(end->wire);
+  end->wire = NULL;
+}
+
+static void leave(lp_cloud_end *end) {
+  if (end->wire == NULL) return;
+  Lp__Wire__Leave body = LP__WIRE__LEAVE__INIT;
+  body.context = end->options.context;
+  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
+  message.kind_case = LP__WIRE__MESSAGE__KIND_LEAVE;
+  message.leave = &body;
+  const char *why = "";
+  (void)send(end, &message, &why); /* a worker that has gone, or forgets an idle context, needs no goodbye */
+}
+
+void lp_cloud_end_close(lp_cloud_end *end, lp_generation *totals) {
+  if (end == NULL) return;
+  if (end->uploader != NULL) {
+    /* A connection that is down holds nobody up. */
+    if (totals != NULL && end->wire != NULL) lp_uploader_flush(end->uploader, flush_ms);
+    lp_uploader_stop(end->uploader, &end->bytes_up, &end->bytes_down, &end->row_bytes);
+  }
+  leave(end);
+  hang_up(end);
+  lp_context_free(end->here);
+  if (totals != NULL) {
+    totals->bytes_up += end->bytes_up;
+    totals->bytes_down += end->bytes_down;
+    totals->hidden_bytes_up += end->row_bytes;
+  }
+  free(end->row);
+  free(end);
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+lp_status lp_cloud_end_upload(lp_cloud_end *end, int64_t first, int64_t count, const float *rows, lp_diag *diag) {
+  size_t width = end->halves->width;
+  for (int64_t i = 0; i < count; i++) {
+    lp_codec_encode(end->options.options.codec, rows + (size_t)i * width, width, end->row);
+    if (end->here != NULL)
+      LP_TRY(lp_context_upload(end->here, end->time, first + i, 1, end->row, end->options.row_bytes, diag));
+    else
+      lp_uploader_put(end->uploader, end->time, first + i, end->row);
+  }
+  return LP_OK;
+}
+
+/* ---- questions --------------------------------------------------------------------------------------------------- */
+
+static lp_status lost(const lp_cloud_end *end, const lp_question *question, const char *why, lp_diag *diag) {
+  return lp_error(diag, LP_LOC_NONE, "the cloud at %s was lost at position %" PRId64 ": %s", end->options.address,
+                  question->end, why);
+}
+
+static bool send_question(lp_cloud_end *end, const lp_question *question, const char **why) {
+  Lp__Wire__Ask ask = LP__WIRE__ASK__INIT;
+  ask.context = end->options.context;
+  ask.number = end->number;
+  ask.epoch = end->time.epoch;
+  ask.floor = end->time.floor;
+  ask.end = question->end;
+  ask.n_draft = (size_t)question->count;
+  ask.draft = (int32_t *)(uintptr_t)question->draft; /* protobuf-c reads it only */
+  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
+  message.kind_case = LP__WIRE__MESSAGE__KIND_ASK;
+  message.ask = &ask;
+  return send(end, &message, why);
+}
+
+typedef enum { REPLY_ANSWER, REPLY_OTHER, REPLY_BAD } reply;
+
+static reply take_reply(lp_cloud_end *end, const lp_question *question, const Lp__Wire__Message *message,
+                        lp_answer *out) {
+  if (message->kind_case == LP__WIRE__MESSAGE__KIND_LACK) {
+    int64_t from = message->lack->from;
+    if (message->lack->context != end->options.context || from < 0) return REPLY_BAD; /* joins again */
+    lp_uploader_send_again(end->uploader, from);
+    return REPLY_OTHER;
+  }
+  if (message->kind_case != LP__WIRE__MESSAGE__KIND_ANSWER) return REPLY_BAD;
+  const Lp__Wire__Answer *answer = message->answer;
+  if (answer->context != end->options.context || answer->number > end->number) return REPLY_BAD;
+  if (answer->number < end->number) return REPLY_OTHER; /* to a question that was given up */
+  int32_t vocab = end->halves->bundle->manifest.vocab;
+  if ((int64_t)answer->accepted > question->count || answer->token < 0 || answer->token >= vocab) return REPLY_BAD;
+  *out =
+      (lp_answer){.accepted = answer->accepted, .sample = {.token = answer->token, .confidence = answer->confidence}};
+  return REPLY_ANSWER;
+}
+
+/* One wait for a message. LP_FAILED: the connection is no good any more, `why` says it. `refusal` gets what a worker that
+ * refuses says. */
+static lp_status await_reply(lp_cloud_end *end, const lp_question *question, double left_ms, lp_answer *out,
+                             bool *answered, lp_buf *refusal, const char **why) {
+  lp_inbound in;
+  switch (lp_wire_receive(end->wire, left_ms, &in, why)) {
+  case LP_RECV_FRAME:
+    break;
+  case LP_RECV_TIMEOUT:
+    return LP_OK;
+  case LP_RECV_GONE:
+    *why = "it closed the connection";
+    return LP_FAILED;
+  case LP_RECV_GARBAGE:
+  case LP_RECV_FAILED:
+    return LP_FAILED;
+  }
+  reply got = REPLY_BAD;
+  if (in.message->kind_case == LP__WIRE__MESSAGE__KIND_FAILURE)
+    lp_buf_puts(refusal, in.message->failure->text);
+  else
+    got = take_reply(end, question, in.message, out);
+  lp_inbound_release(&in);
+  *answered = got == REPLY_ANSWER;
+  *why = "it answered what was not asked";
+  return got == REPLY_BAD ? LP_FAILED : LP_OK;
+}
+
+/* Over one connection, until it breaks, refuses or the time is over. */
+static lp_status ask_once(lp_cloud_end *end, const lp_question *question, double until, lp_answer *out, bool *answered,
+                          lp_buf *refusal, const char **why) {
+  if (!send_question(end, question, why)) return LP_FAILED;
+  for (double left = until - lp_now_ms(); left > 0 && !*answered; left = until - lp_now_ms())
+    LP_TRY(await_reply(end, question, left, out, answered, refusal, why));
+  return LP_OK;
+}
+
+static bool redial(lp_cloud_end *end, double left_ms) {
+  int64_t have = 0;
+  lp_diag *quiet = lp_diag_create();
+  double limit = left_ms < dial_timeout_ms ? left_ms : dial_timeout_ms;
+  bool good = lp_context_dial(&end->options, end->time, limit, &end->wire, &have, quiet) == LP_OK;
+  lp_diag_free(quiet);
+  /* A worker that has forgotten the context says so; the rows' connection may not have noticed. */
+  if (good) lp_uploader_send_again(end->uploader, have);
+  return good;
+}
+
+static void pause_for(double ms) {
+  (void)nanosleep(
+      &(struct timespec){.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)((int64_t)(ms * 1e6) % 1000000000)}, NULL);
+}
+
+static lp_status ask_remote(lp_cloud_end *end, const lp_question *question, double timeout_ms, lp_answer *out,
+                            lp_diag *diag) {
+  double until = lp_now_ms() + timeout_ms, pause = first_pause_ms;
+  bool answered = false;
+  const char *why = "no answer in time";
+  lp_buf refusal = {0};
+  end->number++;
+  while (!answered && refusal.size == 0 && lp_now_ms() < until) {
+    if (end->wire == NULL && !redial(end, until - lp_now_ms())) {
+      double left = until - lp_now_ms();
+      if (left > 0) pause_for(pause < left ? pause : left);
+      pause = pause < longest_pause_ms ? 2 * pause : longest_pause_ms;
+      why = "it cannot be reached";
+      continue;
+    }
+    if (ask_once(end, question, until, out, &answered, &refusal, &why) != LP_OK) hang_up(end);
+  }
+  lp_status status = LP_OK;
+  if (refusal.size > 0)
+    status = lp_error(diag, LP_LOC_NONE, "the cloud at %s failed at position %" PRId64 ": %s", end->options.address,
+                      question->end, lp_buf_text(&refusal));
+  else if (!answered)
+    status = lost(end, question, why, diag);
+  lp_buf_free(&refusal);
+  return status;
+}
+
+lp_status lp_cloud_end_ask(lp_cloud_end *end, const lp_question *question, double timeout_ms, lp_answer *out,
+                           lp_diag *diag) {
+  LP_TRY(end->here != NULL ? lp_context_ask(end->here, question, out, diag)
+                           : ask_remote(end, question, timeout_ms, out, diag));
+  if (question->count > 0)
+    end->time =
+        (lp_context_time){.epoch = end->time.epoch + 1, .floor = question->end - question->count + out->accepted};
+  return LP_OK;
+}

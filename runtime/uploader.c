@@ -1,0 +1,294 @@
+/* Sends rows of hidden states on a connection and a thread of its own. */
+#include "runtime/link.pb-c.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "runtime/collaborate.h"
+
+/* Rows of up to so many bytes travel in one message: large enough to be cheap, small enough to be dropped in time. */
+enum { MESSAGE_BYTES = 256 << 10 };
+static const double dial_timeout_ms = 5000, first_pause_ms = 50, longest_pause_ms = 2000;
+
+struct lp_uploader {
+  lp_uploader_options options;
+  char *address, *bundle_hash;
+  pthread_t thread;
+  pthread_mutex_t mutex;
+  pthread_cond_t news;
+  /* Under the mutex: */
+  uint8_t *row; /* [room][row_bytes], every row of the generation */
+  int64_t room, have, sent;
+  lp_context_time time;
+  bool stop;
+  uint64_t bytes_up, bytes_down, row_bytes_up;
+  /* The thread's own: */
+  lp_wire *wire;
+  double pause_ms;
+};
+
+/* ---- joining a context ------------------------------------------------------------------------------------------- */
+
+static bool send_join(lp_wire *wire, const lp_uploader_options *options, lp_context_time time, const char **why) {
+  const lp_context_options *context = &options->options;
+  Lp__Wire__Join join = LP__WIRE__JOIN__INIT;
+  join.context = options->context;
+  join.temperature = context->sampling.temperature;
+  join.top_k = context->sampling.top_k;
+  join.top_p = context->sampling.top_p;
+  join.seed = context->sampling.seed;
+  join.codec = (uint32_t)context->codec;
+  join.capacity = context->capacity;
+  join.epoch = time.epoch;
+  join.floor = time.floor;
+  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
+  message.kind_case = LP__WIRE__MESSAGE__KIND_JOIN;
+  message.join = &join;
+  return lp_wire_send(wire, LP_ONLY_PEER, &message, NULL, 0, why);
+}
+
+static lp_status take_joined(lp_wire *wire, uint64_t context, const lp_inbound *in, int64_t *have, lp_diag *diag) {
+  const Lp__Wire__Message *message = in->message;
+  if (message->kind_case == LP__WIRE__MESSAGE__KIND_FAILURE)
+    return lp_error(diag, LP_LOC_NONE, "the cloud at %s refuses: %s", wire->address, message->failure->text);
+  if (message->kind_case != LP__WIRE__MESSAGE__KIND_JOINED || message->joined->context != context ||
+      message->joined->have < 0)
+    return lp_error(diag, LP_LOC_NONE, "the cloud at %s answered what was not asked", wire->address);
+  *have = message->joined->have;
+  return LP_OK;
+}
+
+static lp_status join(lp_wire *wire, const lp_uploader_options *options, lp_context_time time, double timeout_ms,
+                      int64_t *have, lp_diag *diag) {
+  const char *why = "";
+  lp_inbound in;
+  if (!send_join(wire, options, time, &why))
+    return lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", wire->address, why);
+  double until = lp_now_ms() + timeout_ms;
+  lp_recv_outcome outcome;
+  do
+    outcome = lp_wire_receive(wire, until - lp_now_ms(), &in, &why);
+  while (outcome == LP_RECV_TIMEOUT && lp_now_ms() < until);
+  if (outcome != LP_RECV_FRAME)
+    return lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: it does not answer", wire->address);
+  lp_status status = take_joined(wire, options->context, &in, have, diag);
+  lp_inbound_release(&in);
+  return status;
+}
+
+lp_status lp_context_dial(const lp_uploader_options *options, lp_context_time time, double timeout_ms, lp_wire **out,
+                          int64_t *have, lp_diag *diag) {
+  LP_TRY(lp_wire_dial(&lp_transport_tcp, options->address, options->bundle_hash, timeout_ms, out, diag));
+  lp_status status = join(*out, options, time, timeout_ms, have, diag);
+  if (status == LP_OK) return LP_OK;
+  lp_wire_close(*out);
+  *out = NULL;
+  return status;
+}
+
+/* ---- the thread -------------------------------------------------------------------------------------------------- */
+
+/* What is sent next, copied out of the mutex's reach. */
+typedef struct {
+  lp_context_time time;
+  int64_t first, count;
+  uint8_t *data;
+} piece;
+
+static void lock(lp_uploader *uploader) {
+  pthread_mutex_lock(&uploader->mutex);
+}
+
+static void unlock(lp_uploader *uploader) {
+  pthread_mutex_unlock(&uploader->mutex);
+}
+
+/* With the mutex held. */
+static void wait_for(lp_uploader *uploader, double ms) {
+  struct timespec at;
+  clock_gettime(CLOCK_MONOTONIC, &at);
+  int64_t ns = at.tv_nsec + (int64_t)(ms * 1e6);
+  at.tv_sec += (time_t)(ns / 1000000000);
+  at.tv_nsec = (long)(ns % 1000000000);
+  (void)pthread_cond_timedwait(&uploader->news, &uploader->mutex, &at);
+}
+
+static void add_traffic(lp_uploader *uploader) {
+  uploader->bytes_up += uploader->wire->bytes_sent;
+  uploader->bytes_down += uploader->wire->bytes_received;
+  uploader->wire->bytes_sent = uploader->wire->bytes_received = 0;
+}
+
+static void hang_up(lp_uploader *uploader) {
+  if (uploader->wire == NULL) return;
+  lock(uploader);
+  add_traffic(uploader);
+  unlock(uploader);
+  lp_wire_close(uploader->wire);
+  uploader->wire = NULL;
+}
+
+/* Waits between attempts, twice as long each time, so that a cloud that is down is not flooded. */
+static void pause_after_failure(lp_uploader *uploader) {
+  uploader->pause_ms = uploader->pause_ms > 0 ? 2 * uploader->pause_ms : first_pause_ms;
+  if (uploader->pause_ms > longest_pause_ms) uploader->pause_ms = longest_pause_ms;
+  double until = lp_now_ms() + uploader->pause_ms;
+  lock(uploader);
+  for (double left = uploader->pause_ms; left > 0 && !uploader->stop; left = until - lp_now_ms())
+    wait_for(uploader, left);
+  unlock(uploader);
+}
+
+/* False: not now. After a connection was made anew only what the cloud lacks is sent again. */
+static bool connect_wire(lp_uploader *uploader) {
+  if (uploader->wire != NULL) return true;
+  lock(uploader);
+  lp_context_time time = uploader->time;
+  unlock(uploader);
+  int64_t have = 0;
+  lp_diag *diag = lp_diag_create(); /* the questions' connection reports what lasts */
+  bool good = lp_context_dial(&uploader->options, time, dial_timeout_ms, &uploader->wire, &have, diag) == LP_OK;
+  lp_diag_free(diag);
+  if (!good) {
+    pause_after_failure(uploader);
+    return false;
+  }
+  uploader->pause_ms = 0;
+  lock(uploader);
+  uploader->sent = have < uploader->have ? have : uploader->have;
+  unlock(uploader);
+  return true;
+}
+
+/* With the mutex held. */
+static piece next_piece(const lp_uploader *uploader) {
+  size_t row = uploader->options.row_bytes;
+  int64_t most = row < MESSAGE_BYTES ? (int64_t)(MESSAGE_BYTES / row) : 1;
+  piece next = {.time = uploader->time, .first = uploader->sent, .count = uploader->have - uploader->sent};
+  if (next.count > most) next.count = most;
+  next.data = lp_alloc((size_t)next.count * row + 1);
+  memcpy(next.data, uploader->row + (size_t)next.first * row, (size_t)next.count * row);
+  return next;
+}
+
+static bool send_piece(lp_uploader *uploader, const piece *next) {
+  Lp__Wire__Rows rows = LP__WIRE__ROWS__INIT;
+  rows.context = uploader->options.context;
+  rows.epoch = next->time.epoch;
+  rows.floor = next->time.floor;
+  rows.first = next->first;
+  rows.count = next->count;
+  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
+  message.kind_case = LP__WIRE__MESSAGE__KIND_ROWS;
+  message.rows = &rows;
+  const char *why = "";
+  return lp_wire_send(uploader->wire, LP_ONLY_PEER, &message, next->data,
+                      (size_t)next->count * uploader->options.row_bytes, &why);
+}
+
+/* `sent` may have gone back in the meantime; then it stays where it is. */
+static void note_sent(lp_uploader *uploader, const piece *next) {
+  lock(uploader);
+  uploader->row_bytes_up += (uint64_t)next->count * uploader->options.row_bytes;
+  add_traffic(uploader);
+  if (uploader->time.epoch == next->time.epoch && uploader->sent == next->first)
+    uploader->sent = next->first + next->count;
+  pthread_cond_broadcast(&uploader->news);
+  unlock(uploader);
+}
+
+static void *upload(void *user) {
+  lp_uploader *uploader = user;
+  for (;;) {
+    lock(uploader);
+    while (!uploader->stop && uploader->sent >= uploader->have)
+      pthread_cond_wait(&uploader->news, &uploader->mutex);
+    bool stop = uploader->stop;
+    unlock(uploader);
+    if (stop) break;
+    if (!connect_wire(uploader)) continue;
+    lock(uploader);
+    piece next = next_piece(uploader);
+    unlock(uploader);
+    bool good = next.count == 0 || send_piece(uploader, &next);
+    if (!good)
+      hang_up(uploader);
+    else if (next.count > 0)
+      note_sent(uploader, &next);
+    free(next.data);
+  }
+  hang_up(uploader);
+  return NULL;
+}
+
+/* ---- from the device's thread ------------------------------------------------------------------------------------ */
+
+static void release(lp_uploader *uploader) {
+  pthread_cond_destroy(&uploader->news);
+  pthread_mutex_destroy(&uploader->mutex);
+  free(uploader->row);
+  free(uploader->address);
+  free(uploader->bundle_hash);
+  free(uploader);
+}
+
+lp_uploader *lp_uploader_start(const lp_uploader_options *options) {
+  lp_uploader *uploader = lp_alloc(sizeof(*uploader));
+  uploader->options = *options;
+  uploader->options.address = uploader->address = lp_strdup(options->address);
+  uploader->options.bundle_hash = uploader->bundle_hash = lp_strdup(options->bundle_hash);
+  pthread_condattr_t attributes;
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_mutex_init(&uploader->mutex, NULL);
+  pthread_cond_init(&uploader->news, &attributes);
+  pthread_condattr_destroy(&attributes);
+  if (pthread_create(&uploader->thread, NULL, upload, uploader) == 0) return uploader;
+  release(uploader);
+  return NULL;
+}
+
+void lp_uploader_put(lp_uploader *uploader, lp_context_time time, int64_t position, const uint8_t *row) {
+  size_t bytes = uploader->options.row_bytes;
+  lock(uploader);
+  if (position >= uploader->room) {
+    uploader->room = 2 * position + 64;
+    uploader->row = lp_realloc(uploader->row, (size_t)uploader->room * bytes);
+  }
+  memcpy(uploader->row + (size_t)position * bytes, row, bytes);
+  uploader->time = time;
+  uploader->have = position + 1;
+  if (uploader->sent > position) uploader->sent = position;
+  pthread_cond_broadcast(&uploader->news);
+  unlock(uploader);
+}
+
+void lp_uploader_send_again(lp_uploader *uploader, int64_t from) {
+  lock(uploader);
+  if (uploader->sent > from) uploader->sent = from;
+  pthread_cond_broadcast(&uploader->news);
+  unlock(uploader);
+}
+
+void lp_uploader_flush(lp_uploader *uploader, double timeout_ms) {
+  double until = lp_now_ms() + timeout_ms;
+  lock(uploader);
+  for (double left = timeout_ms; left > 0 && uploader->sent < uploader->have; left = until - lp_now_ms())
+    wait_for(uploader, left);
+  unlock(uploader);
+}
+
+void lp_uploader_stop(lp_uploader *uploader, uint64_t *bytes_up, uint64_t *bytes_down, uint64_t *row_bytes) {
+  lock(uploader);
+  uploader->stop = true;
+  pthread_cond_broadcast(&uploader->news);
+  unlock(uploader);
+  pthread_join(uploader->thread, NULL);
+  *bytes_up += uploader->bytes_up;
+  *bytes_down += uploader->bytes_down;
+  *row_bytes += uploader->row_bytes_up;
+  release(uploader);
+}

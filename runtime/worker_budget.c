@@ -1,0 +1,53 @@
+/* What sessions and contexts hold in memory, and who gives way: the one unused for longest. */
+#include "runtime/worker_internal.h"
+
+size_t worker_bytes_held(const lp_worker *worker, const void *but) {
+  size_t total = 0;
+  for (size_t i = 0; i < worker->sessions.count; i++)
+    if (worker->sessions.data[i] != but) total += worker->sessions.data[i]->executor->states.region_bytes;
+  for (size_t i = 0; i < worker->contexts.count; i++)
+    if (worker->contexts.data[i] != but) total += lp_context_bytes(worker->contexts.data[i]->context);
+  return total;
+}
+
+typedef struct {
+  worker_session *session;
+  worker_context *context;
+  double used_ms;
+} holder;
+
+/* A context whose question waits for rows is in use. */
+static holder oldest(const lp_worker *worker, const void *keep) {
+  holder found = {0};
+  for (size_t i = 0; i < worker->sessions.count; i++) {
+    worker_session *session = worker->sessions.data[i];
+    if (session == keep || session->executor->states.region_bytes == 0) continue;
+    if (found.session == NULL || session->used_ms < found.used_ms)
+      found = (holder){.session = session, .used_ms = session->used_ms};
+  }
+  for (size_t i = 0; i < worker->contexts.count; i++) {
+    worker_context *context = worker->contexts.data[i];
+    if (context == keep || context->question.waits || lp_context_bytes(context->context) == 0) continue;
+    if ((found.session == NULL && found.context == NULL) || context->used_ms < found.used_ms)
+      found = (holder){.context = context, .used_ms = context->used_ms};
+  }
+  return found;
+}
+
+lp_status worker_make_room(lp_worker *worker, size_t wanted, const void *keep, lp_diag *diag) {
+  int64_t budget = worker->options->context_budget;
+  if (budget <= 0) return LP_OK;
+  if (wanted > (size_t)budget)
+    return lp_error(diag, LP_LOC_NONE, "a KV cache of %zu bytes exceeds the context budget of %" PRId64, wanted,
+                    budget);
+  while (wanted + worker_bytes_held(worker, keep) > (size_t)budget) {
+    holder victim = oldest(worker, keep);
+    if (victim.session == NULL && victim.context == NULL)
+      return lp_error(diag, LP_LOC_NONE, "the context budget of %" PRId64 " bytes is in use", budget);
+    if (victim.session != NULL)
+      worker_session_drop(victim.session);
+    else
+      worker_context_drop(victim.context);
+  }
+  return LP_OK;
+}

@@ -1,0 +1,250 @@
+/* Contexts of early exits on the worker: rows come, questions wait for the rows that they are about, answers go. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/worker_internal.h"
+
+/* An idle context first loses what it holds, and after so many idle times its name. */
+enum { MOST_CONTEXTS = 4096, MOST_CAPACITY = 1 << 24, FORGET_AFTER = 10 };
+/* A question that has waited for so long asks the device for the rows: its connection for rows may be broken. */
+static const double remind_ms = 500;
+
+static worker_context *find(const lp_worker *worker, uint64_t id) {
+  for (size_t i = 0; i < worker->contexts.count; i++)
+    if (worker->contexts.data[i]->id == id) return worker->contexts.data[i];
+  return NULL;
+}
+
+void worker_context_close(lp_worker *worker, worker_context *context) {
+  for (size_t i = 0; i < worker->contexts.count; i++)
+    if (worker->contexts.data[i] == context) worker->contexts.data[i] = worker->contexts.data[--worker->contexts.count];
+  lp_context_free(context->context);
+  free(context->question.draft);
+  free(context);
+}
+
+void worker_context_drop(worker_context *context) {
+  lp_context_drop(context->context);
+  context->lost = true;
+}
+
+void worker_context_forget_peer(lp_worker *worker, uint32_t peer) {
+  for (size_t i = 0; i < worker->contexts.count; i++)
+    if (worker->contexts.data[i]->question.peer == peer) worker->contexts.data[i]->question.waits = false;
+}
+
+static void post(lp_worker *worker, uint32_t peer, const Lp__Wire__Message *message) {
+  const char *why = "";
+  (void)lp_wire_send(worker->link, peer, message, NULL, 0, &why); /* a device that has gone comes back or does not */
+}
+
+static void refuse_with(lp_worker *worker, uint32_t peer, const lp_diag *diag) {
+  const lp_diag_entry *entry = lp_diag_get(diag, 0);
+  worker_refuse(worker, peer, 0, entry != NULL ? entry->text : "unknown failure");
+}
+
+/* ---- joining and leaving ----------------------------------------------------------------------------------------- */
+
+static lp_status check_join(const lp_worker *worker, const Lp__Wire__Join *join, lp_diag *diag) {
+  int64_t most = worker->bundle->manifest.context > 0 ? worker->bundle->manifest.context : MOST_CAPACITY;
+  if (worker->whole != NULL)
+    return lp_error(diag, LP_LOC_NONE, "the bundle cannot run its halves apart: %s", worker->whole);
+  if (worker->contexts.count >= MOST_CONTEXTS)
+    return lp_error(diag, LP_LOC_NONE, "the cloud is full: %d contexts are open", MOST_CONTEXTS);
+  if (join->codec == LP_CODEC_AUTO || join->codec >= LP_CODEC_COUNT)
+    return lp_error(diag, LP_LOC_NONE, "codec %" PRIu32 " is unknown here", join->codec);
+  if (join->capacity >= 1 && join->capacity <= most && join->floor >= 0) return LP_OK;
+  return lp_error(diag, LP_LOC_NONE, "a context of %" PRId64 " positions; wanted 1 to %" PRId64, join->capacity, most);
+}
+
+static lp_status create(lp_worker *worker, const Lp__Wire__Join *join, worker_context **out, lp_diag *diag) {
+  LP_TRY(check_join(worker, join, diag));
+  lp_context_options options = {
+      .sampling = {.temperature = join->temperature, .top_k = join->top_k, .top_p = join->top_p, .seed = join->seed},
+      .codec = (lp_codec)join->codec,
+      .capacity = join->capacity};
+  worker_context *made = lp_alloc(sizeof(*made));
+  made->id = join->context;
+  made->context = lp_context_create(&worker->halves, &options, worker->pool);
+  made->question.draft = lp_alloc((size_t)join->capacity * sizeof(*made->question.draft));
+  lp_vec_push(&worker->contexts, made);
+  size_t wanted = 0;
+  lp_status status = lp_context_bytes_wanted(made->context, &wanted)
+                         ? LP_OK
+                         : lp_error(diag, LP_LOC_NONE, "the KV cache asked for is too large");
+  int64_t budget = worker->options->context_budget;
+  if (status == LP_OK && budget > 0 && wanted > (size_t)budget)
+    status =
+        lp_error(diag, LP_LOC_NONE, "a context of %zu bytes exceeds the context budget of %" PRId64, wanted, budget);
+  if (status != LP_OK) worker_context_close(worker, made);
+  *out = made;
+  return status;
+}
+
+static void handle_join(lp_worker *worker, uint32_t peer, const Lp__Wire__Join *join) {
+  worker_context *context = find(worker, join->context);
+  lp_diag *diag = lp_diag_create();
+  lp_status status = context == NULL ? create(worker, join, &context, diag) : LP_OK;
+  if (status != LP_OK) {
+    refuse_with(worker, peer, diag);
+  } else {
+    context->used_ms = lp_now_ms();
+    (void)lp_context_enter(context->context, (lp_context_time){join->epoch, join->floor});
+    Lp__Wire__Joined joined = LP__WIRE__JOINED__INIT;
+    joined.context = join->context;
+    joined.have = context->context->held;
+    Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
+    message.kind_case = LP__WIRE__MESSAGE__KIND_JOINED;
+    message.joined = &joined;
+    post(worker, peer, &message);
+  }
+  lp_diag_free(diag);
+}
+
+/* ---- questions --------------------------------------------------------------------------------------------------- */
+
+static void post_answer(lp_worker *worker, uint32_t peer, const worker_context *context) {
+  Lp__Wire__Answer answer = LP__WIRE__ANSWER__INIT;
+  answer.context = context->id;
+  answer.number = context->answered;
+  answer.accepted = (uint32_t)context->answer.accepted;
+  answer.token = context->answer.sample.token;
+  answer.confidence = context->answer.sample.confidence;
+  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
+  message.kind_case = LP__WIRE__MESSAGE__KIND_ANSWER;
+  message.answer = &answer;
+  post(worker, peer, &message);
+}
+
+/* `from` -1: the context itself is not here. */
+static void post_lack(lp_worker *worker, uint32_t peer, uint64_t context, int64_t from) {
+  Lp__Wire__Lack lack = LP__WIRE__LACK__INIT;
+  lack.context = context;
+  lack.from = from;
+  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
+  message.kind_case = LP__WIRE__MESSAGE__KIND_LACK;
+  message.lack = &lack;
+  post(worker, peer, &message);
+}
+
+static lp_status compute_answer(lp_worker *worker, worker_context *context, lp_diag *diag) {
+  size_t wanted = 0;
+  if (!lp_context_bytes_wanted(context->context, &wanted))
+    return lp_error(diag, LP_LOC_NONE, "the KV cache asked for is too large");
+  LP_TRY(worker_make_room(worker, wanted, context, diag));
+  lp_question question = {
+      .draft = context->question.draft, .count = context->question.count, .end = context->question.end};
+  return lp_context_ask(context->context, &question, &context->answer, diag);
+}
+
+static void answer_if_ready(lp_worker *worker, worker_context *context) {
+  if (!context->question.waits || !lp_context_is_ready(context->context, context->question.end)) return;
+  context->question.waits = false;
+  lp_diag *diag = lp_diag_create();
+  if (compute_answer(worker, context, diag) == LP_OK) {
+    context->answered = context->question.number;
+    post_answer(worker, context->question.peer, context);
+  } else {
+    refuse_with(worker, context->question.peer, diag);
+  }
+  context->used_ms = lp_now_ms();
+  lp_diag_free(diag);
+}
+
+static const char *question_problem(const worker_context *context, const Lp__Wire__Ask *ask) {
+  int64_t capacity = context->context->options.capacity;
+  if (ask->end < 1 || ask->end > capacity || ask->n_draft >= (size_t)ask->end) return "the question is out of range";
+  if (ask->number == 0 || ask->number < context->answered) return "the question was answered long ago";
+  return ask->floor < 0 || ask->epoch < context->context->time.epoch ? "the question is of an epoch that has passed"
+                                                                     : NULL;
+}
+
+static void handle_ask(lp_worker *worker, uint32_t peer, worker_context *context, const Lp__Wire__Ask *ask) {
+  if (ask->number != 0 && ask->number == context->answered) {
+    post_answer(worker, peer, context);
+    return;
+  }
+  const char *problem = question_problem(context, ask);
+  if (problem != NULL) {
+    worker_refuse(worker, peer, 0, problem);
+    return;
+  }
+  (void)lp_context_enter(context->context, (lp_context_time){ask->epoch, ask->floor});
+  context->question.waits = true;
+  context->question.peer = peer;
+  context->question.number = ask->number;
+  context->question.end = ask->end;
+  context->question.count = (int64_t)ask->n_draft;
+  if (ask->n_draft > 0) memcpy(context->question.draft, ask->draft, ask->n_draft * sizeof(*ask->draft));
+  context->question.since_ms = lp_now_ms();
+  if (context->lost) post_lack(worker, peer, context->id, 0);
+  context->lost = false;
+  answer_if_ready(worker, context);
+}
+
+static void handle_rows(lp_worker *worker, uint32_t peer, worker_context *context, const lp_inbound *in) {
+  const Lp__Wire__Rows *rows = in->message->rows;
+  lp_diag *diag = lp_diag_create();
+  lp_context_time time = {rows->epoch, rows->floor};
+  if (lp_context_upload(context->context, time, rows->first, rows->count, in->payload, in->payload_size, diag) == LP_OK)
+    answer_if_ready(worker, context);
+  else
+    refuse_with(worker, peer, diag);
+  lp_diag_free(diag);
+}
+
+/* ---- messages ---------------------------------------------------------------------------------------------------- */
+
+static uint64_t context_of(const Lp__Wire__Message *message) {
+  switch (message->kind_case) {
+  case LP__WIRE__MESSAGE__KIND_ROWS:
+    return message->rows->context;
+  case LP__WIRE__MESSAGE__KIND_ASK:
+    return message->ask->context;
+  case LP__WIRE__MESSAGE__KIND_LEAVE:
+    return message->leave->context;
+  default:
+    return 0;
+  }
+}
+
+bool worker_context_handle(lp_worker *worker, const lp_inbound *in) {
+  const Lp__Wire__Message *message = in->message;
+  uint32_t peer = in->packet.peer;
+  Lp__Wire__Message__KindCase kind = message->kind_case;
+  if (kind == LP__WIRE__MESSAGE__KIND_JOIN) {
+    handle_join(worker, peer, message->join);
+    return true;
+  }
+  bool rows = kind == LP__WIRE__MESSAGE__KIND_ROWS, ask = kind == LP__WIRE__MESSAGE__KIND_ASK;
+  if (!rows && !ask && kind != LP__WIRE__MESSAGE__KIND_LEAVE) return false;
+  worker_context *context = find(worker, context_of(message));
+  if (context == NULL) {
+    if (ask) post_lack(worker, peer, message->ask->context, -1);
+    return true; /* rows of a context that has ended come late: nobody waits for them */
+  }
+  context->used_ms = lp_now_ms();
+  if (rows)
+    handle_rows(worker, peer, context, in);
+  else if (ask)
+    handle_ask(worker, peer, context, message->ask);
+  else
+    worker_context_close(worker, context);
+  return true;
+}
+
+void worker_context_tend(lp_worker *worker) {
+  double now = lp_now_ms(), idle = worker->options->idle_ms;
+  for (size_t i = worker->contexts.count; i-- > 0;) {
+    worker_context *context = worker->contexts.data[i];
+    if (context->question.waits && now - context->question.since_ms > remind_ms) {
+      context->question.since_ms = now;
+      post_lack(worker, context->question.peer, context->id, context->context->held);
+    }
+    if (idle <= 0 || context->question.waits) continue;
+    if (now - context->used_ms > FORGET_AFTER * idle)
+      worker_context_close(worker, context);
+    else if (now - context->used_ms > idle && lp_context_bytes(context->context) > 0)
+      worker_context_drop(context);
+  }
+}
