@@ -4,6 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef LP_HAS_ROUTER
+#include "runtime/router/simulated.h"
+#include "tools/share.h"
+#endif
 #include "tools/tools.h"
 
 /* "json", "csv" or "html", or the path of a file that ends so; NULL: neither. */
@@ -29,9 +33,25 @@ static lp_status write_result(const lp_sim_result *result, const char *where, lp
   return status;
 }
 
+/* With the router's library also those that learn, and with its model the one that reads. */
+static lp_status find_policies(lp_sim_policies *out, lp_diag *diag) {
+#ifdef LP_HAS_ROUTER
+  char *model = lp_share_path("router-model.llmpart");
+  lp_status status = lp_router_sim_policies(lp_path_exists(model) ? model : NULL, out, diag);
+  free(model);
+  return status;
+#else
+  (void)diag;
+  *out = lp_sim_plain_policies;
+  return LP_OK;
+#endif
+}
+
 static lp_status simulate(const char *path, const lp_texts *outputs, int64_t runs, int64_t seed, lp_diag *diag) {
   lp_sim_scenario *scenario = NULL;
-  LP_TRY(lp_sim_scenario_load(path, &lp_sim_plain_policies, &scenario, diag));
+  lp_sim_policies policies;
+  LP_TRY(find_policies(&policies, diag));
+  LP_TRY(lp_sim_scenario_load(path, &policies, &scenario, diag));
   if (runs > 0) scenario->runs = runs;
   if (seed >= 0) scenario->seed = seed;
   lp_sim_result result;
