@@ -4,7 +4,7 @@
  * its comm.recv for every value of the turn that the other side will read, once per value. Operators of positions alone
  * ("both") are copied to each side that reads them, before their first reader. Where the stages keep a KV cache on
  * different sides, @prefill ends with comm.kv_move. */
-#include "passes/plan_internal.h"
+#include "passes/plan_family.h"
 
 #include <stdlib.h>
 
@@ -244,22 +244,32 @@ static lp_status check_free(const lp_plan_problem *problem, lp_diag *diag) {
   return LP_OK;
 }
 
-static lp_status run(lp_module *module, lp_pass_context *context) {
+/* Plans of a family may share a function: each is written once. */
+static lp_status write_plan(lp_module *module, int32_t plan, lp_pass_context *context) {
   lp_op *func[LP_STAGE_COUNT];
+  bool written[LP_STAGE_COUNT];
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
-    func[stage] = lp_module_find_func(module, lp_stage_names[stage]);
+    func[stage] = lp_plan_func(module, (lp_stage)stage, plan);
     LP_TRY(check_stage(module, func[stage], context->diag));
-    if (lp_op_bool(func[stage], "communicating", false)) return LP_OK;
+    written[stage] = lp_op_bool(func[stage], "communicating", false);
   }
+  if (written[LP_STAGE_PREFILL]) return LP_OK; /* and with it its decode */
   lp_plan_problem problem[LP_STAGE_COUNT];
-  LP_TRY(lp_plan_build(module, context->request, context->scratch, problem, context->diag));
+  LP_TRY(lp_plan_build_of(module, context->request, plan, context->scratch, problem, context->diag));
   lp_place *side[LP_STAGE_COUNT];
   lp_plan_sides(problem, side, context->scratch);
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-    LP_TRY(check_free(&problem[stage], context->diag));
+    if (!written[stage]) LP_TRY(check_free(&problem[stage], context->diag));
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-    write_stage(module, func[stage], &problem[stage], side[stage], context->scratch);
+    if (!written[stage]) write_stage(module, func[stage], &problem[stage], side[stage], context->scratch);
   add_moves(module, func[LP_STAGE_PREFILL], func[LP_STAGE_DECODE]);
+  return LP_OK;
+}
+
+static lp_status run(lp_module *module, lp_pass_context *context) {
+  int32_t plans = lp_plan_count(module);
+  for (int32_t plan = 0; plan < plans; plan++)
+    LP_TRY(write_plan(module, plan, context));
   return LP_OK;
 }
 

@@ -52,6 +52,7 @@ typedef struct lp_request {
   const int64_t *exits;                   /* layers whose exit heads are kept */
   int32_t exit_count;
   bool generation; /* bind the generation protocol and give the model KV caches; false: keep the graph's own inputs */
+  int64_t plans;   /* a family of up to so many plans, from which the runtime takes one for each request; 0, 1: one */
   int64_t cut;     /* scheduler "cut": layers [0, cut) on the device */
   const char *
       cut_node; /* scheduler "cut": instead, what this ONNX node needs and itself on the device; "auto": half the work */
@@ -175,6 +176,10 @@ typedef struct {
   const double *way;
   int32_t way_count;
 } lp_plan_proof;
+
+/* The problem of one plan of a placed module with a family; plan 0 is what lp_plan_build builds. */
+LP_MUST_USE lp_status lp_plan_build_of(lp_module *module, const lp_request *request, int32_t plan, lp_arena *arena,
+                                       lp_plan_problem out[LP_STAGE_COUNT], lp_diag *diag);
 
 /* A scheduler fills side[stage][op_count] for both stages; the sides of free operators mean nothing. */
 typedef struct {

@@ -1,6 +1,6 @@
 /* place: asks a scheduler for the side of every operator and writes @prefill and @decode in place of @main, each
  * operator with its side and its times. Where no plan meets the SLA, the best one is written and the status says so. */
-#include "passes/plan_internal.h"
+#include "passes/plan_family.h"
 
 #include <string.h>
 
@@ -154,9 +154,9 @@ static void annotate_op(lp_module *module, lp_op *op, const lp_plan_op *item, lp
   if (stored.dtype != own) lp_op_set_str(module, op, "weight_dtype", stored.name);
 }
 
-static lp_op *add_stage(lp_module *module, const lp_op *from, lp_stage stage) {
+static lp_op *add_stage(lp_module *module, const lp_op *from, lp_stage stage, const char *name) {
   lp_block *block = from->region;
-  lp_op *func = lp_module_add_func(module, lp_stage_names[stage], 0, NULL);
+  lp_op *func = lp_module_add_func(module, name, 0, NULL);
   for (int32_t i = 0; i < from->attr_count; i++)
     if (!lp_streq(from->attr[i].name, "sym_name")) lp_op_set_attr(module, func, &from->attr[i]);
   lp_op_set_str(module, func, "stage", lp_stage_names[stage]);
@@ -171,8 +171,8 @@ static lp_op *add_stage(lp_module *module, const lp_op *from, lp_stage stage) {
 
 /* A copy of @main in which operator i of the problem has side[i]. */
 static void write_stage(lp_module *module, const lp_op *from, const lp_plan_problem *problem, const lp_place *side,
-                        const lp_request *request) {
-  lp_op *func = add_stage(module, from, problem->stage);
+                        const lp_request *request, const char *name) {
+  lp_op *func = add_stage(module, from, problem->stage, name);
   int32_t index = 0;
   LP_FOR_OPS(op, from->region) {
     lp_op *copy = lp_op_clone(module, op, mapped, NULL);
@@ -188,6 +188,34 @@ static void write_stage(lp_module *module, const lp_op *from, const lp_plan_prob
     op->out[i]->scratch = NULL;
   for (int32_t i = 0; i < from->region->arg_count; i++)
     from->region->arg[i]->scratch = NULL;
+}
+
+/* The functions of plan `plan`: its own, or those of an earlier plan that places a stage alike. A prefill ends with moves of
+ * caches to where its decode has them, so it is shared with its decode only. */
+static void write_plan(lp_module *module, const lp_op *from, const lp_plan_problem problem[LP_STAGE_COUNT],
+                       const lp_plan_family *family, int32_t plan, const lp_request *request,
+                       const char *name[LP_STAGE_COUNT][LP_FAMILY_MOST]) {
+  int32_t decode = plan;
+  for (int32_t i = plan; i-- > 0;)
+    if (memcmp(family->side[i][LP_STAGE_DECODE], family->side[plan][LP_STAGE_DECODE],
+               (size_t)problem[LP_STAGE_DECODE].op_count * sizeof **family->side[i]) == 0)
+      decode = i;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    bool shared = stage == LP_STAGE_DECODE && decode < plan;
+    name[stage][plan] = shared ? name[stage][decode]
+                        : plan ? lp_arena_format(module->arena, "%s_%" PRId32, lp_stage_names[stage], plan)
+                               : lp_stage_names[stage];
+    if (!shared) write_stage(module, from, &problem[stage], family->side[plan][stage], request, name[stage][plan]);
+  }
+}
+
+static void write_family(lp_module *module, const lp_op *from, const lp_plan_problem problem[LP_STAGE_COUNT],
+                         const lp_plan_family *family, const lp_request *request) {
+  const char *name[LP_STAGE_COUNT][LP_FAMILY_MOST];
+  for (int32_t plan = 0; plan < family->count; plan++)
+    write_plan(module, from, problem, family, plan, request, name);
+  if (family->regret.points)
+    lp_plan_family_write(module, lp_module_find_func(module, lp_stage_names[LP_STAGE_PREFILL]), family, name);
 }
 
 static void erase_main(lp_op *func) {
@@ -210,8 +238,12 @@ static lp_status place(lp_module *module, const lp_request *request, lp_pass_con
   lp_plan_result result;
   lp_plan_evaluate(problem, request, side, &result);
   status = judge(&result, scheduler, request, status, context->diag);
-  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-    write_stage(module, from, &problem[stage], side[stage], request);
+  if (status != LP_OK && status != LP_INFEASIBLE) return status;
+  lp_plan_family family = {.count = 1, .side = {{side[LP_STAGE_PREFILL], side[LP_STAGE_DECODE]}}};
+  if (request->plans > 1 && request->cloud && status == LP_OK)
+    LP_TRY(
+        lp_plan_family_find(module, request, (int32_t)request->plans, side, context->scratch, &family, context->diag));
+  write_family(module, from, problem, &family, request);
   lp_plan_proof_write(module, lp_module_find_func(module, lp_stage_names[LP_STAGE_PREFILL]), &proof);
   erase_main(from);
   return status;

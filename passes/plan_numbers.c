@@ -56,13 +56,13 @@ lp_block *lp_plan_stage_block(const lp_module *module, lp_stage stage) {
 void lp_plan_sizes_set(lp_plan_sizes *sizes, const lp_module *module, const lp_request *request, lp_stage stage,
                        lp_arena *arena) {
   double isl = (double)request->isl, osl = (double)request->osl;
-  double halfway = (double)(request->isl + request->osl / 2);
+  int64_t halfway = request->isl + request->osl / 2;
   *sizes = (lp_plan_sizes){.request = request, .count = module->symbols.names.count};
   for (int place = 0; place < LP_PLACE_COUNT; place++) {
     double batch = (double)request->batch * lp_plan_shared_runs(request, stage, (lp_place)place);
     sizes->value[place] = stage == LP_STAGE_PREFILL
                               ? symbol_values(module, request, batch, isl, 0, isl + osl, arena)
-                              : symbol_values(module, request, batch, 1, halfway, isl + osl, arena);
+                              : symbol_values(module, request, batch, 1, (double)halfway, isl + osl, arena);
     const lp_machine *machine = place == LP_PLACE_DEVICE ? request->device : request->cloud;
     const lp_block *block = lp_plan_stage_block(module, stage);
     if (machine && block && lp_hw_asks_pass_bytes(machine))

@@ -1,5 +1,5 @@
 /* The plan problem: operators, values and KV caches of each stage. Their numbers at the workload: plan_numbers.c. */
-#include "passes/plan_internal.h"
+#include "passes/plan_family.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -268,6 +268,12 @@ static void build_stage(builder *b, lp_stage stage, lp_block *block, lp_plan_pro
   lp_plan_pin(out, b->request);
 }
 
+static lp_block *plan_block(const lp_module *module, lp_stage stage, int32_t plan) {
+  if (plan == 0) return lp_plan_stage_block(module, stage);
+  const lp_op *func = lp_plan_func(module, stage, plan);
+  return func ? func->region : NULL;
+}
+
 static void share_totals(builder *b, lp_plan_problem out[LP_STAGE_COUNT]) {
   const double *sizes[LP_PLACE_COUNT];
   for (int place = 0; place < LP_PLACE_COUNT; place++) {
@@ -291,9 +297,14 @@ static void share_totals(builder *b, lp_plan_problem out[LP_STAGE_COUNT]) {
 
 lp_status lp_plan_build(lp_module *module, const lp_request *request, lp_arena *arena,
                         lp_plan_problem out[LP_STAGE_COUNT], lp_diag *diag) {
+  return lp_plan_build_of(module, request, 0, arena, out, diag);
+}
+
+lp_status lp_plan_build_of(lp_module *module, const lp_request *request, int32_t plan, lp_arena *arena,
+                           lp_plan_problem out[LP_STAGE_COUNT], lp_diag *diag) {
   lp_block *blocks[LP_STAGE_COUNT];
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-    if (!(blocks[stage] = lp_plan_stage_block(module, (lp_stage)stage)))
+    if (!(blocks[stage] = plan_block(module, (lp_stage)stage, plan)))
       return lp_error(diag, LP_LOC_FILE(module->name), "there is no function '@main' to plan");
   builder b = {.module = module, .request = request, .arena = arena, .weights = lp_map_create()};
   count_states(&b);

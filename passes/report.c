@@ -91,6 +91,20 @@ double lp_report_gap(const lp_report *report) {
   return objective > 0 ? fmax(0, 1 - report->proof.lower_bound / objective) : 0;
 }
 
+/* Each plan of a family at the request's own sizes and link. */
+static lp_status evaluate_family(lp_report *report, lp_diag *diag) {
+  lp_plan_family_read(report->module, report->arena, &report->family);
+  report->of_plan = LP_NEW_ARRAY(report->arena, lp_plan_result, report->family.count);
+  for (int32_t i = 0; i < report->family.count; i++) {
+    lp_plan_problem problem[LP_STAGE_COUNT];
+    lp_place *side[LP_STAGE_COUNT];
+    LP_TRY(lp_plan_build_of(report->module, report->request, i, report->arena, problem, diag));
+    lp_plan_sides(problem, side, report->arena);
+    lp_plan_evaluate(problem, report->request, side, &report->of_plan[i]);
+  }
+  return LP_OK;
+}
+
 static lp_status gather(lp_report *report, lp_diag *diag) {
   const lp_request *request = report->request;
   report->name = model_name(report);
@@ -100,6 +114,7 @@ static lp_status gather(lp_report *report, lp_diag *diag) {
   lp_plan_sides(report->problem, report->side, report->arena);
   lp_plan_evaluate(report->problem, request, report->side, &report->plan);
   report->proof = lp_plan_proof_read(report->module);
+  LP_TRY(evaluate_family(report, diag));
   evaluate_baselines(report);
   if (!report->plan.feasible)
     report->fix_count = lp_plan_fixes(report->module, report->problem, report->scheduler, request, report->fixes,

@@ -2,7 +2,7 @@
 #ifndef LP_PASSES_REPORT_INTERNAL_H
 #define LP_PASSES_REPORT_INTERNAL_H
 
-#include "passes/plan_internal.h"
+#include "passes/plan_family.h"
 
 /* A plan to compare with. */
 typedef struct {
@@ -40,7 +40,9 @@ typedef struct {
   int32_t baseline_count;
   lp_report_fix fixes[8];
   int32_t fix_count;
-  double decrement; /* 1 - cost / cost of cloud-only; NaN when there is no such plan */
+  lp_plan_family family;   /* count 1: there is none */
+  lp_plan_result *of_plan; /* [family.count] each at the request itself */
+  double decrement;        /* 1 - cost / cost of cloud-only; NaN when there is no such plan */
   lp_report_operator *operators;
   int32_t operator_count;
 } lp_report;

@@ -248,6 +248,47 @@ static void put_operator(json *j, const lp_report_operator *item) {
   j->flat = false;
 }
 
+static void put_region(json *j, const lp_family_region *region) {
+  open(j, NULL, '{');
+  j->flat = true;
+  for (int i = 0; i < LP_FAMILY_AXES; i++) {
+    open(j, lp_family_axis_names[i], '[');
+    number(j, NULL, region->low[i]);
+    number(j, NULL, region->high[i]);
+    close(j, ']');
+  }
+  close(j, '}');
+  j->flat = false;
+}
+
+static void put_plans(json *j, const lp_report *report) {
+  const lp_plan_family *family = &report->family;
+  const lp_family_regret *regret = &family->regret;
+  open(j, "plan_family", '{');
+  integer(j, "grid_points", regret->points);
+  integer(j, "missed_points", regret->missed);
+  number(j, "worst_regret", regret->worst);
+  number(j, "mean_regret", regret->mean);
+  integer(j, "one_plan_missed_points", regret->alone_missed);
+  number(j, "one_plan_worst_regret", regret->alone_worst);
+  close(j, '}');
+  open(j, "plans", '[');
+  for (int32_t i = 0; i < family->count; i++) {
+    const lp_plan_result *r = &report->of_plan[i];
+    open(j, NULL, '{');
+    integer(j, "plan", i);
+    for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+      string(j, lp_stage_names[stage], lp_op_str(lp_plan_func(report->module, (lp_stage)stage, i), "sym_name", NULL));
+    put_result(j, "at_request", r, NULL);
+    open(j, "regions", '[');
+    for (int32_t k = 0; k < family->region_count; k++)
+      if (family->region[k].plan == i) put_region(j, &family->region[k]);
+    close(j, ']');
+    close(j, '}');
+  }
+  close(j, ']');
+}
+
 static void put_table1(json *j, const lp_report *report) {
   lp_table1_row rows[64];
   int32_t count = lp_table1_rows(report, rows, (int32_t)LP_COUNT(rows));
@@ -289,6 +330,7 @@ void lp_report_json(const lp_report *report, lp_buf *out) {
     put_result(&j, report->baselines[i].name, &report->baselines[i].result, NULL);
   close(&j, '}');
   number(&j, "decrement", report->decrement);
+  if (report->family.count > 1) put_plans(&j, report);
   if (report->table1) put_table1(&j, report);
   open(&j, "operators", '[');
   for (int32_t i = 0; i < report->operator_count; i++)

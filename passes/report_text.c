@@ -143,6 +143,45 @@ static void put_comparison(const lp_report *report, lp_buf *out) {
     lp_buf_printf(out, "this plan costs %.1f %% less than the cloud alone\n", 100 * report->decrement);
 }
 
+static void put_bounds(double low, double high, const char *unit, double factor, lp_buf *out) {
+  char text[48];
+  if (low <= 0 && isinf(high))
+    (void)snprintf(text, sizeof text, "any");
+  else if (low <= 0)
+    (void)snprintf(text, sizeof text, "below %.4g%s", high * factor, unit);
+  else if (isinf(high))
+    (void)snprintf(text, sizeof text, "from %.4g%s", low * factor, unit);
+  else
+    (void)snprintf(text, sizeof text, "%.4g to %.4g%s", low * factor, high * factor, unit);
+  lp_buf_printf(out, "%-22s", text);
+}
+
+/* The family: each plan at the request, and where it is taken. */
+static void put_family(const lp_report *report, lp_buf *out) {
+  static const char *const units[LP_FAMILY_AXES] = {"", "", " ms", " Mbit/s"};
+  static const double factor[LP_FAMILY_AXES] = {1, 1, 1, 1e-6};
+  const lp_plan_family *family = &report->family;
+  const lp_family_regret *regret = &family->regret;
+  if (family->count < 2) return;
+  lp_buf_printf(
+      out, "\n%" PRId32 " plans; at %" PRId32 " points the worst is %.2f %% of the cloud alone above the best there",
+      family->count, regret->points, 100 * regret->worst);
+  lp_buf_printf(out, " (mean %.2f %%, %" PRId32 " miss the SLA)\nthe first plan alone: %.2f %%, %" PRId32 " miss it\n",
+                100 * regret->mean, regret->missed, 100 * regret->alone_worst, regret->alone_missed);
+  for (int32_t i = 0; i < family->count; i++) {
+    char name[24];
+    (void)snprintf(name, sizeof name, "plan %" PRId32, i);
+    put_plan_row(name, &report->of_plan[i], out);
+  }
+  lp_buf_printf(out, "\n  %-8s%-22s%-22s%-22s%-22s\n", "plan", "prompt tokens", "generated tokens", "round trip", "up");
+  for (int32_t i = 0; i < family->region_count; i++) {
+    lp_buf_printf(out, "  %-8" PRId32, family->region[i].plan);
+    for (int axis = 0; axis < LP_FAMILY_AXES; axis++)
+      put_bounds(family->region[i].low[axis], family->region[i].high[axis], units[axis], factor[axis], out);
+    lp_buf_puts(out, "\n");
+  }
+}
+
 static void put_table1(const lp_report *report, lp_buf *out) {
   lp_table1_row rows[64];
   int32_t count = lp_table1_rows(report, rows, (int32_t)LP_COUNT(rows));
@@ -165,5 +204,6 @@ void lp_report_text(const lp_report *report, lp_buf *out) {
   put_placement(report, out);
   put_times(report, out);
   put_comparison(report, out);
+  put_family(report, out);
   if (report->table1) put_table1(report, out);
 }

@@ -38,6 +38,8 @@ static lp_status read_options(lp_compile *c, int argc, char **argv, lp_texts *ar
       {"--sessions", LP_OPTION_I64, &r->sessions, "N", "requests that the cloud decodes together (1)", 1},
       {"--scheduler", LP_OPTION_TEXT, &r->scheduler, "NAME",
        "exact, greedy, layer, cloud-only, device-only or cut (exact)", 0},
+      {"--plans", LP_OPTION_I64, &r->plans, "N",
+       "up to N plans over lengths and links; the runtime takes one for each request (1)", 1},
       {"--cut", LP_OPTION_I64, &r->cut, "N", "scheduler cut: layers 0 to N-1 on the device", 0},
       {"--objective", LP_OPTION_TEXT, &r->objective, "cost|latency|energy",
        "what the plan minimises (cost); also a sum: cost+1e-6*latency (USD, ms, J)", 0},
