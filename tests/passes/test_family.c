@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const llama_shape shape = {4, 256, 512, 8, 2, 1000, 4096, LP_F16, true};
+static const llama_shape shape = {3, 256, 512, 8, 2, 1000, 4096, LP_F16, true};
 static const char device_text[] = "jetson-nano,peak_f16=4GFLOP/s,memory_bandwidth=1GB/s";
 
 typedef struct {
@@ -18,7 +18,7 @@ typedef struct {
   lp_place *own[LP_STAGE_COUNT];
 } fixture;
 
-static fixture fixture_open(void) {
+static fixture fixture_open(const char *scheduler) {
   fixture f = {.module = llama_create(&shape), .arena = lp_arena_create()};
   lp_plan_problem problem[LP_STAGE_COUNT];
   ck_assert_int_eq(lp_hw_load(device_text, &f.device, NULL), LP_OK);
@@ -30,11 +30,12 @@ static fixture fixture_open(void) {
                            .isl = 256,
                            .osl = 64,
                            .batch = 1,
+                           .scheduler = scheduler,
                            .ttft_ms = 200,
                            .tpot_ms = 20,
                            .generation = true};
   ck_assert_int_eq(lp_plan_build(f.module, &f.request, f.arena, problem, NULL), LP_OK);
-  ck_assert_int_eq(lp_plan_choose(problem, "exact", &f.request, f.own, NULL, f.arena, NULL), LP_OK);
+  ck_assert_int_eq(lp_plan_choose(problem, scheduler, &f.request, f.own, NULL, f.arena, NULL), LP_OK);
   return f;
 }
 
@@ -64,7 +65,7 @@ static int32_t regions_at(const lp_plan_family *family, const double at[LP_FAMIL
 }
 
 START_TEST(regions_cover_every_request_once) {
-  fixture f = fixture_open();
+  fixture f = fixture_open("exact");
   lp_plan_family family = find(&f, 4);
   unsigned seed = 3;
   ck_assert_int_ge(family.count, 2);
@@ -81,7 +82,7 @@ START_TEST(regions_cover_every_request_once) {
 END_TEST
 
 START_TEST(more_plans_serve_no_worse) {
-  fixture f = fixture_open();
+  fixture f = fixture_open("layer");
   lp_plan_family before = find(&f, 1);
   ck_assert_int_eq(before.count, 1);
   ck_assert_int_eq(before.regret.missed, before.regret.alone_missed);
@@ -100,7 +101,7 @@ END_TEST
 
 /* Room for one layer's weights less than all: the plans must not need every layer on the device among them. */
 START_TEST(weights_of_all_plans_fit) {
-  fixture f = fixture_open();
+  fixture f = fixture_open("layer");
   lp_plan_problem problem[LP_STAGE_COUNT];
   ck_assert_int_eq(lp_plan_build(f.module, &f.request, f.arena, problem, NULL), LP_OK);
   double all = 0;
@@ -109,7 +110,7 @@ START_TEST(weights_of_all_plans_fit) {
   f.request.device_memory = (int64_t)(0.8 * all);
   f.request.ttft_ms = f.request.tpot_ms = 0;
   lp_place *own[LP_STAGE_COUNT];
-  ck_assert_int_eq(lp_plan_choose(problem, "exact", &f.request, own, NULL, f.arena, NULL), LP_OK);
+  ck_assert_int_eq(lp_plan_choose(problem, "layer", &f.request, own, NULL, f.arena, NULL), LP_OK);
   f.own[0] = own[0];
   f.own[1] = own[1];
   lp_plan_family family = find(&f, 6);
