@@ -47,7 +47,7 @@ typedef struct lp_backend {
   lp_status (*write_weights)(lp_module *module, const lp_emit_options *options, const char *path, lp_diag *diag);
 } lp_backend;
 
-const lp_backend *lp_backend_find(const char *name); /* "cpu", "null"; NULL when unknown */
+const lp_backend *lp_backend_find(const char *name); /* "cpu", "cuda", "null"; NULL when unknown */
 size_t lp_backend_list(const lp_backend *const **list);
 
 /* What lies at `path` may be replaced by a bundle: it is one, an empty directory, or nothing. */
@@ -73,5 +73,9 @@ typedef struct {
   int64_t opset; /* 17 or 21 */
 } lp_onnx_options;
 LP_MUST_USE lp_status lp_onnx_write(lp_module *module, const lp_onnx_options *options, const char *path, lp_diag *diag);
+
+/* Writes the CUDA code of one side of an outlined module into the folder `path`, atomically, if lp_bundle_check_path
+ * allows: see docs/cuda.md. options->march: sm_53, sm_70, .. ; needs no CUDA. */
+LP_MUST_USE lp_status lp_cuda_write(lp_module *module, const lp_emit_options *options, const char *path, lp_diag *diag);
 
 #endif

@@ -5,6 +5,7 @@
 #include "backend/backend.h"
 
 extern const lp_backend lp_backend_cpu;
+extern const lp_backend lp_backend_cuda;
 extern const lp_backend lp_backend_null;
 
 /* The buffer of a value on a side, -1 when it has none (values.c). */
@@ -19,5 +20,16 @@ const char *lp_op_side(const lp_op *op);
 /* Nearest codes and scale of `count` floats, `step` apart (quantise.c). int8: scale = max|w| / 127. int4 (codes 0 .. 15
  * about 8): of 13 scales about max|w| / 8 the one with the least squared error. The scale is rounded to `scale_dtype`. */
 float lp_quantise(const float *w, int64_t count, int64_t step, lp_dtype codes, lp_dtype scale_dtype, uint8_t *out);
+
+/* A tensor of a safetensors file: `offset` from the start of the data section. */
+typedef struct {
+  const char *name;
+  lp_dtype dtype;
+  int32_t rank;
+  const int64_t *dim;
+  int64_t offset, bytes;
+} lp_safetensor;
+/* Writes the header; the data follows at a multiple of 64 bytes, in the list's order and without gaps (safetensors.c). */
+void lp_safetensors_header(lp_writer *writer, const lp_safetensor *list, size_t count);
 
 #endif

@@ -12,8 +12,13 @@ static bool emits(const lp_compile *compile, const char *what) {
   return lp_streq(compile->emit, what);
 }
 
+/* A folder of files, not one. */
+static bool writes_folder(const lp_compile *compile) {
+  return emits(compile, "bundle") || emits(compile, "onnx") || emits(compile, "cuda");
+}
+
 bool lp_compile_reads_weights(const lp_compile *compile) {
-  return emits(compile, "bundle") || emits(compile, "onnx") || emits(compile, "obj") || emits(compile, "asm") ||
+  return writes_folder(compile) || emits(compile, "obj") || emits(compile, "asm") ||
          emits(compile, "llvm-ir");
 }
 
@@ -66,7 +71,7 @@ static lp_status write_code(const lp_compile *compile, lp_module *module, lp_dia
   lp_emit_form form = emits(compile, "llvm-ir") ? LP_EMIT_LLVM_IR
                       : emits(compile, "asm")   ? LP_EMIT_ASM
                                                 : LP_EMIT_OBJECT;
-  lp_emit_options options = emit_options(compile, compile->side);
+  lp_emit_options options = emit_options(compile, compile->side ? compile->side : "device");
   lp_buf code = {0};
   lp_status status = backend->emit(module, &options, form, &code, diag);
   const char *path = compile->output ? compile->output : form == LP_EMIT_OBJECT ? "model.o" : "-";
@@ -96,7 +101,7 @@ static char *folder_path(const lp_compile *compile) {
   const char *base = lp_path_base(compile->model);
   lp_buf path = {0};
   size_t length = lp_has_suffix(base, ".onnx") ? strlen(base) - 5 : strlen(base);
-  lp_buf_printf(&path, "%.*s.%s", (int)length, base, emits(compile, "onnx") ? "halves" : "llmpart");
+  lp_buf_printf(&path, "%.*s.%s", (int)length, base, emits(compile, "onnx") ? "halves" : emits(compile, "cuda") ? "cuda" : "llmpart");
   return path.data;
 }
 
@@ -147,12 +152,35 @@ static lp_status write_bundle(const lp_compile *compile, lp_module *module, cons
   return status;
 }
 
-/* ---- halves ---------------------------------------------------------------------------------------------------------- */
+/* ---- halves and GPU code ---------------------------------------------------------------------------------------------- */
 
 static lp_status write_onnx(const lp_compile *compile, lp_module *module, lp_diag *diag) {
   const lp_onnx_options options = {.opset = compile->opset};
   char *path = folder_path(compile);
   lp_status status = lp_onnx_write(module, &options, path, diag);
+  free(path);
+  return status;
+}
+
+static bool runs_on(const lp_module *module, const char *side) {
+  LP_FOR_OPS(func, lp_module_body(module)) {
+    if (func->kind != LP_OP_FUNC) continue;
+    LP_FOR_OPS(op, func->region)
+    if (lp_op_attr(op, "segment") && lp_streq(lp_op_str(op, "side", ""), side)) return true;
+  }
+  return false;
+}
+
+static lp_status write_cuda(const lp_compile *compile, lp_module *module, lp_diag *diag) {
+  const char *side = compile->side ? compile->side : "cloud";
+  const lp_emit_options options = emit_options(compile, side);
+  if (!runs_on(module, side)) {
+    lp_status status = lp_error(diag, LP_LOC_FILE("--emit"), "nothing runs on the side '%s' in this plan", side);
+    lp_note(diag, LP_LOC_NONE, "--scheduler=cloud-only puts everything into the cloud, --side=device names the device");
+    return status;
+  }
+  char *path = folder_path(compile);
+  lp_status status = lp_cuda_write(module, &options, path, diag);
   free(path);
   return status;
 }
@@ -218,7 +246,7 @@ static lp_status emit_module(const lp_compile *compile, lp_module *module, const
 
 /* What is in the way of a bundle is said before the work, not after it. */
 static lp_status check_output(const lp_compile *compile, lp_diag *diag) {
-  if (!emits(compile, "bundle") && !emits(compile, "onnx")) return LP_OK;
+  if (!writes_folder(compile)) return LP_OK;
   char *path = folder_path(compile);
   lp_status status = lp_bundle_check_path(path, diag);
   free(path);
@@ -242,6 +270,8 @@ static lp_status emit_planned(const lp_compile *compile, lp_module *module, lp_d
     status = write_bundle(compile, module, lp_buf_text(&report), diag);
   else if (status == LP_OK && emits(compile, "onnx"))
     status = write_onnx(compile, module, diag);
+  else if (status == LP_OK && emits(compile, "cuda"))
+    status = write_cuda(compile, module, diag);
   else if (status == LP_OK)
     status = write_code(compile, module, diag);
   lp_buf_free(&report);

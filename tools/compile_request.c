@@ -40,7 +40,7 @@ static lp_status check_scheduler(const lp_compile *compile, lp_diag *diag) {
 }
 
 static lp_status check_emit(const lp_compile *compile, lp_diag *diag) {
-  static const char *const later[] = {"cuda", "ptx", "opencl"};
+  static const char *const later[] = {"ptx", "opencl"};
   for (size_t i = 0; i < LP_COUNT(later); i++)
     if (lp_streq(compile->emit, later[i]))
       return lp_error(diag, LP_LOC_FILE("--emit"), "there is no backend for '%s' yet", compile->emit);

@@ -1,0 +1,187 @@
+/* The CUDA backend's table, and the folder that --emit=cuda writes. */
+#include "backend/cuda/cuda_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const gpu_word words[] = {{"kernel", "__global__"},
+                                 {"device", "__device__ __forceinline__"},
+                                 {"global", ""},
+                                 {"shared", "__shared__"},
+                                 {"restrict", "__restrict__"},
+                                 {"sync", "__syncthreads()"},
+                                 {"unroll", "#pragma unroll"},
+                                 {"thread", "(int)threadIdx.x"},
+                                 {"block_x", "(int)blockIdx.x"},
+                                 {"block_y", "(int)blockIdx.y"},
+                                 {NULL, NULL}};
+
+const gpu_dialect cuda_dialect = {.name = "cuda", .words = words, .prologue = "cuda_prologue"};
+
+/* ---- architectures -------------------------------------------------------------------------------------------------- */
+
+static const char *const architectures[] = {"sm_53", "sm_60", "sm_61", "sm_70", "sm_72", "sm_75",
+                                            "sm_80", "sm_86", "sm_87", "sm_89", "sm_90"};
+static const char default_architecture[] = "sm_80";
+
+lp_status cuda_march(const char *march, int *sm, lp_diag *diag) {
+  if (lp_streq(march, "native")) march = default_architecture;
+  for (size_t i = 0; i < LP_COUNT(architectures); i++)
+    if (lp_streq(architectures[i], march)) {
+      *sm = atoi(march + strlen("sm_"));
+      return LP_OK;
+    }
+  lp_status status =
+      lp_error(diag, LP_LOC_FILE("--march"), "'%s' is no architecture of CUDA that llmpart knows", march);
+  lp_note_near(diag, LP_LOC_NONE, march, architectures, LP_COUNT(architectures));
+  lp_note(diag, LP_LOC_NONE, "known: sm_53, sm_60, sm_61, sm_70, sm_72, sm_75, sm_80, sm_86, sm_87, sm_89, sm_90");
+  return status;
+}
+
+/* ---- with a plan ---------------------------------------------------------------------------------------------------- */
+
+typedef lp_status with_plan(gpu_plan *plan, int sm, void *user, lp_diag *diag);
+
+static lp_status on_plan(lp_module *module, const lp_emit_options *options, with_plan *work, void *user,
+                         lp_diag *diag) {
+  lp_arena *arena = lp_arena_create();
+  gpu_plan *plan = NULL;
+  int sm = 0;
+  lp_status status = cuda_march(options->march, &sm, diag);
+  if (status == LP_OK) status = gpu_plan_create(module, options->side, arena, &plan, diag);
+  if (status == LP_OK) status = work(plan, sm, user, diag);
+  gpu_plan_free(plan);
+  lp_arena_free(arena);
+  return status;
+}
+
+/* ---- the backend's functions ---------------------------------------------------------------------------------------- */
+
+/* kernels.cuh and cloud.cu in one text: what a compiler is given at once. */
+static lp_status emit_plan(gpu_plan *plan, int sm, void *user, lp_diag *diag) {
+  static const char include[] = "#include \"kernels.cuh\"\n";
+  (void)sm, (void)diag;
+  lp_buf *out = user, kernels = {0}, host = {0};
+  gpu_print_kernels(plan, &cuda_dialect, &kernels);
+  cuda_print_host(plan, &host);
+  const char *text = strstr(lp_buf_text(&kernels), "#pragma once\n"), *cut = strstr(lp_buf_text(&host), include);
+  lp_buf_puts(out, text ? text + strlen("#pragma once\n") : lp_buf_text(&kernels));
+  lp_buf_puts(out, cut ? cut + strlen(include) : lp_buf_text(&host));
+  lp_buf_free(&kernels);
+  lp_buf_free(&host);
+  return LP_OK;
+}
+
+static lp_status cuda_emit(lp_module *module, const lp_emit_options *options, lp_emit_form form, lp_buf *out,
+                           lp_diag *diag) {
+  if (form != LP_EMIT_SOURCE) return lp_error(diag, LP_LOC_NONE, "the cuda backend emits source code only");
+  return on_plan(module, options, emit_plan, out, diag);
+}
+
+typedef struct {
+  lp_arena *arena; /* the caller's: outlives the plan */
+  lp_code *out;
+} description;
+
+static lp_status describe_plan(gpu_plan *plan, int sm, void *user, lp_diag *diag) {
+  const description *d = user;
+  (void)diag;
+  lp_code_program *programs = LP_NEW_ARRAY(d->arena, lp_code_program, plan->programs.count);
+  for (size_t i = 0; i < plan->programs.count; i++) {
+    const gpu_program *program = &plan->programs.data[i];
+    int64_t count = 0;
+    for (size_t k = 0; k < program->segments.count; k++)
+      if (program->segments.data[k]->index >= count) count = program->segments.data[k]->index + 1;
+    const char **segment = LP_NEW_ARRAY(d->arena, const char *, count);
+    for (size_t k = 0; k < program->segments.count; k++)
+      segment[program->segments.data[k]->index] = lp_arena_strdup(d->arena, program->segments.data[k]->symbol);
+    programs[i] = (lp_code_program){.name = program->name,
+                                    .layout = lp_arena_strdup(d->arena, program->layout),
+                                    .buffers = program->buffer_count + 1, /* scratch */
+                                    .segment_count = count,
+                                    .segment = segment};
+  }
+  *d->out = (lp_code){.triple = "nvptx64-nvidia-cuda",
+                      .march = lp_arena_format(d->arena, "sm_%d", sm),
+                      .program_count = (int32_t)plan->programs.count,
+                      .program = programs,
+                      .weight_bytes = plan->weight_bytes};
+  return LP_OK;
+}
+
+static lp_status cuda_describe(lp_module *module, const lp_emit_options *options, lp_arena *arena, lp_code *out,
+                               lp_diag *diag) {
+  description d = {arena, out};
+  return on_plan(module, options, describe_plan, &d, diag);
+}
+
+static lp_status write_plan(gpu_plan *plan, int sm, void *user, lp_diag *diag) {
+  (void)sm;
+  return gpu_weights_write(plan, user, diag);
+}
+
+static lp_status cuda_write_weights(lp_module *module, const lp_emit_options *options, const char *path,
+                                    lp_diag *diag) {
+  return on_plan(module, options, write_plan, (void *)(uintptr_t)path, diag);
+}
+
+/* ---- the folder ----------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  const char *folder;
+  const char *side;
+} destination;
+
+static lp_status write_file(const destination *d, const char *name, const lp_buf *text, lp_diag *diag) {
+  char *path = lp_path_join(d->folder, name);
+  lp_status status = lp_file_write(path, lp_buf_text(text), text->size, diag);
+  free(path);
+  return status;
+}
+
+static lp_status write_sources(gpu_plan *plan, int sm, const destination *d, lp_diag *diag) {
+  lp_buf text = {0};
+  gpu_print_kernels(plan, &cuda_dialect, &text);
+  lp_status status = write_file(d, "kernels.cuh", &text, diag);
+  lp_buf_clear(&text);
+  cuda_print_host(plan, &text);
+  if (status == LP_OK) status = write_file(d, lp_arena_format(plan->arena, "%s.cu", d->side), &text, diag);
+  lp_buf_clear(&text);
+  const char *const params[] = {"SIDE", d->side, "SM", gpu_format(plan, "%d", sm), NULL};
+  lp_buf_puts(&text, gpu_fill(plan, gpu_template("cuda_cmake"), params));
+  if (status == LP_OK) status = write_file(d, "CMakeLists.txt", &text, diag);
+  lp_buf_free(&text);
+  return status;
+}
+
+static lp_status write_folder(gpu_plan *plan, int sm, void *user, lp_diag *diag) {
+  const destination *d = user;
+  LP_TRY(write_sources(plan, sm, d, diag));
+  char *path = lp_path_join(d->folder, "weights.safetensors");
+  lp_status status = gpu_weights_write(plan, path, diag);
+  free(path);
+  return status;
+}
+
+lp_status lp_cuda_write(lp_module *module, const lp_emit_options *options, const char *path, lp_diag *diag) {
+  char *folder = NULL;
+  LP_TRY(lp_dir_begin(path, &folder, diag));
+  destination d = {folder, options->side};
+  lp_status status = on_plan(module, options, write_folder, &d, diag);
+  if (status == LP_OK)
+    status = lp_dir_commit(folder, path, diag);
+  else
+    lp_dir_abandon(folder);
+  free(folder);
+  return status;
+}
+
+const lp_backend lp_backend_cuda = {
+    .name = "cuda",
+    .summary = "CUDA C++ for NVIDIA GPUs, as source",
+    .emits_code = true,
+    .runs = gpu_op_runs,
+    .emit = cuda_emit,
+    .describe = cuda_describe,
+    .write_weights = cuda_write_weights,
+};

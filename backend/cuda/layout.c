@@ -1,0 +1,87 @@
+/* lp_layout_N(sym, offset): buffers of one slot share memory, slots follow one another, scratch comes last. The scratch
+ * region's offset is one more entry, after the buffers'. */
+#include "backend/cuda/cuda_internal.h"
+
+#include <stdlib.h>
+
+typedef LP_VEC(const lp_poly *) sizes;
+
+static void add_size(sizes *list, const lp_poly *size) {
+  for (size_t i = 0; i < list->count; i++)
+    if (lp_poly_equal(list->data[i], size)) return;
+  lp_vec_push(list, size);
+}
+
+static void add_value(const gpu_plan *plan, const gpu_program *program, const lp_value *value, sizes *slots) {
+  int64_t buffer = lp_value_buffer(value, plan->side);
+  if (buffer < 0 || buffer >= program->buffer_count || gpu_value_cache(value)) return;
+  add_size(&slots[program->slot[buffer]], lp_type_bytes(plan->module, value->type));
+}
+
+/* Arguments, the side's own results and what it receives. */
+static void collect(const gpu_plan *plan, const gpu_program *program, sizes *slots) {
+  const lp_block *block = program->func->region;
+  for (int32_t i = 0; i < block->arg_count; i++)
+    add_value(plan, program, block->arg[i], slots);
+  LP_FOR_OPS(op, block) {
+    if (lp_op_has(op, LP_CONSTANT) || !lp_streq(lp_op_side(op), plan->side)) continue;
+    for (int32_t i = 0; i < op->out_count; i++)
+      add_value(plan, program, op->out[i], slots);
+  }
+}
+
+static void print_slots(const gpu_plan *plan, const gpu_program *program, const sizes *slots, lp_buf *out) {
+  lp_buf_printf(out, "  static const int slot[] = {");
+  for (int64_t i = 0; i < program->buffer_count; i++)
+    lp_buf_printf(out, "%s%" PRId64, i ? i % 24 ? ", " : ",\n                             " : "", program->slot[i]);
+  lp_buf_puts(out, program->buffer_count ? "};\n" : "0};\n");
+  lp_buf_printf(out, "  long size[%" PRId64 "] = {0};\n", program->slot_count + 1);
+  for (int64_t i = 0; i < program->slot_count; i++)
+    for (size_t k = 0; k < slots[i].count; k++) {
+      lp_buf_printf(out, "  grow(&size[%" PRId64 "], ", i);
+      gpu_print_size(plan, slots[i].data[k], out);
+      lp_buf_puts(out, ");\n");
+    }
+}
+
+static void print_scratch(const gpu_plan *plan, const gpu_program *program, lp_buf *out) {
+  lp_map *seen = lp_map_create();
+  lp_buf line = {0};
+  for (size_t i = 0; i < program->scratch.count; i++) {
+    const gpu_scratch *scratch = &program->scratch.data[i];
+    lp_buf_clear(&line);
+    lp_buf_puts(&line, "  if (");
+    gpu_print_size(plan, scratch->few, &line);
+    lp_buf_printf(&line, " <= %" PRId64 ") grow(&size[%" PRId64 "], ", scratch->most, program->slot_count);
+    gpu_print_size(plan, scratch->bytes, &line);
+    lp_buf_puts(&line, ");\n");
+    if (lp_map_has(seen, lp_buf_text(&line))) continue;
+    lp_map_put(seen, lp_buf_text(&line), NULL);
+    lp_buf_puts(out, lp_buf_text(&line));
+  }
+  lp_buf_free(&line);
+  lp_map_free(seen);
+}
+
+static void print_layout(const gpu_plan *plan, const gpu_program *program, lp_buf *out) {
+  sizes *slots = LP_NEW_ARRAY(plan->arena, sizes, program->slot_count + 1);
+  collect(plan, program, slots);
+  lp_buf_printf(out, "\nextern \"C\" int64_t %s(const int64_t *sym, int64_t *offset) {\n", program->layout);
+  lp_buf_puts(out, "  const Frame f = sizes_of(sym);\n");
+  print_slots(plan, program, slots, out);
+  print_scratch(plan, program, out);
+  lp_buf_printf(out, "  return place(size, %" PRId64 ", slot, %" PRId64 ", offset);\n}\n", program->slot_count,
+                program->buffer_count);
+  for (int64_t i = 0; i < program->slot_count; i++)
+    lp_vec_free(&slots[i]);
+}
+
+void cuda_print_layouts(const gpu_plan *plan, lp_buf *out) {
+  lp_map *done = lp_map_create();
+  for (size_t i = 0; i < plan->programs.count; i++) {
+    if (lp_map_has(done, plan->programs.data[i].layout)) continue;
+    lp_map_put(done, plan->programs.data[i].layout, NULL);
+    print_layout(plan, &plan->programs.data[i], out);
+  }
+  lp_map_free(done);
+}

@@ -1,0 +1,159 @@
+/* Kernels from templates, and launches of them. */
+#include "backend/gpu/gpu_internal.h"
+#include "backend/gpu/templates.h"
+
+#include <ctype.h>
+#include <string.h>
+
+const char *gpu_template(const char *name) {
+  for (size_t i = 0; i < gpu_template_count; i++)
+    if (lp_streq(gpu_templates[i].name, name)) return gpu_templates[i].text;
+  return NULL;
+}
+
+static size_t word_length(const char *text) {
+  size_t length = 0;
+  while (isalnum((unsigned char)text[length]) || text[length] == '_')
+    length++;
+  return length;
+}
+
+/* The longest parameter whose name `text` begins with: words may end in a parameter ("load_$STORE"). */
+static const char *find_param(const char *const *params, const char *text, size_t length) {
+  for (size_t i = 0; params[i]; i += 2)
+    if (strlen(params[i]) == length && strncmp(params[i], text, length) == 0) return params[i + 1];
+  return NULL;
+}
+
+/* Fills in parameters; $NAME stays, it is chosen last. */
+static void fill(const char *template, const char *const *params, lp_buf *out) {
+  for (const char *at = template; *at;) {
+    size_t length = *at == '$' ? word_length(at + 1) : 0;
+    const char *value = length ? find_param(params, at + 1, length) : NULL;
+    if (!value) {
+      lp_buf_append(out, at++, 1);
+      continue;
+    }
+    lp_buf_puts(out, value);
+    at += 1 + length;
+  }
+}
+
+const char *gpu_fill(gpu_plan *plan, const char *text, const char *const *params) {
+  lp_buf out = {0};
+  fill(text, params, &out);
+  const char *kept = lp_arena_strdup(plan->arena, lp_buf_text(&out));
+  lp_buf_free(&out);
+  return kept;
+}
+
+static const char *unique_name(gpu_plan *plan, const char *stem) {
+  const char *name = stem;
+  for (int n = 2; lp_map_has(plan->kernel_names, name); n++)
+    name = lp_arena_format(plan->arena, "%s_v%d", stem, n);
+  lp_map_put(plan->kernel_names, name, NULL);
+  return name;
+}
+
+const gpu_kernel *gpu_kernel_get(gpu_plan *plan, const char *template, const char *stem, const char *const *params) {
+  lp_buf key = {0}, text = {0};
+  fill(gpu_template(template), params, &key);
+  gpu_kernel *kernel = lp_map_get(plan->kernels, lp_buf_text(&key));
+  if (!kernel) {
+    kernel = LP_NEW(plan->arena, gpu_kernel);
+    kernel->name = unique_name(plan, stem);
+    const char *const name[] = {"NAME", kernel->name, NULL};
+    fill(lp_buf_text(&key), name, &text);
+    kernel->text = lp_arena_strdup(plan->arena, lp_buf_text(&text));
+    lp_map_put(plan->kernels, lp_buf_text(&key), kernel);
+  }
+  lp_buf_free(&key);
+  lp_buf_free(&text);
+  return kernel;
+}
+
+/* ---- launches ------------------------------------------------------------------------------------------------------- */
+
+gpu_launch *gpu_launch_add(gpu_builder *b, const gpu_kernel *kernel, int32_t threads, const lp_poly *x, int64_t per) {
+  gpu_launch launch = {.kernel = kernel, .threads = threads};
+  launch.grid[0].size = x;
+  launch.grid[0].per = per;
+  launch.grid[1].size = lp_dim_const(b->plan->module, 1);
+  launch.grid[1].per = 1;
+  lp_vec_push(&b->launches, launch);
+  return &b->launches.data[b->launches.count - 1];
+}
+
+void gpu_launch_rows(gpu_launch *launch, const lp_poly *y, int64_t per) {
+  launch->grid[1].size = y;
+  launch->grid[1].per = per;
+}
+
+void gpu_launch_when(gpu_launch *launch, const lp_poly *few, int64_t least, int64_t most) {
+  launch->few = few;
+  launch->least = least;
+  launch->most = most;
+}
+
+static gpu_arg *add_arg(gpu_launch *launch, gpu_arg_kind kind) {
+  gpu_arg *arg = &launch->arg[launch->arg_count++];
+  arg->kind = kind;
+  return arg;
+}
+
+void gpu_arg_ref(gpu_launch *launch, int32_t ref) {
+  add_arg(launch, ref < 0 ? GPU_ARG_NULL : GPU_ARG_REF)->ref = ref;
+}
+
+void gpu_arg_size(gpu_launch *launch, const lp_poly *size) {
+  add_arg(launch, GPU_ARG_SIZE)->size = size;
+}
+
+void gpu_arg_scratch(gpu_launch *launch) {
+  (void)add_arg(launch, GPU_ARG_SCRATCH);
+}
+
+/* ---- types ---------------------------------------------------------------------------------------------------------- */
+
+const char *gpu_type(lp_dtype dtype) {
+  static const char *const names[LP_DTYPE_COUNT] = {
+      [LP_F32] = "float",      [LP_F16] = "unsigned short", [LP_BF16] = "unsigned short",
+      [LP_I8] = "signed char", [LP_I16] = "short",          [LP_I32] = "int",
+      [LP_I64] = "long",       [LP_U8] = "unsigned char",   [LP_U16] = "unsigned short",
+      [LP_U32] = "unsigned",   [LP_BOOL] = "unsigned char", [LP_U4] = "unsigned char"};
+  return names[dtype];
+}
+
+const char *gpu_store_name(lp_dtype dtype) {
+  static const char *const names[LP_DTYPE_COUNT] = {
+      [LP_F32] = "f32", [LP_F16] = "f16", [LP_BF16] = "bf16", [LP_I8] = "int8", [LP_U4] = "int4", [LP_BOOL] = "bool"};
+  return names[dtype];
+}
+
+bool gpu_all_f32(const lp_op *op, char why[64]) {
+  for (int32_t i = 0; i < op->in_count + op->out_count; i++) {
+    const lp_value *value = i < op->in_count ? lp_op_in(op, i) : op->out[i - op->in_count];
+    if (!value || value->type.dtype == LP_F32) continue;
+    if (lp_value_is_constant(value) && lp_dtype_is_float(value->type.dtype)) continue;
+    return snprintf(why, 64, "it computes in f32, found %s", lp_dtype_name(value->type.dtype)), false;
+  }
+  return true;
+}
+
+const lp_poly *gpu_product(lp_module *module, const lp_poly *const *dim, int32_t from, int32_t to) {
+  const lp_poly *product = lp_dim_const(module, 1);
+  for (int32_t i = from; i < to; i++)
+    product = lp_poly_mul(module->arena, product, dim[i]);
+  return product;
+}
+
+const char *gpu_format(gpu_plan *plan, const char *format, ...) {
+  lp_buf text = {0};
+  va_list args;
+  va_start(args, format);
+  lp_buf_vprintf(&text, format, args);
+  va_end(args);
+  const char *kept = lp_arena_strdup(plan->arena, lp_buf_text(&text));
+  lp_buf_free(&text);
+  return kept;
+}

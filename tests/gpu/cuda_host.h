@@ -1,0 +1,213 @@
+// Runs emitted CUDA kernels on the CPU, so that their logic is tested where there is no GPU: a block's threads are fibers that
+// give way at barriers and warp shuffles; blocks run one after the other. Included by kernels.cuh in place of CUDA's headers
+// (-DLP_CUDA_HOST='"cuda_host.h"'). A barrier that some threads of a block never reach ends the program with a message.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <mutex>
+#include <vector>
+#if !defined(__x86_64__)
+#include <ucontext.h>
+#endif
+
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __shared__ static  // blocks run one after the other
+
+struct dim3 {
+  unsigned x, y, z;
+  explicit dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+};
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+struct alignas(8) uint2 {
+  unsigned x, y;
+};
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+
+static dim3 threadIdx, blockIdx;
+
+typedef void *cudaStream_t;
+enum cudaError_t { cudaSuccess };
+inline cudaError_t cudaGetLastError() { return cudaSuccess; }
+inline const char *cudaGetErrorString(cudaError_t) { return "no error"; }
+
+// ---- numbers -----------------------------------------------------------------------------------------------------------
+
+inline float __uint_as_float(unsigned bits) {
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+inline unsigned __float_as_uint(float x) {
+  unsigned bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+struct __half {
+  unsigned short bits;
+};
+inline __half __ushort_as_half(unsigned short bits) { return {bits}; }
+inline unsigned short __half_as_ushort(__half h) { return h.bits; }
+inline float __half2float(__half h) {
+  const unsigned sign = (h.bits & 0x8000u) << 16, exponent = h.bits >> 10 & 31, fraction = h.bits & 1023;
+  if (exponent == 31) return __uint_as_float(sign | 0x7f800000u | fraction << 13);
+  const float magnitude = exponent ? std::ldexp((float)(fraction | 1024), (int)exponent - 25) : std::ldexp((float)fraction, -24);
+  return sign ? -magnitude : magnitude;
+}
+inline __half __float2half_rn(float x) {
+  const unsigned bits = __float_as_uint(x), sign = bits >> 16 & 0x8000u;
+  if (std::isnan(x)) return {(unsigned short)(sign | 0x7e00u)};
+  const float magnitude = std::fabs(x);
+  if (magnitude >= 65520.0f) return {(unsigned short)(sign | 0x7c00u)};
+  int exponent;
+  std::frexp(magnitude, &exponent);  // magnitude in [2^(exponent - 1), 2^exponent)
+  const int step = exponent - 11 < -24 ? -24 : exponent - 11;
+  const unsigned units = (unsigned)std::nearbyint(std::ldexp(magnitude, -step));
+  const unsigned half = units < 1024 ? units : ((unsigned)(step + 24) << 10) + units;
+  return {(unsigned short)(sign | half)};
+}
+
+// ---- threads -----------------------------------------------------------------------------------------------------------
+
+namespace lp_cuda_host {
+
+enum State { READY, AT_BLOCK, AT_WARP, DONE };
+enum { STACK = 128 << 10, MOST_THREADS = 1024, WARP = 32 };
+
+struct Fiber {
+  State state;
+  bool odd;  // which of the two rows of shuffled values is next
+#if defined(__x86_64__)
+  void *stack_pointer;
+#else
+  ucontext_t context;
+#endif
+};
+
+static std::vector<Fiber> fibers;
+static std::vector<char> stacks;
+static const std::function<void()> *body;
+static unsigned current, count;
+static float shuffled[2][MOST_THREADS];
+
+[[noreturn]] inline void fail(const char *what) {
+  fprintf(stderr, "cuda_host: block (%u, %u): %s\n", blockIdx.x, blockIdx.y, what);
+  abort();
+}
+
+#if defined(__x86_64__)
+extern "C" void lp_cuda_host_switch(void **save, void *load);
+asm(".text\n.hidden lp_cuda_host_switch\n.globl lp_cuda_host_switch\n.type lp_cuda_host_switch,@function\n"
+    "lp_cuda_host_switch:\n"
+    "pushq %rbp\npushq %rbx\npushq %r12\npushq %r13\npushq %r14\npushq %r15\n"
+    "movq %rsp, (%rdi)\nmovq %rsi, %rsp\n"
+    "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\nret\n"
+    ".size lp_cuda_host_switch, .-lp_cuda_host_switch\n");
+static void *scheduler;
+inline void leave() { lp_cuda_host_switch(&fibers[current].stack_pointer, scheduler); }
+inline void enter() { lp_cuda_host_switch(&scheduler, fibers[current].stack_pointer); }
+#else
+static ucontext_t scheduler;
+inline void leave() { swapcontext(&fibers[current].context, &scheduler); }
+inline void enter() { swapcontext(&scheduler, &fibers[current].context); }
+#endif
+
+static void thread_main() {
+  (*body)();
+  fibers[current].state = DONE;
+  leave();
+  fail("a thread went on behind its end");
+}
+
+inline void prepare(unsigned thread) {
+  Fiber &fiber = fibers[thread];
+  char *bottom = stacks.data() + (size_t)thread * STACK;
+  fiber.state = READY;
+  fiber.odd = false;
+#if defined(__x86_64__)
+  void **top = (void **)((uintptr_t)(bottom + STACK - 64) & ~(uintptr_t)15);
+  top[0] = (void *)thread_main;
+  fiber.stack_pointer = top - 6;
+#else
+  getcontext(&fiber.context);
+  fiber.context.uc_stack.ss_sp = bottom;
+  fiber.context.uc_stack.ss_size = STACK;
+  fiber.context.uc_link = nullptr;
+  makecontext(&fiber.context, thread_main, 0);
+#endif
+}
+
+// Lets the threads [first, last) go on if all that are not done wait for the same.
+inline bool release(unsigned first, unsigned last, State waiting) {
+  bool any = false;
+  for (unsigned i = first; i < last; i++) {
+    if (fibers[i].state == DONE) continue;
+    if (fibers[i].state != waiting) return false;
+    any = true;
+  }
+  for (unsigned i = first; i < last; i++)
+    if (fibers[i].state == waiting) fibers[i].state = READY;
+  return any;
+}
+
+inline void run_block() {
+  unsigned left = count;
+  for (unsigned i = 0; i < count; i++)
+    prepare(i);
+  while (left > 0) {
+    bool moved = false;
+    for (current = 0; current < count; current++) {
+      if (fibers[current].state != READY) continue;
+      threadIdx.x = current;
+      enter();
+      moved = true;
+      left -= fibers[current].state == DONE;
+    }
+    for (unsigned i = 0; i < count; i += WARP)
+      moved |= release(i, i + WARP < count ? i + WARP : count, AT_WARP);
+    moved |= release(0, count, AT_BLOCK);
+    if (!moved && left > 0) fail("some threads never reach the barrier that others wait at");
+  }
+}
+
+inline void wait(State at) {
+  fibers[current].state = at;
+  leave();
+}
+
+}  // namespace lp_cuda_host
+
+inline void __syncthreads() { lp_cuda_host::wait(lp_cuda_host::AT_BLOCK); }
+
+inline float __shfl_xor_sync(unsigned, float x, int apart) {
+  using namespace lp_cuda_host;
+  const unsigned own = current, other = own / WARP * WARP + (own % WARP ^ (unsigned)apart);
+  const bool row = fibers[own].odd;
+  fibers[own].odd = !row;
+  shuffled[row][own] = x;
+  wait(AT_WARP);
+  return shuffled[row][other < count ? other : own];
+}
+
+inline void lp_cuda_host_launch(dim3 grid, int threads, const std::function<void()> &kernel) {
+  static std::mutex one;
+  std::lock_guard<std::mutex> lock(one);
+  using namespace lp_cuda_host;
+  fibers.resize((size_t)threads);
+  if (stacks.size() < (size_t)threads * STACK) stacks.resize((size_t)threads * STACK);
+  count = (unsigned)threads;
+  body = &kernel;
+  for (blockIdx.y = 0; blockIdx.y < grid.y; blockIdx.y++)
+    for (blockIdx.x = 0; blockIdx.x < grid.x; blockIdx.x++)
+      run_block();
+}
