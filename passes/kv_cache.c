@@ -127,28 +127,6 @@ static bool has_symbol(const cache_pass *c, const lp_poly *poly, const char *nam
   return lp_poly_has(poly, lp_symbols_find(&c->module->symbols, name));
 }
 
-/* Does a scatter write where its index says on an axis of tokens? */
-static bool scatters_tokens(const cache_pass *c, const lp_op *op, bool nd) {
-  const lp_type x = lp_op_in(op, 0)->type, index = lp_op_in(op, 1)->type;
-  int64_t axis = lp_op_i64(op, "axis", 0), count = 1;
-  if (nd) (void)lp_type_static_dim(index, -1, &count);
-  for (int64_t i = axis; i < axis + count && i < x.rank; i++)
-    if (has_symbol(c, x.dim[i], "s")) return true;
-  return false;
-}
-
-static bool mixes_rows(const cache_pass *c, const lp_op *op) {
-  if (op->kind == LP_OP_MATMUL) return true;
-  const lp_attr *axes = lp_op_attr(op, "axes");
-  if (op->kind == LP_OP_REDUCE)
-    for (int32_t i = 0; i < axes->count; i++)
-      if (has_symbol(c, lp_op_in(op, 0)->type.dim[axes->is[i]], "s")) return true;
-  if (op->kind == LP_OP_SCATTER_ND || op->kind == LP_OP_SCATTER_ELEMENTS)
-    return scatters_tokens(c, op, op->kind == LP_OP_SCATTER_ND);
-  bool along = op->kind == LP_OP_CUMSUM || op->kind == LP_OP_ARGMAX || op->kind == LP_OP_TOPK;
-  return along && has_symbol(c, lp_op_in(op, 0)->type.dim[lp_op_i64(op, "axis", 0)], "s");
-}
-
 /* Counting and table rows of s positions begin at p. */
 static lp_status shift_op(const cache_pass *c, lp_op *op) {
   lp_module *m = c->module;
@@ -202,7 +180,7 @@ static lp_status shift_positions(const cache_pass *c) {
     for (int32_t i = 0; i < op->in_count && free; i++)
       free = !lp_op_in(op, i) || lp_value_is_constant(lp_op_in(op, i)) || lp_op_in(op, i)->scratch == &free_mark;
     if (lp_op_has(op, LP_CONSTANT) || lp_kv_is_mask(op)) continue;
-    if (mixes_rows(c, op))
+    if (lp_kv_mixes_rows(c->module, op))
       status = lp_error(c->diag, op->loc, "positions are mixed outside attention, so no KV cache can be kept");
     else if (free)
       status = shift_op(c, op);

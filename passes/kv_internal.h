@@ -17,4 +17,8 @@ LP_MUST_USE lp_status lp_kv_lengthen_mask(lp_module *module, lp_kv_masks *masks,
 /* Was the operator made for such a mask? Its positions count from 0. Marked in op->scratch. */
 bool lp_kv_is_mask(const lp_op *op);
 
+/* Is a row of the operator's result made of other rows of the sequence than its own (kv_rows.c)? Attention, which the cache
+ * serves, does not count. */
+bool lp_kv_mixes_rows(lp_module *module, const lp_op *op);
+
 #endif

@@ -1,0 +1,75 @@
+// RUN: llmpart opt %s -p kv-cache --split-input-file --verify-diagnostics
+// A cache is right only where each row is made of itself, and the others are met in attention alone.
+// padded by the row before
+"builtin.module"() ({
+  "llmpart.func"() ({
+  ^bb0(%ids: tensor<?x?xi64, ["b", "s"]>):
+    %table = "llmpart.weight"() {file = "w", length = 1024 : i64, offset = 0 : i64} : () -> tensor<32x8xf32>
+    %x = "op.gather"(%table, %ids) {axis = 0 : i64} : (tensor<32x8xf32>, tensor<?x?xi64, ["b", "s"]>) -> tensor<?x?x8xf32, ["b", "s"]>
+    %f = "op.reshape"(%x) : (tensor<?x?x8xf32, ["b", "s"]>) -> tensor<?x?x2x4xf32, ["b", "s"]>
+    %h = "op.transpose"(%f) {perm = array<i64: 0, 2, 1, 3>} : (tensor<?x?x2x4xf32, ["b", "s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %a = "op.attention"(%h, %h, %h) {causal = true, head_dim = 4 : i64, heads = 2 : i64, kv_heads = 2 : i64, layout = "bhsd", scale = 0.5 : f64} : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<?x2x?x4xf32, ["b", "s"]>, tensor<?x2x?x4xf32, ["b", "s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %t = "op.transpose"(%a) {perm = array<i64: 0, 2, 1, 3>} : (tensor<?x2x?x4xf32, ["b", "s"]>) -> tensor<?x?x2x4xf32, ["b", "s"]>
+    %y = "op.reshape"(%t) : (tensor<?x?x2x4xf32, ["b", "s"]>) -> tensor<?x?x8xf32, ["b", "s"]>
+    // expected-error@+1 {{positions are mixed outside attention}}
+    %p = "op.pad"(%y) {before = #llmpart.polys<"0, 1, 0">, value = 0.0 : f64} : (tensor<?x?x8xf32, ["b", "s"]>) -> tensor<?x?x8xf32, ["b", "s + 1"]>
+    %z = "op.slice"(%p) {starts = #llmpart.polys<"0, 0, 0">, steps = array<i64: 1, 1, 1>} : (tensor<?x?x8xf32, ["b", "s + 1"]>) -> tensor<?x?x8xf32, ["b", "s"]>
+    "llmpart.return"(%z) : (tensor<?x?x8xf32, ["b", "s"]>) -> ()
+  }) {input_roles = ["tokens"], inputs = ["ids"], output_roles = ["logits"], outputs = ["y"], sym_name = "main"} : () -> ()
+}) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
+
+// -----
+// the first row
+"builtin.module"() ({
+  "llmpart.func"() ({
+  ^bb0(%ids: tensor<?x?xi64, ["b", "s"]>):
+    %table = "llmpart.weight"() {file = "w", length = 1024 : i64, offset = 0 : i64} : () -> tensor<32x8xf32>
+    %x = "op.gather"(%table, %ids) {axis = 0 : i64} : (tensor<32x8xf32>, tensor<?x?xi64, ["b", "s"]>) -> tensor<?x?x8xf32, ["b", "s"]>
+    %f = "op.reshape"(%x) : (tensor<?x?x8xf32, ["b", "s"]>) -> tensor<?x?x2x4xf32, ["b", "s"]>
+    %h = "op.transpose"(%f) {perm = array<i64: 0, 2, 1, 3>} : (tensor<?x?x2x4xf32, ["b", "s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %a = "op.attention"(%h, %h, %h) {causal = true, head_dim = 4 : i64, heads = 2 : i64, kv_heads = 2 : i64, layout = "bhsd", scale = 0.5 : f64} : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<?x2x?x4xf32, ["b", "s"]>, tensor<?x2x?x4xf32, ["b", "s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %t = "op.transpose"(%a) {perm = array<i64: 0, 2, 1, 3>} : (tensor<?x2x?x4xf32, ["b", "s"]>) -> tensor<?x?x2x4xf32, ["b", "s"]>
+    %y = "op.reshape"(%t) : (tensor<?x?x2x4xf32, ["b", "s"]>) -> tensor<?x?x8xf32, ["b", "s"]>
+    // expected-error@+1 {{positions are mixed outside attention}}
+    %first = "op.slice"(%y) {starts = #llmpart.polys<"0, 0, 0">, steps = array<i64: 1, 1, 1>} : (tensor<?x?x8xf32, ["b", "s"]>) -> tensor<?x1x8xf32, ["b"]>
+    %z = "op.map"(%y, %first) {fn = "add"} : (tensor<?x?x8xf32, ["b", "s"]>, tensor<?x1x8xf32, ["b"]>) -> tensor<?x?x8xf32, ["b", "s"]>
+    "llmpart.return"(%z) : (tensor<?x?x8xf32, ["b", "s"]>) -> ()
+  }) {input_roles = ["tokens"], inputs = ["ids"], output_roles = ["logits"], outputs = ["y"], sym_name = "main"} : () -> ()
+}) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
+
+// -----
+// softmax over positions
+"builtin.module"() ({
+  "llmpart.func"() ({
+  ^bb0(%ids: tensor<?x?xi64, ["b", "s"]>):
+    %table = "llmpart.weight"() {file = "w", length = 1024 : i64, offset = 0 : i64} : () -> tensor<32x8xf32>
+    %x = "op.gather"(%table, %ids) {axis = 0 : i64} : (tensor<32x8xf32>, tensor<?x?xi64, ["b", "s"]>) -> tensor<?x?x8xf32, ["b", "s"]>
+    %f = "op.reshape"(%x) : (tensor<?x?x8xf32, ["b", "s"]>) -> tensor<?x?x2x4xf32, ["b", "s"]>
+    %h = "op.transpose"(%f) {perm = array<i64: 0, 2, 1, 3>} : (tensor<?x?x2x4xf32, ["b", "s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %a = "op.attention"(%h, %h, %h) {causal = true, head_dim = 4 : i64, heads = 2 : i64, kv_heads = 2 : i64, layout = "bhsd", scale = 0.5 : f64} : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<?x2x?x4xf32, ["b", "s"]>, tensor<?x2x?x4xf32, ["b", "s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %t = "op.transpose"(%a) {perm = array<i64: 0, 2, 1, 3>} : (tensor<?x2x?x4xf32, ["b", "s"]>) -> tensor<?x?x2x4xf32, ["b", "s"]>
+    %y = "op.reshape"(%t) : (tensor<?x?x2x4xf32, ["b", "s"]>) -> tensor<?x?x8xf32, ["b", "s"]>
+    %c = "op.transpose"(%y) {perm = array<i64: 0, 2, 1>} : (tensor<?x?x8xf32, ["b", "s"]>) -> tensor<?x8x?xf32, ["b", "s"]>
+    // expected-error@+1 {{positions are mixed outside attention}}
+    %m = "op.softmax"(%c) : (tensor<?x8x?xf32, ["b", "s"]>) -> tensor<?x8x?xf32, ["b", "s"]>
+    %z = "op.transpose"(%m) {perm = array<i64: 0, 2, 1>} : (tensor<?x8x?xf32, ["b", "s"]>) -> tensor<?x?x8xf32, ["b", "s"]>
+    "llmpart.return"(%z) : (tensor<?x?x8xf32, ["b", "s"]>) -> ()
+  }) {input_roles = ["tokens"], inputs = ["ids"], output_roles = ["logits"], outputs = ["y"], sym_name = "main"} : () -> ()
+}) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
+
+// -----
+// the last row is made of itself whatever stood before it
+"builtin.module"() ({
+  "llmpart.func"() ({
+  ^bb0(%ids: tensor<?x?xi64, ["b", "s"]>):
+    %table = "llmpart.weight"() {file = "w", length = 1024 : i64, offset = 0 : i64} : () -> tensor<32x8xf32>
+    %x = "op.gather"(%table, %ids) {axis = 0 : i64} : (tensor<32x8xf32>, tensor<?x?xi64, ["b", "s"]>) -> tensor<?x?x8xf32, ["b", "s"]>
+    %f = "op.reshape"(%x) : (tensor<?x?x8xf32, ["b", "s"]>) -> tensor<?x?x2x4xf32, ["b", "s"]>
+    %h = "op.transpose"(%f) {perm = array<i64: 0, 2, 1, 3>} : (tensor<?x?x2x4xf32, ["b", "s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %a = "op.attention"(%h, %h, %h) {causal = true, head_dim = 4 : i64, heads = 2 : i64, kv_heads = 2 : i64, layout = "bhsd", scale = 0.5 : f64} : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<?x2x?x4xf32, ["b", "s"]>, tensor<?x2x?x4xf32, ["b", "s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %t = "op.transpose"(%a) {perm = array<i64: 0, 2, 1, 3>} : (tensor<?x2x?x4xf32, ["b", "s"]>) -> tensor<?x?x2x4xf32, ["b", "s"]>
+    %y = "op.reshape"(%t) : (tensor<?x?x2x4xf32, ["b", "s"]>) -> tensor<?x?x8xf32, ["b", "s"]>
+    %z = "op.slice"(%y) {starts = #llmpart.polys<"0, s - 1, 0">, steps = array<i64: 1, 1, 1>} : (tensor<?x?x8xf32, ["b", "s"]>) -> tensor<?x1x8xf32, ["b"]>
+    "llmpart.return"(%z) : (tensor<?x1x8xf32, ["b"]>) -> ()
+  }) {input_roles = ["tokens"], inputs = ["ids"], output_roles = ["logits"], outputs = ["y"], sym_name = "main"} : () -> ()
+}) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
