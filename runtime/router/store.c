@@ -1,7 +1,5 @@
-#include "runtime/router/store.h"
+#include "runtime/router/store_internal.h"
 
-#include <pthread.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,20 +19,17 @@ static const char schema[] =
   "SELECT d.id, d.keywords, d.offered, d.rule, d.route, d.source, d.propensity, d.p_edge, d.p_cloud, d.p_split,"       \
   " d.reason, o.reward, o.good FROM decision d "
 
-typedef enum { ADD_DECISION, ADD_OUTCOME, GET, EACH, STATEMENTS } statement_id;
-static const char *const statements[STATEMENTS] = {
-    "INSERT INTO decision (keywords, offered, rule, route, source, propensity, p_edge, p_cloud, p_split, reason)"
-    " VALUES (?,?,?,?,?,?,?,?,?,?)",
-    "INSERT INTO outcome (decision, reward, good) VALUES (?,?,?)",
-    COLUMNS "LEFT JOIN outcome o ON o.decision = d.id WHERE d.id = ?",
-    COLUMNS "JOIN (SELECT * FROM outcome ORDER BY sequence DESC LIMIT ?) o ON o.decision = d.id ORDER BY o.sequence",
-};
-
-struct lp_store {
-  sqlite3 *db;
-  sqlite3_stmt *statement[STATEMENTS];
-  pthread_mutex_t lock;
-  char *path;
+static const char *const statements[STORE_STATEMENTS] = {
+    [STORE_BEGIN] = "BEGIN IMMEDIATE",
+    [STORE_COMMIT] = "COMMIT",
+    [STORE_ROLLBACK] = "ROLLBACK",
+    [STORE_DECISION] =
+        "INSERT INTO decision (keywords, offered, rule, route, source, propensity, p_edge, p_cloud, p_split, reason)"
+        " VALUES (?,?,?,?,?,?,?,?,?,?)",
+    [STORE_OUTCOME] = "INSERT INTO outcome (decision, reward, good) SELECT id, ?, ? FROM decision WHERE id = ?",
+    [STORE_GET] = COLUMNS "LEFT JOIN outcome o ON o.decision = d.id WHERE d.id = ?",
+    [STORE_EACH] = COLUMNS
+    "JOIN (SELECT * FROM outcome ORDER BY sequence DESC LIMIT ?) o ON o.decision = d.id ORDER BY o.sequence",
 };
 
 static lp_status fail(const lp_store *store, lp_diag *diag) {
@@ -80,13 +75,16 @@ lp_status lp_store_open(const char *path, lp_store **out, lp_diag *diag) {
   lp_store *store = lp_alloc(sizeof *store);
   *store = (lp_store){.path = lp_strdup(path)};
   (void)pthread_mutex_init(&store->lock, NULL);
+  (void)pthread_mutex_init(&store->queue_lock, NULL);
+  (void)pthread_cond_init(&store->written, NULL);
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX;
   lp_status status = sqlite3_open_v2(path, &store->db, flags, NULL) == SQLITE_OK ? LP_OK : fail(store, diag);
-  if (status == LP_OK) status = sqlite3_busy_timeout(store->db, BUSY_MS) == SQLITE_OK ? LP_OK : fail(store, diag);
+  if (status == LP_OK)
+    status = sqlite3_busy_timeout(store->db, BUSY_MS) == SQLITE_OK ? LP_OK : fail(store, diag);
   /* With FULL a commit is on the disk before the call returns, and a crash of the machine loses nothing either. */
   if (status == LP_OK) status = execute(store, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL", diag);
   if (status == LP_OK) status = prepare_tables(store, diag);
-  for (int i = 0; status == LP_OK && i < STATEMENTS; ++i)
+  for (int i = 0; status == LP_OK && i < STORE_STATEMENTS; ++i)
     if (sqlite3_prepare_v3(store->db, statements[i], -1, SQLITE_PREPARE_PERSISTENT, &store->statement[i], NULL) !=
         SQLITE_OK)
       status = fail(store, diag);
@@ -99,65 +97,14 @@ lp_status lp_store_open(const char *path, lp_store **out, lp_diag *diag) {
 
 void lp_store_close(lp_store *store) {
   if (store == NULL) return;
-  for (int i = 0; i < STATEMENTS; ++i)
+  for (int i = 0; i < STORE_STATEMENTS; ++i)
     (void)sqlite3_finalize(store->statement[i]);
   (void)sqlite3_close(store->db);
   (void)pthread_mutex_destroy(&store->lock);
+  (void)pthread_mutex_destroy(&store->queue_lock);
+  (void)pthread_cond_destroy(&store->written);
   free(store->path);
   free(store);
-}
-
-/* Runs a statement that yields no rows, and makes it ready for the next use. */
-static lp_status finish(lp_store *store, statement_id id, lp_diag *diag) {
-  int code = sqlite3_step(store->statement[id]);
-  lp_status status = code == SQLITE_DONE ? LP_OK : fail(store, diag);
-  (void)sqlite3_reset(store->statement[id]);
-  (void)sqlite3_clear_bindings(store->statement[id]);
-  return status;
-}
-
-static void bind_text(sqlite3_stmt *statement, int at, const char *text) {
-  (void)sqlite3_bind_text(statement, at, text, -1, SQLITE_STATIC);
-}
-
-lp_status lp_store_decision(lp_store *store, const lp_request *request, const lp_decision *decision, int64_t *id,
-                            lp_diag *diag) {
-  (void)pthread_mutex_lock(&store->lock);
-  sqlite3_stmt *statement = store->statement[ADD_DECISION];
-  bind_text(statement, 1, request->keywords);
-  (void)sqlite3_bind_int(statement, 2, (int)request->offered);
-  bind_text(statement, 3, lp_route_name(request->rule));
-  bind_text(statement, 4, lp_route_name(decision->route));
-  (void)sqlite3_bind_int(statement, 5, (int)decision->source);
-  (void)sqlite3_bind_double(statement, 6, decision->propensity);
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
-    (void)sqlite3_bind_double(statement, 7 + (int)route, decision->probability[route]);
-  bind_text(statement, 10, decision->reason);
-  lp_status status = finish(store, ADD_DECISION, diag);
-  *id = sqlite3_last_insert_rowid(store->db);
-  (void)pthread_mutex_unlock(&store->lock);
-  return status;
-}
-
-lp_status lp_store_outcome(lp_store *store, int64_t id, double reward, bool good, lp_diag *diag) {
-  lp_stored known;
-  lp_arena *arena = lp_arena_create();
-  lp_status status = lp_store_get(store, id, arena, &known, diag);
-  lp_arena_free(arena);
-  if (status != LP_OK) return status;
-  (void)pthread_mutex_lock(&store->lock);
-  sqlite3_stmt *statement = store->statement[ADD_OUTCOME];
-  (void)sqlite3_bind_int64(statement, 1, id);
-  (void)sqlite3_bind_double(statement, 2, reward);
-  (void)sqlite3_bind_int(statement, 3, good);
-  int code = sqlite3_step(statement);
-  if (code == SQLITE_CONSTRAINT)
-    status = lp_error(diag, (lp_loc){.file = store->path}, "decision %lld has an outcome already", (long long)id);
-  else if (code != SQLITE_DONE)
-    status = fail(store, diag);
-  (void)sqlite3_reset(statement);
-  (void)pthread_mutex_unlock(&store->lock);
-  return status;
 }
 
 static const char *text_at(sqlite3_stmt *statement, int column) {
@@ -194,7 +141,7 @@ lp_status lp_store_count(lp_store *store, int64_t *out, lp_diag *diag) {
 
 lp_status lp_store_get(lp_store *store, int64_t id, lp_arena *arena, lp_stored *out, lp_diag *diag) {
   (void)pthread_mutex_lock(&store->lock);
-  sqlite3_stmt *statement = store->statement[GET];
+  sqlite3_stmt *statement = store->statement[STORE_GET];
   (void)sqlite3_bind_int64(statement, 1, id);
   int code = sqlite3_step(statement);
   lp_status status = LP_OK;
@@ -214,7 +161,7 @@ lp_status lp_store_get(lp_store *store, int64_t id, lp_arena *arena, lp_stored *
 lp_status lp_store_each(lp_store *store, int64_t most, void (*visit)(void *user, const lp_stored *stored), void *user,
                         lp_diag *diag) {
   (void)pthread_mutex_lock(&store->lock);
-  sqlite3_stmt *statement = store->statement[EACH];
+  sqlite3_stmt *statement = store->statement[STORE_EACH];
   (void)sqlite3_bind_int64(statement, 1, most > 0 ? most : -1);
   lp_status status = LP_OK;
   int code = SQLITE_ROW;

@@ -1,5 +1,7 @@
 /* What the router decided and what came of it, in an SQLite file that survives a crash: each call returns when its line is
- * on the disk. Several processes and threads may use one file at once; a store object serves any number of threads.
+ * on the disk. Several processes and threads may use one file at once; a store object serves any number of threads, and
+ * those that write at the same time share a commit, so that many of them write more lines a second than a disk makes
+ * commits.
  *
  * docs/router.md describes the table.
  */

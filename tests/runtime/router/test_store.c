@@ -1,5 +1,6 @@
 /* The store: what is noted comes back, also after a kill -9, and what cannot be its own is refused. */
 #include <check.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -103,30 +104,91 @@ START_TEST(an_outcome_comes_once) {
 }
 END_TEST
 
-/* A child notes decisions and tells of each one that is noted; killed without a word, none of those is lost. */
+enum { WRITERS = 8 };
+
+typedef struct {
+  lp_store *store;
+  int told; /* a pipe, or -1 */
+  int count;
+  int64_t id[64];
+} writer;
+
+static void *write_lines(void *user) {
+  writer *w = user;
+  lp_diag *own = lp_diag_create();
+  lp_request request = {.keywords = "code", .offered = 3};
+  lp_decision decision = {.route = LP_ROUTE_CLOUD, .propensity = 1};
+  for (int i = 0; i < w->count; ++i) {
+    int64_t *id = &w->id[i % 64];
+    if (lp_store_decision(w->store, &request, &decision, id, own) != LP_OK ||
+        lp_store_outcome(w->store, *id, 1, true, own) != LP_OK ||
+        (w->told >= 0 && write(w->told, id, sizeof *id) != sizeof *id))
+      _exit(1);
+  }
+  lp_diag_free(own);
+  return NULL;
+}
+
+static void write_from_many_threads(lp_store *store, int told, int count, writer writers[WRITERS]) {
+  pthread_t thread[WRITERS];
+  for (int i = 0; i < WRITERS; ++i) {
+    writers[i] = (writer){.store = store, .told = told, .count = count};
+    ck_assert_int_eq(pthread_create(&thread[i], NULL, write_lines, &writers[i]), 0);
+  }
+  for (int i = 0; i < WRITERS; ++i)
+    (void)pthread_join(thread[i], NULL);
+}
+
+static int compare_ids(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+START_TEST(threads_share_commits_and_get_their_own_lines) {
+  writer writers[WRITERS];
+  lp_store *store = open_store();
+  write_from_many_threads(store, -1, 20, writers);
+  int64_t all[WRITERS * 20];
+  for (size_t i = 0; i < LP_COUNT(all); ++i)
+    all[i] = writers[i / 20].id[i % 20];
+  qsort(all, LP_COUNT(all), sizeof *all, compare_ids);
+  for (size_t i = 0; i < LP_COUNT(all); ++i)
+    ck_assert_int_eq(all[i], (int64_t)i + 1);
+  double seen[2] = {0};
+  ck_assert_int_eq(lp_store_each(store, 0, count_rewards, seen, diag), LP_OK);
+  ck_assert_double_eq(seen[1], WRITERS * 20);
+  lp_store_close(store);
+}
+END_TEST
+
+/* A child notes decisions from many threads and tells of each one that is noted; killed without a word, none of those is
+ * lost. */
 START_TEST(nothing_is_lost_by_a_kill) {
   int told[2];
   ck_assert_int_eq(pipe(told), 0);
   pid_t child = fork();
   if (child == 0) {
-    lp_store *store = open_store();
-    for (;;) {
-      int64_t id = note(store, "code", LP_ROUTE_EDGE);
-      if (lp_store_outcome(store, id, 1, true, diag) != LP_OK || write(told[1], &id, sizeof id) != sizeof id) _exit(1);
-    }
+    writer writers[WRITERS];
+    write_from_many_threads(open_store(), told[1], 1000000, writers);
+    _exit(0);
   }
-  int64_t last = 0;
-  for (int i = 0; i < 100; ++i)
-    ck_assert_int_eq(read(told[0], &last, sizeof last), sizeof last);
+  int64_t id[4096];
+  int count = 0;
+  for (; count < 200; ++count)
+    ck_assert_int_eq(read(told[0], &id[count], sizeof *id), sizeof *id);
   (void)kill(child, SIGKILL);
   (void)waitpid(child, NULL, 0);
   (void)close(told[1]);
-  while (read(told[0], &last, sizeof last) == sizeof last)
-    continue;
+  while (count < 4096 && read(told[0], &id[count], sizeof *id) == sizeof *id)
+    ++count;
   lp_store *store = open_store();
-  double seen[2] = {0};
-  ck_assert_int_eq(lp_store_each(store, 0, count_rewards, seen, diag), LP_OK);
-  ck_assert_double_ge(seen[1], (double)last);
+  for (int i = 0; i < count; ++i) {
+    lp_arena *arena = lp_arena_create();
+    lp_stored stored;
+    ck_assert_int_eq(lp_store_get(store, id[i], arena, &stored, diag), LP_OK);
+    ck_assert(stored.has_outcome);
+    lp_arena_free(arena);
+  }
   lp_store_close(store);
   (void)close(told[0]);
 }
@@ -163,6 +225,7 @@ int main(void) {
   tcase_add_test(tests, what_is_noted_comes_back);
   tcase_add_test(tests, outcomes_are_visited_in_their_order);
   tcase_add_test(tests, an_outcome_comes_once);
+  tcase_add_test(tests, threads_share_commits_and_get_their_own_lines);
   tcase_add_test(tests, nothing_is_lost_by_a_kill);
   tcase_add_test(tests, a_foreign_database_is_refused);
   tcase_add_test(tests, a_file_of_something_else_is_refused);
