@@ -6,13 +6,14 @@
 #include <string.h>
 
 #include "runtime/router/judge.h"
-#include "runtime/router/router.h"
 #include "runtime/router/store.h"
+#include "tools/route_request.h"
 #include "tools/share.h"
 
 typedef struct {
   lp_policy_spec spec;
-  const char *keywords, *offer, *rule, *pool, *replay_log, *replay_mode, *format;
+  lp_route_flags request;
+  const char *pool, *replay_log, *replay_mode, *format;
   double epsilon, half_life, rate, reward;
   int64_t seed, outcome, explain, memory;
   bool bad;
@@ -28,11 +29,24 @@ static json_t *probabilities(const lp_request *request, const lp_decision *decis
   return object;
 }
 
-static json_t *describe(const lp_request *request, const lp_decision *decision, int64_t id) {
+/* Of the routes whose delay is known. */
+static void put_delays(json_t *root, const lp_request *request) {
+  json_t *object = json_object();
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
+    if (request->delay_s[route] > 0)
+      json_object_set_new(object, lp_route_name(route), json_real(request->delay_s[route]));
+  if (json_object_size(object) > 0) json_object_set(root, "delay_s", object);
+  json_decref(object);
+}
+
+/* `refused` may be "". */
+static json_t *describe(const lp_request *request, const char *refused, const lp_decision *decision, int64_t id) {
   json_t *root = json_pack("{s:s, s:s, s:s, s:s, s:o, s:f}", "schema", "llmpart.route/1", "keywords", request->keywords,
                            "route", lp_route_name(decision->route), "source", lp_decision_source_name(decision->source),
                            "probability", probabilities(request, decision), "propensity", decision->propensity);
   if (id > 0) json_object_set_new(root, "id", json_integer(id));
+  put_delays(root, request);
+  if (refused[0] != 0) json_object_set_new(root, "refused", json_string(refused));
   if (decision->reason[0] != 0) json_object_set_new(root, "reason", json_string(decision->reason));
   return root;
 }
@@ -49,8 +63,8 @@ static lp_status print(const route_flags *flags, json_t *root, const char *text,
   return status;
 }
 
-static lp_status print_decision(const route_flags *flags, const lp_request *request, const lp_decision *decision,
-                                int64_t id, lp_diag *diag) {
+static lp_status print_decision(const route_flags *flags, const lp_request *request, const char *refused,
+                                const lp_decision *decision, int64_t id, lp_diag *diag) {
   lp_buf text = {0};
   lp_buf_printf(&text, "%s (%s", lp_route_name(decision->route), lp_decision_source_name(decision->source));
   for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
@@ -59,42 +73,22 @@ static lp_status print_decision(const route_flags *flags, const lp_request *requ
   lp_buf_puts(&text, ")");
   if (id > 0) lp_buf_printf(&text, " as decision %lld", (long long)id);
   if (decision->reason[0] != 0) lp_buf_printf(&text, ": %s", decision->reason);
-  lp_status status = print(flags, describe(request, decision, id), text.data, diag);
+  if (refused[0] != 0) lp_buf_printf(&text, "\n%s", refused);
+  lp_status status = print(flags, describe(request, refused, decision, id), text.data, diag);
   lp_buf_free(&text);
   return status;
 }
 
 /* ---- one decision ---------------------------------------------------------------------------------------------------- */
 
-static lp_status read_route(const char *option, const char *name, lp_route *out, lp_diag *diag) {
-  if (lp_route_parse(name, out)) return LP_OK;
-  return lp_error_as(LP_USAGE, diag, LP_LOC_FILE(option), "'%s' is no route; wanted edge, cloud or split", name);
-}
-
-static lp_status read_offer(const char *text, unsigned *out, lp_diag *diag) {
-  *out = 0;
-  char *copy = lp_strdup(text), *rest = NULL;
-  lp_status status = LP_OK;
-  for (char *at = strtok_r(copy, ", ", &rest); at != NULL && status == LP_OK; at = strtok_r(NULL, ", ", &rest)) {
-    lp_route route = LP_ROUTE_EDGE;
-    status = read_route("--offer", at, &route, diag);
-    *out |= 1u << route;
-  }
-  free(copy);
-  if (status == LP_OK && *out == 0)
-    status = lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--offer"), "wanted at least one route");
-  return status;
-}
-
 static void learn(void *user, const lp_stored *stored) {
   lp_policy *policy = user;
   policy->learn(policy, &stored->request, stored->decision.route, stored->reward, stored->good);
 }
 
-static lp_status decide(const route_flags *flags, lp_store *store, lp_diag *diag) {
-  lp_request request = {.keywords = flags->keywords};
-  LP_TRY(read_offer(flags->offer, &request.offered, diag));
-  LP_TRY(read_route("--rule", flags->rule, &request.rule, diag));
+/* Learns from the pool, decides, notes the decision there. */
+static lp_status decide_with(const route_flags *flags, const lp_request *request, lp_store *store,
+                             lp_decision *decision, int64_t *id, lp_diag *diag) {
   lp_policy *policy = NULL;
   lp_policy_spec spec = flags->spec;
   int64_t before = 0; /* each decision of a pool draws its own random number */
@@ -102,12 +96,20 @@ static lp_status decide(const route_flags *flags, lp_store *store, lp_diag *diag
   spec.options.exploration.seed += (uint64_t)before;
   LP_TRY(lp_policy_open(&spec, &policy, diag));
   lp_status status = store == NULL ? LP_OK : lp_store_each(store, flags->memory, learn, policy, diag);
+  if (status == LP_OK) policy->decide(policy, request, decision);
+  policy->close(policy);
+  return status == LP_OK && store != NULL ? lp_store_decision(store, request, decision, id, diag) : status;
+}
+
+static lp_status decide(const route_flags *flags, lp_store *store, lp_diag *diag) {
+  lp_route_request made;
   lp_decision decision;
   int64_t id = 0;
-  if (status == LP_OK) policy->decide(policy, &request, &decision);
-  policy->close(policy);
-  if (status == LP_OK && store != NULL) status = lp_store_decision(store, &request, &decision, &id, diag);
-  return status == LP_OK ? print_decision(flags, &request, &decision, id, diag) : status;
+  LP_TRY(lp_route_request_make(&flags->request, &made, diag));
+  lp_status status = decide_with(flags, &made.request, store, &decision, &id, diag);
+  if (status == LP_OK) status = print_decision(flags, &made.request, lp_buf_text(&made.refused), &decision, id, diag);
+  lp_route_request_free(&made);
+  return status;
 }
 
 /* ---- what is noted ---------------------------------------------------------------------------------------------------- */
@@ -116,7 +118,7 @@ static lp_status explain(const route_flags *flags, lp_store *store, lp_diag *dia
   lp_arena *arena = lp_arena_create();
   lp_stored stored;
   lp_status status = lp_store_get(store, flags->explain, arena, &stored, diag);
-  if (status == LP_OK) status = print_decision(flags, &stored.request, &stored.decision, stored.id, diag);
+  if (status == LP_OK) status = print_decision(flags, &stored.request, "", &stored.decision, stored.id, diag);
   lp_arena_free(arena);
   return status;
 }
@@ -154,7 +156,8 @@ static lp_status judge(const route_flags *flags, lp_diag *diag) {
 /* ---- the command ------------------------------------------------------------------------------------------------------- */
 
 static lp_status check_flags(route_flags *flags, lp_diag *diag) {
-  int tasks = (flags->keywords != NULL) + (flags->outcome > 0) + (flags->explain > 0) + (flags->replay_log != NULL);
+  int tasks =
+      (flags->request.keywords != NULL) + (flags->outcome > 0) + (flags->explain > 0) + (flags->replay_log != NULL);
   if (tasks != 1)
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "wanted one of --keywords, --outcome, --explain and --replay");
   if ((flags->outcome > 0 || flags->explain > 0) && flags->pool == NULL)
@@ -193,16 +196,24 @@ static lp_status route(route_flags *flags, lp_diag *diag) {
 
 int lp_tool_route(int argc, char **argv) {
   route_flags flags = {.spec = {.policy = "router", .model = "embedded"},
-                       .offer = "edge,cloud",
-                       .rule = "edge",
+                       .request = {.rule = "edge", .tokens = 256},
                        .replay_mode = "ema",
                        .format = "text",
                        .epsilon = 0.1,
                        .rate = 0.1};
   const lp_option options[] = {
-      {"--keywords", LP_OPTION_TEXT, &flags.keywords, "WORDS", "decide a request: \"code, long answer\"", 0},
-      {"--offer", LP_OPTION_TEXT, &flags.offer, "ROUTES", "what may be chosen: edge,cloud,split (edge,cloud)", 0},
-      {"--rule", LP_OPTION_TEXT, &flags.rule, "ROUTE", "what is taken when the model fails (edge)", 0},
+      {"--keywords", LP_OPTION_TEXT, &flags.request.keywords, "WORDS", "decide a request: \"code, long answer\"", 0},
+      {"--offer", LP_OPTION_TEXT, &flags.request.offer, "ROUTES",
+       "what may be chosen (edge,cloud; with --backends also split)", 0},
+      {"--rule", LP_OPTION_TEXT, &flags.request.rule, "ROUTE", "what is taken when the model fails (edge)", 0},
+      {"--backends", LP_OPTION_TEXT, &flags.request.backends, "FILE.yaml",
+       "what is behind the routes: those that may not take the request are not offered", 0},
+      {"--prompt-tokens", LP_OPTION_F64, &flags.request.prompt_tokens, "N", "length of the prompt (0)", 0},
+      {"--tokens", LP_OPTION_F64, &flags.request.tokens, "N", "expected length of the answer (256)", 0},
+      {"--max-tokens", LP_OPTION_F64, &flags.request.most_tokens, "N", "what it may become (as expected)", 0},
+      {"--local-only", LP_OPTION_FLAG, &flags.request.local_only, NULL, "the request may not leave the edge", 0},
+      {"--budget", LP_OPTION_F64, &flags.request.budget_usd, "USD", "what it may cost (0: anything)", 0},
+      {"--edge-busy", LP_OPTION_I64, &flags.request.busy, "N", "requests that are at the edge already", 0},
       {"--pool", LP_OPTION_TEXT, &flags.pool, "FILE.db", "learn from this file and note the decision there", 0},
       {"--memory", LP_OPTION_I64, &flags.memory, "N", "learn from the newest N outcomes alone (0: all)", 0},
       {"--outcome", LP_OPTION_I64, &flags.outcome, "ID", "note what came of decision ID: --reward, --bad", 1},
@@ -211,7 +222,7 @@ int lp_tool_route(int argc, char **argv) {
       {"--explain", LP_OPTION_I64, &flags.explain, "ID", "print a noted decision again", 1},
       {"--replay", LP_OPTION_TEXT, &flags.replay_log, "FILE.db", "decide a log anew and estimate the reward", 0},
       {"--policy", LP_OPTION_TEXT, &flags.spec.policy, "NAME",
-       "router, latest, greedy, q-table, dqn, rule, edge, cloud, split or random", 0},
+       "router, latest, greedy, q-table, dqn, rule, quickest, edge, cloud, split or random", 0},
       {"--model", LP_OPTION_TEXT, &flags.spec.model, "MODEL",
        "the router's: embedded, lookup, a bundle or an API's base http://HOST/v1", 0},
       {"--model-name", LP_OPTION_TEXT, &flags.spec.model_name, "NAME",

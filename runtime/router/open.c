@@ -3,6 +3,13 @@
 
 #include "runtime/router/router.h"
 
+enum { CACHED = 1024 };
+
+/* A language model takes long enough that its answers are worth keeping. */
+static bool is_slow(const char *model) {
+  return model != NULL && !lp_streq(model, "lookup") && !lp_streq(model, "embedded");
+}
+
 static lp_status open_decider(const lp_policy_spec *spec, lp_decider **out, lp_diag *diag) {
   if (lp_streq(spec->model, "lookup")) {
     *out = lp_decider_lookup();
@@ -36,6 +43,7 @@ lp_status lp_policy_open(const lp_policy_spec *spec, lp_policy **out, lp_diag *d
   }
   lp_decider *decider = NULL;
   lp_status status = open_decider(spec, &decider, diag);
+  if (options.cache == 0 && is_slow(spec->model)) options.cache = CACHED;
   if (status == LP_OK) *out = lp_router_create(&options, decider);
   return status;
 }

@@ -6,9 +6,17 @@
 
 #include "runtime/router/router.h"
 
+/* An answer by its prompt. Where two prompts fall on one place the later one stays. */
+typedef struct {
+  char *prompt; /* its text; NULL: free */
+  unsigned offered;
+  double probability[LP_ROUTE_COUNT];
+} cached;
+
 typedef struct {
   lp_policy policy;
   lp_router_options options;
+  cached *cache; /* [options.cache] */
   lp_decider *decider;
   lp_replay *replay;
   lp_explorer explorer;
@@ -34,6 +42,29 @@ static lp_route fall_back(const lp_request *request, const lp_diag *diag, lp_dec
   return route;
 }
 
+/* Asks the decider, or remembers what it said to the same prompt. What failed is not kept. */
+static lp_status ask(router *self, const lp_prompt *prompt, lp_decision *out, lp_diag *diag) {
+  out->source = LP_DECIDED_MODEL;
+  if (self->options.cache == 0) return self->decider->score(self->decider, prompt, out->probability, diag);
+  lp_buf text = {0};
+  lp_prompt_text(prompt, &text);
+  cached *at = &self->cache[lp_hash_bytes(text.data, text.size, prompt->offered) % self->options.cache];
+  lp_status status = LP_OK;
+  if (at->offered == prompt->offered && lp_streq(at->prompt, text.data)) {
+    memcpy(out->probability, at->probability, sizeof at->probability);
+    out->source = LP_DECIDED_CACHE;
+  } else {
+    status = self->decider->score(self->decider, prompt, out->probability, diag);
+  }
+  if (status == LP_OK && out->source == LP_DECIDED_MODEL) {
+    free(at->prompt);
+    *at = (cached){.prompt = lp_strdup(text.data), .offered = prompt->offered};
+    memcpy(at->probability, out->probability, sizeof at->probability);
+  }
+  lp_buf_free(&text);
+  return status;
+}
+
 static void decide(lp_policy *policy, const lp_request *request, lp_decision *out) {
   router *self = (router *)policy;
   *out = (lp_decision){0};
@@ -41,16 +72,15 @@ static void decide(lp_policy *policy, const lp_request *request, lp_decision *ou
   lp_prompt prompt = {.keywords = request->keywords, .offered = request->offered, .examples = examples};
   prompt.count = lp_replay_select(self->replay, request->keywords, self->options.examples, examples);
   lp_diag *diag = lp_diag_create();
-  lp_decision_source source = LP_DECIDED_MODEL;
   lp_route best;
-  if (self->decider->score(self->decider, &prompt, out->probability, diag) == LP_OK) {
+  if (ask(self, &prompt, out, diag) == LP_OK) {
     best = most_probable(out->probability, request->offered);
   } else {
     best = fall_back(request, diag, out);
-    source = LP_DECIDED_FALLBACK;
+    out->source = LP_DECIDED_FALLBACK;
   }
   lp_diag_free(diag);
-  lp_explorer_draw(&self->explorer, request->offered, best, source, out);
+  lp_explorer_draw(&self->explorer, request->offered, best, out->source, out);
 }
 
 static void learn(lp_policy *policy, const lp_request *request, lp_route route, double reward, bool good) {
@@ -62,6 +92,9 @@ static void close_router(lp_policy *policy) {
   router *self = (router *)policy;
   self->decider->close(self->decider);
   lp_replay_free(self->replay);
+  for (size_t i = 0; i < self->options.cache; ++i)
+    free(self->cache[i].prompt);
+  free(self->cache);
   free(self);
 }
 
@@ -73,5 +106,6 @@ lp_policy *lp_router_create(const lp_router_options *options, lp_decider *decide
   double rate = options->rate > 0 ? options->rate : 0.1;
   self->replay = lp_replay_create(options->replay, rate);
   self->explorer.options = options->exploration;
+  if (options->cache > 0) self->cache = lp_alloc(options->cache * sizeof *self->cache);
   return &self->policy;
 }

@@ -106,7 +106,7 @@ typedef struct {
   const char *keywords;
   unsigned offered;               /* after the hard constraints: privacy, context length, budget, health; never 0 */
   lp_route rule;                  /* what the class rule says: quality to the cloud, else the edge */
-  double delay_s[LP_ROUTE_COUNT]; /* estimated delay of each route, lp_delay_estimate; 0 when nothing is known */
+  double delay_s[LP_ROUTE_COUNT]; /* estimated delay of each route, lp_delay_estimate (backends.h); 0: not known */
   const double *mean_reward;      /* [LP_ROUTE_COUNT], for the oracle of a simulation alone; else NULL */
 } lp_request;
 
@@ -157,6 +157,7 @@ typedef struct {
   double rate; /* of LP_REPLAY_EMA; 0 takes 0.1 */
   lp_exploration exploration;
   size_t examples; /* in a prompt; 0: LP_PROMPT_EXAMPLES */
+  size_t cache;    /* answers of the decider that are kept by their prompts; 0: none */
 } lp_router_options;
 /* The in-context learner: prompt, decider, exploration, replay. Owns `decider`. */
 lp_policy *lp_router_create(const lp_router_options *options, lp_decider *decider);

@@ -1,5 +1,7 @@
 #include "runtime/router/simulated.h"
 
+#include "runtime/router/backends.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -7,17 +9,8 @@ enum { MOST_PLAIN = 16 };
 
 static char *bundle; /* of the embedded model, or NULL */
 
-/* The queue as the request's patience sees it: how much of the cloud's longer answer the wait at the edge takes. */
-static const char *name_queue(const lp_sim_request *request) {
-  double wait = request->wait_s[LP_AT_EDGE], alone = request->delay_s[LP_AT_EDGE] - wait;
-  double longer = request->delay_s[LP_AT_CLOUD] - alone;
-  if (wait <= 0 || longer <= 0) return NULL;
-  double part = wait / longer;
-  return part < 0.25 ? "queue short" : part < 0.5 ? "queue middle" : part < 1 ? "queue long" : "queue overlong";
-}
-
 static lp_request request_of(const lp_sim_request *from, char keywords[128]) {
-  const char *queue = name_queue(from);
+  const char *queue = lp_queue_keyword(from->wait_s[LP_AT_EDGE], from->delay_s[LP_AT_EDGE], from->delay_s[LP_AT_CLOUD]);
   (void)snprintf(keywords, 128, "%.64s%s%s%s", from->task_name, from->quality ? ", asks for quality" : "",
                  queue != NULL ? ", " : "", queue != NULL ? queue : "");
   lp_request request = {.keywords = keywords, .offered = 1u << LP_ROUTE_EDGE | 1u << LP_ROUTE_CLOUD};

@@ -79,8 +79,7 @@ lp_status lp_store_open(const char *path, lp_store **out, lp_diag *diag) {
   (void)pthread_cond_init(&store->written, NULL);
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX;
   lp_status status = sqlite3_open_v2(path, &store->db, flags, NULL) == SQLITE_OK ? LP_OK : fail(store, diag);
-  if (status == LP_OK)
-    status = sqlite3_busy_timeout(store->db, BUSY_MS) == SQLITE_OK ? LP_OK : fail(store, diag);
+  if (status == LP_OK) status = sqlite3_busy_timeout(store->db, BUSY_MS) == SQLITE_OK ? LP_OK : fail(store, diag);
   /* With FULL a commit is on the disk before the call returns, and a crash of the machine loses nothing either. */
   if (status == LP_OK) status = execute(store, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL", diag);
   if (status == LP_OK) status = prepare_tables(store, diag);

@@ -166,6 +166,53 @@ START_TEST(the_rule_decides_when_the_model_fails) {
 }
 END_TEST
 
+static int asked;
+
+static lp_status counts_calls(lp_decider *self, const lp_prompt *prompt, double probability[LP_ROUTE_COUNT],
+                              lp_diag *diag) {
+  (void)self, (void)prompt, (void)diag;
+  ++asked;
+  probability[LP_ROUTE_EDGE] = 0.25;
+  probability[LP_ROUTE_CLOUD] = 0.75;
+  return LP_OK;
+}
+
+START_TEST(the_same_prompt_is_asked_once) {
+  static lp_decider slow = {"slow", counts_calls, close_nothing};
+  lp_policy *policy = lp_router_create(&(lp_router_options){.cache = 64}, &slow);
+  lp_request request = request_of(1);
+  lp_decision decision;
+  asked = 0;
+  for (int i = 0; i < 3; ++i)
+    policy->decide(policy, &request, &decision);
+  ck_assert_int_eq(asked, 1);
+  ck_assert_int_eq(decision.source, LP_DECIDED_CACHE);
+  ck_assert_double_eq(decision.probability[LP_ROUTE_CLOUD], 0.75);
+  policy->learn(policy, &request, LP_ROUTE_EDGE, 5, true); /* another prompt */
+  policy->decide(policy, &request, &decision);
+  ck_assert_int_eq(asked, 2);
+  ck_assert_int_eq(decision.source, LP_DECIDED_MODEL);
+  request.offered |= 1u << LP_ROUTE_SPLIT;
+  policy->decide(policy, &request, &decision);
+  ck_assert_int_eq(asked, 3);
+  policy->close(policy);
+}
+END_TEST
+
+START_TEST(a_failure_is_not_remembered) {
+  static lp_decider broken = {"broken", never_scores, close_nothing};
+  lp_policy *policy = lp_router_create(&(lp_router_options){.cache = 4}, &broken);
+  lp_request request = request_of(1);
+  lp_decision decision;
+  for (int i = 0; i < 2; ++i) {
+    policy->decide(policy, &request, &decision);
+    ck_assert_int_eq(decision.source, LP_DECIDED_FALLBACK);
+    ck_assert_str_eq(decision.reason, "the model is away");
+  }
+  policy->close(policy);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("policy");
   TCase *tests = tcase_create("policy");
@@ -177,6 +224,8 @@ int main(void) {
   tcase_add_test(tests, fixed_policies_do_what_their_names_say);
   tcase_add_test(tests, constraints_bind_every_policy);
   tcase_add_test(tests, the_rule_decides_when_the_model_fails);
+  tcase_add_test(tests, the_same_prompt_is_asked_once);
+  tcase_add_test(tests, a_failure_is_not_remembered);
   suite_add_tcase(suite, tests);
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_ENV);

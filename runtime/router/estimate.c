@@ -1,0 +1,69 @@
+/* Delays that queue, link and experience let expect. */
+#include <math.h>
+
+#include "runtime/router/backends.h"
+
+lp_estimator lp_estimator_make(double rate, double half_life_s) {
+  lp_estimator estimator = {.rate = rate > 0 ? rate : 0.2, .half_life_s = half_life_s > 0 ? half_life_s : 300};
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
+    estimator.of[route].ratio = 1;
+  return estimator;
+}
+
+/* What was seen long ago counts less: the ratio goes back to what the figures say, and the backend is tried again. */
+static double ratio_at(const lp_estimator *estimator, lp_route route, double at_s) {
+  const lp_load *load = &estimator->of[route];
+  double age = fmax(0, at_s - load->seen_s);
+  return 1 + (load->ratio - 1) * exp2(-age / estimator->half_life_s);
+}
+
+static double service_s(const lp_backend *backend, const lp_demand *demand) {
+  return lp_generation_s(&backend->model, demand->prompt_tokens, demand->tokens, LP_COUNT_ONCE);
+}
+
+/* Requests ahead take their mean time each, `slots` of them at a time. */
+static double queue_s(const lp_backend *backend, const lp_load *load) {
+  if (backend->slots == 0 || load->here < backend->slots) return 0;
+  double ahead = (double)(load->here - backend->slots + 1), mean = load->work_s / (double)load->here;
+  return ahead * mean / (double)backend->slots;
+}
+
+void lp_delay_estimate(const lp_backends *backends, const lp_estimator *estimator, const lp_demand *demand, double at_s,
+                       double wait_s[LP_ROUTE_COUNT], double delay_s[LP_ROUTE_COUNT]) {
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route) {
+    const lp_backend *backend = &backends->of[route];
+    wait_s[route] = delay_s[route] = 0;
+    if (!backend->there) continue;
+    double ratio = ratio_at(estimator, route, at_s);
+    lp_place place = backend->backhaul_s > 0 ? LP_AT_CLOUD : LP_AT_EDGE;
+    wait_s[route] = ratio * queue_s(backend, &estimator->of[route]);
+    delay_s[route] =
+        wait_s[route] + ratio * service_s(backend, demand) +
+        lp_transmission_s(demand->prompt_tokens, backends->token_bytes, backends->up_bps, place, backend->backhaul_s) +
+        lp_transmission_s(demand->tokens, backends->token_bytes, backends->down_bps, LP_AT_EDGE, 0);
+  }
+}
+
+void lp_estimator_begin(lp_estimator *estimator, const lp_backends *backends, const lp_demand *demand, lp_route route) {
+  ++estimator->of[route].here;
+  estimator->of[route].work_s += service_s(&backends->of[route], demand);
+}
+
+void lp_estimator_end(lp_estimator *estimator, const lp_backends *backends, const lp_demand *demand, lp_route route,
+                      double at_s, double observed_s) {
+  lp_load *load = &estimator->of[route];
+  double predicted = service_s(&backends->of[route], demand);
+  --load->here;
+  load->work_s = load->here > 0 ? fmax(0, load->work_s - predicted) : 0;
+  if (observed_s < 0 || predicted <= 0) return;
+  double before = ratio_at(estimator, route, at_s);
+  load->ratio = before + estimator->rate * (observed_s / predicted - before);
+  load->seen_s = at_s;
+}
+
+const char *lp_queue_keyword(double wait_s, double edge_s, double cloud_s) {
+  double longer = cloud_s - (edge_s - wait_s);
+  if (wait_s <= 0 || longer <= 0) return NULL;
+  double part = wait_s / longer;
+  return part < 0.25 ? "queue short" : part < 0.5 ? "queue middle" : part < 1 ? "queue long" : "queue overlong";
+}

@@ -1,0 +1,173 @@
+/* What stands behind the routes: constraints, estimates, what experience makes of them, and files that are wrong. */
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/router/backends.h"
+
+static lp_backends two(void) {
+  lp_backends backends = {.up_bps = INFINITY, .down_bps = INFINITY, .token_bytes = 4};
+  backends.of[LP_ROUTE_EDGE] = (lp_backend){
+      .there = true, .healthy = true, .model = {.ttft_s = 0.2, .tpot_s = 0.01}, .context = 2048, .slots = 2};
+  backends.of[LP_ROUTE_CLOUD] = (lp_backend){
+      .there = true, .healthy = true, .model = {.ttft_s = 0.4, .tpot_s = 0.03}, .backhaul_s = 0.1, .usd_per_mtok = 10};
+  return backends;
+}
+
+static const lp_demand plain = {.prompt_tokens = 100, .tokens = 101, .budget_usd = INFINITY};
+
+static void expect_admitted(const lp_backends *backends, const lp_demand *demand, unsigned offered, const char *said) {
+  lp_buf why = {0};
+  ck_assert_uint_eq(lp_backends_admit(backends, demand, &why), offered);
+  ck_assert_msg(strstr(lp_buf_text(&why), said) != NULL, "'%s' says nothing of '%s'", lp_buf_text(&why), said);
+  lp_buf_free(&why);
+}
+
+START_TEST(constraints_say_what_speaks_against_a_route) {
+  enum { EDGE = 1u << LP_ROUTE_EDGE, CLOUD = 1u << LP_ROUTE_CLOUD };
+  lp_backends backends = two();
+  expect_admitted(&backends, &plain, EDGE | CLOUD, "split: is not configured");
+  lp_demand demand = plain;
+  demand.local_only = true;
+  expect_admitted(&backends, &demand, EDGE, "cloud: the request may not leave the edge; split");
+  demand = plain;
+  demand.most_tokens = 2000;
+  expect_admitted(&backends, &demand, CLOUD, "edge: 2100 tokens do not fit a context of 2048");
+  demand.most_tokens = 1948; /* just fits */
+  expect_admitted(&backends, &demand, EDGE | CLOUD, "");
+  demand = plain;
+  demand.budget_usd = 0.002;
+  expect_admitted(&backends, &demand, EDGE, "cloud: costs up to 0.00201 USD, the budget is 0.002 USD");
+  backends.of[LP_ROUTE_EDGE].healthy = false;
+  expect_admitted(&backends, &plain, CLOUD, "edge: is down");
+  expect_admitted(&backends, &demand, 0, "edge: is down; cloud: costs");
+}
+END_TEST
+
+START_TEST(delays_are_queue_service_backhaul_and_air) {
+  lp_backends backends = two();
+  lp_estimator estimator = lp_estimator_make(0, 0);
+  double wait[LP_ROUTE_COUNT], delay[LP_ROUTE_COUNT];
+  lp_delay_estimate(&backends, &estimator, &plain, 0, wait, delay);
+  ck_assert_double_eq_tol(delay[LP_ROUTE_EDGE], 0.2 + 100 * 0.01, 1e-12);
+  ck_assert_double_eq_tol(delay[LP_ROUTE_CLOUD], 0.4 + 100 * 0.03 + 0.1, 1e-12);
+  ck_assert_double_eq(delay[LP_ROUTE_SPLIT], 0);
+  backends.up_bps = 3200; /* 100 tokens of 32 bits: 1 s */
+  backends.down_bps = 6464;
+  for (int i = 0; i < 5; ++i)
+    lp_estimator_begin(&estimator, &backends, &plain, LP_ROUTE_EDGE);
+  lp_delay_estimate(&backends, &estimator, &plain, 0, wait, delay);
+  ck_assert_double_eq_tol(wait[LP_ROUTE_EDGE], 4 * 1.2 / 2, 1e-12); /* five are there, two at a time */
+  ck_assert_double_eq_tol(delay[LP_ROUTE_EDGE], 2.4 + 1.2 + 1 + 0.5, 1e-12);
+  for (int i = 0; i < 5; ++i)
+    lp_estimator_end(&estimator, &backends, &plain, LP_ROUTE_EDGE, 0, 1.2);
+  lp_delay_estimate(&backends, &estimator, &plain, 0, wait, delay);
+  ck_assert_double_eq(wait[LP_ROUTE_EDGE], 0);
+}
+END_TEST
+
+START_TEST(experience_corrects_the_figures_and_is_forgotten) {
+  lp_backends backends = two();
+  lp_estimator estimator = lp_estimator_make(0.5, 100);
+  double wait[LP_ROUTE_COUNT], delay[LP_ROUTE_COUNT];
+  for (int i = 0; i < 20; ++i) {
+    lp_estimator_begin(&estimator, &backends, &plain, LP_ROUTE_EDGE);
+    lp_estimator_end(&estimator, &backends, &plain, LP_ROUTE_EDGE, 10, 3.6); /* three times as long as it says */
+  }
+  lp_delay_estimate(&backends, &estimator, &plain, 10, wait, delay);
+  ck_assert_double_eq_tol(delay[LP_ROUTE_EDGE], 3.6, 1e-4);
+  lp_delay_estimate(&backends, &estimator, &plain, 110, wait, delay);
+  ck_assert_double_eq_tol(delay[LP_ROUTE_EDGE], 2.4, 1e-4); /* half of what was too much */
+  lp_delay_estimate(&backends, &estimator, &plain, 2010, wait, delay);
+  ck_assert_double_eq_tol(delay[LP_ROUTE_EDGE], 1.2, 1e-4);
+  lp_estimator_begin(&estimator, &backends, &plain, LP_ROUTE_CLOUD);
+  lp_estimator_end(&estimator, &backends, &plain, LP_ROUTE_CLOUD, 10, -1); /* failed: tells no time */
+  ck_assert_double_eq(estimator.of[LP_ROUTE_CLOUD].ratio, 1);
+  ck_assert_int_eq(estimator.of[LP_ROUTE_CLOUD].here, 0);
+}
+END_TEST
+
+START_TEST(a_queue_is_named_by_what_it_costs) {
+  ck_assert_ptr_null(lp_queue_keyword(0, 13, 31));
+  ck_assert_str_eq(lp_queue_keyword(4, 17, 31), "queue short");
+  ck_assert_str_eq(lp_queue_keyword(5, 18, 31), "queue middle");
+  ck_assert_str_eq(lp_queue_keyword(9, 22, 31), "queue long");
+  ck_assert_str_eq(lp_queue_keyword(18, 31, 31), "queue overlong");
+  ck_assert_ptr_null(lp_queue_keyword(1, 40, 31)); /* the cloud is quicker at any rate */
+}
+END_TEST
+
+static char path[] = "/tmp/llmpart-backends-XXXXXX";
+
+static lp_status load(const char *text, lp_backends **out, lp_diag *diag) {
+  (void)strcpy(path + strlen(path) - 6, "XXXXXX");
+  int file = mkstemp(path);
+  ck_assert_int_ge(file, 0);
+  FILE *to = fdopen(file, "w");
+  (void)fputs(text, to);
+  (void)fclose(to);
+  lp_status status = lp_backends_load(path, out, diag);
+  (void)remove(path);
+  return status;
+}
+
+START_TEST(a_file_says_what_is_there) {
+  lp_diag *diag = lp_diag_create();
+  lp_backends *backends = NULL;
+  ck_assert_int_eq(load("service: llama3\nbackhaul: 50ms\nedge: { context: 8192, slots: 8 }\n"
+                        "cloud: { usd_per_mtok: 15, down: true }\nlink: { up: 10Mbit/s }\n",
+                        &backends, diag),
+                   LP_OK);
+  ck_assert_int_eq(backends->of[LP_ROUTE_EDGE].slots, 8);
+  ck_assert_str_eq(backends->of[LP_ROUTE_EDGE].model.model, "Llama-3-8B");
+  ck_assert_double_eq(backends->of[LP_ROUTE_CLOUD].backhaul_s, 0.05);
+  ck_assert(!backends->of[LP_ROUTE_CLOUD].healthy);
+  ck_assert(!backends->of[LP_ROUTE_SPLIT].there);
+  ck_assert_double_eq(backends->up_bps, 1e7);
+  lp_backends_free(backends);
+  lp_diag_free(diag);
+}
+END_TEST
+
+START_TEST(a_bad_file_is_refused_with_its_line) {
+  static const struct {
+    const char *text, *said;
+    int line;
+  } bad[] = {
+      {"edge: { slots: 8 }\n", "service", 1},
+      {"service: llama3\nedge:\n  slots: 0\n", "'slots'", 3},
+      {"service: llama3\nedge:\n  contxt: 8\n", "'contxt'", 3},
+      {"service: llama3\ncloud: 7\n", "cloud", 2},
+      {"service: llama3\n\nsplit_plan: { slots: 1 }\n", "there is no 'split'", 3},
+      {"service: llama3\nlink: { up: fast }\n", "'up'", 2},
+  };
+  for (size_t i = 0; i < LP_COUNT(bad); ++i) {
+    lp_diag *diag = lp_diag_create();
+    lp_backends *backends = NULL;
+    ck_assert_int_eq(load(bad[i].text, &backends, diag), LP_FAILED);
+    const lp_diag_entry *entry = lp_diag_get(diag, 0);
+    ck_assert_msg(strstr(entry->text, bad[i].said) != NULL && entry->loc.line == bad[i].line, "%zu: line %d: %s", i,
+                  (int)entry->loc.line, entry->text);
+    lp_diag_free(diag);
+  }
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("backends");
+  TCase *tests = tcase_create("backends");
+  tcase_add_test(tests, constraints_say_what_speaks_against_a_route);
+  tcase_add_test(tests, delays_are_queue_service_backhaul_and_air);
+  tcase_add_test(tests, experience_corrects_the_figures_and_is_forgotten);
+  tcase_add_test(tests, a_queue_is_named_by_what_it_costs);
+  tcase_add_test(tests, a_file_says_what_is_there);
+  tcase_add_test(tests, a_bad_file_is_refused_with_its_line);
+  suite_add_tcase(suite, tests);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_ENV);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
