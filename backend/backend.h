@@ -75,7 +75,7 @@ typedef struct {
 LP_MUST_USE lp_status lp_onnx_write(lp_module *module, const lp_onnx_options *options, const char *path, lp_diag *diag);
 
 /* Writes the CUDA code of one side of an outlined module into the folder `path`, atomically, if lp_bundle_check_path
- * allows: see docs/cuda.md. options->march: sm_53, sm_70, .. ; needs no CUDA. */
+ * allows: see docs/gpu.md. options->march: sm_53, sm_70, .. ; needs no CUDA. */
 LP_MUST_USE lp_status lp_cuda_write(lp_module *module, const lp_emit_options *options, const char *path, lp_diag *diag);
 
 #endif

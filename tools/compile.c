@@ -53,7 +53,8 @@ static lp_status read_options(lp_compile *c, int argc, char **argv, lp_texts *ar
       {"--kv-dtype", LP_OPTION_CHOICE, &r->kv_dtype, "f32|f16|bf16", "KV caches (f32)", 0},
       {"--exits", LP_OPTION_NUMBERS, &c->exits, "LAYER,..",
        "early exits behind so many layers; the device's half ends at the last unless --scheduler says otherwise", 0},
-      {"--march", LP_OPTION_TEXT, &c->march, "CPU", "x86-64-v3, x86-64-v4, armv8-a, native, .. (native); of cuda sm_80, .. (sm_80)", 0},
+      {"--march", LP_OPTION_TEXT, &c->march, "CPU",
+       "x86-64-v3, x86-64-v4, armv8-a, native, .. (native); of cuda sm_80, .. (sm_80)", 0},
       LP_BIND_OPTION(c->bind),
       {"--subgraph", LP_OPTION_TEXT, &c->subgraph, "NAME",
        "instead of the graph, the one a node holds as attribute NAME", 0},
@@ -85,8 +86,7 @@ static lp_status read_options(lp_compile *c, int argc, char **argv, lp_texts *ar
 }
 
 int lp_tool_compile(int argc, char **argv) {
-  lp_compile compile = {
-      .emit = "bundle", .march = "native", .opt_level = 3, .opset = 21, .private_layers = -1};
+  lp_compile compile = {.emit = "bundle", .march = "native", .opt_level = 3, .opset = 21, .private_layers = -1};
   compile.request = (lp_request){.isl = 512, .osl = 128, .batch = 1, .objective = "cost", .generation = true};
   lp_diag *diag = lp_tool_diag();
   lp_texts args = {0};

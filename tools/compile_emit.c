@@ -12,14 +12,19 @@ static bool emits(const lp_compile *compile, const char *what) {
   return lp_streq(compile->emit, what);
 }
 
+/* GPU code alone, in one file, rather than a folder with weights. */
+static bool writes_gpu_text(const lp_compile *compile) {
+  const char *to = compile->output;
+  return emits(compile, "cuda") && to && (lp_streq(to, "-") || lp_has_suffix(to, ".cu"));
+}
+
 /* A folder of files, not one. */
 static bool writes_folder(const lp_compile *compile) {
-  return emits(compile, "bundle") || emits(compile, "onnx") || emits(compile, "cuda");
+  return emits(compile, "bundle") || emits(compile, "onnx") || (emits(compile, "cuda") && !writes_gpu_text(compile));
 }
 
 bool lp_compile_reads_weights(const lp_compile *compile) {
-  return writes_folder(compile) || emits(compile, "obj") || emits(compile, "asm") ||
-         emits(compile, "llvm-ir");
+  return writes_folder(compile) || emits(compile, "obj") || emits(compile, "asm") || emits(compile, "llvm-ir");
 }
 
 static lp_status run_passes(const lp_compile *compile, lp_module *module, const char *pipeline, lp_diag *diag) {
@@ -101,7 +106,10 @@ static char *folder_path(const lp_compile *compile) {
   const char *base = lp_path_base(compile->model);
   lp_buf path = {0};
   size_t length = lp_has_suffix(base, ".onnx") ? strlen(base) - 5 : strlen(base);
-  lp_buf_printf(&path, "%.*s.%s", (int)length, base, emits(compile, "onnx") ? "halves" : emits(compile, "cuda") ? "cuda" : "llmpart");
+  lp_buf_printf(&path, "%.*s.%s", (int)length, base,
+                emits(compile, "onnx")   ? "halves"
+                : emits(compile, "cuda") ? "cuda"
+                                         : "llmpart");
   return path.data;
 }
 
@@ -171,6 +179,15 @@ static bool runs_on(const lp_module *module, const char *side) {
   return false;
 }
 
+static lp_status write_gpu_text(const lp_compile *compile, lp_module *module, const lp_emit_options *options,
+                                lp_diag *diag) {
+  lp_buf text = {0};
+  lp_status status = lp_backend_find(compile->emit)->emit(module, options, LP_EMIT_SOURCE, &text, diag);
+  if (status == LP_OK) status = lp_tool_write(compile->output, lp_buf_text(&text), text.size, diag);
+  lp_buf_free(&text);
+  return status;
+}
+
 static lp_status write_cuda(const lp_compile *compile, lp_module *module, lp_diag *diag) {
   const char *side = compile->side ? compile->side : "cloud";
   const lp_emit_options options = emit_options(compile, side);
@@ -179,6 +196,7 @@ static lp_status write_cuda(const lp_compile *compile, lp_module *module, lp_dia
     lp_note(diag, LP_LOC_NONE, "--scheduler=cloud-only puts everything into the cloud, --side=device names the device");
     return status;
   }
+  if (writes_gpu_text(compile)) return write_gpu_text(compile, module, &options, diag);
   char *path = folder_path(compile);
   lp_status status = lp_cuda_write(module, &options, path, diag);
   free(path);

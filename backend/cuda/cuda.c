@@ -1,6 +1,7 @@
 /* The CUDA backend's table, and the folder that --emit=cuda writes. */
 #include "backend/cuda/cuda_internal.h"
 
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,9 +84,7 @@ typedef struct {
   lp_code *out;
 } description;
 
-static lp_status describe_plan(gpu_plan *plan, int sm, void *user, lp_diag *diag) {
-  const description *d = user;
-  (void)diag;
+static void describe_programs(const gpu_plan *plan, int sm, const description *d) {
   lp_code_program *programs = LP_NEW_ARRAY(d->arena, lp_code_program, plan->programs.count);
   for (size_t i = 0; i < plan->programs.count; i++) {
     const gpu_program *program = &plan->programs.data[i];
@@ -106,6 +105,11 @@ static lp_status describe_plan(gpu_plan *plan, int sm, void *user, lp_diag *diag
                       .program_count = (int32_t)plan->programs.count,
                       .program = programs,
                       .weight_bytes = plan->weight_bytes};
+}
+
+static lp_status describe_plan(gpu_plan *plan, int sm, void *user, lp_diag *diag) {
+  (void)diag;
+  describe_programs(plan, sm, user);
   return LP_OK;
 }
 
@@ -154,9 +158,41 @@ static lp_status write_sources(gpu_plan *plan, int sm, const destination *d, lp_
   return status;
 }
 
+/* How the code is entered, for who loads it; it also marks the folder as one that may be replaced. */
+static lp_status write_manifest(gpu_plan *plan, int sm, const destination *d, lp_diag *diag) {
+  lp_code code;
+  const description d_code = {plan->arena, &code};
+  describe_programs(plan, sm, &d_code);
+  json_t *root = json_object(), *programs = json_object();
+  json_object_set_new(root, "schema", json_string("llmpart.cuda/1"));
+  json_object_set_new(root, "side", json_string(d->side));
+  json_object_set_new(root, "march", json_string(code.march));
+  json_object_set_new(root, "weight_bytes", json_integer(code.weight_bytes));
+  json_object_set_new(root, "programs", programs);
+  for (int32_t i = 0; i < code.program_count; i++) {
+    const lp_code_program *program = &code.program[i];
+    json_t *item = json_object(), *segments = json_array();
+    json_object_set_new(item, "layout", json_string(program->layout));
+    json_object_set_new(item, "buffers", json_integer(program->buffers));
+    for (int64_t k = 0; k < program->segment_count; k++)
+      json_array_append_new(segments, program->segment[k] ? json_string(program->segment[k]) : json_null());
+    json_object_set_new(item, "segments", segments);
+    json_object_set_new(programs, program->name, item);
+  }
+  char *json = json_dumps(root, JSON_INDENT(2));
+  lp_buf text = {0};
+  lp_buf_printf(&text, "%s\n", json);
+  lp_status status = write_file(d, "manifest.json", &text, diag);
+  lp_buf_free(&text);
+  free(json);
+  json_decref(root);
+  return status;
+}
+
 static lp_status write_folder(gpu_plan *plan, int sm, void *user, lp_diag *diag) {
   const destination *d = user;
   LP_TRY(write_sources(plan, sm, d, diag));
+  LP_TRY(write_manifest(plan, sm, d, diag));
   char *path = lp_path_join(d->folder, "weights.safetensors");
   lp_status status = gpu_weights_write(plan, path, diag);
   free(path);
@@ -165,6 +201,7 @@ static lp_status write_folder(gpu_plan *plan, int sm, void *user, lp_diag *diag)
 
 lp_status lp_cuda_write(lp_module *module, const lp_emit_options *options, const char *path, lp_diag *diag) {
   char *folder = NULL;
+  LP_TRY(lp_bundle_check_path(path, diag));
   LP_TRY(lp_dir_begin(path, &folder, diag));
   destination d = {folder, options->side};
   lp_status status = on_plan(module, options, write_folder, &d, diag);

@@ -40,8 +40,8 @@ typedef struct {
 
 static const char *seen(gpu_plan *plan, const lp_op *op) {
   int64_t window = lp_op_i64(op, "window", 0);
-  const char *causal = lp_op_bool(op, "causal", false) ? "j <= position" : "1";
-  return window > 0 ? gpu_format(plan, "%s && j > position - %" PRId64, causal, window) : causal;
+  const char *causal = lp_op_bool(op, "causal", false) ? "j <= total - s + i" : "1";
+  return window > 0 ? gpu_format(plan, "%s && j > total - s + i - %" PRId64, causal, window) : causal;
 }
 
 /* The rows of a cache lie its capacity apart, others follow one another. */
@@ -227,8 +227,7 @@ static void lower_rotary(gpu_builder *b) {
                      "  const long pair = place %% %" PRId64 ", second = place / %" PRId64
                      ", first = i - second * %" PRId64 ", other = first + %" PRId64 ";",
                      rotary / 2, rotary / 2, rotary / 2, rotary / 2);
-  gpu_element_line(&e, "  const long angle = (%s * %s + %s) * %" PRId64 " + pair;", batch, rows, own,
-                   rotary / 2);
+  gpu_element_line(&e, "  const long angle = (%s * %s + %s) * %" PRId64 " + pair;", batch, rows, own, rotary / 2);
   gpu_element_line(&e, "  const float c = %s[angle], s = %s[angle];", cosine, sine);
   gpu_element_line(&e, "  value = second ? %s[first] * s + %s[other] * c : %s[first] * c - %s[other] * s;", from, from,
                    from, from);

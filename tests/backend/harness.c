@@ -1,6 +1,8 @@
 /* Building modules and comparing results. Running them: harness_run.c, harness_foreign.c. */
 #include "harness.h"
 
+#include "tests/gpu/host_backend.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -379,14 +381,13 @@ static void fill_job(harness *h, runner_job *job, runner_port *in, runner_port *
   job->out_count = (size_t)h->result_count;
 }
 
-static void run_and_compare(harness *h, const char *backend_name, const char *march, int64_t threads,
+static void run_and_compare(harness *h, const lp_backend *backend, const char *march, int64_t threads,
                             const lp_array *want) {
   static runner_port in[HARNESS_MOST_VALUES], out[HARNESS_MOST_VALUES];
-  const lp_backend *backend = lp_backend_find(backend_name);
   lp_emit_options options = {.side = "device", .march = march, .opt_level = 3};
   runner_job job;
   char how[96];
-  snprintf(how, sizeof how, "%s, %s, %d threads", backend_name, march, (int)threads);
+  snprintf(how, sizeof how, "%s, %s, %d threads", backend->name, march, (int)threads);
   fill_job(h, &job, in, out, want);
   job.threads = threads;
   if (lp_has_prefix(march, "cortex") || lp_has_prefix(march, "armv8")) {
@@ -401,19 +402,35 @@ static void run_and_compare(harness *h, const char *backend_name, const char *ma
 void harness_check(harness *h, const char *backend, const char *march, int64_t threads) {
   static lp_array want[HARNESS_MOST_VALUES];
   reference(h, want);
-  run_and_compare(h, backend, march, threads, want);
+  run_and_compare(h, lp_backend_find(backend), march, threads, want);
+}
+
+/* The CUDA code of a module that it has kernels for, on the CPU. */
+static void check_gpu(harness *h, const lp_array *want) {
+  const lp_backend backend = gpu_host_backend();
+  char why[64] = "";
+  LP_FOR_OPS(op, h->block) {
+    if (lp_op_has(op, LP_CONSTANT) || lp_op_has(op, LP_TERMINATOR) || backend.runs(op, why)) continue;
+    fprintf(stderr, "note: not run on a GPU: '%s': %s\n", lp_op_info_get(op->kind)->name, why);
+    return;
+  }
+  run_and_compare(h, &backend, "sm_80", 1, want);
 }
 
 void harness_check_all(harness *h) {
   static lp_array want[HARNESS_MOST_VALUES];
   const lp_backend *const *list;
   reference(h, want);
+  if (getenv("LP_TEST_GPU")) {
+    check_gpu(h, want);
+    return;
+  }
   for (size_t i = 0; i < lp_backend_list(&list); i++) {
-    if (!list[i]->emits_code) continue;
+    if (!list[i]->emits_code || lp_streq(list[i]->name, "cuda")) continue;
     for (int64_t threads = 1; threads <= 3; threads++)
-      run_and_compare(h, list[i]->name, "x86-64-v3", threads, want);
-    run_and_compare(h, list[i]->name, "native", 2, want);
-    run_and_compare(h, list[i]->name, "armv8-a", 2, want);
+      run_and_compare(h, list[i], "x86-64-v3", threads, want);
+    run_and_compare(h, list[i], "native", 2, want);
+    run_and_compare(h, list[i], "armv8-a", 2, want);
   }
 }
 

@@ -68,7 +68,8 @@ void harness_finish(harness *h);
 
 /* Runs and compares. Fails the test with the operator's text. */
 void harness_check(harness *h, const char *backend, const char *march, int64_t threads);
-/* Under every runnable backend: x86-64-v3 and native with 1, 2 and 3 threads, aarch64 under an emulator if there is one. */
+/* Under every runnable backend: x86-64-v3 and native with 1, 2 and 3 threads, aarch64 under an emulator if there is one; with
+ * LP_TEST_GPU in the environment instead as CUDA code on the CPU (tests/gpu). */
 void harness_check_all(harness *h);
 
 /* Runs every test of a suite; the program's exit status. */

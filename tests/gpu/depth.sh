@@ -1,0 +1,21 @@
+# depth.sh MODEL.onnx: GPU code does not grow with the number of equal layers, only its tables of weights and buffers do; code alone
+# needs no weights.
+. "$LP_SOURCE/tests/e2e/lib.sh"
+# shellcheck disable=SC2086 # a list of options
+plan "$1" "$work/report" $pair
+depth=$(layers "$work/report")
+[ "$depth" -ge 5 ] || fail "$1 has $depth layers, too few to compare"
+
+emit() { # emit LAYERS: the code of the last LAYERS layers in one file
+  # shellcheck disable=SC2086 # a list of options
+  compile "$1" "$work/$3.cu" $pair --scheduler=cut --cut=$((depth - $2)) --emit=cuda
+  # without what a line of a table names, and the loops' counts
+  grep -v '^    .*// ' "$work/$3.cu" | sed '/static const int slot/,/};/d' >"$work/$3.code"
+}
+emit "$1" 3
+emit "$1" $((depth - 1))
+same 'lines of code' "$(wc -l <"$work/3.code")" "$(wc -l <"$work/$((depth - 1)).code")"
+grep -q "i < $((depth - 1)); i++" "$work/$((depth - 1)).code" || fail "no loop over the $((depth - 1)) layers"
+rows=$(grep -c '^    .*// ' "$work/3.cu")
+[ "$(grep -c '^    .*// ' "$work/$((depth - 1)).cu")" -gt "$rows" ] || fail 'the tables do not grow: nothing was compared'
+finish

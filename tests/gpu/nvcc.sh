@@ -1,0 +1,70 @@
+# nvcc.sh MODEL.onnx ...: emitted CUDA code compiles, warnings as errors, for every architecture; no kernel spills registers on
+# sm_80 and sm_90; emission is deterministic. The compiler is LP_NVCC or nvcc; architectures that it lacks are left
+# to NVIDIA's run-time compiler in the Python of LP_PYTHON (requirements.txt), which compiles the kernels alone.
+. "$LP_SOURCE/tests/e2e/lib.sh"
+nvcc=${LP_NVCC:-nvcc}
+command -v "$nvcc" >/dev/null || nvcc=
+python=${LP_PYTHON:-$LP_SOURCE/../venv/bin/python}
+"$python" "$LP_SOURCE/tests/gpu/nvrtc.py" --find 2>/dev/null || python=
+[ -n "$nvcc$python" ] || skip 'there is no nvcc (LP_NVCC) and no Python with NVRTC (LP_PYTHON): the code is not compiled'
+known=
+[ -z "$nvcc" ] || known=$("$nvcc" --list-gpu-arch | sed 's/compute/sm/' | tr '\n' ' ')
+
+emit() { # emit MODEL OUT [option ...]
+  compile_model=$1 out=$2
+  shift 2
+  # shellcheck disable=SC2086 # a list of options
+  compile "$compile_model" "$out" $pair --scheduler=cut --cut=0 --emit=cuda "$@"
+}
+
+check_spills() { # a kernel's name comes before its numbers
+  grep -q 'bytes spill stores' "$work/said" || fail "the compiler says nothing about registers"
+  spilt=$(awk '/Compiling entry function/ { name = $0 }
+    /bytes spill stores/ && !/ 0 bytes spill stores, 0 bytes spill loads/ && name ~ /sm_(80|90)/ { print name; print }' "$work/said")
+  [ -z "$spilt" ] || fail "spills: $(echo "$spilt" | head -n 4)"
+}
+
+build() { # build FOLDER ARCHITECTURE ...: with what compiles for each of them
+  folder=$1
+  shift
+  codes='' rest=''
+  for arch in "$@"; do
+    case " $known " in
+    *" $arch "*) codes="$codes -gencode arch=compute_${arch#sm_},code=$arch" ;;
+    *) rest="$rest $arch" ;;
+    esac
+  done
+  : >"$work/said"
+  # shellcheck disable=SC2086 # lists of words
+  [ -z "$codes" ] || "$nvcc" -std=c++17 -O3 --threads 2 $codes -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror,-fPIC \
+    -Xptxas -v -c "$folder/cloud.cu" -o "$work/cloud.o" >"$work/said" 2>&1 ||
+    fail "nvcc $codes: $(grep -E 'error|warning' "$work/said" | head -n 5)"
+  if [ -n "$rest" ] && [ -z "$python" ]; then
+    echo "$name: note: no compiler for$rest"
+  elif [ -n "$rest" ]; then
+    # shellcheck disable=SC2086 # a list of words
+    "$python" "$LP_SOURCE/tests/gpu/nvrtc.py" "$folder/kernels.cuh" $rest >>"$work/said" 2>"$work/err" || fail "NVRTC: $(cat "$work/err")"
+  fi
+  check_spills
+}
+
+for model in "$@"; do
+  emit "$model" "$work/code"
+  for arch in sm_53 sm_70 sm_75 sm_80 sm_86 sm_89 sm_90; do
+    emit "$model" "$work/same" --march=$arch
+    grep -q "ARCHITECTURES ${arch#sm_} " "$work/same/CMakeLists.txt" || fail "$arch is not in CMakeLists.txt"
+    for file in cloud.cu kernels.cuh weights.safetensors; do
+      cmp -s "$work/code/$file" "$work/same/$file" || fail "$file is another for $arch"
+    done
+  done
+  build "$work/code" sm_53 sm_70 sm_75 sm_80 sm_86 sm_89 sm_90
+  emit "$model" "$work/fewer" --dtype-cloud=bf16 --kv-dtype=bf16
+  build "$work/fewer" sm_53 sm_80
+  emit "$model" "$work/fewer" --dtype-cloud=int4 --kv-dtype=f16
+  build "$work/fewer" sm_90
+done
+
+refused 'an architecture' "sm_99.*no architecture" "$LLMPART" compile "$1" --device=jetson-nano --side=device --emit=cuda \
+  --march=sm_99 -o "$work/made/x"
+refused 'an empty side' "nothing runs on the side 'cloud'" "$LLMPART" compile "$1" --device=jetson-nano --emit=cuda -o "$work/made/x"
+finish
