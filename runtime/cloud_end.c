@@ -5,11 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
 #include "runtime/collaborate.h"
 
-static const double dial_timeout_ms = 5000, first_pause_ms = 50, longest_pause_ms = 2000, flush_ms = 30000;
+static const double flush_ms = 30000;
 
 struct lp_cloud_end {
   const lp_halves *halves;
@@ -38,9 +37,9 @@ static lp_codec choose_codec(const lp_generate_options *options) {
 
 static lp_status open_remote(lp_cloud_end *end, lp_diag *diag) {
   int64_t have = 0;
-  LP_TRY(lp_context_dial(&end->options, end->time, dial_timeout_ms, &end->wire, &have, diag));
   end->uploader = lp_uploader_start(&end->options);
-  return end->uploader != NULL ? LP_OK : lp_error(diag, LP_LOC_NONE, "cannot start a thread");
+  if (end->uploader == NULL) return lp_error(diag, LP_LOC_NONE, "cannot start a thread");
+  return lp_context_dial(&end->options, end->time, end->options.endpoint->patience.dial_ms, &end->wire, &have, diag);
 }
 
 lp_status lp_cloud_end_open(lp_session *session, const lp_halves *halves, int64_t capacity, lp_cloud_end **out,
@@ -49,8 +48,7 @@ lp_status lp_cloud_end_open(lp_session *session, const lp_halves *halves, int64_
   lp_codec codec = choose_codec(&session->options);
   end->halves = halves;
   end->options =
-      (lp_uploader_options){.address = session->options.cloud,
-                            .bundle_hash = halves->bundle->manifest.hash,
+      (lp_uploader_options){.endpoint = &session->endpoint,
                             .context = random_context(),
                             .options = {.sampling = session->options.sampling, .codec = codec, .capacity = capacity},
                             .row_bytes = lp_codec_row_bytes(codec, halves->width)};
@@ -127,8 +125,8 @@ lp_status lp_cloud_end_upload(lp_cloud_end *end, int64_t first, int64_t count, c
 /* ---- questions --------------------------------------------------------------------------------------------------- */
 
 static lp_status lost(const lp_cloud_end *end, const lp_question *question, const char *why, lp_diag *diag) {
-  return lp_error(diag, LP_LOC_NONE, "the cloud at %s was lost at position %" PRId64 ": %s", end->options.address,
-                  question->end, why);
+  return lp_error(diag, LP_LOC_NONE, "the cloud at %s was lost at position %" PRId64 ": %s",
+                  end->options.endpoint->address, question->end, why);
 }
 
 static bool send_question(lp_cloud_end *end, const lp_question *question, const char **why) {
@@ -162,8 +160,9 @@ static reply take_reply(lp_cloud_end *end, const lp_question *question, const Lp
   if (answer->number < end->number) return REPLY_OTHER; /* to a question that was given up */
   int32_t vocab = end->halves->bundle->manifest.vocab;
   if ((int64_t)answer->accepted > question->count || answer->token < 0 || answer->token >= vocab) return REPLY_BAD;
-  *out =
-      (lp_answer){.accepted = answer->accepted, .sample = {.token = answer->token, .confidence = answer->confidence}};
+  *out = (lp_answer){.accepted = answer->accepted,
+                     .sample = {.token = answer->token, .confidence = answer->confidence},
+                     .busy_ms = answer->busy_ms};
   return REPLY_ANSWER;
 }
 
@@ -178,8 +177,6 @@ static lp_status await_reply(lp_cloud_end *end, const lp_question *question, dou
   case LP_RECV_TIMEOUT:
     return LP_OK;
   case LP_RECV_GONE:
-    *why = "it closed the connection";
-    return LP_FAILED;
   case LP_RECV_GARBAGE:
   case LP_RECV_FAILED:
     return LP_FAILED;
@@ -195,19 +192,26 @@ static lp_status await_reply(lp_cloud_end *end, const lp_question *question, dou
   return got == REPLY_BAD ? LP_FAILED : LP_OK;
 }
 
-/* Over one connection, until it breaks, refuses or the time is over. */
+/* Over one connection, until it breaks, refuses or the time is over. A question that stays without an answer is put again: it
+ * or the answer may be lost, and the worker answers it once. */
 static lp_status ask_once(lp_cloud_end *end, const lp_question *question, double until, lp_answer *out, bool *answered,
                           lp_buf *refusal, const char **why) {
-  if (!send_question(end, question, why)) return LP_FAILED;
-  for (double left = until - lp_now_ms(); left > 0 && !*answered; left = until - lp_now_ms())
-    LP_TRY(await_reply(end, question, left, out, answered, refusal, why));
+  double every = end->options.endpoint->patience.repeat_ms;
+  while (!*answered && refusal->size == 0 && lp_now_ms() < until) {
+    if (!send_question(end, question, why)) return LP_FAILED;
+    double again = lp_now_ms() + every < until ? lp_now_ms() + every : until;
+    every *= 2;
+    for (double left = again - lp_now_ms(); left > 0 && !*answered && refusal->size == 0; left = again - lp_now_ms())
+      LP_TRY(await_reply(end, question, left, out, answered, refusal, why));
+  }
   return LP_OK;
 }
 
 static bool redial(lp_cloud_end *end, double left_ms) {
   int64_t have = 0;
   lp_diag *quiet = lp_diag_create();
-  double limit = left_ms < dial_timeout_ms ? left_ms : dial_timeout_ms;
+  double limit = end->options.endpoint->patience.dial_ms;
+  if (left_ms < limit) limit = left_ms;
   bool good = lp_context_dial(&end->options, end->time, limit, &end->wire, &have, quiet) == LP_OK;
   lp_diag_free(quiet);
   /* A worker that has forgotten the context says so; the rows' connection may not have noticed. */
@@ -215,42 +219,49 @@ static bool redial(lp_cloud_end *end, double left_ms) {
   return good;
 }
 
-static void pause_for(double ms) {
-  (void)nanosleep(
-      &(struct timespec){.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)((int64_t)(ms * 1e6) % 1000000000)}, NULL);
+/* Is there a connection to ask on? If not one is made, once; then false means: not now. */
+static bool connect_wire(lp_cloud_end *end, bool persists, double left_ms) {
+  if (end->wire != NULL) return true;
+  if (!persists && !lp_uploader_reaches(end->uploader)) return false;
+  return redial(end, left_ms);
 }
 
-static lp_status ask_remote(lp_cloud_end *end, const lp_question *question, double timeout_ms, lp_answer *out,
-                            lp_diag *diag) {
-  double until = lp_now_ms() + timeout_ms, pause = first_pause_ms;
+/* Until an answer, a refusal or the end of the time; without persistence until the link is seen to be down. */
+static bool ask_until(lp_cloud_end *end, const lp_question *question, double until, bool persists, lp_answer *out,
+                      lp_buf *refusal, const char **why) {
+  lp_backoff backoff = lp_backoff_begin(&end->options.endpoint->patience, until - lp_now_ms());
   bool answered = false;
+  while (!answered && refusal->size == 0 && lp_now_ms() < until) {
+    if (connect_wire(end, persists, until - lp_now_ms())) {
+      if (ask_once(end, question, until, out, &answered, refusal, why) != LP_OK) hang_up(end);
+      continue;
+    }
+    *why = "it cannot be reached";
+    if (!persists || !lp_backoff_wait(&backoff)) break;
+  }
+  return answered;
+}
+
+static lp_status ask_remote(lp_cloud_end *end, const lp_question *question, double timeout_ms, bool persists,
+                            lp_answer *out, lp_diag *diag) {
   const char *why = "no answer in time";
   lp_buf refusal = {0};
   end->number++;
-  while (!answered && refusal.size == 0 && lp_now_ms() < until) {
-    if (end->wire == NULL && !redial(end, until - lp_now_ms())) {
-      double left = until - lp_now_ms();
-      if (left > 0) pause_for(pause < left ? pause : left);
-      pause = pause < longest_pause_ms ? 2 * pause : longest_pause_ms;
-      why = "it cannot be reached";
-      continue;
-    }
-    if (ask_once(end, question, until, out, &answered, &refusal, &why) != LP_OK) hang_up(end);
-  }
+  bool answered = ask_until(end, question, lp_now_ms() + timeout_ms, persists, out, &refusal, &why);
   lp_status status = LP_OK;
   if (refusal.size > 0)
-    status = lp_error(diag, LP_LOC_NONE, "the cloud at %s failed at position %" PRId64 ": %s", end->options.address,
-                      question->end, lp_buf_text(&refusal));
+    status = lp_error(diag, LP_LOC_NONE, "the cloud at %s failed at position %" PRId64 ": %s",
+                      end->options.endpoint->address, question->end, lp_buf_text(&refusal));
   else if (!answered)
     status = lost(end, question, why, diag);
   lp_buf_free(&refusal);
   return status;
 }
 
-lp_status lp_cloud_end_ask(lp_cloud_end *end, const lp_question *question, double timeout_ms, lp_answer *out,
-                           lp_diag *diag) {
+lp_status lp_cloud_end_ask(lp_cloud_end *end, const lp_question *question, double timeout_ms, bool persists,
+                           lp_answer *out, lp_diag *diag) {
   LP_TRY(end->here != NULL ? lp_context_ask(end->here, question, out, diag)
-                           : ask_remote(end, question, timeout_ms, out, diag));
+                           : ask_remote(end, question, timeout_ms, persists, out, diag));
   if (question->count > 0)
     end->time =
         (lp_context_time){.epoch = end->time.epoch + 1, .floor = question->end - question->count + out->accepted};

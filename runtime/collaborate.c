@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double default_timeout_ms = 120000;
 /* In threshold mode a token need not come from the cloud: it is waited for only so long. */
 static const double threshold_timeout_ms = 10000;
 
@@ -94,13 +93,20 @@ static void emit(collaboration *run, const lp_sample *sample, int32_t exit) {
 
 static double timeout_of(const collaboration *run) {
   double given = run->session->options.cloud_timeout_ms;
-  if (given > 0) return given;
-  return run->mode == LP_MODE_THRESHOLD ? threshold_timeout_ms : default_timeout_ms;
+  if (run->mode == LP_MODE_THRESHOLD && given <= 0) return threshold_timeout_ms;
+  return lp_session_timeout_ms(run->session);
 }
 
 static lp_status ask(collaboration *run, const lp_question *question, lp_answer *out, lp_diag *diag) {
-  run->task->out->cloud_requests++;
-  return lp_cloud_end_ask(run->cloud, question, timeout_of(run), out, diag);
+  double begin = lp_now_ms();
+  lp_generation *totals = run->task->out;
+  totals->cloud_requests++;
+  lp_status status = lp_cloud_end_ask(run->cloud, question, timeout_of(run), run->mode == LP_MODE_EXACT, out, diag);
+  double waited = lp_now_ms() - begin, busy = status == LP_OK ? out->busy_ms : 0;
+  if (run->session->options.cloud == NULL || busy > waited) busy = waited;
+  totals->cloud_ms += busy;
+  totals->comm_ms += waited - busy;
+  return status;
 }
 
 /* ---- threshold and standalone ------------------------------------------------------------------------------------ */
@@ -204,6 +210,7 @@ static lp_status generate(collaboration *run) {
   if (run->task->most == 0) return LP_OK;
   if (run->mode != LP_MODE_STANDALONE)
     LP_TRY(lp_cloud_end_open(run->session, &run->halves, run->capacity, &run->cloud, run->diag));
+  run->task->out->comm_ms = lp_now_ms() - run->started_ms;
   return run->mode == LP_MODE_EXACT ? run_exact(run) : run_threshold(run);
 }
 
@@ -227,6 +234,7 @@ lp_status lp_collaborate(const lp_collaboration *task, lp_diag *diag) {
   lp_status status = generate(&run);
   lp_generation *out = task->out;
   out->total_ms = run.last_ms - run.started_ms;
+  out->device_ms = out->total_ms - out->cloud_ms - out->comm_ms;
   if (out->steps > 1) out->tpot_ms = (out->total_ms - out->ttft_ms) / (double)(out->steps - 1);
   lp_cloud_end_close(run.cloud, out);
   free(run.text);

@@ -77,6 +77,7 @@ typedef struct {
 typedef struct {
   int64_t accepted; /* drafts that are the full model's */
   lp_sample sample; /* what comes behind them */
+  double busy_ms;   /* the cloud computed for it */
 } lp_answer;
 
 /* One thread at a time. */
@@ -143,8 +144,9 @@ LP_MUST_USE lp_status lp_cloud_end_open(lp_session *session, const lp_halves *ha
 /* Hands over the rows of [first, first + count); returns at once. */
 LP_MUST_USE lp_status lp_cloud_end_upload(lp_cloud_end *end, int64_t first, int64_t count, const float *rows,
                                           lp_diag *diag);
-/* Asks and waits. On failure the link may come back: a later question tries again. */
-LP_MUST_USE lp_status lp_cloud_end_ask(lp_cloud_end *end, const lp_question *question, double timeout_ms,
+/* Asks and waits, for `timeout_ms` at most. When the link breaks: dials again (`persists`), or fails at once; a later question
+ * finds it mended, since the rows' connection keeps dialing. */
+LP_MUST_USE lp_status lp_cloud_end_ask(lp_cloud_end *end, const lp_question *question, double timeout_ms, bool persists,
                                        lp_answer *out, lp_diag *diag);
 /* Sends what is left, adds the traffic to `totals` (NULL: does not wait), and ends the context. */
 void lp_cloud_end_close(lp_cloud_end *end, lp_generation *totals);
@@ -154,7 +156,7 @@ void lp_cloud_end_close(lp_cloud_end *end, lp_generation *totals);
 typedef struct lp_uploader lp_uploader;
 
 typedef struct {
-  const char *address, *bundle_hash;
+  const lp_endpoint *endpoint; /* borrowed */
   uint64_t context;
   lp_context_options options;
   size_t row_bytes;
@@ -163,9 +165,11 @@ typedef struct {
 lp_uploader *lp_uploader_start(const lp_uploader_options *options); /* NULL: no thread */
 /* Appends an encoded row; what was there from `position` on is replaced. */
 void lp_uploader_put(lp_uploader *uploader, lp_context_time time, int64_t position, const uint8_t *row);
-/* The cloud lacks the rows from `from` on. */
+/* The cloud lacks the rows from `from` on. When it says so again and again, rows do not reach it: the connection is made anew. */
 void lp_uploader_send_again(lp_uploader *uploader, int64_t from);
-/* Waits until all is sent, for `timeout_ms` at most. */
+/* May the cloud be reached? False after an attempt to connect failed, until one succeeds. */
+bool lp_uploader_reaches(lp_uploader *uploader);
+/* Waits until all is sent, for `timeout_ms` at most, and not for a cloud that cannot be reached. */
 void lp_uploader_flush(lp_uploader *uploader, double timeout_ms);
 void lp_uploader_stop(lp_uploader *uploader, uint64_t *bytes_up, uint64_t *bytes_down, uint64_t *row_bytes);
 

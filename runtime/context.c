@@ -103,7 +103,8 @@ static void forget_from(lp_context *context, int64_t position) {
 bool lp_context_enter(lp_context *context, lp_context_time time) {
   if (time.epoch < context->time.epoch) return false;
   if (time.epoch > context->time.epoch) {
-    forget_from(context, time.floor);
+    /* Of epochs in between the floor is not known: any row may be another's. */
+    forget_from(context, time.epoch == context->time.epoch + 1 ? time.floor : 0);
     context->time = time;
   }
   return true;

@@ -84,7 +84,9 @@ static void grow_capacity(generation_run *run, int64_t needed) {
   if (run->capacity > most) run->capacity = most;
 }
 
-static lp_status step(generation_run *run, int32_t program, int64_t past, int64_t count) {
+/* Runs the program over the ids that were put, and draws the next token of each sequence. */
+static lp_status compute(generation_run *run, int32_t program, int64_t past, int64_t count, lp_side_id *sampled_on,
+                         lp_diag *diag) {
   lp_session *session = run->session;
   grow_capacity(run, past + count);
   size_t width = lp_element_size(session->bundle->manifest.inputs[run->tokens_input].tensor.dtype);
@@ -96,13 +98,70 @@ static lp_status step(generation_run *run, int32_t program, int64_t past, int64_
   walk.sym[LP_SYM_P] = past;
   walk.sym[LP_SYM_R] = 1;
   walk.sym[LP_SYM_C] = run->capacity;
-  if (past == 0) walk.logits = &run->out->first_logits;
-  LP_TRY(lp_session_walk(session, &walk, run->diag));
+  if (past == 0 && run->out->steps == 0) walk.logits = &run->out->first_logits;
+  LP_TRY(lp_session_walk(session, &walk, diag));
+  *sampled_on = walk.sampled_on;
+  return LP_OK;
+}
+
+/* ---- when the worker is lost ------------------------------------------------------------------------------------- */
+
+/* The whole text of every sequence, as one prompt. What is behind the end of a sequence is of no account. */
+static void put_everything(generation_run *run) {
+  int64_t made = run->out->steps, length = run->length + made;
+  run->ids = lp_realloc(run->ids, (size_t)(run->batch * length) * sizeof(int64_t));
+  for (int64_t i = 0; i < run->batch; i++) {
+    for (int64_t k = 0; k < run->length; k++)
+      put_id(run, (size_t)(i * length + k), run->prompts[i * run->length + k]);
+    for (int64_t k = 0; k < made; k++) {
+      int32_t token = run->out->tokens.data[k * run->batch + i].token;
+      put_id(run, (size_t)(i * length + run->length + k), token >= 0 ? token : 0);
+    }
+  }
+}
+
+/* One attempt: a new connection, and both sides run over the whole text again, which gives the caches they had. */
+static lp_status rebuild(generation_run *run, lp_side_id *sampled_on, lp_diag *diag) {
+  lp_session_disconnect(run->session);
+  LP_TRY(lp_session_connect(run->session, diag));
+  put_everything(run);
+  return compute(run, run->prefill, 0, run->length + run->out->steps, sampled_on, diag);
+}
+
+/* Computes the next token anew when the worker was lost on the way to it: until there is one again, or the time is over. */
+static lp_status persist(generation_run *run, lp_status status, const lp_diag *first, lp_side_id *sampled_on) {
+  lp_backoff backoff = lp_backoff_begin(&run->session->endpoint.patience, lp_session_timeout_ms(run->session));
+  while (status != LP_OK && run->session->lost) {
+    lp_diag *quiet = lp_diag_create();
+    status = rebuild(run, sampled_on, quiet);
+    lp_diag_free(quiet);
+    if (status == LP_OK || !lp_backoff_wait(&backoff)) break;
+  }
+  const lp_diag_entry *entry = lp_diag_get(first, 0);
+  if (status == LP_OK || entry == NULL) return status;
+  return lp_error_as(status, run->diag, entry->loc, "%s", entry->text);
+}
+
+static lp_status compute_or_persist(generation_run *run, int32_t program, int64_t past, int64_t count,
+                                    lp_side_id *sampled_on) {
+  if (!run->session->remote) return compute(run, program, past, count, sampled_on, run->diag);
+  lp_diag *quiet = lp_diag_create();
+  run->session->lost = false;
+  lp_status status = compute(run, program, past, count, sampled_on, quiet);
+  if (status != LP_OK) status = persist(run, status, quiet, sampled_on);
+  lp_diag_free(quiet);
+  return status;
+}
+
+static lp_status step(generation_run *run, int32_t program, int64_t past, int64_t count) {
+  lp_session *session = run->session;
+  lp_side_id sampled_on = LP_SIDE_DEVICE;
+  LP_TRY(compute_or_persist(run, program, past, count, &sampled_on));
   if (past == 0) LP_TRY(lp_bundle_await_check(session->bundle, run->diag));
   double now = lp_now_ms();
   for (int64_t i = 0; i < run->batch; i++) {
     lp_generated token = {.token = run->ended[i] ? -1 : run->sample[i].token,
-                          .side = walk.sampled_on,
+                          .side = sampled_on,
                           .exit_layer = -1,
                           .confidence = run->sample[i].confidence,
                           .ms = now - run->last_ms};
@@ -155,9 +214,11 @@ static void add_totals(generation_run *run, const lp_session *before) {
   out->total_ms = run->last_ms - run->started_ms;
   if (out->steps > 1) out->tpot_ms = (out->total_ms - out->ttft_ms) / (double)(out->steps - 1);
   out->cloud_requests += session->waits - before->waits;
-  if (session->link == NULL) return;
-  out->bytes_up = session->link->bytes_sent;
-  out->bytes_down = session->link->bytes_received;
+  out->cloud_ms = session->cloud_ms - before->cloud_ms;
+  out->comm_ms = session->wait_ms - before->wait_ms - out->cloud_ms;
+  out->device_ms = out->total_ms - out->cloud_ms - out->comm_ms;
+  out->bytes_up = session->bytes_up + (session->link != NULL ? session->link->bytes_sent : 0);
+  out->bytes_down = session->bytes_down + (session->link != NULL ? session->link->bytes_received : 0);
 }
 
 /* Do early exits have a part in it? Exact mode does without them where there are none, or several sequences. */

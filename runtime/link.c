@@ -115,7 +115,6 @@ static lp_status shake_hands(lp_wire *link, const char *bundle_hash, double time
   case LP_RECV_FRAME:
     break;
   case LP_RECV_GONE:
-    why = "it closed the connection";
     goto fail;
   case LP_RECV_TIMEOUT:
     why = "no answer in time";
@@ -131,12 +130,12 @@ fail:
   return lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", link->address, why);
 }
 
-lp_status lp_wire_dial(const lp_transport *transport, const char *address, const char *bundle_hash, double timeout_ms,
-                       lp_wire **out, lp_diag *diag) {
+lp_status lp_wire_dial(const lp_transport *transport, const lp_endpoint *endpoint, double timeout_ms, lp_wire **out,
+                       lp_diag *diag) {
   *out = NULL;
-  lp_wire *link = link_create(transport, address);
-  lp_status status = transport->dial(address, timeout_ms, &link->channel, diag);
-  if (status == LP_OK) status = shake_hands(link, bundle_hash, timeout_ms, diag);
+  lp_wire *link = link_create(transport, endpoint->address);
+  lp_status status = transport->dial(endpoint, timeout_ms, &link->channel, diag);
+  if (status == LP_OK) status = shake_hands(link, endpoint->bundle_hash, timeout_ms, diag);
   if (status == LP_OK)
     *out = link;
   else

@@ -149,6 +149,24 @@ void lp_worker_stop(lp_worker_process *process); /* one that was not started (ze
 /* How hidden states travel (codec.c, which states the error of each). */
 typedef enum { LP_CODEC_AUTO, LP_CODEC_F32, LP_CODEC_F16, LP_CODEC_INT8, LP_CODEC_INT4, LP_CODEC_COUNT } lp_codec;
 
+/* A link to emulate (link_emulator.c; docs/protocol.md). Zeros do not limit. */
+typedef struct {
+  double rtt_ms, up_bps, down_bps;
+  double loss;                 /* share of packets of 1448 bytes that must be sent again; below 1 */
+  double cut_ms, cut_every_ms; /* the link is down for so long, so often */
+  uint64_t seed;               /* of what is lost */
+} lp_link_shape;
+
+/* How patient the device is with its link. Zeros take the value in brackets. */
+typedef struct {
+  double dial_ms;          /* to connect and shake hands (5 s) */
+  double pause_ms;         /* before it dials again, doubled each time (50 ms) ... */
+  double longest_pause_ms; /* ... up to this (2 s) */
+  double beat_ms;          /* while it waits and hears nothing it asks for a sign of life this often (1 s) */
+  double silence_ms;       /* a connection without one is given up after (5 s) */
+  double repeat_ms;        /* a question is put again after (2 s), doubled each time */
+} lp_patience;
+
 typedef struct {
   const char *cloud; /* HOST:PORT of a worker; NULL runs both sides in this process (both must be loaded) */
   lp_mode mode;      /* exact without exits in the bundle is full */
@@ -158,8 +176,10 @@ typedef struct {
   int64_t max_tokens; /* generated per sequence */
   bool ignore_eos;
   int32_t threads;
-  int64_t capacity;        /* KV cache in tokens, doubled when too small; 0: prompt + max_tokens */
-  double cloud_timeout_ms; /* longest wait for one answer of the worker; 0: two minutes */
+  int64_t capacity;          /* KV cache in tokens, doubled when too small; 0: prompt + max_tokens */
+  double cloud_timeout_ms;   /* longest wait for one answer of the worker, reconnecting included; 0: two minutes */
+  const lp_link_shape *link; /* borrowed; emulated between this process and the worker; NULL: none */
+  lp_patience patience;
 } lp_generate_options;
 
 typedef struct {
@@ -174,11 +194,12 @@ typedef struct {
   LP_VEC(lp_generated) tokens; /* [sequence][step], each sequence padded with token -1 after its end */
   int64_t batch, steps;
   double ttft_ms, tpot_ms, total_ms;
-  uint64_t bytes_up, bytes_down; /* payload and framing, device to cloud and back */
-  uint64_t cloud_requests;       /* times the device waited for the cloud */
-  uint64_t hidden_bytes_up;      /* of bytes_up: rows of hidden states */
-  int64_t drafted, accepted;     /* exact mode: tokens that an exit proposed, and those the cloud confirmed */
-  int64_t fallbacks;             /* threshold: tokens taken below theta because the cloud did not answer */
+  double device_ms, cloud_ms, comm_ms; /* total_ms by part: the rest, the cloud computing, and waiting for the link */
+  uint64_t bytes_up, bytes_down;       /* payload and framing, device to cloud and back */
+  uint64_t cloud_requests;             /* times the device waited for the cloud */
+  uint64_t hidden_bytes_up;            /* of bytes_up: rows of hidden states */
+  int64_t drafted, accepted;           /* exact mode: tokens that an exit proposed, and those the cloud confirmed */
+  int64_t fallbacks;                   /* threshold: tokens taken below theta because the cloud did not answer */
   lp_buf first_logits; /* f32[vocab] of sequence 0's first generated position; only filled when they are here */
 } lp_generation;
 

@@ -243,9 +243,27 @@ LP_MUST_USE lp_status lp_executor_fill(lp_executor *executor, int32_t buffer, co
 LP_MUST_USE lp_status lp_executor_sample(lp_executor *executor, const lp_step *step, const lp_sampling *sampling,
                                          lp_sample *out, lp_buf *scratch, lp_diag *diag);
 
+/* ---- patience (backoff.c) ---------------------------------------------------------------------------------------- */
+
+/* Attempts with pauses that double, until the time is over. */
+typedef struct {
+  double pause_ms, longest_ms, until_ms;
+} lp_backoff;
+lp_backoff lp_backoff_begin(const lp_patience *patience, double timeout_ms);
+/* Sleeps until the next attempt; false: the time is over. */
+bool lp_backoff_wait(lp_backoff *backoff);
+
 /* ---- transport (transport_tcp.c, address.c) --------------------------------------------------------------------------------- */
 
 typedef struct lp_channel lp_channel;
+
+/* Where the worker is, and how to deal with it. Borrowed by all connections of a session. */
+typedef struct {
+  const char *address; /* HOST:PORT, for messages too */
+  const char *via;     /* dialled instead: an emulated link; NULL: the address */
+  const char *bundle_hash;
+  lp_patience patience; /* no zeros */
+} lp_endpoint;
 
 enum { LP_ONLY_PEER = 1 };
 
@@ -263,8 +281,9 @@ typedef enum { LP_RECV_FRAME, LP_RECV_GONE, LP_RECV_TIMEOUT, LP_RECV_GARBAGE, LP
  * transport does on threads of its own is its own affair. */
 typedef struct {
   const char *name;
-  /* Connects to HOST:PORT within the time; the only peer is LP_ONLY_PEER. */
-  lp_status (*dial)(const char *address, double timeout_ms, lp_channel **out, lp_diag *diag);
+  /* Connects within the time; the only peer is LP_ONLY_PEER. Listeners answer signs of life by themselves, however busy
+   * their thread is; a dialler's receive asks for them and gives up a peer that is silent. */
+  lp_status (*dial)(const lp_endpoint *endpoint, double timeout_ms, lp_channel **out, lp_diag *diag);
   /* Listens on HOST:PORT (port 0: a free one) and returns the port taken. */
   lp_status (*listen)(const char *address, lp_channel **out, int *port, lp_diag *diag);
   /* Sends head and body as one frame; `why` says what went wrong when it returns false. */
@@ -308,8 +327,8 @@ typedef struct {
 } lp_inbound;
 
 /* Dials and shakes hands: protocol version and bundle hash must be equal on both sides. */
-LP_MUST_USE lp_status lp_wire_dial(const lp_transport *transport, const char *address, const char *bundle_hash,
-                                   double timeout_ms, lp_wire **out, lp_diag *diag);
+LP_MUST_USE lp_status lp_wire_dial(const lp_transport *transport, const lp_endpoint *endpoint, double timeout_ms,
+                                   lp_wire **out, lp_diag *diag);
 LP_MUST_USE lp_status lp_wire_listen(const lp_transport *transport, const char *address, lp_wire **out, int *port,
                                      lp_diag *diag);
 bool lp_wire_hello(lp_wire *link, uint32_t peer, const char *bundle_hash, const char **why);
@@ -335,7 +354,12 @@ struct lp_session {
   lp_wire *link;                        /* NULL: one process, or not connected */
   uint64_t id;
   int32_t logits; /* the output that tokens are sampled from, or -1 */
-  uint64_t waits; /* times the device waited for the cloud */
+  bool lost;      /* the connection broke in the last walk: what the worker knew of the session is gone */
+  lp_endpoint endpoint;
+  struct lp_link_emulator *emulator;
+  uint64_t bytes_up, bytes_down; /* over connections that are closed */
+  uint64_t waits;                /* times the device waited for the cloud */
+  double wait_ms, cloud_ms;      /* for how long, and of that: the cloud computed */
   lp_buf scratch, rows;
   double *step_ms; /* [steps of the program walked]: filled with the time of each run step; NULL: not timed */
 };
@@ -363,5 +387,6 @@ bool lp_walk_wants(const lp_session *session, const lp_walk *walk, const lp_step
 LP_MUST_USE lp_status lp_session_connect(lp_session *session, lp_diag *diag);
 LP_MUST_USE lp_status lp_session_walk_remote(lp_session *session, lp_walk *walk, lp_diag *diag);
 void lp_session_disconnect(lp_session *session);
+double lp_session_timeout_ms(const lp_session *session); /* the longest wait for the worker */
 
 #endif

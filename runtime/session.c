@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/collaborate.h"
+#include "runtime/link_emulator.h"
 
 /* ---- steps that are alike whether the other side is here or not -------------------------------------------------- */
 
@@ -79,9 +80,11 @@ static lp_status walk_here(lp_session *session, lp_walk *walk, lp_diag *diag) {
   for (int i = 0; i < LP_SIDE_COUNT; i++)
     if (program->takes_part[i]) LP_TRY(lp_executor_begin(session->executor[i], walk->program, walk->sym, diag));
   for (int32_t i = 0; i < program->step_count; i++) {
-    double begin = session->step_ms != NULL ? lp_now_ms() : 0;
+    double begin = lp_now_ms();
     LP_TRY(walk_step(session, walk, &program->step[i], diag));
-    if (session->step_ms != NULL) session->step_ms[i] = lp_now_ms() - begin;
+    double took = lp_now_ms() - begin;
+    if (session->step_ms != NULL) session->step_ms[i] = took;
+    if (program->step[i].side == LP_SIDE_CLOUD) session->wait_ms += took, session->cloud_ms += took;
   }
   return LP_OK;
 }
@@ -110,6 +113,27 @@ static bool connects_at_once(const lp_session *session) {
   return session->options.mode == LP_MODE_FULL || !lp_halves_find(session->bundle, &halves, &why);
 }
 
+static double or_default(double value, double usual) {
+  return value > 0 ? value : usual;
+}
+
+static lp_status find_worker(lp_session *session, lp_diag *diag) {
+  const lp_generate_options *options = &session->options;
+  session->endpoint =
+      (lp_endpoint){.address = options->cloud,
+                    .bundle_hash = session->bundle->manifest.hash,
+                    .patience = {.dial_ms = or_default(options->patience.dial_ms, 5000),
+                                 .pause_ms = or_default(options->patience.pause_ms, 50),
+                                 .longest_pause_ms = or_default(options->patience.longest_pause_ms, 2000),
+                                 .beat_ms = or_default(options->patience.beat_ms, 1000),
+                                 .silence_ms = or_default(options->patience.silence_ms, 5000),
+                                 .repeat_ms = or_default(options->patience.repeat_ms, 2000)}};
+  if (!session->remote || options->link == NULL) return LP_OK;
+  LP_TRY(lp_link_emulator_start(options->cloud, options->link, &session->emulator, diag));
+  session->endpoint.via = lp_link_emulator_address(session->emulator);
+  return LP_OK;
+}
+
 static lp_status open_sides(lp_session *session, lp_diag *diag) {
   const lp_bundle *bundle = session->bundle;
   bool alone = session->options.mode == LP_MODE_STANDALONE;
@@ -119,6 +143,7 @@ static lp_status open_sides(lp_session *session, lp_diag *diag) {
     LP_TRY(require_side(bundle, (lp_side_id)i, diag));
     session->executor[i] = lp_executor_create(bundle, (lp_side_id)i, session->pool);
   }
+  LP_TRY(find_worker(session, diag));
   return connects_at_once(session) ? lp_session_connect(session, diag) : LP_OK;
 }
 
@@ -142,6 +167,7 @@ lp_status lp_session_open(const lp_bundle *bundle, const lp_generate_options *op
 void lp_session_close(lp_session *session) {
   if (session == NULL) return;
   lp_session_disconnect(session);
+  lp_link_emulator_stop(session->emulator);
   for (int i = 0; i < LP_SIDE_COUNT; i++)
     lp_executor_free(session->executor[i]);
   lp_pool_free(session->pool);

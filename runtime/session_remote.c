@@ -6,7 +6,7 @@
 
 #include "runtime/runtime_internal.h"
 
-static const double default_timeout_ms = 120000, dial_timeout_ms = 10000;
+static const double default_timeout_ms = 120000;
 
 typedef struct {
   lp_session *session;
@@ -19,6 +19,7 @@ typedef struct {
 
 static lp_status broken(const remote_walk *remote, const char *why) {
   const int64_t *sym = remote->walk->sym;
+  remote->session->lost = true;
   return lp_error(remote->diag, LP_LOC_NONE, "the cloud at %s was lost at position %" PRId64 ": %s",
                   remote->session->link->address, sym[LP_SYM_P] + sym[LP_SYM_S], why);
 }
@@ -58,11 +59,16 @@ static lp_status send_state(remote_walk *remote, int32_t index, const lp_step *s
   return send_step(remote, index, rows->data, size);
 }
 
+double lp_session_timeout_ms(const lp_session *session) {
+  double given = session->options.cloud_timeout_ms;
+  return given > 0 ? given : default_timeout_ms;
+}
+
 /* ---- from the worker --------------------------------------------------------------------------------------------- */
 
 static lp_status await_frame(remote_walk *remote, lp_inbound *in) {
   lp_session *session = remote->session;
-  double limit = session->options.cloud_timeout_ms > 0 ? session->options.cloud_timeout_ms : default_timeout_ms;
+  double limit = lp_session_timeout_ms(session);
   double until = lp_now_ms() + limit;
   const char *why = "";
   session->waits++;
@@ -71,7 +77,7 @@ static lp_status await_frame(remote_walk *remote, lp_inbound *in) {
     case LP_RECV_FRAME:
       return LP_OK;
     case LP_RECV_GONE:
-      return broken(remote, "the connection closed");
+      return broken(remote, why);
     case LP_RECV_TIMEOUT:
       break;
     case LP_RECV_GARBAGE:
@@ -87,11 +93,24 @@ static int32_t step_of(const Lp__Wire__Message *message) {
   return message->kind_case == LP__WIRE__MESSAGE__KIND_RESULT ? message->result->step : message->tokens->step;
 }
 
+static double busy_ms_of(const Lp__Wire__Message *message) {
+  if (message->kind_case == LP__WIRE__MESSAGE__KIND_RESULT) return message->result->busy_ms;
+  return message->kind_case == LP__WIRE__MESSAGE__KIND_TOKENS ? message->tokens->busy_ms : 0;
+}
+
+/* The cloud may have begun before the wait: what counts is what the device waited for. */
+static void note_wait(lp_session *session, double waited_ms, double busy_ms) {
+  session->wait_ms += waited_ms;
+  session->cloud_ms += busy_ms < waited_ms ? busy_ms : waited_ms;
+}
+
 /* Waits for what step `index` makes on the worker. Releases `in` on failure. */
 static lp_status await_kind(remote_walk *remote, int32_t index, Lp__Wire__Message__KindCase kind, lp_inbound *in) {
   if (!remote->begun) LP_TRY(send_step(remote, -1, NULL, 0));
+  double begin = lp_now_ms();
   LP_TRY(await_frame(remote, in));
   const Lp__Wire__Message *message = in->message;
+  note_wait(remote->session, lp_now_ms() - begin, busy_ms_of(message));
   lp_status status;
   if (message->kind_case == LP__WIRE__MESSAGE__KIND_FAILURE) {
     status = lp_error(remote->diag, LP_LOC_NONE, "the cloud at %s failed at position %" PRId64 ": %s",
@@ -213,8 +232,7 @@ lp_status lp_session_connect(lp_session *session, lp_diag *diag) {
   int port = 0;
   LP_TRY(lp_address_split(session->options.cloud, &host, &port, diag));
   free(host);
-  LP_TRY(lp_wire_dial(&lp_transport_tcp, session->options.cloud, session->bundle->manifest.hash, dial_timeout_ms,
-                      &session->link, diag));
+  LP_TRY(lp_wire_dial(&lp_transport_tcp, &session->endpoint, session->endpoint.patience.dial_ms, &session->link, diag));
   Lp__Wire__Open open = LP__WIRE__OPEN__INIT;
   open.session = session->id;
   open.temperature = session->options.sampling.temperature;
@@ -239,6 +257,8 @@ void lp_session_disconnect(lp_session *session) {
   const char *why = "";
   (void)lp_wire_send(session->link, LP_ONLY_PEER, &message, NULL, 0,
                      &why); /* the end of the connection says the same */
+  session->bytes_up += session->link->bytes_sent;
+  session->bytes_down += session->link->bytes_received;
   lp_wire_close(session->link);
   session->link = NULL;
 }

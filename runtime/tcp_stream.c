@@ -42,11 +42,16 @@ static void fill(lp_tcp_stream *tcp, uint8_t *target, size_t wanted) {
   tcp->ahead_begin += count;
 }
 
-static bool begin_frame(lp_tcp_stream *tcp) {
+static uint64_t length_of(const lp_tcp_stream *tcp) {
   uint64_t length = 0;
   for (int i = 0; i < LP_TCP_LENGTH; i++)
     length |= (uint64_t)tcp->length[i] << (8 * i);
-  if (length == 0 || length > frame_limit) return false;
+  return length;
+}
+
+static bool begin_frame(lp_tcp_stream *tcp) {
+  uint64_t length = length_of(tcp);
+  if (length > frame_limit) return false;
   tcp->frame = malloc((size_t)length);
   tcp->frame_size = (size_t)length;
   tcp->have = 0;
@@ -54,10 +59,13 @@ static bool begin_frame(lp_tcp_stream *tcp) {
 }
 
 lp_tcp_progress lp_tcp_stream_absorb(lp_tcp_stream *tcp) {
-  if (tcp->frame == NULL) {
+  while (tcp->frame == NULL) {
     fill(tcp, tcp->length, LP_TCP_LENGTH);
     if (tcp->have < LP_TCP_LENGTH) return LP_TCP_MORE;
-    if (!begin_frame(tcp)) return LP_TCP_BROKEN;
+    if (length_of(tcp) > 0 && !begin_frame(tcp)) return LP_TCP_BROKEN;
+    if (tcp->frame != NULL) break;
+    tcp->beats++;
+    tcp->have = 0;
   }
   fill(tcp, tcp->frame, tcp->frame_size);
   return tcp->have == tcp->frame_size ? LP_TCP_FRAME : LP_TCP_MORE;

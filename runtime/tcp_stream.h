@@ -1,4 +1,5 @@
-/* Frames on one NNG byte stream: uint64 little endian, then so many bytes. Private to the TCP transport. */
+/* Frames on one NNG byte stream: uint64 little endian, then so many bytes. A frame of no bytes is a sign of life; it is
+ * counted, never taken. Private to the TCP transport. */
 #ifndef LP_TCP_STREAM_H
 #define LP_TCP_STREAM_H
 
@@ -17,6 +18,7 @@ typedef struct {
   uint8_t *frame;          /* being filled, or complete */
   size_t frame_size, have; /* `have` of the length while `frame` is NULL, then of the frame */
   size_t ahead_begin, ahead_end;
+  unsigned beats; /* signs of life that came */
   uint8_t ahead[LP_TCP_AHEAD];
 } lp_tcp_stream;
 

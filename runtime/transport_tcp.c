@@ -14,7 +14,8 @@
 #include "runtime/runtime_internal.h"
 #include "runtime/tcp_stream.h"
 
-enum { MOST_PEERS = 1024 };
+/* A sign of life that cannot be sent at once comes too late. It must end: NNG's streams wait for ever once they have failed. */
+enum { MOST_PEERS = 1024, ECHO_TIMEOUT_MS = 200 };
 
 typedef struct {
   lp_channel *channel;
@@ -22,12 +23,21 @@ typedef struct {
   lp_tcp_stream tcp;
   bool ready; /* a frame is complete; nothing is being received */
   bool gone;
+  /* Of a device's only peer: is it waited for, since when nothing came, when it was asked for a sign of life. */
+  bool awaited;
+  double heard_ms, beaten_ms;
+  /* Of a listener's peer: answers to signs of life. They keep off the stream while a frame is on it, and the other way round. */
+  pthread_mutex_t sending;
+  nng_aio *echo;
+  bool echoes; /* an answer is under way; atomic */
+  bool broken; /* an answer failed, or was cut: nothing sensible can follow; atomic */
 } tcp_peer;
 
 struct lp_channel {
   nng_stream_listener *listener; /* NULL: a device's channel */
   nng_stream_dialer *dialer;
-  nng_aio *connect; /* accepts or dials */
+  nng_aio *connect;     /* accepts or dials */
+  lp_patience patience; /* of a device */
   pthread_mutex_t mutex;
   pthread_cond_t news;
   /* Under the mutex, as are `ready` and `gone` of a listener's peers. */
@@ -39,12 +49,46 @@ struct lp_channel {
 /* ---- peers ------------------------------------------------------------------------------------------------------- */
 
 static void peer_free(tcp_peer *peer) {
+  if (peer->tcp.stream != NULL) nng_stream_close(peer->tcp.stream);
+  if (peer->tcp.receive != NULL) nng_aio_stop(peer->tcp.receive); /* nothing begins an answer any more */
+  if (peer->echo != NULL) {
+    nng_aio_stop(peer->echo);
+    nng_aio_free(peer->echo);
+  }
   lp_tcp_stream_close(&peer->tcp);
+  pthread_mutex_destroy(&peer->sending);
   free(peer);
+}
+
+/* ---- signs of life ----------------------------------------------------------------------------------------------- */
+
+static void on_echoed(void *user) {
+  tcp_peer *peer = user;
+  if (nng_aio_result(peer->echo) != 0 || nng_aio_count(peer->echo) != LP_TCP_LENGTH) {
+    __atomic_store_n(&peer->broken, true, __ATOMIC_RELEASE);
+    nng_stream_close(peer->tcp.stream);
+  }
+  __atomic_store_n(&peer->echoes, false, __ATOMIC_RELEASE);
+}
+
+/* Answers on whatever thread the question came in. A frame that is being sent is a sign of life itself. */
+static void answer_beats(tcp_peer *peer) {
+  static uint8_t nothing[LP_TCP_LENGTH];
+  bool asked = peer->tcp.beats > 0;
+  peer->tcp.beats = 0;
+  if (!asked || pthread_mutex_trylock(&peer->sending) != 0) return;
+  bool broken = __atomic_load_n(&peer->broken, __ATOMIC_ACQUIRE);
+  if (!broken && !__atomic_exchange_n(&peer->echoes, true, __ATOMIC_ACQ_REL)) {
+    nng_iov iov = {nothing, sizeof(nothing)};
+    nng_aio_set_iov(peer->echo, 1, &iov);
+    nng_stream_send(peer->tcp.stream, peer->echo);
+  }
+  pthread_mutex_unlock(&peer->sending);
 }
 
 /* Of a listener: takes note of what came, or goes on receiving. */
 static void note_progress(tcp_peer *peer, lp_tcp_progress progress) {
+  answer_beats(peer);
   if (progress == LP_TCP_MORE) {
     lp_tcp_stream_ask(&peer->tcp);
     return;
@@ -65,10 +109,13 @@ static void on_received(void *user) {
 static bool add_peer(lp_channel *channel, nng_stream *stream) {
   tcp_peer *peer = lp_alloc(sizeof(*peer));
   peer->channel = channel;
-  if (!lp_tcp_stream_init(&peer->tcp, stream, channel->listener != NULL ? on_received : NULL, peer)) {
-    free(peer);
+  pthread_mutex_init(&peer->sending, NULL);
+  if (!lp_tcp_stream_init(&peer->tcp, stream, channel->listener != NULL ? on_received : NULL, peer) ||
+      nng_aio_alloc(&peer->echo, on_echoed, peer) != 0) {
+    peer_free(peer);
     return false;
   }
+  nng_aio_set_timeout(peer->echo, ECHO_TIMEOUT_MS);
   pthread_mutex_lock(&channel->mutex);
   bool full = channel->peers.count >= MOST_PEERS;
   if (!full) {
@@ -143,13 +190,14 @@ static int start_dialing(lp_channel *channel, const char *address, double timeou
   return add_peer(channel, nng_aio_get_output(channel->connect, 0)) ? 0 : NNG_ENOMEM;
 }
 
-static lp_status tcp_dial(const char *address, double timeout_ms, lp_channel **out, lp_diag *diag) {
+static lp_status tcp_dial(const lp_endpoint *endpoint, double timeout_ms, lp_channel **out, lp_diag *diag) {
   lp_channel *channel = channel_create();
-  int error = start_dialing(channel, address, timeout_ms);
+  channel->patience = endpoint->patience;
+  int error = start_dialing(channel, endpoint->via != NULL ? endpoint->via : endpoint->address, timeout_ms);
   *out = error == 0 ? channel : NULL;
   if (error == 0) return LP_OK;
   tcp_close(channel);
-  return lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", address, nng_strerror(error));
+  return lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", endpoint->address, nng_strerror(error));
 }
 
 static int start_listening(lp_channel *channel, const char *address, int *port) {
@@ -196,7 +244,12 @@ static bool tcp_send(lp_channel *channel, uint32_t id, const void *head, size_t 
   tcp_peer *peer = find_peer(channel, id);
   *why = "the connection closed";
   if (peer == NULL) return false;
-  int error = lp_tcp_stream_send(&peer->tcp, head, head_size, body, body_size);
+  pthread_mutex_lock(&peer->sending);
+  nng_aio_wait(peer->echo);
+  int error = NNG_ECLOSED;
+  if (!__atomic_load_n(&peer->broken, __ATOMIC_ACQUIRE))
+    error = lp_tcp_stream_send(&peer->tcp, head, head_size, body, body_size);
+  pthread_mutex_unlock(&peer->sending);
   if (error != 0) lose(peer); /* a frame was cut: nothing sensible can follow */
   *why = nng_strerror(error);
   return error == 0;
@@ -209,21 +262,55 @@ static lp_packet take_frame(tcp_peer *peer) {
   return packet;
 }
 
-static lp_recv_outcome receive_from_only(tcp_peer *peer, double timeout_ms, lp_packet *out) {
-  if (peer->gone) return LP_RECV_GONE;
-  lp_tcp_progress progress = lp_tcp_stream_absorb(&peer->tcp);
-  while (progress == LP_TCP_MORE) {
-    nng_aio_set_timeout(peer->tcp.receive, timeout_ms < INT32_MAX ? (nng_duration)timeout_ms : INT32_MAX);
-    lp_tcp_stream_ask(&peer->tcp);
-    nng_aio_wait(peer->tcp.receive);
-    int error = nng_aio_result(peer->tcp.receive);
-    if (error == NNG_ETIMEDOUT) return LP_RECV_TIMEOUT;
-    progress = error == 0 ? lp_tcp_stream_received(&peer->tcp) : LP_TCP_BROKEN;
+static nng_duration duration_of(double ms) {
+  return ms <= 0 ? 0 : ms < INT32_MAX ? (nng_duration)(ms + 1) : INT32_MAX;
+}
+
+/* Nothing came for a while: asks for a sign of life, or gives up. */
+static bool is_alive(tcp_peer *peer, const char **why) {
+  const lp_patience *patience = &peer->channel->patience;
+  double now = lp_now_ms();
+  *why = "it gives no sign of life";
+  if (now - peer->heard_ms >= patience->silence_ms) return false;
+  if (now - peer->beaten_ms < patience->beat_ms) return true;
+  peer->beaten_ms = now;
+  *why = "the connection closed";
+  return lp_tcp_stream_send(&peer->tcp, NULL, 0, NULL, 0) == 0;
+}
+
+/* Waits for bytes until `until`. */
+static lp_tcp_progress wait_for_bytes(tcp_peer *peer, double until, bool *over, const char **why) {
+  double left = until - lp_now_ms(), beat = peer->channel->patience.beat_ms;
+  nng_aio_set_timeout(peer->tcp.receive, duration_of(left < beat ? left : beat));
+  lp_tcp_stream_ask(&peer->tcp);
+  nng_aio_wait(peer->tcp.receive);
+  int error = nng_aio_result(peer->tcp.receive);
+  *why = "it closed the connection";
+  if (error == 0) {
+    peer->heard_ms = lp_now_ms();
+    return lp_tcp_stream_received(&peer->tcp);
   }
+  if (error != NNG_ETIMEDOUT || !is_alive(peer, why)) return LP_TCP_BROKEN;
+  *over = lp_now_ms() >= until;
+  return LP_TCP_MORE;
+}
+
+static lp_recv_outcome receive_from_only(tcp_peer *peer, double timeout_ms, lp_packet *out, const char **why) {
+  bool over = false;
+  double now = lp_now_ms();
+  *why = "the connection closed";
+  if (peer->gone) return LP_RECV_GONE;
+  if (!peer->awaited) peer->heard_ms = now;
+  peer->awaited = true;
+  lp_tcp_progress progress = lp_tcp_stream_absorb(&peer->tcp);
+  while (progress == LP_TCP_MORE && !over)
+    progress = wait_for_bytes(peer, now + timeout_ms, &over, why);
+  if (progress == LP_TCP_MORE) return LP_RECV_TIMEOUT;
   if (progress == LP_TCP_BROKEN) {
     lose(peer);
     return LP_RECV_GONE;
   }
+  peer->awaited = false;
   *out = take_frame(peer);
   return LP_RECV_FRAME;
 }
@@ -287,7 +374,7 @@ static lp_recv_outcome receive_from_any(lp_channel *channel, double timeout_ms, 
 static lp_recv_outcome tcp_receive(lp_channel *channel, double timeout_ms, lp_packet *out, const char **why) {
   *out = (lp_packet){0};
   *why = "";
-  if (channel->listener == NULL) return receive_from_only(channel->peers.data[0], timeout_ms, out);
+  if (channel->listener == NULL) return receive_from_only(channel->peers.data[0], timeout_ms, out, why);
   return receive_from_any(channel, timeout_ms, out);
 }
 

@@ -11,11 +11,9 @@
 
 /* Rows of up to so many bytes travel in one message: large enough to be cheap, small enough to be dropped in time. */
 enum { MESSAGE_BYTES = 256 << 10 };
-static const double dial_timeout_ms = 5000, first_pause_ms = 50, longest_pause_ms = 2000;
 
 struct lp_uploader {
   lp_uploader_options options;
-  char *address, *bundle_hash;
   pthread_t thread;
   pthread_mutex_t mutex;
   pthread_cond_t news;
@@ -23,6 +21,9 @@ struct lp_uploader {
   uint8_t *row; /* [room][row_bytes], every row of the generation */
   int64_t room, have, sent;
   lp_context_time time;
+  int64_t lacked; /* the row that the cloud asked for last; -1: none since the connection was made */
+  bool anew;      /* the connection is to be made anew */
+  bool down;      /* the last attempt to connect failed */
   bool stop;
   uint64_t bytes_up, bytes_down, row_bytes_up;
   /* The thread's own: */
@@ -81,7 +82,7 @@ static lp_status join(lp_wire *wire, const lp_uploader_options *options, lp_cont
 
 lp_status lp_context_dial(const lp_uploader_options *options, lp_context_time time, double timeout_ms, lp_wire **out,
                           int64_t *have, lp_diag *diag) {
-  LP_TRY(lp_wire_dial(&lp_transport_tcp, options->address, options->bundle_hash, timeout_ms, out, diag));
+  LP_TRY(lp_wire_dial(&lp_transport_tcp, options->endpoint, timeout_ms, out, diag));
   lp_status status = join(*out, options, time, timeout_ms, have, diag);
   if (status == LP_OK) return LP_OK;
   lp_wire_close(*out);
@@ -133,10 +134,13 @@ static void hang_up(lp_uploader *uploader) {
 
 /* Waits between attempts, twice as long each time, so that a cloud that is down is not flooded. */
 static void pause_after_failure(lp_uploader *uploader) {
-  uploader->pause_ms = uploader->pause_ms > 0 ? 2 * uploader->pause_ms : first_pause_ms;
-  if (uploader->pause_ms > longest_pause_ms) uploader->pause_ms = longest_pause_ms;
+  const lp_patience *patience = &uploader->options.endpoint->patience;
+  uploader->pause_ms = uploader->pause_ms > 0 ? 2 * uploader->pause_ms : patience->pause_ms;
+  if (uploader->pause_ms > patience->longest_pause_ms) uploader->pause_ms = patience->longest_pause_ms;
   double until = lp_now_ms() + uploader->pause_ms;
   lock(uploader);
+  uploader->down = true;
+  pthread_cond_broadcast(&uploader->news);
   for (double left = uploader->pause_ms; left > 0 && !uploader->stop; left = until - lp_now_ms())
     wait_for(uploader, left);
   unlock(uploader);
@@ -150,7 +154,8 @@ static bool connect_wire(lp_uploader *uploader) {
   unlock(uploader);
   int64_t have = 0;
   lp_diag *diag = lp_diag_create(); /* the questions' connection reports what lasts */
-  bool good = lp_context_dial(&uploader->options, time, dial_timeout_ms, &uploader->wire, &have, diag) == LP_OK;
+  double limit = uploader->options.endpoint->patience.dial_ms;
+  bool good = lp_context_dial(&uploader->options, time, limit, &uploader->wire, &have, diag) == LP_OK;
   lp_diag_free(diag);
   if (!good) {
     pause_after_failure(uploader);
@@ -158,6 +163,8 @@ static bool connect_wire(lp_uploader *uploader) {
   }
   uploader->pause_ms = 0;
   lock(uploader);
+  uploader->down = uploader->anew = false;
+  uploader->lacked = -1;
   uploader->sent = have < uploader->have ? have : uploader->have;
   unlock(uploader);
   return true;
@@ -202,13 +209,15 @@ static void note_sent(lp_uploader *uploader, const piece *next) {
 
 static void *upload(void *user) {
   lp_uploader *uploader = user;
+  (void)connect_wire(uploader); /* before there is anything to send: it takes round trips */
   for (;;) {
     lock(uploader);
     while (!uploader->stop && uploader->sent >= uploader->have)
       pthread_cond_wait(&uploader->news, &uploader->mutex);
-    bool stop = uploader->stop;
+    bool stop = uploader->stop, anew = uploader->anew;
     unlock(uploader);
     if (stop) break;
+    if (anew) hang_up(uploader);
     if (!connect_wire(uploader)) continue;
     lock(uploader);
     piece next = next_piece(uploader);
@@ -230,16 +239,13 @@ static void release(lp_uploader *uploader) {
   pthread_cond_destroy(&uploader->news);
   pthread_mutex_destroy(&uploader->mutex);
   free(uploader->row);
-  free(uploader->address);
-  free(uploader->bundle_hash);
   free(uploader);
 }
 
 lp_uploader *lp_uploader_start(const lp_uploader_options *options) {
   lp_uploader *uploader = lp_alloc(sizeof(*uploader));
   uploader->options = *options;
-  uploader->options.address = uploader->address = lp_strdup(options->address);
-  uploader->options.bundle_hash = uploader->bundle_hash = lp_strdup(options->bundle_hash);
+  uploader->lacked = -1;
   pthread_condattr_t attributes;
   pthread_condattr_init(&attributes);
   pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -269,14 +275,24 @@ void lp_uploader_put(lp_uploader *uploader, lp_context_time time, int64_t positi
 void lp_uploader_send_again(lp_uploader *uploader, int64_t from) {
   lock(uploader);
   if (uploader->sent > from) uploader->sent = from;
+  if (uploader->lacked == from) uploader->anew = true;
+  uploader->lacked = from;
   pthread_cond_broadcast(&uploader->news);
   unlock(uploader);
+}
+
+bool lp_uploader_reaches(lp_uploader *uploader) {
+  lock(uploader);
+  bool reaches = !uploader->down;
+  unlock(uploader);
+  return reaches;
 }
 
 void lp_uploader_flush(lp_uploader *uploader, double timeout_ms) {
   double until = lp_now_ms() + timeout_ms;
   lock(uploader);
-  for (double left = timeout_ms; left > 0 && uploader->sent < uploader->have; left = until - lp_now_ms())
+  for (double left = timeout_ms; left > 0 && uploader->sent < uploader->have && !uploader->down;
+       left = until - lp_now_ms())
     wait_for(uploader, left);
   unlock(uploader);
 }

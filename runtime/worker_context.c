@@ -110,6 +110,7 @@ static void post_answer(lp_worker *worker, uint32_t peer, const worker_context *
   answer.accepted = (uint32_t)context->answer.accepted;
   answer.token = context->answer.sample.token;
   answer.confidence = context->answer.sample.confidence;
+  answer.busy_ms = context->answer.busy_ms;
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
   message.kind_case = LP__WIRE__MESSAGE__KIND_ANSWER;
   message.answer = &answer;
@@ -134,7 +135,10 @@ static lp_status compute_answer(lp_worker *worker, worker_context *context, lp_d
   LP_TRY(worker_make_room(worker, wanted, context, diag));
   lp_question question = {
       .draft = context->question.draft, .count = context->question.count, .end = context->question.end};
-  return lp_context_ask(context->context, &question, &context->answer, diag);
+  double begin = lp_now_ms();
+  LP_TRY(lp_context_ask(context->context, &question, &context->answer, diag));
+  context->answer.busy_ms = lp_now_ms() - begin;
+  return LP_OK;
 }
 
 static void answer_if_ready(lp_worker *worker, worker_context *context) {
@@ -154,9 +158,13 @@ static void answer_if_ready(lp_worker *worker, worker_context *context) {
 static const char *question_problem(const worker_context *context, const Lp__Wire__Ask *ask) {
   int64_t capacity = context->context->options.capacity;
   if (ask->end < 1 || ask->end > capacity || ask->n_draft >= (size_t)ask->end) return "the question is out of range";
-  if (ask->number == 0 || ask->number < context->answered) return "the question was answered long ago";
-  return ask->floor < 0 || ask->epoch < context->context->time.epoch ? "the question is of an epoch that has passed"
-                                                                     : NULL;
+  return ask->number == 0 || ask->floor < 0 ? "the question is out of range" : NULL;
+}
+
+/* A question that comes late, behind a newer one or out of an epoch that has passed: nobody waits for its answer. */
+static bool is_late(const worker_context *context, const Lp__Wire__Ask *ask) {
+  return ask->number < context->answered || (context->question.waits && ask->number < context->question.number) ||
+         ask->epoch < context->context->time.epoch;
 }
 
 static void handle_ask(lp_worker *worker, uint32_t peer, worker_context *context, const Lp__Wire__Ask *ask) {
@@ -169,6 +177,8 @@ static void handle_ask(lp_worker *worker, uint32_t peer, worker_context *context
     worker_refuse(worker, peer, 0, problem);
     return;
   }
+  if (is_late(context, ask)) return;
+  bool again = context->question.waits && context->question.number == ask->number;
   (void)lp_context_enter(context->context, (lp_context_time){ask->epoch, ask->floor});
   context->question.waits = true;
   context->question.peer = peer;
@@ -177,7 +187,8 @@ static void handle_ask(lp_worker *worker, uint32_t peer, worker_context *context
   context->question.count = (int64_t)ask->n_draft;
   if (ask->n_draft > 0) memcpy(context->question.draft, ask->draft, ask->n_draft * sizeof(*ask->draft));
   context->question.since_ms = lp_now_ms();
-  if (context->lost) post_lack(worker, peer, context->id, 0);
+  /* A device that asks again is told what is waited for: what it sent may be lost. */
+  if (context->lost || again) post_lack(worker, peer, context->id, context->context->held);
   context->lost = false;
   answer_if_ready(worker, context);
 }

@@ -18,6 +18,7 @@ typedef struct {
   bool dropped;     /* its KV cache was given up; only p = 0 begins anew */
   int64_t position; /* tokens in the KV cache */
   double used_ms;   /* when it was last asked */
+  double busy_from; /* since when it computes what is sent next */
 } worker_session;
 
 /* A context of early exits (collaborate.h) and the question that it waits with, if any. */

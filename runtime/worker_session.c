@@ -74,11 +74,18 @@ static lp_status post(lp_worker *worker, const worker_session *session, const Lp
   return lp_error(diag, LP_LOC_NONE, "the device cannot be reached: %s", why);
 }
 
-static lp_status post_result(lp_worker *worker, const worker_session *session, int32_t step, const void *payload,
-                             size_t size, lp_diag *diag) {
+static double take_busy_ms(worker_session *session) {
+  double from = session->busy_from;
+  session->busy_from = lp_now_ms();
+  return session->busy_from - from;
+}
+
+static lp_status post_result(lp_worker *worker, worker_session *session, int32_t step, const void *payload, size_t size,
+                             lp_diag *diag) {
   Lp__Wire__Result result = LP__WIRE__RESULT__INIT;
   result.session = session->id;
   result.step = step;
+  result.busy_ms = take_busy_ms(session);
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
   message.kind_case = LP__WIRE__MESSAGE__KIND_RESULT;
   message.result = &result;
@@ -115,6 +122,7 @@ static lp_status post_tokens(lp_worker *worker, worker_session *session, int32_t
   Lp__Wire__Tokens tokens = LP__WIRE__TOKENS__INIT;
   tokens.session = session->id;
   tokens.step = index;
+  tokens.busy_ms = take_busy_ms(session);
   tokens.n_token = tokens.n_confidence = batch;
   tokens.token = lp_alloc(batch * sizeof(*tokens.token));
   tokens.confidence = lp_alloc(batch * sizeof(*tokens.confidence));
@@ -256,7 +264,7 @@ static lp_status step_or_fail(lp_worker *worker, worker_session *session, const 
 }
 
 lp_status worker_session_step(lp_worker *worker, worker_session *session, const lp_inbound *in, lp_diag *diag) {
-  session->used_ms = lp_now_ms();
+  session->used_ms = session->busy_from = lp_now_ms();
   lp_status status = step_or_fail(worker, session, in, diag);
   if (status != LP_OK) session->next = -1;
   session->used_ms = lp_now_ms();

@@ -4,14 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/link_shape.h"
 #include "tools/run_print.h"
 #include "tools/session_setup.h"
 
 typedef struct {
   lp_setup_flags setup;
-  const char *prompt, *chat, *system, *tokens, *format, *mode, *codec;
+  const char *prompt, *chat, *system, *tokens, *format, *mode, *codec, *link;
   int64_t batch, count, capacity, top_k, seed;
-  double temperature, top_p, theta;
+  double temperature, top_p, theta, cloud_timeout_ms;
   bool ignore_eos, stats;
 } run_flags;
 
@@ -169,7 +170,13 @@ static lp_status generate(const run_flags *flags, const lp_setup *setup, const r
                                  .max_tokens = tokens_to_make(flags, setup->bundle, prompt->length),
                                  .ignore_eos = flags->ignore_eos,
                                  .threads = (int32_t)flags->setup.threads,
-                                 .capacity = flags->capacity};
+                                 .capacity = flags->capacity,
+                                 .cloud_timeout_ms = flags->cloud_timeout_ms};
+  lp_link_shape shape;
+  if (flags->link != NULL) {
+    LP_TRY(lp_link_shape_read(flags->link, &shape, diag));
+    options.link = &shape;
+  }
   lp_session *session = NULL;
   LP_TRY(lp_session_open(setup->bundle, &options, &session, diag));
   run_output output = {.tokenizer = lp_bundle_tokenizer(setup->bundle),
@@ -238,6 +245,10 @@ int lp_tool_run(int argc, char **argv) {
       {"--codec", LP_OPTION_CHOICE, &flags.codec, "auto|f32|f16|int8|int4",
        "how hidden states travel with early exits (f32 in exact mode, else f16)", 0},
       {"--cloud", LP_OPTION_TEXT, &flags.setup.cloud, "HOST:PORT", "a worker that serves the same bundle", 0},
+      {"--cloud-timeout", LP_OPTION_TIME, &flags.cloud_timeout_ms, "TIME",
+       "longest wait for an answer, reconnecting included (2 minutes; --mode=threshold: 10s)", 0},
+      {"--link", LP_OPTION_TEXT, &flags.link, "LINK", "emulate a link, such as rtt=50ms,up=10Mbit/s,loss=1%,cut=2s/30s",
+       0},
       {"--in-process", LP_OPTION_FLAG, &flags.setup.in_process, NULL, "run both sides in this process", 0},
       {"--threads", LP_OPTION_I64, &flags.setup.threads, "N", "threads (the machine's cores)", 0},
       {"--check", LP_OPTION_FLAG, &flags.setup.check, NULL, "compare the SHA-256 of every file first", 0},

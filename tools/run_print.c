@@ -56,12 +56,14 @@ void lp_run_print_json(const lp_bundle *bundle, const lp_generation *made, int64
     json_array_append_new(sequences, sequence);
   }
   json_object_set_new(root, "sequences", sequences);
-  json_t *totals =
-      json_pack("{s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "ttft_ms", made->ttft_ms, "tpot_ms",
-                made->tpot_ms, "total_ms", made->total_ms, "bytes_up", (json_int_t)made->bytes_up, "bytes_down",
-                (json_int_t)made->bytes_down, "cloud_requests", (json_int_t)made->cloud_requests, "hidden_bytes_up",
-                (json_int_t)made->hidden_bytes_up, "drafted", (json_int_t)made->drafted, "accepted",
-                (json_int_t)made->accepted, "fallbacks", (json_int_t)made->fallbacks);
+  double rate = made->steps > 0 ? (double)made->cloud_requests / (double)made->steps : 0;
+  json_t *totals = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "ttft_ms",
+                             made->ttft_ms, "tpot_ms", made->tpot_ms, "total_ms", made->total_ms, "device_ms",
+                             made->device_ms, "cloud_ms", made->cloud_ms, "comm_ms", made->comm_ms,
+                             "cloud_request_rate", rate, "bytes_up", (json_int_t)made->bytes_up, "bytes_down",
+                             (json_int_t)made->bytes_down, "cloud_requests", (json_int_t)made->cloud_requests,
+                             "hidden_bytes_up", (json_int_t)made->hidden_bytes_up, "drafted", (json_int_t)made->drafted,
+                             "accepted", (json_int_t)made->accepted, "fallbacks", (json_int_t)made->fallbacks);
   json_object_update(root, totals);
   json_decref(totals);
   char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
@@ -79,10 +81,10 @@ void lp_run_print_stats(const lp_generation *made, int64_t prompt_tokens, lp_buf
   lp_format_bytes((double)made->bytes_down, down);
   lp_buf_printf(out,
                 "prompt %" PRId64 " tokens, batch %" PRId64 "; %" PRId64 " steps, %" PRId64 " sampled in the cloud\n"
-                "TTFT %.2f ms, TPOT %.2f ms, total %.2f ms\n"
+                "TTFT %.2f ms, TPOT %.2f ms, total %.2f ms: device %.2f, cloud %.2f, link %.2f\n"
                 "up %s, down %s, %" PRIu64 " waits for the cloud\n",
-                prompt_tokens, made->batch, made->steps, on_cloud, made->ttft_ms, made->tpot_ms, made->total_ms, up,
-                down, made->cloud_requests);
+                prompt_tokens, made->batch, made->steps, on_cloud, made->ttft_ms, made->tpot_ms, made->total_ms,
+                made->device_ms, made->cloud_ms, made->comm_ms, up, down, made->cloud_requests);
   if (made->drafted > 0)
     lp_buf_printf(out, "%" PRId64 " of %" PRId64 " drafts were confirmed\n", made->accepted, made->drafted);
   if (made->fallbacks > 0) lp_buf_printf(out, "%" PRId64 " tokens without the cloud's answer\n", made->fallbacks);

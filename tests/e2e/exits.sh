@@ -44,9 +44,20 @@ refused 'an exit behind all layers' 'error: .*behind 3 layers: the model has 3 l
 compile "$models/llama/model.onnx" "$work/plain.llmpart" $pair --scheduler=cut --cut=1 &&
   refused 'a mode without exits' 'error: .*--mode=threshold: the bundle has no early exits' \
     "$LLMPART" run "$work/plain.llmpart" --tokens=1 -n 1 --mode=threshold --in-process
+ids=$(row "$models/llama/tokens.json" prompts 1) want=$(row "$models/llama/tokens.json" tokens 1)
+same 'exact over a bad link' "$want" \
+  "$(tokens "$work/llama.llmpart" "$ids" "$(length "$want")" --link=rtt=5ms,up=5Mbit/s,down=5Mbit/s,loss=5%,cut=30ms/90ms)"
+awk -v total="$(number "$work/json" total_ms)" -v device="$(number "$work/json" device_ms)" \
+  -v cloud="$(number "$work/json" cloud_ms)" -v comm="$(number "$work/json" comm_ms)" \
+  'BEGIN { off = device + cloud + comm - total; exit !(off * off < 1e-6 && comm > 10 && device > 0 && cloud > 0) }' ||
+  fail "parts do not make up the total: $(grep '_ms' "$work/json" | tail -n 6)"
 refused 'several sequences' 'error: .*one sequence at a time' \
   "$LLMPART" run "$work/llama.llmpart" --tokens=1 --batch=2 -n 1 --mode=threshold --in-process -o json
 wanted_status=2
+refused 'a link with an unknown figure' "error: .*no figure 'upp'" \
+  "$LLMPART" run "$work/llama.llmpart" --tokens=1 -n 1 --link=rtt=1ms,upp=1Mbit/s
+refused 'a link that loses everything' 'error: .*loss of 1' "$LLMPART" run "$work/llama.llmpart" --tokens=1 -n 1 --link=loss=100%
+refused 'a link that is always down' 'error: .*down for' "$LLMPART" run "$work/llama.llmpart" --tokens=1 -n 1 --link=cut=2s/1s
 refused 'exits out of order' 'error: .*ascending' \
   "$LLMPART" compile "$models/llama/model.onnx" --device=jetson-nano --exits=2,1 -o "$work/made/x.llmpart"
 finish

@@ -47,7 +47,7 @@ wait "$worker" || fail "a worker that is asked to end: exit status $?"
 refused 'nobody listens' "error: .*${address#*:}|$address.*error: " "$LLMPART" run "$work/1.llmpart" --tokens="$ids" -n 2 --cloud="$address"
 
 serve "$work/1.llmpart"
-"$LLMPART" run "$work/1.llmpart" --tokens="$ids" -n 100000 --threads=1 --cloud="$address" >"$work/out" 2>"$work/err" &
+"$LLMPART" run "$work/1.llmpart" --tokens="$ids" -n 100000 --threads=1 --cloud="$address" --cloud-timeout=2s >"$work/out" 2>"$work/err" &
 device=$!
 started="$started $device"
 for _ in $(seq 100); do

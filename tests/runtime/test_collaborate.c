@@ -256,10 +256,10 @@ START_TEST(exact_survives_eviction) {
   ck_assert_int_eq(lp_cloud_end_upload(idle, 0, TOY_PROMPT, rows, NULL), LP_OK);
   lp_answer first, again;
   lp_question question = {.end = TOY_PROMPT};
-  ck_assert_int_eq(lp_cloud_end_ask(idle, &question, 10000, &first, NULL), LP_OK);
+  ck_assert_int_eq(lp_cloud_end_ask(idle, &question, 10000, true, &first, NULL), LP_OK);
   for (int i = 0; i < 2; i++)
     ck_assert_int_eq(lp_session_generate(session, prompts, 1, TOY_PROMPT, NULL, NULL, &got[i], NULL), LP_OK);
-  ck_assert_int_eq(lp_cloud_end_ask(idle, &question, 10000, &again, NULL), LP_OK);
+  ck_assert_int_eq(lp_cloud_end_ask(idle, &question, 10000, true, &again, NULL), LP_OK);
   ck_assert_int_eq(first.sample.token, again.sample.token);
   for (int i = 0; i < 2; i++) {
     expect_same_tokens(&want, &got[i]);

@@ -1,0 +1,56 @@
+#include "tools/link_shape.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static lp_status read_loss(char *text, double *out, lp_diag *diag, lp_loc loc) {
+  size_t length = strlen(text);
+  bool percent = length > 0 && text[length - 1] == '%';
+  if (percent) text[length - 1] = '\0';
+  LP_TRY(lp_parse_double(text, out, diag, loc));
+  if (percent) *out /= 100;
+  return *out < 1 ? LP_OK : lp_error(diag, loc, "a loss of %g; wanted less than 1", *out);
+}
+
+/* "2s/30s": down for 2 s every 30 s. */
+static lp_status read_cut(char *text, lp_link_shape *out, lp_diag *diag, lp_loc loc) {
+  char *slash = strchr(text, '/');
+  if (slash == NULL) return lp_error(diag, loc, "'%s' is no cut such as 2s/30s: how long, and how often", text);
+  *slash = '\0';
+  LP_TRY(lp_parse_time_ms(text, &out->cut_ms, diag, loc));
+  LP_TRY(lp_parse_time_ms(slash + 1, &out->cut_every_ms, diag, loc));
+  if (out->cut_ms < out->cut_every_ms) return LP_OK;
+  return lp_error(diag, loc, "the link would be down for %g of every %g ms", out->cut_ms, out->cut_every_ms);
+}
+
+static lp_status read_item(char *item, lp_link_shape *out, lp_diag *diag) {
+  lp_loc loc = LP_LOC_FILE("--link");
+  char *value = strchr(item, '=');
+  if (value == NULL) return lp_error(diag, loc, "'%s' is no figure such as rtt=50ms", item);
+  *value++ = '\0';
+  if (lp_streq(item, "rtt")) return lp_parse_time_ms(value, &out->rtt_ms, diag, loc);
+  if (lp_streq(item, "up")) return lp_parse_rate_bps(value, &out->up_bps, diag, loc);
+  if (lp_streq(item, "down")) return lp_parse_rate_bps(value, &out->down_bps, diag, loc);
+  if (lp_streq(item, "loss")) return read_loss(value, &out->loss, diag, loc);
+  if (lp_streq(item, "cut")) return read_cut(value, out, diag, loc);
+  static const char *const keys[] = {"rtt", "up", "down", "loss", "cut", "seed"};
+  int64_t seed = 0;
+  if (!lp_streq(item, "seed")) {
+    lp_status status = lp_error(diag, loc, "a link has no figure '%s'", item);
+    lp_note_near(diag, loc, item, (const char *const *)keys, LP_COUNT(keys));
+    return status;
+  }
+  LP_TRY(lp_parse_i64(value, 0, INT64_MAX, &seed, diag, loc));
+  out->seed = (uint64_t)seed;
+  return LP_OK;
+}
+
+lp_status lp_link_shape_read(const char *text, lp_link_shape *out, lp_diag *diag) {
+  char *copy = lp_strdup(text), *rest = NULL;
+  lp_status status = LP_OK;
+  *out = (lp_link_shape){0};
+  for (char *item = strtok_r(copy, ",", &rest); item != NULL && status == LP_OK; item = strtok_r(NULL, ",", &rest))
+    status = read_item(item, out, diag);
+  free(copy);
+  return status == LP_OK ? LP_OK : LP_USAGE;
+}
