@@ -218,8 +218,8 @@ typedef struct {
   lp_buf params, body;
   gpu_arg arg[GPU_MOST_ARGS];
   int32_t arg_count;
-  lp_map *sizes; /* polynomial's text -> parameter's name */
-  lp_map *lines; /* index expressions known already -> variable */
+  lp_map *sizes;        /* polynomial's text -> parameter's name */
+  lp_map *lines;        /* index expressions known already -> variable */
   uint32_t coordinates; /* axes whose coordinate is a variable already */
 } gpu_element;
 

@@ -18,11 +18,12 @@
 #define __global__
 #define __device__
 #define __forceinline__ inline
-#define __shared__ static  // blocks run one after the other
+#define __shared__ static // blocks run one after the other
 
 struct dim3 {
   unsigned x, y, z;
-  explicit dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+  explicit dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {
+  }
 };
 struct alignas(16) float4 {
   float x, y, z, w;
@@ -38,8 +39,12 @@ static dim3 threadIdx, blockIdx;
 
 typedef void *cudaStream_t;
 enum cudaError_t { cudaSuccess };
-inline cudaError_t cudaGetLastError() { return cudaSuccess; }
-inline const char *cudaGetErrorString(cudaError_t) { return "no error"; }
+inline cudaError_t cudaGetLastError() {
+  return cudaSuccess;
+}
+inline const char *cudaGetErrorString(cudaError_t) {
+  return "no error";
+}
 
 // ---- numbers -----------------------------------------------------------------------------------------------------------
 
@@ -56,12 +61,17 @@ inline unsigned __float_as_uint(float x) {
 struct __half {
   unsigned short bits;
 };
-inline __half __ushort_as_half(unsigned short bits) { return {bits}; }
-inline unsigned short __half_as_ushort(__half h) { return h.bits; }
+inline __half __ushort_as_half(unsigned short bits) {
+  return {bits};
+}
+inline unsigned short __half_as_ushort(__half h) {
+  return h.bits;
+}
 inline float __half2float(__half h) {
   const unsigned sign = (h.bits & 0x8000u) << 16, exponent = h.bits >> 10 & 31, fraction = h.bits & 1023;
   if (exponent == 31) return __uint_as_float(sign | 0x7f800000u | fraction << 13);
-  const float magnitude = exponent ? std::ldexp((float)(fraction | 1024), (int)exponent - 25) : std::ldexp((float)fraction, -24);
+  const float magnitude =
+      exponent ? std::ldexp((float)(fraction | 1024), (int)exponent - 25) : std::ldexp((float)fraction, -24);
   return sign ? -magnitude : magnitude;
 }
 inline __half __float2half_rn(float x) {
@@ -70,7 +80,7 @@ inline __half __float2half_rn(float x) {
   const float magnitude = std::fabs(x);
   if (magnitude >= 65520.0f) return {(unsigned short)(sign | 0x7c00u)};
   int exponent;
-  std::frexp(magnitude, &exponent);  // magnitude in [2^(exponent - 1), 2^exponent)
+  std::frexp(magnitude, &exponent); // magnitude in [2^(exponent - 1), 2^exponent)
   const int step = exponent - 11 < -24 ? -24 : exponent - 11;
   const unsigned units = (unsigned)std::nearbyint(std::ldexp(magnitude, -step));
   const unsigned half = units < 1024 ? units : ((unsigned)(step + 24) << 10) + units;
@@ -86,7 +96,7 @@ enum { STACK = 128 << 10, MOST_THREADS = 1024, WARP = 32 };
 
 struct Fiber {
   State state;
-  bool odd;  // which of the two rows of shuffled values is next
+  bool odd; // which of the two rows of shuffled values is next
 #if defined(__x86_64__)
   void *stack_pointer;
 #else
@@ -114,12 +124,20 @@ asm(".text\n.hidden lp_cuda_host_switch\n.globl lp_cuda_host_switch\n.type lp_cu
     "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\nret\n"
     ".size lp_cuda_host_switch, .-lp_cuda_host_switch\n");
 static void *scheduler;
-inline void leave() { lp_cuda_host_switch(&fibers[current].stack_pointer, scheduler); }
-inline void enter() { lp_cuda_host_switch(&scheduler, fibers[current].stack_pointer); }
+inline void leave() {
+  lp_cuda_host_switch(&fibers[current].stack_pointer, scheduler);
+}
+inline void enter() {
+  lp_cuda_host_switch(&scheduler, fibers[current].stack_pointer);
+}
 #else
 static ucontext_t scheduler;
-inline void leave() { swapcontext(&fibers[current].context, &scheduler); }
-inline void enter() { swapcontext(&scheduler, &fibers[current].context); }
+inline void leave() {
+  swapcontext(&fibers[current].context, &scheduler);
+}
+inline void enter() {
+  swapcontext(&scheduler, &fibers[current].context);
+}
 #endif
 
 static void thread_main() {
@@ -185,9 +203,11 @@ inline void wait(State at) {
   leave();
 }
 
-}  // namespace lp_cuda_host
+} // namespace lp_cuda_host
 
-inline void __syncthreads() { lp_cuda_host::wait(lp_cuda_host::AT_BLOCK); }
+inline void __syncthreads() {
+  lp_cuda_host::wait(lp_cuda_host::AT_BLOCK);
+}
 
 inline float __shfl_xor_sync(unsigned, float x, int apart) {
   using namespace lp_cuda_host;

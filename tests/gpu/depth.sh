@@ -6,11 +6,11 @@ plan "$1" "$work/report" $pair
 depth=$(layers "$work/report")
 [ "$depth" -ge 5 ] || fail "$1 has $depth layers, too few to compare"
 
-emit() { # emit LAYERS: the code of the last LAYERS layers in one file
+emit() { # emit MODEL LAYERS: the code of the last LAYERS layers in one file
   # shellcheck disable=SC2086 # a list of options
-  compile "$1" "$work/$3.cu" $pair --scheduler=cut --cut=$((depth - $2)) --emit=cuda
+  compile "$1" "$work/$2.cu" $pair --scheduler=cut --cut=$((depth - $2)) --emit=cuda
   # without what a line of a table names, and the loops' counts
-  grep -v '^    .*// ' "$work/$3.cu" | sed '/static const int slot/,/};/d' >"$work/$3.code"
+  grep -v '^    .*// ' "$work/$2.cu" | sed '/static const int slot/,/};/d' >"$work/$2.code"
 }
 emit "$1" 3
 emit "$1" $((depth - 1))
