@@ -10,69 +10,112 @@
 #endif
 #include "tools/tools.h"
 
-/* "json", "csv" or "html", or the path of a file that ends so; NULL: neither. */
+typedef struct {
+  lp_texts outputs;
+  const char *figure;
+  int64_t runs, seed;
+#ifdef LP_HAS_ROUTER
+  lp_policy_spec spec; /* of the decider */
+#endif
+} simulate_flags;
+
+/* "json", "csv", "html" or "svg", or the path of a file that ends so; NULL: neither. */
 static const char *form_of(const char *text) {
-  static const char *const forms[] = {"json", "csv", "html"};
+  static const char *const forms[] = {"json", "csv", "html", "svg"};
   const char *dot = strrchr(text, '.'), *form = dot ? dot + 1 : text;
   for (size_t i = 0; i < LP_COUNT(forms); i++)
     if (lp_streq(form, forms[i])) return forms[i];
   return NULL;
 }
 
-static lp_status write_result(const lp_sim_result *result, const char *where, lp_diag *diag) {
+static lp_status find_figure(const char *name, size_t *out, lp_diag *diag) {
+  for (*out = 0; *out < lp_sim_figure_count; ++*out)
+    if (lp_streq(name, lp_sim_figure_names[*out])) return LP_OK;
+  lp_report_error(diag, LP_LOC_FILE("--figure"), "there is no figure '%s'", name);
+  lp_note_near(diag, LP_LOC_NONE, name, lp_sim_figure_names, lp_sim_figure_count);
+  return LP_USAGE;
+}
+
+static lp_status write_result(const lp_sim_result *result, const char *where, size_t figure, lp_diag *diag) {
   lp_buf out = {0};
   const char *form = form_of(where);
   if (lp_streq(form, "json"))
     lp_sim_print_json(result, &out);
   else if (lp_streq(form, "csv"))
     lp_sim_print_csv(result, &out);
-  else
+  else if (lp_streq(form, "html"))
     lp_sim_print_html(result, &out);
+  else
+    lp_sim_print_svg(result, figure, &out);
   lp_status status = lp_tool_write(lp_streq(where, form) ? "-" : where, lp_buf_text(&out), out.size, diag);
   lp_buf_free(&out);
   return status;
 }
 
-/* With the router's library also those that learn, and with its model the one that reads. */
-static lp_status find_policies(lp_sim_policies *out, lp_diag *diag) {
-#ifdef LP_HAS_ROUTER
-  char *model = lp_share_path("router-model.llmpart");
-  lp_status status = lp_router_sim_policies(lp_path_exists(model) ? model : NULL, out, diag);
-  free(model);
-  return status;
-#else
-  (void)diag;
-  *out = lp_sim_plain_policies;
-  return LP_OK;
-#endif
-}
-
-static lp_status simulate(const char *path, const lp_texts *outputs, int64_t runs, int64_t seed, lp_diag *diag) {
+static lp_status run(const char *path, const simulate_flags *flags, const lp_sim_policies *policies, size_t figure,
+                     lp_diag *diag) {
   lp_sim_scenario *scenario = NULL;
-  lp_sim_policies policies;
-  LP_TRY(find_policies(&policies, diag));
-  LP_TRY(lp_sim_scenario_load(path, &policies, &scenario, diag));
-  if (runs > 0) scenario->runs = runs;
-  if (seed >= 0) scenario->seed = seed;
+  LP_TRY(lp_sim_scenario_load(path, policies, &scenario, diag));
+  if (flags->runs > 0) scenario->runs = flags->runs;
+  if (flags->seed >= 0) scenario->seed = flags->seed;
   lp_sim_result result;
   lp_status status = lp_sim_run(scenario, &result, diag);
-  for (size_t i = 0; i < outputs->count && status == LP_OK; i++)
-    status = write_result(&result, outputs->data[i], diag);
+  for (size_t i = 0; i < flags->outputs.count && status == LP_OK; i++)
+    status = write_result(&result, flags->outputs.data[i], figure, diag);
   lp_sim_result_free(&result);
   lp_sim_scenario_free(scenario);
   return status;
 }
 
+#ifdef LP_HAS_ROUTER
+/* With the router's library also the policies that learn, and with its model the one that reads. */
+static lp_status run_with_learners(const char *path, simulate_flags *flags, size_t figure, lp_diag *diag) {
+  char *model = lp_share_path("router-model.llmpart");
+  lp_router_sim *learners = NULL;
+  bool there = lp_path_exists(model) || lp_streq(flags->spec.model, "embedded");
+  flags->spec.embedded = there ? model : NULL;
+  flags->spec.key = getenv("LLMPART_ROUTER_KEY");
+  lp_status status = lp_router_sim_open(&flags->spec, &learners, diag);
+  if (status == LP_OK) {
+    lp_sim_policies policies = lp_router_sim_policies(learners);
+    status = run(path, flags, &policies, figure, diag);
+  }
+  lp_router_sim_close(learners);
+  free(model);
+  return status;
+}
+#endif
+
+static lp_status simulate(const char *path, simulate_flags *flags, lp_diag *diag) {
+  size_t figure = 0;
+  LP_TRY(find_figure(flags->figure, &figure, diag));
+#ifdef LP_HAS_ROUTER
+  return run_with_learners(path, flags, figure, diag);
+#else
+  return run(path, flags, &lp_sim_plain_policies, figure, diag);
+#endif
+}
+
 int lp_tool_simulate(int argc, char **argv) {
-  lp_texts outputs = {0};
-  int64_t runs = 0, seed = -1;
+  simulate_flags flags = {.figure = "delay", .seed = -1};
   const lp_option options[] = {
-      {"-o", LP_OPTION_TEXTS, &outputs, "json|csv|html|FILE", "where to, and as what; may be repeated (json)", 0},
-      {"--runs", LP_OPTION_I64, &runs, "N", "instead of the scenario's", 1},
-      {"--seed", LP_OPTION_I64, &seed, "N", "instead of the scenario's", 0},
+      {"-o", LP_OPTION_TEXTS, &flags.outputs, "json|csv|html|svg|FILE", "where to, and as what; may be repeated (json)",
+       0},
+      {"--figure", LP_OPTION_TEXT, &flags.figure, "NAME",
+       "of svg: delay, reward, quality, regret, learning-reward, learning-quality or learning-regret (delay)", 0},
+      {"--runs", LP_OPTION_I64, &flags.runs, "N", "instead of the scenario's", 1},
+      {"--seed", LP_OPTION_I64, &flags.seed, "N", "instead of the scenario's", 0},
+#ifdef LP_HAS_ROUTER
+      {"--model", LP_OPTION_TEXT, &flags.spec.model, "MODEL",
+       "who decides in router, router-paper, latest and greedy: lookup, embedded, a bundle or an API's base (lookup)",
+       0},
+      {"--model-name", LP_OPTION_TEXT, &flags.spec.model_name, "NAME",
+       "the model's name at the API; its key is taken from LLMPART_ROUTER_KEY", 0},
+      {"--timeout", LP_OPTION_TIME, &flags.spec.timeout_ms, "TIME", "of the API (300ms)", 0},
+#endif
   };
   const lp_command command = {
-      .usage = "llmpart simulate SCENARIO.yaml [-o json|csv|html|FILE] [--runs=N] [--seed=N]",
+      .usage = "llmpart simulate SCENARIO.yaml [-o json|csv|html|svg|FILE] [--runs=N] [--seed=N]",
       .summary = "Requests of users, the radio link, queues at the edge and in the cloud, and the rules that decide "
                  "between the two:\nmean delay, reward and quality of each policy with 95 % intervals, over what the "
                  "scenario varies. The same seed gives\nthe same numbers.",
@@ -84,14 +127,14 @@ int lp_tool_simulate(int argc, char **argv) {
   lp_texts args = {0};
   bool done = false;
   lp_status status = lp_options_read(&command, argc, argv, &args, &done, diag);
-  if (status == LP_OK && !done && outputs.count == 0) lp_vec_push(&outputs, "json");
-  for (size_t i = 0; i < outputs.count && status == LP_OK; i++)
-    if (!form_of(outputs.data[i]))
-      status = lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "'-o %s' is neither json, csv, html nor a file that ends so",
-                           outputs.data[i]);
-  if (status == LP_OK && !done) status = simulate(args.data[0], &outputs, runs, seed, diag);
+  if (status == LP_OK && !done && flags.outputs.count == 0) lp_vec_push(&flags.outputs, "json");
+  for (size_t i = 0; i < flags.outputs.count && status == LP_OK; i++)
+    if (!form_of(flags.outputs.data[i]))
+      status = lp_error_as(LP_USAGE, diag, LP_LOC_NONE,
+                           "'-o %s' is neither json, csv, html, svg nor a file that ends so", flags.outputs.data[i]);
+  if (status == LP_OK && !done) status = simulate(args.data[0], &flags, diag);
   lp_vec_free(&args);
-  lp_vec_free(&outputs);
+  lp_vec_free(&flags.outputs);
   lp_diag_free(diag);
   return (int)status;
 }

@@ -1,43 +1,61 @@
-/* Decides without a model: by what the prompt's examples say of the query's own keywords. */
+/* Decides without a model, as the prompt's rules say: the best that is known of the query's own keywords, if it was good;
+ * else the best by the examples that are nearest to it. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/router/router.h"
+#include "runtime/router/words.h"
 
-static bool mean_of_route(const lp_prompt *prompt, lp_route route, bool same_keywords, double *mean) {
+/* The mean reward of the route's examples that share most words with the query, where the same keywords beat all others;
+ * false: there is no example of it. */
+static bool worth(const lp_prompt *prompt, lp_route route, double *out) {
   double sum = 0;
-  int count = 0;
+  int count = 0, nearest = -1;
   for (size_t i = 0; i < prompt->count; ++i) {
     const lp_experience *e = &prompt->examples[i];
-    if (e->route != route || (same_keywords && strcmp(e->keywords, prompt->keywords) != 0)) continue;
+    if (e->route != route) continue;
+    int likeness = lp_words_shared(prompt->keywords, e->keywords);
+    if (likeness < nearest) continue;
+    if (likeness > nearest) sum = count = 0;
+    nearest = likeness;
     sum += e->reward;
     ++count;
   }
-  *mean = count > 0 ? sum / count : 0;
+  *out = count > 0 ? sum / count : 0;
   return count > 0;
 }
 
-/* LP_ROUTE_COUNT when no offered route is known. */
-static lp_route best_known(const lp_prompt *prompt, bool same_keywords) {
+/* The example of the greatest reward with the query's own keywords and an offered route; NULL: there is none. */
+static const lp_experience *best_of_same(const lp_prompt *prompt) {
+  const lp_experience *best = NULL;
+  for (size_t i = 0; i < prompt->count; ++i) {
+    const lp_experience *e = &prompt->examples[i];
+    if (!lp_route_offered(prompt->offered, e->route) || strcmp(e->keywords, prompt->keywords) != 0) continue;
+    if (best == NULL || e->reward > best->reward) best = e;
+  }
+  return best;
+}
+
+/* Of routes that equal requests did not try, like ones tell. LP_ROUTE_COUNT: nothing is known. */
+static lp_route best_of_nearest(const lp_prompt *prompt) {
   lp_route best = LP_ROUTE_COUNT;
-  double most = 0, mean;
+  double most = 0, reward;
   for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route) {
-    if (!lp_route_offered(prompt->offered, route) || !mean_of_route(prompt, route, same_keywords, &mean)) continue;
-    if (best != LP_ROUTE_COUNT && mean <= most) continue;
+    if (!lp_route_offered(prompt->offered, route) || !worth(prompt, route, &reward)) continue;
+    if (best != LP_ROUTE_COUNT && reward <= most) continue;
     best = route;
-    most = mean;
+    most = reward;
   }
   return best;
 }
 
 static lp_status score(lp_decider *self, const lp_prompt *prompt, double probability[LP_ROUTE_COUNT], lp_diag *diag) {
   (void)self;
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
-    probability[route] = 0;
-  lp_route best = best_known(prompt, true);
-  if (best == LP_ROUTE_COUNT) best = best_known(prompt, false);
+  const lp_experience *same = best_of_same(prompt);
+  lp_route best = same != NULL && same->good ? same->route : best_of_nearest(prompt);
   if (best == LP_ROUTE_COUNT) return lp_error(diag, (lp_loc){0}, "nothing is known yet of the routes that are offered");
-  probability[best] = 1;
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
+    probability[route] = route == best;
   return LP_OK;
 }
 

@@ -130,17 +130,6 @@ static bool is_nearer(const candidate *a, const candidate *b) {
   return a->shared != b->shared ? a->shared > b->shared : newest(a) > newest(b);
 }
 
-static int count_shared(const char *a, const char *b) {
-  if (strcmp(a, b) == 0) return 1 + (int)strlen(a); /* nearer than any other */
-  int shared = 0;
-  for (lp_word word = lp_next_word(&a); word.size > 0; word = lp_next_word(&a)) {
-    const char *at = b;
-    for (lp_word other = lp_next_word(&at); other.size > 0; other = lp_next_word(&at))
-      shared += lp_word_equal(word, other);
-  }
-  return shared;
-}
-
 /* Puts `c` where it belongs among the `*count` nearest, in falling order; the farthest falls out when there are `most`. */
 static void keep_nearest(candidate *nearest, size_t *count, size_t most, candidate c) {
   if (*count == most && !is_nearer(&c, &nearest[most - 1])) return;
@@ -156,7 +145,7 @@ size_t lp_replay_select(const lp_replay *replay, const char *keywords, size_t mo
   size_t count = 0;
   for (size_t i = 0; i < lp_map_count(replay->kinds); ++i) {
     const kind *of = lp_map_value_at(replay->kinds, i);
-    int shared = count_shared(keywords, of->keywords);
+    int shared = lp_words_shared(keywords, of->keywords);
     for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
       if (of->of[route].count > 0) keep_nearest(nearest, &count, most, (candidate){of, route, shared});
   }

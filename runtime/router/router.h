@@ -81,8 +81,9 @@ struct lp_decider {
   void (*close)(lp_decider *self);
 };
 
-/* A lookup: of the offered routes that the examples know for exactly these keywords the one of the greatest reward; where
- * they know none, that of the greatest mean over all examples. It needs no model. */
+/* A lookup that follows the prompt's rules: of the offered routes that the examples know for the query's own keywords the one
+ * of the greatest reward, if it was good; else that of the greatest mean over the examples of each route that share most
+ * words with the query. It needs no model. */
 lp_decider *lp_decider_lookup(void);
 /* The embedded model: a bundle over lp_prompt_tokens, in this process, on one core. */
 LP_MUST_USE lp_status lp_decider_embedded(const char *bundle, lp_decider **out, lp_diag *diag);

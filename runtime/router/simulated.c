@@ -1,13 +1,54 @@
 #include "runtime/router/simulated.h"
 
-#include "runtime/router/backends.h"
-
-#include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST_PLAIN = 16 };
+#include "runtime/router/backends.h"
 
-static char *bundle; /* of the embedded model, or NULL */
+typedef enum { FIXED_MODEL, CHOSEN_MODEL, EMBEDDED_MODEL } model_kind;
+
+/* A policy of router.h as the simulator calls it. */
+typedef struct {
+  const char *name, *summary, *policy;
+  lp_replay_mode replay;
+  model_kind model;
+  bool explores_outside; /* the policy itself does not */
+} learner;
+
+static const learner learners[] = {
+    {"router", "learns in context: examples of mean rewards", "router", LP_REPLAY_EMA, CHOSEN_MODEL, false},
+    {"router-paper", "learns in context: the example of the greatest reward", "router", LP_REPLAY_REWARD, CHOSEN_MODEL,
+     false},
+    {"latest", "the newest example alone", "latest", LP_REPLAY_LATEST, CHOSEN_MODEL, false},
+    {"greedy", "examples of the greatest reward, without exploration", "greedy", LP_REPLAY_REWARD, CHOSEN_MODEL, false},
+    {"q-table", "tabular Q-learning", "q-table", LP_REPLAY_EMA, FIXED_MODEL, false},
+    {"dqn", "a network that learns Q", "dqn", LP_REPLAY_EMA, FIXED_MODEL, false},
+    {"oracle-explore", "the oracle, exploring as the learners do", "oracle", LP_REPLAY_EMA, FIXED_MODEL, true},
+    {"router-embedded", "as router, the embedded model reads the examples", "router", LP_REPLAY_EMA, EMBEDDED_MODEL,
+     false},
+    {"router-embedded-paper", "as router-paper, the embedded model reads the examples", "router", LP_REPLAY_REWARD,
+     EMBEDDED_MODEL, false},
+};
+
+/* What a simulator's policy refers to. */
+typedef struct {
+  const learner *is;
+  const lp_policy_spec *spec;
+} entry;
+
+struct lp_router_sim {
+  lp_policy_spec spec;
+  entry entries[LP_COUNT(learners)];
+  lp_sim_policy policy[LP_COUNT(learners)];
+  const lp_sim_policy **all;
+  size_t count;
+};
+
+/* A policy in one run. */
+typedef struct {
+  lp_policy *policy;
+  lp_explorer explorer;
+  bool explores;
+} run;
 
 static lp_request request_of(const lp_sim_request *from, char keywords[128]) {
   const char *queue = lp_queue_keyword(from->wait_s[LP_AT_EDGE], from->delay_s[LP_AT_EDGE], from->delay_s[LP_AT_CLOUD]);
@@ -21,16 +62,19 @@ static lp_request request_of(const lp_sim_request *from, char keywords[128]) {
 }
 
 static lp_place decide(void *state, const lp_sim_request *from) {
-  lp_policy *policy = state;
+  run *self = state;
   char keywords[128];
   lp_request request = request_of(from, keywords);
+  const double mean[LP_ROUTE_COUNT] = {from->expected_reward[LP_AT_EDGE], from->expected_reward[LP_AT_CLOUD], 0};
+  request.mean_reward = mean;
   lp_decision decision;
-  policy->decide(policy, &request, &decision);
+  self->policy->decide(self->policy, &request, &decision);
+  if (self->explores) lp_explorer_draw(&self->explorer, request.offered, decision.route, decision.source, &decision);
   return decision.route == LP_ROUTE_CLOUD ? LP_AT_CLOUD : LP_AT_EDGE;
 }
 
 static void learn(void *state, const lp_sim_request *from, const lp_sim_outcome *outcome) {
-  lp_policy *policy = state;
+  lp_policy *policy = ((run *)state)->policy;
   char keywords[128];
   lp_request request = request_of(from, keywords);
   lp_route route = outcome->place == LP_AT_CLOUD ? LP_ROUTE_CLOUD : LP_ROUTE_EDGE;
@@ -38,77 +82,76 @@ static void learn(void *state, const lp_sim_request *from, const lp_sim_outcome 
 }
 
 static void release(void *state) {
-  ((lp_policy *)state)->close(state);
+  run *self = state;
+  self->policy->close(self->policy);
+  free(self);
 }
 
-/* What cannot fail after lp_router_sim_policies tried it once. */
-static void *open_policy(const char *name, const char *model, lp_replay_mode replay, uint64_t seed) {
-  lp_policy_spec spec = {.policy = name, .model = model, .embedded = bundle};
-  spec.options = (lp_router_options){.replay = replay, .exploration = {.epsilon = 0.1, .seed = seed}};
-  lp_policy *policy = NULL;
-  if (lp_policy_open(&spec, &policy, NULL) != LP_OK) policy = lp_policy_fixed("rule", seed);
-  return policy;
+static lp_status open_policy(const entry *of, uint64_t seed, lp_policy **out, lp_diag *diag) {
+  lp_policy_spec spec = *of->spec;
+  const char *chosen = spec.model != NULL ? spec.model : "lookup";
+  spec.policy = of->is->policy;
+  spec.model = of->is->model == EMBEDDED_MODEL ? "embedded" : chosen;
+  spec.options = (lp_router_options){.replay = of->is->replay, .exploration = {.epsilon = 0.1, .seed = seed}};
+  return lp_policy_open(&spec, out, diag);
 }
 
-static void *create_router(uint64_t seed) {
-  return open_policy("router", "lookup", LP_REPLAY_EMA, seed);
+/* Cannot fail after lp_router_sim_open tried it, unless the model has gone since: then the rule decides. */
+static void *create(const void *context, uint64_t seed) {
+  const entry *of = context;
+  run *self = lp_alloc(sizeof *self);
+  self->explores = of->is->explores_outside;
+  self->explorer.options = (lp_exploration){.epsilon = 0.1, .seed = seed};
+  if (open_policy(of, seed, &self->policy, NULL) != LP_OK) self->policy = lp_policy_fixed("rule", seed);
+  return self;
 }
 
-static void *create_paper(uint64_t seed) {
-  return open_policy("router", "lookup", LP_REPLAY_REWARD, seed);
+static void append(lp_router_sim *sim, const learner *is) {
+  size_t at = (size_t)(is - learners);
+  sim->entries[at] = (entry){is, &sim->spec};
+  sim->policy[at] = (lp_sim_policy){.name = is->name,
+                                    .summary = is->summary,
+                                    .asks_model = is->model != FIXED_MODEL,
+                                    .context = &sim->entries[at],
+                                    .create = create,
+                                    .decide = decide,
+                                    .learn = learn,
+                                    .free = release};
+  sim->all[sim->count++] = &sim->policy[at];
 }
 
-static void *create_latest(uint64_t seed) {
-  return open_policy("latest", "lookup", LP_REPLAY_LATEST, seed);
-}
-
-static void *create_greedy(uint64_t seed) {
-  return open_policy("greedy", "lookup", LP_REPLAY_REWARD, seed);
-}
-
-static void *create_table(uint64_t seed) {
-  return open_policy("q-table", NULL, LP_REPLAY_EMA, seed);
-}
-
-static void *create_network(uint64_t seed) {
-  return open_policy("dqn", NULL, LP_REPLAY_EMA, seed);
-}
-
-static void *create_embedded(uint64_t seed) {
-  return open_policy("router", "embedded", LP_REPLAY_EMA, seed);
-}
-
-static void *create_embedded_paper(uint64_t seed) {
-  return open_policy("router", "embedded", LP_REPLAY_REWARD, seed);
-}
-
-#define LEARNER(text, says, make)                                                                                      \
-  {.name = (text), .summary = (says), .create = (make), .decide = decide, .learn = learn, .free = release}
-static const lp_sim_policy learners[] = {
-    LEARNER("router", "learns in context: examples of mean rewards", create_router),
-    LEARNER("router-paper", "learns in context: the example of the greatest reward", create_paper),
-    LEARNER("latest", "the newest example alone", create_latest),
-    LEARNER("greedy", "examples of the greatest reward, without exploration", create_greedy),
-    LEARNER("q-table", "tabular Q-learning", create_table),
-    LEARNER("dqn", "a network that learns Q", create_network),
-    LEARNER("router-embedded", "as router, the embedded model reads the examples", create_embedded),
-    LEARNER("router-embedded-paper", "as router-paper, the embedded model reads the examples", create_embedded_paper),
-};
-enum { WITHOUT_MODEL = LP_COUNT(learners) - 2 };
-
-lp_status lp_router_sim_policies(const char *embedded, lp_sim_policies *out, lp_diag *diag) {
-  static const lp_sim_policy *table[MOST_PLAIN + LP_COUNT(learners)];
-  size_t count = 0;
-  for (; count < lp_sim_plain_policies.count && count < MOST_PLAIN; ++count)
-    table[count] = lp_sim_plain_policies.policy[count];
-  for (size_t i = 0; i < (embedded != NULL ? LP_COUNT(learners) : WITHOUT_MODEL); ++i)
-    table[count++] = &learners[i];
-  *out = (lp_sim_policies){table, count};
-  free(bundle);
-  bundle = embedded != NULL ? lp_strdup(embedded) : NULL;
-  lp_decider *tried = NULL;
-  if (embedded == NULL) return LP_OK;
-  lp_status status = lp_decider_embedded(embedded, &tried, diag);
-  if (status == LP_OK) tried->close(tried);
+/* Each model is opened once, so that what is wrong with it is told before anything runs. */
+static lp_status try_models(const lp_router_sim *sim, lp_diag *diag) {
+  lp_status status = LP_OK;
+  for (size_t i = 0; status == LP_OK && i < LP_COUNT(learners); ++i) {
+    lp_policy *tried = NULL;
+    if (sim->entries[i].is == NULL || learners[i].model == FIXED_MODEL || learners[i].replay != LP_REPLAY_EMA) continue;
+    status = open_policy(&sim->entries[i], 0, &tried, diag);
+    if (status == LP_OK) tried->close(tried);
+  }
   return status;
+}
+
+lp_status lp_router_sim_open(const lp_policy_spec *spec, lp_router_sim **out, lp_diag *diag) {
+  lp_router_sim *sim = lp_alloc(sizeof *sim);
+  *sim = (lp_router_sim){.spec = *spec};
+  sim->all = lp_alloc((lp_sim_plain_policies.count + LP_COUNT(learners)) * sizeof(lp_sim_policy *));
+  for (size_t i = 0; i < lp_sim_plain_policies.count; ++i)
+    sim->all[sim->count++] = lp_sim_plain_policies.policy[i];
+  for (size_t i = 0; i < LP_COUNT(learners); ++i)
+    if (learners[i].model != EMBEDDED_MODEL || spec->embedded != NULL) append(sim, &learners[i]);
+  lp_status status = try_models(sim, diag);
+  *out = status == LP_OK ? sim : NULL;
+  if (status != LP_OK) lp_router_sim_close(sim);
+  return status;
+}
+
+lp_sim_policies lp_router_sim_policies(const lp_router_sim *sim) {
+  return (lp_sim_policies){sim->all, sim->count};
+}
+
+void lp_router_sim_close(lp_router_sim *sim) {
+  if (sim == NULL) return;
+  free(sim->all);
+  free(sim);
 }

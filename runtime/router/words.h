@@ -26,4 +26,16 @@ static inline int lp_word_equal(lp_word a, lp_word b) {
   return a.size == b.size && memcmp(a.text, b.text, a.size) == 0;
 }
 
+/* How many words two texts have in common; the same text is nearer than any other. */
+static inline int lp_words_shared(const char *a, const char *b) {
+  if (strcmp(a, b) == 0) return 1 + (int)strlen(a);
+  int shared = 0;
+  for (lp_word word = lp_next_word(&a); word.size > 0; word = lp_next_word(&a)) {
+    const char *at = b;
+    for (lp_word other = lp_next_word(&at); other.size > 0; other = lp_next_word(&at))
+      shared += lp_word_equal(word, other);
+  }
+  return shared;
+}
+
 #endif

@@ -7,6 +7,7 @@
 
 typedef struct {
   const lp_sim_scenario *scenario;
+  lp_sim_scenario drifted; /* holds from request drift_after on */
   const lp_sim_users *users;
   const lp_sim_policy *policy;
   void *state; /* of the policy */
@@ -24,6 +25,11 @@ typedef struct {
   lp_sim_histogram *histogram;
 } engine;
 
+/* As it is for a request. */
+static const lp_sim_scenario *scenario_of(const engine *e, int64_t index) {
+  return e->scenario->drift_after > 0 && index >= e->scenario->drift_after ? &e->drifted : e->scenario;
+}
+
 /* ---- arrivals ---- */
 
 static void plan_arrival(engine *e) {
@@ -39,7 +45,7 @@ static void plan_arrival(engine *e) {
 /* What is drawn here does not depend on the policy. */
 typedef struct {
   int32_t task;
-  double prompt, tokens, lucky[LP_PLACES];
+  double prompt, tokens, lucky[LP_PLACES], success[LP_PLACES];
   double up_bps, down_bps;
 } drawn;
 
@@ -55,6 +61,8 @@ static drawn draw_request(engine *e) {
   d.tokens = lp_sim_draw(e->tasks, &s->task[d.task].tokens);
   if (traced && traced->prompt >= 0) d.prompt = traced->prompt;
   if (traced && traced->tokens >= 0) d.tokens = traced->tokens;
+  for (int p = 0; p < LP_PLACES; p++)
+    d.success[p] = traced && traced->success[p] >= 0 ? traced->success[p] : s->task[d.task].success[p];
   for (int p = 0; p < LP_PLACES; p++)
     d.lucky[p] = s->task[d.task].quality ? gsl_rng_uniform(e->tasks) : 0;
   if (e->users->count > 0) {
@@ -79,12 +87,12 @@ static double down_s(const lp_sim_scenario *s, const drawn *d, double tokens) {
   return lp_transmission_s(tokens, s->token_bytes, d->down_bps, LP_AT_EDGE, 0);
 }
 
-static bool suffices(const lp_sim_task *task, const double lucky[LP_PLACES], lp_place place) {
-  return !task->quality || lucky[place] < task->success[place];
+static bool suffices(const lp_sim_task *task, const drawn *d, lp_place place) {
+  return !task->quality || d->lucky[place] < d->success[place];
 }
 
 static lp_sim_request view_of(const engine *e, const drawn *d) {
-  const lp_sim_scenario *s = e->scenario;
+  const lp_sim_scenario *s = scenario_of(e, e->next);
   const lp_sim_task *task = &s->task[d->task];
   lp_sim_request request = {.now_s = e->now_s,
                             .index = e->next,
@@ -102,8 +110,7 @@ static lp_sim_request view_of(const engine *e, const drawn *d) {
     request.delay_s[p] = request.wait_s[p] + generation_s(s, (lp_place)p, d->prompt, mean) + up + down_s(s, d, mean);
     double truly =
         request.wait_s[p] + generation_s(s, (lp_place)p, d->prompt, d->tokens) + up + down_s(s, d, d->tokens);
-    request.expected_reward[p] =
-        lp_service_reward(s->target_s, truly, s->penalty, !suffices(task, d->lucky, (lp_place)p));
+    request.expected_reward[p] = lp_service_reward(s->target_s, truly, s->penalty, !suffices(task, d, (lp_place)p));
   }
   return request;
 }
@@ -127,11 +134,12 @@ static void count_outcome(engine *e, const lp_sim_job *job, const lp_sim_outcome
   int32_t part = part_of(e, job->index);
   lp_sim_tally *tally = e->tally;
   if (part < 0) return;
-  double generation = outcome->delay_s - job->link_s - (job->started_s - job->reached_s);
+  double generation = outcome->delay_s - job->link_s - job->decision_s - (job->started_s - job->reached_s);
   tally->requests++;
   tally->at[job->place]++;
   lp_sim_tally_add(tally, part, SIM_DELAY, outcome->delay_s);
   lp_sim_tally_add(tally, part, SIM_REWARD, outcome->reward);
+  lp_sim_tally_add(tally, part, SIM_REGRET, job->regret);
   lp_sim_tally_add(tally, part, SIM_WAIT, job->started_s - job->reached_s);
   lp_sim_tally_add(tally, part, SIM_GENERATION, generation);
   lp_sim_tally_add(tally, part, SIM_LINK, job->link_s);
@@ -142,12 +150,10 @@ static void count_outcome(engine *e, const lp_sim_job *job, const lp_sim_outcome
 
 /* At the end of its generation; the way down to the user is still to come, and known. */
 static void complete(engine *e, uint32_t index) {
-  const lp_sim_scenario *s = e->scenario;
   const lp_sim_job *job = &e->jobs.data[index];
-  double down = job->link_s - (job->reached_s - job->arrived_s);
-  lp_sim_outcome outcome = {.place = job->place,
-                            .delay_s = e->now_s - job->arrived_s + down,
-                            .met = suffices(&s->task[job->task], job->lucky, job->place)};
+  const lp_sim_scenario *s = scenario_of(e, job->index);
+  double down = job->link_s + job->decision_s - (job->reached_s - job->arrived_s);
+  lp_sim_outcome outcome = {.place = job->place, .delay_s = e->now_s - job->arrived_s + down, .met = job->met};
   outcome.reward = lp_service_reward(s->target_s, outcome.delay_s, s->penalty, !outcome.met);
   count_outcome(e, job, &outcome);
   if (e->policy->learn) e->policy->learn(e->state, &e->requests.data[index], &outcome);
@@ -163,7 +169,7 @@ static void reach(engine *e, uint32_t index) {
 }
 
 static void arrive(engine *e) {
-  const lp_sim_scenario *s = e->scenario;
+  const lp_sim_scenario *s = scenario_of(e, e->next);
   drawn d = draw_request(e);
   lp_sim_request request = view_of(e, &d);
   lp_place place = e->policy->decide(e->state, &request), other = place == LP_AT_EDGE ? LP_AT_CLOUD : LP_AT_EDGE;
@@ -173,18 +179,20 @@ static void arrive(engine *e) {
   }
   uint32_t index = new_job(e);
   lp_sim_job *job = &e->jobs.data[index];
-  double up = up_s(s, &d, place);
+  double up = up_s(s, &d, place), decision = e->policy->asks_model ? s->decision_s : 0;
   *job = (lp_sim_job){.index = e->next,
                       .arrived_s = e->now_s,
                       .work_s = generation_s(s, place, d.prompt, d.tokens),
                       .expected_work_s = generation_s(s, place, d.prompt, s->task[d.task].tokens.mean),
                       .link_s = up + down_s(s, &d, d.tokens),
-                      .lucky = {d.lucky[0], d.lucky[1]},
+                      .decision_s = decision,
+                      .regret = fmax(0, request.expected_reward[other] - request.expected_reward[place]),
+                      .met = suffices(&s->task[d.task], &d, place),
                       .task = d.task,
                       .place = place};
   if (e->policy->learn) e->requests.data[index] = request;
-  if (up > 0)
-    lp_sim_heap_push(&e->links, e->now_s + up, index);
+  if (up + decision > 0)
+    lp_sim_heap_push(&e->links, e->now_s + decision + up, index);
   else
     reach(e, index);
   e->next++;
@@ -235,6 +243,7 @@ static void conclude(engine *e, double arrivals_end_s) {
 void lp_sim_run_once(const lp_sim_scenario *s, const lp_sim_users *users, const lp_sim_policy *policy, int64_t run,
                      lp_sim_tally *tally, lp_sim_histogram *histogram) {
   engine e = {.scenario = s,
+              .drifted = *s,
               .users = users,
               .policy = policy,
               .arrivals = lp_sim_stream(s, run, "arrivals"),
@@ -242,7 +251,9 @@ void lp_sim_run_once(const lp_sim_scenario *s, const lp_sim_users *users, const 
               .share = lp_alloc((size_t)s->tasks * sizeof *e.share),
               .tally = tally,
               .histogram = histogram};
-  if (policy->create) e.state = policy->create((uint64_t)(s->seed * 1000003 + run));
+  if (policy->create) e.state = policy->create(policy->context, (uint64_t)(s->seed * 1000003 + run));
+  if (s->drift_service) e.drifted.service = s->drift_service;
+  if (s->drift_penalty >= 0) e.drifted.penalty = s->drift_penalty;
   double sum = 0, all = 0, last = 0;
   for (int32_t t = 0; t < s->tasks; t++)
     all += s->task[t].share;

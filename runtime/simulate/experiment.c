@@ -55,6 +55,9 @@ static lp_sim_scenario scenario_at(const lp_sim_scenario *scenario, double value
   case LP_SIM_SLOTS:
     at.station[LP_AT_EDGE].slots = (int64_t)round(value);
     break;
+  case LP_SIM_DECISION:
+    at.decision_s = value;
+    break;
   }
   return at;
 }
@@ -77,12 +80,18 @@ static void sum_up(const lp_sim_scenario *s, const lp_sim_tally *tallies, const 
   point->delay_s = lp_sim_estimate_of(tallies, s->runs, SIM_DELAY);
   point->reward = lp_sim_estimate_of(tallies, s->runs, SIM_REWARD);
   point->quality = lp_sim_estimate_of(tallies, s->runs, SIM_QUALITY);
+  point->regret = lp_sim_estimate_of(tallies, s->runs, SIM_REGRET);
   point->wait_s = lp_sim_estimate_of(tallies, s->runs, SIM_WAIT);
   point->generation_s = lp_sim_estimate_of(tallies, s->runs, SIM_GENERATION);
   point->link_s = lp_sim_estimate_of(tallies, s->runs, SIM_LINK);
   point->p50_s = lp_sim_histogram_quantile(histogram, 0.50);
   point->p90_s = lp_sim_histogram_quantile(histogram, 0.90);
   point->p99_s = lp_sim_histogram_quantile(histogram, 0.99);
+  point->part = LP_NEW_ARRAY(arena, lp_sim_part, LP_SIM_PARTS);
+  for (int32_t i = 0; i < LP_SIM_PARTS; i++)
+    point->part[i] = (lp_sim_part){lp_sim_estimate_part(tallies, s->runs, SIM_REWARD, i),
+                                   lp_sim_estimate_part(tallies, s->runs, SIM_REGRET, i),
+                                   lp_sim_estimate_part(tallies, s->runs, SIM_QUALITY, i)};
   point->task_delay_s = LP_NEW_ARRAY(arena, lp_sim_estimate, s->tasks);
   for (int32_t t = 0; t < s->tasks; t++)
     point->task_delay_s[t] = lp_sim_estimate_of(tallies, s->runs, SIM_TASKS + t);
@@ -127,16 +136,19 @@ lp_status lp_sim_run(const lp_sim_scenario *scenario, lp_sim_result *out, lp_dia
   *out = (lp_sim_result){.scenario = scenario, .arena = lp_arena_create(), .values = values};
   LP_TRY(drop_users(scenario, out->arena, &users, diag));
   lp_sim_task *tasks = lp_alloc((size_t)scenario->tasks * sizeof *tasks);
-  out->points = scenario->policies * values;
+  out->points = scenario->service_count * scenario->policies * values;
   out->point = LP_NEW_ARRAY(out->arena, lp_sim_point, out->points);
-  for (int32_t p = 0; p < scenario->policies; p++)
-    for (int32_t v = 0; v < values; v++) {
-      lp_sim_point *point = &out->point[p * values + v];
-      point->policy = scenario->policy[p]->name;
-      point->value = scenario->axis == LP_SIM_NOTHING ? 0 : scenario->value[v];
-      lp_sim_scenario at = scenario_at(scenario, point->value, tasks);
-      run_point(&at, &users, scenario->policy[p], out->arena, point);
-    }
+  for (int32_t i = 0; i < out->points; i++) {
+    lp_service *service = scenario->services[i / (scenario->policies * values)];
+    const lp_sim_policy *policy = scenario->policy[i / values % scenario->policies];
+    lp_sim_point *point = &out->point[i];
+    point->service = service->name;
+    point->policy = policy->name;
+    point->value = scenario->axis == LP_SIM_NOTHING ? 0 : scenario->value[i % values];
+    lp_sim_scenario at = scenario_at(scenario, point->value, tasks);
+    at.service = service;
+    run_point(&at, &users, policy, out->arena, point);
+  }
   free(tasks);
   return LP_OK;
 }

@@ -8,14 +8,15 @@
 static const char *const colours[] = {"#1f5fa8", "#b8571b", "#5c7a29", "#7a3fa0",
                                       "#a02c44", "#2a7f7f", "#8a6d1d", "#555555"};
 
-static const char *colour_of(int32_t policy) {
-  return colours[policy % (int32_t)LP_COUNT(colours)];
+static const char *colour_of(int32_t line) {
+  return colours[line % (int32_t)LP_COUNT(colours)];
 }
 
-/* What a figure shows of a point. */
+/* What a figure shows: of points over the axis, or of the parts of the points at the axis' first value. */
 typedef struct {
   const char *title, *axis;
   lp_sim_estimate (*of)(const lp_sim_point *point);
+  lp_sim_estimate (*of_part)(const lp_sim_part *part);
 } figure;
 
 static lp_sim_estimate delay_of(const lp_sim_point *point) {
@@ -26,69 +27,133 @@ static lp_sim_estimate reward_of(const lp_sim_point *point) {
   return point->reward;
 }
 
-static void fit(const lp_sim_result *result, const figure *shown, lp_chart *chart) {
-  size_t count = (size_t)result->points;
-  double *ends = lp_alloc(2 * count * sizeof *ends);
-  for (size_t i = 0; i < count; i++) {
-    lp_sim_estimate at = shown->of(&result->point[i]);
-    ends[2 * i] = at.mean - at.half;
-    ends[2 * i + 1] = at.mean + at.half;
-  }
-  lp_chart_fit(ends, 2 * count, false, &chart->y0, &chart->y1);
-  for (size_t i = 0; i < count; i++)
-    ends[i] = result->scenario->axis ? result->point[i].value : (double)i;
-  lp_chart_fit(ends, count, false, &chart->x0, &chart->x1);
-  free(ends);
+static lp_sim_estimate quality_of(const lp_sim_point *point) {
+  return point->quality;
 }
 
-/* The line of a policy within its band. */
-static void draw_line(const lp_chart *chart, const figure *shown, const lp_sim_point *point, int32_t count,
-                      const char *colour) {
+static lp_sim_estimate regret_of(const lp_sim_point *point) {
+  return point->regret;
+}
+
+static lp_sim_estimate part_reward(const lp_sim_part *part) {
+  return part->reward;
+}
+
+static lp_sim_estimate part_quality(const lp_sim_part *part) {
+  return part->quality;
+}
+
+static lp_sim_estimate part_regret(const lp_sim_part *part) {
+  return part->regret;
+}
+
+enum { FIGURES = 7, IN_PAGE = 2 };
+const char *const lp_sim_figure_names[FIGURES] = {"delay",           "reward",           "quality",        "regret",
+                                                  "learning-reward", "learning-quality", "learning-regret"};
+const size_t lp_sim_figure_count = FIGURES;
+static const figure figures[FIGURES] = {
+    {"Mean delay", "delay, s", delay_of, NULL},
+    {"Mean reward", "reward, s", reward_of, NULL},
+    {"Quality where it is asked for", "share of requests", quality_of, NULL},
+    {"Mean regret", "regret, s", regret_of, NULL},
+    {"Reward while learning", "reward, s", NULL, part_reward},
+    {"Quality while learning", "share of requests", NULL, part_quality},
+    {"Regret while learning", "regret, s", NULL, part_regret},
+};
+
+/* A line of a figure: one policy with one service. */
+typedef struct {
+  int32_t count;
+  double *x;
+  lp_sim_estimate *y;
+  char label[128];
+} series;
+
+static series series_of(const lp_sim_result *result, const figure *shown, int32_t at, lp_arena *arena) {
+  const lp_sim_scenario *s = result->scenario;
+  const lp_sim_point *first = &result->point[at * result->values];
+  series out = {.count = shown->of ? result->values : LP_SIM_PARTS};
+  out.x = LP_NEW_ARRAY(arena, double, out.count);
+  out.y = LP_NEW_ARRAY(arena, lp_sim_estimate, out.count);
+  for (int32_t i = 0; i < out.count; i++) {
+    out.x[i] = !shown->of ? (double)lp_sim_part_end(s, i) : s->axis ? first[i].value : at;
+    out.y[i] = shown->of ? shown->of(&first[i]) : shown->of_part(&first->part[i]);
+  }
+  bool named = s->service_count > 1, both = named && s->policies > 1;
+  (void)snprintf(out.label, sizeof out.label, "%.60s%s%.60s", named ? first->service : "", both ? ", " : "",
+                 named && !both ? "" : first->policy);
+  return out;
+}
+
+static void fit(const series *all, int32_t count, lp_chart *chart) {
+  LP_VEC(double) x = {0}, y = {0};
+  for (int32_t s = 0; s < count; s++)
+    for (int32_t i = 0; i < all[s].count; i++) {
+      lp_vec_push(&x, all[s].x[i]);
+      lp_vec_push(&y, all[s].y[i].mean - all[s].y[i].half);
+      lp_vec_push(&y, all[s].y[i].mean + all[s].y[i].half);
+    }
+  lp_chart_fit(x.data, x.count, false, &chart->x0, &chart->x1);
+  lp_chart_fit(y.data, y.count, false, &chart->y0, &chart->y1);
+  lp_vec_free(&x);
+  lp_vec_free(&y);
+}
+
+/* The line within its band. */
+static void draw_line(const lp_chart *chart, const series *line, const char *colour) {
   lp_buf *out = chart->out;
   lp_buf_printf(out, "<path fill=\"%s\" fill-opacity=\"0.15\" d=\"", colour);
-  for (int32_t i = 0; i < 2 * count; i++) {
-    int32_t at = i < count ? i : 2 * count - 1 - i;
-    lp_sim_estimate value = shown->of(&point[at]);
-    double y = i < count ? value.mean + value.half : value.mean - value.half;
-    lp_buf_printf(out, "%s%.1f %.1f", i > 0 ? " L" : "M", lp_chart_x(chart, point[at].value), lp_chart_y(chart, y));
+  for (int32_t i = 0; i < 2 * line->count; i++) {
+    int32_t at = i < line->count ? i : 2 * line->count - 1 - i;
+    double y = i < line->count ? line->y[at].mean + line->y[at].half : line->y[at].mean - line->y[at].half;
+    lp_buf_printf(out, "%s%.1f %.1f", i > 0 ? " L" : "M", lp_chart_x(chart, line->x[at]), lp_chart_y(chart, y));
   }
   lp_buf_printf(out, " Z\"/>\n<path fill=\"none\" stroke=\"%s\" stroke-width=\"1.5\" d=\"", colour);
-  for (int32_t i = 0; i < count; i++)
-    lp_buf_printf(out, "%s%.1f %.1f", i > 0 ? " L" : "M", lp_chart_x(chart, point[i].value),
-                  lp_chart_y(chart, shown->of(&point[i]).mean));
+  for (int32_t i = 0; i < line->count; i++)
+    lp_buf_printf(out, "%s%.1f %.1f", i > 0 ? " L" : "M", lp_chart_x(chart, line->x[i]),
+                  lp_chart_y(chart, line->y[i].mean));
   lp_buf_puts(out, "\"/>\n");
 }
 
-static void draw_dot(const lp_chart *chart, const figure *shown, const lp_sim_point *point, double x,
-                     const char *colour) {
-  lp_sim_estimate at = shown->of(point);
-  char title[160];
-  (void)snprintf(title, sizeof title, "%s: %.4g ± %.2g", point->policy, at.mean, at.half);
-  lp_buf_printf(chart->out, "<path stroke=\"%s\" d=\"M%.1f %.1f V%.1f\"/>\n", colour, lp_chart_x(chart, x),
-                lp_chart_y(chart, at.mean - at.half), lp_chart_y(chart, at.mean + at.half));
-  lp_chart_dot(chart, x, at.mean, 3, colour, title);
+static void draw_dots(const lp_chart *chart, const series *line, const char *colour) {
+  for (int32_t i = 0; i < line->count; i++) {
+    lp_sim_estimate at = line->y[i];
+    char title[224];
+    (void)snprintf(title, sizeof title, "%s: %.4g ± %.2g", line->label, at.mean, at.half);
+    lp_buf_printf(chart->out, "<path stroke=\"%s\" d=\"M%.1f %.1f V%.1f\"/>\n", colour, lp_chart_x(chart, line->x[i]),
+                  lp_chart_y(chart, at.mean - at.half), lp_chart_y(chart, at.mean + at.half));
+    lp_chart_dot(chart, line->x[i], at.mean, 3, colour, title);
+  }
 }
 
 static void draw_figure(const lp_sim_result *result, const figure *shown, lp_buf *out) {
   const lp_sim_scenario *s = result->scenario;
+  int32_t count = s->service_count * s->policies;
+  lp_arena *arena = lp_arena_create();
+  series *all = LP_NEW_ARRAY(arena, series, count);
+  for (int32_t i = 0; i < count; i++)
+    all[i] = series_of(result, shown, i, arena);
   lp_chart chart = {.out = out};
-  fit(result, shown, &chart);
+  fit(all, count, &chart);
   lp_chart_begin(&chart, shown->title, "");
-  lp_chart_axes(&chart, s->axis ? lp_sim_axis_names[s->axis] : "policy", shown->axis);
+  lp_chart_axes(&chart, !shown->of ? "request" : s->axis ? lp_sim_axis_names[s->axis] : "policy", shown->axis);
   lp_chart_clip_begin(&chart);
-  for (int32_t p = 0; p < s->policies; p++) {
-    const lp_sim_point *first = &result->point[p * result->values];
-    if (s->axis) draw_line(&chart, shown, first, result->values, colour_of(p));
-    for (int32_t v = 0; v < result->values; v++)
-      draw_dot(&chart, shown, &first[v], s->axis ? first[v].value : p, colour_of(p));
+  for (int32_t i = 0; i < count; i++) {
+    if (all[i].count > 1) draw_line(&chart, &all[i], colour_of(i));
+    draw_dots(&chart, &all[i], colour_of(i));
   }
   lp_chart_clip_end(&chart);
-  for (int32_t p = 0; p < s->policies; p++) {
-    lp_buf_printf(out, "<g fill=\"%s\">\n", colour_of(p));
-    lp_chart_text(&chart, LP_CHART_LEFT + 8, LP_CHART_TOP + 16 + 16 * p, "start", s->policy[p]->name);
+  for (int32_t i = 0; i < count; i++) {
+    lp_buf_printf(out, "<g fill=\"%s\">\n", colour_of(i));
+    lp_chart_text(&chart, LP_CHART_LEFT + 8, LP_CHART_TOP + 16 + 16 * i, "start", all[i].label);
     lp_buf_puts(out, "</g>\n");
   }
   lp_chart_end(&chart);
+  lp_arena_free(arena);
+}
+
+void lp_sim_print_svg(const lp_sim_result *result, size_t at, lp_buf *out) {
+  draw_figure(result, &figures[at], out);
 }
 
 static void put_table(const lp_sim_result *result, lp_buf *out) {
@@ -108,7 +173,6 @@ static void put_table(const lp_sim_result *result, lp_buf *out) {
 }
 
 void lp_sim_print_html(const lp_sim_result *result, lp_buf *out) {
-  static const figure figures[] = {{"Mean delay", "delay, s", delay_of}, {"Mean reward", "reward, s", reward_of}};
   const lp_sim_scenario *s = result->scenario;
   lp_buf_puts(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>");
   lp_markup_text(s->title, out);
@@ -119,7 +183,7 @@ void lp_sim_print_html(const lp_sim_result *result, lp_buf *out) {
                 "</h1>\n<p>%" PRId64 " runs of %" PRId64 " requests, the first %" PRId64
                 " of each not counted; bands are 95 %% intervals of the mean over %s. Seed %" PRId64 ".</p>\n",
                 s->runs, s->requests, s->warm_up, s->runs > 1 ? "runs" : "20 parts of the run", s->seed);
-  for (size_t i = 0; i < LP_COUNT(figures); i++)
+  for (size_t i = 0; i < IN_PAGE; i++)
     draw_figure(result, &figures[i], out);
   put_table(result, out);
   lp_buf_puts(out, "</html>\n");

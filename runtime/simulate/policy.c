@@ -39,7 +39,8 @@ static lp_place by_oracle(void *state, const lp_sim_request *request) {
 
 /* ---- random ---- */
 
-static void *coin_create(uint64_t seed) {
+static void *coin_create(const void *context, uint64_t seed) {
+  (void)context;
   gsl_rng *coin = gsl_rng_alloc(gsl_rng_mt19937);
   gsl_rng_set(coin, (unsigned long)(seed & 0xffffffff));
   return coin;

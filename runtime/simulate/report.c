@@ -12,8 +12,23 @@ static void put_estimate(json_t *object, const char *key, const char *half_key, 
   json_object_set_new(object, half_key, json_real(estimate.half));
 }
 
+/* How the means of the twentieths of a run followed each other; `request` is the last of each. */
+static json_t *learning_json(const lp_sim_scenario *s, const lp_sim_point *p) {
+  json_t *parts = json_array();
+  for (int32_t i = 0; i < LP_SIM_PARTS; i++) {
+    json_t *part = json_object();
+    json_object_set_new(part, "request", json_integer((json_int_t)lp_sim_part_end(s, i)));
+    put_estimate(part, "reward", "reward_half95", p->part[i].reward);
+    put_estimate(part, "regret", "regret_half95", p->part[i].regret);
+    put_estimate(part, "quality", "quality_half95", p->part[i].quality);
+    json_array_append_new(parts, part);
+  }
+  return parts;
+}
+
 static json_t *point_json(const lp_sim_scenario *s, const lp_sim_point *p) {
   json_t *point = json_object(), *tasks = json_object();
+  json_object_set_new(point, "service", json_string(p->service));
   json_object_set_new(point, "policy", json_string(p->policy));
   if (s->axis != LP_SIM_NOTHING) json_object_set_new(point, lp_sim_axis_names[s->axis], json_real(p->value));
   json_object_set_new(point, "requests", json_integer(p->requests));
@@ -22,6 +37,7 @@ static json_t *point_json(const lp_sim_scenario *s, const lp_sim_point *p) {
   put_estimate(point, "delay_s", "delay_half95_s", p->delay_s);
   put_estimate(point, "reward", "reward_half95", p->reward);
   put_estimate(point, "quality", "quality_half95", p->quality);
+  put_estimate(point, "regret", "regret_half95", p->regret);
   put_estimate(point, "wait_s", "wait_half95_s", p->wait_s);
   put_estimate(point, "generation_s", "generation_half95_s", p->generation_s);
   put_estimate(point, "link_s", "link_half95_s", p->link_s);
@@ -38,6 +54,7 @@ static json_t *point_json(const lp_sim_scenario *s, const lp_sim_point *p) {
     json_object_set_new(tasks, s->task[t].name, task);
   }
   json_object_set_new(point, "tasks", tasks);
+  json_object_set_new(point, "learning", learning_json(s, p));
   return point;
 }
 
@@ -64,13 +81,14 @@ void lp_sim_print_json(const lp_sim_result *result, lp_buf *out) {
 
 void lp_sim_print_csv(const lp_sim_result *result, lp_buf *out) {
   const lp_sim_scenario *s = result->scenario;
-  lp_buf_puts(out, "policy,");
+  lp_buf_puts(out, s->service_count > 1 ? "service,policy," : "policy,");
   if (s->axis) lp_buf_printf(out, "%s,", lp_sim_axis_names[s->axis]);
   lp_buf_puts(out, "requests,rejected,overflowed,delay_s,delay_half95_s,reward,reward_half95,quality,quality_half95,"
                    "wait_s,generation_s,link_s,delay_p50_s,delay_p90_s,delay_p99_s,edge_share,edge_utilisation,"
-                   "edge_queue_length,cloud_share,cloud_utilisation,cloud_queue_length\n");
+                   "edge_queue_length,cloud_share,cloud_utilisation,cloud_queue_length,regret,regret_half95\n");
   for (int32_t i = 0; i < result->points; i++) {
     const lp_sim_point *p = &result->point[i];
+    if (s->service_count > 1) lp_buf_printf(out, "%s,", p->service);
     lp_buf_printf(out, "%s,", p->policy);
     if (s->axis) lp_buf_printf(out, "%.9g,", p->value);
     lp_buf_printf(out, "%" PRId64 ",%" PRId64 ",%" PRId64, p->requests, p->rejected, p->overflowed);
@@ -91,7 +109,9 @@ void lp_sim_print_csv(const lp_sim_result *result, lp_buf *out) {
                               p->queue_length[LP_AT_EDGE],
                               p->share[LP_AT_CLOUD],
                               p->utilisation[LP_AT_CLOUD],
-                              p->queue_length[LP_AT_CLOUD]};
+                              p->queue_length[LP_AT_CLOUD],
+                              p->regret.mean,
+                              p->regret.half};
     for (size_t n = 0; n < LP_COUNT(numbers); n++)
       lp_buf_printf(out, ",%.9g", numbers[n]);
     lp_buf_puts(out, "\n");

@@ -5,15 +5,21 @@
 #include "base/yaml/yaml.h"
 #include "runtime/simulate/simulate.h"
 
-const char *const lp_sim_axis_names[LP_SIM_SLOTS + 1] = {"", "rate", "quality_share", "tokens", "penalty", "slots"};
+const char *const lp_sim_axis_names[LP_SIM_DECISION + 1] = {"",        "rate",  "quality_share", "tokens",
+                                                            "penalty", "slots", "decision"};
 
 /* What the keys of a file are, before it is made sense of. */
 typedef struct {
   lp_sim_scenario *scenario;
   const lp_sim_policies *known;
-  const char *service;
-  const lp_yaml_node *arrivals, *tasks, *edge, *cloud, *link, *policies, *vary;
+  const lp_yaml_node *service, *arrivals, *tasks, *edge, *cloud, *link, *policies, *vary, *drift;
 } scenario_file;
+
+/* Another file that the scenario names could not be read: says also where it is named. */
+static lp_status named(const lp_yaml *yaml, const lp_yaml_node *node, const char *key, lp_status status) {
+  if (status != LP_OK) lp_note(yaml->diag, lp_yaml_loc(yaml, node), "it is named here, by '%s'", key);
+  return status;
+}
 
 /* ---- lengths ---- */
 
@@ -110,10 +116,10 @@ static const lp_yaml_field arrival_fields[] = {
     LP_YAML_FIELD(LP_YAML_TEXT, "trace", arrivals_file, trace, .least = 0),
 };
 
-static lp_status read_traced(const lp_csv *csv, size_t row, const int32_t column[4], lp_sim_scenario *scenario,
+static lp_status read_traced(const lp_csv *csv, size_t row, const int32_t column[6], lp_sim_scenario *scenario,
                              lp_diag *diag) {
   lp_sim_traced *traced = &scenario->trace[row];
-  *traced = (lp_sim_traced){.task = -1, .prompt = -1, .tokens = -1};
+  *traced = (lp_sim_traced){.task = -1, .prompt = -1, .tokens = -1, .success = {-1, -1}};
   double before = row > 0 ? scenario->trace[row - 1].at_s : 0;
   LP_TRY(lp_csv_number(csv, row, column[0], 0, 1e12, &traced->at_s, diag));
   if (traced->at_s < before)
@@ -128,14 +134,18 @@ static lp_status read_traced(const lp_csv *csv, size_t row, const int32_t column
     LP_TRY(lp_csv_number(csv, row, column[2], 0, 1e9, &traced->tokens, diag));
   if (column[3] >= 0 && *lp_csv_at(csv, row, column[3]))
     LP_TRY(lp_csv_number(csv, row, column[3], 0, 1e9, &traced->prompt, diag));
+  for (int p = 0; p < LP_PLACES; p++)
+    if (column[4 + p] >= 0 && *lp_csv_at(csv, row, column[4 + p]))
+      LP_TRY(lp_csv_number(csv, row, column[4 + p], 0, 1, &traced->success[p], diag));
   return LP_OK;
 }
 
 static lp_status read_trace(const char *path, lp_sim_scenario *scenario, lp_diag *diag) {
   lp_csv csv;
   LP_TRY(lp_csv_read(path, scenario->arena, &csv, diag));
-  const int32_t column[4] = {lp_csv_column(&csv, "time_s"), lp_csv_column(&csv, "class"), lp_csv_column(&csv, "tokens"),
-                             lp_csv_column(&csv, "prompt")};
+  const int32_t column[6] = {lp_csv_column(&csv, "time_s"),       lp_csv_column(&csv, "class"),
+                             lp_csv_column(&csv, "tokens"),       lp_csv_column(&csv, "prompt"),
+                             lp_csv_column(&csv, "edge_success"), lp_csv_column(&csv, "cloud_success")};
   for (int c = 0; c < 2; c++)
     if (column[c] < 0)
       return lp_error(diag, LP_LOC_FILE(path), "the trace lacks the column '%s'", c == 0 ? "time_s" : "class");
@@ -155,7 +165,7 @@ static lp_status read_arrivals(lp_yaml *yaml, const lp_yaml_node *node, lp_sim_s
   scenario->rate = file.poisson;
   scenario->every_s = file.every_s;
   if (!file.trace) return LP_OK;
-  LP_TRY(read_trace(lp_yaml_beside(yaml, file.trace), scenario, yaml->diag));
+  LP_TRY(named(yaml, node, "trace", read_trace(lp_yaml_beside(yaml, file.trace), scenario, yaml->diag)));
   if (scenario->requests == 0 || scenario->requests > scenario->trace_count) scenario->requests = scenario->trace_count;
   return LP_OK;
 }
@@ -223,7 +233,8 @@ static lp_status read_link(lp_yaml *yaml, const lp_yaml_node *node, lp_sim_scena
   scenario->up_bps = rates ? file.up_bps : INFINITY;
   scenario->down_bps = rates ? file.down_bps : INFINITY;
   if (rates) return LP_OK;
-  LP_TRY(lp_radio_profile_load(lp_yaml_named(yaml, file.radio), &scenario->radio, yaml->diag));
+  LP_TRY(
+      named(yaml, node, "radio", lp_radio_profile_load(lp_yaml_named(yaml, file.radio), &scenario->radio, yaml->diag)));
   scenario->users = file.users > 0 ? file.users : 10 * scenario->radio->sites * scenario->radio->sectors;
   scenario->intervals = file.intervals;
   return LP_OK;
@@ -250,16 +261,16 @@ static lp_status read_policies(lp_yaml *yaml, const lp_yaml_node *node, const lp
 
 static lp_status read_axis_entry(lp_yaml *yaml, const lp_yaml_node *key, const char *name, const lp_yaml_node *value,
                                  void *user) {
-  static const lp_yaml_range ranges[] = {{0, 0, false},  {1e-9, 1e9, true}, {0, 1, true},
-                                         {1, 1e9, true}, {0, 1e9, true},    {1, 1e6, true}};
+  static const lp_yaml_range ranges[] = {{0, 0, false},  {1e-9, 1e9, true}, {0, 1, true},  {1, 1e9, true},
+                                         {0, 1e9, true}, {1, 1e6, true},    {0, 1e6, true}};
   lp_sim_scenario *scenario = user;
   if (scenario->axis != LP_SIM_NOTHING)
     return lp_error(yaml->diag, lp_yaml_loc(yaml, key), "'vary' takes one key, and '%s' is there already",
                     lp_sim_axis_names[scenario->axis]);
-  for (int axis = LP_SIM_RATE; axis <= LP_SIM_SLOTS; axis++)
+  for (int axis = LP_SIM_RATE; axis <= LP_SIM_DECISION; axis++)
     if (lp_streq(name, lp_sim_axis_names[axis])) scenario->axis = (lp_sim_axis)axis;
   if (scenario->axis == LP_SIM_NOTHING)
-    return lp_yaml_unknown_key(yaml, key, name, lp_sim_axis_names + 1, LP_SIM_SLOTS);
+    return lp_yaml_unknown_key(yaml, key, name, lp_sim_axis_names + 1, LP_SIM_DECISION);
   return lp_yaml_numbers(yaml, value, name, &ranges[scenario->axis], &scenario->value, &scenario->values);
 }
 
@@ -274,6 +285,53 @@ static lp_status read_axis(lp_yaml *yaml, const lp_yaml_node *node, lp_sim_scena
     return lp_error(yaml->diag, lp_yaml_loc(yaml, node),
                     "to vary 'quality_share', there must be tasks with and without 'quality'");
   return LP_OK;
+}
+
+/* ---- services, drift ---- */
+
+/* A name, or a list of them. */
+static lp_status read_services(lp_yaml *yaml, const lp_yaml_node *node, lp_sim_scenario *scenario) {
+  int32_t count = 1;
+  if (node && lp_yaml_is_list(node)) LP_TRY(lp_yaml_list(yaml, node, "service", &count));
+  scenario->services = LP_NEW_ARRAY(yaml->arena, lp_service *, count);
+  for (int32_t i = 0; i < count; i++) {
+    const char *name = "llama3";
+    const lp_yaml_node *item = node && lp_yaml_is_list(node) ? lp_yaml_item(yaml, node, i) : node;
+    if (item) LP_TRY(lp_yaml_text(yaml, item, "service", &name));
+    LP_TRY(
+        named(yaml, item, "service", lp_service_load(lp_yaml_named(yaml, name), &scenario->services[i], yaml->diag)));
+    scenario->service_count = i + 1;
+  }
+  scenario->service = scenario->services[0];
+  return LP_OK;
+}
+
+typedef struct {
+  int64_t after;
+  const char *service;
+  double penalty;
+} drift_file;
+
+static const lp_yaml_field drift_fields[] = {
+    LP_YAML_FIELD(LP_YAML_I64, "after", drift_file, after, .least = 1, .most = 1e12, .required = true),
+    LP_YAML_FIELD(LP_YAML_TEXT, "service", drift_file, service, .least = 0),
+    LP_YAML_FIELD(LP_YAML_F64, "penalty", drift_file, penalty, .least = 0, .most = 1e9),
+};
+
+static lp_status read_drift(lp_yaml *yaml, const lp_yaml_node *node, lp_sim_scenario *scenario) {
+  drift_file file = {.penalty = -1};
+  lp_loc loc = lp_yaml_loc(yaml, node);
+  LP_TRY(lp_yaml_fields(yaml, node, "'drift'", drift_fields, LP_COUNT(drift_fields), &file));
+  if (!file.service && file.penalty < 0)
+    return lp_error(yaml->diag, loc, "'drift' changes nothing: it wants 'service' or 'penalty'");
+  if (file.after >= scenario->requests)
+    return lp_error(yaml->diag, loc, "'drift' comes after request %" PRId64 " of %" PRId64, file.after,
+                    scenario->requests);
+  scenario->drift_after = file.after;
+  scenario->drift_penalty = file.penalty;
+  if (!file.service) return LP_OK;
+  return named(yaml, node, "service",
+               lp_service_load(lp_yaml_named(yaml, file.service), &scenario->drift_service, yaml->diag));
 }
 
 /* ---- files ---- */
@@ -292,19 +350,17 @@ static const lp_yaml_field top_fields[] = {
     TOP(LP_YAML_F64, "token_bytes", token_bytes, .least = 0, .most = 1e9),
     TOP(LP_YAML_TIME_S, "backhaul", backhaul_s, .most = 1e6),
     TOP(LP_YAML_TIME_S, "target", target_s, .most = 1e9),
+    TOP(LP_YAML_TIME_S, "decision", decision_s, .most = 1e6),
     TOP(LP_YAML_F64, "penalty", penalty, .least = 0, .most = 1e9),
     TOP(LP_YAML_F64, "patience", patience, .least = 0, .most = 1000),
 };
 
 static const lp_yaml_field part_fields[] = {
-    LP_YAML_FIELD(LP_YAML_TEXT, "service", scenario_file, service, .least = 0),
-    PART("arrivals", arrivals, .required = true),
-    PART("tasks", tasks, .required = true),
-    PART("edge", edge, .least = 0),
-    PART("cloud", cloud, .least = 0),
-    PART("link", link, .least = 0),
-    PART("policies", policies, .least = 0),
-    PART("vary", vary, .least = 0),
+    PART("service", service, .least = 0),   PART("arrivals", arrivals, .required = true),
+    PART("tasks", tasks, .required = true), PART("edge", edge, .least = 0),
+    PART("cloud", cloud, .least = 0),       PART("link", link, .least = 0),
+    PART("policies", policies, .least = 0), PART("vary", vary, .least = 0),
+    PART("drift", drift, .least = 0),
 };
 
 /* The two tables as one: the fields of the second lie in the file's own struct. */
@@ -333,8 +389,7 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
   LP_TRY(read_keys(yaml, root, &file));
   *scenario = file.top;
   if (!scenario->title) scenario->title = scenario->name;
-  const char *service = parts->service ? parts->service : "llama3";
-  LP_TRY(lp_service_load(lp_yaml_named(yaml, service), &scenario->service, yaml->diag));
+  LP_TRY(read_services(yaml, parts->service, scenario));
   LP_TRY(read_tasks(yaml, parts->tasks, scenario));
   LP_TRY(read_arrivals(yaml, parts->arrivals, scenario));
   if (scenario->requests == 0) scenario->requests = 10000;
@@ -343,6 +398,7 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
   if (parts->link) LP_TRY(read_link(yaml, parts->link, scenario));
   LP_TRY(read_policies(yaml, parts->policies, given->known, scenario));
   if (parts->vary) LP_TRY(read_axis(yaml, parts->vary, scenario));
+  if (parts->drift) LP_TRY(read_drift(yaml, parts->drift, scenario));
   if (scenario->warm_up >= scenario->requests)
     return lp_error(yaml->diag, lp_yaml_loc(yaml, root),
                     "'warm_up' leaves nothing to count: it is %" PRId64 " of %" PRId64 " requests", scenario->warm_up,
@@ -361,6 +417,7 @@ static lp_sim_scenario *scenario_create(void) {
                                 .target_s = 60,
                                 .penalty = 40,
                                 .patience = 0.75,
+                                .drift_penalty = -1,
                                 .station = {unlimited, unlimited},
                                 .up_bps = INFINITY,
                                 .down_bps = INFINITY};
@@ -369,7 +426,9 @@ static lp_sim_scenario *scenario_create(void) {
 
 void lp_sim_scenario_free(lp_sim_scenario *scenario) {
   if (!scenario) return;
-  lp_service_free(scenario->service);
+  for (int32_t i = 0; i < scenario->service_count; i++)
+    lp_service_free(scenario->services[i]);
+  lp_service_free(scenario->drift_service);
   lp_radio_profile_free(scenario->radio);
   lp_arena_free(scenario->arena);
   free(scenario);

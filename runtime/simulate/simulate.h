@@ -39,7 +39,9 @@ typedef struct {
 /* A rule that places requests. One state per run, used by one thread. */
 typedef struct {
   const char *name, *summary;
-  void *(*create)(uint64_t seed); /* NULL: no state */
+  bool asks_model;                                     /* to decide takes as long as the scenario says */
+  const void *context;                                 /* for create */
+  void *(*create)(const void *context, uint64_t seed); /* NULL: no state */
   lp_place (*decide)(void *state, const lp_sim_request *request);
   /* Told when the answer is there; NULL: does not learn. */
   void (*learn)(void *state, const lp_sim_request *request, const lp_sim_outcome *outcome);
@@ -89,7 +91,8 @@ enum { LP_SIM_UNLIMITED = INT32_MAX };
 typedef struct {
   double at_s;
   int32_t task;
-  double prompt, tokens; /* negative: drawn */
+  double prompt, tokens;     /* negative: drawn */
+  double success[LP_PLACES]; /* as a task's; negative: the task's */
 } lp_sim_traced;
 
 /* What an experiment varies. */
@@ -99,16 +102,23 @@ typedef enum {
   LP_SIM_QUALITY_SHARE,
   LP_SIM_TOKENS,
   LP_SIM_PENALTY,
-  LP_SIM_SLOTS
+  LP_SIM_SLOTS,
+  LP_SIM_DECISION
 } lp_sim_axis;
-extern const char *const lp_sim_axis_names[LP_SIM_SLOTS + 1]; /* "rate", as in files; the first is "" */
+extern const char *const lp_sim_axis_names[LP_SIM_DECISION + 1]; /* "rate", as in files; the first is "" */
 
 typedef struct {
   lp_arena *arena; /* owns all below */
   const char *name, *title;
   int64_t seed, runs, requests, warm_up; /* requests of each run; the first warm_up are not counted */
-  lp_service *service;
-  int32_t counting; /* lp_counting */
+  lp_service *service;                   /* the first of */
+  lp_service **services;                 /* each is an experiment of its own */
+  int32_t service_count;
+  int64_t drift_after;       /* from this request on, 0: never, */
+  lp_service *drift_service; /* the models are others, NULL: the same, */
+  double drift_penalty;      /* and the penalty is another, negative: the same */
+  double decision_s;         /* what a policy takes that asks a model */
+  int32_t counting;          /* lp_counting */
   double token_bytes, backhaul_s, target_s, penalty, patience;
   double rate;    /* Poisson arrivals, 1/s; 0: by `every_s` or the trace */
   double every_s; /* one arrival each */
@@ -142,13 +152,22 @@ typedef struct {
   double mean, half;
 } lp_sim_estimate;
 
+enum { LP_SIM_PARTS = 20 };
+
+/* The mean of one twentieth of the counted requests, over runs. */
+typedef struct {
+  lp_sim_estimate reward, regret, quality;
+} lp_sim_part;
+
 /* One policy at one value of the axis. */
 typedef struct {
-  const char *policy;
+  const char *service, *policy;
   double value; /* of the axis */
   int64_t requests, rejected, overflowed;
   lp_sim_estimate delay_s, reward, quality; /* quality: share of requests that asked for it and got it */
+  lp_sim_estimate regret; /* reward that the better place would have given more, as far as could be seen on arrival */
   lp_sim_estimate wait_s, generation_s, link_s;
+  lp_sim_part *part; /* [LP_SIM_PARTS]: how the policy learned; their intervals are of several runs alone */
   double p50_s, p90_s, p99_s;
   lp_sim_estimate *task_delay_s; /* [tasks] */
   double share[LP_PLACES];       /* of requests */
@@ -159,7 +178,7 @@ typedef struct {
 typedef struct {
   const lp_sim_scenario *scenario; /* borrowed */
   lp_arena *arena;
-  lp_sim_point *point; /* [policy][value] */
+  lp_sim_point *point; /* [service][policy][value] */
   int32_t points, values;
 } lp_sim_result;
 
@@ -167,9 +186,14 @@ typedef struct {
 LP_MUST_USE lp_status lp_sim_run(const lp_sim_scenario *scenario, lp_sim_result *out, lp_diag *diag);
 void lp_sim_result_free(lp_sim_result *result); /* also of a run that failed */
 
-/* Schema llmpart.simulate/1; a row per point; a page with a figure and a table (report_*.c). */
+/* Schema llmpart.simulate/1; a row per point; a page with figures and a table (report.c, page.c). */
 void lp_sim_print_json(const lp_sim_result *result, lp_buf *out);
 void lp_sim_print_csv(const lp_sim_result *result, lp_buf *out);
 void lp_sim_print_html(const lp_sim_result *result, lp_buf *out);
+/* One figure as SVG: "delay", "reward", "quality", "regret" over the axis, or "learning-reward", "learning-quality",
+ * "learning-regret" over the requests of a run at the axis' first value. */
+extern const char *const lp_sim_figure_names[];
+extern const size_t lp_sim_figure_count;
+void lp_sim_print_svg(const lp_sim_result *result, size_t figure, lp_buf *out);
 
 #endif

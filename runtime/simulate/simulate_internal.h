@@ -35,7 +35,8 @@ typedef struct {
   double arrived_s, reached_s, started_s;
   double work_s, expected_work_s; /* alone on the machine, by its true and by its expected length */
   double link_s;                  /* up and down */
-  double lucky[LP_PLACES];        /* uniform; quality is met below the probability of success */
+  double decision_s, regret;
+  bool met; /* quality, or none is asked for */
   int32_t task;
   lp_place place;
 } lp_sim_job;
@@ -72,9 +73,18 @@ bool lp_sim_place_is_full(const lp_sim_place *place);
 
 /* ---- statistics.c ---- */
 
-enum { LP_SIM_PARTS = 20, LP_SIM_BINS = 4096 };
+enum { LP_SIM_BINS = 4096 };
 
-typedef enum { SIM_DELAY, SIM_REWARD, SIM_WAIT, SIM_GENERATION, SIM_LINK, SIM_QUALITY, SIM_TASKS } lp_sim_sum;
+typedef enum {
+  SIM_DELAY,
+  SIM_REWARD,
+  SIM_REGRET,
+  SIM_WAIT,
+  SIM_GENERATION,
+  SIM_LINK,
+  SIM_QUALITY,
+  SIM_TASKS
+} lp_sim_sum;
 
 /* Sums of one run: [part][sum]; behind SIM_TASKS the delays of each task. */
 typedef struct {
@@ -98,6 +108,11 @@ void lp_sim_histogram_add(lp_sim_histogram *histogram, double seconds);
 double lp_sim_histogram_quantile(const lp_sim_histogram *histogram, double share);
 /* Over the means of runs, or the parts of the only one. */
 lp_sim_estimate lp_sim_estimate_of(const lp_sim_tally *tallies, int64_t runs, int32_t sum);
+/* Of one part, over runs; a single one has no interval. */
+lp_sim_estimate lp_sim_estimate_part(const lp_sim_tally *tallies, int64_t runs, int32_t sum, int32_t part);
+
+/* Requests of a run until the end of a part. */
+int64_t lp_sim_part_end(const lp_sim_scenario *scenario, int32_t part);
 
 /* ---- engine.c: one run of one policy ---- */
 

@@ -60,26 +60,54 @@ static void mean_of(const lp_sim_tally *tally, int32_t sum, int32_t part, int32_
   }
 }
 
+/* The total of all samples, and how far their means are spread. */
+typedef struct {
+  double total, mean, squares;
+  int64_t all, used;
+} spread;
+
+static void add_sample(spread *to, double total, int64_t count) {
+  to->total += total;
+  to->all += count;
+  if (count == 0) return;
+  double mean = total / (double)count, from = mean - to->mean;
+  to->used++;
+  to->mean += from / (double)to->used;
+  to->squares += from * (mean - to->mean);
+}
+
+static lp_sim_estimate estimate(const spread *of) {
+  lp_sim_estimate out = {of->all > 0 ? of->total / (double)of->all : 0, 0};
+  double degrees = (double)(of->used - 1);
+  if (of->used > 1) out.half = gsl_cdf_tdist_Pinv(0.975, degrees) * sqrt(of->squares / degrees / (double)of->used);
+  return out;
+}
+
 lp_sim_estimate lp_sim_estimate_of(const lp_sim_tally *tallies, int64_t runs, int32_t sum) {
-  int64_t samples = runs > 1 ? runs : LP_SIM_PARTS, used = 0, all = 0;
-  double total = 0, first = 0, second = 0;
-  for (int64_t i = 0; i < samples; i++) {
-    double part_total = 0;
+  spread found = {0};
+  for (int64_t i = 0; i < (runs > 1 ? runs : LP_SIM_PARTS); i++) {
+    double total = 0;
     int64_t count = 0;
     if (runs > 1)
-      mean_of(&tallies[i], sum, 0, LP_SIM_PARTS, &part_total, &count);
+      mean_of(&tallies[i], sum, 0, LP_SIM_PARTS, &total, &count);
     else
-      mean_of(&tallies[0], sum, (int32_t)i, 1, &part_total, &count);
-    total += part_total;
-    all += count;
-    if (count == 0) continue;
-    double mean = part_total / (double)count, from = mean - first;
-    used++;
-    first += from / (double)used;
-    second += from * (mean - first);
+      mean_of(&tallies[0], sum, (int32_t)i, 1, &total, &count);
+    add_sample(&found, total, count);
   }
-  lp_sim_estimate out = {all > 0 ? total / (double)all : 0, 0};
-  if (used > 1)
-    out.half = gsl_cdf_tdist_Pinv(0.975, (double)(used - 1)) * sqrt(second / (double)(used - 1) / (double)used);
-  return out;
+  return estimate(&found);
+}
+
+lp_sim_estimate lp_sim_estimate_part(const lp_sim_tally *tallies, int64_t runs, int32_t sum, int32_t part) {
+  spread found = {0};
+  for (int64_t i = 0; i < runs; i++) {
+    double total = 0;
+    int64_t count = 0;
+    mean_of(&tallies[i], sum, part, 1, &total, &count);
+    add_sample(&found, total, count);
+  }
+  return estimate(&found);
+}
+
+int64_t lp_sim_part_end(const lp_sim_scenario *scenario, int32_t part) {
+  return scenario->warm_up + (part + 1) * (scenario->requests - scenario->warm_up) / LP_SIM_PARTS;
 }

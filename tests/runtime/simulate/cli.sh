@@ -3,7 +3,8 @@
 examples=$LP_SOURCE/examples/edge-cloud-6g
 for scenario in "$examples"/*.yaml; do
   base=$(basename "$scenario" .yaml)
-  sed -e 's/requests: .*/requests: 400/' -e 's/users: [0-9]*, intervals: [0-9]*/users: 30, intervals: 2/' "$scenario" >"$work/$base.yaml"
+  grep -q router "$scenario" && ! "$LLMPART" route --help >/dev/null 2>&1 && continue
+  sed -e 's/requests: .*/requests: 400/' -e 's/warm_up: .*/warm_up: 100/' -e 's/after: [0-9]*/after: 200/' -e 's/users: [0-9]*, intervals: [0-9]*/users: 30, intervals: 2/' "$scenario" >"$work/$base.yaml"
   "$LLMPART" simulate "$work/$base.yaml" --runs=2 -o "$work/$base.html" -o "$work/$base.json" -o "$work/$base.csv" || fail "$base: $?"
   "$LLMPART" simulate "$work/$base.yaml" --runs=2 | cmp -s - "$work/$base.json" || fail "$base: two runs differ"
   [ "$(grep -c '<svg' "$work/$base.html")" = 2 ] || fail "$base: $(grep -c '<svg' "$work/$base.html") figures"
@@ -23,6 +24,14 @@ refused 'no such class' "trace.csv:2:3: error: 'c' is not a class of the scenari
 printf 'simulate: t\narrivals: { poisson: much }\ntasks: [{ class: a, tokens: 1 }]\n' >"$work/t.yaml"
 refused 'key' "t.yaml:2:22: error: 'poisson' is 'much', not a number from" "$LLMPART" simulate "$work/t.yaml"
 refused 'no file' 'none.yaml: error: cannot open' "$LLMPART" simulate "$work/none.yaml"
+printf 'time_s,class,tokens,edge_success,cloud_success\n0,a,100,0,1\n60,a,100,1,1\n120,a,100,1,0\n' >"$work/trace.csv"
+printf 'simulate: t\narrivals: { trace: trace.csv }\ntasks: [{ class: a, quality: true, tokens: 1 }]\npolicies: [edge-only, cloud-only]\n' >"$work/t.yaml"
+same labels '0.666666667 0.666666667' "$("$LLMPART" simulate "$work/t.yaml" -o csv | awk -F, 'NR > 1 { printf "%s%s", $9, NR == 2 ? " " : "" }')"
+for figure in delay reward quality regret learning-reward learning-quality learning-regret; do
+  "$LLMPART" simulate "$work/t.yaml" --figure=$figure -o svg >"$work/f.svg" || fail "$figure: $?"
+  grep -q '</svg>' "$work/f.svg" || fail "$figure: no figure"
+done
 wanted_status=2
-refused 'format' "'-o x.pdf' is neither json, csv, html" "$LLMPART" simulate "$work/t.yaml" -o x.pdf
+refused 'figure' "there is no figure 'dela'" "$LLMPART" simulate "$work/t.yaml" --figure=dela -o svg
+refused 'format' "'-o x.pdf' is neither json, csv, html, svg" "$LLMPART" simulate "$work/t.yaml" -o x.pdf
 finish

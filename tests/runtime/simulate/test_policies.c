@@ -99,7 +99,8 @@ typedef struct {
 
 static learner last;
 
-static void *learner_create(uint64_t seed) {
+static void *learner_create(const void *context, uint64_t seed) {
+  (void)context;
   (void)seed;
   return lp_alloc(sizeof(learner));
 }
@@ -127,7 +128,12 @@ static void learner_free(void *state) {
 }
 
 START_TEST(policies_plug_in) {
-  static const lp_sim_policy mine = {"mine", "", learner_create, learner_decide, learner_learn, learner_free};
+  static const lp_sim_policy mine = {.name = "mine",
+                                     .summary = "",
+                                     .create = learner_create,
+                                     .decide = learner_decide,
+                                     .learn = learner_learn,
+                                     .free = learner_free};
   static const lp_sim_policy *const list[] = {&mine};
   static const char text[] = "simulate: l\nrequests: 500\narrivals: { every: 20s }\n"
                              "tasks: [{ class: p, tokens: 1000 }]\npolicies: [mine]\n";
@@ -143,6 +149,33 @@ START_TEST(policies_plug_in) {
 }
 END_TEST
 
+static lp_place always_edge(void *state, const lp_sim_request *request) {
+  (void)state;
+  (void)request;
+  return LP_AT_EDGE;
+}
+
+/* Deciding by a model takes its time, also before the queue. */
+START_TEST(a_decision_takes_its_time) {
+  static const lp_sim_policy slow = {.name = "slow", .asks_model = true, .decide = always_edge};
+  static const lp_sim_policy quick = {.name = "quick", .decide = always_edge};
+  static const lp_sim_policy *const list[] = {&slow, &quick};
+  static const char text[] = "simulate: l\nrequests: 40\narrivals: { every: 20s }\ncounting: paper\ndecision: 2s\n"
+                             "link: { up: 1Mbit/s, down: 32kbit/s }\n"
+                             "tasks: [{ class: p, tokens: 1000 }]\npolicies: [slow, quick]\n";
+  lp_sim_scenario *scenario = NULL;
+  ck_assert_int_eq(lp_sim_scenario_parse("l", text, strlen(text), &(lp_sim_policies){list, 2}, &scenario, NULL), LP_OK);
+  lp_sim_result result;
+  ck_assert_int_eq(lp_sim_run(scenario, &result, NULL), LP_OK);
+  ck_assert_double_eq_tol(result.point[0].delay_s.mean, 2 + 13.5633 + 1, 1e-3);
+  ck_assert_double_eq_tol(result.point[1].delay_s.mean, 13.5633 + 1, 1e-3);
+  ck_assert_double_eq_tol(result.point[0].generation_s.mean, 13.5633, 1e-3);
+  ck_assert_double_eq_tol(result.point[0].link_s.mean, 1, 1e-3);
+  lp_sim_result_free(&result);
+  lp_sim_scenario_free(scenario);
+}
+END_TEST
+
 TCase *policies_case(void) {
   TCase *tc = tcase_create("policies");
   tcase_set_timeout(tc, 300);
@@ -150,5 +183,6 @@ TCase *policies_case(void) {
   tcase_add_test(tc, the_loaded_edge);
   tcase_add_test(tc, rewards);
   tcase_add_test(tc, policies_plug_in);
+  tcase_add_test(tc, a_decision_takes_its_time);
   return tc;
 }

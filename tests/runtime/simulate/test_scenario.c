@@ -46,7 +46,18 @@ START_TEST(bad_scenarios) {
       {HEAD TASK "requests: 10\nwarm_up: 10\n",
        "s.yaml:1:1: error: 'warm_up' leaves nothing to count: it is 10 of 10 requests", NULL},
       {"simulate: s\narrivals: { trace: ./none.csv }\n" TASK,
-       "././none.csv: error: cannot open: No such file or directory", NULL},
+       "././none.csv: error: cannot open: No such file or directory",
+       "s.yaml:2:11: note: it is named here, by 'trace'"},
+      {HEAD TASK "service:\n  - llama3\n  - ./none.yaml\n",
+       "././none.yaml: error: cannot open: No such file or directory",
+       "s.yaml:6:5: note: it is named here, by 'service'"},
+      {HEAD TASK "drift: { penalty: 1 }\n", "s.yaml:4:8: error: 'drift' lacks 'after'", NULL},
+      {HEAD TASK "drift: { after: 5 }\n", "s.yaml:4:8: error: 'drift' changes nothing: it wants 'service' or 'penalty'",
+       NULL},
+      {HEAD TASK "requests: 10\ndrift: { after: 10, penalty: 1 }\n",
+       "s.yaml:5:8: error: 'drift' comes after request 10 of 10", NULL},
+      {HEAD TASK "decision: long\n", "s.yaml:4:11: error: 'decision': 'long' is not a time such as 400ms, 0.1s or 20us",
+       NULL},
   };
   for (size_t i = 0; i < LP_COUNT(rows); i++) {
     lp_diag *diag = lp_diag_create();
@@ -155,6 +166,55 @@ START_TEST(by_hand) {
 }
 END_TEST
 
+/* The answer of the edge fails: 40 too much, from the second request on 5. Had they gone to the cloud: 31.77 s each. */
+START_TEST(drift_and_regret_by_hand) {
+  lp_sim_scenario *scenario =
+      scenario_of("simulate: h\nrequests: 2\ncounting: paper\narrivals: { every: 60s }\npolicies: [edge-only]\n"
+                  "tasks: [{ class: a, quality: true, tokens: 1000 }]\ndrift: { after: 1, penalty: 5 }\n");
+  lp_sim_result result;
+  ck_assert_int_eq(lp_sim_run(scenario, &result, NULL), LP_OK);
+  const lp_sim_point *point = &result.point[0];
+  double edge = 0.23 + 1000 / 75.0, cloud = 0.42 + 1000 / 32.0 + 0.1;
+  ck_assert_double_eq_tol(point->reward.mean, 60 - edge - 22.5, 1e-9);
+  ck_assert_double_eq_tol(point->regret.mean, (edge + 40 - cloud) / 2, 1e-9); /* then the edge is better */
+  ck_assert_double_eq_tol(point->part[0].reward.mean, 60 - edge - 40, 1e-9);
+  ck_assert_double_eq_tol(point->part[LP_SIM_PARTS / 2].reward.mean, 60 - edge - 5, 1e-9);
+  ck_assert_double_eq(point->part[0].reward.half, 0);
+  lp_sim_result_free(&result);
+  lp_sim_scenario_free(scenario);
+}
+END_TEST
+
+START_TEST(drift_of_the_models) {
+  lp_sim_scenario *scenario =
+      scenario_of("simulate: h\nrequests: 2\ncounting: paper\narrivals: { every: 60s }\npolicies: [edge-only]\n"
+                  "tasks: [{ class: a, tokens: 1000 }]\ndrift: { after: 1, service: gemma-gemini }\n");
+  lp_sim_result result;
+  ck_assert_int_eq(lp_sim_run(scenario, &result, NULL), LP_OK);
+  ck_assert_double_eq_tol(result.point[0].delay_s.mean, (13.5633 + 6.682) / 2, 1e-3);
+  lp_sim_result_free(&result);
+  lp_sim_scenario_free(scenario);
+}
+END_TEST
+
+START_TEST(services_are_experiments_of_their_own) {
+  lp_sim_scenario *scenario = scenario_of(
+      "simulate: h\nrequests: 20\ncounting: paper\narrivals: { every: 60s }\npolicies: [edge-only, cloud-only]\n"
+      "service: [gemma-gemini, llama2, llama3]\ntasks: [{ class: a, tokens: 1000 }]\nvary: { penalty: [1, 2] }\n");
+  lp_sim_result result;
+  ck_assert_int_eq(lp_sim_run(scenario, &result, NULL), LP_OK);
+  ck_assert_int_eq(result.points, 12);
+  ck_assert_str_eq(result.point[4].service, "llama2");
+  ck_assert_str_eq(result.point[4].policy, "edge-only");
+  ck_assert_double_eq(result.point[5].value, 2);
+  const double wanted[] = {6.682, 17.761, 11.466, 25.520, 13.563, 31.770}; /* the cloud's with 0.1 s of backhaul */
+  for (size_t i = 0; i < LP_COUNT(wanted); i++)
+    ck_assert_double_eq_tol(result.point[2 * i].delay_s.mean, wanted[i], 1e-3);
+  lp_sim_result_free(&result);
+  lp_sim_scenario_free(scenario);
+}
+END_TEST
+
 START_TEST(rejections) {
   lp_sim_scenario *scenario =
       scenario_of("simulate: h\nrequests: 10\narrivals: { every: 1ns }\ntasks: [{ class: a, tokens: 1000 }]\n"
@@ -191,6 +251,9 @@ TCase *scenario_case(void) {
   tcase_add_test(tc, the_same_under_a_seed);
   tcase_add_test(tc, lengths_and_links);
   tcase_add_test(tc, by_hand);
+  tcase_add_test(tc, drift_and_regret_by_hand);
+  tcase_add_test(tc, drift_of_the_models);
+  tcase_add_test(tc, services_are_experiments_of_their_own);
   tcase_add_test(tc, rejections);
   tcase_add_test(tc, users_that_are_never_served);
   return tc;

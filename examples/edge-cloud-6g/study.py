@@ -1,0 +1,190 @@
+"""Runs the study of "Generative AI as a Service in 6G Edge-Cloud" and what goes beyond it.
+
+Usage: study.py --llmpart PATH [--out DIR] [--model lookup|embedded|BUNDLE|URL] [--runs N] [--only NAME ...] [--gsm8k CSV]
+
+Writes a figure (SVG), a table (CSV) and all numbers (JSON) per experiment, and tables.md with what the README cites. --model
+decides for `router`, `router-paper`, `latest` and `greedy`. The same arguments give the same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import random
+import re
+import subprocess
+from pathlib import Path
+
+HERE = Path(__file__).parent
+LEARNERS = ["router", "router-paper", "q-table", "dqn", "oracle-explore", "latest", "greedy"]
+
+# name of the figure -> scenario, what is drawn, policies instead of the scenario's
+FIGURES = {
+    "fig5a": ("learning", "learning-reward", ["router", "router-paper", "dqn", "oracle-explore"]),
+    "fig5b": ("learning", "learning-quality", ["router", "router-paper", "dqn", "oracle-explore"]),
+    "fig5c": ("learning", "learning-reward", ["router", "router-paper", "latest", "greedy"]),
+    "fig5d": ("share", "delay", None),
+    "fig5e": ("length", "delay", None),
+    "fig5f": ("places", "delay", None),
+    "regret": ("learning", "learning-regret", LEARNERS[:5]),
+    "drift-up": ("drift-up", "learning-regret", LEARNERS[:5]),
+    "drift-down": ("drift-down", "learning-regret", LEARNERS[:5]),
+    "penalty": ("penalty", "regret", LEARNERS[:5]),
+    "decision": ("decision", "delay", None),
+    "loaded": ("loaded-learning", "delay", None),
+}
+
+
+class Study:
+    def __init__(self, args: argparse.Namespace):
+        self.args, self.out = args, args.out
+        self.out.mkdir(parents=True, exist_ok=True)
+        self.lines: list[str] = []
+
+    def simulate(self, scenario: Path, name: str, figure: str, policies: list[str] | None) -> list[dict]:
+        """Runs a scenario; returns its points."""
+        if policies is not None:
+            text = re.sub(r"^policies: .*$", f"policies: [{', '.join(policies)}]", scenario.read_text(), flags=re.M)
+            scenario = self.out / f"{name}.yaml"
+            scenario.write_text(text)
+        to = [self.out / f"{name}.{form}" for form in ("json", "csv", "svg")]
+        command = [self.args.llmpart, "simulate", scenario, f"--figure={figure}", f"--model={self.args.model}"]
+        command += [part for path in to for part in ("-o", path)]
+        if self.args.runs:
+            command.append(f"--runs={self.args.runs}")
+        subprocess.run([str(part) for part in command], check=True)
+        if policies is not None:
+            scenario.unlink()
+        return json.loads(to[0].read_text())["points"]
+
+    def table(self, title: str, head: list[str], rows: list[list[str]]) -> None:
+        self.lines += [f"## {title}", "", "| " + " | ".join(head) + " |", "| --- " * len(head) + "|"]
+        self.lines += ["| " + " | ".join(row) + " |" for row in rows] + [""]
+
+    def figures(self) -> None:
+        for name, (scenario, figure, policies) in FIGURES.items():
+            if self.args.only and name not in self.args.only:
+                continue
+            points = self.simulate(HERE / f"{scenario}.yaml", name, figure, policies)
+            if figure.startswith("learning"):
+                self.learning(name, points)
+            else:
+                self.values(name, points, "delay_s" if figure == "delay" else figure)
+
+    def learning(self, name: str, points: list[dict]) -> None:
+        """Means over the first fifth (200 of 1000 requests), the last half, and under drift the part behind it."""
+        rows = []
+        for point in points:
+            parts = point["learning"]
+            late = parts[10:]
+            step = parts[1]["request"] - parts[0]["request"]
+            early = parts[: max(1, 200 // step)]
+            rows.append([
+                point["policy"],
+                f"{sum(p['reward'] for p in late) / len(late):.3f}",
+                f"{late[-1]['reward']:.3f} ± {late[-1]['reward_half95']:.3f}",
+                f"{sum(p['quality'] for p in late) / len(late):.3f}",
+                f"{step * sum(p['regret'] for p in early):.0f}",
+                f"{sum(p['regret'] for p in late) / len(late):.3f}",
+            ])
+        self.table(name, ["policy", "reward, second half", "reward, last 5 %", "quality, second half",
+                          "regret of the first 200 requests, s", "regret per request, second half, s"], rows)
+
+    def values(self, name: str, points: list[dict], key: str) -> None:
+        """A row per policy and service, a column per value of the axis."""
+        fixed = {"service", "policy", "requests", "rejected", "overflowed"}
+        axis = next(k for k in points[0] if k not in fixed)
+        values = sorted({p[axis] for p in points})
+        half = key[:-2] + "_half95_s" if key.endswith("_s") else key + "_half95"
+        several = len({p["service"] for p in points}) > 1
+        rows: dict[str, list[str]] = {}
+        for p in points:
+            label = f"{p['service']}, {p['policy']}" if several else p["policy"]
+            rows.setdefault(label, []).append(f"{p[key]:.3f} ± {p[half]:.3f}")
+        self.table(f"{name}: {key} over {axis}", ["", *(f"{v:g}" for v in values)],
+                   [[label, *cells] for label, cells in rows.items()])
+
+    def gsm8k(self, path: Path) -> None:
+        """Real labels of when a weak model suffices: half of the questions to learn from, the others to judge by."""
+        questions = list(csv.DictReader(path.open(encoding="utf-8")))
+        random.Random(1).shuffle(questions)
+        half = len(questions) // 2
+        learned, judged = questions[:half], questions[half:]
+        trace, passes = self.out / "gsm8k-trace.csv", 8
+        order = [q for n in range(passes) for q in random.Random(n).sample(learned, half)] + judged
+        with trace.open("w", newline="") as file:
+            rows = csv.writer(file)
+            rows.writerow(["time_s", "class", "edge_success", "cloud_success"])
+            rows.writerows([60 * i, kind_of(q["prompt"]), q["weak_correct"], q["strong_correct"]] for i, q in enumerate(order))
+        classes = sorted({kind_of(q["prompt"]) for q in questions})
+        tasks = "\n".join(f'  - {{ class: "{c}", quality: true, tokens: 100 }}' for c in classes)
+        scenario = self.out / "gsm8k.yaml"
+        scenario.write_text(
+            f"simulate: gsm8k\ntitle: GSM8K, a weak and a strong model\nservice: llama3\narrivals: {{ trace: {trace.name} }}\n"
+            f"warm_up: {passes * half}\ntasks:\n{tasks}\npolicies: [router, q-table, dqn, random, edge-only, cloud-only]\n"
+            "vary: { penalty: [2, 4, 6, 8, 10, 12, 15, 20, 40] }\n")
+        points = self.simulate(scenario, "gsm8k", "quality", None)
+        rows = [[p["policy"], f"{p['penalty']:g}", f"{100 * p['cloud']['share']:.1f}", f"{100 * p['quality']:.1f}"]
+                for p in points if p["policy"] in LEARNERS or p["penalty"] == 40]
+        rows += [["both labels of the learned half known", "-", f"{100 * share:.1f}", f"{100 * accuracy:.1f}"]
+                 for share, accuracy in informed(learned, judged)]
+        best = sum(q["weak_correct"] == "1" or q["strong_correct"] == "1" for q in judged)
+        rows.append(["the right one of both, if one could know", "-", "", f"{100 * best / len(judged):.1f}"])
+        for name, feature in (("words", lambda t: len(t.split())), ("numbers", lambda t: len(re.findall(r"\d+", t)))):
+            self.lines += [f"AUC of the count of {name} for 'only the strong model is right': {auc(questions, feature):.3f}", ""]
+        self.table("gsm8k", ["policy", "penalty", "strong calls, %", "accuracy, %"], rows)
+
+
+def auc(questions: list[dict], feature) -> float:
+    """How often a question that only the strong model answers has the greater feature than one where that is not so."""
+    needs = [feature(q["prompt"]) for q in questions if (q["weak_correct"], q["strong_correct"]) == ("0", "1")]
+    other = [feature(q["prompt"]) for q in questions if (q["weak_correct"], q["strong_correct"]) != ("0", "1")]
+    above = sum((a > b) + 0.5 * (a == b) for a in needs for b in other)
+    return above / (len(needs) * len(other))
+
+
+def kind_of(question: str) -> str:
+    """Keywords of a question, by what a router can see of it without a model."""
+    words, numbers = len(question.split()), len(re.findall(r"\d+", question))
+    length = "short" if words < 30 else "medium" if words < 45 else "long" if words < 65 else "very long"
+    count = "few numbers" if numbers < 4 else "some numbers" if numbers < 6 else "many numbers"
+    return f"{length} {count}"
+
+
+def informed(learned: list[dict], judged: list[dict]) -> list[tuple[float, float]]:
+    """Share of strong calls and accuracy when the kinds go to the weak model in order of what that loses, by full labels."""
+    lost: dict[str, list[int]] = {}
+    for q in learned:
+        lost.setdefault(kind_of(q["prompt"]), []).append(int(q["strong_correct"]) - int(q["weak_correct"]))
+    order = sorted(lost, key=lambda kind: sum(lost[kind]) / len(lost[kind]))
+    found = []
+    for most in (0.3, 0.5):
+        weak: set[str] = set()
+        for kind in order:
+            if sum(kind_of(q["prompt"]) in weak | {kind} for q in learned) <= most * len(learned):
+                weak.add(kind)
+        right = sum(int(q["weak_correct" if kind_of(q["prompt"]) in weak else "strong_correct"]) for q in judged)
+        strong = sum(kind_of(q["prompt"]) not in weak for q in judged)
+        found.append((strong / len(judged), right / len(judged)))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--llmpart", required=True)
+    parser.add_argument("--out", type=Path, default=Path("study"))
+    parser.add_argument("--model", default="lookup")
+    parser.add_argument("--runs", type=int, default=0)
+    parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--gsm8k", type=Path)
+    args = parser.parse_args()
+    study = Study(args)
+    study.figures()
+    if args.gsm8k is not None:
+        study.gsm8k(args.gsm8k)
+    (study.out / "tables.md").write_text("\n".join(study.lines))
+
+
+if __name__ == "__main__":
+    main()
