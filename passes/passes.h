@@ -43,6 +43,7 @@ typedef struct lp_request {
   const char *objective;   /* cost, latency, energy or a sum like "cost+1e-6*latency"; NULL: cost */
   const char *const *pins; /* "GLOB=device", "GLOB=cloud": operators by name; the last that fits counts */
   int32_t pin_count;
+  bool near_suffices;     /* no branch and bound where it would be needed: how the points of a family are planned */
   bool feasible_suffices; /* any plan that meets the constraints will do: how fixes are found */
   bool keep_private;      /* embeddings and layers [0, private_layers) stay on the device */
   int64_t private_layers;

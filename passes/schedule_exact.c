@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Labels that a search may make in all, and per step; with few, one through both stages finds nothing that cuts do not. */
-enum { EFFORT = 40000, MOST_WIDTH = 4000, LEAST_WIDTH = 8, WIDTH_OF_BOTH = 20 };
+enum { EFFORT = 40000, NEAR_EFFORT = 4000, MOST_WIDTH = 4000, LEAST_WIDTH = 8, WIDTH_OF_BOTH = 20 };
 
 /* Arcs that flows may look at for the prices and in all: some 3 ns each. Branch and bound is for few units. */
 static const double price_effort = 1e7, parts_effort = 6e7;
@@ -98,7 +98,8 @@ static void see(lp_exact_watch *watch, const lp_exact_prices *prices) {
 /* ---- search ---------------------------------------------------------------------------------------------------------------- */
 
 static size_t width(const solver *s) {
-  int32_t width = s->x.step_count ? EFFORT / s->x.step_count : MOST_WIDTH;
+  int32_t effort = s->x.request->near_suffices ? NEAR_EFFORT : EFFORT;
+  int32_t width = s->x.step_count ? effort / s->x.step_count : MOST_WIDTH;
   return (size_t)(width < LEAST_WIDTH ? LEAST_WIDTH : width > MOST_WIDTH ? MOST_WIDTH : width);
 }
 
@@ -271,7 +272,8 @@ static void solve(solver *s, lp_plan_proof *proof) {
   bool complete = own.search.complete || (has_graph && search_graphs(s, &cut, &own.search.duals));
   own.search.known = known_objective(s);
   own.search.effort = parts_effort;
-  bool small = s->x.step_count <= MOST_PARTED && !s->x.request->feasible_suffices;
+  const lp_request *request = s->x.request;
+  bool small = s->x.step_count <= MOST_PARTED && !request->feasible_suffices && !request->near_suffices;
   if (!complete && (small || !has_graph)) lp_cut_search_parts(&cut, &own.search);
   prove(s, &cut, &own.search, complete || own.search.complete, proof);
 }

@@ -1,4 +1,5 @@
 /* Generation: prefill, then one decode step per token, each token sampled where its logits are. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,13 +28,15 @@ static lp_loc loc_of(const generation_run *run) {
 
 /* ---- checks ------------------------------------------------------------------------------------------------------ */
 
-static lp_status find_programs(generation_run *run) {
+static lp_status check_model(generation_run *run) {
   const lp_manifest *manifest = &run->session->bundle->manifest;
-  run->prefill = lp_manifest_program(manifest, "prefill");
-  run->decode = lp_manifest_program(manifest, "decode");
-  if (run->prefill < 0 || run->decode < 0)
+  if (manifest->plan_count == 0)
     return lp_error(run->diag, loc_of(run), "no program '%s', so the bundle cannot generate text",
-                    run->prefill < 0 ? "prefill" : "decode");
+                    lp_manifest_program(manifest, "prefill") < 0 ? "prefill" : "decode");
+  int32_t plan = run->session->options.plan;
+  if (run->session->options.fixes_plan && (plan < 0 || plan >= manifest->plan_count))
+    return lp_error(run->diag, loc_of(run), "there is no plan %" PRId32 "; the last one is plan %" PRId32, plan,
+                    manifest->plan_count - 1);
   run->tokens_input = lp_manifest_input(manifest, LP_ROLE_TOKENS);
   for (int32_t i = 0; i < manifest->input_count; i++)
     if (manifest->inputs[i].role != LP_ROLE_TOKENS)
@@ -174,6 +177,15 @@ static lp_status step(generation_run *run, int32_t program, int64_t past, int64_
   return LP_OK;
 }
 
+static lp_status choose_programs(generation_run *run) {
+  lp_session *session = run->session;
+  LP_TRY(lp_session_choose_plan(session, run->length, session->options.max_tokens, run->out, run->diag));
+  const lp_plan_desc *plan = &session->bundle->manifest.plans[run->out->plan];
+  run->prefill = plan->prefill;
+  run->decode = plan->decode;
+  return LP_OK;
+}
+
 static bool all_ended(const generation_run *run) {
   for (int64_t i = 0; i < run->batch; i++)
     if (!run->ended[i]) return false;
@@ -257,12 +269,14 @@ lp_status lp_session_generate(lp_session *session, const int32_t *prompts, int64
                         .out = out,
                         .diag = diag};
   lp_session before = *session;
-  LP_TRY(find_programs(&run));
+  LP_TRY(check_model(&run));
   LP_TRY(check_lengths(&run));
   const lp_tokenizer *tokenizer = lp_bundle_tokenizer(session->bundle);
   run.eos = tokenizer != NULL ? lp_tokenizer_eos(tokenizer) : -1;
   bool with_exits = false;
   LP_TRY(uses_exits(&run, &with_exits));
+  out->plan_count = session->bundle->manifest.plan_count;
+  out->rtt_ms = out->up_bps = NAN;
   if (with_exits) return generate_with_exits(&run);
   LP_TRY(lp_session_connect(session, diag));
   run.capacity = session->options.capacity > 0 ? session->options.capacity : length + session->options.max_tokens;
@@ -272,7 +286,8 @@ lp_status lp_session_generate(lp_session *session, const int32_t *prompts, int64
   run.input = lp_alloc(((size_t)session->bundle->manifest.input_count + 1) * sizeof(*run.input));
   run.started_ms = run.last_ms = lp_now_ms();
   out->batch = batch;
-  lp_status status = run_steps(&run);
+  lp_status status = choose_programs(&run);
+  if (status == LP_OK) status = run_steps(&run);
   transpose(out);
   add_totals(&run, &before);
   free(run.sample);

@@ -321,7 +321,8 @@ static lp_status read_root(manifest_reader *reader, const lp_json *root) {
   LP_TRY(read_ports(reader, root, "inputs", &reader->out->inputs, &reader->out->input_count));
   LP_TRY(read_ports(reader, root, "outputs", &reader->out->outputs, &reader->out->output_count));
   LP_TRY(read_exits(reader, root));
-  return lp_manifest_programs(reader, root);
+  LP_TRY(lp_manifest_programs(reader, root));
+  return lp_manifest_plans(reader, root);
 }
 
 lp_status lp_manifest_parse(const char *file, const char *text, size_t size, lp_arena *arena, lp_manifest *out,

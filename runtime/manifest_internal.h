@@ -14,6 +14,7 @@ typedef struct {
 LP_MUST_USE lp_status lp_manifest_side(const lp_json *at, lp_side_id *out, lp_diag *diag);
 /* `name`, `dtype` and `shape` of the object. */
 LP_MUST_USE lp_status lp_manifest_tensor(manifest_reader *reader, const lp_json *at, lp_tensor_desc *out);
+LP_MUST_USE lp_status lp_manifest_plans(manifest_reader *reader, const lp_json *root); /* behind the programs */
 LP_MUST_USE lp_status lp_manifest_programs(manifest_reader *reader, const lp_json *root);
 
 #endif

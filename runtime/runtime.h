@@ -176,7 +176,9 @@ typedef struct {
   int64_t max_tokens; /* generated per sequence */
   bool ignore_eos;
   int32_t threads;
-  int64_t capacity;          /* KV cache in tokens, doubled when too small; 0: prompt + max_tokens */
+  int64_t capacity; /* KV cache in tokens, doubled when too small; 0: prompt + max_tokens */
+  bool fixes_plan;  /* take `plan` of the bundle's plans, counted from 0; else the one for the request */
+  int32_t plan;
   double cloud_timeout_ms;   /* longest wait for one answer of the worker, reconnecting included; 0: two minutes */
   const lp_link_shape *link; /* borrowed; emulated between this process and the worker; NULL: none */
   lp_patience patience;
@@ -200,7 +202,9 @@ typedef struct {
   uint64_t hidden_bytes_up;            /* of bytes_up: rows of hidden states */
   int64_t drafted, accepted;           /* exact mode: tokens that an exit proposed, and those the cloud confirmed */
   int64_t fallbacks;                   /* threshold: tokens taken below theta because the cloud did not answer */
-  lp_buf first_logits; /* f32[vocab] of sequence 0's first generated position; only filled when they are here */
+  int32_t plan, plan_count;            /* which of the bundle's plans was taken */
+  double rtt_ms, up_bps; /* of the link when the plan was chosen; NaN: not measured, since no plan depends on it */
+  lp_buf first_logits;   /* f32[vocab] of sequence 0's first generated position; only filled when they are here */
 } lp_generation;
 
 typedef struct lp_session lp_session;

@@ -104,6 +104,18 @@ typedef struct {
   const char *triple, *march;
 } lp_side_desc;
 
+/* Requests that a plan is for: from low to below high on each axis, 0 and infinity where it is open. */
+enum { LP_PLAN_PROMPT, LP_PLAN_GENERATED, LP_PLAN_RTT_MS, LP_PLAN_UP_BPS, LP_PLAN_AXES };
+typedef struct {
+  double low[LP_PLAN_AXES], high[LP_PLAN_AXES];
+} lp_plan_region;
+
+typedef struct {
+  int32_t prefill, decode; /* programs */
+  int32_t region_count;
+  lp_plan_region *region;
+} lp_plan_desc;
+
 /* manifest.json, every field checked. All of it lives in the arena. */
 typedef struct {
   const char *file; /* path of the manifest, for messages */
@@ -114,13 +126,14 @@ typedef struct {
   int64_t context;
   int32_t vocab;
   const lp_file_desc *tokenizer;
-  int32_t file_count, state_count, input_count, output_count, exit_count, program_count;
+  int32_t file_count, state_count, input_count, output_count, exit_count, program_count, plan_count;
   lp_file_desc *files;
   lp_side_desc side[LP_SIDE_COUNT];
   lp_state_desc *states;
   lp_port *inputs, *outputs;
   lp_exit *exits; /* in ascending order of layers */
   lp_program *programs;
+  lp_plan_desc *plans; /* [plan_count]; none when there is no program "prefill" or "decode" */
 } lp_manifest;
 
 /* Reads `size` bytes of JSON text; `file` names them in messages. Safe on any bytes. `out` is zeroed first and released
@@ -135,6 +148,8 @@ const char *lp_element_name(lp_element dtype);
 bool lp_tensor_bytes(const lp_tensor_desc *tensor, const int64_t *sym, int32_t symbol_count, size_t *bytes);
 /* The index of the program of that name, or -1. */
 int32_t lp_manifest_program(const lp_manifest *manifest, const char *name);
+/* The plan for a request; 0 where none has it in a region. */
+int32_t lp_manifest_plan(const lp_manifest *manifest, const double at[LP_PLAN_AXES]);
 /* The first of that role, or -1. */
 int32_t lp_manifest_input(const lp_manifest *manifest, lp_role role);
 int32_t lp_manifest_output(const lp_manifest *manifest, lp_role role);
@@ -304,7 +319,7 @@ bool lp_address_is_loopback(const char *host);
 
 /* ---- link (link.c) ----------------------------------------------------------------------------------------------- */
 
-enum { LP_WIRE_PROTOCOL = 2 };
+enum { LP_WIRE_PROTOCOL = 3 };
 
 typedef struct lp_wire {
   const lp_transport *transport;
@@ -339,6 +354,16 @@ bool lp_wire_send(lp_wire *link, uint32_t peer, const struct Lp__Wire__Message *
  * early. */
 lp_recv_outcome lp_wire_receive(lp_wire *link, double timeout_ms, lp_inbound *out, const char **why);
 void lp_inbound_release(lp_inbound *inbound);
+
+/* What the link is like, as the device sees it (probe.c). */
+typedef struct {
+  double rtt_ms; /* the shortest of a few round trips */
+  double up_bps; /* to the worker; 1e18 where it takes no time that could be measured */
+} lp_link_figures;
+/* Asks the worker; nothing else may be under way. The bandwidth takes some 20 ms, on a slow link what 4 KiB take; it is only told
+ * apart up to `telling_bps`, and with 0 not measured (NaN). */
+LP_MUST_USE lp_status lp_wire_measure(lp_wire *link, double telling_bps, double timeout_ms, lp_link_figures *out,
+                                      lp_diag *diag);
 
 /* Makes room for `size` bytes of which the content is of no account. */
 void lp_buf_reserve(lp_buf *buf, size_t size);
@@ -388,5 +413,10 @@ LP_MUST_USE lp_status lp_session_connect(lp_session *session, lp_diag *diag);
 LP_MUST_USE lp_status lp_session_walk_remote(lp_session *session, lp_walk *walk, lp_diag *diag);
 void lp_session_disconnect(lp_session *session);
 double lp_session_timeout_ms(const lp_session *session); /* the longest wait for the worker */
+
+/* The plan for prompts of `length` tokens that are to be gone on with for `most`: the one that the options name, or else the one
+ * in whose regions the request and the link as measured lie. Says it in `out`. The session is connected. (choose_plan.c) */
+LP_MUST_USE lp_status lp_session_choose_plan(lp_session *session, int64_t length, int64_t most, lp_generation *out,
+                                             lp_diag *diag);
 
 #endif

@@ -49,6 +49,11 @@ static void greet(lp_worker *worker, uint32_t peer, const Lp__Wire__Hello *hello
   (void)lp_wire_hello(worker->link, peer, hash, &why);
 }
 
+static void echo(lp_worker *worker, uint32_t peer, const Lp__Wire__Message *probe) {
+  const char *why = "";
+  (void)lp_wire_send(worker->link, peer, probe, NULL, 0, &why); /* a device that has gone needs no answer */
+}
+
 static void handle_step(lp_worker *worker, uint32_t peer, const lp_inbound *in) {
   worker_session *session = worker_session_find(worker, peer, in->message->step->session);
   if (session == NULL) {
@@ -88,6 +93,9 @@ static void handle(lp_worker *worker, const lp_inbound *in) {
     if (session != NULL) worker_session_close(worker, session);
     break;
   }
+  case LP__WIRE__MESSAGE__KIND_PROBE:
+    echo(worker, peer, message);
+    break;
   default:
     worker_refuse(worker, peer, 0, "not a message for the cloud");
     break;

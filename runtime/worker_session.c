@@ -211,22 +211,31 @@ static lp_status check_symbols(const lp_worker *worker, const Lp__Wire__Step *st
                   sym[LP_SYM_B], sym[LP_SYM_S], sym[LP_SYM_P], sym[LP_SYM_R], sym[LP_SYM_C], manifest->context);
 }
 
+/* Does a prefill that leaves the cloud out come before this decode? */
+static bool begins_without(const lp_manifest *manifest, int32_t decode) {
+  for (int32_t i = 0; i < manifest->plan_count; i++)
+    if (manifest->plans[i].decode == decode &&
+        !manifest->programs[manifest->plans[i].prefill].takes_part[LP_SIDE_CLOUD])
+      return true;
+  return manifest->plan_count == 0;
+}
+
 /* A run must go on where the KV cache ends. A side that the prefill leaves out has nothing to compare with. */
-static lp_status check_position(const lp_worker *worker, const worker_session *session, int64_t past, lp_diag *diag) {
+static lp_status check_position(const lp_worker *worker, const worker_session *session, const Lp__Wire__Step *step,
+                                lp_diag *diag) {
+  int64_t past = step->symbols[LP_SYM_P];
   if (past == 0) return LP_OK;
   if (session->dropped)
     return lp_error(diag, LP_LOC_NONE, "the context of session %" PRIu64 " was dropped: idle, or over the budget",
                     session->id);
-  int32_t prefill = lp_manifest_program(&worker->bundle->manifest, "prefill");
-  if (prefill < 0 || !worker->bundle->manifest.programs[prefill].takes_part[LP_SIDE_CLOUD]) return LP_OK;
-  if (past == session->position) return LP_OK;
+  if (past == session->position || begins_without(&worker->bundle->manifest, (int32_t)step->program)) return LP_OK;
   return lp_error(diag, LP_LOC_NONE, "position %" PRId64 " asked for; the context ends at %" PRId64, past,
                   session->position);
 }
 
 static lp_status begin(lp_worker *worker, worker_session *session, const Lp__Wire__Step *step, lp_diag *diag) {
   LP_TRY(check_symbols(worker, step, diag));
-  LP_TRY(check_position(worker, session, step->symbols[LP_SYM_P], diag));
+  LP_TRY(check_position(worker, session, step, diag));
   if (!worker->bundle->manifest.programs[step->program].takes_part[LP_SIDE_CLOUD])
     return lp_error(diag, LP_LOC_NONE, "the cloud has no part in program '%s'",
                     worker->bundle->manifest.programs[step->program].name);

@@ -61,6 +61,10 @@ static lp_status check_options(const lp_compile *compile, lp_diag *diag) {
   LP_TRY(check_emit(compile, diag));
   if (!compile->device)
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "no device is given: --device=HW (`llmpart hw list` names them)");
+  if (compile->request.plans > 1 && !compile->cloud)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--plans"), "several plans need a cloud machine: --cloud=HW");
+  if (compile->request.plans > 1 && lp_streq(compile->emit, "onnx"))
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--plans"), "halves in ONNX are of one plan");
   if (compile->link && !compile->cloud)
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--link"), "a link needs a cloud machine: --cloud=HW");
   return LP_OK;
@@ -70,6 +74,8 @@ static lp_status check_exits(const lp_compile *compile, lp_diag *diag) {
   for (size_t i = 0; i < compile->exits.count; i++)
     if (compile->exits.data[i] < 1 || (i && compile->exits.data[i] <= compile->exits.data[i - 1]))
       return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--exits"), "layers should be ascending, and 1 or more");
+  if (compile->exits.count && compile->request.plans > 1)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--plans"), "with --exits there is one plan: its halves run apart");
   return LP_OK;
 }
 

@@ -11,7 +11,7 @@
 typedef struct {
   lp_setup_flags setup;
   const char *prompt, *chat, *system, *tokens, *format, *mode, *codec, *link;
-  int64_t batch, count, capacity, top_k, seed;
+  int64_t batch, count, capacity, plan, top_k, seed;
   double temperature, top_p, theta, cloud_timeout_ms;
   bool ignore_eos, stats;
 } run_flags;
@@ -171,6 +171,8 @@ static lp_status generate(const run_flags *flags, const lp_setup *setup, const r
                                  .ignore_eos = flags->ignore_eos,
                                  .threads = (int32_t)flags->setup.threads,
                                  .capacity = flags->capacity,
+                                 .fixes_plan = flags->plan >= 0,
+                                 .plan = flags->plan < INT32_MAX ? (int32_t)flags->plan : INT32_MAX,
                                  .cloud_timeout_ms = flags->cloud_timeout_ms};
   lp_link_shape shape;
   if (flags->link != NULL) {
@@ -224,8 +226,14 @@ static lp_status run(run_flags *flags, lp_diag *diag) {
 }
 
 int lp_tool_run(int argc, char **argv) {
-  run_flags flags = {
-      .format = "text", .mode = "exact", .codec = "auto", .batch = 1, .count = -1, .top_p = 1, .theta = 0.8};
+  run_flags flags = {.format = "text",
+                     .mode = "exact",
+                     .codec = "auto",
+                     .batch = 1,
+                     .count = -1,
+                     .plan = -1,
+                     .top_p = 1,
+                     .theta = 0.8};
   const lp_option options[] = {
       {"--prompt", LP_OPTION_TEXT, &flags.prompt, "TEXT", "text to go on from", 0},
       {"--chat", LP_OPTION_TEXT, &flags.chat, "TEXT", "a user's message, through the model's chat template", 0},
@@ -241,6 +249,8 @@ int lp_tool_run(int argc, char **argv) {
       {"--context", LP_OPTION_I64, &flags.capacity, "N", "begin with a KV cache of N tokens; it grows", 0},
       {"--mode", LP_OPTION_CHOICE, &flags.mode, "exact|threshold|standalone|full",
        "early exits: drafts that the cloud verifies, tokens where they are sure, tokens always, none (exact)", 0},
+      {"--plan", LP_OPTION_I64, &flags.plan, "N",
+       "of a bundle with several plans, from 0 (the one for prompt, -n and link as measured)", 0},
       {"--theta", LP_OPTION_F64, &flags.theta, "P", "with --mode=threshold: confidence to exit at (0.8)", 0},
       {"--codec", LP_OPTION_CHOICE, &flags.codec, "auto|f32|f16|int8|int4",
        "how hidden states travel with early exits (f32 in exact mode, else f16)", 0},

@@ -1,6 +1,7 @@
 #include "tools/run_print.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 
 static const lp_generated *token_at(const lp_generation *made, int64_t sequence, int64_t step) {
@@ -45,6 +46,16 @@ static void add_sequence(const lp_bundle *bundle, const lp_generation *made, int
   lp_buf_free(&text);
 }
 
+static json_t *figure_json(double figure) {
+  return isnan(figure) ? json_null() : json_real(figure);
+}
+
+/* Which plan was taken, and what of the link it was chosen by. */
+static json_t *plan_json(const lp_generation *made) {
+  return json_pack("{s:i, s:i, s:o, s:o}", "plan", (int)made->plan, "plans", (int)made->plan_count, "rtt_ms",
+                   figure_json(made->rtt_ms), "up_bps", figure_json(made->up_bps));
+}
+
 void lp_run_print_json(const lp_bundle *bundle, const lp_generation *made, int64_t prompt_tokens, lp_buf *out) {
   json_t *root = json_pack("{s:s, s:I, s:I}", "schema", "llmpart.run/1", "batch", (json_int_t)made->batch,
                            "prompt_tokens", (json_int_t)prompt_tokens);
@@ -66,10 +77,18 @@ void lp_run_print_json(const lp_bundle *bundle, const lp_generation *made, int64
                              "accepted", (json_int_t)made->accepted, "fallbacks", (json_int_t)made->fallbacks);
   json_object_update(root, totals);
   json_decref(totals);
+  json_object_set_new(root, "plan", plan_json(made));
   char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
   lp_buf_printf(out, "%s\n", text != NULL ? text : "{}");
   free(text);
   json_decref(root);
+}
+
+static void put_plan(const lp_generation *made, lp_buf *out) {
+  lp_buf_printf(out, "plan %" PRId32 " of plans 0 to %" PRId32, made->plan, made->plan_count - 1);
+  if (!isnan(made->rtt_ms)) lp_buf_printf(out, "; round trip %.3g ms", made->rtt_ms);
+  if (!isnan(made->up_bps) && made->up_bps < 1e18) lp_buf_printf(out, "; up %.3g Mbit/s", made->up_bps / 1e6);
+  lp_buf_puts(out, "\n");
 }
 
 void lp_run_print_stats(const lp_generation *made, int64_t prompt_tokens, lp_buf *out) {
@@ -85,6 +104,7 @@ void lp_run_print_stats(const lp_generation *made, int64_t prompt_tokens, lp_buf
                 "up %s, down %s, %" PRIu64 " waits for the cloud\n",
                 prompt_tokens, made->batch, made->steps, on_cloud, made->ttft_ms, made->tpot_ms, made->total_ms,
                 made->device_ms, made->cloud_ms, made->comm_ms, up, down, made->cloud_requests);
+  if (made->plan_count > 1) put_plan(made, out);
   if (made->drafted > 0)
     lp_buf_printf(out, "%" PRId64 " of %" PRId64 " drafts were confirmed\n", made->accepted, made->drafted);
   if (made->fallbacks > 0) lp_buf_printf(out, "%" PRId64 " tokens without the cloud's answer\n", made->fallbacks);

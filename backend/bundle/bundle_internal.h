@@ -37,4 +37,8 @@ typedef struct {
 /* The text of manifest.json (manifest.c). */
 LP_MUST_USE lp_status lp_bundle_manifest(const bundle *b, lp_buf *out, lp_diag *diag);
 
+struct json_t;
+/* The member `plans` (manifest_plans.c); NULL: there is one plan, and no such member. */
+struct json_t *lp_bundle_plans(const bundle *b);
+
 #endif

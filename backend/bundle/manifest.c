@@ -345,6 +345,8 @@ static lp_status add_model(const bundle *b, json_t *root, lp_diag *diag) {
   json_object_set_new(root, "outputs", outputs_json(b, func));
   if (lp_op_attr(func, "exits")) json_object_set_new(root, "exits", exits_json(func));
   json_object_set_new(root, "programs", programs);
+  json_t *plans = lp_bundle_plans(b);
+  if (plans) json_object_set_new(root, "plans", plans);
   LP_TRY(add_states(b, lp_module_body(b->module), states, diag));
   if (json_array_size(states) == 0) LP_TRY(add_states(b, func->region, states, diag));
   LP_FOR_OPS(op, lp_module_body(b->module)) {

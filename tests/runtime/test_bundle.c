@@ -32,6 +32,9 @@ static void expect_refused(const char *bundle, bool check, const char *file, con
 
 /* ---- manifests with one thing changed ---------------------------------------------------------------------------- */
 
+#define PLAN_OF(regions)                                                                                               \
+  "\"plans\": [{\"prefill\": \"prefill\", \"decode\": \"decode\", \"regions\": " regions "}], \"programs\": {"
+
 static const struct {
   const char *from, *to, *error;
 } changes[] = {
@@ -74,6 +77,16 @@ static const struct {
     {"\"layout\": {\"device\": \"lp_layout_0\", ", "\"layout\": {", "programs.prefill.layout.device: wanted a string"},
     {"\"buffers\": {\"device\": 4", "\"buffers\": {\"device\": 9999999", "buffers.device: 9999999 lies outside"},
     {"\"programs\": {", "\"programs\": 5, \"x\": {", "programs: wanted an object, found an integer"},
+    {"\"programs\": {", "\"plans\": {}, \"programs\": {", "plans: wanted an array, found an object"},
+    {"\"programs\": {", "\"plans\": [], \"programs\": {", "plans: wanted at least one plan"},
+    {"\"programs\": {", "\"plans\": [{\"prefill\": \"prefill\", \"decode\": \"d\"}], \"programs\": {",
+     "plans[0].decode: there is no program 'd'"},
+    {"\"programs\": {", PLAN_OF("{}"), "plans[0].regions: wanted an array, found an object"},
+    {"\"programs\": {", PLAN_OF("[{\"prompt_tokens\": [1]}]"), "regions[0].prompt_tokens: wanted [least, below]"},
+    {"\"programs\": {", PLAN_OF("[{\"prompt_tokens\": [1, \"x\"]}]"), "prompt_tokens[1]: wanted a number"},
+    {"\"programs\": {", PLAN_OF("[{\"prompt_tokens\": [-1, null]}]"), "prompt_tokens[0]: -1 is outside of the range"},
+    {"\"programs\": {", PLAN_OF("[{\"prompt_tokens\": [1, null]}]"),
+     "generated_tokens: wanted an array, found nothing"},
     {"\"name\": \"toy\"", "\"name\": \"toy\", \"name\": \"toy\"", "not valid JSON: duplicate object key"},
 };
 
