@@ -47,10 +47,11 @@ typedef struct lp_request {
   bool feasible_suffices; /* any plan that meets the constraints will do: how fixes are found */
   bool keep_private;      /* embeddings and layers [0, private_layers) stay on the device */
   int64_t private_layers;
-  int64_t device_memory;                  /* bytes; 0: the machine's own */
-  const char *dtype_device, *dtype_cloud; /* weight dtype; NULL: as in the file */
-  const char *kv_dtype;                   /* of KV caches: f32 f16 bf16; NULL: f32 */
-  const int64_t *exits;                   /* layers whose exit heads are kept */
+  int64_t device_memory;                      /* bytes; 0: the machine's own */
+  const char *dtype_device, *dtype_cloud;     /* weight dtype; NULL: as in the file. Planning takes no LP_DTYPE_AUTO */
+  bool chose_dtype_device, chose_dtype_cloud; /* lp_plan_choose_types did */
+  const char *kv_dtype;                       /* of KV caches: f32 f16 bf16; NULL: f32 */
+  const int64_t *exits;                       /* layers whose exit heads are kept */
   int32_t exit_count;
   bool generation; /* bind the generation protocol and give the model KV caches; false: keep the graph's own inputs */
   int64_t plans;   /* a family of up to so many plans, from which the runtime takes one for each request; 0, 1: one */
@@ -96,9 +97,7 @@ extern const char *const lp_pipeline_layers; /* -> raised */
 extern const char *const lp_pipeline_ops;    /* -> annotated */
 extern const char *const lp_pipeline_placed; /* -> communicating */
 extern const char *const lp_pipeline_full;   /* -> outlined */
-/* The same way in steps, for who looks at the module in between: raised -> placed -> outlined. */
-extern const char *const lp_pipeline_plan;
-extern const char *const lp_pipeline_split;
+extern const char *const lp_pipeline_split;  /* placed -> outlined, for who looks at the module in between */
 
 /* Is an onnx.* operator always replaced by others before it is lowered? */
 bool lp_kind_decomposes(lp_kind kind);
@@ -179,6 +178,12 @@ typedef struct {
 } lp_plan_proof;
 
 /* The problem of one plan of a placed module with a family; plan 0 is what lp_plan_build builds. */
+#define LP_DTYPE_AUTO "auto"
+/* In place of "auto" in the request: the most precise types that the machines have, and the file's own at most, with which the
+ * request's scheduler meets the SLA and both memories; among those of equal error the ones of the better plan; where none does,
+ * the ones that come nearest. The module is annotated. */
+LP_MUST_USE lp_status lp_plan_choose_types(lp_module *module, lp_request *request, lp_diag *diag);
+
 LP_MUST_USE lp_status lp_plan_build_of(lp_module *module, const lp_request *request, int32_t plan, lp_arena *arena,
                                        lp_plan_problem out[LP_STAGE_COUNT], lp_diag *diag);
 

@@ -9,6 +9,5 @@ const char *const lp_pipeline_layers = LAYERS;
 const char *const lp_pipeline_ops = LAYERS "," OPS;
 const char *const lp_pipeline_placed = LAYERS "," OPS ",place,insert-comm";
 const char *const lp_pipeline_full = LAYERS "," OPS ",place," SPLIT;
-const char *const lp_pipeline_plan = OPS ",place";
 const char *const lp_pipeline_split = SPLIT;
 const char *const lp_pipeline_split_each = "insert-comm,plan-memory,outline{each=true}";

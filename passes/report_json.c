@@ -102,7 +102,7 @@ static void put_model(json *j, const lp_report *report) {
   close(j, '}');
 }
 
-static void put_machine(json *j, const char *role, const lp_machine *machine) {
+static void put_machine(json *j, const char *role, const lp_machine *machine, const char *dtype, bool chosen) {
   static const struct {
     const char *name;
     lp_hw_figure figure;
@@ -123,6 +123,8 @@ static void put_machine(json *j, const char *role, const lp_machine *machine) {
   string(j, "title", machine->title);
   for (size_t i = 0; i < LP_COUNT(figures); i++)
     number(j, figures[i].name, machine->figure[figures[i].figure]);
+  string(j, "weight_dtype", dtype ? dtype : "model");
+  boolean(j, "weight_dtype_chosen", chosen);
   close(j, '}');
 }
 
@@ -315,8 +317,8 @@ void lp_report_json(const lp_report *report, lp_buf *out) {
   lp_buf_puts(out, "{");
   string(&j, "schema", "llmpart.report/1");
   put_model(&j, report);
-  put_machine(&j, "device", request->device);
-  put_machine(&j, "cloud", request->cloud);
+  put_machine(&j, "device", request->device, request->dtype_device, request->chose_dtype_device);
+  put_machine(&j, "cloud", request->cloud, request->dtype_cloud, request->chose_dtype_cloud);
   put_link(&j, request->link);
   put_request(&j, request);
   string(&j, "scheduler", report->scheduler);

@@ -42,6 +42,20 @@ static double gap_above(const lp_report *report) {
   return gap < 1 ? gap / (1 - gap) : INFINITY;
 }
 
+static void put_type(const char *dtype, bool chosen, const char *where, lp_buf *out) {
+  lp_buf_printf(out, "%s %s%s", dtype ? dtype : "as in the file", where, chosen ? " (chosen)" : "");
+}
+
+static void put_types(const lp_request *request, lp_buf *out) {
+  if (!request->dtype_device && !request->dtype_cloud && !request->chose_dtype_device && !request->chose_dtype_cloud)
+    return;
+  lp_buf_printf(out, "%-12s", "weights");
+  put_type(request->dtype_device, request->chose_dtype_device, "on the device", out);
+  if (request->cloud) lp_buf_puts(out, ", ");
+  if (request->cloud) put_type(request->dtype_cloud, request->chose_dtype_cloud, "in the cloud", out);
+  lp_buf_puts(out, "\n");
+}
+
 static void put_head(const lp_report *report, lp_buf *out) {
   const lp_request *request = report->request;
   char count[32], bytes[32], up[32], down[32];
@@ -57,6 +71,7 @@ static void put_head(const lp_report *report, lp_buf *out) {
                   lp_format_rate(request->link->figure[LP_LINK_DOWN], down));
   lp_buf_printf(out, "%-12s%" PRId64 " prompt tokens, %" PRId64 " generated, batch %" PRId64 "\n", "workload",
                 request->isl, request->osl, request->batch);
+  put_types(request, out);
   lp_buf_printf(out, "%-12s", "SLA");
   put_bound("TTFT", request->ttft_ms, out);
   put_bound(", TPOT", request->tpot_ms, out);

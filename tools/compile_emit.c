@@ -273,9 +273,7 @@ static lp_status check_output(const lp_compile *compile, lp_diag *diag) {
 
 /* Reports are written even when no plan meets the SLA; nothing else is. */
 static lp_status emit_planned(const lp_compile *compile, lp_module *module, lp_diag *diag) {
-  LP_TRY(check_output(compile, diag));
-  LP_TRY(run_passes(compile, module, lp_pipeline_layers, diag));
-  lp_status planned = run_passes(compile, module, lp_pipeline_plan, diag);
+  lp_status planned = run_passes(compile, module, "place", diag);
   if (planned != LP_OK && planned != LP_INFEASIBLE) return planned;
   LP_TRY(write_reports(compile, module, diag));
   if (planned != LP_OK || emits(compile, "report")) return planned;
@@ -296,16 +294,24 @@ static lp_status emit_planned(const lp_compile *compile, lp_module *module, lp_d
   return status;
 }
 
+/* Types that are left to the planner are chosen when the operators and their costs are known. */
+static lp_status emit_placed(const lp_compile *compile, lp_module *module, lp_diag *diag) {
+  lp_compile chosen = *compile;
+  LP_TRY(check_output(compile, diag));
+  LP_TRY(run_passes(compile, module, lp_pipeline_ops, diag));
+  LP_TRY(lp_plan_choose_types(module, &chosen.request, diag));
+  if (emits(compile, "placed-ir")) return emit_module(&chosen, module, "place,insert-comm", diag);
+  return emit_planned(&chosen, module, diag);
+}
+
 lp_status lp_compile_emit(const lp_compile *compile, lp_module *module, lp_diag *diag) {
   lp_status status = LP_OK;
   if (emits(compile, "layer-ir"))
     status = emit_module(compile, module, lp_pipeline_layers, diag);
   else if (emits(compile, "op-ir"))
     status = emit_module(compile, module, lp_pipeline_ops, diag);
-  else if (emits(compile, "placed-ir"))
-    status = emit_module(compile, module, lp_pipeline_placed, diag);
   else
-    status = emit_planned(compile, module, diag);
+    status = emit_placed(compile, module, diag);
   if (status == LP_OK) status = write_dependencies(compile, module, diag);
   return status;
 }

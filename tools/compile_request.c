@@ -13,12 +13,12 @@ static lp_status check_report(const char *path, lp_diag *diag) {
 }
 
 static lp_status check_dtype(const char *option, const char *dtype, lp_diag *diag) {
-  static const char *const runs[] = {"f32", "f16", "bf16", "int8", "int4"};
+  static const char *const runs[] = {LP_DTYPE_AUTO, "f32", "f16", "bf16", "int8", "int4"};
   if (!dtype) return LP_OK;
   for (size_t i = 0; i < LP_COUNT(runs); i++)
     if (lp_streq(dtype, runs[i])) return LP_OK;
   lp_status status = lp_error(diag, LP_LOC_FILE(option), "weights in '%s' are not supported", dtype);
-  lp_note(diag, LP_LOC_FILE(option), "supported: f32, f16, bf16, int8, int4");
+  lp_note(diag, LP_LOC_FILE(option), "supported: f32, f16, bf16, int8, int4, and auto");
   return status;
 }
 
