@@ -14,6 +14,10 @@ sed 's/"split": \[[^]]*\]/"split": []/' "$work/plan.json" >"$work/forged.json"
 refused 'nothing is exchanged' 'the prices prove' "$LLMPART" check-plan "$work/forged.json"
 sed 's/"way": \[[0-9.e-]*/"way": [2/' "$work/plan.json" >"$work/forged.json"
 refused 'more than one message a change' 'more than one message' "$LLMPART" check-plan "$work/forged.json"
+checker="certificate.c certificate.h certificate_bound.c check_plan.c"
+lines=$(cd "$LP_SOURCE/tools" && cat $checker | wc -l)
+[ "$lines" -lt 500 ] || fail "the checker has $lines lines, 500 are too many to be read in one sitting"
+(cd "$LP_SOURCE/tools" && grep -H '#include "passes/' $checker) && fail 'the checker shares code with the planner'
 "$LLMPART" check-plan --timing "$work/plan.json" 2>&1 | grep -q 'checked in [0-9.]* ms' || fail 'it does not say how long it took'
 wanted_status=1
 echo '{}' >"$work/empty.json"

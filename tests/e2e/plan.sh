@@ -28,6 +28,16 @@ refused 'compiling it needs the weights' 'weights.data' "$LLMPART" compile "$wor
 truncate -s 13477879808 "$work/weights.data"
 bounded 300000 60 --emit=obj -o "$work/model.o"
 [ -s "$work/model.o" ] || fail 'no code was written'
+# A Nano of 4 GiB is never given 13 GB, whoever plans.
+for scheduler in exact layer cloud-only; do
+  bounded 100000 2 --emit=report --scheduler=$scheduler -o "$work/report.json"
+  held=$(sed -n '/^  "plan": {/,/^  }/p' "$work/report.json" | number /dev/stdin device_memory_bytes)
+  awk -v held="${held:-none}" 'BEGIN { exit !(held + 0 <= 4 * 2 ^ 30 && held != "none") }' || fail "$scheduler puts $held bytes on a Nano"
+done
 wanted_status=3
+for scheduler in device-only greedy; do
+  refused "$scheduler on a Nano" 'device memory: 1[0-9.]* GiB needed, 4.0 GiB there' "$LLMPART" compile "$work/model.onnx" \
+    --device=jetson-nano --cloud=v100s --link=lan --scheduler=$scheduler --ttft=60s --tpot=10s --emit=report -o "$work/refused.json"
+done
 refused 'it does not fit the device' 'memory' "$LLMPART" compile "$work/model.onnx" --device=jetson-nano --emit=report -o "$work/made.json"
 finish
