@@ -111,7 +111,7 @@ void lp_sha256_update(lp_sha256 *sha, const void *data, size_t size) {
   if (size) memcpy(sha->block, bytes, size);
 }
 
-void lp_sha256_hex(lp_sha256 *sha, char out[65]) {
+static void finish(lp_sha256 *sha) {
   uint64_t bit_length = sha->length * 8;
   uint8_t padding[72] = {0x80}, length[8];
   size_t zeros = (size_t)((119 - sha->length % 64) % 64);
@@ -119,6 +119,16 @@ void lp_sha256_hex(lp_sha256 *sha, char out[65]) {
   for (int i = 0; i < 8; i++)
     length[i] = (uint8_t)(bit_length >> (56 - 8 * i));
   lp_sha256_update(sha, length, sizeof length);
+}
+
+void lp_sha256_bytes(lp_sha256 *sha, uint8_t out[32]) {
+  finish(sha);
+  for (int i = 0; i < 32; i++)
+    out[i] = (uint8_t)(sha->state[i / 4] >> (24 - 8 * (i % 4)));
+}
+
+void lp_sha256_hex(lp_sha256 *sha, char out[65]) {
+  finish(sha);
   for (int i = 0; i < 8; i++)
     snprintf(out + 8 * i, 9, "%08x", (unsigned)sha->state[i]);
 }

@@ -3,8 +3,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
-#include "runtime/runtime_internal.h"
+#include "runtime/link_security.h"
 
 enum { LENGTH_SIZE = 4, HEADER_LIMIT = 1 << 24 };
 
@@ -80,17 +81,56 @@ void lp_wire_close(lp_wire *link) {
   free(link);
 }
 
-bool lp_wire_hello(lp_wire *link, uint32_t peer, const char *bundle_hash, const char **why) {
+void lp_nonce_draw(uint8_t out[32]) {
+  if (getrandom(out, 32, 0) != 32) abort(); /* a kernel without random numbers: nothing can be proved to anybody */
+}
+
+bool lp_wire_hello(lp_wire *link, uint32_t peer, lp_side_id who, const lp_endpoint *endpoint, const lp_nonces *nonces,
+                   const char **why) {
+  uint8_t proof[LP_PROOF_BYTES];
   Lp__Wire__Hello hello = LP__WIRE__HELLO__INIT;
   hello.protocol = LP_WIRE_PROTOCOL;
-  hello.bundle = (char *)(uintptr_t)bundle_hash; /* protobuf-c reads it only */
+  hello.bundle = (char *)(uintptr_t)endpoint->bundle_hash; /* protobuf-c reads these only */
+  hello.nonce.data = (uint8_t *)(uintptr_t)(who == LP_SIDE_CLOUD ? nonces->worker : nonces->device);
+  hello.nonce.len = LP_PROOF_BYTES;
+  if (who == LP_SIDE_CLOUD && endpoint->security->key != NULL) {
+    lp_security_prove(endpoint->security, who, nonces, endpoint->bundle_hash, proof);
+    hello.proof.data = proof;
+    hello.proof.len = sizeof(proof);
+  }
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
   message.kind_case = LP__WIRE__MESSAGE__KIND_HELLO;
   message.hello = &hello;
   return lp_wire_send(link, peer, &message, NULL, 0, why);
 }
 
-static lp_status check_hello(const lp_wire *link, const lp_inbound *in, const char *bundle_hash, lp_diag *diag) {
+static bool prove(lp_wire *link, const lp_endpoint *endpoint, const lp_nonces *nonces, const char **why) {
+  uint8_t proof[LP_PROOF_BYTES];
+  if (endpoint->security->key == NULL) return true;
+  lp_security_prove(endpoint->security, LP_SIDE_DEVICE, nonces, endpoint->bundle_hash, proof);
+  Lp__Wire__Prove body = LP__WIRE__PROVE__INIT;
+  body.proof.data = proof;
+  body.proof.len = sizeof(proof);
+  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
+  message.kind_case = LP__WIRE__MESSAGE__KIND_PROVE;
+  message.prove = &body;
+  return lp_wire_send(link, LP_ONLY_PEER, &message, NULL, 0, why);
+}
+
+/* Both must hold the same key, or none. */
+static lp_status check_key(const lp_wire *link, const Lp__Wire__Hello *hello, const lp_endpoint *endpoint,
+                           lp_nonces *nonces, lp_diag *diag) {
+  bool here = endpoint->security->key != NULL, there = hello->proof.len > 0;
+  if (there && !here) return lp_error(diag, LP_LOC_NONE, "the cloud at %s wants a key: --key-file", link->address);
+  if (hello->nonce.len == LP_PROOF_BYTES) memcpy(nonces->worker, hello->nonce.data, LP_PROOF_BYTES);
+  bool good = hello->nonce.len == LP_PROOF_BYTES &&
+              lp_security_holds(endpoint->security, LP_SIDE_CLOUD, nonces, endpoint->bundle_hash, hello->proof.data,
+                                hello->proof.len);
+  return good ? LP_OK : lp_error(diag, LP_LOC_NONE, "the cloud at %s holds another key, or none", link->address);
+}
+
+static lp_status check_hello(const lp_wire *link, const lp_inbound *in, const lp_endpoint *endpoint, lp_nonces *nonces,
+                             lp_diag *diag) {
   const Lp__Wire__Message *message = in->message;
   if (message->kind_case == LP__WIRE__MESSAGE__KIND_FAILURE)
     return lp_error(diag, LP_LOC_NONE, "the cloud at %s refuses: %s", link->address, message->failure->text);
@@ -100,16 +140,18 @@ static lp_status check_hello(const lp_wire *link, const lp_inbound *in, const ch
   if (hello->protocol != LP_WIRE_PROTOCOL)
     return lp_error(diag, LP_LOC_NONE, "the cloud at %s speaks protocol %" PRIu32 "; this device speaks %d",
                     link->address, hello->protocol, LP_WIRE_PROTOCOL);
-  if (!lp_streq(hello->bundle, bundle_hash))
+  if (!lp_streq(hello->bundle, endpoint->bundle_hash))
     return lp_error(diag, LP_LOC_NONE, "the cloud at %s serves another bundle: %.12s; this is %.12s", link->address,
-                    hello->bundle, bundle_hash);
-  return LP_OK;
+                    hello->bundle, endpoint->bundle_hash);
+  return check_key(link, hello, endpoint, nonces, diag);
 }
 
-static lp_status shake_hands(lp_wire *link, const char *bundle_hash, double timeout_ms, lp_diag *diag) {
+static lp_status shake_hands(lp_wire *link, const lp_endpoint *endpoint, double timeout_ms, lp_diag *diag) {
+  lp_nonces nonces = {0};
+  lp_nonce_draw(nonces.device);
   const char *why = "";
   lp_inbound in = {0};
-  if (!lp_wire_hello(link, LP_ONLY_PEER, bundle_hash, &why))
+  if (!lp_wire_hello(link, LP_ONLY_PEER, LP_SIDE_DEVICE, endpoint, &nonces, &why))
     return lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", link->address, why);
   switch (lp_wire_receive(link, timeout_ms, &in, &why)) {
   case LP_RECV_FRAME:
@@ -123,9 +165,9 @@ static lp_status shake_hands(lp_wire *link, const char *bundle_hash, double time
   case LP_RECV_FAILED:
     goto fail;
   }
-  lp_status status = check_hello(link, &in, bundle_hash, diag);
+  lp_status status = check_hello(link, &in, endpoint, &nonces, diag);
   lp_inbound_release(&in);
-  return status;
+  if (status != LP_OK || prove(link, endpoint, &nonces, &why)) return status;
 fail:
   return lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", link->address, why);
 }
@@ -135,7 +177,7 @@ lp_status lp_wire_dial(const lp_transport *transport, const lp_endpoint *endpoin
   *out = NULL;
   lp_wire *link = link_create(transport, endpoint->address);
   lp_status status = transport->dial(endpoint, timeout_ms, &link->channel, diag);
-  if (status == LP_OK) status = shake_hands(link, endpoint->bundle_hash, timeout_ms, diag);
+  if (status == LP_OK) status = shake_hands(link, endpoint, timeout_ms, diag);
   if (status == LP_OK)
     *out = link;
   else
@@ -143,9 +185,10 @@ lp_status lp_wire_dial(const lp_transport *transport, const lp_endpoint *endpoin
   return status;
 }
 
-lp_status lp_wire_listen(const lp_transport *transport, const char *address, lp_wire **out, int *port, lp_diag *diag) {
+lp_status lp_wire_listen(const lp_transport *transport, const char *address, const lp_security *security, lp_wire **out,
+                         int *port, lp_diag *diag) {
   lp_wire *link = link_create(transport, address);
-  lp_status status = transport->listen(address, &link->channel, port, diag);
+  lp_status status = transport->listen(address, security, &link->channel, port, diag);
   if (status != LP_OK) {
     lp_wire_close(link);
     link = NULL;

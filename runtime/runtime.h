@@ -117,6 +117,16 @@ typedef enum {
 bool lp_bundle_allows(const lp_bundle *bundle, lp_mode mode, const char **why);
 int64_t lp_bundle_context(const lp_bundle *bundle); /* most positions the model was made for; 0 unknown */
 
+/* ---- the link's security (link_security.c) ----------------------------------------------------------------------- */
+
+/* Files; NULL: none. Off loopback both a key and TLS are required. docs/protocol.md. */
+typedef struct {
+  const char *key_file; /* 16 bytes or more that both sides hold; a newline at the end does not count */
+  const char *cert_file, *cert_key_file; /* of a worker: its certificate and the private key, PEM */
+  const char *ca_file;                   /* of a device: the worker's certificate itself, or who signed it, PEM */
+  const char *server_name;               /* of a device: the name that the certificate must hold; NULL: any */
+} lp_link_security;
+
 /* ---- worker: the cloud side (worker.c) --------------------------------------------------------------------------- */
 
 typedef struct {
@@ -124,10 +134,11 @@ typedef struct {
   int64_t context_budget; /* bytes of KV cache over all sessions; 0: none */
   double idle_ms;         /* a session unused for so long is dropped; 0: never */
   int32_t threads;
+  lp_link_security security;
   void (*on_listening)(void *user, const char *host, int port); /* called once, before the first request */
   void *user;
 } lp_worker_options;
-/* Serves until `*stop` is set (from a signal handler). Off loopback it refuses. */
+/* Serves until `*stop` is set (from a signal handler). A peer that is refused is warned of in `diag`, once. */
 LP_MUST_USE lp_status lp_worker_serve(const lp_bundle *bundle, const lp_worker_options *options,
                                       const volatile int *stop, lp_diag *diag);
 
@@ -182,6 +193,7 @@ typedef struct {
   double cloud_timeout_ms;   /* longest wait for one answer of the worker, reconnecting included; 0: two minutes */
   const lp_link_shape *link; /* borrowed; emulated between this process and the worker; NULL: none */
   lp_patience patience;
+  lp_link_security security;
 } lp_generate_options;
 
 typedef struct {

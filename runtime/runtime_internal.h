@@ -271,6 +271,8 @@ bool lp_backoff_wait(lp_backoff *backoff);
 /* ---- transport (transport_tcp.c, address.c) --------------------------------------------------------------------------------- */
 
 typedef struct lp_channel lp_channel;
+typedef struct lp_security lp_security;
+struct lp_nonces;
 
 /* Where the worker is, and how to deal with it. Borrowed by all connections of a session. */
 typedef struct {
@@ -278,9 +280,10 @@ typedef struct {
   const char *via;     /* dialled instead: an emulated link; NULL: the address */
   const char *bundle_hash;
   lp_patience patience; /* no zeros */
+  const struct lp_security *security;
 } lp_endpoint;
 
-enum { LP_ONLY_PEER = 1 };
+enum { LP_ONLY_PEER = 1, LP_STRANGER_FRAME = 4096 };
 
 /* A frame as received. `data` lives until release. */
 typedef struct {
@@ -300,7 +303,14 @@ typedef struct {
    * their thread is; a dialler's receive asks for them and gives up a peer that is silent. */
   lp_status (*dial)(const lp_endpoint *endpoint, double timeout_ms, lp_channel **out, lp_diag *diag);
   /* Listens on HOST:PORT (port 0: a free one) and returns the port taken. */
-  lp_status (*listen)(const char *address, lp_channel **out, int *port, lp_diag *diag);
+  lp_status (*listen)(const char *address, const lp_security *security, lp_channel **out, int *port, lp_diag *diag);
+  /* Of a listener's peer: frames of up to so many bytes are taken; a longer one ends the connection before any memory is
+   * given to it. LP_STRANGER_FRAME until this is called. */
+  void (*permit)(lp_channel *channel, uint32_t peer, uint64_t bytes);
+  /* Ends the connection with a listener's peer. */
+  void (*drop)(lp_channel *channel, uint32_t peer);
+  /* Where a listener's peer is: "10.0.0.7:51234". */
+  void (*describe)(lp_channel *channel, uint32_t peer, char out[64]);
   /* Sends head and body as one frame; `why` says what went wrong when it returns false. */
   bool (*send)(lp_channel *channel, uint32_t peer, const void *head, size_t head_size, const void *body,
                size_t body_size, const char **why);
@@ -344,9 +354,12 @@ typedef struct {
 /* Dials and shakes hands: protocol version and bundle hash must be equal on both sides. */
 LP_MUST_USE lp_status lp_wire_dial(const lp_transport *transport, const lp_endpoint *endpoint, double timeout_ms,
                                    lp_wire **out, lp_diag *diag);
-LP_MUST_USE lp_status lp_wire_listen(const lp_transport *transport, const char *address, lp_wire **out, int *port,
-                                     lp_diag *diag);
-bool lp_wire_hello(lp_wire *link, uint32_t peer, const char *bundle_hash, const char **why);
+LP_MUST_USE lp_status lp_wire_listen(const lp_transport *transport, const char *address, const lp_security *security,
+                                     lp_wire **out, int *port, lp_diag *diag);
+/* A hello from `who`; the worker's carries its proof when there is a key. */
+bool lp_wire_hello(lp_wire *link, uint32_t peer, lp_side_id who, const lp_endpoint *endpoint,
+                   const struct lp_nonces *nonces, const char **why);
+void lp_nonce_draw(uint8_t out[32]);
 void lp_wire_close(lp_wire *link); /* NULL is allowed */
 bool lp_wire_send(lp_wire *link, uint32_t peer, const struct Lp__Wire__Message *message, const void *payload,
                   size_t payload_size, const char **why);
@@ -382,6 +395,7 @@ struct lp_session {
   bool lost;      /* the connection broke in the last walk: what the worker knew of the session is gone */
   lp_endpoint endpoint;
   struct lp_link_emulator *emulator;
+  struct lp_security *security;
   uint64_t bytes_up, bytes_down; /* over connections that are closed */
   uint64_t waits;                /* times the device waited for the cloud */
   double wait_ms, cloud_ms;      /* for how long, and of that: the cloud computed */

@@ -4,6 +4,7 @@
 
 #include "runtime/collaborate.h"
 #include "runtime/link_emulator.h"
+#include "runtime/link_security.h"
 
 /* ---- steps that are alike whether the other side is here or not -------------------------------------------------- */
 
@@ -128,7 +129,15 @@ static lp_status find_worker(lp_session *session, lp_diag *diag) {
                                  .beat_ms = or_default(options->patience.beat_ms, 1000),
                                  .silence_ms = or_default(options->patience.silence_ms, 5000),
                                  .repeat_ms = or_default(options->patience.repeat_ms, 2000)}};
-  if (!session->remote || options->link == NULL) return LP_OK;
+  session->endpoint.security = session->security = lp_alloc(sizeof(*session->security));
+  if (!session->remote) return LP_OK;
+  char *host = NULL;
+  int port = 0;
+  LP_TRY(lp_address_split(options->cloud, &host, &port, diag));
+  bool loopback = lp_address_is_loopback(host);
+  free(host);
+  LP_TRY(lp_security_open(&options->security, LP_SIDE_DEVICE, loopback, session->security, diag));
+  if (options->link == NULL) return LP_OK;
   LP_TRY(lp_link_emulator_start(options->cloud, options->link, &session->emulator, diag));
   session->endpoint.via = lp_link_emulator_address(session->emulator);
   return LP_OK;
@@ -168,6 +177,8 @@ void lp_session_close(lp_session *session) {
   if (session == NULL) return;
   lp_session_disconnect(session);
   lp_link_emulator_stop(session->emulator);
+  if (session->security != NULL) lp_security_close(session->security);
+  free(session->security);
   for (int i = 0; i < LP_SIDE_COUNT; i++)
     lp_executor_free(session->executor[i]);
   lp_pool_free(session->pool);

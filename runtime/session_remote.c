@@ -228,10 +228,6 @@ lp_status lp_session_walk_remote(lp_session *session, lp_walk *walk, lp_diag *di
 
 lp_status lp_session_connect(lp_session *session, lp_diag *diag) {
   if (!session->remote || session->link != NULL) return LP_OK;
-  char *host = NULL;
-  int port = 0;
-  LP_TRY(lp_address_split(session->options.cloud, &host, &port, diag));
-  free(host);
   LP_TRY(lp_wire_dial(&lp_transport_tcp, &session->endpoint, session->endpoint.patience.dial_ms, &session->link, diag));
   Lp__Wire__Open open = LP__WIRE__OPEN__INIT;
   open.session = session->id;

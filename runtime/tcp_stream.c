@@ -5,18 +5,17 @@
 
 #include "base/base.h"
 
-enum { SEND_TIMEOUT_MS = 30000 };
-static const uint64_t frame_limit = UINT64_C(1) << 32;
-
-bool lp_tcp_stream_init(lp_tcp_stream *tcp, nng_stream *stream, void (*on_received)(void *), void *user) {
+bool lp_tcp_stream_init(lp_tcp_stream *tcp, nng_stream *stream, void (*on_received)(void *), void *user,
+                        uint64_t most) {
   memset(tcp, 0, offsetof(lp_tcp_stream, ahead));
   tcp->stream = stream;
+  tcp->most = most;
   if (nng_aio_alloc(&tcp->receive, on_received, user) != 0 || nng_aio_alloc(&tcp->send, NULL, NULL) != 0) {
     lp_tcp_stream_close(tcp);
     return false;
   }
   nng_aio_set_timeout(tcp->receive, NNG_DURATION_INFINITE);
-  nng_aio_set_timeout(tcp->send, SEND_TIMEOUT_MS);
+  nng_aio_set_timeout(tcp->send, NNG_DURATION_INFINITE);
   return true;
 }
 
@@ -51,7 +50,6 @@ static uint64_t length_of(const lp_tcp_stream *tcp) {
 
 static bool begin_frame(lp_tcp_stream *tcp) {
   uint64_t length = length_of(tcp);
-  if (length > frame_limit) return false;
   tcp->frame = malloc((size_t)length);
   tcp->frame_size = (size_t)length;
   tcp->have = 0;
@@ -62,6 +60,7 @@ lp_tcp_progress lp_tcp_stream_absorb(lp_tcp_stream *tcp) {
   while (tcp->frame == NULL) {
     fill(tcp, tcp->length, LP_TCP_LENGTH);
     if (tcp->have < LP_TCP_LENGTH) return LP_TCP_MORE;
+    if (length_of(tcp) > __atomic_load_n(&tcp->most, __ATOMIC_RELAXED)) return LP_TCP_LONG;
     if (length_of(tcp) > 0 && !begin_frame(tcp)) return LP_TCP_BROKEN;
     if (tcp->frame != NULL) break;
     tcp->beats++;

@@ -19,13 +19,16 @@ typedef struct {
   size_t frame_size, have; /* `have` of the length while `frame` is NULL, then of the frame */
   size_t ahead_begin, ahead_end;
   unsigned beats; /* signs of life that came */
+  uint64_t most;  /* bytes of a frame that is taken; atomic */
   uint8_t ahead[LP_TCP_AHEAD];
 } lp_tcp_stream;
 
-typedef enum { LP_TCP_MORE, LP_TCP_FRAME, LP_TCP_BROKEN } lp_tcp_progress;
+/* LONG: the next frame is longer than may be taken. To absorb again when `most` was raised goes on with it. */
+typedef enum { LP_TCP_MORE, LP_TCP_FRAME, LP_TCP_LONG, LP_TCP_BROKEN } lp_tcp_progress;
 
-/* Takes the stream over, also when it fails. `on_received` NULL: the caller waits for `receive` itself. */
-bool lp_tcp_stream_init(lp_tcp_stream *tcp, nng_stream *stream, void (*on_received)(void *), void *user);
+/* Takes the stream over, also when it fails. `on_received` NULL: the caller waits for `receive` itself. Frames of `most` bytes
+ * are taken at most. */
+bool lp_tcp_stream_init(lp_tcp_stream *tcp, nng_stream *stream, void (*on_received)(void *), void *user, uint64_t most);
 void lp_tcp_stream_close(lp_tcp_stream *tcp);
 /* Uses what is here already. On LP_TCP_FRAME the frame is the caller's to take. */
 lp_tcp_progress lp_tcp_stream_absorb(lp_tcp_stream *tcp);

@@ -5,32 +5,32 @@
  *
  * A device has one peer and waits for it directly. A worker has many: NNG's threads fill a frame for each, and the
  * worker takes them in turn; no peer is read from while a frame of its own waits to be taken. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <nng/transport/tcp/tcp.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include "runtime/runtime_internal.h"
+#include "runtime/link_security.h"
+#include "runtime/tcp_outbox.h"
 #include "runtime/tcp_stream.h"
 
-/* A sign of life that cannot be sent at once comes too late. It must end: NNG's streams wait for ever once they have failed. */
-enum { MOST_PEERS = 1024, ECHO_TIMEOUT_MS = 200 };
+/* What a device takes from the worker that it chose. */
+static const uint64_t most_frame = UINT64_C(1) << 32;
+enum { MOST_PEERS = 1024 };
 
 typedef struct {
   lp_channel *channel;
   uint32_t id;
   lp_tcp_stream tcp;
   bool ready; /* a frame is complete; nothing is being received */
+  bool held;  /* its next frame is too long, unless what it sent before brings it a permission */
   bool gone;
   /* Of a device's only peer: is it waited for, since when nothing came, when it was asked for a sign of life. */
   bool awaited;
   double heard_ms, beaten_ms;
-  /* Of a listener's peer: answers to signs of life. They keep off the stream while a frame is on it, and the other way round. */
-  pthread_mutex_t sending;
-  nng_aio *echo;
-  bool echoes; /* an answer is under way; atomic */
-  bool broken; /* an answer failed, or was cut: nothing sensible can follow; atomic */
+  lp_tcp_outbox outbox; /* of a listener's peer */
 } tcp_peer;
 
 struct lp_channel {
@@ -46,44 +46,27 @@ struct lp_channel {
   uint32_t last_id;
 };
 
+static nng_duration duration_of(double ms) {
+  return ms <= 0 ? 0 : ms < INT32_MAX ? (nng_duration)(ms + 1) : INT32_MAX;
+}
+
 /* ---- peers ------------------------------------------------------------------------------------------------------- */
 
 static void peer_free(tcp_peer *peer) {
   if (peer->tcp.stream != NULL) nng_stream_close(peer->tcp.stream);
   if (peer->tcp.receive != NULL) nng_aio_stop(peer->tcp.receive); /* nothing begins an answer any more */
-  if (peer->echo != NULL) {
-    nng_aio_stop(peer->echo);
-    nng_aio_free(peer->echo);
-  }
+  lp_tcp_outbox_free(&peer->outbox);
   lp_tcp_stream_close(&peer->tcp);
-  pthread_mutex_destroy(&peer->sending);
   free(peer);
 }
 
 /* ---- signs of life ----------------------------------------------------------------------------------------------- */
 
-static void on_echoed(void *user) {
-  tcp_peer *peer = user;
-  if (nng_aio_result(peer->echo) != 0 || nng_aio_count(peer->echo) != LP_TCP_LENGTH) {
-    __atomic_store_n(&peer->broken, true, __ATOMIC_RELEASE);
-    nng_stream_close(peer->tcp.stream);
-  }
-  __atomic_store_n(&peer->echoes, false, __ATOMIC_RELEASE);
-}
-
-/* Answers on whatever thread the question came in. A frame that is being sent is a sign of life itself. */
+/* Answers on whatever thread the question came in. */
 static void answer_beats(tcp_peer *peer) {
-  static uint8_t nothing[LP_TCP_LENGTH];
   bool asked = peer->tcp.beats > 0;
   peer->tcp.beats = 0;
-  if (!asked || pthread_mutex_trylock(&peer->sending) != 0) return;
-  bool broken = __atomic_load_n(&peer->broken, __ATOMIC_ACQUIRE);
-  if (!broken && !__atomic_exchange_n(&peer->echoes, true, __ATOMIC_ACQ_REL)) {
-    nng_iov iov = {nothing, sizeof(nothing)};
-    nng_aio_set_iov(peer->echo, 1, &iov);
-    nng_stream_send(peer->tcp.stream, peer->echo);
-  }
-  pthread_mutex_unlock(&peer->sending);
+  if (asked) lp_tcp_outbox_beat(&peer->outbox);
 }
 
 /* Of a listener: takes note of what came, or goes on receiving. */
@@ -95,6 +78,7 @@ static void note_progress(tcp_peer *peer, lp_tcp_progress progress) {
   }
   pthread_mutex_lock(&peer->channel->mutex);
   peer->ready = progress == LP_TCP_FRAME;
+  peer->held = progress == LP_TCP_LONG;
   peer->gone = progress == LP_TCP_BROKEN;
   pthread_cond_signal(&peer->channel->news);
   pthread_mutex_unlock(&peer->channel->mutex);
@@ -109,13 +93,14 @@ static void on_received(void *user) {
 static bool add_peer(lp_channel *channel, nng_stream *stream) {
   tcp_peer *peer = lp_alloc(sizeof(*peer));
   peer->channel = channel;
-  pthread_mutex_init(&peer->sending, NULL);
-  if (!lp_tcp_stream_init(&peer->tcp, stream, channel->listener != NULL ? on_received : NULL, peer) ||
-      nng_aio_alloc(&peer->echo, on_echoed, peer) != 0) {
+  bool listens = channel->listener != NULL;
+  if (!lp_tcp_stream_init(&peer->tcp, stream, listens ? on_received : NULL, peer,
+                          listens ? LP_STRANGER_FRAME : most_frame) ||
+      (listens && !lp_tcp_outbox_init(&peer->outbox, stream))) {
     peer_free(peer);
     return false;
   }
-  nng_aio_set_timeout(peer->echo, ECHO_TIMEOUT_MS);
+  if (!listens) nng_aio_set_timeout(peer->tcp.send, duration_of(channel->patience.silence_ms));
   pthread_mutex_lock(&channel->mutex);
   bool full = channel->peers.count >= MOST_PEERS;
   if (!full) {
@@ -125,7 +110,7 @@ static bool add_peer(lp_channel *channel, nng_stream *stream) {
   pthread_mutex_unlock(&channel->mutex);
   if (full)
     peer_free(peer);
-  else if (channel->listener != NULL)
+  else if (listens)
     lp_tcp_stream_ask(&peer->tcp);
   return !full;
 }
@@ -169,17 +154,20 @@ static void tcp_close(lp_channel *channel) {
   free(channel);
 }
 
-static char *url_of(const char *address) {
+static char *url_of(const char *address, const lp_security *security) {
   lp_buf url = {0};
-  lp_buf_printf(&url, "tcp://%s", address);
+  lp_buf_printf(&url, "%s://%s", security->tls != NULL ? "tls+tcp" : "tcp", address);
   return url.data;
 }
 
-static int start_dialing(lp_channel *channel, const char *address, double timeout_ms) {
-  char *url = url_of(address);
+static int start_dialing(lp_channel *channel, const lp_endpoint *endpoint, double timeout_ms) {
+  const lp_security *security = endpoint->security;
+  char *url = url_of(endpoint->via != NULL ? endpoint->via : endpoint->address, security);
   int error = nng_stream_dialer_alloc(&channel->dialer, url);
   free(url);
   if (error == 0) error = nng_stream_dialer_set_bool(channel->dialer, NNG_OPT_TCP_NODELAY, true);
+  if (error == 0 && security->tls != NULL)
+    error = nng_stream_dialer_set_ptr(channel->dialer, NNG_OPT_TLS_CONFIG, security->tls);
   if (error == 0) error = nng_aio_alloc(&channel->connect, NULL, NULL);
   if (error != 0) return error;
   nng_aio_set_timeout(channel->connect, (nng_duration)timeout_ms);
@@ -193,18 +181,20 @@ static int start_dialing(lp_channel *channel, const char *address, double timeou
 static lp_status tcp_dial(const lp_endpoint *endpoint, double timeout_ms, lp_channel **out, lp_diag *diag) {
   lp_channel *channel = channel_create();
   channel->patience = endpoint->patience;
-  int error = start_dialing(channel, endpoint->via != NULL ? endpoint->via : endpoint->address, timeout_ms);
+  int error = start_dialing(channel, endpoint, timeout_ms);
   *out = error == 0 ? channel : NULL;
   if (error == 0) return LP_OK;
   tcp_close(channel);
   return lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", endpoint->address, nng_strerror(error));
 }
 
-static int start_listening(lp_channel *channel, const char *address, int *port) {
-  char *url = url_of(address);
+static int start_listening(lp_channel *channel, const char *address, const lp_security *security, int *port) {
+  char *url = url_of(address, security);
   int error = nng_stream_listener_alloc(&channel->listener, url);
   free(url);
   if (error == 0) error = nng_stream_listener_set_bool(channel->listener, NNG_OPT_TCP_NODELAY, true);
+  if (error == 0 && security->tls != NULL)
+    error = nng_stream_listener_set_ptr(channel->listener, NNG_OPT_TLS_CONFIG, security->tls);
   if (error == 0) error = nng_stream_listener_listen(channel->listener);
   if (error == 0) error = nng_stream_listener_get_int(channel->listener, NNG_OPT_TCP_BOUND_PORT, port);
   if (error == 0) error = nng_aio_alloc(&channel->connect, on_accepted, channel);
@@ -212,9 +202,10 @@ static int start_listening(lp_channel *channel, const char *address, int *port) 
   return error;
 }
 
-static lp_status tcp_listen(const char *address, lp_channel **out, int *port, lp_diag *diag) {
+static lp_status tcp_listen(const char *address, const lp_security *security, lp_channel **out, int *port,
+                            lp_diag *diag) {
   lp_channel *channel = channel_create();
-  int error = start_listening(channel, address, port);
+  int error = start_listening(channel, address, security, port);
   *out = error == 0 ? channel : NULL;
   if (error == 0) return LP_OK;
   tcp_close(channel);
@@ -233,10 +224,10 @@ static tcp_peer *find_peer(lp_channel *channel, uint32_t id) {
   return found;
 }
 
-/* A stream that failed once is not used again: NNG's would wait for ever. */
+/* A device's stream that failed once is not used again: NNG's would wait for ever. */
 static void lose(tcp_peer *peer) {
   nng_stream_close(peer->tcp.stream);
-  if (peer->channel->listener == NULL) peer->gone = true; /* a listener's peer is told by its receiving side */
+  peer->gone = true;
 }
 
 static bool tcp_send(lp_channel *channel, uint32_t id, const void *head, size_t head_size, const void *body,
@@ -244,15 +235,34 @@ static bool tcp_send(lp_channel *channel, uint32_t id, const void *head, size_t 
   tcp_peer *peer = find_peer(channel, id);
   *why = "the connection closed";
   if (peer == NULL) return false;
-  pthread_mutex_lock(&peer->sending);
-  nng_aio_wait(peer->echo);
-  int error = NNG_ECLOSED;
-  if (!__atomic_load_n(&peer->broken, __ATOMIC_ACQUIRE))
-    error = lp_tcp_stream_send(&peer->tcp, head, head_size, body, body_size);
-  pthread_mutex_unlock(&peer->sending);
+  if (channel->listener != NULL) return lp_tcp_outbox_put(&peer->outbox, head, head_size, body, body_size);
+  int error = lp_tcp_stream_send(&peer->tcp, head, head_size, body, body_size);
   if (error != 0) lose(peer); /* a frame was cut: nothing sensible can follow */
   *why = nng_strerror(error);
   return error == 0;
+}
+
+static void tcp_permit(lp_channel *channel, uint32_t id, uint64_t bytes) {
+  tcp_peer *peer = find_peer(channel, id);
+  if (peer != NULL) __atomic_store_n(&peer->tcp.most, bytes, __ATOMIC_RELAXED);
+}
+
+/* Its receiving side then tells the listener that it has gone. */
+static void tcp_drop(lp_channel *channel, uint32_t id) {
+  tcp_peer *peer = find_peer(channel, id);
+  if (peer != NULL) lp_tcp_outbox_finish(&peer->outbox);
+}
+
+static void tcp_describe(lp_channel *channel, uint32_t id, char out[64]) {
+  tcp_peer *peer = find_peer(channel, id);
+  nng_sockaddr address = {.s_family = NNG_AF_UNSPEC};
+  char host[INET6_ADDRSTRLEN] = "";
+  if (peer != NULL) (void)nng_stream_get_addr(peer->tcp.stream, NNG_OPT_REMADDR, &address);
+  snprintf(out, 64, "a device");
+  if (address.s_family == NNG_AF_INET && inet_ntop(AF_INET, &address.s_in.sa_addr, host, sizeof(host)) != NULL)
+    snprintf(out, 64, "%s:%d", host, ntohs(address.s_in.sa_port));
+  if (address.s_family == NNG_AF_INET6 && inet_ntop(AF_INET6, address.s_in6.sa_addr, host, sizeof(host)) != NULL)
+    snprintf(out, 64, "[%s]:%d", host, ntohs(address.s_in6.sa_port));
 }
 
 static lp_packet take_frame(tcp_peer *peer) {
@@ -260,10 +270,6 @@ static lp_packet take_frame(tcp_peer *peer) {
   uint8_t *frame = lp_tcp_stream_take(&peer->tcp, &packet.size);
   packet.data = packet.handle = frame;
   return packet;
-}
-
-static nng_duration duration_of(double ms) {
-  return ms <= 0 ? 0 : ms < INT32_MAX ? (nng_duration)(ms + 1) : INT32_MAX;
 }
 
 /* Nothing came for a while: asks for a sign of life, or gives up. */
@@ -306,7 +312,7 @@ static lp_recv_outcome receive_from_only(tcp_peer *peer, double timeout_ms, lp_p
   while (progress == LP_TCP_MORE && !over)
     progress = wait_for_bytes(peer, now + timeout_ms, &over, why);
   if (progress == LP_TCP_MORE) return LP_RECV_TIMEOUT;
-  if (progress == LP_TCP_BROKEN) {
+  if (progress == LP_TCP_BROKEN || progress == LP_TCP_LONG) {
     lose(peer);
     return LP_RECV_GONE;
   }
@@ -330,6 +336,12 @@ static tcp_peer *find_news(lp_channel *channel) {
   return gone;
 }
 
+static bool any_held(const lp_channel *channel) {
+  for (size_t i = 0; i < channel->peers.count; i++)
+    if (channel->peers.data[i]->held) return true;
+  return false;
+}
+
 static void remove_peer(lp_channel *channel, const tcp_peer *peer) {
   size_t count = channel->peers.count;
   for (size_t i = 0; i < count; i++)
@@ -347,14 +359,30 @@ static struct timespec deadline_after(double ms) {
   return at;
 }
 
+/* All that came before their long frames has been dealt with: they may go on now, or never. */
+static void judge_held(lp_channel *channel) {
+  for (size_t i = 0;; i++) {
+    pthread_mutex_lock(&channel->mutex);
+    tcp_peer *peer = i < channel->peers.count ? channel->peers.data[i] : NULL;
+    bool held = peer != NULL && peer->held;
+    pthread_mutex_unlock(&channel->mutex);
+    if (peer == NULL) return;
+    if (!held) continue;
+    lp_tcp_progress progress = lp_tcp_stream_absorb(&peer->tcp);
+    note_progress(peer, progress == LP_TCP_LONG ? LP_TCP_BROKEN : progress);
+  }
+}
+
 static lp_recv_outcome receive_from_any(lp_channel *channel, double timeout_ms, lp_packet *out) {
   struct timespec until = deadline_after(timeout_ms);
+  judge_held(channel);
   int waited = 0;
   pthread_mutex_lock(&channel->mutex);
   tcp_peer *peer = find_news(channel);
   while (peer == NULL && waited != ETIMEDOUT) {
     waited = pthread_cond_timedwait(&channel->news, &channel->mutex, &until);
     peer = find_news(channel);
+    if (peer == NULL && any_held(channel)) break; /* comes back to judge it */
   }
   bool gone = peer != NULL && peer->gone;
   if (peer != NULL) peer->ready = false;
@@ -390,4 +418,7 @@ const lp_transport lp_transport_tcp = {.name = "tcp",
                                        .receive = tcp_receive,
                                        .release = tcp_release,
                                        .close = tcp_close,
+                                       .permit = tcp_permit,
+                                       .drop = tcp_drop,
+                                       .describe = tcp_describe,
                                        .overhead = LP_TCP_LENGTH};

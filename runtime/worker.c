@@ -8,22 +8,13 @@ static const double poll_ms = 100; /* how soon a stop is noticed */
 
 static lp_status open_link(lp_worker *worker, int *port, char **host, lp_diag *diag) {
   LP_TRY(lp_address_split(worker->options->listen, host, port, diag));
-  if (!lp_address_is_loopback(*host))
-    return lp_error(diag, LP_LOC_NONE,
-                    "cannot listen on %s: off loopback a key is required, and keys are not available in this build",
-                    worker->options->listen);
-  return lp_wire_listen(&lp_transport_tcp, worker->options->listen, &worker->link, port, diag);
-}
-
-static bool is_greeted(const lp_worker *worker, uint32_t peer) {
-  for (size_t i = 0; i < worker->greeted.count; i++)
-    if (worker->greeted.data[i] == peer) return true;
-  return false;
+  bool loopback = lp_address_is_loopback(*host);
+  LP_TRY(lp_security_open(&worker->options->security, LP_SIDE_CLOUD, loopback, &worker->security, diag));
+  return lp_wire_listen(&lp_transport_tcp, worker->options->listen, &worker->security, &worker->link, port, diag);
 }
 
 static void forget_peer(lp_worker *worker, uint32_t peer) {
-  for (size_t i = worker->greeted.count; i-- > 0;)
-    if (worker->greeted.data[i] == peer) worker->greeted.data[i] = worker->greeted.data[--worker->greeted.count];
+  worker_peer_forget(worker, peer);
   for (size_t i = worker->sessions.count; i-- > 0;)
     if (worker->sessions.data[i]->peer == peer) worker_session_close(worker, worker->sessions.data[i]);
   worker_context_forget_peer(worker, peer);
@@ -38,15 +29,6 @@ void worker_refuse(lp_worker *worker, uint32_t peer, uint64_t session, const cha
   message.failure = &failure;
   const char *why = "";
   (void)lp_wire_send(worker->link, peer, &message, NULL, 0, &why); /* a device that has gone needs no answer */
-}
-
-/* The worker always answers with its own hello; the device compares and leaves. */
-static void greet(lp_worker *worker, uint32_t peer, const Lp__Wire__Hello *hello) {
-  const char *why = "";
-  const char *hash = worker->bundle->manifest.hash;
-  if (hello->protocol == LP_WIRE_PROTOCOL && lp_streq(hello->bundle, hash) && !is_greeted(worker, peer))
-    lp_vec_push(&worker->greeted, peer);
-  (void)lp_wire_hello(worker->link, peer, hash, &why);
 }
 
 static void echo(lp_worker *worker, uint32_t peer, const Lp__Wire__Message *probe) {
@@ -71,14 +53,7 @@ static void handle_step(lp_worker *worker, uint32_t peer, const lp_inbound *in) 
 static void handle(lp_worker *worker, const lp_inbound *in) {
   uint32_t peer = in->packet.peer;
   const Lp__Wire__Message *message = in->message;
-  if (message->kind_case == LP__WIRE__MESSAGE__KIND_HELLO) {
-    greet(worker, peer, message->hello);
-    return;
-  }
-  if (!is_greeted(worker, peer)) {
-    worker_refuse(worker, peer, 0, "no hello with this protocol and bundle came before");
-    return;
-  }
+  if (!worker_peer_admits(worker, in)) return;
   if (worker_context_handle(worker, in)) return;
   switch (message->kind_case) {
   case LP__WIRE__MESSAGE__KIND_OPEN:
@@ -115,7 +90,7 @@ static lp_status serve(lp_worker *worker, const volatile int *stop, lp_diag *dia
       forget_peer(worker, in.packet.peer);
       break;
     case LP_RECV_GARBAGE:
-      worker_refuse(worker, in.packet.peer, 0, why);
+      worker_peer_reject(worker, in.packet.peer, why);
       break;
     case LP_RECV_TIMEOUT:
       break;
@@ -136,7 +111,8 @@ static lp_status check_bundle(const lp_bundle *bundle, lp_diag *diag) {
 lp_status lp_worker_serve(const lp_bundle *bundle, const lp_worker_options *options, const volatile int *stop,
                           lp_diag *diag) {
   LP_TRY(check_bundle(bundle, diag));
-  lp_worker worker = {.bundle = bundle, .options = options};
+  lp_worker worker = {.bundle = bundle, .options = options, .diag = diag};
+  worker.self = (lp_endpoint){.bundle_hash = bundle->manifest.hash, .security = &worker.security};
   if (lp_halves_find(bundle, &worker.halves, &worker.whole)) worker.whole = NULL;
   char *host = NULL;
   int port = 0;
@@ -153,7 +129,8 @@ lp_status lp_worker_serve(const lp_bundle *bundle, const lp_worker_options *opti
     worker_context_close(&worker, worker.contexts.data[0]);
   lp_vec_free(&worker.sessions);
   lp_vec_free(&worker.contexts);
-  lp_vec_free(&worker.greeted);
+  lp_vec_free(&worker.peers);
+  lp_security_close(&worker.security);
   lp_wire_close(worker.link);
   lp_pool_free(worker.pool);
   lp_buf_free(&worker.scratch);

@@ -4,6 +4,7 @@
 
 #include "runtime/collaborate.h"
 #include "runtime/link.pb-c.h"
+#include "runtime/link_security.h"
 
 /* A session of a device. It runs its part of a program as payloads come in: between two messages it waits at the step
  * `next`, which takes something from the device. */
@@ -40,6 +41,15 @@ typedef struct {
   lp_answer answer;
 } worker_context;
 
+/* A connection, and how far its handshake is. */
+typedef struct {
+  uint32_t id;
+  bool hello;   /* it speaks this protocol and holds this bundle */
+  bool greeted; /* and holds the key: what it sends is dealt with */
+  bool refused; /* it was told so, and is being disconnected */
+  lp_nonces nonces;
+} worker_peer;
+
 typedef struct {
   const lp_bundle *bundle;
   const lp_worker_options *options;
@@ -48,8 +58,11 @@ typedef struct {
   LP_VEC(worker_session *) sessions;
   LP_VEC(worker_context *) contexts;
   lp_halves halves;
-  const char *whole;        /* why the bundle does not come apart at its exits; NULL: it does */
-  LP_VEC(uint32_t) greeted; /* peers whose hello was right */
+  const char *whole;         /* why the bundle does not come apart at its exits; NULL: it does */
+  LP_VEC(worker_peer) peers; /* that have sent something */
+  lp_security security;
+  lp_endpoint self; /* what this side of a handshake holds */
+  lp_diag *diag;
   lp_buf scratch, rows;
   lp_sample *sample; /* [sample_count] */
   size_t sample_count;
@@ -66,6 +79,12 @@ LP_MUST_USE lp_status worker_make_room(lp_worker *worker, size_t wanted, const v
 size_t worker_bytes_held(const lp_worker *worker, const void *but);
 /* Sends a message to a peer; false when the peer has gone, which is no failure of the worker's. */
 void worker_refuse(lp_worker *worker, uint32_t peer, uint64_t session, const char *text);
+
+/* Handshakes (worker_peer.c). True: the message is not one of them, and its peer may be dealt with. */
+bool worker_peer_admits(lp_worker *worker, const lp_inbound *in);
+/* What came from the peer is no message: it is refused. */
+void worker_peer_reject(lp_worker *worker, uint32_t peer, const char *why);
+void worker_peer_forget(lp_worker *worker, uint32_t peer);
 
 /* Early exits (worker_context.c): true when the message is of that kind and was dealt with. */
 bool worker_context_handle(lp_worker *worker, const lp_inbound *in);

@@ -14,6 +14,7 @@ typedef struct {
   int64_t batch, count, capacity, plan, top_k, seed;
   double temperature, top_p, theta, cloud_timeout_ms;
   bool ignore_eos, stats;
+  lp_link_security security;
 } run_flags;
 
 /* [batch][length] */
@@ -173,6 +174,7 @@ static lp_status generate(const run_flags *flags, const lp_setup *setup, const r
                                  .capacity = flags->capacity,
                                  .fixes_plan = flags->plan >= 0,
                                  .plan = flags->plan < INT32_MAX ? (int32_t)flags->plan : INT32_MAX,
+                                 .security = flags->security,
                                  .cloud_timeout_ms = flags->cloud_timeout_ms};
   lp_link_shape shape;
   if (flags->link != NULL) {
@@ -255,6 +257,12 @@ int lp_tool_run(int argc, char **argv) {
       {"--codec", LP_OPTION_CHOICE, &flags.codec, "auto|f32|f16|int8|int4",
        "how hidden states travel with early exits (f32 in exact mode, else f16)", 0},
       {"--cloud", LP_OPTION_TEXT, &flags.setup.cloud, "HOST:PORT", "a worker that serves the same bundle", 0},
+      {"--key-file", LP_OPTION_TEXT, &flags.security.key_file, "FILE",
+       "key that the worker holds too; needed off loopback", 0},
+      {"--ca", LP_OPTION_TEXT, &flags.security.ca_file, "FILE",
+       "TLS with a worker of this certificate, or of one that it signed (PEM); needed off loopback", 0},
+      {"--tls-name", LP_OPTION_TEXT, &flags.security.server_name, "NAME",
+       "with --ca: the name in the worker's certificate", 0},
       {"--cloud-timeout", LP_OPTION_TIME, &flags.cloud_timeout_ms, "TIME",
        "longest wait for an answer, reconnecting included (2 minutes; --mode=threshold: 10s)", 0},
       {"--link", LP_OPTION_TEXT, &flags.link, "LINK", "emulate a link, such as rtt=50ms,up=10Mbit/s,loss=1%,cut=2s/30s",

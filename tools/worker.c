@@ -9,7 +9,8 @@
 #include "runtime/runtime.h"
 
 typedef struct {
-  const char *listen, *key_file;
+  const char *listen;
+  lp_link_security security;
   int64_t budget, threads, ready_fd;
   double idle_ms;
   bool check;
@@ -43,8 +44,6 @@ static void tell_address(void *user, const char *host, int port) {
 }
 
 static lp_status serve(const worker_flags *flags, const char *path, lp_diag *diag) {
-  if (flags->key_file != NULL)
-    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "'--key-file': keys are not available in this build");
   lp_bundle_options load = {.load = LP_LOAD_CLOUD, .check_hashes = flags->check};
   lp_bundle *bundle = NULL;
   LP_TRY(lp_bundle_load(path, &load, &bundle, diag));
@@ -52,6 +51,7 @@ static lp_status serve(const worker_flags *flags, const char *path, lp_diag *dia
                                .context_budget = flags->budget,
                                .idle_ms = flags->idle_ms,
                                .threads = (int32_t)flags->threads,
+                               .security = flags->security,
                                .on_listening = tell_address,
                                .user = (void *)(uintptr_t)flags};
   lp_status status = lp_worker_serve(bundle, &options, &stop_wanted, diag);
@@ -67,7 +67,11 @@ int lp_tool_worker(int argc, char **argv) {
       {"--context-budget", LP_OPTION_SIZE, &flags.budget, "SIZE", "KV cache over all sessions; older ones give way", 0},
       {"--idle", LP_OPTION_TIME, &flags.idle_ms, "TIME", "drop the context of sessions unused for so long (60s)", 0},
       {"--threads", LP_OPTION_I64, &flags.threads, "N", "threads (the machine's cores)", 0},
-      {"--key-file", LP_OPTION_TEXT, &flags.key_file, "FILE", "key of the connection; needed off loopback", 0},
+      {"--key-file", LP_OPTION_TEXT, &flags.security.key_file, "FILE",
+       "key that devices must hold; needed off loopback", 0},
+      {"--cert", LP_OPTION_TEXT, &flags.security.cert_file, "FILE", "certificate for TLS (PEM); needed off loopback",
+       0},
+      {"--cert-key", LP_OPTION_TEXT, &flags.security.cert_key_file, "FILE", "its private key (PEM)", 0},
       {"--check", LP_OPTION_FLAG, &flags.check, NULL, "compare the SHA-256 of every file first", 0},
       {"--ready-fd", LP_OPTION_I64, &flags.ready_fd, "FD", "write the port to this descriptor when ready", 0},
   };

@@ -11,7 +11,9 @@ want=$(row "$lists" tokens 3)
 
 serve() { # serve BUNDLE [option ...]: starts a worker; sets $worker and $address
   : >"$work/listening"
-  "$LLMPART" worker "$1" --listen=127.0.0.1:0 --threads=1 2>"$work/listening" &
+  bundle=$1
+  shift
+  "$LLMPART" worker "$bundle" --listen=127.0.0.1:0 --threads=1 "$@" 2>"$work/listening" &
   worker=$!
   started="$started $worker"
   for _ in $(seq 100); do
@@ -40,6 +42,22 @@ refused 'another bundle than the worker has' 'error: ' "$LLMPART" run "$work/2.l
 refused 'a port that is taken' "$address.*error: |error: .*$address" "$LLMPART" worker "$work/1.llmpart" --listen="$address"
 refused 'a port that is none' 'error: .*port|error: .*99999' "$LLMPART" worker "$work/1.llmpart" --listen=127.0.0.1:99999
 refused 'listening to everyone' 'error: .*loopback' "$LLMPART" worker "$work/1.llmpart" --listen=0.0.0.0:0
+cp "$LP_SOURCE"/tests/runtime/tls/worker.* "$work"
+echo 'a key that both sides hold' >"$work/link.key"
+echo 'a key that only one of them holds' >"$work/wrong.key"
+chmod 600 "$work"/*.key
+secure="--key-file=$work/link.key --ca=$work/worker.crt"
+refused 'off loopback without TLS' 'error: .*off loopback' \
+  "$LLMPART" run "$work/1.llmpart" --tokens=1 -n 1 --cloud=192.0.2.1:7700 --key-file="$work/link.key"
+plain=$address
+serve "$work/1.llmpart" --key-file="$work/link.key" --cert="$work/worker.crt" --cert-key="$work/worker.key"
+# shellcheck disable=SC2086 # a list of options
+same 'a request with key and TLS' "$want" "$(tokens "$work/1.llmpart" "$ids" "$(length "$want")" --cloud="$address" $secure)"
+refused 'a wrong key' 'error: .*holds another key' "$LLMPART" run "$work/1.llmpart" --tokens=1 -n 1 --cloud="$address" \
+  --key-file="$work/wrong.key" --ca="$work/worker.crt"
+refused 'no key' 'error: .*wants a key' "$LLMPART" run "$work/1.llmpart" --tokens=1 -n 1 --cloud="$address" --ca="$work/worker.crt"
+kill "$worker"
+address=$plain worker=${started# } worker=${worker%% *}
 same 'a request after all that' "$want" "$(tokens "$work/1.llmpart" "$ids" "$(length "$want")" --cloud="$address")"
 
 kill "$worker"

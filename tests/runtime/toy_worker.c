@@ -1,5 +1,6 @@
 /* Serves the cloud side of a bundle for the tests: prints the port it took, then runs until it is killed.
- *   toy_worker BUNDLE [BUDGET [IDLE_MS [ADDRESS]]] */
+ *   toy_worker BUNDLE [BUDGET [IDLE_MS [ADDRESS]]]
+ * LP_TOY_KEY, LP_TOY_CERT and LP_TOY_CERT_KEY name the files of its security. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,7 +26,12 @@ int main(int argc, char **argv) {
   lp_bundle *bundle = NULL;
   lp_bundle_options load = {.load = LP_LOAD_CLOUD};
   if (lp_bundle_load(argv[1], &load, &bundle, diag) != LP_OK) return 1;
-  lp_worker_options options = {.listen = "127.0.0.1:0", .threads = 2, .on_listening = print_port};
+  lp_worker_options options = {.listen = "127.0.0.1:0",
+                               .threads = 2,
+                               .on_listening = print_port,
+                               .security = {.key_file = getenv("LP_TOY_KEY"),
+                                            .cert_file = getenv("LP_TOY_CERT"),
+                                            .cert_key_file = getenv("LP_TOY_CERT_KEY")}};
   if (argc > 2) options.context_budget = atol(argv[2]);
   if (argc > 3) options.idle_ms = atof(argv[3]);
   if (argc > 4) options.listen = argv[4];
