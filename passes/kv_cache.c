@@ -1,6 +1,6 @@
 /* kv-cache: gives every causal self-attention of a generating model a KV cache. Where the model has past inputs and
- * present outputs, they become the cache; where it has none, positions are counted from p instead of 0. Then only the
- * last r rows reach the head: a prompt needs the logits of its last token alone. Attention to what is no token of the model
+ * present outputs, they become the cache; where it has none, positions are counted from p instead of 0. Then what leads
+ * to the logits alone is computed for the last r rows (kv_last.c). Attention to what is no token of the model
  * (an encoder's states) has none; an encoder, whose tokens see those behind them, does not generate and stays as it is. */
 #include "passes/build.h"
 #include "passes/kv_internal.h"
@@ -248,50 +248,6 @@ static lp_status drop_arguments(const cache_pass *c) {
   return LP_OK;
 }
 
-/* ---- the last r rows ---------------------------------------------------------------------------------------------------- */
-
-/* The data operand of an operator of the head, each of whose rows gives one row of its one result, the other operands
- * being parameters; NULL for anything else. */
-static lp_use *row_operand(const cache_pass *c, const lp_op *op) {
-  if (!op || op->block != c->block || op->out_count != 1 || !lp_value_has_one_use(op->out[0])) return NULL;
-  if (op->kind != LP_OP_LINEAR && op->kind != LP_OP_NORM && op->kind != LP_OP_MAP) return NULL;
-  lp_use *data = NULL;
-  for (int32_t i = 0; i < op->in_count; i++) {
-    const lp_value *in = lp_op_in(op, i);
-    if (!in || (lp_value_is_constant(in) && in->type.rank < 3)) continue;
-    if (data || lp_value_is_constant(in)) return NULL;
-    data = &op->in[i];
-  }
-  if (!data || data->value->type.rank != 3 || op->out[0]->type.rank != 3) return NULL;
-  return lp_poly_equal(data->value->type.dim[1], op->out[0]->type.dim[1]) ? data : NULL;
-}
-
-static void set_rows(const cache_pass *c, lp_value *value, const lp_poly *rows) {
-  const lp_poly *dims[] = {value->type.dim[0], rows, value->type.dim[2]};
-  value->type = lp_type_make(c->module, value->type.dtype, 3, dims);
-}
-
-static void slice_rows(const cache_pass *c, lp_value *logits) {
-  lp_module *m = c->module;
-  const lp_poly *s = lp_dim_symbol(m, "s"), *r = lp_dim_symbol(m, "r"), *zero = lp_dim_const(m, 0);
-  if (logits->type.rank != 3 || !lp_poly_equal(logits->type.dim[1], s)) return;
-  lp_use *top = NULL;
-  for (lp_use *use = row_operand(c, logits->def); use; use = row_operand(c, use->value->def)) {
-    set_rows(c, use->owner->out[0], r);
-    top = use;
-  }
-  if (!top) return;
-  lp_value *x = top->value;
-  lp_build b = lp_build_at(m, top->owner, c->diag);
-  const lp_poly *dims[] = {x->type.dim[0], r, x->type.dim[2]};
-  const lp_poly *starts[] = {zero, lp_poly_sub(m->arena, s, r), zero};
-  const int64_t steps[] = {1, 1, 1};
-  lp_op *slice = lp_build_typed(&b, LP_OP_SLICE, 1, &x, lp_type_make(m, x->type.dtype, 3, dims));
-  lp_op_set_polys(m, slice, "starts", starts, 3);
-  lp_op_set_i64s(m, slice, "steps", steps, 3);
-  lp_op_set_in(top->owner, (int32_t)(top - top->owner->in), slice->out[0]);
-}
-
 /* ---- driver ------------------------------------------------------------------------------------------------------------- */
 
 static lp_status cache_all(cache_pass *c, const op_list *attentions) {
@@ -301,9 +257,7 @@ static lp_status cache_all(cache_pass *c, const op_list *attentions) {
   lp_build_remove_dead(c->block);
   if (!c->has_past) LP_TRY(shift_positions(c));
   LP_TRY(drop_arguments(c));
-  const lp_op *last = lp_block_terminator(c->block);
-  for (int32_t i = 0; i < last->in_count; i++)
-    slice_rows(c, lp_op_in(last, i));
+  lp_kv_take_last_rows(c->module, c->block, c->diag);
   lp_block_renumber(c->block);
   return LP_OK;
 }

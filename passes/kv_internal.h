@@ -21,4 +21,7 @@ bool lp_kv_is_mask(const lp_op *op);
  * serves, does not count. */
 bool lp_kv_mixes_rows(lp_module *module, const lp_op *op);
 
+/* Computes what leads to the block's results alone for the last r of s rows (kv_last.c); results of other forms stay. */
+void lp_kv_take_last_rows(lp_module *module, lp_block *block, lp_diag *diag);
+
 #endif

@@ -11,8 +11,12 @@
 // CHECK: %[[LAST:.*]] = "op.slice"(%[[SQUARE]]) {starts = #llmpart.polys<"p, 0">, steps = array<i64: 1, 1>} : {{.*}} -> tensor<?x?xf32, ["s", "s + p"]>
 // CHECK: %[[K:.*]] = "op.kv_append"
 // CHECK: %[[V:.*]] = "op.kv_append"
-// CHECK: "op.attention"(%{{.*}}, %[[K]], %[[V]], %[[LAST]])
+// What leads to the logits alone is made for the last r rows: here all but keys and values.
+// CHECK: %[[Q:.*]] = "op.slice"(%[[ALL:.*]]) {starts = #llmpart.polys<"0, 0, s - r, 0">
+// CHECK: %[[ROWS:.*]] = "op.slice"(%[[LAST]]) {starts = #llmpart.polys<"s - r, 0">
+// CHECK: "op.attention"(%[[Q]], %[[K]], %[[V]], %[[ROWS]])
 // CHECK: "op.attention"(%{{.*}}, %1, %1)
+// CHECK: "llmpart.return"(%{{.*}}) : (tensor<?x?x8xf32, ["b", "r"]>)
 "builtin.module"() ({
   "llmpart.func"() ({
   ^bb0(%ids: tensor<?x?xi64, ["b", "s"]>, %states: tensor<?x2x7x4xf32, ["b"]>):
