@@ -113,7 +113,8 @@ START_TEST(decrement_has_its_closed_form) {
 END_TEST
 
 /* What the paper leaves out: at 10 ms and 100 Mbit/s its plan needs a round trip for each of 28 layers and one around
- * them, 58 messages. SPEC-planner has 494 ms for the same; see docs/measurements.md. */
+ * them, 58 messages. SPEC-planner has 494 ms, which is what a round trip for each of all 32 layers comes to; see
+ * docs/measurements.md. */
 START_TEST(greedy_pays_for_its_round_trips) {
   study s = study_open(&llama2_7b, "jetson-nano", "v100s", study_link, 512);
   s.request.ttft_ms = 400;
