@@ -21,6 +21,20 @@ refuse 'a broken tokenizer' "broken.json:.*error: " --device=jetson-nano --token
 refuse 'a tokenizer of another model' "tokenizer.json.*error: .*(vocab|token|id)" --device=jetson-nano \
   --tokenizer="$LP_SOURCE/examples/default-model/tokenizer.json" -o "$made"
 refuse 'an output in an absent folder' "error: " --device=jetson-nano -o "$work/absent/out.llmpart"
+# Files of links: the file, the line and the key.
+bad_link() { # bad_link WHAT PATTERN UP: a link whose line 3 is UP
+  printf 'link: odd\nrtt: { value: 10 ms, source: "none" }\n%s\ndown: { value: 5 Mbit/s, source: "none" }\n' "$3" >"$work/link.yaml"
+  refuse "$1" "link.yaml:3:[0-9]+: error: $2" --device=jetson-nano --cloud=v100s --link="$work/link.yaml" -o "$made"
+}
+bad_link 'a negative bandwidth' "'-5 Mbit/s' is not a rate" 'up: { value: -5 Mbit/s, source: "none" }'
+grep -q "link.yaml:3:[0-9]*: note: it is given for 'up'" "$work/err" || fail "a negative bandwidth: the key is not named: $(cat "$work/err")"
+bad_link 'a bandwidth in another unit' "'5 ms' is not a rate" 'up: { value: 5 ms, source: "none" }'
+bad_link 'an unknown key' "unknown key 'upp'" 'upp: { value: 5 Mbit/s, source: "none" }'
+bad_link 'a bandwidth that is no number' "'nan' is not a rate" 'up: { value: nan, source: "none" }'
+refuse 'a negative round trip' "error: '-1ms' is not a time" --device=jetson-nano --cloud=v100s --link=rtt=-1ms,up=1Mbit/s,down=1Mbit/s -o "$made"
+refuse 'a figure that links do not have' "error: a link has no figure 'upp'" --device=jetson-nano --cloud=v100s --link=upp=1Mbit/s -o "$made"
+refuse 'a link without bandwidth' "error: 'up' is '0'" --device=jetson-nano --cloud=v100s --link=rtt=1ms,up=0,down=1Mbit/s -o "$made"
+refuse 'an unknown objective' "--objective: error: 'cheap'" --device=jetson-nano --objective=cheap -o "$made"
 : >"$work/file"
 refuse 'an output below a file' "error: " --device=jetson-nano -o "$work/file/out.llmpart"
 refuse 'an output that cannot be written' "error: " --device=jetson-nano -o /proc/out.llmpart
@@ -36,6 +50,9 @@ refuse 'no device' "error: .*device" -o "$made"
 refuse 'an unknown scheduler' "error: .*greddy" --device=jetson-nano --cloud=v100s --scheduler=greddy -o "$made"
 refuse 'a scheduler without a cloud' "error: .*cloud" --device=jetson-nano --scheduler=greedy -o "$made"
 refuse 'a time that is none' "error: .*soon" --device=jetson-nano --ttft=soon -o "$made"
+refuse 'a negative time' "--tpot: error: '-4ms'" --device=jetson-nano --tpot=-4ms -o "$made"
+refuse 'a size in a strange unit' "--device-memory: error: '4furlong'" --device=jetson-nano --device-memory=4furlong -o "$made"
+refuse 'no session at all' "--sessions: error: '0'" --device=jetson-nano --sessions=0 -o "$made"
 refuse 'a count of 0' "--isl: error: " --device=jetson-nano --isl=0 -o "$made"
 refused 'an unknown subcommand' "error: .*compyle" "$LLMPART" compyle "$model"
 
