@@ -192,6 +192,11 @@ static bool all_ended(const generation_run *run) {
   return true;
 }
 
+static bool is_stopped(const generation_run *run) {
+  const volatile int *stop = run->session->options.stop;
+  return stop != NULL && *stop != 0;
+}
+
 static lp_status run_steps(generation_run *run) {
   int64_t most = run->session->options.max_tokens;
   if (most == 0) return LP_OK;
@@ -199,7 +204,7 @@ static lp_status run_steps(generation_run *run) {
     put_id(run, (size_t)i, run->prompts[i]);
   LP_TRY(step(run, run->prefill, 0, run->length));
   run->out->ttft_ms = run->last_ms - run->started_ms;
-  for (int64_t made = 1; made < most && !all_ended(run); made++) {
+  for (int64_t made = 1; made < most && !all_ended(run) && !is_stopped(run); made++) {
     for (int64_t i = 0; i < run->batch; i++)
       put_id(run, (size_t)i, run->sample[i].token);
     LP_TRY(step(run, run->decode, run->length + made - 1, 1));

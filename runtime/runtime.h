@@ -186,6 +186,8 @@ typedef struct {
   lp_sampling sampling;
   int64_t max_tokens; /* generated per sequence */
   bool ignore_eos;
+  const volatile int
+      *stop; /* once set, a generation ends after the token at hand; with early exits it does not; NULL: never */
   int32_t threads;
   int64_t capacity; /* KV cache in tokens, doubled when too small; 0: prompt + max_tokens */
   bool fixes_plan;  /* take `plan` of the bundle's plans, counted from 0; else the one for the request */

@@ -30,6 +30,9 @@ static const subcommand subcommands[] = {
 #ifdef LP_HAS_ROUTER
     {"route", "decide where a request goes", lp_tool_route},
 #endif
+#ifdef LP_HAS_SERVE
+    {"serve", "an HTTP API over a bundle, and over another API by the router", lp_tool_serve},
+#endif
     {"simulate", "users, radio, queues and routing of a scenario", lp_tool_simulate},
 };
 

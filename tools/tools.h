@@ -26,6 +26,7 @@ int lp_tool_bench(int argc, char **argv);
 int lp_tool_radio(int argc, char **argv);
 int lp_tool_service(int argc, char **argv);
 int lp_tool_route(int argc, char **argv);
+int lp_tool_serve(int argc, char **argv);
 int lp_tool_simulate(int argc, char **argv);
 
 /* ---- options (options.c) --------------------------------------------------------------------------------------------- */

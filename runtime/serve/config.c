@@ -1,0 +1,113 @@
+/* The server's file. */
+#include <stdlib.h>
+
+#include "base/yaml/yaml.h"
+#include "runtime/serve/serve.h"
+
+typedef struct {
+  lp_serve_config config;
+  const char *key_env;
+  const lp_yaml_node *edge, *cloud, *router;
+} serve_file;
+
+#define TOP(of, key, member, ...) LP_YAML_FIELD(of, key, serve_file, config.member, __VA_ARGS__)
+static const lp_yaml_field top_fields[] = {
+    TOP(LP_YAML_TEXT, "listen", listen, .least = 0),
+    LP_YAML_FIELD(LP_YAML_TEXT, "key_env", serve_file, key_env, .least = 0),
+    TOP(LP_YAML_I64, "max_body", max_body, .least = 1024, .most = 1 << 30),
+    TOP(LP_YAML_I64, "max_tokens", max_tokens, .least = 1, .most = 1 << 20),
+    LP_YAML_FIELD(LP_YAML_NODE, "edge", serve_file, edge, .least = 0),
+    LP_YAML_FIELD(LP_YAML_NODE, "cloud", serve_file, cloud, .least = 0),
+    LP_YAML_FIELD(LP_YAML_NODE, "router", serve_file, router, .least = 0),
+};
+static const lp_yaml_field edge_fields[] = {
+    TOP(LP_YAML_TEXT, "bundle", bundle, .required = true),
+    TOP(LP_YAML_I64, "threads", threads, .least = 1, .most = 1024),
+    TOP(LP_YAML_I64, "queue", queue, .least = 0, .most = 1e6),
+};
+static const lp_yaml_field cloud_fields[] = {
+    TOP(LP_YAML_TEXT, "url", url, .required = true),
+    TOP(LP_YAML_TEXT, "model", model, .required = true),
+    LP_YAML_FIELD(LP_YAML_TEXT, "key_env", serve_file, key_env, .least = 0),
+    TOP(LP_YAML_TIME_S, "timeout", timeout_ms, .least = 1e-3, .most = 1e6),
+};
+static const lp_yaml_field router_fields[] = {
+    TOP(LP_YAML_TEXT, "policy", policy.policy, .least = 0),
+    TOP(LP_YAML_TEXT, "model", policy.model, .least = 0),
+    TOP(LP_YAML_TEXT, "model_name", policy.model_name, .least = 0),
+    TOP(LP_YAML_F64, "epsilon", policy.options.exploration.epsilon, .least = 0, .most = 1),
+    TOP(LP_YAML_TEXT, "rule", rule, .least = 0),
+    TOP(LP_YAML_TEXT, "pool", pool, .least = 0),
+    TOP(LP_YAML_TIME_S, "target", target_s, .most = 1e9),
+};
+
+/* The value of the variable, where one is named. */
+static lp_status read_key(lp_yaml *yaml, const lp_yaml_node *node, const char *variable, const char **out) {
+  const char *value = variable == NULL ? NULL : getenv(variable);
+  if (variable != NULL && (value == NULL || value[0] == 0))
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'key_env': the environment has no '%s'", variable);
+  *out = value == NULL ? NULL : lp_arena_strdup(yaml->arena, value);
+  return LP_OK;
+}
+
+static lp_status read_cloud(lp_yaml *yaml, serve_file *file) {
+  file->key_env = NULL;
+  file->config.timeout_ms /= 1000;
+  LP_TRY(lp_yaml_fields(yaml, file->cloud, "'cloud'", cloud_fields, LP_COUNT(cloud_fields), file));
+  file->config.timeout_ms *= 1000;
+  if (!lp_has_prefix(file->config.url, "http://") && !lp_has_prefix(file->config.url, "https://"))
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, file->cloud),
+                    "'url' is '%s', which begins neither with http:// nor https://", file->config.url);
+  return read_key(yaml, file->cloud, file->key_env, &file->config.cloud_key);
+}
+
+static lp_status read_router(lp_yaml *yaml, serve_file *file) {
+  lp_serve_config *config = &file->config;
+  LP_TRY(lp_yaml_fields(yaml, file->router, "'router'", router_fields, LP_COUNT(router_fields), file));
+  if (!lp_streq(config->rule, "edge") && !lp_streq(config->rule, "cloud"))
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, file->router), "'rule' is '%s', neither edge nor cloud",
+                    config->rule);
+  if (config->pool != NULL) config->pool = lp_yaml_beside(yaml, config->pool);
+  return LP_OK;
+}
+
+static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) {
+  lp_serve_config *config = user;
+  serve_file file = {.config = *config};
+  LP_TRY(lp_yaml_fields(yaml, root, "the server", top_fields, LP_COUNT(top_fields), &file));
+  LP_TRY(read_key(yaml, root, file.key_env, &file.config.key));
+  if (file.edge == NULL && file.cloud == NULL)
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, root), "the server wants 'edge', 'cloud' or both");
+  if (file.edge != NULL) {
+    LP_TRY(lp_yaml_fields(yaml, file.edge, "'edge'", edge_fields, LP_COUNT(edge_fields), &file));
+    file.config.bundle = lp_yaml_beside(yaml, file.config.bundle);
+  }
+  if (file.cloud != NULL) LP_TRY(read_cloud(yaml, &file));
+  if (file.router != NULL) LP_TRY(read_router(yaml, &file));
+  *config = file.config;
+  return LP_OK;
+}
+
+lp_status lp_serve_config_load(const char *path, lp_serve_config **out, lp_diag *diag) {
+  lp_serve_config *config = lp_alloc(sizeof *config);
+  *config = (lp_serve_config){.arena = lp_arena_create(),
+                              .listen = "127.0.0.1:8080",
+                              .max_body = 1 << 20,
+                              .max_tokens = 1024,
+                              .queue = 16,
+                              .timeout_ms = 30000,
+                              .policy = {.policy = "router", .model = "lookup"},
+                              .rule = "edge",
+                              .target_s = 60};
+  config->policy.options.exploration.epsilon = 0.1;
+  lp_status status = lp_yaml_load(path, config->arena, read_root, config, diag);
+  *out = status == LP_OK ? config : NULL;
+  if (status != LP_OK) lp_serve_config_free(config);
+  return status;
+}
+
+void lp_serve_config_free(lp_serve_config *config) {
+  if (config == NULL) return;
+  lp_arena_free(config->arena);
+  free(config);
+}

@@ -1,0 +1,140 @@
+/* One request, from its decision to its outcome. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/router/store.h"
+#include "runtime/serve/serve_internal.h"
+
+struct lp_dispatcher {
+  const lp_serve_config *config;
+  lp_place_server *place[LP_ROUTE_COUNT]; /* NULL: there is none */
+  lp_policy *policy;
+  lp_store *store;      /* NULL: none */
+  pthread_mutex_t lock; /* of the policy */
+};
+
+static unsigned offered(const lp_dispatcher *self) {
+  unsigned routes = 0;
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
+    if (self->place[route] != NULL) routes |= 1u << route;
+  return routes;
+}
+
+static void learn(void *user, const lp_stored *stored) {
+  lp_policy *policy = user;
+  policy->learn(policy, &stored->request, stored->decision.route, stored->reward, stored->good);
+}
+
+/* Each decision of a pool draws a random number of its own, also after a restart. */
+static lp_status open_router(lp_dispatcher *self, lp_diag *diag) {
+  lp_policy_spec spec = self->config->policy;
+  int64_t before = 0;
+  if (self->config->pool != NULL) LP_TRY(lp_store_open(self->config->pool, &self->store, diag));
+  if (self->store != NULL) LP_TRY(lp_store_count(self->store, &before, diag));
+  spec.options.exploration.seed = (uint64_t)before;
+  LP_TRY(lp_policy_open(&spec, &self->policy, diag));
+  return self->store == NULL ? LP_OK : lp_store_each(self->store, 0, learn, self->policy, diag);
+}
+
+lp_status lp_dispatcher_open(const lp_serve_config *config, lp_dispatcher **out, lp_diag *diag) {
+  lp_dispatcher *self = lp_alloc(sizeof *self);
+  *self = (lp_dispatcher){.config = config};
+  (void)pthread_mutex_init(&self->lock, NULL);
+  lp_status status = LP_OK;
+  if (config->bundle != NULL) status = lp_place_bundle(config, &self->place[LP_ROUTE_EDGE], diag);
+  if (status == LP_OK && config->url != NULL) status = lp_place_api(config, &self->place[LP_ROUTE_CLOUD], diag);
+  if (status == LP_OK) status = open_router(self, diag);
+  if (status == LP_OK)
+    *out = self;
+  else
+    lp_dispatcher_close(self);
+  return status;
+}
+
+void lp_dispatcher_close(lp_dispatcher *self) {
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
+    if (self->place[route] != NULL) self->place[route]->close(self->place[route]);
+  if (self->policy != NULL) self->policy->close(self->policy);
+  lp_store_close(self->store);
+  (void)pthread_mutex_destroy(&self->lock);
+  free(self);
+}
+
+/* ---- one request --------------------------------------------------------------------------------------------------- */
+
+/* Counts what was handed on: after the first piece nobody else may answer. */
+typedef struct {
+  lp_piece_sink *sink;
+  void *user;
+  bool begun;
+} counted;
+
+static bool hand_on(void *user, const char *text) {
+  counted *to = user;
+  to->begun = true;
+  return to->sink(to->user, text);
+}
+
+/* The route that the request names, or the router's. */
+static lp_status decide(lp_dispatcher *self, const lp_completion *asked, lp_request *request, lp_decision *decision,
+                        lp_diag *diag) {
+  lp_route named;
+  *request = (lp_request){.keywords = asked->keywords, .offered = offered(self)};
+  if (lp_route_parse(asked->model, &named)) {
+    if (!lp_route_offered(request->offered, named))
+      return lp_error_as(LP_USAGE, diag, (lp_loc){0}, "the server has no '%s'", asked->model);
+    request->offered = 1u << named;
+  } else if (!lp_streq(asked->model, "auto")) {
+    return lp_error_as(LP_USAGE, diag, (lp_loc){0}, "there is no model '%.80s': wanted edge, cloud or auto",
+                       asked->model);
+  }
+  request->rule = lp_streq(self->config->rule, "cloud") ? LP_ROUTE_CLOUD : LP_ROUTE_EDGE;
+  (void)pthread_mutex_lock(&self->lock);
+  self->policy->decide(self->policy, request, decision);
+  (void)pthread_mutex_unlock(&self->lock);
+  return LP_OK;
+}
+
+/* A place that failed is as bad as an answer that came too late. */
+static void conclude(lp_dispatcher *self, const lp_request *request, lp_route route, int64_t id, double delay_s,
+                     bool good) {
+  double reward = good ? self->config->target_s - delay_s : -self->config->target_s;
+  (void)pthread_mutex_lock(&self->lock);
+  self->policy->learn(self->policy, request, route, reward, good);
+  (void)pthread_mutex_unlock(&self->lock);
+  lp_diag *quiet =
+      lp_diag_create(); /* the answer is out; a pool that cannot be written costs what was learned, not the answer */
+  if (id > 0 && lp_store_outcome(self->store, id, reward, good, quiet) != LP_OK) lp_diag_clear(quiet);
+  lp_diag_free(quiet);
+}
+
+static lp_route other_of(lp_route route) {
+  return route == LP_ROUTE_EDGE ? LP_ROUTE_CLOUD : LP_ROUTE_EDGE;
+}
+
+lp_status lp_dispatch(lp_dispatcher *self, const lp_completion *asked, const volatile int *stop, lp_piece_sink *sink,
+                      void *user, lp_route *route, int64_t *id, lp_usage *usage, lp_diag *diag) {
+  lp_request request;
+  lp_decision decision;
+  counted to = {sink, user, false};
+  *id = 0;
+  LP_TRY(decide(self, asked, &request, &decision, diag));
+  if (self->store != NULL) LP_TRY(lp_store_decision(self->store, &request, &decision, id, diag));
+  *route = decision.route;
+  double begun = lp_now_ms();
+  lp_diag *first = lp_diag_create();
+  lp_status status = self->place[*route]->complete(self->place[*route], asked, stop, hand_on, &to, usage, first);
+  if (status != LP_USAGE && !*stop)
+    conclude(self, &request, decision.route, *id, (lp_now_ms() - begun) / 1000, status == LP_OK);
+  const lp_diag_entry *why = lp_diag_get(first, 0);
+  if (status == LP_FAILED && !to.begun && !*stop && lp_route_offered(request.offered, other_of(*route))) {
+    *route = other_of(*route);
+    status = self->place[*route]->complete(self->place[*route], asked, stop, hand_on, &to, usage, diag);
+  } else if (status != LP_OK) {
+    status =
+        lp_error_as(status, diag, (lp_loc){0}, "%s: %s", lp_route_name(*route), why != NULL ? why->text : "no answer");
+  }
+  lp_diag_free(first);
+  return status;
+}

@@ -1,0 +1,156 @@
+/* The cloud: another OpenAI-compatible API. It is always asked for a stream, whose text is handed on as it comes. */
+#include <curl/curl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/serve/serve_internal.h"
+
+enum { MOST_LINE = 1 << 20 };
+
+typedef struct {
+  lp_place_server place;
+  const lp_serve_config *config;
+} api_place;
+
+/* One answer as it comes. */
+typedef struct {
+  lp_buf line;
+  lp_piece_sink *sink;
+  void *user;
+  const volatile int *stop;
+  lp_usage *usage;
+  CURL *curl;
+  bool done, aborted; /* done: [DONE] was seen */
+  char error[160];
+} stream;
+
+/* data: {"choices":[{"delta":{"content":"..."}}]}, or with "text"; false: the answer ends here. */
+static bool take_event(stream *s, const char *data) {
+  if (strcmp(data, "[DONE]") == 0) {
+    s->done = true;
+    return true;
+  }
+  json_t *root = json_loads(data, 0, NULL), *choice = json_array_get(json_object_get(root, "choices"), 0);
+  const char *text = json_string_value(json_object_get(json_object_get(choice, "delta"), "content"));
+  const char *failed = json_string_value(json_object_get(json_object_get(root, "error"), "message"));
+  const char *finish = json_string_value(json_object_get(choice, "finish_reason"));
+  if (text == NULL) text = json_string_value(json_object_get(choice, "text"));
+  bool more = true;
+  if (root == NULL || failed != NULL)
+    (void)snprintf(s->error, sizeof s->error, "%.150s", failed != NULL ? failed : "an event is not JSON");
+  if (finish != NULL) s->usage->cut = strcmp(finish, "length") == 0;
+  if (text != NULL && text[0] != 0) {
+    ++s->usage->tokens;
+    more = s->sink(s->user, text);
+    s->aborted = !more;
+  }
+  json_decref(root);
+  return more && s->error[0] == 0;
+}
+
+static size_t receive(char *data, size_t size, size_t count, void *user) {
+  stream *s = user;
+  long http = 0;
+  (void)curl_easy_getinfo(s->curl, CURLINFO_RESPONSE_CODE, &http);
+  for (size_t i = 0; i < size * count; ++i) {
+    if (data[i] != '\n' && s->line.size < MOST_LINE) lp_buf_append(&s->line, &data[i], 1);
+    if (data[i] != '\n' || http != 200) continue; /* of an error the body is kept as it is */
+    if (s->line.size > 0 && s->line.data[s->line.size - 1] == '\r') s->line.data[--s->line.size] = 0;
+    bool is_data = s->line.size > 0 && lp_has_prefix(s->line.data, "data: ");
+    if (is_data && !take_event(s, s->line.data + 6)) return 0;
+    lp_buf_clear(&s->line);
+  }
+  return size * count;
+}
+
+/* Ends the transfer when the server ends. */
+static int watch(void *user, curl_off_t total, curl_off_t now, curl_off_t up_total, curl_off_t up) {
+  (void)total, (void)now, (void)up_total, (void)up;
+  return *((stream *)user)->stop;
+}
+
+static struct curl_slist *headers_of(const lp_serve_config *config) {
+  struct curl_slist *headers = curl_slist_append(NULL, "Content-Type: application/json");
+  if (config->cloud_key == NULL) return headers;
+  lp_buf line = {0};
+  lp_buf_printf(&line, "Authorization: Bearer %s", config->cloud_key);
+  headers = curl_slist_append(headers, line.data);
+  lp_buf_free(&line);
+  return headers;
+}
+
+static char *body_of(const api_place *self, const lp_completion *request) {
+  json_t *body = json_copy(request->body);
+  json_object_set_new(body, "model", json_string(self->config->model));
+  json_object_set_new(body, "stream", json_true());
+  json_object_set_new(body, "max_tokens", json_integer((json_int_t)request->max_tokens));
+  json_object_del(body, "max_completion_tokens");
+  json_object_del(body, "keywords");
+  char *text = json_dumps(body, JSON_COMPACT);
+  json_decref(body);
+  return text;
+}
+
+/* What a transfer that has ended amounts to. A 4xx is the request's fault. */
+static lp_status judge(const api_place *self, const stream *s, CURLcode code, const char *curl_error, lp_diag *diag) {
+  lp_loc loc = {.file = self->config->url};
+  long http = 0;
+  (void)curl_easy_getinfo(s->curl, CURLINFO_RESPONSE_CODE, &http);
+  if (s->aborted || *s->stop) return LP_OK;
+  if (s->error[0] != 0) return lp_error(diag, loc, "%s", s->error);
+  if (code != CURLE_OK) return lp_error(diag, loc, "%s", curl_error[0] != 0 ? curl_error : curl_easy_strerror(code));
+  if (http == 400 || http == 422) return lp_error_as(LP_USAGE, diag, loc, "%.120s", lp_buf_text(&s->line));
+  if (http != 200) return lp_error(diag, loc, "answers with HTTP status %ld", http);
+  if (!s->done) return lp_error(diag, loc, "the answer ended before its end");
+  return LP_OK;
+}
+
+static lp_status complete(lp_place_server *place, const lp_completion *request, const volatile int *stop,
+                          lp_piece_sink *sink, void *user, lp_usage *usage, lp_diag *diag) {
+  api_place *self = (api_place *)place;
+  *usage = (lp_usage){.prompt_tokens = -1};
+  stream s = {.sink = sink, .user = user, .stop = stop, .usage = usage, .curl = curl_easy_init()};
+  if (s.curl == NULL) return lp_error(diag, (lp_loc){.file = self->config->url}, "libcurl does not start");
+  char error[CURL_ERROR_SIZE] = "", *body = body_of(self, request);
+  struct curl_slist *headers = headers_of(self->config);
+  lp_buf url = {0};
+  lp_buf_printf(&url, "%s%s", self->config->url, request->chat ? "/chat/completions" : "/completions");
+  (void)curl_easy_setopt(s.curl, CURLOPT_URL, url.data);
+  (void)curl_easy_setopt(s.curl, CURLOPT_PROTOCOLS_STR, "http,https");
+  (void)curl_easy_setopt(s.curl, CURLOPT_HTTPHEADER, headers);
+  (void)curl_easy_setopt(s.curl, CURLOPT_POSTFIELDS, body);
+  (void)curl_easy_setopt(s.curl, CURLOPT_NOSIGNAL, 1L);
+  (void)curl_easy_setopt(s.curl, CURLOPT_NOPROXY, "localhost,127.0.0.1,::1");
+  (void)curl_easy_setopt(s.curl, CURLOPT_ERRORBUFFER, error);
+  (void)curl_easy_setopt(s.curl, CURLOPT_CONNECTTIMEOUT_MS, (long)ceil(self->config->timeout_ms));
+  /* Too long without a byte: below one a second for that time. */
+  (void)curl_easy_setopt(s.curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  (void)curl_easy_setopt(s.curl, CURLOPT_LOW_SPEED_TIME, (long)ceil(self->config->timeout_ms / 1000));
+  (void)curl_easy_setopt(s.curl, CURLOPT_WRITEFUNCTION, receive);
+  (void)curl_easy_setopt(s.curl, CURLOPT_WRITEDATA, &s);
+  (void)curl_easy_setopt(s.curl, CURLOPT_XFERINFOFUNCTION, watch);
+  (void)curl_easy_setopt(s.curl, CURLOPT_XFERINFODATA, &s);
+  (void)curl_easy_setopt(s.curl, CURLOPT_NOPROGRESS, 0L);
+  CURLcode code = curl_easy_perform(s.curl);
+  lp_status status = judge(self, &s, code, error, diag);
+  curl_easy_cleanup(s.curl);
+  curl_slist_free_all(headers);
+  free(body);
+  lp_buf_free(&url);
+  lp_buf_free(&s.line);
+  return status;
+}
+
+static void close_api(lp_place_server *place) {
+  free(place);
+}
+
+lp_status lp_place_api(const lp_serve_config *config, lp_place_server **out, lp_diag *diag) {
+  if (curl_global_init(CURL_GLOBAL_DEFAULT) != 0)
+    return lp_error(diag, (lp_loc){.file = config->url}, "libcurl does not start");
+  api_place *self = lp_alloc(sizeof *self);
+  *self = (api_place){.place = {complete, close_api}, .config = config};
+  *out = &self->place;
+  return LP_OK;
+}

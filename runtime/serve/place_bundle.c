@@ -1,0 +1,134 @@
+/* The edge: a bundle in this process. One request at a time; so many more may wait. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/serve/serve_internal.h"
+
+typedef struct {
+  lp_place_server place;
+  lp_bundle *bundle;
+  lp_worker_process worker; /* of a split bundle */
+  const char *cloud;
+  int32_t threads;
+  int64_t queue;
+  pthread_mutex_t turn;
+  atomic_int here;
+} bundle_place;
+
+typedef struct {
+  const lp_tokenizer *tokenizer;
+  lp_text_stream text;
+  lp_piece_sink *sink;
+  void *user;
+  const volatile int *stop;
+  volatile int enough; /* nobody listens, or the server ends */
+} listener;
+
+static void hand_on(void *user, int64_t index, const lp_generated *token) {
+  listener *to = user;
+  lp_buf piece = {0};
+  if (index != 0) return;
+  lp_text_stream_put(&to->text, to->tokenizer, token->token, &piece);
+  if (piece.size > 0 && !to->sink(to->user, piece.data)) to->enough = 1;
+  if (*to->stop) to->enough = 1;
+  lp_buf_free(&piece);
+}
+
+static lp_status encode(const bundle_place *self, const lp_completion *request, lp_tokens *out, lp_diag *diag) {
+  const lp_tokenizer *tokenizer = lp_bundle_tokenizer(self->bundle);
+  if (!request->chat) return lp_tokenizer_encode(tokenizer, request->prompt, strlen(request->prompt), true, out, diag);
+  if (!lp_tokenizer_has_chat_template(tokenizer))
+    return lp_error(diag, (lp_loc){0}, "the model has no chat template: use /v1/completions");
+  lp_buf text = {0};
+  lp_status status = lp_tokenizer_chat(tokenizer, request->messages, request->count, true, &text, diag);
+  if (status == LP_OK) status = lp_tokenizer_encode(tokenizer, text.data, text.size, false, out, diag);
+  lp_buf_free(&text);
+  return status;
+}
+
+static lp_status generate(const bundle_place *self, const lp_completion *request, const lp_tokens *ids, int64_t most,
+                          listener *to, lp_usage *usage, lp_diag *diag) {
+  lp_generate_options options = {.cloud = self->cloud,
+                                 .sampling = request->sampling,
+                                 .max_tokens = most,
+                                 .threads = self->threads,
+                                 .stop = &to->enough};
+  lp_session *session = NULL;
+  lp_generation made = {0};
+  LP_TRY(lp_session_open(self->bundle, &options, &session, diag));
+  lp_status status = lp_session_generate(session, ids->data, 1, (int64_t)ids->count, hand_on, to, &made, diag);
+  *usage = (lp_usage){(int64_t)ids->count, (int64_t)made.tokens.count, (int64_t)made.tokens.count >= most};
+  lp_generation_free(&made);
+  lp_session_close(session);
+  return status;
+}
+
+static lp_status answer(bundle_place *self, const lp_completion *request, const volatile int *stop, lp_piece_sink *sink,
+                        void *user, lp_usage *usage, lp_diag *diag) {
+  lp_tokens ids = {0};
+  int64_t context = lp_bundle_context(self->bundle), most = request->max_tokens;
+  listener to = {.tokenizer = lp_bundle_tokenizer(self->bundle), .sink = sink, .user = user, .stop = stop};
+  lp_status status = encode(self, request, &ids, diag) == LP_OK ? LP_OK : LP_USAGE;
+  if (status == LP_OK && ids.count == 0) status = lp_error_as(LP_USAGE, diag, (lp_loc){0}, "the prompt has no tokens");
+  if (status == LP_OK && context > 0 && (int64_t)ids.count >= context)
+    status = lp_error(diag, (lp_loc){0}, "the prompt has %zu tokens, the model's context %" PRId64, ids.count, context);
+  if (context > 0 && most > context - (int64_t)ids.count) most = context - (int64_t)ids.count;
+  if (status == LP_OK) {
+    (void)pthread_mutex_lock(&self->turn);
+    if (!*stop) status = generate(self, request, &ids, most, &to, usage, diag);
+    (void)pthread_mutex_unlock(&self->turn);
+  }
+  lp_text_stream_free(&to.text);
+  lp_vec_free(&ids);
+  return status;
+}
+
+static lp_status complete(lp_place_server *place, const lp_completion *request, const volatile int *stop,
+                          lp_piece_sink *sink, void *user, lp_usage *usage, lp_diag *diag) {
+  bundle_place *self = (bundle_place *)place;
+  int before = atomic_fetch_add(&self->here, 1);
+  lp_status status = LP_FAILED;
+  if (before > self->queue)
+    lp_report_error(diag, (lp_loc){0}, "the edge is saturated: %d requests are there", before);
+  else
+    status = answer(self, request, stop, sink, user, usage, diag);
+  (void)atomic_fetch_sub(&self->here, 1);
+  return status;
+}
+
+static void close_bundle(lp_place_server *place) {
+  bundle_place *self = (bundle_place *)place;
+  if (self->bundle != NULL) lp_bundle_free(self->bundle);
+  lp_worker_stop(&self->worker);
+  (void)pthread_mutex_destroy(&self->turn);
+  free(self);
+}
+
+static lp_status open_bundle(bundle_place *self, const char *path, lp_diag *diag) {
+  lp_bundle_options load = {.load = LP_LOAD_DEVICE};
+  LP_TRY(lp_bundle_load(path, &load, &self->bundle, diag));
+  if (lp_bundle_tokenizer(self->bundle) == NULL)
+    return lp_error(diag, (lp_loc){.file = path}, "the bundle has no tokenizer; compile it with --tokenizer=FILE");
+  if (!lp_bundle_is_split(self->bundle)) return LP_OK;
+  LP_TRY(lp_worker_spawn(NULL, path, self->threads, &self->worker, diag));
+  LP_TRY(lp_worker_await(&self->worker, diag));
+  self->cloud = self->worker.address;
+  return LP_OK;
+}
+
+lp_status lp_place_bundle(const lp_serve_config *config, lp_place_server **out, lp_diag *diag) {
+  bundle_place *self = lp_alloc(sizeof *self);
+  *self = (bundle_place){.place = {complete, close_bundle},
+                         .worker = {.ready_fd = -1},
+                         .threads = (int32_t)config->threads,
+                         .queue = config->queue};
+  (void)pthread_mutex_init(&self->turn, NULL);
+  lp_status status = open_bundle(self, config->bundle, diag);
+  if (status == LP_OK)
+    *out = &self->place;
+  else
+    close_bundle(&self->place);
+  return status;
+}

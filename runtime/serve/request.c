@@ -1,0 +1,99 @@
+/* A request's JSON. What is not known is ignored, as other servers of this API do; what is known and cannot be done is an error. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/serve/serve_internal.h"
+
+#define NONE ((lp_loc){0})
+
+static lp_status read_number(const json_t *body, const char *key, double least, double most, double *out,
+                             lp_diag *diag) {
+  json_t *value = json_object_get(body, key);
+  if (value == NULL || json_is_null(value)) return LP_OK;
+  double number = json_number_value(value);
+  if (!json_is_number(value) || !(number >= least && number <= most))
+    return lp_error(diag, NONE, "'%s' must be a number from %g to %g", key, least, most);
+  *out = number;
+  return LP_OK;
+}
+
+static lp_status read_messages(lp_completion *out, lp_diag *diag) {
+  json_t *list = json_object_get(out->body, "messages"), *message;
+  size_t index;
+  if (!json_is_array(list) || json_array_size(list) == 0)
+    return lp_error(diag, NONE, "'messages' must be a list of at least one message");
+  out->messages = lp_alloc(json_array_size(list) * sizeof *out->messages);
+  json_array_foreach(list, index, message) {
+    lp_chat_message *to = &out->messages[out->count];
+    to->role = json_string_value(json_object_get(message, "role"));
+    to->content = json_string_value(json_object_get(message, "content"));
+    if (to->role == NULL || to->content == NULL)
+      return lp_error(diag, NONE, "'messages[%zu]' must have 'role' and 'content', both text", index);
+    ++out->count;
+  }
+  return LP_OK;
+}
+
+/* What other servers can do and this one cannot. */
+static lp_status refuse_unknown(const json_t *body, lp_diag *diag) {
+  static const char *const keys[] = {"tools", "functions", "logprobs", "stop", "suffix", "response_format"};
+  for (size_t i = 0; i < LP_COUNT(keys); ++i) {
+    json_t *value = json_object_get(body, keys[i]);
+    if (value != NULL && !json_is_null(value) && !json_is_false(value))
+      return lp_error(diag, NONE, "'%s' is not supported", keys[i]);
+  }
+  json_t *n = json_object_get(body, "n");
+  if (n != NULL && json_integer_value(n) != 1) return lp_error(diag, NONE, "'n' must be 1");
+  return LP_OK;
+}
+
+static lp_status read_settings(const lp_serve_config *config, lp_completion *out, lp_diag *diag) {
+  double most = (double)config->max_tokens, temperature = 1, top_p = 1, seed = 0;
+  LP_TRY(read_number(out->body, "max_tokens", 1, (double)config->max_tokens, &most, diag));
+  LP_TRY(read_number(out->body, "max_completion_tokens", 1, (double)config->max_tokens, &most, diag));
+  LP_TRY(read_number(out->body, "temperature", 0, 2, &temperature, diag));
+  LP_TRY(read_number(out->body, "top_p", 1e-6, 1, &top_p, diag));
+  LP_TRY(read_number(out->body, "seed", 0, 9007199254740992.0, &seed, diag));
+  out->max_tokens = (int64_t)most;
+  out->sampling = (lp_sampling){.temperature = temperature, .top_p = top_p, .seed = (uint64_t)seed};
+  json_t *stream = json_object_get(out->body, "stream");
+  if (stream != NULL && !json_is_boolean(stream) && !json_is_null(stream))
+    return lp_error(diag, NONE, "'stream' must be true or false");
+  out->stream = json_is_true(stream);
+  return LP_OK;
+}
+
+static size_t text_size(const lp_completion *request) {
+  size_t size = request->prompt != NULL ? strlen(request->prompt) : 0;
+  for (size_t i = 0; i < request->count; ++i)
+    size += strlen(request->messages[i].content);
+  return size;
+}
+
+lp_status lp_completion_read(const lp_serve_config *config, bool chat, const char *body, size_t size,
+                             lp_completion *out, lp_diag *diag) {
+  json_error_t error;
+  *out = (lp_completion){.chat = chat};
+  out->body = json_loadb(body, size, JSON_REJECT_DUPLICATES, &error);
+  if (out->body == NULL)
+    return lp_error(diag, NONE, "the body is not JSON: line %d, column %d: %s", error.line, error.column, error.text);
+  if (!json_is_object(out->body)) return lp_error(diag, NONE, "the body must be a JSON object");
+  out->model = json_string_value(json_object_get(out->body, "model"));
+  if (out->model == NULL) return lp_error(diag, NONE, "'model' is missing: edge, cloud or auto");
+  LP_TRY(refuse_unknown(out->body, diag));
+  if (chat) LP_TRY(read_messages(out, diag));
+  out->prompt = json_string_value(json_object_get(out->body, "prompt"));
+  if (!chat && (out->prompt == NULL || out->prompt[0] == 0))
+    return lp_error(diag, NONE, "'prompt' must be text that is not empty");
+  out->keywords = json_string_value(json_object_get(out->body, "keywords"));
+  if (out->keywords == NULL)
+    out->keywords = text_size(out) < 200 ? "short prompt" : text_size(out) < 2000 ? "prompt" : "long prompt";
+  return read_settings(config, out, diag);
+}
+
+void lp_completion_free(lp_completion *completion) {
+  json_decref(completion->body);
+  free(completion->messages);
+  *completion = (lp_completion){0};
+}

@@ -1,0 +1,40 @@
+/* runtime/serve: an OpenAI-compatible HTTP API over a compiled bundle at the edge and another API in the cloud, with the
+ * router between them.
+ *
+ * POST /v1/chat/completions and /v1/completions (streamed or not), GET /v1/models, GET /healthz. A request's `model` is "edge",
+ * "cloud" or "auto": then the router decides. A request that its place cannot take is given to the other one, as long as
+ * nothing was answered. A thread per connection; the bundle answers one request at a time, the others wait.
+ */
+#ifndef LP_SERVE_H
+#define LP_SERVE_H
+
+#include "runtime/router/router.h"
+
+typedef struct {
+  lp_arena *arena;    /* owns the texts */
+  const char *listen; /* HOST:PORT; port 0 takes a free one */
+  const char *key;    /* bearer token that requests must carry; NULL: none */
+  int64_t max_body;   /* bytes of a request */
+  int64_t max_tokens; /* of an answer: the most a request may ask for, and what it gets that does not */
+  /* The edge: a bundle; NULL: there is none. */
+  const char *bundle;
+  int64_t threads, queue; /* requests that may wait for it */
+  /* The cloud: the base of an API; NULL: there is none. */
+  const char *url, *model, *cloud_key;
+  double timeout_ms;     /* until its first byte */
+  lp_policy_spec policy; /* for "auto", where there are two places */
+  const char *rule;      /* the route that decides where the model cannot: "edge" or "cloud" */
+  const char *pool;      /* an SQLite file, or NULL: what is learned ends with the server */
+  double target_s;       /* reward: target - delay */
+} lp_serve_config;
+
+/* Keys are read from the environment variables that the file names. Release with lp_serve_config_free. */
+LP_MUST_USE lp_status lp_serve_config_load(const char *path, lp_serve_config **out, lp_diag *diag);
+void lp_serve_config_free(lp_serve_config *config); /* NULL is allowed */
+
+typedef void lp_serve_ready(void *user, const char *host, int port);
+/* Serves until `*stop` is set (from a signal handler), then ends the answers at hand. Off loopback a key is needed. */
+LP_MUST_USE lp_status lp_serve(const lp_serve_config *config, const volatile int *stop, lp_serve_ready *ready,
+                               void *user, lp_diag *diag);
+
+#endif

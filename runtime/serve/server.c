@@ -1,0 +1,374 @@
+/* HTTP: what is asked, and how answers go out. A streamed answer is made by a thread of its own and goes out through a pipe;
+ * the status line waits for its first piece, so that a failure before it is still told by its status. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/runtime_internal.h"
+#include "runtime/serve/serve_internal.h"
+
+enum { POLL_MS = 50, MOST_CONNECTIONS = 256, IDLE_S = 120 };
+
+typedef struct {
+  const lp_serve_config *config;
+  lp_dispatcher *dispatcher;
+  volatile int stop; /* answers end at the next piece */
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  int answers; /* threads that stream */
+  uint64_t count;
+} server;
+
+/* ---- one answer ------------------------------------------------------------------------------------------------------ */
+
+/* A request's body as it comes, then its answer. Two threads hold it while it streams. */
+typedef struct {
+  server *server;
+  lp_buf body;
+  bool too_long;
+  lp_completion request;
+  char id[24];
+  lp_route route;
+  int64_t decision;
+  int pipe; /* where the stream is written, -1: it is not streamed */
+  lp_buf text;
+  lp_usage usage;
+  bool begun, seen, ended; /* under server->lock; seen: by the connection, that it has begun */
+  lp_status status;
+  char error[512];
+} answer;
+
+static void answer_free(answer *a) {
+  lp_completion_free(&a->request);
+  lp_buf_free(&a->body);
+  lp_buf_free(&a->text);
+  free(a);
+}
+
+static bool write_all(int fd, const char *text, size_t size) {
+  for (size_t at = 0; at < size;) {
+    ssize_t wrote = write(fd, text + at, size - at); /* SIGPIPE is ignored */
+    if (wrote <= 0) return false;
+    at += (size_t)wrote;
+  }
+  return true;
+}
+
+static bool write_event(int fd, char *json) {
+  lp_buf event = {0};
+  lp_buf_printf(&event, "data: %s\n\n", json);
+  free(json);
+  bool wrote = write_all(fd, event.data, event.size);
+  lp_buf_free(&event);
+  return wrote;
+}
+
+static void set_begun(answer *a) {
+  (void)pthread_mutex_lock(&a->server->lock);
+  a->begun = true;
+  (void)pthread_cond_broadcast(&a->server->changed);
+  (void)pthread_mutex_unlock(&a->server->lock);
+}
+
+static bool take_piece(void *user, const char *text) {
+  answer *a = user;
+  if (a->pipe < 0) {
+    lp_buf_puts(&a->text, text);
+    return true;
+  }
+  if (!a->begun) set_begun(a);
+  return write_event(a->pipe, lp_answer_chunk(&a->request, a->id, lp_route_name(a->route), text, NULL));
+}
+
+static void make_answer(answer *a) {
+  lp_diag *diag = lp_diag_create();
+  a->status = lp_dispatch(a->server->dispatcher, &a->request, &a->server->stop, take_piece, a, &a->route, &a->decision,
+                          &a->usage, diag);
+  const lp_diag_entry *why = lp_diag_get(diag, 0);
+  if (a->status == LP_OK && a->server->stop) {
+    a->status = LP_FAILED;
+    (void)snprintf(a->error, sizeof a->error, "the server ends");
+  } else if (a->status != LP_OK) {
+    (void)snprintf(a->error, sizeof a->error, "%s", why != NULL ? why->text : "no answer");
+  }
+  lp_diag_free(diag);
+}
+
+/* The end of a stream; one that failed in its middle says so, and has no [DONE]. */
+static void write_end(answer *a) {
+  if (a->status == LP_OK) {
+    const char *finish = lp_answer_finish(&a->usage);
+    if (write_event(a->pipe, lp_answer_chunk(&a->request, a->id, lp_route_name(a->route), "", finish)))
+      (void)write_event(a->pipe, lp_strdup("[DONE]"));
+  } else if (a->begun) {
+    (void)write_event(a->pipe, lp_answer_error("server_error", a->error));
+  }
+}
+
+/* Owns the answer once it has begun; before that the connection's thread waits for it. */
+static void *stream_answer(void *user) {
+  answer *a = user;
+  server *of = a->server;
+  make_answer(a);
+  if (a->status == LP_OK && !a->begun) set_begun(a); /* it has no text at all */
+  write_end(a);
+  (void)close(a->pipe);
+  bool is_mine = a->begun;
+  (void)pthread_mutex_lock(&of->lock);
+  while (is_mine && !a->seen)
+    (void)pthread_cond_wait(&of->changed, &of->lock);
+  a->ended = true;
+  --of->answers;
+  (void)pthread_cond_broadcast(&of->changed);
+  (void)pthread_mutex_unlock(&of->lock);
+  if (is_mine) answer_free(a);
+  return NULL;
+}
+
+/* ---- responses ------------------------------------------------------------------------------------------------------- */
+
+/* Takes `response`. */
+static enum MHD_Result queue(struct MHD_Connection *connection, unsigned status, const char *type,
+                             struct MHD_Response *response) {
+  if (response == NULL) return MHD_NO;
+  (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+  enum MHD_Result result = MHD_queue_response(connection, status, response);
+  MHD_destroy_response(response);
+  return result;
+}
+
+/* Takes `json`. */
+static enum MHD_Result reply(struct MHD_Connection *connection, unsigned status, char *json) {
+  return queue(connection, status, "application/json",
+               MHD_create_response_from_buffer(strlen(json), json, MHD_RESPMEM_MUST_FREE));
+}
+
+static enum MHD_Result reply_error(struct MHD_Connection *connection, unsigned status, const char *text) {
+  const char *type = status < 500 ? "invalid_request_error" : "server_error";
+  return reply(connection, status, lp_answer_error(type, text));
+}
+
+static void add_route(struct MHD_Response *response, const answer *a) {
+  char id[24];
+  (void)MHD_add_response_header(response, "X-Llmpart-Route", lp_route_name(a->route));
+  if (a->decision == 0) return;
+  (void)snprintf(id, sizeof id, "%" PRId64, a->decision);
+  (void)MHD_add_response_header(response, "X-Llmpart-Decision", id);
+}
+
+static enum MHD_Result reply_failure(struct MHD_Connection *connection, const answer *a) {
+  return reply_error(connection, a->status == LP_USAGE ? MHD_HTTP_BAD_REQUEST : MHD_HTTP_SERVICE_UNAVAILABLE, a->error);
+}
+
+static enum MHD_Result answer_whole(struct MHD_Connection *connection, answer *a) {
+  make_answer(a);
+  if (a->status != LP_OK) return reply_failure(connection, a);
+  char *json = lp_answer_whole(&a->request, a->id, lp_route_name(a->route), lp_buf_text(&a->text), &a->usage);
+  struct MHD_Response *response = MHD_create_response_from_buffer(strlen(json), json, MHD_RESPMEM_MUST_FREE);
+  if (response != NULL) add_route(response, a);
+  return queue(connection, MHD_HTTP_OK, "application/json", response);
+}
+
+static bool begin_stream(answer *a, int *reads) {
+  int ends[2];
+  pthread_t thread;
+  if (pipe2(ends, O_CLOEXEC) != 0) return false;
+  a->pipe = ends[1];
+  *reads = ends[0];
+  (void)pthread_mutex_lock(&a->server->lock);
+  ++a->server->answers;
+  (void)pthread_mutex_unlock(&a->server->lock);
+  if (pthread_create(&thread, NULL, stream_answer, a) == 0) return pthread_detach(thread) == 0;
+  (void)close(ends[0]);
+  (void)close(ends[1]);
+  (void)pthread_mutex_lock(&a->server->lock);
+  --a->server->answers;
+  (void)pthread_mutex_unlock(&a->server->lock);
+  return false;
+}
+
+/* *taken: the answer belongs to the thread that makes it. */
+static enum MHD_Result answer_stream(struct MHD_Connection *connection, answer *a, bool *taken) {
+  int reads = -1;
+  server *of = a->server;
+  if (!begin_stream(a, &reads)) return reply_error(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "no thread is left");
+  char route[16], decision[24];
+  (void)pthread_mutex_lock(&of->lock);
+  while (!a->begun && !a->ended)
+    (void)pthread_cond_wait(&of->changed, &of->lock);
+  *taken = a->begun;
+  if (*taken) {
+    (void)snprintf(route, sizeof route, "%s", lp_route_name(a->route));
+    (void)snprintf(decision, sizeof decision, "%" PRId64, a->decision);
+    a->seen = true; /* from here on it may be gone */
+    (void)pthread_cond_broadcast(&of->changed);
+  }
+  (void)pthread_mutex_unlock(&of->lock);
+  if (!*taken) {
+    (void)close(reads);
+    return reply_failure(connection, a);
+  }
+  struct MHD_Response *response = MHD_create_response_from_pipe(reads);
+  if (response == NULL) return MHD_NO;
+  (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
+  (void)MHD_add_response_header(response, "X-Llmpart-Route", route);
+  if (!lp_streq(decision, "0")) (void)MHD_add_response_header(response, "X-Llmpart-Decision", decision);
+  return queue(connection, MHD_HTTP_OK, "text/event-stream", response);
+}
+
+/* ---- requests ---------------------------------------------------------------------------------------------------------- */
+
+/* Takes as long for a wrong key as for the right one. */
+static bool is_allowed(struct MHD_Connection *connection, const char *key) {
+  const char *given = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
+  if (key == NULL) return true;
+  if (given == NULL || !lp_has_prefix(given, "Bearer ")) return false;
+  given += 7;
+  size_t size = strlen(given), wanted = strlen(key);
+  unsigned differs = size != wanted;
+  for (size_t i = 0; i < size; ++i)
+    differs |= (unsigned)(given[i] ^ key[i % wanted]);
+  return differs == 0;
+}
+
+static enum MHD_Result complete(struct MHD_Connection *connection, answer *a, bool chat, bool *taken) {
+  char limit[96];
+  (void)snprintf(limit, sizeof limit, "the request is longer than %" PRId64 " bytes", a->server->config->max_body);
+  if (a->too_long) return reply_error(connection, MHD_HTTP_CONTENT_TOO_LARGE, limit);
+  lp_diag *diag = lp_diag_create();
+  lp_status status =
+      lp_completion_read(a->server->config, chat, lp_buf_text(&a->body), a->body.size, &a->request, diag);
+  enum MHD_Result result = MHD_NO;
+  if (status != LP_OK) result = reply_error(connection, MHD_HTTP_BAD_REQUEST, lp_diag_get(diag, 0)->text);
+  lp_diag_free(diag);
+  if (status != LP_OK) return result;
+  return a->request.stream ? answer_stream(connection, a, taken) : answer_whole(connection, a);
+}
+
+static enum MHD_Result dispatch(struct MHD_Connection *connection, const char *url, const char *method, answer *a,
+                                bool *taken) {
+  static const char *const posts[] = {"/v1/completions", "/v1/chat/completions"};
+  static const char *const gets[] = {"/v1/models", "/healthz"};
+  bool is_post = lp_streq(method, MHD_HTTP_METHOD_POST), is_get = lp_streq(method, MHD_HTTP_METHOD_GET);
+  int post = lp_streq(url, posts[0]) ? 0 : lp_streq(url, posts[1]) ? 1 : -1;
+  bool known = post >= 0 || lp_streq(url, gets[0]) || lp_streq(url, gets[1]);
+  if (!known) return reply_error(connection, MHD_HTTP_NOT_FOUND, "there is no such path");
+  if (post >= 0 ? !is_post : !is_get)
+    return reply_error(connection, MHD_HTTP_METHOD_NOT_ALLOWED, post >= 0 ? "wanted POST" : "wanted GET");
+  if (lp_streq(url, gets[1])) return reply(connection, MHD_HTTP_OK, lp_strdup("{\"status\":\"ok\"}"));
+  if (!is_allowed(connection, a->server->config->key))
+    return reply_error(connection, MHD_HTTP_UNAUTHORIZED, "the key is missing or wrong");
+  if (post < 0) return reply(connection, MHD_HTTP_OK, lp_answer_models(a->server->config));
+  return complete(connection, a, post == 1, taken);
+}
+
+static answer *answer_create(server *of) {
+  answer *a = lp_alloc(sizeof *a);
+  *a = (answer){.server = of, .pipe = -1};
+  (void)pthread_mutex_lock(&of->lock);
+  (void)snprintf(a->id, sizeof a->id, "%" PRIu64, ++of->count);
+  (void)pthread_mutex_unlock(&of->lock);
+  return a;
+}
+
+/* Called for the head, for each part of the body, and at its end. */
+static enum MHD_Result handle(void *user, struct MHD_Connection *connection, const char *url, const char *method,
+                              const char *version, const char *data, size_t *size, void **context) {
+  server *of = user;
+  answer *a = *context;
+  (void)version;
+  if (a == NULL) {
+    *context = answer_create(of);
+    return MHD_YES;
+  }
+  if (*size > 0) {
+    a->too_long |= a->body.size + *size > (size_t)of->config->max_body;
+    if (!a->too_long) lp_buf_append(&a->body, data, *size);
+    *size = 0;
+    return MHD_YES;
+  }
+  bool taken = false;
+  enum MHD_Result result = dispatch(connection, url, method, a, &taken);
+  if (taken) *context = NULL;
+  return result;
+}
+
+static void forget(void *user, struct MHD_Connection *connection, void **context,
+                   enum MHD_RequestTerminationCode code) {
+  (void)user, (void)connection, (void)code;
+  if (*context != NULL) answer_free(*context);
+  *context = NULL;
+}
+
+/* ---- the server -------------------------------------------------------------------------------------------------------- */
+
+static lp_status find_address(const lp_serve_config *config, struct sockaddr_in *out, char **host, lp_diag *diag) {
+  int port = 0;
+  lp_diag *quiet = lp_diag_create();
+  lp_status status = lp_address_split(config->listen, host, &port, quiet);
+  lp_diag_free(quiet);
+  *out = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+  const char *name = lp_streq(*host, "localhost") ? "127.0.0.1" : *host;
+  if (status != LP_OK || inet_pton(AF_INET, name, &out->sin_addr) != 1)
+    return lp_error(diag, (lp_loc){0}, "'%s' is no address: wanted an IPv4 HOST:PORT", config->listen);
+  if (!lp_address_is_loopback(*host) && config->key == NULL)
+    return lp_error(diag, (lp_loc){0}, "'%s' is off loopback: that wants a key, 'key_env'", config->listen);
+  return LP_OK;
+}
+
+static struct MHD_Daemon *start(server *of, const struct sockaddr_in *address) {
+  return MHD_start_daemon(MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_THREAD_PER_CONNECTION, 0, NULL, NULL, handle, of,
+                          MHD_OPTION_SOCK_ADDR, address, MHD_OPTION_NOTIFY_COMPLETED, forget, NULL,
+                          MHD_OPTION_CONNECTION_LIMIT, (unsigned)MOST_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+                          (unsigned)IDLE_S, MHD_OPTION_END);
+}
+
+/* Ends the answers at hand: streams end with an error event. */
+static void wait_for_end(server *of, struct MHD_Daemon *daemon, const volatile int *stop) {
+  while (!*stop)
+    (void)usleep(POLL_MS * 1000);
+  int listener = MHD_quiesce_daemon(daemon); /* nobody new */
+  if (listener >= 0) (void)close(listener);
+  of->stop = 1;
+  (void)pthread_mutex_lock(&of->lock);
+  while (of->answers > 0)
+    (void)pthread_cond_wait(&of->changed, &of->lock);
+  (void)pthread_mutex_unlock(&of->lock);
+}
+
+static lp_status serve(server *of, const volatile int *stop, lp_serve_ready *ready, void *user, lp_diag *diag) {
+  struct sockaddr_in address;
+  char *host = NULL;
+  lp_status status = find_address(of->config, &address, &host, diag);
+  if (status == LP_OK) status = lp_dispatcher_open(of->config, &of->dispatcher, diag);
+  struct MHD_Daemon *daemon = status == LP_OK ? start(of, &address) : NULL;
+  if (status == LP_OK && daemon == NULL)
+    status = lp_error(diag, (lp_loc){0}, "cannot listen on %s: %s", of->config->listen, strerror(errno));
+  if (status == LP_OK) {
+    ready(user, host, MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT)->port);
+    wait_for_end(of, daemon, stop);
+    MHD_stop_daemon(daemon);
+  }
+  if (of->dispatcher != NULL) lp_dispatcher_close(of->dispatcher);
+  free(host);
+  return status;
+}
+
+lp_status lp_serve(const lp_serve_config *config, const volatile int *stop, lp_serve_ready *ready, void *user,
+                   lp_diag *diag) {
+  server of = {.config = config};
+  (void)signal(SIGPIPE, SIG_IGN); /* a client that leaves ends its answer, not the server */
+  (void)pthread_mutex_init(&of.lock, NULL);
+  (void)pthread_cond_init(&of.changed, NULL);
+  lp_status status = serve(&of, stop, ready, user, diag);
+  (void)pthread_cond_destroy(&of.changed);
+  (void)pthread_mutex_destroy(&of.lock);
+  return status;
+}

@@ -1,0 +1,116 @@
+# llmpart serve: answers whole and streamed, another server as the cloud, the router's fallback, limits, faults, the end.
+. "$LP_SOURCE/tests/e2e/lib.sh"
+command -v curl >/dev/null || skip 'curl is not there'
+default=$LP_SOURCE/examples/default-model
+compile "$default/model.onnx" "$work/story.llmpart" --tokenizer="$default/tokenizer.json" --device=host || finish
+
+serve() { # serve NAME: the server of $work/NAME.yaml; sets $url and $pid
+  "$LLMPART" serve "$work/$1.yaml" --listen=127.0.0.1:0 2>"$work/$1.log" &
+  pid=$! started="$started $!"
+  for _ in $(seq 100); do
+    url=$(sed -n 's/^listening on /http:\/\//p' "$work/$1.log")
+    [ -z "$url" ] || return 0
+    sleep 0.1
+  done
+  fail "$1 does not start: $(head -n 3 "$work/$1.log")"
+}
+post() { # post PATH BODY [option ...]: the answer's body; its status is in $work/status, its head in $work/head
+  path=$1 body=$2
+  shift 2
+  curl -sS --max-time 60 -D "$work/head" -o "$work/body" -w '%{http_code}' -d "$body" "$@" "$url$path" >"$work/status"
+  cat "$work/body"
+}
+text() { sed -n 's/.*"text":"\([^"]*\)".*/\1/p' | tr -d '\n'; }
+rejected() { # rejected WHAT STATUS PATTERN PATH BODY [option ...]
+  what=$1 code=$2 pattern=$3
+  shift 3
+  post "$@" >"$work/answer"
+  same "$what: status" "$code" "$(cat "$work/status")"
+  grep -Eq "\"message\":\"[^\"]*$pattern" "$work/answer" || fail "$what: $(cat "$work/answer")"
+}
+route() { sed -n 's/^X-Llmpart-Route: \([a-z]*\).*/\1/p' "$work/head"; }
+
+echo 'edge: { bundle: story.llmpart, threads: 1, queue: 0 }
+max_body: 4096
+max_tokens: 64' >"$work/edge.yaml"
+serve edge
+edge=$url edge_pid=$pid
+wanted=$("$LLMPART" run "$work/story.llmpart" --prompt='Once upon a time' -n 12 --threads=1)
+ask='"prompt":"Once upon a time","max_tokens":12,"temperature":0'
+same text "$wanted" "$(post /v1/completions "{\"model\":\"edge\",$ask}" | text)"
+grep -q '"usage":{"prompt_tokens":4,"completion_tokens":12,"total_tokens":16}' "$work/body" || fail "usage: $(cat "$work/body")"
+same stream "$wanted" "$(post /v1/completions "{\"model\":\"auto\",$ask,\"stream\":true}" | text)"
+same 'events' "14 data: [DONE]" "$(grep -c '^data: ' "$work/body") $(grep '^data' "$work/body" | tail -n 1)"
+same models 'auto edge' "$(curl -sS "$url/v1/models" | grep -o '"id":"[a-z]*"' | cut -d'"' -f4 | tr '\n' ' ' | sed 's/ $//')"
+same health '{"status":"ok"}' "$(curl -sS "$url/healthz")"
+
+rejected json 400 'not JSON: line 1' /v1/completions '{'
+rejected model 400 "'model' is missing" /v1/completions '{"prompt":"a"}'
+rejected 'no such model' 400 "there is no model 'moon'" /v1/completions '{"model":"moon","prompt":"a"}'
+rejected 'no such place' 400 "the server has no 'cloud'" /v1/completions '{"model":"cloud","prompt":"a"}'
+rejected prompt 400 "'prompt' must be text" /v1/completions '{"model":"edge","prompt":7}'
+rejected messages 400 "'messages\\[1\\]' must have" /v1/chat/completions '{"model":"edge","messages":[{"role":"user","content":"a"},{}]}'
+rejected 'no template' 400 'no chat template' /v1/chat/completions '{"model":"edge","messages":[{"role":"user","content":"a"}]}'
+rejected 'no template, streamed' 400 'no chat template' /v1/chat/completions '{"model":"edge","stream":true,"messages":[{"role":"user","content":"a"}]}'
+rejected limit 400 "'max_tokens' must be a number from 1 to 64" /v1/completions '{"model":"edge","prompt":"a","max_tokens":65}'
+rejected temperature 400 "'temperature'" /v1/completions '{"model":"edge","prompt":"a","temperature":"hot"}'
+rejected n 400 "'n' must be 1" /v1/completions '{"model":"edge","prompt":"a","n":2}'
+rejected tools 400 "'tools' is not supported" /v1/completions '{"model":"edge","prompt":"a","tools":[{}]}'
+rejected long 413 'longer than 4096 bytes' /v1/completions "{\"prompt\":\"$(head -c 5000 /dev/zero | tr '\0' a)\"}"
+rejected path 404 'no such path' /v1/embeddings '{}'
+rejected method 405 'wanted GET' /v1/models '{}'
+
+# The cloud is that server; the router sends everything there.
+echo "cloud: { url: $edge/v1, model: edge }
+router: { policy: cloud, pool: pool.db }" >"$work/cloud.yaml"
+echo "edge: { bundle: story.llmpart, threads: 1 }" >>"$work/cloud.yaml"
+serve cloud
+same 'by the cloud' "$wanted" "$(post /v1/completions "{\"model\":\"auto\",$ask,\"keywords\":\"story\"}" | text)"
+same 'route' cloud "$(route)"
+same 'by the cloud, streamed' "$wanted" "$(post /v1/completions "{\"model\":\"cloud\",$ask,\"stream\":true}" | text)"
+same 'by the edge' "$wanted" "$(post /v1/completions "{\"model\":\"edge\",$ask}" | text)"
+same 'its route' edge "$(route)"
+rejected "the cloud's refusal" 400 "cloud: .*max_tokens" /v1/completions '{"model":"cloud","prompt":"a","max_tokens":100}'
+kill "$edge_pid"
+wait "$edge_pid" || fail "the server ends with $?"
+same 'the cloud is away' "$wanted" "$(post /v1/completions "{\"model\":\"auto\",$ask,\"stream\":true}" | text)"
+same 'then the edge' edge "$(route)"
+rejected 'the cloud is away, and was named' 503 'cloud: ' /v1/completions "{\"model\":\"cloud\",$ask}"
+"$LLMPART" route --pool="$work/pool.db" --explain=1 >"$work/out" || fail 'nothing is in the pool'
+grep -q '^cloud' "$work/out" || fail "the pool: $(cat "$work/out")"
+grep -q '^X-Llmpart-Decision: ' "$work/head" && fail 'a decision of a failure' || :
+
+# A client that leaves ends its answer.
+long='{"model":"edge","prompt":"Once upon a time","max_tokens":1000,"stream":true,"temperature":1}'
+curl -sS --max-time 0.3 -d "$long" "$url/v1/completions" >"$work/cut" 2>/dev/null || :
+same 'after one that left' "$wanted" "$(post /v1/completions "{\"model\":\"edge\",$ask}" | text)"
+kill -TERM "$pid"
+wait "$pid" || fail "the server ends with $?"
+
+# Keys.
+printf 'key_env: SERVE_KEY\nedge: { bundle: story.llmpart, threads: 1 }\n' >"$work/key.yaml"
+SERVE_KEY=secret
+export SERVE_KEY
+serve key
+rejected 'no key' 401 'key is missing or wrong' /v1/completions "{\"model\":\"edge\",$ask}"
+rejected 'wrong key' 401 'key is missing or wrong' /v1/completions "{\"model\":\"edge\",$ask}" -H 'Authorization: Bearer secreT'
+same 'with the key' "$wanted" "$(post /v1/completions "{\"model\":\"edge\",$ask}" -H 'Authorization: Bearer secret' | text)"
+unset SERVE_KEY
+
+# Faults of the file.
+config() { printf '%b' "$1" >"$work/bad.yaml"; }
+config 'listen: 127.0.0.1:0\n'
+refused 'no place' "bad.yaml:1:1: error: the server wants 'edge', 'cloud' or both" "$LLMPART" serve "$work/bad.yaml"
+config 'edge: { bundl: x }\n'
+refused 'key' "bad.yaml:1:9: error: unknown key 'bundl'" "$LLMPART" serve "$work/bad.yaml"
+config 'edge: { bundle: none.llmpart }\n'
+refused 'no bundle' 'none.llmpart' "$LLMPART" serve "$work/bad.yaml"
+config 'cloud: { url: ftp://x, model: m }\n'
+refused 'url' "bad.yaml:1:8: error: 'url' is 'ftp://x'" "$LLMPART" serve "$work/bad.yaml"
+config 'key_env: NO_SUCH_KEY\ncloud: { url: http://x, model: m }\n'
+refused 'no such variable' "the environment has no 'NO_SUCH_KEY'" "$LLMPART" serve "$work/bad.yaml"
+config 'listen: 0.0.0.0:0\ncloud: { url: http://x, model: m }\n'
+refused 'off loopback' 'is off loopback: that wants a key' "$LLMPART" serve "$work/bad.yaml"
+config 'cloud: { url: http://x, model: m }\nrouter: { policy: moon }\n'
+refused 'policy' "there is no policy 'moon'" "$LLMPART" serve "$work/bad.yaml"
+finish

@@ -1,0 +1,54 @@
+/* llmpart serve: an HTTP API over a bundle and another API, with the router between them. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "runtime/serve/serve.h"
+#include "tools/tools.h"
+
+static volatile int stop_wanted;
+
+static void stop_serving(int number) {
+  (void)number;
+  stop_wanted = 1;
+}
+
+static void tell_address(void *user, const char *host, int port) {
+  (void)user;
+  (void)fprintf(stderr, "listening on %s:%d\n", host, port);
+}
+
+static lp_status serve(const char *path, const char *listen, lp_diag *diag) {
+  lp_serve_config *config = NULL;
+  LP_TRY(lp_serve_config_load(path, &config, diag));
+  if (listen != NULL) config->listen = listen;
+  lp_status status = lp_serve(config, &stop_wanted, tell_address, NULL, diag);
+  lp_serve_config_free(config);
+  return status;
+}
+
+int lp_tool_serve(int argc, char **argv) {
+  const char *listen = NULL;
+  const lp_option options[] = {
+      {"--listen", LP_OPTION_TEXT, &listen, "HOST:PORT", "instead of the file's; port 0: a free one", 0},
+  };
+  const lp_command command = {.usage = "llmpart serve CONFIG.yaml [--listen=HOST:PORT]",
+                              .summary =
+                                  "An OpenAI-compatible HTTP API in front of a bundle at the edge and another API "
+                                  "in the cloud, with the\nrouter between them, until SIGINT or SIGTERM.",
+                              .options = options,
+                              .count = LP_COUNT(options),
+                              .min_args = 1,
+                              .max_args = 1};
+  lp_diag *diag = lp_tool_diag();
+  lp_texts args = {0};
+  bool done = false;
+  struct sigaction action = {.sa_handler = stop_serving};
+  (void)sigaction(SIGINT, &action, NULL);
+  (void)sigaction(SIGTERM, &action, NULL);
+  lp_status status = lp_options_read(&command, argc, argv, &args, &done, diag);
+  if (status == LP_OK && !done) status = serve(args.data[0], listen, diag);
+  lp_vec_free(&args);
+  lp_diag_free(diag);
+  return (int)status;
+}
