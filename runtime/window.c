@@ -14,7 +14,7 @@ void lp_window_init(lp_window *window) {
 }
 
 static int bucket_of(double confidence) {
-  int bucket = (int)(confidence * LP_WINDOW_BUCKETS);
+  int bucket = (int)(confidence * (double)LP_WINDOW_BUCKETS);
   return bucket < 0 ? 0 : bucket >= LP_WINDOW_BUCKETS ? LP_WINDOW_BUCKETS - 1 : bucket;
 }
 

@@ -253,7 +253,7 @@ void worker_context_tend(lp_worker *worker) {
       post_lack(worker, context->question.peer, context->id, context->context->held);
     }
     if (idle <= 0 || context->question.waits) continue;
-    if (now - context->used_ms > FORGET_AFTER * idle)
+    if (now - context->used_ms > (double)FORGET_AFTER * idle)
       worker_context_close(worker, context);
     else if (now - context->used_ms > idle && lp_context_bytes(context->context) > 0)
       worker_context_drop(context);

@@ -9,7 +9,7 @@ packages="
   libprotobuf-c-dev protobuf-c-compiler protobuf-compiler libonnx-dev
   libcurl4-openssl-dev libsqlite3-dev libmicrohttpd-dev
   libgsl-dev libyaml-dev libjansson-dev libnng-dev libmbedtls-dev libpcre2-dev
-  check qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+  check spin qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 "
 missing=""
 for package in $packages; do

@@ -83,7 +83,7 @@ START_TEST(a_slow_link) {
   lp_generation made = expect_same(here.bundle, options, 1, NULL, NULL);
   ck_assert_double_ge(made.total_ms, TOY_MADE * 10);
   ck_assert_double_le(made.comm_ms, made.total_ms);
-  ck_assert_double_ge(made.comm_ms, TOY_MADE * 9.5);
+  ck_assert_double_ge(made.comm_ms, (double)TOY_MADE * 9.5);
   ck_assert_double_eq_tol(made.device_ms + made.cloud_ms + made.comm_ms, made.total_ms, 1e-6);
   lp_generation_free(&made);
   tear_down(&here);
@@ -97,7 +97,7 @@ START_TEST(a_narrow_link) {
   lp_generate_options options = {
       .cloud = here.worker.address, .mode = LP_MODE_THRESHOLD, .theta = 2, .codec = LP_CODEC_F32, .link = &shape};
   lp_generation made = expect_same(here.bundle, options, 1, NULL, NULL);
-  ck_assert_double_ge(made.total_ms, (double)(TOY_PROMPT + TOY_MADE - 1) * TOY_WIDTH * 4 * 8 / 80);
+  ck_assert_double_ge(made.total_ms, (double)((TOY_PROMPT + TOY_MADE - 1) * TOY_WIDTH * 4 * 8) / 80);
   ck_assert_int_eq(made.fallbacks, 0);
   lp_generation_free(&made);
   tear_down(&here);
