@@ -103,15 +103,15 @@ lp_status lp_plan_choose_types(lp_module *module, lp_request *request, lp_diag *
   double bits = file_bits(module);
   find_choices(request->dtype_device, request->device, bits, &of[LP_PLACE_DEVICE]);
   find_choices(request->dtype_cloud, request->cloud, bits, &of[LP_PLACE_CLOUD]);
-  pair pairs[MOST_PAIRS];
-  int count = make_pairs(of, pairs), best = -1;
+  pair pairs[MOST_PAIRS] = {{.error = 0}};
+  int count = make_pairs(of, pairs), best = 0;
   lp_plan_result least = {0};
   for (int i = 0; i < count; i++) {
-    if (best >= 0 && least.feasible && pairs[i].error > pairs[best].error) break;
+    if (least.feasible && pairs[i].error > pairs[best].error) break;
     lp_request changed = with_types(request, &pairs[i]);
     lp_plan_result result;
     LP_TRY(plan(module, &changed, &result, diag));
-    if (best >= 0 && lp_plan_compare(&result, &least, request) >= 0) continue;
+    if (i > 0 && lp_plan_compare(&result, &least, request) >= 0) continue;
     best = i;
     least = result;
   }
