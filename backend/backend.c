@@ -1,7 +1,7 @@
 /* The backends there are. */
 #include "backend/backend_internal.h"
 
-static const lp_backend *const backends[] = {&lp_backend_cpu, &lp_backend_cuda, &lp_backend_null};
+static const lp_backend *const backends[] = {&lp_backend_cpu, &lp_backend_cuda, &lp_backend_opencl, &lp_backend_null};
 
 const lp_backend *lp_backend_find(const char *name) {
   for (size_t i = 0; i < LP_COUNT(backends); i++)

@@ -15,7 +15,14 @@ typedef struct {
   int opt_level; /* 0..3 */
 } lp_emit_options;
 
-typedef enum { LP_EMIT_LLVM_IR, LP_EMIT_ASM, LP_EMIT_OBJECT, LP_EMIT_SHARED, LP_EMIT_SOURCE } lp_emit_form;
+typedef enum {
+  LP_EMIT_LLVM_IR,
+  LP_EMIT_ASM,
+  LP_EMIT_OBJECT,
+  LP_EMIT_SHARED,
+  LP_EMIT_SOURCE,
+  LP_EMIT_LAUNCHES
+} lp_emit_form;
 
 /* What the side's code is called and how it is entered, for the manifest. Text lives in the arena of the call. */
 typedef struct {
@@ -36,6 +43,9 @@ typedef struct {
 typedef struct lp_backend {
   const char *name, *summary;
   bool emits_code; /* false: nothing is run (null) */
+  /* The name of its source file in a bundle, where the runtime compiles it and LP_EMIT_LAUNCHES says how it is run
+   * (docs/gpu.md); NULL: LP_EMIT_SHARED is loaded. */
+  const char *kernels;
   /* Can it run this op.* operator? If not, `why` (64 bytes) says what is missing. */
   bool (*runs)(const lp_op *op, char why[64]);
   /* Emits the code of options->side in `form` into `out`. */
@@ -47,7 +57,7 @@ typedef struct lp_backend {
   lp_status (*write_weights)(lp_module *module, const lp_emit_options *options, const char *path, lp_diag *diag);
 } lp_backend;
 
-const lp_backend *lp_backend_find(const char *name); /* "cpu", "cuda", "null"; NULL when unknown */
+const lp_backend *lp_backend_find(const char *name); /* "cpu", "cuda", "opencl", "null"; NULL when unknown */
 size_t lp_backend_list(const lp_backend *const **list);
 
 /* What lies at `path` may be replaced by a bundle: it is one, an empty directory, or nothing. */

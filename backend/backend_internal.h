@@ -7,6 +7,7 @@
 extern const lp_backend lp_backend_cpu;
 extern const lp_backend lp_backend_cuda;
 extern const lp_backend lp_backend_null;
+extern const lp_backend lp_backend_opencl;
 
 /* The buffer of a value on a side, -1 when it has none (values.c). */
 int64_t lp_value_buffer(const lp_value *value, const char *side);

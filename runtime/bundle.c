@@ -122,10 +122,68 @@ static lp_status resolve_program(loader *load, lp_side_id side, const char *path
   return LP_OK;
 }
 
+/* ---- code for a GPU ---------------------------------------------------------------------------------------------- */
+
+static lp_status resolve_gpu(loader *load, lp_side_id side, const char *path, lp_program *program) {
+  const lp_gpu *gpu = load->bundle->side[side].gpu;
+  if (program->layout_name[side] == NULL) return LP_OK;
+  int32_t layout = program->gpu_layout[side] = lp_gpu_find_layout(gpu, program->layout_name[side]);
+  if (layout < 0 || lp_gpu_buffers(gpu, layout) != program->buffers[side])
+    return lp_error(load->diag, LP_LOC_FILE(path), "there is no '%.80s' of %d buffers", program->layout_name[side],
+                    program->buffers[side]);
+  for (int32_t i = 0; i < program->step_count; i++) {
+    lp_step *step = &program->step[i];
+    if (step->kind != LP_STEP_RUN || step->side != side) continue;
+    step->gpu_segment = lp_gpu_find_segment(gpu, step->segment, layout);
+    if (step->gpu_segment < 0)
+      return lp_error(load->diag, LP_LOC_FILE(path), "there is no '%.80s', or it does not fit the layout",
+                      step->segment);
+  }
+  return LP_OK;
+}
+
+static lp_status map_checked(loader *load, const lp_file_desc *want, const char *path, lp_mapping *out) {
+  LP_TRY(map_file(load, want, path, out));
+  return checks_at_load(load, want)
+             ? lp_file_verify(path, want, out->data, out->size, load->options->check_hashes, load->diag)
+             : LP_OK;
+}
+
+static lp_status load_gpu(loader *load, lp_side_id side) {
+  lp_bundle *bundle = load->bundle;
+  const lp_side_desc *desc = &bundle->manifest.side[side];
+  const char *path = file_path(bundle, desc->code->path), *kernels_path = file_path(bundle, desc->kernels->path);
+  lp_side_code *code = &bundle->side[side];
+  lp_mapping table = {0}, kernels = {0};
+  lp_status status = map_checked(load, desc->code, path, &table);
+  if (status == LP_OK) status = map_checked(load, desc->kernels, kernels_path, &kernels);
+  if (status == LP_OK) {
+    const lp_gpu_source source = {
+        .kernels_file = kernels_path,
+        .kernels = (const char *)kernels.data,
+        .kernels_size = kernels.size,
+        .table_file = path,
+        .table = (const char *)table.data,
+        .table_size = table.size,
+        .weights = code->data,
+        .weight_bytes = code->data ? code->weights.size - (size_t)(code->data - (const char *)code->weights.data) : 0,
+        .states = bundle->manifest.state_count};
+    status = lp_gpu_create(&source, &code->gpu, load->diag);
+  }
+  lp_file_unmap(&table);
+  lp_file_unmap(&kernels);
+  for (int32_t i = 0; i < bundle->manifest.program_count && status == LP_OK; i++)
+    status = resolve_gpu(load, side, path, &bundle->manifest.programs[i]);
+  return status;
+}
+
+/* ---- code for this processor ------------------------------------------------------------------------------------- */
+
 static lp_status load_code(loader *load, lp_side_id side) {
   lp_bundle *bundle = load->bundle;
   const lp_file_desc *want = bundle->manifest.side[side].code;
   if (want == NULL) return LP_OK;
+  if (bundle->manifest.side[side].kernels != NULL) return load_gpu(load, side);
   const char *path = file_path(bundle, want->path);
   LP_TRY(check_file(load, want, path));
   LP_TRY(check_machine(load, side, path));
@@ -199,6 +257,7 @@ void lp_bundle_free(lp_bundle *bundle) {
   lp_verifier_free(bundle->verifier);
   for (int i = 0; i < LP_SIDE_COUNT; i++) {
     if (bundle->side[i].code != NULL) dlclose(bundle->side[i].code);
+    lp_gpu_free(bundle->side[i].gpu);
     lp_file_unmap(&bundle->side[i].weights);
   }
   lp_tokenizer_free(bundle->tokenizer);

@@ -40,7 +40,7 @@ static void forget_samples(lp_context *context, int64_t from) {
 }
 
 void lp_context_drop(lp_context *context) {
-  lp_states_drop(&context->executor->states);
+  lp_executor_forget(context->executor);
   release_rows(context);
   context->consumed = context->held = 0;
   forget_samples(context, 0);

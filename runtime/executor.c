@@ -22,6 +22,7 @@ lp_executor *lp_executor_create(const lp_bundle *bundle, lp_side_id side, lp_poo
   executor->program = -1;
   executor->offset = lp_alloc(sizeof(int64_t) * ((size_t)most_buffers(&bundle->manifest, side) + 1));
   lp_states_init(&executor->states, &bundle->manifest, side);
+  if (bundle->side[side].gpu != NULL) executor->gpu_memory = lp_gpu_memory_create(bundle->side[side].gpu);
   executor->frame = (lp_frame){.sym = executor->sym,
                                .offset = executor->offset,
                                .weights = bundle->side[side].data,
@@ -31,10 +32,22 @@ lp_executor *lp_executor_create(const lp_bundle *bundle, lp_side_id side, lp_poo
 
 void lp_executor_free(lp_executor *executor) {
   if (executor == NULL) return;
+  lp_gpu_memory_free(executor->bundle->side[executor->side].gpu, executor->gpu_memory);
   lp_states_free(&executor->states);
   if (executor->arena != NULL) munmap(executor->arena, executor->arena_bytes);
   free(executor->offset);
   free(executor);
+}
+
+/* Memory is about to go or to move. */
+static void let_go(lp_executor *executor) {
+  if (executor->gpu_memory != NULL)
+    lp_gpu_memory_reset(executor->bundle->side[executor->side].gpu, executor->gpu_memory);
+}
+
+void lp_executor_forget(lp_executor *executor) {
+  let_go(executor);
+  lp_states_drop(&executor->states);
 }
 
 static lp_loc loc_of(const lp_executor *executor) {
@@ -54,6 +67,7 @@ static lp_status grow_arena(lp_executor *executor, size_t bytes, lp_diag *diag) 
     return lp_error(diag, loc_of(executor), "no memory for %zu bytes of activations on the %s", bytes,
                     lp_side_name(executor->side));
   (void)madvise(arena, wanted, MADV_HUGEPAGE); /* a hint */
+  let_go(executor);
   if (executor->arena != NULL) munmap(executor->arena, executor->arena_bytes);
   executor->arena = arena;
   executor->arena_bytes = wanted;
@@ -63,8 +77,11 @@ static lp_status grow_arena(lp_executor *executor, size_t bytes, lp_diag *diag) 
 static lp_status lay_out(lp_executor *executor, int32_t program, lp_diag *diag) {
   const lp_program *desc = &executor->bundle->manifest.programs[program];
   lp_layout_fn *layout = desc->layout[executor->side];
+  lp_gpu *gpu = executor->bundle->side[executor->side].gpu;
   executor->program = -1;
   int64_t bytes = layout != NULL ? layout(executor->sym, executor->offset) : 0;
+  if (gpu != NULL && desc->layout_name[executor->side] != NULL)
+    bytes = lp_gpu_lay_out(gpu, desc->gpu_layout[executor->side], executor->sym, executor->offset);
   if (bytes < 0)
     return lp_error(diag, loc_of(executor), "program '%s' asks for %" PRId64 " bytes of activations", desc->name,
                     bytes);
@@ -85,6 +102,7 @@ lp_status lp_executor_begin(lp_executor *executor, int32_t program, const int64_
   }
   memcpy(executor->sym, sym, size);
   executor->sym[LP_SYM_T] = threads;
+  if (executor->states.batch != sym[LP_SYM_B] || executor->states.capacity != sym[LP_SYM_C]) let_go(executor);
   LP_TRY(lp_states_reserve(&executor->states, executor->sym, diag));
   return same ? LP_OK : lay_out(executor, program, diag);
 }
@@ -102,8 +120,15 @@ lp_status lp_executor_buffer(lp_executor *executor, int32_t buffer, const lp_ten
   return LP_OK;
 }
 
-void lp_executor_run(lp_executor *executor, const lp_step *step) {
-  lp_pool_run(executor->pool, step->run, &executor->frame);
+lp_status lp_executor_run(lp_executor *executor, const lp_step *step, lp_diag *diag) {
+  lp_gpu *gpu = executor->bundle->side[executor->side].gpu;
+  if (gpu == NULL) {
+    lp_pool_run(executor->pool, step->run, &executor->frame);
+    return LP_OK;
+  }
+  int32_t layout = executor->bundle->manifest.programs[executor->program].gpu_layout[executor->side];
+  return lp_gpu_run(gpu, executor->gpu_memory, layout, step->gpu_segment, &executor->frame, executor->layout_bytes,
+                    executor->states.bytes, diag);
 }
 
 static lp_status check_tokens(const lp_executor *executor, lp_element dtype, const void *data, size_t size,

@@ -158,8 +158,7 @@ static lp_status device_step(device_run *run, const lp_step *step) {
   case LP_STEP_INPUT:
     return fill_tokens(run->halves, run->executor, step, run->pass, run->ids, run->diag);
   case LP_STEP_RUN:
-    if (step->exit < 0 || wants(run, step->exit)) lp_executor_run(run->executor, step);
-    return LP_OK;
+    return step->exit < 0 || wants(run, step->exit) ? lp_executor_run(run->executor, step, run->diag) : LP_OK;
   case LP_STEP_OUTPUT:
     return take_exit(run, step);
   case LP_STEP_SEND:
@@ -221,7 +220,7 @@ lp_status lp_halves_run_cloud(const lp_halves *halves, lp_executor *executor, co
       copy_columns(span.data, part, pass->rows + column, halves->width, part, (size_t)pass->count);
       column += part;
     } else if (step->kind == LP_STEP_RUN && step->side == LP_SIDE_CLOUD) {
-      lp_executor_run(executor, step);
+      LP_TRY(lp_executor_run(executor, step, diag));
     } else if (step->kind == LP_STEP_OUTPUT && step->port == logits) {
       LP_TRY(sample_rows(executor, step, pass, sampling, out, scratch, diag));
     }

@@ -127,3 +127,20 @@ lp_status lp_json_choice(const lp_json *at, const char *const *names, size_t cou
   lp_note_near(diag, LP_LOC_FILE(at->file), text, names, count);
   return status;
 }
+
+lp_status lp_json_poly(const lp_json *at, lp_arena *arena, lp_symbols *symbols, const lp_poly **out, lp_diag *diag) {
+  const char *text = NULL;
+  size_t known = symbols->names.count;
+  LP_TRY(lp_json_text(at, &text, diag));
+  lp_diag *inner = lp_diag_create();
+  lp_status status = lp_poly_parse(arena, symbols, text, out, inner, LP_LOC_NONE);
+  if (status != LP_OK || *out == NULL) {
+    const lp_diag_entry *first = lp_diag_get(inner, 0);
+    status = lp_json_error(at, diag, "'%.60s' is no polynomial: %s", text, first != NULL ? first->text : "unreadable");
+  } else if (symbols->names.count > known) {
+    status = lp_json_error(at, diag, "'%.60s' uses '%.40s', which `symbols` does not list", text,
+                           symbols->names.data[known]);
+  }
+  lp_diag_free(inner);
+  return status;
+}

@@ -37,4 +37,8 @@ LP_MUST_USE lp_status lp_json_number(const lp_json *at, double min, double max, 
 LP_MUST_USE lp_status lp_json_choice(const lp_json *at, const char *const *names, size_t count, int32_t *out,
                                      lp_diag *diag);
 
+/* A polynomial in symbols that the table has already. */
+LP_MUST_USE lp_status lp_json_poly(const lp_json *at, lp_arena *arena, lp_symbols *symbols, const lp_poly **out,
+                                   lp_diag *diag);
+
 #endif

@@ -36,24 +36,6 @@ static lp_status copy_text(manifest_reader *reader, const lp_json *at, const cha
 
 /* ---- tensors ----------------------------------------------------------------------------------------------------- */
 
-static lp_status read_dim(manifest_reader *reader, const lp_json *at, const lp_poly **out) {
-  const char *text = NULL;
-  LP_TRY(lp_json_text(at, &text, reader->diag));
-  lp_symbols *symbols = &reader->out->symbols;
-  lp_diag *inner = lp_diag_create();
-  lp_status status = lp_poly_parse(reader->arena, symbols, text, out, inner, LP_LOC_NONE);
-  if (status != LP_OK || *out == NULL) {
-    const lp_diag_entry *first = lp_diag_get(inner, 0);
-    status = lp_json_error(at, reader->diag, "'%.60s' is no polynomial: %s", text,
-                           first != NULL ? first->text : "unreadable");
-  } else if (symbols->names.count > (size_t)reader->out->symbol_count) {
-    status = lp_json_error(at, reader->diag, "'%.60s' uses '%.40s', which `symbols` does not list", text,
-                           symbols->names.data[reader->out->symbol_count]);
-  }
-  lp_diag_free(inner);
-  return status;
-}
-
 lp_status lp_manifest_tensor(manifest_reader *reader, const lp_json *at, lp_tensor_desc *out) {
   lp_json name = lp_json_member(at, "name"), dtype = lp_json_member(at, "dtype"), shape = lp_json_member(at, "shape");
   LP_TRY(copy_text(reader, &name, &out->name));
@@ -66,7 +48,7 @@ lp_status lp_manifest_tensor(manifest_reader *reader, const lp_json *at, lp_tens
   out->rank = (int32_t)rank;
   for (size_t i = 0; i < rank; i++) {
     lp_json dim = lp_json_item(&shape, i);
-    LP_TRY(read_dim(reader, &dim, &out->shape[i]));
+    LP_TRY(lp_json_poly(&dim, reader->arena, &reader->out->symbols, &out->shape[i], reader->diag));
   }
   return LP_OK;
 }
@@ -191,9 +173,12 @@ static lp_status read_side(manifest_reader *reader, const lp_json *at, lp_side_d
   LP_TRY(lp_json_object(at, reader->diag));
   out->present = true;
   lp_json code = lp_json_member(at, "code"), weights = lp_json_member(at, "weights");
+  lp_json kernels = lp_json_member(at, "kernels");
   lp_json triple = lp_json_member(at, "triple"), march = lp_json_member(at, "march");
   if (is_given(&code)) LP_TRY(find_file(reader, &code, &out->code));
   if (is_given(&weights)) LP_TRY(find_file(reader, &weights, &out->weights));
+  if (is_given(&kernels)) LP_TRY(find_file(reader, &kernels, &out->kernels));
+  if (out->kernels != NULL && out->code == NULL) return lp_json_error(&kernels, reader->diag, "kernels without `code`");
   out->triple = out->march = "";
   if (is_given(&triple)) LP_TRY(copy_text(reader, &triple, &out->triple));
   if (is_given(&march)) LP_TRY(copy_text(reader, &march, &out->march));

@@ -2,6 +2,7 @@
 #ifndef LP_RUNTIME_INTERNAL_H
 #define LP_RUNTIME_INTERNAL_H
 
+#include "runtime/gpu.h"
 #include "runtime/runtime.h"
 
 /* ---- manifest (manifest.c) --------------------------------------------------------------------------------------- */
@@ -76,13 +77,15 @@ typedef struct {
   lp_tensor_desc tensor; /* input, output, send */
   const char *segment;   /* run */
   const char *name;      /* run: "op.linear /layers.0/q" of one operator; NULL when not compiled to be profiled */
-  lp_segment_fn *run;    /* set when the side's code is loaded */
+  lp_segment_fn *run;    /* set when the side's code is loaded, unless it is a GPU's: */
+  int32_t gpu_segment;
 } lp_step;
 
 typedef struct {
   const char *name;
   const char *layout_name[LP_SIDE_COUNT]; /* NULL: the side has no part in it */
-  lp_layout_fn *layout[LP_SIDE_COUNT];    /* set when the side's code is loaded */
+  lp_layout_fn *layout[LP_SIDE_COUNT];    /* set when the side's code is loaded, unless it is a GPU's: */
+  int32_t gpu_layout[LP_SIDE_COUNT];
   int32_t buffers[LP_SIDE_COUNT];
   bool takes_part[LP_SIDE_COUNT]; /* does any step name the side? */
   int32_t step_count;
@@ -101,6 +104,7 @@ typedef struct {
   bool present;
   const lp_file_desc *code;    /* NULL: the side only moves data */
   const lp_file_desc *weights; /* NULL: none */
+  const lp_file_desc *kernels; /* of code for a GPU (gpu.h); NULL: code is a shared object */
   const char *triple, *march;
 } lp_side_desc;
 
@@ -167,6 +171,7 @@ typedef struct {
   void *code;
   lp_mapping weights;
   const char *data; /* the data section of the weights, or NULL */
+  lp_gpu *gpu;      /* code for a GPU, or NULL */
 } lp_side_code;
 
 struct lp_bundle {
@@ -205,6 +210,7 @@ typedef struct {
   size_t region_bytes;
   int64_t batch, capacity;
   void **pointer; /* [states]; NULL for those of the other side */
+  size_t *bytes;  /* [states] */
 } lp_states;
 
 void lp_states_init(lp_states *states, const lp_manifest *manifest, lp_side_id side);
@@ -241,16 +247,18 @@ typedef struct lp_executor {
   int64_t *offset; /* [most buffers of any program] */
   int32_t program; /* whose layout is in `offset`; -1: none */
   lp_frame frame;
+  lp_gpu_memory *gpu_memory; /* NULL: the code is a processor's */
 } lp_executor;
 
 lp_executor *lp_executor_create(const lp_bundle *bundle, lp_side_id side, lp_pool *pool);
-void lp_executor_free(lp_executor *executor); /* NULL is allowed */
+void lp_executor_free(lp_executor *executor);   /* NULL is allowed */
+void lp_executor_forget(lp_executor *executor); /* drops the KV caches: the next run begins anew */
 /* Prepares a run of the program at these symbol values ([symbol_count]; t is replaced): layout, arena, KV caches. */
 LP_MUST_USE lp_status lp_executor_begin(lp_executor *executor, int32_t program, const int64_t *sym, lp_diag *diag);
 /* The bytes of `tensor` in `buffer` at the symbol values in force. */
 LP_MUST_USE lp_status lp_executor_buffer(lp_executor *executor, int32_t buffer, const lp_tensor_desc *tensor,
                                          lp_span *out, lp_diag *diag);
-void lp_executor_run(lp_executor *executor, const lp_step *step);
+LP_MUST_USE lp_status lp_executor_run(lp_executor *executor, const lp_step *step, lp_diag *diag);
 /* Copies `size` bytes in; they must be what the tensor takes, and token ids must be in the vocabulary. */
 LP_MUST_USE lp_status lp_executor_fill(lp_executor *executor, int32_t buffer, const lp_step *step, const void *data,
                                        size_t size, lp_diag *diag);

@@ -63,8 +63,7 @@ static lp_status walk_step(lp_session *session, lp_walk *walk, const lp_step *st
   case LP_STEP_INPUT:
     return lp_walk_fill(walk, executor, step, diag);
   case LP_STEP_RUN:
-    lp_executor_run(executor, step);
-    return LP_OK;
+    return lp_executor_run(executor, step, diag);
   case LP_STEP_SEND:
     return copy_across(executor, session->executor[step->to], step, diag);
   case LP_STEP_MOVE:

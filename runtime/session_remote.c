@@ -177,8 +177,7 @@ static lp_status device_step(remote_walk *remote, int32_t index, const lp_step *
   case LP_STEP_INPUT:
     return lp_walk_fill(remote->walk, remote->device, step, remote->diag);
   case LP_STEP_RUN:
-    lp_executor_run(remote->device, step);
-    return LP_OK;
+    return lp_executor_run(remote->device, step, remote->diag);
   case LP_STEP_SEND:
     return send_tensor(remote, index, step);
   case LP_STEP_MOVE:

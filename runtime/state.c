@@ -42,6 +42,7 @@ void lp_buf_reserve(lp_buf *buf, size_t size) {
 void lp_states_init(lp_states *states, const lp_manifest *manifest, lp_side_id side) {
   *states = (lp_states){.manifest = manifest, .side = side};
   states->pointer = lp_alloc(sizeof(void *) * ((size_t)manifest->state_count + 1));
+  states->bytes = lp_alloc(sizeof(size_t) * ((size_t)manifest->state_count + 1));
 }
 
 static void unmap_region(lp_states *states) {
@@ -60,7 +61,9 @@ void lp_states_drop(lp_states *states) {
 void lp_states_free(lp_states *states) {
   unmap_region(states);
   free(states->pointer);
+  free(states->bytes);
   states->pointer = NULL;
+  states->bytes = NULL;
 }
 
 bool lp_states_bytes(const lp_states *states, const int64_t *sym, size_t *bytes) {
@@ -97,6 +100,7 @@ static void lay_out(lp_states *states, const int64_t *sym, char *region) {
     if (rows > old) rows = old;
     if (keep && rows > 0) copy_rows(region + at, extent.capacity, states->pointer[i], old, rows, extent);
     states->pointer[i] = region + at;
+    states->bytes[i] = size;
     at += (size + STATE_ALIGNMENT - 1) / STATE_ALIGNMENT * STATE_ALIGNMENT;
   }
 }

@@ -43,7 +43,7 @@ void worker_session_close(lp_worker *worker, worker_session *session) {
 }
 
 void worker_session_drop(worker_session *session) {
-  lp_states_drop(&session->executor->states);
+  lp_executor_forget(session->executor);
   session->dropped = true;
   session->next = -1;
 }
@@ -165,8 +165,7 @@ static lp_status do_step(lp_worker *worker, worker_session *session, int32_t ind
   case LP_STEP_INPUT:
     return LP_OK; /* taken as a payload */
   case LP_STEP_RUN:
-    lp_executor_run(session->executor, step);
-    return LP_OK;
+    return lp_executor_run(session->executor, step, diag);
   case LP_STEP_SEND:
     return post_tensor(worker, session, index, step, diag);
   case LP_STEP_MOVE:

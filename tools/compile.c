@@ -64,7 +64,11 @@ static lp_status read_options(lp_compile *c, int argc, char **argv, lp_texts *ar
       {"--emit", LP_OPTION_CHOICE, &c->emit,
        "bundle|layer-ir|op-ir|placed-ir|llvm-ir|asm|obj|cuda|ptx|opencl|onnx|report", "what to write (bundle)", 0},
       {"--opset", LP_OPTION_I64, &c->opset, "17|21", "of the models that --emit=onnx writes (21)", 0},
-      {"--side", LP_OPTION_CHOICE, &c->side, "device|cloud", "whose llvm-ir, asm or obj (device), or cuda (cloud)", 0},
+      {"--side", LP_OPTION_CHOICE, &c->side, "device|cloud",
+       "whose llvm-ir, asm or obj (device), or cuda or opencl (cloud)", 0},
+      {"--backend-device", LP_OPTION_CHOICE, &c->backend_device, "cpu|opencl",
+       "what runs the device's half of a bundle (cpu)", 0},
+      {"--backend-cloud", LP_OPTION_CHOICE, &c->backend_cloud, "cpu|opencl", "what runs the cloud's half (cpu)", 0},
       {"--report", LP_OPTION_TEXTS, &c->reports, "FILE", "also write a report: .txt, .json, .csv, .html; repeatable",
        0},
       {"--table1", LP_OPTION_FLAG, &c->table1, NULL, "add P1's Table I counting to reports", 0},
@@ -86,7 +90,13 @@ static lp_status read_options(lp_compile *c, int argc, char **argv, lp_texts *ar
 }
 
 int lp_tool_compile(int argc, char **argv) {
-  lp_compile compile = {.emit = "bundle", .march = "native", .opt_level = 3, .opset = 21, .private_layers = -1};
+  lp_compile compile = {.emit = "bundle",
+                        .backend_device = "cpu",
+                        .backend_cloud = "cpu",
+                        .march = "native",
+                        .opt_level = 3,
+                        .opset = 21,
+                        .private_layers = -1};
   compile.request = (lp_request){.isl = 512, .osl = 128, .batch = 1, .objective = "cost", .generation = true};
   lp_diag *diag = lp_tool_diag();
   lp_texts args = {0};

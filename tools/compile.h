@@ -5,7 +5,7 @@
 #include "tools/pipeline.h"
 
 typedef struct {
-  const char *model, *output, *emit, *side;
+  const char *model, *output, *emit, *side, *backend_device, *backend_cloud;
   const char *device, *cloud, *link, *march, *tokenizer, *depfile, *subgraph;
   bool plan_only, table1, locations, profile;
   lp_texts reports, bind, pins;

@@ -15,7 +15,7 @@ static bool emits(const lp_compile *compile, const char *what) {
 /* GPU code alone, in one file, rather than a folder with weights. */
 static bool writes_gpu_text(const lp_compile *compile) {
   const char *to = compile->output;
-  return emits(compile, "cuda") && to && (lp_streq(to, "-") || lp_has_suffix(to, ".cu"));
+  return emits(compile, "opencl") || (emits(compile, "cuda") && to && (lp_streq(to, "-") || lp_has_suffix(to, ".cu")));
 }
 
 /* A folder of files, not one. */
@@ -144,8 +144,8 @@ static lp_status write_bundle(const lp_compile *compile, lp_module *module, cons
   const lp_op *func = lp_module_find_func(module, "prefill");
   char *tokenizer;
   LP_TRY(find_tokenizer(compile, vocab_of(module), &tokenizer, diag));
-  const lp_bundle_request request = {.device = lp_backend_find("cpu"),
-                                     .cloud = lp_backend_find("cpu"),
+  const lp_bundle_request request = {.device = lp_backend_find(compile->backend_device),
+                                     .cloud = lp_backend_find(compile->backend_cloud),
                                      .device_options = emit_options(compile, "device"),
                                      .cloud_options = emit_options(compile, "cloud"),
                                      .tokenizer = tokenizer,
@@ -183,12 +183,13 @@ static lp_status write_gpu_text(const lp_compile *compile, lp_module *module, co
                                 lp_diag *diag) {
   lp_buf text = {0};
   lp_status status = lp_backend_find(compile->emit)->emit(module, options, LP_EMIT_SOURCE, &text, diag);
-  if (status == LP_OK) status = lp_tool_write(compile->output, lp_buf_text(&text), text.size, diag);
+  if (status == LP_OK)
+    status = lp_tool_write(compile->output ? compile->output : "-", lp_buf_text(&text), text.size, diag);
   lp_buf_free(&text);
   return status;
 }
 
-static lp_status write_cuda(const lp_compile *compile, lp_module *module, lp_diag *diag) {
+static lp_status write_gpu_code(const lp_compile *compile, lp_module *module, lp_diag *diag) {
   const char *side = compile->side ? compile->side : "cloud";
   const lp_emit_options options = emit_options(compile, side);
   if (!runs_on(module, side)) {
@@ -286,8 +287,8 @@ static lp_status emit_planned(const lp_compile *compile, lp_module *module, lp_d
     status = write_bundle(compile, module, lp_buf_text(&report), diag);
   else if (status == LP_OK && emits(compile, "onnx"))
     status = write_onnx(compile, module, diag);
-  else if (status == LP_OK && emits(compile, "cuda"))
-    status = write_cuda(compile, module, diag);
+  else if (status == LP_OK && (emits(compile, "cuda") || emits(compile, "opencl")))
+    status = write_gpu_code(compile, module, diag);
   else if (status == LP_OK)
     status = write_code(compile, module, diag);
   lp_buf_free(&report);

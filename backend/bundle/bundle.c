@@ -71,14 +71,21 @@ static bool side_is_used(const lp_module *module, const char *side) {
   return false;
 }
 
-static lp_status write_code(bundle *b, bundle_side *side, lp_diag *diag) {
+static lp_status write_form(bundle *b, const bundle_side *side, lp_emit_form form, const char *file, const char **path,
+                            lp_diag *diag) {
   lp_buf code = {0};
-  lp_status status = side->backend->emit(b->module, side->options, LP_EMIT_SHARED, &code, diag);
-  const char *name = lp_arena_format(b->arena, "%s/model.so", side->name);
+  lp_status status = side->backend->emit(b->module, side->options, form, &code, diag);
+  const char *name = lp_arena_format(b->arena, "%s/%s", side->name, file);
   if (status == LP_OK) status = write_text(b, name, lp_buf_text(&code), code.size, diag);
-  if (status == LP_OK) side->code_path = name;
+  if (status == LP_OK) *path = name;
   lp_buf_free(&code);
   return status;
+}
+
+static lp_status write_code(bundle *b, bundle_side *side, lp_diag *diag) {
+  if (!side->backend->kernels) return write_form(b, side, LP_EMIT_SHARED, "model.so", &side->code_path, diag);
+  LP_TRY(write_form(b, side, LP_EMIT_SOURCE, side->backend->kernels, &side->kernels_path, diag));
+  return write_form(b, side, LP_EMIT_LAUNCHES, "launches.json", &side->code_path, diag);
 }
 
 static lp_status write_weights(bundle *b, bundle_side *side, lp_diag *diag) {

@@ -13,7 +13,7 @@ typedef struct {
   const lp_emit_options *options;
   bool present; /* something runs or lies there */
   lp_code code;
-  const char *code_path, *weights_path; /* in the bundle; NULL when there is none */
+  const char *code_path, *kernels_path, *weights_path; /* in the bundle; NULL when there is none */
 } bundle_side;
 
 typedef struct {

@@ -61,6 +61,7 @@ static json_t *sides_json(const bundle *b) {
     if (!side->present) continue;
     json_t *json = json_object();
     if (side->code_path) set_text(json, "code", side->code_path);
+    if (side->kernels_path) set_text(json, "kernels", side->kernels_path);
     if (side->weights_path) set_text(json, "weights", side->weights_path);
     set_text(json, "triple", side->code.triple);
     set_text(json, "march", side->code.march);

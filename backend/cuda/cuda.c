@@ -23,7 +23,7 @@ const gpu_dialect cuda_dialect = {.name = "cuda", .words = words, .prologue = "c
 
 static const char *const architectures[] = {"sm_53", "sm_60", "sm_61", "sm_70", "sm_72", "sm_75",
                                             "sm_80", "sm_86", "sm_87", "sm_89", "sm_90"};
-static const char default_architecture[] = "sm_80";
+static const char default_architecture[] = "sm_80", triple[] = "nvptx64-nvidia-cuda";
 
 lp_status cuda_march(const char *march, int *sm, lp_diag *diag) {
   if (lp_streq(march, "native")) march = default_architecture;
@@ -84,32 +84,10 @@ typedef struct {
   lp_code *out;
 } description;
 
-static void describe_programs(const gpu_plan *plan, int sm, const description *d) {
-  lp_code_program *programs = LP_NEW_ARRAY(d->arena, lp_code_program, plan->programs.count);
-  for (size_t i = 0; i < plan->programs.count; i++) {
-    const gpu_program *program = &plan->programs.data[i];
-    int64_t count = 0;
-    for (size_t k = 0; k < program->segments.count; k++)
-      if (program->segments.data[k]->index >= count) count = program->segments.data[k]->index + 1;
-    const char **segment = LP_NEW_ARRAY(d->arena, const char *, count);
-    for (size_t k = 0; k < program->segments.count; k++)
-      segment[program->segments.data[k]->index] = lp_arena_strdup(d->arena, program->segments.data[k]->symbol);
-    programs[i] = (lp_code_program){.name = program->name,
-                                    .layout = lp_arena_strdup(d->arena, program->layout),
-                                    .buffers = program->buffer_count + 1, /* scratch */
-                                    .segment_count = count,
-                                    .segment = segment};
-  }
-  *d->out = (lp_code){.triple = "nvptx64-nvidia-cuda",
-                      .march = lp_arena_format(d->arena, "sm_%d", sm),
-                      .program_count = (int32_t)plan->programs.count,
-                      .program = programs,
-                      .weight_bytes = plan->weight_bytes};
-}
-
 static lp_status describe_plan(gpu_plan *plan, int sm, void *user, lp_diag *diag) {
   (void)diag;
-  describe_programs(plan, sm, user);
+  const description *d = user;
+  gpu_describe(plan, triple, lp_arena_format(d->arena, "sm_%d", sm), d->arena, d->out);
   return LP_OK;
 }
 
@@ -161,8 +139,7 @@ static lp_status write_sources(gpu_plan *plan, int sm, const destination *d, lp_
 /* How the code is entered, for who loads it; it also marks the folder as one that may be replaced. */
 static lp_status write_manifest(gpu_plan *plan, int sm, const destination *d, lp_diag *diag) {
   lp_code code;
-  const description d_code = {plan->arena, &code};
-  describe_programs(plan, sm, &d_code);
+  gpu_describe(plan, triple, gpu_format(plan, "sm_%d", sm), plan->arena, &code);
   json_t *root = json_object(), *programs = json_object();
   json_object_set_new(root, "schema", json_string("llmpart.cuda/1"));
   json_object_set_new(root, "side", json_string(d->side));

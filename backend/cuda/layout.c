@@ -4,33 +4,7 @@
 
 #include <stdlib.h>
 
-typedef LP_VEC(const lp_poly *) sizes;
-
-static void add_size(sizes *list, const lp_poly *size) {
-  for (size_t i = 0; i < list->count; i++)
-    if (lp_poly_equal(list->data[i], size)) return;
-  lp_vec_push(list, size);
-}
-
-static void add_value(const gpu_plan *plan, const gpu_program *program, const lp_value *value, sizes *slots) {
-  int64_t buffer = lp_value_buffer(value, plan->side);
-  if (buffer < 0 || buffer >= program->buffer_count || gpu_value_cache(value)) return;
-  add_size(&slots[program->slot[buffer]], lp_type_bytes(plan->module, value->type));
-}
-
-/* Arguments, the side's own results and what it receives. */
-static void collect(const gpu_plan *plan, const gpu_program *program, sizes *slots) {
-  const lp_block *block = program->func->region;
-  for (int32_t i = 0; i < block->arg_count; i++)
-    add_value(plan, program, block->arg[i], slots);
-  LP_FOR_OPS(op, block) {
-    if (lp_op_has(op, LP_CONSTANT) || !lp_streq(lp_op_side(op), plan->side)) continue;
-    for (int32_t i = 0; i < op->out_count; i++)
-      add_value(plan, program, op->out[i], slots);
-  }
-}
-
-static void print_slots(const gpu_plan *plan, const gpu_program *program, const sizes *slots, lp_buf *out) {
+static void print_slots(const gpu_plan *plan, const gpu_program *program, const gpu_sizes *slots, lp_buf *out) {
   lp_buf_printf(out, "  static const int slot[] = {");
   for (int64_t i = 0; i < program->buffer_count; i++)
     lp_buf_printf(out, "%s%" PRId64, i ? i % 24 ? ", " : ",\n                             " : "", program->slot[i]);
@@ -64,8 +38,7 @@ static void print_scratch(const gpu_plan *plan, const gpu_program *program, lp_b
 }
 
 static void print_layout(const gpu_plan *plan, const gpu_program *program, lp_buf *out) {
-  sizes *slots = LP_NEW_ARRAY(plan->arena, sizes, program->slot_count + 1);
-  collect(plan, program, slots);
+  gpu_sizes *slots = gpu_slot_sizes(plan, program);
   lp_buf_printf(out, "\nextern \"C\" int64_t %s(const int64_t *sym, int64_t *offset) {\n", program->layout);
   lp_buf_puts(out, "  [[maybe_unused]] const Frame f = sizes_of(sym);\n");
   print_slots(plan, program, slots, out);

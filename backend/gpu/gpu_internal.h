@@ -6,6 +6,7 @@
  *   kernel.c      kernels by template (kernels/NAME.kernel) and parameters, each distinct one once
  *   constants.c   weights in the form kernels read;  weights.c  writes them
  *   repeat.c      equal runs of calls (layers) become one function
+ *   describe.c    sizes of slots, symbols;  table.c  the plan as data, for a runtime that launches kernels itself
  *   print.c       everything as text, by way of a dialect: words for qualifiers and indices, and how a launch is said
  *
  * A template is C with two kinds of words to fill in: $NAME is a parameter, @name a word of the dialect.
@@ -187,7 +188,7 @@ void gpu_add_scratch(gpu_builder *b, const lp_poly *bytes, const lp_poly *few, i
 const gpu_constant *gpu_constant_get(gpu_builder *b, lp_value *value, gpu_form form);
 void gpu_constant_weight(gpu_builder *b, bool gate, const gpu_constant **matrix, const gpu_constant **scale);
 void gpu_plan_place_constants(gpu_plan *plan);
-LP_MUST_USE lp_status gpu_weights_write(gpu_plan *plan, const char *path, lp_diag *diag);
+LP_MUST_USE lp_status gpu_weights_write(const gpu_plan *plan, const char *path, lp_diag *diag);
 
 /* Kernels (kernel.c). A template with parameters, a row of names and values that ends with NULL. */
 const char *gpu_template(const char *name);
@@ -264,5 +265,16 @@ void gpu_print_kernels(const gpu_plan *plan, const gpu_dialect *dialect, lp_buf 
 void gpu_print_text(const gpu_dialect *dialect, const char *text, lp_buf *out);
 /* A polynomial as a C expression over the members of `f`. */
 void gpu_print_size(const gpu_plan *plan, const lp_poly *size, lp_buf *out);
+
+/* The plan as data for a runtime that launches the kernels (table.c). */
+void gpu_print_table(const gpu_plan *plan, const gpu_dialect *dialect, lp_buf *out);
+
+/* ---- facts (describe.c) -------------------------------------------------------------------------------------------------- */
+
+/* [slot_count]: the sizes of the buffers of each slot of a program; each list is released with lp_vec_free. */
+typedef LP_VEC(const lp_poly *) gpu_sizes;
+gpu_sizes *gpu_slot_sizes(const gpu_plan *plan, const gpu_program *program);
+/* For the manifest; `arena` may outlive the plan's. */
+void gpu_describe(const gpu_plan *plan, const char *triple, const char *march, lp_arena *arena, lp_code *out);
 
 #endif

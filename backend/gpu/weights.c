@@ -91,7 +91,7 @@ static void put_row(lp_writer *writer, const gpu_constant *c, const float *row, 
   }
 }
 
-static lp_status write_matrix(gpu_plan *plan, lp_writer *writer, const gpu_constant *c) {
+static lp_status write_matrix(const gpu_plan *plan, lp_writer *writer, const gpu_constant *c) {
   source s = {.c = c};
   LP_TRY(constant_data(plan, c->value, &s.w));
   if (c->scale) LP_TRY(constant_data(plan, c->scale, &s.scale));
@@ -111,7 +111,7 @@ static lp_status write_matrix(gpu_plan *plan, lp_writer *writer, const gpu_const
 
 /* ---- the file ------------------------------------------------------------------------------------------------------- */
 
-static lp_status write_constant(gpu_plan *plan, lp_writer *writer, const gpu_constant *c) {
+static lp_status write_constant(const gpu_plan *plan, lp_writer *writer, const gpu_constant *c) {
   if (c->form == GPU_FORM_MATRIX || c->form == GPU_FORM_SCALE) return write_matrix(plan, writer, c);
   lp_tensor tensor;
   LP_TRY(constant_data(plan, c->value, &tensor));
@@ -122,7 +122,7 @@ static lp_status write_constant(gpu_plan *plan, lp_writer *writer, const gpu_con
   return LP_OK;
 }
 
-lp_status gpu_weights_write(gpu_plan *plan, const char *path, lp_diag *diag) {
+lp_status gpu_weights_write(const gpu_plan *plan, const char *path, lp_diag *diag) {
   size_t count = lp_map_count(plan->constants);
   const gpu_constant **list = LP_NEW_ARRAY(plan->arena, const gpu_constant *, count + 1);
   lp_safetensor *entry = LP_NEW_ARRAY(plan->arena, lp_safetensor, count + 1);

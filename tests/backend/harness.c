@@ -392,6 +392,8 @@ static void run_and_compare(harness *h, const lp_backend *backend, const char *m
   job.threads = threads;
   if (lp_has_prefix(march, "cortex") || lp_has_prefix(march, "armv8")) {
     if (!harness_run_foreign(h, backend, &options, &job)) return;
+  } else if (lp_streq(backend->name, "opencl")) {
+    harness_run_opencl(h, backend, &options, &job);
   } else {
     harness_run_native(h, backend, &options, &job);
   }
@@ -401,32 +403,47 @@ static void run_and_compare(harness *h, const lp_backend *backend, const char *m
 
 void harness_check(harness *h, const char *backend, const char *march, int64_t threads) {
   static lp_array want[HARNESS_MOST_VALUES];
+  if (getenv("LP_TEST_GPU")) return;
   reference(h, want);
   run_and_compare(h, lp_backend_find(backend), march, threads, want);
 }
 
-/* The CUDA code of a module that it has kernels for, on the CPU. */
-static void check_gpu(harness *h, const lp_array *want) {
-  const lp_backend backend = gpu_host_backend();
+/* The GPU code of a module that it has kernels for. */
+static void check_gpu(harness *h, const lp_backend *backend, const lp_array *want) {
   char why[64] = "";
   LP_FOR_OPS(op, h->block) {
-    if (lp_op_has(op, LP_CONSTANT) || lp_op_has(op, LP_TERMINATOR) || backend.runs(op, why)) continue;
+    if (lp_op_has(op, LP_CONSTANT) || lp_op_has(op, LP_TERMINATOR) || backend->runs(op, why)) continue;
     fprintf(stderr, "note: not run on a GPU: '%s': %s\n", lp_op_info_get(op->kind)->name, why);
     return;
   }
-  run_and_compare(h, &backend, "sm_80", 1, want);
+  run_and_compare(h, backend, "sm_80", 1, want);
+}
+
+/* A backend that runs nothing takes every module and gives nothing. */
+static void check_silent(harness *h, const lp_backend *backend) {
+  const lp_emit_options options = {.side = "device", .march = "native"};
+  lp_buf out = {0};
+  lp_code code;
+  if (backend->emit(h->module, &options, LP_EMIT_SHARED, &out, h->diag) != LP_OK ||
+      backend->describe(h->module, &options, h->arena, &code, h->diag) != LP_OK)
+    harness_fail(h, backend->name);
+  ck_assert_uint_eq(out.size, 0);
+  ck_assert_int_eq(code.weight_bytes, 0);
 }
 
 void harness_check_all(harness *h) {
   static lp_array want[HARNESS_MOST_VALUES];
   const lp_backend *const *list;
   reference(h, want);
-  if (getenv("LP_TEST_GPU")) {
-    check_gpu(h, want);
+  const lp_backend cuda = gpu_host_backend();
+  const char *gpu = getenv("LP_TEST_GPU");
+  if (gpu) {
+    check_gpu(h, lp_streq(gpu, "cuda") ? &cuda : lp_backend_find(gpu), want);
     return;
   }
   for (size_t i = 0; i < lp_backend_list(&list); i++) {
-    if (!list[i]->emits_code || lp_streq(list[i]->name, "cuda")) continue;
+    if (!list[i]->emits_code) check_silent(h, list[i]);
+    if (!list[i]->emits_code || list[i]->kernels || lp_streq(list[i]->name, "cuda")) continue;
     for (int64_t threads = 1; threads <= 3; threads++)
       run_and_compare(h, list[i], "x86-64-v3", threads, want);
     run_and_compare(h, list[i], "native", 2, want);
@@ -435,6 +452,12 @@ void harness_check_all(harness *h) {
 }
 
 int harness_main(Suite *suite) {
+  char why[256];
+  const char *gpu = getenv("LP_TEST_GPU");
+  if (gpu && lp_streq(gpu, "opencl") && !harness_has_opencl(why)) {
+    printf("skipped: %s\n", why);
+    return 77;
+  }
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_NORMAL);
   int failed = srunner_ntests_failed(runner);

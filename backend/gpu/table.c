@@ -1,0 +1,157 @@
+/* The plan as data, for a runtime that launches kernels itself: launches.json, as docs/gpu.md describes it. */
+#include "backend/gpu/gpu_internal.h"
+
+#include <stdlib.h>
+
+static void put_size(const gpu_plan *plan, const lp_poly *size, lp_buf *out) {
+  lp_buf_puts(out, "\"");
+  lp_poly_print(size, &plan->module->symbols, out);
+  lp_buf_puts(out, "\"");
+}
+
+/* ---- launchers ------------------------------------------------------------------------------------------------------ */
+
+static void put_arg(const gpu_plan *plan, const gpu_arg *arg, lp_buf *out) {
+  switch (arg->kind) {
+  case GPU_ARG_REF:
+    lp_buf_printf(out, "%" PRId32, arg->ref);
+    break;
+  case GPU_ARG_NULL:
+    lp_buf_puts(out, "null");
+    break;
+  case GPU_ARG_SCRATCH:
+    lp_buf_puts(out, "true");
+    break;
+  case GPU_ARG_SIZE:
+    put_size(plan, arg->size, out);
+  }
+}
+
+static void put_launch(const gpu_plan *plan, const gpu_launch *launch, lp_buf *out) {
+  lp_buf_printf(out, "{\"kernel\": \"%s\", \"threads\": %" PRId32, launch->kernel->name, launch->threads);
+  for (int axis = 0; axis < 2; axis++) {
+    lp_buf_puts(out, axis ? ", \"y\": [" : ", \"x\": [");
+    put_size(plan, launch->grid[axis].size, out);
+    lp_buf_printf(out, ", %" PRId64 "]", launch->grid[axis].per);
+  }
+  if (launch->few) {
+    lp_buf_puts(out, ", \"when\": [");
+    put_size(plan, launch->few, out);
+    lp_buf_printf(out, ", %" PRId64 ", %" PRId64 "]", launch->least, launch->most);
+  }
+  lp_buf_puts(out, ", \"args\": [");
+  for (int32_t i = 0; i < launch->arg_count; i++) {
+    if (i) lp_buf_puts(out, ", ");
+    put_arg(plan, &launch->arg[i], out);
+  }
+  lp_buf_puts(out, "]}");
+}
+
+static void put_launchers(const gpu_plan *plan, lp_buf *out) {
+  lp_buf_puts(out, " \"launchers\": [");
+  for (size_t i = 0; i < lp_map_count(plan->launchers); i++) {
+    const gpu_launcher *launcher = lp_map_value_at(plan->launchers, i);
+    lp_buf_puts(out, i ? ",\n  [" : "\n  [");
+    for (int32_t k = 0; k < launcher->launch_count; k++) {
+      if (k) lp_buf_puts(out, ",\n   ");
+      put_launch(plan, &launcher->launch[k], out);
+    }
+    lp_buf_puts(out, "]");
+  }
+  lp_buf_puts(out, "],\n");
+}
+
+/* ---- segments: [launcher, ref, ...]; a ref is a buffer "b3", a state "s0" or the number of a weight ------------------------ */
+
+static void put_ref(const gpu_ref *ref, lp_buf *out) {
+  if (ref->place == GPU_AT_WEIGHT)
+    lp_buf_printf(out, ", [%" PRId64 ", %" PRId64 "]", ref->constant->offset, ref->constant->bytes);
+  else
+    lp_buf_printf(out, ", \"%c%" PRId64 "\"", ref->place == GPU_AT_BUFFER ? 'b' : 's', ref->index);
+}
+
+static void put_segment(const gpu_plan *plan, const gpu_segment *segment, lp_buf *out) {
+  lp_buf_printf(out, "\n  \"%s\": [", segment->symbol);
+  for (size_t i = 0; i < segment->calls.count; i++) {
+    const gpu_call *call = &segment->calls.data[i];
+    size_t number = 0;
+    while (lp_map_value_at(plan->launchers, number) != call->launcher)
+      number++;
+    lp_buf_printf(out, "%s\n   [%zu", i ? "," : "", number);
+    for (int32_t k = 0; k < call->ref_count; k++)
+      put_ref(&call->ref[k], out);
+    lp_buf_puts(out, "]");
+  }
+  lp_buf_puts(out, "]");
+}
+
+static void put_segments(const gpu_plan *plan, lp_buf *out) {
+  lp_map *done = lp_map_create();
+  lp_buf_puts(out, " \"segments\": {");
+  for (size_t i = 0; i < plan->programs.count; i++) {
+    const gpu_program *program = &plan->programs.data[i];
+    for (size_t k = 0; k < program->segments.count; k++) {
+      const gpu_segment *segment = program->segments.data[k];
+      if (lp_map_has(done, segment->symbol)) continue;
+      if (lp_map_count(done)) lp_buf_puts(out, ",");
+      lp_map_put(done, segment->symbol, NULL);
+      put_segment(plan, segment, out);
+    }
+  }
+  lp_buf_puts(out, "}\n");
+  lp_map_free(done);
+}
+
+/* ---- layouts -------------------------------------------------------------------------------------------------------- */
+
+static void put_layout(const gpu_plan *plan, const gpu_program *program, lp_buf *out) {
+  gpu_sizes *slots = gpu_slot_sizes(plan, program);
+  lp_buf_printf(out, "\n  \"%s\": {\"slot\": [", program->layout);
+  for (int64_t i = 0; i < program->buffer_count; i++)
+    lp_buf_printf(out, "%s%" PRId64, i ? ", " : "", program->slot[i]);
+  lp_buf_puts(out, "],\n   \"sizes\": [");
+  for (int64_t i = 0; i < program->slot_count; i++) {
+    lp_buf_puts(out, i ? ",\n    [" : "[");
+    for (size_t k = 0; k < slots[i].count; k++) {
+      if (k) lp_buf_puts(out, ", ");
+      put_size(plan, slots[i].data[k], out);
+    }
+    lp_buf_puts(out, "]");
+    lp_vec_free(&slots[i]);
+  }
+  lp_buf_puts(out, "],\n   \"scratch\": [");
+  for (size_t i = 0; i < program->scratch.count; i++) {
+    const gpu_scratch *scratch = &program->scratch.data[i];
+    lp_buf_puts(out, i ? ", [" : "[");
+    put_size(plan, scratch->bytes, out);
+    lp_buf_puts(out, ", ");
+    put_size(plan, scratch->few, out);
+    lp_buf_printf(out, ", %" PRId64 "]", scratch->most);
+  }
+  lp_buf_puts(out, "]}");
+}
+
+static void put_layouts(const gpu_plan *plan, lp_buf *out) {
+  lp_map *done = lp_map_create();
+  lp_buf_puts(out, " \"layouts\": {");
+  for (size_t i = 0; i < plan->programs.count; i++) {
+    const gpu_program *program = &plan->programs.data[i];
+    if (lp_map_has(done, program->layout)) continue;
+    if (lp_map_count(done)) lp_buf_puts(out, ",");
+    lp_map_put(done, program->layout, NULL);
+    put_layout(plan, program, out);
+  }
+  lp_buf_puts(out, "},\n");
+  lp_map_free(done);
+}
+
+void gpu_print_table(const gpu_plan *plan, const gpu_dialect *dialect, lp_buf *out) {
+  lp_buf_printf(out, "{\"schema\": \"llmpart.launches/1\", \"language\": \"%s\", \"symbols\": [", dialect->name);
+  for (size_t i = 0; i < plan->module->symbols.names.count; i++)
+    lp_buf_printf(out, "%s\"%s\"", i ? ", " : "", plan->module->symbols.names.data[i]);
+  lp_buf_puts(out, "],\n");
+  put_launchers(plan, out);
+  put_layouts(plan, out);
+  put_segments(plan, out);
+  lp_buf_puts(out, "}\n");
+}

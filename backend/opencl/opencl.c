@@ -1,0 +1,87 @@
+/* opencl: the GPU plan as OpenCL C and a table of launches, for GPUs that share memory with the device's processor. */
+#include "backend/gpu/gpu_internal.h"
+
+#include <stdlib.h>
+
+static const gpu_word words[] = {{"kernel", "__kernel"},
+                                 {"device", "static"},
+                                 {"global", "__global"},
+                                 {"shared", "__local"},
+                                 {"restrict", "restrict"},
+                                 {"sync", "barrier(CLK_LOCAL_MEM_FENCE)"},
+                                 {"unroll", "#pragma unroll"},
+                                 {"thread", "(int)get_local_id(0)"},
+                                 {"block_x", "(int)get_group_id(0)"},
+                                 {"block_y", "(int)get_group_id(1)"},
+                                 {NULL, NULL}};
+
+static const gpu_dialect dialect = {.name = "opencl", .words = words, .prologue = "opencl_prologue"};
+
+typedef lp_status with_plan(const gpu_plan *plan, void *user, lp_diag *diag);
+
+static lp_status on_plan(lp_module *module, const char *side, with_plan *work, void *user, lp_diag *diag) {
+  lp_arena *arena = lp_arena_create();
+  gpu_plan *plan = NULL;
+  lp_status status = gpu_plan_create(module, side, arena, &plan, diag);
+  if (status == LP_OK) status = work(plan, user, diag);
+  gpu_plan_free(plan);
+  lp_arena_free(arena);
+  return status;
+}
+
+static lp_status emit_kernels(const gpu_plan *plan, void *user, lp_diag *diag) {
+  (void)diag;
+  gpu_print_kernels(plan, &dialect, user);
+  return LP_OK;
+}
+
+static lp_status emit_launches(const gpu_plan *plan, void *user, lp_diag *diag) {
+  (void)diag;
+  gpu_print_table(plan, &dialect, user);
+  return LP_OK;
+}
+
+static lp_status opencl_emit(lp_module *module, const lp_emit_options *options, lp_emit_form form, lp_buf *out,
+                             lp_diag *diag) {
+  if (form == LP_EMIT_SOURCE) return on_plan(module, options->side, emit_kernels, out, diag);
+  if (form == LP_EMIT_LAUNCHES) return on_plan(module, options->side, emit_launches, out, diag);
+  return lp_error(diag, LP_LOC_NONE, "the opencl backend emits source code and launches only");
+}
+
+typedef struct {
+  lp_arena *arena;
+  lp_code *out;
+} description;
+
+static lp_status describe_plan(const gpu_plan *plan, void *user, lp_diag *diag) {
+  const description *d = user;
+  (void)diag;
+  gpu_describe(plan, "opencl", "1.2", d->arena, d->out);
+  return LP_OK;
+}
+
+static lp_status opencl_describe(lp_module *module, const lp_emit_options *options, lp_arena *arena, lp_code *out,
+                                 lp_diag *diag) {
+  description d = {arena, out};
+  return on_plan(module, options->side, describe_plan, &d, diag);
+}
+
+static lp_status write_plan(const gpu_plan *plan, void *user, lp_diag *diag) {
+  return gpu_weights_write(plan, user, diag);
+}
+
+static lp_status opencl_write_weights(lp_module *module, const lp_emit_options *options, const char *path,
+                                      lp_diag *diag) {
+  return on_plan(module, options->side, write_plan, (void *)(uintptr_t)path, diag);
+}
+
+const lp_backend lp_backend_opencl = {
+    .name = "opencl",
+    .summary = "OpenCL C 1.2 for GPUs of devices",
+    .emits_code = true,
+    .kernels = "kernels.cl",
+    .runs = gpu_op_runs,
+    .emit = opencl_emit,
+    .describe = opencl_describe,
+    .write_weights = opencl_write_weights,
+};

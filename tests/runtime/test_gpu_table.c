@@ -1,0 +1,96 @@
+/* launches.json: what is read, and what is wrong with it said where it is. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/gpu.h"
+
+#define HEAD "{\"schema\": \"llmpart.launches/1\", \"language\": \"opencl\", \"symbols\": [\"b\", \"s\"], "
+#define LAUNCH                                                                                                         \
+  "{\"kernel\": \"k\", \"threads\": 64, \"x\": [\"b*s\", 64], \"y\": [\"1\", 1], \"when\": [\"s\", 0, 4], "            \
+  "\"args\": [1, null, true, \"4*s\"]}"
+#define LAUNCHERS "\"launchers\": [[" LAUNCH "]], "
+#define LAYOUTS                                                                                                        \
+  "\"layouts\": {\"l\": {\"slot\": [0, 0], \"sizes\": [[\"4*b\", \"8*s\"]], \"scratch\": [[\"16*s\", \"s\", 4]]}}, "
+#define SEGMENTS "\"segments\": {\"g\": [[0, \"b1\", [64, 16]]]}}"
+
+typedef struct {
+  lp_arena *arena;
+  lp_diag *diag;
+  lp_gpu_table table;
+} parsed;
+
+static lp_status parse(parsed *p, const char *text) {
+  p->arena = lp_arena_create();
+  p->diag = lp_diag_create();
+  return lp_gpu_table_parse("launches.json", text, strlen(text), p->arena, &p->table, p->diag);
+}
+
+static void done(parsed *p) {
+  lp_gpu_table_clear(&p->table);
+  lp_diag_free(p->diag);
+  lp_arena_free(p->arena);
+}
+
+START_TEST(reads) {
+  parsed p;
+  ck_assert_int_eq(parse(&p, HEAD LAUNCHERS LAYOUTS SEGMENTS), LP_OK);
+  const int64_t sym[] = {2, 3};
+  const lp_gpu_launch *launch = &p.table.launcher[0].launch[0];
+  ck_assert_int_eq(p.table.launcher[0].refs, 2);
+  ck_assert_str_eq(launch->kernel, "k");
+  ck_assert_int_eq(lp_poly_eval(launch->axis[0].size, sym, 2), 6);
+  ck_assert_int_eq(launch->most, 4);
+  ck_assert_int_eq(launch->arg[0].kind, LP_GPU_ARG_REF);
+  ck_assert_int_eq(launch->arg[1].kind, LP_GPU_ARG_NULL);
+  ck_assert_int_eq(launch->arg[2].kind, LP_GPU_ARG_SCRATCH);
+  ck_assert_int_eq(lp_poly_eval(launch->arg[3].size, sym, 2), 12);
+  ck_assert_int_eq(p.table.layout[0].buffers, 2);
+  ck_assert_int_eq(lp_poly_eval(p.table.layout[0].sizes[0].size[1], sym, 2), 24);
+  const lp_gpu_call *call = &p.table.segment[0].call[0];
+  ck_assert_int_eq(call->ref_count, 2);
+  ck_assert_int_eq(call->ref[0].place, LP_GPU_BUFFER);
+  ck_assert_int_eq(call->ref[1].place, LP_GPU_WEIGHT);
+  ck_assert_int_eq(call->ref[1].bytes, 16);
+  done(&p);
+}
+END_TEST
+
+static const struct {
+  const char *text, *says;
+} wrong[] = {
+    {"{", "not valid JSON"},
+    {"{\"schema\": \"llmpart.launches/9\"}", "wanted 'llmpart.launches/1', found 'llmpart.launches/9'"},
+    {"{\"schema\": \"llmpart.launches/1\", \"language\": \"metal\"}", "wanted 'opencl', found 'metal'"},
+    {HEAD "\"launchers\": [[7]]}", "launchers[0][0]: wanted an object, found an integer"},
+    {HEAD "\"launchers\": [[{\"kernel\": \"k\", \"threads\": 4096}]]}", "launchers[0][0].threads: 4096 lies outside"},
+    {HEAD "\"launchers\": [[{\"kernel\": \"k\", \"threads\": 32, \"x\": [\"q\", 1]}]]}",
+     "'q' uses 'q', which `symbols`"},
+    {HEAD LAUNCHERS "\"layouts\": {\"l\": {\"slot\": [3], \"sizes\": [[]], \"scratch\": []}}}",
+     "layouts.l.slot[0]: 3 lies outside of 0..0"},
+    {HEAD LAUNCHERS LAYOUTS "\"segments\": {\"g\": [[1]]}}", "segments.g[0][0]: 1 lies outside of 0..0"},
+    {HEAD LAUNCHERS LAYOUTS "\"segments\": {\"g\": [[0, \"b0\"]]}}", "segments.g[0]: 1 operands; its launches take 2"},
+    {HEAD LAUNCHERS LAYOUTS "\"segments\": {\"g\": [[0, \"b0\", \"x1\"]]}}", "'x1' is no buffer and no state"},
+};
+
+START_TEST(refuses) {
+  parsed p;
+  ck_assert_int_eq(parse(&p, wrong[_i].text), LP_FAILED);
+  const char *said = lp_diag_get(p.diag, 0)->text;
+  ck_assert_msg(strstr(said, wrong[_i].says) != NULL, "%s: %s", wrong[_i].says, said);
+  done(&p);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("gpu table");
+  TCase *tcase = tcase_create("gpu table");
+  tcase_add_test(tcase, reads);
+  tcase_add_loop_test(tcase, refuses, 0, (int)(sizeof wrong / sizeof wrong[0]));
+  suite_add_tcase(suite, tcase);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_NORMAL);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
