@@ -80,6 +80,12 @@ lp_status lp_infer_integer(const lp_infer *c, int32_t index) {
   return lp_infer_fail(c, "input %d is of type %s, integers wanted", index, lp_dtype_name(dtype));
 }
 
+lp_status lp_infer_index(const lp_infer *c, int32_t index) {
+  lp_dtype dtype = lp_infer_in(c, index).dtype;
+  if (dtype == LP_I32 || dtype == LP_I64) return LP_OK;
+  return lp_infer_fail(c, "input %d is of type %s, an index of i32 or i64 wanted", index, lp_dtype_name(dtype));
+}
+
 lp_status lp_infer_axis(const lp_infer *c, int64_t axis, int32_t rank, bool end, int32_t *out) {
   int64_t last = end ? rank : rank - 1;
   if (axis < -rank || axis > last) return lp_infer_fail(c, "axis %" PRId64 " of a tensor with %d axes", axis, rank);

@@ -39,6 +39,7 @@ LP_MUST_USE lp_status lp_infer_same_dtype(const lp_infer *c, int32_t first, int3
 /* Numpy's matrix product of operands `a` and `b`, whatever their types. */
 LP_MUST_USE lp_status lp_infer_product(lp_infer *c, int32_t a, int32_t b, lp_shape *out);
 LP_MUST_USE lp_status lp_infer_integer(const lp_infer *c, int32_t index);
+LP_MUST_USE lp_status lp_infer_index(const lp_infer *c, int32_t index);
 
 /* Sets a result's type; nothing when there is no such result. A NULL dimension is one that overflowed. */
 LP_MUST_USE lp_status lp_infer_set(const lp_infer *c, int32_t index, lp_dtype dtype, const lp_shape *shape);

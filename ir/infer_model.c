@@ -58,19 +58,41 @@ static lp_status agree_mask(lp_infer *c, const lp_shape *q, const lp_poly *total
   return LP_OK;
 }
 
+/* Past keys or values have batch, heads and width of the new ones; `length` is how many rows they hold. */
+static lp_status agree_past(lp_infer *c, int32_t index, const lp_shape *rows, const lp_poly **length) {
+  const lp_poly *same;
+  LP_TRY(lp_infer_rank(c, index, 4));
+  for (int32_t i = 0; i < 4; i++)
+    if (i != 2) LP_TRY(lp_infer_agree(c, rows->dim[i], lp_infer_in(c, index).dim[i], &same));
+  *length = lp_infer_in(c, index).dim[2];
+  return LP_OK;
+}
+
+/* Past rows, if there are any, and the new ones. */
+static lp_status count_rows(lp_infer *c, const lp_shape *k, const lp_shape *v, const lp_poly **total) {
+  const lp_poly *keys, *values;
+  *total = k->dim[2];
+  if (lp_infer_has(c, 4) != lp_infer_has(c, 5)) return lp_infer_fail(c, "it has past keys or values without the other");
+  if (!lp_infer_has(c, 4)) return LP_OK;
+  LP_TRY(agree_past(c, 4, k, &keys));
+  LP_TRY(agree_past(c, 5, v, &values));
+  LP_TRY(lp_infer_agree(c, keys, values, &keys));
+  *total = lp_poly_add(c->m->arena, keys, k->dim[2]);
+  return LP_OK;
+}
+
 lp_status infer_attention(lp_infer *c) {
   lp_shape q, k, v, in;
+  const lp_poly *total;
   LP_TRY(lp_infer_need(c, 3));
   LP_TRY(read_heads_of(c, 0, "q_num_heads", &q));
   LP_TRY(read_heads_of(c, 1, "kv_num_heads", &k));
   LP_TRY(read_heads_of(c, 2, "kv_num_heads", &v));
-  LP_TRY(lp_infer_agree(c, k.dim[2], v.dim[2], &k.dim[2]));
+  for (int32_t i = 0; i < 3; i++)
+    LP_TRY(lp_infer_agree(c, k.dim[i], v.dim[i], &k.dim[i]));
+  LP_TRY(lp_infer_agree(c, q.dim[0], k.dim[0], &q.dim[0]));
   LP_TRY(lp_infer_agree(c, q.dim[3], k.dim[3], &q.dim[3]));
-  const lp_poly *total = k.dim[2];
-  if (lp_infer_has(c, 4)) {
-    LP_TRY(lp_infer_rank(c, 4, 4));
-    total = lp_poly_add(c->m->arena, lp_infer_in(c, 4).dim[2], total);
-  }
+  LP_TRY(count_rows(c, &k, &v, &total));
   in = lp_infer_shape(c, 0);
   lp_dtype dtype = lp_infer_in(c, 0).dtype;
   if (lp_infer_has(c, 3)) LP_TRY(agree_mask(c, &q, total));

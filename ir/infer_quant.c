@@ -134,7 +134,7 @@ lp_status infer_matmul_nbits(lp_infer *c) {
 
 lp_status infer_gather_block(lp_infer *c) {
   LP_TRY(lp_infer_need(c, 3));
-  LP_TRY(lp_infer_integer(c, 1));
+  LP_TRY(lp_infer_index(c, 1));
   int64_t bits = lp_op_i64(c->op, "bits", 4);
   lp_type data = lp_infer_in(c, 0);
   LP_TRY(check_bits(c, bits, lp_op_i64(c->op, "block_size", 128)));

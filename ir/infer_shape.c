@@ -11,7 +11,7 @@ static lp_dtype dtype_of(const lp_infer *c, int32_t index) {
 
 lp_status infer_gather(lp_infer *c) {
   LP_TRY(lp_infer_need(c, 2));
-  LP_TRY(lp_infer_integer(c, 1));
+  LP_TRY(lp_infer_index(c, 1));
   lp_shape data = lp_infer_shape(c, 0), index = lp_infer_shape(c, 1), out = {0};
   int32_t axis;
   LP_TRY(lp_infer_axis(c, lp_op_i64(c->op, "axis", 0), data.rank, false, &axis));
@@ -40,7 +40,7 @@ static lp_status fits_beside(const lp_infer *c, const lp_shape *index, const lp_
 
 lp_status infer_gather_elements(lp_infer *c) {
   LP_TRY(lp_infer_need(c, 2));
-  LP_TRY(lp_infer_integer(c, 1));
+  LP_TRY(lp_infer_index(c, 1));
   LP_TRY(lp_infer_rank(c, 1, lp_infer_in(c, 0).rank));
   int32_t axis;
   LP_TRY(lp_infer_axis(c, lp_op_i64(c->op, "axis", 0), lp_infer_in(c, 0).rank, false, &axis));
@@ -52,7 +52,7 @@ lp_status infer_gather_elements(lp_infer *c) {
 /* indices[..., k] picks data[i0, ..., ik-1]: the result has the leading axes of indices and the rest of data's. */
 lp_status infer_gather_nd(lp_infer *c) {
   LP_TRY(lp_infer_need(c, 2));
-  LP_TRY(lp_infer_integer(c, 1));
+  LP_TRY(lp_infer_index(c, 1));
   lp_shape data = lp_infer_shape(c, 0), index = lp_infer_shape(c, 1), out = {0};
   int64_t depth, batch = lp_op_i64(c->op, "batch_dims", 0);
   if (index.rank < 1 || !lp_poly_is_const(index.dim[index.rank - 1], &depth) || depth < 1 || batch < 0 ||
@@ -96,7 +96,7 @@ static lp_status infer_scatter_nd(lp_infer *c, const lp_shape *data) {
 /* Data, indices, updates: data with some elements replaced. */
 lp_status infer_scatter(lp_infer *c) {
   LP_TRY(lp_infer_need(c, 3));
-  LP_TRY(lp_infer_integer(c, 1));
+  LP_TRY(lp_infer_index(c, 1));
   LP_TRY(lp_infer_same_dtype(c, 0, 2));
   lp_shape data = lp_infer_shape(c, 0);
   LP_TRY(c->op->kind == LP_ONNX_ScatterND ? infer_scatter_nd(c, &data) : infer_scatter_elements(c, &data));

@@ -256,7 +256,8 @@ START_TEST(gathers) {
   gives(NODE(GatherElements, f32("b,s"), i64("b,3")), "f32[b,3]");
   gives(NODE(ScatterND, f32("b,s"), i64("b,2"), f32("b")), "f32[b,s]");
   refuses(NODE(ScatterND, f32("b,s"), i64("b,2"), i64("b")), "inputs 0 and 2 differ in type: f32 and i64");
-  refuses(NODE(Gather, f32("100,8"), f32("b")), "input 1 is of type f32, integers wanted");
+  refuses(NODE(Gather, f32("100,8"), f32("b")), "input 1 is of type f32, an index of i32 or i64 wanted");
+  refuses(NODE(Gather, f32("100,8"), test_arg(LP_U16, "b")), "input 1 is of type u16, an index of i32 or i64 wanted");
   with_i64("axis", 5);
   refuses(NODE(Gather, f32("100,8"), i64("b")), "axis 5 of a tensor with 2 axes");
 }
@@ -491,6 +492,18 @@ START_TEST(attention) {
 }
 END_TEST
 
+START_TEST(attention_refusals) {
+  refuses(NODE(Attention, f32("2,3,4,8"), f32("2,3,6,8"), f32("2,3,6,8"), NULL, f32("2,3,85,8"), f32("2,3,3,8")),
+          "dimensions 85 and 3 must agree");
+  refuses(NODE(Attention, f32("2,9,4,8"), f32("2,3,6,8"), f32("2,3,6,9"), NULL, f32("2,3,12,8"), f32("2,3,12,8")),
+          "dimensions 9 and 8 must agree");
+  refuses(NODE(Attention, f32("2,3,4,8"), f32("2,3,6,8"), f32("2,3,6,8"), NULL, f32("2,3,5,8")),
+          "it has past keys or values without the other");
+  refuses(NODE(Attention, f32("2,4,4,8"), f32("2,2,6,8"), f32("2,4,6,8")), "dimensions 2 and 4 must agree");
+  refuses(NODE(Attention, f32("2,4,4,8"), f32("3,4,6,8"), f32("3,4,6,8")), "dimensions 2 and 3 must agree");
+}
+END_TEST
+
 START_TEST(fused_operators) {
   lp_op *op = NODES(MsSkipLayerNormalization, 4, f32("b,s,8"), f32("b,s,8"), f32("8"));
   gives_at(op, 3, "f32[b,s,8]");
@@ -560,6 +573,7 @@ int main(void) {
   tcase_add_test(tc, ranges_and_fills);
   tcase_add_test(tc, constants_are_computed);
   tcase_add_test(tc, attention);
+  tcase_add_test(tc, attention_refusals);
   tcase_add_test(tc, fused_operators);
   tcase_add_test(tc, substitution_reaches_everything);
   suite_add_tcase(suite, tc);
