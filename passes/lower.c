@@ -74,6 +74,36 @@ static void lower_bit_casts(lp_module *module, lp_block *block, lp_diag *diag) {
   }
 }
 
+/* Can the operator read a constant in 16 bits as its operand `index`? Arithmetic can, products and norms their weights, an
+ * embedding its table; a view can where its readers do. What copies or compares elements has one type. */
+static bool takes_half(const lp_op *op, int32_t index) {
+  bool takes = true;
+  switch (op->kind) {
+  case LP_ONNX_Concat:
+  case LP_ONNX_Scatter:
+  case LP_ONNX_ScatterElements:
+  case LP_ONNX_ScatterND:
+    return false;
+  case LP_ONNX_Gather:
+    return index > 0 || (lp_op_in(op, 0)->type.rank == 2 && lp_op_i64(op, "axis", 0) == 0);
+  case LP_ONNX_Transpose:
+    for (const lp_use *use = op->out[0]->uses; use && takes; use = use->next)
+      takes = takes_half(use->owner, (int32_t)(use - use->owner->in));
+    return takes;
+  default:
+    return index > 0 || lp_op_has(op, LP_ELEMENTWISE) || lp_op_has(op, LP_TERMINATOR);
+  }
+}
+
+static void widen_constants(lp_module *module, lp_op *op, lp_diag *diag) {
+  for (int32_t i = 0; i < op->in_count; i++) {
+    lp_value *value = lp_op_in(op, i);
+    if (!value || !lp_value_is_constant(value) || !is_half(value->type) || takes_half(op, i)) continue;
+    lp_build b = lp_build_at(module, op, diag);
+    lp_op_set_in(op, i, lp_build_map1(&b, "cast", value, LP_F32));
+  }
+}
+
 /* Arguments are cast on entry, results on exit; what lies between is computed in f32. */
 static void widen(lp_module *module, lp_op *func, lp_diag *diag) {
   lp_block *block = func->region;
@@ -86,6 +116,7 @@ static void widen(lp_module *module, lp_op *func, lp_diag *diag) {
     lp_op_set_in(last, i, lp_build_map1(&b, "cast", value, value->type.dtype));
   }
   LP_FOR_OPS(op, block) {
+    widen_constants(module, op, diag);
     bool exit_cast = op->kind == LP_OP_MAP;
     for (int32_t i = 0; i < op->out_count && !exit_cast && !lp_op_has(op, LP_CONSTANT); i++)
       if (is_half(op->out[i]->type)) op->out[i]->type.dtype = LP_F32;

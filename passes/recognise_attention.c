@@ -193,12 +193,14 @@ static bool match_attention(lp_build *b, lp_op *softmax, attention_match *m) {
   int64_t axis = lp_op_i64(softmax, "axis", -1);
   lp_type type = softmax->out[0]->type;
   lp_scores scores;
+  if (type.dtype == LP_F64) return false; /* attention is computed in f32 */
   if (type.rank < 3 || type.rank > 4 || (axis != -1 && axis != type.rank - 1)) return false;
   m->last = match_context(softmax, &probabilities);
   if (!m->last || lp_op_in(m->last, 0) != probabilities || !same_rows(type, probabilities->type)) return false;
   if (!lp_match_scores(b, lp_op_in(softmax, 0), &scores)) return false;
   lp_type product = scores.product->out[0]->type;
   if (product.rank < 3 || product.rank > 4 || !same_rows(type, product)) return false;
+  if (scores.mask && scores.mask->type.rank == 0) return false;
   m->mask = scores.mask;
   m->softcap = scores.softcap;
   m->scale = scores.scale;

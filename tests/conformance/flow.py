@@ -1,4 +1,4 @@
-"""Small models of control flow and of scattered updates, with the outputs that ONNX Runtime gives, in the folders that
+"""Small models of control flow, of scattered updates and of constants in 16 bits, with the outputs that ONNX Runtime gives, in the folders that
 `llmpart verify --suite` reads; tests/conformance/flow/ has them:
 
     python3 tests/conformance/flow.py OUT
@@ -15,7 +15,7 @@ import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 F32, I64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
-TYPES = {np.dtype("float32"): F32, np.dtype("float64"): TensorProto.DOUBLE, np.dtype("int64"): I64,
+TYPES = {np.dtype("float32"): F32, np.dtype("float16"): TensorProto.FLOAT16, np.dtype("float64"): TensorProto.DOUBLE, np.dtype("int64"): I64,
          np.dtype("int32"): TensorProto.INT32, np.dtype("int8"): TensorProto.INT8, np.dtype("uint8"): TensorProto.UINT8,
          np.dtype("bool"): BOOL}
 
@@ -143,9 +143,27 @@ def picks(out, rng):
           {"x": square[0], "z": x[:, :2]}, [value("y")])
 
 
+def halves(out, rng):
+    """Constants in 16 bits where operators copy them or compute with them beside what is computed in f32."""
+    x = rng.standard_normal((4, 6)).astype(np.float16)
+    weights = {"w": rng.standard_normal((4, 6)).astype(np.float16)}
+    row, rows = rng.integers(0, 6, 3), rng.integers(0, 4, (4, 6))
+    for name, nodes, feed in [
+            ("concat", [node("Concat", "w x", "y", axis=0)], {}),
+            ("turned", [node("Transpose", "w", "t", perm=[1, 0]), node("Transpose", "x", "u", perm=[1, 0]),
+                        node("Concat", "t u", "y", axis=0)], {}),
+            ("product", [node("Transpose", "x", "t"), node("MatMul", "w t", "y")], {}),
+            ("einsum", [node("Einsum", "w x", "y", equation="ij,kj->ki")], {}),
+            ("gather", [node("Gather", "w i", "t", axis=1), node("Gather", "x i", "u", axis=1), node("Sub", "t u", "y")],
+             {"i": row}),
+            ("elements", [node("GatherElements", "w i", "t", axis=0), node("Add", "t x", "y")], {"i": rows}),
+            ("scatter", [node("ScatterElements", "x i w", "y", axis=0)], {"i": rng.permuted(rows * 0 + [[0], [1], [2], [3]], axis=0)})]:
+        write(out, "half_" + name, nodes, {**feed, "x": x}, [value("y", TensorProto.FLOAT16)], weights)
+
+
 def main():
     out, rng = pathlib.Path(sys.argv[1]), np.random.default_rng(5)
-    for make in (branches, loops, scatters, picks):
+    for make in (branches, loops, scatters, picks, halves):
         make(out, rng)
 
 
