@@ -100,6 +100,7 @@ static inline const char *lp_text(const char *maybe) {
 
 /* Where a node is: its name, or its first result's where it has none. */
 lp_loc lp_node_loc(const lp_importer *im, const Onnx__NodeProto *node, const lp_call *call);
+LP_MUST_USE lp_status lp_refuse_no_opset(const lp_importer *im, lp_loc loc);
 /* The version of a domain ("": the default one) that the model imports; 0 when it imports none. */
 int64_t lp_domain_opset(const lp_importer *im, const char *domain);
 /* The operator of the IR that a node is. */
@@ -110,7 +111,8 @@ LP_MUST_USE lp_status lp_model_graph(lp_importer *im, const Onnx__GraphProto **o
 void lp_note_subgraphs(const lp_importer *im, const Onnx__NodeProto *node, lp_loc loc);
 /* Declares what lp_onnx_census finds. */
 LP_MUST_USE lp_status lp_census_take(lp_importer *im, lp_arena *arena, lp_operator_count **out, size_t *count);
-/* The default domain's opset; refusals name the first node of `graph` (or NULL) that it concerns. */
+/* The default domain's opset; refusals name the first node of `graph` (or NULL) that it concerns. A graph whose own nodes are
+ * all of other domains needs none: its functions' nodes are refused one by one. */
 LP_MUST_USE lp_status lp_read_opset(lp_importer *im, const Onnx__GraphProto *graph);
 /* Where the first node is that reads `name`; the file where none does. For messages: it searches. */
 lp_loc lp_reader_loc(const lp_importer *im, const Onnx__GraphProto *graph, const char *name);

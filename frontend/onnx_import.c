@@ -79,7 +79,7 @@ lp_status lp_read_opset(lp_importer *im, const Onnx__GraphProto *graph) {
     if (!domain[0] || lp_streq(domain, "ai.onnx")) im->opset = set->version;
   }
   lp_loc loc = first_standard_loc(im, graph);
-  if (im->opset == 0) return lp_error(im->diag, loc, "the model declares no opset of the default domain 'ai.onnx'");
+  if (im->opset == 0) return loc.op ? lp_refuse_no_opset(im, loc) : LP_OK; /* other domains need none of it */
   if (im->opset < LP_ONNX_OPSET_MIN)
     return lp_error(im->diag, loc, "opset %" PRId64 " of domain 'ai.onnx' is older than %d, the oldest supported",
                     im->opset, LP_ONNX_OPSET_MIN);

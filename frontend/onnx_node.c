@@ -15,6 +15,10 @@ int64_t lp_domain_opset(const lp_importer *im, const char *domain) {
   return 0;
 }
 
+lp_status lp_refuse_no_opset(const lp_importer *im, lp_loc loc) {
+  return lp_error(im->diag, loc, "the model declares no opset of the default domain 'ai.onnx'");
+}
+
 lp_loc lp_node_loc(const lp_importer *im, const Onnx__NodeProto *node, const lp_call *call) {
   const char *name = lp_text(node->name);
   if (!name[0] && node->n_output > 0) name = lp_text(node->output[0]);
@@ -184,6 +188,7 @@ lp_status lp_import_node(lp_importer *im, lp_scope *scope, const Onnx__NodeProto
   if (lp_arena_bytes(im->module->arena) + lp_arena_bytes(im->scratch) - im->unpacked > LP_IMPORT_BYTES)
     return lp_error(im->diag, loc, "its names and attributes take more than %d MiB once functions are inlined",
                     LP_IMPORT_BYTES >> 20);
+  if (!lp_node_domain(node)[0] && im->opset == 0) return lp_refuse_no_opset(im, loc);
   const Onnx__FunctionProto *function = lp_function_find(im, node);
   if (function) return lp_inline_function(im, scope, node, function, call, loc);
   if (!lp_node_domain(node)[0] && lp_streq(node->op_type, "Constant"))

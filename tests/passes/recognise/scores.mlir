@@ -56,3 +56,36 @@
     "llmpart.return"(%y) : (tensor<?x?x4xf32, ["3*b", "s"]>) -> ()
   }) {inputs = ["q", "k", "v"], outputs = ["y"], sym_name = "main"} : () -> ()
 }) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
+// -----
+// Attention is computed in f32: what is asked for in f64 stays a softmax between products.
+
+// CHECK-NOT: "onnx.Attention"
+// CHECK: "onnx.Softmax"
+// CHECK-NOT: "onnx.Attention"
+"builtin.module"() ({
+  "llmpart.func"() ({
+  ^bb0(%q: tensor<?x2x?x4xf64, ["b", "s"]>, %k: tensor<?x2x?x4xf64, ["b", "s"]>, %v: tensor<?x2x?x4xf64, ["b", "s"]>):
+    %kt = "onnx.Transpose"(%k) {perm = array<i64: 0, 1, 3, 2>} : (tensor<?x2x?x4xf64, ["b", "s"]>) -> tensor<?x2x4x?xf64, ["b", "s"]>
+    %x = "onnx.MatMul"(%q, %kt) : (tensor<?x2x?x4xf64, ["b", "s"]>, tensor<?x2x4x?xf64, ["b", "s"]>) -> tensor<?x2x?x?xf64, ["b", "s", "s"]>
+    %p = "onnx.Softmax"(%x) {axis = -1 : i64} : (tensor<?x2x?x?xf64, ["b", "s", "s"]>) -> tensor<?x2x?x?xf64, ["b", "s", "s"]>
+    %y = "onnx.MatMul"(%p, %v) : (tensor<?x2x?x?xf64, ["b", "s", "s"]>, tensor<?x2x?x4xf64, ["b", "s"]>) -> tensor<?x2x?x4xf64, ["b", "s"]>
+    "llmpart.return"(%y) : (tensor<?x2x?x4xf64, ["b", "s"]>) -> ()
+  }) {inputs = ["q", "k", "v"], outputs = ["y"], sym_name = "main"} : () -> ()
+}) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
+// -----
+// One number added to every score is no mask.
+
+// CHECK-NOT: "onnx.Attention"
+// CHECK: "onnx.Softmax"
+// CHECK-NOT: "onnx.Attention"
+"builtin.module"() ({
+  "llmpart.func"() ({
+  ^bb0(%q: tensor<?x2x?x4xf32, ["b", "s"]>, %k: tensor<?x2x?x4xf32, ["b", "s"]>, %v: tensor<?x2x?x4xf32, ["b", "s"]>, %one: tensor<f32>):
+    %kt = "onnx.Transpose"(%k) {perm = array<i64: 0, 1, 3, 2>} : (tensor<?x2x?x4xf32, ["b", "s"]>) -> tensor<?x2x4x?xf32, ["b", "s"]>
+    %x = "onnx.MatMul"(%q, %kt) : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<?x2x4x?xf32, ["b", "s"]>) -> tensor<?x2x?x?xf32, ["b", "s", "s"]>
+    %m = "onnx.Add"(%x, %one) : (tensor<?x2x?x?xf32, ["b", "s", "s"]>, tensor<f32>) -> tensor<?x2x?x?xf32, ["b", "s", "s"]>
+    %p = "onnx.Softmax"(%m) {axis = -1 : i64} : (tensor<?x2x?x?xf32, ["b", "s", "s"]>) -> tensor<?x2x?x?xf32, ["b", "s", "s"]>
+    %y = "onnx.MatMul"(%p, %v) : (tensor<?x2x?x?xf32, ["b", "s", "s"]>, tensor<?x2x?x4xf32, ["b", "s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    "llmpart.return"(%y) : (tensor<?x2x?x4xf32, ["b", "s"]>) -> ()
+  }) {inputs = ["q", "k", "v", "one"], outputs = ["y"], sym_name = "main"} : () -> ()
+}) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
