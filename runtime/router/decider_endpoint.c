@@ -1,16 +1,16 @@
 /* A language model behind an OpenAI-compatible API: POST {url}/completions, one token with its log-probabilities. */
-#include <curl/curl.h>
 #include <jansson.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdlib.h>
 
+#include "runtime/router/curl_library.h"
 #include "runtime/router/labels.h"
 
 enum { ALTERNATIVES = 20, MOST_ANSWER = 1 << 20 };
 
 typedef struct {
   lp_decider decider;
+  const lp_curl_library *library;
   CURL *curl;
   struct curl_slist *headers;
   char *url, *model;
@@ -36,14 +36,14 @@ static lp_status ask(endpoint *self, const lp_prompt *prompt, lp_diag *diag) {
   if (body == NULL) return lp_error(diag, (lp_loc){.file = self->url}, "the keywords are not UTF-8");
   lp_buf_clear(&self->answer);
   self->curl_error[0] = 0;
-  (void)curl_easy_setopt(self->curl, CURLOPT_POSTFIELDS, body);
-  CURLcode code = curl_easy_perform(self->curl);
+  (void)self->library->easy_setopt(self->curl, CURLOPT_POSTFIELDS, body);
+  CURLcode code = self->library->easy_perform(self->curl);
   free(body);
   long http = 0;
-  (void)curl_easy_getinfo(self->curl, CURLINFO_RESPONSE_CODE, &http);
+  (void)self->library->easy_getinfo(self->curl, CURLINFO_RESPONSE_CODE, &http);
   if (code != CURLE_OK)
     return lp_error(diag, (lp_loc){.file = self->url}, "%s",
-                    self->curl_error[0] != 0 ? self->curl_error : curl_easy_strerror(code));
+                    self->curl_error[0] != 0 ? self->curl_error : self->library->easy_strerror(code));
   if (http != 200) return lp_error(diag, (lp_loc){.file = self->url}, "answers with HTTP status %ld", http);
   return LP_OK;
 }
@@ -84,32 +84,28 @@ static lp_status score(lp_decider *decider, const lp_prompt *prompt, double prob
 
 static void close_endpoint(lp_decider *decider) {
   endpoint *self = (endpoint *)decider;
-  curl_slist_free_all(self->headers);
-  if (self->curl != NULL) curl_easy_cleanup(self->curl);
+  self->library->slist_free_all(self->headers);
+  if (self->curl != NULL) self->library->easy_cleanup(self->curl);
   free(self->url);
   free(self->model);
   lp_buf_free(&self->answer);
   free(self);
 }
 
-static void init_curl(void) {
-  (void)curl_global_init(CURL_GLOBAL_DEFAULT);
-}
-
 static void set_headers(endpoint *self, const char *key) {
-  self->headers = curl_slist_append(NULL, "Content-Type: application/json");
+  self->headers = self->library->slist_append(NULL, "Content-Type: application/json");
   if (key == NULL) return;
   lp_buf line = {0};
   lp_buf_printf(&line, "Authorization: Bearer %s", key);
-  self->headers = curl_slist_append(self->headers, line.data);
+  self->headers = self->library->slist_append(self->headers, line.data);
   lp_buf_free(&line);
 }
 
 lp_status lp_decider_endpoint(const lp_endpoint_options *options, lp_decider **out, lp_diag *diag) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  (void)pthread_once(&once, init_curl);
+  const lp_curl_library *library = lp_curl_library_get();
+  if (library == NULL) return lp_error(diag, (lp_loc){.file = options->url}, "libcurl.so.4 is not there");
   endpoint *self = lp_alloc(sizeof *self);
-  *self = (endpoint){.decider = {"endpoint", score, close_endpoint}, .curl = curl_easy_init()};
+  *self = (endpoint){.decider = {"endpoint", score, close_endpoint}, .library = library, .curl = library->easy_init()};
   lp_buf url = {0};
   lp_buf_printf(&url, "%s/completions", options->url);
   self->url = url.data;
@@ -121,15 +117,15 @@ lp_status lp_decider_endpoint(const lp_endpoint_options *options, lp_decider **o
   set_headers(self, options->key);
   CURL *curl = self->curl;
   double timeout = options->timeout_ms > 0 ? options->timeout_ms : 300;
-  (void)curl_easy_setopt(curl, CURLOPT_URL, self->url);
-  (void)curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-  (void)curl_easy_setopt(curl, CURLOPT_HTTPHEADER, self->headers);
-  (void)curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)ceil(timeout));
-  (void)curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-  (void)curl_easy_setopt(curl, CURLOPT_NOPROXY, "localhost,127.0.0.1,::1");
-  (void)curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, self->curl_error);
-  (void)curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, receive);
-  (void)curl_easy_setopt(curl, CURLOPT_WRITEDATA, &self->answer);
+  (void)library->easy_setopt(curl, CURLOPT_URL, self->url);
+  (void)library->easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+  (void)library->easy_setopt(curl, CURLOPT_HTTPHEADER, self->headers);
+  (void)library->easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)ceil(timeout));
+  (void)library->easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+  (void)library->easy_setopt(curl, CURLOPT_NOPROXY, "localhost,127.0.0.1,::1");
+  (void)library->easy_setopt(curl, CURLOPT_ERRORBUFFER, self->curl_error);
+  (void)library->easy_setopt(curl, CURLOPT_WRITEFUNCTION, receive);
+  (void)library->easy_setopt(curl, CURLOPT_WRITEDATA, &self->answer);
   *out = &self->decider;
   return LP_OK;
 }
