@@ -4,6 +4,9 @@
 #include "frontend/frontend.h"
 
 #include <stdlib.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 static lp_status compile_model(lp_compile *compile, lp_diag *diag) {
   lp_module *module = NULL;
@@ -89,6 +92,15 @@ static lp_status read_options(lp_compile *c, int argc, char **argv, lp_texts *ar
   return lp_options_read(&command, argc, argv, args, done, diag);
 }
 
+/* Planning frees arenas of megabytes between its stages. glibc keeps such blocks once it has seen one freed; mapped one by one
+ * they go back at once, and what is never written to costs nothing. */
+static void return_freed_memory(void) {
+#ifdef __GLIBC__
+  (void)mallopt(M_MMAP_THRESHOLD, 64 << 10);
+  (void)mallopt(M_TRIM_THRESHOLD, 128 << 10);
+#endif
+}
+
 int lp_tool_compile(int argc, char **argv) {
   lp_compile compile = {.emit = "bundle",
                         .backend_device = "cpu",
@@ -105,6 +117,7 @@ int lp_tool_compile(int argc, char **argv) {
   if (status == LP_OK && !done) {
     compile.model = args.data[0];
     if (compile.plan_only) compile.emit = "report";
+    if (lp_streq(compile.emit, "report")) return_freed_memory();
     status = compile_model(&compile, diag);
   }
   lp_compile_release(&compile);
