@@ -110,13 +110,35 @@ lp_status infer_cast_like(lp_infer *c) {
   return set_like(c, lp_infer_in(c, 1).dtype);
 }
 
+/* Operand `index` as a number, if it is known before the program runs. */
+static bool known_number(const lp_infer *c, int32_t index, double *out) {
+  lp_tensor tensor;
+  int64_t count;
+  if (!lp_value_constant(lp_op_in(c->op, index), &tensor) || !lp_type_static_numel(tensor.type, &count) || count != 1)
+    return false;
+  *out = lp_tensor_f64(&tensor, 0);
+  return true;
+}
+
+static lp_status refuse_unknown(const lp_infer *c, int32_t index, const char *what) {
+  lp_status status = lp_infer_fail(c, "%s depends on input %d, which is not known before it runs", what, index);
+  lp_note_binding(c->diag, c->op->loc, lp_op_in(c->op, index));
+  return status;
+}
+
+/* Training draws what to drop, except at a ratio of 0. */
+static lp_status check_dropout(lp_infer *c) {
+  double training = 0, ratio = 0.5;
+  if (!lp_infer_has(c, 2)) return LP_OK;
+  if (!known_number(c, 2, &training)) return refuse_unknown(c, 2, "whether it trains");
+  if (training == 0) return LP_OK;
+  if (lp_infer_has(c, 1) && !known_number(c, 1, &ratio)) return refuse_unknown(c, 1, "what share it drops");
+  return ratio == 0 ? LP_OK : lp_infer_fail(c, "dropout in training mode is not supported");
+}
+
 lp_status infer_dropout(lp_infer *c) {
   LP_TRY(lp_infer_need(c, 1));
-  const lp_poly *const *training = NULL;
-  int32_t count = 0;
-  bool known = lp_infer_known(c, 2, &training, &count) && training && count == 1;
-  if (lp_infer_has(c, 2) && !(known && lp_poly_is_i64(training[0], 0)))
-    return lp_infer_fail(c, "dropout in training mode is not supported");
+  LP_TRY(check_dropout(c));
   lp_shape shape = lp_infer_shape(c, 0);
   LP_TRY(lp_infer_set(c, 1, LP_BOOL, &shape));
   return set_like(c, lp_infer_in(c, 0).dtype);

@@ -90,7 +90,12 @@ START_TEST(dropout) {
   lp_op *op = NODES(Dropout, 2, f32("b,s"));
   gives(op, "f32[b,s]");
   gives_at(op, 1, "bool[b,s]");
-  refuses(NODE(Dropout, f32("b"), f32(""), test_arg(LP_BOOL, "")), "dropout in training mode is not supported");
+  gives(NODE(Dropout, f32("b"), f32(""), INT(0)), "f32[b]");
+  gives(NODE(Dropout, f32("b"), INT(0), INT(1)), "f32[b]"); /* training that drops nothing */
+  refuses(NODE(Dropout, f32("b"), INT(1), INT(1)), "dropout in training mode is not supported");
+  refuses(NODE(Dropout, f32("b"), NULL, INT(1)), "dropout in training mode is not supported");
+  refuses(NODE(Dropout, f32("b"), f32(""), INT(1)), "what share it drops depends on input 1");
+  refuses(NODE(Dropout, f32("b"), f32(""), test_arg(LP_BOOL, "")), "whether it trains depends on input 2");
 }
 END_TEST
 
