@@ -161,7 +161,8 @@ START_TEST(refuses_operators) {
   refuse(around(node), "(Magic): error: operator 'Magic' is not supported");
   lp_buf foreign = onnx_named("n", "Magic", "x", "y");
   onnx_domain(&foreign, "com.example");
-  refuse(around_opset(foreign, 0), "node 'n' (Magic): error: operator 'Magic' is not supported [com.example, no opset declared]");
+  refuse(around_opset(foreign, 0),
+         "node 'n' (Magic): error: operator 'Magic' is not supported [com.example, no opset declared]");
   refuse(around_opset(onnx_node("Relu", "x", "y"), 0),
          "node 'y' (Relu): error: the model declares no opset of the default domain 'ai.onnx'");
   refuse(around_opset(onnx_node("Relu", "x", "y"), -1),
