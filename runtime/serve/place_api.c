@@ -1,9 +1,9 @@
 /* The cloud: another OpenAI-compatible API. It is always asked for a stream, whose text is handed on as it comes. */
-#include <curl/curl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/router/curl_library.h"
 #include "runtime/serve/serve_internal.h"
 
 enum { MOST_LINE = 1 << 20 };
@@ -52,7 +52,7 @@ static bool take_event(stream *s, const char *data) {
 static size_t receive(char *data, size_t size, size_t count, void *user) {
   stream *s = user;
   long http = 0;
-  (void)curl_easy_getinfo(s->curl, CURLINFO_RESPONSE_CODE, &http);
+  (void)lp_curl_library_get()->easy_getinfo(s->curl, CURLINFO_RESPONSE_CODE, &http);
   for (size_t i = 0; i < size * count; ++i) {
     if (data[i] != '\n' && s->line.size < MOST_LINE) lp_buf_append(&s->line, &data[i], 1);
     if (data[i] != '\n' || http != 200) continue; /* of an error the body is kept as it is */
@@ -71,11 +71,11 @@ static int watch(void *user, curl_off_t total, curl_off_t now, curl_off_t up_tot
 }
 
 static struct curl_slist *headers_of(const lp_serve_config *config) {
-  struct curl_slist *headers = curl_slist_append(NULL, "Content-Type: application/json");
+  struct curl_slist *headers = lp_curl_library_get()->slist_append(NULL, "Content-Type: application/json");
   if (config->cloud_key == NULL) return headers;
   lp_buf line = {0};
   lp_buf_printf(&line, "Authorization: Bearer %s", config->cloud_key);
-  headers = curl_slist_append(headers, line.data);
+  headers = lp_curl_library_get()->slist_append(headers, line.data);
   lp_buf_free(&line);
   return headers;
 }
@@ -96,10 +96,11 @@ static char *body_of(const api_place *self, const lp_completion *request) {
 static lp_status judge(const api_place *self, const stream *s, CURLcode code, const char *curl_error, lp_diag *diag) {
   lp_loc loc = {.file = self->config->url};
   long http = 0;
-  (void)curl_easy_getinfo(s->curl, CURLINFO_RESPONSE_CODE, &http);
+  (void)lp_curl_library_get()->easy_getinfo(s->curl, CURLINFO_RESPONSE_CODE, &http);
   if (s->aborted || *s->stop) return LP_OK;
   if (s->error[0] != 0) return lp_error(diag, loc, "%s", s->error);
-  if (code != CURLE_OK) return lp_error(diag, loc, "%s", curl_error[0] != 0 ? curl_error : curl_easy_strerror(code));
+  if (code != CURLE_OK)
+    return lp_error(diag, loc, "%s", curl_error[0] != 0 ? curl_error : lp_curl_library_get()->easy_strerror(code));
   if (http == 400 || http == 422) return lp_error_as(LP_USAGE, diag, loc, "%.120s", lp_buf_text(&s->line));
   if (http != 200) return lp_error(diag, loc, "answers with HTTP status %ld", http);
   if (!s->done) return lp_error(diag, loc, "the answer ended before its end");
@@ -110,32 +111,32 @@ static lp_status complete(lp_place_server *place, const lp_completion *request, 
                           lp_piece_sink *sink, void *user, lp_usage *usage, lp_diag *diag) {
   api_place *self = (api_place *)place;
   *usage = (lp_usage){.prompt_tokens = -1};
-  stream s = {.sink = sink, .user = user, .stop = stop, .usage = usage, .curl = curl_easy_init()};
+  stream s = {.sink = sink, .user = user, .stop = stop, .usage = usage, .curl = lp_curl_library_get()->easy_init()};
   if (s.curl == NULL) return lp_error(diag, (lp_loc){.file = self->config->url}, "libcurl does not start");
   char error[CURL_ERROR_SIZE] = "", *body = body_of(self, request);
   struct curl_slist *headers = headers_of(self->config);
   lp_buf url = {0};
   lp_buf_printf(&url, "%s%s", self->config->url, request->chat ? "/chat/completions" : "/completions");
-  (void)curl_easy_setopt(s.curl, CURLOPT_URL, url.data);
-  (void)curl_easy_setopt(s.curl, CURLOPT_PROTOCOLS_STR, "http,https");
-  (void)curl_easy_setopt(s.curl, CURLOPT_HTTPHEADER, headers);
-  (void)curl_easy_setopt(s.curl, CURLOPT_POSTFIELDS, body);
-  (void)curl_easy_setopt(s.curl, CURLOPT_NOSIGNAL, 1L);
-  (void)curl_easy_setopt(s.curl, CURLOPT_NOPROXY, "localhost,127.0.0.1,::1");
-  (void)curl_easy_setopt(s.curl, CURLOPT_ERRORBUFFER, error);
-  (void)curl_easy_setopt(s.curl, CURLOPT_CONNECTTIMEOUT_MS, (long)ceil(self->config->timeout_ms));
+  (void)lp_curl_library_get()->easy_setopt(s.curl, CURLOPT_URL, url.data);
+  (void)lp_curl_library_get()->easy_setopt(s.curl, CURLOPT_PROTOCOLS_STR, "http,https");
+  (void)lp_curl_library_get()->easy_setopt(s.curl, CURLOPT_HTTPHEADER, headers);
+  (void)lp_curl_library_get()->easy_setopt(s.curl, CURLOPT_POSTFIELDS, body);
+  (void)lp_curl_library_get()->easy_setopt(s.curl, CURLOPT_NOSIGNAL, 1L);
+  (void)lp_curl_library_get()->easy_setopt(s.curl, CURLOPT_NOPROXY, "localhost,127.0.0.1,::1");
+  (void)lp_curl_library_get()->easy_setopt(s.curl, CURLOPT_ERRORBUFFER, error);
+  (void)lp_curl_library_get()->easy_setopt(s.curl, CURLOPT_CONNECTTIMEOUT_MS, (long)ceil(self->config->timeout_ms));
   /* Too long without a byte: below one a second for that time. */
-  (void)curl_easy_setopt(s.curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
-  (void)curl_easy_setopt(s.curl, CURLOPT_LOW_SPEED_TIME, (long)ceil(self->config->timeout_ms / 1000));
-  (void)curl_easy_setopt(s.curl, CURLOPT_WRITEFUNCTION, receive);
-  (void)curl_easy_setopt(s.curl, CURLOPT_WRITEDATA, &s);
-  (void)curl_easy_setopt(s.curl, CURLOPT_XFERINFOFUNCTION, watch);
-  (void)curl_easy_setopt(s.curl, CURLOPT_XFERINFODATA, &s);
-  (void)curl_easy_setopt(s.curl, CURLOPT_NOPROGRESS, 0L);
-  CURLcode code = curl_easy_perform(s.curl);
+  (void)lp_curl_library_get()->easy_setopt(s.curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  (void)lp_curl_library_get()->easy_setopt(s.curl, CURLOPT_LOW_SPEED_TIME, (long)ceil(self->config->timeout_ms / 1000));
+  (void)lp_curl_library_get()->easy_setopt(s.curl, CURLOPT_WRITEFUNCTION, receive);
+  (void)lp_curl_library_get()->easy_setopt(s.curl, CURLOPT_WRITEDATA, &s);
+  (void)lp_curl_library_get()->easy_setopt(s.curl, CURLOPT_XFERINFOFUNCTION, watch);
+  (void)lp_curl_library_get()->easy_setopt(s.curl, CURLOPT_XFERINFODATA, &s);
+  (void)lp_curl_library_get()->easy_setopt(s.curl, CURLOPT_NOPROGRESS, 0L);
+  CURLcode code = lp_curl_library_get()->easy_perform(s.curl);
   lp_status status = judge(self, &s, code, error, diag);
-  curl_easy_cleanup(s.curl);
-  curl_slist_free_all(headers);
+  lp_curl_library_get()->easy_cleanup(s.curl);
+  lp_curl_library_get()->slist_free_all(headers);
   free(body);
   lp_buf_free(&url);
   lp_buf_free(&s.line);
@@ -147,8 +148,7 @@ static void close_api(lp_place_server *place) {
 }
 
 lp_status lp_place_api(const lp_serve_config *config, lp_place_server **out, lp_diag *diag) {
-  if (curl_global_init(CURL_GLOBAL_DEFAULT) != 0)
-    return lp_error(diag, (lp_loc){.file = config->url}, "libcurl does not start");
+  if (lp_curl_library_get() == NULL) return lp_error(diag, (lp_loc){.file = config->url}, "libcurl.so.4 is not there");
   api_place *self = lp_alloc(sizeof *self);
   *self = (api_place){.place = {complete, close_api}, .config = config};
   *out = &self->place;
