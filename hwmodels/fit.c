@@ -133,16 +133,29 @@ static bool left_out(const point *p, size_t fold, size_t folds) {
   return folds > 0 && p->turn >= 0 && (size_t)p->turn % folds == fold;
 }
 
+/* A time may be off by half a tick, and so may its neighbours: what that explains, in log time. */
+static double tick_noise(const lp_fit_family *family, double time_us) {
+  return 1.5 * log1p(family->tick_us / 2 / time_us);
+}
+
+/* Log of what a measured time is off by from what the family's clock would show of a predicted factor. */
+static double residual_of(const fitter *f, const point *p, double factor) {
+  double us = p->sample->time_us;
+  return log(us / lp_fit_on_clock(f->family->tick_us, us * exp(factor - p->y)));
+}
+
 static void make_curve(const fitter *f, lp_arena *arena, size_t from, size_t end, size_t fold, size_t folds,
                        lp_fit_curve *out) {
   double *x = LP_NEW_ARRAY(arena, double, end - from), *y = LP_NEW_ARRAY(arena, double, end - from);
+  double *noise = LP_NEW_ARRAY(arena, double, end - from);
   int32_t count = 0;
   for (size_t i = from; i < end; i++) {
     if (left_out(&f->points[i], fold, folds)) continue;
     x[count] = f->points[i].x;
+    noise[count] = tick_noise(f->family, f->points[i].sample->time_us);
     y[count++] = f->points[i].y;
   }
-  lp_fit_curve_make(arena, x, y, count, f->options->knots, out);
+  lp_fit_curve_make(arena, x, y, noise, count, f->options->knots, out);
 }
 
 /* Each point's residual from the curve that was fitted without its fold; those never left out are NAN. */
@@ -157,7 +170,7 @@ static void cross_validate(fitter *f, size_t folds) {
       make_curve(f, scratch, from, end, fold, folds, &curve);
       for (size_t i = from; i < end; i++)
         if (left_out(&f->points[i], fold, folds))
-          f->residual[i] = f->points[i].y - lp_fit_curve_at(&curve, f->points[i].x);
+          f->residual[i] = residual_of(f, &f->points[i], lp_fit_curve_at(&curve, f->points[i].x));
     }
     lp_arena_reset(scratch);
   }
@@ -177,15 +190,15 @@ static double mean_error(const double *residual, size_t of) {
 
 /* ---- intervals ---- */
 
-/* Half the interval that should hold nine in ten new points: the absolute residual of rank 0.9 (n + 1) among points
- * [from, end), as in conformal prediction, or `otherwise` when there are few. */
+/* Half the interval that should hold nine in ten new points: the 90th percentile of absolute residuals among points [from, end),
+ * or `otherwise` when there are few. Conformal prediction adds a rank for the new point; these residuals are of curves
+ * that lack a fifth of the points and so are large already. */
 static double spread_of(const fitter *f, size_t from, size_t end, size_t least, double otherwise) {
   double *values = lp_alloc((end - from + 1) * sizeof *values);
   size_t count = 0;
   for (size_t i = from; i < end; i++)
     if (!isnan(f->residual[i])) values[count++] = fabs(f->residual[i]);
-  double rank = 0.9 * (double)(count + 1) / (double)count;
-  double result = count >= least ? quantile(values, count, fmin(rank, 1)) : otherwise;
+  double result = count >= least ? quantile(values, count, 0.9) : otherwise;
   free(values);
   return result;
 }
@@ -220,7 +233,7 @@ static void leave_out_curves(const fitter *f, double *residual, double *away) {
   for (int32_t c = 0; c < f->family->count; c++) {
     for (size_t end = end_of_curve(f, at); at < end; at++) {
       lp_fit_blend blend = lp_fit_combine(f->family, &f->points[at].sample->facts, c);
-      residual[at] = f->points[at].y - blend.y;
+      residual[at] = residual_of(f, &f->points[at], blend.y);
       away[at] = blend.distance;
     }
   }
@@ -247,6 +260,7 @@ static void judge_unseen(fitter *f) {
 /* The mean error at left-out points and, of attention, whose shapes lie on an axis, at left-out curves. */
 static double error_at(fitter *f, int64_t quantum) {
   f->family->quantum = quantum;
+  lp_fit_base_law(f->family, f->machine, &f->samples, f->launch_guess);
   make_points(f);
   deal(f, false);
   cross_validate(f, 2);
@@ -278,6 +292,29 @@ static void choose_quantum(fitter *f) {
   f->family->quantum = best;
 }
 
+/* ---- the clock ---- */
+
+static bool is_whole(double value) {
+  return fabs(value - round(value)) < 1e-6;
+}
+
+/* The longest power of ten, in us, that nine in ten times are whole multiples of, where that is coarse beside them. */
+static double find_tick(const lp_fit_samples *samples) {
+  const double coarse = 0.005;
+  double *times = lp_alloc((samples->count + 1) * sizeof *times), found = 0;
+  for (size_t i = 0; i < samples->count; i++)
+    times[i] = samples->sample[i]->time_us;
+  double shortest = quantile(times, samples->count, 0.1);
+  for (double tick = 100; tick > coarse * shortest && found == 0; tick /= 10) {
+    size_t whole = 0;
+    for (size_t i = 0; i < samples->count; i++)
+      whole += is_whole(times[i] / tick);
+    if (samples->count >= 20 && (double)whole >= 0.9 * (double)samples->count) found = tick;
+  }
+  free(times);
+  return found;
+}
+
 /* ---- all ---- */
 
 static void fit_family(fitter *f) {
@@ -288,6 +325,7 @@ static void fit_family(fitter *f) {
     family->flops_per_us = lp_hw_peak(f->machine, family->dtype) * 1e-6;
     family->bytes_per_us = f->machine->figure[LP_HW_BANDWIDTH] * 1e-6;
   } else {
+    family->tick_us = find_tick(&f->samples);
     family->quantum = 1;
     lp_fit_base_law(family, f->machine, &f->samples, f->launch_guess);
     choose_quantum(f);

@@ -27,33 +27,39 @@ double lp_fit_curve_at(const lp_fit_curve *curve, double x) {
   return between(curve->x, curve->y, curve->count, x);
 }
 
-/* Averages equal x; returns how many are left. */
-static int32_t merge(const double *x, const double *y, int32_t count, double *ux, double *uy) {
-  int32_t merged = 0;
+/* What a curve is made of: points of different x. */
+typedef struct {
+  double *x, *y, *noise;
+  int32_t count;
+} points;
+
+/* Averages those of equal x. */
+static void merge(const double *x, const double *y, const double *noise, int32_t count, points *out) {
   for (int32_t i = 0, same = 0; i < count; i += same) {
-    double sum = 0;
-    for (same = 0; i + same < count && x[i + same] == x[i]; same++)
+    double sum = 0, noises = 0;
+    for (same = 0; i + same < count && x[i + same] == x[i]; same++) {
       sum += y[i + same];
-    ux[merged] = x[i];
-    uy[merged++] = sum / same;
+      noises += noise[i + same];
+    }
+    out->x[out->count] = x[i];
+    out->noise[out->count] = noises / same;
+    out->y[out->count++] = sum / same;
   }
-  return merged;
 }
 
 /* Takes the point of largest error until there are enough. `knot` holds ascending indices. */
-static int32_t place_knots(const double *x, const double *y, int32_t count, int32_t most, int32_t *knot, double *kx,
-                           double *ky) {
+static int32_t place_knots(const points *p, int32_t most, int32_t *knot, double *kx, double *ky) {
   int32_t knots = 0;
   knot[knots++] = 0;
-  if (count > 1 && most > 1) knot[knots++] = count - 1;
+  if (p->count > 1 && most > 1) knot[knots++] = p->count - 1;
   while (knots < most) {
     for (int32_t i = 0; i < knots; i++)
-      kx[i] = x[knot[i]], ky[i] = y[knot[i]];
+      kx[i] = p->x[knot[i]], ky[i] = p->y[knot[i]];
     int32_t worst = -1;
-    double worst_error = small_error;
-    for (int32_t i = 0; i < count; i++) {
-      double error = fabs(between(kx, ky, knots, x[i]) - y[i]);
-      if (error > worst_error) worst = i, worst_error = error;
+    double worst_error = 0;
+    for (int32_t i = 0; i < p->count; i++) {
+      double error = fabs(between(kx, ky, knots, p->x[i]) - p->y[i]);
+      if (error > fmax(worst_error, fmax(small_error, p->noise[i]))) worst = i, worst_error = error;
     }
     if (worst < 0) break;
     int32_t place = knots++;
@@ -62,7 +68,7 @@ static int32_t place_knots(const double *x, const double *y, int32_t count, int3
     knot[place] = worst;
   }
   for (int32_t i = 0; i < knots; i++)
-    kx[i] = x[knot[i]], ky[i] = y[knot[i]];
+    kx[i] = p->x[knot[i]], ky[i] = p->y[knot[i]];
   return knots;
 }
 
@@ -96,17 +102,19 @@ static void settle_heights(const double *x, const double *y, int32_t count, cons
   gsl_vector_free(height);
 }
 
-void lp_fit_curve_make(lp_arena *arena, const double *x, const double *y, int32_t count, int32_t knots,
-                       lp_fit_curve *out) {
-  double *ux = lp_alloc(sizeof *ux * (size_t)count), *uy = lp_alloc(sizeof *uy * (size_t)count);
+void lp_fit_curve_make(lp_arena *arena, const double *x, const double *y, const double *noise, int32_t count,
+                       int32_t knots, lp_fit_curve *out) {
+  size_t bytes = sizeof(double) * (size_t)count;
+  points p = {.x = lp_alloc(bytes), .y = lp_alloc(bytes), .noise = lp_alloc(bytes)};
   int32_t *knot = lp_alloc(sizeof *knot * ((size_t)count + 1));
-  int32_t merged = merge(x, y, count, ux, uy);
-  int32_t most = knots < merged ? knots : merged;
+  merge(x, y, noise, count, &p);
+  int32_t most = knots < p.count ? knots : p.count;
   out->x = LP_NEW_ARRAY(arena, double, most);
   out->y = LP_NEW_ARRAY(arena, double, most);
-  out->count = place_knots(ux, uy, merged, most, knot, out->x, out->y);
+  out->count = place_knots(&p, most, knot, out->x, out->y);
   if (out->count > 1) settle_heights(x, y, count, out->x, out->y, out->count);
-  free(ux);
-  free(uy);
+  free(p.x);
+  free(p.y);
+  free(p.noise);
   free(knot);
 }

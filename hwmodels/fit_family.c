@@ -36,6 +36,10 @@ void lp_fit_key(const lp_fit_family *family, const lp_op_facts *facts, int64_t k
   }
 }
 
+double lp_fit_on_clock(double tick, double time) {
+  return tick > 0 ? tick * fmax(1, round(time / tick)) : time;
+}
+
 static double power4(double value) {
   return value * value * value * value;
 }

@@ -127,8 +127,8 @@ static lp_status read_stage(lp_yaml *yaml, const lp_yaml_node *node, bool *decod
 
 static lp_status read_family_entry(lp_yaml *yaml, const lp_yaml_node *key, const char *name, const lp_yaml_node *value,
                                    void *user) {
-  static const char *const keys[] = {"op",           "stage", "dtype",   "launch_us", "flops_per_us",
-                                     "bytes_per_us", "pass",  "quantum", "unseen",    "curves"};
+  static const char *const keys[] = {"op",      "stage", "dtype",   "launch_us", "flops_per_us", "bytes_per_us",
+                                     "tick_us", "pass",  "quantum", "unseen",    "curves"};
   family_reader *r = user;
   lp_fit_family *family = r->family;
   const char *text = NULL;
@@ -142,6 +142,7 @@ static lp_status read_family_entry(lp_yaml *yaml, const lp_yaml_node *key, const
   if (lp_streq(name, "launch_us")) return lp_yaml_number(yaml, value, name, 0, 1e9, &family->launch_us);
   if (lp_streq(name, "flops_per_us")) return lp_yaml_number(yaml, value, name, 1e-6, 1e18, &family->flops_per_us);
   if (lp_streq(name, "bytes_per_us")) return lp_yaml_number(yaml, value, name, 1e-6, 1e18, &family->bytes_per_us);
+  if (lp_streq(name, "tick_us")) return lp_yaml_number(yaml, value, name, 0, 1e6, &family->tick_us);
   if (lp_streq(name, "pass")) return read_pass(yaml, value, family);
   if (lp_streq(name, "quantum")) return lp_yaml_whole(yaml, value, name, 0, &family->quantum);
   if (lp_streq(name, "unseen")) return lp_yaml_each(yaml, value, "'unseen'", read_unseen_entry, family);
@@ -231,6 +232,7 @@ void lp_fit_print(const struct lp_hw_fit *fit, lp_buf *out) {
     if (family->op == LP_HW_ATTENTION) lp_buf_printf(out, "      stage: %s\n", family->decode ? "decode" : "prefill");
     lp_buf_printf(out, "      dtype: %s\n      launch_us: %.4g\n      flops_per_us: %.5g\n      bytes_per_us: %.5g\n",
                   lp_dtype_name(family->dtype), family->launch_us, family->flops_per_us, family->bytes_per_us);
+    if (family->tick_us > 0) lp_buf_printf(out, "      tick_us: %.4g\n", family->tick_us);
     if (family->pass.count > 0) {
       lp_buf_puts(out, "      pass:\n");
       print_list("bytes", family->pass.x, family->pass.count, "size", true, out);

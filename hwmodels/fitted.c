@@ -72,7 +72,8 @@ static lp_prediction predict(const lp_machine *machine, const lp_op_facts *facts
   return (lp_prediction){.time_ms = exp(log_us) * 1e-3,
                          .low_ms = exp(log_us - blend.spread) * 1e-3,
                          .high_ms = exp(log_us + blend.spread) * 1e-3,
-                         .distance = blend.distance};
+                         .distance = blend.distance,
+                         .tick_ms = family.tick_us * 1e-3};
 }
 
 const lp_hw_predictor lp_hw_fitted = {.name = "fitted", .predict = predict, .asks_pass_bytes = asks_pass_bytes};

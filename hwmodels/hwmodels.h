@@ -92,6 +92,7 @@ typedef struct {
   double time_ms;
   double low_ms, high_ms; /* the 90 % interval */
   double distance;        /* to the nearest measurement: factors of two over all sizes; 0 there, INFINITY without any */
+  double tick_ms;         /* of the clock that told the measurements, where it was coarse beside them; else 0 */
 } lp_prediction;
 
 /* A way to predict. Pure: same facts, same answer. */
@@ -192,7 +193,8 @@ typedef struct {
  * cache (64 MiB where it is unknown). */
 bool lp_hw_is_possible(const lp_machine *machine, const lp_hw_sample *sample);
 
-/* One entry per kind that occurs; returns their number. Impossible samples are only counted. */
+/* One entry per kind that occurs; returns their number. Impossible samples are only counted. Where the fit's measurements were
+ * told by a coarse clock, samples are compared with what that clock would show of the prediction. */
 enum { LP_HW_ERRORS = LP_HW_OP_COUNT + 4 };
 size_t lp_hw_evaluate(const lp_machine *machine, const lp_hw_samples *samples, lp_hw_errors out[LP_HW_ERRORS],
                       size_t *impossible);

@@ -85,6 +85,7 @@ typedef struct {
   /* The base law: launch + ((flops / flops_per_us)^4 + (bytes / bytes_per_us)^4)^(1/4). */
   double launch_us, flops_per_us, bytes_per_us;
   lp_fit_curve pass;                     /* log of pass_bytes -> log of the share of bytes_per_us; no knots: 1 */
+  double tick_us;                        /* of the clock that told the times, where it is coarse; 0: it is not */
   int64_t quantum;                       /* sizes are rounded up to whole ones: the tile of a kernel; 0: not rounded */
   double unseen_spread, unseen_distance; /* of shapes left out: half the interval, and how far they were */
   int32_t count;
@@ -102,6 +103,8 @@ double lp_fit_size(const lp_fit_family *family, const lp_op_facts *facts); /* th
 void lp_fit_key(const lp_fit_family *family, const lp_op_facts *facts, int64_t key[LP_FIT_KEYS]);
 /* The base law at sizes rounded up to the quantum, log us. */
 double lp_fit_base(const lp_fit_family *family, const lp_op_facts *facts);
+/* What a clock shows of a time; a tick of 0 is none. */
+double lp_fit_on_clock(double tick, double time);
 double lp_fit_whole_quanta(const lp_fit_family *family, double size);
 
 /* How curves are combined for sizes: log of the factor. */
@@ -113,9 +116,9 @@ lp_fit_blend lp_fit_combine(const lp_fit_family *family, const lp_op_facts *fact
 double lp_fit_curve_at(const lp_fit_curve *curve, double x);
 
 /* fit_curve.c: `count` points, ascending x (equal ones are averaged), into at most `knots` knots: piecewise linear, placed
- * where the error is largest, with least-squares heights. */
-void lp_fit_curve_make(lp_arena *arena, const double *x, const double *y, int32_t count, int32_t knots,
-                       lp_fit_curve *out);
+ * where the error is largest, with least-squares heights. Of errors up to a point's `noise` no knot is made. */
+void lp_fit_curve_make(lp_arena *arena, const double *x, const double *y, const double *noise, int32_t count,
+                       int32_t knots, lp_fit_curve *out);
 
 /* fit_base.c */
 typedef struct {

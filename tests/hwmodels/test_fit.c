@@ -238,6 +238,32 @@ START_TEST(what_a_pass_reads_decides_the_rate) {
 }
 END_TEST
 
+/* Times in whole microseconds are told as such: predictions lie between, and are judged by what the clock would show. */
+START_TEST(a_coarse_clock_is_known) {
+  lp_buf csv = {0};
+  lp_buf_puts(&csv, header);
+  for (int m = 1; m <= 256; m++)
+    lp_buf_printf(&csv, "norm,%d,4096,,,,,,,,f16,%.0f\n", m, round(2 + 0.03 * m));
+  lp_hw_fit_result result;
+  lp_machine *machine = fit("a100", &csv, &result);
+  lp_hw_samples samples = {0};
+  parse(&csv, &samples);
+  lp_prediction p = lp_hw_predict(machine, &samples.data[25].facts);
+  ck_assert_double_eq_tol(p.tick_ms, 1e-3, 1e-12);
+  ck_assert_double_eq_tol(p.time_ms * 1e3, 2 + 0.03 * 26, 0.25);
+  lp_hw_errors errors[LP_HW_ERRORS];
+  size_t impossible, count = lp_hw_evaluate(machine, &samples, errors, &impossible);
+  ck_assert_double_lt(find(errors, count, "norm")->mape_pct, 3); /* 5 % beside times that were not rounded */
+  lp_buf text = {0};
+  lp_hw_print(machine, &text);
+  ck_assert_ptr_nonnull(strstr(lp_buf_text(&text), "tick_us: 1\n"));
+  lp_buf_free(&text);
+  lp_vec_free(&samples);
+  lp_hw_free(machine);
+  lp_buf_free(&csv);
+}
+END_TEST
+
 static void refuses(const char *csv, const char *wanted, const char *note) {
   lp_diag *diag = lp_diag_create();
   lp_hw_samples samples = {0};
@@ -312,6 +338,7 @@ TCase *fit_case(void) {
   tcase_add_test(tc, changed_figures_are_a_roofline);
   tcase_add_test(tc, shipped_fits_cover_decode_of_llama);
   tcase_add_test(tc, what_a_pass_reads_decides_the_rate);
+  tcase_add_test(tc, a_coarse_clock_is_known);
   tcase_add_test(tc, bad_tables);
   tcase_add_test(tc, bad_measured_parts);
   return tc;

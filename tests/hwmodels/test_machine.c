@@ -210,6 +210,8 @@ START_TEST(bad_yaml) {
       {"machine: a\nmachine: b\n", "m.yaml:2:1: error: 'machine' is given twice", NULL},
       {"machine: a\npower: 1 W\npower: 2 W\n", "m.yaml:3:1: error: 'power' is given twice", NULL},
       {"machine: a\npower: -1 W\n", "m.yaml:2:8: error: '-1 W' is not a power such as 250 W", NULL},
+      {"machine: a\nmemory_bandwidth: -5 GB/s\n", "m.yaml:2:19: error: '-5 GB/s' is not a rate such as 2039 GB/s",
+       "m.yaml:2:19: note: it is given for 'memory_bandwidth', the bandwidth of memory"},
       {"machine: a\nmemory: [1]\n", "m.yaml:2:9: error: 'memory' is neither a value nor { value, source }", NULL},
       {"machine: a\nmemory: {source: x}\n", "m.yaml:2:9: error: 'memory' lacks 'value'", NULL},
       {"machine: a\nmemory: {valeu: x}\n", "m.yaml:2:10: error: unknown key 'valeu'",
