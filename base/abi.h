@@ -12,13 +12,15 @@
  *
  * Threads: all `threads` of the pool call the same segment with the same frame, each with its own number (SPMD). Between
  * operators the code calls lp_barrier_wait on `barrier`. Thread 0 is the caller's own.
+ *
+ * Time: in code compiled to be profiled thread 0 tells `clock`, where there is one, when each operator begins.
  */
 #ifndef LP_ABI_H
 #define LP_ABI_H
 
 #include <stdint.h>
 
-#define LP_ABI_VERSION 1u
+#define LP_ABI_VERSION 2u
 
 enum {
   LP_SYM_B, /* b: batch */
@@ -36,6 +38,11 @@ typedef struct {
   _Alignas(64) int32_t phase;
 } lp_barrier;
 
+/* Who times operators puts what it needs behind this. */
+typedef struct lp_clock {
+  void (*mark)(struct lp_clock *clock); /* an operator begins; in the order of the segment */
+} lp_clock;
+
 typedef struct lp_frame {
   const int64_t *sym;    /* [symbols] */
   const int64_t *offset; /* [buffers] byte offset of each buffer in `arena`, from lp_layout */
@@ -44,6 +51,7 @@ typedef struct lp_frame {
   void *const *state;    /* [states] KV caches: [b][kv_head][c][head_dim] */
   lp_barrier *barrier;
   int64_t threads; /* also sym[LP_SYM_T] */
+  lp_clock *clock; /* NULL: nobody times */
 } lp_frame;
 
 /* Fills offset[buffers]; returns the arena bytes needed. Pure. */

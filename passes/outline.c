@@ -1,7 +1,7 @@
 /* outline: numbers the segments: each straight run of one side's operators, ended by communication or by the other
  * side's turn, becomes one function of emitted code. What an early exit alone needs is a run of its own, so that it can be
- * left out when nobody asks for the exit; its operators carry `exit` (i64: which of the function's exits). With each=true
- * every operator is a run of its own, so that it can be timed; the function then says `profiled`. */
+ * left out when nobody asks for the exit; its operators carry `exit` (i64: which of the function's exits). With profile=true
+ * functions say `profiled`: their code tells when each operator begins. */
 #include "passes/plan_internal.h"
 
 /* ---- whom an operator works for -------------------------------------------------------------------------------------- */
@@ -37,7 +37,7 @@ static void find_exit_ops(const lp_op *func) {
 
 /* ---- segments -------------------------------------------------------------------------------------------------------- */
 
-static void outline_func(lp_module *module, lp_op *func, bool each) {
+static void outline_func(lp_module *module, lp_op *func, bool profile) {
   int64_t next[LP_PLACE_COUNT] = {0, 0};
   int running = -1, whom = FOR_ALL; /* the side of the open segment, -1 none, and whom it works for */
   find_exit_ops(func);
@@ -45,20 +45,20 @@ static void outline_func(lp_module *module, lp_op *func, bool each) {
     if (lp_op_has(op, LP_COMM)) running = -1;
     if (!lp_plan_is_placeable(op)) continue;
     int side = lp_op_on(op, "cloud") ? LP_PLACE_CLOUD : LP_PLACE_DEVICE;
-    if (each || side != running || served_by(op) != whom) next[side]++;
+    if (side != running || served_by(op) != whom) next[side]++;
     running = side;
     whom = served_by(op);
     lp_op_set_i64(module, op, "segment", next[side] - 1);
     if (whom >= 0) lp_op_set_i64(module, op, "exit", whom);
   }
   LP_FOR_OPS(op, func->region) op->scratch = NULL;
-  if (each) lp_op_set_bool(module, func, "profiled", true);
+  if (profile) lp_op_set_bool(module, func, "profiled", true);
 }
 
 static lp_status run(lp_module *module, lp_pass_context *context) {
-  bool each = lp_streq(lp_pass_option(context, "each"), "true");
+  bool profile = lp_streq(lp_pass_option(context, "profile"), "true");
   LP_FOR_OPS(func, lp_module_body(module))
-  if (func->kind == LP_OP_FUNC) outline_func(module, func, each);
+  if (func->kind == LP_OP_FUNC) outline_func(module, func, profile);
   return LP_OK;
 }
 
@@ -66,6 +66,6 @@ const lp_pass lp_pass_outline = {
     .name = "outline",
     .summary = "number each side's runs of operators between communications",
     .needs = "planned",
-    .options = "each",
+    .options = "profile",
     .run = run,
 };

@@ -102,8 +102,8 @@ extern const char *const lp_pipeline_split;  /* placed -> outlined, for who look
 /* Is an onnx.* operator always replaced by others before it is lowered? */
 bool lp_kind_decomposes(lp_kind kind);
 
-/* insert-comm to outline with every operator as a segment of its own, so that each can be timed. */
-extern const char *const lp_pipeline_split_each;
+/* insert-comm to outline, for code that tells when each operator begins. */
+extern const char *const lp_pipeline_split_profiled;
 
 /* ---- a decoder without a file (decoder.c) ---------------------------------------------------------------------------- */
 

@@ -10,4 +10,4 @@ const char *const lp_pipeline_ops = LAYERS "," OPS;
 const char *const lp_pipeline_placed = LAYERS "," OPS ",place,insert-comm";
 const char *const lp_pipeline_full = LAYERS "," OPS ",place," SPLIT;
 const char *const lp_pipeline_split = SPLIT;
-const char *const lp_pipeline_split_each = "insert-comm,plan-memory,outline{each=true}";
+const char *const lp_pipeline_split_profiled = SPLIT "{profile=true}";

@@ -1,6 +1,7 @@
 /* Measures a session: prompt processing and token generation, as llama-bench counts them. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 
 #include "runtime/runtime_internal.h"
@@ -138,16 +139,6 @@ lp_status lp_session_bench(lp_session *session, const lp_bench_options *options,
 
 /* ---- parts ---- */
 
-static int by_value(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-static double median(double *values, size_t count) {
-  qsort(values, count, sizeof(*values), by_value);
-  return count % 2 == 1 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
-}
-
 /* Where the first repetition begins. Tokens are generated one behind the other, around `past`: a place of the KV cache that
  * was just written is no place for the next one. */
 static int64_t first_past(int64_t past, int64_t count, int64_t repetitions, int64_t context) {
@@ -157,42 +148,117 @@ static int64_t first_past(int64_t past, int64_t count, int64_t repetitions, int6
   return first < 1 ? 1 : first;
 }
 
-/* `times` is [repetition][step], `totals` [repetition]. `next`: how much further each repetition begins. */
-static lp_status time_parts(bench_run *run, int64_t past, int64_t count, int64_t next, size_t repetitions, size_t steps,
-                            double *times, double *totals) {
+/* What one walk after the other takes, the marks' own time taken off. */
+typedef struct {
+  size_t rounds, parts;
+  double *part_ms;             /* [round][part] */
+  double *total_ms, *other_ms; /* [round] */
+} part_times;
+
+static void mark(lp_clock *clock) {
+  lp_stopwatch *watch = (lp_stopwatch *)clock;
+  if (watch->marks < watch->most) watch->mark[watch->marks] = lp_now_ms();
+  watch->marks++;
+}
+
+/* What a mark takes: the least of a few runs of them. */
+static double mark_ms(lp_stopwatch *watch) {
+  enum { RUNS = 5, MARKS = 200 };
+  double least = INFINITY;
+  for (int run = 0; run < RUNS; run++) {
+    watch->marks = 0;
+    double begin = lp_now_ms();
+    for (int i = 0; i < MARKS; i++)
+      watch->clock.mark(&watch->clock);
+    least = fmin(least, (lp_now_ms() - begin) / MARKS);
+  }
+  return least;
+}
+
+static size_t parts_of(const lp_step *step) {
+  return step->part_count > 0 ? (size_t)step->part_count : 1;
+}
+
+/* What is no part's, and parts without the mark at their end. */
+static void settle_round(const lp_program *program, double mark_cost, double *part_ms, double *total_ms,
+                         double *other_ms) {
+  double known = 0;
+  for (int32_t s = 0; s < program->step_count; s++) {
+    const lp_step *step = &program->step[s];
+    for (size_t i = 0; i < parts_of(step); i++, part_ms++) {
+      if (step->part_count > 0) *part_ms = fmax(*part_ms - mark_cost, 0);
+      if (step->part_count > 0) *total_ms -= mark_cost;
+      if (step->kind == LP_STEP_RUN) known += *part_ms;
+    }
+  }
+  *other_ms = fmax(*total_ms - known, 0);
+}
+
+/* `next`: how much further each round begins. */
+static lp_status time_parts(bench_run *run, int64_t past, int64_t count, int64_t next, part_times *out) {
+  const lp_program *program = &run->session->bundle->manifest.programs[past == 0 ? run->prefill : run->decode];
   if (past > 0) LP_TRY(walk(run, 0, past));
   LP_TRY(walk(run, past, count)); /* warm-up */
   LP_TRY(lp_bundle_await_check(run->session->bundle, run->diag));
+  lp_stopwatch watch = {.clock = {mark}, .most = 1};
+  for (int32_t s = 0; s < program->step_count; s++)
+    watch.most = program->step[s].part_count > watch.most ? program->step[s].part_count : watch.most;
+  watch.mark = lp_alloc((size_t)watch.most * sizeof(*watch.mark));
+  double mark_cost = mark_ms(&watch);
   lp_status status = LP_OK;
-  for (size_t r = 0; r < repetitions && status == LP_OK; r++) {
-    run->session->step_ms = times + r * steps;
+  run->session->watch = &watch;
+  for (size_t r = 0; r < out->rounds && status == LP_OK; r++) {
+    watch.part_ms = out->part_ms + r * out->parts;
+    watch.parts = 0;
     double begin = lp_now_ms();
     status = walk(run, past + (int64_t)r * next, count);
-    totals[r] = lp_now_ms() - begin;
+    out->total_ms[r] = lp_now_ms() - begin;
+    if (status == LP_OK) settle_round(program, mark_cost, watch.part_ms, &out->total_ms[r], &out->other_ms[r]);
   }
-  run->session->step_ms = NULL;
+  run->session->watch = NULL;
+  free(watch.mark);
   return status;
 }
 
-static void collect_parts(const lp_program *program, const double *times, size_t repetitions, lp_profile *out) {
-  double *column = lp_alloc(repetitions * sizeof(*column));
-  double *other = lp_alloc(repetitions * sizeof(*other));
-  size_t steps = (size_t)program->step_count;
-  for (size_t s = 0; s < steps; s++) {
+typedef struct {
+  double total_ms;
+  size_t index;
+} round_time;
+
+static int by_time(const void *a, const void *b) {
+  double x = ((const round_time *)a)->total_ms, y = ((const round_time *)b)->total_ms;
+  return (x > y) - (x < y);
+}
+
+/* The middle half of the rounds, so that parts sum to the pass; medians of parts would lack what hits any of them now and
+ * then. Returns how many are left at the beginning. */
+static size_t keep_middle(const part_times *times, round_time *order) {
+  for (size_t r = 0; r < times->rounds; r++)
+    order[r] = (round_time){times->total_ms[r], r};
+  qsort(order, times->rounds, sizeof(*order), by_time);
+  size_t first = times->rounds / 4, kept = times->rounds - 2 * first;
+  memmove(order, order + first, kept * sizeof(*order));
+  return kept;
+}
+
+static void collect_parts(const lp_program *program, const part_times *times, lp_profile *out) {
+  round_time *order = lp_alloc(times->rounds * sizeof(*order));
+  size_t kept = keep_middle(times, order), at = 0;
+  for (int32_t s = 0; s < program->step_count; s++) {
     const lp_step *step = &program->step[s];
-    if (step->kind != LP_STEP_RUN) {
-      for (size_t r = 0; r < repetitions; r++)
-        other[r] += times[r * steps + s];
-      continue;
+    for (size_t i = 0; i < parts_of(step); i++, at++) {
+      if (step->kind != LP_STEP_RUN) continue;
+      lp_part_time part = {step->part_count > 0 ? step->part[i] : step->segment, 0};
+      for (size_t r = 0; r < kept; r++)
+        part.ms += times->part_ms[order[r].index * times->parts + at] / (double)kept;
+      lp_vec_push(&out->parts, part);
     }
-    for (size_t r = 0; r < repetitions; r++)
-      column[r] = times[r * steps + s];
-    lp_part_time part = {step->name != NULL ? step->name : step->segment, median(column, repetitions)};
-    lp_vec_push(&out->parts, part);
   }
-  out->other_ms = median(other, repetitions);
-  free(other);
-  free(column);
+  for (size_t r = 0; r < kept; r++) {
+    out->total_ms += order[r].total_ms / (double)kept;
+    out->other_ms += times->other_ms[order[r].index] / (double)kept;
+  }
+  free(order);
 }
 
 lp_status lp_session_profile(lp_session *session, int64_t past, int64_t count, int64_t repetitions, lp_profile *out,
@@ -207,16 +273,17 @@ lp_status lp_session_profile(lp_session *session, int64_t past, int64_t count, i
   lp_status status = prepare(&run);
   if (status == LP_OK) {
     const lp_program *program = &session->bundle->manifest.programs[past == 0 ? run.prefill : run.decode];
-    size_t steps = (size_t)program->step_count, rounds = (size_t)repetitions;
-    double *times = lp_alloc(rounds * steps * sizeof(*times) + sizeof(*times));
-    double *totals = lp_alloc(rounds * sizeof(*totals));
-    status = time_parts(&run, first, count, one_by_one, rounds, steps, times, totals);
-    if (status == LP_OK) {
-      collect_parts(program, times, rounds, out);
-      out->total_ms = median(totals, rounds);
-    }
-    free(times);
-    free(totals);
+    part_times times = {.rounds = (size_t)repetitions};
+    for (int32_t s = 0; s < program->step_count; s++)
+      times.parts += parts_of(&program->step[s]);
+    times.part_ms = lp_alloc((times.rounds * times.parts + 1) * sizeof(double));
+    times.total_ms = lp_alloc(times.rounds * sizeof(double));
+    times.other_ms = lp_alloc(times.rounds * sizeof(double));
+    status = time_parts(&run, first, count, one_by_one, &times);
+    if (status == LP_OK) collect_parts(program, &times, out);
+    free(times.part_ms);
+    free(times.total_ms);
+    free(times.other_ms);
   }
   free(run.ids);
   return status;

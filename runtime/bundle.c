@@ -135,6 +135,7 @@ static lp_status resolve_gpu(loader *load, lp_side_id side, const char *path, lp
     lp_step *step = &program->step[i];
     if (step->kind != LP_STEP_RUN || step->side != side) continue;
     step->gpu_segment = lp_gpu_find_segment(gpu, step->segment, layout);
+    step->part_count = 0; /* the host cannot tell when a kernel begins */
     if (step->gpu_segment < 0)
       return lp_error(load->diag, LP_LOC_FILE(path), "there is no '%.80s', or it does not fit the layout",
                       step->segment);

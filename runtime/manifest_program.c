@@ -32,6 +32,21 @@ static lp_status read_input(manifest_reader *reader, const lp_json *at, const lp
   return read_index(reader, at, "buffer", program->buffers[step->side], &step->buffer);
 }
 
+static lp_status read_parts(manifest_reader *reader, const lp_json *at, lp_step *step) {
+  lp_json parts = lp_json_member(at, "parts");
+  if (parts.value == NULL) return LP_OK;
+  LP_TRY(lp_json_array(&parts, reader->diag));
+  size_t count = lp_json_count(&parts);
+  step->part = LP_NEW_ARRAY(reader->arena, const char *, count + 1);
+  for (size_t i = 0; i < count; i++) {
+    lp_json item = lp_json_item(&parts, i);
+    LP_TRY(lp_json_text(&item, &step->part[i], reader->diag));
+    step->part[i] = lp_arena_strdup(reader->arena, step->part[i]);
+    step->part_count++;
+  }
+  return LP_OK;
+}
+
 static lp_status read_run(manifest_reader *reader, const lp_json *at, lp_step *step) {
   LP_TRY(read_side(reader, at, "side", &step->side));
   lp_json segment = lp_json_member(at, "segment");
@@ -41,11 +56,7 @@ static lp_status read_run(manifest_reader *reader, const lp_json *at, lp_step *s
   step->segment = lp_arena_strdup(reader->arena, step->segment);
   lp_json exit = lp_json_member(at, "exit");
   if (exit.value != NULL) LP_TRY(read_index(reader, at, "exit", reader->out->exit_count, &step->exit));
-  lp_json name = lp_json_member(at, "name");
-  if (name.value == NULL) return LP_OK;
-  LP_TRY(lp_json_text(&name, &step->name, reader->diag));
-  step->name = lp_arena_strdup(reader->arena, step->name);
-  return LP_OK;
+  return read_parts(reader, at, step);
 }
 
 static lp_status read_ends(manifest_reader *reader, const lp_json *at, lp_step *step) {

@@ -277,13 +277,14 @@ LP_MUST_USE lp_status lp_session_bench(lp_session *session, const lp_bench_optio
 /* What one part of a pass takes: an operator of a bundle compiled to be profiled, else a segment. */
 typedef struct {
   const char *name; /* "op.linear /layers.0/q" or "lp_segment_0"; the bundle's */
-  double ms;        /* median over the repetitions */
+  double ms;
 } lp_part_time;
 
+/* Means over the middle half of the repetitions by their time, so that parts and `other_ms` sum to `total_ms`. */
 typedef struct {
   LP_VEC(lp_part_time) parts; /* in the order they run; release with lp_vec_free */
-  double total_ms;            /* of a pass, median */
-  double other_ms;            /* of a pass: tokens in, a token drawn and results out; median */
+  double total_ms;            /* of a pass */
+  double other_ms;            /* what is in no part: threads begin, tokens in, a token drawn, results out */
 } lp_profile;
 /* Times the parts of a pass over `count` tokens behind `past`, batch 1, after a warm-up; a single token one place further at
  * each repetition, around `past`. Both sides must be here. */

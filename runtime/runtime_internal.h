@@ -76,7 +76,8 @@ typedef struct {
   bool carries_tokens;   /* input and send: the tensor holds token ids, to be checked before use */
   lp_tensor_desc tensor; /* input, output, send */
   const char *segment;   /* run */
-  const char *name;      /* run: "op.linear /layers.0/q" of one operator; NULL when not compiled to be profiled */
+  int32_t part_count;    /* run: operators that it marks; 0 when not compiled to be profiled, and on a GPU */
+  const char **part;     /* [part_count] "op.linear /layers.0/q" */
   lp_segment_fn *run;    /* set when the side's code is loaded, unless it is a GPU's: */
   int32_t gpu_segment;
 } lp_step;
@@ -391,6 +392,15 @@ void lp_buf_reserve(lp_buf *buf, size_t size);
 
 /* ---- session (session.c) ----------------------------------------------------------------------------------------- */
 
+/* Times one walk. A step is as many parts as it marks, or one. */
+typedef struct lp_stopwatch {
+  lp_clock clock; /* first: the code is handed its address */
+  double *mark;   /* [most] when parts of the running step began */
+  int32_t marks, most;
+  double *part_ms; /* [parts of the program] */
+  size_t parts;    /* so far */
+} lp_stopwatch;
+
 struct lp_session {
   const lp_bundle *bundle;
   lp_generate_options options;
@@ -408,7 +418,7 @@ struct lp_session {
   uint64_t waits;                /* times the device waited for the cloud */
   double wait_ms, cloud_ms;      /* for how long, and of that: the cloud computed */
   lp_buf scratch, rows;
-  double *step_ms; /* [steps of the program walked]: filled with the time of each run step; NULL: not timed */
+  lp_stopwatch *watch; /* of a walk in this process; NULL: nobody times */
 };
 
 /* One run of a program. `input[i]` is what the manifest's input i holds (`input_size` bytes). */

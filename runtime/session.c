@@ -75,15 +75,34 @@ static lp_status walk_step(lp_session *session, lp_walk *walk, const lp_step *st
   return LP_OK;
 }
 
+/* A part lasts until the next begins, the last until the step ends. What comes before the first is nobody's. */
+static lp_status time_step(lp_session *session, lp_walk *walk, const lp_step *step, lp_diag *diag) {
+  lp_stopwatch *watch = session->watch;
+  watch->marks = 0;
+  session->executor[step->side]->frame.clock = &watch->clock;
+  double begin = lp_now_ms();
+  lp_status status = walk_step(session, walk, step, diag);
+  double end = lp_now_ms();
+  session->executor[step->side]->frame.clock = NULL;
+  if (status != LP_OK) return status;
+  if (watch->marks != step->part_count)
+    return lp_error(diag, LP_LOC_FILE(session->bundle->manifest.file), "'%s' marks %d parts; the manifest names %d",
+                    step->segment, watch->marks, step->part_count);
+  if (step->part_count == 0) watch->part_ms[watch->parts++] = end - begin;
+  for (int32_t i = 0; i < step->part_count; i++)
+    watch->part_ms[watch->parts++] = (i + 1 < step->part_count ? watch->mark[i + 1] : end) - watch->mark[i];
+  return LP_OK;
+}
+
 static lp_status walk_here(lp_session *session, lp_walk *walk, lp_diag *diag) {
   const lp_program *program = &session->bundle->manifest.programs[walk->program];
   for (int i = 0; i < LP_SIDE_COUNT; i++)
     if (program->takes_part[i]) LP_TRY(lp_executor_begin(session->executor[i], walk->program, walk->sym, diag));
   for (int32_t i = 0; i < program->step_count; i++) {
     double begin = lp_now_ms();
-    LP_TRY(walk_step(session, walk, &program->step[i], diag));
+    LP_TRY(session->watch != NULL ? time_step(session, walk, &program->step[i], diag)
+                                  : walk_step(session, walk, &program->step[i], diag));
     double took = lp_now_ms() - begin;
-    if (session->step_ms != NULL) session->step_ms[i] = took;
     if (program->step[i].side == LP_SIDE_CLOUD) session->wait_ms += took, session->cloud_ms += took;
   }
   return LP_OK;

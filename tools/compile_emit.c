@@ -282,7 +282,7 @@ static lp_status emit_planned(const lp_compile *compile, lp_module *module, lp_d
   lp_status status = LP_OK;
   if (emits(compile, "bundle")) status = lp_report_write(module, &compile->request, "json", false, &report, diag);
   if (status == LP_OK)
-    status = run_passes(compile, module, compile->profile ? lp_pipeline_split_each : lp_pipeline_split, diag);
+    status = run_passes(compile, module, compile->profile ? lp_pipeline_split_profiled : lp_pipeline_split, diag);
   if (status == LP_OK && emits(compile, "bundle"))
     status = write_bundle(compile, module, lp_buf_text(&report), diag);
   else if (status == LP_OK && emits(compile, "onnx"))

@@ -31,14 +31,14 @@ static lp_request request_of(const lp_machine *device, int64_t past, int64_t cou
                       .objective = "latency"};
 }
 
-static lp_status compile(hw_bench *bench, const lp_decoder_shape *shape, bool each, lp_diag *diag) {
+static lp_status compile(hw_bench *bench, const lp_decoder_shape *shape, lp_diag *diag) {
   static const char *const tokens[] = {"tokens"}, *const logits[] = {"logits"};
   lp_op *func = lp_module_find_func(bench->module, "main");
   lp_op_set_strs(bench->module, func, "input_roles", tokens, 1);
   lp_op_set_strs(bench->module, func, "output_roles", logits, 1);
   lp_request request = request_of(bench->host, 0, shape->context / 2);
   LP_TRY(lp_passes_run(bench->module, "fuse,annotate,place", &request, NULL, diag));
-  LP_TRY(lp_passes_run(bench->module, each ? lp_pipeline_split_each : lp_pipeline_split, &request, NULL, diag));
+  LP_TRY(lp_passes_run(bench->module, lp_pipeline_split_profiled, &request, NULL, diag));
   lp_emit_options options = {.side = "device", .march = "native", .opt_level = 3};
   const lp_bundle_request bundle = {.device = lp_backend_find("cpu"),
                                     .cloud = lp_backend_find("cpu"),
@@ -64,14 +64,14 @@ static lp_status make_folder(hw_bench *bench, lp_diag *diag) {
   return status;
 }
 
-lp_status hw_bench_open(const lp_decoder_shape *shape, bool each, const lp_machine *host, int32_t threads,
-                        hw_bench *out, lp_diag *diag) {
+lp_status hw_bench_open(const lp_decoder_shape *shape, const lp_machine *host, int32_t threads, hw_bench *out,
+                        lp_diag *diag) {
   *out = (hw_bench){.host = host, .vocab = shape->vocab};
   LP_TRY(make_folder(out, diag));
   out->module = lp_decoder_create(shape);
   out->module->directory = lp_arena_strdup(out->module->arena, out->folder);
   LP_TRY(write_weights(out, diag));
-  LP_TRY(compile(out, shape, each, diag));
+  LP_TRY(compile(out, shape, diag));
   lp_generate_options options = {.sampling = {.top_p = 1}, .ignore_eos = true, .threads = threads};
   return lp_session_open(out->bundle, &options, &out->session, diag);
 }
@@ -134,11 +134,6 @@ static bool same_sizes(const lp_op_facts *a, const lp_op_facts *b) {
   return true;
 }
 
-static int by_value(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 static void keep_lesser(lp_hw_samples *out, lp_hw_sample sample) {
   for (size_t i = 0; i < out->count; i++) {
     lp_hw_sample *there = &out->data[i];
@@ -149,23 +144,31 @@ static void keep_lesser(lp_hw_samples *out, lp_hw_sample sample) {
   lp_vec_push(out, sample);
 }
 
-/* One sample for each set of equal operators: the median of their times. */
-static void add_samples(const lp_op_facts *facts, const double *us, size_t count, lp_hw_samples *out) {
+static const double least_us = 0.01; /* no operator takes no time, whatever the clock shows */
+
+/* Behind a long prompt its last row alone goes on, through weights that the prompt has driven from the caches. Decode, of which
+ * there is more, tells what such operators take. */
+static bool is_picked(const lp_op_facts *facts, int64_t tokens) {
+  return facts->m > 0 && facts->m < tokens;
+}
+
+/* One sample for each set of equal operators: the mean of their times, since equal sizes need not be equal work. Behind the
+ * queries threads do not meet, behind the output they do. */
+static void add_samples(const lp_op_facts *facts, const lp_profile *profile, int64_t tokens, lp_hw_samples *out) {
+  size_t count = profile->parts.count;
   bool *done = lp_alloc(count * sizeof *done + 1);
-  double *same = lp_alloc(count * sizeof *same + 1);
   for (size_t i = 0; i < count; i++) {
     lp_hw_op op = lp_hw_op_of(facts[i].kind);
-    if (done[i] || op == LP_HW_ANY) continue;
-    size_t found = 0;
+    if (done[i] || op == LP_HW_ANY || is_picked(&facts[i], tokens)) continue;
+    double sum_us = 0, found = 0;
     for (size_t j = i; j < count; j++) {
       if (!same_sizes(&facts[i], &facts[j])) continue;
       done[j] = true;
-      same[found++] = us[j];
+      sum_us += profile->parts.data[j].ms * 1e3;
+      found++;
     }
-    qsort(same, found, sizeof *same, by_value);
-    keep_lesser(out, (lp_hw_sample){.op = op, .facts = facts[i], .time_us = same[found / 2]});
+    keep_lesser(out, (lp_hw_sample){.op = op, .facts = facts[i], .time_us = fmax(sum_us / found, least_us)});
   }
-  free(same);
   free(done);
 }
 
@@ -175,27 +178,8 @@ static void add_rest(const hw_bench *bench, double us, lp_hw_samples *out) {
   keep_lesser(out, sample);
 }
 
-static double least_us(const lp_profile *profile) {
-  double least = INFINITY;
-  for (size_t i = 0; i < profile->parts.count; i++)
-    least = fmin(least, profile->parts.data[i].ms * 1e3);
-  return least;
-}
-
-/* A part takes its time less what timing adds, a tenth of it at least: times of a fifth of a microsecond are noisy. Threads
- * meet sooner or later as the system places them, so what is added is told by the pass itself. */
-static void add_parts(const lp_profile *profile, const lp_op_facts *facts, const hw_overhead *overhead,
-                      lp_hw_samples *out) {
-  size_t count = profile->parts.count;
-  double *us = lp_alloc(count * sizeof *us + 1), added = overhead->of_least * least_us(profile);
-  for (size_t i = 0; i < count; i++)
-    us[i] = fmax(profile->parts.data[i].ms * 1e3 - added, profile->parts.data[i].ms * 100);
-  add_samples(facts, us, count, out);
-  free(us);
-}
-
-lp_status hw_bench_measure(const hw_bench *bench, int64_t past, int64_t count, int64_t repetitions,
-                           const hw_overhead *overhead, lp_hw_samples *out, lp_diag *diag) {
+lp_status hw_bench_measure(const hw_bench *bench, int64_t past, int64_t count, int64_t repetitions, lp_hw_samples *out,
+                           lp_diag *diag) {
   lp_profile profile = {0};
   lp_op_facts *facts = NULL;
   size_t fact_count = 0;
@@ -205,47 +189,10 @@ lp_status hw_bench_measure(const hw_bench *bench, int64_t past, int64_t count, i
     status =
         lp_error(diag, LP_LOC_NONE, "the planner sees %zu operators, the runtime %zu", fact_count, profile.parts.count);
   if (status == LP_OK) {
-    add_parts(&profile, facts, overhead, out);
-    add_rest(bench, profile.other_ms * 1e3 + overhead->begin_us, out);
+    add_samples(facts, &profile, count, out);
+    add_rest(bench, profile.other_ms * 1e3, out);
   }
   free(facts);
   lp_vec_free(&profile.parts);
   return status;
-}
-
-/* ---- overhead -------------------------------------------------------------------------------------------------------- */
-
-/* The times of one decode step: whole, and of what is in no part or step. */
-typedef struct {
-  double total_us, begin_us, least_us, parts;
-} step_time;
-
-static lp_status time_step(const hw_bench *bench, step_time *out, lp_diag *diag) {
-  lp_profile profile = {0};
-  lp_status status = lp_session_profile(bench->session, 64, 1, 101, &profile, diag);
-  double known = profile.other_ms;
-  for (size_t i = 0; i < profile.parts.count; i++)
-    known += profile.parts.data[i].ms;
-  *out = (step_time){.total_us = profile.total_ms * 1e3,
-                     .begin_us = fmax(profile.total_ms - known, 0) * 1e3,
-                     .least_us = least_us(&profile),
-                     .parts = (double)profile.parts.count};
-  lp_vec_free(&profile.parts);
-  return status;
-}
-
-lp_status hw_bench_overhead(const hw_bench *each, const hw_bench *whole, hw_overhead *out, lp_diag *diag) {
-  enum { ROUNDS = 9 };
-  double of_least[ROUNDS], begin_us[ROUNDS];
-  for (int i = 0; i < ROUNDS; i++) {
-    step_time parts, at_once;
-    LP_TRY(time_step(each, &parts, diag));
-    LP_TRY(time_step(whole, &at_once, diag));
-    of_least[i] = fmin(fmax(parts.total_us - at_once.total_us, 0) / parts.parts / parts.least_us, 1);
-    begin_us[i] = at_once.begin_us;
-  }
-  qsort(of_least, ROUNDS, sizeof *of_least, by_value);
-  qsort(begin_us, ROUNDS, sizeof *begin_us, by_value);
-  *out = (hw_overhead){.of_least = of_least[ROUNDS / 2], .begin_us = begin_us[ROUNDS / 2]};
-  return LP_OK;
 }

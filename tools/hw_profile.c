@@ -44,7 +44,6 @@ typedef struct {
   const hw_flags *flags;
   lp_machine *host;
   lp_hw_samples samples;
-  hw_overhead overhead;
   double begin_ms;
   size_t done;
   bool shows; /* progress, on a terminal */
@@ -78,7 +77,7 @@ static lp_status measure_pass(profiler *p, const hw_bench *bench, const measured
   show_progress(p, text);
   p->done++;
   if (past + count > m->most || !has_time(p)) return LP_OK;
-  return hw_bench_measure(bench, past, count, repetitions(m, count), &p->overhead, &p->samples, p->diag);
+  return hw_bench_measure(bench, past, count, repetitions(m, count), &p->samples, p->diag);
 }
 
 /* Tokens twice, the second time a moment later. */
@@ -97,20 +96,9 @@ static lp_status measure_shape(profiler *p, const measured_shape *m) {
   show_progress(p, "compiling");
   p->done += 3;
   if (!has_time(p)) return LP_OK;
-  lp_status status = hw_bench_open(&m->shape, true, p->host, (int32_t)p->flags->threads, &bench, p->diag);
+  lp_status status = hw_bench_open(&m->shape, p->host, (int32_t)p->flags->threads, &bench, p->diag);
   if (status == LP_OK) status = measure_passes(p, &bench, m);
   hw_bench_close(&bench);
-  return status;
-}
-
-static lp_status measure_overhead(profiler *p) {
-  hw_bench bench[2] = {{0}, {0}};
-  lp_status status = LP_OK;
-  for (int each = 0; each < 2 && status == LP_OK; each++)
-    status = hw_bench_open(&shapes[0].shape, each == 1, p->host, (int32_t)p->flags->threads, &bench[each], p->diag);
-  if (status == LP_OK) status = hw_bench_overhead(&bench[1], &bench[0], &p->overhead, p->diag);
-  for (int each = 0; each < 2; each++)
-    hw_bench_close(&bench[each]);
   return status;
 }
 
@@ -151,7 +139,7 @@ lp_status hw_profile(const hw_flags *flags, const lp_texts *args, lp_diag *diag)
   (void)args;
   profiler p = {.flags = flags, .begin_ms = lp_now_ms(), .shows = isatty(STDERR_FILENO), .diag = diag};
   p.host = lp_hw_measure_host();
-  lp_status status = measure_overhead(&p);
+  lp_status status = LP_OK;
   for (size_t i = 0; i < SHAPES + PASSES && status == LP_OK; i++) {
     measured_shape m = shape_at(p.host, i);
     status = measure_shape(&p, &m);

@@ -176,6 +176,7 @@ typedef struct {
   json_t *steps;
   const lp_code_program *code[LP_BUNDLE_SIDES]; /* NULL: the side has no part */
   int64_t ran[LP_BUNDLE_SIDES];                 /* the segment whose step was written last, -1 none */
+  json_t *parts[LP_BUNDLE_SIDES];               /* of that step: its operators, when they are profiled; else NULL */
   lp_diag *diag;
 } program;
 
@@ -202,20 +203,28 @@ static void add_inputs(const program *p) {
     }
 }
 
-static void add_run(program *p, const lp_op *op) {
-  int side = side_index(p->b, lp_op_side(op));
-  int64_t segment = lp_op_i64(op, "segment", 0);
+static void add_segment(program *p, const lp_op *op, int side, int64_t segment) {
   const lp_code_program *code = p->code[side];
-  if (segment == p->ran[side] || !code || segment >= code->segment_count) return;
   p->ran[side] = segment;
+  p->parts[side] = NULL;
   if (!code->segment[segment]) return;
   json_t *step = add_step(p, "run");
   set_text(step, "side", p->b->side[side].name);
   set_text(step, "segment", code->segment[segment]);
   if (lp_op_attr(op, "exit")) set_number(step, "exit", lp_op_i64(op, "exit", 0));
   if (!lp_op_bool(p->func, "profiled", false)) return;
-  json_t *name = json_sprintf("%s %s", lp_op_info_get(op->kind)->name, lp_op_str(op, "name", ""));
-  json_object_set_new(step, "name", name);
+  p->parts[side] = json_array();
+  json_object_set_new(step, "parts", p->parts[side]);
+}
+
+static void add_run(program *p, const lp_op *op) {
+  int side = side_index(p->b, lp_op_side(op));
+  int64_t segment = lp_op_i64(op, "segment", 0);
+  if (!p->code[side] || segment >= p->code[side]->segment_count) return;
+  if (segment != p->ran[side]) add_segment(p, op, side, segment);
+  if (!p->parts[side] || lp_op_has(op, LP_ALIAS)) return;
+  json_array_append_new(p->parts[side],
+                        json_sprintf("%s %s", lp_op_info_get(op->kind)->name, lp_op_str(op, "name", "")));
 }
 
 static const lp_op *find_send(const lp_block *block, int64_t tag) {

@@ -1,5 +1,6 @@
 /* lp_segment_K(frame, thread): a straight list of calls, with a barrier only where an operator touches memory that one
- * since the last barrier wrote, or writes what one read. */
+ * since the last barrier wrote, or writes what one read. In functions that are profiled the clock is told of each call, behind
+ * the barrier, so that waiting for the others is the time of the operator that they still work on. */
 #include "backend/cpu/cpu_internal.h"
 
 #include "base/abi.h"
@@ -145,6 +146,7 @@ static void emit_calls(cpu_emitter *e, const cpu_program *program, const cpu_seg
   size_t memories = (size_t)(program->slot_count + state_count(e->module));
   hazards h = {.plan = e->gen->plan, .program = program};
   h.touched = LP_NEW_ARRAY(e->gen->arena, unsigned char, memories);
+  bool profiled = lp_op_bool(program->func, "profiled", false);
   for (size_t i = 0; i < segment->calls.count; i++) {
     const cpu_call *call = &segment->calls.data[i];
     dependence how = depends(&h, call);
@@ -155,6 +157,7 @@ static void emit_calls(cpu_emitter *e, const cpu_program *program, const cpu_seg
       wait_with_rows(e, call->scratch_rows);
     }
     mark(&h, call);
+    if (profiled) cpu_kernel(e, "lpk_mark", (LLVMValueRef[]){e->frame, e->thread}, 2);
     emit_call(e, program, call);
   }
 }

@@ -58,7 +58,13 @@ int runner_execute(lp_layout_fn *layout, lp_segment_fn *segment, const runner_jo
   for (size_t i = 0; i < job->in_count; i++)
     memcpy(arena + offset[job->in[i].buffer], job->in[i].data, job->in[i].bytes);
   lp_barrier barrier = {0};
-  lp_frame frame = {sym, offset, (char *)arena, job->weights, job->state, &barrier, job->threads};
+  lp_frame frame = {.sym = sym,
+                    .offset = offset,
+                    .arena = (char *)arena,
+                    .weights = job->weights,
+                    .state = job->state,
+                    .barrier = &barrier,
+                    .threads = job->threads};
   run_threads(segment, &frame);
   for (size_t i = 0; i < job->out_count; i++)
     memcpy(job->out[i].data, arena + offset[job->out[i].buffer], job->out[i].bytes);

@@ -1,11 +1,12 @@
-"""Predicted against measured on this machine: profiles it, compiles models, runs them, prints a Markdown table.
+"""Predicted against measured on this machine: profiles it, runs models before and after, prints a Markdown table.
 
     python tests/bench/predict_host.py --llmpart build/release/tools/llmpart [MODEL.onnx ...] [--no-profile] [--operators]
 
-Without models: the default model. TTFT of 512 tokens and TPOT behind 512 + 64 tokens as the planner gives them, beside what
-`llmpart bench` measures; then the mean absolute error over operators that take 1 % of their stage or more (equal ones of all
-layers count once, by the median of their times; what timing each part by itself adds is taken off), and over all of them
-weighted by time. The machine should be idle.
+Without models: the default model. TTFT of 512 tokens and TPOT behind 512 tokens and 32 as the planner gives them, beside what
+`llmpart bench --profile` measures: the mean of the middle half of the passes, of the round in which it is least, as what
+else runs on a machine only slows. One round is before the profile, the rest behind it. Then the mean absolute error over
+operators that take 1 % of their stage or more (those that the planner cannot tell apart, equal sizes in all layers, count
+once, by the mean of their times), and over all of them weighted by time. The machine should be idle.
 """
 
 import argparse
@@ -16,56 +17,69 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-PROMPT, TOKENS = 512, 128
+PROMPT, TOKENS = 512, 64
+STAGES = {"prefill": ("-p", PROMPT, "-n", 0, "-r", 5), "decode": ("-p", 0, "-n", TOKENS, "-d", PROMPT, "-r", 61)}
 
 
 def run(*command: object) -> str:
     return subprocess.run([str(c) for c in command], check=True, capture_output=True, text=True).stdout
 
 
-def speeds(llmpart: str, bundle: Path, rounds: int, threads: int) -> tuple[float, float]:
-    """Measured TTFT and TPOT in ms: medians over fresh processes."""
-    ttft, tpot = [], []
-    for _ in range(rounds):
-        pp = json.loads(run(llmpart, "bench", bundle, "-p", PROMPT, "-n", 0, "-r", 5, "-t", threads, "-o", "json"))["tests"][0]
-        tg = json.loads(run(llmpart, "bench", bundle, "-p", 0, "-n", TOKENS, "-d", PROMPT, "-r", 3, "-t", threads,
-                            "-o", "json"))["tests"][0]
-        ttft.append(1e3 * PROMPT / pp["tokens_per_s"])
-        tpot.append(1e3 / tg["tokens_per_s"])
-    return statistics.median(ttft), statistics.median(tpot)
+class Model:
+    """Compiled twice, measured in rounds."""
 
+    def __init__(self, llmpart: str, path: Path, folder: Path, threads: int) -> None:
+        self.llmpart, self.path, self.threads = llmpart, path, threads
+        self.name = path.parent.name
+        self.bundle, self.marked = folder / f"{self.name}.llmpart", folder / f"{self.name}.marked.llmpart"
+        self.times: dict[str, list[float]] = {"prefill": [], "decode": []}
+        self.parts: dict[str, list[list[tuple[str, float]]]] = {"prefill": [], "decode": []}
+        for bundle, options in ((self.bundle, []), (self.marked, ["--profile"])):
+            if not bundle.exists():
+                run(llmpart, "compile", path, "--device=host", *options, "-o", bundle)
 
-def part_times(llmpart: str, bundle: Path, threads: int) -> dict[str, list[tuple[str, float]]]:
-    """Measured (name, ms) of each operator of both stages."""
-    def parts(*options: object) -> list[tuple[str, float]]:
-        tests = json.loads(run(llmpart, "bench", bundle, "--profile", "-t", threads, "-o", "json", *options))["tests"]
-        return [(p["name"], p["ms"]) for p in tests[0]["parts"]]
-    return {"prefill": parts("-p", PROMPT, "-n", 0, "-r", 9),
-            "decode": parts("-p", 0, "-n", TOKENS, "-d", PROMPT, "-r", 41)}
+    def bench(self, bundle: Path, *options: object) -> dict:
+        return json.loads(run(self.llmpart, "bench", bundle, "--profile", "-t", self.threads, "-o", "json",
+                              *options))["tests"][0]
+
+    def measure(self) -> None:
+        """One round, in fresh processes."""
+        for stage, options in STAGES.items():
+            self.times[stage].append(self.bench(self.bundle, *options)["total_ms"])
+            self.parts[stage].append([(p["name"], p["ms"]) for p in self.bench(self.marked, *options)["parts"]])
+
+    def time(self, stage: str) -> float:
+        return min(self.times[stage])
+
+    def operators(self, stage: str) -> list[tuple[str, float]]:
+        return min(self.parts[stage], key=lambda parts: sum(ms for _, ms in parts))
+
+    def plan(self, folder: Path) -> dict:
+        report = folder / "r.json"
+        run(self.llmpart, "compile", self.path, "--device=host", "--plan-only", f"--report={report}")
+        return json.loads(report.read_text())
 
 
 Row = tuple[str, str, float, float, bool]
 
 
-def operator_errors(report: dict, measured: dict[str, list[tuple[str, float]]], whole: dict[str, float]) -> list[Row]:
+def operator_errors(report: dict, model: Model) -> list[Row]:
     """(stage, operator, predicted ms, measured ms, takes 1 %), operators of equal kind and FLOPs and bytes merged."""
     groups: dict[tuple, list[tuple[float, float]]] = {}
     total: dict[str, float] = {}
-    for stage, parts in measured.items():
+    for stage in ("prefill", "decode"):
+        parts = model.operators(stage)
         total[stage] = sum(ms for _, ms in parts)
-        overhead = max(total[stage] - whole[stage], 0) / len(parts)
         times: dict[str, list[float]] = {}
         for name, ms in parts:
             times.setdefault(name, []).append(ms)
         for op in report["operators"]:
             found = times.get(f"{op['kind']} {op['name']}")
             if op["stage"] == stage and found:  # views run nothing; operators of positions alone are not reported
-                key = (stage, op["kind"], op["flops"], op["bytes"])
-                ms = found.pop(0)
-                groups.setdefault(key, []).append((op["device_ms"], max(ms - overhead, ms / 10)))
+                groups.setdefault((stage, op["kind"], op["flops"], op["bytes"]), []).append((op["device_ms"], found.pop(0)))
     rows = []
     for (stage, kind, flops, _), times in groups.items():
-        predicted, found = (statistics.median(t[i] for t in times) for i in (0, 1))
+        predicted, found = (statistics.mean(t[i] for t in times) for i in (0, 1))
         rows.append((stage, f"{kind} {flops:.3g} FLOP", predicted, found, found * len(times) >= 0.01 * total[stage]))
     return rows
 
@@ -79,32 +93,35 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--llmpart", required=True)
     parser.add_argument("models", nargs="*", type=Path)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3, help="at least 2 with a profile")
     parser.add_argument("--threads", type=int, default=0, help="of the profile and of the runs (the machine's cores)")
     parser.add_argument("--no-profile", action="store_true", help="use the profile that is kept")
+    parser.add_argument("--folder", type=Path, help="where compiled models are kept, and taken from if they are there")
     parser.add_argument("--operators", action="store_true", help="also print every operator")
     args = parser.parse_args()
-    models = args.models or [Path(__file__).parents[2] / "examples" / "default-model" / "model.onnx"]
+    paths = args.models or [Path(__file__).parents[2] / "examples" / "default-model" / "model.onnx"]
     print(f"load before: {os.getloadavg()[0]:.2f}")
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        if not args.no_profile:
-            subprocess.run([args.llmpart, "hw", "profile", "-o", str(folder / "host.yaml"), f"--threads={args.threads}"],
-                           check=True)
+        folder = args.folder or Path(name)
+        models = [Model(args.llmpart, path, folder, args.threads) for path in paths]
+        for turn in range(args.rounds):
+            if turn == 1 and not args.no_profile:
+                subprocess.run([args.llmpart, "hw", "profile", "-o", folder / "host.yaml", f"--threads={args.threads}"],
+                               check=True)
+            for model in models:
+                model.measure()
         print("| model | TTFT predicted | measured | error | TPOT predicted | measured | error | operators: mean error | "
               "by time |\n| --- |" + " ---: |" * 8)
         for model in models:
-            bundle, parts, report = folder / "b.llmpart", folder / "p.llmpart", folder / "r.json"
-            run(args.llmpart, "compile", model, "--device=host", "-o", bundle, f"--report={report}")
-            run(args.llmpart, "compile", model, "--device=host", "--profile", "-o", parts)
-            plan = json.loads(report.read_text())
-            ttft, tpot = speeds(args.llmpart, bundle, args.rounds, args.threads)
-            rows = operator_errors(plan, part_times(args.llmpart, parts, args.threads), {"prefill": ttft, "decode": tpot})
-            want_ttft, want_tpot = plan["plan"]["ttft_ms"], plan["plan"]["tpot_ms"]
-            print(f"| {model.parent.name} | {want_ttft:.2f} | {ttft:.2f} | {100 * (want_ttft / ttft - 1):+.1f} % | "
-                  f"{want_tpot:.3f} | {tpot:.3f} | {100 * (want_tpot / tpot - 1):+.1f} % | {mean_error(rows):.1f} % | "
-                  f"{mean_error(rows, True):.1f} % |", flush=True)
+            plan = model.plan(folder)
+            rows = operator_errors(plan, model)
+            row = f"| {model.name} |"
+            for stage, want in (("prefill", plan["plan"]["ttft_ms"]), ("decode", plan["plan"]["tpot_ms"])):
+                row += f" {want:.4g} | {model.time(stage):.4g} | {100 * (want / model.time(stage) - 1):+.1f} % |"
+            print(f"{row} {mean_error(rows):.1f} % | {mean_error(rows, True):.1f} % |", flush=True)
             if args.operators:
+                print("  rounds: TTFT " + " ".join(f"{ms:.4g}" for ms in model.times["prefill"]) + ", TPOT " +
+                      " ".join(f"{ms:.4g}" for ms in model.times["decode"]))
                 for stage, operator, predicted, measured, _ in rows:
                     print(f"  {stage:8} {operator:34} {1e3 * predicted:10.1f} {1e3 * measured:10.1f} us "
                           f"{100 * (predicted / measured - 1):+6.1f} %")

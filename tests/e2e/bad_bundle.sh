@@ -38,7 +38,7 @@ for part in 0 1 $((size / 2)) $((size - 3)); do
 done
 edit 's/llmpart.bundle\/1/llmpart.bundle\/9/'
 refuse 'a schema of the future' 'manifest.json:.*error: .*llmpart.bundle/9'
-edit 's/"abi": *1/"abi": 7/'
+edit 's/"abi": *[0-9]*/"abi": 7/'
 refuse 'another ABI' 'error: .*(ABI|abi)'
 edit 's/lp_segment_0/lp_segment_9999/'
 refuse 'a segment that is not there' 'error: .*lp_segment_9999'

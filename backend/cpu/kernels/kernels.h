@@ -85,6 +85,8 @@ enum { LPK_MAX_RANK = 8 };
 
 /* Waits until all `threads` have called. Under 0.2 us between running threads; yields the processor after a long spin. */
 void lpk_barrier(lp_barrier *barrier, int64_t threads);
+/* Thread 0 tells the frame's clock, when there is one, that an operator begins. */
+void lpk_mark(const lp_frame *frame, int64_t thread);
 
 /* ---- linear ------------------------------------------------------------------------------------------------------- */
 
