@@ -169,7 +169,7 @@ void lp_uploader_put(lp_uploader *uploader, lp_context_time time, int64_t positi
 void lp_uploader_send_again(lp_uploader *uploader, int64_t from);
 /* May the cloud be reached? False after an attempt to connect failed, until one succeeds. */
 bool lp_uploader_reaches(lp_uploader *uploader);
-/* Waits until all is sent, for `timeout_ms` at most, and not for a cloud that cannot be reached. */
+/* Waits until all is sent, for `timeout_ms` at most, and not for a cloud that cannot be reached or takes nothing. */
 void lp_uploader_flush(lp_uploader *uploader, double timeout_ms);
 void lp_uploader_stop(lp_uploader *uploader, uint64_t *bytes_up, uint64_t *bytes_down, uint64_t *row_bytes);
 

@@ -289,11 +289,16 @@ bool lp_uploader_reaches(lp_uploader *uploader) {
 }
 
 void lp_uploader_flush(lp_uploader *uploader, double timeout_ms) {
-  double until = lp_now_ms() + timeout_ms;
+  double patience = uploader->options.endpoint->patience.silence_ms, now = lp_now_ms();
+  double until = now + timeout_ms, moved = now;
   lock(uploader);
-  for (double left = timeout_ms; left > 0 && uploader->sent < uploader->have && !uploader->down;
-       left = until - lp_now_ms())
-    wait_for(uploader, left);
+  for (int64_t seen = uploader->sent; uploader->sent < uploader->have && !uploader->down; now = lp_now_ms()) {
+    if (uploader->sent != seen) moved = now;
+    seen = uploader->sent;
+    double limit = moved + patience < until ? moved + patience : until;
+    if (now >= limit) break;
+    wait_for(uploader, limit - now);
+  }
   unlock(uploader);
 }
 
