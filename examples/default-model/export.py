@@ -57,25 +57,29 @@ def check(model: CachedModel, path: Path, c: Config) -> float:
     return worst
 
 
+def export(model: Model, path: Path) -> None:
+    """Writes the model with its KV cache, checked by ONNX and in ONNX Runtime."""
+    cached = CachedModel(model).eval()
+    inputs, outputs, axes = signature(model.c)
+    torch.onnx.export(cached, example_inputs(model.c, 2, 3, 5), str(path), input_names=inputs,
+                      output_names=outputs, dynamic_axes=axes, opset_version=OPSET, dynamo=False)
+    onnx.checker.check_model(str(path), full_check=True)
+    worst = check(cached, path, model.c)
+    print(f"{path}: {path.stat().st_size} bytes, largest difference from PyTorch {worst:.2e}")
+    assert worst < 1e-3
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--checkpoint", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--untrained", action="store_true", help="export the initial weights: same graph")
     args = parser.parse_args()
-    config = Config()
     torch.manual_seed(1)
-    model = Model(config)
+    model = Model(Config())
     if not args.untrained:
         model.load_state_dict(torch.load(args.checkpoint, weights_only=True)["model"])
-    cached = CachedModel(model).eval()
-    inputs, outputs, axes = signature(config)
-    torch.onnx.export(cached, example_inputs(config, 2, 3, 5), str(args.out), input_names=inputs,
-                      output_names=outputs, dynamic_axes=axes, opset_version=OPSET, dynamo=False)
-    onnx.checker.check_model(str(args.out), full_check=True)
-    worst = check(cached, args.out, config)
-    print(f"{args.out}: {args.out.stat().st_size} bytes, largest difference from PyTorch {worst:.2e}")
-    assert worst < 1e-3
+    export(model, args.out)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ class Config:
     context: int = 512
     theta: float = 10000.0
     eps: float = 1e-5
+    qkv_bias: bool = False
 
 
 class RMSNorm(nn.Module):
@@ -54,9 +55,9 @@ class Attention(nn.Module):
     def __init__(self, c: Config):
         super().__init__()
         self.c = c
-        self.q_proj = nn.Linear(c.dim, c.heads * c.head_dim, bias=False)
-        self.k_proj = nn.Linear(c.dim, c.kv_heads * c.head_dim, bias=False)
-        self.v_proj = nn.Linear(c.dim, c.kv_heads * c.head_dim, bias=False)
+        self.q_proj = nn.Linear(c.dim, c.heads * c.head_dim, bias=c.qkv_bias)
+        self.k_proj = nn.Linear(c.dim, c.kv_heads * c.head_dim, bias=c.qkv_bias)
+        self.v_proj = nn.Linear(c.dim, c.kv_heads * c.head_dim, bias=c.qkv_bias)
         self.o_proj = nn.Linear(c.heads * c.head_dim, c.dim, bias=False)
 
     def _split(self, x: Tensor, heads: int) -> Tensor:
