@@ -2,9 +2,11 @@
 
 A prompt is `BOS` and groups of five tokens: three keywords, the action taken, and how the reward ranks among the
 prompt's rewards with its evaluation (good or bad). The query is the first three tokens of one more group; the model
-answers with an action. Keywords are symbols: which word a symbol stands for is settled anew in every prompt, in the order of
-appearance, so no word is ever learned and words that training never saw are no different. runtime/router/prompt_tokens.c writes
-the same format; tests compare the two.
+answers with an action. Keywords are symbols: which word a symbol stands for is drawn anew for every prompt, so no word is
+ever learned and words that training never saw are no different. runtime/router/prompt_tokens.c writes the same format;
+tests/runtime/router/prompts.txt holds it to this file.
+
+Usage: tasks.py >tests/runtime/router/prompts.txt
 """
 
 from __future__ import annotations
@@ -32,6 +34,17 @@ def ranks(rewards: np.ndarray) -> np.ndarray:
     place = (ordered[:, None, :] < rewards[:, :, None]).sum(axis=2)
     dense = np.take_along_axis(fresh, place, axis=1)
     return (dense * (RANKS - 1) * 2 + most) // (2 * most)
+
+
+def tokens(symbols: np.ndarray, action: np.ndarray, reward: np.ndarray, bad: np.ndarray) -> np.ndarray:
+    """Prompts [batch][1 + groups * GROUP] of symbols [batch][groups][SLOTS] (0: none) and the rest [batch][groups]."""
+    batch, groups = action.shape
+    ids = np.full((batch, 1 + groups * GROUP), BOS, np.int64)
+    body = ids[:, 1:].reshape(batch, groups, GROUP)
+    body[:, :, :SLOTS] = WORD0 + symbols
+    body[:, :, SLOTS] = ACTION0 + action
+    body[:, :, SLOTS + 1] = REWARD0 + 2 * ranks(reward) + bad
+    return ids
 
 
 class Tasks:
@@ -87,11 +100,29 @@ class Tasks:
         turn = np.take_along_axis(turn, (~np.take_along_axis(self.used, turn, axis=1)).argsort(axis=1, kind="stable"), axis=1)
         used = np.take_along_axis(self.used, turn, axis=1)
         symbol = np.take_along_axis(symbol, turn[:, None], axis=2)
-        ids = np.empty((batch, 1 + groups * GROUP), np.int64)
-        ids[:, 0] = BOS
-        body = ids[:, 1:].reshape(batch, groups, GROUP)
         renamed = rng.random((batch, WORDS - 1)).argsort(axis=1) + 1
-        body[:, :, :SLOTS] = WORD0 + np.where(used[:, None], renamed[rows[:, :, None], symbol], 0)
-        body[:, :, SLOTS] = ACTION0 + action
-        body[:, :, SLOTS + 1] = REWARD0 + 2 * ranks(reward) + bad
-        return ids, met, self.mean[rows, met]
+        symbols = np.where(used[:, None], renamed[rows[:, :, None], symbol], 0)
+        return tokens(symbols, action, reward, bad), met, self.mean[rows, met]
+
+
+def write_prompts() -> None:
+    """A line for each group: words, action, reward, evaluation and the five tokens; a blank line ends a prompt."""
+    rng = np.random.default_rng(7)
+    for groups in (1, 2, 5, 13, MOST_EXAMPLES):
+        symbols, known = rng.integers(0, 9, (groups, SLOTS)), {}
+        symbols[:, 0] += 1
+        symbols[:, 2] *= symbols[:, 1] > 0  # words come first, then none
+        for word in symbols.flat:
+            known.setdefault(int(word), len(known) + 1) if word else None
+        order = np.vectorize(lambda word: known.get(int(word), 0))(symbols)
+        action, bad = rng.integers(0, len(ACTIONS), groups), rng.random(groups) < 0.4
+        reward = rng.integers(-6, 7, groups) / 4  # some are equal
+        body = tokens(order[None], action[None], reward[None], bad[None])[0, 1:].reshape(groups, GROUP)
+        for i in range(groups):
+            words = "+".join(f"word{word}" for word in symbols[i] if word)
+            print(words, ACTIONS[action[i]], reward[i], "bad" if bad[i] else "good", *body[i])
+        print()
+
+
+if __name__ == "__main__":
+    write_prompts()

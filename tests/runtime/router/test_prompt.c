@@ -1,5 +1,6 @@
 /* The prompt as text and as tokens. */
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,6 +79,61 @@ START_TEST(the_longest_prompt_fits) {
 }
 END_TEST
 
+/* A group of prompts.txt: "word1+word2 edge 0.5 good" and its five tokens. */
+typedef struct {
+  char words[96];
+  lp_experience experience;
+  int tokens[5];
+} written_group;
+
+static bool read_group(const char *line, written_group *out) {
+  char route[16], evaluation[8];
+  int *t = out->tokens;
+  double reward;
+  if (sscanf(line, "%95s %15s %lf %7s %d %d %d %d %d", out->words, route, &reward, evaluation, t, t + 1, t + 2, t + 3,
+             t + 4) != 9)
+    return false;
+  for (char *at = out->words; *at; ++at)
+    if (*at == '+') *at = ',';
+  out->experience = (lp_experience){out->words, LP_ROUTE_EDGE, reward, strcmp(evaluation, "good") == 0};
+  ck_assert(lp_route_parse(route, &out->experience.route));
+  return true;
+}
+
+static void compare_prompt(const written_group *groups, int count) {
+  lp_experience written[LP_PROMPT_EXAMPLES];
+  int32_t tokens[LP_PROMPT_TOKENS];
+  for (int i = 0; i < count; ++i)
+    written[i] = groups[i].experience;
+  (void)lp_prompt_tokens(&(lp_prompt){"query", 7, written, (size_t)count}, tokens);
+  ck_assert_int_eq(tokens[0], 0);
+  for (int i = 0; i < 5 * count; ++i)
+    ck_assert_msg(tokens[1 + i] == groups[i / 5].tokens[i % 5], "%d groups, token %d: %d, trained on %d", count, i,
+                  tokens[1 + i], groups[i / 5].tokens[i % 5]);
+}
+
+/* prompts.txt: what examples/router-model/tasks.py, which the model is trained on, makes of the same groups. */
+START_TEST(tokens_are_those_of_the_training) {
+  FILE *file = fopen(LP_TEST_DIR "/prompts.txt", "r");
+  ck_assert_ptr_nonnull(file);
+  static written_group groups[LP_PROMPT_EXAMPLES];
+  char line[256];
+  int count = 0, prompts = 0;
+  while (fgets(line, sizeof line, file)) {
+    if (line[0] != '\n') {
+      ck_assert(count < LP_PROMPT_EXAMPLES && read_group(line, &groups[count]));
+      ++count;
+      continue;
+    }
+    compare_prompt(groups, count);
+    count = 0;
+    ++prompts;
+  }
+  (void)fclose(file);
+  ck_assert_int_eq(prompts, 5);
+}
+END_TEST
+
 START_TEST(a_label_is_known_by_its_beginning) {
   ck_assert_int_eq(lp_label_of_token(" Edge", BOTH), LP_ROUTE_EDGE);
   ck_assert_int_eq(lp_label_of_token("cl", BOTH), LP_ROUTE_CLOUD);
@@ -98,6 +154,7 @@ int main(void) {
   TCase *tests = tcase_create("prompt");
   tcase_add_test(tests, text_has_the_parts_of_the_paper);
   tcase_add_test(tests, tokens_follow_the_training_format);
+  tcase_add_test(tests, tokens_are_those_of_the_training);
   tcase_add_test(tests, equal_rewards_have_equal_ranks);
   tcase_add_test(tests, the_longest_prompt_fits);
   tcase_add_test(tests, a_label_is_known_by_its_beginning);
