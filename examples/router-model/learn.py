@@ -42,6 +42,8 @@ def prepare(model: Model) -> None:
         model.embed_tokens.weight.normal_(std=0.5)
         model.embed_tokens.weight[REWARD0:] = 0.4 * waves @ torch.randn(waves.shape[1], c.dim)
         for layer in model.layers:
+            for matrix in (p for p in layer.parameters() if p.dim() == 2):
+                torch.nn.init.kaiming_uniform_(matrix, a=math.sqrt(5))
             layer.mlp.down_proj.weight.zero_()
             for bias in (layer.self_attn.q_proj.bias, layer.self_attn.k_proj.bias, layer.self_attn.v_proj.bias):
                 bias.zero_()

@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <microhttpd.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "runtime/runtime_internal.h"
+#include "runtime/serve/http_library.h"
 #include "runtime/serve/serve_internal.h"
 
 enum { POLL_MS = 50, MOST_CONNECTIONS = 256, IDLE_S = 120 };
@@ -25,6 +25,8 @@ typedef struct {
   int answers; /* threads that stream */
   uint64_t count;
 } server;
+
+static const lp_http_library *http; /* before the first request */
 
 /* ---- one answer ------------------------------------------------------------------------------------------------------ */
 
@@ -138,16 +140,16 @@ static void *stream_answer(void *user) {
 static enum MHD_Result queue(struct MHD_Connection *connection, unsigned status, const char *type,
                              struct MHD_Response *response) {
   if (response == NULL) return MHD_NO;
-  (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-  enum MHD_Result result = MHD_queue_response(connection, status, response);
-  MHD_destroy_response(response);
+  (void)http->add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+  enum MHD_Result result = http->queue_response(connection, status, response);
+  http->destroy_response(response);
   return result;
 }
 
 /* Takes `json`. */
 static enum MHD_Result reply(struct MHD_Connection *connection, unsigned status, char *json) {
   return queue(connection, status, "application/json",
-               MHD_create_response_from_buffer(strlen(json), json, MHD_RESPMEM_MUST_FREE));
+               http->create_response_from_buffer(strlen(json), json, MHD_RESPMEM_MUST_FREE));
 }
 
 static enum MHD_Result reply_error(struct MHD_Connection *connection, unsigned status, const char *text) {
@@ -157,10 +159,10 @@ static enum MHD_Result reply_error(struct MHD_Connection *connection, unsigned s
 
 static void add_route(struct MHD_Response *response, const answer *a) {
   char id[24];
-  (void)MHD_add_response_header(response, "X-Llmpart-Route", lp_route_name(a->route));
+  (void)http->add_response_header(response, "X-Llmpart-Route", lp_route_name(a->route));
   if (a->decision == 0) return;
   (void)snprintf(id, sizeof id, "%" PRId64, a->decision);
-  (void)MHD_add_response_header(response, "X-Llmpart-Decision", id);
+  (void)http->add_response_header(response, "X-Llmpart-Decision", id);
 }
 
 static enum MHD_Result reply_failure(struct MHD_Connection *connection, const answer *a) {
@@ -171,7 +173,7 @@ static enum MHD_Result answer_whole(struct MHD_Connection *connection, answer *a
   make_answer(a);
   if (a->status != LP_OK) return reply_failure(connection, a);
   char *json = lp_answer_whole(&a->request, a->id, lp_route_name(a->route), lp_buf_text(&a->text), &a->usage);
-  struct MHD_Response *response = MHD_create_response_from_buffer(strlen(json), json, MHD_RESPMEM_MUST_FREE);
+  struct MHD_Response *response = http->create_response_from_buffer(strlen(json), json, MHD_RESPMEM_MUST_FREE);
   if (response != NULL) add_route(response, a);
   return queue(connection, MHD_HTTP_OK, "application/json", response);
 }
@@ -215,11 +217,11 @@ static enum MHD_Result answer_stream(struct MHD_Connection *connection, answer *
     (void)close(reads);
     return reply_failure(connection, a);
   }
-  struct MHD_Response *response = MHD_create_response_from_pipe(reads);
+  struct MHD_Response *response = http->create_response_from_pipe(reads);
   if (response == NULL) return MHD_NO;
-  (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
-  (void)MHD_add_response_header(response, "X-Llmpart-Route", route);
-  if (!lp_streq(decision, "0")) (void)MHD_add_response_header(response, "X-Llmpart-Decision", decision);
+  (void)http->add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
+  (void)http->add_response_header(response, "X-Llmpart-Route", route);
+  if (!lp_streq(decision, "0")) (void)http->add_response_header(response, "X-Llmpart-Decision", decision);
   return queue(connection, MHD_HTTP_OK, "text/event-stream", response);
 }
 
@@ -227,7 +229,7 @@ static enum MHD_Result answer_stream(struct MHD_Connection *connection, answer *
 
 /* Takes as long for a wrong key as for the right one. */
 static bool is_allowed(struct MHD_Connection *connection, const char *key) {
-  const char *given = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
+  const char *given = http->lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
   if (key == NULL) return true;
   if (given == NULL || !lp_has_prefix(given, "Bearer ")) return false;
   given += 7;
@@ -324,17 +326,17 @@ static lp_status find_address(const lp_serve_config *config, struct sockaddr_in 
 }
 
 static struct MHD_Daemon *start(server *of, const struct sockaddr_in *address) {
-  return MHD_start_daemon(MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_THREAD_PER_CONNECTION, 0, NULL, NULL, handle, of,
-                          MHD_OPTION_SOCK_ADDR, address, MHD_OPTION_NOTIFY_COMPLETED, forget, NULL,
-                          MHD_OPTION_CONNECTION_LIMIT, (unsigned)MOST_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
-                          (unsigned)IDLE_S, MHD_OPTION_END);
+  return http->start_daemon(MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_THREAD_PER_CONNECTION, 0, NULL, NULL, handle, of,
+                            MHD_OPTION_SOCK_ADDR, address, MHD_OPTION_NOTIFY_COMPLETED, forget, NULL,
+                            MHD_OPTION_CONNECTION_LIMIT, (unsigned)MOST_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+                            (unsigned)IDLE_S, MHD_OPTION_END);
 }
 
 /* Ends the answers at hand: streams end with an error event. */
 static void wait_for_end(server *of, struct MHD_Daemon *daemon, const volatile int *stop) {
   while (!*stop)
     (void)usleep(POLL_MS * 1000);
-  int listener = MHD_quiesce_daemon(daemon); /* nobody new */
+  int listener = http->quiesce_daemon(daemon); /* nobody new */
   if (listener >= 0) (void)close(listener);
   of->stop = 1;
   (void)pthread_mutex_lock(&of->lock);
@@ -352,9 +354,9 @@ static lp_status serve(server *of, const volatile int *stop, lp_serve_ready *rea
   if (status == LP_OK && daemon == NULL)
     status = lp_error(diag, (lp_loc){0}, "cannot listen on %s: %s", of->config->listen, strerror(errno));
   if (status == LP_OK) {
-    ready(user, host, MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT)->port);
+    ready(user, host, http->get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT)->port);
     wait_for_end(of, daemon, stop);
-    MHD_stop_daemon(daemon);
+    http->stop_daemon(daemon);
   }
   if (of->dispatcher != NULL) lp_dispatcher_close(of->dispatcher);
   free(host);
@@ -363,6 +365,12 @@ static lp_status serve(server *of, const volatile int *stop, lp_serve_ready *rea
 
 lp_status lp_serve(const lp_serve_config *config, const volatile int *stop, lp_serve_ready *ready, void *user,
                    lp_diag *diag) {
+  http = lp_http_library_get();
+  if (http == NULL) {
+    lp_status absent = lp_error(diag, (lp_loc){0}, "there is no libmicrohttpd.so.12 to serve with");
+    lp_note(diag, (lp_loc){0}, "install it (Debian: libmicrohttpd12)");
+    return absent;
+  }
   server of = {.config = config};
   (void)signal(SIGPIPE, SIG_IGN); /* a client that leaves ends its answer, not the server */
   (void)pthread_mutex_init(&of.lock, NULL);
