@@ -1,6 +1,7 @@
 /* The host's part of cloud.cu: how each kind of call is launched, layers as functions, segments as tables of what the calls
  * work on. Equal layers are one function; only the tables grow with the depth of a model. */
 #include "backend/cuda/cuda_internal.h"
+#include "base/abi.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -163,6 +164,8 @@ void cuda_print_host(const gpu_plan *plan, lp_buf *out) {
     }
   }
   lp_buf_puts(out, "\n}  // namespace\n");
+  lp_buf_printf(out, "\nextern \"C\" {\nextern const uint32_t lp_abi;\nconst uint32_t lp_abi = %u;\n}\n",
+                LP_ABI_VERSION);
   cuda_print_layouts(plan, out);
   lp_map_free(done);
   lp_map_free(p.layers);

@@ -75,9 +75,9 @@ expect 1 "the bundle has no early exits" "$LLMPART" run "$dir/whole" --tokens=1 
 expect 2 "found 'fast', wanted one of" "$LLMPART" run "$dir/whole" --tokens=1 --mode=fast
 expect 2 "exclude each other" "$LLMPART" run "$dir/whole" --tokens=1 --in-process --cloud=127.0.0.1:1
 expect 2 "a top-p in (0, 1]" "$LLMPART" run "$dir/whole" --tokens=1 --top-p=0
-expect 2 "keys are not available" "$LLMPART" worker "$dir/split" --key-file=k
 
 # Bad input
+expect 1 "absent.key: error: cannot open" "$LLMPART" worker "$dir/split" --key-file=absent.key
 expect 1 "the bundle has no tokenizer" "$LLMPART" run "$dir/whole" --prompt=x
 expect 1 "rows of 2 and 1 tokens" "$LLMPART" run "$dir/whole" --tokens='1,2;3'
 expect 1 "token 99 lies outside of the vocabulary of 61" "$LLMPART" run "$dir/split" --tokens=1,99
