@@ -28,34 +28,82 @@ from tasks import ACTION0, ACTIONS, GROUP, MOST_EXAMPLES, RANKS, REWARD0, SLOTS,
 
 BATCH = 64
 RATE = 3e-3
-CONFIG = Config(vocab=VOCAB, dim=64, layers=2, heads=6, kv_heads=6, head_dim=16, ffn=128, exits=(), context=256, qkv_bias=True)
+BLOCK = 16  # a token's own content, and what each of the first layer's heads brings from the tokens before
+SCALE = 5  # numbers of a reward that the second layer's heads bring
+CONFIG = Config(vocab=VOCAB, dim=(GROUP + 1) * BLOCK, layers=2, heads=GROUP - 1, kv_heads=GROUP - 1, head_dim=2 * BLOCK, ffn=128,
+                theta=1e8, exits=(), context=256, qkv_bias=True)
+
+
+def embed(model: Model) -> None:
+    """Words and actions at random in the first block, rewards there by their rank, so that near ones start near each other.
+    The last block is the answer's: what is known of an action there speaks for it."""
+    rank = torch.arange(2 * RANKS) // 2 / (RANKS - 1)
+    waves = [torch.cos(torch.pi * k * rank) for k in (1, 2, 3, 5)] + [torch.arange(2 * RANKS) % 2 - 0.5]
+    weight = model.embed_tokens.weight
+    weight.normal_(std=0.02)
+    weight[:REWARD0, :BLOCK] += F.normalize(torch.randn(REWARD0, BLOCK), dim=-1) * BLOCK**0.5
+    weight[REWARD0:, :SCALE] += 2 * torch.stack(waves, dim=1)
+    for action in range(len(ACTIONS)):
+        weight[ACTION0 + action, -BLOCK + SCALE * action] -= 1.0  # cos falls as the rank rises
+    model.norm.weight[:-BLOCK] = 0.05
+
+
+def look_back(model: Model) -> None:
+    """The first layer's heads look 1, 2, 3 and 4 tokens back, so that a token of a group sees the whole group."""
+    c, layer = model.c, model.layers[0].self_attn
+    layer.q_proj.weight *= 0.1
+    layer.k_proj.weight *= 0.1
+    sharp = 10 * c.head_dim**0.25 / math.sqrt(c.head_dim / 2)
+    for head in range(c.heads):
+        rows, back = slice(head * c.head_dim, (head + 1) * c.head_dim), -(head + 1) * model.inv_freq
+        layer.q_proj.bias[rows] = sharp * torch.cat((back.cos(), back.sin()))  # turned back so far it meets the key there
+        layer.k_proj.bias[rows] = sharp * torch.cat((torch.ones_like(back), torch.zeros_like(back)))
+        layer.v_proj.weight[rows] *= 0.1
+        layer.v_proj.weight[head * c.head_dim : head * c.head_dim + BLOCK, :BLOCK] += torch.eye(BLOCK)
+        layer.o_proj.weight[:, rows] *= 0.1
+        block = slice((head + 1) * BLOCK, (head + 2) * BLOCK)
+        layer.o_proj.weight[block, head * c.head_dim : head * c.head_dim + BLOCK] += torch.eye(BLOCK) * (BLOCK / c.dim) ** 0.5
+
+
+def look_up(model: Model) -> None:
+    """A head of the second layer for each action: its query at the last word meets the rewards of groups of the same words
+    and that action, and it brings the reward to the answer's block. Matching uses the slow frequencies, which turn little
+    over a prompt."""
+    c, layer = model.c, model.layers[1].self_attn
+    slow = torch.nonzero(model.inv_freq * c.context < 1.0)[:, 0]
+    slow = torch.cat((slow, slow + c.head_dim // 2))
+    for action in range(len(ACTIONS)):
+        first = action * c.head_dim
+        rows = slice(first, first + c.head_dim)
+        for matrix in (layer.q_proj.weight, layer.k_proj.weight, layer.v_proj.weight):
+            matrix[rows] *= 0.1
+        layer.o_proj.weight[:, rows] *= 0.1
+        for slot in range(SLOTS):
+            turn = torch.randn(len(slow), BLOCK) * (2.2 / BLOCK) ** 0.5
+            layer.q_proj.weight[first + slow, slot * BLOCK : (slot + 1) * BLOCK] += turn
+            layer.k_proj.weight[first + slow, (slot + 2) * BLOCK : (slot + 3) * BLOCK] += turn
+        mark = F.normalize(torch.randn(len(slow)), dim=0) * 6
+        content = model.embed_tokens.weight[ACTION0 + action, :BLOCK]
+        layer.q_proj.bias[first + slow] += mark
+        layer.k_proj.weight[first + slow, BLOCK : 2 * BLOCK] += torch.outer(mark, content) / BLOCK
+        layer.v_proj.weight[first : first + SCALE, :SCALE] += torch.eye(SCALE)
+        answer = c.dim - BLOCK + SCALE * action
+        layer.o_proj.weight[answer : answer + SCALE, first : first + SCALE] += torch.eye(SCALE)
 
 
 def prepare(model: Model) -> None:
-    """Rewards of near ranks start near each other, and the first layer's first heads start by looking 1, 2, 3 and 4 tokens
-    back: a token of a group sees the whole group. Neither is fixed, but finding them out takes most of a training."""
-    c = model.c
-    rank = torch.arange(2 * RANKS) // 2 / (RANKS - 1)
-    bad = torch.arange(2 * RANKS) % 2
-    waves = torch.stack([torch.cos(torch.pi * k * rank) / k for k in (1, 2, 3, 5, 8)] + [bad - 0.5], dim=1)
+    """Starts where a lookup of the nearest examples is roughly made: finding that out takes most of a training. Nothing of it
+    is fixed; training makes the rest of it."""
     with torch.no_grad():
-        model.embed_tokens.weight.normal_(std=0.5)
-        model.embed_tokens.weight[REWARD0:] = 0.4 * waves @ torch.randn(waves.shape[1], c.dim)
         for layer in model.layers:
             for matrix in (p for p in layer.parameters() if p.dim() == 2):
                 torch.nn.init.kaiming_uniform_(matrix, a=math.sqrt(5))
             layer.mlp.down_proj.weight.zero_()
             for bias in (layer.self_attn.q_proj.bias, layer.self_attn.k_proj.bias, layer.self_attn.v_proj.bias):
                 bias.zero_()
-        first = model.layers[0].self_attn
-        first.q_proj.weight *= 0.2
-        first.k_proj.weight *= 0.2
-        sharp = 10 * c.head_dim**0.25 / math.sqrt(c.head_dim / 2)
-        for head in range(GROUP - 1):
-            rows = slice(head * c.head_dim, (head + 1) * c.head_dim)
-            back = -(head + 1) * model.inv_freq  # turned back so far, the query meets the key there
-            first.q_proj.bias[rows] = sharp * torch.cat((back.cos(), back.sin()))
-            first.k_proj.bias[rows] = sharp * torch.cat((torch.ones_like(back), torch.zeros_like(back)))
+        embed(model)
+        look_back(model)
+        look_up(model)
 
 
 def gaps(mean: Tensor) -> tuple[Tensor, Tensor]:
