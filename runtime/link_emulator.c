@@ -1,3 +1,4 @@
+/* The relay between the two ends: bytes wait as long as the emulated link would take. See link_emulator.h. */
 #include "runtime/link_emulator.h"
 
 #include <arpa/inet.h>

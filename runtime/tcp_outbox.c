@@ -1,3 +1,4 @@
+/* Messages that wait to be sent, so that no sender does: see tcp_outbox.h. */
 #include "runtime/tcp_outbox.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Reads the figures of an emulated link: see link_shape.h. */
 #include "tools/link_shape.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Reads what a request to route is: see route_request.h. */
 #include "tools/route_request.h"
 
 #include <math.h>

@@ -10,7 +10,7 @@ enum { ALTERNATIVES = 20, MOST_ANSWER = 1 << 20 };
 
 typedef struct {
   lp_decider decider;
-  const lp_curl_library *library;
+  const lp_curl_library *functions;
   CURL *curl;
   struct curl_slist *headers;
   char *url, *model;
@@ -36,14 +36,14 @@ static lp_status ask(endpoint *self, const lp_prompt *prompt, lp_diag *diag) {
   if (body == NULL) return lp_error(diag, (lp_loc){.file = self->url}, "the keywords are not UTF-8");
   lp_buf_clear(&self->answer);
   self->curl_error[0] = 0;
-  (void)self->library->easy_setopt(self->curl, CURLOPT_POSTFIELDS, body);
-  CURLcode code = self->library->easy_perform(self->curl);
+  (void)self->functions->easy_setopt(self->curl, CURLOPT_POSTFIELDS, body);
+  CURLcode code = self->functions->easy_perform(self->curl);
   free(body);
   long http = 0;
-  (void)self->library->easy_getinfo(self->curl, CURLINFO_RESPONSE_CODE, &http);
+  (void)self->functions->easy_getinfo(self->curl, CURLINFO_RESPONSE_CODE, &http);
   if (code != CURLE_OK)
     return lp_error(diag, (lp_loc){.file = self->url}, "%s",
-                    self->curl_error[0] != 0 ? self->curl_error : self->library->easy_strerror(code));
+                    self->curl_error[0] != 0 ? self->curl_error : self->functions->easy_strerror(code));
   if (http != 200) return lp_error(diag, (lp_loc){.file = self->url}, "answers with HTTP status %ld", http);
   return LP_OK;
 }
@@ -84,8 +84,8 @@ static lp_status score(lp_decider *decider, const lp_prompt *prompt, double prob
 
 static void close_endpoint(lp_decider *decider) {
   endpoint *self = (endpoint *)decider;
-  self->library->slist_free_all(self->headers);
-  if (self->curl != NULL) self->library->easy_cleanup(self->curl);
+  self->functions->slist_free_all(self->headers);
+  if (self->curl != NULL) self->functions->easy_cleanup(self->curl);
   free(self->url);
   free(self->model);
   lp_buf_free(&self->answer);
@@ -93,11 +93,11 @@ static void close_endpoint(lp_decider *decider) {
 }
 
 static void set_headers(endpoint *self, const char *key) {
-  self->headers = self->library->slist_append(NULL, "Content-Type: application/json");
+  self->headers = self->functions->slist_append(NULL, "Content-Type: application/json");
   if (key == NULL) return;
   lp_buf line = {0};
   lp_buf_printf(&line, "Authorization: Bearer %s", key);
-  self->headers = self->library->slist_append(self->headers, line.data);
+  self->headers = self->functions->slist_append(self->headers, line.data);
   lp_buf_free(&line);
 }
 
@@ -105,7 +105,8 @@ lp_status lp_decider_endpoint(const lp_endpoint_options *options, lp_decider **o
   const lp_curl_library *library = lp_curl_library_get();
   if (library == NULL) return lp_error(diag, (lp_loc){.file = options->url}, "libcurl.so.4 is not there");
   endpoint *self = lp_alloc(sizeof *self);
-  *self = (endpoint){.decider = {"endpoint", score, close_endpoint}, .library = library, .curl = library->easy_init()};
+  *self =
+      (endpoint){.decider = {"endpoint", score, close_endpoint}, .functions = library, .curl = library->easy_init()};
   lp_buf url = {0};
   lp_buf_printf(&url, "%s/completions", options->url);
   self->url = url.data;

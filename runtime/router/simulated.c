@@ -1,3 +1,4 @@
+/* The policies that learn, as the simulator runs them: see simulated.h. */
 #include "runtime/router/simulated.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* CUDA code compiled for this processor by the C++ compiler: see host_backend.h. */
 #include "host_backend.h"
 
 #include <stdlib.h>
