@@ -68,10 +68,11 @@ bool lp_kv_mixes_rows(lp_module *module, const lp_op *op) {
   case LP_OP_SCATTER_ND:
     (void)lp_type_static_dim(lp_op_in(op, 1)->type, -1, &count);
     return any_is_long(module, x, 0, count);
+  case LP_OP_CONCAT: /* whichever operand is long */
+    return axis_is_long(module, op->out[0]->type, lp_op_i64(op, "axis", 0));
   case LP_OP_SCATTER_ELEMENTS:
   case LP_OP_GATHER:
   case LP_OP_GATHER_ELEMENTS:
-  case LP_OP_CONCAT:
   case LP_OP_CUMSUM:
   case LP_OP_ARGMAX:
   case LP_OP_TOPK:
