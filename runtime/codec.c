@@ -21,6 +21,12 @@ const char *lp_codec_name(lp_codec codec) {
   return names[codec];
 }
 
+bool lp_codec_parse(const char *name, lp_codec *out) {
+  for (*out = LP_CODEC_AUTO; *out < LP_CODEC_COUNT; (*out)++)
+    if (lp_streq(name, lp_codec_name(*out))) return true;
+  return false;
+}
+
 static size_t group_bytes(lp_codec codec, size_t count) {
   return SCALE_BYTES + (codec == LP_CODEC_INT8 ? count : (count + 1) / 2);
 }

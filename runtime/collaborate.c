@@ -40,10 +40,10 @@ static bool wants_exit(void *user, int32_t exit) {
   return run->mode == LP_MODE_THRESHOLD ? run->exit < 0 : exit == run->last_exit;
 }
 
-static void take_exit(void *user, int32_t exit, const lp_sample *sample) {
+static void take_exit(void *user, int32_t exit, const lp_sample *samples) {
   collaboration *run = user;
-  run->sample = *sample;
-  if (run->mode != LP_MODE_THRESHOLD || sample->confidence >= run->theta) run->exit = exit;
+  run->sample = samples[0];
+  if (run->mode != LP_MODE_THRESHOLD || samples[0].confidence >= run->theta) run->exit = exit;
 }
 
 /* Runs the device's half over text[passed, to) and hands the rows on. */
@@ -53,9 +53,12 @@ static lp_status pass_to(collaboration *run, int64_t to) {
     run->rows_room = count;
     run->rows = lp_realloc(run->rows, (size_t)count * run->halves.width * sizeof(float));
   }
+  lp_sample sample;
   lp_device_pass pass = {.token = run->text + run->passed,
                          .past = run->passed,
                          .count = count,
+                         .wanted = 1,
+                         .samples = &sample,
                          .capacity = run->capacity,
                          .wants = wants_exit,
                          .take = take_exit,

@@ -15,7 +15,6 @@
 size_t lp_codec_row_bytes(lp_codec codec, size_t width);
 void lp_codec_encode(lp_codec codec, const float *row, size_t width, uint8_t *out);
 void lp_codec_decode(lp_codec codec, const uint8_t *in, size_t width, float *row);
-const char *lp_codec_name(lp_codec codec); /* "f16" */
 /* The greatest error that decode(encode(x)) can have for this element of a row. */
 double lp_codec_error_bound(lp_codec codec, const float *row, size_t width, size_t index);
 
@@ -34,12 +33,13 @@ typedef struct {
 /* `why` says what does not fit when it returns false. */
 bool lp_halves_find(const lp_bundle *bundle, lp_halves *out, const char **why);
 
-/* A pass of the device over `count` tokens behind `past`. */
+/* A pass of the device over `count` tokens behind `past`: an exit gives samples behind each of the last `wanted` positions. */
 typedef struct {
   const int32_t *token;
-  int64_t past, count, capacity;
-  bool (*wants)(void *user, int32_t exit);                         /* is the exit's head to be run? Asked in order */
-  void (*take)(void *user, int32_t exit, const lp_sample *sample); /* what it says of the last position */
+  int64_t past, count, wanted, capacity;
+  lp_sample *samples;                                               /* [wanted], for each exit in turn */
+  bool (*wants)(void *user, int32_t exit);                          /* is the exit's head to be run? Asked in order */
+  void (*take)(void *user, int32_t exit, const lp_sample *samples); /* what it says */
   void *user;
 } lp_device_pass;
 /* Writes the rows [count][width]. `scratch` is the caller's, as is `ids`. */

@@ -118,6 +118,21 @@ static void copy_columns(float *to, size_t to_width, const float *from, size_t f
     memcpy(to + i * to_width, from + i * from_width, part * sizeof(float));
 }
 
+/* Samples behind each of the last `wanted` positions up to `end`, from the logits of an output step. */
+static lp_status sample_rows(lp_executor *executor, const lp_step *step, int64_t end, int64_t wanted,
+                             const lp_sampling *sampling, lp_sample *out, lp_buf *scratch, lp_diag *diag) {
+  lp_span span;
+  LP_TRY(lp_executor_buffer(executor, step->buffer, &step->tensor, &span, diag));
+  int32_t vocab = executor->bundle->manifest.vocab;
+  if (span.size != (size_t)wanted * (size_t)vocab * sizeof(float))
+    return lp_error(diag, LP_LOC_FILE(executor->bundle->manifest.file), "logits of %zu bytes for %" PRId64 " positions",
+                    span.size, wanted);
+  for (int64_t i = 0; i < wanted; i++)
+    out[i] = lp_sampler_draw(sampling, (const float *)span.data + i * vocab, vocab, 0, (uint64_t)(end - wanted + i + 1),
+                             scratch);
+  return LP_OK;
+}
+
 static int32_t exit_of(const lp_manifest *manifest, int32_t output) {
   for (int32_t i = 0; i < manifest->exit_count; i++)
     if (manifest->exits[i].output == output) return i;
@@ -145,9 +160,10 @@ static bool wants(device_run *run, int32_t exit) {
 static lp_status take_exit(device_run *run, const lp_step *step) {
   int32_t exit = exit_of(&run->halves->bundle->manifest, step->port);
   if (exit < 0 || !wants(run, exit)) return LP_OK;
-  lp_sample sample;
-  LP_TRY(lp_executor_sample(run->executor, step, run->sampling, &sample, run->scratch, run->diag));
-  run->pass->take(run->pass->user, exit, &sample);
+  const lp_device_pass *pass = run->pass;
+  LP_TRY(sample_rows(run->executor, step, pass->past + pass->count, pass->wanted, run->sampling, pass->samples,
+                     run->scratch, run->diag));
+  pass->take(pass->user, exit, pass->samples);
   return LP_OK;
 }
 
@@ -184,24 +200,9 @@ lp_status lp_halves_run_device(const lp_halves *halves, lp_executor *executor, c
                     .ids = ids,
                     .scratch = scratch,
                     .diag = diag};
-  LP_TRY(begin(halves, executor, pass->past, pass->count, 1, pass->capacity, diag));
+  LP_TRY(begin(halves, executor, pass->past, pass->count, pass->wanted, pass->capacity, diag));
   for (int32_t i = 0; i < program->step_count; i++)
     if (program->step[i].side == LP_SIDE_DEVICE) LP_TRY(device_step(&run, &program->step[i]));
-  return LP_OK;
-}
-
-static lp_status sample_rows(lp_executor *executor, const lp_step *step, const lp_cloud_pass *pass,
-                             const lp_sampling *sampling, lp_sample *out, lp_buf *scratch, lp_diag *diag) {
-  lp_span span;
-  LP_TRY(lp_executor_buffer(executor, step->buffer, &step->tensor, &span, diag));
-  int32_t vocab = executor->bundle->manifest.vocab;
-  if (span.size != (size_t)pass->wanted * (size_t)vocab * sizeof(float))
-    return lp_error(diag, LP_LOC_FILE(executor->bundle->manifest.file), "logits of %zu bytes for %" PRId64 " positions",
-                    span.size, pass->wanted);
-  int64_t first = pass->past + pass->count - pass->wanted;
-  for (int64_t i = 0; i < pass->wanted; i++)
-    out[i] =
-        lp_sampler_draw(sampling, (const float *)span.data + i * vocab, vocab, 0, (uint64_t)(first + i + 1), scratch);
   return LP_OK;
 }
 
@@ -222,7 +223,7 @@ lp_status lp_halves_run_cloud(const lp_halves *halves, lp_executor *executor, co
     } else if (step->kind == LP_STEP_RUN && step->side == LP_SIDE_CLOUD) {
       LP_TRY(lp_executor_run(executor, step, diag));
     } else if (step->kind == LP_STEP_OUTPUT && step->port == logits) {
-      LP_TRY(sample_rows(executor, step, pass, sampling, out, scratch, diag));
+      LP_TRY(sample_rows(executor, step, pass->past + pass->count, pass->wanted, sampling, out, scratch, diag));
     }
   }
   return LP_OK;

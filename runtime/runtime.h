@@ -159,6 +159,17 @@ void lp_worker_stop(lp_worker_process *process); /* one that was not started (ze
 
 /* How hidden states travel (codec.c, which states the error of each). */
 typedef enum { LP_CODEC_AUTO, LP_CODEC_F32, LP_CODEC_F16, LP_CODEC_INT8, LP_CODEC_INT4, LP_CODEC_COUNT } lp_codec;
+const char *lp_codec_name(lp_codec codec); /* "auto", "f16" */
+bool lp_codec_parse(const char *name, lp_codec *out);
+
+/* What `llmpart calibrate --apply` left in a bundle (calibration.c): a theta for threshold mode. */
+#define LP_CALIBRATION_FILE "calibration.json"
+typedef struct {
+  double theta;
+  lp_codec codec; /* of the rows that it was found with */
+} lp_calibration;
+/* An error when the bundle carries none, or that of another bundle. */
+LP_MUST_USE lp_status lp_calibration_read(const lp_bundle *bundle, lp_calibration *out, lp_diag *diag);
 
 /* A link to emulate (link_emulator.c; docs/protocol.md). Zeros do not limit. */
 typedef struct {

@@ -25,6 +25,7 @@ static const subcommand subcommands[] = {
     {"run", "generate text with a compiled bundle", lp_tool_run},
     {"worker", "serve the cloud side of a bundle", lp_tool_worker},
     {"bench", "measure a bundle", lp_tool_bench},
+    {"calibrate", "find how sure an early exit must be", lp_tool_calibrate},
     {"radio", "path loss, line of sight, capacity, schedulers", lp_tool_radio},
     {"service", "how long models at the edge and in the cloud take", lp_tool_service},
 #ifdef LP_HAS_ROUTER

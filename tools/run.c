@@ -10,9 +10,9 @@
 
 typedef struct {
   lp_setup_flags setup;
-  const char *prompt, *chat, *system, *tokens, *format, *mode, *codec, *link;
+  const char *prompt, *chat, *system, *tokens, *format, *mode, *codec, *link, *theta;
   int64_t batch, count, capacity, plan, top_k, seed;
-  double temperature, top_p, theta, cloud_timeout_ms;
+  double temperature, top_p, cloud_timeout_ms;
   bool ignore_eos, stats;
   lp_link_security security;
 } run_flags;
@@ -149,7 +149,6 @@ static const char *const mode_names[] = {[LP_MODE_FULL] = "full",
                                          [LP_MODE_EXACT] = "exact",
                                          [LP_MODE_THRESHOLD] = "threshold",
                                          [LP_MODE_STANDALONE] = "standalone"};
-static const char *const codec_names[LP_CODEC_COUNT] = {"auto", "f32", "f16", "int8", "int4"};
 
 /* The options were checked: the name is one of them. */
 static int choice_of(const char *name, const char *const *names) {
@@ -159,11 +158,23 @@ static int choice_of(const char *name, const char *const *names) {
   return i;
 }
 
+/* --theta and --codec. The rows of a calibrated theta travel as they did when it was found. */
+static lp_status read_exits(const run_flags *flags, const lp_bundle *bundle, lp_generate_options *out, lp_diag *diag) {
+  lp_calibration found;
+  (void)lp_codec_parse(flags->codec, &out->codec); /* the option was checked */
+  if (!lp_streq(flags->theta, "calibrated")) return lp_parse_double(flags->theta, &out->theta, NULL, LP_LOC_NONE);
+  LP_TRY(lp_calibration_read(bundle, &found, diag));
+  out->theta = found.theta;
+  if (out->codec == LP_CODEC_AUTO && out->mode == LP_MODE_THRESHOLD) out->codec = found.codec;
+  if (out->codec == found.codec || out->mode != LP_MODE_THRESHOLD) return LP_OK;
+  lp_warning(diag, LP_LOC_FILE("--codec"), "theta was calibrated with rows in %s, not %s", lp_codec_name(found.codec),
+             flags->codec);
+  return LP_OK;
+}
+
 static lp_status generate(const run_flags *flags, const lp_setup *setup, const run_prompt *prompt, lp_diag *diag) {
   lp_generate_options options = {.cloud = setup->cloud,
                                  .mode = (lp_mode)choice_of(flags->mode, mode_names),
-                                 .theta = flags->theta,
-                                 .codec = (lp_codec)choice_of(flags->codec, codec_names),
                                  .sampling = {.temperature = flags->temperature,
                                               .top_k = (int32_t)flags->top_k,
                                               .top_p = flags->top_p,
@@ -176,6 +187,7 @@ static lp_status generate(const run_flags *flags, const lp_setup *setup, const r
                                  .plan = flags->plan < INT32_MAX ? (int32_t)flags->plan : INT32_MAX,
                                  .security = flags->security,
                                  .cloud_timeout_ms = flags->cloud_timeout_ms};
+  LP_TRY(read_exits(flags, setup->bundle, &options, diag));
   lp_link_shape shape;
   if (flags->link != NULL) {
     LP_TRY(lp_link_shape_read(flags->link, &shape, diag));
@@ -198,7 +210,10 @@ static lp_status generate(const run_flags *flags, const lp_setup *setup, const r
 static lp_status check_flags(const run_flags *flags, lp_diag *diag) {
   int given = (flags->prompt != NULL) + (flags->chat != NULL) + (flags->tokens != NULL);
   if (given != 1) return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "wanted one of --prompt, --chat and --tokens");
-  if (flags->theta < 0) return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--theta"), "wanted a confidence of 0 or more");
+  double theta = 0;
+  if (!lp_streq(flags->theta, "calibrated") &&
+      lp_parse_double(flags->theta, &theta, diag, LP_LOC_FILE("--theta")) != LP_OK)
+    return LP_USAGE;
   if (flags->temperature < 0 || flags->top_p <= 0 || flags->top_p > 1 || flags->top_k > INT32_MAX)
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE,
                        "sampling wants a temperature of 0 or more, a top-p in (0, 1] and a top-k of 0 or more");
@@ -227,15 +242,17 @@ static lp_status run(run_flags *flags, lp_diag *diag) {
   return status;
 }
 
+static const run_flags usual = {.format = "text",
+                                .mode = "exact",
+                                .codec = "auto",
+                                .batch = 1,
+                                .count = -1,
+                                .plan = -1,
+                                .top_p = 1,
+                                .theta = "0.8"};
+
 int lp_tool_run(int argc, char **argv) {
-  run_flags flags = {.format = "text",
-                     .mode = "exact",
-                     .codec = "auto",
-                     .batch = 1,
-                     .count = -1,
-                     .plan = -1,
-                     .top_p = 1,
-                     .theta = 0.8};
+  run_flags flags = usual;
   const lp_option options[] = {
       {"--prompt", LP_OPTION_TEXT, &flags.prompt, "TEXT", "text to go on from", 0},
       {"--chat", LP_OPTION_TEXT, &flags.chat, "TEXT", "a user's message, through the model's chat template", 0},
@@ -253,7 +270,8 @@ int lp_tool_run(int argc, char **argv) {
        "early exits: drafts that the cloud verifies, tokens where they are sure, tokens always, none (exact)", 0},
       {"--plan", LP_OPTION_I64, &flags.plan, "N",
        "of a bundle with several plans, from 0 (the one for prompt, -n and link as measured)", 0},
-      {"--theta", LP_OPTION_F64, &flags.theta, "P", "with --mode=threshold: confidence to exit at (0.8)", 0},
+      {"--theta", LP_OPTION_TEXT, &flags.theta, "P|calibrated",
+       "with --mode=threshold: confidence to exit at (0.8), or what `llmpart calibrate --apply` found", 0},
       {"--codec", LP_OPTION_CHOICE, &flags.codec, "auto|f32|f16|int8|int4",
        "how hidden states travel with early exits (f32 in exact mode, else f16)", 0},
       {"--cloud", LP_OPTION_TEXT, &flags.setup.cloud, "HOST:PORT", "a worker that serves the same bundle", 0},

@@ -23,6 +23,7 @@ int lp_tool_verify(int argc, char **argv);
 int lp_tool_run(int argc, char **argv);
 int lp_tool_worker(int argc, char **argv);
 int lp_tool_bench(int argc, char **argv);
+int lp_tool_calibrate(int argc, char **argv);
 int lp_tool_radio(int argc, char **argv);
 int lp_tool_service(int argc, char **argv);
 int lp_tool_route(int argc, char **argv);
