@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "runtime/collaborate.h"
 
@@ -24,12 +23,6 @@ struct lp_cloud_end {
 
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
-static uint64_t random_context(void) {
-  uint64_t id = 0;
-  if (getrandom(&id, sizeof(id), 0) != (ssize_t)sizeof(id)) id = (uint64_t)(lp_now_ms() * 1e6);
-  return id;
-}
-
 static lp_codec choose_codec(const lp_generate_options *options) {
   if (options->codec != LP_CODEC_AUTO) return options->codec;
   return options->mode == LP_MODE_EXACT ? LP_CODEC_F32 : LP_CODEC_F16;
@@ -39,19 +32,31 @@ static lp_status open_remote(lp_cloud_end *end, lp_diag *diag) {
   int64_t have = 0;
   end->uploader = lp_uploader_start(&end->options);
   if (end->uploader == NULL) return lp_error(diag, LP_LOC_NONE, "cannot start a thread");
-  return lp_context_dial(&end->options, end->time, end->options.endpoint->patience.dial_ms, &end->wire, &have, diag);
+  LP_TRY(lp_context_dial(&end->options, end->time, end->options.endpoint->patience.dial_ms, &end->wire, &have, diag));
+  if (have > 0) lp_uploader_skip(end->uploader, have < end->time.floor ? have : end->time.floor);
+  return LP_OK;
 }
 
-lp_status lp_cloud_end_open(lp_session *session, const lp_halves *halves, int64_t capacity, lp_cloud_end **out,
-                            lp_diag *diag) {
+/* Epochs of exact mode grow with each answer, and a killed process may have asked for more than its file knows: each incarnation has a
+ * range of its own. In threshold mode they do not grow, so that the next one's floor is right for what the cloud holds. */
+static lp_context_time begin_of(const lp_context_claim *claim, lp_mode mode) {
+  uint64_t incarnation = claim->incarnation;
+  return (lp_context_time){.epoch = mode == LP_MODE_EXACT ? incarnation << 32 : incarnation, .floor = claim->floor};
+}
+
+lp_status lp_cloud_end_open(lp_session *session, const lp_halves *halves, int64_t capacity,
+                            const lp_context_claim *claim, lp_cloud_end **out, lp_diag *diag) {
   lp_cloud_end *end = lp_alloc(sizeof(*end));
   lp_codec codec = choose_codec(&session->options);
   end->halves = halves;
+  end->time = begin_of(claim, session->options.mode);
+  end->number = (uint64_t)claim->incarnation << 32;
   end->options =
       (lp_uploader_options){.endpoint = &session->endpoint,
-                            .context = random_context(),
+                            .context = claim->context,
                             .options = {.sampling = session->options.sampling, .codec = codec, .capacity = capacity},
-                            .row_bytes = lp_codec_row_bytes(codec, halves->width)};
+                            .row_bytes = lp_codec_row_bytes(codec, halves->width),
+                            .begin = end->time};
   end->row = lp_alloc(end->options.row_bytes);
   lp_status status = LP_OK;
   if (session->options.cloud == NULL)

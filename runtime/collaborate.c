@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/session_file.h"
+
 /* In threshold mode a token need not come from the cloud: it is waited for only so long. */
 static const double threshold_timeout_ms = 10000;
 
@@ -85,12 +87,13 @@ static void emit(collaboration *run, const lp_sample *sample, int32_t exit) {
                         .exit_layer = exit >= 0 ? manifest->exits[exit].layer : -1,
                         .confidence = sample->confidence,
                         .ms = now - run->last_ms};
-  if (run->task->out->steps == 0) run->task->out->ttft_ms = now - run->started_ms;
+  if (run->task->out->steps == run->task->out->resumed) run->task->out->ttft_ms = now - run->started_ms;
   run->last_ms = now;
   run->text[run->count++] = sample->token;
   run->task->out->steps++;
   lp_vec_push(&run->task->out->tokens, token);
   if (run->task->sink != NULL) run->task->sink(run->task->user, 0, &token);
+  lp_keeper_note(run->task->keeper, run->task->out, run->diag);
   run->ended = sample->token == run->task->eos || run->count - run->task->length >= run->task->most;
 }
 
@@ -201,7 +204,8 @@ static lp_status run_exact(collaboration *run) {
     if (status == LP_OK) status = verify(run, &made);
     /* Refused drafts leave the KV cache; the next pass writes over their rows. */
     if (run->passed > run->count - 1) run->passed = run->count - 1;
-    if (before > run->task->length) lp_window_note_round(&run->window, run->count - before, lp_now_ms() - begin);
+    if (before > run->task->length + run->task->out->resumed)
+      lp_window_note_round(&run->window, run->count - before, lp_now_ms() - begin);
   }
   lp_vec_free(&made);
   return status;
@@ -209,10 +213,26 @@ static lp_status run_exact(collaboration *run) {
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
+/* The row of the last certain token is sent again: behind it a token is wanted anew. */
+static lp_status open_cloud(collaboration *run) {
+  lp_context_claim claim;
+  if (!lp_keeper_claim(run->task->keeper, &claim)) claim = (lp_context_claim){.context = lp_context_draw()};
+  claim.floor = run->count - 1;
+  return lp_cloud_end_open(run->session, &run->halves, run->capacity, &claim, &run->cloud, run->diag);
+}
+
+/* Tokens that another process made. */
+static void take_resumed(collaboration *run) {
+  const lp_generation *out = run->task->out;
+  for (int64_t i = 0; i < out->resumed; i++)
+    run->text[run->count++] = out->tokens.data[i].token;
+  run->ended = out->resumed >= run->task->most || (out->resumed > 0 && run->text[run->count - 1] == run->task->eos);
+}
+
 static lp_status generate(collaboration *run) {
-  if (run->task->most == 0) return LP_OK;
-  if (run->mode != LP_MODE_STANDALONE)
-    LP_TRY(lp_cloud_end_open(run->session, &run->halves, run->capacity, &run->cloud, run->diag));
+  take_resumed(run);
+  if (run->ended) return LP_OK;
+  if (run->mode != LP_MODE_STANDALONE) LP_TRY(open_cloud(run));
   run->task->out->comm_ms = lp_now_ms() - run->started_ms;
   return run->mode == LP_MODE_EXACT ? run_exact(run) : run_threshold(run);
 }
@@ -238,7 +258,8 @@ lp_status lp_collaborate(const lp_collaboration *task, lp_diag *diag) {
   lp_generation *out = task->out;
   out->total_ms = run.last_ms - run.started_ms;
   out->device_ms = out->total_ms - out->cloud_ms - out->comm_ms;
-  if (out->steps > 1) out->tpot_ms = (out->total_ms - out->ttft_ms) / (double)(out->steps - 1);
+  int64_t fresh = out->steps - out->resumed;
+  if (fresh > 1) out->tpot_ms = (out->total_ms - out->ttft_ms) / (double)(fresh - 1);
   lp_cloud_end_close(run.cloud, out);
   free(run.text);
   free(run.rows);

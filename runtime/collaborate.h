@@ -138,9 +138,19 @@ void lp_window_note_round(lp_window *window, int64_t tokens, double ms);
 
 typedef struct lp_cloud_end lp_cloud_end;
 
+/* A context that outlives a process of the device. Each process that goes on with it is the next incarnation: what earlier ones sent, or
+ * send, is of older epochs and answers no question of its. Rows below `floor` are certain: those that earlier ones sent, and will not
+ * change. */
+typedef struct {
+  uint64_t context;
+  uint32_t incarnation;
+  int64_t floor;
+} lp_context_claim;
+uint64_t lp_context_draw(void); /* a new context's number */
+
 /* The context of one generation, in this process or at session->options.cloud. */
 LP_MUST_USE lp_status lp_cloud_end_open(lp_session *session, const lp_halves *halves, int64_t capacity,
-                                        lp_cloud_end **out, lp_diag *diag);
+                                        const lp_context_claim *claim, lp_cloud_end **out, lp_diag *diag);
 /* Hands over the rows of [first, first + count); returns at once. */
 LP_MUST_USE lp_status lp_cloud_end_upload(lp_cloud_end *end, int64_t first, int64_t count, const float *rows,
                                           lp_diag *diag);
@@ -160,11 +170,14 @@ typedef struct {
   uint64_t context;
   lp_context_options options;
   size_t row_bytes;
+  lp_context_time begin; /* before the first row is put */
 } lp_uploader_options;
 
 lp_uploader *lp_uploader_start(const lp_uploader_options *options); /* NULL: no thread */
 /* Appends an encoded row; what was there from `position` on is replaced. */
 void lp_uploader_put(lp_uploader *uploader, lp_context_time time, int64_t position, const uint8_t *row);
+/* Before the first row is put: rows below `count` lie in the cloud already and need not be sent, unless it comes to lack them. */
+void lp_uploader_skip(lp_uploader *uploader, int64_t count);
 /* The cloud lacks the rows from `from` on. When it says so again and again, rows do not reach it: the connection is made anew. */
 void lp_uploader_send_again(lp_uploader *uploader, int64_t from);
 /* May the cloud be reached? False after an attempt to connect failed, until one succeeds. */
@@ -187,7 +200,8 @@ typedef struct {
   int32_t eos; /* -1: none, or ignored */
   lp_token_sink *sink;
   void *user;
-  lp_generation *out;
+  lp_generation *out; /* with the tokens that were resumed */
+  struct lp_keeper *keeper;
 } lp_collaboration;
 
 /* Generates one sequence in the session's mode, which the bundle allows. */

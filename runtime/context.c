@@ -103,8 +103,9 @@ static void forget_from(lp_context *context, int64_t position) {
 bool lp_context_enter(lp_context *context, lp_context_time time) {
   if (time.epoch < context->time.epoch) return false;
   if (time.epoch > context->time.epoch) {
-    /* Of epochs in between the floor is not known: any row may be another's. */
-    forget_from(context, time.epoch == context->time.epoch + 1 ? time.floor : 0);
+    /* Of epochs in between the floors are not known, but floors only grow: below the context's own nothing has changed. */
+    bool next = time.epoch == context->time.epoch + 1;
+    forget_from(context, next || time.floor < context->time.floor ? time.floor : context->time.floor);
     context->time = time;
   }
   return true;

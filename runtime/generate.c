@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/collaborate.h"
+#include "runtime/session_file.h"
 
 typedef struct {
   lp_session *session;
@@ -12,6 +12,7 @@ typedef struct {
   lp_token_sink *sink;
   void *user;
   lp_generation *out;
+  lp_keeper *keeper;
   lp_diag *diag;
   int32_t prefill, decode, tokens_input;
   int32_t eos;
@@ -107,7 +108,7 @@ static lp_status compute(generation_run *run, int32_t program, int64_t past, int
   return LP_OK;
 }
 
-/* ---- when the worker is lost ------------------------------------------------------------------------------------- */
+/* ---- when the worker is lost, or another process began ------------------------------------------------------------------------------------- */
 
 /* The whole text of every sequence, as one prompt. What is behind the end of a sequence is of no account. */
 static void put_everything(generation_run *run) {
@@ -174,11 +175,18 @@ static lp_status step(generation_run *run, int32_t program, int64_t past, int64_
   }
   run->last_ms = now;
   run->out->steps++;
+  lp_keeper_note(run->keeper, run->out, run->diag);
   return LP_OK;
 }
 
 static lp_status choose_programs(generation_run *run) {
   lp_session *session = run->session;
+  /* Another plan may round otherwise: a generation stays with its own. */
+  int32_t before = run->out->plan;
+  if (run->out->resumed > 0 && before >= 0 && before < run->out->plan_count) {
+    session->options.fixes_plan = true;
+    session->options.plan = before;
+  }
   LP_TRY(lp_session_choose_plan(session, run->length, session->options.max_tokens, run->out, run->diag));
   const lp_plan_desc *plan = &session->bundle->manifest.plans[run->out->plan];
   run->prefill = plan->prefill;
@@ -197,14 +205,22 @@ static bool is_stopped(const generation_run *run) {
   return stop != NULL && *stop != 0;
 }
 
+/* Sequences that ended before this process began. */
+static void note_ended(generation_run *run) {
+  for (int64_t i = 0; i < run->batch && run->out->steps > 0; i++) {
+    int32_t last = run->out->tokens.data[(run->out->steps - 1) * run->batch + i].token;
+    run->ended[i] = last < 0 || (last == run->eos && !run->session->options.ignore_eos);
+  }
+}
+
 static lp_status run_steps(generation_run *run) {
-  int64_t most = run->session->options.max_tokens;
-  if (most == 0) return LP_OK;
-  for (int64_t i = 0; i < run->batch * run->length; i++)
-    put_id(run, (size_t)i, run->prompts[i]);
-  LP_TRY(step(run, run->prefill, 0, run->length));
+  int64_t most = run->session->options.max_tokens, before = run->out->resumed;
+  note_ended(run);
+  if (before >= most || all_ended(run)) return LP_OK;
+  put_everything(run);
+  LP_TRY(step(run, run->prefill, 0, run->length + before));
   run->out->ttft_ms = run->last_ms - run->started_ms;
-  for (int64_t made = 1; made < most && !all_ended(run) && !is_stopped(run); made++) {
+  for (int64_t made = before + 1; made < most && !all_ended(run) && !is_stopped(run); made++) {
     for (int64_t i = 0; i < run->batch; i++)
       put_id(run, (size_t)i, run->sample[i].token);
     LP_TRY(step(run, run->decode, run->length + made - 1, 1));
@@ -229,7 +245,8 @@ static void add_totals(generation_run *run, const lp_session *before) {
   lp_generation *out = run->out;
   const lp_session *session = run->session;
   out->total_ms = run->last_ms - run->started_ms;
-  if (out->steps > 1) out->tpot_ms = (out->total_ms - out->ttft_ms) / (double)(out->steps - 1);
+  int64_t fresh = out->steps - out->resumed;
+  if (fresh > 1) out->tpot_ms = (out->total_ms - out->ttft_ms) / (double)(fresh - 1);
   out->cloud_requests += session->waits - before->waits;
   out->cloud_ms = session->cloud_ms - before->cloud_ms;
   out->comm_ms = session->wait_ms - before->wait_ms - out->cloud_ms;
@@ -259,8 +276,35 @@ static lp_status generate_with_exits(generation_run *run) {
                            .eos = run->session->options.ignore_eos ? -1 : run->eos,
                            .sink = run->sink,
                            .user = run->user,
-                           .out = run->out};
-  return lp_collaborate(&task, run->diag);
+                           .out = run->out,
+                           .keeper = run->keeper};
+  lp_status status = lp_collaborate(&task, run->diag);
+  lp_keeper_finish(run->keeper, run->out, run->diag);
+  return status;
+}
+
+static lp_status generate_step_by_step(generation_run *run) {
+  lp_session *session = run->session;
+  size_t batch = (size_t)run->batch;
+  int64_t most = session->options.max_tokens;
+  lp_session before = *session;
+  LP_TRY(lp_session_connect(session, run->diag));
+  run->capacity = session->options.capacity > 0 ? session->options.capacity : run->length + most;
+  run->sample = lp_alloc(batch * sizeof(*run->sample));
+  run->ended = lp_alloc(batch * sizeof(*run->ended));
+  run->input = lp_alloc(((size_t)session->bundle->manifest.input_count + 1) * sizeof(*run->input));
+  run->started_ms = run->last_ms = lp_now_ms();
+  run->out->batch = run->batch;
+  lp_status status = choose_programs(run);
+  if (status == LP_OK) status = run_steps(run);
+  lp_keeper_finish(run->keeper, run->out, run->diag);
+  transpose(run->out);
+  add_totals(run, &before);
+  free(run->sample);
+  free(run->ended);
+  free(run->ids);
+  free(run->input);
+  return status;
 }
 
 lp_status lp_session_generate(lp_session *session, const int32_t *prompts, int64_t batch, int64_t length,
@@ -273,7 +317,8 @@ lp_status lp_session_generate(lp_session *session, const int32_t *prompts, int64
                         .user = user,
                         .out = out,
                         .diag = diag};
-  lp_session before = *session;
+  lp_keeper_task task = {.prompts = prompts, .batch = batch, .length = length};
+  LP_TRY(lp_keeper_check(session, &task, diag));
   LP_TRY(check_model(&run));
   LP_TRY(check_lengths(&run));
   const lp_tokenizer *tokenizer = lp_bundle_tokenizer(session->bundle);
@@ -282,23 +327,9 @@ lp_status lp_session_generate(lp_session *session, const int32_t *prompts, int64
   LP_TRY(uses_exits(&run, &with_exits));
   out->plan_count = session->bundle->manifest.plan_count;
   out->rtt_ms = out->up_bps = NAN;
-  if (with_exits) return generate_with_exits(&run);
-  LP_TRY(lp_session_connect(session, diag));
-  run.capacity = session->options.capacity > 0 ? session->options.capacity : length + session->options.max_tokens;
-  run.sample = lp_alloc((size_t)batch * sizeof(*run.sample));
-  run.ended = lp_alloc((size_t)batch * sizeof(*run.ended));
-  run.ids = lp_alloc((size_t)batch * (size_t)length * sizeof(int64_t));
-  run.input = lp_alloc(((size_t)session->bundle->manifest.input_count + 1) * sizeof(*run.input));
-  run.started_ms = run.last_ms = lp_now_ms();
-  out->batch = batch;
-  lp_status status = choose_programs(&run);
-  if (status == LP_OK) status = run_steps(&run);
-  transpose(out);
-  add_totals(&run, &before);
-  free(run.sample);
-  free(run.ended);
-  free(run.ids);
-  free(run.input);
+  LP_TRY(lp_keeper_create(session, &task, out, &run.keeper, diag));
+  lp_status status = with_exits ? generate_with_exits(&run) : generate_step_by_step(&run);
+  lp_keeper_free(run.keeper);
   return status;
 }
 

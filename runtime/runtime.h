@@ -189,6 +189,8 @@ typedef struct {
   double repeat_ms;        /* a question is put again after (2 s), doubled each time */
 } lp_patience;
 
+typedef struct lp_saved_session lp_saved_session;
+
 typedef struct {
   const char *cloud; /* HOST:PORT of a worker; NULL runs both sides in this process (both must be loaded) */
   lp_mode mode;      /* exact without exits in the bundle is full */
@@ -207,6 +209,8 @@ typedef struct {
   const lp_link_shape *link; /* borrowed; emulated between this process and the worker; NULL: none */
   lp_patience patience;
   lp_link_security security;
+  const char *session_file;       /* kept there as it goes on, for a process that comes after this one; NULL: nowhere */
+  const lp_saved_session *resume; /* goes on from there, under the same options; borrowed; NULL: begins */
 } lp_generate_options;
 
 typedef struct {
@@ -220,6 +224,7 @@ typedef struct {
 typedef struct {
   LP_VEC(lp_generated) tokens; /* [sequence][step], each sequence padded with token -1 after its end */
   int64_t batch, steps;
+  int64_t resumed; /* of steps: taken from a session file; times are those of this process */
   double ttft_ms, tpot_ms, total_ms;
   double device_ms, cloud_ms, comm_ms; /* total_ms by part: the rest, the cloud computing, and waiting for the link */
   uint64_t bytes_up, bytes_down;       /* payload and framing, device to cloud and back */
@@ -242,6 +247,28 @@ typedef void lp_token_sink(void *user, int64_t index, const lp_generated *token)
 LP_MUST_USE lp_status lp_session_generate(lp_session *session, const int32_t *prompts, int64_t batch, int64_t length,
                                           lp_token_sink *sink, void *user, lp_generation *out, lp_diag *diag);
 void lp_generation_free(lp_generation *generation);
+
+/* ---- a generation on disk (session_file.c) ----------------------------------------------------------------------- */
+
+/* What options->session_file holds: which tokens were asked for and how, and those that came. */
+struct lp_saved_session {
+  char bundle[65]; /* SHA-256 of the manifest */
+  lp_sampling sampling;
+  lp_mode mode;
+  double theta;
+  lp_codec codec;
+  bool ignore_eos;
+  int64_t max_tokens, batch, length, steps;
+  lp_tokens prompt;            /* [batch][length] */
+  LP_VEC(lp_generated) tokens; /* [steps][batch]; token -1 behind the end of a sequence */
+  int32_t plan;
+  uint64_t context;     /* the cloud's, of early exits */
+  uint32_t incarnation; /* processes that have gone on with it */
+};
+/* Reports what is no session file, damaged, or of another version. Release with lp_saved_session_free. */
+LP_MUST_USE lp_status lp_saved_session_read(const char *path, lp_saved_session *out, lp_diag *diag);
+void lp_saved_session_free(lp_saved_session *saved);
+const char *lp_mode_name(lp_mode mode); /* "exact" */
 
 /* ---- a program on given data (session_data.c) -------------------------------------------------------------------- */
 

@@ -21,6 +21,7 @@ struct lp_uploader {
   uint8_t *row; /* [room][row_bytes], every row of the generation */
   int64_t room, have, sent;
   lp_context_time time;
+  int64_t skips;  /* rows below need not be sent when they are put */
   int64_t lacked; /* the row that the cloud asked for last; -1: none since the connection was made */
   bool anew;      /* the connection is to be made anew */
   bool down;      /* the last attempt to connect failed */
@@ -165,7 +166,8 @@ static bool connect_wire(lp_uploader *uploader) {
   lock(uploader);
   uploader->down = uploader->anew = false;
   uploader->lacked = -1;
-  uploader->sent = have < uploader->have ? have : uploader->have;
+  int64_t known = uploader->have > uploader->skips ? uploader->have : uploader->skips;
+  uploader->sent = have < known ? have : known;
   unlock(uploader);
   return true;
 }
@@ -176,6 +178,7 @@ static piece next_piece(const lp_uploader *uploader) {
   int64_t most = row < MESSAGE_BYTES ? (int64_t)(MESSAGE_BYTES / row) : 1;
   piece next = {.time = uploader->time, .first = uploader->sent, .count = uploader->have - uploader->sent};
   if (next.count > most) next.count = most;
+  if (next.count < 0) next.count = 0;
   next.data = lp_alloc((size_t)next.count * row + 1);
   memcpy(next.data, uploader->row + (size_t)next.first * row, (size_t)next.count * row);
   return next;
@@ -246,6 +249,7 @@ lp_uploader *lp_uploader_start(const lp_uploader_options *options) {
   lp_uploader *uploader = lp_alloc(sizeof(*uploader));
   uploader->options = *options;
   uploader->lacked = -1;
+  uploader->time = options->begin;
   pthread_condattr_t attributes;
   pthread_condattr_init(&attributes);
   pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -267,8 +271,15 @@ void lp_uploader_put(lp_uploader *uploader, lp_context_time time, int64_t positi
   memcpy(uploader->row + (size_t)position * bytes, row, bytes);
   uploader->time = time;
   uploader->have = position + 1;
-  if (uploader->sent > position) uploader->sent = position;
+  if (uploader->sent > position && position >= uploader->skips) uploader->sent = position;
   pthread_cond_broadcast(&uploader->news);
+  unlock(uploader);
+}
+
+void lp_uploader_skip(lp_uploader *uploader, int64_t count) {
+  lock(uploader);
+  uploader->skips = count;
+  if (uploader->sent < count) uploader->sent = count;
   unlock(uploader);
 }
 

@@ -66,6 +66,7 @@ static lp_status create(lp_worker *worker, const Lp__Wire__Join *join, worker_co
   worker_context *made = lp_alloc(sizeof(*made));
   made->id = join->context;
   made->context = lp_context_create(&worker->halves, &options, worker->pool);
+  made->context->time = (lp_context_time){join->epoch, join->floor};
   made->question.draft = lp_alloc((size_t)join->capacity * sizeof(*made->question.draft));
   lp_vec_push(&worker->contexts, made);
   size_t wanted = 0;
@@ -81,10 +82,18 @@ static lp_status create(lp_worker *worker, const Lp__Wire__Join *join, worker_co
   return status;
 }
 
+/* A number that was drawn twice, or a device that is none: rows would be read wrongly. */
+static lp_status check_same(const worker_context *context, const Lp__Wire__Join *join, lp_diag *diag) {
+  const lp_context_options *options = &context->context->options;
+  if (join->codec == (uint32_t)options->codec && join->capacity == options->capacity && join->floor >= 0) return LP_OK;
+  return lp_error(diag, LP_LOC_NONE, "the context is another: it has %" PRId64 " positions in codec %s",
+                  options->capacity, lp_codec_name(options->codec));
+}
+
 static void handle_join(lp_worker *worker, uint32_t peer, const Lp__Wire__Join *join) {
   worker_context *context = find(worker, join->context);
   lp_diag *diag = lp_diag_create();
-  lp_status status = context == NULL ? create(worker, join, &context, diag) : LP_OK;
+  lp_status status = context == NULL ? create(worker, join, &context, diag) : check_same(context, join, diag);
   if (status != LP_OK) {
     refuse_with(worker, peer, diag);
   } else {

@@ -1,6 +1,7 @@
 /* llmpart run: generates text with a bundle. */
 #include "tools/tools.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,10 +11,11 @@
 
 typedef struct {
   lp_setup_flags setup;
-  const char *prompt, *chat, *system, *tokens, *format, *mode, *codec, *link, *theta;
-  int64_t batch, count, capacity, plan, top_k, seed;
-  double temperature, top_p, cloud_timeout_ms;
-  bool ignore_eos, stats;
+  const char *prompt, *chat, *system, *tokens, *format, *mode, *codec, *link, *theta, *session;
+  int64_t batch, count, capacity, plan, top_k, seed;  /* -1: not given */
+  double temperature, top_p;                          /* NaN: not given */
+  double usual_theta, cloud_timeout_ms;
+  bool ignore_eos, stats, resume;
   lp_link_security security;
 } run_flags;
 
@@ -22,6 +24,32 @@ typedef struct {
   lp_tokens ids;
   int64_t batch, length;
 } run_prompt;
+
+/* ---- what was not given ---------------------------------------------------------------------------------------------- */
+
+static int prompts_given(const run_flags *flags) {
+  return (flags->prompt != NULL) + (flags->chat != NULL) + (flags->tokens != NULL);
+}
+
+static double or_else(double given, double otherwise) {
+  return isnan(given) ? otherwise : given;
+}
+
+/* A resumed run takes its session's values, any other the usual ones. What was given stays: it is compared with the session's. */
+static void settle(run_flags *flags, const lp_saved_session *saved) {
+  const lp_saved_session usual = {
+      .mode = LP_MODE_EXACT, .theta = 0.8, .codec = LP_CODEC_AUTO, .max_tokens = -1, .sampling = {.top_p = 1}};
+  const lp_saved_session *from = saved != NULL ? saved : &usual;
+  if (flags->mode == NULL) flags->mode = lp_mode_name(from->mode);
+  if (flags->codec == NULL) flags->codec = lp_codec_name(from->codec);
+  if (flags->count < 0) flags->count = from->max_tokens;
+  if (flags->top_k < 0) flags->top_k = from->sampling.top_k;
+  if (flags->seed < 0) flags->seed = (int64_t)from->sampling.seed;
+  flags->temperature = or_else(flags->temperature, from->sampling.temperature);
+  flags->top_p = or_else(flags->top_p, from->sampling.top_p);
+  flags->usual_theta = from->theta;
+  flags->ignore_eos = flags->ignore_eos || from->ignore_eos;
+}
 
 /* ---- the prompt ------------------------------------------------------------------------------------------------------ */
 
@@ -78,7 +106,16 @@ static lp_status encode_prompt(const run_flags *flags, const lp_bundle *bundle, 
   return LP_OK;
 }
 
-static lp_status read_prompt(const run_flags *flags, const lp_bundle *bundle, run_prompt *out, lp_diag *diag) {
+/* Without one of its own, a resumed run takes that of its session. */
+static lp_status read_prompt(const run_flags *flags, const lp_saved_session *saved, const lp_bundle *bundle,
+                             run_prompt *out, lp_diag *diag) {
+  if (saved != NULL && prompts_given(flags) == 0) {
+    for (size_t i = 0; i < saved->prompt.count; i++)
+      lp_vec_push(&out->ids, saved->prompt.data[i]);
+    out->batch = saved->batch;
+    out->length = saved->length;
+    return LP_OK;
+  }
   LP_TRY(encode_prompt(flags, bundle, out, diag));
   if (flags->batch <= 1) return LP_OK;
   if (out->batch > 1 && out->batch != flags->batch)
@@ -145,23 +182,12 @@ static int64_t tokens_to_make(const run_flags *flags, const lp_bundle *bundle, i
   return lp_bundle_context(bundle) > 0 && left < 128 ? (left > 0 ? left : 1) : 128;
 }
 
-static const char *const mode_names[] = {[LP_MODE_FULL] = "full",
-                                         [LP_MODE_EXACT] = "exact",
-                                         [LP_MODE_THRESHOLD] = "threshold",
-                                         [LP_MODE_STANDALONE] = "standalone"};
-
-/* The options were checked: the name is one of them. */
-static int choice_of(const char *name, const char *const *names) {
-  int i = 0;
-  while (!lp_streq(name, names[i]))
-    i++;
-  return i;
-}
-
 /* --theta and --codec. The rows of a calibrated theta travel as they did when it was found. */
 static lp_status read_exits(const run_flags *flags, const lp_bundle *bundle, lp_generate_options *out, lp_diag *diag) {
   lp_calibration found;
   (void)lp_codec_parse(flags->codec, &out->codec); /* the option was checked */
+  out->theta = flags->usual_theta;
+  if (flags->theta == NULL) return LP_OK;
   if (!lp_streq(flags->theta, "calibrated")) return lp_parse_double(flags->theta, &out->theta, NULL, LP_LOC_NONE);
   LP_TRY(lp_calibration_read(bundle, &found, diag));
   out->theta = found.theta;
@@ -172,9 +198,18 @@ static lp_status read_exits(const run_flags *flags, const lp_bundle *bundle, lp_
   return LP_OK;
 }
 
-static lp_status generate(const run_flags *flags, const lp_setup *setup, const run_prompt *prompt, lp_diag *diag) {
+/* The option was checked: the name is one of them. */
+static lp_mode mode_of(const run_flags *flags) {
+  lp_mode mode = LP_MODE_FULL;
+  while (!lp_streq(flags->mode, lp_mode_name(mode)))
+    mode = (lp_mode)(mode + 1);
+  return mode;
+}
+
+static lp_status generate(const run_flags *flags, const lp_saved_session *saved, const lp_setup *setup,
+                          const run_prompt *prompt, lp_diag *diag) {
   lp_generate_options options = {.cloud = setup->cloud,
-                                 .mode = (lp_mode)choice_of(flags->mode, mode_names),
+                                 .mode = mode_of(flags),
                                  .sampling = {.temperature = flags->temperature,
                                               .top_k = (int32_t)flags->top_k,
                                               .top_p = flags->top_p,
@@ -186,7 +221,9 @@ static lp_status generate(const run_flags *flags, const lp_setup *setup, const r
                                  .fixes_plan = flags->plan >= 0,
                                  .plan = flags->plan < INT32_MAX ? (int32_t)flags->plan : INT32_MAX,
                                  .security = flags->security,
-                                 .cloud_timeout_ms = flags->cloud_timeout_ms};
+                                 .cloud_timeout_ms = flags->cloud_timeout_ms,
+                                 .session_file = flags->session,
+                                 .resume = saved};
   LP_TRY(read_exits(flags, setup->bundle, &options, diag));
   lp_link_shape shape;
   if (flags->link != NULL) {
@@ -198,6 +235,8 @@ static lp_status generate(const run_flags *flags, const lp_setup *setup, const r
   run_output output = {.tokenizer = lp_bundle_tokenizer(setup->bundle),
                        .streams = lp_streq(flags->format, "text") && prompt->batch == 1};
   lp_generation made = {0};
+  for (int64_t i = 0; saved != NULL && i < saved->steps; i++)
+    show_token(&output, 0, &saved->tokens.data[i * saved->batch]);
   lp_status status =
       lp_session_generate(session, prompt->ids.data, prompt->batch, prompt->length, show_token, &output, &made, diag);
   if (status == LP_OK) status = print_made(flags, setup->bundle, &made, prompt->length, diag);
@@ -208,13 +247,13 @@ static lp_status generate(const run_flags *flags, const lp_setup *setup, const r
 }
 
 static lp_status check_flags(const run_flags *flags, lp_diag *diag) {
-  int given = (flags->prompt != NULL) + (flags->chat != NULL) + (flags->tokens != NULL);
-  if (given != 1) return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "wanted one of --prompt, --chat and --tokens");
+  if (prompts_given(flags) != 1 && !(flags->resume && prompts_given(flags) == 0))
+    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "wanted one of --prompt, --chat and --tokens");
   double theta = 0;
-  if (!lp_streq(flags->theta, "calibrated") &&
+  if (flags->theta != NULL && !lp_streq(flags->theta, "calibrated") &&
       lp_parse_double(flags->theta, &theta, diag, LP_LOC_FILE("--theta")) != LP_OK)
     return LP_USAGE;
-  if (flags->temperature < 0 || flags->top_p <= 0 || flags->top_p > 1 || flags->top_k > INT32_MAX)
+  if (flags->top_p <= 0 || flags->top_p > 1 || flags->top_k > INT32_MAX)
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE,
                        "sampling wants a temperature of 0 or more, a top-p in (0, 1] and a top-k of 0 or more");
   if (flags->setup.in_process && flags->setup.cloud != NULL)
@@ -224,35 +263,56 @@ static lp_status check_flags(const run_flags *flags, lp_diag *diag) {
 
 static lp_status check_mode(const run_flags *flags, const lp_bundle *bundle, lp_diag *diag) {
   const char *why = "";
-  if (lp_bundle_allows(bundle, (lp_mode)choice_of(flags->mode, mode_names), &why)) return LP_OK;
+  if (lp_bundle_allows(bundle, mode_of(flags), &why)) return LP_OK;
   return lp_error(diag, LP_LOC_FILE(flags->setup.bundle), "--mode=%s: %s", flags->mode, why);
 }
 
-static lp_status run(run_flags *flags, lp_diag *diag) {
+/* A run that was killed before it had kept anything begins anew, so that the same command may be given again and again. */
+static lp_status read_session(run_flags *flags, lp_saved_session *out, bool *found, lp_diag *diag) {
+  *found = flags->resume && lp_path_exists(flags->session);
+  if (*found) return lp_saved_session_read(flags->session, out, diag);
+  if (!flags->resume) return LP_OK;
+  if (prompts_given(flags) == 0)
+    return lp_error(diag, LP_LOC_FILE(flags->session), "there is no session to go on with, and no prompt to begin one");
+  lp_warning(diag, LP_LOC_FILE(flags->session), "there is no session yet: it begins");
+  return LP_OK;
+}
+
+static lp_status run_from(run_flags *flags, const lp_saved_session *saved, lp_diag *diag) {
+  settle(flags, saved);
   LP_TRY(check_flags(flags, diag));
   flags->setup.alone = lp_streq(flags->mode, "standalone");
   lp_setup setup;
   run_prompt prompt = {0};
   lp_status status = lp_setup_begin(&flags->setup, &setup, diag);
   if (status == LP_OK) status = check_mode(flags, setup.bundle, diag);
-  if (status == LP_OK) status = read_prompt(flags, setup.bundle, &prompt, diag);
-  if (status == LP_OK) status = generate(flags, &setup, &prompt, diag);
+  if (status == LP_OK) status = read_prompt(flags, saved, setup.bundle, &prompt, diag);
+  if (status == LP_OK) status = generate(flags, saved, &setup, &prompt, diag);
   lp_vec_free(&prompt.ids);
   lp_setup_end(&setup);
   return status;
 }
 
-static const run_flags usual = {.format = "text",
-                                .mode = "exact",
-                                .codec = "auto",
-                                .batch = 1,
-                                .count = -1,
-                                .plan = -1,
-                                .top_p = 1,
-                                .theta = "0.8"};
+static lp_status run(run_flags *flags, lp_diag *diag) {
+  lp_saved_session saved = {0};
+  bool found = false;
+  if (flags->resume && flags->session == NULL)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--resume goes on with a session: wanted --session=FILE");
+  lp_status status = read_session(flags, &saved, &found, diag);
+  if (status == LP_OK) status = run_from(flags, found ? &saved : NULL, diag);
+  lp_saved_session_free(&saved);
+  return status;
+}
 
 int lp_tool_run(int argc, char **argv) {
-  run_flags flags = usual;
+  run_flags flags = {.format = "text",
+                     .batch = 1,
+                     .count = -1,
+                     .plan = -1,
+                     .top_k = -1,
+                     .seed = -1,
+                     .temperature = NAN,
+                     .top_p = NAN};
   const lp_option options[] = {
       {"--prompt", LP_OPTION_TEXT, &flags.prompt, "TEXT", "text to go on from", 0},
       {"--chat", LP_OPTION_TEXT, &flags.chat, "TEXT", "a user's message, through the model's chat template", 0},
@@ -285,6 +345,9 @@ int lp_tool_run(int argc, char **argv) {
        "longest wait for an answer, reconnecting included (2 minutes; --mode=threshold: 10s)", 0},
       {"--link", LP_OPTION_TEXT, &flags.link, "LINK", "emulate a link, such as rtt=50ms,up=10Mbit/s,loss=1%,cut=2s/30s",
        0},
+      {"--session", LP_OPTION_TEXT, &flags.session, "FILE", "keep the generation there as it goes on, for --resume", 0},
+      {"--resume", LP_OPTION_FLAG, &flags.resume, NULL,
+       "go on with the generation in --session: prompt and options are its own, and may be left out", 0},
       {"--in-process", LP_OPTION_FLAG, &flags.setup.in_process, NULL, "run both sides in this process", 0},
       {"--threads", LP_OPTION_I64, &flags.setup.threads, "N", "threads (the machine's cores)", 0},
       {"--check", LP_OPTION_FLAG, &flags.setup.check, NULL, "compare the SHA-256 of every file first", 0},

@@ -67,14 +67,14 @@ void lp_run_print_json(const lp_bundle *bundle, const lp_generation *made, int64
     json_array_append_new(sequences, sequence);
   }
   json_object_set_new(root, "sequences", sequences);
-  double rate = made->steps > 0 ? (double)made->cloud_requests / (double)made->steps : 0;
-  json_t *totals = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "ttft_ms",
-                             made->ttft_ms, "tpot_ms", made->tpot_ms, "total_ms", made->total_ms, "device_ms",
-                             made->device_ms, "cloud_ms", made->cloud_ms, "comm_ms", made->comm_ms,
-                             "cloud_request_rate", rate, "bytes_up", (json_int_t)made->bytes_up, "bytes_down",
-                             (json_int_t)made->bytes_down, "cloud_requests", (json_int_t)made->cloud_requests,
-                             "hidden_bytes_up", (json_int_t)made->hidden_bytes_up, "drafted", (json_int_t)made->drafted,
-                             "accepted", (json_int_t)made->accepted, "fallbacks", (json_int_t)made->fallbacks);
+  double rate = made->steps > made->resumed ? (double)made->cloud_requests / (double)(made->steps - made->resumed) : 0;
+  json_t *totals = json_pack(
+      "{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "ttft_ms", made->ttft_ms,
+      "tpot_ms", made->tpot_ms, "total_ms", made->total_ms, "device_ms", made->device_ms, "cloud_ms", made->cloud_ms,
+      "comm_ms", made->comm_ms, "cloud_request_rate", rate, "bytes_up", (json_int_t)made->bytes_up, "bytes_down",
+      (json_int_t)made->bytes_down, "cloud_requests", (json_int_t)made->cloud_requests, "hidden_bytes_up",
+      (json_int_t)made->hidden_bytes_up, "drafted", (json_int_t)made->drafted, "accepted", (json_int_t)made->accepted,
+      "fallbacks", (json_int_t)made->fallbacks, "resumed", (json_int_t)made->resumed);
   json_object_update(root, totals);
   json_decref(totals);
   json_object_set_new(root, "plan", plan_json(made));
@@ -107,5 +107,6 @@ void lp_run_print_stats(const lp_generation *made, int64_t prompt_tokens, lp_buf
   if (made->plan_count > 1) put_plan(made, out);
   if (made->drafted > 0)
     lp_buf_printf(out, "%" PRId64 " of %" PRId64 " drafts were confirmed\n", made->accepted, made->drafted);
+  if (made->resumed > 0) lp_buf_printf(out, "%" PRId64 " tokens were there from the session\n", made->resumed);
   if (made->fallbacks > 0) lp_buf_printf(out, "%" PRId64 " tokens without the cloud's answer\n", made->fallbacks);
 }

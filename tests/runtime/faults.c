@@ -81,6 +81,8 @@ typedef struct {
   int64_t prompt;
   lp_sampling sampling;
   bool exact;
+  char *
+      file; /* a session file by which a device that was killed goes on; NULL: it goes on behind the tokens it gave out */
   double likely; /* chance of a fault for a frame */
   int left;      /* faults */
   int listener, port, worker_port;
@@ -140,6 +142,30 @@ static void put_token(void *user, int64_t index, const lp_generated *token) {
   __atomic_store_n(&out->made, at + 1, __ATOMIC_RELEASE);
 }
 
+/* By its session file, if it has written one: the tokens that are not in it come again. */
+static lp_status resume(const script *run, const int32_t *prompt, lp_generate_options options, output *out,
+                        lp_diag *diag) {
+  lp_saved_session saved = {0};
+  lp_session *session = NULL;
+  lp_generation totals = {0};
+  options.session_file = run->file;
+  options.max_tokens = MADE;
+  if (lp_path_exists(run->file)) {
+    LP_TRY(lp_saved_session_read(run->file, &saved, diag));
+    options.resume = &saved;
+  }
+  __atomic_store_n(&out->made, saved.steps, __ATOMIC_RELEASE);
+  for (int64_t i = 0; i < saved.steps; i++)
+    if (out->token[i] != saved.tokens.data[i].token)
+      return lp_error(diag, LP_LOC_NONE, "token %d was kept wrongly", (int)i);
+  lp_status status = lp_session_open(run->bundle, &options, &session, diag);
+  if (status == LP_OK) status = lp_session_generate(session, prompt, 1, TOY_PROMPT, put_token, out, &totals, diag);
+  lp_session_close(session);
+  lp_generation_free(&totals);
+  lp_saved_session_free(&saved);
+  return status;
+}
+
 /* Generates what is missing behind the prompt and the tokens that are there, as a process that was killed goes on. */
 static lp_status generate(const script *run, const char *cloud, output *out, lp_diag *diag) {
   int32_t prompts[TOY_BATCH * TOY_PROMPT], text[TOY_PROMPT + MADE];
@@ -158,6 +184,7 @@ static lp_status generate(const script *run, const char *cloud, output *out, lp_
                                  .threads = 1,
                                  .cloud_timeout_ms = hang_ms,
                                  .patience = quick};
+  if (cloud != NULL && run->file != NULL) return resume(run, text, options, out, diag);
   lp_session *session = NULL;
   lp_generation totals = {0};
   lp_status status = lp_session_open(run->bundle, &options, &session, diag);
@@ -393,7 +420,7 @@ static const char *compare(const script *run, const output *want) {
   return NULL;
 }
 
-static void draw_script(script *run, uint64_t seed, lp_bundle *const *bundles) {
+static void draw_script(script *run, uint64_t seed, lp_bundle *const *bundles, char *file) {
   run->seed = seed;
   run->bundle = bundles[below(run, BUNDLES)];
   run->prompt = below(run, TOY_BATCH);
@@ -402,6 +429,8 @@ static void draw_script(script *run, uint64_t seed, lp_bundle *const *bundles) {
   run->exact = below(run, 5) != 0;
   run->likely = 0.02 + 0.3 * uniform(run) * uniform(run);
   run->left = below(run, MOST_FAULTS + 1);
+  run->file = below(run, 2) == 0 ? file : NULL;
+  (void)unlink(file);
 }
 
 static const char *run_script(script *run) {
@@ -448,7 +477,8 @@ static void print_faults(const script *run) {
 }
 
 /* The scripts of one of the jobs; returns how many failed. Faults that came about are added to `count`. */
-static int run_scripts(lp_bundle *const *bundles, uint64_t first, uint64_t end, uint64_t step, int64_t *count) {
+static int run_scripts(lp_bundle *const *bundles, char *file, uint64_t first, uint64_t end, uint64_t step,
+                       int64_t *count) {
   int failed = 0, port = 0, listener = listen_here(&port);
   output *out = mmap(NULL, sizeof(*out), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   script *run = lp_alloc(sizeof(*run));
@@ -458,7 +488,7 @@ static int run_scripts(lp_bundle *const *bundles, uint64_t first, uint64_t end, 
     run->listener = listener;
     run->port = port;
     run->out = out;
-    draw_script(run, seed, bundles);
+    draw_script(run, seed, bundles, file);
     const char *problem = run_script(run);
     for (int i = 0; i < FAULTS; i++)
       __atomic_add_fetch(&count[i], run->count[i], __ATOMIC_RELAXED);
@@ -498,7 +528,9 @@ int main(int argc, char **argv) {
     if (child < 0) abort();
     if (child > 0) continue;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    _exit(run_scripts(bundles, first + (uint64_t)job, first + scripts, (uint64_t)jobs, count));
+    char name[32];
+    snprintf(name, sizeof(name), "%d.session", job);
+    _exit(run_scripts(bundles, lp_path_join(dir, name), first + (uint64_t)job, first + scripts, (uint64_t)jobs, count));
   }
   while (wait(&status) > 0)
     failed += WIFEXITED(status) ? WEXITSTATUS(status) : 1;

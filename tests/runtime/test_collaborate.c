@@ -251,7 +251,8 @@ START_TEST(exact_survives_eviction) {
                                  .threads = 1};
   ck_assert_int_eq(lp_session_open(bundle, &options, &session, NULL), LP_OK);
   lp_cloud_end *idle = NULL;
-  ck_assert_int_eq(lp_cloud_end_open(session, &halves, TOY_PROMPT + 40, &idle, NULL), LP_OK);
+  lp_context_claim claim = {.context = lp_context_draw()};
+  ck_assert_int_eq(lp_cloud_end_open(session, &halves, TOY_PROMPT + 40, &claim, &idle, NULL), LP_OK);
   float *rows = lp_alloc((size_t)(TOY_PROMPT + 40) * halves.width * sizeof(float));
   ck_assert_int_eq(lp_cloud_end_upload(idle, 0, TOY_PROMPT, rows, NULL), LP_OK);
   lp_answer first, again;
