@@ -1,4 +1,5 @@
-/* docs/protocol.md, "Halves that run apart", as a model for spin: exact mode, with every fault that a network and a worker can have.
+/* docs/protocol.md, "Halves that run apart", as a model for spin: exact mode, with every fault that a network, a worker and a device can
+ * have.
  *
  * Of a position's row only this matters: is it the true token's (RIGHT) or a refused draft's (WRONG)? Positions 0 to `given` are
  * certain. In a round the device drafts a token for position given + 1, right or wrong as it may be, and asks behind it. The worker
@@ -13,7 +14,7 @@
 #endif
 #define ROWS 7
 #ifndef FAULTS
-#define FAULTS 3 /* messages lost, doubled or late, crashes of the worker, impatience of the device: so many, wherever they hurt most */
+#define FAULTS 3 /* messages lost, doubled or late, crashes of either side, impatience of the device: so many, wherever they hurt most */
 #endif
 
 #define NONE 0
@@ -32,11 +33,12 @@ byte faults = FAULTS;
 /* The device. */
 byte text[ROWS]; /* its rows */
 byte given, made, epoch, floor, number, position;
+byte kept; /* of the tokens given, those in its session file */
 bool finished;
 
 /* The worker's context: gone when it crashes. */
 byte row[ROWS];
-byte wepoch, answered, accepted;
+byte wepoch, wfloor, answered, accepted;
 bool known;
 
 inline forget_from(first) {
@@ -48,11 +50,11 @@ inline forget_from(first) {
   k = 0
 }
 
-/* Of epochs that were left out the floors are not known. */
+/* Of epochs that were left out the floors are not known, but floors only grow. */
 inline enter(e, f) {
   if
-  :: e == wepoch + 1 -> forget_from(f); wepoch = e
-  :: e > wepoch + 1 -> forget_from(0); wepoch = e
+  :: e == wepoch + 1 -> forget_from(f); wepoch = e; wfloor = f
+  :: e > wepoch + 1 -> k = (f < wfloor -> f : wfloor); forget_from(k); wepoch = e; wfloor = f
   :: else -> skip
   fi
 }
@@ -79,7 +81,7 @@ end:
   :: atomic { up??JOIN, e, f, n, what ->
        if
        :: known -> enter(e, f)
-       :: else -> known = true; wepoch = e; answered = 0; forget_from(0)
+       :: else -> known = true; wepoch = e; wfloor = f; answered = 0; forget_from(0)
        fi;
        e = 0; f = 0; n = 0; what = 0 }
   :: atomic { up??ROW, e, f, n, what ->
@@ -111,6 +113,7 @@ end:
              answered = n;
              forget_from(what + accepted);
              wepoch = e + 1;
+             wfloor = what + accepted;
              reply(ANSWER, n, accepted)
           :: else -> reply(LACK, n, held)
           fi
@@ -142,6 +145,14 @@ inline send(kind, n, what) {
   fi
 }
 
+/* Another process goes on with what was kept. No message of an earlier one has its epoch, or one that is as new. */
+inline resume() {
+  given = kept;
+  floor = given;
+  epoch = epoch + 2;
+  send(JOIN, 0, 0)
+}
+
 active proctype device() {
   byte n, value;
   atomic { text[0] = RIGHT; send(JOIN, 0, 0) }
@@ -167,6 +178,10 @@ progress_round:
              given = given + 1 + value;
              epoch++;
              floor = given;
+             if /* what is given is kept now or later */
+             :: kept = given
+             :: skip
+             fi;
              n = 0; value = 0;
              break
           :: else -> assert(n < number)
@@ -180,6 +195,7 @@ progress_round:
           fi;
           n = 0; value = 0 }
      :: atomic { timeout -> send(ASK, number, given + 1) }
+     :: atomic { faults > 0 -> faults--; resume(); break } /* a crash of the device */
      :: atomic { faults > 0 -> faults--; send(ASK, number, given + 1) } /* too early */
      od
   :: else -> break
@@ -200,6 +216,6 @@ end:
        n = 0; what = 0 }
   :: atomic { faults > 0 && len(up) > 1 -> faults--; up?kind, e, f, n, what; up!kind, e, f, n, what; /* late */
        e = 0; f = 0; n = 0; what = 0 }
-  :: atomic { faults > 0 && known -> faults--; known = false; answered = 0; wepoch = 0; accepted = 0 } /* a crash */
+  :: atomic { faults > 0 && known -> faults--; known = false; answered = 0; wepoch = 0; wfloor = 0; accepted = 0 } /* a crash */
   od
 }

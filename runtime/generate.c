@@ -307,6 +307,13 @@ static lp_status generate_step_by_step(generation_run *run) {
   return status;
 }
 
+/* What another process made, for whoever takes the tokens of this one. */
+static void give_resumed(const generation_run *run) {
+  const lp_generation *out = run->out;
+  for (int64_t i = 0; run->sink != NULL && i < out->resumed * run->batch; i++)
+    if (out->tokens.data[i].token >= 0) run->sink(run->user, i % run->batch, &out->tokens.data[i]);
+}
+
 lp_status lp_session_generate(lp_session *session, const int32_t *prompts, int64_t batch, int64_t length,
                               lp_token_sink *sink, void *user, lp_generation *out, lp_diag *diag) {
   generation_run run = {.session = session,
@@ -328,6 +335,7 @@ lp_status lp_session_generate(lp_session *session, const int32_t *prompts, int64
   out->plan_count = session->bundle->manifest.plan_count;
   out->rtt_ms = out->up_bps = NAN;
   LP_TRY(lp_keeper_create(session, &task, out, &run.keeper, diag));
+  give_resumed(&run);
   lp_status status = with_exits ? generate_with_exits(&run) : generate_step_by_step(&run);
   lp_keeper_free(run.keeper);
   return status;

@@ -241,7 +241,7 @@ typedef struct lp_session lp_session;
 LP_MUST_USE lp_status lp_session_open(const lp_bundle *bundle, const lp_generate_options *options, lp_session **out,
                                       lp_diag *diag);
 void lp_session_close(lp_session *session);
-/* Each token as it is made; `index` counts sequences. May be NULL. */
+/* Each token as it is made, behind those of a session that is gone on with; `index` counts sequences. May be NULL. */
 typedef void lp_token_sink(void *user, int64_t index, const lp_generated *token);
 /* `prompts` is [batch][length]: sequences of equal length. Adds to `out` (zero it first). */
 LP_MUST_USE lp_status lp_session_generate(lp_session *session, const int32_t *prompts, int64_t batch, int64_t length,

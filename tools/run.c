@@ -235,8 +235,6 @@ static lp_status generate(const run_flags *flags, const lp_saved_session *saved,
   run_output output = {.tokenizer = lp_bundle_tokenizer(setup->bundle),
                        .streams = lp_streq(flags->format, "text") && prompt->batch == 1};
   lp_generation made = {0};
-  for (int64_t i = 0; saved != NULL && i < saved->steps; i++)
-    show_token(&output, 0, &saved->tokens.data[i * saved->batch]);
   lp_status status =
       lp_session_generate(session, prompt->ids.data, prompt->batch, prompt->length, show_token, &output, &made, diag);
   if (status == LP_OK) status = print_made(flags, setup->bundle, &made, prompt->length, diag);

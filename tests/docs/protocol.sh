@@ -32,5 +32,7 @@ without() { # without RULE SED-COMMAND safety|progress
 }
 without 'a newer epoch forgets rows from its floor on' 's/e == wepoch + 1 -> forget_from(f); wepoch = e/e == wepoch + 1 -> wepoch = e/' safety
 without 'rows of an older epoch are left out' 's/:: known && e >= wepoch ->$/:: known ->/' safety
+without 'a device that resumes begins a new epoch' 's/epoch = epoch + 2;/skip;/' safety
+without 'epochs left out forget from the older floor on' 's/forget_from(k); wepoch = e; wfloor = f/wepoch = e; wfloor = f/' safety
 without 'a question that comes again is answered again' 's/n == answered -> reply(ANSWER, n, accepted)/n == answered -> skip/' progress
 [ "$failures" = 0 ]

@@ -142,7 +142,7 @@ static void put_token(void *user, int64_t index, const lp_generated *token) {
   __atomic_store_n(&out->made, at + 1, __ATOMIC_RELEASE);
 }
 
-/* By its session file, if it has written one: the tokens that are not in it come again. */
+/* By its session file, if it has written one: the tokens in it come first. */
 static lp_status resume(const script *run, const int32_t *prompt, lp_generate_options options, output *out,
                         lp_diag *diag) {
   lp_saved_session saved = {0};
@@ -154,7 +154,7 @@ static lp_status resume(const script *run, const int32_t *prompt, lp_generate_op
     LP_TRY(lp_saved_session_read(run->file, &saved, diag));
     options.resume = &saved;
   }
-  __atomic_store_n(&out->made, saved.steps, __ATOMIC_RELEASE);
+  __atomic_store_n(&out->made, 0, __ATOMIC_RELEASE);
   for (int64_t i = 0; i < saved.steps; i++)
     if (out->token[i] != saved.tokens.data[i].token)
       return lp_error(diag, LP_LOC_NONE, "token %d was kept wrongly", (int)i);

@@ -75,7 +75,7 @@ static void die_after(void *user, int64_t index, const lp_generated *token) {
   if (--*(int *)user == 0) raise(SIGKILL);
 }
 
-/* In a process of its own, which dies when it has given out `left` tokens more. */
+/* In a process of its own, which dies when it has given out so many tokens, those of the one before it included. */
 static void run_and_die(const run *asked, bool first, int left) {
   pid_t child = fork();
   ck_assert_int_ge(child, 0);
@@ -129,7 +129,7 @@ static void live(const life *how, lp_sampling sampling) {
   run_and_die(&asked, true, 6);
   if (how->restarts) toy_worker_stop(&worker);
   if (how->restarts) worker = toy_worker_start_at(path, NULL, NULL, worker.address);
-  run_and_die(&asked, false, 7);
+  run_and_die(&asked, false, 13);
   ck_assert_int_eq(go_on(asked, NULL, NULL, &got, NULL), LP_OK);
   run undisturbed = asked;
   undisturbed.options.cloud = NULL;
