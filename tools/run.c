@@ -12,8 +12,8 @@
 typedef struct {
   lp_setup_flags setup;
   const char *prompt, *chat, *system, *tokens, *format, *mode, *codec, *link, *theta, *session;
-  int64_t batch, count, capacity, plan, top_k, seed;  /* -1: not given */
-  double temperature, top_p;                          /* NaN: not given */
+  int64_t batch, count, capacity, plan, top_k, seed; /* -1: not given */
+  double temperature, top_p;                         /* NaN: not given */
   double usual_theta, cloud_timeout_ms;
   bool ignore_eos, stats, resume;
   lp_link_security security;
@@ -303,14 +303,8 @@ static lp_status run(run_flags *flags, lp_diag *diag) {
 }
 
 int lp_tool_run(int argc, char **argv) {
-  run_flags flags = {.format = "text",
-                     .batch = 1,
-                     .count = -1,
-                     .plan = -1,
-                     .top_k = -1,
-                     .seed = -1,
-                     .temperature = NAN,
-                     .top_p = NAN};
+  run_flags flags = {
+      .format = "text", .batch = 1, .count = -1, .plan = -1, .top_k = -1, .seed = -1, .temperature = NAN, .top_p = NAN};
   const lp_option options[] = {
       {"--prompt", LP_OPTION_TEXT, &flags.prompt, "TEXT", "text to go on from", 0},
       {"--chat", LP_OPTION_TEXT, &flags.chat, "TEXT", "a user's message, through the model's chat template", 0},
