@@ -21,7 +21,8 @@ typedef enum {
   LP_EMIT_OBJECT,
   LP_EMIT_SHARED,
   LP_EMIT_SOURCE,
-  LP_EMIT_LAUNCHES
+  LP_EMIT_KERNELS, /* the part of the source that the runtime compiles */
+  LP_EMIT_LAUNCHES /* what it runs of it */
 } lp_emit_form;
 
 /* What the side's code is called and how it is entered, for the manifest. Text lives in the arena of the call. */
@@ -43,7 +44,7 @@ typedef struct {
 typedef struct lp_backend {
   const char *name, *summary;
   bool emits_code; /* false: nothing is run (null) */
-  /* The name of its source file in a bundle, where the runtime compiles it and LP_EMIT_LAUNCHES says how it is run
+  /* The name of the kernels' file in a bundle, where the runtime compiles it and LP_EMIT_LAUNCHES says how it is run
    * (docs/gpu.md); NULL: LP_EMIT_SHARED is loaded. */
   const char *kernels;
   /* Can it run this op.* operator? If not, `why` (64 bytes) says what is missing. */

@@ -22,7 +22,13 @@ lp_executor *lp_executor_create(const lp_bundle *bundle, lp_side_id side, lp_poo
   executor->program = -1;
   executor->offset = lp_alloc(sizeof(int64_t) * ((size_t)most_buffers(&bundle->manifest, side) + 1));
   lp_states_init(&executor->states, &bundle->manifest, side);
-  if (bundle->side[side].gpu != NULL) executor->gpu_memory = lp_gpu_memory_create(bundle->side[side].gpu);
+  lp_gpu *gpu = bundle->side[side].gpu;
+  if (gpu != NULL) executor->gpu_memory = lp_gpu_memory_create(gpu);
+  executor->apart = gpu != NULL && lp_gpu_is_apart(gpu);
+  if (executor->apart) {
+    executor->states.gpu = gpu;
+    executor->states.gpu_memory = executor->gpu_memory;
+  }
   executor->frame = (lp_frame){.sym = executor->sym,
                                .offset = executor->offset,
                                .weights = bundle->side[side].data,
@@ -32,16 +38,18 @@ lp_executor *lp_executor_create(const lp_bundle *bundle, lp_side_id side, lp_poo
 
 void lp_executor_free(lp_executor *executor) {
   if (executor == NULL) return;
-  lp_gpu_memory_free(executor->bundle->side[executor->side].gpu, executor->gpu_memory);
+  lp_gpu *gpu = executor->bundle->side[executor->side].gpu;
+  if (executor->gpu_memory != NULL) lp_gpu_memory_reset(gpu, executor->gpu_memory);
   lp_states_free(&executor->states);
+  lp_gpu_memory_free(gpu, executor->gpu_memory);
   if (executor->arena != NULL) munmap(executor->arena, executor->arena_bytes);
   free(executor->offset);
   free(executor);
 }
 
-/* Memory is about to go or to move. */
+/* Memory that the GPU shares is about to go or to move. */
 static void let_go(lp_executor *executor) {
-  if (executor->gpu_memory != NULL)
+  if (executor->gpu_memory != NULL && !executor->apart)
     lp_gpu_memory_reset(executor->bundle->side[executor->side].gpu, executor->gpu_memory);
 }
 
@@ -85,7 +93,9 @@ static lp_status lay_out(lp_executor *executor, int32_t program, lp_diag *diag) 
   if (bytes < 0)
     return lp_error(diag, loc_of(executor), "program '%s' asks for %" PRId64 " bytes of activations", desc->name,
                     bytes);
-  LP_TRY(grow_arena(executor, (size_t)bytes, diag));
+  LP_TRY(grow_arena(executor, (size_t)bytes,
+                    diag)); /* beside memory apart it holds what is read; the rest is never touched */
+  if (executor->apart) LP_TRY(lp_gpu_make_arena(gpu, executor->gpu_memory, (size_t)bytes, diag));
   executor->layout_bytes = (size_t)bytes;
   executor->frame.arena = executor->arena;
   executor->program = program;
@@ -107,7 +117,8 @@ lp_status lp_executor_begin(lp_executor *executor, int32_t program, const int64_
   return same ? LP_OK : lay_out(executor, program, diag);
 }
 
-lp_status lp_executor_buffer(lp_executor *executor, int32_t buffer, const lp_tensor_desc *tensor, lp_span *out,
+/* Where the tensor lies. */
+static lp_status find_buffer(lp_executor *executor, int32_t buffer, const lp_tensor_desc *tensor, lp_span *out,
                              lp_diag *diag) {
   size_t bytes = 0;
   if (!lp_tensor_bytes(tensor, executor->sym, executor->bundle->manifest.symbol_count, &bytes))
@@ -118,6 +129,17 @@ lp_status lp_executor_buffer(lp_executor *executor, int32_t buffer, const lp_ten
                     bytes, buffer, lp_side_name(executor->side));
   *out = (lp_span){.data = bytes > 0 ? executor->arena + offset : NULL, .size = bytes};
   return LP_OK;
+}
+
+static size_t offset_of(const lp_executor *executor, const lp_span *span) {
+  return (size_t)((const char *)span->data - executor->arena);
+}
+
+lp_status lp_executor_buffer(lp_executor *executor, int32_t buffer, const lp_tensor_desc *tensor, lp_span *out,
+                             lp_diag *diag) {
+  LP_TRY(find_buffer(executor, buffer, tensor, out, diag));
+  if (!executor->apart || out->size == 0) return LP_OK;
+  return lp_gpu_read(executor->states.gpu, executor->gpu_memory, offset_of(executor, out), out->data, out->size, diag);
 }
 
 lp_status lp_executor_run(lp_executor *executor, const lp_step *step, lp_diag *diag) {
@@ -153,11 +175,14 @@ static lp_status check_tokens(const lp_executor *executor, lp_element dtype, con
 lp_status lp_executor_fill(lp_executor *executor, int32_t buffer, const lp_step *step, const void *data, size_t size,
                            lp_diag *diag) {
   lp_span span;
-  LP_TRY(lp_executor_buffer(executor, buffer, &step->tensor, &span, diag));
+  LP_TRY(find_buffer(executor, buffer, &step->tensor, &span, diag));
   if (span.size != size)
     return lp_error(diag, loc_of(executor), "'%.80s' takes %zu bytes, got %zu", step->tensor.name, span.size, size);
   if (step->carries_tokens) LP_TRY(check_tokens(executor, step->tensor.dtype, data, size, diag));
-  if (size > 0) memcpy(span.data, data, size);
+  if (size == 0) return LP_OK;
+  if (executor->apart)
+    return lp_gpu_write(executor->states.gpu, executor->gpu_memory, offset_of(executor, &span), data, size, diag);
+  memcpy(span.data, data, size);
   return LP_OK;
 }
 

@@ -1,12 +1,12 @@
 /* A side whose code runs on a GPU: kernels in source, compiled when they are loaded, and launches.json, which says what to launch on
- * what (docs/gpu.md). It stands where a shared object's layout and segment functions stand for a processor; arena, weights and
- * KV caches are the executor's own memory, which the GPU shares.
+ * what (docs/gpu.md). It stands where a shared object's layout and segment functions stand for a processor. Arena, weights and
+ * KV caches are the executor's own memory, which the GPU shares, or memory of the GPU's own, as its interface has it (gpu_api.h).
  */
 #ifndef LP_RUNTIME_GPU_H
 #define LP_RUNTIME_GPU_H
 
 #include "base/abi.h"
-#include "base/base.h"
+#include "runtime/gpu_api.h"
 
 /* ---- launches.json (gpu_table.c) ------------------------------------------------------------------------------------ */
 
@@ -75,6 +75,7 @@ typedef struct {
 } lp_gpu_layout;
 
 typedef struct {
+  const char *language; /* of the kernels: what lp_gpu_api_find takes */
   lp_symbols symbols;
   int32_t launcher_count, layout_count, segment_count;
   lp_gpu_launcher *launcher;
@@ -87,7 +88,7 @@ LP_MUST_USE lp_status lp_gpu_table_parse(const char *file, const char *text, siz
                                          lp_gpu_table *out, lp_diag *diag);
 void lp_gpu_table_clear(lp_gpu_table *table);
 
-/* ---- code on a GPU (gpu.c, gpu_opencl.c) ------------------------------------------------------------------------------- */
+/* ---- code on a GPU (gpu.c) ---------------------------------------------------------------------------------------------- */
 
 typedef struct {
   const char *kernels_file, *kernels; /* path for messages, text */
@@ -99,11 +100,14 @@ typedef struct {
   int32_t states; /* of the bundle */
 } lp_gpu_source;
 
-/* One side's code: any number of threads may run it, one at a time gets the GPU. */
+/* One side's code. Any number of threads may run it, each with a memory of its own. */
 typedef struct lp_gpu lp_gpu;
-/* Finds a GPU, compiles the kernels for it. Text of the source may go afterwards. */
+/* Finds a GPU, compiles the kernels for it, and brings the weights there where it has memory of its own. Text of the source may
+ * go afterwards. */
 LP_MUST_USE lp_status lp_gpu_create(const lp_gpu_source *source, lp_gpu **out, lp_diag *diag);
 void lp_gpu_free(lp_gpu *gpu); /* NULL is allowed */
+/* Does it compute in memory of its own, which the host cannot read, rather than in the host's? */
+bool lp_gpu_is_apart(const lp_gpu *gpu);
 /* -1 when there is none of that name; a segment's calls must fit the layout it is run with. */
 int32_t lp_gpu_find_layout(const lp_gpu *gpu, const char *name);
 int32_t lp_gpu_find_segment(const lp_gpu *gpu, const char *name, int32_t layout);
@@ -111,35 +115,40 @@ int32_t lp_gpu_find_segment(const lp_gpu *gpu, const char *name, int32_t layout)
 int64_t lp_gpu_lay_out(const lp_gpu *gpu, int32_t layout, const int64_t *sym, int64_t *offset);
 int32_t lp_gpu_buffers(const lp_gpu *gpu, int32_t layout); /* with the one for scratch */
 
-/* What one executor has on the GPU. */
+/* What one executor has on the GPU: of one thread at a time. */
 typedef struct lp_gpu_memory lp_gpu_memory;
 lp_gpu_memory *lp_gpu_memory_create(const lp_gpu *gpu);
 void lp_gpu_memory_free(lp_gpu *gpu, lp_gpu_memory *memory); /* NULL is allowed */
-/* Lets go of all memory of the host: to be called before any of it is given back or moves. */
+/* Lets go of all memory of the host, or of the activations: to be called before any of it is given back or moves. */
 void lp_gpu_memory_reset(lp_gpu *gpu, lp_gpu_memory *memory);
-/* Runs a segment and waits for it: afterwards arena and caches can be read. state_bytes[states]: of the caches. */
+/* Runs a segment. Afterwards arena and caches can be read, by the functions below where the GPU's memory is apart; they wait
+ * for it, and what went wrong on the way may be reported by them. `frame` holds what lp_gpu_reserve gave as caches then, and
+ * its arena is not looked at. state_bytes[states]: of the caches. */
 LP_MUST_USE lp_status lp_gpu_run(lp_gpu *gpu, lp_gpu_memory *memory, int32_t layout, int32_t segment,
                                  const lp_frame *frame, size_t arena_bytes, const size_t *state_bytes, lp_diag *diag);
 
-/* ---- OpenCL (gpu_opencl.c) ----------------------------------------------------------------------------------------------- */
+/* ---- memory apart from the host's (gpu_memory.c) ---------------------------------------------------------------------------- */
 
-/* The loader libOpenCL.so.1 is opened when it is first needed, so that nothing is linked with it. */
-typedef struct lp_opencl lp_opencl;
-LP_MUST_USE lp_status lp_opencl_open(const char *file, const char *source, size_t size, lp_opencl **out, lp_diag *diag);
-void lp_opencl_close(lp_opencl *cl);                     /* NULL is allowed */
-void *lp_opencl_kernel(lp_opencl *cl, const char *name); /* NULL: there is none */
-void lp_opencl_kernel_free(lp_opencl *cl, void *kernel);
-/* Memory of the host as the GPU sees it; NULL when there is no room. */
-void *lp_opencl_share(lp_opencl *cl, void *host, size_t bytes, bool read_only);
-void lp_opencl_release(lp_opencl *cl, void *memory);
-/* The host gives memory up, or takes it back when all that was enqueued is done. */
-bool lp_opencl_unmap(lp_opencl *cl, void *memory, void *mapped);
-void *lp_opencl_map(lp_opencl *cl, void *memory, size_t bytes);
-bool lp_opencl_set(lp_opencl *cl, void *kernel, int32_t arg, size_t size, const void *value);
-bool lp_opencl_enqueue(lp_opencl *cl, void *kernel, int64_t x, int64_t y, int32_t threads);
-/* Waits; false when anything went wrong, then `what` says it. */
-bool lp_opencl_finish(lp_opencl *cl);
-const char *lp_opencl_error(const lp_opencl *cl);
-const char *lp_opencl_device(const lp_opencl *cl); /* its name */
+/* Activations: as many bytes as a layout asks for. What was there is lost when it grows. */
+LP_MUST_USE lp_status lp_gpu_make_arena(lp_gpu *gpu, lp_gpu_memory *memory, size_t bytes, lp_diag *diag);
+LP_MUST_USE lp_status lp_gpu_write(lp_gpu *gpu, lp_gpu_memory *memory, size_t offset, const void *data, size_t bytes,
+                                   lp_diag *diag);
+LP_MUST_USE lp_status lp_gpu_read(lp_gpu *gpu, lp_gpu_memory *memory, size_t offset, void *out, size_t bytes,
+                                  lp_diag *diag);
+
+/* KV caches: zeros at first. `what` completes "no room for 12 MiB of ...". */
+LP_MUST_USE lp_status lp_gpu_reserve(lp_gpu *gpu, lp_gpu_memory *memory, size_t bytes, const char *what, void **out,
+                                     lp_diag *diag);
+void lp_gpu_release(lp_gpu *gpu, lp_gpu_memory *memory, void *reserved); /* NULL is allowed */
+
+/* `count` runs of bytes, so far apart on either side; begins when all that ran before has ended, and waits for its own end. */
+typedef enum { LP_GPU_TO_HOST, LP_GPU_FROM_HOST, LP_GPU_WITHIN } lp_gpu_direction;
+typedef struct {
+  lp_gpu_direction direction;
+  char *to;
+  const char *from;
+  size_t to_apart, from_apart, run, count;
+} lp_gpu_rows;
+LP_MUST_USE lp_status lp_gpu_copy(lp_gpu *gpu, lp_gpu_memory *memory, const lp_gpu_rows *rows, lp_diag *diag);
 
 #endif

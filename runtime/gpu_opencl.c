@@ -1,9 +1,10 @@
 /* OpenCL through its loader, opened at run time: the calls and numbers of the standard's 1.2 that are needed. */
-#include <dlfcn.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/gpu.h"
+#include "base/library.h"
+#include "runtime/gpu_api.h"
 
 enum {
   CL_SUCCESS = 0,
@@ -43,22 +44,29 @@ static const uint64_t map_read_write = 3;
   X(clEnqueueUnmapMemObject, int32_t, (void *, void *, void *, uint32_t, void *, void *))                              \
   X(clFinish, int32_t, (void *))
 
-struct lp_opencl {
+struct lp_gpu_device {
 #define MEMBER(name, result, parameters) result(*name) parameters;
   FUNCTIONS(MEMBER)
 #undef MEMBER
-  void *library, *device, *context, *queue, *program;
-  int32_t error; /* the first that was not success */
-  char name[128], text[96];
+  void *device, *context, *program;
+  char name[128];
+  pthread_mutex_t one; /* kernels keep their arguments */
 };
 
-static bool note(lp_opencl *cl, int32_t status) {
-  if (status != CL_SUCCESS && cl->error == CL_SUCCESS) cl->error = status;
+struct lp_gpu_queue {
+  lp_gpu_device *cl;
+  void *native;
+  int32_t error; /* the first that was not success since `finish` */
+  char text[96]; /* what `finish` met */
+};
+
+static bool note(lp_gpu_queue *queue, int32_t status) {
+  if (status != CL_SUCCESS && queue->error == CL_SUCCESS) queue->error = status;
   return status == CL_SUCCESS;
 }
 
-const char *lp_opencl_error(const lp_opencl *cl) {
-  switch (cl->error) {
+static const char *name_of(int32_t error, char text[96]) {
+  switch (error) {
   case CL_SUCCESS:
     return "no error";
   case CL_MEM_OBJECT_ALLOCATION_FAILURE:
@@ -68,33 +76,26 @@ const char *lp_opencl_error(const lp_opencl *cl) {
   case CL_INVALID_WORK_GROUP_SIZE:
     return "a kernel's groups have more threads than the GPU allows";
   default:
-    return cl->text;
+    snprintf(text, 96, "OpenCL error %d", (int)error);
+    return text;
   }
 }
 
-const char *lp_opencl_device(const lp_opencl *cl) {
+static const char *device_name(const lp_gpu_device *cl) {
   return cl->name;
 }
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-/* ISO C has no conversion from object to function pointers; POSIX promises that they are alike. */
-static bool find_functions(lp_opencl *cl) {
-  cl->library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (cl->library == NULL) return false;
-  bool all = true;
-  void *symbol;
-#define FIND(fn, result, parameters)                                                                                   \
-  symbol = dlsym(cl->library, #fn);                                                                                    \
-  memcpy(&cl->fn, &symbol, sizeof symbol);                                                                             \
-  all = all && symbol != NULL;
-  FUNCTIONS(FIND)
-#undef FIND
-  return all;
+static bool find_functions(lp_gpu_device *cl) {
+#define ENTRY(fn, result, parameters) {#fn, &cl->fn},
+  const lp_library_function functions[] = {FUNCTIONS(ENTRY)};
+#undef ENTRY
+  return lp_library_load("libOpenCL.so.1", functions, LP_COUNT(functions));
 }
 
 /* The first GPU of any platform, else the first device of any kind. */
-static bool find_device(lp_opencl *cl) {
+static bool find_device(lp_gpu_device *cl) {
   enum { MOST = 16 };
   void *platform[MOST];
   uint32_t count = 0, found = 0;
@@ -107,105 +108,159 @@ static bool find_device(lp_opencl *cl) {
   return false;
 }
 
-static lp_status report_build(lp_opencl *cl, const char *file, lp_diag *diag) {
+static lp_status report_build(lp_gpu_device *cl, const char *file, lp_diag *diag) {
   char log[2048] = "";
   (void)cl->clGetProgramBuildInfo(cl->program, cl->device, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log, NULL);
   log[strcspn(log, "\n")] = '\0';
   return lp_error(diag, LP_LOC_FILE(file), "the compiler of '%s' refuses the kernels: %.400s", cl->name, log);
 }
 
-static lp_status open_device(lp_opencl *cl, const char *file, const char *source, size_t size, lp_diag *diag) {
-  if (!find_functions(cl)) {
-    lp_status status = lp_error(diag, LP_LOC_FILE(file), "code for OpenCL, and there is no libOpenCL.so.1");
-    lp_note(diag, LP_LOC_NONE,
-            "install an OpenCL loader and the driver of the GPU (Debian: ocl-icd-libopencl1), or compile "
-            "this side with --backend-device=cpu");
-    return status;
-  }
-  if (!find_device(cl)) {
-    lp_status status = lp_error(diag, LP_LOC_FILE(file), "code for OpenCL, and there is no OpenCL device");
-    lp_note(diag, LP_LOC_NONE, "install the driver of the GPU, or compile this side with --backend-device=cpu");
-    return status;
-  }
+static lp_status report_absent(const char *file, const char *what, const char *install, lp_diag *diag) {
+  lp_status status = lp_error(diag, LP_LOC_FILE(file), "code for OpenCL, and there is no %s", what);
+  lp_note(diag, LP_LOC_NONE, "install %s, or compile this side with --backend-device=cpu or --backend-cloud=cpu",
+          install);
+  return status;
+}
+
+static lp_status open_device(lp_gpu_device *cl, const lp_gpu_text *text, lp_diag *diag) {
+  if (!find_functions(cl))
+    return report_absent(text->file, "libOpenCL.so.1",
+                         "an OpenCL loader and the driver of the GPU (Debian: ocl-icd-libopencl1)", diag);
+  if (!find_device(cl)) return report_absent(text->file, "OpenCL device", "the driver of the GPU", diag);
   int32_t status = CL_SUCCESS;
+  char what[96];
+  const char *source = text->source;
   (void)cl->clGetDeviceInfo(cl->device, CL_DEVICE_NAME, sizeof cl->name - 1, cl->name, NULL);
   cl->context = cl->clCreateContext(NULL, 1, &cl->device, NULL, NULL, &status);
-  if (note(cl, status)) cl->queue = cl->clCreateCommandQueue(cl->context, cl->device, 0, &status);
-  if (note(cl, status)) cl->program = cl->clCreateProgramWithSource(cl->context, 1, &source, &size, &status);
-  if (!note(cl, status))
-    return lp_error(diag, LP_LOC_FILE(file), "the OpenCL device '%s' cannot be used: %s", cl->name,
-                    lp_opencl_error(cl));
+  if (status == CL_SUCCESS) cl->program = cl->clCreateProgramWithSource(cl->context, 1, &source, &text->size, &status);
+  if (status != CL_SUCCESS)
+    return lp_error(diag, LP_LOC_FILE(text->file), "the OpenCL device '%s' cannot be used: %s", cl->name,
+                    name_of(status, what));
   if (cl->clBuildProgram(cl->program, 1, &cl->device, "-cl-std=CL1.2", NULL, NULL) != CL_SUCCESS)
-    return report_build(cl, file, diag);
+    return report_build(cl, text->file, diag);
   return LP_OK;
 }
 
-lp_status lp_opencl_open(const char *file, const char *source, size_t size, lp_opencl **out, lp_diag *diag) {
-  lp_opencl *cl = lp_alloc(sizeof *cl);
-  lp_status status = open_device(cl, file, source, size, diag);
+static void close_device(lp_gpu_device *cl) {
+  if (cl == NULL) return;
+  if (cl->program != NULL) (void)cl->clReleaseProgram(cl->program);
+  if (cl->context != NULL) (void)cl->clReleaseContext(cl->context);
+  pthread_mutex_destroy(&cl->one);
+  free(cl); /* the library stays: drivers do not bear to be unloaded */
+}
+
+static lp_status opencl_open(const lp_gpu_text *text, lp_gpu_device **out, lp_diag *diag) {
+  lp_gpu_device *cl = lp_alloc(sizeof *cl);
+  pthread_mutex_init(&cl->one, NULL);
+  lp_status status = open_device(cl, text, diag);
   if (status != LP_OK) {
-    lp_opencl_close(cl);
+    close_device(cl);
     cl = NULL;
   }
   *out = cl;
   return status;
 }
 
-void lp_opencl_close(lp_opencl *cl) {
-  if (cl == NULL) return;
-  if (cl->program != NULL) (void)cl->clReleaseProgram(cl->program);
-  if (cl->queue != NULL) (void)cl->clReleaseCommandQueue(cl->queue);
-  if (cl->context != NULL) (void)cl->clReleaseContext(cl->context);
-  free(cl); /* the library stays: drivers do not bear to be unloaded */
-}
-
-/* ---- use --------------------------------------------------------------------------------------------------------- */
-
-void *lp_opencl_kernel(lp_opencl *cl, const char *name) {
+static void *create_kernel(lp_gpu_device *cl, const char *name) {
   int32_t status = CL_SUCCESS;
   return cl->clCreateKernel(cl->program, name, &status);
 }
 
-void lp_opencl_kernel_free(lp_opencl *cl, void *kernel) {
+static void free_kernel(lp_gpu_device *cl, void *kernel) {
   if (kernel != NULL) (void)cl->clReleaseKernel(kernel);
 }
 
+/* ---- queues ------------------------------------------------------------------------------------------------------ */
+
+static lp_gpu_queue *create_queue(lp_gpu_device *cl) {
+  lp_gpu_queue *queue = lp_alloc(sizeof *queue);
+  int32_t status = CL_SUCCESS;
+  queue->cl = cl;
+  queue->native = cl->clCreateCommandQueue(cl->context, cl->device, 0, &status);
+  (void)note(queue, status);
+  return queue;
+}
+
+static void free_queue(lp_gpu_queue *queue) {
+  if (queue == NULL) return;
+  if (queue->native != NULL) (void)queue->cl->clReleaseCommandQueue(queue->native);
+  free(queue);
+}
+
+static bool set_argument(lp_gpu_queue *queue, const lp_gpu_work *work, int32_t i) {
+  const lp_gpu_value *value = &work->arg[i];
+  const void *from = value->is_memory ? (const void *)&value->memory : &value->size;
+  size_t size = value->is_memory ? sizeof value->memory : sizeof value->size;
+  return note(queue, queue->cl->clSetKernelArg(work->kernel, (uint32_t)i, size, from));
+}
+
+static bool launch(lp_gpu_queue *queue, const lp_gpu_work *work) {
+  const size_t local[2] = {(size_t)work->threads, 1};
+  const size_t global[2] = {(size_t)work->groups[0] * local[0], (size_t)work->groups[1]};
+  bool done = true;
+  pthread_mutex_lock(&queue->cl->one);
+  for (int32_t i = 0; i < work->count && done; i++)
+    done = set_argument(queue, work, i);
+  done = done && note(queue, queue->cl->clEnqueueNDRangeKernel(queue->native, work->kernel, 2, NULL, global, local, 0,
+                                                               NULL, NULL));
+  pthread_mutex_unlock(&queue->cl->one);
+  return done;
+}
+
+static bool finish(lp_gpu_queue *queue) {
+  if (queue->native != NULL) (void)note(queue, queue->cl->clFinish(queue->native));
+  bool well = queue->error == CL_SUCCESS;
+  snprintf(queue->text, sizeof queue->text, "%s", name_of(queue->error, (char[96]){0}));
+  if (queue->native != NULL) queue->error = CL_SUCCESS;
+  return well;
+}
+
+static const char *error_of(const lp_gpu_queue *queue) {
+  return queue->text;
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
 /* A driver that cannot share mapped files copies what is only read. */
-void *lp_opencl_share(lp_opencl *cl, void *host, size_t bytes, bool read_only) {
+static void *share(lp_gpu_queue *queue, void *host, size_t bytes, bool read_only) {
+  lp_gpu_device *cl = queue->cl;
   int32_t status = CL_SUCCESS;
   void *memory = cl->clCreateBuffer(cl->context, (read_only ? mem_read_only : mem_read_write) | mem_use_host_ptr, bytes,
                                     host, &status);
   if (status != CL_SUCCESS && read_only)
     memory = cl->clCreateBuffer(cl->context, mem_read_only | mem_copy_host_ptr, bytes, host, &status);
-  return note(cl, status) ? memory : NULL;
+  return note(queue, status) ? memory : NULL;
 }
 
-void lp_opencl_release(lp_opencl *cl, void *memory) {
+static void release(lp_gpu_device *cl, void *memory) {
   if (memory != NULL) (void)cl->clReleaseMemObject(memory);
 }
 
-bool lp_opencl_unmap(lp_opencl *cl, void *memory, void *mapped) {
-  return note(cl, cl->clEnqueueUnmapMemObject(cl->queue, memory, mapped, 0, NULL, NULL));
+static bool unmap(lp_gpu_queue *queue, void *memory, void *mapped) {
+  return note(queue, queue->cl->clEnqueueUnmapMemObject(queue->native, memory, mapped, 0, NULL, NULL));
 }
 
-void *lp_opencl_map(lp_opencl *cl, void *memory, size_t bytes) {
+static void *map(lp_gpu_queue *queue, void *memory, size_t bytes) {
   int32_t status = CL_SUCCESS;
-  void *mapped = cl->clEnqueueMapBuffer(cl->queue, memory, 1, map_read_write, 0, bytes, 0, NULL, NULL, &status);
-  return note(cl, status) ? mapped : NULL;
+  void *mapped =
+      queue->cl->clEnqueueMapBuffer(queue->native, memory, 1, map_read_write, 0, bytes, 0, NULL, NULL, &status);
+  return note(queue, status) ? mapped : NULL;
 }
 
-bool lp_opencl_set(lp_opencl *cl, void *kernel, int32_t arg, size_t size, const void *value) {
-  return note(cl, cl->clSetKernelArg(kernel, (uint32_t)arg, size, value));
-}
-
-bool lp_opencl_enqueue(lp_opencl *cl, void *kernel, int64_t x, int64_t y, int32_t threads) {
-  if (x <= 0 || y <= 0) return true;
-  const size_t local[2] = {(size_t)threads, 1}, global[2] = {(size_t)x * (size_t)threads, (size_t)y};
-  return note(cl, cl->clEnqueueNDRangeKernel(cl->queue, kernel, 2, NULL, global, local, 0, NULL, NULL));
-}
-
-bool lp_opencl_finish(lp_opencl *cl) {
-  (void)note(cl, cl->clFinish(cl->queue));
-  if (cl->error != CL_SUCCESS) snprintf(cl->text, sizeof cl->text, "OpenCL error %d", (int)cl->error);
-  return cl->error == CL_SUCCESS;
-}
+const lp_gpu_api lp_gpu_opencl = {
+    .language = "opencl",
+    .open = opencl_open,
+    .close = close_device,
+    .device_name = device_name,
+    .kernel = create_kernel,
+    .kernel_free = free_kernel,
+    .queue_create = create_queue,
+    .queue_free = free_queue,
+    .launch = launch,
+    .finish = finish,
+    .error = error_of,
+    .release = release,
+    .share = share,
+    .unmap = unmap,
+    .map = map,
+};

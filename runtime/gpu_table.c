@@ -3,9 +3,10 @@
 #include <string.h>
 
 #include "runtime/gpu.h"
+#include "runtime/gpu_api.h"
 #include "runtime/json_reader.h"
 
-enum { MOST_THREADS = 1024, MOST_ARGS = 64, MOST_REFS = 1024, MOST_BUFFERS = 1 << 20 };
+enum { MOST_THREADS = 1024, MOST_REFS = 1024, MOST_BUFFERS = 1 << 20 };
 
 typedef struct {
   lp_arena *arena;
@@ -72,7 +73,8 @@ static lp_status read_launch(reader *r, const lp_json *at, lp_gpu_launcher *laun
   }
   LP_TRY(lp_json_array(&args, r->diag));
   size_t count = lp_json_count(&args);
-  if (count > MOST_ARGS) return lp_json_error(&args, r->diag, "%zu arguments; at most %d", count, MOST_ARGS);
+  if (count > LP_GPU_MOST_ARGS)
+    return lp_json_error(&args, r->diag, "%zu arguments; at most %d", count, LP_GPU_MOST_ARGS);
   out->arg = LP_NEW_ARRAY(r->arena, lp_gpu_arg, count + 1);
   out->arg_count = (int32_t)count;
   for (size_t i = 0; i < count; i++) {
@@ -228,7 +230,9 @@ static lp_status read_root(reader *r, const lp_json *root) {
   if (!lp_streq(text, "llmpart.launches/1"))
     return lp_json_error(&schema, r->diag, "wanted 'llmpart.launches/1', found '%.60s'", text);
   LP_TRY(lp_json_text(&language, &text, r->diag));
-  if (!lp_streq(text, "opencl")) return lp_json_error(&language, r->diag, "wanted 'opencl', found '%.60s'", text);
+  if (lp_gpu_api_find(text) == NULL)
+    return lp_json_error(&language, r->diag, "wanted 'cuda' or 'opencl', found '%.60s'", text);
+  r->out->language = lp_arena_strdup(r->arena, text);
   LP_TRY(lp_json_array(&symbols, r->diag));
   for (size_t i = 0; i < lp_json_count(&symbols); i++) {
     lp_json item = lp_json_item(&symbols, i);

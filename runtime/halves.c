@@ -214,11 +214,11 @@ lp_status lp_halves_run_cloud(const lp_halves *halves, lp_executor *executor, co
   LP_TRY(begin(halves, executor, pass->past, pass->count, pass->wanted, pass->capacity, diag));
   for (int32_t i = 0; i < program->step_count; i++) {
     const lp_step *step = &program->step[i];
-    lp_span span;
     if (step->kind == LP_STEP_SEND) {
-      size_t part = row_width(&step->tensor);
-      LP_TRY(lp_executor_buffer(executor, step->to_buffer, &step->tensor, &span, diag));
-      copy_columns(span.data, part, pass->rows + column, halves->width, part, (size_t)pass->count);
+      size_t part = row_width(&step->tensor), bytes = part * (size_t)pass->count * sizeof(float);
+      lp_buf_reserve(scratch, bytes);
+      copy_columns((float *)(void *)scratch->data, part, pass->rows + column, halves->width, part, (size_t)pass->count);
+      LP_TRY(lp_executor_fill(executor, step->to_buffer, step, scratch->data, bytes, diag));
       column += part;
     } else if (step->kind == LP_STEP_RUN && step->side == LP_SIDE_CLOUD) {
       LP_TRY(lp_executor_run(executor, step, diag));

@@ -203,10 +203,13 @@ LP_MUST_USE lp_status lp_file_verify(const char *path, const lp_file_desc *want,
 
 /* ---- KV caches (state.c) ----------------------------------------------------------------------------------------- */
 
-/* The states of one side of one session, in one region that the kernel fills with zeros when it is first touched. */
+/* The states of one side of one session, in one region of zeros at first: the host's memory, or that of a GPU whose memory is
+ * apart (gpu.h). */
 typedef struct {
   const lp_manifest *manifest;
   lp_side_id side;
+  lp_gpu *gpu; /* whose memory they lie in; NULL: the host's */
+  lp_gpu_memory *gpu_memory;
   char *region;
   size_t region_bytes;
   int64_t batch, capacity;
@@ -223,10 +226,13 @@ bool lp_states_bytes(const lp_states *states, const int64_t *sym, size_t *bytes)
 LP_MUST_USE lp_status lp_states_reserve(lp_states *states, const int64_t *sym, lp_diag *diag);
 /* The rows [0, sym[p] + sym[s]) of a state, packed as [outer][rows][inner]. */
 bool lp_states_rows_bytes(const lp_states *states, int32_t state, const int64_t *sym, size_t *bytes);
-void lp_states_pack(const lp_states *states, int32_t state, const int64_t *sym, void *out);
-void lp_states_unpack(const lp_states *states, int32_t state, const int64_t *sym, const void *in);
-/* Straight from one side to the other. Both hold the same batch and capacity. */
-void lp_states_copy(const lp_states *from, const lp_states *to, int32_t state, const int64_t *sym);
+LP_MUST_USE lp_status lp_states_pack(const lp_states *states, int32_t state, const int64_t *sym, void *out,
+                                     lp_diag *diag);
+LP_MUST_USE lp_status lp_states_unpack(const lp_states *states, int32_t state, const int64_t *sym, const void *in,
+                                       lp_diag *diag);
+/* From one side to the other. Both hold the same batch and capacity. */
+LP_MUST_USE lp_status lp_states_copy(const lp_states *from, const lp_states *to, int32_t state, const int64_t *sym,
+                                     lp_diag *diag);
 
 /* ---- executor (executor.c) --------------------------------------------------------------------------------------- */
 
@@ -249,6 +255,7 @@ typedef struct lp_executor {
   int32_t program; /* whose layout is in `offset`; -1: none */
   lp_frame frame;
   lp_gpu_memory *gpu_memory; /* NULL: the code is a processor's */
+  bool apart;                /* the GPU works in memory of its own; `arena` holds copies of what is read from it */
 } lp_executor;
 
 lp_executor *lp_executor_create(const lp_bundle *bundle, lp_side_id side, lp_pool *pool);
@@ -256,7 +263,8 @@ void lp_executor_free(lp_executor *executor);   /* NULL is allowed */
 void lp_executor_forget(lp_executor *executor); /* drops the KV caches: the next run begins anew */
 /* Prepares a run of the program at these symbol values ([symbol_count]; t is replaced): layout, arena, KV caches. */
 LP_MUST_USE lp_status lp_executor_begin(lp_executor *executor, int32_t program, const int64_t *sym, lp_diag *diag);
-/* The bytes of `tensor` in `buffer` at the symbol values in force. */
+/* The bytes of `tensor` in `buffer` at the symbol values in force, to be read; lp_executor_fill writes. Of a GPU whose memory is
+ * apart they are a copy, good until the next call. */
 LP_MUST_USE lp_status lp_executor_buffer(lp_executor *executor, int32_t buffer, const lp_tensor_desc *tensor,
                                          lp_span *out, lp_diag *diag);
 LP_MUST_USE lp_status lp_executor_run(lp_executor *executor, const lp_step *step, lp_diag *diag);

@@ -50,11 +50,9 @@ lp_status lp_walk_output(lp_session *session, lp_walk *walk, lp_executor *execut
 /* ---- both sides in this process ---------------------------------------------------------------------------------- */
 
 static lp_status copy_across(lp_executor *from, lp_executor *to, const lp_step *step, lp_diag *diag) {
-  lp_span source, target;
+  lp_span source;
   LP_TRY(lp_executor_buffer(from, step->buffer, &step->tensor, &source, diag));
-  LP_TRY(lp_executor_buffer(to, step->to_buffer, &step->tensor, &target, diag));
-  if (source.size > 0) memcpy(target.data, source.data, source.size);
-  return LP_OK;
+  return lp_executor_fill(to, step->to_buffer, step, source.data, source.size, diag);
 }
 
 static lp_status walk_step(lp_session *session, lp_walk *walk, const lp_step *step, lp_diag *diag) {
@@ -67,8 +65,7 @@ static lp_status walk_step(lp_session *session, lp_walk *walk, const lp_step *st
   case LP_STEP_SEND:
     return copy_across(executor, session->executor[step->to], step, diag);
   case LP_STEP_MOVE:
-    lp_states_copy(&executor->states, &session->executor[step->to]->states, step->state, walk->sym);
-    return LP_OK;
+    return lp_states_copy(&executor->states, &session->executor[step->to]->states, step->state, walk->sym, diag);
   case LP_STEP_OUTPUT:
     return lp_walk_output(session, walk, executor, step, diag);
   }

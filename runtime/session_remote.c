@@ -55,7 +55,7 @@ static lp_status send_state(remote_walk *remote, int32_t index, const lp_step *s
     return lp_error(remote->diag, LP_LOC_NONE, "a KV cache is too large to move");
   lp_buf *rows = &remote->session->rows;
   lp_buf_reserve(rows, size);
-  lp_states_pack(&remote->device->states, step->state, remote->walk->sym, rows->data);
+  LP_TRY(lp_states_pack(&remote->device->states, step->state, remote->walk->sym, rows->data, remote->diag));
   return send_step(remote, index, rows->data, size);
 }
 
@@ -129,8 +129,7 @@ static lp_status take_state(remote_walk *remote, const lp_step *step, const lp_i
   lp_states *states = &remote->device->states;
   if (!lp_states_rows_bytes(states, step->state, remote->walk->sym, &size) || size != in->payload_size)
     return lp_error(remote->diag, LP_LOC_NONE, "KV rows of %zu bytes came; wanted %zu", in->payload_size, size);
-  lp_states_unpack(states, step->state, remote->walk->sym, in->payload);
-  return LP_OK;
+  return lp_states_unpack(states, step->state, remote->walk->sym, in->payload, remote->diag);
 }
 
 static void take_output(remote_walk *remote, const lp_step *step, const lp_inbound *in) {

@@ -46,7 +46,10 @@ void lp_states_init(lp_states *states, const lp_manifest *manifest, lp_side_id s
 }
 
 static void unmap_region(lp_states *states) {
-  if (states->region != NULL) munmap(states->region, states->region_bytes);
+  if (states->gpu != NULL)
+    lp_gpu_release(states->gpu, states->gpu_memory, states->region);
+  else if (states->region != NULL)
+    munmap(states->region, states->region_bytes);
   states->region = NULL;
   states->region_bytes = 0;
   states->batch = states->capacity = 0;
@@ -79,14 +82,25 @@ bool lp_states_bytes(const lp_states *states, const int64_t *sym, size_t *bytes)
   return true;
 }
 
-static void copy_rows(char *to, size_t to_rows, const char *from, size_t from_rows, size_t rows, state_extent extent) {
-  size_t run = rows * extent.inner;
-  for (size_t i = 0; i < extent.outer; i++)
-    memcpy(to + i * to_rows * extent.inner, from + i * from_rows * extent.inner, run);
+/* `rows` rows of each run between memories of so many rows; the memory of `states` is on the side or sides that `direction`
+ * says. */
+static lp_status copy_rows(const lp_states *states, lp_gpu_direction direction, char *to, size_t to_rows,
+                           const char *from, size_t from_rows, size_t rows, state_extent extent, lp_diag *diag) {
+  const lp_gpu_rows all = {.direction = direction,
+                           .to = to,
+                           .from = from,
+                           .to_apart = to_rows * extent.inner,
+                           .from_apart = from_rows * extent.inner,
+                           .run = rows * extent.inner,
+                           .count = extent.outer};
+  if (states->gpu != NULL) return lp_gpu_copy(states->gpu, states->gpu_memory, &all, diag);
+  for (size_t i = 0; i < all.count; i++)
+    memcpy(to + i * all.to_apart, from + i * all.from_apart, all.run);
+  return LP_OK;
 }
 
 /* Lays the states of `sym` out in `region`, taking over the first sym[p] rows where the batch is the same. */
-static void lay_out(lp_states *states, const int64_t *sym, char *region) {
+static lp_status lay_out(lp_states *states, const int64_t *sym, char *region, lp_diag *diag) {
   bool keep = states->region != NULL && states->batch == sym[LP_SYM_B];
   size_t at = 0;
   for (int32_t i = 0; i < states->manifest->state_count; i++) {
@@ -98,11 +112,24 @@ static void lay_out(lp_states *states, const int64_t *sym, char *region) {
     (void)fits;
     size_t rows = (size_t)sym[LP_SYM_P], old = (size_t)states->capacity;
     if (rows > old) rows = old;
-    if (keep && rows > 0) copy_rows(region + at, extent.capacity, states->pointer[i], old, rows, extent);
+    if (keep && rows > 0)
+      LP_TRY(
+          copy_rows(states, LP_GPU_WITHIN, region + at, extent.capacity, states->pointer[i], old, rows, extent, diag));
     states->pointer[i] = region + at;
     states->bytes[i] = size;
     at += (size + STATE_ALIGNMENT - 1) / STATE_ALIGNMENT * STATE_ALIGNMENT;
   }
+  return LP_OK;
+}
+
+static lp_status make_region(const lp_states *states, const int64_t *sym, size_t bytes, void **out, lp_diag *diag) {
+  if (states->gpu != NULL) return lp_gpu_reserve(states->gpu, states->gpu_memory, bytes, "KV caches", out, diag);
+  *out = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (*out == MAP_FAILED)
+    return lp_error(diag, LP_LOC_FILE(states->manifest->file),
+                    "no memory for %zu bytes of KV cache (batch %" PRId64 ", %" PRId64 " tokens)", bytes, sym[LP_SYM_B],
+                    sym[LP_SYM_C]);
+  return LP_OK;
 }
 
 lp_status lp_states_reserve(lp_states *states, const int64_t *sym, lp_diag *diag) {
@@ -113,17 +140,15 @@ lp_status lp_states_reserve(lp_states *states, const int64_t *sym, lp_diag *diag
     return lp_error(diag, loc, "the KV cache for batch %" PRId64 " and %" PRId64 " tokens is too large", sym[LP_SYM_B],
                     sym[LP_SYM_C]);
   if (bytes == 0) return LP_OK;
-  char *region = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (region == MAP_FAILED)
-    return lp_error(diag, loc, "no memory for %zu bytes of KV cache (batch %" PRId64 ", %" PRId64 " tokens)", bytes,
-                    sym[LP_SYM_B], sym[LP_SYM_C]);
-  lay_out(states, sym, region);
+  void *region = NULL;
+  LP_TRY(make_region(states, sym, bytes, &region, diag));
+  lp_status status = lay_out(states, sym, region, diag);
   unmap_region(states);
   states->region = region;
   states->region_bytes = bytes;
   states->batch = sym[LP_SYM_B];
   states->capacity = sym[LP_SYM_C];
-  return LP_OK;
+  return status;
 }
 
 static size_t rows_of(const int64_t *sym) {
@@ -135,20 +160,41 @@ bool lp_states_rows_bytes(const lp_states *states, int32_t state, const int64_t 
   return extent_of(states, state, sym, &extent) && extent_bytes(extent, rows_of(sym), bytes);
 }
 
-void lp_states_pack(const lp_states *states, int32_t state, const int64_t *sym, void *out) {
-  state_extent extent;
-  if (!extent_of(states, state, sym, &extent)) return;
-  copy_rows(out, rows_of(sym), states->pointer[state], extent.capacity, rows_of(sym), extent);
+static lp_status report_extent(const lp_states *states, lp_diag *diag) {
+  return lp_error(diag, LP_LOC_FILE(states->manifest->file), "a KV cache is too large to move");
 }
 
-void lp_states_unpack(const lp_states *states, int32_t state, const int64_t *sym, const void *in) {
+lp_status lp_states_pack(const lp_states *states, int32_t state, const int64_t *sym, void *out, lp_diag *diag) {
   state_extent extent;
-  if (!extent_of(states, state, sym, &extent)) return;
-  copy_rows(states->pointer[state], extent.capacity, in, rows_of(sym), rows_of(sym), extent);
+  if (!extent_of(states, state, sym, &extent)) return report_extent(states, diag);
+  return copy_rows(states, LP_GPU_TO_HOST, out, rows_of(sym), states->pointer[state], extent.capacity, rows_of(sym),
+                   extent, diag);
 }
 
-void lp_states_copy(const lp_states *from, const lp_states *to, int32_t state, const int64_t *sym) {
+lp_status lp_states_unpack(const lp_states *states, int32_t state, const int64_t *sym, const void *in, lp_diag *diag) {
   state_extent extent;
-  if (!extent_of(from, state, sym, &extent)) return;
-  copy_rows(to->pointer[state], extent.capacity, from->pointer[state], extent.capacity, rows_of(sym), extent);
+  if (!extent_of(states, state, sym, &extent)) return report_extent(states, diag);
+  return copy_rows(states, LP_GPU_FROM_HOST, states->pointer[state], extent.capacity, in, rows_of(sym), rows_of(sym),
+                   extent, diag);
+}
+
+/* Two GPUs have nothing in common but the host. */
+static lp_status copy_by_host(const lp_states *from, const lp_states *to, int32_t state, const int64_t *sym,
+                              lp_diag *diag) {
+  size_t bytes = 0;
+  if (!lp_states_rows_bytes(from, state, sym, &bytes)) return report_extent(from, diag);
+  void *rows = lp_alloc(bytes + 1);
+  lp_status status = lp_states_pack(from, state, sym, rows, diag);
+  if (status == LP_OK) status = lp_states_unpack(to, state, sym, rows, diag);
+  free(rows);
+  return status;
+}
+
+lp_status lp_states_copy(const lp_states *from, const lp_states *to, int32_t state, const int64_t *sym, lp_diag *diag) {
+  state_extent extent;
+  if (from->gpu != NULL && to->gpu != NULL) return copy_by_host(from, to, state, sym, diag);
+  if (!extent_of(from, state, sym, &extent)) return report_extent(from, diag);
+  return copy_rows(from->gpu != NULL ? from : to, from->gpu != NULL ? LP_GPU_TO_HOST : LP_GPU_FROM_HOST,
+                   to->pointer[state], extent.capacity, from->pointer[state], extent.capacity, rows_of(sym), extent,
+                   diag);
 }

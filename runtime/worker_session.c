@@ -107,7 +107,7 @@ static lp_status post_state(lp_worker *worker, worker_session *session, int32_t 
   if (!lp_states_rows_bytes(states, step->state, sym, &size))
     return lp_error(diag, LP_LOC_NONE, "a KV cache is too large to move");
   lp_buf_reserve(&worker->rows, size);
-  lp_states_pack(states, step->state, sym, worker->rows.data);
+  LP_TRY(lp_states_pack(states, step->state, sym, worker->rows.data, diag));
   return post_result(worker, session, index, worker->rows.data, size, diag);
 }
 
@@ -255,8 +255,7 @@ static lp_status take_payload(worker_session *session, const lp_step *step, cons
   size_t size = 0;
   if (!lp_states_rows_bytes(&session->executor->states, step->state, sym, &size) || size != in->payload_size)
     return lp_error(diag, LP_LOC_NONE, "KV rows of %zu bytes came; wanted %zu", in->payload_size, size);
-  lp_states_unpack(&session->executor->states, step->state, sym, in->payload);
-  return LP_OK;
+  return lp_states_unpack(&session->executor->states, step->state, sym, in->payload, diag);
 }
 
 static lp_status step_or_fail(lp_worker *worker, worker_session *session, const lp_inbound *in, lp_diag *diag) {

@@ -71,6 +71,13 @@ static lp_emit_options emit_options(const lp_compile *compile, const char *side)
   return (lp_emit_options){.side = side, .march = compile->march, .opt_level = (int)compile->opt_level};
 }
 
+/* --march names a processor or a GPU; the half that runs on the other is for what there is. */
+static lp_emit_options half_options(const lp_compile *compile, const char *side, const char *backend) {
+  lp_emit_options options = emit_options(compile, side);
+  if (lp_has_prefix(options.march, "sm_") != lp_streq(backend, "cuda")) options.march = "native";
+  return options;
+}
+
 static lp_status write_code(const lp_compile *compile, lp_module *module, lp_diag *diag) {
   const lp_backend *backend = lp_backend_find("cpu");
   lp_emit_form form = emits(compile, "llvm-ir") ? LP_EMIT_LLVM_IR
@@ -146,8 +153,8 @@ static lp_status write_bundle(const lp_compile *compile, lp_module *module, cons
   LP_TRY(find_tokenizer(compile, vocab_of(module), &tokenizer, diag));
   const lp_bundle_request request = {.device = lp_backend_find(compile->backend_device),
                                      .cloud = lp_backend_find(compile->backend_cloud),
-                                     .device_options = emit_options(compile, "device"),
-                                     .cloud_options = emit_options(compile, "cloud"),
+                                     .device_options = half_options(compile, "device", compile->backend_device),
+                                     .cloud_options = half_options(compile, "cloud", compile->backend_cloud),
                                      .tokenizer = tokenizer,
                                      .report_json = report_json,
                                      .context = func ? lp_op_i64(func, "context", 0) : 0,

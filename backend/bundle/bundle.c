@@ -84,7 +84,7 @@ static lp_status write_form(bundle *b, const bundle_side *side, lp_emit_form for
 
 static lp_status write_code(bundle *b, bundle_side *side, lp_diag *diag) {
   if (!side->backend->kernels) return write_form(b, side, LP_EMIT_SHARED, "model.so", &side->code_path, diag);
-  LP_TRY(write_form(b, side, LP_EMIT_SOURCE, side->backend->kernels, &side->kernels_path, diag));
+  LP_TRY(write_form(b, side, LP_EMIT_KERNELS, side->backend->kernels, &side->kernels_path, diag));
   return write_form(b, side, LP_EMIT_LAUNCHES, "launches.json", &side->code_path, diag);
 }
 

@@ -62,7 +62,7 @@ static lp_status emit_plan(cpu_plan *plan, const cpu_target *target, void *user,
 
 static lp_status cpu_emit(lp_module *module, const lp_emit_options *options, lp_emit_form form, lp_buf *out,
                           lp_diag *diag) {
-  if (form == LP_EMIT_SOURCE) return lp_error(diag, LP_LOC_NONE, "the cpu backend emits no source code");
+  if (form >= LP_EMIT_SOURCE) return lp_error(diag, LP_LOC_NONE, "the cpu backend emits no source code");
   emission want = {form, options->opt_level, out};
   return on_plan(module, options, emit_plan, &want, diag);
 }

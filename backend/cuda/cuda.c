@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const gpu_word words[] = {{"kernel", "__global__"},
+static const gpu_word words[] = {{"kernel", "extern \"C\" __global__"},
                                  {"device", "__device__ __forceinline__"},
                                  {"global", ""},
                                  {"shared", "__shared__"},
@@ -73,10 +73,30 @@ static lp_status emit_plan(gpu_plan *plan, int sm, void *user, lp_diag *diag) {
   return LP_OK;
 }
 
+static lp_status emit_kernels(gpu_plan *plan, int sm, void *user, lp_diag *diag) {
+  (void)sm, (void)diag;
+  gpu_print_kernels(plan, &cuda_dialect, user);
+  return LP_OK;
+}
+
+static lp_status emit_launches(gpu_plan *plan, int sm, void *user, lp_diag *diag) {
+  (void)sm, (void)diag;
+  gpu_print_table(plan, &cuda_dialect, user);
+  return LP_OK;
+}
+
 static lp_status cuda_emit(lp_module *module, const lp_emit_options *options, lp_emit_form form, lp_buf *out,
                            lp_diag *diag) {
-  if (form != LP_EMIT_SOURCE) return lp_error(diag, LP_LOC_NONE, "the cuda backend emits source code only");
-  return on_plan(module, options, emit_plan, out, diag);
+  switch (form) {
+  case LP_EMIT_SOURCE:
+    return on_plan(module, options, emit_plan, out, diag);
+  case LP_EMIT_KERNELS:
+    return on_plan(module, options, emit_kernels, out, diag);
+  case LP_EMIT_LAUNCHES:
+    return on_plan(module, options, emit_launches, out, diag);
+  default:
+    return lp_error(diag, LP_LOC_NONE, "the cuda backend emits source code and launches only");
+  }
 }
 
 typedef struct {
@@ -192,8 +212,9 @@ lp_status lp_cuda_write(lp_module *module, const lp_emit_options *options, const
 
 const lp_backend lp_backend_cuda = {
     .name = "cuda",
-    .summary = "CUDA C++ for NVIDIA GPUs, as source",
+    .summary = "CUDA C++ for NVIDIA GPUs",
     .emits_code = true,
+    .kernels = "kernels.cu",
     .runs = gpu_op_runs,
     .emit = cuda_emit,
     .describe = cuda_describe,

@@ -43,7 +43,7 @@ static lp_status emit_launches(const gpu_plan *plan, void *user, lp_diag *diag) 
 
 static lp_status opencl_emit(lp_module *module, const lp_emit_options *options, lp_emit_form form, lp_buf *out,
                              lp_diag *diag) {
-  if (form == LP_EMIT_SOURCE) return on_plan(module, options->side, emit_kernels, out, diag);
+  if (form == LP_EMIT_SOURCE || form == LP_EMIT_KERNELS) return on_plan(module, options->side, emit_kernels, out, diag);
   if (form == LP_EMIT_LAUNCHES) return on_plan(module, options->side, emit_launches, out, diag);
   return lp_error(diag, LP_LOC_NONE, "the opencl backend emits source code and launches only");
 }

@@ -392,8 +392,8 @@ static void run_and_compare(harness *h, const lp_backend *backend, const char *m
   job.threads = threads;
   if (lp_has_prefix(march, "cortex") || lp_has_prefix(march, "armv8")) {
     if (!harness_run_foreign(h, backend, &options, &job)) return;
-  } else if (lp_streq(backend->name, "opencl")) {
-    harness_run_opencl(h, backend, &options, &job);
+  } else if (backend->kernels) {
+    harness_run_gpu(h, backend, &options, &job);
   } else {
     harness_run_native(h, backend, &options, &job);
   }
@@ -419,6 +419,10 @@ static void check_gpu(harness *h, const lp_backend *backend, const lp_array *wan
   run_and_compare(h, backend, "sm_80", 1, want);
 }
 
+static const char *language_of(const char *gpu) {
+  return lp_streq(gpu, "driver") ? "cuda" : gpu;
+}
+
 /* A backend that runs nothing takes every module and gives nothing. */
 static void check_silent(harness *h, const lp_backend *backend) {
   const lp_emit_options options = {.side = "device", .march = "native"};
@@ -438,12 +442,12 @@ void harness_check_all(harness *h) {
   const lp_backend cuda = gpu_host_backend();
   const char *gpu = getenv("LP_TEST_GPU");
   if (gpu) {
-    check_gpu(h, lp_streq(gpu, "cuda") ? &cuda : lp_backend_find(gpu), want);
+    check_gpu(h, lp_streq(gpu, "cuda") ? &cuda : lp_backend_find(language_of(gpu)), want);
     return;
   }
   for (size_t i = 0; i < lp_backend_list(&list); i++) {
     if (!list[i]->emits_code) check_silent(h, list[i]);
-    if (!list[i]->emits_code || list[i]->kernels || lp_streq(list[i]->name, "cuda")) continue;
+    if (!list[i]->emits_code || list[i]->kernels) continue;
     for (int64_t threads = 1; threads <= 3; threads++)
       run_and_compare(h, list[i], "x86-64-v3", threads, want);
     run_and_compare(h, list[i], "native", 2, want);
@@ -454,7 +458,7 @@ void harness_check_all(harness *h) {
 int harness_main(Suite *suite) {
   char why[256];
   const char *gpu = getenv("LP_TEST_GPU");
-  if (gpu && lp_streq(gpu, "opencl") && !harness_has_opencl(why)) {
+  if (gpu && !lp_streq(gpu, "cuda") && !harness_has_gpu(language_of(gpu), why)) {
     printf("skipped: %s\n", why);
     return 77;
   }

@@ -69,7 +69,8 @@ void harness_finish(harness *h);
 /* Runs and compares, unless the suite is on a GPU. Fails the test with the operator's text. */
 void harness_check(harness *h, const char *backend, const char *march, int64_t threads);
 /* Under every runnable backend: x86-64-v3 and native with 1, 2 and 3 threads, aarch64 under an emulator if there is one; with
- * LP_TEST_GPU=cuda|opencl in the environment instead as CUDA code on the CPU, or as OpenCL (tests/gpu). */
+ * LP_TEST_GPU in the environment instead: "cuda" as CUDA code with its own launches, compiled for the CPU (tests/gpu);
+ * "opencl" or "driver" (CUDA) by the runtime, on whatever GPU there is. */
 void harness_check_all(harness *h);
 
 /* Runs every test of a suite; the program's exit status. */
@@ -83,9 +84,9 @@ void harness_run_native(harness *h, const lp_backend *backend, const lp_emit_opt
 /* false: a tool is missing and the check is skipped, with a note. */
 bool harness_run_foreign(harness *h, const lp_backend *backend, const lp_emit_options *options, runner_job *job);
 /* As OpenCL, through the runtime. */
-void harness_run_opencl(harness *h, const lp_backend *backend, const lp_emit_options *options, runner_job *job);
+void harness_run_gpu(harness *h, const lp_backend *backend, const lp_emit_options *options, runner_job *job);
 /* Is there a device? If not, `why` (256 bytes) says what is missing. */
-bool harness_has_opencl(char why[256]);
+bool harness_has_gpu(const char *language, char why[256]);
 /* The data section of the side's weights; `file` owns it. */
 const char *harness_weights(harness *h, const lp_backend *backend, const lp_emit_options *options, lp_buf *file);
 _Noreturn void harness_fail(const harness *h, const char *what);

@@ -58,33 +58,24 @@ inline unsigned __float_as_uint(float x) {
   memcpy(&bits, &x, sizeof bits);
   return bits;
 }
-struct __half {
-  unsigned short bits;
-};
-inline __half __ushort_as_half(unsigned short bits) {
-  return {bits};
-}
-inline unsigned short __half_as_ushort(__half h) {
-  return h.bits;
-}
-inline float __half2float(__half h) {
-  const unsigned sign = (h.bits & 0x8000u) << 16, exponent = h.bits >> 10 & 31, fraction = h.bits & 1023;
+inline float to_float_f16(unsigned short half) {
+  const unsigned sign = (half & 0x8000u) << 16, exponent = half >> 10 & 31, fraction = half & 1023;
   if (exponent == 31) return __uint_as_float(sign | 0x7f800000u | fraction << 13);
   const float magnitude =
       exponent ? std::ldexp((float)(fraction | 1024), (int)exponent - 25) : std::ldexp((float)fraction, -24);
   return sign ? -magnitude : magnitude;
 }
-inline __half __float2half_rn(float x) {
+inline unsigned short from_float_f16(float x) {
   const unsigned bits = __float_as_uint(x), sign = bits >> 16 & 0x8000u;
-  if (std::isnan(x)) return {(unsigned short)(sign | 0x7e00u)};
+  if (std::isnan(x)) return (unsigned short)(sign | 0x7e00u);
   const float magnitude = std::fabs(x);
-  if (magnitude >= 65520.0f) return {(unsigned short)(sign | 0x7c00u)};
+  if (magnitude >= 65520.0f) return (unsigned short)(sign | 0x7c00u);
   int exponent;
   std::frexp(magnitude, &exponent); // magnitude in [2^(exponent - 1), 2^exponent)
   const int step = exponent - 11 < -24 ? -24 : exponent - 11;
   const unsigned units = (unsigned)std::nearbyint(std::ldexp(magnitude, -step));
   const unsigned half = units < 1024 ? units : ((unsigned)(step + 24) << 10) + units;
-  return {(unsigned short)(sign | half)};
+  return (unsigned short)(sign | half);
 }
 
 // ---- threads -----------------------------------------------------------------------------------------------------------

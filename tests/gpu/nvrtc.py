@@ -31,8 +31,8 @@ def log_of(nvrtc, program):
     return log.value.decode()
 
 
-def compile_kernels(nvrtc, include, source, arch):
-    options = [f"--gpu-architecture={arch}", "--std=c++17", f"--include-path={include}", "--ptxas-options=-v"]
+def compile_kernels(nvrtc, source, arch):
+    options = [f"--gpu-architecture={arch}", "--std=c++17", "--ptxas-options=-v"]
     program = ctypes.c_void_p()
     nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"kernels.cu", 0, None, None)
     words = (ctypes.c_char_p * len(options))(*[option.encode() for option in options])
@@ -46,12 +46,11 @@ def compile_kernels(nvrtc, include, source, arch):
 
 def main():
     nvrtc = ctypes.CDLL(str(find("cuda_nvrtc/lib/libnvrtc.so.*")))
-    include = find("cuda_runtime/include/cuda_fp16.h").parent
     if sys.argv[1] == "--find":
         return
     source = pathlib.Path(sys.argv[1]).read_bytes()
     for arch in sys.argv[2:]:
-        compile_kernels(nvrtc, include, source, arch)
+        compile_kernels(nvrtc, source, arch)
 
 
 main()

@@ -61,7 +61,7 @@ static const struct {
 } wrong[] = {
     {"{", "not valid JSON"},
     {"{\"schema\": \"llmpart.launches/9\"}", "wanted 'llmpart.launches/1', found 'llmpart.launches/9'"},
-    {"{\"schema\": \"llmpart.launches/1\", \"language\": \"metal\"}", "wanted 'opencl', found 'metal'"},
+    {"{\"schema\": \"llmpart.launches/1\", \"language\": \"metal\"}", "wanted 'cuda' or 'opencl', found 'metal'"},
     {HEAD "\"launchers\": [[7]]}", "launchers[0][0]: wanted an object, found an integer"},
     {HEAD "\"launchers\": [[{\"kernel\": \"k\", \"threads\": 4096}]]}", "launchers[0][0].threads: 4096 lies outside"},
     {HEAD "\"launchers\": [[{\"kernel\": \"k\", \"threads\": 32, \"x\": [\"q\", 1]}]]}",

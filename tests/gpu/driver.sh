@@ -1,0 +1,84 @@
+# driver.sh MODEL.onnx TOKENS.json FAKE [DTYPES [errors]]: with halves as CUDA code that the runtime compiles and launches, greedy tokens
+# are those of ONNX Runtime where weights are f32 and those of the cpu backend in fewer bits; through a worker and in one process. FAKE
+# holds stand-ins for NVIDIA's driver and compiler, which run the kernels on this processor. With `errors` also that what is
+# missing or wrong is said.
+. "$LP_SOURCE/tests/e2e/lib.sh"
+model=$1 lists=$2 fake=$3
+gpu="--backend-device=cuda --backend-cloud=cuda"
+export XDG_CACHE_HOME="$work/cache"
+# shellcheck disable=SC2031 # each is meant for what follows in its own shell
+export LD_LIBRARY_PATH="$fake${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+
+split() { # split OUT CUT [option ...]
+  to=$1 cut=$2
+  shift 2
+  # shellcheck disable=SC2086 # a list of options
+  compile "$model" "$work/$to.llmpart" $pair --scheduler=cut --cut="$cut" "$@"
+}
+
+check() { # check BUNDLE PROMPT COUNT [option ...]
+  bundle_name=$1 prompt=$2 count=$3
+  shift 3
+  want=$(row "$lists" tokens "$prompt" | cut -d , -f "-$count")
+  same "$bundle_name, prompt $prompt $*" "$want" "$(tokens "$work/$bundle_name.llmpart" "$(row "$lists" prompts "$prompt")" "$count" "$@")"
+}
+
+split mixed 1 --backend-cloud=cuda
+check mixed 1 5
+check mixed 3 5 --in-process
+# shellcheck disable=SC2086 # a list of options
+split gpu 1 $gpu
+check gpu 2 5 --in-process
+
+for dtype in ${4:-}; do
+  ids=$(row "$lists" prompts 2)
+  split cpu 1 --dtype-cloud="$dtype" --kv-dtype=f16
+  split fewer 1 --backend-cloud=cuda --dtype-cloud="$dtype" --kv-dtype=f16
+  same "weights in $dtype" "$(tokens "$work/cpu.llmpart" "$ids" 3 --in-process)" "$(tokens "$work/fewer.llmpart" "$ids" 3 --in-process)"
+done
+[ "${5:-}" = errors ] || finish
+
+# Code is compiled once, and kept as long as it is whole.
+log=$work/compiled
+compilations() { # compilations WHAT WANTED: of one more run
+  LP_FAKE_NVRTC_LOG=$log tokens "$work/mixed.llmpart" 1 1 --in-process >/dev/null
+  same "$1" "$2" "$(cat "$log" 2>/dev/null | wc -l)"
+}
+: >"$log"
+compilations 'kept code' 0
+kept=$(ls "$XDG_CACHE_HOME"/llmpart/cuda/*.cubin)
+for file in $kept; do
+  printf x | dd of="$file" bs=1 seek=100 conv=notrunc 2>/dev/null
+done
+compilations 'code that was spoilt' 1
+compilations 'code that was made anew' 1
+[ "$(find "$XDG_CACHE_HOME" ! -name '*.cubin' -type f | wc -l)" = 0 ] || fail 'files are left in the cache'
+LP_FAKE_CUDA_SM=90 compilations 'another GPU' 2
+grep -q -- '--gpu-architecture=sm_90' "$log" || fail "not for sm_90: $(cat "$log")"
+LP_FAKE_CUDA_SM=120 compilations 'a GPU newer than the compiler' 3
+grep -q -- '--gpu-architecture=compute_90' "$log" || fail "no PTX: $(cat "$log")"
+XDG_CACHE_HOME=/dev/null/nowhere compilations 'no place for kept code' 4
+
+# What is missing.
+run="$LLMPART run $work/mixed.llmpart --tokens=1 -n 1 --in-process"
+mkdir "$work/driver" && ln -s "$fake/libcuda.so.1" "$work/driver"
+export XDG_CACHE_HOME="$work/empty"
+# shellcheck disable=SC2086 # commands
+{
+  [ -n "$(ldconfig -p 2>/dev/null | grep libcuda.so.1)" ] || refused 'no driver' 'no NVIDIA driver \(libcuda' env LD_LIBRARY_PATH= $run
+  refused 'no GPU' 'there is no NVIDIA GPU' env LP_FAKE_CUDA_GPUS=0 $run
+  [ -n "$(ldconfig -p 2>/dev/null | grep libnvrtc)" ] || [ -e /usr/local/cuda ] ||
+    refused 'no compiler' 'there is no NVRTC \(libnvrtc.so.12\)' env LD_LIBRARY_PATH="$work/driver" $run
+  refused 'an architecture that it lacks' "NVRTC 12.99 has no sm_53, which 'Fake GPU' is; its oldest is sm_80" env LP_FAKE_CUDA_SM=53 LP_FAKE_NVRTC_ARCHS=80,90 $run
+  refused 'no room for weights' "has no room for .* of weights: .* free" env LP_FAKE_CUDA_MEMORY=100000 $run
+}
+weights=$(wc -c <"$work/mixed.llmpart/cloud/weights.safetensors")
+refused 'no room for activations' "has no room for .* of (activations|KV caches): .* free" env LP_FAKE_CUDA_MEMORY=$((weights + 8192)) $run
+grep -q 'a shorter context' "$work/err" || fail "no advice: $(cat "$work/err")"
+grep -q 'backend-cloud=cpu' "$work/err" && fail 'advice that does not help'
+
+# The worker says the same, and the device's half does without it.
+refused 'a worker without a GPU' 'there is no NVIDIA GPU' env LP_FAKE_CUDA_GPUS=0 "$LLMPART" worker "$work/mixed.llmpart" --listen=127.0.0.1:0
+split exits 2 --backend-cloud=cuda --exits=1
+same 'the device alone' 3 "$(length "$(LP_FAKE_CUDA_GPUS=0 tokens "$work/exits.llmpart" 1,2 3 --mode=standalone)")"
+finish

@@ -1,0 +1,411 @@
+/* A stand-in for NVIDIA's driver: kernels that fake/nvrtc.c made run on this processor. It is as unlike the host as a GPU is: its
+ * memory can be read and written only by kernels and copies, and what is enqueued happens when the stream is waited for. What it
+ * pretends to is set by the environment:
+ *   LP_FAKE_CUDA_GPUS    how many there are (1)
+ *   LP_FAKE_CUDA_SM      compute capability: 53 (80)
+ *   LP_FAKE_CUDA_MEMORY  bytes (1 GiB)
+ *   LP_FAKE_CUDA_LOG     a file that gets a line of what was done at the process's end
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+enum {
+  SUCCESS = 0,
+  INVALID_VALUE = 1,
+  OUT_OF_MEMORY = 2,
+  NO_DEVICE = 100,
+  INVALID_IMAGE = 200,
+  INVALID_CONTEXT = 201,
+  NOT_FOUND = 500
+};
+enum { MOST_BLOCKS = 4096, MOST_PARAMS = 64, ALIGNMENT = 4096 };
+
+/* ---- memory that the host cannot touch -------------------------------------------------------------------------------- */
+
+static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
+static char *memory;
+static size_t memory_bytes, memory_used;
+static struct {
+  size_t begin, bytes;
+} block[MOST_BLOCKS]; /* in order */
+static int blocks;
+static struct {
+  long launches, copies, waits;
+} done;
+
+static int64_t setting(const char *name, int64_t otherwise) {
+  const char *text = getenv(name);
+  return text != NULL ? atoll(text) : otherwise;
+}
+
+static size_t limit(void) {
+  return (size_t)setting("LP_FAKE_CUDA_MEMORY", 1 << 30) / ALIGNMENT * ALIGNMENT;
+}
+
+static void open_memory(int may) {
+  size_t bytes = blocks > 0 ? block[blocks - 1].begin + block[blocks - 1].bytes : 0;
+  if (bytes > 0) mprotect(memory, bytes, may ? PROT_READ | PROT_WRITE : PROT_NONE);
+}
+
+static int reserve(uint64_t *out, size_t bytes) {
+  size_t begin = 0;
+  int at = 0;
+  bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  if (memory == NULL) {
+    memory_bytes = limit();
+    memory = mmap(NULL, memory_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  }
+  for (; at < blocks && block[at].begin - begin < bytes; at++)
+    begin = block[at].begin + block[at].bytes;
+  if (bytes > memory_bytes - begin || blocks == MOST_BLOCKS) return OUT_OF_MEMORY;
+  memmove(&block[at + 1], &block[at], (size_t)(blocks++ - at) * sizeof *block);
+  block[at].begin = begin;
+  block[at].bytes = bytes;
+  memory_used += bytes;
+  *out = (uint64_t)(uintptr_t)(memory + begin);
+  return SUCCESS;
+}
+
+static int release(uint64_t address) {
+  for (int i = 0; i < blocks; i++) {
+    if ((uint64_t)(uintptr_t)(memory + block[i].begin) != address) continue;
+    mprotect(memory + block[i].begin, block[i].bytes, PROT_NONE);
+    memory_used -= block[i].bytes;
+    memmove(&block[i], &block[i + 1], (size_t)(--blocks - i) * sizeof *block);
+    return SUCCESS;
+  }
+  return INVALID_VALUE;
+}
+
+/* Do all these bytes lie in one block? */
+static int is_ours(const void *at, size_t bytes) {
+  int found = 0;
+  pthread_mutex_lock(&one);
+  for (int i = 0; i < blocks && !found; i++) {
+    const char *begin = memory + block[i].begin;
+    size_t left = (const char *)at >= begin ? block[i].bytes : 0, offset = (size_t)((const char *)at - begin);
+    found = offset < left && bytes <= left - offset;
+  }
+  pthread_mutex_unlock(&one);
+  return found;
+}
+
+/* ---- streams ---------------------------------------------------------------------------------------------------------- */
+
+typedef void launch_fn(unsigned x, unsigned y, int threads, void *const *args);
+typedef size_t size_fn(size_t i);
+typedef struct {
+  launch_fn *launch;
+  size_fn *size;
+} kernel;
+
+typedef struct operation {
+  struct operation *next;
+  const kernel *kernel; /* NULL: a copy, or a fill when `from` is NULL */
+  unsigned x, y;
+  int threads;
+  void *to;
+  const void *from; /* in `data` when it was the host's */
+  size_t bytes;
+  unsigned char value;
+  void *arg[MOST_PARAMS]; /* in `data` */
+  char data[];
+} operation;
+
+typedef struct stream {
+  operation *first, **last;
+} stream;
+
+static operation *enqueue(stream *s, size_t bytes) {
+  operation *o = calloc(1, sizeof *o + bytes);
+  *s->last = o;
+  s->last = &o->next;
+  return o;
+}
+
+static void perform(const operation *o) {
+  if (o->kernel != NULL)
+    o->kernel->launch(o->x, o->y, o->threads, o->arg);
+  else if (o->from == NULL)
+    memset(o->to, o->value, o->bytes);
+  else
+    memcpy(o->to, o->from, o->bytes);
+  *(o->kernel != NULL ? &done.launches : &done.copies) += 1;
+}
+
+static void drain(stream *s) {
+  open_memory(1);
+  while (s->first != NULL) {
+    operation *o = s->first;
+    s->first = o->next;
+    perform(o);
+    free(o);
+  }
+  s->last = &s->first;
+  open_memory(0);
+}
+
+/* ---- the driver's functions ------------------------------------------------------------------------------------------- */
+
+static _Thread_local int has_context;
+#define IN_CONTEXT                                                                                                     \
+  if (!has_context) return INVALID_CONTEXT
+
+static void write_log(void) {
+  const char *path = getenv("LP_FAKE_CUDA_LOG");
+  FILE *file = path != NULL ? fopen(path, "a") : NULL;
+  if (file == NULL) return;
+  fprintf(file, "launches %ld copies %ld waits %ld bytes %zu\n", done.launches, done.copies, done.waits, memory_used);
+  fclose(file);
+}
+
+EXPORT int cuInit(unsigned flags);
+int cuInit(unsigned flags) {
+  static int once;
+  (void)flags;
+  if (!once) atexit(write_log);
+  once = 1;
+  return setting("LP_FAKE_CUDA_GPUS", 1) > 0 ? SUCCESS : NO_DEVICE;
+}
+
+EXPORT int cuDriverGetVersion(int *version);
+int cuDriverGetVersion(int *version) {
+  *version = 12040;
+  return SUCCESS;
+}
+
+EXPORT int cuDeviceGetCount(int *count);
+int cuDeviceGetCount(int *count) {
+  *count = (int)setting("LP_FAKE_CUDA_GPUS", 1);
+  return SUCCESS;
+}
+
+EXPORT int cuDeviceGet(int *device, int index);
+int cuDeviceGet(int *device, int index) {
+  *device = index;
+  return SUCCESS;
+}
+
+EXPORT int cuDeviceGetName(char *name, int size, int device);
+int cuDeviceGetName(char *name, int size, int device) {
+  (void)device;
+  snprintf(name, (size_t)size, "Fake GPU");
+  return SUCCESS;
+}
+
+EXPORT int cuDeviceGetAttribute(int *value, int attribute, int device);
+int cuDeviceGetAttribute(int *value, int attribute, int device) {
+  int sm = (int)setting("LP_FAKE_CUDA_SM", 80);
+  (void)device;
+  *value = attribute == 75 ? sm / 10 : attribute == 76 ? sm % 10 : 0;
+  return SUCCESS;
+}
+
+EXPORT int cuDevicePrimaryCtxRetain(void **context, int device);
+int cuDevicePrimaryCtxRetain(void **context, int device) {
+  (void)device;
+  *context = &memory;
+  return SUCCESS;
+}
+
+EXPORT int cuDevicePrimaryCtxRelease_v2(int device);
+int cuDevicePrimaryCtxRelease_v2(int device) {
+  (void)device;
+  return SUCCESS;
+}
+
+EXPORT int cuCtxSetCurrent(void *context);
+int cuCtxSetCurrent(void *context) {
+  has_context = context != NULL;
+  return SUCCESS;
+}
+
+EXPORT int cuGetErrorString(int error, const char **text);
+int cuGetErrorString(int error, const char **text) {
+  *text = error == OUT_OF_MEMORY     ? "out of memory"
+          : error == INVALID_CONTEXT ? "invalid device context"
+          : error == INVALID_IMAGE   ? "device kernel image is invalid"
+                                     : "another error";
+  return SUCCESS;
+}
+
+/* ---- modules ---- */
+
+EXPORT int cuModuleLoadData(void **module, const void *image);
+int cuModuleLoadData(void **module, const void *image) {
+  char path[] = "/tmp/lp_module_XXXXXX";
+  const unsigned char *elf = image;
+  IN_CONTEXT;
+  if (memcmp(elf, "\177ELF", 4) != 0) return INVALID_IMAGE;
+  uint64_t sections;
+  uint16_t size, count;
+  memcpy(&sections, elf + 40, 8), memcpy(&size, elf + 58, 2), memcpy(&count, elf + 60, 2);
+  size_t bytes = sections + (size_t)size * count; /* the section headers come last */
+  int file = mkstemp(path);
+  if (file < 0) return INVALID_IMAGE;
+  int whole = write(file, image, bytes) == (ssize_t)bytes;
+  close(file);
+  *module = whole ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+  unlink(path);
+  return *module != NULL ? SUCCESS : INVALID_IMAGE;
+}
+
+EXPORT int cuModuleUnload(void *module);
+int cuModuleUnload(void *module) {
+  dlclose(module); /* its kernels stay known, and are never called again */
+  return SUCCESS;
+}
+
+EXPORT int cuModuleGetFunction(kernel **out, void *module, const char *name);
+int cuModuleGetFunction(kernel **out, void *module, const char *name) {
+  static kernel kernels[4096];
+  static int count;
+  char symbol[256];
+  void *launch, *size;
+  snprintf(symbol, sizeof symbol, "lp_fake_launch_%s", name);
+  launch = dlsym(module, symbol);
+  snprintf(symbol, sizeof symbol, "lp_fake_size_%s", name);
+  size = dlsym(module, symbol);
+  if (launch == NULL || size == NULL) return NOT_FOUND;
+  pthread_mutex_lock(&one);
+  *out = &kernels[count++ % 4096];
+  memcpy(&(*out)->launch, &launch, sizeof launch);
+  memcpy(&(*out)->size, &size, sizeof size);
+  pthread_mutex_unlock(&one);
+  return SUCCESS;
+}
+
+/* ---- streams ---- */
+
+EXPORT int cuStreamCreate(stream **out, unsigned flags);
+int cuStreamCreate(stream **out, unsigned flags) {
+  (void)flags;
+  IN_CONTEXT;
+  *out = calloc(1, sizeof **out);
+  (*out)->last = &(*out)->first;
+  return SUCCESS;
+}
+
+EXPORT int cuStreamSynchronize(stream *s);
+int cuStreamSynchronize(stream *s) {
+  IN_CONTEXT;
+  pthread_mutex_lock(&one);
+  drain(s);
+  done.waits++;
+  pthread_mutex_unlock(&one);
+  return SUCCESS;
+}
+
+EXPORT int cuStreamDestroy_v2(stream *s);
+int cuStreamDestroy_v2(stream *s) {
+  int status = cuStreamSynchronize(s);
+  free(s);
+  return status;
+}
+
+EXPORT int cuLaunchKernel(kernel *k, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned threads_y,
+                          unsigned threads_z, unsigned shared, stream *s, void **params, void **extra);
+int cuLaunchKernel(kernel *k, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned threads_y,
+                   unsigned threads_z, unsigned shared, stream *s, void **params, void **extra) {
+  size_t bytes = 0, count = 0;
+  IN_CONTEXT;
+  if (x == 0 || y == 0 || y > 65535 || z != 1 || threads == 0 || threads > 1024 || threads_y != 1 || threads_z != 1 ||
+      shared != 0 || extra != NULL)
+    return INVALID_VALUE;
+  for (; k->size(count) > 0; count++)
+    bytes += (k->size(count) + 15) / 16 * 16;
+  pthread_mutex_lock(&one);
+  operation *o = enqueue(s, bytes + 16);
+  char *at = (char *)(((uintptr_t)o->data + 15) / 16 * 16);
+  o->kernel = k;
+  o->x = x;
+  o->y = y;
+  o->threads = (int)threads;
+  for (size_t i = 0; i < count; i++) {
+    o->arg[i] = memcpy(at, params[i], k->size(i));
+    at += (k->size(i) + 15) / 16 * 16;
+  }
+  pthread_mutex_unlock(&one);
+  return SUCCESS;
+}
+
+/* ---- memory ---- */
+
+EXPORT int cuMemAlloc_v2(uint64_t *out, size_t bytes);
+int cuMemAlloc_v2(uint64_t *out, size_t bytes) {
+  IN_CONTEXT;
+  if (bytes == 0) return INVALID_VALUE;
+  pthread_mutex_lock(&one);
+  int status = reserve(out, bytes);
+  pthread_mutex_unlock(&one);
+  return status;
+}
+
+EXPORT int cuMemFree_v2(uint64_t address);
+int cuMemFree_v2(uint64_t address) {
+  IN_CONTEXT;
+  pthread_mutex_lock(&one);
+  int status = release(address);
+  pthread_mutex_unlock(&one);
+  return status;
+}
+
+EXPORT int cuMemGetInfo_v2(size_t *left, size_t *all);
+int cuMemGetInfo_v2(size_t *left, size_t *all) {
+  IN_CONTEXT;
+  *all = limit();
+  *left = *all - memory_used;
+  return SUCCESS;
+}
+
+static int enqueue_copy(stream *s, void *to, const void *from, int from_host, size_t bytes) {
+  pthread_mutex_lock(&one);
+  operation *o = enqueue(s, from_host ? bytes : 0);
+  o->to = to;
+  o->from = from_host ? memcpy(o->data, from, bytes) : from;
+  o->bytes = bytes;
+  pthread_mutex_unlock(&one);
+  return SUCCESS;
+}
+
+EXPORT int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, stream *s);
+int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, stream *s) {
+  IN_CONTEXT;
+  if (!is_ours((void *)(uintptr_t)to, bytes)) return INVALID_VALUE;
+  pthread_mutex_lock(&one);
+  operation *o = enqueue(s, 0);
+  o->to = (void *)(uintptr_t)to;
+  o->value = value;
+  o->bytes = bytes;
+  pthread_mutex_unlock(&one);
+  return SUCCESS;
+}
+
+EXPORT int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, stream *s);
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, stream *s) {
+  IN_CONTEXT;
+  if (!is_ours((void *)(uintptr_t)to, bytes) || is_ours(from, 1)) return INVALID_VALUE;
+  return enqueue_copy(s, (void *)(uintptr_t)to, from, 1, bytes);
+}
+
+EXPORT int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, stream *s);
+int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, stream *s) {
+  IN_CONTEXT;
+  if (!is_ours((void *)(uintptr_t)from, bytes) || is_ours(to, 1)) return INVALID_VALUE;
+  return enqueue_copy(s, to, (void *)(uintptr_t)from, 0, bytes);
+}
+
+EXPORT int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, stream *s);
+int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, stream *s) {
+  IN_CONTEXT;
+  if (!is_ours((void *)(uintptr_t)to, bytes) || !is_ours((void *)(uintptr_t)from, bytes)) return INVALID_VALUE;
+  return enqueue_copy(s, (void *)(uintptr_t)to, (void *)(uintptr_t)from, 0, bytes);
+}
