@@ -106,6 +106,8 @@ bool lp_context_bytes_wanted(const lp_context *context, size_t *bytes);
  * epoch that has passed is left out, what is here already is not written again. */
 LP_MUST_USE lp_status lp_context_upload(lp_context *context, lp_context_time time, int64_t first, int64_t count,
                                         const uint8_t *data, size_t size, lp_diag *diag);
+/* Of a new context: positions below `consumed` are in its KV cache, and rows [consumed, held)[width], f32, are here. */
+void lp_context_put(lp_context *context, int64_t consumed, int64_t held, const void *rows);
 /* Takes over a newer epoch: forgets the positions from its floor on. False: the message is from an older one. */
 bool lp_context_enter(lp_context *context, lp_context_time time);
 bool lp_context_is_ready(const lp_context *context, int64_t end);

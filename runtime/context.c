@@ -138,6 +138,16 @@ lp_status lp_context_upload(lp_context *context, lp_context_time time, int64_t f
   return LP_OK;
 }
 
+void lp_context_put(lp_context *context, int64_t consumed, int64_t held, const void *rows) {
+  context->consumed = consumed;
+  context->held = held;
+  if (held == consumed) return;
+  make_room(context, held - consumed);
+  memcpy(context->rows, rows, (size_t)(held - consumed) * context->halves->width * sizeof(float));
+  for (int64_t i = 0; i < held - consumed; i++)
+    context->present[i] = true;
+}
+
 /* ---- questions --------------------------------------------------------------------------------------------------- */
 
 bool lp_context_is_ready(const lp_context *context, int64_t end) {

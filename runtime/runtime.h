@@ -133,6 +133,9 @@ typedef struct {
   const char *listen;     /* HOST:PORT; port 0 takes a free one */
   int64_t context_budget; /* bytes of KV cache over all sessions; 0: none */
   double idle_ms;         /* a session unused for so long is dropped; 0: never */
+  const char
+      *context_dir; /* contexts of early exits are kept there, when they are dropped and at the end; NULL: nowhere */
+  int64_t context_dir_bytes; /* at most; 0: 4 GiB */
   int32_t threads;
   lp_link_security security;
   void (*on_listening)(void *user, const char *host, int port); /* called once, before the first request */
@@ -269,6 +272,7 @@ struct lp_saved_session {
 LP_MUST_USE lp_status lp_saved_session_read(const char *path, lp_saved_session *out, lp_diag *diag);
 void lp_saved_session_free(lp_saved_session *saved);
 const char *lp_mode_name(lp_mode mode); /* "exact" */
+bool lp_mode_parse(const char *name, lp_mode *out);
 
 /* ---- a program on given data (session_data.c) -------------------------------------------------------------------- */
 

@@ -22,6 +22,15 @@ const char *lp_mode_name(lp_mode mode) {
   return mode_names[mode];
 }
 
+bool lp_mode_parse(const char *name, lp_mode *out) {
+  for (size_t i = 0; i < LP_COUNT(mode_names); i++) {
+    if (!lp_streq(name, mode_names[i])) continue;
+    *out = (lp_mode)i;
+    return true;
+  }
+  return false;
+}
+
 /* ---- reading ------------------------------------------------------------------------------------------------------- */
 
 static bool is_sound(const Lp__Kept__Session *kept) {

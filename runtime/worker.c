@@ -116,7 +116,8 @@ lp_status lp_worker_serve(const lp_bundle *bundle, const lp_worker_options *opti
   if (lp_halves_find(bundle, &worker.halves, &worker.whole)) worker.whole = NULL;
   char *host = NULL;
   int port = 0;
-  lp_status status = open_link(&worker, &port, &host, diag);
+  lp_status status = worker_store_open(&worker, diag);
+  if (status == LP_OK) status = open_link(&worker, &port, &host, diag);
   if (status == LP_OK) {
     worker.pool = lp_pool_create(options->threads);
     if (options->on_listening != NULL) options->on_listening(options->user, host, port);
@@ -125,8 +126,7 @@ lp_status lp_worker_serve(const lp_bundle *bundle, const lp_worker_options *opti
   }
   while (worker.sessions.count > 0)
     worker_session_close(&worker, worker.sessions.data[0]);
-  while (worker.contexts.count > 0)
-    worker_context_close(&worker, worker.contexts.data[0]);
+  worker_context_close_all(&worker);
   lp_vec_free(&worker.sessions);
   lp_vec_free(&worker.contexts);
   lp_vec_free(&worker.peers);

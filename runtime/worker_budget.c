@@ -47,7 +47,7 @@ lp_status worker_make_room(lp_worker *worker, size_t wanted, const void *keep, l
     if (victim.session != NULL)
       worker_session_drop(victim.session);
     else
-      worker_context_drop(victim.context);
+      worker_context_drop(worker, victim.context);
   }
   return LP_OK;
 }

@@ -9,10 +9,32 @@ enum { MOST_CONTEXTS = 4096, MOST_CAPACITY = 1 << 24, FORGET_AFTER = 10 };
 /* A question that has waited for so long asks the device for the rows: its connection for rows may be broken. */
 static const double remind_ms = 500;
 
-static worker_context *find(const lp_worker *worker, uint64_t id) {
+static int64_t most_capacity(const lp_worker *worker) {
+  return worker->bundle->manifest.context > 0 ? worker->bundle->manifest.context : MOST_CAPACITY;
+}
+
+static worker_context *add(lp_worker *worker, uint64_t id, lp_context *context) {
+  worker_context *made = lp_alloc(sizeof(*made));
+  made->id = id;
+  made->context = context;
+  made->question.draft = lp_alloc((size_t)context->options.capacity * sizeof(*made->question.draft));
+  lp_vec_push(&worker->contexts, made);
+  return made;
+}
+
+/* In memory, or else on disk. */
+static worker_context *find(lp_worker *worker, uint64_t id) {
+  lp_context_record record;
+  lp_context *context = NULL;
   for (size_t i = 0; i < worker->contexts.count; i++)
     if (worker->contexts.data[i]->id == id) return worker->contexts.data[i];
-  return NULL;
+  if (worker->contexts.count >= MOST_CONTEXTS ||
+      !worker_store_restore(worker, id, most_capacity(worker), &record, &context))
+    return NULL;
+  worker_context *found = add(worker, id, context);
+  found->answered = record.answered;
+  found->answer = record.answer;
+  return found;
 }
 
 void worker_context_close(lp_worker *worker, worker_context *context) {
@@ -23,7 +45,18 @@ void worker_context_close(lp_worker *worker, worker_context *context) {
   free(context);
 }
 
-void worker_context_drop(worker_context *context) {
+void worker_context_close_all(lp_worker *worker) {
+  while (worker->contexts.count > 0) {
+    (void)worker_store_save(worker, worker->contexts.data[0]);
+    worker_context_close(worker, worker->contexts.data[0]);
+  }
+}
+
+void worker_context_drop(lp_worker *worker, worker_context *context) {
+  if (worker_store_save(worker, context)) {
+    worker_context_close(worker, context);
+    return;
+  }
   lp_context_drop(context->context);
   context->lost = true;
 }
@@ -46,7 +79,7 @@ static void refuse_with(lp_worker *worker, uint32_t peer, const lp_diag *diag) {
 /* ---- joining and leaving ----------------------------------------------------------------------------------------- */
 
 static lp_status check_join(const lp_worker *worker, const Lp__Wire__Join *join, lp_diag *diag) {
-  int64_t most = worker->bundle->manifest.context > 0 ? worker->bundle->manifest.context : MOST_CAPACITY;
+  int64_t most = most_capacity(worker);
   if (worker->whole != NULL)
     return lp_error(diag, LP_LOC_NONE, "the bundle cannot run its halves apart: %s", worker->whole);
   if (worker->contexts.count >= MOST_CONTEXTS)
@@ -63,12 +96,8 @@ static lp_status create(lp_worker *worker, const Lp__Wire__Join *join, worker_co
       .sampling = {.temperature = join->temperature, .top_k = join->top_k, .top_p = join->top_p, .seed = join->seed},
       .codec = (lp_codec)join->codec,
       .capacity = join->capacity};
-  worker_context *made = lp_alloc(sizeof(*made));
-  made->id = join->context;
-  made->context = lp_context_create(&worker->halves, &options, worker->pool);
+  worker_context *made = add(worker, join->context, lp_context_create(&worker->halves, &options, worker->pool));
   made->context->time = (lp_context_time){join->epoch, join->floor};
-  made->question.draft = lp_alloc((size_t)join->capacity * sizeof(*made->question.draft));
-  lp_vec_push(&worker->contexts, made);
   size_t wanted = 0;
   lp_status status = lp_context_bytes_wanted(made->context, &wanted)
                          ? LP_OK
@@ -213,6 +242,11 @@ static void handle_rows(lp_worker *worker, uint32_t peer, worker_context *contex
   lp_diag_free(diag);
 }
 
+static void leave(lp_worker *worker, worker_context *context) {
+  worker_store_forget(worker, context->id);
+  worker_context_close(worker, context);
+}
+
 /* ---- messages ---------------------------------------------------------------------------------------------------- */
 
 static uint64_t context_of(const Lp__Wire__Message *message) {
@@ -249,7 +283,7 @@ bool worker_context_handle(lp_worker *worker, const lp_inbound *in) {
   else if (ask)
     handle_ask(worker, peer, context, message->ask);
   else
-    worker_context_close(worker, context);
+    leave(worker, context);
   return true;
 }
 
@@ -265,6 +299,6 @@ void worker_context_tend(lp_worker *worker) {
     if (now - context->used_ms > (double)FORGET_AFTER * idle)
       worker_context_close(worker, context);
     else if (now - context->used_ms > idle && lp_context_bytes(context->context) > 0)
-      worker_context_drop(context);
+      worker_context_drop(worker, context);
   }
 }

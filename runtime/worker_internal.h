@@ -2,7 +2,7 @@
 #ifndef LP_WORKER_INTERNAL_H
 #define LP_WORKER_INTERNAL_H
 
-#include "runtime/collaborate.h"
+#include "runtime/context_file.h"
 #include "runtime/link.pb-c.h"
 #include "runtime/link_security.h"
 
@@ -90,7 +90,17 @@ void worker_peer_forget(lp_worker *worker, uint32_t peer);
 bool worker_context_handle(lp_worker *worker, const lp_inbound *in);
 void worker_context_forget_peer(lp_worker *worker, uint32_t peer);
 void worker_context_close(lp_worker *worker, worker_context *context);
-void worker_context_drop(worker_context *context);
+/* Gives up what it holds, or the whole of it when it can be kept on disk. */
+void worker_context_drop(lp_worker *worker, worker_context *context);
+void worker_context_close_all(lp_worker *worker); /* at the end: they are kept on disk, if there is a folder for them */
+
+/* Contexts on disk (worker_store.c). Without --context-dir they do nothing. */
+LP_MUST_USE lp_status worker_store_open(const lp_worker *worker, lp_diag *diag);
+bool worker_store_save(lp_worker *worker, const worker_context *context); /* false: it is not there */
+/* False: there is none, no room for it, or what is there is no such context; the last is noted and discarded. */
+bool worker_store_restore(lp_worker *worker, uint64_t id, int64_t most, lp_context_record *record, lp_context **out);
+void worker_store_forget(const lp_worker *worker, uint64_t id);
+
 /* Closes contexts that were idle for too long, and reminds devices of rows that questions have waited for. */
 void worker_context_tend(lp_worker *worker);
 /* Takes a Step message and runs on until the next payload is needed. Replies are sent on the way. */

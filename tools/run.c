@@ -198,11 +198,9 @@ static lp_status read_exits(const run_flags *flags, const lp_bundle *bundle, lp_
   return LP_OK;
 }
 
-/* The option was checked: the name is one of them. */
 static lp_mode mode_of(const run_flags *flags) {
   lp_mode mode = LP_MODE_FULL;
-  while (!lp_streq(flags->mode, lp_mode_name(mode)))
-    mode = (lp_mode)(mode + 1);
+  (void)lp_mode_parse(flags->mode, &mode); /* the option was checked */
   return mode;
 }
 
@@ -302,9 +300,11 @@ static lp_status run(run_flags *flags, lp_diag *diag) {
   return status;
 }
 
+static const run_flags none_given = {
+    .format = "text", .batch = 1, .count = -1, .plan = -1, .top_k = -1, .seed = -1, .temperature = NAN, .top_p = NAN};
+
 int lp_tool_run(int argc, char **argv) {
-  run_flags flags = {
-      .format = "text", .batch = 1, .count = -1, .plan = -1, .top_k = -1, .seed = -1, .temperature = NAN, .top_p = NAN};
+  run_flags flags = none_given;
   const lp_option options[] = {
       {"--prompt", LP_OPTION_TEXT, &flags.prompt, "TEXT", "text to go on from", 0},
       {"--chat", LP_OPTION_TEXT, &flags.chat, "TEXT", "a user's message, through the model's chat template", 0},

@@ -9,9 +9,9 @@
 #include "runtime/runtime.h"
 
 typedef struct {
-  const char *listen;
+  const char *listen, *context_dir;
   lp_link_security security;
-  int64_t budget, threads, ready_fd;
+  int64_t budget, context_dir_bytes, threads, ready_fd;
   double idle_ms;
   bool check;
 } worker_flags;
@@ -50,6 +50,8 @@ static lp_status serve(const worker_flags *flags, const char *path, lp_diag *dia
   lp_worker_options options = {.listen = flags->listen,
                                .context_budget = flags->budget,
                                .idle_ms = flags->idle_ms,
+                               .context_dir = flags->context_dir,
+                               .context_dir_bytes = flags->context_dir_bytes,
                                .threads = (int32_t)flags->threads,
                                .security = flags->security,
                                .on_listening = tell_address,
@@ -66,6 +68,10 @@ int lp_tool_worker(int argc, char **argv) {
        0},
       {"--context-budget", LP_OPTION_SIZE, &flags.budget, "SIZE", "KV cache over all sessions; older ones give way", 0},
       {"--idle", LP_OPTION_TIME, &flags.idle_ms, "TIME", "drop the context of sessions unused for so long (60s)", 0},
+      {"--context-dir", LP_OPTION_TEXT, &flags.context_dir, "DIR",
+       "keep contexts of early exits there when they are dropped, and at the end", 0},
+      {"--context-dir-size", LP_OPTION_SIZE, &flags.context_dir_bytes, "SIZE",
+       "of that folder at most; the oldest files go first (4GiB)", 0},
       {"--threads", LP_OPTION_I64, &flags.threads, "N", "threads (the machine's cores)", 0},
       {"--key-file", LP_OPTION_TEXT, &flags.security.key_file, "FILE",
        "key that devices must hold; needed off loopback", 0},

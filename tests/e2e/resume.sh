@@ -14,9 +14,9 @@ draw() { # draw LIMIT: a number below it, the same in every run of this test
 }
 drawn=1
 
-serve() { # starts a worker; sets $worker and $address
+serve() { # serve [option ...]: starts a worker; sets $worker and $address
   : >"$work/listening"
-  "$LLMPART" worker "$bundle" --listen=127.0.0.1:0 --threads=1 2>"$work/listening" &
+  "$LLMPART" worker "$bundle" --listen="${where:-127.0.0.1:0}" --threads=1 "$@" 2>"$work/listening" &
   worker=$!
   started="$started $worker"
   for _ in $(seq 100); do
@@ -65,6 +65,39 @@ killed --cloud="$address" --mode=threshold --theta=2 --codec=f32
 same 'threshold' "$want" "$(cat "$work/tokens")"
 killed --mode=standalone
 same 'standalone' "$early" "$(cat "$work/tokens")"
+
+# A worker that is asked to end keeps its contexts in --context-dir, and the next one has them; what is damaged there is discarded,
+# with a line, and sent again.
+restart() { # restart [COMMAND]: in the middle of a generation, with a command in between; $work/tokens is what came of it
+  rm -rf "$work/contexts"
+  serve --context-dir="$work/contexts"
+  where=$address
+  "$LLMPART" run "$bundle" --tokens="$ids" -n "$count" --threads=1 --ignore-eos -o json --cloud="$address" --link=rtt=30ms \
+    >"$work/json" 2>"$work/err" &
+  device=$!
+  sleep 0.5
+  kill "$worker"
+  wait "$worker" || fail "a worker that is asked to end: exit status $?"
+  same 'contexts that are kept' 1 "$(ls "$work/contexts" | wc -l)"
+  "$@"
+  serve --context-dir="$work/contexts"
+  wait "$device" || fail "its worker was started again: exit status $?: $(cat "$work/err")"
+  sequences "$work/json" >"$work/tokens"
+  kill "$worker"
+  wait "$worker"
+  unset where
+}
+damage() {
+  for context in "$work"/contexts/*.context; do printf x | dd of="$context" bs=1 seek=5000 conv=notrunc 2>"$work/log"; done
+}
+restart true
+same 'a worker that has its contexts again' "$want" "$(cat "$work/tokens")"
+same 'lines for contexts that are as they were' 0 "$(grep -c warning "$work/listening")"
+restart damage
+same 'a worker whose contexts are damaged' "$want" "$(cat "$work/tokens")"
+same 'one line for a damaged context' 1 "$(grep -c 'context: warning: .*checksum differs: it is discarded' "$work/listening")"
+refused 'a folder for contexts that is none' "manifest.json: error: is no folder" \
+  "$LLMPART" worker "$bundle" --listen=127.0.0.1:0 --context-dir="$bundle/manifest.json"
 
 # Prompt and options are the session's when they are left out; what is complete is printed again.
 same 'a session that is complete' "$(echo "$early" | tr ',' ' ')" \

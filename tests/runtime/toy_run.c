@@ -33,6 +33,13 @@ toy_worker toy_worker_start_at(const char *bundle, const char *budget, const cha
   return worker;
 }
 
+int toy_worker_end(toy_worker *worker) {
+  int status = 0;
+  kill(worker->pid, SIGTERM);
+  waitpid(worker->pid, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
 void toy_worker_stop(toy_worker *worker) {
   kill(worker->pid, SIGKILL);
   waitpid(worker->pid, NULL, 0);

@@ -18,7 +18,8 @@ typedef struct {
 toy_worker toy_worker_start(const char *bundle, const char *budget, const char *idle_ms);
 /* The same at an address of one's choice, such as where another was killed. */
 toy_worker toy_worker_start_at(const char *bundle, const char *budget, const char *idle_ms, const char *address);
-void toy_worker_stop(toy_worker *worker);
+void toy_worker_stop(toy_worker *worker); /* kills it */
+int toy_worker_end(toy_worker *worker);   /* asks it to end; its exit status */
 
 lp_bundle *toy_bundle_load(const char *path, unsigned sides);
 void toy_prompts(int32_t out[TOY_BATCH * TOY_PROMPT]);

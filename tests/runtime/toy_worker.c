@@ -1,6 +1,8 @@
 /* Serves the cloud side of a bundle for the tests: prints the port it took, then runs until it is killed.
  *   toy_worker BUNDLE [BUDGET [IDLE_MS [ADDRESS]]]
- * LP_TOY_KEY, LP_TOY_CERT and LP_TOY_CERT_KEY name the files of its security. */
+ * LP_TOY_KEY, LP_TOY_CERT and LP_TOY_CERT_KEY name the files of its security, LP_TOY_CONTEXTS the folder of its contexts and
+ * LP_TOY_CONTEXTS_SIZE the bytes of that. */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,8 +20,15 @@ static void print_entry(void *user, const lp_diag_entry *entry) {
   fprintf(stderr, "toy_worker: %s\n", entry->text);
 }
 
+static volatile sig_atomic_t stop;
+
+static void on_signal(int number) {
+  (void)number;
+  stop = 1;
+}
+
 int main(int argc, char **argv) {
-  static const volatile int stop = 0;
+  signal(SIGTERM, on_signal);
   if (argc < 2) return 2;
   lp_diag *diag = lp_diag_create();
   lp_diag_set_sink(diag, print_entry, NULL);
@@ -32,6 +41,8 @@ int main(int argc, char **argv) {
                                .security = {.key_file = getenv("LP_TOY_KEY"),
                                             .cert_file = getenv("LP_TOY_CERT"),
                                             .cert_key_file = getenv("LP_TOY_CERT_KEY")}};
+  options.context_dir = getenv("LP_TOY_CONTEXTS");
+  if (getenv("LP_TOY_CONTEXTS_SIZE") != NULL) options.context_dir_bytes = atol(getenv("LP_TOY_CONTEXTS_SIZE"));
   if (argc > 2) options.context_budget = atol(argv[2]);
   if (argc > 3) options.idle_ms = atof(argv[3]);
   if (argc > 4) options.listen = argv[4];
