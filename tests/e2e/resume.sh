@@ -88,14 +88,14 @@ restart() { # restart [COMMAND]: in the middle of a generation, with a command i
   unset where
 }
 damage() {
-  for context in "$work"/contexts/*.context; do printf x | dd of="$context" bs=1 seek=5000 conv=notrunc 2>"$work/log"; done
+  for context in "$work"/contexts/*.context; do printf x | dd of="$context" bs=1 seek=500 conv=notrunc 2>"$work/log"; done
 }
 restart true
 same 'a worker that has its contexts again' "$want" "$(cat "$work/tokens")"
 same 'lines for contexts that are as they were' 0 "$(grep -c warning "$work/listening")"
 restart damage
 same 'a worker whose contexts are damaged' "$want" "$(cat "$work/tokens")"
-same 'one line for a damaged context' 1 "$(grep -c 'context: warning: .*checksum differs: it is discarded' "$work/listening")"
+same 'one line for a damaged context' 1 "$(grep -c 'context: warning: .*damaged.*: it is discarded' "$work/listening")"
 refused 'a folder for contexts that is none' "manifest.json: error: is no folder" \
   "$LLMPART" worker "$bundle" --listen=127.0.0.1:0 --context-dir="$bundle/manifest.json"
 
