@@ -74,19 +74,20 @@ static void pack_head(const lp_context *context, const lp_context_record *record
   out->size = lp__kept__context__pack(&kept, (uint8_t *)out->data);
 }
 
-static void pack_payload(const lp_context *context, int64_t consumed, int64_t held, lp_buf *out) {
+static lp_status pack_payload(const lp_context *context, int64_t consumed, int64_t held, lp_buf *out, lp_diag *diag) {
   const lp_states *states = &context->executor->states;
   int64_t sym[LP_MAX_SYMBOLS];
   set_symbols(sym, context->options.capacity, consumed);
   for (int32_t i = 0; i < states->manifest->state_count && consumed > 0; i++) {
     size_t bytes = 0;
     if (!is_there(states, i) || !lp_states_rows_bytes(states, i, sym, &bytes)) continue;
-    lp_states_pack(states, i, sym, out->data + out->size);
+    LP_TRY(lp_states_pack(states, i, sym, out->data + out->size, diag));
     out->size += bytes;
   }
   size_t rows = (size_t)(held - consumed) * context->halves->width * sizeof(float);
   if (rows > 0) memcpy(out->data + out->size, context->rows, rows);
   out->size += rows;
+  return LP_OK;
 }
 
 lp_status lp_context_save(const lp_context *context, const lp_context_record *record, const char *path, lp_diag *diag) {
@@ -99,8 +100,8 @@ lp_status lp_context_save(const lp_context *context, const lp_context_record *re
     return lp_error(diag, LP_LOC_FILE(path), "the context is too large");
   pack_head(context, record, consumed, held, &head);
   lp_buf_reserve(&payload, bytes + 1);
-  pack_payload(context, consumed, held, &payload);
-  lp_status status = lp_sealed_write(path, &kind, &head, &payload, diag);
+  lp_status status = pack_payload(context, consumed, held, &payload, diag);
+  if (status == LP_OK) status = lp_sealed_write(path, &kind, &head, &payload, diag);
   lp_buf_free(&head);
   lp_buf_free(&payload);
   return status;
@@ -125,7 +126,7 @@ static lp_status unpack_payload(lp_context *context, const lp_sealed *sealed, in
   set_symbols(sym, capacity, consumed);
   for (int32_t i = 0; i < states->manifest->state_count && consumed > 0; i++) {
     if (!is_there(states, i) || !lp_states_rows_bytes(states, i, sym, &bytes)) continue;
-    lp_states_unpack(states, i, sym, sealed->payload + at);
+    LP_TRY(lp_states_unpack(states, i, sym, sealed->payload + at, diag));
     at += bytes;
   }
   lp_context_put(context, consumed, held, sealed->payload + at);
