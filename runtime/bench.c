@@ -6,21 +6,25 @@
 
 #include "runtime/runtime_internal.h"
 
+enum { MOST_IDS = 1 << 28 };
+
 typedef struct {
   lp_session *session;
   const lp_bench_options *options;
   int32_t prefill, decode;
-  int64_t capacity;
-  int64_t *ids; /* [capacity], any tokens */
+  int64_t capacity, batch;
+  int64_t *ids;      /* [batch * capacity], any tokens */
+  lp_sample *sample; /* [batch] */
   lp_diag *diag;
 } bench_run;
 
 static lp_status walk(bench_run *run, int64_t past, int64_t count) {
   const lp_manifest *manifest = &run->session->bundle->manifest;
-  lp_span input[1] = {{.data = run->ids, .size = (size_t)count * lp_element_size(manifest->inputs[0].tensor.dtype)}};
-  lp_sample sample;
-  lp_walk step = {.program = past == 0 ? run->prefill : run->decode, .input = input, .sample = &sample};
-  step.sym[LP_SYM_B] = step.sym[LP_SYM_R] = 1;
+  lp_span input[1] = {
+      {.data = run->ids, .size = (size_t)(run->batch * count) * lp_element_size(manifest->inputs[0].tensor.dtype)}};
+  lp_walk step = {.program = past == 0 ? run->prefill : run->decode, .input = input, .sample = run->sample};
+  step.sym[LP_SYM_B] = run->batch;
+  step.sym[LP_SYM_R] = 1;
   step.sym[LP_SYM_S] = count;
   step.sym[LP_SYM_P] = past;
   step.sym[LP_SYM_C] = run->capacity;
@@ -67,25 +71,26 @@ static lp_status measure(bench_run *run, lp_status (*time_once)(bench_run *, dou
   return LP_OK;
 }
 
-static void name_row(lp_bench_row *row, const char *kind, int64_t tokens, int64_t depth) {
-  if (depth > 0)
-    snprintf(row->name, sizeof(row->name), "%s%" PRId64 " @ d%" PRId64, kind, tokens, depth);
-  else
-    snprintf(row->name, sizeof(row->name), "%s%" PRId64, kind, tokens);
+static void name_row(lp_bench_row *row, const char *kind, int64_t tokens, const bench_run *run) {
+  int length = snprintf(row->name, sizeof row->name, "%s%" PRId64, kind, tokens);
+  if (run->batch > 1)
+    length += snprintf(row->name + length, sizeof row->name - (size_t)length, " x %" PRId64, run->batch);
+  if (run->options->depth > 0)
+    snprintf(row->name + length, sizeof row->name - (size_t)length, " @ d%" PRId64, run->options->depth);
 }
 
 static lp_status measure_rows(bench_run *run, lp_bench_result *out) {
   const lp_bench_options *options = run->options;
   if (options->prompt > 0) {
     lp_bench_row *row = &out->row[out->rows++];
-    name_row(row, "pp", options->prompt, options->depth);
-    LP_TRY(measure(run, time_prompt, options->prompt, row));
+    name_row(row, "pp", options->prompt, run);
+    LP_TRY(measure(run, time_prompt, run->batch * options->prompt, row));
   }
   if (options->generate > 0) {
     lp_bench_row *row = &out->row[out->rows++];
-    name_row(row, "tg", options->generate, options->depth);
-    LP_TRY(measure(run, time_generation, options->generate, row));
-    row->gbytes_per_s = row->tokens_per_s * (double)out->weight_bytes / 1e9;
+    name_row(row, "tg", options->generate, run);
+    LP_TRY(measure(run, time_generation, run->batch * options->generate, row));
+    row->gbytes_per_s = row->tokens_per_s / (double)run->batch * (double)out->weight_bytes / 1e9;
   }
   return LP_OK;
 }
@@ -111,10 +116,15 @@ static lp_status prepare(bench_run *run) {
   if (manifest->context > 0 && run->capacity - 1 > manifest->context)
     return lp_error(run->diag, loc, "%" PRId64 " tokens exceed the model's context of %" PRId64, run->capacity - 1,
                     manifest->context);
-  run->ids = lp_alloc((size_t)run->capacity * sizeof(*run->ids));
+  size_t ids = 0;
+  if (run->batch < 1 || !lp_size_mul((size_t)run->batch, (size_t)run->capacity, &ids) || ids > MOST_IDS)
+    return lp_error(run->diag, loc, "%" PRId64 " sequences of %" PRId64 " tokens are too many", run->batch,
+                    run->capacity);
+  run->ids = lp_alloc(ids * sizeof *run->ids);
+  run->sample = lp_alloc((size_t)run->batch * sizeof *run->sample);
   uint32_t state = 1;
   bool narrow = manifest->inputs[0].tensor.dtype == LP_DT_I32;
-  for (int64_t i = 0; i < run->capacity; i++) {
+  for (size_t i = 0; i < ids; i++) {
     state = state * 1664525u + 1013904223u;
     int32_t token = (int32_t)((state >> 8) % (uint32_t)manifest->vocab);
     if (narrow)
@@ -126,12 +136,14 @@ static lp_status prepare(bench_run *run) {
 }
 
 lp_status lp_session_bench(lp_session *session, const lp_bench_options *options, lp_bench_result *out, lp_diag *diag) {
-  bench_run run = {.session = session, .options = options, .diag = diag};
+  bench_run run = {
+      .session = session, .options = options, .diag = diag, .batch = options->batch > 0 ? options->batch : 1};
   *out = (lp_bench_result){.threads = lp_pool_threads(session->pool),
                            .weight_bytes = weight_bytes(&session->bundle->manifest)};
   lp_status status = prepare(&run);
   if (status == LP_OK) status = measure_rows(&run, out);
   free(run.ids);
+  free(run.sample);
   struct rusage usage;
   if (getrusage(RUSAGE_SELF, &usage) == 0) out->peak_bytes = usage.ru_maxrss * 1024;
   return status;
@@ -266,7 +278,7 @@ lp_status lp_session_profile(lp_session *session, int64_t past, int64_t count, i
   int64_t context = session->bundle->manifest.context, first = first_past(past, count, repetitions, context);
   bool one_by_one = count == 1 && past > 0;
   const lp_bench_options options = {.prompt = count, .depth = one_by_one ? first + repetitions : past};
-  bench_run run = {.session = session, .options = &options, .diag = diag};
+  bench_run run = {.session = session, .options = &options, .diag = diag, .batch = 1};
   *out = (lp_profile){0};
   if (session->link != NULL)
     return lp_error(diag, LP_LOC_FILE(session->bundle->manifest.file), "parts are timed in one process only");
@@ -286,5 +298,6 @@ lp_status lp_session_profile(lp_session *session, int64_t past, int64_t count, i
     free(times.other_ms);
   }
   free(run.ids);
+  free(run.sample);
   return status;
 }

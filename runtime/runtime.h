@@ -297,12 +297,13 @@ LP_MUST_USE lp_status lp_session_run(lp_session *session, const char *program, c
 typedef struct {
   int64_t prompt, generate; /* tokens; 0 leaves the row out */
   int64_t depth;            /* tokens in the KV cache before */
+  int64_t batch;            /* sequences at once; 0: one */
   int64_t repetitions;
 } lp_bench_options;
 
 typedef struct {
   char name[48]; /* "pp512", "tg128 @ d1024" */
-  int64_t tokens;
+  int64_t tokens; /* of all sequences */
   double tokens_per_s, deviation; /* mean and standard deviation over the repetitions */
   double gbytes_per_s;            /* weights read, all sides; 0 where it says nothing */
 } lp_bench_row;

@@ -164,6 +164,7 @@ int lp_tool_bench(int argc, char **argv) {
       {"-p", LP_OPTION_I64, &flags.bench.prompt, "N", "prompt tokens (512); 0: no such row", 0},
       {"-n", LP_OPTION_I64, &flags.bench.generate, "N", "generated tokens (128); 0: no such row", 0},
       {"-d", LP_OPTION_I64, &flags.bench.depth, "N", "tokens in the KV cache before (0)", 0},
+      {"-b", LP_OPTION_I64, &flags.bench.batch, "N", "sequences at once (1)", 1},
       {"-r", LP_OPTION_I64, &flags.bench.repetitions, "N", "repetitions (5)", 1},
       {"-t", LP_OPTION_I64, &flags.setup.threads, "N", "threads (the machine's cores)", 0},
       {"-o", LP_OPTION_CHOICE, &flags.format, "md|json|csv", "format (md)", 0},
@@ -172,9 +173,10 @@ int lp_tool_bench(int argc, char **argv) {
        "what each part takes: operators of a bundle of `compile --profile`, else segments", 0},
       {"--in-process", LP_OPTION_FLAG, &flags.setup.in_process, NULL, "run both sides in this process", 0},
   };
-  const lp_command command = {.usage = "llmpart bench BUNDLE [-p 512] [-n 128] [-d 0] [-r 5] [-t THREADS] [-o md]",
-                              .summary = "Measures prompt processing (pp) and token generation (tg), batch 1: mean and "
-                                         "standard deviation of\ntokens per second, and the weights read per second.",
+  const lp_command command = {.usage =
+                                  "llmpart bench BUNDLE [-p 512] [-n 128] [-d 0] [-b 1] [-r 5] [-t THREADS] [-o md]",
+                              .summary = "Measures prompt processing (pp) and token generation (tg): mean and standard "
+                                         "deviation of\ntokens per second, and the weights read per second.",
                               .options = options,
                               .count = LP_COUNT(options),
                               .min_args = 1,

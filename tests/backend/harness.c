@@ -399,6 +399,7 @@ static void run_and_compare(harness *h, const lp_backend *backend, const char *m
   }
   for (int32_t i = 0; i < h->result_count; i++)
     compare(h, i, &want[i], out[i].data, how);
+  if (backend->kernels) harness_record(h, backend, &options, &job);
 }
 
 void harness_check(harness *h, const char *backend, const char *march, int64_t threads) {

@@ -83,8 +83,9 @@ int harness_main(Suite *suite);
 void harness_run_native(harness *h, const lp_backend *backend, const lp_emit_options *options, runner_job *job);
 /* false: a tool is missing and the check is skipped, with a note. */
 bool harness_run_foreign(harness *h, const lp_backend *backend, const lp_emit_options *options, runner_job *job);
-/* As OpenCL, through the runtime. */
+/* By the runtime, on a GPU; what it gave can be recorded afterwards. */
 void harness_run_gpu(harness *h, const lp_backend *backend, const lp_emit_options *options, runner_job *job);
+void harness_record(harness *h, const lp_backend *backend, const lp_emit_options *options, const runner_job *job);
 /* Is there a device? If not, `why` (256 bytes) says what is missing. */
 bool harness_has_gpu(const char *language, char why[256]);
 /* The data section of the side's weights; `file` owns it. */

@@ -1,0 +1,82 @@
+#!/bin/sh
+# run.sh [PACK]: on a machine with an NVIDIA GPU, runs the conformance suite's recorded cases (some of them once more under
+# compute-sanitizer where it is there and works), measures the bundles, copies, and PyTorch where there is one, and prints one table. PACK is
+# a folder that pack.sh made, this script's own unless said. Needs the driver and NVRTC; no compiler, no network. Without a GPU it
+# says so and ends with exit status 77.
+#   LP_PROMPT, LP_STEPS, LP_BATCH, LP_DEPTH   of the measurements (2048, 64, 32, 512)
+#   LP_BASELINES  options of baselines.py; "no": leave it out
+set -u
+pack=$(cd "${1:-$(dirname "$0")}" && pwd)
+prompt=${LP_PROMPT:-2048} steps=${LP_STEPS:-64} batch=${LP_BATCH:-32} depth=${LP_DEPTH:-512}
+work=$(mktemp -d "${TMPDIR:-/tmp}/lp_gpu.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+[ -x "$pack/bin/bench_bundle" ] || { echo "run.sh: $pack holds no bin/bench_bundle: make it with pack.sh"; exit 1; }
+
+# NVRTC comes with the toolkit, or with PyTorch.
+wheels=$(python3 -c 'import nvidia, pathlib
+print(":".join(str(p) for root in nvidia.__path__ for p in sorted(pathlib.Path(root).glob("*/lib"))))' 2>/dev/null)
+export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$pack/bin:/usr/local/nvidia/lib64:/usr/local/cuda/lib64${wheels:+:$wheels}"
+
+"$pack/bin/bench_bundle" --copy >"$work/copy" 2>"$work/err"
+status=$?
+[ $status != 77 ] || { echo "run.sh: skipped: $(head -n 1 "$work/err")"; exit 77; }
+[ $status = 0 ] || { cat "$work/err"; exit 1; }
+copy=$(cut -d '|' -f 3 "$work/copy")
+failures=0
+row() { printf '| %s | %s | %s |\n' "$1" "$2" "${3:-}" >>"$work/table"; } # row WHAT FOUND [WANTED]
+value() { sed -n "s/^$1|\([^|]*\)|.*/\1/p" "$2" | head -n 1; }             # value NAME FILE
+
+echo "run.sh: conformance" >&2
+"$pack/bin/check_cases" "$pack"/cases/*.case >"$work/cases" 2>"$work/err" || { failures=$((failures + 1)); cat "$work/cases" "$work/err"; }
+row 'conformance' "$(tail -n 1 "$work/cases")" '0 failed'
+if command -v compute-sanitizer >/dev/null; then
+  some=$(ls "$pack"/cases/*.case | awk 'NR % 16 == 1')
+  for tool in memcheck racecheck; do
+    # shellcheck disable=SC2086 # a list of files
+    compute-sanitizer --tool $tool "$pack/bin/check_cases" $some >"$work/sanitizer" 2>&1
+    row "compute-sanitizer, $tool" "$(grep -E 'SUMMARY|not supported' "$work/sanitizer" | tail -n 1 | tr -d =)" '0 errors'
+  done
+fi
+
+baselines=$work/baselines
+: >"$baselines"
+if [ "${LP_BASELINES:-}" != no ] && python3 -c 'import torch' 2>/dev/null; then
+  echo "run.sh: PyTorch" >&2
+  # shellcheck disable=SC2086 # a list of options
+  python3 "$pack/baselines.py" --prompt "$prompt" --depth "$depth" ${LP_BASELINES:-} >"$baselines" 2>"$work/err" || tail -n 3 "$work/err"
+fi
+matrix=$(value 'bf16 products' "$baselines")
+row "copies within the GPU's memory, $(cut -d '|' -f 1 "$work/copy")" "$copy GB/s"
+[ -z "$matrix" ] || row 'bf16 matrix products' "$matrix TFLOP/s"
+sed -n 's/^\(eager\|compile\) \(.*\)|\(.*\)|\(.*\)$/| PyTorch \1, f16, \2 | \3 \4 | |/p' "$baselines" >>"$work/table"
+
+measure() { # measure PROMPT STEPS DEPTH BATCH: the row of bench_bundle, in $work/row
+  "$pack/bin/bench_bundle" "$work/bundle" "$1" "$2" "$3" "$4" 3 >"$work/row" 2>"$work/err" || { failures=$((failures + 1)); cat "$work/err" >&2; }
+}
+column() { head -n 1 "$work/row" | cut -d '|' -f "$1"; }
+for bundle in "$pack"/bundles/*.llmpart; do
+  name=$(basename "$bundle" .llmpart)
+  echo "run.sh: $name" >&2
+  cp -r "$bundle" "$work/bundle"
+  bytes=$(cat "$bundle/cloud/weights.bytes")
+  "$pack/bin/bench_bundle" --weights "$work/bundle/cloud/weights.safetensors" "$bundle/cloud/weights.head" "$bytes"
+  sum=$(sha256sum "$work/bundle/cloud/weights.safetensors" | cut -d ' ' -f 1)
+  sed "s/SUM/$sum/" "$bundle/manifest.json" >"$work/bundle/manifest.json"
+  measure 0 "$steps" "$depth" 1
+  rate=$(column 2) read_rate=$(column 4)
+  [ "$name" = int4 ] && wanted=70 || wanted=85
+  row "$name, decode" "$(awk -v r="$rate" -v g="$read_rate" -v c="$copy" 'BEGIN { printf "%.1f tokens/s, %.0f GB/s, %.1f %% of copies", r, g, 100 * g / c }')" "$wanted %"
+  measure 0 "$steps" "$depth" "$batch"
+  row "$name, decode x $batch" "$(awk -v m="$(column 2)" -v r="$rate" 'BEGIN { printf "%.1f tokens/s, %.1f times one", m, r ? m / r : 0 }')" '20 times'
+  measure "$prompt" 0 0 1
+  row "$name, prompt of $prompt" "$(awk -v p="$(column 2)" -v b="$bytes" -v d="$name" -v m="${matrix:-0}" 'BEGIN {
+    f = 2 * p * b / (d == "int4" ? 0.5625 : d == "int8" ? 1.0625 : 2) / 1e12
+    printf "%.1f tokens/s, %.2f TFLOP/s", p, f
+    if (m > 0) printf ", %.1f %% of products", 100 * f / m }')" '65 %'
+  rm -rf "$work/bundle"
+done
+
+echo '| what | found | wanted |'
+echo '| --- | --- | --- |'
+cat "$work/table"
+[ $failures = 0 ]
