@@ -2,6 +2,7 @@
  * and one for questions. */
 #include "runtime/link.pb-c.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,8 @@ struct lp_cloud_end {
   lp_uploader *uploader; /* the rows' connection */
   lp_wire *wire;         /* the questions' connection; NULL: lost */
   uint64_t number;       /* of the last question */
+  double asked_ms;       /* it was first sent; 0: not yet */
+  lp_cloud_times times;  /* of its answer */
   uint64_t bytes_up, bytes_down, row_bytes;
   uint8_t *row;
 };
@@ -32,7 +35,8 @@ static lp_status open_remote(lp_cloud_end *end, lp_diag *diag) {
   int64_t have = 0;
   end->uploader = lp_uploader_start(&end->options);
   if (end->uploader == NULL) return lp_error(diag, LP_LOC_NONE, "cannot start a thread");
-  LP_TRY(lp_context_dial(&end->options, end->time, end->options.endpoint->patience.dial_ms, &end->wire, &have, diag));
+  LP_TRY(lp_context_dial(&end->options, end->time, LP_LANE_LINK, end->options.endpoint->patience.dial_ms, &end->wire,
+                         &have, diag));
   if (have > 0) lp_uploader_skip(end->uploader, have < end->time.floor ? have : end->time.floor);
   return LP_OK;
 }
@@ -56,7 +60,8 @@ lp_status lp_cloud_end_open(lp_session *session, const lp_halves *halves, int64_
                             .context = claim->context,
                             .options = {.sampling = session->options.sampling, .codec = codec, .capacity = capacity},
                             .row_bytes = lp_codec_row_bytes(codec, halves->width),
-                            .begin = end->time};
+                            .begin = end->time,
+                            .trace = session->options.trace};
   end->row = lp_alloc(end->options.row_bytes);
   lp_status status = LP_OK;
   if (session->options.cloud == NULL)
@@ -137,6 +142,7 @@ static lp_status lost(const lp_cloud_end *end, const lp_question *question, cons
 static bool send_question(lp_cloud_end *end, const lp_question *question, const char **why) {
   Lp__Wire__Ask ask = LP__WIRE__ASK__INIT;
   ask.context = end->options.context;
+  if (end->asked_ms <= 0) end->asked_ms = lp_now_ms();
   ask.number = end->number;
   ask.epoch = end->time.epoch;
   ask.floor = end->time.floor;
@@ -165,6 +171,8 @@ static reply take_reply(lp_cloud_end *end, const lp_question *question, const Lp
   if (answer->number < end->number) return REPLY_OTHER; /* to a question that was given up */
   int32_t vocab = end->halves->bundle->manifest.vocab;
   if ((int64_t)answer->accepted > question->count || answer->token < 0 || answer->token >= vocab) return REPLY_BAD;
+  end->times = (lp_cloud_times){.asked_ms = NAN};
+  (void)lp_cloud_times_of(answer->times, &end->times);
   *out = (lp_answer){.accepted = answer->accepted,
                      .sample = {.token = answer->token, .confidence = answer->confidence},
                      .busy_ms = answer->busy_ms};
@@ -217,7 +225,7 @@ static bool redial(lp_cloud_end *end, double left_ms) {
   lp_diag *quiet = lp_diag_create();
   double limit = end->options.endpoint->patience.dial_ms;
   if (left_ms < limit) limit = left_ms;
-  bool good = lp_context_dial(&end->options, end->time, limit, &end->wire, &have, quiet) == LP_OK;
+  bool good = lp_context_dial(&end->options, end->time, LP_LANE_LINK, limit, &end->wire, &have, quiet) == LP_OK;
   lp_diag_free(quiet);
   /* A worker that has forgotten the context says so; the rows' connection may not have noticed. */
   if (good) lp_uploader_send_again(end->uploader, have);
@@ -252,8 +260,16 @@ static lp_status ask_remote(lp_cloud_end *end, const lp_question *question, doub
   const char *why = "no answer in time";
   lp_buf refusal = {0};
   end->number++;
+  end->asked_ms = 0;
   bool answered = ask_until(end, question, lp_now_ms() + timeout_ms, persists, out, &refusal, &why);
   lp_status status = LP_OK;
+  lp_trace_span span = {.name = question->count > 0 ? "verify" : "ask",
+                        .begin_ms = end->asked_ms,
+                        .end_ms = lp_now_ms(),
+                        .position = question->end - question->count,
+                        .tokens = question->count + 1,
+                        .bytes = -1};
+  if (answered) lp_trace_request(end->options.trace, LP_LANE_LINK, &span, &end->times);
   if (refusal.size > 0)
     status = lp_error(diag, LP_LOC_NONE, "the cloud at %s failed at position %" PRId64 ": %s",
                       end->options.endpoint->address, question->end, lp_buf_text(&refusal));
@@ -263,9 +279,21 @@ static lp_status ask_remote(lp_cloud_end *end, const lp_question *question, doub
   return status;
 }
 
+static lp_status ask_here(lp_cloud_end *end, const lp_question *question, lp_answer *out, lp_diag *diag) {
+  lp_trace_span span = {.name = "compute",
+                        .begin_ms = lp_now_ms(),
+                        .position = question->end - question->count,
+                        .tokens = question->count + 1,
+                        .bytes = -1};
+  LP_TRY(lp_context_ask(end->here, question, out, diag));
+  span.end_ms = lp_now_ms();
+  lp_trace_put(end->options.trace, LP_LANE_CLOUD, &span);
+  return LP_OK;
+}
+
 lp_status lp_cloud_end_ask(lp_cloud_end *end, const lp_question *question, double timeout_ms, bool persists,
                            lp_answer *out, lp_diag *diag) {
-  LP_TRY(end->here != NULL ? lp_context_ask(end->here, question, out, diag)
+  LP_TRY(end->here != NULL ? ask_here(end, question, out, diag)
                            : ask_remote(end, question, timeout_ms, persists, out, diag));
   if (question->count > 0)
     end->time =

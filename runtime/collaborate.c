@@ -70,7 +70,14 @@ static lp_status pass_to(collaboration *run, int64_t to) {
   LP_TRY(lp_halves_run_device(&run->halves, run->session->executor[LP_SIDE_DEVICE], &pass,
                               &run->session->options.sampling, run->rows, &run->ids, &run->session->scratch,
                               run->diag));
-  run->pass_ms = lp_now_ms() - begin;
+  lp_trace_span span = {.name = run->passed == 0 ? "prefill" : "pass",
+                        .begin_ms = begin,
+                        .end_ms = lp_now_ms(),
+                        .position = run->passed,
+                        .tokens = count,
+                        .bytes = -1};
+  lp_trace_put(run->session->options.trace, LP_LANE_DEVICE, &span);
+  run->pass_ms = span.end_ms - begin;
   if (run->passed == 0) LP_TRY(lp_bundle_await_check(run->session->bundle, run->diag));
   if (run->cloud != NULL) LP_TRY(lp_cloud_end_upload(run->cloud, run->passed, count, run->rows, run->diag));
   run->passed = to;
@@ -92,6 +99,7 @@ static void emit(collaboration *run, const lp_sample *sample, int32_t exit) {
   run->text[run->count++] = sample->token;
   run->task->out->steps++;
   lp_vec_push(&run->task->out->tokens, token);
+  lp_trace_token(run->session->options.trace, now, &token);
   if (run->task->sink != NULL) run->task->sink(run->task->user, 0, &token);
   lp_keeper_note(run->task->keeper, run->task->out, run->diag);
   run->ended = sample->token == run->task->eos || run->count - run->task->length >= run->task->most;

@@ -173,6 +173,7 @@ typedef struct {
   lp_context_options options;
   size_t row_bytes;
   lp_context_time begin; /* before the first row is put */
+  lp_trace *trace;       /* borrowed; NULL: none */
 } lp_uploader_options;
 
 lp_uploader *lp_uploader_start(const lp_uploader_options *options); /* NULL: no thread */
@@ -190,8 +191,8 @@ void lp_uploader_stop(lp_uploader *uploader, uint64_t *bytes_up, uint64_t *bytes
 
 /* Opens a connection and joins the context, which the worker makes when it does not know it. `have` is how many rows the
  * cloud holds without a gap. */
-LP_MUST_USE lp_status lp_context_dial(const lp_uploader_options *options, lp_context_time time, double timeout_ms,
-                                      lp_wire **out, int64_t *have, lp_diag *diag);
+LP_MUST_USE lp_status lp_context_dial(const lp_uploader_options *options, lp_context_time time, lp_trace_lane lane,
+                                      double timeout_ms, lp_wire **out, int64_t *have, lp_diag *diag);
 
 /* ---- generation (collaborate.c) ---------------------------------------------------------------------------------- */
 

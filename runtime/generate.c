@@ -170,6 +170,7 @@ static lp_status step(generation_run *run, int32_t program, int64_t past, int64_
                           .confidence = run->sample[i].confidence,
                           .ms = now - run->last_ms};
     lp_vec_push(&run->out->tokens, token);
+    if (!run->ended[i]) lp_trace_token(session->options.trace, now, &token);
     if (run->sink != NULL && !run->ended[i]) run->sink(run->user, i, &token);
     if (run->sample[i].token == run->eos && !session->options.ignore_eos) run->ended[i] = true;
   }

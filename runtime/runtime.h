@@ -193,6 +193,7 @@ typedef struct {
 } lp_patience;
 
 typedef struct lp_saved_session lp_saved_session;
+typedef struct lp_trace lp_trace;
 
 typedef struct {
   const char *cloud; /* HOST:PORT of a worker; NULL runs both sides in this process (both must be loaded) */
@@ -213,6 +214,7 @@ typedef struct {
   lp_patience patience;
   lp_link_security security;
   const char *session_file;       /* kept there as it goes on, for a process that comes after this one; NULL: nowhere */
+  lp_trace *trace;                /* what happens is put there; borrowed; NULL: nobody looks */
   const lp_saved_session *resume; /* goes on from there, under the same options; borrowed; NULL: begins */
 } lp_generate_options;
 
@@ -250,6 +252,14 @@ typedef void lp_token_sink(void *user, int64_t index, const lp_generated *token)
 LP_MUST_USE lp_status lp_session_generate(lp_session *session, const int32_t *prompts, int64_t batch, int64_t length,
                                           lp_token_sink *sink, void *user, lp_generation *out, lp_diag *diag);
 void lp_generation_free(lp_generation *generation);
+
+/* ---- what happened when (trace.c) -------------------------------------------------------------------------------- */
+
+/* Spans of a session on four lanes: device, upload, link and cloud, on the device's clock. Any thread may add to it. */
+lp_trace *lp_trace_create(void);
+void lp_trace_free(lp_trace *trace);
+/* In the form that chrome://tracing and Perfetto read, with "schema": "llmpart.trace/1" among its other data. */
+LP_MUST_USE lp_status lp_trace_write(lp_trace *trace, const char *path, lp_diag *diag);
 
 /* ---- a generation on disk (session_file.c) ----------------------------------------------------------------------- */
 

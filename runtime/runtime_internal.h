@@ -344,6 +344,33 @@ extern const lp_transport lp_transport_tcp;
 LP_MUST_USE lp_status lp_address_split(const char *address, char **host, int *port, lp_diag *diag);
 bool lp_address_is_loopback(const char *host);
 
+/* ---- what happened when (trace.c) -------------------------------------------------------------------------------- */
+
+typedef enum { LP_LANE_DEVICE, LP_LANE_UPLOAD, LP_LANE_LINK, LP_LANE_CLOUD, LP_LANE_COUNT } lp_trace_lane;
+
+/* Times are lp_now_ms(). `position` is that of the first token; counts below 0 are left out. */
+typedef struct {
+  const char *name; /* not copied */
+  double begin_ms, end_ms;
+  int64_t position, tokens, bytes;
+} lp_trace_span;
+/* By the worker's clock. */
+typedef struct {
+  double asked_ms, began_ms, sent_ms;
+} lp_cloud_times;
+
+/* Without a trace (NULL) they do nothing. */
+void lp_trace_put(lp_trace *trace, lp_trace_lane lane, const lp_trace_span *span);
+/* A request and its answer: the span is the device's, first sent to received. What the worker says of it is put there and on the cloud's
+ * lane, and bounds how far its clock is from the device's: what it was asked came after it was sent, its answer before it was
+ * received. `times` NULL: it says nothing. */
+void lp_trace_request(lp_trace *trace, lp_trace_lane lane, const lp_trace_span *span, const lp_cloud_times *times);
+void lp_trace_token(lp_trace *trace, double ms, const lp_generated *token);
+
+struct Lp__Wire__Times;
+/* NULL for NULL. */
+const lp_cloud_times *lp_cloud_times_of(const struct Lp__Wire__Times *times, lp_cloud_times *out);
+
 /* ---- link (link.c) ----------------------------------------------------------------------------------------------- */
 
 enum { LP_WIRE_PROTOCOL = 3 };
@@ -445,6 +472,8 @@ LP_MUST_USE lp_status lp_session_walk(lp_session *session, lp_walk *walk, lp_dia
 LP_MUST_USE lp_status lp_walk_fill(lp_walk *walk, lp_executor *executor, const lp_step *step, lp_diag *diag);
 LP_MUST_USE lp_status lp_walk_output(lp_session *session, lp_walk *walk, lp_executor *executor, const lp_step *step,
                                      lp_diag *diag);
+/* What a side in this process ran. */
+void lp_walk_trace(const lp_session *session, const lp_walk *walk, const lp_step *step, double begin_ms, double end_ms);
 bool lp_walk_wants(const lp_session *session, const lp_walk *walk, const lp_step *step);
 
 /* With a worker (session_remote.c). */

@@ -91,6 +91,18 @@ static lp_status time_step(lp_session *session, lp_walk *walk, const lp_step *st
   return LP_OK;
 }
 
+void lp_walk_trace(const lp_session *session, const lp_walk *walk, const lp_step *step, double begin_ms,
+                   double end_ms) {
+  if (session->options.trace == NULL || step->kind != LP_STEP_RUN) return;
+  lp_trace_span span = {.name = walk->sym[LP_SYM_P] == 0 ? "prefill" : "pass",
+                        .begin_ms = begin_ms,
+                        .end_ms = end_ms,
+                        .position = walk->sym[LP_SYM_P],
+                        .tokens = walk->sym[LP_SYM_S],
+                        .bytes = -1};
+  lp_trace_put(session->options.trace, step->side == LP_SIDE_CLOUD ? LP_LANE_CLOUD : LP_LANE_DEVICE, &span);
+}
+
 static lp_status walk_here(lp_session *session, lp_walk *walk, lp_diag *diag) {
   const lp_program *program = &session->bundle->manifest.programs[walk->program];
   for (int i = 0; i < LP_SIDE_COUNT; i++)
@@ -99,7 +111,8 @@ static lp_status walk_here(lp_session *session, lp_walk *walk, lp_diag *diag) {
     double begin = lp_now_ms();
     LP_TRY(session->watch != NULL ? time_step(session, walk, &program->step[i], diag)
                                   : walk_step(session, walk, &program->step[i], diag));
-    double took = lp_now_ms() - begin;
+    double now = lp_now_ms(), took = now - begin;
+    lp_walk_trace(session, walk, &program->step[i], begin, now);
     if (program->step[i].side == LP_SIDE_CLOUD) session->wait_ms += took, session->cloud_ms += took;
   }
   return LP_OK;

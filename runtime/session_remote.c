@@ -13,7 +13,8 @@ typedef struct {
   lp_walk *walk;
   const lp_program *program;
   lp_executor *device;
-  bool begun; /* the worker knows of this run */
+  bool begun;     /* the worker knows of this run */
+  double sent_ms; /* when it was sent what it waited for */
   lp_diag *diag;
 } remote_walk;
 
@@ -22,6 +23,12 @@ static lp_status broken(const remote_walk *remote, const char *why) {
   remote->session->lost = true;
   return lp_error(remote->diag, LP_LOC_NONE, "the cloud at %s was lost at position %" PRId64 ": %s",
                   remote->session->link->address, sym[LP_SYM_P] + sym[LP_SYM_S], why);
+}
+
+static lp_trace_span span_of(const remote_walk *remote, const char *name, double begin_ms) {
+  const int64_t *sym = remote->walk->sym;
+  return (lp_trace_span){
+      .name = name, .begin_ms = begin_ms, .position = sym[LP_SYM_P], .tokens = sym[LP_SYM_S], .bytes = -1};
 }
 
 /* ---- to the worker ----------------------------------------------------------------------------------------------- */
@@ -38,7 +45,11 @@ static lp_status send_step(remote_walk *remote, int32_t step, const void *payloa
   message.kind_case = LP__WIRE__MESSAGE__KIND_STEP;
   message.step = &body;
   const char *why = "";
+  lp_trace_span span = span_of(remote, "rows", remote->sent_ms = lp_now_ms());
   if (!lp_wire_send(remote->session->link, LP_ONLY_PEER, &message, payload, size, &why)) return broken(remote, why);
+  span.end_ms = lp_now_ms();
+  span.bytes = (int64_t)size;
+  lp_trace_put(remote->session->options.trace, LP_LANE_UPLOAD, &span);
   remote->begun = true;
   return LP_OK;
 }
@@ -104,6 +115,20 @@ static void note_wait(lp_session *session, double waited_ms, double busy_ms) {
   session->cloud_ms += busy_ms < waited_ms ? busy_ms : waited_ms;
 }
 
+static const Lp__Wire__Times *times_of(const Lp__Wire__Message *message) {
+  if (message->kind_case == LP__WIRE__MESSAGE__KIND_RESULT) return message->result->times;
+  return message->kind_case == LP__WIRE__MESSAGE__KIND_TOKENS ? message->tokens->times : NULL;
+}
+
+static void trace_reply(const remote_walk *remote, const lp_inbound *in) {
+  lp_cloud_times times;
+  lp_trace_span span = span_of(remote, "ask", remote->sent_ms);
+  span.end_ms = lp_now_ms();
+  span.bytes = (int64_t)in->payload_size;
+  lp_trace_request(remote->session->options.trace, LP_LANE_LINK, &span,
+                   lp_cloud_times_of(times_of(in->message), &times));
+}
+
 /* Waits for what step `index` makes on the worker. Releases `in` on failure. */
 static lp_status await_kind(remote_walk *remote, int32_t index, Lp__Wire__Message__KindCase kind, lp_inbound *in) {
   if (!remote->begun) LP_TRY(send_step(remote, -1, NULL, 0));
@@ -111,6 +136,7 @@ static lp_status await_kind(remote_walk *remote, int32_t index, Lp__Wire__Messag
   LP_TRY(await_frame(remote, in));
   const Lp__Wire__Message *message = in->message;
   note_wait(remote->session, lp_now_ms() - begin, busy_ms_of(message));
+  trace_reply(remote, in);
   lp_status status;
   if (message->kind_case == LP__WIRE__MESSAGE__KIND_FAILURE) {
     status = lp_error(remote->diag, LP_LOC_NONE, "the cloud at %s failed at position %" PRId64 ": %s",
@@ -175,8 +201,12 @@ static lp_status device_step(remote_walk *remote, int32_t index, const lp_step *
   switch (step->kind) {
   case LP_STEP_INPUT:
     return lp_walk_fill(remote->walk, remote->device, step, remote->diag);
-  case LP_STEP_RUN:
-    return lp_executor_run(remote->device, step, remote->diag);
+  case LP_STEP_RUN: {
+    double begin = lp_now_ms();
+    LP_TRY(lp_executor_run(remote->device, step, remote->diag));
+    lp_walk_trace(remote->session, remote->walk, step, begin, lp_now_ms());
+    return LP_OK;
+  }
   case LP_STEP_SEND:
     return send_tensor(remote, index, step);
   case LP_STEP_MOVE:
@@ -233,6 +263,7 @@ lp_status lp_session_connect(lp_session *session, lp_diag *diag) {
   open.top_k = session->options.sampling.top_k;
   open.top_p = session->options.sampling.top_p;
   open.seed = session->options.sampling.seed;
+  open.times = session->options.trace != NULL;
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
   message.kind_case = LP__WIRE__MESSAGE__KIND_OPEN;
   message.open = &open;

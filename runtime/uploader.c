@@ -2,6 +2,7 @@
 #include "runtime/link.pb-c.h"
 
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,27 +47,33 @@ static bool send_join(lp_wire *wire, const lp_uploader_options *options, lp_cont
   join.capacity = context->capacity;
   join.epoch = time.epoch;
   join.floor = time.floor;
+  join.times = options->trace != NULL;
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
   message.kind_case = LP__WIRE__MESSAGE__KIND_JOIN;
   message.join = &join;
   return lp_wire_send(wire, LP_ONLY_PEER, &message, NULL, 0, why);
 }
 
-static lp_status take_joined(lp_wire *wire, uint64_t context, const lp_inbound *in, int64_t *have, lp_diag *diag) {
+static lp_status take_joined(lp_wire *wire, const lp_uploader_options *options, const lp_inbound *in,
+                             lp_cloud_times *times, int64_t *have, lp_diag *diag) {
   const Lp__Wire__Message *message = in->message;
   if (message->kind_case == LP__WIRE__MESSAGE__KIND_FAILURE)
     return lp_error(diag, LP_LOC_NONE, "the cloud at %s refuses: %s", wire->address, message->failure->text);
-  if (message->kind_case != LP__WIRE__MESSAGE__KIND_JOINED || message->joined->context != context ||
+  if (message->kind_case != LP__WIRE__MESSAGE__KIND_JOINED || message->joined->context != options->context ||
       message->joined->have < 0)
     return lp_error(diag, LP_LOC_NONE, "the cloud at %s answered what was not asked", wire->address);
   *have = message->joined->have;
+  *times = (lp_cloud_times){.asked_ms = NAN};
+  (void)lp_cloud_times_of(message->joined->times, times);
   return LP_OK;
 }
 
-static lp_status join(lp_wire *wire, const lp_uploader_options *options, lp_context_time time, double timeout_ms,
-                      int64_t *have, lp_diag *diag) {
+static lp_status join(lp_wire *wire, const lp_uploader_options *options, lp_context_time time, lp_trace_lane lane,
+                      double timeout_ms, int64_t *have, lp_diag *diag) {
   const char *why = "";
   lp_inbound in;
+  lp_cloud_times times;
+  lp_trace_span span = {.name = "join", .begin_ms = lp_now_ms(), .position = -1, .tokens = -1, .bytes = -1};
   if (!send_join(wire, options, time, &why))
     return lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", wire->address, why);
   double until = lp_now_ms() + timeout_ms;
@@ -76,15 +83,20 @@ static lp_status join(lp_wire *wire, const lp_uploader_options *options, lp_cont
   while (outcome == LP_RECV_TIMEOUT && lp_now_ms() < until);
   if (outcome != LP_RECV_FRAME)
     return lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: it does not answer", wire->address);
-  lp_status status = take_joined(wire, options->context, &in, have, diag);
+  lp_status status = take_joined(wire, options, &in, &times, have, diag);
   lp_inbound_release(&in);
+  span.end_ms = lp_now_ms();
+  if (status == LP_OK) lp_trace_request(options->trace, lane, &span, &times);
   return status;
 }
 
-lp_status lp_context_dial(const lp_uploader_options *options, lp_context_time time, double timeout_ms, lp_wire **out,
-                          int64_t *have, lp_diag *diag) {
+lp_status lp_context_dial(const lp_uploader_options *options, lp_context_time time, lp_trace_lane lane,
+                          double timeout_ms, lp_wire **out, int64_t *have, lp_diag *diag) {
+  lp_trace_span span = {.name = "connect", .begin_ms = lp_now_ms(), .position = -1, .tokens = -1, .bytes = -1};
   LP_TRY(lp_wire_dial(&lp_transport_tcp, options->endpoint, timeout_ms, out, diag));
-  lp_status status = join(*out, options, time, timeout_ms, have, diag);
+  span.end_ms = lp_now_ms();
+  lp_trace_put(options->trace, lane, &span);
+  lp_status status = join(*out, options, time, lane, timeout_ms, have, diag);
   if (status == LP_OK) return LP_OK;
   lp_wire_close(*out);
   *out = NULL;
@@ -156,7 +168,7 @@ static bool connect_wire(lp_uploader *uploader) {
   int64_t have = 0;
   lp_diag *diag = lp_diag_create(); /* the questions' connection reports what lasts */
   double limit = uploader->options.endpoint->patience.dial_ms;
-  bool good = lp_context_dial(&uploader->options, time, limit, &uploader->wire, &have, diag) == LP_OK;
+  bool good = lp_context_dial(&uploader->options, time, LP_LANE_UPLOAD, limit, &uploader->wire, &have, diag) == LP_OK;
   lp_diag_free(diag);
   if (!good) {
     pause_after_failure(uploader);
@@ -195,8 +207,13 @@ static bool send_piece(lp_uploader *uploader, const piece *next) {
   message.kind_case = LP__WIRE__MESSAGE__KIND_ROWS;
   message.rows = &rows;
   const char *why = "";
-  return lp_wire_send(uploader->wire, LP_ONLY_PEER, &message, next->data,
-                      (size_t)next->count * uploader->options.row_bytes, &why);
+  size_t bytes = (size_t)next->count * uploader->options.row_bytes;
+  lp_trace_span span = {
+      .name = "rows", .begin_ms = lp_now_ms(), .position = next->first, .tokens = next->count, .bytes = (int64_t)bytes};
+  bool good = lp_wire_send(uploader->wire, LP_ONLY_PEER, &message, next->data, bytes, &why);
+  span.end_ms = lp_now_ms();
+  lp_trace_put(uploader->options.trace, LP_LANE_UPLOAD, &span);
+  return good;
 }
 
 /* `sent` may have gone back in the meantime; then it stays where it is. */

@@ -129,6 +129,10 @@ static void handle_join(lp_worker *worker, uint32_t peer, const Lp__Wire__Join *
     context->used_ms = lp_now_ms();
     (void)lp_context_enter(context->context, (lp_context_time){join->epoch, join->floor});
     Lp__Wire__Joined joined = LP__WIRE__JOINED__INIT;
+    Lp__Wire__Times times = LP__WIRE__TIMES__INIT;
+    context->times = join->times != 0;
+    times.asked = times.began = times.sent = context->used_ms;
+    joined.times = context->times ? &times : NULL;
     joined.context = join->context;
     joined.have = context->context->held;
     Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
@@ -149,6 +153,11 @@ static void post_answer(lp_worker *worker, uint32_t peer, const worker_context *
   answer.token = context->answer.sample.token;
   answer.confidence = context->answer.sample.confidence;
   answer.busy_ms = context->answer.busy_ms;
+  Lp__Wire__Times times = LP__WIRE__TIMES__INIT;
+  times.asked = context->asked_ms;
+  times.began = context->ended_ms - context->answer.busy_ms;
+  times.sent = lp_now_ms();
+  if (context->times && context->ended_ms > 0) answer.times = &times;
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
   message.kind_case = LP__WIRE__MESSAGE__KIND_ANSWER;
   message.answer = &answer;
@@ -185,6 +194,8 @@ static void answer_if_ready(lp_worker *worker, worker_context *context) {
   lp_diag *diag = lp_diag_create();
   if (compute_answer(worker, context, diag) == LP_OK) {
     context->answered = context->question.number;
+    context->asked_ms = context->question.asked_ms;
+    context->ended_ms = lp_now_ms();
     post_answer(worker, context->question.peer, context);
   } else {
     refuse_with(worker, context->question.peer, diag);
@@ -225,6 +236,7 @@ static void handle_ask(lp_worker *worker, uint32_t peer, worker_context *context
   context->question.count = (int64_t)ask->n_draft;
   if (ask->n_draft > 0) memcpy(context->question.draft, ask->draft, ask->n_draft * sizeof(*ask->draft));
   context->question.since_ms = lp_now_ms();
+  if (!again) context->question.asked_ms = context->question.since_ms;
   /* A device that asks again is told what is waited for: what it sent may be lost. */
   if (context->lost || again) post_lack(worker, peer, context->id, context->context->held);
   context->lost = false;

@@ -20,6 +20,7 @@ typedef struct {
   int64_t position; /* tokens in the KV cache */
   double used_ms;   /* when it was last asked */
   double busy_from; /* since when it computes what is sent next */
+  bool times;       /* are wanted in what is sent */
 } worker_session;
 
 /* A context of early exits (collaborate.h) and the question that it waits with, if any. */
@@ -35,10 +36,12 @@ typedef struct {
     lp_context_time time;
     int64_t end, count;
     int32_t *draft; /* [capacity] */
-    double since_ms;
+    double since_ms, asked_ms;
   } question;
   uint64_t answered; /* number of the question answered last, 0 none */
   lp_answer answer;
+  bool times;                /* are wanted: */
+  double asked_ms, ended_ms; /* of the answer */
 } worker_context;
 
 /* A connection, and how far its handshake is. */

@@ -29,6 +29,7 @@ worker_session *worker_session_open(lp_worker *worker, uint32_t peer, const Lp__
   session->id = open->session;
   session->sampling =
       (lp_sampling){.temperature = open->temperature, .top_k = open->top_k, .top_p = open->top_p, .seed = open->seed};
+  session->times = open->times != 0;
   session->next = -1;
   session->position = 0;
   session->used_ms = lp_now_ms();
@@ -74,6 +75,13 @@ static lp_status post(lp_worker *worker, const worker_session *session, const Lp
   return lp_error(diag, LP_LOC_NONE, "the device cannot be reached: %s", why);
 }
 
+static void take_times(const worker_session *session, double busy_ms, Lp__Wire__Times *times, Lp__Wire__Times **out) {
+  lp__wire__times__init(times);
+  times->sent = lp_now_ms();
+  times->asked = times->began = times->sent - busy_ms;
+  if (session->times) *out = times;
+}
+
 static double take_busy_ms(worker_session *session) {
   double from = session->busy_from;
   session->busy_from = lp_now_ms();
@@ -86,6 +94,8 @@ static lp_status post_result(lp_worker *worker, worker_session *session, int32_t
   result.session = session->id;
   result.step = step;
   result.busy_ms = take_busy_ms(session);
+  Lp__Wire__Times times;
+  take_times(session, result.busy_ms, &times, &result.times);
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
   message.kind_case = LP__WIRE__MESSAGE__KIND_RESULT;
   message.result = &result;
@@ -123,6 +133,8 @@ static lp_status post_tokens(lp_worker *worker, worker_session *session, int32_t
   tokens.session = session->id;
   tokens.step = index;
   tokens.busy_ms = take_busy_ms(session);
+  Lp__Wire__Times times;
+  take_times(session, tokens.busy_ms, &times, &tokens.times);
   tokens.n_token = tokens.n_confidence = batch;
   tokens.token = lp_alloc(batch * sizeof(*tokens.token));
   tokens.confidence = lp_alloc(batch * sizeof(*tokens.confidence));

@@ -11,7 +11,7 @@
 
 typedef struct {
   lp_setup_flags setup;
-  const char *prompt, *chat, *system, *tokens, *format, *mode, *codec, *link, *theta, *session;
+  const char *prompt, *chat, *system, *tokens, *format, *mode, *codec, *link, *theta, *session, *trace;
   int64_t batch, count, capacity, plan, top_k, seed; /* -1: not given */
   double temperature, top_p;                         /* NaN: not given */
   double usual_theta, cloud_timeout_ms;
@@ -204,6 +204,22 @@ static lp_mode mode_of(const run_flags *flags) {
   return mode;
 }
 
+static lp_status generate_with(const run_flags *flags, const lp_generate_options *options, const lp_setup *setup,
+                               const run_prompt *prompt, lp_diag *diag) {
+  lp_session *session = NULL;
+  LP_TRY(lp_session_open(setup->bundle, options, &session, diag));
+  run_output output = {.tokenizer = lp_bundle_tokenizer(setup->bundle),
+                       .streams = lp_streq(flags->format, "text") && prompt->batch == 1};
+  lp_generation made = {0};
+  lp_status status =
+      lp_session_generate(session, prompt->ids.data, prompt->batch, prompt->length, show_token, &output, &made, diag);
+  if (status == LP_OK) status = print_made(flags, setup->bundle, &made, prompt->length, diag);
+  lp_generation_free(&made);
+  lp_text_stream_free(&output.text);
+  lp_session_close(session);
+  return status;
+}
+
 static lp_status generate(const run_flags *flags, const lp_saved_session *saved, const lp_setup *setup,
                           const run_prompt *prompt, lp_diag *diag) {
   lp_generate_options options = {.cloud = setup->cloud,
@@ -228,18 +244,12 @@ static lp_status generate(const run_flags *flags, const lp_saved_session *saved,
     LP_TRY(lp_link_shape_read(flags->link, &shape, diag));
     options.link = &shape;
   }
-  lp_session *session = NULL;
-  LP_TRY(lp_session_open(setup->bundle, &options, &session, diag));
-  run_output output = {.tokenizer = lp_bundle_tokenizer(setup->bundle),
-                       .streams = lp_streq(flags->format, "text") && prompt->batch == 1};
-  lp_generation made = {0};
-  lp_status status =
-      lp_session_generate(session, prompt->ids.data, prompt->batch, prompt->length, show_token, &output, &made, diag);
-  if (status == LP_OK) status = print_made(flags, setup->bundle, &made, prompt->length, diag);
-  lp_generation_free(&made);
-  lp_text_stream_free(&output.text);
-  lp_session_close(session);
-  return status;
+  options.trace = flags->trace != NULL ? lp_trace_create() : NULL;
+  lp_status status = generate_with(flags, &options, setup, prompt, diag);
+  /* Of a run that failed too: that is when one looks. */
+  lp_status written = flags->trace != NULL ? lp_trace_write(options.trace, flags->trace, diag) : LP_OK;
+  lp_trace_free(options.trace);
+  return status != LP_OK ? status : written;
 }
 
 static lp_status check_flags(const run_flags *flags, lp_diag *diag) {
@@ -343,6 +353,7 @@ int lp_tool_run(int argc, char **argv) {
       {"--in-process", LP_OPTION_FLAG, &flags.setup.in_process, NULL, "run both sides in this process", 0},
       {"--threads", LP_OPTION_I64, &flags.setup.threads, "N", "threads (the machine's cores)", 0},
       {"--check", LP_OPTION_FLAG, &flags.setup.check, NULL, "compare the SHA-256 of every file first", 0},
+      {"--trace", LP_OPTION_TEXT, &flags.trace, "F.json", "what happened when, for chrome://tracing and Perfetto", 0},
       {"--stats", LP_OPTION_FLAG, &flags.stats, NULL, "print times and bytes on stderr", 0},
       {"-o", LP_OPTION_CHOICE, &flags.format, "text|json", "format (text, as it is generated)", 0},
   };

@@ -72,7 +72,7 @@ restart() { # restart [COMMAND]: in the middle of a generation, with a command i
   rm -rf "$work/contexts"
   serve --context-dir="$work/contexts"
   where=$address
-  "$LLMPART" run "$bundle" --tokens="$ids" -n "$count" --threads=1 --ignore-eos -o json --cloud="$address" --link=rtt=30ms \
+  "$LLMPART" run "$bundle" --tokens="$ids" -n 150 --threads=1 --ignore-eos -o json --cloud="$address" --link=rtt=60ms \
     >"$work/json" 2>"$work/err" &
   device=$!
   sleep 0.5
@@ -90,11 +90,12 @@ restart() { # restart [COMMAND]: in the middle of a generation, with a command i
 damage() {
   for context in "$work"/contexts/*.context; do printf x | dd of="$context" bs=1 seek=500 conv=notrunc 2>"$work/log"; done
 }
+long=$(tokens "$bundle" "$ids" 150 --in-process)
 restart true
-same 'a worker that has its contexts again' "$want" "$(cat "$work/tokens")"
+same 'a worker that has its contexts again' "$long" "$(cat "$work/tokens")"
 same 'lines for contexts that are as they were' 0 "$(grep -c warning "$work/listening")"
 restart damage
-same 'a worker whose contexts are damaged' "$want" "$(cat "$work/tokens")"
+same 'a worker whose contexts are damaged' "$long" "$(cat "$work/tokens")"
 same 'one line for a damaged context' 1 "$(grep -c 'context: warning: .*damaged.*: it is discarded' "$work/listening")"
 refused 'a folder for contexts that is none' "manifest.json: error: is no folder" \
   "$LLMPART" worker "$bundle" --listen=127.0.0.1:0 --context-dir="$bundle/manifest.json"
