@@ -313,6 +313,20 @@ static lp_status run(run_flags *flags, lp_diag *diag) {
 static const run_flags none_given = {
     .format = "text", .batch = 1, .count = -1, .plan = -1, .top_k = -1, .seed = -1, .temperature = NAN, .top_p = NAN};
 
+static int run_command(const lp_command *command, run_flags *flags, int argc, char **argv) {
+  lp_diag *diag = lp_tool_diag();
+  lp_texts args = {0};
+  bool done = false;
+  lp_status status = lp_options_read(command, argc, argv, &args, &done, diag);
+  if (status == LP_OK && !done) {
+    flags->setup.bundle = args.data[0];
+    status = run(flags, diag);
+  }
+  lp_vec_free(&args);
+  lp_diag_free(diag);
+  return (int)status;
+}
+
 int lp_tool_run(int argc, char **argv) {
   run_flags flags = none_given;
   const lp_option options[] = {
@@ -364,15 +378,5 @@ int lp_tool_run(int argc, char **argv) {
                               .count = LP_COUNT(options),
                               .min_args = 1,
                               .max_args = 1};
-  lp_diag *diag = lp_tool_diag();
-  lp_texts args = {0};
-  bool done = false;
-  lp_status status = lp_options_read(&command, argc, argv, &args, &done, diag);
-  if (status == LP_OK && !done) {
-    flags.setup.bundle = args.data[0];
-    status = run(&flags, diag);
-  }
-  lp_vec_free(&args);
-  lp_diag_free(diag);
-  return (int)status;
+  return run_command(&command, &flags, argc, argv);
 }
