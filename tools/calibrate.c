@@ -2,12 +2,13 @@
 #include "runtime/calibrate/calibrate.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "tools/tools.h"
 
 typedef struct {
-  const char *bundle, *data, *codec, *format;
+  const char *bundle, *data, *codec, *format, *at;
   double risk, confidence;
   int64_t generate, threads;
   bool apply;
@@ -18,6 +19,21 @@ static void show_progress(void *user, size_t done, size_t all) {
   fprintf(stderr, "\r%zu of %zu documents%s", done, all, done == all ? "\n" : "");
 }
 
+typedef LP_VEC(double) thetas;
+
+/* "0.5,0.8" */
+static lp_status read_thetas(const char *text, thetas *out, lp_diag *diag) {
+  char *copy = lp_strdup(text), *rest = NULL;
+  lp_status status = LP_OK;
+  for (char *at = strtok_r(copy, ",", &rest); at != NULL && status == LP_OK; at = strtok_r(NULL, ",", &rest)) {
+    double theta = 0;
+    status = lp_parse_double(at, &theta, diag, LP_LOC_FILE("--at"));
+    lp_vec_push(out, theta);
+  }
+  free(copy);
+  return status == LP_OK ? LP_OK : LP_USAGE;
+}
+
 static lp_status check_flags(const calibrate_flags *flags, lp_diag *diag) {
   if (flags->data == NULL) return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "wanted --data=FILE");
   if (!(flags->risk > 0 && flags->risk < 1))
@@ -25,6 +41,8 @@ static lp_status check_flags(const calibrate_flags *flags, lp_diag *diag) {
   if (!(flags->confidence > 0 && flags->confidence < 1))
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--confidence"), "%g is no share between 0 and 1",
                        flags->confidence);
+  if (flags->at != NULL && flags->apply)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--at looks for no theta that --apply could write");
   return LP_OK;
 }
 
@@ -46,17 +64,18 @@ static lp_status print(const calibrate_flags *flags, const lp_calibration_report
   return status;
 }
 
-static lp_status calibrate(const calibrate_flags *flags, lp_diag *diag) {
+static lp_status calibrate(const calibrate_flags *flags, const thetas *at, lp_diag *diag) {
   lp_calibrate_options options = {.data = flags->data,
                                   .risk = flags->risk,
                                   .confidence = flags->confidence,
                                   .generate = flags->generate,
+                                  .at = at->data,
+                                  .at_count = at->count,
                                   .threads = (int32_t)flags->threads,
                                   .progress = isatty(STDERR_FILENO) ? show_progress : NULL};
   lp_bundle_options load = {.load = LP_LOAD_DEVICE | LP_LOAD_CLOUD};
   lp_bundle *bundle = NULL;
   lp_calibration_report report = {0};
-  LP_TRY(check_flags(flags, diag));
   (void)lp_codec_parse(flags->codec, &options.codec); /* the option was checked */
   LP_TRY(lp_bundle_load(flags->bundle, &load, &bundle, diag));
   lp_status status = lp_calibrate(bundle, &options, &report, diag);
@@ -64,6 +83,15 @@ static lp_status calibrate(const calibrate_flags *flags, lp_diag *diag) {
   if (status == LP_OK) status = print(flags, &report, diag);
   lp_calibration_report_free(&report);
   lp_bundle_free(bundle);
+  return status;
+}
+
+static lp_status run(const calibrate_flags *flags, lp_diag *diag) {
+  thetas at = {0};
+  lp_status status = check_flags(flags, diag);
+  if (status == LP_OK && flags->at != NULL) status = read_thetas(flags->at, &at, diag);
+  if (status == LP_OK) status = calibrate(flags, &at, diag);
+  lp_vec_free(&at);
   return status;
 }
 
@@ -78,6 +106,8 @@ int lp_tool_calibrate(int argc, char **argv) {
        "judge N tokens that the full model generates behind each document, not its own tokens", 1},
       {"--codec", LP_OPTION_CHOICE, &flags.codec, "auto|f32|f16|int8|int4",
        "how hidden states will travel; what that changes counts as disagreement (f16)", 0},
+      {"--at", LP_OPTION_TEXT, &flags.at, "THETA[,THETA]",
+       "look for no theta; say what these come to on all of the text", 0},
       {"--apply", LP_OPTION_FLAG, &flags.apply, NULL, "write the result into the bundle, for run --theta=calibrated",
        0},
       {"--threads", LP_OPTION_I64, &flags.threads, "N", "threads (the machine's cores)", 0},
@@ -99,7 +129,7 @@ int lp_tool_calibrate(int argc, char **argv) {
   lp_status status = lp_options_read(&command, argc, argv, &args, &done, diag);
   if (status == LP_OK && !done) {
     flags.bundle = args.data[0];
-    status = calibrate(&flags, diag);
+    status = run(&flags, diag);
   }
   lp_vec_free(&args);
   lp_diag_free(diag);

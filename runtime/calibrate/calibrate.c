@@ -84,7 +84,8 @@ static lp_status none_holds(const lp_calibrate_options *options, const lp_calibr
 
 static lp_status check_documents(const lp_calibrate_options *options, const lp_documents *documents, lp_diag *diag) {
   lp_loc loc = LP_LOC_FILE(options->data);
-  if (documents->count >= 4) return LP_OK;
+  if (documents->count >= (options->at_count > 0 ? 1 : 4)) return LP_OK;
+  if (options->at_count > 0) return lp_error(diag, loc, "there is no document in it");
   lp_status status =
       lp_error(diag, loc, "%zu different documents; wanted 4 or more, some of which are held out", documents->count);
   lp_note(diag, loc,
@@ -103,7 +104,7 @@ static lp_status judge_all(lp_judge *judge, const lp_calibrate_options *options,
 
 static lp_status conclude(const lp_calibrate_options *options, const lp_bundle *bundle, const lp_judged *judged,
                           lp_calibration_report *out, lp_diag *diag) {
-  size_t quarter = judged->end.count / 4;
+  size_t quarter = options->at_count > 0 ? 0 : judged->end.count / 4;
   lp_judged_part proposing = {.judged = judged, .last = quarter};
   lp_judged_part held_out = {.judged = judged, .first = quarter, .last = judged->end.count};
   thetas proposed = {0};
@@ -114,6 +115,10 @@ static lp_status conclude(const lp_calibrate_options *options, const lp_bundle *
   for (int32_t i = 0; i < judged->exits; i++)
     lp_vec_push(&out->exits, (lp_exit_figures){.layer = bundle->manifest.exits[i].layer});
   lp_figures_of_exits(&held_out, out);
+  for (size_t i = 0; i < options->at_count; i++)
+    lp_vec_push(&out->tried, lp_figures_at(&held_out, options->at[i], out->confidence));
+  out->searched = options->at_count == 0;
+  if (!out->searched) return LP_OK;
   propose_all(&proposing, &proposed);
   test_all(&held_out, &proposed, out);
   lp_vec_free(&proposed);

@@ -18,9 +18,11 @@ typedef struct {
   double risk;       /* in (0, 1): share of tokens that may differ from the full model's */
   double confidence; /* in (0, 1): that it stays below, 0.95 */
   lp_codec codec;    /* of rows in threshold mode; AUTO: f16, as there */
-  int64_t
-      generate;    /* 0: the documents' own tokens are judged; else so many that the full model generates behind each */
-  int32_t threads; /* 0: the machine's cores */
+  int64_t generate;  /* 0: the documents' tokens are judged; else so many that the full model generates behind each */
+  const double
+      *at; /* [at_count] thetas to look at instead of a search: all documents are held out, no risk is asked for */
+  size_t at_count;                                       /* 0: search */
+  int32_t threads;                                       /* 0: the machine's cores */
   void (*progress)(void *user, size_t done, size_t all); /* after each document; may be NULL */
   void *user;
 } lp_calibrate_options;
@@ -50,6 +52,7 @@ typedef struct {
   char bundle_hash[65], data_sha256[65];
   int64_t documents[2], tokens[2]; /* 0: those that proposed thetas; 1: held out */
   int64_t repeats;                 /* documents left out because the same text was there already */
+  bool searched;                   /* else `chosen` says nothing, and `tried` is what was asked for */
   lp_theta_figures chosen;
   LP_VEC(lp_theta_figures) tried; /* in the order of the test, from the safest; the last may be one that failed */
   LP_VEC(lp_exit_figures) exits;  /* on the held-out text */

@@ -8,7 +8,7 @@
 
 typedef struct {
   lp_tokens ids;
-  int64_t judged; /* the last so many positions */
+  int64_t judged; /* the last so many positions: what is said behind each */
   int32_t line;   /* in the file, from 1 */
   char digest[65];
 } lp_document;

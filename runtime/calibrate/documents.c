@@ -24,7 +24,7 @@ static lp_status encode(const document_reader *reader, const char *text, size_t 
   return lp_tokenizer_encode(tokenizer, text, size, true, &out->ids, reader->diag);
 }
 
-/* Takes over the ids; a document without any is left out. */
+/* Takes over the ids; a document without any is left out. `judged` is how many tokens come before what is judged. */
 static lp_status add(const document_reader *reader, lp_document *document) {
   for (size_t i = 0; i < document->ids.count; i++)
     if (document->ids.data[i] >= lp_bundle_vocab(reader->bundle))
@@ -36,7 +36,7 @@ static lp_status add(const document_reader *reader, lp_document *document) {
   lp_sha256_init(&sha);
   lp_sha256_update(&sha, document->ids.data, document->ids.count * sizeof(*document->ids.data));
   lp_sha256_hex(&sha, document->digest);
-  document->judged = (int64_t)document->ids.count;
+  document->judged = (int64_t)document->ids.count - (document->judged > 0 ? document->judged - 1 : 0);
   lp_vec_push(reader->out, *document);
   *document = (lp_document){0};
   return LP_OK;
@@ -90,12 +90,21 @@ static lp_status read_ids(const document_reader *reader, const lp_json *at, lp_d
   return LP_OK;
 }
 
-/* "text", [1, 2, 3], {"text": "text"} or {"tokens": [1, 2, 3]}; other members are not looked at. */
+/* Tokens, the first so many of which are given: what is said behind the last of those is judged, and all behind it. */
+static lp_status read_answer(const document_reader *reader, const lp_json *root, const lp_json *tokens,
+                             lp_document *out) {
+  lp_json prompt = lp_json_member(root, "prompt");
+  LP_TRY(read_ids(reader, tokens, out));
+  if (prompt.value == NULL) return LP_OK;
+  return lp_json_i64(&prompt, 0, (int64_t)out->ids.count, &out->judged, reader->diag);
+}
+
+/* "text", [1, 2, 3], {"text": "text"} or {"tokens": [1, 2, 3], "prompt": 2}; other members are not looked at. */
 static lp_status read_value(const document_reader *reader, const lp_json *root, lp_document *out) {
   lp_json text = lp_json_member(root, "text"), tokens = lp_json_member(root, "tokens");
   const char *words = NULL;
   if (json_is_array(root->value)) return read_ids(reader, root, out);
-  if (tokens.value != NULL) return read_ids(reader, &tokens, out);
+  if (tokens.value != NULL) return read_answer(reader, root, &tokens, out);
   if (json_is_object(root->value) && text.value == NULL)
     return lp_json_error(root, reader->diag, "neither \"text\" nor \"tokens\"");
   LP_TRY(lp_json_text(json_is_object(root->value) ? &text : root, &words, reader->diag));

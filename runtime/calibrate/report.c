@@ -34,24 +34,29 @@ static json_t *counts_json(const lp_calibration_report *report, int part) {
                    (json_int_t)report->tokens[part]);
 }
 
-void lp_calibration_print_json(const lp_calibration_report *report, lp_buf *out) {
-  json_t *root =
-      json_pack("{s:s, s:s, s:s, s:s, s:I, s:f, s:f}", "schema", "llmpart.calibration/1", "bundle", report->bundle_hash,
-                "data_sha256", report->data_sha256, "codec", lp_codec_name(report->codec), "generated_tokens",
-                (json_int_t)report->generate, "risk", report->risk, "confidence", report->confidence);
-  json_t *chosen = figures_json(report, &report->chosen), *tried = json_array(), *exits = json_array();
+static void add_chosen(const lp_calibration_report *report, json_t *root) {
+  json_t *chosen = figures_json(report, &report->chosen);
   json_object_update(root, chosen);
   json_decref(chosen);
   double rate = 1 - share(report->chosen.exits, report->tokens[1]);
   json_object_set_new(root, "cloud_request_rate", json_real(rate));
   json_object_set_new(root, "proposing", counts_json(report, 0));
+}
+
+void lp_calibration_print_json(const lp_calibration_report *report, lp_buf *out) {
+  json_t *root =
+      json_pack("{s:s, s:s, s:s, s:s, s:I, s:f, s:f}", "schema", "llmpart.calibration/1", "bundle", report->bundle_hash,
+                "data_sha256", report->data_sha256, "codec", lp_codec_name(report->codec), "generated_tokens",
+                (json_int_t)report->generate, "risk", report->risk, "confidence", report->confidence);
+  json_t *tried = json_array(), *exits = json_array();
+  if (report->searched) add_chosen(report, root);
   json_object_set_new(root, "held_out", counts_json(report, 1));
   json_object_set_new(root, "repeated_documents", json_integer(report->repeats));
   for (size_t i = 0; i < report->tried.count; i++)
     json_array_append_new(tried, figures_json(report, &report->tried.data[i]));
   for (size_t i = 0; i < report->exits.count; i++)
     json_array_append_new(exits, exit_json(report, &report->exits.data[i]));
-  json_object_set_new(root, "tested", tried);
+  json_object_set_new(root, report->searched ? "tested" : "at", tried);
   json_object_set_new(root, "exits", exits);
   char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
   lp_buf_printf(out, "%s\n", text != NULL ? text : "{}");
@@ -82,7 +87,7 @@ static void put_exits(const lp_calibration_report *report, lp_buf *out) {
   }
 }
 
-void lp_calibration_print_text(const lp_calibration_report *report, lp_buf *out) {
+static void put_chosen(const lp_calibration_report *report, lp_buf *out) {
   const lp_theta_figures *chosen = &report->chosen;
   int64_t tokens = report->tokens[1];
   double exits = 100 * share(chosen->exits, tokens);
@@ -100,6 +105,23 @@ void lp_calibration_print_text(const lp_calibration_report *report, lp_buf *out)
   lp_buf_printf(out, "exit        %.1f %% of tokens\n", exits);
   lp_buf_printf(out, "saving      %.1f of 100 round trips; the cloud is asked for the other %.1f tokens\n", exits,
                 100 - exits);
+}
+
+/* The thetas that were asked for. */
+static void put_tried(const lp_calibration_report *report, lp_buf *out) {
+  int64_t tokens = report->tokens[1];
+  lp_buf_printf(out,
+                "%" PRId64 " documents, %" PRId64 " tokens; %% of tokens\n\ntheta       exit  disagree   at most\n",
+                report->documents[1], tokens);
+  for (size_t i = 0; i < report->tried.count; i++) {
+    const lp_theta_figures *at = &report->tried.data[i];
+    lp_buf_printf(out, "%-8g %7.1f %9.3f %9.3f\n", at->theta, 100 * share(at->exits, tokens),
+                  100 * share(at->disagreements, tokens), 100 * at->bound);
+  }
+}
+
+void lp_calibration_print_text(const lp_calibration_report *report, lp_buf *out) {
+  (report->searched ? put_chosen : put_tried)(report, out);
   if (report->repeats > 0)
     lp_buf_printf(out, "left out    %" PRId64 " documents that repeat another\n", report->repeats);
   put_exits(report, out);

@@ -54,6 +54,12 @@ grep -q 'warning: theta was calibrated with rows in f16' "$work/err" || fail 'no
 "$LLMPART" calibrate "$bundle" --data="$work/texts.jsonl" --risk=0.05 --threads=1 >"$work/out" || fail 'as text'
 grep -q '^theta .* 5 % of tokens differ.* 95 % confidence' "$work/out" || fail "text: $(head -n 2 "$work/out")"
 
+# What a theta comes to, whether it keeps a risk or not: of all documents.
+calibrate --data="$work/texts.jsonl" --at=0,0.8,2
+same 'documents looked at' 20 "$(sed -n '/"held_out"/,/}/s/.*"documents": \([0-9]*\).*/\1/p' "$work/calibration")"
+same 'exits at 0, 0.8 and 2' '1.0 inside 0.0' "$(awk '$1 == "\"at\":" { inside = 1 } inside && $1 == "\"exit_rate\":" { print $2 + 0 }' \
+  "$work/calibration" | head -n 3 | awk 'NR == 2 { $1 = $1 > 0 && $1 < 1 ? "inside" : "outside" } NR != 2 { $1 = $1 ".0" } { print }' | paste -sd' ')"
+
 # Text: documents between blank lines; and what the full model generates behind each.
 printf 'Once upon a time\n\nTom found a map\nunder a stone.\n \n\nOne day, Lily\n\nThe little fox was sad\n' >"$work/prompts.txt"
 calibrate --data="$work/prompts.txt" --risk=0.5 --generate=12
@@ -80,6 +86,8 @@ compile "$LP_SOURCE/tests/models/llama/model.onnx" "$work/plain.llmpart" &&
     "$LLMPART" calibrate "$work/plain.llmpart" --data="$work/texts.jsonl"
 wanted_status=2
 refused 'a risk of 1' "risk: error: 1 is no share" "$LLMPART" calibrate "$bundle" --data="$work/one.txt" --risk=1
+refused 'nothing to write' 'error: --at looks for no theta' "$LLMPART" calibrate "$bundle" --data="$work/one.txt" --at=1 --apply
+refused 'no theta to look at' "at: error: 'x'" "$LLMPART" calibrate "$bundle" --data="$work/one.txt" --at=0.5,x
 refused 'no data' 'error: wanted --data=FILE' "$LLMPART" calibrate "$bundle"
 refused 'a theta that is none' "theta: error: 'calibratd'" "$LLMPART" run "$bundle" --tokens=1 --theta=calibratd
 finish

@@ -222,6 +222,22 @@ START_TEST(long_documents_are_cut) {
 }
 END_TEST
 
+START_TEST(prompts_are_not_judged) {
+  char *path = toy_bundle_write(dir, "toy", &placement);
+  lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);
+  char *data =
+      write_file("answers.jsonl", "{\"tokens\": [1, 2, 3, 4], \"prompt\": 3}\n{\"tokens\": [1, 2, 3], \"prompt\": 3}\n"
+                                  "{\"tokens\": [5, 6, 7, 8], \"prompt\": 0}\n{\"tokens\": [9, 1]}\n");
+  lp_calibration_report report;
+  ck_assert_msg(calibrate(bundle, data, 0.99999, LP_CODEC_F16, &report) == LP_OK, "%s", toy_error(diag));
+  ck_assert_int_eq(report.tokens[0] + report.tokens[1], 2 + 1 + 4 + 2);
+  lp_calibration_report_free(&report);
+  lp_bundle_free(bundle);
+  free(data);
+  free(path);
+}
+END_TEST
+
 START_TEST(what_cannot_be_is_refused) {
   static const struct {
     const char *name, *text, *why;
@@ -233,6 +249,7 @@ START_TEST(what_cannot_be_is_refused) {
       {"a.jsonl", "[1, 2]\n{\"body\": 3}\n", "neither", 0.5},
       {"a.jsonl", "[1, 2]\n{\"text\": \"a\"}\n", "no tokenizer", 0.5},
       {"a.jsonl", "[1, 2\n", "not valid JSON", 0.5},
+      {"a.jsonl", "[1, 2]\n{\"tokens\": [1, 2], \"prompt\": 3}\n", "prompt", 0.5},
       {"a.txt", "once upon a time\n", "no tokenizer", 0.5},
       {"a.jsonl", "", "0 different documents", 0.5},
   };
@@ -282,7 +299,8 @@ int main(void) {
   tcase_add_test(tests, order_and_repeats_do_not_matter);
   tcase_add_test(tests, generated_tokens_are_judged);
   tcase_add_test(tests, long_documents_are_cut);
-  tcase_add_loop_test(tests, what_cannot_be_is_refused, 0, 8);
+  tcase_add_test(tests, prompts_are_not_judged);
+  tcase_add_loop_test(tests, what_cannot_be_is_refused, 0, 9);
   tcase_add_test(tests, no_theta_is_an_error);
   suite_add_tcase(suite, tests);
   SRunner *runner = srunner_create(suite);
