@@ -213,7 +213,7 @@ static lp_status run_exact(collaboration *run) {
     /* Refused drafts leave the KV cache; the next pass writes over their rows. */
     if (run->passed > run->count - 1) run->passed = run->count - 1;
     if (before > run->task->length + run->task->out->resumed)
-      lp_window_note_round(&run->window, run->count - before, lp_now_ms() - begin);
+      lp_window_note_round(&run->window, (int64_t)made.count, run->count - before, lp_now_ms() - begin);
   }
   lp_vec_free(&made);
   return status;

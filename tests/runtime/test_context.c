@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "runtime/collaborate.h"
 #include "tests/runtime/toy_run.h"
 
@@ -207,13 +208,72 @@ START_TEST(window_grows_with_rtt_and_chance) {
     lp_window_init(&window);
     lp_window_note_draft(&window, 2);
     for (int i = 0; i < 20; i++)
-      lp_window_note_round(&window, 5, rtt + 5 * 2.0 + 3);
+      lp_window_note_round(&window, 5, 5, rtt + 5 * 2.0 + 3);
     int made = drafts_made(&window, 0.95);
     ck_assert_int_ge(made, before);
     ck_assert_int_ge(made, drafts_made(&window, 0.6));
     before = made;
   }
   ck_assert_int_ge(before, 30);
+}
+END_TEST
+
+/* A device whose drafts are right with so much confidence on average, behind a link: a pass takes 1 ms, a row `row_ms` on
+ * its way. */
+typedef struct {
+  double confidence, rtt, row_ms;
+} drafting;
+
+static double round_ms(const drafting *at, int drafts) {
+  double passes = drafts + 1, moved = at->row_ms * (drafts + 1);
+  return at->rtt + (passes > moved ? passes : moved);
+}
+
+/* Of a draft: the average one way or the other, as sure as it is right. */
+static double confidence_of(const drafting *at, uint64_t round, uint64_t draft) {
+  return 1 - 2 * (1 - at->confidence) * lp_random_uniform(1, round, draft);
+}
+
+static bool is_right(const drafting *at, uint64_t round, uint64_t draft) {
+  return lp_random_uniform(2, round, draft) < confidence_of(at, round, draft);
+}
+
+/* Tokens per ms. `floor` 0: the window says how far to draft; else on while the chance is at least that. */
+static double simulate(const drafting *at, double floor) {
+  enum { ROUNDS = 1000, MOST = 400 };
+  lp_window window;
+  lp_window_init(&window);
+  double tokens = 0, ms = 0;
+  for (uint64_t round = 0; round < ROUNDS; round++) {
+    uint64_t made = 0, right = 0;
+    double chance = 1;
+    for (; made < MOST; made++) {
+      double confidence = confidence_of(at, round, made);
+      chance *= floor > 0 ? confidence : lp_window_chance(&window, confidence);
+      if (floor > 0 ? chance < floor : !lp_window_goes_on(&window, chance)) break;
+      lp_window_note_draft(&window, 1);
+    }
+    while (right < made && is_right(at, round, right))
+      right++;
+    for (uint64_t draft = 0; draft < made && draft <= right; draft++)
+      lp_window_note_verdict(&window, confidence_of(at, round, draft), draft < right);
+    double took = round_ms(at, (int)made);
+    lp_window_note_round(&window, (int64_t)made, (int64_t)right + 1, took);
+    tokens += (double)right + 1;
+    ms += took;
+  }
+  return tokens / ms;
+}
+
+/* On short and long, wide and narrow links, with good and poor exits: against the best floor for each. */
+START_TEST(window_is_near_the_best) {
+  static const double rtts[] = {2, 10, 50, 200}, row_times[] = {0.1, 5, 20}, confidences[] = {0.5, 0.8, 0.95};
+  drafting at = {.rtt = rtts[_i % 4], .row_ms = row_times[_i / 4 % 3], .confidence = confidences[_i / 12]};
+  double best = 0, found = simulate(&at, 0);
+  for (int i = 0; i <= 20; i++)
+    best = fmax(best, simulate(&at, 0.01 + 0.05 * i));
+  ck_assert_msg(found > 0.75 * best, "rtt %g, row %g, confidence %g: %g of %g", at.rtt, at.row_ms, at.confidence, found,
+                best);
 }
 END_TEST
 
@@ -240,6 +300,7 @@ int main(void) {
   tcase_add_test(core, codecs_keep_their_bounds);
   tcase_add_test(core, codecs_take_any_number);
   tcase_add_test(core, window_grows_with_rtt_and_chance);
+  tcase_add_loop_test(core, window_is_near_the_best, 0, 36);
   tcase_add_test(core, window_learns_from_verdicts);
   suite_add_tcase(suite, core);
   SRunner *runner = srunner_create(suite);
