@@ -25,6 +25,12 @@ int64_t lp_value_buffer(const lp_value *value, const char *side) {
   return attr->is[value->index];
 }
 
+lp_value *lp_value_base(lp_value *value) {
+  while (value->def && lp_op_has(value->def, LP_ALIAS) && lp_op_in(value->def, 0))
+    value = lp_op_in(value->def, 0);
+  return value;
+}
+
 bool lp_op_is_run(const lp_op *op) {
   return !lp_op_has(op, LP_CONSTANT) && !lp_op_has(op, LP_COMM) && !lp_op_has(op, LP_TERMINATOR) &&
          op->kind != LP_OP_STATE && op->kind != LP_OP_FUNC;

@@ -5,6 +5,7 @@
  *   lp_abi                   uint32_t, equals LP_ABI_VERSION
  *   lp_layout                lp_layout_fn: where every buffer lies for given symbol values
  *   lp_segment_0, _1, ...    lp_segment_fn: one straight run of operators between two communications
+ *   lp_sequences             uint32_t, 1: segments run several sequences at once; absent: one at a time
  *
  * Symbols: every size in the code is a polynomial over a fixed vector of run-time values, `sym`. The first LP_SYM_COUNT
  * are those below; a model with further dimensions (an encoder's length) numbers them after these, in the order the
@@ -13,6 +14,12 @@
  * Threads: all `threads` of the pool call the same segment with the same frame, each with its own number (SPMD). Between
  * operators the code calls lp_barrier_wait on `barrier`. Thread 0 is the caller's own.
  *
+ * Sequences: a pass may run several at once, each with positions, caches and memory of its own, so that weights are read once
+ * for all. Each has a frame; one more, whose symbols are b = 1, s and r the sums over the sequences and all others 0, holds what
+ * has a row for each new token: values [b, s, ..] and [b, r, ..] with constant sizes behind (axes of 1 do not count), the rows
+ * of one sequence behind those of another. Everything else lies in the sequences' own arenas. What makes each row of one row
+ * runs once over the rows of all, the rest (attention, caches, positions) for one sequence after the other.
+ *
  * Time: in code compiled to be profiled thread 0 tells `clock`, where there is one, when each operator begins.
  */
 #ifndef LP_ABI_H
@@ -20,7 +27,7 @@
 
 #include <stdint.h>
 
-#define LP_ABI_VERSION 2u
+#define LP_ABI_VERSION 3u
 
 enum {
   LP_SYM_B, /* b: batch */
@@ -50,8 +57,11 @@ typedef struct lp_frame {
   const char *weights;   /* start of the side's packed weight data, 64-byte aligned, read-only */
   void *const *state;    /* [states] KV caches: [b][kv_head][c][head_dim] */
   lp_barrier *barrier;
-  int64_t threads; /* also sym[LP_SYM_T] */
-  lp_clock *clock; /* NULL: nobody times */
+  int64_t threads;           /* also sym[LP_SYM_T] */
+  lp_clock *clock;           /* NULL: nobody times */
+  int64_t sequences;         /* of a pass over several; 0: this frame is that of the only one */
+  struct lp_frame *sequence; /* [sequences]; their `sequences` are 0 */
+  int64_t row, last_row;     /* of a sequence: rows of those before it, in values [b, s, ..] and in values [b, r, ..] */
 } lp_frame;
 
 /* Fills offset[buffers]; returns the arena bytes needed. Pure. */

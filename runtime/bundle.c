@@ -198,6 +198,8 @@ static lp_status load_code(loader *load, lp_side_id side) {
   if (*abi != LP_ABI_VERSION)
     return lp_error(load->diag, LP_LOC_FILE(path), "code of ABI %" PRIu32 "; this runtime runs ABI %u", *abi,
                     LP_ABI_VERSION);
+  const uint32_t *sequences = dlsym(bundle->side[side].code, "lp_sequences");
+  bundle->side[side].sequences = sequences != NULL && *sequences != 0;
   for (int32_t i = 0; i < bundle->manifest.program_count; i++)
     LP_TRY(resolve_program(load, side, path, &bundle->manifest.programs[i]));
   return LP_OK;

@@ -46,11 +46,22 @@ typedef struct {
 LP_MUST_USE lp_status lp_halves_run_device(const lp_halves *halves, lp_executor *executor, const lp_device_pass *pass,
                                            const lp_sampling *sampling, float *rows, lp_buf *ids, lp_buf *scratch,
                                            lp_diag *diag);
-/* A pass of the cloud over `rows` [count][width] behind `past`: samples behind each of the last `wanted` positions. */
+/* A pass of the cloud over `rows` [count][width] behind `past`: samples behind each of the last `wanted` positions, which may be
+ * none. */
 typedef struct {
   const float *rows;
   int64_t past, count, wanted, capacity;
 } lp_cloud_pass;
+int32_t lp_halves_program(const lp_halves *halves, int64_t past); /* which runs behind so many positions */
+void lp_cloud_pass_symbols(const lp_cloud_pass *pass, int64_t sym[]);
+/* What a send step of the program hands to the cloud, and its bytes. `column` counts the floats of a row that earlier ones took.
+ * `to` NULL: the bytes alone. */
+size_t lp_cloud_pass_fill(const lp_halves *halves, const lp_cloud_pass *pass, const lp_step *step, size_t *column,
+                          float *to);
+/* The samples from the logits that an output step has. */
+LP_MUST_USE lp_status lp_cloud_pass_sample(const lp_halves *halves, const lp_cloud_pass *pass,
+                                           const lp_sampling *sampling, const lp_span *logits, lp_sample *out,
+                                           lp_buf *scratch, lp_diag *diag);
 LP_MUST_USE lp_status lp_halves_run_cloud(const lp_halves *halves, lp_executor *executor, const lp_cloud_pass *pass,
                                           const lp_sampling *sampling, lp_sample *out, lp_buf *scratch, lp_diag *diag);
 
@@ -114,6 +125,13 @@ bool lp_context_is_ready(const lp_context *context, int64_t end);
 /* Runs what was not consumed up to the question's end, each position once, and compares. With drafts, what was refused is
  * forgotten and the epoch grows by one. */
 LP_MUST_USE lp_status lp_context_ask(lp_context *context, const lp_question *question, lp_answer *out, lp_diag *diag);
+/* The same by parts, for who runs passes of several contexts at once: check; while there is a next pass, of LP_PASS_ROWS rows at
+ * most, run it, write its samples and say that it passed; judge. */
+LP_MUST_USE lp_status lp_context_check(const lp_context *context, const lp_question *question, lp_diag *diag);
+bool lp_context_next(const lp_context *context, const lp_question *question, lp_cloud_pass *out);
+lp_sample *lp_context_samples(const lp_context *context, const lp_cloud_pass *pass); /* [wanted] */
+void lp_context_passed(lp_context *context, const lp_cloud_pass *pass);
+LP_MUST_USE lp_status lp_context_judge(lp_context *context, const lp_question *question, lp_answer *out, lp_diag *diag);
 
 /* ---- how far to draft (window.c) --------------------------------------------------------------------------------- */
 

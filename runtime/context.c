@@ -154,29 +154,42 @@ bool lp_context_is_ready(const lp_context *context, int64_t end) {
   return context->held >= end;
 }
 
-/* Computes what comes behind the positions [first, end), as far as that is not known. */
-static lp_status consume(lp_context *context, int64_t first, int64_t end, lp_diag *diag) {
-  int64_t past = context->consumed, count = end - past;
-  if (count <= 0) return LP_OK;
-  lp_cloud_pass pass = {.rows = context->rows,
-                        .past = past,
-                        .count = count,
-                        .wanted = end - (first > past ? first : past),
-                        .capacity = context->options.capacity};
-  LP_TRY(lp_halves_run_cloud(context->halves, context->executor, &pass, &context->options.sampling,
-                             context->sampled + (end - pass.wanted), &context->scratch, diag));
-  consume_rows(context, end);
-  return LP_OK;
+static int64_t first_asked(const lp_question *question) {
+  return question->end - question->count - 1;
 }
 
-lp_status lp_context_ask(lp_context *context, const lp_question *question, lp_answer *out, lp_diag *diag) {
-  int64_t first = question->end - question->count - 1;
-  if (question->count < 0 || first < 0 || question->end > context->options.capacity ||
-      !lp_context_is_ready(context, question->end))
-    return lp_error(diag, LP_LOC_NONE,
-                    "asked behind %" PRId64 " drafts that end at %" PRId64 "; rows of %" PRId64 " are here",
-                    question->count, question->end, context->held);
-  LP_TRY(consume(context, first, question->end, diag));
+lp_status lp_context_check(const lp_context *context, const lp_question *question, lp_diag *diag) {
+  if (question->count >= 0 && first_asked(question) >= 0 && question->end <= context->options.capacity &&
+      lp_context_is_ready(context, question->end))
+    return LP_OK;
+  return lp_error(diag, LP_LOC_NONE,
+                  "asked behind %" PRId64 " drafts that end at %" PRId64 "; rows of %" PRId64 " are here",
+                  question->count, question->end, context->held);
+}
+
+bool lp_context_next(const lp_context *context, const lp_question *question, lp_cloud_pass *out) {
+  int64_t past = context->consumed, first = first_asked(question), count = question->end - past;
+  if (count <= 0) return false;
+  if (count > LP_PASS_ROWS) count = LP_PASS_ROWS;
+  int64_t wanted = past + count - (first > past ? first : past);
+  *out = (lp_cloud_pass){.rows = context->rows,
+                         .past = past,
+                         .count = count,
+                         .wanted = wanted > 0 ? wanted : 0,
+                         .capacity = context->options.capacity};
+  return true;
+}
+
+lp_sample *lp_context_samples(const lp_context *context, const lp_cloud_pass *pass) {
+  return context->sampled + (pass->past + pass->count - pass->wanted);
+}
+
+void lp_context_passed(lp_context *context, const lp_cloud_pass *pass) {
+  consume_rows(context, pass->past + pass->count);
+}
+
+lp_status lp_context_judge(lp_context *context, const lp_question *question, lp_answer *out, lp_diag *diag) {
+  int64_t first = first_asked(question);
   const lp_sample *sampled = context->sampled + first;
   int64_t accepted = 0;
   while (accepted < question->count && sampled[accepted].token == question->draft[accepted])
@@ -188,4 +201,12 @@ lp_status lp_context_ask(lp_context *context, const lp_question *question, lp_an
   forget_from(context, first + accepted + 1);
   context->time = (lp_context_time){.epoch = context->time.epoch + 1, .floor = first + accepted + 1};
   return LP_OK;
+}
+
+lp_status lp_context_ask(lp_context *context, const lp_question *question, lp_answer *out, lp_diag *diag) {
+  LP_TRY(lp_context_check(context, question, diag));
+  for (lp_cloud_pass pass; lp_context_next(context, question, &pass); lp_context_passed(context, &pass))
+    LP_TRY(lp_halves_run_cloud(context->halves, context->executor, &pass, &context->options.sampling,
+                               lp_context_samples(context, &pass), &context->scratch, diag));
+  return lp_context_judge(context, question, out, diag);
 }

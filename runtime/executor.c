@@ -1,18 +1,8 @@
 /* Runs one side's part of a program: layout, activations, segments. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "runtime/runtime_internal.h"
-
-enum { HUGE_PAGE = 2 << 20 };
-
-static int32_t most_buffers(const lp_manifest *manifest, lp_side_id side) {
-  int32_t most = 0;
-  for (int32_t i = 0; i < manifest->program_count; i++)
-    if (manifest->programs[i].buffers[side] > most) most = manifest->programs[i].buffers[side];
-  return most;
-}
 
 lp_executor *lp_executor_create(const lp_bundle *bundle, lp_side_id side, lp_pool *pool) {
   lp_executor *executor = lp_alloc(sizeof(*executor));
@@ -20,7 +10,7 @@ lp_executor *lp_executor_create(const lp_bundle *bundle, lp_side_id side, lp_poo
   executor->side = side;
   executor->pool = pool;
   executor->program = -1;
-  executor->offset = lp_alloc(sizeof(int64_t) * ((size_t)most_buffers(&bundle->manifest, side) + 1));
+  executor->offset = lp_alloc(sizeof(int64_t) * ((size_t)lp_manifest_most_buffers(&bundle->manifest, side) + 1));
   lp_states_init(&executor->states, &bundle->manifest, side);
   lp_gpu *gpu = bundle->side[side].gpu;
   if (gpu != NULL) executor->gpu_memory = lp_gpu_memory_create(gpu);
@@ -42,7 +32,7 @@ void lp_executor_free(lp_executor *executor) {
   if (executor->gpu_memory != NULL) lp_gpu_memory_reset(gpu, executor->gpu_memory);
   lp_states_free(&executor->states);
   lp_gpu_memory_free(gpu, executor->gpu_memory);
-  if (executor->arena != NULL) munmap(executor->arena, executor->arena_bytes);
+  lp_activations_free(&executor->arena);
   free(executor->offset);
   free(executor);
 }
@@ -62,24 +52,12 @@ static lp_loc loc_of(const lp_executor *executor) {
   return LP_LOC_FILE(executor->bundle->manifest.file);
 }
 
-/* Activations do not outlive a run, so growing copies nothing. A half more than asked for, so that a context that
- * grows by one token a step does not map memory at each. */
 static lp_status grow_arena(lp_executor *executor, size_t bytes, lp_diag *diag) {
-  if (bytes <= executor->arena_bytes) return LP_OK;
-  size_t wanted = 0;
-  bool fits = lp_size_add(bytes, bytes / 2, &wanted) && lp_size_add(wanted, HUGE_PAGE - 1, &wanted);
-  wanted = wanted / HUGE_PAGE * HUGE_PAGE;
-  char *arena = !fits ? MAP_FAILED
-                      : mmap(NULL, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (arena == MAP_FAILED)
-    return lp_error(diag, loc_of(executor), "no memory for %zu bytes of activations on the %s", bytes,
-                    lp_side_name(executor->side));
-  (void)madvise(arena, wanted, MADV_HUGEPAGE); /* a hint */
+  if (bytes <= executor->arena.bytes) return LP_OK;
   let_go(executor);
-  if (executor->arena != NULL) munmap(executor->arena, executor->arena_bytes);
-  executor->arena = arena;
-  executor->arena_bytes = wanted;
-  return LP_OK;
+  if (lp_activations_reserve(&executor->arena, bytes)) return LP_OK;
+  return lp_error(diag, loc_of(executor), "no memory for %zu bytes of activations on the %s", bytes,
+                  lp_side_name(executor->side));
 }
 
 static lp_status lay_out(lp_executor *executor, int32_t program, lp_diag *diag) {
@@ -97,7 +75,7 @@ static lp_status lay_out(lp_executor *executor, int32_t program, lp_diag *diag) 
                     diag)); /* beside memory apart it holds what is read; the rest is never touched */
   if (executor->apart) LP_TRY(lp_gpu_make_arena(gpu, executor->gpu_memory, (size_t)bytes, diag));
   executor->layout_bytes = (size_t)bytes;
-  executor->frame.arena = executor->arena;
+  executor->frame.arena = executor->arena.data;
   executor->program = program;
   return LP_OK;
 }
@@ -127,12 +105,12 @@ static lp_status find_buffer(lp_executor *executor, int32_t buffer, const lp_ten
   if (offset < 0 || (size_t)offset > executor->layout_bytes || bytes > executor->layout_bytes - (size_t)offset)
     return lp_error(diag, loc_of(executor), "'%.80s' (%zu bytes) does not fit its buffer %d on the %s", tensor->name,
                     bytes, buffer, lp_side_name(executor->side));
-  *out = (lp_span){.data = bytes > 0 ? executor->arena + offset : NULL, .size = bytes};
+  *out = (lp_span){.data = bytes > 0 ? executor->arena.data + offset : NULL, .size = bytes};
   return LP_OK;
 }
 
 static size_t offset_of(const lp_executor *executor, const lp_span *span) {
-  return (size_t)((const char *)span->data - executor->arena);
+  return (size_t)((const char *)span->data - executor->arena.data);
 }
 
 lp_status lp_executor_buffer(lp_executor *executor, int32_t buffer, const lp_tensor_desc *tensor, lp_span *out,
@@ -153,7 +131,7 @@ lp_status lp_executor_run(lp_executor *executor, const lp_step *step, lp_diag *d
                     executor->states.bytes, diag);
 }
 
-static lp_status check_tokens(const lp_executor *executor, lp_element dtype, const void *data, size_t size,
+static lp_status check_tokens(const lp_manifest *manifest, lp_element dtype, const void *data, size_t size,
                               lp_diag *diag) {
   size_t width = lp_element_size(dtype);
   for (size_t i = 0; i < size / width; i++) {
@@ -165,20 +143,26 @@ static lp_status check_tokens(const lp_executor *executor, lp_element dtype, con
     } else {
       memcpy(&token, (const char *)data + i * width, sizeof(token));
     }
-    if (token < 0 || token >= executor->bundle->manifest.vocab)
-      return lp_error(diag, loc_of(executor), "token %" PRId64 " lies outside of the vocabulary of %d", token,
-                      executor->bundle->manifest.vocab);
+    if (token < 0 || token >= manifest->vocab)
+      return lp_error(diag, LP_LOC_FILE(manifest->file), "token %" PRId64 " lies outside of the vocabulary of %d",
+                      token, manifest->vocab);
   }
   return LP_OK;
+}
+
+lp_status lp_payload_check(const lp_manifest *manifest, const lp_step *step, size_t wanted, const void *data,
+                           size_t size, lp_diag *diag) {
+  if (wanted != size)
+    return lp_error(diag, LP_LOC_FILE(manifest->file), "'%.80s' takes %zu bytes, got %zu", step->tensor.name, wanted,
+                    size);
+  return step->carries_tokens ? check_tokens(manifest, step->tensor.dtype, data, size, diag) : LP_OK;
 }
 
 lp_status lp_executor_fill(lp_executor *executor, int32_t buffer, const lp_step *step, const void *data, size_t size,
                            lp_diag *diag) {
   lp_span span;
   LP_TRY(find_buffer(executor, buffer, &step->tensor, &span, diag));
-  if (span.size != size)
-    return lp_error(diag, loc_of(executor), "'%.80s' takes %zu bytes, got %zu", step->tensor.name, span.size, size);
-  if (step->carries_tokens) LP_TRY(check_tokens(executor, step->tensor.dtype, data, size, diag));
+  LP_TRY(lp_payload_check(&executor->bundle->manifest, step, span.size, data, size, diag));
   if (size == 0) return LP_OK;
   if (executor->apart)
     return lp_gpu_write(executor->states.gpu, executor->gpu_memory, offset_of(executor, &span), data, size, diag);
@@ -186,22 +170,25 @@ lp_status lp_executor_fill(lp_executor *executor, int32_t buffer, const lp_step 
   return LP_OK;
 }
 
+lp_status lp_logits_sample(const lp_manifest *manifest, const int64_t *sym, const lp_span *logits,
+                           const lp_sampling *sampling, lp_sample *out, lp_buf *scratch, lp_diag *diag) {
+  size_t batch = (size_t)sym[LP_SYM_B], rows = (size_t)sym[LP_SYM_R], vocab = (size_t)manifest->vocab;
+  size_t wanted = 0;
+  if (!lp_size_mul(batch * sizeof(float), rows, &wanted) || !lp_size_mul(wanted, vocab, &wanted) ||
+      wanted != logits->size || wanted == 0)
+    return lp_error(diag, LP_LOC_FILE(manifest->file), "logits of %zu bytes; batch %zu, %zu rows and %zu ids take %zu",
+                    logits->size, batch, rows, vocab, wanted);
+  const float *first = logits->data;
+  for (size_t i = 0; i < batch; i++) {
+    const float *last = first + (i * rows + rows - 1) * vocab;
+    out[i] = lp_sampler_draw(sampling, last, (int32_t)vocab, i, (uint64_t)(sym[LP_SYM_P] + sym[LP_SYM_S]), scratch);
+  }
+  return LP_OK;
+}
+
 lp_status lp_executor_sample(lp_executor *executor, const lp_step *step, const lp_sampling *sampling, lp_sample *out,
                              lp_buf *scratch, lp_diag *diag) {
   lp_span span;
   LP_TRY(lp_executor_buffer(executor, step->buffer, &step->tensor, &span, diag));
-  const int64_t *sym = executor->sym;
-  size_t batch = (size_t)sym[LP_SYM_B], rows = (size_t)sym[LP_SYM_R];
-  size_t vocab = (size_t)executor->bundle->manifest.vocab;
-  size_t wanted = 0;
-  if (!lp_size_mul(batch * sizeof(float), rows, &wanted) || !lp_size_mul(wanted, vocab, &wanted) ||
-      wanted != span.size || wanted == 0)
-    return lp_error(diag, loc_of(executor), "logits of %zu bytes; batch %zu, %zu rows and %zu ids take %zu", span.size,
-                    batch, rows, vocab, wanted);
-  const float *logits = span.data;
-  for (size_t i = 0; i < batch; i++) {
-    const float *last = logits + (i * rows + rows - 1) * vocab;
-    out[i] = lp_sampler_draw(sampling, last, (int32_t)vocab, i, (uint64_t)(sym[LP_SYM_P] + sym[LP_SYM_S]), scratch);
-  }
-  return LP_OK;
+  return lp_logits_sample(&executor->bundle->manifest, executor->sym, &span, sampling, out, scratch, diag);
 }

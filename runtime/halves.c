@@ -82,19 +82,21 @@ bool lp_bundle_allows(const lp_bundle *bundle, lp_mode mode, const char **why) {
 
 /* ---- passes ------------------------------------------------------------------------------------------------------ */
 
-static const lp_program *program_at(const lp_halves *halves, int64_t past) {
-  return &halves->bundle->manifest.programs[past == 0 ? halves->prefill : halves->decode];
+int32_t lp_halves_program(const lp_halves *halves, int64_t past) {
+  return past == 0 ? halves->prefill : halves->decode;
 }
 
-static lp_status begin(const lp_halves *halves, lp_executor *executor, int64_t past, int64_t count, int64_t rows,
-                       int64_t capacity, lp_diag *diag) {
-  int64_t sym[LP_MAX_SYMBOLS] = {0};
+static const lp_program *program_at(const lp_halves *halves, int64_t past) {
+  return &halves->bundle->manifest.programs[lp_halves_program(halves, past)];
+}
+
+static void set_symbols(int64_t *sym, int64_t past, int64_t count, int64_t rows, int64_t capacity) {
+  memset(sym, 0, LP_MAX_SYMBOLS * sizeof(*sym));
   sym[LP_SYM_B] = 1;
   sym[LP_SYM_S] = count;
   sym[LP_SYM_P] = past;
   sym[LP_SYM_R] = rows;
   sym[LP_SYM_C] = capacity;
-  return lp_executor_begin(executor, past == 0 ? halves->prefill : halves->decode, sym, diag);
 }
 
 static lp_status fill_tokens(const lp_halves *halves, lp_executor *executor, const lp_step *step,
@@ -118,18 +120,16 @@ static void copy_columns(float *to, size_t to_width, const float *from, size_t f
     memcpy(to + i * to_width, from + i * from_width, part * sizeof(float));
 }
 
-/* Samples behind each of the last `wanted` positions up to `end`, from the logits of an output step. */
-static lp_status sample_rows(lp_executor *executor, const lp_step *step, int64_t end, int64_t wanted,
+/* Samples behind each of the last `wanted` positions up to `end`, from their logits. */
+static lp_status sample_rows(const lp_bundle *bundle, const lp_span *logits, int64_t end, int64_t wanted,
                              const lp_sampling *sampling, lp_sample *out, lp_buf *scratch, lp_diag *diag) {
-  lp_span span;
-  LP_TRY(lp_executor_buffer(executor, step->buffer, &step->tensor, &span, diag));
-  int32_t vocab = executor->bundle->manifest.vocab;
-  if (span.size != (size_t)wanted * (size_t)vocab * sizeof(float))
-    return lp_error(diag, LP_LOC_FILE(executor->bundle->manifest.file), "logits of %zu bytes for %" PRId64 " positions",
-                    span.size, wanted);
+  int32_t vocab = bundle->manifest.vocab;
+  if (logits->size != (size_t)wanted * (size_t)vocab * sizeof(float))
+    return lp_error(diag, LP_LOC_FILE(bundle->manifest.file), "logits of %zu bytes for %" PRId64 " positions",
+                    logits->size, wanted);
   for (int64_t i = 0; i < wanted; i++)
-    out[i] = lp_sampler_draw(sampling, (const float *)span.data + i * vocab, vocab, 0, (uint64_t)(end - wanted + i + 1),
-                             scratch);
+    out[i] = lp_sampler_draw(sampling, (const float *)logits->data + i * vocab, vocab, 0,
+                             (uint64_t)(end - wanted + i + 1), scratch);
   return LP_OK;
 }
 
@@ -161,7 +161,9 @@ static lp_status take_exit(device_run *run, const lp_step *step) {
   int32_t exit = exit_of(&run->halves->bundle->manifest, step->port);
   if (exit < 0 || !wants(run, exit)) return LP_OK;
   const lp_device_pass *pass = run->pass;
-  LP_TRY(sample_rows(run->executor, step, pass->past + pass->count, pass->wanted, run->sampling, pass->samples,
+  lp_span logits;
+  LP_TRY(lp_executor_buffer(run->executor, step->buffer, &step->tensor, &logits, run->diag));
+  LP_TRY(sample_rows(run->halves->bundle, &logits, pass->past + pass->count, pass->wanted, run->sampling, pass->samples,
                      run->scratch, run->diag));
   pass->take(pass->user, exit, pass->samples);
   return LP_OK;
@@ -200,10 +202,37 @@ lp_status lp_halves_run_device(const lp_halves *halves, lp_executor *executor, c
                     .ids = ids,
                     .scratch = scratch,
                     .diag = diag};
-  LP_TRY(begin(halves, executor, pass->past, pass->count, pass->wanted, pass->capacity, diag));
+  int64_t sym[LP_MAX_SYMBOLS];
+  set_symbols(sym, pass->past, pass->count, pass->wanted, pass->capacity);
+  LP_TRY(lp_executor_begin(executor, lp_halves_program(halves, pass->past), sym, diag));
   for (int32_t i = 0; i < program->step_count; i++)
     if (program->step[i].side == LP_SIDE_DEVICE) LP_TRY(device_step(&run, &program->step[i]));
   return LP_OK;
+}
+
+/* A pass of which nothing is asked computes the logits of one row all the same: no rows at all are no size for a GPU. */
+static int64_t logit_rows(const lp_cloud_pass *pass) {
+  return pass->wanted > 0 ? pass->wanted : 1;
+}
+
+void lp_cloud_pass_symbols(const lp_cloud_pass *pass, int64_t sym[]) {
+  set_symbols(sym, pass->past, pass->count, logit_rows(pass), pass->capacity);
+}
+
+size_t lp_cloud_pass_fill(const lp_halves *halves, const lp_cloud_pass *pass, const lp_step *step, size_t *column,
+                          float *to) {
+  size_t part = row_width(&step->tensor);
+  if (to != NULL) {
+    copy_columns(to, part, pass->rows + *column, halves->width, part, (size_t)pass->count);
+    *column += part;
+  }
+  return part * (size_t)pass->count * sizeof(float);
+}
+
+lp_status lp_cloud_pass_sample(const lp_halves *halves, const lp_cloud_pass *pass, const lp_sampling *sampling,
+                               const lp_span *logits, lp_sample *out, lp_buf *scratch, lp_diag *diag) {
+  if (pass->wanted == 0) return LP_OK;
+  return sample_rows(halves->bundle, logits, pass->past + pass->count, pass->wanted, sampling, out, scratch, diag);
 }
 
 lp_status lp_halves_run_cloud(const lp_halves *halves, lp_executor *executor, const lp_cloud_pass *pass,
@@ -211,19 +240,22 @@ lp_status lp_halves_run_cloud(const lp_halves *halves, lp_executor *executor, co
   const lp_program *program = program_at(halves, pass->past);
   int32_t logits = lp_manifest_output(&halves->bundle->manifest, LP_ROLE_LOGITS);
   size_t column = 0;
-  LP_TRY(begin(halves, executor, pass->past, pass->count, pass->wanted, pass->capacity, diag));
+  int64_t sym[LP_MAX_SYMBOLS];
+  lp_cloud_pass_symbols(pass, sym);
+  LP_TRY(lp_executor_begin(executor, lp_halves_program(halves, pass->past), sym, diag));
   for (int32_t i = 0; i < program->step_count; i++) {
     const lp_step *step = &program->step[i];
     if (step->kind == LP_STEP_SEND) {
-      size_t part = row_width(&step->tensor), bytes = part * (size_t)pass->count * sizeof(float);
+      size_t bytes = lp_cloud_pass_fill(halves, pass, step, &column, NULL);
       lp_buf_reserve(scratch, bytes);
-      copy_columns((float *)(void *)scratch->data, part, pass->rows + column, halves->width, part, (size_t)pass->count);
+      (void)lp_cloud_pass_fill(halves, pass, step, &column, (float *)(void *)scratch->data);
       LP_TRY(lp_executor_fill(executor, step->to_buffer, step, scratch->data, bytes, diag));
-      column += part;
     } else if (step->kind == LP_STEP_RUN && step->side == LP_SIDE_CLOUD) {
       LP_TRY(lp_executor_run(executor, step, diag));
-    } else if (step->kind == LP_STEP_OUTPUT && step->port == logits) {
-      LP_TRY(sample_rows(executor, step, pass->past + pass->count, pass->wanted, sampling, out, scratch, diag));
+    } else if (step->kind == LP_STEP_OUTPUT && step->port == logits && pass->wanted > 0) {
+      lp_span span;
+      LP_TRY(lp_executor_buffer(executor, step->buffer, &step->tensor, &span, diag));
+      LP_TRY(lp_cloud_pass_sample(halves, pass, sampling, &span, out, scratch, diag));
     }
   }
   return LP_OK;

@@ -338,6 +338,13 @@ int32_t lp_manifest_program(const lp_manifest *manifest, const char *name) {
   return -1;
 }
 
+int32_t lp_manifest_most_buffers(const lp_manifest *manifest, lp_side_id side) {
+  int32_t most = 0;
+  for (int32_t i = 0; i < manifest->program_count; i++)
+    if (manifest->programs[i].buffers[side] > most) most = manifest->programs[i].buffers[side];
+  return most;
+}
+
 int32_t lp_manifest_input(const lp_manifest *manifest, lp_role role) {
   for (int32_t i = 0; i < manifest->input_count; i++)
     if (manifest->inputs[i].role == role) return i;

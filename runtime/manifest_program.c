@@ -24,6 +24,15 @@ static lp_status read_index(manifest_reader *reader, const lp_json *step, const 
   return lp_json_i32(&at, 0, count - 1, out, reader->diag);
 }
 
+static lp_status read_rows(manifest_reader *reader, const lp_json *step, lp_row_count *out) {
+  static const char *const names[] = {[LP_ROWS_NONE] = "none", [LP_ROWS_NEW] = "s", [LP_ROWS_LAST] = "r"};
+  lp_json rows = lp_json_member(step, "rows");
+  int32_t which = LP_ROWS_NONE;
+  if (rows.value != NULL) LP_TRY(lp_json_choice(&rows, names, LP_COUNT(names), &which, reader->diag));
+  *out = (lp_row_count)which;
+  return LP_OK;
+}
+
 static lp_status read_input(manifest_reader *reader, const lp_json *at, const lp_program *program, lp_step *step) {
   LP_TRY(read_side(reader, at, "side", &step->side));
   LP_TRY(read_index(reader, at, "input", reader->out->input_count, &step->port));
@@ -101,6 +110,7 @@ static lp_status read_step(manifest_reader *reader, const lp_json *at, const lp_
   LP_TRY(lp_json_choice(&op, step_names, LP_COUNT(step_names), &kind, reader->diag));
   step->kind = (lp_step_kind)kind;
   step->exit = -1;
+  LP_TRY(read_rows(reader, at, &step->rows));
   lp_status status = LP_OK;
   switch (step->kind) {
   case LP_STEP_INPUT:

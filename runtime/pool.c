@@ -88,6 +88,10 @@ static void start_round(lp_pool *pool) {
 void lp_pool_run(lp_pool *pool, lp_segment_fn *segment, lp_frame *frame) {
   frame->barrier = &pool->barrier;
   frame->threads = pool->threads;
+  for (int64_t i = 0; i < frame->sequences; i++) {
+    frame->sequence[i].barrier = &pool->barrier;
+    frame->sequence[i].threads = pool->threads;
+  }
   if (pool->threads > 1) {
     pool->segment = segment;
     pool->frame = frame;

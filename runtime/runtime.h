@@ -136,6 +136,7 @@ typedef struct {
   const char
       *context_dir; /* contexts of early exits are kept there, when they are dropped and at the end; NULL: nowhere */
   int64_t context_dir_bytes; /* at most; 0: 4 GiB */
+  int64_t most_sessions;     /* further ones are refused; 0: 4096 */
   int32_t threads;
   lp_link_security security;
   void (*on_listening)(void *user, const char *host, int port); /* called once, before the first request */
@@ -312,8 +313,8 @@ typedef struct {
 } lp_bench_options;
 
 typedef struct {
-  char name[48]; /* "pp512", "tg128 @ d1024" */
-  int64_t tokens; /* of all sequences */
+  char name[48];                  /* "pp512", "tg128 @ d1024" */
+  int64_t tokens;                 /* of all sequences */
   double tokens_per_s, deviation; /* mean and standard deviation over the repetitions */
   double gbytes_per_s;            /* weights read, all sides; 0 where it says nothing */
 } lp_bench_row;

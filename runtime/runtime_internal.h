@@ -62,6 +62,9 @@ typedef struct {
   int32_t output;
 } lp_exit;
 
+/* Of which tokens a buffer holds one row each, those of all sequences of a pass behind each other (base/abi.h). */
+typedef enum { LP_ROWS_NONE, LP_ROWS_NEW, LP_ROWS_LAST } lp_row_count; /* none: each sequence has a buffer; s; r */
+
 typedef enum { LP_STEP_INPUT, LP_STEP_RUN, LP_STEP_SEND, LP_STEP_MOVE, LP_STEP_OUTPUT } lp_step_kind;
 
 typedef struct {
@@ -73,6 +76,7 @@ typedef struct {
   int32_t exit;          /* run: the exit that alone needs it, an index into `exits`; -1: all do */
   int32_t buffer;        /* input, output, send: on `side` */
   int32_t to_buffer;     /* send: on `to` */
+  lp_row_count rows;     /* input, send and output: how many rows the buffer has in a pass over several sequences */
   bool carries_tokens;   /* input and send: the tensor holds token ids, to be checked before use */
   lp_tensor_desc tensor; /* input, output, send */
   const char *segment;   /* run */
@@ -155,6 +159,7 @@ bool lp_tensor_bytes(const lp_tensor_desc *tensor, const int64_t *sym, int32_t s
 int32_t lp_manifest_program(const lp_manifest *manifest, const char *name);
 /* The plan for a request; 0 where none has it in a region. */
 int32_t lp_manifest_plan(const lp_manifest *manifest, const double at[LP_PLAN_AXES]);
+int32_t lp_manifest_most_buffers(const lp_manifest *manifest, lp_side_id side); /* of any program */
 /* The first of that role, or -1. */
 int32_t lp_manifest_input(const lp_manifest *manifest, lp_role role);
 int32_t lp_manifest_output(const lp_manifest *manifest, lp_role role);
@@ -173,6 +178,7 @@ typedef struct {
   lp_mapping weights;
   const char *data; /* the data section of the weights, or NULL */
   lp_gpu *gpu;      /* code for a GPU, or NULL */
+  bool sequences;   /* segments run several sequences at once */
 } lp_side_code;
 
 struct lp_bundle {
@@ -234,6 +240,17 @@ LP_MUST_USE lp_status lp_states_unpack(const lp_states *states, int32_t state, c
 LP_MUST_USE lp_status lp_states_copy(const lp_states *from, const lp_states *to, int32_t state, const int64_t *sym,
                                      lp_diag *diag);
 
+/* ---- activations (activations.c) --------------------------------------------------------------------------------- */
+
+/* Memory of one pass. Its content does not outlive the pass. */
+typedef struct {
+  char *data;
+  size_t bytes; /* mapped */
+} lp_activations;
+/* Room for `bytes`, which may move it and forgets the content then; false: no memory. */
+bool lp_activations_reserve(lp_activations *activations, size_t bytes);
+void lp_activations_free(lp_activations *activations);
+
 /* ---- executor (executor.c) --------------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -247,8 +264,7 @@ typedef struct lp_executor {
   lp_side_id side;
   lp_pool *pool; /* borrowed */
   lp_states states;
-  char *arena;
-  size_t arena_bytes;  /* mapped */
+  lp_activations arena;
   size_t layout_bytes; /* asked for by the layout now in force */
   int64_t sym[LP_MAX_SYMBOLS];
   int64_t *offset; /* [most buffers of any program] */
@@ -271,9 +287,41 @@ LP_MUST_USE lp_status lp_executor_run(lp_executor *executor, const lp_step *step
 /* Copies `size` bytes in; they must be what the tensor takes, and token ids must be in the vocabulary. */
 LP_MUST_USE lp_status lp_executor_fill(lp_executor *executor, int32_t buffer, const lp_step *step, const void *data,
                                        size_t size, lp_diag *diag);
-/* Samples one token per sequence from the logits of an `output` step: out[b]. */
+/* Is the payload of a step as long as wanted, and are its token ids, if it holds any, in the vocabulary? */
+LP_MUST_USE lp_status lp_payload_check(const lp_manifest *manifest, const lp_step *step, size_t wanted,
+                                       const void *data, size_t size, lp_diag *diag);
+/* Samples one token per sequence from logits [b][r][vocab] at these symbol values: out[b]. */
+LP_MUST_USE lp_status lp_logits_sample(const lp_manifest *manifest, const int64_t *sym, const lp_span *logits,
+                                       const lp_sampling *sampling, lp_sample *out, lp_buf *scratch, lp_diag *diag);
+/* The same from the logits of an `output` step. */
 LP_MUST_USE lp_status lp_executor_sample(lp_executor *executor, const lp_step *step, const lp_sampling *sampling,
                                          lp_sample *out, lp_buf *scratch, lp_diag *diag);
+
+/* ---- passes over several sequences (batch.c) --------------------------------------------------------------------- */
+
+/* Rows of one sequence in one pass at most: a long prompt is run in as many passes as that takes, between which others have theirs. */
+enum { LP_PASS_ROWS = 128 };
+
+/* A sequence of a pass: its caches, which the pass reserves, and its symbols (t is the pool's). */
+typedef struct {
+  lp_states *states; /* borrowed until the pass has ended */
+  int64_t sym[LP_MAX_SYMBOLS];
+} lp_batch_member;
+
+/* One side of a program run on several sequences at once, each at a position of its own: weights are read once for all. What a
+ * sequence gets is, to the bit, what it would get alone. Belongs to one thread. */
+typedef struct lp_batch lp_batch;
+lp_batch *lp_batch_create(const lp_bundle *bundle, lp_side_id side,
+                          lp_pool *pool); /* NULL: the code runs one at a time */
+void lp_batch_free(lp_batch *batch);      /* NULL is allowed */
+LP_MUST_USE lp_status lp_batch_begin(lp_batch *batch, int32_t program, const lp_batch_member *member, size_t count,
+                                     lp_diag *diag);
+/* What a sequence has in `buffer` for an input, send or output step. */
+LP_MUST_USE lp_status lp_batch_buffer(const lp_batch *batch, size_t sequence, int32_t buffer, const lp_step *step,
+                                      lp_span *out, lp_diag *diag);
+void lp_batch_run(lp_batch *batch, const lp_step *step);
+/* The first program that is the same code on this side, step by step. */
+int32_t lp_program_code(const lp_bundle *bundle, lp_side_id side, int32_t program);
 
 /* ---- patience (backoff.c) ---------------------------------------------------------------------------------------- */
 

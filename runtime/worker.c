@@ -1,10 +1,12 @@
-/* The cloud side: one thread takes the messages of all devices in turn; the pool computes. */
+/* The cloud side: one thread takes the messages of all devices, and between them runs passes for those who wait
+ * (worker_pass.c); the pool computes. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/worker_internal.h"
 
 static const double poll_ms = 100; /* how soon a stop is noticed */
+enum { MOST_MESSAGES = 256 };      /* taken between two passes */
 
 static lp_status open_link(lp_worker *worker, int *port, char **host, lp_diag *diag) {
   LP_TRY(lp_address_split(worker->options->listen, host, port, diag));
@@ -36,6 +38,15 @@ static void echo(lp_worker *worker, uint32_t peer, const Lp__Wire__Message *prob
   (void)lp_wire_send(worker->link, peer, probe, NULL, 0, &why); /* a device that has gone needs no answer */
 }
 
+static void handle_open(lp_worker *worker, uint32_t peer, const Lp__Wire__Open *open) {
+  lp_diag *diag = lp_diag_create();
+  if (worker_session_open(worker, peer, open, diag) != LP_OK) {
+    const lp_diag_entry *entry = lp_diag_get(diag, 0);
+    worker_refuse(worker, peer, open->session, entry != NULL ? entry->text : "unknown failure");
+  }
+  lp_diag_free(diag);
+}
+
 static void handle_step(lp_worker *worker, uint32_t peer, const lp_inbound *in) {
   worker_session *session = worker_session_find(worker, peer, in->message->step->session);
   if (session == NULL) {
@@ -57,8 +68,7 @@ static void handle(lp_worker *worker, const lp_inbound *in) {
   if (worker_context_handle(worker, in)) return;
   switch (message->kind_case) {
   case LP__WIRE__MESSAGE__KIND_OPEN:
-    if (worker_session_open(worker, peer, message->open) == NULL)
-      worker_refuse(worker, peer, message->open->session, "too many sessions are open");
+    handle_open(worker, peer, message->open);
     break;
   case LP__WIRE__MESSAGE__KIND_STEP:
     handle_step(worker, peer, in);
@@ -77,28 +87,43 @@ static void handle(lp_worker *worker, const lp_inbound *in) {
   }
 }
 
+/* Waits for one message and deals with it; `news` says whether there was one. */
+static lp_status take_message(lp_worker *worker, double wait_ms, bool *news, lp_diag *diag) {
+  lp_inbound in;
+  const char *why = "";
+  *news = true;
+  switch (lp_wire_receive(worker->link, wait_ms, &in, &why)) {
+  case LP_RECV_FRAME:
+    handle(worker, &in);
+    lp_inbound_release(&in);
+    break;
+  case LP_RECV_GONE:
+    forget_peer(worker, in.packet.peer);
+    break;
+  case LP_RECV_GARBAGE:
+    worker_peer_reject(worker, in.packet.peer, why);
+    break;
+  case LP_RECV_TIMEOUT:
+    *news = false;
+    break;
+  case LP_RECV_FAILED:
+    return lp_error(diag, LP_LOC_NONE, "cannot serve %s: %s", worker->options->listen, why);
+  }
+  return LP_OK;
+}
+
+/* What has come is taken before a pass, so that all who wait may have a part in it. */
 static lp_status serve(lp_worker *worker, const volatile int *stop, lp_diag *diag) {
+  int taken = 0;
   while (*stop == 0) {
-    lp_inbound in;
-    const char *why = "";
-    switch (lp_wire_receive(worker->link, poll_ms, &in, &why)) {
-    case LP_RECV_FRAME:
-      handle(worker, &in);
-      lp_inbound_release(&in);
-      break;
-    case LP_RECV_GONE:
-      forget_peer(worker, in.packet.peer);
-      break;
-    case LP_RECV_GARBAGE:
-      worker_peer_reject(worker, in.packet.peer, why);
-      break;
-    case LP_RECV_TIMEOUT:
-      break;
-    case LP_RECV_FAILED:
-      return lp_error(diag, LP_LOC_NONE, "cannot serve %s: %s", worker->options->listen, why);
-    }
+    bool news = false, due = worker_pass_is_due(worker);
+    LP_TRY(take_message(worker, due ? 0 : poll_ms, &news, diag));
+    taken = news ? taken + 1 : 0;
     worker_session_drop_idle(worker);
     worker_context_tend(worker);
+    if (!due || (news && taken < MOST_MESSAGES)) continue;
+    worker_pass_run(worker);
+    taken = 0;
   }
   return LP_OK;
 }
@@ -106,6 +131,14 @@ static lp_status serve(lp_worker *worker, const volatile int *stop, lp_diag *dia
 static lp_status check_bundle(const lp_bundle *bundle, lp_diag *diag) {
   if (bundle->side[LP_SIDE_CLOUD].loaded) return LP_OK;
   return lp_error(diag, LP_LOC_FILE(bundle->manifest.file), "the bundle has no cloud side to serve");
+}
+
+static void prepare_passes(lp_worker *worker) {
+  int32_t count = worker->bundle->manifest.program_count;
+  worker->batch = lp_batch_create(worker->bundle, LP_SIDE_CLOUD, worker->pool);
+  worker->code = lp_alloc(((size_t)count + 1) * sizeof(*worker->code));
+  for (int32_t i = 0; i < count; i++)
+    worker->code[i] = lp_program_code(worker->bundle, LP_SIDE_CLOUD, i);
 }
 
 lp_status lp_worker_serve(const lp_bundle *bundle, const lp_worker_options *options, const volatile int *stop,
@@ -120,6 +153,7 @@ lp_status lp_worker_serve(const lp_bundle *bundle, const lp_worker_options *opti
   if (status == LP_OK) status = open_link(&worker, &port, &host, diag);
   if (status == LP_OK) {
     worker.pool = lp_pool_create(options->threads);
+    prepare_passes(&worker);
     if (options->on_listening != NULL) options->on_listening(options->user, host, port);
     status = lp_bundle_await_check(bundle, diag);
     if (status == LP_OK) status = serve(&worker, stop, diag);
@@ -132,7 +166,9 @@ lp_status lp_worker_serve(const lp_bundle *bundle, const lp_worker_options *opti
   lp_vec_free(&worker.peers);
   lp_security_close(&worker.security);
   lp_wire_close(worker.link);
+  lp_batch_free(worker.batch);
   lp_pool_free(worker.pool);
+  free(worker.code);
   lp_buf_free(&worker.scratch);
   lp_buf_free(&worker.rows);
   free(worker.sample);

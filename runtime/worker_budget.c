@@ -1,5 +1,20 @@
-/* What sessions and contexts hold in memory, and who gives way: the one unused for longest. */
+/* How many sessions and contexts there may be, what they hold in memory, and who gives way: the one unused for longest. */
 #include "runtime/worker_internal.h"
+
+enum { MOST_SESSIONS = 4096 };
+
+static size_t most_sessions(const lp_worker *worker) {
+  return worker->options->most_sessions > 0 ? (size_t)worker->options->most_sessions : MOST_SESSIONS;
+}
+
+bool worker_is_full(const lp_worker *worker) {
+  return worker->sessions.count + worker->contexts.count >= most_sessions(worker);
+}
+
+lp_status worker_admit(const lp_worker *worker, lp_diag *diag) {
+  if (!worker_is_full(worker)) return LP_OK;
+  return lp_error(diag, LP_LOC_NONE, "the cloud is full: %zu sessions are open", most_sessions(worker));
+}
 
 size_t worker_bytes_held(const lp_worker *worker, const void *but) {
   size_t total = 0;
@@ -16,12 +31,12 @@ typedef struct {
   double used_ms;
 } holder;
 
-/* A context whose question waits for rows is in use. */
+/* Whoever waits for rows or for a pass is in use. */
 static holder oldest(const lp_worker *worker, const void *keep) {
   holder found = {0};
   for (size_t i = 0; i < worker->sessions.count; i++) {
     worker_session *session = worker->sessions.data[i];
-    if (session == keep || session->executor->states.region_bytes == 0) continue;
+    if (session == keep || session->request.waits || session->executor->states.region_bytes == 0) continue;
     if (found.session == NULL || session->used_ms < found.used_ms)
       found = (holder){.session = session, .used_ms = session->used_ms};
   }

@@ -5,7 +5,7 @@
 #include "runtime/worker_internal.h"
 
 /* An idle context first loses what it holds, and after so many idle times its name. */
-enum { MOST_CONTEXTS = 4096, MOST_CAPACITY = 1 << 24, FORGET_AFTER = 10 };
+enum { MOST_CAPACITY = 1 << 24, FORGET_AFTER = 10 };
 /* A question that has waited for so long asks the device for the rows: its connection for rows may be broken. */
 static const double remind_ms = 500;
 
@@ -28,8 +28,7 @@ static worker_context *find(lp_worker *worker, uint64_t id) {
   lp_context *context = NULL;
   for (size_t i = 0; i < worker->contexts.count; i++)
     if (worker->contexts.data[i]->id == id) return worker->contexts.data[i];
-  if (worker->contexts.count >= MOST_CONTEXTS ||
-      !worker_store_restore(worker, id, most_capacity(worker), &record, &context))
+  if (worker_is_full(worker) || !worker_store_restore(worker, id, most_capacity(worker), &record, &context))
     return NULL;
   worker_context *found = add(worker, id, context);
   found->answered = record.answered;
@@ -82,8 +81,7 @@ static lp_status check_join(const lp_worker *worker, const Lp__Wire__Join *join,
   int64_t most = most_capacity(worker);
   if (worker->whole != NULL)
     return lp_error(diag, LP_LOC_NONE, "the bundle cannot run its halves apart: %s", worker->whole);
-  if (worker->contexts.count >= MOST_CONTEXTS)
-    return lp_error(diag, LP_LOC_NONE, "the cloud is full: %d contexts are open", MOST_CONTEXTS);
+  LP_TRY(worker_admit(worker, diag));
   if (join->codec == LP_CODEC_AUTO || join->codec >= LP_CODEC_COUNT)
     return lp_error(diag, LP_LOC_NONE, "codec %" PRIu32 " is unknown here", join->codec);
   if (join->capacity >= 1 && join->capacity <= most && join->floor >= 0) return LP_OK;
@@ -175,24 +173,26 @@ static void post_lack(lp_worker *worker, uint32_t peer, uint64_t context, int64_
   post(worker, peer, &message);
 }
 
+lp_question worker_context_question(const worker_context *context) {
+  return (lp_question){
+      .draft = context->question.draft, .count = context->question.count, .end = context->question.end};
+}
+
 static lp_status compute_answer(lp_worker *worker, worker_context *context, lp_diag *diag) {
   size_t wanted = 0;
   if (!lp_context_bytes_wanted(context->context, &wanted))
     return lp_error(diag, LP_LOC_NONE, "the KV cache asked for is too large");
   LP_TRY(worker_make_room(worker, wanted, context, diag));
-  lp_question question = {
-      .draft = context->question.draft, .count = context->question.count, .end = context->question.end};
+  lp_question question = worker_context_question(context);
   double begin = lp_now_ms();
   LP_TRY(lp_context_ask(context->context, &question, &context->answer, diag));
   context->answer.busy_ms = lp_now_ms() - begin;
   return LP_OK;
 }
 
-static void answer_if_ready(lp_worker *worker, worker_context *context) {
-  if (!context->question.waits || !lp_context_is_ready(context->context, context->question.end)) return;
+static void settle(lp_worker *worker, worker_context *context, lp_status status, const lp_diag *diag) {
   context->question.waits = false;
-  lp_diag *diag = lp_diag_create();
-  if (compute_answer(worker, context, diag) == LP_OK) {
+  if (status == LP_OK) {
     context->answered = context->question.number;
     context->asked_ms = context->question.asked_ms;
     context->ended_ms = lp_now_ms();
@@ -201,6 +201,30 @@ static void answer_if_ready(lp_worker *worker, worker_context *context) {
     refuse_with(worker, context->question.peer, diag);
   }
   context->used_ms = lp_now_ms();
+}
+
+void worker_context_fail(lp_worker *worker, worker_context *context, const lp_diag *diag) {
+  settle(worker, context, LP_FAILED, diag);
+}
+
+void worker_context_finish(lp_worker *worker, worker_context *context) {
+  lp_diag *diag = lp_diag_create();
+  lp_question question = worker_context_question(context);
+  lp_status status = lp_context_judge(context->context, &question, &context->answer, diag);
+  context->answer.busy_ms = context->question.busy_ms;
+  settle(worker, context, status, diag);
+  lp_diag_free(diag);
+}
+
+/* Its turn comes; or it is answered at once, where passes serve one at a time. */
+static void answer_if_ready(lp_worker *worker, worker_context *context) {
+  if (!context->question.waits || !lp_context_is_ready(context->context, context->question.end)) return;
+  if (worker->batch != NULL) {
+    if (context->question.turn == 0) context->question.turn = ++worker->turn;
+    return;
+  }
+  lp_diag *diag = lp_diag_create();
+  settle(worker, context, compute_answer(worker, context, diag), diag);
   lp_diag_free(diag);
 }
 
@@ -236,9 +260,14 @@ static void handle_ask(lp_worker *worker, uint32_t peer, worker_context *context
   context->question.count = (int64_t)ask->n_draft;
   if (ask->n_draft > 0) memcpy(context->question.draft, ask->draft, ask->n_draft * sizeof(*ask->draft));
   context->question.since_ms = lp_now_ms();
-  if (!again) context->question.asked_ms = context->question.since_ms;
+  if (!again) {
+    context->question.asked_ms = context->question.since_ms;
+    context->question.turn = 0;
+    context->question.busy_ms = 0;
+  }
   /* A device that asks again is told what is waited for: what it sent may be lost. */
-  if (context->lost || again) post_lack(worker, peer, context->id, context->context->held);
+  bool ready = lp_context_is_ready(context->context, context->question.end);
+  if (context->lost || (again && !ready)) post_lack(worker, peer, context->id, context->context->held);
   context->lost = false;
   answer_if_ready(worker, context);
 }
@@ -303,7 +332,8 @@ void worker_context_tend(lp_worker *worker) {
   double now = lp_now_ms(), idle = worker->options->idle_ms;
   for (size_t i = worker->contexts.count; i-- > 0;) {
     worker_context *context = worker->contexts.data[i];
-    if (context->question.waits && now - context->question.since_ms > remind_ms) {
+    bool lacks = context->question.waits && !lp_context_is_ready(context->context, context->question.end);
+    if (lacks && now - context->question.since_ms > remind_ms) {
       context->question.since_ms = now;
       post_lack(worker, context->question.peer, context->id, context->context->held);
     }

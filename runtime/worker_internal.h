@@ -1,10 +1,21 @@
-/* What worker.c and worker_session.c share: contexts of devices on the cloud side. */
+/* What the files of the worker share: sessions and contexts of devices on the cloud side, and the passes that serve them. */
 #ifndef LP_WORKER_INTERNAL_H
 #define LP_WORKER_INTERNAL_H
 
 #include "runtime/context_file.h"
 #include "runtime/link.pb-c.h"
 #include "runtime/link_security.h"
+
+/* A run of a program that takes all payloads before it computes: it waits for a pass that serves several (worker_pass.c). */
+typedef struct {
+  bool gathers; /* payloads are kept; the session has no run of its own */
+  bool waits;   /* they are all there */
+  uint64_t turn;
+  int64_t sym[LP_MAX_SYMBOLS];
+  int64_t done;             /* of the s tokens, by earlier passes */
+  double asked_ms, busy_ms; /* when they were all there; earlier passes took */
+  lp_buf payload;           /* of all steps, one behind the other */
+} worker_request;
 
 /* A session of a device. It runs its part of a program as payloads come in: between two messages it waits at the step
  * `next`, which takes something from the device. */
@@ -21,6 +32,7 @@ typedef struct {
   double used_ms;   /* when it was last asked */
   double busy_from; /* since when it computes what is sent next */
   bool times;       /* are wanted in what is sent */
+  worker_request request;
 } worker_session;
 
 /* A context of early exits (collaborate.h) and the question that it waits with, if any. */
@@ -37,6 +49,8 @@ typedef struct {
     int64_t end, count;
     int32_t *draft; /* [capacity] */
     double since_ms, asked_ms;
+    uint64_t turn;  /* in the passes, once all rows are there; 0: none yet */
+    double busy_ms; /* passes so far took */
   } question;
   uint64_t answered; /* number of the question answered last, 0 none */
   lp_answer answer;
@@ -69,10 +83,16 @@ typedef struct {
   lp_buf scratch, rows;
   lp_sample *sample; /* [sample_count] */
   size_t sample_count;
+  lp_batch *batch; /* NULL: the code runs one session at a time, when its message comes */
+  uint64_t turn;   /* given out last */
+  int32_t *code;   /* [programs] the first that is the same code */
 } lp_worker;
 
 worker_session *worker_session_find(const lp_worker *worker, uint32_t peer, uint64_t id);
-worker_session *worker_session_open(lp_worker *worker, uint32_t peer, const Lp__Wire__Open *open);
+LP_MUST_USE lp_status worker_session_open(lp_worker *worker, uint32_t peer, const Lp__Wire__Open *open, lp_diag *diag);
+/* May one more session or context be opened? (worker_budget.c) */
+bool worker_is_full(const lp_worker *worker);
+LP_MUST_USE lp_status worker_admit(const lp_worker *worker, lp_diag *diag);
 void worker_session_close(lp_worker *worker, worker_session *session);
 void worker_session_drop(worker_session *session); /* gives up its KV cache */
 /* Gives up the KV caches of sessions unused for longer than the idle time. */
@@ -106,6 +126,42 @@ void worker_store_forget(const lp_worker *worker, uint64_t id);
 
 /* Closes contexts that were idle for too long, and reminds devices of rows that questions have waited for. */
 void worker_context_tend(lp_worker *worker);
+/* ---- requests of sessions (worker_request.c) ---- */
+
+/* May the program's runs wait for a pass? They take all payloads before they compute. */
+bool worker_request_fits(const lp_worker *worker, int32_t program);
+void worker_request_begin(lp_worker *worker, worker_session *session, const int64_t *sym);
+LP_MUST_USE lp_status worker_request_take(lp_worker *worker, worker_session *session, const lp_step *step,
+                                          const lp_inbound *in, lp_diag *diag);
+/* Goes to the next step that takes a payload from `from` on; behind the last the request waits for its turn. */
+void worker_request_advance(lp_worker *worker, worker_session *session, int32_t from);
+void worker_request_drop(worker_session *session);
+/* The next tokens to run, LP_PASS_ROWS at most where the run can be divided: their symbols. */
+void worker_request_part(const lp_worker *worker, const worker_session *session, int64_t sym[]);
+/* What a step takes for the tokens of `sym`; `at` counts the payload's bytes over the steps before. */
+LP_MUST_USE lp_status worker_request_fill(const lp_worker *worker, const worker_session *session, const lp_step *step,
+                                          const int64_t *sym, size_t *at, lp_span to, lp_diag *diag);
+bool worker_request_ends(const worker_session *session, const int64_t *sym); /* with these tokens */
+/* They were run. */
+void worker_request_passed(lp_worker *worker, worker_session *session, const int64_t *sym, double ms);
+/* Sends what a step has made. */
+LP_MUST_USE lp_status worker_session_emit(lp_worker *worker, worker_session *session, int32_t index, const int64_t *sym,
+                                          const lp_span *made, lp_diag *diag);
+void worker_session_fail(lp_worker *worker, worker_session *session, const lp_diag *diag);
+bool worker_step_takes_payload(const lp_step *step); /* from the device */
+
+/* ---- passes (worker_pass.c) ---- */
+
+/* Is anything to be computed? */
+bool worker_pass_is_due(const lp_worker *worker);
+/* One pass over those whose turn it is: in the order in which they came, a long one again behind the others after each part. */
+void worker_pass_run(lp_worker *worker);
+
+/* Of a context whose question waits and all rows of which are there (worker_context.c). */
+lp_question worker_context_question(const worker_context *context);
+void worker_context_finish(lp_worker *worker, worker_context *context);
+void worker_context_fail(lp_worker *worker, worker_context *context, const lp_diag *diag);
+
 /* Takes a Step message and runs on until the next payload is needed. Replies are sent on the way. */
 LP_MUST_USE lp_status worker_session_step(lp_worker *worker, worker_session *session, const lp_inbound *in,
                                           lp_diag *diag);

@@ -5,7 +5,7 @@
 #include "runtime/worker_internal.h"
 
 /* Limits on what a device may ask for; memory itself sets tighter ones. */
-enum { MOST_BATCH = 1 << 16, MOST_TOKENS = 1 << 24, MOST_SESSIONS = 4096 };
+enum { MOST_BATCH = 1 << 16, MOST_TOKENS = 1 << 24 };
 
 /* ---- contexts ---------------------------------------------------------------------------------------------------- */
 
@@ -17,10 +17,10 @@ worker_session *worker_session_find(const lp_worker *worker, uint32_t peer, uint
   return NULL;
 }
 
-worker_session *worker_session_open(lp_worker *worker, uint32_t peer, const Lp__Wire__Open *open) {
+lp_status worker_session_open(lp_worker *worker, uint32_t peer, const Lp__Wire__Open *open, lp_diag *diag) {
   worker_session *session = worker_session_find(worker, peer, open->session);
-  if (session == NULL && worker->sessions.count >= MOST_SESSIONS) return NULL;
   if (session == NULL) {
+    LP_TRY(worker_admit(worker, diag));
     session = lp_alloc(sizeof(*session));
     session->executor = lp_executor_create(worker->bundle, LP_SIDE_CLOUD, worker->pool);
     lp_vec_push(&worker->sessions, session);
@@ -31,14 +31,17 @@ worker_session *worker_session_open(lp_worker *worker, uint32_t peer, const Lp__
       (lp_sampling){.temperature = open->temperature, .top_k = open->top_k, .top_p = open->top_p, .seed = open->seed};
   session->times = open->times != 0;
   session->next = -1;
+  worker_request_drop(session);
   session->position = 0;
   session->used_ms = lp_now_ms();
-  return session;
+  return LP_OK;
 }
 
 void worker_session_close(lp_worker *worker, worker_session *session) {
   for (size_t i = 0; i < worker->sessions.count; i++)
     if (worker->sessions.data[i] == session) worker->sessions.data[i] = worker->sessions.data[--worker->sessions.count];
+  worker_request_drop(session);
+  lp_buf_free(&session->request.payload);
   lp_executor_free(session->executor);
   free(session);
 }
@@ -47,6 +50,7 @@ void worker_session_drop(worker_session *session) {
   lp_executor_forget(session->executor);
   session->dropped = true;
   session->next = -1;
+  worker_request_drop(session);
 }
 
 void worker_session_drop_idle(lp_worker *worker) {
@@ -54,7 +58,8 @@ void worker_session_drop_idle(lp_worker *worker) {
   double now = lp_now_ms();
   for (size_t i = 0; i < worker->sessions.count; i++) {
     worker_session *session = worker->sessions.data[i];
-    if (!session->dropped && now - session->used_ms > worker->options->idle_ms) worker_session_drop(session);
+    if (!session->dropped && !session->request.waits && now - session->used_ms > worker->options->idle_ms)
+      worker_session_drop(session);
   }
 }
 
@@ -79,6 +84,7 @@ static void take_times(const worker_session *session, double busy_ms, Lp__Wire__
   lp__wire__times__init(times);
   times->sent = lp_now_ms();
   times->asked = times->began = times->sent - busy_ms;
+  if (session->request.waits) times->asked = session->request.asked_ms;
   if (session->times) *out = times;
 }
 
@@ -102,13 +108,6 @@ static lp_status post_result(lp_worker *worker, worker_session *session, int32_t
   return post(worker, session, &message, payload, size, diag);
 }
 
-static lp_status post_tensor(lp_worker *worker, worker_session *session, int32_t index, const lp_step *step,
-                             lp_diag *diag) {
-  lp_span span;
-  LP_TRY(lp_executor_buffer(session->executor, step->buffer, &step->tensor, &span, diag));
-  return post_result(worker, session, index, span.data, span.size, diag);
-}
-
 static lp_status post_state(lp_worker *worker, worker_session *session, int32_t index, const lp_step *step,
                             lp_diag *diag) {
   const lp_states *states = &session->executor->states;
@@ -121,14 +120,15 @@ static lp_status post_state(lp_worker *worker, worker_session *session, int32_t 
   return post_result(worker, session, index, worker->rows.data, size, diag);
 }
 
-static lp_status post_tokens(lp_worker *worker, worker_session *session, int32_t index, const lp_step *step,
-                             lp_diag *diag) {
-  size_t batch = (size_t)session->executor->sym[LP_SYM_B];
+static lp_status post_tokens(lp_worker *worker, worker_session *session, int32_t index, const int64_t *sym,
+                             const lp_span *logits, lp_diag *diag) {
+  size_t batch = (size_t)sym[LP_SYM_B];
   if (batch > worker->sample_count) {
     worker->sample = lp_realloc(worker->sample, batch * sizeof(*worker->sample));
     worker->sample_count = batch;
   }
-  LP_TRY(lp_executor_sample(session->executor, step, &session->sampling, worker->sample, &worker->scratch, diag));
+  LP_TRY(lp_logits_sample(&worker->bundle->manifest, sym, logits, &session->sampling, worker->sample, &worker->scratch,
+                          diag));
   Lp__Wire__Tokens tokens = LP__WIRE__TOKENS__INIT;
   tokens.session = session->id;
   tokens.step = index;
@@ -151,21 +151,36 @@ static lp_status post_tokens(lp_worker *worker, worker_session *session, int32_t
   return status;
 }
 
-static lp_status post_output(lp_worker *worker, worker_session *session, int32_t index, const lp_step *step,
-                             lp_diag *diag) {
-  if (session->want_outputs) return post_tensor(worker, session, index, step, diag);
-  if (step->port != lp_manifest_output(&worker->bundle->manifest, LP_ROLE_LOGITS)) return LP_OK;
-  return post_tokens(worker, session, index, step, diag);
-}
-
 /* ---- the run through a program ----------------------------------------------------------------------------------- */
 
 static const lp_program *program_of(const lp_worker *worker, const worker_session *session) {
   return &worker->bundle->manifest.programs[session->program];
 }
 
-/* Does the step take a payload from the device? */
-static bool takes_payload(const lp_step *step) {
+lp_status worker_session_emit(lp_worker *worker, worker_session *session, int32_t index, const int64_t *sym,
+                              const lp_span *made, lp_diag *diag) {
+  const lp_step *step = &program_of(worker, session)->step[index];
+  if (step->kind != LP_STEP_OUTPUT || session->want_outputs)
+    return post_result(worker, session, index, made->data, made->size, diag);
+  if (step->port != lp_manifest_output(&worker->bundle->manifest, LP_ROLE_LOGITS)) return LP_OK;
+  return post_tokens(worker, session, index, sym, made, diag);
+}
+
+static lp_status emit_own(lp_worker *worker, worker_session *session, int32_t index, lp_diag *diag) {
+  const lp_step *step = &program_of(worker, session)->step[index];
+  lp_span span;
+  LP_TRY(lp_executor_buffer(session->executor, step->buffer, &step->tensor, &span, diag));
+  return worker_session_emit(worker, session, index, session->executor->sym, &span, diag);
+}
+
+void worker_session_fail(lp_worker *worker, worker_session *session, const lp_diag *diag) {
+  const lp_diag_entry *entry = lp_diag_get(diag, 0);
+  worker_refuse(worker, session->peer, session->id, entry != NULL ? entry->text : "unknown failure");
+  session->next = -1;
+  worker_request_drop(session);
+}
+
+bool worker_step_takes_payload(const lp_step *step) {
   if (step->to != LP_SIDE_CLOUD) return false;
   return step->kind == LP_STEP_INPUT || (step->side == LP_SIDE_DEVICE);
 }
@@ -179,11 +194,10 @@ static lp_status do_step(lp_worker *worker, worker_session *session, int32_t ind
   case LP_STEP_RUN:
     return lp_executor_run(session->executor, step, diag);
   case LP_STEP_SEND:
-    return post_tensor(worker, session, index, step, diag);
+  case LP_STEP_OUTPUT:
+    return emit_own(worker, session, index, diag);
   case LP_STEP_MOVE:
     return post_state(worker, session, index, step, diag);
-  case LP_STEP_OUTPUT:
-    return post_output(worker, session, index, step, diag);
   }
   return LP_OK;
 }
@@ -193,7 +207,7 @@ static lp_status advance(lp_worker *worker, worker_session *session, int32_t fro
   const lp_program *program = program_of(worker, session);
   for (int32_t i = from; i < program->step_count; i++) {
     session->next = i;
-    if (takes_payload(&program->step[i])) return LP_OK;
+    if (worker_step_takes_payload(&program->step[i])) return LP_OK;
     LP_TRY(do_step(worker, session, i, diag));
   }
   session->next = -1;
@@ -250,10 +264,14 @@ static lp_status begin(lp_worker *worker, worker_session *session, const Lp__Wir
   if (!worker->bundle->manifest.programs[step->program].takes_part[LP_SIDE_CLOUD])
     return lp_error(diag, LP_LOC_NONE, "the cloud has no part in program '%s'",
                     worker->bundle->manifest.programs[step->program].name);
-  LP_TRY(make_room(worker, session, step->symbols, diag));
   session->program = (int32_t)step->program;
   session->want_outputs = step->want_outputs != 0;
   session->dropped = false;
+  if (worker_request_fits(worker, session->program)) {
+    worker_request_begin(worker, session, step->symbols);
+    return LP_OK;
+  }
+  LP_TRY(make_room(worker, session, step->symbols, diag));
   LP_TRY(lp_executor_begin(session->executor, session->program, step->symbols, diag));
   return advance(worker, session, 0, diag);
 }
@@ -272,12 +290,15 @@ static lp_status take_payload(worker_session *session, const lp_step *step, cons
 
 static lp_status step_or_fail(lp_worker *worker, worker_session *session, const lp_inbound *in, lp_diag *diag) {
   const Lp__Wire__Step *step = in->message->step;
+  if (session->request.waits)
+    return lp_error(diag, LP_LOC_NONE, "a step came before the answer to the one that is under way");
   if (session->next < 0) LP_TRY(begin(worker, session, step, diag));
   if (step->step < 0) return LP_OK;
   if (session->next != step->step)
     return lp_error(diag, LP_LOC_NONE, "a payload for step %" PRId32 " came; step %" PRId32 " is waited for",
                     step->step, session->next);
   const lp_step *at = &program_of(worker, session)->step[step->step];
+  if (session->request.gathers) return worker_request_take(worker, session, at, in, diag);
   LP_TRY(take_payload(session, at, in, diag));
   return advance(worker, session, step->step + 1, diag);
 }
@@ -285,7 +306,10 @@ static lp_status step_or_fail(lp_worker *worker, worker_session *session, const 
 lp_status worker_session_step(lp_worker *worker, worker_session *session, const lp_inbound *in, lp_diag *diag) {
   session->used_ms = session->busy_from = lp_now_ms();
   lp_status status = step_or_fail(worker, session, in, diag);
-  if (status != LP_OK) session->next = -1;
+  if (status != LP_OK) {
+    session->next = -1;
+    worker_request_drop(session);
+  }
   session->used_ms = lp_now_ms();
   return status;
 }

@@ -11,7 +11,7 @@
 typedef struct {
   const char *listen, *context_dir;
   lp_link_security security;
-  int64_t budget, context_dir_bytes, threads, ready_fd;
+  int64_t budget, context_dir_bytes, sessions, threads, ready_fd;
   double idle_ms;
   bool check;
 } worker_flags;
@@ -52,6 +52,7 @@ static lp_status serve(const worker_flags *flags, const char *path, lp_diag *dia
                                .idle_ms = flags->idle_ms,
                                .context_dir = flags->context_dir,
                                .context_dir_bytes = flags->context_dir_bytes,
+                               .most_sessions = flags->sessions,
                                .threads = (int32_t)flags->threads,
                                .security = flags->security,
                                .on_listening = tell_address,
@@ -72,6 +73,7 @@ int lp_tool_worker(int argc, char **argv) {
        "keep contexts of early exits there when they are dropped, and at the end", 0},
       {"--context-dir-size", LP_OPTION_SIZE, &flags.context_dir_bytes, "SIZE",
        "of that folder at most; the oldest files go first (4GiB)", 0},
+      {"--max-sessions", LP_OPTION_I64, &flags.sessions, "N", "refuse further sessions (4096)", 0},
       {"--threads", LP_OPTION_I64, &flags.threads, "N", "threads (the machine's cores)", 0},
       {"--key-file", LP_OPTION_TEXT, &flags.security.key_file, "FILE",
        "key that devices must hold; needed off loopback", 0},

@@ -191,6 +191,13 @@ static json_t *add_step(const program *p, const char *op) {
   return step;
 }
 
+/* Says of which rows the buffer holds one each, so that a pass over several sequences holds those of all. */
+static void set_rows(const program *p, json_t *step, lp_value *value) {
+  static const char *const names[] = {[LP_ROWS_NEW] = "s", [LP_ROWS_LAST] = "r"};
+  lp_rows rows = lp_value_rows(p->b->module, value);
+  if (rows != LP_ROWS_NONE) set_text(step, "rows", names[rows]);
+}
+
 static void add_inputs(const program *p) {
   for (int s = 0; s < LP_BUNDLE_SIDES; s++)
     for (int32_t i = 0; i < p->func->region->arg_count; i++) {
@@ -200,6 +207,7 @@ static void add_inputs(const program *p) {
       set_text(step, "side", p->b->side[s].name);
       set_number(step, "input", i);
       set_number(step, "buffer", buffer);
+      set_rows(p, step, p->func->region->arg[i]);
     }
 }
 
@@ -250,6 +258,7 @@ static lp_status add_send(const program *p, const lp_op *recv) {
   set_number(step, "from_buffer", from);
   set_number(step, "to_buffer", to);
   set_tensor(p->b, step, name ? name : "tensor", value->type);
+  set_rows(p, step, recv->out[0]);
   return LP_OK;
 }
 
@@ -265,7 +274,7 @@ static bool is_exit(const program *p, int32_t output) {
 }
 
 static lp_status add_output(const program *p, int32_t output) {
-  const lp_value *value = lp_op_in(lp_block_terminator(p->func->region), output);
+  lp_value *value = lp_op_in(lp_block_terminator(p->func->region), output);
   const char *side = value->def ? lp_op_side(value->def) : "device";
   int64_t buffer = lp_value_buffer(value, side);
   if (buffer < 0)
@@ -275,6 +284,7 @@ static lp_status add_output(const program *p, int32_t output) {
   set_text(step, "side", side);
   set_number(step, "output", output);
   set_number(step, "buffer", buffer);
+  set_rows(p, step, value);
   return LP_OK;
 }
 

@@ -102,7 +102,8 @@ static void set_attributes(const cpu_codegen *gen, LLVMValueRef function) {
 }
 
 static bool is_exported(const char *name) {
-  return lp_streq(name, "lp_abi") || lp_has_prefix(name, "lp_layout_") || lp_has_prefix(name, "lp_segment_");
+  return lp_streq(name, "lp_abi") || lp_streq(name, "lp_sequences") || lp_has_prefix(name, "lp_layout_") ||
+         lp_has_prefix(name, "lp_segment_");
 }
 
 /* Everything but the interface becomes internal, so that what is not called is dropped before it is optimised. */
@@ -139,10 +140,10 @@ void cpu_function_flags(const cpu_codegen *gen, LLVMValueRef function, bool keep
   }
 }
 
-static void emit_abi(const cpu_codegen *gen) {
-  LLVMValueRef abi = LLVMAddGlobal(gen->llvm, gen->types.i32, "lp_abi");
-  LLVMSetInitializer(abi, LLVMConstInt(gen->types.i32, LP_ABI_VERSION, 0));
-  LLVMSetGlobalConstant(abi, 1);
+static void emit_number(const cpu_codegen *gen, const char *name, uint32_t value) {
+  LLVMValueRef number = LLVMAddGlobal(gen->llvm, gen->types.i32, name);
+  LLVMSetInitializer(number, LLVMConstInt(gen->types.i32, value, 0));
+  LLVMSetGlobalConstant(number, 1);
 }
 
 lp_status cpu_codegen_create(cpu_plan *plan, const cpu_target *target, int opt_level, lp_diag *diag,
@@ -183,7 +184,8 @@ void cpu_codegen_free(cpu_codegen *gen) {
 
 lp_status cpu_codegen_run(cpu_codegen *gen) {
   cpu_plan *plan = gen->plan;
-  emit_abi(gen);
+  emit_number(gen, "lp_abi", LP_ABI_VERSION);
+  emit_number(gen, "lp_sequences", 1);
   emit_wait(gen);
   for (size_t i = 0; i < plan->programs.count; i++) {
     cpu_program *program = &plan->programs.data[i];

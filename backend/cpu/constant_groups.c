@@ -59,9 +59,9 @@ void cpu_describe_groups(const lp_op *op, cpu_constant *constant) {
   }
   static const int32_t scales[] = {SCALE, GATE_SCALE}, zeros[] = {ZERO, GATE_ZERO};
   for (int i = 0; i < (constant->gate ? 2 : 1); i++) {
-    constant->scale[i] = cpu_value_base(lp_op_in(op, scales[i]));
+    constant->scale[i] = lp_value_base(lp_op_in(op, scales[i]));
     lp_value *zero = lp_op_in(op, zeros[i]);
-    constant->zero[i] = zero ? cpu_value_base(zero) : NULL;
+    constant->zero[i] = zero ? lp_value_base(zero) : NULL;
   }
   lp_dtype own = lp_op_in(op, W)->type.dtype;
   constant->group = group > 0 && group < constant->k ? group : constant->k;

@@ -68,12 +68,12 @@ static void describe(const lp_op *op, int32_t index, cpu_constant *constant) {
   case CPU_FORM_PANELS:
   case CPU_FORM_GROUPS:
   case CPU_FORM_BIAS: {
-    lp_value *w = cpu_value_base(lp_op_in(op, 1)), *gate = lp_op_in(op, 4);
+    lp_value *w = lp_value_base(lp_op_in(op, 1)), *gate = lp_op_in(op, 4);
     constant->transpose = lp_op_bool(op, "transpose_b", false);
     lp_type_static_dim(lp_op_in(op, 0)->type, -1, &constant->k);
     lp_type_static_dim(w->type, constant->transpose ? 0 : 1, &constant->n);
     constant->gated = gate != NULL;
-    if (gate && index == 1) constant->gate = cpu_value_base(gate);
+    if (gate && index == 1) constant->gate = lp_value_base(gate);
     constant->dtype = index == 1 ? weight_dtype(op, w->type.dtype) : LP_F32;
     if (index == 1) cpu_describe_groups(op, constant);
     if (constant->form == CPU_FORM_GROUPS) constant->dtype = LP_U8;
@@ -147,7 +147,7 @@ static const cpu_constant *find_panels(cpu_plan *plan, lp_value *table) {
 
 lp_status cpu_plan_constant(cpu_plan *plan, const lp_op *op, int32_t index, cpu_form form, const cpu_constant **out,
                             lp_diag *diag) {
-  cpu_constant found = {.value = cpu_value_base(lp_op_in(op, index)), .form = form};
+  cpu_constant found = {.value = lp_value_base(lp_op_in(op, index)), .form = form};
   if (form == CPU_FORM_TABLE) {
     *out = find_panels(plan, found.value);
     if (*out) return LP_OK;

@@ -74,6 +74,7 @@ typedef struct {
   const cpu_constant **constant; /* [in_count], NULL where the operand is none */
   const lp_poly *scratch;        /* NULL: none */
   const lp_poly *scratch_rows;   /* scratch is touched only above CPU_FEW_ROWS of these; NULL: always */
+  bool joint;                    /* runs once over the rows of all sequences (base/abi.h) */
 } cpu_call;
 
 typedef struct {
@@ -112,8 +113,6 @@ LP_MUST_USE lp_status cpu_plan_constant(cpu_plan *plan, const lp_op *op, int32_t
 void cpu_plan_place_constants(cpu_plan *plan);
 /* The buffer of a value on the plan's side, -1 when it has none. */
 int64_t cpu_value_buffer(const cpu_plan *plan, const lp_value *value);
-/* Looks through LP_ALIAS operators to the value whose memory it is. */
-lp_value *cpu_value_base(lp_value *value);
 /* The op.kv_append that `value` is the result of, or NULL. */
 const lp_op *cpu_value_cache(const lp_value *value);
 /* A constant of one element that the code carries as an immediate. */

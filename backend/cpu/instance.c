@@ -10,7 +10,7 @@
 
 bool cpu_operand_passed(const cpu_call *call, int32_t index) {
   lp_value *value = lp_op_in(call->op, index);
-  return value && (call->constant[index] || !lp_value_is_constant(cpu_value_base(value)));
+  return value && (call->constant[index] || !lp_value_is_constant(lp_value_base(value)));
 }
 
 /* ---- the key ------------------------------------------------------------------------------------------------------- */

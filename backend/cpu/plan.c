@@ -5,12 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-lp_value *cpu_value_base(lp_value *value) {
-  while (value->def && lp_op_has(value->def, LP_ALIAS) && lp_op_in(value->def, 0))
-    value = lp_op_in(value->def, 0);
-  return value;
-}
-
 const lp_op *cpu_value_cache(const lp_value *value) {
   return value && lp_op_is(value->def, LP_OP_KV_APPEND) ? value->def : NULL;
 }
@@ -47,7 +41,7 @@ static lp_status check_results(const cpu_plan *plan, const cpu_program *program,
 /* ... and every operand lies in one, in a cache, or among the constants. */
 static lp_status check_operands(const cpu_plan *plan, const cpu_program *program, const lp_op *op, lp_diag *diag) {
   for (int32_t i = 0; i < op->in_count; i++) {
-    lp_value *value = lp_op_in(op, i) ? cpu_value_base(lp_op_in(op, i)) : NULL;
+    lp_value *value = lp_op_in(op, i) ? lp_value_base(lp_op_in(op, i)) : NULL;
     if (!value || lp_value_is_constant(value) || cpu_value_cache(value)) continue;
     int64_t buffer = cpu_value_buffer(plan, value);
     if (buffer < 0 || buffer >= program->buffer_count)
@@ -62,7 +56,7 @@ static lp_status bind_constants(cpu_plan *plan, cpu_call *call, lp_diag *diag) {
   const lp_op *op = call->op;
   for (int32_t i = 0; i < op->in_count; i++) {
     lp_value *value = lp_op_in(op, i);
-    if (!value || !lp_value_is_constant(cpu_value_base(value))) continue;
+    if (!value || !lp_value_is_constant(lp_value_base(value))) continue;
     cpu_form form = call->rule->form ? call->rule->form(op, i) : CPU_FORM_RAW;
     if (form != CPU_FORM_NONE) LP_TRY(cpu_plan_constant(plan, op, i, form, &call->constant[i], diag));
   }
@@ -78,7 +72,8 @@ static lp_status add_call(cpu_plan *plan, cpu_program *program, lp_op *op, lp_di
   LP_TRY(check_operands(plan, program, op, diag));
   cpu_call call = {.op = op, .rule = cpu_rule_find(op->kind)};
   if (call.rule->scratch) call.scratch = call.rule->scratch(plan->module, op);
-  if (call.rule->scratch_rows) call.scratch_rows = call.rule->scratch_rows(plan->module, op);
+  call.joint = lp_op_is_joint(plan->module, op);
+  if (call.rule->scratch_rows && call.joint) call.scratch_rows = call.rule->scratch_rows(plan->module, op);
   call.constant = LP_NEW_ARRAY(plan->arena, const cpu_constant *, op->in_count);
   lp_vec_push(&find_segment(plan, program, lp_op_i64(op, "segment", 0))->calls, call);
   return LP_OK;

@@ -1,5 +1,6 @@
 /* lp_segment_K(frame, thread): a straight list of calls, with a barrier only where an operator touches memory that one
- * since the last barrier wrote, or writes what one read. In functions that are profiled the clock is told of each call, behind
+ * since the last barrier wrote, or writes what one read. What is not joint is called for each sequence of the pass (base/abi.h),
+ * between which there is nothing to wait for. In functions that are profiled the clock is told of each call, behind
  * the barrier, so that waiting for the others is the time of the operator that they still work on. */
 #include "backend/cpu/cpu_internal.h"
 
@@ -26,7 +27,7 @@ enum { READ = 1, WRITTEN = 2 };
 typedef enum { INDEPENDENT, DEPENDS_ON_ROWS, DEPENDENT } dependence;
 
 static int64_t value_memory(const hazards *h, lp_value *value) {
-  value = cpu_value_base(value);
+  value = lp_value_base(value);
   const lp_op *cache = cpu_value_cache(value);
   if (cache) return h->program->slot_count + lp_op_i64(cache, "state", 0);
   return h->program->slot[cpu_value_buffer(h->plan, value)];
@@ -35,7 +36,7 @@ static int64_t value_memory(const hazards *h, lp_value *value) {
 /* The operand as memory to depend on; -1 when it is none. */
 static int64_t operand_memory(const hazards *h, const lp_op *op, int32_t index) {
   lp_value *value = lp_op_in(op, index);
-  return value && !lp_value_is_constant(cpu_value_base(value)) ? value_memory(h, value) : -1;
+  return value && !lp_value_is_constant(lp_value_base(value)) ? value_memory(h, value) : -1;
 }
 
 static dependence depends(const hazards *h, const cpu_call *call) {
@@ -83,50 +84,83 @@ static int64_t state_count(const lp_module *module) {
 
 /* ---- code ------------------------------------------------------------------------------------------------------------ */
 
-static LLVMValueRef frame_pointer(cpu_emitter *e, size_t offset, const char *name) {
-  LLVMValueRef at = cpu_offset_bytes(e, e->frame, cpu_i64(e, (int64_t)offset));
-  return LLVMBuildLoad2(e->b, e->gen->types.ptr, at, name);
+static LLVMValueRef member(cpu_emitter *e, LLVMValueRef frame, size_t offset, LLVMTypeRef type, const char *name) {
+  return LLVMBuildLoad2(e->b, type, cpu_offset_bytes(e, frame, cpu_i64(e, (int64_t)offset)), name);
 }
 
-static LLVMValueRef buffer_address(cpu_emitter *e, int64_t buffer) {
-  LLVMValueRef offsets = frame_pointer(e, offsetof(lp_frame, offset), ""), index = cpu_i64(e, buffer);
+static LLVMValueRef frame_pointer(cpu_emitter *e, LLVMValueRef frame, size_t offset, const char *name) {
+  return member(e, frame, offset, e->gen->types.ptr, name);
+}
+
+static LLVMValueRef buffer_address(cpu_emitter *e, LLVMValueRef frame, int64_t buffer) {
+  LLVMValueRef offsets = frame_pointer(e, frame, offsetof(lp_frame, offset), ""), index = cpu_i64(e, buffer);
   LLVMValueRef at = LLVMBuildInBoundsGEP2(e->b, e->gen->types.i64, offsets, &index, 1, "");
   LLVMValueRef offset = LLVMBuildLoad2(e->b, e->gen->types.i64, at, "");
-  return cpu_offset_bytes(e, frame_pointer(e, offsetof(lp_frame, arena), ""), offset);
+  return cpu_offset_bytes(e, frame_pointer(e, frame, offsetof(lp_frame, arena), ""), offset);
 }
 
-static LLVMValueRef state_address(cpu_emitter *e, int64_t state) {
-  LLVMValueRef states = frame_pointer(e, offsetof(lp_frame, state), ""), index = cpu_i64(e, state);
+static LLVMValueRef state_address(cpu_emitter *e, LLVMValueRef frame, int64_t state) {
+  LLVMValueRef states = frame_pointer(e, frame, offsetof(lp_frame, state), ""), index = cpu_i64(e, state);
   LLVMValueRef at = LLVMBuildInBoundsGEP2(e->b, e->gen->types.ptr, states, &index, 1, "");
   return LLVMBuildLoad2(e->b, e->gen->types.ptr, at, "");
 }
 
-static LLVMValueRef value_address(cpu_emitter *e, lp_value *value) {
-  value = cpu_value_base(value);
+/* Of a value as the sequence of `frame` has it: its rows among those of all, or a place of its own. */
+static LLVMValueRef value_address(cpu_emitter *e, LLVMValueRef frame, lp_value *value) {
+  value = lp_value_base(value);
   const lp_op *cache = cpu_value_cache(value);
-  if (cache) return state_address(e, lp_op_i64(cache, "state", 0));
-  return buffer_address(e, cpu_value_buffer(e->gen->plan, value));
+  if (cache) return state_address(e, frame, lp_op_i64(cache, "state", 0));
+  int64_t bytes, buffer = cpu_value_buffer(e->gen->plan, value);
+  lp_rows rows = lp_type_rows(e->module, value->type, &bytes);
+  if (frame == e->frame || rows == LP_ROWS_NONE) return buffer_address(e, frame, buffer);
+  size_t first = rows == LP_ROWS_NEW ? offsetof(lp_frame, row) : offsetof(lp_frame, last_row);
+  LLVMValueRef row = member(e, frame, first, e->gen->types.i64, "");
+  return cpu_offset_bytes(e, buffer_address(e, e->frame, buffer), LLVMBuildNSWMul(e->b, row, cpu_i64(e, bytes), ""));
 }
 
-static void emit_call(cpu_emitter *e, const cpu_program *program, const cpu_call *call) {
+static void emit_call_of(cpu_emitter *e, LLVMValueRef frame, const cpu_program *program, const cpu_call *call) {
   const lp_op *op = call->op;
   LLVMValueRef instance = cpu_instance_get(e->gen, call);
   LLVMValueRef *args = LP_NEW_ARRAY(e->gen->arena, LLVMValueRef, 3 + op->out_count + op->in_count);
   unsigned count = 0;
-  args[count++] = e->frame;
+  args[count++] = frame;
   args[count++] = e->thread;
   for (int32_t i = 0; i < op->out_count; i++)
-    args[count++] = value_address(e, op->out[i]);
+    args[count++] = value_address(e, frame, op->out[i]);
   for (int32_t i = 0; i < op->in_count; i++) {
     if (!cpu_operand_passed(call, i)) continue;
     if (call->constant[i])
-      args[count++] =
-          cpu_offset_bytes(e, frame_pointer(e, offsetof(lp_frame, weights), ""), cpu_i64(e, call->constant[i]->offset));
+      args[count++] = cpu_offset_bytes(e, frame_pointer(e, frame, offsetof(lp_frame, weights), ""),
+                                       cpu_i64(e, call->constant[i]->offset));
     else
-      args[count++] = value_address(e, lp_op_in(op, i));
+      args[count++] = value_address(e, frame, lp_op_in(op, i));
   }
-  if (call->scratch) args[count++] = buffer_address(e, program->buffer_count);
+  if (call->scratch) args[count++] = buffer_address(e, frame, program->buffer_count);
   LLVMBuildCall2(e->b, LLVMGlobalGetValueType(instance), instance, args, count, "");
+}
+
+/* The frames of the pass's sequences. */
+typedef struct {
+  LLVMValueRef first, count;
+} sequences;
+
+static sequences find_sequences(cpu_emitter *e) {
+  LLVMValueRef count = member(e, e->frame, offsetof(lp_frame, sequences), e->gen->types.i64, "sequences");
+  LLVMValueRef several = frame_pointer(e, e->frame, offsetof(lp_frame, sequence), "");
+  LLVMValueRef alone = LLVMBuildICmp(e->b, LLVMIntEQ, count, cpu_i64(e, 0), "alone");
+  return (sequences){.first = LLVMBuildSelect(e->b, alone, e->frame, several, ""),
+                     .count = LLVMBuildSelect(e->b, alone, cpu_i64(e, 1), count, "")};
+}
+
+static void emit_call(cpu_emitter *e, const sequences *all, const cpu_program *program, const cpu_call *call) {
+  if (call->joint) {
+    emit_call_of(e, e->frame, program, call);
+    return;
+  }
+  cpu_loop loop = cpu_loop_begin(e, cpu_i64(e, 0), all->count, cpu_i64(e, 1));
+  LLVMValueRef at = LLVMBuildNSWMul(e->b, loop.index, cpu_i64(e, (int64_t)sizeof(lp_frame)), "");
+  emit_call_of(e, cpu_offset_bytes(e, all->first, at), program, call);
+  cpu_loop_end(e, &loop);
 }
 
 /* A barrier only with more rows than need no scratch. */
@@ -147,6 +181,7 @@ static void emit_calls(cpu_emitter *e, const cpu_program *program, const cpu_seg
   hazards h = {.plan = e->gen->plan, .program = program};
   h.touched = LP_NEW_ARRAY(e->gen->arena, unsigned char, memories);
   bool profiled = lp_op_bool(program->func, "profiled", false);
+  sequences all = find_sequences(e);
   for (size_t i = 0; i < segment->calls.count; i++) {
     const cpu_call *call = &segment->calls.data[i];
     dependence how = depends(&h, call);
@@ -158,7 +193,7 @@ static void emit_calls(cpu_emitter *e, const cpu_program *program, const cpu_seg
     }
     mark(&h, call);
     if (profiled) cpu_kernel(e, "lpk_mark", (LLVMValueRef[]){e->frame, e->thread}, 2);
-    emit_call(e, program, call);
+    emit_call(e, &all, program, call);
   }
 }
 
@@ -175,7 +210,7 @@ void cpu_segment_emit(cpu_codegen *gen, const cpu_program *program, cpu_segment 
   LLVMPositionBuilderAtEnd(e.b, LLVMAppendBasicBlockInContext(gen->context, e.function, "entry"));
   LLVMValueRef at = cpu_offset_bytes(&e, e.frame, cpu_i64(&e, (int64_t)offsetof(lp_frame, threads)));
   e.threads = LLVMBuildLoad2(e.b, gen->types.i64, at, "threads");
-  e.sym = frame_pointer(&e, offsetof(lp_frame, sym), "sym");
+  e.sym = frame_pointer(&e, e.frame, offsetof(lp_frame, sym), "sym");
   emit_calls(&e, program, segment);
   LLVMBuildRetVoid(e.b);
   LLVMDisposeBuilder(e.b);
@@ -184,20 +219,23 @@ void cpu_segment_emit(cpu_codegen *gen, const cpu_program *program, cpu_segment 
 /* ---- symbols --------------------------------------------------------------------------------------------------------- */
 
 static void key_memory(const cpu_plan *plan, const cpu_program *program, lp_value *value, lp_buf *key) {
-  value = cpu_value_base(value);
+  value = lp_value_base(value);
   const lp_op *cache = cpu_value_cache(value);
-  int64_t buffer = cpu_value_buffer(plan, value);
-  if (cache)
+  int64_t buffer = cpu_value_buffer(plan, value), bytes = 0;
+  if (cache) {
     lp_buf_printf(key, " state %" PRId64, lp_op_i64(cache, "state", 0));
-  else
-    lp_buf_printf(key, " buffer %" PRId64 " slot %" PRId64, buffer, program->slot[buffer]);
+    return;
+  }
+  lp_rows rows = lp_type_rows(plan->module, value->type, &bytes);
+  lp_buf_printf(key, " buffer %" PRId64 " slot %" PRId64 " rows %d of %" PRId64, buffer, program->slot[buffer],
+                (int)rows, bytes);
 }
 
 void cpu_segment_key(const cpu_plan *plan, const cpu_program *program, const cpu_segment *segment, lp_buf *key) {
   lp_buf_printf(key, "%" PRId64, program->buffer_count);
   for (size_t k = 0; k < segment->calls.count; k++) {
     const cpu_call *call = &segment->calls.data[k];
-    lp_buf_puts(key, "\n");
+    lp_buf_puts(key, call->joint ? "\njoint " : "\n");
     cpu_instance_key(plan, call, key);
     for (int32_t i = 0; i < call->op->out_count; i++)
       key_memory(plan, program, call->op->out[i], key);

@@ -40,8 +40,8 @@ static const struct {
 } changes[] = {
     {"{\"schema\"", "[\"schema\"", "not valid JSON"},
     {"llmpart.bundle/1", "llmpart.bundle/9", "schema: wanted 'llmpart.bundle/1', found 'llmpart.bundle/9'"},
-    {"\"abi\": 2", "\"abi\": 3", "abi: code of ABI 3; this runtime runs ABI 2"},
-    {"\"abi\": 2", "\"abi\": \"1\"", "abi: wanted an integer, found a string"},
+    {"\"abi\": 3", "\"abi\": 2", "abi: code of ABI 2; this runtime runs ABI 3"},
+    {"\"abi\": 3", "\"abi\": \"1\"", "abi: wanted an integer, found a string"},
     {"\"name\": \"toy\", ", "", "name: wanted a string, found nothing"},
     {"\"context\": 128", "\"context\": -1", "context: -1 lies outside of 0..4294967296"},
     {"\"vocab\": 61", "\"vocab\": 99999999999", "vocab: 99999999999 lies outside"},

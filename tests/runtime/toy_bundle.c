@@ -136,7 +136,7 @@ static void add_program(lp_buf *out, const toy_placement *placement, bool is_pre
 static void write_manifest(const char *bundle, const toy_placement *placement) {
   lp_buf out = {0};
   lp_buf_printf(&out,
-                "{\"schema\": \"llmpart.bundle/1\", \"name\": \"toy\", \"abi\": 2, \"context\": %d, "
+                "{\"schema\": \"llmpart.bundle/1\", \"name\": \"toy\", \"abi\": 3, \"context\": %d, "
                 "\"vocab\": %d,\n \"symbols\": [\"b\", \"s\", \"p\", \"r\", \"c\", \"t\"], \"tokenizer\": null,\n"
                 " \"files\": {",
                 TOY_CONTEXT, TOY_VOCAB);

@@ -60,22 +60,11 @@ INLINE int has_zero(const groups *q) {
   return q->zeros || q->bits != 8;
 }
 
-/* wide[rows][LPK_PANEL] = rows first .. first + rows of a panel. */
-INLINE void widen_groups(float *wide, const groups *q, const char *panel, int64_t first, int64_t rows) {
-  for (int64_t i = 0; i < rows;) {
-    int64_t row = first + i, g = row / q->group, in_group = row % q->group, end = min64(rows, i + q->group - in_group);
-    const char *group = panel + g * group_bytes(q), *codes = group + head_bytes(q);
-    v16 scale[2], zero[2];
-    UNROLL for (int h = 0; h < 2; h++) {
-      scale[h] = load_weight(group, h * LANES, q->scale);
-      zero[h] = load_zero(q, group, h);
-    }
-    for (; i < end; i++, in_group++)
-      UNROLL for (int h = 0; h < 2; h++) {
-        v16 code = load_codes(codes, in_group, h, q->bits);
-        store16(wide + i * LPK_PANEL + h * LANES, (has_zero(q) ? code - zero[h] : code) * scale[h]);
-      }
-  }
+/* wide[rows][LPK_PANEL] = codes of rows first .. first + rows of a group. */
+INLINE void widen_codes(float *wide, const groups *q, const char *codes, int64_t first, int64_t rows) {
+  for (int64_t i = 0; i < rows; i++)
+    UNROLL for (int h = 0; h < 2; h++)
+        store16(wide + i * LPK_PANEL + h * LANES, load_codes(codes, first + i, h, q->bits));
 }
 
 #endif

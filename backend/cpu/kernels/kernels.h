@@ -97,15 +97,18 @@ void lpk_mark(const lp_frame *frame, int64_t thread);
 /* Blocking of the GEMM: inner block of k, rows of a block of m (a multiple of every tile height). */
 #define LPK_KC 256
 #define LPK_MC 192
-#define LPK_LINEAR_THREAD_BYTES (4 * (LPK_KC * LPK_PANEL + 2 * LPK_MC * LPK_PANEL))
+#define LPK_LINEAR_THREAD_BYTES (4 * (LPK_KC * LPK_PANEL + 3 * LPK_MC * LPK_PANEL))
 
-/* Scratch bytes of lpk_linear; `m` the largest number of rows. */
-#define LPK_LINEAR_SCRATCH(m, k, threads) (((m) + 16) * (k) * 4 + 64 + (threads) * LPK_LINEAR_THREAD_BYTES)
+/* Scratch bytes of lpk_linear; `m` the largest number of rows. They are packed, and summed for each group of k, of which the
+ * least has 16. */
+#define LPK_LINEAR_SCRATCH(m, k, threads)                                                                              \
+  (((m) + 16) * ((k) + (k) / 16 + 1) * 4 + 64 + (threads) * LPK_LINEAR_THREAD_BYTES)
 
 /* y[m][n] = residual + act(x[m][k] . W + bias), or gated: y = residual + act(x . G + bias_g) * (x . U + bias_u).
  * w: LPK_PANELS(n) packed panels; gated: 2 * LPK_PANELS(n), panel 2j of G, panel 2j + 1 of U.
  * bias: NULL or f32 [panels of w][LPK_PANEL], zero padded. residual: NULL or rows at stride ldy; may equal y.
- * m = 1 .. 4 streams each panel once (GEMV); above, packs x into scratch (one inner barrier) and runs a blocked GEMM.
+ * m = 1 .. 4 streams each panel once (GEMV); above, packs x into scratch (one inner barrier) and runs a blocked GEMM. A row's
+ * result does not depend on the rows beside it, to the bit.
  * `bias` and `residual` must be literal null where absent. x must not overlap y. */
 void lpk_linear(float *y, const float *x, const void *w, const float *bias, const float *residual, int64_t m,
                 int64_t ldx, int64_t ldy,

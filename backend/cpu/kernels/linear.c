@@ -1,4 +1,5 @@
-/* Matrix product with a packed weight: GEMV for a few rows, blocked GEMM for many. */
+/* Matrix product with a packed weight: GEMV for a few rows, blocked GEMM for many. A row's result is the same, to the bit,
+ * whatever other rows are computed with it: each element is one sum along k in order, or one for each group of k. */
 #include "backend/cpu/kernels/groups.h"
 #include "backend/cpu/kernels/tile.h"
 #include "backend/cpu/kernels/vector_math.h"
@@ -32,83 +33,71 @@ INLINE void finish16(const linear *l, int64_t row, int64_t col, int64_t at, v16 
 
 /* ---- GEMV ---- */
 
-/* Independent sums along k, as many as registers allow: they hide the latency of FMA. */
-INLINE int gemv_chains(int isa, int rows) {
-  if (isa == LPK_ISA_AVX512) return rows <= 2 ? 4 : 2;
-  return rows == 1 ? 2 : 1;
+/* Panels of one row side by side, as registers allow: their sums are independent, which hides the latency of FMA. Several rows
+ * have sums enough. */
+INLINE int gemv_panels(int isa, int rows) {
+  if (rows > 1) return 1;
+  return isa == LPK_ISA_AVX512 ? 4 : 2;
 }
 
-/* acc[rows][2] = x[row ..] . panel. */
-INLINE void gemv_panel(v16 *acc, const linear *l, int rows, const float *restrict x, int64_t panel) {
-  int chains = gemv_chains(l->isa, rows);
-  v16 part[16];
-  UNROLL for (int i = 0; i < chains * rows * 2; i++) part[i] = splat(0);
-  int64_t at = panel * l->k * LPK_PANEL, bytes = LPK_PANEL * dtype_bytes(l->dtype), i = 0;
+/* acc[panels][rows][2] = x[rows] . panels from `panel` on. Along k each sum is taken in order, as in the GEMM. */
+INLINE void gemv_floats(v16 *acc, const linear *l, int rows, int panels, const float *restrict x, int64_t panel) {
+  int64_t size = l->k * LPK_PANEL, at = panel * size, bytes = LPK_PANEL * dtype_bytes(l->dtype);
   const char *ahead = (const char *)l->w + panel * l->k * bytes + PREFETCH_BYTES;
-  for (; i + chains <= l->k; i += chains) {
-    UNROLL for (int64_t b = 0; b < chains * bytes; b += 64) __builtin_prefetch(ahead + i * bytes + b);
-    UNROLL for (int c = 0; c < chains; c++) {
-      v16 w0 = load_weight(l->w, at + (i + c) * LPK_PANEL, l->dtype);
-      v16 w1 = load_weight(l->w, at + (i + c) * LPK_PANEL + LANES, l->dtype);
-      UNROLL for (int r = 0; r < rows; r++) {
-        v16 xv = splat(x[r * l->ldx + i + c]);
-        part[(c * rows + r) * 2] += xv * w0;
-        part[(c * rows + r) * 2 + 1] += xv * w1;
+  for (int64_t i = 0; i < l->k; i++) {
+    v16 xv[GEMV_ROWS];
+    UNROLL for (int r = 0; r < rows; r++) xv[r] = splat(x[r * l->ldx + i]);
+    UNROLL for (int p = 0; p < panels; p++) {
+      UNROLL for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(ahead + (p * l->k + i) * bytes + b);
+      UNROLL for (int h = 0; h < 2; h++) {
+        v16 w = load_weight(l->w, at + p * size + i * LPK_PANEL + h * LANES, l->dtype);
+        UNROLL for (int r = 0; r < rows; r++) acc[(p * rows + r) * 2 + h] += xv[r] * w;
       }
     }
   }
-  for (; i < l->k; i++)
-    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < 2; h++) part[r * 2 + h] +=
-        splat(x[r * l->ldx + i]) * load_weight(l->w, at + i * LPK_PANEL + h * LANES, l->dtype);
-  UNROLL for (int j = 0; j < rows * 2; j++) {
-    acc[j] = part[j];
-    UNROLL for (int c = 1; c < chains; c++) acc[j] += part[c * rows * 2 + j];
-  }
 }
 
-/* part[rows][2] += x . codes of `len` rows of a group, in chains that hide the latency of FMA. */
-INLINE void gemv_codes(v16 *part, const linear *l, int rows, int chains, const float *x, const char *codes,
-                       int64_t len) {
-  int64_t words = word_rows(l->q.bits), step = words > chains ? words : chains, i = 0;
-  for (; i + step <= len; i += step) {
-    UNROLL for (int64_t b = 0; b < step * LPK_PANEL * l->q.bits / 8; b += 64)
-        __builtin_prefetch(codes + i * LPK_PANEL * l->q.bits / 8 + PREFETCH_BYTES + b);
-    UNROLL for (int64_t c = 0; c < step; c++) UNROLL for (int h = 0; h < 2; h++) {
-      v16 w = load_codes(codes, i + c, h, l->q.bits);
-      UNROLL for (int r = 0; r < rows; r++) part[((c % chains) * rows + r) * 2 + h] += splat(x[r * l->ldx + i + c]) * w;
-    }
-  }
-  for (; i < len; i++)
+INLINE void gemv_code(v16 *part, const linear *l, int rows, int panels, const float *x, const char *const *codes,
+                      int64_t i) {
+  UNROLL for (int p = 0; p < panels; p++) {
+    __builtin_prefetch(codes[p] + i * LPK_PANEL * l->q.bits / 8 + PREFETCH_BYTES);
     UNROLL for (int h = 0; h < 2; h++) {
-      v16 w = load_codes(codes, i, h, l->q.bits);
-      UNROLL for (int r = 0; r < rows; r++) part[r * 2 + h] += splat(x[r * l->ldx + i]) * w;
+      v16 w = load_codes(codes[p], i, h, l->q.bits);
+      UNROLL for (int r = 0; r < rows; r++) part[(p * rows + r) * 2 + h] += splat(x[r * l->ldx + i]) * w;
     }
+  }
 }
 
-/* acc[2] = x . codes of 4 bits. A sum for each nibble of a word: there a code is worth 16^nibble, which is taken out
- * exactly at the end. That saves a shift for each of them, which decoding is bound by. */
-INLINE void gemv_nibbles(v16 *acc, const float *x, const char *codes, int64_t len) {
-  v16 part[16];
+/* part[panels][rows][2] += x . codes of rows i .. len of a group. */
+INLINE void gemv_codes(v16 *part, const linear *l, int rows, int panels, const float *x, const char *const *codes,
+                       int64_t i, int64_t len) {
+  int64_t step = word_rows(l->q.bits);
+  for (; i + step <= len; i += step)
+    UNROLL for (int64_t c = 0; c < step; c++) gemv_code(part, l, rows, panels, x, codes, i + c);
+  for (; i < len; i++)
+    gemv_code(part, l, rows, panels, x, codes, i);
+}
+
+/* The same of one row and codes of 4 bits, 16 rows of k at a time: nibble r of a word is left in its place, worth 16^r, and x
+ * is divided by that instead. Both are exact, and it saves a shift for each nibble, which decoding is bound by. */
+INLINE int64_t gemv_nibbles(v16 *part, int panels, const float *x, const char *const *codes, int64_t len) {
+  static const v16 unit = {1, 0x1p-4f, 0x1p-8f, 0x1p-12f, 0x1p-16f, 0x1p-20f, 0x1p-24f, 1,
+                           1, 0x1p-4f, 0x1p-8f, 0x1p-12f, 0x1p-16f, 0x1p-20f, 0x1p-24f, 1};
   int64_t i = 0;
-  UNROLL for (int j = 0; j < 16; j++) part[j] = splat(0);
-  for (; i + 8 <= len; i += 8) {
-    const char *words = codes + i * LPK_PANEL / 2;
-    UNROLL for (int h = 0; h < 2; h++) {
-      __builtin_prefetch(words + h * 64 + PREFETCH_BYTES);
-      v16w word = *(const v16w_any *)(words + h * 64);
-      UNROLL for (int r = 0; r < 7; r++) part[2 * r + h] +=
-          splat(x[i + r]) * __builtin_convertvector((v16i)(word & (15u << (4 * r))), v16);
-      part[14 + h] += splat(x[i + 7]) * __builtin_convertvector((v16i)(word >> 28), v16);
+  for (; i + 16 <= len; i += 16) {
+    float scaled[16];
+    store16(scaled, load16(x + i) * unit);
+    UNROLL for (int w = 0; w < 2; w++) UNROLL for (int p = 0; p < panels; p++) UNROLL for (int h = 0; h < 2; h++) {
+      const char *words = codes[p] + (i + 8 * w) * LPK_PANEL / 2 + h * 64;
+      __builtin_prefetch(words + PREFETCH_BYTES);
+      v16w word = *(const v16w_any *)words;
+      UNROLL for (int r = 0; r < 8; r++) {
+        v16w code = r < 7 ? word & (15u << (4 * r)) : word >> 28;
+        part[2 * p + h] += splat(scaled[8 * w + r]) * __builtin_convertvector((v16i)code, v16);
+      }
     }
   }
-  UNROLL for (int h = 0; h < 2; h++) {
-    v16 sum = part[14 + h];
-    float unit = 1;
-    UNROLL for (int r = 0; r < 7; r++, unit *= 0.0625f) sum += part[2 * r + h] * splat(unit);
-    acc[h] = sum;
-  }
-  for (; i < len; i++)
-    UNROLL for (int h = 0; h < 2; h++) acc[h] += splat(x[i]) * load_codes(codes, i, h, 4);
+  return i;
 }
 
 INLINE float sum_of(const float *x, int64_t count) {
@@ -122,76 +111,98 @@ INLINE float sum_of(const float *x, int64_t count) {
   return sum_lanes(sum) + rest;
 }
 
-/* The same for weights in groups: sum (code - zero) x = sum code x - zero sum x, scaled once for each group. */
-INLINE void gemv_groups(v16 *acc, const linear *l, int rows, const float *x, int64_t panel) {
-  int nibbles = rows == 1 && l->q.bits == 4 && l->isa == LPK_ISA_AVX512; /* 16 sums: half of its registers */
-  int chains = nibbles ? 1 : gemv_chains(l->isa, rows);
-  const char *at = (const char *)l->w + panel * panel_bytes(&l->q, l->k);
-  UNROLL for (int j = 0; j < rows * 2; j++) acc[j] = splat(0);
-  for (int64_t k0 = 0; k0 < l->k; k0 += l->q.group, at += group_bytes(&l->q)) {
-    int64_t len = min64(l->q.group, l->k - k0);
+/* A group's part of a sum: sum (code - zero) x = sum code x - zero sum x, scaled once. */
+INLINE v16 add_group(v16 before, v16 dot, v16 zero, float sum, v16 scale, const groups *q) {
+  if (has_zero(q)) dot -= zero * splat(sum);
+  return before + dot * scale;
+}
+
+INLINE void gemv_groups(v16 *acc, const linear *l, int rows, int panels, const float *x, int64_t panel) {
+  const char *at[4], *codes[4];
+  UNROLL for (int p = 0; p < panels; p++) at[p] = (const char *)l->w + (panel + p) * panel_bytes(&l->q, l->k);
+  for (int64_t k0 = 0; k0 < l->k; k0 += l->q.group) {
+    int64_t len = min64(l->q.group, l->k - k0), done = 0;
     v16 part[16];
-    UNROLL for (int j = 0; j < chains * rows * 2; j++) part[j] = splat(0);
-    if (nibbles)
-      gemv_nibbles(part, x + k0, at + head_bytes(&l->q), len);
-    else
-      gemv_codes(part, l, rows, chains, x + k0, at + head_bytes(&l->q), len);
+    UNROLL for (int j = 0; j < panels * rows * 2; j++) part[j] = splat(0);
+    UNROLL for (int p = 0; p < panels; p++) codes[p] = at[p] + head_bytes(&l->q);
+    if (rows == 1 && l->q.bits == 4) done = gemv_nibbles(part, panels, x + k0, codes, len);
+    gemv_codes(part, l, rows, panels, x + k0, codes, done, len);
     UNROLL for (int r = 0; r < rows; r++) {
       float sum = has_zero(&l->q) ? sum_of(x + r * l->ldx + k0, len) : 0;
-      UNROLL for (int h = 0; h < 2; h++) {
-        v16 dot = part[r * 2 + h];
-        UNROLL for (int c = 1; c < chains; c++) dot += part[(c * rows + r) * 2 + h];
-        if (has_zero(&l->q)) dot -= load_zero(&l->q, at, h) * splat(sum);
-        acc[r * 2 + h] += dot * load_weight(at, h * LANES, l->q.scale);
+      UNROLL for (int p = 0; p < panels; p++) UNROLL for (int h = 0; h < 2; h++) {
+        int j = (p * rows + r) * 2 + h;
+        acc[j] = add_group(acc[j], part[j], load_zero(&l->q, at[p], h), sum, load_weight(at[p], h * LANES, l->q.scale),
+                           &l->q);
       }
     }
+    UNROLL for (int p = 0; p < panels; p++) at[p] += group_bytes(&l->q);
   }
 }
 
-INLINE void gemv_any(v16 *acc, const linear *l, int rows, const float *x, int64_t panel) {
-  if (l->q.bits)
-    gemv_groups(acc, l, rows, x, panel);
-  else
-    gemv_panel(acc, l, rows, x, panel);
+/* Rows row .. row + rows of packed panels panel .. panel + panels; pairs of them when gated. */
+INLINE void gemv(const linear *l, int rows, int panels, int64_t row, int64_t panel) {
+  v16 acc[16];
+  const float *x = l->x + row * l->ldx;
+  int side = gemv_panels(l->isa, rows) < panels ? gemv_panels(l->isa, rows) : panels;
+  UNROLL for (int j = 0; j < panels * rows * 2; j++) acc[j] = splat(0);
+  UNROLL for (int p = 0; p < panels; p += side) {
+    if (l->q.bits)
+      gemv_groups(acc + p * rows * 2, l, rows, side, x, panel + p);
+    else
+      gemv_floats(acc + p * rows * 2, l, rows, side, x, panel + p);
+  }
+  int step = l->gated ? 2 : 1;
+  UNROLL for (int p = 0; p < panels; p += step) UNROLL for (int r = 0; r < rows; r++)
+      UNROLL for (int h = 0; h < 2; h++) {
+    int j = (p * rows + r) * 2 + h;
+    finish16(l, row + r, (panel + p) / step * LPK_PANEL + h * LANES, (panel + p) * LPK_PANEL + h * LANES, acc[j],
+             l->gated ? acc[j + rows * 2] : splat(0));
+  }
 }
 
-INLINE void gemv(const linear *l, int rows, int64_t row, int64_t first, int64_t last) {
-  for (int64_t j = first; j < last; j++) {
-    v16 acc[2 * GEMV_ROWS], up[2 * GEMV_ROWS];
-    int64_t panel = l->gated ? 2 * j : j;
-    const float *x = l->x + row * l->ldx;
-    gemv_any(acc, l, rows, x, panel);
-    if (l->gated) gemv_any(up, l, rows, x, panel + 1);
-    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < 2; h++)
-        finish16(l, row + r, j * LPK_PANEL + h * LANES, panel * LPK_PANEL + h * LANES, acc[2 * r + h],
-                 l->gated ? up[2 * r + h] : splat(0));
+/* Packed panels first .. last of some rows: as many side by side as go, then fewer. */
+INLINE void gemv_rows(const linear *l, int rows, int64_t row, int64_t first, int64_t last) {
+  int panels = gemv_panels(l->isa, rows), least = l->gated ? 2 : 1;
+  if (panels < least) panels = least;
+  int64_t at = first;
+  for (; at + panels <= last; at += panels)
+    gemv(l, rows, panels, row, at);
+  if (panels == 4 && at + 2 <= last) {
+    gemv(l, rows, 2, row, at);
+    at += 2;
   }
+  for (; least == 1 && at < last; at++)
+    gemv(l, rows, 1, row, at);
 }
 
 INLINE void linear_few(const linear *l, int64_t thread, int64_t threads) {
-  int64_t panels = LPK_PANELS(l->n);
-  int64_t first = share(panels, thread, threads), last = share(panels, thread + 1, threads);
+  int64_t panels = LPK_PANELS(l->n), step = l->gated ? 2 : 1;
+  int64_t first = share(panels, thread, threads) * step, last = share(panels, thread + 1, threads) * step;
   if (l->isa == LPK_ISA_AVX512) {
     switch (l->m) {
     case 1:
-      gemv(l, 1, 0, first, last);
+      gemv_rows(l, 1, 0, first, last);
       break;
     case 2:
-      gemv(l, 2, 0, first, last);
+      gemv_rows(l, 2, 0, first, last);
       break;
     case 3:
-      gemv(l, 3, 0, first, last);
+      gemv_rows(l, 3, 0, first, last);
       break;
     case 4:
-      gemv(l, 4, 0, first, last);
+      gemv_rows(l, 4, 0, first, last);
       break;
     }
     return;
   }
-  for (int64_t j = first; j < last; j++) { /* pairs of rows: the panel comes from the cache the second time */
+  if (l->m == 1) {
+    gemv_rows(l, 1, 0, first, last);
+    return;
+  }
+  for (int64_t j = first; j < last; j += step) { /* pairs of rows: the panel comes from the cache the second time */
     for (int64_t row = 0; row + 2 <= l->m; row += 2)
-      gemv(l, 2, row, j, j + 1);
-    if (l->m % 2) gemv(l, 1, l->m - 1, j, j + 1);
+      gemv_rows(l, 2, row, j, j + step);
+    if (l->m % 2) gemv_rows(l, 1, l->m - 1, j, j + step);
   }
 }
 
@@ -201,22 +212,30 @@ INLINE void linear_few(const linear *l, int64_t thread, int64_t threads) {
 typedef struct {
   float *b;    /* [LPK_KC][LPK_PANEL] widened weights */
   float *part; /* [2][LPK_MC][LPK_PANEL] sums of a panel, for a gated product of two */
+  float *dot;  /* [LPK_MC][LPK_PANEL] of a group that takes several blocks of k */
 } gemm_work;
+
+/* The rows as the GEMM reads them. */
+typedef struct {
+  float *x;    /* tiles [k][height] */
+  float *sums; /* [row][groups] of x, where zero points want them */
+} packed_rows;
+
+INLINE int64_t group_count(const linear *l) {
+  return (l->k + l->q.group - 1) / l->q.group;
+}
 
 /* part[rows][LPK_PANEL] = packed rows . panel, over k in blocks that keep the panel's slice in L1. Meanwhile the weights
  * that follow, f32 a little ahead, narrower ones (which are widened first) the whole next slice, come from memory. */
-INLINE void gemm_panel(float *part, const linear *l, const float *packed, int64_t rows, int64_t panel, float *wide) {
+INLINE void gemm_floats(float *part, const linear *l, const float *packed, int64_t rows, int64_t panel, float *wide) {
   int height = tile_rows(l->isa), cols = tile_cols(l->isa);
   int64_t blocks = (l->k + LPK_KC - 1) / LPK_KC, kc = (l->k + blocks - 1) / blocks;
   int64_t step = LPK_PANEL * dtype_bytes(l->dtype);
   for (int64_t k0 = 0; k0 < l->k; k0 += kc) {
     int64_t len = min64(kc, l->k - k0), at = (panel * l->k + k0) * LPK_PANEL;
-    tile_operands t = {0, 1, height, (const float *)l->w + at, LPK_PANEL, len, 0, l->q.bits ? 0 : step};
+    tile_operands t = {0, 1, height, (const float *)l->w + at, LPK_PANEL, len, 0, step};
     t.ahead = (const char *)l->w + (panel * l->k + k0) * step + (l->dtype == LPK_F32 ? PREFETCH_BYTES : len * step);
-    if (l->q.bits) {
-      widen_groups(wide, &l->q, (const char *)l->w + panel * panel_bytes(&l->q, l->k), k0, len);
-      t.b = wide;
-    } else if (l->dtype != LPK_F32) {
+    if (l->dtype != LPK_F32) {
       for (int64_t i = 0; i < len * LPK_PANEL; i += LANES)
         store16(wide + i, load_weight(l->w, at + i, l->dtype));
       t.b = wide;
@@ -236,13 +255,72 @@ INLINE void gemm_panel(float *part, const linear *l, const float *packed, int64_
   }
 }
 
+/* A stretch of rows of k within one group: of a panel of which `head` are the scales and zero points. */
+typedef struct {
+  const char *head;
+  int64_t group;   /* its number */
+  int first, last; /* the group begins, ends with this stretch */
+} stretch;
+
+/* A tile of rows: the group's dot products go on in registers, and at its end into the sums, just as in the GEMV. */
+INLINE void group_tile(float *part, float *dot, const float *sums, const linear *l, int rows, int cols, int half,
+                       const tile_operands *t, const stretch *s) {
+  v16 acc[TILE_MAX];
+  UNROLL for (int r = 0; r < rows; r++) UNROLL for (int j = 0; j < cols; j++) acc[r * cols + j] =
+      s->first ? splat(0) : load16(dot + r * LPK_PANEL + j * LANES);
+  tile_multiply(acc, rows, cols, t);
+  if (!s->last) {
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int j = 0; j < cols; j++)
+        store16(dot + r * LPK_PANEL + j * LANES, acc[r * cols + j]);
+    return;
+  }
+  UNROLL for (int j = 0; j < cols; j++) {
+    v16 zero = load_zero(&l->q, s->head, half + j), scale = load_weight(s->head, (half + j) * LANES, l->q.scale);
+    UNROLL for (int r = 0; r < rows; r++) {
+      float *to = part + r * LPK_PANEL + j * LANES;
+      v16 before = s->group ? load16(to) : splat(0);
+      store16(to,
+              add_group(before, acc[r * cols + j], zero, has_zero(&l->q) ? sums[r * group_count(l)] : 0, scale, &l->q));
+    }
+  }
+}
+
+/* part[rows][LPK_PANEL] = packed rows . panel of groups. `sums`: of the rows. */
+INLINE void gemm_groups(const gemm_work *work, float *part, const linear *l, const float *packed, const float *sums,
+                        int64_t rows, int64_t panel) {
+  int height = tile_rows(l->isa), cols = tile_cols(l->isa);
+  const char *at = (const char *)l->w + panel * panel_bytes(&l->q, l->k);
+  for (int64_t k0 = 0, len; k0 < l->k; k0 += len) {
+    int64_t group = k0 / l->q.group, in_group = k0 % l->q.group, end = min64(l->k, (group + 1) * l->q.group);
+    len = min64(LPK_KC, end - k0);
+    stretch s = {at + group * group_bytes(&l->q), group, in_group == 0, k0 + len == end};
+    widen_codes(work->b, &l->q, s.head + head_bytes(&l->q), in_group, len);
+    for (int64_t r = 0; r < rows; r += height)
+      for (int c = 0; c < LPK_PANEL; c += cols * LANES) {
+        tile_operands t = {packed + r * l->k + k0 * height, 1, height, work->b + c, LPK_PANEL, len, 0, 0};
+        float *to = part + r * LPK_PANEL + c, *dot = work->dot + r * LPK_PANEL + c;
+        const float *row_sums = sums + r * group_count(l) + group;
+        if (rows - r > height / 2)
+          group_tile(to, dot, row_sums, l, height, cols, c / LANES, &t, &s);
+        else
+          group_tile(to, dot, row_sums, l, height / 2, cols, c / LANES, &t, &s);
+      }
+  }
+}
+
 /* Rows row .. row + rows (at most LPK_MC, from a tile's start) of panels first .. last. */
-INLINE void gemm_block(const linear *l, const float *packed, const gemm_work *work, int64_t row, int64_t rows,
+INLINE void gemm_block(const linear *l, const packed_rows *packed, const gemm_work *work, int64_t row, int64_t rows,
                        int64_t first, int64_t last) {
   for (int64_t j = first; j < last; j++) {
     int64_t panels = l->gated ? 2 : 1;
-    for (int64_t i = 0; i < panels; i++)
-      gemm_panel(work->part + i * LPK_MC * LPK_PANEL, l, packed + row * l->k, rows, panels * j + i, work->b);
+    for (int64_t i = 0; i < panels; i++) {
+      float *part = work->part + i * LPK_MC * LPK_PANEL;
+      const float *x = packed->x + row * l->k;
+      if (l->q.bits)
+        gemm_groups(work, part, l, x, packed->sums + row * group_count(l), rows, panels * j + i);
+      else
+        gemm_floats(part, l, x, rows, panels * j + i, work->b);
+    }
     for (int64_t r = 0; r < rows; r++)
       UNROLL for (int h = 0; h < 2; h++) {
         const float *sum = work->part + r * LPK_PANEL + h * LANES;
@@ -265,22 +343,34 @@ INLINE int64_t split_columns(int64_t panels, int64_t tiles, int64_t threads) {
   return best;
 }
 
+/* Tiles `first` .. `last` of the rows, and the sums of their groups. */
+INLINE void pack_rows(const packed_rows *to, const linear *l, int height, int64_t first, int64_t last) {
+  for (int64_t t = first; t < last; t++)
+    pack_tile(to->x + t * height * l->k, height, l->x + t * height * l->ldx, l->ldx, 1,
+              min64(height, l->m - t * height), l->k);
+  if (!l->q.bits || !has_zero(&l->q)) return;
+  for (int64_t r = first * height; r < min64(l->m, last * height); r++)
+    for (int64_t g = 0; g < group_count(l); g++)
+      to->sums[r * group_count(l) + g] =
+          sum_of(l->x + r * l->ldx + g * l->q.group, min64(l->q.group, l->k - g * l->q.group));
+}
+
 INLINE void linear_many(const linear *l, float *scratch, lp_barrier *barrier, int64_t thread, int64_t threads) {
   int height = tile_rows(l->isa);
   int64_t tiles = (l->m + height - 1) / height, panels = LPK_PANELS(l->n);
   int64_t thread_floats = LPK_LINEAR_THREAD_BYTES / 4;
   gemm_work work = {.b = scratch + thread * thread_floats};
   work.part = work.b + LPK_KC * LPK_PANEL;
-  float *packed = scratch + threads * thread_floats;
-  for (int64_t t = share(tiles, thread, threads); t < share(tiles, thread + 1, threads); t++)
-    pack_tile(packed + t * height * l->k, height, l->x + t * height * l->ldx, l->ldx, 1,
-              min64(height, l->m - t * height), l->k);
+  work.dot = work.part + 2 * LPK_MC * LPK_PANEL;
+  packed_rows packed = {.x = scratch + threads * thread_floats};
+  packed.sums = packed.x + tiles * height * l->k;
+  pack_rows(&packed, l, height, share(tiles, thread, threads), share(tiles, thread + 1, threads));
   lpk_barrier(barrier, threads);
   int64_t tn = split_columns(panels, tiles, threads), tm = threads / tn, column = thread % tn, band = thread / tn;
   if (band >= tm) return;
   int64_t end = min64(l->m, share(tiles, band + 1, tm) * height);
   for (int64_t row = share(tiles, band, tm) * height; row < end; row += LPK_MC)
-    gemm_block(l, packed, &work, row, min64(LPK_MC, end - row), share(panels, column, tn),
+    gemm_block(l, &packed, &work, row, min64(LPK_MC, end - row), share(panels, column, tn),
                share(panels, column + 1, tn));
 }
 

@@ -1,0 +1,23 @@
+# Several sequences in one pass are what each is alone, to the bit: models with grouped heads and exits, learned positions,
+# ALiBi, a sliding window; weights and caches of several types.
+. "$LP_SOURCE/tests/e2e/lib.sh"
+check=$1
+models=$LP_SOURCE/tests/models
+default=$LP_SOURCE/examples/default-model/model.onnx
+
+same_together() { # same_together MODEL [option ...]
+  what=$*
+  model=$1
+  shift
+  # shellcheck disable=SC2086 # a list of options
+  compile "$model" "$work/made.llmpart" $pair "$@" || return
+  "$check" "$work/made.llmpart" >"$work/out" 2>"$work/err" || fail "$what: $(head -n 2 "$work/err")"
+}
+
+same_together "$default" --scheduler=cut --cut=4 --exits=2,4
+same_together "$default" --scheduler=cloud-only --dtype-cloud=int4 --kv-dtype=f16 --march=x86-64-v3
+same_together "$models/gpt2/model.onnx" --scheduler=cloud-only --dtype-cloud=f16
+for family in bloom-script gemma2-script-past; do
+  same_together "$models/families/$family/model.onnx" --scheduler=cloud-only
+done
+finish
