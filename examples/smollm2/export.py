@@ -15,6 +15,7 @@ import json
 import subprocess
 import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -124,29 +125,31 @@ def example(config: LlamaConfig, batch: int, new: int, past: int) -> list[Tensor
             *(torch.randn(shape) for _ in range(2 * config.num_hidden_layers))]
 
 
-def export(model: LlamaForCausalLM, out: Path, exporter: str) -> None:
-    past = [f"past_key_values.{i}.{kind}" for i in range(model.config.num_hidden_layers) for kind in ("key", "value")]
+def export(wrapped: Wrapped, out: Path, exporter: str, exits: Sequence[str] = ()) -> None:
+    """`exits`: names of further logits that the module gives behind the others."""
+    config = wrapped.model.config
+    past = [f"past_key_values.{i}.{kind}" for i in range(config.num_hidden_layers) for kind in ("key", "value")]
     inputs = ["input_ids", "attention_mask", "position_ids", *past]
-    outputs = ["logits", *(name.replace("past_key_values", "present") for name in past)]
-    axes = {name: {0: "batch", 1: "sequence"} for name in ("input_ids", "position_ids", "logits")}
+    outputs = ["logits", *(name.replace("past_key_values", "present") for name in past), *exits]
+    axes = {name: {0: "batch", 1: "sequence"} for name in ("input_ids", "position_ids", "logits", *exits)}
     axes["attention_mask"] = {0: "batch", 1: "total"}
-    axes |= {name: {0: "batch", 2: "past"} for name in past} | {name: {0: "batch", 2: "total"} for name in outputs[1:]}
+    axes |= {name: {0: "batch", 2: "past"} for name in past} | {name: {0: "batch", 2: "total"} for name in outputs if name.startswith("present")}
     if exporter == "dynamo":
         shapes = [{axis: torch.export.Dim.DYNAMIC for axis in axes[name]} for name in inputs]
         settings = {"dynamo": True, "dynamic_shapes": (*shapes[:3], tuple(shapes[3:])), "external_data": False}
     else:
         settings = {"dynamo": False, "dynamic_axes": axes}
     path = out / "model.onnx"
-    wrapped = Wrapped(model).eval()
-    torch.onnx.export(wrapped, tuple(example(model.config, 2, 3, 5)), str(path), input_names=inputs, output_names=outputs,
+    torch.onnx.export(wrapped, tuple(example(config, 2, 3, 5)), str(path), input_names=inputs, output_names=outputs,
                       opset_version=OPSET[exporter], **settings)
     graph = onnx.load(path)
     (out / "model.onnx.data").unlink(missing_ok=True)  # onnx.save appends to it
     onnx.save(graph, path, save_as_external_data=True, all_tensors_to_one_file=True, location="model.onnx.data")
-    values = example(model.config, 1, 4, 9)
-    got = onnxruntime.InferenceSession(str(path)).run(["logits"], dict(zip(inputs, (v.numpy() for v in values))))[0]
-    want = wrapped(*values)[0].numpy()
-    worst = float(np.abs(got - want).max() / np.abs(want).max())
+    values = example(config, 1, 4, 9)
+    got = onnxruntime.InferenceSession(str(path)).run(["logits", *exits], dict(zip(inputs, (v.numpy() for v in values))))
+    made = wrapped(*values)
+    want = [made[i].numpy() for i in (0, *range(len(made) - len(exits), len(made)))]
+    worst = max(float(np.abs(g - w).max() / np.abs(w).max()) for g, w in zip(got, want, strict=True))
     print(f"{path}: {len(graph.graph.node)} nodes, largest relative difference from PyTorch {worst:.1e}")
     assert worst < 1e-3
 
@@ -160,7 +163,7 @@ def main() -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     reader = GGUFReader(find_gguf())
     write_tokenizer(reader, args.out)
-    export(load_model(reader), args.out, args.exporter)
+    export(Wrapped(load_model(reader)).eval(), args.out, args.exporter)
 
 
 if __name__ == "__main__":

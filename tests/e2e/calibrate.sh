@@ -60,6 +60,13 @@ same 'documents looked at' 20 "$(sed -n '/"held_out"/,/}/s/.*"documents": \([0-9
 same 'exits at 0, 0.8 and 2' '1.0 inside 0.0' "$(awk '$1 == "\"at\":" { inside = 1 } inside && $1 == "\"exit_rate\":" { print $2 + 0 }' \
   "$work/calibration" | head -n 3 | awk 'NR == 2 { $1 = $1 > 0 && $1 < 1 ? "inside" : "outside" } NR != 2 { $1 = $1 ".0" } { print }' | paste -sd' ')"
 
+# What examples/train-exits makes of it: a table of each exit, and one of both together.
+if command -v python3 >/dev/null; then
+  python3 "$LP_SOURCE/examples/train-exits/compare.py" --before "$work/calibration" --after "$work/calibration" >"$work/out" || fail 'compare.py'
+  same 'rows of exits, before and after' 2 "$(grep -c '^| 6, .* | [0-9.]* / [0-9.]* |$' "$work/out")"
+  same 'rows of thetas' 3 "$(grep -c '^| [0-9.]* |' "$work/out")"
+fi
+
 # Text: documents between blank lines; and what the full model generates behind each.
 printf 'Once upon a time\n\nTom found a map\nunder a stone.\n \n\nOne day, Lily\n\nThe little fox was sad\n' >"$work/prompts.txt"
 calibrate --data="$work/prompts.txt" --risk=0.5 --generate=12
