@@ -20,6 +20,7 @@ typedef struct {
   lp_gpu_arg_kind kind;
   int32_t ref;
   const lp_poly *size;
+  int32_t moving; /* of a size that grows with the context: its place among those (gpu_record.c); else -1 */
 } lp_gpu_arg;
 
 typedef struct {
@@ -28,6 +29,7 @@ typedef struct {
   lp_gpu_axis axis[2];
   const lp_poly *few; /* NULL: always; else only where least <= few <= most */
   int64_t least, most;
+  bool spare; /* more groups than the sizes ask for do no harm */
   int32_t arg_count;
   lp_gpu_arg *arg;
 } lp_gpu_launch;
@@ -54,6 +56,7 @@ typedef struct {
   const char *name;
   int32_t count;
   lp_gpu_call *call;
+  bool repeats; /* its launches are the same for all contexts of a grain (gpu_record.c) */
 } lp_gpu_segment;
 
 typedef struct {

@@ -16,9 +16,11 @@ typedef struct {
   size_t size;
 } lp_gpu_text;
 
+/* An argument: memory, or a size. One that was recorded with an address is read there when it is replayed. */
 typedef struct {
   bool is_memory;
-  void *memory; /* NULL is allowed */
+  void *memory;   /* NULL is allowed */
+  const void *at; /* where the size lies on the GPU; NULL: it is `size` */
   int64_t size;
 } lp_gpu_value;
 
@@ -48,6 +50,13 @@ typedef struct {
   bool (*finish)(lp_gpu_queue *queue);
   const char *(*error)(const lp_gpu_queue *queue);
   void (*release)(lp_gpu_device *device, void *memory); /* from share or reserve; NULL is allowed */
+
+  /* Launches between `record` and `recorded` are not done but kept, to be done all at once by `replay`. NULL: there is no such
+   * thing. `recorded` returns NULL when it did not work. */
+  bool (*record)(lp_gpu_queue *queue);
+  void *(*recorded)(lp_gpu_queue *queue);
+  bool (*replay)(lp_gpu_queue *queue, void *recording);
+  void (*recording_free)(lp_gpu_queue *queue, void *recording); /* waits; NULL is allowed */
 
   /* Memory of the host as the GPU sees it; NULL when there is no room. The host gives memory up, or takes it back when all that
    * was enqueued is done. */

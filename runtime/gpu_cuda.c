@@ -1,4 +1,5 @@
-/* CUDA through the driver's own interface, opened at run time: the calls and numbers of CUDA 11 and newer that are needed. */
+/* CUDA through the driver's own interface, opened at run time: the calls and numbers of CUDA 11.4 and newer that are needed. */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +13,8 @@ enum {
   CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES = 701,
   COMPUTE_CAPABILITY_MAJOR = 75,
   COMPUTE_CAPABILITY_MINOR = 76,
-  STREAM_NON_BLOCKING = 1
+  STREAM_NON_BLOCKING = 1,
+  CAPTURE_OF_THIS_THREAD = 1
 };
 
 /* name, symbol, parameters; all return a status. Addresses on the GPU are 64-bit integers. */
@@ -41,6 +43,12 @@ enum {
   X(copy_in, cuMemcpyHtoDAsync_v2, (uint64_t, const void *, size_t, void *))                                           \
   X(copy_out, cuMemcpyDtoHAsync_v2, (void *, uint64_t, size_t, void *))                                                \
   X(copy_within, cuMemcpyDtoDAsync_v2, (uint64_t, uint64_t, size_t, void *))                                           \
+  X(record, cuStreamBeginCapture_v2, (void *, int))                                                                    \
+  X(recorded, cuStreamEndCapture, (void *, void **))                                                                   \
+  X(graph_make, cuGraphInstantiateWithFlags, (void **, void *, unsigned long long))                                    \
+  X(graph_free, cuGraphDestroy, (void *))                                                                              \
+  X(graph_launch, cuGraphLaunch, (void *, void *))                                                                     \
+  X(graph_made_free, cuGraphExecDestroy, (void *))                                                                     \
   X(error_text, cuGetErrorString, (int, const char **))
 
 struct lp_gpu_device {
@@ -95,7 +103,7 @@ static lp_status find_device(lp_gpu_device *cuda, const char *file, lp_diag *dia
 #undef ENTRY
   int count = 0;
   if (!lp_library_load("libcuda.so.1", functions, LP_COUNT(functions)))
-    return report_absent(file, "NVIDIA driver (libcuda.so.1 of CUDA 11 or newer)", "install the driver", diag);
+    return report_absent(file, "NVIDIA driver (libcuda.so.1 of CUDA 11.4 or newer)", "install the driver", diag);
   int status = cuda->init(0);
   if (status == CUDA_SUCCESS) status = cuda->device_count(&count);
   if (status == CUDA_ERROR_NO_DEVICE || (status == CUDA_SUCCESS && count == 0))
@@ -185,11 +193,37 @@ static bool launch(lp_gpu_queue *queue, const lp_gpu_work *work) {
     return note(queue, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
   for (int32_t i = 0; i < work->count; i++) {
     const lp_gpu_value *value = &work->arg[i];
-    argument[i] = value->is_memory ? (void *)(uintptr_t)&value->memory : (void *)(uintptr_t)&value->size;
+    /* a size is an address and a number, one behind the other, as the kernels' Size */
+    argument[i] = value->is_memory ? (void *)(uintptr_t)&value->memory : (void *)(uintptr_t)&value->at;
   }
   return enter(queue) &&
          note(queue, queue->cuda->launch(work->kernel, (unsigned)work->groups[0], (unsigned)work->groups[1], 1,
                                          (unsigned)work->threads, 1, 1, 0, queue->stream, argument, NULL));
+}
+
+_Static_assert(offsetof(lp_gpu_value, size) == offsetof(lp_gpu_value, at) + 8, "as the kernels' Size");
+
+static bool record(lp_gpu_queue *queue) {
+  return enter(queue) && queue->cuda->record(queue->stream, CAPTURE_OF_THIS_THREAD) == CUDA_SUCCESS;
+}
+
+static void *recorded(lp_gpu_queue *queue) {
+  lp_gpu_device *cuda = queue->cuda;
+  void *graph = NULL, *made = NULL;
+  int status = cuda->recorded(queue->stream, &graph);
+  if (status == CUDA_SUCCESS) status = cuda->graph_make(&made, graph, 0);
+  if (graph != NULL) (void)cuda->graph_free(graph);
+  return status == CUDA_SUCCESS ? made : NULL; /* the launches can still be done one by one */
+}
+
+static bool replay(lp_gpu_queue *queue, void *recording) {
+  return enter(queue) && note(queue, queue->cuda->graph_launch(recording, queue->stream));
+}
+
+static void free_recording(lp_gpu_queue *queue, void *recording) {
+  if (recording == NULL || !enter(queue)) return;
+  (void)note(queue, queue->cuda->synchronize(queue->stream));
+  (void)queue->cuda->graph_made_free(recording);
 }
 
 static bool finish(lp_gpu_queue *queue) {
@@ -251,6 +285,10 @@ const lp_gpu_api lp_gpu_cuda = {
     .launch = launch,
     .finish = finish,
     .error = error_of,
+    .record = record,
+    .recorded = recorded,
+    .replay = replay,
+    .recording_free = free_recording,
     .release = release,
     .reserve = reserve,
     .room = room,

@@ -19,8 +19,17 @@ struct lp_gpu {
   const char *weight_data;
   size_t weight_bytes;
   int32_t states;
-  pthread_mutex_t one; /* of `weights` */
+  LP_VEC(const lp_poly *) moving; /* sizes that grow with the context */
+  pthread_mutex_t one;            /* of `weights` */
 };
+
+/* The launches of a segment as they were when last run, and what they were made from (gpu_record.c). */
+typedef struct {
+  int32_t segment;
+  lp_buf key;
+  bool failed;     /* it cannot be recorded */
+  void *recording; /* NULL: not yet */
+} lp_gpu_recording;
 
 /* A range of the host's memory that the GPU knows, and whose it is at the moment. */
 typedef struct {
@@ -35,6 +44,8 @@ struct lp_gpu_memory {
   lp_gpu_shared *state;        /* [states] */
   char *arena;                 /* of memory apart */
   size_t arena_bytes;
+  LP_VEC(lp_gpu_recording) recordings;
+  int64_t *moving; /* the sizes of gpu->moving, there */
 };
 
 /* ---- gpu.c ---- */
@@ -44,6 +55,27 @@ int64_t lp_gpu_slot_bytes(const lp_gpu *gpu, const lp_gpu_slot *slot, const int6
 int64_t lp_gpu_scratch_bytes(const lp_gpu *gpu, const lp_gpu_layout *layout, const int64_t *sym);
 /* Where the region behind `begin` ends; negative when that is too far. */
 int64_t lp_gpu_end_of(int64_t begin, int64_t bytes);
+
+/* A run of a segment. */
+typedef struct {
+  lp_gpu *gpu;
+  lp_gpu_memory *memory;
+  const lp_gpu_layout *layout;
+  const lp_frame *frame;
+  const int64_t *grid_sym; /* what numbers of groups are made from */
+  bool by_address;         /* sizes that grow with the context are read from memory->moving */
+} lp_gpu_pass;
+bool lp_gpu_launch_all(const lp_gpu_pass *pass, const lp_gpu_segment *segment);
+
+/* ---- gpu_record.c ---- */
+
+/* `sym` with as many past tokens as its grain goes to: sizes made from `out` hold for all contexts of the grain. */
+void lp_gpu_grain(const lp_gpu *gpu, const int64_t *sym, int64_t out[LP_MAX_NAMED_SYMBOLS]);
+/* Finds out what grows with the context, and which segments repeat. */
+void lp_gpu_find_moving(lp_gpu *gpu);
+/* As lp_gpu_launch_all, from a recording where the segment was run with the same sizes and memory before. */
+bool lp_gpu_launch_recorded(const lp_gpu_pass *pass, int32_t segment);
+void lp_gpu_drop_recordings(lp_gpu *gpu, lp_gpu_memory *memory);
 
 /* ---- gpu_memory.c ---- */
 

@@ -81,6 +81,7 @@ void lp_gpu_memory_reset(lp_gpu *gpu, lp_gpu_memory *memory) {
   memory->slots.count = 0;
   for (int32_t i = 0; i < gpu->states; i++)
     drop(gpu, memory, &memory->state[i]);
+  if (gpu->api->record != NULL) lp_gpu_drop_recordings(gpu, memory);
   gpu->api->release(gpu->device, memory->arena);
   memory->arena = NULL;
   memory->arena_bytes = 0;
@@ -92,6 +93,7 @@ void lp_gpu_memory_free(lp_gpu *gpu, lp_gpu_memory *memory) {
   lp_gpu_memory_reset(gpu, memory);
   gpu->api->queue_free(memory->queue);
   lp_vec_free(&memory->slots);
+  lp_vec_free(&memory->recordings);
   free(memory->state);
   free(memory);
 }

@@ -37,6 +37,7 @@ static json_t *object_of(const lp_json *at) {
 /* ---- launchers ----------------------------------------------------------------------------------------------------- */
 
 static lp_status read_arg(reader *r, const lp_json *at, lp_gpu_launcher *launcher, lp_gpu_arg *out) {
+  out->moving = -1;
   if (json_is_null(at->value)) {
     out->kind = LP_GPU_ARG_NULL;
   } else if (json_is_true(at->value)) {
@@ -71,6 +72,7 @@ static lp_status read_launch(reader *r, const lp_json *at, lp_gpu_launcher *laun
     LP_TRY(read_number(r, &when, 1, 0, &out->least));
     LP_TRY(read_number(r, &when, 2, 0, &out->most));
   }
+  out->spare = json_is_true(lp_json_member(at, "spare").value);
   LP_TRY(lp_json_array(&args, r->diag));
   size_t count = lp_json_count(&args);
   if (count > LP_GPU_MOST_ARGS)

@@ -9,7 +9,8 @@
  *   describe.c    sizes of slots, symbols;  table.c  the plan as data, for a runtime that launches kernels itself
  *   print.c       everything as text, by way of a dialect: words for qualifiers and indices, and how a launch is said
  *
- * A template is C with two kinds of words to fill in: $NAME is a parameter, @name a word of the dialect.
+ * A template is C with two kinds of words to fill in: $NAME is a parameter, @name a word of the dialect. A kernel's sizes are parameters
+ * of type @size, which converts to long: some languages pass them by address, so that a recorded launch serves other sizes.
  */
 #ifndef LP_GPU_INTERNAL_H
 #define LP_GPU_INTERNAL_H
@@ -91,6 +92,7 @@ struct gpu_launch {
   int64_t least, most;
   gpu_arg arg[GPU_MOST_ARGS];
   int32_t arg_count;
+  bool spare; /* more groups than the sizes ask for do no harm */
 };
 
 /* What does one kind of call: launches in order. Equal ones are shared; refs are numbered within the call. */
@@ -216,7 +218,7 @@ const char *gpu_format(gpu_plan *plan, const char *format, ...) LP_PRINTF(2, 3);
 typedef struct {
   gpu_builder *b;
   lp_type type;
-  lp_buf params, body;
+  lp_buf params, size_lines, body; /* size_lines: parameters that are sizes become numbers */
   gpu_arg arg[GPU_MOST_ARGS];
   int32_t arg_count;
   lp_map *sizes;        /* polynomial's text -> parameter's name */

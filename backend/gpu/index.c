@@ -41,7 +41,8 @@ const char *gpu_element_size(gpu_element *e, const lp_poly *size) {
   const char *name = lp_map_get(e->sizes, lp_buf_text(&key));
   if (!name) {
     name = gpu_format(e->b->plan, "n%d", e->arg_count);
-    lp_buf_printf(&e->params, "long %s, ", name);
+    lp_buf_printf(&e->params, "@size %s_, ", name);
+    lp_buf_printf(&e->size_lines, "  const long %s = %s_;\n", name, name);
     add_arg(e, GPU_ARG_SIZE)->size = size;
     lp_map_put(e->sizes, lp_buf_text(&key), (void *)(uintptr_t)name);
   }
@@ -140,9 +141,10 @@ void gpu_element_store(gpu_element *e, const char *pointer, lp_dtype dtype, cons
 void gpu_element_end(gpu_element *e, const char *stem) {
   gpu_plan *plan = e->b->plan;
   const lp_poly *count = gpu_product(plan->module, e->type.dim, 0, e->type.rank);
-  lp_buf_puts(&e->params, "long count");
+  lp_buf_puts(&e->params, "@size count_");
   const char *const params[] = {"WHAT",    lp_op_info_get(e->b->op->kind)->name,
                                 "PARAMS",  lp_buf_text(&e->params),
+                                "SIZES",   lp_buf_text(&e->size_lines),
                                 "BODY",    lp_buf_text(&e->body),
                                 "THREADS", "256",
                                 NULL};
@@ -150,7 +152,9 @@ void gpu_element_end(gpu_element *e, const char *stem) {
   memcpy(launch->arg, e->arg, sizeof e->arg);
   launch->arg_count = e->arg_count;
   gpu_arg_size(launch, count);
+  launch->spare = true;
   lp_buf_free(&e->params);
+  lp_buf_free(&e->size_lines);
   lp_buf_free(&e->body);
   lp_map_free(e->sizes);
   lp_map_free(e->lines);

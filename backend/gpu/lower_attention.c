@@ -84,6 +84,7 @@ static void launch_split(const attention *a, const char *stem) {
   gpu_launch *launch = gpu_launch_add(a->b, split, THREADS, a->total, CHUNK);
   gpu_launch_rows(launch, heads, 1);
   gpu_launch_when(launch, a->rows, 0, FEW_ROWS);
+  launch->spare = true;
   add_operands(a, launch);
   gpu_arg_scratch(launch);
   add_sizes(a, launch);

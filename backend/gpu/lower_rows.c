@@ -56,6 +56,7 @@ static gpu_launch *linear_launch(gpu_builder *b, const linear *l, const char *te
   for (size_t i = 0; i < LP_COUNT(refs); i++)
     gpu_arg_ref(launch, refs[i]);
   gpu_arg_size(launch, total);
+  launch->spare = true;
   return launch;
 }
 

@@ -38,6 +38,19 @@ for dtype in ${4:-}; do
 done
 [ "${5:-}" = errors ] || finish
 
+# Steps are recorded when they repeat, and anew when the context leaves a grain of 256 tokens; where they cannot be, they are launched.
+ids=$(row "$lists" prompts 1)
+long=$ids
+while [ "$(length "$long")" -lt 250 ]; do long=$long,$ids; done
+long=$(echo "$long" | cut -d , -f -250)
+split host 1
+want=$(tokens "$work/host.llmpart" "$long" 12 --in-process)
+same 'steps recorded' "$want" "$(LP_FAKE_CUDA_LOG=$work/done tokens "$work/mixed.llmpart" "$long" 12 --in-process)"
+grep -Eq 'graphs 9 ' "$work/done" || fail "what was recorded: $(cat "$work/done")"
+grep -q 'bytes 0$' "$work/done" || fail "memory is left: $(cat "$work/done")"
+same 'steps launched' "$want" "$(LP_FAKE_CUDA_GRAPHS=0 LP_FAKE_CUDA_LOG=$work/launched tokens "$work/mixed.llmpart" "$long" 12 --in-process)"
+grep -q 'graphs 0 ' "$work/launched" || fail "recorded all the same: $(cat "$work/launched")"
+
 # Code is compiled once, and kept as long as it is whole.
 log=$work/compiled
 compilations() { # compilations WHAT WANTED: of one more run

@@ -4,6 +4,7 @@
  *   LP_FAKE_CUDA_GPUS    how many there are (1)
  *   LP_FAKE_CUDA_SM      compute capability: 53 (80)
  *   LP_FAKE_CUDA_MEMORY  bytes (1 GiB)
+ *   LP_FAKE_CUDA_GRAPHS  0: graphs cannot be recorded
  *   LP_FAKE_CUDA_LOG     a file that gets a line of what was done at the process's end
  */
 #define _GNU_SOURCE
@@ -24,7 +25,8 @@ enum {
   NO_DEVICE = 100,
   INVALID_IMAGE = 200,
   INVALID_CONTEXT = 201,
-  NOT_FOUND = 500
+  NOT_FOUND = 500,
+  NOT_SUPPORTED = 801
 };
 enum { MOST_BLOCKS = 4096, MOST_PARAMS = 64, ALIGNMENT = 4096 };
 
@@ -38,7 +40,7 @@ static struct {
 } block[MOST_BLOCKS]; /* in order */
 static int blocks;
 static struct {
-  long launches, copies, waits;
+  long launches, copies, waits, graphs;
 } done;
 
 static int64_t setting(const char *name, int64_t otherwise) {
@@ -109,7 +111,8 @@ typedef struct {
 
 typedef struct operation {
   struct operation *next;
-  const kernel *kernel; /* NULL: a copy, or a fill when `from` is NULL */
+  const struct graph *graph; /* NULL: a kernel */
+  const kernel *kernel;      /* NULL: a copy, or a fill when `from` is NULL */
   unsigned x, y;
   int threads;
   void *to;
@@ -120,18 +123,35 @@ typedef struct operation {
   char data[];
 } operation;
 
+/* What was recorded of a stream. */
+typedef struct graph {
+  operation *first, **last;
+} graph;
+
 typedef struct stream {
   operation *first, **last;
+  graph *recorded; /* NULL: it is not recorded */
 } stream;
 
 static operation *enqueue(stream *s, size_t bytes) {
   operation *o = calloc(1, sizeof *o + bytes);
+  if (s->recorded != NULL) {
+    *s->recorded->last = o;
+    s->recorded->last = &o->next;
+    return o;
+  }
   *s->last = o;
   s->last = &o->next;
   return o;
 }
 
 static void perform(const operation *o) {
+  if (o->graph != NULL) {
+    for (const operation *each = o->graph->first; each != NULL; each = each->next)
+      perform(each);
+    done.graphs++;
+    return;
+  }
   if (o->kernel != NULL)
     o->kernel->launch(o->x, o->y, o->threads, o->arg);
   else if (o->from == NULL)
@@ -163,7 +183,8 @@ static void write_log(void) {
   const char *path = getenv("LP_FAKE_CUDA_LOG");
   FILE *file = path != NULL ? fopen(path, "a") : NULL;
   if (file == NULL) return;
-  fprintf(file, "launches %ld copies %ld waits %ld bytes %zu\n", done.launches, done.copies, done.waits, memory_used);
+  fprintf(file, "launches %ld copies %ld waits %ld graphs %ld bytes %zu\n", done.launches, done.copies, done.waits,
+          done.graphs, memory_used);
   fclose(file);
 }
 
@@ -297,6 +318,7 @@ int cuStreamCreate(stream **out, unsigned flags) {
 EXPORT int cuStreamSynchronize(stream *s);
 int cuStreamSynchronize(stream *s) {
   IN_CONTEXT;
+  if (s->recorded != NULL) return NOT_SUPPORTED;
   pthread_mutex_lock(&one);
   drain(s);
   done.waits++;
@@ -333,6 +355,59 @@ int cuLaunchKernel(kernel *k, unsigned x, unsigned y, unsigned z, unsigned threa
     o->arg[i] = memcpy(at, params[i], k->size(i));
     at += (k->size(i) + 15) / 16 * 16;
   }
+  pthread_mutex_unlock(&one);
+  return SUCCESS;
+}
+
+/* ---- graphs: what is recorded is also what is launched ---- */
+
+EXPORT int cuStreamBeginCapture_v2(stream *s, int mode);
+int cuStreamBeginCapture_v2(stream *s, int mode) {
+  (void)mode;
+  IN_CONTEXT;
+  if (setting("LP_FAKE_CUDA_GRAPHS", 1) == 0) return NOT_SUPPORTED;
+  s->recorded = calloc(1, sizeof *s->recorded);
+  s->recorded->last = &s->recorded->first;
+  return SUCCESS;
+}
+
+EXPORT int cuStreamEndCapture(stream *s, graph **out);
+int cuStreamEndCapture(stream *s, graph **out) {
+  *out = s->recorded;
+  s->recorded = NULL;
+  return SUCCESS;
+}
+
+EXPORT int cuGraphInstantiateWithFlags(graph **out, graph *from, unsigned long long flags);
+int cuGraphInstantiateWithFlags(graph **out, graph *from, unsigned long long flags) {
+  (void)flags;
+  *out = calloc(1, sizeof **out);
+  (*out)->first = from->first;
+  from->first = NULL;
+  return SUCCESS;
+}
+
+EXPORT int cuGraphDestroy(graph *g);
+int cuGraphDestroy(graph *g) {
+  while (g->first != NULL) {
+    operation *o = g->first;
+    g->first = o->next;
+    free(o);
+  }
+  free(g);
+  return SUCCESS;
+}
+
+EXPORT int cuGraphExecDestroy(graph *g);
+int cuGraphExecDestroy(graph *g) {
+  return cuGraphDestroy(g);
+}
+
+EXPORT int cuGraphLaunch(graph *g, stream *s);
+int cuGraphLaunch(graph *g, stream *s) {
+  IN_CONTEXT;
+  pthread_mutex_lock(&one);
+  enqueue(s, 0)->graph = g;
   pthread_mutex_unlock(&one);
   return SUCCESS;
 }
