@@ -1,5 +1,5 @@
-/* sessions LLMPART BUNDLE [SESSIONS [TOKENS [PROMPT [THREADS]]]]: what a worker gains by serving sessions together. Starts one worker
- * (LLMPART is the command), lets SESSIONS (64) devices generate TOKENS (32) each behind PROMPT (16) tokens of their own, first one
+/* sessions LLMPART BUNDLE [SESSIONS [TOKENS [PROMPT [THREADS [SHORTEST]]]]]: what a worker gains by serving sessions together. Starts one worker
+ * (LLMPART is the command), lets SESSIONS (64) devices generate TOKENS (32) each behind PROMPT (16) tokens of their own (or from SHORTEST up to that), first one
  * after the other and then all at once, and prints tokens per second of both, their ratio, and the worker's greatest memory.
  * Exit status 1 when a session's tokens differ. */
 #include <pthread.h>
@@ -13,7 +13,7 @@
 typedef struct {
   const lp_bundle *bundle;
   const char *address;
-  int64_t tokens, prompt;
+  int64_t tokens, prompt, shortest;
 } bench;
 
 typedef struct {
@@ -30,13 +30,14 @@ static void *generate(void *user) {
   lp_diag *diag = lp_diag_create();
   lp_generate_options options = {
       .cloud = b->address, .max_tokens = b->tokens, .ignore_eos = true, .threads = 1, .sampling = {.top_p = 1}};
-  int32_t *prompt = lp_alloc((size_t)b->prompt * sizeof(*prompt));
-  for (int64_t i = 0; i < b->prompt; i++)
+  int64_t length = b->shortest + (int64_t)d->number * 37 % (b->prompt - b->shortest + 1);
+  int32_t *prompt = lp_alloc((size_t)length * sizeof(*prompt));
+  for (int64_t i = 0; i < length; i++)
     prompt[i] = (int32_t)(lp_random_bits(1, d->number, (uint64_t)i) % (uint64_t)lp_bundle_vocab(b->bundle));
   lp_session *session = NULL;
   lp_generation out = {0};
   lp_status status = lp_session_open(b->bundle, &options, &session, diag);
-  if (status == LP_OK) status = lp_session_generate(session, prompt, 1, b->prompt, NULL, NULL, &out, diag);
+  if (status == LP_OK) status = lp_session_generate(session, prompt, 1, length, NULL, NULL, &out, diag);
   d->failed = status != LP_OK || (int64_t)out.tokens.count != b->tokens;
   if (d->failed) fprintf(stderr, "sessions: %s\n", status != LP_OK ? lp_diag_get(diag, 0)->text : "too few tokens");
   for (size_t i = 0; !d->failed && i < out.tokens.count; i++)
@@ -100,6 +101,8 @@ int main(int argc, char **argv) {
   if (argc < 3) return 2;
   size_t count = (size_t)argument(argc, argv, 3, 64);
   bench b = {.tokens = argument(argc, argv, 4, 32), .prompt = argument(argc, argv, 5, 16)};
+  b.shortest = argument(argc, argv, 7, b.prompt);
+  if (b.shortest < 1 || b.shortest > b.prompt || b.tokens < 1 || count < 1) return 2;
   lp_diag *diag = lp_diag_create();
   lp_bundle *bundle = NULL;
   lp_worker_process worker = {0};

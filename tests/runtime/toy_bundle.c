@@ -80,7 +80,7 @@ static int side_of(char letter) {
 static void add_send(lp_buf *out, int from, int buffer, const char *name, const char *dtype, const char *shape) {
   lp_buf_printf(out,
                 ",\n {\"op\": \"send\", \"from\": \"%s\", \"to\": \"%s\", \"from_buffer\": %d, \"to_buffer\": %d, "
-                "\"name\": \"%s\", \"dtype\": \"%s\", \"shape\": %s}",
+                "\"name\": \"%s\", \"dtype\": \"%s\", \"shape\": %s, \"rows\": \"s\"}",
                 side_name[from], side_name[1 - from], buffer, buffer, name, dtype, shape);
 }
 
@@ -90,7 +90,7 @@ static void add_exit(lp_buf *out, const toy_placement *placement, int layers) {
     if (placement->exits[i] > 0 && placement->exits[i] == layers)
       lp_buf_printf(out,
                     ",\n {\"op\": \"run\", \"side\": \"device\", \"segment\": \"lp_segment_head\", \"exit\": %d}"
-                    ",\n {\"op\": \"output\", \"side\": \"device\", \"output\": %d, \"buffer\": %d}",
+                    ",\n {\"op\": \"output\", \"side\": \"device\", \"output\": %d, \"buffer\": %d, \"rows\": \"r\"}",
                     i, i + 1, TOY_LOGITS);
 }
 
@@ -107,7 +107,7 @@ static void add_program(lp_buf *out, const toy_placement *placement, bool is_pre
   lp_buf_printf(out,
                 "{\"layout\": {\"device\": \"lp_layout_0\", \"cloud\": \"lp_layout_0\"},\n"
                 " \"buffers\": {\"device\": %d, \"cloud\": %d}, \"steps\": [\n"
-                " {\"op\": \"input\", \"side\": \"%s\", \"input\": 0, \"buffer\": %d}",
+                " {\"op\": \"input\", \"side\": \"%s\", \"input\": 0, \"buffer\": %d, \"rows\": \"s\"}",
                 TOY_BUFFERS, TOY_BUFFERS, side_name[side], TOY_TOKENS);
   if (side != side_of(where[0])) add_send(out, side, TOY_TOKENS, "tokens", "i64", "[\"b\", \"s\"]");
   side = side_of(where[0]);
@@ -122,8 +122,8 @@ static void add_program(lp_buf *out, const toy_placement *placement, bool is_pre
                                             : layer);
     add_exit(out, placement, stage);
   }
-  lp_buf_printf(out, ",\n {\"op\": \"output\", \"side\": \"%s\", \"output\": 0, \"buffer\": %d}", side_name[side],
-                TOY_LOGITS);
+  lp_buf_printf(out, ",\n {\"op\": \"output\", \"side\": \"%s\", \"output\": 0, \"buffer\": %d, \"rows\": \"r\"}",
+                side_name[side], TOY_LOGITS);
   for (int layer = 0; is_prefill && placement->decode != NULL && layer < TOY_LAYERS; layer++) {
     int from = side_of(where[layer + 1]), to = side_of(placement->decode[layer + 1]);
     if (from != to)
