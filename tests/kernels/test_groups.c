@@ -78,6 +78,19 @@ static void check(const call *c, const double *real, int64_t threads) {
     }
 }
 
+static void check_alone(const call *c, int64_t threads) {
+  call one = *c;
+  one.m = 1;
+  one.y = kernel_alloc((size_t)c->v->form.n * 4);
+  for (int64_t r = 0; r < c->m; r++) {
+    one.x = c->x + r * c->v->form.k;
+    kernel_run(body, &one, threads);
+    if (memcmp(one.y, c->y + r * c->v->form.n, (size_t)c->v->form.n * 4) != 0)
+      kernel_fail("groups_%d: row %d of %d is another when it is alone", (int)(c->v - variants), (int)r, (int)c->m);
+  }
+  kernel_free(one.y);
+}
+
 static void test_variant(const variant *v) {
   static const int64_t rows[] = {0, 1, 2, 3, 4, 5, 13, 31};
   const lpk_group_form *f = &v->form;
@@ -96,6 +109,7 @@ static void test_variant(const variant *v) {
       c.scratch = kernel_alloc((size_t)LPK_LINEAR_SCRATCH(c.m, f->k, threads));
       kernel_run(body, &c, threads);
       check(&c, real, threads);
+      check_alone(&c, threads);
       kernel_free(c.bias);
       kernel_free(c.x);
       kernel_free(c.y);

@@ -103,6 +103,21 @@ static void check_rows(const call *c, float *const *weights, int64_t threads) {
   }
 }
 
+/* A row is the same, to the bit, whatever rows are computed with it. */
+static void check_alone(const call *c, int64_t threads) {
+  call one = *c;
+  one.m = 1;
+  one.y = kernel_alloc((size_t)c->ldy * 4);
+  for (int64_t r = 0; r < c->m; r += r + 37 < c->m || r == c->m - 1 ? 37 : c->m - 1 - r) {
+    one.x = c->x + r * c->ldx;
+    one.residual = c->residual + r * c->ldy;
+    kernel_run(body, &one, threads);
+    if (memcmp(one.y, c->y + r * c->ldy, (size_t)c->v->n * 4) != 0)
+      kernel_fail("linear_%d: row %d of %d is another when it is alone", (int)(c->v - variants), (int)r, (int)c->m);
+  }
+  kernel_free(one.y);
+}
+
 static void run_variant(const variant *v, int64_t m, int64_t threads, float *const *weights, void *packed,
                         float *bias) {
   call c = {.v = v, .w = packed, .bias = bias, .m = m, .ldx = v->k + 3, .ldy = v->n + 5};
@@ -112,6 +127,7 @@ static void run_variant(const variant *v, int64_t m, int64_t threads, float *con
   c.scratch = kernel_alloc((size_t)LPK_LINEAR_SCRATCH(m, v->k, threads));
   kernel_run(body, &c, threads);
   check_rows(&c, weights, threads);
+  check_alone(&c, threads);
   if (v->has_residual) { /* in place */
     memcpy(c.y, c.residual, (size_t)(m * c.ldy) * 4);
     for (int64_t r = 0; r < m; r++)
