@@ -1,7 +1,7 @@
 # Several sequences in one pass are what each is alone, to the bit: models with grouped heads and exits, learned positions,
 # ALiBi, a sliding window; weights and caches of several types.
 . "$LP_SOURCE/tests/e2e/lib.sh"
-check=$1
+check=$1 devices=$2
 models=$LP_SOURCE/tests/models
 default=$LP_SOURCE/examples/default-model/model.onnx
 
@@ -20,4 +20,9 @@ same_together "$models/gpt2/model.onnx" --scheduler=cloud-only --dtype-cloud=f16
 for family in bloom-script gemma2-script-past; do
   same_together "$models/families/$family/model.onnx" --scheduler=cloud-only
 done
+
+# Devices at one worker, alone and at once; prompts of up to 300 tokens are run by parts.
+# shellcheck disable=SC2086 # a list of options
+compile "$default" "$work/made.llmpart" $pair --scheduler=cloud-only --dtype-cloud=int8 || finish
+"$devices" "$LLMPART" "$work/made.llmpart" 24 12 300 2 5 >"$work/out" 2>"$work/err" || fail "devices at once: $(cat "$work/out" "$work/err")"
 finish
