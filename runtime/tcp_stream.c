@@ -29,6 +29,7 @@ void lp_tcp_stream_close(lp_tcp_stream *tcp) {
   if (tcp->send != NULL) nng_aio_free(tcp->send);
   nng_stream_free(tcp->stream);
   free(tcp->frame);
+  free(tcp->joined);
   memset(tcp, 0, offsetof(lp_tcp_stream, ahead));
 }
 
@@ -107,20 +108,28 @@ static unsigned rest_of(const nng_iov *part, size_t count, size_t sent, nng_iov 
   return used;
 }
 
-int lp_tcp_stream_send(lp_tcp_stream *tcp, const void *head, size_t head_size, const void *body, size_t body_size) {
-  uint8_t length[LP_TCP_LENGTH];
-  for (int i = 0; i < LP_TCP_LENGTH; i++)
-    length[i] = (uint8_t)((uint64_t)(head_size + body_size) >> (8 * i));
-  const nng_iov part[3] = {
-      {length, LP_TCP_LENGTH}, {(void *)(uintptr_t)head, head_size}, {(void *)(uintptr_t)body, body_size}};
-  size_t total = LP_TCP_LENGTH + head_size + body_size;
+static int send_parts(lp_tcp_stream *tcp, const nng_iov *part, size_t count, size_t total) {
   for (size_t sent = 0; sent < total; sent += nng_aio_count(tcp->send)) {
     nng_iov rest[3];
-    nng_aio_set_iov(tcp->send, rest_of(part, LP_COUNT(part), sent, rest), rest);
+    nng_aio_set_iov(tcp->send, rest_of(part, count, sent, rest), rest);
     nng_stream_send(tcp->stream, tcp->send);
     nng_aio_wait(tcp->send);
     int error = nng_aio_result(tcp->send);
     if (error != 0) return error;
   }
   return 0;
+}
+
+int lp_tcp_stream_send(lp_tcp_stream *tcp, const void *head, size_t head_size, const void *body, size_t body_size) {
+  uint8_t length[LP_TCP_LENGTH];
+  for (int i = 0; i < LP_TCP_LENGTH; i++)
+    length[i] = (uint8_t)((uint64_t)(head_size + body_size) >> (8 * i));
+  const nng_iov part[3] = {
+      {length, LP_TCP_LENGTH}, {(void *)(uintptr_t)head, head_size}, {(void *)(uintptr_t)body, body_size}};
+  size_t total = LP_TCP_LENGTH + head_size + body_size, at = 0;
+  if (total > LP_TCP_JOINED) return send_parts(tcp, part, LP_COUNT(part), total);
+  if (tcp->joined == NULL) tcp->joined = lp_alloc(LP_TCP_JOINED);
+  for (size_t i = 0; i < LP_COUNT(part); at += part[i++].iov_len)
+    if (part[i].iov_len > 0) memcpy(tcp->joined + at, part[i].iov_buf, part[i].iov_len);
+  return send_parts(tcp, &(nng_iov){tcp->joined, total}, 1, total);
 }

@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LP_TCP_LENGTH = 8, LP_TCP_AHEAD = 16 << 10 };
+/* Frames of up to LP_TCP_JOINED bytes are sent from one place: TLS makes a record of each that it is given, of 16 KiB at most. */
+enum { LP_TCP_LENGTH = 8, LP_TCP_AHEAD = 16 << 10, LP_TCP_JOINED = 16 << 10 };
 
 /* What comes is read into `ahead`, so that a small frame costs one read; the rest of a large one is read into place. */
 typedef struct {
@@ -18,8 +19,9 @@ typedef struct {
   uint8_t *frame;          /* being filled, or complete */
   size_t frame_size, have; /* `have` of the length while `frame` is NULL, then of the frame */
   size_t ahead_begin, ahead_end;
-  unsigned beats; /* signs of life that came */
-  uint64_t most;  /* bytes of a frame that is taken; atomic */
+  unsigned beats;  /* signs of life that came */
+  uint64_t most;   /* bytes of a frame that is taken; atomic */
+  uint8_t *joined; /* [LP_TCP_JOINED], once something was sent */
   uint8_t ahead[LP_TCP_AHEAD];
 } lp_tcp_stream;
 
@@ -38,7 +40,7 @@ void lp_tcp_stream_ask(lp_tcp_stream *tcp);
 lp_tcp_progress lp_tcp_stream_received(lp_tcp_stream *tcp);
 /* The complete frame; release with free(). */
 uint8_t *lp_tcp_stream_take(lp_tcp_stream *tcp, size_t *size);
-/* Sends head and body as one frame, from where they lie; 0 or an NNG error. */
+/* Sends head and body as one frame, a long one from where they lie; 0 or an NNG error. */
 int lp_tcp_stream_send(lp_tcp_stream *tcp, const void *head, size_t head_size, const void *body, size_t body_size);
 
 #endif
