@@ -365,4 +365,12 @@ uint16_t lp_f32_to_bf16(float value);
 
 double lp_now_ms(void); /* monotonic */
 
+/* A flag that another thread sets, or a signal: `volatile sig_atomic_t`, which is int. */
+static inline bool lp_flag_get(const volatile int *flag) {
+  return __atomic_load_n(flag, __ATOMIC_RELAXED) != 0;
+}
+static inline void lp_flag_set(volatile int *flag) {
+  __atomic_store_n(flag, 1, __ATOMIC_RELAXED);
+}
+
 #endif

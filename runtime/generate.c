@@ -203,7 +203,7 @@ static bool all_ended(const generation_run *run) {
 
 static bool is_stopped(const generation_run *run) {
   const volatile int *stop = run->session->options.stop;
-  return stop != NULL && *stop != 0;
+  return stop != NULL && lp_flag_get(stop);
 }
 
 /* Sequences that ended before this process began. */

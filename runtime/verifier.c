@@ -22,12 +22,15 @@ typedef struct {
 struct lp_verifier {
   LP_VEC(verifier_item) items;
   pthread_t thread;
+  pthread_mutex_t mutex; /* several may wait for the result */
   bool started, joined;
   atomic_bool stop;
 };
 
 lp_verifier *lp_verifier_create(void) {
-  return lp_alloc(sizeof(lp_verifier));
+  lp_verifier *verifier = lp_alloc(sizeof(*verifier));
+  pthread_mutex_init(&verifier->mutex, NULL);
+  return verifier;
 }
 
 void lp_verifier_add(lp_verifier *verifier, const char *path, const lp_file_desc *want, const lp_mapping *mapping) {
@@ -57,8 +60,10 @@ void lp_verifier_start(lp_verifier *verifier) {
 }
 
 static void join(lp_verifier *verifier) {
+  pthread_mutex_lock(&verifier->mutex);
   if (verifier->started && !verifier->joined) pthread_join(verifier->thread, NULL);
   verifier->joined = true;
+  pthread_mutex_unlock(&verifier->mutex);
 }
 
 lp_status lp_verifier_await(lp_verifier *verifier, lp_diag *diag) {
@@ -74,6 +79,7 @@ void lp_verifier_free(lp_verifier *verifier) {
   if (verifier == NULL) return;
   atomic_store(&verifier->stop, true);
   join(verifier);
+  pthread_mutex_destroy(&verifier->mutex);
   lp_vec_free(&verifier->items);
   free(verifier);
 }

@@ -115,7 +115,7 @@ static lp_status take_message(lp_worker *worker, double wait_ms, bool *news, lp_
 /* What has come is taken before a pass, so that all who wait may have a part in it. */
 static lp_status serve(lp_worker *worker, const volatile int *stop, lp_diag *diag) {
   int taken = 0;
-  while (*stop == 0) {
+  while (!lp_flag_get(stop)) {
     bool news = false, due = worker_pass_is_due(worker);
     LP_TRY(take_message(worker, due ? 0 : poll_ms, &news, diag));
     taken = news ? taken + 1 : 0;

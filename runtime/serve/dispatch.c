@@ -125,10 +125,10 @@ lp_status lp_dispatch(lp_dispatcher *self, const lp_completion *asked, const vol
   double begun = lp_now_ms();
   lp_diag *first = lp_diag_create();
   lp_status status = self->place[*route]->complete(self->place[*route], asked, stop, hand_on, &to, usage, first);
-  if (status != LP_USAGE && !*stop)
+  if (status != LP_USAGE && !lp_flag_get(stop))
     conclude(self, &request, decision.route, *id, (lp_now_ms() - begun) / 1000, status == LP_OK);
   const lp_diag_entry *why = lp_diag_get(first, 0);
-  if (status == LP_FAILED && !to.begun && !*stop && lp_route_offered(request.offered, other_of(*route))) {
+  if (status == LP_FAILED && !to.begun && !lp_flag_get(stop) && lp_route_offered(request.offered, other_of(*route))) {
     *route = other_of(*route);
     status = self->place[*route]->complete(self->place[*route], asked, stop, hand_on, &to, usage, diag);
   } else if (status != LP_OK) {

@@ -67,7 +67,7 @@ static size_t receive(char *data, size_t size, size_t count, void *user) {
 /* Ends the transfer when the server ends. */
 static int watch(void *user, curl_off_t total, curl_off_t now, curl_off_t up_total, curl_off_t up) {
   (void)total, (void)now, (void)up_total, (void)up;
-  return *((stream *)user)->stop;
+  return lp_flag_get(((stream *)user)->stop);
 }
 
 static struct curl_slist *headers_of(const lp_serve_config *config) {
@@ -97,7 +97,7 @@ static lp_status judge(const api_place *self, const stream *s, CURLcode code, co
   lp_loc loc = {.file = self->config->url};
   long http = 0;
   (void)lp_curl_library_get()->easy_getinfo(s->curl, CURLINFO_RESPONSE_CODE, &http);
-  if (s->aborted || *s->stop) return LP_OK;
+  if (s->aborted || lp_flag_get(s->stop)) return LP_OK;
   if (s->error[0] != 0) return lp_error(diag, loc, "%s", s->error);
   if (code != CURLE_OK)
     return lp_error(diag, loc, "%s", curl_error[0] != 0 ? curl_error : lp_curl_library_get()->easy_strerror(code));

@@ -32,7 +32,7 @@ static void hand_on(void *user, int64_t index, const lp_generated *token) {
   if (index != 0) return;
   lp_text_stream_put(&to->text, to->tokenizer, token->token, &piece);
   if (piece.size > 0 && !to->sink(to->user, piece.data)) to->enough = 1;
-  if (*to->stop) to->enough = 1;
+  if (lp_flag_get(to->stop)) lp_flag_set(&to->enough);
   lp_buf_free(&piece);
 }
 
@@ -77,7 +77,7 @@ static lp_status answer(bundle_place *self, const lp_completion *request, const 
   if (context > 0 && most > context - (int64_t)ids.count) most = context - (int64_t)ids.count;
   if (status == LP_OK) {
     (void)pthread_mutex_lock(&self->turn);
-    if (!*stop) status = generate(self, request, &ids, most, &to, usage, diag);
+    if (!lp_flag_get(stop)) status = generate(self, request, &ids, most, &to, usage, diag);
     (void)pthread_mutex_unlock(&self->turn);
   }
   lp_text_stream_free(&to.text);

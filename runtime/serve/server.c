@@ -94,7 +94,7 @@ static void make_answer(answer *a) {
   a->status = lp_dispatch(a->server->dispatcher, &a->request, &a->server->stop, take_piece, a, &a->route, &a->decision,
                           &a->usage, diag);
   const lp_diag_entry *why = lp_diag_get(diag, 0);
-  if (a->status == LP_OK && a->server->stop) {
+  if (a->status == LP_OK && lp_flag_get(&a->server->stop)) {
     a->status = LP_FAILED;
     (void)snprintf(a->error, sizeof a->error, "the server ends");
   } else if (a->status != LP_OK) {
@@ -334,11 +334,11 @@ static struct MHD_Daemon *start(server *of, const struct sockaddr_in *address) {
 
 /* Ends the answers at hand: streams end with an error event. */
 static void wait_for_end(server *of, struct MHD_Daemon *daemon, const volatile int *stop) {
-  while (!*stop)
+  while (!lp_flag_get(stop))
     (void)usleep(POLL_MS * 1000);
   int listener = http->quiesce_daemon(daemon); /* nobody new */
   if (listener >= 0) (void)close(listener);
-  of->stop = 1;
+  lp_flag_set(&of->stop);
   (void)pthread_mutex_lock(&of->lock);
   while (of->answers > 0)
     (void)pthread_cond_wait(&of->changed, &of->lock);

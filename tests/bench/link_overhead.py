@@ -1,6 +1,6 @@
 """What the link costs on one machine: ms per token of one process, of two over loopback, and of two with TLS and a key.
 
-    python3 tests/bench/link_overhead.py LLMPART MODEL.onnx [--cut=N] [--tokens=96] [--rounds=7] [--threads=1]
+    python3 tests/bench/link_overhead.py LLMPART MODEL.onnx|BUNDLE [--cut=N] [--tokens=96] [--rounds=7] [--threads=1]
 
 The bundle is cut at a layer, so that each token crosses the link and comes back. All three run the same bundle with the same worker
 process, in rounds A B C A B C; figures are medians over the rounds. Ratios are of one run: see docs/measurements.md. The exit status is 4
@@ -58,9 +58,10 @@ def main() -> int:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        bundle = folder / "bench.llmpart"
-        subprocess.run([args.llmpart, "compile", str(args.model), "--device=host", "--cloud=host", "--link=loopback",
-                        "--scheduler=cut", f"--cut={args.cut}", "-o", str(bundle)], check=True, capture_output=True)
+        bundle = args.model if args.model.is_dir() else folder / "bench.llmpart"
+        if bundle != args.model:
+            subprocess.run([args.llmpart, "compile", str(args.model), "--device=host", "--cloud=host", "--link=loopback",
+                            "--scheduler=cut", f"--cut={args.cut}", "-o", str(bundle)], check=True, capture_output=True)
         there, here = make_keys(folder)
         plain = Worker(args.llmpart, bundle, args.threads, [])
         tls = Worker(args.llmpart, bundle, args.threads, there)

@@ -276,7 +276,7 @@ START_TEST(stops_when_told) {
   snprintf(address, sizeof(address), "127.0.0.1:%d", served_port);
   lp_session *session = begin(bundle, address);
   expect_generates(session);
-  stop_serving = 1;
+  lp_flag_set(&stop_serving);
   void *result = NULL;
   pthread_join(thread, &result);
   ck_assert_ptr_nonnull(result);
