@@ -28,8 +28,8 @@ typedef struct {
 /* LONG: the next frame is longer than may be taken. To absorb again when `most` was raised goes on with it. */
 typedef enum { LP_TCP_MORE, LP_TCP_FRAME, LP_TCP_LONG, LP_TCP_BROKEN } lp_tcp_progress;
 
-/* Takes the stream over, also when it fails. `on_received` NULL: the caller waits for `receive` itself. Frames of `most` bytes
- * are taken at most. */
+/* Takes the stream over, also when it fails. `on_received` is called, on a thread of NNG's, when `receive` completes. Frames of `most`
+ * bytes are taken at most. */
 bool lp_tcp_stream_init(lp_tcp_stream *tcp, nng_stream *stream, void (*on_received)(void *), void *user, uint64_t most);
 void lp_tcp_stream_close(lp_tcp_stream *tcp);
 /* Uses what is here already. On LP_TCP_FRAME the frame is the caller's to take. */

@@ -3,7 +3,8 @@
  * NNG's own message sockets do not fit: a pair socket that serves many peers drops frames when one is slow, and
  * request/reply would cost a round trip for each tensor that is sent. Streams also send a tensor from where it lies.
  *
- * A device has one peer and waits for it directly. A worker has many: NNG's threads fill a frame for each, and the
+ * A device has one peer and waits for it by itself: a receive is asked for without a limit and stays asked for, since one that is given up
+ * takes a TLS stream with it, and the next would wait for ever. A worker has many: NNG's threads fill a frame for each, and the
  * worker takes them in turn; no peer is read from while a frame of its own waits to be taken. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -27,7 +28,9 @@ typedef struct {
   bool ready; /* a frame is complete; nothing is being received */
   bool held;  /* its next frame is too long, unless what it sent before brings it a permission */
   bool gone;
-  /* Of a device's only peer: is it waited for, since when nothing came, when it was asked for a sign of life. */
+  /* Of a device's only peer: is a receive asked for, and complete (under the mutex)? */
+  bool asked, received;
+  /* Is it waited for, since when nothing came, when it was asked for a sign of life. */
   bool awaited;
   double heard_ms, beaten_ms;
   lp_tcp_outbox outbox; /* of a listener's peer */
@@ -48,6 +51,15 @@ struct lp_channel {
 
 static nng_duration duration_of(double ms) {
   return ms <= 0 ? 0 : ms < INT32_MAX ? (nng_duration)(ms + 1) : INT32_MAX;
+}
+
+static struct timespec deadline_after(double ms) {
+  struct timespec at;
+  clock_gettime(CLOCK_MONOTONIC, &at);
+  int64_t ns = at.tv_nsec + (int64_t)((ms > 0 ? ms : 0) * 1e6);
+  at.tv_sec += (time_t)(ns / 1000000000);
+  at.tv_nsec = (long)(ns % 1000000000);
+  return at;
 }
 
 /* ---- peers ------------------------------------------------------------------------------------------------------- */
@@ -90,11 +102,19 @@ static void on_received(void *user) {
   note_progress(peer, good ? lp_tcp_stream_received(&peer->tcp) : LP_TCP_BROKEN);
 }
 
+static void on_answered(void *user) {
+  tcp_peer *peer = user;
+  pthread_mutex_lock(&peer->channel->mutex);
+  peer->received = true;
+  pthread_cond_signal(&peer->channel->news);
+  pthread_mutex_unlock(&peer->channel->mutex);
+}
+
 static bool add_peer(lp_channel *channel, nng_stream *stream) {
   tcp_peer *peer = lp_alloc(sizeof(*peer));
   peer->channel = channel;
   bool listens = channel->listener != NULL;
-  if (!lp_tcp_stream_init(&peer->tcp, stream, listens ? on_received : NULL, peer,
+  if (!lp_tcp_stream_init(&peer->tcp, stream, listens ? on_received : on_answered, peer,
                           listens ? LP_STRANGER_FRAME : most_frame) ||
       (listens && !lp_tcp_outbox_init(&peer->outbox, stream))) {
     peer_free(peer);
@@ -284,19 +304,34 @@ static bool is_alive(tcp_peer *peer, const char **why) {
   return lp_tcp_stream_send(&peer->tcp, NULL, 0, NULL, 0) == 0;
 }
 
+/* Waits for the receive that is asked for, or else asks for one; false: nothing came in time. */
+static bool await_receive(tcp_peer *peer, double limit_ms) {
+  lp_channel *channel = peer->channel;
+  struct timespec until = deadline_after(limit_ms);
+  if (!peer->asked) {
+    peer->received = false;
+    peer->asked = true;
+    lp_tcp_stream_ask(&peer->tcp);
+  }
+  pthread_mutex_lock(&channel->mutex);
+  for (int waited = 0; !peer->received && waited != ETIMEDOUT;)
+    waited = pthread_cond_timedwait(&channel->news, &channel->mutex, &until);
+  bool received = peer->received;
+  pthread_mutex_unlock(&channel->mutex);
+  if (received) peer->asked = false;
+  return received;
+}
+
 /* Waits for bytes until `until`. */
 static lp_tcp_progress wait_for_bytes(tcp_peer *peer, double until, bool *over, const char **why) {
   double left = until - lp_now_ms(), beat = peer->channel->patience.beat_ms;
-  nng_aio_set_timeout(peer->tcp.receive, duration_of(left < beat ? left : beat));
-  lp_tcp_stream_ask(&peer->tcp);
-  nng_aio_wait(peer->tcp.receive);
-  int error = nng_aio_result(peer->tcp.receive);
   *why = "it closed the connection";
-  if (error == 0) {
+  if (await_receive(peer, left < beat ? left : beat)) {
+    if (nng_aio_result(peer->tcp.receive) != 0) return LP_TCP_BROKEN;
     peer->heard_ms = lp_now_ms();
     return lp_tcp_stream_received(&peer->tcp);
   }
-  if (error != NNG_ETIMEDOUT || !is_alive(peer, why)) return LP_TCP_BROKEN;
+  if (!is_alive(peer, why)) return LP_TCP_BROKEN;
   *over = lp_now_ms() >= until;
   return LP_TCP_MORE;
 }
@@ -348,15 +383,6 @@ static void remove_peer(lp_channel *channel, const tcp_peer *peer) {
     if (channel->peers.data[i] == peer) channel->peers.data[i] = channel->peers.data[count - 1];
   channel->peers.count = count - 1;
   channel->next = 0;
-}
-
-static struct timespec deadline_after(double ms) {
-  struct timespec at;
-  clock_gettime(CLOCK_MONOTONIC, &at);
-  int64_t ns = at.tv_nsec + (int64_t)((ms > 0 ? ms : 0) * 1e6);
-  at.tv_sec += (time_t)(ns / 1000000000);
-  at.tv_nsec = (long)(ns % 1000000000);
-  return at;
 }
 
 /* All that came before their long frames has been dealt with: they may go on now, or never. */

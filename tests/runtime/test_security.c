@@ -109,6 +109,42 @@ static lp_status generate(const char *cloud, lp_mode mode, lp_link_security secu
   return status;
 }
 
+/* Answers that take longer than the device waits between two signs of life, and a link that is down for longer than it waits for any: its
+ * connections end, and it makes new ones. */
+START_TEST(a_slow_link) {
+  static const lp_link_shape shapes[] = {{.rtt_ms = 150}, {.rtt_ms = 5, .cut_ms = 150, .cut_every_ms = 300}};
+  toy_worker worker = start_worker(true, true, "127.0.0.1:0");
+  lp_generation made[2];
+  memset(made, 0, sizeof(made));
+  for (int i = 0; i < 2; i++) {
+    int32_t prompts[TOY_BATCH * TOY_PROMPT];
+    toy_prompts(prompts);
+    lp_generate_options options = {.cloud = i == 0 ? NULL : worker.address,
+                                   .link = i == 0 ? NULL : &shapes[_i % 2],
+                                   .mode = _i < 2 ? LP_MODE_EXACT : LP_MODE_FULL,
+                                   .sampling = {.top_p = 1},
+                                   .max_tokens = 5,
+                                   .ignore_eos = true,
+                                   .threads = 1,
+                                   .patience = {.beat_ms = 20, .silence_ms = _i % 2 == 0 ? 5000 : 100},
+                                   .cloud_timeout_ms = 20000,
+                                   .security = {.key_file = key, .ca_file = certificate[0]}};
+    lp_session *session = NULL;
+    lp_diag *diag = lp_diag_create();
+    lp_status status = lp_session_open(bundle, &options, &session, diag);
+    if (status == LP_OK) status = lp_session_generate(session, prompts, 1, TOY_PROMPT, NULL, NULL, &made[i], diag);
+    ck_assert_msg(status == LP_OK, "%s", toy_error(diag));
+    lp_diag_free(diag);
+    lp_session_close(session);
+  }
+  for (int i = 0; i < 5; i++)
+    ck_assert_int_eq(made[0].tokens.data[i].token, made[1].tokens.data[i].token);
+  lp_generation_free(&made[0]);
+  lp_generation_free(&made[1]);
+  toy_worker_stop(&worker);
+}
+END_TEST
+
 /* The prompt's rows are longer than what a stranger may send, and come right behind the proof of the key. */
 START_TEST(a_long_prompt) {
   enum { LONG = 90 };
@@ -383,6 +419,7 @@ int main(void) {
   tcase_set_timeout(core, 60);
   tcase_add_checked_fixture(core, setup, teardown);
   tcase_add_loop_test(core, key_and_tls, 0, 3);
+  tcase_add_loop_test(core, a_slow_link, 0, 4);
   tcase_add_loop_test(core, a_long_prompt, 0, 4);
   tcase_add_test(core, who_is_refused);
   tcase_add_test(core, strangers);
