@@ -35,6 +35,7 @@ static lp_status open_gpu(lp_gpu *gpu, const lp_gpu_source *source, lp_diag *dia
   lp_gpu_find_moving(gpu);
   LP_TRY(gpu->api->open(&text, &gpu->device, diag));
   LP_TRY(find_kernels(gpu, diag));
+  if (gpu->api->apart) gpu->top = gpu->api->kernel(gpu->device, "lp_top");
   return lp_gpu_bring_weights(gpu, diag);
 }
 
@@ -65,6 +66,7 @@ void lp_gpu_free(lp_gpu *gpu) {
     gpu->api->release(gpu->device, gpu->all_weights);
     for (size_t i = 0; i < lp_map_count(gpu->kernels); i++)
       gpu->api->kernel_free(gpu->device, lp_map_value_at(gpu->kernels, i));
+    gpu->api->kernel_free(gpu->device, gpu->top);
     gpu->api->close(gpu->device);
   }
   lp_map_free(gpu->weights);

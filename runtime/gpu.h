@@ -139,6 +139,16 @@ LP_MUST_USE lp_status lp_gpu_write(lp_gpu *gpu, lp_gpu_memory *memory, size_t of
 LP_MUST_USE lp_status lp_gpu_read(lp_gpu *gpu, lp_gpu_memory *memory, size_t offset, void *out, size_t bytes,
                                   lp_diag *diag);
 
+/* Of `rows` rows of `vocab` floats, `apart` floats from one to the next, from `offset` of the arena on: the sum of
+ * exp(x - greatest), the `wanted` greatest, and their ids as floats, for each row [1 + 2 * wanted]. Waits. */
+typedef struct {
+  size_t offset;
+  int64_t rows, vocab, apart, wanted;
+} lp_gpu_top;
+bool lp_gpu_has_top(const lp_gpu *gpu); /* code of before it was thought of has no such kernel */
+LP_MUST_USE lp_status lp_gpu_find_top(lp_gpu *gpu, lp_gpu_memory *memory, const lp_gpu_top *top, float *out,
+                                      lp_diag *diag);
+
 /* KV caches: zeros at first. `what` completes "no room for 12 MiB of ...". */
 LP_MUST_USE lp_status lp_gpu_reserve(lp_gpu *gpu, lp_gpu_memory *memory, size_t bytes, const char *what, void **out,
                                      lp_diag *diag);

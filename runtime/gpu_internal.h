@@ -15,6 +15,7 @@ struct lp_gpu {
   lp_gpu_device *device;
   lp_map *kernels;   /* name -> kernel */
   lp_map *weights;   /* "offset" -> memory, shared when first used */
+  void *top;         /* the kernel of lp_gpu_find_top, or NULL */
   char *all_weights; /* of an interface whose memory is apart */
   const char *weight_data;
   size_t weight_bytes;
@@ -46,6 +47,8 @@ struct lp_gpu_memory {
   size_t arena_bytes;
   LP_VEC(lp_gpu_recording) recordings;
   int64_t *moving; /* the sizes of gpu->moving, there */
+  char *top;       /* what lp_gpu_find_top finds */
+  size_t top_bytes;
 };
 
 /* ---- gpu.c ---- */

@@ -82,6 +82,9 @@ void lp_gpu_memory_reset(lp_gpu *gpu, lp_gpu_memory *memory) {
   for (int32_t i = 0; i < gpu->states; i++)
     drop(gpu, memory, &memory->state[i]);
   if (gpu->api->record != NULL) lp_gpu_drop_recordings(gpu, memory);
+  gpu->api->release(gpu->device, memory->top);
+  memory->top = NULL;
+  memory->top_bytes = 0;
   gpu->api->release(gpu->device, memory->arena);
   memory->arena = NULL;
   memory->arena_bytes = 0;
@@ -232,4 +235,36 @@ lp_status lp_gpu_copy(lp_gpu *gpu, lp_gpu_memory *memory, const lp_gpu_rows *row
     all = gpu->api->copy(memory->queue, rows->to + i * rows->to_apart, to_host, rows->from + i * rows->from_apart,
                          from_host, run);
   return gpu->api->finish(memory->queue) && all ? LP_OK : lp_gpu_report(gpu, memory, diag);
+}
+
+/* ---- the greatest of rows ---------------------------------------------------------------------------------------------- */
+
+bool lp_gpu_has_top(const lp_gpu *gpu) {
+  return gpu->top != NULL;
+}
+
+static lp_status make_room_for_top(lp_gpu *gpu, lp_gpu_memory *memory, size_t bytes, lp_diag *diag) {
+  if (bytes <= memory->top_bytes) return LP_OK;
+  void *top = NULL;
+  LP_TRY(lp_gpu_reserve(gpu, memory, bytes, "sampling", &top, diag));
+  lp_gpu_release(gpu, memory, memory->top);
+  memory->top = top;
+  memory->top_bytes = bytes;
+  return LP_OK;
+}
+
+lp_status lp_gpu_find_top(lp_gpu *gpu, lp_gpu_memory *memory, const lp_gpu_top *top, float *out, lp_diag *diag) {
+  enum { THREADS = 1024 };
+  size_t bytes = (size_t)(top->rows * (1 + 2 * top->wanted)) * sizeof *out;
+  LP_TRY(make_room_for_top(gpu, memory, bytes, diag));
+  const lp_gpu_value value[] = {{.is_memory = true, .memory = memory->arena + top->offset},
+                                {.is_memory = true, .memory = memory->top},
+                                {.size = top->vocab},
+                                {.size = top->apart},
+                                {.size = top->wanted}};
+  const lp_gpu_work work = {
+      .kernel = gpu->top, .groups = {top->rows, 1}, .threads = THREADS, .count = LP_COUNT(value), .arg = value};
+  bool found =
+      gpu->api->launch(memory->queue, &work) && gpu->api->copy(memory->queue, out, true, memory->top, false, bytes);
+  return gpu->api->finish(memory->queue) && found ? LP_OK : lp_gpu_report(gpu, memory, diag);
 }

@@ -64,6 +64,18 @@ typedef struct {
 lp_sample lp_sampler_draw(const lp_sampling *sampling, const float *logits, int32_t vocab, uint64_t sequence,
                           uint64_t position, lp_buf *scratch);
 
+/* How many of the greatest logits a draw depends on; 0: on all. */
+int32_t lp_sampler_wants(const lp_sampling *sampling, int32_t vocab);
+/* The same token from so many of the greatest, lower ids first among equals. `sum`: of exp(logit - greatest) over all. */
+typedef struct {
+  int32_t count;
+  const float *logit; /* [count] */
+  const int32_t *id;  /* [count]; -1 behind the last that there is */
+  double sum;
+} lp_sampler_top;
+lp_sample lp_sampler_draw_top(const lp_sampling *sampling, const lp_sampler_top *top, uint64_t sequence,
+                              uint64_t position, lp_buf *scratch);
+
 /* ---- thread pool (pool.c) ---------------------------------------------------------------------------------------- */
 
 /* `threads` - 1 workers that spin shortly, then sleep; the caller is thread 0. */

@@ -221,3 +221,39 @@ lp_sample lp_sampler_draw(const lp_sampling *sampling, const float *logits, int3
   sample.token = draw(all + count - kept, kept, lp_random_uniform(sampling->seed, sequence, position));
   return sample;
 }
+
+/* ---- from the greatest alone ------------------------------------------------------------------------------------------ */
+
+enum { MOST_TOP = 64 };
+
+/* One more than is kept, so that what is kept is cut off from it as it is from all. */
+int32_t lp_sampler_wants(const lp_sampling *sampling, int32_t vocab) {
+  if (!(sampling->temperature > 0)) return 1;
+  return sampling->top_k > 0 && sampling->top_k <= MOST_TOP && sampling->top_k < vocab ? sampling->top_k + 1 : 0;
+}
+
+/* By id, as they would lie among all. */
+static size_t fill_top(candidate *all, const lp_sampler_top *top, double temperature) {
+  size_t count = 0;
+  for (int32_t i = 0; i < top->count; i++) {
+    double weight = exp(difference(top->logit[i], top->logit[0]) / temperature);
+    if (top->id[i] < 0 || !(weight > 0)) continue;
+    size_t at = count++;
+    for (; at > 0 && all[at - 1].id > top->id[i]; at--)
+      all[at] = all[at - 1];
+    all[at] = (candidate){.weight = weight, .id = top->id[i]};
+  }
+  return count;
+}
+
+lp_sample lp_sampler_draw_top(const lp_sampling *sampling, const lp_sampler_top *top, uint64_t sequence,
+                              uint64_t position, lp_buf *scratch) {
+  assert(top->count > 0);
+  lp_sample sample = {.token = top->id[0], .confidence = 1 / top->sum};
+  if (!(sampling->temperature > 0)) return sample;
+  candidate *all = reserve(scratch, (size_t)top->count * sizeof *all);
+  size_t count = fill_top(all, top, sampling->temperature);
+  size_t kept = restrict_candidates(all, count, sampling);
+  sample.token = draw(all + count - kept, kept, lp_random_uniform(sampling->seed, sequence, position));
+  return sample;
+}

@@ -120,15 +120,16 @@ static lp_status post_state(lp_worker *worker, worker_session *session, int32_t 
   return post_result(worker, session, index, worker->rows.data, size, diag);
 }
 
-static lp_status post_tokens(lp_worker *worker, worker_session *session, int32_t index, const int64_t *sym,
-                             const lp_span *logits, lp_diag *diag) {
-  size_t batch = (size_t)sym[LP_SYM_B];
+static lp_sample *room_for_samples(lp_worker *worker, size_t batch) {
   if (batch > worker->sample_count) {
     worker->sample = lp_realloc(worker->sample, batch * sizeof(*worker->sample));
     worker->sample_count = batch;
   }
-  LP_TRY(lp_logits_sample(&worker->bundle->manifest, sym, logits, &session->sampling, worker->sample, &worker->scratch,
-                          diag));
+  return worker->sample;
+}
+
+/* Those of worker->sample. */
+static lp_status post_tokens(lp_worker *worker, worker_session *session, int32_t index, size_t batch, lp_diag *diag) {
   Lp__Wire__Tokens tokens = LP__WIRE__TOKENS__INIT;
   tokens.session = session->id;
   tokens.step = index;
@@ -157,18 +158,33 @@ static const lp_program *program_of(const lp_worker *worker, const worker_sessio
   return &worker->bundle->manifest.programs[session->program];
 }
 
+/* Does the step give logits of which tokens are drawn here? */
+static bool draws_tokens(const lp_worker *worker, const worker_session *session, const lp_step *step) {
+  return step->kind == LP_STEP_OUTPUT && !session->want_outputs &&
+         step->port == lp_manifest_output(&worker->bundle->manifest, LP_ROLE_LOGITS);
+}
+
 lp_status worker_session_emit(lp_worker *worker, worker_session *session, int32_t index, const int64_t *sym,
                               const lp_span *made, lp_diag *diag) {
   const lp_step *step = &program_of(worker, session)->step[index];
   if (step->kind != LP_STEP_OUTPUT || session->want_outputs)
     return post_result(worker, session, index, made->data, made->size, diag);
-  if (step->port != lp_manifest_output(&worker->bundle->manifest, LP_ROLE_LOGITS)) return LP_OK;
-  return post_tokens(worker, session, index, sym, made, diag);
+  if (!draws_tokens(worker, session, step)) return LP_OK;
+  size_t batch = (size_t)sym[LP_SYM_B];
+  LP_TRY(lp_logits_sample(&worker->bundle->manifest, sym, made, &session->sampling, room_for_samples(worker, batch),
+                          &worker->scratch, diag));
+  return post_tokens(worker, session, index, batch, diag);
 }
 
 static lp_status emit_own(lp_worker *worker, worker_session *session, int32_t index, lp_diag *diag) {
   const lp_step *step = &program_of(worker, session)->step[index];
   lp_span span;
+  if (draws_tokens(worker, session, step)) {
+    size_t batch = (size_t)session->executor->sym[LP_SYM_B];
+    LP_TRY(lp_executor_sample(session->executor, step, &session->sampling, room_for_samples(worker, batch),
+                              &worker->scratch, diag));
+    return post_tokens(worker, session, index, batch, diag);
+  }
   LP_TRY(lp_executor_buffer(session->executor, step->buffer, &step->tensor, &span, diag));
   return worker_session_emit(worker, session, index, session->executor->sym, &span, diag);
 }

@@ -77,6 +77,7 @@ static lp_status emit_plan(gpu_plan *plan, int sm, void *user, lp_diag *diag) {
 static lp_status emit_kernels(gpu_plan *plan, int sm, void *user, lp_diag *diag) {
   (void)sm, (void)diag;
   gpu_print_kernels(plan, &cuda_dialect, user);
+  gpu_print_text(&cuda_dialect, gpu_template("cuda_top"), user);
   return LP_OK;
 }
 

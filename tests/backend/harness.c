@@ -50,6 +50,7 @@ harness *harness_create(int64_t b, int64_t s, int64_t p) {
 
 void harness_free(harness *h) {
   for (int32_t i = 0; i < h->state_count; i++) {
+    free(h->state[i].values);
     free(h->state[i].before);
     free(h->state[i].data);
   }
@@ -176,20 +177,36 @@ void harness_keep(harness *h, lp_value *value) {
   h->result[h->result_count++] = value;
 }
 
-lp_value *harness_append(harness *h, lp_value *x, const char *layout, int64_t heads, int64_t d) {
+/* `value` as a cache of that type keeps it. */
+static float rounded(lp_dtype dtype, float value) {
+  if (dtype == LP_F16) return lp_f16_to_f32(lp_f32_to_f16(value));
+  return dtype == LP_BF16 ? lp_bf16_to_f32(lp_f32_to_bf16(value)) : value;
+}
+
+lp_value *harness_append_as(harness *h, lp_dtype dtype, lp_value *x, const char *layout, int64_t heads, int64_t d) {
   char dims[64];
   snprintf(dims, sizeof dims, "b,%d,p + s,%d", (int)heads, (int)d);
   lp_value *in[] = {x};
-  lp_type type = harness_type(h, LP_F32, dims);
+  lp_type type = harness_type(h, dtype, dims);
   lp_op *op = harness_op(h, LP_OP_KV_APPEND, 1, in, 1, &type);
   lp_op_set_str(h->module, op, "layout", layout);
   lp_op_set_i64(h->module, op, "state", h->state_count);
   harness_state *state = &h->state[h->state_count++];
-  int64_t count = h->sym[LP_SYM_B] * heads * h->sym[LP_SYM_C] * d;
-  *state = (harness_state){op->out[0], 4 * count, lp_alloc((size_t)(4 * count)), lp_alloc((size_t)(4 * count))};
-  for (int64_t i = 0; i < count; i++)
-    state->before[i] = (float)uniform(&h->random, -1, 1);
+  int64_t count = h->sym[LP_SYM_B] * heads * h->sym[LP_SYM_C] * d, bytes = count * lp_dtype_bits(dtype) / 8;
+  *state = (harness_state){.result = op->out[0],
+                           .bytes = bytes,
+                           .values = lp_alloc((size_t)(4 * count)),
+                           .before = lp_alloc((size_t)bytes),
+                           .data = lp_alloc((size_t)bytes)};
+  for (int64_t i = 0; i < count; i++) {
+    state->values[i] = rounded(dtype, (float)uniform(&h->random, -1, 1));
+    put(state->before, dtype, i, (double)state->values[i]);
+  }
   return op->out[0];
+}
+
+lp_value *harness_append(harness *h, lp_value *x, const char *layout, int64_t heads, int64_t d) {
+  return harness_append_as(h, LP_F32, x, layout, heads, d);
 }
 
 static void plan_results(harness *h, lp_op *op) {
@@ -286,8 +303,9 @@ static lp_array cache_array(harness *h, const harness_state *state, lp_binding *
     int64_t t = row % total, head = row / total % heads, batch = row / total / heads, s = total - past, i = t - past;
     const float *from =
         (const float *)x.data + ((bshd ? (batch * s + i) * heads + head : (batch * heads + head) * s + i)) * d;
-    if (t < past) from = state->before + ((batch * heads + head) * h->sym[LP_SYM_C] + t) * d;
-    memcpy(data + row * d, from, (size_t)d * 4);
+    if (t < past) from = state->values + ((batch * heads + head) * h->sym[LP_SYM_C] + t) * d;
+    for (int64_t k = 0; k < d; k++)
+      data[row * d + k] = rounded(state->result->type.dtype, from[k]);
   }
   return out;
 }

@@ -14,7 +14,8 @@ enum { HARNESS_MOST_VALUES = 512 };
 typedef struct {
   lp_value *result; /* of op.kv_append */
   int64_t bytes;
-  float *before, *data; /* [b][heads][c][d] at the start; as the code left it */
+  float *values;       /* [b][heads][c][d] at the start */
+  void *before, *data; /* the same in the cache's type; as the code left it */
 } harness_state;
 
 typedef struct {
@@ -62,6 +63,7 @@ lp_value *harness_bool(harness *h, lp_value *value, const char *name, bool on);
 void harness_keep(harness *h, lp_value *value);
 /* Appends x to a new cache. */
 lp_value *harness_append(harness *h, lp_value *x, const char *layout, int64_t heads, int64_t d);
+lp_value *harness_append_as(harness *h, lp_dtype dtype, lp_value *x, const char *layout, int64_t heads, int64_t d);
 
 /* Ends the function and plans it: one segment; buffers that never live at once share slots. */
 void harness_finish(harness *h);

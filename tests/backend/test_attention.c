@@ -11,27 +11,30 @@ typedef struct {
   double softcap;
   lp_dtype mask_dtype;
   bool causal, cache;
+  lp_dtype cache_dtype;
 } attention_case;
 
 static const attention_case attentions[] = {
-    {3, 3, 32, "bshd", NULL, 0, 0, LP_F32, true, true},
-    {9, 3, 64, "bshd", NULL, 0, 0, LP_F32, true, true},
-    {4, 1, 96, "bhsd", NULL, 0, 0, LP_F32, true, true},
-    {2, 2, 128, "bshd", NULL, 3, 0, LP_F32, true, true},
-    {8, 2, 80, "bhsd", NULL, 0, 20, LP_F32, true, true},
-    {2, 1, 256, "bshd", NULL, 0, 0, LP_F32, true, true},
-    {4, 2, 24, "bshd", "b,1,s,p + s", 0, 0, LP_BOOL, false, true},
-    {4, 4, 40, "bhsd", "s,p + s", 0, 0, LP_F32, false, true},
-    {6, 2, 64, "bshd", "1,6,1,p + s", 0, 0, LP_F32, true, true},
-    {4, 2, 64, "bhsd", NULL, 0, 0, LP_F32, false, false},
-    {4, 4, 33, "bshd", "b,1,1,11", 0, 0, LP_BOOL, false, false},
+    {3, 3, 32, "bshd", NULL, 0, 0, LP_F32, true, true, LP_F32},
+    {9, 3, 64, "bshd", NULL, 0, 0, LP_F32, true, true, LP_F32},
+    {4, 1, 96, "bhsd", NULL, 0, 0, LP_F32, true, true, LP_F32},
+    {2, 2, 128, "bshd", NULL, 3, 0, LP_F32, true, true, LP_F32},
+    {8, 2, 80, "bhsd", NULL, 0, 20, LP_F32, true, true, LP_F32},
+    {2, 1, 256, "bshd", NULL, 0, 0, LP_F32, true, true, LP_F32},
+    {4, 2, 24, "bshd", "b,1,s,p + s", 0, 0, LP_BOOL, false, true, LP_F32},
+    {4, 4, 40, "bhsd", "s,p + s", 0, 0, LP_F32, false, true, LP_F32},
+    {6, 2, 64, "bshd", "1,6,1,p + s", 0, 0, LP_F32, true, true, LP_F32},
+    {4, 2, 64, "bhsd", NULL, 0, 0, LP_F32, false, false, LP_F32},
+    {4, 4, 33, "bshd", "b,1,1,11", 0, 0, LP_BOOL, false, false, LP_F32},
+    {8, 2, 64, "bshd", NULL, 0, 0, LP_F32, true, true, LP_F16},
+    {4, 2, 128, "bhsd", NULL, 40, 0, LP_F32, true, true, LP_BF16},
 };
 
 /* q; k and v through caches, or of 11 tokens of their own. */
 static lp_value *add_attention(harness *h, const attention_case *c, lp_value *const in[4]) {
   lp_value *operands[4] = {in[0], in[1], in[2], in[3]};
   for (int i = 1; i <= 2 && c->cache; i++)
-    operands[i] = harness_append(h, in[i], c->layout, c->kv_heads, c->d);
+    operands[i] = harness_append_as(h, c->cache_dtype, in[i], c->layout, c->kv_heads, c->d);
   lp_value *y = harness_op1(h, LP_OP_ATTENTION, 4, operands, in[0]->type);
   harness_i64(h, harness_i64(h, harness_i64(h, y, "heads", c->heads), "kv_heads", c->kv_heads), "head_dim", c->d);
   harness_f64(h, harness_str(h, y, "layout", c->layout), "scale", 1 / sqrt((double)c->d));
@@ -50,8 +53,8 @@ static void head_dims(char out[64], const attention_case *c, int64_t heads, bool
     snprintf(out, 64, "b,%d,s,%d", (int)heads, (int)c->d);
 }
 
-static const int64_t sizes[][3] = {{1, 1, 0}, {1, 1, 37}, {2, 1, 5},   {1, 3, 4},
-                                   {2, 9, 0}, {1, 70, 3}, {1, 129, 0}, {3, 5, 80}};
+static const int64_t sizes[][3] = {{1, 1, 0},   {1, 1, 37}, {2, 1, 5},    {1, 3, 4},    {2, 9, 0},   {1, 70, 3},
+                                   {1, 129, 0}, {3, 5, 80}, {1, 1, 1023}, {1, 3, 1100}, {1, 6, 1000}};
 
 static void check_attentions(const int64_t size[3]) {
   harness *h = harness_create(size[0], size[1], size[2]);

@@ -198,6 +198,51 @@ START_TEST(nothing_but_damage_still_gives_a_token) {
 }
 END_TEST
 
+/* The `wanted` greatest, lower ids first among equals, a NaN as minus infinity; `sum` as lp_gpu_find_top has it. */
+static void find_top(const float *logits, int32_t vocab, int32_t wanted, float *value, int32_t *id, double *sum) {
+  bool taken[MAX_VOCAB] = {false};
+  for (int32_t k = 0; k < wanted; k++) {
+    int32_t best = -1;
+    for (int32_t i = 0; i < vocab; i++) {
+      float x = isnan(logits[i]) ? -INFINITY : logits[i];
+      if (!taken[i] && (best < 0 || x > value[k])) best = i, value[k] = x;
+    }
+    taken[best] = true;
+    id[k] = best;
+  }
+  *sum = 0;
+  for (int32_t i = 0; i < vocab; i++)
+    if (!isnan(logits[i])) *sum += exp((double)logits[i] - (double)value[0]);
+}
+
+START_TEST(the_greatest_are_enough) {
+  static const lp_sampling cases[] = {{.temperature = 0, .top_p = 1},
+                                      {.temperature = 1, .top_k = 1, .top_p = 1},
+                                      {.temperature = 0.7, .top_k = 7, .top_p = 1, .seed = 3},
+                                      {.temperature = 1.5, .top_k = 20, .top_p = 0.8, .seed = 4},
+                                      {.temperature = 0.001, .top_k = 63, .top_p = 0.5, .seed = 5}};
+  lp_buf scratch = {0};
+  srand(1);
+  for (int round = 0; round < 2000; round++) {
+    const lp_sampling *sampling = &cases[round % 5];
+    float logits[MAX_VOCAB], value[MAX_VOCAB];
+    int32_t id[MAX_VOCAB], wanted = lp_sampler_wants(sampling, MAX_VOCAB);
+    lp_sampler_top top = {.count = wanted, .logit = value, .id = id};
+    for (int i = 0; i < MAX_VOCAB; i++) /* with many equals, and some damage */
+      logits[i] = rand() % 40 == 0 ? NAN : (float)(rand() % 16) * 0.5f;
+    ck_assert_int_eq(wanted, sampling->temperature > 0 ? sampling->top_k + 1 : 1);
+    find_top(logits, MAX_VOCAB, wanted, value, id, &top.sum);
+    lp_sample all = lp_sampler_draw(sampling, logits, MAX_VOCAB, 2, (uint64_t)round, &scratch);
+    lp_sample few = lp_sampler_draw_top(sampling, &top, 2, (uint64_t)round, &scratch);
+    ck_assert_int_eq(few.token, all.token);
+    ck_assert_double_eq_tol(few.confidence, all.confidence, 1e-6);
+  }
+  ck_assert_int_eq(lp_sampler_wants(&(lp_sampling){.temperature = 1, .top_p = 0.9}, MAX_VOCAB), 0);
+  ck_assert_int_eq(lp_sampler_wants(&(lp_sampling){.temperature = 1, .top_k = 64, .top_p = 1}, MAX_VOCAB), 0);
+  lp_buf_free(&scratch);
+}
+END_TEST
+
 START_TEST(extreme_temperatures) {
   static const float logits[] = {0, 1e-3f, -5};
   int counts[3];
@@ -225,6 +270,7 @@ int main(void) {
   tcase_add_test(tcase, the_stream_is_fixed);
   tcase_add_test(tcase, damaged_logits_are_never_drawn);
   tcase_add_test(tcase, nothing_but_damage_still_gives_a_token);
+  tcase_add_test(tcase, the_greatest_are_enough);
   tcase_add_test(tcase, extreme_temperatures);
   suite_add_tcase(suite, tcase);
   SRunner *runner = srunner_create(suite);

@@ -31,9 +31,29 @@ EXPORT int nvrtcGetPTXSize(program *p, size_t *size);
 EXPORT int nvrtcGetPTX(program *p, char *code);
 EXPORT int nvrtcDestroyProgram(program **p);
 
+static char *read_file(const char *path, size_t *size) {
+  FILE *file = fopen(path, "rb");
+  if (file == NULL) return NULL;
+  fseek(file, 0, SEEK_END);
+  *size = (size_t)ftell(file);
+  rewind(file);
+  char *data = malloc(*size + 1);
+  if (fread(data, 1, *size, file) != *size) *size = 0;
+  data[*size] = '\0';
+  fclose(file);
+  return data;
+}
+
+/* Another for another cuda_host.h, so that kept code is not taken for what it would be now. */
 int nvrtcVersion(int *major, int *minor) {
+  size_t size = 0;
+  char *header = read_file(LP_TEST_DIR "/cuda_host.h", &size);
+  unsigned sum = 0;
+  for (size_t i = 0; i < size; i++)
+    sum = sum * 31 + (unsigned char)header[i];
+  free(header);
   *major = 12;
-  *minor = 99;
+  *minor = 100 + (int)(sum % 1000000);
   return NVRTC_SUCCESS;
 }
 
@@ -119,19 +139,6 @@ static void write_entries(FILE *file, const char *source) {
             "  lp_fake_launch(%.*s, x, y, threads, args);\n}\n",
             length, at, length, at, length, at, length, at);
   }
-}
-
-static char *read_file(const char *path, size_t *size) {
-  FILE *file = fopen(path, "rb");
-  if (file == NULL) return NULL;
-  fseek(file, 0, SEEK_END);
-  *size = (size_t)ftell(file);
-  rewind(file);
-  char *data = malloc(*size + 1);
-  if (fread(data, 1, *size, file) != *size) *size = 0;
-  data[*size] = '\0';
-  fclose(file);
-  return data;
 }
 
 static int compile_in(program *p, const char *folder) {
