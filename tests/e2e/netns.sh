@@ -29,8 +29,9 @@ echo 'a key that both sides hold' >"$work/link.key"
 chmod 600 "$work"/*.key
 secure="--key-file=$work/link.key --ca=$work/worker.crt"
 : >"$work/listening"
-there "$LLMPART" worker "$bundle" --listen=10.77.0.2:7700 --threads=1 --key-file="$work/link.key" --cert="$work/worker.crt" \
-  --cert-key="$work/worker.key" 2>"$work/listening" &
+# No function here: the process that is to be ended must be the worker itself.
+nsenter -t "$cloud" -n "$LLMPART" worker "$bundle" --listen=10.77.0.2:7700 --threads=1 --key-file="$work/link.key" \
+  --cert="$work/worker.crt" --cert-key="$work/worker.key" 2>"$work/listening" &
 started="$started $!"
 for _ in $(seq 100); do
   grep -q 'listening on' "$work/listening" && break
