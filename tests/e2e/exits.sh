@@ -51,6 +51,9 @@ awk -v total="$(number "$work/json" total_ms)" -v device="$(number "$work/json" 
   -v cloud="$(number "$work/json" cloud_ms)" -v comm="$(number "$work/json" comm_ms)" \
   'BEGIN { off = device + cloud + comm - total; exit !(off * off < 1e-6 && comm > 10 && device > 0 && cloud > 0) }' ||
   fail "parts do not make up the total: $(grep '_ms' "$work/json" | tail -n 6)"
+# A round trip of 50 ms is worth many drafts.
+tokens "$work/default.llmpart" "$(row "$models/default/tokens.json" prompts 3)" 60 --link=rtt=50ms,up=10Mbit/s,down=50Mbit/s >"$work/early"
+[ $((60 / $(number "$work/json" cloud_requests))) -ge 3 ] || fail "$(number "$work/json" cloud_requests) round trips of 50 ms for 60 tokens"
 refused 'several sequences' 'error: .*one sequence at a time' \
   "$LLMPART" run "$work/llama.llmpart" --tokens=1 --batch=2 -n 1 --mode=threshold --in-process -o json
 wanted_status=2
