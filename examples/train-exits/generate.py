@@ -53,8 +53,8 @@ def conversations(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, c
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--train", type=int, default=512)
-    parser.add_argument("--held-out", type=int, default=64)
+    parser.add_argument("--train", type=int, default=288)
+    parser.add_argument("--held-out", type=int, default=40)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
