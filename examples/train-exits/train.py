@@ -1,9 +1,10 @@
 """Trains exit heads by distillation: each learns to say what the full model says behind the same text.
 
-Usage: train.py --text DIR --out exits.pt [--layers 10,20] [--minutes M] [--threads N]
+Usage: train.py --text DIR --out exits.pt [--layers 10,20] [--minutes M] [--begin exits.pt] [--threads N]
 
 The model is frozen. It runs once over DIR/train.jsonl; the stream behind each exit's layer, and the likeliest tokens of the full model with their
-probabilities, are kept. Then only the adapters are trained, on cross-entropy against those, through the model's own head, which stays as it is.
+probabilities, are kept. Adapters begin as the least squares of the full model's last stream, in closed form, and are then trained on cross-entropy
+against those tokens, through the model's own head, which stays as it is.
 """
 
 from __future__ import annotations
@@ -17,14 +18,15 @@ import time
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import LlamaForCausalLM
 
 sys.path.append(str(Path(__file__).parents[1] / "smollm2"))
 import export as smollm2  # noqa: E402
 from heads import make_exits  # noqa: E402
 
-KEPT, BATCH, PEAK_RATE, WARM_UP = 32, 512, 2e-3, 0.05
+KEPT, BATCH, PEAK_RATE, WARM_UP = 32, 512, 5e-4, 0.05
+Cached = tuple[dict[int, Tensor], Tensor, Tensor, Tensor]
 
 
 class HeadLoss(torch.autograd.Function):
@@ -47,20 +49,36 @@ class HeadLoss(torch.autograd.Function):
 
 
 @torch.inference_mode()
-def cache(model: LlamaForCausalLM, path: Path, layers: list[int]) -> tuple[dict[int, Tensor], Tensor, Tensor]:
-    """Of each position of the text: the stream behind the layers, and the full model's likeliest tokens. In bf16: half the time, and
+def cache(model: LlamaForCausalLM, path: Path, layers: list[int]) -> Cached:
+    """Of each position of the text: the stream behind the layers, the last one as normed, and the full model's likeliest tokens. In bf16: half the time, and
     far less noise than there is between one text and another."""
     model = copy.deepcopy(model).to(torch.bfloat16)
     streams: dict[int, list[Tensor]] = {layer: [] for layer in layers}
-    ids, probabilities = [], []
+    last, ids, probabilities = [], [], []
     for line in path.read_text().splitlines():
         out = model.model(torch.tensor([json.loads(line)["tokens"]]), output_hidden_states=True)
         for layer in layers:
             streams[layer].append(out.hidden_states[layer][0].half())
+        last.append((out.last_hidden_state[0] / model.model.norm.weight).half())
         top = model.lm_head(out.last_hidden_state[0]).float().softmax(-1).topk(KEPT)
         ids.append(top.indices.int())
         probabilities.append((top.values / top.values.sum(-1, keepdim=True)).half())
-    return {layer: torch.cat(rows) for layer, rows in streams.items()}, torch.cat(ids), torch.cat(probabilities)
+    return {layer: torch.cat(rows) for layer, rows in streams.items()}, torch.cat(last), torch.cat(ids), torch.cat(probabilities)
+
+
+def cached(model: LlamaForCausalLM, text: Path, layers: list[int]) -> Cached:
+    """Kept beside the text, so that another training of the same exits begins at once."""
+    kept = text / f"cache-{'-'.join(map(str, layers))}.pt"
+    if not kept.exists() or kept.stat().st_mtime < (text / "train.jsonl").stat().st_mtime:
+        begin = time.monotonic()
+        torch.save(cache(model, text / "train.jsonl", layers), kept.with_suffix(".new"))
+        kept.with_suffix(".new").rename(kept)
+        print(f"one pass over the text in {time.monotonic() - begin:.0f} s", flush=True)
+    return torch.load(kept, weights_only=True)
+
+
+def save(args: argparse.Namespace, layers: list[int], exits: nn.ModuleDict) -> None:
+    torch.save({"layers": layers, "wide": args.wide, "exits": exits.state_dict()}, args.out)
 
 
 def main() -> None:
@@ -69,17 +87,22 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--layers", default="10,20")
     parser.add_argument("--wide", type=int, default=1152, help="width of the part of an adapter that bends")
-    parser.add_argument("--minutes", type=float, default=15, help="of training, behind the pass over the text")
+    parser.add_argument("--minutes", type=float, default=10, help="of training, behind the pass over the text")
+    parser.add_argument("--begin", type=Path, help="exits of an earlier training to go on from")
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(1)
     layers = sorted(map(int, args.layers.split(",")))
     model = smollm2.load_model(smollm2.GGUFReader(smollm2.find_gguf()))
-    begin = time.monotonic()
-    streams, ids, probabilities = cache(model, args.text / "train.jsonl", layers)
-    print(f"{len(ids)} positions cached in {time.monotonic() - begin:.0f} s", flush=True)
+    streams, last, ids, probabilities = cached(model, args.text, layers)
     exits = make_exits(model, layers, args.wide)
+    if args.begin:
+        exits.load_state_dict(torch.load(args.begin, weights_only=True)["exits"])
+    else:
+        for layer in layers:
+            exits[str(layer)].fit(streams[layer], last)
+    save(args, layers, exits)
     head = model.lm_head.weight.detach().to(torch.bfloat16)
     optimizer = torch.optim.AdamW(exits.parameters(), lr=PEAK_RATE, betas=(0.9, 0.98), weight_decay=0.01)
     begin, step, order = time.monotonic(), 0, torch.randperm(len(ids))
@@ -100,7 +123,7 @@ def main() -> None:
         if step % 20 == 0:
             print(f"step {step}, {100 * done:.0f} %: " + ", ".join(f"{loss.item():.3f}" for loss in losses), flush=True)
         step += 1
-    torch.save({"layers": layers, "wide": args.wide, "exits": exits.state_dict()}, args.out)
+    save(args, layers, exits)
     print(f"{step} steps of {BATCH} positions, {step * BATCH / len(ids):.1f} times over the text")
 
 

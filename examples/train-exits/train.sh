@@ -1,12 +1,12 @@
 #!/bin/sh
 # Trains exit heads for SmolLM2-135M-Instruct from nothing: environment, text, training, export, and what it brought.
 # Usage: sh examples/train-exits/train.sh [WORKDIR] [MINUTES]
-# WORKDIR (default: build/train-exits) keeps all that is made; MINUTES (15) are those of training alone. LLMPART names the command.
+# WORKDIR (default: build/train-exits) keeps all that is made; MINUTES (10) are those of training alone. LLMPART names the command.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$here/../..
 work=${1:-$root/build/train-exits}
-minutes=${2:-15}
+minutes=${2:-10}
 llmpart=${LLMPART:-$root/build/release/tools/llmpart}
 [ -x "$llmpart" ] || { echo "train.sh: there is no $llmpart; build it first, or set LLMPART" >&2; exit 1; }
 mkdir -p "$work"
