@@ -1,7 +1,7 @@
-/* sessions LLMPART BUNDLE [SESSIONS [TOKENS [PROMPT [THREADS [SHORTEST]]]]]: what a worker gains by serving sessions together. Starts one worker
- * (LLMPART is the command), lets SESSIONS (64) devices generate TOKENS (32) each behind PROMPT (16) tokens of their own (or from SHORTEST up to that), first one
- * after the other and then all at once, and prints tokens per second of both, their ratio, and the worker's greatest memory.
- * Exit status 1 when a session's tokens differ. */
+/* sessions LLMPART BUNDLE [SESSIONS [TOKENS [PROMPT [THREADS [SHORTEST]]]]]: what a worker gains by serving sessions together. Starts
+ * one worker (LLMPART is the command), lets SESSIONS (64) devices generate TOKENS (32) each behind PROMPT (16) tokens of their own
+ * (or from SHORTEST up to that), first one after the other and then all at once, and prints tokens per second of both, their
+ * ratio, the longest wait for a token, and the worker's greatest memory. Exit status 1 when a session's tokens differ. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +20,7 @@ typedef struct {
   const bench *b;
   uint64_t number;
   int32_t *made; /* [tokens] */
+  double gap_ms; /* longest wait for a token behind the first */
   bool failed;
   pthread_t thread;
 } device;
@@ -40,8 +41,10 @@ static void *generate(void *user) {
   if (status == LP_OK) status = lp_session_generate(session, prompt, 1, length, NULL, NULL, &out, diag);
   d->failed = status != LP_OK || (int64_t)out.tokens.count != b->tokens;
   if (d->failed) fprintf(stderr, "sessions: %s\n", status != LP_OK ? lp_diag_get(diag, 0)->text : "too few tokens");
-  for (size_t i = 0; !d->failed && i < out.tokens.count; i++)
+  for (size_t i = 0; !d->failed && i < out.tokens.count; i++) {
     d->made[i] = out.tokens.data[i].token;
+    if (i > 0 && out.tokens.data[i].ms > d->gap_ms) d->gap_ms = out.tokens.data[i].ms;
+  }
   lp_generation_free(&out);
   lp_session_close(session);
   free(prompt);
@@ -74,6 +77,13 @@ static size_t different(const device *a, const device *b, size_t count) {
   for (size_t i = 0; i < count; i++)
     found += a[i].failed || b[i].failed || memcmp(a[i].made, b[i].made, (size_t)a->b->tokens * sizeof(int32_t)) != 0;
   return found;
+}
+
+static double longest_gap(const device *all, size_t count) {
+  double longest = 0;
+  for (size_t i = 0; i < count; i++)
+    longest = all[i].gap_ms > longest ? all[i].gap_ms : longest;
+  return longest;
 }
 
 static long peak_kib(int pid) {
@@ -118,10 +128,12 @@ int main(int argc, char **argv) {
   double one = run(alone, count, false), all = run(together, count, true), made = (double)count * (double)b.tokens;
   size_t wrong = different(alone, together, count);
   printf(
-      "%zu sessions of %lld + %lld tokens: %.1f tokens/s one after the other, %.1f together, %.2f times; %zu differ; "
-      "worker %.0f MiB, %.0f with one session\n",
+      "%zu sessions of %lld + %lld tokens: %.1f tokens/s one after the other, %.1f together, %.2f times; %zu differ\n"
+      "longest wait for a token behind the first: %.0f ms alone, %.0f together; worker %.0f MiB, %.0f with one "
+      "session\n",
       count, (long long)b.prompt, (long long)b.tokens, made / one, made / all, one / all, wrong,
-      (double)peak_kib(worker.pid) / 1024, (double)first / 1024);
+      longest_gap(alone, count), longest_gap(together, count), (double)peak_kib(worker.pid) / 1024,
+      (double)first / 1024);
   lp_worker_stop(&worker);
   destroy(warm, 1);
   destroy(alone, count);
