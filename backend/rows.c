@@ -9,6 +9,7 @@ static int32_t rows_lead(const lp_module *module, lp_type type, lp_rows *rows) {
   const lp_poly *b = lp_dim_symbol(m, "b"), *one = lp_dim_const(m, 1), *lead = one;
   const lp_poly *all[] = {lp_poly_mul(m->arena, b, lp_dim_symbol(m, "s")),
                           lp_poly_mul(m->arena, b, lp_dim_symbol(m, "r"))};
+  *rows = LP_ROWS_NONE;
   for (int32_t i = 0; i < type.rank; i++) {
     lead = lp_poly_mul(m->arena, lead, type.dim[i]);
     *rows = lp_poly_equal(lead, all[0]) ? LP_ROWS_NEW : lp_poly_equal(lead, all[1]) ? LP_ROWS_LAST : LP_ROWS_NONE;
