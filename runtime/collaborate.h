@@ -57,7 +57,7 @@ void lp_cloud_pass_symbols(const lp_cloud_pass *pass, int64_t sym[]);
 /* What a send step of the program hands to the cloud, and its bytes. `column` counts the floats of a row that earlier ones took.
  * `to` NULL: the bytes alone. */
 size_t lp_cloud_pass_fill(const lp_halves *halves, const lp_cloud_pass *pass, const lp_step *step, size_t *column,
-                          float *to);
+                          void *to);
 /* The samples from the logits that an output step has. */
 LP_MUST_USE lp_status lp_cloud_pass_sample(const lp_halves *halves, const lp_cloud_pass *pass,
                                            const lp_sampling *sampling, const lp_span *logits, lp_sample *out,

@@ -220,7 +220,7 @@ void lp_cloud_pass_symbols(const lp_cloud_pass *pass, int64_t sym[]) {
 }
 
 size_t lp_cloud_pass_fill(const lp_halves *halves, const lp_cloud_pass *pass, const lp_step *step, size_t *column,
-                          float *to) {
+                          void *to) {
   size_t part = row_width(&step->tensor);
   if (to != NULL) {
     copy_columns(to, part, pass->rows + *column, halves->width, part, (size_t)pass->count);
@@ -248,7 +248,7 @@ lp_status lp_halves_run_cloud(const lp_halves *halves, lp_executor *executor, co
     if (step->kind == LP_STEP_SEND) {
       size_t bytes = lp_cloud_pass_fill(halves, pass, step, &column, NULL);
       lp_buf_reserve(scratch, bytes);
-      (void)lp_cloud_pass_fill(halves, pass, step, &column, (float *)(void *)scratch->data);
+      (void)lp_cloud_pass_fill(halves, pass, step, &column, scratch->data);
       LP_TRY(lp_executor_fill(executor, step->to_buffer, step, scratch->data, bytes, diag));
     } else if (step->kind == LP_STEP_RUN && step->side == LP_SIDE_CLOUD) {
       LP_TRY(lp_executor_run(executor, step, diag));
