@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
@@ -31,15 +32,14 @@ EXPORT int nvrtcGetPTXSize(program *p, size_t *size);
 EXPORT int nvrtcGetPTX(program *p, char *code);
 EXPORT int nvrtcDestroyProgram(program **p);
 
+/* NULL: it cannot be read. */
 static char *read_file(const char *path, size_t *size) {
   FILE *file = fopen(path, "rb");
+  struct stat facts;
   if (file == NULL) return NULL;
-  fseek(file, 0, SEEK_END);
-  *size = (size_t)ftell(file);
-  rewind(file);
-  char *data = malloc(*size + 1);
-  if (fread(data, 1, *size, file) != *size) *size = 0;
-  data[*size] = '\0';
+  *size = stat(path, &facts) == 0 ? (size_t)facts.st_size : 0;
+  char *data = calloc(1, *size + 1);
+  if (data == NULL || fread(data, 1, *size, file) != *size) *size = 0;
   fclose(file);
   return data;
 }
@@ -147,12 +147,14 @@ static int compile_in(program *p, const char *folder) {
   snprintf(from, sizeof from, "%s/entries.cpp", folder);
   snprintf(to, sizeof to, "%s/kernels.so", folder);
   snprintf(said, sizeof said, "%s/said", folder);
-  FILE *kernels = fopen(text, "w"), *file = fopen(from, "w");
-  if (kernels == NULL || file == NULL) return NVRTC_ERROR_COMPILATION;
-  fputs(p->source, kernels);
+  FILE *file = fopen(text, "w");
+  if (file == NULL) return NVRTC_ERROR_COMPILATION;
+  fputs(p->source, file);
+  fclose(file);
+  file = fopen(from, "w");
+  if (file == NULL) return NVRTC_ERROR_COMPILATION;
   fputs("#include \"kernels.cuh\"\n", file);
   write_entries(file, p->source);
-  fclose(kernels);
   fclose(file);
   snprintf(command, sizeof command,
            LP_TEST_CXX
@@ -190,7 +192,7 @@ int nvrtcGetProgramLogSize(program *p, size_t *size) {
 }
 
 int nvrtcGetProgramLog(program *p, char *log) {
-  strcpy(log, p->log);
+  memcpy(log, p->log, strlen(p->log) + 1);
   return NVRTC_SUCCESS;
 }
 
