@@ -46,5 +46,8 @@ int main(int argc, char **argv) {
   if (argc > 2) options.context_budget = atol(argv[2]);
   if (argc > 3) options.idle_ms = atof(argv[3]);
   if (argc > 4) options.listen = argv[4];
-  return (int)lp_worker_serve(bundle, &options, &stop, diag);
+  lp_status status = lp_worker_serve(bundle, &options, &stop, diag);
+  lp_bundle_free(bundle);
+  lp_diag_free(diag);
+  return (int)status;
 }
