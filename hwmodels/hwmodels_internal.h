@@ -52,8 +52,8 @@ LP_MUST_USE lp_status lp_sheet_complete(lp_sheet *sheet, const bool *given, lp_d
 LP_MUST_USE lp_status lp_sheet_set(lp_sheet *sheet, size_t index, const char *text, lp_diag *diag, lp_loc loc);
 /* Fills a sheet from what a command line names: see lp_hw_load. */
 LP_MUST_USE lp_status lp_sheet_load(lp_sheet *sheet, const char *text, lp_diag *diag);
-/* "key=value,key=value" over figures that are there. */
-LP_MUST_USE lp_status lp_sheet_override(lp_sheet *sheet, const char *text, bool *given, lp_diag *diag);
+/* "key=value,key=value" over figures that are there; errors name the argument `loc` that it is part of. */
+LP_MUST_USE lp_status lp_sheet_override(lp_sheet *sheet, const char *text, bool *given, lp_diag *diag, lp_loc loc);
 /* Index of the figure `key`, or form->count. */
 size_t lp_sheet_find(const lp_sheet_form *form, const char *key);
 void lp_sheet_print(const lp_sheet *sheet, lp_buf *out);

@@ -60,8 +60,8 @@ static lp_status load_figures(lp_sheet *sheet, const char *text, lp_diag *diag) 
   bool given[LP_LINK_FIGURE_COUNT] = {0};
   sheet->name = lp_arena_strdup(sheet->arena, text);
   sheet->title = "given on the command line";
-  LP_TRY(lp_sheet_override(sheet, text, given, diag));
-  return lp_sheet_complete(sheet, given, diag, LP_LOC_NONE);
+  LP_TRY(lp_sheet_override(sheet, text, given, diag, LP_LOC_FILE(text)));
+  return lp_sheet_complete(sheet, given, diag, LP_LOC_FILE(text));
 }
 
 lp_status lp_link_load(const char *text, lp_link **out, lp_diag *diag) {

@@ -104,17 +104,18 @@ lp_status lp_hw_parse(const char *file, const char *text, size_t size, lp_machin
   return finish(status, machine, &sheet, out);
 }
 
-static lp_status load_host(const char *changes, lp_machine **out, lp_diag *diag) {
+static lp_status load_host(const char *text, lp_machine **out, lp_diag *diag) {
+  const char *changes = strchr(text, ',');
   LP_TRY(lp_hw_host(out, diag));
-  if (*changes == 0) return LP_OK;
+  if (!changes) return LP_OK;
   lp_sheet sheet = sheet_of(*out);
   bool given[LP_HW_FIGURE_COUNT] = {0};
-  return finish(lp_sheet_override(&sheet, changes + 1, given, diag), *out, &sheet, out);
+  return finish(lp_sheet_override(&sheet, changes + 1, given, diag, LP_LOC_FILE(text)), *out, &sheet, out);
 }
 
 lp_status lp_hw_load(const char *text, lp_machine **out, lp_diag *diag) {
   *out = NULL;
-  if (lp_has_prefix(text, "host") && (text[4] == 0 || text[4] == ',')) return load_host(text + 4, out, diag);
+  if (lp_has_prefix(text, "host") && (text[4] == 0 || text[4] == ',')) return load_host(text, out, diag);
   lp_machine *machine = machine_create();
   lp_sheet sheet = sheet_of(machine);
   return finish(lp_sheet_load(&sheet, text, diag), machine, &sheet, out);

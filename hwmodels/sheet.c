@@ -113,11 +113,11 @@ lp_status lp_sheet_complete(lp_sheet *sheet, const bool *given, lp_diag *diag, l
   return LP_OK;
 }
 
-static lp_status override_one(lp_sheet *sheet, char *pair, bool *given, lp_diag *diag) {
+static lp_status override_one(lp_sheet *sheet, char *pair, bool *given, lp_diag *diag, lp_loc loc) {
   char *value = strchr(pair, '=');
   if (!value)
-    return lp_error(diag, LP_LOC_NONE, "'%s' after the %s's name is not a change such as '%s=...'", pair,
-                    sheet->form->what, sheet->form->info[0].key);
+    return lp_error(diag, loc, "'%s' after the %s's name is not a change such as '%s=...'", pair, sheet->form->what,
+                    sheet->form->info[0].key);
   *value++ = 0;
   if (sheet->form->override) {
     bool taken = false;
@@ -130,22 +130,22 @@ static lp_status override_one(lp_sheet *sheet, char *pair, bool *given, lp_diag 
     size_t count = 0;
     for (; count < sheet->form->count && count < LP_COUNT(keys); count++)
       keys[count] = sheet->form->info[count].key;
-    lp_status status = lp_error(diag, LP_LOC_NONE, "a %s has no figure '%s'", sheet->form->what, pair);
-    lp_note_near(diag, LP_LOC_NONE, pair, keys, count);
+    lp_status status = lp_error(diag, loc, "a %s has no figure '%s'", sheet->form->what, pair);
+    lp_note_near(diag, loc, pair, keys, count);
     return status;
   }
-  LP_TRY(lp_sheet_set(sheet, index, value, diag, LP_LOC_NONE));
+  LP_TRY(lp_sheet_set(sheet, index, value, diag, loc));
   sheet->source[index] = "given on the command line";
   given[index] = true;
   return LP_OK;
 }
 
-lp_status lp_sheet_override(lp_sheet *sheet, const char *text, bool *given, lp_diag *diag) {
+lp_status lp_sheet_override(lp_sheet *sheet, const char *text, bool *given, lp_diag *diag, lp_loc loc) {
   char *copy = lp_arena_strdup(sheet->arena, text);
   while (copy) {
     char *next = strchr(copy, ',');
     if (next) *next++ = 0;
-    LP_TRY(override_one(sheet, copy, given, diag));
+    LP_TRY(override_one(sheet, copy, given, diag, loc));
     copy = next;
   }
   return LP_OK;
@@ -161,7 +161,7 @@ lp_status lp_sheet_load(lp_sheet *sheet, const char *text, lp_diag *diag) {
   LP_TRY(
       lp_embedded_load(sheet->form->embedded, sheet->form->what, name, sheet->arena, lp_sheet_read_root, sheet, diag));
   bool given[LP_HW_FIGURE_COUNT] = {0};
-  return comma ? lp_sheet_override(sheet, comma + 1, given, diag) : LP_OK;
+  return comma ? lp_sheet_override(sheet, comma + 1, given, diag, LP_LOC_FILE(text)) : LP_OK;
 }
 
 /* ---- printing ---- */
