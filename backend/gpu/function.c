@@ -92,16 +92,20 @@ static bool any_float(const lp_op *op) {
   return false;
 }
 
+static bool type_runs(lp_dtype dtype, char why[64]) {
+  if (gpu_type(dtype) && lp_dtype_bits(dtype) >= 8) return true;
+  return snprintf(why, 64, "values of type %s", lp_dtype_name(dtype)), false;
+}
+
 bool gpu_function_runs(const lp_op *op, char why[64]) {
   const char *fn = lp_op_str(op, "fn", "");
-  for (int32_t i = 0; i <= op->in_count; i++) {
-    const lp_value *value = i < op->in_count ? lp_op_in(op, i) : op->out[0];
-    if (value && (!gpu_type(value->type.dtype) || lp_dtype_bits(value->type.dtype) < 8))
-      return snprintf(why, 64, "values of type %s", lp_dtype_name(value->type.dtype)), false;
-  }
+  lp_dtype result = op->out[0]->type.dtype;
+  for (int32_t i = 0; i < op->in_count; i++)
+    if (lp_op_in(op, i) && !type_runs(lp_op_in(op, i)->type.dtype, why)) return false;
+  if (!type_runs(result, why)) return false;
   if (lp_streq(fn, "cast") || lp_streq(fn, "clip")) return true;
   const function *f = find(fn);
-  bool reals = any_float(op) || lp_dtype_is_float(op->out[0]->type.dtype);
+  bool reals = any_float(op) || lp_dtype_is_float(result);
   if (!f || !(reals ? f->on_floats : f->on_integers)) return snprintf(why, 64, "fn '%s'", fn), false;
   return true;
 }
