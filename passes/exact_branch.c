@@ -180,8 +180,8 @@ static void divide(brancher *b, int32_t index) {
   if (p.bound >= enough(b)) return;
   part child = {.bound = p.bound, .duals = p.duals, .parent = index};
   if (!choose_unit(b, &p.duals, &child.stage, &child.unit)) return;
-  for (int8_t side = 0; side < LP_PLACE_COUNT; side++) {
-    child.side = side;
+  for (int side = 0; side < LP_PLACE_COUNT; side++) {
+    child.side = (int8_t)side;
     open_part(b, child);
   }
 }

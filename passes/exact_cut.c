@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* What an edge's capacity is a multiple of. Those of stages and sides come one after the other. */
-typedef enum {
+enum {
   PRICE_NONE,
   PRICE_FOREVER, /* infinite: the two are on one side, or in one order */
   PRICE_BUSY,    /* [stage][side] per ms of operators */
@@ -14,7 +14,8 @@ typedef enum {
   PRICE_BYTES = PRICE_LINK + LP_STAGE_COUNT,                           /* [side] */
   PRICE_MOVE = PRICE_BYTES + LP_PLACE_COUNT,                           /* per ms of moving KV caches */
   PRICE_COUNT
-} price_kind;
+};
+typedef int price_kind;
 
 enum { DEVICE = LP_PLACE_DEVICE, CLOUD = LP_PLACE_CLOUD, FORWARD = 0, BACK = 1 };
 
@@ -47,7 +48,7 @@ typedef struct {
 typedef LP_VEC(user) users;
 
 static price_kind busy_kind(int stage, int side) {
-  return (price_kind)(PRICE_BUSY + LP_PLACE_COUNT * stage + side);
+  return (int)PRICE_BUSY + (int)LP_PLACE_COUNT * stage + side;
 }
 
 static cut_edge *add_edge(network *n, user from, user to) {
@@ -100,7 +101,7 @@ static void add_unit(network *n, int stage, int32_t index) {
   set(add_edge(n, source, self), busy_kind(stage, CLOUD), unit->ms[CLOUD], FORWARD);
   set(add_edge(n, self, sink), busy_kind(stage, DEVICE), unit->ms[DEVICE], FORWARD);
   if (!unit->is_result) return;
-  price_kind link = (price_kind)(PRICE_LINK + stage);
+  price_kind link = (int)PRICE_LINK + stage;
   double ms = n->x->problem[stage].result_bytes * n->x->ms_per_byte[CLOUD];
   set(add_edge(n, source, self), link, ms, FORWARD);
   set_way(add_edge(n, source, self), link, n->x->rtt_half, return_slot(n->cut, stage, index), FORWARD);
@@ -108,7 +109,7 @@ static void add_unit(network *n, int stage, int32_t index) {
 
 /* A value crosses once in either direction: when it was made on one side and anyone on the other reads it. */
 static void add_value(network *n, int stage, double bytes, user maker, const users *readers) {
-  price_kind link = (price_kind)(PRICE_LINK + stage);
+  price_kind link = (int)PRICE_LINK + stage;
   double up = bytes * n->x->ms_per_byte[DEVICE], down = bytes * n->x->ms_per_byte[CLOUD];
   for (size_t i = 0; i < readers->count && n->x->rtt_half > 0; i++) {
     cut_edge *edge = add_edge(n, maker, readers->data[i]);
@@ -217,8 +218,7 @@ static void add_holding(network *n, int32_t index, users of_stage[LP_STAGE_COUNT
   }
   if (may_move(holding)) add_moves(n, index, of_stage[0].data[0], of_stage[1].data[0]);
   for (int side = 0; side < LP_PLACE_COUNT; side++)
-    if (n->x->limit_bytes[side] > 0)
-      charge(n, &all, side, (price_kind)(PRICE_BYTES + side), holding->bytes[side], index);
+    if (n->x->limit_bytes[side] > 0) charge(n, &all, side, (int)PRICE_BYTES + side, holding->bytes[side], index);
   lp_vec_free(&all);
 }
 

@@ -84,6 +84,7 @@ static void release(frontier_set *set) {
 /* Sorts the set; rank[i] is where its item i went. */
 static void sort_set(frontier_set *set, int32_t *rank) {
   size_t count = set->list.count;
+  if (count == 0) return;
   int32_t *order = lp_alloc((count + 1) * sizeof *order), *other = lp_alloc((count + 1) * sizeof *other);
   for (size_t i = 0; i < count; i++)
     order[i] = (int32_t)i;
@@ -305,7 +306,7 @@ static bool expand(grapher *g, placing *p, int32_t before, known_step *out) {
   out->arc = lp_arena_array(g->x->arena, count, sizeof(lp_exact_arc[LP_PLACE_COUNT]));
   for (size_t i = 0; i < count && fits; i++)
     for (int side = 0; side < LP_PLACE_COUNT && fits; side++) {
-      frontier next;
+      frontier next = {0};
       fits = place_unit(p, &from->list.data[i], (lp_place)side, &out->arc[i][side], &next);
       if (fits && out->arc[i][side].to >= 0) out->arc[i][side].to = find_or_add(&to, &next);
       fits = fits && to.list.count <= MOST_FRONTIERS;

@@ -2,6 +2,7 @@
  * those that another one beats in every respect and those that the bound excludes. */
 #include "passes/plan_exact.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,6 +82,7 @@ static void grow_groups(searcher *s) {
 
 static void add_label(searcher *s, label *l) {
   if (2 * (s->next.count + 1) > s->groups) grow_groups(s);
+  assert(s->group);
   size_t at = hash_of(l) % s->groups;
   while (s->group[at] && !same_group(&s->next.data[s->group[at] - 1], l))
     at = (at + 1) % s->groups;

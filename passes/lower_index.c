@@ -1,6 +1,8 @@
 /* Lowering of operators that read or write at indices which the model computes. */
 #include "passes/lower_internal.h"
 
+#include <assert.h>
+
 /* Is there such a row, whatever the sizes? An axis holds one at least; op.gather clamps what may lie outside. */
 static bool is_row(const lp_lowering *l, const lp_poly *size, int64_t at) {
   if (at == 0 || at == -1) return !lp_poly_equal(size, lp_dim_const(l->b.module, 0));
@@ -80,6 +82,7 @@ lp_status lp_lower_gather_nd(lp_lowering *l) {
   int64_t depth = 0;
   int32_t batch = (int32_t)lp_op_i64(l->op, "batch_dims", 0);
   (void)lp_type_static_dim(index->type, -1, &depth);
+  if (depth <= 0) return lp_lower_refuse(l, "has indices of no components");
   if (index->type.dtype != LP_I64) index = lp_build_map1(&l->b, "cast", index, LP_I64);
   lp_value *flat = batch > 0 ? count_batches(l, index->type, batch) : NULL;
   for (int32_t i = batch; i < batch + depth; i++) {
@@ -87,7 +90,7 @@ lp_status lp_lower_gather_nd(lp_lowering *l) {
     if (flat) flat = lp_build_map2(&l->b, "mul", flat, lp_lower_size(l, data->type.dim[i]), LP_I64);
     flat = flat ? lp_build_map2(&l->b, "add", flat, part, LP_I64) : part;
   }
-  if (depth == 0) return lp_lower_refuse(l, "has indices of no components");
+  assert(flat); /* a component at least */
   lp_type rows = flat->type;
   rows.rank--; /* the axis of components */
   const lp_poly *dims[LP_MAX_RANK] = {lp_dim_const(m, 1)};

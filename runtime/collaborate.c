@@ -193,7 +193,7 @@ static lp_status verify(collaboration *run, const drafts *made) {
   lp_vec_free(&ids);
   if (status != LP_OK) return status;
   note_verdicts(run, made, answer.accepted);
-  for (int64_t i = 0; i < answer.accepted && !run->ended; i++)
+  for (int64_t i = 0; i < answer.accepted && i < (int64_t)made->count && !run->ended; i++)
     emit(run, &made->data[i], run->last_exit);
   if (!run->ended) emit(run, &answer.sample, -1);
   return LP_OK;

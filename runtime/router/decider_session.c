@@ -17,7 +17,8 @@ lp_status lp_reader_logits(lp_reader *reader, const int32_t *tokens, size_t coun
   if (status != LP_OK) return status;
   if (reader->last.first_logits.size < (size_t)lp_bundle_vocab(reader->bundle) * sizeof(float))
     return lp_error(diag, (lp_loc){0}, "the bundle gives no logits: a router's model must run whole on this machine");
-  *out = (const float *)(const void *)reader->last.first_logits.data;
+  const void *logits = reader->last.first_logits.data;
+  *out = logits;
   return LP_OK;
 }
 

@@ -32,7 +32,7 @@ char *lp_answer_whole(const lp_completion *request, const char *id, const char *
     json_object_set_new(root, "usage",
                         json_pack("{s:I, s:I, s:I}", "prompt_tokens", (json_int_t)usage->prompt_tokens,
                                   "completion_tokens", (json_int_t)usage->tokens, "total_tokens",
-                                  (json_int_t)(usage->prompt_tokens + usage->tokens)));
+                                  (json_int_t)usage->prompt_tokens + (json_int_t)usage->tokens));
   return dump(root);
 }
 
