@@ -26,6 +26,7 @@ static lp_status compile_model(lp_compile *compile, lp_diag *diag) {
   return status;
 }
 
+// NOLINTNEXTLINE(readability-function-size): a table
 static lp_status read_options(lp_compile *c, int argc, char **argv, lp_texts *args, bool *done, lp_diag *diag) {
   lp_request *r = &c->request;
   const lp_option table[] = {

@@ -327,6 +327,7 @@ static int run_command(const lp_command *command, run_flags *flags, int argc, ch
   return (int)status;
 }
 
+// NOLINTNEXTLINE(readability-function-size): a table
 int lp_tool_run(int argc, char **argv) {
   run_flags flags = none_given;
   const lp_option options[] = {

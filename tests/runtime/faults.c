@@ -239,6 +239,7 @@ static int connect_to(int port) {
   struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   int fd = socket(AF_INET, SOCK_STREAM, 0), on = 1;
+  if (fd < 0) return -1;
   (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   if (connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0) return fd;
   close(fd);

@@ -68,6 +68,7 @@ static toy_worker start_worker(bool with_key, bool with_tls, const char *listen)
   if (with_tls) setenv("LP_TOY_CERT", certificate[0], 1);
   if (with_tls) setenv("LP_TOY_CERT_KEY", certificate_key[0], 1);
   int terminal = dup(STDERR_FILENO), log = open(log_file, O_CREAT | O_WRONLY | O_TRUNC, 0600);
+  ck_assert(terminal >= 0 && log >= 0);
   dup2(log, STDERR_FILENO);
   toy_worker worker = toy_worker_start_at(path, NULL, NULL, listen);
   dup2(terminal, STDERR_FILENO);
@@ -243,6 +244,7 @@ static int connect_to(const char *address) {
   struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(strchr(address, ':') + 1))};
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   int fd = socket(AF_INET, SOCK_STREAM, 0);
+  ck_assert_int_ge(fd, 0);
   ck_assert_int_eq(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
   return fd;
 }
@@ -350,6 +352,7 @@ static pid_t start_tap(const toy_worker *worker, const char *record, char addres
   here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof(here);
   int listener = socket(AF_INET, SOCK_STREAM, 0);
+  ck_assert_int_ge(listener, 0);
   ck_assert_int_eq(bind(listener, (struct sockaddr *)&here, size), 0);
   ck_assert_int_eq(listen(listener, 8), 0);
   ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&here, &size), 0);
@@ -368,12 +371,13 @@ static pid_t start_tap(const toy_worker *worker, const char *record, char addres
     (void)poll(wait, (nfds_t)count + 1, -1);
     for (int i = 0; i < count; i++) {
       uint8_t chunk[8192];
-      if (wait[1 + i].revents == 0) continue;
+      if (wait[1 + i].revents == 0 || end[i] < 0) continue;
       ssize_t got = recv(end[i], chunk, sizeof(chunk), 0);
-      if (got > 0 && (write(out, chunk, (size_t)got) != got || send(end[i ^ 1], chunk, (size_t)got, MSG_NOSIGNAL) < 0))
+      if (got > 0 && (write(out, chunk, (size_t)got) != got || end[i ^ 1] < 0 ||
+                      send(end[i ^ 1], chunk, (size_t)got, MSG_NOSIGNAL) < 0))
         got = -1;
       if (got > 0) continue;
-      shutdown(end[i ^ 1], SHUT_WR);
+      if (end[i ^ 1] >= 0) shutdown(end[i ^ 1], SHUT_WR);
       close(end[i]);
       end[i] = -1;
     }

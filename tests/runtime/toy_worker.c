@@ -42,7 +42,8 @@ int main(int argc, char **argv) {
                                             .cert_file = getenv("LP_TOY_CERT"),
                                             .cert_key_file = getenv("LP_TOY_CERT_KEY")}};
   options.context_dir = getenv("LP_TOY_CONTEXTS");
-  if (getenv("LP_TOY_CONTEXTS_SIZE") != NULL) options.context_dir_bytes = atol(getenv("LP_TOY_CONTEXTS_SIZE"));
+  const char *size = getenv("LP_TOY_CONTEXTS_SIZE");
+  if (size != NULL) options.context_dir_bytes = atol(size);
   if (argc > 2) options.context_budget = atol(argv[2]);
   if (argc > 3) options.idle_ms = atof(argv[3]);
   if (argc > 4) options.listen = argv[4];

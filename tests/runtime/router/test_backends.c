@@ -102,10 +102,11 @@ END_TEST
 static char path[] = "/tmp/llmpart-backends-XXXXXX";
 
 static lp_status load(const char *text, lp_backends **out, lp_diag *diag) {
-  (void)strcpy(path + strlen(path) - 6, "XXXXXX");
+  memset(path + strlen(path) - 6, 'X', 6);
   int file = mkstemp(path);
   ck_assert_int_ge(file, 0);
   FILE *to = fdopen(file, "w");
+  ck_assert_ptr_nonnull(to);
   (void)fputs(text, to);
   (void)fclose(to);
   lp_status status = lp_backends_load(path, out, diag);

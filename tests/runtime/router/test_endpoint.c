@@ -44,6 +44,7 @@ static void setup(void) {
   struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   socklen_t size = sizeof address;
   listener = socket(AF_INET, SOCK_STREAM, 0);
+  ck_assert_int_ge(listener, 0);
   ck_assert_int_eq(bind(listener, (struct sockaddr *)&address, size), 0);
   ck_assert_int_eq(listen(listener, 8), 0);
   ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&address, &size), 0);

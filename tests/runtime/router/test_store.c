@@ -16,7 +16,7 @@ static char path[64];
 static lp_diag *diag;
 
 static void setup(void) {
-  (void)strcpy(folder + strlen(folder) - 6, "XXXXXX");
+  memset(folder + strlen(folder) - 6, 'X', 6);
   ck_assert_ptr_nonnull(mkdtemp(folder));
   (void)snprintf(path, sizeof path, "%s/pool.db", folder);
   diag = lp_diag_create();
