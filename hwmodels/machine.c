@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const lp_figure_info infos[LP_HW_FIGURE_COUNT] = {
     [LP_HW_PEAK_F32] = {"peak_f32", LP_IN_FLOPS, 1, 1e21, -1, "the peak rate in f32"},

@@ -62,7 +62,7 @@ START_TEST(bad_links) {
   refuses("wify", "error: unknown link 'wify'", "note: did you mean 'wifi'?");
   refuses("rtt=10ms", "rtt=10ms: error: the link lacks 'up': the bandwidth from device to cloud", NULL);
   refuses("rtt=10ms,up=1Mbit/s,dwon=1Mbit/s", "rtt=10ms,up=1Mbit/s,dwon=1Mbit/s: error: a link has no figure 'dwon'",
-          "note: did you mean 'down'?");
+          "rtt=10ms,up=1Mbit/s,dwon=1Mbit/s: note: did you mean 'down'?");
   refuses("rtt=10parsecs,up=1Mbit/s,down=1Mbit/s",
           "rtt=10parsecs,up=1Mbit/s,down=1Mbit/s: error: '10parsecs' is not a time such as 400ms, 0.1s or 20us", NULL);
   refuses("rtt=1ms,up=0,down=1",

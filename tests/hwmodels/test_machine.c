@@ -182,7 +182,8 @@ START_TEST(bad_names) {
   refuses("hots", "error: unknown machine 'hots'", "note: did you mean 'host'?");
   refuses("", "error: unknown machine ''", NULL);
   refuses("/no/such.yaml", "/no/such.yaml: error: cannot open: No such file or directory", NULL);
-  refuses("a100,memry=1", "a100,memry=1: error: a machine has no figure 'memry'", "note: did you mean 'memory'?");
+  refuses("a100,memry=1", "a100,memry=1: error: a machine has no figure 'memry'",
+          "a100,memry=1: note: did you mean 'memory'?");
   refuses("a100,memory", "a100,memory: error: 'memory' after the machine's name is not a change such as 'peak_f32=...'",
           NULL);
   refuses("host,power=x", "host,power=x: error: 'x' is not a power such as 250 W", NULL);
