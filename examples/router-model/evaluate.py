@@ -2,7 +2,8 @@
 
 Usage: evaluate.py MODEL.onnx
 
-Regret of the last decision of a prompt, as a share of what a uniform guess loses, by how many examples stand before it.
+Regret of the last decision of a prompt (the worth of what it teaches included), as a share of what a uniform guess loses, by
+how many examples stand before it.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ def choices(session: onnxruntime.InferenceSession, ids: np.ndarray) -> np.ndarra
 def regrets(session: onnxruntime.InferenceSession, groups: int) -> tuple[float, float]:
     rng, lost, guessed = np.random.default_rng(99), np.zeros(2), 0.0
     for _ in range(BATCHES):
-        ids, met, mean = Tasks(rng, BATCH).prompt(groups)
+        ids, met, _, value = Tasks(rng, BATCH).prompt(groups)
         body = ids[:, 1:].reshape(BATCH, groups, GROUP)
         action, rank = body[:, :-1, -2] - ACTION0, (body[:, :-1, -1] - REWARD0) // 2
-        offered = ~np.isinf(mean[:, -1])
-        gap = np.where(offered, mean[:, -1].max(-1, keepdims=True) - mean[:, -1], 0)
+        offered = ~np.isinf(value[:, -1])
+        gap = np.where(offered, value[:, -1].max(-1, keepdims=True) - value[:, -1], 0)
         by_lookup = [lookup(met[i], action[i], rank[i], offered[i]) for i in range(BATCH)]
         by_model = np.where(offered, choices(session, ids[:, :-2]), -np.inf).argmax(-1)
         rows = np.arange(BATCH)

@@ -1,11 +1,11 @@
 """Trains the router's embedded decision model on random decision tasks, on CPU, and exports it.
 
-Usage: learn.py --out FILE.onnx [--minutes M] [--threads T] [--seed S]
+Usage: learn.py --out FILE.onnx [--minutes M] [--threads T] [--seed S] [--rate R] [--begin STATE.pt] [--keep STATE.pt]
 
 Every group of a prompt is a query over the groups before it, so one prompt of 32 examples teaches 32 decisions. What is
-lowered is the regret that is to be expected of a decision drawn by the model, in shares of what a uniform guess loses; the
-choice itself where it matters much; and the surprise at the next reward, which teaches to look up what came of the same
-words and action before. The learning rate follows a cosine over the time budget.
+lowered is the regret that is to be expected of a decision drawn by the model, in shares of what a uniform guess loses (the
+worth of what is learned by it included: an action nobody tried may be worth a trial); the choice itself where it matters
+much; and the surprise at the next reward, which teaches to look up what came of the same words and action before. The learning rate follows a cosine over the time budget.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def embed(model: Model) -> None:
     weight = model.embed_tokens.weight
     weight.normal_(std=0.02)
     weight[:REWARD0, :BLOCK] += F.normalize(torch.randn(REWARD0, BLOCK), dim=-1) * BLOCK**0.5
-    weight[REWARD0:, :SCALE] += 2 * torch.stack(waves, dim=1)
+    weight[REWARD0 : REWARD0 + 2 * RANKS, :SCALE] += 2 * torch.stack(waves, dim=1)
     for action in range(len(ACTIONS)):
         weight[ACTION0 + action, -BLOCK + SCALE * action] -= 1.0  # cos falls as the rank rises
     model.norm.weight[:-BLOCK] = 0.05
@@ -106,26 +106,28 @@ def prepare(model: Model) -> None:
         look_up(model)
 
 
-def gaps(mean: Tensor) -> tuple[Tensor, Tensor]:
+def gaps(value: Tensor) -> tuple[Tensor, Tensor]:
     """What each action loses against the best [batch][groups][actions], nothing where it is not offered; and what a uniform
     guess loses on average in each task [batch][1]."""
-    best = mean.max(-1, keepdim=True).values
-    gap = torch.where(mean.isinf(), 0.0, best - mean)
-    return gap, (gap.sum(-1) / (~mean.isinf()).sum(-1)).mean(1, keepdim=True).clamp_min(1e-6)
+    best = value.max(-1, keepdim=True).values
+    gap = torch.where(value.isinf(), 0.0, best - value)
+    return gap, (gap.sum(-1) / (~value.isinf()).sum(-1)).mean(1, keepdim=True).clamp_min(1e-6)
 
 
-def loss_of(logits: Tensor, ids: Tensor, mean: Tensor) -> tuple[Tensor, Tensor]:
-    """The loss, and the regret of the likeliest action as a share of a guess's [batch][groups]."""
-    choice = logits[:, SLOTS::GROUP, ACTION0 : ACTION0 + len(ACTIONS)].masked_fill(mean.isinf(), -30.0)
-    gap, guess = gaps(mean)
+def loss_of(logits: Tensor, ids: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    """The loss, and the regret of the likeliest action as a share of a guess's [batch][groups]. Decisions of the second half
+    count: there rewards rank about as they would if the prompt ended."""
+    late = value.shape[1] // 2
+    choice = logits[:, SLOTS::GROUP, ACTION0 : ACTION0 + len(ACTIONS)].masked_fill(value.isinf(), -30.0)
+    gap, guess = gaps(value)
     share = gap / guess[..., None]
-    expected = (choice.softmax(-1) * share).sum(-1).mean()
+    expected = (choice.softmax(-1) * share).sum(-1)[:, late:].mean()
     second = torch.where(gap > 0, share, torch.inf).min(-1).values.clamp(0, 3)
-    surprise = F.cross_entropy(choice.flatten(0, 1), mean.argmax(-1).flatten(), reduction="none")
-    rewards = logits[:, SLOTS + 1 :: GROUP, REWARD0:][:, 4:].flatten(0, 1)
-    seen = F.cross_entropy(rewards, ids[:, SLOTS + 2 :: GROUP][:, 4:].flatten() - REWARD0) if len(rewards) else 0.0
+    surprise = F.cross_entropy(choice.flatten(0, 1), value.argmax(-1).flatten(), reduction="none").view_as(second)
+    rewards = logits[:, SLOTS + 1 :: GROUP, REWARD0 : REWARD0 + 2 * RANKS][:, 4:-1].flatten(0, 1)
+    seen = F.cross_entropy(rewards, ids[:, SLOTS + 2 :: GROUP][:, 4:-1].flatten() - REWARD0) if len(rewards) else 0.0
     lost = share.gather(-1, choice.argmax(-1, keepdim=True))[..., 0].detach()
-    return expected + 0.3 * (surprise * second.flatten()).mean() + 0.1 * seen, lost
+    return expected + 0.3 * (surprise * second)[:, late:].mean() + 0.1 * seen, lost
 
 
 def main() -> None:
@@ -134,21 +136,27 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=40.0)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--rate", type=float, default=RATE)
+    parser.add_argument("--begin", type=Path, help="goes on from weights that --keep kept")
+    parser.add_argument("--keep", type=Path, help="keeps the weights, every 500 steps and at the end")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
     rng = np.random.default_rng(args.seed)
     model = Model(CONFIG)
-    prepare(model)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.98), weight_decay=0.01)
+    if args.begin:
+        model.load_state_dict(torch.load(args.begin))
+    else:
+        prepare(model)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=args.rate, betas=(0.9, 0.98), weight_decay=0.01)
     print(f"{sum(p.numel() for p in model.parameters())} parameters", flush=True)
     budget, begin, step, smooth = args.minutes * 60, time.monotonic(), 0, 1.0
     while (spent := time.monotonic() - begin) < budget:
         for group in optimizer.param_groups:
-            group["lr"] = RATE * min(1.0, (step + 1) / 100) * (0.02 + 0.49 * (1 + math.cos(math.pi * spent / budget)))
-        drawn, _, mean = Tasks(rng, BATCH).prompt(int(rng.integers(4, MOST_EXAMPLES + 2)))
+            group["lr"] = args.rate * min(1.0, (step + 1) / 100) * (0.02 + 0.49 * (1 + math.cos(math.pi * spent / budget)))
+        drawn, _, _, value = Tasks(rng, BATCH).prompt(int(math.exp(rng.uniform(math.log(2), math.log(MOST_EXAMPLES + 2)))))
         ids = torch.from_numpy(drawn)
-        loss, lost = loss_of(model(ids[:, :-1])[0], ids, torch.from_numpy(mean))
+        loss, lost = loss_of(model(ids[:, :-1])[0], ids, torch.from_numpy(value))
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
@@ -158,6 +166,10 @@ def main() -> None:
             smooth += max(0.02, 1 / step) * (float(lost[:, 8:16].mean()) - smooth)
         if step % 100 == 0:
             print(f"step {step} {spent:.0f} s, loss {loss.item():.4f}, regret after 8 to 16 examples {smooth:.4f}", flush=True)
+        if args.keep and step % 500 == 0:
+            torch.save(model.state_dict(), args.keep)
+    if args.keep:
+        torch.save(model.state_dict(), args.keep)
     export(model, args.out)
 
 

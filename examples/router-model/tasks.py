@@ -1,6 +1,7 @@
 """Random decision tasks in the router's own prompt format, as token ids.
 
-A prompt is `BOS` and groups of five tokens: three keywords, the action taken, and how the reward ranks among the
+A prompt begins with what its pool keeps: `MEANS`, mean rewards of keywords and action, or `BEST`, the best experience of
+the keywords alone. Groups of five tokens follow: three keywords, the action taken, and how the reward ranks among the
 prompt's rewards with its evaluation (good or bad). The query is the first three tokens of one more group; the model
 answers with an action. Keywords are symbols: which word a symbol stands for is drawn anew for every prompt, so no word is
 ever learned and words that training never saw are no different. runtime/router/prompt_tokens.c writes the same format;
@@ -16,14 +17,16 @@ import numpy as np
 WORDS = 100  # 0: no keyword; a prompt of 32 examples and a query names at most 99
 ACTIONS = ("edge", "cloud", "split")
 RANKS = 64
-BOS = 0
+MEANS = 0
 WORD0 = 1
 ACTION0 = WORD0 + WORDS
 REWARD0 = ACTION0 + len(ACTIONS)  # + rank * 2 + (1 when bad)
-VOCAB = REWARD0 + 2 * RANKS
+BEST = REWARD0 + 2 * RANKS
+VOCAB = BEST + 1
 SLOTS = 3
 GROUP = SLOTS + 2
 MOST_EXAMPLES = 32
+HORIZON = 8  # decisions of the same keywords that what is learned now serves
 
 
 def ranks(rewards: np.ndarray) -> np.ndarray:
@@ -36,14 +39,16 @@ def ranks(rewards: np.ndarray) -> np.ndarray:
     return (dense * (RANKS - 1) * 2 + most) // (2 * most)
 
 
-def tokens(symbols: np.ndarray, action: np.ndarray, reward: np.ndarray, bad: np.ndarray) -> np.ndarray:
-    """Prompts [batch][1 + groups * GROUP] of symbols [batch][groups][SLOTS] (0: none) and the rest [batch][groups]."""
+def tokens(first: np.ndarray | int, symbols: np.ndarray, action: np.ndarray, rank: np.ndarray, bad: np.ndarray) -> np.ndarray:
+    """Prompts [batch][1 + groups * GROUP] of what the pool keeps [batch], symbols [batch][groups][SLOTS] (0: none) and the
+    rest [batch][groups]."""
     batch, groups = action.shape
-    ids = np.full((batch, 1 + groups * GROUP), BOS, np.int64)
+    ids = np.empty((batch, 1 + groups * GROUP), np.int64)
+    ids[:, 0] = first
     body = ids[:, 1:].reshape(batch, groups, GROUP)
     body[:, :, :SLOTS] = WORD0 + symbols
     body[:, :, SLOTS] = ACTION0 + action
-    body[:, :, SLOTS + 1] = REWARD0 + 2 * ranks(reward) + bad
+    body[:, :, SLOTS + 1] = REWARD0 + 2 * rank + bad
     return ids
 
 
@@ -61,22 +66,28 @@ class Tasks:
         width = int(self.classes.max())
         cell = np.arange(width)
         strides = np.concatenate([np.ones((batch, 1), int), self.sizes.cumprod(axis=1)[:, :-1]], axis=1)
-        self.values = cell[None, :, None] // strides[:, None] % self.sizes[:, None]  # [batch][class][slot]
+        self.slots = cell[None, :, None] // strides[:, None] % self.sizes[:, None]  # [batch][class][slot]
         scale = rng.random((batch, SLOTS + 2)) * (rng.random((batch, SLOTS + 2)) < 0.6)
         scale[:, SLOTS] += rng.random(batch) * 0.5 + 0.05
         mean = scale[:, SLOTS, None, None] * rng.standard_normal((batch, width, len(ACTIONS)))
         mean += scale[:, SLOTS + 1, None, None] * rng.standard_normal((batch, 1, len(ACTIONS)))
         for slot in range(SLOTS):
             effect = rng.standard_normal((batch, 16, len(ACTIONS)))
-            mean += scale[:, slot, None, None] * np.take_along_axis(effect, self.values[:, :, slot, None], axis=1)
+            mean += scale[:, slot, None, None] * np.take_along_axis(effect, self.slots[:, :, slot, None], axis=1)
         common = rng.random(batch) * 2  # what a class is worth whatever is done
         mean += common[:, None, None] * rng.standard_normal((batch, width, 1))
         self.mean = np.where(np.arange(len(ACTIONS)) < self.actions[:, None, None], mean, -np.inf)
         spread = np.nanstd(np.where(np.isinf(self.mean), np.nan, self.mean), axis=(1, 2))
         self.noise = np.maximum(spread, 0.05) * rng.random(batch) ** 2 * (rng.random(batch) < 0.8)
+        self.best = rng.random(batch) < 0.2
+        often = rng.random((batch, 1, 1)) < rng.random((batch, width, len(ACTIONS))) * 1.5  # before the prompt, where the best is kept
+        self.tries = np.where(np.isinf(self.mean) | ~often, 0, rng.integers(1, 5, self.mean.shape))
+        lone = self.tries.sum(axis=2) == 0
+        first = rng.integers(0, self.actions, batch)
+        self.tries[np.arange(batch), :, first] += lone
 
     def visits(self, groups: int) -> tuple[np.ndarray, np.ndarray]:
-        """Which class is met and which action taken: as a pool holds them (each pair once) or as they came."""
+        """Which class is met and which action taken: as a pool of means holds them (each pair once) or as they came."""
         rng, batch = self.rng, self.batch
         pairs = self.classes * self.actions
         width = int(pairs.max())
@@ -87,14 +98,40 @@ class Tasks:
         pair = np.where(pool[:, None] & (np.arange(groups) < pairs[:, None]), once, anew)
         return pair // self.actions[:, None], pair % self.actions[:, None]
 
-    def prompt(self, groups: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Token ids [batch][1 + groups * GROUP], the class met in each group, the mean reward of each action there."""
+    def kept(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of each class the action and reward of the best of all tries [batch][class]."""
+        luck = np.full(self.mean.shape, -np.inf)
+        for n in range(int(self.tries.max())):
+            luck = np.where(n < self.tries, np.maximum(luck, self.rng.standard_normal(luck.shape)), luck)
+        noise = np.maximum(self.noise, 1e-9)[:, None, None]
+        reward = np.where(self.tries > 0, self.mean, -np.inf) + noise * np.where(self.tries > 0, luck, 0)
+        return reward.argmax(axis=2), reward.max(axis=2)
+
+    def values(self, met: np.ndarray, action: np.ndarray) -> np.ndarray:
+        """What each action is worth at each group [batch][groups][actions]: its mean reward, and what the best one known after
+        it brings to the decisions to come. An action tried is known (its noise is not thought of)."""
+        rows = np.arange(self.batch)
+        known = (self.tries > 0) & self.best[:, None, None]
+        value = np.empty((*met.shape, len(ACTIONS)))
+        for group in range(met.shape[1]):
+            mean = self.mean[rows, met[:, group]]
+            before = np.where(known[rows, met[:, group]], mean, -np.inf).max(axis=1, keepdims=True)
+            value[:, group] = (mean + (HORIZON - 1) * np.maximum(before, mean)) / HORIZON
+            known[rows, met[:, group], action[:, group]] = True
+        return value
+
+    def prompt(self, groups: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Token ids [batch][1 + groups * GROUP], the class met in each group [batch][groups], and the mean reward and the
+        value of each action there [batch][groups][actions]. The last group is a query; its reward is no token."""
         rng, batch, rows = self.rng, self.batch, np.arange(self.batch)[:, None]
         met, action = self.visits(groups)
         reward = self.mean[rows, met, action] + self.noise[:, None] * rng.standard_normal((batch, groups))
+        best_action, best_reward = self.kept()
+        action = np.where(self.best[:, None], best_action[rows, met], action)
+        reward = np.where(self.best[:, None], best_reward[rows, met], reward)
         threshold = np.quantile(reward, rng.random() * 0.6, axis=1) if rng.random() < 0.6 else np.full(batch, -np.inf)
         bad = reward < threshold[:, None]
-        symbol = self.values[rows, met] + np.concatenate(
+        symbol = self.slots[rows, met] + np.concatenate(
             [np.zeros((batch, 1), int), self.sizes.cumsum(axis=1)[:, :-1]], axis=1)[:, None]
         turn = rng.random((batch, SLOTS)).argsort(axis=1)  # the order in which a task's keywords are written
         turn = np.take_along_axis(turn, (~np.take_along_axis(self.used, turn, axis=1)).argsort(axis=1, kind="stable"), axis=1)
@@ -102,7 +139,9 @@ class Tasks:
         symbol = np.take_along_axis(symbol, turn[:, None], axis=2)
         renamed = rng.random((batch, WORDS - 1)).argsort(axis=1) + 1
         symbols = np.where(used[:, None], renamed[rows[:, :, None], symbol], 0)
-        return tokens(symbols, action, reward, bad), met, self.mean[rows, met]
+        first = np.where(self.best, BEST, MEANS)
+        rank = np.pad(ranks(reward[:, :-1]), ((0, 0), (0, 1)))  # among the examples of the last query
+        return tokens(first, symbols, action, rank, bad), met, self.mean[rows, met], self.values(met, action)
 
 
 def write_prompts() -> None:
@@ -117,7 +156,7 @@ def write_prompts() -> None:
         order = np.vectorize(lambda word: known.get(int(word), 0))(symbols)
         action, bad = rng.integers(0, len(ACTIONS), groups), rng.random(groups) < 0.4
         reward = rng.integers(-6, 7, groups) / 4  # some are equal
-        body = tokens(order[None], action[None], reward[None], bad[None])[0, 1:].reshape(groups, GROUP)
+        body = tokens(MEANS, order[None], action[None], ranks(reward[None]), bad[None])[0, 1:].reshape(groups, GROUP)
         for i in range(groups):
             words = "+".join(f"word{word}" for word in symbols[i] if word)
             print(words, ACTIONS[action[i]], reward[i], "bad" if bad[i] else "good", *body[i])

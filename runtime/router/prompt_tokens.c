@@ -5,8 +5,9 @@
 #include "runtime/router/router.h"
 #include "runtime/router/words.h"
 
-enum { SLOTS = 3, WORD0 = 1, ROUTE0 = WORD0 + LP_PROMPT_WORDS, REWARD0 = ROUTE0 + LP_ROUTE_COUNT };
-static_assert(LP_PROMPT_VOCAB == REWARD0 + 2 * LP_PROMPT_RANKS, "the vocabulary of the header");
+enum { SLOTS = 3, MEANS = 0, WORD0 = 1, ROUTE0 = WORD0 + LP_PROMPT_WORDS, REWARD0 = ROUTE0 + LP_ROUTE_COUNT };
+enum { BEST = REWARD0 + 2 * LP_PROMPT_RANKS };
+static_assert(LP_PROMPT_VOCAB == BEST + 1, "the vocabulary of the header");
 static_assert(LP_PROMPT_WORDS > SLOTS * (LP_PROMPT_EXAMPLES + 1), "a symbol for every word of a prompt, and none");
 
 int32_t lp_prompt_route_token(lp_route route) {
@@ -69,7 +70,7 @@ size_t lp_prompt_tokens(const lp_prompt *prompt, int32_t out[LP_PROMPT_TOKENS]) 
   double sorted[LP_PROMPT_EXAMPLES];
   int distinct = sort_rewards(prompt, sorted);
   size_t n = 0;
-  out[n++] = 0;
+  out[n++] = prompt->best_only ? BEST : MEANS;
   for (size_t i = 0; i < prompt->count; ++i) {
     const lp_experience *e = &prompt->examples[i];
     n += put_words(&known, e->keywords, out + n);

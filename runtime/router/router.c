@@ -69,7 +69,11 @@ static void decide(lp_policy *policy, const lp_request *request, lp_decision *ou
   router *self = (router *)policy;
   *out = (lp_decision){0};
   lp_experience examples[LP_PROMPT_EXAMPLES];
-  lp_prompt prompt = {.keywords = request->keywords, .offered = request->offered, .examples = examples};
+  lp_replay_mode mode = self->options.replay;
+  lp_prompt prompt = {.keywords = request->keywords,
+                      .offered = request->offered,
+                      .examples = examples,
+                      .best_only = mode == LP_REPLAY_REWARD || mode == LP_REPLAY_STRICT};
   prompt.count = lp_replay_select(self->replay, request->keywords, self->options.examples, examples);
   lp_diag *diag = lp_diag_create();
   lp_route best;

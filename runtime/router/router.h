@@ -55,18 +55,23 @@ typedef struct {
   const char *keywords; /* the query */
   unsigned offered;
   const lp_experience *examples;
-  size_t count; /* at most LP_PROMPT_EXAMPLES */
+  size_t count;   /* at most LP_PROMPT_EXAMPLES */
+  bool best_only; /* an example is the best of its keywords: other routes may have been tried and were no better */
 } lp_prompt;
 
 /* Task description (goal, definition, rules), examples (keywords, decision, reward, evaluation) and query, Eq. (7) to
  * (9), as text for a language model. Ends with "Decision:". */
 void lp_prompt_text(const lp_prompt *prompt, lp_buf *out);
 
-/* The same as tokens of the embedded model (examples/router-model/tasks.py): 0, then five tokens for each example and
- * three for the query. Words become symbols in the order they appear; at most three stand for a request, the third for all
+/* The same as tokens of the embedded model (examples/router-model/tasks.py): what the pool keeps, then five tokens for
+ * each example and three for the query. Words become symbols in the order they appear; at most three stand for a request, the third for all
  * that follow; rewards become ranks. Returns the count. */
 enum { LP_PROMPT_TOKENS = 1 + 5 * LP_PROMPT_EXAMPLES + 3 };
-enum { LP_PROMPT_WORDS = 100, LP_PROMPT_RANKS = 64, LP_PROMPT_VOCAB = 1 + LP_PROMPT_WORDS + 3 + 2 * LP_PROMPT_RANKS };
+enum {
+  LP_PROMPT_WORDS = 100,
+  LP_PROMPT_RANKS = 64,
+  LP_PROMPT_VOCAB = 1 + LP_PROMPT_WORDS + 3 + 2 * LP_PROMPT_RANKS + 1
+};
 size_t lp_prompt_tokens(const lp_prompt *prompt, int32_t out[LP_PROMPT_TOKENS]);
 int32_t lp_prompt_route_token(lp_route route); /* of the vocabulary of lp_prompt_tokens */
 

@@ -17,7 +17,7 @@ static const lp_experience examples[] = {
 
 START_TEST(text_has_the_parts_of_the_paper) {
   lp_buf text = {0};
-  lp_prompt_text(&(lp_prompt){"chat, long", BOTH, examples, 2}, &text);
+  lp_prompt_text(&(lp_prompt){"chat, long", BOTH, examples, 2, false}, &text);
   const char *parts[] = {"Goal: ",
                          "\nDefinition: ",
                          "edge (",
@@ -41,7 +41,7 @@ END_TEST
 /* tasks.py: 0 begins, a word's token is 1 + symbol, routes from 101, rewards from 104 by twice their rank. */
 START_TEST(tokens_follow_the_training_format) {
   int32_t tokens[LP_PROMPT_TOKENS];
-  size_t count = lp_prompt_tokens(&(lp_prompt){"chat, long, new, words", BOTH, examples, 3}, tokens);
+  size_t count = lp_prompt_tokens(&(lp_prompt){"chat, long, new, words", BOTH, examples, 3, false}, tokens);
   const int32_t want[] = {0,                              /* begin */
                           2, 3, 1, 102, 104 + 2 * 0,      /* code, long, none: cloud, the least of three, good */
                           4, 1, 1, 101, 104 + 2 * 63 + 1, /* chat: edge, the greatest, bad */
@@ -50,13 +50,16 @@ START_TEST(tokens_follow_the_training_format) {
   ck_assert_uint_eq(count, LP_COUNT(want));
   for (size_t i = 0; i < count; ++i)
     ck_assert_int_eq(tokens[i], want[i]);
+  (void)lp_prompt_tokens(&(lp_prompt){"chat", BOTH, examples, 3, true}, tokens);
+  ck_assert_int_eq(tokens[0], 232); /* of each keywords the best alone */
+  ck_assert_int_eq(tokens[1], want[1]);
 }
 END_TEST
 
 START_TEST(equal_rewards_have_equal_ranks) {
   const lp_experience same[] = {{"a", LP_ROUTE_EDGE, 7, true}, {"b", LP_ROUTE_EDGE, 7, true}};
   int32_t tokens[LP_PROMPT_TOKENS];
-  (void)lp_prompt_tokens(&(lp_prompt){"c", BOTH, same, 2}, tokens);
+  (void)lp_prompt_tokens(&(lp_prompt){"c", BOTH, same, 2, false}, tokens);
   ck_assert_int_eq(tokens[5], tokens[10]);
   ck_assert_int_eq(tokens[5], 104);
 }
@@ -71,7 +74,7 @@ START_TEST(the_longest_prompt_fits) {
     many[i] = (lp_experience){words[i], LP_ROUTE_SPLIT, -i, i % 2 == 0};
   }
   int32_t tokens[LP_PROMPT_TOKENS];
-  size_t count = lp_prompt_tokens(&(lp_prompt){"x, y, z", 7, many, LP_PROMPT_EXAMPLES}, tokens);
+  size_t count = lp_prompt_tokens(&(lp_prompt){"x, y, z", 7, many, LP_PROMPT_EXAMPLES, false}, tokens);
   ck_assert_uint_eq(count, LP_PROMPT_TOKENS);
   for (size_t i = 0; i < count; ++i)
     ck_assert(tokens[i] >= 0 && tokens[i] < LP_PROMPT_VOCAB);
@@ -105,7 +108,7 @@ static void compare_prompt(const written_group *groups, int count) {
   int32_t tokens[LP_PROMPT_TOKENS];
   for (int i = 0; i < count; ++i)
     written[i] = groups[i].experience;
-  (void)lp_prompt_tokens(&(lp_prompt){"query", 7, written, (size_t)count}, tokens);
+  (void)lp_prompt_tokens(&(lp_prompt){"query", 7, written, (size_t)count, false}, tokens);
   ck_assert_int_eq(tokens[0], 0);
   for (int i = 0; i < 5 * count; ++i)
     ck_assert_msg(tokens[1 + i] == groups[i / 5].tokens[i % 5], "%d groups, token %d: %d, trained on %d", count, i,
