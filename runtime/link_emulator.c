@@ -311,12 +311,23 @@ const char *lp_link_emulator_address(const lp_link_emulator *emulator) {
   return emulator->address;
 }
 
+/* What a device has sent still arrives when it closes its connection, such as its goodbye; here at once, if the link is up. */
+static void pass_on_rest(lp_link_emulator *emulator, pipe_pair *pair) {
+  if (pair->broken || pair->connecting) return;
+  take_bytes(emulator, pair, &pair->up);
+  for (size_t i = pair->up.first; i < pair->up.queue.count; i++)
+    pair->up.queue.data[i]->due_ms = 0;
+  give_bytes(emulator, pair, &pair->up);
+}
+
 void lp_link_emulator_stop(lp_link_emulator *emulator) {
   if (emulator == NULL) return;
   if (emulator->wake[1] >= 0) close(emulator->wake[1]);
   if (emulator->started) pthread_join(emulator->thread, NULL);
-  for (size_t i = 0; i < emulator->pairs.count; i++)
+  for (size_t i = 0; i < emulator->pairs.count; i++) {
+    pass_on_rest(emulator, emulator->pairs.data[i]);
     pair_free(emulator->pairs.data[i]);
+  }
   lp_vec_free(&emulator->pairs);
   if (emulator->wake[0] >= 0) close(emulator->wake[0]);
   if (emulator->listener >= 0) close(emulator->listener);
