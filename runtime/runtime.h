@@ -152,6 +152,8 @@ typedef struct {
   int32_t threads;
   lp_link_security security;
   void (*on_listening)(void *user, const char *host, int port); /* called once, before the first request */
+  /* Sessions and contexts that are open, and the bytes of their KV caches and rows, whenever they have changed; NULL: nobody asks. */
+  void (*on_held)(void *user, size_t open, size_t bytes);
   void *user;
 } lp_worker_options;
 /* Serves until `*stop` is set (from a signal handler). A peer that is refused is warned of in `diag`, once. */

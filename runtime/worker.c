@@ -117,6 +117,7 @@ static lp_status serve(lp_worker *worker, const volatile int *stop, lp_diag *dia
   int taken = 0;
   while (!lp_flag_get(stop)) {
     bool news = false, due = worker_pass_is_due(worker);
+    worker_tell_held(worker);
     LP_TRY(take_message(worker, due ? 0 : poll_ms, &news, diag));
     taken = news ? taken + 1 : 0;
     worker_session_drop_idle(worker);

@@ -25,6 +25,15 @@ size_t worker_bytes_held(const lp_worker *worker, const void *but) {
   return total;
 }
 
+void worker_tell_held(lp_worker *worker) {
+  if (worker->options->on_held == NULL) return;
+  size_t open = worker->sessions.count + worker->contexts.count, bytes = worker_bytes_held(worker, NULL);
+  if (open == worker->told_open && bytes == worker->told_bytes) return;
+  worker->told_open = open;
+  worker->told_bytes = bytes;
+  worker->options->on_held(worker->options->user, open, bytes);
+}
+
 typedef struct {
   worker_session *session;
   worker_context *context;

@@ -83,9 +83,10 @@ typedef struct {
   lp_buf scratch, rows;
   lp_sample *sample; /* [sample_count] */
   size_t sample_count;
-  lp_batch *batch; /* NULL: the code runs one session at a time, when its message comes */
-  uint64_t turn;   /* given out last */
-  int32_t *code;   /* [programs] the first that is the same code */
+  lp_batch *batch;              /* NULL: the code runs one session at a time, when its message comes */
+  uint64_t turn;                /* given out last */
+  int32_t *code;                /* [programs] the first that is the same code */
+  size_t told_open, told_bytes; /* of what is held, last */
 } lp_worker;
 
 worker_session *worker_session_find(const lp_worker *worker, uint32_t peer, uint64_t id);
@@ -100,6 +101,8 @@ void worker_session_drop_idle(lp_worker *worker);
 /* Gives up what was unused for longest, but not `keep`, until `wanted` bytes for it fit the budget (worker_budget.c). */
 LP_MUST_USE lp_status worker_make_room(lp_worker *worker, size_t wanted, const void *keep, lp_diag *diag);
 size_t worker_bytes_held(const lp_worker *worker, const void *but);
+/* Tells options->on_held when what is held has changed (worker_budget.c). */
+void worker_tell_held(lp_worker *worker);
 /* Sends a message to a peer; false when the peer has gone, which is no failure of the worker's. */
 void worker_refuse(lp_worker *worker, uint32_t peer, uint64_t session, const char *text);
 

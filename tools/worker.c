@@ -13,7 +13,7 @@ typedef struct {
   lp_link_security security;
   int64_t budget, context_dir_bytes, sessions, threads, ready_fd;
   double idle_ms;
-  bool check;
+  bool check, stats;
 } worker_flags;
 
 /* Set by a signal alone. */
@@ -43,6 +43,12 @@ static void tell_address(void *user, const char *host, int port) {
     close((int)flags->ready_fd);
 }
 
+/* For who sizes --context-budget, and to see that nothing stays. */
+static void tell_held(void *user, size_t open, size_t bytes) {
+  (void)user;
+  fprintf(stderr, "open %zu, bytes %zu\n", open, bytes);
+}
+
 static lp_status serve(const worker_flags *flags, const char *path, lp_diag *diag) {
   lp_bundle_options load = {.load = LP_LOAD_CLOUD, .check_hashes = flags->check};
   lp_bundle *bundle = NULL;
@@ -56,6 +62,7 @@ static lp_status serve(const worker_flags *flags, const char *path, lp_diag *dia
                                .threads = (int32_t)flags->threads,
                                .security = flags->security,
                                .on_listening = tell_address,
+                               .on_held = flags->stats ? tell_held : NULL,
                                .user = (void *)(uintptr_t)flags};
   lp_status status = lp_worker_serve(bundle, &options, &stop_wanted, diag);
   lp_bundle_free(bundle);
@@ -81,6 +88,8 @@ int lp_tool_worker(int argc, char **argv) {
        0},
       {"--cert-key", LP_OPTION_TEXT, &flags.security.cert_key_file, "FILE", "its private key (PEM)", 0},
       {"--check", LP_OPTION_FLAG, &flags.check, NULL, "compare the SHA-256 of every file first", 0},
+      {"--stats", LP_OPTION_FLAG, &flags.stats, NULL,
+       "print on stderr how many sessions are open and the bytes of their caches and rows, at each change", 0},
       {"--ready-fd", LP_OPTION_I64, &flags.ready_fd, "FD", "write the port to this descriptor when ready", 0},
   };
   const lp_command command = {.usage = "llmpart worker BUNDLE [--listen=HOST:PORT] [options]",
