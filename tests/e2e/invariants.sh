@@ -115,7 +115,7 @@ above_1_it_is_the_whole_model() {
 }
 
 # 6. Total = edge + cloud + visible communication, which lies between 0 and all communication one after the other: the bytes, a round trip
-# for each question, and three to connect. A busy machine adds to it: the least of up to five runs counts.
+# for each question, and three to connect. A busy machine adds to it: half as much again is allowed, and the least of up to five runs counts.
 visible_communication_is_bounded() {
   for how in '--mode=threshold --theta=0.5' '--mode=threshold --theta=2' '--mode=exact'; do
     for _ in 1 2 3 4 5; do
@@ -131,7 +131,7 @@ visible_communication_is_bounded() {
 
 serial_ms() {
   awk -v bytes="$(($(figure linked bytes_up) + $(figure linked bytes_down)))" -v asked="$(figure linked cloud_requests)" \
-    'BEGIN { print bytes * 8 / 1000 + 40 * (asked + 3) }'
+    'BEGIN { print 1.5 * (bytes * 8 / 1000 + 40 * (asked + 3)) }'
 }
 
 # 7. The worker is back to 0 bytes when sessions have ended: at once behind all of the above, and when it was idle for long enough behind
