@@ -14,20 +14,6 @@ prepare() { # prepare NAME EXITS, beside the others
   "$LLMPART" compile "$onnx" $pair --exits="$2" -o "$work/$1.llmpart" >"$work/$1.out" 2>&1 || fail "compile $1: $(head -n 3 "$work/$1.out")"
 }
 
-serve() { # serve [option ...]: a worker of $bundle that says what it holds
-  : >"$work/held"
-  "$LLMPART" worker "$bundle" --listen=127.0.0.1:0 --threads=1 --stats "$@" 2>"$work/held" &
-  worker=$!
-  started="$started $worker"
-  for _ in $(seq 200); do
-    address=$(sed -n 's/^listening on //p' "$work/held")
-    [ -z "$address" ] || return 0
-    sleep 0.05
-  done
-  fail "the worker does not listen: $(cat "$work/held")"
-  finish
-}
-
 generate() { # generate KEEP [option ...]: $made tokens behind $prompt; the run's JSON goes to $work/KEEP
   keep=$1
   shift
@@ -139,7 +125,7 @@ serial_ms() {
 the_cloud_is_empty_afterwards() {
   wait_until_empty 'sessions that ended'
   kill "$worker"
-  serve --idle=300ms
+  serve "$bundle" --stats --idle=300ms
   : >"$work/told"
   "$LLMPART" run "$bundle" --tokens="$prompt" -n 400 --ignore-eos --mode=threshold --theta=2 --cloud="$address" --threads=1 \
     --link=rtt=20ms >"$work/told" 2>"$work/err" &
@@ -155,10 +141,10 @@ the_cloud_is_empty_afterwards() {
   wait_until_empty 'a device that was killed'
 }
 
-last_held() { tail -n 1 "$work/held"; }
+last_held() { tail -n 1 "$work/listening"; }
 
 wait_until_empty() {
-  holds 'bytes held meanwhile' most="$(sed -n 's/^open .*bytes //p' "$work/held" | sort -n | tail -n 1)" 'most > 0'
+  holds 'bytes held meanwhile' most="$(sed -n 's/^open .*bytes //p' "$work/listening" | sort -n | tail -n 1)" 'most > 0'
   for _ in $(seq 200); do
     [ "$(last_held)" != 'open 0, bytes 0' ] || return
     sleep 0.05
@@ -172,7 +158,7 @@ check() { # check NAME WIDTH
   name="invariants, $1" width=$2 bundle=$work/$1.llmpart
   prompt=$(row "$models/$1/tokens.json" prompts 3) want=$(row "$models/$1/tokens.json" tokens 3)
   length=$(length "$prompt")
-  serve
+  serve "$bundle" --stats
   bytes_up_do_not_depend_on_theta
   baselines_send_what_they_should
   a_question_brings_one_token_down

@@ -59,6 +59,22 @@ tokens() { # tokens BUNDLE IDS COUNT [option ...]: the ids that are generated, a
   sequences "$work/json"
 }
 
+serve() { # serve BUNDLE [option ...]: starts a worker at $where (a free port); sets $worker and $address; what it says: $work/listening
+  bundle=$1
+  shift
+  : >"$work/listening"
+  "$LLMPART" worker "$bundle" --listen="${where:-127.0.0.1:0}" --threads=1 "$@" 2>"$work/listening" &
+  worker=$!
+  started="$started $worker"
+  for _ in $(seq 200); do
+    address=$(sed -n 's/^listening on //p' "$work/listening")
+    [ -z "$address" ] || return 0
+    sleep 0.05
+  done
+  fail "the worker does not listen: $(cat "$work/listening")"
+  finish
+}
+
 sequences() { # sequences JSON: the tokens of each sequence of a run's JSON
   awk '/"sequences":/ { begun = 1 }
        begun && /"tokens": \[/ { inside = 1; line = ""; next }

@@ -14,20 +14,6 @@ draw() { # draw LIMIT: a number below it, the same in every run of this test
 }
 drawn=1
 
-serve() { # serve [option ...]: starts a worker; sets $worker and $address
-  : >"$work/listening"
-  "$LLMPART" worker "$bundle" --listen="${where:-127.0.0.1:0}" --threads=1 "$@" 2>"$work/listening" &
-  worker=$!
-  started="$started $worker"
-  for _ in $(seq 100); do
-    address=$(sed -n 's/^listening on //p' "$work/listening")
-    [ -z "$address" ] || return 0
-    sleep 0.1
-  done
-  fail "the worker does not listen: $(cat "$work/listening")"
-  finish
-}
-
 # killed [option ...]: the tokens of a run that is killed again and again; $kills counts. Each process has a little longer.
 killed() {
   rm -f "$kept"
@@ -47,7 +33,7 @@ killed() {
   sequences "$work/json" >"$work/tokens"
 }
 
-serve
+serve "$bundle"
 want=$(tokens "$bundle" "$ids" "$count" --in-process)
 early=$(tokens "$bundle" "$ids" "$count" --mode=standalone)
 total=0
@@ -70,7 +56,7 @@ same 'standalone' "$early" "$(cat "$work/tokens")"
 # with a line, and sent again.
 restart() { # restart [COMMAND]: in the middle of a generation, with a command in between; $work/tokens is what came of it
   rm -rf "$work/contexts"
-  serve --context-dir="$work/contexts"
+  serve "$bundle" --context-dir="$work/contexts"
   where=$address
   "$LLMPART" run "$bundle" --tokens="$ids" -n 150 --threads=1 --ignore-eos -o json --cloud="$address" --link=rtt=60ms \
     >"$work/json" 2>"$work/err" &
@@ -80,7 +66,7 @@ restart() { # restart [COMMAND]: in the middle of a generation, with a command i
   wait "$worker" || fail "a worker that is asked to end: exit status $?"
   same 'contexts that are kept' 1 "$(ls "$work/contexts" | wc -l)"
   "$@"
-  serve --context-dir="$work/contexts"
+  serve "$bundle" --context-dir="$work/contexts"
   wait "$device" || fail "its worker was started again: exit status $?: $(cat "$work/err")"
   sequences "$work/json" >"$work/tokens"
   kill "$worker"

@@ -9,22 +9,6 @@ done
 ids=$(row "$lists" prompts 3)
 want=$(row "$lists" tokens 3)
 
-serve() { # serve BUNDLE [option ...]: starts a worker; sets $worker and $address
-  : >"$work/listening"
-  bundle=$1
-  shift
-  "$LLMPART" worker "$bundle" --listen=127.0.0.1:0 --threads=1 "$@" 2>"$work/listening" &
-  worker=$!
-  started="$started $worker"
-  for _ in $(seq 100); do
-    address=$(sed -n 's/^listening on //p' "$work/listening")
-    [ -z "$address" ] || return 0
-    sleep 0.1
-  done
-  fail "the worker does not listen: $(cat "$work/listening")"
-  finish
-}
-
 serve "$work/1.llmpart"
 for i in 1 2; do
   same "request $i to a worker" "$want" "$(tokens "$work/1.llmpart" "$ids" "$(length "$want")" --cloud="$address")"

@@ -1,3 +1,4 @@
+/* Writes a section of a case: see case.h. */
 #include "tests/gpu/case.h"
 
 void gpu_case_put(lp_buf *file, const char *name, int64_t index, const void *data, size_t bytes) {

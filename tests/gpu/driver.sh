@@ -2,26 +2,12 @@
 # are those of ONNX Runtime where weights are f32 and those of the cpu backend in fewer bits; through a worker and in one process. FAKE
 # holds stand-ins for NVIDIA's driver and compiler, which run the kernels on this processor. With `errors` also that what is
 # missing or wrong is said.
-. "$LP_SOURCE/tests/e2e/lib.sh"
+. "$LP_SOURCE/tests/gpu/lib.sh"
 model=$1 lists=$2 fake=$3
 gpu="--backend-device=cuda --backend-cloud=cuda"
 export XDG_CACHE_HOME="$work/cache"
 # shellcheck disable=SC2031 # each is meant for what follows in its own shell
 export LD_LIBRARY_PATH="$fake${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-
-split() { # split OUT CUT [option ...]
-  to=$1 cut=$2
-  shift 2
-  # shellcheck disable=SC2086 # a list of options
-  compile "$model" "$work/$to.llmpart" $pair --scheduler=cut --cut="$cut" "$@"
-}
-
-check() { # check BUNDLE PROMPT COUNT [option ...]
-  bundle_name=$1 prompt=$2 count=$3
-  shift 3
-  want=$(row "$lists" tokens "$prompt" | cut -d , -f "-$count")
-  same "$bundle_name, prompt $prompt $*" "$want" "$(tokens "$work/$bundle_name.llmpart" "$(row "$lists" prompts "$prompt")" "$count" "$@")"
-}
 
 split mixed 1 --backend-cloud=cuda
 check mixed 1 5

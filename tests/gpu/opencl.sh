@@ -1,23 +1,9 @@
 # opencl.sh MODEL.onnx TOKENS.json [DTYPES [errors]]: with both halves as OpenCL code, greedy tokens are those of ONNX Runtime where weights are
 # f32 and those of the cpu backend in fewer bits; through a worker and in one process; with `errors` also that what is wrong with a side
 # is said.
-. "$LP_SOURCE/tests/e2e/lib.sh"
+. "$LP_SOURCE/tests/gpu/lib.sh"
 model=$1 lists=$2
 gpu="--backend-device=opencl --backend-cloud=opencl"
-
-split() { # split OUT CUT [option ...]
-  to=$1 cut=$2
-  shift 2
-  # shellcheck disable=SC2086 # a list of options
-  compile "$model" "$work/$to.llmpart" $pair --scheduler=cut --cut="$cut" "$@"
-}
-
-check() { # check BUNDLE PROMPT COUNT [option ...]
-  bundle_name=$1 prompt=$2 count=$3
-  shift 3
-  want=$(row "$lists" tokens "$prompt" | cut -d , -f "-$count")
-  same "$bundle_name, prompt $prompt $*" "$want" "$(tokens "$work/$bundle_name.llmpart" "$(row "$lists" prompts "$prompt")" "$count" "$@")"
-}
 
 # shellcheck disable=SC2086 # a list of options
 split gpu 1 $gpu
