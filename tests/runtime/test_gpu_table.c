@@ -1,9 +1,9 @@
 /* launches.json: what is read, and what is wrong with it said where it is. */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/gpu.h"
+#include "tests/suite.h"
 
 #define HEAD "{\"schema\": \"llmpart.launches/1\", \"language\": \"opencl\", \"symbols\": [\"b\", \"s\"], "
 #define LAUNCH                                                                                                         \
@@ -88,9 +88,5 @@ int main(void) {
   tcase_add_test(tcase, reads);
   tcase_add_loop_test(tcase, refuses, 0, (int)(sizeof wrong / sizeof wrong[0]));
   suite_add_tcase(suite, tcase);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return run_suite(suite);
 }
