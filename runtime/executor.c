@@ -14,11 +14,9 @@ lp_executor *lp_executor_create(const lp_bundle *bundle, lp_side_id side, lp_poo
   lp_states_init(&executor->states, &bundle->manifest, side);
   lp_gpu *gpu = bundle->side[side].gpu;
   if (gpu != NULL) executor->gpu_memory = lp_gpu_memory_create(gpu);
-  executor->apart = gpu != NULL && lp_gpu_is_apart(gpu);
-  if (executor->apart) {
-    executor->states.gpu = gpu;
-    executor->states.gpu_memory = executor->gpu_memory;
-  }
+  executor->apart = executor->states.apart = gpu != NULL && lp_gpu_is_apart(gpu);
+  executor->states.gpu = gpu;
+  executor->states.gpu_memory = executor->gpu_memory;
   executor->frame = (lp_frame){.sym = executor->sym,
                                .offset = executor->offset,
                                .weights = bundle->side[side].data,
@@ -44,7 +42,6 @@ static void let_go(lp_executor *executor) {
 }
 
 void lp_executor_forget(lp_executor *executor) {
-  let_go(executor);
   lp_states_drop(&executor->states);
 }
 
@@ -90,7 +87,6 @@ lp_status lp_executor_begin(lp_executor *executor, int32_t program, const int64_
   }
   memcpy(executor->sym, sym, size);
   executor->sym[LP_SYM_T] = threads;
-  if (executor->states.batch != sym[LP_SYM_B] || executor->states.capacity != sym[LP_SYM_C]) let_go(executor);
   LP_TRY(lp_states_reserve(&executor->states, executor->sym, diag));
   return same ? LP_OK : lay_out(executor, program, diag);
 }
@@ -127,8 +123,9 @@ lp_status lp_executor_run(lp_executor *executor, const lp_step *step, lp_diag *d
     return LP_OK;
   }
   int32_t layout = executor->bundle->manifest.programs[executor->program].gpu_layout[executor->side];
+  const lp_gpu_owner owner = {executor->gpu_memory, executor->states.bytes};
   return lp_gpu_run(gpu, executor->gpu_memory, layout, step->gpu_segment, &executor->frame, executor->layout_bytes,
-                    executor->states.bytes, diag);
+                    &owner, diag);
 }
 
 static lp_status check_tokens(const lp_manifest *manifest, lp_element dtype, const void *data, size_t size,

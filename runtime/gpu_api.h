@@ -33,7 +33,7 @@ typedef struct {
 
 typedef struct {
   const char *language; /* of launches.json */
-  /* Memory is of the GPU's own: `reserve` and `copy` are there; else it is the host's: `share`, `map`, `unmap` are. */
+  /* Memory is of the GPU's own: `reserve` and `copy` are there; else it is the host's: `share`, `map`, `unmap`, `move` are. */
   bool apart;
 
   /* Finds a GPU and compiles the kernels. What is missing is reported, with what to do about it. */
@@ -63,6 +63,8 @@ typedef struct {
   void *(*share)(lp_gpu_queue *queue, void *host, size_t bytes, bool read_only);
   bool (*unmap)(lp_gpu_queue *queue, void *memory, void *mapped);
   void *(*map)(lp_gpu_queue *queue, void *memory, size_t bytes);
+  /* From one such memory to another while both are the GPU's; enqueues. */
+  bool (*move)(lp_gpu_queue *queue, void *to, size_t to_offset, void *from, size_t from_offset, size_t bytes);
 
   /* Memory of the GPU, of zeros; NULL when there is no room. Addresses within it are the address plus an offset. */
   void *(*reserve)(lp_gpu_queue *queue, size_t bytes);

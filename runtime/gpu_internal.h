@@ -41,9 +41,11 @@ typedef struct {
 
 struct lp_gpu_memory {
   lp_gpu_queue *queue;
-  LP_VEC(lp_gpu_shared) slots; /* by where they begin: made anew with each layout */
-  lp_gpu_shared *state;        /* [states] */
-  char *arena;                 /* of memory apart */
+  bool busy; /* something may be enqueued that nobody waited for */
+  LP_VEC(lp_gpu_shared)
+  slots;                /* by where they begin, those of a pass's parts behind each other: made anew with each layout */
+  lp_gpu_shared *state; /* [states] */
+  char *arena;          /* of memory apart */
   size_t arena_bytes;
   LP_VEC(lp_gpu_recording) recordings;
   int64_t *moving; /* the sizes of gpu->moving, there */
@@ -59,14 +61,17 @@ int64_t lp_gpu_scratch_bytes(const lp_gpu *gpu, const lp_gpu_layout *layout, con
 /* Where the region behind `begin` ends; negative when that is too far. */
 int64_t lp_gpu_end_of(int64_t begin, int64_t bytes);
 
+/* ---- gpu_pass.c ---- */
+
 /* A run of a segment. */
 typedef struct {
   lp_gpu *gpu;
   lp_gpu_memory *memory;
   const lp_gpu_layout *layout;
-  const lp_frame *frame;
-  const int64_t *grid_sym; /* what numbers of groups are made from */
-  bool by_address;         /* sizes that grow with the context are read from memory->moving */
+  const lp_frame *frame;     /* of all sequences, or of the only one */
+  const lp_gpu_owner *owner; /* of each sequence's caches */
+  const int64_t *grid_sym;   /* what numbers of groups are made from */
+  bool by_address;           /* sizes that grow with the context are read from memory->moving */
 } lp_gpu_pass;
 bool lp_gpu_launch_all(const lp_gpu_pass *pass, const lp_gpu_segment *segment);
 
@@ -83,14 +88,23 @@ void lp_gpu_drop_recordings(lp_gpu *gpu, lp_gpu_memory *memory);
 /* ---- gpu_memory.c ---- */
 
 LP_MUST_USE lp_status lp_gpu_bring_weights(lp_gpu *gpu, lp_diag *diag);
+/* Number 0 of a pass is the frame of all sequences, or of the only one; sequence i has i + 1. */
+typedef struct {
+  const lp_frame *frame;
+  int32_t number;
+  const lp_gpu_owner *owner; /* NULL: of all sequences, which have no caches */
+} lp_gpu_part;
+lp_gpu_part lp_gpu_part_of(const lp_gpu_pass *pass, int64_t number);
 /* Before and behind a segment: shared memory is given to the GPU and taken back. */
-bool lp_gpu_give(lp_gpu *gpu, lp_gpu_memory *memory, const lp_gpu_layout *layout, const lp_frame *frame,
-                 size_t arena_bytes, const size_t *state_bytes);
-bool lp_gpu_take_back(lp_gpu *gpu, lp_gpu_memory *memory);
+bool lp_gpu_give(const lp_gpu_pass *pass, size_t arena_bytes);
+bool lp_gpu_take_back(const lp_gpu_pass *pass);
 /* What a kernel is given for an operand. */
-void *lp_gpu_memory_of(lp_gpu *gpu, lp_gpu_memory *memory, const lp_gpu_layout *layout, const lp_frame *frame,
-                       const lp_gpu_ref *ref);
-void *lp_gpu_scratch_of(lp_gpu *gpu, lp_gpu_memory *memory, const lp_gpu_layout *layout, const lp_frame *frame);
+void *lp_gpu_memory_of(const lp_gpu_pass *pass, const lp_gpu_part *part, const lp_gpu_ref *ref);
+void *lp_gpu_scratch_of(const lp_gpu_pass *pass, const lp_gpu_part *part);
+/* Shared memory has no addresses between its beginnings: what a call for one sequence works on of the rows of all is copied to the
+ * sequence's own memory before it, and back behind it. */
+bool lp_gpu_take_rows(const lp_gpu_pass *pass, const lp_gpu_part *part, const lp_gpu_call *call);
+bool lp_gpu_give_rows(const lp_gpu_pass *pass, const lp_gpu_part *part, const lp_gpu_call *call);
 /* Reports what the queue met. */
 lp_status lp_gpu_report(lp_gpu *gpu, const lp_gpu_memory *memory, lp_diag *diag);
 

@@ -109,7 +109,7 @@ bool lp_gpu_launch_recorded(const lp_gpu_pass *pass, int32_t index) {
   lp_gpu_memory *memory = pass->memory;
   int64_t most[LP_MAX_NAMED_SYMBOLS];
   lp_buf key = {0};
-  if (api->record == NULL || !segment->repeats) return lp_gpu_launch_all(pass, segment);
+  if (api->record == NULL || !segment->repeats || pass->frame->sequences > 0) return lp_gpu_launch_all(pass, segment);
   lp_gpu_recording *recording = recording_of(memory, index);
   lp_gpu_grain(pass->gpu, pass->frame->sym, most);
   make_key(pass, most, &key);

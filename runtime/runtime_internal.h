@@ -209,13 +209,14 @@ LP_MUST_USE lp_status lp_file_verify(const char *path, const lp_file_desc *want,
 
 /* ---- KV caches (state.c) ----------------------------------------------------------------------------------------- */
 
-/* The states of one side of one session, in one region of zeros at first: the host's memory, or that of a GPU whose memory is
- * apart (gpu.h). */
+/* The states of one side of one session, in one region of zeros at first: the host's memory, which a GPU may share, or that of a
+ * GPU whose memory is apart (gpu.h). */
 typedef struct {
   const lp_manifest *manifest;
   lp_side_id side;
-  lp_gpu *gpu; /* whose memory they lie in; NULL: the host's */
+  lp_gpu *gpu; /* that works on them; NULL: a processor does */
   lp_gpu_memory *gpu_memory;
+  bool apart; /* they lie in the GPU's memory */
   char *region;
   size_t region_bytes;
   int64_t batch, capacity;
@@ -316,10 +317,15 @@ lp_batch *lp_batch_create(const lp_bundle *bundle, lp_side_id side,
 void lp_batch_free(lp_batch *batch);      /* NULL is allowed */
 LP_MUST_USE lp_status lp_batch_begin(lp_batch *batch, int32_t program, const lp_batch_member *member, size_t count,
                                      lp_diag *diag);
-/* What a sequence has in `buffer` for an input, send or output step. */
+/* What a sequence has in `buffer` for an input, send or output step, in the host's memory. It counts when lp_batch_bring has brought it
+ * to where the code runs, and can be read when lp_batch_fetch has fetched it from there: all sequences' at once. */
 LP_MUST_USE lp_status lp_batch_buffer(const lp_batch *batch, size_t sequence, int32_t buffer, const lp_step *step,
                                       lp_span *out, lp_diag *diag);
-void lp_batch_run(lp_batch *batch, const lp_step *step);
+LP_MUST_USE lp_status lp_batch_bring(lp_batch *batch, int32_t buffer, const lp_step *step, lp_diag *diag);
+LP_MUST_USE lp_status lp_batch_fetch(lp_batch *batch, int32_t buffer, const lp_step *step, lp_diag *diag);
+LP_MUST_USE lp_status lp_batch_run(lp_batch *batch, const lp_step *step, lp_diag *diag);
+/* Behind a pass: waits for all of it, so that its sequences may be run alone or end. */
+LP_MUST_USE lp_status lp_batch_end(lp_batch *batch, lp_diag *diag);
 /* The first program that is the same code on this side, step by step. */
 int32_t lp_program_code(const lp_bundle *bundle, lp_side_id side, int32_t program);
 

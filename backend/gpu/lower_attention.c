@@ -46,7 +46,7 @@ static const char *seen(gpu_plan *plan, const lp_op *op) {
 
 /* The rows of a cache lie its capacity apart, others follow one another. */
 static const lp_poly *rows_apart(const attention *a, int32_t operand) {
-  lp_value *value = gpu_value_base(lp_op_in(a->op, operand));
+  lp_value *value = lp_value_base(lp_op_in(a->op, operand));
   return gpu_value_cache(value) ? lp_dim_symbol(a->b->plan->module, "c") : a->total;
 }
 
