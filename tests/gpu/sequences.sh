@@ -18,7 +18,8 @@ same_together() { # same_together MODEL [option ...]
 
 same_together "$models/llama/model.onnx" --scheduler=cut --cut=1 --exits=1 --kv-dtype=f16
 same_together "$models/gpt2/model.onnx" --scheduler=cloud-only --dtype-cloud=f16
-for family in bloom-script gemma2-script-past; do
+[ "$backend" = opencl ] && families="" || families="bloom-script gemma2-script-past"
+for family in $families; do
   same_together "$models/families/$family/model.onnx" --scheduler=cloud-only
 done
 
