@@ -27,6 +27,8 @@ struct lp_batch {
   part *part;           /* [room + 1] */
   lp_frame frame, *one; /* of all; [room] */
   lp_gpu_owner *owner;  /* [room] */
+  float *found;         /* the greatest logits of each row, and how many */
+  int64_t wanted;
   size_t count, room;
 };
 
@@ -79,6 +81,7 @@ void lp_batch_free(lp_batch *batch) {
   free(batch->part);
   free(batch->one);
   free(batch->owner);
+  free(batch->found);
   lp_activations_free(&batch->arena);
   free(batch);
 }
@@ -208,12 +211,13 @@ static lp_status copy_run(lp_batch *batch, const lp_span *run, bool bring, lp_di
 }
 
 /* Copies what all sequences have in the buffer; what lies one behind the other at once. */
-static lp_status copy_all(lp_batch *batch, int32_t buffer, const lp_step *step, bool bring, lp_diag *diag) {
+static lp_status copy_all(lp_batch *batch, int32_t buffer, const lp_step *step, bool bring, const bool *whom,
+                          lp_diag *diag) {
   lp_span run = {0};
   for (size_t i = 0; i < batch->count && batch->apart; i++) {
     lp_span span = {0};
     LP_TRY(lp_batch_buffer(batch, i, buffer, step, &span, diag));
-    if (span.size == 0) continue;
+    if (span.size == 0 || (whom != NULL && !whom[i])) continue;
     if (run.size > 0 && (char *)run.data + run.size == span.data) {
       run.size += span.size;
       continue;
@@ -225,12 +229,54 @@ static lp_status copy_all(lp_batch *batch, int32_t buffer, const lp_step *step, 
 }
 
 lp_status lp_batch_bring(lp_batch *batch, int32_t buffer, const lp_step *step, lp_diag *diag) {
-  return copy_all(batch, buffer, step, true, diag);
+  return copy_all(batch, buffer, step, true, NULL, diag);
 }
 
-lp_status lp_batch_fetch(lp_batch *batch, int32_t buffer, const lp_step *step, lp_diag *diag) {
-  return copy_all(batch, buffer, step, false, diag);
+lp_status lp_batch_fetch(lp_batch *batch, int32_t buffer, const lp_step *step, const bool *whom, lp_diag *diag) {
+  return copy_all(batch, buffer, step, false, whom, diag);
 }
+
+/* ---- logits ------------------------------------------------------------------------------------------------------------ */
+
+bool lp_batch_finds_top(const lp_batch *batch, const lp_step *step) {
+  return batch->apart && lp_gpu_has_top(batch->gpu) && step->rows != LP_ROWS_NONE;
+}
+
+static int64_t rows_of(const int64_t *sym, const lp_step *step) {
+  return sym[LP_SYM_B] * sym[step->rows == LP_ROWS_LAST ? LP_SYM_R : LP_SYM_S];
+}
+
+lp_status lp_batch_find_top(lp_batch *batch, const lp_step *step, int32_t wanted, lp_diag *diag) {
+  lp_gpu_top top = {.rows = rows_of(batch->part[0].sym, step),
+                    .vocab = batch->bundle->manifest.vocab,
+                    .apart = batch->bundle->manifest.vocab,
+                    .wanted = wanted};
+  for (size_t i = batch->count; i-- > 0;) { /* the first comes last */
+    lp_span span;
+    lp_logits logits;
+    LP_TRY(lp_batch_buffer(batch, i, step->buffer, step, &span, diag));
+    if (span.size == 0) continue;
+    LP_TRY(lp_logits_read(&batch->bundle->manifest, batch->part[i + 1].sym, &span, &logits, diag));
+    top.offset = (size_t)((const char *)span.data - batch->arena.data);
+  }
+  batch->wanted = wanted;
+  batch->found = lp_realloc(batch->found, (size_t)(top.rows * (1 + 2 * top.wanted)) * sizeof(float));
+  return lp_gpu_find_top(batch->gpu, batch->gpu_memory, &top, batch->found, diag);
+}
+
+lp_status lp_batch_logits(const lp_batch *batch, size_t sequence, const lp_step *step, bool found, lp_logits *out,
+                          lp_diag *diag) {
+  const lp_frame *one = &batch->one[sequence];
+  lp_span span;
+  LP_TRY(lp_batch_buffer(batch, sequence, step->buffer, step, &span, diag));
+  LP_TRY(lp_logits_read(&batch->bundle->manifest, one->sym, &span, out, diag));
+  if (!found) return LP_OK;
+  out->wanted = batch->wanted;
+  out->found = batch->found + (step->rows == LP_ROWS_LAST ? one->last_row : one->row) * (1 + 2 * out->wanted);
+  return LP_OK;
+}
+
+/* ---- running ----------------------------------------------------------------------------------------------------------- */
 
 lp_status lp_batch_run(lp_batch *batch, const lp_step *step, lp_diag *diag) {
   if (batch->gpu != NULL) {

@@ -32,7 +32,8 @@ static lp_status open_gpu(lp_gpu *gpu, const lp_gpu_source *source, lp_diag *dia
   const lp_gpu_text text = {source->kernels_file, source->kernels, source->kernels_size};
   LP_TRY(lp_gpu_table_parse(gpu->file, source->table, source->table_size, gpu->arena, &gpu->table, diag));
   gpu->api = lp_gpu_api_find(gpu->table.language);
-  lp_gpu_find_moving(gpu);
+  lp_gpu_find_repeats(gpu);
+  lp_gpu_find_tables(gpu);
   LP_TRY(gpu->api->open(&text, &gpu->device, diag));
   LP_TRY(find_kernels(gpu, diag));
   if (gpu->api->apart) gpu->top = gpu->api->kernel(gpu->device, "lp_top");
@@ -72,6 +73,7 @@ void lp_gpu_free(lp_gpu *gpu) {
   lp_map_free(gpu->weights);
   lp_map_free(gpu->kernels);
   lp_vec_free(&gpu->moving);
+  lp_vec_free(&gpu->own);
   lp_gpu_table_clear(&gpu->table);
   pthread_mutex_destroy(&gpu->one);
   lp_arena_free(gpu->arena);
@@ -151,7 +153,7 @@ static int64_t room_for(const lp_gpu *gpu, const lp_gpu_layout *layout, int32_t 
   int64_t bytes =
       slot < layout->slots ? lp_gpu_slot_bytes(gpu, &layout->sizes[slot], sym) : lp_gpu_scratch_bytes(gpu, layout, sym);
   if (!gpu->api->apart) return bytes;
-  lp_gpu_grain(gpu, sym, most);
+  lp_gpu_grain(gpu, sym, sym[LP_SYM_P], most);
   int64_t later = slot < layout->slots ? lp_gpu_slot_bytes(gpu, &layout->sizes[slot], most)
                                        : lp_gpu_scratch_bytes(gpu, layout, most);
   return later > bytes ? later : bytes;

@@ -20,7 +20,7 @@ typedef struct {
   lp_gpu_arg_kind kind;
   int32_t ref;
   const lp_poly *size;
-  int32_t moving; /* of a size that grows with the context: its place among those (gpu_record.c); else -1 */
+  int32_t moving; /* of a size that is read from memory: its place among those (gpu_tables.c); else -1 */
 } lp_gpu_arg;
 
 typedef struct {
@@ -29,7 +29,8 @@ typedef struct {
   lp_gpu_axis axis[2];
   const lp_poly *few; /* NULL: always; else only where least <= few <= most */
   int64_t least, most;
-  bool spare; /* more groups than the sizes ask for do no harm */
+  bool spare;  /* more groups than the sizes ask for do no harm */
+  bool spread; /* where the interface spreads, one launch does it for all sequences */
   int32_t arg_count;
   lp_gpu_arg *arg;
 } lp_gpu_launch;

@@ -20,7 +20,8 @@ struct lp_gpu {
   const char *weight_data;
   size_t weight_bytes;
   int32_t states;
-  LP_VEC(const lp_poly *) moving; /* sizes that grow with the context */
+  LP_VEC(const lp_poly *) moving; /* sizes that kernels read from memory (gpu_tables.c) */
+  LP_VEC(int64_t) own;            /* buffers of a sequence's own that calls for each sequence work on */
   pthread_mutex_t one;            /* of `weights` */
 };
 
@@ -28,6 +29,7 @@ struct lp_gpu {
 typedef struct {
   int32_t segment;
   lp_buf key;
+  bool places;     /* it holds addresses of the sequences' own memory */
   bool failed;     /* it cannot be recorded */
   void *recording; /* NULL: not yet */
 } lp_gpu_recording;
@@ -48,8 +50,9 @@ struct lp_gpu_memory {
   char *arena;          /* of memory apart */
   size_t arena_bytes;
   LP_VEC(lp_gpu_recording) recordings;
-  int64_t *moving; /* the sizes of gpu->moving, there */
-  char *top;       /* what lp_gpu_find_top finds */
+  int64_t *tables; /* sizes and addresses for each sequence, there (gpu_tables.c) */
+  size_t table_bytes;
+  char *top; /* what lp_gpu_find_top finds */
   size_t top_bytes;
 };
 
@@ -70,20 +73,35 @@ typedef struct {
   const lp_gpu_layout *layout;
   const lp_frame *frame;     /* of all sequences, or of the only one */
   const lp_gpu_owner *owner; /* of each sequence's caches */
-  const int64_t *grid_sym;   /* what numbers of groups are made from */
-  bool by_address;           /* sizes that grow with the context are read from memory->moving */
+  bool recorded; /* for all contexts of a grain: sizes that grow are read from memory, groups are those of its end */
+  bool places;   /* something was launched with addresses of a sequence's own memory */
 } lp_gpu_pass;
-bool lp_gpu_launch_all(const lp_gpu_pass *pass, const lp_gpu_segment *segment);
+bool lp_gpu_launch_all(lp_gpu_pass *pass, const lp_gpu_segment *segment);
+int64_t lp_gpu_sequences(const lp_gpu_pass *pass); /* at least 1 */
 
 /* ---- gpu_record.c ---- */
 
-/* `sym` with as many past tokens as its grain goes to: sizes made from `out` hold for all contexts of the grain. */
-void lp_gpu_grain(const lp_gpu *gpu, const int64_t *sym, int64_t out[LP_MAX_NAMED_SYMBOLS]);
-/* Finds out what grows with the context, and which segments repeat. */
-void lp_gpu_find_moving(lp_gpu *gpu);
+/* `sym` with as many past tokens as the grain of `past` goes to: sizes made from `out` hold for all contexts of the grain. */
+void lp_gpu_grain(const lp_gpu *gpu, const int64_t *sym, int64_t past, int64_t out[LP_MAX_NAMED_SYMBOLS]);
+int64_t lp_gpu_longest_past(const lp_gpu_pass *pass); /* of all sequences */
+/* Does it grow with the context? */
+bool lp_gpu_grows(const lp_poly *size);
+/* Finds out which segments repeat. */
+void lp_gpu_find_repeats(lp_gpu *gpu);
 /* As lp_gpu_launch_all, from a recording where the segment was run with the same sizes and memory before. */
-bool lp_gpu_launch_recorded(const lp_gpu_pass *pass, int32_t segment);
+bool lp_gpu_launch_recorded(lp_gpu_pass *pass, int32_t segment);
 void lp_gpu_drop_recordings(lp_gpu *gpu, lp_gpu_memory *memory);
+
+/* ---- gpu_tables.c ---- */
+
+/* Finds out what goes into tables. */
+void lp_gpu_find_tables(lp_gpu *gpu);
+/* Puts the pass's tables there; false: no room. */
+bool lp_gpu_bring_tables(const lp_gpu_pass *pass);
+/* Where numbers for sequence `first` and those behind it lie: a size's, or those that say where memory lies. */
+const int64_t *lp_gpu_size_at(const lp_gpu_pass *pass, int32_t moving, int64_t first);
+/* An operand, or the scratch where `ref` is NULL, as it is for sequence `first` and those behind it. */
+lp_gpu_value lp_gpu_spread_value(const lp_gpu_pass *pass, const lp_gpu_ref *ref, int64_t first);
 
 /* ---- gpu_memory.c ---- */
 
@@ -95,6 +113,7 @@ typedef struct {
   const lp_gpu_owner *owner; /* NULL: of all sequences, which have no caches */
 } lp_gpu_part;
 lp_gpu_part lp_gpu_part_of(const lp_gpu_pass *pass, int64_t number);
+int64_t lp_gpu_rows_before(const lp_gpu_part *part, lp_gpu_holds holds); /* of the sequences before that of the part */
 /* Before and behind a segment: shared memory is given to the GPU and taken back. */
 bool lp_gpu_give(const lp_gpu_pass *pass, size_t arena_bytes);
 bool lp_gpu_take_back(const lp_gpu_pass *pass);

@@ -121,15 +121,14 @@ static void *shared_slot(const lp_gpu_pass *pass, int32_t part, int32_t slot) {
   return pass->memory->slots.data[(size_t)part * ((size_t)pass->layout->slots + 1) + (size_t)slot].memory;
 }
 
-/* Rows of the sequences before that of the part. */
-static int64_t rows_before(const lp_gpu_part *part, const lp_gpu_ref *ref) {
-  return ref->holds == LP_GPU_NEW_ROWS ? part->frame->row : part->frame->last_row;
+int64_t lp_gpu_rows_before(const lp_gpu_part *part, lp_gpu_holds holds) {
+  return holds == LP_GPU_NEW_ROWS ? part->frame->row : part->frame->last_row;
 }
 
 static void *buffer_of(const lp_gpu_pass *pass, const lp_gpu_part *part, const lp_gpu_ref *ref) {
   if (!pass->gpu->api->apart) return shared_slot(pass, part->number, pass->layout->slot[ref->index]);
   if (part->number == 0 || ref->holds == LP_GPU_OWN) return place_apart(pass, part->frame, ref->index);
-  return place_apart(pass, pass->frame, ref->index) + rows_before(part, ref) * ref->bytes;
+  return place_apart(pass, pass->frame, ref->index) + lp_gpu_rows_before(part, ref->holds) * ref->bytes;
 }
 
 void *lp_gpu_memory_of(const lp_gpu_pass *pass, const lp_gpu_part *part, const lp_gpu_ref *ref) {
@@ -239,7 +238,7 @@ static bool move_rows(const lp_gpu_pass *pass, const lp_gpu_part *part, const lp
     const lp_gpu_ref *ref = &call->ref[i];
     if (ref->place != LP_GPU_BUFFER || ref->holds == LP_GPU_OWN) continue;
     int64_t rows = sym[LP_SYM_B] * sym[ref->holds == LP_GPU_NEW_ROWS ? LP_SYM_S : LP_SYM_R];
-    size_t begin = (size_t)(rows_before(part, ref) * ref->bytes), bytes = (size_t)(rows * ref->bytes);
+    size_t begin = (size_t)(lp_gpu_rows_before(part, ref->holds) * ref->bytes), bytes = (size_t)(rows * ref->bytes);
     void *own = shared_slot(pass, part->number, pass->layout->slot[ref->index]);
     void *joint = shared_slot(pass, 0, pass->layout->slot[ref->index]);
     if (bytes == 0) continue;
@@ -352,7 +351,7 @@ lp_status lp_gpu_find_top(lp_gpu *gpu, lp_gpu_memory *memory, const lp_gpu_top *
                                 {.size = top->apart},
                                 {.size = top->wanted}};
   const lp_gpu_work work = {
-      .kernel = gpu->top, .groups = {top->rows, 1}, .threads = THREADS, .count = LP_COUNT(value), .arg = value};
+      .kernel = gpu->top, .groups = {top->rows, 1, 1}, .threads = THREADS, .count = LP_COUNT(value), .arg = value};
   bool found =
       gpu->api->launch(memory->queue, &work) && gpu->api->copy(memory->queue, out, true, memory->top, false, bytes);
   return gpu->api->finish(memory->queue) && found ? LP_OK : lp_gpu_report(gpu, memory, diag);

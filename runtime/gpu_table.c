@@ -73,6 +73,7 @@ static lp_status read_launch(reader *r, const lp_json *at, lp_gpu_launcher *laun
     LP_TRY(read_number(r, &when, 2, 0, &out->most));
   }
   out->spare = json_is_true(lp_json_member(at, "spare").value);
+  out->spread = json_is_true(lp_json_member(at, "spread").value);
   LP_TRY(lp_json_array(&args, r->diag));
   size_t count = lp_json_count(&args);
   if (count > LP_GPU_MOST_ARGS)

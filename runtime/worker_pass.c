@@ -143,21 +143,65 @@ static lp_status fill(pass *p, size_t i, const lp_step *step, lp_diag *diag) {
   return LP_OK;
 }
 
+/* What one who takes part is to have of a step that gives. */
+typedef enum { NOTHING, DRAWN, WHOLE } share;
+
+static share share_of(const pass *p, size_t i, const lp_step *step) {
+  const lp_worker *worker = p->worker;
+  const entry *e = &p->all.data[i];
+  if (e->failed) return NOTHING;
+  if (e->session == NULL)
+    return e->part.wanted > 0 && step->port == lp_manifest_output(&worker->bundle->manifest, LP_ROLE_LOGITS) ? DRAWN
+                                                                                                             : NOTHING;
+  if (!worker_request_ends(e->session, p->member[i].sym)) return NOTHING;
+  if (worker_session_draws(worker, e->session, step)) return DRAWN;
+  return worker_session_sends(e->session, step) ? WHOLE : NOTHING;
+}
+
+/* How many of the greatest logits it draws from; 0: from all. */
+static int32_t draws_from(const pass *p, size_t i) {
+  const entry *e = &p->all.data[i];
+  const lp_sampling *sampling = e->session != NULL ? &e->session->sampling : &e->context->context->options.sampling;
+  return lp_sampler_wants(sampling, p->worker->bundle->manifest.vocab);
+}
+
+static bool draws_from_top(const pass *p, size_t i, const lp_step *step) {
+  return share_of(p, i, step) == DRAWN && lp_batch_finds_top(p->worker->batch, step) && draws_from(p, i) > 0;
+}
+
+/* Has what all are to have of the step at hand: the greatest logits, or all there is. */
+static lp_status fetch(pass *p, const lp_step *step, lp_diag *diag) {
+  bool whom[MOST_SEQUENCES], any = false;
+  int32_t most = 0;
+  for (size_t i = 0; i < p->count; i++) {
+    bool top = draws_from_top(p, i, step);
+    whom[i] = !top && share_of(p, i, step) != NOTHING;
+    any |= whom[i];
+    if (top && draws_from(p, i) > most) most = draws_from(p, i);
+  }
+  if (most > 0) LP_TRY(lp_batch_find_top(p->worker->batch, step, most, diag));
+  return any ? lp_batch_fetch(p->worker->batch, step->buffer, step, whom, diag) : LP_OK;
+}
+
 static lp_status emit(pass *p, size_t i, int32_t index, double begin, lp_diag *diag) {
   entry *e = &p->all.data[i];
   const lp_step *step = &p->program->step[index];
   lp_worker *worker = p->worker;
+  lp_logits logits;
   lp_span made;
-  if (e->session != NULL && !worker_request_ends(e->session, p->member[i].sym)) return LP_OK;
-  LP_TRY(lp_batch_buffer(worker->batch, i, step->buffer, step, &made, diag));
-  if (e->session != NULL) {
-    e->session->busy_from = begin - e->session->request.busy_ms;
-    return worker_session_emit(worker, e->session, index, p->member[i].sym, &made, diag);
+  share wants = share_of(p, i, step);
+  if (wants == NOTHING) return LP_OK;
+  if (e->session != NULL) e->session->busy_from = begin - e->session->request.busy_ms;
+  if (wants == WHOLE) {
+    LP_TRY(lp_batch_buffer(worker->batch, i, step->buffer, step, &made, diag));
+    return worker_session_emit(worker, e->session, index, &made, diag);
   }
-  if (step->port != lp_manifest_output(&worker->bundle->manifest, LP_ROLE_LOGITS)) return LP_OK;
+  LP_TRY(lp_batch_logits(worker->batch, i, step, draws_from_top(p, i, step), &logits, diag));
+  if (e->session != NULL) return worker_session_draw(worker, e->session, index, p->member[i].sym, &logits, diag);
   lp_context *context = e->context->context;
-  return lp_cloud_pass_sample(&worker->halves, &e->part, &context->options.sampling, &made,
-                              lp_context_samples(context, &e->part), &context->scratch, diag);
+  lp_cloud_pass_sample(&e->part, &context->options.sampling, &logits, lp_context_samples(context, &e->part),
+                       &context->scratch);
+  return LP_OK;
 }
 
 static bool gives(const lp_step *step) {
@@ -182,15 +226,6 @@ static bool together(pass *p, lp_status status, const lp_diag *diag) {
   return status == LP_OK;
 }
 
-/* Is it asked for anything that a step gives? */
-static bool wants(const pass *p, const lp_step *step) {
-  for (size_t i = 0; gives(step) && i < p->count; i++) {
-    const entry *e = &p->all.data[i];
-    if (e->session == NULL ? e->part.wanted > 0 : worker_request_ends(e->session, p->member[i].sym)) return true;
-  }
-  return false;
-}
-
 /* False: one could not be given what it runs on, or all failed. The others' turns come again. */
 static bool run_steps(pass *p, double begin, lp_diag *diag) {
   lp_batch *batch = p->worker->batch;
@@ -199,7 +234,7 @@ static bool run_steps(pass *p, double begin, lp_diag *diag) {
     lp_diag_clear(diag);
     if (step->kind == LP_STEP_RUN && step->side == LP_SIDE_CLOUD && !together(p, lp_batch_run(batch, step, diag), diag))
       return false;
-    if (wants(p, step) && !together(p, lp_batch_fetch(batch, buffer_of(step), step, diag), diag)) return false;
+    if (gives(step) && !together(p, fetch(p, step, diag), diag)) return false;
     for (size_t i = 0; i < p->count; i++)
       if (!do_step(p, i, k, begin, diag)) return false;
     if (worker_step_takes_payload(step) && !together(p, lp_batch_bring(batch, buffer_of(step), step, diag), diag))

@@ -94,7 +94,8 @@ struct gpu_launch {
   int64_t least, most;
   gpu_arg arg[GPU_MOST_ARGS];
   int32_t arg_count;
-  bool spare; /* more groups than the sizes ask for do no harm */
+  bool spare;  /* more groups than the sizes ask for do no harm */
+  bool spread; /* and a third axis of the grid counts sequences: its pointers are PLACEs */
 };
 
 /* What does one kind of call: launches in order. Equal ones are shared; refs are numbered within the call. */
@@ -220,7 +221,7 @@ const char *gpu_format(gpu_plan *plan, const char *format, ...) LP_PRINTF(2, 3);
 typedef struct {
   gpu_builder *b;
   lp_type type;
-  lp_buf params, size_lines, body; /* size_lines: parameters that are sizes become numbers */
+  lp_buf params, pointer_lines, size_lines, body; /* lines: parameters become pointers and numbers */
   gpu_arg arg[GPU_MOST_ARGS];
   int32_t arg_count;
   lp_map *sizes;        /* polynomial's text -> parameter's name */

@@ -40,6 +40,7 @@ static void put_launch(const gpu_plan *plan, const gpu_launch *launch, lp_buf *o
     lp_buf_printf(out, ", %" PRId64 ", %" PRId64 "]", launch->least, launch->most);
   }
   if (launch->spare) lp_buf_puts(out, ", \"spare\": true");
+  if (launch->spread) lp_buf_puts(out, ", \"spread\": true");
   lp_buf_puts(out, ", \"args\": [");
   for (int32_t i = 0; i < launch->arg_count; i++) {
     if (i) lp_buf_puts(out, ", ");

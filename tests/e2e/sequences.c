@@ -117,7 +117,7 @@ static void run_together(run *r, int32_t program, const lp_batch_member *member,
   for (int32_t k = 0; k < desc->step_count; k++) {
     const lp_step *step = &desc->step[k];
     if (step->kind == LP_STEP_RUN && step->side == LP_SIDE_CLOUD) must(r, lp_batch_run(r->batch, step, r->diag));
-    if (gives(step)) must(r, lp_batch_fetch(r->batch, buffer_of(step), step, r->diag));
+    if (gives(step)) must(r, lp_batch_fetch(r->batch, buffer_of(step), step, NULL, r->diag));
     for (size_t i = 0; (takes(step) || gives(step)) && i < count; i++) {
       lp_span span;
       must(r, lp_batch_buffer(r->batch, i, buffer_of(step), step, &span, r->diag));
