@@ -105,7 +105,7 @@ void lp_pool_run(lp_pool *pool, lp_segment_fn *segment, lp_frame *frame) {
   }
 }
 
-static int32_t machine_threads(void) {
+int32_t lp_machine_threads(void) {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof(set), &set) == 0) return (int32_t)CPU_COUNT(&set);
   long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -113,7 +113,7 @@ static int32_t machine_threads(void) {
 }
 
 lp_pool *lp_pool_create(int32_t threads) {
-  if (threads <= 0) threads = machine_threads();
+  if (threads <= 0) threads = lp_machine_threads();
   if (threads > MAX_THREADS) threads = MAX_THREADS;
   /* lp_alloc aligns to 16 bytes; the words here want a cache line each. */
   lp_pool *pool = aligned_alloc(64, sizeof(*pool));

@@ -83,6 +83,7 @@ typedef struct lp_pool lp_pool;
 lp_pool *lp_pool_create(int32_t threads); /* 0: the machine's cores */
 void lp_pool_free(lp_pool *pool);
 int32_t lp_pool_threads(const lp_pool *pool);
+int32_t lp_machine_threads(void); /* cores that this process may use */
 /* Runs segment(frame, thread) on every thread and returns when all have. Fills frame->barrier and frame->threads. */
 void lp_pool_run(lp_pool *pool, lp_segment_fn *segment, lp_frame *frame);
 

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/tcp_stream.h"
-
 /* A peer that takes nothing for so long is lost. NNG's streams wait for ever once they have failed, so there must be a limit. */
 enum { SEND_TIMEOUT_MS = 30000 };
 static const size_t most_bytes = (size_t)1 << 32;
@@ -13,7 +11,7 @@ static const size_t most_bytes = (size_t)1 << 32;
 /* With `busy` set by the caller, without the mutex: nobody else sends. */
 static void send_first(lp_tcp_outbox *outbox, nng_iov iov) {
   nng_aio_set_iov(outbox->aio, 1, &iov);
-  nng_stream_send(outbox->stream, outbox->aio);
+  nng_stream_send(outbox->tcp->stream, outbox->aio);
 }
 
 /* With the mutex held. False: there is nothing to send, or no way to. */
@@ -43,12 +41,12 @@ static void on_sent(void *user) {
   if (!outbox->broken && outbox->sent >= outbox->queue.data[0].size) drop_first(outbox);
   bool more = next_iov(outbox, &iov), over = outbox->broken || (!more && outbox->finishing);
   pthread_mutex_unlock(&outbox->mutex);
-  if (over) nng_stream_close(outbox->stream);
+  if (over) nng_stream_close(outbox->tcp->stream);
   if (more) send_first(outbox, iov);
 }
 
-bool lp_tcp_outbox_init(lp_tcp_outbox *outbox, nng_stream *stream) {
-  *outbox = (lp_tcp_outbox){.stream = stream};
+bool lp_tcp_outbox_init(lp_tcp_outbox *outbox, lp_tcp_stream *tcp) {
+  *outbox = (lp_tcp_outbox){.tcp = tcp};
   if (nng_aio_alloc(&outbox->aio, on_sent, outbox) != 0) return false;
   nng_aio_set_timeout(outbox->aio, SEND_TIMEOUT_MS);
   pthread_mutex_init(&outbox->mutex, NULL);
@@ -68,23 +66,32 @@ void lp_tcp_outbox_free(lp_tcp_outbox *outbox) {
   pthread_mutex_destroy(&outbox->mutex);
 }
 
-bool lp_tcp_outbox_put(lp_tcp_outbox *outbox, const void *head, size_t head_size, const void *body, size_t body_size) {
+/* With the mutex held: the frame waits, but for what of it was sent. */
+static void queue_frame(lp_tcp_outbox *outbox, const void *head, size_t head_size, const void *body, size_t body_size,
+                        size_t sent) {
   size_t size = LP_TCP_LENGTH + head_size + body_size;
+  lp_tcp_piece piece = {.data = lp_alloc(size), .size = size};
+  lp_tcp_put_length(piece.data, head_size + body_size);
+  if (head_size > 0) memcpy(piece.data + LP_TCP_LENGTH, head, head_size);
+  if (body_size > 0) memcpy(piece.data + LP_TCP_LENGTH + head_size, body, body_size);
+  if (outbox->queue.count == 0) outbox->sent = sent;
+  lp_vec_push(&outbox->queue, piece);
+  outbox->bytes += size;
+}
+
+bool lp_tcp_outbox_put(lp_tcp_outbox *outbox, const void *head, size_t head_size, const void *body, size_t body_size) {
+  size_t size = LP_TCP_LENGTH + head_size + body_size, sent = 0;
   nng_iov iov;
   pthread_mutex_lock(&outbox->mutex);
-  bool good = !outbox->broken && !outbox->finishing && size <= most_bytes - outbox->bytes;
-  bool begin = good && !outbox->busy;
-  if (good) {
-    lp_tcp_piece piece = {.data = lp_alloc(size), .size = size};
-    for (int i = 0; i < LP_TCP_LENGTH; i++)
-      piece.data[i] = (uint8_t)((uint64_t)(head_size + body_size) >> (8 * i));
-    if (head_size > 0) memcpy(piece.data + LP_TCP_LENGTH, head, head_size);
-    if (body_size > 0) memcpy(piece.data + LP_TCP_LENGTH + head_size, body, body_size);
-    lp_vec_push(&outbox->queue, piece);
-    outbox->bytes += size;
+  bool good = !outbox->broken && !outbox->finishing && size <= most_bytes - outbox->bytes, first = !outbox->busy;
+  if (good && first) {
+    outbox->broken = lp_tcp_stream_send_some(outbox->tcp, head, head_size, body, body_size, &sent) != 0;
+    good = !outbox->broken;
   }
-  if (begin) begin = next_iov(outbox, &iov);
+  if (good && sent < size) queue_frame(outbox, head, head_size, body, body_size, sent);
+  bool begin = good && first && next_iov(outbox, &iov), over = first && outbox->broken;
   pthread_mutex_unlock(&outbox->mutex);
+  if (over) nng_stream_close(outbox->tcp->stream);
   if (begin) send_first(outbox, iov);
   return good;
 }
@@ -101,5 +108,13 @@ void lp_tcp_outbox_finish(lp_tcp_outbox *outbox) {
   outbox->finishing = true;
   bool idle = !outbox->busy;
   pthread_mutex_unlock(&outbox->mutex);
-  if (idle) nng_stream_close(outbox->stream);
+  if (idle) nng_stream_close(outbox->tcp->stream);
+}
+
+bool lp_tcp_outbox_ask(lp_tcp_outbox *outbox) {
+  pthread_mutex_lock(&outbox->mutex);
+  bool open = !outbox->broken && (!outbox->finishing || outbox->busy);
+  if (open) lp_tcp_stream_ask(outbox->tcp);
+  pthread_mutex_unlock(&outbox->mutex);
+  return open;
 }

@@ -83,6 +83,7 @@ typedef struct {
   lp_buf scratch, rows;
   lp_sample *sample; /* [sample_count] */
   size_t sample_count;
+  struct worker_pass *pass;     /* the memory of passes; NULL: there was none yet */
   lp_batch *batch;              /* NULL: the code runs one session at a time, when its message comes */
   uint64_t turn;                /* given out last */
   int32_t *code;                /* [programs] the first that is the same code */
@@ -147,13 +148,9 @@ LP_MUST_USE lp_status worker_request_fill(const lp_worker *worker, const worker_
 bool worker_request_ends(const worker_session *session, const int64_t *sym); /* with these tokens */
 /* They were run. */
 void worker_request_passed(lp_worker *worker, worker_session *session, const int64_t *sym, double ms);
-/* Is what a step gives sent, or are tokens drawn from it here? Neither: nobody wants it. */
-bool worker_session_sends(const worker_session *session, const lp_step *step);
-bool worker_session_draws(const lp_worker *worker, const worker_session *session, const lp_step *step);
-LP_MUST_USE lp_status worker_session_emit(lp_worker *worker, worker_session *session, int32_t index,
+/* Sends what a step has made. */
+LP_MUST_USE lp_status worker_session_emit(lp_worker *worker, worker_session *session, int32_t index, const int64_t *sym,
                                           const lp_span *made, lp_diag *diag);
-LP_MUST_USE lp_status worker_session_draw(lp_worker *worker, worker_session *session, int32_t index, const int64_t *sym,
-                                          const lp_logits *logits, lp_diag *diag);
 void worker_session_fail(lp_worker *worker, worker_session *session, const lp_diag *diag);
 bool worker_step_takes_payload(const lp_step *step); /* from the device */
 
@@ -163,6 +160,7 @@ bool worker_step_takes_payload(const lp_step *step); /* from the device */
 bool worker_pass_is_due(const lp_worker *worker);
 /* One pass over those whose turn it is: in the order in which they came, a long one again behind the others after each part. */
 void worker_pass_run(lp_worker *worker);
+void worker_pass_free(lp_worker *worker);
 
 /* Of a context whose question waits and all rows of which are there (worker_context.c). */
 lp_question worker_context_question(const worker_context *context);

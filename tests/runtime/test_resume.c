@@ -11,7 +11,6 @@
 
 #include "runtime/runtime_internal.h"
 #include "tests/runtime/toy_run.h"
-#include "tests/suite.h"
 
 static char *dir, *file;
 static void setup(void) {
@@ -287,5 +286,9 @@ int main(void) {
   tcase_add_test(core, damaged);
   tcase_add_test(core, private_and_writable);
   suite_add_tcase(suite, core);
-  return run_suite(suite);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_NORMAL);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed != 0;
 }
