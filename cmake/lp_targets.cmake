@@ -9,7 +9,8 @@ function(lp_library name)
 endfunction()
 
 # lp_check_test(NAME name SOURCES test_a.c ... [LIBS lp_base ...]): a Check program, with its own main, run by ctest.
-# It runs in the source root and finds the folder of its own files in LP_TEST_DIR.
+# It runs in the source root and finds the folder of its own files in LP_TEST_DIR. Check's own limit of 4 s for a test is
+# short where a machine is busy.
 function(lp_check_test)
   cmake_parse_arguments(arg "" "NAME" "SOURCES;LIBS" ${ARGN})
   add_executable(test_${arg_NAME} ${arg_SOURCES})
@@ -18,6 +19,7 @@ function(lp_check_test)
   target_compile_options(test_${arg_NAME} PRIVATE $<$<C_COMPILER_ID:Clang>:-Wno-gnu-zero-variadic-macro-arguments>)
   target_link_libraries(test_${arg_NAME} PRIVATE lp_flags ${arg_LIBS} PkgConfig::CHECK)
   add_test(NAME ${arg_NAME} COMMAND test_${arg_NAME} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${arg_NAME} PROPERTIES ENVIRONMENT CK_DEFAULT_TIMEOUT=60)
 endfunction()
 
 # lp_shell_test(name script.sh [argument ...]): a script that fails by its exit status. It runs in the source root with

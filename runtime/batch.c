@@ -5,7 +5,7 @@
 
 #include "runtime/runtime_internal.h"
 
-enum { ALIGNMENT = 64 };
+enum { ALIGNMENT = 64 }; /* parts of a GPU's arena begin where its pages do, as their sizes are multiples of that */
 
 /* Symbols, offsets and memory of a frame. Number 0 is that of all; sequence i has i + 1. */
 typedef struct {
@@ -18,9 +18,17 @@ struct lp_batch {
   const lp_bundle *bundle;
   lp_side_id side;
   lp_pool *pool;
+  lp_gpu *gpu; /* NULL: a processor's code */
+  lp_gpu_memory *gpu_memory;
+  bool apart; /* the GPU works in memory of its own; `arena` holds what is brought there and fetched from it */
+  int32_t program;
   lp_activations arena;
+  size_t arena_bytes;   /* of all parts */
   part *part;           /* [room + 1] */
   lp_frame frame, *one; /* of all; [room] */
+  lp_gpu_owner *owner;  /* [room] */
+  float *found;         /* the greatest logits of each row, and how many */
+  int64_t wanted;
   size_t count, room;
 };
 
@@ -59,6 +67,9 @@ lp_batch *lp_batch_create(const lp_bundle *bundle, lp_side_id side, lp_pool *poo
   batch->bundle = bundle;
   batch->side = side;
   batch->pool = pool;
+  batch->gpu = bundle->side[side].gpu;
+  if (batch->gpu != NULL) batch->gpu_memory = lp_gpu_memory_create(batch->gpu);
+  batch->apart = batch->gpu != NULL && lp_gpu_is_apart(batch->gpu);
   return batch;
 }
 
@@ -66,8 +77,11 @@ void lp_batch_free(lp_batch *batch) {
   if (batch == NULL) return;
   for (size_t i = 0; batch->part != NULL && i <= batch->room; i++)
     free(batch->part[i].offset);
+  lp_gpu_memory_free(batch->gpu, batch->gpu_memory);
   free(batch->part);
   free(batch->one);
+  free(batch->owner);
+  free(batch->found);
   lp_activations_free(&batch->arena);
   free(batch);
 }
@@ -78,6 +92,7 @@ static void make_parts(lp_batch *batch, size_t count) {
   size_t had = batch->part != NULL ? batch->room + 1 : 0;
   batch->part = lp_realloc(batch->part, (count + 1) * sizeof(*batch->part));
   batch->one = lp_realloc(batch->one, count * sizeof(*batch->one));
+  batch->owner = lp_realloc(batch->owner, count * sizeof(*batch->owner));
   for (size_t i = had; i <= count; i++)
     batch->part[i] = (part){.offset = lp_alloc(buffers * sizeof(int64_t))};
   batch->room = count;
@@ -103,21 +118,37 @@ static void sum_up(lp_batch *batch, const lp_batch_member *member) {
   }
 }
 
-static lp_status lay_out(lp_batch *batch, int32_t program, lp_diag *diag) {
-  const lp_program *desc = &batch->bundle->manifest.programs[program];
+/* Where the buffers of a frame lie in its part of the arena; negative when that is too large. */
+static int64_t lay_out_part(const lp_batch *batch, const lp_program *desc, part *p) {
+  if (desc->layout_name[batch->side] == NULL) return 0;
+  if (batch->gpu != NULL) return lp_gpu_lay_out(batch->gpu, desc->gpu_layout[batch->side], p->sym, p->offset);
+  return desc->layout[batch->side](p->sym, p->offset);
+}
+
+/* Memory of the GPU's own, or that it shares and has to let go of before it moves. */
+static lp_status make_arena(lp_batch *batch, size_t bytes, lp_diag *diag) {
+  if (batch->gpu != NULL && !batch->apart && bytes > batch->arena.bytes)
+    lp_gpu_memory_reset(batch->gpu, batch->gpu_memory);
+  batch->arena_bytes = bytes;
+  if (!lp_activations_reserve(&batch->arena, bytes))
+    return lp_error(diag, loc_of(batch), "no memory for %zu bytes of activations on the %s", bytes,
+                    lp_side_name(batch->side));
+  return batch->apart ? lp_gpu_make_arena(batch->gpu, batch->gpu_memory, bytes, diag) : LP_OK;
+}
+
+static lp_status lay_out(lp_batch *batch, lp_diag *diag) {
+  const lp_program *desc = &batch->bundle->manifest.programs[batch->program];
   size_t end = 0;
   for (size_t i = 0; i <= batch->count; i++) {
     part *p = &batch->part[i];
-    int64_t bytes = desc->layout[batch->side] != NULL ? desc->layout[batch->side](p->sym, p->offset) : 0;
+    int64_t bytes = lay_out_part(batch, desc, p);
     p->base = end;
     if (bytes < 0 || !lp_size_add(end, (size_t)bytes, &end) || !lp_size_add(end, ALIGNMENT - 1, &end))
       return lp_error(diag, loc_of(batch), "program '%s' asks for %" PRId64 " bytes of activations", desc->name, bytes);
     p->bytes = (size_t)bytes;
     end = end / ALIGNMENT * ALIGNMENT;
   }
-  if (lp_activations_reserve(&batch->arena, end)) return LP_OK;
-  return lp_error(diag, loc_of(batch), "no memory for %zu bytes of activations on the %s", end,
-                  lp_side_name(batch->side));
+  return make_arena(batch, end, diag);
 }
 
 static void set_frame(const lp_batch *batch, lp_frame *frame, const part *p, void *const *state) {
@@ -133,9 +164,14 @@ lp_status lp_batch_begin(lp_batch *batch, int32_t program, const lp_batch_member
   make_parts(batch, count);
   for (size_t i = 0; i < count; i++)
     LP_TRY(lp_states_reserve(member[i].states, member[i].sym, diag));
+  for (size_t i = 0; i < count && batch->gpu != NULL; i++) {
+    batch->owner[i] = (lp_gpu_owner){member[i].states->gpu_memory, member[i].states->bytes};
+    LP_TRY(lp_gpu_wait(batch->gpu, member[i].states->gpu_memory, diag)); /* what it did alone */
+  }
   batch->count = count;
+  batch->program = program;
   sum_up(batch, member);
-  lp_status status = lay_out(batch, program, diag);
+  lp_status status = lay_out(batch, diag);
   if (status != LP_OK) {
     batch->count = 0;
     return status;
@@ -167,6 +203,91 @@ lp_status lp_batch_buffer(const lp_batch *batch, size_t sequence, int32_t buffer
   return LP_OK;
 }
 
-void lp_batch_run(lp_batch *batch, const lp_step *step) {
+static lp_status copy_run(lp_batch *batch, const lp_span *run, bool bring, lp_diag *diag) {
+  if (run->size == 0) return LP_OK;
+  size_t offset = (size_t)((const char *)run->data - batch->arena.data);
+  return bring ? lp_gpu_write(batch->gpu, batch->gpu_memory, offset, run->data, run->size, diag)
+               : lp_gpu_read(batch->gpu, batch->gpu_memory, offset, run->data, run->size, diag);
+}
+
+/* Copies what all sequences have in the buffer; what lies one behind the other at once. */
+static lp_status copy_all(lp_batch *batch, int32_t buffer, const lp_step *step, bool bring, const bool *whom,
+                          lp_diag *diag) {
+  lp_span run = {0};
+  for (size_t i = 0; i < batch->count && batch->apart; i++) {
+    lp_span span = {0};
+    LP_TRY(lp_batch_buffer(batch, i, buffer, step, &span, diag));
+    if (span.size == 0 || (whom != NULL && !whom[i])) continue;
+    if (run.size > 0 && (char *)run.data + run.size == span.data) {
+      run.size += span.size;
+      continue;
+    }
+    LP_TRY(copy_run(batch, &run, bring, diag));
+    run = span;
+  }
+  return copy_run(batch, &run, bring, diag);
+}
+
+lp_status lp_batch_bring(lp_batch *batch, int32_t buffer, const lp_step *step, lp_diag *diag) {
+  return copy_all(batch, buffer, step, true, NULL, diag);
+}
+
+lp_status lp_batch_fetch(lp_batch *batch, int32_t buffer, const lp_step *step, const bool *whom, lp_diag *diag) {
+  return copy_all(batch, buffer, step, false, whom, diag);
+}
+
+/* ---- logits ------------------------------------------------------------------------------------------------------------ */
+
+bool lp_batch_finds_top(const lp_batch *batch, const lp_step *step) {
+  return batch->apart && lp_gpu_has_top(batch->gpu) && step->rows != LP_ROWS_NONE;
+}
+
+static int64_t rows_of(const int64_t *sym, const lp_step *step) {
+  return sym[LP_SYM_B] * sym[step->rows == LP_ROWS_LAST ? LP_SYM_R : LP_SYM_S];
+}
+
+lp_status lp_batch_find_top(lp_batch *batch, const lp_step *step, int32_t wanted, lp_diag *diag) {
+  lp_gpu_top top = {.rows = rows_of(batch->part[0].sym, step),
+                    .vocab = batch->bundle->manifest.vocab,
+                    .apart = batch->bundle->manifest.vocab,
+                    .wanted = wanted};
+  for (size_t i = batch->count; i-- > 0;) { /* the first comes last */
+    lp_span span;
+    lp_logits logits;
+    LP_TRY(lp_batch_buffer(batch, i, step->buffer, step, &span, diag));
+    if (span.size == 0) continue;
+    LP_TRY(lp_logits_read(&batch->bundle->manifest, batch->part[i + 1].sym, &span, &logits, diag));
+    top.offset = (size_t)((const char *)span.data - batch->arena.data);
+  }
+  batch->wanted = wanted;
+  batch->found = lp_realloc(batch->found, (size_t)(top.rows * (1 + 2 * top.wanted)) * sizeof(float));
+  return lp_gpu_find_top(batch->gpu, batch->gpu_memory, &top, batch->found, diag);
+}
+
+lp_status lp_batch_logits(const lp_batch *batch, size_t sequence, const lp_step *step, bool found, lp_logits *out,
+                          lp_diag *diag) {
+  const lp_frame *one = &batch->one[sequence];
+  lp_span span;
+  LP_TRY(lp_batch_buffer(batch, sequence, step->buffer, step, &span, diag));
+  LP_TRY(lp_logits_read(&batch->bundle->manifest, one->sym, &span, out, diag));
+  if (!found) return LP_OK;
+  out->wanted = batch->wanted;
+  out->found = batch->found + (step->rows == LP_ROWS_LAST ? one->last_row : one->row) * (1 + 2 * out->wanted);
+  return LP_OK;
+}
+
+/* ---- running ----------------------------------------------------------------------------------------------------------- */
+
+lp_status lp_batch_run(lp_batch *batch, const lp_step *step, lp_diag *diag) {
+  if (batch->gpu != NULL) {
+    int32_t layout = batch->bundle->manifest.programs[batch->program].gpu_layout[batch->side];
+    return lp_gpu_run(batch->gpu, batch->gpu_memory, layout, step->gpu_segment, &batch->frame, batch->arena_bytes,
+                      batch->owner, diag);
+  }
   lp_pool_run(batch->pool, step->run, &batch->frame);
+  return LP_OK;
+}
+
+lp_status lp_batch_end(lp_batch *batch, lp_diag *diag) {
+  return batch->gpu != NULL ? lp_gpu_wait(batch->gpu, batch->gpu_memory, diag) : LP_OK;
 }

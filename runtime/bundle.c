@@ -171,6 +171,7 @@ static lp_status load_gpu(loader *load, lp_side_id side) {
         .states = bundle->manifest.state_count};
     status = lp_gpu_create(&source, &code->gpu, load->diag);
   }
+  code->sequences = status == LP_OK && lp_gpu_runs_sequences(code->gpu);
   lp_file_unmap(&table);
   lp_file_unmap(&kernels);
   for (int32_t i = 0; i < bundle->manifest.program_count && status == LP_OK; i++)

@@ -59,9 +59,8 @@ void lp_cloud_pass_symbols(const lp_cloud_pass *pass, int64_t sym[]);
 size_t lp_cloud_pass_fill(const lp_halves *halves, const lp_cloud_pass *pass, const lp_step *step, size_t *column,
                           void *to);
 /* The samples from the logits that an output step has. */
-LP_MUST_USE lp_status lp_cloud_pass_sample(const lp_halves *halves, const lp_cloud_pass *pass,
-                                           const lp_sampling *sampling, const lp_span *logits, lp_sample *out,
-                                           lp_buf *scratch, lp_diag *diag);
+void lp_cloud_pass_sample(const lp_cloud_pass *pass, const lp_sampling *sampling, const lp_logits *logits,
+                          lp_sample *out, lp_buf *scratch);
 LP_MUST_USE lp_status lp_halves_run_cloud(const lp_halves *halves, lp_executor *executor, const lp_cloud_pass *pass,
                                           const lp_sampling *sampling, lp_sample *out, lp_buf *scratch, lp_diag *diag);
 

@@ -14,11 +14,9 @@ lp_executor *lp_executor_create(const lp_bundle *bundle, lp_side_id side, lp_poo
   lp_states_init(&executor->states, &bundle->manifest, side);
   lp_gpu *gpu = bundle->side[side].gpu;
   if (gpu != NULL) executor->gpu_memory = lp_gpu_memory_create(gpu);
-  executor->apart = gpu != NULL && lp_gpu_is_apart(gpu);
-  if (executor->apart) {
-    executor->states.gpu = gpu;
-    executor->states.gpu_memory = executor->gpu_memory;
-  }
+  executor->apart = executor->states.apart = gpu != NULL && lp_gpu_is_apart(gpu);
+  executor->states.gpu = gpu;
+  executor->states.gpu_memory = executor->gpu_memory;
   executor->frame = (lp_frame){.sym = executor->sym,
                                .offset = executor->offset,
                                .weights = bundle->side[side].data,
@@ -44,7 +42,6 @@ static void let_go(lp_executor *executor) {
 }
 
 void lp_executor_forget(lp_executor *executor) {
-  let_go(executor);
   lp_states_drop(&executor->states);
 }
 
@@ -90,7 +87,6 @@ lp_status lp_executor_begin(lp_executor *executor, int32_t program, const int64_
   }
   memcpy(executor->sym, sym, size);
   executor->sym[LP_SYM_T] = threads;
-  if (executor->states.batch != sym[LP_SYM_B] || executor->states.capacity != sym[LP_SYM_C]) let_go(executor);
   LP_TRY(lp_states_reserve(&executor->states, executor->sym, diag));
   return same ? LP_OK : lay_out(executor, program, diag);
 }
@@ -127,8 +123,9 @@ lp_status lp_executor_run(lp_executor *executor, const lp_step *step, lp_diag *d
     return LP_OK;
   }
   int32_t layout = executor->bundle->manifest.programs[executor->program].gpu_layout[executor->side];
+  const lp_gpu_owner owner = {executor->gpu_memory, executor->states.bytes};
   return lp_gpu_run(gpu, executor->gpu_memory, layout, step->gpu_segment, &executor->frame, executor->layout_bytes,
-                    executor->states.bytes, diag);
+                    &owner, diag);
 }
 
 static lp_status check_tokens(const lp_manifest *manifest, lp_element dtype, const void *data, size_t size,
@@ -170,58 +167,24 @@ lp_status lp_executor_fill(lp_executor *executor, int32_t buffer, const lp_step 
   return LP_OK;
 }
 
-/* Logits of [b][r][vocab] f32. */
-static lp_status check_logits(const lp_manifest *manifest, const int64_t *sym, size_t size, lp_diag *diag) {
-  size_t batch = (size_t)sym[LP_SYM_B], rows = (size_t)sym[LP_SYM_R], vocab = (size_t)manifest->vocab;
-  size_t wanted = 0;
-  if (!lp_size_mul(batch * sizeof(float), rows, &wanted) || !lp_size_mul(wanted, vocab, &wanted) || wanted != size ||
-      wanted == 0)
-    return lp_error(diag, LP_LOC_FILE(manifest->file), "logits of %zu bytes; batch %zu, %zu rows and %zu ids take %zu",
-                    size, batch, rows, vocab, wanted);
-  return LP_OK;
-}
-
-static uint64_t place_of(const int64_t *sym) {
-  return (uint64_t)(sym[LP_SYM_P] + sym[LP_SYM_S]);
-}
-
-lp_status lp_logits_sample(const lp_manifest *manifest, const int64_t *sym, const lp_span *logits,
-                           const lp_sampling *sampling, lp_sample *out, lp_buf *scratch, lp_diag *diag) {
-  size_t batch = (size_t)sym[LP_SYM_B], rows = (size_t)sym[LP_SYM_R], vocab = (size_t)manifest->vocab;
-  LP_TRY(check_logits(manifest, sym, logits->size, diag));
-  const float *first = logits->data;
-  for (size_t i = 0; i < batch; i++) {
-    const float *last = first + (i * rows + rows - 1) * vocab;
-    out[i] = lp_sampler_draw(sampling, last, (int32_t)vocab, i, place_of(sym), scratch);
-  }
-  return LP_OK;
-}
-
-static void draw_top(const lp_executor *executor, const lp_sampling *sampling, const lp_gpu_top *top,
-                     const float *found, lp_sample *out, lp_buf *scratch) {
-  int32_t *id = lp_alloc((size_t)top->wanted * sizeof *id);
-  for (int64_t i = 0; i < top->rows; i++, found += 1 + 2 * top->wanted) {
-    for (int64_t k = 0; k < top->wanted; k++)
-      id[k] = found[1 + top->wanted + k] < (float)top->vocab ? (int32_t)found[1 + top->wanted + k] : -1;
-    const lp_sampler_top from = {.count = (int32_t)top->wanted, .logit = found + 1, .id = id, .sum = (double)found[0]};
-    out[i] = lp_sampler_draw_top(sampling, &from, (uint64_t)i, place_of(executor->sym), scratch);
-  }
-  free(id);
-}
-
 /* The GPU finds the greatest logits, so that they alone come back. */
 static lp_status sample_apart(lp_executor *executor, const lp_span *span, const lp_sampling *sampling, int32_t wanted,
                               lp_sample *out, lp_buf *scratch, lp_diag *diag) {
-  int64_t vocab = executor->bundle->manifest.vocab, rows = executor->sym[LP_SYM_R];
-  LP_TRY(check_logits(&executor->bundle->manifest, executor->sym, span->size, diag));
+  const int64_t *sym = executor->sym;
+  int64_t vocab = executor->bundle->manifest.vocab, rows = sym[LP_SYM_R];
+  lp_logits logits;
+  LP_TRY(lp_logits_read(&executor->bundle->manifest, sym, span, &logits, diag));
   const lp_gpu_top top = {.offset = offset_of(executor, span) + (size_t)((rows - 1) * vocab) * sizeof(float),
-                          .rows = executor->sym[LP_SYM_B],
+                          .rows = sym[LP_SYM_B],
                           .vocab = vocab,
                           .apart = rows * vocab,
                           .wanted = wanted};
   float *found = lp_alloc((size_t)(top.rows * (1 + 2 * top.wanted)) * sizeof *found);
   lp_status status = lp_gpu_find_top(executor->states.gpu, executor->gpu_memory, &top, found, diag);
-  if (status == LP_OK) draw_top(executor, sampling, &top, found, out, scratch);
+  logits.found = found;
+  logits.wanted = wanted;
+  for (int64_t i = 0; status == LP_OK && i < top.rows; i++)
+    out[i] = lp_logits_draw(&logits, i, sampling, (uint64_t)i, (uint64_t)(sym[LP_SYM_P] + sym[LP_SYM_S]), scratch);
   free(found);
   return status;
 }
@@ -234,6 +197,9 @@ lp_status lp_executor_sample(lp_executor *executor, const lp_step *step, const l
     LP_TRY(find_buffer(executor, step->buffer, &step->tensor, &span, diag));
     return sample_apart(executor, &span, sampling, wanted, out, scratch, diag);
   }
+  lp_logits logits;
   LP_TRY(lp_executor_buffer(executor, step->buffer, &step->tensor, &span, diag));
-  return lp_logits_sample(&executor->bundle->manifest, executor->sym, &span, sampling, out, scratch, diag);
+  LP_TRY(lp_logits_read(&executor->bundle->manifest, executor->sym, &span, &logits, diag));
+  lp_logits_sample(&logits, executor->sym, sampling, out, scratch);
+  return LP_OK;
 }

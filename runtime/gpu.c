@@ -1,4 +1,4 @@
-/* One side's code on a GPU: kernels, layouts, and segments run as the table of launches says, with sizes put in. */
+/* One side's code on a GPU: kernels and layouts. */
 #include "runtime/gpu_internal.h"
 
 #include <stdlib.h>
@@ -32,7 +32,8 @@ static lp_status open_gpu(lp_gpu *gpu, const lp_gpu_source *source, lp_diag *dia
   const lp_gpu_text text = {source->kernels_file, source->kernels, source->kernels_size};
   LP_TRY(lp_gpu_table_parse(gpu->file, source->table, source->table_size, gpu->arena, &gpu->table, diag));
   gpu->api = lp_gpu_api_find(gpu->table.language);
-  lp_gpu_find_moving(gpu);
+  lp_gpu_find_repeats(gpu);
+  lp_gpu_find_tables(gpu);
   LP_TRY(gpu->api->open(&text, &gpu->device, diag));
   LP_TRY(find_kernels(gpu, diag));
   if (gpu->api->apart) gpu->top = gpu->api->kernel(gpu->device, "lp_top");
@@ -72,6 +73,7 @@ void lp_gpu_free(lp_gpu *gpu) {
   lp_map_free(gpu->weights);
   lp_map_free(gpu->kernels);
   lp_vec_free(&gpu->moving);
+  lp_vec_free(&gpu->own);
   lp_gpu_table_clear(&gpu->table);
   pthread_mutex_destroy(&gpu->one);
   lp_arena_free(gpu->arena);
@@ -89,6 +91,10 @@ int32_t lp_gpu_find_layout(const lp_gpu *gpu, const char *name) {
 
 int32_t lp_gpu_buffers(const lp_gpu *gpu, int32_t layout) {
   return gpu->table.layout[layout].buffers + 1;
+}
+
+bool lp_gpu_runs_sequences(const lp_gpu *gpu) {
+  return gpu->table.sequences;
 }
 
 static bool ref_fits(const lp_gpu *gpu, const lp_gpu_layout *layout, const lp_gpu_ref *ref) {
@@ -147,7 +153,7 @@ static int64_t room_for(const lp_gpu *gpu, const lp_gpu_layout *layout, int32_t 
   int64_t bytes =
       slot < layout->slots ? lp_gpu_slot_bytes(gpu, &layout->sizes[slot], sym) : lp_gpu_scratch_bytes(gpu, layout, sym);
   if (!gpu->api->apart) return bytes;
-  lp_gpu_grain(gpu, sym, most);
+  lp_gpu_grain(gpu, sym, sym[LP_SYM_P], most);
   int64_t later = slot < layout->slots ? lp_gpu_slot_bytes(gpu, &layout->sizes[slot], most)
                                        : lp_gpu_scratch_bytes(gpu, layout, most);
   return later > bytes ? later : bytes;
@@ -163,66 +169,4 @@ int64_t lp_gpu_lay_out(const lp_gpu *gpu, int32_t index, const int64_t *sym, int
   }
   offset[layout->buffers] = end;
   return lp_gpu_end_of(end, room_for(gpu, layout, layout->slots, sym));
-}
-
-/* ---- running ----------------------------------------------------------------------------------------------------- */
-
-static lp_gpu_value value_of(const lp_gpu_pass *pass, const lp_gpu_call *call, const lp_gpu_arg *arg) {
-  lp_gpu_value value = {.is_memory = arg->kind != LP_GPU_ARG_SIZE};
-  switch (arg->kind) {
-  case LP_GPU_ARG_SIZE:
-    value.size = lp_gpu_eval(pass->gpu, arg->size, pass->frame->sym);
-    if (pass->by_address && arg->moving >= 0) value.at = pass->memory->moving + arg->moving;
-    break;
-  case LP_GPU_ARG_REF:
-    value.memory = lp_gpu_memory_of(pass->gpu, pass->memory, pass->layout, pass->frame, &call->ref[arg->ref]);
-    break;
-  case LP_GPU_ARG_SCRATCH:
-    value.memory = lp_gpu_scratch_of(pass->gpu, pass->memory, pass->layout, pass->frame);
-    break;
-  case LP_GPU_ARG_NULL:
-    break;
-  }
-  return value;
-}
-
-static bool launch(const lp_gpu_pass *pass, const lp_gpu_call *call, const lp_gpu_launch *launch) {
-  if (launch->few != NULL) {
-    int64_t few = lp_gpu_eval(pass->gpu, launch->few, pass->frame->sym);
-    if (few < launch->least || few > launch->most) return true;
-  }
-  lp_gpu_value value[LP_GPU_MOST_ARGS];
-  lp_gpu_work work = {.kernel = lp_map_get(pass->gpu->kernels, launch->kernel),
-                      .threads = launch->threads,
-                      .count = launch->arg_count,
-                      .arg = value};
-  for (int axis = 0; axis < 2; axis++) {
-    int64_t size = lp_gpu_eval(pass->gpu, launch->axis[axis].size, pass->grid_sym), per = launch->axis[axis].per;
-    work.groups[axis] = size / per + (size % per > 0);
-    if (work.groups[axis] <= 0) return true;
-  }
-  for (int32_t i = 0; i < launch->arg_count; i++)
-    value[i] = value_of(pass, call, &launch->arg[i]);
-  return pass->gpu->api->launch(pass->memory->queue, &work);
-}
-
-bool lp_gpu_launch_all(const lp_gpu_pass *pass, const lp_gpu_segment *segment) {
-  for (int32_t i = 0; i < segment->count; i++) {
-    const lp_gpu_call *call = &segment->call[i];
-    for (int32_t k = 0; k < call->launcher->count; k++)
-      if (!launch(pass, call, &call->launcher->launch[k])) return false;
-  }
-  return true;
-}
-
-lp_status lp_gpu_run(lp_gpu *gpu, lp_gpu_memory *memory, int32_t layout, int32_t segment, const lp_frame *frame,
-                     size_t arena_bytes, const size_t *state_bytes, lp_diag *diag) {
-  const lp_gpu_pass pass = {
-      .gpu = gpu, .memory = memory, .layout = &gpu->table.layout[layout], .frame = frame, .grid_sym = frame->sym};
-  bool done =
-      lp_gpu_give(gpu, memory, pass.layout, frame, arena_bytes, state_bytes) && lp_gpu_launch_recorded(&pass, segment);
-  if (done && gpu->api->apart) return LP_OK;
-  done = lp_gpu_take_back(gpu, memory) && done;
-  done = gpu->api->finish(memory->queue) && done;
-  return done ? LP_OK : lp_gpu_report(gpu, memory, diag);
 }

@@ -20,7 +20,7 @@ typedef struct {
   lp_gpu_arg_kind kind;
   int32_t ref;
   const lp_poly *size;
-  int32_t moving; /* of a size that grows with the context: its place among those (gpu_record.c); else -1 */
+  int32_t moving; /* of a size that is read from memory: its place among those (gpu_tables.c); else -1 */
 } lp_gpu_arg;
 
 typedef struct {
@@ -29,7 +29,8 @@ typedef struct {
   lp_gpu_axis axis[2];
   const lp_poly *few; /* NULL: always; else only where least <= few <= most */
   int64_t least, most;
-  bool spare; /* more groups than the sizes ask for do no harm */
+  bool spare;  /* more groups than the sizes ask for do no harm */
+  bool spread; /* where the interface spreads, one launch does it for all sequences */
   int32_t arg_count;
   lp_gpu_arg *arg;
 } lp_gpu_launch;
@@ -41,13 +42,17 @@ typedef struct {
 } lp_gpu_launcher;
 
 typedef enum { LP_GPU_BUFFER, LP_GPU_STATE, LP_GPU_WEIGHT } lp_gpu_place;
+/* In a pass over several sequences a buffer is a sequence's own, or holds the rows of all (base/abi.h). */
+typedef enum { LP_GPU_OWN, LP_GPU_NEW_ROWS, LP_GPU_LAST_ROWS } lp_gpu_holds;
 typedef struct {
   lp_gpu_place place;
-  int64_t index, bytes; /* of a weight: offset and bytes */
+  lp_gpu_holds holds;
+  int64_t index, bytes; /* of a weight: offset and bytes; of a buffer of rows: bytes of one */
 } lp_gpu_ref;
 
 typedef struct {
   const lp_gpu_launcher *launcher;
+  bool joint; /* runs once over the rows of all sequences, else for one after the other */
   int32_t ref_count;
   lp_gpu_ref *ref;
 } lp_gpu_call;
@@ -80,6 +85,8 @@ typedef struct {
 typedef struct {
   const char *language; /* of the kernels: what lp_gpu_api_find takes */
   lp_symbols symbols;
+  bool
+      sequences; /* it says what several sequences in one pass need to know; tables of before that was thought of do not */
   int32_t launcher_count, layout_count, segment_count;
   lp_gpu_launcher *launcher;
   lp_gpu_layout *layout;
@@ -117,18 +124,26 @@ int32_t lp_gpu_find_segment(const lp_gpu *gpu, const char *name, int32_t layout)
 /* As lp_layout_fn, for `buffers` buffers and one entry more for scratch; negative when too large. */
 int64_t lp_gpu_lay_out(const lp_gpu *gpu, int32_t layout, const int64_t *sym, int64_t *offset);
 int32_t lp_gpu_buffers(const lp_gpu *gpu, int32_t layout); /* with the one for scratch */
+bool lp_gpu_runs_sequences(const lp_gpu *gpu);             /* several in one pass */
 
-/* What one executor has on the GPU: of one thread at a time. */
+/* What one executor has on the GPU, or a batch of sequences: of one thread at a time. */
 typedef struct lp_gpu_memory lp_gpu_memory;
 lp_gpu_memory *lp_gpu_memory_create(const lp_gpu *gpu);
 void lp_gpu_memory_free(lp_gpu *gpu, lp_gpu_memory *memory); /* NULL is allowed */
 /* Lets go of all memory of the host, or of the activations: to be called before any of it is given back or moves. */
 void lp_gpu_memory_reset(lp_gpu *gpu, lp_gpu_memory *memory);
+/* Whose caches a sequence works on: they are shared with the GPU by way of `memory`, as long as that is not reset. */
+typedef struct {
+  lp_gpu_memory *memory;
+  const size_t *state_bytes; /* [states] */
+} lp_gpu_owner;
 /* Runs a segment. Afterwards arena and caches can be read, by the functions below where the GPU's memory is apart; they wait
- * for it, and what went wrong on the way may be reported by them. `frame` holds what lp_gpu_reserve gave as caches then, and
- * its arena is not looked at. state_bytes[states]: of the caches. */
+ * for it, and what went wrong on the way may be reported by them. `frame` holds what lp_gpu_reserve gave as caches then. Of its
+ * arena, and those of a pass's sequences, nothing but how far they lie apart is looked at then. owner[sequences, at least 1]. */
 LP_MUST_USE lp_status lp_gpu_run(lp_gpu *gpu, lp_gpu_memory *memory, int32_t layout, int32_t segment,
-                                 const lp_frame *frame, size_t arena_bytes, const size_t *state_bytes, lp_diag *diag);
+                                 const lp_frame *frame, size_t arena_bytes, const lp_gpu_owner *owner, lp_diag *diag);
+/* Waits for what was enqueued, so that memory may be used by way of another. */
+LP_MUST_USE lp_status lp_gpu_wait(lp_gpu *gpu, lp_gpu_memory *memory, lp_diag *diag);
 
 /* ---- memory apart from the host's (gpu_memory.c) ---------------------------------------------------------------------------- */
 
@@ -149,7 +164,7 @@ bool lp_gpu_has_top(const lp_gpu *gpu); /* code of before it was thought of has 
 LP_MUST_USE lp_status lp_gpu_find_top(lp_gpu *gpu, lp_gpu_memory *memory, const lp_gpu_top *top, float *out,
                                       lp_diag *diag);
 
-/* KV caches: zeros at first. `what` completes "no room for 12 MiB of ...". */
+/* KV caches: zeros when it returns. `what` completes "no room for 12 MiB of ...". */
 LP_MUST_USE lp_status lp_gpu_reserve(lp_gpu *gpu, lp_gpu_memory *memory, size_t bytes, const char *what, void **out,
                                      lp_diag *diag);
 void lp_gpu_release(lp_gpu *gpu, lp_gpu_memory *memory, void *reserved); /* NULL is allowed */

@@ -16,25 +16,31 @@ typedef struct {
   size_t size;
 } lp_gpu_text;
 
-/* An argument: memory, or a size. One that was recorded with an address is read there when it is replayed. */
+/* An argument: memory, or a size. What lies on the GPU is read there when the kernel runs, or is replayed: one number for each
+ * group of the third axis. */
 typedef struct {
   bool is_memory;
-  void *memory;   /* NULL is allowed */
-  const void *at; /* where the size lies on the GPU; NULL: it is `size` */
+  void *memory; /* NULL is allowed */
+  const void
+      *by; /* numbers on the GPU: the memory is `scale` bytes further for each; NULL: it is where `memory` says */
+  int64_t scale;
+  const void *at; /* numbers on the GPU; NULL: the size is `size` */
   int64_t size;
 } lp_gpu_value;
 
 typedef struct {
   void *kernel;
-  int64_t groups[2]; /* both at least 1 */
+  int64_t groups[3]; /* all at least 1; the third is 1 unless the interface `spreads` */
   int32_t threads, count;
   const lp_gpu_value *arg; /* [count] */
 } lp_gpu_work;
 
 typedef struct {
   const char *language; /* of launches.json */
-  /* Memory is of the GPU's own: `reserve` and `copy` are there; else it is the host's: `share`, `map`, `unmap` are. */
+  /* Memory is of the GPU's own: `reserve` and `copy` are there; else it is the host's: `share`, `map`, `unmap`, `move` are. */
   bool apart;
+  /* Kernels can be given numbers on the GPU, and a third axis. Memory is apart then. */
+  bool spreads;
 
   /* Finds a GPU and compiles the kernels. What is missing is reported, with what to do about it. */
   lp_status (*open)(const lp_gpu_text *text, lp_gpu_device **out, lp_diag *diag);
@@ -63,6 +69,8 @@ typedef struct {
   void *(*share)(lp_gpu_queue *queue, void *host, size_t bytes, bool read_only);
   bool (*unmap)(lp_gpu_queue *queue, void *memory, void *mapped);
   void *(*map)(lp_gpu_queue *queue, void *memory, size_t bytes);
+  /* From one such memory to another while both are the GPU's; enqueues. */
+  bool (*move)(lp_gpu_queue *queue, void *to, size_t to_offset, void *from, size_t from_offset, size_t bytes);
 
   /* Memory of the GPU, of zeros; NULL when there is no room. Addresses within it are the address plus an offset. */
   void *(*reserve)(lp_gpu_queue *queue, size_t bytes);

@@ -186,22 +186,26 @@ static void free_queue(lp_gpu_queue *queue) {
   free(queue);
 }
 
-/* Groups on the second axis are at most 65535. */
+/* Groups on the second and third axis are at most 65535. */
 static bool launch(lp_gpu_queue *queue, const lp_gpu_work *work) {
   void *argument[LP_GPU_MOST_ARGS];
-  if (work->groups[0] > INT32_MAX || work->groups[1] > UINT16_MAX)
+  if (work->groups[0] > INT32_MAX || work->groups[1] > UINT16_MAX || work->groups[2] > UINT16_MAX)
     return note(queue, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
   for (int32_t i = 0; i < work->count; i++) {
     const lp_gpu_value *value = &work->arg[i];
-    /* a size is an address and a number, one behind the other, as the kernels' Size */
+    /* a size is an address and a number, one behind the other, as the kernels' Size; memory what their Place is, of which
+     * kernels that take but a pointer read the beginning */
     argument[i] = value->is_memory ? (void *)(uintptr_t)&value->memory : (void *)(uintptr_t)&value->at;
   }
   return enter(queue) &&
-         note(queue, queue->cuda->launch(work->kernel, (unsigned)work->groups[0], (unsigned)work->groups[1], 1,
-                                         (unsigned)work->threads, 1, 1, 0, queue->stream, argument, NULL));
+         note(queue, queue->cuda->launch(work->kernel, (unsigned)work->groups[0], (unsigned)work->groups[1],
+                                         (unsigned)work->groups[2], (unsigned)work->threads, 1, 1, 0, queue->stream,
+                                         argument, NULL));
 }
 
 _Static_assert(offsetof(lp_gpu_value, size) == offsetof(lp_gpu_value, at) + 8, "as the kernels' Size");
+_Static_assert(offsetof(lp_gpu_value, by) == offsetof(lp_gpu_value, memory) + 8, "as the kernels' Place");
+_Static_assert(offsetof(lp_gpu_value, scale) == offsetof(lp_gpu_value, by) + 8, "as the kernels' Place");
 
 static bool record(lp_gpu_queue *queue) {
   return enter(queue) && queue->cuda->record(queue->stream, CAPTURE_OF_THIS_THREAD) == CUDA_SUCCESS;
@@ -275,6 +279,7 @@ static bool copy(lp_gpu_queue *queue, void *to, bool to_host, const void *from, 
 const lp_gpu_api lp_gpu_cuda = {
     .language = "cuda",
     .apart = true,
+    .spreads = true,
     .open = cuda_open,
     .close = close_device,
     .device_name = device_name,

@@ -41,6 +41,7 @@ static const uint64_t map_read_write = 3;
   X(clReleaseMemObject, int32_t, (void *))                                                                             \
   X(clEnqueueMapBuffer, void *,                                                                                        \
     (void *, void *, uint32_t, uint64_t, size_t, size_t, uint32_t, void *, void *, int32_t *))                         \
+  X(clEnqueueCopyBuffer, int32_t, (void *, void *, void *, size_t, size_t, size_t, uint32_t, void *, void *))          \
   X(clEnqueueUnmapMemObject, int32_t, (void *, void *, void *, uint32_t, void *, void *))                              \
   X(clFinish, int32_t, (void *))
 
@@ -247,6 +248,11 @@ static void *map(lp_gpu_queue *queue, void *memory, size_t bytes) {
   return note(queue, status) ? mapped : NULL;
 }
 
+static bool move(lp_gpu_queue *queue, void *to, size_t to_offset, void *from, size_t from_offset, size_t bytes) {
+  return note(queue,
+              queue->cl->clEnqueueCopyBuffer(queue->native, from, to, from_offset, to_offset, bytes, 0, NULL, NULL));
+}
+
 const lp_gpu_api lp_gpu_opencl = {
     .language = "opencl",
     .open = opencl_open,
@@ -263,4 +269,5 @@ const lp_gpu_api lp_gpu_opencl = {
     .share = share,
     .unmap = unmap,
     .map = map,
+    .move = move,
 };

@@ -73,6 +73,7 @@ static lp_status read_launch(reader *r, const lp_json *at, lp_gpu_launcher *laun
     LP_TRY(read_number(r, &when, 2, 0, &out->most));
   }
   out->spare = json_is_true(lp_json_member(at, "spare").value);
+  out->spread = json_is_true(lp_json_member(at, "spread").value);
   LP_TRY(lp_json_array(&args, r->diag));
   size_t count = lp_json_count(&args);
   if (count > LP_GPU_MOST_ARGS)
@@ -169,7 +170,17 @@ static lp_status read_layouts(reader *r, const lp_json *root) {
 
 /* ---- segments -------------------------------------------------------------------------------------------------------- */
 
-/* "b3", "s0", or [offset, bytes] of a weight. */
+/* The "+s*256" of "b3+s*256". */
+static bool read_rows(const char *text, lp_gpu_ref *out) {
+  char *end = NULL;
+  if (out->place != LP_GPU_BUFFER || text[0] != '+' || (text[1] != 's' && text[1] != 'r') || text[2] != '*')
+    return false;
+  out->holds = text[1] == 's' ? LP_GPU_NEW_ROWS : LP_GPU_LAST_ROWS;
+  out->bytes = strtol(text + 3, &end, 10);
+  return end != text + 3 && *end == '\0' && out->bytes > 0;
+}
+
+/* "b3", "b3+s*256", "s0", or [offset, bytes] of a weight. */
 static lp_status read_ref(reader *r, const lp_json *at, lp_gpu_ref *out) {
   if (json_is_array(at->value)) {
     out->place = LP_GPU_WEIGHT;
@@ -181,7 +192,8 @@ static lp_status read_ref(reader *r, const lp_json *at, lp_gpu_ref *out) {
   LP_TRY(lp_json_text(at, &text, r->diag));
   out->place = text[0] == 's' ? LP_GPU_STATE : LP_GPU_BUFFER;
   if (text[0] != '\0') out->index = strtol(text + 1, &end, 10);
-  if ((text[0] == 'b' || text[0] == 's') && end != text + 1 && *end == '\0' && out->index >= 0) return LP_OK;
+  if ((text[0] == 'b' || text[0] == 's') && end != text + 1 && out->index >= 0 && (*end == '\0' || read_rows(end, out)))
+    return LP_OK;
   return lp_json_error(at, r->diag, "'%.40s' is no buffer and no state", text);
 }
 
@@ -191,12 +203,14 @@ static lp_status read_call(reader *r, const lp_json *at, lp_gpu_call *out) {
   LP_TRY(lp_json_array(at, r->diag));
   LP_TRY(lp_json_i32(&number, 0, r->out->launcher_count - 1, &launcher, r->diag));
   out->launcher = &r->out->launcher[launcher];
-  out->ref_count = (int32_t)lp_json_count(at) - 1;
+  out->joint = json_is_true(lp_json_item(at, 1).value);
+  size_t first = out->joint ? 2 : 1;
+  out->ref_count = (int32_t)(lp_json_count(at) - first);
   if (out->ref_count < out->launcher->refs || out->ref_count > MOST_REFS)
     return lp_json_error(at, r->diag, "%d operands; its launches take %d", out->ref_count, out->launcher->refs);
   out->ref = LP_NEW_ARRAY(r->arena, lp_gpu_ref, (size_t)out->ref_count + 1);
   for (int32_t i = 0; i < out->ref_count; i++) {
-    lp_json item = lp_json_item(at, (size_t)i + 1);
+    lp_json item = lp_json_item(at, (size_t)i + first);
     LP_TRY(read_ref(r, &item, &out->ref[i]));
   }
   return LP_OK;
@@ -242,6 +256,7 @@ static lp_status read_root(reader *r, const lp_json *root) {
     if (lp_symbols_intern(&r->out->symbols, text) != i + 1)
       return lp_json_error(&item, r->diag, "'%.40s' is listed twice, or one too many", text);
   }
+  r->out->sequences = json_is_true(lp_json_member(root, "sequences").value);
   LP_TRY(read_launchers(r, root));
   LP_TRY(read_layouts(r, root));
   return read_segments(r, root);

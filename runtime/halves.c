@@ -121,16 +121,21 @@ static void copy_columns(float *to, size_t to_width, const float *from, size_t f
 }
 
 /* Samples behind each of the last `wanted` positions up to `end`, from their logits. */
-static lp_status sample_rows(const lp_bundle *bundle, const lp_span *logits, int64_t end, int64_t wanted,
-                             const lp_sampling *sampling, lp_sample *out, lp_buf *scratch, lp_diag *diag) {
-  int32_t vocab = bundle->manifest.vocab;
-  if (logits->size != (size_t)wanted * (size_t)vocab * sizeof(float))
-    return lp_error(diag, LP_LOC_FILE(bundle->manifest.file), "logits of %zu bytes for %" PRId64 " positions",
-                    logits->size, wanted);
+static void sample_rows(const lp_logits *logits, int64_t end, int64_t wanted, const lp_sampling *sampling,
+                        lp_sample *out, lp_buf *scratch) {
   for (int64_t i = 0; i < wanted; i++)
-    out[i] = lp_sampler_draw(sampling, (const float *)logits->data + i * vocab, vocab, 0,
-                             (uint64_t)(end - wanted + i + 1), scratch);
-  return LP_OK;
+    out[i] = lp_logits_draw(logits, i, sampling, 0, (uint64_t)(end - wanted + i + 1), scratch);
+}
+
+/* An executor's logits of `wanted` positions. */
+static lp_status read_logits(lp_executor *executor, const lp_step *step, int64_t wanted, lp_logits *out,
+                             lp_diag *diag) {
+  lp_span span;
+  *out = (lp_logits){0};
+  if (wanted == 0) return LP_OK;
+  LP_TRY(lp_executor_buffer(executor, step->buffer, &step->tensor, &span, diag));
+  const int64_t sym[] = {[LP_SYM_B] = 1, [LP_SYM_R] = wanted};
+  return lp_logits_read(&executor->bundle->manifest, sym, &span, out, diag);
 }
 
 static int32_t exit_of(const lp_manifest *manifest, int32_t output) {
@@ -161,10 +166,9 @@ static lp_status take_exit(device_run *run, const lp_step *step) {
   int32_t exit = exit_of(&run->halves->bundle->manifest, step->port);
   if (exit < 0 || !wants(run, exit)) return LP_OK;
   const lp_device_pass *pass = run->pass;
-  lp_span logits;
-  LP_TRY(lp_executor_buffer(run->executor, step->buffer, &step->tensor, &logits, run->diag));
-  LP_TRY(sample_rows(run->halves->bundle, &logits, pass->past + pass->count, pass->wanted, run->sampling, pass->samples,
-                     run->scratch, run->diag));
+  lp_logits logits;
+  LP_TRY(read_logits(run->executor, step, pass->wanted, &logits, run->diag));
+  sample_rows(&logits, pass->past + pass->count, pass->wanted, run->sampling, pass->samples, run->scratch);
   pass->take(pass->user, exit, pass->samples);
   return LP_OK;
 }
@@ -229,10 +233,9 @@ size_t lp_cloud_pass_fill(const lp_halves *halves, const lp_cloud_pass *pass, co
   return part * (size_t)pass->count * sizeof(float);
 }
 
-lp_status lp_cloud_pass_sample(const lp_halves *halves, const lp_cloud_pass *pass, const lp_sampling *sampling,
-                               const lp_span *logits, lp_sample *out, lp_buf *scratch, lp_diag *diag) {
-  if (pass->wanted == 0) return LP_OK;
-  return sample_rows(halves->bundle, logits, pass->past + pass->count, pass->wanted, sampling, out, scratch, diag);
+void lp_cloud_pass_sample(const lp_cloud_pass *pass, const lp_sampling *sampling, const lp_logits *logits,
+                          lp_sample *out, lp_buf *scratch) {
+  sample_rows(logits, pass->past + pass->count, pass->wanted, sampling, out, scratch);
 }
 
 lp_status lp_halves_run_cloud(const lp_halves *halves, lp_executor *executor, const lp_cloud_pass *pass,
@@ -253,9 +256,9 @@ lp_status lp_halves_run_cloud(const lp_halves *halves, lp_executor *executor, co
     } else if (step->kind == LP_STEP_RUN && step->side == LP_SIDE_CLOUD) {
       LP_TRY(lp_executor_run(executor, step, diag));
     } else if (step->kind == LP_STEP_OUTPUT && step->port == logits && pass->wanted > 0) {
-      lp_span span;
-      LP_TRY(lp_executor_buffer(executor, step->buffer, &step->tensor, &span, diag));
-      LP_TRY(lp_cloud_pass_sample(halves, pass, sampling, &span, out, scratch, diag));
+      lp_logits all;
+      LP_TRY(read_logits(executor, step, pass->wanted, &all, diag));
+      lp_cloud_pass_sample(pass, sampling, &all, out, scratch);
     }
   }
   return LP_OK;

@@ -209,13 +209,14 @@ LP_MUST_USE lp_status lp_file_verify(const char *path, const lp_file_desc *want,
 
 /* ---- KV caches (state.c) ----------------------------------------------------------------------------------------- */
 
-/* The states of one side of one session, in one region of zeros at first: the host's memory, or that of a GPU whose memory is
- * apart (gpu.h). */
+/* The states of one side of one session, in one region of zeros at first: the host's memory, which a GPU may share, or that of a
+ * GPU whose memory is apart (gpu.h). */
 typedef struct {
   const lp_manifest *manifest;
   lp_side_id side;
-  lp_gpu *gpu; /* whose memory they lie in; NULL: the host's */
+  lp_gpu *gpu; /* that works on them; NULL: a processor does */
   lp_gpu_memory *gpu_memory;
+  bool apart; /* they lie in the GPU's memory */
   char *region;
   size_t region_bytes;
   int64_t batch, capacity;
@@ -290,12 +291,28 @@ LP_MUST_USE lp_status lp_executor_fill(lp_executor *executor, int32_t buffer, co
 /* Is the payload of a step as long as wanted, and are its token ids, if it holds any, in the vocabulary? */
 LP_MUST_USE lp_status lp_payload_check(const lp_manifest *manifest, const lp_step *step, size_t wanted,
                                        const void *data, size_t size, lp_diag *diag);
-/* Samples one token per sequence from logits [b][r][vocab] at these symbol values: out[b]. */
-LP_MUST_USE lp_status lp_logits_sample(const lp_manifest *manifest, const int64_t *sym, const lp_span *logits,
-                                       const lp_sampling *sampling, lp_sample *out, lp_buf *scratch, lp_diag *diag);
-/* The same from the logits of an `output` step. */
+/* Samples one token per sequence from the logits of an `output` step. */
 LP_MUST_USE lp_status lp_executor_sample(lp_executor *executor, const lp_step *step, const lp_sampling *sampling,
                                          lp_sample *out, lp_buf *scratch, lp_diag *diag);
+
+/* ---- what tokens are drawn from (logits.c) ------------------------------------------------------------------------ */
+
+/* Rows of logits, or what a GPU found of each (lp_gpu_find_top). Borrowed. */
+typedef struct {
+  const float *row;   /* [rows][vocab] */
+  const float *found; /* [rows][1 + 2 * wanted]; NULL: all are there */
+  int64_t wanted;
+  int32_t vocab;
+} lp_logits;
+/* The bytes of logits [b][r][vocab] at these symbol values. */
+LP_MUST_USE lp_status lp_logits_read(const lp_manifest *manifest, const int64_t *sym, const lp_span *span,
+                                     lp_logits *out, lp_diag *diag);
+/* A token behind one row, as number `place` of its sequence. */
+lp_sample lp_logits_draw(const lp_logits *logits, int64_t row, const lp_sampling *sampling, uint64_t sequence,
+                         uint64_t place, lp_buf *scratch);
+/* One token per sequence from the last of its r rows: out[b]. */
+void lp_logits_sample(const lp_logits *logits, const int64_t *sym, const lp_sampling *sampling, lp_sample *out,
+                      lp_buf *scratch);
 
 /* ---- passes over several sequences (batch.c) --------------------------------------------------------------------- */
 
@@ -316,10 +333,23 @@ lp_batch *lp_batch_create(const lp_bundle *bundle, lp_side_id side,
 void lp_batch_free(lp_batch *batch);      /* NULL is allowed */
 LP_MUST_USE lp_status lp_batch_begin(lp_batch *batch, int32_t program, const lp_batch_member *member, size_t count,
                                      lp_diag *diag);
-/* What a sequence has in `buffer` for an input, send or output step. */
+/* What a sequence has in `buffer` for an input, send or output step, in the host's memory. It counts when lp_batch_bring has brought it
+ * to where the code runs, and can be read when lp_batch_fetch has fetched it from there: all sequences' at once. */
 LP_MUST_USE lp_status lp_batch_buffer(const lp_batch *batch, size_t sequence, int32_t buffer, const lp_step *step,
                                       lp_span *out, lp_diag *diag);
-void lp_batch_run(lp_batch *batch, const lp_step *step);
+LP_MUST_USE lp_status lp_batch_bring(lp_batch *batch, int32_t buffer, const lp_step *step, lp_diag *diag);
+/* whom[count]: whose; NULL: everybody's. */
+LP_MUST_USE lp_status lp_batch_fetch(lp_batch *batch, int32_t buffer, const lp_step *step, const bool *whom,
+                                     lp_diag *diag);
+/* Logits of an output step can be drawn from without being fetched, once the `wanted` greatest of each row were found. */
+bool lp_batch_finds_top(const lp_batch *batch, const lp_step *step);
+LP_MUST_USE lp_status lp_batch_find_top(lp_batch *batch, const lp_step *step, int32_t wanted, lp_diag *diag);
+/* The logits that a sequence has for the step: what was fetched, or `found` of them. */
+LP_MUST_USE lp_status lp_batch_logits(const lp_batch *batch, size_t sequence, const lp_step *step, bool found,
+                                      lp_logits *out, lp_diag *diag);
+LP_MUST_USE lp_status lp_batch_run(lp_batch *batch, const lp_step *step, lp_diag *diag);
+/* Behind a pass: waits for all of it, so that its sequences may be run alone or end. */
+LP_MUST_USE lp_status lp_batch_end(lp_batch *batch, lp_diag *diag);
 /* The first program that is the same code on this side, step by step. */
 int32_t lp_program_code(const lp_bundle *bundle, lp_side_id side, int32_t program);
 

@@ -46,10 +46,12 @@ void lp_states_init(lp_states *states, const lp_manifest *manifest, lp_side_id s
 }
 
 static void unmap_region(lp_states *states) {
-  if (states->gpu != NULL)
+  if (states->apart) {
     lp_gpu_release(states->gpu, states->gpu_memory, states->region);
-  else if (states->region != NULL)
+  } else if (states->region != NULL) {
+    if (states->gpu != NULL) lp_gpu_memory_reset(states->gpu, states->gpu_memory); /* it shares the region */
     munmap(states->region, states->region_bytes);
+  }
   states->region = NULL;
   states->region_bytes = 0;
   states->batch = states->capacity = 0;
@@ -93,7 +95,7 @@ static lp_status copy_rows(const lp_states *states, lp_gpu_direction direction, 
                            .from_apart = from_rows * extent.inner,
                            .run = rows * extent.inner,
                            .count = extent.outer};
-  if (states->gpu != NULL) return lp_gpu_copy(states->gpu, states->gpu_memory, &all, diag);
+  if (states->apart) return lp_gpu_copy(states->gpu, states->gpu_memory, &all, diag);
   for (size_t i = 0; i < all.count; i++)
     memcpy(to + i * all.to_apart, from + i * all.from_apart, all.run);
   return LP_OK;
@@ -123,7 +125,7 @@ static lp_status lay_out(lp_states *states, const int64_t *sym, char *region, lp
 }
 
 static lp_status make_region(const lp_states *states, const int64_t *sym, size_t bytes, void **out, lp_diag *diag) {
-  if (states->gpu != NULL) return lp_gpu_reserve(states->gpu, states->gpu_memory, bytes, "KV caches", out, diag);
+  if (states->apart) return lp_gpu_reserve(states->gpu, states->gpu_memory, bytes, "KV caches", out, diag);
   *out = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (*out == MAP_FAILED)
     return lp_error(diag, LP_LOC_FILE(states->manifest->file),
@@ -192,9 +194,8 @@ static lp_status copy_by_host(const lp_states *from, const lp_states *to, int32_
 
 lp_status lp_states_copy(const lp_states *from, const lp_states *to, int32_t state, const int64_t *sym, lp_diag *diag) {
   state_extent extent;
-  if (from->gpu != NULL && to->gpu != NULL) return copy_by_host(from, to, state, sym, diag);
+  if (from->apart && to->apart) return copy_by_host(from, to, state, sym, diag);
   if (!extent_of(from, state, sym, &extent)) return report_extent(from, diag);
-  return copy_rows(from->gpu != NULL ? from : to, from->gpu != NULL ? LP_GPU_TO_HOST : LP_GPU_FROM_HOST,
-                   to->pointer[state], extent.capacity, from->pointer[state], extent.capacity, rows_of(sym), extent,
-                   diag);
+  return copy_rows(from->apart ? from : to, from->apart ? LP_GPU_TO_HOST : LP_GPU_FROM_HOST, to->pointer[state],
+                   extent.capacity, from->pointer[state], extent.capacity, rows_of(sym), extent, diag);
 }

@@ -148,9 +148,13 @@ LP_MUST_USE lp_status worker_request_fill(const lp_worker *worker, const worker_
 bool worker_request_ends(const worker_session *session, const int64_t *sym); /* with these tokens */
 /* They were run. */
 void worker_request_passed(lp_worker *worker, worker_session *session, const int64_t *sym, double ms);
-/* Sends what a step has made. */
-LP_MUST_USE lp_status worker_session_emit(lp_worker *worker, worker_session *session, int32_t index, const int64_t *sym,
+/* Is what a step gives sent, or are tokens drawn from it here? Neither: nobody wants it. */
+bool worker_session_sends(const worker_session *session, const lp_step *step);
+bool worker_session_draws(const lp_worker *worker, const worker_session *session, const lp_step *step);
+LP_MUST_USE lp_status worker_session_emit(lp_worker *worker, worker_session *session, int32_t index,
                                           const lp_span *made, lp_diag *diag);
+LP_MUST_USE lp_status worker_session_draw(lp_worker *worker, worker_session *session, int32_t index, const int64_t *sym,
+                                          const lp_logits *logits, lp_diag *diag);
 void worker_session_fail(lp_worker *worker, worker_session *session, const lp_diag *diag);
 bool worker_step_takes_payload(const lp_step *step); /* from the device */
 

@@ -130,53 +130,116 @@ static void choose(pass *p) {
 
 /* ---- the program ------------------------------------------------------------------------------------------------------ */
 
+static int32_t buffer_of(const lp_step *step) {
+  return worker_step_takes_payload(step) && step->kind != LP_STEP_INPUT ? step->to_buffer : step->buffer;
+}
+
 static lp_status fill(pass *p, size_t i, const lp_step *step, lp_diag *diag) {
   entry *e = &p->all.data[i];
   lp_span to;
-  LP_TRY(lp_batch_buffer(p->worker->batch, i, step->kind == LP_STEP_INPUT ? step->buffer : step->to_buffer, step, &to,
-                         diag));
+  LP_TRY(lp_batch_buffer(p->worker->batch, i, buffer_of(step), step, &to, diag));
   if (e->session != NULL)
     return worker_request_fill(p->worker, e->session, step, p->member[i].sym, &e->taken, to, diag);
   (void)lp_cloud_pass_fill(&p->worker->halves, &e->part, step, &e->taken, to.data);
   return LP_OK;
 }
 
+/* What one who takes part is to have of a step that gives. */
+typedef enum { NOTHING, DRAWN, WHOLE } share;
+
+static share share_of(const pass *p, size_t i, const lp_step *step) {
+  const lp_worker *worker = p->worker;
+  const entry *e = &p->all.data[i];
+  if (e->failed) return NOTHING;
+  if (e->session == NULL)
+    return e->part.wanted > 0 && step->port == lp_manifest_output(&worker->bundle->manifest, LP_ROLE_LOGITS) ? DRAWN
+                                                                                                             : NOTHING;
+  if (!worker_request_ends(e->session, p->member[i].sym)) return NOTHING;
+  if (worker_session_draws(worker, e->session, step)) return DRAWN;
+  return worker_session_sends(e->session, step) ? WHOLE : NOTHING;
+}
+
+/* How many of the greatest logits it draws from; 0: from all. */
+static int32_t draws_from(const pass *p, size_t i) {
+  const entry *e = &p->all.data[i];
+  const lp_sampling *sampling = e->session != NULL ? &e->session->sampling : &e->context->context->options.sampling;
+  return lp_sampler_wants(sampling, p->worker->bundle->manifest.vocab);
+}
+
+static bool draws_from_top(const pass *p, size_t i, const lp_step *step) {
+  return share_of(p, i, step) == DRAWN && lp_batch_finds_top(p->worker->batch, step) && draws_from(p, i) > 0;
+}
+
+/* Has what all are to have of the step at hand: the greatest logits, or all there is. */
+static lp_status fetch(pass *p, const lp_step *step, lp_diag *diag) {
+  bool whom[MOST_SEQUENCES], any = false;
+  int32_t most = 0;
+  for (size_t i = 0; i < p->count; i++) {
+    bool top = draws_from_top(p, i, step);
+    whom[i] = !top && share_of(p, i, step) != NOTHING;
+    any |= whom[i];
+    if (top && draws_from(p, i) > most) most = draws_from(p, i);
+  }
+  if (most > 0) LP_TRY(lp_batch_find_top(p->worker->batch, step, most, diag));
+  return any ? lp_batch_fetch(p->worker->batch, step->buffer, step, whom, diag) : LP_OK;
+}
+
 static lp_status emit(pass *p, size_t i, int32_t index, double begin, lp_diag *diag) {
   entry *e = &p->all.data[i];
   const lp_step *step = &p->program->step[index];
   lp_worker *worker = p->worker;
+  lp_logits logits;
   lp_span made;
-  if (e->session != NULL && !worker_request_ends(e->session, p->member[i].sym)) return LP_OK;
-  LP_TRY(lp_batch_buffer(worker->batch, i, step->buffer, step, &made, diag));
-  if (e->session != NULL) {
-    e->session->busy_from = begin - e->session->request.busy_ms;
-    return worker_session_emit(worker, e->session, index, p->member[i].sym, &made, diag);
+  share wants = share_of(p, i, step);
+  if (wants == NOTHING) return LP_OK;
+  if (e->session != NULL) e->session->busy_from = begin - e->session->request.busy_ms;
+  if (wants == WHOLE) {
+    LP_TRY(lp_batch_buffer(worker->batch, i, step->buffer, step, &made, diag));
+    return worker_session_emit(worker, e->session, index, &made, diag);
   }
-  if (step->port != lp_manifest_output(&worker->bundle->manifest, LP_ROLE_LOGITS)) return LP_OK;
+  LP_TRY(lp_batch_logits(worker->batch, i, step, draws_from_top(p, i, step), &logits, diag));
+  if (e->session != NULL) return worker_session_draw(worker, e->session, index, p->member[i].sym, &logits, diag);
   lp_context *context = e->context->context;
-  return lp_cloud_pass_sample(&worker->halves, &e->part, &context->options.sampling, &made,
-                              lp_context_samples(context, &e->part), &context->scratch, diag);
+  lp_cloud_pass_sample(&e->part, &context->options.sampling, &logits, lp_context_samples(context, &e->part),
+                       &context->scratch);
+  return LP_OK;
+}
+
+static bool gives(const lp_step *step) {
+  return step->side == LP_SIDE_CLOUD && (step->kind == LP_STEP_SEND || step->kind == LP_STEP_OUTPUT);
 }
 
 /* A step of one who takes part. False: it failed, and what it was to take is not there. */
 static bool do_step(pass *p, size_t i, int32_t index, double begin, lp_diag *diag) {
   const lp_step *step = &p->program->step[index];
   bool takes = worker_step_takes_payload(step);
-  bool gives = step->side == LP_SIDE_CLOUD && (step->kind == LP_STEP_SEND || step->kind == LP_STEP_OUTPUT);
   if (p->all.data[i].failed) return true;
   lp_diag_clear(diag);
-  lp_status status = takes ? fill(p, i, step, diag) : gives ? emit(p, i, index, begin, diag) : LP_OK;
+  lp_status status = takes ? fill(p, i, step, diag) : gives(step) ? emit(p, i, index, begin, diag) : LP_OK;
   if (status != LP_OK) fail(p, &p->all.data[i], diag);
   return status == LP_OK || !takes;
 }
 
-/* False: one could not be given what it runs on. The others' turns come again. */
+/* What all do together. False: it failed for all of them. */
+static bool together(pass *p, lp_status status, const lp_diag *diag) {
+  for (size_t i = 0; status != LP_OK && i < p->count; i++)
+    if (!p->all.data[i].failed) fail(p, &p->all.data[i], diag);
+  return status == LP_OK;
+}
+
+/* False: one could not be given what it runs on, or all failed. The others' turns come again. */
 static bool run_steps(pass *p, double begin, lp_diag *diag) {
+  lp_batch *batch = p->worker->batch;
   for (int32_t k = 0; k < p->program->step_count; k++) {
     const lp_step *step = &p->program->step[k];
-    if (step->kind == LP_STEP_RUN && step->side == LP_SIDE_CLOUD) lp_batch_run(p->worker->batch, step);
+    lp_diag_clear(diag);
+    if (step->kind == LP_STEP_RUN && step->side == LP_SIDE_CLOUD && !together(p, lp_batch_run(batch, step, diag), diag))
+      return false;
+    if (gives(step) && !together(p, fetch(p, step, diag), diag)) return false;
     for (size_t i = 0; i < p->count; i++)
       if (!do_step(p, i, k, begin, diag)) return false;
+    if (worker_step_takes_payload(step) && !together(p, lp_batch_bring(batch, buffer_of(step), step, diag), diag))
+      return false;
   }
   return true;
 }
@@ -200,12 +263,10 @@ static void run(pass *p) {
   double begin = lp_now_ms();
   int32_t program = p->all.data[0].program;
   p->program = &p->worker->bundle->manifest.programs[program];
-  bool ran = false;
-  if (lp_batch_begin(p->worker->batch, program, p->member, p->count, diag) == LP_OK)
-    ran = run_steps(p, begin, diag);
-  else
-    for (size_t i = 0; i < p->count; i++)
-      fail(p, &p->all.data[i], diag);
+  bool ran = together(p, lp_batch_begin(p->worker->batch, program, p->member, p->count, diag), diag) &&
+             run_steps(p, begin, diag);
+  lp_diag_clear(diag);
+  ran = together(p, lp_batch_end(p->worker->batch, diag), diag) && ran;
   double ms = lp_now_ms() - begin;
   for (size_t i = 0; ran && i < p->count; i++)
     finish(p, i, ms);

@@ -158,35 +158,39 @@ static const lp_program *program_of(const lp_worker *worker, const worker_sessio
   return &worker->bundle->manifest.programs[session->program];
 }
 
-/* Does the step give logits of which tokens are drawn here? */
-static bool draws_tokens(const lp_worker *worker, const worker_session *session, const lp_step *step) {
+bool worker_session_draws(const lp_worker *worker, const worker_session *session, const lp_step *step) {
   return step->kind == LP_STEP_OUTPUT && !session->want_outputs &&
          step->port == lp_manifest_output(&worker->bundle->manifest, LP_ROLE_LOGITS);
 }
 
-lp_status worker_session_emit(lp_worker *worker, worker_session *session, int32_t index, const int64_t *sym,
-                              const lp_span *made, lp_diag *diag) {
-  const lp_step *step = &program_of(worker, session)->step[index];
-  if (step->kind != LP_STEP_OUTPUT || session->want_outputs)
-    return post_result(worker, session, index, made->data, made->size, diag);
-  if (!draws_tokens(worker, session, step)) return LP_OK;
+bool worker_session_sends(const worker_session *session, const lp_step *step) {
+  return step->kind != LP_STEP_OUTPUT || session->want_outputs;
+}
+
+lp_status worker_session_emit(lp_worker *worker, worker_session *session, int32_t index, const lp_span *made,
+                              lp_diag *diag) {
+  return post_result(worker, session, index, made->data, made->size, diag);
+}
+
+lp_status worker_session_draw(lp_worker *worker, worker_session *session, int32_t index, const int64_t *sym,
+                              const lp_logits *logits, lp_diag *diag) {
   size_t batch = (size_t)sym[LP_SYM_B];
-  LP_TRY(lp_logits_sample(&worker->bundle->manifest, sym, made, &session->sampling, room_for_samples(worker, batch),
-                          &worker->scratch, diag));
+  lp_logits_sample(logits, sym, &session->sampling, room_for_samples(worker, batch), &worker->scratch);
   return post_tokens(worker, session, index, batch, diag);
 }
 
 static lp_status emit_own(lp_worker *worker, worker_session *session, int32_t index, lp_diag *diag) {
   const lp_step *step = &program_of(worker, session)->step[index];
   lp_span span;
-  if (draws_tokens(worker, session, step)) {
+  if (worker_session_draws(worker, session, step)) {
     size_t batch = (size_t)session->executor->sym[LP_SYM_B];
     LP_TRY(lp_executor_sample(session->executor, step, &session->sampling, room_for_samples(worker, batch),
                               &worker->scratch, diag));
     return post_tokens(worker, session, index, batch, diag);
   }
+  if (!worker_session_sends(session, step)) return LP_OK;
   LP_TRY(lp_executor_buffer(session->executor, step->buffer, &step->tensor, &span, diag));
-  return worker_session_emit(worker, session, index, session->executor->sym, &span, diag);
+  return worker_session_emit(worker, session, index, &span, diag);
 }
 
 void worker_session_fail(lp_worker *worker, worker_session *session, const lp_diag *diag) {

@@ -137,7 +137,10 @@ static lp_status measure(const bench_flags *flags, const lp_setup *setup, bench_
   return status;
 }
 
-static lp_status bench(const bench_flags *flags, lp_diag *diag) {
+static lp_status bench(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  bench_flags *flags = command->user;
+  flags->setup.bundle = args->data[0];
+  if (flags->profile) flags->setup.in_process = true;
   lp_setup setup;
   bench_report report = {0};
   lp_buf out = {0};
@@ -180,17 +183,8 @@ int lp_tool_bench(int argc, char **argv) {
                               .options = options,
                               .count = LP_COUNT(options),
                               .min_args = 1,
-                              .max_args = 1};
-  lp_diag *diag = lp_tool_diag();
-  lp_texts args = {0};
-  bool done = false;
-  lp_status status = lp_options_read(&command, argc, argv, &args, &done, diag);
-  if (status == LP_OK && !done) {
-    flags.setup.bundle = args.data[0];
-    if (flags.profile) flags.setup.in_process = true;
-    status = bench(&flags, diag);
-  }
-  lp_vec_free(&args);
-  lp_diag_free(diag);
-  return (int)status;
+                              .max_args = 1,
+                              .act = bench,
+                              .user = &flags};
+  return lp_tool_main(&command, argc, argv);
 }

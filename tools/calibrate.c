@@ -86,7 +86,9 @@ static lp_status calibrate(const calibrate_flags *flags, const thetas *at, lp_di
   return status;
 }
 
-static lp_status run(const calibrate_flags *flags, lp_diag *diag) {
+static lp_status run(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  calibrate_flags *flags = command->user;
+  flags->bundle = args->data[0];
   thetas at = {0};
   lp_status status = check_flags(flags, diag);
   if (status == LP_OK && flags->at != NULL) status = read_thetas(flags->at, &at, diag);
@@ -122,16 +124,8 @@ int lp_tool_calibrate(int argc, char **argv) {
       .options = options,
       .count = LP_COUNT(options),
       .min_args = 1,
-      .max_args = 1};
-  lp_diag *diag = lp_tool_diag();
-  lp_texts args = {0};
-  bool done = false;
-  lp_status status = lp_options_read(&command, argc, argv, &args, &done, diag);
-  if (status == LP_OK && !done) {
-    flags.bundle = args.data[0];
-    status = run(&flags, diag);
-  }
-  lp_vec_free(&args);
-  lp_diag_free(diag);
-  return (int)status;
+      .max_args = 1,
+      .act = run,
+      .user = &flags};
+  return lp_tool_main(&command, argc, argv);
 }

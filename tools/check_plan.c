@@ -43,13 +43,15 @@ static lp_status judge(const certificate *c, const char *file, lp_diag *diag) {
   return status;
 }
 
-static lp_status check_file(const char *file, bool timing, lp_diag *diag) {
+static lp_status check_file(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  const char *file = args->data[0];
+  const bool *timing = command->user;
   certificate c;
   double begin = lp_now_ms();
   lp_status status = certificate_load(file, &c, diag);
   double loaded = lp_now_ms();
   if (status == LP_OK) status = judge(&c, file, diag);
-  if (timing) fprintf(stderr, "read in %.3f ms, checked in %.3f ms\n", loaded - begin, lp_now_ms() - loaded);
+  if (*timing) fprintf(stderr, "read in %.3f ms, checked in %.3f ms\n", loaded - begin, lp_now_ms() - loaded);
   certificate_free(&c);
   return status;
 }
@@ -65,13 +67,8 @@ int lp_tool_check_plan(int argc, char **argv) {
                               .options = options,
                               .count = LP_COUNT(options),
                               .min_args = 1,
-                              .max_args = 1};
-  lp_diag *diag = lp_tool_diag();
-  lp_texts args = {0};
-  bool done = false;
-  lp_status status = lp_options_read(&command, argc, argv, &args, &done, diag);
-  if (status == LP_OK && !done) status = check_file(args.data[0], timing, diag);
-  lp_vec_free(&args);
-  lp_diag_free(diag);
-  return (int)status;
+                              .max_args = 1,
+                              .act = check_file,
+                              .user = &timing};
+  return lp_tool_main(&command, argc, argv);
 }

@@ -8,8 +8,21 @@
 #include <malloc.h>
 #endif
 
-static lp_status compile_model(lp_compile *compile, lp_diag *diag) {
+/* Planning frees arenas of megabytes between its stages. glibc keeps such blocks once it has seen one freed; mapped one by one
+ * they go back at once, and what is never written to costs nothing. */
+static void return_freed_memory(void) {
+#ifdef __GLIBC__
+  (void)mallopt(M_MMAP_THRESHOLD, 64 << 10);
+  (void)mallopt(M_TRIM_THRESHOLD, 128 << 10);
+#endif
+}
+
+static lp_status compile_model(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  lp_compile *compile = command->user;
   lp_module *module = NULL;
+  compile->model = args->data[0];
+  if (compile->plan_only) compile->emit = "report";
+  if (lp_streq(compile->emit, "report")) return_freed_memory();
   LP_TRY(lp_tool_check_pass(&compile->flags, diag));
   LP_TRY(lp_compile_prepare(compile, diag));
   lp_input_binding *bindings = NULL;
@@ -27,7 +40,7 @@ static lp_status compile_model(lp_compile *compile, lp_diag *diag) {
 }
 
 // NOLINTNEXTLINE(readability-function-size): a table
-static lp_status read_options(lp_compile *c, int argc, char **argv, lp_texts *args, bool *done, lp_diag *diag) {
+static int read_and_compile(lp_compile *c, int argc, char **argv) {
   lp_request *r = &c->request;
   const lp_option table[] = {
       {"--device", LP_OPTION_TEXT, &c->device, "HW", "the device: a name of `llmpart hw list`, host, or a YAML file",
@@ -90,17 +103,10 @@ static lp_status read_options(lp_compile *c, int argc, char **argv, lp_texts *ar
       .options = table,
       .count = LP_COUNT(table),
       .min_args = 1,
-      .max_args = 1};
-  return lp_options_read(&command, argc, argv, args, done, diag);
-}
-
-/* Planning frees arenas of megabytes between its stages. glibc keeps such blocks once it has seen one freed; mapped one by one
- * they go back at once, and what is never written to costs nothing. */
-static void return_freed_memory(void) {
-#ifdef __GLIBC__
-  (void)mallopt(M_MMAP_THRESHOLD, 64 << 10);
-  (void)mallopt(M_TRIM_THRESHOLD, 128 << 10);
-#endif
+      .max_args = 1,
+      .act = compile_model,
+      .user = c};
+  return lp_tool_main(&command, argc, argv);
 }
 
 int lp_tool_compile(int argc, char **argv) {
@@ -112,18 +118,7 @@ int lp_tool_compile(int argc, char **argv) {
                         .opset = 21,
                         .private_layers = -1};
   compile.request = (lp_request){.isl = 512, .osl = 128, .batch = 1, .objective = "cost", .generation = true};
-  lp_diag *diag = lp_tool_diag();
-  lp_texts args = {0};
-  bool done = false;
-  lp_status status = read_options(&compile, argc, argv, &args, &done, diag);
-  if (status == LP_OK && !done) {
-    compile.model = args.data[0];
-    if (compile.plan_only) compile.emit = "report";
-    if (lp_streq(compile.emit, "report")) return_freed_memory();
-    status = compile_model(&compile, diag);
-  }
+  int status = read_and_compile(&compile, argc, argv);
   lp_compile_release(&compile);
-  lp_vec_free(&args);
-  lp_diag_free(diag);
-  return (int)status;
+  return status;
 }

@@ -76,7 +76,9 @@ static lp_status unknown_operator(const certificate *c, const char *file, const 
   return status;
 }
 
-static lp_status explain(const char *file, const char *name, lp_diag *diag) {
+static lp_status explain(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  (void)command;
+  const char *file = args->data[0], *name = args->data[1];
   certificate c;
   lp_status status = certificate_load(file, &c, diag);
   bool found = false;
@@ -95,13 +97,7 @@ int lp_tool_explain(int argc, char **argv) {
   const lp_command command = {.usage = "llmpart explain REPORT.json OPERATOR",
                               .summary = "Tells an operator's times on either side, and what moving it would change.",
                               .min_args = 2,
-                              .max_args = 2};
-  lp_diag *diag = lp_tool_diag();
-  lp_texts args = {0};
-  bool done = false;
-  lp_status status = lp_options_read(&command, argc, argv, &args, &done, diag);
-  if (status == LP_OK && !done) status = explain(args.data[0], args.data[1], diag);
-  lp_vec_free(&args);
-  lp_diag_free(diag);
-  return (int)status;
+                              .max_args = 2,
+                              .act = explain};
+  return lp_tool_main(&command, argc, argv);
 }

@@ -1,41 +1,11 @@
 /* llmpart hw: machine models: its options, and which action takes them. */
 #include "tools/hw.h"
 
-#include <stdlib.h>
-#include <string.h>
+static const lp_tool_action actions[] = {{"list", hw_list, 0}, {"show", hw_show, 1},       {"fit", hw_fit, 1},
+                                         {"eval", hw_eval, 2}, {"predict", hw_predict, 1}, {"profile", hw_profile, 0}};
 
-bool hw_wants(const hw_flags *flags, const char *form) {
-  if (!flags->out) return false;
-  if (lp_streq(flags->out, form)) return true;
-  const char *dot = strrchr(flags->out, '.');
-  return dot && lp_streq(dot + 1, form);
-}
-
-lp_status hw_write(const hw_flags *flags, const lp_buf *text, lp_diag *diag) {
-  static const char *const forms[] = {"text", "yaml", "json", "svg", "csv"};
-  const char *path = flags->out ? flags->out : "-";
-  for (size_t i = 0; i < LP_COUNT(forms); i++)
-    if (lp_streq(path, forms[i])) path = "-";
-  return lp_tool_write(path, lp_buf_text(text), text->size, diag);
-}
-
-static const struct {
-  const char *name;
-  hw_action *run;
-  size_t args; /* behind the name */
-} actions[] = {{"list", hw_list, 0}, {"show", hw_show, 1},       {"fit", hw_fit, 1},
-               {"eval", hw_eval, 2}, {"predict", hw_predict, 1}, {"profile", hw_profile, 0}};
-
-static lp_status act(const lp_command *command, const hw_flags *flags, const lp_texts *args, lp_diag *diag) {
-  for (size_t i = 0; i < LP_COUNT(actions); i++) {
-    if (!lp_streq(args->data[0], actions[i].name)) continue;
-    if (args->count == actions[i].args + 1) return actions[i].run(flags, args, diag);
-    lp_status status = lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "'%s' takes %zu arguments, %zu are given",
-                                   actions[i].name, actions[i].args, args->count - 1);
-    lp_note(diag, LP_LOC_NONE, "usage: %s", command->usage);
-    return status;
-  }
-  return lp_tool_cannot(command, args->data[0], diag);
+static lp_status act(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  return lp_tool_choose(actions, LP_COUNT(actions), command, args, diag);
 }
 
 int lp_tool_hw(int argc, char **argv) {
@@ -81,13 +51,8 @@ int lp_tool_hw(int argc, char **argv) {
       .options = options,
       .count = LP_COUNT(options),
       .min_args = 1,
-      .max_args = 3};
-  lp_diag *diag = lp_tool_diag();
-  lp_texts args = {0};
-  bool done = false;
-  lp_status status = lp_options_read(&command, argc, argv, &args, &done, diag);
-  if (status == LP_OK && !done) status = act(&command, &flags, &args, diag);
-  lp_vec_free(&args);
-  lp_diag_free(diag);
-  return (int)status;
+      .max_args = 3,
+      .act = act,
+      .user = &flags};
+  return lp_tool_main(&command, argc, argv);
 }

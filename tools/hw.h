@@ -17,12 +17,7 @@ typedef struct {
   double budget_ms;            /* profile */
 } hw_flags;
 
-/* One action: `llmpart hw NAME ...`. */
-typedef lp_status hw_action(const hw_flags *flags, const lp_texts *args, lp_diag *diag);
-hw_action hw_list, hw_show, hw_fit, hw_eval, hw_predict, hw_profile;
-
-/* Writes to flags->out when that is a path, else to stdout. */
-LP_MUST_USE lp_status hw_write(const hw_flags *flags, const lp_buf *text, lp_diag *diag);
-bool hw_wants(const hw_flags *flags, const char *form); /* -o FORM or -o FILE.FORM */
+/* `llmpart hw NAME ...`; the command's user: hw_flags. */
+lp_tool_act hw_list, hw_show, hw_fit, hw_eval, hw_predict, hw_profile;
 
 #endif

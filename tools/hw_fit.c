@@ -36,7 +36,7 @@ static lp_status fit_and_write(const hw_flags *flags, const char *csv, const lp_
   LP_TRY(lp_hw_fit(machine, samples, &options, &result, diag));
   lp_buf text = {0};
   lp_hw_print(machine, &text);
-  lp_status status = hw_write(flags, &text, diag);
+  lp_status status = lp_tool_write_as(flags->out, &text, diag);
   lp_buf_free(&text);
   if (status == LP_OK)
     fprintf(stderr, "%zu measurements fitted by %zu curves of %zu knots; %zu dropped, faster than '%s' can be\n",
@@ -44,7 +44,8 @@ static lp_status fit_and_write(const hw_flags *flags, const char *csv, const lp_
   return status;
 }
 
-lp_status hw_fit(const hw_flags *flags, const lp_texts *args, lp_diag *diag) {
+lp_status hw_fit(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  const hw_flags *flags = command->user;
   if (!flags->out) return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "'fit' needs '-o FILE.yaml'");
   lp_hw_samples samples = {0};
   lp_machine *machine = NULL;
@@ -82,7 +83,8 @@ static void print_json(const lp_machine *machine, const lp_hw_errors *errors, si
   json_decref(root);
 }
 
-lp_status hw_eval(const hw_flags *flags, const lp_texts *args, lp_diag *diag) {
+lp_status hw_eval(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  const hw_flags *flags = command->user;
   lp_machine *machine = NULL;
   lp_hw_samples samples = {0};
   LP_TRY(lp_hw_load(args->data[1], &machine, diag));
@@ -92,11 +94,11 @@ lp_status hw_eval(const hw_flags *flags, const lp_texts *args, lp_diag *diag) {
     size_t impossible = 0;
     size_t count = lp_hw_evaluate(machine, &samples, errors, &impossible);
     lp_buf out = {0};
-    if (hw_wants(flags, "json"))
+    if (lp_tool_wants(flags->out, "json"))
       print_json(machine, errors, count, impossible, &out);
     else
       print_text(errors, count, impossible, &out);
-    status = hw_write(flags, &out, diag);
+    status = lp_tool_write_as(flags->out, &out, diag);
     lp_buf_free(&out);
   }
   lp_vec_free(&samples);

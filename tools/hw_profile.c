@@ -121,11 +121,11 @@ static lp_status fit_and_keep(profiler *p) {
   raise_figures(p);
   LP_TRY(lp_hw_fit(p->host, &p->samples, &options, &result, p->diag));
   lp_buf text = {0};
-  if (hw_wants(p->flags, "csv"))
+  if (lp_tool_wants(p->flags->out, "csv"))
     lp_hw_samples_print(&p->samples, &text);
   else
     lp_hw_print(p->host, &text);
-  lp_status status = hw_write(p->flags, &text, p->diag);
+  lp_status status = lp_tool_write_as(p->flags->out, &text, p->diag);
   lp_buf_free(&text);
   if (status == LP_OK && !lp_hw_keep_host(p->host))
     lp_warning(p->diag, LP_LOC_NONE, "the profile cannot be kept for 'host': there is no cache folder to write to");
@@ -135,7 +135,8 @@ static lp_status fit_and_keep(profiler *p) {
   return status;
 }
 
-lp_status hw_profile(const hw_flags *flags, const lp_texts *args, lp_diag *diag) {
+lp_status hw_profile(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  const hw_flags *flags = command->user;
   (void)args;
   profiler p = {.flags = flags, .begin_ms = lp_now_ms(), .shows = isatty(STDERR_FILENO), .diag = diag};
   p.host = lp_hw_measure_host();

@@ -11,7 +11,7 @@ static lp_status write_json(const hw_flags *flags, json_t *root, lp_diag *diag) 
   lp_buf_printf(&out, "%s\n", text ? text : "{}");
   free(text);
   json_decref(root);
-  lp_status status = hw_write(flags, &out, diag);
+  lp_status status = lp_tool_write_as(flags->out, &out, diag);
   lp_buf_free(&out);
   return status;
 }
@@ -40,9 +40,10 @@ static json_t *machine_json(const lp_machine *m) {
                    "sources", sources);
 }
 
-lp_status hw_list(const hw_flags *flags, const lp_texts *args, lp_diag *diag) {
+lp_status hw_list(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  const hw_flags *flags = command->user;
   (void)args;
-  if (hw_wants(flags, "json")) {
+  if (lp_tool_wants(flags->out, "json")) {
     const char *const *names = NULL;
     size_t count = lp_hw_names(&names);
     json_t *machines = json_array();
@@ -57,27 +58,28 @@ lp_status hw_list(const hw_flags *flags, const lp_texts *args, lp_diag *diag) {
   }
   lp_buf out = {0};
   lp_hw_list(&out);
-  lp_status status = hw_write(flags, &out, diag);
+  lp_status status = lp_tool_write_as(flags->out, &out, diag);
   lp_buf_free(&out);
   return status;
 }
 
-lp_status hw_show(const hw_flags *flags, const lp_texts *args, lp_diag *diag) {
+lp_status hw_show(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  const hw_flags *flags = command->user;
   lp_machine *machine = NULL;
   LP_TRY(lp_hw_load(args->data[1], &machine, diag));
   lp_buf out = {0};
   lp_status status = LP_OK;
-  if (hw_wants(flags, "json")) {
+  if (lp_tool_wants(flags->out, "json")) {
     status =
         write_json(flags, json_pack("{s:s, s:o}", "schema", "llmpart.hw/1", "machine", machine_json(machine)), diag);
   } else {
-    if (hw_wants(flags, "svg")) {
+    if (lp_tool_wants(flags->out, "svg")) {
       lp_hw_roofline_svg(machine, &out);
     } else {
-      if (!hw_wants(flags, "yaml")) lp_hw_roofline_text(machine, &out);
+      if (!lp_tool_wants(flags->out, "yaml")) lp_hw_roofline_text(machine, &out);
       lp_hw_print(machine, &out);
     }
-    status = hw_write(flags, &out, diag);
+    status = lp_tool_write_as(flags->out, &out, diag);
   }
   lp_buf_free(&out);
   lp_hw_free(machine);
@@ -108,14 +110,15 @@ static lp_status read_facts(const hw_flags *flags, lp_op_facts *facts, lp_diag *
   return LP_OK;
 }
 
-lp_status hw_predict(const hw_flags *flags, const lp_texts *args, lp_diag *diag) {
+lp_status hw_predict(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  const hw_flags *flags = command->user;
   lp_op_facts facts = {.dtype = LP_F16};
   lp_machine *machine = NULL;
   LP_TRY(read_facts(flags, &facts, diag));
   LP_TRY(lp_hw_load(args->data[1], &machine, diag));
   lp_prediction p = lp_hw_predict(machine, &facts);
   lp_status status = LP_OK;
-  if (hw_wants(flags, "json")) {
+  if (lp_tool_wants(flags->out, "json")) {
     json_t *root = json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:f, s:f}", "schema", "llmpart.hw-predict/1", "machine",
                              machine->name, "op", flags->op, "flops", facts.flops, "bytes", facts.bytes, "time_us",
                              p.time_ms * 1e3, "low_us", p.low_ms * 1e3, "high_us", p.high_ms * 1e3);
@@ -128,7 +131,7 @@ lp_status hw_predict(const hw_flags *flags, const lp_texts *args, lp_diag *diag)
       lp_buf_puts(&out, "nothing measured: a roofline\n");
     else
       lp_buf_printf(&out, "%.2f octaves from the nearest measurement\n", p.distance);
-    status = hw_write(flags, &out, diag);
+    status = lp_tool_write_as(flags->out, &out, diag);
     lp_buf_free(&out);
   }
   lp_hw_free(machine);

@@ -12,7 +12,8 @@ typedef struct {
   lp_pass_flags flags;
 } import_options;
 
-static lp_status import_model(const char *path, const import_options *options, lp_diag *diag) {
+static lp_status import_model(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  const import_options *options = command->user;
   lp_module *module = NULL;
   lp_input_binding *bindings = NULL;
   const lp_request request = {.isl = 512, .osl = 128, .batch = 1, .generation = true};
@@ -22,7 +23,7 @@ static lp_status import_model(const char *path, const import_options *options, l
                                     .bindings = bindings,
                                     .binding_count = options->bind.count,
                                     .subgraph = options->subgraph};
-  lp_status status = lp_onnx_import(path, &import, &module, diag);
+  lp_status status = lp_onnx_import(args->data[0], &import, &module, diag);
   lp_bindings_free(bindings, options->bind.count);
   if (status != LP_OK) return status;
   lp_run_options run = lp_tool_run_options(&options->flags);
@@ -50,14 +51,10 @@ int lp_tool_import(int argc, char **argv) {
                               .options = table,
                               .count = LP_COUNT(table),
                               .min_args = 1,
-                              .max_args = 1};
-  lp_diag *diag = lp_tool_diag();
-  lp_texts args = {0};
-  bool done = false;
-  lp_status status = lp_options_read(&command, argc, argv, &args, &done, diag);
-  if (status == LP_OK && !done) status = import_model(args.data[0], &options, diag);
+                              .max_args = 1,
+                              .act = import_model,
+                              .user = &options};
+  int status = lp_tool_main(&command, argc, argv);
   lp_vec_free(&options.bind);
-  lp_vec_free(&args);
-  lp_diag_free(diag);
-  return (int)status;
+  return status;
 }

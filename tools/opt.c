@@ -67,7 +67,9 @@ static lp_status run_split(const char *file, const char *text, size_t size, cons
   return worst;
 }
 
-static lp_status opt_file(const char *path, const opt_options *options, lp_diag *diag) {
+static lp_status opt_file(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  const opt_options *options = command->user;
+  const char *path = args->data[0];
   char *text = NULL;
   size_t size = 0;
   lp_buf out = {0};
@@ -98,13 +100,8 @@ int lp_tool_opt(int argc, char **argv) {
                               .options = table,
                               .count = LP_COUNT(table),
                               .min_args = 1,
-                              .max_args = 1};
-  lp_diag *diag = lp_tool_diag();
-  lp_texts args = {0};
-  bool done = false;
-  lp_status status = lp_options_read(&command, argc, argv, &args, &done, diag);
-  if (status == LP_OK && !done) status = opt_file(args.data[0], &options, diag);
-  lp_vec_free(&args);
-  lp_diag_free(diag);
-  return (int)status;
+                              .max_args = 1,
+                              .act = opt_file,
+                              .user = &options};
+  return lp_tool_main(&command, argc, argv);
 }

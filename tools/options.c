@@ -124,13 +124,22 @@ static lp_status check_args(const lp_command *command, size_t count, lp_diag *di
   return status;
 }
 
-lp_status lp_tool_cannot(const lp_command *command, const char *action, lp_diag *diag) {
-  lp_status status = lp_error_as(LP_USAGE, diag, command_line, "cannot do '%s'", action);
+lp_status lp_tool_choose(const lp_tool_action *actions, size_t count, const lp_command *command, const lp_texts *args,
+                         lp_diag *diag) {
+  const lp_tool_action *named = NULL;
+  for (size_t i = 0; i < count; i++)
+    if (lp_streq(args->data[0], actions[i].name)) named = &actions[i];
+  if (named != NULL && args->count == named->args + 1) return named->act(command, args, diag);
+  lp_status status = named == NULL
+                         ? lp_error_as(LP_USAGE, diag, command_line, "cannot do '%s'", args->data[0])
+                         : lp_error_as(LP_USAGE, diag, command_line, "'%s' takes %zu argument%s, %zu are given",
+                                       named->name, named->args, named->args == 1 ? "" : "s", args->count - 1);
   lp_note(diag, command_line, "usage: %s", command->usage);
   return status;
 }
 
-lp_status lp_options_read(const lp_command *command, int argc, char **argv, lp_texts *args, bool *done, lp_diag *diag) {
+static lp_status read_options(const lp_command *command, int argc, char **argv, lp_texts *args, bool *done,
+                              lp_diag *diag) {
   size_t first = args->count;
   bool only_args = false;
   *done = false;
@@ -159,4 +168,15 @@ lp_status lp_options_read(const lp_command *command, int argc, char **argv, lp_t
     if (read_value(option, value, diag) != LP_OK) return LP_USAGE;
   }
   return check_args(command, args->count - first, diag);
+}
+
+int lp_tool_main(const lp_command *command, int argc, char **argv) {
+  lp_diag *diag = lp_tool_diag();
+  lp_texts args = {0};
+  bool done = false;
+  lp_status status = read_options(command, argc, argv, &args, &done, diag);
+  if (status == LP_OK && !done) status = command->act(command, &args, diag);
+  lp_vec_free(&args);
+  lp_diag_free(diag);
+  return (int)status;
 }

@@ -20,3 +20,17 @@ lp_diag *lp_tool_diag(void) {
 lp_status lp_tool_write(const char *path, const char *text, size_t size, lp_diag *diag) {
   return lp_file_write(path, text, size, diag);
 }
+
+bool lp_tool_wants(const char *out, const char *form) {
+  if (!out) return false;
+  const char *dot = strrchr(out, '.');
+  return lp_streq(out, form) || (dot && lp_streq(dot + 1, form));
+}
+
+lp_status lp_tool_write_as(const char *out, const lp_buf *text, lp_diag *diag) {
+  static const char *const forms[] = {"text", "yaml", "json", "csv", "svg"};
+  const char *path = out ? out : "-";
+  for (size_t i = 0; i < LP_COUNT(forms); i++)
+    if (lp_streq(path, forms[i])) path = "-";
+  return lp_tool_write(path, lp_buf_text(text), text->size, diag);
+}

@@ -2,41 +2,14 @@
 #include "tools/radio.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-bool radio_wants(const radio_flags *flags, const char *form) {
-  if (!flags->out) return false;
-  const char *dot = strrchr(flags->out, '.');
-  return lp_streq(flags->out, form) || (dot && lp_streq(dot + 1, form));
-}
+static const lp_tool_action actions[] = {
+    {"pathloss", radio_pathloss, 0}, {"los", radio_los, 0},  {"o2i", radio_o2i, 0},
+    {"capacity", radio_capacity, 0}, {"pf", radio_pf, 0},    {"drop", radio_drop, 1},
+    {"list", radio_list, 0},         {"show", radio_show, 1}};
 
-lp_status radio_write(const radio_flags *flags, const lp_buf *text, lp_diag *diag) {
-  static const char *const forms[] = {"text", "csv", "json", "yaml"};
-  const char *path = flags->out ? flags->out : "-";
-  for (size_t i = 0; i < LP_COUNT(forms); i++)
-    if (lp_streq(path, forms[i])) path = "-";
-  return lp_tool_write(path, lp_buf_text(text), text->size, diag);
-}
-
-static const struct {
-  const char *name;
-  radio_action *run;
-  size_t args; /* behind the name */
-} actions[] = {{"pathloss", radio_pathloss, 0}, {"los", radio_los, 0},  {"o2i", radio_o2i, 0},
-               {"capacity", radio_capacity, 0}, {"pf", radio_pf, 0},    {"drop", radio_drop, 1},
-               {"list", radio_list, 0},         {"show", radio_show, 1}};
-
-static lp_status act(const lp_command *command, const radio_flags *flags, const lp_texts *args, lp_diag *diag) {
-  for (size_t i = 0; i < LP_COUNT(actions); i++) {
-    if (!lp_streq(args->data[0], actions[i].name)) continue;
-    if (args->count == actions[i].args + 1) return actions[i].run(flags, args, diag);
-    lp_status status = lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "'%s' takes %zu arguments, %zu are given",
-                                   actions[i].name, actions[i].args, args->count - 1);
-    lp_note(diag, LP_LOC_NONE, "usage: %s", command->usage);
-    return status;
-  }
-  return lp_tool_cannot(command, args->data[0], diag);
+static lp_status act(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  return lp_tool_choose(actions, LP_COUNT(actions), command, args, diag);
 }
 
 static const radio_flags defaults = {.scenario = "UMa",
@@ -93,13 +66,6 @@ int lp_tool_radio(int argc, char **argv) {
        "a table whose columns stand for the options of their names: adds the result to each row", 0},
       {"-o", LP_OPTION_TEXT, &flags.out, "FILE|text|csv|json", "where to, and as what", 0},
   };
-  const lp_command command = {usage, summary, options, LP_COUNT(options), 1, 2};
-  lp_diag *diag = lp_tool_diag();
-  lp_texts args = {0};
-  bool done = false;
-  lp_status status = lp_options_read(&command, argc, argv, &args, &done, diag);
-  if (status == LP_OK && !done) status = act(&command, &flags, &args, diag);
-  lp_vec_free(&args);
-  lp_diag_free(diag);
-  return (int)status;
+  const lp_command command = {usage, summary, options, LP_COUNT(options), 1, 2, act, &flags};
+  return lp_tool_main(&command, argc, argv);
 }

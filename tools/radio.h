@@ -17,13 +17,8 @@ typedef struct {
   const char *out; /* a path, or text, csv or json on stdout; NULL: text */
 } radio_flags;
 
-/* One action: `llmpart radio NAME ...`. */
-typedef lp_status radio_action(const radio_flags *flags, const lp_texts *args, lp_diag *diag);
-radio_action radio_pathloss, radio_los, radio_o2i, radio_capacity; /* radio_value.c */
-radio_action radio_pf, radio_drop, radio_list, radio_show;         /* radio_cell.c */
-
-/* Writes to flags->out when that is a path, else to stdout. */
-LP_MUST_USE lp_status radio_write(const radio_flags *flags, const lp_buf *text, lp_diag *diag);
-bool radio_wants(const radio_flags *flags, const char *form); /* -o FORM or -o FILE.FORM */
+/* `llmpart radio NAME ...`; the command's user: radio_flags. */
+lp_tool_act radio_pathloss, radio_los, radio_o2i, radio_capacity; /* radio_value.c */
+lp_tool_act radio_pf, radio_drop, radio_list, radio_show;         /* radio_cell.c */
 
 #endif

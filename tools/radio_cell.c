@@ -47,12 +47,13 @@ static void put_rows(const table *t, bool csv, lp_buf *out) {
 
 static lp_status write_table(const radio_flags *flags, const table *t, const lp_buf *summary, lp_diag *diag) {
   lp_buf out = {0};
-  if (radio_wants(flags, "json"))
+  if (lp_tool_wants(flags->out, "json"))
     put_json(t, &out);
   else
-    put_rows(t, radio_wants(flags, "csv"), &out);
-  if (!radio_wants(flags, "json") && !radio_wants(flags, "csv")) lp_buf_append(&out, summary->data, summary->size);
-  lp_status status = radio_write(flags, &out, diag);
+    put_rows(t, lp_tool_wants(flags->out, "csv"), &out);
+  if (!lp_tool_wants(flags->out, "json") && !lp_tool_wants(flags->out, "csv"))
+    lp_buf_append(&out, summary->data, summary->size);
+  lp_status status = lp_tool_write_as(flags->out, &out, diag);
   json_decref(t->extra);
   lp_buf_free(&out);
   return status;
@@ -123,7 +124,8 @@ static lp_status run_cell(const radio_flags *flags, const double *sinr_db, int32
   return status;
 }
 
-lp_status radio_pf(const radio_flags *flags, const lp_texts *args, lp_diag *diag) {
+lp_status radio_pf(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  const radio_flags *flags = command->user;
   (void)args;
   double *sinr_db = NULL;
   int32_t users = flags->users > 0 ? (int32_t)flags->users : 1;
@@ -208,7 +210,8 @@ static lp_status drop(const radio_flags *flags, const lp_radio_profile *profile,
   return status;
 }
 
-lp_status radio_drop(const radio_flags *flags, const lp_texts *args, lp_diag *diag) {
+lp_status radio_drop(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  const radio_flags *flags = command->user;
   lp_radio_profile *profile = NULL;
   LP_TRY(lp_radio_profile_load(args->data[1], &profile, diag));
   lp_status status = drop(flags, profile, diag);
@@ -216,18 +219,20 @@ lp_status radio_drop(const radio_flags *flags, const lp_texts *args, lp_diag *di
   return status;
 }
 
-lp_status radio_show(const radio_flags *flags, const lp_texts *args, lp_diag *diag) {
+lp_status radio_show(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  const radio_flags *flags = command->user;
   lp_radio_profile *profile = NULL;
   LP_TRY(lp_radio_profile_load(args->data[1], &profile, diag));
   lp_buf out = {0};
   lp_radio_profile_print(profile, &out);
-  lp_status status = radio_write(flags, &out, diag);
+  lp_status status = lp_tool_write_as(flags->out, &out, diag);
   lp_buf_free(&out);
   lp_radio_profile_free(profile);
   return status;
 }
 
-lp_status radio_list(const radio_flags *flags, const lp_texts *args, lp_diag *diag) {
+lp_status radio_list(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  const radio_flags *flags = command->user;
   (void)args;
   const char *const *names = NULL;
   size_t count = lp_radio_profile_names(&names);
@@ -239,7 +244,7 @@ lp_status radio_list(const radio_flags *flags, const lp_texts *args, lp_diag *di
     if (status == LP_OK) lp_buf_printf(&out, "%-12s %s\n", profile->name, profile->title);
     lp_radio_profile_free(profile);
   }
-  if (status == LP_OK) status = radio_write(flags, &out, diag);
+  if (status == LP_OK) status = lp_tool_write_as(flags->out, &out, diag);
   lp_buf_free(&out);
   return status;
 }

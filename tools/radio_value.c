@@ -157,27 +157,31 @@ static lp_status run_one(const quantity *q, const radio_flags *flags, lp_buf *ou
 static lp_status run(const quantity *q, const radio_flags *flags, lp_diag *diag) {
   lp_buf out = {0};
   lp_status status = flags->csv ? run_table(q, flags, &out, diag) : run_one(q, flags, &out, diag);
-  if (status == LP_OK) status = radio_write(flags, &out, diag);
+  if (status == LP_OK) status = lp_tool_write_as(flags->out, &out, diag);
   lp_buf_free(&out);
   return status;
 }
 
-lp_status radio_pathloss(const radio_flags *flags, const lp_texts *args, lp_diag *diag) {
+lp_status radio_pathloss(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  const radio_flags *flags = command->user;
   (void)args;
   return run(&(quantity){"pathloss_db", "d2d", pathloss_of, true}, flags, diag);
 }
 
-lp_status radio_los(const radio_flags *flags, const lp_texts *args, lp_diag *diag) {
+lp_status radio_los(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  const radio_flags *flags = command->user;
   (void)args;
   return run(&(quantity){"los_probability", "d2d", los_of, false}, flags, diag);
 }
 
-lp_status radio_o2i(const radio_flags *flags, const lp_texts *args, lp_diag *diag) {
+lp_status radio_o2i(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  const radio_flags *flags = command->user;
   (void)args;
   return run(&(quantity){"o2i_db", "fc", o2i_of, false}, flags, diag);
 }
 
-lp_status radio_capacity(const radio_flags *flags, const lp_texts *args, lp_diag *diag) {
+lp_status radio_capacity(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  const radio_flags *flags = command->user;
   (void)args;
   return run(&(quantity){"capacity_bps", "sinr", capacity_of, false}, flags, diag);
 }

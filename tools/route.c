@@ -172,7 +172,9 @@ static lp_status check_flags(route_flags *flags, lp_diag *diag) {
   return LP_OK;
 }
 
-static lp_status route(route_flags *flags, lp_diag *diag) {
+static lp_status route(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  (void)args;
+  route_flags *flags = command->user;
   LP_TRY(check_flags(flags, diag));
   char *embedded = lp_share_path("router-model.llmpart");
   flags->spec.embedded = embedded;
@@ -241,13 +243,8 @@ int lp_tool_route(int argc, char **argv) {
                               options,
                               LP_COUNT(options),
                               0,
-                              0};
-  lp_diag *diag = lp_tool_diag();
-  lp_texts args = {0};
-  bool done = false;
-  lp_status status = lp_options_read(&command, argc, argv, &args, &done, diag);
-  if (status == LP_OK && !done) status = route(&flags, diag);
-  lp_vec_free(&args);
-  lp_diag_free(diag);
-  return (int)status;
+                              0,
+                              route,
+                              &flags};
+  return lp_tool_main(&command, argc, argv);
 }

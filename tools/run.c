@@ -299,7 +299,9 @@ static lp_status run_from(run_flags *flags, const lp_saved_session *saved, lp_di
   return status;
 }
 
-static lp_status run(run_flags *flags, lp_diag *diag) {
+static lp_status run(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  run_flags *flags = command->user;
+  flags->setup.bundle = args->data[0];
   lp_saved_session saved = {0};
   bool found = false;
   if (flags->resume && flags->session == NULL)
@@ -312,20 +314,6 @@ static lp_status run(run_flags *flags, lp_diag *diag) {
 
 static const run_flags none_given = {
     .format = "text", .batch = 1, .count = -1, .plan = -1, .top_k = -1, .seed = -1, .temperature = NAN, .top_p = NAN};
-
-static int run_command(const lp_command *command, run_flags *flags, int argc, char **argv) {
-  lp_diag *diag = lp_tool_diag();
-  lp_texts args = {0};
-  bool done = false;
-  lp_status status = lp_options_read(command, argc, argv, &args, &done, diag);
-  if (status == LP_OK && !done) {
-    flags->setup.bundle = args.data[0];
-    status = run(flags, diag);
-  }
-  lp_vec_free(&args);
-  lp_diag_free(diag);
-  return (int)status;
-}
 
 // NOLINTNEXTLINE(readability-function-size): a table
 int lp_tool_run(int argc, char **argv) {
@@ -378,6 +366,8 @@ int lp_tool_run(int argc, char **argv) {
                               .options = options,
                               .count = LP_COUNT(options),
                               .min_args = 1,
-                              .max_args = 1};
-  return run_command(&command, &flags, argc, argv);
+                              .max_args = 1,
+                              .act = run,
+                              .user = &flags};
+  return lp_tool_main(&command, argc, argv);
 }

@@ -18,10 +18,14 @@ static void tell_address(void *user, const char *host, int port) {
   (void)fprintf(stderr, "listening on %s:%d\n", host, port);
 }
 
-static lp_status serve(const char *path, const char *listen, lp_diag *diag) {
+static lp_status serve(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  const char *const *listen = command->user;
+  struct sigaction action = {.sa_handler = stop_serving};
+  (void)sigaction(SIGINT, &action, NULL);
+  (void)sigaction(SIGTERM, &action, NULL);
   lp_serve_config *config = NULL;
-  LP_TRY(lp_serve_config_load(path, &config, diag));
-  if (listen != NULL) config->listen = listen;
+  LP_TRY(lp_serve_config_load(args->data[0], &config, diag));
+  if (*listen != NULL) config->listen = *listen;
   lp_status status = lp_serve(config, &stop_wanted, tell_address, NULL, diag);
   lp_serve_config_free(config);
   return status;
@@ -39,16 +43,8 @@ int lp_tool_serve(int argc, char **argv) {
                               .options = options,
                               .count = LP_COUNT(options),
                               .min_args = 1,
-                              .max_args = 1};
-  lp_diag *diag = lp_tool_diag();
-  lp_texts args = {0};
-  bool done = false;
-  struct sigaction action = {.sa_handler = stop_serving};
-  (void)sigaction(SIGINT, &action, NULL);
-  (void)sigaction(SIGTERM, &action, NULL);
-  lp_status status = lp_options_read(&command, argc, argv, &args, &done, diag);
-  if (status == LP_OK && !done) status = serve(args.data[0], listen, diag);
-  lp_vec_free(&args);
-  lp_diag_free(diag);
-  return (int)status;
+                              .max_args = 1,
+                              .act = serve,
+                              .user = &listen};
+  return lp_tool_main(&command, argc, argv);
 }

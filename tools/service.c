@@ -54,29 +54,43 @@ static void put_text(const lp_service *service, const service_flags *flags, lp_b
     lp_buf_printf(out, "with a penalty of %g the cloud is better below %.3f tokens\n", flags->penalty, even);
 }
 
-static lp_status show(const char *name, const service_flags *flags, lp_buf *out, lp_diag *diag) {
+static lp_status show(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  const service_flags *flags = command->user;
   lp_service *service = NULL;
-  LP_TRY(lp_service_load(name, &service, diag));
+  lp_buf out = {0};
+  LP_TRY(lp_service_load(args->data[1], &service, diag));
   if (lp_streq(flags->format, "yaml"))
-    lp_service_print(service, out);
+    lp_service_print(service, &out);
   else if (lp_streq(flags->format, "json"))
-    put_json(service, flags, out);
+    put_json(service, flags, &out);
   else
-    put_text(service, flags, out);
+    put_text(service, flags, &out);
+  lp_status status = lp_tool_write("-", lp_buf_text(&out), out.size, diag);
+  lp_buf_free(&out);
   lp_service_free(service);
-  return LP_OK;
+  return status;
 }
 
-static lp_status list(lp_buf *out, lp_diag *diag) {
+static lp_status list(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  (void)command, (void)args;
   const char *const *names = NULL;
   size_t count = lp_service_names(&names);
-  for (size_t i = 0; i < count; i++) {
+  lp_buf out = {0};
+  lp_status status = LP_OK;
+  for (size_t i = 0; i < count && status == LP_OK; i++) {
     lp_service *service = NULL;
-    LP_TRY(lp_service_load(names[i], &service, diag));
-    lp_buf_printf(out, "%-14s %s\n", service->name, service->title);
+    status = lp_service_load(names[i], &service, diag);
+    if (status == LP_OK) lp_buf_printf(&out, "%-14s %s\n", service->name, service->title);
     lp_service_free(service);
   }
-  return LP_OK;
+  if (status == LP_OK) status = lp_tool_write("-", lp_buf_text(&out), out.size, diag);
+  lp_buf_free(&out);
+  return status;
+}
+
+static lp_status act(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  static const lp_tool_action actions[] = {{"list", list, 0}, {"show", show, 1}};
+  return lp_tool_choose(actions, LP_COUNT(actions), command, args, diag);
 }
 
 int lp_tool_service(int argc, char **argv) {
@@ -98,23 +112,8 @@ int lp_tool_service(int argc, char **argv) {
       .options = options,
       .count = LP_COUNT(options),
       .min_args = 1,
-      .max_args = 2};
-  lp_diag *diag = lp_tool_diag();
-  lp_texts args = {0};
-  lp_buf out = {0};
-  bool done = false;
-  lp_status status = lp_options_read(&command, argc, argv, &args, &done, diag);
-  if (status == LP_OK && !done) {
-    if (lp_streq(args.data[0], "list") && args.count == 1)
-      status = list(&out, diag);
-    else if (lp_streq(args.data[0], "show") && args.count == 2)
-      status = show(args.data[1], &flags, &out, diag);
-    else
-      status = lp_tool_cannot(&command, args.data[0], diag);
-    if (status == LP_OK) status = lp_tool_write("-", lp_buf_text(&out), out.size, diag);
-  }
-  lp_buf_free(&out);
-  lp_vec_free(&args);
-  lp_diag_free(diag);
-  return (int)status;
+      .max_args = 2,
+      .act = act,
+      .user = &flags};
+  return lp_tool_main(&command, argc, argv);
 }

@@ -86,7 +86,14 @@ static lp_status run_with_learners(const char *path, simulate_flags *flags, size
 }
 #endif
 
-static lp_status simulate(const char *path, simulate_flags *flags, lp_diag *diag) {
+static lp_status simulate(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  simulate_flags *flags = command->user;
+  const char *path = args->data[0];
+  if (flags->outputs.count == 0) lp_vec_push(&flags->outputs, "json");
+  for (size_t i = 0; i < flags->outputs.count; i++)
+    if (!form_of(flags->outputs.data[i]))
+      return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "'-o %s' is neither json, csv, html, svg nor a file that ends so",
+                         flags->outputs.data[i]);
   size_t figure = 0;
   LP_TRY(find_figure(flags->figure, &figure, diag));
 #ifdef LP_HAS_ROUTER
@@ -122,19 +129,10 @@ int lp_tool_simulate(int argc, char **argv) {
       .options = options,
       .count = LP_COUNT(options),
       .min_args = 1,
-      .max_args = 1};
-  lp_diag *diag = lp_tool_diag();
-  lp_texts args = {0};
-  bool done = false;
-  lp_status status = lp_options_read(&command, argc, argv, &args, &done, diag);
-  if (status == LP_OK && !done && flags.outputs.count == 0) lp_vec_push(&flags.outputs, "json");
-  for (size_t i = 0; i < flags.outputs.count && status == LP_OK; i++)
-    if (!form_of(flags.outputs.data[i]))
-      status = lp_error_as(LP_USAGE, diag, LP_LOC_NONE,
-                           "'-o %s' is neither json, csv, html, svg nor a file that ends so", flags.outputs.data[i]);
-  if (status == LP_OK && !done) status = simulate(args.data[0], &flags, diag);
-  lp_vec_free(&args);
+      .max_args = 1,
+      .act = simulate,
+      .user = &flags};
+  int status = lp_tool_main(&command, argc, argv);
   lp_vec_free(&flags.outputs);
-  lp_diag_free(diag);
-  return (int)status;
+  return status;
 }

@@ -169,7 +169,8 @@ static void put_json(const support_table *table, lp_buf *out) {
   json_decref(root);
 }
 
-static lp_status support(const char *path, const support_options *options, lp_diag *diag) {
+static lp_status support(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  const support_options *options = command->user;
   lp_input_binding *bindings = NULL;
   LP_TRY(lp_bindings_read(&options->bind, &bindings, diag));
   const lp_import_options import = {.weights_absent_ok = true,
@@ -177,7 +178,7 @@ static lp_status support(const char *path, const support_options *options, lp_di
                                     .binding_count = options->bind.count,
                                     .subgraph = options->subgraph};
   support_table table = {.arena = lp_arena_create()};
-  lp_status status = make_table(&table, path, &import, diag);
+  lp_status status = make_table(&table, args->data[0], &import, diag);
   if (status == LP_OK) {
     lp_buf out = {0};
     if (lp_streq(options->output, "json"))
@@ -205,14 +206,10 @@ int lp_tool_support(int argc, char **argv) {
       .options = table,
       .count = LP_COUNT(table),
       .min_args = 1,
-      .max_args = 1};
-  lp_diag *diag = lp_tool_diag();
-  lp_texts args = {0};
-  bool done = false;
-  lp_status status = lp_options_read(&command, argc, argv, &args, &done, diag);
-  if (status == LP_OK && !done) status = support(args.data[0], &options, diag);
+      .max_args = 1,
+      .act = support,
+      .user = &options};
+  int status = lp_tool_main(&command, argc, argv);
   lp_vec_free(&options.bind);
-  lp_vec_free(&args);
-  lp_diag_free(diag);
-  return (int)status;
+  return status;
 }

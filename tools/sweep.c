@@ -122,11 +122,12 @@ static lp_status sweep(const sweep_flags *flags, const lp_sweep_spec *spec, lp_d
   return status;
 }
 
-static lp_status run(sweep_flags *flags, const char *path, lp_diag *diag) {
+static lp_status run(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  sweep_flags *flags = command->user;
   lp_sweep_spec spec;
   if (!flags->outputs.count) lp_vec_push(&flags->outputs, "csv");
   LP_TRY(check_outputs(flags, diag));
-  lp_status status = lp_sweep_spec_read(path, &spec, diag);
+  lp_status status = lp_sweep_spec_read(args->data[0], &spec, diag);
   if (status == LP_OK) status = sweep(flags, &spec, diag);
   lp_sweep_spec_free(&spec);
   return status;
@@ -150,14 +151,10 @@ int lp_tool_sweep(int argc, char **argv) {
       .options = options,
       .count = LP_COUNT(options),
       .min_args = 1,
-      .max_args = 1};
-  lp_diag *diag = lp_tool_diag();
-  lp_texts args = {0};
-  bool done = false;
-  lp_status status = lp_options_read(&command, argc, argv, &args, &done, diag);
-  if (status == LP_OK && !done) status = run(&flags, args.data[0], diag);
+      .max_args = 1,
+      .act = run,
+      .user = &flags};
+  int status = lp_tool_main(&command, argc, argv);
   lp_vec_free(&flags.outputs);
-  lp_vec_free(&args);
-  lp_diag_free(diag);
-  return (int)status;
+  return status;
 }

@@ -59,21 +59,34 @@ typedef struct {
   int64_t min; /* LP_OPTION_I64 */
 } lp_option;
 
-typedef struct {
+typedef struct lp_command lp_command;
+/* What a command does once its options are read; `args` are the arguments that are no options. */
+typedef lp_status lp_tool_act(const lp_command *command, const lp_texts *args, lp_diag *diag);
+
+struct lp_command {
   const char *usage;   /* "llmpart compile MODEL.onnx --device=HW [options]" */
   const char *summary; /* sentences for --help */
   const lp_option *options;
   size_t count;
   size_t min_args, max_args; /* arguments that are no options */
-} lp_command;
+  lp_tool_act *act;
+  void *user; /* of act: what the options set */
+};
 
-/* Reads argv[1..] into the options' places; what is no option is appended to `args`. LP_USAGE with a diagnostic, and a
- * nearest name, for what does not fit. With --help prints the help on stdout and sets *done. */
-LP_MUST_USE lp_status lp_options_read(const lp_command *command, int argc, char **argv, lp_texts *args, bool *done,
-                                      lp_diag *diag);
+/* The command's main: reads the options and acts, unless --help was asked for. Diagnostics go to stderr as they come.
+ * Returns the exit status. */
+int lp_tool_main(const lp_command *command, int argc, char **argv);
 
-/* LP_USAGE: the command has no action of that name. */
-LP_MUST_USE lp_status lp_tool_cannot(const lp_command *command, const char *action, lp_diag *diag);
+/* An action of a command that has several: its first argument names it. */
+typedef struct {
+  const char *name;
+  lp_tool_act *act;
+  size_t args; /* behind the name */
+} lp_tool_action;
+/* Does the action that args[0] names. LP_USAGE with a diagnostic where there is none of that name, or it takes other
+ * arguments. */
+LP_MUST_USE lp_status lp_tool_choose(const lp_tool_action *actions, size_t count, const lp_command *command,
+                                     const lp_texts *args, lp_diag *diag);
 
 /* ---- inputs given as constants (bindings.c) --------------------------------------------------------------------------- */
 
@@ -95,5 +108,9 @@ void lp_bindings_free(struct lp_input_binding *bindings, size_t count);
 lp_diag *lp_tool_diag(void);
 /* Writes text to a file or, for "-", stdout. */
 LP_MUST_USE lp_status lp_tool_write(const char *path, const char *text, size_t size, lp_diag *diag);
+/* For `-o FORM|FILE.FORM`: whether `out` (NULL: not given) asks for `form`; and writes to that file, or for a form alone to
+ * stdout. */
+bool lp_tool_wants(const char *out, const char *form);
+LP_MUST_USE lp_status lp_tool_write_as(const char *out, const lp_buf *text, lp_diag *diag);
 
 #endif

@@ -34,9 +34,11 @@ static lp_status check_usage(const lp_verify_options *options, const lp_texts *a
 }
 
 /* A result that differs is a mismatch; a model of its own that cannot be compiled is a failure, one of a suite is not. */
-static lp_status verify(const lp_texts *args, const lp_verify_options *options, lp_diag *diag) {
+static lp_status verify(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  lp_verify_options *options = command->user;
   lp_verify_results results = {0};
   LP_TRY(check_usage(options, args, diag));
+  if (options->suite && options->threads == 0) options->threads = 1;
   lp_status status =
       options->suite ? lp_verify_suite(options, &results, diag) : verify_one(args->data[0], options, &results, diag);
   if (results.count) {
@@ -75,15 +77,10 @@ int lp_tool_verify(int argc, char **argv) {
       .options = table,
       .count = LP_COUNT(table),
       .min_args = 0,
-      .max_args = 1};
-  lp_diag *diag = lp_tool_diag();
-  lp_texts args = {0};
-  bool done = false;
-  lp_status status = lp_options_read(&command, argc, argv, &args, &done, diag);
-  if (options.suite && options.threads == 0) options.threads = 1;
-  if (status == LP_OK && !done) status = verify(&args, &options, diag);
+      .max_args = 1,
+      .act = verify,
+      .user = &options};
+  int status = lp_tool_main(&command, argc, argv);
   lp_vec_free(&options.bind);
-  lp_vec_free(&args);
-  lp_diag_free(diag);
-  return (int)status;
+  return status;
 }

@@ -49,10 +49,12 @@ static void tell_held(void *user, size_t open, size_t bytes) {
   fprintf(stderr, "open %zu, bytes %zu\n", open, bytes);
 }
 
-static lp_status serve(const worker_flags *flags, const char *path, lp_diag *diag) {
+static lp_status serve(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  const worker_flags *flags = command->user;
+  catch_signals();
   lp_bundle_options load = {.load = LP_LOAD_CLOUD, .check_hashes = flags->check};
   lp_bundle *bundle = NULL;
-  LP_TRY(lp_bundle_load(path, &load, &bundle, diag));
+  LP_TRY(lp_bundle_load(args->data[0], &load, &bundle, diag));
   lp_worker_options options = {.listen = flags->listen,
                                .context_budget = flags->budget,
                                .idle_ms = flags->idle_ms,
@@ -98,14 +100,8 @@ int lp_tool_worker(int argc, char **argv) {
                               .options = options,
                               .count = LP_COUNT(options),
                               .min_args = 1,
-                              .max_args = 1};
-  lp_diag *diag = lp_tool_diag();
-  lp_texts args = {0};
-  bool done = false;
-  catch_signals();
-  lp_status status = lp_options_read(&command, argc, argv, &args, &done, diag);
-  if (status == LP_OK && !done) status = serve(&flags, args.data[0], diag);
-  lp_vec_free(&args);
-  lp_diag_free(diag);
-  return (int)status;
+                              .max_args = 1,
+                              .act = serve,
+                              .user = &flags};
+  return lp_tool_main(&command, argc, argv);
 }

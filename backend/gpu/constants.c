@@ -92,11 +92,11 @@ static lp_dtype weight_store(const lp_op *op, const lp_value *w, bool scaled, in
 
 void gpu_constant_weight(gpu_builder *b, bool gate, const gpu_constant **matrix, const gpu_constant **scale) {
   const lp_op *op = b->op;
-  lp_value *w = gpu_value_base(lp_op_in(op, gate ? 4 : 1));
+  lp_value *w = lp_value_base(lp_op_in(op, gate ? 4 : 1));
   int32_t scales = gate ? 7 : 5;
   gpu_constant c = {.value = w, .form = GPU_FORM_MATRIX, .transpose = lp_op_bool(op, "transpose_b", false)};
-  c.scale = lp_op_in(op, scales) ? gpu_value_base(lp_op_in(op, scales)) : NULL;
-  c.zero = lp_op_in(op, scales + 1) ? gpu_value_base(lp_op_in(op, scales + 1)) : NULL;
+  c.scale = lp_op_in(op, scales) ? lp_value_base(lp_op_in(op, scales)) : NULL;
+  c.zero = lp_op_in(op, scales + 1) ? lp_value_base(lp_op_in(op, scales + 1)) : NULL;
   c.group = lp_op_i64(op, "group", 0);
   lp_type_static_dim(lp_op_in(op, 0)->type, -1, &c.k);
   lp_type_static_dim(w->type, c.transpose ? 0 : 1, &c.n);

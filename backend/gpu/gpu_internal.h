@@ -64,6 +64,8 @@ typedef struct {
   gpu_place place;
   int64_t index; /* of the buffer or state */
   const gpu_constant *constant;
+  lp_rows rows; /* of a buffer: in a pass over several sequences it holds those of all, of so many bytes each */
+  int64_t row_bytes;
 } gpu_ref;
 
 typedef struct {
@@ -92,7 +94,8 @@ struct gpu_launch {
   int64_t least, most;
   gpu_arg arg[GPU_MOST_ARGS];
   int32_t arg_count;
-  bool spare; /* more groups than the sizes ask for do no harm */
+  bool spare;  /* more groups than the sizes ask for do no harm */
+  bool spread; /* and a third axis of the grid counts sequences: its pointers are PLACEs */
 };
 
 /* What does one kind of call: launches in order. Equal ones are shared; refs are numbered within the call. */
@@ -107,6 +110,7 @@ typedef struct {
   const gpu_launcher *launcher;
   const gpu_ref *ref;
   int32_t ref_count;
+  bool joint; /* runs once over the rows of all sequences (base/abi.h) */
 } gpu_call;
 
 typedef struct {
@@ -176,7 +180,6 @@ extern const gpu_rule gpu_rule_linear, gpu_rule_matmul, gpu_rule_norm, gpu_rule_
     gpu_rule_reshape, gpu_rule_expand, gpu_rule_pad, gpu_rule_windows, gpu_rule_iota, gpu_rule_dims, gpu_rule_fill;
 
 /* Values as the kernels read them (plan.c). */
-lp_value *gpu_value_base(lp_value *value);
 const lp_op *gpu_value_cache(const lp_value *value); /* the op.kv_append whose result it is, or NULL */
 /* The number of the call's ref for an operand or result; constants in `form`. -1: the operand is absent. */
 int32_t gpu_ref_in(gpu_builder *b, int32_t operand, gpu_form form);
@@ -218,7 +221,7 @@ const char *gpu_format(gpu_plan *plan, const char *format, ...) LP_PRINTF(2, 3);
 typedef struct {
   gpu_builder *b;
   lp_type type;
-  lp_buf params, size_lines, body; /* size_lines: parameters that are sizes become numbers */
+  lp_buf params, pointer_lines, size_lines, body; /* lines: parameters become pointers and numbers */
   gpu_arg arg[GPU_MOST_ARGS];
   int32_t arg_count;
   lp_map *sizes;        /* polynomial's text -> parameter's name */

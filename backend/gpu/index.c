@@ -28,7 +28,9 @@ static gpu_arg *add_arg(gpu_element *e, gpu_arg_kind kind) {
 
 const char *gpu_element_pointer(gpu_element *e, int32_t ref, lp_dtype dtype, bool written) {
   const char *name = gpu_format(e->b->plan, "%s%d", written ? "y" : "x", e->arg_count);
-  lp_buf_printf(&e->params, "%s@global %s *@restrict %s, ", written ? "" : "const ", gpu_type(dtype), name);
+  lp_buf_printf(&e->params, "PLACE(%s%s) %s_, ", written ? "" : "const ", gpu_type(dtype), name);
+  lp_buf_printf(&e->pointer_lines, "  %s@global %s *@restrict %s = %s_;\n", written ? "" : "const ", gpu_type(dtype),
+                name, name);
   add_arg(e, GPU_ARG_REF)->ref = ref;
   return name;
 }
@@ -142,18 +144,20 @@ void gpu_element_end(gpu_element *e, const char *stem) {
   gpu_plan *plan = e->b->plan;
   const lp_poly *count = gpu_product(plan->module, e->type.dim, 0, e->type.rank);
   lp_buf_puts(&e->params, "@size count_");
-  const char *const params[] = {"WHAT",    lp_op_info_get(e->b->op->kind)->name,
-                                "PARAMS",  lp_buf_text(&e->params),
-                                "SIZES",   lp_buf_text(&e->size_lines),
-                                "BODY",    lp_buf_text(&e->body),
-                                "THREADS", "256",
+  const char *const params[] = {"WHAT",     lp_op_info_get(e->b->op->kind)->name,
+                                "PARAMS",   lp_buf_text(&e->params),
+                                "POINTERS", lp_buf_text(&e->pointer_lines),
+                                "SIZES",    lp_buf_text(&e->size_lines),
+                                "BODY",     lp_buf_text(&e->body),
+                                "THREADS",  "256",
                                 NULL};
   gpu_launch *launch = gpu_launch_add(e->b, gpu_kernel_get(plan, "elementwise", stem, params), THREADS, count, THREADS);
   memcpy(launch->arg, e->arg, sizeof e->arg);
   launch->arg_count = e->arg_count;
   gpu_arg_size(launch, count);
-  launch->spare = true;
+  launch->spare = launch->spread = true;
   lp_buf_free(&e->params);
+  lp_buf_free(&e->pointer_lines);
   lp_buf_free(&e->size_lines);
   lp_buf_free(&e->body);
   lp_map_free(e->sizes);

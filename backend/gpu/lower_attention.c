@@ -46,7 +46,7 @@ static const char *seen(gpu_plan *plan, const lp_op *op) {
 
 /* The rows of a cache lie its capacity apart, others follow one another. */
 static const lp_poly *rows_apart(const attention *a, int32_t operand) {
-  lp_value *value = gpu_value_base(lp_op_in(a->op, operand));
+  lp_value *value = lp_value_base(lp_op_in(a->op, operand));
   return gpu_value_cache(value) ? lp_dim_symbol(a->b->plan->module, "c") : a->total;
 }
 
@@ -84,16 +84,19 @@ static void launch_split(const attention *a, const char *stem) {
   gpu_launch *launch = gpu_launch_add(a->b, split, THREADS, a->total, CHUNK);
   gpu_launch_rows(launch, heads, 1);
   gpu_launch_when(launch, a->rows, 0, FEW_ROWS);
-  launch->spare = true;
+  launch->spare = launch->spread = true;
   add_operands(a, launch);
   gpu_arg_scratch(launch);
+  gpu_arg_size(launch, heads);
   add_sizes(a, launch);
   const gpu_kernel *merge = gpu_kernel_get(plan, "attention_merge", gpu_format(plan, "%s_merge", stem), a->params);
   launch = gpu_launch_add(a->b, merge, THREADS, heads, 1);
   gpu_launch_when(launch, a->rows, 0, FEW_ROWS);
+  launch->spare = launch->spread = true;
   gpu_arg_scratch(launch);
   gpu_arg_ref(launch, a->sinks);
   gpu_arg_ref(launch, a->y);
+  gpu_arg_size(launch, heads);
   gpu_arg_size(launch, a->rows);
   gpu_arg_size(launch, a->total);
   /* a part of dv + 2 floats for each CHUNK keys begun */

@@ -21,7 +21,7 @@ static bool fused_runs(const lp_op *op, char why[64]) {
 static const char *operand(gpu_element *e, int32_t index) {
   lp_value *value = lp_op_in(e->b->op, index);
   if (!value) return NULL;
-  const char *literal = gpu_literal(e->b->plan, gpu_value_base(value));
+  const char *literal = gpu_literal(e->b->plan, lp_value_base(value));
   if (literal) return literal;
   const char *pointer = gpu_element_pointer(e, gpu_ref_value(e->b, value, GPU_FORM_RAW), value->type.dtype, false);
   return gpu_element_load(e, pointer, value->type.dtype, gpu_element_index(e, value->type));

@@ -4,12 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-lp_value *gpu_value_base(lp_value *value) {
-  while (value->def && lp_op_has(value->def, LP_ALIAS) && lp_op_in(value->def, 0))
-    value = lp_op_in(value->def, 0);
-  return value;
-}
-
 const lp_op *gpu_value_cache(const lp_value *value) {
   return value && lp_op_is(value->def, LP_OP_KV_APPEND) ? value->def : NULL;
 }
@@ -31,7 +25,10 @@ static int32_t fail(gpu_builder *b, const char *what) {
 static int32_t ref_buffer(gpu_builder *b, const lp_value *value, const char *what) {
   int64_t buffer = lp_value_buffer(value, b->plan->side);
   if (buffer < 0 || buffer >= b->program->buffer_count) return fail(b, what);
-  return add_ref(b, (gpu_ref){.place = GPU_AT_BUFFER, .index = buffer});
+  gpu_ref ref = {.place = GPU_AT_BUFFER, .index = buffer};
+  ref.rows = lp_type_rows(b->plan->module, value->type, &ref.row_bytes);
+  if (ref.rows == LP_ROWS_NONE) ref.row_bytes = 0;
+  return add_ref(b, ref);
 }
 
 int32_t gpu_ref_constant(gpu_builder *b, const gpu_constant *constant) {
@@ -45,7 +42,7 @@ int32_t gpu_ref_state(gpu_builder *b, int64_t state) {
 
 int32_t gpu_ref_value(gpu_builder *b, lp_value *value, gpu_form form) {
   if (!value) return -1;
-  value = gpu_value_base(value);
+  value = lp_value_base(value);
   const lp_op *cache = gpu_value_cache(value);
   if (cache) return gpu_ref_state(b, lp_op_i64(cache, "state", 0));
   if (!lp_value_is_constant(value)) return ref_buffer(b, value, "an operand");
@@ -121,7 +118,7 @@ static lp_status add_call(gpu_plan *plan, gpu_program *program, const lp_op *op)
   if (lp_op_has(op, LP_ALIAS)) return LP_OK;
   gpu_builder b = {.plan = plan, .program = program, .op = op};
   gpu_rule_find(op->kind)->lower(&b);
-  gpu_call call = {.op = op, .ref_count = (int32_t)b.refs.count};
+  gpu_call call = {.op = op, .ref_count = (int32_t)b.refs.count, .joint = lp_op_is_joint(plan->module, op)};
   if (b.status == LP_OK) {
     call.launcher = find_launcher(plan, &b);
     call.ref = lp_arena_copy(plan->arena, b.refs.data ? (void *)b.refs.data : "", sizeof *b.refs.data * b.refs.count);

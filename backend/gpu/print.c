@@ -74,10 +74,11 @@ static void segment_key(const gpu_program *program, const gpu_segment *segment, 
   lp_buf_printf(key, "%" PRId64, program->buffer_count);
   for (size_t i = 0; i < segment->calls.count; i++) {
     const gpu_call *call = &segment->calls.data[i];
-    lp_buf_printf(key, "\n%s", call->launcher->name);
+    lp_buf_printf(key, "\n%s%s", call->joint ? "joint " : "", call->launcher->name);
     for (int32_t k = 0; k < call->ref_count; k++)
-      lp_buf_printf(key, " %d:%" PRId64, call->ref[k].place,
-                    call->ref[k].constant ? call->ref[k].constant->offset : call->ref[k].index);
+      lp_buf_printf(key, " %d:%" PRId64 "+%d*%" PRId64, call->ref[k].place,
+                    call->ref[k].constant ? call->ref[k].constant->offset : call->ref[k].index, call->ref[k].rows,
+                    call->ref[k].row_bytes);
   }
 }
 

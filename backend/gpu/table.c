@@ -40,6 +40,7 @@ static void put_launch(const gpu_plan *plan, const gpu_launch *launch, lp_buf *o
     lp_buf_printf(out, ", %" PRId64 ", %" PRId64 "]", launch->least, launch->most);
   }
   if (launch->spare) lp_buf_puts(out, ", \"spare\": true");
+  if (launch->spread) lp_buf_puts(out, ", \"spread\": true");
   lp_buf_puts(out, ", \"args\": [");
   for (int32_t i = 0; i < launch->arg_count; i++) {
     if (i) lp_buf_puts(out, ", ");
@@ -62,11 +63,15 @@ static void put_launchers(const gpu_plan *plan, lp_buf *out) {
   lp_buf_puts(out, "],\n");
 }
 
-/* ---- segments: [launcher, ref, ...]; a ref is a buffer "b3", a state "s0" or the number of a weight ------------------------ */
+/* ---- segments: [launcher, ref, ...], with true before the refs of what is joint; a ref is a buffer "b3", "b3+s*256" with a sequence's
+ * rows behind those of others, a state "s0", or a weight's offset and bytes --------------------------------------------------- */
 
 static void put_ref(const gpu_ref *ref, lp_buf *out) {
   if (ref->place == GPU_AT_WEIGHT)
     lp_buf_printf(out, ", [%" PRId64 ", %" PRId64 "]", ref->constant->offset, ref->constant->bytes);
+  else if (ref->place == GPU_AT_BUFFER && ref->rows != LP_ROWS_NONE)
+    lp_buf_printf(out, ", \"b%" PRId64 "+%c*%" PRId64 "\"", ref->index, ref->rows == LP_ROWS_NEW ? 's' : 'r',
+                  ref->row_bytes);
   else
     lp_buf_printf(out, ", \"%c%" PRId64 "\"", ref->place == GPU_AT_BUFFER ? 'b' : 's', ref->index);
 }
@@ -78,7 +83,7 @@ static void put_segment(const gpu_plan *plan, const gpu_segment *segment, lp_buf
     size_t number = 0;
     while (lp_map_value_at(plan->launchers, number) != call->launcher)
       number++;
-    lp_buf_printf(out, "%s\n   [%zu", i ? "," : "", number);
+    lp_buf_printf(out, "%s\n   [%zu%s", i ? "," : "", number, call->joint ? ", true" : "");
     for (int32_t k = 0; k < call->ref_count; k++)
       put_ref(&call->ref[k], out);
     lp_buf_puts(out, "]");
@@ -150,7 +155,7 @@ void gpu_print_table(const gpu_plan *plan, const gpu_dialect *dialect, lp_buf *o
   lp_buf_printf(out, "{\"schema\": \"llmpart.launches/1\", \"language\": \"%s\", \"symbols\": [", dialect->name);
   for (size_t i = 0; i < plan->module->symbols.names.count; i++)
     lp_buf_printf(out, "%s\"%s\"", i ? ", " : "", plan->module->symbols.names.data[i]);
-  lp_buf_puts(out, "],\n");
+  lp_buf_puts(out, "],\n \"sequences\": true,\n");
   put_launchers(plan, out);
   put_layouts(plan, out);
   put_segments(plan, out);

@@ -2,6 +2,7 @@
 #include "harness.h"
 
 #include "tests/gpu/host_backend.h"
+#include "tests/suite.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -481,9 +482,5 @@ int harness_main(Suite *suite) {
     printf("skipped: %s\n", why);
     return 77;
   }
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return run_suite(suite);
 }

@@ -3,6 +3,7 @@
 #include "backend/backend.h"
 #include "frontend/frontend.h"
 #include "passes/passes.h"
+#include "tests/suite.h"
 
 #include <check.h>
 #include <jansson.h>
@@ -253,9 +254,5 @@ int main(void) {
   tcase_add_loop_test(tests, interleaved, 0, (int)LP_COUNT(models));
   tcase_add_loop_test(tests, older_opset, 0, (int)LP_COUNT(models));
   suite_add_tcase(suite, tests);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return run_suite(suite);
 }

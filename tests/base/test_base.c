@@ -1,4 +1,5 @@
 #include "tests/base/test_base.h"
+#include "tests/suite.h"
 
 char *formatted(const lp_diag *diag, size_t index) {
   ck_assert_uint_lt(index, lp_diag_count(diag));
@@ -13,9 +14,5 @@ int main(void) {
                                    poly_case,  text_case, units_case, yaml_case};
   for (size_t i = 0; i < LP_COUNT(cases); i++)
     suite_add_tcase(suite, cases[i]());
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(suite);
 }

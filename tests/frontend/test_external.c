@@ -8,6 +8,7 @@
 
 #include "frontend/frontend.h"
 #include "tests/frontend/onnx_writer.h"
+#include "tests/suite.h"
 
 static const float numbers[2] = {3, 4};
 
@@ -228,9 +229,5 @@ int main(void) {
   tcase_add_test(tc, a_model_behind_a_link);
   tcase_add_test(tc, overlaps);
   suite_add_tcase(suite, tc);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(suite);
 }

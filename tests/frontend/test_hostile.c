@@ -8,6 +8,7 @@
 #include "frontend/frontend.h"
 #include "passes/passes.h"
 #include "tests/frontend/onnx_writer.h"
+#include "tests/suite.h"
 
 enum { LONG = 100000, NODES_PER_S = 10000 };
 
@@ -366,9 +367,5 @@ int main(void) {
   tcase_add_test(tc, wide_graphs);
   tcase_add_test(tc, long_masks);
   suite_add_tcase(suite, tc);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(suite);
 }

@@ -5,6 +5,7 @@
 
 #include "frontend/frontend.h"
 #include "tests/frontend/onnx_writer.h"
+#include "tests/suite.h"
 
 static lp_diag *diag;
 
@@ -589,9 +590,5 @@ int main(void) {
   tcase_add_test(tc, reads_constants);
   tcase_add_test(tc, reads_tensor_files);
   suite_add_tcase(suite, tc);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(suite);
 }

@@ -10,6 +10,7 @@
 
 #include "frontend/frontend.h"
 #include "passes/passes.h"
+#include "tests/suite.h"
 
 extern const lp_pass lp_pass_fold;
 
@@ -187,9 +188,5 @@ int main(void) {
   tcase_add_test(tc, node_tests);
   tcase_add_test(tc, packaged_node_tests);
   suite_add_tcase(suite, tc);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(suite);
 }

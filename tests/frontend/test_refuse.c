@@ -5,6 +5,7 @@
 
 #include "frontend/frontend.h"
 #include "tests/frontend/onnx_writer.h"
+#include "tests/suite.h"
 
 static const float numbers[8] = {1, 2, 3, 4, 5, 6, 7, 8};
 
@@ -426,9 +427,5 @@ int main(void) {
   tcase_add_test(tc, refuses_recursion);
   tcase_add_test(tc, refuses_expansion);
   suite_add_tcase(suite, tc);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(suite);
 }

@@ -218,7 +218,8 @@ inline void lp_cuda_host_launch(dim3 grid, int threads, const std::function<void
   if (stacks.size() < (size_t)threads * STACK) stacks.resize((size_t)threads * STACK);
   count = (unsigned)threads;
   body = &kernel;
-  for (blockIdx.y = 0; blockIdx.y < grid.y; blockIdx.y++)
-    for (blockIdx.x = 0; blockIdx.x < grid.x; blockIdx.x++)
-      run_block();
+  for (blockIdx.z = 0; blockIdx.z < grid.z; blockIdx.z++)
+    for (blockIdx.y = 0; blockIdx.y < grid.y; blockIdx.y++)
+      for (blockIdx.x = 0; blockIdx.x < grid.x; blockIdx.x++)
+        run_block();
 }

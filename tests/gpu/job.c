@@ -18,7 +18,8 @@ static int64_t lay_out(const int64_t *sym, int64_t *offset) {
 }
 
 static lp_status run(const lp_frame *frame) {
-  return lp_gpu_run(now.gpu, now.memory, now.layout, now.segment, frame, now.arena_bytes, now.state_bytes, now.diag);
+  const lp_gpu_owner owner = {now.memory, now.state_bytes};
+  return lp_gpu_run(now.gpu, now.memory, now.layout, now.segment, frame, now.arena_bytes, &owner, now.diag);
 }
 
 static lp_status bring_states(const lp_frame *frame, void **state) {

@@ -1,4 +1,5 @@
 #include "tests/hwmodels/test_hwmodels.h"
+#include "tests/suite.h"
 
 static void expect_entry(const lp_diag *diag, size_t index, const char *wanted) {
   ck_assert_uint_lt(index, lp_diag_count(diag));
@@ -20,9 +21,5 @@ int main(void) {
   suite_add_tcase(suite, machine_case());
   suite_add_tcase(suite, link_case());
   suite_add_tcase(suite, fit_case());
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(suite);
 }

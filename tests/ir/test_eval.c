@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/ir/onnx_build.h"
+#include "tests/suite.h"
 
 static lp_arena *arena;
 static int64_t sym[16];
@@ -439,9 +440,5 @@ int main(void) {
   tcase_add_test(tc, bindings);
   tcase_add_test(tc, depth_and_size);
   suite_add_tcase(suite, tc);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(suite);
 }

@@ -1,8 +1,8 @@
 /* Shape inference: each rule on symbolic sizes, what is known of values, and each refusal. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/ir/onnx_build.h"
+#include "tests/suite.h"
 
 enum { TO_F32 = 1, TO_I64 = 7 }; /* TensorProto.DataType */
 
@@ -582,9 +582,5 @@ int main(void) {
   tcase_add_test(tc, fused_operators);
   tcase_add_test(tc, substitution_reaches_everything);
   suite_add_tcase(suite, tc);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(suite);
 }

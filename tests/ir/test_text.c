@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ir/ir.h"
+#include "tests/suite.h"
 
 static const char sample[] =
     "\"builtin.module\"() ({\n"
@@ -115,9 +116,5 @@ int main(void) {
   tcase_add_test(tcase, round_trip_is_the_identity);
   tcase_add_loop_test(tcase, refusal_names_its_place, 0, (int)LP_COUNT(refusals));
   suite_add_tcase(suite, tcase);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return run_suite(suite);
 }

@@ -1,6 +1,7 @@
 /* Minimum cuts with branch and bound: equal to trying everything on graphs of any form, and bounds that hold. */
 #include "passes/plan_cut.h"
 #include "tests/passes/random_plan.h"
+#include "tests/suite.h"
 
 #include <check.h>
 #include <math.h>
@@ -139,9 +140,5 @@ int main(void) {
   tcase_add_test(tests, equals_trying_everything);
   tcase_add_test(tests, places_wide_graphs);
   suite_add_tcase(suite, tests);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return run_suite(suite);
 }

@@ -1,6 +1,7 @@
 /* The exact scheduler: equal to trying everything where that can be done, never worse than any other scheduler. */
 #include "tests/passes/llama.h"
 #include "tests/passes/random_plan.h"
+#include "tests/suite.h"
 
 #include <check.h>
 #include <math.h>
@@ -201,9 +202,5 @@ int main(void) {
   tcase_add_test(tests, reaches_the_check_value);
   tcase_add_test(tests, plans_80_layers_in_no_time);
   suite_add_tcase(suite, tests);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return run_suite(suite);
 }

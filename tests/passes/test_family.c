@@ -1,10 +1,11 @@
 /* Plan families: regions cover every request once, more plans never serve worse, and their weights fit together. */
 #include "passes/plan_family.h"
 #include "tests/passes/llama.h"
+#include "tests/suite.h"
 
 #include <check.h>
-#include <math.h>
 #include <stdlib.h>
+#include <math.h>
 
 static const llama_shape shape = {3, 256, 512, 8, 2, 1000, 4096, LP_F16, true};
 static const char device_text[] = "jetson-nano,peak_f16=4GFLOP/s,memory_bandwidth=1GB/s";
@@ -136,9 +137,5 @@ int main(void) {
   tcase_add_test(cases, more_plans_serve_no_worse);
   tcase_add_test(cases, weights_of_all_plans_fit);
   suite_add_tcase(suite, cases);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(suite);
 }

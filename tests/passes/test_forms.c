@@ -1,10 +1,11 @@
 /* Closed forms say what the planner's own sums say, at sizes, machines, types and links that they were not made for. */
 #include "passes/plan_forms.h"
 #include "tests/passes/llama.h"
+#include "tests/suite.h"
 
 #include <check.h>
-#include <math.h>
 #include <stdlib.h>
+#include <math.h>
 
 static const llama_shape llama_gqa = {6, 256, 512, 8, 2, 1000, 4096, LP_F16, true};
 
@@ -144,9 +145,5 @@ int main(void) {
   tcase_add_test(cases, forms_equal_the_sums);
   tcase_add_test(cases, layers_share_classes);
   suite_add_tcase(suite, cases);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(suite);
 }

@@ -1,6 +1,7 @@
 /* Planning: the figures of P1's study, the arithmetic of evaluation, and what schedulers promise. */
 #include "passes/plan_internal.h"
 #include "tests/passes/llama.h"
+#include "tests/suite.h"
 
 #include <check.h>
 #include <math.h>
@@ -332,9 +333,5 @@ int main(void) {
   tcase_add_test(tests, an_unknown_cut_is_refused);
   tcase_add_loop_test(tests, any_placement_has_an_order, 0, 50);
   suite_add_tcase(suite, tests);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return run_suite(suite);
 }

@@ -6,6 +6,7 @@
 
 #include "runtime/runtime_internal.h"
 #include "tests/runtime/toy_run.h"
+#include "tests/suite.h"
 
 static char *dir;
 static void setup(void) {
@@ -313,9 +314,5 @@ int main(void) {
   tcase_add_loop_test(core, safetensors_headers, 0, (int)LP_COUNT(headers));
   tcase_add_test(core, safetensors_frames);
   suite_add_tcase(suite, core);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(suite);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/tokenizer_internal.h"
+#include "tests/suite.h"
 
 #define DATA LP_TEST_DIR "/tokenizer/chat/"
 
@@ -173,9 +174,5 @@ int main(void) {
   tcase_add_loop_test(tcase, refused_with_its_place, 0, (int)LP_COUNT(refusals));
   tcase_add_test(tcase, endless_templates_end);
   suite_add_tcase(suite, tcase);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? 0 : 1;
+  return run_suite(suite);
 }

@@ -5,6 +5,7 @@
 
 #include "runtime/collaborate.h"
 #include "tests/runtime/toy_run.h"
+#include "tests/suite.h"
 
 static const lp_sampling greedy = {.top_p = 1};
 static const lp_sampling warm = {.temperature = 0.9, .top_k = 20, .top_p = 0.95, .seed = 7};
@@ -350,9 +351,5 @@ int main(void) {
   tcase_add_test(core, threshold_goes_on_alone);
   tcase_add_loop_test(core, modes_want_exits, 0, 4);
   suite_add_tcase(suite, core);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(suite);
 }

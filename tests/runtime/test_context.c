@@ -7,6 +7,7 @@
 #include "base/random.h"
 #include "runtime/collaborate.h"
 #include "tests/runtime/toy_run.h"
+#include "tests/suite.h"
 
 enum { POSITIONS = 24 };
 
@@ -303,9 +304,5 @@ int main(void) {
   tcase_add_loop_test(core, window_is_near_the_best, 0, 36);
   tcase_add_test(core, window_learns_from_verdicts);
   suite_add_tcase(suite, core);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(suite);
 }

@@ -1,9 +1,9 @@
 /* launches.json: what is read, and what is wrong with it said where it is. */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/gpu.h"
+#include "tests/suite.h"
 
 #define HEAD "{\"schema\": \"llmpart.launches/1\", \"language\": \"opencl\", \"symbols\": [\"b\", \"s\"], "
 #define LAUNCH                                                                                                         \
@@ -12,7 +12,7 @@
 #define LAUNCHERS "\"launchers\": [[" LAUNCH "]], "
 #define LAYOUTS                                                                                                        \
   "\"layouts\": {\"l\": {\"slot\": [0, 0], \"sizes\": [[\"4*b\", \"8*s\"]], \"scratch\": [[\"16*s\", \"s\", 4]]}}, "
-#define SEGMENTS "\"segments\": {\"g\": [[0, \"b1\", [64, 16]]]}}"
+#define SEGMENTS "\"segments\": {\"g\": [[0, \"b1\", [64, 16]], [0, true, \"b0+s*256\", \"b1+r*4\"]]}}"
 
 typedef struct {
   lp_arena *arena;
@@ -52,6 +52,13 @@ START_TEST(reads) {
   ck_assert_int_eq(call->ref[0].place, LP_GPU_BUFFER);
   ck_assert_int_eq(call->ref[1].place, LP_GPU_WEIGHT);
   ck_assert_int_eq(call->ref[1].bytes, 16);
+  ck_assert(!p.table.sequences && !call[0].joint && call[1].joint);
+  ck_assert_int_eq(call[0].ref[0].holds, LP_GPU_OWN);
+  ck_assert_int_eq(call[1].ref_count, 2);
+  ck_assert_int_eq(call[1].ref[0].holds, LP_GPU_NEW_ROWS);
+  ck_assert_int_eq(call[1].ref[0].bytes, 256);
+  ck_assert_int_eq(call[1].ref[1].holds, LP_GPU_LAST_ROWS);
+  ck_assert_int_eq(call[1].ref[1].index, 1);
   done(&p);
 }
 END_TEST
@@ -70,7 +77,12 @@ static const struct {
      "layouts.l.slot[0]: 3 lies outside of 0..0"},
     {HEAD LAUNCHERS LAYOUTS "\"segments\": {\"g\": [[1]]}}", "segments.g[0][0]: 1 lies outside of 0..0"},
     {HEAD LAUNCHERS LAYOUTS "\"segments\": {\"g\": [[0, \"b0\"]]}}", "segments.g[0]: 1 operands; its launches take 2"},
+    {HEAD LAUNCHERS LAYOUTS "\"segments\": {\"g\": [[0, true, \"b0\"]]}}",
+     "segments.g[0]: 1 operands; its launches take 2"},
     {HEAD LAUNCHERS LAYOUTS "\"segments\": {\"g\": [[0, \"b0\", \"x1\"]]}}", "'x1' is no buffer and no state"},
+    {HEAD LAUNCHERS LAYOUTS "\"segments\": {\"g\": [[0, \"b0\", \"b1+p*4\"]]}}", "'b1+p*4' is no buffer and no state"},
+    {HEAD LAUNCHERS LAYOUTS "\"segments\": {\"g\": [[0, \"b0\", \"s1+s*4\"]]}}", "'s1+s*4' is no buffer and no state"},
+    {HEAD LAUNCHERS LAYOUTS "\"segments\": {\"g\": [[0, \"b0\", \"b1+s*0\"]]}}", "'b1+s*0' is no buffer and no state"},
 };
 
 START_TEST(refuses) {
@@ -88,9 +100,5 @@ int main(void) {
   tcase_add_test(tcase, reads);
   tcase_add_loop_test(tcase, refuses, 0, (int)(sizeof wrong / sizeof wrong[0]));
   suite_add_tcase(suite, tcase);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return run_suite(suite);
 }

@@ -7,6 +7,7 @@
 
 #include "runtime/runtime_internal.h"
 #include "tests/runtime/toy_run.h"
+#include "tests/suite.h"
 
 static const lp_patience quick = {
     .dial_ms = 300, .pause_ms = 5, .longest_pause_ms = 40, .beat_ms = 50, .silence_ms = 200, .repeat_ms = 100};
@@ -212,9 +213,5 @@ int main(void) {
   tcase_add_test(core, threshold_goes_on_at_once);
   tcase_add_test(core, nobody_comes_back);
   suite_add_tcase(suite, core);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(suite);
 }

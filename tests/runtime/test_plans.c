@@ -6,6 +6,7 @@
 
 #include "runtime/runtime_internal.h"
 #include "tests/runtime/toy_run.h"
+#include "tests/suite.h"
 
 static char *dir;
 static void setup(void) {
@@ -134,9 +135,5 @@ int main(void) {
   tcase_add_test(core, links_choose);
   tcase_add_test(core, one_can_be_asked_for);
   suite_add_tcase(suite, core);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(suite);
 }

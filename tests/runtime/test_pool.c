@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "runtime/runtime.h"
+#include "tests/suite.h"
 
 enum { THREADS_MOST = 8, ROUNDS = 2000 };
 
@@ -85,9 +86,5 @@ int main(void) {
   tcase_add_test(core, unused_pool_ends);
   tcase_add_test(core, default_is_the_machine);
   suite_add_tcase(suite, core);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(suite);
 }

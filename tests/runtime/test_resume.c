@@ -11,6 +11,7 @@
 
 #include "runtime/runtime_internal.h"
 #include "tests/runtime/toy_run.h"
+#include "tests/suite.h"
 
 static char *dir, *file;
 static void setup(void) {
@@ -286,9 +287,5 @@ int main(void) {
   tcase_add_test(core, damaged);
   tcase_add_test(core, private_and_writable);
   suite_add_tcase(suite, core);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(suite);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "runtime/runtime.h"
+#include "tests/suite.h"
 
 #define DRAWS 100000
 enum { MAX_VOCAB = 64 };
@@ -273,9 +274,5 @@ int main(void) {
   tcase_add_test(tcase, the_greatest_are_enough);
   tcase_add_test(tcase, extreme_temperatures);
   suite_add_tcase(suite, tcase);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? 0 : 1;
+  return run_suite(suite);
 }

@@ -15,6 +15,7 @@
 
 #include "runtime/runtime_internal.h"
 #include "tests/runtime/toy_run.h"
+#include "tests/suite.h"
 
 static char *dir, *path, *key, *other_key, *log_file;
 static char *certificate[2], *certificate_key[2]; /* the worker's, and another's */
@@ -431,9 +432,5 @@ int main(void) {
   tcase_add_test(core, off_loopback);
   tcase_add_loop_test(core, what_the_wire_shows, 0, 2);
   suite_add_tcase(suite, core);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(suite);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/runtime/toy_run.h"
+#include "tests/suite.h"
 
 static char *dir;
 static void setup(void) {
@@ -119,9 +120,5 @@ int main(void) {
   tcase_add_test(core, inputs_that_do_not_fit);
   tcase_add_test(core, measuring);
   suite_add_tcase(suite, core);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(suite);
 }

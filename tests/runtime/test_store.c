@@ -9,6 +9,7 @@
 
 #include "runtime/context_file.h"
 #include "tests/runtime/toy_run.h"
+#include "tests/suite.h"
 
 enum { POSITIONS = 24 };
 static const lp_sampling greedy = {.top_p = 1};
@@ -369,9 +370,5 @@ int main(void) {
   tcase_add_test(core, damaged_files);
   tcase_add_test(core, foreign_files);
   suite_add_tcase(suite, core);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(suite);
 }

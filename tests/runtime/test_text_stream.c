@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "runtime/runtime.h"
+#include "tests/suite.h"
 
 /* Bytes as GPT-2 writes them: "H", "i", C3, A9, " ", F0, 9F, 98, 80. */
 static const char json[] =
@@ -66,9 +67,5 @@ int main(void) {
   tcase_add_test(core, characters_of_many_tokens);
   tcase_add_test(core, special_tokens_are_silent);
   suite_add_tcase(suite, core);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(suite);
 }

@@ -9,6 +9,7 @@
 
 #include "runtime/runtime.h"
 #include "tests/runtime/toy_run.h"
+#include "tests/suite.h"
 
 enum { DEVICES = 24, GENERATIONS = 6 };
 
@@ -217,9 +218,5 @@ int main(void) {
   tcase_add_loop_test(core, caches_give_way, 0, 2);
   tcase_add_loop_test(core, a_full_cloud_says_so, 0, 1);
   suite_add_tcase(suite, core);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(suite);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/tokenizer_internal.h"
+#include "tests/suite.h"
 
 #define DATA LP_TEST_DIR "/tokenizer/"
 
@@ -398,9 +399,5 @@ int main(void) {
   tcase_add_test(tcase, unsupported_parts_are_named);
   tcase_add_test(tcase, lowercase_is_for_ascii);
   suite_add_tcase(suite, tcase);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? 0 : 1;
+  return run_suite(suite);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/tokenizer_internal.h"
+#include "tests/suite.h"
 
 #define DATA LP_TEST_DIR "/tokenizer/"
 
@@ -147,9 +148,5 @@ int main(void) {
   tcase_add_test(tcase, sentencepiece_style);
   tcase_add_test(tcase, split_pattern_template_and_added_tokens);
   suite_add_tcase(suite, tcase);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? 0 : 1;
+  return run_suite(suite);
 }

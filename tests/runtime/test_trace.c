@@ -8,6 +8,7 @@
 
 #include "runtime/runtime_internal.h"
 #include "tests/runtime/toy_run.h"
+#include "tests/suite.h"
 
 enum { MOST_DEPTH = 8 };
 static const double slack_us = 0.002; /* times are written to the ns */
@@ -245,9 +246,5 @@ int main(void) {
   tcase_add_loop_test(core, clocks_are_compared, 0, 6);
   tcase_add_test(core, senseless_times);
   suite_add_tcase(suite, core);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(suite);
 }

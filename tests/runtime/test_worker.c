@@ -11,6 +11,7 @@
 
 #include "runtime/runtime_internal.h"
 #include "tests/runtime/toy_run.h"
+#include "tests/suite.h"
 
 static char *dir;
 static void setup(void) {
@@ -345,9 +346,5 @@ int main(void) {
   tcase_add_test(core, stops_when_told);
   tcase_add_test(core, garbage_does_not_hurt);
   suite_add_tcase(suite, core);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(suite);
 }

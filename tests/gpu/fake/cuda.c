@@ -102,7 +102,7 @@ static int is_ours(const void *at, size_t bytes) {
 
 /* ---- streams ---------------------------------------------------------------------------------------------------------- */
 
-typedef void launch_fn(unsigned x, unsigned y, int threads, void *const *args);
+typedef void launch_fn(unsigned x, unsigned y, unsigned z, int threads, void *const *args);
 typedef size_t size_fn(size_t i);
 typedef struct {
   launch_fn *launch;
@@ -113,7 +113,7 @@ typedef struct operation {
   struct operation *next;
   const struct graph *graph; /* NULL: a kernel */
   const kernel *kernel;      /* NULL: a copy, or a fill when `from` is NULL */
-  unsigned x, y;
+  unsigned x, y, z;
   int threads;
   void *to;
   const void *from; /* in `data` when it was the host's */
@@ -153,7 +153,7 @@ static void perform(const operation *o) {
     return;
   }
   if (o->kernel != NULL)
-    o->kernel->launch(o->x, o->y, o->threads, o->arg);
+    o->kernel->launch(o->x, o->y, o->z, o->threads, o->arg);
   else if (o->from == NULL)
     memset(o->to, o->value, o->bytes);
   else
@@ -339,8 +339,8 @@ int cuLaunchKernel(kernel *k, unsigned x, unsigned y, unsigned z, unsigned threa
                    unsigned threads_z, unsigned shared, stream *s, void **params, void **extra) {
   size_t bytes = 0, count = 0;
   IN_CONTEXT;
-  if (x == 0 || y == 0 || y > 65535 || z != 1 || threads == 0 || threads > 1024 || threads_y != 1 || threads_z != 1 ||
-      shared != 0 || extra != NULL)
+  if (x == 0 || y == 0 || y > 65535 || z == 0 || z > 65535 || threads == 0 || threads > 1024 || threads_y != 1 ||
+      threads_z != 1 || shared != 0 || extra != NULL)
     return INVALID_VALUE;
   for (; k->size(count) > 0; count++)
     bytes += (k->size(count) + 15) / 16 * 16;
@@ -350,6 +350,7 @@ int cuLaunchKernel(kernel *k, unsigned x, unsigned y, unsigned z, unsigned threa
   o->kernel = k;
   o->x = x;
   o->y = y;
+  o->z = z;
   o->threads = (int)threads;
   for (size_t i = 0; i < count; i++) {
     o->arg[i] = memcpy(at, params[i], k->size(i));

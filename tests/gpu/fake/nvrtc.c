@@ -117,27 +117,29 @@ static void write_entries(FILE *file, const char *source) {
   if (strstr(source, head) == NULL) return;
   fputs("#include <utility>\n"
         "template <class... P, size_t... I>\n"
-        "void lp_fake_call(void (*kernel)(P...), unsigned x, unsigned y, int threads, void *const *args,\n"
+        "void lp_fake_call(void (*kernel)(P...), unsigned x, unsigned y, unsigned z, int threads, void *const *args,\n"
         "                  std::index_sequence<I...>) {\n"
-        "  lp_cuda_host_launch(dim3(x, y), threads, [=] { kernel(*(P *)args[I]...); });\n"
+        "  lp_cuda_host_launch(dim3(x, y, z), threads, [=] { kernel(*(P *)args[I]...); });\n"
         "}\n"
         "template <class... P> size_t lp_fake_size(void (*)(P...), size_t i) {\n"
         "  const size_t sizes[] = {sizeof(P)..., 0};\n"
         "  return i < sizeof...(P) ? sizes[i] : 0;\n"
         "}\n"
         "template <class... P>\n"
-        "void lp_fake_launch(void (*kernel)(P...), unsigned x, unsigned y, int threads, void *const *args) {\n"
-        "  lp_fake_call(kernel, x, y, threads, args, std::index_sequence_for<P...>());\n"
+        "void lp_fake_launch(void (*kernel)(P...), unsigned x, unsigned y, unsigned z, int threads, void *const *args) "
+        "{\n"
+        "  lp_fake_call(kernel, x, y, z, threads, args, std::index_sequence_for<P...>());\n"
         "}\n",
         file);
   for (const char *at = source; (at = strstr(at, head)) != NULL;) {
     at += sizeof head - 1;
     int length = (int)strcspn(at, "( \n");
-    fprintf(file,
-            "extern \"C\" size_t lp_fake_size_%.*s(size_t i) { return lp_fake_size(%.*s, i); }\n"
-            "extern \"C\" void lp_fake_launch_%.*s(unsigned x, unsigned y, int threads, void *const *args) {\n"
-            "  lp_fake_launch(%.*s, x, y, threads, args);\n}\n",
-            length, at, length, at, length, at, length, at);
+    fprintf(
+        file,
+        "extern \"C\" size_t lp_fake_size_%.*s(size_t i) { return lp_fake_size(%.*s, i); }\n"
+        "extern \"C\" void lp_fake_launch_%.*s(unsigned x, unsigned y, unsigned z, int threads, void *const *args) {\n"
+        "  lp_fake_launch(%.*s, x, y, z, threads, args);\n}\n",
+        length, at, length, at, length, at, length, at);
   }
 }
 

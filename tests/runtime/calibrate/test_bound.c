@@ -5,6 +5,7 @@
 
 #include "base/random.h"
 #include "runtime/calibrate/calibrate.h"
+#include "tests/suite.h"
 
 START_TEST(bound_is_clopper_and_pearsons) {
   static const struct {
@@ -81,9 +82,5 @@ int main(void) {
   tcase_add_test(tests, design_effect_tells_clusters);
   tcase_add_test(tests, bound_covers_clustered_tokens);
   suite_add_tcase(suite, tests);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return run_suite(suite);
 }

@@ -6,6 +6,7 @@
 
 #include "runtime/calibrate/calibrate.h"
 #include "tests/runtime/toy_run.h"
+#include "tests/suite.h"
 
 enum { DOCUMENTS = 16, LENGTH = 9, HELD_OUT = 12, LONG = 150 };
 
@@ -303,9 +304,5 @@ int main(void) {
   tcase_add_loop_test(tests, what_cannot_be_is_refused, 0, 9);
   tcase_add_test(tests, no_theta_is_an_error);
   suite_add_tcase(suite, tests);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return run_suite(suite);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/router/backends.h"
+#include "tests/suite.h"
 
 static lp_backends two(void) {
   lp_backends backends = {.up_bps = INFINITY, .down_bps = INFINITY, .token_bytes = 4};
@@ -166,9 +167,5 @@ int main(void) {
   tcase_add_test(tests, a_file_says_what_is_there);
   tcase_add_test(tests, a_bad_file_is_refused_with_its_line);
   suite_add_tcase(suite, tests);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return run_suite(suite);
 }

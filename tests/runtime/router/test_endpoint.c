@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "runtime/router/router.h"
+#include "tests/suite.h"
 
 enum { BOTH = 1u << LP_ROUTE_EDGE | 1u << LP_ROUTE_CLOUD };
 
@@ -128,9 +129,5 @@ int main(void) {
   tcase_add_test(tests, every_failure_says_why);
   tcase_add_test(tests, a_server_that_is_away_is_an_error);
   suite_add_tcase(suite, tests);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return run_suite(suite);
 }

@@ -6,6 +6,7 @@
 
 #include "base/random.h"
 #include "runtime/router/router.h"
+#include "tests/suite.h"
 
 enum { BOTH = 1u << LP_ROUTE_EDGE | 1u << LP_ROUTE_CLOUD };
 
@@ -227,9 +228,5 @@ int main(void) {
   tcase_add_test(tests, the_same_prompt_is_asked_once);
   tcase_add_test(tests, a_failure_is_not_remembered);
   suite_add_tcase(suite, tests);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return run_suite(suite);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "runtime/router/router.h"
+#include "tests/suite.h"
 
 static bool add(lp_replay *replay, const char *keywords, lp_route route, double reward, bool good) {
   return lp_replay_add(replay, &(lp_experience){keywords, route, reward, good});
@@ -114,9 +115,5 @@ int main(void) {
   tcase_add_test(tests, the_nearest_examples_stand_last);
   tcase_add_test(tests, a_part_of_a_word_is_no_word);
   suite_add_tcase(suite, tests);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return run_suite(suite);
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "runtime/router/store.h"
+#include "tests/suite.h"
 
 static char folder[] = "/tmp/llmpart-store-XXXXXX";
 static char path[64];
@@ -230,9 +231,5 @@ int main(void) {
   tcase_add_test(tests, a_foreign_database_is_refused);
   tcase_add_test(tests, a_file_of_something_else_is_refused);
   suite_add_tcase(suite, tests);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return run_suite(suite);
 }

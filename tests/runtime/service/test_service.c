@@ -1,4 +1,5 @@
 #include "runtime/service/service.h"
+#include "tests/suite.h"
 
 #include <check.h>
 #include <math.h>
@@ -110,9 +111,5 @@ int main(void) {
   tcase_add_test(tc, print_and_read_back);
   tcase_add_test(tc, bad_files);
   suite_add_tcase(suite, tc);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(suite);
 }

@@ -1,4 +1,5 @@
 #include "tests/runtime/simulate/test_simulate.h"
+#include "tests/suite.h"
 
 lp_sim_scenario *scenario_of(const char *text) {
   lp_diag *diag = lp_diag_create();
@@ -22,9 +23,5 @@ int main(void) {
   TCase *(*const cases[])(void) = {queues_case, scenario_case, policies_case};
   for (size_t i = 0; i < LP_COUNT(cases); i++)
     suite_add_tcase(suite, cases[i]());
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(suite);
 }

@@ -1,0 +1,30 @@
+# sequences.sh SEQUENCES DEVICES BACKEND [FAKE]: several sequences in one pass on a GPU are what each is alone: to the bit in passes of up to
+# ROWS rows, and nearly so in larger ones. BACKEND is opencl, or cuda with the stand-ins for NVIDIA's driver and compiler in FAKE.
+. "$LP_SOURCE/tests/gpu/lib.sh"
+check=$1 devices=$2 backend=$3 rows=16
+models=$LP_SOURCE/tests/models
+[ -z "${4:-}" ] || export LD_LIBRARY_PATH="$4${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" XDG_CACHE_HOME="$work/cache"
+
+same_together() { # same_together MODEL [option ...]
+  what=$*
+  model=$1
+  shift
+  # shellcheck disable=SC2086 # a list of options
+  compile "$model" "$work/made.llmpart" $pair --backend-cloud="$backend" "$@" || return
+  "$check" "$work/made.llmpart" $rows >"$work/out" 2>"$work/err" && return
+  grep -Eq 'there is no (OpenCL device|libOpenCL)' "$work/err" && skip "$(head -n 1 "$work/err")"
+  fail "$what: $(head -n 2 "$work/err")"
+}
+
+same_together "$models/llama/model.onnx" --scheduler=cut --cut=1 --exits=1 --kv-dtype=f16
+same_together "$models/gpt2/model.onnx" --scheduler=cloud-only --dtype-cloud=f16
+[ "$backend" = opencl ] && families="" || families="bloom-script gemma2-script-past"
+for family in $families; do
+  same_together "$models/families/$family/model.onnx" --scheduler=cloud-only
+done
+
+# Devices at one worker, alone and at once, with prompts of different lengths.
+# shellcheck disable=SC2086 # a list of options
+compile "$models/llama/model.onnx" "$work/made.llmpart" $pair --scheduler=cloud-only --backend-cloud="$backend" || finish
+"$devices" "$LLMPART" "$work/made.llmpart" 8 6 24 1 3 >"$work/out" 2>"$work/err" || fail "devices at once: $(cat "$work/out" "$work/err")"
+finish
