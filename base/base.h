@@ -208,7 +208,9 @@ typedef struct {
 LP_MUST_USE lp_status lp_parse_unit(const char *text, const lp_unit *units, size_t count, const char *wanted,
                                     double *value, lp_diag *diag, lp_loc loc);
 LP_MUST_USE lp_status lp_parse_double(const char *text, double *value, lp_diag *diag, lp_loc loc);
-/* The same, and -1.5 too. */
+/* The same, and 1% is 0.01. */
+LP_MUST_USE lp_status lp_parse_share(const char *text, double *value, lp_diag *diag, lp_loc loc);
+/* -1.5 too. */
 LP_MUST_USE lp_status lp_parse_signed(const char *text, double *value, lp_diag *diag, lp_loc loc);
 LP_MUST_USE lp_status lp_parse_i64(const char *text, int64_t min, int64_t max, int64_t *value, lp_diag *diag,
                                    lp_loc loc);

@@ -110,6 +110,11 @@ lp_status lp_parse_double(const char *text, double *value, lp_diag *diag, lp_loc
   return LP_OK;
 }
 
+lp_status lp_parse_share(const char *text, double *value, lp_diag *diag, lp_loc loc) {
+  static const lp_unit units[] = {{"", 1}, {"%", 0.01}};
+  return lp_parse_unit(text, units, LP_COUNT(units), "a share such as 0.01 or 1%", value, diag, loc);
+}
+
 lp_status lp_parse_signed(const char *text, double *value, lp_diag *diag, lp_loc loc) {
   const char *digits = text + (*text == '-');
   if (lp_parse_double(digits, value, NULL, loc) != LP_OK) return lp_error(diag, loc, "'%s' is not a number", text);

@@ -11,7 +11,16 @@ extern const lp_embedded_table lp_embedded_machines, lp_embedded_links;
 
 /* ---- sheets ---- */
 
-typedef enum { LP_IN_FLOPS, LP_IN_BYTES_PER_S, LP_IN_BYTES, LP_IN_MS, LP_IN_BPS, LP_IN_W, LP_IN_NUMBER } lp_figure_unit;
+typedef enum {
+  LP_IN_FLOPS,
+  LP_IN_BYTES_PER_S,
+  LP_IN_BYTES,
+  LP_IN_MS,
+  LP_IN_BPS,
+  LP_IN_W,
+  LP_IN_SHARE,
+  LP_IN_NUMBER
+} lp_figure_unit;
 
 /* A figure that a sheet may hold. */
 typedef struct {

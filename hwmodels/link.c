@@ -9,7 +9,7 @@ static const lp_figure_info infos[LP_LINK_FIGURE_COUNT] = {
     [LP_LINK_RTT] = {"rtt", LP_IN_MS, 0, 1e9, -1, "the round trip time"},
     [LP_LINK_UP] = {"up", LP_IN_BPS, 1, 1e18, -1, "the bandwidth from device to cloud"},
     [LP_LINK_DOWN] = {"down", LP_IN_BPS, 1, 1e18, -1, "the bandwidth from cloud to device"},
-    [LP_LINK_LOSS] = {"loss", LP_IN_NUMBER, 0, 0.99, 0, "the share of packets lost"},
+    [LP_LINK_LOSS] = {"loss", LP_IN_SHARE, 0, 0.99, 0, "the share of packets lost"},
 };
 
 static const lp_sheet_form form = {

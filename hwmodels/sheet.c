@@ -20,6 +20,7 @@ static const unit_table unit_tables[] = {
     [LP_IN_MS] = {{{"s", 1e3}, {"ms", 1}, {"us", 1e-3}}, ""},
     [LP_IN_BPS] = {{{"Gbit/s", 1e9}, {"Mbit/s", 1e6}, {"kbit/s", 1e3}, {"bit/s", 1}}, ""},
     [LP_IN_W] = {{{"W", 1}, {"mW", 1e-3}}, "a power such as 250 W"},
+    [LP_IN_SHARE] = {{{"", 1}}, ""},
     [LP_IN_NUMBER] = {{{"", 1}}, ""},
 };
 
@@ -42,6 +43,8 @@ static lp_status parse_figure(lp_figure_unit unit, const char *text, double *val
     return lp_parse_time_ms(text, value, diag, loc);
   case LP_IN_BPS:
     return lp_parse_rate_bps(text, value, diag, loc);
+  case LP_IN_SHARE:
+    return lp_parse_share(text, value, diag, loc);
   case LP_IN_NUMBER:
     return lp_parse_double(text, value, diag, loc);
   case LP_IN_FLOPS:
@@ -63,7 +66,7 @@ static void print_figure(lp_figure_unit unit, double value, lp_buf *out) {
       snprintf(text, sizeof text, "%.*g%s%s", digits, value / u->factor, *u->name ? " " : "", u->name);
       double back = 0;
       bool same = parse_figure(unit, text, &back, NULL, LP_LOC_NONE) == LP_OK && back == value;
-      if (same && (unit == LP_IN_NUMBER || !strchr(text, 'e'))) {
+      if (same && (unit >= LP_IN_SHARE || !strchr(text, 'e'))) {
         lp_buf_puts(out, text);
         return;
       }

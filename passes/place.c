@@ -231,6 +231,7 @@ static lp_status place(lp_module *module, const lp_request *request, lp_pass_con
   LP_TRY(find_scheduler(scheduler_name(request), &scheduler, context->diag));
   lp_plan_problem problem[LP_STAGE_COUNT];
   LP_TRY(lp_plan_build(module, request, context->scratch, problem, context->diag));
+  LP_TRY(lp_plan_pin_used(&problem[LP_STAGE_PREFILL], request, context->diag));
   lp_place *side[LP_STAGE_COUNT];
   lp_plan_proof proof;
   lp_status status = choose(problem, scheduler, request, side, &proof, context->scratch, context->diag);

@@ -110,6 +110,8 @@ LP_MUST_USE lp_status lp_plan_choose(const lp_plan_problem problem[LP_STAGE_COUN
 
 /* Sets each operator's `pin`; all users of a KV cache have the same. */
 void lp_plan_pin(lp_plan_problem *problem, const lp_request *request);
+/* An error for a pin that names no operator, and for more private layers than there are. */
+LP_MUST_USE lp_status lp_plan_pin_used(const lp_plan_problem *problem, const lp_request *request, lp_diag *diag);
 /* Puts what is pinned and the users of each KV cache where they must be. */
 void lp_plan_settle(const lp_plan_problem *problem, lp_place *side);
 

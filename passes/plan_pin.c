@@ -38,17 +38,21 @@ static bool is_named(const lp_plan_op *item, const char *glob) {
   return fnmatch(glob, place, 0) == 0;
 }
 
+static bool is_pinned(const lp_plan_op *item, const char *text, lp_place *side) {
+  char glob[256];
+  size_t length;
+  if (!split_pin(text, &length, side) || length >= sizeof glob) return false;
+  memcpy(glob, text, length);
+  glob[length] = 0;
+  return is_named(item, glob);
+}
+
 static int8_t pin_of(const lp_plan_op *item, const lp_request *request) {
   int8_t pin = -1;
   if (request->keep_private && item->layer < request->private_layers) pin = LP_PLACE_DEVICE;
   for (int32_t i = 0; i < request->pin_count; i++) {
-    char glob[256];
-    size_t length;
     lp_place side;
-    if (!split_pin(request->pins[i], &length, &side) || length >= sizeof glob) continue;
-    memcpy(glob, request->pins[i], length);
-    glob[length] = 0;
-    if (is_named(item, glob)) pin = (int8_t)side;
+    if (is_pinned(item, request->pins[i], &side)) pin = (int8_t)side;
   }
   return pin;
 }
@@ -61,6 +65,23 @@ void lp_plan_pin(lp_plan_problem *problem, const lp_request *request) {
     for (int32_t k = 0; item->pin >= 0 && item->state >= 0 && k < problem->op_count; k++)
       if (problem->ops[k].state == item->state) problem->ops[k].pin = item->pin;
   }
+}
+
+lp_status lp_plan_pin_used(const lp_plan_problem *problem, const lp_request *request, lp_diag *diag) {
+  if (request->keep_private && request->private_layers > problem->layer_count)
+    return lp_error(diag, LP_LOC_FILE("--private"), "%" PRId64 " layers: the model has %" PRId32,
+                    request->private_layers, problem->layer_count);
+  for (int32_t i = 0; i < request->pin_count; i++) {
+    lp_place side;
+    int32_t at = 0;
+    while (at < problem->op_count && !is_pinned(&problem->ops[at], request->pins[i], &side))
+      at++;
+    if (at < problem->op_count) continue;
+    lp_status status = lp_error(diag, LP_LOC_FILE("--pin"), "'%s' names no operator of the model", request->pins[i]);
+    lp_note(diag, LP_LOC_FILE("--pin"), "`--emit=report -o csv` lists them");
+    return status;
+  }
+  return LP_OK;
 }
 
 /* A cache lives where op.kv_append puts it; whoever reads it goes there. */

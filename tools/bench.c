@@ -164,12 +164,12 @@ static lp_status bench(const lp_command *command, const lp_texts *args, lp_diag 
 int lp_tool_bench(int argc, char **argv) {
   bench_flags flags = {.bench = {.prompt = 512, .generate = 128, .repetitions = 5}, .format = "md"};
   const lp_option options[] = {
-      {"-p", LP_OPTION_I64, &flags.bench.prompt, "N", "prompt tokens (512); 0: no such row", 0},
-      {"-n", LP_OPTION_I64, &flags.bench.generate, "N", "generated tokens (128); 0: no such row", 0},
-      {"-d", LP_OPTION_I64, &flags.bench.depth, "N", "tokens in the KV cache before (0)", 0},
-      {"-b", LP_OPTION_I64, &flags.bench.batch, "N", "sequences at once (1)", 1},
-      {"-r", LP_OPTION_I64, &flags.bench.repetitions, "N", "repetitions (5)", 1},
-      {"-t", LP_OPTION_I64, &flags.setup.threads, "N", "threads (the machine's cores)", 0},
+      {"-p", LP_OPTION_COUNT, &flags.bench.prompt, "N", "prompt tokens (512); 0: no such row", 0},
+      {"-n", LP_OPTION_COUNT, &flags.bench.generate, "N", "generated tokens (128); 0: no such row", 0},
+      {"-d", LP_OPTION_COUNT, &flags.bench.depth, "N", "tokens in the KV cache before (0)", 0},
+      {"-b", LP_OPTION_COUNT, &flags.bench.batch, "N", "sequences at once (1)", 1},
+      {"-r", LP_OPTION_COUNT, &flags.bench.repetitions, "N", "repetitions (5)", 1},
+      {"-t", LP_OPTION_COUNT, &flags.setup.threads, "N", "threads (the machine's cores)", 0},
       {"-o", LP_OPTION_CHOICE, &flags.format, "md|json|csv", "format (md)", 0},
       {"--cloud", LP_OPTION_TEXT, &flags.setup.cloud, "HOST:PORT", "a worker that serves the same bundle", 0},
       {"--profile", LP_OPTION_FLAG, &flags.profile, NULL,

@@ -104,7 +104,7 @@ int lp_tool_calibrate(int argc, char **argv) {
        "documents: text with blank lines between them, or FILE.jsonl with a document a line", 0},
       {"--risk", LP_OPTION_F64, &flags.risk, "R", "share of tokens that may differ from the full model's (0.01)", 0},
       {"--confidence", LP_OPTION_F64, &flags.confidence, "C", "that the share stays below the risk (0.95)", 0},
-      {"--generate", LP_OPTION_I64, &flags.generate, "N",
+      {"--generate", LP_OPTION_COUNT, &flags.generate, "N",
        "judge N tokens that the full model generates behind each document, not its own tokens", 1},
       {"--codec", LP_OPTION_CHOICE, &flags.codec, "auto|f32|f16|int8|int4",
        "how hidden states will travel; what that changes counts as disagreement (f16)", 0},
@@ -112,7 +112,7 @@ int lp_tool_calibrate(int argc, char **argv) {
        "look for no theta; say what these come to on all of the text", 0},
       {"--apply", LP_OPTION_FLAG, &flags.apply, NULL, "write the result into the bundle, for run --theta=calibrated",
        0},
-      {"--threads", LP_OPTION_I64, &flags.threads, "N", "threads (the machine's cores)", 0},
+      {"--threads", LP_OPTION_COUNT, &flags.threads, "N", "threads (the machine's cores)", 0},
       {"-o", LP_OPTION_CHOICE, &flags.format, "text|json", "format (text)", 0},
   };
   const lp_command command = {

@@ -11,7 +11,8 @@ typedef struct {
   lp_texts reports, bind, pins;
   int64_t private_layers; /* -1: not asked for */
   lp_numbers exits;
-  int64_t opt_level, opset;
+  const char *opt_level; /* a digit */
+  int64_t opset;
   lp_pass_flags flags;
   lp_request request;
   lp_machine *device_machine, *cloud_machine; /* owned */

@@ -57,6 +57,7 @@ static lp_status write_reports(const lp_compile *compile, lp_module *module, lp_
   if (!emits(compile, "report")) return LP_OK;
   if (compile->output) {
     static const char *const formats[] = {"txt", "json", "csv", "html"};
+    if (lp_streq(compile->output, "text")) return write_report(compile, module, "txt", "-", diag);
     for (size_t i = 0; i < LP_COUNT(formats); i++)
       if (lp_streq(compile->output, formats[i])) return write_report(compile, module, formats[i], "-", diag);
     const char *format = report_format(compile->output);
@@ -68,7 +69,7 @@ static lp_status write_reports(const lp_compile *compile, lp_module *module, lp_
 /* ---- code ------------------------------------------------------------------------------------------------------------ */
 
 static lp_emit_options emit_options(const lp_compile *compile, const char *side) {
-  return (lp_emit_options){.side = side, .march = compile->march, .opt_level = (int)compile->opt_level};
+  return (lp_emit_options){.side = side, .march = compile->march, .opt_level = compile->opt_level[0] - '0'};
 }
 
 /* --march names a processor or a GPU; the half that runs on the other is for what there is. */
@@ -273,6 +274,9 @@ static lp_status emit_module(const lp_compile *compile, lp_module *module, const
 /* What is in the way of a bundle is said before the work, not after it. */
 static lp_status check_output(const lp_compile *compile, lp_diag *diag) {
   if (!writes_folder(compile)) return LP_OK;
+  if (compile->output && lp_streq(compile->output, "-"))
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("-o"), "--emit=%s is a folder, which stdout cannot take",
+                       compile->emit);
   char *path = folder_path(compile);
   lp_status status = lp_bundle_check_path(path, diag);
   free(path);

@@ -17,7 +17,7 @@ static lp_status check_dtype(const char *option, const char *dtype, lp_diag *dia
   if (!dtype) return LP_OK;
   for (size_t i = 0; i < LP_COUNT(runs); i++)
     if (lp_streq(dtype, runs[i])) return LP_OK;
-  lp_status status = lp_error(diag, LP_LOC_FILE(option), "weights in '%s' are not supported", dtype);
+  lp_status status = lp_error_as(LP_USAGE, diag, LP_LOC_FILE(option), "weights in '%s' are not supported", dtype);
   lp_note(diag, LP_LOC_FILE(option), "supported: f32, f16, bf16, int8, int4, and auto");
   return status;
 }
@@ -51,9 +51,9 @@ static lp_status check_options(const lp_compile *compile, lp_diag *diag) {
     LP_TRY(check_report(compile->reports.data[i], diag));
   LP_TRY(check_dtype("--dtype-device", compile->request.dtype_device, diag));
   LP_TRY(check_dtype("--dtype-cloud", compile->request.dtype_cloud, diag));
-  LP_TRY(lp_plan_objective_check(compile->request.objective, diag, LP_LOC_FILE("--objective")));
+  if (lp_plan_objective_check(compile->request.objective, diag, LP_LOC_FILE("--objective")) != LP_OK) return LP_USAGE;
   for (size_t i = 0; i < compile->pins.count; i++)
-    LP_TRY(lp_plan_pin_check(compile->pins.data[i], diag, LP_LOC_FILE("--pin")));
+    if (lp_plan_pin_check(compile->pins.data[i], diag, LP_LOC_FILE("--pin")) != LP_OK) return LP_USAGE;
   LP_TRY(check_scheduler(compile, diag));
   LP_TRY(check_emit(compile, diag));
   if (!compile->device)
@@ -76,17 +76,31 @@ static lp_status check_exits(const lp_compile *compile, lp_diag *diag) {
   return LP_OK;
 }
 
-/* With exits the device's half ends at the last of them, unless a scheduler is asked for. */
-static void choose_cut(lp_compile *compile) {
-  if (compile->exits.count == 0 || compile->request.scheduler || !compile->cloud) return;
-  compile->request.scheduler = "cut";
-  compile->request.cut = compile->exits.data[compile->exits.count - 1];
+/* A cut asks for the scheduler of that name. With exits the device's half ends at the last of them, unless a scheduler or a cut
+ * is asked for. */
+static lp_status choose_cut(lp_compile *compile, lp_diag *diag) {
+  lp_request *request = &compile->request;
+  const lp_loc loc = LP_LOC_FILE("--cut");
+  if (request->cut >= 0) {
+    if (!compile->cloud) return lp_error_as(LP_USAGE, diag, loc, "a cut needs a cloud machine: --cloud=HW");
+    if (request->scheduler && !lp_streq(request->scheduler, "cut"))
+      return lp_error_as(LP_USAGE, diag, loc, "the scheduler '%s' takes no cut", request->scheduler);
+    request->scheduler = "cut";
+  } else if (compile->exits.count > 0 && compile->cloud &&
+             (!request->scheduler || lp_streq(request->scheduler, "cut"))) {
+    request->scheduler = "cut";
+    request->cut = compile->exits.data[compile->exits.count - 1];
+  } else if (lp_streq(request->scheduler, "cut")) {
+    return lp_error_as(LP_USAGE, diag, loc, "the scheduler 'cut' wants --cut=N: layers 0 to N-1 on the device");
+  }
+  return LP_OK;
 }
 
 lp_status lp_compile_prepare(lp_compile *compile, lp_diag *diag) {
   lp_request *request = &compile->request;
   LP_TRY(check_options(compile, diag));
   LP_TRY(check_exits(compile, diag));
+  LP_TRY(choose_cut(compile, diag));
   LP_TRY(lp_hw_load(compile->device, &compile->device_machine, diag));
   if (compile->cloud) {
     LP_TRY(lp_hw_load(compile->cloud, &compile->cloud_machine, diag));
@@ -101,7 +115,6 @@ lp_status lp_compile_prepare(lp_compile *compile, lp_diag *diag) {
   request->private_layers = compile->private_layers;
   request->exits = compile->exits.data;
   request->exit_count = (int32_t)compile->exits.count;
-  choose_cut(compile);
   if (!request->scheduler) request->scheduler = compile->cloud ? lp_scheduler_default : "device-only";
   return LP_OK;
 }

@@ -4,12 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static lp_status read_loss(char *text, double *out, lp_diag *diag, lp_loc loc) {
-  size_t length = strlen(text);
-  bool percent = length > 0 && text[length - 1] == '%';
-  if (percent) text[length - 1] = '\0';
-  LP_TRY(lp_parse_double(text, out, diag, loc));
-  if (percent) *out /= 100;
+static lp_status read_loss(const char *text, double *out, lp_diag *diag, lp_loc loc) {
+  LP_TRY(lp_parse_share(text, out, diag, loc));
   return *out < 1 ? LP_OK : lp_error(diag, loc, "a loss of %g; wanted less than 1", *out);
 }
 

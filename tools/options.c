@@ -39,6 +39,17 @@ static lp_status read_numbers(const char *text, lp_numbers *out, lp_diag *diag, 
   return status;
 }
 
+static lp_status read_limit(const char *text, double *ms, lp_diag *diag, lp_loc loc) {
+  LP_TRY(lp_parse_time_ms(text, ms, diag, loc));
+  return *ms > 0 ? LP_OK : lp_error(diag, loc, "a limit of '%s'; wanted more than 0", text);
+}
+
+static lp_status read_size(const lp_option *option, const char *text, lp_diag *diag, lp_loc loc) {
+  int64_t *bytes = option->out;
+  LP_TRY(lp_parse_size(text, bytes, diag, loc));
+  return *bytes >= option->min ? LP_OK : lp_error(diag, loc, "'%s' is less than %" PRId64 " B", text, option->min);
+}
+
 static lp_status read_choice(const lp_option *option, const char *text, lp_diag *diag, lp_loc loc) {
   size_t length = strlen(text);
   for (const char *at = option->value; *at; at += strcspn(at, "|"), at += *at == '|') {
@@ -67,10 +78,14 @@ static lp_status read_value(const lp_option *option, const char *text, lp_diag *
     return lp_parse_double(text, option->out, diag, loc);
   case LP_OPTION_SIGNED:
     return lp_parse_signed(text, option->out, diag, loc);
+  case LP_OPTION_COUNT:
+    return lp_parse_i64(text, option->min, INT32_MAX, option->out, diag, loc);
   case LP_OPTION_TIME:
     return lp_parse_time_ms(text, option->out, diag, loc);
+  case LP_OPTION_LIMIT:
+    return read_limit(text, option->out, diag, loc);
   case LP_OPTION_SIZE:
-    return lp_parse_size(text, option->out, diag, loc);
+    return read_size(option, text, diag, loc);
   case LP_OPTION_NUMBERS:
     return read_numbers(text, option->out, diag, loc);
   case LP_OPTION_CHOICE:

@@ -215,7 +215,7 @@ int lp_tool_route(int argc, char **argv) {
       {"--max-tokens", LP_OPTION_F64, &flags.request.most_tokens, "N", "what it may become (as expected)", 0},
       {"--local-only", LP_OPTION_FLAG, &flags.request.local_only, NULL, "the request may not leave the edge", 0},
       {"--budget", LP_OPTION_F64, &flags.request.budget_usd, "USD", "what it may cost (0: anything)", 0},
-      {"--edge-busy", LP_OPTION_I64, &flags.request.busy, "N", "requests that are at the edge already", 0},
+      {"--edge-busy", LP_OPTION_COUNT, &flags.request.busy, "N", "requests that are at the edge already", 0},
       {"--pool", LP_OPTION_TEXT, &flags.pool, "FILE.db", "learn from this file and note the decision there", 0},
       {"--memory", LP_OPTION_I64, &flags.memory, "N", "learn from the newest N outcomes alone (0: all)", 0},
       {"--outcome", LP_OPTION_I64, &flags.outcome, "ID", "note what came of decision ID: --reward, --bad", 1},

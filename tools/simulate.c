@@ -110,7 +110,7 @@ int lp_tool_simulate(int argc, char **argv) {
        0},
       {"--figure", LP_OPTION_TEXT, &flags.figure, "NAME",
        "of svg: delay, reward, quality, regret, learning-reward, learning-quality or learning-regret (delay)", 0},
-      {"--runs", LP_OPTION_I64, &flags.runs, "N", "instead of the scenario's", 1},
+      {"--runs", LP_OPTION_COUNT, &flags.runs, "N", "instead of the scenario's", 1},
       {"--seed", LP_OPTION_I64, &flags.seed, "N", "instead of the scenario's", 0},
 #ifdef LP_HAS_ROUTER
       {"--model", LP_OPTION_TEXT, &flags.spec.model, "MODEL",

@@ -41,10 +41,12 @@ typedef enum {
   LP_OPTION_TEXT,    /* const char * */
   LP_OPTION_TEXTS,   /* lp_texts: may be repeated */
   LP_OPTION_I64,     /* int64_t, at least `min` */
+  LP_OPTION_COUNT,   /* int64_t, at least `min`, at most INT32_MAX: so that sums and products of counts fit */
   LP_OPTION_F64,     /* double, not negative */
   LP_OPTION_SIGNED,  /* double */
   LP_OPTION_TIME,    /* double, ms: "400ms", "0.1s" */
-  LP_OPTION_SIZE,    /* int64_t, bytes: "4GiB" */
+  LP_OPTION_LIMIT,   /* double, ms, above 0 */
+  LP_OPTION_SIZE,    /* int64_t, bytes, at least `min`: "4GiB" */
   LP_OPTION_NUMBERS, /* lp_numbers: "1,2,3" */
   LP_OPTION_CHOICE   /* const char *: one of `value`'s words, "text|json" */
 } lp_option_kind;
@@ -56,7 +58,7 @@ typedef struct {
   void *out;
   const char *value; /* what stands for the value in the help: "FILE", "text|json" */
   const char *help;
-  int64_t min; /* LP_OPTION_I64 */
+  int64_t min; /* LP_OPTION_I64, _COUNT, _SIZE */
 } lp_option;
 
 typedef struct lp_command lp_command;

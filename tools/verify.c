@@ -57,7 +57,7 @@ int lp_tool_verify(int argc, char **argv) {
       {"--suite", LP_OPTION_TEXT, &options.suite, "DIR", "every folder below DIR that holds model.onnx and test data",
        0},
       {"--tests", LP_OPTION_TEXT, &options.tests, "GLOB", "only the suite's tests of such names", 0},
-      {"--jobs", LP_OPTION_I64, &options.jobs, "N", "tests of a suite at once (all cores)", 1},
+      {"--jobs", LP_OPTION_COUNT, &options.jobs, "N", "tests of a suite at once (all cores)", 1},
       {"--time-limit", LP_OPTION_TIME, &options.time_limit_ms, "TIME", "for one test of a suite (60s)", 0},
       LP_BIND_OPTION(options.bind),
       {"--split", LP_OPTION_TEXT, &options.split, "NODE|auto", "run two halves: NODE and what it needs, and the rest",
@@ -65,7 +65,7 @@ int lp_tool_verify(int argc, char **argv) {
       {"--rtol", LP_OPTION_F64, &options.tolerance.rtol, "X", "relative tolerance (1e-3)", 0},
       {"--atol", LP_OPTION_F64, &options.tolerance.atol, "X", "absolute tolerance (1e-5)", 0},
       {"--march", LP_OPTION_TEXT, &options.march, "CPU", "as for compile (native)", 0},
-      {"--threads", LP_OPTION_I64, &options.threads, "N", "threads (all cores; 1 for each test of a suite)", 0},
+      {"--threads", LP_OPTION_COUNT, &options.threads, "N", "threads (all cores; 1 for each test of a suite)", 0},
       {"-o", LP_OPTION_CHOICE, &options.output, "text|json", "the form of the result", 0}};
   const lp_command command = {
       .usage = "llmpart verify MODEL.onnx --test-data=DIR [--split=auto|NODE] [-o text|json]\n"

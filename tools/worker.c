@@ -82,8 +82,8 @@ int lp_tool_worker(int argc, char **argv) {
        "keep contexts of early exits there when they are dropped, and at the end", 0},
       {"--context-dir-size", LP_OPTION_SIZE, &flags.context_dir_bytes, "SIZE",
        "of that folder at most; the oldest files go first (4GiB)", 0},
-      {"--max-sessions", LP_OPTION_I64, &flags.sessions, "N", "refuse further sessions (4096)", 0},
-      {"--threads", LP_OPTION_I64, &flags.threads, "N", "threads (the machine's cores)", 0},
+      {"--max-sessions", LP_OPTION_COUNT, &flags.sessions, "N", "refuse further sessions (4096)", 0},
+      {"--threads", LP_OPTION_COUNT, &flags.threads, "N", "threads (the machine's cores)", 0},
       {"--key-file", LP_OPTION_TEXT, &flags.security.key_file, "FILE",
        "key that devices must hold; needed off loopback", 0},
       {"--cert", LP_OPTION_TEXT, &flags.security.cert_file, "FILE", "certificate for TLS (PEM); needed off loopback",
@@ -92,7 +92,7 @@ int lp_tool_worker(int argc, char **argv) {
       {"--check", LP_OPTION_FLAG, &flags.check, NULL, "compare the SHA-256 of every file first", 0},
       {"--stats", LP_OPTION_FLAG, &flags.stats, NULL,
        "print on stderr how many sessions are open and the bytes of their caches and rows, at each change", 0},
-      {"--ready-fd", LP_OPTION_I64, &flags.ready_fd, "FD", "write the port to this descriptor when ready", 0},
+      {"--ready-fd", LP_OPTION_COUNT, &flags.ready_fd, "FD", "write the port to this descriptor when ready", 0},
   };
   const lp_command command = {.usage = "llmpart worker BUNDLE [--listen=HOST:PORT] [options]",
                               .summary = "Serves the cloud side of a bundle to devices that run the same bundle, until "

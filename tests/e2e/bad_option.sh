@@ -34,7 +34,6 @@ bad_link 'a bandwidth that is no number' "'nan' is not a rate" 'up: { value: nan
 refuse 'a negative round trip' "error: '-1ms' is not a time" --device=jetson-nano --cloud=v100s --link=rtt=-1ms,up=1Mbit/s,down=1Mbit/s -o "$made"
 refuse 'a figure that links do not have' "error: a link has no figure 'upp'" --device=jetson-nano --cloud=v100s --link=upp=1Mbit/s -o "$made"
 refuse 'a link without bandwidth' "error: 'up' is '0'" --device=jetson-nano --cloud=v100s --link=rtt=1ms,up=0,down=1Mbit/s -o "$made"
-refuse 'an unknown objective' "--objective: error: 'cheap'" --device=jetson-nano --objective=cheap -o "$made"
 : >"$work/file"
 refuse 'an output below a file' "error: " --device=jetson-nano -o "$work/file/out.llmpart"
 refuse 'an output that cannot be written' "error: " --device=jetson-nano -o /proc/out.llmpart
@@ -43,6 +42,9 @@ refuse 'IR that cannot be written' "error: " --device=jetson-nano --emit=op-ir -
 refuse 'a backend that is not there' "error: .*ptx" --device=jetson-nano --emit=ptx -o "$made"
 refuse 'an unknown CPU' "error: .*z80" --device=jetson-nano --march=z80 -o "$made"
 refuse 'an exit behind a layer that is not there' "error: .*99" --device=jetson-nano --exits=99 -o "$made"
+refuse 'a pin of nothing' "--pin: error: 'layer.9.*=device' names no operator" --device=jetson-nano --cloud=v100s '--pin=layer.9.*=device' -o "$made"
+refuse 'more private layers than there are' "--private: error: 99 layers: the model has" --device=jetson-nano --cloud=v100s --private=99 -o "$made"
+refuse 'a loss above all' "error: 'loss' is '100%'" --device=jetson-nano --cloud=v100s --link=rtt=1ms,up=1Mbit/s,down=1Mbit/s,loss=100% -o "$made"
 
 wanted_status=2
 refuse 'an unknown option' "error: .*--devise" --devise=jetson-nano -o "$made"
@@ -53,6 +55,16 @@ refuse 'a time that is none' "error: .*soon" --device=jetson-nano --ttft=soon -o
 refuse 'a negative time' "--tpot: error: '-4ms'" --device=jetson-nano --tpot=-4ms -o "$made"
 refuse 'a size in a strange unit' "--device-memory: error: '4furlong'" --device=jetson-nano --device-memory=4furlong -o "$made"
 refuse 'no session at all' "--sessions: error: '0'" --device=jetson-nano --sessions=0 -o "$made"
+refuse 'an unknown objective' "--objective: error: 'cheap'" --device=jetson-nano --objective=cheap -o "$made"
+refuse 'no time at all' "--ttft: error: a limit of '0'" --device=jetson-nano --ttft=0 -o "$made"
+refuse 'no memory at all' "--device-memory: error: '0'" --device=jetson-nano --device-memory=0 -o "$made"
+refuse 'a level that is not there' "-O: error: found '4'" --device=jetson-nano -O4 -o "$made"
+refuse 'a count beyond all' "--isl: error: .* range 1 to 2147483647" --device=jetson-nano --isl=9223372036854775807 -o "$made"
+refuse 'a cut for another scheduler' "--cut: error: .*exact" --device=jetson-nano --cloud=v100s --scheduler=exact --cut=1 -o "$made"
+refuse 'a cut without a cloud' "--cut: error: .*--cloud" --device=jetson-nano --cut=1 -o "$made"
+refuse 'a cut that is not said' "--cut: error: .*--cut=N" --device=jetson-nano --cloud=v100s --scheduler=cut -o "$made"
+refuse 'a folder on stdout' "-o: error: .*folder" --device=jetson-nano -o -
+refuse 'halves on stdout' "-o: error: .*folder" --device=jetson-nano --cloud=v100s --emit=onnx -o -
 refuse 'a count of 0' "--isl: error: " --device=jetson-nano --isl=0 -o "$made"
 refused 'an unknown subcommand' "error: .*compyle" "$LLMPART" compyle "$model"
 

@@ -24,6 +24,7 @@ same 'the layer behind them' 'cloud ' "$(sides 1)"
 report --private=0 --pin='layer.[01].*=cloud'
 same 'private embeddings alone' 'cloud ' "$(sides '[01]')"
 
+wanted_status=2
 refused 'a pin without a side' "--pin: error: " "$LLMPART" compile "$model" $pair --pin=layer.0 -o "$work/made/out.llmpart"
 refused 'a pin to another side' "--pin: error: .*edge" "$LLMPART" compile "$model" $pair '--pin=layer.0.*=edge' -o "$work/made/out.llmpart"
 wanted_status=3
