@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -23,9 +22,26 @@ static char *make_beside(const char *path) {
   char *dir = lp_path_dir(path);
   lp_buf_printf(&name, "%s/.%s.XXXXXX", dir, lp_path_base(path));
   free(dir);
-  if (mkdtemp(name.data)) return name.data;
+  if (mkdtemp(name.data)) {
+    lp_temporary_note(name.data);
+    return name.data;
+  }
   lp_buf_free(&name);
   return NULL;
+}
+
+lp_status lp_dir_temporary(const char *prefix, char **temporary, lp_diag *diag) {
+  const char *root = getenv("TMPDIR");
+  lp_buf name = {0};
+  lp_buf_printf(&name, "%s/%s-XXXXXX", root && root[0] ? root : "/tmp", prefix);
+  *temporary = mkdtemp(name.data);
+  if (*temporary) {
+    lp_temporary_note(*temporary);
+    return LP_OK;
+  }
+  lp_status status = lp_error(diag, LP_LOC_FILE(name.data), "cannot make a temporary folder: %s", strerror(errno));
+  lp_buf_free(&name);
+  return status;
 }
 
 lp_status lp_dir_begin(const char *path, char **temporary, lp_diag *diag) {
@@ -50,13 +66,10 @@ lp_status lp_dir_begin(const char *path, char **temporary, lp_diag *diag) {
   return status;
 }
 
-static int remove_one(const char *path, const struct stat *info, int type, struct FTW *walk) {
-  (void)info, (void)type, (void)walk;
-  return remove(path);
-}
-
 void lp_dir_abandon(const char *temporary) {
-  if (temporary) nftw(temporary, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+  if (!temporary) return;
+  lp_remove_tree(temporary);
+  lp_temporary_forget(temporary);
 }
 
 /* For file systems that cannot exchange: the old directory steps aside, and back when the new one cannot take its
@@ -64,6 +77,7 @@ void lp_dir_abandon(const char *temporary) {
 static int swap_in_steps(const char *temporary, const char *place) {
   char *aside = make_beside(place);
   if (!aside) return -1;
+  lp_temporary_forget(aside);
   int result = rename(place, aside); /* replaces the empty directory */
   bool moved = result == 0;
   if (moved) result = rename(temporary, place);
@@ -79,7 +93,8 @@ static int swap(const char *temporary, const char *place) {
   if (rename(temporary, place) == 0) return 0; /* nothing, or an empty directory, was there */
   if (errno != ENOTEMPTY && errno != EEXIST) return -1;
   if (renameat2(AT_FDCWD, temporary, AT_FDCWD, place, RENAME_EXCHANGE) == 0) {
-    lp_dir_abandon(temporary); /* it is the old one now */
+    lp_temporary_note(temporary); /* it is the old one now */
+    lp_dir_abandon(temporary);
     return 0;
   }
   return errno == EINVAL || errno == ENOSYS ? swap_in_steps(temporary, place) : -1;
@@ -87,6 +102,7 @@ static int swap(const char *temporary, const char *place) {
 
 lp_status lp_dir_commit(const char *temporary, const char *path, lp_diag *diag) {
   char *place = trimmed(path);
+  lp_temporary_forget(temporary);
   int result = swap(temporary, place);
   free(place);
   if (result == 0) return LP_OK;

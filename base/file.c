@@ -110,10 +110,16 @@ static int open_temporary(lp_writer *writer) {
   writer->temporary = name.data;
   int fd = mkostemp(writer->temporary, O_CLOEXEC);
   if (fd < 0) return fd;
+  lp_temporary_note(writer->temporary);
   mode_t mask = umask(0);
   umask(mask);
   if (fchmod(fd, 0666 & ~mask) != 0) writer->problem = errno;
   return fd;
+}
+
+static void remove_temporary(const lp_writer *writer) {
+  unlink(writer->temporary);
+  lp_temporary_forget(writer->temporary);
 }
 
 /* A link is followed, so that the file it points to is replaced and not the link. */
@@ -146,7 +152,7 @@ lp_status lp_writer_open(const char *path, lp_writer **out, lp_diag *diag) {
   if (!writer->stream) {
     lp_status status = lp_error(diag, LP_LOC_FILE(path), "cannot write: %s", strerror(errno));
     if (fd >= 0) close(fd);
-    if (fd >= 0 && writer->temporary) unlink(writer->temporary);
+    if (fd >= 0 && writer->temporary) remove_temporary(writer);
     writer_free(writer);
     return status;
   }
@@ -183,6 +189,7 @@ static void close_stream(lp_writer *writer) {
 
 lp_status lp_writer_commit(lp_writer *writer, lp_diag *diag) {
   close_stream(writer);
+  if (writer->temporary) lp_temporary_forget(writer->temporary);
   if (writer->temporary && !writer->problem && rename(writer->temporary, writer->path) != 0) writer->problem = errno;
   lp_status status = LP_OK;
   if (writer->problem) {
@@ -196,7 +203,7 @@ lp_status lp_writer_commit(lp_writer *writer, lp_diag *diag) {
 void lp_writer_abandon(lp_writer *writer) {
   if (!writer) return;
   close_stream(writer);
-  if (writer->temporary) unlink(writer->temporary);
+  if (writer->temporary) remove_temporary(writer);
   writer_free(writer);
 }
 

@@ -120,6 +120,7 @@ int lp_tool_compile(int argc, char **argv) {
                         .private_layers = -1};
   compile.request =
       (lp_request){.isl = 512, .osl = 128, .batch = 1, .cut = -1, .objective = "cost", .generation = true};
+  lp_tool_tidy_when_interrupted();
   int status = read_and_compile(&compile, argc, argv);
   lp_compile_release(&compile);
   return status;

@@ -54,5 +54,6 @@ int lp_tool_hw(int argc, char **argv) {
       .max_args = 3,
       .act = act,
       .user = &flags};
+  lp_tool_tidy_when_interrupted();
   return lp_tool_main(&command, argc, argv);
 }

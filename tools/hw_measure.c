@@ -54,20 +54,10 @@ static lp_status compile(hw_bench *bench, const lp_decoder_shape *shape, lp_diag
   return status;
 }
 
-static lp_status make_folder(hw_bench *bench, lp_diag *diag) {
-  const char *root = getenv("TMPDIR");
-  bench->folder = lp_path_join(root && *root ? root : "/tmp", "llmpart-profile-XXXXXX");
-  if (mkdtemp(bench->folder)) return LP_OK;
-  lp_status status = lp_error(diag, LP_LOC_FILE(bench->folder), "cannot make the folder: %s", strerror(errno));
-  free(bench->folder);
-  bench->folder = NULL;
-  return status;
-}
-
 lp_status hw_bench_open(const lp_decoder_shape *shape, const lp_machine *host, int32_t threads, hw_bench *out,
                         lp_diag *diag) {
   *out = (hw_bench){.host = host, .vocab = shape->vocab};
-  LP_TRY(make_folder(out, diag));
+  LP_TRY(lp_dir_temporary("llmpart-profile", &out->folder, diag));
   out->module = lp_decoder_create(shape);
   out->module->directory = lp_arena_strdup(out->module->arena, out->folder);
   LP_TRY(write_weights(out, diag));

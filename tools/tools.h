@@ -108,6 +108,8 @@ void lp_bindings_free(struct lp_input_binding *bindings, size_t count);
 
 /* A list of diagnostics that prints each one on stderr as it comes. Release with lp_diag_free. */
 lp_diag *lp_tool_diag(void);
+/* From now on SIGINT, SIGTERM and SIGHUP end the process as ever, but remove its temporary files first (interrupt.c). */
+void lp_tool_tidy_when_interrupted(void);
 /* Writes text to a file or, for "-", stdout. */
 LP_MUST_USE lp_status lp_tool_write(const char *path, const char *text, size_t size, lp_diag *diag);
 /* For `-o FORM|FILE.FORM`: whether `out` (NULL: not given) asks for `form`; and writes to that file, or for a form alone to

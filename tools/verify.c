@@ -6,7 +6,7 @@
 static lp_status verify_one(const char *model, const lp_verify_options *options, lp_verify_results *results,
                             lp_diag *diag) {
   char *temporary = NULL;
-  LP_TRY(lp_verify_temporary(&temporary, diag));
+  LP_TRY(lp_dir_temporary("llmpart-verify", &temporary, diag));
   lp_status status = lp_verify_model(model, options->test_data, temporary, options, results, diag);
   lp_dir_abandon(temporary);
   free(temporary);
@@ -80,6 +80,7 @@ int lp_tool_verify(int argc, char **argv) {
       .max_args = 1,
       .act = verify,
       .user = &options};
+  lp_tool_tidy_when_interrupted();
   int status = lp_tool_main(&command, argc, argv);
   lp_vec_free(&options.bind);
   return status;

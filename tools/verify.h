@@ -43,8 +43,6 @@ LP_MUST_USE lp_status lp_verify_report(const lp_verify_results *results, const c
  * cannot be compiled is an error in `diag` and no result. */
 LP_MUST_USE lp_status lp_verify_model(const char *model, const char *test_data, const char *temporary,
                                       const lp_verify_options *options, lp_verify_results *results, lp_diag *diag);
-/* A folder of its own under $TMPDIR; remove it with lp_dir_abandon, release the name with free(). */
-LP_MUST_USE lp_status lp_verify_temporary(char **out, lp_diag *diag);
 /* The text of the first error that came since `from`; release with free(). */
 char *lp_verify_first_error(const lp_diag *diag, size_t from);
 

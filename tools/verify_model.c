@@ -173,18 +173,6 @@ static lp_status run_model(const lp_verify_compilation *c, const lp_texts *sets,
   return LP_OK;
 }
 
-lp_status lp_verify_temporary(char **out, lp_diag *diag) {
-  const char *base = getenv("TMPDIR");
-  char *path = lp_path_join(base && base[0] ? base : "/tmp", "llmpart-verify-XXXXXX");
-  if (!mkdtemp(path)) {
-    lp_status status = lp_error(diag, LP_LOC_FILE(path), "cannot create a temporary folder");
-    free(path);
-    return status;
-  }
-  *out = path;
-  return LP_OK;
-}
-
 lp_status lp_verify_model(const char *model, const char *test_data, const char *temporary,
                           const lp_verify_options *options, lp_verify_results *results, lp_diag *diag) {
   lp_texts sets = {0};

@@ -268,7 +268,7 @@ lp_status lp_verify_suite(const lp_verify_options *options, lp_verify_results *r
     s.jobs = lp_alloc(s.job_count * sizeof *s.jobs);
     for (size_t i = 0; i < s.names.count; i++)
       s.result[i].name = (char *)(uintptr_t)s.names.data[i];
-    status = lp_verify_temporary(&s.temporary, diag);
+    status = lp_dir_temporary("llmpart-verify", &s.temporary, diag);
   }
   if (status == LP_OK) status = run_all(&s, diag);
   for (size_t i = 0; i < s.finished && status == LP_OK; i++)

@@ -16,21 +16,14 @@ typedef struct {
 } workspace;
 
 static lp_status workspace_create(workspace *w, lp_diag *diag) {
-  const char *root = getenv("TMPDIR");
-  char *dir = lp_path_join(root && root[0] ? root : "/tmp", "llmpart-XXXXXX");
-  if (!mkdtemp(dir)) {
-    lp_status status = lp_error(diag, LP_LOC_FILE(dir), "cannot make a temporary folder: %s", strerror(errno));
-    free(dir);
-    return status;
-  }
+  char *dir;
+  LP_TRY(lp_dir_temporary("llmpart", &dir, diag));
   *w = (workspace){dir, lp_path_join(dir, "model.o"), lp_path_join(dir, "model.so")};
   return LP_OK;
 }
 
 static void workspace_free(workspace *w) {
-  (void)unlink(w->object);
-  (void)unlink(w->shared);
-  (void)rmdir(w->dir);
+  lp_dir_abandon(w->dir);
   free(w->object);
   free(w->shared);
   free(w->dir);
