@@ -151,8 +151,8 @@ static lp_status shake_hands(lp_wire *link, const lp_endpoint *endpoint, double 
   lp_nonce_draw(nonces.device);
   const char *why = "";
   lp_inbound in = {0};
-  if (!lp_wire_hello(link, LP_ONLY_PEER, LP_SIDE_DEVICE, endpoint, &nonces, &why))
-    return lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", link->address, why);
+  lp_status status;
+  if (!lp_wire_hello(link, LP_ONLY_PEER, LP_SIDE_DEVICE, endpoint, &nonces, &why)) goto fail;
   switch (lp_wire_receive(link, timeout_ms, &in, &why)) {
   case LP_RECV_FRAME:
     break;
@@ -165,11 +165,14 @@ static lp_status shake_hands(lp_wire *link, const lp_endpoint *endpoint, double 
   case LP_RECV_FAILED:
     goto fail;
   }
-  lp_status status = check_hello(link, &in, endpoint, &nonces, diag);
+  status = check_hello(link, &in, endpoint, &nonces, diag);
   lp_inbound_release(&in);
   if (status != LP_OK || prove(link, endpoint, &nonces, &why)) return status;
 fail:
-  return lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", link->address, why);
+  status = lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", link->address, why);
+  if (endpoint->security->tls != NULL && !endpoint->security->certified)
+    lp_note(diag, LP_LOC_NONE, "a worker with --client-ca wants a certificate of this device: --cert, --cert-key");
+  return status;
 }
 
 lp_status lp_wire_dial(const lp_transport *transport, const lp_endpoint *endpoint, double timeout_ms, lp_wire **out,

@@ -60,44 +60,62 @@ static lp_status read_own_certificate(const lp_link_security *from, lp_security 
   LP_TRY(check_private(from->cert_key_file, diag));
   LP_TRY(read_text(from->cert_file, MOST_PEM, &certificate, &size, diag));
   lp_status status = read_text(from->cert_key_file, MOST_PEM, &key, &size, diag);
-  int error = begin_tls(out, NNG_TLS_MODE_SERVER);
-  if (error == 0 && status == LP_OK) error = nng_tls_config_own_cert(out->tls, certificate, key, NULL);
+  int error = status == LP_OK ? nng_tls_config_own_cert(out->tls, certificate, key, NULL) : 0;
   if (error != 0) status = no_tls(from->cert_file, "certificate and private key", error, diag);
   free(certificate);
+  if (key != NULL) explicit_bzero(key, size);
   free(key);
   return status;
 }
 
-static lp_status read_authority(const lp_link_security *from, lp_security *out, lp_diag *diag) {
+/* The other side must show one of these certificates, or one that they signed. */
+static lp_status read_trusted(const char *path, lp_security *out, lp_diag *diag) {
   char *chain = NULL;
   size_t size = 0;
-  LP_TRY(read_text(from->ca_file, MOST_PEM, &chain, &size, diag));
-  int error = begin_tls(out, NNG_TLS_MODE_CLIENT);
-  if (error == 0) error = nng_tls_config_auth_mode(out->tls, NNG_TLS_AUTH_MODE_REQUIRED);
+  LP_TRY(read_text(path, MOST_PEM, &chain, &size, diag));
+  int error = nng_tls_config_auth_mode(out->tls, NNG_TLS_AUTH_MODE_REQUIRED);
   if (error == 0) error = nng_tls_config_ca_chain(out->tls, chain, NULL);
-  if (error == 0 && from->server_name != NULL) error = nng_tls_config_server_name(out->tls, from->server_name);
   free(chain);
-  return error == 0 ? LP_OK : no_tls(from->ca_file, "certificate", error, diag);
+  return error == 0 ? LP_OK : no_tls(path, "certificate", error, diag);
+}
+
+static lp_status open_tls(const lp_link_security *from, bool worker, lp_security *out, lp_diag *diag) {
+  const char *own = from->cert_file, *trusted = worker ? from->client_ca_file : from->ca_file;
+  int error = begin_tls(out, worker ? NNG_TLS_MODE_SERVER : NNG_TLS_MODE_CLIENT);
+  if (error == 0 && !worker && from->server_name != NULL)
+    error = nng_tls_config_server_name(out->tls, from->server_name);
+  if (error != 0) return no_tls(worker ? own : trusted, "configuration", error, diag);
+  if (own != NULL) LP_TRY(read_own_certificate(from, out, diag));
+  if (trusted != NULL) LP_TRY(read_trusted(trusted, out, diag));
+  out->certified = own != NULL && trusted != NULL;
+  return LP_OK;
 }
 
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
+
+static lp_status check_files(const lp_link_security *from, bool worker, bool loopback, lp_diag *diag) {
+  const char *tls = worker ? from->cert_file : from->ca_file, *device = worker ? from->client_ca_file : from->cert_file;
+  if (!loopback && (tls == NULL || (from->key_file == NULL && device == NULL))) {
+    lp_status status = lp_error(diag, LP_LOC_NONE, "off loopback a key and TLS are required: %s",
+                                worker ? "--key-file (or --client-ca) and --cert, --cert-key"
+                                       : "--key-file (or --cert, --cert-key) and --ca");
+    lp_note(diag, LP_LOC_NONE, "or bring the port over through a tunnel, such as ssh -L, and use 127.0.0.1");
+    return status;
+  }
+  if ((from->cert_file == NULL) != (from->cert_key_file == NULL))
+    return lp_error(diag, LP_LOC_NONE, "--cert and --cert-key belong together");
+  if (tls != NULL || device == NULL) return LP_OK;
+  return lp_error(diag, LP_LOC_NONE, "%s",
+                  worker ? "--client-ca wants TLS: --cert and --cert-key" : "--cert wants TLS: --ca");
+}
 
 lp_status lp_security_open(const lp_link_security *from, lp_side_id side, bool loopback, lp_security *out,
                            lp_diag *diag) {
   *out = (lp_security){0};
   bool worker = side == LP_SIDE_CLOUD;
-  const char *certificate = worker ? from->cert_file : from->ca_file;
-  if (!loopback && (from->key_file == NULL || certificate == NULL)) {
-    lp_status status = lp_error(diag, LP_LOC_NONE, "off loopback a key and TLS are required: --key-file and %s",
-                                worker ? "--cert, --cert-key" : "--ca");
-    lp_note(diag, LP_LOC_NONE, "or bring the port over through a tunnel, such as ssh -L, and use 127.0.0.1");
-    return status;
-  }
-  if (worker && (from->cert_file == NULL) != (from->cert_key_file == NULL))
-    return lp_error(diag, LP_LOC_NONE, "--cert and --cert-key belong together");
+  LP_TRY(check_files(from, worker, loopback, diag));
   if (from->key_file != NULL) LP_TRY(read_key(from->key_file, out, diag));
-  if (certificate == NULL) return LP_OK;
-  return worker ? read_own_certificate(from, out, diag) : read_authority(from, out, diag);
+  return (worker ? from->cert_file : from->ca_file) == NULL ? LP_OK : open_tls(from, worker, out, diag);
 }
 
 void lp_security_close(lp_security *security) {

@@ -12,6 +12,7 @@ struct lp_security {
   uint8_t *key; /* NULL: none is asked for */
   size_t key_size;
   struct nng_tls_config *tls; /* NULL: plain TCP */
+  bool certified;             /* a worker lets in devices with certificates alone, a device has one */
 };
 
 /* Random numbers of one handshake: what makes its proofs differ from all others. */
@@ -19,7 +20,7 @@ typedef struct lp_nonces {
   uint8_t device[LP_PROOF_BYTES], worker[LP_PROOF_BYTES];
 } lp_nonces;
 
-/* Reads the files. Off loopback key and TLS must be there. `out` is released with close in every case. */
+/* Reads the files. Off loopback TLS must be there, and a key or a certificate of the device. `out` is released with close in every case. */
 LP_MUST_USE lp_status lp_security_open(const lp_link_security *from, lp_side_id side, bool loopback, lp_security *out,
                                        lp_diag *diag);
 void lp_security_close(lp_security *security);

@@ -132,11 +132,12 @@ int64_t lp_bundle_context(const lp_bundle *bundle); /* most positions the model 
 
 /* ---- the link's security (link_security.c) ----------------------------------------------------------------------- */
 
-/* Files; NULL: none. Off loopback both a key and TLS are required. docs/protocol.md. */
+/* Files; NULL: none. Off loopback TLS is required, and a key or a certificate of the device. docs/protocol.md. */
 typedef struct {
   const char *key_file; /* 16 bytes or more that both sides hold; a newline at the end does not count */
-  const char *cert_file, *cert_key_file; /* of a worker: its certificate and the private key, PEM */
+  const char *cert_file, *cert_key_file; /* this side's certificate and the private key, PEM */
   const char *ca_file;                   /* of a device: the worker's certificate itself, or who signed it, PEM */
+  const char *client_ca_file;            /* of a worker: certificates of devices, or who signed them, PEM; NULL: any */
   const char *server_name;               /* of a device: the name that the certificate must hold; NULL: any */
 } lp_link_security;
 

@@ -15,7 +15,16 @@ static lp_status open_link(lp_worker *worker, int *port, char **host, lp_diag *d
   return lp_wire_listen(&lp_transport_tcp, worker->options->listen, &worker->security, &worker->link, port, diag);
 }
 
+/* A peer that TLS refuses is never heard of but by its end. */
+static void note_uncertified(const lp_worker *worker, uint32_t peer) {
+  if (!worker->security.certified) return;
+  for (size_t i = 0; i < worker->peers.count; i++)
+    if (worker->peers.data[i].id == peer) return;
+  lp_warning(worker->diag, LP_LOC_NONE, "refused a device: it showed no certificate that --client-ca trusts");
+}
+
 static void forget_peer(lp_worker *worker, uint32_t peer) {
+  note_uncertified(worker, peer);
   worker_peer_forget(worker, peer);
   for (size_t i = worker->sessions.count; i-- > 0;)
     if (worker->sessions.data[i]->peer == peer) worker_session_close(worker, worker->sessions.data[i]);

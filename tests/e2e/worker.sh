@@ -41,6 +41,15 @@ refused 'a wrong key' 'error: .*holds another key' "$LLMPART" run "$work/1.llmpa
   --key-file="$work/wrong.key" --ca="$work/worker.crt"
 refused 'no key' 'error: .*wants a key' "$LLMPART" run "$work/1.llmpart" --tokens=1 -n 1 --cloud="$address" --ca="$work/worker.crt"
 kill "$worker"
+cp "$LP_SOURCE"/tests/runtime/tls/other.* "$work"
+chmod 600 "$work/other.key"
+serve "$work/1.llmpart" --cert="$work/worker.crt" --cert-key="$work/worker.key" --client-ca="$work/other.crt"
+same 'a request with a certificate of the device' "$want" "$(tokens "$work/1.llmpart" "$ids" "$(length "$want")" \
+  --cloud="$address" --ca="$work/worker.crt" --cert="$work/other.crt" --cert-key="$work/other.key")"
+refused 'no certificate of the device' 'error: cannot reach' "$LLMPART" run "$work/1.llmpart" --tokens=1 -n 1 --cloud="$address" \
+  --ca="$work/worker.crt" --cloud-timeout=2s
+grep -q 'client-ca.* --cert, --cert-key' "$work/err" || fail "a device without a certificate is not told of --cert: $(cat "$work/err")"
+kill "$worker"
 address=$plain worker=${started# } worker=${worker%% *}
 same 'a request after all that' "$want" "$(tokens "$work/1.llmpart" "$ids" "$(length "$want")" --cloud="$address")"
 

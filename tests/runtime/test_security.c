@@ -241,6 +241,33 @@ START_TEST(who_is_refused) {
 }
 END_TEST
 
+/* The device's certificate in the key's place: the worker's clients are who `other.crt` names. */
+START_TEST(client_certificates) {
+  setenv("LP_TOY_CLIENT_CA", certificate[1], 1);
+  toy_worker worker = start_worker(_i == 1, true, "127.0.0.1:0");
+  unsetenv("LP_TOY_CLIENT_CA");
+  lp_link_security right = {.key_file = _i == 1 ? key : NULL,
+                            .ca_file = certificate[0],
+                            .cert_file = certificate[1],
+                            .cert_key_file = certificate_key[1]},
+                   wrong = right;
+  expect_tokens(worker.address, LP_MODE_FULL, right);
+  expect_tokens(worker.address, LP_MODE_EXACT, right);
+  ck_assert_uint_eq(refusals_logged(), 0);
+  wrong.cert_file = wrong.cert_key_file = NULL;
+  expect_refused(worker.address, wrong, "cannot reach the cloud");
+  ck_assert_uint_gt(refusals_logged(), 0);
+  wrong.cert_file = certificate[0];
+  wrong.cert_key_file = certificate_key[0];
+  expect_refused(worker.address, wrong, "cannot reach the cloud");
+  wrong = right;
+  wrong.key_file = _i == 1 ? other_key : key;
+  expect_refused(worker.address, wrong, "holds another key");
+  expect_tokens(worker.address, LP_MODE_EXACT, right);
+  toy_worker_stop(&worker);
+}
+END_TEST
+
 static int connect_to(const char *address) {
   struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(strchr(address, ':') + 1))};
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -333,6 +360,15 @@ START_TEST(off_loopback) {
   some.cert_key_file = key;
   expect_not_served(some, "no certificate and private key for TLS");
   some = all;
+  some.key_file = NULL;
+  some.client_ca_file = certificate[1];
+  expect_not_served(some, NULL);
+  some.cert_file = some.cert_key_file = NULL;
+  expect_not_served(some, "off loopback a key and TLS are required");
+  some = all;
+  some.client_ca_file = key;
+  expect_not_served(some, "no certificate for TLS");
+  some = all;
   some.key_file = path;
   expect_not_served(some, "other users may read");
   some.key_file = file_with("short", "0123456789\n", 11);
@@ -342,6 +378,9 @@ START_TEST(off_loopback) {
   expect_not_served(some, "No such file");
   expect_refused("192.0.2.1:7700", (lp_link_security){.key_file = key}, "off loopback a key and TLS are required");
   expect_refused("192.0.2.1:7700", (lp_link_security){.ca_file = certificate[0]}, "off loopback a key and TLS");
+  expect_refused("127.0.0.1:1", (lp_link_security){.cert_file = certificate[0]}, "belong together");
+  expect_refused("127.0.0.1:1", (lp_link_security){.cert_file = certificate[0], .cert_key_file = certificate_key[0]},
+                 "--cert wants TLS: --ca");
 }
 END_TEST
 
@@ -427,6 +466,7 @@ int main(void) {
   tcase_add_loop_test(core, a_slow_link, 0, 4);
   tcase_add_loop_test(core, a_long_prompt, 0, 4);
   tcase_add_test(core, who_is_refused);
+  tcase_add_loop_test(core, client_certificates, 0, 2);
   tcase_add_test(core, strangers);
   tcase_add_test(core, deaf_device);
   tcase_add_test(core, off_loopback);

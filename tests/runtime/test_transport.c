@@ -8,6 +8,7 @@
 
 #include "runtime/link_security.h"
 #include "runtime/tcp_look.h"
+#include "tests/suite.h"
 
 static const lp_transport *const tcp = &lp_transport_tcp;
 static const lp_security none;
@@ -231,9 +232,5 @@ int main(void) {
   tcase_add_loop_test(core, the_socket_under_a_stream, 0, 2);
   tcase_add_test(core, when_looking_pays);
   suite_add_tcase(suite, core);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(suite);
 }

@@ -1,6 +1,6 @@
 /* Serves the cloud side of a bundle for the tests: prints the port it took, then runs until it is killed.
  *   toy_worker BUNDLE [BUDGET [IDLE_MS [ADDRESS]]]
- * LP_TOY_KEY, LP_TOY_CERT and LP_TOY_CERT_KEY name the files of its security, LP_TOY_CONTEXTS the folder of its contexts and
+ * LP_TOY_KEY, LP_TOY_CERT, LP_TOY_CERT_KEY and LP_TOY_CLIENT_CA name the files of its security, LP_TOY_CONTEXTS the folder of its contexts and
  * LP_TOY_CONTEXTS_SIZE the bytes of that. */
 #include <signal.h>
 #include <stdlib.h>
@@ -40,7 +40,8 @@ int main(int argc, char **argv) {
                                .on_listening = print_port,
                                .security = {.key_file = getenv("LP_TOY_KEY"),
                                             .cert_file = getenv("LP_TOY_CERT"),
-                                            .cert_key_file = getenv("LP_TOY_CERT_KEY")}};
+                                            .cert_key_file = getenv("LP_TOY_CERT_KEY"),
+                                            .client_ca_file = getenv("LP_TOY_CLIENT_CA")}};
   options.context_dir = getenv("LP_TOY_CONTEXTS");
   const char *size = getenv("LP_TOY_CONTEXTS_SIZE");
   if (size != NULL) options.context_dir_bytes = atol(size);
