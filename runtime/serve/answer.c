@@ -19,6 +19,12 @@ static json_t *head(const lp_completion *request, const char *object, const char
                    "created", (json_int_t)time(NULL), "model", model);
 }
 
+static json_t *count_tokens(const lp_usage *usage) {
+  return json_pack("{s:I, s:I, s:I}", "prompt_tokens", (json_int_t)usage->prompt_tokens, "completion_tokens",
+                   (json_int_t)usage->tokens, "total_tokens",
+                   (json_int_t)usage->prompt_tokens + (json_int_t)usage->tokens);
+}
+
 char *lp_answer_whole(const lp_completion *request, const char *id, const char *model, const char *text,
                       const lp_usage *usage) {
   json_t *root = head(request, request->chat ? "chat.completion" : "text_completion", id, model);
@@ -28,20 +34,27 @@ char *lp_answer_whole(const lp_completion *request, const char *id, const char *
   else
     json_object_set_new(choice, "text", json_string(text));
   json_object_set_new(root, "choices", json_pack("[o]", choice));
-  if (usage->prompt_tokens >= 0)
-    json_object_set_new(root, "usage",
-                        json_pack("{s:I, s:I, s:I}", "prompt_tokens", (json_int_t)usage->prompt_tokens,
-                                  "completion_tokens", (json_int_t)usage->tokens, "total_tokens",
-                                  (json_int_t)usage->prompt_tokens + (json_int_t)usage->tokens));
+  if (usage->prompt_tokens >= 0) json_object_set_new(root, "usage", count_tokens(usage));
   return dump(root);
 }
 
-char *lp_answer_chunk(const lp_completion *request, const char *id, const char *model, const char *text,
+char *lp_answer_chunk_usage(const lp_completion *request, const char *id, const char *model, const lp_usage *usage) {
+  json_t *root = head(request, request->chat ? "chat.completion.chunk" : "text_completion", id, model);
+  json_object_set_new(root, "choices", json_array());
+  json_object_set_new(root, "usage", usage->prompt_tokens >= 0 ? count_tokens(usage) : json_null());
+  return dump(root);
+}
+
+static json_t *delta(const char *text, bool first) {
+  return json_pack("{s:s*, s:s}", "role", first ? "assistant" : NULL, "content", text);
+}
+
+char *lp_answer_chunk(const lp_completion *request, const char *id, const char *model, const char *text, bool first,
                       const char *finish) {
   json_t *root = head(request, request->chat ? "chat.completion.chunk" : "text_completion", id, model);
   json_t *choice = json_pack("{s:i, s:s?}", "index", 0, "finish_reason", finish);
   if (request->chat)
-    json_object_set_new(choice, "delta", finish != NULL ? json_object() : json_pack("{s:s}", "content", text));
+    json_object_set_new(choice, "delta", finish != NULL ? json_object() : delta(text, first));
   else
     json_object_set_new(choice, "text", json_string(text));
   json_object_set_new(root, "choices", json_pack("[o]", choice));

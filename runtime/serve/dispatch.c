@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/router/store.h"
 #include "runtime/serve/serve_internal.h"
 
 struct lp_dispatcher {
@@ -12,9 +11,10 @@ struct lp_dispatcher {
   lp_policy *policy;
   lp_store *store;      /* NULL: none */
   pthread_mutex_t lock; /* of the policy */
+  lp_metrics metrics;
 };
 
-static unsigned offered(const lp_dispatcher *self) {
+unsigned lp_dispatcher_offered(const lp_dispatcher *self) {
   unsigned routes = 0;
   for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
     if (self->place[route] != NULL) routes |= 1u << route;
@@ -41,6 +41,7 @@ lp_status lp_dispatcher_open(const lp_serve_config *config, lp_dispatcher **out,
   lp_dispatcher *self = lp_alloc(sizeof *self);
   *self = (lp_dispatcher){.config = config};
   (void)pthread_mutex_init(&self->lock, NULL);
+  (void)pthread_mutex_init(&self->metrics.lock, NULL);
   lp_status status = LP_OK;
   if (config->bundle != NULL) status = lp_place_bundle(config, &self->place[LP_ROUTE_EDGE], diag);
   if (status == LP_OK && config->url != NULL) status = lp_place_api(config, &self->place[LP_ROUTE_CLOUD], diag);
@@ -58,7 +59,46 @@ void lp_dispatcher_close(lp_dispatcher *self) {
   if (self->policy != NULL) self->policy->close(self->policy);
   lp_store_close(self->store);
   (void)pthread_mutex_destroy(&self->lock);
+  (void)pthread_mutex_destroy(&self->metrics.lock);
   free(self);
+}
+
+lp_metrics *lp_dispatcher_metrics(lp_dispatcher *self) {
+  return &self->metrics;
+}
+
+/* ---- decisions and outcomes ------------------------------------------------------------------------------------------ */
+
+lp_status lp_dispatcher_decide(lp_dispatcher *self, lp_request *request, lp_decision *decision, int64_t *id,
+                               lp_diag *diag) {
+  *id = 0;
+  request->rule = lp_streq(self->config->rule, "cloud") ? LP_ROUTE_CLOUD : LP_ROUTE_EDGE;
+  (void)pthread_mutex_lock(&self->lock);
+  self->policy->decide(self->policy, request, decision);
+  (void)pthread_mutex_unlock(&self->lock);
+  return self->store != NULL ? lp_store_decision(self->store, request, decision, id, diag) : LP_OK;
+}
+
+static void learn_of(lp_dispatcher *self, const lp_request *request, lp_route route, double reward, bool good) {
+  (void)pthread_mutex_lock(&self->lock);
+  self->policy->learn(self->policy, request, route, reward, good);
+  (void)pthread_mutex_unlock(&self->lock);
+}
+
+lp_status lp_dispatcher_stored(lp_dispatcher *self, int64_t id, lp_arena *arena, lp_stored *out, lp_diag *diag) {
+  if (self->store == NULL)
+    return lp_error_as(LP_USAGE, diag, (lp_loc){0}, "no decision is kept: the server has no pool");
+  return lp_store_get(self->store, id, arena, out, diag) == LP_OK ? LP_OK : LP_USAGE;
+}
+
+lp_status lp_dispatcher_outcome(lp_dispatcher *self, int64_t id, double reward, bool good, lp_diag *diag) {
+  lp_arena *arena = lp_arena_create();
+  lp_stored stored;
+  lp_status status = lp_dispatcher_stored(self, id, arena, &stored, diag);
+  if (status == LP_OK && lp_store_outcome(self->store, id, reward, good, diag) != LP_OK) status = LP_USAGE;
+  if (status == LP_OK) learn_of(self, &stored.request, stored.decision.route, reward, good);
+  lp_arena_free(arena);
+  return status;
 }
 
 /* ---- one request --------------------------------------------------------------------------------------------------- */
@@ -76,11 +116,10 @@ static bool hand_on(void *user, const char *text) {
   return to->sink(to->user, text);
 }
 
-/* The route that the request names, or the router's. */
-static lp_status decide(lp_dispatcher *self, const lp_completion *asked, lp_request *request, lp_decision *decision,
-                        lp_diag *diag) {
+/* The route that the request names, or those that the router may choose from. */
+static lp_status offer(const lp_dispatcher *self, const lp_completion *asked, lp_request *request, lp_diag *diag) {
   lp_route named;
-  *request = (lp_request){.keywords = asked->keywords, .offered = offered(self)};
+  *request = (lp_request){.keywords = asked->keywords, .offered = lp_dispatcher_offered(self)};
   if (lp_route_parse(asked->model, &named)) {
     if (!lp_route_offered(request->offered, named))
       return lp_error_as(LP_USAGE, diag, (lp_loc){0}, "the server has no '%s'", asked->model);
@@ -89,10 +128,6 @@ static lp_status decide(lp_dispatcher *self, const lp_completion *asked, lp_requ
     return lp_error_as(LP_USAGE, diag, (lp_loc){0}, "there is no model '%.80s': wanted edge, cloud or auto",
                        asked->model);
   }
-  request->rule = lp_streq(self->config->rule, "cloud") ? LP_ROUTE_CLOUD : LP_ROUTE_EDGE;
-  (void)pthread_mutex_lock(&self->lock);
-  self->policy->decide(self->policy, request, decision);
-  (void)pthread_mutex_unlock(&self->lock);
   return LP_OK;
 }
 
@@ -100,9 +135,7 @@ static lp_status decide(lp_dispatcher *self, const lp_completion *asked, lp_requ
 static void conclude(lp_dispatcher *self, const lp_request *request, lp_route route, int64_t id, double delay_s,
                      bool good) {
   double reward = good ? self->config->target_s - delay_s : -self->config->target_s;
-  (void)pthread_mutex_lock(&self->lock);
-  self->policy->learn(self->policy, request, route, reward, good);
-  (void)pthread_mutex_unlock(&self->lock);
+  learn_of(self, request, route, reward, good);
   lp_diag *quiet =
       lp_diag_create(); /* the answer is out; a pool that cannot be written costs what was learned, not the answer */
   if (id > 0 && lp_store_outcome(self->store, id, reward, good, quiet) != LP_OK) lp_diag_clear(quiet);
@@ -113,28 +146,42 @@ static lp_route other_of(lp_route route) {
   return route == LP_ROUTE_EDGE ? LP_ROUTE_CLOUD : LP_ROUTE_EDGE;
 }
 
+/* One place's answer, up to a stop sequence. */
+static lp_status ask(lp_dispatcher *self, lp_route route, const lp_completion *asked, const volatile int *stop,
+                     counted *to, lp_usage *usage, lp_diag *diag) {
+  lp_place_server *place = self->place[route];
+  lp_stopper stopper = {.request = asked, .sink = hand_on, .user = to};
+  lp_status status = place->complete(place, asked, stop, lp_stopper_put, &stopper, usage, diag);
+  if (stopper.stopped) usage->cut = false;
+  lp_stopper_end(&stopper, status == LP_OK);
+  return status;
+}
+
 lp_status lp_dispatch(lp_dispatcher *self, const lp_completion *asked, const volatile int *stop, lp_piece_sink *sink,
                       void *user, lp_route *route, int64_t *id, lp_usage *usage, lp_diag *diag) {
   lp_request request;
   lp_decision decision;
   counted to = {sink, user, false};
   *id = 0;
-  LP_TRY(decide(self, asked, &request, &decision, diag));
-  if (self->store != NULL) LP_TRY(lp_store_decision(self->store, &request, &decision, id, diag));
+  LP_TRY(offer(self, asked, &request, diag));
+  LP_TRY(lp_dispatcher_decide(self, &request, &decision, id, diag));
   *route = decision.route;
   double begun = lp_now_ms();
+  lp_metrics_begin(&self->metrics);
   lp_diag *first = lp_diag_create();
-  lp_status status = self->place[*route]->complete(self->place[*route], asked, stop, hand_on, &to, usage, first);
+  lp_status status = ask(self, *route, asked, stop, &to, usage, first);
   if (status != LP_USAGE && !lp_flag_get(stop))
     conclude(self, &request, decision.route, *id, (lp_now_ms() - begun) / 1000, status == LP_OK);
   const lp_diag_entry *why = lp_diag_get(first, 0);
   if (status == LP_FAILED && !to.begun && !lp_flag_get(stop) && lp_route_offered(request.offered, other_of(*route))) {
     *route = other_of(*route);
-    status = self->place[*route]->complete(self->place[*route], asked, stop, hand_on, &to, usage, diag);
+    status = ask(self, *route, asked, stop, &to, usage, diag);
   } else if (status != LP_OK) {
     status =
         lp_error_as(status, diag, (lp_loc){0}, "%s: %s", lp_route_name(*route), why != NULL ? why->text : "no answer");
   }
   lp_diag_free(first);
+  lp_metrics_end(&self->metrics, *route, usage, status == LP_OK, *route != decision.route,
+                 (lp_now_ms() - begun) / 1000);
   return status;
 }

@@ -85,8 +85,9 @@ static bool take_piece(void *user, const char *text) {
     lp_buf_puts(&a->text, text);
     return true;
   }
-  if (!a->begun) set_begun(a);
-  return write_event(a->pipe, lp_answer_chunk(&a->request, a->id, lp_route_name(a->route), text, NULL));
+  bool first = !a->begun;
+  if (first) set_begun(a);
+  return write_event(a->pipe, lp_answer_chunk(&a->request, a->id, lp_route_name(a->route), text, first, NULL));
 }
 
 static void make_answer(answer *a) {
@@ -106,9 +107,11 @@ static void make_answer(answer *a) {
 /* The end of a stream; one that failed in its middle says so, and has no [DONE]. */
 static void write_end(answer *a) {
   if (a->status == LP_OK) {
-    const char *finish = lp_answer_finish(&a->usage);
-    if (write_event(a->pipe, lp_answer_chunk(&a->request, a->id, lp_route_name(a->route), "", finish)))
-      (void)write_event(a->pipe, lp_strdup("[DONE]"));
+    const char *finish = lp_answer_finish(&a->usage), *model = lp_route_name(a->route);
+    bool wrote = write_event(a->pipe, lp_answer_chunk(&a->request, a->id, model, "", false, finish));
+    if (wrote && a->request.stream_usage)
+      wrote = write_event(a->pipe, lp_answer_chunk_usage(&a->request, a->id, model, &a->usage));
+    if (wrote) (void)write_event(a->pipe, lp_strdup("[DONE]"));
   } else if (a->begun) {
     (void)write_event(a->pipe, lp_answer_error("server_error", a->error));
   }
@@ -240,10 +243,15 @@ static bool is_allowed(struct MHD_Connection *connection, const char *key) {
   return differs == 0;
 }
 
-static enum MHD_Result complete(struct MHD_Connection *connection, answer *a, bool chat, bool *taken) {
+static enum MHD_Result reply_too_long(struct MHD_Connection *connection, const answer *a) {
   char limit[96];
   (void)snprintf(limit, sizeof limit, "the request is longer than %" PRId64 " bytes", a->server->config->max_body);
-  if (a->too_long) return reply_error(connection, MHD_HTTP_CONTENT_TOO_LARGE, limit);
+  return reply_error(connection, MHD_HTTP_CONTENT_TOO_LARGE, limit);
+}
+
+/* ---- paths: *taken: the answer belongs to the thread that makes it ---------------------------------------------------- */
+
+static enum MHD_Result complete(struct MHD_Connection *connection, answer *a, bool chat, bool *taken) {
   lp_diag *diag = lp_diag_create();
   lp_status status =
       lp_completion_read(a->server->config, chat, lp_buf_text(&a->body), a->body.size, &a->request, diag);
@@ -254,21 +262,108 @@ static enum MHD_Result complete(struct MHD_Connection *connection, answer *a, bo
   return a->request.stream ? answer_stream(connection, a, taken) : answer_whole(connection, a);
 }
 
+static enum MHD_Result complete_text(struct MHD_Connection *connection, answer *a, const char *rest, bool *taken) {
+  (void)rest;
+  return complete(connection, a, false, taken);
+}
+
+static enum MHD_Result complete_chat(struct MHD_Connection *connection, answer *a, const char *rest, bool *taken) {
+  (void)rest;
+  return complete(connection, a, true, taken);
+}
+
+static enum MHD_Result list_models(struct MHD_Connection *connection, answer *a, const char *rest, bool *taken) {
+  (void)rest, (void)taken;
+  return reply(connection, MHD_HTTP_OK, lp_answer_models(a->server->config));
+}
+
+static enum MHD_Result tell_health(struct MHD_Connection *connection, answer *a, const char *rest, bool *taken) {
+  (void)a, (void)rest, (void)taken;
+  return reply(connection, MHD_HTTP_OK, lp_strdup("{\"status\":\"ok\"}"));
+}
+
+static enum MHD_Result tell_ready(struct MHD_Connection *connection, answer *a, const char *rest, bool *taken) {
+  (void)rest, (void)taken;
+  if (lp_flag_get(&a->server->stop)) return reply_error(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "the server ends");
+  return reply(connection, MHD_HTTP_OK, lp_strdup("{\"status\":\"ready\"}"));
+}
+
+static enum MHD_Result tell_metrics(struct MHD_Connection *connection, answer *a, const char *rest, bool *taken) {
+  (void)rest, (void)taken;
+  lp_buf text = {0};
+  lp_metrics_print(lp_dispatcher_metrics(a->server->dispatcher), &text);
+  return queue(connection, MHD_HTTP_OK, "text/plain; version=0.0.4",
+               http->create_response_from_buffer(text.size, text.data, MHD_RESPMEM_MUST_FREE));
+}
+
+/* Takes `json` and `diag`. */
+static enum MHD_Result reply_router(struct MHD_Connection *connection, lp_status status, char *json, lp_diag *diag) {
+  enum MHD_Result result = MHD_NO;
+  if (status == LP_OK)
+    result = reply(connection, MHD_HTTP_OK, json);
+  else
+    result = reply_error(connection, status == LP_USAGE ? MHD_HTTP_BAD_REQUEST : MHD_HTTP_SERVICE_UNAVAILABLE,
+                         lp_diag_get(diag, 0)->text);
+  lp_diag_free(diag);
+  return result;
+}
+
+static enum MHD_Result ask_router(struct MHD_Connection *connection, answer *a, bool decides) {
+  lp_diag *diag = lp_diag_create();
+  char *json = NULL;
+  lp_status status = lp_router_post(a->server->dispatcher, decides, lp_buf_text(&a->body), a->body.size, &json, diag);
+  return reply_router(connection, status, json, diag);
+}
+
+static enum MHD_Result router_decide(struct MHD_Connection *connection, answer *a, const char *rest, bool *taken) {
+  (void)rest, (void)taken;
+  return ask_router(connection, a, true);
+}
+
+static enum MHD_Result router_outcome(struct MHD_Connection *connection, answer *a, const char *rest, bool *taken) {
+  (void)rest, (void)taken;
+  return ask_router(connection, a, false);
+}
+
+static enum MHD_Result router_explain(struct MHD_Connection *connection, answer *a, const char *rest, bool *taken) {
+  (void)taken;
+  lp_diag *diag = lp_diag_create();
+  char *json = NULL;
+  lp_status status = lp_router_explain(a->server->dispatcher, rest, &json, diag);
+  return reply_router(connection, status, json, diag);
+}
+
+/* One that ends in '/' takes what stands behind it. */
+typedef struct {
+  const char *url, *method;
+  bool open; /* needs no key */
+  enum MHD_Result (*act)(struct MHD_Connection *connection, answer *a, const char *rest, bool *taken);
+} path;
+
+static const path paths[] = {{"/v1/completions", "POST", false, complete_text},
+                             {"/v1/chat/completions", "POST", false, complete_chat},
+                             {"/v1/models", "GET", false, list_models},
+                             {"/v1/router/decide", "POST", false, router_decide},
+                             {"/v1/router/outcome", "POST", false, router_outcome},
+                             {"/v1/router/explain/", "GET", false, router_explain},
+                             {"/metrics", "GET", false, tell_metrics},
+                             {"/healthz", "GET", true, tell_health},
+                             {"/readyz", "GET", true, tell_ready}};
+
 static enum MHD_Result dispatch(struct MHD_Connection *connection, const char *url, const char *method, answer *a,
                                 bool *taken) {
-  static const char *const posts[] = {"/v1/completions", "/v1/chat/completions"};
-  static const char *const gets[] = {"/v1/models", "/healthz"};
-  bool is_post = lp_streq(method, MHD_HTTP_METHOD_POST), is_get = lp_streq(method, MHD_HTTP_METHOD_GET);
-  int post = lp_streq(url, posts[0]) ? 0 : lp_streq(url, posts[1]) ? 1 : -1;
-  bool known = post >= 0 || lp_streq(url, gets[0]) || lp_streq(url, gets[1]);
-  if (!known) return reply_error(connection, MHD_HTTP_NOT_FOUND, "there is no such path");
-  if (post >= 0 ? !is_post : !is_get)
-    return reply_error(connection, MHD_HTTP_METHOD_NOT_ALLOWED, post >= 0 ? "wanted POST" : "wanted GET");
-  if (lp_streq(url, gets[1])) return reply(connection, MHD_HTTP_OK, lp_strdup("{\"status\":\"ok\"}"));
-  if (!is_allowed(connection, a->server->config->key))
+  const path *found = NULL;
+  for (size_t i = 0; i < LP_COUNT(paths) && found == NULL; ++i)
+    if (lp_has_suffix(paths[i].url, "/") ? lp_has_prefix(url, paths[i].url) : lp_streq(url, paths[i].url))
+      found = &paths[i];
+  if (found == NULL) return reply_error(connection, MHD_HTTP_NOT_FOUND, "there is no such path");
+  if (!lp_streq(method, found->method))
+    return reply_error(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
+                       lp_streq(found->method, "POST") ? "wanted POST" : "wanted GET");
+  if (!found->open && !is_allowed(connection, a->server->config->key))
     return reply_error(connection, MHD_HTTP_UNAUTHORIZED, "the key is missing or wrong");
-  if (post < 0) return reply(connection, MHD_HTTP_OK, lp_answer_models(a->server->config));
-  return complete(connection, a, post == 1, taken);
+  if (a->too_long) return reply_too_long(connection, a);
+  return found->act(connection, a, url + strlen(found->url), taken);
 }
 
 static answer *answer_create(server *of) {

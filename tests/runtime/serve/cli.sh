@@ -41,6 +41,20 @@ same text "$wanted" "$(post /v1/completions "{\"model\":\"edge\",$ask}" | text)"
 grep -q '"usage":{"prompt_tokens":4,"completion_tokens":12,"total_tokens":16}' "$work/body" || fail "usage: $(cat "$work/body")"
 same stream "$wanted" "$(post /v1/completions "{\"model\":\"auto\",$ask,\"stream\":true}" | text)"
 same 'events' "14 data: [DONE]" "$(grep -c '^data: ' "$work/body") $(grep '^data' "$work/body" | tail -n 1)"
+# Up to a stop sequence, which may begin in one piece and end in another; what clients send beside it.
+stopping='"stop":["never","little girl"],"frequency_penalty":0,"n":1,"logit_bias":{},"tools":[]'
+same stopped "${wanted%%little girl*}" "$(post /v1/completions "{\"model\":\"edge\",$ask,$stopping}" | text)"
+grep -q '"finish_reason":"stop"' "$work/body" || fail "stopped: $(cat "$work/body")"
+same 'stopped, streamed' "${wanted%%little girl*}" \
+  "$(post /v1/completions "{\"model\":\"edge\",$ask,$stopping,\"stream\":true,\"stream_options\":{\"include_usage\":true}}" | text)"
+grep -q '"choices":\[\],"usage":{"prompt_tokens":4,' "$work/body" || fail "no usage in the stream: $(cat "$work/body")"
+same 'not stopped' "$wanted" "$(post /v1/completions "{\"model\":\"edge\",$ask,\"stop\":\"little boy\"}" | text)"
+same 'a list of one prompt' "$wanted" "$(post /v1/completions "{\"model\":\"edge\",\"prompt\":[\"Once upon a time\"],\"max_tokens\":12,\"temperature\":0}" | text)"
+same ready '{"status":"ready"}' "$(curl -sS "$url/readyz")"
+curl -sS "$url/metrics" >"$work/metrics"
+grep -q '^llmpart_requests_total{route="edge",outcome="answered"} 6$' "$work/metrics" || fail "metrics: $(cat "$work/metrics")"
+grep -q '^llmpart_prompt_tokens_total{route="edge"} 24$' "$work/metrics" || fail "metrics: $(cat "$work/metrics")"
+rejected 'no pool' 400 'the server has no pool' /v1/router/outcome '{"id":1,"reward":1}'
 same models 'auto edge' "$(curl -sS "$url/v1/models" | grep -o '"id":"[a-z]*"' | cut -d'"' -f4 | tr '\n' ' ' | sed 's/ $//')"
 same health '{"status":"ok"}' "$(curl -sS "$url/healthz")"
 
@@ -56,6 +70,10 @@ rejected limit 400 "'max_tokens' must be a number from 1 to 64" /v1/completions 
 rejected temperature 400 "'temperature'" /v1/completions '{"model":"edge","prompt":"a","temperature":"hot"}'
 rejected n 400 "'n' must be 1" /v1/completions '{"model":"edge","prompt":"a","n":2}'
 rejected tools 400 "'tools' is not supported" /v1/completions '{"model":"edge","prompt":"a","tools":[{}]}'
+rejected stop 400 "'stop' must be text" /v1/completions '{"model":"edge","prompt":"a","stop":[7]}'
+rejected penalty 400 "'frequency_penalty' is not supported" /v1/completions '{"model":"edge","prompt":"a","frequency_penalty":1}'
+rejected bias 400 "'logit_bias' is not supported" /v1/completions '{"model":"edge","prompt":"a","logit_bias":{"5":100}}'
+rejected picture 400 "'messages\\[0\\]' must have" /v1/chat/completions '{"model":"edge","messages":[{"role":"user","content":[{"type":"image_url"}]}]}'
 rejected long 413 'longer than 4096 bytes' /v1/completions "{\"prompt\":\"$(head -c 5000 /dev/zero | tr '\0' a)\"}"
 rejected path 404 'no such path' /v1/embeddings '{}'
 rejected method 405 'wanted GET' /v1/models '{}'
@@ -79,6 +97,19 @@ rejected 'the cloud is away, and was named' 503 'cloud: ' /v1/completions "{\"mo
 "$LLMPART" route --pool="$work/pool.db" --explain=1 >"$work/out" || fail 'nothing is in the pool'
 grep -q '^cloud' "$work/out" || fail "the pool: $(cat "$work/out")"
 grep -q '^X-Llmpart-Decision: ' "$work/head" && fail 'a decision of a failure' || :
+
+# The router alone: decided here, sent by the client, told here.
+decided=$(post /v1/router/decide '{"keywords":"code, long answer","offered":["edge"]}')
+number=$(echo "$decided" | sed -n 's/^{"id":\([0-9]*\),"keywords":"code, long answer","route":"edge",.*/\1/p')
+[ -n "$number" ] || fail "the router decides $decided"
+same outcome "{\"id\":$number}" "$(post /v1/router/outcome "{\"id\":$number,\"reward\":12.5,\"good\":true}")"
+curl -sS "$url/v1/router/explain/$number" | grep -q '"reward":12.5,"good":true}' || fail 'the outcome is not noted'
+rejected 'told twice' 400 'has an outcome already' /v1/router/outcome "{\"id\":$number,\"reward\":1}"
+rejected 'no such decision' 400 '99999' /v1/router/outcome '{"id":99999,"reward":1}'
+rejected 'no reward' 400 "'reward' must be a number" /v1/router/outcome '{"id":1}'
+rejected 'not offered' 400 "'offered' must be a list of places" /v1/router/decide '{"keywords":"a","offered":["moon"]}'
+rejected 'no keywords' 400 "'keywords' must be text" /v1/router/decide '{}'
+curl -sS "$url/metrics" | grep -q '^llmpart_fallbacks_total 1$' || fail 'the fallback is not counted'
 
 # A client that leaves ends its answer.
 long='{"model":"edge","prompt":"Once upon a time","max_tokens":1000,"stream":true,"temperature":1}'
