@@ -241,7 +241,7 @@ static lp_status generate(collaboration *run) {
   take_resumed(run);
   if (run->ended) return LP_OK;
   if (run->mode != LP_MODE_STANDALONE) LP_TRY(open_cloud(run));
-  run->task->out->comm_ms = lp_now_ms() - run->started_ms;
+  run->task->out->comm_ms = run->task->out->connect_ms = lp_now_ms() - run->started_ms;
   return run->mode == LP_MODE_EXACT ? run_exact(run) : run_threshold(run);
 }
 

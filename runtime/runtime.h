@@ -249,6 +249,7 @@ typedef struct {
   int64_t resumed; /* of steps: taken from a session file; times are those of this process */
   double ttft_ms, tpot_ms, total_ms;
   double device_ms, cloud_ms, comm_ms; /* total_ms by part: the rest, the cloud computing, and waiting for the link */
+  double connect_ms; /* of comm_ms: connecting and joining with early exits; else the session connects before */
   uint64_t bytes_up, bytes_down;       /* payload and framing, device to cloud and back */
   uint64_t cloud_requests;             /* times the device waited for the cloud */
   uint64_t hidden_bytes_up;            /* of bytes_up: rows of hidden states */

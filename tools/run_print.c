@@ -68,13 +68,14 @@ void lp_run_print_json(const lp_bundle *bundle, const lp_generation *made, int64
   }
   json_object_set_new(root, "sequences", sequences);
   double rate = made->steps > made->resumed ? (double)made->cloud_requests / (double)(made->steps - made->resumed) : 0;
-  json_t *totals = json_pack(
-      "{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "ttft_ms", made->ttft_ms,
-      "tpot_ms", made->tpot_ms, "total_ms", made->total_ms, "device_ms", made->device_ms, "cloud_ms", made->cloud_ms,
-      "comm_ms", made->comm_ms, "cloud_request_rate", rate, "bytes_up", (json_int_t)made->bytes_up, "bytes_down",
-      (json_int_t)made->bytes_down, "cloud_requests", (json_int_t)made->cloud_requests, "hidden_bytes_up",
-      (json_int_t)made->hidden_bytes_up, "drafted", (json_int_t)made->drafted, "accepted", (json_int_t)made->accepted,
-      "fallbacks", (json_int_t)made->fallbacks, "resumed", (json_int_t)made->resumed);
+  json_t *totals = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+                             "ttft_ms", made->ttft_ms, "tpot_ms", made->tpot_ms, "total_ms", made->total_ms,
+                             "device_ms", made->device_ms, "cloud_ms", made->cloud_ms, "comm_ms", made->comm_ms,
+                             "connect_ms", made->connect_ms, "cloud_request_rate", rate, "bytes_up",
+                             (json_int_t)made->bytes_up, "bytes_down", (json_int_t)made->bytes_down, "cloud_requests",
+                             (json_int_t)made->cloud_requests, "hidden_bytes_up", (json_int_t)made->hidden_bytes_up,
+                             "drafted", (json_int_t)made->drafted, "accepted", (json_int_t)made->accepted, "fallbacks",
+                             (json_int_t)made->fallbacks, "resumed", (json_int_t)made->resumed);
   json_object_update(root, totals);
   json_decref(totals);
   json_object_set_new(root, "plan", plan_json(made));

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-PARTS = {"edge": "#0b57d0", "cloud": "#c77700", "link": "#9aa0a6"}
+PARTS = {"edge": "#0b57d0", "cloud": "#c77700", "link": "#9aa0a6", "connecting": "#d0d3d6"}
 LINES = ("#0b57d0", "#b3261e", "#188038", "#c77700")
 
 
@@ -18,8 +18,8 @@ def write(path: Path, width: int, height: int, title: str, parts: list[str]) -> 
                     f'<rect width="{width}" height="{height}" fill="#fff"/>' + text(20, 24, title, font_size="15") + "\n" + "\n".join(parts) + "\n</svg>\n")
 
 
-def bars(path: Path, title: str, panels: dict[str, dict[str, tuple[float, float, float]]]) -> None:
-    """Panels by link; of each a bar by strategy: edge, cloud, link in seconds. What is beyond the axis is cut, with its total in words."""
+def bars(path: Path, title: str, panels: dict[str, dict[str, tuple[float, ...]]]) -> None:
+    """Panels by link; of each a bar by strategy: edge, cloud, link and connecting in seconds. What is beyond the axis is cut, with its total in words."""
     wide, row, left = 420, 17, 110
     height = 60
     parts = [text(20 + 90 * i, 44, name, fill=colour, font_weight="bold") for i, (name, colour) in enumerate(PARTS.items())]

@@ -16,14 +16,15 @@ class Figures:
     total_s: float = 0
     edge_s: float = 0
     cloud_s: float = 0
-    comm_s: float = 0
+    comm_s: float = 0  # without:
+    connect_s: float = 0
     up: float = 0  # bytes
     down: float = 0
     requests: float = 0
     tokens: list[int] = field(default_factory=list)  # of one
 
 
-FIGURES = ("total_s", "edge_s", "cloud_s", "comm_s", "up", "down", "requests")
+FIGURES = ("total_s", "edge_s", "cloud_s", "comm_s", "connect_s", "up", "down", "requests")
 
 
 def combine(parts: list[tuple[float, Figures]]) -> Figures:
@@ -91,8 +92,9 @@ class Runner:
                 break
         else:
             sys.exit(f"study: {got['fallbacks']} tokens without the cloud's answer")
-        return Figures(got["total_ms"] / 1e3, got["device_ms"] / 1e3, got["cloud_ms"] / 1e3, got["comm_ms"] / 1e3, got["bytes_up"], got["bytes_down"],
-                       got["cloud_requests"], got["tokens"])
+        seconds = {part: got[f"{part}_ms"] / 1e3 for part in ("total", "device", "cloud", "comm", "connect")}
+        return Figures(seconds["total"], seconds["device"], seconds["cloud"], seconds["comm"] - seconds["connect"], seconds["connect"], got["bytes_up"],
+                       got["bytes_down"], got["cloud_requests"], got["tokens"])
 
     def naive(self, bundle: Path, prompt: list[int], full: list[int], worker: Worker, link: Link, samples: int = 5) -> Figures:
         """For each token both halves run over the whole text, and all of its rows go up. Really run for some of the tokens; those between are
@@ -113,7 +115,7 @@ class Runner:
         got = self.run(bundle, prompt, worker, None, "--mode=full")
         up, down = 4 * len(prompt), 4 * self.tokens
         comm = link.rtt_ms / 1e3 + 8 * up / (link.up_mbit * 1e6) + 8 * down / self.tokens / (link.down_mbit * 1e6)
-        return Figures(got.cloud_s + comm, 0, got.cloud_s, comm, up, down, 1, got.tokens)
+        return Figures(got.cloud_s + comm, 0, got.cloud_s, comm, 0, up, down, 1, got.tokens)
 
     def agreement(self, bundle: Path, out: Path, texts: list[tuple[list[int], list[int]]], theta: float | None) -> float:
         """Share of tokens that the full model too would say behind the same text; theta None: the last exit alone."""
