@@ -18,12 +18,12 @@ static char url[64];
 static const char *answer; /* what the server sends; NULL: nothing, for ever */
 static char asked[8192];   /* what the client sent */
 static pthread_t thread;
-static volatile int stopping;
+static volatile int stopping; /* atomic */
 
 static void *serve(void *unused) {
   for (;;) {
     int peer = accept(listener, NULL, NULL);
-    if (peer < 0 || stopping) return unused;
+    if (peer < 0 || lp_flag_get(&stopping)) return unused;
     size_t size = 0;
     while (size < sizeof asked - 1) {
       ssize_t got = read(peer, asked + size, sizeof asked - 1 - size);
@@ -55,7 +55,7 @@ static void setup(void) {
 }
 
 static void teardown(void) {
-  stopping = 1;
+  lp_flag_set(&stopping);
   (void)shutdown(listener, SHUT_RDWR);
   (void)pthread_join(thread, NULL);
   (void)close(listener);
