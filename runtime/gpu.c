@@ -14,6 +14,20 @@ const lp_gpu_api *lp_gpu_api_find(const char *language) {
 
 /* ---- creation ---------------------------------------------------------------------------------------------------- */
 
+/* Launches for other architectures are left out. */
+static void choose_launches(lp_gpu *gpu) {
+  const int32_t sm = gpu->api->architecture != NULL ? gpu->api->architecture(gpu->device) : 0;
+  for (int32_t i = 0; i < gpu->table.launcher_count; i++) {
+    lp_gpu_launcher *launcher = &gpu->table.launcher[i];
+    int32_t kept = 0;
+    for (int32_t k = 0; k < launcher->count; k++) {
+      const lp_gpu_launch *launch = &launcher->launch[k];
+      if (launch->most_sm == 0 || (sm >= launch->least_sm && sm <= launch->most_sm)) launcher->launch[kept++] = *launch;
+    }
+    launcher->count = kept;
+  }
+}
+
 static lp_status find_kernels(lp_gpu *gpu, lp_diag *diag) {
   for (int32_t i = 0; i < gpu->table.launcher_count; i++) {
     const lp_gpu_launcher *launcher = &gpu->table.launcher[i];
@@ -32,9 +46,10 @@ static lp_status open_gpu(lp_gpu *gpu, const lp_gpu_source *source, lp_diag *dia
   const lp_gpu_text text = {source->kernels_file, source->kernels, source->kernels_size};
   LP_TRY(lp_gpu_table_parse(gpu->file, source->table, source->table_size, gpu->arena, &gpu->table, diag));
   gpu->api = lp_gpu_api_find(gpu->table.language);
+  LP_TRY(gpu->api->open(&text, &gpu->device, diag));
+  choose_launches(gpu);
   lp_gpu_find_repeats(gpu);
   lp_gpu_find_tables(gpu);
-  LP_TRY(gpu->api->open(&text, &gpu->device, diag));
   LP_TRY(find_kernels(gpu, diag));
   if (gpu->api->apart) gpu->top = gpu->api->kernel(gpu->device, "lp_top");
   return lp_gpu_bring_weights(gpu, diag);

@@ -29,8 +29,9 @@ typedef struct {
   lp_gpu_axis axis[2];
   const lp_poly *few; /* NULL: always; else only where least <= few <= most */
   int64_t least, most;
-  bool spare;  /* more groups than the sizes ask for do no harm */
-  bool spread; /* where the interface spreads, one launch does it for all sequences */
+  int32_t least_sm, most_sm; /* of the GPU's architecture; both 0: any */
+  bool spare;                /* more groups than the sizes ask for do no harm */
+  bool spread;               /* where the interface spreads, one launch does it for all sequences */
   int32_t arg_count;
   lp_gpu_arg *arg;
 } lp_gpu_launch;

@@ -55,7 +55,7 @@ struct lp_gpu_device {
 #define MEMBER(name, symbol, parameters) int(*name) parameters;
   FUNCTIONS(MEMBER)
 #undef MEMBER
-  int device;
+  int device, sm; /* sm: that the kernels are compiled for */
   void *context, *module;
   char text[128]; /* its name */
 };
@@ -82,6 +82,10 @@ static const char *describe(const lp_gpu_device *cuda, int status) {
 
 static const char *device_name(const lp_gpu_device *cuda) {
   return cuda->text;
+}
+
+static int32_t architecture(const lp_gpu_device *cuda) {
+  return cuda->sm;
 }
 
 /* Each thread has a context of its own; ours is shared by all code in the process. */
@@ -124,7 +128,7 @@ static lp_status load_kernels(lp_gpu_device *cuda, const lp_gpu_text *text, lp_d
   (void)cuda->driver_version(&version);
   const lp_cuda_target target = {.name = cuda->text, .sm = major * 10 + minor, .driver = version / 1000};
   lp_buf code = {0};
-  lp_status status = lp_nvrtc_compile(text, &target, &code, diag);
+  lp_status status = lp_nvrtc_compile(text, &target, &code, &cuda->sm, diag);
   if (status == LP_OK) {
     lp_buf_append(&code, "", 1); /* PTX is text */
     int loaded = cuda->module_load(&cuda->module, code.data);
@@ -283,6 +287,7 @@ const lp_gpu_api lp_gpu_cuda = {
     .open = cuda_open,
     .close = close_device,
     .device_name = device_name,
+    .architecture = architecture,
     .kernel = find_kernel,
     .kernel_free = free_kernel,
     .queue_create = create_queue,

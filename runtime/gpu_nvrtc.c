@@ -151,13 +151,14 @@ static lp_status compile(const nvrtc *n, const lp_gpu_text *text, const char *co
   return status;
 }
 
-lp_status lp_nvrtc_compile(const lp_gpu_text *text, const lp_cuda_target *target, lp_buf *out, lp_diag *diag) {
+lp_status lp_nvrtc_compile(const lp_gpu_text *text, const lp_cuda_target *target, lp_buf *out, int *sm, lp_diag *diag) {
   nvrtc n;
   int version[2] = {0, 0};
   architecture arch;
   if (!open_library(&n, target->driver)) return report_absent(text, target, diag);
   (void)n.nvrtcVersion(&version[0], &version[1]);
   LP_TRY(choose(&n, text, target, version, &arch, diag));
+  *sm = arch.sm;
   char option[48];
   snprintf(option, sizeof option, "--gpu-architecture=%s_%d", arch.ptx ? "compute" : "sm", arch.sm);
   const char *const options[OPTIONS] = {option, "--std=c++17"};

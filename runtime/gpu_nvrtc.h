@@ -12,8 +12,9 @@ typedef struct {
   int driver;       /* 12: the newest CUDA whose code it takes */
 } lp_cuda_target;
 
-/* Code as cuModuleLoadData takes it. What is missing or refused is reported. */
-LP_MUST_USE lp_status lp_nvrtc_compile(const lp_gpu_text *text, const lp_cuda_target *target, lp_buf *out,
+/* Code as cuModuleLoadData takes it, and the architecture it is compiled for: the GPU's, or the newest that the compiler knows. What is
+ * missing or refused is reported. */
+LP_MUST_USE lp_status lp_nvrtc_compile(const lp_gpu_text *text, const lp_cuda_target *target, lp_buf *out, int *sm,
                                        lp_diag *diag);
 
 /* ---- kept code (gpu_cache.c) ---- */

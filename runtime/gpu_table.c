@@ -61,7 +61,7 @@ static lp_status read_axis(reader *r, const lp_json *launch, const char *key, lp
 
 static lp_status read_launch(reader *r, const lp_json *at, lp_gpu_launcher *launcher, lp_gpu_launch *out) {
   lp_json kernel = lp_json_member(at, "kernel"), threads = lp_json_member(at, "threads");
-  lp_json when = lp_json_member(at, "when"), args = lp_json_member(at, "args");
+  lp_json when = lp_json_member(at, "when"), args = lp_json_member(at, "args"), sm = lp_json_member(at, "sm");
   LP_TRY(lp_json_text(&kernel, &out->kernel, r->diag));
   out->kernel = lp_arena_strdup(r->arena, out->kernel);
   LP_TRY(lp_json_i32(&threads, 1, MOST_THREADS, &out->threads, r->diag));
@@ -71,6 +71,11 @@ static lp_status read_launch(reader *r, const lp_json *at, lp_gpu_launcher *laun
     LP_TRY(read_size(r, &when, 0, &out->few));
     LP_TRY(read_number(r, &when, 1, 0, &out->least));
     LP_TRY(read_number(r, &when, 2, 0, &out->most));
+  }
+  if (sm.value != NULL) {
+    lp_json least = lp_json_item(&sm, 0), most = lp_json_item(&sm, 1);
+    LP_TRY(lp_json_i32(&least, 0, INT32_MAX, &out->least_sm, r->diag));
+    LP_TRY(lp_json_i32(&most, 1, INT32_MAX, &out->most_sm, r->diag));
   }
   out->spare = json_is_true(lp_json_member(at, "spare").value);
   out->spread = json_is_true(lp_json_member(at, "spread").value);

@@ -18,7 +18,7 @@ static const gpu_word words[] = {{"kernel", "extern \"C\" __global__"},
                                  {"block_y", "(int)blockIdx.y"},
                                  {NULL, NULL}};
 
-const gpu_dialect cuda_dialect = {.name = "cuda", .words = words, .prologue = "cuda_prologue"};
+const gpu_dialect cuda_dialect = {.name = "cuda", .words = words, .prologue = "cuda_prologue", .tensor = "cuda_tensor"};
 
 /* ---- architectures -------------------------------------------------------------------------------------------------- */
 
@@ -50,7 +50,7 @@ static lp_status on_plan(lp_module *module, const lp_emit_options *options, with
   gpu_plan *plan = NULL;
   int sm = 0;
   lp_status status = cuda_march(options->march, &sm, diag);
-  if (status == LP_OK) status = gpu_plan_create(module, options->side, arena, &plan, diag);
+  if (status == LP_OK) status = gpu_plan_create(module, options->side, &cuda_dialect, arena, &plan, diag);
   if (status == LP_OK) status = work(plan, sm, user, diag);
   gpu_plan_free(plan);
   lp_arena_free(arena);

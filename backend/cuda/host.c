@@ -31,18 +31,24 @@ static void print_arg(const gpu_plan *plan, const gpu_arg *arg, lp_buf *out) {
   }
 }
 
+/* One side of a condition, behind what is there already. */
+static void print_bound(const gpu_plan *plan, const gpu_launch *launch, const char *relation, int64_t bound, bool more,
+                        lp_buf *out) {
+  lp_buf_puts(out, more ? " && " : "if (");
+  gpu_print_size(plan, launch->few, out);
+  lp_buf_printf(out, " %s %" PRId64, relation, bound);
+}
+
 static void print_condition(const gpu_plan *plan, const gpu_launch *launch, lp_buf *out) {
-  if (!launch->few) return;
-  lp_buf_puts(out, "if (");
-  if (launch->least > 0) {
-    gpu_print_size(plan, launch->few, out);
-    lp_buf_printf(out, " >= %" PRId64 "%s", launch->least, launch->most < INT64_MAX ? " && " : "");
+  const bool above = launch->few && launch->least > 0, below = launch->few && launch->most < INT64_MAX;
+  if (above) print_bound(plan, launch, ">=", launch->least, false, out);
+  if (below) print_bound(plan, launch, "<=", launch->most, above, out);
+  if (launch->most_sm) {
+    const bool newer = launch->least_sm > 0;
+    lp_buf_printf(out, "%sarchitecture(%s) %s %" PRId32, above || below ? " && " : "if (", launch->kernel->name,
+                  newer ? ">=" : "<=", newer ? launch->least_sm : launch->most_sm);
   }
-  if (launch->most < INT64_MAX) {
-    gpu_print_size(plan, launch->few, out);
-    lp_buf_printf(out, " <= %" PRId64, launch->most);
-  }
-  lp_buf_puts(out, ")\n    ");
+  if (above || below || launch->most_sm) lp_buf_puts(out, ")\n    ");
 }
 
 static void print_launch(const gpu_plan *plan, const gpu_launch *launch, lp_buf *out) {

@@ -30,6 +30,7 @@ typedef struct {
   const char *name;
   const gpu_word *words; /* ends with NULL */
   const char *prologue;  /* a template: what kernels rely on */
+  const char *tensor;    /* a template: what those on tensor cores rely on; NULL: there are none */
 } gpu_dialect;
 
 /* ---- constants (constants.c, weights.c) ------------------------------------------------------------------------------ */
@@ -82,7 +83,8 @@ typedef struct {
 
 enum { GPU_MOST_ARGS = 64 }; /* of a kernel */
 
-/* One kernel over a grid of ceil(size / per) groups on each axis; only where `few` lies in [least, most]. */
+/* One kernel over a grid of ceil(size / per) groups on each axis; only where `few` lies in [least, most], and the GPU's
+ * architecture (80: sm_80) in [least_sm, most_sm]. */
 struct gpu_launch {
   const gpu_kernel *kernel;
   int32_t threads;
@@ -92,6 +94,7 @@ struct gpu_launch {
   } grid[2];
   const lp_poly *few; /* NULL: always */
   int64_t least, most;
+  int32_t least_sm, most_sm; /* both 0: any */
   gpu_arg arg[GPU_MOST_ARGS];
   int32_t arg_count;
   bool spare;  /* more groups than the sizes ask for do no harm */
@@ -130,6 +133,10 @@ typedef struct {
   const char *name;
   LP_VEC(gpu_segment *) segments;
   LP_VEC(gpu_scratch) scratch;
+  const lp_value *narrowed; /* what lies in the scratch at this place of the program, for products (lower_tensor.c) */
+  lp_dtype narrowed_as;
+  int64_t narrowed_in; /* segment */
+  bool narrowed_jointly;
   int64_t buffer_count;
   const int64_t *slot;
   int64_t slot_count;
@@ -141,6 +148,8 @@ typedef struct {
   lp_arena *arena;
   lp_diag *diag;
   const char *side;
+  bool tensor;     /* may kernels use tensor cores? */
+  bool any_tensor; /* does one? */
   LP_VEC(gpu_program) programs;
   lp_map *constants;    /* key -> gpu_constant *, in order of first use */
   lp_map *names;        /* of constants */
@@ -150,8 +159,9 @@ typedef struct {
   int64_t weight_bytes;
 } gpu_plan;
 
-LP_MUST_USE lp_status gpu_plan_create(lp_module *module, const char *side, lp_arena *arena, gpu_plan **out,
-                                      lp_diag *diag);
+/* `dialect`: what the plan will be printed in. */
+LP_MUST_USE lp_status gpu_plan_create(lp_module *module, const char *side, const gpu_dialect *dialect, lp_arena *arena,
+                                      gpu_plan **out, lp_diag *diag);
 void gpu_plan_free(gpu_plan *plan);
 
 /* ---- lowering --------------------------------------------------------------------------------------------------------- */
@@ -204,6 +214,8 @@ const gpu_kernel *gpu_kernel_get(gpu_plan *plan, const char *template, const cha
 gpu_launch *gpu_launch_add(gpu_builder *b, const gpu_kernel *kernel, int32_t threads, const lp_poly *x, int64_t per);
 void gpu_launch_rows(gpu_launch *launch, const lp_poly *y, int64_t per);
 void gpu_launch_when(gpu_launch *launch, const lp_poly *few, int64_t least, int64_t most);
+enum { GPU_MOST_SM = 9999 };
+void gpu_launch_on(gpu_launch *launch, int32_t least_sm, int32_t most_sm);
 void gpu_arg_ref(gpu_launch *launch, int32_t ref); /* -1: a null pointer */
 void gpu_arg_size(gpu_launch *launch, const lp_poly *size);
 void gpu_arg_scratch(gpu_launch *launch);
@@ -214,6 +226,20 @@ const char *gpu_store_name(lp_dtype dtype); /* "f32" f16 bf16 int8 int4 bool */
 bool gpu_all_f32(const lp_op *op, char why[64]);
 const lp_poly *gpu_product(lp_module *module, const lp_poly *const *dim, int32_t from, int32_t to);
 const char *gpu_format(gpu_plan *plan, const char *format, ...) LP_PRINTF(2, 3);
+
+/* ---- products (lower_rows.c, lower_tensor.c) ---------------------------------------------------------------------------- */
+
+/* op.linear with the numbers of its refs, -1 where there is none: y[rows][n] of x[rows][k] and w[n][k]. */
+typedef struct {
+  int32_t x, w, scale, gate, gate_scale, bias, residual, y;
+  const gpu_constant *matrix;
+  int64_t n, k;
+  const lp_poly *rows;
+} gpu_linear;
+/* "gated_silu_": what tells kernels' names apart. */
+const char *gpu_linear_tag(const gpu_builder *b);
+/* For more than `few` rows, on GPUs with tensor cores for the weight's type: their first architecture, 0 where there is none. */
+int32_t gpu_linear_tensor(gpu_builder *b, const gpu_linear *l, int64_t few);
 
 /* ---- elementwise kernels (index.c, function.c) ------------------------------------------------------------------------ */
 

@@ -95,6 +95,11 @@ void gpu_launch_when(gpu_launch *launch, const lp_poly *few, int64_t least, int6
   launch->most = most;
 }
 
+void gpu_launch_on(gpu_launch *launch, int32_t least_sm, int32_t most_sm) {
+  launch->least_sm = least_sm;
+  launch->most_sm = most_sm;
+}
+
 static gpu_arg *add_arg(gpu_launch *launch, gpu_arg_kind kind) {
   gpu_arg *arg = &launch->arg[launch->arg_count++];
   arg->kind = kind;

@@ -3,7 +3,19 @@
 
 #include <math.h>
 
-enum { Q, K, V, MASK, SINKS, FEW_ROWS = 4, CHUNK = 256, THREADS = 128, TILE_ROWS = 16, MOST_WIDTH = 256 };
+enum {
+  Q,
+  K,
+  V,
+  MASK,
+  SINKS,
+  FEW_ROWS = 4,
+  CHUNK = 256,
+  THREADS = 128,
+  TILE_ROWS = 16,
+  TENSOR_ROWS = 64,
+  MOST_WIDTH = 256
+};
 
 static bool heads_first(const lp_op *op) {
   return !lp_streq(lp_op_str(op, "layout", "bhsd"), "bshd");
@@ -105,16 +117,33 @@ static void launch_split(const attention *a, const char *stem) {
   gpu_add_scratch(a->b, lp_poly_scale(arena, lp_poly_mul(arena, heads, keys), per_key), a->rows, FEW_ROWS);
 }
 
-static void launch_tile(const attention *a, const char *stem) {
+static gpu_launch *launch_many(const attention *a, const char *template, const char *name, int64_t rows) {
   gpu_plan *plan = a->b->plan;
-  const gpu_kernel *kernel = gpu_kernel_get(plan, "attention_tile", gpu_format(plan, "%s_tile", stem), a->params);
-  gpu_launch *launch = gpu_launch_add(a->b, kernel, THREADS, a->rows, TILE_ROWS);
+  gpu_launch *launch = gpu_launch_add(a->b, gpu_kernel_get(plan, template, name, a->params), THREADS, a->rows, rows);
   gpu_launch_rows(launch, lp_poly_scale(plan->module->arena, a->batch, a->heads), 1);
   gpu_launch_when(launch, a->rows, FEW_ROWS + 1, INT64_MAX);
   add_operands(a, launch);
   gpu_arg_ref(launch, a->sinks);
   gpu_arg_ref(launch, a->y);
   add_sizes(a, launch);
+  return launch;
+}
+
+/* The first architecture whose tensor cores multiply keys and values as they lie in memory; 0: there is none. */
+static int32_t tensor_from(const attention *a, lp_dtype store) {
+  if (!a->b->plan->tensor || a->d % 8 != 0 || a->dv % 8 != 0) return 0; /* rows begin at multiples of 16 bytes */
+  return store == LP_BF16 ? 80 : store == LP_F16 ? 75 : 0;
+}
+
+/* Many rows, on tensor cores where there are any. */
+static void launch_tiles(const attention *a, const char *stem, int32_t tensor) {
+  gpu_plan *plan = a->b->plan;
+  gpu_launch *tile = launch_many(a, "attention_tile", gpu_format(plan, "%s_tile", stem), TILE_ROWS);
+  if (tensor == 0) return;
+  gpu_launch_on(tile, 0, tensor - 1);
+  gpu_launch *launch = launch_many(a, "attention_tensor", gpu_format(plan, "%s_tensor", stem), TENSOR_ROWS);
+  gpu_launch_on(launch, tensor, GPU_MOST_SM);
+  plan->any_tensor = true;
 }
 
 static void read_attention(attention *a) {
@@ -145,6 +174,7 @@ static void lower_attention(gpu_builder *b) {
   const lp_dtype mask_dtype = mask ? mask->type.dtype : LP_F32;
   double cap = lp_op_f64(a.op, "softcap", 0);
   int64_t wide = a.d > a.dv ? a.d : a.dv;
+  const int32_t tensor = tensor_from(&a, store);
   const char *const params[] = {
       "WHAT",        "op.attention",
       "D",           gpu_format(plan, "%" PRId64, a.d),
@@ -156,6 +186,10 @@ static void lower_attention(gpu_builder *b) {
       "ROWS",        gpu_format(plan, "%d", TILE_ROWS),
       "KEYS",        wide > 128 ? "16" : "32",
       "THREADS",     gpu_format(plan, "%d", THREADS),
+      "SM",          gpu_format(plan, "%d", tensor),
+      "TENSOR_KEYS", wide > 128 ? "16" : "64", /* with wider heads queries are in shared memory, too */
+      "MASKED",      mask ? "1" : "0",
+      "APART",       wide > 128 ? "1" : "0",
       "KTYPE",       gpu_type(store),
       "KSTORE",      gpu_store_name(store),
       "MTYPE",       gpu_type(mask_dtype),
@@ -170,7 +204,7 @@ static void lower_attention(gpu_builder *b) {
   a.params = params;
   const char *stem = gpu_format(plan, "attention_%" PRId64 "x%" PRId64, a.heads, a.d);
   launch_split(&a, stem);
-  launch_tile(&a, stem);
+  launch_tiles(&a, stem, tensor);
 }
 
 /* ---- caches --------------------------------------------------------------------------------------------------------- */

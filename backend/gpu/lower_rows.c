@@ -21,20 +21,14 @@ static bool linear_runs(const lp_op *op, char why[64]) {
   return any_static_last(op, why);
 }
 
-typedef struct {
-  int32_t x, w, scale, gate, gate_scale, bias, residual, y;
-  const gpu_constant *matrix;
-  int64_t n, k;
-} linear;
-
-static const char *tag_of(const gpu_builder *b) {
+const char *gpu_linear_tag(const gpu_builder *b) {
   const char *epilogue = lp_op_str(b->op, "epilogue", "none");
   return gpu_format(b->plan, "%s%s%s", lp_op_in(b->op, 4) ? "gated_" : "", lp_streq(epilogue, "none") ? "" : epilogue,
                     lp_streq(epilogue, "none") ? "" : "_");
 }
 
-static gpu_launch *linear_launch(gpu_builder *b, const linear *l, const char *template, const char *kind, int64_t rows,
-                                 int32_t threads, int64_t columns, const lp_poly *total) {
+static gpu_launch *linear_launch(gpu_builder *b, const gpu_linear *l, const char *template, const char *kind,
+                                 int64_t rows, int32_t threads, int64_t columns, const lp_poly *total) {
   gpu_plan *plan = b->plan;
   const char *store = gpu_store_name(l->matrix->store);
   const char *const params[] = {"WHAT",     "op.linear",
@@ -48,7 +42,8 @@ static gpu_launch *linear_launch(gpu_builder *b, const linear *l, const char *te
                                 "THREADS",  gpu_format(plan, "%d", threads),
                                 "EPILOGUE", lp_op_str(b->op, "epilogue", "none"),
                                 NULL};
-  const char *stem = gpu_format(plan, "linear_%s%s_%s_%" PRId64 "x%" PRId64, tag_of(b), store, kind, l->n, l->k);
+  const char *stem =
+      gpu_format(plan, "linear_%s%s_%s_%" PRId64 "x%" PRId64, gpu_linear_tag(b), store, kind, l->n, l->k);
   const gpu_kernel *kernel = gpu_kernel_get(plan, template, stem, params);
   gpu_launch *launch = gpu_launch_add(b, kernel, threads, lp_dim_const(plan->module, l->n), columns);
   gpu_launch_rows(launch, total, rows);
@@ -63,7 +58,7 @@ static gpu_launch *linear_launch(gpu_builder *b, const linear *l, const char *te
 static void lower_linear(gpu_builder *b) {
   const lp_type x = lp_op_in(b->op, 0)->type;
   const gpu_constant *scale, *gate, *gate_scale;
-  linear l = {.x = gpu_ref_in(b, 0, GPU_FORM_F32), .gate = -1, .gate_scale = -1};
+  gpu_linear l = {.x = gpu_ref_in(b, 0, GPU_FORM_F32), .gate = -1, .gate_scale = -1};
   gpu_constant_weight(b, false, &l.matrix, &scale);
   l.n = l.matrix->dim[0];
   l.k = l.matrix->dim[1];
@@ -77,12 +72,15 @@ static void lower_linear(gpu_builder *b) {
   l.bias = gpu_ref_in(b, 2, GPU_FORM_F32);
   l.residual = gpu_ref_in(b, 3, GPU_FORM_F32);
   l.y = gpu_ref_out(b, 0);
-  const lp_poly *rows = gpu_product(b->plan->module, x.dim, 0, x.rank - 1);
+  const lp_poly *rows = l.rows = gpu_product(b->plan->module, x.dim, 0, x.rank - 1);
   const int64_t columns = LINEAR_THREADS / WARP;
   gpu_launch_when(linear_launch(b, &l, "linear_few", "one", 1, LINEAR_THREADS, columns, rows), rows, 0, SINGLE);
   gpu_launch_when(linear_launch(b, &l, "linear_few", "few", 4, LINEAR_THREADS, columns, rows), rows, SINGLE + 1,
                   FEW_ROWS);
-  gpu_launch_when(linear_launch(b, &l, "linear_many", "many", TILE, 256, TILE, rows), rows, FEW_ROWS + 1, INT64_MAX);
+  const int32_t tensor = gpu_linear_tensor(b, &l, FEW_ROWS);
+  gpu_launch *many = linear_launch(b, &l, "linear_many", "many", TILE, 256, TILE, rows);
+  gpu_launch_when(many, rows, FEW_ROWS + 1, INT64_MAX);
+  if (tensor > 0) gpu_launch_on(many, 0, tensor - 1);
 }
 
 /* ---- matmul --------------------------------------------------------------------------------------------------------- */

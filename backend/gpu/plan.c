@@ -59,6 +59,7 @@ int32_t gpu_ref_out(gpu_builder *b, int32_t result) {
 
 void gpu_add_scratch(gpu_builder *b, const lp_poly *bytes, const lp_poly *few, int64_t most) {
   lp_vec_push(&b->program->scratch, ((gpu_scratch){bytes, few, most}));
+  b->program->narrowed = NULL;
 }
 
 /* ---- calls ---------------------------------------------------------------------------------------------------------- */
@@ -76,6 +77,7 @@ static void describe(const gpu_plan *plan, const gpu_builder *b, lp_buf *key) {
       lp_buf_printf(key, " %" PRId64 "..%" PRId64 " ", launch->least, launch->most);
       lp_poly_print(launch->few, &plan->module->symbols, key);
     }
+    lp_buf_printf(key, " sm %d", launch->least_sm);
     for (int32_t k = 0; k < launch->arg_count; k++) {
       lp_buf_printf(key, " %d:%d ", launch->arg[k].kind, launch->arg[k].ref);
       if (launch->arg[k].size) lp_poly_print(launch->arg[k].size, &plan->module->symbols, key);
@@ -164,9 +166,10 @@ static lp_status add_programs(gpu_plan *plan) {
   return LP_OK;
 }
 
-lp_status gpu_plan_create(lp_module *module, const char *side, lp_arena *arena, gpu_plan **out, lp_diag *diag) {
+lp_status gpu_plan_create(lp_module *module, const char *side, const gpu_dialect *dialect, lp_arena *arena,
+                          gpu_plan **out, lp_diag *diag) {
   gpu_plan *plan = LP_NEW(arena, gpu_plan);
-  *plan = (gpu_plan){.module = module, .arena = arena, .diag = diag, .side = side};
+  *plan = (gpu_plan){.module = module, .arena = arena, .diag = diag, .side = side, .tensor = dialect->tensor != NULL};
   plan->constants = lp_map_create();
   plan->names = lp_map_create();
   plan->kernels = lp_map_create();

@@ -28,6 +28,7 @@ void gpu_print_text(const gpu_dialect *dialect, const char *text, lp_buf *out) {
 
 void gpu_print_kernels(const gpu_plan *plan, const gpu_dialect *dialect, lp_buf *out) {
   gpu_print_text(dialect, gpu_template(dialect->prologue), out);
+  if (plan->any_tensor) gpu_print_text(dialect, gpu_template(dialect->tensor), out);
   gpu_print_text(dialect, gpu_template("common"), out);
   lp_buf_puts(out, "// ---- kernels ");
   for (int i = 0; i < 105; i++)

@@ -39,6 +39,7 @@ static void put_launch(const gpu_plan *plan, const gpu_launch *launch, lp_buf *o
     put_size(plan, launch->few, out);
     lp_buf_printf(out, ", %" PRId64 ", %" PRId64 "]", launch->least, launch->most);
   }
+  if (launch->most_sm) lp_buf_printf(out, ", \"sm\": [%" PRId32 ", %" PRId32 "]", launch->least_sm, launch->most_sm);
   if (launch->spare) lp_buf_puts(out, ", \"spare\": true");
   if (launch->spread) lp_buf_puts(out, ", \"spread\": true");
   lp_buf_puts(out, ", \"args\": [");

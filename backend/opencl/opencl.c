@@ -23,7 +23,7 @@ typedef lp_status with_plan(const gpu_plan *plan, void *user, lp_diag *diag);
 static lp_status on_plan(lp_module *module, const char *side, with_plan *work, void *user, lp_diag *diag) {
   lp_arena *arena = lp_arena_create();
   gpu_plan *plan = NULL;
-  lp_status status = gpu_plan_create(module, side, arena, &plan, diag);
+  lp_status status = gpu_plan_create(module, side, &dialect, arena, &plan, diag);
   if (status == LP_OK) status = work(plan, user, diag);
   gpu_plan_free(plan);
   lp_arena_free(arena);

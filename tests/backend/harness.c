@@ -74,9 +74,10 @@ lp_type harness_type(harness *h, lp_dtype dtype, const char *dims) {
   return lp_type_make(h->module, dtype, rank, dim);
 }
 
-static double uniform(uint64_t *state, double low, double high) {
+static double uniform(uint64_t *state, double low, double high, double step) {
   *state = *state * 6364136223846793005u + 1442695040888963407u;
-  return low + (high - low) * (double)(*state >> 11) / 9007199254740992.0;
+  double value = low + (high - low) * (double)(*state >> 11) / 9007199254740992.0;
+  return step > 0 ? nearbyint(value / step) * step : value;
 }
 
 static void put(void *data, lp_dtype dtype, int64_t index, double value) {
@@ -113,7 +114,7 @@ static lp_array make_array(harness *h, lp_type type, double low, double high, ui
   if (type.dtype == LP_BOOL) low = 0, high = 2;
   array.data = lp_arena_alloc(h->arena, (size_t)count * 8 + 1);
   for (int64_t i = 0; i < count; i++)
-    put(array.data, type.dtype, i, uniform(random, low, high));
+    put(array.data, type.dtype, i, uniform(random, low, high, h->step));
   return array;
 }
 
@@ -200,7 +201,7 @@ lp_value *harness_append_as(harness *h, lp_dtype dtype, lp_value *x, const char 
                            .before = lp_alloc((size_t)bytes),
                            .data = lp_alloc((size_t)bytes)};
   for (int64_t i = 0; i < count; i++) {
-    state->values[i] = rounded(dtype, (float)uniform(&h->random, -1, 1));
+    state->values[i] = rounded(dtype, (float)uniform(&h->random, -1, 1, h->step));
     put(state->before, dtype, i, (double)state->values[i]);
   }
   return op->out[0];

@@ -35,6 +35,7 @@ typedef struct {
   int32_t state_count;
   int64_t buffer_count;
   double rtol, atol;
+  double step; /* operands asked for from now on are multiples of it; 0: anything */
 } harness;
 
 /* Symbols: b batch, s new tokens, p past tokens; capacity is p + s + 3, r is 1. */

@@ -26,8 +26,18 @@ static const attention_case attentions[] = {
     {6, 2, 64, "bshd", "1,6,1,p + s", 0, 0, LP_F32, true, true, LP_F32},
     {4, 2, 64, "bhsd", NULL, 0, 0, LP_F32, false, false, LP_F32},
     {4, 4, 33, "bshd", "b,1,1,11", 0, 0, LP_BOOL, false, false, LP_F32},
+};
+/* Keys and values of 16 bits: on tensor cores where there are any, with weights of as many. */
+static const attention_case halves[] = {
     {8, 2, 64, "bshd", NULL, 0, 0, LP_F32, true, true, LP_F16},
     {4, 2, 128, "bhsd", NULL, 40, 0, LP_F32, true, true, LP_BF16},
+    {3, 1, 80, "bshd", NULL, 0, 20, LP_F32, true, true, LP_F16},
+    {2, 2, 32, "bhsd", NULL, 3, 0, LP_F32, true, true, LP_BF16},
+    {2, 1, 256, "bshd", NULL, 0, 0, LP_F32, true, true, LP_F16},
+    {2, 2, 192, "bhsd", NULL, 90, 30, LP_F32, true, true, LP_BF16},
+    {4, 4, 24, "bshd", "b,1,s,p + s", 0, 0, LP_BOOL, false, true, LP_F16},
+    {6, 2, 96, "bhsd", "1,6,1,p + s", 0, 0, LP_F32, true, true, LP_F16},
+    {2, 1, 33, "bshd", NULL, 0, 0, LP_F32, true, true, LP_F16},
 };
 
 /* q; k and v through caches, or of 11 tokens of their own. */
@@ -56,11 +66,12 @@ static void head_dims(char out[64], const attention_case *c, int64_t heads, bool
 static const int64_t sizes[][3] = {{1, 1, 0},   {1, 1, 37}, {2, 1, 5},    {1, 3, 4},    {2, 9, 0},   {1, 70, 3},
                                    {1, 129, 0}, {3, 5, 80}, {1, 1, 1023}, {1, 3, 1100}, {1, 6, 1000}};
 
-static void check_attentions(const int64_t size[3]) {
+static void check_attentions(const attention_case *cases, size_t count, const int64_t size[3]) {
   harness *h = harness_create(size[0], size[1], size[2]);
   lp_value *in[LP_COUNT(attentions)][4] = {{NULL}};
-  for (size_t i = 0; i < LP_COUNT(attentions); i++) {
-    const attention_case *c = &attentions[i];
+  if (cases == halves) h->step = 1.0 / 32, h->atol = 4e-3; /* the operands fit, weights are rounded */
+  for (size_t i = 0; i < count; i++) {
+    const attention_case *c = &cases[i];
     char dims[64];
     for (int k = 0; k < 3; k++) {
       head_dims(dims, c, k ? c->kv_heads : c->heads, k && !c->cache);
@@ -68,8 +79,8 @@ static void check_attentions(const int64_t size[3]) {
     }
     if (c->mask) in[i][3] = harness_input(h, c->mask_dtype, c->mask, -2, 0);
   }
-  for (size_t i = 0; i < LP_COUNT(attentions); i++)
-    harness_keep(h, add_attention(h, &attentions[i], in[i]));
+  for (size_t i = 0; i < count; i++)
+    harness_keep(h, add_attention(h, &cases[i], in[i]));
   harness_finish(h);
   harness_check_all(h);
   harness_free(h);
@@ -77,7 +88,13 @@ static void check_attentions(const int64_t size[3]) {
 
 START_TEST(attention) {
   for (size_t i = 0; i < LP_COUNT(sizes); i++)
-    check_attentions(sizes[i]);
+    check_attentions(attentions, LP_COUNT(attentions), sizes[i]);
+}
+END_TEST
+
+START_TEST(attention_of_halves) {
+  for (size_t i = 0; i < LP_COUNT(sizes); i++)
+    check_attentions(halves, LP_COUNT(halves), sizes[i]);
 }
 END_TEST
 
@@ -116,6 +133,7 @@ int main(void) {
   TCase *tcase = tcase_create("attention");
   tcase_set_timeout(tcase, 600);
   tcase_add_test(tcase, attention);
+  tcase_add_test(tcase, attention_of_halves);
   tcase_add_test(tcase, rotary);
   suite_add_tcase(suite, tcase);
   return harness_main(suite);

@@ -48,7 +48,9 @@ static void check_linears(int64_t b, int64_t s, lp_dtype stored) {
   for (size_t i = 0; i < LP_COUNT(linears); i++) {
     char dims[64];
     snprintf(dims, sizeof dims, "%s,%d", linears[i].rows, (int)linears[i].k);
+    h->step = linears[i].weight == LP_BF16 || linears[i].weight == LP_F16 ? 1.0 / 64 : 0; /* as below */
     x[i] = harness_input(h, LP_F32, dims, -1, 1);
+    h->step = 0;
     snprintf(dims, sizeof dims, "%s,%d", linears[i].rows, (int)linears[i].n);
     if (linears[i].residual) residual[i] = harness_input(h, LP_F32, dims, -1, 1);
   }
@@ -73,6 +75,51 @@ END_TEST
 
 START_TEST(linear_narrowed) {
   check_linears(1, 7, LP_F16);
+}
+END_TEST
+
+/* Operands that 16 bits hold, so that tensor cores and the reference multiply the same; integer weights are but for their scales. */
+static const linear_case halves[] = {
+    {"b,s", 33, 8, "none", NULL, LP_F16, false, true, false, false},
+    {"b,s", 200, 136, "gelu", NULL, LP_F16, true, true, true, false},
+    {"b,s", 72, 72, "silu", NULL, LP_F16, true, true, false, true},
+    {"b,s", 136, 40, "none", NULL, LP_BF16, false, false, true, false},
+    {"b,s", 90, 96, "quick_gelu", NULL, LP_BF16, true, true, true, true},
+    {"1", 40, 64, "relu", NULL, LP_BF16, true, false, false, false},
+};
+static const linear_case coded[] = {
+    {"b,s", 140, 96, "none", "int8", LP_F32, true, true, false, false},
+    {"b,s", 50, 64, "silu", "int8", LP_F32, true, false, true, true},
+    {"b,s", 140, 96, "relu", "int4", LP_F32, false, true, true, false},
+    {"b,s", 130, 64, "gelu_tanh", "int4", LP_F32, true, true, false, true},
+};
+
+static void check_narrow_operands(const linear_case *cases, size_t count, int64_t b, int64_t s, double step) {
+  harness *h = harness_create(b, s, 0);
+  lp_value *x[LP_COUNT(halves)], *residual[LP_COUNT(halves)] = {NULL};
+  h->step = 1.0 / 64;
+  for (size_t i = 0; i < count; i++) {
+    char dims[64];
+    snprintf(dims, sizeof dims, "%s,%d", cases[i].rows, (int)cases[i].k);
+    x[i] = harness_input(h, LP_F32, dims, -1, 1);
+    snprintf(dims, sizeof dims, "%s,%d", cases[i].rows, (int)cases[i].n);
+    if (cases[i].residual) residual[i] = harness_input(h, LP_F32, dims, -1, 1);
+  }
+  h->step = step;
+  for (size_t i = 0; i < count; i++)
+    add_linear(h, &cases[i], x[i], residual[i]);
+  if (step > 0) h->atol = 2e-2; /* the scales have 11 digits */
+  harness_finish(h);
+  harness_check_all(h);
+  harness_free(h);
+}
+
+START_TEST(linear_of_many_rows) {
+  static const int64_t rows[][2] = {{1, 17}, {2, 32}, {1, 129}, {3, 90}};
+  for (size_t i = 0; i < LP_COUNT(rows); i++) {
+    check_narrow_operands(halves, LP_COUNT(halves), rows[i][0], rows[i][1], 0);
+    check_narrow_operands(coded, LP_COUNT(coded), rows[i][0], rows[i][1], 0.5);
+  }
 }
 END_TEST
 
@@ -120,6 +167,7 @@ int main(void) {
   tcase_set_timeout(tcase, 600);
   tcase_add_test(tcase, linear);
   tcase_add_test(tcase, linear_narrowed);
+  tcase_add_test(tcase, linear_of_many_rows);
   tcase_add_test(tcase, matmul);
   suite_add_tcase(suite, tcase);
   return harness_main(suite);

@@ -1,6 +1,6 @@
-/* sequences BUNDLE [ROWS]: several sequences in one pass against each alone, on the cloud's side of a compiled bundle. Sequences begin at
+/* sequences BUNDLE [ROWS [NEAR]]: several sequences in one pass against each alone, on the cloud's side of a compiled bundle. Sequences begin at
  * different rounds, have parts of different lengths and positions in each, miss some and end; what the cloud makes of each must be
- * the same: to the bit, or nearly so from its first pass of more than ROWS rows on. Prints how many passes and parts were compared. */
+ * the same: to the bit, or nearly so (NEAR, 1e-3) from its first pass of more than ROWS rows on. Prints how many passes and parts were compared. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +25,7 @@ typedef struct {
   sequence all[SEQUENCES];
   uint64_t random;    /* numbers drawn */
   int64_t exact_rows; /* of a pass that must be the same to the bit, at most */
+  float near;         /* absolute and relative, in larger ones */
   bool small;         /* passes shall have no more */
   lp_diag *diag;
   long passes, parts, differences;
@@ -84,18 +85,18 @@ static void run_alone(run *r, sequence *s, int32_t program, const int64_t *sym, 
   }
 }
 
-static bool is_near(const lp_step *step, const lp_span *wanted, const lp_span *found) {
+static bool is_near(const run *r, const lp_step *step, const lp_span *wanted, const lp_span *found) {
   const float *x = wanted->data, *y = found->data;
   bool near = step->tensor.dtype == LP_DT_F32 && wanted->size == found->size;
   for (size_t i = 0; near && i < found->size / sizeof(float); i++)
-    near = fabsf(x[i] - y[i]) <= 1e-3f + 1e-3f * fabsf(x[i]);
+    near = fabsf(x[i] - y[i]) <= r->near + r->near * fabsf(x[i]);
   return near;
 }
 
 static void compare(run *r, const lp_step *step, bool exact, const lp_span *wanted, const lp_span *found,
                     const int64_t *sym) {
   if (wanted->size == found->size && (found->size == 0 || memcmp(wanted->data, found->data, found->size) == 0)) return;
-  if (!exact && is_near(step, wanted, found)) return;
+  if (!exact && is_near(r, step, wanted, found)) return;
   size_t at = 0;
   while (at < found->size && ((const char *)wanted->data)[at] == ((const char *)found->data)[at])
     at++;
@@ -183,8 +184,9 @@ static void run_round(run *r, int32_t program, bool first, bool mixed) {
 
 int main(int argc, char **argv) {
   run r = {.diag = lp_diag_create()};
-  if (argc != 2 && argc != 3) return 2;
-  r.exact_rows = argc == 3 ? atoll(argv[2]) : INT64_MAX;
+  if (argc < 2 || argc > 4) return 2;
+  r.exact_rows = argc > 2 ? atoll(argv[2]) : INT64_MAX;
+  r.near = argc > 3 ? strtof(argv[3], NULL) : 1e-3f;
   lp_bundle *bundle = NULL;
   must(&r, lp_bundle_load(argv[1], &(lp_bundle_options){.load = LP_LOAD_CLOUD}, &bundle, r.diag));
   r.bundle = bundle;
@@ -195,7 +197,7 @@ int main(int argc, char **argv) {
   int32_t decode = lp_manifest_program(&bundle->manifest, "decode");
   bool mixed = lp_program_code(bundle, LP_SIDE_CLOUD, prefill) == lp_program_code(bundle, LP_SIDE_CLOUD, decode);
   for (int i = 0; i < ROUNDS; i++) {
-    r.small = argc == 3 && i < ROUNDS / 2;
+    r.small = argc > 2 && i < ROUNDS / 2;
     if (!mixed) run_round(&r, prefill, true, false);
     run_round(&r, decode, false, mixed);
   }

@@ -34,6 +34,15 @@ struct alignas(8) uint2 {
 struct alignas(16) uint4 {
   unsigned x, y, z, w;
 };
+struct alignas(8) float2 {
+  float x, y;
+};
+inline uint2 make_uint2(unsigned x, unsigned y) {
+  return {x, y};
+}
+inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) {
+  return {x, y, z, w};
+}
 
 static dim3 threadIdx, blockIdx;
 
@@ -61,9 +70,8 @@ inline unsigned __float_as_uint(float x) {
 inline float to_float_f16(unsigned short half) {
   const unsigned sign = (half & 0x8000u) << 16, exponent = half >> 10 & 31, fraction = half & 1023;
   if (exponent == 31) return __uint_as_float(sign | 0x7f800000u | fraction << 13);
-  const float magnitude =
-      exponent ? std::ldexp((float)(fraction | 1024), (int)exponent - 25) : std::ldexp((float)fraction, -24);
-  return sign ? -magnitude : magnitude;
+  if (exponent) return __uint_as_float(sign | (exponent + 112) << 23 | fraction << 13);
+  return sign ? -std::ldexp((float)fraction, -24) : std::ldexp((float)fraction, -24);
 }
 inline unsigned short from_float_f16(float x) {
   const unsigned bits = __float_as_uint(x), sign = bits >> 16 & 0x8000u;
@@ -208,6 +216,91 @@ inline float __shfl_xor_sync(unsigned, float x, int apart) {
   shuffled[row][own] = x;
   wait(AT_WARP);
   return shuffled[row][other < count ? other : own];
+}
+
+// ---- tensor cores, as kernels.cuh has them -----------------------------------------------------------------------------
+
+namespace lp_cuda_host {
+
+struct Operands {
+  float a[8], b[4];
+};
+static Operands operands[2][MOST_THREADS];
+static const char *rows[2][MOST_THREADS];
+
+inline float half_of(unsigned pair, int which, bool bf16) {
+  const unsigned short bits = (unsigned short)(pair >> which * 16);
+  return bf16 ? __uint_as_float((unsigned)bits << 16) : to_float_f16(bits);
+}
+
+inline void load(unsigned *part, const char *row, bool turned) {
+  const unsigned own = current, first = own / WARP * WARP, lane = own % WARP;
+  const bool odd = fibers[own].odd;
+  fibers[own].odd = !odd;
+  rows[odd][own] = row;
+  wait(AT_WARP);
+  for (unsigned i = 0; i < 4; i++) {
+    unsigned short pair[2];
+    for (unsigned k = 0; k < 2; k++) {
+      const unsigned at = turned ? lane % 4 * 2 + k : lane / 4, column = turned ? lane / 4 : lane % 4 * 2 + k;
+      memcpy(&pair[k], rows[odd][first + i * 8 + at] + column * 2, 2);
+    }
+    part[i] = (unsigned)pair[0] | (unsigned)pair[1] << 16;
+  }
+}
+
+inline void multiply(float *sum, const unsigned *a, const unsigned *b, bool bf16) {
+  const unsigned own = current, first = own / WARP * WARP, lane = own % WARP;
+  const bool odd = fibers[own].odd;
+  fibers[own].odd = !odd;
+  for (int i = 0; i < 8; i++)
+    operands[odd][own].a[i] = half_of(a[i / 2], i % 2, bf16);
+  for (int i = 0; i < 4; i++)
+    operands[odd][own].b[i] = half_of(b[i / 2], i % 2, bf16);
+  wait(AT_WARP);
+  // element (row, k) of `a` is with the lane row % 8 * 4 + k % 8 / 2, as its 4 * (k / 8) + 2 * (row / 8) + k % 2
+  for (unsigned i = 0; i < 4; i++)
+    for (unsigned k = 0; k < 16; k++) {
+      const unsigned column = lane % 4 * 2 + i % 2, other = k % 8 / 2;
+      sum[i] += operands[odd][first + lane / 4 * 4 + other].a[k / 8 * 4 + i / 2 * 2 + k % 2] *
+                operands[odd][first + column * 4 + other].b[k / 8 * 2 + k % 2];
+    }
+}
+
+} // namespace lp_cuda_host
+
+typedef char *Shared;
+inline Shared in_shared(uint4 *pointer) {
+  return (char *)pointer;
+}
+inline void load_matrices(unsigned *part, Shared row) {
+  lp_cuda_host::load(part, row, false);
+}
+inline void load_turned(unsigned *part, Shared row) {
+  lp_cuda_host::load(part, row, true);
+}
+inline void multiply_f16(float *sum, const unsigned *a, const unsigned *b) {
+  lp_cuda_host::multiply(sum, a, b, false);
+}
+inline void multiply_bf16(float *sum, const unsigned *a, const unsigned *b) {
+  lp_cuda_host::multiply(sum, a, b, true);
+}
+inline void put_in(Shared to, uint4 part) {
+  memcpy(to, &part, sizeof part);
+}
+inline void copy_in(Shared to, const void *from, bool there) {
+  memset(to, 0, sizeof(uint4));
+  if (there) memcpy(to, from, sizeof(uint4));
+}
+inline void copies_end() {
+}
+template <int left> inline void copies_wait() {
+}
+
+// The GPU that the kernels are taken to be compiled for.
+inline int lp_cuda_host_architecture() {
+  const char *sm = getenv("LP_FAKE_CUDA_SM");
+  return sm ? atoi(sm) : 80;
 }
 
 inline void lp_cuda_host_launch(dim3 grid, int threads, const std::function<void()> &kernel) {

@@ -21,6 +21,12 @@ for dtype in ${4:-}; do
   split cpu 1 --dtype-cloud="$dtype" --kv-dtype=f16
   split fewer 1 --backend-cloud=cuda --dtype-cloud="$dtype" --kv-dtype=f16
   same "weights in $dtype" "$(tokens "$work/cpu.llmpart" "$ids" 3 --in-process)" "$(tokens "$work/fewer.llmpart" "$ids" 3 --in-process)"
+  # with products on tensor cores, and on a GPU that has none
+  ids=$(row "$lists" prompts 3),$ids,$(row "$lists" prompts 3)
+  want=$(tokens "$work/cpu.llmpart" "$ids" 3 --in-process)
+  for sm in 90 70; do
+    same "a prompt with weights in $dtype on sm_$sm" "$want" "$(LP_FAKE_CUDA_SM=$sm tokens "$work/fewer.llmpart" "$ids" 3 --in-process)"
+  done
 done
 [ "${5:-}" = errors ] || finish
 

@@ -8,7 +8,7 @@
 #define HEAD "{\"schema\": \"llmpart.launches/1\", \"language\": \"opencl\", \"symbols\": [\"b\", \"s\"], "
 #define LAUNCH                                                                                                         \
   "{\"kernel\": \"k\", \"threads\": 64, \"x\": [\"b*s\", 64], \"y\": [\"1\", 1], \"when\": [\"s\", 0, 4], "            \
-  "\"args\": [1, null, true, \"4*s\"]}"
+  "\"sm\": [75, 89], \"args\": [1, null, true, \"4*s\"]}"
 #define LAUNCHERS "\"launchers\": [[" LAUNCH "]], "
 #define LAYOUTS                                                                                                        \
   "\"layouts\": {\"l\": {\"slot\": [0, 0], \"sizes\": [[\"4*b\", \"8*s\"]], \"scratch\": [[\"16*s\", \"s\", 4]]}}, "
@@ -41,6 +41,8 @@ START_TEST(reads) {
   ck_assert_str_eq(launch->kernel, "k");
   ck_assert_int_eq(lp_poly_eval(launch->axis[0].size, sym, 2), 6);
   ck_assert_int_eq(launch->most, 4);
+  ck_assert_int_eq(launch->least_sm, 75);
+  ck_assert_int_eq(launch->most_sm, 89);
   ck_assert_int_eq(launch->arg[0].kind, LP_GPU_ARG_REF);
   ck_assert_int_eq(launch->arg[1].kind, LP_GPU_ARG_NULL);
   ck_assert_int_eq(launch->arg[2].kind, LP_GPU_ARG_SCRATCH);
