@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/worker_internal.h"
+#include "tests/runtime/bare_worker.h"
 #include "tests/runtime/toy_run.h"
 #include "tests/suite.h"
 
@@ -12,8 +12,8 @@ enum { MOST_PEERS = 80, PROMPT = 8 * LP_PASS_ROWS, ROWS_OF_A_PASS = 256 };
 
 static char *dir;
 static lp_bundle *bundle;
-static lp_worker worker;
-static lp_wire wire;
+static bare_worker *bare;
+static lp_worker *worker;
 static uint32_t answered[MOST_PEERS]; /* to whom, in order */
 static size_t answers;
 
@@ -26,7 +26,6 @@ static bool note_answer(lp_channel *channel, uint32_t peer, const void *head, si
 }
 
 static const lp_transport notes = {.name = "notes", .send = note_answer};
-static const lp_worker_options options = {.threads = 1};
 
 static void setup(void) {
   dir = toy_dir_create();
@@ -34,28 +33,13 @@ static void setup(void) {
   bundle = toy_bundle_load(path, LP_LOAD_CLOUD);
   free(path);
   bundle->manifest.context = 2 * PROMPT; /* the toy's own is shorter than a pass */
-  wire = (lp_wire){.transport = &notes};
-  worker = (lp_worker){.bundle = bundle, .options = &options, .link = &wire, .pool = lp_pool_create(1)};
-  worker.batch = lp_batch_create(bundle, LP_SIDE_CLOUD, worker.pool);
-  ck_assert_ptr_nonnull(worker.batch);
-  worker.code = lp_alloc(((size_t)bundle->manifest.program_count + 1) * sizeof(*worker.code));
-  for (int32_t i = 0; i < bundle->manifest.program_count; i++)
-    worker.code[i] = lp_program_code(bundle, LP_SIDE_CLOUD, i);
+  bare = bare_worker_create(bundle, NULL, &notes);
+  worker = &bare->worker;
   answers = 0;
 }
 
 static void teardown(void) {
-  while (worker.sessions.count > 0)
-    worker_session_close(&worker, worker.sessions.data[0]);
-  lp_vec_free(&worker.sessions);
-  worker_pass_free(&worker);
-  lp_batch_free(worker.batch);
-  lp_pool_free(worker.pool);
-  free(worker.code);
-  free(worker.sample);
-  lp_buf_free(&worker.scratch);
-  lp_buf_free(&wire.head);
-  free(wire.scratch);
+  bare_worker_free(bare);
   lp_bundle_free(bundle);
   toy_dir_remove(dir);
 }
@@ -64,18 +48,18 @@ static void teardown(void) {
 
 static void open_session(uint32_t peer) {
   Lp__Wire__Open open = LP__WIRE__OPEN__INIT;
-  ck_assert_int_eq(worker_session_open(&worker, peer, &open, NULL), LP_OK);
+  ck_assert_int_eq(worker_session_open(worker, peer, &open, NULL), LP_OK);
 }
 
 static const worker_session *session_of(uint32_t peer) {
-  const worker_session *session = worker_session_find(&worker, peer, 0);
+  const worker_session *session = worker_session_find(worker, peer, 0);
   ck_assert_ptr_nonnull(session);
   return session;
 }
 
 /* Rows of `count` further tokens of the peer's text. */
 static void ask(uint32_t peer, int64_t count) {
-  worker_session *session = worker_session_find(&worker, peer, 0);
+  worker_session *session = worker_session_find(worker, peer, 0);
   int64_t sym[LP_SYM_COUNT] = {[LP_SYM_B] = 1, [LP_SYM_S] = count, [LP_SYM_P] = session->position, [LP_SYM_R] = 1};
   sym[LP_SYM_C] = 2 * PROMPT;
   const lp_manifest *manifest = &bundle->manifest;
@@ -92,7 +76,7 @@ static void ask(uint32_t peer, int64_t count) {
   lp_inbound in = {.message = &message, .payload_size = (size_t)count * TOY_WIDTH * sizeof(float)};
   in.payload = lp_alloc(in.payload_size);
   lp_diag *diag = lp_diag_create();
-  lp_status status = worker_session_step(&worker, session, &in, diag);
+  lp_status status = worker_session_step(worker, session, &in, diag);
   ck_assert_msg(status == LP_OK && session->request.waits, "%s", toy_error(diag));
   lp_diag_free(diag);
   free((void *)(uintptr_t)in.payload);
@@ -114,15 +98,15 @@ START_TEST(short_ones_pass_with_a_part_of_a_long_one) {
   ask(4, 3);
   ask(2, 5);
   ask(3, 1);
-  worker_pass_run(&worker);
+  worker_pass_run(worker);
   ck_assert_uint_eq(answers, 3);
   ck_assert(answered[0] == 4 && answered[1] == 2 && answered[2] == 3);
   for (int pass = 2; pass <= PROMPT / LP_PASS_ROWS; pass++) {
     ck_assert(!got_answer(1, 0));
-    worker_pass_run(&worker);
+    worker_pass_run(worker);
   }
   ck_assert(got_answer(1, 0));
-  ck_assert(!worker_pass_is_due(&worker));
+  ck_assert(!worker_pass_is_due(worker));
 }
 END_TEST
 
@@ -133,16 +117,16 @@ START_TEST(a_full_pass_makes_way) {
   ask(1, PROMPT);
   ask(2, PROMPT);
   ask(3, 4);
-  worker_pass_run(&worker);
+  worker_pass_run(worker);
   ck_assert_uint_eq(answers, 0);
   ck_assert_int_eq(session_of(1)->request.done, LP_PASS_ROWS);
   ck_assert_int_eq(session_of(2)->request.done, LP_PASS_ROWS);
-  worker_pass_run(&worker);
+  worker_pass_run(worker);
   ck_assert(answers == 1 && answered[0] == 3);
   ck_assert_int_eq(session_of(1)->request.done, 2 * LP_PASS_ROWS);
   ck_assert_int_eq(session_of(2)->request.done,
                    LP_PASS_ROWS); /* no room beside the others: it is the first of the next */
-  worker_pass_run(&worker);
+  worker_pass_run(worker);
   ck_assert_int_eq(session_of(2)->request.done, 2 * LP_PASS_ROWS);
 }
 END_TEST
@@ -158,7 +142,7 @@ START_TEST(nobody_starves) {
   }
   for (bool prompts = true; prompts; passes++) {
     size_t before = answers = 0;
-    worker_pass_run(&worker);
+    worker_pass_run(worker);
     int64_t least = PROMPT, most = 0;
     prompts = false;
     for (uint32_t peer = 1; peer <= LONG; peer++) {
@@ -191,9 +175,9 @@ START_TEST(more_than_a_pass_takes) {
     open_session(peer);
     ask(peer, 1);
   }
-  worker_pass_run(&worker);
+  worker_pass_run(worker);
   ck_assert_uint_eq(answers, SEQUENCES);
-  worker_pass_run(&worker);
+  worker_pass_run(worker);
   ck_assert_uint_eq(answers, SEQUENCES + 10);
   for (uint32_t i = 0; i < answers; i++)
     ck_assert_uint_eq(answered[i], i + 1);

@@ -1,0 +1,18 @@
+/* A worker without a link: a test hands it messages, runs its passes one by one, and is given what it sends. */
+#ifndef LP_TESTS_BARE_WORKER_H
+#define LP_TESTS_BARE_WORKER_H
+
+#include "runtime/worker_internal.h"
+
+typedef struct {
+  lp_worker worker;
+  lp_worker_options options;
+  lp_wire wire;
+} bare_worker;
+
+/* `sent` is the transport that the worker sends by; only its `send` is called. `context_dir` NULL: contexts are not kept. */
+bare_worker *bare_worker_create(lp_bundle *bundle, const char *context_dir, const lp_transport *sent);
+/* Ends as a worker that is told to: contexts are kept. */
+void bare_worker_free(bare_worker *bare);
+
+#endif
