@@ -229,7 +229,8 @@ START_TEST(where_it_may_listen) {
   char want[80];
   snprintf(want, sizeof(want), "cannot listen on %s: Address in use", worker.address);
   expect_not_served(bundle, worker.address, want);
-  expect_not_served(bundle, "0.0.0.0:0", "off loopback a key and TLS are required: --key-file and --cert, --cert-key");
+  expect_not_served(bundle, "0.0.0.0:0",
+                    "off loopback a key and TLS are required: --key-file (or --client-ca) and --cert, --cert-key");
   expect_not_served(bundle, "example.org:80", "off loopback a key and TLS are required");
   expect_not_served(bundle, "127.0.0.1", "'127.0.0.1' is no address");
   toy_worker_stop(&worker);
