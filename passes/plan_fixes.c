@@ -92,31 +92,33 @@ static bool feasible_with(const lp_plan_problem problem[LP_STAGE_COUNT], const c
   return is_feasible(problem, scheduler, &changed.request);
 }
 
-/* Bytes of all weights as the device would store them. */
-static double total_weights(const lp_plan_problem *problem) {
+/* Bytes of all weights as a side would store them. */
+static double total_weights(const lp_plan_problem *problem, lp_place place) {
   double sum = 0;
   for (int32_t i = 0; i < problem->weight_count; i++)
-    sum += problem->weight_size[LP_PLACE_DEVICE][i];
+    sum += problem->weight_size[place][i];
   return sum;
 }
 
-/* Weights on the device in the widest narrower type that is enough. */
+/* Weights on a side in the widest narrower type that is enough. */
 static bool narrower_weights(lp_module *module, const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
-                             const lp_request *request, lp_report_fix *fix) {
+                             const lp_request *request, lp_place place, lp_report_fix *fix) {
   static const char *const types[] = {"f16", "bf16", "int8", "int4"};
-  double now = total_weights(problem);
+  const bool device = place == LP_PLACE_DEVICE;
+  const char *from = device ? request->dtype_device : request->dtype_cloud;
+  double now = total_weights(problem, place);
   lp_request changed = *request;
   changed.feasible_suffices = true;
   for (size_t i = 0; i < LP_COUNT(types); i++) {
-    changed.dtype_device = types[i];
+    *(device ? &changed.dtype_device : &changed.dtype_cloud) = types[i];
     lp_arena *arena = lp_arena_create();
     lp_plan_problem narrow[LP_STAGE_COUNT];
-    bool found = lp_plan_build(module, &changed, arena, narrow, NULL) == LP_OK && total_weights(narrow) < now &&
+    bool found = lp_plan_build(module, &changed, arena, narrow, NULL) == LP_OK && total_weights(narrow, place) < now &&
                  is_feasible((const lp_plan_problem *)narrow, scheduler, &changed);
     lp_arena_free(arena);
     if (!found) continue;
-    *fix = (lp_report_fix){.name = "dtype_device",
-                           .from_text = request->dtype_device ? request->dtype_device : "as in the file",
+    *fix = (lp_report_fix){.name = device ? "dtype_device" : "dtype_cloud",
+                           .from_text = from ? from : "as in the file",
                            .to_text = types[i]};
     return true;
   }
@@ -138,6 +140,7 @@ int32_t lp_plan_fixes(lp_module *module, const lp_plan_problem problem[LP_STAGE_
     }
     fixes[count++] = (lp_report_fix){.name = figures[i].name, .from = figures[i].get(request), .to = good};
   }
-  if (count < most) count += narrower_weights(module, problem, scheduler, request, &fixes[count]);
+  for (int place = 0; place < (request->cloud ? LP_PLACE_COUNT : LP_PLACE_CLOUD) && count < most; place++)
+    count += narrower_weights(module, problem, scheduler, request, (lp_place)place, &fixes[count]);
   return count;
 }

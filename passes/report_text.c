@@ -87,8 +87,10 @@ static void put_head(const lp_report *report, lp_buf *out) {
 }
 
 static void put_fixes(const lp_report *report, lp_buf *out) {
-  if (!report->fix_count) return;
-  lp_buf_puts(out, "\nany one of these makes it feasible\n");
+  if (report->plan.feasible) return;
+  lp_buf_puts(out, report->fix_count
+                       ? "\nany one of these makes it feasible\n"
+                       : "\nnone of SLA, link, device memory and weight types, changed alone, makes it feasible\n");
   for (int32_t i = 0; i < report->fix_count; i++)
     if (report->fixes[i].to_text)
       lp_buf_printf(out, "  %-22s from %s to %s\n", report->fixes[i].name, report->fixes[i].from_text,
