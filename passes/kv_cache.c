@@ -257,6 +257,7 @@ static lp_status cache_all(cache_pass *c, const op_list *attentions) {
   lp_build_remove_dead(c->block);
   if (!c->has_past) LP_TRY(shift_positions(c));
   LP_TRY(drop_arguments(c));
+  lp_kv_find_context(c->module, c->func);
   lp_kv_take_last_rows(c->module, c->block, c->diag);
   lp_block_renumber(c->block);
   return LP_OK;

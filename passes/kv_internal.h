@@ -24,4 +24,8 @@ bool lp_kv_mixes_rows(lp_module *module, const lp_op *op);
 /* Computes what leads to the block's results alone for the last r of s rows (kv_last.c); results of other forms stay. */
 void lp_kv_take_last_rows(lp_module *module, lp_block *block, lp_diag *diag);
 
+/* Notes in the function's `context` how many positions its tables of positions have rows for; nothing where it has none
+ * (kv_context.c). */
+void lp_kv_find_context(lp_module *module, lp_op *func);
+
 #endif
