@@ -127,7 +127,7 @@ the_cloud_is_empty_afterwards() {
   kill "$worker"
   serve "$bundle" --stats --idle=300ms
   : >"$work/told"
-  "$LLMPART" run "$bundle" --tokens="$prompt" -n 400 --ignore-eos --mode=threshold --theta=2 --cloud="$address" --threads=1 \
+  "$LLMPART" run "$bundle" --tokens="$prompt" -n 100 --ignore-eos --mode=threshold --theta=2 --cloud="$address" --threads=1 \
     --link=rtt=20ms >"$work/told" 2>"$work/err" &
   device=$!
   started="$started $device"
