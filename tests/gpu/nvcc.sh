@@ -64,6 +64,26 @@ for model in "$@"; do
   build "$work/fewer" sm_90
 done
 
+# Heads as wide as models have them, where there is a Python that writes such a model.
+wide() { # wide HEAD_DIM DTYPE KV_DTYPE
+  "$onnx" "$LP_SOURCE/tests/models/llama7b.py" --out "$work/wide" --weights absent --layers 1 --hidden 512 --ffn 512 --heads 4 --kv-heads 2 \
+    --head-dim "$1" --vocab 512 >"$work/said" 2>&1 || fail "llama7b.py: $(tail -n 1 "$work/said")"
+  # shellcheck disable=SC2086 # a list of options
+  compile "$work/wide/model.onnx" "$work/wide/cloud.cu" $pair --scheduler=cloud-only --emit=cuda --dtype-cloud="$2" --kv-dtype="$3"
+  grep -q "attention_4x$1_tensor" "$work/wide/cloud.cu" || fail "heads of $1: no attention on tensor cores"
+  build "$work/wide" sm_80 sm_90
+}
+onnx=${LP_PYTHON:-$LP_SOURCE/../venv/bin/python}
+case $known in
+*sm_80*sm_90*) ;;
+*) onnx=false ;;
+esac
+if "$onnx" -c 'import onnx' 2>/dev/null; then
+  wide 64 f16 bf16
+  wide 128 int4 f16
+  wide 256 bf16 bf16
+fi
+
 refused 'an architecture' "sm_99.*no architecture" "$LLMPART" compile "$1" --device=jetson-nano --side=device --emit=cuda \
   --march=sm_99 -o "$work/made/x"
 refused 'an empty side' "nothing runs on the side 'cloud'" "$LLMPART" compile "$1" --device=jetson-nano --emit=cuda -o "$work/made/x"

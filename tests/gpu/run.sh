@@ -72,7 +72,8 @@ for bundle in "$pack"/bundles/*.llmpart; do
   row "$name, prompt of $prompt" "$(awk -v p="$(column 2)" -v b="$bytes" -v d="$name" -v m="${matrix:-0}" 'BEGIN {
     f = 2 * p * b / (d == "int4" ? 0.5625 : d == "int8" ? 1.0625 : 2) / 1e12
     printf "%.1f tokens/s, %.2f TFLOP/s", p, f
-    if (m > 0) printf ", %.1f %% of products", 100 * f / m }')" '65 %'
+    if (m > 0) printf ", %.1f %% of products: %s", 100 * f / m, (f >= 0.65 * m ? "reached" : "missed")
+    else printf ", no rate of products to judge by" }')" '65 %'
   rm -rf "$work/bundle"
 done
 
