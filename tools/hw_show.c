@@ -105,6 +105,9 @@ static lp_status read_facts(const hw_flags *flags, lp_op_facts *facts, lp_diag *
     if (value == 0) return usage(diag, flags->op, lp_hw_size_names[i]);
     lp_hw_op_set_size(facts, i, value);
   }
+  if (facts->kv_heads > 0 && facts->heads % facts->kv_heads != 0)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--kv-heads"), "%" PRId64 " heads cannot share %" PRId64,
+                       facts->heads, facts->kv_heads);
   lp_hw_op_facts(op, facts);
   facts->pass_bytes = flags->pass_bytes;
   return LP_OK;

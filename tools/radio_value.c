@@ -148,7 +148,7 @@ static lp_status run_table(const quantity *q, const radio_flags *flags, lp_buf *
 static lp_status run_one(const quantity *q, const radio_flags *flags, lp_buf *out, lp_diag *diag) {
   radio_flags complete = *flags;
   lp_radio_scenario scenario = LP_RADIO_UMA;
-  LP_TRY(prepare(q, &complete, &scenario, diag, LP_LOC_NONE));
+  if (prepare(q, &complete, &scenario, diag, LP_LOC_NONE) != LP_OK) return LP_USAGE;
   warn_outside(q, &complete, scenario, diag, LP_LOC_NONE);
   lp_buf_printf(out, "%.10g\n", q->value(&complete, scenario));
   return LP_OK;

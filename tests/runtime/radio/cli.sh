@@ -26,9 +26,6 @@ cmp -s "$work/a.csv" "$work/b.csv" || fail 'drop: two runs differ'
 "$LLMPART" radio show uma-3gpp >"$work/mine.yaml"
 "$LLMPART" radio show "$work/mine.yaml" | cmp -s - "$work/mine.yaml" || fail 'show does not read back'
 
-refused 'no distance' "'--d2d' is not given" "$LLMPART" radio pathloss --los
-refused 'los or not' "give one of '--los' and '--nlos'" "$LLMPART" radio pathloss --d2d=100
-refused 'scenario' "unknown scenario 'UMb'" "$LLMPART" radio pathloss --los --d2d=100 --scenario=UMb
 printf 'd2d,los\n100,los\nfar,los\n' >"$work/bad.csv"
 refused 'bad row' "bad.csv:3:1: error: 'd2d' is 'far', not a number" "$LLMPART" radio pathloss --csv="$work/bad.csv"
 printf 'd2d,los\n100\n' >"$work/bad.csv"
@@ -36,6 +33,9 @@ refused 'short row' 'bad.csv:2: error: has 1 fields, but the header has 2' "$LLM
 refused 'profile' "unknown radio profile 'uma-3gp'" "$LLMPART" radio drop uma-3gp
 grep -q "did you mean 'uma-3gpp'" "$work/err" || fail 'profile: no nearest name'
 wanted_status=2
+refused 'no distance' "'--d2d' is not given" "$LLMPART" radio pathloss --los
+refused 'los or not' "give one of '--los' and '--nlos'" "$LLMPART" radio pathloss --d2d=100
+refused 'scenario' "unknown scenario 'UMb'" "$LLMPART" radio pathloss --los --d2d=100 --scenario=UMb
 refused 'action' "cannot do 'paint'" "$LLMPART" radio paint
 refused 'number' "'x' is not a number" "$LLMPART" radio capacity --sinr=x
 finish
