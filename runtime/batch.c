@@ -73,6 +73,10 @@ lp_batch *lp_batch_create(const lp_bundle *bundle, lp_side_id side, lp_pool *poo
   return batch;
 }
 
+lp_gpu_memory *lp_batch_gpu_memory(lp_batch *batch) {
+  return batch->gpu_memory;
+}
+
 void lp_batch_free(lp_batch *batch) {
   if (batch == NULL) return;
   for (size_t i = 0; batch->part != NULL && i <= batch->room; i++)

@@ -348,6 +348,7 @@ LP_MUST_USE lp_status lp_batch_find_top(lp_batch *batch, const lp_step *step, in
 LP_MUST_USE lp_status lp_batch_logits(const lp_batch *batch, size_t sequence, const lp_step *step, bool found,
                                       lp_logits *out, lp_diag *diag);
 LP_MUST_USE lp_status lp_batch_run(lp_batch *batch, const lp_step *step, lp_diag *diag);
+lp_gpu_memory *lp_batch_gpu_memory(lp_batch *batch); /* NULL: a processor's code */
 /* Behind a pass: waits for all of it, so that its sequences may be run alone or end. */
 LP_MUST_USE lp_status lp_batch_end(lp_batch *batch, lp_diag *diag);
 /* The first program that is the same code on this side, step by step. */

@@ -1,7 +1,7 @@
 /* Products, norms, reductions. */
 #include "backend/gpu/gpu_internal.h"
 
-enum { SINGLE = 1, FEW_ROWS = 16, WARP = 32, LINEAR_THREADS = 128, TILE = 64 };
+enum { ONE = 1, SOME = 8, FEW_ROWS = 64, AT_ONCE = 32, THREADS = 256, TILE = 64 };
 
 static bool any_static_last(const lp_op *op, char why[64]) {
   int64_t n;
@@ -38,6 +38,8 @@ static gpu_launch *linear_launch(gpu_builder *b, const gpu_linear *l, const char
                                 "WTYPE",    gpu_type(l->matrix->store),
                                 "STORE",    store,
                                 "ROWS",     gpu_format(plan, "%" PRId64, rows),
+                                "COLUMNS",  gpu_format(plan, "%" PRId64, columns),
+                                "TENSOR",   l->k % 32 == 0 && l->matrix->store != LP_F32 ? "1" : "0",
                                 "VECTOR",   l->k % 32 == 0 ? "8" : "1",
                                 "THREADS",  gpu_format(plan, "%d", threads),
                                 "EPILOGUE", lp_op_str(b->op, "epilogue", "none"),
@@ -73,12 +75,11 @@ static void lower_linear(gpu_builder *b) {
   l.residual = gpu_ref_in(b, 3, GPU_FORM_F32);
   l.y = gpu_ref_out(b, 0);
   const lp_poly *rows = l.rows = gpu_product(b->plan->module, x.dim, 0, x.rank - 1);
-  const int64_t columns = LINEAR_THREADS / WARP;
-  gpu_launch_when(linear_launch(b, &l, "linear_few", "one", 1, LINEAR_THREADS, columns, rows), rows, 0, SINGLE);
-  gpu_launch_when(linear_launch(b, &l, "linear_few", "few", 4, LINEAR_THREADS, columns, rows), rows, SINGLE + 1,
-                  FEW_ROWS);
+  gpu_launch_when(linear_launch(b, &l, "linear_few", "one", ONE, THREADS, 16, rows), rows, 0, ONE);
+  gpu_launch_when(linear_launch(b, &l, "linear_few", "some", SOME, THREADS, 16, rows), rows, ONE + 1, SOME);
+  gpu_launch_when(linear_launch(b, &l, "linear_few", "few", AT_ONCE, THREADS, 32, rows), rows, SOME + 1, FEW_ROWS);
   const int32_t tensor = gpu_linear_tensor(b, &l, FEW_ROWS);
-  gpu_launch *many = linear_launch(b, &l, "linear_many", "many", TILE, 256, TILE, rows);
+  gpu_launch *many = linear_launch(b, &l, "linear_many", "many", TILE, THREADS, TILE, rows);
   gpu_launch_when(many, rows, FEW_ROWS + 1, INT64_MAX);
   if (tensor > 0) gpu_launch_on(many, 0, tensor - 1);
 }

@@ -303,6 +303,26 @@ inline int lp_cuda_host_architecture() {
   return sm ? atoi(sm) : 80;
 }
 
+inline float to_tf32(float x) {
+  return std::isfinite(x) ? __uint_as_float((__float_as_uint(x) + 0x1000) & ~0x1fffu) : x;
+}
+inline void multiply_tf32(float *sum, const float *a, const float *b) {
+  using namespace lp_cuda_host;
+  static float left[2][MOST_THREADS][4], right[2][MOST_THREADS][2];
+  const unsigned own = current, warp = own / WARP * WARP, lane = own % WARP;
+  const bool odd = fibers[own].odd;
+  fibers[own].odd = !odd;
+  for (int i = 0; i < 4; i++)
+    left[odd][own][i] = __uint_as_float(__float_as_uint(a[i]) & ~0x1fffu);
+  for (int i = 0; i < 2; i++)
+    right[odd][own][i] = __uint_as_float(__float_as_uint(b[i]) & ~0x1fffu);
+  wait(AT_WARP);
+  for (unsigned i = 0; i < 4; i++)
+    for (unsigned k = 0; k < 8; k++)
+      sum[i] += left[odd][warp + lane / 4 * 4 + k % 4][k / 4 * 2 + i / 2] *
+                right[odd][warp + (lane % 4 * 2 + i % 2) * 4 + k % 4][k / 4];
+}
+
 inline void lp_cuda_host_launch(dim3 grid, int threads, const std::function<void()> &kernel) {
   static std::mutex one;
   std::lock_guard<std::mutex> lock(one);

@@ -1,6 +1,6 @@
 #!/bin/sh
 # pack.sh BUILD OUT [MODEL.onnx [DTYPE ...]]: puts into the folder OUT what run.sh needs on a machine with a GPU that has neither the
-# compiler nor a network: the conformance suite's recorded cases, bundles without their weights, and two programs. Without a model it is
+# compiler nor a network: the conformance suite's recorded cases, bundles without their weights, and three programs. Without a model it is
 # LLaMA2-7B's shape (written by the Python of LP_PYTHON, with a sparse file of weights) in f16 and int4; its bundles need 17 GB of disk
 # for a while.
 set -eu
@@ -19,8 +19,8 @@ for name in ${LP_PACK_SUITES:-elementwise products quant attention rows moves de
   (cd "$source" && CK_FORK=no LP_TEST_GPU=driver LP_TEST_RECORD="$out/cases" XDG_CACHE_HOME=/dev/null LD_LIBRARY_PATH="$build/tests/gpu/fake" \
     "$build/tests/backend/test_backend_$name") >"$work/said" 2>&1 || { cat "$work/said"; exit 1; }
 done
-cp "$build/tests/gpu/check_cases" "$build/tests/gpu/bench_bundle" "$out/bin"
-for program in check_cases bench_bundle; do # all but the C library
+cp "$build/tests/gpu/check_cases" "$build/tests/gpu/bench_bundle" "$build/tests/gpu/bench_steps" "$out/bin"
+for program in check_cases bench_bundle bench_steps; do # all but the C library
   ldd "$build/tests/gpu/$program" | awk '$3 ~ /^\// && $1 !~ /^lib(c|m|dl|pthread|rt)\.so/ { print $3 }'
 done | sort -u | xargs -I{} cp -L {} "$out/bin"
 cp "$source"/tests/gpu/run.sh "$source"/tests/gpu/baselines.py "$out"

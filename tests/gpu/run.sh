@@ -3,6 +3,7 @@
 # compute-sanitizer where it is there and works), measures the bundles, copies, and PyTorch where there is one, and prints one table. PACK is
 # a folder that pack.sh made, this script's own unless said. Needs the driver and NVRTC; no compiler, no network. Without a GPU it
 # says so and ends with exit status 77.
+# Each figure with a target is held against it: exit status 1 when one misses its own, or anything fails.
 #   LP_PROMPT, LP_STEPS, LP_BATCH, LP_DEPTH   of the measurements (2048, 64, 32, 512)
 #   LP_BASELINES  options of baselines.py; "no": leave it out
 set -u
@@ -23,12 +24,17 @@ status=$?
 [ $status = 0 ] || { cat "$work/err"; exit 1; }
 copy=$(cut -d '|' -f 3 "$work/copy")
 failures=0
-row() { printf '| %s | %s | %s |\n' "$1" "$2" "${3:-}" >>"$work/table"; } # row WHAT FOUND [WANTED]
+row() { printf '| %s | %s | %s | %s |\n' "$1" "$2" "${3:-}" "${4:-}" >>"$work/table"; } # row WHAT FOUND [WANTED [HELD]]
+judge() { # judge WHAT FOUND WANTED NUMBER RELATION TARGET: a row, and a failure where the number is not as wanted
+  held=$(awk -v n="$4" -v how="$5" -v t="$6" 'BEGIN { print n != "" && (how == "<" ? n + 0 < t : n + 0 >= t) ? "yes" : "no" }')
+  [ "$held" = yes ] || failures=$((failures + 1))
+  row "$1" "$2" "$3" "$held"
+}
 value() { sed -n "s/^$1|\([^|]*\)|.*/\1/p" "$2" | head -n 1; }             # value NAME FILE
 
 echo "run.sh: conformance" >&2
 "$pack/bin/check_cases" "$pack"/cases/*.case >"$work/cases" 2>"$work/err" || { failures=$((failures + 1)); cat "$work/cases" "$work/err"; }
-row 'conformance' "$(tail -n 1 "$work/cases")" '0 failed'
+row 'conformance' "$(tail -n 1 "$work/cases")" '0 failed' "$([ $failures = 0 ] && echo yes || echo no)"
 if command -v compute-sanitizer >/dev/null; then
   some=$(ls "$pack"/cases/*.case | awk 'NR % 16 == 1')
   for tool in memcheck racecheck; do
@@ -48,12 +54,15 @@ fi
 matrix=$(value 'bf16 products' "$baselines")
 row "copies within the GPU's memory, $(cut -d '|' -f 1 "$work/copy")" "$copy GB/s"
 [ -z "$matrix" ] || row 'bf16 matrix products' "$matrix TFLOP/s"
-sed -n 's/^\(eager\|compile\) \(.*\)|\(.*\)|\(.*\)$/| PyTorch \1, f16, \2 | \3 \4 | |/p' "$baselines" >>"$work/table"
+sed -n 's/^\(eager\|compile\) \(.*\)|\(.*\)|\(.*\)$/| PyTorch \1, f16, \2 | \3 \4 | | |/p' "$baselines" >>"$work/table"
 
-measure() { # measure PROMPT STEPS DEPTH BATCH: the row of bench_bundle, in $work/row
-  "$pack/bin/bench_bundle" "$work/bundle" "$1" "$2" "$3" "$4" 3 >"$work/row" 2>"$work/err" || { failures=$((failures + 1)); cat "$work/err" >&2; }
+measure() { # measure PROGRAM ARGUMENT ...: what it prints of the bundle, in $work/row
+  program=$1
+  shift
+  "$pack/bin/$program" "$work/bundle" "$@" >"$work/row" 2>"$work/err" || { failures=$((failures + 1)); cat "$work/err" >&2; }
 }
 column() { head -n 1 "$work/row" | cut -d '|' -f "$1"; }
+share() { awk -v a="$1" -v b="$2" 'BEGIN { if (b > 0) printf "%.1f", 100 * a / b }'; }
 for bundle in "$pack"/bundles/*.llmpart; do
   name=$(basename "$bundle" .llmpart)
   echo "run.sh: $name" >&2
@@ -62,22 +71,28 @@ for bundle in "$pack"/bundles/*.llmpart; do
   "$pack/bin/bench_bundle" --weights "$work/bundle/cloud/weights.safetensors" "$bundle/cloud/weights.head" "$bytes"
   sum=$(sha256sum "$work/bundle/cloud/weights.safetensors" | cut -d ' ' -f 1)
   sed "s/SUM/$sum/" "$bundle/manifest.json" >"$work/bundle/manifest.json"
-  measure 0 "$steps" "$depth" 1
-  rate=$(column 2) read_rate=$(column 4)
+  measure bench_bundle 0 "$steps" "$depth" 1 3
+  rate=$(column 2) part=$(share "$(column 4)" "$copy")
   [ "$name" = int4 ] && wanted=70 || wanted=85
-  row "$name, decode" "$(awk -v r="$rate" -v g="$read_rate" -v c="$copy" 'BEGIN { printf "%.1f tokens/s, %.0f GB/s, %.1f %% of copies", r, g, 100 * g / c }')" "$wanted %"
-  measure 0 "$steps" "$depth" "$batch"
-  row "$name, decode x $batch" "$(awk -v m="$(column 2)" -v r="$rate" 'BEGIN { printf "%.1f tokens/s, %.1f times one", m, r ? m / r : 0 }')" '20 times'
-  measure "$prompt" 0 0 1
-  row "$name, prompt of $prompt" "$(awk -v p="$(column 2)" -v b="$bytes" -v d="$name" -v m="${matrix:-0}" 'BEGIN {
-    f = 2 * p * b / (d == "int4" ? 0.5625 : d == "int8" ? 1.0625 : 2) / 1e12
-    printf "%.1f tokens/s, %.2f TFLOP/s", p, f
-    if (m > 0) printf ", %.1f %% of products: %s", 100 * f / m, (f >= 0.65 * m ? "reached" : "missed")
-    else printf ", no rate of products to judge by" }')" '65 %'
+  judge "$name, decode" "$rate tokens/s, $(column 4) GB/s, $part % of copies" "$wanted %" "$part" '>=' $wanted
+  measure bench_steps 1 "$steps" "$depth" 3
+  overhead=$(value 'launch overhead' "$work/row")
+  judge "$name, step but its kernels" "$overhead % of $(sed -n 's/^launch overhead|[^|]*|\([^|]*\)|.*/\1/p' "$work/row") ms" 'under 5 %' "$overhead" '<' 5
+  measure bench_steps "$batch" "$steps" "$depth" 3
+  times=$(awk -v m="$(column 2)" -v r="$rate" 'BEGIN { printf "%.1f", r ? m / r : 0 }')
+  judge "$name, decode x $batch sessions" "$(column 2) tokens/s, $times times one" '20 times' "$times" '>=' 20
+  measure bench_bundle "$prompt" 0 0 1 3
+  flops=$(awk -v p="$(column 2)" -v b="$bytes" -v d="$name" 'BEGIN { printf "%.2f", 2 * p * b / (d == "int4" ? 0.5625 : d == "int8" ? 1.0625 : 2) / 1e12 }')
+  if [ -n "$matrix" ]; then
+    part=$(share "$flops" "$matrix")
+    judge "$name, prompt of $prompt" "$(column 2) tokens/s, $flops TFLOP/s, $part % of products" '65 %' "$part" '>=' 65
+  else
+    row "$name, prompt of $prompt" "$(column 2) tokens/s, $flops TFLOP/s, no rate of products to judge by" '65 %'
+  fi
   rm -rf "$work/bundle"
 done
 
-echo '| what | found | wanted |'
-echo '| --- | --- | --- |'
+echo '| what | found | wanted | held |'
+echo '| --- | --- | --- | --- |'
 cat "$work/table"
 [ $failures = 0 ]

@@ -1,6 +1,7 @@
 /* A stand-in for NVIDIA's run-time compiler: kernels are compiled for this processor against cuda_host.h, each with an entry that
  * fake/cuda.c calls. What it pretends to is set by the environment:
  *   LP_FAKE_NVRTC_ARCHS  the GPUs it knows: "80,90" (50 to 90)
+ *   LP_FAKE_NVRTC_TENSOR 1: kernels use tensor cores, which cuda_host.h imitates, slowly
  *   LP_FAKE_NVRTC_LOG    a file that gets the options of each compilation, a line each
  */
 #define _GNU_SOURCE
@@ -44,6 +45,11 @@ static char *read_file(const char *path, size_t *size) {
   return data;
 }
 
+static int has_tensor(void) {
+  const char *text = getenv("LP_FAKE_NVRTC_TENSOR");
+  return text != NULL && atoi(text) != 0;
+}
+
 /* Another for another cuda_host.h, so that kept code is not taken for what it would be now. */
 int nvrtcVersion(int *major, int *minor) {
   size_t size = 0;
@@ -53,7 +59,7 @@ int nvrtcVersion(int *major, int *minor) {
     sum = sum * 31 + (unsigned char)header[i];
   free(header);
   *major = 12;
-  *minor = 100 + (int)(sum % 1000000);
+  *minor = 100 + (int)(sum % 1000000) * 2 + has_tensor();
   return NVRTC_SUCCESS;
 }
 
@@ -161,8 +167,8 @@ static int compile_in(program *p, const char *folder) {
   snprintf(command, sizeof command,
            LP_TEST_CXX
            " -std=c++17 -O1 -Wall -Werror -Wno-unknown-pragmas -Wno-unused-function -fno-strict-aliasing -fPIC "
-           "-shared -DLP_CUDA_HOST='\"" LP_TEST_DIR "/cuda_host.h\"' %s -o %s 2>%s",
-           from, to, said);
+           "-shared -DLP_TENSOR=%d -DLP_CUDA_HOST='\"" LP_TEST_DIR "/cuda_host.h\"' %s -o %s 2>%s",
+           has_tensor(), from, to, said);
   size_t size = 0;
   int status = system(command) == 0 ? NVRTC_SUCCESS : NVRTC_ERROR_COMPILATION;
   char *log = read_file(said, &size);
