@@ -16,7 +16,7 @@ same_together() { # same_together NEAR MODEL [option ...]
   fail "$what: $(head -n 2 "$work/err")"
 }
 
-same_together 1e-3 "$models/llama/model.onnx" --scheduler=cut --cut=1 --exits=1 --kv-dtype=f16
+same_together 5e-3 "$models/llama/model.onnx" --scheduler=cut --cut=1 --exits=1 --kv-dtype=f16 # a cache of f16 rounds, too
 same_together 5e-3 "$models/gpt2/model.onnx" --scheduler=cloud-only --dtype-cloud=f16 # tensor cores round activations
 if [ "$backend" = cuda ]; then
   same_together 1e-3 "$models/families/gemma2-script-past/model.onnx" --scheduler=cloud-only
