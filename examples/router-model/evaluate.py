@@ -40,7 +40,7 @@ def regrets(session: onnxruntime.InferenceSession, groups: int) -> tuple[float, 
     for _ in range(BATCHES):
         ids, met, _, value = Tasks(rng, BATCH).prompt(groups)
         body = ids[:, 1:].reshape(BATCH, groups, GROUP)
-        action, rank = body[:, :-1, -2] - ACTION0, (body[:, :-1, -1] - REWARD0) // 2
+        action, rank = (body[:, :-1, -2] - ACTION0) % len(ACTIONS), (body[:, :-1, -1] - REWARD0) // 2
         offered = ~np.isinf(value[:, -1])
         gap = np.where(offered, value[:, -1].max(-1, keepdims=True) - value[:, -1], 0)
         by_lookup = [lookup(met[i], action[i], rank[i], offered[i]) for i in range(BATCH)]

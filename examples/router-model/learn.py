@@ -44,6 +44,8 @@ def embed(model: Model) -> None:
     weight[:REWARD0, :BLOCK] += F.normalize(torch.randn(REWARD0, BLOCK), dim=-1) * BLOCK**0.5
     weight[REWARD0 : REWARD0 + 2 * RANKS, :SCALE] += 2 * torch.stack(waves, dim=1)
     for action in range(len(ACTIONS)):
+        same = slice(ACTION0 + action, REWARD0, len(ACTIONS))  # however many rewards an example of it stands for
+        weight[same, :BLOCK] = weight[ACTION0 + action, :BLOCK] + 0.3 * weight[same, :BLOCK] / BLOCK**0.5
         weight[ACTION0 + action, -BLOCK + SCALE * action] -= 1.0  # cos falls as the rank rises
     model.norm.weight[:-BLOCK] = 0.05
 

@@ -5,13 +5,22 @@
 #include "runtime/router/router.h"
 #include "runtime/router/words.h"
 
-enum { SLOTS = 3, MEANS = 0, WORD0 = 1, ROUTE0 = WORD0 + LP_PROMPT_WORDS, REWARD0 = ROUTE0 + LP_ROUTE_COUNT };
-enum { BEST = REWARD0 + 2 * LP_PROMPT_RANKS };
-static_assert(LP_PROMPT_VOCAB == BEST + 1, "the vocabulary of the header");
+enum { SLOTS = 3, BEGIN = 0, WORD0 = 1, ROUTE0 = WORD0 + LP_PROMPT_WORDS };
+enum { REWARD0 = ROUTE0 + 2 * LP_PROMPT_LEVELS * LP_ROUTE_COUNT };
+static_assert(LP_PROMPT_VOCAB == REWARD0 + 2 * LP_PROMPT_RANKS, "the vocabulary of the header");
 static_assert(LP_PROMPT_WORDS > SLOTS * (LP_PROMPT_EXAMPLES + 1), "a symbol for every word of a prompt, and none");
 
 int32_t lp_prompt_route_token(lp_route route) {
   return ROUTE0 + (int32_t)route;
+}
+
+/* The route, and what the example is: the mean or the best of so many rewards, by powers of two. */
+static int32_t route_token(const lp_experience *e, bool best_only) {
+  int32_t level = 0;
+  for (uint64_t seen = e->seen; seen > 1 && level < LP_PROMPT_LEVELS - 1; seen /= 2)
+    ++level;
+  if (best_only) level += LP_PROMPT_LEVELS;
+  return lp_prompt_route_token(e->route) + level * LP_ROUTE_COUNT;
 }
 
 typedef struct {
@@ -70,11 +79,11 @@ size_t lp_prompt_tokens(const lp_prompt *prompt, int32_t out[LP_PROMPT_TOKENS]) 
   double sorted[LP_PROMPT_EXAMPLES];
   int distinct = sort_rewards(prompt, sorted);
   size_t n = 0;
-  out[n++] = prompt->best_only ? BEST : MEANS;
+  out[n++] = BEGIN;
   for (size_t i = 0; i < prompt->count; ++i) {
     const lp_experience *e = &prompt->examples[i];
     n += put_words(&known, e->keywords, out + n);
-    out[n++] = lp_prompt_route_token(e->route);
+    out[n++] = route_token(e, prompt->best_only);
     out[n++] = REWARD0 + 2 * rank_of(e->reward, sorted, distinct) + !e->good;
   }
   return n + put_words(&known, prompt->keywords, out + n);

@@ -15,6 +15,7 @@ typedef struct {
 typedef struct {
   const char *keywords; /* the map's */
   memory of[LP_ROUTE_COUNT];
+  uint64_t seen; /* experiences of it, kept or not */
 } kind;
 
 struct lp_replay {
@@ -91,6 +92,7 @@ bool lp_replay_add(lp_replay *replay, const lp_experience *experience) {
   if (replay->mode == LP_REPLAY_STRICT && !experience->good) return false;
   kind *of = find_or_make(replay, experience->keywords);
   size_t before = count_kept(of);
+  ++of->seen;
   if (replay->mode == LP_REPLAY_EMA)
     average(replay, &of->of[experience->route], experience);
   else if (replay->mode == LP_REPLAY_LATEST || is_beaten(of, experience->reward))
@@ -139,6 +141,19 @@ static void keep_nearest(candidate *nearest, size_t *count, size_t most, candida
   nearest[at] = c;
 }
 
+static uint64_t rewards_behind(const lp_replay *replay, const candidate *c) {
+  switch (replay->mode) {
+  case LP_REPLAY_EMA:
+    return (uint64_t)c->of->of[c->route].count;
+  case LP_REPLAY_LATEST:
+    return 1;
+  case LP_REPLAY_REWARD:
+  case LP_REPLAY_STRICT:
+    return c->of->seen;
+  }
+  return 1;
+}
+
 size_t lp_replay_select(const lp_replay *replay, const char *keywords, size_t most, lp_experience *out) {
   if (most == 0) return 0;
   candidate *nearest = lp_alloc(most * sizeof *nearest);
@@ -152,7 +167,7 @@ size_t lp_replay_select(const lp_replay *replay, const char *keywords, size_t mo
   for (size_t i = 0; i < count; ++i) {
     const candidate *c = &nearest[count - 1 - i];
     const memory *m = &c->of->of[c->route];
-    out[i] = (lp_experience){c->of->keywords, c->route, m->reward, m->good};
+    out[i] = (lp_experience){c->of->keywords, c->route, m->reward, m->good, rewards_behind(replay, c)};
   }
   free(nearest);
   return count;

@@ -89,7 +89,7 @@ static void decide(lp_policy *policy, const lp_request *request, lp_decision *ou
 
 static void learn(lp_policy *policy, const lp_request *request, lp_route route, double reward, bool good) {
   router *self = (router *)policy;
-  (void)lp_replay_add(self->replay, &(lp_experience){request->keywords, route, reward, good});
+  (void)lp_replay_add(self->replay, &(lp_experience){request->keywords, route, reward, good, 1});
 }
 
 static void close_router(lp_policy *policy) {

@@ -24,6 +24,9 @@ typedef struct {
   lp_route route;
   double reward; /* s: target minus delay minus penalty, Eq. (10) with the SPEC's signs */
   bool good;     /* the quality that the user asked for was met */
+  uint64_t
+      seen; /* as an example: how many rewards it stands for, all that went into its mean or that it is the best of;
+                    what is learned is one, whatever this says */
 } lp_experience;
 
 typedef enum {
@@ -63,17 +66,19 @@ typedef struct {
  * (9), as text for a language model. Ends with "Decision:". */
 void lp_prompt_text(const lp_prompt *prompt, lp_buf *out);
 
-/* The same as tokens of the embedded model (examples/router-model/tasks.py): what the pool keeps, then five tokens for
- * each example and three for the query. Words become symbols in the order they appear; at most three stand for a request, the third for all
- * that follow; rewards become ranks. Returns the count. */
+/* The same as tokens of the embedded model (examples/router-model/tasks.py): one to begin with, then five for each example
+ * and three for the query. Words become symbols in the order they appear; at most three stand for a request, the third
+ * for all that follow. A route's token says what the example is, too: the mean or the best of 1, 2, 4, .. 32 rewards and
+ * more. Rewards become ranks. Returns the count. */
 enum { LP_PROMPT_TOKENS = 1 + 5 * LP_PROMPT_EXAMPLES + 3 };
 enum {
   LP_PROMPT_WORDS = 100,
+  LP_PROMPT_LEVELS = 6, /* of how many rewards an example stands for */
   LP_PROMPT_RANKS = 64,
-  LP_PROMPT_VOCAB = 1 + LP_PROMPT_WORDS + 3 + 2 * LP_PROMPT_RANKS + 1
+  LP_PROMPT_VOCAB = 1 + LP_PROMPT_WORDS + 2 * LP_PROMPT_LEVELS * LP_ROUTE_COUNT + 2 * LP_PROMPT_RANKS
 };
 size_t lp_prompt_tokens(const lp_prompt *prompt, int32_t out[LP_PROMPT_TOKENS]);
-int32_t lp_prompt_route_token(lp_route route); /* of the vocabulary of lp_prompt_tokens */
+int32_t lp_prompt_route_token(lp_route route); /* that answers the query, of the vocabulary of lp_prompt_tokens */
 
 /* ---- who decides (decider_*.c) ------------------------------------------------------------------------------------- */
 

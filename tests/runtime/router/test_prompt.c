@@ -11,9 +11,9 @@
 enum { BOTH = 1u << LP_ROUTE_EDGE | 1u << LP_ROUTE_CLOUD };
 
 static const lp_experience examples[] = {
-    {"code, long", LP_ROUTE_CLOUD, -1.5, true},
-    {"chat", LP_ROUTE_EDGE, 2, false},
-    {"code", LP_ROUTE_EDGE, 0.25, true},
+    {"code, long", LP_ROUTE_CLOUD, -1.5, true, 1},
+    {"chat", LP_ROUTE_EDGE, 2, false, 7},
+    {"code", LP_ROUTE_EDGE, 0.25, true, 1000},
 };
 
 START_TEST(text_has_the_parts_of_the_paper) {
@@ -39,30 +39,31 @@ START_TEST(text_has_the_parts_of_the_paper) {
 }
 END_TEST
 
-/* tasks.py: 0 begins, a word's token is 1 + symbol, routes from 101, rewards from 104 by twice their rank. */
+/* tasks.py: 0 begins, a word's token is 1 + symbol, routes from 101 by thrice log2 of the rewards behind them, rewards from 137 by
+ * twice their rank. */
 START_TEST(tokens_follow_the_training_format) {
   int32_t tokens[LP_PROMPT_TOKENS];
   size_t count = lp_prompt_tokens(&(lp_prompt){"chat, long, new, words", BOTH, examples, 3, false}, tokens);
-  const int32_t want[] = {0,                              /* begin */
-                          2, 3, 1, 102, 104 + 2 * 0,      /* code, long, none: cloud, the least of three, good */
-                          4, 1, 1, 101, 104 + 2 * 63 + 1, /* chat: edge, the greatest, bad */
-                          2, 1, 1, 101, 104 + 2 * 32,     /* code: edge, in the middle */
-                          4, 3, 5};                       /* chat, long, the rest as one symbol */
+  const int32_t want[] = {0,                                 /* begin */
+                          2, 3, 1, 102,         137 + 2 * 0, /* code, long, none: cloud, the least of three, good */
+                          4, 1, 1, 101 + 3 * 2, 137 + 2 * 63 + 1, /* chat: edge, 4 to 7 times, the greatest, bad */
+                          2, 1, 1, 101 + 3 * 5, 137 + 2 * 32,     /* code: edge, often, in the middle */
+                          4, 3, 5};                               /* chat, long, the rest as one symbol */
   ck_assert_uint_eq(count, LP_COUNT(want));
   for (size_t i = 0; i < count; ++i)
     ck_assert_int_eq(tokens[i], want[i]);
   (void)lp_prompt_tokens(&(lp_prompt){"chat", BOTH, examples, 3, true}, tokens);
-  ck_assert_int_eq(tokens[0], 232); /* of each keywords the best alone */
-  ck_assert_int_eq(tokens[1], want[1]);
+  ck_assert_int_eq(tokens[4], 101 + 3 * 6 + 1); /* of each keywords the best alone: of one, and of more */
+  ck_assert_int_eq(tokens[9], 101 + 3 * 8);
 }
 END_TEST
 
 START_TEST(equal_rewards_have_equal_ranks) {
-  const lp_experience same[] = {{"a", LP_ROUTE_EDGE, 7, true}, {"b", LP_ROUTE_EDGE, 7, true}};
+  const lp_experience same[] = {{"a", LP_ROUTE_EDGE, 7, true, 1}, {"b", LP_ROUTE_EDGE, 7, true, 1}};
   int32_t tokens[LP_PROMPT_TOKENS];
   (void)lp_prompt_tokens(&(lp_prompt){"c", BOTH, same, 2, false}, tokens);
   ck_assert_int_eq(tokens[5], tokens[10]);
-  ck_assert_int_eq(tokens[5], 104);
+  ck_assert_int_eq(tokens[5], 137);
 }
 END_TEST
 
@@ -72,7 +73,7 @@ START_TEST(the_longest_prompt_fits) {
   lp_experience many[LP_PROMPT_EXAMPLES];
   for (int i = 0; i < LP_PROMPT_EXAMPLES; ++i) {
     (void)snprintf(words[i], sizeof words[i], "a%d, b%d, c%d", i, i, i);
-    many[i] = (lp_experience){words[i], LP_ROUTE_SPLIT, -i, i % 2 == 0};
+    many[i] = (lp_experience){words[i], LP_ROUTE_SPLIT, -i, i % 2 == 0, (uint64_t)i};
   }
   int32_t tokens[LP_PROMPT_TOKENS];
   size_t count = lp_prompt_tokens(&(lp_prompt){"x, y, z", 7, many, LP_PROMPT_EXAMPLES, false}, tokens);
@@ -83,23 +84,26 @@ START_TEST(the_longest_prompt_fits) {
 }
 END_TEST
 
-/* A group of prompts.txt: "word1+word2 edge 0.5 good" and its five tokens. */
+/* A group of prompts.txt: "word1+word2 edge mean 3 0.5 good" and its five tokens. */
 typedef struct {
   char words[96];
   lp_experience experience;
   int tokens[5];
+  bool best;
 } written_group;
 
 static bool read_group(const char *line, written_group *out) {
-  char route[16], evaluation[8];
+  char route[16], kind[8], evaluation[8];
   int *t = out->tokens;
+  unsigned seen;
   double reward;
-  if (sscanf(line, "%95s %15s %lf %7s %d %d %d %d %d", out->words, route, &reward, evaluation, t, t + 1, t + 2, t + 3,
-             t + 4) != 9)
+  if (sscanf(line, "%95s %15s %7s %u %lf %7s %d %d %d %d %d", out->words, route, kind, &seen, &reward, evaluation, t,
+             t + 1, t + 2, t + 3, t + 4) != 11)
     return false;
   for (char *at = out->words; *at; ++at)
     if (*at == '+') *at = ',';
-  out->experience = (lp_experience){out->words, LP_ROUTE_EDGE, reward, strcmp(evaluation, "good") == 0};
+  out->experience = (lp_experience){out->words, LP_ROUTE_EDGE, reward, strcmp(evaluation, "good") == 0, seen};
+  out->best = strcmp(kind, "best") == 0;
   ck_assert(lp_route_parse(route, &out->experience.route));
   return true;
 }
@@ -109,7 +113,7 @@ static void compare_prompt(const written_group *groups, int count) {
   int32_t tokens[LP_PROMPT_TOKENS];
   for (int i = 0; i < count; ++i)
     written[i] = groups[i].experience;
-  (void)lp_prompt_tokens(&(lp_prompt){"query", 7, written, (size_t)count, false}, tokens);
+  (void)lp_prompt_tokens(&(lp_prompt){"query", 7, written, (size_t)count, groups->best}, tokens);
   ck_assert_int_eq(tokens[0], 0);
   for (int i = 0; i < 5 * count; ++i)
     ck_assert_msg(tokens[1 + i] == groups[i / 5].tokens[i % 5], "%d groups, token %d: %d, trained on %d", count, i,

@@ -6,7 +6,7 @@
 #include "tests/suite.h"
 
 static bool add(lp_replay *replay, const char *keywords, lp_route route, double reward, bool good) {
-  return lp_replay_add(replay, &(lp_experience){keywords, route, reward, good});
+  return lp_replay_add(replay, &(lp_experience){keywords, route, reward, good, 1});
 }
 
 static void expect(const lp_replay *replay, const char *keywords, lp_route route, double reward) {
@@ -46,6 +46,24 @@ START_TEST(reward_keeps_the_greatest_and_the_old_one_of_equals) {
   ck_assert(!knows(replay, "code", LP_ROUTE_EDGE));
   ck_assert_uint_eq(lp_replay_count(replay), 1);
   lp_replay_free(replay);
+}
+END_TEST
+
+/* As an example, a mean stands for its own rewards, the best for all of its keywords, the newest for itself. */
+START_TEST(an_example_tells_how_many_rewards_it_stands_for) {
+  const uint64_t edge[] = {[LP_REPLAY_EMA] = 2, [LP_REPLAY_REWARD] = 3, [LP_REPLAY_STRICT] = 2, [LP_REPLAY_LATEST] = 1};
+  for (lp_replay_mode mode = LP_REPLAY_EMA; mode <= LP_REPLAY_LATEST; ++mode) {
+    lp_replay *replay = lp_replay_create(mode, 0.25);
+    add(replay, "code", LP_ROUTE_CLOUD, -1, false);
+    add(replay, "code", LP_ROUTE_EDGE, 5, true);
+    add(replay, "code", LP_ROUTE_EDGE, 4, true);
+    lp_experience kept[2];
+    size_t count = lp_replay_select(replay, "code", 2, kept);
+    ck_assert_uint_ge(count, 1);
+    ck_assert_int_eq(kept[count - 1].route, LP_ROUTE_EDGE);
+    ck_assert_uint_eq(kept[count - 1].seen, edge[mode]);
+    lp_replay_free(replay);
+  }
 }
 END_TEST
 
@@ -110,6 +128,7 @@ int main(void) {
   TCase *tests = tcase_create("replay");
   tcase_add_test(tests, ema_is_the_mean_until_the_rate_takes_over);
   tcase_add_test(tests, reward_keeps_the_greatest_and_the_old_one_of_equals);
+  tcase_add_test(tests, an_example_tells_how_many_rewards_it_stands_for);
   tcase_add_test(tests, strict_never_keeps_what_missed_its_quality);
   tcase_add_test(tests, latest_keeps_the_newest);
   tcase_add_test(tests, the_nearest_examples_stand_last);
