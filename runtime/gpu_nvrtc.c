@@ -5,7 +5,9 @@
 #include "base/library.h"
 #include "runtime/gpu_nvrtc.h"
 
-enum { NVRTC_SUCCESS = 0 };
+enum { NVRTC_SUCCESS = 0, NEWEST_CUDA = 13, EVERY_GPU_CUDA = 12 /* knows sm_53 to sm_90 */ };
+
+static const char on_a_processor[] = "compile this side with --backend-device=cpu or --backend-cloud=cpu";
 
 /* name, parameters; all return a status */
 #define FUNCTIONS(X)                                                                                                   \
@@ -46,13 +48,13 @@ static bool open_library(nvrtc *n, int driver) {
   return false;
 }
 
-static lp_status report_absent(const lp_gpu_text *text, const lp_cuda_target *target, lp_diag *diag) {
+static lp_status report_absent(const lp_gpu_text *text, int cuda, const char *or_else, lp_diag *diag) {
   lp_status status = lp_error(diag, LP_LOC_FILE(text->file),
-                              "code for CUDA, and there is no NVRTC (libnvrtc.so.%d) to compile it", target->driver);
+                              "code for CUDA, and there is no NVRTC (libnvrtc.so.%d) to compile it", cuda);
   lp_note(diag, LP_LOC_NONE,
           "install it (Debian: libnvrtc%d or the CUDA toolkit; PyPI: nvidia-cuda-nvrtc-cu%d, with its folder in "
-          "LD_LIBRARY_PATH), or compile this side with --backend-device=cpu or --backend-cloud=cpu",
-          target->driver, target->driver);
+          "LD_LIBRARY_PATH), or %s",
+          cuda, cuda, or_else);
   return status;
 }
 
@@ -70,10 +72,7 @@ static lp_status report_old(const lp_gpu_text *text, const lp_cuda_target *targe
   lp_status status =
       lp_error(diag, LP_LOC_FILE(text->file), "NVRTC %d.%d has no sm_%d, which '%s' is; its oldest is sm_%d",
                version[0], version[1], target->sm, target->name, oldest);
-  lp_note(
-      diag, LP_LOC_NONE,
-      "install the NVRTC of an older CUDA (12 knows sm_50 and newer), or compile this side with --backend-device=cpu "
-      "or --backend-cloud=cpu");
+  lp_note(diag, LP_LOC_NONE, "install the NVRTC of an older CUDA (12 knows sm_50 and newer), or %s", on_a_processor);
   return status;
 }
 
@@ -100,6 +99,17 @@ static lp_status choose(const nvrtc *n, const lp_gpu_text *text, const lp_cuda_t
 /* ---- compiling -------------------------------------------------------------------------------------------------------- */
 
 enum { OPTIONS = 2 };
+
+typedef struct {
+  char target[48];
+  const char *list[OPTIONS];
+} compile_options;
+
+static void options_for(const architecture *arch, compile_options *out) {
+  snprintf(out->target, sizeof out->target, "--gpu-architecture=%s_%d", arch->ptx ? "compute" : "sm", arch->sm);
+  out->list[0] = out->target;
+  out->list[1] = "--std=c++17";
+}
 
 static void key_of(const char *const *options, const int version[2], const lp_gpu_text *text, lp_cache_key *out) {
   lp_sha256 sha;
@@ -155,17 +165,27 @@ lp_status lp_nvrtc_compile(const lp_gpu_text *text, const lp_cuda_target *target
   nvrtc n;
   int version[2] = {0, 0};
   architecture arch;
-  if (!open_library(&n, target->driver)) return report_absent(text, target, diag);
+  if (!open_library(&n, target->driver)) return report_absent(text, target->driver, on_a_processor, diag);
   (void)n.nvrtcVersion(&version[0], &version[1]);
   LP_TRY(choose(&n, text, target, version, &arch, diag));
   *sm = arch.sm;
-  char option[48];
-  snprintf(option, sizeof option, "--gpu-architecture=%s_%d", arch.ptx ? "compute" : "sm", arch.sm);
-  const char *const options[OPTIONS] = {option, "--std=c++17"};
+  compile_options options;
+  options_for(&arch, &options);
   lp_cache_key key;
-  key_of(options, version, text, &key);
+  key_of(options.list, version, text, &key);
   if (lp_cache_read(&key, out)) return LP_OK;
-  LP_TRY(compile(&n, text, options, arch.ptx, out, diag));
+  LP_TRY(compile(&n, text, options.list, arch.ptx, out, diag));
   lp_cache_write(&key, out);
+  return LP_OK;
+}
+
+lp_status lp_nvrtc_ptx(const lp_gpu_text *text, int sm, lp_buf *out, lp_diag *diag) {
+  nvrtc n;
+  compile_options options;
+  if (!open_library(&n, NEWEST_CUDA))
+    return report_absent(text, EVERY_GPU_CUDA, "take the source by --emit=cuda to where it is", diag);
+  options_for(&(architecture){.ptx = true, .sm = sm}, &options);
+  LP_TRY(compile(&n, text, options.list, true, out, diag));
+  if (out->size > 0 && out->data[out->size - 1] == '\0') out->size--; /* NVRTC counts the end of the text */
   return LP_OK;
 }

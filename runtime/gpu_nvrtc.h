@@ -17,6 +17,9 @@ typedef struct {
 LP_MUST_USE lp_status lp_nvrtc_compile(const lp_gpu_text *text, const lp_cuda_target *target, lp_buf *out, int *sm,
                                        lp_diag *diag);
 
+/* The kernels as PTX for GPUs of capability `sm` and newer, which needs no GPU. */
+LP_MUST_USE lp_status lp_nvrtc_ptx(const lp_gpu_text *text, int sm, lp_buf *out, lp_diag *diag);
+
 /* ---- kept code (gpu_cache.c) ---- */
 
 /* The folder is $XDG_CACHE_HOME/llmpart/cuda, else ~/.cache/llmpart/cuda; a file is named after what it was made of. Files are

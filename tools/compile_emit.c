@@ -2,6 +2,7 @@
 #include "tools/compile.h"
 
 #include "backend/backend.h"
+#include "runtime/gpu_nvrtc.h"
 #include "runtime/runtime.h"
 
 #include <stdlib.h>
@@ -15,7 +16,8 @@ static bool emits(const lp_compile *compile, const char *what) {
 /* GPU code alone, in one file, rather than a folder with weights. */
 static bool writes_gpu_text(const lp_compile *compile) {
   const char *to = compile->output;
-  return emits(compile, "opencl") || (emits(compile, "cuda") && to && (lp_streq(to, "-") || lp_has_suffix(to, ".cu")));
+  return emits(compile, "opencl") || emits(compile, "ptx") ||
+         (emits(compile, "cuda") && to && (lp_streq(to, "-") || lp_has_suffix(to, ".cu")));
 }
 
 /* A folder of files, not one. */
@@ -187,10 +189,23 @@ static bool runs_on(const lp_module *module, const char *side) {
   return false;
 }
 
+/* PTX is made of CUDA code by NVIDIA's compiler, where that is. */
+static lp_status emit_gpu_text(const lp_compile *compile, lp_module *module, const lp_emit_options *options,
+                               lp_buf *out, lp_diag *diag) {
+  if (!emits(compile, "ptx")) return lp_backend_find(compile->emit)->emit(module, options, LP_EMIT_SOURCE, out, diag);
+  lp_buf source = {0};
+  lp_status status = lp_backend_find("cuda")->emit(module, options, LP_EMIT_KERNELS, &source, diag);
+  const lp_gpu_text text = {.file = "--emit", .source = source.data, .size = source.size};
+  const char *sm = lp_has_prefix(options->march, "sm_") ? options->march + 3 : "80";
+  if (status == LP_OK) status = lp_nvrtc_ptx(&text, atoi(sm), out, diag);
+  lp_buf_free(&source);
+  return status;
+}
+
 static lp_status write_gpu_text(const lp_compile *compile, lp_module *module, const lp_emit_options *options,
                                 lp_diag *diag) {
   lp_buf text = {0};
-  lp_status status = lp_backend_find(compile->emit)->emit(module, options, LP_EMIT_SOURCE, &text, diag);
+  lp_status status = emit_gpu_text(compile, module, options, &text, diag);
   if (status == LP_OK)
     status = lp_tool_write(compile->output ? compile->output : "-", lp_buf_text(&text), text.size, diag);
   lp_buf_free(&text);
@@ -298,7 +313,7 @@ static lp_status emit_planned(const lp_compile *compile, lp_module *module, lp_d
     status = write_bundle(compile, module, lp_buf_text(&report), diag);
   else if (status == LP_OK && emits(compile, "onnx"))
     status = write_onnx(compile, module, diag);
-  else if (status == LP_OK && (emits(compile, "cuda") || emits(compile, "opencl")))
+  else if (status == LP_OK && (emits(compile, "cuda") || writes_gpu_text(compile)))
     status = write_gpu_code(compile, module, diag);
   else if (status == LP_OK)
     status = write_code(compile, module, diag);

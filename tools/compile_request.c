@@ -40,7 +40,6 @@ static lp_status check_scheduler(const lp_compile *compile, lp_diag *diag) {
 }
 
 static lp_status check_emit(const lp_compile *compile, lp_diag *diag) {
-  if (lp_streq(compile->emit, "ptx")) return lp_error(diag, LP_LOC_FILE("--emit"), "there is no backend for 'ptx' yet");
   if (compile->opset != 17 && compile->opset != 21)
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--opset"), "should be 17 or 21, found %" PRId64, compile->opset);
   return LP_OK;

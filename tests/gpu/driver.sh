@@ -90,6 +90,17 @@ refused 'no room for activations' "has no room for .* of (activations|KV caches)
 grep -q 'a shorter context' "$work/err" || fail "no advice: $(cat "$work/err")"
 grep -q 'backend-cloud=cpu' "$work/err" && fail 'advice that does not help'
 
+# PTX is made by the compiler alone; where there is none, nothing is written.
+ptx="$LLMPART compile $model --device=jetson-nano --cloud=v100s --scheduler=cloud-only --emit=ptx"
+# shellcheck disable=SC2086 # a command
+{
+  LP_FAKE_NVRTC_LOG=$work/ptx.log $ptx --march=sm_86 -o "$work/model.ptx" || fail 'no PTX'
+  [ -s "$work/model.ptx" ] && grep -q -- '--gpu-architecture=compute_86' "$work/ptx.log" || fail "PTX: $(cat "$work/ptx.log")"
+  [ -n "$(ldconfig -p 2>/dev/null | grep libnvrtc)" ] || [ -e /usr/local/cuda ] ||
+    refused 'no compiler for PTX' 'there is no NVRTC' env LD_LIBRARY_PATH="$work/driver" $ptx -o "$work/none.ptx"
+}
+[ ! -e "$work/none.ptx" ] || fail 'PTX without a compiler'
+
 # The worker says the same, and the device's half does without it.
 refused 'a worker without a GPU' 'there is no NVIDIA GPU' env LP_FAKE_CUDA_GPUS=0 "$LLMPART" worker "$work/mixed.llmpart" --listen=127.0.0.1:0
 split exits 2 --backend-cloud=cuda --exits=1
