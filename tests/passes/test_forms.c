@@ -4,8 +4,8 @@
 #include "tests/suite.h"
 
 #include <check.h>
-#include <stdlib.h>
 #include <math.h>
+#include <stdlib.h>
 
 static const llama_shape llama_gqa = {6, 256, 512, 8, 2, 1000, 4096, LP_F16, true};
 

@@ -69,7 +69,7 @@ print "$LLMPART" bench "$dir/whole" -p 8 -n 8 -r 2 -t 1 | grep -qF '| tg8 |' || 
 [ "$(print "$LLMPART" bench "$dir/whole" -p 0 -n 8 -d 4 -r 2 -t 1 -o csv | sed -n '2s/^[^,]*,[^,]*,[^,]*,\([^,]*\).*/\1/p')" = \
   "tg8 @ d4" ] || fail "bench csv"
 print "$LLMPART" bench "$dir/whole" -p 8 -n 0 -b 3 -r 2 -t 1 -o csv | grep -q '^[^,]*,[^,]*,1,pp8 x 3,24,' || fail "bench of three sequences"
-expect 1 "999999999999 sequences of 9 tokens are too many" "$LLMPART" bench "$dir/whole" -p 8 -n 8 -b 999999999999
+expect 1 "2000000000 sequences of 9 tokens are too many" "$LLMPART" bench "$dir/whole" -p 8 -n 8 -b 2000000000
 
 # Usage
 expect 2 "wanted one of --prompt, --chat and --tokens" "$LLMPART" run "$dir/whole"
