@@ -11,7 +11,7 @@
 #include "base/abi.h"
 #include "base/base.h"
 
-/* ---- tokenizer (tokenizer.c, tokenizer_pattern.c) ---------------------------------------------------------------- */
+/* ---- tokenizer (tokenizer/) ---------------------------------------------------------------- */
 
 /* A Hugging Face `tokenizer.json` of BPE kind: byte-level (GPT-2, Llama 3, SmolLM) and SentencePiece style with byte
  * fallback (Llama 2). Immutable after loading; any number of threads may encode at once. */
@@ -250,12 +250,12 @@ typedef struct {
   double ttft_ms, tpot_ms, total_ms;
   double device_ms, cloud_ms, comm_ms; /* total_ms by part: the rest, the cloud computing, and waiting for the link */
   double connect_ms; /* of comm_ms: connecting and joining with early exits; else the session connects before */
-  uint64_t bytes_up, bytes_down;       /* payload and framing, device to cloud and back */
-  uint64_t cloud_requests;             /* times the device waited for the cloud */
-  uint64_t hidden_bytes_up;            /* of bytes_up: rows of hidden states */
-  int64_t drafted, accepted;           /* exact mode: tokens that an exit proposed, and those the cloud confirmed */
-  int64_t fallbacks;                   /* threshold: tokens taken below theta because the cloud did not answer */
-  int32_t plan, plan_count;            /* which of the bundle's plans was taken */
+  uint64_t bytes_up, bytes_down; /* payload and framing, device to cloud and back */
+  uint64_t cloud_requests;       /* times the device waited for the cloud */
+  uint64_t hidden_bytes_up;      /* of bytes_up: rows of hidden states */
+  int64_t drafted, accepted;     /* exact mode: tokens that an exit proposed, and those the cloud confirmed */
+  int64_t fallbacks;             /* threshold: tokens taken below theta because the cloud did not answer */
+  int32_t plan, plan_count;      /* which of the bundle's plans was taken */
   double rtt_ms, up_bps; /* of the link when the plan was chosen; NaN: not measured, since no plan depends on it */
   lp_buf first_logits;   /* f32[vocab] of sequence 0's first generated position; only filled when they are here */
 } lp_generation;

@@ -2,7 +2,7 @@
 #ifndef LP_RUNTIME_INTERNAL_H
 #define LP_RUNTIME_INTERNAL_H
 
-#include "runtime/gpu.h"
+#include "runtime/gpu/gpu.h"
 #include "runtime/runtime.h"
 
 /* ---- manifest (manifest.c) --------------------------------------------------------------------------------------- */

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "runtime/collaborate.h"
-#include "runtime/link_emulator.h"
-#include "runtime/link_security.h"
+#include "runtime/link/link_emulator.h"
+#include "runtime/link/link_security.h"
 
 /* ---- steps that are alike whether the other side is here or not -------------------------------------------------- */
 

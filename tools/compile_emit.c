@@ -2,7 +2,7 @@
 #include "tools/compile.h"
 
 #include "backend/backend.h"
-#include "runtime/gpu_nvrtc.h"
+#include "runtime/gpu/nvrtc.h"
 #include "runtime/runtime.h"
 
 #include <stdlib.h>

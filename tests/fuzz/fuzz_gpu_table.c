@@ -1,5 +1,5 @@
 /* Any bytes as launches.json. */
-#include "runtime/gpu.h"
+#include "runtime/gpu/gpu.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

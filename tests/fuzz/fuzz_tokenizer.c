@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/tokenizer_internal.h"
+#include "runtime/tokenizer/internal.h"
 
 static void use(const lp_tokenizer *tokenizer, const char *text, size_t size, lp_diag *diag) {
   lp_tokens ids = {0};

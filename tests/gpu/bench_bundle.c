@@ -3,7 +3,7 @@
  * bench_bundle --copy: the GB/s, read and written, of copies within the GPU's memory. Exit status 77 when there is no GPU.
  * bench_bundle --weights FILE HEAD BYTES: writes a weights.safetensors of that size: the header in HEAD, then noise to measure a
  * model's speed with. */
-#include "runtime/gpu_api.h"
+#include "runtime/gpu/api.h"
 #include "runtime/runtime.h"
 
 #include <stdlib.h>

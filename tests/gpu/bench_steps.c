@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/gpu_internal.h"
+#include "runtime/gpu/internal.h"
 #include "runtime/runtime_internal.h"
 
 typedef struct {

@@ -2,7 +2,7 @@
 #ifndef LP_TEST_GPU_JOB_H
 #define LP_TEST_GPU_JOB_H
 
-#include "runtime/gpu.h"
+#include "runtime/gpu/gpu.h"
 #include "tests/backend/runner.h"
 
 enum { GPU_JOB_MOST_STATES = 64 };

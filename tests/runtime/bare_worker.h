@@ -2,7 +2,7 @@
 #ifndef LP_TESTS_BARE_WORKER_H
 #define LP_TESTS_BARE_WORKER_H
 
-#include "runtime/worker_internal.h"
+#include "runtime/worker/internal.h"
 
 typedef struct {
   lp_worker worker;

@@ -2,7 +2,7 @@
 #include <check.h>
 #include <string.h>
 
-#include "runtime/gpu.h"
+#include "runtime/gpu/gpu.h"
 #include "tests/suite.h"
 
 #define HEAD "{\"schema\": \"llmpart.launches/1\", \"language\": \"opencl\", \"symbols\": [\"b\", \"s\"], "

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/tokenizer_internal.h"
+#include "runtime/tokenizer/internal.h"
 #include "tests/suite.h"
 
 #define DATA LP_TEST_DIR "/tokenizer/"

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/link_security.h"
-#include "runtime/tcp_look.h"
+#include "runtime/link/link_security.h"
+#include "runtime/link/tcp_look.h"
 #include "tests/suite.h"
 
 static const lp_transport *const tcp = &lp_transport_tcp;

@@ -1,0 +1,175 @@
+/* Segments run as the table of launches says, with sizes put in: for one sequence, or for several in one pass. Then what is joint is
+ * launched once over the rows of all. Every other call is launched once for all sequences where interface and kernel can be told by
+ * tables what each sequence works on (tables.c), else for one sequence after the other. */
+#include "runtime/gpu/internal.h"
+
+int64_t lp_gpu_sequences(const lp_gpu_pass *pass) {
+  return pass->frame->sequences > 0 ? pass->frame->sequences : 1;
+}
+
+/* Is a launch for a sequence with these symbols? */
+static bool applies(const lp_gpu_pass *pass, const lp_gpu_launch *launch, const int64_t *sym) {
+  if (launch->few == NULL) return true;
+  int64_t few = lp_gpu_eval(pass->gpu, launch->few, sym);
+  return few >= launch->least && few <= launch->most;
+}
+
+/* Groups on an axis; those of a recording are as many as contexts of a grain need. */
+static int64_t groups_on(const lp_gpu_pass *pass, const lp_gpu_axis *axis, const int64_t *sym) {
+  int64_t most[LP_MAX_NAMED_SYMBOLS];
+  if (pass->recorded && lp_gpu_grows(axis->size)) {
+    lp_gpu_grain(pass->gpu, sym, lp_gpu_longest_past(pass), most);
+    sym = most;
+  }
+  int64_t size = lp_gpu_eval(pass->gpu, axis->size, sym);
+  return size / axis->per + (size % axis->per > 0);
+}
+
+static lp_gpu_work work_of(const lp_gpu_pass *pass, const lp_gpu_launch *launch, const lp_gpu_value *value) {
+  return (lp_gpu_work){.kernel = lp_map_get(pass->gpu->kernels, launch->kernel),
+                       .groups = {0, 0, 1},
+                       .threads = launch->threads,
+                       .count = launch->arg_count,
+                       .arg = value};
+}
+
+static bool enqueue(const lp_gpu_pass *pass, const lp_gpu_work *work) {
+  if (work->groups[0] <= 0 || work->groups[1] <= 0) return true;
+  return pass->gpu->api->launch(pass->memory->queue, work);
+}
+
+/* ---- for one part ------------------------------------------------------------------------------------------------------ */
+
+static lp_gpu_value value_of(const lp_gpu_pass *pass, const lp_gpu_part *part, const lp_gpu_call *call,
+                             const lp_gpu_arg *arg) {
+  lp_gpu_value value = {.is_memory = arg->kind != LP_GPU_ARG_SIZE};
+  switch (arg->kind) {
+  case LP_GPU_ARG_SIZE:
+    value.size = lp_gpu_eval(pass->gpu, arg->size, part->frame->sym);
+    if (pass->recorded && arg->moving >= 0 && part->owner != NULL)
+      value.at = lp_gpu_size_at(pass, arg->moving, part->number > 0 ? part->number - 1 : 0);
+    break;
+  case LP_GPU_ARG_REF:
+    value.memory = lp_gpu_memory_of(pass, part, &call->ref[arg->ref]);
+    break;
+  case LP_GPU_ARG_SCRATCH:
+    value.memory = lp_gpu_scratch_of(pass, part);
+    break;
+  case LP_GPU_ARG_NULL:
+    break;
+  }
+  return value;
+}
+
+static bool launch(lp_gpu_pass *pass, const lp_gpu_part *part, const lp_gpu_call *call, const lp_gpu_launch *launch) {
+  const int64_t *sym = part->frame->sym;
+  lp_gpu_value value[LP_GPU_MOST_ARGS];
+  lp_gpu_work work = work_of(pass, launch, value);
+  if (!applies(pass, launch, sym)) return true;
+  for (int axis = 0; axis < 2; axis++)
+    work.groups[axis] = groups_on(pass, &launch->axis[axis], sym);
+  for (int32_t i = 0; i < launch->arg_count; i++)
+    value[i] = value_of(pass, part, call, &launch->arg[i]);
+  pass->places |= part->owner != NULL;
+  return enqueue(pass, &work);
+}
+
+static bool launch_call(lp_gpu_pass *pass, const lp_gpu_part *part, const lp_gpu_call *call) {
+  for (int32_t i = 0; i < call->launcher->count; i++)
+    if (!launch(pass, part, call, &call->launcher->launch[i])) return false;
+  return true;
+}
+
+/* ---- for several sequences ---------------------------------------------------------------------------------------------- */
+
+static lp_gpu_value spread_value(const lp_gpu_pass *pass, const lp_gpu_call *call, const lp_gpu_arg *arg,
+                                 int64_t first) {
+  lp_gpu_value value = {.is_memory = arg->kind != LP_GPU_ARG_SIZE};
+  if (arg->kind == LP_GPU_ARG_REF) return lp_gpu_spread_value(pass, &call->ref[arg->ref], first);
+  if (arg->kind == LP_GPU_ARG_SCRATCH) return lp_gpu_spread_value(pass, NULL, first);
+  if (arg->kind == LP_GPU_ARG_NULL) return value;
+  value.size = lp_gpu_eval(pass->gpu, arg->size, pass->frame->sym); /* a constant, unless it is read from memory */
+  if (arg->moving >= 0) value.at = lp_gpu_size_at(pass, arg->moving, first);
+  return value;
+}
+
+/* Sequences [first, last) at once: as many groups as the one that needs most. */
+static bool launch_spread(const lp_gpu_pass *pass, const lp_gpu_call *call, const lp_gpu_launch *launch, int64_t first,
+                          int64_t last) {
+  lp_gpu_value value[LP_GPU_MOST_ARGS];
+  lp_gpu_work work = work_of(pass, launch, value);
+  work.groups[2] = last - first;
+  for (int axis = 0; axis < 2; axis++)
+    for (int64_t i = first; i < last; i++) {
+      int64_t groups = groups_on(pass, &launch->axis[axis], pass->frame->sequence[i].sym);
+      if (groups > work.groups[axis]) work.groups[axis] = groups;
+    }
+  for (int32_t i = 0; i < launch->arg_count; i++)
+    value[i] = spread_value(pass, call, &launch->arg[i], first);
+  return enqueue(pass, &work);
+}
+
+/* Runs of sequences that a launch is for. */
+static bool launch_runs(const lp_gpu_pass *pass, const lp_gpu_call *call, const lp_gpu_launch *launch) {
+  const lp_frame *sequence = pass->frame->sequence;
+  for (int64_t first = 0, last; first < pass->frame->sequences; first = last) {
+    bool is = applies(pass, launch, sequence[first].sym);
+    for (last = first + 1; last < pass->frame->sequences && applies(pass, launch, sequence[last].sym) == is; last++)
+      ;
+    if (is && !launch_spread(pass, call, launch, first, last)) return false;
+  }
+  return true;
+}
+
+static bool launch_for_each(lp_gpu_pass *pass, const lp_gpu_call *call, const lp_gpu_launch *one) {
+  for (int64_t i = 1; i <= pass->frame->sequences; i++) {
+    const lp_gpu_part part = lp_gpu_part_of(pass, i);
+    if (!launch(pass, &part, call, one)) return false;
+  }
+  return true;
+}
+
+static bool launch_apart(lp_gpu_pass *pass, const lp_gpu_call *call) {
+  for (int32_t i = 0; i < call->launcher->count; i++) {
+    const lp_gpu_launch *one = &call->launcher->launch[i];
+    bool spreads = one->spread && pass->gpu->api->spreads;
+    if (!(spreads ? launch_runs(pass, call, one) : launch_for_each(pass, call, one))) return false;
+  }
+  return true;
+}
+
+/* What a call works on is brought to the sequence's own memory and back. */
+static bool launch_shared(lp_gpu_pass *pass, const lp_gpu_call *call) {
+  for (int64_t i = 1; i <= pass->frame->sequences; i++) {
+    const lp_gpu_part part = lp_gpu_part_of(pass, i);
+    if (!lp_gpu_take_rows(pass, &part, call) || !launch_call(pass, &part, call) || !lp_gpu_give_rows(pass, &part, call))
+      return false;
+  }
+  return true;
+}
+
+bool lp_gpu_launch_all(lp_gpu_pass *pass, const lp_gpu_segment *segment) {
+  const lp_gpu_part all = lp_gpu_part_of(pass, 0);
+  bool done = true;
+  for (int32_t i = 0; i < segment->count && done; i++) {
+    const lp_gpu_call *call = &segment->call[i];
+    if (pass->frame->sequences == 0 || call->joint)
+      done = launch_call(pass, &all, call);
+    else
+      done = pass->gpu->api->apart ? launch_apart(pass, call) : launch_shared(pass, call);
+  }
+  return done;
+}
+
+lp_status lp_gpu_run(lp_gpu *gpu, lp_gpu_memory *memory, int32_t layout, int32_t segment, const lp_frame *frame,
+                     size_t arena_bytes, const lp_gpu_owner *owner, lp_diag *diag) {
+  lp_gpu_pass pass = {
+      .gpu = gpu, .memory = memory, .layout = &gpu->table.layout[layout], .frame = frame, .owner = owner};
+  memory->busy = true;
+  bool done = lp_gpu_give(&pass, arena_bytes) && lp_gpu_launch_recorded(&pass, segment);
+  if (done && gpu->api->apart) return LP_OK;
+  done = lp_gpu_take_back(&pass) && done;
+  done = gpu->api->finish(memory->queue) && done;
+  memory->busy = false;
+  return done ? LP_OK : lp_gpu_report(gpu, memory, diag);
+}

@@ -1,0 +1,285 @@
+/* Reads launches.json. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/gpu/api.h"
+#include "runtime/gpu/gpu.h"
+#include "runtime/json_reader.h"
+
+enum { MOST_THREADS = 1024, MOST_REFS = 1024, MOST_BUFFERS = 1 << 20 };
+
+typedef struct {
+  lp_arena *arena;
+  lp_gpu_table *out;
+  lp_diag *diag;
+} reader;
+
+static lp_status read_size(reader *r, const lp_json *array, size_t index, const lp_poly **out) {
+  lp_json at = lp_json_item(array, index);
+  return lp_json_poly(&at, r->arena, &r->out->symbols, out, r->diag);
+}
+
+static lp_status read_number(reader *r, const lp_json *array, size_t index, int64_t least, int64_t *out) {
+  lp_json at = lp_json_item(array, index);
+  return lp_json_i64(&at, least, INT64_MAX, out, r->diag);
+}
+
+/* The key of an object's member, kept. */
+static const char *key_of(reader *r, void *member) {
+  return lp_arena_strdup(r->arena, json_object_iter_key(member));
+}
+
+/* jansson offers members only through a non-const object. */
+static json_t *object_of(const lp_json *at) {
+  return (json_t *)(uintptr_t)at->value;
+}
+
+/* ---- launchers ----------------------------------------------------------------------------------------------------- */
+
+static lp_status read_arg(reader *r, const lp_json *at, lp_gpu_launcher *launcher, lp_gpu_arg *out) {
+  out->moving = -1;
+  if (json_is_null(at->value)) {
+    out->kind = LP_GPU_ARG_NULL;
+  } else if (json_is_true(at->value)) {
+    out->kind = LP_GPU_ARG_SCRATCH;
+  } else if (json_is_integer(at->value)) {
+    out->kind = LP_GPU_ARG_REF;
+    LP_TRY(lp_json_i32(at, 0, MOST_REFS, &out->ref, r->diag));
+    if (out->ref >= launcher->refs) launcher->refs = out->ref + 1;
+  } else {
+    out->kind = LP_GPU_ARG_SIZE;
+    return lp_json_poly(at, r->arena, &r->out->symbols, &out->size, r->diag);
+  }
+  return LP_OK;
+}
+
+static lp_status read_axis(reader *r, const lp_json *launch, const char *key, lp_gpu_axis *out) {
+  lp_json at = lp_json_member(launch, key);
+  LP_TRY(read_size(r, &at, 0, &out->size));
+  return read_number(r, &at, 1, 1, &out->per);
+}
+
+static lp_status read_launch(reader *r, const lp_json *at, lp_gpu_launcher *launcher, lp_gpu_launch *out) {
+  lp_json kernel = lp_json_member(at, "kernel"), threads = lp_json_member(at, "threads");
+  lp_json when = lp_json_member(at, "when"), args = lp_json_member(at, "args"), sm = lp_json_member(at, "sm");
+  LP_TRY(lp_json_text(&kernel, &out->kernel, r->diag));
+  out->kernel = lp_arena_strdup(r->arena, out->kernel);
+  LP_TRY(lp_json_i32(&threads, 1, MOST_THREADS, &out->threads, r->diag));
+  LP_TRY(read_axis(r, at, "x", &out->axis[0]));
+  LP_TRY(read_axis(r, at, "y", &out->axis[1]));
+  if (when.value != NULL) {
+    LP_TRY(read_size(r, &when, 0, &out->few));
+    LP_TRY(read_number(r, &when, 1, 0, &out->least));
+    LP_TRY(read_number(r, &when, 2, 0, &out->most));
+  }
+  if (sm.value != NULL) {
+    lp_json least = lp_json_item(&sm, 0), most = lp_json_item(&sm, 1);
+    LP_TRY(lp_json_i32(&least, 0, INT32_MAX, &out->least_sm, r->diag));
+    LP_TRY(lp_json_i32(&most, 1, INT32_MAX, &out->most_sm, r->diag));
+  }
+  out->spare = json_is_true(lp_json_member(at, "spare").value);
+  out->spread = json_is_true(lp_json_member(at, "spread").value);
+  LP_TRY(lp_json_array(&args, r->diag));
+  size_t count = lp_json_count(&args);
+  if (count > LP_GPU_MOST_ARGS)
+    return lp_json_error(&args, r->diag, "%zu arguments; at most %d", count, LP_GPU_MOST_ARGS);
+  out->arg = LP_NEW_ARRAY(r->arena, lp_gpu_arg, count + 1);
+  out->arg_count = (int32_t)count;
+  for (size_t i = 0; i < count; i++) {
+    lp_json arg = lp_json_item(&args, i);
+    LP_TRY(read_arg(r, &arg, launcher, &out->arg[i]));
+  }
+  return LP_OK;
+}
+
+static lp_status read_launcher(reader *r, const lp_json *at, lp_gpu_launcher *out) {
+  LP_TRY(lp_json_array(at, r->diag));
+  out->launch = LP_NEW_ARRAY(r->arena, lp_gpu_launch, lp_json_count(at) + 1);
+  out->count = (int32_t)lp_json_count(at);
+  for (int32_t i = 0; i < out->count; i++) {
+    lp_json item = lp_json_item(at, (size_t)i);
+    LP_TRY(lp_json_object(&item, r->diag));
+    LP_TRY(read_launch(r, &item, out, &out->launch[i]));
+  }
+  return LP_OK;
+}
+
+static lp_status read_launchers(reader *r, const lp_json *root) {
+  lp_json at = lp_json_member(root, "launchers");
+  LP_TRY(lp_json_array(&at, r->diag));
+  r->out->launcher = LP_NEW_ARRAY(r->arena, lp_gpu_launcher, lp_json_count(&at) + 1);
+  r->out->launcher_count = (int32_t)lp_json_count(&at);
+  for (int32_t i = 0; i < r->out->launcher_count; i++) {
+    lp_json item = lp_json_item(&at, (size_t)i);
+    LP_TRY(read_launcher(r, &item, &r->out->launcher[i]));
+  }
+  return LP_OK;
+}
+
+/* ---- layouts --------------------------------------------------------------------------------------------------------- */
+
+static lp_status read_slots(reader *r, const lp_json *at, lp_gpu_layout *out) {
+  lp_json sizes = lp_json_member(at, "sizes"), slot = lp_json_member(at, "slot");
+  LP_TRY(lp_json_array(&sizes, r->diag));
+  LP_TRY(lp_json_array(&slot, r->diag));
+  if (lp_json_count(&slot) > MOST_BUFFERS || lp_json_count(&sizes) > lp_json_count(&slot))
+    return lp_json_error(&slot, r->diag, "%zu buffers in %zu slots", lp_json_count(&slot), lp_json_count(&sizes));
+  out->slots = (int32_t)lp_json_count(&sizes);
+  out->buffers = (int32_t)lp_json_count(&slot);
+  out->sizes = LP_NEW_ARRAY(r->arena, lp_gpu_slot, (size_t)out->slots + 1);
+  out->slot = LP_NEW_ARRAY(r->arena, int32_t, (size_t)out->buffers + 1);
+  for (int32_t i = 0; i < out->slots; i++) {
+    lp_json list = lp_json_item(&sizes, (size_t)i);
+    LP_TRY(lp_json_array(&list, r->diag));
+    out->sizes[i].count = (int32_t)lp_json_count(&list);
+    out->sizes[i].size = LP_NEW_ARRAY(r->arena, const lp_poly *, lp_json_count(&list) + 1);
+    for (int32_t k = 0; k < out->sizes[i].count; k++)
+      LP_TRY(read_size(r, &list, (size_t)k, &out->sizes[i].size[k]));
+  }
+  for (int32_t i = 0; i < out->buffers; i++) {
+    lp_json item = lp_json_item(&slot, (size_t)i);
+    LP_TRY(lp_json_i32(&item, 0, out->slots - 1, &out->slot[i], r->diag));
+  }
+  return LP_OK;
+}
+
+static lp_status read_layout(reader *r, const lp_json *at, lp_gpu_layout *out) {
+  lp_json scratch = lp_json_member(at, "scratch");
+  LP_TRY(lp_json_object(at, r->diag));
+  LP_TRY(read_slots(r, at, out));
+  LP_TRY(lp_json_array(&scratch, r->diag));
+  out->scratch_count = (int32_t)lp_json_count(&scratch);
+  out->scratch = LP_NEW_ARRAY(r->arena, lp_gpu_scratch, lp_json_count(&scratch) + 1);
+  for (int32_t i = 0; i < out->scratch_count; i++) {
+    lp_json item = lp_json_item(&scratch, (size_t)i);
+    LP_TRY(read_size(r, &item, 0, &out->scratch[i].bytes));
+    LP_TRY(read_size(r, &item, 1, &out->scratch[i].few));
+    LP_TRY(read_number(r, &item, 2, 0, &out->scratch[i].most));
+  }
+  return LP_OK;
+}
+
+static lp_status read_layouts(reader *r, const lp_json *root) {
+  lp_json at = lp_json_member(root, "layouts");
+  LP_TRY(lp_json_object(&at, r->diag));
+  r->out->layout = LP_NEW_ARRAY(r->arena, lp_gpu_layout, lp_json_count(&at) + 1);
+  for (void *member = json_object_iter(object_of(&at)); member != NULL;
+       member = json_object_iter_next(object_of(&at), member)) {
+    lp_gpu_layout *layout = &r->out->layout[r->out->layout_count++];
+    layout->name = key_of(r, member);
+    lp_json item = lp_json_member(&at, layout->name);
+    LP_TRY(read_layout(r, &item, layout));
+  }
+  return LP_OK;
+}
+
+/* ---- segments -------------------------------------------------------------------------------------------------------- */
+
+/* The "+s*256" of "b3+s*256". */
+static bool read_rows(const char *text, lp_gpu_ref *out) {
+  char *end = NULL;
+  if (out->place != LP_GPU_BUFFER || text[0] != '+' || (text[1] != 's' && text[1] != 'r') || text[2] != '*')
+    return false;
+  out->holds = text[1] == 's' ? LP_GPU_NEW_ROWS : LP_GPU_LAST_ROWS;
+  out->bytes = strtol(text + 3, &end, 10);
+  return end != text + 3 && *end == '\0' && out->bytes > 0;
+}
+
+/* "b3", "b3+s*256", "s0", or [offset, bytes] of a weight. */
+static lp_status read_ref(reader *r, const lp_json *at, lp_gpu_ref *out) {
+  if (json_is_array(at->value)) {
+    out->place = LP_GPU_WEIGHT;
+    LP_TRY(read_number(r, at, 0, 0, &out->index));
+    return read_number(r, at, 1, 0, &out->bytes);
+  }
+  const char *text = NULL;
+  char *end = NULL;
+  LP_TRY(lp_json_text(at, &text, r->diag));
+  out->place = text[0] == 's' ? LP_GPU_STATE : LP_GPU_BUFFER;
+  if (text[0] != '\0') out->index = strtol(text + 1, &end, 10);
+  if ((text[0] == 'b' || text[0] == 's') && end != text + 1 && out->index >= 0 && (*end == '\0' || read_rows(end, out)))
+    return LP_OK;
+  return lp_json_error(at, r->diag, "'%.40s' is no buffer and no state", text);
+}
+
+static lp_status read_call(reader *r, const lp_json *at, lp_gpu_call *out) {
+  lp_json number = lp_json_item(at, 0);
+  int32_t launcher = 0;
+  LP_TRY(lp_json_array(at, r->diag));
+  LP_TRY(lp_json_i32(&number, 0, r->out->launcher_count - 1, &launcher, r->diag));
+  out->launcher = &r->out->launcher[launcher];
+  out->joint = json_is_true(lp_json_item(at, 1).value);
+  size_t first = out->joint ? 2 : 1;
+  out->ref_count = (int32_t)(lp_json_count(at) - first);
+  if (out->ref_count < out->launcher->refs || out->ref_count > MOST_REFS)
+    return lp_json_error(at, r->diag, "%d operands; its launches take %d", out->ref_count, out->launcher->refs);
+  out->ref = LP_NEW_ARRAY(r->arena, lp_gpu_ref, (size_t)out->ref_count + 1);
+  for (int32_t i = 0; i < out->ref_count; i++) {
+    lp_json item = lp_json_item(at, (size_t)i + first);
+    LP_TRY(read_ref(r, &item, &out->ref[i]));
+  }
+  return LP_OK;
+}
+
+static lp_status read_segments(reader *r, const lp_json *root) {
+  lp_json at = lp_json_member(root, "segments");
+  LP_TRY(lp_json_object(&at, r->diag));
+  r->out->segment = LP_NEW_ARRAY(r->arena, lp_gpu_segment, lp_json_count(&at) + 1);
+  for (void *member = json_object_iter(object_of(&at)); member != NULL;
+       member = json_object_iter_next(object_of(&at), member)) {
+    lp_gpu_segment *segment = &r->out->segment[r->out->segment_count++];
+    segment->name = key_of(r, member);
+    lp_json calls = lp_json_member(&at, segment->name);
+    LP_TRY(lp_json_array(&calls, r->diag));
+    segment->count = (int32_t)lp_json_count(&calls);
+    segment->call = LP_NEW_ARRAY(r->arena, lp_gpu_call, lp_json_count(&calls) + 1);
+    for (int32_t i = 0; i < segment->count; i++) {
+      lp_json item = lp_json_item(&calls, (size_t)i);
+      LP_TRY(read_call(r, &item, &segment->call[i]));
+    }
+  }
+  return LP_OK;
+}
+
+/* ---- whole ----------------------------------------------------------------------------------------------------------- */
+
+static lp_status read_root(reader *r, const lp_json *root) {
+  lp_json schema = lp_json_member(root, "schema"), language = lp_json_member(root, "language");
+  lp_json symbols = lp_json_member(root, "symbols");
+  const char *text = NULL;
+  LP_TRY(lp_json_text(&schema, &text, r->diag));
+  if (!lp_streq(text, "llmpart.launches/1"))
+    return lp_json_error(&schema, r->diag, "wanted 'llmpart.launches/1', found '%.60s'", text);
+  LP_TRY(lp_json_text(&language, &text, r->diag));
+  if (lp_gpu_api_find(text) == NULL)
+    return lp_json_error(&language, r->diag, "wanted 'cuda' or 'opencl', found '%.60s'", text);
+  r->out->language = lp_arena_strdup(r->arena, text);
+  LP_TRY(lp_json_array(&symbols, r->diag));
+  for (size_t i = 0; i < lp_json_count(&symbols); i++) {
+    lp_json item = lp_json_item(&symbols, i);
+    LP_TRY(lp_json_text(&item, &text, r->diag));
+    if (lp_symbols_intern(&r->out->symbols, text) != i + 1)
+      return lp_json_error(&item, r->diag, "'%.40s' is listed twice, or one too many", text);
+  }
+  r->out->sequences = json_is_true(lp_json_member(root, "sequences").value);
+  LP_TRY(read_launchers(r, root));
+  LP_TRY(read_layouts(r, root));
+  return read_segments(r, root);
+}
+
+lp_status lp_gpu_table_parse(const char *file, const char *text, size_t size, lp_arena *arena, lp_gpu_table *out,
+                             lp_diag *diag) {
+  json_t *value = NULL;
+  *out = (lp_gpu_table){0};
+  lp_symbols_init(&out->symbols, arena);
+  LP_TRY(lp_json_load(file, text, size, &value, diag));
+  reader r = {arena, out, diag};
+  lp_json root = lp_json_root(file, value);
+  lp_status status = read_root(&r, &root);
+  json_decref(value);
+  return status;
+}
+
+void lp_gpu_table_clear(lp_gpu_table *table) {
+  lp_symbols_free(&table->symbols);
+}

@@ -1,0 +1,371 @@
+/* Parses the tokens of a chat template. Precedence is Jinja's: if-else, or, and, not, comparison, + -, ~, * / // %,
+ * sign, then postfix, filters and tests. */
+#include <string.h>
+
+#include "runtime/tokenizer/chat_template.h"
+
+typedef struct {
+  const lp_chat *chat;
+  const lp_chat_token *token;
+  int depth;
+} parser;
+
+enum { MAX_DEPTH = 100 };
+
+static lp_status parse_expression(parser *p, lp_chat_node **out);
+static lp_status parse_body(parser *p, lp_chat_node **out);
+
+/* ---- tokens ------------------------------------------------------------------------------------------------------ */
+
+static bool is_symbol(const parser *p, const char *text) {
+  return p->token->kind == LP_CHAT_SYMBOL && lp_streq(p->token->text, text);
+}
+
+static bool is_word(const parser *p, const char *text) {
+  return p->token->kind == LP_CHAT_NAME && lp_streq(p->token->text, text);
+}
+
+static bool accept_symbol(parser *p, const char *text) {
+  if (!is_symbol(p, text)) return false;
+  ++p->token;
+  return true;
+}
+
+static bool accept_word(parser *p, const char *text) {
+  if (!is_word(p, text)) return false;
+  ++p->token;
+  return true;
+}
+
+static lp_status unexpected(const parser *p, const char *wanted) {
+  const char *found = p->token->kind == LP_CHAT_END ? "the end" : p->token->text;
+  return lp_chat_error(p->chat, p->token->at, "expected %s, found '%s'", wanted, found);
+}
+
+static lp_status expect_symbol(parser *p, const char *text) {
+  return accept_symbol(p, text) ? LP_OK : unexpected(p, text);
+}
+
+static lp_status expect_close(parser *p) {
+  if (p->token->kind != LP_CHAT_CLOSE) return unexpected(p, "the end of the tag");
+  ++p->token;
+  return LP_OK;
+}
+
+static lp_chat_node *make(parser *p, lp_chat_node_kind kind, const lp_chat_token *token) {
+  lp_chat_node *node = LP_NEW(p->chat->arena, lp_chat_node);
+  node->kind = kind;
+  node->at = token->at;
+  node->text = token->text;
+  node->size = token->size;
+  node->integer = token->integer;
+  return node;
+}
+
+static lp_status expect_name(parser *p, const lp_chat_token **out) {
+  if (p->token->kind != LP_CHAT_NAME) return unexpected(p, "a name");
+  *out = p->token++;
+  return LP_OK;
+}
+
+/* ---- expressions ------------------------------------------------------------------------------------------------- */
+
+/* Items up to `close`, which is consumed; keyword arguments only where `keywords`. */
+static lp_status parse_items(parser *p, const char *close, bool keywords, lp_chat_node **out) {
+  lp_chat_node **end = out;
+  while (!accept_symbol(p, close)) {
+    if (end != out) LP_TRY(expect_symbol(p, ","));
+    if (end != out && accept_symbol(p, close)) break;
+    const lp_chat_token *name = p->token;
+    bool keyword =
+        keywords && name->kind == LP_CHAT_NAME && name[1].kind == LP_CHAT_SYMBOL && lp_streq(name[1].text, "=");
+    if (keyword) {
+      p->token += 2;
+      *end = make(p, LP_CHAT_IS_KEYWORD, name);
+      LP_TRY(parse_expression(p, &(*end)->a));
+    } else {
+      LP_TRY(parse_expression(p, end));
+    }
+    end = &(*end)->next;
+  }
+  return LP_OK;
+}
+
+static lp_status parse_primary(parser *p, lp_chat_node **out) {
+  const lp_chat_token *token = p->token;
+  switch (token->kind) {
+  case LP_CHAT_NAME:
+    *out = make(p, LP_CHAT_IS_NAME, token);
+    break;
+  case LP_CHAT_TEXT:
+    *out = make(p, LP_CHAT_IS_TEXT, token);
+    break;
+  case LP_CHAT_INTEGER:
+    *out = make(p, LP_CHAT_IS_INTEGER, token);
+    break;
+  default:
+    if (accept_symbol(p, "(")) {
+      LP_TRY(parse_expression(p, out));
+      return is_symbol(p, ",") ? lp_chat_error(p->chat, p->token->at, "tuples are not supported")
+                               : expect_symbol(p, ")");
+    }
+    if (accept_symbol(p, "[")) {
+      *out = make(p, LP_CHAT_IS_LIST, token);
+      return parse_items(p, "]", false, &(*out)->b);
+    }
+    if (is_symbol(p, "{")) return lp_chat_error(p->chat, token->at, "dictionaries are not supported");
+    return unexpected(p, "a value");
+  }
+  ++p->token;
+  return LP_OK;
+}
+
+static lp_status parse_subscript(parser *p, lp_chat_node **out) {
+  lp_chat_node *node = make(p, LP_CHAT_IS_INDEX, p->token - 1);
+  node->a = *out;
+  *out = node;
+  if (!is_symbol(p, ":")) LP_TRY(parse_expression(p, &node->b));
+  if (accept_symbol(p, ":")) {
+    node->kind = LP_CHAT_IS_SLICE;
+    if (is_symbol(p, ":")) return lp_chat_error(p->chat, p->token->at, "slices with a step are not supported");
+    if (!is_symbol(p, "]")) LP_TRY(parse_expression(p, &node->c));
+    if (is_symbol(p, ":")) return lp_chat_error(p->chat, p->token->at, "slices with a step are not supported");
+  }
+  return expect_symbol(p, "]");
+}
+
+static lp_status parse_postfix(parser *p, lp_chat_node **out) {
+  for (;;) {
+    const lp_chat_token *token = p->token;
+    lp_chat_node *node;
+    if (accept_symbol(p, ".")) {
+      const lp_chat_token *name = p->token;
+      LP_TRY(expect_name(p, &name));
+      node = make(p, LP_CHAT_IS_MEMBER, name);
+      node->a = *out;
+      *out = node;
+    } else if (accept_symbol(p, "[")) {
+      LP_TRY(parse_subscript(p, out));
+    } else if (accept_symbol(p, "(")) {
+      node = make(p, LP_CHAT_IS_CALL, token);
+      node->a = *out;
+      *out = node;
+      LP_TRY(parse_items(p, ")", true, &node->b));
+    } else {
+      return LP_OK;
+    }
+  }
+}
+
+static lp_status parse_test(parser *p, lp_chat_node **out) {
+  bool negated = accept_word(p, "not");
+  const lp_chat_token *name = p->token;
+  LP_TRY(expect_name(p, &name));
+  lp_chat_node *node = make(p, LP_CHAT_IS_TEST, name);
+  node->integer = negated;
+  node->a = *out;
+  *out = node;
+  if (is_symbol(p, "("))
+    return lp_chat_error(p->chat, name->at, "the test '%s' with arguments is not supported", name->text);
+  return LP_OK;
+}
+
+static lp_status parse_filters(parser *p, lp_chat_node **out) {
+  for (;;) {
+    if (accept_symbol(p, "|")) {
+      const lp_chat_token *name = p->token;
+      LP_TRY(expect_name(p, &name));
+      lp_chat_node *node = make(p, LP_CHAT_IS_FILTER, name);
+      node->a = *out;
+      *out = node;
+      if (accept_symbol(p, "(")) LP_TRY(parse_items(p, ")", false, &node->b));
+    } else if (accept_word(p, "is")) {
+      LP_TRY(parse_test(p, out));
+    } else {
+      return LP_OK;
+    }
+  }
+}
+
+static lp_status parse_unary(parser *p, lp_chat_node **out) {
+  const lp_chat_token *token = p->token;
+  if (accept_symbol(p, "-")) {
+    lp_chat_node *node = make(p, LP_CHAT_IS_MINUS, token);
+    LP_TRY(parse_primary(p, &node->a));
+    LP_TRY(parse_postfix(p, &node->a));
+    *out = node;
+  } else {
+    LP_TRY(parse_primary(p, out));
+    LP_TRY(parse_postfix(p, out));
+  }
+  return parse_filters(p, out);
+}
+
+/* The binary operators from the loosest level to the tightest. */
+static const char *const levels[][7] = {
+    {"or"}, {"and"}, {NULL}, {"==", "!=", "<", ">", "<=", ">=", "in"}, {"+", "-"}, {"~"}, {"*", "/", "//", "%"},
+};
+enum { LEVEL_NOT = 2, LEVEL_COMPARE = 3 };
+
+static bool at_operator(const parser *p, size_t level) {
+  for (size_t i = 0; i < LP_COUNT(levels[level]) && levels[level][i] != NULL; ++i)
+    if (is_symbol(p, levels[level][i]) || is_word(p, levels[level][i])) return true;
+  return level == LEVEL_COMPARE && is_word(p, "not") && p->token[1].kind == LP_CHAT_NAME &&
+         lp_streq(p->token[1].text, "in");
+}
+
+static lp_status parse_level(parser *p, size_t level, lp_chat_node **out) {
+  if (level == LP_COUNT(levels)) return parse_unary(p, out);
+  const lp_chat_token *token = p->token;
+  if (level == LEVEL_NOT && accept_word(p, "not")) {
+    if (++p->depth > MAX_DEPTH) return lp_chat_error(p->chat, token->at, "nested too deeply");
+    *out = make(p, LP_CHAT_IS_NOT, token);
+    LP_TRY(parse_level(p, level, &(*out)->a));
+    --p->depth;
+    return LP_OK;
+  }
+  LP_TRY(parse_level(p, level + 1, out));
+  for (size_t count = 0; at_operator(p, level); ++count) {
+    if (level == LEVEL_COMPARE && count == 1)
+      return lp_chat_error(p->chat, p->token->at, "chained comparisons are not supported");
+    lp_chat_node *node = make(p, LP_CHAT_IS_BINARY, p->token++);
+    if (lp_streq(node->text, "not")) {
+      ++p->token;
+      node->text = "not in";
+    }
+    node->a = *out;
+    *out = node;
+    LP_TRY(parse_level(p, level + 1, &node->b));
+  }
+  return LP_OK;
+}
+
+static lp_status parse_expression(parser *p, lp_chat_node **out) {
+  if (++p->depth > MAX_DEPTH) return lp_chat_error(p->chat, p->token->at, "nested too deeply");
+  LP_TRY(parse_level(p, 0, out));
+  const lp_chat_token *token = p->token;
+  if (accept_word(p, "if")) {
+    lp_chat_node *node = make(p, LP_CHAT_IS_CHOICE, token);
+    node->a = *out;
+    *out = node;
+    LP_TRY(parse_level(p, 0, &node->b));
+    if (accept_word(p, "else")) LP_TRY(parse_expression(p, &node->c));
+  }
+  if (is_symbol(p, "**")) return lp_chat_error(p->chat, p->token->at, "the operator '**' is not supported");
+  --p->depth;
+  return LP_OK;
+}
+
+/* ---- statements -------------------------------------------------------------------------------------------------- */
+
+/* Is the next tag {% word ... %}? */
+static bool at_block(const parser *p, const char *word) {
+  return p->token->kind == LP_CHAT_BLOCK && p->token[1].kind == LP_CHAT_NAME && lp_streq(p->token[1].text, word);
+}
+
+static lp_status expect_end(parser *p, const char *word, const lp_chat_token *start) {
+  if (!at_block(p, word)) return lp_chat_error(p->chat, start->at, "'%s' lacks its '%s'", start->text, word);
+  p->token += 2;
+  return expect_close(p);
+}
+
+static lp_status parse_if(parser *p, const lp_chat_token *start, lp_chat_node **out);
+
+static lp_status parse_otherwise(parser *p, const lp_chat_token *start, lp_chat_node **out) {
+  const lp_chat_token *word = p->token + 1;
+  if (at_block(p, "elif")) {
+    p->token += 2;
+    return parse_if(p, word, out);
+  }
+  if (at_block(p, "else")) {
+    p->token += 2;
+    LP_TRY(expect_close(p));
+    LP_TRY(parse_body(p, out));
+  }
+  return expect_end(p, "endif", start);
+}
+
+/* Behind `if` or `elif`. */
+static lp_status parse_if(parser *p, const lp_chat_token *start, lp_chat_node **out) {
+  if (++p->depth > MAX_DEPTH) return lp_chat_error(p->chat, start->at, "nested too deeply");
+  *out = make(p, LP_CHAT_DO_IF, start);
+  LP_TRY(parse_expression(p, &(*out)->a));
+  LP_TRY(expect_close(p));
+  LP_TRY(parse_body(p, &(*out)->b));
+  LP_TRY(parse_otherwise(p, start, &(*out)->c));
+  --p->depth;
+  return LP_OK;
+}
+
+static lp_status parse_for(parser *p, const lp_chat_token *start, lp_chat_node **out) {
+  const lp_chat_token *name = p->token;
+  LP_TRY(expect_name(p, &name));
+  if (is_symbol(p, ",")) return lp_chat_error(p->chat, p->token->at, "a loop over several variables is not supported");
+  *out = make(p, LP_CHAT_DO_FOR, name);
+  if (!accept_word(p, "in")) return unexpected(p, "in");
+  LP_TRY(parse_level(p, 0, &(*out)->a));
+  if (is_word(p, "if") || is_word(p, "recursive"))
+    return lp_chat_error(p->chat, p->token->at, "'%s' in a loop's head is not supported", p->token->text);
+  LP_TRY(expect_close(p));
+  LP_TRY(parse_body(p, &(*out)->b));
+  if (at_block(p, "else")) return lp_chat_error(p->chat, p->token->at, "'else' of a loop is not supported");
+  return expect_end(p, "endfor", start);
+}
+
+static lp_status parse_set(parser *p, lp_chat_node **out) {
+  const lp_chat_token *name = p->token, *attribute = p->token;
+  LP_TRY(expect_name(p, &name));
+  *out = make(p, LP_CHAT_DO_SET, name);
+  if (accept_symbol(p, ".")) {
+    LP_TRY(expect_name(p, &attribute));
+    (*out)->b = make(p, LP_CHAT_IS_NAME, attribute);
+  }
+  if (!is_symbol(p, "=")) return lp_chat_error(p->chat, p->token->at, "'set' without '=' is not supported");
+  ++p->token;
+  LP_TRY(parse_expression(p, &(*out)->a));
+  return expect_close(p);
+}
+
+static lp_status parse_block(parser *p, lp_chat_node **out) {
+  ++p->token;
+  const lp_chat_token *word = p->token;
+  LP_TRY(expect_name(p, &word));
+  if (lp_streq(word->text, "if")) return parse_if(p, word, out);
+  if (lp_streq(word->text, "for")) return parse_for(p, word, out);
+  if (lp_streq(word->text, "set")) return parse_set(p, out);
+  if (lp_streq(word->text, "generation") || lp_streq(word->text, "endgeneration"))
+    return expect_close(p); /* transformers' mark for training masks prints nothing */
+  return lp_chat_error(p->chat, word->at, "the statement '%s' is not supported", word->text);
+}
+
+static bool at_end_of_body(const parser *p) {
+  return at_block(p, "endif") || at_block(p, "endfor") || at_block(p, "else") || at_block(p, "elif");
+}
+
+static lp_status parse_body(parser *p, lp_chat_node **out) {
+  lp_chat_node **end = out;
+  if (++p->depth > MAX_DEPTH) return lp_chat_error(p->chat, p->token->at, "nested too deeply");
+  while (p->token->kind != LP_CHAT_END && !at_end_of_body(p)) {
+    const lp_chat_token *token = p->token;
+    if (token->kind == LP_CHAT_DATA) {
+      *end = make(p, LP_CHAT_DO_TEXT, p->token++);
+    } else if (token->kind == LP_CHAT_OUTPUT) {
+      *end = make(p, LP_CHAT_DO_OUTPUT, p->token++);
+      LP_TRY(parse_expression(p, &(*end)->a));
+      LP_TRY(expect_close(p));
+    } else {
+      LP_TRY(parse_block(p, end));
+    }
+    if (*end != NULL) end = &(*end)->next;
+  }
+  --p->depth;
+  return LP_OK;
+}
+
+lp_status lp_chat_parse(const lp_chat *chat, const lp_chat_tokens *tokens, lp_chat_node **out) {
+  parser p = {.chat = chat, .token = tokens->data};
+  *out = NULL;
+  LP_TRY(parse_body(&p, out));
+  if (p.token->kind == LP_CHAT_END) return LP_OK;
+  return lp_chat_error(chat, p.token->at, "'%s' without its beginning", p.token[1].text);
+}

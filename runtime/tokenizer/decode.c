@@ -1,0 +1,160 @@
+/* The steps of decoders: pieces are tokens on their way back to text. */
+#include <string.h>
+
+#include "runtime/tokenizer/internal.h"
+
+static const char *piece_text(const lp_work *work, size_t index) {
+  return lp_buf_text(&work->now.text) + work->now.list.data[index].start;
+}
+
+static bool append_bytes(const char *text, size_t size, lp_buf *out) {
+  size_t begin = out->size, bad;
+  for (size_t at = 0; at < size;) {
+    size_t length = lp_utf8_length(text + at, size - at, &bad);
+    int byte = length > 0 ? lp_char_byte(lp_utf8_read(text + at, length)) : -1;
+    if (byte < 0) {
+      out->size = begin;
+      return false;
+    }
+    char c = (char)byte;
+    lp_buf_append(out, &c, 1);
+    at += length;
+  }
+  return true;
+}
+
+lp_status lp_step_unbytes(const lp_step *step, lp_work *work) {
+  (void)step;
+  lp_buf bytes = {0};
+  for (size_t i = 0; i < work->now.list.count; ++i) {
+    size_t size = work->now.list.data[i].size;
+    if (!append_bytes(piece_text(work, i), size, &bytes)) lp_buf_append(&bytes, piece_text(work, i), size);
+  }
+  lp_work_begin(work);
+  lp_utf8_repair(lp_buf_text(&bytes), bytes.size, &work->next.text);
+  lp_work_add(work, 0, -1, false);
+  lp_buf_free(&bytes);
+  lp_work_swap(work);
+  return LP_OK;
+}
+
+/* Appends `text` with every `from` replaced by `to`. */
+static void replace_all(const char *text, size_t size, const lp_step *from, const char *to, lp_buf *out) {
+  size_t at = 0;
+  while (at < size) {
+    bool hit = from->size > 0 && size - at >= from->size && memcmp(text + at, from->text, from->size) == 0;
+    if (hit)
+      lp_buf_puts(out, to);
+    else
+      lp_buf_append(out, text + at, 1);
+    at += hit ? from->size : 1;
+  }
+}
+
+lp_status lp_step_unmetaspace(const lp_step *step, lp_work *work) {
+  lp_work_begin(work);
+  for (size_t i = 0; i < work->now.list.count; ++i) {
+    size_t start = work->next.text.size;
+    bool drop = i == 0 && step->prefix != LP_PREFIX_NEVER;
+    replace_all(piece_text(work, i), work->now.list.data[i].size, step, drop ? "" : " ", &work->next.text);
+    lp_work_add(work, start, -1, false);
+  }
+  lp_work_swap(work);
+  return LP_OK;
+}
+
+lp_status lp_step_suffix(const lp_step *step, lp_work *work) {
+  lp_work_begin(work);
+  size_t count = work->now.list.count;
+  for (size_t i = 0; i < count; ++i) {
+    size_t start = work->next.text.size;
+    replace_all(piece_text(work, i), work->now.list.data[i].size, step, i + 1 == count ? "" : " ", &work->next.text);
+    lp_work_add(work, start, -1, false);
+  }
+  lp_work_swap(work);
+  return LP_OK;
+}
+
+static int hex_value(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+/* The byte of "<0xNN>", or -1. As in the reference "+F" is a number, too. */
+static int fallback_byte(const char *text, size_t size) {
+  if (size != 6 || memcmp(text, "<0x", 3) != 0 || text[5] != '>') return -1;
+  int high = text[3] == '+' ? 0 : hex_value(text[3]), low = hex_value(text[4]);
+  return high < 0 || low < 0 ? -1 : high * 16 + low;
+}
+
+static void flush_bytes(lp_buf *bytes, lp_work *work) {
+  size_t start = work->next.text.size;
+  if (bytes->size == 0) return;
+  if (lp_utf8_valid(bytes->data, bytes->size)) {
+    lp_buf_append(&work->next.text, bytes->data, bytes->size);
+    lp_work_add(work, start, -1, false);
+  } else {
+    for (size_t i = 0; i < bytes->size; ++i) {
+      lp_buf_puts(&work->next.text, "\xEF\xBF\xBD");
+      lp_work_add(work, work->next.text.size - 3, -1, false);
+    }
+  }
+  lp_buf_clear(bytes);
+}
+
+lp_status lp_step_byte_fallback(const lp_step *step, lp_work *work) {
+  (void)step;
+  lp_buf bytes = {0};
+  lp_work_begin(work);
+  for (size_t i = 0; i < work->now.list.count; ++i) {
+    size_t size = work->now.list.data[i].size;
+    int byte = fallback_byte(piece_text(work, i), size);
+    if (byte >= 0) {
+      char c = (char)byte;
+      lp_buf_append(&bytes, &c, 1);
+      continue;
+    }
+    flush_bytes(&bytes, work);
+    size_t start = work->next.text.size;
+    lp_buf_append(&work->next.text, piece_text(work, i), size);
+    lp_work_add(work, start, -1, false);
+  }
+  flush_bytes(&bytes, work);
+  lp_buf_free(&bytes);
+  lp_work_swap(work);
+  return LP_OK;
+}
+
+lp_status lp_step_fuse(const lp_step *step, lp_work *work) {
+  (void)step;
+  lp_work_begin(work);
+  for (size_t i = 0; i < work->now.list.count; ++i)
+    lp_buf_append(&work->next.text, piece_text(work, i), work->now.list.data[i].size);
+  lp_work_add(work, 0, -1, false);
+  lp_work_swap(work);
+  return LP_OK;
+}
+
+static bool ends_with(const char *text, size_t size, const lp_step *step) {
+  return size >= step->size && memcmp(text + size - step->size, step->text, step->size) == 0;
+}
+
+lp_status lp_step_cut(const lp_step *step, lp_work *work) {
+  lp_work_begin(work);
+  for (size_t i = 0; i < work->now.list.count; ++i) {
+    const char *text = piece_text(work, i);
+    size_t size = work->now.list.data[i].size, start = work->next.text.size;
+    for (size_t n = 0; n < step->cut_left && size >= step->size && memcmp(text, step->text, step->size) == 0; ++n) {
+      text += step->size;
+      size -= step->size;
+    }
+    for (size_t n = 0; n < step->cut_right && ends_with(text, size, step); ++n)
+      size -= step->size;
+    lp_buf_append(&work->next.text, text, size);
+    lp_work_add(work, start, -1, false);
+  }
+  lp_work_swap(work);
+  return LP_OK;
+}

@@ -1,0 +1,197 @@
+/* The tokenizer's public face: loading, encoding, decoding. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/tokenizer/internal.h"
+
+/* ---- loading ----------------------------------------------------------------------------------------------------- */
+
+static lp_status load_parts(lp_loader *loader, const lp_node *root) {
+  const lp_node *model;
+  LP_TRY(lp_node_expect(loader, root, LP_NODE_OBJECT, "the file"));
+  LP_TRY(lp_member_get(loader, root, "", "model", LP_NODE_OBJECT, &model));
+  LP_TRY(lp_load_model(loader, model, "model"));
+  LP_TRY(lp_load_normalizer(loader, lp_node_member(root, "normalizer"), "normalizer"));
+  LP_TRY(lp_load_added(loader, lp_node_member(root, "added_tokens"), "added_tokens"));
+  LP_TRY(lp_load_pre_tokenizer(loader, lp_node_member(root, "pre_tokenizer"), "pre_tokenizer"));
+  LP_TRY(lp_load_post_processor(loader, lp_node_member(root, "post_processor"), "post_processor"));
+  return lp_load_decoder(loader, lp_node_member(root, "decoder"), "decoder");
+}
+
+lp_status lp_tokenizer_parse(const char *file, const char *data, size_t size, lp_tokenizer **out, lp_diag *diag) {
+  lp_tokenizer *tokenizer = lp_alloc(sizeof *tokenizer);
+  tokenizer->arena = lp_arena_create();
+  lp_loader loader = {.tokenizer = tokenizer, .file = file, .diag = diag};
+  lp_document *document = NULL;
+  lp_status status = lp_document_parse(&loader, data, size, &document);
+  if (status == LP_OK) status = load_parts(&loader, lp_document_root(document));
+  lp_document_free(document);
+  if (status == LP_OK) {
+    *out = tokenizer;
+    return LP_OK;
+  }
+  lp_tokenizer_free(tokenizer);
+  return status;
+}
+
+/* Without a tokenizer_config.json the usual names tell. */
+static const char *usual_name(const lp_tokenizer *tokenizer, const char *const *names, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    int32_t id = lp_tokenizer_token_id(tokenizer, names[i]);
+    if (id >= 0 && tokenizer->special.data[id]) return names[i];
+  }
+  return NULL;
+}
+
+static void guess_specials(lp_tokenizer *tokenizer) {
+  static const char *const bos[] = {"<s>", "<|begin_of_text|>", "<bos>", "<|startoftext|>"};
+  static const char *const eos[] = {"</s>", "<|im_end|>", "<|end_of_text|>", "<eos>", "<|endoftext|>"};
+  tokenizer->bos = usual_name(tokenizer, bos, LP_COUNT(bos));
+  tokenizer->eos = usual_name(tokenizer, eos, LP_COUNT(eos));
+}
+
+lp_status lp_tokenizer_load(const char *path, lp_tokenizer **out, lp_diag *diag) {
+  char *data = NULL;
+  size_t size = 0;
+  lp_tokenizer *tokenizer = NULL;
+  LP_TRY(lp_file_read(path, &data, &size, diag));
+  lp_status status = lp_tokenizer_parse(path, data, size, &tokenizer, diag);
+  free(data);
+  if (status != LP_OK) return status;
+  lp_loader loader = {.tokenizer = tokenizer, .file = path, .diag = diag};
+  char *dir = lp_path_dir(path), *config = lp_path_join(dir, "tokenizer_config.json");
+  if (!lp_path_exists(config)) guess_specials(tokenizer);
+  status = lp_load_config(&loader, dir);
+  free(config);
+  free(dir);
+  if (status == LP_OK)
+    *out = tokenizer;
+  else
+    lp_tokenizer_free(tokenizer);
+  return status;
+}
+
+void lp_tokenizer_free(lp_tokenizer *tokenizer) {
+  if (tokenizer == NULL) return;
+  lp_vocab_free(&tokenizer->vocab);
+  lp_added_free(&tokenizer->raw);
+  lp_added_free(&tokenizer->normalized);
+  lp_vec_free(&tokenizer->special);
+  lp_steps_free(&tokenizer->normalizer);
+  lp_steps_free(&tokenizer->pre_tokenizer);
+  lp_steps_free(&tokenizer->decoder);
+  lp_vec_free(&tokenizer->before);
+  lp_vec_free(&tokenizer->after);
+  lp_arena_free(tokenizer->arena);
+  free(tokenizer);
+}
+
+/* ---- questions --------------------------------------------------------------------------------------------------- */
+
+int32_t lp_tokenizer_vocab_size(const lp_tokenizer *tokenizer) {
+  return (int32_t)tokenizer->vocab.tokens.count;
+}
+
+int32_t lp_tokenizer_token_id(const lp_tokenizer *tokenizer, const char *token) {
+  int32_t id = lp_vocab_find(&tokenizer->vocab, token, strlen(token));
+  const lp_token *tokens = tokenizer->vocab.tokens.data;
+  for (size_t i = 0; id < 0 && i < tokenizer->vocab.tokens.count; ++i)
+    if (tokens[i].known && !tokens[i].in_model && lp_streq(tokenizer->vocab.text.data + tokens[i].offset, token))
+      id = (int32_t)i;
+  return id;
+}
+
+int32_t lp_tokenizer_eos(const lp_tokenizer *tokenizer) {
+  return tokenizer->eos != NULL ? lp_tokenizer_token_id(tokenizer, tokenizer->eos) : -1;
+}
+
+int32_t lp_tokenizer_bos(const lp_tokenizer *tokenizer) {
+  return tokenizer->bos != NULL ? lp_tokenizer_token_id(tokenizer, tokenizer->bos) : -1;
+}
+
+bool lp_tokenizer_has_chat_template(const lp_tokenizer *tokenizer) {
+  return tokenizer->chat != NULL;
+}
+
+lp_status lp_tokenizer_chat(const lp_tokenizer *tokenizer, const lp_chat_message *messages, size_t count,
+                            bool add_generation_prompt, lp_buf *out, lp_diag *diag) {
+  if (tokenizer->chat == NULL) return lp_error(diag, LP_LOC_NONE, "the tokenizer has no chat template");
+  lp_chat_input input = {.file = tokenizer->chat_file,
+                         .bos = tokenizer->bos != NULL ? tokenizer->bos : "",
+                         .eos = tokenizer->eos != NULL ? tokenizer->eos : "",
+                         .messages = messages,
+                         .count = count,
+                         .add_generation_prompt = add_generation_prompt};
+  return lp_chat_render(tokenizer->chat, tokenizer->chat_size, &input, out, diag);
+}
+
+/* ---- encoding ---------------------------------------------------------------------------------------------------- */
+
+static void append_ids(const lp_tokens *ids, lp_tokens *out) {
+  for (size_t i = 0; i < ids->count; ++i)
+    lp_vec_push(out, ids->data[i]);
+}
+
+static lp_status cut_pieces(const lp_tokenizer *tokenizer, lp_work *work) {
+  lp_added_split(&tokenizer->raw, work);
+  LP_TRY(lp_steps_run(&tokenizer->normalizer, work));
+  lp_added_split(&tokenizer->normalized, work);
+  return lp_steps_run(&tokenizer->pre_tokenizer, work);
+}
+
+static void encode_pieces(const lp_tokenizer *tokenizer, const lp_work *work, lp_tokens *out) {
+  lp_bpe_scratch *scratch = lp_bpe_scratch_create();
+  for (size_t i = 0; i < work->now.list.count; ++i) {
+    lp_piece piece = work->now.list.data[i];
+    if (piece.token >= 0)
+      lp_vec_push(out, piece.token);
+    else
+      lp_bpe_encode(&tokenizer->vocab, lp_buf_text(&work->now.text) + piece.start, piece.size, scratch, out);
+  }
+  lp_bpe_scratch_free(scratch);
+}
+
+enum { MAX_TEXT = 1 << 28 }; /* bytes; steps may grow a text, and positions in a word are 32 bits */
+
+lp_status lp_tokenizer_encode(const lp_tokenizer *tokenizer, const char *text, size_t size, bool add_special,
+                              lp_tokens *out, lp_diag *diag) {
+  if (size > MAX_TEXT)
+    return lp_error(diag, LP_LOC_NONE, "the text to encode has %zu bytes, more than %d", size, MAX_TEXT);
+  lp_work work = {.diag = diag};
+  lp_work_begin(&work);
+  lp_utf8_repair(text, size, &work.next.text);
+  lp_work_add(&work, 0, -1, true);
+  lp_work_swap(&work);
+  lp_status status = cut_pieces(tokenizer, &work);
+  if (status == LP_OK) {
+    if (add_special) append_ids(&tokenizer->before, out);
+    encode_pieces(tokenizer, &work, out);
+    if (add_special) append_ids(&tokenizer->after, out);
+  }
+  lp_work_free(&work);
+  return status;
+}
+
+/* ---- decoding ---------------------------------------------------------------------------------------------------- */
+
+void lp_tokenizer_decode(const lp_tokenizer *tokenizer, const int32_t *ids, size_t count, bool skip_special,
+                         lp_buf *out) {
+  lp_work work = {.keep_empty = true};
+  lp_work_begin(&work);
+  for (size_t i = 0; i < count; ++i) {
+    size_t size, start = work.next.text.size;
+    const char *text = lp_vocab_spelling(&tokenizer->vocab, ids[i], &size);
+    if (text == NULL || (skip_special && tokenizer->special.data[ids[i]])) continue;
+    lp_buf_append(&work.next.text, text, size);
+    lp_work_add(&work, start, -1, false);
+  }
+  lp_work_swap(&work);
+  /* A pattern that runs into its limits ends the decoding there; the pieces are those before its step. */
+  lp_status status = lp_steps_run(&tokenizer->decoder, &work);
+  (void)status;
+  for (size_t i = 0; i < work.now.list.count; ++i) {
+    if (i > 0 && !tokenizer->has_decoder) lp_buf_append(out, " ", 1);
+    lp_buf_append(out, lp_buf_text(&work.now.text) + work.now.list.data[i].start, work.now.list.data[i].size);
+  }
+  lp_work_free(&work);
+}

@@ -1,0 +1,346 @@
+/* Contexts of early exits on the worker: rows come, questions wait for the rows that they are about, answers go. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/worker/internal.h"
+
+/* An idle context first loses what it holds, and after so many idle times its name. */
+enum { MOST_CAPACITY = 1 << 24, FORGET_AFTER = 10 };
+/* A question that has waited for so long asks the device for the rows: its connection for rows may be broken. */
+static const double remind_ms = 500;
+
+static int64_t most_capacity(const lp_worker *worker) {
+  return worker->bundle->manifest.context > 0 ? worker->bundle->manifest.context : MOST_CAPACITY;
+}
+
+static worker_context *add(lp_worker *worker, uint64_t id, lp_context *context) {
+  worker_context *made = lp_alloc(sizeof(*made));
+  made->id = id;
+  made->context = context;
+  made->question.draft = lp_alloc((size_t)context->options.capacity * sizeof(*made->question.draft));
+  lp_vec_push(&worker->contexts, made);
+  return made;
+}
+
+/* In memory, or else on disk. */
+static worker_context *find(lp_worker *worker, uint64_t id) {
+  lp_context_record record;
+  lp_context *context = NULL;
+  for (size_t i = 0; i < worker->contexts.count; i++)
+    if (worker->contexts.data[i]->id == id) return worker->contexts.data[i];
+  if (worker_is_full(worker) || !worker_store_restore(worker, id, most_capacity(worker), &record, &context))
+    return NULL;
+  worker_context *found = add(worker, id, context);
+  found->answered = record.answered;
+  found->answer = record.answer;
+  return found;
+}
+
+void worker_context_close(lp_worker *worker, worker_context *context) {
+  for (size_t i = 0; i < worker->contexts.count; i++)
+    if (worker->contexts.data[i] == context) worker->contexts.data[i] = worker->contexts.data[--worker->contexts.count];
+  lp_context_free(context->context);
+  free(context->question.draft);
+  free(context);
+}
+
+void worker_context_close_all(lp_worker *worker) {
+  while (worker->contexts.count > 0) {
+    (void)worker_store_save(worker, worker->contexts.data[0]);
+    worker_context_close(worker, worker->contexts.data[0]);
+  }
+}
+
+void worker_context_drop(lp_worker *worker, worker_context *context) {
+  if (worker_store_save(worker, context)) {
+    worker_context_close(worker, context);
+    return;
+  }
+  lp_context_drop(context->context);
+  context->lost = true;
+}
+
+void worker_context_forget_peer(lp_worker *worker, uint32_t peer) {
+  for (size_t i = 0; i < worker->contexts.count; i++)
+    if (worker->contexts.data[i]->question.peer == peer) worker->contexts.data[i]->question.waits = false;
+}
+
+static void post(lp_worker *worker, uint32_t peer, const Lp__Wire__Message *message) {
+  const char *why = "";
+  (void)lp_wire_send(worker->link, peer, message, NULL, 0, &why); /* a device that has gone comes back or does not */
+}
+
+static void refuse_with(lp_worker *worker, uint32_t peer, const lp_diag *diag) {
+  const lp_diag_entry *entry = lp_diag_get(diag, 0);
+  worker_refuse(worker, peer, 0, entry != NULL ? entry->text : "unknown failure");
+}
+
+/* ---- joining and leaving ----------------------------------------------------------------------------------------- */
+
+static lp_status check_join(const lp_worker *worker, const Lp__Wire__Join *join, lp_diag *diag) {
+  int64_t most = most_capacity(worker);
+  if (worker->whole != NULL)
+    return lp_error(diag, LP_LOC_NONE, "the bundle cannot run its halves apart: %s", worker->whole);
+  LP_TRY(worker_admit(worker, diag));
+  if (join->codec == LP_CODEC_AUTO || join->codec >= LP_CODEC_COUNT)
+    return lp_error(diag, LP_LOC_NONE, "codec %" PRIu32 " is unknown here", join->codec);
+  if (join->capacity >= 1 && join->capacity <= most && join->floor >= 0) return LP_OK;
+  return lp_error(diag, LP_LOC_NONE, "a context of %" PRId64 " positions; wanted 1 to %" PRId64, join->capacity, most);
+}
+
+static lp_status create(lp_worker *worker, const Lp__Wire__Join *join, worker_context **out, lp_diag *diag) {
+  LP_TRY(check_join(worker, join, diag));
+  lp_context_options options = {
+      .sampling = {.temperature = join->temperature, .top_k = join->top_k, .top_p = join->top_p, .seed = join->seed},
+      .codec = (lp_codec)join->codec,
+      .capacity = join->capacity};
+  worker_context *made = add(worker, join->context, lp_context_create(&worker->halves, &options, worker->pool));
+  made->context->time = (lp_context_time){join->epoch, join->floor};
+  size_t wanted = 0;
+  lp_status status = lp_context_bytes_wanted(made->context, &wanted)
+                         ? LP_OK
+                         : lp_error(diag, LP_LOC_NONE, "the KV cache asked for is too large");
+  int64_t budget = worker->options->context_budget;
+  if (status == LP_OK && budget > 0 && wanted > (size_t)budget)
+    status =
+        lp_error(diag, LP_LOC_NONE, "a context of %zu bytes exceeds the context budget of %" PRId64, wanted, budget);
+  if (status != LP_OK) worker_context_close(worker, made);
+  *out = made;
+  return status;
+}
+
+/* A number that was drawn twice, or a device that is none: rows would be read wrongly. */
+static lp_status check_same(const worker_context *context, const Lp__Wire__Join *join, lp_diag *diag) {
+  const lp_context_options *options = &context->context->options;
+  if (join->codec == (uint32_t)options->codec && join->capacity == options->capacity && join->floor >= 0) return LP_OK;
+  return lp_error(diag, LP_LOC_NONE, "the context is another: it has %" PRId64 " positions in codec %s",
+                  options->capacity, lp_codec_name(options->codec));
+}
+
+static void handle_join(lp_worker *worker, uint32_t peer, const Lp__Wire__Join *join) {
+  worker_context *context = find(worker, join->context);
+  lp_diag *diag = lp_diag_create();
+  lp_status status = context == NULL ? create(worker, join, &context, diag) : check_same(context, join, diag);
+  if (status != LP_OK) {
+    refuse_with(worker, peer, diag);
+  } else {
+    context->used_ms = lp_now_ms();
+    (void)lp_context_enter(context->context, (lp_context_time){join->epoch, join->floor});
+    Lp__Wire__Joined joined = LP__WIRE__JOINED__INIT;
+    Lp__Wire__Times times = LP__WIRE__TIMES__INIT;
+    context->times = join->times != 0;
+    times.asked = times.began = times.sent = context->used_ms;
+    joined.times = context->times ? &times : NULL;
+    joined.context = join->context;
+    joined.have = context->context->held;
+    Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
+    message.kind_case = LP__WIRE__MESSAGE__KIND_JOINED;
+    message.joined = &joined;
+    post(worker, peer, &message);
+  }
+  lp_diag_free(diag);
+}
+
+/* ---- questions --------------------------------------------------------------------------------------------------- */
+
+static void post_answer(lp_worker *worker, uint32_t peer, const worker_context *context) {
+  Lp__Wire__Answer answer = LP__WIRE__ANSWER__INIT;
+  answer.context = context->id;
+  answer.number = context->answered;
+  answer.accepted = (uint32_t)context->answer.accepted;
+  answer.token = context->answer.sample.token;
+  answer.confidence = context->answer.sample.confidence;
+  answer.busy_ms = context->answer.busy_ms;
+  Lp__Wire__Times times = LP__WIRE__TIMES__INIT;
+  times.asked = context->asked_ms;
+  times.began = context->ended_ms - context->answer.busy_ms;
+  times.sent = lp_now_ms();
+  if (context->times && context->ended_ms > 0) answer.times = &times;
+  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
+  message.kind_case = LP__WIRE__MESSAGE__KIND_ANSWER;
+  message.answer = &answer;
+  post(worker, peer, &message);
+}
+
+/* `from` -1: the context itself is not here. */
+static void post_lack(lp_worker *worker, uint32_t peer, uint64_t context, int64_t from) {
+  Lp__Wire__Lack lack = LP__WIRE__LACK__INIT;
+  lack.context = context;
+  lack.from = from;
+  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
+  message.kind_case = LP__WIRE__MESSAGE__KIND_LACK;
+  message.lack = &lack;
+  post(worker, peer, &message);
+}
+
+lp_question worker_context_question(const worker_context *context) {
+  return (lp_question){
+      .draft = context->question.draft, .count = context->question.count, .end = context->question.end};
+}
+
+static lp_status compute_answer(lp_worker *worker, worker_context *context, lp_diag *diag) {
+  size_t wanted = 0;
+  if (!lp_context_bytes_wanted(context->context, &wanted))
+    return lp_error(diag, LP_LOC_NONE, "the KV cache asked for is too large");
+  LP_TRY(worker_make_room(worker, wanted, context, diag));
+  lp_question question = worker_context_question(context);
+  double begin = lp_now_ms();
+  LP_TRY(lp_context_ask(context->context, &question, &context->answer, diag));
+  context->answer.busy_ms = lp_now_ms() - begin;
+  return LP_OK;
+}
+
+static void settle(lp_worker *worker, worker_context *context, lp_status status, const lp_diag *diag) {
+  context->question.waits = false;
+  if (status == LP_OK) {
+    context->answered = context->question.number;
+    context->asked_ms = context->question.asked_ms;
+    context->ended_ms = lp_now_ms();
+    post_answer(worker, context->question.peer, context);
+  } else {
+    refuse_with(worker, context->question.peer, diag);
+  }
+  context->used_ms = lp_now_ms();
+}
+
+void worker_context_fail(lp_worker *worker, worker_context *context, const lp_diag *diag) {
+  settle(worker, context, LP_FAILED, diag);
+}
+
+void worker_context_finish(lp_worker *worker, worker_context *context) {
+  lp_diag *diag = lp_diag_create();
+  lp_question question = worker_context_question(context);
+  lp_status status = lp_context_judge(context->context, &question, &context->answer, diag);
+  context->answer.busy_ms = context->question.busy_ms;
+  settle(worker, context, status, diag);
+  lp_diag_free(diag);
+}
+
+/* Its turn comes; or it is answered at once, where passes serve one at a time. */
+static void answer_if_ready(lp_worker *worker, worker_context *context) {
+  if (!context->question.waits || !lp_context_is_ready(context->context, context->question.end)) return;
+  if (worker->batch != NULL) {
+    if (context->question.turn == 0) context->question.turn = ++worker->turn;
+    return;
+  }
+  lp_diag *diag = lp_diag_create();
+  settle(worker, context, compute_answer(worker, context, diag), diag);
+  lp_diag_free(diag);
+}
+
+static const char *question_problem(const worker_context *context, const Lp__Wire__Ask *ask) {
+  int64_t capacity = context->context->options.capacity;
+  if (ask->end < 1 || ask->end > capacity || ask->n_draft >= (size_t)ask->end) return "the question is out of range";
+  return ask->number == 0 || ask->floor < 0 ? "the question is out of range" : NULL;
+}
+
+/* A question that comes late, behind a newer one or out of an epoch that has passed: nobody waits for its answer. */
+static bool is_late(const worker_context *context, const Lp__Wire__Ask *ask) {
+  return ask->number < context->answered || (context->question.waits && ask->number < context->question.number) ||
+         ask->epoch < context->context->time.epoch;
+}
+
+static void handle_ask(lp_worker *worker, uint32_t peer, worker_context *context, const Lp__Wire__Ask *ask) {
+  if (ask->number != 0 && ask->number == context->answered) {
+    post_answer(worker, peer, context);
+    return;
+  }
+  const char *problem = question_problem(context, ask);
+  if (problem != NULL) {
+    worker_refuse(worker, peer, 0, problem);
+    return;
+  }
+  if (is_late(context, ask)) return;
+  bool again = context->question.waits && context->question.number == ask->number;
+  (void)lp_context_enter(context->context, (lp_context_time){ask->epoch, ask->floor});
+  context->question.waits = true;
+  context->question.peer = peer;
+  context->question.number = ask->number;
+  context->question.end = ask->end;
+  context->question.count = (int64_t)ask->n_draft;
+  if (ask->n_draft > 0) memcpy(context->question.draft, ask->draft, ask->n_draft * sizeof(*ask->draft));
+  context->question.since_ms = lp_now_ms();
+  if (!again) {
+    context->question.asked_ms = context->question.since_ms;
+    context->question.turn = 0;
+    context->question.busy_ms = 0;
+  }
+  /* A device that asks again is told what is waited for: what it sent may be lost. */
+  bool ready = lp_context_is_ready(context->context, context->question.end);
+  if (context->lost || (again && !ready)) post_lack(worker, peer, context->id, context->context->held);
+  context->lost = false;
+  answer_if_ready(worker, context);
+}
+
+static void handle_rows(lp_worker *worker, uint32_t peer, worker_context *context, const lp_inbound *in) {
+  const Lp__Wire__Rows *rows = in->message->rows;
+  lp_diag *diag = lp_diag_create();
+  lp_context_time time = {rows->epoch, rows->floor};
+  if (lp_context_upload(context->context, time, rows->first, rows->count, in->payload, in->payload_size, diag) == LP_OK)
+    answer_if_ready(worker, context);
+  else
+    refuse_with(worker, peer, diag);
+  lp_diag_free(diag);
+}
+
+static void leave(lp_worker *worker, worker_context *context) {
+  worker_store_forget(worker, context->id);
+  worker_context_close(worker, context);
+}
+
+/* ---- messages ---------------------------------------------------------------------------------------------------- */
+
+static uint64_t context_of(const Lp__Wire__Message *message) {
+  switch (message->kind_case) {
+  case LP__WIRE__MESSAGE__KIND_ROWS:
+    return message->rows->context;
+  case LP__WIRE__MESSAGE__KIND_ASK:
+    return message->ask->context;
+  case LP__WIRE__MESSAGE__KIND_LEAVE:
+    return message->leave->context;
+  default:
+    return 0;
+  }
+}
+
+bool worker_context_handle(lp_worker *worker, const lp_inbound *in) {
+  const Lp__Wire__Message *message = in->message;
+  uint32_t peer = in->packet.peer;
+  Lp__Wire__Message__KindCase kind = message->kind_case;
+  if (kind == LP__WIRE__MESSAGE__KIND_JOIN) {
+    handle_join(worker, peer, message->join);
+    return true;
+  }
+  bool rows = kind == LP__WIRE__MESSAGE__KIND_ROWS, ask = kind == LP__WIRE__MESSAGE__KIND_ASK;
+  if (!rows && !ask && kind != LP__WIRE__MESSAGE__KIND_LEAVE) return false;
+  worker_context *context = find(worker, context_of(message));
+  if (context == NULL) {
+    if (ask) post_lack(worker, peer, message->ask->context, -1);
+    return true; /* rows of a context that has ended come late: nobody waits for them */
+  }
+  context->used_ms = lp_now_ms();
+  if (rows)
+    handle_rows(worker, peer, context, in);
+  else if (ask)
+    handle_ask(worker, peer, context, message->ask);
+  else
+    leave(worker, context);
+  return true;
+}
+
+void worker_context_tend(lp_worker *worker) {
+  double now = lp_now_ms(), idle = worker->options->idle_ms;
+  for (size_t i = worker->contexts.count; i-- > 0;) {
+    worker_context *context = worker->contexts.data[i];
+    bool lacks = context->question.waits && !lp_context_is_ready(context->context, context->question.end);
+    if (lacks && now - context->question.since_ms > remind_ms) {
+      context->question.since_ms = now;
+      post_lack(worker, context->question.peer, context->id, context->context->held);
+    }
+    if (idle <= 0 || context->question.waits) continue;
+    if (now - context->used_ms > (double)FORGET_AFTER * idle)
+      worker_context_close(worker, context);
+    else if (now - context->used_ms > idle && lp_context_bytes(context->context) > 0)
+      worker_context_drop(worker, context);
+  }
+}

@@ -1,0 +1,291 @@
+/* Passes over the requests of several sessions and contexts at once. Whoever waits has a turn, given out in order; a pass takes the
+ * first and all others that run the same code, as far as its rows go. What was not finished takes a new turn behind the others, so
+ * that a long prompt holds nobody up for longer than a pass. Nobody is waited for. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/worker/internal.h"
+
+/* Of a pass. One sequence may have more rows when it cannot be divided; then it is alone. */
+enum { MOST_SEQUENCES = 64, MOST_ROWS = 256 };
+
+/* One who waits: a session or a context. */
+typedef struct {
+  worker_session *session;
+  worker_context *context;
+  uint64_t turn;
+  int32_t program;
+  lp_cloud_pass part; /* of a context */
+  size_t taken;       /* bytes of a session's payload, floats of a context's rows, by the steps before */
+  bool failed;
+} entry;
+
+typedef LP_VEC(entry) entries;
+
+typedef struct worker_pass {
+  lp_worker *worker;
+  const lp_program *program;
+  entries all;
+  lp_batch_member member[MOST_SEQUENCES];
+  size_t count; /* the first so many of `all` take part */
+} pass;
+
+/* ---- who takes part --------------------------------------------------------------------------------------------------- */
+
+static bool context_waits(const lp_worker *worker, const worker_context *context) {
+  return worker->batch != NULL && context->question.waits && context->question.turn != 0 &&
+         lp_context_is_ready(context->context, context->question.end);
+}
+
+bool worker_pass_is_due(const lp_worker *worker) {
+  for (size_t i = 0; i < worker->sessions.count; i++)
+    if (worker->sessions.data[i]->request.waits) return true;
+  for (size_t i = 0; i < worker->contexts.count; i++)
+    if (context_waits(worker, worker->contexts.data[i])) return true;
+  return false;
+}
+
+static int by_turn(const void *a, const void *b) {
+  uint64_t x = ((const entry *)a)->turn, y = ((const entry *)b)->turn;
+  return x < y ? -1 : x > y;
+}
+
+static void collect(pass *p) {
+  lp_worker *worker = p->worker;
+  for (size_t i = 0; i < worker->sessions.count; i++) {
+    worker_session *session = worker->sessions.data[i];
+    entry found = {.session = session, .turn = session->request.turn, .program = session->program};
+    if (session->request.waits) lp_vec_push(&p->all, found);
+  }
+  for (size_t i = 0; i < worker->contexts.count; i++) {
+    worker_context *context = worker->contexts.data[i];
+    entry found = {.context = context, .turn = context->question.turn};
+    found.program = lp_halves_program(&worker->halves, context->context->consumed);
+    if (context_waits(worker, context)) lp_vec_push(&p->all, found);
+  }
+  if (p->all.count > 1) qsort(p->all.data, p->all.count, sizeof(entry), by_turn);
+}
+
+static void fail(pass *p, entry *e, const lp_diag *diag) {
+  if (e->session != NULL)
+    worker_session_fail(p->worker, e->session, diag);
+  else
+    worker_context_fail(p->worker, e->context, diag);
+  e->failed = true;
+}
+
+static lp_states *states_of(const entry *e) {
+  return e->session != NULL ? &e->session->executor->states : &e->context->context->executor->states;
+}
+
+/* Its KV cache under the budget. Who waits is never evicted. */
+static lp_status make_room(pass *p, const entry *e, const int64_t *sym, lp_diag *diag) {
+  size_t wanted = 0;
+  bool known = e->session != NULL ? lp_states_bytes(states_of(e), sym, &wanted)
+                                  : lp_context_bytes_wanted(e->context->context, &wanted);
+  if (!known) return lp_error(diag, LP_LOC_NONE, "the KV cache asked for is too large");
+  const void *holder = e->session != NULL ? (const void *)e->session : (const void *)e->context;
+  LP_TRY(worker_make_room(p->worker, wanted, holder, diag));
+  return lp_states_reserve(states_of(e), sym, diag);
+}
+
+/* The symbols of what a pass runs of it. */
+static bool next_part(const pass *p, entry *e, int64_t sym[]) {
+  if (e->session != NULL) {
+    worker_request_part(p->worker, e->session, sym);
+    return true;
+  }
+  lp_question question = worker_context_question(e->context);
+  if (!lp_context_next(e->context->context, &question, &e->part)) {
+    worker_context_finish(p->worker, e->context); /* another question had it computed */
+    return false;
+  }
+  lp_cloud_pass_symbols(&e->part, sym);
+  return true;
+}
+
+/* Puts those who take part in front. */
+static void choose(pass *p) {
+  lp_diag *diag = lp_diag_create();
+  int32_t code = p->worker->code[p->all.data[0].program];
+  int64_t rows = 0;
+  for (size_t i = 0; i < p->all.count && p->count < MOST_SEQUENCES; i++) {
+    entry e = p->all.data[i];
+    lp_batch_member *member = &p->member[p->count];
+    *member = (lp_batch_member){0};
+    if (p->worker->code[e.program] != code || !next_part(p, &e, member->sym)) continue;
+    int64_t more = member->sym[LP_SYM_B] * member->sym[LP_SYM_S];
+    if (p->count > 0 && rows + more > MOST_ROWS) continue;
+    lp_diag_clear(diag);
+    if (make_room(p, &e, member->sym, diag) != LP_OK) {
+      fail(p, &e, diag);
+      continue;
+    }
+    member->states = states_of(&e);
+    rows += more;
+    p->all.data[p->count++] = e; /* never behind i */
+  }
+  lp_diag_free(diag);
+}
+
+/* ---- the program ------------------------------------------------------------------------------------------------------ */
+
+static int32_t buffer_of(const lp_step *step) {
+  return worker_step_takes_payload(step) && step->kind != LP_STEP_INPUT ? step->to_buffer : step->buffer;
+}
+
+static lp_status fill(pass *p, size_t i, const lp_step *step, lp_diag *diag) {
+  entry *e = &p->all.data[i];
+  lp_span to;
+  LP_TRY(lp_batch_buffer(p->worker->batch, i, buffer_of(step), step, &to, diag));
+  if (e->session != NULL)
+    return worker_request_fill(p->worker, e->session, step, p->member[i].sym, &e->taken, to, diag);
+  (void)lp_cloud_pass_fill(&p->worker->halves, &e->part, step, &e->taken, to.data);
+  return LP_OK;
+}
+
+/* What one who takes part is to have of a step that gives. */
+typedef enum { NOTHING, DRAWN, WHOLE } share;
+
+static share share_of(const pass *p, size_t i, const lp_step *step) {
+  const lp_worker *worker = p->worker;
+  const entry *e = &p->all.data[i];
+  if (e->failed) return NOTHING;
+  if (e->session == NULL)
+    return e->part.wanted > 0 && step->port == lp_manifest_output(&worker->bundle->manifest, LP_ROLE_LOGITS) ? DRAWN
+                                                                                                             : NOTHING;
+  if (!worker_request_ends(e->session, p->member[i].sym)) return NOTHING;
+  if (worker_session_draws(worker, e->session, step)) return DRAWN;
+  return worker_session_sends(e->session, step) ? WHOLE : NOTHING;
+}
+
+/* How many of the greatest logits it draws from; 0: from all. */
+static int32_t draws_from(const pass *p, size_t i) {
+  const entry *e = &p->all.data[i];
+  const lp_sampling *sampling = e->session != NULL ? &e->session->sampling : &e->context->context->options.sampling;
+  return lp_sampler_wants(sampling, p->worker->bundle->manifest.vocab);
+}
+
+static bool draws_from_top(const pass *p, size_t i, const lp_step *step) {
+  return share_of(p, i, step) == DRAWN && lp_batch_finds_top(p->worker->batch, step) && draws_from(p, i) > 0;
+}
+
+/* Has what all are to have of the step at hand: the greatest logits, or all there is. */
+static lp_status fetch(pass *p, const lp_step *step, lp_diag *diag) {
+  bool whom[MOST_SEQUENCES], any = false;
+  int32_t most = 0;
+  for (size_t i = 0; i < p->count; i++) {
+    bool top = draws_from_top(p, i, step);
+    whom[i] = !top && share_of(p, i, step) != NOTHING;
+    any |= whom[i];
+    if (top && draws_from(p, i) > most) most = draws_from(p, i);
+  }
+  if (most > 0) LP_TRY(lp_batch_find_top(p->worker->batch, step, most, diag));
+  return any ? lp_batch_fetch(p->worker->batch, step->buffer, step, whom, diag) : LP_OK;
+}
+
+static lp_status emit(pass *p, size_t i, int32_t index, double begin, lp_diag *diag) {
+  entry *e = &p->all.data[i];
+  const lp_step *step = &p->program->step[index];
+  lp_worker *worker = p->worker;
+  lp_logits logits;
+  lp_span made;
+  share wants = share_of(p, i, step);
+  if (wants == NOTHING) return LP_OK;
+  if (e->session != NULL) e->session->busy_from = begin - e->session->request.busy_ms;
+  if (wants == WHOLE) {
+    LP_TRY(lp_batch_buffer(worker->batch, i, step->buffer, step, &made, diag));
+    return worker_session_emit(worker, e->session, index, &made, diag);
+  }
+  LP_TRY(lp_batch_logits(worker->batch, i, step, draws_from_top(p, i, step), &logits, diag));
+  if (e->session != NULL) return worker_session_draw(worker, e->session, index, p->member[i].sym, &logits, diag);
+  lp_context *context = e->context->context;
+  lp_cloud_pass_sample(&e->part, &context->options.sampling, &logits, lp_context_samples(context, &e->part),
+                       &context->scratch);
+  return LP_OK;
+}
+
+static bool gives(const lp_step *step) {
+  return step->side == LP_SIDE_CLOUD && (step->kind == LP_STEP_SEND || step->kind == LP_STEP_OUTPUT);
+}
+
+/* A step of one who takes part. False: it failed, and what it was to take is not there. */
+static bool do_step(pass *p, size_t i, int32_t index, double begin, lp_diag *diag) {
+  const lp_step *step = &p->program->step[index];
+  bool takes = worker_step_takes_payload(step);
+  if (p->all.data[i].failed) return true;
+  lp_diag_clear(diag);
+  lp_status status = takes ? fill(p, i, step, diag) : gives(step) ? emit(p, i, index, begin, diag) : LP_OK;
+  if (status != LP_OK) fail(p, &p->all.data[i], diag);
+  return status == LP_OK || !takes;
+}
+
+/* What all do together. False: it failed for all of them. */
+static bool together(pass *p, lp_status status, const lp_diag *diag) {
+  for (size_t i = 0; status != LP_OK && i < p->count; i++)
+    if (!p->all.data[i].failed) fail(p, &p->all.data[i], diag);
+  return status == LP_OK;
+}
+
+/* False: one could not be given what it runs on, or all failed. The others' turns come again. */
+static bool run_steps(pass *p, double begin, lp_diag *diag) {
+  lp_batch *batch = p->worker->batch;
+  for (int32_t k = 0; k < p->program->step_count; k++) {
+    const lp_step *step = &p->program->step[k];
+    lp_diag_clear(diag);
+    if (step->kind == LP_STEP_RUN && step->side == LP_SIDE_CLOUD && !together(p, lp_batch_run(batch, step, diag), diag))
+      return false;
+    if (gives(step) && !together(p, fetch(p, step, diag), diag)) return false;
+    for (size_t i = 0; i < p->count; i++)
+      if (!do_step(p, i, k, begin, diag)) return false;
+    if (worker_step_takes_payload(step) && !together(p, lp_batch_bring(batch, buffer_of(step), step, diag), diag))
+      return false;
+  }
+  return true;
+}
+
+static void finish(pass *p, size_t i, double ms) {
+  entry *e = &p->all.data[i];
+  if (e->failed) return;
+  if (e->session != NULL) {
+    worker_request_passed(p->worker, e->session, p->member[i].sym, ms);
+    return;
+  }
+  lp_context_passed(e->context->context, &e->part);
+  e->context->question.busy_ms += ms;
+  e->context->question.turn = ++p->worker->turn;
+  lp_question question = worker_context_question(e->context);
+  if (!lp_context_next(e->context->context, &question, &e->part)) worker_context_finish(p->worker, e->context);
+}
+
+static void run(pass *p) {
+  lp_diag *diag = lp_diag_create();
+  double begin = lp_now_ms();
+  int32_t program = p->all.data[0].program;
+  p->program = &p->worker->bundle->manifest.programs[program];
+  bool ran = together(p, lp_batch_begin(p->worker->batch, program, p->member, p->count, diag), diag) &&
+             run_steps(p, begin, diag);
+  lp_diag_clear(diag);
+  ran = together(p, lp_batch_end(p->worker->batch, diag), diag) && ran;
+  double ms = lp_now_ms() - begin;
+  for (size_t i = 0; ran && i < p->count; i++)
+    finish(p, i, ms);
+  lp_diag_free(diag);
+}
+
+void worker_pass_run(lp_worker *worker) {
+  if (worker->pass == NULL) worker->pass = lp_alloc(sizeof(*worker->pass));
+  pass *p = worker->pass;
+  p->worker = worker;
+  p->count = p->all.count = 0;
+  collect(p);
+  if (p->all.count > 0) choose(p);
+  if (p->count > 0) run(p);
+}
+
+void worker_pass_free(lp_worker *worker) {
+  if (worker->pass == NULL) return;
+  lp_vec_free(&worker->pass->all);
+  free(worker->pass);
+  worker->pass = NULL;
+}

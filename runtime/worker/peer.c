@@ -1,0 +1,75 @@
+/* Handshakes on the worker's side, and what becomes of peers that fail them: told why, noted once, disconnected. */
+#include <string.h>
+
+#include "runtime/worker/internal.h"
+
+/* A device may send tensors and KV rows of this size at most. */
+static const uint64_t most_frame = UINT64_C(1) << 32;
+
+static worker_peer *peer_of(lp_worker *worker, uint32_t id) {
+  for (size_t i = 0; i < worker->peers.count; i++)
+    if (worker->peers.data[i].id == id) return &worker->peers.data[i];
+  worker_peer fresh = {.id = id};
+  lp_nonce_draw(fresh.nonces.worker);
+  lp_vec_push(&worker->peers, fresh);
+  return &worker->peers.data[worker->peers.count - 1];
+}
+
+void worker_peer_forget(lp_worker *worker, uint32_t peer) {
+  for (size_t i = worker->peers.count; i-- > 0;)
+    if (worker->peers.data[i].id == peer) worker->peers.data[i] = worker->peers.data[--worker->peers.count];
+}
+
+void worker_peer_reject(lp_worker *worker, uint32_t id, const char *why) {
+  worker_peer *peer = peer_of(worker, id);
+  char where[64];
+  if (peer->refused) return;
+  peer->refused = true;
+  worker->link->transport->describe(worker->link->channel, id, where);
+  lp_warning(worker->diag, LP_LOC_NONE, "refused %s: %s", where, why);
+  worker_refuse(worker, id, 0, why);
+  worker->link->transport->drop(worker->link->channel, id);
+}
+
+static void admit(lp_worker *worker, worker_peer *peer) {
+  peer->greeted = true;
+  worker->link->transport->permit(worker->link->channel, peer->id, most_frame);
+}
+
+/* The worker always answers with its own hello, so that the device can say what differs. */
+static void take_hello(lp_worker *worker, worker_peer *peer, const Lp__Wire__Hello *hello) {
+  const char *why = "";
+  bool right = hello->protocol == LP_WIRE_PROTOCOL && lp_streq(hello->bundle, worker->self.bundle_hash) &&
+               hello->nonce.len == LP_PROOF_BYTES;
+  if (right) {
+    peer->hello = true;
+    memcpy(peer->nonces.device, hello->nonce.data, LP_PROOF_BYTES);
+    if (worker->security.key == NULL) admit(worker, peer);
+  }
+  (void)lp_wire_hello(worker->link, peer->id, LP_SIDE_CLOUD, &worker->self, &peer->nonces, &why);
+  if (!right) worker_peer_reject(worker, peer->id, "it speaks another protocol or holds another bundle");
+}
+
+static void take_proof(lp_worker *worker, worker_peer *peer, const Lp__Wire__Prove *prove) {
+  if (peer->hello && lp_security_holds(&worker->security, LP_SIDE_DEVICE, &peer->nonces, worker->self.bundle_hash,
+                                       prove->proof.data, prove->proof.len))
+    admit(worker, peer);
+  else
+    worker_peer_reject(worker, peer->id, "it does not hold the key");
+}
+
+bool worker_peer_admits(lp_worker *worker, const lp_inbound *in) {
+  worker_peer *peer = peer_of(worker, in->packet.peer);
+  const Lp__Wire__Message *message = in->message;
+  if (peer->refused) return false;
+  if (message->kind_case == LP__WIRE__MESSAGE__KIND_HELLO)
+    take_hello(worker, peer, message->hello);
+  else if (message->kind_case == LP__WIRE__MESSAGE__KIND_PROVE)
+    take_proof(worker, peer, message->prove);
+  else if (peer->greeted)
+    return true;
+  else
+    worker_peer_reject(worker, peer->id,
+                       "no hello with this protocol and bundle, and no proof of the key, came before");
+  return false;
+}

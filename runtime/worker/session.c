@@ -1,0 +1,335 @@
+/* A device's context on the cloud side: its KV cache under the budget, and its run through the program. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/worker/internal.h"
+
+/* Limits on what a device may ask for; memory itself sets tighter ones. */
+enum { MOST_BATCH = 1 << 16, MOST_TOKENS = 1 << 24 };
+
+/* ---- contexts ---------------------------------------------------------------------------------------------------- */
+
+worker_session *worker_session_find(const lp_worker *worker, uint32_t peer, uint64_t id) {
+  for (size_t i = 0; i < worker->sessions.count; i++) {
+    worker_session *session = worker->sessions.data[i];
+    if (session->peer == peer && session->id == id) return session;
+  }
+  return NULL;
+}
+
+lp_status worker_session_open(lp_worker *worker, uint32_t peer, const Lp__Wire__Open *open, lp_diag *diag) {
+  worker_session *session = worker_session_find(worker, peer, open->session);
+  if (session == NULL) {
+    LP_TRY(worker_admit(worker, diag));
+    session = lp_alloc(sizeof(*session));
+    session->executor = lp_executor_create(worker->bundle, LP_SIDE_CLOUD, worker->pool);
+    lp_vec_push(&worker->sessions, session);
+  }
+  session->peer = peer;
+  session->id = open->session;
+  session->sampling =
+      (lp_sampling){.temperature = open->temperature, .top_k = open->top_k, .top_p = open->top_p, .seed = open->seed};
+  session->times = open->times != 0;
+  session->next = -1;
+  worker_request_drop(session);
+  session->position = 0;
+  session->used_ms = lp_now_ms();
+  return LP_OK;
+}
+
+void worker_session_close(lp_worker *worker, worker_session *session) {
+  for (size_t i = 0; i < worker->sessions.count; i++)
+    if (worker->sessions.data[i] == session) worker->sessions.data[i] = worker->sessions.data[--worker->sessions.count];
+  worker_request_drop(session);
+  lp_buf_free(&session->request.payload);
+  lp_executor_free(session->executor);
+  free(session);
+}
+
+void worker_session_drop(worker_session *session) {
+  lp_executor_forget(session->executor);
+  session->dropped = true;
+  session->next = -1;
+  worker_request_drop(session);
+}
+
+void worker_session_drop_idle(lp_worker *worker) {
+  if (worker->options->idle_ms <= 0) return;
+  double now = lp_now_ms();
+  for (size_t i = 0; i < worker->sessions.count; i++) {
+    worker_session *session = worker->sessions.data[i];
+    if (!session->dropped && !session->request.waits && now - session->used_ms > worker->options->idle_ms)
+      worker_session_drop(session);
+  }
+}
+
+/* Evicts others until the session's caches fit the budget. */
+static lp_status make_room(lp_worker *worker, const worker_session *session, const int64_t *sym, lp_diag *diag) {
+  size_t wanted = 0;
+  if (!lp_states_bytes(&session->executor->states, sym, &wanted))
+    return lp_error(diag, LP_LOC_NONE, "the KV cache asked for is too large");
+  return worker_make_room(worker, wanted, session, diag);
+}
+
+/* ---- replies ----------------------------------------------------------------------------------------------------- */
+
+static lp_status post(lp_worker *worker, const worker_session *session, const Lp__Wire__Message *message,
+                      const void *payload, size_t size, lp_diag *diag) {
+  const char *why = "";
+  if (lp_wire_send(worker->link, session->peer, message, payload, size, &why)) return LP_OK;
+  return lp_error(diag, LP_LOC_NONE, "the device cannot be reached: %s", why);
+}
+
+static void take_times(const worker_session *session, double busy_ms, Lp__Wire__Times *times, Lp__Wire__Times **out) {
+  lp__wire__times__init(times);
+  times->sent = lp_now_ms();
+  times->asked = times->began = times->sent - busy_ms;
+  if (session->request.waits) times->asked = session->request.asked_ms;
+  if (session->times) *out = times;
+}
+
+static double take_busy_ms(worker_session *session) {
+  double from = session->busy_from;
+  session->busy_from = lp_now_ms();
+  return session->busy_from - from;
+}
+
+static lp_status post_result(lp_worker *worker, worker_session *session, int32_t step, const void *payload, size_t size,
+                             lp_diag *diag) {
+  Lp__Wire__Result result = LP__WIRE__RESULT__INIT;
+  result.session = session->id;
+  result.step = step;
+  result.busy_ms = take_busy_ms(session);
+  Lp__Wire__Times times;
+  take_times(session, result.busy_ms, &times, &result.times);
+  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
+  message.kind_case = LP__WIRE__MESSAGE__KIND_RESULT;
+  message.result = &result;
+  return post(worker, session, &message, payload, size, diag);
+}
+
+static lp_status post_state(lp_worker *worker, worker_session *session, int32_t index, const lp_step *step,
+                            lp_diag *diag) {
+  const lp_states *states = &session->executor->states;
+  const int64_t *sym = session->executor->sym;
+  size_t size = 0;
+  if (!lp_states_rows_bytes(states, step->state, sym, &size))
+    return lp_error(diag, LP_LOC_NONE, "a KV cache is too large to move");
+  lp_buf_reserve(&worker->rows, size);
+  LP_TRY(lp_states_pack(states, step->state, sym, worker->rows.data, diag));
+  return post_result(worker, session, index, worker->rows.data, size, diag);
+}
+
+static lp_sample *room_for_samples(lp_worker *worker, size_t batch) {
+  if (batch > worker->sample_count) {
+    worker->sample = lp_realloc(worker->sample, batch * sizeof(*worker->sample));
+    worker->sample_count = batch;
+  }
+  return worker->sample;
+}
+
+/* Those of worker->sample. */
+static lp_status post_tokens(lp_worker *worker, worker_session *session, int32_t index, size_t batch, lp_diag *diag) {
+  Lp__Wire__Tokens tokens = LP__WIRE__TOKENS__INIT;
+  tokens.session = session->id;
+  tokens.step = index;
+  tokens.busy_ms = take_busy_ms(session);
+  Lp__Wire__Times times;
+  take_times(session, tokens.busy_ms, &times, &tokens.times);
+  tokens.n_token = tokens.n_confidence = batch;
+  tokens.token = lp_alloc(batch * sizeof(*tokens.token));
+  tokens.confidence = lp_alloc(batch * sizeof(*tokens.confidence));
+  for (size_t i = 0; i < batch; i++) {
+    tokens.token[i] = worker->sample[i].token;
+    tokens.confidence[i] = worker->sample[i].confidence;
+  }
+  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
+  message.kind_case = LP__WIRE__MESSAGE__KIND_TOKENS;
+  message.tokens = &tokens;
+  lp_status status = post(worker, session, &message, NULL, 0, diag);
+  free(tokens.token);
+  free(tokens.confidence);
+  return status;
+}
+
+/* ---- the run through a program ----------------------------------------------------------------------------------- */
+
+static const lp_program *program_of(const lp_worker *worker, const worker_session *session) {
+  return &worker->bundle->manifest.programs[session->program];
+}
+
+bool worker_session_draws(const lp_worker *worker, const worker_session *session, const lp_step *step) {
+  return step->kind == LP_STEP_OUTPUT && !session->want_outputs &&
+         step->port == lp_manifest_output(&worker->bundle->manifest, LP_ROLE_LOGITS);
+}
+
+bool worker_session_sends(const worker_session *session, const lp_step *step) {
+  return step->kind != LP_STEP_OUTPUT || session->want_outputs;
+}
+
+lp_status worker_session_emit(lp_worker *worker, worker_session *session, int32_t index, const lp_span *made,
+                              lp_diag *diag) {
+  return post_result(worker, session, index, made->data, made->size, diag);
+}
+
+lp_status worker_session_draw(lp_worker *worker, worker_session *session, int32_t index, const int64_t *sym,
+                              const lp_logits *logits, lp_diag *diag) {
+  size_t batch = (size_t)sym[LP_SYM_B];
+  lp_logits_sample(logits, sym, &session->sampling, room_for_samples(worker, batch), &worker->scratch);
+  return post_tokens(worker, session, index, batch, diag);
+}
+
+static lp_status emit_own(lp_worker *worker, worker_session *session, int32_t index, lp_diag *diag) {
+  const lp_step *step = &program_of(worker, session)->step[index];
+  lp_span span;
+  if (worker_session_draws(worker, session, step)) {
+    size_t batch = (size_t)session->executor->sym[LP_SYM_B];
+    LP_TRY(lp_executor_sample(session->executor, step, &session->sampling, room_for_samples(worker, batch),
+                              &worker->scratch, diag));
+    return post_tokens(worker, session, index, batch, diag);
+  }
+  if (!worker_session_sends(session, step)) return LP_OK;
+  LP_TRY(lp_executor_buffer(session->executor, step->buffer, &step->tensor, &span, diag));
+  return worker_session_emit(worker, session, index, &span, diag);
+}
+
+void worker_session_fail(lp_worker *worker, worker_session *session, const lp_diag *diag) {
+  const lp_diag_entry *entry = lp_diag_get(diag, 0);
+  worker_refuse(worker, session->peer, session->id, entry != NULL ? entry->text : "unknown failure");
+  session->next = -1;
+  worker_request_drop(session);
+}
+
+bool worker_step_takes_payload(const lp_step *step) {
+  if (step->to != LP_SIDE_CLOUD) return false;
+  return step->kind == LP_STEP_INPUT || (step->side == LP_SIDE_DEVICE);
+}
+
+static lp_status do_step(lp_worker *worker, worker_session *session, int32_t index, lp_diag *diag) {
+  const lp_step *step = &program_of(worker, session)->step[index];
+  if (step->side != LP_SIDE_CLOUD) return LP_OK;
+  switch (step->kind) {
+  case LP_STEP_INPUT:
+    return LP_OK; /* taken as a payload */
+  case LP_STEP_RUN:
+    return lp_executor_run(session->executor, step, diag);
+  case LP_STEP_SEND:
+  case LP_STEP_OUTPUT:
+    return emit_own(worker, session, index, diag);
+  case LP_STEP_MOVE:
+    return post_state(worker, session, index, step, diag);
+  }
+  return LP_OK;
+}
+
+/* Runs from step `from` to the next that takes a payload, or to the end. */
+static lp_status advance(lp_worker *worker, worker_session *session, int32_t from, lp_diag *diag) {
+  const lp_program *program = program_of(worker, session);
+  for (int32_t i = from; i < program->step_count; i++) {
+    session->next = i;
+    if (worker_step_takes_payload(&program->step[i])) return LP_OK;
+    LP_TRY(do_step(worker, session, i, diag));
+  }
+  session->next = -1;
+  const int64_t *sym = session->executor->sym;
+  session->position = sym[LP_SYM_P] + sym[LP_SYM_S];
+  return LP_OK;
+}
+
+static lp_status check_symbols(const lp_worker *worker, const Lp__Wire__Step *step, lp_diag *diag) {
+  const lp_manifest *manifest = &worker->bundle->manifest;
+  if (step->program >= (uint32_t)manifest->program_count || step->n_symbols != (size_t)manifest->symbol_count)
+    return lp_error(diag, LP_LOC_NONE, "no such program, or not its symbols");
+  const int64_t *sym = step->symbols;
+  for (size_t i = 0; i < step->n_symbols; i++)
+    if (sym[i] < 0 || sym[i] > MOST_TOKENS)
+      return lp_error(diag, LP_LOC_NONE, "size '%s' = %" PRId64 " is out of range",
+                      lp_symbols_name(&manifest->symbols, (lp_symbol)(i + 1)), sym[i]);
+  int64_t end = sym[LP_SYM_P] + sym[LP_SYM_S];
+  bool good = sym[LP_SYM_B] >= 1 && sym[LP_SYM_B] <= MOST_BATCH && sym[LP_SYM_S] >= 1 &&
+              sym[LP_SYM_R] <= sym[LP_SYM_S] && (sym[LP_SYM_C] >= end || manifest->state_count == 0) &&
+              (manifest->context == 0 || end <= manifest->context);
+  if (good) return LP_OK;
+  return lp_error(diag, LP_LOC_NONE,
+                  "sizes b = %" PRId64 ", s = %" PRId64 ", p = %" PRId64 ", r = %" PRId64 ", c = %" PRId64
+                  " do not go together or exceed the context of %" PRId64,
+                  sym[LP_SYM_B], sym[LP_SYM_S], sym[LP_SYM_P], sym[LP_SYM_R], sym[LP_SYM_C], manifest->context);
+}
+
+/* Does a prefill that leaves the cloud out come before this decode? */
+static bool begins_without(const lp_manifest *manifest, int32_t decode) {
+  for (int32_t i = 0; i < manifest->plan_count; i++)
+    if (manifest->plans[i].decode == decode &&
+        !manifest->programs[manifest->plans[i].prefill].takes_part[LP_SIDE_CLOUD])
+      return true;
+  return manifest->plan_count == 0;
+}
+
+/* A run must go on where the KV cache ends. A side that the prefill leaves out has nothing to compare with. */
+static lp_status check_position(const lp_worker *worker, const worker_session *session, const Lp__Wire__Step *step,
+                                lp_diag *diag) {
+  int64_t past = step->symbols[LP_SYM_P];
+  if (past == 0) return LP_OK;
+  if (session->dropped)
+    return lp_error(diag, LP_LOC_NONE, "the context of session %" PRIu64 " was dropped: idle, or over the budget",
+                    session->id);
+  if (past == session->position || begins_without(&worker->bundle->manifest, (int32_t)step->program)) return LP_OK;
+  return lp_error(diag, LP_LOC_NONE, "position %" PRId64 " asked for; the context ends at %" PRId64, past,
+                  session->position);
+}
+
+static lp_status begin(lp_worker *worker, worker_session *session, const Lp__Wire__Step *step, lp_diag *diag) {
+  LP_TRY(check_symbols(worker, step, diag));
+  LP_TRY(check_position(worker, session, step, diag));
+  if (!worker->bundle->manifest.programs[step->program].takes_part[LP_SIDE_CLOUD])
+    return lp_error(diag, LP_LOC_NONE, "the cloud has no part in program '%s'",
+                    worker->bundle->manifest.programs[step->program].name);
+  session->program = (int32_t)step->program;
+  session->want_outputs = step->want_outputs != 0;
+  session->dropped = false;
+  if (worker_request_fits(worker, session->program)) {
+    worker_request_begin(worker, session, step->symbols);
+    return LP_OK;
+  }
+  LP_TRY(make_room(worker, session, step->symbols, diag));
+  LP_TRY(lp_executor_begin(session->executor, session->program, step->symbols, diag));
+  return advance(worker, session, 0, diag);
+}
+
+static lp_status take_payload(worker_session *session, const lp_step *step, const lp_inbound *in, lp_diag *diag) {
+  if (step->kind != LP_STEP_MOVE) {
+    int32_t buffer = step->kind == LP_STEP_INPUT ? step->buffer : step->to_buffer;
+    return lp_executor_fill(session->executor, buffer, step, in->payload, in->payload_size, diag);
+  }
+  const int64_t *sym = session->executor->sym;
+  size_t size = 0;
+  if (!lp_states_rows_bytes(&session->executor->states, step->state, sym, &size) || size != in->payload_size)
+    return lp_error(diag, LP_LOC_NONE, "KV rows of %zu bytes came; wanted %zu", in->payload_size, size);
+  return lp_states_unpack(&session->executor->states, step->state, sym, in->payload, diag);
+}
+
+static lp_status step_or_fail(lp_worker *worker, worker_session *session, const lp_inbound *in, lp_diag *diag) {
+  const Lp__Wire__Step *step = in->message->step;
+  if (session->request.waits)
+    return lp_error(diag, LP_LOC_NONE, "a step came before the answer to the one that is under way");
+  if (session->next < 0) LP_TRY(begin(worker, session, step, diag));
+  if (step->step < 0) return LP_OK;
+  if (session->next != step->step)
+    return lp_error(diag, LP_LOC_NONE, "a payload for step %" PRId32 " came; step %" PRId32 " is waited for",
+                    step->step, session->next);
+  const lp_step *at = &program_of(worker, session)->step[step->step];
+  if (session->request.gathers) return worker_request_take(worker, session, at, in, diag);
+  LP_TRY(take_payload(session, at, in, diag));
+  return advance(worker, session, step->step + 1, diag);
+}
+
+lp_status worker_session_step(lp_worker *worker, worker_session *session, const lp_inbound *in, lp_diag *diag) {
+  session->used_ms = session->busy_from = lp_now_ms();
+  lp_status status = step_or_fail(worker, session, in, diag);
+  if (status != LP_OK) {
+    session->next = -1;
+    worker_request_drop(session);
+  }
+  session->used_ms = lp_now_ms();
+  return status;
+}

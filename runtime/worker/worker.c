@@ -1,0 +1,188 @@
+/* The cloud side: one thread takes the messages of all devices, and between them runs passes for those who wait
+ * (pass.c); the pool computes. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/worker/internal.h"
+
+static const double poll_ms = 100; /* how soon a stop is noticed */
+enum { MOST_MESSAGES = 256 };      /* taken between two passes */
+
+static lp_status open_link(lp_worker *worker, int *port, char **host, lp_diag *diag) {
+  LP_TRY(lp_address_split(worker->options->listen, host, port, diag));
+  bool loopback = lp_address_is_loopback(*host);
+  LP_TRY(lp_security_open(&worker->options->security, LP_SIDE_CLOUD, loopback, &worker->security, diag));
+  return lp_wire_listen(&lp_transport_tcp, worker->options->listen, &worker->security, &worker->link, port, diag);
+}
+
+/* A peer that TLS refuses is never heard of but by its end. */
+static void note_uncertified(const lp_worker *worker, uint32_t peer) {
+  if (!worker->security.certified) return;
+  for (size_t i = 0; i < worker->peers.count; i++)
+    if (worker->peers.data[i].id == peer) return;
+  lp_warning(worker->diag, LP_LOC_NONE, "refused a device: it showed no certificate that --client-ca trusts");
+}
+
+static void forget_peer(lp_worker *worker, uint32_t peer) {
+  note_uncertified(worker, peer);
+  worker_peer_forget(worker, peer);
+  for (size_t i = worker->sessions.count; i-- > 0;)
+    if (worker->sessions.data[i]->peer == peer) worker_session_close(worker, worker->sessions.data[i]);
+  worker_context_forget_peer(worker, peer);
+}
+
+void worker_refuse(lp_worker *worker, uint32_t peer, uint64_t session, const char *text) {
+  Lp__Wire__Failure failure = LP__WIRE__FAILURE__INIT;
+  failure.session = session;
+  failure.text = (char *)(uintptr_t)text; /* protobuf-c reads it only */
+  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
+  message.kind_case = LP__WIRE__MESSAGE__KIND_FAILURE;
+  message.failure = &failure;
+  const char *why = "";
+  (void)lp_wire_send(worker->link, peer, &message, NULL, 0, &why); /* a device that has gone needs no answer */
+}
+
+static void echo(lp_worker *worker, uint32_t peer, const Lp__Wire__Message *probe) {
+  const char *why = "";
+  (void)lp_wire_send(worker->link, peer, probe, NULL, 0, &why); /* a device that has gone needs no answer */
+}
+
+static void handle_open(lp_worker *worker, uint32_t peer, const Lp__Wire__Open *open) {
+  lp_diag *diag = lp_diag_create();
+  if (worker_session_open(worker, peer, open, diag) != LP_OK) {
+    const lp_diag_entry *entry = lp_diag_get(diag, 0);
+    worker_refuse(worker, peer, open->session, entry != NULL ? entry->text : "unknown failure");
+  }
+  lp_diag_free(diag);
+}
+
+static void handle_step(lp_worker *worker, uint32_t peer, const lp_inbound *in) {
+  worker_session *session = worker_session_find(worker, peer, in->message->step->session);
+  if (session == NULL) {
+    worker_refuse(worker, peer, in->message->step->session, "the session is not open");
+    return;
+  }
+  lp_diag *diag = lp_diag_create();
+  if (worker_session_step(worker, session, in, diag) != LP_OK) {
+    const lp_diag_entry *entry = lp_diag_get(diag, 0);
+    worker_refuse(worker, peer, session->id, entry != NULL ? entry->text : "unknown failure");
+  }
+  lp_diag_free(diag);
+}
+
+static void handle(lp_worker *worker, const lp_inbound *in) {
+  uint32_t peer = in->packet.peer;
+  const Lp__Wire__Message *message = in->message;
+  if (!worker_peer_admits(worker, in)) return;
+  if (worker_context_handle(worker, in)) return;
+  switch (message->kind_case) {
+  case LP__WIRE__MESSAGE__KIND_OPEN:
+    handle_open(worker, peer, message->open);
+    break;
+  case LP__WIRE__MESSAGE__KIND_STEP:
+    handle_step(worker, peer, in);
+    break;
+  case LP__WIRE__MESSAGE__KIND_CLOSE: {
+    worker_session *session = worker_session_find(worker, peer, message->close->session);
+    if (session != NULL) worker_session_close(worker, session);
+    break;
+  }
+  case LP__WIRE__MESSAGE__KIND_PROBE:
+    echo(worker, peer, message);
+    break;
+  default:
+    worker_refuse(worker, peer, 0, "not a message for the cloud");
+    break;
+  }
+}
+
+/* Waits for one message and deals with it; `news` says whether there was one. */
+static lp_status take_message(lp_worker *worker, double wait_ms, bool *news, lp_diag *diag) {
+  lp_inbound in;
+  const char *why = "";
+  *news = true;
+  switch (lp_wire_receive(worker->link, wait_ms, &in, &why)) {
+  case LP_RECV_FRAME:
+    handle(worker, &in);
+    lp_inbound_release(&in);
+    break;
+  case LP_RECV_GONE:
+    forget_peer(worker, in.packet.peer);
+    break;
+  case LP_RECV_GARBAGE:
+    worker_peer_reject(worker, in.packet.peer, why);
+    break;
+  case LP_RECV_TIMEOUT:
+    *news = false;
+    break;
+  case LP_RECV_FAILED:
+    return lp_error(diag, LP_LOC_NONE, "cannot serve %s: %s", worker->options->listen, why);
+  }
+  return LP_OK;
+}
+
+/* What has come is taken before a pass, so that all who wait may have a part in it. */
+static lp_status serve(lp_worker *worker, const volatile int *stop, lp_diag *diag) {
+  int taken = 0;
+  while (!lp_flag_get(stop)) {
+    bool news = false, due = worker_pass_is_due(worker);
+    worker_tell_held(worker);
+    LP_TRY(take_message(worker, due ? 0 : poll_ms, &news, diag));
+    taken = news ? taken + 1 : 0;
+    worker_session_drop_idle(worker);
+    worker_context_tend(worker);
+    if (!due || (news && taken < MOST_MESSAGES)) continue;
+    worker_pass_run(worker);
+    taken = 0;
+  }
+  return LP_OK;
+}
+
+static lp_status check_bundle(const lp_bundle *bundle, lp_diag *diag) {
+  if (bundle->side[LP_SIDE_CLOUD].loaded) return LP_OK;
+  return lp_error(diag, LP_LOC_FILE(bundle->manifest.file), "the bundle has no cloud side to serve");
+}
+
+static void prepare_passes(lp_worker *worker) {
+  int32_t count = worker->bundle->manifest.program_count;
+  worker->batch = lp_batch_create(worker->bundle, LP_SIDE_CLOUD, worker->pool);
+  worker->code = lp_alloc(((size_t)count + 1) * sizeof(*worker->code));
+  for (int32_t i = 0; i < count; i++)
+    worker->code[i] = lp_program_code(worker->bundle, LP_SIDE_CLOUD, i);
+}
+
+lp_status lp_worker_serve(const lp_bundle *bundle, const lp_worker_options *options, const volatile int *stop,
+                          lp_diag *diag) {
+  LP_TRY(check_bundle(bundle, diag));
+  lp_worker worker = {.bundle = bundle, .options = options, .diag = diag};
+  worker.self = (lp_endpoint){.bundle_hash = bundle->manifest.hash, .security = &worker.security};
+  if (lp_halves_find(bundle, &worker.halves, &worker.whole)) worker.whole = NULL;
+  char *host = NULL;
+  int port = 0;
+  lp_status status = worker_store_open(&worker, diag);
+  if (status == LP_OK) status = open_link(&worker, &port, &host, diag);
+  if (status == LP_OK) {
+    worker.pool = lp_pool_create(options->threads);
+    prepare_passes(&worker);
+    if (options->on_listening != NULL) options->on_listening(options->user, host, port);
+    status = lp_bundle_await_check(bundle, diag);
+    if (status == LP_OK) status = serve(&worker, stop, diag);
+  }
+  while (worker.sessions.count > 0)
+    worker_session_close(&worker, worker.sessions.data[0]);
+  worker_context_close_all(&worker);
+  lp_vec_free(&worker.sessions);
+  lp_vec_free(&worker.contexts);
+  lp_vec_free(&worker.peers);
+  lp_security_close(&worker.security);
+  lp_wire_close(worker.link);
+  worker_pass_free(&worker);
+  lp_batch_free(worker.batch);
+  lp_pool_free(worker.pool);
+  free(worker.code);
+  lp_buf_free(&worker.scratch);
+  lp_buf_free(&worker.rows);
+  free(worker.sample);
+  free(host);
+  return status;
+}
