@@ -182,7 +182,7 @@ static double mark_ms(lp_stopwatch *watch) {
     double begin = lp_now_ms();
     for (int i = 0; i < MARKS; i++)
       watch->clock.mark(&watch->clock);
-    least = fmin(least, (lp_now_ms() - begin) / MARKS);
+    least = fmin(least, (lp_now_ms() - begin) / (double)MARKS);
   }
   return least;
 }
