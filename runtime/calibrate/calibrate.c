@@ -32,7 +32,7 @@ static double *thetas_of_tokens(const lp_judged_part *part, size_t *count) {
 typedef LP_VEC(double) thetas;
 
 static void propose(thetas *out, double theta) {
-  theta = fmin(ceil(theta * ROUNDED) / ROUNDED, 1);
+  theta = fmin(ceil(theta * (double)ROUNDED) / (double)ROUNDED, 1);
   if (out->count == 0 || theta < out->data[out->count - 1]) lp_vec_push(out, theta);
 }
 

@@ -65,7 +65,7 @@ void lp_tcp_on_care(void *user) {
   for (size_t i = 0; i < channel->peers.count; i++) {
     lp_tcp_peer *peer = channel->peers.data[i];
     if (peer->state != LP_TCP_IDLE) continue;
-    if (now - peer->idle_ms >= CARE_MS)
+    if (now - peer->idle_ms >= (double)CARE_MS)
       lp_tcp_ask(peer);
     else
       again = true;

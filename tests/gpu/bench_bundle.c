@@ -42,7 +42,7 @@ static int measure_copy(lp_diag *diag) {
     for (int i = 0; i < COPIES && well; i++)
       well = api->copy(queue, to, false, from, false, bytes);
     well = api->finish(queue) && well;
-    double rate = 2.0 * COPIES * (double)bytes / (now_s() - begin) / 1e9;
+    double rate = 2.0 * (double)COPIES * (double)bytes / (now_s() - begin) / 1e9;
     if (rate > best) best = rate;
   }
   printf("%s|copy|%.1f\n", api->device_name(device), best);

@@ -99,7 +99,7 @@ static double replay_ms(bench *b) {
     well = gpu->api->replay(memory->queue, memory->recordings.data[0].recording);
   }
   well = gpu->api->finish(memory->queue) && well;
-  return well ? (lp_now_ms() - begin) / REPLAYS : 0;
+  return well ? (lp_now_ms() - begin) / (double)REPLAYS : 0;
 }
 
 static void measure(bench *b, int64_t generate, int64_t depth, int64_t repetitions) {
