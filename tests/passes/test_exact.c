@@ -71,7 +71,7 @@ static bool greedy_made_feasible(random_plan *plan, double *cost) {
     side[stage] = LP_NEW_ARRAY(plan->arena, lp_place, plan->problem[stage].op_count);
   for (int i = 1; i <= STEPS; i++) {
     for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
-      (void)lp_greedy_place_stage(&plan->problem[stage], bound_ms[stage] * i / STEPS, side[stage]);
+      (void)lp_greedy_place_stage(&plan->problem[stage], bound_ms[stage] * i / (double)STEPS, side[stage]);
       lp_plan_settle(&plan->problem[stage], side[stage]);
     }
     lp_plan_result result;
