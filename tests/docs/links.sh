@@ -1,4 +1,5 @@
 # Every relative link in the documents leads to a file, and every path in backquotes with a slash and an ending exists.
+# docs/architecture.md lists every decision of docs/adr/.
 set -eu
 cd "$LP_SOURCE"
 broken=$(
@@ -12,6 +13,9 @@ broken=$(
       case $path in *NAME* | build/* | device/* | cloud/* | my/*) continue ;; esac # made by commands, not in the tree
       [ -e "$path" ] || [ -e "$folder/$path" ] || echo "$page: there is no '$path'"
     done
+  done
+  for adr in docs/adr/*.md; do
+    grep -qF "](adr/$(basename "$adr"))" docs/architecture.md || echo "docs/architecture.md does not list '$adr'"
   done
 )
 [ -z "$broken" ] || { echo "$broken"; exit 1; }
