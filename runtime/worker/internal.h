@@ -90,6 +90,10 @@ typedef struct {
   size_t told_open, told_bytes; /* of what is held, last */
 } lp_worker;
 
+/* Deals with a message, and with the end of a peer (worker.c). */
+void worker_handle(lp_worker *worker, const lp_inbound *in);
+void worker_forget(lp_worker *worker, uint32_t peer);
+
 worker_session *worker_session_find(const lp_worker *worker, uint32_t peer, uint64_t id);
 LP_MUST_USE lp_status worker_session_open(lp_worker *worker, uint32_t peer, const Lp__Wire__Open *open, lp_diag *diag);
 /* May one more session or context be opened? (budget.c) */

@@ -23,7 +23,7 @@ static void note_uncertified(const lp_worker *worker, uint32_t peer) {
   lp_warning(worker->diag, LP_LOC_NONE, "refused a device: it showed no certificate that --client-ca trusts");
 }
 
-static void forget_peer(lp_worker *worker, uint32_t peer) {
+void worker_forget(lp_worker *worker, uint32_t peer) {
   note_uncertified(worker, peer);
   worker_peer_forget(worker, peer);
   for (size_t i = worker->sessions.count; i-- > 0;)
@@ -70,7 +70,7 @@ static void handle_step(lp_worker *worker, uint32_t peer, const lp_inbound *in) 
   lp_diag_free(diag);
 }
 
-static void handle(lp_worker *worker, const lp_inbound *in) {
+void worker_handle(lp_worker *worker, const lp_inbound *in) {
   uint32_t peer = in->packet.peer;
   const Lp__Wire__Message *message = in->message;
   if (!worker_peer_admits(worker, in)) return;
@@ -103,11 +103,11 @@ static lp_status take_message(lp_worker *worker, double wait_ms, bool *news, lp_
   *news = true;
   switch (lp_wire_receive(worker->link, wait_ms, &in, &why)) {
   case LP_RECV_FRAME:
-    handle(worker, &in);
+    worker_handle(worker, &in);
     lp_inbound_release(&in);
     break;
   case LP_RECV_GONE:
-    forget_peer(worker, in.packet.peer);
+    worker_forget(worker, in.packet.peer);
     break;
   case LP_RECV_GARBAGE:
     worker_peer_reject(worker, in.packet.peer, why);

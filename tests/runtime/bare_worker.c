@@ -1,6 +1,5 @@
 #include "tests/runtime/bare_worker.h"
 
-#include <check.h>
 #include <stdlib.h>
 
 bare_worker *bare_worker_create(lp_bundle *bundle, const char *context_dir, const lp_transport *sent) {
@@ -9,10 +8,11 @@ bare_worker *bare_worker_create(lp_bundle *bundle, const char *context_dir, cons
   bare->options = (lp_worker_options){.threads = 1, .context_dir = context_dir};
   bare->wire = (lp_wire){.transport = sent};
   *worker = (lp_worker){.bundle = bundle, .options = &bare->options, .link = &bare->wire, .pool = lp_pool_create(1)};
+  worker->self = (lp_endpoint){.bundle_hash = bundle->manifest.hash, .security = &worker->security};
   if (lp_halves_find(bundle, &worker->halves, &worker->whole)) worker->whole = NULL;
-  ck_assert_int_eq(worker_store_open(worker, NULL), LP_OK);
+  if (worker_store_open(worker, NULL) != LP_OK) abort();
   worker->batch = lp_batch_create(bundle, LP_SIDE_CLOUD, worker->pool);
-  ck_assert_ptr_nonnull(worker->batch);
+  if (worker->batch == NULL) abort();
   worker->code = lp_alloc(((size_t)bundle->manifest.program_count + 1) * sizeof(*worker->code));
   for (int32_t i = 0; i < bundle->manifest.program_count; i++)
     worker->code[i] = lp_program_code(bundle, LP_SIDE_CLOUD, i);
@@ -26,6 +26,7 @@ void bare_worker_free(bare_worker *bare) {
   worker_context_close_all(worker);
   lp_vec_free(&worker->sessions);
   lp_vec_free(&worker->contexts);
+  lp_vec_free(&worker->peers);
   worker_pass_free(worker);
   lp_batch_free(worker->batch);
   lp_pool_free(worker->pool);
