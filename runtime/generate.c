@@ -242,6 +242,16 @@ static void transpose(lp_generation *out) {
   out->tokens.capacity = out->tokens.count;
 }
 
+/* What has crossed since the generation before, this one's connecting included. */
+static void take_traffic(lp_session *session, lp_generation *out) {
+  uint64_t up = session->bytes_up, down = session->bytes_down;
+  if (session->link != NULL) up += session->link->bytes_sent, down += session->link->bytes_received;
+  out->bytes_up = up - session->told_up;
+  out->bytes_down = down - session->told_down;
+  session->told_up = up;
+  session->told_down = down;
+}
+
 static void add_totals(generation_run *run, const lp_session *before) {
   lp_generation *out = run->out;
   const lp_session *session = run->session;
@@ -252,8 +262,7 @@ static void add_totals(generation_run *run, const lp_session *before) {
   out->cloud_ms = session->cloud_ms - before->cloud_ms;
   out->comm_ms = session->wait_ms - before->wait_ms - out->cloud_ms;
   out->device_ms = out->total_ms - out->cloud_ms - out->comm_ms;
-  out->bytes_up = session->bytes_up + (session->link != NULL ? session->link->bytes_sent : 0);
-  out->bytes_down = session->bytes_down + (session->link != NULL ? session->link->bytes_received : 0);
+  take_traffic(run->session, out);
 }
 
 /* Do early exits have a part in it? Exact mode does without them where there are none, or several sequences. */

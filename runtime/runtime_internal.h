@@ -529,6 +529,7 @@ struct lp_session {
   struct lp_link_emulator *emulator;
   struct lp_security *security;
   uint64_t bytes_up, bytes_down; /* over connections that are closed */
+  uint64_t told_up, told_down;   /* of all connections: in the totals of earlier generations */
   uint64_t waits;                /* times the device waited for the cloud */
   double wait_ms, cloud_ms;      /* for how long, and of that: the cloud computed */
   lp_buf scratch, rows;

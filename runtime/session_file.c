@@ -102,13 +102,15 @@ static lp_status check_options(const char *path, const lp_saved_session *saved, 
                  {"--temperature", saved->sampling.temperature, options->sampling.temperature},
                  {"--top-k", saved->sampling.top_k, options->sampling.top_k},
                  {"--top-p", saved->sampling.top_p, options->sampling.top_p},
-                 {"--seed", (double)saved->sampling.seed, (double)options->sampling.seed},
                  {"--ignore-eos", saved->ignore_eos, options->ignore_eos},
                  {"--theta", saved->theta, options->theta}};
   for (size_t i = 0; i < LP_COUNT(numbers); i++)
     if (numbers[i].was < numbers[i].is || numbers[i].was > numbers[i].is)
       return lp_error(diag, loc, "the session was begun with %s of %.9g, not of %.9g", numbers[i].name, numbers[i].was,
                       numbers[i].is);
+  if (saved->sampling.seed != options->sampling.seed)
+    return lp_error(diag, loc, "the session was begun with --seed of %" PRIu64 ", not of %" PRIu64,
+                    saved->sampling.seed, options->sampling.seed);
   if (saved->mode != options->mode)
     return lp_error(diag, loc, "the session was begun with --mode=%s, not %s", lp_mode_name(saved->mode),
                     lp_mode_name(options->mode));

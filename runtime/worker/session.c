@@ -246,7 +246,7 @@ static lp_status check_symbols(const lp_worker *worker, const Lp__Wire__Step *st
       return lp_error(diag, LP_LOC_NONE, "size '%s' = %" PRId64 " is out of range",
                       lp_symbols_name(&manifest->symbols, (lp_symbol)(i + 1)), sym[i]);
   int64_t end = sym[LP_SYM_P] + sym[LP_SYM_S];
-  bool good = sym[LP_SYM_B] >= 1 && sym[LP_SYM_B] <= MOST_BATCH && sym[LP_SYM_S] >= 1 &&
+  bool good = sym[LP_SYM_B] >= 1 && sym[LP_SYM_B] <= MOST_BATCH && sym[LP_SYM_S] >= 1 && sym[LP_SYM_R] >= 1 &&
               sym[LP_SYM_R] <= sym[LP_SYM_S] && (sym[LP_SYM_C] >= end || manifest->state_count == 0) &&
               (manifest->context == 0 || end <= manifest->context);
   if (good) return LP_OK;
@@ -287,6 +287,8 @@ static lp_status begin(lp_worker *worker, worker_session *session, const Lp__Wir
   session->program = (int32_t)step->program;
   session->want_outputs = step->want_outputs != 0;
   session->dropped = false;
+  if (step->symbols[LP_SYM_P] == 0)
+    session->position = 0; /* what was cached before is given up, even if this run fails */
   if (worker_request_fits(worker, session->program)) {
     worker_request_begin(worker, session, step->symbols);
     return LP_OK;

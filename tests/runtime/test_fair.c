@@ -57,14 +57,11 @@ static const worker_session *session_of(uint32_t peer) {
   return session;
 }
 
-/* Rows of `count` further tokens of the peer's text. */
-static void ask(uint32_t peer, int64_t count) {
-  worker_session *session = worker_session_find(worker, peer, 0);
-  int64_t sym[LP_SYM_COUNT] = {[LP_SYM_B] = 1, [LP_SYM_S] = count, [LP_SYM_P] = session->position, [LP_SYM_R] = 1};
-  sym[LP_SYM_C] = 2 * PROMPT;
+/* A run at these symbols, and as its payload `count` rows. */
+static lp_status send_rows(worker_session *session, int64_t sym[], int64_t count, lp_diag *diag) {
   const lp_manifest *manifest = &bundle->manifest;
   Lp__Wire__Step step = LP__WIRE__STEP__INIT;
-  step.program = (uint32_t)lp_manifest_program(manifest, session->position == 0 ? "prefill" : "decode");
+  step.program = (uint32_t)lp_manifest_program(manifest, sym[LP_SYM_P] == 0 ? "prefill" : "decode");
   step.n_symbols = (size_t)manifest->symbol_count;
   step.symbols = sym;
   const lp_program *program = &manifest->programs[step.program];
@@ -75,11 +72,29 @@ static void ask(uint32_t peer, int64_t count) {
   message.step = &step;
   lp_inbound in = {.message = &message, .payload_size = (size_t)count * TOY_WIDTH * sizeof(float)};
   in.payload = lp_alloc(in.payload_size);
-  lp_diag *diag = lp_diag_create();
   lp_status status = worker_session_step(worker, session, &in, diag);
+  free((void *)(uintptr_t)in.payload);
+  return status;
+}
+
+/* Rows of `count` further tokens of the peer's text. */
+static void ask(uint32_t peer, int64_t count) {
+  worker_session *session = worker_session_find(worker, peer, 0);
+  int64_t sym[LP_SYM_COUNT] = {[LP_SYM_B] = 1, [LP_SYM_S] = count, [LP_SYM_P] = session->position, [LP_SYM_R] = 1};
+  sym[LP_SYM_C] = 2 * PROMPT;
+  lp_diag *diag = lp_diag_create();
+  lp_status status = send_rows(session, sym, count, diag);
   ck_assert_msg(status == LP_OK && session->request.waits, "%s", toy_error(diag));
   lp_diag_free(diag);
-  free((void *)(uintptr_t)in.payload);
+}
+
+static void expect_refused(uint32_t peer, const int64_t sizes[LP_SYM_COUNT], int64_t count, const char *why) {
+  int64_t sym[LP_SYM_COUNT];
+  memcpy(sym, sizes, sizeof sym);
+  lp_diag *diag = lp_diag_create();
+  ck_assert_int_eq(send_rows(worker_session_find(worker, peer, 0), sym, count, diag), LP_FAILED);
+  ck_assert_msg(strstr(toy_error(diag), why) != NULL, "wanted '%s' in '%s'", why, toy_error(diag));
+  lp_diag_free(diag);
 }
 
 static bool got_answer(uint32_t peer, size_t from) {
@@ -87,6 +102,28 @@ static bool got_answer(uint32_t peer, size_t from) {
     if (answered[i] == peer) return true;
   return false;
 }
+
+/* A run that no device of ours asks for; what was cached is not gone on with behind one that began anew and failed. */
+START_TEST(runs_that_do_not_fit) {
+  open_session(1);
+  ask(1, 3);
+  worker_pass_run(worker);
+  ck_assert_int_eq(session_of(1)->position, 3);
+  const int64_t c = 2 * PROMPT, none[] = {1, 1, 3, 0, c}, backwards[] = {1, 1, 3, 2, c}, over[] = {1, c, 3, 1, 2 * c};
+  const int64_t narrow[] = {1, 1, 3, 1, 3}, anew[] = {1, 2, 0, 1, c}, on[] = {1, 1, 3, 1, c};
+  _Static_assert(LP_SYM_B == 0 && LP_SYM_S == 1 && LP_SYM_P == 2 && LP_SYM_R == 3 && LP_SYM_C == 4, "as above");
+  const struct {
+    const int64_t *first;
+    const char *why;
+  } cases[] = {{none, "do not go together"},   {backwards, "do not go together"}, {over, "exceed the context"},
+               {narrow, "do not go together"}, {anew, "takes 128 bytes, got 64"}, {on, "the context ends at 0"}};
+  for (size_t i = 0; i < LP_COUNT(cases); i++) {
+    int64_t sym[LP_SYM_COUNT] = {0};
+    memcpy(sym, cases[i].first, sizeof none);
+    expect_refused(1, sym, 1, cases[i].why);
+  }
+}
+END_TEST
 
 /* ---- passes -------------------------------------------------------------------------------------------------------------- */
 
@@ -188,6 +225,7 @@ int main(void) {
   Suite *suite = suite_create("fair");
   TCase *core = tcase_create("core");
   tcase_add_checked_fixture(core, setup, teardown);
+  tcase_add_test(core, runs_that_do_not_fit);
   tcase_add_test(core, short_ones_pass_with_a_part_of_a_long_one);
   tcase_add_test(core, a_full_pass_makes_way);
   tcase_add_test(core, nobody_starves);

@@ -2,6 +2,7 @@
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "runtime/runtime_internal.h"
 #include "tests/runtime/toy_run.h"
@@ -139,15 +140,56 @@ START_TEST(capacity_grows) {
       .cloud = worker.address, .sampling = greedy, .max_tokens = TOY_MADE, .threads = 2, .capacity = 3};
   lp_session *session = NULL;
   ck_assert_int_eq(lp_session_open(bundle, &options, &session, NULL), LP_OK);
+  uint64_t up[2], down[2];
   for (int round = 0; round < 2; round++) { /* a session may generate again */
     lp_generation made = {0};
     ck_assert_int_eq(lp_session_generate(session, prompts, 1, TOY_PROMPT, NULL, NULL, &made, NULL), LP_OK);
     for (int i = 0; i < TOY_MADE; i++)
       ck_assert_int_eq(made.tokens.data[i].token, want[i]);
+    up[round] = made.bytes_up;
+    down[round] = made.bytes_down;
     lp_generation_free(&made);
   }
+  ck_assert(up[1] > 0 && up[1] <= up[0] && down[1] > 0 && down[1] <= down[0]); /* each counts its own */
   lp_session_close(session);
   toy_worker_stop(&worker);
+  lp_bundle_free(bundle);
+  free(path);
+}
+END_TEST
+
+static int32_t find_input(const lp_program *program) {
+  int32_t index = 0;
+  while (program->step[index].kind != LP_STEP_INPUT)
+    index++;
+  return index;
+}
+
+/* A run for which there is no memory, tried again when there is: its buffers are laid out for its own sizes, not for those of the run
+ * before. */
+START_TEST(a_run_that_failed_leaves_no_layout) {
+  char *path = toy_bundle_write(dir, "whole", &placements[0]);
+  lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE);
+  lp_pool *pool = lp_pool_create(1);
+  lp_executor *executor = lp_executor_create(bundle, LP_SIDE_DEVICE, pool);
+  int32_t prefill = lp_manifest_program(&bundle->manifest, "prefill");
+  const lp_program *program = &bundle->manifest.programs[prefill];
+  const lp_step *input = &program->step[find_input(program)];
+  int64_t small[LP_MAX_SYMBOLS] = {[LP_SYM_B] = 1, [LP_SYM_S] = 1, [LP_SYM_R] = 1, [LP_SYM_C] = 1};
+  int64_t large[LP_MAX_SYMBOLS] = {[LP_SYM_B] = 1, [LP_SYM_S] = 100, [LP_SYM_R] = 1, [LP_SYM_C] = 1 << 20};
+  static const int64_t tokens[100];
+  struct rlimit usual, none;
+  ck_assert_int_eq(lp_executor_begin(executor, prefill, small, NULL), LP_OK);
+  ck_assert_int_eq(getrlimit(RLIMIT_AS, &usual), 0);
+  none = (struct rlimit){.rlim_cur = 0, .rlim_max = usual.rlim_max};
+  ck_assert_int_eq(setrlimit(RLIMIT_AS, &none), 0);
+  lp_status status = lp_executor_begin(executor, prefill, large, NULL);
+  ck_assert_int_eq(setrlimit(RLIMIT_AS, &usual), 0);
+  ck_assert_int_eq(status, LP_FAILED);
+  ck_assert_int_eq(lp_executor_begin(executor, prefill, large, NULL), LP_OK);
+  ck_assert_int_eq(lp_executor_fill(executor, input->buffer, input, tokens, sizeof(tokens), NULL), LP_OK);
+  lp_executor_free(executor);
+  lp_pool_free(pool);
   lp_bundle_free(bundle);
   free(path);
 }
@@ -196,6 +238,7 @@ int main(void) {
   tcase_add_test(core, batch_equals_single);
   tcase_add_test(core, bytes_are_counted);
   tcase_add_test(core, capacity_grows);
+  tcase_add_test(core, a_run_that_failed_leaves_no_layout);
   tcase_add_loop_test(core, bad_requests, 0, 5);
   suite_add_tcase(suite, core);
   return run_suite(suite);
