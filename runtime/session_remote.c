@@ -158,11 +158,17 @@ static lp_status take_state(remote_walk *remote, const lp_step *step, const lp_i
   return lp_states_unpack(states, step->state, remote->walk->sym, in->payload, remote->diag);
 }
 
-static void take_output(remote_walk *remote, const lp_step *step, const lp_inbound *in) {
+static lp_status take_output(remote_walk *remote, const lp_step *step, const lp_inbound *in) {
+  const lp_manifest *manifest = &remote->session->bundle->manifest;
+  size_t size = 0;
+  if (!lp_tensor_bytes(&step->tensor, remote->walk->sym, manifest->symbol_count, &size) || size != in->payload_size)
+    return lp_error(remote->diag, LP_LOC_NONE, "output '%.80s' of %zu bytes came; wanted %zu", step->tensor.name,
+                    in->payload_size, size);
   lp_span *out = &remote->walk->output[step->port];
   free(out->data);
   *out = (lp_span){.data = lp_alloc(in->payload_size + 1), .size = in->payload_size};
   if (in->payload_size > 0) memcpy(out->data, in->payload, in->payload_size);
+  return LP_OK;
 }
 
 static lp_status take_result(remote_walk *remote, int32_t index, const lp_step *step) {
@@ -172,7 +178,7 @@ static lp_status take_result(remote_walk *remote, int32_t index, const lp_step *
   if (step->kind == LP_STEP_MOVE)
     status = take_state(remote, step, &in);
   else if (step->kind == LP_STEP_OUTPUT)
-    take_output(remote, step, &in);
+    status = take_output(remote, step, &in);
   else
     status = lp_executor_fill(remote->device, step->to_buffer, step, in.payload, in.payload_size, remote->diag);
   lp_inbound_release(&in);

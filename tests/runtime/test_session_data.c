@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/link.pb-c.h"
+#include "runtime/runtime_internal.h"
 #include "tests/runtime/toy_run.h"
 #include "tests/suite.h"
 
@@ -89,6 +91,65 @@ START_TEST(inputs_that_do_not_fit) {
 }
 END_TEST
 
+/* ---- a worker that sends less than the output's shape takes ------------------------------------------------------------ */
+
+static bool take_all(lp_channel *channel, uint32_t peer, const void *head, size_t head_size, const void *body,
+                     size_t body_size, const char **why) {
+  (void)channel, (void)peer, (void)head, (void)head_size, (void)body, (void)body_size, (void)why;
+  return true;
+}
+
+/* The result of the step that the channel points to, with eight bytes for a payload. */
+static lp_recv_outcome send_little(lp_channel *channel, double timeout_ms, lp_packet *out, const char **why) {
+  (void)timeout_ms, (void)why;
+  Lp__Wire__Result result = LP__WIRE__RESULT__INIT;
+  result.step = *(const int32_t *)(const void *)channel;
+  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
+  message.kind_case = LP__WIRE__MESSAGE__KIND_RESULT;
+  message.result = &result;
+  size_t size = lp__wire__message__get_packed_size(&message);
+  uint8_t *frame = lp_alloc(4 + size + 8);
+  frame[0] = (uint8_t)size;
+  lp__wire__message__pack(&message, frame + 4);
+  *out = (lp_packet){.peer = LP_ONLY_PEER, .data = frame, .size = 4 + size + 8, .handle = frame};
+  return LP_RECV_FRAME;
+}
+
+static void release(lp_packet *packet) {
+  free(packet->handle);
+  *packet = (lp_packet){0};
+}
+
+static void hang_up(lp_channel *channel) {
+  (void)channel;
+}
+
+START_TEST(too_little_comes_back) {
+  static const lp_transport miser = {
+      .name = "miser", .send = take_all, .receive = send_little, .release = release, .close = hang_up};
+  char *path = toy_bundle_write(dir, "split", &(toy_placement){.prefill = "dccccc"});
+  lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);
+  lp_session *session = NULL;
+  ck_assert_int_eq(lp_session_open(bundle, &(lp_generate_options){.threads = 1}, &session, NULL), LP_OK);
+  int32_t last = bundle->manifest.programs[lp_manifest_program(&bundle->manifest, "prefill")].step_count - 1;
+  session->remote = true;
+  session->link = lp_alloc(sizeof(*session->link));
+  *session->link =
+      (lp_wire){.transport = &miser, .channel = (lp_channel *)(void *)&last, .address = lp_strdup("miser")};
+  lp_data input = tokens_input(), output = {0};
+  lp_diag *diag = lp_diag_create();
+  ck_assert_int_eq(lp_session_run(session, NULL, &input, 1, &output, diag), LP_FAILED);
+  ck_assert_msg(strstr(toy_error(diag), "output 'logits' of 8 bytes came; wanted 2440") != NULL, "%s", toy_error(diag));
+  ck_assert_ptr_null(output.data);
+  lp_diag_free(diag);
+  lp_session_close(session);
+  lp_bundle_free(bundle);
+  free(path);
+}
+END_TEST
+
+/* ---- timing ---------------------------------------------------------------------------------------------------------- */
+
 START_TEST(measuring) {
   char *path = toy_bundle_write(dir, "whole", &(toy_placement){.prefill = "dddddd"});
   lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE);
@@ -118,6 +179,7 @@ int main(void) {
   tcase_add_checked_fixture(core, setup, teardown);
   tcase_add_test(core, outputs_are_the_same);
   tcase_add_test(core, inputs_that_do_not_fit);
+  tcase_add_test(core, too_little_comes_back);
   tcase_add_test(core, measuring);
   suite_add_tcase(suite, core);
   return run_suite(suite);
