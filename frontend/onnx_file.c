@@ -29,8 +29,10 @@ static lp_status unpack(lp_importer *im, const ProtobufCMessageDescriptor *descr
 }
 
 static lp_status open_importer(lp_importer *im, const char *path, lp_diag *diag, lp_mapping *mapping) {
+  static const lp_import_options usual = {0};
   LP_TRY(lp_file_map(path, mapping, diag));
   *im = (lp_importer){.diag = diag,
+                      .options = &usual,
                       .scratch = lp_arena_create(),
                       .path = path,
                       .file = lp_path_base(path),
@@ -97,7 +99,7 @@ lp_status lp_onnx_import(const char *path, const lp_import_options *options, lp_
   if (status == LP_OK) {
     im.model = (const Onnx__ModelProto *)message;
     im.unpacked = lp_arena_bytes(im.scratch);
-    im.options = options ? options : &(lp_import_options){0};
+    if (options) im.options = options;
     im.module = create_module(&im);
     im.functions = lp_map_create();
     im.dims = lp_map_create();
@@ -122,7 +124,7 @@ lp_status lp_onnx_census(const char *path, const lp_import_options *options, lp_
   lp_status status = unpack(&im, &onnx__model_proto__descriptor, LP_MESSAGE_MODEL, &message);
   if (status == LP_OK) {
     im.model = (const Onnx__ModelProto *)message;
-    im.options = options;
+    if (options) im.options = options;
     im.module = create_module(&im);
     im.functions = lp_map_create();
     status = lp_read_opset(&im, im.model->graph);

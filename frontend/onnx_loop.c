@@ -2,6 +2,8 @@
  * are made, and from the first one on whose condition fails the carried values stay as they are (docs/adr/0018). */
 #include "frontend/frontend_internal.h"
 
+#include <stdlib.h>
+
 typedef struct {
   lp_importer *im;
   const lp_scope *scope; /* around the node */
@@ -12,8 +14,8 @@ typedef struct {
   bool ended;          /* no trip follows */
   lp_value *going;     /* does this trip take place? NULL: it does */
   size_t carried, scans;
-  lp_value **value; /* [carried] */
-  lp_value **scan;  /* [scans][LP_LOOP_TRIPS], each with an axis of one in front */
+  lp_value **value;        /* [carried] */
+  LP_VEC(lp_value *) scan; /* [made][scans], each with an axis of one in front */
 } loop;
 
 static lp_status refuse_unbounded(const loop *l, const lp_value *on, const char *what) {
@@ -43,7 +45,7 @@ static lp_status body_result(const loop *l, const lp_scope *body, size_t index, 
   return lp_scope_result(l->im, body, lp_text(l->body->output[index]->name), l->loc, out);
 }
 
-static lp_status keep_scans(const loop *l, const lp_scope *body) {
+static lp_status keep_scans(loop *l, const lp_scope *body) {
   const int64_t one = 1, front = 0;
   lp_type unknown = {.rank = -1};
   for (size_t i = 0; i < l->scans; i++) {
@@ -51,7 +53,9 @@ static lp_status keep_scans(const loop *l, const lp_scope *body) {
     LP_TRY(body_result(l, body, 1 + l->carried + i, &in[0]));
     in[1] = lp_import_constant(l->im, l->loc, LP_I64, 1, &one, &front, sizeof front);
     lp_op *op = lp_op_create(l->im->module, LP_ONNX_Unsqueeze, l->loc, 2, in, 1, &unknown);
-    LP_TRY(lp_import_built(l->im, op, &l->scan[i * LP_LOOP_TRIPS + (size_t)l->made]));
+    lp_value *row;
+    LP_TRY(lp_import_built(l->im, op, &row));
+    lp_vec_push(&l->scan, row);
   }
   return LP_OK;
 }
@@ -146,7 +150,6 @@ static lp_status read_body(loop *l, const lp_call *call) {
                     1 + (l->node->n_output > l->carried ? l->node->n_output : l->carried));
   l->scans = l->body->n_output - 1 - l->carried;
   l->value = LP_NEW_ARRAY(l->im->scratch, lp_value *, l->carried + 1);
-  l->scan = LP_NEW_ARRAY(l->im->scratch, lp_value *, l->scans * LP_LOOP_TRIPS + 1);
   for (size_t i = 0; i < l->carried; i++)
     LP_TRY(operand(l, 2 + i, &l->value[i]));
   return LP_OK;
@@ -155,9 +158,11 @@ static lp_status read_body(loop *l, const lp_call *call) {
 /* All trips' values one below the other; none of them: of the declared type, which has to be without symbols. */
 static lp_status join_scan(const loop *l, size_t index, lp_value **out) {
   const Onnx__ValueInfoProto *declared = l->body->output[1 + l->carried + index];
-  lp_value **parts = &l->scan[index * LP_LOOP_TRIPS];
   lp_type type, unknown = {.rank = -1};
   if (l->made > 0) {
+    lp_value *parts[LP_LOOP_TRIPS];
+    for (size_t trip = 0; trip < (size_t)l->made; trip++)
+      parts[trip] = l->scan.data[trip * l->scans + index];
     lp_op *op = lp_op_create(l->im->module, LP_ONNX_Concat, l->loc, (int32_t)l->made, parts, 1, &unknown);
     lp_op_set_i64(l->im->module, op, "axis", 0);
     return lp_import_built(l->im, op, out);
@@ -172,18 +177,25 @@ static lp_status join_scan(const loop *l, size_t index, lp_value **out) {
   return LP_OK;
 }
 
+static lp_status unroll(loop *l, lp_scope *scope, const lp_call *call) {
+  const Onnx__NodeProto *node = l->node;
+  LP_TRY(read_body(l, call));
+  LP_TRY(read_bounds(l));
+  while (!l->ended && l->made < l->trips)
+    LP_TRY(make_trip(l, call));
+  for (size_t i = 0; i < node->n_output; i++) {
+    lp_value *value = i < l->carried ? l->value[i] : NULL;
+    if (!lp_text(node->output[i])[0]) continue;
+    if (i >= l->carried) LP_TRY(join_scan(l, i - l->carried, &value));
+    LP_TRY(lp_scope_define(l->im, scope, lp_text(node->output[i]), value, l->loc));
+  }
+  return LP_OK;
+}
+
 lp_status lp_import_loop(lp_importer *im, lp_scope *scope, const Onnx__NodeProto *node, const lp_call *call,
                          lp_loc loc) {
   loop l = {.im = im, .scope = scope, .node = node, .loc = loc, .trips = INT64_MAX};
-  LP_TRY(read_body(&l, call));
-  LP_TRY(read_bounds(&l));
-  while (!l.ended && l.made < l.trips)
-    LP_TRY(make_trip(&l, call));
-  for (size_t i = 0; i < node->n_output; i++) {
-    lp_value *value = i < l.carried ? l.value[i] : NULL;
-    if (!lp_text(node->output[i])[0]) continue;
-    if (i >= l.carried) LP_TRY(join_scan(&l, i - l.carried, &value));
-    LP_TRY(lp_scope_define(im, scope, lp_text(node->output[i]), value, loc));
-  }
-  return LP_OK;
+  lp_status status = unroll(&l, scope, call);
+  lp_vec_free(&l.scan);
+  return status;
 }

@@ -76,6 +76,22 @@ static void expect_linear(lp_buf model) {
   ck_assert_msg(seconds() - start < (double)LONG / (double)NODES_PER_S, "%g s", seconds() - start);
 }
 
+/* What a loop takes is what its trips make, not what they might. */
+START_TEST(many_scans) {
+  lp_buf body = {0}, graph = with_x(), node = onnx_node("Loop", "trips", "");
+  const int64_t none = 0;
+  onnx_input(&body, "i", ONNX_I64, "");
+  onnx_input(&body, "go", ONNX_BOOL, "");
+  for (int i = 0; i < LONG * 10; i++)
+    lp_buf_append(&body, "\x62", 2); /* an output without a name */
+  onnx_initializer(&graph, onnx_tensor("trips", ONNX_I64, "", &none, sizeof none));
+  onnx_attr_graph(&node, "body", &body);
+  onnx_add(&graph, node);
+  onnx_add(&graph, onnx_node("Relu", "x", "y"));
+  expect(with_y(graph), NULL);
+}
+END_TEST
+
 /* ---- the wire format ---- */
 
 /* A message of two bytes becomes one of a hundred. */
@@ -350,6 +366,7 @@ int main(void) {
   Suite *suite = suite_create("hostile");
   TCase *tc = tcase_create("hostile");
   tcase_set_timeout(tc, 120);
+  tcase_add_test(tc, many_scans);
   tcase_add_test(tc, many_messages);
   tcase_add_test(tc, large_texts);
   tcase_add_test(tc, names_with_nul);

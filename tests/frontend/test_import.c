@@ -559,6 +559,11 @@ START_TEST(reads_tensor_files) {
   onnx_write("input_0.pb", "no", 2);
   ck_assert_int_eq(lp_onnx_read_tensor(onnx_path("input_0.pb"), arena, &array, &name, diag), LP_FAILED);
   ck_assert_uint_eq(lp_diag_error_count(diag), 1);
+  tensor = onnx_external("ids", ONNX_I64, "1 2", "nowhere.bin", "0", "16");
+  onnx_write("input_0.pb", tensor.data, tensor.size);
+  lp_buf_free(&tensor);
+  ck_assert_int_eq(lp_onnx_read_tensor(onnx_path("input_0.pb"), arena, &array, &name, diag), LP_FAILED);
+  ck_assert_ptr_nonnull(strstr(onnx_message(diag, 1), "tensor 'ids': its file 'nowhere.bin' is not there"));
   lp_arena_free(arena);
 }
 END_TEST
