@@ -99,7 +99,7 @@ void lp_pool_run(lp_pool *pool, lp_segment_fn *segment, lp_frame *frame) {
     start_round(pool);
   }
   segment(frame, 0);
-  for (int i = 1; __atomic_load_n(&pool->running, __ATOMIC_ACQUIRE) != 0; i++) {
+  for (unsigned i = 1; __atomic_load_n(&pool->running, __ATOMIC_ACQUIRE) != 0; i++) {
     relax();
     if (i % SPINS == 0) sched_yield();
   }

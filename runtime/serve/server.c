@@ -221,7 +221,10 @@ static enum MHD_Result answer_stream(struct MHD_Connection *connection, answer *
     return reply_failure(connection, a);
   }
   struct MHD_Response *response = http->create_response_from_pipe(reads);
-  if (response == NULL) return MHD_NO;
+  if (response == NULL) {
+    (void)close(reads); /* so that who writes is not held up */
+    return MHD_NO;
+  }
   (void)http->add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
   (void)http->add_response_header(response, "X-Llmpart-Route", route);
   if (!lp_streq(decision, "0")) (void)http->add_response_header(response, "X-Llmpart-Decision", decision);

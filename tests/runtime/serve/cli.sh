@@ -50,10 +50,15 @@ same 'stopped, streamed' "${wanted%%little girl*}" \
 grep -q '"choices":\[\],"usage":{"prompt_tokens":4,' "$work/body" || fail "no usage in the stream: $(cat "$work/body")"
 same 'not stopped' "$wanted" "$(post /v1/completions "{\"model\":\"edge\",$ask,\"stop\":\"little boy\"}" | text)"
 same 'a list of one prompt' "$wanted" "$(post /v1/completions "{\"model\":\"edge\",\"prompt\":[\"Once upon a time\"],\"max_tokens\":12,\"temperature\":0}" | text)"
+# A story that ends with the last token asked for was not cut off.
+ending='{"model":"edge","prompt":"So they all went home and were happy.","temperature":0,"max_tokens":'
+for end in 15:length 16:stop 17:stop; do
+  post /v1/completions "$ending${end%:*}}" | grep -q "\"finish_reason\":\"${end#*:}\"" || fail "ends with $end: $(cat "$work/body")"
+done
 same ready '{"status":"ready"}' "$(curl -sS "$url/readyz")"
 curl -sS "$url/metrics" >"$work/metrics"
-grep -q '^llmpart_requests_total{route="edge",outcome="answered"} 6$' "$work/metrics" || fail "metrics: $(cat "$work/metrics")"
-grep -q '^llmpart_prompt_tokens_total{route="edge"} 24$' "$work/metrics" || fail "metrics: $(cat "$work/metrics")"
+grep -q '^llmpart_requests_total{route="edge",outcome="answered"} 9$' "$work/metrics" || fail "metrics: $(cat "$work/metrics")"
+grep -q '^llmpart_prompt_tokens_total{route="edge"} 51$' "$work/metrics" || fail "metrics: $(cat "$work/metrics")"
 rejected 'no pool' 400 'the server has no pool' /v1/router/outcome '{"id":1,"reward":1}'
 same models 'auto edge' "$(curl -sS "$url/v1/models" | grep -o '"id":"[a-z]*"' | cut -d'"' -f4 | tr '\n' ' ' | sed 's/ $//')"
 same health '{"status":"ok"}' "$(curl -sS "$url/healthz")"
