@@ -31,7 +31,8 @@ lp_rows lp_value_rows(const lp_module *module, lp_value *value);
 bool lp_op_is_joint(const lp_module *module, const lp_op *op);
 
 /* Nearest codes and scale of `count` floats, `step` apart (quantise.c). int8: scale = max|w| / 127. int4 (codes 0 .. 15
- * about 8): of 13 scales about max|w| / 8 the one with the least squared error. The scale is rounded to `scale_dtype`. */
+ * about 8): of 13 scales about max|w| / 8 the one with the least squared error. The scale is rounded to `scale_dtype`;
+ * of a group that holds an infinity or a NaN it is NaN. */
 float lp_quantise(const float *w, int64_t count, int64_t step, lp_dtype codes, lp_dtype scale_dtype, uint8_t *out);
 
 /* A tensor of a safetensors file: `offset` from the start of the data section. */

@@ -7,11 +7,11 @@ static float clamp(float x, float low, float high) {
   return x < low ? low : x > high ? high : x;
 }
 
-/* The element that is largest in magnitude, with its sign. */
+/* The element that is largest in magnitude, with its sign; NaN where one is. */
 static float extreme(const float *w, int64_t count, int64_t step) {
   float most = 0;
   for (int64_t i = 0; i < count; i++)
-    if (fabsf(w[i * step]) > fabsf(most)) most = w[i * step];
+    if (isnan(w[i * step]) || fabsf(w[i * step]) > fabsf(most)) most = w[i * step]; /* nothing exceeds a NaN */
   return most;
 }
 
@@ -48,10 +48,13 @@ static float rounded(float x, lp_dtype dtype) {
 float lp_quantise(const float *w, int64_t count, int64_t step, lp_dtype codes, lp_dtype scale_dtype, uint8_t *out) {
   bool wide = codes == LP_I8;
   float most = extreme(w, count, step), scale = 0;
-  if (most != 0) scale = wide ? fabsf(most) / 127 : search_int4(w, count, step, most);
+  if (!isfinite(most))
+    scale = NAN; /* no code holds it: the group stays no numbers, as it would unquantised */
+  else if (most != 0)
+    scale = wide ? fabsf(most) / 127 : search_int4(w, count, step, most);
   scale = rounded(scale, scale_dtype);
   for (int64_t i = 0; i < count; i++) {
-    float code = scale != 0 ? rintf(w[i * step] / scale) : 0;
+    float code = isfinite(scale) && scale != 0 ? rintf(w[i * step] / scale) : 0;
     out[i * step] = wide ? (uint8_t)(int8_t)clamp(code, -127, 127) : (uint8_t)(clamp(code, -8, 7) + 8);
   }
   return scale;

@@ -1,7 +1,10 @@
 /* Weights in groups, quantising and back, products of integers: codes of every width, whole and odd groups, zero points. */
 #include "harness.h"
 
+#include <math.h>
 #include <stdlib.h>
+
+#include "backend/backend_internal.h"
 
 /* ---- op.linear ---- */
 
@@ -163,6 +166,22 @@ START_TEST(quantize_and_back) {
 }
 END_TEST
 
+/* No code holds an infinity or a NaN: their groups have no scale, and codes that are defined all the same. */
+START_TEST(what_is_no_number) {
+  const float groups[][4] = {{1, NAN, 2, 3}, {NAN, 5, 1, 0}, {1, -INFINITY, 2, 3}, {INFINITY, NAN, 0, 0}};
+  const lp_dtype scales[] = {LP_F32, LP_F16, LP_BF16};
+  for (size_t i = 0; i < LP_COUNT(groups) * LP_COUNT(scales); i++) {
+    const float *w = groups[i % LP_COUNT(groups)];
+    lp_dtype scale = scales[i / LP_COUNT(groups)];
+    uint8_t wide[4], narrow[4];
+    ck_assert(isnan(lp_quantise(w, 4, 1, LP_I8, scale, wide)));
+    ck_assert(isnan(lp_quantise(w, 4, 1, LP_U4, scale, narrow)));
+    ck_assert_mem_eq(wide, ((uint8_t[]){0, 0, 0, 0}), 4);
+    ck_assert_mem_eq(narrow, ((uint8_t[]){8, 8, 8, 8}), 4);
+  }
+}
+END_TEST
+
 /* ---- op.matmul of other types ---- */
 
 START_TEST(matmul_of_other_types) {
@@ -187,6 +206,7 @@ int main(void) {
   tcase_set_timeout(tcase, 600);
   tcase_add_test(tcase, linear_in_groups);
   tcase_add_test(tcase, linear_quantised);
+  tcase_add_test(tcase, what_is_no_number);
   tcase_add_test(tcase, quantize_and_back);
   tcase_add_test(tcase, matmul_of_other_types);
   suite_add_tcase(suite, tcase);
