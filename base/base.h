@@ -107,6 +107,8 @@ typedef struct {
   size_t size, capacity;
 } lp_buf;
 
+/* Room for `size` bytes in all, for who writes them into `data` directly; neither `size` nor the NUL is kept. */
+void lp_buf_reserve(lp_buf *buf, size_t size);
 void lp_buf_append(lp_buf *buf, const void *data, size_t size);
 void lp_buf_puts(lp_buf *buf, const char *text);
 void lp_buf_printf(lp_buf *buf, const char *format, ...) LP_PRINTF(2, 3);

@@ -47,6 +47,12 @@ static void buf_reserve(lp_buf *buf, size_t more) {
   buf->capacity = capacity;
 }
 
+void lp_buf_reserve(lp_buf *buf, size_t size) {
+  if (size <= buf->capacity) return;
+  buf->data = lp_realloc(buf->data, size);
+  buf->capacity = size;
+}
+
 void lp_buf_append(lp_buf *buf, const void *data, size_t size) {
   buf_reserve(buf, size);
   if (size) memcpy(buf->data + buf->size, data, size);

@@ -3,7 +3,7 @@
 #define LP_MANIFEST_INTERNAL_H
 
 #include "runtime/json_reader.h"
-#include "runtime/runtime_internal.h"
+#include "runtime/manifest.h"
 
 typedef struct {
   lp_arena *arena;

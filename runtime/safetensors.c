@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "runtime/json_reader.h"
-#include "runtime/runtime_internal.h"
+#include "runtime/manifest.h"
 
 enum { DATA_ALIGNMENT = 64, HEADER_LIMIT = 100 << 20 };
 

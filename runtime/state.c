@@ -33,12 +33,6 @@ static bool extent_bytes(state_extent extent, size_t rows, size_t *bytes) {
   return lp_size_mul(extent.outer, rows, bytes) && lp_size_mul(*bytes, extent.inner, bytes);
 }
 
-void lp_buf_reserve(lp_buf *buf, size_t size) {
-  if (size <= buf->capacity) return;
-  buf->data = lp_realloc(buf->data, size);
-  buf->capacity = size;
-}
-
 void lp_states_init(lp_states *states, const lp_manifest *manifest, lp_side_id side) {
   *states = (lp_states){.manifest = manifest, .side = side};
   states->pointer = lp_alloc(sizeof(void *) * ((size_t)manifest->state_count + 1));

@@ -1,7 +1,7 @@
 /* Pauses between attempts to reach a worker. */
 #include <time.h>
 
-#include "runtime/runtime_internal.h"
+#include "runtime/link/link.h"
 
 lp_backoff lp_backoff_begin(const lp_patience *patience, double timeout_ms) {
   return (lp_backoff){
