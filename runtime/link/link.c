@@ -169,10 +169,7 @@ static lp_status shake_hands(lp_wire *link, const lp_endpoint *endpoint, double 
   lp_inbound_release(&in);
   if (status != LP_OK || prove(link, endpoint, &nonces, &why)) return status;
 fail:
-  status = lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", link->address, why);
-  if (endpoint->security->tls != NULL && !endpoint->security->certified)
-    lp_note(diag, LP_LOC_NONE, "a worker with --client-ca wants a certificate of this device: --cert, --cert-key");
-  return status;
+  return lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", link->address, why);
 }
 
 lp_status lp_wire_dial(const lp_transport *transport, const lp_endpoint *endpoint, double timeout_ms, lp_wire **out,

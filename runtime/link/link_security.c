@@ -1,12 +1,11 @@
 /* Who may talk to whom: certificates for TLS, and the proof that both sides hold the same key. docs/protocol.md. */
 #include "runtime/link/link_security.h"
 
-#include <nng/nng.h>
-
-#include <nng/supplemental/tls/tls.h> /* wants nng.h before it */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#include "runtime/link/tls.h"
 
 enum { LEAST_KEY = 16, MOST_KEY = 4096, MOST_PEM = 1 << 20, BLOCK = 64 };
 
@@ -44,14 +43,9 @@ static lp_status read_key(const char *path, lp_security *out, lp_diag *diag) {
 }
 
 static lp_status no_tls(const char *path, const char *what, int error, lp_diag *diag) {
-  return lp_error(diag, LP_LOC_FILE(path), "no %s for TLS: %s", what, nng_strerror(error));
-}
-
-/* TLS 1.2 is what NNG's engine, mbedTLS 2.28, has at best; less is not taken. */
-static int begin_tls(lp_security *out, nng_tls_mode mode) {
-  int error = nng_tls_config_alloc(&out->tls, mode);
-  if (error == 0) error = nng_tls_config_version(out->tls, NNG_TLS_1_2, NNG_TLS_1_2);
-  return error;
+  char why[128];
+  lp_tls_describe(error, why, sizeof(why));
+  return lp_error(diag, LP_LOC_FILE(path), "no %s for TLS: %s", what, why);
 }
 
 static lp_status read_own_certificate(const lp_link_security *from, lp_security *out, lp_diag *diag) {
@@ -60,7 +54,7 @@ static lp_status read_own_certificate(const lp_link_security *from, lp_security 
   LP_TRY(check_private(from->cert_key_file, diag));
   LP_TRY(read_text(from->cert_file, MOST_PEM, &certificate, &size, diag));
   lp_status status = read_text(from->cert_key_file, MOST_PEM, &key, &size, diag);
-  int error = status == LP_OK ? nng_tls_config_own_cert(out->tls, certificate, key, NULL) : 0;
+  int error = status == LP_OK ? lp_tls_config_own(out->tls, certificate, key) : 0;
   if (error != 0) status = no_tls(from->cert_file, "certificate and private key", error, diag);
   free(certificate);
   if (key != NULL) explicit_bzero(key, size);
@@ -73,18 +67,15 @@ static lp_status read_trusted(const char *path, lp_security *out, lp_diag *diag)
   char *chain = NULL;
   size_t size = 0;
   LP_TRY(read_text(path, MOST_PEM, &chain, &size, diag));
-  int error = nng_tls_config_auth_mode(out->tls, NNG_TLS_AUTH_MODE_REQUIRED);
-  if (error == 0) error = nng_tls_config_ca_chain(out->tls, chain, NULL);
+  int error = lp_tls_config_trust(out->tls, chain);
   free(chain);
   return error == 0 ? LP_OK : no_tls(path, "certificate", error, diag);
 }
 
 static lp_status open_tls(const lp_link_security *from, bool worker, lp_security *out, lp_diag *diag) {
   const char *own = from->cert_file, *trusted = worker ? from->client_ca_file : from->ca_file;
-  int error = begin_tls(out, worker ? NNG_TLS_MODE_SERVER : NNG_TLS_MODE_CLIENT);
-  if (error == 0 && !worker && from->server_name != NULL)
-    error = nng_tls_config_server_name(out->tls, from->server_name);
-  if (error != 0) return no_tls(worker ? own : trusted, "configuration", error, diag);
+  out->tls = lp_tls_config_create(worker);
+  if (!worker && from->server_name != NULL) lp_tls_config_name(out->tls, from->server_name);
   if (own != NULL) LP_TRY(read_own_certificate(from, out, diag));
   if (trusted != NULL) LP_TRY(read_trusted(trusted, out, diag));
   out->certified = own != NULL && trusted != NULL;
@@ -121,7 +112,7 @@ lp_status lp_security_open(const lp_link_security *from, lp_side_id side, bool l
 void lp_security_close(lp_security *security) {
   if (security->key != NULL) explicit_bzero(security->key, security->key_size);
   free(security->key);
-  if (security->tls != NULL) nng_tls_config_free(security->tls);
+  lp_tls_config_free(security->tls);
   *security = (lp_security){0};
 }
 

@@ -4,15 +4,15 @@
 
 #include "runtime/runtime_internal.h"
 
-struct nng_tls_config;
+struct lp_tls_config;
 
 enum { LP_PROOF_BYTES = 32 };
 
 struct lp_security {
   uint8_t *key; /* NULL: none is asked for */
   size_t key_size;
-  struct nng_tls_config *tls; /* NULL: plain TCP */
-  bool certified;             /* a worker lets in devices with certificates alone, a device has one */
+  struct lp_tls_config *tls; /* NULL: plain TCP */
+  bool certified;            /* a worker lets in devices with certificates alone, a device has one */
 };
 
 /* Random numbers of one handshake: what makes its proofs differ from all others. */

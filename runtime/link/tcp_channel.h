@@ -37,10 +37,10 @@ typedef struct {
 struct lp_channel {
   nng_stream_listener *listener; /* NULL: a device's channel */
   nng_stream_dialer *dialer;
-  nng_aio *connect;     /* accepts or dials */
-  lp_patience patience; /* of a device */
-  bool plain;           /* not in TLS */
-  lp_tcp_gaze gaze;     /* of the thread that receives */
+  nng_aio *connect;         /* accepts or dials */
+  lp_patience patience;     /* of a device */
+  const lp_tls_config *tls; /* NULL: plain */
+  lp_tcp_gaze gaze;         /* of the thread that receives */
   pthread_mutex_t mutex;
   pthread_cond_t news;
   /* Under the mutex: */
@@ -60,6 +60,8 @@ void lp_tcp_peer_free(lp_tcp_peer *peer);
 /* tcp_device.c */
 void lp_tcp_on_answered(void *peer);
 void lp_tcp_lose(lp_tcp_peer *peer); /* a stream that failed once is not used again: NNG's would wait for ever */
+/* Of TLS, which is there. False: `why` it failed. */
+bool lp_tcp_shake_hands(lp_tcp_peer *peer, double timeout_ms, const char **why);
 lp_recv_outcome lp_tcp_receive_from_only(lp_tcp_peer *peer, double timeout_ms, lp_packet *out, const char **why);
 
 /* tcp_listener.c */

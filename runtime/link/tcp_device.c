@@ -1,12 +1,11 @@
-/* What a device receives. It has one peer, and waits for it by itself.
- *
- * Of plain TCP the waiting thread polls the socket and reads when there is something. TLS reads ahead on NNG's threads: there a receive is
- * asked for without a limit and stays asked for, since one that is given up takes the stream with it, and the next would wait for ever. */
+/* What a device receives. It has one peer, and waits for it by itself: the waiting thread polls the socket, reads when there is something, and
+ * opens it where it is in TLS. Where the socket is not known a receive is asked for without a limit and stays asked for. */
 #include <errno.h>
 
 #include "runtime/link/tcp_channel.h"
 
 void lp_tcp_lose(lp_tcp_peer *peer) {
+  (void)lp_tcp_stream_flush(&peer->tcp); /* why, in TLS */
   nng_stream_close(peer->tcp.stream);
   peer->state = LP_TCP_GONE;
 }
@@ -23,7 +22,7 @@ static bool is_alive(lp_tcp_peer *peer, const char **why) {
   return lp_tcp_stream_send(&peer->tcp, NULL, 0, NULL, 0) == 0;
 }
 
-/* ---- in TLS ------------------------------------------------------------------------------------------------------------- */
+/* ---- through NNG --------------------------------------------------------------------------------------------------------- */
 
 void lp_tcp_on_answered(void *user) {
   lp_tcp_peer *peer = user;
@@ -61,7 +60,7 @@ static bool await_receive(lp_tcp_peer *peer, double limit_ms) {
   return true;
 }
 
-/* ---- plain --------------------------------------------------------------------------------------------------------------- */
+/* ---- at the socket ------------------------------------------------------------------------------------------------------- */
 
 static bool is_readable(void *user) {
   const lp_tcp_peer *peer = user;
@@ -76,14 +75,38 @@ static bool await_bytes(lp_tcp_peer *peer, double limit_ms) {
 
 /* ---- either -------------------------------------------------------------------------------------------------------------- */
 
+/* After await_bytes. */
+static lp_tcp_progress read_bytes(lp_tcp_peer *peer, const char **why) {
+  lp_tcp_stream *tcp = &peer->tcp;
+  lp_tcp_progress progress = tcp->socket < 0 ? lp_tcp_stream_received(tcp) : lp_tcp_stream_read(tcp);
+  *why = "it closed the connection";
+  if (progress == LP_TCP_BROKEN && tcp->tls != NULL && lp_tls_why(tcp->tls)[0] != '\0') *why = lp_tls_why(tcp->tls);
+  return progress;
+}
+
+bool lp_tcp_shake_hands(lp_tcp_peer *peer, double timeout_ms, const char **why) {
+  double until = lp_now_ms() + timeout_ms;
+  lp_tcp_progress progress = lp_tcp_stream_absorb(&peer->tcp);
+  for (;;) {
+    int error = lp_tcp_stream_flush(&peer->tcp);
+    if (progress == LP_TCP_BROKEN) return false;
+    *why = nng_strerror(error);
+    if (error != 0) return false;
+    if (lp_tls_is_shaken(peer->tcp.tls)) return true;
+    double left = until - lp_now_ms();
+    *why = "no answer to TLS in time";
+    if (left <= 0) return false;
+    if (await_bytes(peer, left)) progress = read_bytes(peer, why);
+  }
+}
+
 /* Waits for bytes until `until`. */
 static lp_tcp_progress wait_for_bytes(lp_tcp_peer *peer, double until, bool *over, const char **why) {
   double begin = lp_now_ms(), left = until - begin, beat = peer->channel->patience.beat_ms;
-  *why = "it closed the connection";
   if (await_bytes(peer, left < beat ? left : beat)) {
     peer->heard_ms = lp_now_ms();
     lp_tcp_gaze_note(&peer->channel->gaze, peer->heard_ms - begin);
-    return peer->tcp.socket < 0 ? lp_tcp_stream_received(&peer->tcp) : lp_tcp_stream_read(&peer->tcp);
+    return read_bytes(peer, why);
   }
   if (!is_alive(peer, why)) return LP_TCP_BROKEN;
   *over = lp_now_ms() >= until;

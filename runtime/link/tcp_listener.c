@@ -2,8 +2,7 @@
  * waits to be taken.
  *
  * A peer whose frame was taken is idle at first. A thread that waits looks at the sockets of idle peers and reads from them itself. Before it
- * sleeps, and when it computes for so long that signs of life are due, it asks NNG to receive: NNG's threads then fill a frame. TLS reads
- * ahead on NNG's threads, so there they are asked at once. */
+ * sleeps, and when it computes for so long that signs of life are due, it asks NNG to receive: NNG's threads then fill a frame. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -34,15 +33,22 @@ void lp_tcp_ask(lp_tcp_peer *peer) {
   if (!lp_tcp_outbox_ask(&peer->outbox)) set_state(peer, LP_TCP_GONE);
 }
 
+/* Handshakes of TLS compute for milliseconds: they are for NNG's threads. */
+static bool is_known(const lp_tcp_peer *peer) {
+  return peer->tcp.tls == NULL || lp_tls_is_shaken(peer->tcp.tls);
+}
+
 /* Takes note of what came. `next`: what to do for more: IDLE or ASKED. */
 static void note_progress(lp_tcp_peer *peer, lp_tcp_progress progress, lp_tcp_state next) {
   static const lp_tcp_state state[] = {
       [LP_TCP_FRAME] = LP_TCP_READY, [LP_TCP_LONG] = LP_TCP_HELD, [LP_TCP_BROKEN] = LP_TCP_GONE};
   answer_beats(peer);
+  lp_tcp_outbox_flush(&peer->outbox);
+  bool looks = next == LP_TCP_IDLE && peer->tcp.socket >= 0 && is_known(peer);
   pthread_mutex_lock(&peer->channel->mutex);
   if (progress != LP_TCP_MORE)
     set_state(peer, state[progress]);
-  else if (next == LP_TCP_IDLE && peer->tcp.socket >= 0)
+  else if (looks)
     set_state(peer, LP_TCP_IDLE);
   else
     lp_tcp_ask(peer);

@@ -67,11 +67,6 @@ bool lp_tcp_is_readable(int socket, double timeout_ms) {
   return poll(&want, 1, timeout_ms <= 0 ? 0 : timeout_ms < INT32_MAX ? (int)(timeout_ms + 1) : INT32_MAX) > 0;
 }
 
-bool lp_tcp_is_writable(int socket) {
-  struct pollfd want = {.fd = socket, .events = POLLOUT};
-  return poll(&want, 1, 0) > 0 && (want.revents & POLLOUT) != 0;
-}
-
 /* ---- looking ------------------------------------------------------------------------------------------------------------- */
 
 bool lp_tcp_gaze_at(const lp_tcp_gaze *gaze, double timeout_ms, bool (*arrived)(void *user), void *user) {

@@ -6,10 +6,9 @@
 #include <nng/nng.h>
 #include <stdbool.h>
 
-/* A second descriptor of the socket under a stream of plain TCP, to poll and nothing else; -1: it is not found. The caller closes it. */
+/* A second descriptor of the socket under a stream, to look at and for what can be done at once; -1: it is not found. The caller closes it. */
 int lp_tcp_socket_of(nng_stream *stream);
 bool lp_tcp_is_readable(int socket, double timeout_ms); /* a stream that has ended is, too */
-bool lp_tcp_is_writable(int socket);                    /* now */
 
 /* When to look: where it pays, as long as waits are brief. */
 typedef struct {

@@ -63,37 +63,75 @@ void lp_tcp_outbox_free(lp_tcp_outbox *outbox) {
   while (outbox->queue.count > 0)
     drop_first(outbox);
   lp_vec_free(&outbox->queue);
+  lp_buf_free(&outbox->sealed);
   pthread_mutex_destroy(&outbox->mutex);
 }
 
-/* With the mutex held: the frame waits, but for what of it was sent. */
-static void queue_frame(lp_tcp_outbox *outbox, const void *head, size_t head_size, const void *body, size_t body_size,
-                        size_t sent) {
-  size_t size = LP_TCP_LENGTH + head_size + body_size;
-  lp_tcp_piece piece = {.data = lp_alloc(size), .size = size};
-  lp_tcp_put_length(piece.data, head_size + body_size);
-  if (head_size > 0) memcpy(piece.data + LP_TCP_LENGTH, head, head_size);
-  if (body_size > 0) memcpy(piece.data + LP_TCP_LENGTH + head_size, body, body_size);
+/* With the mutex held: what of the bytes was not sent waits. */
+static void queue(lp_tcp_outbox *outbox, const lp_span *part, size_t count, size_t sent) {
+  lp_tcp_piece piece = {0};
+  for (size_t i = 0; i < count; i++)
+    piece.size += part[i].size;
+  if (sent >= piece.size) return;
   if (outbox->queue.count == 0) outbox->sent = sent;
+  if (count == 1 && part[0].data == outbox->sealed.data) { /* no need for a copy */
+    piece.data = part[0].data;
+    outbox->sealed = (lp_buf){0};
+  } else {
+    piece.data = lp_alloc(piece.size);
+    for (size_t i = 0, at = 0; i < count; at += part[i++].size)
+      if (part[i].size > 0) memcpy(piece.data + at, part[i].data, part[i].size);
+  }
   lp_vec_push(&outbox->queue, piece);
-  outbox->bytes += size;
+  outbox->bytes += piece.size;
 }
 
-bool lp_tcp_outbox_put(lp_tcp_outbox *outbox, const void *head, size_t head_size, const void *body, size_t body_size) {
-  size_t size = LP_TCP_LENGTH + head_size + body_size, sent = 0;
-  nng_iov iov;
-  pthread_mutex_lock(&outbox->mutex);
-  bool good = !outbox->broken && !outbox->finishing && size <= most_bytes - outbox->bytes, first = !outbox->busy;
-  if (good && first) {
-    outbox->broken = lp_tcp_stream_send_some(outbox->tcp, head, head_size, body, body_size, &sent) != 0;
-    good = !outbox->broken;
+/* With the mutex held; sets `broken`. The bytes go as they are. */
+static void post(lp_tcp_outbox *outbox, const lp_span *part, size_t count) {
+  size_t sent = 0;
+  if (!outbox->busy) outbox->broken = !lp_tcp_stream_send_some(outbox->tcp, part, count, &sent);
+  if (!outbox->broken) queue(outbox, part, count, sent);
+}
+
+/* With the mutex held. In TLS what was sealed must go out, and in this order: hence the queue's limit is judged before. */
+static bool post_frame(lp_tcp_outbox *outbox, const lp_span *part, size_t count) {
+  if (outbox->tcp->tls == NULL) {
+    post(outbox, part, count);
+  } else {
+    lp_buf_clear(&outbox->sealed);
+    outbox->broken = !lp_tls_seal(outbox->tcp->tls, part, count, &outbox->sealed);
+    if (outbox->sealed.size > 0) post(outbox, &(lp_span){outbox->sealed.data, outbox->sealed.size}, 1);
   }
-  if (good && sent < size) queue_frame(outbox, head, head_size, body, body_size, sent);
-  bool begin = good && first && next_iov(outbox, &iov), over = first && outbox->broken;
+  return !outbox->broken;
+}
+
+/* Lets the mutex go. */
+static void go_on(lp_tcp_outbox *outbox, bool first) {
+  nng_iov iov;
+  bool begin = first && next_iov(outbox, &iov), over = first && outbox->broken;
   pthread_mutex_unlock(&outbox->mutex);
   if (over) nng_stream_close(outbox->tcp->stream);
   if (begin) send_first(outbox, iov);
+}
+
+bool lp_tcp_outbox_put(lp_tcp_outbox *outbox, const void *head, size_t head_size, const void *body, size_t body_size) {
+  lp_tcp_frame frame;
+  lp_tcp_frame_begin(&frame, head, head_size, body, body_size);
+  pthread_mutex_lock(&outbox->mutex);
+  size_t size = LP_TCP_LENGTH + head_size + body_size;
+  bool first = !outbox->busy, room = outbox->bytes <= most_bytes && size <= most_bytes - outbox->bytes;
+  bool good = !outbox->broken && !outbox->finishing && room;
+  good = good && post_frame(outbox, frame.part, LP_COUNT(frame.part));
+  go_on(outbox, first);
   return good;
+}
+
+void lp_tcp_outbox_flush(lp_tcp_outbox *outbox) {
+  if (outbox->tcp->tls == NULL || !lp_tls_waits(outbox->tcp->tls)) return;
+  pthread_mutex_lock(&outbox->mutex);
+  bool first = !outbox->busy;
+  if (!outbox->broken) (void)post_frame(outbox, NULL, 0);
+  go_on(outbox, first);
 }
 
 void lp_tcp_outbox_beat(lp_tcp_outbox *outbox) {

@@ -21,6 +21,7 @@ typedef struct {
   /* Under the mutex: */
   LP_VEC(lp_tcp_piece) queue;
   size_t sent, bytes; /* of the first piece; of all pieces */
+  lp_buf sealed;      /* the frame at hand, in TLS */
   bool busy, broken, finishing;
 } lp_tcp_outbox;
 
@@ -29,6 +30,8 @@ bool lp_tcp_outbox_init(lp_tcp_outbox *outbox, lp_tcp_stream *tcp);
 void lp_tcp_outbox_free(lp_tcp_outbox *outbox);
 /* Sends head and body as one frame, at once or from a copy. False: the peer is gone, or takes so little that too much waits for it. */
 bool lp_tcp_outbox_put(lp_tcp_outbox *outbox, const void *head, size_t head_size, const void *body, size_t body_size);
+/* Sends what TLS has to say for itself. */
+void lp_tcp_outbox_flush(lp_tcp_outbox *outbox);
 /* A frame of no bytes, unless something is on its way: that is a sign of life too. */
 void lp_tcp_outbox_beat(lp_tcp_outbox *outbox);
 /* Closes the stream as soon as all is sent. */

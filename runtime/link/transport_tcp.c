@@ -32,7 +32,10 @@ struct timespec lp_tcp_deadline(double ms) {
 /* ---- peers ------------------------------------------------------------------------------------------------------- */
 
 void lp_tcp_peer_free(lp_tcp_peer *peer) {
-  if (peer->tcp.stream != NULL) nng_stream_close(peer->tcp.stream);
+  if (peer->tcp.stream != NULL) {
+    if (peer->state != LP_TCP_GONE) lp_tcp_stream_finish(&peer->tcp);
+    nng_stream_close(peer->tcp.stream);
+  }
   if (peer->tcp.receive != NULL) nng_aio_stop(peer->tcp.receive); /* nothing begins an answer any more */
   lp_tcp_outbox_free(&peer->outbox);
   lp_tcp_stream_close(&peer->tcp);
@@ -43,10 +46,11 @@ static bool add_peer(lp_channel *channel, nng_stream *stream) {
   lp_tcp_peer *peer = lp_alloc(sizeof(*peer));
   peer->channel = channel;
   bool listens = channel->listener != NULL;
-  int socket = channel->plain ? lp_tcp_socket_of(stream) : -1;
-  if (!lp_tcp_stream_init(&peer->tcp, stream, socket, listens ? lp_tcp_on_received : lp_tcp_on_answered, peer,
+  lp_tls *tls = channel->tls != NULL ? lp_tls_create(channel->tls) : NULL;
+  if (!lp_tcp_stream_init(&peer->tcp, stream, lp_tcp_socket_of(stream), tls,
+                          listens ? lp_tcp_on_received : lp_tcp_on_answered, peer,
                           listens ? LP_STRANGER_FRAME : most_frame) ||
-      (listens && !lp_tcp_outbox_init(&peer->outbox, &peer->tcp))) {
+      (channel->tls != NULL && tls == NULL) || (listens && !lp_tcp_outbox_init(&peer->outbox, &peer->tcp))) {
     lp_tcp_peer_free(peer);
     return false;
   }
@@ -76,7 +80,7 @@ static void on_accepted(void *user) {
 
 static lp_channel *channel_create(const lp_security *security) {
   lp_channel *channel = lp_alloc(sizeof(*channel));
-  channel->plain = security->tls == NULL;
+  channel->tls = security->tls;
   channel->gaze.pays = lp_machine_threads() > 1;
   pthread_condattr_t attributes;
   pthread_condattr_init(&attributes);
@@ -109,20 +113,17 @@ static void tcp_close(lp_channel *channel) {
   free(channel);
 }
 
-static char *url_of(const char *address, const lp_security *security) {
+static char *url_of(const char *address) {
   lp_buf url = {0};
-  lp_buf_printf(&url, "%s://%s", security->tls != NULL ? "tls+tcp" : "tcp", address);
+  lp_buf_printf(&url, "tcp://%s", address);
   return url.data;
 }
 
 static int start_dialing(lp_channel *channel, const lp_endpoint *endpoint, double timeout_ms) {
-  const lp_security *security = endpoint->security;
-  char *url = url_of(endpoint->via != NULL ? endpoint->via : endpoint->address, security);
+  char *url = url_of(endpoint->via != NULL ? endpoint->via : endpoint->address);
   int error = nng_stream_dialer_alloc(&channel->dialer, url);
   free(url);
   if (error == 0) error = nng_stream_dialer_set_bool(channel->dialer, NNG_OPT_TCP_NODELAY, true);
-  if (error == 0 && security->tls != NULL)
-    error = nng_stream_dialer_set_ptr(channel->dialer, NNG_OPT_TLS_CONFIG, security->tls);
   if (error == 0) error = nng_aio_alloc(&channel->connect, NULL, NULL);
   if (error != 0) return error;
   nng_aio_set_timeout(channel->connect, (nng_duration)timeout_ms);
@@ -136,20 +137,25 @@ static int start_dialing(lp_channel *channel, const lp_endpoint *endpoint, doubl
 static lp_status tcp_dial(const lp_endpoint *endpoint, double timeout_ms, lp_channel **out, lp_diag *diag) {
   lp_channel *channel = channel_create(endpoint->security);
   channel->patience = endpoint->patience;
+  double begin = lp_now_ms();
   int error = start_dialing(channel, endpoint, timeout_ms);
-  *out = error == 0 ? channel : NULL;
-  if (error == 0) return LP_OK;
+  const char *why = nng_strerror(error);
+  bool good = error == 0 && (channel->tls == NULL ||
+                             lp_tcp_shake_hands(channel->peers.data[0], timeout_ms - (lp_now_ms() - begin), &why));
+  *out = good ? channel : NULL;
+  if (good) return LP_OK;
+  lp_status status = lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", endpoint->address, why);
+  if (error == 0 && !endpoint->security->certified)
+    lp_note(diag, LP_LOC_NONE, "a worker with --client-ca wants a certificate of this device: --cert, --cert-key");
   tcp_close(channel);
-  return lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", endpoint->address, nng_strerror(error));
+  return status;
 }
 
-static int start_listening(lp_channel *channel, const char *address, const lp_security *security, int *port) {
-  char *url = url_of(address, security);
+static int start_listening(lp_channel *channel, const char *address, int *port) {
+  char *url = url_of(address);
   int error = nng_stream_listener_alloc(&channel->listener, url);
   free(url);
   if (error == 0) error = nng_stream_listener_set_bool(channel->listener, NNG_OPT_TCP_NODELAY, true);
-  if (error == 0 && security->tls != NULL)
-    error = nng_stream_listener_set_ptr(channel->listener, NNG_OPT_TLS_CONFIG, security->tls);
   if (error == 0) error = nng_stream_listener_listen(channel->listener);
   if (error == 0) error = nng_stream_listener_get_int(channel->listener, NNG_OPT_TCP_BOUND_PORT, port);
   if (error == 0) error = nng_aio_alloc(&channel->care, lp_tcp_on_care, channel);
@@ -161,7 +167,7 @@ static int start_listening(lp_channel *channel, const char *address, const lp_se
 static lp_status tcp_listen(const char *address, const lp_security *security, lp_channel **out, int *port,
                             lp_diag *diag) {
   lp_channel *channel = channel_create(security);
-  int error = start_listening(channel, address, security, port);
+  int error = start_listening(channel, address, port);
   *out = error == 0 ? channel : NULL;
   if (error == 0) return LP_OK;
   tcp_close(channel);

@@ -174,8 +174,8 @@ lp_status lp_worker_serve(const lp_bundle *bundle, const lp_worker_options *opti
   lp_vec_free(&worker.sessions);
   lp_vec_free(&worker.contexts);
   lp_vec_free(&worker.peers);
-  lp_security_close(&worker.security);
   lp_wire_close(worker.link);
+  lp_security_close(&worker.security);
   worker_pass_free(&worker);
   lp_batch_free(worker.batch);
   lp_pool_free(worker.pool);
