@@ -70,7 +70,7 @@ bool lp_tcp_is_readable(int socket, double timeout_ms) {
 /* ---- looking ------------------------------------------------------------------------------------------------------------- */
 
 bool lp_tcp_gaze_at(const lp_tcp_gaze *gaze, double timeout_ms, bool (*arrived)(void *user), void *user) {
-  if (!gaze->pays || !gaze->brief) return false;
+  if (!gaze->pays || !gaze->brief || timeout_ms <= 0) return false;
   double until = lp_now_ms() + (timeout_ms < brief_ms ? timeout_ms : brief_ms);
   do {
     for (int i = 0; i < LOOKS; i++)

@@ -15,7 +15,8 @@ typedef struct {
   bool pays;  /* other cores can work meanwhile */
   bool brief; /* the last wait was */
 } lp_tcp_gaze;
-/* Looks until `arrived` says so, for a fraction of a millisecond at most; false: it did not, or looking does not pay. */
+/* Looks until `arrived` says so, for a fraction of a millisecond at most; false: it did not, looking does not pay, or there is
+ * no time. */
 bool lp_tcp_gaze_at(const lp_tcp_gaze *gaze, double timeout_ms, bool (*arrived)(void *user), void *user);
 void lp_tcp_gaze_note(lp_tcp_gaze *gaze, double waited_ms);
 
