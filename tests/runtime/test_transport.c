@@ -1,31 +1,63 @@
-/* Frames over TCP between two channels of one process: who receives them may change while they come, their content and order may not. */
+/* Frames over TCP, plain and in TLS, between two channels of one process: who receives them may change while they come, their content and order
+ * may not. */
+#include <arpa/inet.h>
 #include <check.h>
+#include <netinet/in.h>
 #include <nng/transport/tcp/tcp.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "runtime/link/link_security.h"
 #include "runtime/link/tcp_look.h"
+#include "runtime/link/tls.h"
 #include "tests/suite.h"
 
 static const lp_transport *const tcp = &lp_transport_tcp;
-static const lp_security none;
-
 typedef struct {
   lp_channel *worker, *device;
+  lp_security security[LP_SIDE_COUNT];
 } both;
 
-static both connect_both(void) {
-  both made = {0};
+static char *text_of(const char *name) {
+  char *path = lp_path_join(LP_TEST_DIR "/tls", name), *text = NULL;
+  size_t size = 0;
+  ck_assert_int_eq(lp_file_read(path, &text, &size, NULL), LP_OK);
+  free(path);
+  return text;
+}
+
+static void use_tls(both *made) {
+  char *certificate = text_of("worker.crt"), *key = text_of("worker.key");
+  lp_tls_config *worker = lp_tls_config_create(true), *device = lp_tls_config_create(false);
+  ck_assert_int_eq(lp_tls_config_own(worker, certificate, key), 0);
+  ck_assert_int_eq(lp_tls_config_trust(device, certificate), 0);
+  made->security[LP_SIDE_CLOUD].tls = worker;
+  made->security[LP_SIDE_DEVICE].tls = device;
+  free(certificate);
+  free(key);
+}
+
+static void listen_at(both *made, char address[32]) {
   int port = 0;
-  ck_assert_int_eq(tcp->listen("127.0.0.1:0", &none, &made.worker, &port, NULL), LP_OK);
+  ck_assert_int_eq(tcp->listen("127.0.0.1:0", &made->security[LP_SIDE_CLOUD], &made->worker, &port, NULL), LP_OK);
+  snprintf(address, 32, "127.0.0.1:%d", port);
+}
+
+static lp_endpoint endpoint_of(const both *made, const char *address) {
+  return (lp_endpoint){.address = address,
+                       .security = &made->security[LP_SIDE_DEVICE],
+                       .patience = {.dial_ms = 2000, .beat_ms = 50, .silence_ms = 1500, .repeat_ms = 100}};
+}
+
+static both connect_both(bool with_tls) {
+  both made = {0};
   char address[32];
-  snprintf(address, sizeof(address), "127.0.0.1:%d", port);
-  lp_endpoint endpoint = {.address = address,
-                          .security = &none,
-                          .patience = {.dial_ms = 2000, .beat_ms = 50, .silence_ms = 1500, .repeat_ms = 100}};
+  if (with_tls) use_tls(&made);
+  listen_at(&made, address);
+  lp_endpoint endpoint = endpoint_of(&made, address);
   ck_assert_int_eq(tcp->dial(&endpoint, 2000, &made.device, NULL), LP_OK);
   return made;
 }
@@ -33,6 +65,8 @@ static both connect_both(void) {
 static void close_both(both *made) {
   tcp->close(made->device);
   tcp->close(made->worker);
+  for (int i = 0; i < LP_SIDE_COUNT; i++)
+    lp_security_close(&made->security[i]);
 }
 
 static void send_text(lp_channel *channel, uint32_t peer, const char *text) {
@@ -62,7 +96,7 @@ static uint32_t expect_text(lp_channel *channel, double step_ms, const char *tex
 
 /* Quick turns, which are looked for, and slow ones, which are slept for; the worker looks without waiting in between, as it does when a pass is due. */
 START_TEST(turns_quick_and_slow) {
-  both made = connect_both();
+  both made = connect_both(_i == 1);
   for (int i = 0; i < 200; i++) {
     char text[32];
     snprintf(text, sizeof(text), "turn %d", i);
@@ -87,7 +121,7 @@ static void *answer_late(void *user) {
 
 /* The worker took a frame and does not come back for longer than the device's silence allows: it gives signs of life all the same. */
 START_TEST(signs_of_life_while_the_worker_computes) {
-  both made = connect_both();
+  both made = connect_both(_i == 1);
   pthread_t thread;
   ck_assert_int_eq(pthread_create(&thread, NULL, answer_late, made.worker), 0);
   send_text(made.device, LP_ONLY_PEER, "question");
@@ -104,15 +138,16 @@ END_TEST
 
 /* A device that has gone, and one that the worker sends away, are told of, whether anybody was receiving from them or not. */
 START_TEST(who_has_gone_is_told_of) {
-  both made = connect_both();
+  both made = connect_both(_i >= 4);
+  bool asks = _i % 2 == 1, leaves = _i % 4 < 2;
   send_text(made.device, LP_ONLY_PEER, "hello");
   uint32_t peer = expect_text(made.worker, 100, "hello");
-  if (_i % 2 == 1) { /* somebody asks */
+  if (asks) {
     lp_packet packet;
     const char *why = "";
     ck_assert_int_eq(tcp->receive(made.worker, 20, &packet, &why), LP_RECV_TIMEOUT);
   }
-  if (_i < 2) {
+  if (leaves) {
     tcp->close(made.device);
     made.device = NULL;
   } else {
@@ -121,15 +156,24 @@ START_TEST(who_has_gone_is_told_of) {
   lp_packet packet;
   ck_assert_int_eq(receive(made.worker, 50, &packet), LP_RECV_GONE);
   ck_assert_uint_eq(packet.peer, peer);
-  if (_i >= 2) ck_assert_int_eq(receive(made.device, 50, &packet), LP_RECV_GONE);
+  if (!leaves) ck_assert_int_eq(receive(made.device, 50, &packet), LP_RECV_GONE);
   close_both(&made);
 }
 END_TEST
 
+enum { SIZE = 24 << 20 };
+
+static void *receive_large(void *user) {
+  lp_channel *worker = user;
+  lp_packet packet;
+  ck_assert_int_eq(receive(worker, 100, &packet), LP_RECV_FRAME);
+  ck_assert_uint_eq(packet.size, SIZE);
+  return packet.handle; /* the frame, as tcp_release has it */
+}
+
 /* More than a socket holds, both ways, while small frames wait behind it. */
 START_TEST(large_frames) {
-  both made = connect_both();
-  enum { SIZE = 24 << 20 };
+  both made = connect_both(_i == 1);
   uint8_t *data = lp_alloc(SIZE);
   for (size_t i = 0; i < SIZE; i++)
     data[i] = (uint8_t)(i * 2654435761u >> 24);
@@ -145,8 +189,99 @@ START_TEST(large_frames) {
   ck_assert_mem_eq(packet.data, data, SIZE);
   tcp->release(&packet);
   (void)expect_text(made.device, 100, "behind it");
+  tcp->permit(made.worker, peer, SIZE);
+  pthread_t thread;
+  ck_assert_int_eq(pthread_create(&thread, NULL, receive_large, made.worker), 0);
+  ck_assert_msg(tcp->send(made.device, LP_ONLY_PEER, data, 5, data + 5, SIZE - 5, &why), "%s", why);
+  void *got = NULL;
+  pthread_join(thread, &got);
+  ck_assert_mem_eq(got, data, SIZE);
+  free(got);
   free(data);
   close_both(&made);
+}
+END_TEST
+
+/* ---- handshakes of TLS ----------------------------------------------------------------------------------------------------- */
+
+static int connect_to(const char *address) {
+  struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(strchr(address, ':') + 1))};
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  int fd = socket(AF_INET, SOCK_STREAM, 0);
+  ck_assert_int_ge(fd, 0);
+  ck_assert_int_eq(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+  return fd;
+}
+
+/* Who begins a handshake and does not go on with it, or sends anything else, holds nobody up. */
+START_TEST(others_shake_hands_meanwhile) {
+  static const uint8_t begun[] = {22, 3, 1, 1, 0, 1}, garbage[] = "GET / HTTP/1.1\r\n\r\n";
+  both made = {0};
+  char address[32];
+  use_tls(&made);
+  listen_at(&made, address);
+  int slow = connect_to(address), wrong = connect_to(address);
+  ck_assert_int_eq(send(slow, begun, sizeof(begun), 0), sizeof(begun));
+  ck_assert_int_eq(send(wrong, garbage, sizeof(garbage), 0), sizeof(garbage));
+  lp_endpoint endpoint = endpoint_of(&made, address);
+  ck_assert_int_eq(tcp->dial(&endpoint, 2000, &made.device, NULL), LP_OK);
+  send_text(made.device, LP_ONLY_PEER, "hello");
+  for (int frames = 0, gone = 0; frames + gone < 2;) { /* in either order */
+    lp_packet packet;
+    lp_recv_outcome outcome = receive(made.worker, 50, &packet);
+    ck_assert_int_eq(outcome, frames == 0 && outcome != LP_RECV_GONE ? LP_RECV_FRAME : LP_RECV_GONE);
+    frames += outcome == LP_RECV_FRAME;
+    gone += outcome == LP_RECV_GONE;
+    if (outcome == LP_RECV_FRAME) tcp->release(&packet);
+    ck_assert(frames <= 1 && gone <= 1);
+  }
+  uint8_t last[64];
+  ssize_t got = recv(wrong, last, sizeof(last), 0), end = got > 0 ? recv(wrong, last, sizeof(last), 0) : 0;
+  ck_assert_msg(got <= 0 || end <= 0, "a stranger's connection is open"); /* an alert may come first */
+  close(slow);
+  close(wrong);
+  close_both(&made);
+}
+END_TEST
+
+/* A device gives up a worker that says nothing, and one whose certificate it does not know, and says which. */
+START_TEST(a_device_gives_up) {
+  both made = {0};
+  char address[32];
+  use_tls(&made);
+  struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  socklen_t size = sizeof(at);
+  int silent = socket(AF_INET, SOCK_STREAM, 0);
+  if (_i == 0) {
+    ck_assert_int_eq(bind(silent, (struct sockaddr *)&at, size), 0);
+    ck_assert_int_eq(listen(silent, 1), 0);
+    ck_assert_int_eq(getsockname(silent, (struct sockaddr *)&at, &size), 0);
+    snprintf(address, sizeof(address), "127.0.0.1:%d", ntohs(at.sin_port));
+  } else {
+    listen_at(&made, address);
+    lp_tls_config_name(made.security[LP_SIDE_DEVICE].tls, "elsewhere.test");
+  }
+  lp_endpoint endpoint = endpoint_of(&made, address);
+  lp_diag *diag = lp_diag_create();
+  double begin = lp_now_ms();
+  ck_assert_int_ne(tcp->dial(&endpoint, 300, &made.device, diag), LP_OK);
+  ck_assert_double_le(lp_now_ms() - begin, 1500);
+  ck_assert_uint_eq(lp_diag_error_count(diag), 1);
+  const char *why = _i == 0 ? "no answer to TLS in time" : "does not match with the expected CN";
+  ck_assert_msg(strstr(lp_diag_get(diag, 0)->text, why) != NULL, "%s", lp_diag_get(diag, 0)->text);
+  lp_diag_free(diag);
+  close(silent);
+  close_both(&made);
+}
+END_TEST
+
+START_TEST(a_key_that_does_not_fit) {
+  char *certificate = text_of("worker.crt"), *key = text_of("other.key");
+  lp_tls_config *worker = lp_tls_config_create(true);
+  ck_assert_int_ne(lp_tls_config_own(worker, certificate, key), 0);
+  lp_tls_config_free(worker);
+  free(certificate);
+  free(key);
 }
 END_TEST
 
@@ -224,10 +359,13 @@ int main(void) {
   Suite *suite = suite_create("transport");
   TCase *core = tcase_create("core");
   tcase_set_timeout(core, 60);
-  tcase_add_test(core, turns_quick_and_slow);
-  tcase_add_test(core, signs_of_life_while_the_worker_computes);
-  tcase_add_loop_test(core, who_has_gone_is_told_of, 0, 4);
-  tcase_add_test(core, large_frames);
+  tcase_add_loop_test(core, turns_quick_and_slow, 0, 2);
+  tcase_add_loop_test(core, signs_of_life_while_the_worker_computes, 0, 2);
+  tcase_add_loop_test(core, who_has_gone_is_told_of, 0, 8);
+  tcase_add_loop_test(core, large_frames, 0, 2);
+  tcase_add_test(core, others_shake_hands_meanwhile);
+  tcase_add_loop_test(core, a_device_gives_up, 0, 2);
+  tcase_add_test(core, a_key_that_does_not_fit);
   tcase_add_loop_test(core, the_socket_under_a_stream, 0, 2);
   tcase_add_test(core, when_looking_pays);
   suite_add_tcase(suite, core);
