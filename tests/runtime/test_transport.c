@@ -74,10 +74,10 @@ static void send_text(lp_channel *channel, uint32_t peer, const char *text) {
   ck_assert_msg(tcp->send(channel, peer, text, 2, text + 2, strlen(text + 2), &why), "%s", why);
 }
 
-/* Waits for the next frame, or for another outcome, for two seconds. */
+/* Waits for the next frame, or for another outcome, for ten seconds. */
 static lp_recv_outcome receive(lp_channel *channel, double step_ms, lp_packet *out) {
   const char *why = "";
-  double until = lp_now_ms() + 2000;
+  double until = lp_now_ms() + 10000;
   lp_recv_outcome outcome = LP_RECV_TIMEOUT;
   while (outcome == LP_RECV_TIMEOUT && lp_now_ms() < until)
     outcome = tcp->receive(channel, step_ms, out, &why);
