@@ -1,5 +1,5 @@
 /* runtime: runs a bundle. Loads it, keeps KV caches, turns text into tokens and back, samples, and talks to the other
- * side over a link. A device ships this folder and base/ alone: no compiler header, no LLVM.
+ * side over a link. A device needs only this folder and base/: no compiler header, no LLVM.
  *
  * One process per side. The device drives: it owns the session, walks the program of the manifest, runs its own
  * segments and exchanges with the worker the tensors that the program sends. The worker answers from its own copy of
@@ -13,7 +13,7 @@
 
 /* ---- tokenizer (tokenizer/) ---------------------------------------------------------------- */
 
-/* A Hugging Face `tokenizer.json` of BPE kind: byte-level (GPT-2, Llama 3, SmolLM) and SentencePiece style with byte
+/* A Hugging Face `tokenizer.json` with a BPE model: byte-level (GPT-2, Llama 3, SmolLM) and SentencePiece style with byte
  * fallback (Llama 2). Immutable after loading; any number of threads may encode at once. */
 typedef struct lp_tokenizer lp_tokenizer;
 
@@ -28,11 +28,11 @@ int32_t lp_tokenizer_token_id(const lp_tokenizer *tokenizer, const char *token);
 
 typedef LP_VEC(int32_t) lp_tokens;
 
-/* Appends the ids of `text` (UTF-8, `size` bytes; invalid bytes are encoded as U+FFFD does in the reference). Special
+/* Appends the ids of `text` (UTF-8, `size` bytes; an invalid byte is encoded as U+FFFD, as the reference does). Special
  * tokens in the text are recognised; the post-processor's template (bos) is applied when `add_special`. */
 LP_MUST_USE lp_status lp_tokenizer_encode(const lp_tokenizer *tokenizer, const char *text, size_t size,
                                           bool add_special, lp_tokens *out, lp_diag *diag);
-/* Appends the text of the ids; special tokens are left out when `skip_special`. Unknown ids are left out. */
+/* Appends the text of the ids, without special tokens when `skip_special`. Unknown ids are skipped. */
 void lp_tokenizer_decode(const lp_tokenizer *tokenizer, const int32_t *ids, size_t count, bool skip_special,
                          lp_buf *out);
 
@@ -40,8 +40,8 @@ typedef struct {
   const char *role, *content;
 } lp_chat_message;
 bool lp_tokenizer_has_chat_template(const lp_tokenizer *tokenizer);
-/* Renders the messages through the model's chat template of the simple kind (a loop over messages, conditions on role
- * and position, string concatenation); a template beyond that is an error that names the construct. */
+/* Renders the messages through the model's chat template (a Jinja subset: loops, conditions, filters and string
+ * expressions); a construct beyond that is an error that names it. */
 LP_MUST_USE lp_status lp_tokenizer_chat(const lp_tokenizer *tokenizer, const lp_chat_message *messages, size_t count,
                                         bool add_generation_prompt, lp_buf *out, lp_diag *diag);
 
@@ -59,18 +59,19 @@ typedef struct {
   double confidence; /* the greatest softmax probability of the logits, at temperature 1 (P2) */
 } lp_sample;
 
-/* Draws one token from logits[vocab]. The random number is a pure function of (seed, sequence, position), so a run can
- * be repeated on either side and in any order. `scratch` grows as needed and belongs to the caller. */
+/* Draws one token from logits[vocab]. The random number is a pure function of (seed, sequence, position), so either side
+ * can repeat a draw, in any order. `scratch` grows as needed and belongs to the caller. */
 lp_sample lp_sampler_draw(const lp_sampling *sampling, const float *logits, int32_t vocab, uint64_t sequence,
                           uint64_t position, lp_buf *scratch);
 
-/* How many of the greatest logits a draw depends on; 0: on all. */
+/* How many of the largest logits a draw depends on; 0: all. */
 int32_t lp_sampler_wants(const lp_sampling *sampling, int32_t vocab);
-/* The same token from so many of the greatest, lower ids first among equals. `sum`: of exp(logit - greatest) over all. */
+/* The same draw from that many of the largest logits, the largest first, lower ids first among equals. `sum`: of
+ * exp(logit - largest) over the whole vocabulary. */
 typedef struct {
   int32_t count;
   const float *logit; /* [count] */
-  const int32_t *id;  /* [count]; -1 behind the last that there is */
+  const int32_t *id;  /* [count]; -1 where there are fewer */
   double sum;
 } lp_sampler_top;
 lp_sample lp_sampler_draw_top(const lp_sampling *sampling, const lp_sampler_top *top, uint64_t sequence,
@@ -78,36 +79,36 @@ lp_sample lp_sampler_draw_top(const lp_sampling *sampling, const lp_sampler_top 
 
 /* ---- thread pool (pool.c) ---------------------------------------------------------------------------------------- */
 
-/* `threads` - 1 workers that spin shortly, then sleep; the caller is thread 0. */
+/* `threads` - 1 workers that spin briefly, then sleep; the caller is thread 0. */
 typedef struct lp_pool lp_pool;
 lp_pool *lp_pool_create(int32_t threads); /* 0: the machine's cores */
 void lp_pool_free(lp_pool *pool);
 int32_t lp_pool_threads(const lp_pool *pool);
 int32_t lp_machine_threads(void); /* cores that this process may use */
-/* Runs segment(frame, thread) on every thread and returns when all have. Fills frame->barrier and frame->threads. */
+/* Runs segment(frame, thread) on every thread and returns when all are done. Fills frame->barrier and frame->threads. */
 void lp_pool_run(lp_pool *pool, lp_segment_fn *segment, lp_frame *frame);
 
-/* Text of tokens as they come, cut at whole characters only (text_stream.c). Zero it first. */
+/* Turns a stream of tokens into text, in whole characters only (text_stream.c). Zero it first. */
 typedef struct {
   lp_tokens ids;
-  size_t begin, shown; /* text of ids[begin..shown) has been given out */
+  size_t begin, shown; /* the text of ids[begin..shown) has been appended */
 } lp_text_stream;
-/* Appends what `token` completes. A character that never becomes whole is left out. */
+/* Appends the text that `token` completes. A character that never becomes whole is dropped. */
 void lp_text_stream_put(lp_text_stream *stream, const lp_tokenizer *tokenizer, int32_t token, lp_buf *out);
 void lp_text_stream_free(lp_text_stream *stream);
 
 /* ---- bundle (bundle.c) ------------------------------------------------------------------------------------------- */
 
-/* NAME.llmpart/ as it lies on disk; docs/bundle.md describes manifest.json. Immutable after loading. */
+/* A bundle NAME.llmpart/ on disk; docs/bundle.md describes manifest.json. Immutable after loading. */
 typedef struct lp_bundle lp_bundle;
 
 typedef enum { LP_SIDE_DEVICE, LP_SIDE_CLOUD, LP_SIDE_COUNT } lp_side_id;
 
 enum { LP_LOAD_DEVICE = 1, LP_LOAD_CLOUD = 2 };
 
-/* Loads manifest and, for the sides in `load` (LP_LOAD_*), maps weights and opens code. Sizes and structure are always
- * checked. So is content, by CRC-32C: that of weights on a thread beside the first run, whose result is awaited before
- * the first token (docs/bundle.md). `check_hashes` compares the SHA-256 of every file loaded, before it returns. */
+/* Loads the manifest and, for the sides in `load` (LP_LOAD_*), maps weights and opens code. Sizes, structure and content
+ * (by CRC-32C) are always checked; the content of weights on a thread of its own, which is awaited before the first token
+ * is returned (docs/bundle.md). `check_hashes` also compares the SHA-256 of every file before returning. */
 typedef struct {
   unsigned load;
   bool check_hashes;
@@ -126,13 +127,13 @@ typedef enum {
   LP_MODE_STANDALONE /* the last exit gives every token; nothing is sent */
 } lp_mode;
 
-/* May it generate in this mode? If not, `why` says what is missing. */
+/* Can it generate in this mode? If not, `why` says what is missing. */
 bool lp_bundle_allows(const lp_bundle *bundle, lp_mode mode, const char **why);
-int64_t lp_bundle_context(const lp_bundle *bundle); /* most positions the model was made for; 0 unknown */
+int64_t lp_bundle_context(const lp_bundle *bundle); /* the most positions the model supports; 0: unknown */
 
 /* ---- the link's security (link_security.c) ----------------------------------------------------------------------- */
 
-/* Files; NULL: none. Off loopback TLS is required, and a key or a certificate of the device. docs/protocol.md. */
+/* Paths; NULL: none. Beyond loopback, TLS and either a key or a device certificate are required (docs/protocol.md). */
 typedef struct {
   const char *key_file; /* 16 bytes or more that both sides hold; a newline at the end does not count */
   const char *cert_file, *cert_key_file; /* this side's certificate and the private key, PEM */
@@ -146,23 +147,23 @@ typedef struct {
 typedef struct {
   const char *listen;     /* HOST:PORT; port 0 takes a free one */
   int64_t context_budget; /* bytes of KV cache over all sessions; 0: none */
-  double idle_ms;         /* a session unused for so long is dropped; 0: never */
+  double idle_ms;         /* a session unused for this long is dropped; 0: never */
   const char
-      *context_dir; /* contexts of early exits are kept there, when they are dropped and at the end; NULL: nowhere */
+      *context_dir; /* where contexts of early exits are saved when they are dropped and on exit; NULL: nowhere */
   int64_t context_dir_bytes; /* at most; 0: 4 GiB */
-  int64_t most_sessions;     /* further ones are refused; 0: 4096 */
+  int64_t most_sessions;     /* more are refused; 0: 4096 */
   int32_t threads;
   lp_link_security security;
   void (*on_listening)(void *user, const char *host, int port); /* called once, before the first request */
-  /* Sessions and contexts that are open, and the bytes of their KV caches and rows, whenever they have changed; NULL: nobody asks. */
+  /* The number of open sessions and contexts, and the bytes of their KV caches and rows, whenever they change; may be NULL. */
   void (*on_held)(void *user, size_t open, size_t bytes);
   void *user;
 } lp_worker_options;
-/* Serves until `*stop` is set (from a signal handler). A peer that is refused is warned of in `diag`, once. */
+/* Serves until `*stop` is set (from a signal handler). Each refused peer gets one warning in `diag`. */
 LP_MUST_USE lp_status lp_worker_serve(const lp_bundle *bundle, const lp_worker_options *options,
                                       const volatile int *stop, lp_diag *diag);
 
-/* A worker of one's own, as a child process on loopback (spawn.c). It ends with this process at the latest. */
+/* A worker as a child process on loopback (spawn.c). It does not outlive this process. */
 typedef struct {
   int pid;
   int ready_fd;
@@ -177,7 +178,7 @@ void lp_worker_stop(lp_worker_process *process); /* one that was not started (ze
 
 /* ---- generation (generate.c) ------------------------------------------------------------------------------------- */
 
-/* How hidden states travel (codec.c, which states the error of each). */
+/* The encoding of hidden states on the link (codec.c states the error of each). */
 typedef enum { LP_CODEC_AUTO, LP_CODEC_F32, LP_CODEC_F16, LP_CODEC_INT8, LP_CODEC_INT4, LP_CODEC_COUNT } lp_codec;
 const char *lp_codec_name(lp_codec codec); /* "auto", "f16" */
 bool lp_codec_parse(const char *name, lp_codec *out);
@@ -188,25 +189,25 @@ typedef struct {
   double theta;
   lp_codec codec; /* of the rows that it was found with */
 } lp_calibration;
-/* An error when the bundle carries none, or that of another bundle. */
+/* An error when the bundle has none, or one made for another bundle. */
 LP_MUST_USE lp_status lp_calibration_read(const lp_bundle *bundle, lp_calibration *out, lp_diag *diag);
 
-/* A link to emulate (link_emulator.c; docs/protocol.md). Zeros do not limit. */
+/* A link to emulate (link_emulator.c; docs/protocol.md). Zero: no limit. */
 typedef struct {
   double rtt_ms, up_bps, down_bps;
   double loss;                 /* share of packets of 1448 bytes that must be sent again; below 1 */
-  double cut_ms, cut_every_ms; /* the link is down for so long, so often */
-  uint64_t seed;               /* of what is lost */
+  double cut_ms, cut_every_ms; /* the link is down for cut_ms in every cut_every_ms */
+  uint64_t seed;               /* of the losses */
 } lp_link_shape;
 
-/* How patient the device is with its link. Zeros take the value in brackets. */
+/* The device's timeouts and pauses on its link. Zero: the value in brackets. */
 typedef struct {
-  double dial_ms;          /* to connect and shake hands (5 s) */
-  double pause_ms;         /* before it dials again, doubled each time (50 ms) ... */
+  double dial_ms;          /* longest time to connect, handshake included (5 s) */
+  double pause_ms;         /* before reconnecting, doubled each time (50 ms) ... */
   double longest_pause_ms; /* ... up to this (2 s) */
-  double beat_ms;          /* while it waits and hears nothing it asks for a sign of life this often (1 s) */
-  double silence_ms;       /* a connection without one is given up after (5 s) */
-  double repeat_ms;        /* a question is put again after (2 s), doubled each time */
+  double beat_ms;          /* interval of heartbeat requests while it waits and hears nothing (1 s) */
+  double silence_ms;       /* without a heartbeat for this long a connection is given up (5 s) */
+  double repeat_ms;        /* before a question is sent again, doubled each time (2 s) */
 } lp_patience;
 
 typedef struct lp_saved_session lp_saved_session;
@@ -214,25 +215,25 @@ typedef struct lp_trace lp_trace;
 
 typedef struct {
   const char *cloud; /* HOST:PORT of a worker; NULL runs both sides in this process (both must be loaded) */
-  lp_mode mode;      /* exact without exits in the bundle is full */
-  double theta;      /* threshold: confidence from which an exit's token is taken */
+  lp_mode mode;      /* exact means full when the bundle has no exits */
+  double theta;      /* threshold mode: an exit's token is taken from this confidence on */
   lp_codec codec;    /* auto: f32 in exact mode, whose tokens are the full model's to the bit; else f16 */
   lp_sampling sampling;
   int64_t max_tokens; /* generated per sequence */
   bool ignore_eos;
-  const volatile int
-      *stop; /* once set, a generation ends after the token at hand; with early exits it does not; NULL: never */
+  const volatile int *stop; /* when set, generation ends after the current token (not with early exits); may be NULL */
   int32_t threads;
-  int64_t capacity; /* KV cache in tokens, doubled when too small; 0: prompt + max_tokens */
-  bool fixes_plan;  /* take `plan` of the bundle's plans, counted from 0; else the one for the request */
+  int64_t capacity; /* initial KV cache in tokens, doubled when too small; 0: prompt + max_tokens */
+  bool fixes_plan;  /* use the bundle's plan number `plan`, from 0; else the one that suits the request */
   int32_t plan;
   double cloud_timeout_ms;   /* longest wait for one answer of the worker, reconnecting included; 0: two minutes */
   const lp_link_shape *link; /* borrowed; emulated between this process and the worker; NULL: none */
   lp_patience patience;
   lp_link_security security;
-  const char *session_file;       /* kept there as it goes on, for a process that comes after this one; NULL: nowhere */
-  lp_trace *trace;                /* what happens is put there; borrowed; NULL: nobody looks */
-  const lp_saved_session *resume; /* goes on from there, under the same options; borrowed; NULL: begins */
+  const char *
+      session_file; /* where the generation is saved as it goes on, so that another process can resume it; may be NULL */
+  lp_trace *trace;  /* events are recorded there; borrowed; may be NULL */
+  const lp_saved_session *resume; /* continue this one, under the same options; borrowed; NULL: start a new one */
 } lp_generate_options;
 
 typedef struct {
@@ -240,16 +241,16 @@ typedef struct {
   lp_side_id side;    /* where the logits were computed */
   int32_t exit_layer; /* -1: the full model */
   double confidence;
-  double ms; /* since the token before it, or since the start */
+  double ms; /* since the previous token, or since the start */
 } lp_generated;
 
 typedef struct {
   LP_VEC(lp_generated) tokens; /* [sequence][step], each sequence padded with token -1 after its end */
   int64_t batch, steps;
-  int64_t resumed; /* of steps: taken from a session file; times are those of this process */
+  int64_t resumed; /* the first so many steps came from a session file; times are those of this process */
   double ttft_ms, tpot_ms, total_ms;
-  double device_ms, cloud_ms, comm_ms; /* total_ms by part: the rest, the cloud computing, and waiting for the link */
-  double connect_ms; /* of comm_ms: connecting and joining with early exits; else the session connects before */
+  double device_ms, cloud_ms, comm_ms; /* parts of total_ms: all else, cloud compute, waiting for the link */
+  double connect_ms; /* part of comm_ms: connecting, with early exits; else the session is connected before */
   uint64_t bytes_up, bytes_down; /* payload and framing, device to cloud and back */
   uint64_t cloud_requests;       /* times the device waited for the cloud */
   uint64_t hidden_bytes_up;      /* of bytes_up: rows of hidden states */
@@ -260,11 +261,13 @@ typedef struct {
   lp_buf first_logits;   /* f32[vocab] of sequence 0's first generated position; only filled when they are here */
 } lp_generation;
 
+/* The device's end of a bundle: KV caches, threads, and the connection to the worker, if any. Belongs to one thread at a time.
+ * The bundle is borrowed until close, as is all that `options` (copied) points to. It may generate again, also after a failure. */
 typedef struct lp_session lp_session;
 LP_MUST_USE lp_status lp_session_open(const lp_bundle *bundle, const lp_generate_options *options, lp_session **out,
                                       lp_diag *diag);
-void lp_session_close(lp_session *session);
-/* Each token as it is made, behind those of a session that is gone on with; `index` counts sequences. May be NULL. */
+void lp_session_close(lp_session *session); /* NULL is allowed */
+/* Called with each token as it is generated, after those of a resumed session; `index` is the sequence. May be NULL. */
 typedef void lp_token_sink(void *user, int64_t index, const lp_generated *token);
 /* `prompts` is [batch][length]: sequences of equal length. Adds to `out` (zero it first). */
 LP_MUST_USE lp_status lp_session_generate(lp_session *session, const int32_t *prompts, int64_t batch, int64_t length,
@@ -273,7 +276,7 @@ void lp_generation_free(lp_generation *generation);
 
 /* ---- what happened when (trace.c) -------------------------------------------------------------------------------- */
 
-/* Spans of a session on four lanes: device, upload, link and cloud, on the device's clock. Any thread may add to it. */
+/* A timeline of a session on four lanes, device, upload, link and cloud, by the device's clock. Any thread may add to it. */
 lp_trace *lp_trace_create(void);
 void lp_trace_free(lp_trace *trace);
 /* In the form that chrome://tracing and Perfetto read, with "schema": "llmpart.trace/1" among its other data. */
@@ -281,7 +284,7 @@ LP_MUST_USE lp_status lp_trace_write(lp_trace *trace, const char *path, lp_diag 
 
 /* ---- a generation on disk (session_file.c) ----------------------------------------------------------------------- */
 
-/* What options->session_file holds: which tokens were asked for and how, and those that came. */
+/* The content of options->session_file: prompt, options, and the tokens so far. */
 struct lp_saved_session {
   char bundle[65]; /* SHA-256 of the manifest */
   lp_sampling sampling;
@@ -291,12 +294,12 @@ struct lp_saved_session {
   bool ignore_eos;
   int64_t max_tokens, batch, length, steps;
   lp_tokens prompt;            /* [batch][length] */
-  LP_VEC(lp_generated) tokens; /* [steps][batch]; token -1 behind the end of a sequence */
+  LP_VEC(lp_generated) tokens; /* [steps][batch]; token -1 after the end of a sequence */
   int32_t plan;
-  uint64_t context;     /* the cloud's, of early exits */
-  uint32_t incarnation; /* processes that have gone on with it */
+  uint64_t context;     /* number of the cloud's context, with early exits */
+  uint32_t incarnation; /* how often it was resumed */
 };
-/* Reports what is no session file, damaged, or of another version. Release with lp_saved_session_free. */
+/* An error for a file that is not a session, damaged, or of another version. Release with lp_saved_session_free. */
 LP_MUST_USE lp_status lp_saved_session_read(const char *path, lp_saved_session *out, lp_diag *diag);
 void lp_saved_session_free(lp_saved_session *saved);
 const char *lp_mode_name(lp_mode mode); /* "exact" */
