@@ -24,7 +24,7 @@ struct lp_tls {
   /* Under the mutex, but for the room, which belongs to who opens: */
   lp_buf waiting;  /* sealed, but not by who sends */
   lp_buf *sealing; /* where sealed bytes go */
-  bool shaken, broken;
+  bool shaken, broken, distrusts;
   char why[MOST_WHY];
   size_t begin, end;      /* of what has arrived */
   uint8_t room[ROOM];     /* as it came */
@@ -173,7 +173,8 @@ void lp_tls_arrived(lp_tls *tls, size_t size) {
 static void note_why(lp_tls *tls, int error) {
   char text[MOST_WHY] = "";
   tls->broken = true;
-  if (error == MBEDTLS_ERR_X509_CERT_VERIFY_FAILED)
+  tls->distrusts = error == MBEDTLS_ERR_X509_CERT_VERIFY_FAILED;
+  if (tls->distrusts)
     (void)mbedtls_x509_crt_verify_info(text, sizeof(text), "", mbedtls_ssl_get_verify_result(&tls->ssl));
   else if (error == MBEDTLS_ERR_SSL_FATAL_ALERT_MESSAGE && !tls->shaken)
     snprintf(text, sizeof(text), "the other side ended the handshake");
@@ -223,6 +224,10 @@ bool lp_tls_is_shaken(lp_tls *tls) {
 
 const char *lp_tls_why(const lp_tls *tls) {
   return tls->why;
+}
+
+bool lp_tls_distrusts(const lp_tls *tls) {
+  return tls->distrusts;
 }
 
 static bool seal_record(lp_tls *tls, const uint8_t *bytes, size_t size) {

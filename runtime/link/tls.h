@@ -41,6 +41,7 @@ lp_tls_progress lp_tls_open(lp_tls *tls, void *to, size_t size, size_t *got);
 bool lp_tls_is_shaken(lp_tls *tls); /* the handshake is complete */
 /* Why it is broken, for people; lives as long as it does. */
 const char *lp_tls_why(const lp_tls *tls);
+bool lp_tls_distrusts(const lp_tls *tls); /* it is broken because of the other side's certificate */
 /* Appends what is to be sent: what the handshake left to say, and the parts, small ones in one record. False: it is broken. Who seals sends in
  * the order of sealing. */
 bool lp_tls_seal(lp_tls *tls, const lp_span *part, size_t count, lp_buf *out);

@@ -145,7 +145,7 @@ static lp_status tcp_dial(const lp_endpoint *endpoint, double timeout_ms, lp_cha
   *out = good ? channel : NULL;
   if (good) return LP_OK;
   lp_status status = lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", endpoint->address, why);
-  if (error == 0 && !endpoint->security->certified)
+  if (error == 0 && !lp_tls_distrusts(channel->peers.data[0]->tcp.tls) && !endpoint->security->certified)
     lp_note(diag, LP_LOC_NONE, "a worker with --client-ca wants a certificate of this device: --cert, --cert-key");
   tcp_close(channel);
   return status;

@@ -153,7 +153,7 @@ static double take_turns(load *at, lp_tls *tls[2]) {
     send_all(&worker, row, at->bytes[0]);
     receive_all(&worker, token, at->bytes[1]);
   }
-  double us = (lp_now_ms() - begin) / TURNS * 1e3;
+  double us = (lp_now_ms() - begin) / (double)TURNS * 1e3;
   close(fd[0]);
   waitpid(child, NULL, 0);
   lp_buf_free(&worker.sealed);
@@ -166,7 +166,7 @@ static double alone(load *at) {
     work(at, 0);
     work(at, 1);
   }
-  return (lp_now_ms() - begin) / TURNS * 1e3;
+  return (lp_now_ms() - begin) / (double)TURNS * 1e3;
 }
 
 static int by_size(const void *a, const void *b) {
