@@ -18,7 +18,8 @@ static const gpu_word words[] = {{"kernel", "extern \"C\" __global__"},
                                  {"block_y", "(int)blockIdx.y"},
                                  {NULL, NULL}};
 
-const gpu_dialect cuda_dialect = {.name = "cuda", .words = words, .prologue = "cuda_prologue", .tensor = "cuda_tensor"};
+const gpu_dialect cuda_dialect = {
+    .name = "cuda", .words = words, .prologue = "cuda_prologue", .tensor = "cuda_tensor", .products = true};
 
 /* ---- architectures -------------------------------------------------------------------------------------------------- */
 
@@ -64,7 +65,7 @@ static lp_status emit_plan(gpu_plan *plan, int sm, void *user, lp_diag *diag) {
   static const char include[] = "#include \"kernels.cuh\"\n";
   (void)sm, (void)diag;
   lp_buf *out = user, kernels = {0}, host = {0};
-  gpu_print_kernels(plan, &cuda_dialect, &kernels);
+  gpu_print_kernels(plan, &cuda_dialect, false, &kernels);
   cuda_print_host(plan, &host);
   const char *text = strstr(lp_buf_text(&kernels), "#pragma once\n"), *cut = strstr(lp_buf_text(&host), include);
   lp_buf_puts(out, text ? text + strlen("#pragma once\n") : lp_buf_text(&kernels));
@@ -76,7 +77,7 @@ static lp_status emit_plan(gpu_plan *plan, int sm, void *user, lp_diag *diag) {
 
 static lp_status emit_kernels(gpu_plan *plan, int sm, void *user, lp_diag *diag) {
   (void)sm, (void)diag;
-  gpu_print_kernels(plan, &cuda_dialect, user);
+  gpu_print_kernels(plan, &cuda_dialect, true, user);
   gpu_print_text(&cuda_dialect, gpu_template("cuda_top"), user);
   return LP_OK;
 }
@@ -145,7 +146,7 @@ static lp_status write_file(const destination *d, const char *name, const lp_buf
 
 static lp_status write_sources(gpu_plan *plan, int sm, const destination *d, lp_diag *diag) {
   lp_buf text = {0};
-  gpu_print_kernels(plan, &cuda_dialect, &text);
+  gpu_print_kernels(plan, &cuda_dialect, false, &text);
   lp_status status = write_file(d, "kernels.cuh", &text, diag);
   lp_buf_clear(&text);
   cuda_print_host(plan, &text);

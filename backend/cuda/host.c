@@ -1,5 +1,6 @@
 /* The host's part of cloud.cu: how each kind of call is launched, layers as functions, segments as tables of what the calls
- * work on. Equal layers are one function; only the tables grow with the depth of a model. */
+ * work on. Equal layers are one function; only the tables grow with the depth of a model. Products are those of the kernels: a library
+ * is the runtime's. */
 #include "backend/cuda/cuda_internal.h"
 #include "base/abi.h"
 
@@ -71,7 +72,7 @@ static void print_launchers(const gpu_plan *plan, lp_buf *out) {
     const gpu_launcher *launcher = lp_map_value_at(plan->launchers, i);
     lp_buf_printf(out, "\n// %s\nvoid %s(const Frame &f, const Ref *ref) {\n", launcher->what, launcher->name);
     for (int32_t k = 0; k < launcher->launch_count; k++)
-      print_launch(plan, &launcher->launch[k], out);
+      if (launcher->launch[k].by != GPU_BY_LIBRARY) print_launch(plan, &launcher->launch[k], out);
     lp_buf_puts(out, "}\n");
   }
 }

@@ -23,6 +23,7 @@ static void print_scratch(const gpu_plan *plan, const gpu_program *program, lp_b
   lp_buf line = {0};
   for (size_t i = 0; i < program->scratch.count; i++) {
     const gpu_scratch *scratch = &program->scratch.data[i];
+    if (scratch->library) continue;
     lp_buf_clear(&line);
     lp_buf_puts(&line, "  if (");
     gpu_print_size(plan, scratch->few, &line);

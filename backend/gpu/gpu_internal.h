@@ -3,6 +3,7 @@
  *
  *   plan.c        the side's programs and segments; each operator becomes a call: a launcher and what it works on
  *   lower_*.c     operators as launches of kernels, rules.c their table;  index.c, function.c  text of elementwise kernels
+ *   lower_product.c  and products that a library may do
  *   kernel.c      kernels by template (kernels/NAME.kernel) and parameters, each distinct one once
  *   constants.c   weights in the form kernels read;  weights.c  writes them
  *   repeat.c      equal runs of calls (layers) become one function
@@ -31,6 +32,7 @@ typedef struct {
   const gpu_word *words; /* ends with NULL */
   const char *prologue;  /* a template: what kernels rely on */
   const char *tensor;    /* a template: what those on tensor cores rely on; NULL: there are none */
+  bool products;         /* may the runtime find a library of matrix products? */
 } gpu_dialect;
 
 /* ---- constants (constants.c, weights.c) ------------------------------------------------------------------------------ */
@@ -72,6 +74,7 @@ typedef struct {
 typedef struct {
   const char *name; /* "norm_rms_128" */
   const char *text; /* with the dialect's words unfilled */
+  bool finishes;    /* it is launched behind a library's product alone */
 } gpu_kernel;
 
 typedef enum { GPU_ARG_REF, GPU_ARG_NULL, GPU_ARG_SIZE, GPU_ARG_SCRATCH } gpu_arg_kind;
@@ -83,10 +86,24 @@ typedef struct {
 
 enum { GPU_MOST_ARGS = 64 }; /* of a kernel */
 
-/* One kernel over a grid of ceil(size / per) groups on each axis; only where `few` lies in [least, most], and the GPU's
+/* y[rows][n] = epilogue(scale * x[rows][k] . w[n][k] + bias) + add, in place of a kernel: what a library of products does. Its
+ * launch's arguments are x, w, bias, add, y, rows, and at which byte of y's memory the result begins. */
+typedef struct {
+  int64_t n, k;
+  lp_dtype dtype;       /* of x and w; the others are f32 */
+  const char *scale;    /* an integer */
+  const char *epilogue; /* "none" "relu" "gelu_tanh"; not with `add` */
+} gpu_gemm;
+
+/* When is it launched? A call's products are done by the library all, or none. */
+typedef enum { GPU_BY_ANY, GPU_BY_LIBRARY, GPU_BY_KERNEL } gpu_by;
+
+/* One kernel, or product, over a grid of ceil(size / per) groups on each axis; only where `few` lies in [least, most], and the GPU's
  * architecture (80: sm_80) in [least_sm, most_sm]. */
 struct gpu_launch {
-  const gpu_kernel *kernel;
+  const gpu_kernel *kernel; /* NULL: */
+  const gpu_gemm *product;  /* without threads and grid */
+  gpu_by by;
   int32_t threads;
   struct {
     const lp_poly *size;
@@ -122,10 +139,11 @@ typedef struct {
   const char *symbol;
 } gpu_segment;
 
-/* Scratch of the launches: bytes, needed only while `few` is at most `most`. */
+/* Scratch of the launches: bytes, needed only while `few` is at most `most`, and perhaps only beside a library's product. */
 typedef struct {
   const lp_poly *bytes, *few;
   int64_t most;
+  bool library;
 } gpu_scratch;
 
 typedef struct {
@@ -150,6 +168,7 @@ typedef struct {
   const char *side;
   bool tensor;     /* may kernels use tensor cores? */
   bool any_tensor; /* does one? */
+  bool products;   /* may a library do products? */
   LP_VEC(gpu_program) programs;
   lp_map *constants;    /* key -> gpu_constant *, in order of first use */
   lp_map *names;        /* of constants */
@@ -209,7 +228,7 @@ LP_MUST_USE lp_status gpu_weights_write(const gpu_plan *plan, const char *path, 
 const char *gpu_template(const char *name);
 /* `text` with parameters filled in; in the plan's arena. */
 const char *gpu_fill(gpu_plan *plan, const char *text, const char *const *params);
-const gpu_kernel *gpu_kernel_get(gpu_plan *plan, const char *template, const char *stem, const char *const *params);
+gpu_kernel *gpu_kernel_get(gpu_plan *plan, const char *template, const char *stem, const char *const *params);
 /* Launch, filled step by step. */
 gpu_launch *gpu_launch_add(gpu_builder *b, const gpu_kernel *kernel, int32_t threads, const lp_poly *x, int64_t per);
 void gpu_launch_rows(gpu_launch *launch, const lp_poly *y, int64_t per);
@@ -238,6 +257,16 @@ typedef struct {
 } gpu_linear;
 /* "gated_silu_": what tells kernels' names apart. */
 const char *gpu_linear_tag(const gpu_builder *b);
+/* For more than `few` rows, on architectures from `sm` on: by the runtime's library of products where there is one. x is as `dtype` in
+ * memory, its `scale`th part: an operand, or with x < 0 the scratch's beginning. What else does it then is launched GPU_BY_KERNEL.
+ * false: no library is to be found. */
+typedef struct {
+  lp_dtype dtype;
+  const char *scale;
+  int32_t x, sm;
+  int64_t few;
+} gpu_product_form;
+bool gpu_linear_product(gpu_builder *b, const gpu_linear *l, const gpu_product_form *form);
 /* For more than `few` rows, on GPUs with tensor cores for the weight's type: their first architecture, 0 where there is none. */
 int32_t gpu_linear_tensor(gpu_builder *b, const gpu_linear *l, int64_t few);
 
@@ -290,8 +319,8 @@ void gpu_find_runs(const gpu_segment *segment, gpu_runs *out);
 
 /* Symbols of segments and layouts, from the plan alone. */
 void gpu_symbols_assign(gpu_plan *plan);
-/* All kernels in the dialect. */
-void gpu_print_kernels(const gpu_plan *plan, const gpu_dialect *dialect, lp_buf *out);
+/* All kernels in the dialect; those that finish a library's products only for who may have one. */
+void gpu_print_kernels(const gpu_plan *plan, const gpu_dialect *dialect, bool library, lp_buf *out);
 /* `text` with the words of the dialect filled in. */
 void gpu_print_text(const gpu_dialect *dialect, const char *text, lp_buf *out);
 /* A polynomial as a C expression over the members of `f`. */

@@ -55,7 +55,7 @@ static const char *unique_name(gpu_plan *plan, const char *stem) {
   return name;
 }
 
-const gpu_kernel *gpu_kernel_get(gpu_plan *plan, const char *template, const char *stem, const char *const *params) {
+gpu_kernel *gpu_kernel_get(gpu_plan *plan, const char *template, const char *stem, const char *const *params) {
   lp_buf key = {0}, text = {0};
   fill(gpu_template(template), params, &key);
   gpu_kernel *kernel = lp_map_get(plan->kernels, lp_buf_text(&key));

@@ -70,11 +70,14 @@ int32_t gpu_linear_tensor(gpu_builder *b, const gpu_linear *l, int64_t few) {
   const half h = half_of(store);
   if (!b->plan->tensor || store == LP_F32 || l->k % NARROW != 0) return 0; /* rows begin at multiples of 16 bytes */
   narrow(b, l, &h, few);
+  const gpu_product_form form = {.dtype = h.dtype, .scale = h.range, .x = -1, .sm = h.sm, .few = few};
+  const bool library = store == h.dtype && gpu_linear_product(b, l, &form);
   gpu_launch *launch = gpu_launch_add(b, kernel_of(b, l, &h), THREADS, lp_dim_const(b->plan->module, l->n),
                                       l->gate >= 0 ? TILE / 2 : TILE);
   gpu_launch_rows(launch, l->rows, TILE);
   gpu_launch_when(launch, l->rows, few + 1, INT64_MAX);
   gpu_launch_on(launch, h.sm, GPU_MOST_SM);
+  if (library) launch->by = GPU_BY_KERNEL;
   gpu_arg_scratch(launch);
   const int32_t refs[] = {l->w, l->scale, l->gate, l->gate_scale, l->bias, l->residual, l->y};
   for (size_t i = 0; i < LP_COUNT(refs); i++)

@@ -58,21 +58,34 @@ int32_t gpu_ref_out(gpu_builder *b, int32_t result) {
 }
 
 void gpu_add_scratch(gpu_builder *b, const lp_poly *bytes, const lp_poly *few, int64_t most) {
-  lp_vec_push(&b->program->scratch, ((gpu_scratch){bytes, few, most}));
+  lp_vec_push(&b->program->scratch, ((gpu_scratch){bytes, few, most, false}));
   b->program->narrowed = NULL;
 }
 
 /* ---- calls ---------------------------------------------------------------------------------------------------------- */
 
+static void describe_product(const gpu_gemm *product, lp_buf *key) {
+  lp_buf_printf(key, "product %" PRId64 "x%" PRId64 " %s *%s %s", product->n, product->k, lp_dtype_name(product->dtype),
+                product->scale, product->epilogue);
+}
+
+static void describe_grid(const gpu_plan *plan, const gpu_launch *launch, lp_buf *key) {
+  lp_buf_printf(key, "%s %d", launch->kernel->name, launch->threads);
+  for (int axis = 0; axis < 2; axis++) {
+    lp_buf_printf(key, " /%" PRId64 " ", launch->grid[axis].per);
+    lp_poly_print(launch->grid[axis].size, &plan->module->symbols, key);
+  }
+}
+
 /* What makes two launchers the same; refs count by number only. */
 static void describe(const gpu_plan *plan, const gpu_builder *b, lp_buf *key) {
   for (size_t i = 0; i < b->launches.count; i++) {
     const gpu_launch *launch = &b->launches.data[i];
-    lp_buf_printf(key, "%s %d", launch->kernel->name, launch->threads);
-    for (int axis = 0; axis < 2; axis++) {
-      lp_buf_printf(key, " /%" PRId64 " ", launch->grid[axis].per);
-      lp_poly_print(launch->grid[axis].size, &plan->module->symbols, key);
-    }
+    if (launch->product)
+      describe_product(launch->product, key);
+    else
+      describe_grid(plan, launch, key);
+    lp_buf_printf(key, " by %d", (int)launch->by);
     if (launch->few) {
       lp_buf_printf(key, " %" PRId64 "..%" PRId64 " ", launch->least, launch->most);
       lp_poly_print(launch->few, &plan->module->symbols, key);
@@ -169,7 +182,12 @@ static lp_status add_programs(gpu_plan *plan) {
 lp_status gpu_plan_create(lp_module *module, const char *side, const gpu_dialect *dialect, lp_arena *arena,
                           gpu_plan **out, lp_diag *diag) {
   gpu_plan *plan = LP_NEW(arena, gpu_plan);
-  *plan = (gpu_plan){.module = module, .arena = arena, .diag = diag, .side = side, .tensor = dialect->tensor != NULL};
+  *plan = (gpu_plan){.module = module,
+                     .arena = arena,
+                     .diag = diag,
+                     .side = side,
+                     .tensor = dialect->tensor != NULL,
+                     .products = dialect->products};
   plan->constants = lp_map_create();
   plan->names = lp_map_create();
   plan->kernels = lp_map_create();

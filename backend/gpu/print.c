@@ -26,7 +26,7 @@ void gpu_print_text(const gpu_dialect *dialect, const char *text, lp_buf *out) {
   }
 }
 
-void gpu_print_kernels(const gpu_plan *plan, const gpu_dialect *dialect, lp_buf *out) {
+void gpu_print_kernels(const gpu_plan *plan, const gpu_dialect *dialect, bool library, lp_buf *out) {
   gpu_print_text(dialect, gpu_template(dialect->prologue), out);
   if (plan->any_tensor) gpu_print_text(dialect, gpu_template(dialect->tensor), out);
   gpu_print_text(dialect, gpu_template("common"), out);
@@ -36,6 +36,7 @@ void gpu_print_kernels(const gpu_plan *plan, const gpu_dialect *dialect, lp_buf 
   lp_buf_puts(out, "\n");
   for (size_t i = 0; i < lp_map_count(plan->kernels); i++) {
     const gpu_kernel *kernel = lp_map_value_at(plan->kernels, i);
+    if (kernel->finishes && !library) continue;
     lp_buf_puts(out, "\n");
     gpu_print_text(dialect, kernel->text, out);
   }
@@ -95,7 +96,8 @@ static void layout_key(const gpu_plan *plan, const gpu_program *program, lp_buf 
     }
   }
   for (size_t i = 0; i < program->scratch.count; i++) {
-    lp_buf_printf(key, " scratch %" PRId64 " ", program->scratch.data[i].most);
+    lp_buf_printf(key, " scratch%s %" PRId64 " ", program->scratch.data[i].library ? " library" : "",
+                  program->scratch.data[i].most);
     lp_poly_print(program->scratch.data[i].bytes, &plan->module->symbols, key);
     lp_poly_print(program->scratch.data[i].few, &plan->module->symbols, key);
   }

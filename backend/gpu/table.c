@@ -27,19 +27,35 @@ static void put_arg(const gpu_plan *plan, const gpu_arg *arg, lp_buf *out) {
   }
 }
 
-static void put_launch(const gpu_plan *plan, const gpu_launch *launch, lp_buf *out) {
+static void put_product(const gpu_gemm *product, lp_buf *out) {
+  lp_buf_printf(out,
+                "{\"product\": {\"n\": %" PRId64 ", \"k\": %" PRId64
+                ", \"type\": \"%s\", \"scale\": %s, \"epilogue\": \"%s\"}",
+                product->n, product->k, gpu_store_name(product->dtype), product->scale, product->epilogue);
+}
+
+static void put_grid(const gpu_plan *plan, const gpu_launch *launch, lp_buf *out) {
   lp_buf_printf(out, "{\"kernel\": \"%s\", \"threads\": %" PRId32, launch->kernel->name, launch->threads);
   for (int axis = 0; axis < 2; axis++) {
     lp_buf_puts(out, axis ? ", \"y\": [" : ", \"x\": [");
     put_size(plan, launch->grid[axis].size, out);
     lp_buf_printf(out, ", %" PRId64 "]", launch->grid[axis].per);
   }
+}
+
+static void put_launch(const gpu_plan *plan, const gpu_launch *launch, lp_buf *out) {
+  if (launch->product)
+    put_product(launch->product, out);
+  else
+    put_grid(plan, launch, out);
   if (launch->few) {
     lp_buf_puts(out, ", \"when\": [");
     put_size(plan, launch->few, out);
     lp_buf_printf(out, ", %" PRId64 ", %" PRId64 "]", launch->least, launch->most);
   }
   if (launch->most_sm) lp_buf_printf(out, ", \"sm\": [%" PRId32 ", %" PRId32 "]", launch->least_sm, launch->most_sm);
+  if (!launch->product && launch->by != GPU_BY_ANY)
+    lp_buf_printf(out, ", \"library\": %s", launch->by == GPU_BY_LIBRARY ? "true" : "false");
   if (launch->spare) lp_buf_puts(out, ", \"spare\": true");
   if (launch->spread) lp_buf_puts(out, ", \"spread\": true");
   lp_buf_puts(out, ", \"args\": [");
@@ -133,7 +149,7 @@ static void put_layout(const gpu_plan *plan, const gpu_program *program, lp_buf 
     put_size(plan, scratch->bytes, out);
     lp_buf_puts(out, ", ");
     put_size(plan, scratch->few, out);
-    lp_buf_printf(out, ", %" PRId64 "]", scratch->most);
+    lp_buf_printf(out, ", %" PRId64 "%s]", scratch->most, scratch->library ? ", true" : "");
   }
   lp_buf_puts(out, "]}");
 }

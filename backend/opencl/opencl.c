@@ -32,7 +32,7 @@ static lp_status on_plan(lp_module *module, const char *side, with_plan *work, v
 
 static lp_status emit_kernels(const gpu_plan *plan, void *user, lp_diag *diag) {
   (void)diag;
-  gpu_print_kernels(plan, &dialect, user);
+  gpu_print_kernels(plan, &dialect, false, user);
   return LP_OK;
 }
 

@@ -35,6 +35,30 @@ typedef struct {
   const lp_gpu_value *arg; /* [count] */
 } lp_gpu_work;
 
+/* y[rows][n] = epilogue(scale * x[rows][k] . w[n][k] + bias) + add, done by a library. x and w are of `type`, bias[n], add and y are f32;
+ * sums are f32. Rows lie one behind the other. */
+typedef enum { LP_GPU_F32, LP_GPU_F16, LP_GPU_BF16 } lp_gpu_type;
+typedef enum { LP_GPU_PLAIN, LP_GPU_RELU, LP_GPU_GELU_TANH } lp_gpu_epilogue;
+typedef struct {
+  int64_t n, k;
+  lp_gpu_type type;
+  lp_gpu_epilogue epilogue; /* not with `add` */
+  float scale;
+} lp_gpu_product_kind;
+
+typedef struct {
+  const lp_gpu_product_kind *kind;
+  int64_t rows; /* at least 1 */
+  const void *x, *w;
+  const void *bias, *add; /* NULL is allowed */
+  void *y, *workspace;    /* as many bytes as the library asks for */
+} lp_gpu_product;
+
+typedef struct {
+  const char *name; /* "cuBLASLt 12.9.1" */
+  size_t workspace; /* bytes */
+} lp_gpu_library;
+
 typedef struct {
   const char *language; /* of launches.json */
   /* Memory is of the GPU's own: `reserve` and `copy` are there; else it is the host's: `share`, `map`, `unmap`, `move` are. */
@@ -57,6 +81,12 @@ typedef struct {
   bool (*finish)(lp_gpu_queue *queue);
   const char *(*error)(const lp_gpu_queue *queue);
   void (*release)(lp_gpu_device *device, void *memory); /* from share or reserve; NULL is allowed */
+
+  /* A library of products, opened when it is first asked for: *out is NULL where there is none, which is no error. NULL: the
+   * interface has no such thing. `takes`: does it do this product? Then `multiply` enqueues it, between `record` and `recorded`, too. */
+  lp_status (*library)(lp_gpu_device *device, const lp_gpu_library **out, lp_diag *diag);
+  bool (*takes)(lp_gpu_queue *queue, const lp_gpu_product *product);
+  bool (*multiply)(lp_gpu_queue *queue, const lp_gpu_product *product);
 
   /* Launches between `record` and `recorded` are not done but kept, to be done all at once by `replay`. NULL: there is no such
    * thing. `recorded` returns NULL when it did not work. */

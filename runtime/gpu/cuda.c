@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/library.h"
+#include "runtime/gpu/cublas.h"
 #include "runtime/gpu/nvrtc.h"
 
 enum {
@@ -58,12 +59,15 @@ struct lp_gpu_device {
   int device, sm; /* sm: that the kernels are compiled for */
   void *context, *module;
   char text[128]; /* its name */
+  lp_cublas *cublas;
 };
 
 struct lp_gpu_queue {
   lp_gpu_device *cuda;
   void *stream;
-  int error;      /* the first that was not success since `finish` */
+  int error;   /* the first that was not success since `finish` */
+  int product; /* of cuBLASLt, likewise */
+  bool recording;
   char text[160]; /* what `finish` met */
 };
 
@@ -147,6 +151,7 @@ static void close_device(lp_gpu_device *cuda) {
   if (cuda == NULL) return;
   if (cuda->context != NULL) {
     (void)cuda->context_set(cuda->context);
+    lp_cublas_close(cuda->cublas);
     if (cuda->module != NULL) (void)cuda->module_unload(cuda->module);
     (void)cuda->context_release(cuda->device);
   }
@@ -211,13 +216,39 @@ _Static_assert(offsetof(lp_gpu_value, size) == offsetof(lp_gpu_value, at) + 8, "
 _Static_assert(offsetof(lp_gpu_value, by) == offsetof(lp_gpu_value, memory) + 8, "as the kernels' Place");
 _Static_assert(offsetof(lp_gpu_value, scale) == offsetof(lp_gpu_value, by) + 8, "as the kernels' Place");
 
+/* ---- products ---------------------------------------------------------------------------------------------------------- */
+
+static lp_status library(lp_gpu_device *cuda, const lp_gpu_library **out, lp_diag *diag) {
+  int version = 0;
+  (void)cuda->driver_version(&version);
+  (void)cuda->context_set(cuda->context);
+  if (cuda->cublas == NULL) LP_TRY(lp_cublas_open(version / 1000, cuda->sm, &cuda->cublas, diag));
+  *out = lp_cublas_library(cuda->cublas);
+  return LP_OK;
+}
+
+static bool takes(lp_gpu_queue *queue, const lp_gpu_product *product) {
+  return enter(queue) && lp_cublas_takes(queue->cuda->cublas, product);
+}
+
+static bool multiply(lp_gpu_queue *queue, const lp_gpu_product *product) {
+  if (!enter(queue)) return false;
+  int status = lp_cublas_multiply(queue->cuda->cublas, product, queue->stream);
+  if (status != 0 && queue->product == 0 && !queue->recording) queue->product = status; /* else it is tried again */
+  return status == 0;
+}
+
+/* ---- recordings -------------------------------------------------------------------------------------------------------- */
+
 static bool record(lp_gpu_queue *queue) {
-  return enter(queue) && queue->cuda->record(queue->stream, CAPTURE_OF_THIS_THREAD) == CUDA_SUCCESS;
+  queue->recording = enter(queue) && queue->cuda->record(queue->stream, CAPTURE_OF_THIS_THREAD) == CUDA_SUCCESS;
+  return queue->recording;
 }
 
 static void *recorded(lp_gpu_queue *queue) {
   lp_gpu_device *cuda = queue->cuda;
   void *graph = NULL, *made = NULL;
+  queue->recording = false;
   int status = cuda->recorded(queue->stream, &graph);
   if (status == CUDA_SUCCESS) status = cuda->graph_make(&made, graph, 0);
   if (graph != NULL) (void)cuda->graph_free(graph);
@@ -236,9 +267,11 @@ static void free_recording(lp_gpu_queue *queue, void *recording) {
 
 static bool finish(lp_gpu_queue *queue) {
   if (queue->stream != NULL && enter(queue)) (void)note(queue, queue->cuda->synchronize(queue->stream));
-  bool well = queue->error == CUDA_SUCCESS;
+  bool well = queue->error == CUDA_SUCCESS && queue->product == 0;
   snprintf(queue->text, sizeof queue->text, "%s", describe(queue->cuda, queue->error));
+  if (queue->product != 0) lp_cublas_describe(queue->cuda->cublas, queue->product, sizeof queue->text, queue->text);
   if (queue->stream != NULL) queue->error = CUDA_SUCCESS;
+  queue->product = 0;
   return well;
 }
 
@@ -294,6 +327,9 @@ const lp_gpu_api lp_gpu_cuda = {
     .queue_free = free_queue,
     .launch = launch,
     .finish = finish,
+    .library = library,
+    .takes = takes,
+    .multiply = multiply,
     .error = error_of,
     .record = record,
     .recorded = recorded,

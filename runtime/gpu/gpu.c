@@ -14,7 +14,20 @@ const lp_gpu_api *lp_gpu_api_find(const char *language) {
 
 /* ---- creation ---------------------------------------------------------------------------------------------------- */
 
-/* Launches for other architectures are left out. */
+/* A library that has no product to do is not opened. */
+static lp_status find_library(lp_gpu *gpu, lp_diag *diag) {
+  for (int32_t i = 0; i < gpu->table.launcher_count && gpu->api->library != NULL; i++)
+    for (int32_t k = 0; k < gpu->table.launcher[i].count; k++)
+      if (gpu->table.launcher[i].launch[k].product != NULL) return gpu->api->library(gpu->device, &gpu->library, diag);
+  return LP_OK;
+}
+
+static bool is_for(const lp_gpu *gpu, const lp_gpu_launch *launch, int32_t sm) {
+  if (launch->by == LP_GPU_BY_LIBRARY && gpu->library == NULL) return false;
+  return launch->most_sm == 0 || (sm >= launch->least_sm && sm <= launch->most_sm);
+}
+
+/* Launches for other architectures are left out, and those for a library that is not there. */
 static void choose_launches(lp_gpu *gpu) {
   const int32_t sm = gpu->api->architecture != NULL ? gpu->api->architecture(gpu->device) : 0;
   for (int32_t i = 0; i < gpu->table.launcher_count; i++) {
@@ -22,7 +35,7 @@ static void choose_launches(lp_gpu *gpu) {
     int32_t kept = 0;
     for (int32_t k = 0; k < launcher->count; k++) {
       const lp_gpu_launch *launch = &launcher->launch[k];
-      if (launch->most_sm == 0 || (sm >= launch->least_sm && sm <= launch->most_sm)) launcher->launch[kept++] = *launch;
+      if (is_for(gpu, launch, sm)) launcher->launch[kept++] = *launch;
     }
     launcher->count = kept;
   }
@@ -33,7 +46,7 @@ static lp_status find_kernels(lp_gpu *gpu, lp_diag *diag) {
     const lp_gpu_launcher *launcher = &gpu->table.launcher[i];
     for (int32_t k = 0; k < launcher->count; k++) {
       const char *name = launcher->launch[k].kernel;
-      if (lp_map_has(gpu->kernels, name)) continue;
+      if (name == NULL || lp_map_has(gpu->kernels, name)) continue;
       void *kernel = gpu->api->kernel(gpu->device, name);
       if (kernel == NULL) return lp_error(diag, LP_LOC_FILE(gpu->file), "the kernels have no '%.80s'", name);
       lp_map_put(gpu->kernels, name, kernel);
@@ -47,6 +60,7 @@ static lp_status open_gpu(lp_gpu *gpu, const lp_gpu_source *source, lp_diag *dia
   LP_TRY(lp_gpu_table_parse(gpu->file, source->table, source->table_size, gpu->arena, &gpu->table, diag));
   gpu->api = lp_gpu_api_find(gpu->table.language);
   LP_TRY(gpu->api->open(&text, &gpu->device, diag));
+  LP_TRY(find_library(gpu, diag));
   choose_launches(gpu);
   lp_gpu_find_repeats(gpu);
   lp_gpu_find_tables(gpu);
@@ -132,6 +146,16 @@ int32_t lp_gpu_find_segment(const lp_gpu *gpu, const char *name, int32_t layout)
   return -1;
 }
 
+bool lp_gpu_applies(const lp_gpu *gpu, const lp_gpu_launch *launch, const int64_t *sym) {
+  if (launch->few == NULL) return true;
+  int64_t few = lp_gpu_eval(gpu, launch->few, sym);
+  return few >= launch->least && few <= launch->most;
+}
+
+const char *lp_gpu_library_used(lp_gpu *gpu) {
+  return atomic_load(&gpu->library_used) ? gpu->library->name : NULL;
+}
+
 /* ---- layout ------------------------------------------------------------------------------------------------------ */
 
 int64_t lp_gpu_eval(const lp_gpu *gpu, const lp_poly *size, const int64_t *sym) {
@@ -152,9 +176,20 @@ int64_t lp_gpu_scratch_bytes(const lp_gpu *gpu, const lp_gpu_layout *layout, con
   for (int32_t i = 0; i < layout->scratch_count; i++) {
     const lp_gpu_scratch *scratch = &layout->scratch[i];
     int64_t bytes = lp_gpu_eval(gpu, scratch->bytes, sym);
+    if (scratch->library && gpu->library == NULL) continue;
     if (lp_gpu_eval(gpu, scratch->few, sym) <= scratch->most && bytes > most) most = bytes;
   }
   return most;
+}
+
+int64_t lp_gpu_workspace_bytes(const lp_gpu *gpu, const int64_t *sym) {
+  for (int32_t i = 0; i < gpu->table.launcher_count && gpu->library != NULL; i++)
+    for (int32_t k = 0; k < gpu->table.launcher[i].count; k++) {
+      const lp_gpu_launch *launch = &gpu->table.launcher[i].launch[k];
+      if (launch->product != NULL && lp_gpu_applies(gpu, launch, sym))
+        return lp_gpu_end_of(0, (int64_t)gpu->library->workspace);
+    }
+  return 0;
 }
 
 int64_t lp_gpu_end_of(int64_t begin, int64_t bytes) {
@@ -182,6 +217,7 @@ int64_t lp_gpu_lay_out(const lp_gpu *gpu, int32_t index, const int64_t *sym, int
       if (layout->slot[k] == i) offset[k] = end;
     end = lp_gpu_end_of(end, room_for(gpu, layout, i, sym));
   }
+  end = lp_gpu_end_of(end, lp_gpu_workspace_bytes(gpu, sym));
   offset[layout->buffers] = end;
   return lp_gpu_end_of(end, room_for(gpu, layout, layout->slots, sym));
 }

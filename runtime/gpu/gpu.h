@@ -23,7 +23,14 @@ typedef struct {
   int32_t moving; /* of a size that is read from memory: its place among those (tables.c); else -1 */
 } lp_gpu_arg;
 
+/* A call's products are done by a library all, or by kernels all. */
+typedef enum { LP_GPU_BY_ANY, LP_GPU_BY_LIBRARY, LP_GPU_BY_KERNEL } lp_gpu_by;
+/* The arguments of a product. */
+enum { LP_GPU_X, LP_GPU_W, LP_GPU_BIAS, LP_GPU_ADD, LP_GPU_Y, LP_GPU_ROWS, LP_GPU_BEGIN, LP_GPU_PRODUCT_ARGS };
+
 typedef struct {
+  const lp_gpu_product_kind *product; /* NULL: a kernel; else it has no kernel, threads, axes */
+  lp_gpu_by by;
   const char *kernel;
   int32_t threads;
   lp_gpu_axis axis[2];
@@ -73,6 +80,7 @@ typedef struct {
 typedef struct {
   const lp_poly *bytes, *few;
   int64_t most; /* needed while few <= most */
+  bool library; /* and where a library does products */
 } lp_gpu_scratch;
 
 typedef struct {
@@ -125,7 +133,9 @@ int32_t lp_gpu_find_segment(const lp_gpu *gpu, const char *name, int32_t layout)
 /* As lp_layout_fn, for `buffers` buffers and one entry more for scratch; negative when too large. */
 int64_t lp_gpu_lay_out(const lp_gpu *gpu, int32_t layout, const int64_t *sym, int64_t *offset);
 int32_t lp_gpu_buffers(const lp_gpu *gpu, int32_t layout); /* with the one for scratch */
-bool lp_gpu_runs_sequences(const lp_gpu *gpu);             /* several in one pass */
+/* "cuBLASLt 12.9.1", once it has done a product; NULL: all were done by the code's own kernels. */
+const char *lp_gpu_library_used(lp_gpu *gpu);
+bool lp_gpu_runs_sequences(const lp_gpu *gpu); /* several in one pass */
 
 /* What one executor has on the GPU, or a batch of sequences: of one thread at a time. */
 typedef struct lp_gpu_memory lp_gpu_memory;

@@ -6,6 +6,7 @@
 #include "runtime/gpu/gpu.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 struct lp_gpu {
   lp_arena *arena;
@@ -13,6 +14,8 @@ struct lp_gpu {
   lp_gpu_table table;
   const lp_gpu_api *api;
   lp_gpu_device *device;
+  const lp_gpu_library *library; /* NULL: products are done by kernels */
+  atomic_bool library_used;
   lp_map *kernels;   /* name -> kernel */
   lp_map *weights;   /* "offset" -> memory, shared when first used */
   void *top;         /* the kernel of lp_gpu_find_top, or NULL */
@@ -61,6 +64,10 @@ struct lp_gpu_memory {
 int64_t lp_gpu_eval(const lp_gpu *gpu, const lp_poly *size, const int64_t *sym);
 int64_t lp_gpu_slot_bytes(const lp_gpu *gpu, const lp_gpu_slot *slot, const int64_t *sym);
 int64_t lp_gpu_scratch_bytes(const lp_gpu *gpu, const lp_gpu_layout *layout, const int64_t *sym);
+/* Is a launch for these sizes? */
+bool lp_gpu_applies(const lp_gpu *gpu, const lp_gpu_launch *launch, const int64_t *sym);
+/* Bytes in front of the scratch that a library's products work with; 0: there are none with these sizes. */
+int64_t lp_gpu_workspace_bytes(const lp_gpu *gpu, const int64_t *sym);
 /* Where the region behind `begin` ends; negative when that is too far. */
 int64_t lp_gpu_end_of(int64_t begin, int64_t bytes);
 

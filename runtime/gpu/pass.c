@@ -7,13 +7,6 @@ int64_t lp_gpu_sequences(const lp_gpu_pass *pass) {
   return pass->frame->sequences > 0 ? pass->frame->sequences : 1;
 }
 
-/* Is a launch for a sequence with these symbols? */
-static bool applies(const lp_gpu_pass *pass, const lp_gpu_launch *launch, const int64_t *sym) {
-  if (launch->few == NULL) return true;
-  int64_t few = lp_gpu_eval(pass->gpu, launch->few, sym);
-  return few >= launch->least && few <= launch->most;
-}
-
 /* Groups on an axis; those of a recording are as many as contexts of a grain need. */
 static int64_t groups_on(const lp_gpu_pass *pass, const lp_gpu_axis *axis, const int64_t *sym) {
   int64_t most[LP_MAX_NAMED_SYMBOLS];
@@ -61,17 +54,58 @@ static lp_gpu_value value_of(const lp_gpu_pass *pass, const lp_gpu_part *part, c
   return value;
 }
 
-static bool launch(lp_gpu_pass *pass, const lp_gpu_part *part, const lp_gpu_call *call, const lp_gpu_launch *launch) {
-  const int64_t *sym = part->frame->sym;
+static lp_gpu_product product_of(const lp_gpu_pass *pass, const lp_gpu_part *part, const lp_gpu_call *call,
+                                 const lp_gpu_launch *launch) {
+  lp_gpu_value value[LP_GPU_PRODUCT_ARGS];
+  for (int32_t i = 0; i < LP_GPU_PRODUCT_ARGS; i++)
+    value[i] = value_of(pass, part, call, &launch->arg[i]);
+  return (lp_gpu_product){.kind = launch->product,
+                          .rows = value[LP_GPU_ROWS].size,
+                          .x = value[LP_GPU_X].memory,
+                          .w = value[LP_GPU_W].memory,
+                          .bias = value[LP_GPU_BIAS].memory,
+                          .add = value[LP_GPU_ADD].memory,
+                          .y = (char *)value[LP_GPU_Y].memory + value[LP_GPU_BEGIN].size,
+                          .workspace = (char *)lp_gpu_scratch_of(pass, part) -
+                                       lp_gpu_workspace_bytes(pass->gpu, part->frame->sym)};
+}
+
+/* Does the library do all products of a call? */
+static bool by_library(const lp_gpu_pass *pass, const lp_gpu_part *part, const lp_gpu_call *call) {
+  bool any = false;
+  for (int32_t i = 0; i < call->launcher->count; i++) {
+    const lp_gpu_launch *launch = &call->launcher->launch[i];
+    if (launch->product == NULL || !lp_gpu_applies(pass->gpu, launch, part->frame->sym)) continue;
+    const lp_gpu_product product = product_of(pass, part, call, launch);
+    any = product.rows > 0 && pass->gpu->api->takes(pass->memory->queue, &product);
+    if (!any) return false;
+  }
+  return any;
+}
+
+static bool multiply(const lp_gpu_pass *pass, const lp_gpu_part *part, const lp_gpu_call *call,
+                     const lp_gpu_launch *launch) {
+  const lp_gpu_product product = product_of(pass, part, call, launch);
+  atomic_store(&pass->gpu->library_used, true);
+  return pass->gpu->api->multiply(pass->memory->queue, &product);
+}
+
+static bool launch_kernel(const lp_gpu_pass *pass, const lp_gpu_part *part, const lp_gpu_call *call,
+                          const lp_gpu_launch *launch) {
   lp_gpu_value value[LP_GPU_MOST_ARGS];
   lp_gpu_work work = work_of(pass, launch, value);
-  if (!applies(pass, launch, sym)) return true;
   for (int axis = 0; axis < 2; axis++)
-    work.groups[axis] = groups_on(pass, &launch->axis[axis], sym);
+    work.groups[axis] = groups_on(pass, &launch->axis[axis], part->frame->sym);
   for (int32_t i = 0; i < launch->arg_count; i++)
     value[i] = value_of(pass, part, call, &launch->arg[i]);
-  pass->places |= part->owner != NULL;
   return enqueue(pass, &work);
+}
+
+static bool launch(lp_gpu_pass *pass, const lp_gpu_part *part, const lp_gpu_call *call, const lp_gpu_launch *launch) {
+  if (!lp_gpu_applies(pass->gpu, launch, part->frame->sym)) return true;
+  if (launch->by != LP_GPU_BY_ANY && (launch->by == LP_GPU_BY_LIBRARY) != by_library(pass, part, call)) return true;
+  pass->places |= part->owner != NULL;
+  return launch->product != NULL ? multiply(pass, part, call, launch) : launch_kernel(pass, part, call, launch);
 }
 
 static bool launch_call(lp_gpu_pass *pass, const lp_gpu_part *part, const lp_gpu_call *call) {
@@ -113,8 +147,9 @@ static bool launch_spread(const lp_gpu_pass *pass, const lp_gpu_call *call, cons
 static bool launch_runs(const lp_gpu_pass *pass, const lp_gpu_call *call, const lp_gpu_launch *launch) {
   const lp_frame *sequence = pass->frame->sequence;
   for (int64_t first = 0, last; first < pass->frame->sequences; first = last) {
-    bool is = applies(pass, launch, sequence[first].sym);
-    for (last = first + 1; last < pass->frame->sequences && applies(pass, launch, sequence[last].sym) == is; last++)
+    bool is = lp_gpu_applies(pass->gpu, launch, sequence[first].sym);
+    for (last = first + 1; last < pass->frame->sequences && lp_gpu_applies(pass->gpu, launch, sequence[last].sym) == is;
+         last++)
       ;
     if (is && !launch_spread(pass, call, launch, first, last)) return false;
   }

@@ -31,6 +31,10 @@ bool lp_gpu_grows(const lp_poly *size) {
 /* ---- what can be recorded ---------------------------------------------------------------------------------------------- */
 
 static bool launch_repeats(const lp_gpu_launch *launch) {
+  if (launch->product != NULL) { /* its sizes are not read from memory */
+    bool grows = launch->few != NULL && lp_gpu_grows(launch->few);
+    return !grows && !lp_gpu_grows(launch->arg[LP_GPU_ROWS].size) && !lp_gpu_grows(launch->arg[LP_GPU_BEGIN].size);
+  }
   bool grid = lp_gpu_grows(launch->axis[0].size) || lp_gpu_grows(launch->axis[1].size);
   return (launch->few == NULL || !lp_gpu_grows(launch->few)) && (launch->spare || !grid);
 }

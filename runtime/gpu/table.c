@@ -59,14 +59,64 @@ static lp_status read_axis(reader *r, const lp_json *launch, const char *key, lp
   return read_number(r, &at, 1, 1, &out->per);
 }
 
-static lp_status read_launch(reader *r, const lp_json *at, lp_gpu_launcher *launcher, lp_gpu_launch *out) {
+/* The number of a word. */
+static lp_status read_word(reader *r, const lp_json *object, const char *key, const char *const *words, int32_t count,
+                           int32_t *out) {
+  lp_json at = lp_json_member(object, key);
+  const char *text = NULL;
+  LP_TRY(lp_json_text(&at, &text, r->diag));
+  for (int32_t i = 0; i < count; i++)
+    if (lp_streq(words[i], text)) return *out = i, LP_OK;
+  return lp_json_error(&at, r->diag, "'%.40s' is no %s that is known", text, key);
+}
+
+static lp_status read_product(reader *r, const lp_json *at, lp_gpu_launch *out) {
+  static const char *const types[] = {[LP_GPU_F32] = "f32", [LP_GPU_F16] = "f16", [LP_GPU_BF16] = "bf16"};
+  static const char *const epilogues[] = {
+      [LP_GPU_PLAIN] = "none", [LP_GPU_RELU] = "relu", [LP_GPU_GELU_TANH] = "gelu_tanh"};
+  lp_gpu_product_kind *kind = LP_NEW(r->arena, lp_gpu_product_kind);
+  lp_json n = lp_json_member(at, "n"), k = lp_json_member(at, "k"), scale = lp_json_member(at, "scale");
+  int32_t type = 0, epilogue = 0, times = 0;
+  LP_TRY(lp_json_i64(&n, 1, INT32_MAX, &kind->n, r->diag));
+  LP_TRY(lp_json_i64(&k, 1, INT32_MAX, &kind->k, r->diag));
+  LP_TRY(lp_json_i32(&scale, 1, 1 << 20, &times, r->diag));
+  LP_TRY(read_word(r, at, "type", types, LP_COUNT(types), &type));
+  LP_TRY(read_word(r, at, "epilogue", epilogues, LP_COUNT(epilogues), &epilogue));
+  kind->scale = (float)times;
+  kind->type = (lp_gpu_type)type;
+  kind->epilogue = (lp_gpu_epilogue)epilogue;
+  out->product = kind;
+  out->by = LP_GPU_BY_LIBRARY;
+  return LP_OK;
+}
+
+/* Memory of x, w, y; of bias and what is added, unless there is none; two sizes. */
+static lp_status check_product(reader *r, const lp_json *args, const lp_gpu_launch *launch) {
+  bool fits = launch->arg_count == LP_GPU_PRODUCT_ARGS;
+  for (int32_t i = 0; i < LP_GPU_PRODUCT_ARGS && fits; i++) {
+    lp_gpu_arg_kind kind = launch->arg[i].kind;
+    bool optional = i == LP_GPU_BIAS || i == LP_GPU_ADD;
+    fits = (kind == LP_GPU_ARG_SIZE) == (i >= LP_GPU_ROWS) && (kind != LP_GPU_ARG_NULL || optional);
+  }
+  fits = fits && (launch->product->epilogue == LP_GPU_PLAIN || launch->arg[LP_GPU_ADD].kind == LP_GPU_ARG_NULL);
+  return fits ? LP_OK : lp_json_error(args, r->diag, "a product takes x, w, bias, add, y, rows, begin");
+}
+
+static lp_status read_kernel(reader *r, const lp_json *at, lp_gpu_launch *out) {
   lp_json kernel = lp_json_member(at, "kernel"), threads = lp_json_member(at, "threads");
-  lp_json when = lp_json_member(at, "when"), args = lp_json_member(at, "args"), sm = lp_json_member(at, "sm");
+  const json_t *library = lp_json_member(at, "library").value;
   LP_TRY(lp_json_text(&kernel, &out->kernel, r->diag));
   out->kernel = lp_arena_strdup(r->arena, out->kernel);
   LP_TRY(lp_json_i32(&threads, 1, MOST_THREADS, &out->threads, r->diag));
+  if (library != NULL) out->by = json_is_true(library) ? LP_GPU_BY_LIBRARY : LP_GPU_BY_KERNEL;
   LP_TRY(read_axis(r, at, "x", &out->axis[0]));
-  LP_TRY(read_axis(r, at, "y", &out->axis[1]));
+  return read_axis(r, at, "y", &out->axis[1]);
+}
+
+static lp_status read_launch(reader *r, const lp_json *at, lp_gpu_launcher *launcher, lp_gpu_launch *out) {
+  lp_json when = lp_json_member(at, "when"), args = lp_json_member(at, "args"), sm = lp_json_member(at, "sm");
+  lp_json product = lp_json_member(at, "product");
+  LP_TRY(product.value != NULL ? read_product(r, &product, out) : read_kernel(r, at, out));
   if (when.value != NULL) {
     LP_TRY(read_size(r, &when, 0, &out->few));
     LP_TRY(read_number(r, &when, 1, 0, &out->least));
@@ -89,7 +139,7 @@ static lp_status read_launch(reader *r, const lp_json *at, lp_gpu_launcher *laun
     lp_json arg = lp_json_item(&args, i);
     LP_TRY(read_arg(r, &arg, launcher, &out->arg[i]));
   }
-  return LP_OK;
+  return out->product != NULL ? check_product(r, &args, out) : LP_OK;
 }
 
 static lp_status read_launcher(reader *r, const lp_json *at, lp_gpu_launcher *out) {
@@ -155,6 +205,7 @@ static lp_status read_layout(reader *r, const lp_json *at, lp_gpu_layout *out) {
     LP_TRY(read_size(r, &item, 0, &out->scratch[i].bytes));
     LP_TRY(read_size(r, &item, 1, &out->scratch[i].few));
     LP_TRY(read_number(r, &item, 2, 0, &out->scratch[i].most));
+    out->scratch[i].library = json_is_true(lp_json_item(&item, 3).value);
   }
   return LP_OK;
 }

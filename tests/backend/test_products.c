@@ -86,6 +86,8 @@ static const linear_case halves[] = {
     {"b,s", 136, 40, "none", NULL, LP_BF16, false, false, true, false},
     {"b,s", 90, 96, "quick_gelu", NULL, LP_BF16, true, true, true, true},
     {"1", 40, 64, "relu", NULL, LP_BF16, true, false, false, false},
+    {"b,s", 48, 64, "relu", NULL, LP_F16, true, true, false, false},
+    {"b,s", 32, 40, "gelu_tanh", NULL, LP_BF16, false, true, false, false},
 };
 static const linear_case coded[] = {
     {"b,s", 140, 96, "none", "int8", LP_F32, true, true, false, false},

@@ -1,10 +1,10 @@
 /* bench_bundle BUNDLE PROMPT GENERATE DEPTH BATCH REPETITIONS: what `llmpart bench` measures, on a machine that has the runtime alone.
- * Prints a line per row: name, tokens/s, deviation, GB/s of weights.
+ * Prints a line per row: name, tokens/s, deviation, GB/s of weights, and whose products those of many rows were.
  * bench_bundle --copy: the GB/s, read and written, of copies within the GPU's memory. Exit status 77 when there is no GPU.
  * bench_bundle --weights FILE HEAD BYTES: writes a weights.safetensors of that size: the header in HEAD, then noise to measure a
  * model's speed with. */
 #include "runtime/gpu/api.h"
-#include "runtime/runtime.h"
+#include "runtime/runtime_internal.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -53,6 +53,12 @@ static int measure_copy(lp_diag *diag) {
   return well ? 0 : 1;
 }
 
+static const char *multiplier(const lp_bundle *bundle) {
+  lp_gpu *gpu = bundle->side[LP_SIDE_CLOUD].gpu;
+  const char *library = gpu != NULL ? lp_gpu_library_used(gpu) : NULL;
+  return library != NULL ? library : "own kernels";
+}
+
 static lp_status measure(char **argv, lp_diag *diag) {
   lp_bundle *bundle = NULL;
   lp_session *session = NULL;
@@ -68,8 +74,8 @@ static lp_status measure(char **argv, lp_diag *diag) {
   if (status == LP_OK) status = lp_session_open(bundle, &options, &session, diag);
   if (status == LP_OK) status = lp_session_bench(session, &bench, &result, diag);
   for (int32_t i = 0; status == LP_OK && i < result.rows; i++)
-    printf("%s|%.2f|%.2f|%.1f\n", result.row[i].name, result.row[i].tokens_per_s, result.row[i].deviation,
-           result.row[i].gbytes_per_s);
+    printf("%s|%.2f|%.2f|%.1f|%s\n", result.row[i].name, result.row[i].tokens_per_s, result.row[i].deviation,
+           result.row[i].gbytes_per_s, multiplier(bundle));
   lp_session_close(session);
   lp_bundle_free(bundle);
   return status;

@@ -64,6 +64,16 @@ for model in "$@"; do
   build "$work/fewer" sm_90
 done
 
+# What a bundle has besides, for products by a library.
+if [ -n "$python" ]; then
+  # shellcheck disable=SC2086 # a list of options
+  compile "$1" "$work/bundle.llmpart" $pair --scheduler=cut --cut=0 --backend-cloud=cuda --dtype-cloud=f16
+  "$python" "$LP_SOURCE/tests/gpu/nvrtc.py" "$work/bundle.llmpart/cloud/kernels.cu" sm_75 sm_80 sm_90 >"$work/said" 2>"$work/err" || fail "NVRTC: $(cat "$work/err")"
+  grep -q 'finish' "$work/bundle.llmpart/cloud/kernels.cu" || fail 'nothing finishes products'
+  grep -q 'finish' "$work/code/kernels.cuh" && fail 'sources finish products that they do not have'
+  check_spills
+fi
+
 # Heads as wide as models have them, where there is a Python that writes such a model.
 wide() { # wide HEAD_DIM DTYPE KV_DTYPE
   "$onnx" "$LP_SOURCE/tests/models/llama7b.py" --out "$work/wide" --weights absent --layers 1 --hidden 512 --ffn 512 --heads 4 --kv-heads 2 \

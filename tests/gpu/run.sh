@@ -3,6 +3,8 @@
 # compute-sanitizer where it is there and works), measures the bundles, copies, and PyTorch where there is one, and prints one table. PACK is
 # a folder that pack.sh made, this script's own unless said. Needs the driver and NVRTC; no compiler, no network. Without a GPU it
 # says so and ends with exit status 77.
+# Prompts are measured with cuBLASLt where it is there (the CUDA toolkit's, or PyTorch's), and with the toolkit's own kernels alone; rows
+# say whose products they were.
 # Each figure with a target is held against it: exit status 1 when one misses its own, or anything fails.
 #   LP_PROMPT, LP_STEPS, LP_BATCH, LP_DEPTH   of the measurements (2048, 64, 32, 512)
 #   LP_BASELINES  options of baselines.py; "no": leave it out
@@ -33,8 +35,14 @@ judge() { # judge WHAT FOUND WANTED NUMBER RELATION TARGET: a row, and a failure
 value() { sed -n "s/^$1|\([^|]*\)|.*/\1/p" "$2" | head -n 1; }             # value NAME FILE
 
 echo "run.sh: conformance" >&2
-"$pack/bin/check_cases" "$pack"/cases/*.case >"$work/cases" 2>"$work/err" || { failures=$((failures + 1)); cat "$work/cases" "$work/err"; }
-row 'conformance' "$(tail -n 1 "$work/cases")" '0 failed' "$([ $failures = 0 ] && echo yes || echo no)"
+check_cases() { # check_cases WHAT on|off: with cuBLASLt where it is there, or without
+  held=yes
+  LLMPART_CUBLAS=$2 "$pack/bin/check_cases" "$pack"/cases/*.case >"$work/cases" 2>"$work/err" ||
+    { held=no failures=$((failures + 1)); cat "$work/cases" "$work/err"; }
+  row "$1" "$(tail -n 1 "$work/cases")" '0 failed' $held
+}
+check_cases 'conformance' on
+check_cases 'conformance, own kernels alone' off
 if command -v compute-sanitizer >/dev/null; then
   some=$(ls "$pack"/cases/*.case | awk 'NR % 16 == 1')
   for tool in memcheck racecheck; do
@@ -63,6 +71,22 @@ measure() { # measure PROGRAM ARGUMENT ...: what it prints of the bundle, in $wo
 }
 column() { head -n 1 "$work/row" | cut -d '|' -f "$1"; }
 share() { awk -v a="$1" -v b="$2" 'BEGIN { if (b > 0) printf "%.1f", 100 * a / b }'; }
+measure_prompt() { # measure_prompt on|off [TARGET]: with cuBLASLt, or without; sets $who did the products
+  export LLMPART_CUBLAS=$1
+  measure bench_bundle "$prompt" 0 0 1 3
+  unset LLMPART_CUBLAS
+  who=$(column 5)
+  flops=$(awk -v p="$(column 2)" -v b="$bytes" -v d="$name" 'BEGIN { printf "%.2f", 2 * p * b / (d == "int4" ? 0.5625 : d == "int8" ? 1.0625 : 2) / 1e12 }')
+  what="$name, prompt of $prompt, $who" found="$(column 2) tokens/s, $flops TFLOP/s"
+  part=$(share "$flops" "${matrix:-0}")
+  if [ -z "$matrix" ]; then
+    row "$what" "$found, no rate of products to judge by" "${2:+$2 %}"
+  elif [ -z "${2:-}" ]; then
+    row "$what" "$found, $part % of products"
+  else
+    judge "$what" "$found, $part % of products" "$2 %" "$part" '>=' "$2"
+  fi
+}
 for bundle in "$pack"/bundles/*.llmpart; do
   name=$(basename "$bundle" .llmpart)
   echo "run.sh: $name" >&2
@@ -81,14 +105,8 @@ for bundle in "$pack"/bundles/*.llmpart; do
   measure bench_steps "$batch" "$steps" "$depth" 3
   times=$(awk -v m="$(column 2)" -v r="$rate" 'BEGIN { printf "%.1f", r ? m / r : 0 }')
   judge "$name, decode x $batch sessions" "$(column 2) tokens/s, $times times one" '20 times' "$times" '>=' 20
-  measure bench_bundle "$prompt" 0 0 1 3
-  flops=$(awk -v p="$(column 2)" -v b="$bytes" -v d="$name" 'BEGIN { printf "%.2f", 2 * p * b / (d == "int4" ? 0.5625 : d == "int8" ? 1.0625 : 2) / 1e12 }')
-  if [ -n "$matrix" ]; then
-    part=$(share "$flops" "$matrix")
-    judge "$name, prompt of $prompt" "$(column 2) tokens/s, $flops TFLOP/s, $part % of products" '65 %' "$part" '>=' 65
-  else
-    row "$name, prompt of $prompt" "$(column 2) tokens/s, $flops TFLOP/s, no rate of products to judge by" '65 %'
-  fi
+  measure_prompt on 65
+  [ "$who" = 'own kernels' ] || measure_prompt off
   rm -rf "$work/bundle"
 done
 

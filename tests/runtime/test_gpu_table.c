@@ -14,6 +14,13 @@
   "\"layouts\": {\"l\": {\"slot\": [0, 0], \"sizes\": [[\"4*b\", \"8*s\"]], \"scratch\": [[\"16*s\", \"s\", 4]]}}, "
 #define SEGMENTS "\"segments\": {\"g\": [[0, \"b1\", [64, 16]], [0, true, \"b0+s*256\", \"b1+r*4\"]]}}"
 
+#define PRODUCT_OF(n, type, epilogue, args)                                                                            \
+  "\"launchers\": [[{\"product\": {\"n\": " n ", \"k\": 64, \"type\": \"" type                                         \
+  "\", \"scale\": 16, \"epilogue\": \"" epilogue                                                                       \
+  "\"}, \"when\": [\"s\", 65, 9000], \"sm\": [75, 9999], \"args\": " args "}, {\"kernel\": \"k\", \"threads\": 64, "   \
+  "\"x\": [\"b*s\", 64], \"y\": [\"1\", 1], \"library\": false, \"args\": []}]], "
+#define PRODUCT PRODUCT_OF("96", "f16", "relu", "[true, 0, 1, null, 2, \"b*s\", \"0\"]")
+
 typedef struct {
   lp_arena *arena;
   lp_diag *diag;
@@ -65,6 +72,29 @@ START_TEST(reads) {
 }
 END_TEST
 
+START_TEST(reads_products) {
+  parsed p;
+  ck_assert_int_eq(parse(&p, HEAD PRODUCT
+                         "\"layouts\": {\"l\": {\"slot\": [], \"sizes\": [], \"scratch\": [[\"s\", \"s\", 4, true]]}}, "
+                         "\"segments\": {}}"),
+                   LP_OK);
+  const lp_gpu_launch *launch = p.table.launcher[0].launch;
+  ck_assert_int_eq(p.table.launcher[0].refs, 3);
+  ck_assert_int_eq(launch[0].product->n, 96);
+  ck_assert_int_eq(launch[0].product->k, 64);
+  ck_assert_int_eq(launch[0].product->type, LP_GPU_F16);
+  ck_assert_int_eq(launch[0].product->epilogue, LP_GPU_RELU);
+  ck_assert(launch[0].product->scale == 16);
+  ck_assert_int_eq(launch[0].by, LP_GPU_BY_LIBRARY);
+  ck_assert_int_eq(launch[0].arg[LP_GPU_ADD].kind, LP_GPU_ARG_NULL);
+  ck_assert_int_eq(launch[0].least, 65);
+  ck_assert_ptr_null(launch[1].product);
+  ck_assert_int_eq(launch[1].by, LP_GPU_BY_KERNEL);
+  ck_assert(p.table.layout[0].scratch[0].library);
+  done(&p);
+}
+END_TEST
+
 static const struct {
   const char *text, *says;
 } wrong[] = {
@@ -75,6 +105,17 @@ static const struct {
     {HEAD "\"launchers\": [[{\"kernel\": \"k\", \"threads\": 4096}]]}", "launchers[0][0].threads: 4096 lies outside"},
     {HEAD "\"launchers\": [[{\"kernel\": \"k\", \"threads\": 32, \"x\": [\"q\", 1]}]]}",
      "'q' uses 'q', which `symbols`"},
+    {HEAD PRODUCT_OF("0", "f16", "relu", "[]") "\"layouts\": {}}", "launchers[0][0].product.n: 0 lies outside"},
+    {HEAD PRODUCT_OF("8", "int8", "relu", "[]") "\"layouts\": {}}",
+     "launchers[0][0].product.type: 'int8' is no type that is known"},
+    {HEAD PRODUCT_OF("8", "f16", "silu", "[]") "\"layouts\": {}}",
+     "product.epilogue: 'silu' is no epilogue that is known"},
+    {HEAD PRODUCT_OF("8", "f16", "none", "[true, 0, 1]") "\"layouts\": {}}",
+     "a product takes x, w, bias, add, y, rows, begin"},
+    {HEAD PRODUCT_OF("8", "f16", "none", "[true, null, 1, 3, 2, \"s\", \"0\"]") "\"layouts\": {}}",
+     "launchers[0][0].args: a product takes"},
+    {HEAD PRODUCT_OF("8", "f16", "relu", "[true, 0, 1, 3, 2, \"s\", \"0\"]") "\"layouts\": {}}",
+     "launchers[0][0].args: a product takes"},
     {HEAD LAUNCHERS "\"layouts\": {\"l\": {\"slot\": [3], \"sizes\": [[]], \"scratch\": []}}}",
      "layouts.l.slot[0]: 3 lies outside of 0..0"},
     {HEAD LAUNCHERS LAYOUTS "\"segments\": {\"g\": [[1]]}}", "segments.g[0][0]: 1 lies outside of 0..0"},
@@ -100,6 +141,7 @@ int main(void) {
   Suite *suite = suite_create("gpu table");
   TCase *tcase = tcase_create("gpu table");
   tcase_add_test(tcase, reads);
+  tcase_add_test(tcase, reads_products);
   tcase_add_loop_test(tcase, refuses, 0, (int)(sizeof wrong / sizeof wrong[0]));
   suite_add_tcase(suite, tcase);
   return run_suite(suite);

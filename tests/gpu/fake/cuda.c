@@ -112,6 +112,7 @@ typedef struct {
 typedef struct operation {
   struct operation *next;
   const struct graph *graph; /* NULL: a kernel */
+  void (*run)(const void *); /* of another library, on `arg[0]`; NULL: a kernel */
   const kernel *kernel;      /* NULL: a copy, or a fill when `from` is NULL */
   unsigned x, y, z;
   int threads;
@@ -152,13 +153,15 @@ static void perform(const operation *o) {
     done.graphs++;
     return;
   }
-  if (o->kernel != NULL)
+  if (o->run != NULL)
+    o->run(o->arg[0]);
+  else if (o->kernel != NULL)
     o->kernel->launch(o->x, o->y, o->z, o->threads, o->arg);
   else if (o->from == NULL)
     memset(o->to, o->value, o->bytes);
   else
     memcpy(o->to, o->from, o->bytes);
-  *(o->kernel != NULL ? &done.launches : &done.copies) += 1;
+  *(o->kernel != NULL || o->run != NULL ? &done.launches : &done.copies) += 1;
 }
 
 static void drain(stream *s) {
@@ -358,6 +361,27 @@ int cuLaunchKernel(kernel *k, unsigned x, unsigned y, unsigned z, unsigned threa
   }
   pthread_mutex_unlock(&one);
   return SUCCESS;
+}
+
+/* ---- what other libraries enqueue (fake/cublas.c) ---- */
+
+EXPORT void lp_fake_enqueue(stream *s, void (*run)(const void *data), const void *data, size_t bytes);
+void lp_fake_enqueue(stream *s, void (*run)(const void *data), const void *data, size_t bytes) {
+  pthread_mutex_lock(&one);
+  operation *o = enqueue(s, bytes + 16);
+  o->run = run;
+  o->arg[0] = memcpy((char *)(((uintptr_t)o->data + 15) / 16 * 16), data, bytes);
+  pthread_mutex_unlock(&one);
+}
+
+EXPORT int lp_fake_is_ours(const void *at, size_t bytes);
+int lp_fake_is_ours(const void *at, size_t bytes) {
+  return is_ours(at, bytes);
+}
+
+EXPORT int lp_fake_is_recorded(const stream *s);
+int lp_fake_is_recorded(const stream *s) {
+  return s->recorded != NULL;
 }
 
 /* ---- graphs: what is recorded is also what is launched ---- */
