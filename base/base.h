@@ -310,7 +310,8 @@ void lp_writer_abandon(lp_writer *writer);                                /* NUL
 /* open + put + commit */
 LP_MUST_USE lp_status lp_file_write(const char *path, const void *data, size_t size, lp_diag *diag);
 
-/* A directory built under a temporary name and swapped in whole; an old one of that name is replaced. */
+/* A directory built under a temporary name and swapped in whole; an old one of that name is replaced. What processes that
+ * were killed left of building the same one is removed (claim.h). */
 /* Release `temporary` with free() after commit or abandon. */
 LP_MUST_USE lp_status lp_dir_begin(const char *path, char **temporary, lp_diag *diag);
 /* Removes `temporary` when it fails, so that one of commit and abandon is enough. */

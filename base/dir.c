@@ -1,5 +1,7 @@
-/* Directories that appear whole: built beside their place and swapped in. */
+/* Directories that appear whole: built beside their place and swapped in. What a process that was killed had begun is removed
+ * by the next one that builds the same directory. */
 #include "base/base.h"
+#include "base/claim.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,18 +18,34 @@ static char *trimmed(const char *path) {
   return out;
 }
 
-/* A fresh empty directory beside `path`; NULL, with errno, when that cannot be. */
-static char *make_beside(const char *path) {
-  lp_buf name = {0};
+/* The name of a directory beside `path`, but for the letters that make it the only one of its name. */
+static void name_beside(const char *path, const char *kind, lp_buf *out) {
   char *dir = lp_path_dir(path);
-  lp_buf_printf(&name, "%s/.%s.XXXXXX", dir, lp_path_base(path));
+  lp_buf_printf(out, "%s/.%s.%s-", dir, lp_path_base(path), kind);
   free(dir);
-  if (mkdtemp(name.data)) {
-    lp_temporary_note(name.data);
-    return name.data;
-  }
+}
+
+/* A fresh empty directory beside `path`; NULL, with errno, when that cannot be. */
+static char *make_beside(const char *path, const char *kind) {
+  lp_buf name = {0};
+  name_beside(path, kind, &name);
+  lp_buf_puts(&name, "XXXXXX");
+  if (mkdtemp(name.data)) return name.data;
   lp_buf_free(&name);
   return NULL;
+}
+
+static char *begin_beside(const char *path) {
+  lp_buf left = {0};
+  name_beside(path, "temporary", &left);
+  char *dir = lp_path_dir(path), *made = NULL;
+  lp_claim_remove_left(dir, lp_path_base(left.data));
+  while ((made = make_beside(path, "temporary")) && !lp_claim(made))
+    free(made); /* another process took it for left */
+  if (made) lp_temporary_note(made);
+  lp_buf_free(&left);
+  free(dir);
+  return made;
 }
 
 lp_status lp_dir_temporary(const char *prefix, char **temporary, lp_diag *diag) {
@@ -55,7 +73,7 @@ lp_status lp_dir_begin(const char *path, char **temporary, lp_diag *diag) {
     status = lp_error(diag, loc, "cannot be replaced by a new directory: it has no name of its own");
   } else if (lstat(place, &info) == 0 && !S_ISDIR(info.st_mode)) {
     status = lp_error(diag, loc, "cannot be replaced by a directory: it is not one");
-  } else if (!(*temporary = make_beside(place))) {
+  } else if (!(*temporary = begin_beside(place))) {
     status = lp_error(diag, loc, "cannot create a directory: %s", strerror(errno));
   } else {
     mode_t mask = umask(0);
@@ -70,14 +88,14 @@ void lp_dir_abandon(const char *temporary) {
   if (!temporary) return;
   lp_remove_tree(temporary);
   lp_temporary_forget(temporary);
+  lp_claim_end(temporary);
 }
 
 /* For file systems that cannot exchange: the old directory steps aside, and back when the new one cannot take its
  * place. */
 static int swap_in_steps(const char *temporary, const char *place) {
-  char *aside = make_beside(place);
+  char *aside = make_beside(place, "old"); /* never taken to be left: it may be all that there is */
   if (!aside) return -1;
-  lp_temporary_forget(aside);
   int result = rename(place, aside); /* replaces the empty directory */
   bool moved = result == 0;
   if (moved) result = rename(temporary, place);
@@ -105,7 +123,10 @@ lp_status lp_dir_commit(const char *temporary, const char *path, lp_diag *diag) 
   lp_temporary_forget(temporary);
   int result = swap(temporary, place);
   free(place);
-  if (result == 0) return LP_OK;
+  if (result == 0) {
+    lp_claim_end(temporary);
+    return LP_OK;
+  }
   lp_status status = lp_error(diag, LP_LOC_FILE(path), "cannot replace the directory: %s", strerror(errno));
   lp_dir_abandon(temporary);
   return status;

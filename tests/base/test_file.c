@@ -1,7 +1,9 @@
 #include "tests/base/test_base.h"
 
 #include <dirent.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char folder[64];
@@ -188,6 +190,33 @@ START_TEST(an_abandoned_directory_leaves_nothing) {
 }
 END_TEST
 
+/* Only what a dead process began, and only of the same directory. */
+START_TEST(what_a_killed_process_left_is_removed) {
+  char *place = lp_path_join(folder, "bundle"), *other = lp_path_join(folder, "other"), *mine = NULL, *next = NULL;
+  char *alike = lp_path_join(folder, ".bundle.backup");
+  ck_assert_int_eq(mkdir(alike, 0777), 0);
+  ck_assert_int_eq(lp_dir_begin(place, &mine, NULL), LP_OK);
+  pid_t child = fork();
+  if (child == 0) {
+    char *left[2] = {NULL, NULL};
+    bool began = lp_dir_begin(place, &left[0], NULL) == LP_OK && lp_dir_begin(other, &left[1], NULL) == LP_OK;
+    if (began) write_in(left[0], "a", "1");
+    (void)kill(getpid(), began ? SIGKILL : SIGABRT);
+  }
+  int status = 0;
+  ck_assert_int_eq(waitpid(child, &status, 0), child);
+  ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  ck_assert_int_eq(entries(""), 4);
+  ck_assert_int_eq(lp_dir_begin(place, &next, NULL), LP_OK);
+  ck_assert_int_eq(entries(""), 4); /* two of this process, one of the other place, the one that is alike */
+  ck_assert(lp_path_exists(mine) && lp_path_exists(next) && lp_path_exists(alike));
+  ck_assert_int_eq(lp_dir_commit(mine, place, NULL), LP_OK);
+  lp_dir_abandon(next);
+  ck_assert_int_eq(entries(""), 3);
+  free(place), free(other), free(mine), free(next), free(alike);
+}
+END_TEST
+
 START_TEST(bad_places_for_a_directory) {
   char *file = lp_path_join(folder, "file"), *dots = lp_path_join(folder, ".."), *temporary = NULL;
   ck_assert_int_eq(lp_file_write(file, "x", 1, NULL), LP_OK);
@@ -229,6 +258,7 @@ TCase *file_case(void) {
   tcase_add_test(tc, unreadable_files_are_reported);
   tcase_add_test(tc, a_directory_is_swapped_in_whole);
   tcase_add_test(tc, an_abandoned_directory_leaves_nothing);
+  tcase_add_test(tc, what_a_killed_process_left_is_removed);
   tcase_add_test(tc, bad_places_for_a_directory);
   tcase_add_test(tc, a_failed_swap_leaves_nothing);
   return tc;
