@@ -92,6 +92,21 @@ static void *stored(float *x, int64_t count, int dtype) {
   return memory;
 }
 
+/* One thread gives the same bits. */
+static void check_bits(const call *a, int64_t count, int64_t threads) {
+  call alone = *a;
+  if (threads == 1) return;
+  alone.y = kernel_alloc((size_t)count * sizeof *alone.y);
+  kernel_run(body, &alone, 1);
+  for (int64_t i = 0; i < count; i++)
+    if (memcmp(&a->y[i], &alone.y[i], sizeof *a->y) != 0) {
+      kernel_fail("attention_%d b %d s %d p %d: y[%d] is %a with %d threads, %a with one", (int)(a->v - variants),
+                  (int)a->b, (int)a->s, (int)a->p, (int)i, (double)a->y[i], (int)threads, (double)alone.y[i]);
+      break;
+    }
+  kernel_free(alone.y);
+}
+
 static void run_variant(const variant *v, int64_t b, int64_t s, int64_t p, int64_t threads) {
   call a = {.v = v, .b = b, .s = s, .p = p, .c = p + s + 3};
   int64_t total = p + s;
@@ -110,6 +125,7 @@ static void run_variant(const variant *v, int64_t b, int64_t s, int64_t p, int64
   a.y = kernel_alloc((size_t)(b * a.ys[0]) * 4);
   a.scratch = kernel_alloc((size_t)LPK_ATTENTION_SCRATCH(v->d, v->dv, threads));
   kernel_run(body, &a, threads);
+  check_bits(&a, b * a.ys[0], threads);
   double *weight = malloc((size_t)total * sizeof *weight);
   int64_t skip = s > 40 ? 7 : 1; /* the reference is slow */
   for (int64_t batch = 0; batch < b; batch++)
@@ -246,8 +262,8 @@ static void test_narrow_append(append_fn *append, int dtype, int64_t threads) {
 }
 
 void test_attention(void) {
-  static const int64_t shapes[][3] = {{1, 1, 0},   {1, 1, 5},   {1, 1, 100},  {2, 1, 300}, {1, 7, 0},
-                                      {1, 33, 10}, {2, 130, 3}, {1, 2, 1000}, {3, 4, 64}};
+  static const int64_t shapes[][3] = {{1, 1, 0},   {1, 1, 5},    {1, 1, 100}, {2, 1, 300}, {1, 7, 0},   {1, 33, 10},
+                                      {2, 130, 3}, {1, 2, 1000}, {3, 4, 64},  {1, 1, 700}, {1, 70, 500}};
   for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)
     for (size_t j = 0; j < sizeof shapes / sizeof *shapes; j++)
       for (int64_t threads = 1; threads <= 3; threads++)
@@ -256,6 +272,8 @@ void test_attention(void) {
     test_narrow_append(append_f16, LPK_F16, threads);
     test_narrow_append(append_bf16, LPK_BF16, threads);
   }
+  run_variant(&variants[0], 1, 1, 700, 5);
+  run_variant(&variants[1], 1, 70, 500, 5);
   run_variant(&variants[5], 1, 40, -10, 2); /* fewer keys than queries */
   for (size_t i = 0; i < sizeof rotary_variants / sizeof *rotary_variants; i++)
     for (int64_t threads = 1; threads <= 3; threads++)

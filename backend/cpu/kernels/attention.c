@@ -1,7 +1,7 @@
 /* Attention over the KV cache with an online softmax (Dao et al., FlashAttention-2, 2023, Algorithm 1). A unit of work is a
- * block of query rows that share a KV head and a stretch of keys; where units are fewer than threads, the keys of each are
- * divided and the pieces' results combined after a barrier. Few rows: dot products with the cache's rows. Many: K is
- * transposed block by block and both products run in register tiles. */
+ * block of query rows that share a KV head. Its keys are cut into stretches, as many as their number alone says, which are
+ * summed apart and then added up in their order: so any thread may have any stretch, and the result is the same to the bit.
+ * Few rows: dot products with the cache's rows. Many: K is transposed block by block and both products run in register tiles. */
 #include "backend/cpu/kernels/tile.h"
 #include "backend/cpu/kernels/vector_math.h"
 
@@ -260,28 +260,50 @@ INLINE void attend_block(const attention *a, const attention_work *w, const quer
     add_context(w, r, height, tile_cols(a->isa), v, vp, max64(0, tile_keys(a, u, r, height, t0, keys)));
 }
 
-/* ---- work division ---- */
+/* ---- a stretch of keys ---- */
 
-INLINE int64_t row_blocks(const attention *a) {
-  return (a->s * group_size(a) + ROWS - 1) / ROWS;
+/* Keys of a unit: blocks from key `lo` on, the last of which ends at `hi`. */
+typedef struct {
+  int64_t lo, hi, blocks, stretches;
+} key_range;
+
+INLINE key_range keys_of(const attention *a, const query_block *u) {
+  int64_t group = group_size(a), lo = first_key(a, u->row / group), hi = last_key(a, (u->row + u->rows - 1) / group);
+  int64_t blocks = max64(0, hi - lo + KEYS - 1) / KEYS;
+  return (key_range){lo, hi, blocks, max64(1, min64(LPK_ATTENTION_STRETCHES, blocks / 2))};
 }
 
-/* Pieces into which each unit's keys are cut: the least work for the busiest thread, then the fewest. */
-INLINE int64_t choose_chunks(const attention *a, int64_t units, int64_t threads) {
-  int64_t best = 1, most = min64(LPK_ATTENTION_PARTIALS * threads / units, (a->p + a->s) / (2 * KEYS));
-  for (int64_t c = 2; c <= most; c++) {
-    int64_t now = (units * c + threads - 1) / threads, before = (units * best + threads - 1) / threads;
-    if (now * best < before * c) best = c;
+INLINE void attend(const attention *a, const attention_work *w, const query_block *u, const key_range *keys,
+                   int64_t stretch) {
+  int64_t end = min64(keys->hi, keys->lo + share(keys->blocks, stretch + 1, keys->stretches) * KEYS);
+  load_queries(a, w, u, stretch == 0);
+  for (int64_t t = keys->lo + share(keys->blocks, stretch, keys->stretches) * KEYS; t < end; t += KEYS)
+    attend_block(a, w, u, t, min64(KEYS, end - t));
+}
+
+/* A stretch's result is [ROWS][vp + 16], maximum and sum after a row's values. */
+INLINE int64_t partial_row(const attention *a) {
+  return LPK_ROUND16(a->dv) + LANES;
+}
+
+INLINE void write_partial(const attention *a, const attention_work *w, const query_block *u, float *partial) {
+  int64_t vp = LPK_ROUND16(a->dv);
+  for (int64_t r = 0; r < u->rows; r++) {
+    float *to = partial + r * partial_row(a);
+    memcpy(to, w->o + r * vp, (size_t)vp * sizeof *to);
+    to[vp] = w->max[r];
+    to[vp + 1] = w->sum[r];
   }
-  return best;
 }
 
-/* Unit `index`, the longest (last positions) first. */
-INLINE query_block unit_at(const attention *a, int64_t index) {
-  int64_t pairs = a->b * a->kv_heads, block = row_blocks(a) - 1 - index / pairs;
-  query_block u = {index % pairs / a->kv_heads, index % a->kv_heads, block * ROWS, 0};
-  u.rows = min64(ROWS, a->s * group_size(a) - u.row);
-  return u;
+/* Adds a later stretch's row to that of those before it. */
+INLINE void add_row(float *to, const float *o, float max, float sum, int64_t vp) {
+  float most = max > to[vp] ? max : to[vp];
+  float kept = scalar_exp_negative(to[vp] - most), weight = scalar_exp_negative(max - most);
+  for (int64_t i = 0; i < vp; i += LANES)
+    store16(to + i, load16(to + i) * kept + load16(o + i) * weight);
+  to[vp] = most;
+  to[vp + 1] = to[vp + 1] * kept + sum * weight;
 }
 
 INLINE void write_row(const attention *a, const query_block *u, int64_t r, const float *o, float sum) {
@@ -292,67 +314,118 @@ INLINE void write_row(const attention *a, const query_block *u, int64_t r, const
     y[i] = o[i] * factor;
 }
 
-/* A partial result: [ROWS][vp + 16], maximum and sum after a row's values. */
-INLINE void write_partial(const attention *a, const attention_work *w, const query_block *u, float *partial) {
+/* What stretch `i` of a unit that this thread has whole adds; `sums` is for one result. */
+INLINE void add_stretch(const attention *a, const attention_work *w, const query_block *u, int64_t i, float *sums) {
   int64_t vp = LPK_ROUND16(a->dv);
-  for (int64_t r = 0; r < u->rows; r++) {
-    float *to = partial + r * (vp + LANES);
-    memcpy(to, w->o + r * vp, (size_t)vp * sizeof *to);
-    to[vp] = w->max[r];
-    to[vp + 1] = w->sum[r];
-  }
-}
-
-INLINE void attend(const attention *a, const attention_work *w, int64_t piece, int64_t chunks, float *partial) {
-  query_block u = unit_at(a, piece / chunks);
-  int64_t group = group_size(a), lo = first_key(a, u.row / group), hi = last_key(a, (u.row + u.rows - 1) / group);
-  int64_t chunk = piece % chunks, blocks = (hi - lo + KEYS - 1) / KEYS;
-  int64_t end = min64(hi, lo + share(blocks, chunk + 1, chunks) * KEYS);
-  load_queries(a, w, &u, chunk == 0);
-  for (int64_t t = lo + share(blocks, chunk, chunks) * KEYS; t < end; t += KEYS)
-    attend_block(a, w, &u, t, min64(KEYS, end - t));
-  if (partial)
-    write_partial(a, w, &u, partial);
+  if (i == 0)
+    write_partial(a, w, u, sums);
   else
-    for (int64_t r = 0; r < u.rows; r++)
-      write_row(a, &u, r, w->o + r * LPK_ROUND16(a->dv), w->sum[r]);
+    for (int64_t r = 0; r < u->rows; r++)
+      add_row(sums + r * partial_row(a), w->o + r * vp, w->max[r], w->sum[r], vp);
 }
 
-/* Adds the other chunks' row to the first's and writes it. */
-INLINE void combine_row(const attention *a, const query_block *u, int64_t r, float *partial, int64_t chunks) {
-  int64_t vp = LPK_ROUND16(a->dv), row = vp + LANES, step = ROWS * row;
-  float *o = partial + r * row, max = LOWEST, sum = 0;
-  for (int64_t c = 0; c < chunks; c++)
-    max = o[c * step + vp] > max ? o[c * step + vp] : max;
-  for (int64_t c = 0; c < chunks; c++) {
-    float weight = scalar_exp_negative(o[c * step + vp] - max);
-    sum += weight * o[c * step + vp + 1];
-    for (int64_t i = 0; i < vp; i += LANES) {
-      v16 before = c ? load16(o + i) : splat(0);
-      store16(o + i, before + weight * load16(o + c * step + i));
-    }
+INLINE void write_rows(const attention *a, const attention_work *w, const query_block *u, const float *sums,
+                       int several) {
+  int64_t vp = LPK_ROUND16(a->dv), row = partial_row(a);
+  for (int64_t r = 0; r < u->rows; r++)
+    write_row(a, u, r, several ? sums + r * row : w->o + r * vp, several ? sums[r * row + vp + 1] : w->sum[r]);
+}
+
+/* ---- work division ---- */
+
+INLINE int64_t row_blocks(const attention *a) {
+  return (a->s * group_size(a) + ROWS - 1) / ROWS;
+}
+
+/* Unit `index`, the longest (last positions) first. */
+INLINE query_block unit_at(const attention *a, int64_t index) {
+  int64_t pairs = a->b * a->kv_heads, block = row_blocks(a) - 1 - index / pairs;
+  query_block u = {index % pairs / a->kv_heads, index % a->kv_heads, block * ROWS, 0};
+  u.rows = min64(ROWS, a->s * group_size(a) - u.row);
+  return u;
+}
+
+/* Threads share the blocks of all units evenly; a stretch is that of the thread which has its first block. */
+typedef struct {
+  int64_t units, blocks, threads;
+} division;
+
+INLINE division divide(const attention *a, int64_t threads) {
+  division d = {row_blocks(a) * a->b * a->kv_heads, 0, threads};
+  int64_t pairs = a->b * a->kv_heads;
+  for (int64_t i = 0; i < d.units; i += pairs) {
+    query_block u = unit_at(a, i);
+    d.blocks += keys_of(a, &u).blocks * pairs;
   }
-  write_row(a, u, r, o, sum);
+  return d;
+}
+
+/* The thread of a stretch of the unit whose first block is number `before` of all. */
+INLINE int64_t thread_of(const division *d, int64_t before, const key_range *keys, int64_t stretch) {
+  int64_t block = before + share(keys->blocks, stretch, keys->stretches);
+  return d->blocks ? min64(d->threads - 1, block * d->threads / d->blocks) : 0;
+}
+
+/* Where a stretch's result waits if several threads have the unit: at the one that has its first. That is the last unit of
+ * this thread, so no other one is there. */
+INLINE float *slot_of(const attention *a, float *partials, int64_t owner, int64_t stretch) {
+  return partials + (owner * (LPK_ATTENTION_STRETCHES + 1) + stretch) * LPK_ATTENTION_PARTIAL_FLOATS(a->dv);
+}
+
+INLINE void attend_unit(const attention *a, const attention_work *w, const division *d, int64_t index, int64_t before,
+                        float *partials, int64_t thread) {
+  query_block u = unit_at(a, index);
+  key_range keys = keys_of(a, &u);
+  int64_t first = thread_of(d, before, &keys, 0), last = thread_of(d, before, &keys, keys.stretches - 1);
+  int whole = first == last, several = keys.stretches > 1;
+  float *sums = slot_of(a, partials, thread, LPK_ATTENTION_STRETCHES);
+  if (thread < first || thread > last) return;
+  for (int64_t i = 0; i < keys.stretches; i++) {
+    if (thread_of(d, before, &keys, i) != thread) continue;
+    attend(a, w, &u, &keys, i);
+    if (!whole)
+      write_partial(a, w, &u, slot_of(a, partials, first, i));
+    else if (several)
+      add_stretch(a, w, &u, i, sums);
+  }
+  if (whole) write_rows(a, w, &u, sums, several);
+}
+
+/* Row r of a unit that several threads had. */
+INLINE void combine_row(const attention *a, const query_block *u, int64_t r, float *partial, int64_t stretches) {
+  int64_t vp = LPK_ROUND16(a->dv), step = LPK_ATTENTION_PARTIAL_FLOATS(a->dv);
+  float *to = partial + r * partial_row(a);
+  for (int64_t i = 1; i < stretches; i++)
+    add_row(to, to + i * step, to[i * step + vp], to[i * step + vp + 1], vp);
+  write_row(a, u, r, to, to[vp + 1]);
+}
+
+INLINE void combine(const attention *a, const division *d, float *partials, int64_t thread) {
+  for (int64_t i = 0, before = 0, at = 0; i < d->units; i++) {
+    query_block u = unit_at(a, i);
+    key_range keys = keys_of(a, &u);
+    int64_t first = thread_of(d, before, &keys, 0), last = thread_of(d, before, &keys, keys.stretches - 1);
+    for (int64_t r = 0; first != last && r < u.rows; r++, at++)
+      if (at % d->threads == thread) combine_row(a, &u, r, slot_of(a, partials, first, 0), keys.stretches);
+    before += keys.blocks;
+  }
 }
 
 INLINE void attention_run(const attention *a, float *scratch, lp_barrier *barrier, int64_t thread, int64_t threads) {
-  int64_t units = row_blocks(a) * a->b * a->kv_heads;
-  if (units == 0) return;
-  int64_t chunks = choose_chunks(a, units, threads);
-  int64_t piece_floats = LPK_ATTENTION_PARTIAL_FLOATS(a->dv);
   attention_work w = carve(a, scratch, thread);
-  float *partials = scratch + threads * LPK_ATTENTION_THREAD_FLOATS(a->d, a->dv); /* [unit][chunk] */
-  for (int64_t i = 0; i * threads < units * chunks; i++) {
-    int64_t piece = i * threads + (i % 2 ? threads - 1 - thread : thread); /* back and forth, as units get shorter */
-    if (piece < units * chunks) attend(a, &w, piece, chunks, chunks > 1 ? partials + piece * piece_floats : 0);
-  }
-  if (chunks == 1) return;
-  lpk_barrier(barrier, threads);
-  for (int64_t i = 0, at = 0; i < units; i++) {
+  float *partials = scratch + threads * LPK_ATTENTION_THREAD_FLOATS(a->d, a->dv); /* [thread][stretch, or own] */
+  division d = divide(a, threads);
+  int64_t most = 1;
+  for (int64_t i = 0, before = 0; i < d.units; i++) {
     query_block u = unit_at(a, i);
-    for (int64_t r = 0; r < u.rows; r++, at++)
-      if (at % threads == thread) combine_row(a, &u, r, partials + i * chunks * piece_floats, chunks);
+    key_range keys = keys_of(a, &u);
+    attend_unit(a, &w, &d, i, before, partials, thread);
+    before += keys.blocks;
+    most = max64(most, keys.stretches);
   }
+  if (most == 1 || threads == 1) return;
+  lpk_barrier(barrier, threads);
+  combine(a, &d, partials, thread);
 }
 
 KERNEL void lpk_attention(float *y, const float *q, const void *k_cache, const void *v_cache, const float *mask,

@@ -173,14 +173,18 @@ void lpk_matmul_plain(void *c, const void *a, const void *b, const int64_t *dims
 #define LPK_ATTENTION_KEYS 64
 #define LPK_ROUND16(n) (((n) + 15) / 16 * 16)
 
-/* Scratch bytes of lpk_attention: per thread Q, S, K, V, O, the rows' statistics and four partial results. */
-#define LPK_ATTENTION_PARTIALS 4
+/* Stretches into which a block of rows' keys are cut at most. */
+#define LPK_ATTENTION_STRETCHES 8
+
+/* Scratch bytes of lpk_attention: per thread Q, S, K, V, O, the rows' statistics, the results of a block's stretches, and one
+ * to add them up in. */
 #define LPK_ATTENTION_THREAD_FLOATS(d, dv)                                                                             \
   (LPK_ATTENTION_ROWS * (LPK_ROUND16(d) + LPK_ATTENTION_KEYS + LPK_ROUND16(dv) + 16) +                                 \
    LPK_ATTENTION_KEYS * (2 * LPK_ROUND16(d) + LPK_ROUND16(dv)))
 #define LPK_ATTENTION_PARTIAL_FLOATS(dv) (LPK_ATTENTION_ROWS * (LPK_ROUND16(dv) + 16))
 #define LPK_ATTENTION_SCRATCH(d, dv, threads)                                                                          \
-  ((threads) * 4 * (LPK_ATTENTION_THREAD_FLOATS(d, dv) + LPK_ATTENTION_PARTIALS * LPK_ATTENTION_PARTIAL_FLOATS(dv)))
+  ((threads) * 4 *                                                                                                     \
+   (LPK_ATTENTION_THREAD_FLOATS(d, dv) + (LPK_ATTENTION_STRETCHES + 1) * LPK_ATTENTION_PARTIAL_FLOATS(dv)))
 
 /* y[b][s][heads][dv] = softmax(cap(scale * q . K^T) + mask) . V over the first p + s rows of the caches.
  * k_cache: [b][kv_heads][c][d], v_cache: [b][kv_heads][c][dv], c >= p + s, of `dtype` (LPK_F32, LPK_F16, LPK_BF16). Head h
@@ -188,7 +192,7 @@ void lpk_matmul_plain(void *c, const void *a, const void *b, const int64_t *dims
  * scores, with strides ms of batch, head, query, key (0 where broadcast). cap(x) = softcap * tanh(x / softcap) unless
  * softcap is 0. causal: query i sees keys 0 .. p + i. window > 0: only the last `window` of these. Without causal, p is
  * any number with p + s = keys (negative for a cross attention with fewer keys than queries), and window must be 0.
- * A row that sees no key gives zeros. */
+ * A row that sees no key gives zeros. The result does not depend on `threads`, to the bit; it may on `s`. */
 void lpk_attention(float *y, const float *q, const void *k_cache, const void *v_cache, const float *mask,
                    const float *sinks, const int64_t *ys, const int64_t *qs, const int64_t *ms, int64_t b, int64_t s,
                    int64_t p, int64_t c,
