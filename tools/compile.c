@@ -17,10 +17,19 @@ static void return_freed_memory(void) {
 #endif
 }
 
+/* Usual ones where none are given. */
+static void take_lengths(lp_compile *compile) {
+  lp_request *request = &compile->request;
+  compile->says_lengths = request->isl > 0 || request->osl > 0;
+  if (request->isl == 0) request->isl = 512;
+  if (request->osl == 0) request->osl = 128;
+}
+
 static lp_status compile_model(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   lp_compile *compile = command->user;
   lp_module *module = NULL;
   compile->model = args->data[0];
+  take_lengths(compile);
   if (compile->plan_only) compile->emit = "report";
   if (lp_streq(compile->emit, "report")) return_freed_memory();
   LP_TRY(lp_tool_check_pass(&compile->flags, diag));
@@ -118,8 +127,7 @@ int lp_tool_compile(int argc, char **argv) {
                         .opt_level = "3",
                         .opset = 21,
                         .private_layers = -1};
-  compile.request =
-      (lp_request){.isl = 512, .osl = 128, .batch = 1, .cut = -1, .objective = "cost", .generation = true};
+  compile.request = (lp_request){.batch = 1, .cut = -1, .objective = "cost", .generation = true};
   lp_tool_tidy_when_interrupted();
   int status = read_and_compile(&compile, argc, argv);
   lp_compile_release(&compile);

@@ -8,6 +8,7 @@ typedef struct {
   const char *model, *output, *emit, *side, *backend_device, *backend_cloud;
   const char *device, *cloud, *link, *march, *tokenizer, *depfile, *subgraph;
   bool plan_only, table1, locations, profile;
+  bool says_lengths; /* --isl or --osl was given */
   lp_texts reports, bind, pins;
   int64_t private_layers; /* -1: not asked for */
   lp_numbers exits;
@@ -21,6 +22,8 @@ typedef struct {
 
 /* Loads the machines and the link and checks what was asked for together (compile_request.c). */
 LP_MUST_USE lp_status lp_compile_prepare(lp_compile *compile, lp_diag *diag);
+/* Warns where the lengths that were asked for exceed the context of the model; its operators are there. */
+void lp_compile_check_lengths(const lp_compile *compile, const lp_module *module, lp_diag *diag);
 void lp_compile_release(lp_compile *compile);
 
 /* Does this output need weights (a bundle, code), or only the graph? */

@@ -326,6 +326,7 @@ static lp_status emit_placed(const lp_compile *compile, lp_module *module, lp_di
   lp_compile chosen = *compile;
   LP_TRY(check_output(compile, diag));
   LP_TRY(run_passes(compile, module, lp_pipeline_ops, diag));
+  lp_compile_check_lengths(compile, module, diag);
   LP_TRY(lp_plan_choose_types(module, &chosen.request, diag));
   if (emits(compile, "placed-ir")) return emit_module(&chosen, module, "place,insert-comm", diag);
   return emit_planned(&chosen, module, diag);

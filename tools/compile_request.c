@@ -118,6 +118,17 @@ lp_status lp_compile_prepare(lp_compile *compile, lp_diag *diag) {
   return LP_OK;
 }
 
+void lp_compile_check_lengths(const lp_compile *compile, const lp_module *module, lp_diag *diag) {
+  const lp_op *func = lp_module_find_func(module, "main");
+  const lp_request *request = &compile->request;
+  int64_t context = func ? lp_op_i64(func, "context", 0) : 0;
+  if (compile->says_lengths && context > 0 && request->osl > context - request->isl)
+    lp_warning(diag, LP_LOC_FILE(compile->model),
+               "the plan is for a prompt of %" PRId64 " tokens and %" PRId64
+               " to generate, the model's context is %" PRId64,
+               request->isl, request->osl, context);
+}
+
 void lp_compile_release(lp_compile *compile) {
   lp_hw_free(compile->device_machine);
   lp_hw_free(compile->cloud_machine);
