@@ -101,7 +101,7 @@ typedef struct {
   float *rows;      /* [room][width]: of the positions from `consumed` on */
   bool *present;    /* [room] */
   int64_t room;
-  lp_sample *sampled; /* [capacity]: what comes behind each position; token -1: not computed */
+  lp_sample *sampled; /* [capacity]: what comes behind each position; token -1: not computed. NULL: nothing yet */
   lp_buf scratch;
 } lp_context;
 
@@ -128,7 +128,7 @@ LP_MUST_USE lp_status lp_context_ask(lp_context *context, const lp_question *que
  * most, run it, write its samples and say that it passed; judge. */
 LP_MUST_USE lp_status lp_context_check(const lp_context *context, const lp_question *question, lp_diag *diag);
 bool lp_context_next(const lp_context *context, const lp_question *question, lp_cloud_pass *out);
-lp_sample *lp_context_samples(const lp_context *context, const lp_cloud_pass *pass); /* [wanted] */
+lp_sample *lp_context_samples(lp_context *context, const lp_cloud_pass *pass); /* [wanted] */
 void lp_context_passed(lp_context *context, const lp_cloud_pass *pass);
 LP_MUST_USE lp_status lp_context_judge(lp_context *context, const lp_question *question, lp_answer *out, lp_diag *diag);
 

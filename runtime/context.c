@@ -12,7 +12,6 @@ lp_context *lp_context_create(const lp_halves *halves, const lp_context_options 
   context->halves = halves;
   context->options = *options;
   context->executor = lp_executor_create(halves->bundle, LP_SIDE_CLOUD, pool);
-  context->sampled = lp_alloc(((size_t)options->capacity + 1) * sizeof(*context->sampled));
   lp_context_drop(context);
   return context;
 }
@@ -35,29 +34,41 @@ void lp_context_free(lp_context *context) {
 }
 
 static void forget_samples(lp_context *context, int64_t from) {
+  if (context->sampled == NULL) return;
   for (int64_t i = from; i < context->options.capacity; i++)
     context->sampled[i].token = -1;
+}
+
+/* Allocated when there is something to sample: a device that names a capacity has sent nothing for it yet. */
+static lp_sample *samples_from(lp_context *context, int64_t position) {
+  if (context->sampled == NULL) {
+    context->sampled = lp_alloc((size_t)context->options.capacity * sizeof(*context->sampled));
+    forget_samples(context, 0);
+  }
+  return context->sampled + position;
 }
 
 void lp_context_drop(lp_context *context) {
   lp_executor_forget(context->executor);
   release_rows(context);
+  free(context->sampled);
+  context->sampled = NULL;
   context->consumed = context->held = 0;
-  forget_samples(context, 0);
 }
 
 size_t lp_context_bytes(const lp_context *context) {
   size_t row = context->halves->width * sizeof(float) + sizeof(bool);
-  return context->executor->states.region_bytes + (size_t)context->room * row;
+  size_t sampled = context->sampled != NULL ? (size_t)context->options.capacity * sizeof(*context->sampled) : 0;
+  return context->executor->states.region_bytes + (size_t)context->room * row + sampled;
 }
 
 bool lp_context_bytes_wanted(const lp_context *context, size_t *bytes) {
   int64_t sym[LP_MAX_SYMBOLS] = {0};
   sym[LP_SYM_B] = 1;
   sym[LP_SYM_C] = context->options.capacity;
-  size_t rows = 0;
+  size_t rows = 0, row = context->halves->width * sizeof(float) + sizeof(bool) + sizeof(*context->sampled);
   return lp_states_bytes(&context->executor->states, sym, bytes) &&
-         lp_size_mul((size_t)context->options.capacity, context->halves->width * sizeof(float) + sizeof(bool), &rows) &&
+         lp_size_mul((size_t)context->options.capacity, row, &rows) &&
          lp_size_add(*bytes, rows, bytes);
 }
 
@@ -180,8 +191,8 @@ bool lp_context_next(const lp_context *context, const lp_question *question, lp_
   return true;
 }
 
-lp_sample *lp_context_samples(const lp_context *context, const lp_cloud_pass *pass) {
-  return context->sampled + (pass->past + pass->count - pass->wanted);
+lp_sample *lp_context_samples(lp_context *context, const lp_cloud_pass *pass) {
+  return samples_from(context, pass->past + pass->count - pass->wanted);
 }
 
 void lp_context_passed(lp_context *context, const lp_cloud_pass *pass) {
@@ -190,7 +201,7 @@ void lp_context_passed(lp_context *context, const lp_cloud_pass *pass) {
 
 lp_status lp_context_judge(lp_context *context, const lp_question *question, lp_answer *out, lp_diag *diag) {
   int64_t first = first_asked(question);
-  const lp_sample *sampled = context->sampled + first;
+  const lp_sample *sampled = samples_from(context, first);
   int64_t accepted = 0;
   while (accepted < question->count && sampled[accepted].token == question->draft[accepted])
     accepted++;

@@ -17,7 +17,6 @@ static worker_context *add(lp_worker *worker, uint64_t id, lp_context *context) 
   worker_context *made = lp_alloc(sizeof(*made));
   made->id = id;
   made->context = context;
-  made->question.draft = lp_alloc((size_t)context->options.capacity * sizeof(*made->question.draft));
   lp_vec_push(&worker->contexts, made);
   return made;
 }
@@ -258,6 +257,7 @@ static void handle_ask(lp_worker *worker, uint32_t peer, worker_context *context
   context->question.number = ask->number;
   context->question.end = ask->end;
   context->question.count = (int64_t)ask->n_draft;
+  context->question.draft = lp_realloc(context->question.draft, (ask->n_draft + 1) * sizeof(*ask->draft));
   if (ask->n_draft > 0) memcpy(context->question.draft, ask->draft, ask->n_draft * sizeof(*ask->draft));
   context->question.since_ms = lp_now_ms();
   if (!again) {

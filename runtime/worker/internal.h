@@ -47,7 +47,7 @@ typedef struct {
     uint64_t number;
     lp_context_time time;
     int64_t end, count;
-    int32_t *draft; /* [capacity] */
+    int32_t *draft; /* [count] */
     double since_ms, asked_ms;
     uint64_t turn;  /* in the passes, once all rows are there; 0: none yet */
     double busy_ms; /* passes so far took */
