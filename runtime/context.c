@@ -68,8 +68,7 @@ bool lp_context_bytes_wanted(const lp_context *context, size_t *bytes) {
   sym[LP_SYM_C] = context->options.capacity;
   size_t rows = 0, row = context->halves->width * sizeof(float) + sizeof(bool) + sizeof(*context->sampled);
   return lp_states_bytes(&context->executor->states, sym, bytes) &&
-         lp_size_mul((size_t)context->options.capacity, row, &rows) &&
-         lp_size_add(*bytes, rows, bytes);
+         lp_size_mul((size_t)context->options.capacity, row, &rows) && lp_size_add(*bytes, rows, bytes);
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
