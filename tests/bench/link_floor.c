@@ -112,9 +112,11 @@ static void connect_both(int fd[2]) {
   struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   socklen_t size = sizeof(at);
   int listener = socket(AF_INET, SOCK_STREAM, 0), yes = 1;
+  need(listener >= 0, "a socket");
   need(bind(listener, (struct sockaddr *)&at, size) == 0 && listen(listener, 1) == 0, "to listen");
   need(getsockname(listener, (struct sockaddr *)&at, &size) == 0, "getsockname");
   fd[0] = socket(AF_INET, SOCK_STREAM, 0);
+  need(fd[0] >= 0, "a socket");
   need(connect(fd[0], (struct sockaddr *)&at, size) == 0, "to connect");
   fd[1] = accept(listener, NULL, NULL);
   need(fd[1] >= 0, "to accept");

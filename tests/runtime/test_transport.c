@@ -252,6 +252,7 @@ START_TEST(a_device_gives_up) {
   struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   socklen_t size = sizeof(at);
   int silent = socket(AF_INET, SOCK_STREAM, 0);
+  ck_assert_int_ge(silent, 0);
   if (_i == 0) {
     ck_assert_int_eq(bind(silent, (struct sockaddr *)&at, size), 0);
     ck_assert_int_eq(listen(silent, 1), 0);
