@@ -91,6 +91,13 @@ static size_t refusals_logged(void) {
   return count;
 }
 
+/* The device may know that it is refused before the worker has said so. */
+static bool refusal_is_logged(void) {
+  for (double until = lp_now_ms() + 20000; lp_now_ms() < until; usleep(10000))
+    if (refusals_logged() > 0) return true;
+  return false;
+}
+
 static lp_status generate(const char *cloud, lp_mode mode, lp_link_security security, lp_generation *out,
                           lp_diag *diag) {
   int32_t prompts[TOY_BATCH * TOY_PROMPT];
@@ -256,7 +263,7 @@ START_TEST(client_certificates) {
   ck_assert_uint_eq(refusals_logged(), 0);
   wrong.cert_file = wrong.cert_key_file = NULL;
   expect_refused(worker.address, wrong, "cannot reach the cloud");
-  ck_assert_uint_gt(refusals_logged(), 0);
+  ck_assert(refusal_is_logged());
   wrong.cert_file = certificate[0];
   wrong.cert_key_file = certificate_key[0];
   expect_refused(worker.address, wrong, "cannot reach the cloud");
