@@ -1,3 +1,4 @@
+/* Frames over one connection, sealed and opened by the threads that send and want them (tcp_stream.h). */
 #include "runtime/link/tcp_stream.h"
 
 #include <errno.h>

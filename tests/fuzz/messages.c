@@ -1,3 +1,4 @@
+/* Numbers and fields drawn from a fuzzer's bytes (messages.h). */
 #include "tests/fuzz/messages.h"
 
 #include <stdlib.h>

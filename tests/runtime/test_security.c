@@ -275,18 +275,9 @@ START_TEST(client_certificates) {
 }
 END_TEST
 
-static int connect_to(const char *address) {
-  struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(strchr(address, ':') + 1))};
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  int fd = socket(AF_INET, SOCK_STREAM, 0);
-  ck_assert_int_ge(fd, 0);
-  ck_assert_int_eq(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
-  return fd;
-}
-
 /* Sends, and waits until the worker hangs up. */
 static void expect_hangup(const char *address, const uint8_t *bytes, size_t size) {
-  int fd = connect_to(address);
+  int fd = toy_connect(address);
   uint8_t answer[4096];
   ck_assert_int_eq(send(fd, bytes, size, MSG_NOSIGNAL), (ssize_t)size);
   struct pollfd wait = {.fd = fd, .events = POLLIN};
@@ -322,7 +313,7 @@ END_TEST
 /* A device that does not read what it is sent holds nobody up. */
 START_TEST(deaf_device) {
   toy_worker worker = start_worker(false, false, "127.0.0.1:0");
-  int fd = connect_to(worker.address);
+  int fd = toy_connect(worker.address);
   uint8_t beats[4096] = {0};
   for (int i = 0; i < 2000 && send(fd, beats, sizeof(beats), MSG_NOSIGNAL | MSG_DONTWAIT) > 0; i++)
     ;
@@ -430,7 +421,7 @@ static pid_t start_tap(const toy_worker *worker, const char *record, char addres
     }
     if (wait[0].revents == 0 || count + 2 > 16) continue;
     end[count] = accept(listener, NULL, NULL);
-    end[count + 1] = connect_to(worker->address);
+    end[count + 1] = toy_connect(worker->address);
     count += 2;
   }
 }

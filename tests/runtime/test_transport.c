@@ -13,6 +13,7 @@
 #include "runtime/link/link_security.h"
 #include "runtime/link/tcp_look.h"
 #include "runtime/link/tls.h"
+#include "tests/runtime/toy_run.h"
 #include "tests/suite.h"
 
 static const lp_transport *const tcp = &lp_transport_tcp;
@@ -204,15 +205,6 @@ END_TEST
 
 /* ---- handshakes of TLS ----------------------------------------------------------------------------------------------------- */
 
-static int connect_to(const char *address) {
-  struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(strchr(address, ':') + 1))};
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  int fd = socket(AF_INET, SOCK_STREAM, 0);
-  ck_assert_int_ge(fd, 0);
-  ck_assert_int_eq(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
-  return fd;
-}
-
 /* Who begins a handshake and does not go on with it, or sends anything else, holds nobody up. */
 START_TEST(others_shake_hands_meanwhile) {
   static const uint8_t begun[] = {22, 3, 1, 1, 0, 1}, garbage[] = "GET / HTTP/1.1\r\n\r\n";
@@ -220,7 +212,7 @@ START_TEST(others_shake_hands_meanwhile) {
   char address[32];
   use_tls(&made);
   listen_at(&made, address);
-  int slow = connect_to(address), wrong = connect_to(address);
+  int slow = toy_connect(address), wrong = toy_connect(address);
   ck_assert_int_eq(send(slow, begun, sizeof(begun), 0), sizeof(begun));
   ck_assert_int_eq(send(wrong, garbage, sizeof(garbage), 0), sizeof(garbage));
   lp_endpoint endpoint = endpoint_of(&made, address);

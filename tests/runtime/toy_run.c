@@ -1,10 +1,14 @@
 #include "tests/runtime/toy_run.h"
 
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "runtime/runtime_internal.h"
 
 toy_worker toy_worker_start(const char *bundle, const char *budget, const char *idle_ms) {
   return toy_worker_start_at(bundle, budget, idle_ms, "127.0.0.1:0");
@@ -55,6 +59,23 @@ lp_bundle *toy_bundle_load(const char *path, unsigned sides) {
   }
   lp_diag_free(diag);
   return bundle;
+}
+
+lp_bundle *toy_bundle_make(const toy_placement *placement, unsigned sides) {
+  char *dir = toy_dir_create(), *path = toy_bundle_write(dir, "toy", placement);
+  lp_bundle *bundle = toy_bundle_load(path, sides);
+  if (lp_bundle_await_check(bundle, NULL) != LP_OK) abort();
+  free(path);
+  toy_dir_remove(dir);
+  return bundle;
+}
+
+int toy_connect(const char *address) {
+  struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(strchr(address, ':') + 1))};
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  int fd = socket(AF_INET, SOCK_STREAM, 0);
+  if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof(to)) != 0) abort();
+  return fd;
 }
 
 void toy_prompts(int32_t out[TOY_BATCH * TOY_PROMPT]) {

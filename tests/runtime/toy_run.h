@@ -22,6 +22,10 @@ void toy_worker_stop(toy_worker *worker); /* kills it */
 int toy_worker_end(toy_worker *worker);   /* asks it to end; its exit status */
 
 lp_bundle *toy_bundle_load(const char *path, unsigned sides);
+/* Written to a folder of its own, loaded, and the folder removed. Aborts on failure. */
+lp_bundle *toy_bundle_make(const toy_placement *placement, unsigned sides);
+/* A plain connection to the worker at 127.0.0.1:PORT. Aborts when there is none. */
+int toy_connect(const char *address);
 void toy_prompts(int32_t out[TOY_BATCH * TOY_PROMPT]);
 /* Generates TOY_MADE tokens for `batch` prompts; `cloud` NULL runs in this process. Aborts on failure. */
 void toy_generate(const lp_bundle *bundle, const char *cloud, int64_t batch, lp_sampling sampling, int32_t *tokens,
