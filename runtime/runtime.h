@@ -45,7 +45,7 @@ bool lp_tokenizer_has_chat_template(const lp_tokenizer *tokenizer);
 LP_MUST_USE lp_status lp_tokenizer_chat(const lp_tokenizer *tokenizer, const lp_chat_message *messages, size_t count,
                                         bool add_generation_prompt, lp_buf *out, lp_diag *diag);
 
-/* ---- sampler (sampler.c) ----------------------------------------------------------------------------------------- */
+/* ---- sampler (exec/sampler.c) ----------------------------------------------------------------------------------------- */
 
 typedef struct {
   double temperature; /* 0: greedy, the lowest id among equals */
@@ -77,7 +77,7 @@ typedef struct {
 lp_sample lp_sampler_draw_top(const lp_sampling *sampling, const lp_sampler_top *top, uint64_t sequence,
                               uint64_t position, lp_buf *scratch);
 
-/* ---- thread pool (pool.c) ---------------------------------------------------------------------------------------- */
+/* ---- thread pool (exec/pool.c) ---------------------------------------------------------------------------------------- */
 
 /* `threads` - 1 workers that spin briefly, then sleep; the caller is thread 0. */
 typedef struct lp_pool lp_pool;
@@ -97,7 +97,7 @@ typedef struct {
 void lp_text_stream_put(lp_text_stream *stream, const lp_tokenizer *tokenizer, int32_t token, lp_buf *out);
 void lp_text_stream_free(lp_text_stream *stream);
 
-/* ---- bundle (bundle.c) ------------------------------------------------------------------------------------------- */
+/* ---- bundle (bundle/bundle.c) ------------------------------------------------------------------------------------------- */
 
 /* A bundle NAME.llmpart/ on disk; docs/bundle.md describes manifest.json. Immutable after loading. */
 typedef struct lp_bundle lp_bundle;
@@ -119,7 +119,7 @@ void lp_bundle_free(lp_bundle *bundle);
 bool lp_bundle_is_split(const lp_bundle *bundle);                 /* does any program cross the link? */
 const lp_tokenizer *lp_bundle_tokenizer(const lp_bundle *bundle); /* NULL when the bundle carries none */
 int32_t lp_bundle_vocab(const lp_bundle *bundle);
-/* How a generation uses the early exits of its bundle (collaborate.c; docs/exits.md). */
+/* How a generation uses the early exits of its bundle (exits/collaborate.c; docs/exits.md). */
 typedef enum {
   LP_MODE_FULL,      /* every token from the full model, one after the other; no exits */
   LP_MODE_EXACT,     /* the last exit drafts, the cloud verifies: the tokens are the full model's */
@@ -163,7 +163,7 @@ typedef struct {
 LP_MUST_USE lp_status lp_worker_serve(const lp_bundle *bundle, const lp_worker_options *options,
                                       const volatile int *stop, lp_diag *diag);
 
-/* A worker as a child process on loopback (spawn.c). It does not outlive this process. */
+/* A worker as a child process on loopback (session/spawn.c). It does not outlive this process. */
 typedef struct {
   int pid;
   int ready_fd;
@@ -176,14 +176,14 @@ LP_MUST_USE lp_status lp_worker_spawn(const char *program, const char *bundle, i
 LP_MUST_USE lp_status lp_worker_await(lp_worker_process *process, lp_diag *diag);
 void lp_worker_stop(lp_worker_process *process); /* one that was not started (zero) is allowed */
 
-/* ---- generation (generate.c) ------------------------------------------------------------------------------------- */
+/* ---- generation (session/generate.c) ------------------------------------------------------------------------------------- */
 
-/* The encoding of hidden states on the link (codec.c states the error of each). */
+/* The encoding of hidden states on the link (exits/codec.c states the error of each). */
 typedef enum { LP_CODEC_AUTO, LP_CODEC_F32, LP_CODEC_F16, LP_CODEC_INT8, LP_CODEC_INT4, LP_CODEC_COUNT } lp_codec;
 const char *lp_codec_name(lp_codec codec); /* "auto", "f16" */
 bool lp_codec_parse(const char *name, lp_codec *out);
 
-/* What `llmpart calibrate --apply` left in a bundle (calibration.c): a theta for threshold mode. */
+/* What `llmpart calibrate --apply` left in a bundle (exits/calibration.c): a theta for threshold mode. */
 #define LP_CALIBRATION_FILE "calibration.json"
 typedef struct {
   double theta;
@@ -274,7 +274,7 @@ LP_MUST_USE lp_status lp_session_generate(lp_session *session, const int32_t *pr
                                           lp_token_sink *sink, void *user, lp_generation *out, lp_diag *diag);
 void lp_generation_free(lp_generation *generation);
 
-/* ---- what happened when (trace.c) -------------------------------------------------------------------------------- */
+/* ---- what happened when (exec/trace.c) -------------------------------------------------------------------------------- */
 
 /* A timeline of a session on four lanes, device, upload, link and cloud, by the device's clock. Any thread may add to it. */
 lp_trace *lp_trace_create(void);
@@ -282,7 +282,7 @@ void lp_trace_free(lp_trace *trace);
 /* In the form that chrome://tracing and Perfetto read, with "schema": "llmpart.trace/1" among its other data. */
 LP_MUST_USE lp_status lp_trace_write(lp_trace *trace, const char *path, lp_diag *diag);
 
-/* ---- a generation on disk (session_file.c) ----------------------------------------------------------------------- */
+/* ---- a generation on disk (session/session_file.c) ----------------------------------------------------------------------- */
 
 /* The content of options->session_file: prompt, options, and the tokens so far. */
 struct lp_saved_session {
@@ -305,7 +305,7 @@ void lp_saved_session_free(lp_saved_session *saved);
 const char *lp_mode_name(lp_mode mode); /* "exact" */
 bool lp_mode_parse(const char *name, lp_mode *out);
 
-/* ---- a program on given data (session_data.c) -------------------------------------------------------------------- */
+/* ---- a program on given data (session/session_data.c) -------------------------------------------------------------------- */
 
 typedef struct {
   const char *name;  /* as in the manifest */
@@ -323,7 +323,7 @@ size_t lp_bundle_output_count(const lp_bundle *bundle);
 LP_MUST_USE lp_status lp_session_run(lp_session *session, const char *program, const lp_data *inputs, size_t count,
                                      lp_data *outputs, lp_diag *diag);
 
-/* ---- measuring (bench.c) ----------------------------------------------------------------------------------------- */
+/* ---- measuring (session/bench.c) ----------------------------------------------------------------------------------------- */
 
 typedef struct {
   int64_t prompt, generate; /* tokens; 0 leaves the row out */

@@ -4,9 +4,9 @@
 
 #include "runtime/gpu/gpu.h"
 #include "runtime/link/link.h"
-#include "runtime/manifest.h"
+#include "runtime/bundle/manifest.h"
 
-/* ---- bundle (bundle.c) ------------------------------------------------------------------------------------------- */
+/* ---- bundle (bundle/bundle.c) ------------------------------------------------------------------------------------------- */
 
 typedef struct {
   bool loaded;
@@ -29,7 +29,7 @@ struct lp_bundle {
 /* Waits until the content of the weights has been compared with the manifest's checksums; reports damage. */
 LP_MUST_USE lp_status lp_bundle_await_check(const lp_bundle *bundle, lp_diag *diag);
 
-/* ---- verification of content (verifier.c) ------------------------------------------------------------------------ */
+/* ---- verification of content (bundle/verifier.c) ------------------------------------------------------------------------ */
 
 /* Compares mapped files with their CRC-32C on a thread of its own, which thereby brings them into memory. */
 typedef struct lp_verifier lp_verifier;
@@ -43,7 +43,7 @@ void lp_verifier_free(lp_verifier *verifier); /* stops it; NULL is allowed */
 LP_MUST_USE lp_status lp_file_verify(const char *path, const lp_file_desc *want, const void *data, size_t size,
                                      bool strong, lp_diag *diag);
 
-/* ---- KV caches (state.c) ----------------------------------------------------------------------------------------- */
+/* ---- KV caches (exec/state.c) ----------------------------------------------------------------------------------------- */
 
 /* The states of one side of one session, in one region of zeros at first: the host's memory, which a GPU may share, or that of a
  * GPU whose memory is apart (gpu.h). */
@@ -77,7 +77,7 @@ LP_MUST_USE lp_status lp_states_unpack(const lp_states *states, int32_t state, c
 LP_MUST_USE lp_status lp_states_copy(const lp_states *from, const lp_states *to, int32_t state, const int64_t *sym,
                                      lp_diag *diag);
 
-/* ---- activations (activations.c) --------------------------------------------------------------------------------- */
+/* ---- activations (exec/activations.c) --------------------------------------------------------------------------------- */
 
 /* Memory of one pass. Its content does not outlive the pass. */
 typedef struct {
@@ -88,7 +88,7 @@ typedef struct {
 bool lp_activations_reserve(lp_activations *activations, size_t bytes);
 void lp_activations_free(lp_activations *activations);
 
-/* ---- executor (executor.c) --------------------------------------------------------------------------------------- */
+/* ---- executor (exec/executor.c) --------------------------------------------------------------------------------------- */
 
 typedef struct {
   void *data;
@@ -131,7 +131,7 @@ LP_MUST_USE lp_status lp_payload_check(const lp_manifest *manifest, const lp_ste
 LP_MUST_USE lp_status lp_executor_sample(lp_executor *executor, const lp_step *step, const lp_sampling *sampling,
                                          lp_sample *out, lp_buf *scratch, lp_diag *diag);
 
-/* ---- what tokens are drawn from (logits.c) ------------------------------------------------------------------------ */
+/* ---- what tokens are drawn from (exec/logits.c) ------------------------------------------------------------------------ */
 
 /* Rows of logits, or what a GPU found of each (lp_gpu_find_top). Borrowed. */
 typedef struct {
@@ -150,7 +150,7 @@ lp_sample lp_logits_draw(const lp_logits *logits, int64_t row, const lp_sampling
 void lp_logits_sample(const lp_logits *logits, const int64_t *sym, const lp_sampling *sampling, lp_sample *out,
                       lp_buf *scratch);
 
-/* ---- passes over several sequences (batch.c) --------------------------------------------------------------------- */
+/* ---- passes over several sequences (exec/batch.c) --------------------------------------------------------------------- */
 
 /* Rows of one sequence in one pass at most: a long prompt is run in as many passes as that takes, between which others have theirs. */
 enum { LP_PASS_ROWS = 128 };
@@ -190,7 +190,7 @@ LP_MUST_USE lp_status lp_batch_end(lp_batch *batch, lp_diag *diag);
 /* The first program that is the same code on this side, step by step. */
 int32_t lp_program_code(const lp_bundle *bundle, lp_side_id side, int32_t program);
 
-/* ---- what happened when (trace.c) -------------------------------------------------------------------------------- */
+/* ---- what happened when (exec/trace.c) -------------------------------------------------------------------------------- */
 
 typedef enum { LP_LANE_DEVICE, LP_LANE_UPLOAD, LP_LANE_LINK, LP_LANE_CLOUD, LP_LANE_COUNT } lp_trace_lane;
 
@@ -217,7 +217,7 @@ struct Lp__Wire__Times;
 /* NULL for NULL. */
 const lp_cloud_times *lp_cloud_times_of(const struct Lp__Wire__Times *times, lp_cloud_times *out);
 
-/* ---- session (session.c) ----------------------------------------------------------------------------------------- */
+/* ---- session (session/session.c) ----------------------------------------------------------------------------------------- */
 
 /* Times one walk. A step is as many parts as it marks, or one. */
 typedef struct lp_stopwatch {
@@ -269,7 +269,7 @@ LP_MUST_USE lp_status lp_walk_output(lp_session *session, lp_walk *walk, lp_exec
 void lp_walk_trace(const lp_session *session, const lp_walk *walk, const lp_step *step, double begin_ms, double end_ms);
 bool lp_walk_wants(const lp_session *session, const lp_walk *walk, const lp_step *step);
 
-/* With a worker (session_remote.c). */
+/* With a worker (session/session_remote.c). */
 /* Once; does nothing when the cloud's side is here. */
 LP_MUST_USE lp_status lp_session_connect(lp_session *session, lp_diag *diag);
 LP_MUST_USE lp_status lp_session_walk_remote(lp_session *session, lp_walk *walk, lp_diag *diag);
@@ -277,7 +277,7 @@ void lp_session_disconnect(lp_session *session);
 double lp_session_timeout_ms(const lp_session *session); /* the longest wait for the worker */
 
 /* The plan for prompts of `length` tokens that are to be gone on with for `most`: the one that the options name, or else the one
- * in whose regions the request and the link as measured lie. Says it in `out`. The session is connected. (choose_plan.c) */
+ * in whose regions the request and the link as measured lie. Says it in `out`. The session is connected. (session/choose_plan.c) */
 LP_MUST_USE lp_status lp_session_choose_plan(lp_session *session, int64_t length, int64_t most, lp_generation *out,
                                              lp_diag *diag);
 

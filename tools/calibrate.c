@@ -1,5 +1,5 @@
 /* llmpart calibrate: the smallest theta of a bundle's exits that keeps a risk. */
-#include "runtime/calibrate/calibrate.h"
+#include "runtime/exits/calibrate/calibrate.h"
 
 #include <stdlib.h>
 #include <string.h>

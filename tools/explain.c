@@ -1,5 +1,5 @@
 /* llmpart explain: why an operator sits where it does: its times on either side, and what moving it would change. */
-#include "tools/certificate.h"
+#include "tools/certificate/certificate.h"
 
 #include <math.h>
 #include <stdlib.h>

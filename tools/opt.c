@@ -1,7 +1,7 @@
 /* llmpart opt: runs passes on IR text; what the pass tests are written with. */
 #include "tools/pipeline.h"
 
-#include "tools/expected.h"
+#include "tools/verify/expected.h"
 
 #include <stdlib.h>
 #include <string.h>

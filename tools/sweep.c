@@ -1,5 +1,5 @@
 /* llmpart sweep: a capacity planner's table. */
-#include "passes/sweep.h"
+#include "passes/plan/sweep/sweep.h"
 #include "frontend/frontend.h"
 #include "tools/tools.h"
 

@@ -1,5 +1,5 @@
 /* llmpart verify: compiles models for this machine, runs ONNX test data through them and compares. */
-#include "tools/verify.h"
+#include "tools/verify/verify.h"
 
 #include <stdlib.h>
 

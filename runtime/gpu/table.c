@@ -4,7 +4,7 @@
 
 #include "runtime/gpu/api.h"
 #include "runtime/gpu/gpu.h"
-#include "runtime/json_reader.h"
+#include "base/json/json_reader.h"
 
 enum { MOST_THREADS = 1024, MOST_REFS = 1024, MOST_BUFFERS = 1 << 20 };
 

@@ -1,5 +1,5 @@
 /* Messages of link.proto over a transport, and the handshake. */
-#include "runtime/link.pb-c.h"
+#include "runtime/link/link.pb-c.h"
 
 #include <stdlib.h>
 #include <string.h>

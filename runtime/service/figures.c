@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/json_reader.h"
+#include "base/json/json_reader.h"
 
 /* Reads the value of a document. */
 typedef lp_status json_reader(const lp_json *root, void *user, lp_diag *diag);

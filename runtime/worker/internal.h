@@ -2,8 +2,8 @@
 #ifndef LP_WORKER_INTERNAL_H
 #define LP_WORKER_INTERNAL_H
 
-#include "runtime/context_file.h"
-#include "runtime/link.pb-c.h"
+#include "runtime/exits/context_file.h"
+#include "runtime/link/link.pb-c.h"
 #include "runtime/link/link_security.h"
 
 /* A run of a program that takes all payloads before it computes: it waits for a pass that serves several (pass.c). */

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/context_file.h"
+#include "runtime/exits/context_file.h"
 #include "runtime/worker/internal.h"
 
 static const int64_t usual_bytes = INT64_C(4) << 30;

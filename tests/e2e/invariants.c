@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "runtime/collaborate.h"
+#include "runtime/exits/collaborate.h"
 
 enum { MOST_TOKENS = 64, ORDERS = 20 };
 static const lp_sampling greedy = {.top_p = 1};

@@ -3,7 +3,7 @@
 #define LP_FUZZ_MESSAGES_H
 
 #include "base/base.h"
-#include "runtime/link.pb-c.h"
+#include "runtime/link/link.pb-c.h"
 
 typedef struct {
   const uint8_t *data;

@@ -1,5 +1,5 @@
 /* Minimum cuts with branch and bound: equal to trying everything on graphs of any form, and bounds that hold. */
-#include "passes/plan_cut.h"
+#include "passes/plan/exact/cut.h"
 #include "tests/passes/random_plan.h"
 #include "tests/suite.h"
 

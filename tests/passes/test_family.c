@@ -1,5 +1,5 @@
 /* Plan families: regions cover every request once, more plans never serve worse, and their weights fit together. */
-#include "passes/plan_family.h"
+#include "passes/plan/family/family.h"
 #include "tests/passes/llama.h"
 #include "tests/suite.h"
 

@@ -1,5 +1,5 @@
 /* Closed forms say what the planner's own sums say, at sizes, machines, types and links that they were not made for. */
-#include "passes/plan_forms.h"
+#include "passes/plan/forms.h"
 #include "tests/passes/llama.h"
 #include "tests/suite.h"
 

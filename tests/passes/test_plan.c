@@ -1,5 +1,5 @@
 /* Planning: the figures of P1's study, the arithmetic of evaluation, and what schedulers promise. */
-#include "passes/plan_internal.h"
+#include "passes/plan/plan_internal.h"
 #include "tests/passes/llama.h"
 #include "tests/suite.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/collaborate.h"
+#include "runtime/exits/collaborate.h"
 #include "tests/runtime/toy_run.h"
 #include "tests/suite.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "runtime/collaborate.h"
+#include "runtime/exits/collaborate.h"
 #include "tests/runtime/toy_run.h"
 #include "tests/suite.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/link.pb-c.h"
+#include "runtime/link/link.pb-c.h"
 #include "runtime/runtime_internal.h"
 #include "tests/runtime/toy_run.h"
 #include "tests/suite.h"

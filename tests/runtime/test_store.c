@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/context_file.h"
+#include "runtime/exits/context_file.h"
 #include "tests/runtime/toy_run.h"
 #include "tests/suite.h"
 

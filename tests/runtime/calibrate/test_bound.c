@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/random.h"
-#include "runtime/calibrate/calibrate.h"
+#include "runtime/exits/calibrate/calibrate.h"
 #include "tests/suite.h"
 
 START_TEST(bound_is_clopper_and_pearsons) {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/calibrate/calibrate.h"
+#include "runtime/exits/calibrate/calibrate.h"
 #include "tests/runtime/toy_run.h"
 #include "tests/suite.h"
 

@@ -1,0 +1,175 @@
+/* A graph becomes a block: opsets, names, inputs and outputs. */
+#include "frontend/onnx/onnx.h"
+
+#include <string.h>
+
+/* ---- names ---- */
+
+lp_scope lp_scope_open(lp_importer *im, const lp_scope *parent) {
+  lp_scope scope = {.parent = parent, .values = lp_map_create(), .initializers = lp_map_create()};
+  lp_vec_push(&im->maps, scope.values);
+  lp_vec_push(&im->maps, scope.initializers);
+  return scope;
+}
+
+lp_status lp_scope_find(lp_importer *im, const lp_scope *scope, const char *name, lp_value **out) {
+  *out = NULL;
+  for (; scope; scope = scope->parent) {
+    if (lp_map_has(scope->values, name)) {
+      *out = lp_map_get(scope->values, name);
+      return LP_OK;
+    }
+    const Onnx__TensorProto *tensor = lp_map_get(scope->initializers, name);
+    if (!tensor) continue;
+    lp_loc loc = {.file = im->file, .node = lp_arena_strdup(im->module->arena, name), .op = "initializer"};
+    LP_TRY(lp_import_tensor(im, tensor, loc, name, out));
+    lp_map_put(scope->values, name, *out);
+    return LP_OK;
+  }
+  return LP_OK;
+}
+
+lp_status lp_scope_define(lp_importer *im, lp_scope *scope, const char *name, lp_value *value, lp_loc loc) {
+  if (lp_map_has(scope->values, name) || lp_map_has(scope->initializers, name))
+    return lp_error(im->diag, loc, "value '%s' is defined twice", name);
+  lp_map_put(scope->values, name, value);
+  if (value && !value->name) value->name = lp_arena_strdup(im->module->arena, name);
+  return LP_OK;
+}
+
+static lp_status refuse_sparse(const lp_importer *im, const Onnx__GraphProto *graph) {
+  const Onnx__TensorProto *values = graph->sparse_initializer[0]->values;
+  const char *name = values ? lp_text(values->name) : "";
+  return lp_error(im->diag, lp_reader_loc(im, graph, name), "initializer '%s' is sparse, which is not supported", name);
+}
+
+lp_status lp_scope_add_initializers(lp_importer *im, lp_scope *scope, const Onnx__GraphProto *graph) {
+  lp_loc loc = LP_LOC_FILE(im->path);
+  if (graph->n_sparse_initializer > 0) return refuse_sparse(im, graph);
+  for (size_t i = 0; i < graph->n_initializer; i++) {
+    Onnx__TensorProto *tensor = graph->initializer[i];
+    const char *name = lp_text(tensor->name);
+    if (!name[0]) return lp_error(im->diag, loc, "an initializer has no name");
+    if (lp_map_has(scope->initializers, name)) return lp_error(im->diag, loc, "value '%s' is defined twice", name);
+    lp_tensor_data checked;
+    lp_dtype dtype;
+    lp_loc at = lp_dtype_from_onnx(tensor->data_type, &dtype) ? loc : lp_reader_loc(im, graph, name);
+    LP_TRY(lp_tensor_check(im, tensor, at, name, &checked));
+    bool external = checked.file && checked.file != im->file && checked.bytes > 0;
+    if (external) lp_vec_push(&im->regions, ((lp_region){checked.file, name, checked.offset, checked.bytes}));
+    lp_map_put(scope->initializers, name, tensor);
+  }
+  return LP_OK;
+}
+
+/* ---- the model ---- */
+
+/* The first node of the default domain, which its missing or ancient opset concerns; the file when there is none. */
+static lp_loc first_standard_loc(const lp_importer *im, const Onnx__GraphProto *graph) {
+  for (size_t i = 0; graph && i < graph->n_node; i++)
+    if (!lp_node_domain(graph->node[i])[0]) return lp_node_loc(im, graph->node[i], NULL);
+  return LP_LOC_FILE(im->path);
+}
+
+lp_status lp_read_opset(lp_importer *im, const Onnx__GraphProto *graph) {
+  im->opset = 0;
+  for (size_t i = 0; i < im->model->n_opset_import; i++) {
+    const Onnx__OperatorSetIdProto *set = im->model->opset_import[i];
+    const char *domain = lp_text(set->domain);
+    if (!domain[0] || lp_streq(domain, "ai.onnx")) im->opset = set->version;
+  }
+  lp_loc loc = first_standard_loc(im, graph);
+  if (im->opset == 0) return loc.op ? lp_refuse_no_opset(im, loc) : LP_OK; /* other domains need none of it */
+  if (im->opset < LP_ONNX_OPSET_MIN)
+    return lp_error(im->diag, loc, "opset %" PRId64 " of domain 'ai.onnx' is older than %d, the oldest supported",
+                    im->opset, LP_ONNX_OPSET_MIN);
+  if (im->opset > LP_ONNX_OPSET_MAX)
+    lp_warning(im->diag, LP_LOC_FILE(im->path), "opset %" PRId64 " is newer than %d, the newest known", im->opset,
+               LP_ONNX_OPSET_MAX);
+  return LP_OK;
+}
+
+/* Inputs that are no initializers (which older files list among the inputs) become the function's arguments. */
+static lp_status import_inputs(lp_importer *im, lp_scope *scope, const Onnx__GraphProto *graph, lp_op **func) {
+  size_t count = 0, bound = 0, room = graph->n_input + 1;
+  lp_type *types = LP_NEW_ARRAY(im->scratch, lp_type, room);
+  const char **names = LP_NEW_ARRAY(im->scratch, const char *, room);
+  lp_type *bound_types = LP_NEW_ARRAY(im->scratch, lp_type, room);
+  const lp_input_binding **bindings = LP_NEW_ARRAY(im->scratch, const lp_input_binding *, room);
+  for (size_t i = 0; i < graph->n_input; i++) {
+    const char *name = lp_text(graph->input[i]->name);
+    if (lp_map_has(scope->initializers, name)) continue;
+    if (!name[0]) return lp_error(im->diag, LP_LOC_FILE(im->path), "an input has no name");
+    LP_TRY(lp_import_type(im, graph, graph->input[i]->type, name, &types[count]));
+    bindings[bound] = lp_binding_find(im, name);
+    if (bindings[bound])
+      bound_types[bound++] = types[count];
+    else
+      names[count++] = lp_arena_strdup(im->module->arena, name);
+  }
+  *func = lp_module_add_func(im->module, "main", (int32_t)count, types);
+  im->block = (*func)->region;
+  for (size_t i = 0; i < count; i++)
+    LP_TRY(lp_scope_define(im, scope, names[i], im->block->arg[i], LP_LOC_FILE(im->path)));
+  lp_op_set_strs(im->module, *func, "inputs", names, (int32_t)count);
+  for (size_t i = 0; i < bound; i++) {
+    lp_value *value;
+    LP_TRY(lp_import_binding(im, bindings[i], bound_types[i], &value));
+    LP_TRY(lp_scope_define(im, scope, bindings[i]->name, value, LP_LOC_FILE(im->path)));
+  }
+  return LP_OK;
+}
+
+static lp_status import_outputs(lp_importer *im, const lp_scope *scope, const Onnx__GraphProto *graph, lp_op *func) {
+  size_t count = graph->n_output;
+  lp_loc loc = LP_LOC_FILE(im->path);
+  const char **names = LP_NEW_ARRAY(im->scratch, const char *, count);
+  lp_value **values = LP_NEW_ARRAY(im->scratch, lp_value *, count);
+  for (size_t i = 0; i < count; i++) {
+    names[i] = lp_text(graph->output[i]->name);
+    LP_TRY(lp_scope_find(im, scope, names[i], &values[i]));
+    if (!values[i]) return lp_error(im->diag, loc, "output '%s' is made by no node", names[i]);
+    names[i] = lp_arena_strdup(im->module->arena, names[i]);
+  }
+  lp_op *end = lp_op_create(im->module, LP_OP_RETURN, (lp_loc){.file = im->file}, (int32_t)count, values, 0, NULL);
+  lp_op_append(im->block, end);
+  lp_op_set_strs(im->module, func, "outputs", names, (int32_t)count);
+  return LP_OK;
+}
+
+/* Exporters state the element types of outputs; one that differs from what was inferred tells of a misread operator. */
+static lp_status check_outputs(const lp_importer *im, const Onnx__GraphProto *graph) {
+  const lp_op *end = lp_block_terminator(im->block);
+  for (size_t i = 0; i < graph->n_output; i++) {
+    const Onnx__TypeProto *type = graph->output[i]->type;
+    lp_dtype declared;
+    if (!type || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE || !type->tensor_type ||
+        !lp_dtype_from_onnx(type->tensor_type->elem_type, &declared))
+      continue;
+    lp_dtype found = lp_op_in(end, (int32_t)i)->type.dtype;
+    if (declared != found)
+      return lp_error(im->diag, LP_LOC_FILE(im->path), "output '%s' is declared %s but computed as %s",
+                      lp_text(graph->output[i]->name), lp_dtype_name(declared), lp_dtype_name(found));
+  }
+  return LP_OK;
+}
+
+lp_status lp_import_model(lp_importer *im) {
+  lp_loc loc = LP_LOC_FILE(im->path);
+  const Onnx__GraphProto *graph = NULL;
+  LP_TRY(lp_model_graph(im, &graph));
+  if (graph->n_node == 0) return lp_error(im->diag, loc, "the graph is empty: it has no nodes");
+  if (graph->n_output == 0) return lp_error(im->diag, loc, "the graph has no outputs");
+  LP_TRY(lp_read_opset(im, graph));
+  LP_TRY(lp_functions_index(im));
+  lp_scope outer = lp_scope_open(im, NULL), scope = lp_scope_open(im, &outer);
+  lp_op *func = NULL;
+  if (graph != im->model->graph) LP_TRY(lp_scope_add_initializers(im, &outer, im->model->graph));
+  LP_TRY(lp_scope_add_initializers(im, &scope, graph));
+  LP_TRY(lp_bindings_check(im, graph));
+  LP_TRY(import_inputs(im, &scope, graph, &func));
+  LP_TRY(lp_import_nodes(im, &scope, graph->node, graph->n_node, NULL));
+  LP_TRY(import_outputs(im, &scope, graph, func));
+  lp_external_report_overlaps(im);
+  return check_outputs(im, graph);
+}

@@ -1,0 +1,48 @@
+/* fuse: makes fewer and larger operators where that saves traffic, never larger than what can be placed on its own. */
+#include "passes/lower/fuse.h"
+
+#include "passes/build.h"
+
+lp_op *lp_only_reader(const lp_value *value) {
+  return lp_value_has_one_use(value) ? value->uses->owner : NULL;
+}
+
+bool lp_is_map(const lp_op *op, const char *fn) {
+  return lp_op_is(op, LP_OP_MAP) && lp_streq(lp_op_str(op, "fn", NULL), fn);
+}
+
+/* Constants first: an operator may then move up to any of its other operands. */
+static void hoist_constants(lp_block *block) {
+  lp_op *first = block->first;
+  while (first && lp_op_has(first, LP_CONSTANT))
+    first = first->next;
+  for (lp_op *op = first, *next; op; op = next) {
+    next = op->next;
+    if (!lp_op_has(op, LP_CONSTANT)) continue;
+    lp_op_detach(op);
+    lp_op_insert_before(first, op);
+  }
+}
+
+static lp_status run(lp_module *module, lp_pass_context *context) {
+  LP_FOR_OPS(func, lp_module_body(module)) {
+    if (func->kind != LP_OP_FUNC) continue;
+    lp_block *block = func->region;
+    hoist_constants(block);
+    lp_fuse_linear(module, block, context->diag);
+    lp_fuse_norm(module, block);
+    lp_fuse_layout(module, block);
+    lp_fuse_map(module, block);
+    hoist_constants(block); /* a bias may have been given another shape */
+    lp_build_remove_dead(block);
+    lp_block_renumber(block);
+  }
+  return LP_OK;
+}
+
+const lp_pass lp_pass_fuse = {
+    .name = "fuse",
+    .summary = "fold bias, activation, gate and residual into linear; join elementwise operators; cancel transposes",
+    .needs = "lowered",
+    .run = run,
+};

@@ -1,0 +1,301 @@
+/* kv-cache: gives every causal self-attention of a generating model a KV cache. Where the model has past inputs and
+ * present outputs, they become the cache; where it has none, positions are counted from p instead of 0. Then what leads
+ * to the logits alone is computed for the last r rows (kv_last.c). Attention to what is no token of the model
+ * (an encoder's states) has none; an encoder, whose tokens see those behind them, does not generate and stays as it is. */
+#include "passes/build.h"
+#include "passes/lower/kv_cache.h"
+#include "passes/passes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+  lp_module *module;
+  lp_op *func;
+  lp_block *block;
+  lp_diag *diag;
+  const lp_request *request;
+  bool has_past;
+  lp_dtype dtype; /* of the caches */
+  int64_t states;
+  lp_kv_masks masks;
+} cache_pass;
+
+static const char *role_at(const lp_op *func, const char *attr, int32_t index) {
+  const lp_attr *roles = lp_op_attr(func, attr);
+  return roles && index < roles->count ? roles->ss[index] : "data";
+}
+
+static bool is_past(const cache_pass *c, const lp_value *arg) {
+  return !arg->def && arg->block == c->block && lp_has_prefix(role_at(c->func, "input_roles", arg->index), "past");
+}
+
+/* Does the value view a past input? A stacked past is sliced first. */
+static bool views_past(const cache_pass *c, const lp_value *value) {
+  while (value->def && (value->def->kind == LP_OP_RESHAPE || value->def->kind == LP_OP_SLICE ||
+                        (value->def->kind == LP_OP_MAP && lp_streq(lp_op_str(value->def, "fn", ""), "cast"))))
+    value = lp_op_in(value->def, 0);
+  return is_past(c, value);
+}
+
+/* ---- caches ---------------------------------------------------------------------------------------------------------- */
+
+static void declare_state(cache_pass *c, int64_t index, int64_t layer, bool values, lp_type rows) {
+  lp_module *m = c->module;
+  lp_op *state = lp_op_create(m, LP_OP_STATE, LP_LOC_NONE, 0, NULL, 0, NULL);
+  const lp_poly *shape[] = {rows.dim[0], rows.dim[1], lp_dim_symbol(m, "c"), rows.dim[3]};
+  lp_op_set_i64(m, state, "index", index);
+  lp_op_set_str(m, state, "name", lp_arena_format(m->arena, "layer.%" PRId64 ".%s", layer, values ? "v" : "k"));
+  lp_op_set_str(m, state, "dtype", lp_dtype_name(c->dtype));
+  lp_op_set_polys(m, state, "shape", shape, 4);
+  lp_op_set_i64(m, state, "append_axis", 2);
+  lp_op_insert_before(c->func, state);
+}
+
+/* The new rows of keys or values, without the past in front of them; NULL when there is no such form. */
+static lp_value *fresh_rows(const cache_pass *c, lp_value *value) {
+  const lp_op *concat = value->def;
+  if (!c->has_past) return value;
+  bool joined = lp_op_is(concat, LP_OP_CONCAT) && concat->in_count == 2 && lp_op_i64(concat, "axis", -1) == 2;
+  return joined && views_past(c, lp_op_in(concat, 0)) ? lp_op_in(concat, 1) : NULL;
+}
+
+static lp_status cache_operand(cache_pass *c, lp_op *attention, int32_t operand, int64_t layer) {
+  lp_module *m = c->module;
+  lp_value *old = lp_op_in(attention, operand), *rows = fresh_rows(c, old);
+  if (!rows)
+    return lp_error(c->diag, attention->loc, "attention does not append to a past input, so it can keep no KV cache");
+  const lp_poly *total = lp_poly_add(m->arena, lp_dim_symbol(m, "p"), rows->type.dim[2]);
+  const lp_poly *dims[] = {rows->type.dim[0], rows->type.dim[1], total, rows->type.dim[3]};
+  int64_t state = c->states++;
+  lp_build b = lp_build_at(m, attention, c->diag);
+  lp_op *append = lp_build_typed(&b, LP_OP_KV_APPEND, 1, &rows, lp_type_make(m, c->dtype, 4, dims));
+  lp_op_set_i64(m, append, "state", state);
+  lp_op_set_str(m, append, "layout", "bhsd");
+  declare_state(c, state, layer, operand == 2, rows->type);
+  lp_op_set_in(attention, operand, append->out[0]);
+  return LP_OK;
+}
+
+static lp_status cache_attention(cache_pass *c, lp_op *attention, int64_t layer) {
+  if (!lp_op_bool(attention, "causal", false) && !c->has_past)
+    return lp_error(c->diag, attention->loc, "attention is not causal, so it can keep no KV cache");
+  if (!c->has_past) LP_TRY(lp_kv_lengthen_mask(c->module, &c->masks, attention, c->diag));
+  LP_TRY(cache_operand(c, attention, 1, layer));
+  return cache_operand(c, attention, 2, layer);
+}
+
+/* ---- what attends to what ---------------------------------------------------------------------------------------------- */
+
+/* Marks the values that depend on the tokens, in their scratch. */
+static void mark_tokens(const cache_pass *c, void *mark) {
+  for (int32_t i = 0; i < c->block->arg_count; i++)
+    if (lp_streq(role_at(c->func, "input_roles", i), "tokens")) c->block->arg[i]->scratch = mark;
+  LP_FOR_OPS(op, c->block) {
+    bool depends = false;
+    for (int32_t i = 0; i < op->in_count && !depends; i++)
+      depends = lp_op_in(op, i) && lp_op_in(op, i)->scratch;
+    for (int32_t i = 0; i < op->out_count && depends; i++)
+      op->out[i]->scratch = mark;
+  }
+}
+
+typedef LP_VEC(lp_op *) op_list;
+
+/* The attentions of the model's tokens to themselves. */
+static void find_self_attentions(const cache_pass *c, op_list *out) {
+  static char token;
+  mark_tokens(c, &token);
+  LP_FOR_OPS(op, c->block)
+  if (op->kind == LP_OP_ATTENTION && lp_op_in(op, 1)->scratch) lp_vec_push(out, op);
+  mark_tokens(c, NULL);
+  LP_FOR_OPS(op, c->block)
+  for (int32_t i = 0; i < op->out_count; i++)
+    op->out[i]->scratch = NULL;
+}
+
+/* The first attention of an encoder, whose tokens see those behind them; NULL for a model that generates. */
+static const lp_op *encoder_attention(const cache_pass *c, const op_list *attentions) {
+  for (size_t i = 0; i < attentions->count; i++)
+    if (c->has_past || lp_op_bool(attentions->data[i], "causal", false)) return NULL;
+  return attentions->count > 0 ? attentions->data[0] : NULL;
+}
+
+/* ---- positions of a model without past inputs ------------------------------------------------------------------------- */
+
+static bool has_symbol(const cache_pass *c, const lp_poly *poly, const char *name) {
+  return lp_poly_has(poly, lp_symbols_find(&c->module->symbols, name));
+}
+
+/* Counting and table rows of s positions begin at p. */
+static lp_status shift_op(const cache_pass *c, lp_op *op) {
+  lp_module *m = c->module;
+  const lp_poly *p = lp_dim_symbol(m, "p");
+  if (op->kind == LP_OP_IOTA && has_symbol(c, op->out[0]->type.dim[0], "s")) {
+    const lp_poly *shift = lp_poly_mul(m->arena, p, lp_op_poly(op, "step"));
+    lp_op_set_poly(m, op, "start", lp_poly_add(m->arena, lp_op_poly(op, "start"), shift));
+  } else if (op->kind == LP_OP_SLICE && lp_value_is_constant(lp_op_in(op, 0))) {
+    const lp_attr *starts = lp_op_attr(op, "starts");
+    const lp_poly *shifted[LP_MAX_RANK];
+    for (int32_t i = 0; i < starts->count; i++)
+      shifted[i] =
+          has_symbol(c, op->out[0]->type.dim[i], "s") ? lp_poly_add(m->arena, starts->polys[i], p) : starts->polys[i];
+    lp_op_set_polys(m, op, "starts", shifted, starts->count);
+  } else if (op->kind == LP_OP_DIMS) {
+    const lp_attr *values = lp_op_attr(op, "values");
+    for (int32_t i = 0; i < values->count; i++)
+      if (has_symbol(c, values->polys[i], "s") && op->out[0]->uses)
+        return lp_error(c->diag, op->loc, "the length of the sequence is used as a number, so no KV cache can be kept");
+  }
+  return LP_OK;
+}
+
+/* cumsum(ones) counts from 1: it becomes op.iota, broadcast to its shape. */
+static void count_by_iota(const cache_pass *c, lp_op *op) {
+  lp_value *x = lp_op_in(op, 0);
+  while (x->def && (x->def->kind == LP_OP_RESHAPE || x->def->kind == LP_OP_EXPAND ||
+                    (x->def->kind == LP_OP_MAP && x->def->in_count == 1)))
+    x = lp_op_in(x->def, 0);
+  int64_t axis = lp_op_i64(op, "axis", 0);
+  bool ones = lp_op_is(x->def, LP_OP_FILL) && lp_op_f64(x->def, "value", 0) == 1.0;
+  bool plain = !lp_op_bool(op, "reverse", false) && !lp_op_bool(op, "exclusive", false);
+  lp_type type = op->out[0]->type;
+  if (!ones || !plain || axis != type.rank - 1) return;
+  lp_build b = lp_build_at(c->module, op, c->diag);
+  lp_op *iota = lp_build_typed(&b, LP_OP_IOTA, 0, NULL, lp_type_make(c->module, LP_I64, 1, &type.dim[axis]));
+  lp_op_set_poly(c->module, iota, "start", lp_dim_const(c->module, 1));
+  lp_op_set_poly(c->module, iota, "step", lp_dim_const(c->module, 1));
+  lp_value *row = type.dtype == LP_I64 ? iota->out[0] : lp_build_map1(&b, "cast", iota->out[0], type.dtype);
+  lp_value_replace(op->out[0], lp_build_typed(&b, LP_OP_EXPAND, 1, &row, type)->out[0]);
+}
+
+static lp_status shift_positions(const cache_pass *c) {
+  static char free_mark; /* an address that says: depends on no input */
+  lp_status status = LP_OK;
+  LP_FOR_OPS(op, c->block)
+  if (op->kind == LP_OP_CUMSUM && !lp_kv_is_mask(op)) count_by_iota(c, op);
+  lp_build_remove_dead(c->block);
+  for (lp_op *op = c->block->first; op && status == LP_OK; op = op->next) {
+    bool free = op->out_count > 0 && op->kind != LP_OP_KV_APPEND;
+    for (int32_t i = 0; i < op->in_count && free; i++)
+      free = !lp_op_in(op, i) || lp_value_is_constant(lp_op_in(op, i)) || lp_op_in(op, i)->scratch == &free_mark;
+    if (lp_op_has(op, LP_CONSTANT) || lp_kv_is_mask(op)) continue;
+    if (lp_kv_mixes_rows(c->module, op))
+      status = lp_error(c->diag, op->loc, "positions are mixed outside attention, so no KV cache can be kept");
+    else if (free)
+      status = shift_op(c, op);
+    for (int32_t i = 0; i < op->out_count && free; i++)
+      op->out[i]->scratch = &free_mark;
+  }
+  LP_FOR_OPS(op, c->block) {
+    op->scratch = NULL;
+    for (int32_t i = 0; i < op->out_count; i++)
+      op->out[i]->scratch = NULL;
+  }
+  return status;
+}
+
+/* ---- arguments and results --------------------------------------------------------------------------------------------- */
+
+static bool keeps_result(const cache_pass *c, int32_t index) {
+  const char *role = role_at(c->func, "output_roles", index);
+  return lp_streq(role, "logits") || (lp_streq(role, "exit_logits") && c->request->exit_count > 0);
+}
+
+static void keep_strs(const cache_pass *c, const char *name, const int32_t *kept, int32_t count) {
+  const lp_attr *attr = lp_op_attr(c->func, name);
+  const char **texts = LP_NEW_ARRAY(c->module->arena, const char *, count);
+  for (int32_t i = 0; i < count; i++)
+    texts[i] = attr && kept[i] < attr->count ? attr->ss[kept[i]] : "";
+  lp_op_set_strs(c->module, c->func, name, texts, count);
+}
+
+static void drop_results(const cache_pass *c) {
+  lp_op *last = lp_block_terminator(c->block);
+  int32_t *kept = LP_NEW_ARRAY(c->module->arena, int32_t, last->in_count), count = 0;
+  lp_value **in = LP_NEW_ARRAY(c->module->arena, lp_value *, last->in_count);
+  for (int32_t i = 0; i < last->in_count; i++)
+    if (keeps_result(c, i)) {
+      in[count] = lp_op_in(last, i);
+      kept[count++] = i;
+    }
+  lp_op_set_ins(c->module, last, count, in);
+  keep_strs(c, "outputs", kept, count);
+  keep_strs(c, "output_roles", kept, count);
+}
+
+static lp_status drop_arguments(const cache_pass *c) {
+  lp_block *block = c->block;
+  int32_t *kept = LP_NEW_ARRAY(c->module->arena, int32_t, block->arg_count), count = 0;
+  for (int32_t i = 0; i < block->arg_count; i++) {
+    lp_value *arg = block->arg[i];
+    if (arg->uses && is_past(c, arg))
+      return lp_error(c->diag, arg->uses->owner->loc,
+                      "past input '%s' is used by more than the attention that appends to it",
+                      arg->name ? arg->name : "?");
+    if (arg->uses || lp_streq(role_at(c->func, "input_roles", i), "tokens")) kept[count++] = i;
+  }
+  lp_value **args = LP_NEW_ARRAY(c->module->arena, lp_value *, count);
+  for (int32_t i = 0; i < count; i++) {
+    args[i] = block->arg[kept[i]];
+    args[i]->index = i;
+  }
+  block->arg = args;
+  block->arg_count = block->arg_room = count;
+  keep_strs(c, "inputs", kept, count);
+  keep_strs(c, "input_roles", kept, count);
+  lp_op_remove_attr(c->func, "past_pair");
+  return LP_OK;
+}
+
+/* ---- driver ------------------------------------------------------------------------------------------------------------- */
+
+static lp_status cache_all(cache_pass *c, const op_list *attentions) {
+  for (size_t i = 0; i < attentions->count; i++)
+    LP_TRY(cache_attention(c, attentions->data[i], (int64_t)i));
+  drop_results(c);
+  lp_build_remove_dead(c->block);
+  if (!c->has_past) LP_TRY(shift_positions(c));
+  LP_TRY(drop_arguments(c));
+  lp_kv_find_context(c->module, c->func);
+  lp_kv_take_last_rows(c->module, c->block, c->diag);
+  lp_block_renumber(c->block);
+  return LP_OK;
+}
+
+static lp_status read_dtype(const lp_pass_context *context, lp_loc loc, lp_dtype *out) {
+  const char *text = lp_pass_option(context, "dtype");
+  if (!text) text = context->request->kv_dtype;
+  if (!text) return LP_OK;
+  if (lp_dtype_parse(text, out) && (*out == LP_F32 || *out == LP_F16 || *out == LP_BF16)) return LP_OK;
+  return lp_error(context->diag, loc, "KV caches of '%s' are not supported: f32, f16 or bf16", text);
+}
+
+static lp_status run(lp_module *module, lp_pass_context *context) {
+  lp_op *func = lp_module_find_func(module, "main");
+  if (!func) return lp_error(context->diag, LP_LOC_FILE(module->name), "no function 'main' to give KV caches");
+  if (!context->request || !context->request->generation) return LP_OK;
+  cache_pass c = {
+      .module = module, .func = func, .block = func->region, .diag = context->diag, .request = context->request};
+  LP_TRY(read_dtype(context, func->loc, &c.dtype));
+  c.masks.block = c.block;
+  for (int32_t i = 0; i < c.block->arg_count; i++)
+    c.has_past |= is_past(&c, c.block->arg[i]);
+  op_list attentions = {0};
+  find_self_attentions(&c, &attentions);
+  lp_status status = LP_OK;
+  const lp_op *encoder = encoder_attention(&c, &attentions);
+  if (encoder)
+    lp_warning(c.diag, encoder->loc, "tokens attend to those behind them: the model encodes and does not generate");
+  else
+    status = cache_all(&c, &attentions);
+  lp_vec_free(&attentions);
+  return status;
+}
+
+const lp_pass lp_pass_kv_cache = {.name = "kv-cache",
+                                  .summary =
+                                      "keep keys and values of past positions; compute the last rows' logits alone",
+                                  .needs = "lowered",
+                                  .options = "dtype",
+                                  .run = run};

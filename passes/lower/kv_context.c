@@ -1,0 +1,100 @@
+/* How many positions a model was made for: the rows of its tables of positions. An index beyond a table would read another
+ * row, and nobody would know. */
+#include "ir/ir.h"
+#include "passes/lower/kv_cache.h"
+
+typedef struct {
+  lp_module *module;
+  int64_t least; /* rows that allow for positions 0 .. least - 1; 0: no table was met */
+} context_search;
+
+/* A number that every element of `value` is. */
+static bool read_scalar(const lp_value *value, int64_t *out) {
+  lp_tensor tensor;
+  if (!lp_value_constant(value, &tensor) || (tensor.type.dtype != LP_I64 && tensor.type.dtype != LP_I32)) return false;
+  for (int32_t i = 0; i < tensor.type.rank; i++)
+    if (!lp_type_static_dim(tensor.type, i, out) || *out != 1) return false;
+  *out = lp_tensor_i64(&tensor, 0);
+  return true;
+}
+
+/* Is `last` the last position, p + s - 1, and a number? */
+static bool offset_of(const context_search *c, const lp_poly *last, int64_t *offset) {
+  lp_arena *arena = c->module->arena;
+  const lp_poly *end = lp_poly_add(arena, lp_dim_symbol(c->module, "p"), lp_dim_symbol(c->module, "s"));
+  return last &&
+         lp_poly_is_const(lp_poly_sub(arena, lp_poly_add(arena, last, lp_dim_const(c->module, 1)), end), offset);
+}
+
+static bool offset_of_index(const context_search *c, const lp_value *value, int64_t *offset);
+
+static bool offset_of_map(const context_search *c, const lp_op *op, int64_t *offset) {
+  const char *fn = lp_op_str(op, "fn", "");
+  int64_t by = 0;
+  if (lp_streq(fn, "cast") || lp_streq(fn, "copy")) return offset_of_index(c, lp_op_in(op, 0), offset);
+  bool adds = lp_streq(fn, "add"), subtracts = lp_streq(fn, "sub");
+  if ((!adds && !subtracts) || op->in_count != 2) return false;
+  bool second = read_scalar(lp_op_in(op, 1), &by);
+  if (!second && !(adds && read_scalar(lp_op_in(op, 0), &by))) return false;
+  if (!offset_of_index(c, lp_op_in(op, second ? 0 : 1), offset)) return false;
+  return lp_i64_add(*offset, subtracts ? -by : by, offset);
+}
+
+/* The greatest element of `value` behind the last position: 0 of positions themselves, 2 where 2 was added. */
+static bool offset_of_index(const context_search *c, const lp_value *value, int64_t *offset) {
+  const lp_op *op = value->def;
+  int64_t step = 0;
+  if (!op) return false;
+  switch (op->kind) {
+  case LP_OP_IOTA:
+    if (!lp_poly_is_const(lp_op_poly(op, "step"), &step) || step != 1) return false;
+    return offset_of(c,
+                     lp_poly_sub(c->module->arena,
+                                 lp_poly_add(c->module->arena, lp_op_poly(op, "start"), op->out[0]->type.dim[0]),
+                                 lp_dim_const(c->module, 1)),
+                     offset);
+  case LP_OP_RESHAPE:
+  case LP_OP_EXPAND:
+  case LP_OP_TRANSPOSE:
+  case LP_OP_SLICE: /* of them, perhaps the last */
+    return offset_of_index(c, lp_op_in(op, 0), offset);
+  case LP_OP_MAP:
+    return offset_of_map(c, op, offset);
+  default:
+    return false;
+  }
+}
+
+static void take_rows(context_search *c, int64_t rows, int64_t offset) {
+  if (rows - offset > 0 && (c->least == 0 || rows - offset < c->least)) c->least = rows - offset;
+}
+
+static void look_at_gather(context_search *c, const lp_op *op) {
+  int64_t rows, offset;
+  if (lp_type_static_dim(lp_op_in(op, 0)->type, (int32_t)lp_op_i64(op, "axis", 0), &rows) &&
+      offset_of_index(c, lp_op_in(op, 1), &offset))
+    take_rows(c, rows, offset);
+}
+
+/* Rows p .. p + s - 1 of a table. */
+static void look_at_slice(context_search *c, const lp_op *op) {
+  const lp_attr *starts = lp_op_attr(op, "starts");
+  const lp_value *table = lp_op_in(op, 0);
+  if (!lp_value_is_constant(table) || !starts) return;
+  for (int32_t i = 0; i < starts->count; i++) {
+    int64_t rows, offset;
+    const lp_poly *size = op->out[0]->type.dim[i];
+    const lp_poly *last = lp_poly_sub(c->module->arena, lp_poly_add(c->module->arena, starts->polys[i], size),
+                                      lp_dim_const(c->module, 1));
+    if (lp_type_static_dim(table->type, i, &rows) && offset_of(c, last, &offset)) take_rows(c, rows, offset);
+  }
+}
+
+void lp_kv_find_context(lp_module *module, lp_op *func) {
+  context_search c = {.module = module};
+  LP_FOR_OPS(op, func->region) {
+    if (op->kind == LP_OP_GATHER || op->kind == LP_OP_GATHER_ELEMENTS) look_at_gather(&c, op);
+    if (op->kind == LP_OP_SLICE) look_at_slice(&c, op);
+  }
+  if (c.least > 0) lp_op_set_i64(module, func, "context", c.least);
+}

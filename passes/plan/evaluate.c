@@ -1,0 +1,264 @@
+/* What a placement comes to: every operator's time on its side, every message of the turns, memory, cost. */
+#include "passes/plan/plan_internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Messages of one direction: each pays half a round trip, their bytes the bandwidth. */
+static double link_ms(const lp_request *request, lp_place from, double messages, double bytes) {
+  if (!request->link || messages <= 0) return 0;
+  if (from == LP_PLACE_DEVICE)
+    return lp_link_up_ms(request->link, bytes) + (messages - 1) * lp_link_up_ms(request->link, 0);
+  return lp_link_down_ms(request->link, bytes) + (messages - 1) * lp_link_down_ms(request->link, 0);
+}
+
+/* Free operators run on every side that needs them. */
+void lp_plan_mark_needed(const lp_plan_problem *problem, const lp_place *side, unsigned char *needed) {
+  static const unsigned char bit[LP_PLACE_COUNT] = {1 << LP_PLACE_DEVICE, 1 << LP_PLACE_CLOUD};
+  for (int32_t i = 0; i < problem->op_count; i++) {
+    needed[i] = 0;
+    if (!problem->ops[i].free) needed[i] = bit[side[i]];
+  }
+  for (int32_t i = problem->edge_count; i-- > 0;) {
+    const lp_plan_edge *edge = &problem->edges[i];
+    if (edge->producer >= 0 && problem->ops[edge->producer].free) needed[edge->producer] |= needed[edge->consumer];
+  }
+}
+
+static void hold_weights(const lp_plan_problem *problem, const unsigned char *needed, unsigned char *held) {
+  for (int32_t i = 0; i < problem->op_count; i++)
+    for (int32_t k = 0; k < problem->ops[i].weight_count; k++)
+      held[problem->ops[i].weights[k]] |= needed[i];
+}
+
+/* Times and weights of a stage. */
+static void sum_operators(const lp_plan_problem *problem, const lp_place *side, lp_arena *arena, unsigned char *held,
+                          lp_plan_stage_sum *sum) {
+  unsigned char *needed = LP_NEW_ARRAY(arena, unsigned char, problem->op_count);
+  lp_plan_mark_needed(problem, side, needed);
+  hold_weights(problem, needed, held);
+  for (int32_t i = 0; i < problem->op_count; i++)
+    for (int place = 0; place < LP_PLACE_COUNT; place++)
+      if (needed[i] & (1u << place)) sum->busy_ms[place] += problem->ops[i].ms[place];
+}
+
+static lp_place producer_side(const lp_plan_edge *edge, const lp_place *side) {
+  return edge->producer < 0 ? LP_PLACE_DEVICE : side[edge->producer];
+}
+
+void lp_plan_find_crossings(const lp_plan_problem *problem, const lp_place *side, lp_arena *arena,
+                            lp_plan_crossings *out) {
+  int32_t *turn = LP_NEW_ARRAY(arena, int32_t, problem->op_count), turns = lp_plan_turns(problem, side, turn);
+  bool *sends = LP_NEW_ARRAY(arena, bool, turns + 1), *crossed = LP_NEW_ARRAY(arena, bool, problem->value_count);
+  *out = (lp_plan_crossings){.edge = LP_NEW_ARRAY(arena, bool, problem->edge_count)};
+  for (int32_t i = 0; i < problem->edge_count; i++) {
+    const lp_plan_edge *edge = &problem->edges[i];
+    if (crossed[edge->value] || problem->ops[edge->consumer].free) continue;
+    if (edge->producer >= 0 && problem->ops[edge->producer].free) continue;
+    if (producer_side(edge, side) == side[edge->consumer]) continue;
+    crossed[edge->value] = out->edge[i] = true;
+    sends[edge->producer < 0 ? 0 : turn[edge->producer]] = true;
+    out->count++;
+  }
+  if (problem->result >= 0 && side[problem->result] == LP_PLACE_CLOUD && !problem->ops[problem->result].free) {
+    sends[turn[problem->result]] = true;
+    out->result = true;
+    out->count++;
+  }
+  for (int32_t i = 0; i < turns; i++)
+    out->messages[i % 2 ? LP_PLACE_CLOUD : LP_PLACE_DEVICE] += sends[i];
+}
+
+static void sum_messages(const lp_plan_problem *problem, const lp_place *side, lp_arena *arena,
+                         lp_plan_stage_sum *sum) {
+  lp_plan_crossings crossings;
+  lp_plan_find_crossings(problem, side, arena, &crossings);
+  for (int32_t i = 0; i < problem->edge_count; i++)
+    if (crossings.edge[i]) sum->bytes[producer_side(&problem->edges[i], side)] += problem->edges[i].bytes;
+  if (crossings.result) sum->bytes[LP_PLACE_CLOUD] += problem->result_bytes;
+  sum->crossings = crossings.count;
+  for (int place = 0; place < LP_PLACE_COUNT; place++)
+    sum->messages[place] = crossings.messages[place];
+}
+
+/* ---- KV caches and memory ------------------------------------------------------------------------------------------ */
+
+lp_place *lp_plan_state_sides(const lp_plan_problem *problem, const lp_place *side, lp_arena *arena) {
+  lp_place *sides = LP_NEW_ARRAY(arena, lp_place, problem->state_count);
+  for (int32_t i = 0; i < problem->op_count; i++)
+    if (problem->ops[i].state >= 0) sides[problem->ops[i].state] = side[i];
+  return sides;
+}
+
+static void sum_moves(const lp_plan_problem *problem, const lp_place *before, const lp_place *after,
+                      lp_plan_sums *sums) {
+  for (int32_t i = 0; i < problem->state_count; i++)
+    if (before[i] != after[i]) sums->move_bytes[before[i]] += problem->state_prompt_size[i];
+}
+
+unsigned char *lp_plan_mark_weights(const lp_plan_problem problem[LP_STAGE_COUNT], lp_place *const side[LP_STAGE_COUNT],
+                                    lp_arena *arena) {
+  unsigned char *held = LP_NEW_ARRAY(arena, unsigned char, problem[0].weight_count);
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    unsigned char *needed = LP_NEW_ARRAY(arena, unsigned char, problem[stage].op_count);
+    lp_plan_mark_needed(&problem[stage], side[stage], needed);
+    hold_weights(&problem[stage], needed, held);
+  }
+  return held;
+}
+
+/* Activations: twice what the largest operator reads and writes, a bound that plan-memory stays below. */
+static void sum_activations(const lp_plan_problem *problem, const lp_place *side, double total[LP_PLACE_COUNT]) {
+  for (int32_t i = 0; i < problem->op_count; i++) {
+    const lp_plan_op *op = &problem->ops[i];
+    if (op->free || op->state >= 0) continue;
+    double bytes = 2 * (op->bytes[side[i]] - op->weight_bytes[side[i]]);
+    if (bytes > total[side[i]]) total[side[i]] = bytes;
+  }
+}
+
+static void sum_memory(const lp_plan_problem problem[LP_STAGE_COUNT], const unsigned char *held,
+                       lp_place *const state_side[LP_STAGE_COUNT], lp_plan_sums *sums) {
+  for (int32_t i = 0; i < problem[0].weight_count; i++)
+    for (int place = 0; place < LP_PLACE_COUNT; place++)
+      if (held[i] & (1u << place)) sums->weight_bytes[place] += problem[0].weight_size[place][i];
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    for (int32_t i = 0; i < problem[0].state_count; i++)
+      if (!stage || state_side[0][i] != state_side[1][i])
+        sums->cache_bytes[state_side[stage][i]] += problem[0].state_size[i];
+}
+
+/* ---- constraints ---------------------------------------------------------------------------------------------------- */
+
+enum { CONSTRAINT_COUNT = 4 };
+
+typedef struct {
+  const char *name;
+  double value, limit; /* limit 0: none */
+} constraint;
+
+double lp_plan_memory_limit(const lp_request *request, lp_place place) {
+  if (place == LP_PLACE_DEVICE && request->device_memory > 0) return (double)request->device_memory;
+  const struct lp_machine *machine = place == LP_PLACE_CLOUD ? request->cloud : request->device;
+  return machine ? machine->figure[LP_HW_MEMORY] : 0;
+}
+
+static void list_constraints(const lp_plan_result *result, const lp_request *request,
+                             constraint out[CONSTRAINT_COUNT]) {
+  const constraint all[CONSTRAINT_COUNT] = {
+      {"device_memory", result->device_memory_bytes, lp_plan_memory_limit(request, LP_PLACE_DEVICE)},
+      {"cloud_memory", result->cloud_memory_bytes, lp_plan_memory_limit(request, LP_PLACE_CLOUD)},
+      {"ttft", result->ttft_ms, request->ttft_ms},
+      {"tpot", result->tpot_ms, request->tpot_ms}};
+  memcpy(out, all, sizeof all);
+}
+
+double lp_plan_strain(const lp_plan_result *result, const lp_request *request, const char **name) {
+  constraint all[CONSTRAINT_COUNT];
+  list_constraints(result, request, all);
+  double worst = 0;
+  for (int i = 0; i < CONSTRAINT_COUNT; i++) {
+    double ratio = all[i].limit > 0 ? all[i].value / all[i].limit : 0;
+    if (ratio <= worst) continue;
+    worst = ratio;
+    *name = all[i].name;
+  }
+  return worst;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------------------ */
+
+static double price(const struct lp_machine *machine) {
+  return machine ? machine->figure[LP_HW_PRICE] : 0;
+}
+
+static double power(const struct lp_machine *machine) {
+  return machine ? machine->figure[LP_HW_POWER] : 0;
+}
+
+static void sum_request(const lp_plan_stage_sum sum[LP_STAGE_COUNT], const lp_request *request, lp_plan_result *out) {
+  const lp_plan_stage_sum *first = &sum[LP_STAGE_PREFILL], *next = &sum[LP_STAGE_DECODE];
+  double steps = lp_plan_steps(request, LP_STAGE_DECODE);
+  out->prefill_device_ms = first->busy_ms[LP_PLACE_DEVICE];
+  out->prefill_cloud_ms = first->busy_ms[LP_PLACE_CLOUD];
+  out->decode_device_ms = next->busy_ms[LP_PLACE_DEVICE];
+  out->decode_cloud_ms = next->busy_ms[LP_PLACE_CLOUD];
+  for (int place = 0; place < LP_PLACE_COUNT; place++) {
+    out->prefill_link_ms += link_ms(request, (lp_place)place, first->messages[place], first->bytes[place]);
+    out->decode_link_ms += link_ms(request, (lp_place)place, next->messages[place], next->bytes[place]);
+    out->messages_prefill += (int64_t)first->messages[place];
+    out->messages_decode += (int64_t)next->messages[place];
+  }
+  out->ttft_ms = out->prefill_device_ms + out->prefill_cloud_ms + out->prefill_link_ms;
+  out->tpot_ms = out->decode_device_ms + out->decode_cloud_ms + out->decode_link_ms;
+  out->crossings_prefill = first->crossings;
+  out->crossings_decode = next->crossings;
+  out->bytes_up = first->bytes[LP_PLACE_DEVICE] + steps * next->bytes[LP_PLACE_DEVICE];
+  out->bytes_down = first->bytes[LP_PLACE_CLOUD] + steps * next->bytes[LP_PLACE_CLOUD];
+  out->device_busy_ms = out->prefill_device_ms + steps * out->decode_device_ms;
+  out->cloud_busy_ms = out->prefill_cloud_ms +
+                       steps * out->decode_cloud_ms / lp_plan_shared_runs(request, LP_STAGE_DECODE, LP_PLACE_CLOUD);
+  out->cost_usd = 1e-3 * (out->cloud_busy_ms * price(request->cloud) + out->device_busy_ms * price(request->device));
+  out->energy_j = 1e-3 * (out->cloud_busy_ms * power(request->cloud) + out->device_busy_ms * power(request->device));
+  double tokens = (double)request->batch * (double)(request->osl > 0 ? request->osl : 1);
+  out->cost_per_mtok_usd = out->cost_usd / tokens * 1e6;
+  out->e2e_ms = out->ttft_ms + steps * out->tpot_ms;
+}
+
+/* All moves of one direction travel as one message at the end of prefill, before the token. */
+static void add_moves(const double bytes[LP_PLACE_COUNT], const lp_request *request, lp_plan_result *out) {
+  for (int place = 0; place < LP_PLACE_COUNT; place++)
+    out->kv_move_ms += link_ms(request, (lp_place)place, bytes[place] > 0, bytes[place]);
+  out->ttft_ms += out->kv_move_ms;
+  out->e2e_ms += out->kv_move_ms;
+  out->bytes_up += bytes[LP_PLACE_DEVICE];
+  out->bytes_down += bytes[LP_PLACE_CLOUD];
+}
+
+void lp_plan_conclude(const lp_plan_sums *sums, const lp_request *request, lp_plan_result *out) {
+  double memory[LP_PLACE_COUNT];
+  *out = (lp_plan_result){0};
+  sum_request(sums->stage, request, out);
+  add_moves(sums->move_bytes, request, out);
+  for (int i = 0; i < LP_PLACE_COUNT; i++)
+    memory[i] = sums->weight_bytes[i] + sums->activation_bytes[i] +
+                sums->cache_bytes[i] * lp_plan_sessions(request, (lp_place)i);
+  out->device_weight_bytes = sums->weight_bytes[LP_PLACE_DEVICE];
+  out->cloud_weight_bytes = sums->weight_bytes[LP_PLACE_CLOUD];
+  out->device_memory_bytes = memory[LP_PLACE_DEVICE];
+  out->cloud_memory_bytes = memory[LP_PLACE_CLOUD];
+  const char *binding = NULL;
+  out->feasible = lp_plan_strain(out, request, &binding) <= 1;
+  out->binding = out->feasible ? NULL : binding;
+}
+
+void lp_plan_evaluate(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request,
+                      lp_place *const side[LP_STAGE_COUNT], lp_plan_result *out) {
+  lp_arena *arena = lp_arena_create();
+  lp_plan_sums sums = {0};
+  unsigned char *held = LP_NEW_ARRAY(arena, unsigned char, problem[0].weight_count);
+  lp_place *state_side[LP_STAGE_COUNT];
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    sum_operators(&problem[stage], side[stage], arena, held, &sums.stage[stage]);
+    sum_messages(&problem[stage], side[stage], arena, &sums.stage[stage]);
+    sum_activations(&problem[stage], side[stage], sums.activation_bytes);
+    state_side[stage] = lp_plan_state_sides(&problem[stage], side[stage], arena);
+  }
+  sum_moves(&problem[0], state_side[0], state_side[1], &sums);
+  sum_memory(problem, held, state_side, &sums);
+  lp_plan_conclude(&sums, request, out);
+  lp_arena_free(arena);
+}
+
+static int compare_numbers(double a, double b) {
+  return (a > b) - (a < b);
+}
+
+int lp_plan_compare(const lp_plan_result *a, const lp_plan_result *b, const lp_request *request) {
+  if (a->feasible != b->feasible) return a->feasible ? -1 : 1;
+  const char *name = NULL;
+  if (!a->feasible) return compare_numbers(lp_plan_strain(a, request, &name), lp_plan_strain(b, request, &name));
+  int order = compare_numbers(lp_plan_objective_value(a, request), lp_plan_objective_value(b, request));
+  return order ? order : compare_numbers(a->e2e_ms, b->e2e_ms);
+}

@@ -1,0 +1,224 @@
+/* Shortest paths of the exact scheduler: limits become prices, what both stages hold is divided among them as a minimum cut
+ * has it, and each stage is a shortest path through its frontiers. Any prices give a valid bound. */
+#include "passes/plan/exact/exact.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- prices ------------------------------------------------------------------------------------------------------------ */
+
+lp_exact_prices *lp_exact_prices_create(const lp_exact *x) {
+  lp_exact_prices *prices = LP_NEW(x->arena, lp_exact_prices);
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    prices->potential[stage] = LP_NEW_ARRAY(x->arena, double *, x->unit_count[stage] + 1);
+    prices->side[stage] = LP_NEW_ARRAY(x->arena, unsigned char, x->unit_count[stage]);
+    prices->met[stage] = LP_NEW_ARRAY(x->arena, unsigned char, x->unit_count[stage]);
+    for (int place = 0; place < LP_PLACE_COUNT; place++)
+      prices->share[stage][place] = LP_NEW_ARRAY(x->arena, double, x->holding_count);
+  }
+  prices->residence = LP_NEW_ARRAY(x->arena, double, x->holding_count);
+  return prices;
+}
+
+/* What moving a group of caches costs at least when prefill leaves it on `from`. */
+static double move_price(const lp_exact *x, const lp_exact_prices *prices, const lp_exact_holding *holding, int from) {
+  return (x->weights.move + prices->duals.per_ms[LP_STAGE_PREFILL]) * holding->move_bytes * x->ms_per_byte[from];
+}
+
+double lp_exact_residence(const lp_exact *x, const lp_exact_prices *prices, int32_t index) {
+  const lp_exact_holding *holding = &x->holding[index];
+  if (!holding->is_state || holding->first[0] < 0 || holding->first[1] < 0) return 0;
+  double wanted = prices->residence[index], up = move_price(x, prices, holding, LP_PLACE_DEVICE);
+  return fmax(fmin(wanted, up), -move_price(x, prices, holding, LP_PLACE_CLOUD));
+}
+
+/* Prices of a stage at the duals that are set. */
+static void set_stage(const lp_exact *x, lp_stage stage, lp_exact_prices *prices) {
+  prices->link[stage] = x->weights.link[stage] + prices->duals.per_ms[stage];
+  for (int place = 0; place < LP_PLACE_COUNT; place++)
+    prices->busy[stage][place] = x->weights.busy[stage][place] + prices->duals.per_ms[stage];
+}
+
+/* ---- arcs -------------------------------------------------------------------------------------------------------------- */
+
+double lp_exact_arc_ms(const lp_exact *x, lp_stage stage, const lp_exact_unit *unit, int side, uint32_t fresh) {
+  double ms = unit->ms[side];
+  for (int32_t k = 0; k < unit->hold_count; k++)
+    if (fresh >> k & 1) ms += x->holding[unit->hold[k]].ms[stage][side];
+  return ms;
+}
+
+static double held_price(const lp_exact *x, lp_stage stage, const lp_exact_prices *prices, int32_t index, int side) {
+  double price = prices->duals.per_byte[side] * prices->share[stage][side][index] * x->holding[index].bytes[side];
+  if (side != LP_PLACE_DEVICE || !x->holding[index].is_state) return price;
+  double residence = lp_exact_residence(x, prices, index);
+  return price + (stage == LP_STAGE_PREFILL ? residence : -residence);
+}
+
+double lp_exact_arc_price(const lp_exact *x, lp_stage stage, const lp_exact_prices *prices, const lp_exact_unit *unit,
+                          int side, const lp_exact_arc *arc) {
+  double price = prices->busy[stage][side] * lp_exact_arc_ms(x, stage, unit, side, arc->fresh);
+  for (int32_t k = 0; k < unit->hold_count; k++)
+    if (arc->fresh >> k & 1) price += held_price(x, stage, prices, unit->hold[k], side);
+  return price + prices->link[stage] * arc->link_ms;
+}
+
+/* The two commonest sets of fresh holdings, all and none, are priced once per unit. */
+typedef struct {
+  double all, none;
+  uint32_t full;
+} unit_price;
+
+static unit_price price_unit(const lp_exact *x, lp_stage stage, const lp_exact_prices *prices,
+                             const lp_exact_unit *unit, int side) {
+  unit_price price = {.full = unit->hold_count < 32 ? (1u << unit->hold_count) - 1 : UINT32_MAX};
+  price.all = lp_exact_arc_price(x, stage, prices, unit, side, &(lp_exact_arc){.fresh = price.full});
+  price.none = lp_exact_arc_price(x, stage, prices, unit, side, &(lp_exact_arc){.fresh = 0});
+  return price;
+}
+
+/* ---- shortest paths ------------------------------------------------------------------------------------------------------ */
+
+/* potential[unit][frontier]: the least price from there to the stage's end. */
+static void solve_stage(const lp_exact *x, const lp_exact_graph *graph, lp_stage stage, lp_exact_prices *prices) {
+  double **potential = prices->potential[stage];
+  int32_t count = x->unit_count[stage];
+  for (int32_t i = 0; i <= count && !potential[count]; i++)
+    potential[i] = LP_NEW_ARRAY(x->arena, double, graph->count[i]);
+  for (int32_t i = count; i-- > 0;) {
+    const lp_exact_unit *unit = &x->unit[stage][i];
+    unit_price price[LP_PLACE_COUNT];
+    for (int side = 0; side < LP_PLACE_COUNT; side++)
+      price[side] = price_unit(x, stage, prices, unit, side);
+    for (int32_t f = 0; f < graph->count[i]; f++) {
+      double best = INFINITY;
+      for (int side = 0; side < LP_PLACE_COUNT; side++) {
+        const lp_exact_arc *arc = &graph->arc[i][f][side];
+        if (arc->to < 0) continue;
+        double value = potential[i + 1][arc->to];
+        if (arc->fresh == price[side].full)
+          value += price[side].all + prices->link[stage] * arc->link_ms;
+        else if (!arc->fresh)
+          value += price[side].none + prices->link[stage] * arc->link_ms;
+        else
+          value += lp_exact_arc_price(x, stage, prices, unit, side, arc);
+        if (value < best) best = value; /* fmin is a call */
+      }
+      potential[i][f] = best;
+    }
+  }
+}
+
+/* The sides along a shortest path, and how far it is above the stage's limit: the bound's slope in the price of time. */
+static double walk_stage(const lp_exact *x, const lp_exact_graph *graph, lp_stage stage, lp_exact_prices *prices) {
+  int32_t at = 0;
+  double ms = 0, objective = 0;
+  for (int32_t i = 0; i < x->unit_count[stage]; i++) {
+    const lp_exact_unit *unit = &x->unit[stage][i];
+    int best = -1;
+    double least = INFINITY;
+    for (int side = 0; side < LP_PLACE_COUNT; side++) {
+      const lp_exact_arc *arc = &graph->arc[i][at][side];
+      if (arc->to < 0) continue;
+      double value = lp_exact_arc_price(x, stage, prices, unit, side, arc) + prices->potential[stage][i + 1][arc->to];
+      if (best >= 0 && value >= least) continue;
+      best = side;
+      least = value;
+    }
+    if (best < 0) return 0; /* pins contradict each other */
+    const lp_exact_arc *arc = &graph->arc[i][at][best];
+    prices->side[stage][i] = (unsigned char)best;
+    double busy = lp_exact_arc_ms(x, stage, unit, best, arc->fresh);
+    ms += busy + arc->link_ms;
+    objective += x->weights.busy[stage][best] * busy + x->weights.link[stage] * arc->link_ms;
+    at = arc->to;
+  }
+  prices->path_ms[stage] = ms;
+  prices->path_objective[stage] = objective;
+  return ms - x->limit_ms[stage];
+}
+
+bool lp_exact_fastest(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], lp_exact_prices *prices) {
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    prices->busy[stage][LP_PLACE_DEVICE] = prices->busy[stage][LP_PLACE_CLOUD] = prices->link[stage] = 1;
+    solve_stage(x, &graph[stage], (lp_stage)stage, prices);
+    if (isinf(prices->potential[stage][0][0])) return false;
+    (void)walk_stage(x, &graph[stage], (lp_stage)stage, prices);
+  }
+  return true;
+}
+
+/* ---- the best price of time ------------------------------------------------------------------------------------------------ */
+
+enum { LINE_STEPS = 7, BRACKET_STEPS = 12 };
+
+typedef struct {
+  const lp_exact *x;
+  const lp_exact_graph *graph;
+  lp_exact_prices *prices;
+  lp_exact_watch *watch;
+  lp_stage stage;
+} price_search;
+
+/* The bound at a price of time, and its slope there. It is concave and piecewise linear: two tangents meet above its top. */
+typedef struct {
+  double at, bound, slope;
+} tangent;
+
+static tangent solve_at(price_search *s, double at) {
+  const lp_exact *x = s->x;
+  tangent t = {.at = at};
+  s->prices->duals.per_ms[s->stage] = at;
+  set_stage(x, s->stage, s->prices);
+  solve_stage(x, &s->graph[s->stage], s->stage, s->prices);
+  t.slope = walk_stage(x, &s->graph[s->stage], s->stage, s->prices);
+  t.bound = s->prices->potential[s->stage][0][0] - at * x->limit_ms[s->stage];
+  bool meets = !(x->limit_ms[s->stage] > 0) || t.slope <= 0;
+  if (meets) memcpy(s->prices->met[s->stage], s->prices->side[s->stage], (size_t)x->unit_count[s->stage]);
+  if (meets) s->prices->has_met[s->stage] = true;
+  if (s->watch->see) s->watch->see(s->watch, s->prices);
+  return t;
+}
+
+/* Any price gives a bound; one as near to the best as this will do. */
+static const double close_enough = 1e-5;
+
+/* The top, from `low` where the bound rises to `high` where it does not. */
+static void find_top(price_search *s, tangent low, tangent high) {
+  for (int i = 0; i < LINE_STEPS; i++) {
+    double at = (high.bound - low.bound + low.slope * low.at - high.slope * high.at) / (low.slope - high.slope);
+    double top = low.bound + low.slope * (at - low.at);
+    if (!(at > low.at && at < high.at)) break;
+    tangent next = solve_at(s, at);
+    if (next.slope > 0)
+      low = next;
+    else
+      high = next;
+    if (next.bound >= top - close_enough * fabs(top)) break;
+  }
+  (void)solve_at(s, low.bound > high.bound ? low.at : high.at);
+}
+
+/* What a millisecond is worth, roughly: the objective's total over the limit. */
+static double first_step(const lp_exact *x, lp_stage stage) {
+  double sum = 0;
+  for (int32_t i = 0; i < x->unit_count[stage]; i++)
+    for (int place = 0; place < LP_PLACE_COUNT; place++)
+      sum += x->weights.busy[stage][place] * x->unit[stage][i].ms[place];
+  return (sum > 0 ? sum : 1e-6) / x->limit_ms[stage];
+}
+
+void lp_exact_best_stage(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], lp_stage stage,
+                         lp_exact_watch *watch, lp_exact_prices *prices) {
+  price_search s = {.x = x, .graph = graph, .prices = prices, .watch = watch, .stage = stage};
+  double step = prices->duals.per_ms[stage];
+  prices->has_met[stage] = false;
+  tangent low = solve_at(&s, 0), high = low;
+  if (isinf(low.bound) || !(x->limit_ms[stage] > 0)) return;
+  if (!(step > 0)) step = first_step(x, stage);
+  for (int i = 0; i < BRACKET_STEPS && high.slope > 0; i++) {
+    low = high;
+    high = solve_at(&s, high.at > 0 ? 6 * high.at : step);
+  }
+  if (high.at > 0 && high.slope <= 0) find_top(&s, low, high);
+}

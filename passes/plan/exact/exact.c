@@ -1,0 +1,298 @@
+/* exact: the least objective over all subsets of operators, under TTFT, TPOT and both memories, with true transfers.
+ *
+ * Minimum cuts at prices of the limits give a bound and near-optimal placements (cut.c, branch.c). A label
+ * search along the stages' frontiers closes what is between (search.c): stage by stage where the stages have nothing
+ * to share, else through both. The search is complete unless it would keep more labels than its width, or the graph has too
+ * many frontiers; then branch and bound goes on from the cuts as far as its effort allows, and the bound is what is proved. */
+#include "passes/plan/exact/cut.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Labels that a search may make in all, and per step; with few, one through both stages finds nothing that cuts do not. */
+enum { EFFORT = 40000, NEAR_EFFORT = 4000, MOST_WIDTH = 4000, LEAST_WIDTH = 8, WIDTH_OF_BOTH = 20 };
+
+/* Arcs that flows may look at for the prices and in all: some 3 ns each. Branch and bound is for few units. */
+static const double price_effort = 1e7, parts_effort = 6e7;
+enum { MOST_PARTED = 400 };
+
+/* Cuts whose bound is below this share of what is known are too far off to mix. */
+static const double near_enough = 0.5;
+
+/* Placements on the way to the best prices that are evaluated. */
+enum { MOST_SEEN = 60, MOST_MIXES = 12, HALVINGS = 8 };
+
+/* How near to a bound counts as reached; sums of times differ in the order of their terms. */
+static const double tolerance = 1e-11;
+
+typedef struct {
+  lp_exact_watch watch; /* first: handed on as itself */
+  lp_exact x;
+  lp_exact_graph graph[LP_STAGE_COUNT];
+  lp_exact_prices *prices, *alone, *fastest; /* alone: of stages that share nothing */
+  lp_place **side;                           /* the best so far */
+  lp_plan_result result;
+  int seen;
+  bool has_result, joint; /* joint: the stages share memory that can run out */
+  lp_place *trial[LP_STAGE_COUNT];
+  unsigned char *mixed[LP_STAGE_COUNT];
+  unsigned char *stage_side[LP_STAGE_COUNT]; /* the best of each stage alone that meets its bound */
+  double stage_objective[LP_STAGE_COUNT];    /* infinite: none yet */
+} solver;
+
+/* ---- candidates ---------------------------------------------------------------------------------------------------------- */
+
+/* Is it feasible? */
+static bool consider_trial(solver *s) {
+  lp_plan_result result;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    lp_plan_settle(&s->x.problem[stage], s->trial[stage]);
+  lp_plan_evaluate(s->x.problem, s->x.request, s->trial, &result);
+  if (s->has_result && lp_plan_compare(&result, &s->result, s->x.request) >= 0) return result.feasible;
+  s->has_result = true;
+  s->result = result;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    memcpy(s->side[stage], s->trial[stage], (size_t)s->x.problem[stage].op_count * sizeof **s->trial);
+  return result.feasible;
+}
+
+static bool consider_units(solver *s, unsigned char *const of_unit[LP_STAGE_COUNT]) {
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    for (int32_t i = 0; i < s->x.problem[stage].op_count; i++) {
+      int32_t unit = s->x.unit_of[stage][i];
+      s->trial[stage][i] = unit >= 0 && of_unit[stage][unit] ? LP_PLACE_CLOUD : LP_PLACE_DEVICE;
+    }
+  return consider_trial(s);
+}
+
+/* The best so far, by unit. */
+static void get_units(const solver *s, unsigned char *of_unit[LP_STAGE_COUNT]) {
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    for (int32_t i = 0; i < s->x.problem[stage].op_count; i++)
+      if (s->x.unit_of[stage][i] >= 0) of_unit[stage][s->x.unit_of[stage][i]] = s->side[stage][i] == LP_PLACE_CLOUD;
+}
+
+static void consider_cuts(solver *s) {
+  int64_t layers = s->x.problem[0].layer_count;
+  for (int64_t cut = -1; cut <= layers + 1; cut++) {
+    for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+      lp_plan_fill_cut(&s->x.problem[stage], cut, s->trial[stage]);
+    (void)consider_trial(s);
+  }
+}
+
+/* Shortest paths on the way to the best prices are placements too. */
+static void see(lp_exact_watch *watch, const lp_exact_prices *prices) {
+  solver *s = (solver *)watch;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    double limit = s->x.limit_ms[stage];
+    if (limit > 0 && prices->path_ms[stage] > limit * (1 - tolerance)) continue;
+    if (prices->path_objective[stage] >= s->stage_objective[stage]) continue;
+    s->stage_objective[stage] = prices->path_objective[stage];
+    memcpy(s->stage_side[stage], prices->side[stage], (size_t)s->x.unit_count[stage]);
+  }
+  if (s->joint && prices->has_met[0] && prices->has_met[1] && s->seen++ < MOST_SEEN)
+    (void)consider_units(s, prices->met);
+}
+
+/* ---- search ---------------------------------------------------------------------------------------------------------------- */
+
+static size_t width(const solver *s) {
+  int32_t effort = s->x.request->near_suffices ? NEAR_EFFORT : EFFORT;
+  int32_t width = s->x.step_count ? effort / s->x.step_count : MOST_WIDTH;
+  return (size_t)(width < LEAST_WIDTH ? LEAST_WIDTH : width > MOST_WIDTH ? MOST_WIDTH : width);
+}
+
+static double below(double value) {
+  return isinf(value) ? value : value - tolerance * fabs(value);
+}
+
+/* The best of each stage alone. True when nothing better can be: both are found, they agree on the caches or moving them
+ * costs nothing, and all labels were kept. */
+static bool search_stages(solver *s) {
+  bool complete = true;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    lp_exact_search search = {.stages = 1u << stage, .most = below(s->stage_objective[stage]), .width = width(s)};
+    lp_exact_search_run(&s->x, s->graph, s->alone, s->fastest, &search, s->stage_side);
+    complete = complete && search.complete;
+    if (search.found) s->stage_objective[stage] = search.objective;
+    if (isinf(s->stage_objective[stage])) return false;
+  }
+  (void)consider_units(s, s->stage_side);
+  double both = s->stage_objective[0] + s->stage_objective[1];
+  return complete && s->result.feasible &&
+         lp_plan_objective_value(&s->result, s->x.request) <= both + tolerance * fabs(both);
+}
+
+static bool search_both(solver *s) {
+  unsigned char *side[LP_STAGE_COUNT];
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    side[stage] = LP_NEW_ARRAY(s->x.arena, unsigned char, s->x.unit_count[stage]);
+  double known = s->result.feasible ? lp_plan_objective_value(&s->result, s->x.request) : INFINITY;
+  lp_exact_search search = {.stages = 3, .most = below(known), .width = width(s)};
+  lp_exact_search_run(&s->x, s->graph, s->prices, s->fastest, &search, side);
+  if (search.found) (void)consider_units(s, side);
+  return search.complete;
+}
+
+/* ---- what is proved ---------------------------------------------------------------------------------------------------------- */
+
+static bool meets_bounds(const solver *s) {
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    if (s->x.limit_ms[stage] > 0 && s->fastest->potential[stage][0][0] > s->x.limit_ms[stage]) return false;
+  return true;
+}
+
+/* Everything lies on one side at least: is there room for all of it together? */
+static bool has_room(const lp_exact *x) {
+  if (x->limit_bytes[LP_PLACE_DEVICE] <= 0 || x->limit_bytes[LP_PLACE_CLOUD] <= 0) return true;
+  double needed = 0;
+  for (int32_t i = 0; i < x->holding_count; i++)
+    needed += fmin(x->holding[i].bytes[LP_PLACE_DEVICE], x->holding[i].bytes[LP_PLACE_CLOUD]);
+  return needed <= x->limit_bytes[LP_PLACE_DEVICE] + x->limit_bytes[LP_PLACE_CLOUD];
+}
+
+/* ---- cuts ------------------------------------------------------------------------------------------------------------------ */
+
+/* Nothing below it is wanted. */
+static double known_objective(const solver *s) {
+  if (!s->result.feasible) return INFINITY;
+  return s->x.request->feasible_suffices ? -INFINITY : lp_plan_objective_value(&s->result, s->x.request);
+}
+
+/* All users of a KV cache follow the first one. */
+static void gather_caches(solver *s, unsigned char *of_unit[LP_STAGE_COUNT]) {
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    for (int32_t i = 0; i < s->x.unit_count[stage]; i++) {
+      const lp_exact_unit *unit = &s->x.unit[stage][i];
+      for (int32_t k = 0; k < unit->hold_count; k++) {
+        const lp_exact_holding *holding = &s->x.holding[unit->hold[k]];
+        if (holding->is_state) of_unit[stage][i] = of_unit[stage][holding->first[stage]];
+      }
+    }
+}
+
+/* One placement up to a share of the units, another one behind: stages in `stages` alone, the others stay as in the best.
+ * Layers are alike, so what the limits allow is found by halving, the one that breaks them first or last. */
+static void consider_between(solver *s, unsigned char *const meets[LP_STAGE_COUNT],
+                             unsigned char *const breaks[LP_STAGE_COUNT], unsigned stages, bool breaks_first) {
+  double low = 0, high = 1; /* share of the units that break */
+  for (int i = 0; i < HALVINGS; i++) {
+    double share = (low + high) / 2;
+    for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+      int32_t count = s->x.unit_count[stage], border = (int32_t)(count * (breaks_first ? share : 1 - share));
+      for (int32_t k = 0; k < count; k++) {
+        bool other = (stages >> stage & 1) && (k < border) == breaks_first;
+        s->mixed[stage][k] = (other ? breaks : meets)[stage][k];
+      }
+    }
+    gather_caches(s, s->mixed);
+    *(consider_units(s, s->mixed) ? &low : &high) = share;
+  }
+}
+
+/* Sees the cuts of a search: those that meet the limits as such, the others mixed with the best that does. */
+typedef struct {
+  lp_cut_search search; /* first: handed on as itself */
+  solver *solver;
+  unsigned char *best[LP_STAGE_COUNT];
+  int mixes;
+} cut_search;
+
+static double see_cut(lp_cut_search *search, unsigned char *const side[LP_STAGE_COUNT], double bound) {
+  cut_search *own = (cut_search *)search;
+  solver *s = own->solver;
+  if (consider_units(s, side) || bound < near_enough * known_objective(s) || own->mixes++ >= MOST_MIXES)
+    return known_objective(s);
+  get_units(s, own->best);
+  for (unsigned stages = 1; stages <= 3; stages++)
+    for (int first = 0; first < 2; first++)
+      consider_between(s, own->best, side, stages, first);
+  return known_objective(s);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------------------------- */
+
+static void prove(const solver *s, const lp_cut *cut, const lp_cut_search *search, bool complete,
+                  lp_plan_proof *proof) {
+  if (!proof || !s->result.feasible) return;
+  double objective = lp_plan_objective_value(&s->result, s->x.request);
+  *proof = (lp_plan_proof){.known = true,
+                           .complete = complete,
+                           .lower_bound = complete ? objective : fmin(search->lowest, objective),
+                           .dual_bound = fmin(search->bound, objective),
+                           .way = cut->way,
+                           .way_count = cut->slot_count};
+  memcpy(proof->per_ms, search->duals.per_ms, sizeof proof->per_ms);
+  memcpy(proof->per_byte, search->duals.per_byte, sizeof proof->per_byte);
+}
+
+static bool has_graphs(solver *s) {
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    if (!lp_exact_graph_build(&s->x, (lp_stage)stage, &s->graph[stage])) return false;
+  return true;
+}
+
+static bool is_done(const solver *s) {
+  return s->x.request->feasible_suffices && s->result.feasible;
+}
+
+/* The stages' label searches; true when nothing better is left. */
+static bool search_graphs(solver *s, const lp_cut *cut, const lp_exact_duals *duals) {
+  s->prices = lp_exact_prices_create(&s->x);
+  s->alone = lp_exact_prices_create(&s->x);
+  s->prices->duals = s->alone->duals = *duals;
+  lp_cut_divide(cut, s->prices);
+  for (int stage = 0; stage < LP_STAGE_COUNT && !s->joint; stage++)
+    lp_exact_best_stage(&s->x, s->graph, (lp_stage)stage, &s->watch, s->alone);
+  if (!s->joint && search_stages(s)) return true;
+  if (width(s) < WIDTH_OF_BOTH) return false;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    lp_exact_best_stage(&s->x, s->graph, (lp_stage)stage, &s->watch, s->prices);
+  return search_both(s);
+}
+
+static void solve(solver *s, lp_plan_proof *proof) {
+  consider_cuts(s);
+  if (!has_room(&s->x) || is_done(s)) return;
+  bool has_graph = has_graphs(s);
+  s->fastest = lp_exact_prices_create(&s->x);
+  if (has_graph) {
+    if (!lp_exact_fastest(&s->x, s->graph, s->fastest)) return;
+    (void)consider_units(s, s->fastest->side);
+    if (!meets_bounds(s) || is_done(s)) return;
+  }
+  cut_search own = {.search = {.see = see_cut, .known = known_objective(s), .effort = price_effort}, .solver = s};
+  lp_cut cut;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    own.best[stage] = LP_NEW_ARRAY(s->x.arena, unsigned char, s->x.unit_count[stage]);
+  lp_cut_create(&s->x, &cut);
+  lp_cut_search_prices(&cut, &own.search);
+  if (is_done(s)) return;
+  bool complete = own.search.complete || (has_graph && search_graphs(s, &cut, &own.search.duals));
+  own.search.known = known_objective(s);
+  own.search.effort = parts_effort;
+  const lp_request *request = s->x.request;
+  bool small = s->x.step_count <= MOST_PARTED && !request->feasible_suffices && !request->near_suffices;
+  if (!complete && (small || !has_graph)) lp_cut_search_parts(&cut, &own.search);
+  prove(s, &cut, &own.search, complete || own.search.complete, proof);
+}
+
+static lp_status place(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request,
+                       lp_place *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
+  (void)diag;
+  solver s = {.watch = {see}, .side = side};
+  lp_exact_build(problem, request, scratch, &s.x);
+  s.joint = s.x.limit_bytes[LP_PLACE_DEVICE] > 0 || s.x.limit_bytes[LP_PLACE_CLOUD] > 0;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    s.trial[stage] = LP_NEW_ARRAY(scratch, lp_place, problem[stage].op_count);
+    s.stage_side[stage] = LP_NEW_ARRAY(scratch, unsigned char, s.x.unit_count[stage]);
+    s.mixed[stage] = LP_NEW_ARRAY(scratch, unsigned char, s.x.unit_count[stage]);
+    s.stage_objective[stage] = INFINITY;
+  }
+  solve(&s, proof);
+  return LP_OK;
+}
+
+const lp_scheduler lp_scheduler_exact = {
+    .name = "exact", .summary = "the best of all placements, operator by operator, with a proof", .place = place};

@@ -1,0 +1,139 @@
+/* The exact scheduler's view of a planning problem.
+ *
+ * A stage is a row of units (operators that may as well run together) in program order. What is true between two units
+ * is a frontier: for each value that is still to be read its turn and whether it has crossed, the turns whose message
+ * is paid for, the sides that hold what later units share. All frontiers of a stage and the two ways out of each are its
+ * graph; a placement is a path through it, and the sums along the path are what lp_plan_evaluate computes. Both stages
+ * meet in what they hold together: weights, KV caches, memory.
+ */
+#ifndef LP_PLAN_EXACT_H
+#define LP_PLAN_EXACT_H
+
+#include "passes/plan/plan_internal.h"
+
+/* ---- units and holdings (units.c) ----------------------------------------------------------------------------- */
+
+/* What is held on a side as soon as one of its users runs there: a weight, a free operator's work, a group of KV caches.
+ * Those with the same users are one. */
+typedef struct {
+  double bytes[LP_PLACE_COUNT];
+  double ms[LP_STAGE_COUNT][LP_PLACE_COUNT];           /* of free operators */
+  double move_bytes;                                   /* KV caches: what travels when the stages disagree */
+  bool is_state;                                       /* KV caches: all users of a stage are on one side */
+  int32_t first[LP_STAGE_COUNT], last[LP_STAGE_COUNT]; /* units that use it; first -1: none in that stage */
+  int32_t first_step, last_step;                       /* in the order of both stages */
+} lp_exact_holding;
+
+typedef struct {
+  double ms[LP_PLACE_COUNT];
+  double activation[LP_PLACE_COUNT]; /* bytes */
+  int pin;                           /* the side that it must have, -1: any */
+  int32_t *in, *out;                 /* values read from other units, values made that others read */
+  int32_t *hold;                     /* holdings */
+  int32_t in_count, out_count, hold_count;
+  bool is_result;
+} lp_exact_unit;
+
+typedef struct {
+  double bytes;
+  int32_t last; /* unit that reads it last, -1: none */
+} lp_exact_value;
+
+typedef struct {
+  lp_stage stage;
+  int32_t unit;
+} lp_exact_step;
+
+typedef struct {
+  const lp_plan_problem *problem; /* [LP_STAGE_COUNT] */
+  const lp_request *request;
+  lp_arena *arena;
+  lp_exact_unit *unit[LP_STAGE_COUNT];
+  int32_t unit_count[LP_STAGE_COUNT];
+  int32_t *unit_of[LP_STAGE_COUNT]; /* [op_count], -1 for free operators */
+  lp_exact_value *value[LP_STAGE_COUNT];
+  lp_exact_holding *holding;
+  int32_t holding_count;
+  lp_exact_step *step; /* both stages; what shares weights stands side by side */
+  int32_t step_count;
+  lp_plan_weights weights;                      /* of the objective */
+  double limit_ms[LP_STAGE_COUNT];              /* 0: none */
+  double limit_bytes[LP_PLACE_COUNT];           /* 0: none, or so large that it cannot bind */
+  double rtt_half, ms_per_byte[LP_PLACE_COUNT]; /* of messages, by the side that sends */
+} lp_exact;
+
+void lp_exact_build(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request, lp_arena *arena,
+                    lp_exact *out);
+
+/* ---- frontiers (graph.c) --------------------------------------------------------------------------------------- */
+
+/* One unit put on one side. Its time there is the unit's and that of the fresh holdings. */
+typedef struct {
+  double link_ms;
+  int32_t to;     /* the frontier behind the unit, -1: not allowed */
+  uint32_t fresh; /* bit k: the unit's holding k was not on that side before */
+} lp_exact_arc;
+
+typedef struct {
+  lp_exact_arc (**arc)[LP_PLACE_COUNT]; /* arc[unit][frontier][side]; frontier 0 alone is before unit 0 */
+  int32_t *count;                       /* [unit_count + 1] frontiers before each unit */
+} lp_exact_graph;
+
+/* False when there are too many frontiers: the stage is no chain of layers. */
+bool lp_exact_graph_build(const lp_exact *exact, lp_stage stage, lp_exact_graph *out);
+
+/* ---- bounds (bound.c) ------------------------------------------------------------------------------------------ */
+
+/* The price of what is limited: objective per ms of a stage, per byte on a side; never negative. */
+typedef struct {
+  double per_ms[LP_STAGE_COUNT], per_byte[LP_PLACE_COUNT];
+} lp_exact_duals;
+
+/* Prices of everything at given duals, and the shortest path of each stage. */
+typedef struct {
+  lp_exact_duals duals;
+  double busy[LP_STAGE_COUNT][LP_PLACE_COUNT], link[LP_STAGE_COUNT]; /* per ms */
+  double *share[LP_STAGE_COUNT][LP_PLACE_COUNT]; /* [holding] what a stage pays of it; both stages' shares sum to 1 */
+  double *
+      residence; /* [holding] what prefill pays and decode gets for KV caches on the device, as far as moving costs it */
+  double **potential[LP_STAGE_COUNT];                             /* [unit][frontier] least price to the end */
+  unsigned char *side[LP_STAGE_COUNT];                            /* [unit] along the shortest path */
+  double path_ms[LP_STAGE_COUNT], path_objective[LP_STAGE_COUNT]; /* of the shortest paths, without prices */
+  unsigned char *met[LP_STAGE_COUNT]; /* [unit] the last path that met the stage's bound on time */
+  bool has_met[LP_STAGE_COUNT];
+} lp_exact_prices;
+
+lp_exact_prices *lp_exact_prices_create(const lp_exact *x);
+double lp_exact_arc_ms(const lp_exact *x, lp_stage stage, const lp_exact_unit *unit, int side, uint32_t fresh);
+double lp_exact_arc_price(const lp_exact *x, lp_stage stage, const lp_exact_prices *prices, const lp_exact_unit *unit,
+                          int side, const lp_exact_arc *arc);
+/* What the bound charges prefill, and gives decode, for a group of caches on the device. */
+double lp_exact_residence(const lp_exact *x, const lp_exact_prices *prices, int32_t index);
+/* Potentials in ms: the least time from each frontier to the stage's end. False when pins contradict each other. */
+bool lp_exact_fastest(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], lp_exact_prices *prices);
+
+/* Sees the shortest paths on the way to the best prices. */
+typedef struct lp_exact_watch {
+  void (*see)(struct lp_exact_watch *watch, const lp_exact_prices *prices); /* NULL: nobody */
+} lp_exact_watch;
+/* Looks for a stage's best price of time, the other prices as they are; leaves its potentials. */
+void lp_exact_best_stage(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], lp_stage stage,
+                         lp_exact_watch *watch, lp_exact_prices *prices);
+
+/* ---- search (search.c) ------------------------------------------------------------------------------------------ */
+
+/* Labels: all placements of the units so far that no other beats and that the bound does not exclude. `stages` has bit
+ * 1 << stage for each that is searched; with both, memory and moves of KV caches count. Looks for a placement below
+ * `most`; writes it to side[stage][unit] and its objective to *found. */
+typedef struct {
+  unsigned stages;
+  double most;   /* only placements of a smaller objective are wanted */
+  size_t width;  /* labels kept per step; those that the bound likes least go first */
+  bool complete; /* out: no label had to go */
+  bool found;    /* out */
+  double objective;
+} lp_exact_search;
+void lp_exact_search_run(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], const lp_exact_prices *prices,
+                         const lp_exact_prices *fastest, lp_exact_search *search, unsigned char *side[LP_STAGE_COUNT]);
+
+#endif

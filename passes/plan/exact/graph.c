@@ -1,0 +1,383 @@
+/* The frontiers of a stage: every situation that decisions so far can leave, each once. */
+#include "passes/plan/exact/exact.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_LIVE = 64, MOST_TURNS = 60, MOST_FRONTIERS = 6000, CROSSED = 0x80 };
+
+/* What one frontier says. Turns count from the oldest one that matters, an even one. */
+typedef struct {
+  unsigned char value[MOST_LIVE]; /* by place in the live list: turn, and CROSSED */
+  unsigned char held[MOST_LIVE];  /* bit 1 << side */
+  uint64_t paid;                  /* bit t: the message of turn t is paid for */
+} frontier;
+
+/* The frontiers that can be between two units, found by content. */
+typedef struct {
+  int32_t value_count, hold_count;
+  LP_VEC(frontier) list;
+  int32_t *slot; /* hash table: index + 1 */
+  size_t slots;
+} frontier_set;
+
+/* What is live between two units. */
+typedef struct {
+  int32_t value[MOST_LIVE], hold[MOST_LIVE];
+  int32_t value_count, hold_count;
+} boundary;
+
+/* Layers are alike: the same frontiers before the same unit lead to the same ones behind it. */
+typedef struct {
+  int32_t before, after; /* sets */
+  lp_exact_arc (*arc)[LP_PLACE_COUNT];
+} known_step;
+
+typedef struct {
+  const lp_exact *x;
+  lp_stage stage;
+  int32_t anchor; /* the last unit that reads nothing: until then turns keep their numbers */
+  LP_VEC(frontier_set) set;
+  LP_VEC(known_step) step;
+  lp_map *steps; /* the unit's form and the set before it -> step + 1 */
+} grapher;
+
+static int compare(const frontier_set *set, const frontier *f, const frontier *g) {
+  int order = memcmp(f->value, g->value, (size_t)set->value_count);
+  if (!order) order = memcmp(f->held, g->held, (size_t)set->hold_count);
+  return order ? order : (f->paid > g->paid) - (f->paid < g->paid);
+}
+
+static size_t hash_of(const frontier_set *set, const frontier *f) {
+  uint64_t hash = lp_hash_bytes(f->value, (size_t)set->value_count, f->paid);
+  return (size_t)lp_hash_bytes(f->held, (size_t)set->hold_count, hash);
+}
+
+static void rehash(frontier_set *set) {
+  free(set->slot);
+  set->slots = set->slots ? 2 * set->slots : 64;
+  set->slot = lp_alloc(set->slots * sizeof *set->slot);
+  for (size_t i = 0; i < set->list.count; i++) {
+    size_t at = hash_of(set, &set->list.data[i]) % set->slots;
+    while (set->slot[at])
+      at = (at + 1) % set->slots;
+    set->slot[at] = (int32_t)i + 1;
+  }
+}
+
+static int32_t find_or_add(frontier_set *set, const frontier *f) {
+  if (2 * (set->list.count + 1) > set->slots) rehash(set);
+  size_t at = hash_of(set, f) % set->slots;
+  for (; set->slot[at]; at = (at + 1) % set->slots)
+    if (!compare(set, f, &set->list.data[set->slot[at] - 1])) return set->slot[at] - 1;
+  lp_vec_push(&set->list, *f);
+  set->slot[at] = (int32_t)set->list.count;
+  return (int32_t)set->list.count - 1;
+}
+
+static void release(frontier_set *set) {
+  lp_vec_free(&set->list);
+  free(set->slot);
+  *set = (frontier_set){0};
+}
+
+/* Sorts the set; rank[i] is where its item i went. */
+static void sort_set(frontier_set *set, int32_t *rank) {
+  size_t count = set->list.count;
+  if (count == 0) return;
+  int32_t *order = lp_alloc((count + 1) * sizeof *order), *other = lp_alloc((count + 1) * sizeof *other);
+  for (size_t i = 0; i < count; i++)
+    order[i] = (int32_t)i;
+  for (size_t width = 1; width < count; width *= 2) { /* merge sort: no state outside, stable */
+    for (size_t low = 0; low < count; low += 2 * width) {
+      size_t middle = low + width < count ? low + width : count, high = middle + width < count ? middle + width : count;
+      for (size_t a = low, b = middle, out = low; out < high; out++) {
+        bool first =
+            b >= high || (a < middle && compare(set, &set->list.data[order[a]], &set->list.data[order[b]]) <= 0);
+        other[out] = first ? order[a++] : order[b++];
+      }
+    }
+    int32_t *swap = order;
+    order = other;
+    other = swap;
+  }
+  frontier *sorted = lp_alloc((count + 1) * sizeof *sorted);
+  for (size_t i = 0; i < count; i++) {
+    sorted[i] = set->list.data[order[i]];
+    rank[order[i]] = (int32_t)i;
+  }
+  memcpy(set->list.data, sorted, count * sizeof *sorted);
+  free(set->slot);
+  set->slot = NULL;
+  set->slots = 0;
+  free(sorted);
+  free(order);
+  free(other);
+}
+
+/* The number of a set with these frontiers; takes it over. */
+static int32_t intern(grapher *g, frontier_set *set) {
+  for (size_t i = g->set.count; i-- > 0;) {
+    const frontier_set *other = &g->set.data[i];
+    if (other->list.count != set->list.count || other->value_count != set->value_count) continue;
+    if (other->hold_count != set->hold_count) continue;
+    size_t k = 0;
+    while (k < set->list.count && !compare(set, &set->list.data[k], &other->list.data[k]))
+      k++;
+    if (k < set->list.count) continue;
+    release(set);
+    return (int32_t)i;
+  }
+  lp_vec_push(&g->set, *set);
+  return (int32_t)g->set.count - 1;
+}
+
+/* ---- what is live ----------------------------------------------------------------------------------------------------- */
+
+static bool is_tracked(const lp_exact *x, lp_stage stage, const lp_exact_holding *holding) {
+  if (holding->first[stage] == holding->last[stage]) return false;
+  for (int place = 0; place < LP_PLACE_COUNT; place++)
+    if (holding->ms[stage][place] > 0 || (x->limit_bytes[place] > 0 && holding->bytes[place] > 0)) return true;
+  return holding->is_state;
+}
+
+/* Behind unit `index` of `before`: what its successors read or share. False when that is too much. */
+static bool list_live(const grapher *g, const boundary *before, int32_t index, boundary *out) {
+  const lp_exact *x = g->x;
+  const lp_exact_unit *unit = &x->unit[g->stage][index];
+  if (before->value_count + unit->out_count > MOST_LIVE || before->hold_count + unit->hold_count > MOST_LIVE)
+    return false;
+  for (int32_t i = 0; i < before->value_count; i++)
+    if (x->value[g->stage][before->value[i]].last > index) out->value[out->value_count++] = before->value[i];
+  for (int32_t i = 0; i < unit->out_count; i++)
+    if (x->value[g->stage][unit->out[i]].last > index) out->value[out->value_count++] = unit->out[i];
+  for (int32_t i = 0; i < before->hold_count; i++)
+    if (x->holding[before->hold[i]].last[g->stage] > index) out->hold[out->hold_count++] = before->hold[i];
+  for (int32_t i = 0; i < unit->hold_count; i++) {
+    const lp_exact_holding *holding = &x->holding[unit->hold[i]];
+    if (is_tracked(x, g->stage, holding) && holding->first[g->stage] == index)
+      out->hold[out->hold_count++] = unit->hold[i];
+  }
+  return true;
+}
+
+static bool list_inputs(const grapher *g, boundary *out) {
+  const lp_plan_problem *problem = &g->x->problem[g->stage];
+  const lp_exact_value *value = g->x->value[g->stage];
+  bool *seen = lp_alloc((size_t)problem->value_count + 1);
+  bool fits = true;
+  for (int32_t i = 0; i < problem->edge_count && fits; i++) {
+    const lp_plan_edge *edge = &problem->edges[i];
+    if (edge->producer >= 0 || seen[edge->value] || value[edge->value].last < 0) continue;
+    seen[edge->value] = true;
+    fits = out->value_count < MOST_LIVE;
+    if (fits) out->value[out->value_count++] = edge->value;
+  }
+  free(seen);
+  return fits;
+}
+
+static int32_t place_of(const int32_t *list, int32_t count, int32_t item) {
+  for (int32_t i = 0; i < count; i++)
+    if (list[i] == item) return i;
+  return -1;
+}
+
+/* ---- one unit on one side ----------------------------------------------------------------------------------------------- */
+
+/* Turns and crossings by value while a unit is placed; the unit's own outputs follow those before it. */
+typedef struct {
+  const grapher *g;
+  const boundary *before, *after;
+  const lp_exact_unit *unit;
+  int32_t index;
+  frontier at;
+} placing;
+
+static void pay(placing *p, int turn, double bytes, lp_exact_arc *arc) {
+  const lp_exact *x = p->g->x;
+  arc->link_ms += bytes * x->ms_per_byte[turn % 2];
+  if (p->at.paid >> turn & 1) return;
+  p->at.paid |= (uint64_t)1 << turn;
+  arc->link_ms += x->rtt_half;
+}
+
+static int turn_on(const placing *p, lp_place side) {
+  int turn = 0;
+  for (int32_t i = 0; i < p->unit->in_count; i++) {
+    int32_t at = place_of(p->before->value, p->before->value_count, p->unit->in[i]);
+    int made = p->at.value[at] & ~CROSSED;
+    if (made > turn) turn = made;
+  }
+  return turn + (turn % 2 != (int)side);
+}
+
+static void read_inputs(placing *p, lp_place side, lp_exact_arc *arc) {
+  const lp_exact_value *value = p->g->x->value[p->g->stage];
+  for (int32_t i = 0; i < p->unit->in_count; i++) {
+    int32_t at = place_of(p->before->value, p->before->value_count, p->unit->in[i]);
+    int turn = p->at.value[at] & ~CROSSED;
+    if (turn % 2 == (int)side || (p->at.value[at] & CROSSED)) continue;
+    p->at.value[at] |= CROSSED;
+    pay(p, turn, value[p->unit->in[i]].bytes, arc);
+  }
+}
+
+/* False when a KV cache is on the other side. */
+static bool hold_all(placing *p, lp_place side, unsigned char *held_new, lp_exact_arc *arc) {
+  for (int32_t i = 0; i < p->unit->hold_count; i++) {
+    int32_t at = place_of(p->before->hold, p->before->hold_count, p->unit->hold[i]);
+    unsigned char *mask = at < 0 ? &held_new[i] : &p->at.held[at];
+    if (p->g->x->holding[p->unit->hold[i]].is_state && *mask && !(*mask & 1u << side)) return false;
+    if (!(*mask & 1u << side)) arc->fresh |= 1u << i;
+    *mask |= (unsigned char)(1u << side);
+  }
+  return true;
+}
+
+/* What is live behind the unit, turns counted anew. */
+static bool settle(const placing *p, int turn, const unsigned char *held_new, frontier *out) {
+  const boundary *before = p->before, *after = p->after;
+  int oldest = MOST_TURNS + 2;
+  *out = (frontier){0};
+  for (int32_t i = 0; i < after->value_count; i++) {
+    int32_t at = place_of(before->value, before->value_count, after->value[i]);
+    out->value[i] = at < 0 ? (unsigned char)turn : p->at.value[at];
+    int made = out->value[i] & ~CROSSED;
+    if (made > MOST_TURNS) return false;
+    if (made < oldest) oldest = made;
+  }
+  for (int32_t i = 0; i < after->hold_count; i++) {
+    int32_t at = place_of(before->hold, before->hold_count, after->hold[i]);
+    int32_t own = at < 0 ? place_of(p->unit->hold, p->unit->hold_count, after->hold[i]) : -1;
+    out->held[i] = at < 0 ? held_new[own] : p->at.held[at];
+  }
+  oldest = p->index < p->g->anchor ? 0 : oldest & ~1;
+  for (int32_t i = 0; i < after->value_count; i++)
+    out->value[i] = (unsigned char)(out->value[i] - oldest);
+  out->paid = after->value_count || p->index < p->g->anchor ? p->at.paid >> oldest : 0;
+  return true;
+}
+
+static bool place_unit(placing *p, const frontier *from, lp_place side, lp_exact_arc *arc, frontier *out) {
+  unsigned char held_new[MOST_LIVE] = {0};
+  *arc = (lp_exact_arc){.to = -1};
+  p->at = *from;
+  if (p->unit->pin >= 0 && p->unit->pin != (int)side) return true;
+  if (!hold_all(p, side, held_new, arc)) return true;
+  int turn = turn_on(p, side);
+  if (turn > MOST_TURNS) return false;
+  read_inputs(p, side, arc);
+  if (p->unit->is_result && side == LP_PLACE_CLOUD) pay(p, turn, p->g->x->problem[p->g->stage].result_bytes, arc);
+  arc->to = 0;
+  return settle(p, turn, held_new, out);
+}
+
+/* ---- the graph ---------------------------------------------------------------------------------------------------------- */
+
+/* All that placing the unit depends on but the frontiers before it. */
+static void describe(const placing *p, int32_t set, lp_buf *out) {
+  const grapher *g = p->g;
+  const lp_exact_unit *unit = p->unit;
+  lp_buf_printf(out, "%" PRId32 " %d %d %d:", set, unit->pin, unit->is_result, p->index < g->anchor);
+  for (int32_t i = 0; i < unit->in_count; i++)
+    lp_buf_printf(out, "%" PRId32 "=%a ", place_of(p->before->value, p->before->value_count, unit->in[i]),
+                  g->x->value[g->stage][unit->in[i]].bytes);
+  lp_buf_puts(out, ":");
+  for (int32_t i = 0; i < p->after->value_count; i++)
+    lp_buf_printf(out, "%" PRId32 " ", place_of(p->before->value, p->before->value_count, p->after->value[i]));
+  lp_buf_puts(out, ":");
+  for (int32_t i = 0; i < unit->hold_count; i++)
+    lp_buf_printf(out, "%d%" PRId32 " ", g->x->holding[unit->hold[i]].is_state,
+                  place_of(p->before->hold, p->before->hold_count, unit->hold[i]));
+  lp_buf_puts(out, ":");
+  for (int32_t i = 0; i < p->after->hold_count; i++)
+    lp_buf_printf(out, "%" PRId32 ",%" PRId32 " ", place_of(p->before->hold, p->before->hold_count, p->after->hold[i]),
+                  place_of(unit->hold, unit->hold_count, p->after->hold[i]));
+}
+
+/* Both ways out of every frontier of the set `before`. */
+static bool expand(grapher *g, placing *p, int32_t before, known_step *out) {
+  const frontier_set *from = &g->set.data[before];
+  frontier_set to = {.value_count = p->after->value_count, .hold_count = p->after->hold_count};
+  size_t count = from->list.count;
+  bool fits = true;
+  out->before = before;
+  out->arc = lp_arena_array(g->x->arena, count, sizeof(lp_exact_arc[LP_PLACE_COUNT]));
+  for (size_t i = 0; i < count && fits; i++)
+    for (int side = 0; side < LP_PLACE_COUNT && fits; side++) {
+      frontier next = {0};
+      fits = place_unit(p, &from->list.data[i], (lp_place)side, &out->arc[i][side], &next);
+      if (fits && out->arc[i][side].to >= 0) out->arc[i][side].to = find_or_add(&to, &next);
+      fits = fits && to.list.count <= MOST_FRONTIERS;
+    }
+  if (!fits) {
+    release(&to);
+    return false;
+  }
+  int32_t *rank = lp_alloc((to.list.count + 1) * sizeof *rank);
+  sort_set(&to, rank);
+  for (size_t i = 0; i < count; i++)
+    for (int side = 0; side < LP_PLACE_COUNT; side++)
+      if (out->arc[i][side].to >= 0) out->arc[i][side].to = rank[out->arc[i][side].to];
+  free(rank);
+  out->after = intern(g, &to);
+  return true;
+}
+
+/* Finds the step or expands it; returns its number, or -1. */
+static int32_t step_of(grapher *g, placing *p, int32_t before) {
+  lp_buf key = {0};
+  describe(p, before, &key);
+  size_t known = (size_t)(uintptr_t)lp_map_get(g->steps, lp_buf_text(&key));
+  known_step made;
+  if (!known && expand(g, p, before, &made)) {
+    lp_vec_push(&g->step, made);
+    known = g->step.count;
+    lp_map_put(g->steps, lp_buf_text(&key), (void *)(uintptr_t)known);
+  }
+  lp_buf_free(&key);
+  return (int32_t)known - 1;
+}
+
+static grapher prepare(const lp_exact *x, lp_stage stage) {
+  grapher g = {.x = x, .stage = stage, .anchor = -1, .steps = lp_map_create()};
+  for (int32_t i = 0; i < x->unit_count[stage]; i++)
+    if (!x->unit[stage][i].in_count) g.anchor = i;
+  return g;
+}
+
+static bool build(grapher *g, lp_exact_graph *out) {
+  boundary before = {0};
+  if (!list_inputs(g, &before)) return false;
+  frontier_set start = {.value_count = before.value_count};
+  (void)find_or_add(&start, &(frontier){0});
+  int32_t set = intern(g, &start);
+  out->count[0] = 1;
+  for (int32_t i = 0; i < g->x->unit_count[g->stage]; i++) {
+    boundary after = {0};
+    placing p = {.g = g, .before = &before, .after = &after, .unit = &g->x->unit[g->stage][i], .index = i};
+    if (p.unit->hold_count > 32 || !list_live(g, &before, i, &after)) return false;
+    int32_t step = step_of(g, &p, set);
+    if (step < 0) return false;
+    out->arc[i] = g->step.data[step].arc;
+    set = g->step.data[step].after;
+    out->count[i + 1] = (int32_t)g->set.data[set].list.count;
+    before = after;
+  }
+  return true;
+}
+
+bool lp_exact_graph_build(const lp_exact *exact, lp_stage stage, lp_exact_graph *out) {
+  grapher g = prepare(exact, stage);
+  int32_t count = exact->unit_count[stage];
+  *out = (lp_exact_graph){.arc = lp_arena_array(exact->arena, (size_t)count, sizeof *out->arc),
+                          .count = LP_NEW_ARRAY(exact->arena, int32_t, count + 1)};
+  bool done = build(&g, out);
+  for (size_t i = 0; i < g.set.count; i++)
+    release(&g.set.data[i]);
+  lp_vec_free(&g.set);
+  lp_vec_free(&g.step);
+  lp_map_free(g.steps);
+  return done;
+}

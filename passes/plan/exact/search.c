@@ -1,0 +1,349 @@
+/* The label search of the exact scheduler: all placements of the units so far, unit by unit through both stages, without
+ * those that another one beats in every respect and those that the bound excludes. */
+#include "passes/plan/exact/exact.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_SHARED = 14 };
+
+/* What a placement of the units so far has come to. */
+typedef struct {
+  double objective, price; /* price: the objective with limits as prices, as far as the bound has it */
+  double ms[LP_STAGE_COUNT], bytes[LP_PLACE_COUNT], activation[LP_PLACE_COUNT];
+  int32_t at[LP_STAGE_COUNT]; /* frontiers */
+  uint64_t shared; /* 4 bits for each live holding of both stages, then the directions that caches moved in */
+  int32_t parent;  /* label of the step before */
+  int32_t next;    /* in its group; -1 ends */
+  unsigned char side;
+  bool dropped;
+} label;
+
+typedef LP_VEC(label) labels;
+
+/* What is kept of a step once the next one is made. */
+typedef struct {
+  int32_t parent;
+  unsigned char side;
+} trace;
+
+typedef struct {
+  const lp_exact *x;
+  const lp_exact_graph *graph;
+  const lp_exact_prices *prices, *fastest;
+  lp_exact_search *search;
+  int8_t *slot;                 /* [holding] place in `shared`, -1: not live, or not of both stages */
+  int32_t done[LP_STAGE_COUNT]; /* units placed */
+  labels now, next;
+  int32_t *group; /* hash table of next: first label + 1 */
+  size_t groups;
+  trace **traces;
+} searcher;
+
+/* ---- groups: labels of one situation -------------------------------------------------------------------------------- */
+
+static bool same_group(const label *a, const label *b) {
+  return a->at[0] == b->at[0] && a->at[1] == b->at[1] && a->shared == b->shared;
+}
+
+static size_t hash_of(const label *l) {
+  const uint64_t key[] = {(uint64_t)(uint32_t)l->at[0] << 32 | (uint32_t)l->at[1], l->shared};
+  return (size_t)lp_hash_bytes(key, sizeof key, 1);
+}
+
+/* Does `a` beat or equal `b` in all that can still matter? */
+static bool beats(const searcher *s, const label *a, const label *b) {
+  if (a->objective > b->objective) return false;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    if (s->x->limit_ms[stage] > 0 && a->ms[stage] > b->ms[stage]) return false;
+  for (int place = 0; place < LP_PLACE_COUNT; place++)
+    if (s->x->limit_bytes[place] > 0 &&
+        (a->bytes[place] > b->bytes[place] || a->activation[place] > b->activation[place]))
+      return false;
+  return true;
+}
+
+static void grow_groups(searcher *s) {
+  s->groups = s->groups ? 4 * s->groups : 1024;
+  free(s->group);
+  s->group = lp_alloc(s->groups * sizeof *s->group);
+  for (size_t i = 0; i < s->next.count; i++) {
+    label *l = &s->next.data[i];
+    if (l->dropped) continue;
+    size_t at = hash_of(l) % s->groups;
+    while (s->group[at] && !same_group(&s->next.data[s->group[at] - 1], l))
+      at = (at + 1) % s->groups;
+    l->next = s->group[at] - 1;
+    s->group[at] = (int32_t)i + 1;
+  }
+}
+
+static void add_label(searcher *s, label *l) {
+  if (2 * (s->next.count + 1) > s->groups) grow_groups(s);
+  assert(s->group);
+  size_t at = hash_of(l) % s->groups;
+  while (s->group[at] && !same_group(&s->next.data[s->group[at] - 1], l))
+    at = (at + 1) % s->groups;
+  for (int32_t i = s->group[at] - 1, *link = NULL; i >= 0;) {
+    label *other = &s->next.data[i];
+    if (beats(s, other, l)) return;
+    if (beats(s, l, other)) {
+      other->dropped = true;
+      if (link)
+        *link = other->next;
+      else
+        s->group[at] = other->next + 1;
+    } else {
+      link = &other->next;
+    }
+    i = other->next;
+  }
+  l->next = s->group[at] - 1;
+  lp_vec_push(&s->next, *l);
+  s->group[at] = (int32_t)s->next.count;
+}
+
+/* ---- what both stages hold -------------------------------------------------------------------------------------------- */
+
+static bool searches_both(const searcher *s) {
+  return s->search->stages == 3;
+}
+
+/* Must a label remember which sides hold this between the first and the last of its users? */
+static bool is_shared(const searcher *s, const lp_exact_holding *holding) {
+  if (!searches_both(s) || holding->first_step == holding->last_step) return false;
+  if (holding->is_state) return true;
+  for (int place = 0; place < LP_PLACE_COUNT; place++)
+    if (s->x->limit_bytes[place] > 0 && holding->bytes[place] > 0) return true;
+  return false;
+}
+
+/* Gives what begins to live at step `k` a place; false when there is none. */
+static bool open_slots(searcher *s, int32_t k, const lp_exact_unit *unit) {
+  for (int32_t i = 0; i < unit->hold_count; i++) {
+    int32_t index = unit->hold[i];
+    const lp_exact_holding *holding = &s->x->holding[index];
+    if (!is_shared(s, holding) || holding->first_step != k) continue;
+    bool taken[MOST_SHARED] = {false};
+    for (int32_t h = 0; h < s->x->holding_count; h++)
+      if (s->slot[h] >= 0) taken[s->slot[h]] = true;
+    int8_t slot = 0;
+    while (slot < MOST_SHARED && taken[slot])
+      slot++;
+    if (slot == MOST_SHARED) return false;
+    s->slot[index] = slot;
+  }
+  return true;
+}
+
+static unsigned mask_of(const label *l, int8_t slot) {
+  return (unsigned)(l->shared >> (4 * slot)) & 15;
+}
+
+/* Caches of a group whose two stages are now known to be on different sides travel behind prefill. */
+static void move_caches(const searcher *s, int32_t index, unsigned mask, label *l) {
+  const lp_exact_holding *holding = &s->x->holding[index];
+  unsigned before = mask & 3, after = mask >> 2;
+  if (!before || !after || before == after) return;
+  double residence = lp_exact_residence(s->x, s->prices, index);
+  l->price -= before == 1u << LP_PLACE_DEVICE ? residence : -residence;
+  int from = before >> 1 & 1;
+  uint64_t flag = (uint64_t)1 << (4 * MOST_SHARED + from);
+  double ms = holding->move_bytes * s->x->ms_per_byte[from];
+  if (!(l->shared & flag) && holding->move_bytes > 0) {
+    ms += s->x->rtt_half;
+    l->shared |= flag;
+  }
+  l->ms[LP_STAGE_PREFILL] += ms;
+  l->objective += s->x->weights.move * ms;
+  l->price += (s->x->weights.move + s->prices->duals.per_ms[LP_STAGE_PREFILL]) * ms;
+}
+
+/* The bound divides the price of a holding among the stages; where they disagree, it is due in full. */
+static void settle_price(const searcher *s, int32_t index, unsigned mask, label *l) {
+  for (int place = 0; place < LP_PLACE_COUNT; place++) {
+    double paid = 0, due = (mask | mask >> 2) & (1u << place) ? 1 : 0;
+    for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+      if (mask >> (2 * stage) & (1u << place)) paid += s->prices->share[stage][place][index];
+    l->price += (due - paid) * s->prices->duals.per_byte[place] * s->x->holding[index].bytes[place];
+  }
+}
+
+static void hold(const searcher *s, int32_t k, const lp_exact_unit *unit, const lp_exact_arc *arc, label *l) {
+  const lp_exact_step *step = &s->x->step[k];
+  for (int32_t i = 0; i < unit->hold_count; i++) {
+    int32_t index = unit->hold[i];
+    const lp_exact_holding *holding = &s->x->holding[index];
+    int8_t slot = s->slot[index];
+    unsigned mask = slot >= 0 ? mask_of(l, slot) : 0, side = 1u << l->side;
+    bool is_new = slot >= 0 ? !((mask | mask >> 2) & side) : (arc->fresh >> i & 1) != 0;
+    if (is_new) l->bytes[l->side] += holding->bytes[l->side];
+    if (slot < 0) continue;
+    bool was_open = (mask >> (2 * step->stage) & 3) == 0;
+    mask |= side << (2 * step->stage);
+    l->shared |= (uint64_t)mask << (4 * slot);
+    if (holding->is_state && was_open) move_caches(s, index, mask, l);
+    if (holding->last_step != k) continue;
+    settle_price(s, index, mask, l);
+    l->shared &= ~((uint64_t)15 << (4 * slot));
+  }
+}
+
+static void close_slots(searcher *s, int32_t k, const lp_exact_unit *unit) {
+  for (int32_t i = 0; i < unit->hold_count; i++)
+    if (s->x->holding[unit->hold[i]].last_step == k) s->slot[unit->hold[i]] = -1;
+}
+
+/* ---- steps -------------------------------------------------------------------------------------------------------------- */
+
+static const double rounding = 1e-13; /* of a sum of times in another order */
+
+/* Can the label still become a placement that is wanted? */
+static bool may_live(const searcher *s, const label *l) {
+  double bound = l->price;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    if (!(s->search->stages >> stage & 1)) continue;
+    int32_t unit = s->done[stage];
+    bound += s->prices->potential[stage][unit][l->at[stage]];
+    double limit = s->x->limit_ms[stage];
+    if (limit > 0 && l->ms[stage] + s->fastest->potential[stage][unit][l->at[stage]] > limit * (1 - rounding))
+      return false;
+    bound -= s->prices->duals.per_ms[stage] * limit;
+  }
+  for (int place = 0; place < LP_PLACE_COUNT && searches_both(s); place++) {
+    double limit = s->x->limit_bytes[place];
+    if (limit > 0 && l->bytes[place] + 2 * l->activation[place] > limit) return false;
+    bound -= s->prices->duals.per_byte[place] * limit;
+  }
+  return bound < s->search->most;
+}
+
+static void extend(searcher *s, int32_t k, const lp_exact_unit *unit, int32_t parent, int side) {
+  const lp_exact *x = s->x;
+  const lp_exact_step *step = &x->step[k];
+  label l = s->now.data[parent];
+  const lp_exact_arc *arc = &s->graph[step->stage].arc[step->unit][l.at[step->stage]][side];
+  if (arc->to < 0) return;
+  double busy = lp_exact_arc_ms(x, step->stage, unit, side, arc->fresh);
+  l.objective += x->weights.busy[step->stage][side] * busy + x->weights.link[step->stage] * arc->link_ms;
+  l.price += lp_exact_arc_price(x, step->stage, s->prices, unit, side, arc);
+  l.ms[step->stage] += busy + arc->link_ms;
+  l.activation[side] = fmax(l.activation[side], unit->activation[side]);
+  l.at[step->stage] = arc->to;
+  l.parent = parent;
+  l.side = (unsigned char)side;
+  if (searches_both(s)) hold(s, k, unit, arc, &l);
+  if (may_live(s, &l)) add_label(s, &l);
+}
+
+static double bound_of(const searcher *s, const label *l) {
+  double bound = l->price;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    if (s->search->stages >> stage & 1) bound += s->prices->potential[stage][s->done[stage]][l->at[stage]];
+  return bound;
+}
+
+typedef struct {
+  double bound;
+  int32_t index;
+} ranked;
+
+static int compare_ranked(const void *a, const void *b) {
+  const ranked *x = a, *y = b;
+  if (x->bound < y->bound) return -1;
+  if (x->bound > y->bound) return 1;
+  return (x->index > y->index) - (x->index < y->index);
+}
+
+/* Moves next to now without what was dropped; beyond the width only the most promising stay. */
+static void take_next(searcher *s) {
+  size_t count = 0;
+  for (size_t i = 0; i < s->next.count; i++)
+    if (!s->next.data[i].dropped) s->next.data[count++] = s->next.data[i];
+  s->next.count = count;
+  labels swap = s->now;
+  s->now = s->next;
+  s->next = swap;
+  s->next.count = 0;
+  if (count <= s->search->width) return;
+  s->search->complete = false;
+  ranked *rank = lp_alloc(count * sizeof *rank);
+  for (size_t i = 0; i < count; i++)
+    rank[i] = (ranked){bound_of(s, &s->now.data[i]), (int32_t)i};
+  qsort(rank, count, sizeof *rank, compare_ranked);
+  for (size_t i = 0; i < s->search->width; i++)
+    lp_vec_push(&s->next, s->now.data[rank[i].index]);
+  free(rank);
+  swap = s->now;
+  s->now = s->next;
+  s->next = swap;
+  s->next.count = 0;
+}
+
+static void keep_trace(searcher *s, int32_t k) {
+  trace *kept = lp_alloc((s->now.count + 1) * sizeof *kept);
+  for (size_t i = 0; i < s->now.count; i++)
+    kept[i] = (trace){s->now.data[i].parent, s->now.data[i].side};
+  s->traces[k] = kept;
+}
+
+static bool do_step(searcher *s, int32_t k) {
+  const lp_exact_step *step = &s->x->step[k];
+  if (!(s->search->stages >> step->stage & 1)) return true;
+  const lp_exact_unit *unit = &s->x->unit[step->stage][step->unit];
+  if (!open_slots(s, k, unit)) return false;
+  s->done[step->stage]++;
+  if (s->group) memset(s->group, 0, s->groups * sizeof *s->group);
+  for (size_t i = 0; i < s->now.count; i++)
+    for (int side = 0; side < LP_PLACE_COUNT; side++)
+      extend(s, k, unit, (int32_t)i, side);
+  close_slots(s, k, unit);
+  take_next(s);
+  keep_trace(s, k);
+  return true;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------------------------ */
+
+static void trace_back(const searcher *s, int32_t best, unsigned char *side[LP_STAGE_COUNT]) {
+  for (int32_t k = s->x->step_count; k-- > 0;) {
+    if (!s->traces[k]) continue;
+    side[s->x->step[k].stage][s->x->step[k].unit] = s->traces[k][best].side;
+    best = s->traces[k][best].parent;
+  }
+}
+
+static void take_best(searcher *s, unsigned char *side[LP_STAGE_COUNT]) {
+  int32_t best = -1;
+  for (size_t i = 0; i < s->now.count; i++)
+    if (best < 0 || s->now.data[i].objective < s->now.data[best].objective) best = (int32_t)i;
+  s->search->found = best >= 0 && s->now.data[best].objective < s->search->most;
+  if (!s->search->found) return;
+  s->search->objective = s->now.data[best].objective;
+  trace_back(s, best, side);
+}
+
+void lp_exact_search_run(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], const lp_exact_prices *prices,
+                         const lp_exact_prices *fastest, lp_exact_search *search, unsigned char *side[LP_STAGE_COUNT]) {
+  searcher s = {.x = x, .graph = graph, .prices = prices, .fastest = fastest, .search = search};
+  s.slot = lp_alloc((size_t)x->holding_count + 1);
+  memset(s.slot, -1, (size_t)x->holding_count);
+  s.traces = lp_alloc(((size_t)x->step_count + 1) * sizeof *s.traces);
+  search->complete = true;
+  search->found = false;
+  lp_vec_push(&s.now, (label){.parent = -1});
+  bool fits = true;
+  for (int32_t k = 0; k < x->step_count && fits && s.now.count; k++)
+    fits = do_step(&s, k);
+  search->complete &= fits;
+  if (fits) take_best(&s, side);
+  for (int32_t k = 0; k < x->step_count; k++)
+    free(s.traces[k]);
+  free(s.traces);
+  free(s.slot);
+  free(s.group);
+  lp_vec_free(&s.now);
+  lp_vec_free(&s.next);
+}

@@ -1,0 +1,114 @@
+/* A placement in closed form: how many of each class sit on which side and cross the link, and what that comes to. */
+#include "passes/plan/forms.h"
+
+#include <math.h>
+
+/* Counts of classes, as terms. */
+static lp_plan_terms terms_of(const int32_t *times, int32_t classes, lp_arena *arena) {
+  lp_plan_terms out = {.term = LP_NEW_ARRAY(arena, lp_plan_term, classes)};
+  for (int32_t i = 0; i < classes; i++)
+    if (times[i]) out.term[out.count++] = (lp_plan_term){i, times[i]};
+  return out;
+}
+
+static void count_busy(const lp_plan_forms *forms, lp_stage stage, const lp_place *side, lp_arena *arena,
+                       lp_plan_form *out) {
+  const lp_plan_problem *problem = &forms->problem[stage];
+  const lp_plan_classes *ops = &forms->ops[stage];
+  unsigned char *needed = LP_NEW_ARRAY(arena, unsigned char, problem->op_count);
+  lp_plan_mark_needed(problem, side, needed);
+  for (int place = 0; place < LP_PLACE_COUNT; place++) {
+    int32_t *times = LP_NEW_ARRAY(arena, int32_t, ops->count);
+    for (int32_t i = 0; i < problem->op_count; i++)
+      times[ops->class_of[i]] += (needed[i] >> place) & 1;
+    out->busy[stage][place] = terms_of(times, ops->count, arena);
+  }
+}
+
+static void count_crossings(const lp_plan_forms *forms, lp_stage stage, const lp_place *side, lp_arena *arena,
+                            lp_plan_form *out) {
+  const lp_plan_problem *problem = &forms->problem[stage];
+  const lp_plan_classes *edges = &forms->edges[stage];
+  lp_plan_crossings crossings;
+  lp_plan_find_crossings(problem, side, arena, &crossings);
+  for (int place = 0; place < LP_PLACE_COUNT; place++) {
+    int32_t *times = LP_NEW_ARRAY(arena, int32_t, edges->count);
+    for (int32_t i = 0; i < problem->edge_count; i++) {
+      int32_t producer = problem->edges[i].producer;
+      lp_place from = producer < 0 ? LP_PLACE_DEVICE : side[producer];
+      times[edges->class_of[i]] += crossings.edge[i] && from == (lp_place)place;
+    }
+    out->crossing[stage][place] = terms_of(times, edges->count, arena);
+    out->messages[stage][place] = crossings.messages[place];
+  }
+  out->results[stage] = crossings.result;
+  out->crossings[stage] = crossings.count;
+}
+
+static void count_holdings(const lp_plan_forms *forms, lp_place *const side[LP_STAGE_COUNT], lp_arena *arena,
+                           lp_plan_form *out) {
+  const unsigned char *held = lp_plan_mark_weights(forms->problem, side, arena);
+  const lp_place *first = lp_plan_state_sides(&forms->problem[0], side[0], arena);
+  const lp_place *next = lp_plan_state_sides(&forms->problem[1], side[1], arena);
+  for (int i = 0; i < LP_PLACE_COUNT; i++) {
+    lp_place place = (lp_place)i;
+    int32_t *weights = LP_NEW_ARRAY(arena, int32_t, forms->weights.count);
+    int32_t *caches = LP_NEW_ARRAY(arena, int32_t, forms->states.count);
+    int32_t *moves = LP_NEW_ARRAY(arena, int32_t, forms->states.count);
+    for (int32_t k = 0; k < forms->problem[0].weight_count; k++)
+      weights[forms->weights.class_of[k]] += (held[k] >> i) & 1;
+    for (int32_t k = 0; k < forms->problem[0].state_count; k++) {
+      caches[forms->states.class_of[k]] += first[k] == place || next[k] == place;
+      moves[forms->states.class_of[k]] += first[k] == place && next[k] != place;
+    }
+    out->weights[place] = terms_of(weights, forms->weights.count, arena);
+    out->caches[place] = terms_of(caches, forms->states.count, arena);
+    out->moves[place] = terms_of(moves, forms->states.count, arena);
+  }
+}
+
+void lp_plan_form_make(const lp_plan_forms *forms, lp_place *const side[LP_STAGE_COUNT], lp_arena *arena,
+                       lp_plan_form *out) {
+  *out = (lp_plan_form){0};
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    count_busy(forms, (lp_stage)stage, side[stage], arena, out);
+    count_crossings(forms, (lp_stage)stage, side[stage], arena, out);
+  }
+  count_holdings(forms, side, arena, out);
+}
+
+static double sum(const lp_plan_terms *terms, const double *of_class) {
+  double total = 0;
+  for (int32_t i = 0; i < terms->count; i++)
+    total += terms->term[i].times * of_class[terms->term[i].class_id];
+  return total;
+}
+
+static double largest(const lp_plan_terms *terms, const double *of_class, double most) {
+  for (int32_t i = 0; i < terms->count; i++)
+    most = fmax(most, of_class[terms->term[i].class_id]);
+  return most;
+}
+
+void lp_plan_form_evaluate(const lp_plan_form *form, const lp_plan_prices *prices, const lp_request *request,
+                           lp_plan_result *out) {
+  lp_plan_sums sums = {0};
+  for (int place = 0; place < LP_PLACE_COUNT; place++) {
+    for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+      lp_plan_stage_sum *to = &sums.stage[stage];
+      const lp_plan_terms *busy = &form->busy[stage][place];
+      to->busy_ms[place] = sum(busy, prices->ms[stage][place]);
+      to->bytes[place] = sum(&form->crossing[stage][place], prices->value[stage]);
+      to->messages[place] = form->messages[stage][place];
+      sums.activation_bytes[place] = largest(busy, prices->activation[stage][place], sums.activation_bytes[place]);
+    }
+    sums.weight_bytes[place] = sum(&form->weights[place], prices->weight[place]);
+    sums.cache_bytes[place] = sum(&form->caches[place], prices->state);
+    sums.move_bytes[place] = sum(&form->moves[place], prices->state_prompt);
+  }
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    sums.stage[stage].crossings = form->crossings[stage];
+    sums.stage[stage].bytes[LP_PLACE_CLOUD] += form->results[stage] * prices->result_bytes;
+  }
+  lp_plan_conclude(&sums, request, out);
+}

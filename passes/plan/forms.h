@@ -1,0 +1,71 @@
+/* A model's plan problem in closed forms: priced at any sizes, on any machines, over any link, without the module being
+ * walked again. Operators, values, weights and KV caches that cost the same whatever the sizes are one class; a placement is
+ * how many of each class sit where, and its cost and latency are a sum over some dozens of classes. */
+#ifndef LP_PLAN_FORMS_H
+#define LP_PLAN_FORMS_H
+
+#include "passes/plan/plan_internal.h"
+
+/* Things in classes: class_of[thing], and for each class a thing that stands for it. */
+typedef struct {
+  int32_t count, *class_of, *first;
+} lp_plan_classes;
+
+/* Immutable once created, so that threads may share it. Of a state group the operators llmpart.state. */
+typedef struct {
+  const lp_module *module;
+  lp_plan_problem problem[LP_STAGE_COUNT]; /* the structure, with the numbers of the request that it was created for */
+  lp_plan_classes ops[LP_STAGE_COUNT], edges[LP_STAGE_COUNT], weights, states;
+  lp_cost *cost[LP_STAGE_COUNT]; /* [class] */
+  struct {
+    const lp_op *op;
+    int32_t operand;
+  } *weight_at; /* [weight] an operator that reads it, and as which operand */
+  struct {
+    const lp_op **op;
+    int32_t count;
+  } *states_of; /* [state group] */
+} lp_plan_forms;
+
+/* Of a module that is at least lowered, in `arena`; both must outlive it. */
+LP_MUST_USE lp_status lp_plan_forms_create(lp_module *module, const lp_request *request, lp_arena *arena,
+                                           lp_plan_forms **out, lp_diag *diag);
+
+/* What each class takes at a request: its sizes, machines and types. Link, SLA and prices do not matter here. */
+typedef struct {
+  lp_plan_op *op[LP_STAGE_COUNT];                     /* [class] */
+  double *ms[LP_STAGE_COUNT][LP_PLACE_COUNT];         /* [class], the same once more, close together */
+  double *activation[LP_STAGE_COUNT][LP_PLACE_COUNT]; /* [class] bytes of activations that it may need */
+  double *value[LP_STAGE_COUNT];                      /* [class of edges] bytes */
+  double *weight[LP_PLACE_COUNT];                     /* [class] bytes */
+  double *state, *state_prompt;                       /* [class] bytes at isl + osl tokens; at isl */
+  double result_bytes;
+} lp_plan_prices;
+void lp_plan_forms_price(const lp_plan_forms *forms, const lp_request *request, lp_arena *arena, lp_plan_prices *out);
+/* The plan problem at these prices, for schedulers. */
+void lp_plan_forms_problem(const lp_plan_forms *forms, const lp_plan_prices *prices, lp_arena *arena,
+                           lp_plan_problem out[LP_STAGE_COUNT]);
+
+/* A placement as a sum: `times` things of a class. */
+typedef struct {
+  int32_t class_id, times;
+} lp_plan_term;
+typedef struct {
+  lp_plan_term *term;
+  int32_t count;
+} lp_plan_terms;
+typedef struct {
+  lp_plan_terms busy[LP_STAGE_COUNT][LP_PLACE_COUNT];     /* by the side they run on */
+  lp_plan_terms crossing[LP_STAGE_COUNT][LP_PLACE_COUNT]; /* by the side they leave */
+  int32_t messages[LP_STAGE_COUNT][LP_PLACE_COUNT], results[LP_STAGE_COUNT];
+  int64_t crossings[LP_STAGE_COUNT];
+  lp_plan_terms weights[LP_PLACE_COUNT], caches[LP_PLACE_COUNT], moves[LP_PLACE_COUNT];
+} lp_plan_form;
+void lp_plan_form_make(const lp_plan_forms *forms, lp_place *const side[LP_STAGE_COUNT], lp_arena *arena,
+                       lp_plan_form *out);
+/* What lp_plan_evaluate says of the placement at these prices; `request` gives link, sessions, SLA and limits. In about a
+ * microsecond, from any thread. */
+void lp_plan_form_evaluate(const lp_plan_form *form, const lp_plan_prices *prices, const lp_request *request,
+                           lp_plan_result *out);
+
+#endif

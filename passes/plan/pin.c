@@ -1,0 +1,101 @@
+/* What the request wants on a side whatever it costs: pinned operators, private layers; and what a KV cache binds. */
+#include "passes/plan/plan_internal.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* "GLOB=device": the length of the glob, and the side. */
+static bool split_pin(const char *text, size_t *length, lp_place *side) {
+  const char *equals = strrchr(text, '=');
+  if (!equals || equals == text) return false;
+  *length = (size_t)(equals - text);
+  *side = lp_streq(equals + 1, "cloud") ? LP_PLACE_CLOUD : LP_PLACE_DEVICE;
+  return lp_streq(equals + 1, lp_place_name(*side));
+}
+
+lp_status lp_plan_pin_check(const char *text, lp_diag *diag, lp_loc loc) {
+  size_t length;
+  lp_place side;
+  if (split_pin(text, &length, &side)) return LP_OK;
+  lp_status status = lp_error(diag, loc, "'%s' is not an operator's name and a side", text);
+  lp_note(diag, loc, "such as 'layer.0.*=device' or '*/lm_head/*=cloud'");
+  return status;
+}
+
+/* An operator answers to its own name, and to layer.N.KIND whatever its exporter called it. */
+static bool is_named(const lp_plan_op *item, const char *glob) {
+  const lp_op *op = item->op;
+  const char *name = lp_op_str(op, "name", ""), *kind = lp_op_info_get(op->kind)->name;
+  if (fnmatch(glob, name, 0) == 0 || (op->loc.node && fnmatch(glob, op->loc.node, 0) == 0)) return true;
+  char place[128];
+  int64_t layer = lp_op_i64(op, "layer", -1);
+  if (lp_has_prefix(kind, "op.")) kind += 3;
+  if (layer >= 0)
+    (void)snprintf(place, sizeof place, "layer.%" PRId64 ".%s", layer, kind);
+  else
+    (void)snprintf(place, sizeof place, "%s.%s", lp_op_str(op, "layer_kind", "model"), kind);
+  return fnmatch(glob, place, 0) == 0;
+}
+
+static bool is_pinned(const lp_plan_op *item, const char *text, lp_place *side) {
+  char glob[256];
+  size_t length;
+  if (!split_pin(text, &length, side) || length >= sizeof glob) return false;
+  memcpy(glob, text, length);
+  glob[length] = 0;
+  return is_named(item, glob);
+}
+
+static int8_t pin_of(const lp_plan_op *item, const lp_request *request) {
+  int8_t pin = -1;
+  if (request->keep_private && item->layer < request->private_layers) pin = LP_PLACE_DEVICE;
+  for (int32_t i = 0; i < request->pin_count; i++) {
+    lp_place side;
+    if (is_pinned(item, request->pins[i], &side)) pin = (int8_t)side;
+  }
+  return pin;
+}
+
+void lp_plan_pin(lp_plan_problem *problem, const lp_request *request) {
+  for (int32_t i = 0; i < problem->op_count; i++)
+    problem->ops[i].pin = pin_of(&problem->ops[i], request);
+  for (int32_t i = 0; i < problem->op_count; i++) { /* a cache takes all its users along */
+    const lp_plan_op *item = &problem->ops[i];
+    for (int32_t k = 0; item->pin >= 0 && item->state >= 0 && k < problem->op_count; k++)
+      if (problem->ops[k].state == item->state) problem->ops[k].pin = item->pin;
+  }
+}
+
+lp_status lp_plan_pin_used(const lp_plan_problem *problem, const lp_request *request, lp_diag *diag) {
+  if (request->keep_private && request->private_layers > problem->layer_count)
+    return lp_error(diag, LP_LOC_FILE("--private"), "%" PRId64 " layers: the model has %" PRId32,
+                    request->private_layers, problem->layer_count);
+  for (int32_t i = 0; i < request->pin_count; i++) {
+    lp_place side;
+    int32_t at = 0;
+    while (at < problem->op_count && !is_pinned(&problem->ops[at], request->pins[i], &side))
+      at++;
+    if (at < problem->op_count) continue;
+    lp_status status = lp_error(diag, LP_LOC_FILE("--pin"), "'%s' names no operator of the model", request->pins[i]);
+    lp_note(diag, LP_LOC_FILE("--pin"), "`--emit=report -o csv` lists them");
+    return status;
+  }
+  return LP_OK;
+}
+
+/* A cache lives where op.kv_append puts it; whoever reads it goes there. */
+void lp_plan_settle(const lp_plan_problem *problem, lp_place *side) {
+  int8_t *of_state = lp_alloc((size_t)problem->state_count + 1); /* 0 unknown, else side + 1 */
+  for (int32_t i = 0; i < problem->op_count; i++) {
+    const lp_plan_op *item = &problem->ops[i];
+    if (item->pin >= 0) side[i] = (lp_place)item->pin;
+    if (item->state >= 0 && item->op->kind == LP_OP_KV_APPEND && !of_state[item->state])
+      of_state[item->state] = (int8_t)(side[i] + 1);
+  }
+  for (int32_t i = 0; i < problem->op_count; i++) {
+    int32_t state = problem->ops[i].state;
+    if (state >= 0 && of_state[state]) side[i] = (lp_place)(of_state[state] - 1);
+  }
+  free(of_state);
+}

@@ -1,0 +1,327 @@
+/* The plan problem: operators, values and KV caches of each stage. Their numbers at the workload: numbers.c. */
+#include "passes/plan/family/family.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What is shared while both stages are built. */
+typedef struct {
+  lp_module *module;
+  const lp_request *request;
+  lp_arena *arena;
+  lp_map *weights; /* key -> id + 1 */
+  LP_VEC(double) weight_size[LP_PLACE_COUNT];
+  int32_t *group;    /* [state] -> representative state (union-find) */
+  int32_t *group_id; /* [state] -> dense id of its group, by representative */
+  int32_t state_count, group_count;
+  lp_plan_sizes sizes; /* of the stage being built */
+} builder;
+
+/* ---- weights ------------------------------------------------------------------------------------------------------- */
+
+bool lp_plan_weight_converted(const lp_op *op, int32_t operand) {
+  return op->kind == LP_OP_LINEAR && (operand == 1 || operand == 4);
+}
+
+/* One identity per content and form: a table that is read by rows and as a matrix is stored twice. */
+static void weight_key(const lp_op *op, int32_t operand, lp_buf *key) {
+  const lp_op *def = op->in[operand].value->def;
+  const char *form = lp_plan_weight_converted(op, operand) ? "linear" : "raw";
+  if (def->kind == LP_OP_WEIGHT)
+    lp_buf_printf(key, "%s %s@%" PRId64, form, lp_op_str(def, "file", ""), lp_op_i64(def, "offset", 0));
+  else
+    lp_buf_printf(key, "%s %p", form, lp_op_attr(def, "value")->tensor.data);
+}
+
+static int32_t weight_id(builder *b, const lp_op *op, int32_t operand) {
+  lp_buf key = {0};
+  weight_key(op, operand, &key);
+  size_t known = (size_t)(uintptr_t)lp_map_get(b->weights, lp_buf_text(&key));
+  if (!known) {
+    known = lp_map_count(b->weights) + 1;
+    lp_map_put(b->weights, lp_buf_text(&key), (void *)(uintptr_t)known);
+    for (int place = 0; place < LP_PLACE_COUNT; place++)
+      lp_vec_push(&b->weight_size[place], lp_plan_weight_bytes(b->request, (lp_place)place, op, operand));
+  }
+  lp_buf_free(&key);
+  return (int32_t)known - 1;
+}
+
+static void fill_weights(builder *b, lp_plan_op *item) {
+  const lp_op *op = item->op;
+  int32_t *ids = LP_NEW_ARRAY(b->arena, int32_t, op->in_count), count = 0;
+  for (int32_t i = 0; i < op->in_count; i++)
+    if (lp_value_is_constant(op->in[i].value)) ids[count++] = weight_id(b, op, i);
+  item->weights = ids;
+  item->weight_count = count;
+}
+
+/* ---- KV caches ----------------------------------------------------------------------------------------------------- */
+
+static int32_t find_group(const builder *b, int32_t state) {
+  while (b->group[state] != state)
+    state = b->group[state];
+  return state;
+}
+
+static int32_t cache_state(const builder *b, const lp_op *op) {
+  int64_t state = lp_op_is(op, LP_OP_KV_APPEND) ? lp_op_i64(op, "state", -1) : -1;
+  return state >= 0 && state < b->state_count ? (int32_t)state : -1;
+}
+
+/* The lowest representative wins, so that groups come out the same from every stage. */
+static int32_t join_states(builder *b, const lp_op *op) {
+  int32_t joined = cache_state(b, op);
+  if (joined >= 0) joined = find_group(b, joined);
+  for (int32_t i = 0; i < op->in_count; i++) {
+    int32_t state = op->in[i].value ? cache_state(b, op->in[i].value->def) : -1;
+    if (state < 0) continue;
+    int32_t root = find_group(b, state);
+    if (joined < 0 || joined == root) {
+      joined = root;
+      continue;
+    }
+    int32_t low = root < joined ? root : joined;
+    b->group[root < joined ? joined : root] = low;
+    joined = low;
+  }
+  return joined;
+}
+
+static void count_states(builder *b) {
+  LP_FOR_OPS(op, lp_module_body(b->module)) {
+    int64_t index = op->kind == LP_OP_STATE ? lp_op_i64(op, "index", -1) : -1;
+    if (index >= b->state_count && index < INT32_MAX) b->state_count = (int32_t)index + 1;
+  }
+  b->group = LP_NEW_ARRAY(b->arena, int32_t, b->state_count);
+  b->group_id = LP_NEW_ARRAY(b->arena, int32_t, b->state_count);
+  for (int32_t i = 0; i < b->state_count; i++)
+    b->group[i] = i;
+}
+
+static void number_groups(builder *b) {
+  for (int32_t i = 0; i < b->state_count; i++)
+    b->group_id[i] = b->group[i] == i ? b->group_count++ : -1;
+}
+
+/* Bytes of every group at a capacity of `tokens`. */
+static const double *group_sizes(builder *b, double tokens) {
+  double *sizes = LP_NEW_ARRAY(b->arena, double, b->group_count);
+  LP_FOR_OPS(op, lp_module_body(b->module)) {
+    int64_t index = op->kind == LP_OP_STATE ? lp_op_i64(op, "index", -1) : -1;
+    if (index >= 0)
+      sizes[b->group_id[find_group(b, (int32_t)index)]] +=
+          lp_plan_state_bytes(b->module, b->request, op, tokens, b->arena);
+  }
+  return sizes;
+}
+
+/* ---- operators ----------------------------------------------------------------------------------------------------- */
+
+bool lp_plan_is_placeable(const lp_op *op) {
+  return lp_op_info_get(op->kind)->level == LP_LEVEL_OP && !lp_op_has(op, LP_COMM);
+}
+
+/* ---- edges --------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  LP_VEC(lp_plan_op) ops;
+  LP_VEC(lp_plan_edge) edges;
+  int32_t value_count;
+} stage_lists;
+
+/* The value behind communication: a module may already have gone through insert-comm. What is received was sent before. */
+static lp_value *behind_comm(lp_value *value) {
+  while (value && lp_op_is(value->def, LP_OP_COMM_RECV)) {
+    int64_t tag = lp_op_i64(value->def, "tag", -1);
+    const lp_op *send = value->def->prev;
+    while (send && !(send->kind == LP_OP_COMM_SEND && lp_op_i64(send, "tag", -2) == tag))
+      send = send->prev;
+    if (!send) return value;
+    value = lp_op_in(send, 0);
+  }
+  return value;
+}
+
+static int32_t index_of(const lp_op *op) {
+  return op ? (int32_t)(intptr_t)op->scratch - 1 : -1;
+}
+
+static bool producer_is_free(const stage_lists *lists, int32_t producer) {
+  return producer >= 0 && (size_t)producer < lists->ops.count && lists->ops.data[producer].free;
+}
+
+/* Has the consumer, the latest one, an edge of this value already? */
+static bool has_edge(const stage_lists *lists, int32_t value, int32_t consumer) {
+  for (size_t i = lists->edges.count; i > 0; i--) {
+    const lp_plan_edge *edge = &lists->edges.data[i - 1];
+    if (edge->consumer != consumer) return false;
+    if (edge->value == value) return true;
+  }
+  return false;
+}
+
+static void add_edge(builder *b, stage_lists *lists, lp_value *value, int32_t consumer) {
+  int32_t producer = index_of(value->def);
+  if (!value->scratch) value->scratch = (void *)(intptr_t)++lists->value_count;
+  int32_t id = (int32_t)(intptr_t)value->scratch - 1;
+  if (has_edge(lists, id, consumer)) return;
+  double bytes = producer_is_free(lists, producer) ? 0 : lp_plan_value_bytes(&b->sizes, value->type);
+  lp_vec_push(&lists->edges, ((lp_plan_edge){producer, consumer, id, bytes, value}));
+}
+
+/* Free when nothing it depends on came from outside: position tables, masks. */
+static bool is_free(const stage_lists *lists, const lp_op *op) {
+  if (lp_op_has(op, LP_STATEFUL)) return false;
+  for (int32_t i = 0; i < op->in_count; i++) {
+    lp_value *value = behind_comm(op->in[i].value);
+    if (!value || lp_value_is_constant(value)) continue;
+    if (!producer_is_free(lists, index_of(value->def))) return false;
+  }
+  return true;
+}
+
+static void add_op(builder *b, stage_lists *lists, lp_op *op, bool draws) {
+  lp_plan_op item = {.op = op, .draws = draws, .state = -1, .layer = (int32_t)lp_op_i64(op, "layer", -1)};
+  int32_t state = join_states(b, op);
+  if (state >= 0) item.state = b->group_id[find_group(b, state)];
+  item.free = is_free(lists, op);
+  lp_arena_mark before = lp_arena_here(b->module->arena); /* sizes become numbers here */
+  lp_cost cost = lp_op_cost(b->module, op);
+  lp_plan_op_price(&b->sizes, &cost, &item);
+  fill_weights(b, &item);
+  if (b->arena != b->module->arena) lp_arena_rewind(b->module->arena, before);
+  int32_t index = (int32_t)lists->ops.count;
+  lp_vec_push(&lists->ops, item);
+  op->scratch = (void *)(intptr_t)(index + 1);
+  for (int32_t i = 0; i < op->in_count; i++) {
+    lp_value *value = behind_comm(op->in[i].value);
+    if (value && !lp_value_is_constant(value)) add_edge(b, lists, value, index);
+  }
+}
+
+/* ---- stages -------------------------------------------------------------------------------------------------------- */
+
+/* An exit head belongs to the layer that it reads, wherever the exporter wrote it. */
+static void settle_exit_heads(lp_plan_problem *problem) {
+  for (int32_t i = 0; i < problem->edge_count;) {
+    int32_t consumer = problem->edges[i].consumer, layer = -1;
+    for (; i < problem->edge_count && problem->edges[i].consumer == consumer; i++) {
+      int32_t producer = problem->edges[i].producer;
+      if (producer >= 0 && problem->ops[producer].layer > layer) layer = problem->ops[producer].layer;
+    }
+    if (lp_streq(lp_op_str(problem->ops[consumer].op, "layer_kind", NULL), "exit_head"))
+      problem->ops[consumer].layer = layer;
+  }
+}
+
+/* Operators outside the layers come before the first or behind the last. */
+static void settle_layers(lp_plan_problem *problem) {
+  int32_t count = 0;
+  settle_exit_heads(problem);
+  for (int32_t i = 0; i < problem->op_count; i++)
+    if (problem->ops[i].layer >= count) count = problem->ops[i].layer + 1;
+  bool inside = false;
+  for (int32_t i = 0; i < problem->op_count; i++) {
+    lp_plan_op *item = &problem->ops[i];
+    if (item->layer >= 0)
+      inside = true;
+    else if (inside && !lp_streq(lp_op_str(item->op, "layer_kind", ""), "embedding"))
+      item->layer = count;
+  }
+  problem->layer_count = count;
+}
+
+static void clear_scratch(lp_block *block) {
+  LP_FOR_OPS(op, block) {
+    op->scratch = NULL;
+    for (int32_t i = 0; i < op->out_count; i++)
+      op->out[i]->scratch = NULL;
+  }
+  for (int32_t i = 0; i < block->arg_count; i++)
+    block->arg[i]->scratch = NULL;
+}
+
+static void build_stage(builder *b, lp_stage stage, lp_block *block, lp_plan_problem *out) {
+  lp_plan_sizes_set(&b->sizes, b->module, b->request, stage, b->arena);
+  stage_lists lists = {0};
+  const lp_op *end = lp_block_terminator(block);
+  lp_value *result = end && b->request->generation ? behind_comm(lp_op_in(end, 0)) : NULL;
+  const lp_op *drawn = result ? result->def : NULL;
+  while (drawn && lp_op_has(drawn, LP_ALIAS))
+    drawn = drawn->in[0].value->def;
+  LP_FOR_OPS(op, block)
+  if (lp_plan_is_placeable(op)) add_op(b, &lists, op, op == drawn);
+  *out = (lp_plan_problem){.stage = stage, .result = -1, .result_bytes = 4 * (double)b->request->batch};
+  if (result) out->result = index_of(result->def);
+  out->op_count = (int32_t)lists.ops.count;
+  out->edge_count = (int32_t)lists.edges.count;
+  out->value_count = lists.value_count;
+  if (out->op_count) out->ops = lp_arena_copy(b->arena, lists.ops.data, lists.ops.count * sizeof *lists.ops.data);
+  if (out->edge_count)
+    out->edges = lp_arena_copy(b->arena, lists.edges.data, lists.edges.count * sizeof *lists.edges.data);
+  lp_vec_free(&lists.ops);
+  lp_vec_free(&lists.edges);
+  clear_scratch(block);
+  settle_layers(out);
+  lp_plan_pin(out, b->request);
+}
+
+static lp_block *plan_block(const lp_module *module, lp_stage stage, int32_t plan) {
+  if (plan == 0) return lp_plan_stage_block(module, stage);
+  const lp_op *func = lp_plan_func(module, stage, plan);
+  return func ? func->region : NULL;
+}
+
+static void share_totals(builder *b, lp_plan_problem out[LP_STAGE_COUNT]) {
+  const double *sizes[LP_PLACE_COUNT];
+  for (int place = 0; place < LP_PLACE_COUNT; place++) {
+    double *copy = LP_NEW_ARRAY(b->arena, double, b->weight_size[place].count);
+    for (size_t i = 0; i < b->weight_size[place].count; i++)
+      copy[i] = b->weight_size[place].data[i];
+    sizes[place] = copy;
+    lp_vec_free(&b->weight_size[place]);
+  }
+  const double *full = group_sizes(b, (double)(b->request->isl + b->request->osl));
+  const double *prompt = group_sizes(b, (double)b->request->isl);
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    out[stage].weight_count = (int32_t)lp_map_count(b->weights);
+    out[stage].state_count = b->group_count;
+    out[stage].state_size = full;
+    out[stage].state_prompt_size = prompt;
+    for (int place = 0; place < LP_PLACE_COUNT; place++)
+      out[stage].weight_size[place] = sizes[place];
+  }
+}
+
+lp_status lp_plan_build(lp_module *module, const lp_request *request, lp_arena *arena,
+                        lp_plan_problem out[LP_STAGE_COUNT], lp_diag *diag) {
+  return lp_plan_build_of(module, request, 0, arena, out, diag);
+}
+
+lp_status lp_plan_build_of(lp_module *module, const lp_request *request, int32_t plan, lp_arena *arena,
+                           lp_plan_problem out[LP_STAGE_COUNT], lp_diag *diag) {
+  lp_block *blocks[LP_STAGE_COUNT];
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    if (!(blocks[stage] = plan_block(module, (lp_stage)stage, plan)))
+      return lp_error(diag, LP_LOC_FILE(module->name), "there is no function '@main' to plan");
+  builder b = {.module = module, .request = request, .arena = arena, .weights = lp_map_create()};
+  count_states(&b);
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    LP_FOR_OPS(op, blocks[stage]) join_states(&b, op);
+  number_groups(&b);
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    build_stage(&b, (lp_stage)stage, blocks[stage], &out[stage]);
+  share_totals(&b, out);
+  lp_map_free(b.weights);
+  return LP_OK;
+}
+
+void lp_plan_sides(const lp_plan_problem problem[LP_STAGE_COUNT], lp_place *side[LP_STAGE_COUNT], lp_arena *arena) {
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    side[stage] = LP_NEW_ARRAY(arena, lp_place, problem[stage].op_count);
+    for (int32_t i = 0; i < problem[stage].op_count; i++)
+      if (lp_streq(lp_op_str(problem[stage].ops[i].op, "side", NULL), "cloud")) side[stage][i] = LP_PLACE_CLOUD;
+  }
+}

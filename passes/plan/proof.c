@@ -1,0 +1,33 @@
+/* What is proved of a plan, kept in the placed module so that its report can say it. */
+#include "passes/plan/plan_internal.h"
+
+static const char *const names[] = {"price_ttft_ms", "price_tpot_ms", "price_device_byte", "price_cloud_byte"};
+
+void lp_plan_proof_write(lp_module *module, lp_op *prefill, const lp_plan_proof *proof) {
+  if (!proof->known) return;
+  const double price[] = {proof->per_ms[0], proof->per_ms[1], proof->per_byte[0], proof->per_byte[1]};
+  lp_op_set_f64(module, prefill, "plan_bound", proof->lower_bound);
+  lp_op_set_f64(module, prefill, "plan_dual_bound", proof->dual_bound);
+  lp_op_set_bool(module, prefill, "plan_complete", proof->complete);
+  for (size_t i = 0; i < LP_COUNT(names); i++)
+    lp_op_set_f64(module, prefill, names[i], price[i]);
+  lp_op_set_f64s(module, prefill, "plan_way", proof->way, proof->way_count);
+}
+
+lp_plan_proof lp_plan_proof_read(const lp_module *module) {
+  const lp_op *prefill = lp_module_find_func(module, lp_stage_names[LP_STAGE_PREFILL]);
+  lp_plan_proof proof = {0};
+  const lp_attr *way = prefill ? lp_op_attr(prefill, "plan_way") : NULL;
+  if (!way || way->kind != LP_ATTR_F64S || !lp_op_attr(prefill, "plan_bound")) return proof;
+  double price[LP_COUNT(names)];
+  for (size_t i = 0; i < LP_COUNT(names); i++)
+    price[i] = lp_op_f64(prefill, names[i], 0);
+  return (lp_plan_proof){.known = true,
+                         .complete = lp_op_bool(prefill, "plan_complete", false),
+                         .lower_bound = lp_op_f64(prefill, "plan_bound", 0),
+                         .dual_bound = lp_op_f64(prefill, "plan_dual_bound", 0),
+                         .per_ms = {price[0], price[1]},
+                         .per_byte = {price[2], price[3]},
+                         .way = way->fs,
+                         .way_count = way->count};
+}

@@ -1,0 +1,94 @@
+/* What runs where, in few words: stretches of layers whose operators are placed alike. */
+#include "passes/plan/report/report.h"
+
+#include <string.h>
+
+/* One letter per operator that is not free: its side; one alone when all are on it. Equal texts: layers placed alike. */
+static const char *layer_signature(const lp_report *report, lp_stage stage, int32_t layer) {
+  const lp_plan_problem *problem = &report->problem[stage];
+  char *text = LP_NEW_ARRAY(report->arena, char, problem->op_count + 1), *at = text;
+  for (int32_t i = 0; i < problem->op_count; i++)
+    if (problem->ops[i].layer == layer && !problem->ops[i].free)
+      *at++ = report->side[stage][i] == LP_PLACE_CLOUD ? 'c' : 'd';
+  if (!strchr(text, 'c') || !strchr(text, 'd')) text[text[0] ? 1 : 0] = 0;
+  return text;
+}
+
+/* "op.linear" as "linear", with a count: "2 kv_append, 1 attention" */
+static void describe_side(const lp_report *report, lp_stage stage, int32_t layer, lp_place place, lp_buf *out) {
+  const lp_plan_problem *problem = &report->problem[stage];
+  int32_t counts[LP_OP_COUNT] = {0};
+  lp_kind order[64];
+  int32_t kinds = 0;
+  for (int32_t i = 0; i < problem->op_count; i++) {
+    const lp_plan_op *item = &problem->ops[i];
+    if (item->layer != layer || item->free || report->side[stage][i] != place) continue;
+    if (lp_op_has(item->op, LP_ALIAS)) continue;
+    if (!counts[item->op->kind]++ && kinds < (int32_t)LP_COUNT(order)) order[kinds++] = item->op->kind;
+  }
+  lp_buf_puts(out, place == LP_PLACE_CLOUD ? "cloud: " : "device: ");
+  for (int32_t i = 0; i < kinds; i++) {
+    const char *name = lp_op_info_get(order[i])->name;
+    lp_buf_printf(out, "%s%" PRId32 " %s", i ? ", " : "", counts[order[i]], strchr(name, '.') + 1);
+  }
+}
+
+static const char *describe_mixed(const lp_report *report, lp_stage stage, int32_t layer) {
+  lp_buf text = {0};
+  describe_side(report, stage, layer, LP_PLACE_DEVICE, &text);
+  lp_buf_puts(&text, "; ");
+  describe_side(report, stage, layer, LP_PLACE_CLOUD, &text);
+  const char *kept = lp_arena_strdup(report->arena, lp_buf_text(&text));
+  lp_buf_free(&text);
+  return kept;
+}
+
+static void add_layer(const lp_report *report, lp_stage stage, int32_t layer, lp_report_range *range) {
+  const lp_plan_problem *problem = &report->problem[stage];
+  range->last = layer;
+  for (int32_t i = 0; i < problem->op_count; i++) {
+    const lp_plan_op *item = &problem->ops[i];
+    if (item->layer != layer || item->free) continue;
+    bool cloud = report->side[stage][i] == LP_PLACE_CLOUD;
+    *(cloud ? &range->cloud_ops : &range->device_ops) += 1;
+    *(cloud ? &range->cloud_ms : &range->device_ms) += item->ms[cloud ? LP_PLACE_CLOUD : LP_PLACE_DEVICE];
+  }
+}
+
+/* The operators before the first layer and behind the last stand alone. */
+static bool stands_alone(const lp_report *report, lp_stage stage, int32_t layer) {
+  return layer < 0 || layer >= report->problem[stage].layer_count;
+}
+
+int32_t lp_report_ranges(const lp_report *report, lp_stage stage, lp_report_range **out) {
+  int32_t layers = report->problem[stage].layer_count, count = 0;
+  lp_report_range *ranges = LP_NEW_ARRAY(report->arena, lp_report_range, layers + 2);
+  const char *before = NULL;
+  for (int32_t layer = -1; layer <= layers; layer++) {
+    const char *signature = layer_signature(report, stage, layer);
+    if (!*signature) continue;
+    bool alone = stands_alone(report, stage, layer) || (count && stands_alone(report, stage, layer - 1));
+    if (alone || !lp_streq(signature, before)) {
+      ranges[count++] = (lp_report_range){.first = layer};
+      if (strchr(signature, 'c') && strchr(signature, 'd'))
+        ranges[count - 1].what = describe_mixed(report, stage, layer);
+    }
+    add_layer(report, stage, layer, &ranges[count - 1]);
+    before = signature;
+  }
+  *out = ranges;
+  return count;
+}
+
+const char *lp_report_range_name(const lp_report *report, const lp_report_range *range, char out[48]) {
+  int32_t layers = report->problem[0].layer_count;
+  if (range->first < 0)
+    (void)snprintf(out, 48, "%s", layers ? "embedding" : "model");
+  else if (range->first >= layers)
+    (void)snprintf(out, 48, "head");
+  else if (range->first == range->last)
+    (void)snprintf(out, 48, "layer %" PRId32, range->first);
+  else
+    (void)snprintf(out, 48, "layers %" PRId32 "-%" PRId32, range->first, range->last);
+  return out;
+}

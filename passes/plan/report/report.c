@@ -1,0 +1,141 @@
+/* The report: gathers what a placed module comes to and what it is compared with, then writes it in a format. */
+#include "passes/plan/report/report.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- the model ------------------------------------------------------------------------------------------------------ */
+
+/* Counts each weight once, however many functions and operators read it. */
+static void count_weights(lp_report *report) {
+  lp_map *seen = lp_map_create();
+  LP_FOR_OPS(func, lp_module_body(report->module)) {
+    if (func->kind != LP_OP_FUNC) continue;
+    LP_FOR_OPS(op, func->region) {
+      if (!lp_op_has(op, LP_CONSTANT) || !lp_dtype_is_float(op->out[0]->type.dtype)) continue;
+      lp_buf key = {0};
+      if (op->kind == LP_OP_WEIGHT)
+        lp_buf_printf(&key, "%s@%" PRId64, lp_op_str(op, "file", ""), lp_op_i64(op, "offset", 0));
+      else
+        lp_buf_printf(&key, "%p", lp_op_attr(op, "value")->tensor.data);
+      int64_t count = 0;
+      bool is_new = !lp_map_has(seen, lp_buf_text(&key)) && lp_type_static_numel(op->out[0]->type, &count);
+      lp_map_put(seen, lp_buf_text(&key), NULL);
+      lp_buf_free(&key);
+      if (!is_new) continue;
+      report->params += count;
+      report->weight_bytes += (double)count * lp_dtype_bits(op->out[0]->type.dtype) / 8;
+    }
+  }
+  lp_map_free(seen);
+}
+
+/* "dir/model.onnx" as "model" */
+static const char *model_name(const lp_report *report) {
+  const char *base = lp_path_base(report->module->name);
+  char *name = lp_arena_strdup(report->arena, base);
+  for (char *at = name; *at; at++)
+    if (lp_streq(at, ".onnx")) *at = 0;
+  return name;
+}
+
+/* ---- operators ------------------------------------------------------------------------------------------------------ */
+
+static bool runs_on(const lp_plan_problem *problem, const lp_place *side, const unsigned char *needed, int32_t index,
+                    lp_place place) {
+  return problem->ops[index].free ? (needed[index] & (1u << place)) != 0 : side[index] == place;
+}
+
+static void list_operators(lp_report *report) {
+  int32_t most = 0;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    most += 2 * report->problem[stage].op_count;
+  report->operators = LP_NEW_ARRAY(report->arena, lp_report_operator, most);
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    const lp_plan_problem *problem = &report->problem[stage];
+    unsigned char *needed = LP_NEW_ARRAY(report->arena, unsigned char, problem->op_count);
+    lp_plan_mark_needed(problem, report->side[stage], needed);
+    for (int32_t i = 0; i < problem->op_count; i++)
+      for (int place = 0; place < LP_PLACE_COUNT; place++)
+        if (runs_on(problem, report->side[stage], needed, i, (lp_place)place))
+          report->operators[report->operator_count++] =
+              (lp_report_operator){&problem->ops[i], (lp_stage)stage, (lp_place)place};
+  }
+}
+
+/* ---- plans ---------------------------------------------------------------------------------------------------------- */
+
+static void evaluate_baselines(lp_report *report) {
+  static const struct {
+    const char *name, *scheduler;
+  } all[] = {{"cloud_only", "cloud-only"}, {"device_only", "device-only"}, {"greedy", "greedy"}, {"layer", "layer"}};
+  report->decrement = NAN;
+  for (size_t i = 0; i < LP_COUNT(all); i++) {
+    bool needs_cloud = !lp_streq(all[i].scheduler, "device-only");
+    if (needs_cloud && !report->request->cloud) continue;
+    lp_place *side[LP_STAGE_COUNT];
+    lp_status status =
+        lp_plan_choose(report->problem, all[i].scheduler, report->request, side, NULL, report->arena, NULL);
+    if (status != LP_OK && status != LP_INFEASIBLE) continue;
+    lp_report_baseline *baseline = &report->baselines[report->baseline_count++];
+    baseline->name = all[i].name;
+    lp_plan_evaluate(report->problem, report->request, side, &baseline->result);
+    if (lp_streq(all[i].name, "cloud_only") && baseline->result.cost_usd > 0)
+      report->decrement = 1 - report->plan.cost_usd / baseline->result.cost_usd;
+  }
+}
+
+double lp_report_gap(const lp_report *report) {
+  if (!report->proof.known) return NAN;
+  double objective = lp_plan_objective_value(&report->plan, report->request);
+  return objective > 0 ? fmax(0, 1 - report->proof.lower_bound / objective) : 0;
+}
+
+/* Each plan of a family at the request's own sizes and link. */
+static lp_status evaluate_family(lp_report *report, lp_diag *diag) {
+  lp_plan_family_read(report->module, report->arena, &report->family);
+  report->of_plan = LP_NEW_ARRAY(report->arena, lp_plan_result, report->family.count);
+  for (int32_t i = 0; i < report->family.count; i++) {
+    lp_plan_problem problem[LP_STAGE_COUNT];
+    lp_place *side[LP_STAGE_COUNT];
+    LP_TRY(lp_plan_build_of(report->module, report->request, i, report->arena, problem, diag));
+    lp_plan_sides(problem, side, report->arena);
+    lp_plan_evaluate(problem, report->request, side, &report->of_plan[i]);
+  }
+  return LP_OK;
+}
+
+static lp_status gather(lp_report *report, lp_diag *diag) {
+  const lp_request *request = report->request;
+  report->name = model_name(report);
+  report->scheduler = request->scheduler ? request->scheduler : request->cloud ? lp_scheduler_default : "device-only";
+  count_weights(report);
+  LP_TRY(lp_plan_build(report->module, request, report->arena, report->problem, diag));
+  lp_plan_sides(report->problem, report->side, report->arena);
+  lp_plan_evaluate(report->problem, request, report->side, &report->plan);
+  report->proof = lp_plan_proof_read(report->module);
+  LP_TRY(evaluate_family(report, diag));
+  evaluate_baselines(report);
+  if (!report->plan.feasible)
+    report->fix_count = lp_plan_fixes(report->module, report->problem, report->scheduler, request, report->fixes,
+                                      (int32_t)LP_COUNT(report->fixes));
+  list_operators(report);
+  return LP_OK;
+}
+
+lp_status lp_report_write(lp_module *module, const lp_request *request, const char *format, bool table1, lp_buf *out,
+                          lp_diag *diag) {
+  static const struct {
+    const char *name;
+    void (*write)(const lp_report *report, lp_buf *out);
+  } formats[] = {{"txt", lp_report_text}, {"json", lp_report_json}, {"csv", lp_report_csv}, {"html", lp_report_html}};
+  for (size_t i = 0; i < LP_COUNT(formats); i++) {
+    if (!lp_streq(formats[i].name, format)) continue;
+    lp_report report = {.module = module, .request = request, .arena = lp_arena_create(), .table1 = table1};
+    lp_status status = gather(&report, diag);
+    if (status == LP_OK) formats[i].write(&report, out);
+    lp_arena_free(report.arena);
+    return status;
+  }
+  return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "no report format '%s': txt, json, csv or html", format);
+}

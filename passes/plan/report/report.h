@@ -1,0 +1,88 @@
+/* The report as data, and its formats. */
+#ifndef LP_PASSES_REPORT_INTERNAL_H
+#define LP_PASSES_REPORT_INTERNAL_H
+
+#include "passes/plan/family/family.h"
+
+/* A plan to compare with. */
+typedef struct {
+  const char *name; /* "cloud_only" */
+  lp_plan_result result;
+} lp_report_baseline;
+
+/* A change that alone would make an infeasible request feasible. */
+typedef struct {
+  const char *name; /* "tpot_ms", "rtt_ms", "up_bps", "device_memory_bytes": the unit is in it */
+  double from, to;
+  const char *from_text, *to_text; /* of what is no number: "dtype_device" */
+} lp_report_fix;
+
+/* One operator as it runs; a free one appears once for each side that computes it. */
+typedef struct {
+  const lp_plan_op *op;
+  lp_stage stage;
+  lp_place side;
+} lp_report_operator;
+
+typedef struct {
+  lp_module *module;
+  const lp_request *request;
+  lp_arena *arena;
+  bool table1;
+  const char *scheduler, *name;
+  int64_t params;
+  double weight_bytes; /* as in the file */
+  lp_plan_problem problem[LP_STAGE_COUNT];
+  lp_place *side[LP_STAGE_COUNT];
+  lp_plan_result plan;
+  lp_plan_proof proof;
+  lp_report_baseline baselines[4];
+  int32_t baseline_count;
+  lp_report_fix fixes[8];
+  int32_t fix_count;
+  lp_plan_family family;   /* count 1: there is none */
+  lp_plan_result *of_plan; /* [family.count] each at the request itself */
+  double decrement;        /* 1 - cost / cost of cloud-only; NaN when there is no such plan */
+  lp_report_operator *operators;
+  int32_t operator_count;
+} lp_report;
+
+/* One row of P1's Table I at the workload. */
+typedef struct {
+  const char *name, *stage;
+  int64_t k, n; /* of linear operators */
+  double ops, elements;
+} lp_table1_row;
+/* Distinct rows, in program order (table1.c). Returns their number, at most `most`. */
+int32_t lp_table1_rows(const lp_report *report, lp_table1_row *rows, int32_t most);
+
+/* The smallest single changes that make the request feasible with its scheduler (plan/fixes.c). */
+int32_t lp_plan_fixes(lp_module *module, const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
+                      const lp_request *request, lp_report_fix *fixes, int32_t most);
+
+/* A stretch of layers whose operators are placed alike. */
+typedef struct {
+  int32_t first, last; /* layers; -1 is before the first, layer_count behind the last */
+  int32_t device_ops, cloud_ops;
+  double device_ms, cloud_ms;
+  const char *what; /* for mixed layers: which kinds where; NULL otherwise */
+} lp_report_range;
+/* Ranges of a stage, in order (ranges.c). */
+int32_t lp_report_ranges(const lp_report *report, lp_stage stage, lp_report_range **out);
+/* "embedding", "layers 0-11", "head" */
+const char *lp_report_range_name(const lp_report *report, const lp_report_range *range, char out[48]);
+
+/* The gap between the plan's objective and the lower bound, as a share; NaN when none is known. */
+double lp_report_gap(const lp_report *report);
+/* The problem and the prices as JSON, enough to confirm the plan without the planner (certificate.c). */
+void lp_report_certificate(const lp_report *report, lp_buf *out);
+
+/* A JSON string (json.c). */
+void lp_report_quote(const char *text, lp_buf *out);
+
+void lp_report_text(const lp_report *report, lp_buf *out);
+void lp_report_json(const lp_report *report, lp_buf *out);
+void lp_report_csv(const lp_report *report, lp_buf *out);
+void lp_report_html(const lp_report *report, lp_buf *out);
+
+#endif

@@ -1,0 +1,226 @@
+/* The report for people. */
+#include "passes/plan/report/report.h"
+
+#include <math.h>
+#include <string.h>
+
+/* "6.74 G", "134.5 M" */
+static const char *format_count(double count, char out[32]) {
+  static const char *const units[] = {"", " k", " M", " G", " T"};
+  size_t unit = 0;
+  while (count >= 1000 && unit + 1 < LP_COUNT(units))
+    count /= 1000, unit++;
+  (void)snprintf(out, 32, "%.4g%s", count, units[unit]);
+  return out;
+}
+
+static void put_machine(const char *role, const lp_machine *machine, lp_buf *out) {
+  if (!machine) return;
+  char memory[32];
+  lp_buf_printf(out, "%-12s%s: %s", role, machine->name, machine->title);
+  if (machine->figure[LP_HW_MEMORY] > 0)
+    lp_buf_printf(out, ", %s", lp_format_bytes(machine->figure[LP_HW_MEMORY], memory));
+  if (machine->figure[LP_HW_PRICE] > 0) lp_buf_printf(out, ", %.3g USD/h", machine->figure[LP_HW_PRICE] * 3600);
+  lp_buf_puts(out, "\n");
+}
+
+static void put_bound(const char *name, double ms, lp_buf *out) {
+  if (ms > 0)
+    lp_buf_printf(out, "%s %.4g ms", name, ms);
+  else
+    lp_buf_printf(out, "%s any", name);
+}
+
+/* A link given by its figures is named after them: they follow anyway. */
+static const char *link_name(const lp_link *link) {
+  return link->name && !strchr(link->name, '=') ? link->name : "";
+}
+
+/* The gap as a share of the bound: how much better the best plan could be, seen from it. */
+static double gap_above(const lp_report *report) {
+  double gap = lp_report_gap(report);
+  return gap < 1 ? gap / (1 - gap) : INFINITY;
+}
+
+static void put_type(const char *dtype, bool chosen, const char *where, lp_buf *out) {
+  lp_buf_printf(out, "%s %s%s", dtype ? dtype : "as in the file", where, chosen ? " (chosen)" : "");
+}
+
+static void put_types(const lp_request *request, lp_buf *out) {
+  if (!request->dtype_device && !request->dtype_cloud && !request->chose_dtype_device && !request->chose_dtype_cloud)
+    return;
+  lp_buf_printf(out, "%-12s", "weights");
+  put_type(request->dtype_device, request->chose_dtype_device, "on the device", out);
+  if (request->cloud) lp_buf_puts(out, ", ");
+  if (request->cloud) put_type(request->dtype_cloud, request->chose_dtype_cloud, "in the cloud", out);
+  lp_buf_puts(out, "\n");
+}
+
+static void put_head(const lp_report *report, lp_buf *out) {
+  const lp_request *request = report->request;
+  char count[32], bytes[32], up[32], down[32];
+  lp_buf_printf(out, "%-12s%s: %s parameters, %" PRId32 " layers, weights %s\n", "model", report->name,
+                format_count((double)report->params, count), report->problem[0].layer_count,
+                lp_format_bytes(report->weight_bytes, bytes));
+  put_machine("device", request->device, out);
+  put_machine("cloud", request->cloud, out);
+  if (request->link)
+    lp_buf_printf(out, "%-12s%s%srtt %.4g ms, up %s, down %s\n", "link", link_name(request->link),
+                  link_name(request->link)[0] ? ": " : "", request->link->figure[LP_LINK_RTT],
+                  lp_format_rate(request->link->figure[LP_LINK_UP], up),
+                  lp_format_rate(request->link->figure[LP_LINK_DOWN], down));
+  lp_buf_printf(out, "%-12s%" PRId64 " prompt tokens, %" PRId64 " generated, batch %" PRId64 "\n", "workload",
+                request->isl, request->osl, request->batch);
+  put_types(request, out);
+  lp_buf_printf(out, "%-12s", "SLA");
+  put_bound("TTFT", request->ttft_ms, out);
+  put_bound(", TPOT", request->tpot_ms, out);
+  lp_buf_printf(out, "\n%-12s%s, least %s: %s", "scheduler", report->scheduler,
+                request->objective ? request->objective : "cost",
+                report->plan.feasible ? "feasible" : "INFEASIBLE, bound by ");
+  lp_buf_printf(out, "%s", report->plan.feasible ? "" : report->plan.binding);
+  if (report->proof.known && report->proof.complete)
+    lp_buf_puts(out, ", and no plan is better");
+  else if (report->proof.known)
+    lp_buf_printf(out, ", at most %.2g %% above the best", 100 * gap_above(report));
+  lp_buf_puts(out, "\n");
+}
+
+static void put_fixes(const lp_report *report, lp_buf *out) {
+  if (report->plan.feasible) return;
+  lp_buf_puts(out, report->fix_count
+                       ? "\nany one of these makes it feasible\n"
+                       : "\nnone of SLA, link, device memory and weight types, changed alone, makes it feasible\n");
+  for (int32_t i = 0; i < report->fix_count; i++)
+    if (report->fixes[i].to_text)
+      lp_buf_printf(out, "  %-22s from %s to %s\n", report->fixes[i].name, report->fixes[i].from_text,
+                    report->fixes[i].to_text);
+    else
+      lp_buf_printf(out, "  %-22s from %.6g to %.6g\n", report->fixes[i].name, report->fixes[i].from,
+                    report->fixes[i].to);
+}
+
+static void put_range(const lp_report *report, const lp_report_range *range, lp_buf *out) {
+  char name[48];
+  const char *where = range->what ? "both" : range->cloud_ops ? "cloud" : "device";
+  lp_buf_printf(out, "  %-16s%-8s%10.4g ms", lp_report_range_name(report, range, name), where,
+                range->device_ms + range->cloud_ms);
+  if (range->what) lp_buf_printf(out, "   %s", range->what);
+  lp_buf_puts(out, "\n");
+}
+
+static void put_placement(const lp_report *report, lp_buf *out) {
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    lp_report_range *ranges;
+    int32_t count = lp_report_ranges(report, (lp_stage)stage, &ranges);
+    lp_buf_printf(out, "\n%s\n", lp_stage_names[stage]);
+    for (int32_t i = 0; i < count; i++)
+      put_range(report, &ranges[i], out);
+  }
+}
+
+static void put_times(const lp_report *report, lp_buf *out) {
+  const lp_plan_result *plan = &report->plan;
+  const struct {
+    const char *name;
+    double prefill, decode;
+  } rows[] = {{"device", plan->prefill_device_ms, plan->decode_device_ms},
+              {"cloud", plan->prefill_cloud_ms, plan->decode_cloud_ms},
+              {"link", plan->prefill_link_ms, plan->decode_link_ms},
+              {"total", plan->ttft_ms, plan->tpot_ms}};
+  lp_buf_printf(out, "\n%-12s%14s%14s\n", "ms", "TTFT", "TPOT");
+  for (size_t i = 0; i < LP_COUNT(rows); i++)
+    lp_buf_printf(out, "  %-10s%14.4f%14.4f\n", rows[i].name, rows[i].prefill, rows[i].decode);
+  lp_buf_printf(out, "%-12s%14" PRId64 "%14" PRId64 "   tensors, in %" PRId64 " and %" PRId64 " messages\n",
+                "crossings", plan->crossings_prefill, plan->crossings_decode, plan->messages_prefill,
+                plan->messages_decode);
+  char up[32], down[32], device[32], cloud[32];
+  lp_buf_printf(out, "%-12s%s up, %s down over the request", "traffic", lp_format_bytes(plan->bytes_up, up),
+                lp_format_bytes(plan->bytes_down, down));
+  if (plan->kv_move_ms > 0) lp_buf_printf(out, "; moving KV caches takes %.4g ms", plan->kv_move_ms);
+  lp_buf_printf(out, "\n%-12s%s on the device (weights %s)", "memory", lp_format_bytes(plan->device_memory_bytes, up),
+                lp_format_bytes(plan->device_weight_bytes, device));
+  lp_buf_printf(out, ", %s in the cloud (weights %s)\n", lp_format_bytes(plan->cloud_memory_bytes, down),
+                lp_format_bytes(plan->cloud_weight_bytes, cloud));
+}
+
+static void put_plan_row(const char *name, const lp_plan_result *result, lp_buf *out) {
+  lp_buf_printf(out, "  %-14s%12.4f%12.4f%14.3f%14.4f%12.4e%12.4f  %s\n", name, result->ttft_ms, result->tpot_ms,
+                result->e2e_ms, result->cloud_busy_ms, result->cost_usd, result->cost_per_mtok_usd,
+                result->feasible ? "yes" : result->binding);
+}
+
+static void put_comparison(const lp_report *report, lp_buf *out) {
+  lp_buf_printf(out, "\n  %-14s%12s%12s%14s%14s%12s%12s  %s\n", "plan", "TTFT ms", "TPOT ms", "request ms", "cloud ms",
+                "USD", "USD/Mtoken", "feasible");
+  put_plan_row("this plan", &report->plan, out);
+  for (int32_t i = 0; i < report->baseline_count; i++)
+    put_plan_row(report->baselines[i].name, &report->baselines[i].result, out);
+  if (!isnan(report->decrement))
+    lp_buf_printf(out, "this plan costs %.1f %% less than the cloud alone\n", 100 * report->decrement);
+}
+
+static void put_bounds(double low, double high, const char *unit, double factor, lp_buf *out) {
+  char text[48];
+  if (low <= 0 && isinf(high))
+    (void)snprintf(text, sizeof text, "any");
+  else if (low <= 0)
+    (void)snprintf(text, sizeof text, "below %.4g%s", high * factor, unit);
+  else if (isinf(high))
+    (void)snprintf(text, sizeof text, "from %.4g%s", low * factor, unit);
+  else
+    (void)snprintf(text, sizeof text, "%.4g to %.4g%s", low * factor, high * factor, unit);
+  lp_buf_printf(out, "%-22s", text);
+}
+
+/* The family: each plan at the request, and where it is taken. */
+static void put_family(const lp_report *report, lp_buf *out) {
+  static const char *const units[LP_FAMILY_AXES] = {"", "", " ms", " Mbit/s"};
+  static const double factor[LP_FAMILY_AXES] = {1, 1, 1, 1e-6};
+  const lp_plan_family *family = &report->family;
+  const lp_family_regret *regret = &family->regret;
+  if (family->count < 2) return;
+  lp_buf_printf(
+      out, "\n%" PRId32 " plans; at %" PRId32 " points the worst is %.2f %% of the cloud alone above the best there",
+      family->count, regret->points, 100 * regret->worst);
+  lp_buf_printf(out, " (mean %.2f %%, %" PRId32 " miss the SLA)\nthe first plan alone: %.2f %%, %" PRId32 " miss it\n",
+                100 * regret->mean, regret->missed, 100 * regret->alone_worst, regret->alone_missed);
+  for (int32_t i = 0; i < family->count; i++) {
+    char name[24];
+    (void)snprintf(name, sizeof name, "plan %" PRId32, i);
+    put_plan_row(name, &report->of_plan[i], out);
+  }
+  lp_buf_printf(out, "\n  %-8s%-22s%-22s%-22s%-22s\n", "plan", "prompt tokens", "generated tokens", "round trip", "up");
+  for (int32_t i = 0; i < family->region_count; i++) {
+    lp_buf_printf(out, "  %-8" PRId32, family->region[i].plan);
+    for (int axis = 0; axis < LP_FAMILY_AXES; axis++)
+      put_bounds(family->region[i].low[axis], family->region[i].high[axis], units[axis], factor[axis], out);
+    lp_buf_puts(out, "\n");
+  }
+}
+
+static void put_table1(const lp_report *report, lp_buf *out) {
+  lp_table1_row rows[64];
+  int32_t count = lp_table1_rows(report, rows, (int32_t)LP_COUNT(rows));
+  lp_buf_printf(out, "\nTable I of P1 at s = %" PRId64 " (multiply-adds, elements)\n  %-20s%-9s%14s%20s%16s%12s\n",
+                report->request->isl, "operator", "stage", "size", "OPs", "elements", "ratio");
+  for (int32_t i = 0; i < count; i++) {
+    char size[40];
+    if (rows[i].n)
+      (void)snprintf(size, sizeof size, "%" PRId64 "x%" PRId64, rows[i].k, rows[i].n);
+    else
+      (void)snprintf(size, sizeof size, "%" PRId64, rows[i].k);
+    lp_buf_printf(out, "  %-20s%-9s%14s%20.0f%16.0f%12.3f\n", rows[i].name, rows[i].stage, size, rows[i].ops,
+                  rows[i].elements, rows[i].ops / rows[i].elements);
+  }
+}
+
+void lp_report_text(const lp_report *report, lp_buf *out) {
+  put_head(report, out);
+  put_fixes(report, out);
+  put_placement(report, out);
+  put_times(report, out);
+  put_comparison(report, out);
+  put_family(report, out);
+  if (report->table1) put_table1(report, out);
+}

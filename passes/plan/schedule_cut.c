@@ -1,0 +1,131 @@
+/* The plain placements: all on one side, and a single cut between two layers that both stages share. */
+#include "passes/plan/plan_internal.h"
+
+#include <string.h>
+
+void lp_plan_fill(const lp_plan_problem *problem, lp_place place, lp_place *side) {
+  for (int32_t i = 0; i < problem->op_count; i++)
+    side[i] = place;
+}
+
+void lp_plan_fill_cut(const lp_plan_problem *problem, int64_t cut, lp_place *side) {
+  for (int32_t i = 0; i < problem->op_count; i++) {
+    const lp_plan_op *item = &problem->ops[i];
+    side[i] = item->layer < cut ? LP_PLACE_DEVICE : LP_PLACE_CLOUD;
+  }
+}
+
+static lp_status place_device(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request,
+                              lp_place *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
+  (void)request, (void)scratch, (void)proof, (void)diag;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    lp_plan_fill(&problem[stage], LP_PLACE_DEVICE, side[stage]);
+  return LP_OK;
+}
+
+static lp_status place_cloud(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request,
+                             lp_place *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
+  (void)request, (void)scratch, (void)proof, (void)diag;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    lp_plan_fill(&problem[stage], LP_PLACE_CLOUD, side[stage]);
+  return LP_OK;
+}
+
+static void fill_both(const lp_plan_problem problem[LP_STAGE_COUNT], int64_t cut, lp_place *side[LP_STAGE_COUNT]) {
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    lp_plan_fill_cut(&problem[stage], cut, side[stage]);
+}
+
+/* Every cut, both ends included; among equals the one that leaves most on the device. */
+static lp_status place_layer(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request,
+                             lp_place *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
+  (void)scratch, (void)proof, (void)diag;
+  int64_t best = 0;
+  lp_plan_result best_result = {0};
+  for (int64_t cut = problem[0].layer_count + 1; cut >= -1; cut--) {
+    lp_plan_result result;
+    fill_both(problem, cut, side);
+    lp_plan_evaluate(problem, request, side, &result);
+    if (cut <= problem[0].layer_count && lp_plan_compare(&result, &best_result, request) >= 0) continue;
+    best = cut;
+    best_result = result;
+  }
+  fill_both(problem, best, side);
+  return LP_OK;
+}
+
+/* ---- cut: where the request says ------------------------------------------------------------------------------------ */
+
+/* The operator that comes from ONNX node `node`; for "auto" the one at which half of the work is done; -1: none. */
+static int32_t find_node(const lp_plan_problem *problem, const char *node) {
+  double total = 0, sum = 0;
+  int32_t found = -1;
+  for (int32_t i = 0; i < problem->op_count; i++) {
+    const lp_op *op = problem->ops[i].op;
+    if (lp_streq(op->loc.node, node) || lp_streq(lp_op_str(op, "name", NULL), node)) found = i;
+    total += problem->ops[i].flops + problem->ops[i].bytes[LP_PLACE_DEVICE];
+  }
+  if (!lp_streq(node, "auto")) return found;
+  for (int32_t i = 0; i < problem->op_count; i++) {
+    sum += problem->ops[i].flops + problem->ops[i].bytes[LP_PLACE_DEVICE];
+    if (2 * sum >= total) return i;
+  }
+  return problem->op_count - 1;
+}
+
+/* The node, what it needs, and what shares a KV cache with these, on the device. */
+static void fill_ancestors(const lp_plan_problem *problem, int32_t node, lp_place *side, lp_arena *scratch) {
+  bool *cached = LP_NEW_ARRAY(scratch, bool, problem->state_count);
+  lp_plan_fill(problem, LP_PLACE_CLOUD, side);
+  side[node] = LP_PLACE_DEVICE;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (int32_t i = problem->edge_count; i-- > 0;) {
+      const lp_plan_edge *edge = &problem->edges[i];
+      if (edge->producer < 0 || side[edge->consumer] != LP_PLACE_DEVICE || side[edge->producer] == LP_PLACE_DEVICE)
+        continue;
+      side[edge->producer] = LP_PLACE_DEVICE;
+      changed = true;
+    }
+    for (int32_t i = 0; i < problem->op_count; i++) {
+      int32_t state = problem->ops[i].state;
+      if (state < 0) continue;
+      if (side[i] == LP_PLACE_DEVICE) {
+        changed |= !cached[state];
+        cached[state] = true;
+      } else if (cached[state]) {
+        side[i] = LP_PLACE_DEVICE;
+        changed = true;
+      }
+    }
+  }
+}
+
+static lp_status place_cut(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request,
+                           lp_place *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
+  (void)proof;
+  if (!request->cut_node) {
+    if (request->cut < 0 || request->cut > problem[0].layer_count)
+      return lp_error(diag, LP_LOC_NONE, "cannot cut before layer %" PRId64 ": the model has %" PRId32 " layers",
+                      request->cut, problem[0].layer_count);
+    fill_both(problem, request->cut, side);
+    return LP_OK;
+  }
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    int32_t node = find_node(&problem[stage], request->cut_node);
+    if (node < 0)
+      return lp_error(diag, LP_LOC_NONE, "no operator comes from node '%s': it was folded or fused into another",
+                      request->cut_node);
+    fill_ancestors(&problem[stage], node, side[stage], scratch);
+  }
+  return LP_OK;
+}
+
+const lp_scheduler lp_scheduler_device_only = {
+    .name = "device-only", .summary = "everything on the device", .place = place_device};
+const lp_scheduler lp_scheduler_cloud_only = {
+    .name = "cloud-only", .summary = "everything in the cloud; tokens go up and come back", .place = place_cloud};
+const lp_scheduler lp_scheduler_layer = {
+    .name = "layer", .summary = "the best single cut between two layers, of all cuts", .place = place_layer};
+const lp_scheduler lp_scheduler_cut = {
+    .name = "cut", .summary = "the cut that the request names (--cut)", .place = place_cut};

@@ -1,0 +1,52 @@
+/* Pareto fronts of a sweep: for each workload the rows that no other feasible row beats in cost per token and in TPOT, or in
+ * cost per token and in TTFT. */
+#include "passes/plan/sweep/sweep_internal.h"
+
+#include <stdlib.h>
+
+static const lp_sweep_number quantity[] = {LP_SWEEP_TPOT, LP_SWEEP_TTFT};
+
+/* A row as a point; ties go to the earlier row. */
+typedef struct {
+  double cost, time;
+  size_t row;
+} point;
+
+static int compare(const void *a, const void *b) {
+  const point *x = a, *y = b;
+  if (x->cost != y->cost) return x->cost < y->cost ? -1 : 1;
+  if (x->time != y->time) return x->time < y->time ? -1 : 1;
+  return (x->row > y->row) - (x->row < y->row);
+}
+
+size_t lp_sweep_front(const lp_sweep_spec *spec, const lp_sweep_result *result, size_t workload, int which,
+                      size_t *rows) {
+  point *points = lp_alloc((spec->rows + 1) * sizeof *points);
+  size_t count = 0, kept = 0, at[LP_SWEEP_AXES];
+  for (size_t i = 0; i < spec->rows; i++) {
+    const lp_sweep_row *row = &result->row[i];
+    (void)lp_sweep_request(spec, i, at);
+    if (!row->feasible || at[LP_SWEEP_WORKLOADS] != workload) continue;
+    points[count++] = (point){row->number[LP_SWEEP_COST_PER_MTOK], row->number[quantity[which]], i};
+  }
+  qsort(points, count, sizeof *points, compare);
+  double best = 0;
+  for (size_t i = 0; i < count; i++) {
+    if (i && points[i].time >= best) continue;
+    best = points[i].time;
+    rows[kept++] = points[i].row;
+  }
+  free(points);
+  return kept;
+}
+
+void lp_sweep_mark_fronts(const lp_sweep_spec *spec, lp_sweep_result *result) {
+  size_t *rows = lp_alloc((spec->rows + 1) * sizeof *rows);
+  for (size_t workload = 0; workload < spec->workloads.count; workload++)
+    for (int which = 0; which < 2; which++) {
+      size_t count = lp_sweep_front(spec, result, workload, which, rows);
+      for (size_t i = 0; i < count; i++)
+        result->row[rows[i]].on_front[which] = true;
+    }
+  free(rows);
+}

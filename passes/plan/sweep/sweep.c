@@ -1,0 +1,295 @@
+/* Runs a sweep on all cores. Rows are handed out in the order of what prices depend on, so that a thread prices the model once
+ * for all links, SLAs and schedulers of a combination. */
+#include "passes/plan/forms.h"
+#include "passes/plan/sweep/sweep_internal.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CHUNK = 8, MOST_THREADS = 512 };
+
+/* What all threads share; rows are each written by one. */
+typedef struct {
+  const lp_sweep_spec *spec;
+  const lp_plan_forms *forms;
+  lp_plan_form *cut; /* [cuts]: cut i - 1, from all in the cloud to all on the device */
+  int64_t cuts;
+  lp_sweep_row *rows;
+  const lp_sweep_options *options;
+  atomic_size_t next, done;
+  atomic_uint_fast64_t evaluations;
+  atomic_bool failed;
+  pthread_mutex_t lock; /* of the journal and of progress */
+  lp_sweep_journal journal;
+  double begun_ms, shown_ms;
+} sweep;
+
+/* A thread: the prices of the combination that it works on. */
+typedef struct {
+  sweep *s;
+  lp_arena *arena; /* of the combination */
+  size_t priced;   /* which; SIZE_MAX: none */
+  lp_plan_prices prices;
+  lp_plan_problem problem[LP_STAGE_COUNT]; /* made when a scheduler asks */
+  bool has_problem;
+  uint64_t evaluations;
+  lp_buf line; /* of the journal */
+} worker;
+
+/* ---- order ------------------------------------------------------------------------------------------------------------- */
+
+/* Prices depend on these, and not on link, SLA and scheduler. */
+static const lp_sweep_axis priced_axes[] = {LP_SWEEP_MACHINES, LP_SWEEP_WORKLOADS, LP_SWEEP_DTYPES, LP_SWEEP_SESSIONS};
+static const lp_sweep_axis other_axes[] = {LP_SWEEP_LINKS, LP_SWEEP_SLAS, LP_SWEEP_SCHEDULERS};
+
+/* The row that is computed as the `turn`th, and the combination that it belongs to. */
+static size_t row_of_turn(const lp_sweep_spec *spec, size_t turn, size_t *combination) {
+  size_t at[LP_SWEEP_AXES], row = 0;
+  for (size_t i = LP_COUNT(other_axes); i-- > 0; turn /= spec->count[other_axes[i]])
+    at[other_axes[i]] = turn % spec->count[other_axes[i]];
+  *combination = turn;
+  for (size_t i = LP_COUNT(priced_axes); i-- > 0; turn /= spec->count[priced_axes[i]])
+    at[priced_axes[i]] = turn % spec->count[priced_axes[i]];
+  for (int i = 0; i < LP_SWEEP_AXES; i++)
+    row = row * spec->count[i] + at[i];
+  return row;
+}
+
+/* ---- a row --------------------------------------------------------------------------------------------------------------- */
+
+static void price(worker *w, const lp_request *request, size_t combination) {
+  if (w->priced == combination) return;
+  lp_arena_free(w->arena);
+  w->arena = lp_arena_create();
+  lp_plan_forms_price(w->s->forms, request, w->arena, &w->prices);
+  w->priced = combination;
+  w->has_problem = false;
+}
+
+static lp_plan_result evaluate(worker *w, const lp_request *request, int64_t cut) {
+  lp_plan_result result;
+  lp_plan_form_evaluate(&w->s->cut[cut + 1], &w->prices, request, &result);
+  w->evaluations++;
+  return result;
+}
+
+/* As the scheduler "layer": every cut, and among equals the one that leaves most on the device. */
+static lp_plan_result best_cut(worker *w, const lp_request *request) {
+  int64_t last = w->s->cuts - 2;
+  lp_plan_result best = evaluate(w, request, last);
+  for (int64_t cut = last - 1; cut >= -1; cut--) {
+    lp_plan_result result = evaluate(w, request, cut);
+    if (lp_plan_compare(&result, &best, request) < 0) best = result;
+  }
+  return best;
+}
+
+static lp_plan_result schedule(worker *w, const lp_request *request, double *gap) {
+  lp_plan_result result = {0};
+  if (!w->has_problem) lp_plan_forms_problem(w->s->forms, &w->prices, w->arena, w->problem);
+  w->has_problem = true;
+  lp_arena *scratch = lp_arena_create();
+  lp_place *side[LP_STAGE_COUNT];
+  lp_plan_proof proof;
+  lp_status status = lp_plan_choose(w->problem, request->scheduler, request, side, &proof, scratch, NULL);
+  if (status == LP_OK || status == LP_INFEASIBLE) {
+    lp_plan_evaluate(w->problem, request, side, &result);
+    w->evaluations++;
+    double objective = lp_plan_objective_value(&result, request);
+    if (proof.known) *gap = objective > 0 ? fmax(0, 1 - proof.lower_bound / objective) : 0;
+  } else {
+    atomic_store(&w->s->failed, true);
+  }
+  lp_arena_free(scratch);
+  return result;
+}
+
+static void fill_row(const lp_plan_result *r, const lp_plan_result *cloud, double gap, lp_sweep_row *row) {
+  const double numbers[LP_SWEEP_NUMBERS] = {
+      [LP_SWEEP_TTFT] = r->ttft_ms,
+      [LP_SWEEP_TPOT] = r->tpot_ms,
+      [LP_SWEEP_E2E] = r->e2e_ms,
+      [LP_SWEEP_COST] = r->cost_usd,
+      [LP_SWEEP_COST_PER_MTOK] = r->cost_per_mtok_usd,
+      [LP_SWEEP_DECREMENT] = cloud->cost_usd > 0 ? 1 - r->cost_usd / cloud->cost_usd : NAN,
+      [LP_SWEEP_GAP] = gap,
+      [LP_SWEEP_ENERGY] = r->energy_j,
+      [LP_SWEEP_CLOUD_BUSY] = r->cloud_busy_ms,
+      [LP_SWEEP_DEVICE_BUSY] = r->device_busy_ms,
+      [LP_SWEEP_BYTES_UP] = r->bytes_up,
+      [LP_SWEEP_BYTES_DOWN] = r->bytes_down,
+      [LP_SWEEP_MESSAGES_DECODE] = (double)r->messages_decode,
+      [LP_SWEEP_DEVICE_WEIGHTS] = r->device_weight_bytes,
+      [LP_SWEEP_CLOUD_WEIGHTS] = r->cloud_weight_bytes,
+      [LP_SWEEP_DEVICE_MEMORY] = r->device_memory_bytes,
+      [LP_SWEEP_CLOUD_MEMORY] = r->cloud_memory_bytes,
+  };
+  *row = (lp_sweep_row){.done = true, .feasible = r->feasible, .binding = r->binding};
+  memcpy(row->number, numbers, sizeof numbers);
+}
+
+static void compute(worker *w, size_t turn) {
+  size_t at[LP_SWEEP_AXES], combination, index = row_of_turn(w->s->spec, turn, &combination);
+  if (w->s->rows[index].done) return;
+  lp_request request = lp_sweep_request(w->s->spec, index, at);
+  price(w, &request, combination);
+  lp_plan_result cloud = evaluate(w, &request, -1), result;
+  double gap = NAN;
+  if (lp_streq(request.scheduler, "cloud-only"))
+    result = cloud;
+  else if (lp_streq(request.scheduler, "device-only"))
+    result = evaluate(w, &request, w->s->cuts - 2);
+  else if (lp_streq(request.scheduler, "layer"))
+    result = best_cut(w, &request);
+  else
+    result = schedule(w, &request, &gap);
+  lp_sweep_row row;
+  fill_row(&result, &cloud, gap, &row);
+  lp_sweep_journal_line(index, &row, &w->line);
+  pthread_mutex_lock(&w->s->lock);
+  w->s->rows[index] = row;
+  if (!lp_sweep_journal_put(&w->s->journal, &w->line)) atomic_store(&w->s->failed, true);
+  pthread_mutex_unlock(&w->s->lock);
+  atomic_fetch_add(&w->s->done, 1);
+}
+
+/* ---- threads -------------------------------------------------------------------------------------------------------------- */
+
+static void show(sweep *s, bool last) {
+  double now = lp_now_ms();
+  if (!s->options->progress) return;
+  pthread_mutex_lock(&s->lock);
+  if (last || now - s->shown_ms >= 100) {
+    s->shown_ms = now;
+    s->options->progress(s->options->user, atomic_load(&s->done), s->spec->rows, atomic_load(&s->evaluations),
+                         now - s->begun_ms);
+  }
+  pthread_mutex_unlock(&s->lock);
+}
+
+static void *work(void *user) {
+  worker w = {.s = user, .arena = lp_arena_create(), .priced = SIZE_MAX};
+  sweep *s = user;
+  for (;;) {
+    size_t from = atomic_fetch_add(&s->next, CHUNK);
+    if (from >= s->spec->rows || atomic_load(&s->failed)) break;
+    for (size_t i = from; i < from + CHUNK && i < s->spec->rows; i++)
+      compute(&w, i);
+    atomic_fetch_add(&s->evaluations, w.evaluations);
+    w.evaluations = 0;
+    show(s, false);
+  }
+  lp_buf_free(&w.line);
+  lp_arena_free(w.arena);
+  return NULL;
+}
+
+static int32_t thread_count(const sweep *s) {
+  int64_t threads = s->options->threads > 0 ? s->options->threads : sysconf(_SC_NPROCESSORS_ONLN);
+  if (threads > MOST_THREADS) threads = MOST_THREADS;
+  return threads < 1 ? 1 : (int32_t)threads;
+}
+
+static void run_threads(sweep *s) {
+  int32_t threads = thread_count(s), started = 0;
+  pthread_t *thread = lp_alloc((size_t)threads * sizeof *thread);
+  while (started + 1 < threads && pthread_create(&thread[started], NULL, work, s) == 0)
+    started++;
+  work(s); /* also when no other thread can be had */
+  for (int32_t i = 0; i < started; i++)
+    pthread_join(thread[i], NULL);
+  free(thread);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------------------------ */
+
+static void make_cuts(sweep *s, lp_arena *arena) {
+  const lp_plan_problem *problem = s->forms->problem;
+  s->cuts = problem[0].layer_count + 3;
+  s->cut = LP_NEW_ARRAY(arena, lp_plan_form, s->cuts);
+  for (int64_t cut = -1; cut < s->cuts - 1; cut++) {
+    lp_place *side[LP_STAGE_COUNT];
+    for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+      side[stage] = LP_NEW_ARRAY(arena, lp_place, problem[stage].op_count);
+      lp_plan_fill_cut(&problem[stage], cut, side[stage]);
+      lp_plan_settle(&problem[stage], side[stage]);
+    }
+    lp_plan_form_make(s->forms, side, arena, &s->cut[cut + 1]);
+  }
+}
+
+/* A hash of all that rows depend on: the graph, machines, links, and the axes. */
+static void key_of(const lp_sweep_spec *spec, const lp_module *module, char out[65]) {
+  lp_buf text = {0};
+  lp_buf_puts(&text, LP_VERSION "\n");
+  lp_module_print(module, false, &text);
+  for (size_t i = 0; i < spec->machines.count; i++)
+    for (int place = 0; place < LP_PLACE_COUNT; place++)
+      lp_hw_print(spec->machines.data[i].machine[place], &text);
+  for (size_t i = 0; i < spec->links.count; i++)
+    lp_link_print(spec->links.data[i].link, &text);
+  for (size_t i = 0; i < spec->workloads.count; i++)
+    lp_buf_printf(&text, "%" PRId64 " %" PRId64 " %" PRId64 "\n", spec->workloads.data[i].isl,
+                  spec->workloads.data[i].osl, spec->workloads.data[i].batch);
+  for (size_t i = 0; i < spec->slas.count; i++)
+    lp_buf_printf(&text, "%a %a\n", spec->slas.data[i].ttft_ms, spec->slas.data[i].tpot_ms);
+  for (size_t i = 0; i < spec->dtypes.count; i++)
+    for (int place = 0; place < LP_PLACE_COUNT; place++)
+      lp_buf_printf(&text, "%s\n", spec->dtypes.data[i].dtype[place] ? spec->dtypes.data[i].dtype[place] : "model");
+  for (size_t i = 0; i < spec->schedulers.count; i++)
+    lp_buf_printf(&text, "%s\n", spec->schedulers.data[i]);
+  for (size_t i = 0; i < spec->sessions.count; i++)
+    lp_buf_printf(&text, "%" PRId64 "\n", spec->sessions.data[i]);
+  lp_buf_printf(&text, "%s %" PRId64, spec->objective, spec->device_memory);
+  lp_sha256 sha;
+  lp_sha256_init(&sha);
+  lp_sha256_update(&sha, lp_buf_text(&text), text.size);
+  lp_sha256_hex(&sha, out);
+  lp_buf_free(&text);
+}
+
+static lp_status run(sweep *s, const char *key, lp_sweep_result *out, lp_diag *diag) {
+  LP_TRY(lp_sweep_journal_open(s->options, key, s->rows, s->spec->rows, &out->resumed, &s->journal, diag));
+  atomic_store(&s->done, out->resumed);
+  s->begun_ms = lp_now_ms();
+  run_threads(s);
+  show(s, true);
+  lp_sweep_journal_close(&s->journal);
+  out->ms = lp_now_ms() - s->begun_ms;
+  out->evaluations = atomic_load(&s->evaluations);
+  if (!atomic_load(&s->failed)) return LP_OK;
+  const char *file = s->options->journal ? s->options->journal : s->spec->path;
+  return lp_error(diag, LP_LOC_FILE(file), "a row could not be computed or kept");
+}
+
+lp_status lp_sweep_run(const lp_sweep_spec *spec, lp_module *module, const lp_sweep_options *options,
+                       lp_sweep_result *out, lp_diag *diag) {
+  lp_arena *arena = lp_arena_create();
+  size_t at[LP_SWEEP_AXES];
+  lp_request first = lp_sweep_request(spec, 0, at);
+  lp_plan_forms *forms = NULL;
+  *out = (lp_sweep_result){.row = lp_alloc((spec->rows + 1) * sizeof *out->row)};
+  sweep s = {.spec = spec, .rows = out->row, .options = options, .journal = {.fd = -1}};
+  char key[65];
+  key_of(spec, module, key);
+  lp_status status = lp_plan_forms_create(module, &first, arena, &forms, diag);
+  if (status == LP_OK) {
+    s.forms = forms;
+    make_cuts(&s, arena);
+    pthread_mutex_init(&s.lock, NULL);
+    status = run(&s, key, out, diag);
+    pthread_mutex_destroy(&s.lock);
+  }
+  if (status == LP_OK) lp_sweep_mark_fronts(spec, out);
+  lp_arena_free(arena);
+  return status;
+}
+
+void lp_sweep_result_free(lp_sweep_result *result) {
+  free(result->row);
+  result->row = NULL;
+}

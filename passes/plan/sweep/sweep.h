@@ -1,0 +1,130 @@
+/* Sweeps: a model planned at every combination of machines, links, workloads, SLAs, types, schedulers and sessions.
+ *
+ * Costs are closed forms of the model (plan/forms.h): made once, priced once for each combination of machines, types,
+ * workload and sessions, and evaluated for each link, SLA and placement. Rows have a fixed order, whatever thread or run
+ * computed them. This part reads YAML and writes tables; it knows no ONNX: the caller brings the module.
+ */
+#ifndef LP_SWEEP_H
+#define LP_SWEEP_H
+
+#include "passes/passes.h"
+
+/* ---- what is asked (spec.c) ---------------------------------------------------------------------------------- */
+
+typedef struct {
+  const char *name[LP_PLACE_COUNT]; /* as the file has them */
+  lp_machine *machine[LP_PLACE_COUNT];
+} lp_sweep_machines;
+typedef struct {
+  const char *name;
+  lp_link *link;
+} lp_sweep_link;
+typedef struct {
+  int64_t isl, osl, batch;
+} lp_sweep_workload;
+typedef struct {
+  double ttft_ms, tpot_ms; /* 0: none */
+} lp_sweep_sla;
+typedef struct {
+  const char *dtype[LP_PLACE_COUNT]; /* NULL: as in the model */
+} lp_sweep_dtypes;
+
+/* The axes, slowest first. */
+typedef enum {
+  LP_SWEEP_MACHINES,
+  LP_SWEEP_LINKS,
+  LP_SWEEP_WORKLOADS,
+  LP_SWEEP_SLAS,
+  LP_SWEEP_DTYPES,
+  LP_SWEEP_SCHEDULERS,
+  LP_SWEEP_SESSIONS,
+  LP_SWEEP_AXES
+} lp_sweep_axis;
+
+typedef struct {
+  lp_arena *arena;
+  const char *path;
+  const char *model;        /* path of the ONNX file, relative to the working directory; NULL: the decoder */
+  lp_decoder_shape decoder; /* layers 0: none */
+  size_t count[LP_SWEEP_AXES], rows;
+  LP_VEC(lp_sweep_machines) machines;
+  LP_VEC(lp_sweep_link) links;
+  LP_VEC(lp_sweep_workload) workloads;
+  LP_VEC(lp_sweep_sla) slas;
+  LP_VEC(lp_sweep_dtypes) dtypes;
+  LP_VEC(const char *) schedulers;
+  LP_VEC(int64_t) sessions;
+  LP_VEC(lp_machine *) loaded; /* all machines, owned */
+  const char *objective, *kv_dtype;
+  int64_t device_memory; /* 0: the machine's */
+} lp_sweep_spec;
+
+/* Paths in the file are relative to its folder. Faults are reported with file, line and column. Release in every case. */
+LP_MUST_USE lp_status lp_sweep_spec_read(const char *path, lp_sweep_spec *out, lp_diag *diag);
+void lp_sweep_spec_free(lp_sweep_spec *spec);
+/* The request of a row; `at` gets its place on each axis. */
+lp_request lp_sweep_request(const lp_sweep_spec *spec, size_t row, size_t at[LP_SWEEP_AXES]);
+
+/* ---- what comes out ------------------------------------------------------------------------------------------------- */
+
+/* Numbers of a row. */
+typedef enum {
+  LP_SWEEP_TTFT,
+  LP_SWEEP_TPOT,
+  LP_SWEEP_E2E,
+  LP_SWEEP_COST,
+  LP_SWEEP_COST_PER_MTOK,
+  LP_SWEEP_DECREMENT, /* 1 - cost / cost of the cloud alone; NaN when that costs nothing */
+  LP_SWEEP_GAP,       /* between plan and lower bound; NaN when none is proved */
+  LP_SWEEP_ENERGY,
+  LP_SWEEP_CLOUD_BUSY,
+  LP_SWEEP_DEVICE_BUSY,
+  LP_SWEEP_BYTES_UP,
+  LP_SWEEP_BYTES_DOWN,
+  LP_SWEEP_MESSAGES_DECODE,
+  LP_SWEEP_DEVICE_WEIGHTS,
+  LP_SWEEP_CLOUD_WEIGHTS,
+  LP_SWEEP_DEVICE_MEMORY,
+  LP_SWEEP_CLOUD_MEMORY,
+  LP_SWEEP_NUMBERS
+} lp_sweep_number;
+extern const char *const lp_sweep_number_names[LP_SWEEP_NUMBERS]; /* with their units: "ttft_ms" */
+
+typedef struct {
+  bool done, feasible;
+  bool on_front[2]; /* of cost per token against TPOT, and against TTFT, among rows of its workload */
+  const char *binding;
+  double number[LP_SWEEP_NUMBERS];
+} lp_sweep_row;
+
+typedef struct {
+  lp_sweep_row *row; /* [spec->rows] */
+  size_t resumed;    /* rows that a journal had */
+  uint64_t evaluations;
+  double ms; /* that they took together, on all threads at once */
+} lp_sweep_result;
+
+/* ---- running (sweep.c) ------------------------------------------------------------------------------------------------ */
+
+typedef struct {
+  int32_t threads;      /* 0: the machine's cores */
+  const char *journal;  /* finished rows are kept there and not computed again; NULL: nowhere */
+  bool journal_is_ours; /* a default name: where it cannot be written, a warning does */
+  /* Called about ten times a second, from one thread at a time. NULL: quiet. */
+  void (*progress)(void *user, size_t done, size_t rows, uint64_t evaluations, double ms);
+  void *user;
+} lp_sweep_options;
+
+/* `module` is at least lowered. Rows in spec order; release with lp_sweep_result_free. A row whose SLA no plan meets is
+ * no failure: it says so. */
+LP_MUST_USE lp_status lp_sweep_run(const lp_sweep_spec *spec, lp_module *module, const lp_sweep_options *options,
+                                   lp_sweep_result *out, lp_diag *diag);
+void lp_sweep_result_free(lp_sweep_result *result);
+
+/* ---- tables (table.c, html.c) ----------------------------------------------------------------------------- */
+
+/* Formats: csv, json (schema llmpart.sweep/1), html. */
+LP_MUST_USE lp_status lp_sweep_write(const lp_sweep_spec *spec, const lp_sweep_result *result, const char *format,
+                                     lp_buf *out, lp_diag *diag);
+
+#endif

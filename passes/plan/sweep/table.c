@@ -1,0 +1,198 @@
+/* A sweep's rows as CSV and JSON. Numbers are printed the same way in both; nothing depends on the run that made them. */
+#include "passes/plan/sweep/sweep_internal.h"
+
+#include "passes/plan/report/report.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+const char *const lp_sweep_number_names[LP_SWEEP_NUMBERS] = {"ttft_ms",
+                                                             "tpot_ms",
+                                                             "e2e_ms",
+                                                             "cost_usd",
+                                                             "cost_per_mtok_usd",
+                                                             "decrement",
+                                                             "gap",
+                                                             "energy_j",
+                                                             "cloud_busy_ms",
+                                                             "device_busy_ms",
+                                                             "bytes_up",
+                                                             "bytes_down",
+                                                             "messages_decode",
+                                                             "device_weight_bytes",
+                                                             "cloud_weight_bytes",
+                                                             "device_memory_bytes",
+                                                             "cloud_memory_bytes"};
+
+/* What a row is of, in the order of the columns. */
+typedef struct {
+  const char *name, *text; /* text NULL: the number */
+  double number;           /* NaN: none */
+} label;
+
+enum { LABELS = 12 };
+
+static void label_row(const lp_sweep_spec *spec, size_t row, label out[LABELS]) {
+  size_t at[LP_SWEEP_AXES];
+  lp_request request = lp_sweep_request(spec, row, at);
+  const lp_sweep_machines *machines = &spec->machines.data[at[LP_SWEEP_MACHINES]];
+  const label all[LABELS] = {{"device", machines->name[LP_PLACE_DEVICE], 0},
+                             {"cloud", machines->name[LP_PLACE_CLOUD], 0},
+                             {"link", spec->links.data[at[LP_SWEEP_LINKS]].name, 0},
+                             {"isl", NULL, (double)request.isl},
+                             {"osl", NULL, (double)request.osl},
+                             {"batch", NULL, (double)request.batch},
+                             {"sla_ttft_ms", NULL, request.ttft_ms > 0 ? request.ttft_ms : NAN},
+                             {"sla_tpot_ms", NULL, request.tpot_ms > 0 ? request.tpot_ms : NAN},
+                             {"dtype_device", request.dtype_device ? request.dtype_device : "model", 0},
+                             {"dtype_cloud", request.dtype_cloud ? request.dtype_cloud : "model", 0},
+                             {"scheduler", request.scheduler, 0},
+                             {"sessions", NULL, (double)request.sessions}};
+  for (int i = 0; i < LABELS; i++)
+    out[i] = all[i];
+}
+
+static const char *const front_names[] = {"front_tpot", "front_ttft"};
+
+/* ---- csv --------------------------------------------------------------------------------------------------------------- */
+
+/* A field; quoted where it holds what separates fields. */
+static void put_field(const char *text, lp_buf *out) {
+  bool plain = true;
+  for (const char *at = text; *at; at++)
+    plain = plain && *at != ',' && *at != '"' && *at != '\n' && *at != '\r';
+  if (plain) {
+    lp_buf_puts(out, text);
+    return;
+  }
+  lp_buf_puts(out, "\"");
+  for (; *text; text++) {
+    if (*text == '"') lp_buf_puts(out, "\"");
+    lp_buf_append(out, text, 1);
+  }
+  lp_buf_puts(out, "\"");
+}
+
+static void put_csv_number(double number, lp_buf *out) {
+  if (isfinite(number)) lp_buf_printf(out, "%.12g", number);
+}
+
+void lp_sweep_csv(const lp_sweep_spec *spec, const lp_sweep_result *result, lp_buf *out) {
+  label labels[LABELS];
+  for (size_t i = 0; i <= spec->rows; i++) { /* the header first */
+    bool header = i == 0;
+    label_row(spec, header ? 0 : i - 1, labels);
+    const lp_sweep_row *row = header ? NULL : &result->row[i - 1];
+    for (int k = 0; k < LABELS; k++) {
+      if (k) lp_buf_puts(out, ",");
+      if (header)
+        lp_buf_puts(out, labels[k].name);
+      else if (labels[k].text)
+        put_field(labels[k].text, out);
+      else
+        put_csv_number(labels[k].number, out);
+    }
+    lp_buf_printf(out, ",%s,%s",
+                  header          ? "feasible"
+                  : row->feasible ? "yes"
+                                  : "no",
+                  header         ? "binding"
+                  : row->binding ? row->binding
+                                 : "");
+    for (int k = 0; k < LP_SWEEP_NUMBERS; k++) {
+      lp_buf_puts(out, ",");
+      if (header)
+        lp_buf_puts(out, lp_sweep_number_names[k]);
+      else
+        put_csv_number(row->number[k], out);
+    }
+    for (int k = 0; k < 2; k++)
+      lp_buf_printf(out, ",%s", header ? front_names[k] : row->on_front[k] ? "yes" : "no");
+    lp_buf_puts(out, "\n");
+  }
+}
+
+/* ---- json -------------------------------------------------------------------------------------------------------------- */
+
+static void put_json_number(const char *name, double number, lp_buf *out) {
+  lp_buf_printf(out, ", \"%s\": ", name);
+  if (isfinite(number))
+    lp_buf_printf(out, "%.12g", number);
+  else
+    lp_buf_puts(out, "null");
+}
+
+static void put_json_row(const lp_sweep_spec *spec, const lp_sweep_result *result, size_t index, lp_buf *out) {
+  label labels[LABELS];
+  const lp_sweep_row *row = &result->row[index];
+  label_row(spec, index, labels);
+  lp_buf_printf(out, "    {\"row\": %zu", index);
+  for (int k = 0; k < LABELS; k++) {
+    if (!labels[k].text) {
+      put_json_number(labels[k].name, labels[k].number, out);
+      continue;
+    }
+    lp_buf_printf(out, ", \"%s\": ", labels[k].name);
+    lp_report_quote(labels[k].text, out);
+  }
+  lp_buf_printf(out, ", \"feasible\": %s, \"binding\": ", row->feasible ? "true" : "false");
+  if (row->binding)
+    lp_report_quote(row->binding, out);
+  else
+    lp_buf_puts(out, "null");
+  for (int k = 0; k < LP_SWEEP_NUMBERS; k++)
+    put_json_number(lp_sweep_number_names[k], row->number[k], out);
+  for (int k = 0; k < 2; k++)
+    lp_buf_printf(out, ", \"%s\": %s", front_names[k], row->on_front[k] ? "true" : "false");
+  lp_buf_puts(out, "}");
+}
+
+static void put_json_front(const lp_sweep_spec *spec, const lp_sweep_result *result, size_t workload, size_t *rows,
+                           lp_buf *out) {
+  const lp_sweep_workload *w = &spec->workloads.data[workload];
+  lp_buf_printf(out, "    {\"isl\": %" PRId64 ", \"osl\": %" PRId64 ", \"batch\": %" PRId64, w->isl, w->osl, w->batch);
+  for (int which = 0; which < 2; which++) {
+    size_t count = lp_sweep_front(spec, result, workload, which, rows);
+    lp_buf_printf(out, ", \"%s\": [", front_names[which]);
+    for (size_t i = 0; i < count; i++)
+      lp_buf_printf(out, "%s%zu", i ? ", " : "", rows[i]);
+    lp_buf_puts(out, "]");
+  }
+  lp_buf_puts(out, "}");
+}
+
+void lp_sweep_json(const lp_sweep_spec *spec, const lp_sweep_result *result, lp_buf *out) {
+  lp_buf_puts(out, "{\n  \"schema\": \"llmpart.sweep/1\",\n  \"spec\": ");
+  lp_report_quote(lp_path_base(spec->path), out);
+  lp_buf_puts(out, ",\n  \"objective\": ");
+  lp_report_quote(spec->objective, out);
+  lp_buf_puts(out, ",\n  \"fronts\": [\n");
+  size_t *rows = lp_alloc((spec->rows + 1) * sizeof *rows);
+  for (size_t i = 0; i < spec->workloads.count; i++) {
+    put_json_front(spec, result, i, rows, out);
+    lp_buf_puts(out, i + 1 < spec->workloads.count ? ",\n" : "\n");
+  }
+  free(rows);
+  lp_buf_puts(out, "  ],\n  \"rows\": [\n");
+  for (size_t i = 0; i < spec->rows; i++) {
+    put_json_row(spec, result, i, out);
+    lp_buf_puts(out, i + 1 < spec->rows ? ",\n" : "\n");
+  }
+  lp_buf_puts(out, "  ]\n}\n");
+}
+
+/* ---- formats ------------------------------------------------------------------------------------------------------------ */
+
+lp_status lp_sweep_write(const lp_sweep_spec *spec, const lp_sweep_result *result, const char *format, lp_buf *out,
+                         lp_diag *diag) {
+  static const struct {
+    const char *name;
+    void (*write)(const lp_sweep_spec *spec, const lp_sweep_result *result, lp_buf *out);
+  } formats[] = {{"csv", lp_sweep_csv}, {"json", lp_sweep_json}, {"html", lp_sweep_html}};
+  for (size_t i = 0; i < LP_COUNT(formats); i++)
+    if (lp_streq(formats[i].name, format)) {
+      formats[i].write(spec, result, out);
+      return LP_OK;
+    }
+  return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "no format '%s' of a sweep: csv, json, html", format);
+}

@@ -1,0 +1,122 @@
+/* Chooses the types of weights where the request leaves them to the planner: the most precise ones with which a plan meets
+ * the SLA and fits both memories; among equally precise ones those of the better plan. */
+#include "passes/plan/plan_internal.h"
+
+#include <math.h>
+
+/* A type that a side may store its weights in, by the largest error of a weight as a share of its own size, of integers as a
+ * share of the largest in its group: half a step. */
+typedef struct {
+  const char *name;
+  lp_hw_figure peak; /* LP_HW_FIGURE_COUNT: none is asked for */
+  double bits, error;
+} weight_type;
+
+/* Integers are widened to floats before they are multiplied, so every machine has them. */
+static const weight_type types[] = {{"f32", LP_HW_FIGURE_COUNT, 32, 0},
+                                    {"f16", LP_HW_PEAK_F16, 16, 1.0 / 2048},
+                                    {"bf16", LP_HW_PEAK_BF16, 16, 1.0 / 256},
+                                    {"int8", LP_HW_FIGURE_COUNT, 8, 1.0 / 254},
+                                    {"int4", LP_HW_FIGURE_COUNT, 4, 1.0 / 14}};
+
+enum { TYPES = LP_COUNT(types), MOST_PAIRS = (TYPES + 1) * (TYPES + 1) };
+
+/* What a side may take; NULL: as in the file. */
+typedef struct {
+  const char *name[TYPES + 1];
+  double error[TYPES + 1];
+  int count;
+} choices;
+
+typedef struct {
+  const char *name[LP_PLACE_COUNT];
+  double error;
+} pair;
+
+/* The widest float that a product's weights have in the file. */
+static double file_bits(const lp_module *module) {
+  double most = 0;
+  const lp_op *func = lp_module_find_func(module, "main");
+  LP_FOR_OPS(op, func->region) {
+    if (op->kind != LP_OP_LINEAR || !lp_value_is_constant(op->in[1].value)) continue;
+    lp_dtype dtype = op->in[1].value->type.dtype;
+    if (lp_dtype_is_float(dtype)) most = fmax(most, lp_dtype_bits(dtype));
+  }
+  return most;
+}
+
+static void add_choice(choices *c, const char *name, double error) {
+  c->name[c->count] = name;
+  c->error[c->count++] = error;
+}
+
+/* The file's own type, and what is narrower than that; or the only one that is asked for. */
+static void find_choices(const char *asked, const lp_machine *machine, double bits, choices *out) {
+  *out = (choices){.count = 0};
+  bool is_auto = lp_streq(asked, LP_DTYPE_AUTO);
+  add_choice(out, is_auto ? NULL : asked, 0);
+  for (size_t i = 0; i < TYPES && is_auto && machine; i++) {
+    bool has = types[i].peak == LP_HW_FIGURE_COUNT || machine->figure[types[i].peak] > 0;
+    if (has && types[i].bits < bits) add_choice(out, types[i].name, types[i].error);
+  }
+}
+
+/* By error; equal ones in the order of their making. */
+static int make_pairs(const choices of[LP_PLACE_COUNT], pair *out) {
+  int count = 0;
+  for (int d = 0; d < of[LP_PLACE_DEVICE].count; d++)
+    for (int c = 0; c < of[LP_PLACE_CLOUD].count; c++) {
+      pair made = {{of[LP_PLACE_DEVICE].name[d], of[LP_PLACE_CLOUD].name[c]},
+                   of[LP_PLACE_DEVICE].error[d] + of[LP_PLACE_CLOUD].error[c]};
+      int at = count++;
+      for (; at > 0 && out[at - 1].error > made.error; at--)
+        out[at] = out[at - 1];
+      out[at] = made;
+    }
+  return count;
+}
+
+static lp_request with_types(const lp_request *request, const pair *types_of) {
+  lp_request changed = *request;
+  changed.dtype_device = types_of->name[LP_PLACE_DEVICE];
+  changed.dtype_cloud = types_of->name[LP_PLACE_CLOUD];
+  return changed;
+}
+
+static lp_status plan(lp_module *module, const lp_request *request, lp_plan_result *out, lp_diag *diag) {
+  lp_arena *scratch = lp_arena_create();
+  lp_plan_problem problem[LP_STAGE_COUNT];
+  lp_place *side[LP_STAGE_COUNT];
+  const char *scheduler = request->scheduler ? request->scheduler : lp_scheduler_default;
+  lp_status status = lp_plan_build(module, request, scratch, problem, diag);
+  if (status == LP_OK) status = lp_plan_choose(problem, scheduler, request, side, NULL, scratch, diag);
+  if (status == LP_INFEASIBLE) status = LP_OK;
+  if (status == LP_OK) lp_plan_evaluate(problem, request, side, out);
+  lp_arena_free(scratch);
+  return status;
+}
+
+lp_status lp_plan_choose_types(lp_module *module, lp_request *request, lp_diag *diag) {
+  bool device = lp_streq(request->dtype_device, LP_DTYPE_AUTO), cloud = lp_streq(request->dtype_cloud, LP_DTYPE_AUTO);
+  if (!device && !cloud) return LP_OK;
+  choices of[LP_PLACE_COUNT];
+  double bits = file_bits(module);
+  find_choices(request->dtype_device, request->device, bits, &of[LP_PLACE_DEVICE]);
+  find_choices(request->dtype_cloud, request->cloud, bits, &of[LP_PLACE_CLOUD]);
+  pair pairs[MOST_PAIRS] = {{.error = 0}};
+  int count = make_pairs(of, pairs), best = 0;
+  lp_plan_result least = {0};
+  for (int i = 0; i < count; i++) {
+    if (least.feasible && pairs[i].error > pairs[best].error) break;
+    lp_request changed = with_types(request, &pairs[i]);
+    lp_plan_result result;
+    LP_TRY(plan(module, &changed, &result, diag));
+    if (i > 0 && lp_plan_compare(&result, &least, request) >= 0) continue;
+    best = i;
+    least = result;
+  }
+  *request = with_types(request, &pairs[best]);
+  request->chose_dtype_device = device;
+  request->chose_dtype_cloud = cloud && request->cloud;
+  return LP_OK;
+}

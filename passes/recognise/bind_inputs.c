@@ -1,0 +1,183 @@
+/* bind-inputs: finds the generation protocol in a model's inputs and outputs: tokens in, logits out, past and present
+ * keys and values between steps, masks and positions that follow from the sizes alone. Afterwards the batch is b, the new
+ * tokens are s, the past is p in every type; attention_mask and position_ids are computed, no longer inputs; the function
+ * says in `input_roles`, `output_roles` and `past_pair` what the rest is for. */
+#include "passes/recognise/bind.h"
+#include "passes/passes.h"
+
+#include <string.h>
+
+/* ---- tokens --------------------------------------------------------------------------------------------------------- */
+
+static bool is_integer_matrix(const lp_value *arg) {
+  return arg->type.rank == 2 && (arg->type.dtype == LP_I64 || arg->type.dtype == LP_I32);
+}
+
+/* Does the value, through casts and reshapes, choose rows of a matrix? */
+static bool chooses_rows(const lp_value *value, int depth) {
+  for (const lp_use *use = value->uses; use && depth < 8; use = use->next) {
+    const lp_op *op = use->owner;
+    if (op->kind == LP_ONNX_Gather && use->value == lp_op_in(op, 1) && lp_op_in(op, 0)->type.rank == 2) return true;
+    if (op->kind == LP_ONNX_MsEmbedLayerNormalization && use->value == lp_op_in(op, 0)) return true;
+    bool passes = op->kind == LP_ONNX_Cast || op->kind == LP_ONNX_Reshape || op->kind == LP_ONNX_Identity;
+    if (passes && use->value == lp_op_in(op, 0) && chooses_rows(op->out[0], depth + 1)) return true;
+  }
+  return false;
+}
+
+static int32_t find_tokens(const lp_bind *b) {
+  static const char *const names[] = {"input_ids", "tokens", "token_ids", "input_tokens", "ids", "input"};
+  for (size_t n = 0; n < LP_COUNT(names); n++)
+    for (int32_t i = 0; i < b->block->arg_count; i++)
+      if (is_integer_matrix(b->block->arg[i]) && lp_streq(lp_bind_input(b, i), names[n])) return i;
+  int32_t found = -1;
+  for (int32_t i = 0; i < b->block->arg_count; i++) {
+    const char *name = lp_bind_input(b, i);
+    bool other = strstr(name, "position") || strstr(name, "mask") || strstr(name, "type");
+    if (other || !is_integer_matrix(b->block->arg[i]) || !chooses_rows(b->block->arg[i], 0)) continue;
+    if (found >= 0) return -1; /* two: neither can be chosen */
+    found = i;
+  }
+  return found;
+}
+
+/* ---- logits --------------------------------------------------------------------------------------------------------- */
+
+/* [batch, positions, vocabulary] of the tokens' own batch and positions */
+static bool is_logits_type(const lp_bind *b, lp_type type) {
+  lp_type tokens = b->block->arg[b->tokens]->type;
+  int64_t vocabulary;
+  return lp_dtype_is_float(type.dtype) && type.rank == 3 && lp_poly_equal(type.dim[0], tokens.dim[0]) &&
+         lp_poly_equal(type.dim[1], tokens.dim[1]) && lp_type_static_dim(type, 2, &vocabulary);
+}
+
+static int32_t find_logits(const lp_bind *b) {
+  int32_t first = -1;
+  for (int32_t i = 0; i < b->end->in_count; i++) {
+    bool fits = is_logits_type(b, lp_op_in(b->end, i)->type);
+    if (fits && lp_streq(lp_bind_output(b, i), "logits")) return i;
+    if (fits && first < 0) first = i;
+  }
+  return first;
+}
+
+static void mark_exits(const lp_bind *b) {
+  lp_type logits = lp_op_in(b->end, b->logits)->type;
+  for (int32_t i = 0; i < b->end->in_count; i++)
+    if (i != b->logits && lp_type_equal(lp_op_in(b->end, i)->type, logits) && !strstr(lp_bind_output(b, i), "hidden"))
+      b->output_role[i] = "exit_logits";
+}
+
+/* ---- sizes ---------------------------------------------------------------------------------------------------------- */
+
+static lp_symbol lone_symbol(const lp_poly *dim) {
+  bool lone = dim->count == 1 && dim->term[0].coef == 1 && dim->term[0].symbol[0] && !dim->term[0].symbol[1];
+  return lone ? dim->term[0].symbol[0] : 0;
+}
+
+/* Makes axis `axis` of an argument equal to `size` by renaming its symbol in the whole module. */
+static lp_status rename_axis(const lp_bind *b, int32_t arg, int32_t axis, const lp_poly *size) {
+  const lp_poly *dim = b->block->arg[arg]->type.dim[axis];
+  lp_symbol symbol = lone_symbol(dim);
+  if (lp_poly_equal(dim, size) || lp_poly_is_const(dim, NULL)) return LP_OK;
+  if (!symbol)
+    return lp_error(b->diag, b->end->loc, "axis %d of input '%s' is a sum that does not fit the generation protocol",
+                    axis, lp_bind_input(b, arg));
+  if (lp_module_substitute(b->module, symbol, size)) return LP_OK;
+  return lp_error(b->diag, b->end->loc, "a size overflows once '%s' is renamed",
+                  lp_symbols_name(&b->module->symbols, symbol));
+}
+
+static void note_static(const lp_bind *b) {
+  lp_type tokens = b->block->arg[b->tokens]->type;
+  int64_t size;
+  for (int32_t axis = 0; axis < 2; axis++)
+    if (lp_type_static_dim(tokens, axis, &size) && (axis == 1 || size != 1))
+      lp_warning(b->diag, b->end->loc, "the %s of input '%s' is always %" PRId64, axis ? "length" : "batch",
+                 lp_bind_input(b, b->tokens), size);
+}
+
+static lp_status rename_sizes(const lp_bind *b) {
+  lp_module *m = b->module;
+  note_static(b);
+  LP_TRY(rename_axis(b, b->tokens, 0, lp_dim_symbol(m, "b")));
+  LP_TRY(rename_axis(b, b->tokens, 1, lp_dim_symbol(m, "s")));
+  for (int32_t i = 0; i < b->block->arg_count; i++) {
+    if (!lp_bind_is_past(b, i)) continue;
+    int32_t rank = b->block->arg[i]->type.rank;
+    LP_TRY(rename_axis(b, i, rank - 4, lp_dim_symbol(m, "b")));
+    LP_TRY(rename_axis(b, i, rank - 2, lp_dim_symbol(m, "p")));
+  }
+  lp_type tokens = b->block->arg[b->tokens]->type;
+  const lp_poly *total = tokens.dim[1], *past = lp_bind_past_length(b);
+  if (past) total = lp_poly_add(m->arena, past, total);
+  for (int32_t i = 0; i < b->block->arg_count; i++) {
+    lp_bind_follower kind = lp_bind_follower_of(b, i);
+    if (kind == LP_FOLLOWS_SWITCH || kind == LP_FOLLOWS_NOTHING) continue;
+    if (kind == LP_FOLLOWS_CAUSAL) {
+      LP_TRY(rename_axis(b, i, 0, tokens.dim[0]));
+      continue;
+    }
+    int32_t last = b->block->arg[i]->type.rank - 1;
+    if (last == 1) LP_TRY(rename_axis(b, i, 0, tokens.dim[0]));
+    LP_TRY(rename_axis(b, i, last, kind == LP_FOLLOWS_MASK ? total : tokens.dim[1]));
+  }
+  return LP_OK;
+}
+
+/* ---- roles ---------------------------------------------------------------------------------------------------------- */
+
+static void set_roles(const lp_bind *b) {
+  lp_op_set_strs(b->module, b->func, "input_roles", b->input_role, b->block->arg_count);
+  lp_op_set_strs(b->module, b->func, "output_roles", b->output_role, b->end->in_count);
+  lp_op_set_i64s(b->module, b->func, "past_pair", b->pair, b->block->arg_count);
+}
+
+static lp_status bind_generation(lp_bind *b) {
+  b->tokens = find_tokens(b);
+  if (b->tokens < 0) {
+    lp_status status = lp_error(b->diag, b->end->loc,
+                                "the model has no token input: integers [batch, positions] that "
+                                "choose rows of an embedding");
+    lp_note(b->diag, b->end->loc, "a graph that is no language model compiles without generation");
+    return status;
+  }
+  b->input_role[b->tokens] = "tokens";
+  lp_bind_pair_pasts(b);
+  LP_TRY(rename_sizes(b));
+  b->logits = find_logits(b);
+  if (b->logits < 0)
+    return lp_error(b->diag, b->end->loc, "the model has no logits output: floats [batch, positions, vocabulary]");
+  b->output_role[b->logits] = "logits";
+  mark_exits(b);
+  LP_TRY(lp_bind_followers(b));
+  set_roles(b);
+  return lp_block_infer(b->module, b->block, b->diag);
+}
+
+static lp_status bind_inputs(lp_module *module, lp_pass_context *context) {
+  lp_bind b = {.module = module, .diag = context->diag, .func = lp_module_find_func(module, "main")};
+  if (!b.func) return lp_error(context->diag, LP_LOC_FILE(module->name), "the module has no function 'main'");
+  b.block = b.func->region;
+  b.end = lp_block_terminator(b.block);
+  if (!b.end) return lp_error(context->diag, LP_LOC_FILE(module->name), "function 'main' does not end");
+  b.input_role = LP_NEW_ARRAY(context->scratch, const char *, b.block->arg_count + 1);
+  b.output_role = LP_NEW_ARRAY(context->scratch, const char *, b.end->in_count + 1);
+  b.pair = LP_NEW_ARRAY(context->scratch, int64_t, b.block->arg_count + 1);
+  for (int32_t i = 0; i < b.block->arg_count; i++) {
+    b.input_role[i] = "data";
+    b.pair[i] = -1;
+  }
+  for (int32_t i = 0; i < b.end->in_count; i++)
+    b.output_role[i] = "data";
+  if (context->request->generation) return bind_generation(&b);
+  set_roles(&b);
+  return LP_OK;
+}
+
+const lp_pass lp_pass_bind_inputs = {
+    .name = "bind-inputs",
+    .summary = "find tokens, logits and caches among inputs and outputs, compute masks and positions",
+    .needs = "",
+    .run = bind_inputs,
+};

@@ -1,0 +1,147 @@
+/* decompose: rewrites the operators of com.microsoft, and forms of Attention, by the standard's own, so that the rest of
+ * the compiler knows one vocabulary. Each function below is one operator of ONNX Runtime's ContribOperators.md. */
+#include "passes/recognise/decompose/decompose.h"
+
+static lp_status done(const lp_rewrite *r) {
+  return r->result[0] ? LP_OK : LP_FAILED;
+}
+
+/* ---- activations and norms ------------------------------------------------------------------------------------------- */
+
+static lp_value *gelu(lp_rewrite *r, lp_value *x, const char *approximate) {
+  lp_value *y = lp_rw_op(r, LP_ONNX_Gelu, x, NULL);
+  if (y) lp_op_set_str(r->b.module, y->def, "approximate", approximate);
+  return y;
+}
+
+static lp_status rewrite_fast_gelu(lp_rewrite *r) {
+  r->result[0] = gelu(r, lp_rw_add(r, lp_op_in(r->op, 0), lp_op_in(r->op, 1)), "tanh");
+  return done(r);
+}
+
+static lp_status rewrite_gelu(lp_rewrite *r) {
+  r->result[0] = gelu(r, lp_rw_add(r, lp_op_in(r->op, 0), lp_op_in(r->op, 1)), "none");
+  return done(r);
+}
+
+static lp_status rewrite_quick_gelu(lp_rewrite *r) {
+  r->result[0] = lp_rw_op(r, LP_ONNX_Swish, lp_op_in(r->op, 0), NULL);
+  if (r->result[0]) lp_op_set_f64(r->b.module, r->result[0]->def, "alpha", lp_op_f64(r->op, "alpha", 1.702));
+  return done(r);
+}
+
+static lp_value *norm(lp_rewrite *r, lp_kind kind, lp_value *x, lp_value *scale, lp_value *bias, double epsilon) {
+  lp_value *in[] = {x, scale, bias};
+  lp_type unknown = {LP_F32, -1, NULL};
+  if (!x) return NULL;
+  lp_op *op = lp_op_create(r->b.module, kind, r->b.loc, bias ? 3 : 2, in, 1, &unknown);
+  lp_op_set_i64(r->b.module, op, "axis", -1);
+  lp_op_set_f64(r->b.module, op, "epsilon", epsilon);
+  return lp_build_place(&r->b, op) == LP_OK ? op->out[0] : NULL;
+}
+
+static lp_status rewrite_skip_norm(lp_rewrite *r) {
+  bool rms = r->op->kind == LP_ONNX_MsSkipSimplifiedLayerNormalization;
+  double epsilon = lp_op_f64(r->op, "epsilon", 1e-12);
+  lp_value *beta = rms ? NULL : lp_op_in(r->op, 3);
+  lp_value *sum = lp_rw_add(r, lp_rw_add(r, lp_op_in(r->op, 0), lp_op_in(r->op, 1)), lp_op_in(r->op, rms ? 3 : 4));
+  r->result[0] =
+      norm(r, rms ? LP_ONNX_RMSNormalization : LP_ONNX_LayerNormalization, sum, lp_op_in(r->op, 2), beta, epsilon);
+  r->result[3] = sum;
+  return done(r);
+}
+
+/* How many words of each sequence the mask [b, s] lets in; 0 without one. */
+static lp_value *mask_index(lp_rewrite *r, lp_value *ids, lp_value *mask) {
+  lp_value *ones = mask ? mask : lp_rw_op(r, LP_ONNX_Mul, lp_rw_cast(r, ids, LP_I64), LP_RW_INTS(r, 0));
+  ones = mask ? lp_rw_cast(r, lp_rw_op(r, LP_ONNX_Equal, lp_rw_cast(r, mask, LP_I64), LP_RW_INTS(r, 1)), LP_I64) : ones;
+  lp_value *in[] = {ones, LP_RW_INTS(r, 1)};
+  return lp_rw_cast(r, lp_rw_with(r, LP_ONNX_ReduceSum, 2, in, (lp_rw_attr){"keepdims", 0}), LP_I32);
+}
+
+static lp_status rewrite_embed_norm(lp_rewrite *r) {
+  lp_value *ids = lp_op_in(r->op, 0), *segments = lp_op_in(r->op, 1), *positions = lp_op_in(r->op, 8);
+  if (!positions) positions = lp_rw_count(r, lp_rw_size(r, ids, 1));
+  lp_value *sum = lp_rw_op(r, LP_ONNX_Gather, lp_op_in(r->op, 2), ids);
+  sum = positions && sum ? lp_rw_add(r, sum, lp_rw_op(r, LP_ONNX_Gather, lp_op_in(r->op, 3), positions)) : NULL;
+  if (sum && segments && lp_op_in(r->op, 4))
+    sum = lp_rw_add(r, sum, lp_rw_op(r, LP_ONNX_Gather, lp_op_in(r->op, 4), segments));
+  r->result[0] = norm(r, LP_ONNX_LayerNormalization, sum, lp_op_in(r->op, 5), lp_op_in(r->op, 6),
+                      lp_op_f64(r->op, "epsilon", 1e-12));
+  if (lp_op_out(r->op, 1) && lp_op_out(r->op, 1)->uses) r->result[1] = mask_index(r, ids, lp_op_in(r->op, 7));
+  r->result[2] = sum;
+  return done(r);
+}
+
+static const struct {
+  lp_kind kind;
+  lp_rewrite_rule *run;
+} rewrites[] = {{LP_ONNX_MsFastGelu, rewrite_fast_gelu},
+                {LP_ONNX_MsGelu, rewrite_gelu},
+                {LP_ONNX_MsBiasGelu, rewrite_gelu},
+                {LP_ONNX_MsQuickGelu, rewrite_quick_gelu},
+                {LP_ONNX_MsSkipLayerNormalization, rewrite_skip_norm},
+                {LP_ONNX_MsSkipSimplifiedLayerNormalization, rewrite_skip_norm},
+                {LP_ONNX_MsEmbedLayerNormalization, rewrite_embed_norm},
+                {LP_ONNX_SwiGLU, lp_rewrite_swiglu},
+                {LP_ONNX_InstanceNormalization, lp_rewrite_instance_norm},
+                {LP_ONNX_GroupNormalization, lp_rewrite_group_norm},
+                {LP_ONNX_BatchNormalization, lp_rewrite_batch_norm},
+                {LP_ONNX_MeanVarianceNormalization, lp_rewrite_mean_variance},
+                {LP_ONNX_LpNormalization, lp_rewrite_lp_norm},
+                {LP_ONNX_MsAttention, lp_rewrite_ms_attention},
+                {LP_ONNX_MsMultiHeadAttention, lp_rewrite_multi_head},
+                {LP_ONNX_MsDecoderMaskedMultiHeadAttention, lp_rewrite_decoder_masked},
+                {LP_ONNX_MsGroupQueryAttention, lp_rewrite_group_query},
+                {LP_ONNX_MsRotaryEmbedding, lp_rewrite_ms_rotary},
+                {LP_ONNX_CausalConvWithState, lp_rewrite_causal_conv},
+                {LP_ONNX_Attention, lp_rewrite_standard_attention},
+                {LP_ONNX_OneHot, lp_rewrite_one_hot},
+                {LP_ONNX_ReverseSequence, lp_rewrite_reverse_sequence},
+                {LP_ONNX_DepthToSpace, lp_rewrite_depth_to_space},
+                {LP_ONNX_SpaceToDepth, lp_rewrite_depth_to_space},
+                {LP_ONNX_EyeLike, lp_rewrite_eye_like},
+                {LP_ONNX_Compress, lp_rewrite_compress},
+                {LP_ONNX_TensorScatter, lp_rewrite_tensor_scatter},
+                {LP_ONNX_DynamicQuantizeLinear, lp_rewrite_dynamic_quantize},
+                {LP_ONNX_MatMulInteger, lp_rewrite_matmul_integer},
+                {LP_ONNX_QLinearMatMul, lp_rewrite_qlinear_matmul},
+                {LP_ONNX_MsQuantizeLinear, lp_rewrite_ms_quantize},
+                {LP_ONNX_MsDequantizeLinear, lp_rewrite_ms_quantize},
+                {LP_ONNX_MsMatMulNBits, lp_rewrite_matmul_nbits},
+                {LP_ONNX_MsDynamicQuantizeMatMul, lp_rewrite_dynamic_matmul},
+                {LP_ONNX_MsMatMulIntegerToFloat, lp_rewrite_matmul_to_float},
+                {LP_ONNX_MsGatherBlockQuantized, lp_rewrite_gather_block}};
+
+static lp_status decompose(lp_module *module, lp_op *op, lp_diag *diag) {
+  for (size_t i = 0; i < LP_COUNT(rewrites); i++) {
+    if (rewrites[i].kind != op->kind) continue;
+    lp_rewrite r = {.b = lp_build_at(module, op, diag), .op = op};
+    LP_TRY(rewrites[i].run(&r));
+    for (int32_t k = 0; k < op->out_count; k++) {
+      if (!op->out[k]->uses) continue;
+      if (k >= (int32_t)LP_COUNT(r.result) || !r.result[k])
+        return lp_error(diag, op->loc, "'%s' has a result %d that is not supported", lp_op_info_get(op->kind)->name, k);
+      lp_value_replace(op->out[k], r.result[k]);
+    }
+    lp_op_erase(op);
+    return LP_OK;
+  }
+  return LP_OK;
+}
+
+static lp_status run(lp_module *module, lp_pass_context *context) {
+  lp_op *func = lp_module_find_func(module, "main");
+  if (!func) return lp_error(context->diag, LP_LOC_FILE(module->name), "no function 'main' to decompose");
+  for (int sweep = 0; sweep < 2; sweep++) /* com.microsoft's become the standard's Attention, which comes second */
+    for (lp_op *op = func->region->first, *next; op; op = next) {
+      next = op->next;
+      if ((op->kind == LP_ONNX_Attention) == (sweep == 1)) LP_TRY(decompose(module, op, context->diag));
+    }
+  lp_build_remove_dead(func->region);
+  lp_block_renumber(func->region);
+  return LP_OK;
+}
+
+const lp_pass lp_pass_decompose = {
+    .name = "decompose", .summary = "rewrite com.microsoft operators by the standard's", .needs = "", .run = run};

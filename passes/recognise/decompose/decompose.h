@@ -1,0 +1,90 @@
+/* What the files of decompose share: one operator at work, and the standard's operators built one at a time.
+ *
+ * decompose.c            the pass, its table, activations and norms      build.c   building
+ * attention.c  com.microsoft: Attention, MultiHeadAttention    gqa.c     GroupQueryAttention
+ * mask.c       com.microsoft: forms of masks                   rotary.c  RotaryEmbedding
+ * conv.c       CausalConvWithState                     index.c   OneHot, Compress, TensorScatter
+ * scores.c     the standard's Attention, where op.attention has no such form */
+#ifndef LP_PASSES_DECOMPOSE_INTERNAL_H
+#define LP_PASSES_DECOMPOSE_INTERNAL_H
+
+#include "passes/build.h"
+#include "passes/passes.h"
+
+typedef struct {
+  lp_build b;
+  lp_op *op;           /* to be replaced */
+  lp_value *result[4]; /* what replaces its results; NULL where they are not supported */
+} lp_rewrite;
+
+typedef lp_status lp_rewrite_rule(lp_rewrite *r);
+
+lp_rewrite_rule lp_rewrite_ms_attention, lp_rewrite_multi_head, lp_rewrite_decoder_masked, lp_rewrite_group_query,
+    lp_rewrite_ms_rotary, lp_rewrite_standard_attention, lp_rewrite_causal_conv, lp_rewrite_one_hot,
+    lp_rewrite_eye_like, lp_rewrite_compress, lp_rewrite_tensor_scatter, lp_rewrite_reverse_sequence,
+    lp_rewrite_depth_to_space;
+/* quant.c: products of integers, weights that are packed */
+lp_rewrite_rule lp_rewrite_dynamic_quantize, lp_rewrite_matmul_integer, lp_rewrite_qlinear_matmul,
+    lp_rewrite_ms_quantize, lp_rewrite_matmul_nbits, lp_rewrite_dynamic_matmul, lp_rewrite_matmul_to_float,
+    lp_rewrite_gather_block;
+
+/* norm.c */
+lp_rewrite_rule lp_rewrite_instance_norm, lp_rewrite_group_norm, lp_rewrite_batch_norm, lp_rewrite_mean_variance,
+    lp_rewrite_lp_norm, lp_rewrite_swiglu;
+
+/* ---- building (build.c): NULL after a diagnostic, and NULL operands flow through ---------------------------- */
+
+/* One operator of one or two operands (y may be NULL: absent). */
+lp_value *lp_rw_op(lp_rewrite *r, lp_kind kind, lp_value *x, lp_value *y);
+lp_value *lp_rw_op3(lp_rewrite *r, lp_kind kind, lp_value *x, lp_value *y, lp_value *z);
+/* The same with integer attributes, set before types are inferred. */
+typedef struct {
+  const char *name;
+  int64_t value;
+} lp_rw_attr;
+lp_value *lp_rw_with(lp_rewrite *r, lp_kind kind, int32_t in_count, lp_value *const *in, lp_rw_attr attr);
+/* x + y; x when there is no y. */
+lp_value *lp_rw_add(lp_rewrite *r, lp_value *x, lp_value *y);
+lp_value *lp_rw_ints(lp_rewrite *r, int32_t count, const int64_t *values);
+#define LP_RW_INTS(r, ...)                                                                                             \
+  lp_rw_ints(r, (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__})
+lp_value *lp_rw_int(lp_rewrite *r, int64_t value); /* scalar */
+lp_value *lp_rw_cast(lp_rewrite *r, lp_value *x, lp_dtype dtype);
+lp_value *lp_rw_reshape(lp_rewrite *r, lp_value *x, lp_value *shape);
+lp_value *lp_rw_unsqueeze(lp_rewrite *r, lp_value *x, lp_value *axes);
+lp_value *lp_rw_transpose(lp_rewrite *r, lp_value *x, int32_t rank, const int64_t *perm);
+lp_value *lp_rw_concat(lp_rewrite *r, int32_t count, lp_value *const *in, int64_t axis);
+lp_value *lp_rw_slice(lp_rewrite *r, lp_value *x, int64_t axis, lp_value *from, lp_value *to); /* vectors of one */
+lp_op *lp_rw_split(lp_rewrite *r, lp_value *x, int64_t axis, int32_t count, const int64_t *sizes);
+lp_value *lp_rw_pick(lp_rewrite *r, lp_value *x, int64_t axis, int64_t index); /* x[.., index, ..], axis gone */
+/* The size of an axis as a scalar; 0, 1, ... up to it. */
+lp_value *lp_rw_size(lp_rewrite *r, lp_value *x, int64_t axis);
+lp_value *lp_rw_count(lp_rewrite *r, lp_value *size);
+/* [b, s, heads * d] as [b, heads, s, d] and back; four axes stay as they are. */
+lp_value *lp_rw_split_heads(lp_rewrite *r, lp_value *x, int64_t heads);
+lp_value *lp_rw_join_heads(lp_rewrite *r, lp_value *x);
+/* "'Op' WHAT", located at the node. */
+lp_status lp_rw_refuse(const lp_rewrite *r, const char *what);
+
+/* ---- attention ----------------------------------------------------------------------------------------------------------- */
+
+/* What com.microsoft's operators come to: the standard's Attention over heads first. */
+typedef struct {
+  lp_value *q, *k, *v, *mask, *past_k, *past_v, *sinks; /* [b, heads, s, d]; NULL where absent */
+  bool causal;                                          /* over the last s of all positions */
+  int64_t window;                                       /* 0: none */
+  double scale, softcap;                                /* 0: the default; none */
+  int64_t scores;                                       /* qk_matmul_output_mode, when result 3 is wanted */
+} lp_rw_attention;
+
+/* Places it. Results: y [b, s, heads * d], keys, values, scores (`want_scores`, else NULL). */
+LP_MUST_USE lp_status lp_rw_attend(lp_rewrite *r, const lp_rw_attention *a, bool want_scores);
+
+/* mask_index or key_padding_mask as bool that broadcasts to [b, heads, s, total] (true: may be seen); NULL: no mask. */
+LP_MUST_USE lp_status lp_rw_padding_mask(lp_rewrite *r, lp_value *mask, lp_value *query, lp_value *total,
+                                         lp_value **out);
+/* Rotates x [b, s, heads * d] or [b, heads, s, d] by rows `positions` [b, s] of the tables. */
+lp_value *lp_rw_rotate(lp_rewrite *r, lp_value *x, lp_value *const tables[2], lp_value *positions, int64_t heads,
+                       int64_t rotary_dim, bool interleaved);
+
+#endif

@@ -1,0 +1,241 @@
+/* decompose: quantised operators. Integer products become products of int32, which are exact; packed weights become a
+ * DequantizeLinear, which products read through (lower/lower_model.c). */
+#include "passes/recognise/decompose/decompose.h"
+
+#include <string.h>
+
+static lp_status done(const lp_rewrite *r) {
+  return r->result[0] ? LP_OK : LP_FAILED;
+}
+
+static lp_value *one(lp_rewrite *r, lp_kind kind, lp_value *x) {
+  return lp_build_value(&r->b, kind, 1, &x);
+}
+
+static lp_value *two(lp_rewrite *r, lp_kind kind, lp_value *x, lp_value *y) {
+  lp_value *in[] = {x, y};
+  return lp_build_value(&r->b, kind, 2, in);
+}
+
+static bool is_vector(const lp_value *value) {
+  int64_t size;
+  return value->type.rank == 1 && !(lp_type_static_dim(value->type, 0, &size) && size == 1);
+}
+
+/* One for each row of a matrix: [m] as [m, 1]. */
+static lp_value *per_row(lp_rewrite *r, lp_value *x) {
+  int64_t last = 1;
+  if (!x || !is_vector(x)) return x;
+  return two(r, LP_ONNX_Unsqueeze, x, lp_build_i64s(&r->b, &last, 1));
+}
+
+/* ---- products of integers -------------------------------------------------------------------------------------------- */
+
+static lp_value *centred(lp_rewrite *r, lp_value *x, lp_value *zero) {
+  lp_value *wide = lp_build_cast(&r->b, x, LP_I32);
+  return zero ? two(r, LP_ONNX_Sub, wide, lp_build_cast(&r->b, zero, LP_I32)) : wide;
+}
+
+static lp_value *integer_product(lp_rewrite *r, lp_value *a, lp_value *a_zero, lp_value *b, lp_value *b_zero) {
+  return two(r, LP_ONNX_MatMul, centred(r, a, per_row(r, a_zero)), centred(r, b, b_zero));
+}
+
+lp_status lp_rewrite_matmul_integer(lp_rewrite *r) {
+  const lp_op *op = r->op;
+  r->result[0] = integer_product(r, lp_op_in(op, 0), lp_op_in(op, 2), lp_op_in(op, 1), lp_op_in(op, 3));
+  return done(r);
+}
+
+static lp_value *with_scale(lp_rewrite *r, lp_kind kind, lp_value *x, lp_value *scale, lp_value *zero, int64_t axis,
+                            int64_t block, lp_dtype result) {
+  lp_type unknown = {result, -1, NULL};
+  lp_value *in[] = {x, scale, zero};
+  if (!x || !scale) return NULL;
+  lp_op *op = lp_op_create(r->b.module, kind, r->b.loc, zero ? 3 : 2, in, 1, &unknown);
+  lp_op_set_i64(r->b.module, op, "axis", axis);
+  if (block > 0) lp_op_set_i64(r->b.module, op, "block_size", block);
+  if (kind == LP_ONNX_DequantizeLinear && result != scale->type.dtype)
+    lp_op_set_i64(r->b.module, op, "output_dtype", lp_dtype_onnx(result));
+  return lp_build_place(&r->b, op) == LP_OK ? op->out[0] : NULL;
+}
+
+/* The product of the scales: one for each row times one for each column. */
+static lp_value *scales(lp_rewrite *r, lp_value *a, lp_value *b) {
+  return two(r, LP_ONNX_Mul, per_row(r, a), b);
+}
+
+lp_status lp_rewrite_qlinear_matmul(lp_rewrite *r) {
+  lp_value *in[8], *real;
+  for (int32_t i = 0; i < 8; i++)
+    in[i] = lp_op_in(r->op, i);
+  lp_dtype dtype = in[6]->type.dtype;
+  int32_t rank = r->op->out[0]->type.rank;
+  if (lp_dtype_is_mini(in[0]->type.dtype))
+    real = two(r, LP_ONNX_MatMul, with_scale(r, LP_ONNX_DequantizeLinear, in[0], in[1], in[2], -2, 0, dtype),
+               with_scale(r, LP_ONNX_DequantizeLinear, in[3], in[4], in[5], -1, 0, dtype));
+  else
+    real = two(r, LP_ONNX_Mul, lp_build_cast(&r->b, integer_product(r, in[0], in[2], in[3], in[5]), dtype),
+               scales(r, in[1], in[4]));
+  r->result[0] =
+      with_scale(r, LP_ONNX_QuantizeLinear, real, in[6], in[7], rank > 1 ? -2 : -1, 0, r->op->out[0]->type.dtype);
+  return done(r);
+}
+
+static lp_value *float_product(lp_rewrite *r, lp_value *a, lp_value *a_scale, lp_value *a_zero, lp_value *b,
+                               lp_value *b_scale, lp_value *b_zero, lp_value *bias) {
+  lp_value *product = lp_build_cast(&r->b, integer_product(r, a, a_zero, b, b_zero), LP_F32);
+  lp_value *y = two(r, LP_ONNX_Mul, product, scales(r, a_scale, b_scale));
+  return bias ? two(r, LP_ONNX_Add, y, bias) : y;
+}
+
+lp_status lp_rewrite_matmul_to_float(lp_rewrite *r) {
+  const lp_op *op = r->op;
+  r->result[0] = float_product(r, lp_op_in(op, 0), lp_op_in(op, 2), lp_op_in(op, 4), lp_op_in(op, 1), lp_op_in(op, 3),
+                               lp_op_in(op, 5), lp_op_in(op, 6));
+  return done(r);
+}
+
+/* ---- quantising at run time ------------------------------------------------------------------------------------------ */
+
+static lp_value *extreme(lp_rewrite *r, lp_kind reduce, lp_kind join, lp_value *x) {
+  lp_type unknown = {LP_F32, -1, NULL};
+  lp_op *op = lp_op_create(r->b.module, reduce, r->b.loc, 1, &x, 1, &unknown);
+  lp_op_set_i64(r->b.module, op, "keepdims", 0);
+  return lp_build_place(&r->b, op) == LP_OK ? two(r, join, op->out[0], lp_build_f32(&r->b, 0)) : NULL;
+}
+
+/* Scale and zero point that map [min(x, 0), max(x, 0)] to [0, 255]; all zeros have the scale 1. */
+static bool dynamic_scale(lp_rewrite *r, lp_value *x, lp_value **scale, lp_value **zero) {
+  lp_value *low = extreme(r, LP_ONNX_ReduceMin, LP_ONNX_Min, x), *high = extreme(r, LP_ONNX_ReduceMax, LP_ONNX_Max, x);
+  lp_value *width = two(r, LP_ONNX_Div, two(r, LP_ONNX_Sub, high, low), lp_build_f32(&r->b, 255));
+  lp_value *choose[] = {two(r, LP_ONNX_Equal, width, lp_build_f32(&r->b, 0)), lp_build_f32(&r->b, 1), width};
+  *scale = lp_build_value(&r->b, LP_ONNX_Where, 3, choose);
+  lp_value *at = one(r, LP_ONNX_Round, two(r, LP_ONNX_Div, low ? one(r, LP_ONNX_Neg, low) : NULL, *scale));
+  lp_value *clip[] = {at, lp_build_f32(&r->b, 0), lp_build_f32(&r->b, 255)};
+  *zero = lp_build_cast(&r->b, lp_build_value(&r->b, LP_ONNX_Clip, 3, clip), LP_U8);
+  return *scale && *zero;
+}
+
+lp_status lp_rewrite_dynamic_quantize(lp_rewrite *r) {
+  lp_value *x = lp_op_in(r->op, 0);
+  if (!dynamic_scale(r, x, &r->result[1], &r->result[2])) return LP_FAILED;
+  r->result[0] = with_scale(r, LP_ONNX_QuantizeLinear, x, r->result[1], r->result[2], 0, 0, LP_U8);
+  return done(r);
+}
+
+lp_status lp_rewrite_dynamic_matmul(lp_rewrite *r) {
+  const lp_op *op = r->op;
+  lp_value *a = lp_op_in(op, 0), *scale, *zero;
+  if (!dynamic_scale(r, a, &scale, &zero)) return LP_FAILED;
+  lp_value *quantised = with_scale(r, LP_ONNX_QuantizeLinear, a, scale, zero, 0, 0, LP_U8);
+  if (!quantised) return LP_FAILED;
+  r->result[0] =
+      float_product(r, quantised, scale, zero, lp_op_in(op, 1), lp_op_in(op, 2), lp_op_in(op, 3), lp_op_in(op, 4));
+  return done(r);
+}
+
+lp_status lp_rewrite_ms_quantize(lp_rewrite *r) {
+  bool back = r->op->kind == LP_ONNX_MsDequantizeLinear;
+  r->result[0] = with_scale(r, back ? LP_ONNX_DequantizeLinear : LP_ONNX_QuantizeLinear, lp_op_in(r->op, 0),
+                            lp_op_in(r->op, 1), lp_op_in(r->op, 2), lp_op_i64(r->op, "axis", 1),
+                            lp_op_i64(r->op, "block_size", 0), r->op->out[0]->type.dtype);
+  return done(r);
+}
+
+/* ---- packed weights -------------------------------------------------------------------------------------------------- */
+
+static lp_dtype packed_dtype(int64_t bits) {
+  return bits == 2 ? LP_U2 : bits == 4 ? LP_U4 : LP_U8;
+}
+
+/* The constant's bytes as a matrix of other elements. */
+static lp_value *as_matrix(lp_rewrite *r, lp_value *value, lp_dtype dtype, int64_t rows, int64_t columns) {
+  int64_t dim[] = {rows, columns};
+  return lp_build_reshaped_constant(&r->b, value, lp_type_static(r->b.module, dtype, 2, dim));
+}
+
+/* What a code stands for zero with where no zero points are given: the middle of its range. */
+static lp_value *middle(lp_rewrite *r, int64_t bits) {
+  uint8_t code = (uint8_t)(1 << (bits - 1));
+  return lp_build_constant(&r->b, LP_U8, 0, NULL, &code);
+}
+
+static lp_value *cut_columns(lp_rewrite *r, lp_value *x, int64_t columns) {
+  int64_t zero = 0, axis = 1, size;
+  if (!x || (lp_type_static_dim(x->type, 1, &size) && size == columns)) return x;
+  lp_value *in[] = {x, lp_build_i64s(&r->b, &zero, 1), lp_build_i64s(&r->b, &columns, 1),
+                    lp_build_i64s(&r->b, &axis, 1)};
+  return lp_build_value(&r->b, LP_ONNX_Slice, 4, in);
+}
+
+/* Zero points [rows][blocks]; a row of packed ones ends with a byte. Where that leaves a gap they are unpacked. */
+static lp_value *zero_points(lp_rewrite *r, lp_value *given, int64_t bits, int64_t rows, int64_t blocks) {
+  if (!given) return middle(r, bits);
+  if (given->type.dtype != LP_U8) return as_matrix(r, given, given->type.dtype, rows, blocks);
+  int64_t stored = (blocks * bits + 7) / 8 * 8 / bits;
+  if (stored == blocks) return as_matrix(r, given, packed_dtype(bits), rows, blocks);
+  lp_tensor tensor;
+  if (lp_weight_data(r->b.module, given, &tensor, r->b.diag) != LP_OK) return NULL;
+  uint8_t *codes = lp_arena_alloc(r->b.module->arena, (size_t)(rows * blocks));
+  for (int64_t i = 0; i < rows * blocks; i++)
+    codes[i] = lp_packed_get(tensor.data, packed_dtype(bits), i / blocks * stored + i % blocks);
+  int64_t dim[] = {rows, blocks};
+  return lp_build_constant(&r->b, LP_U8, 2, dim, codes);
+}
+
+/* The weight, and behind it scales and zero points. */
+static lp_status need_constants(const lp_rewrite *r, int32_t weight) {
+  const int32_t all[] = {weight, 2, 3};
+  for (size_t i = 0; i < LP_COUNT(all); i++)
+    if (lp_op_in(r->op, all[i]) && !lp_value_is_constant(lp_op_in(r->op, all[i])))
+      return lp_error(r->b.diag, r->op->loc, "'%s' has a weight that is not a constant",
+                      lp_op_info_get(r->op->kind)->name);
+  return LP_OK;
+}
+
+lp_status lp_rewrite_matmul_nbits(lp_rewrite *r) {
+  static const int64_t swap[] = {1, 0};
+  int64_t k = lp_op_i64(r->op, "K", 0), n = lp_op_i64(r->op, "N", 0), bits = lp_op_i64(r->op, "bits", 4);
+  int64_t block = lp_op_i64(r->op, "block_size", 0), blocks = (k + block - 1) / block;
+  LP_TRY(need_constants(r, 1));
+  lp_value *x = lp_op_in(r->op, 0), *scale = lp_op_in(r->op, 2), *bias = lp_op_in(r->op, 5);
+  lp_value *w = as_matrix(r, lp_op_in(r->op, 1), packed_dtype(bits), n, blocks * block);
+  lp_value *zero = zero_points(r, lp_op_in(r->op, 3), bits, n, blocks);
+  if (!zero) return LP_FAILED;
+  lp_value *real = with_scale(r, LP_ONNX_DequantizeLinear, w, as_matrix(r, scale, scale->type.dtype, n, blocks), zero,
+                              1, block, x->type.dtype);
+  real = cut_columns(r, real, k);
+  lp_type unknown = {LP_F32, -1, NULL};
+  if (!real) return LP_FAILED;
+  lp_op *transpose = lp_op_create(r->b.module, LP_ONNX_Transpose, r->b.loc, 1, &real, 1, &unknown);
+  lp_op_set_i64s(r->b.module, transpose, "perm", swap, 2);
+  LP_TRY(lp_build_place(&r->b, transpose));
+  r->result[0] = two(r, LP_ONNX_MatMul, x, transpose->out[0]);
+  if (bias) r->result[0] = two(r, LP_ONNX_Add, r->result[0], bias);
+  return done(r);
+}
+
+/* Rows of the packed table, of its scales and of its zero points, and only these rows dequantised. */
+lp_status lp_rewrite_gather_block(lp_rewrite *r) {
+  lp_value *data = lp_op_in(r->op, 0), *index = lp_op_in(r->op, 1), *scale = lp_op_in(r->op, 2);
+  lp_value *zero = lp_op_in(r->op, 3);
+  int64_t bits = lp_op_i64(r->op, "bits", 4), block = lp_op_i64(r->op, "block_size", 128), rows, columns;
+  int32_t rank = data->type.rank;
+  LP_TRY(need_constants(r, 0));
+  if (rank != 2 || !lp_type_static_dim(data->type, 0, &rows) || !lp_type_static_dim(data->type, 1, &columns) ||
+      !lp_value_is_constant(data))
+    return lp_error(r->b.diag, r->op->loc, "'%s' reads a table that is no constant matrix",
+                    lp_op_info_get(r->op->kind)->name);
+  if (data->type.dtype == LP_U8) { /* packed in bytes; the zero points too */
+    columns = columns * 8 / bits;
+    data = as_matrix(r, data, packed_dtype(bits), rows, columns);
+    zero = zero_points(r, zero, bits, rows, (columns + block - 1) / block);
+    if (!zero) return LP_FAILED;
+  }
+  int64_t count;
+  bool many = zero && !(lp_type_static_numel(zero->type, &count) && count == 1);
+  if (many) zero = two(r, LP_ONNX_Gather, zero, index);
+  r->result[0] = with_scale(r, LP_ONNX_DequantizeLinear, two(r, LP_ONNX_Gather, data, index),
+                            two(r, LP_ONNX_Gather, scale, index), zero, -1, block, scale->type.dtype);
+  return done(r);
+}

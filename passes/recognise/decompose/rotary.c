@@ -1,0 +1,40 @@
+/* Rotary positions of com.microsoft as the standard's RotaryEmbedding. */
+#include "passes/recognise/decompose/decompose.h"
+
+lp_value *lp_rw_rotate(lp_rewrite *r, lp_value *x, lp_value *const tables[2], lp_value *positions, int64_t heads,
+                       int64_t rotary_dim, bool interleaved) {
+  lp_value *in[] = {x, tables[0], tables[1], positions};
+  lp_type unknown = {.rank = -1};
+  if (!x || !tables[0] || !tables[1] || !positions) return NULL;
+  lp_op *op = lp_op_create(r->b.module, LP_ONNX_RotaryEmbedding, r->b.loc, 4, in, 1, &unknown);
+  lp_op_set_i64(r->b.module, op, "num_heads", heads);
+  lp_op_set_i64(r->b.module, op, "interleaved", interleaved);
+  lp_op_set_i64(r->b.module, op, "rotary_embedding_dim", rotary_dim);
+  return lp_build_place(&r->b, op) == LP_OK ? op->out[0] : NULL;
+}
+
+/* One offset for all sequences, [1]: positions offset + i, [b, s]. */
+static lp_value *positions_from(lp_rewrite *r, lp_value *offset, lp_value *x) {
+  lp_value *rows = lp_rw_count(r, lp_rw_size(r, x, x->type.rank == 4 ? 2 : 1)), *first = LP_RW_INTS(r, 0);
+  lp_value *in[] = {lp_rw_unsqueeze(r, lp_rw_size(r, x, 0), first), LP_RW_INTS(r, 1)};
+  lp_value *repeats = lp_rw_concat(r, 2, in, 0);
+  rows = rows ? lp_rw_unsqueeze(r, lp_rw_op(r, LP_ONNX_Add, offset, rows), first) : NULL;
+  return rows && repeats ? lp_rw_op(r, LP_ONNX_Tile, rows, repeats) : NULL;
+}
+
+/* `scale` is read by none of ONNX Runtime's kernels. */
+lp_status lp_rewrite_ms_rotary(lp_rewrite *r) {
+  lp_value *x = lp_op_in(r->op, 0), *positions = lp_op_in(r->op, 1);
+  lp_value *tables[] = {lp_op_in(r->op, 2), lp_op_in(r->op, 3)};
+  int64_t heads = lp_op_i64(r->op, "num_heads", 0), rotary_dim = lp_op_i64(r->op, "rotary_embedding_dim", 0);
+  int64_t width, half;
+  if (lp_op_i64(r->op, "is_packed_batching", 0)) return lp_rw_refuse(r, "with is_packed_batching is not supported");
+  if (heads == 0 && x->type.rank == 3) { /* the tables are as wide as half a head */
+    if (!lp_type_static_dim(x->type, 2, &width) || !lp_type_static_dim(tables[0]->type, 1, &half) || half < 1)
+      return lp_rw_refuse(r, "needs num_heads, or a width and tables of constant size");
+    heads = width / (2 * half);
+  }
+  if (positions->type.rank == 1) positions = positions_from(r, positions, x);
+  r->result[0] = lp_rw_rotate(r, x, tables, positions, heads, rotary_dim, lp_op_i64(r->op, "interleaved", 0) != 0);
+  return r->result[0] ? LP_OK : LP_FAILED;
+}

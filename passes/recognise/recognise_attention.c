@@ -1,0 +1,250 @@
+/* Recognises softmax(scores of q.k^T) . v as Attention: scales before the product, batch and heads on one axis, keys
+ * transposed before or after they join the past, repeated key and value heads (GQA), probabilities guarded against empty
+ * rows. What lies between product and softmax is recognise_scores.c's. */
+#include "passes/recognise/recognise.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct {
+  lp_value *q, *k, *v; /* [b, heads, s, d], [b, kv_heads, t, d] */
+  lp_value *mask;      /* additive or bool, or NULL */
+  double scale, softcap;
+  lp_op *last; /* the product that Attention replaces */
+} attention_match;
+
+/* Takes scalar factors off a value. */
+static lp_value *strip_scale(lp_value *value, double *scale) {
+  for (;;) {
+    lp_op *mul = lp_match_def(value, LP_ONNX_Mul), *div = lp_match_def(value, LP_ONNX_Div);
+    double number;
+    lp_value *rest;
+    if (mul && lp_match_scalar(mul, &number, &rest)) {
+      *scale *= number;
+      value = rest;
+    } else if (div && lp_scalar_constant(lp_match_peel(lp_op_in(div, 1)), &number) && number != 0) {
+      *scale /= number;
+      value = lp_op_in(div, 0);
+    } else {
+      return lp_match_peel(value);
+    }
+  }
+}
+
+static bool is_perm(const lp_op *op, const int64_t *wanted) {
+  const lp_attr *perm = lp_op_attr(op, "perm");
+  return perm && perm->count == 4 && memcmp(perm->is, wanted, 4 * sizeof *wanted) == 0;
+}
+
+/* x of Reshape(Transpose(Reshape(x), 0 2 1)): the last two axes swapped while the leading two are one. */
+static lp_value *unfold_transpose(lp_value *value) {
+  lp_op *outer = lp_match_def(value, LP_ONNX_Reshape);
+  lp_op *transpose = outer ? lp_match_def(lp_op_in(outer, 0), LP_ONNX_Transpose) : NULL;
+  lp_op *inner = transpose ? lp_match_def(lp_op_in(transpose, 0), LP_ONNX_Reshape) : NULL;
+  const lp_attr *perm = transpose ? lp_op_attr(transpose, "perm") : NULL;
+  lp_value *x = inner ? lp_match_peel(lp_op_in(inner, 0)) : NULL;
+  if (!x || !perm || value->type.rank != 4 || perm->count != 3 || perm->is[0] != 0 || perm->is[1] != 2 ||
+      x->type.rank != 4)
+    return NULL;
+  bool same = true;
+  for (int32_t i = 0; i < 4; i++)
+    same &= lp_poly_equal(x->type.dim[i], value->type.dim[i < 2 ? i : 5 - i]);
+  return same && lp_poly_equal(inner->out[0]->type.dim[2], x->type.dim[3]) ? x : NULL;
+}
+
+static lp_value *transposed(lp_build *b, lp_value *x, const int64_t *perm) {
+  lp_type unknown = {LP_F32, -1, NULL};
+  if (!x) return NULL;
+  lp_op *op = lp_op_create(b->module, LP_ONNX_Transpose, b->loc, 1, &x, 1, &unknown);
+  lp_op_set_i64s(b->module, op, "perm", perm, x->type.rank);
+  return lp_build_place(b, op) == LP_OK ? op->out[0] : NULL;
+}
+
+/* k of k^T where a transpose makes it, alone or together with heads first. */
+static lp_value *untransposed(lp_build *b, lp_value *value) {
+  static const int64_t last_two[] = {0, 1, 3, 2}, from_bshd[] = {0, 2, 3, 1}, heads_first[] = {0, 2, 1, 3};
+  lp_op *transpose = lp_match_def(value, LP_ONNX_Transpose);
+  if (!transpose) return unfold_transpose(value);
+  if (is_perm(transpose, last_two)) return lp_match_peel(lp_op_in(transpose, 0));
+  return is_perm(transpose, from_bshd) ? transposed(b, lp_op_in(transpose, 0), heads_first) : NULL;
+}
+
+/* k of k^T = concat(past^T, new^T): transposed keys joined along their last axis. */
+static lp_value *untransposed_parts(lp_build *b, lp_value *value) {
+  static const int64_t last_two[] = {0, 1, 3, 2};
+  lp_op *concat = lp_match_def(value, LP_ONNX_Concat);
+  lp_value *part[2];
+  if (!concat || concat->in_count != 2 || (lp_op_i64(concat, "axis", 0) != 3 && lp_op_i64(concat, "axis", 0) != -1))
+    return NULL;
+  for (int32_t i = 0; i < 2; i++) {
+    part[i] = untransposed(b, lp_op_in(concat, i));
+    if (!part[i]) part[i] = transposed(b, lp_op_in(concat, i), last_two);
+    if (!part[i]) return NULL;
+  }
+  lp_type unknown = {LP_F32, -1, NULL};
+  lp_op *joined = lp_op_create(b->module, LP_ONNX_Concat, b->loc, 2, part, 1, &unknown);
+  lp_op_set_i64(b->module, joined, "axis", 2);
+  return lp_build_place(b, joined) == LP_OK ? joined->out[0] : NULL;
+}
+
+static lp_value *untranspose(lp_build *b, lp_value *value) {
+  if (value->type.rank != 4) return NULL;
+  lp_value *k = untransposed(b, value);
+  return k ? k : untransposed_parts(b, value);
+}
+
+/* ---- batch and heads on one axis ------------------------------------------------------------------------------------- */
+
+/* [b, h, m, n] of its reshape to [b * h, m, n]; the value itself when it has four axes; NULL for another form. */
+static lp_value *four_axes(lp_value *value) {
+  value = lp_match_peel(value);
+  if (value->type.rank == 4) return value;
+  lp_op *reshape = lp_match_def(value, LP_ONNX_Reshape);
+  lp_value *x = reshape ? lp_match_peel(lp_op_in(reshape, 0)) : NULL;
+  if (!x || value->type.rank != 3 || x->type.rank != 4) return NULL;
+  for (int32_t i = 1; i < 3; i++)
+    if (!lp_poly_equal(x->type.dim[i + 1], value->type.dim[i])) return NULL;
+  return x;
+}
+
+/* [b * h, m, n] as [b, h, m, n], where heads are what a size is multiplied by. */
+static lp_value *split_first(lp_build *b, lp_value *value) {
+  lp_type type = value->type;
+  const lp_poly *first = type.rank == 3 ? type.dim[0] : NULL;
+  if (!first || first->count != 1 || first->term[0].coef < 1) return NULL;
+  const lp_poly *heads = lp_dim_const(b->module, first->term[0].coef);
+  const lp_poly *dims[] = {lp_poly_div(b->module->arena, first, heads), heads, type.dim[1], type.dim[2]};
+  lp_value *in[] = {value, lp_build_sizes(b, lp_type_make(b->module, type.dtype, 4, dims))};
+  lp_op *view = lp_build_onnx(b, LP_ONNX_Reshape, 2, in, 1);
+  return view ? view->out[0] : NULL;
+}
+
+static lp_value *with_heads(lp_build *b, lp_value *value) {
+  lp_value *four = four_axes(value);
+  return four ? four : split_first(b, lp_match_peel(value));
+}
+
+/* The keys of k^T with batch and heads on one axis: a transpose of the reshape, or a reshape of the transpose. */
+static lp_value *folded_keys(lp_build *b, lp_value *value) {
+  static const int64_t last_two[] = {0, 2, 1};
+  lp_op *transpose = lp_match_def(value, LP_ONNX_Transpose);
+  const lp_attr *perm = transpose ? lp_op_attr(transpose, "perm") : NULL;
+  if (perm && perm->count == 3 && perm->is[0] == 0 && perm->is[1] == 2) return with_heads(b, lp_op_in(transpose, 0));
+  lp_value *four = four_axes(value);
+  if (four) return untranspose(b, four);
+  lp_value *keys = transposed(b, value, last_two);
+  return keys ? split_first(b, keys) : NULL;
+}
+
+/* ---- repeated heads --------------------------------------------------------------------------------------------------- */
+
+/* The keys or values before their heads were repeated: Reshape(Expand(Unsqueeze(x, 2))) of [b, kv, t, d]. */
+static lp_value *unrepeat(lp_value *value) {
+  lp_op *reshape = lp_match_def(value, LP_ONNX_Reshape);
+  lp_op *expand = reshape ? lp_match_def(lp_op_in(reshape, 0), LP_ONNX_Expand) : NULL;
+  lp_value *wide = expand ? lp_match_peel(lp_op_in(expand, 0)) : NULL;
+  lp_op *unsqueeze = wide ? wide->def : NULL;
+  if (!unsqueeze || (unsqueeze->kind != LP_ONNX_Unsqueeze && unsqueeze->kind != LP_ONNX_Reshape)) return value;
+  lp_value *x = lp_match_peel(lp_op_in(unsqueeze, 0));
+  lp_type five = wide->type;
+  int64_t one;
+  bool shaped =
+      x->type.rank == 4 && five.rank == 5 && value->type.rank == 4 && lp_poly_is_const(five.dim[2], &one) && one == 1;
+  if (!shaped) return value;
+  bool same = lp_poly_equal(x->type.dim[1], five.dim[1]) && lp_poly_equal(x->type.dim[2], five.dim[3]) &&
+              lp_poly_equal(x->type.dim[3], five.dim[4]) && lp_poly_equal(x->type.dim[2], value->type.dim[2]) &&
+              lp_poly_equal(x->type.dim[3], value->type.dim[3]);
+  return same ? x : value;
+}
+
+/* The operator that multiplies the probabilities by v: through casts, views, Dropout and a guard against NaN. */
+static lp_op *match_context(lp_op *softmax, lp_value **probabilities) {
+  lp_value *value = softmax->out[0];
+  for (int step = 0; step < 6; step++) {
+    lp_op *product = NULL, *guard = NULL, *through = NULL;
+    for (const lp_use *use = value->uses; use; use = use->next) {
+      if (use->owner->kind == LP_ONNX_MatMul)
+        product = use->owner;
+      else if (use->owner->kind == LP_ONNX_Where)
+        guard = use->owner;
+      else if (use->owner->kind == LP_ONNX_Cast || use->owner->kind == LP_ONNX_Identity ||
+               use->owner->kind == LP_ONNX_Dropout || use->owner->kind == LP_ONNX_Reshape)
+        through = use->owner;
+      else if (use->owner->kind != LP_ONNX_IsNaN)
+        return NULL;
+    }
+    *probabilities = value;
+    if (product) return product;
+    if (!guard && !through) return NULL;
+    value = (guard ? guard : through)->out[0];
+  }
+  return NULL;
+}
+
+/* [b, h, s, t] or, with batch and heads on one axis, [b * h, s, t] of the same sizes. */
+static bool same_rows(lp_type scores, lp_type product) {
+  for (int32_t i = 1; i <= 2; i++)
+    if (!lp_poly_equal(scores.dim[scores.rank - i], product.dim[product.rank - i])) return false;
+  return true;
+}
+
+static bool match_attention(lp_build *b, lp_op *softmax, attention_match *m) {
+  lp_value *probabilities;
+  int64_t axis = lp_op_i64(softmax, "axis", -1);
+  lp_type type = softmax->out[0]->type;
+  lp_scores scores;
+  if (type.dtype == LP_F64) return false; /* attention is computed in f32 */
+  if (type.rank < 3 || type.rank > 4 || (axis != -1 && axis != type.rank - 1)) return false;
+  m->last = match_context(softmax, &probabilities);
+  if (!m->last || lp_op_in(m->last, 0) != probabilities || !same_rows(type, probabilities->type)) return false;
+  if (!lp_match_scores(b, lp_op_in(softmax, 0), &scores)) return false;
+  lp_type product = scores.product->out[0]->type;
+  if (product.rank < 3 || product.rank > 4 || !same_rows(type, product)) return false;
+  if (scores.mask && scores.mask->type.rank == 0) return false;
+  m->mask = scores.mask;
+  m->softcap = scores.softcap;
+  m->scale = scores.scale;
+  if (m->mask && m->mask->type.rank > 2 && type.rank == 3) {
+    m->mask = lp_poly_equal(m->mask->type.dim[0], type.dim[0]) ? split_first(b, m->mask) : NULL;
+    if (!m->mask) return false; /* which of its rows are heads is not known */
+  }
+  m->q = with_heads(b, strip_scale(lp_op_in(scores.product, 0), &m->scale));
+  lp_value *k_transposed = strip_scale(lp_op_in(scores.product, 1), &m->scale);
+  lp_value *k = product.rank == 4 ? untranspose(b, k_transposed) : folded_keys(b, k_transposed);
+  if (!k || !m->q) return false;
+  m->q = strip_scale(m->q, &m->scale);
+  m->k = unrepeat(strip_scale(k, &m->scale));
+  m->v = with_heads(b, lp_op_in(m->last, 1));
+  if (!m->v) return false;
+  m->v = unrepeat(m->v);
+  return m->k->type.rank == 4 && m->v->type.rank == 4 && lp_poly_equal(m->k->type.dim[1], m->v->type.dim[1]) &&
+         lp_poly_equal(m->q->type.dim[3], m->k->type.dim[3]);
+}
+
+/* The result takes the product's form: batch and heads on one axis where they are there. */
+static lp_status replace(lp_build *b, const attention_match *m) {
+  lp_value *in[] = {m->q, m->k, m->v, m->mask}, *old = m->last->out[0];
+  const lp_poly *dims[] = {m->q->type.dim[0], m->q->type.dim[1], m->q->type.dim[2], m->v->type.dim[3]};
+  lp_type type = old->type.rank == 4 ? old->type : lp_type_make(b->module, old->type.dtype, 4, dims);
+  lp_op *op = lp_op_create(b->module, LP_ONNX_Attention, b->loc, m->mask ? 4 : 3, in, 1, &type);
+  lp_op_set_f64(b->module, op, "scale", m->scale);
+  lp_op_set_i64(b->module, op, "is_causal", 0);
+  if (m->softcap != 0) lp_op_set_f64(b->module, op, "softcap", fabs(m->softcap));
+  lp_op_insert_before(m->last, op);
+  b->before = m->last;
+  lp_value *shaped[] = {op->out[0], old->type.rank == 3 ? lp_build_sizes(b, old->type) : NULL};
+  lp_op *view = shaped[1] ? lp_build_onnx(b, LP_ONNX_Reshape, 2, shaped, 1) : op;
+  if (!view) return LP_FAILED;
+  lp_value_replace(old, view->out[0]);
+  return LP_OK;
+}
+
+lp_status lp_recognise_attention(lp_module *module, lp_block *block, lp_diag *diag) {
+  LP_FOR_OPS(op, block) {
+    if (op->kind != LP_ONNX_Softmax) continue;
+    attention_match match = {.scale = 1.0};
+    lp_build b = lp_build_at(module, op, diag);
+    if (match_attention(&b, op, &match)) LP_TRY(replace(&b, &match));
+  }
+  return LP_OK;
+}

@@ -1,0 +1,264 @@
+/* What exporters put between q.k^T and its softmax, as what Attention takes: scale, soft cap, one mask. Scales, tanh, sums
+ * and selections are followed by algebra. What else there is (masks that multiply, lower bounds) is evaluated: it passes
+ * when each score comes out scaled and shifted by an amount that no score changes, or masked whatever it was. */
+#include "passes/recognise/recognise.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MAX_STEPS = 16 };
+
+/* One operator on the way, and which of its operands the scores are. */
+typedef struct {
+  lp_op *op;
+  int32_t operand;
+} step;
+
+typedef struct {
+  step step[MAX_STEPS]; /* from the softmax down to the product */
+  int32_t count;
+  lp_op *product;
+  lp_value *end;   /* the softmax's operand */
+  int32_t masks;   /* steps that shift or mask */
+  int32_t deepest; /* of those, the one nearest to the product */
+  bool unproven;   /* algebra does not do */
+} chain;
+
+/* ---- the way -------------------------------------------------------------------------------------------------------- */
+
+static bool is_view(lp_kind kind) {
+  return kind == LP_ONNX_Reshape || kind == LP_ONNX_Squeeze || kind == LP_ONNX_Unsqueeze;
+}
+
+/* The operands of an operator that scores may pass: [0, end). */
+static int32_t passable_operands(const lp_op *op) {
+  switch (op->kind) {
+  case LP_ONNX_Add:
+  case LP_ONNX_Mul:
+  case LP_ONNX_Max:
+    return op->in_count == 2 ? 2 : 0;
+  case LP_ONNX_Where:
+    return 3;
+  case LP_ONNX_Sub:
+  case LP_ONNX_Div:
+  case LP_ONNX_Tanh:
+  case LP_ONNX_Clip:
+    return 1;
+  default:
+    return is_view(op->kind) ? 1 : 0;
+  }
+}
+
+static bool is_product(const lp_op *op) {
+  return op->kind == LP_ONNX_MatMul && !lp_value_is_constant(lp_op_in(op, 0)) && !lp_value_is_constant(lp_op_in(op, 1));
+}
+
+static bool leads_to_product(lp_value *value, int depth) {
+  value = lp_match_peel(value);
+  if (!value || !value->def || depth > MAX_STEPS || value->known || !lp_dtype_is_float(value->type.dtype)) return false;
+  if (is_product(value->def)) return true;
+  for (int32_t i = 0; i < passable_operands(value->def); i++)
+    if (leads_to_product(lp_op_in(value->def, i), depth + 1)) return true;
+  return false;
+}
+
+static bool find_chain(lp_value *scores, chain *c) {
+  *c = (chain){.end = scores, .deepest = -1};
+  for (lp_value *value = lp_match_peel(scores); value && value->def; c->count++) {
+    lp_op *op = value->def;
+    if (is_product(op)) {
+      c->product = op;
+      return true;
+    }
+    int32_t operands = passable_operands(op), found = -1;
+    for (int32_t i = 0; i < operands && found < 0; i++)
+      if (leads_to_product(lp_op_in(op, i), 0)) found = i;
+    if (found < 0 || c->count == MAX_STEPS) return false;
+    c->step[c->count] = (step){op, found};
+    value = lp_match_peel(lp_op_in(op, found));
+  }
+  return false;
+}
+
+/* ---- what the steps do ------------------------------------------------------------------------------------------------ */
+
+static bool is_very_negative(const lp_value *value) {
+  double number;
+  return lp_scalar_constant(value, &number) && number <= -1e4;
+}
+
+/* The factor of a step that multiplies by a number. */
+static bool factor_of(const step *s, double *factor) {
+  lp_value *other = lp_match_peel(lp_op_in(s->op, 1 - s->operand));
+  if (!lp_scalar_constant(other, factor) || *factor == 0) return false;
+  if (s->op->kind == LP_ONNX_Div) *factor = 1 / *factor;
+  return true;
+}
+
+static void add_mask(chain *c, int32_t at) {
+  c->masks++;
+  if (c->deepest < 0) c->deepest = at;
+}
+
+/* Folds a step into scale and cap; false when no Attention does it. */
+static bool learn_step(chain *c, int32_t at, lp_scores *out) {
+  const step *s = &c->step[at];
+  double factor;
+  switch (s->op->kind) {
+  case LP_ONNX_Mul:
+  case LP_ONNX_Div:
+    if (factor_of(s, &factor)) {
+      out->scale *= factor;
+      out->softcap *= factor;
+      return true;
+    }
+    c->unproven = true;
+    add_mask(c, at);
+    return s->op->kind == LP_ONNX_Mul;
+  case LP_ONNX_Tanh:
+    if (c->masks || out->softcap != 0) return false;
+    out->softcap = 1;
+    return true;
+  case LP_ONNX_Where:
+    add_mask(c, at);
+    return s->operand > 0 && is_very_negative(lp_match_peel(lp_op_in(s->op, 3 - s->operand)));
+  case LP_ONNX_Add:
+  case LP_ONNX_Sub:
+    add_mask(c, at);
+    return true;
+  case LP_ONNX_Max:
+  case LP_ONNX_Clip:
+    c->unproven = true;
+    add_mask(c, at);
+    return true;
+  default:
+    return is_view(s->op->kind);
+  }
+}
+
+/* ---- the mask ------------------------------------------------------------------------------------------------------- */
+
+/* Zeros in the place of the scores: all of them where steps look at their shape, one otherwise. */
+static lp_value *zeros(lp_build *b, lp_type type, bool all) {
+  lp_value *zero = lp_build_float(b, type.dtype, 0);
+  if (!all) return zero;
+  lp_value *in[] = {zero, lp_build_sizes(b, type)};
+  lp_op *op = lp_build_onnx(b, LP_ONNX_Expand, 2, in, 1);
+  return op ? op->out[0] : NULL;
+}
+
+/* What the steps from the first mask on make of scores that are all zero: the mask to add. */
+static lp_value *mask_of_zeros(lp_build *b, const chain *c) {
+  bool all = c->unproven;
+  for (int32_t i = 0; i <= c->deepest; i++)
+    all |= is_view(c->step[i].op->kind);
+  lp_value *value = NULL;
+  for (int32_t i = c->deepest; i >= 0; i--) {
+    const step *s = &c->step[i];
+    lp_type type = lp_op_in(s->op, s->operand)->type;
+    value = value ? lp_build_cast(b, value, type.dtype) : zeros(b, type, all);
+    if (!value) return NULL;
+    lp_op *copy = lp_op_clone(b->module, s->op, NULL, NULL);
+    lp_op_set_in(copy, s->operand, value);
+    if (lp_build_place(b, copy) != LP_OK) return NULL;
+    value = copy->out[0];
+  }
+  return value;
+}
+
+/* A mask that the last step alone applies stays what it is: an operand to add, or where one may attend. */
+static bool plain_mask(lp_build *b, const chain *c, lp_value **mask) {
+  const step *last = &c->step[0];
+  if (c->masks != 1 || c->unproven || c->deepest != 0) return false;
+  if (last->op->kind == LP_ONNX_Add) {
+    *mask = lp_op_in(last->op, 1 - last->operand);
+    return true;
+  }
+  if (last->op->kind != LP_ONNX_Where) return false;
+  *mask = lp_op_in(last->op, 0);
+  if (last->operand == 1) return true;
+  lp_op *allowed = lp_build_onnx(b, LP_ONNX_Not, 1, mask, 1);
+  *mask = allowed ? allowed->out[0] : NULL;
+  return true;
+}
+
+/* ---- proof by evaluation ------------------------------------------------------------------------------------------------ */
+
+static const int64_t proof_sizes[][3] = {{1, 1, 2}, {2, 3, 0}, {1, 2, 4}};
+
+static double probe(int64_t i) {
+  static const double numbers[] = {0, -3, 0.5, 7, -0.75, 2, -6};
+  return numbers[i % (int64_t)LP_COUNT(numbers)];
+}
+
+static double scored(const lp_scores *found, double x) {
+  double y = found->scale * x;
+  return found->softcap != 0 ? found->softcap * tanh(y / found->softcap) : y;
+}
+
+static int64_t count_of(const lp_array *array) {
+  int64_t count = 1;
+  for (int32_t i = 0; i < array->rank; i++)
+    count *= array->dim[i];
+  return count;
+}
+
+static bool agree(const lp_array *scores, const lp_array *shifts, const lp_array *x, const lp_scores *found) {
+  lp_tensor y = {.type = {scores->dtype, 0, NULL}, .data = scores->data};
+  lp_tensor m = {.type = {shifts->dtype, 0, NULL}, .data = shifts->data};
+  lp_tensor p = {.type = {x->dtype, 0, NULL}, .data = x->data};
+  int64_t count = count_of(scores);
+  bool same = count == count_of(shifts) && count == count_of(x);
+  for (int64_t i = 0; i < count && same; i++) {
+    double shift = lp_tensor_f64(&m, i), score = lp_tensor_f64(&y, i),
+           wanted = scored(found, lp_tensor_f64(&p, i)) + shift;
+    bool masked = shift <= -1e3 && score <= -1e3;
+    same = masked || fabs(score - wanted) <= 1e-4 * (1 + fabs(wanted));
+  }
+  return same;
+}
+
+static bool agree_at(lp_module *module, const chain *c, const lp_scores *found, const int64_t *sym, lp_arena *arena) {
+  lp_type type = c->product->out[0]->type;
+  lp_array x = {.dtype = LP_F32, .rank = type.rank}, scores, shifts;
+  if (type.dtype != LP_F32) return false;
+  for (int32_t i = 0; i < type.rank; i++)
+    x.dim[i] = lp_poly_eval(type.dim[i], sym, module->symbols.names.count);
+  int64_t count = count_of(&x);
+  float *data = LP_NEW_ARRAY(arena, float, count);
+  for (int64_t i = 0; i < count; i++)
+    data[i] = (float)probe(i);
+  x.data = data;
+  lp_binding binding = {c->product->out[0], x};
+  return lp_value_eval(module, c->end, &binding, 1, sym, arena, &scores, NULL) == LP_OK &&
+         lp_value_eval(module, found->mask, NULL, 0, sym, arena, &shifts, NULL) == LP_OK &&
+         agree(&scores, &shifts, &x, found);
+}
+
+static bool proven(lp_module *module, const chain *c, const lp_scores *found) {
+  lp_arena *arena = lp_arena_create();
+  size_t count = module->symbols.names.count;
+  int64_t *sym = LP_NEW_ARRAY(arena, int64_t, count);
+  bool good = true;
+  for (size_t i = 0; i < LP_COUNT(proof_sizes) && good; i++) {
+    for (size_t n = 0; n < count; n++)
+      sym[n] = 2;
+    memcpy(sym, proof_sizes[i], sizeof proof_sizes[i]);
+    good = agree_at(module, c, found, sym, arena);
+  }
+  lp_arena_free(arena);
+  return good;
+}
+
+bool lp_match_scores(lp_build *b, lp_value *scores, lp_scores *out) {
+  chain c;
+  *out = (lp_scores){.scale = 1.0};
+  if (!find_chain(scores, &c)) return false;
+  out->product = c.product;
+  for (int32_t i = c.count - 1; i >= 0; i--)
+    if (!learn_step(&c, i, out)) return false;
+  if (c.masks == 0) return true;
+  if (plain_mask(b, &c, &out->mask)) return out->mask != NULL;
+  out->mask = mask_of_zeros(b, &c);
+  return out->mask && (!c.unproven || proven(b->module, &c, out));
+}

@@ -1,0 +1,71 @@
+/* outline: numbers the segments: each straight run of one side's operators, ended by communication or by the other
+ * side's turn, becomes one function of emitted code. What an early exit alone needs is a run of its own, so that it can be
+ * left out when nobody asks for the exit; its operators carry `exit` (i64: which of the function's exits). With profile=true
+ * functions say `profiled`: their code tells when each operator begins. */
+#include "passes/plan/plan_internal.h"
+
+/* ---- whom an operator works for -------------------------------------------------------------------------------------- */
+
+enum { FOR_ALL = -1, FOR_NOBODY = -2 }; /* else the number of an exit */
+
+/* While outlining, op->scratch is whom it works for, so that 0 is FOR_NOBODY. */
+static int served_by(const lp_op *op) {
+  return (int)(intptr_t)op->scratch + FOR_NOBODY;
+}
+
+static void serve(lp_op *op, int whom) {
+  int before = served_by(op);
+  if (before != FOR_NOBODY && before != whom) whom = FOR_ALL;
+  op->scratch = (void *)(intptr_t)(whom - FOR_NOBODY);
+}
+
+static void find_exit_ops(const lp_op *func) {
+  const lp_attr *roles = lp_op_attr(func, "output_roles");
+  int exits = 0;
+  LP_FOR_OPS(op, func->region) op->scratch = NULL;
+  for (lp_op *op = func->region->last; op; op = op->prev) {
+    bool ends = lp_op_has(op, LP_TERMINATOR);
+    if (!ends && !lp_op_has(op, LP_PURE)) serve(op, FOR_ALL);
+    for (int32_t i = 0; i < op->in_count; i++) {
+      lp_value *in = lp_op_in(op, i);
+      bool is_exit = ends && roles && i < roles->count && lp_streq(roles->ss[i], "exit_logits");
+      int whom = is_exit ? exits++ : ends ? FOR_ALL : served_by(op);
+      if (in && in->def && whom != FOR_NOBODY) serve(in->def, whom);
+    }
+  }
+}
+
+/* ---- segments -------------------------------------------------------------------------------------------------------- */
+
+static void outline_func(lp_module *module, lp_op *func, bool profile) {
+  int64_t next[LP_PLACE_COUNT] = {0, 0};
+  int running = -1, whom = FOR_ALL; /* the side of the open segment, -1 none, and whom it works for */
+  find_exit_ops(func);
+  LP_FOR_OPS(op, func->region) {
+    if (lp_op_has(op, LP_COMM)) running = -1;
+    if (!lp_plan_is_placeable(op)) continue;
+    int side = lp_op_on(op, "cloud") ? LP_PLACE_CLOUD : LP_PLACE_DEVICE;
+    if (side != running || served_by(op) != whom) next[side]++;
+    running = side;
+    whom = served_by(op);
+    lp_op_set_i64(module, op, "segment", next[side] - 1);
+    if (whom >= 0) lp_op_set_i64(module, op, "exit", whom);
+  }
+  LP_FOR_OPS(op, func->region) op->scratch = NULL;
+  if (profile) lp_op_set_bool(module, func, "profiled", true);
+}
+
+static lp_status run(lp_module *module, lp_pass_context *context) {
+  bool profile = lp_streq(lp_pass_option(context, "profile"), "true");
+  LP_FOR_OPS(func, lp_module_body(module))
+  if (func->kind == LP_OP_FUNC) outline_func(module, func, profile);
+  return LP_OK;
+}
+
+const lp_pass lp_pass_outline = {
+    .name = "outline",
+    .summary = "number each side's runs of operators between communications",
+    .needs = "planned",
+    .options = "profile",
+    .run = run,
+};

@@ -1,0 +1,267 @@
+/* place: asks a scheduler for the side of every operator and writes @prefill and @decode in place of @main, each
+ * operator with its side and its times. Where no plan meets the SLA, the best one is written and the status says so. */
+#include "passes/plan/family/family.h"
+
+#include <string.h>
+
+/* ---- the request, changed by the pass's own options ---------------------------------------------------------------- */
+
+typedef struct {
+  lp_request request;
+  lp_machine *device, *cloud; /* loaded here; NULL when the caller's are used */
+  lp_link *link;
+} place_request;
+
+static lp_status read_count(const lp_pass_context *context, const char *name, int64_t min, int64_t *out) {
+  const char *text = lp_pass_option(context, name);
+  return text ? lp_parse_i64(text, min, INT32_MAX, out, context->diag, LP_LOC_FILE(name)) : LP_OK;
+}
+
+static lp_status read_time(const lp_pass_context *context, const char *name, double *out) {
+  const char *text = lp_pass_option(context, name);
+  return text ? lp_parse_time_ms(text, out, context->diag, LP_LOC_FILE(name)) : LP_OK;
+}
+
+static void read_text(const lp_pass_context *context, const char *name, const char **out) {
+  const char *text = lp_pass_option(context, name);
+  if (text) *out = text;
+}
+
+static lp_status read_machines(const lp_pass_context *context, place_request *out) {
+  const char *device = lp_pass_option(context, "device"), *cloud = lp_pass_option(context, "cloud");
+  const char *link = lp_pass_option(context, "link");
+  if (device) LP_TRY(lp_hw_load(device, &out->device, context->diag));
+  if (cloud) LP_TRY(lp_hw_load(cloud, &out->cloud, context->diag));
+  if (link) LP_TRY(lp_link_load(link, &out->link, context->diag));
+  if (out->device) out->request.device = out->device;
+  if (out->cloud) out->request.cloud = out->cloud;
+  if (out->link) out->request.link = out->link;
+  return LP_OK;
+}
+
+static lp_status read_request(const lp_pass_context *context, place_request *out) {
+  *out = (place_request){.request = *context->request};
+  lp_request *request = &out->request;
+  LP_TRY(read_count(context, "isl", 1, &request->isl));
+  LP_TRY(read_count(context, "osl", 0, &request->osl));
+  LP_TRY(read_count(context, "batch", 1, &request->batch));
+  LP_TRY(read_count(context, "cut", 0, &request->cut));
+  LP_TRY(read_time(context, "ttft", &request->ttft_ms));
+  LP_TRY(read_time(context, "tpot", &request->tpot_ms));
+  read_text(context, "scheduler", &request->scheduler);
+  read_text(context, "objective", &request->objective);
+  read_text(context, "node", &request->cut_node);
+  read_text(context, "dtype-device", &request->dtype_device);
+  read_text(context, "dtype-cloud", &request->dtype_cloud);
+  return read_machines(context, out);
+}
+
+static void release_request(place_request *request) {
+  lp_hw_free(request->device);
+  lp_hw_free(request->cloud);
+  lp_link_free(request->link);
+}
+
+/* ---- choosing ------------------------------------------------------------------------------------------------------- */
+
+/* A device without a cloud has nothing to choose. */
+static const char *scheduler_name(const lp_request *request) {
+  if (request->device && !request->cloud) return "device-only";
+  return request->scheduler ? request->scheduler : lp_scheduler_default;
+}
+
+static lp_status find_scheduler(const char *name, const lp_scheduler **out, lp_diag *diag) {
+  *out = lp_scheduler_find(name);
+  if (*out) return LP_OK;
+  const char *const *names;
+  size_t count = lp_scheduler_names(&names);
+  lp_status status = lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "unknown scheduler '%s'", name);
+  lp_note_near(diag, LP_LOC_NONE, name, names, count);
+  return status;
+}
+
+static lp_status choose(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_scheduler *scheduler,
+                        const lp_request *request, lp_place *side[LP_STAGE_COUNT], lp_plan_proof *proof,
+                        lp_arena *scratch, lp_diag *diag) {
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    side[stage] = LP_NEW_ARRAY(scratch, lp_place, problem[stage].op_count);
+  if (proof) *proof = (lp_plan_proof){0};
+  lp_status status = scheduler->place(problem, request, side, proof, scratch, diag);
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    lp_plan_settle(&problem[stage], side[stage]);
+  return status;
+}
+
+lp_status lp_plan_choose(const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
+                         const lp_request *request, lp_place *side[LP_STAGE_COUNT], lp_plan_proof *proof,
+                         lp_arena *scratch, lp_diag *diag) {
+  const lp_scheduler *found;
+  LP_TRY(find_scheduler(scheduler, &found, diag));
+  return choose(problem, found, request, side, proof, scratch, diag);
+}
+
+/* ---- judging -------------------------------------------------------------------------------------------------------- */
+
+static void describe_miss(const lp_plan_result *result, const lp_request *request, lp_buf *out) {
+  char have[32], want[32];
+  if (lp_streq(result->binding, "ttft")) {
+    lp_buf_printf(out, "TTFT is %.4g ms, the SLA asks %.4g ms", result->ttft_ms, request->ttft_ms);
+  } else if (lp_streq(result->binding, "tpot")) {
+    lp_buf_printf(out, "TPOT is %.4g ms, the SLA asks %.4g ms", result->tpot_ms, request->tpot_ms);
+  } else {
+    bool device = lp_streq(result->binding, "device_memory");
+    const struct lp_machine *machine = device ? request->device : request->cloud;
+    double limit =
+        device && request->device_memory > 0 ? (double)request->device_memory : machine->figure[LP_HW_MEMORY];
+    lp_buf_printf(out, "%s memory: %s needed, %s there", device ? "device" : "cloud",
+                  lp_format_bytes(device ? result->device_memory_bytes : result->cloud_memory_bytes, have),
+                  lp_format_bytes(limit, want));
+  }
+}
+
+static lp_status judge(const lp_plan_result *result, const lp_scheduler *scheduler, const lp_request *request,
+                       lp_status status, lp_diag *diag) {
+  if (status != LP_OK || result->feasible) return status;
+  lp_buf miss = {0};
+  describe_miss(result, request, &miss);
+  if (scheduler->ignores_link && (result->binding[0] == 't'))
+    lp_warning(diag, LP_LOC_NONE, "with communication the plan of '%s' misses the SLA: %s", scheduler->name,
+               lp_buf_text(&miss));
+  else
+    status = lp_error_as(LP_INFEASIBLE, diag, LP_LOC_NONE, "no plan of scheduler '%s' meets the constraints: %s",
+                         scheduler->name, lp_buf_text(&miss));
+  lp_buf_free(&miss);
+  return status;
+}
+
+/* ---- writing -------------------------------------------------------------------------------------------------------- */
+
+static lp_value *mapped(void *user, lp_value *value) {
+  (void)user;
+  return value->scratch;
+}
+
+static void annotate_op(lp_module *module, lp_op *op, const lp_plan_op *item, lp_place place,
+                        const lp_request *request) {
+  lp_op_set_str(module, op, "side", item->free ? "both" : lp_place_name(place));
+  lp_op_set_f64(module, op, "device_ms", item->ms[LP_PLACE_DEVICE]);
+  lp_op_set_f64(module, op, "cloud_ms", item->ms[LP_PLACE_CLOUD]);
+  double bytes = item->bytes[place];
+  lp_op_set_f64(module, op, "ratio", bytes > 0 ? item->flops / bytes : 0);
+  if (op->kind != LP_OP_LINEAR) return;
+  lp_dtype own = op->in[1].value->type.dtype;
+  lp_storage stored = lp_plan_weight_storage(request, place, own);
+  if (stored.dtype != own) lp_op_set_str(module, op, "weight_dtype", stored.name);
+}
+
+static lp_op *add_stage(lp_module *module, const lp_op *from, lp_stage stage, const char *name) {
+  lp_block *block = from->region;
+  lp_op *func = lp_module_add_func(module, name, 0, NULL);
+  for (int32_t i = 0; i < from->attr_count; i++)
+    if (!lp_streq(from->attr[i].name, "sym_name")) lp_op_set_attr(module, func, &from->attr[i]);
+  lp_op_set_str(module, func, "stage", lp_stage_names[stage]);
+  func->loc = from->loc;
+  for (int32_t i = 0; i < block->arg_count; i++) {
+    lp_value *arg = lp_block_add_arg(func->region, block->arg[i]->type);
+    arg->name = block->arg[i]->name;
+    block->arg[i]->scratch = arg;
+  }
+  return func;
+}
+
+/* A copy of @main in which operator i of the problem has side[i]. */
+static void write_stage(lp_module *module, const lp_op *from, const lp_plan_problem *problem, const lp_place *side,
+                        const lp_request *request, const char *name) {
+  lp_op *func = add_stage(module, from, problem->stage, name);
+  int32_t index = 0;
+  LP_FOR_OPS(op, from->region) {
+    lp_op *copy = lp_op_clone(module, op, mapped, NULL);
+    lp_op_append(func->region, copy);
+    for (int32_t i = 0; i < op->out_count; i++)
+      op->out[i]->scratch = copy->out[i];
+    if (index >= problem->op_count || problem->ops[index].op != op) continue;
+    annotate_op(module, copy, &problem->ops[index], side[index], request);
+    index++;
+  }
+  LP_FOR_OPS(op, from->region)
+  for (int32_t i = 0; i < op->out_count; i++)
+    op->out[i]->scratch = NULL;
+  for (int32_t i = 0; i < from->region->arg_count; i++)
+    from->region->arg[i]->scratch = NULL;
+}
+
+/* The functions of plan `plan`: its own, or those of an earlier plan that places a stage alike. A prefill ends with moves of
+ * caches to where its decode has them, so it is shared with its decode only. */
+static void write_plan(lp_module *module, const lp_op *from, const lp_plan_problem problem[LP_STAGE_COUNT],
+                       const lp_plan_family *family, int32_t plan, const lp_request *request,
+                       const char *name[LP_STAGE_COUNT][LP_FAMILY_MOST]) {
+  int32_t decode = plan;
+  for (int32_t i = plan; i-- > 0;)
+    if (memcmp(family->side[i][LP_STAGE_DECODE], family->side[plan][LP_STAGE_DECODE],
+               (size_t)problem[LP_STAGE_DECODE].op_count * sizeof **family->side[i]) == 0)
+      decode = i;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    bool shared = stage == LP_STAGE_DECODE && decode < plan;
+    name[stage][plan] = shared ? name[stage][decode]
+                        : plan ? lp_arena_format(module->arena, "%s_%" PRId32, lp_stage_names[stage], plan)
+                               : lp_stage_names[stage];
+    if (!shared) write_stage(module, from, &problem[stage], family->side[plan][stage], request, name[stage][plan]);
+  }
+}
+
+static void write_family(lp_module *module, const lp_op *from, const lp_plan_problem problem[LP_STAGE_COUNT],
+                         const lp_plan_family *family, const lp_request *request) {
+  const char *name[LP_STAGE_COUNT][LP_FAMILY_MOST];
+  for (int32_t plan = 0; plan < family->count; plan++)
+    write_plan(module, from, problem, family, plan, request, name);
+  if (family->regret.points)
+    lp_plan_family_write(module, lp_module_find_func(module, lp_stage_names[LP_STAGE_PREFILL]), family, name);
+}
+
+static void erase_main(lp_op *func) {
+  while (func->region->last)
+    lp_op_erase(func->region->last);
+  lp_op_erase(func);
+}
+
+static lp_status place(lp_module *module, const lp_request *request, lp_pass_context *context) {
+  lp_op *from = lp_module_find_func(module, "main");
+  if (!from) return lp_error(context->diag, LP_LOC_FILE(module->name), "there is no function '@main' to place");
+  const lp_scheduler *scheduler;
+  LP_TRY(find_scheduler(scheduler_name(request), &scheduler, context->diag));
+  lp_plan_problem problem[LP_STAGE_COUNT];
+  LP_TRY(lp_plan_build(module, request, context->scratch, problem, context->diag));
+  LP_TRY(lp_plan_pin_used(&problem[LP_STAGE_PREFILL], request, context->diag));
+  lp_place *side[LP_STAGE_COUNT];
+  lp_plan_proof proof;
+  lp_status status = choose(problem, scheduler, request, side, &proof, context->scratch, context->diag);
+  if (status != LP_OK && status != LP_INFEASIBLE) return status;
+  lp_plan_result result;
+  lp_plan_evaluate(problem, request, side, &result);
+  status = judge(&result, scheduler, request, status, context->diag);
+  if (status != LP_OK && status != LP_INFEASIBLE) return status;
+  lp_plan_family family = {.count = 1, .side = {{side[LP_STAGE_PREFILL], side[LP_STAGE_DECODE]}}};
+  if (request->plans > 1 && request->cloud && status == LP_OK)
+    LP_TRY(
+        lp_plan_family_find(module, request, (int32_t)request->plans, side, context->scratch, &family, context->diag));
+  write_family(module, from, problem, &family, request);
+  lp_plan_proof_write(module, lp_module_find_func(module, lp_stage_names[LP_STAGE_PREFILL]), &proof);
+  erase_main(from);
+  return status;
+}
+
+static lp_status run(lp_module *module, lp_pass_context *context) {
+  place_request own;
+  lp_status status = read_request(context, &own);
+  if (status == LP_OK) status = place(module, &own.request, context);
+  release_request(&own);
+  return status;
+}
+
+const lp_pass lp_pass_place = {
+    .name = "place",
+    .summary = "give every operator a side and write @prefill and @decode",
+    .needs = "lowered",
+    .options = "device cloud link scheduler objective cut node isl osl batch ttft tpot dtype-device dtype-cloud",
+    .run = run,
+};

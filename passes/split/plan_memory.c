@@ -1,0 +1,200 @@
+/* plan-memory: numbers the buffers of each function and side, and lets buffers that never live at once share a slot.
+ *
+ * A buffer lives from its definition to the last reader of it or of its aliases, in the function's total order. Every
+ * result has a buffer of its own; results that alias share their operand's; constants and KV caches have none. Results
+ * get their slots before the operands that die with the operator give theirs back, so no operator writes over what it
+ * reads. Sizes are polynomials: slots are chosen by the sizes at the workload, best fit first. */
+#include "passes/plan/plan_internal.h"
+
+#include <stdlib.h>
+
+typedef struct {
+  int64_t first, last; /* positions in the function */
+  double bytes;        /* at the workload */
+  int64_t slot;
+} buffer;
+
+typedef LP_VEC(buffer) buffers;
+
+typedef struct {
+  lp_module *module;
+  lp_op *func;
+  const char *side;
+  buffers list;
+  LP_VEC(double) slot_bytes;
+  LP_VEC(int64_t) slot_until; /* the last position at which the slot is taken */
+  double *symbols;            /* values at the workload */
+} side_memory;
+
+/* ---- buffers -------------------------------------------------------------------------------------------------------- */
+
+/* A value's buffer hangs on value->scratch as id + 1; 0 is none. */
+static int64_t buffer_of(const lp_value *value) {
+  return (int64_t)(intptr_t)value->scratch - 1;
+}
+
+static void new_buffer(side_memory *memory, lp_value *value, int64_t position) {
+  const lp_poly *bytes = lp_type_bytes(memory->module, value->type);
+  buffer made = {position, position, 0, -1};
+  if (bytes) made.bytes = lp_poly_eval_f64(bytes, memory->symbols, memory->module->symbols.names.count);
+  lp_vec_push(&memory->list, made);
+  value->scratch = (void *)(intptr_t)memory->list.count;
+}
+
+static void read_value(side_memory *memory, const lp_value *value, int64_t position) {
+  if (value && value->scratch) memory->list.data[buffer_of(value)].last = position;
+}
+
+/* Does this side define the operator's results? comm.recv has `to` for a side. */
+static bool defines_here(const lp_op *op, const char *side) {
+  if (op->kind == LP_OP_COMM_RECV) return lp_streq(lp_op_str(op, "to", NULL), side);
+  return lp_plan_is_placeable(op) && lp_op_on(op, side);
+}
+
+static bool reads_here(const lp_op *op, const char *side) {
+  if (op->kind == LP_OP_COMM_SEND) return lp_streq(lp_op_str(op, "from", NULL), side);
+  return lp_op_has(op, LP_TERMINATOR) || defines_here(op, side);
+}
+
+static void define_results(side_memory *memory, lp_op *op, int64_t position) {
+  int64_t *ids = LP_NEW_ARRAY(memory->module->arena, int64_t, op->out_count);
+  for (int32_t i = 0; i < op->out_count; i++) {
+    if (op->kind == LP_OP_KV_APPEND)
+      ids[i] = -1;
+    else if (lp_op_has(op, LP_ALIAS))
+      op->out[i]->scratch = lp_op_in(op, 0)->scratch;
+    else
+      new_buffer(memory, op->out[i], position);
+    ids[i] = buffer_of(op->out[i]);
+  }
+  lp_op_set_i64s(memory->module, op, "buffer", ids, op->out_count);
+}
+
+/* An input is there for the whole program's start: it lives from before the first operator to its last reader. */
+static void define_arguments(side_memory *memory) {
+  lp_block *block = memory->func->region;
+  if (!lp_streq(memory->side, "device")) return;
+  for (int32_t i = 0; i < block->arg_count; i++)
+    if (block->arg[i]->uses) new_buffer(memory, block->arg[i], -1);
+}
+
+static void set_arguments(side_memory *memory) {
+  lp_block *block = memory->func->region;
+  bool device = lp_streq(memory->side, "device");
+  int64_t *ids = LP_NEW_ARRAY(memory->module->arena, int64_t, block->arg_count);
+  for (int32_t i = 0; i < block->arg_count; i++)
+    ids[i] = device ? buffer_of(block->arg[i]) : -1;
+  lp_op_set_i64s(memory->module, memory->func, device ? "arg_buffer_device" : "arg_buffer_cloud", ids,
+                 block->arg_count);
+}
+
+static void find_lifetimes(side_memory *memory) {
+  int64_t position = 0;
+  define_arguments(memory);
+  LP_FOR_OPS(op, memory->func->region) {
+    if (reads_here(op, memory->side))
+      for (int32_t i = 0; i < op->in_count; i++)
+        read_value(memory, op->in[i].value, position);
+    if (defines_here(op, memory->side)) define_results(memory, op, position);
+    position++;
+  }
+}
+
+/* ---- slots ---------------------------------------------------------------------------------------------------------- */
+
+/* Is free slot `i` a better place than free slot `best`? Among equals the one that has been free for longest: threads
+ * need a barrier before they write what others may still read. */
+static bool is_better(const side_memory *memory, const buffer *wanted, size_t i, size_t best) {
+  double bytes = memory->slot_bytes.data[i], best_bytes = memory->slot_bytes.data[best];
+  bool fits = bytes >= wanted->bytes, best_fits = best_bytes >= wanted->bytes;
+  if (fits != best_fits) return fits;
+  if (bytes < best_bytes) return fits;
+  if (bytes > best_bytes) return !fits;
+  return memory->slot_until.data[i] < memory->slot_until.data[best];
+}
+
+/* The smallest free slot that is large enough, else the largest free one, which then grows; -1: none is free. */
+static int64_t find_slot(const side_memory *memory, const buffer *wanted) {
+  int64_t best = -1;
+  for (size_t i = 0; i < memory->slot_bytes.count; i++) {
+    if (memory->slot_until.data[i] >= wanted->first) continue;
+    if (best < 0 || is_better(memory, wanted, i, (size_t)best)) best = (int64_t)i;
+  }
+  return best;
+}
+
+/* Buffers are in order of definition, so a slot is free when its last tenant died before. */
+static void assign_slots(side_memory *memory) {
+  for (size_t i = 0; i < memory->list.count; i++) {
+    buffer *wanted = &memory->list.data[i];
+    wanted->slot = find_slot(memory, wanted);
+    if (wanted->slot < 0) {
+      wanted->slot = (int64_t)memory->slot_bytes.count;
+      lp_vec_push(&memory->slot_bytes, wanted->bytes);
+      lp_vec_push(&memory->slot_until, wanted->last);
+    } else {
+      double *bytes = &memory->slot_bytes.data[wanted->slot];
+      if (wanted->bytes > *bytes) *bytes = wanted->bytes;
+      memory->slot_until.data[wanted->slot] = wanted->last;
+    }
+  }
+}
+
+static void set_slots(side_memory *memory) {
+  int64_t *slots = LP_NEW_ARRAY(memory->module->arena, int64_t, memory->list.count);
+  for (size_t i = 0; i < memory->list.count; i++)
+    slots[i] = memory->list.data[i].slot;
+  lp_op_set_i64s(memory->module, memory->func, lp_streq(memory->side, "device") ? "slot_device" : "slot_cloud", slots,
+                 (int32_t)memory->list.count);
+}
+
+/* ---- the pass ------------------------------------------------------------------------------------------------------- */
+
+static void forget_buffers(lp_block *block) {
+  LP_FOR_OPS(op, block)
+  for (int32_t i = 0; i < op->out_count; i++)
+    op->out[i]->scratch = NULL;
+  for (int32_t i = 0; i < block->arg_count; i++)
+    block->arg[i]->scratch = NULL;
+}
+
+static void plan_side(lp_module *module, lp_op *func, const char *side, double *symbols) {
+  side_memory memory = {.module = module, .func = func, .side = side, .symbols = symbols};
+  find_lifetimes(&memory);
+  set_arguments(&memory);
+  assign_slots(&memory);
+  set_slots(&memory);
+  forget_buffers(func->region);
+  lp_vec_free(&memory.list);
+  lp_vec_free(&memory.slot_bytes);
+  lp_vec_free(&memory.slot_until);
+}
+
+/* Prompt-sized for both stages: a decode step may take several tokens at once. */
+static double *workload_symbols(const lp_module *module, const lp_request *request, lp_arena *arena) {
+  size_t count = module->symbols.names.count;
+  double *values = LP_NEW_ARRAY(arena, double, count);
+  lp_symbol batch = lp_symbols_find(&module->symbols, "b"), rows = lp_symbols_find(&module->symbols, "r");
+  for (size_t i = 0; i < count; i++)
+    values[i] = (double)request->isl;
+  if (batch) values[batch - 1] = (double)request->batch;
+  if (rows) values[rows - 1] = 1;
+  return values;
+}
+
+static lp_status run(lp_module *module, lp_pass_context *context) {
+  double *symbols = workload_symbols(module, context->request, context->scratch);
+  LP_FOR_OPS(func, lp_module_body(module)) {
+    if (func->kind != LP_OP_FUNC) continue;
+    plan_side(module, func, "device", symbols);
+    plan_side(module, func, "cloud", symbols);
+  }
+  return LP_OK;
+}
+
+const lp_pass lp_pass_plan_memory = {
+    .name = "plan-memory",
+    .summary = "give every value a buffer, and buffers that never live at once a common slot",
+    .needs = "communicating",
+    .run = run,
+};

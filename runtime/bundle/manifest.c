@@ -1,0 +1,358 @@
+/* Reads manifest.json: the parts that describe the model, its files and its two sides. Programs: manifest_program.c. */
+#include "runtime/bundle/manifest_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const side_names[LP_SIDE_COUNT] = {"device", "cloud"};
+static const char *const dtype_names[LP_DT_COUNT] = {
+    "f32",  "f16", "bf16", "f64", "i64", "i32",      "i16",        "i8",     "u8",         "u16",    "u32",   "u64",
+    "bool", "i4",  "u4",   "i2",  "u2",  "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0", "f4e2m1"};
+static const uint8_t dtype_bits[LP_DT_COUNT] = {32, 16, 16, 64, 64, 32, 16, 8, 8, 16, 32, 64,
+                                                8,  4,  4,  2,  2,  8,  8,  8, 8, 8,  4};
+
+const char *lp_side_name(lp_side_id side) {
+  return side_names[side];
+}
+size_t lp_element_size(lp_element dtype) {
+  return (dtype_bits[dtype] + 7u) / 8;
+}
+const char *lp_element_name(lp_element dtype) {
+  return dtype_names[dtype];
+}
+
+lp_status lp_manifest_side(const lp_json *at, lp_side_id *out, lp_diag *diag) {
+  int32_t choice = 0;
+  LP_TRY(lp_json_choice(at, side_names, LP_SIDE_COUNT, &choice, diag));
+  *out = (lp_side_id)choice;
+  return LP_OK;
+}
+
+static lp_status copy_text(manifest_reader *reader, const lp_json *at, const char **out) {
+  LP_TRY(lp_json_text(at, out, reader->diag));
+  *out = lp_arena_strdup(reader->arena, *out);
+  return LP_OK;
+}
+
+/* ---- tensors ----------------------------------------------------------------------------------------------------- */
+
+lp_status lp_manifest_tensor(manifest_reader *reader, const lp_json *at, lp_tensor_desc *out) {
+  lp_json name = lp_json_member(at, "name"), dtype = lp_json_member(at, "dtype"), shape = lp_json_member(at, "shape");
+  LP_TRY(copy_text(reader, &name, &out->name));
+  int32_t choice = 0;
+  LP_TRY(lp_json_choice(&dtype, dtype_names, LP_DT_COUNT, &choice, reader->diag));
+  out->dtype = (lp_element)choice;
+  LP_TRY(lp_json_array(&shape, reader->diag));
+  size_t rank = lp_json_count(&shape);
+  if (rank > LP_MAX_RANK) return lp_json_error(&shape, reader->diag, "%zu axes; at most %d", rank, LP_MAX_RANK);
+  out->rank = (int32_t)rank;
+  for (size_t i = 0; i < rank; i++) {
+    lp_json dim = lp_json_item(&shape, i);
+    LP_TRY(lp_json_poly(&dim, reader->arena, &reader->out->symbols, &out->shape[i], reader->diag));
+  }
+  return LP_OK;
+}
+
+bool lp_tensor_bytes(const lp_tensor_desc *tensor, const int64_t *sym, int32_t symbol_count, size_t *bytes) {
+  size_t total = dtype_bits[tensor->dtype];
+  for (int32_t i = 0; i < tensor->rank; i++) {
+    int64_t dim = lp_poly_eval(tensor->shape[i], sym, (size_t)symbol_count);
+    if (dim < 0 || !lp_size_mul(total, (size_t)dim, &total)) return false;
+  }
+  *bytes = total / 8 + (total % 8 != 0);
+  return true;
+}
+
+/* ---- header, files, sides ---------------------------------------------------------------------------------------- */
+
+static lp_status read_symbols(manifest_reader *reader, const lp_json *root) {
+  static const char *const fixed[LP_SYM_COUNT] = {"b", "s", "p", "r", "c", "t"};
+  lp_json at = lp_json_member(root, "symbols");
+  LP_TRY(lp_json_array(&at, reader->diag));
+  size_t count = lp_json_count(&at);
+  if (count < LP_SYM_COUNT || count > LP_MAX_SYMBOLS)
+    return lp_json_error(&at, reader->diag, "%zu symbols; wanted %d to %d", count, LP_SYM_COUNT, LP_MAX_SYMBOLS);
+  for (size_t i = 0; i < count; i++) {
+    lp_json item = lp_json_item(&at, i);
+    const char *name = NULL;
+    LP_TRY(lp_json_text(&item, &name, reader->diag));
+    if (i < LP_SYM_COUNT && !lp_streq(name, fixed[i]))
+      return lp_json_error(&item, reader->diag, "wanted '%s', found '%.40s'", fixed[i], name);
+    if (name[0] == '\0' || lp_symbols_find(&reader->out->symbols, name) != 0)
+      return lp_json_error(&item, reader->diag, "'%.40s' is empty or listed twice", name);
+    lp_symbols_intern(&reader->out->symbols, name);
+  }
+  reader->out->symbol_count = (int32_t)count;
+  return LP_OK;
+}
+
+static lp_status read_header(manifest_reader *reader, const lp_json *root) {
+  lp_manifest *out = reader->out;
+  const char *schema = NULL;
+  lp_json at = lp_json_member(root, "schema");
+  LP_TRY(lp_json_text(&at, &schema, reader->diag));
+  if (!lp_streq(schema, "llmpart.bundle/1"))
+    return lp_json_error(&at, reader->diag, "wanted 'llmpart.bundle/1', found '%.60s'", schema);
+  int32_t abi = 0;
+  at = lp_json_member(root, "abi");
+  LP_TRY(lp_json_i32(&at, 0, INT32_MAX, &abi, reader->diag));
+  if (abi != (int32_t)LP_ABI_VERSION)
+    return lp_json_error(&at, reader->diag, "code of ABI %d; this runtime runs ABI %u", abi, LP_ABI_VERSION);
+  at = lp_json_member(root, "name");
+  LP_TRY(copy_text(reader, &at, &out->name));
+  at = lp_json_member(root, "context");
+  LP_TRY(lp_json_i64(&at, 0, INT64_C(1) << 32, &out->context, reader->diag));
+  at = lp_json_member(root, "vocab");
+  return lp_json_i32(&at, 0, INT32_MAX, &out->vocab, reader->diag);
+}
+
+/* Is `path` relative, plain, and inside of the bundle? */
+static bool path_stays_inside(const char *path) {
+  if (path[0] == '\0' || path[0] == '/') return false;
+  for (const char *part = path; part != NULL; part = strchr(part, '/')) {
+    if (*part == '/') part++;
+    if (strncmp(part, "..", 2) == 0 && (part[2] == '/' || part[2] == '\0')) return false;
+  }
+  return true;
+}
+
+static bool is_hex(const char *text, size_t digits) {
+  return strlen(text) == digits && strspn(text, "0123456789abcdef") == digits;
+}
+
+static lp_status read_file(manifest_reader *reader, const lp_json *at, lp_file_desc *out) {
+  if (!path_stays_inside(at->key)) return lp_json_error(at, reader->diag, "wanted a path inside of the bundle");
+  out->path = lp_arena_strdup(reader->arena, at->key);
+  LP_TRY(lp_json_object(at, reader->diag));
+  lp_json field = lp_json_member(at, "sha256");
+  const char *hex = NULL;
+  LP_TRY(lp_json_text(&field, &hex, reader->diag));
+  if (!is_hex(hex, LP_SHA256_HEX)) return lp_json_error(&field, reader->diag, "wanted 64 lower-case hex digits");
+  memcpy(out->sha256, hex, LP_SHA256_HEX + 1);
+  field = lp_json_member(at, "crc32c");
+  if (field.value != NULL) {
+    LP_TRY(lp_json_text(&field, &hex, reader->diag));
+    if (!is_hex(hex, 8)) return lp_json_error(&field, reader->diag, "wanted 8 lower-case hex digits");
+    out->has_crc = true;
+    out->crc32c = (uint32_t)strtoul(hex, NULL, 16);
+  }
+  field = lp_json_member(at, "bytes");
+  return lp_json_i64(&field, 0, INT64_MAX, &out->bytes, reader->diag);
+}
+
+static lp_status read_files(manifest_reader *reader, const lp_json *root) {
+  lp_json at = lp_json_member(root, "files");
+  LP_TRY(lp_json_object(&at, reader->diag));
+  lp_manifest *out = reader->out;
+  out->files = LP_NEW_ARRAY(reader->arena, lp_file_desc, lp_json_count(&at) + 1);
+  /* jansson offers members only through a non-const object. */
+  for (void *member = json_object_iter((json_t *)(uintptr_t)at.value); member != NULL;
+       member = json_object_iter_next((json_t *)(uintptr_t)at.value, member)) {
+    lp_json file = lp_json_member(&at, json_object_iter_key(member));
+    LP_TRY(read_file(reader, &file, &out->files[out->file_count++]));
+  }
+  return LP_OK;
+}
+
+static lp_status find_file(manifest_reader *reader, const lp_json *at, const lp_file_desc **out) {
+  const char *path = NULL;
+  LP_TRY(lp_json_text(at, &path, reader->diag));
+  for (int32_t i = 0; i < reader->out->file_count; i++) {
+    if (!lp_streq(path, reader->out->files[i].path)) continue;
+    *out = &reader->out->files[i];
+    return LP_OK;
+  }
+  return lp_json_error(at, reader->diag, "`files` does not list '%.120s'", path);
+}
+
+static bool is_given(const lp_json *at) {
+  return at->value != NULL && !json_is_null(at->value);
+}
+
+static lp_status read_side(manifest_reader *reader, const lp_json *at, lp_side_desc *out) {
+  LP_TRY(lp_json_object(at, reader->diag));
+  out->present = true;
+  lp_json code = lp_json_member(at, "code"), weights = lp_json_member(at, "weights");
+  lp_json kernels = lp_json_member(at, "kernels");
+  lp_json triple = lp_json_member(at, "triple"), march = lp_json_member(at, "march");
+  if (is_given(&code)) LP_TRY(find_file(reader, &code, &out->code));
+  if (is_given(&weights)) LP_TRY(find_file(reader, &weights, &out->weights));
+  if (is_given(&kernels)) LP_TRY(find_file(reader, &kernels, &out->kernels));
+  if (out->kernels != NULL && out->code == NULL) return lp_json_error(&kernels, reader->diag, "kernels without `code`");
+  out->triple = out->march = "";
+  if (is_given(&triple)) LP_TRY(copy_text(reader, &triple, &out->triple));
+  if (is_given(&march)) LP_TRY(copy_text(reader, &march, &out->march));
+  return LP_OK;
+}
+
+static lp_status read_sides(manifest_reader *reader, const lp_json *root) {
+  lp_json at = lp_json_member(root, "sides");
+  LP_TRY(lp_json_object(&at, reader->diag));
+  size_t known = 0;
+  for (int i = 0; i < LP_SIDE_COUNT; i++) {
+    lp_json side = lp_json_member(&at, side_names[i]);
+    if (side.value == NULL) continue;
+    known++;
+    LP_TRY(read_side(reader, &side, &reader->out->side[i]));
+  }
+  if (known == 0 || known != lp_json_count(&at))
+    return lp_json_error(&at, reader->diag, "wanted 'device', 'cloud' or both and nothing else");
+  lp_json tokenizer = lp_json_member(root, "tokenizer");
+  return is_given(&tokenizer) ? find_file(reader, &tokenizer, &reader->out->tokenizer) : LP_OK;
+}
+
+/* ---- states, inputs, outputs ------------------------------------------------------------------------------------- */
+
+static lp_status read_state(manifest_reader *reader, const lp_json *at, lp_state_desc *out) {
+  LP_TRY(lp_json_object(at, reader->diag));
+  LP_TRY(lp_manifest_tensor(reader, at, &out->tensor));
+  lp_json axis = lp_json_member(at, "append_axis");
+  LP_TRY(lp_json_i32(&axis, 0, LP_MAX_RANK, &out->append_axis, reader->diag));
+  const lp_poly *capacity = lp_poly_symbol(reader->arena, LP_SYM_C + 1);
+  if (out->append_axis >= out->tensor.rank || !lp_poly_equal(out->tensor.shape[out->append_axis], capacity))
+    return lp_json_error(&axis, reader->diag, "axis %d is not the one of size 'c'", out->append_axis);
+  for (int32_t i = 0; i < out->tensor.rank; i++) {
+    for (int symbol = 0; symbol < reader->out->symbol_count; symbol++) {
+      bool allowed = symbol == LP_SYM_B || (symbol == LP_SYM_C && i == out->append_axis);
+      if (!allowed && lp_poly_has(out->tensor.shape[i], (lp_symbol)(symbol + 1)))
+        return lp_json_error(at, reader->diag, "axis %d of a state may depend on 'b' alone", i);
+    }
+  }
+  lp_json sides = lp_json_member(at, "sides");
+  out->on[LP_SIDE_DEVICE] = out->on[LP_SIDE_CLOUD] = sides.value == NULL;
+  for (size_t i = 0; i < lp_json_count(&sides); i++) {
+    lp_json item = lp_json_item(&sides, i);
+    lp_side_id side;
+    LP_TRY(lp_manifest_side(&item, &side, reader->diag));
+    out->on[side] = true;
+  }
+  return LP_OK;
+}
+
+static lp_status read_states(manifest_reader *reader, const lp_json *root) {
+  lp_json at = lp_json_member(root, "states");
+  LP_TRY(lp_json_array(&at, reader->diag));
+  size_t count = lp_json_count(&at);
+  reader->out->states = LP_NEW_ARRAY(reader->arena, lp_state_desc, count + 1);
+  reader->out->state_count = (int32_t)count;
+  for (size_t i = 0; i < count; i++) {
+    lp_json item = lp_json_item(&at, i);
+    LP_TRY(read_state(reader, &item, &reader->out->states[i]));
+  }
+  return LP_OK;
+}
+
+static lp_status check_role(manifest_reader *reader, const lp_json *at, const lp_port *port) {
+  lp_element dtype = port->tensor.dtype;
+  if (port->role == LP_ROLE_TOKENS && dtype != LP_DT_I64 && dtype != LP_DT_I32)
+    return lp_json_error(at, reader->diag, "tokens are i64 or i32, not %s", lp_element_name(dtype));
+  if (port->role == LP_ROLE_LOGITS && dtype != LP_DT_F32)
+    return lp_json_error(at, reader->diag, "logits are f32, not %s", lp_element_name(dtype));
+  return LP_OK;
+}
+
+static lp_status read_ports(manifest_reader *reader, const lp_json *root, const char *key, lp_port **out,
+                            int32_t *out_count) {
+  lp_json at = lp_json_member(root, key);
+  LP_TRY(lp_json_array(&at, reader->diag));
+  size_t count = lp_json_count(&at);
+  *out = LP_NEW_ARRAY(reader->arena, lp_port, count + 1);
+  *out_count = (int32_t)count;
+  for (size_t i = 0; i < count; i++) {
+    lp_json item = lp_json_item(&at, i);
+    lp_port *port = &(*out)[i];
+    LP_TRY(lp_json_object(&item, reader->diag));
+    LP_TRY(lp_manifest_tensor(reader, &item, &port->tensor));
+    lp_json role = lp_json_member(&item, "role");
+    const char *text = NULL;
+    LP_TRY(lp_json_text(&role, &text, reader->diag));
+    port->role = lp_streq(text, "tokens") ? LP_ROLE_TOKENS : lp_streq(text, "logits") ? LP_ROLE_LOGITS : LP_ROLE_DATA;
+    LP_TRY(check_role(reader, &item, port));
+  }
+  return LP_OK;
+}
+
+static lp_status read_exit(manifest_reader *reader, const lp_json *at, const lp_exit *before, lp_exit *out) {
+  LP_TRY(lp_json_object(at, reader->diag));
+  lp_json layer = lp_json_member(at, "layer"), output = lp_json_member(at, "output");
+  LP_TRY(lp_json_i32(&layer, before != NULL ? before->layer + 1 : 1, INT32_MAX - 1, &out->layer, reader->diag));
+  LP_TRY(lp_json_i32(&output, 0, reader->out->output_count - 1, &out->output, reader->diag));
+  if (reader->out->outputs[out->output].tensor.dtype == LP_DT_F32) return LP_OK;
+  return lp_json_error(&output, reader->diag, "logits are f32, not %s",
+                       lp_element_name(reader->out->outputs[out->output].tensor.dtype));
+}
+
+static lp_status read_exits(manifest_reader *reader, const lp_json *root) {
+  lp_json at = lp_json_member(root, "exits");
+  if (at.value == NULL) return LP_OK;
+  LP_TRY(lp_json_array(&at, reader->diag));
+  size_t count = lp_json_count(&at);
+  reader->out->exits = LP_NEW_ARRAY(reader->arena, lp_exit, count + 1);
+  reader->out->exit_count = (int32_t)count;
+  for (size_t i = 0; i < count; i++) {
+    lp_json item = lp_json_item(&at, i);
+    LP_TRY(read_exit(reader, &item, i > 0 ? &reader->out->exits[i - 1] : NULL, &reader->out->exits[i]));
+  }
+  return LP_OK;
+}
+
+static lp_status read_root(manifest_reader *reader, const lp_json *root) {
+  LP_TRY(lp_json_object(root, reader->diag));
+  LP_TRY(read_header(reader, root));
+  LP_TRY(read_symbols(reader, root));
+  LP_TRY(read_files(reader, root));
+  LP_TRY(read_sides(reader, root));
+  LP_TRY(read_states(reader, root));
+  LP_TRY(read_ports(reader, root, "inputs", &reader->out->inputs, &reader->out->input_count));
+  LP_TRY(read_ports(reader, root, "outputs", &reader->out->outputs, &reader->out->output_count));
+  LP_TRY(read_exits(reader, root));
+  LP_TRY(lp_manifest_programs(reader, root));
+  return lp_manifest_plans(reader, root);
+}
+
+lp_status lp_manifest_parse(const char *file, const char *text, size_t size, lp_arena *arena, lp_manifest *out,
+                            lp_diag *diag) {
+  memset(out, 0, sizeof(*out));
+  out->file = lp_arena_strdup(arena, file);
+  lp_symbols_init(&out->symbols, arena);
+  lp_sha256 sha;
+  lp_sha256_init(&sha);
+  lp_sha256_update(&sha, text, size);
+  lp_sha256_hex(&sha, out->hash);
+  json_t *value = NULL;
+  LP_TRY(lp_json_load(out->file, text, size, &value, diag));
+  manifest_reader reader = {.arena = arena, .diag = diag, .out = out};
+  lp_json root = lp_json_root(out->file, value);
+  lp_status status = read_root(&reader, &root);
+  json_decref(value);
+  return status;
+}
+
+void lp_manifest_clear(lp_manifest *manifest) {
+  lp_symbols_free(&manifest->symbols);
+}
+
+int32_t lp_manifest_program(const lp_manifest *manifest, const char *name) {
+  for (int32_t i = 0; i < manifest->program_count; i++)
+    if (lp_streq(manifest->programs[i].name, name)) return i;
+  return -1;
+}
+
+int32_t lp_manifest_most_buffers(const lp_manifest *manifest, lp_side_id side) {
+  int32_t most = 0;
+  for (int32_t i = 0; i < manifest->program_count; i++)
+    if (manifest->programs[i].buffers[side] > most) most = manifest->programs[i].buffers[side];
+  return most;
+}
+
+int32_t lp_manifest_input(const lp_manifest *manifest, lp_role role) {
+  for (int32_t i = 0; i < manifest->input_count; i++)
+    if (manifest->inputs[i].role == role) return i;
+  return -1;
+}
+
+int32_t lp_manifest_output(const lp_manifest *manifest, lp_role role) {
+  for (int32_t i = 0; i < manifest->output_count; i++)
+    if (manifest->outputs[i].role == role) return i;
+  return -1;
+}

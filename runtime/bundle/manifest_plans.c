@@ -1,0 +1,88 @@
+/* Plans of a bundle: which two programs serve which requests. */
+#include "runtime/bundle/manifest_internal.h"
+
+#include <math.h>
+
+static const char *const axis_names[LP_PLAN_AXES] = {"prompt_tokens", "generated_tokens", "rtt_ms", "up_bps"};
+
+static lp_status read_program(manifest_reader *reader, const lp_json *plan, const char *key, int32_t *out) {
+  lp_json at = lp_json_member(plan, key);
+  const char *name = NULL;
+  LP_TRY(lp_json_text(&at, &name, reader->diag));
+  *out = lp_manifest_program(reader->out, name);
+  return *out >= 0 ? LP_OK : lp_json_error(&at, reader->diag, "there is no program '%.60s'", name);
+}
+
+/* [low, high], high null where it is open. */
+static lp_status read_bounds(manifest_reader *reader, const lp_json *at, double *low, double *high) {
+  LP_TRY(lp_json_array(at, reader->diag));
+  if (lp_json_count(at) != 2) return lp_json_error(at, reader->diag, "wanted [least, below]");
+  lp_json first = lp_json_item(at, 0), second = lp_json_item(at, 1);
+  LP_TRY(lp_json_number(&first, 0, 1e18, low, reader->diag));
+  *high = INFINITY;
+  return json_is_null(second.value) ? LP_OK : lp_json_number(&second, 0, 1e18, high, reader->diag);
+}
+
+static lp_status read_region(manifest_reader *reader, const lp_json *at, lp_plan_region *out) {
+  LP_TRY(lp_json_object(at, reader->diag));
+  for (int i = 0; i < LP_PLAN_AXES; i++) {
+    lp_json bounds = lp_json_member(at, axis_names[i]);
+    LP_TRY(read_bounds(reader, &bounds, &out->low[i], &out->high[i]));
+  }
+  return LP_OK;
+}
+
+static lp_status read_plan(manifest_reader *reader, const lp_json *at, lp_plan_desc *out) {
+  LP_TRY(lp_json_object(at, reader->diag));
+  LP_TRY(read_program(reader, at, "prefill", &out->prefill));
+  LP_TRY(read_program(reader, at, "decode", &out->decode));
+  lp_json regions = lp_json_member(at, "regions");
+  LP_TRY(lp_json_array(&regions, reader->diag));
+  size_t count = lp_json_count(&regions);
+  out->region = LP_NEW_ARRAY(reader->arena, lp_plan_region, count + 1);
+  for (size_t i = 0; i < count; i++) {
+    lp_json item = lp_json_item(&regions, i);
+    LP_TRY(read_region(reader, &item, &out->region[out->region_count++]));
+  }
+  return LP_OK;
+}
+
+/* Without `plans` the programs "prefill" and "decode" are the only plan. */
+static void take_only_plan(manifest_reader *reader) {
+  lp_manifest *out = reader->out;
+  int32_t prefill = lp_manifest_program(out, "prefill"), decode = lp_manifest_program(out, "decode");
+  if (prefill < 0 || decode < 0) return;
+  out->plans = LP_NEW(reader->arena, lp_plan_desc);
+  *out->plans = (lp_plan_desc){.prefill = prefill, .decode = decode};
+  out->plan_count = 1;
+}
+
+lp_status lp_manifest_plans(manifest_reader *reader, const lp_json *root) {
+  lp_json at = lp_json_member(root, "plans");
+  if (at.value == NULL) {
+    take_only_plan(reader);
+    return LP_OK;
+  }
+  LP_TRY(lp_json_array(&at, reader->diag));
+  size_t count = lp_json_count(&at);
+  if (count == 0) return lp_json_error(&at, reader->diag, "wanted at least one plan");
+  reader->out->plans = LP_NEW_ARRAY(reader->arena, lp_plan_desc, count);
+  for (size_t i = 0; i < count; i++) {
+    lp_json item = lp_json_item(&at, i);
+    LP_TRY(read_plan(reader, &item, &reader->out->plans[reader->out->plan_count++]));
+  }
+  return LP_OK;
+}
+
+static bool is_inside(const lp_plan_region *region, const double at[LP_PLAN_AXES]) {
+  for (int i = 0; i < LP_PLAN_AXES; i++)
+    if (!(at[i] >= region->low[i] && at[i] < region->high[i])) return false;
+  return true;
+}
+
+int32_t lp_manifest_plan(const lp_manifest *manifest, const double at[LP_PLAN_AXES]) {
+  for (int32_t i = 0; i < manifest->plan_count; i++)
+    for (int32_t k = 0; k < manifest->plans[i].region_count; k++)
+      if (is_inside(&manifest->plans[i].region[k], at)) return i;
+  return 0;
+}

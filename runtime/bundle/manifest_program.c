@@ -1,0 +1,184 @@
+/* Reads the programs of manifest.json: what each side does, in which order, and what crosses the link. */
+#include "runtime/bundle/manifest_internal.h"
+
+#include <string.h>
+
+static const char *const step_names[] = {[LP_STEP_INPUT] = "input",
+                                         [LP_STEP_RUN] = "run",
+                                         [LP_STEP_SEND] = "send",
+                                         [LP_STEP_MOVE] = "move",
+                                         [LP_STEP_OUTPUT] = "output"};
+
+/* A side that exists. */
+static lp_status read_side(manifest_reader *reader, const lp_json *step, const char *key, lp_side_id *out) {
+  lp_json at = lp_json_member(step, key);
+  LP_TRY(lp_manifest_side(&at, out, reader->diag));
+  if (reader->out->side[*out].present) return LP_OK;
+  return lp_json_error(&at, reader->diag, "`sides` has no '%s'", lp_side_name(*out));
+}
+
+static lp_status read_index(manifest_reader *reader, const lp_json *step, const char *key, int32_t count,
+                            int32_t *out) {
+  lp_json at = lp_json_member(step, key);
+  if (count == 0) return lp_json_error(&at, reader->diag, "there is none to refer to");
+  return lp_json_i32(&at, 0, count - 1, out, reader->diag);
+}
+
+static lp_status read_rows(manifest_reader *reader, const lp_json *step, lp_row_count *out) {
+  static const char *const names[] = {[LP_ROWS_NONE] = "none", [LP_ROWS_NEW] = "s", [LP_ROWS_LAST] = "r"};
+  lp_json rows = lp_json_member(step, "rows");
+  int32_t which = LP_ROWS_NONE;
+  if (rows.value != NULL) LP_TRY(lp_json_choice(&rows, names, LP_COUNT(names), &which, reader->diag));
+  *out = (lp_row_count)which;
+  return LP_OK;
+}
+
+static lp_status read_input(manifest_reader *reader, const lp_json *at, const lp_program *program, lp_step *step) {
+  LP_TRY(read_side(reader, at, "side", &step->side));
+  LP_TRY(read_index(reader, at, "input", reader->out->input_count, &step->port));
+  step->tensor = reader->out->inputs[step->port].tensor;
+  step->carries_tokens = reader->out->inputs[step->port].role == LP_ROLE_TOKENS;
+  return read_index(reader, at, "buffer", program->buffers[step->side], &step->buffer);
+}
+
+static lp_status read_parts(manifest_reader *reader, const lp_json *at, lp_step *step) {
+  lp_json parts = lp_json_member(at, "parts");
+  if (parts.value == NULL) return LP_OK;
+  LP_TRY(lp_json_array(&parts, reader->diag));
+  size_t count = lp_json_count(&parts);
+  step->part = LP_NEW_ARRAY(reader->arena, const char *, count + 1);
+  for (size_t i = 0; i < count; i++) {
+    lp_json item = lp_json_item(&parts, i);
+    LP_TRY(lp_json_text(&item, &step->part[i], reader->diag));
+    step->part[i] = lp_arena_strdup(reader->arena, step->part[i]);
+    step->part_count++;
+  }
+  return LP_OK;
+}
+
+static lp_status read_run(manifest_reader *reader, const lp_json *at, lp_step *step) {
+  LP_TRY(read_side(reader, at, "side", &step->side));
+  lp_json segment = lp_json_member(at, "segment");
+  LP_TRY(lp_json_text(&segment, &step->segment, reader->diag));
+  if (reader->out->side[step->side].code == NULL)
+    return lp_json_error(&segment, reader->diag, "side '%s' has no code", lp_side_name(step->side));
+  step->segment = lp_arena_strdup(reader->arena, step->segment);
+  lp_json exit = lp_json_member(at, "exit");
+  if (exit.value != NULL) LP_TRY(read_index(reader, at, "exit", reader->out->exit_count, &step->exit));
+  return read_parts(reader, at, step);
+}
+
+static lp_status read_ends(manifest_reader *reader, const lp_json *at, lp_step *step) {
+  LP_TRY(read_side(reader, at, "from", &step->side));
+  LP_TRY(read_side(reader, at, "to", &step->to));
+  if (step->side != step->to) return LP_OK;
+  return lp_json_error(at, reader->diag, "from '%s' to itself", lp_side_name(step->to));
+}
+
+static lp_status read_send(manifest_reader *reader, const lp_json *at, const lp_program *program, lp_step *step) {
+  LP_TRY(read_ends(reader, at, step));
+  LP_TRY(read_index(reader, at, "from_buffer", program->buffers[step->side], &step->buffer));
+  LP_TRY(read_index(reader, at, "to_buffer", program->buffers[step->to], &step->to_buffer));
+  LP_TRY(lp_manifest_tensor(reader, at, &step->tensor));
+  for (int32_t i = 0; i < program->step_count; i++) {
+    const lp_step *before = &program->step[i];
+    if (before->kind == LP_STEP_INPUT && before->side == step->side && before->buffer == step->buffer)
+      step->carries_tokens = before->carries_tokens;
+  }
+  return LP_OK;
+}
+
+static lp_status read_move(manifest_reader *reader, const lp_json *at, lp_step *step) {
+  LP_TRY(read_ends(reader, at, step));
+  LP_TRY(read_index(reader, at, "state", reader->out->state_count, &step->state));
+  const lp_state_desc *state = &reader->out->states[step->state];
+  if (state->on[step->side] && state->on[step->to]) return LP_OK;
+  return lp_json_error(at, reader->diag, "state '%.60s' is not kept on both sides", state->tensor.name);
+}
+
+static lp_status read_output(manifest_reader *reader, const lp_json *at, const lp_program *program, lp_step *step) {
+  LP_TRY(read_side(reader, at, "side", &step->side));
+  LP_TRY(read_index(reader, at, "output", reader->out->output_count, &step->port));
+  step->tensor = reader->out->outputs[step->port].tensor;
+  return read_index(reader, at, "buffer", program->buffers[step->side], &step->buffer);
+}
+
+static lp_status read_step(manifest_reader *reader, const lp_json *at, const lp_program *program, lp_step *step) {
+  LP_TRY(lp_json_object(at, reader->diag));
+  lp_json op = lp_json_member(at, "op");
+  int32_t kind = 0;
+  LP_TRY(lp_json_choice(&op, step_names, LP_COUNT(step_names), &kind, reader->diag));
+  step->kind = (lp_step_kind)kind;
+  step->exit = -1;
+  LP_TRY(read_rows(reader, at, &step->rows));
+  lp_status status = LP_OK;
+  switch (step->kind) {
+  case LP_STEP_INPUT:
+    status = read_input(reader, at, program, step);
+    break;
+  case LP_STEP_RUN:
+    status = read_run(reader, at, step);
+    break;
+  case LP_STEP_SEND:
+    return read_send(reader, at, program, step);
+  case LP_STEP_MOVE:
+    return read_move(reader, at, step);
+  case LP_STEP_OUTPUT:
+    status = read_output(reader, at, program, step);
+    break;
+  }
+  step->to = step->side;
+  return status;
+}
+
+static lp_status read_layouts(manifest_reader *reader, const lp_json *at, lp_program *program) {
+  lp_json layout = lp_json_member(at, "layout"), buffers = lp_json_member(at, "buffers");
+  LP_TRY(lp_json_object(&layout, reader->diag));
+  LP_TRY(lp_json_object(&buffers, reader->diag));
+  for (int i = 0; i < LP_SIDE_COUNT; i++) {
+    lp_json name = lp_json_member(&layout, lp_side_name((lp_side_id)i));
+    lp_json count = lp_json_member(&buffers, lp_side_name((lp_side_id)i));
+    if (name.value == NULL && count.value == NULL) continue;
+    LP_TRY(lp_json_i32(&count, 0, LP_MAX_BUFFERS, &program->buffers[i], reader->diag));
+    if (name.value == NULL && program->buffers[i] == 0) continue;
+    LP_TRY(lp_json_text(&name, &program->layout_name[i], reader->diag));
+    program->layout_name[i] = lp_arena_strdup(reader->arena, program->layout_name[i]);
+    if (reader->out->side[i].code == NULL)
+      return lp_json_error(&name, reader->diag, "side '%s' has no code", lp_side_name((lp_side_id)i));
+  }
+  return LP_OK;
+}
+
+static lp_status read_program(manifest_reader *reader, const lp_json *at, lp_program *program) {
+  LP_TRY(lp_json_object(at, reader->diag));
+  program->name = lp_arena_strdup(reader->arena, at->key);
+  LP_TRY(read_layouts(reader, at, program));
+  lp_json steps = lp_json_member(at, "steps");
+  LP_TRY(lp_json_array(&steps, reader->diag));
+  size_t count = lp_json_count(&steps);
+  program->step = LP_NEW_ARRAY(reader->arena, lp_step, count + 1);
+  for (size_t i = 0; i < count; i++) {
+    lp_json item = lp_json_item(&steps, i);
+    lp_step *step = &program->step[i];
+    LP_TRY(read_step(reader, &item, program, step));
+    program->step_count++;
+    program->takes_part[step->side] = program->takes_part[step->to] = true;
+    if (step->kind == LP_STEP_RUN && program->layout_name[step->side] == NULL)
+      return lp_json_error(&item, reader->diag, "side '%s' has no layout", lp_side_name(step->side));
+  }
+  return LP_OK;
+}
+
+lp_status lp_manifest_programs(manifest_reader *reader, const lp_json *root) {
+  lp_json at = lp_json_member(root, "programs");
+  LP_TRY(lp_json_object(&at, reader->diag));
+  size_t count = lp_json_count(&at);
+  if (count == 0) return lp_json_error(&at, reader->diag, "wanted at least one program");
+  reader->out->programs = LP_NEW_ARRAY(reader->arena, lp_program, count);
+  for (void *member = json_object_iter((json_t *)(uintptr_t)at.value); member != NULL;
+       member = json_object_iter_next((json_t *)(uintptr_t)at.value, member)) {
+    lp_json program = lp_json_member(&at, json_object_iter_key(member));
+    LP_TRY(read_program(reader, &program, &reader->out->programs[reader->out->program_count++]));
+  }
+  return LP_OK;
+}

@@ -1,0 +1,168 @@
+/* What happened when, on the lanes of device, upload, link and cloud. The worker's clock has an origin of its own. Every request bounds the
+ * difference from both sides: cloud = device + offset, so offset <= asked - sent here, and offset >= sent there - received. The bounds of all
+ * requests hold at once; the middle of what they leave is taken, which is the middle of the shortest round trip, as in NTP. */
+#include <float.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "runtime/link/link.pb-c.h"
+#include "runtime/runtime_internal.h"
+
+typedef struct {
+  lp_trace_lane lane;
+  lp_trace_span span;
+  bool begins_there, ends_there; /* by the worker's clock */
+  bool is_token;                 /* a moment */
+  int32_t token;
+} event;
+
+struct lp_trace {
+  pthread_mutex_t mutex;
+  LP_VEC(event) events;
+  double least, most; /* of the offset */
+  double origin_ms;
+};
+
+static const char *const lane_names[LP_LANE_COUNT] = {"device", "upload", "link", "cloud"};
+
+lp_trace *lp_trace_create(void) {
+  lp_trace *trace = lp_alloc(sizeof(*trace));
+  pthread_mutex_init(&trace->mutex, NULL);
+  trace->least = -DBL_MAX;
+  trace->most = DBL_MAX;
+  trace->origin_ms = lp_now_ms();
+  return trace;
+}
+
+void lp_trace_free(lp_trace *trace) {
+  if (trace == NULL) return;
+  pthread_mutex_destroy(&trace->mutex);
+  lp_vec_free(&trace->events);
+  free(trace);
+}
+
+/* ---- adding -------------------------------------------------------------------------------------------------------- */
+
+static void add(lp_trace *trace, event what) {
+  pthread_mutex_lock(&trace->mutex);
+  lp_vec_push(&trace->events, what);
+  pthread_mutex_unlock(&trace->mutex);
+}
+
+void lp_trace_put(lp_trace *trace, lp_trace_lane lane, const lp_trace_span *span) {
+  if (trace != NULL) add(trace, (event){.lane = lane, .span = *span});
+}
+
+void lp_trace_token(lp_trace *trace, double ms, const lp_generated *token) {
+  if (trace == NULL) return;
+  lp_trace_span moment = {.name = "token", .begin_ms = ms, .end_ms = ms, .position = -1, .tokens = -1, .bytes = -1};
+  add(trace, (event){.lane = LP_LANE_DEVICE, .span = moment, .is_token = true, .token = token->token});
+}
+
+const lp_cloud_times *lp_cloud_times_of(const Lp__Wire__Times *times, lp_cloud_times *out) {
+  if (times == NULL) return NULL;
+  *out = (lp_cloud_times){times->asked, times->began, times->sent};
+  return out;
+}
+
+static bool is_sound(const lp_cloud_times *times) {
+  return isfinite(times->asked_ms) && isfinite(times->sent_ms) && times->asked_ms <= times->began_ms &&
+         times->began_ms <= times->sent_ms;
+}
+
+static lp_trace_span part(const lp_trace_span *whole, const char *name, double begin_ms, double end_ms) {
+  lp_trace_span span = *whole;
+  span.name = name;
+  span.begin_ms = begin_ms;
+  span.end_ms = end_ms;
+  span.bytes = -1;
+  return span;
+}
+
+void lp_trace_request(lp_trace *trace, lp_trace_lane lane, const lp_trace_span *span, const lp_cloud_times *times) {
+  if (trace == NULL) return;
+  lp_trace_put(trace, lane, span);
+  if (times == NULL || !is_sound(times)) return;
+  double most = times->asked_ms - span->begin_ms, least = times->sent_ms - span->end_ms;
+  pthread_mutex_lock(&trace->mutex);
+  if (most < trace->most) trace->most = most;
+  if (least > trace->least) trace->least = least;
+  pthread_mutex_unlock(&trace->mutex);
+  add(trace, (event){.lane = lane, .span = part(span, "up", span->begin_ms, times->asked_ms), .ends_there = true});
+  add(trace, (event){.lane = lane, .span = part(span, "down", times->sent_ms, span->end_ms), .begins_there = true});
+  event there = {.lane = LP_LANE_CLOUD, .begins_there = true, .ends_there = true};
+  there.span = part(span, "wait", times->asked_ms, times->began_ms);
+  if (there.span.end_ms > there.span.begin_ms) add(trace, there);
+  there.span = part(span, "compute", times->began_ms, times->sent_ms);
+  if (there.span.end_ms > there.span.begin_ms) add(trace, there);
+}
+
+/* ---- writing ------------------------------------------------------------------------------------------------------- */
+
+static int by_time(const void *a, const void *b) {
+  const event *x = a, *y = b;
+  if (x->span.begin_ms < y->span.begin_ms || x->span.begin_ms > y->span.begin_ms)
+    return x->span.begin_ms < y->span.begin_ms ? -1 : 1;
+  /* What contains comes first. */
+  return (x->span.end_ms < y->span.end_ms) - (x->span.end_ms > y->span.end_ms);
+}
+
+static void put_count(lp_writer *writer, const char *name, int64_t value, bool *any) {
+  if (value < 0) return;
+  lp_writer_printf(writer, "%s\"%s\": %" PRId64, *any ? ", " : "", name, value);
+  *any = true;
+}
+
+static void put_event(const lp_trace *trace, const event *what, lp_writer *writer) {
+  const lp_trace_span *span = &what->span;
+  bool any = false;
+  lp_writer_printf(writer, ",\n{\"name\": \"%s\", \"cat\": \"%s\", \"pid\": 1, \"tid\": %d, \"ts\": %.3f", span->name,
+                   lane_names[what->lane], (int)what->lane + 1, (span->begin_ms - trace->origin_ms) * 1e3);
+  if (what->is_token)
+    lp_writer_printf(writer, ", \"ph\": \"i\", \"s\": \"t\", \"args\": {");
+  else
+    lp_writer_printf(writer, ", \"ph\": \"X\", \"dur\": %.3f, \"args\": {", (span->end_ms - span->begin_ms) * 1e3);
+  put_count(writer, "id", what->is_token ? what->token : -1, &any);
+  put_count(writer, "position", span->position, &any);
+  put_count(writer, "tokens", span->tokens, &any);
+  put_count(writer, "bytes", span->bytes, &any);
+  lp_writer_printf(writer, "}}");
+}
+
+/* All on the device's clock. A clock that drifts may leave no offset that suits all requests: nothing ends before it begins all the same. */
+static void correct(lp_trace *trace, double offset) {
+  for (size_t i = 0; i < trace->events.count; i++) {
+    event *what = &trace->events.data[i];
+    if (what->begins_there) what->span.begin_ms -= offset;
+    if (what->ends_there) what->span.end_ms -= offset;
+    if (what->span.end_ms < what->span.begin_ms) what->span.end_ms = what->span.begin_ms;
+    what->begins_there = what->ends_there = false;
+  }
+}
+
+lp_status lp_trace_write(lp_trace *trace, const char *path, lp_diag *diag) {
+  lp_writer *writer = NULL;
+  LP_TRY(lp_writer_open(path, &writer, diag));
+  bool known = trace->most < DBL_MAX && trace->least > -DBL_MAX;
+  double offset = known ? trace->least + (trace->most - trace->least) / 2 : 0;
+  correct(trace, offset);
+  qsort(trace->events.data, trace->events.count, sizeof(*trace->events.data), by_time);
+  lp_writer_printf(writer, "{\"displayTimeUnit\": \"ms\",\n\"otherData\": {\"schema\": \"llmpart.trace/1\"");
+  if (known)
+    lp_writer_printf(writer, ", \"clock_offset_ms\": %.6f, \"clock_error_ms\": %.6f", offset,
+                     fabs(trace->most - trace->least) / 2);
+  lp_writer_printf(
+      writer, "},\n\"traceEvents\": [\n{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": 1, \"args\": {\"name\": "
+              "\"llmpart run\"}}");
+  for (int i = 0; i < LP_LANE_COUNT; i++)
+    lp_writer_printf(
+        writer,
+        ",\n{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 1, \"tid\": %d, \"args\": {\"name\": \"%s\"}},\n"
+        "{\"name\": \"thread_sort_index\", \"ph\": \"M\", \"pid\": 1, \"tid\": %d, \"args\": {\"sort_index\": %d}}",
+        i + 1, lane_names[i], i + 1, i + 1);
+  for (size_t i = 0; i < trace->events.count; i++)
+    put_event(trace, &trace->events.data[i], writer);
+  lp_writer_printf(writer, "\n]}\n");
+  return lp_writer_commit(writer, diag);
+}

@@ -1,0 +1,185 @@
+/* Runs both halves of a bundle over documents and notes where the exits, and the cloud behind the codec, agree with the full
+ * model: the cloud's half on rows as they are. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/exits/calibrate/calibrate_internal.h"
+#include "runtime/exits/collaborate.h"
+
+/* Positions of a pass: their logits lie in memory together. */
+enum { PASS = 64, LONGEST = 4096 };
+
+struct lp_judge {
+  const lp_bundle *bundle;
+  lp_halves halves;
+  lp_pool *pool;
+  lp_executor *device, *full;
+  lp_executor *coded; /* what the cloud makes of rows that travelled; NULL: they travel as they are */
+  lp_codec codec;
+  int64_t longest; /* tokens of a piece: the model's context */
+  int64_t generate;
+  lp_session *session; /* generates; NULL: nothing is */
+  float *rows;
+  uint8_t *wire;
+  lp_sample *exits; /* [exits][PASS] */
+  lp_sample samples[PASS], answers[PASS], truth[PASS];
+  lp_buf ids, scratch;
+};
+
+static const lp_sampling greedy = {.top_p = 1};
+
+/* ---- opening and closing ------------------------------------------------------------------------------------------- */
+
+static lp_status open_session(const lp_calibrate_options *options, lp_judge *judge, lp_diag *diag) {
+  lp_generate_options generation = {
+      .mode = LP_MODE_EXACT, .sampling = greedy, .max_tokens = options->generate, .threads = options->threads};
+  judge->generate = options->generate;
+  if (options->generate == 0) return LP_OK;
+  if (options->generate >= judge->longest)
+    return lp_error(diag, LP_LOC_FILE(judge->bundle->manifest.file),
+                    "%" PRId64 " tokens to generate leave no room for a prompt in a context of %" PRId64,
+                    options->generate, judge->longest);
+  return lp_session_open(judge->bundle, &generation, &judge->session, diag);
+}
+
+lp_status lp_judge_open(const lp_bundle *bundle, const lp_calibrate_options *options, lp_judge **out, lp_diag *diag) {
+  const char *why = "";
+  lp_halves halves;
+  *out = NULL;
+  if (!lp_halves_find(bundle, &halves, &why)) return lp_error(diag, LP_LOC_FILE(bundle->manifest.file), "%s", why);
+  lp_judge *judge = lp_alloc(sizeof(*judge));
+  *out = judge;
+  judge->bundle = bundle;
+  judge->halves = halves;
+  judge->codec = options->codec;
+  judge->longest = bundle->manifest.context > 0 ? bundle->manifest.context : LONGEST;
+  judge->pool = lp_pool_create(options->threads);
+  judge->device = lp_executor_create(bundle, LP_SIDE_DEVICE, judge->pool);
+  judge->full = lp_executor_create(bundle, LP_SIDE_CLOUD, judge->pool);
+  if (judge->codec != LP_CODEC_F32) judge->coded = lp_executor_create(bundle, LP_SIDE_CLOUD, judge->pool);
+  judge->rows = lp_alloc(PASS * halves.width * sizeof(float));
+  judge->wire = lp_alloc(lp_codec_row_bytes(judge->codec, halves.width));
+  judge->exits = lp_alloc((size_t)bundle->manifest.exit_count * PASS * sizeof(*judge->exits));
+  return open_session(options, judge, diag);
+}
+
+void lp_judge_close(lp_judge *judge) {
+  if (judge == NULL) return;
+  lp_session_close(judge->session);
+  lp_executor_free(judge->device);
+  lp_executor_free(judge->full);
+  lp_executor_free(judge->coded);
+  lp_pool_free(judge->pool);
+  free(judge->rows);
+  free(judge->wire);
+  free(judge->exits);
+  lp_buf_free(&judge->ids);
+  lp_buf_free(&judge->scratch);
+  free(judge);
+}
+
+void lp_judged_free(lp_judged *judged) {
+  lp_vec_free(&judged->opinion);
+  lp_vec_free(&judged->end);
+}
+
+/* ---- a pass -------------------------------------------------------------------------------------------------------- */
+
+static bool wants_every_exit(void *user, int32_t exit) {
+  (void)user, (void)exit;
+  return true;
+}
+
+static void keep_exit(void *user, int32_t exit, const lp_sample *samples) {
+  lp_judge *judge = user;
+  memcpy(judge->exits + (size_t)exit * PASS, samples, sizeof(judge->samples));
+}
+
+static lp_status run_cloud(lp_judge *judge, lp_executor *executor, int64_t past, int64_t count, int64_t capacity,
+                           lp_sample *out, lp_diag *diag) {
+  lp_cloud_pass pass = {.rows = judge->rows, .past = past, .count = count, .wanted = count, .capacity = capacity};
+  return lp_halves_run_cloud(&judge->halves, executor, &pass, &greedy, out, &judge->scratch, diag);
+}
+
+/* The rows as they are on the other side of the link. */
+static void send_rows(lp_judge *judge, int64_t count) {
+  size_t width = judge->halves.width;
+  for (int64_t i = 0; i < count; i++) {
+    float *row = judge->rows + (size_t)i * width;
+    lp_codec_encode(judge->codec, row, width, judge->wire);
+    lp_codec_decode(judge->codec, judge->wire, width, row);
+  }
+}
+
+static lp_status run_pass(lp_judge *judge, const int32_t *token, int64_t past, int64_t count, int64_t capacity,
+                          lp_diag *diag) {
+  lp_device_pass pass = {.token = token,
+                         .past = past,
+                         .count = count,
+                         .wanted = count,
+                         .capacity = capacity,
+                         .samples = judge->samples,
+                         .wants = wants_every_exit,
+                         .take = keep_exit,
+                         .user = judge};
+  LP_TRY(lp_halves_run_device(&judge->halves, judge->device, &pass, &greedy, judge->rows, &judge->ids, &judge->scratch,
+                              diag));
+  LP_TRY(run_cloud(judge, judge->full, past, count, capacity, judge->truth, diag));
+  memcpy(judge->answers, judge->truth, sizeof(judge->answers));
+  if (judge->coded == NULL) return LP_OK;
+  send_rows(judge, count);
+  return run_cloud(judge, judge->coded, past, count, capacity, judge->answers, diag);
+}
+
+static void note(const lp_judge *judge, int64_t at, lp_judged *out) {
+  int32_t truth = judge->truth[at].token;
+  for (int32_t exit = 0; exit < out->exits; exit++) {
+    const lp_sample *sample = &judge->exits[(size_t)exit * PASS + (size_t)at];
+    lp_opinion opinion = {.confidence = sample->confidence, .agrees = sample->token == truth};
+    lp_vec_push(&out->opinion, opinion);
+  }
+  lp_opinion answer = {.confidence = judge->answers[at].confidence, .agrees = judge->answers[at].token == truth};
+  lp_vec_push(&out->opinion, answer);
+}
+
+/* ---- a document ---------------------------------------------------------------------------------------------------- */
+
+/* The full model goes on behind the document; what it adds is judged. Behind the last token nothing is said that counts. */
+static lp_status go_on(lp_judge *judge, lp_document *document, lp_diag *diag) {
+  if (judge->session == NULL) return LP_OK;
+  int64_t most = judge->longest - judge->generate;
+  if ((int64_t)document->ids.count > most) document->ids.count = (size_t)most;
+  lp_generation made = {0};
+  lp_status status =
+      lp_session_generate(judge->session, document->ids.data, 1, (int64_t)document->ids.count, NULL, NULL, &made, diag);
+  for (int64_t i = 0; i + 1 < made.steps; i++)
+    lp_vec_push(&document->ids, made.tokens.data[i].token);
+  document->judged = made.steps;
+  lp_generation_free(&made);
+  return status;
+}
+
+/* A document longer than the context is judged in pieces of that length. */
+static lp_status judge_piece(lp_judge *judge, const int32_t *ids, int64_t count, int64_t first, lp_judged *out,
+                             lp_diag *diag) {
+  for (int64_t past = 0; past < count; past += PASS) {
+    int64_t now = count - past < PASS ? count - past : PASS;
+    LP_TRY(run_pass(judge, ids + past, past, now, count, diag));
+    for (int64_t i = 0; i < now; i++)
+      if (past + i >= first) note(judge, i, out);
+  }
+  return LP_OK;
+}
+
+lp_status lp_judge_document(lp_judge *judge, lp_document *document, lp_judged *out, lp_diag *diag) {
+  out->exits = judge->bundle->manifest.exit_count;
+  LP_TRY(go_on(judge, document, diag));
+  int64_t count = (int64_t)document->ids.count, first = count - document->judged;
+  for (int64_t at = 0; at < count; at += judge->longest) {
+    int64_t piece = count - at < judge->longest ? count - at : judge->longest;
+    LP_TRY(judge_piece(judge, document->ids.data + at, piece, first - at, out, diag));
+  }
+  LP_TRY(lp_bundle_await_check(judge->bundle, diag));
+  lp_vec_push(&out->end, out->opinion.count / ((size_t)out->exits + 1));
+  return LP_OK;
+}

@@ -1,0 +1,276 @@
+/* Generation with early exits: the device's loop in each mode. docs/exits.md describes the modes. */
+#include "runtime/exits/collaborate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/session/session_file.h"
+
+/* In threshold mode a token need not come from the cloud: it is waited for only so long. */
+static const double threshold_timeout_ms = 10000;
+
+typedef struct {
+  const lp_collaboration *task;
+  lp_session *session;
+  lp_halves halves;
+  lp_cloud_end *cloud; /* NULL: standalone */
+  lp_mode mode;
+  double theta;
+  int32_t last_exit;
+  int32_t *text;  /* [capacity]: prompt, tokens, and drafts behind them */
+  int64_t count;  /* of prompt and tokens */
+  int64_t passed; /* positions in the device's KV caches */
+  int64_t capacity;
+  float *rows;
+  int64_t rows_room;
+  lp_buf ids;
+  bool ended;
+  double started_ms, last_ms;
+  /* Of the last pass: */
+  lp_sample sample; /* of the exit that was taken, or else of the last one */
+  int32_t exit;     /* the exit that was taken; -1: none is sure enough */
+  double pass_ms;
+  lp_window window;
+  lp_diag *diag;
+} collaboration;
+
+/* ---- the device's passes ----------------------------------------------------------------------------------------- */
+
+/* Drafts come from the last exit alone, which agrees best; threshold takes the first that is sure. */
+static bool wants_exit(void *user, int32_t exit) {
+  const collaboration *run = user;
+  return run->mode == LP_MODE_THRESHOLD ? run->exit < 0 : exit == run->last_exit;
+}
+
+static void take_exit(void *user, int32_t exit, const lp_sample *samples) {
+  collaboration *run = user;
+  run->sample = samples[0];
+  if (run->mode != LP_MODE_THRESHOLD || samples[0].confidence >= run->theta) run->exit = exit;
+}
+
+/* Runs the device's half over text[passed, to) and hands the rows on. */
+static lp_status pass_to(collaboration *run, int64_t to) {
+  int64_t count = to - run->passed;
+  if (count > run->rows_room) {
+    run->rows_room = count;
+    run->rows = lp_realloc(run->rows, (size_t)count * run->halves.width * sizeof(float));
+  }
+  lp_sample sample;
+  lp_device_pass pass = {.token = run->text + run->passed,
+                         .past = run->passed,
+                         .count = count,
+                         .wanted = 1,
+                         .samples = &sample,
+                         .capacity = run->capacity,
+                         .wants = wants_exit,
+                         .take = take_exit,
+                         .user = run};
+  double begin = lp_now_ms();
+  run->exit = -1;
+  LP_TRY(lp_halves_run_device(&run->halves, run->session->executor[LP_SIDE_DEVICE], &pass,
+                              &run->session->options.sampling, run->rows, &run->ids, &run->session->scratch,
+                              run->diag));
+  lp_trace_span span = {.name = run->passed == 0 ? "prefill" : "pass",
+                        .begin_ms = begin,
+                        .end_ms = lp_now_ms(),
+                        .position = run->passed,
+                        .tokens = count,
+                        .bytes = -1};
+  lp_trace_put(run->session->options.trace, LP_LANE_DEVICE, &span);
+  run->pass_ms = span.end_ms - begin;
+  if (run->passed == 0) LP_TRY(lp_bundle_await_check(run->session->bundle, run->diag));
+  if (run->cloud != NULL) LP_TRY(lp_cloud_end_upload(run->cloud, run->passed, count, run->rows, run->diag));
+  run->passed = to;
+  return LP_OK;
+}
+
+/* ---- tokens ------------------------------------------------------------------------------------------------------ */
+
+static void emit(collaboration *run, const lp_sample *sample, int32_t exit) {
+  double now = lp_now_ms();
+  const lp_manifest *manifest = &run->halves.bundle->manifest;
+  lp_generated token = {.token = sample->token,
+                        .side = exit >= 0 ? LP_SIDE_DEVICE : LP_SIDE_CLOUD,
+                        .exit_layer = exit >= 0 ? manifest->exits[exit].layer : -1,
+                        .confidence = sample->confidence,
+                        .ms = now - run->last_ms};
+  if (run->task->out->steps == run->task->out->resumed) run->task->out->ttft_ms = now - run->started_ms;
+  run->last_ms = now;
+  run->text[run->count++] = sample->token;
+  run->task->out->steps++;
+  lp_vec_push(&run->task->out->tokens, token);
+  lp_trace_token(run->session->options.trace, now, &token);
+  if (run->task->sink != NULL) run->task->sink(run->task->user, 0, &token);
+  lp_keeper_note(run->task->keeper, run->task->out, run->diag);
+  run->ended = sample->token == run->task->eos || run->count - run->task->length >= run->task->most;
+}
+
+static double timeout_of(const collaboration *run) {
+  double given = run->session->options.cloud_timeout_ms;
+  if (run->mode == LP_MODE_THRESHOLD && given <= 0) return threshold_timeout_ms;
+  return lp_session_timeout_ms(run->session);
+}
+
+static lp_status ask(collaboration *run, const lp_question *question, lp_answer *out, lp_diag *diag) {
+  double begin = lp_now_ms();
+  lp_generation *totals = run->task->out;
+  totals->cloud_requests++;
+  lp_status status = lp_cloud_end_ask(run->cloud, question, timeout_of(run), run->mode == LP_MODE_EXACT, out, diag);
+  double waited = lp_now_ms() - begin, busy = status == LP_OK ? out->busy_ms : 0;
+  if (run->session->options.cloud == NULL || busy > waited) busy = waited;
+  totals->cloud_ms += busy;
+  totals->comm_ms += waited - busy;
+  return status;
+}
+
+/* ---- threshold and standalone ------------------------------------------------------------------------------------ */
+
+/* What the cloud says of the last position; when it says nothing the last exit's token is taken. */
+static void ask_for_token(collaboration *run) {
+  lp_question question = {.end = run->passed};
+  lp_answer answer;
+  lp_diag *quiet = lp_diag_create();
+  if (ask(run, &question, &answer, quiet) == LP_OK) {
+    emit(run, &answer.sample, -1);
+  } else {
+    const lp_diag_entry *entry = lp_diag_get(quiet, 0);
+    if (run->task->out->fallbacks++ == 0)
+      lp_warning(run->diag, LP_LOC_NONE, "%s; the device goes on alone", entry != NULL ? entry->text : "no answer");
+    emit(run, &run->sample, run->last_exit);
+  }
+  lp_diag_free(quiet);
+}
+
+static lp_status run_threshold(collaboration *run) {
+  while (!run->ended) {
+    LP_TRY(pass_to(run, run->count));
+    if (run->exit >= 0)
+      emit(run, &run->sample, run->exit);
+    else
+      ask_for_token(run);
+  }
+  return LP_OK;
+}
+
+/* ---- exact ------------------------------------------------------------------------------------------------------- */
+
+typedef LP_VEC(lp_sample) drafts;
+
+/* Drafts behind the tokens that are certain, each passed through the device so that the cloud can go on behind it, while
+ * that is worth its time. One token always comes from the cloud. */
+static lp_status make_drafts(collaboration *run, drafts *made) {
+  int64_t most = run->task->most - (run->count - run->task->length) - 1;
+  double chance = lp_window_chance(&run->window, run->sample.confidence);
+  while ((int64_t)made->count < most && lp_window_goes_on(&run->window, chance)) {
+    lp_sample draft = run->sample;
+    lp_vec_push(made, draft);
+    run->text[run->count + (int64_t)made->count - 1] = draft.token;
+    if (draft.token == run->task->eos) {
+      LP_TRY(pass_to(run, run->count + (int64_t)made->count));
+      break;
+    }
+    LP_TRY(pass_to(run, run->count + (int64_t)made->count));
+    lp_window_note_draft(&run->window, run->pass_ms);
+    chance *= lp_window_chance(&run->window, run->sample.confidence);
+  }
+  return LP_OK;
+}
+
+static void note_verdicts(collaboration *run, const drafts *made, int64_t accepted) {
+  for (int64_t i = 0; i < (int64_t)made->count && i <= accepted; i++)
+    lp_window_note_verdict(&run->window, made->data[i].confidence, i < accepted);
+  run->task->out->drafted += (int64_t)made->count;
+  run->task->out->accepted += accepted;
+}
+
+static lp_status verify(collaboration *run, const drafts *made) {
+  lp_tokens ids = {0};
+  for (size_t i = 0; i < made->count; i++)
+    lp_vec_push(&ids, made->data[i].token);
+  lp_question question = {.draft = ids.data, .count = (int64_t)ids.count, .end = run->passed};
+  lp_answer answer;
+  lp_status status = ask(run, &question, &answer, run->diag);
+  lp_vec_free(&ids);
+  if (status != LP_OK) return status;
+  note_verdicts(run, made, answer.accepted);
+  for (int64_t i = 0; i < answer.accepted && i < (int64_t)made->count && !run->ended; i++)
+    emit(run, &made->data[i], run->last_exit);
+  if (!run->ended) emit(run, &answer.sample, -1);
+  return LP_OK;
+}
+
+static lp_status run_exact(collaboration *run) {
+  drafts made = {0};
+  lp_status status = LP_OK;
+  lp_window_init(&run->window);
+  while (status == LP_OK && !run->ended) {
+    double begin = lp_now_ms();
+    int64_t before = run->count;
+    made.count = 0;
+    status = pass_to(run, run->count);
+    if (status == LP_OK) status = make_drafts(run, &made);
+    if (status == LP_OK) status = verify(run, &made);
+    /* Refused drafts leave the KV cache; the next pass writes over their rows. */
+    if (run->passed > run->count - 1) run->passed = run->count - 1;
+    if (before > run->task->length + run->task->out->resumed)
+      lp_window_note_round(&run->window, (int64_t)made.count, run->count - before, lp_now_ms() - begin);
+  }
+  lp_vec_free(&made);
+  return status;
+}
+
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
+
+/* The row of the last certain token is sent again: behind it a token is wanted anew. */
+static lp_status open_cloud(collaboration *run) {
+  lp_context_claim claim;
+  if (!lp_keeper_claim(run->task->keeper, &claim)) claim = (lp_context_claim){.context = lp_context_draw()};
+  claim.floor = run->count - 1;
+  return lp_cloud_end_open(run->session, &run->halves, run->capacity, &claim, &run->cloud, run->diag);
+}
+
+/* Tokens that another process made. */
+static void take_resumed(collaboration *run) {
+  const lp_generation *out = run->task->out;
+  for (int64_t i = 0; i < out->resumed; i++)
+    run->text[run->count++] = out->tokens.data[i].token;
+  run->ended = out->resumed >= run->task->most || (out->resumed > 0 && run->text[run->count - 1] == run->task->eos);
+}
+
+static lp_status generate(collaboration *run) {
+  take_resumed(run);
+  if (run->ended) return LP_OK;
+  if (run->mode != LP_MODE_STANDALONE) LP_TRY(open_cloud(run));
+  run->task->out->comm_ms = run->task->out->connect_ms = lp_now_ms() - run->started_ms;
+  return run->mode == LP_MODE_EXACT ? run_exact(run) : run_threshold(run);
+}
+
+lp_status lp_collaborate(const lp_collaboration *task, lp_diag *diag) {
+  const lp_generate_options *options = &task->session->options;
+  collaboration run = {.task = task,
+                       .session = task->session,
+                       .mode = options->mode,
+                       .theta = options->theta,
+                       .capacity = task->length + task->most,
+                       .count = task->length,
+                       .diag = diag};
+  const char *why = "";
+  if (!lp_halves_find(task->session->bundle, &run.halves, &why))
+    return lp_error(diag, LP_LOC_FILE(task->session->bundle->manifest.file), "%s", why);
+  run.last_exit = task->session->bundle->manifest.exit_count - 1;
+  run.text = lp_alloc(((size_t)run.capacity + 1) * sizeof(*run.text));
+  memcpy(run.text, task->prompt, (size_t)task->length * sizeof(*run.text));
+  run.started_ms = run.last_ms = lp_now_ms();
+  task->out->batch = 1;
+  lp_status status = generate(&run);
+  lp_generation *out = task->out;
+  out->total_ms = run.last_ms - run.started_ms;
+  out->device_ms = out->total_ms - out->cloud_ms - out->comm_ms;
+  int64_t fresh = out->steps - out->resumed;
+  if (fresh > 1) out->tpot_ms = (out->total_ms - out->ttft_ms) / (double)(fresh - 1);
+  lp_cloud_end_close(run.cloud, out);
+  free(run.text);
+  free(run.rows);
+  lp_buf_free(&run.ids);
+  return status;
+}

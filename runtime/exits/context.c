@@ -1,0 +1,222 @@
+/* The cloud's memory of one generation: collaborate.h says what may happen to it. Messages may come twice, late and out of
+ * order; all that decides is (epoch, floor) and the position of a row. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/exits/collaborate.h"
+
+enum { FIRST_ROOM = 16 };
+
+lp_context *lp_context_create(const lp_halves *halves, const lp_context_options *options, lp_pool *pool) {
+  lp_context *context = lp_alloc(sizeof(*context));
+  context->halves = halves;
+  context->options = *options;
+  context->executor = lp_executor_create(halves->bundle, LP_SIDE_CLOUD, pool);
+  lp_context_drop(context);
+  return context;
+}
+
+static void release_rows(lp_context *context) {
+  free(context->rows);
+  free(context->present);
+  context->rows = NULL;
+  context->present = NULL;
+  context->room = 0;
+}
+
+void lp_context_free(lp_context *context) {
+  if (context == NULL) return;
+  release_rows(context);
+  lp_executor_free(context->executor);
+  free(context->sampled);
+  lp_buf_free(&context->scratch);
+  free(context);
+}
+
+static void forget_samples(lp_context *context, int64_t from) {
+  if (context->sampled == NULL) return;
+  for (int64_t i = from; i < context->options.capacity; i++)
+    context->sampled[i].token = -1;
+}
+
+/* Allocated when there is something to sample: a device that names a capacity has sent nothing for it yet. */
+static lp_sample *samples_from(lp_context *context, int64_t position) {
+  if (context->sampled == NULL) {
+    context->sampled = lp_alloc((size_t)context->options.capacity * sizeof(*context->sampled));
+    forget_samples(context, 0);
+  }
+  return context->sampled + position;
+}
+
+void lp_context_drop(lp_context *context) {
+  lp_executor_forget(context->executor);
+  release_rows(context);
+  free(context->sampled);
+  context->sampled = NULL;
+  context->consumed = context->held = 0;
+}
+
+size_t lp_context_bytes(const lp_context *context) {
+  size_t row = context->halves->width * sizeof(float) + sizeof(bool);
+  size_t sampled = context->sampled != NULL ? (size_t)context->options.capacity * sizeof(*context->sampled) : 0;
+  return context->executor->states.region_bytes + (size_t)context->room * row + sampled;
+}
+
+bool lp_context_bytes_wanted(const lp_context *context, size_t *bytes) {
+  int64_t sym[LP_MAX_SYMBOLS] = {0};
+  sym[LP_SYM_B] = 1;
+  sym[LP_SYM_C] = context->options.capacity;
+  size_t rows = 0, row = context->halves->width * sizeof(float) + sizeof(bool) + sizeof(*context->sampled);
+  return lp_states_bytes(&context->executor->states, sym, bytes) &&
+         lp_size_mul((size_t)context->options.capacity, row, &rows) && lp_size_add(*bytes, rows, bytes);
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+static void make_room(lp_context *context, int64_t wanted) {
+  if (wanted <= context->room) return;
+  int64_t room = context->room > 0 ? context->room : FIRST_ROOM;
+  while (room < wanted)
+    room *= 2;
+  size_t width = context->halves->width;
+  context->rows = lp_realloc(context->rows, (size_t)room * width * sizeof(float));
+  context->present = lp_realloc(context->present, (size_t)room * sizeof(bool));
+  memset(context->present + context->room, 0, (size_t)(room - context->room) * sizeof(bool));
+  context->room = room;
+}
+
+/* Rows before `to` are in the KV cache now. */
+static void consume_rows(lp_context *context, int64_t to) {
+  int64_t count = to - context->consumed, rest = context->room - count;
+  size_t width = context->halves->width;
+  if (rest > 0) {
+    memmove(context->rows, context->rows + (size_t)count * width, (size_t)rest * width * sizeof(float));
+    memmove(context->present, context->present + count, (size_t)rest * sizeof(bool));
+  }
+  int64_t kept = rest > 0 ? rest : 0;
+  memset(context->present + kept, 0, (size_t)(context->room - kept) * sizeof(bool));
+  context->consumed = to;
+}
+
+static void forget_from(lp_context *context, int64_t position) {
+  if (position < context->consumed) {
+    if (context->room > 0) memset(context->present, 0, (size_t)context->room * sizeof(bool));
+    context->consumed = position;
+  } else if (position - context->consumed < context->room) {
+    int64_t first = position - context->consumed;
+    memset(context->present + first, 0, (size_t)(context->room - first) * sizeof(bool));
+  }
+  if (context->held > position) context->held = position;
+  forget_samples(context, position);
+}
+
+bool lp_context_enter(lp_context *context, lp_context_time time) {
+  if (time.epoch < context->time.epoch) return false;
+  if (time.epoch > context->time.epoch) {
+    /* Of epochs in between the floors are not known, but floors only grow: below the context's own nothing has changed. */
+    bool next = time.epoch == context->time.epoch + 1;
+    forget_from(context, next || time.floor < context->time.floor ? time.floor : context->time.floor);
+    context->time = time;
+  }
+  return true;
+}
+
+static void take_row(lp_context *context, int64_t position, const uint8_t *data) {
+  int64_t at = position - context->consumed;
+  size_t width = context->halves->width;
+  if (at < 0) return; /* consumed: a duplicate */
+  make_room(context, at + 1);
+  if (!context->present[at]) lp_codec_decode(context->options.codec, data, width, context->rows + (size_t)at * width);
+  context->present[at] = true;
+}
+
+lp_status lp_context_upload(lp_context *context, lp_context_time time, int64_t first, int64_t count,
+                            const uint8_t *data, size_t size, lp_diag *diag) {
+  size_t row = lp_codec_row_bytes(context->options.codec, context->halves->width);
+  int64_t capacity = context->options.capacity;
+  if (first < 0 || count < 0 || first > capacity || count > capacity - first || size != (size_t)count * row)
+    return lp_error(diag, LP_LOC_NONE,
+                    "%zu bytes for %" PRId64 " rows from position %" PRId64
+                    " on; a row takes %zu, the capacity is %" PRId64,
+                    size, count, first, row, capacity);
+  if (time.floor < 0 || !lp_context_enter(context, time)) return LP_OK;
+  for (int64_t i = 0; i < count; i++)
+    take_row(context, first + i, data + (size_t)i * row);
+  if (context->held < context->consumed) context->held = context->consumed;
+  while (context->held - context->consumed < context->room && context->present[context->held - context->consumed])
+    context->held++;
+  return LP_OK;
+}
+
+void lp_context_put(lp_context *context, int64_t consumed, int64_t held, const void *rows) {
+  context->consumed = consumed;
+  context->held = held;
+  if (held == consumed) return;
+  make_room(context, held - consumed);
+  memcpy(context->rows, rows, (size_t)(held - consumed) * context->halves->width * sizeof(float));
+  for (int64_t i = 0; i < held - consumed; i++)
+    context->present[i] = true;
+}
+
+/* ---- questions --------------------------------------------------------------------------------------------------- */
+
+bool lp_context_is_ready(const lp_context *context, int64_t end) {
+  return context->held >= end;
+}
+
+static int64_t first_asked(const lp_question *question) {
+  return question->end - question->count - 1;
+}
+
+lp_status lp_context_check(const lp_context *context, const lp_question *question, lp_diag *diag) {
+  if (question->count >= 0 && first_asked(question) >= 0 && question->end <= context->options.capacity &&
+      lp_context_is_ready(context, question->end))
+    return LP_OK;
+  return lp_error(diag, LP_LOC_NONE,
+                  "asked behind %" PRId64 " drafts that end at %" PRId64 "; rows of %" PRId64 " are here",
+                  question->count, question->end, context->held);
+}
+
+bool lp_context_next(const lp_context *context, const lp_question *question, lp_cloud_pass *out) {
+  int64_t past = context->consumed, first = first_asked(question), count = question->end - past;
+  if (count <= 0) return false;
+  if (count > LP_PASS_ROWS) count = LP_PASS_ROWS;
+  int64_t wanted = past + count - (first > past ? first : past);
+  *out = (lp_cloud_pass){.rows = context->rows,
+                         .past = past,
+                         .count = count,
+                         .wanted = wanted > 0 ? wanted : 0,
+                         .capacity = context->options.capacity};
+  return true;
+}
+
+lp_sample *lp_context_samples(lp_context *context, const lp_cloud_pass *pass) {
+  return samples_from(context, pass->past + pass->count - pass->wanted);
+}
+
+void lp_context_passed(lp_context *context, const lp_cloud_pass *pass) {
+  consume_rows(context, pass->past + pass->count);
+}
+
+lp_status lp_context_judge(lp_context *context, const lp_question *question, lp_answer *out, lp_diag *diag) {
+  int64_t first = first_asked(question);
+  const lp_sample *sampled = samples_from(context, first);
+  int64_t accepted = 0;
+  while (accepted < question->count && sampled[accepted].token == question->draft[accepted])
+    accepted++;
+  if (sampled[accepted].token < 0)
+    return lp_error(diag, LP_LOC_NONE, "what comes behind position %" PRId64 " was not kept", first + accepted);
+  *out = (lp_answer){.accepted = accepted, .sample = sampled[accepted]};
+  if (question->count == 0) return LP_OK;
+  forget_from(context, first + accepted + 1);
+  context->time = (lp_context_time){.epoch = context->time.epoch + 1, .floor = first + accepted + 1};
+  return LP_OK;
+}
+
+lp_status lp_context_ask(lp_context *context, const lp_question *question, lp_answer *out, lp_diag *diag) {
+  LP_TRY(lp_context_check(context, question, diag));
+  for (lp_cloud_pass pass; lp_context_next(context, question, &pass); lp_context_passed(context, &pass))
+    LP_TRY(lp_halves_run_cloud(context->halves, context->executor, &pass, &context->options.sampling,
+                               lp_context_samples(context, &pass), &context->scratch, diag));
+  return lp_context_judge(context, question, out, diag);
+}

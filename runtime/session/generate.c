@@ -1,0 +1,357 @@
+/* Generation: prefill, then one decode step per token, each token sampled where its logits are. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/session/session_file.h"
+
+typedef struct {
+  lp_session *session;
+  const int32_t *prompts;
+  int64_t batch, length, capacity;
+  lp_token_sink *sink;
+  void *user;
+  lp_generation *out;
+  lp_keeper *keeper;
+  lp_diag *diag;
+  int32_t prefill, decode, tokens_input;
+  int32_t eos;
+  lp_sample *sample; /* [batch]: of the step before */
+  bool *ended;       /* [batch] */
+  void *ids;         /* what the tokens input is given, in its dtype */
+  lp_span *input;    /* [inputs]: `ids` for all, since a bundle that generates has inputs of that role alone */
+  double started_ms, last_ms;
+} generation_run;
+
+static lp_loc loc_of(const generation_run *run) {
+  return LP_LOC_FILE(run->session->bundle->manifest.file);
+}
+
+/* ---- checks ------------------------------------------------------------------------------------------------------ */
+
+static lp_status check_model(generation_run *run) {
+  const lp_manifest *manifest = &run->session->bundle->manifest;
+  if (manifest->plan_count == 0)
+    return lp_error(run->diag, loc_of(run), "no program '%s', so the bundle cannot generate text",
+                    lp_manifest_program(manifest, "prefill") < 0 ? "prefill" : "decode");
+  int32_t plan = run->session->options.plan;
+  if (run->session->options.fixes_plan && (plan < 0 || plan >= manifest->plan_count))
+    return lp_error(run->diag, loc_of(run), "there is no plan %" PRId32 "; the last one is plan %" PRId32, plan,
+                    manifest->plan_count - 1);
+  run->tokens_input = lp_manifest_input(manifest, LP_ROLE_TOKENS);
+  for (int32_t i = 0; i < manifest->input_count; i++)
+    if (manifest->inputs[i].role != LP_ROLE_TOKENS)
+      return lp_error(run->diag, loc_of(run),
+                      "input '%.80s' is neither tokens nor made by the runtime, so the bundle "
+                      "cannot generate text",
+                      manifest->inputs[i].tensor.name);
+  if (run->tokens_input < 0 || run->session->logits < 0)
+    return lp_error(run->diag, loc_of(run), "no %s, so the bundle cannot generate text",
+                    run->tokens_input < 0 ? "tokens among the inputs" : "logits among the outputs");
+  return LP_OK;
+}
+
+static lp_status check_lengths(generation_run *run) {
+  const lp_manifest *manifest = &run->session->bundle->manifest;
+  int64_t limit = manifest->context > 0 ? manifest->context : INT64_C(1) << 40;
+  if (run->batch < 1 || run->batch > INT32_MAX)
+    return lp_error(run->diag, loc_of(run), "a batch of %" PRId64 " sequences", run->batch);
+  if (run->length < 1) return lp_error(run->diag, loc_of(run), "the prompt is empty");
+  int64_t most = run->session->options.max_tokens;
+  if (most < 0) return lp_error(run->diag, loc_of(run), "%" PRId64 " tokens to generate", most);
+  if (run->length > limit || most > limit - run->length)
+    return lp_error(run->diag, loc_of(run),
+                    "a prompt of %" PRId64 " tokens and %" PRId64 " to generate exceed the model's context of %" PRId64,
+                    run->length, most, limit);
+  for (int64_t i = 0; i < run->batch * run->length; i++)
+    if (run->prompts[i] < 0 || run->prompts[i] >= manifest->vocab)
+      return lp_error(run->diag, loc_of(run), "token %" PRId32 " lies outside of the vocabulary of %" PRId32,
+                      run->prompts[i], manifest->vocab);
+  return LP_OK;
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
+
+static void put_id(const generation_run *run, size_t index, int32_t token) {
+  const lp_port *port = &run->session->bundle->manifest.inputs[run->tokens_input];
+  if (port->tensor.dtype == LP_DT_I32)
+    ((int32_t *)run->ids)[index] = token;
+  else
+    ((int64_t *)run->ids)[index] = token;
+}
+
+/* A cache that is too small doubles, up to what this run can come to need. */
+static void grow_capacity(generation_run *run, int64_t needed) {
+  int64_t most = run->length + run->session->options.max_tokens;
+  while (run->capacity < needed)
+    run->capacity *= 2;
+  if (run->capacity > most) run->capacity = most;
+}
+
+/* Runs the program over the ids that were put, and draws the next token of each sequence. */
+static lp_status compute(generation_run *run, int32_t program, int64_t past, int64_t count, lp_side_id *sampled_on,
+                         lp_diag *diag) {
+  lp_session *session = run->session;
+  grow_capacity(run, past + count);
+  size_t width = lp_element_size(session->bundle->manifest.inputs[run->tokens_input].tensor.dtype);
+  for (int32_t i = 0; i < session->bundle->manifest.input_count; i++)
+    run->input[i] = (lp_span){.data = run->ids, .size = (size_t)(run->batch * count) * width};
+  lp_walk walk = {.program = program, .input = run->input, .sample = run->sample};
+  walk.sym[LP_SYM_B] = run->batch;
+  walk.sym[LP_SYM_S] = count;
+  walk.sym[LP_SYM_P] = past;
+  walk.sym[LP_SYM_R] = 1;
+  walk.sym[LP_SYM_C] = run->capacity;
+  if (past == 0 && run->out->steps == 0) walk.logits = &run->out->first_logits;
+  LP_TRY(lp_session_walk(session, &walk, diag));
+  *sampled_on = walk.sampled_on;
+  return LP_OK;
+}
+
+/* ---- when the worker is lost, or another process began ------------------------------------------------------------------------------------- */
+
+/* The whole text of every sequence, as one prompt. What is behind the end of a sequence is of no account. */
+static void put_everything(generation_run *run) {
+  int64_t made = run->out->steps, length = run->length + made;
+  run->ids = lp_realloc(run->ids, (size_t)(run->batch * length) * sizeof(int64_t));
+  for (int64_t i = 0; i < run->batch; i++) {
+    for (int64_t k = 0; k < run->length; k++)
+      put_id(run, (size_t)(i * length + k), run->prompts[i * run->length + k]);
+    for (int64_t k = 0; k < made; k++) {
+      int32_t token = run->out->tokens.data[k * run->batch + i].token;
+      put_id(run, (size_t)(i * length + run->length + k), token >= 0 ? token : 0);
+    }
+  }
+}
+
+/* One attempt: a new connection, and both sides run over the whole text again, which gives the caches they had. */
+static lp_status rebuild(generation_run *run, lp_side_id *sampled_on, lp_diag *diag) {
+  lp_session_disconnect(run->session);
+  LP_TRY(lp_session_connect(run->session, diag));
+  put_everything(run);
+  return compute(run, run->prefill, 0, run->length + run->out->steps, sampled_on, diag);
+}
+
+/* Computes the next token anew when the worker was lost on the way to it: until there is one again, or the time is over. */
+static lp_status persist(generation_run *run, lp_status status, const lp_diag *first, lp_side_id *sampled_on) {
+  lp_backoff backoff = lp_backoff_begin(&run->session->endpoint.patience, lp_session_timeout_ms(run->session));
+  while (status != LP_OK && run->session->lost) {
+    lp_diag *quiet = lp_diag_create();
+    status = rebuild(run, sampled_on, quiet);
+    lp_diag_free(quiet);
+    if (status == LP_OK || !lp_backoff_wait(&backoff)) break;
+  }
+  const lp_diag_entry *entry = lp_diag_get(first, 0);
+  if (status == LP_OK || entry == NULL) return status;
+  return lp_error_as(status, run->diag, entry->loc, "%s", entry->text);
+}
+
+static lp_status compute_or_persist(generation_run *run, int32_t program, int64_t past, int64_t count,
+                                    lp_side_id *sampled_on) {
+  if (!run->session->remote) return compute(run, program, past, count, sampled_on, run->diag);
+  lp_diag *quiet = lp_diag_create();
+  run->session->lost = false;
+  lp_status status = compute(run, program, past, count, sampled_on, quiet);
+  if (status != LP_OK) status = persist(run, status, quiet, sampled_on);
+  lp_diag_free(quiet);
+  return status;
+}
+
+static lp_status step(generation_run *run, int32_t program, int64_t past, int64_t count) {
+  lp_session *session = run->session;
+  lp_side_id sampled_on = LP_SIDE_DEVICE;
+  LP_TRY(compute_or_persist(run, program, past, count, &sampled_on));
+  if (past == 0) LP_TRY(lp_bundle_await_check(session->bundle, run->diag));
+  double now = lp_now_ms();
+  for (int64_t i = 0; i < run->batch; i++) {
+    lp_generated token = {.token = run->ended[i] ? -1 : run->sample[i].token,
+                          .side = sampled_on,
+                          .exit_layer = -1,
+                          .confidence = run->sample[i].confidence,
+                          .ms = now - run->last_ms};
+    lp_vec_push(&run->out->tokens, token);
+    if (!run->ended[i]) lp_trace_token(session->options.trace, now, &token);
+    if (run->sink != NULL && !run->ended[i]) run->sink(run->user, i, &token);
+    if (run->sample[i].token == run->eos && !session->options.ignore_eos) run->ended[i] = true;
+  }
+  run->last_ms = now;
+  run->out->steps++;
+  lp_keeper_note(run->keeper, run->out, run->diag);
+  return LP_OK;
+}
+
+static lp_status choose_programs(generation_run *run) {
+  lp_session *session = run->session;
+  /* Another plan may round otherwise: a generation stays with its own. */
+  int32_t before = run->out->plan;
+  if (run->out->resumed > 0 && before >= 0 && before < run->out->plan_count) {
+    session->options.fixes_plan = true;
+    session->options.plan = before;
+  }
+  LP_TRY(lp_session_choose_plan(session, run->length, session->options.max_tokens, run->out, run->diag));
+  const lp_plan_desc *plan = &session->bundle->manifest.plans[run->out->plan];
+  run->prefill = plan->prefill;
+  run->decode = plan->decode;
+  return LP_OK;
+}
+
+static bool all_ended(const generation_run *run) {
+  for (int64_t i = 0; i < run->batch; i++)
+    if (!run->ended[i]) return false;
+  return true;
+}
+
+static bool is_stopped(const generation_run *run) {
+  const volatile int *stop = run->session->options.stop;
+  return stop != NULL && lp_flag_get(stop);
+}
+
+/* Sequences that ended before this process began. */
+static void note_ended(generation_run *run) {
+  for (int64_t i = 0; i < run->batch && run->out->steps > 0; i++) {
+    int32_t last = run->out->tokens.data[(run->out->steps - 1) * run->batch + i].token;
+    run->ended[i] = last < 0 || (last == run->eos && !run->session->options.ignore_eos);
+  }
+}
+
+static lp_status run_steps(generation_run *run) {
+  int64_t most = run->session->options.max_tokens, before = run->out->resumed;
+  note_ended(run);
+  if (before >= most || all_ended(run)) return LP_OK;
+  put_everything(run);
+  LP_TRY(step(run, run->prefill, 0, run->length + before));
+  run->out->ttft_ms = run->last_ms - run->started_ms;
+  for (int64_t made = before + 1; made < most && !all_ended(run) && !is_stopped(run); made++) {
+    for (int64_t i = 0; i < run->batch; i++)
+      put_id(run, (size_t)i, run->sample[i].token);
+    LP_TRY(step(run, run->decode, run->length + made - 1, 1));
+  }
+  return LP_OK;
+}
+
+/* Tokens were collected step by step; the result has them sequence by sequence. */
+static void transpose(lp_generation *out) {
+  size_t batch = (size_t)out->batch, steps = (size_t)out->steps;
+  if (batch < 2 || steps < 2) return;
+  lp_generated *by_sequence = lp_alloc(out->tokens.count * sizeof(*by_sequence));
+  for (size_t i = 0; i < batch; i++)
+    for (size_t j = 0; j < steps; j++)
+      by_sequence[i * steps + j] = out->tokens.data[j * batch + i];
+  free(out->tokens.data);
+  out->tokens.data = by_sequence;
+  out->tokens.capacity = out->tokens.count;
+}
+
+/* What has crossed since the generation before, this one's connecting included. */
+static void take_traffic(lp_session *session, lp_generation *out) {
+  uint64_t up = session->bytes_up, down = session->bytes_down;
+  if (session->link != NULL) up += session->link->bytes_sent, down += session->link->bytes_received;
+  out->bytes_up = up - session->told_up;
+  out->bytes_down = down - session->told_down;
+  session->told_up = up;
+  session->told_down = down;
+}
+
+static void add_totals(generation_run *run, const lp_session *before) {
+  lp_generation *out = run->out;
+  const lp_session *session = run->session;
+  out->total_ms = run->last_ms - run->started_ms;
+  int64_t fresh = out->steps - out->resumed;
+  if (fresh > 1) out->tpot_ms = (out->total_ms - out->ttft_ms) / (double)(fresh - 1);
+  out->cloud_requests += session->waits - before->waits;
+  out->cloud_ms = session->cloud_ms - before->cloud_ms;
+  out->comm_ms = session->wait_ms - before->wait_ms - out->cloud_ms;
+  out->device_ms = out->total_ms - out->cloud_ms - out->comm_ms;
+  take_traffic(run->session, out);
+}
+
+/* Do early exits have a part in it? Exact mode does without them where there are none, or several sequences. */
+static lp_status uses_exits(const generation_run *run, bool *out) {
+  lp_mode mode = run->session->options.mode;
+  lp_halves halves;
+  const char *why = "";
+  *out = false;
+  if (mode == LP_MODE_FULL) return LP_OK;
+  bool apart = lp_halves_find(run->session->bundle, &halves, &why);
+  if (apart && run->batch > 1) why = "the exits serve one sequence at a time";
+  *out = apart && run->batch == 1;
+  return *out || mode == LP_MODE_EXACT ? LP_OK : lp_error(run->diag, loc_of(run), "not in this mode: %s", why);
+}
+
+static lp_status generate_with_exits(generation_run *run) {
+  lp_collaboration task = {.session = run->session,
+                           .prompt = run->prompts,
+                           .length = run->length,
+                           .most = run->session->options.max_tokens,
+                           .eos = run->session->options.ignore_eos ? -1 : run->eos,
+                           .sink = run->sink,
+                           .user = run->user,
+                           .out = run->out,
+                           .keeper = run->keeper};
+  lp_status status = lp_collaborate(&task, run->diag);
+  lp_keeper_finish(run->keeper, run->out, run->diag);
+  return status;
+}
+
+static lp_status generate_step_by_step(generation_run *run) {
+  lp_session *session = run->session;
+  size_t batch = (size_t)run->batch;
+  int64_t most = session->options.max_tokens;
+  lp_session before = *session;
+  LP_TRY(lp_session_connect(session, run->diag));
+  run->capacity = session->options.capacity > 0 ? session->options.capacity : run->length + most;
+  run->sample = lp_alloc(batch * sizeof(*run->sample));
+  run->ended = lp_alloc(batch * sizeof(*run->ended));
+  run->input = lp_alloc(((size_t)session->bundle->manifest.input_count + 1) * sizeof(*run->input));
+  run->started_ms = run->last_ms = lp_now_ms();
+  run->out->batch = run->batch;
+  lp_status status = choose_programs(run);
+  if (status == LP_OK) status = run_steps(run);
+  lp_keeper_finish(run->keeper, run->out, run->diag);
+  transpose(run->out);
+  add_totals(run, &before);
+  free(run->sample);
+  free(run->ended);
+  free(run->ids);
+  free(run->input);
+  return status;
+}
+
+/* What another process made, for whoever takes the tokens of this one. */
+static void give_resumed(const generation_run *run) {
+  const lp_generation *out = run->out;
+  for (int64_t i = 0; run->sink != NULL && i < out->resumed * run->batch; i++)
+    if (out->tokens.data[i].token >= 0) run->sink(run->user, i % run->batch, &out->tokens.data[i]);
+}
+
+lp_status lp_session_generate(lp_session *session, const int32_t *prompts, int64_t batch, int64_t length,
+                              lp_token_sink *sink, void *user, lp_generation *out, lp_diag *diag) {
+  generation_run run = {.session = session,
+                        .prompts = prompts,
+                        .batch = batch,
+                        .length = length,
+                        .sink = sink,
+                        .user = user,
+                        .out = out,
+                        .diag = diag};
+  lp_keeper_task task = {.prompts = prompts, .batch = batch, .length = length};
+  LP_TRY(lp_keeper_check(session, &task, diag));
+  LP_TRY(check_model(&run));
+  LP_TRY(check_lengths(&run));
+  const lp_tokenizer *tokenizer = lp_bundle_tokenizer(session->bundle);
+  run.eos = tokenizer != NULL ? lp_tokenizer_eos(tokenizer) : -1;
+  bool with_exits = false;
+  LP_TRY(uses_exits(&run, &with_exits));
+  out->plan_count = session->bundle->manifest.plan_count;
+  out->rtt_ms = out->up_bps = NAN;
+  LP_TRY(lp_keeper_create(session, &task, out, &run.keeper, diag));
+  give_resumed(&run);
+  lp_status status = with_exits ? generate_with_exits(&run) : generate_step_by_step(&run);
+  lp_keeper_free(run.keeper);
+  return status;
+}
+
+void lp_generation_free(lp_generation *generation) {
+  lp_vec_free(&generation->tokens);
+  lp_buf_free(&generation->first_logits);
+}

@@ -1,0 +1,59 @@
+/* llmpart hw: machine models: its options, and which action takes them. */
+#include "tools/hw/hw.h"
+
+static const lp_tool_action actions[] = {{"list", hw_list, 0}, {"show", hw_show, 1},       {"fit", hw_fit, 1},
+                                         {"eval", hw_eval, 2}, {"predict", hw_predict, 1}, {"profile", hw_profile, 0}};
+
+static lp_status act(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  return lp_tool_choose(actions, LP_COUNT(actions), command, args, diag);
+}
+
+int lp_tool_hw(int argc, char **argv) {
+  hw_flags flags = {.knots = 32, .design = "per-shape", .dtype = "f16", .budget_ms = 50000};
+  const lp_option options[] = {
+      {"-o", LP_OPTION_TEXT, &flags.out, "FILE|text|yaml|json", "where to; show: also FILE.svg, the roofline", 0},
+      {"--machine", LP_OPTION_TEXT, &flags.machine, "NAME", "fit: whose figures (the table's name, if there is one)",
+       0},
+      {"--name", LP_OPTION_TEXT, &flags.name, "NAME", "fit: what to call the machine", 0},
+      {"--knots", LP_OPTION_COUNT, &flags.knots, "N", "fit: at most so many for each curve (32)", 2},
+      {"--design", LP_OPTION_CHOICE, &flags.design, "per-shape|single-curve",
+       "fit: a curve per shape, or one of utilisation over intensity for all, to compare (per-shape)", 0},
+      {"--source", LP_OPTION_TEXT, &flags.source, "TEXT", "fit: where the measurements are from", 0},
+      {"--threads", LP_OPTION_COUNT, &flags.threads, "N", "profile: threads (the machine's cores)", 0},
+      {"--budget", LP_OPTION_TIME, &flags.budget_ms, "TIME", "profile: begin nothing new after this time (50s)", 0},
+      {"--op", LP_OPTION_TEXT, &flags.op, "OP", "predict: linear, attention, embedding, add, norm, rotary, ...", 0},
+      {"--dtype", LP_OPTION_TEXT, &flags.dtype, "DTYPE", "predict: of the operands (f16)", 0},
+      {"--m", LP_OPTION_COUNT, &flags.size[0], "N", "predict: tokens", 1},
+      {"--n", LP_OPTION_COUNT, &flags.size[1], "N", "predict: width of the result", 1},
+      {"--k", LP_OPTION_COUNT, &flags.size[2], "N", "predict: linear: inner size", 1},
+      {"--batch", LP_OPTION_COUNT, &flags.size[3], "N", "predict: attention: sequences", 1},
+      {"--q-len", LP_OPTION_COUNT, &flags.size[4], "N", "predict: attention: new tokens; 1 is decode", 1},
+      {"--kv-len", LP_OPTION_COUNT, &flags.size[5], "N", "predict: attention: attended tokens", 1},
+      {"--heads", LP_OPTION_COUNT, &flags.size[6], "N", "predict: attention", 1},
+      {"--kv-heads", LP_OPTION_COUNT, &flags.size[7], "N", "predict: attention (as --heads)", 1},
+      {"--head-dim", LP_OPTION_COUNT, &flags.size[8], "N", "predict: attention", 1},
+      {"--pass-bytes", LP_OPTION_SIZE, &flags.pass_bytes, "SIZE",
+       "predict: weights and caches that a whole pass reads (more than any cache holds)", 0},
+      {"--q_len", LP_OPTION_COUNT, &flags.size[4], "N", "as --q-len, which tables call so; likewise:", 1},
+      {"--kv_len", LP_OPTION_COUNT, &flags.size[5], "N", "", 1},
+      {"--kv_heads", LP_OPTION_COUNT, &flags.size[7], "N", "", 1},
+      {"--head_dim", LP_OPTION_COUNT, &flags.size[8], "N", "", 1},
+  };
+  const lp_command command = {
+      .usage = "llmpart hw list | show NAME | profile -o F.yaml | fit CSV -o F.yaml | eval NAME CSV | predict NAME "
+               "--op=OP --m=N ..",
+      .summary =
+          "Machine models: lists them; shows one, its roofline and the source of each figure; measures this machine in "
+          "less than\na minute (what `host` then is); fits one to a table "
+          "of measured\noperators; compares predictions with such a table; predicts one operator. NAME is a name "
+          "of the list, `host` (this\nmachine, measured) or a YAML file; figures may be changed: "
+          "a100,price_usd_per_s=4e-5.",
+      .options = options,
+      .count = LP_COUNT(options),
+      .min_args = 1,
+      .max_args = 3,
+      .act = act,
+      .user = &flags};
+  lp_tool_tidy_when_interrupted();
+  return lp_tool_main(&command, argc, argv);
+}

@@ -1,0 +1,188 @@
+/* Compiles a decoder made up for the purpose, runs it through the runtime, and pairs the time of each part with the sizes
+ * that the planner asks predictors about. */
+#include "tools/hw/measure.h"
+
+#include "backend/backend.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- building -------------------------------------------------------------------------------------------------------- */
+
+/* Weights of zeros: kernels take as long as for any others. */
+static lp_status write_weights(hw_bench *bench, lp_diag *diag) {
+  char *path = lp_path_join(bench->folder, "weights.bin");
+  lp_status status = lp_file_write(path, "", 0, diag);
+  if (status == LP_OK && truncate(path, (off_t)lp_decoder_weight_bytes(bench->module)) != 0)
+    status = lp_error(diag, LP_LOC_FILE(path), "cannot be made long enough: %s", strerror(errno));
+  free(path);
+  return status;
+}
+
+static lp_request request_of(const lp_machine *device, int64_t past, int64_t count) {
+  return (lp_request){.device = device,
+                      .isl = past > 0 ? past : count,
+                      .osl = 1,
+                      .batch = 1,
+                      .scheduler = "device-only",
+                      .objective = "latency"};
+}
+
+static lp_status compile(hw_bench *bench, const lp_decoder_shape *shape, lp_diag *diag) {
+  static const char *const tokens[] = {"tokens"}, *const logits[] = {"logits"};
+  lp_op *func = lp_module_find_func(bench->module, "main");
+  lp_op_set_strs(bench->module, func, "input_roles", tokens, 1);
+  lp_op_set_strs(bench->module, func, "output_roles", logits, 1);
+  lp_request request = request_of(bench->host, 0, shape->context / 2);
+  LP_TRY(lp_passes_run(bench->module, "fuse,annotate,place", &request, NULL, diag));
+  LP_TRY(lp_passes_run(bench->module, lp_pipeline_split_profiled, &request, NULL, diag));
+  lp_emit_options options = {.side = "device", .march = "native", .opt_level = 3};
+  const lp_bundle_request bundle = {.device = lp_backend_find("cpu"),
+                                    .cloud = lp_backend_find("cpu"),
+                                    .device_options = options,
+                                    .cloud_options = options,
+                                    .context = shape->context,
+                                    .vocab = shape->vocab};
+  char *path = lp_path_join(bench->folder, "bundle.llmpart");
+  lp_status status = lp_bundle_write(bench->module, &bundle, path, diag);
+  if (status == LP_OK)
+    status = lp_bundle_load(path, &(lp_bundle_options){.load = LP_LOAD_DEVICE}, &bench->bundle, diag);
+  free(path);
+  return status;
+}
+
+lp_status hw_bench_open(const lp_decoder_shape *shape, const lp_machine *host, int32_t threads, hw_bench *out,
+                        lp_diag *diag) {
+  *out = (hw_bench){.host = host, .vocab = shape->vocab};
+  LP_TRY(lp_dir_temporary("llmpart-profile", &out->folder, diag));
+  out->module = lp_decoder_create(shape);
+  out->module->directory = lp_arena_strdup(out->module->arena, out->folder);
+  LP_TRY(write_weights(out, diag));
+  LP_TRY(compile(out, shape, diag));
+  lp_generate_options options = {.sampling = {.top_p = 1}, .ignore_eos = true, .threads = threads};
+  return lp_session_open(out->bundle, &options, &out->session, diag);
+}
+
+void hw_bench_close(hw_bench *bench) {
+  lp_session_close(bench->session);
+  lp_bundle_free(bench->bundle);
+  lp_module_free(bench->module);
+  if (bench->folder) lp_dir_abandon(bench->folder);
+  free(bench->folder);
+  *bench = (hw_bench){0};
+}
+
+/* ---- pairing --------------------------------------------------------------------------------------------------------- */
+
+/* A machine whose predictor writes down what it is asked. */
+typedef LP_VEC(lp_op_facts) facts_list;
+
+typedef struct {
+  lp_machine machine; /* first: the predictor is handed its address */
+  facts_list *asked;
+} recorder;
+
+static lp_prediction write_down(const lp_machine *machine, const lp_op_facts *facts) {
+  const recorder *r = (const recorder *)machine;
+  lp_vec_push(r->asked, *facts);
+  return (lp_prediction){.time_ms = 1, .low_ms = 1, .high_ms = 1};
+}
+
+static bool always(const lp_machine *machine) {
+  (void)machine;
+  return true;
+}
+
+/* What the planner asks of each operator of a pass, in the order they run. */
+static lp_status list_facts(const hw_bench *bench, int64_t past, int64_t count, lp_op_facts **out, size_t *facts,
+                            lp_diag *diag) {
+  static const lp_hw_predictor predictor = {.name = "recorder", .predict = write_down, .asks_pass_bytes = always};
+  facts_list asked = {0};
+  recorder r = {.machine = *bench->host, .asked = &asked};
+  r.machine.predictor = &predictor;
+  lp_request request = request_of(&r.machine, past, count);
+  lp_arena *arena = lp_arena_create();
+  lp_plan_problem problem[LP_STAGE_COUNT];
+  lp_status status = lp_plan_build(bench->module, &request, arena, problem, diag);
+  lp_arena_free(arena);
+  /* Prefill is asked first, decode behind it, alike. */
+  size_t half = asked.count / 2;
+  *facts = half;
+  *out = lp_alloc((half + 1) * sizeof **out);
+  if (status == LP_OK) memcpy(*out, asked.data + (past > 0 ? half : 0), half * sizeof **out);
+  lp_vec_free(&asked);
+  return status;
+}
+
+static bool same_sizes(const lp_op_facts *a, const lp_op_facts *b) {
+  if (a->kind != b->kind || a->dtype != b->dtype || a->bytes != b->bytes || a->flops != b->flops) return false;
+  for (size_t i = 0; i < LP_HW_SIZES; i++)
+    if (lp_hw_op_size(a, i) != lp_hw_op_size(b, i)) return false;
+  return true;
+}
+
+static void keep_lesser(lp_hw_samples *out, lp_hw_sample sample) {
+  for (size_t i = 0; i < out->count; i++) {
+    lp_hw_sample *there = &out->data[i];
+    if (there->facts.pass_bytes != sample.facts.pass_bytes || !same_sizes(&there->facts, &sample.facts)) continue;
+    there->time_us = fmin(there->time_us, sample.time_us);
+    return;
+  }
+  lp_vec_push(out, sample);
+}
+
+static const double least_us = 0.01; /* no operator takes no time, whatever the clock shows */
+
+/* Behind a long prompt its last row alone goes on, through weights that the prompt has driven from the caches. Decode, of which
+ * there is more, tells what such operators take. */
+static bool is_picked(const lp_op_facts *facts, int64_t tokens) {
+  return facts->m > 0 && facts->m < tokens;
+}
+
+/* One sample for each set of equal operators: the mean of their times, since equal sizes need not be equal work. Behind the
+ * queries threads do not meet, behind the output they do. */
+static void add_samples(const lp_op_facts *facts, const lp_profile *profile, int64_t tokens, lp_hw_samples *out) {
+  size_t count = profile->parts.count;
+  bool *done = lp_alloc(count * sizeof *done + 1);
+  for (size_t i = 0; i < count; i++) {
+    lp_hw_op op = lp_hw_op_of(facts[i].kind);
+    if (done[i] || op == LP_HW_ANY || is_picked(&facts[i], tokens)) continue;
+    double sum_us = 0, found = 0;
+    for (size_t j = i; j < count; j++) {
+      if (!same_sizes(&facts[i], &facts[j])) continue;
+      done[j] = true;
+      sum_us += profile->parts.data[j].ms * 1e3;
+      found++;
+    }
+    keep_lesser(out, (lp_hw_sample){.op = op, .facts = facts[i], .time_us = fmax(sum_us / found, least_us)});
+  }
+  free(done);
+}
+
+static void add_rest(const hw_bench *bench, double us, lp_hw_samples *out) {
+  lp_hw_sample sample = {.op = LP_HW_SAMPLE, .facts = {.dtype = LP_F32, .m = 1, .n = bench->vocab}, .time_us = us};
+  lp_hw_op_facts(LP_HW_SAMPLE, &sample.facts);
+  keep_lesser(out, sample);
+}
+
+lp_status hw_bench_measure(const hw_bench *bench, int64_t past, int64_t count, int64_t repetitions, lp_hw_samples *out,
+                           lp_diag *diag) {
+  lp_profile profile = {0};
+  lp_op_facts *facts = NULL;
+  size_t fact_count = 0;
+  lp_status status = lp_session_profile(bench->session, past, count, repetitions, &profile, diag);
+  if (status == LP_OK) status = list_facts(bench, past, count, &facts, &fact_count, diag);
+  if (status == LP_OK && fact_count != profile.parts.count)
+    status =
+        lp_error(diag, LP_LOC_NONE, "the planner sees %zu operators, the runtime %zu", fact_count, profile.parts.count);
+  if (status == LP_OK) {
+    add_samples(facts, &profile, count, out);
+    add_rest(bench, profile.other_ms * 1e3, out);
+  }
+  free(facts);
+  lp_vec_free(&profile.parts);
+  return status;
+}

@@ -1,0 +1,71 @@
+/* llmpart radio: values of the radio model: its options, and which action takes them. */
+#include "tools/radio/radio.h"
+
+#include <math.h>
+
+static const lp_tool_action actions[] = {
+    {"pathloss", radio_pathloss, 0}, {"los", radio_los, 0},  {"o2i", radio_o2i, 0},
+    {"capacity", radio_capacity, 0}, {"pf", radio_pf, 0},    {"drop", radio_drop, 1},
+    {"list", radio_list, 0},         {"show", radio_show, 1}};
+
+static lp_status act(const lp_command *command, const lp_texts *args, lp_diag *diag) {
+  return lp_tool_choose(actions, LP_COUNT(actions), command, args, diag);
+}
+
+static const radio_flags defaults = {.scenario = "UMa",
+                                     .d2d = NAN,
+                                     .h_bs = NAN,
+                                     .h_ut = NAN,
+                                     .fc = 3.5,
+                                     .h_e = 1,
+                                     .h_building = 5,
+                                     .w_street = 20,
+                                     .sinr_db = NAN,
+                                     .block_hz = 180e3,
+                                     .blocks = 100,
+                                     .seed = 1,
+                                     .scheduler = "pf",
+                                     .beta = 0.01};
+
+static const char usage[] =
+    "llmpart radio pathloss | los | o2i | capacity | pf | drop PROFILE | list | show PROFILE [options]";
+static const char summary[] =
+    "Values of the radio model, by 3GPP TR 38.901: path loss (dB), probability of line of sight, loss into buildings "
+    "(dB), Shannon\ncapacity (bit/s), what a scheduler gives the users of a cell, and users dropped over a network. "
+    "PROFILE is a name of the list\nor a YAML file.";
+
+int lp_tool_radio(int argc, char **argv) {
+  radio_flags flags = defaults;
+  const lp_option options[] = {
+      {"--scenario", LP_OPTION_TEXT, &flags.scenario, "UMa|UMi|RMa|InH-office|InH-open", "of TR 38.901 (UMa)", 0},
+      {"--los", LP_OPTION_FLAG, &flags.los, NULL, "pathloss: with line of sight", 0},
+      {"--nlos", LP_OPTION_FLAG, &flags.nlos, NULL, "pathloss: without", 0},
+      {"--d2d", LP_OPTION_F64, &flags.d2d, "M", "distance along the ground, m", 0},
+      {"--hbs", LP_OPTION_F64, &flags.h_bs, "M", "height of the base station, m (UMa 25, UMi 10, RMa 35, InH 3)", 0},
+      {"--hut", LP_OPTION_F64, &flags.h_ut, "M", "height of the user, m (1.5; InH 1)", 0},
+      {"--fc", LP_OPTION_F64, &flags.fc, "GHZ", "carrier frequency, GHz (3.5)", 0},
+      {"--he", LP_OPTION_F64, &flags.h_e, "M", "UMa: effective environment height, m (1)", 0},
+      {"--hbuilding", LP_OPTION_F64, &flags.h_building, "M", "RMa: height of buildings, m (5)", 0},
+      {"--wstreet", LP_OPTION_F64, &flags.w_street, "M", "RMa: width of streets, m (20)", 0},
+      {"--high-loss", LP_OPTION_FLAG, &flags.high_loss, NULL, "o2i: behind coated glass", 0},
+      {"--din", LP_OPTION_F64, &flags.d_in, "M", "o2i: of the way, inside, m (0)", 0},
+      {"--sinr", LP_OPTION_SIGNED, &flags.sinr_db, "DB", "capacity, pf: signal to interference and noise, dB", 0},
+      {"--blocks", LP_OPTION_COUNT, &flags.blocks, "N", "capacity, pf: resource blocks (100)", 1},
+      {"--block-hz", LP_OPTION_F64, &flags.block_hz, "HZ", "their width (180e3)", 0},
+      {"--gap", LP_OPTION_F64, &flags.gap_db, "DB", "capacity, pf: behind Shannon (0)", 0},
+      {"--cap", LP_OPTION_F64, &flags.cap, "BITS", "capacity, pf: most bit/s/Hz (none)", 0},
+      {"--users", LP_OPTION_COUNT, &flags.users, "N", "pf: of the same SINR; drop: over all cells (10 a sector)", 1},
+      {"--scheduler", LP_OPTION_CHOICE, &flags.scheduler, "pf|rr|max",
+       "pf: proportional fair, round robin, maximum rate (pf)", 0},
+      {"--beta", LP_OPTION_F64, &flags.beta, "B", "pf: forgetting of the mean rates (0.01)", 0},
+      {"--rayleigh", LP_OPTION_FLAG, &flags.rayleigh, NULL, "pf: block fading", 0},
+      {"--intervals", LP_OPTION_COUNT, &flags.intervals, "N",
+       "pf, drop: scheduling intervals, behind a quarter as many (4000; drop 400)", 1},
+      {"--seed", LP_OPTION_I64, &flags.seed, "N", "pf, drop: of the random numbers (1)", 0},
+      {"--csv", LP_OPTION_TEXT, &flags.csv, "FILE",
+       "a table whose columns stand for the options of their names: adds the result to each row", 0},
+      {"-o", LP_OPTION_TEXT, &flags.out, "FILE|text|csv|json", "where to, and as what", 0},
+  };
+  const lp_command command = {usage, summary, options, LP_COUNT(options), 1, 2, act, &flags};
+  return lp_tool_main(&command, argc, argv);
+}

@@ -1,0 +1,105 @@
+/* The results of llmpart verify as text and json. */
+#include "tools/verify/verify.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const status_name[] = {
+    [LP_VERIFY_PASSED] = "passed", [LP_VERIFY_FAILED] = "failed", [LP_VERIFY_UNSUPPORTED] = "unsupported"};
+
+static char *copy(const char *text) {
+  return text ? lp_strdup(text) : NULL;
+}
+
+void lp_verify_add(lp_verify_results *results, const lp_verify_result *result) {
+  lp_verify_result own = {copy(result->name), copy(result->reason), copy(result->bound), result->status,
+                          result->max_error};
+  lp_vec_push(results, own);
+}
+
+void lp_verify_results_free(lp_verify_results *results) {
+  for (size_t i = 0; i < results->count; i++) {
+    free(results->data[i].name);
+    free(results->data[i].reason);
+    free(results->data[i].bound);
+  }
+  lp_vec_free(results);
+}
+
+int64_t lp_verify_count(const lp_verify_results *results, lp_verify_status status) {
+  int64_t count = 0;
+  for (size_t i = 0; i < results->count; i++)
+    count += results->data[i].status == status;
+  return count;
+}
+
+static void put_quoted(lp_buf *out, const char *text) {
+  lp_buf_puts(out, "\"");
+  for (; *text; text++) {
+    unsigned char c = (unsigned char)*text;
+    if (c == '"' || c == '\\')
+      lp_buf_printf(out, "\\%c", c);
+    else if (c < 0x20)
+      lp_buf_printf(out, "\\u%04x", c);
+    else
+      lp_buf_append(out, text, 1);
+  }
+  lp_buf_puts(out, "\"");
+}
+
+static void put_json(const lp_verify_results *results, lp_buf *out) {
+  lp_buf_puts(out, "{\n  \"schema\": \"llmpart.verify/1\"");
+  for (size_t i = 0; i < LP_COUNT(status_name); i++)
+    lp_buf_printf(out, ",\n  \"%s\": %" PRId64, status_name[i], lp_verify_count(results, (lp_verify_status)i));
+  lp_buf_puts(out, ",\n  \"tests\": [");
+  for (size_t i = 0; i < results->count; i++) {
+    const lp_verify_result *result = &results->data[i];
+    lp_buf_puts(out, i ? ",\n    {\"name\": " : "\n    {\"name\": ");
+    put_quoted(out, result->name);
+    lp_buf_printf(out, ", \"status\": \"%s\", \"reason\": ", status_name[result->status]);
+    if (result->reason)
+      put_quoted(out, result->reason);
+    else
+      lp_buf_puts(out, "null");
+    if (result->bound) {
+      lp_buf_puts(out, ", \"bound\": ");
+      put_quoted(out, result->bound);
+    }
+    if (result->max_error >= 0) lp_buf_printf(out, ", \"max_error\": %.3g", result->max_error);
+    lp_buf_puts(out, "}");
+  }
+  lp_buf_puts(out, "\n  ]\n}\n");
+}
+
+static void put_text(const lp_verify_results *results, lp_buf *out) {
+  int width = 24;
+  for (size_t i = 0; i < results->count; i++) {
+    int length = (int)strlen(results->data[i].name);
+    if (length > width) width = length < 72 ? length : 72;
+  }
+  for (size_t i = 0; i < results->count; i++) {
+    const lp_verify_result *result = &results->data[i];
+    lp_buf_printf(out, "%-*s %s", width, result->name, status_name[result->status]);
+    if (result->bound) lp_buf_printf(out, ", bound: %s", result->bound);
+    if (result->reason)
+      lp_buf_printf(out, ": %s", result->reason);
+    else if (result->max_error >= 0)
+      lp_buf_printf(out, ", within %.3g", result->max_error);
+    lp_buf_puts(out, "\n");
+  }
+  for (size_t i = 0; i < LP_COUNT(status_name); i++)
+    lp_buf_printf(out, "%s%" PRId64 " %s", i ? ", " : "", lp_verify_count(results, (lp_verify_status)i),
+                  status_name[i]);
+  lp_buf_puts(out, "\n");
+}
+
+lp_status lp_verify_report(const lp_verify_results *results, const char *output, lp_diag *diag) {
+  lp_buf out = {0};
+  if (lp_streq(output, "json"))
+    put_json(results, &out);
+  else
+    put_text(results, &out);
+  lp_status status = lp_tool_write("-", lp_buf_text(&out), out.size, diag);
+  lp_buf_free(&out);
+  return status;
+}
