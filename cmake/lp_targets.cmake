@@ -8,18 +8,15 @@ function(lp_library name)
   target_link_libraries(${name} PUBLIC lp_flags ${arg_LIBS})
 endfunction()
 
-# lp_check_test(NAME name SOURCES test_a.c ... [LIBS lp_base ...]): a Check program, with its own main, run by ctest.
-# It runs in the source root and finds the folder of its own files in LP_TEST_DIR. Check's own limit of 4 s for a test is
-# short where a machine is busy.
+# lp_check_test(NAME name SOURCES test_a.c ... [LIBS lp_base ...]): a Check program, run by ctest. Its tests register
+# themselves; lp_suite holds main (tests/suite.h). It runs in the source root and finds the folder of its own files in
+# LP_TEST_DIR.
 function(lp_check_test)
   cmake_parse_arguments(arg "" "NAME" "SOURCES;LIBS" ${ARGN})
   add_executable(test_${arg_NAME} ${arg_SOURCES})
   target_compile_definitions(test_${arg_NAME} PRIVATE LP_TEST_DIR="${CMAKE_CURRENT_SOURCE_DIR}")
-  # Check's macros pass no variadic arguments, which clang calls pedantic.
-  target_compile_options(test_${arg_NAME} PRIVATE $<$<C_COMPILER_ID:Clang>:-Wno-gnu-zero-variadic-macro-arguments>)
-  target_link_libraries(test_${arg_NAME} PRIVATE lp_flags ${arg_LIBS} PkgConfig::CHECK)
+  target_link_libraries(test_${arg_NAME} PRIVATE lp_flags ${arg_LIBS} lp_suite)
   add_test(NAME ${arg_NAME} COMMAND test_${arg_NAME} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(${arg_NAME} PROPERTIES ENVIRONMENT CK_DEFAULT_TIMEOUT=60)
 endfunction()
 
 # lp_shell_test(name script.sh [argument ...]): a script that fails by its exit status. It runs in the source root with

@@ -476,12 +476,10 @@ void harness_check_all(harness *h) {
   }
 }
 
-int harness_main(Suite *suite) {
-  char why[256];
+static const char *no_gpu(void) {
+  static char why[256];
   const char *gpu = getenv("LP_TEST_GPU");
-  if (gpu && !lp_streq(gpu, "cuda") && !harness_has_gpu(language_of(gpu), why)) {
-    printf("skipped: %s\n", why);
-    return 77;
-  }
-  return run_suite(suite);
+  return gpu && !lp_streq(gpu, "cuda") && !harness_has_gpu(language_of(gpu), why) ? why : NULL;
 }
+
+LP_SKIP_IF(no_gpu);

@@ -6,7 +6,7 @@
 #include "backend/backend.h"
 #include "runner.h"
 
-#include <check.h>
+#include "tests/suite.h"
 
 enum { HARNESS_MOST_VALUES = 512 };
 
@@ -75,9 +75,6 @@ void harness_check(harness *h, const char *backend, const char *march, int64_t t
  * LP_TEST_GPU in the environment instead: "cuda" as CUDA code with its own launches, compiled for the CPU (tests/gpu);
  * "opencl" or "driver" (CUDA) by the runtime, on whatever GPU there is. */
 void harness_check_all(harness *h);
-
-/* Runs every test of a suite; the program's exit status. */
-int harness_main(Suite *suite);
 
 /* ---- parts (harness_run.c, harness_foreign.c) ---- */
 

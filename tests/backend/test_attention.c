@@ -1,8 +1,11 @@
 /* op.attention, op.kv_append, op.rotary: head sizes, grouped queries, layouts, masks, windows, past tokens. */
 #include "harness.h"
+#include "tests/suite.h"
 
 #include <math.h>
 #include <stdlib.h>
+
+LP_CASE(.timeout = 600);
 
 typedef struct {
   int64_t heads, kv_heads, d;
@@ -86,17 +89,15 @@ static void check_attentions(const attention_case *cases, size_t count, const in
   harness_free(h);
 }
 
-START_TEST(attention) {
+LP_TEST(attention) {
   for (size_t i = 0; i < LP_COUNT(sizes); i++)
     check_attentions(attentions, LP_COUNT(attentions), sizes[i]);
 }
-END_TEST
 
-START_TEST(attention_of_halves) {
+LP_TEST(attention_of_halves) {
   for (size_t i = 0; i < LP_COUNT(sizes); i++)
     check_attentions(halves, LP_COUNT(halves), sizes[i]);
 }
-END_TEST
 
 static const struct {
   const char *x, *table, *layout;
@@ -108,7 +109,7 @@ static const struct {
     {"b,4,s,40", "b,s,10", "bhsd", 20, true},  {"b,s,1,128", "1,s,64", "bshd", 128, false},
 };
 
-START_TEST(rotary) {
+LP_TEST(rotary) {
   harness *h = harness_create(2, 5, 0);
   lp_value *in[LP_COUNT(rotaries)][3];
   for (size_t i = 0; i < LP_COUNT(rotaries); i++) {
@@ -125,16 +126,4 @@ START_TEST(rotary) {
   harness_finish(h);
   harness_check_all(h);
   harness_free(h);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("attention");
-  TCase *tcase = tcase_create("attention");
-  tcase_set_timeout(tcase, 600);
-  tcase_add_test(tcase, attention);
-  tcase_add_test(tcase, attention_of_halves);
-  tcase_add_test(tcase, rotary);
-  suite_add_tcase(suite, tcase);
-  return harness_main(suite);
 }

@@ -1,6 +1,7 @@
 /* Bundles: what the manifest says is there, weights are a valid safetensors file, equal input gives equal bytes, and a
  * failure leaves nothing behind. */
 #include "harness.h"
+#include "tests/suite.h"
 
 #include <dirent.h>
 #include <jansson.h>
@@ -50,6 +51,8 @@ static void tear_down(void) {
   free(folder);
   lp_diag_free(diag);
 }
+
+LP_CASE(.setup = set_up, .teardown = tear_down, .timeout = 120);
 
 static lp_module *parse(const char *weights) {
   lp_buf whole = {0};
@@ -141,7 +144,7 @@ static void step_names(const json_t *program, lp_buf *out) {
   }
 }
 
-START_TEST(manifest_describes_the_bundle) {
+LP_TEST(manifest_describes_the_bundle) {
   write_weights();
   ck_assert_int_eq(write_bundle("w.bin", "a.llmpart", "cpu"), LP_OK);
   json_t *root = read_manifest("a.llmpart");
@@ -162,10 +165,9 @@ START_TEST(manifest_describes_the_bundle) {
   lp_buf_free(&steps);
   json_decref(root);
 }
-END_TEST
 
 /* Data from a multiple of 64 on, tensors side by side without gap or overlap, each as large as its shape says. */
-START_TEST(weights_are_valid_safetensors) {
+LP_TEST(weights_are_valid_safetensors) {
   write_weights();
   ck_assert_int_eq(write_bundle("w.bin", "a.llmpart", "cpu"), LP_OK);
   static const struct {
@@ -198,9 +200,8 @@ START_TEST(weights_are_valid_safetensors) {
     free(data);
   }
 }
-END_TEST
 
-START_TEST(equal_input_gives_equal_bytes) {
+LP_TEST(equal_input_gives_equal_bytes) {
   write_weights();
   ck_assert_int_eq(write_bundle("w.bin", "a.llmpart", "cpu"), LP_OK);
   ck_assert_int_eq(write_bundle("w.bin", "b.llmpart", "cpu"), LP_OK);
@@ -212,7 +213,6 @@ START_TEST(equal_input_gives_equal_bytes) {
   free(data[0]);
   free(data[1]);
 }
-END_TEST
 
 static int entries(void) {
   DIR *dir = opendir(folder);
@@ -224,7 +224,7 @@ static int entries(void) {
   return count;
 }
 
-START_TEST(failure_leaves_nothing) {
+LP_TEST(failure_leaves_nothing) {
   write_weights();
   ck_assert_int_eq(write_bundle("absent.bin", "a.llmpart", "cpu"), LP_FAILED);
   ck_assert_uint_eq(lp_diag_error_count(diag), 1);
@@ -237,10 +237,9 @@ START_TEST(failure_leaves_nothing) {
   ck_assert_int_eq(write_bundle("w.bin", "w.bin", "cpu"), LP_FAILED); /* a file is in the way */
   ck_assert_int_eq(entries(), 1);
 }
-END_TEST
 
 /* A weight that its file cuts short. */
-START_TEST(short_weight_is_refused) {
+LP_TEST(short_weight_is_refused) {
   char *path = lp_path_join(folder, "w.bin");
   ck_assert_int_eq(lp_file_write(path, "1234", 4, diag), LP_OK);
   free(path);
@@ -248,27 +247,10 @@ START_TEST(short_weight_is_refused) {
   ck_assert_ptr_nonnull(strstr(lp_diag_get(diag, 0)->text, "320 bytes"));
   ck_assert_int_eq(entries(), 1);
 }
-END_TEST
 
-START_TEST(null_backend_writes_a_bundle) {
+LP_TEST(null_backend_writes_a_bundle) {
   ck_assert_int_eq(write_bundle("absent.bin", "a.llmpart", "null"), LP_OK);
   json_t *root = read_manifest("a.llmpart");
   ck_assert_uint_eq(json_object_size(json_object_get(root, "files")), 2); /* plan and report */
   json_decref(root);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("bundle");
-  TCase *tcase = tcase_create("bundle");
-  tcase_set_timeout(tcase, 120);
-  tcase_add_checked_fixture(tcase, set_up, tear_down);
-  tcase_add_test(tcase, manifest_describes_the_bundle);
-  tcase_add_test(tcase, weights_are_valid_safetensors);
-  tcase_add_test(tcase, equal_input_gives_equal_bytes);
-  tcase_add_test(tcase, failure_leaves_nothing);
-  tcase_add_test(tcase, short_weight_is_refused);
-  tcase_add_test(tcase, null_backend_writes_a_bundle);
-  suite_add_tcase(suite, tcase);
-  return harness_main(suite);
 }

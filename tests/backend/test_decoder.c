@@ -1,9 +1,12 @@
 /* Whole decoder layers: operators that wait for each other, share slots and scratch, and append to caches, with as many
  * threads as would show a missing barrier. */
 #include "harness.h"
+#include "tests/suite.h"
 
 #include <math.h>
 #include <stdlib.h>
+
+LP_CASE(.timeout = 600);
 
 enum { HIDDEN = 96, HEADS = 6, KV_HEADS = 2, HEAD = 16, FFN = 200, VOCAB = 131 };
 
@@ -74,18 +77,8 @@ static void check_decoder(const int64_t size[3]) {
   harness_free(h);
 }
 
-START_TEST(decoder) {
+LP_TEST(decoder) {
   static const int64_t sizes[][3] = {{1, 1, 0}, {1, 1, 33}, {1, 4, 2}, {1, 5, 2}, {2, 9, 0}, {4, 1, 7}, {1, 75, 10}};
   for (size_t i = 0; i < LP_COUNT(sizes); i++)
     check_decoder(sizes[i]);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("decoder");
-  TCase *tcase = tcase_create("decoder");
-  tcase_set_timeout(tcase, 600);
-  tcase_add_test(tcase, decoder);
-  suite_add_tcase(suite, tcase);
-  return harness_main(suite);
 }

@@ -1,7 +1,10 @@
 /* op.map and op.fused: every function, broadcasting, element types, casts. */
 #include "harness.h"
+#include "tests/suite.h"
 
 #include <stdlib.h>
+
+LP_CASE(.timeout = 300);
 
 static lp_value *map(harness *h, const char *fn, lp_dtype dtype, const char *dims, lp_value *x, lp_value *y,
                      lp_value *z) {
@@ -29,7 +32,7 @@ static const struct {
     {"acosh", 1, 90},      {"atanh", -1, 1},       {"shrink", -2, 2},    {"thresholdedrelu", -3, 3},
 };
 
-START_TEST(unary_functions) {
+LP_TEST(unary_functions) {
   harness *h = harness_create(1, 1, 0);
   lp_value *x[LP_COUNT(unary)];
   for (size_t i = 0; i < LP_COUNT(unary); i++)
@@ -40,10 +43,9 @@ START_TEST(unary_functions) {
   harness_check_all(h);
   harness_free(h);
 }
-END_TEST
 
 /* Doubles are computed as doubles. */
-START_TEST(double_functions) {
+LP_TEST(double_functions) {
   harness *h = harness_create(1, 1, 0);
   h->rtol = 1e-11;
   h->atol = 1e-13;
@@ -58,10 +60,9 @@ START_TEST(double_functions) {
   harness_check_all(h);
   harness_free(h);
 }
-END_TEST
 
 /* Bits, and shifts by fewer, as many and more of them than there are. */
-START_TEST(bits) {
+LP_TEST(bits) {
   static const lp_dtype dtypes[] = {LP_U8, LP_I8, LP_U16, LP_I16, LP_I32, LP_U32, LP_I64, LP_U64};
   static const char *const fns[] = {"bitand", "bitor", "bitxor", "shl", "shr"};
   harness *h = harness_create(1, 1, 0);
@@ -86,12 +87,11 @@ START_TEST(bits) {
   harness_check_all(h);
   harness_free(h);
 }
-END_TEST
 
 static const char *const arithmetic[] = {"add", "sub", "mul", "div", "pow", "mod", "fmod", "min", "max", "prelu"};
 static const char *const comparisons[] = {"eq", "lt", "le", "gt", "ge"};
 
-START_TEST(binary_functions) {
+LP_TEST(binary_functions) {
   static const lp_dtype dtypes[] = {LP_F32, LP_F64, LP_I64, LP_I32, LP_F16, LP_BF16, LP_U8};
   harness *h = harness_create(1, 1, 0);
   h->rtol = 1e-3; /* pow and mod of f32 near a jump are not asked for here: operands are whole */
@@ -110,10 +110,9 @@ START_TEST(binary_functions) {
   harness_check_all(h);
   harness_free(h);
 }
-END_TEST
 
 /* Integer division and remainders of both signs, by zero only where it must not trap. */
-START_TEST(integer_signs) {
+LP_TEST(integer_signs) {
   harness *h = harness_create(1, 1, 0);
   lp_value *x = harness_input(h, LP_I64, "129", -40, 40), *y = harness_input(h, LP_I64, "129", -9, -1);
   lp_value *small = harness_input(h, LP_I32, "65", -100, 100), *two = harness_constant(h, LP_I32, "1", 3, 3.5);
@@ -129,7 +128,6 @@ START_TEST(integer_signs) {
   harness_check_all(h);
   harness_free(h);
 }
-END_TEST
 
 /* Shapes of two operands and the result. */
 static const char *const broadcasts[][3] = {
@@ -146,7 +144,7 @@ static const char *const broadcasts[][3] = {
     {"3,5,2", "1", "3,5,2"},
 };
 
-START_TEST(broadcasting) {
+LP_TEST(broadcasting) {
   harness *h = harness_create(2, 5, 0);
   lp_value *x[LP_COUNT(broadcasts)], *y[LP_COUNT(broadcasts)];
   for (size_t i = 0; i < LP_COUNT(broadcasts); i++) {
@@ -165,9 +163,8 @@ START_TEST(broadcasting) {
   harness_check_all(h);
   harness_free(h);
 }
-END_TEST
 
-START_TEST(casts) {
+LP_TEST(casts) {
   static const lp_dtype dtypes[] = {LP_F32, LP_F64, LP_F16, LP_BF16, LP_I64, LP_I32, LP_I16, LP_I8, LP_U8, LP_BOOL};
   static const lp_dtype minis[] = {LP_F8E4M3FN, LP_F8E4M3FNUZ, LP_F8E5M2, LP_F8E5M2FNUZ, LP_F8E8M0};
   harness *h = harness_create(1, 1, 0);
@@ -190,9 +187,8 @@ START_TEST(casts) {
   harness_check_all(h);
   harness_free(h);
 }
-END_TEST
 
-START_TEST(logic_and_choice) {
+LP_TEST(logic_and_choice) {
   harness *h = harness_create(3, 7, 0);
   lp_value *p = harness_input(h, LP_BOOL, "b,s", 0, 1), *q = harness_input(h, LP_BOOL, "s", 0, 1);
   lp_value *x = harness_input(h, LP_F32, "b,s", -1, 1), *y = harness_input(h, LP_F32, "1,s", -1, 1);
@@ -212,10 +208,9 @@ START_TEST(logic_and_choice) {
   harness_check_all(h);
   harness_free(h);
 }
-END_TEST
 
 /* (x + w) * c, silu of it: two results from one loop. */
-START_TEST(fused) {
+LP_TEST(fused) {
   harness *h = harness_create(2, 9, 0);
   lp_value *x = harness_input(h, LP_F32, "b,s,21", -2, 2), *r = harness_input(h, LP_F32, "b,s,1", -2, 2);
   lp_value *w = harness_constant(h, LP_F32, "21", -1, 1), *c = harness_constant(h, LP_F32, "", 0.75, 0.75);
@@ -243,22 +238,4 @@ START_TEST(fused) {
   harness_finish(h);
   harness_check_all(h);
   harness_free(h);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("elementwise");
-  TCase *tcase = tcase_create("elementwise");
-  tcase_set_timeout(tcase, 300);
-  tcase_add_test(tcase, unary_functions);
-  tcase_add_test(tcase, double_functions);
-  tcase_add_test(tcase, bits);
-  tcase_add_test(tcase, binary_functions);
-  tcase_add_test(tcase, integer_signs);
-  tcase_add_test(tcase, broadcasting);
-  tcase_add_test(tcase, casts);
-  tcase_add_test(tcase, logic_and_choice);
-  tcase_add_test(tcase, fused);
-  suite_add_tcase(suite, tcase);
-  return harness_main(suite);
 }

@@ -1,8 +1,11 @@
 /* What emission promises apart from numbers: forms, determinism, targets, refusals. */
 #include "harness.h"
+#include "tests/suite.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+LP_CASE(.timeout = 300);
 
 /* y = silu(x . w + bias), then a norm: enough to have every kind of symbol. */
 static harness *small_model(void) {
@@ -29,7 +32,7 @@ static lp_status emit(harness *h, const char *march, lp_emit_form form, lp_buf *
 
 static const char *const marches[] = {"x86-64-v3", "x86-64-v4", "native", "armv8-a", "cortex-a76"};
 
-START_TEST(two_emissions_are_equal) {
+LP_LOOP_TEST(two_emissions_are_equal, 0, LP_COUNT(marches)) {
   static const lp_emit_form forms[] = {LP_EMIT_LLVM_IR, LP_EMIT_ASM, LP_EMIT_OBJECT, LP_EMIT_SHARED};
   for (size_t i = 0; i < LP_COUNT(forms); i++) {
     lp_buf text[2] = {{0}, {0}};
@@ -45,9 +48,8 @@ START_TEST(two_emissions_are_equal) {
     lp_buf_free(&text[1]);
   }
 }
-END_TEST
 
-START_TEST(forms_are_what_they_say) {
+LP_TEST(forms_are_what_they_say) {
   harness *h = small_model();
   lp_buf text = {0};
   ck_assert_int_eq(emit(h, "x86-64-v3", LP_EMIT_LLVM_IR, &text), LP_OK);
@@ -66,10 +68,9 @@ START_TEST(forms_are_what_they_say) {
   ck_assert_int_eq(emit(h, "x86-64-v3", LP_EMIT_SOURCE, &text), LP_FAILED);
   harness_free(h);
 }
-END_TEST
 
 /* Vectors as wide as the processor has them, and fused multiply-adds. */
-START_TEST(target_is_used) {
+LP_LOOP_TEST(target_is_used, 0, 3) {
   static const struct {
     const char *march, *must, *must_not;
   } cases[] = {{"x86-64-v3", "ymm", "zmm"}, {"x86-64-v4", "zmm", "fmla"}, {"armv8-a", "fmla", "ymm"}};
@@ -81,7 +82,6 @@ START_TEST(target_is_used) {
   lp_buf_free(&text);
   harness_free(h);
 }
-END_TEST
 
 static void expect_error(harness *h, const char *text) {
   ck_assert_uint_eq(lp_diag_error_count(h->diag), 1);
@@ -90,7 +90,7 @@ static void expect_error(harness *h, const char *text) {
   harness_free(h);
 }
 
-START_TEST(unfit_march_is_refused) {
+LP_LOOP_TEST(unfit_march_is_refused, 0, 3) {
   static const char *const cases[][2] = {
       {"x86-64-v2", "lacks AVX2"}, {"x86-64", "x86-64-v3"}, {"znver9", "unknown march"}};
   harness *h = small_model();
@@ -99,9 +99,8 @@ START_TEST(unfit_march_is_refused) {
   ck_assert_uint_eq(out.size, 0);
   expect_error(h, cases[_i][1]);
 }
-END_TEST
 
-START_TEST(missing_linker_is_named) {
+LP_TEST(missing_linker_is_named) {
   harness *h = small_model();
   lp_buf out = {0};
   setenv("PATH", "/nonexistent", 1);
@@ -109,9 +108,8 @@ START_TEST(missing_linker_is_named) {
   ck_assert_str_eq(lp_diag_get(h->diag, 0)->loc.file, "ld.lld-19");
   expect_error(h, "cannot run the linker");
 }
-END_TEST
 
-START_TEST(unfit_operator_is_named) {
+LP_TEST(unfit_operator_is_named) {
   harness *h = harness_create(1, 1, 0);
   lp_value *x = harness_input(h, LP_F64, "b,s,8", -1, 1);
   lp_value *y = HARNESS_OP(h, LP_OP_SOFTMAX, x->type, x);
@@ -126,10 +124,9 @@ START_TEST(unfit_operator_is_named) {
   ck_assert_str_eq(lp_diag_get(h->diag, 0)->loc.node, "/attn/Softmax");
   expect_error(h, "cpu cannot run 'op.softmax'");
 }
-END_TEST
 
 /* Equal operators are one function, however often they occur. */
-START_TEST(equal_operators_share_code) {
+LP_TEST(equal_operators_share_code) {
   harness *h = harness_create(1, 3, 0);
   lp_value *x = harness_input(h, LP_F32, "b,s,64", -1, 1);
   for (int i = 0; i < 12; i++)
@@ -147,20 +144,4 @@ START_TEST(equal_operators_share_code) {
   lp_buf_free(&text);
   harness_check(h, "cpu", "native", 2);
   harness_free(h);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("emit");
-  TCase *tcase = tcase_create("emit");
-  tcase_set_timeout(tcase, 300);
-  tcase_add_loop_test(tcase, two_emissions_are_equal, 0, (int)LP_COUNT(marches));
-  tcase_add_test(tcase, forms_are_what_they_say);
-  tcase_add_loop_test(tcase, target_is_used, 0, 3);
-  tcase_add_loop_test(tcase, unfit_march_is_refused, 0, 3);
-  tcase_add_test(tcase, missing_linker_is_named);
-  tcase_add_test(tcase, unfit_operator_is_named);
-  tcase_add_test(tcase, equal_operators_share_code);
-  suite_add_tcase(suite, tcase);
-  return harness_main(suite);
 }

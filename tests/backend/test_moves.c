@@ -1,7 +1,10 @@
 /* What moves elements: gathers, concat, slice, transpose, expand, pad, and what is made from sizes. */
 #include "harness.h"
+#include "tests/suite.h"
 
 #include <stdlib.h>
+
+LP_CASE(.timeout = 300);
 
 static const lp_poly *size(harness *h, const char *text) {
   return harness_type(h, LP_I64, text).dim[0];
@@ -20,7 +23,7 @@ static lp_value *i64s(harness *h, lp_value *value, const char *name, const int64
   return value;
 }
 
-START_TEST(gathers) {
+LP_TEST(gathers) {
   harness *h = harness_create(2, 5, 0);
   lp_value *ids = harness_input(h, LP_I64, "b,s", 0, 40), *small = harness_input(h, LP_I32, "3", -3, 3);
   lp_value *x = harness_input(h, LP_F32, "b,s,7", -1, 1), *one = harness_input(h, LP_I64, "", 1, 2);
@@ -40,10 +43,9 @@ START_TEST(gathers) {
   harness_check_all(h);
   harness_free(h);
 }
-END_TEST
 
 /* Places that come twice, and outside: clamped, and joined in the order of the index whatever the threads. */
-START_TEST(scatters) {
+LP_TEST(scatters) {
   static const char *const reductions[] = {"none", "add", "mul", "min", "max"};
   static const lp_dtype dtypes[] = {LP_F32, LP_F64, LP_I32, LP_I64, LP_U64, LP_U8, LP_F16};
   harness *h = harness_create(2, 5, 0);
@@ -69,9 +71,8 @@ START_TEST(scatters) {
   harness_check_all(h);
   harness_free(h);
 }
-END_TEST
 
-START_TEST(copies) {
+LP_TEST(copies) {
   harness *h = harness_create(2, 6, 3);
   lp_value *x = harness_input(h, LP_F32, "b,s,5", -1, 1), *y = harness_input(h, LP_F32, "b,4,5", -1, 1);
   lp_value *i = harness_input(h, LP_I64, "s,8", -9, 9), *flag = harness_input(h, LP_BOOL, "b,s", 0, 1);
@@ -98,10 +99,9 @@ START_TEST(copies) {
   harness_check_all(h);
   harness_free(h);
 }
-END_TEST
 
 /* Windows over one, two and three axes. */
-START_TEST(windows) {
+LP_TEST(windows) {
   harness *h = harness_create(2, 9, 0);
   lp_value *x = harness_input(h, LP_F32, "b,3,s", -1, 1), *y = harness_input(h, LP_F64, "2,7,8", -1, 1);
   lp_value *z = harness_input(h, LP_U8, "1,2,4,5,3", 0, 99);
@@ -118,9 +118,8 @@ START_TEST(windows) {
   harness_check_all(h);
   harness_free(h);
 }
-END_TEST
 
-START_TEST(made_from_sizes) {
+LP_TEST(made_from_sizes) {
   static const lp_dtype dtypes[] = {LP_F32, LP_I64, LP_I32, LP_F16, LP_U8, LP_F64};
   harness *h = harness_create(2, 6, 3);
   harness_input(h, LP_F32, "1", 0, 1);
@@ -137,18 +136,4 @@ START_TEST(made_from_sizes) {
   harness_finish(h);
   harness_check_all(h);
   harness_free(h);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("moves");
-  TCase *tcase = tcase_create("moves");
-  tcase_set_timeout(tcase, 300);
-  tcase_add_test(tcase, gathers);
-  tcase_add_test(tcase, scatters);
-  tcase_add_test(tcase, copies);
-  tcase_add_test(tcase, windows);
-  tcase_add_test(tcase, made_from_sizes);
-  suite_add_tcase(suite, tcase);
-  return harness_main(suite);
 }

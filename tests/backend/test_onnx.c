@@ -5,7 +5,6 @@
 #include "passes/passes.h"
 #include "tests/suite.h"
 
-#include <check.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -231,28 +230,14 @@ static void check(int model, const placement *where) {
   lp_arena_free(b.arena);
 }
 
-START_TEST(cut_between_layers) {
+LP_LOOP_TEST(cut_between_layers, 0, LP_COUNT(models)) {
   check(_i, &(placement){.scheduler = "cut", .cut = 1, .opset = 21});
 }
-END_TEST
 
-START_TEST(interleaved) {
+LP_LOOP_TEST(interleaved, 0, LP_COUNT(models)) {
   check(_i, &(placement){.scheduler = "cut", .cut = 1, .pin = "layer.0.attention=cloud", .opset = 21});
 }
-END_TEST
 
-START_TEST(older_opset) {
+LP_LOOP_TEST(older_opset, 0, LP_COUNT(models)) {
   check(_i, &(placement){.scheduler = "cut", .cut = 1, .opset = 17});
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("onnx");
-  TCase *tests = tcase_create("halves");
-  tcase_set_timeout(tests, 60);
-  tcase_add_loop_test(tests, cut_between_layers, 0, (int)LP_COUNT(models));
-  tcase_add_loop_test(tests, interleaved, 0, (int)LP_COUNT(models));
-  tcase_add_loop_test(tests, older_opset, 0, (int)LP_COUNT(models));
-  suite_add_tcase(suite, tests);
-  return run_suite(suite);
 }

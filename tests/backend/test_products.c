@@ -1,7 +1,10 @@
 /* op.linear and op.matmul: odd sizes, one row and many, weight types, epilogues, gates. */
 #include "harness.h"
+#include "tests/suite.h"
 
 #include <stdlib.h>
+
+LP_CASE(.timeout = 600);
 
 typedef struct {
   const char *rows;
@@ -67,16 +70,14 @@ static void check_linears(int64_t b, int64_t s, lp_dtype stored) {
 
 static const int64_t row_counts[][2] = {{1, 1}, {1, 3}, {2, 2}, {1, 5}, {1, 13}, {3, 19}, {1, 211}};
 
-START_TEST(linear) {
+LP_TEST(linear) {
   for (size_t i = 0; i < LP_COUNT(row_counts); i++)
     check_linears(row_counts[i][0], row_counts[i][1], LP_F32);
 }
-END_TEST
 
-START_TEST(linear_narrowed) {
+LP_TEST(linear_narrowed) {
   check_linears(1, 7, LP_F16);
 }
-END_TEST
 
 /* Operands that 16 bits hold, so that tensor cores and the reference multiply the same; integer weights are but for their scales. */
 static const linear_case halves[] = {
@@ -116,14 +117,13 @@ static void check_narrow_operands(const linear_case *cases, size_t count, int64_
   harness_free(h);
 }
 
-START_TEST(linear_of_many_rows) {
+LP_TEST(linear_of_many_rows) {
   static const int64_t rows[][2] = {{1, 17}, {2, 32}, {1, 129}, {3, 90}};
   for (size_t i = 0; i < LP_COUNT(rows); i++) {
     check_narrow_operands(halves, LP_COUNT(halves), rows[i][0], rows[i][1], 0);
     check_narrow_operands(coded, LP_COUNT(coded), rows[i][0], rows[i][1], 0.5);
   }
 }
-END_TEST
 
 /* x, y, result, transpositions */
 static const struct {
@@ -157,20 +157,7 @@ static void check_matmuls(int64_t s) {
   harness_free(h);
 }
 
-START_TEST(matmul) {
+LP_TEST(matmul) {
   check_matmuls(5);
   check_matmuls(70);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("products");
-  TCase *tcase = tcase_create("products");
-  tcase_set_timeout(tcase, 600);
-  tcase_add_test(tcase, linear);
-  tcase_add_test(tcase, linear_narrowed);
-  tcase_add_test(tcase, linear_of_many_rows);
-  tcase_add_test(tcase, matmul);
-  suite_add_tcase(suite, tcase);
-  return harness_main(suite);
 }

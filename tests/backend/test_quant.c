@@ -5,6 +5,9 @@
 #include <stdlib.h>
 
 #include "backend/backend_internal.h"
+#include "tests/suite.h"
+
+LP_CASE(.timeout = 600);
 
 /* ---- op.linear ---- */
 
@@ -83,12 +86,11 @@ static void check_linears(int64_t b, int64_t s) {
   harness_free(h);
 }
 
-START_TEST(linear_in_groups) {
+LP_TEST(linear_in_groups) {
   static const int64_t rows[][2] = {{1, 1}, {1, 2}, {1, 3}, {2, 2}, {1, 5}, {1, 13}, {3, 19}};
   for (size_t i = 0; i < LP_COUNT(rows); i++)
     check_linears(rows[i][0], rows[i][1]);
 }
-END_TEST
 
 /* Quantised by us: the reference multiplies by the weight as the file has it. int8 is within 1/254 of a group's largest
  * weight, int4 within 1/14. */
@@ -111,11 +113,10 @@ static void check_stored(const char *store, double error) {
   }
 }
 
-START_TEST(linear_quantised) {
+LP_TEST(linear_quantised) {
   check_stored("int8", 0.5 / 254);
   check_stored("int4", 0.5 / 14);
 }
-END_TEST
 
 /* ---- op.quantize, op.dequantize ---- */
 
@@ -160,14 +161,13 @@ static void check_forms(int64_t s) {
   harness_free(h);
 }
 
-START_TEST(quantize_and_back) {
+LP_TEST(quantize_and_back) {
   check_forms(1);
   check_forms(23);
 }
-END_TEST
 
 /* No code holds an infinity or a NaN: their groups have no scale, and codes that are defined all the same. */
-START_TEST(what_is_no_number) {
+LP_TEST(what_is_no_number) {
   const float groups[][4] = {{1, NAN, 2, 3}, {NAN, 5, 1, 0}, {1, -INFINITY, 2, 3}, {INFINITY, NAN, 0, 0}};
   const lp_dtype scales[] = {LP_F32, LP_F16, LP_BF16};
   for (size_t i = 0; i < LP_COUNT(groups) * LP_COUNT(scales); i++) {
@@ -180,11 +180,10 @@ START_TEST(what_is_no_number) {
     ck_assert_mem_eq(narrow, ((uint8_t[]){8, 8, 8, 8}), 4);
   }
 }
-END_TEST
 
 /* ---- op.matmul of other types ---- */
 
-START_TEST(matmul_of_other_types) {
+LP_TEST(matmul_of_other_types) {
   static const lp_dtype dtypes[] = {LP_I32, LP_I64, LP_F64, LP_U32};
   harness *h = harness_create(2, 7, 0);
   lp_value *a[LP_COUNT(dtypes)], *b[LP_COUNT(dtypes)];
@@ -197,18 +196,4 @@ START_TEST(matmul_of_other_types) {
   harness_finish(h);
   harness_check_all(h);
   harness_free(h);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("quant");
-  TCase *tcase = tcase_create("quant");
-  tcase_set_timeout(tcase, 600);
-  tcase_add_test(tcase, linear_in_groups);
-  tcase_add_test(tcase, linear_quantised);
-  tcase_add_test(tcase, what_is_no_number);
-  tcase_add_test(tcase, quantize_and_back);
-  tcase_add_test(tcase, matmul_of_other_types);
-  suite_add_tcase(suite, tcase);
-  return harness_main(suite);
 }

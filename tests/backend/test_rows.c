@@ -1,7 +1,10 @@
 /* Norms, softmax, reductions, argmax, running sums. */
 #include "harness.h"
+#include "tests/suite.h"
 
 #include <stdlib.h>
+
+LP_CASE(.timeout = 300);
 
 static lp_value *norm(harness *h, lp_kind kind, int32_t count, lp_value *const *in, const char *type) {
   lp_type types[] = {in[0]->type, in[0]->type};
@@ -14,7 +17,7 @@ static lp_value *norm(harness *h, lp_kind kind, int32_t count, lp_value *const *
   return op->out[0];
 }
 
-START_TEST(norms) {
+LP_LOOP_TEST(norms, 0, 2) {
   static const int sizes[] = {1, 7, 64, 100, 576};
   harness *h = harness_create(2, _i ? 9 : 1, 0);
   lp_value *x[LP_COUNT(sizes)], *r[LP_COUNT(sizes)];
@@ -39,9 +42,8 @@ START_TEST(norms) {
   harness_check_all(h);
   harness_free(h);
 }
-END_TEST
 
-START_TEST(softmax) {
+LP_TEST(softmax) {
   harness *h = harness_create(2, 7, 12);
   lp_value *x = harness_input(h, LP_F32, "b,3,s,p + s", -9, 9), *one = harness_input(h, LP_F32, "5,1", -1, 1);
   harness_keep(h, HARNESS_OP(h, LP_OP_SOFTMAX, x->type, x));
@@ -51,7 +53,6 @@ START_TEST(softmax) {
   harness_check_all(h);
   harness_free(h);
 }
-END_TEST
 
 static void reduce(harness *h, const char *fn, lp_value *x, const int64_t *axes, int32_t count, const char *dims) {
   lp_value *y = HARNESS_OP(h, LP_OP_REDUCE, harness_type(h, x->type.dtype, dims), x);
@@ -60,7 +61,7 @@ static void reduce(harness *h, const char *fn, lp_value *x, const int64_t *axes,
   harness_keep(h, y);
 }
 
-START_TEST(reductions) {
+LP_TEST(reductions) {
   static const char *const fns[] = {"sum", "mean", "max", "min", "prod", "l1", "l2", "sumsq", "logsumexp"};
   harness *h = harness_create(2, 6, 0);
   lp_value *x = harness_input(h, LP_F32, "b,s,3,19", -1.5, 1.5), *i = harness_input(h, LP_I64, "b,s,5", -4, 4);
@@ -79,9 +80,8 @@ START_TEST(reductions) {
   harness_check_all(h);
   harness_free(h);
 }
-END_TEST
 
-START_TEST(argmax_and_cumsum) {
+LP_TEST(argmax_and_cumsum) {
   harness *h = harness_create(2, 6, 0);
   lp_value *x = harness_input(h, LP_F32, "b,s,101", -2, 2), *ties = harness_input(h, LP_I64, "b,9", 0, 3);
   lp_value *whole = HARNESS_OP(h, LP_OP_MAP, harness_type(h, LP_F32, "b,9"), ties);
@@ -107,10 +107,9 @@ START_TEST(argmax_and_cumsum) {
   harness_check_all(h);
   harness_free(h);
 }
-END_TEST
 
 /* Every element type, by the plain loops. */
-START_TEST(axis_types) {
+LP_TEST(axis_types) {
   static const lp_dtype dtypes[] = {LP_F64, LP_F16, LP_I64, LP_I32, LP_U32, LP_I8, LP_U8, LP_U64};
   harness *h = harness_create(2, 5, 0);
   lp_value *x[LP_COUNT(dtypes)];
@@ -129,10 +128,9 @@ START_TEST(axis_types) {
   harness_check_all(h);
   harness_free(h);
 }
-END_TEST
 
 /* Many ties, places among one, few and all, every element type that there is. */
-START_TEST(greatest) {
+LP_TEST(greatest) {
   static const lp_dtype dtypes[] = {LP_F32, LP_F64, LP_F16, LP_BF16, LP_I64, LP_U64,
                                     LP_I32, LP_U32, LP_I16, LP_U16,  LP_I8,  LP_U8};
   static const char *const dims[] = {"b,1,s", "b,5,s", "b,37,s"};
@@ -152,19 +150,4 @@ START_TEST(greatest) {
   harness_finish(h);
   harness_check_all(h);
   harness_free(h);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("rows");
-  TCase *tcase = tcase_create("rows");
-  tcase_set_timeout(tcase, 300);
-  tcase_add_loop_test(tcase, norms, 0, 2);
-  tcase_add_test(tcase, softmax);
-  tcase_add_test(tcase, reductions);
-  tcase_add_test(tcase, argmax_and_cumsum);
-  tcase_add_test(tcase, axis_types);
-  tcase_add_test(tcase, greatest);
-  suite_add_tcase(suite, tcase);
-  return harness_main(suite);
 }

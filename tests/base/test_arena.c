@@ -1,6 +1,7 @@
-#include "tests/base/test_base.h"
+#include "tests/base/expect.h"
+#include "tests/suite.h"
 
-START_TEST(memory_is_zeroed_and_aligned) {
+LP_TEST(memory_is_zeroed_and_aligned) {
   lp_arena *arena = lp_arena_create();
   for (int round = 0; round < 3; round++) {
     for (size_t size = 0; size < 300000; size = size * 3 + 1) {
@@ -14,9 +15,8 @@ START_TEST(memory_is_zeroed_and_aligned) {
   }
   lp_arena_free(arena);
 }
-END_TEST
 
-START_TEST(allocations_do_not_overlap) {
+LP_TEST(allocations_do_not_overlap) {
   enum { COUNT = 3000 };
   lp_arena *arena = lp_arena_create();
   unsigned char *p[COUNT];
@@ -29,9 +29,8 @@ START_TEST(allocations_do_not_overlap) {
       expect_true(p[i][j] == i % 251);
   lp_arena_free(arena);
 }
-END_TEST
 
-START_TEST(reset_returns_to_the_first_block) {
+LP_TEST(reset_returns_to_the_first_block) {
   lp_arena *arena = lp_arena_create();
   size_t before = lp_arena_bytes(arena);
   lp_arena_alloc(arena, 10 << 20);
@@ -41,9 +40,8 @@ START_TEST(reset_returns_to_the_first_block) {
   ck_assert_uint_eq(lp_arena_bytes(arena), before);
   lp_arena_free(arena);
 }
-END_TEST
 
-START_TEST(texts_are_copied) {
+LP_TEST(texts_are_copied) {
   lp_arena *arena = lp_arena_create();
   char text[] = "hello";
   char *whole = lp_arena_strdup(arena, text), *part = lp_arena_strndup(arena, text, 2);
@@ -55,14 +53,12 @@ START_TEST(texts_are_copied) {
   lp_arena_free(arena);
   lp_arena_free(NULL);
 }
-END_TEST
 
-START_TEST(an_overflowing_array_aborts) {
+LP_SIGNAL_TEST(an_overflowing_array_aborts, SIGABRT) {
   lp_arena_array(lp_arena_create(), SIZE_MAX / 2, 3);
 }
-END_TEST
 
-START_TEST(sizes_are_checked) {
+LP_TEST(sizes_are_checked) {
   size_t size = 0;
   int64_t number = 0;
   ck_assert(lp_size_mul(3, 4, &size) && size == 12);
@@ -71,16 +67,4 @@ START_TEST(sizes_are_checked) {
   ck_assert(lp_i64_mul(-3, 4, &number) && number == -12);
   ck_assert(!lp_i64_mul(INT64_MIN, -1, &number));
   ck_assert(!lp_i64_add(INT64_MAX, 1, &number));
-}
-END_TEST
-
-TCase *arena_case(void) {
-  TCase *tc = tcase_create("arena");
-  tcase_add_test(tc, memory_is_zeroed_and_aligned);
-  tcase_add_test(tc, allocations_do_not_overlap);
-  tcase_add_test(tc, reset_returns_to_the_first_block);
-  tcase_add_test(tc, texts_are_copied);
-  tcase_add_test_raise_signal(tc, an_overflowing_array_aborts, 6);
-  tcase_add_test(tc, sizes_are_checked);
-  return tc;
 }

@@ -1,4 +1,5 @@
-#include "tests/base/test_base.h"
+#include "tests/base/expect.h"
+#include "tests/suite.h"
 
 static void expect(lp_loc loc, const char *wanted) {
   lp_diag *diag = lp_diag_create();
@@ -9,7 +10,7 @@ static void expect(lp_loc loc, const char *wanted) {
   lp_diag_free(diag);
 }
 
-START_TEST(locations_print) {
+LP_TEST(locations_print) {
   expect(LP_LOC_NONE, "error: found 3");
   expect(LP_LOC_FILE("a.mlir"), "a.mlir: error: found 3");
   expect((lp_loc){.file = "a.mlir", .line = 4}, "a.mlir:4: error: found 3");
@@ -21,9 +22,8 @@ START_TEST(locations_print) {
   expect((lp_loc){.file = "m.onnx", .node = "n", .op = "Gelu", .domain = "com.microsoft", .opset = 1},
          "m.onnx: node 'n' (Gelu): error: found 3 [com.microsoft, opset 1]");
 }
-END_TEST
 
-START_TEST(the_location_is_copied) {
+LP_TEST(the_location_is_copied) {
   char file[] = "a.yaml";
   lp_diag *diag = lp_diag_create();
   lp_warning(diag, LP_LOC_FILE(file), "w");
@@ -33,9 +33,8 @@ START_TEST(the_location_is_copied) {
   free(text);
   lp_diag_free(diag);
 }
-END_TEST
 
-START_TEST(severities_and_statuses) {
+LP_TEST(severities_and_statuses) {
   lp_diag *diag = lp_diag_create();
   lp_note(diag, LP_LOC_NONE, "n");
   lp_warning(diag, LP_LOC_NONE, "w");
@@ -49,14 +48,13 @@ START_TEST(severities_and_statuses) {
   lp_diag_free(diag);
   lp_diag_free(NULL);
 }
-END_TEST
 
 static void count_entry(void *user, const lp_diag_entry *entry) {
   ck_assert_str_eq(entry->text, "e");
   ++*(int *)user;
 }
 
-START_TEST(a_sink_sees_each_entry_once) {
+LP_TEST(a_sink_sees_each_entry_once) {
   int seen = 0;
   lp_diag *diag = lp_diag_create();
   lp_diag_set_sink(diag, count_entry, &seen);
@@ -65,9 +63,8 @@ START_TEST(a_sink_sees_each_entry_once) {
   ck_assert_int_eq(seen, 2);
   lp_diag_free(diag);
 }
-END_TEST
 
-START_TEST(near_names_are_found) {
+LP_TEST(near_names_are_found) {
   static const char *const names[] = {"a100", "h100", "jetson-nano", "memory_bandwidth"};
   ck_assert_str_eq(lp_near_name("jetsonnano", names, 4), "jetson-nano");
   ck_assert_str_eq(lp_near_name("Jetson-Nano", names, 4), "jetson-nano");
@@ -81,9 +78,8 @@ START_TEST(near_names_are_found) {
   longest[sizeof longest - 1] = 0;
   ck_assert_ptr_null(lp_near_name(longest, names, 4));
 }
-END_TEST
 
-START_TEST(a_near_name_is_a_note) {
+LP_TEST(a_near_name_is_a_note) {
   static const char *const names[] = {"greedy", "exact"};
   lp_diag *diag = lp_diag_create();
   lp_note_near(diag, LP_LOC_FILE("f"), "gredy", names, 2);
@@ -93,16 +89,4 @@ START_TEST(a_near_name_is_a_note) {
   ck_assert_str_eq(text, "f: note: did you mean 'greedy'?");
   free(text);
   lp_diag_free(diag);
-}
-END_TEST
-
-TCase *diag_case(void) {
-  TCase *tc = tcase_create("diag");
-  tcase_add_test(tc, locations_print);
-  tcase_add_test(tc, the_location_is_copied);
-  tcase_add_test(tc, severities_and_statuses);
-  tcase_add_test(tc, a_sink_sees_each_entry_once);
-  tcase_add_test(tc, near_names_are_found);
-  tcase_add_test(tc, a_near_name_is_a_note);
-  return tc;
 }

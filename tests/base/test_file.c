@@ -1,4 +1,5 @@
-#include "tests/base/test_base.h"
+#include "tests/base/expect.h"
+#include "tests/suite.h"
 
 #include <dirent.h>
 #include <signal.h>
@@ -16,6 +17,8 @@ static void setup(void) {
 static void teardown(void) {
   lp_dir_abandon(folder);
 }
+
+LP_CASE(.setup = setup, .teardown = teardown);
 
 /* Number of entries in the folder `name` below the test's. */
 static int entries(const char *name) {
@@ -39,7 +42,7 @@ static void holds(const char *path, const char *wanted) {
   free(text);
 }
 
-START_TEST(paths) {
+LP_TEST(paths) {
   static const struct {
     const char *path, *dir, *base;
   } rows[] = {{"a/b", "a", "b"}, {"b", ".", "b"}, {"/b", "/", "b"}, {"/a/b/c", "/a/b", "c"}, {"", ".", ""}};
@@ -56,9 +59,8 @@ START_TEST(paths) {
   free(joined), free(plain), free(empty);
   ck_assert(lp_path_exists("/") && !lp_path_exists("/no/such/file"));
 }
-END_TEST
 
-START_TEST(a_file_appears_on_commit_only) {
+LP_TEST(a_file_appears_on_commit_only) {
   char *path = lp_path_join(folder, "out.txt");
   lp_writer *writer = NULL;
   ck_assert_int_eq(lp_file_write(path, "old", 3, NULL), LP_OK);
@@ -77,9 +79,8 @@ START_TEST(a_file_appears_on_commit_only) {
   ck_assert_uint_eq(info.st_mode & 0777, 0666 & ~mask);
   free(path);
 }
-END_TEST
 
-START_TEST(nothing_is_left_after_abandon) {
+LP_TEST(nothing_is_left_after_abandon) {
   char *path = lp_path_join(folder, "out.txt");
   lp_writer *writer = NULL;
   ck_assert_int_eq(lp_writer_open(path, &writer, NULL), LP_OK);
@@ -89,9 +90,8 @@ START_TEST(nothing_is_left_after_abandon) {
   ck_assert_int_eq(entries(""), 0);
   free(path);
 }
-END_TEST
 
-START_TEST(a_link_stays_a_link) {
+LP_TEST(a_link_stays_a_link) {
   char *path = lp_path_join(folder, "real"), *link = lp_path_join(folder, "link");
   ck_assert_int_eq(lp_file_write(path, "old", 3, NULL), LP_OK);
   ck_assert_int_eq(symlink("real", link), 0);
@@ -100,7 +100,6 @@ START_TEST(a_link_stays_a_link) {
   ck_assert_int_eq(entries(""), 2);
   free(path), free(link);
 }
-END_TEST
 
 static void cannot_write(const char *path, const char *why) {
   lp_diag *diag = lp_diag_create();
@@ -111,16 +110,15 @@ static void cannot_write(const char *path, const char *why) {
   lp_diag_free(diag);
 }
 
-START_TEST(unwritable_places_are_reported) {
+LP_TEST(unwritable_places_are_reported) {
   cannot_write("/no/such/folder/file", "No such file or directory");
   cannot_write(folder, "Is a directory");
   cannot_write("/dev/full", "No space left on device");
   ck_assert_int_eq(lp_file_write("/dev/null", "x", 1, NULL), LP_OK);
   ck_assert_int_eq(entries(""), 0);
 }
-END_TEST
 
-START_TEST(files_are_mapped) {
+LP_TEST(files_are_mapped) {
   char *path = lp_path_join(folder, "data");
   ck_assert_int_eq(lp_file_write(path, "abc", 3, NULL), LP_OK);
   lp_mapping map = {0};
@@ -136,9 +134,8 @@ START_TEST(files_are_mapped) {
   holds(path, "");
   free(path);
 }
-END_TEST
 
-START_TEST(unreadable_files_are_reported) {
+LP_TEST(unreadable_files_are_reported) {
   lp_diag *diag = lp_diag_create();
   lp_mapping map = {0};
   char *text = NULL;
@@ -150,7 +147,6 @@ START_TEST(unreadable_files_are_reported) {
   ck_assert_uint_eq(lp_diag_error_count(diag), 4);
   lp_diag_free(diag);
 }
-END_TEST
 
 static void write_in(const char *dir, const char *name, const char *text) {
   char *path = lp_path_join(dir, name);
@@ -158,7 +154,7 @@ static void write_in(const char *dir, const char *name, const char *text) {
   free(path);
 }
 
-START_TEST(a_directory_is_swapped_in_whole) {
+LP_TEST(a_directory_is_swapped_in_whole) {
   char *place = lp_path_join(folder, "bundle/"), *first = NULL, *second = NULL;
   ck_assert_int_eq(lp_dir_begin(place, &first, NULL), LP_OK);
   write_in(first, "a", "1");
@@ -174,9 +170,8 @@ START_TEST(a_directory_is_swapped_in_whole) {
   holds(file, "3");
   free(file), free(first), free(second), free(place);
 }
-END_TEST
 
-START_TEST(an_abandoned_directory_leaves_nothing) {
+LP_TEST(an_abandoned_directory_leaves_nothing) {
   char *place = lp_path_join(folder, "bundle"), *temporary = NULL;
   ck_assert_int_eq(lp_dir_begin(place, &temporary, NULL), LP_OK);
   write_in(temporary, "a", "1");
@@ -188,10 +183,9 @@ START_TEST(an_abandoned_directory_leaves_nothing) {
   ck_assert_int_eq(entries(""), 0);
   free(nested), free(temporary), free(place);
 }
-END_TEST
 
 /* Only what a dead process began, and only of the same directory. */
-START_TEST(what_a_killed_process_left_is_removed) {
+LP_TEST(what_a_killed_process_left_is_removed) {
   char *place = lp_path_join(folder, "bundle"), *other = lp_path_join(folder, "other"), *mine = NULL, *next = NULL;
   char *alike = lp_path_join(folder, ".bundle.backup");
   ck_assert_int_eq(mkdir(alike, 0777), 0);
@@ -215,9 +209,8 @@ START_TEST(what_a_killed_process_left_is_removed) {
   ck_assert_int_eq(entries(""), 3);
   free(place), free(other), free(mine), free(next), free(alike);
 }
-END_TEST
 
-START_TEST(bad_places_for_a_directory) {
+LP_TEST(bad_places_for_a_directory) {
   char *file = lp_path_join(folder, "file"), *dots = lp_path_join(folder, ".."), *temporary = NULL;
   ck_assert_int_eq(lp_file_write(file, "x", 1, NULL), LP_OK);
   const char *const bad[] = {file, dots, "/", ".", "", "/no/such/folder/bundle"};
@@ -231,9 +224,8 @@ START_TEST(bad_places_for_a_directory) {
   ck_assert_int_eq(entries(""), 1);
   free(file), free(dots);
 }
-END_TEST
 
-START_TEST(a_failed_swap_leaves_nothing) {
+LP_TEST(a_failed_swap_leaves_nothing) {
   char *place = lp_path_join(folder, "bundle"), *temporary = NULL;
   ck_assert_int_eq(lp_dir_begin(place, &temporary, NULL), LP_OK);
   ck_assert_int_eq(lp_file_write(place, "x", 1, NULL), LP_OK); /* comes up in between */
@@ -243,23 +235,4 @@ START_TEST(a_failed_swap_leaves_nothing) {
   ck_assert_int_eq(entries(""), 1);
   lp_diag_free(diag);
   free(temporary), free(place);
-}
-END_TEST
-
-TCase *file_case(void) {
-  TCase *tc = tcase_create("file");
-  tcase_add_checked_fixture(tc, setup, teardown);
-  tcase_add_test(tc, paths);
-  tcase_add_test(tc, a_file_appears_on_commit_only);
-  tcase_add_test(tc, nothing_is_left_after_abandon);
-  tcase_add_test(tc, a_link_stays_a_link);
-  tcase_add_test(tc, unwritable_places_are_reported);
-  tcase_add_test(tc, files_are_mapped);
-  tcase_add_test(tc, unreadable_files_are_reported);
-  tcase_add_test(tc, a_directory_is_swapped_in_whole);
-  tcase_add_test(tc, an_abandoned_directory_leaves_nothing);
-  tcase_add_test(tc, what_a_killed_process_left_is_removed);
-  tcase_add_test(tc, bad_places_for_a_directory);
-  tcase_add_test(tc, a_failed_swap_leaves_nothing);
-  return tc;
 }

@@ -1,6 +1,7 @@
 #include "base/minifloat.h"
 
-#include "tests/base/test_base.h"
+#include "tests/base/expect.h"
+#include "tests/suite.h"
 
 #include <math.h>
 
@@ -23,7 +24,7 @@ static double f16_value(uint32_t half) {
   return sign * (exponent ? ldexp(1024 + mantissa, exponent - 25) : ldexp(mantissa, -24));
 }
 
-START_TEST(every_f16_reads_exactly_and_returns) {
+LP_TEST(every_f16_reads_exactly_and_returns) {
   for (uint32_t half = 0; half <= 0xffff; half++) {
     float value = lp_f16_to_f32((uint16_t)half);
     if ((half & 0x7c00) == 0x7c00) {
@@ -39,10 +40,9 @@ START_TEST(every_f16_reads_exactly_and_returns) {
     expect_true(lp_f32_to_f16(value) == half);
   }
 }
-END_TEST
 
 /* Around each boundary between two neighbours: below the middle goes down, above goes up, the middle to the even one. */
-START_TEST(f16_rounds_to_nearest_even) {
+LP_TEST(f16_rounds_to_nearest_even) {
   for (uint32_t half = 0; half < 0x7c00; half++) {
     double low = f16_value(half), high = half == 0x7bff ? 65536 : f16_value(half + 1);
     float middle = (float)((low + high) / 2); /* exact: f32 has the bits */
@@ -56,9 +56,8 @@ START_TEST(f16_rounds_to_nearest_even) {
   ck_assert_uint_eq(lp_f32_to_f16(-INFINITY), 0xfc00);
   ck_assert_uint_eq(lp_f32_to_f16(1e-30f), 0);
 }
-END_TEST
 
-START_TEST(every_bf16_reads_exactly_and_rounds) {
+LP_TEST(every_bf16_reads_exactly_and_rounds) {
   for (uint32_t bits = 0; bits <= 0xffff; bits++) {
     float value = lp_bf16_to_f32((uint16_t)bits);
     expect_true(bits_of(value) == (bits << 16));
@@ -75,7 +74,6 @@ START_TEST(every_bf16_reads_exactly_and_rounds) {
   }
   ck_assert_uint_eq(lp_f32_to_bf16(float_of(0x7f800001)) & 0x7fff, 0x7fc0); /* a NaN whose payload is cut off */
 }
-END_TEST
 
 static void digest(const char *text, size_t repeat, size_t step, const char *wanted) {
   lp_sha256 sha;
@@ -95,7 +93,7 @@ static float mini(uint32_t code, lp_mini form) {
   return lp_mini_decode(code, form);
 }
 
-START_TEST(every_small_float_returns) {
+LP_TEST(every_small_float_returns) {
   static const lp_mini forms[] = {LP_MINI_E4M3FN, LP_MINI_E4M3FNUZ, LP_MINI_E5M2, LP_MINI_E5M2FNUZ, LP_MINI_E2M1};
   for (size_t i = 0; i < LP_COUNT(forms); i++)
     for (uint32_t code = 0; code < (forms[i] == LP_MINI_E2M1 ? 16 : 256); code++)
@@ -105,10 +103,9 @@ START_TEST(every_small_float_returns) {
     for (int rounding = LP_E8M0_UP; rounding <= LP_E8M0_NEAREST; rounding++)
       ck_assert_uint_eq(lp_e8m0_encode(mini(code, LP_MINI_E8M0), (lp_e8m0_rounding)rounding, true), code);
 }
-END_TEST
 
 /* Values of the standard's tables. */
-START_TEST(small_floats_have_the_standards_values) {
+LP_TEST(small_floats_have_the_standards_values) {
   ck_assert_float_eq(mini(0x7e, LP_MINI_E4M3FN), 448);
   ck_assert_float_eq(mini(0x01, LP_MINI_E4M3FN), 0x1p-9f);
   ck_assert_float_eq(mini(0x7f, LP_MINI_E4M3FNUZ), 240);
@@ -120,9 +117,8 @@ START_TEST(small_floats_have_the_standards_values) {
   ck_assert(isnan(mini(0xff, LP_MINI_E4M3FN)) && isnan(mini(0x80, LP_MINI_E5M2FNUZ)));
   ck_assert(isinf(mini(0x7c, LP_MINI_E5M2)) && isnan(mini(0x7d, LP_MINI_E5M2)));
 }
-END_TEST
 
-START_TEST(small_floats_round_and_saturate) {
+LP_TEST(small_floats_round_and_saturate) {
   ck_assert_uint_eq(lp_mini_encode(1.0625f, LP_MINI_E4M3FN, true), 0x38); /* a tie: to even */
   ck_assert_uint_eq(lp_mini_encode(1.1875f, LP_MINI_E4M3FN, true), 0x3a);
   ck_assert_uint_eq(lp_mini_encode(1e6f, LP_MINI_E4M3FN, true), 0x7e);
@@ -136,10 +132,9 @@ START_TEST(small_floats_round_and_saturate) {
   ck_assert_uint_eq(lp_e8m0_encode(3.0f, LP_E8M0_UP, true), 129);
   ck_assert_uint_eq(lp_e8m0_encode(3.0f, LP_E8M0_DOWN, true), 128);
 }
-END_TEST
 
 /* FIPS 180-4's examples, in pieces of every size. */
-START_TEST(sha256_examples) {
+LP_TEST(sha256_examples) {
   static const char *const two_blocks = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
   digest("", 1, 1, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   digest("abc", 1, 3, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
@@ -147,27 +142,12 @@ START_TEST(sha256_examples) {
     digest(two_blocks, 1, step, "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
   digest("aaaaaaaaaa", 100000, 7, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
-END_TEST
 
-START_TEST(the_clock_does_not_go_back) {
+LP_TEST(the_clock_does_not_go_back) {
   double before = lp_now_ms();
   for (int i = 0; i < 1000; i++) {
     double now = lp_now_ms();
     ck_assert(now >= before);
     before = now;
   }
-}
-END_TEST
-
-TCase *number_case(void) {
-  TCase *tc = tcase_create("number");
-  tcase_add_test(tc, every_f16_reads_exactly_and_returns);
-  tcase_add_test(tc, f16_rounds_to_nearest_even);
-  tcase_add_test(tc, every_bf16_reads_exactly_and_rounds);
-  tcase_add_test(tc, every_small_float_returns);
-  tcase_add_test(tc, small_floats_have_the_standards_values);
-  tcase_add_test(tc, small_floats_round_and_saturate);
-  tcase_add_test(tc, sha256_examples);
-  tcase_add_test(tc, the_clock_does_not_go_back);
-  return tc;
 }

@@ -1,4 +1,5 @@
-#include "tests/base/test_base.h"
+#include "tests/base/expect.h"
+#include "tests/suite.h"
 
 static lp_arena *arena;
 static lp_symbols symbols;
@@ -16,6 +17,8 @@ static void teardown(void) {
   lp_arena_free(arena);
 }
 
+LP_CASE(.setup = setup, .teardown = teardown);
+
 static const lp_poly *poly(const char *text) {
   const lp_poly *out = NULL;
   ck_assert_msg(lp_poly_parse(arena, &symbols, text, &out, NULL, LP_LOC_NONE) == LP_OK, "'%s' is refused", text);
@@ -30,15 +33,14 @@ static void prints(const lp_poly *a, const char *wanted) {
   lp_buf_free(&text);
 }
 
-START_TEST(text_in_canonical_order) {
+LP_TEST(text_in_canonical_order) {
   prints(poly("0"), "0");
   prints(poly("p + 2*b*s"), "2*b*s + p");
   prints(poly(" s*b*2+p-p + 3 "), "2*b*s + 3");
   prints(poly("-b"), "-b");
 }
-END_TEST
 
-START_TEST(powers_and_parentheses) {
+LP_TEST(powers_and_parentheses) {
   prints(poly("s*s*b"), "b*s^2");
   prints(poly("(s + p)*(s - p)"), "s^2 - p^2");
   prints(poly("(s + p)^2"), "s^2 + 2*s*p + p^2");
@@ -48,16 +50,14 @@ START_TEST(powers_and_parentheses) {
   prints(poly("5^1"), "5");
   prints(poly("past_sequence_length + sequence.length1"), "past_sequence_length + sequence.length1");
 }
-END_TEST
 
-START_TEST(numbers_to_the_limit) {
+LP_TEST(numbers_to_the_limit) {
   prints(poly("-9223372036854775808"), "-9223372036854775808");
   prints(poly("9223372036854775807*b"), "9223372036854775807*b");
   prints(poly("-9223372036854775808*b - 1"), "-9223372036854775808*b - 1");
 }
-END_TEST
 
-START_TEST(bad_text_is_refused) {
+LP_TEST(bad_text_is_refused) {
   static const char *const bad[] = {"",
                                     "+",
                                     "b +",
@@ -88,7 +88,6 @@ START_TEST(bad_text_is_refused) {
     lp_diag_free(diag);
   }
 }
-END_TEST
 
 /* A small generator, so that a failure can be repeated. */
 static uint32_t random_below(uint32_t *state, uint32_t bound) {
@@ -107,7 +106,7 @@ static const lp_poly *random_poly(uint32_t *state, int terms, uint32_t degree) {
   return sum;
 }
 
-START_TEST(random_identities) {
+LP_TEST(random_identities) {
   uint32_t state = 7;
   for (int round = 0; round < 2000; round++) {
     const lp_poly *a = random_poly(&state, 4, 2), *b = random_poly(&state, 3, 2), *c = random_poly(&state, 3, 2);
@@ -134,9 +133,8 @@ START_TEST(random_identities) {
     lp_symbols_intern(&symbols, "p");
   }
 }
-END_TEST
 
-START_TEST(division) {
+LP_TEST(division) {
   prints(lp_poly_div(arena, poly("b*s*576"), poly("64*b")), "9*s");
   prints(lp_poly_div(arena, poly("s^2 - p^2"), poly("s + p")), "s - p");
   prints(lp_poly_div(arena, poly("0"), poly("s")), "0");
@@ -146,17 +144,15 @@ START_TEST(division) {
   ck_assert_ptr_null(lp_poly_div(arena, poly("s"), poly("s^2")));
   ck_assert_ptr_null(lp_poly_div(arena, poly("-9223372036854775808"), poly("-1")));
 }
-END_TEST
 
-START_TEST(substitution) {
+LP_TEST(substitution) {
   prints(lp_poly_subst(arena, poly("s^2*b + s + 1"), 2, poly("p + 1")), "b*p^2 + 2*b*p + b + p + 2");
   prints(lp_poly_subst(arena, poly("s - p"), 2, poly("p")), "0");
   prints(lp_poly_subst(arena, poly("b"), 2, poly("0")), "b");
   ck_assert_ptr_null(lp_poly_subst(arena, poly("s^4"), 2, poly("s^2")));
 }
-END_TEST
 
-START_TEST(overflow_is_null_and_stays_null) {
+LP_TEST(overflow_is_null_and_stays_null) {
   const lp_poly *big = lp_poly_const(arena, INT64_MAX);
   ck_assert_ptr_null(lp_poly_add(arena, big, lp_poly_const(arena, 1)));
   ck_assert_ptr_null(lp_poly_mul(arena, big, lp_poly_const(arena, 2)));
@@ -169,9 +165,8 @@ START_TEST(overflow_is_null_and_stays_null) {
   ck_assert(!lp_poly_equal(NULL, NULL) && !lp_poly_equal(big, NULL));
   ck_assert(!lp_poly_ge(arena, NULL, big) && !lp_poly_is_const(NULL, NULL) && !lp_poly_has(NULL, 1));
 }
-END_TEST
 
-START_TEST(questions) {
+LP_TEST(questions) {
   int64_t value = 0;
   ck_assert(lp_poly_is_const(poly("7"), &value) && value == 7);
   ck_assert(lp_poly_is_const(poly("b - b"), &value) && value == 0);
@@ -183,29 +178,11 @@ START_TEST(questions) {
   ck_assert_int_eq(lp_poly_eval(poly("-b*s"), at, 3), INT64_MIN);
   ck_assert_int_eq(lp_poly_eval(poly("b + s"), at, 3), INT64_MAX);
 }
-END_TEST
 
-START_TEST(symbols_have_names) {
+LP_TEST(symbols_have_names) {
   ck_assert_uint_eq(lp_symbols_find(&symbols, "s"), 2);
   ck_assert_uint_eq(lp_symbols_find(&symbols, "unknown"), 0);
   ck_assert_uint_eq(lp_symbols_intern(&symbols, "s"), 2);
   ck_assert_str_eq(lp_symbols_name(&symbols, 3), "p");
   ck_assert_ptr_null(lp_poly_symbol(arena, 0));
-}
-END_TEST
-
-TCase *poly_case(void) {
-  TCase *tc = tcase_create("poly");
-  tcase_add_checked_fixture(tc, setup, teardown);
-  tcase_add_test(tc, text_in_canonical_order);
-  tcase_add_test(tc, powers_and_parentheses);
-  tcase_add_test(tc, numbers_to_the_limit);
-  tcase_add_test(tc, bad_text_is_refused);
-  tcase_add_test(tc, random_identities);
-  tcase_add_test(tc, division);
-  tcase_add_test(tc, substitution);
-  tcase_add_test(tc, overflow_is_null_and_stays_null);
-  tcase_add_test(tc, questions);
-  tcase_add_test(tc, symbols_have_names);
-  return tc;
 }

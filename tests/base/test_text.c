@@ -1,6 +1,7 @@
-#include "tests/base/test_base.h"
+#include "tests/base/expect.h"
+#include "tests/suite.h"
 
-START_TEST(a_vector_grows) {
+LP_TEST(a_vector_grows) {
   LP_VEC(int64_t) vec = {0};
   for (int64_t i = 0; i < 1000; i++)
     lp_vec_push(&vec, i * i);
@@ -10,9 +11,8 @@ START_TEST(a_vector_grows) {
   lp_vec_free(&vec);
   ck_assert_ptr_null(vec.data);
 }
-END_TEST
 
-START_TEST(a_buffer_holds_text_and_bytes) {
+LP_TEST(a_buffer_holds_text_and_bytes) {
   lp_buf buf = {0};
   ck_assert_str_eq(lp_buf_text(&buf), "");
   lp_buf_puts(&buf, "a");
@@ -25,26 +25,23 @@ START_TEST(a_buffer_holds_text_and_bytes) {
   ck_assert_mem_eq(buf.data, "x\0y", 4);
   lp_buf_free(&buf);
 }
-END_TEST
 
-START_TEST(texts_are_compared) {
+LP_TEST(texts_are_compared) {
   ck_assert(lp_streq("a", "a") && lp_streq(NULL, NULL));
   ck_assert(!lp_streq("a", "b") && !lp_streq(NULL, "a") && !lp_streq("a", NULL));
   ck_assert(lp_has_prefix("layer.norm", "layer.") && !lp_has_prefix("lay", "layer."));
   ck_assert(lp_has_suffix("x.yaml", ".yaml") && !lp_has_suffix("yaml", ".yaml"));
 }
-END_TEST
 
 /* The values are part of the contract: they may be stored. */
-START_TEST(hashes_are_stable) {
+LP_TEST(hashes_are_stable) {
   ck_assert_uint_eq(lp_hash_bytes("", 0, 0), lp_hash_bytes("x", 0, 0));
   ck_assert_uint_ne(lp_hash_bytes("ab", 2, 0), lp_hash_bytes("ba", 2, 0));
   ck_assert_uint_ne(lp_hash_bytes("ab", 2, 0), lp_hash_bytes("ab", 2, 1));
   ck_assert_uint_eq(lp_hash_bytes("llmpart", 7, 0), 3568046456221682713u);
 }
-END_TEST
 
-START_TEST(a_map_keeps_the_order_of_insertion) {
+LP_TEST(a_map_keeps_the_order_of_insertion) {
   lp_map *map = lp_map_create();
   char key[32];
   ck_assert_ptr_null(lp_map_get(map, "absent"));
@@ -62,9 +59,8 @@ START_TEST(a_map_keeps_the_order_of_insertion) {
   ck_assert(!lp_map_has(map, "key5000"));
   lp_map_free(map);
 }
-END_TEST
 
-START_TEST(a_map_replaces) {
+LP_TEST(a_map_replaces) {
   lp_map *map = lp_map_create();
   int a = 0, b = 0;
   char key[] = "k";
@@ -77,16 +73,4 @@ START_TEST(a_map_replaces) {
   ck_assert_uint_eq(lp_map_count(map), 2);
   lp_map_free(map);
   lp_map_free(NULL);
-}
-END_TEST
-
-TCase *text_case(void) {
-  TCase *tc = tcase_create("text");
-  tcase_add_test(tc, a_vector_grows);
-  tcase_add_test(tc, a_buffer_holds_text_and_bytes);
-  tcase_add_test(tc, texts_are_compared);
-  tcase_add_test(tc, hashes_are_stable);
-  tcase_add_test(tc, a_map_keeps_the_order_of_insertion);
-  tcase_add_test(tc, a_map_replaces);
-  return tc;
 }

@@ -1,4 +1,5 @@
-#include "tests/base/test_base.h"
+#include "tests/base/expect.h"
+#include "tests/suite.h"
 
 typedef lp_status parse_double(const char *text, double *value, lp_diag *diag, lp_loc loc);
 
@@ -23,7 +24,7 @@ static void refuses(parse_double *parse, const char *text) {
 static const char *const never_numbers[] = {"",    " ",     "x",   "-1", "+1", "nan", "inf", "0x10",
                                             "1..", "1e999", "1 2", ".",  "1e", "1,5", "--",  "1 parsec"};
 
-START_TEST(times) {
+LP_TEST(times) {
   reads(lp_parse_time_ms, "400ms", 400);
   reads(lp_parse_time_ms, "0.1s", 100);
   reads(lp_parse_time_ms, "20us", 0.02);
@@ -37,9 +38,8 @@ START_TEST(times) {
   refuses(lp_parse_time_ms, "4GiB");
   refuses(lp_parse_time_ms, "ms");
 }
-END_TEST
 
-START_TEST(rates) {
+LP_TEST(rates) {
   reads(lp_parse_rate_bps, "100Mbit/s", 1e8);
   reads(lp_parse_rate_bps, "1Gbit/s", 1e9);
   reads(lp_parse_rate_bps, "12MB/s", 96e6);
@@ -51,7 +51,6 @@ START_TEST(rates) {
   refuses(lp_parse_rate_bps, "1mbit/s");
   refuses(lp_parse_rate_bps, "1e308Gbit/s");
 }
-END_TEST
 
 static lp_status parse_size(const char *text, double *value, lp_diag *diag, lp_loc loc) {
   int64_t size = 0;
@@ -60,7 +59,7 @@ static lp_status parse_size(const char *text, double *value, lp_diag *diag, lp_l
   return status;
 }
 
-START_TEST(sizes) {
+LP_TEST(sizes) {
   reads(parse_size, "4GiB", 4294967296.0);
   reads(parse_size, "512MB", 512e6);
   reads(parse_size, "1024", 1024);
@@ -75,9 +74,8 @@ START_TEST(sizes) {
   ck_assert_int_eq(lp_parse_size("9223372036854775807", &exact, NULL, LP_LOC_NONE), LP_OK);
   ck_assert_int_eq(exact, INT64_MAX);
 }
-END_TEST
 
-START_TEST(plain_numbers) {
+LP_TEST(plain_numbers) {
   reads(lp_parse_double, "0.8", 0.8);
   reads(lp_parse_double, "1e-5", 1e-5);
   for (size_t i = 0; i < LP_COUNT(never_numbers); i++)
@@ -94,24 +92,12 @@ START_TEST(plain_numbers) {
     lp_diag_free(diag);
   }
 }
-END_TEST
 
-START_TEST(human_forms) {
+LP_TEST(human_forms) {
   char text[32];
   ck_assert_str_eq(lp_format_bytes(4294967296.0, text), "4.0 GiB");
   ck_assert_str_eq(lp_format_bytes(12, text), "12 B");
   ck_assert_str_eq(lp_format_bytes(1e30, text), "888178419700125.2 PiB");
   ck_assert_str_eq(lp_format_rate(1e8, text), "100 Mbit/s");
   ck_assert_str_eq(lp_format_rate(0, text), "0 bit/s");
-}
-END_TEST
-
-TCase *units_case(void) {
-  TCase *tc = tcase_create("units");
-  tcase_add_test(tc, times);
-  tcase_add_test(tc, rates);
-  tcase_add_test(tc, sizes);
-  tcase_add_test(tc, plain_numbers);
-  tcase_add_test(tc, human_forms);
-  return tc;
 }

@@ -1,6 +1,7 @@
-#include "tests/base/test_base.h"
+#include "tests/base/expect.h"
 
 #include "base/yaml/yaml.h"
+#include "tests/suite.h"
 
 typedef struct {
   double rate, wait_s, bps;
@@ -39,7 +40,7 @@ static lp_status parse(const char *text, settings *out, lp_arena *arena, lp_diag
   return lp_yaml_parse("f.yaml", text, strlen(text), arena, read_settings, out, diag);
 }
 
-START_TEST(mappings_are_read_by_table) {
+LP_TEST(mappings_are_read_by_table) {
   lp_arena *arena = lp_arena_create();
   settings s;
   ck_assert_int_eq(
@@ -56,9 +57,8 @@ START_TEST(mappings_are_read_by_table) {
   ck_assert_int_eq(s.count, 3);
   lp_arena_free(arena);
 }
-END_TEST
 
-START_TEST(faults_have_their_place) {
+LP_TEST(faults_have_their_place) {
   static const struct {
     const char *text, *wanted, *note;
   } rows[] = {
@@ -98,12 +98,4 @@ START_TEST(faults_have_their_place) {
     lp_diag_free(diag);
     lp_arena_free(arena);
   }
-}
-END_TEST
-
-TCase *yaml_case(void) {
-  TCase *tc = tcase_create("yaml");
-  tcase_add_test(tc, mappings_are_read_by_table);
-  tcase_add_test(tc, faults_have_their_place);
-  return tc;
 }

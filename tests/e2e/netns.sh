@@ -24,7 +24,7 @@ bundle=$work/default.llmpart count=48
 compile "$LP_SOURCE/examples/default-model/model.onnx" "$bundle" $pair --exits=2,6 || finish
 ids=$(row "$LP_SOURCE/tests/models/default/tokens.json" prompts 1)
 want=$(tokens "$bundle" "$ids" "$count" --in-process)
-cp "$LP_SOURCE"/tests/runtime/tls/worker.* "$work"
+cp "$LP_SOURCE"/tests/runtime/link/tls/worker.* "$work"
 echo 'a key that both sides hold' >"$work/link.key"
 chmod 600 "$work"/*.key
 secure="--key-file=$work/link.key --ca=$work/worker.crt"

@@ -26,7 +26,7 @@ refused 'another bundle than the worker has' 'error: ' "$LLMPART" run "$work/2.l
 refused 'a port that is taken' "$address.*error: |error: .*$address" "$LLMPART" worker "$work/1.llmpart" --listen="$address"
 refused 'a port that is none' 'error: .*port|error: .*99999' "$LLMPART" worker "$work/1.llmpart" --listen=127.0.0.1:99999
 refused 'listening to everyone' 'error: .*loopback' "$LLMPART" worker "$work/1.llmpart" --listen=0.0.0.0:0
-cp "$LP_SOURCE"/tests/runtime/tls/worker.* "$work"
+cp "$LP_SOURCE"/tests/runtime/link/tls/worker.* "$work"
 echo 'a key that both sides hold' >"$work/link.key"
 echo 'a key that only one of them holds' >"$work/wrong.key"
 chmod 600 "$work"/*.key
@@ -41,7 +41,7 @@ refused 'a wrong key' 'error: .*holds another key' "$LLMPART" run "$work/1.llmpa
   --key-file="$work/wrong.key" --ca="$work/worker.crt"
 refused 'no key' 'error: .*wants a key' "$LLMPART" run "$work/1.llmpart" --tokens=1 -n 1 --cloud="$address" --ca="$work/worker.crt"
 kill "$worker"
-cp "$LP_SOURCE"/tests/runtime/tls/other.* "$work"
+cp "$LP_SOURCE"/tests/runtime/link/tls/other.* "$work"
 chmod 600 "$work/other.key"
 serve "$work/1.llmpart" --cert="$work/worker.crt" --cert-key="$work/worker.key" --client-ca="$work/other.crt"
 same 'a request with a certificate of the device' "$want" "$(tokens "$work/1.llmpart" "$ids" "$(length "$want")" \

@@ -1,5 +1,4 @@
 /* External data: only regular files of the model's folder, at offsets and lengths that they have. */
-#include <check.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +54,7 @@ static const char *outside(void) {
   return path;
 }
 
-START_TEST(files_of_the_folder) {
+LP_TEST(files_of_the_folder) {
   onnx_write("w.bin", numbers, sizeof(numbers));
   ck_assert_int_eq(mkdir(onnx_path("deep"), 0777), 0);
   onnx_write("deep/w.bin", numbers, sizeof(numbers));
@@ -65,9 +64,8 @@ START_TEST(files_of_the_folder) {
   expect(located("deep//./w.bin"), NULL);
   onnx_cleanup();
 }
-END_TEST
 
-START_TEST(links_within_the_folder) {
+LP_TEST(links_within_the_folder) {
   onnx_write("w.bin", numbers, sizeof(numbers));
   ck_assert_int_eq(mkdir(onnx_path("deep"), 0777), 0);
   link_to("w.bin", "same");
@@ -80,9 +78,8 @@ START_TEST(links_within_the_folder) {
   expect(located("folder/up"), NULL);
   onnx_cleanup();
 }
-END_TEST
 
-START_TEST(ways_out) {
+LP_TEST(ways_out) {
   char target[600];
   const char *file = outside(), *name = lp_path_base(file);
   ck_assert_int_eq(mkdir(onnx_path("deep"), 0777), 0);
@@ -107,9 +104,8 @@ START_TEST(ways_out) {
   ck_assert_int_eq(unlink(file), 0);
   onnx_cleanup();
 }
-END_TEST
 
-START_TEST(what_is_no_file) {
+LP_TEST(what_is_no_file) {
   ck_assert_int_eq(mkdir(onnx_path("deep"), 0777), 0);
   ck_assert_int_eq(mkfifo(onnx_path("pipe"), 0666), 0); /* opening it would wait for a writer */
   expect(located("pipe"), "is not a regular file");
@@ -119,9 +115,8 @@ START_TEST(what_is_no_file) {
   expect(located("pipe/w.bin"), "is not there");
   onnx_cleanup();
 }
-END_TEST
 
-START_TEST(a_name_with_nul) {
+LP_TEST(a_name_with_nul) {
   lp_buf tensor = {0}, entry = {0};
   onnx_write("w.bin", numbers, sizeof(numbers));
   onnx_varint(&tensor, 1, 2);
@@ -134,9 +129,8 @@ START_TEST(a_name_with_nul) {
   expect(with_weight(tensor), "has a NUL byte in it");
   onnx_cleanup();
 }
-END_TEST
 
-START_TEST(two_locations) {
+LP_TEST(two_locations) {
   lp_buf tensor = onnx_external("w", ONNX_F32, "2", "w.bin", "0", "8"), entry = {0};
   onnx_text(&entry, 1, "location");
   onnx_text(&entry, 2, "other.bin");
@@ -144,9 +138,8 @@ START_TEST(two_locations) {
   expect(with_weight(tensor), "tensor 'w' has two external locations");
   onnx_cleanup();
 }
-END_TEST
 
-START_TEST(numbers_that_are_none) {
+LP_TEST(numbers_that_are_none) {
   static const char *const offsets[] = {"-4", "+4", " 4", "4 ", "0x10", "1e3", "", "99999999999999999999"};
   onnx_write("w.bin", numbers, sizeof(numbers));
   for (size_t i = 0; i < LP_COUNT(offsets); i++)
@@ -154,10 +147,9 @@ START_TEST(numbers_that_are_none) {
   expect(with_weight(onnx_external("w", ONNX_F32, "2", "w.bin", "9223372036854775807", "8")), "which has 8");
   onnx_cleanup();
 }
-END_TEST
 
 /* Offsets behind 2 and 4 GiB, in a file that takes no room. */
-START_TEST(beyond_four_gigabytes) {
+LP_TEST(beyond_four_gigabytes) {
   int64_t offset = ((int64_t)5 << 30) + 4096;
   char text[32];
   onnx_write("w.bin", "", 0);
@@ -171,10 +163,9 @@ START_TEST(beyond_four_gigabytes) {
   if (room) expect(with_weight(onnx_external("w", ONNX_F32, "2", "w.bin", text, "8")), "ends at byte 5368713228");
   onnx_cleanup();
 }
-END_TEST
 
 /* The file that is named is trusted, wherever a link leads; its neighbours are those of the name. */
-START_TEST(a_model_behind_a_link) {
+LP_TEST(a_model_behind_a_link) {
   lp_buf model = with_weight(onnx_tensor("w", ONNX_F32, "2", numbers, sizeof(numbers)));
   ck_assert_int_eq(mkdir(onnx_path("blobs"), 0777), 0);
   onnx_write("blobs/0123", model.data, model.size);
@@ -186,10 +177,9 @@ START_TEST(a_model_behind_a_link) {
   lp_module_free(module);
   onnx_cleanup();
 }
-END_TEST
 
 /* Two tensors of one region are tied weights; those that share a part are an exporter's mistake. */
-START_TEST(overlaps) {
+LP_TEST(overlaps) {
   lp_diag *diag = lp_diag_create();
   float data[4] = {3, 4, 5, 6};
   onnx_write("w.bin", data, sizeof(data));
@@ -212,22 +202,4 @@ START_TEST(overlaps) {
   }
   lp_diag_free(diag);
   onnx_cleanup();
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("external");
-  TCase *tc = tcase_create("external");
-  tcase_add_test(tc, files_of_the_folder);
-  tcase_add_test(tc, links_within_the_folder);
-  tcase_add_test(tc, ways_out);
-  tcase_add_test(tc, what_is_no_file);
-  tcase_add_test(tc, a_name_with_nul);
-  tcase_add_test(tc, two_locations);
-  tcase_add_test(tc, numbers_that_are_none);
-  tcase_add_test(tc, beyond_four_gigabytes);
-  tcase_add_test(tc, a_model_behind_a_link);
-  tcase_add_test(tc, overlaps);
-  suite_add_tcase(suite, tc);
-  return run_suite(suite);
 }

@@ -1,6 +1,5 @@
 /* Files made to do harm. Each is written by a small generator, imported and, when it is a model after all, taken through
  * every pass: in bounded time and memory, and with the expected message or none. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -9,6 +8,8 @@
 #include "passes/passes.h"
 #include "tests/frontend/onnx_writer.h"
 #include "tests/suite.h"
+
+LP_CASE(.timeout = 120);
 
 enum { LONG = 100000, NODES_PER_S = 10000 };
 
@@ -77,7 +78,7 @@ static void expect_linear(lp_buf model) {
 }
 
 /* What a loop takes is what its trips make, not what they might. */
-START_TEST(many_scans) {
+LP_TEST(many_scans) {
   lp_buf body = {0}, graph = with_x(), node = onnx_node("Loop", "trips", "");
   const int64_t none = 0;
   onnx_input(&body, "i", ONNX_I64, "");
@@ -90,20 +91,18 @@ START_TEST(many_scans) {
   onnx_add(&graph, onnx_node("Relu", "x", "y"));
   expect(with_y(graph), NULL);
 }
-END_TEST
 
 /* ---- the wire format ---- */
 
 /* A message of two bytes becomes one of a hundred. */
-START_TEST(many_messages) {
+LP_TEST(many_messages) {
   lp_buf graph = with_x();
   for (int i = 0; i < (4 << 20) + 10; i++)
     lp_buf_append(&graph, "\x0a", 2);
   expect(with_y(graph), "more than 4194304 messages");
 }
-END_TEST
 
-START_TEST(large_texts) {
+LP_TEST(large_texts) {
   static char text[1 << 20];
   memset(text, 'a', sizeof(text) - 1);
   lp_buf graph = with_x();
@@ -113,9 +112,8 @@ START_TEST(large_texts) {
   onnx_add(&graph, node);
   expect(with_y(graph), "more than 256 MiB outside of the tensors' data");
 }
-END_TEST
 
-START_TEST(names_with_nul) {
+LP_TEST(names_with_nul) {
   lp_buf graph = with_x(), node = {0};
   onnx_bytes(&node, 1, "x\0x", 3);
   onnx_text(&node, 2, "y");
@@ -123,10 +121,9 @@ START_TEST(names_with_nul) {
   onnx_add(&graph, node);
   expect(with_y(graph), "has a NUL byte in it");
 }
-END_TEST
 
 /* What a terminal would obey is shown, and what would fill the screen is cut. */
-START_TEST(names_in_messages) {
+LP_TEST(names_in_messages) {
   static char name[100000];
   memset(name, 'n', sizeof(name) - 1);
   lp_buf graph = with_x();
@@ -136,7 +133,6 @@ START_TEST(names_in_messages) {
   onnx_add(&graph, onnx_named(name, "Frobnicate", "x", "y"));
   expect(with_y(graph), "nnn... (99999 bytes)' (Frobnicate): error");
 }
-END_TEST
 
 /* ---- functions ---- */
 
@@ -151,7 +147,7 @@ static void add_function(lp_buf *model, const char *name, lp_buf first, lp_buf s
 }
 
 /* A long name in a function that is called often. */
-START_TEST(inlined_names) {
+LP_TEST(inlined_names) {
   static char name[1 << 20];
   memset(name, 'n', sizeof(name) - 1);
   lp_buf graph = with_x();
@@ -160,9 +156,8 @@ START_TEST(inlined_names) {
   add_function(&model, "F", onnx_named(name, "Relu", "a", "m"), onnx_node("Neg", "m", "b"));
   expect(model, "take more than 1024 MiB once functions are inlined");
 }
-END_TEST
 
-START_TEST(functions_in_a_ring) {
+LP_TEST(functions_in_a_ring) {
   lp_buf graph = with_x();
   onnx_add(&graph, onnx_node("F", "x", "y"));
   lp_buf model = with_y(graph);
@@ -170,7 +165,6 @@ START_TEST(functions_in_a_ring) {
   add_function(&model, "G", onnx_node("F", "a", "m"), onnx_node("Neg", "m", "b"));
   expect(model, "functions and branches nested deeper than 64");
 }
-END_TEST
 
 /* ---- sizes ---- */
 
@@ -191,7 +185,7 @@ static lp_buf added(const char *op, const char *inputs, int count, const int64_t
 }
 
 /* None of these is ever made: it stays an operator that would run, or is refused. */
-START_TEST(large_constants) {
+LP_TEST(large_constants) {
   int64_t huge[] = {1000000, 1000000}, overflow[] = {1 << 30, 1 << 30, 1 << 30}, negative[] = {-1, 4},
           pads[] = {0, 1000000000};
   expect(added("ConstantOfShape", "n", 2, huge), NULL);
@@ -202,10 +196,9 @@ START_TEST(large_constants) {
   expect(added("ConstantOfShape", "n", 3, overflow), "the size of its result overflows");
   expect(added("ConstantOfShape", "n", 2, negative), "would have the size -1");
 }
-END_TEST
 
 /* Many small constants add up: folding has a budget. */
-START_TEST(chains_of_constants) {
+LP_TEST(chains_of_constants) {
   int64_t n[] = {16000}, square[] = {120, 120};
   lp_buf graph = with_x(), product = with_x();
   add_i64s(&graph, "n", 1, n);
@@ -222,9 +215,8 @@ START_TEST(chains_of_constants) {
   onnx_add(&product, onnx_node("Add", "x top", "y"));
   expect_linear(with_y(product));
 }
-END_TEST
 
-START_TEST(many_symbols) {
+LP_TEST(many_symbols) {
   lp_buf graph = {0};
   for (int i = 0; i < 5000; i++) {
     char name[16], dims[16];
@@ -235,10 +227,9 @@ START_TEST(many_symbols) {
   onnx_add(&graph, onnx_node("Relu", "x0", "y"));
   expect(with_y(graph), "more than 4096 names of dimensions");
 }
-END_TEST
 
 /* Each addition makes one more pair of symbols equal, everywhere. */
-START_TEST(many_equal_symbols) {
+LP_TEST(many_equal_symbols) {
   lp_buf graph = {0};
   for (int i = 0; i < 4000; i++) {
     char name[16], dims[16];
@@ -257,10 +248,9 @@ START_TEST(many_equal_symbols) {
   onnx_add(&graph, onnx_node("Add", "a3999 r", "y"));
   expect(with_y(graph), "too many dimensions that must agree with each other");
 }
-END_TEST
 
 /* The product of two sums of 100 sizes has 10,000 terms. */
-START_TEST(products_of_sums) {
+LP_TEST(products_of_sums) {
   lp_buf graph = {0}, names = {0}, other = {0};
   for (int i = 0; i < 200; i++) {
     char name[16], dims[16];
@@ -282,11 +272,10 @@ START_TEST(products_of_sums) {
   lp_buf_free(&names);
   lp_buf_free(&other);
 }
-END_TEST
 
 /* ---- long graphs ---- */
 
-START_TEST(long_chains) {
+LP_TEST(long_chains) {
   static const char *const ops[] = {"Relu", "Sigmoid", "Transpose", "Softmax", "Identity"};
   for (size_t i = 0; i < LP_COUNT(ops); i++) {
     lp_buf graph = with_x();
@@ -294,9 +283,8 @@ START_TEST(long_chains) {
     expect_linear(with_y(graph));
   }
 }
-END_TEST
 
-START_TEST(long_backwards) {
+LP_TEST(long_backwards) {
   lp_buf graph = with_x();
   for (int i = LONG; i > 0; i--) {
     char in[16], out[16];
@@ -306,10 +294,9 @@ START_TEST(long_backwards) {
   }
   expect_linear(with_y(graph));
 }
-END_TEST
 
 /* Integers of a static size that depend on the input: shape arithmetic that never becomes known. */
-START_TEST(long_integers) {
+LP_TEST(long_integers) {
   lp_buf graph = {0};
   onnx_input(&graph, "x", ONNX_I64, "4");
   add_i64s(&graph, "n", 1, (int64_t[]){1});
@@ -319,10 +306,9 @@ START_TEST(long_integers) {
   onnx_add(&graph, cast);
   expect_linear(with_y(graph));
 }
-END_TEST
 
 /* One value that everything reads, and one operator that reads everything it may. */
-START_TEST(wide_graphs) {
+LP_TEST(wide_graphs) {
   lp_buf graph = with_x(), names = {0};
   for (int i = 0; i < LONG; i++) {
     char out[16];
@@ -334,10 +320,9 @@ START_TEST(wide_graphs) {
   expect_linear(with_y(graph));
   lp_buf_free(&names);
 }
-END_TEST
 
 /* An attention mask at the end of a long chain without inputs: it is looked at, not recursed into. */
-START_TEST(long_masks) {
+LP_TEST(long_masks) {
   lp_buf graph = {0};
   onnx_input(&graph, "q", ONNX_F32, "1 2 s 8");
   add_i64s(&graph, "n", 2, (int64_t[]){100000, 100000});
@@ -359,30 +344,4 @@ START_TEST(long_masks) {
   onnx_add(&graph, onnx_node("Softmax", "masked", "p"));
   onnx_add(&graph, onnx_node("MatMul", "p q", "y"));
   expect_linear(with_y(graph));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("hostile");
-  TCase *tc = tcase_create("hostile");
-  tcase_set_timeout(tc, 120);
-  tcase_add_test(tc, many_scans);
-  tcase_add_test(tc, many_messages);
-  tcase_add_test(tc, large_texts);
-  tcase_add_test(tc, names_with_nul);
-  tcase_add_test(tc, names_in_messages);
-  tcase_add_test(tc, inlined_names);
-  tcase_add_test(tc, functions_in_a_ring);
-  tcase_add_test(tc, large_constants);
-  tcase_add_test(tc, chains_of_constants);
-  tcase_add_test(tc, many_symbols);
-  tcase_add_test(tc, many_equal_symbols);
-  tcase_add_test(tc, products_of_sums);
-  tcase_add_test(tc, long_chains);
-  tcase_add_test(tc, long_backwards);
-  tcase_add_test(tc, long_integers);
-  tcase_add_test(tc, wide_graphs);
-  tcase_add_test(tc, long_masks);
-  suite_add_tcase(suite, tc);
-  return run_suite(suite);
 }

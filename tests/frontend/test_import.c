@@ -1,5 +1,4 @@
 /* What the importer makes of small models: names, order, opsets, functions, weights, dimensions. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +17,8 @@ static void close_test(void) {
   onnx_cleanup();
 }
 
+LP_CASE(.setup = open_test, .teardown = close_test);
+
 static lp_module *import(lp_buf *graph, int64_t opset) {
   lp_buf model = onnx_model(graph, opset);
   lp_module *module = onnx_import(&model, diag);
@@ -34,7 +35,7 @@ static int count_ops(const lp_module *module, lp_kind kind) {
 
 /* ---- graphs ---- */
 
-START_TEST(names_and_locations) {
+LP_TEST(names_and_locations) {
   lp_buf graph = {0};
   onnx_input(&graph, "x", ONNX_F32, "batch 3");
   onnx_add(&graph, onnx_named("/a", "Relu", "x", "h"));
@@ -51,9 +52,8 @@ START_TEST(names_and_locations) {
   ck_assert_str_eq(neg->prev->out[0]->name, "h");
   lp_module_free(module);
 }
-END_TEST
 
-START_TEST(sorts_nodes) {
+LP_TEST(sorts_nodes) {
   lp_buf graph = {0};
   onnx_input(&graph, "x", ONNX_F32, "2");
   onnx_add(&graph, onnx_node("Neg", "b", "y"));
@@ -67,9 +67,8 @@ START_TEST(sorts_nodes) {
   ck_assert_int_eq(neg->prev->prev->kind, LP_ONNX_Relu);
   lp_module_free(module);
 }
-END_TEST
 
-START_TEST(keeps_order) {
+LP_TEST(keeps_order) {
   lp_buf graph = {0};
   onnx_input(&graph, "x", ONNX_F32, "2");
   onnx_add(&graph, onnx_node("Relu", "x", "a"));
@@ -80,9 +79,8 @@ START_TEST(keeps_order) {
   ck_assert_int_eq(onnx_result(module, 0)->prev->kind, LP_ONNX_Abs);
   lp_module_free(module);
 }
-END_TEST
 
-START_TEST(shares_initializers) {
+LP_TEST(shares_initializers) {
   static const float w[] = {1, 2};
   lp_buf graph = {0};
   onnx_input(&graph, "x", ONNX_F32, "2");
@@ -97,11 +95,10 @@ START_TEST(shares_initializers) {
   ck_assert_int_eq(lp_op_attr(lp_module_find_func(module, "main"), "inputs")->count, 1);
   lp_module_free(module);
 }
-END_TEST
 
 /* ---- dimensions ---- */
 
-START_TEST(names_dimensions) {
+LP_TEST(names_dimensions) {
   lp_buf graph = {0};
   onnx_input(&graph, "x", ONNX_F32, "s past_length+s batch-size ? 7");
   onnx_add(&graph, onnx_node("Relu", "x", "y"));
@@ -112,9 +109,8 @@ START_TEST(names_dimensions) {
                    "f32[s_dim,s_dim + past_length,batch_size,d0,7]");
   lp_module_free(module);
 }
-END_TEST
 
-START_TEST(agrees_on_dimensions) {
+LP_TEST(agrees_on_dimensions) {
   lp_buf graph = {0};
   onnx_input(&graph, "x", ONNX_F32, "batch seq");
   onnx_input(&graph, "past", ONNX_F32, "batch past");
@@ -130,11 +126,10 @@ START_TEST(agrees_on_dimensions) {
   ck_assert_str_eq(onnx_type_text(module, lp_op_in(mul, 1)), "f32[batch,seq + past]");
   lp_module_free(module);
 }
-END_TEST
 
 /* ---- weights ---- */
 
-START_TEST(references_weights) {
+LP_TEST(references_weights) {
   enum { BYTES = 1 << 20 };
   float *data = lp_alloc(BYTES);
   data[5] = 42;
@@ -155,9 +150,8 @@ START_TEST(references_weights) {
   lp_module_free(module);
   free(data);
 }
-END_TEST
 
-START_TEST(references_packed_floats) {
+LP_TEST(references_packed_floats) {
   enum { COUNT = 4096 };
   float *data = lp_alloc(COUNT * sizeof(float));
   lp_buf graph = {0}, tensor = {0};
@@ -174,9 +168,8 @@ START_TEST(references_packed_floats) {
   lp_module_free(module);
   free(data);
 }
-END_TEST
 
-START_TEST(reads_external_data) {
+LP_TEST(reads_external_data) {
   float data[2048] = {0};
   data[1025] = 7;
   onnx_write("w.bin", data, sizeof(data));
@@ -203,10 +196,9 @@ START_TEST(reads_external_data) {
   ck_assert_int_eq(lp_weight_data(module, absent, &tensor, diag), LP_FAILED);
   lp_module_free(module);
 }
-END_TEST
 
 /* Data in the fields of its type: 16 bits wide in int32_data. */
-START_TEST(reads_typed_data) {
+LP_TEST(reads_typed_data) {
   lp_buf graph = {0}, tensor = {0}, packed = {0};
   onnx_varint(&tensor, 1, 2);
   onnx_varint(&tensor, 2, 10);
@@ -224,7 +216,6 @@ START_TEST(reads_typed_data) {
   ck_assert_double_eq(lp_tensor_f64(&found, 1), 2);
   lp_module_free(module);
 }
-END_TEST
 
 /* ---- older opsets ---- */
 
@@ -235,7 +226,7 @@ static int64_t known(const lp_value *value, int32_t index) {
   return number;
 }
 
-START_TEST(normalises_axes) {
+LP_TEST(normalises_axes) {
   static const int64_t axes[] = {0, 2};
   lp_buf graph = {0}, unsqueeze = onnx_node("Unsqueeze", "x", "u"), sum = onnx_node("ReduceSum", "u", "y");
   onnx_attr_ints(&unsqueeze, "axes", 2, axes);
@@ -253,9 +244,8 @@ START_TEST(normalises_axes) {
   ck_assert_str_eq(onnx_type_text(module, reduce->out[0]), "f32[1,n,3]");
   lp_module_free(module);
 }
-END_TEST
 
-START_TEST(normalises_slice_split_pad_clip) {
+LP_TEST(normalises_slice_split_pad_clip) {
   static const int64_t starts[] = {1}, ends[] = {3}, axes[] = {1}, sizes[] = {1, 1}, pads[] = {0, 1, 0, 2};
   lp_buf graph = {0}, slice = onnx_node("Slice", "x", "s"), split = onnx_node("Split", "s", "p q");
   lp_buf pad = onnx_node("Pad", "p", "t"), clip = onnx_node("Clip", "t", "y");
@@ -286,9 +276,8 @@ START_TEST(normalises_slice_split_pad_clip) {
   ck_assert_int_eq(known(lp_op_in(lp_op_in(halves, 0)->def, 3), 0), 1);
   lp_module_free(module);
 }
-END_TEST
 
-START_TEST(normalises_topk) {
+LP_TEST(normalises_topk) {
   lp_buf graph = {0}, node = onnx_node("TopK", "x", "y i");
   onnx_attr_i(&node, "k", 2);
   onnx_input(&graph, "x", ONNX_F32, "n 5");
@@ -300,7 +289,6 @@ START_TEST(normalises_topk) {
   ck_assert_str_eq(onnx_type_text(module, op->out[1]), "i64[n,2]");
   lp_module_free(module);
 }
-END_TEST
 
 static lp_module *softmax(int64_t opset, int64_t axis, bool given) {
   lp_buf graph = {0}, node = onnx_node("Softmax", "x", "y");
@@ -311,7 +299,7 @@ static lp_module *softmax(int64_t opset, int64_t axis, bool given) {
   return import(&graph, opset);
 }
 
-START_TEST(normalises_softmax) {
+LP_TEST(normalises_softmax) {
   static const struct {
     int64_t opset, axis;
     bool given;
@@ -329,7 +317,6 @@ START_TEST(normalises_softmax) {
     lp_module_free(module);
   }
 }
-END_TEST
 
 /* ---- functions and branches ---- */
 
@@ -351,7 +338,7 @@ static lp_buf scaled_function(void) {
   return function;
 }
 
-START_TEST(inlines_functions) {
+LP_TEST(inlines_functions) {
   lp_buf graph = {0}, first = onnx_named("one", "scaled", "x", "h"), second = onnx_named("two", "scaled", "h", "y");
   onnx_domain(&first, "local");
   onnx_domain(&second, "local");
@@ -370,7 +357,6 @@ START_TEST(inlines_functions) {
   ck_assert_double_eq(lp_op_f64(lp_op_in(inner, 0)->def, "alpha", 0), 0.5);
   lp_module_free(module);
 }
-END_TEST
 
 static lp_buf branch(const char *op) {
   lp_buf graph = {0};
@@ -380,7 +366,7 @@ static lp_buf branch(const char *op) {
 }
 
 /* If rank(x) == 2 */
-START_TEST(inlines_branches) {
+LP_TEST(inlines_branches) {
   static const int64_t two = 2;
   lp_buf graph = {0}, yes = branch("Relu"), no = branch("Neg"), choose = onnx_node("If", "c", "y");
   onnx_attr_graph(&choose, "then_branch", &yes);
@@ -396,10 +382,9 @@ START_TEST(inlines_branches) {
   ck_assert_int_eq(onnx_result(module, 0)->kind, LP_ONNX_Relu);
   lp_module_free(module);
 }
-END_TEST
 
 /* The input decides: both branches and a choice. */
-START_TEST(chooses_between_branches) {
+LP_TEST(chooses_between_branches) {
   lp_buf graph = {0}, yes = branch("Relu"), no = branch("Neg"), choose = onnx_node("If", "c", "y");
   onnx_attr_graph(&choose, "then_branch", &yes);
   onnx_attr_graph(&choose, "else_branch", &no);
@@ -415,7 +400,6 @@ START_TEST(chooses_between_branches) {
   ck_assert_int_eq(lp_op_in(where, 2)->def->kind, LP_ONNX_Neg);
   lp_module_free(module);
 }
-END_TEST
 
 /* v = v + v, scanning v and the trip's number; goes on while its condition `going` holds, three times at most. */
 static lp_module *unrolled(const char *going, bool scans) {
@@ -443,7 +427,7 @@ static lp_module *unrolled(const char *going, bool scans) {
   return import(&graph, 17);
 }
 
-START_TEST(unrolls_loops) {
+LP_TEST(unrolls_loops) {
   lp_module *module = unrolled("k", true);
   const lp_op *add = onnx_result(module, 0);
   ck_assert_str_eq(add->loc.node, "repeat/2/w");
@@ -465,9 +449,8 @@ START_TEST(unrolls_loops) {
   ck_assert_str_eq(lp_op_in(second, 2)->def->loc.node, "repeat/0/w");
   lp_module_free(module);
 }
-END_TEST
 
-START_TEST(takes_the_branch_with_past) {
+LP_TEST(takes_the_branch_with_past) {
   lp_buf graph = {0}, yes = branch("Relu"), no = branch("Neg"), choose = onnx_node("If", "use_cache_branch", "y");
   onnx_attr_graph(&choose, "then_branch", &yes);
   onnx_attr_graph(&choose, "else_branch", &no);
@@ -479,7 +462,6 @@ START_TEST(takes_the_branch_with_past) {
   ck_assert_int_eq(onnx_result(module, 0)->kind, LP_ONNX_Relu);
   lp_module_free(module);
 }
-END_TEST
 
 /* The result of an equation on small whole numbers, in one text. */
 static void einsum(const char *equation, const char *a_dims, const char *b_dims, const char *wanted) {
@@ -510,7 +492,7 @@ static void einsum(const char *equation, const char *a_dims, const char *b_dims,
   lp_module_free(module);
 }
 
-START_TEST(builds_einsum) {
+LP_TEST(builds_einsum) {
   einsum("ij,jk->ik", "2 2", "2 2", "7 10 15 22");
   einsum("ij,jk", "2 2", "2 2", "7 10 15 22");
   einsum("i,j->ji", "2", "2", "1 2 2 4");
@@ -521,9 +503,8 @@ START_TEST(builds_einsum) {
   einsum("abc,cbd->ad", "1 2 2", "2 2 1", "29"); /* 1*1 + 2*3 + 3*2 + 4*4 */
   einsum("abc,cd->abd", "2 1 2", "2 1", "5 11");
 }
-END_TEST
 
-START_TEST(reads_constants) {
+LP_TEST(reads_constants) {
   static const int64_t ints[] = {3, 4};
   lp_buf graph = {0}, list = onnx_node("Constant", "", "shape"), fill = onnx_node("ConstantOfShape", "shape", "f");
   float half = 0.5f;
@@ -541,9 +522,8 @@ START_TEST(reads_constants) {
   ck_assert_int_eq(count_ops(module, LP_OP_CONSTANT), 2);
   lp_module_free(module);
 }
-END_TEST
 
-START_TEST(reads_tensor_files) {
+LP_TEST(reads_tensor_files) {
   static const int64_t data[] = {5, 6};
   lp_buf tensor = onnx_tensor("ids", ONNX_I64, "1 2", data, sizeof(data));
   onnx_write("input_0.pb", tensor.data, tensor.size);
@@ -565,35 +545,4 @@ START_TEST(reads_tensor_files) {
   ck_assert_int_eq(lp_onnx_read_tensor(onnx_path("input_0.pb"), arena, &array, &name, diag), LP_FAILED);
   ck_assert_ptr_nonnull(strstr(onnx_message(diag, 1), "tensor 'ids': its file 'nowhere.bin' is not there"));
   lp_arena_free(arena);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("import");
-  TCase *tc = tcase_create("import");
-  tcase_add_checked_fixture(tc, open_test, close_test);
-  tcase_add_test(tc, names_and_locations);
-  tcase_add_test(tc, sorts_nodes);
-  tcase_add_test(tc, keeps_order);
-  tcase_add_test(tc, shares_initializers);
-  tcase_add_test(tc, names_dimensions);
-  tcase_add_test(tc, agrees_on_dimensions);
-  tcase_add_test(tc, references_weights);
-  tcase_add_test(tc, references_packed_floats);
-  tcase_add_test(tc, reads_external_data);
-  tcase_add_test(tc, reads_typed_data);
-  tcase_add_test(tc, normalises_axes);
-  tcase_add_test(tc, normalises_slice_split_pad_clip);
-  tcase_add_test(tc, normalises_topk);
-  tcase_add_test(tc, normalises_softmax);
-  tcase_add_test(tc, inlines_functions);
-  tcase_add_test(tc, inlines_branches);
-  tcase_add_test(tc, chooses_between_branches);
-  tcase_add_test(tc, unrolls_loops);
-  tcase_add_test(tc, takes_the_branch_with_past);
-  tcase_add_test(tc, builds_einsum);
-  tcase_add_test(tc, reads_constants);
-  tcase_add_test(tc, reads_tensor_files);
-  suite_add_tcase(suite, tc);
-  return run_suite(suite);
 }

@@ -2,7 +2,6 @@
  * runtime gave: every test_data_set of tests/models, and where they are those of ../shared/models, ../shared/onnx-node-*
  * and Debian's libonnx-testdata. A model that is refused for what it asks, or whose operators a later pass decomposes, is
  * skipped; each wrong number fails. */
-#include <check.h>
 #include <glob.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,6 +10,8 @@
 #include "frontend/frontend.h"
 #include "passes/passes.h"
 #include "tests/suite.h"
+
+LP_CASE(.timeout = 300);
 
 extern const lp_pass lp_pass_fold;
 
@@ -159,34 +160,18 @@ static void check_all(const char *pattern, size_t least) {
   ck_assert_msg(done >= least, "%zu of %s ran, at least %zu wanted", done, pattern, least);
 }
 
-START_TEST(own_models) {
+LP_TEST(own_models) {
   check_all("tests/models/*/model.onnx", 1);
 }
-END_TEST
 
-START_TEST(shared_models) {
+LP_TEST(shared_models) {
   check_all("../shared/models/*/model.onnx", 2);
 }
-END_TEST
 
-START_TEST(packaged_node_tests) {
+LP_TEST(packaged_node_tests) {
   check_all("/usr/share/libonnx-testdata/data/node/*/model.onnx", 400);
 }
-END_TEST
 
-START_TEST(node_tests) {
+LP_TEST(node_tests) {
   check_all("../shared/onnx-node-*/*/model.onnx", 100);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("models");
-  TCase *tc = tcase_create("models");
-  tcase_set_timeout(tc, 300);
-  tcase_add_test(tc, own_models);
-  tcase_add_test(tc, shared_models);
-  tcase_add_test(tc, node_tests);
-  tcase_add_test(tc, packaged_node_tests);
-  suite_add_tcase(suite, tc);
-  return run_suite(suite);
 }

@@ -6,7 +6,7 @@
 #include "runtime/link/link_security.h"
 #include "runtime/runtime_internal.h"
 #include "tests/fuzz/messages.h"
-#include "tests/runtime/toy_run.h"
+#include "tests/runtime/toy/toy_run.h"
 
 enum { MOST_PAYLOAD = 1 << 16 };
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "tests/fuzz/messages.h"
-#include "tests/runtime/bare_worker.h"
-#include "tests/runtime/toy_run.h"
+#include "tests/runtime/toy/toy_run.h"
+#include "tests/runtime/worker/bare_worker.h"
 
 enum { PEERS = 3, BUDGET = 100 << 10, MOST_SESSIONS = 6, MOST_PAYLOAD = 1 << 16 };
 

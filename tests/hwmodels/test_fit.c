@@ -1,5 +1,6 @@
 /* Fits on a small table made by a known law: steps of 64 tokens, 2 % of noise. */
-#include "tests/hwmodels/test_hwmodels.h"
+#include "tests/hwmodels/expect.h"
+#include "tests/suite.h"
 
 #include <math.h>
 
@@ -59,7 +60,7 @@ static const lp_hw_errors *find(const lp_hw_errors *errors, size_t count, const 
   ck_abort_msg("no errors of '%s'", name);
 }
 
-START_TEST(left_out_points_are_predicted_and_covered) {
+LP_TEST(left_out_points_are_predicted_and_covered) {
   lp_buf train = {0}, test = {0};
   make_table(true, &train);
   make_table(false, &test);
@@ -83,9 +84,8 @@ START_TEST(left_out_points_are_predicted_and_covered) {
   lp_buf_free(&train);
   lp_buf_free(&test);
 }
-END_TEST
 
-START_TEST(unseen_shapes_are_near_and_say_how_far) {
+LP_TEST(unseen_shapes_are_near_and_say_how_far) {
   lp_buf train = {0};
   make_table(true, &train);
   lp_hw_fit_result result;
@@ -103,9 +103,8 @@ START_TEST(unseen_shapes_are_near_and_say_how_far) {
   lp_hw_free(machine);
   lp_buf_free(&train);
 }
-END_TEST
 
-START_TEST(impossible_points_go) {
+LP_TEST(impossible_points_go) {
   lp_buf csv = {0};
   make_table(true, &csv);
   add_linear(&csv, 4096, 4096, 4096, 10); /* 13.7 PFLOP/s */
@@ -117,10 +116,9 @@ START_TEST(impossible_points_go) {
   lp_hw_free(machine);
   lp_buf_free(&csv);
 }
-END_TEST
 
 /* A machine made of the table alone still tells rows that are far off. */
-START_TEST(a_table_speaks_for_itself) {
+LP_TEST(a_table_speaks_for_itself) {
   lp_buf csv = {0};
   make_table(true, &csv);
   add_linear(&csv, 4096, 4096, 4096, 10);
@@ -144,9 +142,8 @@ START_TEST(a_table_speaks_for_itself) {
   lp_buf_free(&text);
   lp_buf_free(&csv);
 }
-END_TEST
 
-START_TEST(changed_figures_are_a_roofline) {
+LP_TEST(changed_figures_are_a_roofline) {
   static const char *const rooflines[] = {"a100,predictor=roofline", "a100,compute_utilisation=0.8", "a100-p1"};
   lp_machine *machine = NULL;
   for (size_t i = 0; i < LP_COUNT(rooflines); i++) {
@@ -158,9 +155,8 @@ START_TEST(changed_figures_are_a_roofline) {
   ck_assert_ptr_eq(machine->predictor, &lp_hw_fitted);
   lp_hw_free(machine);
 }
-END_TEST
 
-START_TEST(shipped_fits_cover_decode_of_llama) {
+LP_TEST(shipped_fits_cover_decode_of_llama) {
   lp_machine *machine = NULL;
   ck_assert_int_eq(lp_hw_load("a100", &machine, NULL), LP_OK);
   lp_op_facts facts = {.m = 1, .n = 4096, .k = 4096, .dtype = LP_F16};
@@ -172,7 +168,6 @@ START_TEST(shipped_fits_cover_decode_of_llama) {
   ck_assert(p.time_ms < 0.02 && p.time_ms > 0.01 && p.distance >= 1);
   lp_hw_free(machine);
 }
-END_TEST
 
 /* Reads at 100 GB/s while a pass fits 30 MB, at 25 beyond. */
 static double read_us(double m, double n, double k, double pass) {
@@ -186,7 +181,7 @@ static void add_pass(lp_buf *csv, int64_t m, int64_t n, int64_t k, double pass, 
 }
 
 /* One shape in passes of many sizes; others, in one pass each, take the curve from it. */
-START_TEST(what_a_pass_reads_decides_the_rate) {
+LP_TEST(what_a_pass_reads_decides_the_rate) {
   lp_buf csv = {0};
   uint64_t state = 3;
   lp_buf_puts(&csv, "op,m,n,k,dtype,time_us,pass_bytes\n");
@@ -236,10 +231,9 @@ START_TEST(what_a_pass_reads_decides_the_rate) {
   lp_buf_free(&table);
   lp_buf_free(&csv);
 }
-END_TEST
 
 /* Times in whole microseconds are told as such: predictions lie between, and are judged by what the clock would show. */
-START_TEST(a_coarse_clock_is_known) {
+LP_TEST(a_coarse_clock_is_known) {
   lp_buf csv = {0};
   lp_buf_puts(&csv, header);
   for (int m = 1; m <= 256; m++)
@@ -262,7 +256,6 @@ START_TEST(a_coarse_clock_is_known) {
   lp_hw_free(machine);
   lp_buf_free(&csv);
 }
-END_TEST
 
 static void refuses(const char *csv, const char *wanted, const char *note) {
   lp_diag *diag = lp_diag_create();
@@ -272,7 +265,7 @@ static void refuses(const char *csv, const char *wanted, const char *note) {
   lp_vec_free(&samples);
 }
 
-START_TEST(bad_tables) {
+LP_TEST(bad_tables) {
   refuses("op,m,n,k\n", "t.csv:1: error: the table lacks the column 'time_us'", NULL);
   refuses("op,m,n,k,dtype,time_ms\n", "t.csv:1: error: the table lacks the column 'time_us'",
           "t.csv:1: note: did you mean 'time_ms'?");
@@ -294,7 +287,6 @@ START_TEST(bad_tables) {
           "t.csv:2:17: error: 'pass_bytes' is '-5', not a number of bytes above 0", NULL);
   refuses("op,time_us\n", "t.csv: error: holds no measurement", NULL);
 }
-END_TEST
 
 static void refuses_yaml(const char *measured, const char *wanted, const char *note) {
   lp_buf yaml = {0};
@@ -308,7 +300,7 @@ static void refuses_yaml(const char *measured, const char *wanted, const char *n
   lp_buf_free(&yaml);
 }
 
-START_TEST(bad_measured_parts) {
+LP_TEST(bad_measured_parts) {
   refuses_yaml("{}", "m.yaml:2:11: error: 'measured' lacks 'families'", NULL);
   refuses_yaml("{famlies: []}", "m.yaml:2:12: error: unknown key 'famlies'",
                "m.yaml:2:12: note: did you mean 'families'?");
@@ -325,21 +317,4 @@ START_TEST(bad_measured_parts) {
                "m.yaml:2:86: error: unknown key 'k'", NULL);
   refuses_yaml("{families: [{op: norm, flops_per_us: 1, bytes_per_us: 1, curves: [{size: [2, 1]}]}]}",
                "m.yaml:2:88: error: 'size' does not ascend", NULL);
-}
-END_TEST
-
-TCase *fit_case(void) {
-  TCase *tc = tcase_create("fit");
-  tcase_set_timeout(tc, 60);
-  tcase_add_test(tc, left_out_points_are_predicted_and_covered);
-  tcase_add_test(tc, unseen_shapes_are_near_and_say_how_far);
-  tcase_add_test(tc, impossible_points_go);
-  tcase_add_test(tc, a_table_speaks_for_itself);
-  tcase_add_test(tc, changed_figures_are_a_roofline);
-  tcase_add_test(tc, shipped_fits_cover_decode_of_llama);
-  tcase_add_test(tc, what_a_pass_reads_decides_the_rate);
-  tcase_add_test(tc, a_coarse_clock_is_known);
-  tcase_add_test(tc, bad_tables);
-  tcase_add_test(tc, bad_measured_parts);
-  return tc;
 }

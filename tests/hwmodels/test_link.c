@@ -1,4 +1,5 @@
-#include "tests/hwmodels/test_hwmodels.h"
+#include "tests/hwmodels/expect.h"
+#include "tests/suite.h"
 
 static lp_link *load(const char *text) {
   lp_link *link = NULL;
@@ -6,7 +7,7 @@ static lp_link *load(const char *text) {
   return link;
 }
 
-START_TEST(links_of_the_library) {
+LP_TEST(links_of_the_library) {
   static const char *const wanted[] = {"5g", "lan", "loopback", "lte", "wifi"};
   const char *const *names = NULL;
   size_t count = lp_link_names(&names);
@@ -32,10 +33,9 @@ START_TEST(links_of_the_library) {
   lp_buf_free(&table);
   lp_link_free(NULL);
 }
-END_TEST
 
 /* Message time = rtt / 2 + 8 bytes / bandwidth: 8,192 bytes at 10 ms and 50 or 200 Mbit/s. */
-START_TEST(figures_alone_are_a_link) {
+LP_TEST(figures_alone_are_a_link) {
   lp_link *link = load("rtt=10ms,up=50Mbit/s,down=200Mbit/s");
   ck_assert_double_eq_tol(lp_link_up_ms(link, 8192), 5 + 1.31072, 1e-9);
   ck_assert_double_eq_tol(lp_link_down_ms(link, 8192), 5 + 0.32768, 1e-9);
@@ -48,7 +48,6 @@ START_TEST(figures_alone_are_a_link) {
   ck_assert_double_eq(link->figure[LP_LINK_UP], 941e6);
   lp_link_free(link);
 }
-END_TEST
 
 static void refuses(const char *text, const char *wanted, const char *note) {
   lp_diag *diag = lp_diag_create();
@@ -58,7 +57,7 @@ static void refuses(const char *text, const char *wanted, const char *note) {
   expect_error(diag, wanted, note);
 }
 
-START_TEST(bad_links) {
+LP_TEST(bad_links) {
   refuses("wify", "error: unknown link 'wify'", "note: did you mean 'wifi'?");
   refuses("rtt=10ms", "rtt=10ms: error: the link lacks 'up': the bandwidth from device to cloud", NULL);
   refuses("rtt=10ms,up=1Mbit/s,dwon=1Mbit/s", "rtt=10ms,up=1Mbit/s,dwon=1Mbit/s: error: a link has no figure 'dwon'",
@@ -71,13 +70,4 @@ START_TEST(bad_links) {
           NULL);
   refuses("lan,", "lan,: error: '' after the link's name is not a change such as 'rtt=...'", NULL);
   refuses("./no.yaml", "./no.yaml: error: cannot open: No such file or directory", NULL);
-}
-END_TEST
-
-TCase *link_case(void) {
-  TCase *tc = tcase_create("link");
-  tcase_add_test(tc, links_of_the_library);
-  tcase_add_test(tc, figures_alone_are_a_link);
-  tcase_add_test(tc, bad_links);
-  return tc;
 }

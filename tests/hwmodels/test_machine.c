@@ -1,4 +1,5 @@
-#include "tests/hwmodels/test_hwmodels.h"
+#include "tests/hwmodels/expect.h"
+#include "tests/suite.h"
 
 #include <unistd.h>
 
@@ -9,7 +10,7 @@ static lp_machine *load(const char *text) {
 }
 
 /* The figures of P1's study. */
-START_TEST(machines_of_the_study) {
+LP_TEST(machines_of_the_study) {
   static const struct {
     const char *name;
     double f16, bandwidth, price;
@@ -29,9 +30,8 @@ START_TEST(machines_of_the_study) {
   lp_hw_free(nano);
   lp_hw_free(NULL);
 }
-END_TEST
 
-START_TEST(every_figure_has_a_source) {
+LP_TEST(every_figure_has_a_source) {
   const char *const *names = NULL;
   size_t count = lp_hw_names(&names);
   ck_assert_uint_ge(count, 25);
@@ -43,7 +43,6 @@ START_TEST(every_figure_has_a_source) {
     lp_hw_free(m);
   }
 }
-END_TEST
 
 static void same_machine(const lp_machine *a, const lp_machine *b) {
   ck_assert_str_eq(a->name, b->name);
@@ -55,7 +54,7 @@ static void same_machine(const lp_machine *a, const lp_machine *b) {
   }
 }
 
-START_TEST(what_is_printed_reads_back) {
+LP_TEST(what_is_printed_reads_back) {
   static const char *const texts[] = {
       "v100s",
       "a100",
@@ -74,9 +73,8 @@ START_TEST(what_is_printed_reads_back) {
     lp_buf_free(&text);
   }
 }
-END_TEST
 
-START_TEST(a_text_with_quotes_reads_back) {
+LP_TEST(a_text_with_quotes_reads_back) {
   static const char yaml[] = "{machine: \"a \\\"b\\\\ \\n\", kind: cpu, peak_f32: 1 GFLOP/s, memory: 1GiB, "
                              "memory_bandwidth: {value: 1 GB/s, source: '\xc3\xa4 \"'}}";
   lp_machine *m = NULL, *back = NULL;
@@ -89,9 +87,8 @@ START_TEST(a_text_with_quotes_reads_back) {
   lp_hw_free(back);
   lp_buf_free(&text);
 }
-END_TEST
 
-START_TEST(figures_can_be_changed_behind_the_name) {
+LP_TEST(figures_can_be_changed_behind_the_name) {
   lp_machine *m = load("a100,compute_utilisation=0.8,price_usd_per_s=1e-5");
   ck_assert_double_eq(m->figure[LP_HW_COMPUTE_UTILISATION], 0.8);
   ck_assert_double_eq(m->figure[LP_HW_PRICE], 1e-5);
@@ -101,9 +98,8 @@ START_TEST(figures_can_be_changed_behind_the_name) {
   ck_assert_double_eq(m->figure[LP_HW_MEMORY], 1073741824.0);
   lp_hw_free(m);
 }
-END_TEST
 
-START_TEST(the_host_is_measured_once) {
+LP_TEST(the_host_is_measured_once) {
   lp_machine *first = load("host"), *second = load("host");
   same_machine(first, second);
   ck_assert_int_eq(first->kind, LP_MACHINE_CPU);
@@ -112,9 +108,8 @@ START_TEST(the_host_is_measured_once) {
   lp_hw_free(first);
   lp_hw_free(second);
 }
-END_TEST
 
-START_TEST(a_path_is_a_name) {
+LP_TEST(a_path_is_a_name) {
   static const char yaml[] =
       "machine: mine\nkind: cpu\npeak_f32: 10 GFLOP/s\nmemory_bandwidth: 5 GB/s\nmemory: 1 GiB\n";
   char path[] = "/tmp/llmpart-test-XXXXXX.yaml";
@@ -128,9 +123,8 @@ START_TEST(a_path_is_a_name) {
   lp_hw_free(m);
   unlink(path);
 }
-END_TEST
 
-START_TEST(types_without_a_rate_of_their_own) {
+LP_TEST(types_without_a_rate_of_their_own) {
   lp_machine *m = load("v100s");
   ck_assert_double_eq(lp_hw_peak(m, LP_BF16), lp_hw_peak(m, LP_F32));
   ck_assert_double_eq(lp_hw_peak(m, LP_I4), lp_hw_peak(m, LP_I8));
@@ -139,10 +133,9 @@ START_TEST(types_without_a_rate_of_their_own) {
   ck_assert_double_eq(lp_hw_peak(m, LP_I8), lp_hw_peak(m, LP_F16));
   lp_hw_free(m);
 }
-END_TEST
 
 /* P1's all-cloud decode: LLaMA2-7B reads 13,214,154,752 bytes of weights a token: 11.65 ms at 1134 GB/s. */
-START_TEST(the_roofline) {
+LP_TEST(the_roofline) {
   lp_machine *m = load("v100s");
   lp_prediction memory =
       lp_hw_predict(m, &(lp_op_facts){.flops = 2 * 6607077376.0, .bytes = 13214154752.0, .dtype = LP_F16});
@@ -156,9 +149,8 @@ START_TEST(the_roofline) {
   ck_assert_double_eq_tol(slow.time_ms, 2 + 3, 1e-12);
   lp_hw_free(m);
 }
-END_TEST
 
-START_TEST(the_table_names_all) {
+LP_TEST(the_table_names_all) {
   lp_buf text = {0};
   lp_hw_list(&text);
   const char *const *names = NULL;
@@ -167,7 +159,6 @@ START_TEST(the_table_names_all) {
     ck_assert_ptr_nonnull(strstr(lp_buf_text(&text), names[i]));
   lp_buf_free(&text);
 }
-END_TEST
 
 static void refuses(const char *text, const char *wanted, const char *note) {
   lp_diag *diag = lp_diag_create();
@@ -177,7 +168,7 @@ static void refuses(const char *text, const char *wanted, const char *note) {
   expect_error(diag, wanted, note);
 }
 
-START_TEST(bad_names) {
+LP_TEST(bad_names) {
   refuses("a10", "error: unknown machine 'a10'", "note: did you mean 'a100'?");
   refuses("hots", "error: unknown machine 'hots'", "note: did you mean 'host'?");
   refuses("", "error: unknown machine ''", NULL);
@@ -192,7 +183,6 @@ START_TEST(bad_names) {
           "from 1e-06 to 1",
           NULL);
 }
-END_TEST
 
 static void refuses_yaml(const char *yaml, size_t size, const char *wanted, const char *note) {
   lp_diag *diag = lp_diag_create();
@@ -202,7 +192,7 @@ static void refuses_yaml(const char *yaml, size_t size, const char *wanted, cons
   expect_error(diag, wanted, note);
 }
 
-START_TEST(bad_yaml) {
+LP_TEST(bad_yaml) {
   static const struct {
     const char *yaml, *wanted, *note;
   } rows[] = {
@@ -233,23 +223,4 @@ START_TEST(bad_yaml) {
   for (size_t i = 0; i < LP_COUNT(rows); i++)
     refuses_yaml(rows[i].yaml, strlen(rows[i].yaml), rows[i].wanted, rows[i].note);
   refuses_yaml("a: \xff", 4, "m.yaml: error: is not YAML: invalid leading UTF-8 octet at byte 3", NULL);
-}
-END_TEST
-
-TCase *machine_case(void) {
-  TCase *tc = tcase_create("machine");
-  tcase_set_timeout(tc, 60);
-  tcase_add_test(tc, machines_of_the_study);
-  tcase_add_test(tc, every_figure_has_a_source);
-  tcase_add_test(tc, what_is_printed_reads_back);
-  tcase_add_test(tc, a_text_with_quotes_reads_back);
-  tcase_add_test(tc, figures_can_be_changed_behind_the_name);
-  tcase_add_test(tc, the_host_is_measured_once);
-  tcase_add_test(tc, a_path_is_a_name);
-  tcase_add_test(tc, types_without_a_rate_of_their_own);
-  tcase_add_test(tc, the_roofline);
-  tcase_add_test(tc, the_table_names_all);
-  tcase_add_test(tc, bad_names);
-  tcase_add_test(tc, bad_yaml);
-  return tc;
 }

@@ -3,7 +3,7 @@
 #ifndef LP_TESTS_ONNX_BUILD_H
 #define LP_TESTS_ONNX_BUILD_H
 
-#include <check.h>
+#include "tests/suite.h"
 
 #include "ir/ir.h"
 

@@ -21,6 +21,8 @@ static void close_test(void) {
   test_close();
 }
 
+LP_CASE(.setup = open_test, .teardown = close_test);
+
 static lp_array evaluate(lp_value *value, size_t count, const lp_binding *bindings) {
   lp_array out;
   lp_status status = lp_value_eval(test_module, value, bindings, count, sym, arena, &out, test_diag);
@@ -82,7 +84,7 @@ static lp_op *operator(lp_kind kind, lp_dtype dtype, const char *dims, int count
 
 /* ---- onnx ---- */
 
-START_TEST(arithmetic) {
+LP_TEST(arithmetic) {
   is(of(NODE(Add, FLOATS("2,1", 1., 2.), FLOATS("3", 10., 20., 30.))), "11 21 31 12 22 32");
   is(of(NODE(Div, INTS(-7, 7), INT(2))), "-3 3");
   is(of(NODE(Mod, INTS(-7, 7), INT(3))), "2 1");
@@ -95,9 +97,8 @@ START_TEST(arithmetic) {
   is(of(NODE(Round, FLOATS("4", 0.5, 1.5, -0.5, 2.5))), "0 2 -0 2");
   fails(of(NODE(Div, INTS(1), INTS(0))), "division by zero");
 }
-END_TEST
 
-START_TEST(bits) {
+LP_TEST(bits) {
   with_str("direction", "LEFT");
   is(of(NODE(BitShift, INTS(1, 3, -1), INTS(2, 64, 1))), "4 0 -2");
   with_str("direction", "RIGHT");
@@ -107,9 +108,8 @@ START_TEST(bits) {
   with_i64("to", 6);
   is(of(NODE(BitCast, FLOATS("1", 1.))), "1.06535e+09");
 }
-END_TEST
 
-START_TEST(activations) {
+LP_TEST(activations) {
   is(of(NODE(Sigmoid, FLOATS("1", 0.))), "0.5");
   is(of(NODE(Gelu, FLOATS("2", 0., 1.))), "0 0.841345");
   with_str("approximate", "tanh");
@@ -125,10 +125,9 @@ START_TEST(activations) {
   is(of(NODE(Acosh, FLOATS("1", 2.))), "1.31696");
   is(of(NODE(Atanh, FLOATS("1", 0.5))), "0.549306");
 }
-END_TEST
 
 /* TensorProto.DataType: 3 int8, 9 bool, 10 float16, 16 bfloat16 */
-START_TEST(casts) {
+LP_TEST(casts) {
   lp_value *x = FLOATS("4", 1.75, -2.5, 300., 0.);
   with_i64("to", 7);
   is(of(NODE(Cast, x)), "1 -2 300 0");
@@ -153,9 +152,8 @@ START_TEST(casts) {
   with_i64("to", 22);
   is(of(NODE(Cast, FLOATS("3", -8., -9., 7.5))), "-8 7 7");
 }
-END_TEST
 
-START_TEST(moves) {
+LP_TEST(moves) {
   static const int64_t perm[] = {1, 0};
   lp_value *x = INTS(0, 1, 2, 3, 4, 5), *m = of(NODE(Reshape, x, INTS(2, 3)));
   with_i64s("perm", 2, perm);
@@ -176,15 +174,13 @@ START_TEST(moves) {
   is(of(NODE(Trilu, square)), "1 0 3 4");
   fails(of(NODE(Gather, test_floats("2", (const float[]){1, 2}), INTS(2))), "index 2 into an axis of 2");
 }
-END_TEST
 
-START_TEST(places) {
+LP_TEST(places) {
   is(of(NODE(NonZero, of(NODE(Reshape, INTS(0, 5, 7, 0), INTS(2, 2))))), "0 1 1 0");
   is(of(NODE(NonZero, INTS(0, 0))), "");
 }
-END_TEST
 
-START_TEST(scatters) {
+LP_TEST(scatters) {
   lp_value *x = INTS(1, 2, 3), *at = of(NODE(Unsqueeze, INTS(-1, 0), INTS(1)));
   is(of(NODE(ScatterND, x, at, INTS(8, 9))), "9 2 8");
   with_str("reduction", "add");
@@ -200,9 +196,8 @@ START_TEST(scatters) {
   lp_value *updates = FLOATS("1", 1.), *too_far = of(NODE(Unsqueeze, INTS(5), INTS(1)));
   fails(of(NODE(ScatterND, FLOATS("2", 1., 2.), too_far, updates)), "index 5 into an axis of 2");
 }
-END_TEST
 
-START_TEST(reductions) {
+LP_TEST(reductions) {
   lp_value *x = of(NODE(Reshape, FLOATS("4", 1., 2., 3., 4.), INTS(2, 2)));
   is(of(NODE(ReduceMean, x, INTS(0))), "2 3");
   is(of(NODE(ReduceL2, x, INTS(1))), "2.23607 5");
@@ -215,9 +210,8 @@ START_TEST(reductions) {
   with_i64("axis", 1);
   is(of(NODE(Softmax, of(NODE(Mul, x, FLOATS("", 0.))))), "0.5 0.5 0.5 0.5");
 }
-END_TEST
 
-START_TEST(along_an_axis) {
+LP_TEST(along_an_axis) {
   is(of(NODE(ReduceLogSum, FLOATS("1,2", 1., 2.))), "1.09861");
   is(of(NODE(ReduceMax, test_ints(0, (const int64_t[]){0}))), "-9.22337e+18");
   is(of(NODE(ReduceProd, INTS(3, -5))), "-15");
@@ -230,9 +224,8 @@ START_TEST(along_an_axis) {
   is(of(NODE(CumProd, FLOATS("3", 2., 3., 4.), INT(0))), "12 4 1");
   is(of(NODE(Hardmax, FLOATS("2,3", 1., 5., 5., 0., -1., -2.))), "0 1 0 1 0 0");
 }
-END_TEST
 
-START_TEST(greatest) {
+LP_TEST(greatest) {
   lp_op *op = NODES(TopK, 2, INTS(3, 7, 5, 7), INTS(3));
   is(op->out[0], "7 7 5");
   is(op->out[1], "1 3 2");
@@ -245,9 +238,8 @@ START_TEST(greatest) {
   is(NODES(TopK, 2, nan, INTS(1))->out[1], "0 0");
   is(NODES(TopK, 2, INTS(3, 7), INTS(0))->out[0], "");
 }
-END_TEST
 
-START_TEST(convolution) {
+LP_TEST(convolution) {
   static const int64_t pads[] = {1, 1}, twos[] = {2};
   lp_value *x = FLOATS("1,2,3", 1., 2., 3., 4., 5., 6.), *w = FLOATS("1,2,2", 1., 2., 3., 4.);
   is(of(NODE(Conv, x, w, FLOATS("1", 0.5))), "37.5 47.5");
@@ -263,19 +255,17 @@ START_TEST(convolution) {
   lp_op_set_i64s(test_module, op, "dilations", twos, 1);
   is(op->out[0], "0 2 2 4");
 }
-END_TEST
 
-START_TEST(norms) {
+LP_TEST(norms) {
   lp_value *x = FLOATS("1,2", 1., 3.), *w = FLOATS("2", 2., 2.);
   with_f64("epsilon", 0);
   is(of(NODE(LayerNormalization, x, w)), "-2 2");
   with_f64("epsilon", 0);
   is(of(NODE(RMSNormalization, x, w)), "0.894427 2.68328");
 }
-END_TEST
 
 /* Two keys, one query that sees the first alone. */
-START_TEST(attention) {
+LP_TEST(attention) {
   lp_value *q = FLOATS("1,1,1,1", 1.), *k = FLOATS("1,1,2,1", 1., 5.), *v = FLOATS("1,1,2,1", 10., 20.);
   with_i64("is_causal", 1);
   is(of(NODE(Attention, q, k, v)), "10");
@@ -292,10 +282,9 @@ START_TEST(attention) {
   is(of(op), "10.3333");
   is(op->out[1], "1 5 1");
 }
-END_TEST
 
 /* Scores of one query are 1 and 5; masked and capped ones, windows, lengths, sinks. */
-START_TEST(attention_forms) {
+LP_TEST(attention_forms) {
   lp_value *q = FLOATS("1,1,1,1", 1.), *k = FLOATS("1,1,2,1", 1., 5.), *v = FLOATS("1,1,2,1", 10., 20.);
   lp_value *mask = FLOATS("1,2", 0., 1.), *absent = NULL;
   static const char *const modes[] = {"1 5", "1 5", "1 6", "0.00669285 0.993307"};
@@ -314,19 +303,17 @@ START_TEST(attention_forms) {
   with_f64("scale", 0);
   is(of(NODE(Attention, q, k, v, absent, absent, absent, absent, FLOATS("1", 0.))), "10"); /* 30 over three */
 }
-END_TEST
 
-START_TEST(rotates) {
+LP_TEST(rotates) {
   lp_value *x = FLOATS("1,1,1,4", 1., 2., 3., 4.), *c = FLOATS("1,1,2", 0., 1.), *s = FLOATS("1,1,2", 1., 0.);
   is(of(NODE(RotaryEmbedding, x, c, s)), "-3 2 1 4");
   with_i64("interleaved", 1);
   is(of(NODE(RotaryEmbedding, x, c, s)), "-2 1 3 4");
 }
-END_TEST
 
 /* ---- op.* ---- */
 
-START_TEST(linear) {
+LP_TEST(linear) {
   lp_value *x = FLOATS("1,2", 1., 2.), *w = FLOATS("2,2", 1., 2., 3., 4.), *bias = FLOATS("2", -20., 1.);
   lp_value *plain[] = {x, w, bias}, *gated[] = {x, w, NULL, FLOATS("1,2", 100., 100.), w};
   lp_op *op = operator(LP_OP_LINEAR, LP_F32, "1,2", 3, plain);
@@ -336,9 +323,8 @@ START_TEST(linear) {
   lp_op_set_bool(test_module, op, "transpose_b", true);
   is(op->out[0], "125 221");
 }
-END_TEST
 
-START_TEST(sizes_come_from_symbols) {
+LP_TEST(sizes_come_from_symbols) {
   sym[0] = 2; /* b */
   sym[1] = 3; /* s */
   lp_op *iota = operator(LP_OP_IOTA, LP_I64, "s", 0, NULL);
@@ -351,9 +337,8 @@ START_TEST(sizes_come_from_symbols) {
   /* what is known of a value needs no argument */
   is(of(NODE(Shape, test_arg(LP_F32, "b,s,7"))), "2 3 7");
 }
-END_TEST
 
-START_TEST(map_and_fused) {
+LP_TEST(map_and_fused) {
   lp_value *in[] = {FLOATS("2", 1., 4.), FLOATS("", 2.)};
   lp_op *map = operator(LP_OP_MAP, LP_F32, "2", 2, in);
   lp_op_set_str(test_module, map, "fn", "pow");
@@ -369,9 +354,8 @@ START_TEST(map_and_fused) {
   lp_op_set_str(test_module, map, "fn", "frobnicate");
   fails(map->out[0], "unknown function 'frobnicate'");
 }
-END_TEST
 
-START_TEST(caches) {
+LP_TEST(caches) {
   sym[0] = 1; /* b */
   sym[1] = 2; /* s */
   lp_value *x = FLOATS("1,2,2,1", 1., 2., 3., 4.);
@@ -382,11 +366,10 @@ START_TEST(caches) {
   sym[2] = 1; /* p */
   fails(append->out[0], "the past rows of cache 0 are not bound");
 }
-END_TEST
 
 /* ---- values ---- */
 
-START_TEST(bindings) {
+LP_TEST(bindings) {
   lp_value *x = test_arg(LP_F32, "s");
   lp_value *twice = of(NODE(Add, x, x));
   float data[] = {1, 2};
@@ -400,9 +383,8 @@ START_TEST(bindings) {
   found = evaluate(of(NODE(Neg, twice)), 1, &binding);
   is_array(&found, "-1 -2");
 }
-END_TEST
 
-START_TEST(depth_and_size) {
+LP_TEST(depth_and_size) {
   lp_value *value = FLOATS("1", 1.), *one = value;
   for (int i = 0; i < 50000; i++)
     value = of(NODE(Add, value, one));
@@ -411,34 +393,4 @@ START_TEST(depth_and_size) {
   lp_value *x = test_arg(LP_F32, "b,s,12");
   with_i64("num_heads", 2);
   fails(of(NODE(MsMultiHeadAttention, x)), "operand 0 has no value");
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("eval");
-  TCase *tc = tcase_create("eval");
-  tcase_add_checked_fixture(tc, open_test, close_test);
-  tcase_add_test(tc, arithmetic);
-  tcase_add_test(tc, bits);
-  tcase_add_test(tc, activations);
-  tcase_add_test(tc, along_an_axis);
-  tcase_add_test(tc, greatest);
-  tcase_add_test(tc, convolution);
-  tcase_add_test(tc, casts);
-  tcase_add_test(tc, moves);
-  tcase_add_test(tc, places);
-  tcase_add_test(tc, scatters);
-  tcase_add_test(tc, reductions);
-  tcase_add_test(tc, norms);
-  tcase_add_test(tc, attention);
-  tcase_add_test(tc, attention_forms);
-  tcase_add_test(tc, rotates);
-  tcase_add_test(tc, linear);
-  tcase_add_test(tc, sizes_come_from_symbols);
-  tcase_add_test(tc, map_and_fused);
-  tcase_add_test(tc, caches);
-  tcase_add_test(tc, bindings);
-  tcase_add_test(tc, depth_and_size);
-  suite_add_tcase(suite, tc);
-  return run_suite(suite);
 }

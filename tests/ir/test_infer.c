@@ -4,6 +4,8 @@
 #include "tests/ir/onnx_build.h"
 #include "tests/suite.h"
 
+LP_CASE(.setup = test_open, .teardown = test_close);
+
 enum { TO_F32 = 1, TO_I64 = 7 }; /* TensorProto.DataType */
 
 static lp_value *f32(const char *dims) {
@@ -16,7 +18,7 @@ static lp_value *i64(const char *dims) {
 
 /* ---- elementwise ---- */
 
-START_TEST(broadcasts) {
+LP_TEST(broadcasts) {
   gives(NODE(Add, f32("b,s,8"), f32("b,1,8")), "f32[b,s,8]");
   gives(NODE(Mul, f32("8"), f32("b,s,1")), "f32[b,s,8]");
   gives(NODE(Sub, f32("b,s"), f32("")), "f32[b,s]");
@@ -27,18 +29,16 @@ START_TEST(broadcasts) {
   gives(NODE(IsNaN, f32("b,s")), "bool[b,s]");
   gives(NODE(Relu, f32("b,s")), "f32[b,s]");
 }
-END_TEST
 
-START_TEST(broadcast_refusals) {
+LP_TEST(broadcast_refusals) {
   refuses(NODE(Add, f32("b,3"), f32("b,4")), "dimensions 3 and 4 must agree");
   refuses(NODE(Add, f32("b"), i64("b")), "inputs 0 and 1 differ in type: f32 and i64");
   refuses(NODE(Add, f32("b"), NULL), "input 1 is missing");
   refuses(NODE(Where, f32("b"), f32("b"), f32("b")), "its condition is of type f32, bool wanted");
   refuses(NODE(Not, f32("b")), "input 0 is of type f32, bool wanted");
 }
-END_TEST
 
-START_TEST(agreement_replaces_symbols) {
+LP_TEST(agreement_replaces_symbols) {
   lp_value *mask = f32("b,total"), *scores = f32("b,s+p");
   gives(NODE(Add, scores, mask), "f32[b,s+p]");
   ck_assert(lp_type_equal(mask->type, scores->type));
@@ -46,19 +46,17 @@ START_TEST(agreement_replaces_symbols) {
   gives(NODE(Add, unnamed, f32("b,width")), "f32[b,width]");
   refuses(NODE(Add, f32("b,2*s"), f32("b,s*s")), "dimensions 2*s and s^2 must agree");
 }
-END_TEST
 
 /* Traced with one sequence, an exporter's mask meets another axis. */
-START_TEST(traced_batch_becomes_one) {
+LP_TEST(traced_batch_becomes_one) {
   lp_value *x = f32("batch,length");
   gives(NODE(Add, f32("8,targets,length"), f32("1,batch,length")), "f32[8,targets,length]");
   gives(NODE(Relu, x), "f32[1,length]");
   ck_assert_uint_eq(lp_diag_count(test_diag), 1);
   ck_assert_str_eq(lp_diag_get(test_diag, 0)->text, "'batch' is taken to be 1: it broadcasts to 'targets'");
 }
-END_TEST
 
-START_TEST(bits) {
+LP_TEST(bits) {
   with_str("direction", "RIGHT");
   gives(NODE(BitShift, i64("b,s"), i64("s")), "i64[b,s]");
   gives(NODE(BitwiseAnd, i64("b,1"), i64("b,s")), "i64[b,s]");
@@ -72,9 +70,8 @@ START_TEST(bits) {
   refuses(NODE(BitCast, i64("b")), "i64 and f32 differ in width");
   refuses(NODE(SwiGLU, f32("b,3"), f32("b,1")), "dimensions 3 and 1 must agree");
 }
-END_TEST
 
-START_TEST(casts) {
+LP_TEST(casts) {
   with_i64("to", TO_F32);
   gives(NODE(Cast, i64("b,s")), "f32[b,s]");
   gives(NODE(CastLike, i64("b,s"), test_arg(LP_F16, "")), "f16[b,s]");
@@ -84,9 +81,8 @@ START_TEST(casts) {
   with_str("round_mode", "odd");
   refuses(NODE(Cast, i64("b")), "its round_mode is 'odd', up, down or nearest wanted");
 }
-END_TEST
 
-START_TEST(dropout) {
+LP_TEST(dropout) {
   lp_op *op = NODES(Dropout, 2, f32("b,s"));
   gives(op, "f32[b,s]");
   gives_at(op, 1, "bool[b,s]");
@@ -97,11 +93,10 @@ START_TEST(dropout) {
   refuses(NODE(Dropout, f32("b"), f32(""), INT(1)), "what share it drops depends on input 1");
   refuses(NODE(Dropout, f32("b"), f32(""), test_arg(LP_BOOL, "")), "whether it trains depends on input 2");
 }
-END_TEST
 
 /* ---- products and reductions ---- */
 
-START_TEST(products) {
+LP_TEST(products) {
   gives(NODE(MatMul, f32("b,s,8"), f32("8,12")), "f32[b,s,12]");
   gives(NODE(MatMul, f32("b,4,s,8"), f32("1,1,8,p")), "f32[b,4,s,p]");
   gives(NODE(MatMul, f32("8"), f32("b,8,3")), "f32[b,3]");
@@ -112,9 +107,8 @@ START_TEST(products) {
   refuses(NODE(MatMul, f32(""), f32("9,2")), "input 0 has 0 axes, at least 1 wanted");
   refuses(NODE(Gemm, f32("b,s,8"), f32("8,2")), "input 0 has 3 axes, 2 wanted");
 }
-END_TEST
 
-START_TEST(reductions) {
+LP_TEST(reductions) {
   gives(NODE(ReduceMean, f32("b,s,8"), INTS(-1)), "f32[b,s,1]");
   with_i64("keepdims", 0);
   gives(NODE(ReduceSum, f32("b,s,8"), INTS(0, 2)), "f32[s]");
@@ -129,9 +123,8 @@ START_TEST(reductions) {
   refuses(NODE(ReduceMean, f32("b,s"), INTS(2)), "axis 2 of a tensor with 2 axes");
   refuses(NODE(ReduceMean, f32("b,s"), i64("1")), "depends on the data of input 1");
 }
-END_TEST
 
-START_TEST(greatest) {
+LP_TEST(greatest) {
   lp_op *op = NODES(TopK, 2, f32("b,s,8"), INTS(3));
   gives(op, "f32[b,s,3]");
   gives_at(op, 1, "i64[b,s,3]");
@@ -144,9 +137,8 @@ START_TEST(greatest) {
   with_i64("axis", 2);
   refuses(NODES(TopK, 2, f32("b,8"), INTS(2)), "axis 2 of a tensor with 2 axes");
 }
-END_TEST
 
-START_TEST(scatters) {
+LP_TEST(scatters) {
   gives(NODE(ScatterElements, f32("b,s,8"), i64("b,2,8"), f32("b,2,8")), "f32[b,s,8]");
   gives(NODE(ScatterND, f32("b,s,8"), i64("9,2"), f32("9,8")), "f32[b,s,8]");
   gives(NODE(TensorScatter, f32("b,2,9,8"), f32("b,2,s,8"), i64("b")), "f32[b,2,9,8]");
@@ -176,9 +168,8 @@ START_TEST(scatters) {
   refuses(NODE(OneHot, i64("b,s"), INTS(5), f32("3")), "dimensions 3 and 2 must agree");
   refuses(NODE(OneHot, i64("b,s"), i64("1"), f32("2")), "depends on the data of input 1");
 }
-END_TEST
 
-START_TEST(sized_by_data) {
+LP_TEST(sized_by_data) {
   gives(NODE(NonZero, INTS(3, 0, 7)), "i64[1,2]");
   gives(NODE(NonZero, of(NODE(Reshape, INTS(3, 0, 7, 1), INTS(2, 2)))), "i64[2,3]");
   lp_value *size = of(NODE(Shape, test_arg(LP_F32, "s")));
@@ -195,9 +186,8 @@ START_TEST(sized_by_data) {
   gives(NODE(EyeLike, f32("b,s")), "i64[b,s]");
   refuses(NODE(EyeLike, f32("s")), "input 0 has 1 axes, 2 wanted");
 }
-END_TEST
 
-START_TEST(norms) {
+LP_TEST(norms) {
   lp_op *op = NODES(LayerNormalization, 3, f32("b,s,8"), f32("8"), f32("8"));
   gives(op, "f32[b,s,8]");
   gives_at(op, 1, "f32[b,s,1]");
@@ -213,9 +203,8 @@ START_TEST(norms) {
   refuses(NODE(LayerNormalization, f32("b,1"), f32("9")), "its scale does not fit axis 1 of its input");
   refuses(NODE(LayerNormalization, f32("b,8"), f32("8"), f32("9")), "dimensions 8 and 9 must agree");
 }
-END_TEST
 
-START_TEST(batch_norms) {
+LP_TEST(batch_norms) {
   lp_op *op = NODES(BatchNormalization, 3, f32("b,4,s"), f32("4"), f32("4"), f32("4"), f32("4"));
   gives(op, "f32[b,4,s]");
   gives_at(op, 1, "f32[4]");
@@ -224,9 +213,8 @@ START_TEST(batch_norms) {
   refuses(NODE(BatchNormalization, f32("b"), f32("4"), f32("4"), f32("4"), f32("4")),
           "input 0 has 1 axes, at least 2 wanted");
 }
-END_TEST
 
-START_TEST(convolutions) {
+LP_TEST(convolutions) {
   static const int64_t two[] = {2, 2}, ones[] = {1, 1, 1, 1}, three[] = {3, 3, 3};
   gives(NODE(Conv, f32("b,3,s,8"), f32("6,3,1,3"), f32("6")), "f32[b,6,s,6]");
   with_i64s("strides", 2, two);
@@ -249,11 +237,10 @@ START_TEST(convolutions) {
   with_i64s("strides", 1, two);
   refuses(NODE(Conv, f32("b,4,s"), f32("8,4,3")), "strides of 2 need a size that they divide");
 }
-END_TEST
 
 /* ---- moves ---- */
 
-START_TEST(gathers) {
+LP_TEST(gathers) {
   gives(NODE(Gather, f32("100,8"), i64("b,s")), "f32[b,s,8]");
   with_i64("axis", 1);
   gives(NODE(Gather, f32("b,s,8"), INT(-1)), "f32[b,8]");
@@ -266,9 +253,8 @@ START_TEST(gathers) {
   with_i64("axis", 5);
   refuses(NODE(Gather, f32("100,8"), i64("b")), "axis 5 of a tensor with 2 axes");
 }
-END_TEST
 
-START_TEST(slices) {
+LP_TEST(slices) {
   lp_value *x = f32("b,s,8");
   gives(NODE(Slice, x, INTS(4), INTS(8), INTS(2)), "f32[b,s,4]");
   gives(NODE(Slice, x, INTS(-3), INTS(INT64_MAX), INTS(-1)), "f32[b,s,3]");
@@ -283,10 +269,9 @@ START_TEST(slices) {
   refuses(NODE(Slice, x, INTS(0), i64("1"), INTS(1)), "depends on the data of input 2");
   refuses(NODE(Slice, x, INTS(0), INTS(INT64_MAX), INTS(1), INTS(3)), "has no closed form");
 }
-END_TEST
 
 /* A causal mask of a table: table[:, p : p + s, : p + s] */
-START_TEST(slices_by_sizes) {
+LP_TEST(slices_by_sizes) {
   lp_value *past = f32("b,p"), *fresh = f32("b,s");
   with_i64("start", 1);
   lp_value *p = of(NODE(Shape, past));
@@ -295,9 +280,8 @@ START_TEST(slices_by_sizes) {
   gives(NODE(Slice, f32("1,64,64"), p, total, INTS(1)), "f32[1,s,64]");
   gives(NODE(Slice, f32("1,64,64"), INTS(0), total, INTS(2)), "f32[1,64,s+p]");
 }
-END_TEST
 
-START_TEST(joins_and_splits) {
+LP_TEST(joins_and_splits) {
   with_i64("axis", 1);
   gives(NODE(Concat, f32("b,p,8"), f32("b,s,8")), "f32[b,s+p,8]");
   with_i64("axis", -1);
@@ -319,9 +303,8 @@ START_TEST(joins_and_splits) {
   with_i64("axis", 0);
   refuses(NODE(Concat, f32("b,3"), f32("b,4")), "dimensions 3 and 4 must agree");
 }
-END_TEST
 
-START_TEST(transposes) {
+LP_TEST(transposes) {
   static const int64_t perm[] = {0, 2, 1, 3}, twice[] = {0, 0, 1, 3}, few[] = {1, 0};
   with_i64s("perm", 4, perm);
   gives(NODE(Transpose, f32("b,s,4,16")), "f32[b,4,s,16]");
@@ -331,9 +314,8 @@ START_TEST(transposes) {
   with_i64s("perm", 2, few);
   refuses(NODE(Transpose, f32("b,s,4,16")), "perm has 2 axes, 4 wanted");
 }
-END_TEST
 
-START_TEST(reshapes) {
+LP_TEST(reshapes) {
   lp_value *x = f32("b,s,12");
   gives(NODE(Reshape, x, INTS(0, 0, 3, 4)), "f32[b,s,3,4]");
   gives(NODE(Reshape, x, INTS(0, -1, 3, 4)), "f32[b,s,3,4]");
@@ -352,10 +334,9 @@ START_TEST(reshapes) {
   refuses(NODE(Unsqueeze, x, INTS(0, 0)), "axis 0 is inserted twice");
   refuses(NODE(Unsqueeze, x, INTS(0, 1, 2, 3, 4, 5)), "its result has more than 8 axes");
 }
-END_TEST
 
 /* Inputs whose sizes are named apart: one is viewed by the other's name. */
-START_TEST(views_agree) {
+LP_TEST(views_agree) {
   lp_value *positions = i64("rows,width"), *tokens = i64("n,length");
   with_i64("start", 1);
   lp_value *length = of(NODE(Shape, tokens));
@@ -363,9 +344,8 @@ START_TEST(views_agree) {
   gives(NODE(Reshape, positions, of(NODE(Concat, INTS(-1), length))), "i64[rows,width]");
   ck_assert(lp_poly_equal(positions->type.dim[1], tokens->type.dim[1]));
 }
-END_TEST
 
-START_TEST(repeats) {
+LP_TEST(repeats) {
   gives(NODE(Expand, f32("b,1,8"), INTS(1, 5, 1)), "f32[b,5,8]");
   gives(NODE(Expand, f32("b,1"), INTS(-1, 4)), "f32[b,4]");
   gives(NODE(Tile, f32("b,s"), INTS(1, 3)), "f32[b,3*s]");
@@ -375,17 +355,15 @@ START_TEST(repeats) {
   refuses(NODE(Pad, f32("b,s"), INTS(1, 2)), "2 pads for 2 axes");
   refuses(NODE(Pad, f32("b,4"), INTS(0, -3, 0, -3)), "axis 1 of its result would have the size -2");
 }
-END_TEST
 
-START_TEST(overflow_is_refused) {
+LP_TEST(overflow_is_refused) {
   refuses(NODE(Tile, f32("b,1000000"), INTS(1, INT64_MAX / 2)), "overflows");
   refuses(NODE(Expand, f32("1,1"), INTS(INT64_MAX / 4, 100)), "the size of its result overflows");
 }
-END_TEST
 
 /* ---- sizes as values ---- */
 
-START_TEST(shapes_are_known) {
+LP_TEST(shapes_are_known) {
   lp_value *x = f32("b,s,8");
   lp_op *shape = NODE(Shape, x);
   gives(shape, "i64[3]");
@@ -414,9 +392,8 @@ START_TEST(shapes_are_known) {
   knows(NODE(Slice, list, INTS(1), INTS(3)), "2 4");
   knows(NODE(Reshape, list, INTS(3, 1)), "s 2 4");
 }
-END_TEST
 
-START_TEST(comparisons_are_decided) {
+LP_TEST(comparisons_are_decided) {
   lp_value *shape = of(NODE(Shape, f32("b,s+p,8")));
   knows(NODE(Equal, shape, INT(-1)), "0 0 0");
   knows(NODE(Equal, shape, shape), "1 1 1");
@@ -428,20 +405,18 @@ START_TEST(comparisons_are_decided) {
   knows(NODE(Max, of(NODE(Shape, f32("s+p"))), of(NODE(Shape, f32("s")))), "s+p");
   knows(NODE(Min, of(NODE(Shape, f32("s"))), of(NODE(Shape, f32("p")))), "?");
 }
-END_TEST
 
 /* Each input's axes are named apart: what a product of one input leaves of another's batch is its length. */
-START_TEST(batches_divide) {
+LP_TEST(batches_divide) {
   lp_value *mask = i64("rows,total");
   lp_value *shape = of(NODE(Shape, i64("batch,length"))), *size = of(NODE(Size, mask));
   knows(NODE(Div, size, of(NODE(Gather, shape, INT(1)))), "?"); /* a length is no batch */
   knows(NODE(Div, size, of(NODE(Gather, shape, INT(0)))), "total");
   gives(NODE(Neg, mask), "i64[rows,total]");
 }
-END_TEST
 
 /* What tokens leave of a table of 128 is not negative, and there is a token. */
-START_TEST(tables_hold_the_tokens) {
+LP_TEST(tables_hold_the_tokens) {
   lp_value *length = of(NODE(Gather, of(NODE(Shape, i64("batch,length"))), INT(1)));
   knows(NODE(Max, of(NODE(Sub, INT(128), length)), INT(0)), "-length+128");
   knows(NODE(Max, INT(0), of(NODE(Sub, INT(1), length))), "0");
@@ -449,9 +424,8 @@ START_TEST(tables_hold_the_tokens) {
   knows(NODE(Max, INT(0), of(NODE(Sub, INT(1), past))), "?"); /* may be 0 */
   knows(NODE(Max, INT(2), length), "?");
 }
-END_TEST
 
-START_TEST(ranges_and_fills) {
+LP_TEST(ranges_and_fills) {
   lp_value *length = of(NODE(Squeeze, of(NODE(Shape, f32("s"))))), *past = of(NODE(Squeeze, of(NODE(Shape, f32("p")))));
   lp_value *total = of(NODE(Add, length, past));
   gives(NODE(Range, INT(0), length, INT(1)), "i64[s]");
@@ -466,21 +440,19 @@ START_TEST(ranges_and_fills) {
   refuses(NODE(Range, INT(0), i64(""), INT(1)), "depends on the data of input 1");
   refuses(NODE(ConstantOfShape, i64("2")), "depends on the data of input 0");
 }
-END_TEST
 
 /* 7 / 2.0 rounded: not a whole number on the way, so it is computed from the constants. */
-START_TEST(constants_are_computed) {
+LP_TEST(constants_are_computed) {
   static const float numbers[] = {7, 2};
   lp_value *ratio = of(NODE(Div, test_floats("", numbers), test_floats("", numbers + 1)));
   lp_value *whole = of(NODE(Floor, ratio));
   with_i64("to", TO_I64);
   knows(NODE(Cast, whole), "3");
 }
-END_TEST
 
 /* ---- models ---- */
 
-START_TEST(attention) {
+LP_TEST(attention) {
   lp_value *mask = f32("s,s+p");
   lp_op *op =
       NODES(Attention, 3, f32("b,8,s,16"), f32("b,2,s,16"), f32("b,2,s,4"), mask, f32("b,2,p,16"), f32("b,2,p,4"));
@@ -495,9 +467,8 @@ START_TEST(attention) {
   refuses(NODE(Attention, f32("b,s,128"), f32("b,l,32"), f32("b,l,32")), "128 does not divide into 7 heads");
   refuses(NODE(Attention, f32("b,s,128"), f32("b,l,32"), f32("b,l,32")), "attribute 'q_num_heads' is 0");
 }
-END_TEST
 
-START_TEST(attention_refusals) {
+LP_TEST(attention_refusals) {
   refuses(NODE(Attention, f32("2,3,4,8"), f32("2,3,6,8"), f32("2,3,6,8"), NULL, f32("2,3,85,8"), f32("2,3,3,8")),
           "dimensions 85 and 3 must agree");
   refuses(NODE(Attention, f32("2,9,4,8"), f32("2,3,6,8"), f32("2,3,6,9"), NULL, f32("2,3,12,8"), f32("2,3,12,8")),
@@ -507,9 +478,8 @@ START_TEST(attention_refusals) {
   refuses(NODE(Attention, f32("2,4,4,8"), f32("2,2,6,8"), f32("2,4,6,8")), "dimensions 2 and 4 must agree");
   refuses(NODE(Attention, f32("2,4,4,8"), f32("3,4,6,8"), f32("3,4,6,8")), "dimensions 2 and 3 must agree");
 }
-END_TEST
 
-START_TEST(fused_operators) {
+LP_TEST(fused_operators) {
   lp_op *op = NODES(MsSkipLayerNormalization, 4, f32("b,s,8"), f32("b,s,8"), f32("8"));
   gives_at(op, 3, "f32[b,s,8]");
   gives_at(op, 1, "f32[b,s,1]");
@@ -531,56 +501,12 @@ START_TEST(fused_operators) {
   gives_at(op, 1, "i32[b]");
   refuses(NODE(MsEmbedLayerNormalization, i64("b,s")), "its tokens, word or position table are missing");
 }
-END_TEST
 
-START_TEST(substitution_reaches_everything) {
+LP_TEST(substitution_reaches_everything) {
   lp_value *x = f32("batch,s");
   lp_value *shape = of(NODE(Shape, x));
   lp_symbol batch = lp_symbols_find(&test_module->symbols, "batch");
   ck_assert(lp_module_substitute(test_module, batch, lp_dim_symbol(test_module, "b")));
   knows(shape->def, "b s");
   gives(NODE(Relu, x), "f32[b,s]");
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("infer");
-  TCase *tc = tcase_create("infer");
-  tcase_add_checked_fixture(tc, test_open, test_close);
-  tcase_add_test(tc, broadcasts);
-  tcase_add_test(tc, broadcast_refusals);
-  tcase_add_test(tc, agreement_replaces_symbols);
-  tcase_add_test(tc, traced_batch_becomes_one);
-  tcase_add_test(tc, bits);
-  tcase_add_test(tc, casts);
-  tcase_add_test(tc, batch_norms);
-  tcase_add_test(tc, convolutions);
-  tcase_add_test(tc, dropout);
-  tcase_add_test(tc, products);
-  tcase_add_test(tc, reductions);
-  tcase_add_test(tc, norms);
-  tcase_add_test(tc, greatest);
-  tcase_add_test(tc, gathers);
-  tcase_add_test(tc, scatters);
-  tcase_add_test(tc, sized_by_data);
-  tcase_add_test(tc, slices);
-  tcase_add_test(tc, slices_by_sizes);
-  tcase_add_test(tc, joins_and_splits);
-  tcase_add_test(tc, transposes);
-  tcase_add_test(tc, reshapes);
-  tcase_add_test(tc, views_agree);
-  tcase_add_test(tc, repeats);
-  tcase_add_test(tc, overflow_is_refused);
-  tcase_add_test(tc, shapes_are_known);
-  tcase_add_test(tc, batches_divide);
-  tcase_add_test(tc, tables_hold_the_tokens);
-  tcase_add_test(tc, comparisons_are_decided);
-  tcase_add_test(tc, ranges_and_fills);
-  tcase_add_test(tc, constants_are_computed);
-  tcase_add_test(tc, attention);
-  tcase_add_test(tc, attention_refusals);
-  tcase_add_test(tc, fused_operators);
-  tcase_add_test(tc, substitution_reaches_everything);
-  suite_add_tcase(suite, tc);
-  return run_suite(suite);
 }

@@ -1,5 +1,4 @@
 /* Printer, parser and verifier: parse(print(m)) prints the same, and each refusal names its place. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +38,7 @@ static lp_module *parse(const char *text, lp_diag *diag) {
   return status == LP_OK ? module : NULL;
 }
 
-START_TEST(round_trip_is_the_identity) {
+LP_TEST(round_trip_is_the_identity) {
   lp_diag *diag = lp_diag_create();
   lp_module *module = parse(sample, diag);
   lp_buf text = {0};
@@ -67,7 +66,6 @@ START_TEST(round_trip_is_the_identity) {
   lp_module_free(again);
   lp_diag_free(diag);
 }
-END_TEST
 
 /* Each case: a text of `sample`, what replaces it, and what the message must say. */
 static const struct {
@@ -90,7 +88,7 @@ static const struct {
     {"\"w \\22x\\22\"", "\"w \\", "unknown escape"},
 };
 
-START_TEST(refusal_names_its_place) {
+LP_LOOP_TEST(refusal_names_its_place, 0, LP_COUNT(refusals)) {
   const char *at = strstr(sample, refusals[_i].from);
   ck_assert_ptr_nonnull(at);
   lp_buf text = {0}, message = {0};
@@ -107,14 +105,4 @@ START_TEST(refusal_names_its_place) {
   lp_buf_free(&text);
   lp_buf_free(&message);
   lp_diag_free(diag);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("ir text");
-  TCase *tcase = tcase_create("text");
-  tcase_add_test(tcase, round_trip_is_the_identity);
-  tcase_add_loop_test(tcase, refusal_names_its_place, 0, (int)LP_COUNT(refusals));
-  suite_add_tcase(suite, tcase);
-  return run_suite(suite);
 }

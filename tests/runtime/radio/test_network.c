@@ -1,4 +1,9 @@
-#include "tests/runtime/radio/test_radio.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/radio/radio.h"
+#include "tests/suite.h"
 
 static lp_radio_profile *load(const char *name) {
   lp_radio_profile *profile = NULL;
@@ -6,7 +11,7 @@ static lp_radio_profile *load(const char *name) {
   return profile;
 }
 
-START_TEST(antenna) {
+LP_TEST(antenna) {
   lp_radio_antenna a = {8, 65, 65, 12, 30}, omni = {2, 0, 65, 12, 30};
   ck_assert_double_eq_tol(lp_radio_antenna_db(&a, 0, 12), 8, 1e-12);
   ck_assert_double_eq_tol(lp_radio_antenna_db(&a, 32.5, 12), 5, 1e-12); /* half of the beam width: -3 dB */
@@ -17,9 +22,8 @@ START_TEST(antenna) {
   ck_assert_double_eq_tol(lp_radio_antenna_db(&a, 350, 12), lp_radio_antenna_db(&a, -10, 12), 1e-12);
   ck_assert_double_eq(lp_radio_antenna_db(&omni, 77, 33), 2);
 }
-END_TEST
 
-START_TEST(hexagons) {
+LP_TEST(hexagons) {
   static const int32_t sizes[] = {1, 2, 7, 19};
   for (size_t i = 0; i < LP_COUNT(sizes); i++) {
     lp_radio_layout layout = lp_radio_layout_make(sizes[i], 500, false);
@@ -33,10 +37,9 @@ START_TEST(hexagons) {
     }
   }
 }
-END_TEST
 
 /* Wrapped around, every site has six neighbours at one distance: there is no edge. */
-START_TEST(wrapping_around) {
+LP_TEST(wrapping_around) {
   static const int32_t sizes[] = {7, 19};
   for (size_t i = 0; i < LP_COUNT(sizes); i++) {
     lp_radio_layout layout = lp_radio_layout_make(sizes[i], 500, true);
@@ -50,9 +53,8 @@ START_TEST(wrapping_around) {
     }
   }
 }
-END_TEST
 
-START_TEST(drops_are_the_same_under_a_seed) {
+LP_TEST(drops_are_the_same_under_a_seed) {
   lp_radio_profile *profile = load("uma-3gpp");
   lp_radio_network *a = lp_radio_drop(profile, 200, 5), *b = lp_radio_drop(profile, 200, 5);
   lp_radio_network *more = lp_radio_drop(profile, 250, 5), *other = lp_radio_drop(profile, 200, 6);
@@ -78,11 +80,10 @@ START_TEST(drops_are_the_same_under_a_seed) {
   lp_radio_free(other);
   lp_radio_profile_free(profile);
 }
-END_TEST
 
 /* Sectors of a site share the shadow: their gains differ by the antennas alone, at most 30 dB. Without a common part
  * between the sites they would hide a correlation; with 1 all sites share it. */
-START_TEST(shadows_are_those_of_sites) {
+LP_TEST(shadows_are_those_of_sites) {
   lp_radio_profile *profile = load("uma-3gpp");
   lp_radio_network *network = lp_radio_drop(profile, 100, 1);
   for (int32_t i = 0; i < network->users; i++) {
@@ -101,10 +102,9 @@ START_TEST(shadows_are_those_of_sites) {
   lp_radio_free(network);
   lp_radio_profile_free(profile);
 }
-END_TEST
 
 /* Two cells without walls, shadows and fading: the SINR from path losses and powers alone. */
-START_TEST(two_cells_by_hand) {
+LP_TEST(two_cells_by_hand) {
   lp_radio_profile *profile = load("two-cell");
   lp_radio_network *network = lp_radio_drop(profile, 50, 1);
   double noise = lp_radio_linear(-174 + 9) * 180e3, power = lp_radio_linear(46) / 100;
@@ -131,10 +131,9 @@ START_TEST(two_cells_by_hand) {
   lp_radio_free(network);
   lp_radio_profile_free(profile);
 }
-END_TEST
 
 /* A user sends at most its power over all blocks, less when near, and is heard by its own sector best. */
-START_TEST(uplink) {
+LP_TEST(uplink) {
   lp_radio_profile *profile = load("umi-3gpp");
   lp_radio_network *network = lp_radio_drop(profile, 120, 1);
   double most = lp_radio_linear(23) / 100;
@@ -152,9 +151,8 @@ START_TEST(uplink) {
   lp_radio_free(network);
   lp_radio_profile_free(profile);
 }
-END_TEST
 
-START_TEST(profiles_print_and_read_back) {
+LP_TEST(profiles_print_and_read_back) {
   const char *const *names = NULL;
   size_t count = lp_radio_profile_names(&names);
   ck_assert_uint_eq(count, 3);
@@ -171,9 +169,8 @@ START_TEST(profiles_print_and_read_back) {
     lp_radio_profile_free(back);
   }
 }
-END_TEST
 
-START_TEST(bad_profiles) {
+LP_TEST(bad_profiles) {
   static const struct {
     const char *text, *wanted;
   } rows[] = {
@@ -197,19 +194,4 @@ START_TEST(bad_profiles) {
     lp_buf_free(&found);
     lp_diag_free(diag);
   }
-}
-END_TEST
-
-TCase *network_case(void) {
-  TCase *tc = tcase_create("network");
-  tcase_add_test(tc, antenna);
-  tcase_add_test(tc, hexagons);
-  tcase_add_test(tc, wrapping_around);
-  tcase_add_test(tc, drops_are_the_same_under_a_seed);
-  tcase_add_test(tc, shadows_are_those_of_sites);
-  tcase_add_test(tc, two_cells_by_hand);
-  tcase_add_test(tc, uplink);
-  tcase_add_test(tc, profiles_print_and_read_back);
-  tcase_add_test(tc, bad_profiles);
-  return tc;
 }

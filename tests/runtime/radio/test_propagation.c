@@ -1,7 +1,12 @@
-#include "tests/runtime/radio/test_radio.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/radio/radio.h"
+#include "tests/suite.h"
 
 /* Worked out by hand from the tables of TR 38.901; the grid of 1,000 points is pathloss.sh. */
-START_TEST(path_loss_of_the_tables) {
+LP_TEST(path_loss_of_the_tables) {
   static const struct {
     lp_radio_path path;
     double wanted;
@@ -19,9 +24,8 @@ START_TEST(path_loss_of_the_tables) {
   for (size_t i = 0; i < LP_COUNT(rows); i++)
     ck_assert_double_eq_tol(lp_radio_path_loss_db(&rows[i].path), rows[i].wanted, 1e-3);
 }
-END_TEST
 
-START_TEST(continuous_at_the_breakpoint) {
+LP_TEST(continuous_at_the_breakpoint) {
   static const lp_radio_scenario scenarios[] = {LP_RADIO_UMA, LP_RADIO_UMI, LP_RADIO_RMA};
   for (size_t i = 0; i < LP_COUNT(scenarios); i++)
     for (int f = 0; f < 8; f++)
@@ -40,9 +44,8 @@ START_TEST(continuous_at_the_breakpoint) {
   path.scenario = LP_RADIO_INH;
   ck_assert(isinf(lp_radio_breakpoint(&path)));
 }
-END_TEST
 
-START_TEST(never_less_without_line_of_sight) {
+LP_TEST(never_less_without_line_of_sight) {
   for (int s = 0; s < LP_RADIO_SCENARIOS; s++)
     for (int i = 0; i < 33; i++) {
       lp_radio_path path = {(lp_radio_scenario)s, true, pow(1.3, i), 25, 1.5, 3.5, 0, 0, 0};
@@ -51,9 +54,8 @@ START_TEST(never_less_without_line_of_sight) {
       ck_assert_double_ge(lp_radio_path_loss_db(&path), with);
     }
 }
-END_TEST
 
-START_TEST(line_of_sight) {
+LP_TEST(line_of_sight) {
   static const struct {
     lp_radio_scenario scenario;
     double d, h_ut, wanted;
@@ -74,10 +76,9 @@ START_TEST(line_of_sight) {
   for (size_t i = 0; i < LP_COUNT(rows); i++)
     ck_assert_double_eq_tol(lp_radio_los_probability(rows[i].scenario, rows[i].d, rows[i].h_ut), rows[i].wanted, 1e-5);
 }
-END_TEST
 
 /* Half of the links of a user at 21.5 m see the ground, the others a height of 12, 15, 18 m. */
-START_TEST(environment_height) {
+LP_TEST(environment_height) {
   ck_assert_double_eq(lp_radio_environment_height(LP_RADIO_UMI, 100, 22, 0.99, 0.99), 1);
   ck_assert_double_eq(lp_radio_environment_height(LP_RADIO_UMA, 100, 12, 0.99, 0.99), 1);
   ck_assert_double_eq(lp_radio_environment_height(LP_RADIO_UMA, 10, 22, 0.99, 0.99), 1);
@@ -87,9 +88,8 @@ START_TEST(environment_height) {
   ck_assert_double_eq(lp_radio_environment_height(LP_RADIO_UMA, 100, 21.5, alone + 1e-9, 0.5), 15);
   ck_assert_double_eq(lp_radio_environment_height(LP_RADIO_UMA, 100, 21.5, alone + 1e-9, 0.999), 18);
 }
-END_TEST
 
-START_TEST(walls_and_shadows) {
+LP_TEST(walls_and_shadows) {
   ck_assert_double_eq_tol(lp_radio_o2i_db(3.5, false, 0), 12.6975, 1e-3);
   ck_assert_double_eq_tol(lp_radio_o2i_db(3.5, true, 0), 26.8498, 1e-3);
   ck_assert_double_eq_tol(lp_radio_o2i_db(3.5, true, 10) - lp_radio_o2i_db(3.5, true, 0), 5, 1e-12);
@@ -101,26 +101,12 @@ START_TEST(walls_and_shadows) {
   path.scenario = LP_RADIO_UMI;
   ck_assert_double_eq(lp_radio_shadow_db(&path, false), 7.82);
 }
-END_TEST
 
-START_TEST(what_the_tables_cover) {
+LP_TEST(what_the_tables_cover) {
   lp_radio_path path = {LP_RADIO_UMA, true, 100, 25, 1.5, 3.5, 0, 0, 0};
   ck_assert_ptr_null(lp_radio_path_outside(&path));
   path.d2d = 6000;
   ck_assert_str_eq(lp_radio_path_outside(&path), "the distance is outside of 10 m to 5 km");
   path.scenario = LP_RADIO_RMA;
   ck_assert_ptr_null(lp_radio_path_outside(&path));
-}
-END_TEST
-
-TCase *propagation_case(void) {
-  TCase *tc = tcase_create("propagation");
-  tcase_add_test(tc, path_loss_of_the_tables);
-  tcase_add_test(tc, continuous_at_the_breakpoint);
-  tcase_add_test(tc, never_less_without_line_of_sight);
-  tcase_add_test(tc, line_of_sight);
-  tcase_add_test(tc, environment_height);
-  tcase_add_test(tc, walls_and_shadows);
-  tcase_add_test(tc, what_the_tables_cover);
-  return tc;
 }

@@ -1,4 +1,9 @@
-#include "tests/runtime/radio/test_radio.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/radio/radio.h"
+#include "tests/suite.h"
 
 enum { MOST = 32 };
 
@@ -17,7 +22,7 @@ static result run(lp_radio_cell cell) {
 }
 
 /* C_k = N_RB b log2(1 + SINR_k) / K, equal shares, on static channels. */
-START_TEST(equal_shares_on_static_channels) {
+LP_TEST(equal_shares_on_static_channels) {
   static const double signal[] = {0.1, 1, 10, 100, 1000};
   for (int32_t users = 2; users <= 5; users++) {
     lp_radio_cell cell = {.users = users,
@@ -36,10 +41,9 @@ START_TEST(equal_shares_on_static_channels) {
     ck_assert_double_eq(r.gain, 1);
   }
 }
-END_TEST
 
 /* Of K equal users on Rayleigh channels the best has H_K = 1 + 1/2 + ... + 1/K times the mean: 3.598 for 20. */
-START_TEST(multi_user_diversity) {
+LP_TEST(multi_user_diversity) {
   double signal[20], harmonic = 0;
   for (int k = 0; k < 20; k++) {
     signal[k] = 1e-3; /* so weak that rates are proportional to the gain */
@@ -68,9 +72,8 @@ START_TEST(multi_user_diversity) {
   for (int k = 0; k < 20; k++)
     ck_assert_double_eq_tol(pf.share[k], 0.05, 0.002);
 }
-END_TEST
 
-START_TEST(who_is_served) {
+LP_TEST(who_is_served) {
   static const double signal[] = {1, 10, 100};
   lp_radio_cell cell = {.users = 3,
                         .blocks = 10,
@@ -100,10 +103,9 @@ START_TEST(who_is_served) {
   again = run(cell);
   ck_assert_double_ne(again.sum, pf.sum);
 }
-END_TEST
 
 /* One neighbour on half of the blocks: the mean of both capacities, not the capacity of the mean. */
-START_TEST(neighbours_that_are_active_at_times) {
+LP_TEST(neighbours_that_are_active_at_times) {
   static const double signal[] = {100}, neighbour[] = {99};
   lp_radio_cell cell = {.users = 1,
                         .blocks = 100,
@@ -122,9 +124,8 @@ START_TEST(neighbours_that_are_active_at_times) {
   cell.load = 0;
   ck_assert_double_eq_tol(run(cell).sum, 100 * log2(101), 1e-9);
 }
-END_TEST
 
-START_TEST(capacity) {
+LP_TEST(capacity) {
   lp_radio_coding shannon = {0}, gap = {.gap_db = 3}, cap = {.cap = 7.4063};
   ck_assert_double_eq_tol(lp_radio_capacity(180e3, 3, &shannon), 360e3, 1e-6);
   ck_assert_double_eq_tol(lp_radio_capacity(180e3, 3 * pow(10, 0.3), &gap), 360e3, 1e-6);
@@ -133,15 +134,4 @@ START_TEST(capacity) {
   /* -174 dBm/Hz + 9 dB + 10 lg 180e3 = -112.447 dBm */
   ck_assert_double_eq_tol(lp_radio_db(lp_radio_noise(180e3, -174, 9)), -112.4473, 1e-3);
   ck_assert_double_eq_tol(lp_radio_sinr(6, 1, 2), 2, 1e-12);
-}
-END_TEST
-
-TCase *scheduler_case(void) {
-  TCase *tc = tcase_create("scheduler");
-  tcase_add_test(tc, equal_shares_on_static_channels);
-  tcase_add_test(tc, multi_user_diversity);
-  tcase_add_test(tc, who_is_served);
-  tcase_add_test(tc, neighbours_that_are_active_at_times);
-  tcase_add_test(tc, capacity);
-  return tc;
 }

@@ -1,5 +1,4 @@
 /* What stands behind the routes: constraints, estimates, what experience makes of them, and files that are wrong. */
-#include <check.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +25,7 @@ static void expect_admitted(const lp_backends *backends, const lp_demand *demand
   lp_buf_free(&why);
 }
 
-START_TEST(constraints_say_what_speaks_against_a_route) {
+LP_TEST(constraints_say_what_speaks_against_a_route) {
   enum { EDGE = 1u << LP_ROUTE_EDGE, CLOUD = 1u << LP_ROUTE_CLOUD };
   lp_backends backends = two();
   expect_admitted(&backends, &plain, EDGE | CLOUD, "split: is not configured");
@@ -45,9 +44,8 @@ START_TEST(constraints_say_what_speaks_against_a_route) {
   expect_admitted(&backends, &plain, CLOUD, "edge: is down");
   expect_admitted(&backends, &demand, 0, "edge: is down; cloud: costs");
 }
-END_TEST
 
-START_TEST(delays_are_queue_service_backhaul_and_air) {
+LP_TEST(delays_are_queue_service_backhaul_and_air) {
   lp_backends backends = two();
   lp_estimator estimator = lp_estimator_make(0, 0);
   double wait[LP_ROUTE_COUNT], delay[LP_ROUTE_COUNT];
@@ -67,9 +65,8 @@ START_TEST(delays_are_queue_service_backhaul_and_air) {
   lp_delay_estimate(&backends, &estimator, &plain, 0, wait, delay);
   ck_assert_double_eq(wait[LP_ROUTE_EDGE], 0);
 }
-END_TEST
 
-START_TEST(experience_corrects_the_figures_and_is_forgotten) {
+LP_TEST(experience_corrects_the_figures_and_is_forgotten) {
   lp_backends backends = two();
   lp_estimator estimator = lp_estimator_make(0.5, 100);
   double wait[LP_ROUTE_COUNT], delay[LP_ROUTE_COUNT];
@@ -88,9 +85,8 @@ START_TEST(experience_corrects_the_figures_and_is_forgotten) {
   ck_assert_double_eq(estimator.of[LP_ROUTE_CLOUD].ratio, 1);
   ck_assert_int_eq(estimator.of[LP_ROUTE_CLOUD].here, 0);
 }
-END_TEST
 
-START_TEST(a_queue_is_named_by_what_it_costs) {
+LP_TEST(a_queue_is_named_by_what_it_costs) {
   ck_assert_ptr_null(lp_queue_keyword(0, 13, 31));
   ck_assert_str_eq(lp_queue_keyword(4, 17, 31), "queue short");
   ck_assert_str_eq(lp_queue_keyword(5, 18, 31), "queue middle");
@@ -98,7 +94,6 @@ START_TEST(a_queue_is_named_by_what_it_costs) {
   ck_assert_str_eq(lp_queue_keyword(18, 31, 31), "queue overlong");
   ck_assert_ptr_null(lp_queue_keyword(1, 40, 31)); /* the cloud is quicker at any rate */
 }
-END_TEST
 
 static char path[] = "/tmp/llmpart-backends-XXXXXX";
 
@@ -115,7 +110,7 @@ static lp_status load(const char *text, lp_backends **out, lp_diag *diag) {
   return status;
 }
 
-START_TEST(a_file_says_what_is_there) {
+LP_TEST(a_file_says_what_is_there) {
   lp_diag *diag = lp_diag_create();
   lp_backends *backends = NULL;
   ck_assert_int_eq(load("service: llama3\nbackhaul: 50ms\nedge: { context: 8192, slots: 8 }\n"
@@ -131,9 +126,8 @@ START_TEST(a_file_says_what_is_there) {
   lp_backends_free(backends);
   lp_diag_free(diag);
 }
-END_TEST
 
-START_TEST(a_bad_file_is_refused_with_its_line) {
+LP_TEST(a_bad_file_is_refused_with_its_line) {
   static const struct {
     const char *text, *said;
     int line;
@@ -154,18 +148,4 @@ START_TEST(a_bad_file_is_refused_with_its_line) {
                   (int)entry->loc.line, entry->text);
     lp_diag_free(diag);
   }
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("backends");
-  TCase *tests = tcase_create("backends");
-  tcase_add_test(tests, constraints_say_what_speaks_against_a_route);
-  tcase_add_test(tests, delays_are_queue_service_backhaul_and_air);
-  tcase_add_test(tests, experience_corrects_the_figures_and_is_forgotten);
-  tcase_add_test(tests, a_queue_is_named_by_what_it_costs);
-  tcase_add_test(tests, a_file_says_what_is_there);
-  tcase_add_test(tests, a_bad_file_is_refused_with_its_line);
-  suite_add_tcase(suite, tests);
-  return run_suite(suite);
 }

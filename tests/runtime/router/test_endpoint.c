@@ -1,6 +1,5 @@
 /* The deciding model behind an API: a server in this process plays every part a real one may. */
 #include <arpa/inet.h>
-#include <check.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,6 +60,8 @@ static void teardown(void) {
   (void)close(listener);
 }
 
+LP_CASE(.setup = setup, .teardown = teardown);
+
 /* Asks once; the error's text goes to `why`. */
 static lp_status ask(const char *base, double probability[LP_ROUTE_COUNT], char why[256]) {
   lp_diag *diag = lp_diag_create();
@@ -76,7 +77,7 @@ static lp_status ask(const char *base, double probability[LP_ROUTE_COUNT], char 
 
 #define OK_HEAD "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
 
-START_TEST(labels_share_the_mass_of_their_spellings) {
+LP_TEST(labels_share_the_mass_of_their_spellings) {
   answer = OK_HEAD "{\"choices\":[{\"logprobs\":{\"top_logprobs\":[{\" edge\":-1.0,\"Edge\":-2.0,\" Cloud\":-1.5,\" "
                    "the\":-0.5}]}}]}";
   double probability[LP_ROUTE_COUNT];
@@ -91,7 +92,6 @@ START_TEST(labels_share_the_mass_of_their_spellings) {
   ck_assert_ptr_nonnull(strstr(asked, "\"max_tokens\":1"));
   ck_assert_ptr_nonnull(strstr(asked, "Keywords: code\\nDecision:"));
 }
-END_TEST
 
 static void expect_failure(const char *sent, const char *said) {
   answer = sent;
@@ -101,7 +101,7 @@ static void expect_failure(const char *sent, const char *said) {
   ck_assert_msg(strstr(why, said) != NULL, "'%s' says nothing of '%s'", why, said);
 }
 
-START_TEST(every_failure_says_why) {
+LP_TEST(every_failure_says_why) {
   expect_failure(OK_HEAD "{\"choices\":[{\"text\":\" edge\"}]}", "no log-probabilities");
   expect_failure(OK_HEAD "{\"choices\":[{\"logprobs\":{\"top_logprobs\":[{\" the\":-0.1}]}}]}", "none of the routes");
   expect_failure(OK_HEAD "<html>", "not JSON");
@@ -110,24 +110,10 @@ START_TEST(every_failure_says_why) {
   expect_failure("garbage\r\n\r\n", "");
   expect_failure(NULL, "timed out");
 }
-END_TEST
 
-START_TEST(a_server_that_is_away_is_an_error) {
+LP_TEST(a_server_that_is_away_is_an_error) {
   double probability[LP_ROUTE_COUNT];
   char why[256];
   ck_assert_int_eq(ask("http://127.0.0.1:1/v1", probability, why), LP_FAILED);
   ck_assert_uint_gt(strlen(why), 0);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("endpoint");
-  TCase *tests = tcase_create("endpoint");
-  tcase_add_checked_fixture(tests, setup, teardown);
-  tcase_set_timeout(tests, 60);
-  tcase_add_test(tests, labels_share_the_mass_of_their_spellings);
-  tcase_add_test(tests, every_failure_says_why);
-  tcase_add_test(tests, a_server_that_is_away_is_an_error);
-  suite_add_tcase(suite, tests);
-  return run_suite(suite);
 }

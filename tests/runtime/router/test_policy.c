@@ -1,5 +1,4 @@
 /* The policies: exploration draws what it says, learners find the better route of each kind, failures fall back. */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +45,7 @@ static double run(lp_policy *policy, int count) {
   return (double)right / judged;
 }
 
-START_TEST(exploration_is_uniform_over_what_is_offered) {
+LP_TEST(exploration_is_uniform_over_what_is_offered) {
   lp_explorer explorer = {.options = {.epsilon = 0.3, .seed = 7}};
   int count[LP_ROUTE_COUNT] = {0}, explored = 0;
   const int draws = 20000;
@@ -61,9 +60,8 @@ START_TEST(exploration_is_uniform_over_what_is_offered) {
   ck_assert_double_eq_tol((double)count[LP_ROUTE_CLOUD] / draws, 0.8, 0.015);
   ck_assert_double_eq_tol((double)count[LP_ROUTE_EDGE] / draws, 0.1, 0.01);
 }
-END_TEST
 
-START_TEST(a_single_route_needs_no_draw) {
+LP_TEST(a_single_route_needs_no_draw) {
   lp_explorer explorer = {.options = {.epsilon = 1, .seed = 7}};
   lp_decision decision = {0};
   lp_explorer_draw(&explorer, 1u << LP_ROUTE_SPLIT, LP_ROUTE_SPLIT, LP_DECIDED_MODEL, &decision);
@@ -71,20 +69,18 @@ START_TEST(a_single_route_needs_no_draw) {
   ck_assert_int_eq(decision.route, LP_ROUTE_SPLIT);
   ck_assert_double_eq(decision.propensity, 1);
 }
-END_TEST
 
-START_TEST(exploration_decays_by_half_lives) {
+LP_TEST(exploration_decays_by_half_lives) {
   lp_explorer explorer = {.options = {.epsilon = 0.8, .half_life = 100, .seed = 3}, .count = 300};
   lp_decision decision = {0};
   lp_explorer_draw(&explorer, BOTH, LP_ROUTE_EDGE, LP_DECIDED_MODEL, &decision);
   double epsilon = 0.1, of_best = 1 - epsilon / 2;
   ck_assert_double_eq_tol(decision.propensity, decision.route == LP_ROUTE_EDGE ? of_best : epsilon / 2, 1e-9);
 }
-END_TEST
 
 static const lp_exploration exploration = {.epsilon = 0.2, .seed = 5};
 
-START_TEST(learners_find_the_better_route_of_each_kind) {
+LP_TEST(learners_find_the_better_route_of_each_kind) {
   ck_assert_double_ge(run(lp_policy_table(0.1, &exploration), 2000), 0.99);
   ck_assert_double_ge(run(lp_policy_network(&exploration), 2000), 0.95);
   lp_router_options options = {.replay = LP_REPLAY_EMA, .exploration = exploration};
@@ -92,9 +88,8 @@ START_TEST(learners_find_the_better_route_of_each_kind) {
   options.replay = LP_REPLAY_REWARD;
   ck_assert_double_ge(run(lp_router_create(&options, lp_decider_lookup()), 2000), 0.95);
 }
-END_TEST
 
-START_TEST(fixed_policies_do_what_their_names_say) {
+LP_TEST(fixed_policies_do_what_their_names_say) {
   static const struct {
     const char *name;
     lp_route route;
@@ -116,10 +111,9 @@ START_TEST(fixed_policies_do_what_their_names_say) {
   }
   ck_assert_ptr_null(lp_policy_fixed("best", 1));
 }
-END_TEST
 
 /* What is not offered is never taken, whatever the policy would like. */
-START_TEST(constraints_bind_every_policy) {
+LP_TEST(constraints_bind_every_policy) {
   static const char *const names[] = {"rule", "edge", "cloud", "split", "random", "oracle", "quickest"};
   lp_router_options options = {.exploration = {.epsilon = 1, .seed = 2}};
   for (size_t i = 0; i < LP_COUNT(names) + 3; ++i) {
@@ -139,7 +133,6 @@ START_TEST(constraints_bind_every_policy) {
     policy->close(policy);
   }
 }
-END_TEST
 
 static lp_status never_scores(lp_decider *self, const lp_prompt *prompt, double probability[LP_ROUTE_COUNT],
                               lp_diag *diag) {
@@ -151,7 +144,7 @@ static void close_nothing(lp_decider *self) {
   (void)self;
 }
 
-START_TEST(the_rule_decides_when_the_model_fails) {
+LP_TEST(the_rule_decides_when_the_model_fails) {
   static lp_decider broken = {"broken", never_scores, close_nothing};
   lp_policy *policy = lp_router_create(&(lp_router_options){0}, &broken);
   lp_request request = request_of(1);
@@ -165,7 +158,6 @@ START_TEST(the_rule_decides_when_the_model_fails) {
   ck_assert_int_ne(decision.route, LP_ROUTE_CLOUD);
   policy->close(policy);
 }
-END_TEST
 
 static int asked;
 
@@ -178,7 +170,7 @@ static lp_status counts_calls(lp_decider *self, const lp_prompt *prompt, double 
   return LP_OK;
 }
 
-START_TEST(the_same_prompt_is_asked_once) {
+LP_TEST(the_same_prompt_is_asked_once) {
   static lp_decider slow = {"slow", counts_calls, close_nothing};
   lp_policy *policy = lp_router_create(&(lp_router_options){.cache = 64}, &slow);
   lp_request request = request_of(1);
@@ -198,9 +190,8 @@ START_TEST(the_same_prompt_is_asked_once) {
   ck_assert_int_eq(asked, 3);
   policy->close(policy);
 }
-END_TEST
 
-START_TEST(a_failure_is_not_remembered) {
+LP_TEST(a_failure_is_not_remembered) {
   static lp_decider broken = {"broken", never_scores, close_nothing};
   lp_policy *policy = lp_router_create(&(lp_router_options){.cache = 4}, &broken);
   lp_request request = request_of(1);
@@ -211,22 +202,4 @@ START_TEST(a_failure_is_not_remembered) {
     ck_assert_str_eq(decision.reason, "the model is away");
   }
   policy->close(policy);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("policy");
-  TCase *tests = tcase_create("policy");
-  tcase_set_timeout(tests, 60);
-  tcase_add_test(tests, exploration_is_uniform_over_what_is_offered);
-  tcase_add_test(tests, a_single_route_needs_no_draw);
-  tcase_add_test(tests, exploration_decays_by_half_lives);
-  tcase_add_test(tests, learners_find_the_better_route_of_each_kind);
-  tcase_add_test(tests, fixed_policies_do_what_their_names_say);
-  tcase_add_test(tests, constraints_bind_every_policy);
-  tcase_add_test(tests, the_rule_decides_when_the_model_fails);
-  tcase_add_test(tests, the_same_prompt_is_asked_once);
-  tcase_add_test(tests, a_failure_is_not_remembered);
-  suite_add_tcase(suite, tests);
-  return run_suite(suite);
 }

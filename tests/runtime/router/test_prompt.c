@@ -1,5 +1,4 @@
 /* The prompt as text and as tokens. */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,7 @@ static const lp_experience examples[] = {
     {"code", LP_ROUTE_EDGE, 0.25, true, 1000},
 };
 
-START_TEST(text_has_the_parts_of_the_paper) {
+LP_TEST(text_has_the_parts_of_the_paper) {
   lp_buf text = {0};
   lp_prompt_text(&(lp_prompt){"chat, long", BOTH, examples, 2, false}, &text);
   const char *parts[] = {"Goal: ",
@@ -37,11 +36,10 @@ START_TEST(text_has_the_parts_of_the_paper) {
   ck_assert_ptr_null(strstr(text.data, "split"));
   lp_buf_free(&text);
 }
-END_TEST
 
 /* tasks.py: 0 begins, a word's token is 1 + symbol, routes from 101 by thrice log2 of the rewards behind them, rewards from 137 by
  * twice their rank. */
-START_TEST(tokens_follow_the_training_format) {
+LP_TEST(tokens_follow_the_training_format) {
   int32_t tokens[LP_PROMPT_TOKENS];
   size_t count = lp_prompt_tokens(&(lp_prompt){"chat, long, new, words", BOTH, examples, 3, false}, tokens);
   const int32_t want[] = {0,                                 /* begin */
@@ -56,19 +54,17 @@ START_TEST(tokens_follow_the_training_format) {
   ck_assert_int_eq(tokens[4], 101 + 3 * 6 + 1); /* of each keywords the best alone: of one, and of more */
   ck_assert_int_eq(tokens[9], 101 + 3 * 8);
 }
-END_TEST
 
-START_TEST(equal_rewards_have_equal_ranks) {
+LP_TEST(equal_rewards_have_equal_ranks) {
   const lp_experience same[] = {{"a", LP_ROUTE_EDGE, 7, true, 1}, {"b", LP_ROUTE_EDGE, 7, true, 1}};
   int32_t tokens[LP_PROMPT_TOKENS];
   (void)lp_prompt_tokens(&(lp_prompt){"c", BOTH, same, 2, false}, tokens);
   ck_assert_int_eq(tokens[5], tokens[10]);
   ck_assert_int_eq(tokens[5], 137);
 }
-END_TEST
 
 /* 32 examples of three words each, all different: no token leaves its range. */
-START_TEST(the_longest_prompt_fits) {
+LP_TEST(the_longest_prompt_fits) {
   static char words[LP_PROMPT_EXAMPLES][32];
   lp_experience many[LP_PROMPT_EXAMPLES];
   for (int i = 0; i < LP_PROMPT_EXAMPLES; ++i) {
@@ -82,7 +78,6 @@ START_TEST(the_longest_prompt_fits) {
     ck_assert(tokens[i] >= 0 && tokens[i] < LP_PROMPT_VOCAB);
   ck_assert_int_eq(tokens[count - 1], LP_PROMPT_WORDS); /* the last symbol there is */
 }
-END_TEST
 
 /* A group of prompts.txt: "word1+word2 edge mean 3 0.5 good" and its five tokens. */
 typedef struct {
@@ -121,7 +116,7 @@ static void compare_prompt(const written_group *groups, int count) {
 }
 
 /* prompts.txt: what examples/router-model/tasks.py, which the model is trained on, makes of the same groups. */
-START_TEST(tokens_are_those_of_the_training) {
+LP_TEST(tokens_are_those_of_the_training) {
   FILE *file = fopen(LP_TEST_DIR "/prompts.txt", "r");
   ck_assert_ptr_nonnull(file);
   static written_group groups[LP_PROMPT_EXAMPLES];
@@ -140,9 +135,8 @@ START_TEST(tokens_are_those_of_the_training) {
   (void)fclose(file);
   ck_assert_int_eq(prompts, 5);
 }
-END_TEST
 
-START_TEST(a_label_is_known_by_its_beginning) {
+LP_TEST(a_label_is_known_by_its_beginning) {
   ck_assert_int_eq(lp_label_of_token(" Edge", BOTH), LP_ROUTE_EDGE);
   ck_assert_int_eq(lp_label_of_token("cl", BOTH), LP_ROUTE_CLOUD);
   ck_assert_int_eq(lp_label_of_token("E", BOTH), LP_ROUTE_EDGE);
@@ -154,18 +148,4 @@ START_TEST(a_label_is_known_by_its_beginning) {
   ck_assert_str_eq(lp_label_spelling(LP_ROUTE_EDGE, 0, text), "edge");
   ck_assert_str_eq(lp_label_spelling(LP_ROUTE_EDGE, 3, text), " Edge");
   ck_assert_str_eq(lp_label_spelling(LP_ROUTE_CLOUD, 4, text), "CLOUD");
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("prompt");
-  TCase *tests = tcase_create("prompt");
-  tcase_add_test(tests, text_has_the_parts_of_the_paper);
-  tcase_add_test(tests, tokens_follow_the_training_format);
-  tcase_add_test(tests, tokens_are_those_of_the_training);
-  tcase_add_test(tests, equal_rewards_have_equal_ranks);
-  tcase_add_test(tests, the_longest_prompt_fits);
-  tcase_add_test(tests, a_label_is_known_by_its_beginning);
-  suite_add_tcase(suite, tests);
-  return run_suite(suite);
 }

@@ -1,5 +1,4 @@
 /* The experience pool: what each replay mode keeps, and which examples a prompt gets. */
-#include <check.h>
 #include <stdlib.h>
 
 #include "runtime/router/router.h"
@@ -20,7 +19,7 @@ static bool knows(const lp_replay *replay, const char *keywords, lp_route route)
   return lp_replay_find(replay, keywords, route, &unused);
 }
 
-START_TEST(ema_is_the_mean_until_the_rate_takes_over) {
+LP_TEST(ema_is_the_mean_until_the_rate_takes_over) {
   lp_replay *replay = lp_replay_create(LP_REPLAY_EMA, 0.25);
   const double rewards[] = {4, 8, 0, 12, 100};
   for (int i = 0; i < 4; ++i)
@@ -33,9 +32,8 @@ START_TEST(ema_is_the_mean_until_the_rate_takes_over) {
   ck_assert_uint_eq(lp_replay_count(replay), 2);
   lp_replay_free(replay);
 }
-END_TEST
 
-START_TEST(reward_keeps_the_greatest_and_the_old_one_of_equals) {
+LP_TEST(reward_keeps_the_greatest_and_the_old_one_of_equals) {
   lp_replay *replay = lp_replay_create(LP_REPLAY_REWARD, 0);
   ck_assert(add(replay, "code", LP_ROUTE_EDGE, 5, false));
   ck_assert(!add(replay, "code", LP_ROUTE_CLOUD, 5, true));
@@ -47,10 +45,9 @@ START_TEST(reward_keeps_the_greatest_and_the_old_one_of_equals) {
   ck_assert_uint_eq(lp_replay_count(replay), 1);
   lp_replay_free(replay);
 }
-END_TEST
 
 /* As an example, a mean stands for its own rewards, the best for all of its keywords, the newest for itself. */
-START_TEST(an_example_tells_how_many_rewards_it_stands_for) {
+LP_TEST(an_example_tells_how_many_rewards_it_stands_for) {
   const uint64_t edge[] = {[LP_REPLAY_EMA] = 2, [LP_REPLAY_REWARD] = 3, [LP_REPLAY_STRICT] = 2, [LP_REPLAY_LATEST] = 1};
   for (lp_replay_mode mode = LP_REPLAY_EMA; mode <= LP_REPLAY_LATEST; ++mode) {
     lp_replay *replay = lp_replay_create(mode, 0.25);
@@ -65,9 +62,8 @@ START_TEST(an_example_tells_how_many_rewards_it_stands_for) {
     lp_replay_free(replay);
   }
 }
-END_TEST
 
-START_TEST(strict_never_keeps_what_missed_its_quality) {
+LP_TEST(strict_never_keeps_what_missed_its_quality) {
   lp_replay *replay = lp_replay_create(LP_REPLAY_STRICT, 0);
   ck_assert(!add(replay, "code", LP_ROUTE_EDGE, 5, false));
   ck_assert(add(replay, "code", LP_ROUTE_CLOUD, -5, true));
@@ -75,9 +71,8 @@ START_TEST(strict_never_keeps_what_missed_its_quality) {
   expect(replay, "code", LP_ROUTE_CLOUD, -5);
   lp_replay_free(replay);
 }
-END_TEST
 
-START_TEST(latest_keeps_the_newest) {
+LP_TEST(latest_keeps_the_newest) {
   lp_replay *replay = lp_replay_create(LP_REPLAY_LATEST, 0);
   add(replay, "code", LP_ROUTE_EDGE, 5, true);
   ck_assert(add(replay, "code", LP_ROUTE_CLOUD, -5, false));
@@ -85,9 +80,8 @@ START_TEST(latest_keeps_the_newest) {
   ck_assert(!knows(replay, "code", LP_ROUTE_EDGE));
   lp_replay_free(replay);
 }
-END_TEST
 
-START_TEST(the_nearest_examples_stand_last) {
+LP_TEST(the_nearest_examples_stand_last) {
   lp_replay *replay = lp_replay_create(LP_REPLAY_EMA, 0);
   add(replay, "summary, short", LP_ROUTE_EDGE, 1, true);
   add(replay, "code, long", LP_ROUTE_EDGE, 2, true);
@@ -106,10 +100,9 @@ START_TEST(the_nearest_examples_stand_last) {
   ck_assert_uint_eq(lp_replay_select(replay, "code, short", 0, out), 0);
   lp_replay_free(replay);
 }
-END_TEST
 
 /* However many share words with the query, the same keywords are nearest. */
-START_TEST(a_part_of_a_word_is_no_word) {
+LP_TEST(a_part_of_a_word_is_no_word) {
   lp_replay *replay = lp_replay_create(LP_REPLAY_EMA, 0);
   add(replay, "code", LP_ROUTE_EDGE, 1, true);
   add(replay, "codec, shorter", LP_ROUTE_EDGE, 2, true);
@@ -120,19 +113,4 @@ START_TEST(a_part_of_a_word_is_no_word) {
   ck_assert_double_eq(out[1].reward, 3);
   ck_assert_double_eq(out[2].reward, 1);
   lp_replay_free(replay);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("replay");
-  TCase *tests = tcase_create("replay");
-  tcase_add_test(tests, ema_is_the_mean_until_the_rate_takes_over);
-  tcase_add_test(tests, reward_keeps_the_greatest_and_the_old_one_of_equals);
-  tcase_add_test(tests, an_example_tells_how_many_rewards_it_stands_for);
-  tcase_add_test(tests, strict_never_keeps_what_missed_its_quality);
-  tcase_add_test(tests, latest_keeps_the_newest);
-  tcase_add_test(tests, the_nearest_examples_stand_last);
-  tcase_add_test(tests, a_part_of_a_word_is_no_word);
-  suite_add_tcase(suite, tests);
-  return run_suite(suite);
 }

@@ -1,5 +1,4 @@
 /* The store: what is noted comes back, also after a kill -9, and what cannot be its own is refused. */
-#include <check.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sqlite3.h>
@@ -34,6 +33,8 @@ static void teardown(void) {
   lp_diag_free(diag);
 }
 
+LP_CASE(.setup = setup, .teardown = teardown);
+
 static lp_store *open_store(void) {
   lp_store *store = NULL;
   ck_assert_int_eq(lp_store_open(path, &store, diag), LP_OK);
@@ -54,7 +55,7 @@ static void count_rewards(void *user, const lp_stored *stored) {
   sum[1] += 1;
 }
 
-START_TEST(what_is_noted_comes_back) {
+LP_TEST(what_is_noted_comes_back) {
   lp_store *store = open_store();
   int64_t first = note(store, "code", LP_ROUTE_CLOUD), second = note(store, "chat", LP_ROUTE_EDGE);
   ck_assert_int_eq(lp_store_outcome(store, second, -2.5, false, diag), LP_OK);
@@ -74,9 +75,8 @@ START_TEST(what_is_noted_comes_back) {
   lp_arena_free(arena);
   lp_store_close(store);
 }
-END_TEST
 
-START_TEST(outcomes_are_visited_in_their_order) {
+LP_TEST(outcomes_are_visited_in_their_order) {
   lp_store *store = open_store();
   int64_t id[3];
   for (int i = 0; i < 3; ++i)
@@ -91,9 +91,8 @@ START_TEST(outcomes_are_visited_in_their_order) {
   ck_assert_double_eq(newest[0], 10);
   lp_store_close(store);
 }
-END_TEST
 
-START_TEST(an_outcome_comes_once) {
+LP_TEST(an_outcome_comes_once) {
   lp_store *store = open_store();
   int64_t id = note(store, "code", LP_ROUTE_EDGE);
   ck_assert_int_eq(lp_store_outcome(store, id, 1, true, diag), LP_OK);
@@ -103,7 +102,6 @@ START_TEST(an_outcome_comes_once) {
   ck_assert_ptr_nonnull(strstr(lp_diag_get(diag, 1)->text, "no decision"));
   lp_store_close(store);
 }
-END_TEST
 
 enum { WRITERS = 8 };
 
@@ -145,7 +143,7 @@ static int compare_ids(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-START_TEST(threads_share_commits_and_get_their_own_lines) {
+LP_TEST(threads_share_commits_and_get_their_own_lines) {
   writer writers[WRITERS];
   lp_store *store = open_store();
   write_from_many_threads(store, -1, 20, writers);
@@ -160,11 +158,10 @@ START_TEST(threads_share_commits_and_get_their_own_lines) {
   ck_assert_double_eq(seen[1], WRITERS * 20);
   lp_store_close(store);
 }
-END_TEST
 
 /* A child notes decisions from many threads and tells of each one that is noted; killed without a word, none of those is
  * lost. */
-START_TEST(nothing_is_lost_by_a_kill) {
+LP_TEST(nothing_is_lost_by_a_kill) {
   int told[2];
   ck_assert_int_eq(pipe(told), 0);
   pid_t child = fork();
@@ -193,9 +190,8 @@ START_TEST(nothing_is_lost_by_a_kill) {
   lp_store_close(store);
   (void)close(told[0]);
 }
-END_TEST
 
-START_TEST(a_foreign_database_is_refused) {
+LP_TEST(a_foreign_database_is_refused) {
   sqlite3 *db = NULL;
   ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
   ck_assert_int_eq(sqlite3_exec(db, "CREATE TABLE t (x)", NULL, NULL, NULL), SQLITE_OK);
@@ -204,9 +200,8 @@ START_TEST(a_foreign_database_is_refused) {
   ck_assert_int_eq(lp_store_open(path, &store, diag), LP_FAILED);
   ck_assert_ptr_nonnull(strstr(lp_diag_get(diag, 0)->text, "another program"));
 }
-END_TEST
 
-START_TEST(a_file_of_something_else_is_refused) {
+LP_TEST(a_file_of_something_else_is_refused) {
   FILE *file = fopen(path, "w");
   ck_assert_ptr_nonnull(file);
   for (int i = 0; i < 500; ++i)
@@ -215,21 +210,4 @@ START_TEST(a_file_of_something_else_is_refused) {
   lp_store *store = NULL;
   ck_assert_int_eq(lp_store_open(path, &store, diag), LP_FAILED);
   ck_assert_str_eq(lp_diag_get(diag, 0)->loc.file, path);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("store");
-  TCase *tests = tcase_create("store");
-  tcase_add_checked_fixture(tests, setup, teardown);
-  tcase_set_timeout(tests, 60);
-  tcase_add_test(tests, what_is_noted_comes_back);
-  tcase_add_test(tests, outcomes_are_visited_in_their_order);
-  tcase_add_test(tests, an_outcome_comes_once);
-  tcase_add_test(tests, threads_share_commits_and_get_their_own_lines);
-  tcase_add_test(tests, nothing_is_lost_by_a_kill);
-  tcase_add_test(tests, a_foreign_database_is_refused);
-  tcase_add_test(tests, a_file_of_something_else_is_refused);
-  suite_add_tcase(suite, tests);
-  return run_suite(suite);
 }

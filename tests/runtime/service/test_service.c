@@ -1,14 +1,13 @@
 #include "runtime/service/service.h"
 #include "tests/suite.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Figures of the paper's Fig. 5: mean generation delay of 1,000 tokens, slope of the delay over the share of quality tasks
  * with 0.1 s of backhaul, and lengths that break even: (P - dTTFT - t_back) / dTPOT. */
-START_TEST(published_pairs) {
+LP_TEST(published_pairs) {
   static const struct {
     const char *name;
     double edge, cloud, slope, rate_edge, rate_cloud;
@@ -43,18 +42,16 @@ START_TEST(published_pairs) {
     lp_service_free(service);
   }
 }
-END_TEST
 
 /* 1,000 tokens of 4 bytes are 32 kbit: 68 ms at 470.6 kbit/s; a factor of 8 would not show in a delay of 22 s. */
-START_TEST(transmission) {
+LP_TEST(transmission) {
   ck_assert_double_eq_tol(lp_transmission_s(1000, 4, 32e3, LP_AT_EDGE, 0.1), 1, 1e-12);
   ck_assert_double_eq_tol(lp_transmission_s(1000, 4, 32e3, LP_AT_CLOUD, 0.1), 1.1, 1e-12);
   ck_assert_double_eq_tol(lp_transmission_s(1000, 4, 470588.235, LP_AT_EDGE, 0.1), 0.068, 1e-6);
   ck_assert_double_eq(lp_transmission_s(1000, 4, INFINITY, LP_AT_EDGE, 0.1), 0);
 }
-END_TEST
 
-START_TEST(print_and_read_back) {
+LP_TEST(print_and_read_back) {
   const char *const *names = NULL;
   size_t count = lp_service_names(&names);
   ck_assert_uint_eq(count, 3);
@@ -71,9 +68,8 @@ START_TEST(print_and_read_back) {
     lp_service_free(back);
   }
 }
-END_TEST
 
-START_TEST(bad_files) {
+LP_TEST(bad_files) {
   static const struct {
     const char *text, *wanted;
   } rows[] = {
@@ -100,16 +96,4 @@ START_TEST(bad_files) {
     lp_buf_free(&found);
     lp_diag_free(diag);
   }
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("service");
-  TCase *tc = tcase_create("service");
-  tcase_add_test(tc, published_pairs);
-  tcase_add_test(tc, transmission);
-  tcase_add_test(tc, print_and_read_back);
-  tcase_add_test(tc, bad_files);
-  suite_add_tcase(suite, tc);
-  return run_suite(suite);
 }

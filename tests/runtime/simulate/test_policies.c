@@ -1,4 +1,7 @@
-#include "tests/runtime/simulate/test_simulate.h"
+#include "tests/runtime/simulate/scenarios.h"
+#include "tests/suite.h"
+
+LP_CASE(.timeout = 300);
 
 /* The paper's setting: answers of 1,000 tokens, half of the tasks ask for quality. */
 static const char paper[] = "simulate: paper\nrequests: 4000\nruns: 10\ncounting: paper\n"
@@ -9,7 +12,7 @@ static const char paper[] = "simulate: paper\nrequests: 4000\nruns: 10\ncounting
 
 /* Delay over the share of quality tasks is a straight line: from the edge's delay to the cloud's, at 0.1 s of backhaul.
  * Llama 3 is slowest and Gemma fastest everywhere. */
-START_TEST(delay_over_the_share_of_quality) {
+LP_TEST(delay_over_the_share_of_quality) {
   static const struct {
     const char *service;
     double edge, slope;
@@ -38,11 +41,10 @@ START_TEST(delay_over_the_share_of_quality) {
     lp_sim_scenario_free(scenario);
   }
 }
-END_TEST
 
 /* On 8 slots the class rule saturates at 8 / 13.563 / 0.5 = 1.18 requests/s; shortly before, its delays explode, while a
  * rule that looks at the queue holds them. */
-START_TEST(the_loaded_edge) {
+LP_TEST(the_loaded_edge) {
   lp_sim_scenario *scenario =
       scenario_of("simulate: loaded\nrequests: 20000\nruns: 10\ncounting: paper\narrivals: { poisson: 1.16 }\n"
                   "tasks: [{ class: q, quality: true, tokens: 1000 }, { class: p, tokens: 1000 }]\n"
@@ -63,9 +65,8 @@ START_TEST(the_loaded_edge) {
   lp_sim_result_free(&result);
   lp_sim_scenario_free(scenario);
 }
-END_TEST
 
-START_TEST(rewards) {
+LP_TEST(rewards) {
   lp_sim_scenario *scenario =
       scenario_of("simulate: r\nrequests: 2000\ncounting: paper\narrivals: { every: 1s }\nbackhaul: 0.1s\npenalty: "
                   "10\ntarget: 60s\n"
@@ -88,7 +89,6 @@ START_TEST(rewards) {
   lp_sim_result_free(&result);
   lp_sim_scenario_free(scenario);
 }
-END_TEST
 
 /* ---- a policy from outside, that learns ---- */
 
@@ -127,7 +127,7 @@ static void learner_free(void *state) {
   free(state);
 }
 
-START_TEST(policies_plug_in) {
+LP_TEST(policies_plug_in) {
   static const lp_sim_policy mine = {.name = "mine",
                                      .summary = "",
                                      .create = learner_create,
@@ -147,7 +147,6 @@ START_TEST(policies_plug_in) {
   lp_sim_result_free(&result);
   lp_sim_scenario_free(scenario);
 }
-END_TEST
 
 static lp_place always_edge(void *state, const lp_sim_request *request) {
   (void)state;
@@ -156,7 +155,7 @@ static lp_place always_edge(void *state, const lp_sim_request *request) {
 }
 
 /* Deciding by a model takes its time, also before the queue. */
-START_TEST(a_decision_takes_its_time) {
+LP_TEST(a_decision_takes_its_time) {
   static const lp_sim_policy slow = {.name = "slow", .asks_model = true, .decide = always_edge};
   static const lp_sim_policy quick = {.name = "quick", .decide = always_edge};
   static const lp_sim_policy *const list[] = {&slow, &quick};
@@ -173,16 +172,4 @@ START_TEST(a_decision_takes_its_time) {
   ck_assert_double_eq_tol(result.point[0].link_s.mean, 1, 1e-3);
   lp_sim_result_free(&result);
   lp_sim_scenario_free(scenario);
-}
-END_TEST
-
-TCase *policies_case(void) {
-  TCase *tc = tcase_create("policies");
-  tcase_set_timeout(tc, 300);
-  tcase_add_test(tc, delay_over_the_share_of_quality);
-  tcase_add_test(tc, the_loaded_edge);
-  tcase_add_test(tc, rewards);
-  tcase_add_test(tc, policies_plug_in);
-  tcase_add_test(tc, a_decision_takes_its_time);
-  return tc;
 }

@@ -1,5 +1,8 @@
 /* The simulator beside queueing theory. The mean service time is 1 s. */
-#include "tests/runtime/simulate/test_simulate.h"
+#include "tests/runtime/simulate/scenarios.h"
+#include "tests/suite.h"
+
+LP_CASE(.timeout = 300);
 
 typedef struct {
   const char *tokens; /* of a request: 1,000 in the mean */
@@ -57,33 +60,30 @@ static const struct {
   int64_t requests;
 } loads[] = {{0.3, 500000}, {0.5, 500000}, {0.8, 3000000}};
 
-START_TEST(markov_one_server) {
+LP_TEST(markov_one_server) {
   for (size_t i = 0; i < LP_COUNT(loads); i++) {
     queue q = {"{ exponential: 1000 }", 1, LP_SIM_UNLIMITED, 0, loads[i].load, loads[i].requests};
     waits(&q, q.load / (1 - q.load));
   }
 }
-END_TEST
 
-START_TEST(deterministic_one_server) {
+LP_TEST(deterministic_one_server) {
   for (size_t i = 0; i < LP_COUNT(loads); i++) {
     queue q = {"1000", 1, LP_SIM_UNLIMITED, 0, loads[i].load, loads[i].requests / 2};
     waits(&q, q.load / (2 * (1 - q.load)));
   }
 }
-END_TEST
 
-START_TEST(markov_eight_servers) {
+LP_TEST(markov_eight_servers) {
   static const double some[] = {0.6, 0.8};
   for (size_t i = 0; i < LP_COUNT(some); i++) {
     queue q = {"{ exponential: 1000 }", 8, LP_SIM_UNLIMITED, 0, some[i], 2000000};
     waits(&q, erlang_c(8, 8 * q.load) / (8 * (1 - q.load)));
   }
 }
-END_TEST
 
 /* Without room to wait, what finds all servers busy goes to the other place: Erlang B. */
-START_TEST(losses_overflow) {
+LP_TEST(losses_overflow) {
   queue q = {"{ exponential: 1000 }", 8, 0, 0, 0.8, 500000};
   lp_sim_result result;
   lp_sim_scenario *scenario = NULL;
@@ -94,11 +94,10 @@ START_TEST(losses_overflow) {
   lp_sim_result_free(&result);
   lp_sim_scenario_free(scenario);
 }
-END_TEST
 
 /* A server that all share equally (slowdown 1, any number at a time) holds a request 1 / (1 - load) s in the mean,
  * whatever the distribution of lengths. */
-START_TEST(sharing_one_server) {
+LP_TEST(sharing_one_server) {
   static const char *const tokens[] = {"{ exponential: 1000 }", "1000", "{ uniform: [0, 2000] }"};
   for (size_t i = 0; i < LP_COUNT(tokens); i++) {
     queue q = {tokens[i], LP_SIM_UNLIMITED, LP_SIM_UNLIMITED, 1, 0.6, 400000};
@@ -110,16 +109,4 @@ START_TEST(sharing_one_server) {
     lp_sim_result_free(&result);
     lp_sim_scenario_free(scenario);
   }
-}
-END_TEST
-
-TCase *queues_case(void) {
-  TCase *tc = tcase_create("queues");
-  tcase_set_timeout(tc, 300);
-  tcase_add_test(tc, markov_one_server);
-  tcase_add_test(tc, deterministic_one_server);
-  tcase_add_test(tc, markov_eight_servers);
-  tcase_add_test(tc, losses_overflow);
-  tcase_add_test(tc, sharing_one_server);
-  return tc;
 }

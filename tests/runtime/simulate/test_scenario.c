@@ -1,9 +1,12 @@
-#include "tests/runtime/simulate/test_simulate.h"
+#include "tests/runtime/simulate/scenarios.h"
+#include "tests/suite.h"
+
+LP_CASE(.timeout = 120);
 
 #define HEAD "simulate: s\narrivals: { poisson: 1 }\n"
 #define TASK "tasks: [{ class: a, tokens: 10 }]\n"
 
-START_TEST(bad_scenarios) {
+LP_TEST(bad_scenarios) {
   static const struct {
     const char *text, *wanted, *note;
   } rows[] = {
@@ -75,7 +78,6 @@ START_TEST(bad_scenarios) {
     lp_diag_free(diag);
   }
 }
-END_TEST
 
 static void print_all(const char *text, lp_buf *out) {
   lp_sim_scenario *scenario = scenario_of(text);
@@ -88,7 +90,7 @@ static void print_all(const char *text, lp_buf *out) {
   lp_sim_scenario_free(scenario);
 }
 
-START_TEST(the_same_under_a_seed) {
+LP_TEST(the_same_under_a_seed) {
   static const char text[] = HEAD "requests: 2000\nruns: 3\nedge: { slots: 2 }\npolicies: [random, class]\n"
                                   "tasks: [{ class: a, tokens: { lognormal: 100 } }, "
                                   "{ class: b, quality: true, tokens: { geometric: 50 }, prompt: 20 }]\n"
@@ -105,10 +107,9 @@ START_TEST(the_same_under_a_seed) {
   lp_buf_free(&c);
   lp_buf_free(&other);
 }
-END_TEST
 
 /* Means of the distributions, and times on the air: 8 bits a byte, 4 bytes a token. */
-START_TEST(lengths_and_links) {
+LP_TEST(lengths_and_links) {
   static const char *const lengths[] = {"1000",
                                         "{ fixed: 1000 }",
                                         "{ exponential: 1000 }",
@@ -133,10 +134,9 @@ START_TEST(lengths_and_links) {
     lp_sim_scenario_free(scenario);
   }
 }
-END_TEST
 
 /* Two slots, three requests at once: the third waits for the first to end. With a batch of two, each is slowed down. */
-START_TEST(by_hand) {
+LP_TEST(by_hand) {
   static const struct {
     const char *edge;
     double delay, wait;
@@ -164,10 +164,9 @@ START_TEST(by_hand) {
     lp_sim_scenario_free(scenario);
   }
 }
-END_TEST
 
 /* The answer of the edge fails: 40 too much, from the second request on 5. Had they gone to the cloud: 31.77 s each. */
-START_TEST(drift_and_regret_by_hand) {
+LP_TEST(drift_and_regret_by_hand) {
   lp_sim_scenario *scenario =
       scenario_of("simulate: h\nrequests: 2\ncounting: paper\narrivals: { every: 60s }\npolicies: [edge-only]\n"
                   "tasks: [{ class: a, quality: true, tokens: 1000 }]\ndrift: { after: 1, penalty: 5 }\n");
@@ -183,9 +182,8 @@ START_TEST(drift_and_regret_by_hand) {
   lp_sim_result_free(&result);
   lp_sim_scenario_free(scenario);
 }
-END_TEST
 
-START_TEST(drift_of_the_models) {
+LP_TEST(drift_of_the_models) {
   lp_sim_scenario *scenario =
       scenario_of("simulate: h\nrequests: 2\ncounting: paper\narrivals: { every: 60s }\npolicies: [edge-only]\n"
                   "tasks: [{ class: a, tokens: 1000 }]\ndrift: { after: 1, service: gemma-gemini }\n");
@@ -195,9 +193,8 @@ START_TEST(drift_of_the_models) {
   lp_sim_result_free(&result);
   lp_sim_scenario_free(scenario);
 }
-END_TEST
 
-START_TEST(services_are_experiments_of_their_own) {
+LP_TEST(services_are_experiments_of_their_own) {
   lp_sim_scenario *scenario = scenario_of(
       "simulate: h\nrequests: 20\ncounting: paper\narrivals: { every: 60s }\npolicies: [edge-only, cloud-only]\n"
       "service: [gemma-gemini, llama2, llama3]\ntasks: [{ class: a, tokens: 1000 }]\nvary: { penalty: [1, 2] }\n");
@@ -213,9 +210,8 @@ START_TEST(services_are_experiments_of_their_own) {
   lp_sim_result_free(&result);
   lp_sim_scenario_free(scenario);
 }
-END_TEST
 
-START_TEST(rejections) {
+LP_TEST(rejections) {
   lp_sim_scenario *scenario =
       scenario_of("simulate: h\nrequests: 10\narrivals: { every: 1ns }\ntasks: [{ class: a, tokens: 1000 }]\n"
                   "policies: [edge-only]\nedge: { slots: 1, queue: 2 }\ncloud: { slots: 1, queue: 0 }\nbackhaul: 0\n");
@@ -227,10 +223,9 @@ START_TEST(rejections) {
   lp_sim_result_free(&result);
   lp_sim_scenario_free(scenario);
 }
-END_TEST
 
 /* Under maximum rate, the weaker users of a cell without fading get nothing. */
-START_TEST(users_that_are_never_served) {
+LP_TEST(users_that_are_never_served) {
   lp_sim_scenario *scenario = scenario_of(HEAD TASK "link: { radio: two-cell, users: 10, intervals: 5 }\n");
   scenario->radio->scheduler = LP_RADIO_MAX;
   lp_diag *diag = lp_diag_create();
@@ -241,20 +236,4 @@ START_TEST(users_that_are_never_served) {
   lp_sim_result_free(&result);
   lp_sim_scenario_free(scenario);
   lp_diag_free(diag);
-}
-END_TEST
-
-TCase *scenario_case(void) {
-  TCase *tc = tcase_create("scenario");
-  tcase_set_timeout(tc, 120);
-  tcase_add_test(tc, bad_scenarios);
-  tcase_add_test(tc, the_same_under_a_seed);
-  tcase_add_test(tc, lengths_and_links);
-  tcase_add_test(tc, by_hand);
-  tcase_add_test(tc, drift_and_regret_by_hand);
-  tcase_add_test(tc, drift_of_the_models);
-  tcase_add_test(tc, services_are_experiments_of_their_own);
-  tcase_add_test(tc, rejections);
-  tcase_add_test(tc, users_that_are_never_served);
-  return tc;
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares this tokenizer with PyPI `tokenizers` on the texts of strings.py, or writes what the tests expect.
 
-    compare.py TOKENIZER.json --driver BUILD/tests/runtime/tokenize [--count 10000]
+    compare.py TOKENIZER.json --driver BUILD/tests/runtime/tokenizer/tokenize [--count 10000]
     compare.py TOKENIZER.json --write tests/runtime/tokenizer/NAME.expected [--count N]
 
 The first encodes every text and decodes every id list, and lists that stop inside characters, both ways.

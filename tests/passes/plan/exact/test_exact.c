@@ -1,0 +1,189 @@
+/* The exact scheduler: equal to trying everything where that can be done, never worse than any other scheduler. */
+#include "tests/passes/plan/llama.h"
+#include "tests/passes/plan/random_plan.h"
+#include "tests/suite.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+LP_CASE(.timeout = 120);
+
+static lp_plan_result plan_with(random_plan *plan, const char *scheduler, lp_plan_proof *proof) {
+  lp_place *side[LP_STAGE_COUNT];
+  lp_plan_result result;
+  lp_status status = lp_plan_choose(plan->problem, scheduler, &plan->request, side, proof, plan->arena, NULL);
+  ck_assert(status == LP_OK || status == LP_INFEASIBLE);
+  lp_plan_evaluate(plan->problem, &plan->request, side, &result);
+  return result;
+}
+
+enum { GRAPHS = 300, MOST_OPS = 7 };
+
+LP_TEST(equals_trying_everything) {
+  int feasible = 0;
+  for (uint64_t seed = 1; seed <= GRAPHS; seed++) {
+    random_plan *plan = random_plan_create(seed, MOST_OPS);
+    lp_plan_proof proof;
+    lp_plan_result best = random_plan_try_all(plan), found = plan_with(plan, "exact", &proof);
+    double wanted = lp_plan_objective_value(&best, &plan->request);
+    double have = lp_plan_objective_value(&found, &plan->request);
+    ck_assert_msg(found.feasible == best.feasible, "seed %d: feasible %d, wanted %d", (int)seed, found.feasible,
+                  best.feasible);
+    if (best.feasible) {
+      feasible++;
+      ck_assert_msg(fabs(have - wanted) <= 1e-9 * wanted, "seed %d: %.12g, wanted %.12g", (int)seed, have, wanted);
+      ck_assert(proof.known && proof.complete);
+      ck_assert_double_le(proof.dual_bound, wanted * (1 + 1e-9));
+      ck_assert(fabs(proof.lower_bound - wanted) <= 1e-9 * wanted);
+    }
+    random_plan_free(plan);
+  }
+  ck_assert_int_ge(feasible, 200);
+}
+
+/* A feasible plan where another scheduler has one, and never a dearer one. */
+LP_TEST(is_never_worse_than_any_other) {
+  static const char *const others[] = {"greedy", "layer", "cloud-only", "device-only"};
+  for (uint64_t seed = 1001; seed <= 2000; seed++) {
+    random_plan *plan = random_plan_create(seed, 12);
+    lp_plan_result found = plan_with(plan, "exact", NULL);
+    for (size_t i = 0; i < LP_COUNT(others); i++) {
+      lp_plan_result other = plan_with(plan, others[i], NULL);
+      double least = lp_plan_objective_value(&other, &plan->request),
+             have = lp_plan_objective_value(&found, &plan->request);
+      ck_assert_msg(!other.feasible || found.feasible, "seed %d: %s is feasible", (int)seed, others[i]);
+      ck_assert_msg(!other.feasible || have <= least * (1 + 1e-12), "seed %d: %s is better", (int)seed, others[i]);
+    }
+    random_plan_free(plan);
+  }
+}
+
+/* Algorithm 1 made feasible: told a smaller TTFT and TPOT, in steps down to nothing, until its plan keeps the true ones with
+ * communication and memory; the cheapest of these. At the end of the way everything it places is in the cloud. */
+static bool greedy_made_feasible(random_plan *plan, double *cost) {
+  enum { STEPS = 50 };
+  lp_plan_result best = plan_with(plan, "cloud-only", NULL);
+  const double bound_ms[LP_STAGE_COUNT] = {plan->request.ttft_ms, plan->request.tpot_ms};
+  lp_place *side[LP_STAGE_COUNT];
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    side[stage] = LP_NEW_ARRAY(plan->arena, lp_place, plan->problem[stage].op_count);
+  for (int i = 1; i <= STEPS; i++) {
+    for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+      (void)lp_greedy_place_stage(&plan->problem[stage], bound_ms[stage] * i / (double)STEPS, side[stage]);
+      lp_plan_settle(&plan->problem[stage], side[stage]);
+    }
+    lp_plan_result result;
+    lp_plan_evaluate(plan->problem, &plan->request, side, &result);
+    if (lp_plan_compare(&result, &best, &plan->request) < 0) best = result;
+  }
+  *cost = best.cost_usd;
+  return best.feasible;
+}
+
+/* Random cases with a round trip of 1 ms or more: feasible whenever the cloud alone is, and at least 15 % cheaper on average
+ * than Algorithm 1 made feasible. */
+LP_TEST(is_cheaper_than_algorithm_1) {
+  double saved = 0;
+  int cases = 0;
+  for (uint64_t seed = 1001; seed <= 2000; seed++) {
+    random_plan *plan = random_plan_create(seed, 12);
+    plan->link.figure[LP_LINK_RTT] = 1 + 9 * random_plan_number(plan);
+    plan->request.objective = "cost";
+    lp_plan_result found = plan_with(plan, "exact", NULL), cloud = plan_with(plan, "cloud-only", NULL);
+    ck_assert_msg(found.feasible || !cloud.feasible, "seed %d: the cloud alone is feasible", (int)seed);
+    double greedy = 0;
+    if (greedy_made_feasible(plan, &greedy)) {
+      ck_assert(found.feasible);
+      ck_assert_double_le(found.cost_usd, greedy * (1 + 1e-12));
+      saved += greedy > 0 ? 1 - found.cost_usd / greedy : 0;
+      cases++;
+    }
+    random_plan_free(plan);
+  }
+  printf("%.1f %% cheaper than Algorithm 1 made feasible, mean of %d cases\n", 100 * saved / cases, cases);
+  ck_assert_int_ge(cases, 300);
+  ck_assert_double_ge(saved / cases, 0.15);
+}
+
+/* A Llama with two machines and a link. */
+typedef struct {
+  lp_module *module;
+  lp_machine *device, *cloud;
+  lp_link *link;
+  lp_arena *arena;
+  lp_request request;
+  lp_plan_problem problem[LP_STAGE_COUNT];
+} llama_study;
+
+static llama_study study_open(int64_t layers, const char *device, const char *cloud, const char *link) {
+  llama_shape shape = llama2_7b;
+  shape.layers = layers;
+  llama_study s = {.module = llama_create(&shape), .arena = lp_arena_create()};
+  ck_assert_int_eq(lp_hw_load(device, &s.device, NULL), LP_OK);
+  ck_assert_int_eq(lp_hw_load(cloud, &s.cloud, NULL), LP_OK);
+  ck_assert_int_eq(lp_link_load(link, &s.link, NULL), LP_OK);
+  s.request = (lp_request){.device = s.device,
+                           .cloud = s.cloud,
+                           .link = s.link,
+                           .isl = 512,
+                           .osl = 2,
+                           .batch = 1,
+                           .objective = "cost",
+                           .device_memory = (int64_t)64 << 30,
+                           .generation = true};
+  ck_assert_int_eq(lp_plan_build(s.module, &s.request, s.arena, s.problem, NULL), LP_OK);
+  return s;
+}
+
+static void study_close(llama_study *s) {
+  lp_arena_free(s->arena);
+  lp_module_free(s->module);
+  lp_hw_free(s->device);
+  lp_hw_free(s->cloud);
+  lp_link_free(s->link);
+}
+
+/* SPEC-planner, "Exact placement": the check value counts linear and attention operators alone. */
+LP_TEST(reaches_the_check_value) {
+  llama_study s =
+      study_open(2, "snapdragon-8s-gen3,compute_utilisation=0.39,memory_utilisation=0.39",
+                 "a100,compute_utilisation=0.8,memory_utilisation=0.8", "rtt=0,up=100Mbit/s,down=100Mbit/s");
+  s.request.tpot_ms = 20;
+  s.request.osl = 1; /* kv 512 in decode */
+  ck_assert_int_eq(lp_plan_build(s.module, &s.request, s.arena, s.problem, NULL), LP_OK);
+  s.request.osl = 2;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    for (int32_t i = 0; i < s.problem[stage].op_count; i++) {
+      lp_plan_op *op = &s.problem[stage].ops[i];
+      bool counted = op->op->kind == LP_OP_LINEAR || op->op->kind == LP_OP_ATTENTION;
+      for (int place = 0; place < LP_PLACE_COUNT && !counted; place++)
+        op->ms[place] = 0;
+    }
+  lp_place *side[LP_STAGE_COUNT];
+  lp_plan_result result;
+  ck_assert_int_eq(lp_plan_choose(s.problem, "exact", &s.request, side, NULL, s.arena, NULL), LP_OK);
+  lp_plan_evaluate(s.problem, &s.request, side, &result);
+  ck_assert_double_eq_tol(result.decode_cloud_ms, 0.3266548700, 1e-9);
+  ck_assert_double_eq_tol(result.tpot_ms, 19.5949248, 1e-6);
+  study_close(&s);
+}
+
+static double cpu_ms(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+LP_TEST(plans_80_layers_in_no_time) {
+  llama_study s = study_open(80, "snapdragon-8s-gen3", "a100", "lan");
+  s.request.ttft_ms = 400;
+  s.request.tpot_ms = 100;
+  lp_place *side[LP_STAGE_COUNT];
+  double before = cpu_ms();
+  ck_assert_int_eq(lp_plan_choose(s.problem, "exact", &s.request, side, NULL, s.arena, NULL), LP_OK);
+  double ms = cpu_ms() - before;
+  printf("80 layers: %.1f ms\n", ms);
+  ck_assert_double_lt(ms, 1000); /* about 80 without sanitizers on an idle machine */
+  study_close(&s);
+}

@@ -1,0 +1,288 @@
+/* Loading: what is whole loads, and each kind of damage is refused with its place. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/runtime_internal.h"
+#include "tests/runtime/toy/toy_run.h"
+#include "tests/suite.h"
+
+static char *dir;
+static void setup(void) {
+  dir = toy_dir_create();
+}
+static void teardown(void) {
+  toy_dir_remove(dir);
+}
+
+LP_CASE(.setup = setup, .teardown = teardown);
+
+static void expect_refused(const char *bundle, bool check, const char *file, const char *text) {
+  lp_bundle_options options = {.load = LP_LOAD_DEVICE | LP_LOAD_CLOUD, .check_hashes = check};
+  lp_bundle *loaded = NULL;
+  lp_diag *diag = lp_diag_create();
+  lp_status status = lp_bundle_load(bundle, &options, &loaded, diag);
+  if (status == LP_OK) status = lp_bundle_await_check(loaded, diag);
+  lp_bundle_free(loaded);
+  ck_assert_int_eq(status, LP_FAILED);
+  ck_assert_uint_eq(lp_diag_error_count(diag), 1);
+  const lp_diag_entry *entry = lp_diag_get(diag, 0);
+  ck_assert_msg(strstr(entry->text, text) != NULL, "wanted '%s' in '%s'", text, entry->text);
+  ck_assert_msg(entry->loc.file != NULL && lp_has_suffix(entry->loc.file, file), "file '%s'", entry->loc.file);
+  lp_diag_free(diag);
+}
+
+/* ---- manifests with one thing changed ---------------------------------------------------------------------------- */
+
+#define PLAN_OF(regions)                                                                                               \
+  "\"plans\": [{\"prefill\": \"prefill\", \"decode\": \"decode\", \"regions\": " regions "}], \"programs\": {"
+
+static const struct {
+  const char *from, *to, *error;
+} changes[] = {
+    {"{\"schema\"", "[\"schema\"", "not valid JSON"},
+    {"llmpart.bundle/1", "llmpart.bundle/9", "schema: wanted 'llmpart.bundle/1', found 'llmpart.bundle/9'"},
+    {"\"abi\": 3", "\"abi\": 2", "abi: code of ABI 2; this runtime runs ABI 3"},
+    {"\"abi\": 3", "\"abi\": \"1\"", "abi: wanted an integer, found a string"},
+    {"\"name\": \"toy\", ", "", "name: wanted a string, found nothing"},
+    {"\"context\": 128", "\"context\": -1", "context: -1 lies outside of 0..4294967296"},
+    {"\"vocab\": 61", "\"vocab\": 99999999999", "vocab: 99999999999 lies outside"},
+    {"[\"b\", \"s\", \"p\"", "[\"b\", \"p\", \"s\"", "symbols[1]: wanted 's', found 'p'"},
+    {"\"c\", \"t\"]", "\"c\", \"t\", \"b\"]", "symbols[6]: 'b' is empty or listed twice"},
+    {"\"c\", \"t\"]", "\"c\"]", "symbols: 5 symbols; wanted 6 to 64"},
+    {"\"tokenizer\": null", "\"tokenizer\": \"none.json\"", "tokenizer: `files` does not list 'none.json'"},
+    {"\"device/model.so\": {\"bytes\"", "\"../model.so\": {\"bytes\"", "files.../model.so: wanted a path inside"},
+    {"\"device/model.so\": {\"bytes\"", "\"/etc/model.so\": {\"bytes\"", "wanted a path inside of the bundle"},
+    {"\"sha256\": \"", "\"sha256\": \"g", "sha256: wanted 64 lower-case hex digits"},
+    {"\"crc32c\": \"", "\"crc32c\": \"0", "crc32c: wanted 8 lower-case hex digits"},
+    {"\"code\": \"device/model.so\"", "\"code\": \"x\"", "sides.device.code: `files` does not list 'x'"},
+    {"\"device\": {\"code\"", "\"edge\": {\"code\"", "sides: wanted 'device', 'cloud' or both"},
+    {"\"append_axis\": 2", "\"append_axis\": 1", "states[0].append_axis: axis 1 is not the one of size 'c'"},
+    {"\"append_axis\": 2", "\"append_axis\": 7", "states[0].append_axis: axis 7"},
+    {"[\"b\", \"1\", \"c\", \"16\"]", "[\"b\", \"s\", \"c\", \"16\"]", "axis 1 of a state may depend on 'b' alone"},
+    {"[\"b\", \"1\", \"c\", \"16\"]", "[\"b\", \"1\", \"c\", \"q\"]", "shape[3]: 'q' uses 'q', which"},
+    {"[\"b\", \"1\", \"c\", \"16\"]", "[\"b\", \"1 +\", \"c\", \"16\"]", "shape[1]: '1 +' is no polynomial"},
+    {"\"role\": \"tokens\", \"dtype\": \"i64\"", "\"role\": \"tokens\", \"dtype\": \"f32\"",
+     "inputs[0]: tokens are i64 or i32, not f32"},
+    {"\"role\": \"logits\", \"dtype\": \"f32\"", "\"role\": \"logits\", \"dtype\": \"f16\"",
+     "outputs[0]: logits are f32, not f16"},
+    {"\"dtype\": \"i64\"", "\"dtype\": \"i65\"", "inputs[0].dtype: unknown value 'i65'"},
+    {"\"op\": \"input\"", "\"op\": \"inputs\"", "programs.prefill.steps[0].op: unknown value 'inputs'"},
+    {"\"input\": 0", "\"input\": 1", "programs.prefill.steps[0].input: 1 lies outside of 0..0"},
+    {"\"input\": 0, \"buffer\": 0", "\"input\": 0, \"buffer\": 4", "steps[0].buffer: 4 lies outside of 0..3"},
+    {"\"to\": \"cloud\"", "\"to\": \"device\"", "from 'device' to itself"},
+    {"\"to_buffer\": 1", "\"to_buffer\": -1", "to_buffer: -1 lies outside of 0..3"},
+    {"\"from_buffer\": 1", "\"from_buffer\": 1.5", "from_buffer: wanted an integer, found a real number"},
+    {"\"lp_segment_embed\"", "\"lp_segment_nowhere\"", "the code has no symbol 'lp_segment_nowhere'"},
+    {"\"lp_segment_embed\"", "7", "steps[1].segment: wanted a string, found an integer"},
+    {"\"layout\": {\"device\": \"lp_layout_0\"", "\"layout\": {\"device\": \"lp_layout_7\"", "no symbol 'lp_layout_7'"},
+    {"\"layout\": {\"device\": \"lp_layout_0\", ", "\"layout\": {", "programs.prefill.layout.device: wanted a string"},
+    {"\"buffers\": {\"device\": 4", "\"buffers\": {\"device\": 9999999", "buffers.device: 9999999 lies outside"},
+    {"\"programs\": {", "\"programs\": 5, \"x\": {", "programs: wanted an object, found an integer"},
+    {"\"programs\": {", "\"plans\": {}, \"programs\": {", "plans: wanted an array, found an object"},
+    {"\"programs\": {", "\"plans\": [], \"programs\": {", "plans: wanted at least one plan"},
+    {"\"programs\": {", "\"plans\": [{\"prefill\": \"prefill\", \"decode\": \"d\"}], \"programs\": {",
+     "plans[0].decode: there is no program 'd'"},
+    {"\"programs\": {", PLAN_OF("{}"), "plans[0].regions: wanted an array, found an object"},
+    {"\"programs\": {", PLAN_OF("[{\"prompt_tokens\": [1]}]"), "regions[0].prompt_tokens: wanted [least, below]"},
+    {"\"programs\": {", PLAN_OF("[{\"prompt_tokens\": [1, \"x\"]}]"), "prompt_tokens[1]: wanted a number"},
+    {"\"programs\": {", PLAN_OF("[{\"prompt_tokens\": [-1, null]}]"), "prompt_tokens[0]: -1 is outside of the range"},
+    {"\"programs\": {", PLAN_OF("[{\"prompt_tokens\": [1, null]}]"),
+     "generated_tokens: wanted an array, found nothing"},
+    {"\"name\": \"toy\"", "\"name\": \"toy\", \"name\": \"toy\"", "not valid JSON: duplicate object key"},
+};
+
+static char *replace_once(const char *text, const char *from, const char *to) {
+  const char *at = strstr(text, from);
+  ck_assert_msg(at != NULL, "the manifest has no '%s'", from);
+  lp_buf out = {0};
+  lp_buf_append(&out, text, (size_t)(at - text));
+  lp_buf_puts(&out, to);
+  lp_buf_puts(&out, at + strlen(from));
+  return out.data;
+}
+
+LP_LOOP_TEST(changed_manifest_is_refused, 0, LP_COUNT(changes)) {
+  char *path = toy_bundle_write(dir, "toy", &(toy_placement){.prefill = "ddccdd"});
+  char *text = toy_manifest_read(path);
+  char *changed = replace_once(text, changes[_i].from, changes[_i].to);
+  toy_manifest_write(path, changed);
+  bool in_code = strstr(changes[_i].error, "no symbol") != NULL;
+  expect_refused(path, false, in_code ? "device/model.so" : "manifest.json", changes[_i].error);
+  free(text);
+  free(changed);
+  free(path);
+}
+
+/* Whatever is left of a manifest, reading it ends in an error and nothing worse. */
+LP_TEST(truncated_manifest_is_refused) {
+  char *path = toy_bundle_write(dir, "toy", &(toy_placement){.prefill = "dcdcdc"});
+  char *text = toy_manifest_read(path);
+  for (size_t size = 0; size + 3 < strlen(text); size += 1 + size / 40) {
+    lp_arena *arena = lp_arena_create();
+    lp_manifest manifest;
+    lp_diag *diag = lp_diag_create();
+    ck_assert_int_eq(lp_manifest_parse("m.json", text, size, arena, &manifest, diag), LP_FAILED);
+    ck_assert_uint_eq(lp_diag_error_count(diag), 1);
+    lp_manifest_clear(&manifest);
+    lp_diag_free(diag);
+    lp_arena_free(arena);
+  }
+  free(text);
+  free(path);
+}
+
+/* ---- files ------------------------------------------------------------------------------------------------------- */
+
+static char *inside(const char *bundle, const char *file) {
+  return lp_path_join(bundle, file);
+}
+
+static void flip_byte(const char *path, long from_end) {
+  FILE *file = fopen(path, "r+b");
+  ck_assert_ptr_nonnull(file);
+  ck_assert_int_eq(fseek(file, -from_end, SEEK_END), 0);
+  int byte = fgetc(file);
+  ck_assert_int_eq(fseek(file, -from_end, SEEK_END), 0);
+  fputc(byte ^ 1, file);
+  fclose(file);
+}
+
+LP_LOOP_TEST(whole_bundle_loads, 0, 2) {
+  char *path = toy_bundle_write(dir, "toy", &(toy_placement){.prefill = "ddccdd", .no_crc = _i == 1});
+  lp_bundle_options options = {.load = LP_LOAD_DEVICE | LP_LOAD_CLOUD, .check_hashes = true};
+  lp_bundle *bundle = NULL;
+  ck_assert_int_eq(lp_bundle_load(path, &options, &bundle, NULL), LP_OK);
+  ck_assert_int_eq(lp_bundle_await_check(bundle, NULL), LP_OK);
+  ck_assert(lp_bundle_is_split(bundle));
+  ck_assert_int_eq(lp_bundle_vocab(bundle), TOY_VOCAB);
+  ck_assert_int_eq(lp_bundle_context(bundle), TOY_CONTEXT);
+  lp_bundle_free(bundle);
+  free(path);
+}
+
+/* In the middle of the weights, with and without CRC, checked lightly and thoroughly. */
+LP_LOOP_TEST(damaged_weight_is_refused, 0, 4) {
+  char *path = toy_bundle_write(dir, "toy", &(toy_placement){.prefill = "ddccdd", .no_crc = (_i & 1) != 0});
+  char *weights = inside(path, "cloud/weights.safetensors");
+  flip_byte(weights, 333);
+  expect_refused(path, (_i & 2) != 0, "cloud/weights.safetensors", "the file is damaged");
+  free(weights);
+  free(path);
+}
+
+/* The check that runs beside the first step is awaited before a token leaves. */
+LP_TEST(damaged_weight_gives_no_token) {
+  char *path = toy_bundle_write(dir, "toy", &(toy_placement){.prefill = "dddddd"});
+  char *weights = inside(path, "device/weights.safetensors");
+  flip_byte(weights, 1);
+  lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE);
+  lp_generate_options options = {.max_tokens = 3, .threads = 1, .sampling = {.top_p = 1}};
+  lp_session *session = NULL;
+  lp_diag *diag = lp_diag_create();
+  ck_assert_int_eq(lp_session_open(bundle, &options, &session, diag), LP_OK);
+  lp_generation made = {0};
+  ck_assert_int_eq(lp_session_generate(session, (const int32_t[]){1, 2}, 1, 2, NULL, NULL, &made, diag), LP_FAILED);
+  ck_assert_uint_eq(made.tokens.count, 0);
+  ck_assert_ptr_nonnull(strstr(toy_error(diag), "the file is damaged"));
+  lp_generation_free(&made);
+  lp_session_close(session);
+  lp_diag_free(diag);
+  lp_bundle_free(bundle);
+  free(weights);
+  free(path);
+}
+
+LP_TEST(damaged_code_is_refused) {
+  char *path = toy_bundle_write(dir, "toy", &(toy_placement){.prefill = "dddddd"});
+  char *code = inside(path, "device/model.so");
+  flip_byte(code, 5000);
+  expect_refused(path, false, "device/model.so", "the file is damaged");
+  ck_assert_int_eq(truncate(code, 1000), 0);
+  expect_refused(path, false, "device/model.so", "1000 bytes; the manifest says");
+  ck_assert_int_eq(unlink(code), 0);
+  expect_refused(path, false, "device/model.so", "");
+  free(code);
+  free(path);
+}
+
+LP_TEST(other_machines_code_is_refused) {
+  char *path = toy_bundle_write(dir, "toy", &(toy_placement){.prefill = "dddddd"});
+  char *text = toy_manifest_read(path);
+  char *changed = replace_once(text, "\"code\"", "\"triple\": \"riscv64-unknown-linux-gnu\", \"code\"");
+  toy_manifest_write(path, changed);
+  expect_refused(path, false, "device/model.so", "code for 'riscv64-unknown-linux-gnu'; this machine is");
+  free(changed);
+  free(text);
+  free(path);
+}
+
+LP_TEST(missing_bundle_is_refused) {
+  char *path = lp_path_join(dir, "nothing.llmpart");
+  expect_refused(path, false, "nothing.llmpart/manifest.json", "cannot open");
+  free(path);
+}
+
+LP_TEST(checksums) {
+  ck_assert_uint_eq(lp_crc32c(0, "123456789", 9), 0xe3069283u);
+  ck_assert_uint_eq(lp_crc32c(lp_crc32c(0, "1234", 4), "56789", 5), 0xe3069283u);
+  ck_assert_uint_eq(lp_crc32c(0, "", 0), 0);
+}
+
+/* ---- safetensors ------------------------------------------------------------------------------------------------- */
+
+static const struct {
+  const char *header;
+  const char *error;
+} headers[] = {
+    {"{}", NULL},
+    {"{\"__metadata__\":{\"a\":\"b\"},\"t\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[0,16]}}", NULL},
+    {"{\"t\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[0,12]}}", "t.data_offsets: 12 bytes"},
+    {"{\"t\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[64,80]}}", "data_offsets[0]: 64 lies outside"},
+    {"{\"t\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[16,0]}}", "data_offsets[1]: 0 lies outside"},
+    {"{\"t\":{\"dtype\":\"F32\",\"shape\":[-2],\"data_offsets\":[0,16]}}", "t.shape[0]: -2 lies outside"},
+    {"{\"t\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4],\"data_offsets\":[0,0]}}", "the size overflows"},
+    {"{\"t\":{\"dtype\":\"F33\",\"shape\":[4],\"data_offsets\":[0,16]}}", "t.dtype: unknown type 'F33'"},
+    {"{\"t\":{\"dtype\":\"F32\",\"shape\":[4]}}", "t.data_offsets: wanted an array"},
+    {"{\"t\":[]}", "t: wanted an object"},
+    {"[]", "wanted an object"},
+    {"{", "not valid JSON"},
+};
+
+LP_LOOP_TEST(safetensors_headers, 0, LP_COUNT(headers)) {
+  uint8_t file[192 + 32] = {192 - 8};
+  memset(file + 8, ' ', 192 - 8);
+  memcpy(file + 8, headers[_i].header, strlen(headers[_i].header));
+  lp_mapping mapping = {.data = file, .size = sizeof(file)};
+  size_t offset = 0;
+  lp_diag *diag = lp_diag_create();
+  lp_status status = lp_safetensors_check("w.safetensors", &mapping, &offset, diag);
+  if (headers[_i].error == NULL) {
+    ck_assert_int_eq(status, LP_OK);
+    ck_assert_uint_eq(offset, 192);
+  } else {
+    ck_assert_int_eq(status, LP_FAILED);
+    ck_assert_msg(strstr(toy_error(diag), headers[_i].error) != NULL, "'%s'", toy_error(diag));
+  }
+  lp_diag_free(diag);
+}
+
+LP_TEST(safetensors_frames) {
+  uint8_t file[72] = {0};
+  size_t offset;
+  static const struct {
+    uint8_t length[2];
+    size_t size;
+    const char *error;
+  } cases[] = {{{0}, 5, "not a safetensors file: 5 bytes"},
+               {{100}, 72, "header of 100 bytes does not fit"},
+               {{50}, 72, "begins at 58, no multiple of 64"}};
+  for (size_t i = 0; i < LP_COUNT(cases); i++) {
+    file[0] = cases[i].length[0];
+    lp_diag *diag = lp_diag_create();
+    lp_mapping mapping = {.data = file, .size = cases[i].size};
+    ck_assert_int_eq(lp_safetensors_check("w", &mapping, &offset, diag), LP_FAILED);
+    ck_assert_ptr_nonnull(strstr(toy_error(diag), cases[i].error));
+    lp_diag_free(diag);
+  }
+}

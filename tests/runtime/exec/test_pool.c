@@ -1,0 +1,73 @@
+/* The thread pool: every thread runs each segment once, in step, hot or asleep. */
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "runtime/runtime.h"
+#include "tests/suite.h"
+
+enum { THREADS_MOST = 8, ROUNDS = 2000 };
+
+/* Reached through the frame alone, as emitted code does with all of its data. */
+typedef struct {
+  int64_t ran[THREADS_MOST];
+  int64_t shared;
+} counts;
+
+/* As emitted code waits. */
+static void wait_all(const lp_frame *frame) {
+  lp_barrier *barrier = frame->barrier;
+  int32_t phase = __atomic_load_n(&barrier->phase, __ATOMIC_ACQUIRE);
+  if (__atomic_add_fetch(&barrier->arrived, 1, __ATOMIC_ACQ_REL) == frame->threads) {
+    barrier->arrived = 0;
+    __atomic_store_n(&barrier->phase, phase + 1, __ATOMIC_RELEASE);
+    return;
+  }
+  for (int spins = 0; __atomic_load_n(&barrier->phase, __ATOMIC_ACQUIRE) == phase; spins++)
+    if (spins > 1000) sched_yield(); /* more threads than cores */
+}
+
+static void count(const lp_frame *frame, int64_t thread) {
+  counts *all = (counts *)(void *)frame->arena;
+  all->ran[thread]++;
+  wait_all(frame);
+  if (thread == 0) all->shared++;
+  wait_all(frame);
+  if (all->shared != all->ran[thread]) abort();
+}
+
+LP_LOOP_TEST(threads_run_in_step, 1, 5) {
+  counts all = {0};
+  lp_pool *pool = lp_pool_create(_i);
+  ck_assert_int_eq(lp_pool_threads(pool), _i);
+  lp_frame frame = {.arena = (char *)&all};
+  for (int round = 0; round < ROUNDS; round++)
+    lp_pool_run(pool, count, &frame);
+  for (int i = 0; i < _i; i++)
+    ck_assert_int_eq(all.ran[i], ROUNDS);
+  ck_assert_int_eq(frame.threads, _i);
+  lp_pool_free(pool);
+}
+
+LP_TEST(sleepers_wake) {
+  counts all = {0};
+  lp_pool *pool = lp_pool_create(2);
+  lp_frame frame = {.arena = (char *)&all};
+  for (int round = 0; round < 50; round++) {
+    lp_pool_run(pool, count, &frame);
+    nanosleep(&(struct timespec){.tv_nsec = 20000 + round * 4000}, NULL); /* around the grace time */
+  }
+  ck_assert_int_eq(all.ran[1], 50);
+  lp_pool_free(pool);
+}
+
+LP_TEST(unused_pool_ends) {
+  lp_pool_free(lp_pool_create(3));
+}
+
+LP_TEST(default_is_the_machine) {
+  lp_pool *pool = lp_pool_create(0);
+  ck_assert_int_ge(lp_pool_threads(pool), 1);
+  lp_pool_free(pool);
+}

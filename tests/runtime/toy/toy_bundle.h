@@ -1,0 +1,29 @@
+/* Writes hand-made bundles around the toy model, with each layer on the side that the test says. */
+#ifndef LP_TOY_BUNDLE_H
+#define LP_TOY_BUNDLE_H
+
+#include "base/base.h"
+#include "tests/runtime/toy/toy_model.h"
+
+enum { TOY_STAGES = TOY_LAYERS + 2, TOY_EXITS = 2 }; /* embed, layers, head */
+
+/* "ddccdd": where embed, the layers and the head run, 'd' or 'c'. */
+typedef struct {
+  const char *prefill, *decode; /* decode NULL: as prefill */
+  uint32_t seed;                /* of the weights; 0: 1 */
+  bool no_crc;                  /* files carry their SHA-256 alone */
+  bool input_there;             /* the cloud reads the tokens itself when the embedding is there */
+  int exits[TOY_EXITS];         /* early exits on the device behind so many layers, ascending; 0: none */
+  bool nothing;                 /* the layers' segments do nothing */
+} toy_placement;
+
+/* A fresh folder under the temporary one, removed by toy_dir_remove. */
+char *toy_dir_create(void);
+void toy_dir_remove(char *dir);
+/* Writes DIR/NAME and returns its path (free it). Aborts when that fails. */
+char *toy_bundle_write(const char *dir, const char *name, const toy_placement *placement);
+/* The manifest as text, for tests that damage it. */
+char *toy_manifest_read(const char *bundle);
+void toy_manifest_write(const char *bundle, const char *text);
+
+#endif

@@ -1,0 +1,218 @@
+/* Who waits for how many passes of a worker: counted in passes, not in time. The passes are the worker's own; devices are requests made by
+ * hand, and a transport that notes to whom answers go. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/runtime/toy/toy_run.h"
+#include "tests/runtime/worker/bare_worker.h"
+#include "tests/suite.h"
+
+enum { MOST_PEERS = 80, PROMPT = 8 * LP_PASS_ROWS, ROWS_OF_A_PASS = 256 };
+
+static char *dir;
+static lp_bundle *bundle;
+static bare_worker *bare;
+static lp_worker *worker;
+static uint32_t answered[MOST_PEERS]; /* to whom, in order */
+static size_t answers;
+
+static bool note_answer(lp_channel *channel, uint32_t peer, const void *head, size_t head_size, const void *body,
+                        size_t body_size, const char **why) {
+  (void)channel, (void)head, (void)head_size, (void)body, (void)body_size, (void)why;
+  ck_assert_uint_lt(answers, MOST_PEERS);
+  answered[answers++] = peer;
+  return true;
+}
+
+static const lp_transport notes = {.name = "notes", .send = note_answer};
+
+static void setup(void) {
+  dir = toy_dir_create();
+  char *path = toy_bundle_write(dir, "toy", &(toy_placement){.prefill = "dccccc"});
+  bundle = toy_bundle_load(path, LP_LOAD_CLOUD);
+  free(path);
+  bundle->manifest.context = 2 * PROMPT; /* the toy's own is shorter than a pass */
+  bare = bare_worker_create(bundle, NULL, &notes);
+  worker = &bare->worker;
+  answers = 0;
+}
+
+static void teardown(void) {
+  bare_worker_free(bare);
+  lp_bundle_free(bundle);
+  toy_dir_remove(dir);
+}
+
+LP_CASE(.setup = setup, .teardown = teardown);
+
+/* ---- devices ------------------------------------------------------------------------------------------------------------- */
+
+static void open_session(uint32_t peer) {
+  Lp__Wire__Open open = LP__WIRE__OPEN__INIT;
+  ck_assert_int_eq(worker_session_open(worker, peer, &open, NULL), LP_OK);
+}
+
+static const worker_session *session_of(uint32_t peer) {
+  const worker_session *session = worker_session_find(worker, peer, 0);
+  ck_assert_ptr_nonnull(session);
+  return session;
+}
+
+/* A run at these symbols, and as its payload `count` rows. */
+static lp_status send_rows(worker_session *session, int64_t sym[], int64_t count, lp_diag *diag) {
+  const lp_manifest *manifest = &bundle->manifest;
+  Lp__Wire__Step step = LP__WIRE__STEP__INIT;
+  step.program = (uint32_t)lp_manifest_program(manifest, sym[LP_SYM_P] == 0 ? "prefill" : "decode");
+  step.n_symbols = (size_t)manifest->symbol_count;
+  step.symbols = sym;
+  const lp_program *program = &manifest->programs[step.program];
+  while (!worker_step_takes_payload(&program->step[step.step]))
+    step.step++;
+  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
+  message.kind_case = LP__WIRE__MESSAGE__KIND_STEP;
+  message.step = &step;
+  lp_inbound in = {.message = &message, .payload_size = (size_t)count * TOY_WIDTH * sizeof(float)};
+  in.payload = lp_alloc(in.payload_size);
+  lp_status status = worker_session_step(worker, session, &in, diag);
+  free((void *)(uintptr_t)in.payload);
+  return status;
+}
+
+/* Rows of `count` further tokens of the peer's text. */
+static void ask(uint32_t peer, int64_t count) {
+  worker_session *session = worker_session_find(worker, peer, 0);
+  int64_t sym[LP_SYM_COUNT] = {[LP_SYM_B] = 1, [LP_SYM_S] = count, [LP_SYM_P] = session->position, [LP_SYM_R] = 1};
+  sym[LP_SYM_C] = 2 * PROMPT;
+  lp_diag *diag = lp_diag_create();
+  lp_status status = send_rows(session, sym, count, diag);
+  ck_assert_msg(status == LP_OK && session->request.waits, "%s", toy_error(diag));
+  lp_diag_free(diag);
+}
+
+static void expect_refused(uint32_t peer, const int64_t sizes[LP_SYM_COUNT], int64_t count, const char *why) {
+  int64_t sym[LP_SYM_COUNT];
+  memcpy(sym, sizes, sizeof sym);
+  lp_diag *diag = lp_diag_create();
+  ck_assert_int_eq(send_rows(worker_session_find(worker, peer, 0), sym, count, diag), LP_FAILED);
+  ck_assert_msg(strstr(toy_error(diag), why) != NULL, "wanted '%s' in '%s'", why, toy_error(diag));
+  lp_diag_free(diag);
+}
+
+static bool got_answer(uint32_t peer, size_t from) {
+  for (size_t i = from; i < answers; i++)
+    if (answered[i] == peer) return true;
+  return false;
+}
+
+/* A run that no device of ours asks for; what was cached is not gone on with behind one that began anew and failed. */
+LP_TEST(runs_that_do_not_fit) {
+  open_session(1);
+  ask(1, 3);
+  worker_pass_run(worker);
+  ck_assert_int_eq(session_of(1)->position, 3);
+  const int64_t c = 2 * PROMPT, none[] = {1, 1, 3, 0, c}, backwards[] = {1, 1, 3, 2, c}, over[] = {1, c, 3, 1, 2 * c};
+  const int64_t narrow[] = {1, 1, 3, 1, 3}, anew[] = {1, 2, 0, 1, c}, on[] = {1, 1, 3, 1, c};
+  _Static_assert(LP_SYM_B == 0 && LP_SYM_S == 1 && LP_SYM_P == 2 && LP_SYM_R == 3 && LP_SYM_C == 4, "as above");
+  const struct {
+    const int64_t *first;
+    const char *why;
+  } cases[] = {{none, "do not go together"},   {backwards, "do not go together"}, {over, "exceed the context"},
+               {narrow, "do not go together"}, {anew, "takes 128 bytes, got 64"}, {on, "the context ends at 0"}};
+  for (size_t i = 0; i < LP_COUNT(cases); i++) {
+    int64_t sym[LP_SYM_COUNT] = {0};
+    memcpy(sym, cases[i].first, sizeof none);
+    expect_refused(1, sym, 1, cases[i].why);
+  }
+}
+
+/* ---- passes -------------------------------------------------------------------------------------------------------------- */
+
+/* One behind a long prompt: three short ones have their answers with its first part, in the order in which they came; it goes on. */
+LP_TEST(short_ones_pass_with_a_part_of_a_long_one) {
+  for (uint32_t peer = 1; peer <= 4; peer++)
+    open_session(peer);
+  ask(1, PROMPT);
+  ask(4, 3);
+  ask(2, 5);
+  ask(3, 1);
+  worker_pass_run(worker);
+  ck_assert_uint_eq(answers, 3);
+  ck_assert(answered[0] == 4 && answered[1] == 2 && answered[2] == 3);
+  for (int pass = 2; pass <= PROMPT / LP_PASS_ROWS; pass++) {
+    ck_assert(!got_answer(1, 0));
+    worker_pass_run(worker);
+  }
+  ck_assert(got_answer(1, 0));
+  ck_assert(!worker_pass_is_due(worker));
+}
+
+/* Two long prompts fill a pass; who comes behind them is in the next, in front of their second parts. */
+LP_TEST(a_full_pass_makes_way) {
+  for (uint32_t peer = 1; peer <= 3; peer++)
+    open_session(peer);
+  ask(1, PROMPT);
+  ask(2, PROMPT);
+  ask(3, 4);
+  worker_pass_run(worker);
+  ck_assert_uint_eq(answers, 0);
+  ck_assert_int_eq(session_of(1)->request.done, LP_PASS_ROWS);
+  ck_assert_int_eq(session_of(2)->request.done, LP_PASS_ROWS);
+  worker_pass_run(worker);
+  ck_assert(answers == 1 && answered[0] == 3);
+  ck_assert_int_eq(session_of(1)->request.done, 2 * LP_PASS_ROWS);
+  ck_assert_int_eq(session_of(2)->request.done,
+                   LP_PASS_ROWS); /* no room beside the others: it is the first of the next */
+  worker_pass_run(worker);
+  ck_assert_int_eq(session_of(2)->request.done, 2 * LP_PASS_ROWS);
+}
+
+/* Eight long prompts, and four that ask for a token again as soon as they have one: nobody who asks for a token waits for longer than all that was in
+ * front of it takes, and no prompt is more than a part ahead of another. */
+LP_TEST(nobody_starves) {
+  enum { LONG = 8, QUICK = 4, BOUND = LONG * LP_PASS_ROWS / ROWS_OF_A_PASS + 2 };
+  int waited[QUICK] = {0}, longest = 0, passes = 0, tokens = 0;
+  for (uint32_t peer = 1; peer <= LONG + QUICK; peer++) {
+    open_session(peer);
+    ask(peer, peer <= LONG ? PROMPT : 1);
+  }
+  for (bool prompts = true; prompts; passes++) {
+    size_t before = answers = 0;
+    worker_pass_run(worker);
+    int64_t least = PROMPT, most = 0;
+    prompts = false;
+    for (uint32_t peer = 1; peer <= LONG; peer++) {
+      const worker_request *request = &session_of(peer)->request;
+      int64_t done = request->waits ? request->done : PROMPT;
+      if (done < least) least = done;
+      if (done > most) most = done;
+      prompts = prompts || request->waits;
+    }
+    ck_assert_int_le(most - least, LP_PASS_ROWS);
+    for (uint32_t i = 0; i < QUICK; i++) {
+      if (++waited[i] > longest) longest = waited[i];
+      if (!got_answer(LONG + 1 + i, before)) continue;
+      tokens++;
+      waited[i] = 0;
+      ask(LONG + 1 + i, 1);
+    }
+    ck_assert_int_lt(passes, 200);
+  }
+  ck_assert_int_le(longest, BOUND);
+  ck_assert_int_ge(tokens, QUICK * passes / BOUND);
+  ck_assert_int_le(passes, LONG * PROMPT / LP_PASS_ROWS); /* and the prompts get on: a part in each at least */
+}
+
+/* As many as a pass takes, and as many again: each has an answer in the first pass or the second, first come first served. */
+LP_TEST(more_than_a_pass_takes) {
+  enum { SEQUENCES = 64 };
+  for (uint32_t peer = 1; peer <= SEQUENCES + 10; peer++) {
+    open_session(peer);
+    ask(peer, 1);
+  }
+  worker_pass_run(worker);
+  ck_assert_uint_eq(answers, SEQUENCES);
+  worker_pass_run(worker);
+  ck_assert_uint_eq(answers, SEQUENCES + 10);
+  for (uint32_t i = 0; i < answers; i++)
+    ck_assert_uint_eq(answered[i], i + 1);
+}
