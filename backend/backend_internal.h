@@ -3,6 +3,7 @@
 #define LP_BACKEND_INTERNAL_H
 
 #include "backend/backend.h"
+#include "base/file.h"
 
 extern const lp_backend lp_backend_cpu;
 extern const lp_backend lp_backend_cuda;

@@ -1,5 +1,6 @@
 /* Quantising weights at compile time: groups with one scale, symmetric about zero. */
 #include "backend/backend_internal.h"
+#include "base/number.h"
 
 #include <math.h>
 

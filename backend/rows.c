@@ -1,6 +1,7 @@
 /* Several sequences in one pass: which values hold a row for each new token, and which operators make each row of one row, so that
  * they run once over the rows of all sequences (base/abi.h). */
 #include "backend/backend_internal.h"
+#include "base/poly.h"
 
 /* Axes of `type` up to the last that counts rows; -1: it does not have rows. They are b, then s or r, or both in one; axes of 1
  * may stand among them. */

@@ -1,5 +1,6 @@
 /* The header of a safetensors file. */
 #include "backend/backend_internal.h"
+#include "base/file.h"
 
 static const char *safetensors_dtype(lp_dtype dtype) {
   static const char *const names[LP_DTYPE_COUNT] = {

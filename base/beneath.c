@@ -3,6 +3,7 @@
  * The path is walked part by part from a descriptor of the folder. Nothing is opened through a symbolic link: each is read
  * and its parts are walked as well, and ".." in one goes back to a descriptor that is held, never above the folder. */
 #include "base/base.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,7 @@
 /* A claim is an flock() on the folder: a process that is killed loses it, so that what it left can be told from what another
  * process still works in. */
 #include "base/claim.h"
+#include "base/dir.h"
 
 #include <dirent.h>
 #include <errno.h>

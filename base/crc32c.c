@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/digest.h"
 
 static const uint32_t polynomial = 0x82f63b78u; /* bits reversed */
 

@@ -1,5 +1,8 @@
 /* Tables of comma-separated values. */
+#include "base/csv.h"
 #include "base/base.h"
+#include "base/file.h"
+#include "base/units.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,7 @@
 /* Files: mapped, read whole, and written so that a reader never sees half of one. */
+#include "base/file.h"
 #include "base/base.h"
+#include "base/dir.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,5 @@
 /* A hash map that remembers the order of insertion: an array of entries, and an open-addressed table of indices. */
+#include "base/map.h"
 #include "base/base.h"
 
 #include <assert.h>

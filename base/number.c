@@ -1,5 +1,7 @@
 /* Half-precision formats and the clock. */
+#include "base/number.h"
 #include "base/base.h"
+#include "base/clock.h"
 
 #include <string.h>
 #include <time.h>

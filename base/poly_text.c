@@ -1,5 +1,6 @@
 /* Names of symbols, and polynomials as text. */
 #include "base/base.h"
+#include "base/poly.h"
 
 #include <stdlib.h>
 #include <string.h>

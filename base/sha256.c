@@ -1,5 +1,6 @@
 /* SHA-256 (FIPS 180-4), by the processor's instructions where it has them. */
 #include "base/base.h"
+#include "base/digest.h"
 
 #include <string.h>
 #if defined(__x86_64__)

@@ -1,6 +1,7 @@
 /* What is to vanish when the process is told to end: temporary files and folders. A signal is the whole process's affair, and
  * so is this list. */
 #include "base/base.h"
+#include "base/dir.h"
 
 #include <ftw.h>
 #include <pthread.h>

@@ -1,4 +1,5 @@
 /* Numbers with units, from text and to text. */
+#include "base/units.h"
 #include "base/base.h"
 
 #include <errno.h>

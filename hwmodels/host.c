@@ -1,6 +1,9 @@
 /* The machine we run on: measured once, then read back from the user's cache folder, so that two compilations on one
  * machine plan alike. The measurement runs on all cores at once: a chain of multiply-adds, and a read of more memory
  * than caches hold. */
+#include "base/clock.h"
+#include "base/dir.h"
+#include "base/file.h"
 #include "hwmodels/hwmodels_internal.h"
 
 #include <math.h>

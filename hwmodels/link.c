@@ -1,4 +1,5 @@
 /* Links: their sheet, loading, message times and the table that `llmpart link` prints. */
+#include "base/units.h"
 #include "hwmodels/hwmodels_internal.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
 /* Machines: their sheet, loading, and the tables that `llmpart hw` prints. */
+#include "base/units.h"
 #include "hwmodels/hwmodels_internal.h"
 
 #include <assert.h>

@@ -1,4 +1,6 @@
 /* Tables of measured operators: CSV in and out. */
+#include "base/file.h"
+#include "base/units.h"
 #include "hwmodels/hwmodels.h"
 
 #include <stdlib.h>

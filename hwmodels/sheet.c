@@ -1,4 +1,6 @@
 /* Sheets of figures: values with units in and out, defaults, and changes given on the command line. */
+#include "base/dir.h"
+#include "base/units.h"
 #include "hwmodels/hwmodels_internal.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* Attributes: a sorted array per operator; lists and texts live in the module's arena. */
+#include "base/poly.h"
 #include "ir/ir.h"
 
 #include <string.h>

@@ -3,6 +3,7 @@
  * flops count a multiply-add as 2 and a transcendental or any other elementary function as 1. bytes are real: every
  * operand read once, every result written once, in their dtypes. Views (reshape) are free. A KV cache is read by
  * attention and written by kv_append: only the appended rows move. */
+#include "base/poly.h"
 #include "ir/ir.h"
 #include "ir/ir_internal.h"
 

@@ -1,4 +1,5 @@
 /* The reference interpreter: entry points, the table made from ops.def, and runs over a value's operands. */
+#include "base/poly.h"
 #include "ir/eval_internal.h"
 #include "ir/ir_internal.h"
 

@@ -1,4 +1,6 @@
 /* Arrays of the reference interpreter: elements of any dtype as doubles or 64-bit integers. */
+#include "base/number.h"
+#include "base/poly.h"
 #include "ir/eval_internal.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* Convolutions and windows of the reference interpreter. */
+#include "base/poly.h"
 #include "ir/eval_internal.h"
 
 static lp_type type_of(const lp_eval *e, const lp_array *array) {

@@ -1,4 +1,5 @@
 /* What moves elements, in the reference interpreter: by index, by slices and permutations, joined and split. */
+#include "base/poly.h"
 #include "ir/eval_internal.h"
 
 #include <string.h>

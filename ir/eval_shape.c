@@ -1,4 +1,5 @@
 /* Other shapes, repeated and padded elements, and tensors that are made, in the reference interpreter. */
+#include "base/poly.h"
 #include "ir/eval_internal.h"
 
 #include <string.h>

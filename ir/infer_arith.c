@@ -1,4 +1,5 @@
 /* Arithmetic on what is known of values: elementwise operators on polynomials. */
+#include "base/poly.h"
 #include "ir/infer_internal.h"
 
 typedef const lp_poly *poly;

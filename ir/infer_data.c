@@ -1,4 +1,5 @@
 /* Shape rules of operators whose result is as large as elements of an operand say: these have to be known. */
+#include "base/poly.h"
 #include "ir/infer_internal.h"
 
 /* A vector of as many elements as a symbol says, all nonzero or all zero: how older exporters count positions. */

@@ -8,6 +8,7 @@
 #ifndef LP_INFER_INTERNAL_H
 #define LP_INFER_INTERNAL_H
 
+#include "base/poly.h"
 #include "ir/ir.h"
 
 enum { LP_MAX_KNOWN = 64 };

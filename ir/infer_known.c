@@ -1,5 +1,6 @@
 /* Values known as polynomials: the arithmetic on shapes that exporters leave in a graph. What moves elements is done by
  * the reference interpreter on the elements' numbers; arithmetic is done on the polynomials. */
+#include "base/poly.h"
 #include "ir/infer_internal.h"
 #include "ir/ir_internal.h"
 

@@ -1,4 +1,5 @@
 /* Shape rules: elementwise operators, products, reductions and norms. */
+#include "base/poly.h"
 #include "ir/infer_internal.h"
 
 static lp_status set_all_broadcast(lp_infer *c, lp_dtype dtype, int32_t first) {

@@ -1,5 +1,6 @@
 /* Shape rules: attention, and the fused operators of com.microsoft as ONNX Runtime documents them
  * (onnxruntime/docs/ContribOperators.md). */
+#include "base/poly.h"
 #include "ir/infer_internal.h"
 
 /* batch, new positions, query heads, key heads, positions before, positions in all, sizes of a head */

@@ -1,5 +1,6 @@
 /* Shape rules of quantised operators: the standard's, and those of com.microsoft as ONNX Runtime documents them
  * (onnxruntime/docs/ContribOperators.md). */
+#include "base/poly.h"
 #include "ir/infer_internal.h"
 
 /* One element? */

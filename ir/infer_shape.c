@@ -1,4 +1,5 @@
 /* Shape rules: operators that move elements or count them. Sizes that are values are read as polynomials. */
+#include "base/poly.h"
 #include "ir/infer_internal.h"
 
 #include <stdlib.h>

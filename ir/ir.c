@@ -1,5 +1,8 @@
 /* Modules, blocks, operators, values and their uses. */
 #include "ir/ir.h"
+#include "base/file.h"
+#include "base/map.h"
+#include "base/poly.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -11,7 +11,9 @@
 #define LP_IR_H
 
 #include "base/base.h"
+#include "base/map.h"
 #include "base/minifloat.h"
+#include "base/poly.h"
 
 /* ---- types ------------------------------------------------------------------------------------------------------- */
 

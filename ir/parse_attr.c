@@ -1,5 +1,8 @@
 /* Parses types and attributes of generic MLIR assembly. */
 #include "ir/parse_attr.h"
+#include "base/number.h"
+#include "base/poly.h"
+#include "base/units.h"
 #include "ir/ir_internal.h"
 
 #include <ctype.h>

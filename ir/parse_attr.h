@@ -2,6 +2,7 @@
 #ifndef LP_IR_PARSE_ATTR_H
 #define LP_IR_PARSE_ATTR_H
 
+#include "base/map.h"
 #include "ir/ir.h"
 #include "ir/lexer.h"
 

@@ -1,5 +1,8 @@
 /* Parses the generic MLIR assembly that printer.c writes. Values must be defined before they are used, in text order;
  * every error is located at file:line:col. Nesting is bounded, so that no text overflows the stack. */
+#include "base/map.h"
+#include "base/poly.h"
+#include "base/units.h"
 #include "ir/ir.h"
 #include "ir/ir_internal.h"
 #include "ir/lexer.h"

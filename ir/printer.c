@@ -1,5 +1,6 @@
 /* Prints modules as generic MLIR assembly. Output depends on the module alone: values are numbered in order of
  * definition, attributes are sorted, floats print shortest-exact with a decimal point, infinities in hex. */
+#include "base/poly.h"
 #include "ir/ir.h"
 #include "ir/ir_internal.h"
 

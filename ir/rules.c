@@ -1,5 +1,6 @@
 /* Type rules of op.* operators, one function per rule column of ops.def. Each checks what its operator's sentence in
  * ops.def promises and reports what it found and what it wanted. */
+#include "base/poly.h"
 #include "ir/ir.h"
 #include "ir/ir_internal.h"
 

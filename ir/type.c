@@ -1,4 +1,5 @@
 /* Tensor types: construction, comparison, sizes. */
+#include "base/poly.h"
 #include "ir/ir.h"
 
 #include <assert.h>

@@ -1,5 +1,7 @@
 /* Checks what generic assembly and mlir-opt do not: arity, attribute schemas, dominance, terminators, types of op.*
  * operators, and that costs written on an operator are the ones its types give. */
+#include "base/map.h"
+#include "base/poly.h"
 #include "ir/ir.h"
 #include "ir/ir_internal.h"
 

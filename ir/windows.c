@@ -1,4 +1,5 @@
 /* Where the windows of a convolution lie: padding and the number of windows, as polynomials. */
+#include "base/poly.h"
 #include "ir/ir.h"
 
 typedef struct {

@@ -1,5 +1,7 @@
 /* Building operators in front of another one. */
 #include "passes/build.h"
+#include "base/number.h"
+#include "base/poly.h"
 
 #include <string.h>
 

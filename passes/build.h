@@ -2,6 +2,7 @@
 #ifndef LP_PASSES_BUILD_H
 #define LP_PASSES_BUILD_H
 
+#include "base/poly.h"
 #include "ir/ir.h"
 
 /* New operators go before `before` and take `loc`, and the layer attributes of `before`. */

@@ -29,11 +29,12 @@
 #ifndef LP_PASSES_H
 #define LP_PASSES_H
 
+#include "base/side.h"
 #include "hwmodels/hwmodels.h"
 #include "ir/ir.h"
 
 /* What a compilation is asked for; text members are borrowed. Passes read what concerns them. */
-typedef struct lp_request {
+typedef struct lp_compile_request {
   const struct lp_machine *device, *cloud; /* cloud NULL: everything on the device */
   const struct lp_link *link;
   double ttft_ms, tpot_ms; /* the SLA; 0: none */
@@ -58,11 +59,11 @@ typedef struct lp_request {
   int64_t cut;     /* scheduler "cut": layers [0, cut) on the device */
   const char *
       cut_node; /* scheduler "cut": instead, what this ONNX node needs and itself on the device; "auto": half the work */
-} lp_request;
+} lp_compile_request;
 
 typedef struct {
   lp_diag *diag;
-  const lp_request *request;
+  const lp_compile_request *request;
   lp_arena *scratch;   /* emptied after each pass */
   const char *options; /* text between braces in `-p 'pass{...}'`, or NULL */
 } lp_pass_context;
@@ -89,7 +90,7 @@ typedef struct {
 } lp_run_options;
 
 /* Runs "pass,pass{option=value}" or a pipeline's name in order; stops at the first failure. */
-LP_MUST_USE lp_status lp_passes_run(lp_module *module, const char *pipeline, const lp_request *request,
+LP_MUST_USE lp_status lp_passes_run(lp_module *module, const char *pipeline, const lp_compile_request *request,
                                     const lp_run_options *options, lp_diag *diag);
 
 /* The pipelines: from imported to each stop. */
@@ -121,20 +122,19 @@ int64_t lp_decoder_weight_bytes(const lp_module *module);
 /* ---- planning ------------------------------------------------------------------------------------------------------ */
 
 typedef enum { LP_STAGE_PREFILL, LP_STAGE_DECODE, LP_STAGE_COUNT } lp_stage;
-typedef enum { LP_PLACE_DEVICE, LP_PLACE_CLOUD, LP_PLACE_COUNT } lp_place;
 
 /* One placeable operator of a stage, at the workload's sizes. */
 typedef struct {
   lp_op *op;
-  double flops, bytes[LP_PLACE_COUNT], weight_bytes[LP_PLACE_COUNT]; /* bytes depend on the side's weight dtype */
-  double macs, elements;                                             /* P1's own counting */
-  double ms[LP_PLACE_COUNT], low_ms[LP_PLACE_COUNT], high_ms[LP_PLACE_COUNT]; /* with the 90 % interval */
-  double draw_ms[LP_PLACE_COUNT]; /* of which drawing a token, where `draws` and the machine was measured doing that */
-  bool draws;                     /* a token is drawn from what it computes */
+  double flops, bytes[LP_SIDE_COUNT], weight_bytes[LP_SIDE_COUNT];         /* bytes depend on the side's weight dtype */
+  double macs, elements;                                                   /* P1's own counting */
+  double ms[LP_SIDE_COUNT], low_ms[LP_SIDE_COUNT], high_ms[LP_SIDE_COUNT]; /* with the 90 % interval */
+  double draw_ms[LP_SIDE_COUNT]; /* of which drawing a token, where `draws` and the machine was measured doing that */
+  bool draws;                    /* a token is drawn from what it computes */
   int32_t state;          /* group of KV caches that it reads or writes, -1 none: all of a group must be on one side */
   int32_t layer;          /* -1 before the first layer, layer_count behind the last */
   bool free;              /* positions alone: computed wherever it is needed */
-  int8_t pin;             /* the side that the request wants it on (lp_place), -1: any */
+  int8_t pin;             /* the side that the request wants it on (lp_side), -1: any */
   const int32_t *weights; /* ids of the constants it reads, the same in both stages */
   int32_t weight_count;
 } lp_plan_op;
@@ -157,13 +157,13 @@ typedef struct {
   double result_bytes;
   lp_plan_op *ops;
   lp_plan_edge *edges;
-  const double *weight_size[LP_PLACE_COUNT]; /* [weight_count] bytes in the side's dtype */
-  const double *state_size;                  /* [state_count] bytes at isl + osl tokens */
-  const double *state_prompt_size;           /* [state_count] bytes at isl tokens: what comm.kv_move carries */
+  const double *weight_size[LP_SIDE_COUNT]; /* [weight_count] bytes in the side's dtype */
+  const double *state_size;                 /* [state_count] bytes at isl + osl tokens */
+  const double *state_prompt_size;          /* [state_count] bytes at isl tokens: what comm.kv_move carries */
 } lp_plan_problem;
 
 /* Both stages of a module that is at least lowered, in `arena`: from @main, or from @prefill and @decode. */
-LP_MUST_USE lp_status lp_plan_build(lp_module *module, const lp_request *request, lp_arena *arena,
+LP_MUST_USE lp_status lp_plan_build(lp_module *module, const lp_compile_request *request, lp_arena *arena,
                                     lp_plan_problem out[LP_STAGE_COUNT], lp_diag *diag);
 
 /* What is known of a plan's distance from the best one, in units of the objective. The dual bound rests on prices of the
@@ -172,7 +172,7 @@ LP_MUST_USE lp_status lp_plan_build(lp_module *module, const lp_request *request
 typedef struct {
   bool known, complete;
   double lower_bound, dual_bound;
-  double per_ms[LP_STAGE_COUNT], per_byte[LP_PLACE_COUNT];
+  double per_ms[LP_STAGE_COUNT], per_byte[LP_SIDE_COUNT];
   const double *way;
   int32_t way_count;
 } lp_plan_proof;
@@ -182,18 +182,18 @@ typedef struct {
 /* In place of "auto" in the request: the most precise types that the machines have, and the file's own at most, with which the
  * request's scheduler meets the SLA and both memories; among those of equal error the ones of the better plan; where none does,
  * the ones that come nearest. The module is annotated. */
-LP_MUST_USE lp_status lp_plan_choose_types(lp_module *module, lp_request *request, lp_diag *diag);
+LP_MUST_USE lp_status lp_plan_choose_types(lp_module *module, lp_compile_request *request, lp_diag *diag);
 
-LP_MUST_USE lp_status lp_plan_build_of(lp_module *module, const lp_request *request, int32_t plan, lp_arena *arena,
-                                       lp_plan_problem out[LP_STAGE_COUNT], lp_diag *diag);
+LP_MUST_USE lp_status lp_plan_build_of(lp_module *module, const lp_compile_request *request, int32_t plan,
+                                       lp_arena *arena, lp_plan_problem out[LP_STAGE_COUNT], lp_diag *diag);
 
 /* A scheduler fills side[stage][op_count] for both stages; the sides of free operators mean nothing. */
 typedef struct {
   const char *name, *summary;
   bool
       ignores_link; /* takes communication as hidden: a plan whose true times miss the SLA is a warning, not an error */
-  lp_status (*place)(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request,
-                     lp_place *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag);
+  lp_status (*place)(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
+                     lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag);
 } lp_scheduler; /* `proof` may be NULL and is left alone by schedulers that prove nothing */
 const lp_scheduler *lp_scheduler_find(const char *name); /* exact greedy layer cloud-only device-only cut */
 size_t lp_scheduler_names(const char *const **names);
@@ -217,20 +217,20 @@ typedef struct {
   double device_memory_bytes, cloud_memory_bytes; /* weights, KV at isl + osl tokens, activations */
 } lp_plan_result;
 
-void lp_plan_evaluate(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request,
-                      lp_place *const side[LP_STAGE_COUNT], lp_plan_result *out);
+void lp_plan_evaluate(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
+                      lp_side *const side[LP_STAGE_COUNT], lp_plan_result *out);
 /* "cost", "latency", "energy", or a sum of those with factors. */
 LP_MUST_USE lp_status lp_plan_objective_check(const char *text, lp_diag *diag, lp_loc loc);
 /* "GLOB=device" or "GLOB=cloud". */
 LP_MUST_USE lp_status lp_plan_pin_check(const char *text, lp_diag *diag, lp_loc loc);
 /* What `a` is worse by than `b` under the objective, an infeasible plan being worse than any feasible one: < 0, 0, > 0. */
-int lp_plan_compare(const lp_plan_result *a, const lp_plan_result *b, const lp_request *request);
+int lp_plan_compare(const lp_plan_result *a, const lp_plan_result *b, const lp_compile_request *request);
 /* The sides of a module that is placed, read back into side[stage][op_count]. */
-void lp_plan_sides(const lp_plan_problem problem[LP_STAGE_COUNT], lp_place *side[LP_STAGE_COUNT], lp_arena *arena);
+void lp_plan_sides(const lp_plan_problem problem[LP_STAGE_COUNT], lp_side *side[LP_STAGE_COUNT], lp_arena *arena);
 
 /* The report of a module that is at least `placed` (plan) or `annotated` (then only costs): model, machines, plan,
  * baselines, operators. Formats: txt json csv html. Deterministic. `table1` adds P1's Table I counting. */
-LP_MUST_USE lp_status lp_report_write(lp_module *module, const lp_request *request, const char *format, bool table1,
-                                      lp_buf *out, lp_diag *diag);
+LP_MUST_USE lp_status lp_report_write(lp_module *module, const lp_compile_request *request, const char *format,
+                                      bool table1, lp_buf *out, lp_diag *diag);
 
 #endif

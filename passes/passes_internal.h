@@ -26,12 +26,6 @@ lp_module_state lp_module_state_parse(const char *name);
 
 /* ---- sides --------------------------------------------------------------------------------------------------------- */
 
-static inline const char *lp_place_name(lp_place place) {
-  return place == LP_PLACE_CLOUD ? "cloud" : "device";
-}
-static inline lp_place lp_place_other(lp_place place) {
-  return place == LP_PLACE_CLOUD ? LP_PLACE_DEVICE : LP_PLACE_CLOUD;
-}
 /* Has the operator this side? "both" has each. */
 bool lp_op_on(const lp_op *op, const char *side);
 

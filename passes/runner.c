@@ -1,4 +1,5 @@
 /* The runner: finds passes by name, reads pipeline text, runs, verifies, prints and times. */
+#include "base/clock.h"
 #include "passes/passes_internal.h"
 
 #include <stdlib.h>
@@ -155,9 +156,9 @@ static lp_status run_step(lp_module *module, const pass_step *step, lp_pass_cont
   return status;
 }
 
-lp_status lp_passes_run(lp_module *module, const char *pipeline, const lp_request *request,
+lp_status lp_passes_run(lp_module *module, const char *pipeline, const lp_compile_request *request,
                         const lp_run_options *options, lp_diag *diag) {
-  static const lp_request no_request = {.isl = 512, .osl = 128, .batch = 1, .generation = true};
+  static const lp_compile_request no_request = {.isl = 512, .osl = 128, .batch = 1, .generation = true};
   static const lp_run_options no_options = {.verify_each = true};
   lp_arena *text = lp_arena_create(), *scratch = lp_arena_create();
   lp_pass_context context = {.diag = diag, .request = request ? request : &no_request, .scratch = scratch};

@@ -10,6 +10,7 @@
 
 #include "base/abi.h"
 #include "base/base.h"
+#include "base/side.h"
 
 /* ---- tokenizer (tokenizer/) ---------------------------------------------------------------- */
 
@@ -101,8 +102,6 @@ void lp_text_stream_free(lp_text_stream *stream);
 
 /* A bundle NAME.llmpart/ on disk; docs/bundle.md describes manifest.json. Immutable after loading. */
 typedef struct lp_bundle lp_bundle;
-
-typedef enum { LP_SIDE_DEVICE, LP_SIDE_CLOUD, LP_SIDE_COUNT } lp_side_id;
 
 enum { LP_LOAD_DEVICE = 1, LP_LOAD_CLOUD = 2 };
 
@@ -238,7 +237,7 @@ typedef struct {
 
 typedef struct {
   int32_t token;
-  lp_side_id side;    /* where the logits were computed */
+  lp_side side;       /* where the logits were computed */
   int32_t exit_layer; /* -1: the full model */
   double confidence;
   double ms; /* since the previous token, or since the start */

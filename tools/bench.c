@@ -1,4 +1,6 @@
 /* llmpart bench: speed of a bundle, in llama-bench's rows. */
+#include "base/dir.h"
+#include "base/units.h"
 #include "tools/tools.h"
 
 #include <jansson.h>

@@ -1,6 +1,7 @@
 /* llmpart check-plan: confirms the certificate in a report. It shares no code with the planner, only the definition of
  * what a plan comes to: operators' times, one message per turn, what each side holds; and it proves the lower bound anew
  * from the certificate's prices. */
+#include "base/clock.h"
 #include "tools/certificate/certificate.h"
 
 #include <math.h>

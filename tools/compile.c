@@ -19,7 +19,7 @@ static void return_freed_memory(void) {
 
 /* Usual ones where none are given. */
 static void take_lengths(lp_compile *compile) {
-  lp_request *request = &compile->request;
+  lp_compile_request *request = &compile->request;
   compile->says_lengths = request->isl > 0 || request->osl > 0;
   if (request->isl == 0) request->isl = 512;
   if (request->osl == 0) request->osl = 128;
@@ -50,7 +50,7 @@ static lp_status compile_model(const lp_command *command, const lp_texts *args, 
 
 // NOLINTNEXTLINE(readability-function-size): a table
 static int read_and_compile(lp_compile *c, int argc, char **argv) {
-  lp_request *r = &c->request;
+  lp_compile_request *r = &c->request;
   const lp_option table[] = {
       {"--device", LP_OPTION_TEXT, &c->device, "HW", "the device: a name of `llmpart hw list`, host, or a YAML file",
        0},
@@ -127,7 +127,7 @@ int lp_tool_compile(int argc, char **argv) {
                         .opt_level = "3",
                         .opset = 21,
                         .private_layers = -1};
-  compile.request = (lp_request){.batch = 1, .cut = -1, .objective = "cost", .generation = true};
+  compile.request = (lp_compile_request){.batch = 1, .cut = -1, .objective = "cost", .generation = true};
   lp_tool_tidy_when_interrupted();
   int status = read_and_compile(&compile, argc, argv);
   lp_compile_release(&compile);

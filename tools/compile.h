@@ -15,7 +15,7 @@ typedef struct {
   const char *opt_level; /* a digit */
   int64_t opset;
   lp_pass_flags flags;
-  lp_request request;
+  lp_compile_request request;
   lp_machine *device_machine, *cloud_machine; /* owned */
   lp_link *link_model;                        /* owned */
 } lp_compile;

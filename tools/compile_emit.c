@@ -1,4 +1,7 @@
 /* What `llmpart compile` writes: a bundle, one stage of the way to it, or reports. */
+#include "base/dir.h"
+#include "base/file.h"
+#include "base/map.h"
 #include "tools/compile.h"
 
 #include "backend/backend.h"

@@ -78,7 +78,7 @@ static lp_status check_exits(const lp_compile *compile, lp_diag *diag) {
 /* A cut asks for the scheduler of that name. With exits the device's half ends at the last of them, unless a scheduler or a cut
  * is asked for. */
 static lp_status choose_cut(lp_compile *compile, lp_diag *diag) {
-  lp_request *request = &compile->request;
+  lp_compile_request *request = &compile->request;
   const lp_loc loc = LP_LOC_FILE("--cut");
   if (request->cut >= 0) {
     if (!compile->cloud) return lp_error_as(LP_USAGE, diag, loc, "a cut needs a cloud machine: --cloud=HW");
@@ -96,7 +96,7 @@ static lp_status choose_cut(lp_compile *compile, lp_diag *diag) {
 }
 
 lp_status lp_compile_prepare(lp_compile *compile, lp_diag *diag) {
-  lp_request *request = &compile->request;
+  lp_compile_request *request = &compile->request;
   LP_TRY(check_options(compile, diag));
   LP_TRY(check_exits(compile, diag));
   LP_TRY(choose_cut(compile, diag));
@@ -120,7 +120,7 @@ lp_status lp_compile_prepare(lp_compile *compile, lp_diag *diag) {
 
 void lp_compile_check_lengths(const lp_compile *compile, const lp_module *module, lp_diag *diag) {
   const lp_op *func = lp_module_find_func(module, "main");
-  const lp_request *request = &compile->request;
+  const lp_compile_request *request = &compile->request;
   int64_t context = func ? lp_op_i64(func, "context", 0) : 0;
   if (compile->says_lengths && context > 0 && request->osl > context - request->isl)
     lp_warning(diag, LP_LOC_FILE(compile->model),

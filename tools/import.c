@@ -16,7 +16,7 @@ static lp_status import_model(const lp_command *command, const lp_texts *args, l
   const import_options *options = command->user;
   lp_module *module = NULL;
   lp_input_binding *bindings = NULL;
-  const lp_request request = {.isl = 512, .osl = 128, .batch = 1, .generation = true};
+  const lp_compile_request request = {.isl = 512, .osl = 128, .batch = 1, .generation = true};
   LP_TRY(lp_tool_check_pass(&options->flags, diag));
   LP_TRY(lp_bindings_read(&options->bind, &bindings, diag));
   const lp_import_options import = {.weights_absent_ok = true,

@@ -1,5 +1,6 @@
 /* Reads the figures of an emulated link: see link_shape.h. */
 #include "tools/link_shape.h"
+#include "base/units.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* llmpart opt: runs passes on IR text; what the pass tests are written with. */
+#include "base/file.h"
 #include "tools/pipeline.h"
 
 #include "tools/verify/expected.h"

@@ -1,4 +1,5 @@
 /* Options: one table per subcommand, read the same way everywhere. */
+#include "base/units.h"
 #include "tools/tools.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* Where diagnostics and results go. */
+#include "base/file.h"
 #include "tools/tools.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* llmpart route: decides where one request goes, notes what came of it, and judges policies on what was noted. */
+#include "base/dir.h"
 #include "tools/tools.h"
 
 #include <jansson.h>
@@ -21,7 +22,7 @@ typedef struct {
 
 /* ---- printing -------------------------------------------------------------------------------------------------------- */
 
-static json_t *probabilities(const lp_request *request, const lp_decision *decision) {
+static json_t *probabilities(const lp_router_request *request, const lp_decision *decision) {
   json_t *object = json_object();
   for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
     if (lp_route_offered(request->offered, route))
@@ -30,7 +31,7 @@ static json_t *probabilities(const lp_request *request, const lp_decision *decis
 }
 
 /* Of the routes whose delay is known. */
-static void put_delays(json_t *root, const lp_request *request) {
+static void put_delays(json_t *root, const lp_router_request *request) {
   json_t *object = json_object();
   for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
     if (request->delay_s[route] > 0)
@@ -40,7 +41,8 @@ static void put_delays(json_t *root, const lp_request *request) {
 }
 
 /* `refused` may be "". */
-static json_t *describe(const lp_request *request, const char *refused, const lp_decision *decision, int64_t id) {
+static json_t *describe(const lp_router_request *request, const char *refused, const lp_decision *decision,
+                        int64_t id) {
   json_t *root = json_pack("{s:s, s:s, s:s, s:s, s:o, s:f}", "schema", "llmpart.route/1", "keywords", request->keywords,
                            "route", lp_route_name(decision->route), "source", lp_decision_source_name(decision->source),
                            "probability", probabilities(request, decision), "propensity", decision->propensity);
@@ -63,7 +65,7 @@ static lp_status print(const route_flags *flags, json_t *root, const char *text,
   return status;
 }
 
-static lp_status print_decision(const route_flags *flags, const lp_request *request, const char *refused,
+static lp_status print_decision(const route_flags *flags, const lp_router_request *request, const char *refused,
                                 const lp_decision *decision, int64_t id, lp_diag *diag) {
   lp_buf text = {0};
   lp_buf_printf(&text, "%s (%s", lp_route_name(decision->route), lp_decision_source_name(decision->source));
@@ -87,7 +89,7 @@ static void learn(void *user, const lp_stored *stored) {
 }
 
 /* Learns from the pool, decides, notes the decision there. */
-static lp_status decide_with(const route_flags *flags, const lp_request *request, lp_store *store,
+static lp_status decide_with(const route_flags *flags, const lp_router_request *request, lp_store *store,
                              lp_decision *decision, int64_t *id, lp_diag *diag) {
   lp_policy *policy = NULL;
   lp_policy_spec spec = flags->spec;

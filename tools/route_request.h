@@ -14,7 +14,7 @@ typedef struct {
 
 /* The request, and what the constraints refused. */
 typedef struct {
-  lp_request request;
+  lp_router_request request;
   lp_buf keywords, refused; /* the texts of it */
 } lp_route_request;
 

@@ -1,4 +1,6 @@
 /* llmpart run: generates text with a bundle. */
+#include "base/dir.h"
+#include "base/units.h"
 #include "tools/tools.h"
 
 #include <math.h>

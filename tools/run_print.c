@@ -1,4 +1,6 @@
 #include "tools/run_print.h"
+#include "base/side.h"
+#include "base/units.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -8,7 +10,7 @@ static const lp_generated *token_at(const lp_generation *made, int64_t sequence,
   return &made->tokens.data[sequence * made->steps + step];
 }
 
-static const char *side_name(lp_side_id side) {
+static const char *side_name(lp_side side) {
   return side == LP_SIDE_CLOUD ? "cloud" : "device";
 }
 

@@ -1,4 +1,5 @@
 #include "tools/session_setup.h"
+#include "base/clock.h"
 
 lp_status lp_setup_begin(const lp_setup_flags *flags, lp_setup *out, lp_diag *diag) {
   *out = (lp_setup){.worker = {.ready_fd = -1}, .cloud = flags->cloud};

@@ -1,4 +1,5 @@
 /* llmpart support: what becomes of each operator of a model, and how much of it is recognised as layers. */
+#include "base/poly.h"
 #include "tools/tools.h"
 
 #include "backend/backend.h"
@@ -96,7 +97,7 @@ static void count_flops(support_table *table, const lp_module *module) {
 static void try_compiling(support_table *table, const char *path, const lp_import_options *import) {
   lp_diag *diag = lp_diag_create();
   lp_module *module = NULL;
-  const lp_request request = {.isl = PROMPT, .osl = 1, .batch = 1, .generation = true};
+  const lp_compile_request request = {.isl = PROMPT, .osl = 1, .batch = 1, .generation = true};
   const lp_run_options run = {.verify_each = true};
   lp_status status = lp_onnx_import(path, import, &module, diag);
   if (status == LP_OK) status = lp_passes_run(module, lp_pipeline_ops, &request, &run, diag);

@@ -84,7 +84,7 @@ static void print_stats(const lp_sweep_spec *spec, const lp_sweep_result *result
 /* To the operator graph with its costs. */
 static lp_status load_model(const lp_sweep_spec *spec, lp_module **out, lp_diag *diag) {
   size_t at[LP_SWEEP_AXES];
-  lp_request request = lp_sweep_request(spec, 0, at);
+  lp_compile_request request = lp_sweep_request(spec, 0, at);
   const lp_run_options options = {.verify_each = true};
   const char *pipeline = "fuse,annotate";
   lp_status status = LP_OK;

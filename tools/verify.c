@@ -1,5 +1,6 @@
 /* llmpart verify: compiles models for this machine, runs ONNX test data through them and compares. */
 #include "tools/verify/verify.h"
+#include "base/dir.h"
 
 #include <stdlib.h>
 

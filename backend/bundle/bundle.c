@@ -1,6 +1,9 @@
 /* Writes a bundle folder: both sides' code and weights, plan, report, tokenizer, and the manifest that lists them. The
  * folder is built under a temporary name and swapped in whole. */
 #include "backend/bundle/bundle_internal.h"
+#include "base/digest.h"
+#include "base/dir.h"
+#include "base/file.h"
 
 #include <dirent.h>
 #include <errno.h>

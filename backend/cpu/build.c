@@ -1,5 +1,6 @@
 /* The few forms of LLVM IR that the emitters write. */
 #include "backend/cpu/cpu_internal.h"
+#include "base/poly.h"
 
 #include "base/abi.h"
 

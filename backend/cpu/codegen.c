@@ -1,5 +1,6 @@
 /* The LLVM module of a side: context, linked kernels, attributes, and the functions that runtime and linker see. */
 #include "backend/cpu/cpu_internal.h"
+#include "base/map.h"
 
 #include "backend/cpu/kernels/kernels_bitcode.h"
 #include "base/abi.h"

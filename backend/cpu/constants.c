@@ -1,6 +1,7 @@
 /* The constants of a side: each once per form, however many operators and programs read it. Nothing here reads a
  * weight's bytes. */
 #include "backend/cpu/cpu_internal.h"
+#include "base/map.h"
 
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/kernels/pack.h"

@@ -13,6 +13,9 @@
 #define LP_CPU_INTERNAL_H
 
 #include "backend/backend_internal.h"
+#include "base/file.h"
+#include "base/map.h"
+#include "base/poly.h"
 
 #include <llvm-c/Core.h>
 #include <llvm-c/TargetMachine.h>

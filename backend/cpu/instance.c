@@ -1,6 +1,8 @@
 /* Instances: one internal function per distinct operator. Two operators are the same code when kind, attributes, types
  * and the forms of their constants agree; addresses are parameters. */
 #include "backend/cpu/cpu_internal.h"
+#include "base/map.h"
+#include "base/poly.h"
 
 #include "base/abi.h"
 

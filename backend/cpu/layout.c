@@ -1,6 +1,7 @@
 /* lp_layout_N(sym, offset): buffers of one slot share memory, slots follow one another, scratch comes last. The scratch
  * region's offset is one more entry, after the buffers'. */
 #include "backend/cpu/cpu_internal.h"
+#include "base/poly.h"
 
 #include <stdlib.h>
 

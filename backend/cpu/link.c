@@ -1,5 +1,7 @@
 /* Object to shared object, by lld: it links for every target that LLVM compiles for. */
 #include "backend/cpu/cpu_internal.h"
+#include "base/dir.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <spawn.h>

@@ -1,5 +1,6 @@
 /* op.attention, op.kv_append, op.rotary. */
 #include "backend/cpu/cpu_internal.h"
+#include "base/poly.h"
 
 #include "backend/cpu/kernels/kernels.h"
 

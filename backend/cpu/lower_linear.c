@@ -1,5 +1,6 @@
 /* op.linear and op.matmul: products of matrices. */
 #include "backend/cpu/cpu_internal.h"
+#include "base/poly.h"
 
 #include "backend/cpu/kernels/kernels.h"
 

@@ -1,5 +1,6 @@
 /* Operators that move data: gathers, concatenation, slices, transposes, broadcasts, padding. */
 #include "backend/cpu/cpu_internal.h"
+#include "base/number.h"
 
 #include "backend/cpu/kernels/kernels.h"
 

@@ -1,5 +1,6 @@
 /* What a side has to run: its programs, their segments and operators, as plan-memory and outline left them. */
 #include "backend/cpu/cpu_internal.h"
+#include "base/map.h"
 
 #include <assert.h>
 #include <stdlib.h>

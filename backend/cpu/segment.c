@@ -3,6 +3,8 @@
  * between which there is nothing to wait for. In functions that are profiled the clock is told of each call, behind
  * the barrier, so that waiting for the others is the time of the operator that they still work on. */
 #include "backend/cpu/cpu_internal.h"
+#include "base/map.h"
+#include "base/poly.h"
 
 #include "base/abi.h"
 

@@ -1,6 +1,8 @@
 /* Writes weights.safetensors: every constant in the form its kernels read, in order of offset. Weights are mapped and
  * pass through one buffer of a panel or a slice, so the model never is in memory. */
 #include "backend/cpu/cpu_internal.h"
+#include "base/file.h"
+#include "base/map.h"
 
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/kernels/pack.h"

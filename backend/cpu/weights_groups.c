@@ -1,5 +1,6 @@
 /* Weights in groups as they are written: codes that the model has, or made from its floats, a panel at a time. */
 #include "backend/cpu/cpu_internal.h"
+#include "base/file.h"
 
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/kernels/pack.h"

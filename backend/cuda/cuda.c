@@ -1,5 +1,7 @@
 /* The CUDA backend's table, and the folder that --emit=cuda writes. */
 #include "backend/cuda/cuda_internal.h"
+#include "base/dir.h"
+#include "base/file.h"
 
 #include <jansson.h>
 #include <stdlib.h>

@@ -3,6 +3,7 @@
  * is the runtime's. */
 #include "backend/cuda/cuda_internal.h"
 #include "base/abi.h"
+#include "base/map.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* The constants of a side in the forms that kernels read, each once. Nothing here reads a weight's bytes. */
 #include "backend/gpu/gpu_internal.h"
+#include "base/map.h"
 
 static void identity(const lp_value *value, lp_buf *key) {
   lp_tensor tensor;

@@ -1,5 +1,6 @@
 /* What is known of a plan without its text: sizes of slots, symbols for the manifest. */
 #include "backend/gpu/gpu_internal.h"
+#include "base/poly.h"
 
 /* ---- slots ---------------------------------------------------------------------------------------------------------- */
 

@@ -17,6 +17,8 @@
 #define LP_GPU_INTERNAL_H
 
 #include "backend/backend_internal.h"
+#include "base/map.h"
+#include "base/poly.h"
 
 /* ---- dialects ------------------------------------------------------------------------------------------------------- */
 

@@ -1,5 +1,7 @@
 /* The text of kernels with a thread per element: where its operands' elements lie. */
 #include "backend/gpu/gpu_internal.h"
+#include "base/map.h"
+#include "base/poly.h"
 
 #include <assert.h>
 #include <string.h>

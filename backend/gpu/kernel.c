@@ -1,6 +1,8 @@
 /* Kernels from templates, and launches of them. */
 #include "backend/gpu/gpu_internal.h"
 #include "backend/gpu/templates.h"
+#include "base/map.h"
+#include "base/poly.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* Attention, rotary positions, caches. */
 #include "backend/gpu/gpu_internal.h"
+#include "base/poly.h"
 
 #include <math.h>
 

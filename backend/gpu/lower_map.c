@@ -1,5 +1,6 @@
 /* Elementwise operators: one kernel each, a fused one with a line per function. */
 #include "backend/gpu/gpu_internal.h"
+#include "base/map.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,6 @@
 /* What moves elements or makes them from sizes: a thread per element of the result (of concat: of the operand). */
 #include "backend/gpu/gpu_internal.h"
+#include "base/poly.h"
 
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* Products of many rows by a library, where the runtime finds one. It adds the bias, and the residual or an activation where it has the
  * operator's; the rest, and what gates, is a kernel's behind it. */
 #include "backend/gpu/gpu_internal.h"
+#include "base/poly.h"
 
 enum { THREADS = 256, EACH = 4 };
 

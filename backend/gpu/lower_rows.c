@@ -1,5 +1,6 @@
 /* Products, norms, reductions. */
 #include "backend/gpu/gpu_internal.h"
+#include "base/poly.h"
 
 enum { ONE = 1, SOME = 8, FEW_ROWS = 64, AT_ONCE = 32, THREADS = 256, TILE = 64 };
 

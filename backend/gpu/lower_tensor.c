@@ -1,5 +1,6 @@
 /* Products of many rows on tensor cores: activations are rounded to the type that the weight is multiplied in, sums are f32. */
 #include "backend/gpu/gpu_internal.h"
+#include "base/poly.h"
 
 enum { THREADS = 256, TILE = 128, NARROW = 8 };
 

@@ -1,5 +1,7 @@
 /* What a side has to run: programs, segments, and each operator as a call of a launcher. */
 #include "backend/gpu/gpu_internal.h"
+#include "base/map.h"
+#include "base/poly.h"
 
 #include <stdlib.h>
 #include <string.h>

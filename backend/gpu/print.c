@@ -1,5 +1,7 @@
 /* Text that every dialect shares: kernels, sizes, and the symbols of segments and layouts. */
 #include "backend/gpu/gpu_internal.h"
+#include "base/map.h"
+#include "base/poly.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,5 +1,7 @@
 /* The plan as data, for a runtime that launches kernels itself: launches.json, as docs/gpu.md describes it. */
 #include "backend/gpu/gpu_internal.h"
+#include "base/map.h"
+#include "base/poly.h"
 
 #include <stdlib.h>
 

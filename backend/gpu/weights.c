@@ -1,6 +1,9 @@
 /* Writes weights.safetensors: every constant in the form its kernels read, in order of offset. Weights are mapped and
  * pass through one row or slice, so the model never is in memory. */
 #include "backend/gpu/gpu_internal.h"
+#include "base/file.h"
+#include "base/map.h"
+#include "base/number.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* The graph being written: nodes, their attributes, tensors, and the names that connect them. Everything lies in the
  * graph's arena until the model is packed. */
 #include "backend/onnx/onnx_internal.h"
+#include "base/map.h"
 
 #include <string.h>
 

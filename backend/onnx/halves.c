@@ -1,5 +1,9 @@
 /* The folder of halves: models of both programs, the sides' weights, the manifest. */
 #include "backend/onnx/onnx_internal.h"
+#include "base/dir.h"
+#include "base/file.h"
+#include "base/map.h"
+#include "base/poly.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* What moves elements or makes them from sizes, in ONNX. */
 #include "backend/onnx/onnx_internal.h"
+#include "base/poly.h"
 
 /* ---- by index ------------------------------------------------------------------------------------------------------- */
 

@@ -1,5 +1,6 @@
 /* manifest.json of the halves: which models a step runs, in which order, and what goes in and out. */
 #include "backend/onnx/onnx_internal.h"
+#include "base/poly.h"
 
 #include <jansson.h>
 #include <stdlib.h>

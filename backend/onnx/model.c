@@ -1,5 +1,7 @@
 /* One part as a ModelProto: its ports, its operators lowered in order, its constants. */
 #include "backend/onnx/onnx_internal.h"
+#include "base/map.h"
+#include "base/poly.h"
 
 #include <stdlib.h>
 

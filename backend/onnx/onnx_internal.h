@@ -13,6 +13,9 @@
 #define LP_ONNX_INTERNAL_H
 
 #include "backend/backend_internal.h"
+#include "base/file.h"
+#include "base/map.h"
+#include "base/poly.h"
 
 #include <onnx.pb-c.h>
 

@@ -1,5 +1,7 @@
 /* Splits a program into the turns of its sides, and names what crosses from one to another. */
 #include "backend/onnx/onnx_internal.h"
+#include "base/map.h"
+#include "base/poly.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,7 @@
 /* Sizes: polynomials over b, s, p become nodes that read them off the part's inputs. */
 #include "backend/onnx/onnx_internal.h"
+#include "base/map.h"
+#include "base/poly.h"
 
 /* A symbol as a vector of one: a dimension of an input that is just it, else an input of its own. */
 static onnx_name symbol_size(onnx_graph *g, lp_symbol symbol) {

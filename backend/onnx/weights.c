@@ -1,6 +1,9 @@
 /* Constants of a model: small ones lie in it, others in the side's data file, each once. The weights of linear operators
  * are stored as the placement asks and widened in the graph. */
 #include "backend/onnx/onnx_internal.h"
+#include "base/file.h"
+#include "base/map.h"
+#include "base/number.h"
 
 #include <stdlib.h>
 #include <string.h>

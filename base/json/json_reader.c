@@ -1,5 +1,6 @@
 /* Located reading of JSON values. */
 #include "base/json/json_reader.h"
+#include "base/poly.h"
 
 #include <stdlib.h>
 

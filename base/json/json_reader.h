@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "base/base.h"
+#include "base/poly.h"
 
 /* Lives on the stack of whoever walks the document; `parent` outlives it. */
 typedef struct lp_json {

@@ -1,4 +1,5 @@
 /* Mappings read by a table of their keys. */
+#include "base/units.h"
 #include "base/yaml/yaml.h"
 
 #include <stdlib.h>

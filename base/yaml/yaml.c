@@ -1,5 +1,9 @@
 /* Documents and their nodes. */
 #include "base/yaml/yaml.h"
+#include "base/dir.h"
+#include "base/file.h"
+#include "base/map.h"
+#include "base/units.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,6 @@
 /* Inputs of the graph that the user gives as constants: what a shape is computed from, an axis, a choice of branch. */
+#include "base/poly.h"
+#include "base/units.h"
 #include "frontend/onnx/onnx.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* What a file is made of: its operators and how often each occurs, without importing anything. */
+#include "base/map.h"
 #include "frontend/onnx/onnx.h"
 
 #include <stdlib.h>

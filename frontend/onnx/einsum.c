@@ -1,6 +1,7 @@
 /* Einsum becomes the diagonals, the transposes and the one product that it stands for. Axes of both operands and the result are the
  * product's batch, axes of both that the result lacks are summed over by a MatMul; without a sum it is an elementwise
  * product. Double transposes that this leaves are for fold. */
+#include "base/poly.h"
 #include "frontend/onnx/onnx.h"
 
 #include <string.h>

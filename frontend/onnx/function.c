@@ -1,4 +1,5 @@
 /* Model-local functions are inlined: later stages do not know them. */
+#include "base/map.h"
 #include "frontend/onnx/onnx.h"
 
 #include <string.h>

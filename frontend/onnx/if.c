@@ -1,5 +1,6 @@
 /* If: branches are inlined. Where the condition is known one of them is; else both are, and Where picks from their
  * results. Operators have no side effects and none of them traps, so that this is exact. */
+#include "base/poly.h"
 #include "frontend/onnx/onnx.h"
 
 bool lp_import_number(const lp_value *value, int64_t *out) {

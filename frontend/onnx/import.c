@@ -1,4 +1,5 @@
 /* A graph becomes a block: opsets, names, inputs and outputs. */
+#include "base/map.h"
 #include "frontend/onnx/onnx.h"
 
 #include <string.h>

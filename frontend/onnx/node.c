@@ -1,4 +1,5 @@
 /* One node becomes one operator: kind, operands, attributes, results and their types. */
+#include "base/map.h"
 #include "frontend/onnx/onnx.h"
 
 #include <string.h>

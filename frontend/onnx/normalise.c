@@ -1,5 +1,6 @@
 /* Older opsets: attributes that the newest opset takes as operands become constant operands, so that every later stage
  * sees one form. The form of each operator is the newest opset's; see ir/ops.def. */
+#include "base/number.h"
 #include "frontend/onnx/onnx.h"
 
 #include <string.h>

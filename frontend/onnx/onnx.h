@@ -12,6 +12,8 @@
 #ifndef LP_FRONTEND_INTERNAL_H
 #define LP_FRONTEND_INTERNAL_H
 
+#include "base/file.h"
+#include "base/map.h"
 #include "frontend/frontend.h"
 
 #include "onnx.pb-c.h"
@@ -21,7 +23,7 @@
 /* Where a tensor's bytes lie in the model file. In a skeleton every `raw_data` holds one of these instead of data. */
 typedef struct {
   uint64_t offset, length;
-} lp_span;
+} lp_byte_range;
 
 typedef enum { LP_MESSAGE_MODEL, LP_MESSAGE_TENSOR } lp_message;
 

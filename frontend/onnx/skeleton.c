@@ -1,5 +1,5 @@
 /* Walks protobuf's wire format and writes the message again without the bytes of its tensors, so that a model of many
- * gigabytes unpacks as quickly as an empty one. Each `raw_data` becomes an lp_span of where it lies in the file; a
+ * gigabytes unpacks as quickly as an empty one. Each `raw_data` becomes an lp_byte_range of where it lies in the file; a
  * float_data or double_data in one packed run is the same bytes and becomes one as well.
  *
  * Wire format: https://protobuf.dev/programming-guides/encoding/ . Lengths of rewritten messages are padded to five
@@ -183,7 +183,7 @@ static void put_varint(lp_buf *out, uint64_t value) {
 }
 
 static void put_span(walker *w, const uint8_t *payload, size_t length) {
-  lp_span span = {.offset = (uint64_t)(payload - w->base), .length = length};
+  lp_byte_range span = {.offset = (uint64_t)(payload - w->base), .length = length};
   put_varint(w->out, 9u << 3 | 2);
   put_varint(w->out, sizeof(span));
   lp_buf_append(w->out, &span, sizeof(span));

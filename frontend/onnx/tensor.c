@@ -65,7 +65,7 @@ static lp_status wrong_size(const check *c, uint64_t found) {
 /* ---- data in the file ---- */
 
 static lp_status check_span(const check *c) {
-  lp_span span;
+  lp_byte_range span;
   if (c->tensor->raw_data.len != sizeof(span)) return lp_error(c->im->diag, c->loc, "tensor '%s' is damaged", c->name);
   memcpy(&span, c->tensor->raw_data.data, sizeof(span));
   if (span.length != (uint64_t)c->out->bytes) return wrong_size(c, span.length);

@@ -1,4 +1,6 @@
 /* Element types and shapes. A dimension's name becomes a symbol of its own, an expression of names a polynomial. */
+#include "base/map.h"
+#include "base/poly.h"
 #include "frontend/onnx/onnx.h"
 
 #include "base/abi.h"

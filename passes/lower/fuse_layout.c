@@ -1,5 +1,6 @@
 /* Exporters put heads in front of positions with a transpose before attention and put them back behind it. Where
  * everything between the transpose and its consumer works on either layout, the transpose goes. */
+#include "base/poly.h"
 #include "passes/lower/fuse.h"
 
 #include <string.h>

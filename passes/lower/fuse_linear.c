@@ -1,4 +1,5 @@
 /* op.linear: y = epilogue(x.w + bias) + residual, or epilogue(x.w_gate) * (x.w + bias). */
+#include "base/poly.h"
 #include "passes/build.h"
 #include "passes/lower/fuse.h"
 

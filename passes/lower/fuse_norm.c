@@ -1,5 +1,6 @@
 /* Norms take in a scale behind them, and a residual add before them: x + r and its norm in one pass over the row. Adds
  * that a linear took in as its residual are gone by now. */
+#include "base/poly.h"
 #include "passes/lower/fuse.h"
 
 /* ---- scale: norm(x, 1) * w is norm(x, w) ------------------------------------------------------------------------------ */

@@ -2,8 +2,9 @@
  * present outputs, they become the cache; where it has none, positions are counted from p instead of 0. Then what leads
  * to the logits alone is computed for the last r rows (kv_last.c). Attention to what is no token of the model
  * (an encoder's states) has none; an encoder, whose tokens see those behind them, does not generate and stays as it is. */
-#include "passes/build.h"
 #include "passes/lower/kv_cache.h"
+#include "base/poly.h"
+#include "passes/build.h"
 #include "passes/passes.h"
 
 #include <stdlib.h>
@@ -14,7 +15,7 @@ typedef struct {
   lp_op *func;
   lp_block *block;
   lp_diag *diag;
-  const lp_request *request;
+  const lp_compile_request *request;
   bool has_past;
   lp_dtype dtype; /* of the caches */
   int64_t states;

@@ -1,5 +1,6 @@
 /* How many positions a model was made for: the rows of its tables of positions. An index beyond a table would read another
  * row, and nobody would know. */
+#include "base/poly.h"
 #include "ir/ir.h"
 #include "passes/lower/kv_cache.h"
 

@@ -1,6 +1,7 @@
 /* The last r rows: a prompt needs the logits of its last token alone, so what leads to them alone is computed for the last r
  * rows of the s new ones: the head, and of the last layer all but keys and values. Found from the end: an operator is
  * narrowed when every use of its results is; what it takes from others is sliced. */
+#include "base/poly.h"
 #include "passes/build.h"
 #include "passes/lower/kv_cache.h"
 

@@ -1,5 +1,6 @@
 /* Masks and biases of positions that a model without past inputs makes for s queries over s keys. With a cache there are
  * p + s keys and the last s queries: what makes the mask is copied at that length, and its last s rows are taken. */
+#include "base/poly.h"
 #include "passes/lower/kv_cache.h"
 
 #include "passes/build.h"

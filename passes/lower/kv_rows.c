@@ -1,5 +1,6 @@
 /* Which operators mix the rows of a sequence. A model without past inputs is run with a KV cache on s new rows after p old ones:
  * that is right only where each row is made of itself, and the others are met in attention alone. */
+#include "base/poly.h"
 #include "passes/lower/kv_cache.h"
 
 static bool is_long(lp_module *module, const lp_poly *dim) {

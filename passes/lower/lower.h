@@ -2,6 +2,7 @@
 #ifndef LP_PASSES_LOWER_INTERNAL_H
 #define LP_PASSES_LOWER_INTERNAL_H
 
+#include "base/poly.h"
 #include "passes/build.h"
 #include "passes/passes.h"
 

@@ -1,4 +1,5 @@
 /* Lowering of convolutions: windows of the padded operand as columns, then one product per group. */
+#include "base/poly.h"
 #include "passes/lower/lower.h"
 
 typedef struct {

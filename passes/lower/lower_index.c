@@ -1,4 +1,5 @@
 /* Lowering of operators that read or write at indices which the model computes. */
+#include "base/poly.h"
 #include "passes/lower/lower.h"
 
 #include <assert.h>

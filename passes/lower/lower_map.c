@@ -1,4 +1,5 @@
 /* Lowering of elementwise operators to op.map. */
+#include "base/poly.h"
 #include "passes/lower/lower.h"
 
 #include <assert.h>

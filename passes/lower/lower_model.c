@@ -1,4 +1,5 @@
 /* Lowering of the operators that models are made of: products, attention, rotary positions. Rows: lower_rows.c. */
+#include "base/poly.h"
 #include "passes/lower/lower.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* Lowering of operators that move, view or make data. */
+#include "base/poly.h"
 #include "passes/lower/lower.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* Lowering of Pad: constant padding is op.pad; the other modes are a gather along each axis that is padded, by an index
  * that is computed from positions. */
+#include "base/poly.h"
 #include "passes/lower/lower.h"
 
 typedef struct {

@@ -1,4 +1,5 @@
 /* Lowering of softmax and norms: to their operators where those do, else to reductions and elementwise loops. */
+#include "base/poly.h"
 #include "passes/lower/lower.h"
 
 static const lp_poly *product(const lp_lowering *l, lp_type type, int32_t from, int32_t to) {

@@ -1,4 +1,5 @@
 /* What a placement comes to: every operator's time on its side, every message of the turns, memory, cost. */
+#include "base/side.h"
 #include "passes/plan/plan_internal.h"
 
 #include <math.h>
@@ -6,16 +7,16 @@
 #include <string.h>
 
 /* Messages of one direction: each pays half a round trip, their bytes the bandwidth. */
-static double link_ms(const lp_request *request, lp_place from, double messages, double bytes) {
+static double link_ms(const lp_compile_request *request, lp_side from, double messages, double bytes) {
   if (!request->link || messages <= 0) return 0;
-  if (from == LP_PLACE_DEVICE)
+  if (from == LP_SIDE_DEVICE)
     return lp_link_up_ms(request->link, bytes) + (messages - 1) * lp_link_up_ms(request->link, 0);
   return lp_link_down_ms(request->link, bytes) + (messages - 1) * lp_link_down_ms(request->link, 0);
 }
 
 /* Free operators run on every side that needs them. */
-void lp_plan_mark_needed(const lp_plan_problem *problem, const lp_place *side, unsigned char *needed) {
-  static const unsigned char bit[LP_PLACE_COUNT] = {1 << LP_PLACE_DEVICE, 1 << LP_PLACE_CLOUD};
+void lp_plan_mark_needed(const lp_plan_problem *problem, const lp_side *side, unsigned char *needed) {
+  static const unsigned char bit[LP_SIDE_COUNT] = {1 << LP_SIDE_DEVICE, 1 << LP_SIDE_CLOUD};
   for (int32_t i = 0; i < problem->op_count; i++) {
     needed[i] = 0;
     if (!problem->ops[i].free) needed[i] = bit[side[i]];
@@ -33,21 +34,21 @@ static void hold_weights(const lp_plan_problem *problem, const unsigned char *ne
 }
 
 /* Times and weights of a stage. */
-static void sum_operators(const lp_plan_problem *problem, const lp_place *side, lp_arena *arena, unsigned char *held,
+static void sum_operators(const lp_plan_problem *problem, const lp_side *side, lp_arena *arena, unsigned char *held,
                           lp_plan_stage_sum *sum) {
   unsigned char *needed = LP_NEW_ARRAY(arena, unsigned char, problem->op_count);
   lp_plan_mark_needed(problem, side, needed);
   hold_weights(problem, needed, held);
   for (int32_t i = 0; i < problem->op_count; i++)
-    for (int place = 0; place < LP_PLACE_COUNT; place++)
+    for (int place = 0; place < LP_SIDE_COUNT; place++)
       if (needed[i] & (1u << place)) sum->busy_ms[place] += problem->ops[i].ms[place];
 }
 
-static lp_place producer_side(const lp_plan_edge *edge, const lp_place *side) {
-  return edge->producer < 0 ? LP_PLACE_DEVICE : side[edge->producer];
+static lp_side producer_side(const lp_plan_edge *edge, const lp_side *side) {
+  return edge->producer < 0 ? LP_SIDE_DEVICE : side[edge->producer];
 }
 
-void lp_plan_find_crossings(const lp_plan_problem *problem, const lp_place *side, lp_arena *arena,
+void lp_plan_find_crossings(const lp_plan_problem *problem, const lp_side *side, lp_arena *arena,
                             lp_plan_crossings *out) {
   int32_t *turn = LP_NEW_ARRAY(arena, int32_t, problem->op_count), turns = lp_plan_turns(problem, side, turn);
   bool *sends = LP_NEW_ARRAY(arena, bool, turns + 1), *crossed = LP_NEW_ARRAY(arena, bool, problem->value_count);
@@ -61,43 +62,41 @@ void lp_plan_find_crossings(const lp_plan_problem *problem, const lp_place *side
     sends[edge->producer < 0 ? 0 : turn[edge->producer]] = true;
     out->count++;
   }
-  if (problem->result >= 0 && side[problem->result] == LP_PLACE_CLOUD && !problem->ops[problem->result].free) {
+  if (problem->result >= 0 && side[problem->result] == LP_SIDE_CLOUD && !problem->ops[problem->result].free) {
     sends[turn[problem->result]] = true;
     out->result = true;
     out->count++;
   }
   for (int32_t i = 0; i < turns; i++)
-    out->messages[i % 2 ? LP_PLACE_CLOUD : LP_PLACE_DEVICE] += sends[i];
+    out->messages[i % 2 ? LP_SIDE_CLOUD : LP_SIDE_DEVICE] += sends[i];
 }
 
-static void sum_messages(const lp_plan_problem *problem, const lp_place *side, lp_arena *arena,
-                         lp_plan_stage_sum *sum) {
+static void sum_messages(const lp_plan_problem *problem, const lp_side *side, lp_arena *arena, lp_plan_stage_sum *sum) {
   lp_plan_crossings crossings;
   lp_plan_find_crossings(problem, side, arena, &crossings);
   for (int32_t i = 0; i < problem->edge_count; i++)
     if (crossings.edge[i]) sum->bytes[producer_side(&problem->edges[i], side)] += problem->edges[i].bytes;
-  if (crossings.result) sum->bytes[LP_PLACE_CLOUD] += problem->result_bytes;
+  if (crossings.result) sum->bytes[LP_SIDE_CLOUD] += problem->result_bytes;
   sum->crossings = crossings.count;
-  for (int place = 0; place < LP_PLACE_COUNT; place++)
+  for (int place = 0; place < LP_SIDE_COUNT; place++)
     sum->messages[place] = crossings.messages[place];
 }
 
 /* ---- KV caches and memory ------------------------------------------------------------------------------------------ */
 
-lp_place *lp_plan_state_sides(const lp_plan_problem *problem, const lp_place *side, lp_arena *arena) {
-  lp_place *sides = LP_NEW_ARRAY(arena, lp_place, problem->state_count);
+lp_side *lp_plan_state_sides(const lp_plan_problem *problem, const lp_side *side, lp_arena *arena) {
+  lp_side *sides = LP_NEW_ARRAY(arena, lp_side, problem->state_count);
   for (int32_t i = 0; i < problem->op_count; i++)
     if (problem->ops[i].state >= 0) sides[problem->ops[i].state] = side[i];
   return sides;
 }
 
-static void sum_moves(const lp_plan_problem *problem, const lp_place *before, const lp_place *after,
-                      lp_plan_sums *sums) {
+static void sum_moves(const lp_plan_problem *problem, const lp_side *before, const lp_side *after, lp_plan_sums *sums) {
   for (int32_t i = 0; i < problem->state_count; i++)
     if (before[i] != after[i]) sums->move_bytes[before[i]] += problem->state_prompt_size[i];
 }
 
-unsigned char *lp_plan_mark_weights(const lp_plan_problem problem[LP_STAGE_COUNT], lp_place *const side[LP_STAGE_COUNT],
+unsigned char *lp_plan_mark_weights(const lp_plan_problem problem[LP_STAGE_COUNT], lp_side *const side[LP_STAGE_COUNT],
                                     lp_arena *arena) {
   unsigned char *held = LP_NEW_ARRAY(arena, unsigned char, problem[0].weight_count);
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
@@ -109,7 +108,7 @@ unsigned char *lp_plan_mark_weights(const lp_plan_problem problem[LP_STAGE_COUNT
 }
 
 /* Activations: twice what the largest operator reads and writes, a bound that plan-memory stays below. */
-static void sum_activations(const lp_plan_problem *problem, const lp_place *side, double total[LP_PLACE_COUNT]) {
+static void sum_activations(const lp_plan_problem *problem, const lp_side *side, double total[LP_SIDE_COUNT]) {
   for (int32_t i = 0; i < problem->op_count; i++) {
     const lp_plan_op *op = &problem->ops[i];
     if (op->free || op->state >= 0) continue;
@@ -119,9 +118,9 @@ static void sum_activations(const lp_plan_problem *problem, const lp_place *side
 }
 
 static void sum_memory(const lp_plan_problem problem[LP_STAGE_COUNT], const unsigned char *held,
-                       lp_place *const state_side[LP_STAGE_COUNT], lp_plan_sums *sums) {
+                       lp_side *const state_side[LP_STAGE_COUNT], lp_plan_sums *sums) {
   for (int32_t i = 0; i < problem[0].weight_count; i++)
-    for (int place = 0; place < LP_PLACE_COUNT; place++)
+    for (int place = 0; place < LP_SIDE_COUNT; place++)
       if (held[i] & (1u << place)) sums->weight_bytes[place] += problem[0].weight_size[place][i];
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     for (int32_t i = 0; i < problem[0].state_count; i++)
@@ -138,23 +137,23 @@ typedef struct {
   double value, limit; /* limit 0: none */
 } constraint;
 
-double lp_plan_memory_limit(const lp_request *request, lp_place place) {
-  if (place == LP_PLACE_DEVICE && request->device_memory > 0) return (double)request->device_memory;
-  const struct lp_machine *machine = place == LP_PLACE_CLOUD ? request->cloud : request->device;
+double lp_plan_memory_limit(const lp_compile_request *request, lp_side place) {
+  if (place == LP_SIDE_DEVICE && request->device_memory > 0) return (double)request->device_memory;
+  const struct lp_machine *machine = place == LP_SIDE_CLOUD ? request->cloud : request->device;
   return machine ? machine->figure[LP_HW_MEMORY] : 0;
 }
 
-static void list_constraints(const lp_plan_result *result, const lp_request *request,
+static void list_constraints(const lp_plan_result *result, const lp_compile_request *request,
                              constraint out[CONSTRAINT_COUNT]) {
   const constraint all[CONSTRAINT_COUNT] = {
-      {"device_memory", result->device_memory_bytes, lp_plan_memory_limit(request, LP_PLACE_DEVICE)},
-      {"cloud_memory", result->cloud_memory_bytes, lp_plan_memory_limit(request, LP_PLACE_CLOUD)},
+      {"device_memory", result->device_memory_bytes, lp_plan_memory_limit(request, LP_SIDE_DEVICE)},
+      {"cloud_memory", result->cloud_memory_bytes, lp_plan_memory_limit(request, LP_SIDE_CLOUD)},
       {"ttft", result->ttft_ms, request->ttft_ms},
       {"tpot", result->tpot_ms, request->tpot_ms}};
   memcpy(out, all, sizeof all);
 }
 
-double lp_plan_strain(const lp_plan_result *result, const lp_request *request, const char **name) {
+double lp_plan_strain(const lp_plan_result *result, const lp_compile_request *request, const char **name) {
   constraint all[CONSTRAINT_COUNT];
   list_constraints(result, request, all);
   double worst = 0;
@@ -177,16 +176,17 @@ static double power(const struct lp_machine *machine) {
   return machine ? machine->figure[LP_HW_POWER] : 0;
 }
 
-static void sum_request(const lp_plan_stage_sum sum[LP_STAGE_COUNT], const lp_request *request, lp_plan_result *out) {
+static void sum_request(const lp_plan_stage_sum sum[LP_STAGE_COUNT], const lp_compile_request *request,
+                        lp_plan_result *out) {
   const lp_plan_stage_sum *first = &sum[LP_STAGE_PREFILL], *next = &sum[LP_STAGE_DECODE];
   double steps = lp_plan_steps(request, LP_STAGE_DECODE);
-  out->prefill_device_ms = first->busy_ms[LP_PLACE_DEVICE];
-  out->prefill_cloud_ms = first->busy_ms[LP_PLACE_CLOUD];
-  out->decode_device_ms = next->busy_ms[LP_PLACE_DEVICE];
-  out->decode_cloud_ms = next->busy_ms[LP_PLACE_CLOUD];
-  for (int place = 0; place < LP_PLACE_COUNT; place++) {
-    out->prefill_link_ms += link_ms(request, (lp_place)place, first->messages[place], first->bytes[place]);
-    out->decode_link_ms += link_ms(request, (lp_place)place, next->messages[place], next->bytes[place]);
+  out->prefill_device_ms = first->busy_ms[LP_SIDE_DEVICE];
+  out->prefill_cloud_ms = first->busy_ms[LP_SIDE_CLOUD];
+  out->decode_device_ms = next->busy_ms[LP_SIDE_DEVICE];
+  out->decode_cloud_ms = next->busy_ms[LP_SIDE_CLOUD];
+  for (int place = 0; place < LP_SIDE_COUNT; place++) {
+    out->prefill_link_ms += link_ms(request, (lp_side)place, first->messages[place], first->bytes[place]);
+    out->decode_link_ms += link_ms(request, (lp_side)place, next->messages[place], next->bytes[place]);
     out->messages_prefill += (int64_t)first->messages[place];
     out->messages_decode += (int64_t)next->messages[place];
   }
@@ -194,11 +194,11 @@ static void sum_request(const lp_plan_stage_sum sum[LP_STAGE_COUNT], const lp_re
   out->tpot_ms = out->decode_device_ms + out->decode_cloud_ms + out->decode_link_ms;
   out->crossings_prefill = first->crossings;
   out->crossings_decode = next->crossings;
-  out->bytes_up = first->bytes[LP_PLACE_DEVICE] + steps * next->bytes[LP_PLACE_DEVICE];
-  out->bytes_down = first->bytes[LP_PLACE_CLOUD] + steps * next->bytes[LP_PLACE_CLOUD];
+  out->bytes_up = first->bytes[LP_SIDE_DEVICE] + steps * next->bytes[LP_SIDE_DEVICE];
+  out->bytes_down = first->bytes[LP_SIDE_CLOUD] + steps * next->bytes[LP_SIDE_CLOUD];
   out->device_busy_ms = out->prefill_device_ms + steps * out->decode_device_ms;
   out->cloud_busy_ms = out->prefill_cloud_ms +
-                       steps * out->decode_cloud_ms / lp_plan_shared_runs(request, LP_STAGE_DECODE, LP_PLACE_CLOUD);
+                       steps * out->decode_cloud_ms / lp_plan_shared_runs(request, LP_STAGE_DECODE, LP_SIDE_CLOUD);
   out->cost_usd = 1e-3 * (out->cloud_busy_ms * price(request->cloud) + out->device_busy_ms * price(request->device));
   out->energy_j = 1e-3 * (out->cloud_busy_ms * power(request->cloud) + out->device_busy_ms * power(request->device));
   double tokens = (double)request->batch * (double)(request->osl > 0 ? request->osl : 1);
@@ -207,38 +207,38 @@ static void sum_request(const lp_plan_stage_sum sum[LP_STAGE_COUNT], const lp_re
 }
 
 /* All moves of one direction travel as one message at the end of prefill, before the token. */
-static void add_moves(const double bytes[LP_PLACE_COUNT], const lp_request *request, lp_plan_result *out) {
-  for (int place = 0; place < LP_PLACE_COUNT; place++)
-    out->kv_move_ms += link_ms(request, (lp_place)place, bytes[place] > 0, bytes[place]);
+static void add_moves(const double bytes[LP_SIDE_COUNT], const lp_compile_request *request, lp_plan_result *out) {
+  for (int place = 0; place < LP_SIDE_COUNT; place++)
+    out->kv_move_ms += link_ms(request, (lp_side)place, bytes[place] > 0, bytes[place]);
   out->ttft_ms += out->kv_move_ms;
   out->e2e_ms += out->kv_move_ms;
-  out->bytes_up += bytes[LP_PLACE_DEVICE];
-  out->bytes_down += bytes[LP_PLACE_CLOUD];
+  out->bytes_up += bytes[LP_SIDE_DEVICE];
+  out->bytes_down += bytes[LP_SIDE_CLOUD];
 }
 
-void lp_plan_conclude(const lp_plan_sums *sums, const lp_request *request, lp_plan_result *out) {
-  double memory[LP_PLACE_COUNT];
+void lp_plan_conclude(const lp_plan_sums *sums, const lp_compile_request *request, lp_plan_result *out) {
+  double memory[LP_SIDE_COUNT];
   *out = (lp_plan_result){0};
   sum_request(sums->stage, request, out);
   add_moves(sums->move_bytes, request, out);
-  for (int i = 0; i < LP_PLACE_COUNT; i++)
+  for (int i = 0; i < LP_SIDE_COUNT; i++)
     memory[i] = sums->weight_bytes[i] + sums->activation_bytes[i] +
-                sums->cache_bytes[i] * lp_plan_sessions(request, (lp_place)i);
-  out->device_weight_bytes = sums->weight_bytes[LP_PLACE_DEVICE];
-  out->cloud_weight_bytes = sums->weight_bytes[LP_PLACE_CLOUD];
-  out->device_memory_bytes = memory[LP_PLACE_DEVICE];
-  out->cloud_memory_bytes = memory[LP_PLACE_CLOUD];
+                sums->cache_bytes[i] * lp_plan_sessions(request, (lp_side)i);
+  out->device_weight_bytes = sums->weight_bytes[LP_SIDE_DEVICE];
+  out->cloud_weight_bytes = sums->weight_bytes[LP_SIDE_CLOUD];
+  out->device_memory_bytes = memory[LP_SIDE_DEVICE];
+  out->cloud_memory_bytes = memory[LP_SIDE_CLOUD];
   const char *binding = NULL;
   out->feasible = lp_plan_strain(out, request, &binding) <= 1;
   out->binding = out->feasible ? NULL : binding;
 }
 
-void lp_plan_evaluate(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request,
-                      lp_place *const side[LP_STAGE_COUNT], lp_plan_result *out) {
+void lp_plan_evaluate(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
+                      lp_side *const side[LP_STAGE_COUNT], lp_plan_result *out) {
   lp_arena *arena = lp_arena_create();
   lp_plan_sums sums = {0};
   unsigned char *held = LP_NEW_ARRAY(arena, unsigned char, problem[0].weight_count);
-  lp_place *state_side[LP_STAGE_COUNT];
+  lp_side *state_side[LP_STAGE_COUNT];
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     sum_operators(&problem[stage], side[stage], arena, held, &sums.stage[stage]);
     sum_messages(&problem[stage], side[stage], arena, &sums.stage[stage]);
@@ -255,7 +255,7 @@ static int compare_numbers(double a, double b) {
   return (a > b) - (a < b);
 }
 
-int lp_plan_compare(const lp_plan_result *a, const lp_plan_result *b, const lp_request *request) {
+int lp_plan_compare(const lp_plan_result *a, const lp_plan_result *b, const lp_compile_request *request) {
   if (a->feasible != b->feasible) return a->feasible ? -1 : 1;
   const char *name = NULL;
   if (!a->feasible) return compare_numbers(lp_plan_strain(a, request, &name), lp_plan_strain(b, request, &name));

@@ -1,5 +1,6 @@
 /* Where no plan is feasible: for each figure of the request, the smallest change that alone makes one feasible, found by
  * solving again. Feasibility is monotone in each figure, so bisection finds it. */
+#include "base/side.h"
 #include "passes/plan/report/report.h"
 
 #include <math.h>
@@ -8,52 +9,52 @@ enum { STEPS = 24 };
 
 /* A request with one figure of its own. */
 typedef struct {
-  lp_request request;
+  lp_compile_request request;
   lp_link link;
 } changed_request;
 
 typedef struct {
   const char *name;
-  double (*get)(const lp_request *request);
+  double (*get)(const lp_compile_request *request);
   void (*set)(changed_request *changed, double value);
   double limit; /* as far as it may go: a factor of the figure */
 } request_figure;
 
-static double get_ttft(const lp_request *r) {
+static double get_ttft(const lp_compile_request *r) {
   return r->ttft_ms;
 }
 static void set_ttft(changed_request *c, double value) {
   c->request.ttft_ms = value;
 }
-static double get_tpot(const lp_request *r) {
+static double get_tpot(const lp_compile_request *r) {
   return r->tpot_ms;
 }
 static void set_tpot(changed_request *c, double value) {
   c->request.tpot_ms = value;
 }
-static double get_memory(const lp_request *r) {
+static double get_memory(const lp_compile_request *r) {
   if (r->device_memory > 0) return (double)r->device_memory;
   return r->device ? r->device->figure[LP_HW_MEMORY] : 0;
 }
 static void set_memory(changed_request *c, double value) {
   c->request.device_memory = (int64_t)ceil(value);
 }
-static double get_link(const lp_request *r, lp_link_figure index) {
+static double get_link(const lp_compile_request *r, lp_link_figure index) {
   return r->link ? r->link->figure[index] : 0;
 }
-static double get_rtt(const lp_request *r) {
+static double get_rtt(const lp_compile_request *r) {
   return get_link(r, LP_LINK_RTT);
 }
 static void set_rtt(changed_request *c, double value) {
   c->link.figure[LP_LINK_RTT] = value;
 }
-static double get_up(const lp_request *r) {
+static double get_up(const lp_compile_request *r) {
   return get_link(r, LP_LINK_UP);
 }
 static void set_up(changed_request *c, double value) {
   c->link.figure[LP_LINK_UP] = value;
 }
-static double get_down(const lp_request *r) {
+static double get_down(const lp_compile_request *r) {
   return get_link(r, LP_LINK_DOWN);
 }
 static void set_down(changed_request *c, double value) {
@@ -70,9 +71,9 @@ static const request_figure figures[] = {
 };
 
 static bool is_feasible(const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
-                        const lp_request *request) {
+                        const lp_compile_request *request) {
   lp_arena *scratch = lp_arena_create();
-  lp_place *side[LP_STAGE_COUNT];
+  lp_side *side[LP_STAGE_COUNT];
   lp_status status = lp_plan_choose(problem, scheduler, request, side, NULL, scratch, NULL);
   lp_plan_result result = {0};
   if (status == LP_OK || status == LP_INFEASIBLE) lp_plan_evaluate(problem, request, side, &result);
@@ -81,7 +82,7 @@ static bool is_feasible(const lp_plan_problem problem[LP_STAGE_COUNT], const cha
 }
 
 static bool feasible_with(const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
-                          const lp_request *request, const request_figure *figure, double value) {
+                          const lp_compile_request *request, const request_figure *figure, double value) {
   changed_request changed = {.request = *request};
   changed.request.feasible_suffices = true;
   if (request->link) {
@@ -93,7 +94,7 @@ static bool feasible_with(const lp_plan_problem problem[LP_STAGE_COUNT], const c
 }
 
 /* Bytes of all weights as a side would store them. */
-static double total_weights(const lp_plan_problem *problem, lp_place place) {
+static double total_weights(const lp_plan_problem *problem, lp_side place) {
   double sum = 0;
   for (int32_t i = 0; i < problem->weight_count; i++)
     sum += problem->weight_size[place][i];
@@ -102,12 +103,12 @@ static double total_weights(const lp_plan_problem *problem, lp_place place) {
 
 /* Weights on a side in the widest narrower type that is enough. */
 static bool narrower_weights(lp_module *module, const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
-                             const lp_request *request, lp_place place, lp_report_fix *fix) {
+                             const lp_compile_request *request, lp_side place, lp_report_fix *fix) {
   static const char *const types[] = {"f16", "bf16", "int8", "int4"};
-  const bool device = place == LP_PLACE_DEVICE;
+  const bool device = place == LP_SIDE_DEVICE;
   const char *from = device ? request->dtype_device : request->dtype_cloud;
   double now = total_weights(problem, place);
-  lp_request changed = *request;
+  lp_compile_request changed = *request;
   changed.feasible_suffices = true;
   for (size_t i = 0; i < LP_COUNT(types); i++) {
     *(device ? &changed.dtype_device : &changed.dtype_cloud) = types[i];
@@ -126,7 +127,7 @@ static bool narrower_weights(lp_module *module, const lp_plan_problem problem[LP
 }
 
 int32_t lp_plan_fixes(lp_module *module, const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
-                      const lp_request *request, lp_report_fix *fixes, int32_t most) {
+                      const lp_compile_request *request, lp_report_fix *fixes, int32_t most) {
   int32_t count = 0;
   for (size_t i = 0; i < LP_COUNT(figures) && count < most; i++) {
     double bad = figures[i].get(request), good = bad * figures[i].limit;
@@ -140,7 +141,7 @@ int32_t lp_plan_fixes(lp_module *module, const lp_plan_problem problem[LP_STAGE_
     }
     fixes[count++] = (lp_report_fix){.name = figures[i].name, .from = figures[i].get(request), .to = good};
   }
-  for (int place = 0; place < (request->cloud ? LP_PLACE_COUNT : LP_PLACE_CLOUD) && count < most; place++)
-    count += narrower_weights(module, problem, scheduler, request, (lp_place)place, &fixes[count]);
+  for (int place = 0; place < (request->cloud ? LP_SIDE_COUNT : LP_SIDE_CLOUD) && count < most; place++)
+    count += narrower_weights(module, problem, scheduler, request, (lp_side)place, &fixes[count]);
   return count;
 }

@@ -1,4 +1,5 @@
 /* A placement in closed form: how many of each class sit on which side and cross the link, and what that comes to. */
+#include "base/side.h"
 #include "passes/plan/forms.h"
 
 #include <math.h>
@@ -11,13 +12,13 @@ static lp_plan_terms terms_of(const int32_t *times, int32_t classes, lp_arena *a
   return out;
 }
 
-static void count_busy(const lp_plan_forms *forms, lp_stage stage, const lp_place *side, lp_arena *arena,
+static void count_busy(const lp_plan_forms *forms, lp_stage stage, const lp_side *side, lp_arena *arena,
                        lp_plan_form *out) {
   const lp_plan_problem *problem = &forms->problem[stage];
   const lp_plan_classes *ops = &forms->ops[stage];
   unsigned char *needed = LP_NEW_ARRAY(arena, unsigned char, problem->op_count);
   lp_plan_mark_needed(problem, side, needed);
-  for (int place = 0; place < LP_PLACE_COUNT; place++) {
+  for (int place = 0; place < LP_SIDE_COUNT; place++) {
     int32_t *times = LP_NEW_ARRAY(arena, int32_t, ops->count);
     for (int32_t i = 0; i < problem->op_count; i++)
       times[ops->class_of[i]] += (needed[i] >> place) & 1;
@@ -25,18 +26,18 @@ static void count_busy(const lp_plan_forms *forms, lp_stage stage, const lp_plac
   }
 }
 
-static void count_crossings(const lp_plan_forms *forms, lp_stage stage, const lp_place *side, lp_arena *arena,
+static void count_crossings(const lp_plan_forms *forms, lp_stage stage, const lp_side *side, lp_arena *arena,
                             lp_plan_form *out) {
   const lp_plan_problem *problem = &forms->problem[stage];
   const lp_plan_classes *edges = &forms->edges[stage];
   lp_plan_crossings crossings;
   lp_plan_find_crossings(problem, side, arena, &crossings);
-  for (int place = 0; place < LP_PLACE_COUNT; place++) {
+  for (int place = 0; place < LP_SIDE_COUNT; place++) {
     int32_t *times = LP_NEW_ARRAY(arena, int32_t, edges->count);
     for (int32_t i = 0; i < problem->edge_count; i++) {
       int32_t producer = problem->edges[i].producer;
-      lp_place from = producer < 0 ? LP_PLACE_DEVICE : side[producer];
-      times[edges->class_of[i]] += crossings.edge[i] && from == (lp_place)place;
+      lp_side from = producer < 0 ? LP_SIDE_DEVICE : side[producer];
+      times[edges->class_of[i]] += crossings.edge[i] && from == (lp_side)place;
     }
     out->crossing[stage][place] = terms_of(times, edges->count, arena);
     out->messages[stage][place] = crossings.messages[place];
@@ -45,13 +46,13 @@ static void count_crossings(const lp_plan_forms *forms, lp_stage stage, const lp
   out->crossings[stage] = crossings.count;
 }
 
-static void count_holdings(const lp_plan_forms *forms, lp_place *const side[LP_STAGE_COUNT], lp_arena *arena,
+static void count_holdings(const lp_plan_forms *forms, lp_side *const side[LP_STAGE_COUNT], lp_arena *arena,
                            lp_plan_form *out) {
   const unsigned char *held = lp_plan_mark_weights(forms->problem, side, arena);
-  const lp_place *first = lp_plan_state_sides(&forms->problem[0], side[0], arena);
-  const lp_place *next = lp_plan_state_sides(&forms->problem[1], side[1], arena);
-  for (int i = 0; i < LP_PLACE_COUNT; i++) {
-    lp_place place = (lp_place)i;
+  const lp_side *first = lp_plan_state_sides(&forms->problem[0], side[0], arena);
+  const lp_side *next = lp_plan_state_sides(&forms->problem[1], side[1], arena);
+  for (int i = 0; i < LP_SIDE_COUNT; i++) {
+    lp_side place = (lp_side)i;
     int32_t *weights = LP_NEW_ARRAY(arena, int32_t, forms->weights.count);
     int32_t *caches = LP_NEW_ARRAY(arena, int32_t, forms->states.count);
     int32_t *moves = LP_NEW_ARRAY(arena, int32_t, forms->states.count);
@@ -67,7 +68,7 @@ static void count_holdings(const lp_plan_forms *forms, lp_place *const side[LP_S
   }
 }
 
-void lp_plan_form_make(const lp_plan_forms *forms, lp_place *const side[LP_STAGE_COUNT], lp_arena *arena,
+void lp_plan_form_make(const lp_plan_forms *forms, lp_side *const side[LP_STAGE_COUNT], lp_arena *arena,
                        lp_plan_form *out) {
   *out = (lp_plan_form){0};
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
@@ -90,10 +91,10 @@ static double largest(const lp_plan_terms *terms, const double *of_class, double
   return most;
 }
 
-void lp_plan_form_evaluate(const lp_plan_form *form, const lp_plan_prices *prices, const lp_request *request,
+void lp_plan_form_evaluate(const lp_plan_form *form, const lp_plan_prices *prices, const lp_compile_request *request,
                            lp_plan_result *out) {
   lp_plan_sums sums = {0};
-  for (int place = 0; place < LP_PLACE_COUNT; place++) {
+  for (int place = 0; place < LP_SIDE_COUNT; place++) {
     for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
       lp_plan_stage_sum *to = &sums.stage[stage];
       const lp_plan_terms *busy = &form->busy[stage][place];
@@ -108,7 +109,7 @@ void lp_plan_form_evaluate(const lp_plan_form *form, const lp_plan_prices *price
   }
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     sums.stage[stage].crossings = form->crossings[stage];
-    sums.stage[stage].bytes[LP_PLACE_CLOUD] += form->results[stage] * prices->result_bytes;
+    sums.stage[stage].bytes[LP_SIDE_CLOUD] += form->results[stage] * prices->result_bytes;
   }
   lp_plan_conclude(&sums, request, out);
 }

@@ -1,6 +1,9 @@
 /* Closed forms of a plan problem: which operators, values, weights and KV caches are alike, and what each kind of them takes
  * at a request. */
 #include "passes/plan/forms.h"
+#include "base/map.h"
+#include "base/poly.h"
+#include "base/side.h"
 
 #include <stdlib.h>
 
@@ -163,8 +166,8 @@ static void classify_states(lp_plan_forms *forms, lp_arena *arena) {
   classify_end(&c);
 }
 
-lp_status lp_plan_forms_create(lp_module *module, const lp_request *request, lp_arena *arena, lp_plan_forms **out,
-                               lp_diag *diag) {
+lp_status lp_plan_forms_create(lp_module *module, const lp_compile_request *request, lp_arena *arena,
+                               lp_plan_forms **out, lp_diag *diag) {
   lp_plan_forms *forms = LP_NEW(arena, lp_plan_forms);
   forms->module = module;
   LP_TRY(lp_plan_build(module, request, arena, forms->problem, diag));
@@ -180,7 +183,7 @@ lp_status lp_plan_forms_create(lp_module *module, const lp_request *request, lp_
 
 /* ---- prices ---------------------------------------------------------------------------------------------------------- */
 
-static void price_stage(const lp_plan_forms *forms, const lp_request *request, lp_stage stage, lp_arena *arena,
+static void price_stage(const lp_plan_forms *forms, const lp_compile_request *request, lp_stage stage, lp_arena *arena,
                         lp_plan_prices *out) {
   const lp_plan_problem *problem = &forms->problem[stage];
   const lp_plan_classes *ops = &forms->ops[stage], *edges = &forms->edges[stage];
@@ -188,7 +191,7 @@ static void price_stage(const lp_plan_forms *forms, const lp_request *request, l
   lp_plan_sizes_set(&sizes, forms->module, request, stage, arena);
   out->op[stage] = LP_NEW_ARRAY(arena, lp_plan_op, ops->count);
   out->value[stage] = LP_NEW_ARRAY(arena, double, edges->count);
-  for (int place = 0; place < LP_PLACE_COUNT; place++) {
+  for (int place = 0; place < LP_SIDE_COUNT; place++) {
     out->ms[stage][place] = LP_NEW_ARRAY(arena, double, ops->count);
     out->activation[stage][place] = LP_NEW_ARRAY(arena, double, ops->count);
   }
@@ -196,7 +199,7 @@ static void price_stage(const lp_plan_forms *forms, const lp_request *request, l
     lp_plan_op *item = &out->op[stage][i];
     *item = problem->ops[ops->first[i]];
     lp_plan_op_price(&sizes, &forms->cost[stage][i], item);
-    for (int place = 0; place < LP_PLACE_COUNT; place++) {
+    for (int place = 0; place < LP_SIDE_COUNT; place++) {
       out->ms[stage][place][i] = item->ms[place];
       if (!item->free && item->state < 0)
         out->activation[stage][place][i] = 2 * (item->bytes[place] - item->weight_bytes[place]);
@@ -209,7 +212,7 @@ static void price_stage(const lp_plan_forms *forms, const lp_request *request, l
   }
 }
 
-static double group_bytes(const lp_plan_forms *forms, const lp_request *request, int32_t group, int64_t tokens,
+static double group_bytes(const lp_plan_forms *forms, const lp_compile_request *request, int32_t group, int64_t tokens,
                           lp_arena *arena) {
   double sum = 0;
   for (int32_t i = 0; i < forms->states_of[group].count; i++)
@@ -217,16 +220,17 @@ static double group_bytes(const lp_plan_forms *forms, const lp_request *request,
   return sum;
 }
 
-void lp_plan_forms_price(const lp_plan_forms *forms, const lp_request *request, lp_arena *arena, lp_plan_prices *out) {
+void lp_plan_forms_price(const lp_plan_forms *forms, const lp_compile_request *request, lp_arena *arena,
+                         lp_plan_prices *out) {
   *out = (lp_plan_prices){.result_bytes = 4 * (double)request->batch};
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     price_stage(forms, request, (lp_stage)stage, arena, out);
-  for (int place = 0; place < LP_PLACE_COUNT; place++) {
+  for (int place = 0; place < LP_SIDE_COUNT; place++) {
     out->weight[place] = LP_NEW_ARRAY(arena, double, forms->weights.count);
     for (int32_t i = 0; i < forms->weights.count; i++) {
       int32_t weight = forms->weights.first[i];
       if (forms->weight_at[weight].op)
-        out->weight[place][i] = lp_plan_weight_bytes(request, (lp_place)place, forms->weight_at[weight].op,
+        out->weight[place][i] = lp_plan_weight_bytes(request, (lp_side)place, forms->weight_at[weight].op,
                                                      forms->weight_at[weight].operand);
     }
   }
@@ -250,7 +254,7 @@ static void copy_numbers(const lp_plan_op *from, lp_plan_op *to) {
   to->flops = from->flops;
   to->macs = from->macs;
   to->elements = from->elements;
-  for (int place = 0; place < LP_PLACE_COUNT; place++) {
+  for (int place = 0; place < LP_SIDE_COUNT; place++) {
     to->bytes[place] = from->bytes[place];
     to->weight_bytes[place] = from->weight_bytes[place];
     to->ms[place] = from->ms[place];
@@ -273,7 +277,7 @@ void lp_plan_forms_problem(const lp_plan_forms *forms, const lp_plan_prices *pri
       copy_numbers(&prices->op[stage][forms->ops[stage].class_of[i]], &to->ops[i]);
     for (int32_t i = 0; i < to->edge_count; i++)
       to->edges[i].bytes = prices->value[stage][forms->edges[stage].class_of[i]];
-    for (int place = 0; place < LP_PLACE_COUNT; place++)
+    for (int place = 0; place < LP_SIDE_COUNT; place++)
       to->weight_size[place] =
           stage ? out[0].weight_size[place] : spread(&forms->weights, from->weight_count, prices->weight[place], arena);
     to->state_size = stage ? out[0].state_size : spread(&forms->states, from->state_count, prices->state, arena);

@@ -4,6 +4,7 @@
 #ifndef LP_PLAN_FORMS_H
 #define LP_PLAN_FORMS_H
 
+#include "base/side.h"
 #include "passes/plan/plan_internal.h"
 
 /* Things in classes: class_of[thing], and for each class a thing that stands for it. */
@@ -28,20 +29,21 @@ typedef struct {
 } lp_plan_forms;
 
 /* Of a module that is at least lowered, in `arena`; both must outlive it. */
-LP_MUST_USE lp_status lp_plan_forms_create(lp_module *module, const lp_request *request, lp_arena *arena,
+LP_MUST_USE lp_status lp_plan_forms_create(lp_module *module, const lp_compile_request *request, lp_arena *arena,
                                            lp_plan_forms **out, lp_diag *diag);
 
 /* What each class takes at a request: its sizes, machines and types. Link, SLA and prices do not matter here. */
 typedef struct {
-  lp_plan_op *op[LP_STAGE_COUNT];                     /* [class] */
-  double *ms[LP_STAGE_COUNT][LP_PLACE_COUNT];         /* [class], the same once more, close together */
-  double *activation[LP_STAGE_COUNT][LP_PLACE_COUNT]; /* [class] bytes of activations that it may need */
-  double *value[LP_STAGE_COUNT];                      /* [class of edges] bytes */
-  double *weight[LP_PLACE_COUNT];                     /* [class] bytes */
-  double *state, *state_prompt;                       /* [class] bytes at isl + osl tokens; at isl */
+  lp_plan_op *op[LP_STAGE_COUNT];                    /* [class] */
+  double *ms[LP_STAGE_COUNT][LP_SIDE_COUNT];         /* [class], the same once more, close together */
+  double *activation[LP_STAGE_COUNT][LP_SIDE_COUNT]; /* [class] bytes of activations that it may need */
+  double *value[LP_STAGE_COUNT];                     /* [class of edges] bytes */
+  double *weight[LP_SIDE_COUNT];                     /* [class] bytes */
+  double *state, *state_prompt;                      /* [class] bytes at isl + osl tokens; at isl */
   double result_bytes;
 } lp_plan_prices;
-void lp_plan_forms_price(const lp_plan_forms *forms, const lp_request *request, lp_arena *arena, lp_plan_prices *out);
+void lp_plan_forms_price(const lp_plan_forms *forms, const lp_compile_request *request, lp_arena *arena,
+                         lp_plan_prices *out);
 /* The plan problem at these prices, for schedulers. */
 void lp_plan_forms_problem(const lp_plan_forms *forms, const lp_plan_prices *prices, lp_arena *arena,
                            lp_plan_problem out[LP_STAGE_COUNT]);
@@ -55,17 +57,17 @@ typedef struct {
   int32_t count;
 } lp_plan_terms;
 typedef struct {
-  lp_plan_terms busy[LP_STAGE_COUNT][LP_PLACE_COUNT];     /* by the side they run on */
-  lp_plan_terms crossing[LP_STAGE_COUNT][LP_PLACE_COUNT]; /* by the side they leave */
-  int32_t messages[LP_STAGE_COUNT][LP_PLACE_COUNT], results[LP_STAGE_COUNT];
+  lp_plan_terms busy[LP_STAGE_COUNT][LP_SIDE_COUNT];     /* by the side they run on */
+  lp_plan_terms crossing[LP_STAGE_COUNT][LP_SIDE_COUNT]; /* by the side they leave */
+  int32_t messages[LP_STAGE_COUNT][LP_SIDE_COUNT], results[LP_STAGE_COUNT];
   int64_t crossings[LP_STAGE_COUNT];
-  lp_plan_terms weights[LP_PLACE_COUNT], caches[LP_PLACE_COUNT], moves[LP_PLACE_COUNT];
+  lp_plan_terms weights[LP_SIDE_COUNT], caches[LP_SIDE_COUNT], moves[LP_SIDE_COUNT];
 } lp_plan_form;
-void lp_plan_form_make(const lp_plan_forms *forms, lp_place *const side[LP_STAGE_COUNT], lp_arena *arena,
+void lp_plan_form_make(const lp_plan_forms *forms, lp_side *const side[LP_STAGE_COUNT], lp_arena *arena,
                        lp_plan_form *out);
 /* What lp_plan_evaluate says of the placement at these prices; `request` gives link, sessions, SLA and limits. In about a
  * microsecond, from any thread. */
-void lp_plan_form_evaluate(const lp_plan_form *form, const lp_plan_prices *prices, const lp_request *request,
+void lp_plan_form_evaluate(const lp_plan_form *form, const lp_plan_prices *prices, const lp_compile_request *request,
                            lp_plan_result *out);
 
 #endif

@@ -1,12 +1,14 @@
 /* Numbers of the plan problem: what operators, values, weights and KV caches take at a request's sizes, in its types and on
  * its machines. Everything is evaluated from closed forms; nothing here changes the module. */
+#include "base/poly.h"
+#include "base/side.h"
 #include "passes/plan/plan_internal.h"
 
 /* ---- sizes --------------------------------------------------------------------------------------------------------- */
 
 /* A model's further symbols (an encoder's length) are taken as long as the prompt. */
-static double *symbol_values(const lp_module *module, const lp_request *request, double batch, double s, double p,
-                             double c, lp_arena *arena) {
+static double *symbol_values(const lp_module *module, const lp_compile_request *request, double batch, double s,
+                             double p, double c, lp_arena *arena) {
   const lp_symbols *symbols = &module->symbols;
   double *values = LP_NEW_ARRAY(arena, double, symbols->names.count);
   for (size_t i = 0; i < symbols->names.count; i++)
@@ -22,11 +24,11 @@ static double *symbol_values(const lp_module *module, const lp_request *request,
   return values;
 }
 
-static double size_at(const lp_plan_sizes *sizes, lp_place place, const lp_poly *poly) {
+static double size_at(const lp_plan_sizes *sizes, lp_side place, const lp_poly *poly) {
   return poly ? lp_poly_eval_f64(poly, sizes->value[place], sizes->count) : 0;
 }
 
-static double numel_at(const lp_plan_sizes *sizes, lp_place place, lp_type type) {
+static double numel_at(const lp_plan_sizes *sizes, lp_side place, lp_type type) {
   double product = 1;
   for (int32_t i = 0; i < type.rank; i++)
     product *= size_at(sizes, place, type.dim[i]);
@@ -34,7 +36,7 @@ static double numel_at(const lp_plan_sizes *sizes, lp_place place, lp_type type)
 }
 
 /* What a pass reads and the next one reads again: matrices, keys and values. */
-static double pass_bytes(const lp_plan_sizes *sizes, lp_place place, const lp_block *block) {
+static double pass_bytes(const lp_plan_sizes *sizes, lp_side place, const lp_block *block) {
   double sum = 0;
   LP_FOR_OPS(op, block) {
     for (int32_t i = 1; op->kind == LP_OP_ATTENTION && i <= 2; i++) {
@@ -53,42 +55,42 @@ lp_block *lp_plan_stage_block(const lp_module *module, lp_stage stage) {
   return func ? func->region : NULL;
 }
 
-void lp_plan_sizes_set(lp_plan_sizes *sizes, const lp_module *module, const lp_request *request, lp_stage stage,
+void lp_plan_sizes_set(lp_plan_sizes *sizes, const lp_module *module, const lp_compile_request *request, lp_stage stage,
                        lp_arena *arena) {
   double isl = (double)request->isl, osl = (double)request->osl;
   int64_t halfway = request->isl + request->osl / 2;
   *sizes = (lp_plan_sizes){.request = request, .count = module->symbols.names.count};
-  for (int place = 0; place < LP_PLACE_COUNT; place++) {
-    double batch = (double)request->batch * lp_plan_shared_runs(request, stage, (lp_place)place);
+  for (int place = 0; place < LP_SIDE_COUNT; place++) {
+    double batch = (double)request->batch * lp_plan_shared_runs(request, stage, (lp_side)place);
     sizes->value[place] = stage == LP_STAGE_PREFILL
                               ? symbol_values(module, request, batch, isl, 0, isl + osl, arena)
                               : symbol_values(module, request, batch, 1, (double)halfway, isl + osl, arena);
-    const lp_machine *machine = place == LP_PLACE_DEVICE ? request->device : request->cloud;
+    const lp_machine *machine = place == LP_SIDE_DEVICE ? request->device : request->cloud;
     const lp_block *block = lp_plan_stage_block(module, stage);
     if (machine && block && lp_hw_asks_pass_bytes(machine))
-      sizes->pass_bytes[place] = pass_bytes(sizes, (lp_place)place, block);
+      sizes->pass_bytes[place] = pass_bytes(sizes, (lp_side)place, block);
   }
 }
 
-static double dim_at(const lp_plan_sizes *sizes, lp_place place, const lp_value *value, int32_t axis) {
+static double dim_at(const lp_plan_sizes *sizes, lp_side place, const lp_value *value, int32_t axis) {
   if (!value || value->type.rank <= 0) return 0;
   if (axis < 0) axis += value->type.rank;
   return axis >= 0 && axis < value->type.rank ? size_at(sizes, place, value->type.dim[axis]) : 0;
 }
 
 double lp_plan_value_bytes(const lp_plan_sizes *sizes, lp_type type) {
-  return numel_at(sizes, LP_PLACE_DEVICE, type) * lp_dtype_bits(type.dtype) / 8;
+  return numel_at(sizes, LP_SIDE_DEVICE, type) * lp_dtype_bits(type.dtype) / 8;
 }
 
 /* ---- weights and KV caches ----------------------------------------------------------------------------------------- */
 
-lp_storage lp_plan_weight_storage(const lp_request *request, lp_place place, lp_dtype own) {
-  const char *name = place == LP_PLACE_CLOUD ? request->dtype_cloud : request->dtype_device;
+lp_storage lp_plan_weight_storage(const lp_compile_request *request, lp_side place, lp_dtype own) {
+  const char *name = place == LP_SIDE_CLOUD ? request->dtype_cloud : request->dtype_device;
   lp_storage asked;
   return lp_dtype_is_float(own) && lp_storage_find(name, &asked) ? asked : lp_storage_of(own);
 }
 
-double lp_plan_weight_bytes(const lp_request *request, lp_place place, const lp_op *op, int32_t operand) {
+double lp_plan_weight_bytes(const lp_compile_request *request, lp_side place, const lp_op *op, int32_t operand) {
   lp_type type = op->in[operand].value->type;
   int64_t count;
   if (!lp_type_static_numel(type, &count)) return 0;
@@ -97,8 +99,8 @@ double lp_plan_weight_bytes(const lp_request *request, lp_place place, const lp_
   return (double)count * bits / 8;
 }
 
-double lp_plan_state_bytes(const lp_module *module, const lp_request *request, const lp_op *state, double tokens,
-                           lp_arena *arena) {
+double lp_plan_state_bytes(const lp_module *module, const lp_compile_request *request, const lp_op *state,
+                           double tokens, lp_arena *arena) {
   const lp_attr *shape = lp_op_attr(state, "shape");
   lp_dtype dtype = LP_F32;
   if (!shape || shape->kind != LP_ATTR_POLYS || !lp_dtype_parse(lp_op_str(state, "dtype", "f32"), &dtype)) return 0;
@@ -115,14 +117,14 @@ static int64_t whole(double size) {
   return size < 9e15 ? (int64_t)size : INT64_MAX;
 }
 
-static void linear_facts(const lp_plan_sizes *sizes, lp_place place, const lp_op *op, lp_op_facts *facts) {
+static void linear_facts(const lp_plan_sizes *sizes, lp_side place, const lp_op *op, lp_op_facts *facts) {
   double n = dim_at(sizes, place, lp_op_out(op, 0), -1), rows = numel_at(sizes, place, op->out[0]->type) / n;
   facts->m = whole(rows);
   facts->n = whole(n) * (lp_op_in(op, 4) ? 2 : 1);
   facts->k = whole(dim_at(sizes, place, lp_op_in(op, 0), -1));
 }
 
-static void attention_facts(const lp_plan_sizes *sizes, lp_place place, const lp_op *op, lp_op_facts *facts) {
+static void attention_facts(const lp_plan_sizes *sizes, lp_side place, const lp_op *op, lp_op_facts *facts) {
   bool bshd = lp_streq(lp_op_str(op, "layout", "bhsd"), "bshd");
   const lp_value *q = lp_op_in(op, 0), *k = lp_op_in(op, 1);
   facts->batch = whole(dim_at(sizes, place, q, 0));
@@ -133,7 +135,7 @@ static void attention_facts(const lp_plan_sizes *sizes, lp_place place, const lp
   facts->head_dim = lp_op_i64(op, "head_dim", 1);
 }
 
-static void pointwise_facts(const lp_plan_sizes *sizes, lp_place place, const lp_op *op, lp_op_facts *facts) {
+static void pointwise_facts(const lp_plan_sizes *sizes, lp_side place, const lp_op *op, lp_op_facts *facts) {
   double n = dim_at(sizes, place, lp_op_out(op, 0), -1);
   facts->n = whole(n);
   facts->m = n > 0 ? whole(numel_at(sizes, place, op->out[0]->type) / n) : 0;
@@ -141,7 +143,7 @@ static void pointwise_facts(const lp_plan_sizes *sizes, lp_place place, const lp
 
 /* The type arithmetic is done in: the weight's as the side stores it, else the first operand's. Integer weights are
  * widened to floats; f16 where the machine is faster in it. */
-static lp_dtype arithmetic_dtype(const lp_request *request, const lp_op *op, lp_place place) {
+static lp_dtype arithmetic_dtype(const lp_compile_request *request, const lp_op *op, lp_side place) {
   if (op->kind == LP_OP_LINEAR) {
     lp_dtype stored = lp_plan_weight_storage(request, place, op->in[1].value->type.dtype).dtype;
     return lp_dtype_is_float(stored) ? stored : LP_F16;
@@ -151,7 +153,7 @@ static lp_dtype arithmetic_dtype(const lp_request *request, const lp_op *op, lp_
 }
 
 /* One token for each sequence, where it was measured what that takes. */
-static double draw_ms(const lp_plan_sizes *sizes, lp_place place, const lp_machine *machine, const lp_op *op) {
+static double draw_ms(const lp_plan_sizes *sizes, lp_side place, const lp_machine *machine, const lp_op *op) {
   if (!lp_hw_has_measured(machine, LP_HW_SAMPLE)) return 0;
   lp_op_facts facts = {.dtype = LP_F32, .m = sizes->request->batch};
   facts.n = whole(dim_at(sizes, place, lp_op_out(op, 0), -1));
@@ -159,7 +161,7 @@ static double draw_ms(const lp_plan_sizes *sizes, lp_place place, const lp_machi
   return lp_hw_predict(machine, &facts).time_ms;
 }
 
-static void predict(const lp_plan_sizes *sizes, lp_place place, const lp_machine *machine, const lp_cost *cost,
+static void predict(const lp_plan_sizes *sizes, lp_side place, const lp_machine *machine, const lp_cost *cost,
                     lp_plan_op *item) {
   const lp_op *op = item->op;
   lp_op_facts facts = {.kind = op->kind, .flops = size_at(sizes, place, cost->flops), .bytes = item->bytes[place]};
@@ -181,11 +183,11 @@ static void predict(const lp_plan_sizes *sizes, lp_place place, const lp_machine
 void lp_plan_op_price(const lp_plan_sizes *sizes, const lp_cost *cost, lp_plan_op *item) {
   const lp_op *op = item->op;
   const struct lp_machine *machines[] = {sizes->request->device, sizes->request->cloud};
-  item->flops = size_at(sizes, LP_PLACE_DEVICE, cost->flops);
-  item->macs = size_at(sizes, LP_PLACE_DEVICE, cost->macs);
-  item->elements = size_at(sizes, LP_PLACE_DEVICE, cost->elements);
-  for (int i = 0; i < LP_PLACE_COUNT; i++) {
-    lp_place place = (lp_place)i;
+  item->flops = size_at(sizes, LP_SIDE_DEVICE, cost->flops);
+  item->macs = size_at(sizes, LP_SIDE_DEVICE, cost->macs);
+  item->elements = size_at(sizes, LP_SIDE_DEVICE, cost->elements);
+  for (int i = 0; i < LP_SIDE_COUNT; i++) {
+    lp_side place = (lp_side)i;
     double weight = size_at(sizes, place, cost->weight_bytes), scale = 1;
     double bytes = size_at(sizes, place, cost->bytes_read) + size_at(sizes, place, cost->bytes_written);
     if (op->kind == LP_OP_LINEAR) {

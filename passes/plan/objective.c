@@ -1,4 +1,6 @@
 /* What a plan minimises: cost, latency or energy of the whole request, or a weighted sum of them. */
+#include "base/side.h"
+#include "base/units.h"
 #include "passes/plan/plan_internal.h"
 
 #include <string.h>
@@ -53,7 +55,7 @@ lp_status lp_plan_objective_check(const char *text, lp_diag *diag, lp_loc loc) {
   return read_objective(text, factor, diag, loc);
 }
 
-static void get_factors(const lp_request *request, double factor[QUANTITY_COUNT]) {
+static void get_factors(const lp_compile_request *request, double factor[QUANTITY_COUNT]) {
   memset(factor, 0, QUANTITY_COUNT * sizeof *factor);
   if (!request->objective || lp_streq(request->objective, names[COST])) {
     factor[COST] = 1; /* the usual one, without reading it each time */
@@ -62,21 +64,21 @@ static void get_factors(const lp_request *request, double factor[QUANTITY_COUNT]
   if (read_objective(request->objective, factor, NULL, LP_LOC_NONE) != LP_OK) factor[COST] = 1;
 }
 
-double lp_plan_steps(const lp_request *request, lp_stage stage) {
+double lp_plan_steps(const lp_compile_request *request, lp_stage stage) {
   if (stage == LP_STAGE_PREFILL) return 1;
   return request->osl > 1 ? (double)(request->osl - 1) : 0; /* the first token comes from prefill */
 }
 
-double lp_plan_sessions(const lp_request *request, lp_place place) {
-  return place == LP_PLACE_CLOUD && request->sessions > 1 ? (double)request->sessions : 1;
+double lp_plan_sessions(const lp_compile_request *request, lp_side place) {
+  return place == LP_SIDE_CLOUD && request->sessions > 1 ? (double)request->sessions : 1;
 }
 
 /* Sessions meet in decode, where a step of all is one run; each prompt has a run of its own. */
-double lp_plan_shared_runs(const lp_request *request, lp_stage stage, lp_place place) {
+double lp_plan_shared_runs(const lp_compile_request *request, lp_stage stage, lp_side place) {
   return stage == LP_STAGE_DECODE ? lp_plan_sessions(request, place) : 1;
 }
 
-void lp_plan_weights_get(const lp_request *request, lp_plan_weights *out) {
+void lp_plan_weights_get(const lp_compile_request *request, lp_plan_weights *out) {
   const struct lp_machine *machine[] = {request->device, request->cloud};
   double factor[QUANTITY_COUNT];
   get_factors(request, factor);
@@ -84,16 +86,16 @@ void lp_plan_weights_get(const lp_request *request, lp_plan_weights *out) {
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     double steps = lp_plan_steps(request, (lp_stage)stage);
     out->link[stage] = factor[LATENCY] * steps;
-    for (int place = 0; place < LP_PLACE_COUNT; place++) {
+    for (int place = 0; place < LP_SIDE_COUNT; place++) {
       double price = machine[place] ? machine[place]->figure[LP_HW_PRICE] : 0;
       double power = machine[place] ? machine[place]->figure[LP_HW_POWER] : 0;
-      double own = 1e-3 / lp_plan_shared_runs(request, (lp_stage)stage, (lp_place)place);
+      double own = 1e-3 / lp_plan_shared_runs(request, (lp_stage)stage, (lp_side)place);
       out->busy[stage][place] = steps * (own * (factor[COST] * price + factor[ENERGY] * power) + factor[LATENCY]);
     }
   }
 }
 
-double lp_plan_objective_value(const lp_plan_result *result, const lp_request *request) {
+double lp_plan_objective_value(const lp_plan_result *result, const lp_compile_request *request) {
   double factor[QUANTITY_COUNT];
   get_factors(request, factor);
   return factor[COST] * result->cost_usd + factor[LATENCY] * result->e2e_ms + factor[ENERGY] * result->energy_j;

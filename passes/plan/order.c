@@ -1,9 +1,10 @@
 /* The total order of a split program: turns, each as long as it can be. Sides then change as rarely as the data flow
  * allows, and every change is forced by a value that the turn before it made. */
+#include "base/side.h"
 #include "passes/plan/plan_internal.h"
 
 /* An operator's turn is the first of its side's that is not before what it reads. Program order is topological. */
-int32_t lp_plan_turns(const lp_plan_problem *problem, const lp_place *side, int32_t *turn) {
+int32_t lp_plan_turns(const lp_plan_problem *problem, const lp_side *side, int32_t *turn) {
   int32_t edge = 0, turns = 0;
   for (int32_t i = 0; i < problem->op_count; i++) {
     turn[i] = 0;
@@ -22,7 +23,7 @@ int32_t lp_plan_turns(const lp_plan_problem *problem, const lp_place *side, int3
 }
 
 /* Within a turn, program order. */
-void lp_plan_order_make(const lp_plan_problem *problem, const lp_place *side, lp_arena *arena, lp_plan_order *out) {
+void lp_plan_order_make(const lp_plan_problem *problem, const lp_side *side, lp_arena *arena, lp_plan_order *out) {
   *out = (lp_plan_order){.op = LP_NEW_ARRAY(arena, int32_t, problem->op_count),
                          .turn = LP_NEW_ARRAY(arena, int32_t, problem->op_count)};
   out->turns = lp_plan_turns(problem, side, out->turn);

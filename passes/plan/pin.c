@@ -1,4 +1,5 @@
 /* What the request wants on a side whatever it costs: pinned operators, private layers; and what a KV cache binds. */
+#include "base/side.h"
 #include "passes/plan/plan_internal.h"
 
 #include <fnmatch.h>
@@ -6,17 +7,17 @@
 #include <string.h>
 
 /* "GLOB=device": the length of the glob, and the side. */
-static bool split_pin(const char *text, size_t *length, lp_place *side) {
+static bool split_pin(const char *text, size_t *length, lp_side *side) {
   const char *equals = strrchr(text, '=');
   if (!equals || equals == text) return false;
   *length = (size_t)(equals - text);
-  *side = lp_streq(equals + 1, "cloud") ? LP_PLACE_CLOUD : LP_PLACE_DEVICE;
-  return lp_streq(equals + 1, lp_place_name(*side));
+  *side = lp_streq(equals + 1, "cloud") ? LP_SIDE_CLOUD : LP_SIDE_DEVICE;
+  return lp_streq(equals + 1, lp_side_name(*side));
 }
 
 lp_status lp_plan_pin_check(const char *text, lp_diag *diag, lp_loc loc) {
   size_t length;
-  lp_place side;
+  lp_side side;
   if (split_pin(text, &length, &side)) return LP_OK;
   lp_status status = lp_error(diag, loc, "'%s' is not an operator's name and a side", text);
   lp_note(diag, loc, "such as 'layer.0.*=device' or '*/lm_head/*=cloud'");
@@ -38,7 +39,7 @@ static bool is_named(const lp_plan_op *item, const char *glob) {
   return fnmatch(glob, place, 0) == 0;
 }
 
-static bool is_pinned(const lp_plan_op *item, const char *text, lp_place *side) {
+static bool is_pinned(const lp_plan_op *item, const char *text, lp_side *side) {
   char glob[256];
   size_t length;
   if (!split_pin(text, &length, side) || length >= sizeof glob) return false;
@@ -47,17 +48,17 @@ static bool is_pinned(const lp_plan_op *item, const char *text, lp_place *side) 
   return is_named(item, glob);
 }
 
-static int8_t pin_of(const lp_plan_op *item, const lp_request *request) {
+static int8_t pin_of(const lp_plan_op *item, const lp_compile_request *request) {
   int8_t pin = -1;
-  if (request->keep_private && item->layer < request->private_layers) pin = LP_PLACE_DEVICE;
+  if (request->keep_private && item->layer < request->private_layers) pin = LP_SIDE_DEVICE;
   for (int32_t i = 0; i < request->pin_count; i++) {
-    lp_place side;
+    lp_side side;
     if (is_pinned(item, request->pins[i], &side)) pin = (int8_t)side;
   }
   return pin;
 }
 
-void lp_plan_pin(lp_plan_problem *problem, const lp_request *request) {
+void lp_plan_pin(lp_plan_problem *problem, const lp_compile_request *request) {
   for (int32_t i = 0; i < problem->op_count; i++)
     problem->ops[i].pin = pin_of(&problem->ops[i], request);
   for (int32_t i = 0; i < problem->op_count; i++) { /* a cache takes all its users along */
@@ -67,12 +68,12 @@ void lp_plan_pin(lp_plan_problem *problem, const lp_request *request) {
   }
 }
 
-lp_status lp_plan_pin_used(const lp_plan_problem *problem, const lp_request *request, lp_diag *diag) {
+lp_status lp_plan_pin_used(const lp_plan_problem *problem, const lp_compile_request *request, lp_diag *diag) {
   if (request->keep_private && request->private_layers > problem->layer_count)
     return lp_error(diag, LP_LOC_FILE("--private"), "%" PRId64 " layers: the model has %" PRId32,
                     request->private_layers, problem->layer_count);
   for (int32_t i = 0; i < request->pin_count; i++) {
-    lp_place side;
+    lp_side side;
     int32_t at = 0;
     while (at < problem->op_count && !is_pinned(&problem->ops[at], request->pins[i], &side))
       at++;
@@ -85,17 +86,17 @@ lp_status lp_plan_pin_used(const lp_plan_problem *problem, const lp_request *req
 }
 
 /* A cache lives where op.kv_append puts it; whoever reads it goes there. */
-void lp_plan_settle(const lp_plan_problem *problem, lp_place *side) {
+void lp_plan_settle(const lp_plan_problem *problem, lp_side *side) {
   int8_t *of_state = lp_alloc((size_t)problem->state_count + 1); /* 0 unknown, else side + 1 */
   for (int32_t i = 0; i < problem->op_count; i++) {
     const lp_plan_op *item = &problem->ops[i];
-    if (item->pin >= 0) side[i] = (lp_place)item->pin;
+    if (item->pin >= 0) side[i] = (lp_side)item->pin;
     if (item->state >= 0 && item->op->kind == LP_OP_KV_APPEND && !of_state[item->state])
       of_state[item->state] = (int8_t)(side[i] + 1);
   }
   for (int32_t i = 0; i < problem->op_count; i++) {
     int32_t state = problem->ops[i].state;
-    if (state >= 0 && of_state[state]) side[i] = (lp_place)(of_state[state] - 1);
+    if (state >= 0 && of_state[state]) side[i] = (lp_side)(of_state[state] - 1);
   }
   free(of_state);
 }

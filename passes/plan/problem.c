@@ -1,4 +1,6 @@
 /* The plan problem: operators, values and KV caches of each stage. Their numbers at the workload: numbers.c. */
+#include "base/map.h"
+#include "base/side.h"
 #include "passes/plan/family/family.h"
 
 #include <assert.h>
@@ -8,10 +10,10 @@
 /* What is shared while both stages are built. */
 typedef struct {
   lp_module *module;
-  const lp_request *request;
+  const lp_compile_request *request;
   lp_arena *arena;
   lp_map *weights; /* key -> id + 1 */
-  LP_VEC(double) weight_size[LP_PLACE_COUNT];
+  LP_VEC(double) weight_size[LP_SIDE_COUNT];
   int32_t *group;    /* [state] -> representative state (union-find) */
   int32_t *group_id; /* [state] -> dense id of its group, by representative */
   int32_t state_count, group_count;
@@ -41,8 +43,8 @@ static int32_t weight_id(builder *b, const lp_op *op, int32_t operand) {
   if (!known) {
     known = lp_map_count(b->weights) + 1;
     lp_map_put(b->weights, lp_buf_text(&key), (void *)(uintptr_t)known);
-    for (int place = 0; place < LP_PLACE_COUNT; place++)
-      lp_vec_push(&b->weight_size[place], lp_plan_weight_bytes(b->request, (lp_place)place, op, operand));
+    for (int place = 0; place < LP_SIDE_COUNT; place++)
+      lp_vec_push(&b->weight_size[place], lp_plan_weight_bytes(b->request, (lp_side)place, op, operand));
   }
   lp_buf_free(&key);
   return (int32_t)known - 1;
@@ -275,8 +277,8 @@ static lp_block *plan_block(const lp_module *module, lp_stage stage, int32_t pla
 }
 
 static void share_totals(builder *b, lp_plan_problem out[LP_STAGE_COUNT]) {
-  const double *sizes[LP_PLACE_COUNT];
-  for (int place = 0; place < LP_PLACE_COUNT; place++) {
+  const double *sizes[LP_SIDE_COUNT];
+  for (int place = 0; place < LP_SIDE_COUNT; place++) {
     double *copy = LP_NEW_ARRAY(b->arena, double, b->weight_size[place].count);
     for (size_t i = 0; i < b->weight_size[place].count; i++)
       copy[i] = b->weight_size[place].data[i];
@@ -290,17 +292,17 @@ static void share_totals(builder *b, lp_plan_problem out[LP_STAGE_COUNT]) {
     out[stage].state_count = b->group_count;
     out[stage].state_size = full;
     out[stage].state_prompt_size = prompt;
-    for (int place = 0; place < LP_PLACE_COUNT; place++)
+    for (int place = 0; place < LP_SIDE_COUNT; place++)
       out[stage].weight_size[place] = sizes[place];
   }
 }
 
-lp_status lp_plan_build(lp_module *module, const lp_request *request, lp_arena *arena,
+lp_status lp_plan_build(lp_module *module, const lp_compile_request *request, lp_arena *arena,
                         lp_plan_problem out[LP_STAGE_COUNT], lp_diag *diag) {
   return lp_plan_build_of(module, request, 0, arena, out, diag);
 }
 
-lp_status lp_plan_build_of(lp_module *module, const lp_request *request, int32_t plan, lp_arena *arena,
+lp_status lp_plan_build_of(lp_module *module, const lp_compile_request *request, int32_t plan, lp_arena *arena,
                            lp_plan_problem out[LP_STAGE_COUNT], lp_diag *diag) {
   lp_block *blocks[LP_STAGE_COUNT];
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
@@ -318,10 +320,10 @@ lp_status lp_plan_build_of(lp_module *module, const lp_request *request, int32_t
   return LP_OK;
 }
 
-void lp_plan_sides(const lp_plan_problem problem[LP_STAGE_COUNT], lp_place *side[LP_STAGE_COUNT], lp_arena *arena) {
+void lp_plan_sides(const lp_plan_problem problem[LP_STAGE_COUNT], lp_side *side[LP_STAGE_COUNT], lp_arena *arena) {
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
-    side[stage] = LP_NEW_ARRAY(arena, lp_place, problem[stage].op_count);
+    side[stage] = LP_NEW_ARRAY(arena, lp_side, problem[stage].op_count);
     for (int32_t i = 0; i < problem[stage].op_count; i++)
-      if (lp_streq(lp_op_str(problem[stage].ops[i].op, "side", NULL), "cloud")) side[stage][i] = LP_PLACE_CLOUD;
+      if (lp_streq(lp_op_str(problem[stage].ops[i].op, "side", NULL), "cloud")) side[stage][i] = LP_SIDE_CLOUD;
   }
 }

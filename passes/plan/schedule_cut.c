@@ -1,44 +1,45 @@
 /* The plain placements: all on one side, and a single cut between two layers that both stages share. */
+#include "base/side.h"
 #include "passes/plan/plan_internal.h"
 
 #include <string.h>
 
-void lp_plan_fill(const lp_plan_problem *problem, lp_place place, lp_place *side) {
+void lp_plan_fill(const lp_plan_problem *problem, lp_side place, lp_side *side) {
   for (int32_t i = 0; i < problem->op_count; i++)
     side[i] = place;
 }
 
-void lp_plan_fill_cut(const lp_plan_problem *problem, int64_t cut, lp_place *side) {
+void lp_plan_fill_cut(const lp_plan_problem *problem, int64_t cut, lp_side *side) {
   for (int32_t i = 0; i < problem->op_count; i++) {
     const lp_plan_op *item = &problem->ops[i];
-    side[i] = item->layer < cut ? LP_PLACE_DEVICE : LP_PLACE_CLOUD;
+    side[i] = item->layer < cut ? LP_SIDE_DEVICE : LP_SIDE_CLOUD;
   }
 }
 
-static lp_status place_device(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request,
-                              lp_place *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
+static lp_status place_device(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
+                              lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
   (void)request, (void)scratch, (void)proof, (void)diag;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-    lp_plan_fill(&problem[stage], LP_PLACE_DEVICE, side[stage]);
+    lp_plan_fill(&problem[stage], LP_SIDE_DEVICE, side[stage]);
   return LP_OK;
 }
 
-static lp_status place_cloud(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request,
-                             lp_place *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
+static lp_status place_cloud(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
+                             lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
   (void)request, (void)scratch, (void)proof, (void)diag;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-    lp_plan_fill(&problem[stage], LP_PLACE_CLOUD, side[stage]);
+    lp_plan_fill(&problem[stage], LP_SIDE_CLOUD, side[stage]);
   return LP_OK;
 }
 
-static void fill_both(const lp_plan_problem problem[LP_STAGE_COUNT], int64_t cut, lp_place *side[LP_STAGE_COUNT]) {
+static void fill_both(const lp_plan_problem problem[LP_STAGE_COUNT], int64_t cut, lp_side *side[LP_STAGE_COUNT]) {
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     lp_plan_fill_cut(&problem[stage], cut, side[stage]);
 }
 
 /* Every cut, both ends included; among equals the one that leaves most on the device. */
-static lp_status place_layer(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request,
-                             lp_place *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
+static lp_status place_layer(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
+                             lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
   (void)scratch, (void)proof, (void)diag;
   int64_t best = 0;
   lp_plan_result best_result = {0};
@@ -63,46 +64,46 @@ static int32_t find_node(const lp_plan_problem *problem, const char *node) {
   for (int32_t i = 0; i < problem->op_count; i++) {
     const lp_op *op = problem->ops[i].op;
     if (lp_streq(op->loc.node, node) || lp_streq(lp_op_str(op, "name", NULL), node)) found = i;
-    total += problem->ops[i].flops + problem->ops[i].bytes[LP_PLACE_DEVICE];
+    total += problem->ops[i].flops + problem->ops[i].bytes[LP_SIDE_DEVICE];
   }
   if (!lp_streq(node, "auto")) return found;
   for (int32_t i = 0; i < problem->op_count; i++) {
-    sum += problem->ops[i].flops + problem->ops[i].bytes[LP_PLACE_DEVICE];
+    sum += problem->ops[i].flops + problem->ops[i].bytes[LP_SIDE_DEVICE];
     if (2 * sum >= total) return i;
   }
   return problem->op_count - 1;
 }
 
 /* The node, what it needs, and what shares a KV cache with these, on the device. */
-static void fill_ancestors(const lp_plan_problem *problem, int32_t node, lp_place *side, lp_arena *scratch) {
+static void fill_ancestors(const lp_plan_problem *problem, int32_t node, lp_side *side, lp_arena *scratch) {
   bool *cached = LP_NEW_ARRAY(scratch, bool, problem->state_count);
-  lp_plan_fill(problem, LP_PLACE_CLOUD, side);
-  side[node] = LP_PLACE_DEVICE;
+  lp_plan_fill(problem, LP_SIDE_CLOUD, side);
+  side[node] = LP_SIDE_DEVICE;
   for (bool changed = true; changed;) {
     changed = false;
     for (int32_t i = problem->edge_count; i-- > 0;) {
       const lp_plan_edge *edge = &problem->edges[i];
-      if (edge->producer < 0 || side[edge->consumer] != LP_PLACE_DEVICE || side[edge->producer] == LP_PLACE_DEVICE)
+      if (edge->producer < 0 || side[edge->consumer] != LP_SIDE_DEVICE || side[edge->producer] == LP_SIDE_DEVICE)
         continue;
-      side[edge->producer] = LP_PLACE_DEVICE;
+      side[edge->producer] = LP_SIDE_DEVICE;
       changed = true;
     }
     for (int32_t i = 0; i < problem->op_count; i++) {
       int32_t state = problem->ops[i].state;
       if (state < 0) continue;
-      if (side[i] == LP_PLACE_DEVICE) {
+      if (side[i] == LP_SIDE_DEVICE) {
         changed |= !cached[state];
         cached[state] = true;
       } else if (cached[state]) {
-        side[i] = LP_PLACE_DEVICE;
+        side[i] = LP_SIDE_DEVICE;
         changed = true;
       }
     }
   }
 }
 
-static lp_status place_cut(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request,
-                           lp_place *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
+static lp_status place_cut(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
+                           lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
   (void)proof;
   if (!request->cut_node) {
     if (request->cut < 0 || request->cut > problem[0].layer_count)

@@ -4,12 +4,13 @@
  * its bound, the next one moves to the cloud. Communication is ignored, as the paper ignores it. The paper counts linear
  * and attention operators alone: all others cost nothing here and follow their producer, the latest one where there are
  * several. The operators of one KV cache move with the attention that reads it; writing the cache is not counted. */
+#include "base/side.h"
 #include "passes/plan/plan_internal.h"
 
 /* Algorithm 1 moves these in order; one unit is an operator or all operators of a group of KV caches. */
 typedef struct {
   const lp_plan_problem *problem;
-  lp_place *side;
+  lp_side *side;
   bool *moved; /* [op_count] */
   double total_ms;
 } greedy;
@@ -18,15 +19,15 @@ static bool is_placed(const lp_plan_op *item) {
   return !item->free && (lp_op_has(item->op, LP_LINEAR_OP) || lp_op_has(item->op, LP_ATTENTION_OP));
 }
 
-static double counted_ms(const lp_plan_op *item, lp_place place) {
+static double counted_ms(const lp_plan_op *item, lp_side place) {
   return is_placed(item) && item->op->kind != LP_OP_KV_APPEND ? item->ms[place] : 0;
 }
 
 static void move_one(greedy *g, int32_t index) {
   const lp_plan_op *item = &g->problem->ops[index];
   g->moved[index] = true;
-  g->side[index] = LP_PLACE_CLOUD;
-  g->total_ms += counted_ms(item, LP_PLACE_CLOUD) - counted_ms(item, LP_PLACE_DEVICE);
+  g->side[index] = LP_SIDE_CLOUD;
+  g->total_ms += counted_ms(item, LP_SIDE_CLOUD) - counted_ms(item, LP_SIDE_DEVICE);
 }
 
 static void move_unit(greedy *g, int32_t index) {
@@ -51,16 +52,16 @@ static void follow_producers(greedy *g) {
       int32_t producer = problem->edges[edge].producer;
       if (producer > latest && !problem->ops[producer].free) latest = producer;
     }
-    if (!is_placed(&problem->ops[i])) g->side[i] = latest < 0 ? LP_PLACE_DEVICE : g->side[latest];
+    if (!is_placed(&problem->ops[i])) g->side[i] = latest < 0 ? LP_SIDE_DEVICE : g->side[latest];
   }
 }
 
 /* Returns the stage's time as the algorithm sees it. */
-static double place_stage(const lp_plan_problem *problem, double bound_ms, lp_place *side, lp_arena *scratch) {
+static double place_stage(const lp_plan_problem *problem, double bound_ms, lp_side *side, lp_arena *scratch) {
   greedy g = {.problem = problem, .side = side, .moved = LP_NEW_ARRAY(scratch, bool, problem->op_count)};
-  lp_plan_fill(problem, LP_PLACE_DEVICE, side);
+  lp_plan_fill(problem, LP_SIDE_DEVICE, side);
   for (int32_t i = 0; i < problem->op_count; i++)
-    g.total_ms += counted_ms(&problem->ops[i], LP_PLACE_DEVICE);
+    g.total_ms += counted_ms(&problem->ops[i], LP_SIDE_DEVICE);
   if (bound_ms > 0) {
     move_kind(&g, LP_LINEAR_OP, bound_ms);
     move_kind(&g, LP_ATTENTION_OP, bound_ms);
@@ -69,15 +70,15 @@ static double place_stage(const lp_plan_problem *problem, double bound_ms, lp_pl
   return g.total_ms;
 }
 
-double lp_greedy_place_stage(const lp_plan_problem *problem, double bound_ms, lp_place *side) {
+double lp_greedy_place_stage(const lp_plan_problem *problem, double bound_ms, lp_side *side) {
   lp_arena *scratch = lp_arena_create();
   double ms = place_stage(problem, bound_ms, side, scratch);
   lp_arena_free(scratch);
   return ms;
 }
 
-static lp_status place(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request,
-                       lp_place *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
+static lp_status place(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
+                       lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
   (void)proof;
   const double bound_ms[LP_STAGE_COUNT] = {request->ttft_ms, request->tpot_ms};
   static const char *const bound_names[LP_STAGE_COUNT] = {"TTFT", "TPOT"};

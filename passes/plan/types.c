@@ -1,5 +1,6 @@
 /* Chooses the types of weights where the request leaves them to the planner: the most precise ones with which a plan meets
  * the SLA and fits both memories; among equally precise ones those of the better plan. */
+#include "base/side.h"
 #include "passes/plan/plan_internal.h"
 
 #include <math.h>
@@ -29,7 +30,7 @@ typedef struct {
 } choices;
 
 typedef struct {
-  const char *name[LP_PLACE_COUNT];
+  const char *name[LP_SIDE_COUNT];
   double error;
 } pair;
 
@@ -62,12 +63,12 @@ static void find_choices(const char *asked, const lp_machine *machine, double bi
 }
 
 /* By error; equal ones in the order of their making. */
-static int make_pairs(const choices of[LP_PLACE_COUNT], pair *out) {
+static int make_pairs(const choices of[LP_SIDE_COUNT], pair *out) {
   int count = 0;
-  for (int d = 0; d < of[LP_PLACE_DEVICE].count; d++)
-    for (int c = 0; c < of[LP_PLACE_CLOUD].count; c++) {
-      pair made = {{of[LP_PLACE_DEVICE].name[d], of[LP_PLACE_CLOUD].name[c]},
-                   of[LP_PLACE_DEVICE].error[d] + of[LP_PLACE_CLOUD].error[c]};
+  for (int d = 0; d < of[LP_SIDE_DEVICE].count; d++)
+    for (int c = 0; c < of[LP_SIDE_CLOUD].count; c++) {
+      pair made = {{of[LP_SIDE_DEVICE].name[d], of[LP_SIDE_CLOUD].name[c]},
+                   of[LP_SIDE_DEVICE].error[d] + of[LP_SIDE_CLOUD].error[c]};
       int at = count++;
       for (; at > 0 && out[at - 1].error > made.error; at--)
         out[at] = out[at - 1];
@@ -76,17 +77,17 @@ static int make_pairs(const choices of[LP_PLACE_COUNT], pair *out) {
   return count;
 }
 
-static lp_request with_types(const lp_request *request, const pair *types_of) {
-  lp_request changed = *request;
-  changed.dtype_device = types_of->name[LP_PLACE_DEVICE];
-  changed.dtype_cloud = types_of->name[LP_PLACE_CLOUD];
+static lp_compile_request with_types(const lp_compile_request *request, const pair *types_of) {
+  lp_compile_request changed = *request;
+  changed.dtype_device = types_of->name[LP_SIDE_DEVICE];
+  changed.dtype_cloud = types_of->name[LP_SIDE_CLOUD];
   return changed;
 }
 
-static lp_status plan(lp_module *module, const lp_request *request, lp_plan_result *out, lp_diag *diag) {
+static lp_status plan(lp_module *module, const lp_compile_request *request, lp_plan_result *out, lp_diag *diag) {
   lp_arena *scratch = lp_arena_create();
   lp_plan_problem problem[LP_STAGE_COUNT];
-  lp_place *side[LP_STAGE_COUNT];
+  lp_side *side[LP_STAGE_COUNT];
   const char *scheduler = request->scheduler ? request->scheduler : lp_scheduler_default;
   lp_status status = lp_plan_build(module, request, scratch, problem, diag);
   if (status == LP_OK) status = lp_plan_choose(problem, scheduler, request, side, NULL, scratch, diag);
@@ -96,19 +97,19 @@ static lp_status plan(lp_module *module, const lp_request *request, lp_plan_resu
   return status;
 }
 
-lp_status lp_plan_choose_types(lp_module *module, lp_request *request, lp_diag *diag) {
+lp_status lp_plan_choose_types(lp_module *module, lp_compile_request *request, lp_diag *diag) {
   bool device = lp_streq(request->dtype_device, LP_DTYPE_AUTO), cloud = lp_streq(request->dtype_cloud, LP_DTYPE_AUTO);
   if (!device && !cloud) return LP_OK;
-  choices of[LP_PLACE_COUNT];
+  choices of[LP_SIDE_COUNT];
   double bits = file_bits(module);
-  find_choices(request->dtype_device, request->device, bits, &of[LP_PLACE_DEVICE]);
-  find_choices(request->dtype_cloud, request->cloud, bits, &of[LP_PLACE_CLOUD]);
+  find_choices(request->dtype_device, request->device, bits, &of[LP_SIDE_DEVICE]);
+  find_choices(request->dtype_cloud, request->cloud, bits, &of[LP_SIDE_CLOUD]);
   pair pairs[MOST_PAIRS] = {{.error = 0}};
   int count = make_pairs(of, pairs), best = 0;
   lp_plan_result least = {0};
   for (int i = 0; i < count; i++) {
     if (least.feasible && pairs[i].error > pairs[best].error) break;
-    lp_request changed = with_types(request, &pairs[i]);
+    lp_compile_request changed = with_types(request, &pairs[i]);
     lp_plan_result result;
     LP_TRY(plan(module, &changed, &result, diag));
     if (i > 0 && lp_plan_compare(&result, &least, request) >= 0) continue;

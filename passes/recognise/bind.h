@@ -2,6 +2,7 @@
 #ifndef LP_PASSES_BIND_INTERNAL_H
 #define LP_PASSES_BIND_INTERNAL_H
 
+#include "base/poly.h"
 #include "ir/ir.h"
 
 typedef struct {

@@ -2,8 +2,9 @@
  * keys and values between steps, masks and positions that follow from the sizes alone. Afterwards the batch is b, the new
  * tokens are s, the past is p in every type; attention_mask and position_ids are computed, no longer inputs; the function
  * says in `input_roles`, `output_roles` and `past_pair` what the rest is for. */
-#include "passes/recognise/bind.h"
+#include "base/poly.h"
 #include "passes/passes.h"
+#include "passes/recognise/bind.h"
 
 #include <string.h>
 

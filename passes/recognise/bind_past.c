@@ -1,6 +1,7 @@
 /* Which inputs are past keys and values, and which outputs they become. Exporters agree on no names; these are those of
  * optimum ("past_key_values.0.key" -> "present.0.key"), of ONNX Runtime ("past_0" -> "present_0", "past_key_self_0") and
  * of transformers ("past_key_values_0_key"). */
+#include "base/poly.h"
 #include "passes/recognise/bind.h"
 
 #include <stdlib.h>

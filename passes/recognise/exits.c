@@ -3,6 +3,7 @@
  *
  * An exit N stands behind N layers. The exits end as the last results of @main, in ascending order; the function's
  * `exits` (i64s) has their numbers. */
+#include "base/units.h"
 #include "passes/passes.h"
 
 #include <string.h>
@@ -269,7 +270,7 @@ static lp_status read_layers(const char *text, lp_pass_context *context, exits_p
 }
 
 static lp_status run(lp_module *module, lp_pass_context *context) {
-  const lp_request *request = context->request;
+  const lp_compile_request *request = context->request;
   exits_pass e = {
       .module = module, .func = lp_module_find_func(module, "main"), .diag = context->diag, .last_layer = -1};
   const char *text = lp_pass_option(context, "layers");

@@ -1,7 +1,8 @@
 /* fold: computes what does not depend on the input, and removes what exporters leave: casts, reshapes and copies that do
  * nothing, doubled shape arithmetic, operators no one uses. It never reads a weight and never makes a large constant. */
-#include "passes/build.h"
 #include "passes/recognise/fold.h"
+#include "base/poly.h"
+#include "passes/build.h"
 #include "passes/passes.h"
 
 enum { MAX_BYTES = 65536, MAX_ROUNDS = 8 };

@@ -1,5 +1,7 @@
 /* Merges what is equal: constants, weights and pure operators of one block, so that exporters' repeated shape arithmetic,
  * positions and masks are there once. */
+#include "base/map.h"
+#include "base/poly.h"
 #include "passes/recognise/fold.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /* Recognises softmax(scores of q.k^T) . v as Attention: scales before the product, batch and heads on one axis, keys
  * transposed before or after they join the past, repeated key and value heads (GQA), probabilities guarded against empty
  * rows. What lies between product and softmax is recognise_scores.c's. */
+#include "base/poly.h"
 #include "passes/recognise/recognise.h"
 
 #include <math.h>

@@ -1,6 +1,7 @@
 /* Recognises masks by evaluating them at several sizes. A mask that depends on sizes alone may equal "key j may be seen by
  * query i of the last s", all of it or a window of it, everywhere; then it goes. One that adds to what may be seen is ALiBi
  * when it falls evenly with the distance, or any other bias of two positions; attention is causal all the same. */
+#include "base/poly.h"
 #include "passes/recognise/recognise.h"
 
 #include <math.h>

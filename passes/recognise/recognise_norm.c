@@ -1,5 +1,6 @@
 /* Recognises x / sqrt(mean(x^2) + eps) * w as RMSNormalization and (x - mean(x)) / sqrt(...) * w + b as
  * LayerNormalization, whatever order and casts an exporter chose. */
+#include "base/poly.h"
 #include "passes/recognise/recognise.h"
 
 #include <math.h>

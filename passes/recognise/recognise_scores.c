@@ -1,6 +1,7 @@
 /* What exporters put between q.k^T and its softmax, as what Attention takes: scale, soft cap, one mask. Scales, tanh, sums
  * and selections are followed by algebra. What else there is (masks that multiply, lower bounds) is evaluated: it passes
  * when each score comes out scaled and shifted by an amount that no score changes, or masked whatever it was. */
+#include "base/poly.h"
 #include "passes/recognise/recognise.h"
 
 #include <math.h>

@@ -4,6 +4,8 @@
  * its comm.recv for every value of the turn that the other side will read, once per value. Operators of positions alone
  * ("both") are copied to each side that reads them, before their first reader. Where the stages keep a KV cache on
  * different sides, @prefill ends with comm.kv_move. */
+#include "base/poly.h"
+#include "base/side.h"
 #include "passes/plan/family/family.h"
 
 #include <stdlib.h>
@@ -12,7 +14,7 @@ typedef struct {
   lp_module *module;
   lp_block *block;
   const lp_plan_problem *problem;
-  const lp_place *side;
+  const lp_side *side;
   lp_plan_order order;
   LP_VEC(lp_value *) crossing; /* in order of turn, then of first reader */
   LP_VEC(int32_t) turn;        /* of each crossing value */
@@ -21,7 +23,7 @@ typedef struct {
 
 /* What is known of a free operator: its copies. Hangs on op->scratch while a stage is written. */
 typedef struct {
-  lp_op *copy[LP_PLACE_COUNT];
+  lp_op *copy[LP_SIDE_COUNT];
 } free_copies;
 
 /* ---- values --------------------------------------------------------------------------------------------------------- */
@@ -30,13 +32,13 @@ static bool is_free_value(const lp_value *value) {
   return value->def && lp_streq(lp_op_str(value->def, "side", NULL), "both");
 }
 
-static lp_place value_side(const lp_value *value) {
-  return value->def && lp_streq(lp_op_str(value->def, "side", NULL), "cloud") ? LP_PLACE_CLOUD : LP_PLACE_DEVICE;
+static lp_side value_side(const lp_value *value) {
+  return value->def && lp_streq(lp_op_str(value->def, "side", NULL), "cloud") ? LP_SIDE_CLOUD : LP_SIDE_DEVICE;
 }
 
 typedef struct {
   comm_stage *stage;
-  lp_place side;
+  lp_side side;
 } resolver;
 
 /* The value as `side` reads it: itself, its copy, or what was received. */
@@ -47,7 +49,7 @@ static lp_value *resolve(void *user, lp_value *value) {
     free_copies *copies = value->def->scratch;
     if (!copies->copy[r->side]) {
       lp_op *copy = lp_op_clone(r->stage->module, value->def, resolve, user);
-      lp_op_set_str(r->stage->module, copy, "side", lp_place_name(r->side));
+      lp_op_set_str(r->stage->module, copy, "side", lp_side_name(r->side));
       lp_op_append(r->stage->block, copy);
       copies->copy[r->side] = copy;
     }
@@ -56,7 +58,7 @@ static lp_value *resolve(void *user, lp_value *value) {
   return value_side(value) == r->side ? value : value->scratch;
 }
 
-static void resolve_operands(comm_stage *stage, lp_op *op, lp_place side) {
+static void resolve_operands(comm_stage *stage, lp_op *op, lp_side side) {
   resolver r = {stage, side};
   for (int32_t i = 0; i < op->in_count; i++) {
     lp_value *value = op->in[i].value;
@@ -71,7 +73,7 @@ static int32_t value_turn(const comm_stage *stage, const lp_value *value) {
   return value->def ? stage->order.turn[(intptr_t)value->def->scratch - 1] : 0;
 }
 
-static void note_crossings(comm_stage *stage, const lp_op *op, lp_place side) {
+static void note_crossings(comm_stage *stage, const lp_op *op, lp_side side) {
   for (int32_t i = 0; i < op->in_count; i++) {
     lp_value *value = op->in[i].value;
     if (!value || lp_value_is_constant(value) || is_free_value(value)) continue;
@@ -89,13 +91,13 @@ static const char *value_label(const lp_value *value) {
 
 static void emit_crossing(comm_stage *stage, lp_value *value) {
   lp_module *module = stage->module;
-  lp_place from = value_side(value);
+  lp_side from = value_side(value);
   lp_loc loc = value->def ? value->def->loc : LP_LOC_NONE;
   lp_op *pair[] = {lp_op_create(module, LP_OP_COMM_SEND, loc, 1, &value, 0, NULL),
                    lp_op_create(module, LP_OP_COMM_RECV, loc, 0, NULL, 1, &value->type)};
   for (size_t i = 0; i < LP_COUNT(pair); i++) {
-    lp_op_set_str(module, pair[i], "from", lp_place_name(from));
-    lp_op_set_str(module, pair[i], "to", lp_place_name(lp_place_other(from)));
+    lp_op_set_str(module, pair[i], "from", lp_side_name(from));
+    lp_op_set_str(module, pair[i], "to", lp_side_name(lp_side_other(from)));
     lp_op_set_i64(module, pair[i], "tag", stage->tag);
     if (value_label(value)) lp_op_set_str(module, pair[i], "name", value_label(value));
     lp_op_append(stage->block, pair[i]);
@@ -148,7 +150,7 @@ static void emit_ops(comm_stage *stage) {
 
 /* Results stay where they are computed; what depends on nothing is computed on the device. */
 static void emit_end(comm_stage *stage, lp_op *end) {
-  resolver device = {stage, LP_PLACE_DEVICE};
+  resolver device = {stage, LP_SIDE_DEVICE};
   for (int32_t i = 0; i < end->in_count; i++)
     if (end->in[i].value && is_free_value(end->in[i].value)) lp_op_set_in(end, i, resolve(&device, end->in[i].value));
   lp_op_append(stage->block, end);
@@ -162,7 +164,7 @@ static void drop_originals(const lp_plan_problem *problem) {
   }
 }
 
-static void write_stage(lp_module *module, lp_op *func, const lp_plan_problem *problem, const lp_place *side,
+static void write_stage(lp_module *module, lp_op *func, const lp_plan_problem *problem, const lp_side *side,
                         lp_arena *arena) {
   comm_stage stage = {.module = module, .block = func->region, .problem = problem, .side = side};
   lp_plan_order_make(problem, side, arena, &stage.order);
@@ -256,7 +258,7 @@ static lp_status write_plan(lp_module *module, int32_t plan, lp_pass_context *co
   if (written[LP_STAGE_PREFILL]) return LP_OK; /* and with it its decode */
   lp_plan_problem problem[LP_STAGE_COUNT];
   LP_TRY(lp_plan_build_of(module, context->request, plan, context->scratch, problem, context->diag));
-  lp_place *side[LP_STAGE_COUNT];
+  lp_side *side[LP_STAGE_COUNT];
   lp_plan_sides(problem, side, context->scratch);
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     if (!written[stage]) LP_TRY(check_free(&problem[stage], context->diag));

@@ -2,6 +2,7 @@
  * side's turn, becomes one function of emitted code. What an early exit alone needs is a run of its own, so that it can be
  * left out when nobody asks for the exit; its operators carry `exit` (i64: which of the function's exits). With profile=true
  * functions say `profiled`: their code tells when each operator begins. */
+#include "base/side.h"
 #include "passes/plan/plan_internal.h"
 
 /* ---- whom an operator works for -------------------------------------------------------------------------------------- */
@@ -38,13 +39,13 @@ static void find_exit_ops(const lp_op *func) {
 /* ---- segments -------------------------------------------------------------------------------------------------------- */
 
 static void outline_func(lp_module *module, lp_op *func, bool profile) {
-  int64_t next[LP_PLACE_COUNT] = {0, 0};
+  int64_t next[LP_SIDE_COUNT] = {0, 0};
   int running = -1, whom = FOR_ALL; /* the side of the open segment, -1 none, and whom it works for */
   find_exit_ops(func);
   LP_FOR_OPS(op, func->region) {
     if (lp_op_has(op, LP_COMM)) running = -1;
     if (!lp_plan_is_placeable(op)) continue;
-    int side = lp_op_on(op, "cloud") ? LP_PLACE_CLOUD : LP_PLACE_DEVICE;
+    int side = lp_op_on(op, "cloud") ? LP_SIDE_CLOUD : LP_SIDE_DEVICE;
     if (side != running || served_by(op) != whom) next[side]++;
     running = side;
     whom = served_by(op);

@@ -1,5 +1,7 @@
 /* place: asks a scheduler for the side of every operator and writes @prefill and @decode in place of @main, each
  * operator with its side and its times. Where no plan meets the SLA, the best one is written and the status says so. */
+#include "base/side.h"
+#include "base/units.h"
 #include "passes/plan/family/family.h"
 
 #include <string.h>
@@ -7,7 +9,7 @@
 /* ---- the request, changed by the pass's own options ---------------------------------------------------------------- */
 
 typedef struct {
-  lp_request request;
+  lp_compile_request request;
   lp_machine *device, *cloud; /* loaded here; NULL when the caller's are used */
   lp_link *link;
 } place_request;
@@ -41,7 +43,7 @@ static lp_status read_machines(const lp_pass_context *context, place_request *ou
 
 static lp_status read_request(const lp_pass_context *context, place_request *out) {
   *out = (place_request){.request = *context->request};
-  lp_request *request = &out->request;
+  lp_compile_request *request = &out->request;
   LP_TRY(read_count(context, "isl", 1, &request->isl));
   LP_TRY(read_count(context, "osl", 0, &request->osl));
   LP_TRY(read_count(context, "batch", 1, &request->batch));
@@ -65,7 +67,7 @@ static void release_request(place_request *request) {
 /* ---- choosing ------------------------------------------------------------------------------------------------------- */
 
 /* A device without a cloud has nothing to choose. */
-static const char *scheduler_name(const lp_request *request) {
+static const char *scheduler_name(const lp_compile_request *request) {
   if (request->device && !request->cloud) return "device-only";
   return request->scheduler ? request->scheduler : lp_scheduler_default;
 }
@@ -81,10 +83,10 @@ static lp_status find_scheduler(const char *name, const lp_scheduler **out, lp_d
 }
 
 static lp_status choose(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_scheduler *scheduler,
-                        const lp_request *request, lp_place *side[LP_STAGE_COUNT], lp_plan_proof *proof,
+                        const lp_compile_request *request, lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof,
                         lp_arena *scratch, lp_diag *diag) {
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-    side[stage] = LP_NEW_ARRAY(scratch, lp_place, problem[stage].op_count);
+    side[stage] = LP_NEW_ARRAY(scratch, lp_side, problem[stage].op_count);
   if (proof) *proof = (lp_plan_proof){0};
   lp_status status = scheduler->place(problem, request, side, proof, scratch, diag);
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
@@ -93,7 +95,7 @@ static lp_status choose(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_
 }
 
 lp_status lp_plan_choose(const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
-                         const lp_request *request, lp_place *side[LP_STAGE_COUNT], lp_plan_proof *proof,
+                         const lp_compile_request *request, lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof,
                          lp_arena *scratch, lp_diag *diag) {
   const lp_scheduler *found;
   LP_TRY(find_scheduler(scheduler, &found, diag));
@@ -102,7 +104,7 @@ lp_status lp_plan_choose(const lp_plan_problem problem[LP_STAGE_COUNT], const ch
 
 /* ---- judging -------------------------------------------------------------------------------------------------------- */
 
-static void describe_miss(const lp_plan_result *result, const lp_request *request, lp_buf *out) {
+static void describe_miss(const lp_plan_result *result, const lp_compile_request *request, lp_buf *out) {
   char have[32], want[32];
   if (lp_streq(result->binding, "ttft")) {
     lp_buf_printf(out, "TTFT is %.4g ms, the SLA asks %.4g ms", result->ttft_ms, request->ttft_ms);
@@ -119,7 +121,7 @@ static void describe_miss(const lp_plan_result *result, const lp_request *reques
   }
 }
 
-static lp_status judge(const lp_plan_result *result, const lp_scheduler *scheduler, const lp_request *request,
+static lp_status judge(const lp_plan_result *result, const lp_scheduler *scheduler, const lp_compile_request *request,
                        lp_status status, lp_diag *diag) {
   if (status != LP_OK || result->feasible) return status;
   lp_buf miss = {0};
@@ -141,11 +143,11 @@ static lp_value *mapped(void *user, lp_value *value) {
   return value->scratch;
 }
 
-static void annotate_op(lp_module *module, lp_op *op, const lp_plan_op *item, lp_place place,
-                        const lp_request *request) {
-  lp_op_set_str(module, op, "side", item->free ? "both" : lp_place_name(place));
-  lp_op_set_f64(module, op, "device_ms", item->ms[LP_PLACE_DEVICE]);
-  lp_op_set_f64(module, op, "cloud_ms", item->ms[LP_PLACE_CLOUD]);
+static void annotate_op(lp_module *module, lp_op *op, const lp_plan_op *item, lp_side place,
+                        const lp_compile_request *request) {
+  lp_op_set_str(module, op, "side", item->free ? "both" : lp_side_name(place));
+  lp_op_set_f64(module, op, "device_ms", item->ms[LP_SIDE_DEVICE]);
+  lp_op_set_f64(module, op, "cloud_ms", item->ms[LP_SIDE_CLOUD]);
   double bytes = item->bytes[place];
   lp_op_set_f64(module, op, "ratio", bytes > 0 ? item->flops / bytes : 0);
   if (op->kind != LP_OP_LINEAR) return;
@@ -170,8 +172,8 @@ static lp_op *add_stage(lp_module *module, const lp_op *from, lp_stage stage, co
 }
 
 /* A copy of @main in which operator i of the problem has side[i]. */
-static void write_stage(lp_module *module, const lp_op *from, const lp_plan_problem *problem, const lp_place *side,
-                        const lp_request *request, const char *name) {
+static void write_stage(lp_module *module, const lp_op *from, const lp_plan_problem *problem, const lp_side *side,
+                        const lp_compile_request *request, const char *name) {
   lp_op *func = add_stage(module, from, problem->stage, name);
   int32_t index = 0;
   LP_FOR_OPS(op, from->region) {
@@ -193,7 +195,7 @@ static void write_stage(lp_module *module, const lp_op *from, const lp_plan_prob
 /* The functions of plan `plan`: its own, or those of an earlier plan that places a stage alike. A prefill ends with moves of
  * caches to where its decode has them, so it is shared with its decode only. */
 static void write_plan(lp_module *module, const lp_op *from, const lp_plan_problem problem[LP_STAGE_COUNT],
-                       const lp_plan_family *family, int32_t plan, const lp_request *request,
+                       const lp_plan_family *family, int32_t plan, const lp_compile_request *request,
                        const char *name[LP_STAGE_COUNT][LP_FAMILY_MOST]) {
   int32_t decode = plan;
   for (int32_t i = plan; i-- > 0;)
@@ -210,7 +212,7 @@ static void write_plan(lp_module *module, const lp_op *from, const lp_plan_probl
 }
 
 static void write_family(lp_module *module, const lp_op *from, const lp_plan_problem problem[LP_STAGE_COUNT],
-                         const lp_plan_family *family, const lp_request *request) {
+                         const lp_plan_family *family, const lp_compile_request *request) {
   const char *name[LP_STAGE_COUNT][LP_FAMILY_MOST];
   for (int32_t plan = 0; plan < family->count; plan++)
     write_plan(module, from, problem, family, plan, request, name);
@@ -224,7 +226,7 @@ static void erase_main(lp_op *func) {
   lp_op_erase(func);
 }
 
-static lp_status place(lp_module *module, const lp_request *request, lp_pass_context *context) {
+static lp_status place(lp_module *module, const lp_compile_request *request, lp_pass_context *context) {
   lp_op *from = lp_module_find_func(module, "main");
   if (!from) return lp_error(context->diag, LP_LOC_FILE(module->name), "there is no function '@main' to place");
   const lp_scheduler *scheduler;
@@ -232,7 +234,7 @@ static lp_status place(lp_module *module, const lp_request *request, lp_pass_con
   lp_plan_problem problem[LP_STAGE_COUNT];
   LP_TRY(lp_plan_build(module, request, context->scratch, problem, context->diag));
   LP_TRY(lp_plan_pin_used(&problem[LP_STAGE_PREFILL], request, context->diag));
-  lp_place *side[LP_STAGE_COUNT];
+  lp_side *side[LP_STAGE_COUNT];
   lp_plan_proof proof;
   lp_status status = choose(problem, scheduler, request, side, &proof, context->scratch, context->diag);
   if (status != LP_OK && status != LP_INFEASIBLE) return status;

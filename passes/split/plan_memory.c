@@ -4,6 +4,7 @@
  * result has a buffer of its own; results that alias share their operand's; constants and KV caches have none. Results
  * get their slots before the operands that die with the operator give theirs back, so no operator writes over what it
  * reads. Sizes are polynomials: slots are chosen by the sizes at the workload, best fit first. */
+#include "base/poly.h"
 #include "passes/plan/plan_internal.h"
 
 #include <stdlib.h>
@@ -171,7 +172,7 @@ static void plan_side(lp_module *module, lp_op *func, const char *side, double *
 }
 
 /* Prompt-sized for both stages: a decode step may take several tokens at once. */
-static double *workload_symbols(const lp_module *module, const lp_request *request, lp_arena *arena) {
+static double *workload_symbols(const lp_module *module, const lp_compile_request *request, lp_arena *arena) {
   size_t count = module->symbols.names.count;
   double *values = LP_NEW_ARRAY(arena, double, count);
   lp_symbol batch = lp_symbols_find(&module->symbols, "b"), rows = lp_symbols_find(&module->symbols, "r");

@@ -3,7 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/runtime_internal.h"
+#include "base/file.h"
+#include "base/side.h"
+#include "runtime/bundle/bundle.h"
+#include "runtime/bundle/manifest.h"
+#include "runtime/bundle/verifier.h"
+#include "runtime/gpu/gpu.h"
+#include "runtime/runtime.h"
 
 /* Files of up to this many bytes that carry no CRC-32C are compared by SHA-256 at load; larger ones only when asked. */
 enum { SHA_AT_LOAD = 64 << 20 };
@@ -54,7 +60,7 @@ static lp_status check_file(loader *load, const lp_file_desc *want, const char *
   return status;
 }
 
-static lp_status load_weights(loader *load, lp_side_id side) {
+static lp_status load_weights(loader *load, lp_side side) {
   lp_bundle *bundle = load->bundle;
   const lp_file_desc *want = bundle->manifest.side[side].weights;
   if (want == NULL) return LP_OK;
@@ -94,7 +100,7 @@ static bool cpu_runs(const char *march) {
   return true;
 }
 
-static lp_status check_machine(loader *load, lp_side_id side, const char *path) {
+static lp_status check_machine(loader *load, lp_side side, const char *path) {
   const lp_side_desc *desc = &load->bundle->manifest.side[side];
   if (desc->triple[0] != '\0' && host_arch[0] != '\0' && !lp_has_prefix(desc->triple, host_arch))
     return lp_error(load->diag, LP_LOC_FILE(path), "code for '%.60s'; this machine is %s", desc->triple, host_arch);
@@ -104,14 +110,14 @@ static lp_status check_machine(loader *load, lp_side_id side, const char *path) 
 }
 
 /* ISO C has no conversion from object to function pointers; POSIX promises that they are alike. */
-static lp_status find_symbol(loader *load, lp_side_id side, const char *path, const char *name, void *out) {
+static lp_status find_symbol(loader *load, lp_side side, const char *path, const char *name, void *out) {
   void *symbol = dlsym(load->bundle->side[side].code, name);
   if (symbol == NULL) return lp_error(load->diag, LP_LOC_FILE(path), "the code has no symbol '%.80s'", name);
   memcpy(out, &symbol, sizeof(symbol));
   return LP_OK;
 }
 
-static lp_status resolve_program(loader *load, lp_side_id side, const char *path, lp_program *program) {
+static lp_status resolve_program(loader *load, lp_side side, const char *path, lp_program *program) {
   if (program->layout_name[side] != NULL)
     LP_TRY(find_symbol(load, side, path, program->layout_name[side], &program->layout[side]));
   for (int32_t i = 0; i < program->step_count; i++) {
@@ -124,7 +130,7 @@ static lp_status resolve_program(loader *load, lp_side_id side, const char *path
 
 /* ---- code for a GPU ---------------------------------------------------------------------------------------------- */
 
-static lp_status resolve_gpu(loader *load, lp_side_id side, const char *path, lp_program *program) {
+static lp_status resolve_gpu(loader *load, lp_side side, const char *path, lp_program *program) {
   const lp_gpu *gpu = load->bundle->side[side].gpu;
   if (program->layout_name[side] == NULL) return LP_OK;
   int32_t layout = program->gpu_layout[side] = lp_gpu_find_layout(gpu, program->layout_name[side]);
@@ -150,7 +156,7 @@ static lp_status map_checked(loader *load, const lp_file_desc *want, const char 
              : LP_OK;
 }
 
-static lp_status load_gpu(loader *load, lp_side_id side) {
+static lp_status load_gpu(loader *load, lp_side side) {
   lp_bundle *bundle = load->bundle;
   const lp_side_desc *desc = &bundle->manifest.side[side];
   const char *path = file_path(bundle, desc->code->path), *kernels_path = file_path(bundle, desc->kernels->path);
@@ -181,7 +187,7 @@ static lp_status load_gpu(loader *load, lp_side_id side) {
 
 /* ---- code for this processor ------------------------------------------------------------------------------------- */
 
-static lp_status load_code(loader *load, lp_side_id side) {
+static lp_status load_code(loader *load, lp_side side) {
   lp_bundle *bundle = load->bundle;
   const lp_file_desc *want = bundle->manifest.side[side].code;
   if (want == NULL) return LP_OK;
@@ -206,7 +212,7 @@ static lp_status load_code(loader *load, lp_side_id side) {
   return LP_OK;
 }
 
-static lp_status load_side(loader *load, lp_side_id side) {
+static lp_status load_side(loader *load, lp_side side) {
   if (!load->bundle->manifest.side[side].present) return LP_OK;
   LP_TRY(load_weights(load, side));
   LP_TRY(load_code(load, side));
@@ -233,7 +239,7 @@ static lp_status load_tokenizer(loader *load) {
 static lp_status load_all(loader *load) {
   LP_TRY(load_manifest(load));
   for (int i = 0; i < LP_SIDE_COUNT; i++)
-    if ((load->options->load & (1u << i)) != 0) LP_TRY(load_side(load, (lp_side_id)i));
+    if ((load->options->load & (1u << i)) != 0) LP_TRY(load_side(load, (lp_side)i));
   if ((load->options->load & LP_LOAD_DEVICE) != 0) LP_TRY(load_tokenizer(load));
   if (load->bundle->verifier != NULL) lp_verifier_start(load->bundle->verifier);
   return LP_OK;

@@ -1,19 +1,19 @@
 /* Reads manifest.json: the parts that describe the model, its files and its two sides. Programs: manifest_program.c. */
+#include "runtime/bundle/manifest.h"
+#include "base/digest.h"
+#include "base/poly.h"
+#include "base/side.h"
 #include "runtime/bundle/manifest_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const side_names[LP_SIDE_COUNT] = {"device", "cloud"};
 static const char *const dtype_names[LP_DT_COUNT] = {
     "f32",  "f16", "bf16", "f64", "i64", "i32",      "i16",        "i8",     "u8",         "u16",    "u32",   "u64",
     "bool", "i4",  "u4",   "i2",  "u2",  "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0", "f4e2m1"};
 static const uint8_t dtype_bits[LP_DT_COUNT] = {32, 16, 16, 64, 64, 32, 16, 8, 8, 16, 32, 64,
                                                 8,  4,  4,  2,  2,  8,  8,  8, 8, 8,  4};
 
-const char *lp_side_name(lp_side_id side) {
-  return side_names[side];
-}
 size_t lp_element_size(lp_element dtype) {
   return (dtype_bits[dtype] + 7u) / 8;
 }
@@ -21,10 +21,10 @@ const char *lp_element_name(lp_element dtype) {
   return dtype_names[dtype];
 }
 
-lp_status lp_manifest_side(const lp_json *at, lp_side_id *out, lp_diag *diag) {
+lp_status lp_manifest_side(const lp_json *at, lp_side *out, lp_diag *diag) {
   int32_t choice = 0;
-  LP_TRY(lp_json_choice(at, side_names, LP_SIDE_COUNT, &choice, diag));
-  *out = (lp_side_id)choice;
+  LP_TRY(lp_json_choice(at, lp_side_names, LP_SIDE_COUNT, &choice, diag));
+  *out = (lp_side)choice;
   return LP_OK;
 }
 
@@ -190,7 +190,7 @@ static lp_status read_sides(manifest_reader *reader, const lp_json *root) {
   LP_TRY(lp_json_object(&at, reader->diag));
   size_t known = 0;
   for (int i = 0; i < LP_SIDE_COUNT; i++) {
-    lp_json side = lp_json_member(&at, side_names[i]);
+    lp_json side = lp_json_member(&at, lp_side_names[i]);
     if (side.value == NULL) continue;
     known++;
     LP_TRY(read_side(reader, &side, &reader->out->side[i]));
@@ -222,7 +222,7 @@ static lp_status read_state(manifest_reader *reader, const lp_json *at, lp_state
   out->on[LP_SIDE_DEVICE] = out->on[LP_SIDE_CLOUD] = sides.value == NULL;
   for (size_t i = 0; i < lp_json_count(&sides); i++) {
     lp_json item = lp_json_item(&sides, i);
-    lp_side_id side;
+    lp_side side;
     LP_TRY(lp_manifest_side(&item, &side, reader->diag));
     out->on[side] = true;
   }
@@ -338,7 +338,7 @@ int32_t lp_manifest_program(const lp_manifest *manifest, const char *name) {
   return -1;
 }
 
-int32_t lp_manifest_most_buffers(const lp_manifest *manifest, lp_side_id side) {
+int32_t lp_manifest_most_buffers(const lp_manifest *manifest, lp_side side) {
   int32_t most = 0;
   for (int32_t i = 0; i < manifest->program_count; i++)
     if (manifest->programs[i].buffers[side] > most) most = manifest->programs[i].buffers[side];

@@ -3,6 +3,9 @@
 #ifndef LP_RUNTIME_MANIFEST_H
 #define LP_RUNTIME_MANIFEST_H
 
+#include "base/file.h"
+#include "base/poly.h"
+#include "base/side.h"
 #include "runtime/runtime.h"
 
 enum { LP_MAX_SYMBOLS = 64, LP_MAX_RANK = 16, LP_MAX_BUFFERS = 1 << 20, LP_SHA256_HEX = 64 };
@@ -67,8 +70,8 @@ typedef enum { LP_STEP_INPUT, LP_STEP_RUN, LP_STEP_SEND, LP_STEP_MOVE, LP_STEP_O
 
 typedef struct {
   lp_step_kind kind;
-  lp_side_id side;       /* who does it; the sender of `send` and `move` */
-  lp_side_id to;         /* send and move; else equals `side` */
+  lp_side side;          /* who does it; the sender of `send` and `move` */
+  lp_side to;            /* send and move; else equals `side` */
   int32_t port;          /* input or output */
   int32_t state;         /* move */
   int32_t exit;          /* run: the exit that alone needs it, an index into `exits`; -1: all do */
@@ -148,7 +151,6 @@ typedef struct {
 LP_MUST_USE lp_status lp_manifest_parse(const char *file, const char *text, size_t size, lp_arena *arena,
                                         lp_manifest *out, lp_diag *diag);
 void lp_manifest_clear(lp_manifest *manifest);
-const char *lp_side_name(lp_side_id side);
 size_t lp_element_size(lp_element dtype);
 const char *lp_element_name(lp_element dtype);
 /* Bytes of the tensor at these symbol values; false when negative or too large. */
@@ -157,7 +159,7 @@ bool lp_tensor_bytes(const lp_tensor_desc *tensor, const int64_t *sym, int32_t s
 int32_t lp_manifest_program(const lp_manifest *manifest, const char *name);
 /* The plan for a request; 0 where none has it in a region. */
 int32_t lp_manifest_plan(const lp_manifest *manifest, const double at[LP_PLAN_AXES]);
-int32_t lp_manifest_most_buffers(const lp_manifest *manifest, lp_side_id side); /* of any program */
+int32_t lp_manifest_most_buffers(const lp_manifest *manifest, lp_side side); /* of any program */
 /* The first of that role, or -1. */
 int32_t lp_manifest_input(const lp_manifest *manifest, lp_role role);
 int32_t lp_manifest_output(const lp_manifest *manifest, lp_role role);

@@ -3,6 +3,7 @@
 #define LP_MANIFEST_INTERNAL_H
 
 #include "base/json/json_reader.h"
+#include "base/side.h"
 #include "runtime/bundle/manifest.h"
 
 typedef struct {
@@ -11,7 +12,7 @@ typedef struct {
   lp_manifest *out;
 } manifest_reader;
 
-LP_MUST_USE lp_status lp_manifest_side(const lp_json *at, lp_side_id *out, lp_diag *diag);
+LP_MUST_USE lp_status lp_manifest_side(const lp_json *at, lp_side *out, lp_diag *diag);
 /* `name`, `dtype` and `shape` of the object. */
 LP_MUST_USE lp_status lp_manifest_tensor(manifest_reader *reader, const lp_json *at, lp_tensor_desc *out);
 LP_MUST_USE lp_status lp_manifest_plans(manifest_reader *reader, const lp_json *root); /* behind the programs */

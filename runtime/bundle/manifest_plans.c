@@ -1,4 +1,5 @@
 /* Plans of a bundle: which two programs serve which requests. */
+#include "runtime/bundle/manifest.h"
 #include "runtime/bundle/manifest_internal.h"
 
 #include <math.h>

@@ -1,4 +1,6 @@
 /* Reads the programs of manifest.json: what each side does, in which order, and what crosses the link. */
+#include "base/side.h"
+#include "runtime/bundle/manifest.h"
 #include "runtime/bundle/manifest_internal.h"
 
 #include <string.h>
@@ -10,7 +12,7 @@ static const char *const step_names[] = {[LP_STEP_INPUT] = "input",
                                          [LP_STEP_OUTPUT] = "output"};
 
 /* A side that exists. */
-static lp_status read_side(manifest_reader *reader, const lp_json *step, const char *key, lp_side_id *out) {
+static lp_status read_side(manifest_reader *reader, const lp_json *step, const char *key, lp_side *out) {
   lp_json at = lp_json_member(step, key);
   LP_TRY(lp_manifest_side(&at, out, reader->diag));
   if (reader->out->side[*out].present) return LP_OK;
@@ -136,15 +138,15 @@ static lp_status read_layouts(manifest_reader *reader, const lp_json *at, lp_pro
   LP_TRY(lp_json_object(&layout, reader->diag));
   LP_TRY(lp_json_object(&buffers, reader->diag));
   for (int i = 0; i < LP_SIDE_COUNT; i++) {
-    lp_json name = lp_json_member(&layout, lp_side_name((lp_side_id)i));
-    lp_json count = lp_json_member(&buffers, lp_side_name((lp_side_id)i));
+    lp_json name = lp_json_member(&layout, lp_side_name((lp_side)i));
+    lp_json count = lp_json_member(&buffers, lp_side_name((lp_side)i));
     if (name.value == NULL && count.value == NULL) continue;
     LP_TRY(lp_json_i32(&count, 0, LP_MAX_BUFFERS, &program->buffers[i], reader->diag));
     if (name.value == NULL && program->buffers[i] == 0) continue;
     LP_TRY(lp_json_text(&name, &program->layout_name[i], reader->diag));
     program->layout_name[i] = lp_arena_strdup(reader->arena, program->layout_name[i]);
     if (reader->out->side[i].code == NULL)
-      return lp_json_error(&name, reader->diag, "side '%s' has no code", lp_side_name((lp_side_id)i));
+      return lp_json_error(&name, reader->diag, "side '%s' has no code", lp_side_name((lp_side)i));
   }
   return LP_OK;
 }

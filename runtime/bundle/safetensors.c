@@ -1,6 +1,7 @@
 /* Checks that a weights file is well-formed safetensors, so that code may read all of its data section. */
 #include <string.h>
 
+#include "base/file.h"
 #include "base/json/json_reader.h"
 #include "runtime/bundle/manifest.h"
 

@@ -1,5 +1,7 @@
 /* Files that are whole or not there: see sealed_file.h. */
 #include "runtime/bundle/sealed_file.h"
+#include "base/digest.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>

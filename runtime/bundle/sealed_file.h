@@ -7,6 +7,7 @@
 #define LP_SEALED_FILE_H
 
 #include "base/base.h"
+#include "base/file.h"
 
 typedef struct {
   const char *letters; /* four */

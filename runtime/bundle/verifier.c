@@ -8,7 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/runtime_internal.h"
+#include "base/digest.h"
+#include "base/file.h"
+#include "runtime/bundle/manifest.h"
+#include "runtime/bundle/verifier.h"
 
 enum { CHUNK = 1 << 20 };
 

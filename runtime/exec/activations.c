@@ -1,7 +1,8 @@
 /* The memory that activations lie in. */
 #include <sys/mman.h>
 
-#include "runtime/runtime_internal.h"
+#include "base/base.h"
+#include "runtime/exec/activations.h"
 
 enum { HUGE_PAGE = 2 << 20 };
 

@@ -3,7 +3,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/runtime_internal.h"
+#include "base/side.h"
+#include "runtime/bundle/bundle.h"
+#include "runtime/bundle/manifest.h"
+#include "runtime/exec/activations.h"
+#include "runtime/exec/batch.h"
+#include "runtime/exec/executor.h"
+#include "runtime/exec/logits.h"
+#include "runtime/exec/state.h"
+#include "runtime/gpu/gpu.h"
+#include "runtime/runtime.h"
 
 enum { ALIGNMENT = 64 }; /* parts of a GPU's arena begin where its pages do, as their sizes are multiples of that */
 
@@ -16,7 +25,7 @@ typedef struct {
 
 struct lp_batch {
   const lp_bundle *bundle;
-  lp_side_id side;
+  lp_side side;
   lp_pool *pool;
   lp_gpu *gpu; /* NULL: a processor's code */
   lp_gpu_memory *gpu_memory;
@@ -34,14 +43,14 @@ struct lp_batch {
 
 /* ---- which programs are the same code ------------------------------------------------------------------------------- */
 
-static bool same_step(const lp_step *a, const lp_step *b, lp_side_id side) {
+static bool same_step(const lp_step *a, const lp_step *b, lp_side side) {
   bool ends = a->kind == b->kind && a->side == b->side && a->to == b->to && a->port == b->port && a->state == b->state;
   bool code = a->run == b->run && a->gpu_segment == b->gpu_segment && a->exit == b->exit;
   bool memory = (a->side != side || a->buffer == b->buffer) && (a->to != side || a->to_buffer == b->to_buffer);
   return ends && code && memory && a->rows == b->rows;
 }
 
-static bool same_code(const lp_program *a, const lp_program *b, lp_side_id side) {
+static bool same_code(const lp_program *a, const lp_program *b, lp_side side) {
   bool same = a->layout[side] == b->layout[side] && a->gpu_layout[side] == b->gpu_layout[side] &&
               a->step_count == b->step_count;
   for (int32_t i = 0; same && i < a->step_count; i++) {
@@ -52,7 +61,7 @@ static bool same_code(const lp_program *a, const lp_program *b, lp_side_id side)
   return same;
 }
 
-int32_t lp_program_code(const lp_bundle *bundle, lp_side_id side, int32_t program) {
+int32_t lp_program_code(const lp_bundle *bundle, lp_side side, int32_t program) {
   const lp_program *programs = bundle->manifest.programs;
   for (int32_t i = 0; i < program; i++)
     if (same_code(&programs[i], &programs[program], side)) return i;
@@ -61,7 +70,7 @@ int32_t lp_program_code(const lp_bundle *bundle, lp_side_id side, int32_t progra
 
 /* ---- a batch ----------------------------------------------------------------------------------------------------------- */
 
-lp_batch *lp_batch_create(const lp_bundle *bundle, lp_side_id side, lp_pool *pool) {
+lp_batch *lp_batch_create(const lp_bundle *bundle, lp_side side, lp_pool *pool) {
   if (!bundle->side[side].sequences) return NULL;
   lp_batch *batch = lp_alloc(sizeof(*batch));
   batch->bundle = bundle;

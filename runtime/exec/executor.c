@@ -2,9 +2,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/runtime_internal.h"
+#include "base/side.h"
+#include "runtime/bundle/bundle.h"
+#include "runtime/bundle/manifest.h"
+#include "runtime/exec/activations.h"
+#include "runtime/exec/executor.h"
+#include "runtime/exec/logits.h"
+#include "runtime/exec/state.h"
+#include "runtime/gpu/gpu.h"
+#include "runtime/runtime.h"
 
-lp_executor *lp_executor_create(const lp_bundle *bundle, lp_side_id side, lp_pool *pool) {
+lp_executor *lp_executor_create(const lp_bundle *bundle, lp_side side, lp_pool *pool) {
   lp_executor *executor = lp_alloc(sizeof(*executor));
   executor->bundle = bundle;
   executor->side = side;

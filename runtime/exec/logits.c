@@ -1,7 +1,10 @@
 /* Tokens drawn from logits, or from what a GPU found to be the greatest of them. */
 #include <stdlib.h>
 
-#include "runtime/runtime_internal.h"
+#include "runtime/bundle/manifest.h"
+#include "runtime/exec/executor.h"
+#include "runtime/exec/logits.h"
+#include "runtime/runtime.h"
 
 static lp_sample draw_found(const float *found, int32_t wanted, int32_t vocab, const lp_sampling *sampling,
                             uint64_t sequence, uint64_t place, int64_t all, lp_buf *scratch) {

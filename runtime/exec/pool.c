@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "runtime/runtime_internal.h"
+#include "base/clock.h"
+#include "runtime/runtime.h"
 
 enum {
   MAX_THREADS = 1024,

@@ -4,7 +4,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "runtime/runtime_internal.h"
+#include "base/poly.h"
+#include "base/side.h"
+#include "runtime/bundle/manifest.h"
+#include "runtime/exec/state.h"
+#include "runtime/gpu/gpu.h"
 
 enum { STATE_ALIGNMENT = 64 };
 
@@ -33,7 +37,7 @@ static bool extent_bytes(state_extent extent, size_t rows, size_t *bytes) {
   return lp_size_mul(extent.outer, rows, bytes) && lp_size_mul(*bytes, extent.inner, bytes);
 }
 
-void lp_states_init(lp_states *states, const lp_manifest *manifest, lp_side_id side) {
+void lp_states_init(lp_states *states, const lp_manifest *manifest, lp_side side) {
   *states = (lp_states){.manifest = manifest, .side = side};
   states->pointer = lp_alloc(sizeof(void *) * ((size_t)manifest->state_count + 1));
   states->bytes = lp_alloc(sizeof(size_t) * ((size_t)manifest->state_count + 1));

@@ -6,8 +6,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
+#include "base/file.h"
+#include "runtime/exec/trace.h"
 #include "runtime/link/link.pb-c.h"
-#include "runtime/runtime_internal.h"
+#include "runtime/runtime.h"
 
 typedef struct {
   lp_trace_lane lane;

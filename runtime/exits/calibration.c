@@ -2,8 +2,11 @@
  * the manifest, by whose hash they know each other, does not list it. */
 #include <stdlib.h>
 
-#include "runtime/exits/collaborate.h"
+#include "base/dir.h"
+#include "base/file.h"
 #include "base/json/json_reader.h"
+#include "runtime/bundle/bundle.h"
+#include "runtime/runtime.h"
 
 static lp_status read_fields(const lp_bundle *bundle, const lp_json *root, lp_calibration *out, lp_diag *diag) {
   lp_json schema = lp_json_member(root, "schema"), hash = lp_json_member(root, "bundle");

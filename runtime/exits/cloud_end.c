@@ -1,12 +1,20 @@
 /* The device's end of its context in the cloud: in this process, or at a worker, over one connection for rows (uploader.c)
  * and one for questions. */
+#include "runtime/exits/cloud_end.h"
+#include "base/clock.h"
+#include "runtime/bundle/bundle.h"
+#include "runtime/exec/trace.h"
+#include "runtime/exits/codec.h"
+#include "runtime/exits/context.h"
+#include "runtime/exits/halves.h"
+#include "runtime/link/link.h"
 #include "runtime/link/link.pb-c.h"
+#include "runtime/runtime.h"
+#include "runtime/session/session.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "runtime/exits/collaborate.h"
 
 static const double flush_ms = 30000;
 

@@ -10,7 +10,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "runtime/exits/collaborate.h"
+#include "base/number.h"
+#include "runtime/exits/codec.h"
+#include "runtime/runtime.h"
 
 enum { GROUP = 128, SCALE_BYTES = 4 };
 

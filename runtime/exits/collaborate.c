@@ -1,5 +1,16 @@
 /* Generation with early exits: the device's loop in each mode. docs/exits.md describes the modes. */
 #include "runtime/exits/collaborate.h"
+#include "base/clock.h"
+#include "base/side.h"
+#include "runtime/bundle/bundle.h"
+#include "runtime/bundle/manifest.h"
+#include "runtime/exec/trace.h"
+#include "runtime/exits/cloud_end.h"
+#include "runtime/exits/context.h"
+#include "runtime/exits/halves.h"
+#include "runtime/exits/window.h"
+#include "runtime/runtime.h"
+#include "runtime/session/session.h"
 
 #include <stdlib.h>
 #include <string.h>

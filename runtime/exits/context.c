@@ -3,7 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/exits/collaborate.h"
+#include "base/side.h"
+#include "runtime/bundle/manifest.h"
+#include "runtime/exec/batch.h"
+#include "runtime/exec/executor.h"
+#include "runtime/exec/state.h"
+#include "runtime/exits/codec.h"
+#include "runtime/exits/context.h"
+#include "runtime/exits/halves.h"
+#include "runtime/runtime.h"
 
 enum { FIRST_ROOM = 16 };
 

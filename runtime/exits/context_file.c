@@ -1,12 +1,19 @@
 /* A context of the cloud on disk: its KV rows, its rows of hidden states, and the last answer. Samples are not kept: the row behind which
  * one is wanted is not consumed yet, or its answer is here. */
 #include "runtime/exits/context_file.h"
+#include "base/side.h"
+#include "runtime/bundle/bundle.h"
+#include "runtime/bundle/manifest.h"
+#include "runtime/exec/state.h"
+#include "runtime/exits/context.h"
+#include "runtime/exits/halves.h"
+#include "runtime/runtime.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/session/kept.pb-c.h"
 #include "runtime/bundle/sealed_file.h"
+#include "runtime/session/kept.pb-c.h"
 
 static const lp_sealed_kind kind = {.letters = "CTXT", .title = "context file", .version = 1};
 

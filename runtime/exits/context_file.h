@@ -2,7 +2,9 @@
 #ifndef LP_CONTEXT_FILE_H
 #define LP_CONTEXT_FILE_H
 
-#include "runtime/exits/collaborate.h"
+#include "runtime/exits/context.h"
+#include "runtime/exits/halves.h"
+#include "runtime/runtime.h"
 
 /* What the worker knows of a context besides what is in it. */
 typedef struct {

@@ -2,7 +2,14 @@
  * whenever and however many at a time. Both are the bundle's own programs, each side at symbol values of its own. */
 #include <string.h>
 
-#include "runtime/exits/collaborate.h"
+#include "base/poly.h"
+#include "base/side.h"
+#include "runtime/bundle/bundle.h"
+#include "runtime/bundle/manifest.h"
+#include "runtime/exec/executor.h"
+#include "runtime/exec/logits.h"
+#include "runtime/exits/halves.h"
+#include "runtime/runtime.h"
 
 /* ---- does it come apart? ----------------------------------------------------------------------------------------- */
 

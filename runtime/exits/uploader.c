@@ -1,5 +1,11 @@
 /* Sends rows of hidden states on a connection and a thread of its own. */
+#include "base/clock.h"
+#include "runtime/exec/trace.h"
+#include "runtime/exits/cloud_end.h"
+#include "runtime/exits/context.h"
+#include "runtime/link/link.h"
 #include "runtime/link/link.pb-c.h"
+#include "runtime/runtime.h"
 
 #include <errno.h>
 #include <math.h>
@@ -7,8 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#include "runtime/exits/collaborate.h"
 
 /* Rows of up to so many bytes travel in one message: large enough to be cheap, small enough to be dropped in time. */
 enum { MESSAGE_BYTES = 256 << 10 };

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "runtime/exits/collaborate.h"
+#include "runtime/exits/window.h"
 
 /* A draft counts as tried this often with the outcome that its confidence promises, before any was tried. */
 static const double prior = 4;

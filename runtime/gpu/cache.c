@@ -5,6 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/digest.h"
+#include "base/dir.h"
+#include "base/file.h"
 #include "runtime/gpu/nvrtc.h"
 
 enum { MOST_BYTES = 256 << 20, SUM_BYTES = 32 };

@@ -1,5 +1,6 @@
 /* cuBLASLt's matrices are column-major: y[rows][n] is its D of n x rows, w[n][k] an A of k x n to be transposed, x[rows][k] a B of k x rows. */
 #include "runtime/gpu/cublas.h"
+#include "base/map.h"
 
 #include <pthread.h>
 #include <stdlib.h>

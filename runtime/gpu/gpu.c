@@ -1,4 +1,7 @@
 /* One side's code on a GPU: kernels and layouts. */
+#include "runtime/gpu/gpu.h"
+#include "base/map.h"
+#include "base/poly.h"
 #include "runtime/gpu/internal.h"
 
 #include <stdlib.h>

@@ -6,6 +6,7 @@
 #define LP_RUNTIME_GPU_H
 
 #include "base/abi.h"
+#include "base/poly.h"
 #include "runtime/gpu/api.h"
 
 /* ---- launches.json (table.c) ------------------------------------------------------------------------------------ */

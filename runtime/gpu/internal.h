@@ -2,6 +2,8 @@
 #ifndef LP_RUNTIME_GPU_INTERNAL_H
 #define LP_RUNTIME_GPU_INTERNAL_H
 
+#include "base/map.h"
+#include "base/poly.h"
 #include "runtime/gpu/api.h"
 #include "runtime/gpu/gpu.h"
 

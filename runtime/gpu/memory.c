@@ -1,4 +1,7 @@
 /* What a GPU works on: memory of the host that it shares and gives back, or memory of its own that is copied from and to. */
+#include "base/map.h"
+#include "base/units.h"
+#include "runtime/gpu/gpu.h"
 #include "runtime/gpu/internal.h"
 
 #include <stdlib.h>

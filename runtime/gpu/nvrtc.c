@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/digest.h"
 #include "base/library.h"
 #include "runtime/gpu/nvrtc.h"
 

@@ -1,6 +1,9 @@
 /* Segments run as the table of launches says, with sizes put in: for one sequence, or for several in one pass. Then what is joint is
  * launched once over the rows of all. Every other call is launched once for all sequences where interface and kernel can be told by
  * tables what each sequence works on (tables.c), else for one sequence after the other. */
+#include "base/map.h"
+#include "base/poly.h"
+#include "runtime/gpu/gpu.h"
 #include "runtime/gpu/internal.h"
 
 int64_t lp_gpu_sequences(const lp_gpu_pass *pass) {

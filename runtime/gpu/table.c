@@ -2,9 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json/json_reader.h"
+#include "base/poly.h"
 #include "runtime/gpu/api.h"
 #include "runtime/gpu/gpu.h"
-#include "base/json/json_reader.h"
 
 enum { MOST_THREADS = 1024, MOST_REFS = 1024, MOST_BUFFERS = 1 << 20 };
 

@@ -7,6 +7,8 @@
  */
 #include <stdlib.h>
 
+#include "base/poly.h"
+#include "runtime/gpu/gpu.h"
 #include "runtime/gpu/internal.h"
 
 /* ---- what goes into them ----------------------------------------------------------------------------------------------- */

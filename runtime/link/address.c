@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "runtime/link/link.h"
 
 lp_status lp_address_split(const char *address, char **host, int *port, lp_diag *diag) {

@@ -1,7 +1,9 @@
 /* Pauses between attempts to reach a worker. */
 #include <time.h>
 
+#include "base/clock.h"
 #include "runtime/link/link.h"
+#include "runtime/runtime.h"
 
 lp_backoff lp_backoff_begin(const lp_patience *patience, double timeout_ms) {
   return (lp_backoff){

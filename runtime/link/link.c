@@ -1,4 +1,6 @@
 /* Messages of link.proto over a transport, and the handshake. */
+#include "runtime/link/link.h"
+#include "base/side.h"
 #include "runtime/link/link.pb-c.h"
 
 #include <stdlib.h>
@@ -85,7 +87,7 @@ void lp_nonce_draw(uint8_t out[32]) {
   if (getrandom(out, 32, 0) != 32) abort(); /* a kernel without random numbers: nothing can be proved to anybody */
 }
 
-bool lp_wire_hello(lp_wire *link, uint32_t peer, lp_side_id who, const lp_endpoint *endpoint, const lp_nonces *nonces,
+bool lp_wire_hello(lp_wire *link, uint32_t peer, lp_side who, const lp_endpoint *endpoint, const lp_nonces *nonces,
                    const char **why) {
   uint8_t proof[LP_PROOF_BYTES];
   Lp__Wire__Hello hello = LP__WIRE__HELLO__INIT;

@@ -4,6 +4,7 @@
 #ifndef LP_LINK_H
 #define LP_LINK_H
 
+#include "base/side.h"
 #include "runtime/runtime.h"
 
 /* ---- patience (backoff.c) ---------------------------------------------------------------------------------------- */
@@ -105,7 +106,7 @@ LP_MUST_USE lp_status lp_wire_dial(const lp_transport *transport, const lp_endpo
 LP_MUST_USE lp_status lp_wire_listen(const lp_transport *transport, const char *address, const lp_security *security,
                                      lp_wire **out, int *port, lp_diag *diag);
 /* A hello from `who`; the worker's carries its proof when there is a key. */
-bool lp_wire_hello(lp_wire *link, uint32_t peer, lp_side_id who, const lp_endpoint *endpoint,
+bool lp_wire_hello(lp_wire *link, uint32_t peer, lp_side who, const lp_endpoint *endpoint,
                    const struct lp_nonces *nonces, const char **why);
 void lp_nonce_draw(uint8_t out[32]);
 void lp_wire_close(lp_wire *link); /* NULL is allowed */

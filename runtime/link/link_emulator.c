@@ -1,5 +1,8 @@
 /* The relay between the two ends: bytes wait as long as the emulated link would take. See link_emulator.h. */
 #include "runtime/link/link_emulator.h"
+#include "base/clock.h"
+#include "runtime/link/link.h"
+#include "runtime/runtime.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,7 +18,6 @@
 #include <unistd.h>
 
 #include "base/random.h"
-#include "runtime/runtime_internal.h"
 
 /* A packet carries so many bytes, as on Ethernet; a direction holds so many that have not arrived, so that a sender who is
  * faster than the link is held up as a real one's is. */

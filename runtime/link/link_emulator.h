@@ -4,6 +4,7 @@
 #ifndef LP_LINK_EMULATOR_H
 #define LP_LINK_EMULATOR_H
 
+#include "runtime/link/link.h"
 #include "runtime/runtime.h"
 
 typedef struct lp_link_emulator lp_link_emulator;

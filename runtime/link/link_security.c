@@ -1,5 +1,11 @@
 /* Who may talk to whom: certificates for TLS, and the proof that both sides hold the same key. docs/protocol.md. */
 #include "runtime/link/link_security.h"
+#include "base/digest.h"
+#include "base/file.h"
+#include "base/side.h"
+#include "runtime/exec/executor.h"
+#include "runtime/link/link.h"
+#include "runtime/runtime.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -100,8 +106,7 @@ static lp_status check_files(const lp_link_security *from, bool worker, bool loo
                   worker ? "--client-ca wants TLS: --cert and --cert-key" : "--cert wants TLS: --ca");
 }
 
-lp_status lp_security_open(const lp_link_security *from, lp_side_id side, bool loopback, lp_security *out,
-                           lp_diag *diag) {
+lp_status lp_security_open(const lp_link_security *from, lp_side side, bool loopback, lp_security *out, lp_diag *diag) {
   *out = (lp_security){0};
   bool worker = side == LP_SIDE_CLOUD;
   LP_TRY(check_files(from, worker, loopback, diag));
@@ -146,7 +151,7 @@ static void authenticate(const lp_security *security, const lp_span *part, size_
   explicit_bzero(pad, sizeof(pad));
 }
 
-void lp_security_prove(const lp_security *security, lp_side_id who, const lp_nonces *nonces, const char *bundle_hash,
+void lp_security_prove(const lp_security *security, lp_side who, const lp_nonces *nonces, const char *bundle_hash,
                        uint8_t out[LP_PROOF_BYTES]) {
   char label[] = "llmpart/3 device";
   if (who == LP_SIDE_CLOUD) memcpy(label, "llmpart/3 worker", sizeof(label));
@@ -157,7 +162,7 @@ void lp_security_prove(const lp_security *security, lp_side_id who, const lp_non
   authenticate(security, part, LP_COUNT(part), out);
 }
 
-bool lp_security_holds(const lp_security *security, lp_side_id who, const lp_nonces *nonces, const char *bundle_hash,
+bool lp_security_holds(const lp_security *security, lp_side who, const lp_nonces *nonces, const char *bundle_hash,
                        const void *proof, size_t size) {
   uint8_t want[LP_PROOF_BYTES], differs = 0;
   if (security->key == NULL) return true;

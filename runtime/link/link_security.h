@@ -2,7 +2,9 @@
 #ifndef LP_LINK_SECURITY_H
 #define LP_LINK_SECURITY_H
 
-#include "runtime/runtime_internal.h"
+#include "base/side.h"
+#include "runtime/link/link.h"
+#include "runtime/runtime.h"
 
 struct lp_tls_config;
 
@@ -21,14 +23,14 @@ typedef struct lp_nonces {
 } lp_nonces;
 
 /* Reads the files. Off loopback TLS must be there, and a key or a certificate of the device. `out` is released with close in every case. */
-LP_MUST_USE lp_status lp_security_open(const lp_link_security *from, lp_side_id side, bool loopback, lp_security *out,
+LP_MUST_USE lp_status lp_security_open(const lp_link_security *from, lp_side side, bool loopback, lp_security *out,
                                        lp_diag *diag);
 void lp_security_close(lp_security *security);
 /* `who` holds the key: HMAC-SHA256 over who it is, both nonces and the bundle. Needs a key. */
-void lp_security_prove(const lp_security *security, lp_side_id who, const lp_nonces *nonces, const char *bundle_hash,
+void lp_security_prove(const lp_security *security, lp_side who, const lp_nonces *nonces, const char *bundle_hash,
                        uint8_t out[LP_PROOF_BYTES]);
 /* True without a key. */
-bool lp_security_holds(const lp_security *security, lp_side_id who, const lp_nonces *nonces, const char *bundle_hash,
+bool lp_security_holds(const lp_security *security, lp_side who, const lp_nonces *nonces, const char *bundle_hash,
                        const void *proof, size_t size);
 
 #endif

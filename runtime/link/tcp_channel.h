@@ -5,10 +5,11 @@
 
 #include <pthread.h>
 
+#include "runtime/link/link.h"
 #include "runtime/link/tcp_look.h"
 #include "runtime/link/tcp_outbox.h"
 #include "runtime/link/tcp_stream.h"
-#include "runtime/runtime_internal.h"
+#include "runtime/runtime.h"
 
 /* Of a listener's peer, under the mutex: who may touch what was received? */
 typedef enum {

@@ -2,7 +2,10 @@
  * opens it where it is in TLS. Where the socket is not known a receive is asked for without a limit and stays asked for. */
 #include <errno.h>
 
+#include "base/clock.h"
+#include "runtime/link/link.h"
 #include "runtime/link/tcp_channel.h"
+#include "runtime/runtime.h"
 
 void lp_tcp_lose(lp_tcp_peer *peer) {
   (void)lp_tcp_stream_flush(&peer->tcp); /* why, in TLS */

@@ -7,6 +7,8 @@
 #include <poll.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
+#include "runtime/link/link.h"
 #include "runtime/link/tcp_channel.h"
 
 enum { CARE_MS = 250, MOST_LOOKED_AT = 64 /* at once; more take longer than it takes to be woken */ };

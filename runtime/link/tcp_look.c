@@ -1,6 +1,7 @@
 /* Sockets looked at by whoever waits. NNG's own way is its poller's thread, which hands to a second, which wakes the one that waits: three
  * threads to be woken, each some 20 us on a virtual machine, where bytes take 5 us over loopback. */
 #include "runtime/link/tcp_look.h"
+#include "base/clock.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -11,8 +12,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include "runtime/runtime_internal.h"
 
 /* A wait is brief below this, and nobody looks for longer. */
 static const double brief_ms = 0.3;

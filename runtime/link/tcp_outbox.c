@@ -1,5 +1,6 @@
 /* Messages that wait to be sent, so that no sender does: see tcp_outbox.h. */
 #include "runtime/link/tcp_outbox.h"
+#include "runtime/exec/executor.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* Frames over one connection, sealed and opened by the threads that send and want them (tcp_stream.h). */
 #include "runtime/link/tcp_stream.h"
+#include "runtime/exec/executor.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/exec/executor.h"
 #include "runtime/link/tls.h"
 
 enum { LP_TCP_LENGTH = 8, LP_TCP_AHEAD = 16 << 10 };

@@ -1,5 +1,6 @@
 /* TLS between two buffers (tls.h). */
 #include "runtime/link/tls.h"
+#include "runtime/exec/executor.h"
 
 #include <mbedtls/error.h>
 #include <mbedtls/net_sockets.h>

@@ -3,7 +3,7 @@
 #ifndef LP_TLS_H
 #define LP_TLS_H
 
-#include "runtime/runtime_internal.h"
+#include "runtime/exec/executor.h"
 
 /* ---- what all connections of one side share ------------------------------------------------------------------------------ */
 

@@ -9,8 +9,11 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/clock.h"
+#include "runtime/link/link.h"
 #include "runtime/link/link_security.h"
 #include "runtime/link/tcp_channel.h"
+#include "runtime/runtime.h"
 
 /* What a device takes from the worker that it chose. */
 static const uint64_t most_frame = UINT64_C(1) << 32;

@@ -23,7 +23,7 @@ static const lp_yaml_field file_fields[] = {
 };
 
 typedef struct {
-  lp_backend backend;
+  lp_route_backend backend;
   bool down;
 } limits_file;
 
@@ -40,7 +40,7 @@ static const lp_yaml_field link_fields[] = {
     LP_YAML_FIELD(LP_YAML_F64, "token_bytes", lp_backends, token_bytes, .least = 0, .most = 1e9),
 };
 
-static lp_status read_limits(lp_yaml *yaml, const lp_yaml_node *node, lp_route route, lp_backend *backend) {
+static lp_status read_limits(lp_yaml *yaml, const lp_yaml_node *node, lp_route route, lp_route_backend *backend) {
   limits_file file = {.backend = *backend};
   const char *what = lp_arena_format(yaml->arena, "'%s'", lp_route_name(route));
   if (!backend->there)
@@ -105,12 +105,12 @@ static double most_tokens(const lp_demand *demand) {
   return demand->prompt_tokens + fmax(demand->tokens, demand->most_tokens);
 }
 
-double lp_backend_cost_usd(const lp_backend *backend, const lp_demand *demand) {
+double lp_backend_cost_usd(const lp_route_backend *backend, const lp_demand *demand) {
   return most_tokens(demand) * backend->usd_per_mtok / 1e6;
 }
 
 /* Writes what speaks against the route; false: nothing does. */
-static bool speaks_against(const lp_backend *backend, lp_route route, const lp_demand *demand, lp_buf *why) {
+static bool speaks_against(const lp_route_backend *backend, lp_route route, const lp_demand *demand, lp_buf *why) {
   double tokens = most_tokens(demand), cost = lp_backend_cost_usd(backend, demand);
   if (!backend->there)
     lp_buf_puts(why, "is not configured");

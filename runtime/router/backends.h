@@ -14,12 +14,12 @@ typedef struct {
   int64_t context;     /* tokens of prompt and answer together; 0: any */
   int64_t slots;       /* requests at a time; 0: any */
   double usd_per_mtok; /* of prompt and answer alike */
-} lp_backend;
+} lp_route_backend;
 
 /* What is behind all routes, and the link to the users. */
 typedef struct {
   lp_arena *arena; /* owns the texts */
-  lp_backend of[LP_ROUTE_COUNT];
+  lp_route_backend of[LP_ROUTE_COUNT];
   double token_bytes, up_bps, down_bps; /* INFINITY: no time on the air */
 } lp_backends;
 
@@ -39,7 +39,7 @@ typedef struct {
 /* The hard constraints: bit 1 << route for each route that may take the request. `why` (may be NULL) says of every other
  * one what speaks against it: "edge: is down; cloud: the request may not leave the edge". */
 unsigned lp_backends_admit(const lp_backends *backends, const lp_demand *demand, lp_buf *why);
-double lp_backend_cost_usd(const lp_backend *backend, const lp_demand *demand);
+double lp_backend_cost_usd(const lp_route_backend *backend, const lp_demand *demand);
 
 /* ---- estimates (estimate.c) --------------------------------------------------------------------------------------- */
 

@@ -6,6 +6,7 @@
 
 #include "runtime/router/decider_session.h"
 #include "runtime/router/labels.h"
+#include "runtime/runtime.h"
 
 typedef struct {
   lp_decider decider;

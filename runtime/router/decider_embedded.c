@@ -4,6 +4,7 @@
 
 #include "runtime/router/decider_session.h"
 #include "runtime/router/router.h"
+#include "runtime/runtime.h"
 
 typedef struct {
   lp_decider decider;

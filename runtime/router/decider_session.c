@@ -1,4 +1,5 @@
 #include "runtime/router/decider_session.h"
+#include "runtime/runtime.h"
 
 lp_status lp_reader_open(const char *bundle, int32_t threads, lp_reader *out, lp_diag *diag) {
   *out = (lp_reader){0};

@@ -17,12 +17,12 @@ static double ratio_at(const lp_estimator *estimator, lp_route route, double at_
   return 1 + (load->ratio - 1) * exp2(-age / estimator->half_life_s);
 }
 
-static double service_s(const lp_backend *backend, const lp_demand *demand) {
+static double service_s(const lp_route_backend *backend, const lp_demand *demand) {
   return lp_generation_s(&backend->model, demand->prompt_tokens, demand->tokens, LP_COUNT_ONCE);
 }
 
 /* Requests ahead take their mean time each, `slots` of them at a time. */
-static double queue_s(const lp_backend *backend, const lp_load *load) {
+static double queue_s(const lp_route_backend *backend, const lp_load *load) {
   if (backend->slots == 0 || load->here < backend->slots) return 0;
   double ahead = (double)(load->here - backend->slots + 1), mean = load->work_s / (double)load->here;
   return ahead * mean / (double)backend->slots;
@@ -31,7 +31,7 @@ static double queue_s(const lp_backend *backend, const lp_load *load) {
 void lp_delay_estimate(const lp_backends *backends, const lp_estimator *estimator, const lp_demand *demand, double at_s,
                        double wait_s[LP_ROUTE_COUNT], double delay_s[LP_ROUTE_COUNT]) {
   for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route) {
-    const lp_backend *backend = &backends->of[route];
+    const lp_route_backend *backend = &backends->of[route];
     wait_s[route] = delay_s[route] = 0;
     if (!backend->there) continue;
     double ratio = ratio_at(estimator, route, at_s);

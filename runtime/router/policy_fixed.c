@@ -5,7 +5,7 @@
 #include "runtime/router/router.h"
 
 typedef struct fixed fixed;
-typedef lp_route choose_fn(fixed *self, const lp_request *request);
+typedef lp_route choose_fn(fixed *self, const lp_router_request *request);
 
 struct fixed {
   lp_policy policy;
@@ -22,27 +22,27 @@ static lp_route or_offered(lp_route wanted, unsigned offered) {
   return route;
 }
 
-static lp_route choose_rule(fixed *self, const lp_request *request) {
+static lp_route choose_rule(fixed *self, const lp_router_request *request) {
   (void)self;
   return or_offered(request->rule, request->offered);
 }
 
-static lp_route choose_edge(fixed *self, const lp_request *request) {
+static lp_route choose_edge(fixed *self, const lp_router_request *request) {
   (void)self;
   return or_offered(LP_ROUTE_EDGE, request->offered);
 }
 
-static lp_route choose_cloud(fixed *self, const lp_request *request) {
+static lp_route choose_cloud(fixed *self, const lp_router_request *request) {
   (void)self;
   return or_offered(LP_ROUTE_CLOUD, request->offered);
 }
 
-static lp_route choose_split(fixed *self, const lp_request *request) {
+static lp_route choose_split(fixed *self, const lp_router_request *request) {
   (void)self;
   return or_offered(LP_ROUTE_SPLIT, request->offered);
 }
 
-static lp_route choose_random(fixed *self, const lp_request *request) {
+static lp_route choose_random(fixed *self, const lp_router_request *request) {
   lp_explorer explorer = {.options = {.epsilon = 1, .seed = self->seed}, .count = self->count++};
   lp_decision drawn = {0};
   lp_explorer_draw(&explorer, request->offered, or_offered(LP_ROUTE_EDGE, request->offered), LP_DECIDED_RULE, &drawn);
@@ -57,11 +57,11 @@ static lp_route greatest(const double *value, unsigned offered) {
   return best;
 }
 
-static lp_route choose_oracle(fixed *self, const lp_request *request) {
+static lp_route choose_oracle(fixed *self, const lp_router_request *request) {
   return request->mean_reward == NULL ? choose_rule(self, request) : greatest(request->mean_reward, request->offered);
 }
 
-static lp_route choose_quickest(fixed *self, const lp_request *request) {
+static lp_route choose_quickest(fixed *self, const lp_router_request *request) {
   (void)self;
   double value[LP_ROUTE_COUNT];
   for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
@@ -69,13 +69,13 @@ static lp_route choose_quickest(fixed *self, const lp_request *request) {
   return greatest(value, request->offered);
 }
 
-static void decide(lp_policy *policy, const lp_request *request, lp_decision *out) {
+static void decide(lp_policy *policy, const lp_router_request *request, lp_decision *out) {
   fixed *self = (fixed *)policy;
   *out = (lp_decision){.route = self->choose(self, request), .source = LP_DECIDED_RULE, .propensity = 1};
   out->probability[out->route] = 1;
 }
 
-static void learn(lp_policy *policy, const lp_request *request, lp_route route, double reward, bool good) {
+static void learn(lp_policy *policy, const lp_router_request *request, lp_route route, double reward, bool good) {
   (void)policy, (void)request, (void)route, (void)reward, (void)good;
 }
 

@@ -78,7 +78,7 @@ static void adam(network *self, const double *gradient) {
   }
 }
 
-static void decide(lp_policy *policy, const lp_request *request, lp_decision *out) {
+static void decide(lp_policy *policy, const lp_router_request *request, lp_decision *out) {
   network *self = (network *)policy;
   double input[INPUTS], hidden[HIDDEN], value[LP_ROUTE_COUNT];
   encode(request->keywords, input);
@@ -100,7 +100,7 @@ static void scale(network *self, double reward) {
   self->spread = fmax(sqrt(fmax(variance, 0)), 1e-3);
 }
 
-static void learn(lp_policy *policy, const lp_request *request, lp_route route, double reward, bool good) {
+static void learn(lp_policy *policy, const lp_router_request *request, lp_route route, double reward, bool good) {
   (void)good;
   network *self = (network *)policy;
   scale(self, reward);

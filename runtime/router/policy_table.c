@@ -9,7 +9,7 @@ typedef struct {
   lp_explorer explorer;
 } table;
 
-static void decide(lp_policy *policy, const lp_request *request, lp_decision *out) {
+static void decide(lp_policy *policy, const lp_router_request *request, lp_decision *out) {
   table *self = (table *)policy;
   *out = (lp_decision){0};
   lp_route best = LP_ROUTE_COUNT;
@@ -26,7 +26,7 @@ static void decide(lp_policy *policy, const lp_request *request, lp_decision *ou
   lp_explorer_draw(&self->explorer, request->offered, best, LP_DECIDED_RULE, out);
 }
 
-static void learn(lp_policy *policy, const lp_request *request, lp_route route, double reward, bool good) {
+static void learn(lp_policy *policy, const lp_router_request *request, lp_route route, double reward, bool good) {
   table *self = (table *)policy;
   (void)lp_replay_add(self->values, &(lp_experience){request->keywords, route, reward, good, 1});
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "runtime/router/router.h"
 #include "runtime/router/words.h"
 

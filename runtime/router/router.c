@@ -31,7 +31,7 @@ static lp_route most_probable(const double probability[LP_ROUTE_COUNT], unsigned
 }
 
 /* The rule decides where the model could not; `diag` says why. */
-static lp_route fall_back(const lp_request *request, const lp_diag *diag, lp_decision *out) {
+static lp_route fall_back(const lp_router_request *request, const lp_diag *diag, lp_decision *out) {
   const char *why = lp_diag_count(diag) > 0 ? lp_diag_get(diag, 0)->text : "the model gave no answer";
   (void)snprintf(out->reason, sizeof out->reason, "%s", why);
   memset(out->probability, 0, sizeof out->probability);
@@ -65,7 +65,7 @@ static lp_status ask(router *self, const lp_prompt *prompt, lp_decision *out, lp
   return status;
 }
 
-static void decide(lp_policy *policy, const lp_request *request, lp_decision *out) {
+static void decide(lp_policy *policy, const lp_router_request *request, lp_decision *out) {
   router *self = (router *)policy;
   *out = (lp_decision){0};
   lp_experience examples[LP_PROMPT_EXAMPLES];
@@ -87,7 +87,7 @@ static void decide(lp_policy *policy, const lp_request *request, lp_decision *ou
   lp_explorer_draw(&self->explorer, request->offered, best, out->source, out);
 }
 
-static void learn(lp_policy *policy, const lp_request *request, lp_route route, double reward, bool good) {
+static void learn(lp_policy *policy, const lp_router_request *request, lp_route route, double reward, bool good) {
   router *self = (router *)policy;
   (void)lp_replay_add(self->replay, &(lp_experience){request->keywords, route, reward, good, 1});
 }

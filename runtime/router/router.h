@@ -119,7 +119,7 @@ typedef struct {
   lp_route rule;                  /* what the class rule says: quality to the cloud, else the edge */
   double delay_s[LP_ROUTE_COUNT]; /* estimated delay of each route, lp_delay_estimate (backends.h); 0: not known */
   const double *mean_reward;      /* [LP_ROUTE_COUNT], for the oracle of a simulation alone; else NULL */
-} lp_request;
+} lp_router_request;
 
 typedef enum {
   LP_DECIDED_ONLY, /* one route was offered */
@@ -143,8 +143,8 @@ typedef struct {
 typedef struct lp_policy lp_policy;
 struct lp_policy {
   const char *name;
-  void (*decide)(lp_policy *self, const lp_request *request, lp_decision *out);
-  void (*learn)(lp_policy *self, const lp_request *request, lp_route route, double reward, bool good);
+  void (*decide)(lp_policy *self, const lp_router_request *request, lp_decision *out);
+  void (*learn)(lp_policy *self, const lp_router_request *request, lp_route route, double reward, bool good);
   void (*close)(lp_policy *self);
 };
 

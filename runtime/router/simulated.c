@@ -51,11 +51,11 @@ typedef struct {
   bool explores;
 } run;
 
-static lp_request request_of(const lp_sim_request *from, char keywords[128]) {
+static lp_router_request request_of(const lp_sim_request *from, char keywords[128]) {
   const char *queue = lp_queue_keyword(from->wait_s[LP_AT_EDGE], from->delay_s[LP_AT_EDGE], from->delay_s[LP_AT_CLOUD]);
   (void)snprintf(keywords, 128, "%.64s%s%s%s", from->task_name, from->quality ? ", asks for quality" : "",
                  queue != NULL ? ", " : "", queue != NULL ? queue : "");
-  lp_request request = {.keywords = keywords, .offered = 1u << LP_ROUTE_EDGE | 1u << LP_ROUTE_CLOUD};
+  lp_router_request request = {.keywords = keywords, .offered = 1u << LP_ROUTE_EDGE | 1u << LP_ROUTE_CLOUD};
   request.rule = from->quality ? LP_ROUTE_CLOUD : LP_ROUTE_EDGE;
   request.delay_s[LP_ROUTE_EDGE] = from->delay_s[LP_AT_EDGE];
   request.delay_s[LP_ROUTE_CLOUD] = from->delay_s[LP_AT_CLOUD];
@@ -65,7 +65,7 @@ static lp_request request_of(const lp_sim_request *from, char keywords[128]) {
 static lp_place decide(void *state, const lp_sim_request *from) {
   run *self = state;
   char keywords[128];
-  lp_request request = request_of(from, keywords);
+  lp_router_request request = request_of(from, keywords);
   const double mean[LP_ROUTE_COUNT] = {from->expected_reward[LP_AT_EDGE], from->expected_reward[LP_AT_CLOUD], 0};
   request.mean_reward = mean;
   lp_decision decision;
@@ -77,7 +77,7 @@ static lp_place decide(void *state, const lp_sim_request *from) {
 static void learn(void *state, const lp_sim_request *from, const lp_sim_outcome *outcome) {
   lp_policy *policy = ((run *)state)->policy;
   char keywords[128];
-  lp_request request = request_of(from, keywords);
+  lp_router_request request = request_of(from, keywords);
   lp_route route = outcome->place == LP_AT_CLOUD ? LP_ROUTE_CLOUD : LP_ROUTE_EDGE;
   policy->learn(policy, &request, route, outcome->reward, outcome->met);
 }

@@ -16,14 +16,14 @@ LP_MUST_USE lp_status lp_store_open(const char *path, lp_store **out, lp_diag *d
 void lp_store_close(lp_store *store); /* NULL is allowed */
 
 /* Notes a decision; `id` is its name from now on. */
-LP_MUST_USE lp_status lp_store_decision(lp_store *store, const lp_request *request, const lp_decision *decision,
+LP_MUST_USE lp_status lp_store_decision(lp_store *store, const lp_router_request *request, const lp_decision *decision,
                                         int64_t *id, lp_diag *diag);
 /* Notes what came of it. A second outcome of the same decision is an error, as is one of a decision that is not there. */
 LP_MUST_USE lp_status lp_store_outcome(lp_store *store, int64_t id, double reward, bool good, lp_diag *diag);
 
 typedef struct {
   int64_t id;
-  lp_request request; /* delay_s and mean_reward are not kept */
+  lp_router_request request; /* delay_s and mean_reward are not kept */
   lp_decision decision;
   bool has_outcome, good;
   double reward;

@@ -8,7 +8,7 @@
 
 struct lp_store_line {
   lp_store_line *next;
-  const lp_request *request; /* of a decision; NULL: an outcome */
+  const lp_router_request *request; /* of a decision; NULL: an outcome */
   const lp_decision *decision;
   int64_t id; /* the decision's: found out, or given */
   double reward;
@@ -115,7 +115,7 @@ static lp_status write_durably(lp_store *store, lp_store_line *line, lp_diag *di
   return line->error[0] == 0 ? LP_OK : lp_error(diag, (lp_loc){.file = store->path}, "%s", line->error);
 }
 
-lp_status lp_store_decision(lp_store *store, const lp_request *request, const lp_decision *decision, int64_t *id,
+lp_status lp_store_decision(lp_store *store, const lp_router_request *request, const lp_decision *decision, int64_t *id,
                             lp_diag *diag) {
   lp_store_line line = {.request = request, .decision = decision};
   lp_status status = write_durably(store, &line, diag);

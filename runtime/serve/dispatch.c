@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "runtime/serve/serve_internal.h"
 
 struct lp_dispatcher {
@@ -69,7 +70,7 @@ lp_metrics *lp_dispatcher_metrics(lp_dispatcher *self) {
 
 /* ---- decisions and outcomes ------------------------------------------------------------------------------------------ */
 
-lp_status lp_dispatcher_decide(lp_dispatcher *self, lp_request *request, lp_decision *decision, int64_t *id,
+lp_status lp_dispatcher_decide(lp_dispatcher *self, lp_router_request *request, lp_decision *decision, int64_t *id,
                                lp_diag *diag) {
   *id = 0;
   request->rule = lp_streq(self->config->rule, "cloud") ? LP_ROUTE_CLOUD : LP_ROUTE_EDGE;
@@ -79,7 +80,7 @@ lp_status lp_dispatcher_decide(lp_dispatcher *self, lp_request *request, lp_deci
   return self->store != NULL ? lp_store_decision(self->store, request, decision, id, diag) : LP_OK;
 }
 
-static void learn_of(lp_dispatcher *self, const lp_request *request, lp_route route, double reward, bool good) {
+static void learn_of(lp_dispatcher *self, const lp_router_request *request, lp_route route, double reward, bool good) {
   (void)pthread_mutex_lock(&self->lock);
   self->policy->learn(self->policy, request, route, reward, good);
   (void)pthread_mutex_unlock(&self->lock);
@@ -117,9 +118,10 @@ static bool hand_on(void *user, const char *text) {
 }
 
 /* The route that the request names, or those that the router may choose from. */
-static lp_status offer(const lp_dispatcher *self, const lp_completion *asked, lp_request *request, lp_diag *diag) {
+static lp_status offer(const lp_dispatcher *self, const lp_completion *asked, lp_router_request *request,
+                       lp_diag *diag) {
   lp_route named;
-  *request = (lp_request){.keywords = asked->keywords, .offered = lp_dispatcher_offered(self)};
+  *request = (lp_router_request){.keywords = asked->keywords, .offered = lp_dispatcher_offered(self)};
   if (lp_route_parse(asked->model, &named)) {
     if (!lp_route_offered(request->offered, named))
       return lp_error_as(LP_USAGE, diag, (lp_loc){0}, "the server has no '%s'", asked->model);
@@ -132,7 +134,7 @@ static lp_status offer(const lp_dispatcher *self, const lp_completion *asked, lp
 }
 
 /* A place that failed is as bad as an answer that came too late. */
-static void conclude(lp_dispatcher *self, const lp_request *request, lp_route route, int64_t id, double delay_s,
+static void conclude(lp_dispatcher *self, const lp_router_request *request, lp_route route, int64_t id, double delay_s,
                      bool good) {
   double reward = good ? self->config->target_s - delay_s : -self->config->target_s;
   learn_of(self, request, route, reward, good);
@@ -159,7 +161,7 @@ static lp_status ask(lp_dispatcher *self, lp_route route, const lp_completion *a
 
 lp_status lp_dispatch(lp_dispatcher *self, const lp_completion *asked, const volatile int *stop, lp_piece_sink *sink,
                       void *user, lp_route *route, int64_t *id, lp_usage *usage, lp_diag *diag) {
-  lp_request request;
+  lp_router_request request;
   lp_decision decision;
   counted to = {sink, user, false};
   *id = 0;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "runtime/router/curl_library.h"
 #include "runtime/serve/serve_internal.h"
 

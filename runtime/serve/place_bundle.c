@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "runtime/runtime.h"
 #include "runtime/serve/serve_internal.h"
 
 typedef struct {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/runtime.h"
 #include "runtime/serve/serve_internal.h"
 
 #define NONE ((lp_loc){0})

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/units.h"
 #include "runtime/router/store.h"
 #include "runtime/serve/serve_internal.h"
 
@@ -11,7 +12,7 @@ static lp_status wrong(lp_diag *diag, const char *text) {
   return lp_error_as(LP_USAGE, diag, NONE, "%s", text);
 }
 
-static json_t *describe(int64_t id, const lp_request *request, const lp_decision *decision) {
+static json_t *describe(int64_t id, const lp_router_request *request, const lp_decision *decision) {
   json_t *probability = json_object();
   for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
     if (lp_route_offered(request->offered, route))
@@ -46,8 +47,8 @@ static lp_status read_offered(const json_t *body, unsigned *offered, lp_diag *di
 }
 
 static lp_status decide(lp_dispatcher *self, const json_t *body, char **out, lp_diag *diag) {
-  lp_request request = {.keywords = json_string_value(json_object_get(body, "keywords")),
-                        .offered = lp_dispatcher_offered(self)};
+  lp_router_request request = {.keywords = json_string_value(json_object_get(body, "keywords")),
+                               .offered = lp_dispatcher_offered(self)};
   lp_decision decision;
   int64_t id = 0;
   if (request.keywords == NULL) return wrong(diag, "'keywords' must be text");

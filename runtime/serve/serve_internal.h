@@ -103,7 +103,7 @@ lp_metrics *lp_dispatcher_metrics(lp_dispatcher *dispatcher);
 
 /* The halves of it, for who sends requests himself. What is wrong with the question is LP_USAGE. */
 unsigned lp_dispatcher_offered(const lp_dispatcher *dispatcher);
-LP_MUST_USE lp_status lp_dispatcher_decide(lp_dispatcher *dispatcher, lp_request *request, lp_decision *decision,
+LP_MUST_USE lp_status lp_dispatcher_decide(lp_dispatcher *dispatcher, lp_router_request *request, lp_decision *decision,
                                            int64_t *id, lp_diag *diag); /* id 0: there is no pool */
 LP_MUST_USE lp_status lp_dispatcher_outcome(lp_dispatcher *dispatcher, int64_t id, double reward, bool good,
                                             lp_diag *diag);

@@ -10,7 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/runtime_internal.h"
+#include "base/clock.h"
+#include "runtime/link/link.h"
 #include "runtime/serve/http_library.h"
 #include "runtime/serve/serve_internal.h"
 

@@ -4,7 +4,13 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "runtime/runtime_internal.h"
+#include "base/clock.h"
+#include "base/side.h"
+#include "runtime/bundle/bundle.h"
+#include "runtime/bundle/manifest.h"
+#include "runtime/exec/executor.h"
+#include "runtime/runtime.h"
+#include "runtime/session/session.h"
 
 enum { MOST_IDS = 1 << 28 };
 

@@ -1,7 +1,11 @@
 /* Which plan of a bundle serves a request. */
 #include <math.h>
 
-#include "runtime/runtime_internal.h"
+#include "runtime/bundle/bundle.h"
+#include "runtime/bundle/manifest.h"
+#include "runtime/link/link.h"
+#include "runtime/runtime.h"
+#include "runtime/session/session.h"
 
 /* The highest bound of any region on the axis; 0: no plan depends on it. */
 static double highest_bound(const lp_manifest *manifest, int axis) {

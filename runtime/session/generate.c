@@ -3,6 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/side.h"
+#include "runtime/bundle/bundle.h"
+#include "runtime/bundle/manifest.h"
+#include "runtime/exec/executor.h"
+#include "runtime/exec/trace.h"
+#include "runtime/exits/collaborate.h"
+#include "runtime/exits/halves.h"
+#include "runtime/link/link.h"
+#include "runtime/runtime.h"
+#include "runtime/session/session.h"
 #include "runtime/session/session_file.h"
 
 typedef struct {
@@ -89,7 +100,7 @@ static void grow_capacity(generation_run *run, int64_t needed) {
 }
 
 /* Runs the program over the ids that were put, and draws the next token of each sequence. */
-static lp_status compute(generation_run *run, int32_t program, int64_t past, int64_t count, lp_side_id *sampled_on,
+static lp_status compute(generation_run *run, int32_t program, int64_t past, int64_t count, lp_side *sampled_on,
                          lp_diag *diag) {
   lp_session *session = run->session;
   grow_capacity(run, past + count);
@@ -125,7 +136,7 @@ static void put_everything(generation_run *run) {
 }
 
 /* One attempt: a new connection, and both sides run over the whole text again, which gives the caches they had. */
-static lp_status rebuild(generation_run *run, lp_side_id *sampled_on, lp_diag *diag) {
+static lp_status rebuild(generation_run *run, lp_side *sampled_on, lp_diag *diag) {
   lp_session_disconnect(run->session);
   LP_TRY(lp_session_connect(run->session, diag));
   put_everything(run);
@@ -133,7 +144,7 @@ static lp_status rebuild(generation_run *run, lp_side_id *sampled_on, lp_diag *d
 }
 
 /* Computes the next token anew when the worker was lost on the way to it: until there is one again, or the time is over. */
-static lp_status persist(generation_run *run, lp_status status, const lp_diag *first, lp_side_id *sampled_on) {
+static lp_status persist(generation_run *run, lp_status status, const lp_diag *first, lp_side *sampled_on) {
   lp_backoff backoff = lp_backoff_begin(&run->session->endpoint.patience, lp_session_timeout_ms(run->session));
   while (status != LP_OK && run->session->lost) {
     lp_diag *quiet = lp_diag_create();
@@ -147,7 +158,7 @@ static lp_status persist(generation_run *run, lp_status status, const lp_diag *f
 }
 
 static lp_status compute_or_persist(generation_run *run, int32_t program, int64_t past, int64_t count,
-                                    lp_side_id *sampled_on) {
+                                    lp_side *sampled_on) {
   if (!run->session->remote) return compute(run, program, past, count, sampled_on, run->diag);
   lp_diag *quiet = lp_diag_create();
   run->session->lost = false;
@@ -159,7 +170,7 @@ static lp_status compute_or_persist(generation_run *run, int32_t program, int64_
 
 static lp_status step(generation_run *run, int32_t program, int64_t past, int64_t count) {
   lp_session *session = run->session;
-  lp_side_id sampled_on = LP_SIDE_DEVICE;
+  lp_side sampled_on = LP_SIDE_DEVICE;
   LP_TRY(compute_or_persist(run, program, past, count, &sampled_on));
   if (past == 0) LP_TRY(lp_bundle_await_check(session->bundle, run->diag));
   double now = lp_now_ms();

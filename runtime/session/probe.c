@@ -1,11 +1,11 @@
 /* What the link to a worker is like: how long a message without content takes to be answered, and how much longer one with
  * content does. */
+#include "base/clock.h"
+#include "runtime/link/link.h"
 #include "runtime/link/link.pb-c.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-#include "runtime/runtime_internal.h"
 
 enum { ROUND_TRIPS = 3, FIRST_BYTES = 4 << 10, MOST_BYTES = 1 << 20, GROWTH = 4 };
 

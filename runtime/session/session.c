@@ -2,9 +2,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/exits/collaborate.h"
+#include "base/clock.h"
+#include "base/side.h"
+#include "runtime/bundle/bundle.h"
+#include "runtime/bundle/manifest.h"
+#include "runtime/exec/executor.h"
+#include "runtime/exec/state.h"
+#include "runtime/exec/trace.h"
+#include "runtime/exits/halves.h"
+#include "runtime/link/link.h"
 #include "runtime/link/link_emulator.h"
 #include "runtime/link/link_security.h"
+#include "runtime/runtime.h"
+#include "runtime/session/session.h"
 
 /* ---- steps that are alike whether the other side is here or not -------------------------------------------------- */
 
@@ -124,12 +134,12 @@ lp_status lp_session_walk(lp_session *session, lp_walk *walk, lp_diag *diag) {
 
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
-static lp_status require_side(const lp_bundle *bundle, lp_side_id side, lp_diag *diag) {
+static lp_status require_side(const lp_bundle *bundle, lp_side side, lp_diag *diag) {
   if (!bundle->manifest.side[side].present || bundle->side[side].loaded) return LP_OK;
   return lp_error(diag, LP_LOC_FILE(bundle->manifest.file), "the %s side is not loaded", lp_side_name(side));
 }
 
-static bool takes_part(const lp_bundle *bundle, lp_side_id side) {
+static bool takes_part(const lp_bundle *bundle, lp_side side) {
   for (int32_t i = 0; i < bundle->manifest.program_count; i++)
     if (bundle->manifest.programs[i].takes_part[side]) return true;
   return false;
@@ -176,9 +186,9 @@ static lp_status open_sides(lp_session *session, lp_diag *diag) {
   bool alone = session->options.mode == LP_MODE_STANDALONE;
   session->remote = session->options.cloud != NULL && takes_part(bundle, LP_SIDE_CLOUD) && !alone;
   for (int i = 0; i < LP_SIDE_COUNT; i++) {
-    if (!takes_part(bundle, (lp_side_id)i) || (i == LP_SIDE_CLOUD && (session->remote || alone))) continue;
-    LP_TRY(require_side(bundle, (lp_side_id)i, diag));
-    session->executor[i] = lp_executor_create(bundle, (lp_side_id)i, session->pool);
+    if (!takes_part(bundle, (lp_side)i) || (i == LP_SIDE_CLOUD && (session->remote || alone))) continue;
+    LP_TRY(require_side(bundle, (lp_side)i, diag));
+    session->executor[i] = lp_executor_create(bundle, (lp_side)i, session->pool);
   }
   LP_TRY(find_worker(session, diag));
   return connects_at_once(session) ? lp_session_connect(session, diag) : LP_OK;

@@ -2,7 +2,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/runtime_internal.h"
+#include "base/poly.h"
+#include "runtime/bundle/bundle.h"
+#include "runtime/bundle/manifest.h"
+#include "runtime/exec/executor.h"
+#include "runtime/runtime.h"
+#include "runtime/session/session.h"
 
 typedef struct {
   lp_session *session;

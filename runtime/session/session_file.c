@@ -1,13 +1,20 @@
 /* A generation on disk: what was asked for, and the tokens so far. KV caches are not kept: running over the text gives them again, and
  * the random number of a position is a function of the seed. What is written is docs/exits.md's, "When the device is killed". */
 #include "runtime/session/session_file.h"
+#include "base/clock.h"
+#include "base/side.h"
+#include "runtime/bundle/bundle.h"
+#include "runtime/bundle/manifest.h"
+#include "runtime/exits/cloud_end.h"
+#include "runtime/runtime.h"
+#include "runtime/session/session.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
-#include "runtime/session/kept.pb-c.h"
 #include "runtime/bundle/sealed_file.h"
+#include "runtime/session/kept.pb-c.h"
 
 static const lp_sealed_kind kind = {.letters = "SESS", .title = "session file", .version = 1};
 /* Tokens are written together when they come faster than this: a file costs some 0.1 ms. */
@@ -64,7 +71,7 @@ static void take(const Lp__Kept__Session *kept, lp_saved_session *out) {
   out->steps = (int64_t)kept->n_token / kept->batch;
   for (size_t i = 0; i < kept->n_token; i++) {
     lp_generated token = {.token = kept->token[i],
-                          .side = (lp_side_id)kept->side[i],
+                          .side = (lp_side)kept->side[i],
                           .exit_layer = kept->exit_layer[i],
                           .confidence = kept->confidence[i],
                           .ms = kept->ms[i]};

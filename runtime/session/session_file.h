@@ -2,7 +2,8 @@
 #ifndef LP_SESSION_FILE_H
 #define LP_SESSION_FILE_H
 
-#include "runtime/exits/collaborate.h"
+#include "runtime/exits/cloud_end.h"
+#include "runtime/runtime.h"
 
 /* What is generated; borrowed. */
 typedef struct {

@@ -1,10 +1,18 @@
 /* The device's walk over a program whose cloud side is a worker. */
+#include "base/clock.h"
+#include "base/side.h"
+#include "runtime/bundle/bundle.h"
+#include "runtime/bundle/manifest.h"
+#include "runtime/exec/executor.h"
+#include "runtime/exec/state.h"
+#include "runtime/exec/trace.h"
+#include "runtime/link/link.h"
 #include "runtime/link/link.pb-c.h"
+#include "runtime/runtime.h"
+#include "runtime/session/session.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "runtime/runtime_internal.h"
 
 static const double default_timeout_ms = 120000;
 

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "runtime/runtime.h"
 
 enum { STOP_TRIES = 200 };

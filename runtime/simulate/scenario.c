@@ -2,6 +2,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/csv.h"
+#include "base/units.h"
 #include "base/yaml/yaml.h"
 #include "runtime/simulate/simulate.h"
 

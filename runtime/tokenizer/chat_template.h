@@ -9,6 +9,7 @@
 #ifndef LP_CHAT_TEMPLATE_H
 #define LP_CHAT_TEMPLATE_H
 
+#include "runtime/runtime.h"
 #include "runtime/tokenizer/internal.h"
 
 typedef struct {

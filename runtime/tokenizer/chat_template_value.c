@@ -1,6 +1,7 @@
 /* Values of chat templates: truth, printing, operators, members, tests. As Python does it. */
 #include <string.h>
 
+#include "runtime/runtime.h"
 #include "runtime/tokenizer/chat_template.h"
 
 lp_chat_value lp_chat_text(const char *text, size_t size) {

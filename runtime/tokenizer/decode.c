@@ -23,7 +23,7 @@ static bool append_bytes(const char *text, size_t size, lp_buf *out) {
   return true;
 }
 
-lp_status lp_step_unbytes(const lp_step *step, lp_work *work) {
+lp_status lp_step_unbytes(const lp_tokenizer_step *step, lp_work *work) {
   (void)step;
   lp_buf bytes = {0};
   for (size_t i = 0; i < work->now.list.count; ++i) {
@@ -39,7 +39,7 @@ lp_status lp_step_unbytes(const lp_step *step, lp_work *work) {
 }
 
 /* Appends `text` with every `from` replaced by `to`. */
-static void replace_all(const char *text, size_t size, const lp_step *from, const char *to, lp_buf *out) {
+static void replace_all(const char *text, size_t size, const lp_tokenizer_step *from, const char *to, lp_buf *out) {
   size_t at = 0;
   while (at < size) {
     bool hit = from->size > 0 && size - at >= from->size && memcmp(text + at, from->text, from->size) == 0;
@@ -51,7 +51,7 @@ static void replace_all(const char *text, size_t size, const lp_step *from, cons
   }
 }
 
-lp_status lp_step_unmetaspace(const lp_step *step, lp_work *work) {
+lp_status lp_step_unmetaspace(const lp_tokenizer_step *step, lp_work *work) {
   lp_work_begin(work);
   for (size_t i = 0; i < work->now.list.count; ++i) {
     size_t start = work->next.text.size;
@@ -63,7 +63,7 @@ lp_status lp_step_unmetaspace(const lp_step *step, lp_work *work) {
   return LP_OK;
 }
 
-lp_status lp_step_suffix(const lp_step *step, lp_work *work) {
+lp_status lp_step_suffix(const lp_tokenizer_step *step, lp_work *work) {
   lp_work_begin(work);
   size_t count = work->now.list.count;
   for (size_t i = 0; i < count; ++i) {
@@ -104,7 +104,7 @@ static void flush_bytes(lp_buf *bytes, lp_work *work) {
   lp_buf_clear(bytes);
 }
 
-lp_status lp_step_byte_fallback(const lp_step *step, lp_work *work) {
+lp_status lp_step_byte_fallback(const lp_tokenizer_step *step, lp_work *work) {
   (void)step;
   lp_buf bytes = {0};
   lp_work_begin(work);
@@ -127,7 +127,7 @@ lp_status lp_step_byte_fallback(const lp_step *step, lp_work *work) {
   return LP_OK;
 }
 
-lp_status lp_step_fuse(const lp_step *step, lp_work *work) {
+lp_status lp_step_fuse(const lp_tokenizer_step *step, lp_work *work) {
   (void)step;
   lp_work_begin(work);
   for (size_t i = 0; i < work->now.list.count; ++i)
@@ -137,11 +137,11 @@ lp_status lp_step_fuse(const lp_step *step, lp_work *work) {
   return LP_OK;
 }
 
-static bool ends_with(const char *text, size_t size, const lp_step *step) {
+static bool ends_with(const char *text, size_t size, const lp_tokenizer_step *step) {
   return size >= step->size && memcmp(text + size - step->size, step->text, step->size) == 0;
 }
 
-lp_status lp_step_cut(const lp_step *step, lp_work *work) {
+lp_status lp_step_cut(const lp_tokenizer_step *step, lp_work *work) {
   lp_work_begin(work);
   for (size_t i = 0; i < work->now.list.count; ++i) {
     const char *text = piece_text(work, i);

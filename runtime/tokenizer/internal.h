@@ -59,10 +59,10 @@ typedef struct {
   lp_diag *diag;
 } lp_loader;
 
-typedef struct lp_document lp_document;
-LP_MUST_USE lp_status lp_document_parse(lp_loader *loader, const char *data, size_t size, lp_document **out);
-void lp_document_free(lp_document *document); /* NULL is allowed */
-const lp_node *lp_document_root(const lp_document *document);
+typedef struct lp_json_document lp_json_document;
+LP_MUST_USE lp_status lp_document_parse(lp_loader *loader, const char *data, size_t size, lp_json_document **out);
+void lp_document_free(lp_json_document *document); /* NULL is allowed */
+const lp_node *lp_document_root(const lp_json_document *document);
 
 bool lp_node_is(const lp_node *node, lp_node_kind kind); /* NULL is nothing */
 bool lp_node_absent(const lp_node *node);                /* NULL or null */
@@ -150,11 +150,11 @@ typedef enum {
 
 enum { LP_PREFIX_NEVER, LP_PREFIX_FIRST, LP_PREFIX_ALWAYS };
 
-typedef struct lp_step lp_step;
-typedef lp_status lp_step_fn(const lp_step *step, lp_work *work);
+typedef struct lp_tokenizer_step lp_tokenizer_step;
+typedef lp_status lp_step_fn(const lp_tokenizer_step *step, lp_work *work);
 
 /* Which members a step reads is said at its function below. Text lives in the tokenizer's arena. */
-struct lp_step {
+struct lp_tokenizer_step {
   lp_step_fn *run;
   lp_pattern *pattern; /* owned by the step list */
   const char *text;
@@ -165,7 +165,7 @@ struct lp_step {
   bool left, right; /* strip these sides */
   size_t cut_left, cut_right;
 };
-typedef LP_VEC(lp_step) lp_steps;
+typedef LP_VEC(lp_tokenizer_step) lp_steps;
 
 LP_MUST_USE lp_status lp_steps_run(const lp_steps *steps, lp_work *work);
 void lp_steps_free(lp_steps *steps);

@@ -9,13 +9,13 @@
 
 #include "runtime/tokenizer/internal.h"
 
-struct lp_document {
+struct lp_json_document {
   LP_VEC(lp_node) nodes;
   char *text; /* all texts, unescaped, each with a NUL behind it */
 };
 
 typedef struct {
-  lp_document *document;
+  lp_json_document *document;
   const char *data;
   size_t size, at, text_used;
   const char *problem; /* what went wrong at `at`; NULL while all is well */
@@ -237,7 +237,7 @@ static lp_status report(const reader *r, lp_loader *loader) {
   return lp_error(loader->diag, loc, "not valid JSON: %s", r->at >= r->size ? "it ends too early" : r->problem);
 }
 
-lp_status lp_document_parse(lp_loader *loader, const char *data, size_t size, lp_document **out) {
+lp_status lp_document_parse(lp_loader *loader, const char *data, size_t size, lp_json_document **out) {
   reader r = {.data = data, .size = size};
   if (size > INT32_MAX)
     return lp_error(loader->diag, LP_LOC_FILE(loader->file), "the file has %zu bytes, too many", size);
@@ -255,7 +255,7 @@ lp_status lp_document_parse(lp_loader *loader, const char *data, size_t size, lp
   return status;
 }
 
-void lp_document_free(lp_document *document) {
+void lp_document_free(lp_json_document *document) {
   if (document == NULL) return;
   lp_vec_free(&document->nodes);
   free(document->text);
@@ -264,7 +264,7 @@ void lp_document_free(lp_document *document) {
 
 /* ---- access ------------------------------------------------------------------------------------------------------ */
 
-const lp_node *lp_document_root(const lp_document *document) {
+const lp_node *lp_document_root(const lp_json_document *document) {
   return document->nodes.data;
 }
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/runtime.h"
 #include "runtime/tokenizer/internal.h"
 
 #define FILE_LOC(loader) LP_LOC_FILE((loader)->file)

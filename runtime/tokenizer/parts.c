@@ -83,7 +83,7 @@ static lp_status load_pattern(lp_loader *loader, const lp_node *object, const ch
 
 static lp_status push_split(lp_loader *loader, const char *path, const char *pattern, lp_split_behaviour behaviour,
                             lp_steps *out) {
-  lp_step step = {.run = lp_step_split, .behaviour = behaviour};
+  lp_tokenizer_step step = {.run = lp_step_split, .behaviour = behaviour};
   LP_TRY(compile(loader, path, pattern, strlen(pattern), false, &step.pattern));
   lp_vec_push(out, step);
   return LP_OK;
@@ -108,7 +108,7 @@ static lp_status load_behaviour(lp_loader *loader, const lp_node *json, const ch
 
 /* A member that holds exactly one character. */
 static lp_status load_character(lp_loader *loader, const lp_node *json, const char *path, const char *key,
-                                lp_step *step) {
+                                lp_tokenizer_step *step) {
   size_t bad;
   LP_TRY(lp_member_text(loader, json, path, key, &step->text, &step->size));
   if (step->size > 0 && lp_utf8_length(step->text, step->size, &bad) == step->size) return LP_OK;
@@ -116,7 +116,7 @@ static lp_status load_character(lp_loader *loader, const lp_node *json, const ch
                   step->text);
 }
 
-static lp_status load_metaspace(lp_loader *loader, const lp_node *json, const char *path, lp_step *step) {
+static lp_status load_metaspace(lp_loader *loader, const lp_node *json, const char *path, lp_tokenizer_step *step) {
   static const char *const schemes[] = {
       [LP_PREFIX_NEVER] = "never", [LP_PREFIX_FIRST] = "first", [LP_PREFIX_ALWAYS] = "always"};
   bool add_prefix;
@@ -139,7 +139,7 @@ static lp_status load_metaspace(lp_loader *loader, const lp_node *json, const ch
 }
 
 static lp_status load_replace(lp_loader *loader, const lp_node *json, const char *path, lp_steps *out) {
-  lp_step step = {.run = lp_step_replace};
+  lp_tokenizer_step step = {.run = lp_step_replace};
   LP_TRY(lp_member_text(loader, json, path, "content", &step.text, &step.size));
   LP_TRY(load_pattern(loader, json, path, &step.pattern));
   lp_vec_push(out, step);
@@ -149,14 +149,14 @@ static lp_status load_replace(lp_loader *loader, const lp_node *json, const char
 /* ---- normalizers ------------------------------------------------------------------------------------------------- */
 
 static lp_status normalizer_prepend(lp_loader *loader, const lp_node *json, const char *path, lp_steps *out) {
-  lp_step step = {.run = lp_step_prepend};
+  lp_tokenizer_step step = {.run = lp_step_prepend};
   LP_TRY(lp_member_text(loader, json, path, "prepend", &step.text, &step.size));
   lp_vec_push(out, step);
   return LP_OK;
 }
 
 static lp_status normalizer_strip(lp_loader *loader, const lp_node *json, const char *path, lp_steps *out) {
-  lp_step step = {.run = lp_step_strip};
+  lp_tokenizer_step step = {.run = lp_step_strip};
   LP_TRY(lp_member_bool(loader, json, path, "strip_left", true, &step.left));
   LP_TRY(lp_member_bool(loader, json, path, "strip_right", true, &step.right));
   lp_vec_push(out, step);
@@ -165,13 +165,13 @@ static lp_status normalizer_strip(lp_loader *loader, const lp_node *json, const 
 
 static lp_status normalizer_lowercase(lp_loader *loader, const lp_node *json, const char *path, lp_steps *out) {
   (void)loader, (void)json, (void)path;
-  lp_vec_push(out, ((lp_step){.run = lp_step_lowercase}));
+  lp_vec_push(out, ((lp_tokenizer_step){.run = lp_step_lowercase}));
   return LP_OK;
 }
 
 static lp_status normalizer_bytes(lp_loader *loader, const lp_node *json, const char *path, lp_steps *out) {
   (void)loader, (void)json, (void)path;
-  lp_vec_push(out, ((lp_step){.run = lp_step_bytes}));
+  lp_vec_push(out, ((lp_tokenizer_step){.run = lp_step_bytes}));
   return LP_OK;
 }
 
@@ -192,14 +192,14 @@ static lp_status pre_byte_level(lp_loader *loader, const lp_node *json, const ch
   LP_TRY(lp_member_bool(loader, json, path, "add_prefix_space", true, &add_prefix));
   LP_TRY(lp_member_bool(loader, json, path, "use_regex", true, &use_regex));
   if (add_prefix)
-    lp_vec_push(out, ((lp_step){.run = lp_step_prefix, .text = " ", .size = 1, .prefix = LP_PREFIX_ALWAYS}));
+    lp_vec_push(out, ((lp_tokenizer_step){.run = lp_step_prefix, .text = " ", .size = 1, .prefix = LP_PREFIX_ALWAYS}));
   if (use_regex) LP_TRY(push_split(loader, path, GPT2_PATTERN, LP_SPLIT_ISOLATED, out));
-  lp_vec_push(out, ((lp_step){.run = lp_step_bytes}));
+  lp_vec_push(out, ((lp_tokenizer_step){.run = lp_step_bytes}));
   return LP_OK;
 }
 
 static lp_status pre_split(lp_loader *loader, const lp_node *json, const char *path, lp_steps *out) {
-  lp_step step = {.run = lp_step_split};
+  lp_tokenizer_step step = {.run = lp_step_split};
   LP_TRY(load_behaviour(loader, json, path, &step.behaviour));
   LP_TRY(lp_member_bool(loader, json, path, "invert", false, &step.invert));
   LP_TRY(load_pattern(loader, json, path, &step.pattern));
@@ -208,7 +208,8 @@ static lp_status pre_split(lp_loader *loader, const lp_node *json, const char *p
 }
 
 static lp_status pre_metaspace(lp_loader *loader, const lp_node *json, const char *path, lp_steps *out) {
-  lp_step prefix = {.run = lp_step_prefix}, replace = {.run = lp_step_replace}, split = {.run = lp_step_split};
+  lp_tokenizer_step prefix = {.run = lp_step_prefix}, replace = {.run = lp_step_replace},
+                    split = {.run = lp_step_split};
   bool splits;
   LP_TRY(load_metaspace(loader, json, path, &prefix));
   LP_TRY(lp_member_bool(loader, json, path, "split", true, &splits));
@@ -254,7 +255,7 @@ static lp_status pre_bert(lp_loader *loader, const lp_node *json, const char *pa
 }
 
 static lp_status pre_delimiter(lp_loader *loader, const lp_node *json, const char *path, lp_steps *out) {
-  lp_step step = {.run = lp_step_split, .behaviour = LP_SPLIT_REMOVED};
+  lp_tokenizer_step step = {.run = lp_step_split, .behaviour = LP_SPLIT_REMOVED};
   LP_TRY(load_character(loader, json, path, "delimiter", &step));
   LP_TRY(compile(loader, path, step.text, step.size, true, &step.pattern));
   lp_vec_push(out, step);
@@ -282,7 +283,7 @@ lp_status lp_load_pre_tokenizer(lp_loader *loader, const lp_node *json, const ch
 /* ---- decoders ---------------------------------------------------------------------------------------------------- */
 
 static lp_status push_plain(lp_step_fn *run, lp_steps *out) {
-  lp_vec_push(out, ((lp_step){.run = run}));
+  lp_vec_push(out, ((lp_tokenizer_step){.run = run}));
   return LP_OK;
 }
 
@@ -302,7 +303,7 @@ static lp_status decoder_fuse(lp_loader *loader, const lp_node *json, const char
 }
 
 static lp_status decoder_metaspace(lp_loader *loader, const lp_node *json, const char *path, lp_steps *out) {
-  lp_step step = {.run = lp_step_unmetaspace};
+  lp_tokenizer_step step = {.run = lp_step_unmetaspace};
   LP_TRY(load_metaspace(loader, json, path, &step));
   lp_vec_push(out, step);
   return LP_OK;
@@ -318,7 +319,7 @@ static lp_status load_cut(lp_loader *loader, const lp_node *json, const char *pa
 }
 
 static lp_status decoder_strip(lp_loader *loader, const lp_node *json, const char *path, lp_steps *out) {
-  lp_step step = {.run = lp_step_cut};
+  lp_tokenizer_step step = {.run = lp_step_cut};
   LP_TRY(load_character(loader, json, path, "content", &step));
   LP_TRY(load_cut(loader, json, path, "start", &step.cut_left));
   LP_TRY(load_cut(loader, json, path, "stop", &step.cut_right));
@@ -327,7 +328,7 @@ static lp_status decoder_strip(lp_loader *loader, const lp_node *json, const cha
 }
 
 static lp_status decoder_bpe(lp_loader *loader, const lp_node *json, const char *path, lp_steps *out) {
-  lp_step step = {.run = lp_step_suffix};
+  lp_tokenizer_step step = {.run = lp_step_suffix};
   LP_TRY(lp_member_text(loader, json, path, "suffix", &step.text, &step.size));
   lp_vec_push(out, step);
   return LP_OK;

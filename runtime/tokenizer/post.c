@@ -2,6 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dir.h"
+#include "base/file.h"
+#include "runtime/runtime.h"
 #include "runtime/tokenizer/internal.h"
 
 #define FILE_LOC(loader) LP_LOC_FILE((loader)->file)
@@ -165,7 +168,7 @@ static lp_status load_config_root(lp_loader *loader, const lp_node *root) {
 static lp_status load_config_json(lp_loader *loader) {
   char *data = NULL;
   size_t size = 0;
-  lp_document *document = NULL;
+  lp_json_document *document = NULL;
   LP_TRY(lp_file_read(loader->file, &data, &size, loader->diag));
   lp_status status = lp_document_parse(loader, data, size, &document);
   if (status == LP_OK) status = load_config_root(loader, lp_document_root(document));

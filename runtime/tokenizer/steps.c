@@ -49,9 +49,9 @@ void lp_steps_free(lp_steps *steps) {
 }
 
 /* Rewrites the text of every piece that is still text; `rewrite` appends the new text to next. */
-typedef lp_status rewrite_fn(const lp_step *step, const char *text, size_t size, bool first, lp_work *work);
+typedef lp_status rewrite_fn(const lp_tokenizer_step *step, const char *text, size_t size, bool first, lp_work *work);
 
-static lp_status rewrite_all(const lp_step *step, lp_work *work, rewrite_fn *rewrite) {
+static lp_status rewrite_all(const lp_tokenizer_step *step, lp_work *work, rewrite_fn *rewrite) {
   lp_work_begin(work);
   for (size_t i = 0; i < work->now.list.count; ++i) {
     lp_piece piece = work->now.list.data[i];
@@ -67,18 +67,18 @@ static lp_status rewrite_all(const lp_step *step, lp_work *work, rewrite_fn *rew
   return LP_OK;
 }
 
-static lp_status prepend(const lp_step *step, const char *text, size_t size, bool first, lp_work *work) {
+static lp_status prepend(const lp_tokenizer_step *step, const char *text, size_t size, bool first, lp_work *work) {
   (void)first;
   lp_buf_append(&work->next.text, step->text, step->size);
   lp_buf_append(&work->next.text, text, size);
   return LP_OK;
 }
 
-lp_status lp_step_prepend(const lp_step *step, lp_work *work) {
+lp_status lp_step_prepend(const lp_tokenizer_step *step, lp_work *work) {
   return rewrite_all(step, work, prepend);
 }
 
-static lp_status prefix(const lp_step *step, const char *text, size_t size, bool first, lp_work *work) {
+static lp_status prefix(const lp_tokenizer_step *step, const char *text, size_t size, bool first, lp_work *work) {
   bool wanted = step->prefix == LP_PREFIX_ALWAYS || (step->prefix == LP_PREFIX_FIRST && first);
   bool has = size >= step->size && memcmp(text, step->text, step->size) == 0;
   if (wanted && !has) lp_buf_append(&work->next.text, step->text, step->size);
@@ -86,11 +86,11 @@ static lp_status prefix(const lp_step *step, const char *text, size_t size, bool
   return LP_OK;
 }
 
-lp_status lp_step_prefix(const lp_step *step, lp_work *work) {
+lp_status lp_step_prefix(const lp_tokenizer_step *step, lp_work *work) {
   return rewrite_all(step, work, prefix);
 }
 
-static lp_status lowercase(const lp_step *step, const char *text, size_t size, bool first, lp_work *work) {
+static lp_status lowercase(const lp_tokenizer_step *step, const char *text, size_t size, bool first, lp_work *work) {
   (void)step, (void)first;
   for (size_t i = 0; i < size; ++i) {
     char c = text[i];
@@ -103,7 +103,7 @@ static lp_status lowercase(const lp_step *step, const char *text, size_t size, b
   return LP_OK;
 }
 
-lp_status lp_step_lowercase(const lp_step *step, lp_work *work) {
+lp_status lp_step_lowercase(const lp_tokenizer_step *step, lp_work *work) {
   return rewrite_all(step, work, lowercase);
 }
 
@@ -127,7 +127,7 @@ static size_t trailing_space(const char *text, size_t size) {
   return size - end;
 }
 
-static lp_status strip(const lp_step *step, const char *text, size_t size, bool first, lp_work *work) {
+static lp_status strip(const lp_tokenizer_step *step, const char *text, size_t size, bool first, lp_work *work) {
   (void)first;
   size_t left = step->left ? leading_space(text, size) : 0;
   size_t right = step->right && left < size ? trailing_space(text + left, size - left) : 0;
@@ -135,11 +135,12 @@ static lp_status strip(const lp_step *step, const char *text, size_t size, bool 
   return LP_OK;
 }
 
-lp_status lp_step_strip(const lp_step *step, lp_work *work) {
+lp_status lp_step_strip(const lp_tokenizer_step *step, lp_work *work) {
   return rewrite_all(step, work, strip);
 }
 
-static lp_status to_byte_chars(const lp_step *step, const char *text, size_t size, bool first, lp_work *work) {
+static lp_status to_byte_chars(const lp_tokenizer_step *step, const char *text, size_t size, bool first,
+                               lp_work *work) {
   (void)step, (void)first;
   char chunk[512];
   size_t used = 0;
@@ -160,7 +161,7 @@ static lp_status to_byte_chars(const lp_step *step, const char *text, size_t siz
   return LP_OK;
 }
 
-lp_status lp_step_bytes(const lp_step *step, lp_work *work) {
+lp_status lp_step_bytes(const lp_tokenizer_step *step, lp_work *work) {
   return rewrite_all(step, work, to_byte_chars);
 }
 
@@ -168,7 +169,7 @@ static lp_status too_complex(lp_work *work) {
   return lp_error(work->diag, LP_LOC_NONE, "the tokenizer's pattern needs too many steps for this text");
 }
 
-lp_status lp_step_replace(const lp_step *step, lp_work *work) {
+lp_status lp_step_replace(const lp_tokenizer_step *step, lp_work *work) {
   lp_matcher matcher;
   lp_matcher_init(&matcher, step->pattern);
   int more = 0;
@@ -234,7 +235,7 @@ static bool joins_previous(const stretches *all, size_t at, lp_split_behaviour b
   return false;
 }
 
-static void add_stretches(const stretches *all, const lp_step *step, lp_piece piece, lp_work *work) {
+static void add_stretches(const stretches *all, const lp_tokenizer_step *step, lp_piece piece, lp_work *work) {
   lp_piece open = {.start = piece.start, .token = -1};
   for (size_t i = 0; i < all->count; ++i) {
     stretch s = all->data[i];
@@ -250,7 +251,7 @@ static void add_stretches(const stretches *all, const lp_step *step, lp_piece pi
   if (open.size > 0) lp_vec_push(&work->next.list, open);
 }
 
-lp_status lp_step_split(const lp_step *step, lp_work *work) {
+lp_status lp_step_split(const lp_tokenizer_step *step, lp_work *work) {
   lp_matcher matcher;
   lp_matcher_init(&matcher, step->pattern);
   stretches all = {0};

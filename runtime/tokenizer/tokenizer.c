@@ -2,6 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dir.h"
+#include "base/file.h"
+#include "runtime/runtime.h"
 #include "runtime/tokenizer/internal.h"
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
@@ -22,7 +25,7 @@ lp_status lp_tokenizer_parse(const char *file, const char *data, size_t size, lp
   lp_tokenizer *tokenizer = lp_alloc(sizeof *tokenizer);
   tokenizer->arena = lp_arena_create();
   lp_loader loader = {.tokenizer = tokenizer, .file = file, .diag = diag};
-  lp_document *document = NULL;
+  lp_json_document *document = NULL;
   lp_status status = lp_document_parse(&loader, data, size, &document);
   if (status == LP_OK) status = load_parts(&loader, lp_document_root(document));
   lp_document_free(document);

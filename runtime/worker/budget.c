@@ -1,4 +1,5 @@
 /* How many sessions and contexts there may be, what they hold in memory, and who gives way: the one unused for longest. */
+#include "runtime/exits/context.h"
 #include "runtime/worker/internal.h"
 
 enum { MOST_SESSIONS = 4096 };

@@ -2,6 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "runtime/bundle/bundle.h"
+#include "runtime/exits/context.h"
+#include "runtime/link/link.h"
+#include "runtime/runtime.h"
 #include "runtime/worker/internal.h"
 
 /* An idle context first loses what it holds, and after so many idle times its name. */

@@ -2,9 +2,17 @@
 #ifndef LP_WORKER_INTERNAL_H
 #define LP_WORKER_INTERNAL_H
 
+#include "runtime/bundle/manifest.h"
+#include "runtime/exec/batch.h"
+#include "runtime/exec/executor.h"
+#include "runtime/exec/logits.h"
+#include "runtime/exits/context.h"
 #include "runtime/exits/context_file.h"
+#include "runtime/exits/halves.h"
+#include "runtime/link/link.h"
 #include "runtime/link/link.pb-c.h"
 #include "runtime/link/link_security.h"
+#include "runtime/runtime.h"
 
 /* A run of a program that takes all payloads before it computes: it waits for a pass that serves several (pass.c). */
 typedef struct {

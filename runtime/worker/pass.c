@@ -4,6 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/side.h"
+#include "runtime/bundle/bundle.h"
+#include "runtime/bundle/manifest.h"
+#include "runtime/exec/batch.h"
+#include "runtime/exec/executor.h"
+#include "runtime/exec/logits.h"
+#include "runtime/exec/state.h"
+#include "runtime/exits/context.h"
+#include "runtime/exits/halves.h"
+#include "runtime/runtime.h"
 #include "runtime/worker/internal.h"
 
 /* Of a pass. One sequence may have more rows when it cannot be divided; then it is alone. */

@@ -1,6 +1,8 @@
 /* Handshakes on the worker's side, and what becomes of peers that fail them: told why, noted once, disconnected. */
 #include <string.h>
 
+#include "base/side.h"
+#include "runtime/link/link.h"
 #include "runtime/worker/internal.h"
 
 /* A device may send tensors and KV rows of this size at most. */

@@ -2,6 +2,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/side.h"
+#include "runtime/bundle/bundle.h"
+#include "runtime/bundle/manifest.h"
+#include "runtime/exec/batch.h"
+#include "runtime/exec/executor.h"
+#include "runtime/link/link.h"
 #include "runtime/worker/internal.h"
 
 static const lp_program *program_of(const lp_worker *worker, int32_t program) {

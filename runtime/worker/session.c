@@ -2,6 +2,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/poly.h"
+#include "base/side.h"
+#include "runtime/bundle/bundle.h"
+#include "runtime/bundle/manifest.h"
+#include "runtime/exec/executor.h"
+#include "runtime/exec/logits.h"
+#include "runtime/exec/state.h"
+#include "runtime/link/link.h"
+#include "runtime/runtime.h"
 #include "runtime/worker/internal.h"
 
 /* Limits on what a device may ask for; memory itself sets tighter ones. */

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/dir.h"
+#include "runtime/exits/context.h"
 #include "runtime/exits/context_file.h"
 #include "runtime/worker/internal.h"
 

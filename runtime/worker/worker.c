@@ -3,6 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/side.h"
+#include "runtime/bundle/bundle.h"
+#include "runtime/exec/batch.h"
+#include "runtime/exits/halves.h"
+#include "runtime/link/link.h"
+#include "runtime/runtime.h"
 #include "runtime/worker/internal.h"
 
 static const double poll_ms = 100; /* how soon a stop is noticed */

@@ -1,5 +1,7 @@
 /* Building modules and comparing results. Running them: harness_run.c, harness_foreign.c. */
 #include "harness.h"
+#include "base/number.h"
+#include "base/poly.h"
 
 #include "tests/gpu/host_backend.h"
 #include "tests/suite.h"

@@ -1,4 +1,5 @@
 /* Running for another processor: the object is linked with driver.c by a cross compiler and run under qemu. */
+#include "base/file.h"
 #include "harness.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* Running on this processor: the shared object is opened and called. */
+#include "base/file.h"
 #include "harness.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,8 @@
 /* Bundles: what the manifest says is there, weights are a valid safetensors file, equal input gives equal bytes, and a
  * failure leaves nothing behind. */
+#include "base/digest.h"
+#include "base/dir.h"
+#include "base/file.h"
 #include "harness.h"
 #include "tests/suite.h"
 

@@ -1,4 +1,5 @@
 /* What moves elements: gathers, concat, slice, transpose, expand, pad, and what is made from sizes. */
+#include "base/poly.h"
 #include "harness.h"
 #include "tests/suite.h"
 

@@ -1,6 +1,8 @@
 /* The halves of `--emit=onnx`: imported again and run one after the other by the reference interpreter, they give what
  * another runtime gave for the whole model (tests/models). onnx_halves.sh runs them in ONNX Runtime where it is there. */
 #include "backend/backend.h"
+#include "base/dir.h"
+#include "base/poly.h"
 #include "frontend/frontend.h"
 #include "passes/passes.h"
 #include "tests/suite.h"
@@ -58,17 +60,17 @@ static void write_halves(bench *b, const placement *where) {
   must(b, lp_hw_load("jetson-nano", &device, b->diag), "the device");
   must(b, lp_hw_load("v100s", &cloud, b->diag), "the cloud");
   must(b, lp_link_load("lan", &link, b->diag), "the link");
-  const lp_request request = {.device = device,
-                              .cloud = cloud,
-                              .link = link,
-                              .isl = 32,
-                              .osl = 8,
-                              .batch = 1,
-                              .scheduler = where->scheduler,
-                              .cut = where->cut,
-                              .pins = &where->pin,
-                              .pin_count = where->pin != NULL,
-                              .generation = !strstr(b->model, "bert")};
+  const lp_compile_request request = {.device = device,
+                                      .cloud = cloud,
+                                      .link = link,
+                                      .isl = 32,
+                                      .osl = 8,
+                                      .batch = 1,
+                                      .scheduler = where->scheduler,
+                                      .cut = where->cut,
+                                      .pins = &where->pin,
+                                      .pin_count = where->pin != NULL,
+                                      .generation = !strstr(b->model, "bert")};
   const lp_run_options quiet = {0};
   const lp_onnx_options options = {.opset = where->opset};
   must(b, lp_onnx_import(lp_arena_format(b->arena, "%s/model.onnx", b->model), NULL, &module, b->diag), "the model");

@@ -1,3 +1,5 @@
+#include "base/dir.h"
+#include "base/file.h"
 #include "tests/base/expect.h"
 #include "tests/suite.h"
 

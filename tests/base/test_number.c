@@ -1,4 +1,7 @@
+#include "base/clock.h"
+#include "base/digest.h"
 #include "base/minifloat.h"
+#include "base/number.h"
 
 #include "tests/base/expect.h"
 #include "tests/suite.h"

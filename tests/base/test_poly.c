@@ -1,3 +1,4 @@
+#include "base/poly.h"
 #include "tests/base/expect.h"
 #include "tests/suite.h"
 

@@ -1,3 +1,4 @@
+#include "base/map.h"
 #include "tests/base/expect.h"
 #include "tests/suite.h"
 

@@ -1,3 +1,4 @@
+#include "base/units.h"
 #include "tests/base/expect.h"
 #include "tests/suite.h"
 

@@ -13,6 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/file.h"
+#include "runtime/exec/executor.h"
 #include "runtime/link/link_security.h"
 #include "runtime/link/tls.h"
 

@@ -7,7 +7,14 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "runtime/exits/collaborate.h"
+#include "base/side.h"
+#include "runtime/bundle/bundle.h"
+#include "runtime/bundle/manifest.h"
+#include "runtime/exec/executor.h"
+#include "runtime/exits/codec.h"
+#include "runtime/exits/context.h"
+#include "runtime/exits/halves.h"
+#include "runtime/runtime.h"
 
 enum { MOST_TOKENS = 64, ORDERS = 20 };
 static const lp_sampling greedy = {.top_p = 1};

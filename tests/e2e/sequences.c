@@ -7,7 +7,12 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "runtime/runtime_internal.h"
+#include "base/side.h"
+#include "runtime/bundle/bundle.h"
+#include "runtime/bundle/manifest.h"
+#include "runtime/exec/batch.h"
+#include "runtime/exec/executor.h"
+#include "runtime/runtime.h"
 
 enum { SEQUENCES = 9, ROUNDS = 14, CAPACITY = 160, MOST_PART = 40 };
 

@@ -1,4 +1,7 @@
 #include "tests/frontend/onnx_writer.h"
+#include "base/dir.h"
+#include "base/file.h"
+#include "base/poly.h"
 
 #include <assert.h>
 #include <ctype.h>

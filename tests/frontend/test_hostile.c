@@ -51,7 +51,7 @@ static double seconds(void) {
 
 /* All that a compilation does before code; reports at most one error. */
 static void compile(lp_module *module, lp_diag *diag) {
-  const lp_request request = {.isl = 16, .osl = 4, .batch = 1};
+  const lp_compile_request request = {.isl = 16, .osl = 4, .batch = 1};
   const lp_run_options options = {.verify_each = true};
   lp_status status = lp_passes_run(module, lp_pipeline_ops, &request, &options, diag);
   ck_assert_uint_eq(lp_diag_error_count(diag), status == LP_OK ? 0 : 1);

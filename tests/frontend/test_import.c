@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/poly.h"
 #include "frontend/frontend.h"
 #include "tests/frontend/onnx_writer.h"
 #include "tests/suite.h"

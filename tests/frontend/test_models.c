@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dir.h"
+#include "base/poly.h"
 #include "frontend/frontend.h"
 #include "passes/passes.h"
 #include "tests/suite.h"
@@ -121,7 +123,7 @@ static bool check_set(run *r, int set) {
 }
 
 static void fold(run *r) {
-  lp_request request = {.generation = false};
+  lp_compile_request request = {.generation = false};
   lp_pass_context context = {.diag = r->diag, .request = &request, .scratch = lp_arena_create()};
   ck_assert_int_eq(lp_pass_fold.run(r->module, &context), LP_OK);
   ck_assert_int_eq(lp_module_verify(r->module, r->diag), LP_OK);

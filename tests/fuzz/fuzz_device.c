@@ -3,8 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/side.h"
+#include "runtime/bundle/manifest.h"
+#include "runtime/link/link.h"
 #include "runtime/link/link_security.h"
-#include "runtime/runtime_internal.h"
+#include "runtime/runtime.h"
 #include "tests/fuzz/messages.h"
 #include "tests/runtime/toy/toy_run.h"
 

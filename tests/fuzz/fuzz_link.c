@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/runtime_internal.h"
+#include "runtime/link/link.h"
 #include "tests/fuzz/messages.h"
 
 struct lp_channel {

@@ -1,7 +1,10 @@
 /* Any bytes as manifest.json and, after a NUL, as a safetensors file. */
 #include <string.h>
 
-#include "runtime/runtime_internal.h"
+#include "base/file.h"
+#include "base/side.h"
+#include "runtime/bundle/manifest.h"
+#include "runtime/exec/state.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

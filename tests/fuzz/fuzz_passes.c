@@ -24,32 +24,32 @@ void fuzz_verify(const lp_module *module, lp_diag *diag) {
 }
 
 /* Loaded once: they are the compiler's, not the input's. */
-static const lp_request *request_of(bool generation) {
+static const lp_compile_request *request_of(bool generation) {
   static lp_machine *device, *cloud;
   static lp_link *link;
-  static lp_request requests[2];
+  static lp_compile_request requests[2];
   if (!device) {
     if (lp_hw_load("jetson-nano", &device, NULL) != LP_OK || lp_hw_load("v100s", &cloud, NULL) != LP_OK ||
         lp_link_load("lan", &link, NULL) != LP_OK)
       abort();
     for (int i = 0; i < 2; i++)
-      requests[i] = (lp_request){.device = device,
-                                 .cloud = cloud,
-                                 .link = link,
-                                 .isl = 32,
-                                 .osl = 8,
-                                 .batch = 1,
-                                 .scheduler = i ? "layer" : "greedy",
-                                 .objective = "cost",
-                                 .ttft_ms = 2000,
-                                 .generation = i};
+      requests[i] = (lp_compile_request){.device = device,
+                                         .cloud = cloud,
+                                         .link = link,
+                                         .isl = 32,
+                                         .osl = 8,
+                                         .batch = 1,
+                                         .scheduler = i ? "layer" : "greedy",
+                                         .objective = "cost",
+                                         .ttft_ms = 2000,
+                                         .generation = i};
   }
   return &requests[generation];
 }
 
 bool fuzz_run_passes(lp_module *module, const char *pipeline, bool generation, lp_diag *diag) {
   const lp_run_options options = {.verify_each = true};
-  const lp_request *request = request_of(generation);
+  const lp_compile_request *request = request_of(generation);
   lp_status status = lp_passes_run(module, pipeline, request, &options, diag);
   const lp_diag_entry *last = lp_diag_count(diag) > 0 ? lp_diag_get(diag, lp_diag_count(diag) - 1) : NULL;
   if (status != LP_OK && last && lp_has_prefix(last->text, "after pass ")) stop(diag);

@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/bundle/manifest.h"
+#include "runtime/exits/codec.h"
+#include "runtime/link/link.h"
 #include "tests/fuzz/messages.h"
 #include "tests/runtime/toy/toy_run.h"
 #include "tests/runtime/worker/bare_worker.h"

@@ -1,5 +1,6 @@
 /* Numbers and fields drawn from a fuzzer's bytes (messages.h). */
 #include "tests/fuzz/messages.h"
+#include "base/base.h"
 
 #include <stdlib.h>
 #include <string.h>

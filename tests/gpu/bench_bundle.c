@@ -3,8 +3,12 @@
  * bench_bundle --copy: the GB/s, read and written, of copies within the GPU's memory. Exit status 77 when there is no GPU.
  * bench_bundle --weights FILE HEAD BYTES: writes a weights.safetensors of that size: the header in HEAD, then noise to measure a
  * model's speed with. */
+#include "base/file.h"
+#include "base/side.h"
+#include "runtime/bundle/bundle.h"
 #include "runtime/gpu/api.h"
-#include "runtime/runtime_internal.h"
+#include "runtime/gpu/gpu.h"
+#include "runtime/runtime.h"
 
 #include <stdlib.h>
 #include <time.h>

@@ -7,8 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/side.h"
+#include "runtime/bundle/bundle.h"
+#include "runtime/bundle/manifest.h"
+#include "runtime/exec/batch.h"
+#include "runtime/exec/executor.h"
+#include "runtime/exec/logits.h"
+#include "runtime/gpu/gpu.h"
 #include "runtime/gpu/internal.h"
-#include "runtime/runtime_internal.h"
+#include "runtime/runtime.h"
 
 typedef struct {
   const lp_bundle *bundle;

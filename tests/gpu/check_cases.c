@@ -1,5 +1,7 @@
 /* check_cases FILE.case ...: runs recorded cases of the conformance suite (case.h) on the GPU that the runtime finds. Needs nothing but
  * the runtime. Exit status 1 when one of them fails, 77 when there is no GPU. */
+#include "base/file.h"
+#include "runtime/gpu/gpu.h"
 #include "tests/gpu/case.h"
 #include "tests/gpu/job.h"
 

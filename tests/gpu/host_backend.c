@@ -1,5 +1,7 @@
 /* CUDA code compiled for this processor by the C++ compiler: see host_backend.h. */
 #include "host_backend.h"
+#include "base/dir.h"
+#include "base/file.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,5 +1,6 @@
 /* Runs a job through lp_gpu_run, in the host's memory or the GPU's own. */
 #include "tests/gpu/job.h"
+#include "runtime/gpu/gpu.h"
 
 /* What the runner's functions, which take no user data, work with. */
 static struct {

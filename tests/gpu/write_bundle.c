@@ -22,7 +22,7 @@ static int64_t vocab_of(const lp_module *module) {
   return vocab;
 }
 
-static lp_status write(char **argv, const lp_request *request, lp_diag *diag) {
+static lp_status write(char **argv, const lp_compile_request *request, lp_diag *diag) {
   lp_module *module;
   const lp_run_options quiet = {0};
   const lp_backend cuda = gpu_host_backend();
@@ -49,18 +49,18 @@ int main(int argc, char **argv) {
   if (status == LP_OK) status = lp_hw_load("v100s", &cloud, diag);
   if (status == LP_OK) status = lp_link_load("lan", &link, diag);
   if (status == LP_OK) {
-    const lp_request request = {.device = device,
-                                .cloud = cloud,
-                                .link = link,
-                                .isl = 32,
-                                .osl = 8,
-                                .batch = 1,
-                                .scheduler = "cut",
-                                .cut = atoll(argv[3]),
-                                .dtype_cloud = argc > 4 ? argv[4] : NULL,
-                                .dtype_device = argc > 4 ? argv[4] : NULL,
-                                .kv_dtype = argc > 5 ? argv[5] : NULL,
-                                .generation = true};
+    const lp_compile_request request = {.device = device,
+                                        .cloud = cloud,
+                                        .link = link,
+                                        .isl = 32,
+                                        .osl = 8,
+                                        .batch = 1,
+                                        .scheduler = "cut",
+                                        .cut = atoll(argv[3]),
+                                        .dtype_cloud = argc > 4 ? argv[4] : NULL,
+                                        .dtype_device = argc > 4 ? argv[4] : NULL,
+                                        .kv_dtype = argc > 5 ? argv[5] : NULL,
+                                        .generation = true};
     status = write(argv, &request, diag);
   }
   lp_link_free(link);

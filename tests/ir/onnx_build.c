@@ -1,4 +1,5 @@
 #include "tests/ir/onnx_build.h"
+#include "base/poly.h"
 
 #include <stdlib.h>
 #include <string.h>

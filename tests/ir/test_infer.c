@@ -1,6 +1,7 @@
 /* Shape inference: each rule on symbolic sizes, what is known of values, and each refusal. */
 #include <string.h>
 
+#include "base/poly.h"
 #include "tests/ir/onnx_build.h"
 #include "tests/suite.h"
 

@@ -1,6 +1,8 @@
 /* Compiles a decoder made up for the purpose, runs it through the runtime, and pairs the time of each part with the sizes
  * that the planner asks predictors about. */
 #include "tools/hw/measure.h"
+#include "base/dir.h"
+#include "base/file.h"
 
 #include "backend/backend.h"
 
@@ -22,13 +24,13 @@ static lp_status write_weights(hw_bench *bench, lp_diag *diag) {
   return status;
 }
 
-static lp_request request_of(const lp_machine *device, int64_t past, int64_t count) {
-  return (lp_request){.device = device,
-                      .isl = past > 0 ? past : count,
-                      .osl = 1,
-                      .batch = 1,
-                      .scheduler = "device-only",
-                      .objective = "latency"};
+static lp_compile_request request_of(const lp_machine *device, int64_t past, int64_t count) {
+  return (lp_compile_request){.device = device,
+                              .isl = past > 0 ? past : count,
+                              .osl = 1,
+                              .batch = 1,
+                              .scheduler = "device-only",
+                              .objective = "latency"};
 }
 
 static lp_status compile(hw_bench *bench, const lp_decoder_shape *shape, lp_diag *diag) {
@@ -36,7 +38,7 @@ static lp_status compile(hw_bench *bench, const lp_decoder_shape *shape, lp_diag
   lp_op *func = lp_module_find_func(bench->module, "main");
   lp_op_set_strs(bench->module, func, "input_roles", tokens, 1);
   lp_op_set_strs(bench->module, func, "output_roles", logits, 1);
-  lp_request request = request_of(bench->host, 0, shape->context / 2);
+  lp_compile_request request = request_of(bench->host, 0, shape->context / 2);
   LP_TRY(lp_passes_run(bench->module, "fuse,annotate,place", &request, NULL, diag));
   LP_TRY(lp_passes_run(bench->module, lp_pipeline_split_profiled, &request, NULL, diag));
   lp_emit_options options = {.side = "device", .march = "native", .opt_level = 3};
@@ -103,7 +105,7 @@ static lp_status list_facts(const hw_bench *bench, int64_t past, int64_t count, 
   facts_list asked = {0};
   recorder r = {.machine = *bench->host, .asked = &asked};
   r.machine.predictor = &predictor;
-  lp_request request = request_of(&r.machine, past, count);
+  lp_compile_request request = request_of(&r.machine, past, count);
   lp_arena *arena = lp_arena_create();
   lp_plan_problem problem[LP_STAGE_COUNT];
   lp_status status = lp_plan_build(bench->module, &request, arena, problem, diag);

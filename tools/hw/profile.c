@@ -1,4 +1,5 @@
 /* llmpart hw profile: measures this machine's operators and fits them. */
+#include "base/clock.h"
 #include "tools/hw/hw.h"
 #include "tools/hw/measure.h"
 

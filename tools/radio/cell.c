@@ -1,4 +1,5 @@
 /* llmpart radio pf, drop, list, show: what schedulers give to the users of a cell, users of a network, its profiles. */
+#include "base/csv.h"
 #include "tools/radio/radio.h"
 
 #include <jansson.h>

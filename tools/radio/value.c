@@ -1,4 +1,5 @@
 /* llmpart radio pathloss, los, o2i, capacity: one value, or one more column of a table. */
+#include "base/csv.h"
 #include "tools/radio/radio.h"
 
 #include <math.h>

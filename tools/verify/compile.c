@@ -1,5 +1,6 @@
 /* Compiling a model to be verified: as it is or, where a size depends on inputs, with these as a data set has them. */
 #include "tools/verify/compile.h"
+#include "base/dir.h"
 
 #include "backend/backend.h"
 #include "frontend/frontend.h"
@@ -16,12 +17,12 @@ typedef LP_VEC(lp_input_binding) binding_list;
 
 static lp_status compile_module(lp_module *module, const lp_verify_compilation *c, lp_diag *diag) {
   const char *split = c->options->split, *march = c->options->march;
-  const lp_request request = {.isl = 128,
-                              .osl = 1,
-                              .batch = 1,
-                              .scheduler = split ? "cut" : "device-only",
-                              .cut_node = split,
-                              .objective = "cost"};
+  const lp_compile_request request = {.isl = 128,
+                                      .osl = 1,
+                                      .batch = 1,
+                                      .scheduler = split ? "cut" : "device-only",
+                                      .cut_node = split,
+                                      .objective = "cost"};
   const lp_run_options run = {.verify_each = true};
   LP_TRY(lp_passes_run(module, lp_pipeline_full, &request, &run, diag));
   const lp_bundle_request write = {.device = lp_backend_find("cpu"),

@@ -1,5 +1,8 @@
 /* llmpart verify --suite: every folder that holds a model is a test. Each runs in a process of its own, so that one that
  * crashes or hangs takes no other with it. A child leaves what it found in a file; the parent only waits. */
+#include "base/clock.h"
+#include "base/dir.h"
+#include "base/file.h"
 #include "tools/verify/verify.h"
 
 #include <dirent.h>

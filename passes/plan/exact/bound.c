@@ -1,5 +1,6 @@
 /* Shortest paths of the exact scheduler: limits become prices, what both stages hold is divided among them as a minimum cut
  * has it, and each stage is a shortest path through its frontiers. Any prices give a valid bound. */
+#include "base/side.h"
 #include "passes/plan/exact/exact.h"
 
 #include <math.h>
@@ -13,7 +14,7 @@ lp_exact_prices *lp_exact_prices_create(const lp_exact *x) {
     prices->potential[stage] = LP_NEW_ARRAY(x->arena, double *, x->unit_count[stage] + 1);
     prices->side[stage] = LP_NEW_ARRAY(x->arena, unsigned char, x->unit_count[stage]);
     prices->met[stage] = LP_NEW_ARRAY(x->arena, unsigned char, x->unit_count[stage]);
-    for (int place = 0; place < LP_PLACE_COUNT; place++)
+    for (int place = 0; place < LP_SIDE_COUNT; place++)
       prices->share[stage][place] = LP_NEW_ARRAY(x->arena, double, x->holding_count);
   }
   prices->residence = LP_NEW_ARRAY(x->arena, double, x->holding_count);
@@ -28,14 +29,14 @@ static double move_price(const lp_exact *x, const lp_exact_prices *prices, const
 double lp_exact_residence(const lp_exact *x, const lp_exact_prices *prices, int32_t index) {
   const lp_exact_holding *holding = &x->holding[index];
   if (!holding->is_state || holding->first[0] < 0 || holding->first[1] < 0) return 0;
-  double wanted = prices->residence[index], up = move_price(x, prices, holding, LP_PLACE_DEVICE);
-  return fmax(fmin(wanted, up), -move_price(x, prices, holding, LP_PLACE_CLOUD));
+  double wanted = prices->residence[index], up = move_price(x, prices, holding, LP_SIDE_DEVICE);
+  return fmax(fmin(wanted, up), -move_price(x, prices, holding, LP_SIDE_CLOUD));
 }
 
 /* Prices of a stage at the duals that are set. */
 static void set_stage(const lp_exact *x, lp_stage stage, lp_exact_prices *prices) {
   prices->link[stage] = x->weights.link[stage] + prices->duals.per_ms[stage];
-  for (int place = 0; place < LP_PLACE_COUNT; place++)
+  for (int place = 0; place < LP_SIDE_COUNT; place++)
     prices->busy[stage][place] = x->weights.busy[stage][place] + prices->duals.per_ms[stage];
 }
 
@@ -50,7 +51,7 @@ double lp_exact_arc_ms(const lp_exact *x, lp_stage stage, const lp_exact_unit *u
 
 static double held_price(const lp_exact *x, lp_stage stage, const lp_exact_prices *prices, int32_t index, int side) {
   double price = prices->duals.per_byte[side] * prices->share[stage][side][index] * x->holding[index].bytes[side];
-  if (side != LP_PLACE_DEVICE || !x->holding[index].is_state) return price;
+  if (side != LP_SIDE_DEVICE || !x->holding[index].is_state) return price;
   double residence = lp_exact_residence(x, prices, index);
   return price + (stage == LP_STAGE_PREFILL ? residence : -residence);
 }
@@ -87,12 +88,12 @@ static void solve_stage(const lp_exact *x, const lp_exact_graph *graph, lp_stage
     potential[i] = LP_NEW_ARRAY(x->arena, double, graph->count[i]);
   for (int32_t i = count; i-- > 0;) {
     const lp_exact_unit *unit = &x->unit[stage][i];
-    unit_price price[LP_PLACE_COUNT];
-    for (int side = 0; side < LP_PLACE_COUNT; side++)
+    unit_price price[LP_SIDE_COUNT];
+    for (int side = 0; side < LP_SIDE_COUNT; side++)
       price[side] = price_unit(x, stage, prices, unit, side);
     for (int32_t f = 0; f < graph->count[i]; f++) {
       double best = INFINITY;
-      for (int side = 0; side < LP_PLACE_COUNT; side++) {
+      for (int side = 0; side < LP_SIDE_COUNT; side++) {
         const lp_exact_arc *arc = &graph->arc[i][f][side];
         if (arc->to < 0) continue;
         double value = potential[i + 1][arc->to];
@@ -117,7 +118,7 @@ static double walk_stage(const lp_exact *x, const lp_exact_graph *graph, lp_stag
     const lp_exact_unit *unit = &x->unit[stage][i];
     int best = -1;
     double least = INFINITY;
-    for (int side = 0; side < LP_PLACE_COUNT; side++) {
+    for (int side = 0; side < LP_SIDE_COUNT; side++) {
       const lp_exact_arc *arc = &graph->arc[i][at][side];
       if (arc->to < 0) continue;
       double value = lp_exact_arc_price(x, stage, prices, unit, side, arc) + prices->potential[stage][i + 1][arc->to];
@@ -140,7 +141,7 @@ static double walk_stage(const lp_exact *x, const lp_exact_graph *graph, lp_stag
 
 bool lp_exact_fastest(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], lp_exact_prices *prices) {
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
-    prices->busy[stage][LP_PLACE_DEVICE] = prices->busy[stage][LP_PLACE_CLOUD] = prices->link[stage] = 1;
+    prices->busy[stage][LP_SIDE_DEVICE] = prices->busy[stage][LP_SIDE_CLOUD] = prices->link[stage] = 1;
     solve_stage(x, &graph[stage], (lp_stage)stage, prices);
     if (isinf(prices->potential[stage][0][0])) return false;
     (void)walk_stage(x, &graph[stage], (lp_stage)stage, prices);
@@ -203,7 +204,7 @@ static void find_top(price_search *s, tangent low, tangent high) {
 static double first_step(const lp_exact *x, lp_stage stage) {
   double sum = 0;
   for (int32_t i = 0; i < x->unit_count[stage]; i++)
-    for (int place = 0; place < LP_PLACE_COUNT; place++)
+    for (int place = 0; place < LP_SIDE_COUNT; place++)
       sum += x->weights.busy[stage][place] * x->unit[stage][i].ms[place];
   return (sum > 0 ? sum : 1e-6) / x->limit_ms[stage];
 }

@@ -1,4 +1,5 @@
 /* The best prices of a cut, and branch and bound over the sides of units. */
+#include "base/side.h"
 #include "passes/plan/exact/cut.h"
 
 #include <math.h>
@@ -39,7 +40,7 @@ static double find_ceiling(const lp_exact *x) {
     for (int32_t i = 0; i < x->problem[stage].value_count; i++)
       link += x->value[stage][i].bytes * fmax(x->ms_per_byte[0], x->ms_per_byte[1]);
     sum += w->link[stage] * (link + x->problem[stage].result_bytes * x->ms_per_byte[1]);
-    for (int side = 0; side < LP_PLACE_COUNT; side++) {
+    for (int side = 0; side < LP_SIDE_COUNT; side++) {
       for (int32_t i = 0; i < x->unit_count[stage]; i++)
         sum += w->busy[stage][side] * x->unit[stage][i].ms[side];
       for (int32_t i = 0; i < x->holding_count; i++)
@@ -65,7 +66,7 @@ static double *dual_of(lp_exact_duals *duals, int which) {
   return which < LP_STAGE_COUNT ? &duals->per_ms[which] : &duals->per_byte[which - LP_STAGE_COUNT];
 }
 
-enum { LIMITS = (int)LP_STAGE_COUNT + (int)LP_PLACE_COUNT };
+enum { LIMITS = (int)LP_STAGE_COUNT + (int)LP_SIDE_COUNT };
 
 /* Moves prices of limits that the last cut exceeds up and the others down, by `part` of the step that would reach `wanted`
  * if the bound were a plane. Prices count in the objective: of a limit as a whole. */
@@ -143,7 +144,7 @@ static bool choose_unit(const brancher *b, const lp_exact_duals *duals, int8_t *
       const lp_exact_unit *u = &x->unit[s][i];
       if (b->cut->fixed[s][i] >= 0) continue;
       double weight = 0;
-      for (int side = 0; side < LP_PLACE_COUNT; side++) {
+      for (int side = 0; side < LP_SIDE_COUNT; side++) {
         weight += (x->weights.busy[s][side] + duals->per_ms[s]) * u->ms[side];
         for (int32_t k = 0; k < u->hold_count; k++)
           weight += duals->per_byte[side] * x->holding[u->hold[k]].bytes[side];
@@ -180,7 +181,7 @@ static void divide(brancher *b, int32_t index) {
   if (p.bound >= enough(b)) return;
   part child = {.bound = p.bound, .duals = p.duals, .parent = index};
   if (!choose_unit(b, &p.duals, &child.stage, &child.unit)) return;
-  for (int side = 0; side < LP_PLACE_COUNT; side++) {
+  for (int side = 0; side < LP_SIDE_COUNT; side++) {
     child.side = (int8_t)side;
     open_part(b, child);
   }

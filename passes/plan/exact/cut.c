@@ -1,5 +1,6 @@
 /* Both stages as one network whose cuts are placements: the source's side is the device's. */
 #include "passes/plan/exact/cut.h"
+#include "base/side.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,14 +11,14 @@ enum {
   PRICE_NONE,
   PRICE_FOREVER, /* infinite: the two are on one side, or in one order */
   PRICE_BUSY,    /* [stage][side] per ms of operators */
-  PRICE_LINK = PRICE_BUSY + (int)LP_STAGE_COUNT * (int)LP_PLACE_COUNT, /* [stage] per ms of messages */
-  PRICE_BYTES = PRICE_LINK + LP_STAGE_COUNT,                           /* [side] */
-  PRICE_MOVE = PRICE_BYTES + LP_PLACE_COUNT,                           /* per ms of moving KV caches */
+  PRICE_LINK = PRICE_BUSY + (int)LP_STAGE_COUNT * (int)LP_SIDE_COUNT, /* [stage] per ms of messages */
+  PRICE_BYTES = PRICE_LINK + LP_STAGE_COUNT,                          /* [side] */
+  PRICE_MOVE = PRICE_BYTES + LP_SIDE_COUNT,                           /* per ms of moving KV caches */
   PRICE_COUNT
 };
 typedef int price_kind;
 
-enum { DEVICE = LP_PLACE_DEVICE, CLOUD = LP_PLACE_CLOUD, FORWARD = 0, BACK = 1 };
+enum { DEVICE = LP_SIDE_DEVICE, CLOUD = LP_SIDE_CLOUD, FORWARD = 0, BACK = 1 };
 
 /* Amounts times prices are capacities; for a read's share of a way, the amount of one whole path. */
 struct lp_cut_edge {
@@ -48,7 +49,7 @@ typedef struct {
 typedef LP_VEC(user) users;
 
 static price_kind busy_kind(int stage, int side) {
-  return (int)PRICE_BUSY + (int)LP_PLACE_COUNT * stage + side;
+  return (int)PRICE_BUSY + (int)LP_SIDE_COUNT * stage + side;
 }
 
 static cut_edge *add_edge(network *n, user from, user to) {
@@ -198,7 +199,7 @@ static void add_moves(network *n, int32_t index, user before, user after) {
     count += may_move(&n->x->holding[i]);
   cut_edge *edge = add_edge(n, before, after);
   edge->holding = index;
-  for (int from = 0; from < LP_PLACE_COUNT; from++)
+  for (int from = 0; from < LP_SIDE_COUNT; from++)
     set(edge, PRICE_MOVE, holding->move_bytes * n->x->ms_per_byte[from] + n->x->rtt_half / count, from);
 }
 
@@ -206,7 +207,7 @@ static void add_holding(network *n, int32_t index, users of_stage[LP_STAGE_COUNT
   const lp_exact_holding *holding = &n->x->holding[index];
   users all = {0};
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
-    for (int side = 0; side < LP_PLACE_COUNT; side++)
+    for (int side = 0; side < LP_SIDE_COUNT; side++)
       charge(n, &of_stage[stage], side, busy_kind(stage, side), holding->ms[stage][side], -1);
     if (holding->is_state && of_stage[stage].count) {
       user tied = tie(n, &of_stage[stage]);
@@ -217,7 +218,7 @@ static void add_holding(network *n, int32_t index, users of_stage[LP_STAGE_COUNT
       lp_vec_push(&all, of_stage[stage].data[i]);
   }
   if (may_move(holding)) add_moves(n, index, of_stage[0].data[0], of_stage[1].data[0]);
-  for (int side = 0; side < LP_PLACE_COUNT; side++)
+  for (int side = 0; side < LP_SIDE_COUNT; side++)
     if (n->x->limit_bytes[side] > 0) charge(n, &all, side, (int)PRICE_BYTES + side, holding->bytes[side], index);
   lp_vec_free(&all);
 }
@@ -337,11 +338,11 @@ static void set_prices(const lp_exact *x, const lp_exact_duals *duals, double pr
   price[PRICE_NONE] = 0;
   price[PRICE_FOREVER] = INFINITY;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
-    for (int side = 0; side < LP_PLACE_COUNT; side++)
+    for (int side = 0; side < LP_SIDE_COUNT; side++)
       price[busy_kind(stage, side)] = x->weights.busy[stage][side] + duals->per_ms[stage];
     price[PRICE_LINK + stage] = x->weights.link[stage] + duals->per_ms[stage];
   }
-  for (int side = 0; side < LP_PLACE_COUNT; side++)
+  for (int side = 0; side < LP_SIDE_COUNT; side++)
     price[PRICE_BYTES + side] = duals->per_byte[side];
   price[PRICE_MOVE] = x->weights.move + duals->per_ms[LP_STAGE_PREFILL];
 }
@@ -383,7 +384,7 @@ static void measure(lp_cut *cut) {
     cut->excess.per_ms[stage] =
         used[busy_kind(stage, DEVICE)] + used[busy_kind(stage, CLOUD)] + used[PRICE_LINK + stage] - x->limit_ms[stage];
   cut->excess.per_ms[LP_STAGE_PREFILL] += used[PRICE_MOVE];
-  for (int side = 0; side < LP_PLACE_COUNT; side++)
+  for (int side = 0; side < LP_SIDE_COUNT; side++)
     cut->excess.per_byte[side] = used[PRICE_BYTES + side] - x->limit_bytes[side];
 }
 
@@ -399,7 +400,7 @@ double lp_cut_solve(lp_cut *cut, const lp_exact_duals *duals) {
       cut->side[stage][i] = cut->flow.level[cut->first_node[stage] + i] >= 0 ? DEVICE : CLOUD;
     bound -= duals->per_ms[stage] * x->limit_ms[stage];
   }
-  for (int side = 0; side < LP_PLACE_COUNT; side++)
+  for (int side = 0; side < LP_SIDE_COUNT; side++)
     bound -= duals->per_byte[side] * x->limit_bytes[side];
   measure(cut);
   return bound;
@@ -409,7 +410,7 @@ double lp_cut_solve(lp_cut *cut, const lp_exact_duals *duals) {
 void lp_cut_divide(const lp_cut *cut, lp_exact_prices *prices) {
   const lp_exact *x = cut->x;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-    for (int side = 0; side < LP_PLACE_COUNT; side++)
+    for (int side = 0; side < LP_SIDE_COUNT; side++)
       memset(prices->share[stage][side], 0, (size_t)x->holding_count * sizeof(double));
   for (int32_t i = 0; i < cut->flow.edge_count; i++) {
     const cut_edge *edge = &cut->edge[i];
@@ -420,7 +421,7 @@ void lp_cut_divide(const lp_cut *cut, lp_exact_prices *prices) {
       prices->share[edge->stage][edge->side][edge->holding] += cut->flow.edge[i].flow;
   }
   for (int32_t i = 0; i < x->holding_count; i++)
-    for (int side = 0; side < LP_PLACE_COUNT; side++) {
+    for (int side = 0; side < LP_SIDE_COUNT; side++) {
       double *first = &prices->share[0][side][i], *next = &prices->share[1][side][i], paid = *first + *next;
       bool alone = x->holding[i].first[0] < 0 || x->holding[i].first[1] < 0;
       *first = alone ? 1 : paid > 0 ? fmin(fmax(*first / paid, 0), 1) : 0.5;

@@ -4,6 +4,7 @@
  * search along the stages' frontiers closes what is between (search.c): stage by stage where the stages have nothing
  * to share, else through both. The search is complete unless it would keep more labels than its width, or the graph has too
  * many frontiers; then branch and bound goes on from the cuts as far as its effort allows, and the bound is what is proved. */
+#include "base/side.h"
 #include "passes/plan/exact/cut.h"
 
 #include <math.h>
@@ -30,11 +31,11 @@ typedef struct {
   lp_exact x;
   lp_exact_graph graph[LP_STAGE_COUNT];
   lp_exact_prices *prices, *alone, *fastest; /* alone: of stages that share nothing */
-  lp_place **side;                           /* the best so far */
+  lp_side **side;                            /* the best so far */
   lp_plan_result result;
   int seen;
   bool has_result, joint; /* joint: the stages share memory that can run out */
-  lp_place *trial[LP_STAGE_COUNT];
+  lp_side *trial[LP_STAGE_COUNT];
   unsigned char *mixed[LP_STAGE_COUNT];
   unsigned char *stage_side[LP_STAGE_COUNT]; /* the best of each stage alone that meets its bound */
   double stage_objective[LP_STAGE_COUNT];    /* infinite: none yet */
@@ -60,7 +61,7 @@ static bool consider_units(solver *s, unsigned char *const of_unit[LP_STAGE_COUN
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     for (int32_t i = 0; i < s->x.problem[stage].op_count; i++) {
       int32_t unit = s->x.unit_of[stage][i];
-      s->trial[stage][i] = unit >= 0 && of_unit[stage][unit] ? LP_PLACE_CLOUD : LP_PLACE_DEVICE;
+      s->trial[stage][i] = unit >= 0 && of_unit[stage][unit] ? LP_SIDE_CLOUD : LP_SIDE_DEVICE;
     }
   return consider_trial(s);
 }
@@ -69,7 +70,7 @@ static bool consider_units(solver *s, unsigned char *const of_unit[LP_STAGE_COUN
 static void get_units(const solver *s, unsigned char *of_unit[LP_STAGE_COUNT]) {
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     for (int32_t i = 0; i < s->x.problem[stage].op_count; i++)
-      if (s->x.unit_of[stage][i] >= 0) of_unit[stage][s->x.unit_of[stage][i]] = s->side[stage][i] == LP_PLACE_CLOUD;
+      if (s->x.unit_of[stage][i] >= 0) of_unit[stage][s->x.unit_of[stage][i]] = s->side[stage][i] == LP_SIDE_CLOUD;
 }
 
 static void consider_cuts(solver *s) {
@@ -145,11 +146,11 @@ static bool meets_bounds(const solver *s) {
 
 /* Everything lies on one side at least: is there room for all of it together? */
 static bool has_room(const lp_exact *x) {
-  if (x->limit_bytes[LP_PLACE_DEVICE] <= 0 || x->limit_bytes[LP_PLACE_CLOUD] <= 0) return true;
+  if (x->limit_bytes[LP_SIDE_DEVICE] <= 0 || x->limit_bytes[LP_SIDE_CLOUD] <= 0) return true;
   double needed = 0;
   for (int32_t i = 0; i < x->holding_count; i++)
-    needed += fmin(x->holding[i].bytes[LP_PLACE_DEVICE], x->holding[i].bytes[LP_PLACE_CLOUD]);
-  return needed <= x->limit_bytes[LP_PLACE_DEVICE] + x->limit_bytes[LP_PLACE_CLOUD];
+    needed += fmin(x->holding[i].bytes[LP_SIDE_DEVICE], x->holding[i].bytes[LP_SIDE_CLOUD]);
+  return needed <= x->limit_bytes[LP_SIDE_DEVICE] + x->limit_bytes[LP_SIDE_CLOUD];
 }
 
 /* ---- cuts ------------------------------------------------------------------------------------------------------------------ */
@@ -272,20 +273,20 @@ static void solve(solver *s, lp_plan_proof *proof) {
   bool complete = own.search.complete || (has_graph && search_graphs(s, &cut, &own.search.duals));
   own.search.known = known_objective(s);
   own.search.effort = parts_effort;
-  const lp_request *request = s->x.request;
+  const lp_compile_request *request = s->x.request;
   bool small = s->x.step_count <= MOST_PARTED && !request->feasible_suffices && !request->near_suffices;
   if (!complete && (small || !has_graph)) lp_cut_search_parts(&cut, &own.search);
   prove(s, &cut, &own.search, complete || own.search.complete, proof);
 }
 
-static lp_status place(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request,
-                       lp_place *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
+static lp_status place(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
+                       lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
   (void)diag;
   solver s = {.watch = {see}, .side = side};
   lp_exact_build(problem, request, scratch, &s.x);
-  s.joint = s.x.limit_bytes[LP_PLACE_DEVICE] > 0 || s.x.limit_bytes[LP_PLACE_CLOUD] > 0;
+  s.joint = s.x.limit_bytes[LP_SIDE_DEVICE] > 0 || s.x.limit_bytes[LP_SIDE_CLOUD] > 0;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
-    s.trial[stage] = LP_NEW_ARRAY(scratch, lp_place, problem[stage].op_count);
+    s.trial[stage] = LP_NEW_ARRAY(scratch, lp_side, problem[stage].op_count);
     s.stage_side[stage] = LP_NEW_ARRAY(scratch, unsigned char, s.x.unit_count[stage]);
     s.mixed[stage] = LP_NEW_ARRAY(scratch, unsigned char, s.x.unit_count[stage]);
     s.stage_objective[stage] = INFINITY;

@@ -9,6 +9,7 @@
 #ifndef LP_PLAN_EXACT_H
 #define LP_PLAN_EXACT_H
 
+#include "base/side.h"
 #include "passes/plan/plan_internal.h"
 
 /* ---- units and holdings (units.c) ----------------------------------------------------------------------------- */
@@ -16,8 +17,8 @@
 /* What is held on a side as soon as one of its users runs there: a weight, a free operator's work, a group of KV caches.
  * Those with the same users are one. */
 typedef struct {
-  double bytes[LP_PLACE_COUNT];
-  double ms[LP_STAGE_COUNT][LP_PLACE_COUNT];           /* of free operators */
+  double bytes[LP_SIDE_COUNT];
+  double ms[LP_STAGE_COUNT][LP_SIDE_COUNT];            /* of free operators */
   double move_bytes;                                   /* KV caches: what travels when the stages disagree */
   bool is_state;                                       /* KV caches: all users of a stage are on one side */
   int32_t first[LP_STAGE_COUNT], last[LP_STAGE_COUNT]; /* units that use it; first -1: none in that stage */
@@ -25,11 +26,11 @@ typedef struct {
 } lp_exact_holding;
 
 typedef struct {
-  double ms[LP_PLACE_COUNT];
-  double activation[LP_PLACE_COUNT]; /* bytes */
-  int pin;                           /* the side that it must have, -1: any */
-  int32_t *in, *out;                 /* values read from other units, values made that others read */
-  int32_t *hold;                     /* holdings */
+  double ms[LP_SIDE_COUNT];
+  double activation[LP_SIDE_COUNT]; /* bytes */
+  int pin;                          /* the side that it must have, -1: any */
+  int32_t *in, *out;                /* values read from other units, values made that others read */
+  int32_t *hold;                    /* holdings */
   int32_t in_count, out_count, hold_count;
   bool is_result;
 } lp_exact_unit;
@@ -46,7 +47,7 @@ typedef struct {
 
 typedef struct {
   const lp_plan_problem *problem; /* [LP_STAGE_COUNT] */
-  const lp_request *request;
+  const lp_compile_request *request;
   lp_arena *arena;
   lp_exact_unit *unit[LP_STAGE_COUNT];
   int32_t unit_count[LP_STAGE_COUNT];
@@ -56,13 +57,13 @@ typedef struct {
   int32_t holding_count;
   lp_exact_step *step; /* both stages; what shares weights stands side by side */
   int32_t step_count;
-  lp_plan_weights weights;                      /* of the objective */
-  double limit_ms[LP_STAGE_COUNT];              /* 0: none */
-  double limit_bytes[LP_PLACE_COUNT];           /* 0: none, or so large that it cannot bind */
-  double rtt_half, ms_per_byte[LP_PLACE_COUNT]; /* of messages, by the side that sends */
+  lp_plan_weights weights;                     /* of the objective */
+  double limit_ms[LP_STAGE_COUNT];             /* 0: none */
+  double limit_bytes[LP_SIDE_COUNT];           /* 0: none, or so large that it cannot bind */
+  double rtt_half, ms_per_byte[LP_SIDE_COUNT]; /* of messages, by the side that sends */
 } lp_exact;
 
-void lp_exact_build(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request, lp_arena *arena,
+void lp_exact_build(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request, lp_arena *arena,
                     lp_exact *out);
 
 /* ---- frontiers (graph.c) --------------------------------------------------------------------------------------- */
@@ -75,8 +76,8 @@ typedef struct {
 } lp_exact_arc;
 
 typedef struct {
-  lp_exact_arc (**arc)[LP_PLACE_COUNT]; /* arc[unit][frontier][side]; frontier 0 alone is before unit 0 */
-  int32_t *count;                       /* [unit_count + 1] frontiers before each unit */
+  lp_exact_arc (**arc)[LP_SIDE_COUNT]; /* arc[unit][frontier][side]; frontier 0 alone is before unit 0 */
+  int32_t *count;                      /* [unit_count + 1] frontiers before each unit */
 } lp_exact_graph;
 
 /* False when there are too many frontiers: the stage is no chain of layers. */
@@ -86,14 +87,14 @@ bool lp_exact_graph_build(const lp_exact *exact, lp_stage stage, lp_exact_graph 
 
 /* The price of what is limited: objective per ms of a stage, per byte on a side; never negative. */
 typedef struct {
-  double per_ms[LP_STAGE_COUNT], per_byte[LP_PLACE_COUNT];
+  double per_ms[LP_STAGE_COUNT], per_byte[LP_SIDE_COUNT];
 } lp_exact_duals;
 
 /* Prices of everything at given duals, and the shortest path of each stage. */
 typedef struct {
   lp_exact_duals duals;
-  double busy[LP_STAGE_COUNT][LP_PLACE_COUNT], link[LP_STAGE_COUNT]; /* per ms */
-  double *share[LP_STAGE_COUNT][LP_PLACE_COUNT]; /* [holding] what a stage pays of it; both stages' shares sum to 1 */
+  double busy[LP_STAGE_COUNT][LP_SIDE_COUNT], link[LP_STAGE_COUNT]; /* per ms */
+  double *share[LP_STAGE_COUNT][LP_SIDE_COUNT]; /* [holding] what a stage pays of it; both stages' shares sum to 1 */
   double *
       residence; /* [holding] what prefill pays and decode gets for KV caches on the device, as far as moving costs it */
   double **potential[LP_STAGE_COUNT];                             /* [unit][frontier] least price to the end */

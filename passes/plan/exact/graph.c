@@ -1,4 +1,6 @@
 /* The frontiers of a stage: every situation that decisions so far can leave, each once. */
+#include "base/map.h"
+#include "base/side.h"
 #include "passes/plan/exact/exact.h"
 
 #include <stdlib.h>
@@ -30,7 +32,7 @@ typedef struct {
 /* Layers are alike: the same frontiers before the same unit lead to the same ones behind it. */
 typedef struct {
   int32_t before, after; /* sets */
-  lp_exact_arc (*arc)[LP_PLACE_COUNT];
+  lp_exact_arc (*arc)[LP_SIDE_COUNT];
 } known_step;
 
 typedef struct {
@@ -136,7 +138,7 @@ static int32_t intern(grapher *g, frontier_set *set) {
 
 static bool is_tracked(const lp_exact *x, lp_stage stage, const lp_exact_holding *holding) {
   if (holding->first[stage] == holding->last[stage]) return false;
-  for (int place = 0; place < LP_PLACE_COUNT; place++)
+  for (int place = 0; place < LP_SIDE_COUNT; place++)
     if (holding->ms[stage][place] > 0 || (x->limit_bytes[place] > 0 && holding->bytes[place] > 0)) return true;
   return holding->is_state;
 }
@@ -202,7 +204,7 @@ static void pay(placing *p, int turn, double bytes, lp_exact_arc *arc) {
   arc->link_ms += x->rtt_half;
 }
 
-static int turn_on(const placing *p, lp_place side) {
+static int turn_on(const placing *p, lp_side side) {
   int turn = 0;
   for (int32_t i = 0; i < p->unit->in_count; i++) {
     int32_t at = place_of(p->before->value, p->before->value_count, p->unit->in[i]);
@@ -212,7 +214,7 @@ static int turn_on(const placing *p, lp_place side) {
   return turn + (turn % 2 != (int)side);
 }
 
-static void read_inputs(placing *p, lp_place side, lp_exact_arc *arc) {
+static void read_inputs(placing *p, lp_side side, lp_exact_arc *arc) {
   const lp_exact_value *value = p->g->x->value[p->g->stage];
   for (int32_t i = 0; i < p->unit->in_count; i++) {
     int32_t at = place_of(p->before->value, p->before->value_count, p->unit->in[i]);
@@ -224,7 +226,7 @@ static void read_inputs(placing *p, lp_place side, lp_exact_arc *arc) {
 }
 
 /* False when a KV cache is on the other side. */
-static bool hold_all(placing *p, lp_place side, unsigned char *held_new, lp_exact_arc *arc) {
+static bool hold_all(placing *p, lp_side side, unsigned char *held_new, lp_exact_arc *arc) {
   for (int32_t i = 0; i < p->unit->hold_count; i++) {
     int32_t at = place_of(p->before->hold, p->before->hold_count, p->unit->hold[i]);
     unsigned char *mask = at < 0 ? &held_new[i] : &p->at.held[at];
@@ -259,7 +261,7 @@ static bool settle(const placing *p, int turn, const unsigned char *held_new, fr
   return true;
 }
 
-static bool place_unit(placing *p, const frontier *from, lp_place side, lp_exact_arc *arc, frontier *out) {
+static bool place_unit(placing *p, const frontier *from, lp_side side, lp_exact_arc *arc, frontier *out) {
   unsigned char held_new[MOST_LIVE] = {0};
   *arc = (lp_exact_arc){.to = -1};
   p->at = *from;
@@ -268,7 +270,7 @@ static bool place_unit(placing *p, const frontier *from, lp_place side, lp_exact
   int turn = turn_on(p, side);
   if (turn > MOST_TURNS) return false;
   read_inputs(p, side, arc);
-  if (p->unit->is_result && side == LP_PLACE_CLOUD) pay(p, turn, p->g->x->problem[p->g->stage].result_bytes, arc);
+  if (p->unit->is_result && side == LP_SIDE_CLOUD) pay(p, turn, p->g->x->problem[p->g->stage].result_bytes, arc);
   arc->to = 0;
   return settle(p, turn, held_new, out);
 }
@@ -303,11 +305,11 @@ static bool expand(grapher *g, placing *p, int32_t before, known_step *out) {
   size_t count = from->list.count;
   bool fits = true;
   out->before = before;
-  out->arc = lp_arena_array(g->x->arena, count, sizeof(lp_exact_arc[LP_PLACE_COUNT]));
+  out->arc = lp_arena_array(g->x->arena, count, sizeof(lp_exact_arc[LP_SIDE_COUNT]));
   for (size_t i = 0; i < count && fits; i++)
-    for (int side = 0; side < LP_PLACE_COUNT && fits; side++) {
+    for (int side = 0; side < LP_SIDE_COUNT && fits; side++) {
       frontier next = {0};
-      fits = place_unit(p, &from->list.data[i], (lp_place)side, &out->arc[i][side], &next);
+      fits = place_unit(p, &from->list.data[i], (lp_side)side, &out->arc[i][side], &next);
       if (fits && out->arc[i][side].to >= 0) out->arc[i][side].to = find_or_add(&to, &next);
       fits = fits && to.list.count <= MOST_FRONTIERS;
     }
@@ -318,7 +320,7 @@ static bool expand(grapher *g, placing *p, int32_t before, known_step *out) {
   int32_t *rank = lp_alloc((to.list.count + 1) * sizeof *rank);
   sort_set(&to, rank);
   for (size_t i = 0; i < count; i++)
-    for (int side = 0; side < LP_PLACE_COUNT; side++)
+    for (int side = 0; side < LP_SIDE_COUNT; side++)
       if (out->arc[i][side].to >= 0) out->arc[i][side].to = rank[out->arc[i][side].to];
   free(rank);
   out->after = intern(g, &to);

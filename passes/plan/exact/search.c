@@ -1,5 +1,6 @@
 /* The label search of the exact scheduler: all placements of the units so far, unit by unit through both stages, without
  * those that another one beats in every respect and those that the bound excludes. */
+#include "base/side.h"
 #include "passes/plan/exact/exact.h"
 
 #include <assert.h>
@@ -12,7 +13,7 @@ enum { MOST_SHARED = 14 };
 /* What a placement of the units so far has come to. */
 typedef struct {
   double objective, price; /* price: the objective with limits as prices, as far as the bound has it */
-  double ms[LP_STAGE_COUNT], bytes[LP_PLACE_COUNT], activation[LP_PLACE_COUNT];
+  double ms[LP_STAGE_COUNT], bytes[LP_SIDE_COUNT], activation[LP_SIDE_COUNT];
   int32_t at[LP_STAGE_COUNT]; /* frontiers */
   uint64_t shared; /* 4 bits for each live holding of both stages, then the directions that caches moved in */
   int32_t parent;  /* label of the step before */
@@ -58,7 +59,7 @@ static bool beats(const searcher *s, const label *a, const label *b) {
   if (a->objective > b->objective) return false;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     if (s->x->limit_ms[stage] > 0 && a->ms[stage] > b->ms[stage]) return false;
-  for (int place = 0; place < LP_PLACE_COUNT; place++)
+  for (int place = 0; place < LP_SIDE_COUNT; place++)
     if (s->x->limit_bytes[place] > 0 &&
         (a->bytes[place] > b->bytes[place] || a->activation[place] > b->activation[place]))
       return false;
@@ -115,7 +116,7 @@ static bool searches_both(const searcher *s) {
 static bool is_shared(const searcher *s, const lp_exact_holding *holding) {
   if (!searches_both(s) || holding->first_step == holding->last_step) return false;
   if (holding->is_state) return true;
-  for (int place = 0; place < LP_PLACE_COUNT; place++)
+  for (int place = 0; place < LP_SIDE_COUNT; place++)
     if (s->x->limit_bytes[place] > 0 && holding->bytes[place] > 0) return true;
   return false;
 }
@@ -148,7 +149,7 @@ static void move_caches(const searcher *s, int32_t index, unsigned mask, label *
   unsigned before = mask & 3, after = mask >> 2;
   if (!before || !after || before == after) return;
   double residence = lp_exact_residence(s->x, s->prices, index);
-  l->price -= before == 1u << LP_PLACE_DEVICE ? residence : -residence;
+  l->price -= before == 1u << LP_SIDE_DEVICE ? residence : -residence;
   int from = before >> 1 & 1;
   uint64_t flag = (uint64_t)1 << (4 * MOST_SHARED + from);
   double ms = holding->move_bytes * s->x->ms_per_byte[from];
@@ -163,7 +164,7 @@ static void move_caches(const searcher *s, int32_t index, unsigned mask, label *
 
 /* The bound divides the price of a holding among the stages; where they disagree, it is due in full. */
 static void settle_price(const searcher *s, int32_t index, unsigned mask, label *l) {
-  for (int place = 0; place < LP_PLACE_COUNT; place++) {
+  for (int place = 0; place < LP_SIDE_COUNT; place++) {
     double paid = 0, due = (mask | mask >> 2) & (1u << place) ? 1 : 0;
     for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
       if (mask >> (2 * stage) & (1u << place)) paid += s->prices->share[stage][place][index];
@@ -212,7 +213,7 @@ static bool may_live(const searcher *s, const label *l) {
       return false;
     bound -= s->prices->duals.per_ms[stage] * limit;
   }
-  for (int place = 0; place < LP_PLACE_COUNT && searches_both(s); place++) {
+  for (int place = 0; place < LP_SIDE_COUNT && searches_both(s); place++) {
     double limit = s->x->limit_bytes[place];
     if (limit > 0 && l->bytes[place] + 2 * l->activation[place] > limit) return false;
     bound -= s->prices->duals.per_byte[place] * limit;
@@ -297,7 +298,7 @@ static bool do_step(searcher *s, int32_t k) {
   s->done[step->stage]++;
   if (s->group) memset(s->group, 0, s->groups * sizeof *s->group);
   for (size_t i = 0; i < s->now.count; i++)
-    for (int side = 0; side < LP_PLACE_COUNT; side++)
+    for (int side = 0; side < LP_SIDE_COUNT; side++)
       extend(s, k, unit, (int32_t)i, side);
   close_slots(s, k, unit);
   take_next(s);

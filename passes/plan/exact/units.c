@@ -1,4 +1,6 @@
 /* The exact scheduler's units, holdings and order: an lp_plan_problem without what need not be decided. */
+#include "base/map.h"
+#include "base/side.h"
 #include "passes/plan/exact/exact.h"
 
 #include <math.h>
@@ -99,7 +101,7 @@ static void fill_units(lp_exact *x, lp_stage stage) {
     lp_exact_unit *unit = &x->unit[stage][x->unit_of[stage][i]];
     if (op->pin >= 0) unit->pin = op->pin;
     unit->is_result |= i == problem->result;
-    for (int place = 0; place < LP_PLACE_COUNT; place++) {
+    for (int place = 0; place < LP_SIDE_COUNT; place++) {
       unit->ms[place] += op->ms[place];
       if (op->state < 0)
         unit->activation[place] = fmax(unit->activation[place], op->bytes[place] - op->weight_bytes[place]);
@@ -169,7 +171,7 @@ static void note_users(holder *h, const stage_edges *e, lp_stage stage) {
   h->free_op[stage] = LP_NEW_ARRAY(h->x->arena, item, problem->op_count);
   for (int32_t i = 0; i < problem->op_count; i++) {
     const lp_plan_op *op = &problem->ops[i];
-    for (int place = 0; op->free && place < LP_PLACE_COUNT; place++)
+    for (int place = 0; op->free && place < LP_SIDE_COUNT; place++)
       h->free_op[stage][i].holding.ms[stage][place] = op->ms[place];
     if (op->free) continue;
     int32_t unit = h->x->unit_of[stage][i];
@@ -185,7 +187,7 @@ static void free_item(item *it) {
 
 static void add_to(lp_exact_holding *sum, const lp_exact_holding *one) {
   sum->move_bytes += one->move_bytes;
-  for (int place = 0; place < LP_PLACE_COUNT; place++) {
+  for (int place = 0; place < LP_SIDE_COUNT; place++) {
     sum->bytes[place] += one->bytes[place];
     for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
       sum->ms[stage][place] += one->ms[stage][place];
@@ -225,14 +227,14 @@ static void join(holder *h, item *it) {
 static void size_items(holder *h) {
   const lp_plan_problem *problem = h->x->problem;
   for (int32_t i = 0; i < problem->weight_count; i++)
-    for (int place = 0; place < LP_PLACE_COUNT; place++)
+    for (int place = 0; place < LP_SIDE_COUNT; place++)
       h->weight[i].holding.bytes[place] = problem->weight_size[place][i];
   for (int32_t i = 0; i < problem->state_count; i++) {
     lp_exact_holding *holding = &h->state[i].holding;
     holding->is_state = true;
     holding->move_bytes = problem->state_prompt_size[i];
-    for (int place = 0; place < LP_PLACE_COUNT; place++)
-      holding->bytes[place] = problem->state_size[i] * lp_plan_sessions(h->x->request, (lp_place)place);
+    for (int place = 0; place < LP_SIDE_COUNT; place++)
+      holding->bytes[place] = problem->state_size[i] * lp_plan_sessions(h->x->request, (lp_side)place);
   }
 }
 
@@ -307,7 +309,7 @@ static void order_steps(lp_exact *x) {
 /* ---- limits ----------------------------------------------------------------------------------------------------------- */
 
 /* Memory binds only if all there is does not fit. */
-static double binding_memory(const lp_exact *x, lp_place place) {
+static double binding_memory(const lp_exact *x, lp_side place) {
   double limit = lp_plan_memory_limit(x->request, place), all = 0, activation = 0;
   for (int32_t i = 0; i < x->holding_count; i++)
     all += x->holding[i].bytes[place];
@@ -323,11 +325,11 @@ static void set_link(lp_exact *x) {
   const double bytes = 1 << 20;
   if (!link) return;
   x->rtt_half = lp_link_up_ms(link, 0);
-  x->ms_per_byte[LP_PLACE_DEVICE] = (lp_link_up_ms(link, bytes) - x->rtt_half) / bytes;
-  x->ms_per_byte[LP_PLACE_CLOUD] = (lp_link_down_ms(link, bytes) - x->rtt_half) / bytes;
+  x->ms_per_byte[LP_SIDE_DEVICE] = (lp_link_up_ms(link, bytes) - x->rtt_half) / bytes;
+  x->ms_per_byte[LP_SIDE_CLOUD] = (lp_link_down_ms(link, bytes) - x->rtt_half) / bytes;
 }
 
-void lp_exact_build(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_request *request, lp_arena *arena,
+void lp_exact_build(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request, lp_arena *arena,
                     lp_exact *out) {
   stage_edges edges[LP_STAGE_COUNT];
   *out = (lp_exact){.problem = problem, .request = request, .arena = arena};
@@ -343,6 +345,6 @@ void lp_exact_build(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_requ
   set_link(out);
   out->limit_ms[LP_STAGE_PREFILL] = request->ttft_ms;
   out->limit_ms[LP_STAGE_DECODE] = request->tpot_ms;
-  for (int place = 0; place < LP_PLACE_COUNT; place++)
-    out->limit_bytes[place] = binding_memory(out, (lp_place)place);
+  for (int place = 0; place < LP_SIDE_COUNT; place++)
+    out->limit_bytes[place] = binding_memory(out, (lp_side)place);
 }

@@ -1,4 +1,5 @@
 /* Chooses the plans of a family: greedily the one that lowers the worst regret most, then exchanges while that helps. */
+#include "base/side.h"
 #include "passes/plan/family/grid.h"
 
 #include <math.h>
@@ -49,27 +50,27 @@ static bool is_better(const set_score *a, const set_score *b) {
 
 /* The bundle holds the weights of all plans; a request runs one of them. Judged at the request's own sizes. */
 static bool fits(const lp_plan_grid *grid, const plan_set *set) {
-  double working[LP_PLACE_COUNT] = {0}, weights[LP_PLACE_COUNT] = {0};
+  double working[LP_SIDE_COUNT] = {0}, weights[LP_SIDE_COUNT] = {0};
   lp_plan_prices prices;
   lp_arena *arena = lp_arena_create();
   lp_plan_forms_price(grid->forms, grid->request, arena, &prices);
   for (int32_t i = 0; i < set->count; i++) {
     lp_plan_result result;
     lp_plan_form_evaluate(&grid->plan[set->plan[i]].form, &prices, grid->request, &result);
-    working[LP_PLACE_DEVICE] = fmax(working[LP_PLACE_DEVICE], result.device_memory_bytes - result.device_weight_bytes);
-    working[LP_PLACE_CLOUD] = fmax(working[LP_PLACE_CLOUD], result.cloud_memory_bytes - result.cloud_weight_bytes);
+    working[LP_SIDE_DEVICE] = fmax(working[LP_SIDE_DEVICE], result.device_memory_bytes - result.device_weight_bytes);
+    working[LP_SIDE_CLOUD] = fmax(working[LP_SIDE_CLOUD], result.cloud_memory_bytes - result.cloud_weight_bytes);
   }
   const lp_plan_problem *problem = grid->forms->problem;
   for (int32_t w = 0; w < problem[0].weight_count; w++) {
     unsigned held = 0;
     for (int32_t i = 0; i < set->count; i++)
       held |= grid->plan[set->plan[i]].held[w];
-    for (int place = 0; place < LP_PLACE_COUNT; place++)
+    for (int place = 0; place < LP_SIDE_COUNT; place++)
       if (held & (1u << place)) weights[place] += prices.weight[place][grid->forms->weights.class_of[w]];
   }
   lp_arena_free(arena);
-  for (int place = 0; place < LP_PLACE_COUNT; place++) {
-    double limit = lp_plan_memory_limit(grid->request, (lp_place)place);
+  for (int place = 0; place < LP_SIDE_COUNT; place++) {
+    double limit = lp_plan_memory_limit(grid->request, (lp_side)place);
     if (limit > 0 && weights[place] + working[place] > limit) return false;
   }
   return true;
@@ -119,9 +120,8 @@ static void drop_idle(const lp_plan_grid *grid, plan_set *set) {
   set->count = kept;
 }
 
-lp_status lp_plan_family_find(lp_module *module, const lp_request *request, int32_t most,
-                              lp_place *const own[LP_STAGE_COUNT], lp_arena *arena, lp_plan_family *out,
-                              lp_diag *diag) {
+lp_status lp_plan_family_find(lp_module *module, const lp_compile_request *request, int32_t most,
+                              lp_side *const own[LP_STAGE_COUNT], lp_arena *arena, lp_plan_family *out, lp_diag *diag) {
   lp_plan_forms *forms = NULL;
   lp_plan_grid grid;
   const lp_op *func = lp_module_find_func(module, "main");

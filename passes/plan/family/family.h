@@ -4,6 +4,7 @@
 #ifndef LP_PLAN_FAMILY_H
 #define LP_PLAN_FAMILY_H
 
+#include "base/side.h"
 #include "passes/plan/plan_internal.h"
 
 typedef enum {
@@ -35,15 +36,15 @@ typedef struct {
 
 typedef struct {
   int32_t count;
-  lp_place *side[LP_FAMILY_MOST][LP_STAGE_COUNT]; /* the first is the request's own */
+  lp_side *side[LP_FAMILY_MOST][LP_STAGE_COUNT]; /* the first is the request's own */
   lp_family_region *region;
   int32_t region_count;
   lp_family_regret regret;
 } lp_plan_family;
 
 /* Up to `most` plans by the request's scheduler, `own` among them, in `arena`. Weights of all of them fit each side. */
-LP_MUST_USE lp_status lp_plan_family_find(lp_module *module, const lp_request *request, int32_t most,
-                                          lp_place *const own[LP_STAGE_COUNT], lp_arena *arena, lp_plan_family *out,
+LP_MUST_USE lp_status lp_plan_family_find(lp_module *module, const lp_compile_request *request, int32_t most,
+                                          lp_side *const own[LP_STAGE_COUNT], lp_arena *arena, lp_plan_family *out,
                                           lp_diag *diag);
 
 /* In a placed module: on @prefill, the functions of each plan, regions and regret. */

@@ -1,5 +1,6 @@
 /* Prices the points of the grid, has the scheduler plan each, and evaluates every plan at every point. */
 #include "passes/plan/family/grid.h"
+#include "base/side.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -29,7 +30,7 @@ static void scaled_axis(lp_grid_axis *axis, double own, const double factor[LP_F
 
 static void make_axes(lp_plan_grid *grid, int64_t context) {
   static const double tokens[LP_FAMILY_KNOTS] = {1.0 / 16, 1.0 / 4, 1, 4}, rtts[LP_FAMILY_KNOTS] = {1.0 / 4, 1, 4, 16};
-  const lp_request *request = grid->request;
+  const lp_compile_request *request = grid->request;
   double room = context > 1 ? (double)context : INFINITY, rtt = request->link->figure[LP_LINK_RTT];
   tokens_axis(&grid->axis[LP_FAMILY_PROMPT], (double)request->isl, room - 1, tokens);
   tokens_axis(&grid->axis[LP_FAMILY_GENERATED], (double)request->osl, room - 1, tokens);
@@ -72,14 +73,14 @@ static void make_points(lp_plan_grid *grid, int64_t context) {
 typedef struct {
   lp_plan_grid *grid;
   atomic_int next;
-  lp_place **side[LP_STAGE_COUNT]; /* [point] by the scheduler; written by one thread each */
+  lp_side **side[LP_STAGE_COUNT]; /* [point] by the scheduler; written by one thread each */
 } planning;
 
 static void plan_point(planning *p, int32_t index) {
   const lp_grid_point *point = &p->grid->point[index];
   lp_arena *scratch = lp_arena_create();
   lp_plan_problem problem[LP_STAGE_COUNT];
-  lp_place *side[LP_STAGE_COUNT];
+  lp_side *side[LP_STAGE_COUNT];
   lp_plan_forms_problem(p->grid->forms, point->prices, scratch, problem);
   const char *scheduler = point->request.scheduler ? point->request.scheduler : lp_scheduler_default;
   lp_status status = lp_plan_choose(problem, scheduler, &point->request, side, NULL, scratch, NULL);
@@ -110,7 +111,7 @@ static void plan_all(planning *p) {
 }
 
 /* Sides of free operators mean nothing; they are made equal, so that equal plans are equal bytes. */
-static bool same_plan(const lp_plan_grid *grid, lp_place *const a[LP_STAGE_COUNT], lp_place *const b[LP_STAGE_COUNT]) {
+static bool same_plan(const lp_plan_grid *grid, lp_side *const a[LP_STAGE_COUNT], lp_side *const b[LP_STAGE_COUNT]) {
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     const lp_plan_problem *problem = &grid->forms->problem[stage];
     for (int32_t i = 0; i < problem->op_count; i++)
@@ -119,7 +120,7 @@ static bool same_plan(const lp_plan_grid *grid, lp_place *const a[LP_STAGE_COUNT
   return true;
 }
 
-static void add_plan(lp_plan_grid *grid, lp_place *const side[LP_STAGE_COUNT]) {
+static void add_plan(lp_plan_grid *grid, lp_side *const side[LP_STAGE_COUNT]) {
   for (int32_t i = 0; i < grid->plans; i++)
     if (same_plan(grid, grid->plan[i].side, side)) return;
   lp_grid_plan *plan = &grid->plan[grid->plans++];
@@ -129,18 +130,18 @@ static void add_plan(lp_plan_grid *grid, lp_place *const side[LP_STAGE_COUNT]) {
   plan->held = lp_plan_mark_weights(grid->forms->problem, side, grid->arena);
 }
 
-static void make_plans(lp_plan_grid *grid, lp_place *const own[LP_STAGE_COUNT]) {
+static void make_plans(lp_plan_grid *grid, lp_side *const own[LP_STAGE_COUNT]) {
   planning p = {.grid = grid};
   grid->plan = LP_NEW_ARRAY(grid->arena, lp_grid_plan, grid->points + 1);
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
-    p.side[stage] = LP_NEW_ARRAY(grid->arena, lp_place *, grid->points);
+    p.side[stage] = LP_NEW_ARRAY(grid->arena, lp_side *, grid->points);
     for (int32_t i = 0; i < grid->points; i++)
-      p.side[stage][i] = LP_NEW_ARRAY(grid->arena, lp_place, grid->forms->problem[stage].op_count);
+      p.side[stage][i] = LP_NEW_ARRAY(grid->arena, lp_side, grid->forms->problem[stage].op_count);
   }
   plan_all(&p);
   add_plan(grid, own);
   for (int32_t i = 0; i < grid->points; i++) {
-    lp_place *const side[LP_STAGE_COUNT] = {p.side[0][i], p.side[1][i]};
+    lp_side *const side[LP_STAGE_COUNT] = {p.side[0][i], p.side[1][i]};
     add_plan(grid, side);
   }
 }
@@ -177,11 +178,11 @@ static void judge_point(lp_plan_grid *grid, int32_t index, const lp_plan_form *c
 }
 
 static void judge(lp_plan_grid *grid) {
-  lp_place *side[LP_STAGE_COUNT];
+  lp_side *side[LP_STAGE_COUNT];
   lp_plan_form cloud;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
-    side[stage] = LP_NEW_ARRAY(grid->arena, lp_place, grid->forms->problem[stage].op_count);
-    lp_plan_fill(&grid->forms->problem[stage], LP_PLACE_CLOUD, side[stage]);
+    side[stage] = LP_NEW_ARRAY(grid->arena, lp_side, grid->forms->problem[stage].op_count);
+    lp_plan_fill(&grid->forms->problem[stage], LP_SIDE_CLOUD, side[stage]);
   }
   lp_plan_form_make(grid->forms, side, grid->arena, &cloud);
   grid->regret = lp_arena_array(grid->arena, (size_t)grid->plans * (size_t)grid->points, sizeof *grid->regret);
@@ -190,8 +191,8 @@ static void judge(lp_plan_grid *grid) {
     judge_point(grid, i, &cloud, results);
 }
 
-void lp_plan_grid_make(const lp_plan_forms *forms, const lp_request *request, int64_t context,
-                       lp_place *const own[LP_STAGE_COUNT], lp_arena *arena, lp_plan_grid *out) {
+void lp_plan_grid_make(const lp_plan_forms *forms, const lp_compile_request *request, int64_t context,
+                       lp_side *const own[LP_STAGE_COUNT], lp_arena *arena, lp_plan_grid *out) {
   *out = (lp_plan_grid){.forms = forms, .request = request, .arena = arena};
   make_axes(out, context);
   make_points(out, context);

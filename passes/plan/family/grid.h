@@ -2,6 +2,7 @@
 #ifndef LP_PLAN_GRID_H
 #define LP_PLAN_GRID_H
 
+#include "base/side.h"
 #include "passes/plan/family/family.h"
 #include "passes/plan/forms.h"
 
@@ -12,21 +13,21 @@ typedef struct {
 
 /* One point: the request there. */
 typedef struct {
-  lp_request request;
+  lp_compile_request request;
   lp_link link;
   const lp_plan_prices *prices;
 } lp_grid_point;
 
 /* A placement that may join the family. */
 typedef struct {
-  lp_place *side[LP_STAGE_COUNT];
+  lp_side *side[LP_STAGE_COUNT];
   lp_plan_form form;
   unsigned char *held; /* [weight] bit 1 << place */
 } lp_grid_plan;
 
 typedef struct {
   const lp_plan_forms *forms;
-  const lp_request *request;
+  const lp_compile_request *request;
   lp_arena *arena;
   lp_grid_axis axis[LP_FAMILY_AXES];
   lp_grid_point *point; /* [points], the last axis changing first */
@@ -37,8 +38,8 @@ typedef struct {
 } lp_plan_grid;
 
 /* Everything above, in `arena` (grid.c). */
-void lp_plan_grid_make(const lp_plan_forms *forms, const lp_request *request, int64_t context,
-                       lp_place *const own[LP_STAGE_COUNT], lp_arena *arena, lp_plan_grid *out);
+void lp_plan_grid_make(const lp_plan_forms *forms, const lp_compile_request *request, int64_t context,
+                       lp_side *const own[LP_STAGE_COUNT], lp_arena *arena, lp_plan_grid *out);
 /* Cells of the grid as few regions; plan_at[point] (region.c). */
 void lp_plan_grid_regions(const lp_plan_grid *grid, const int32_t *plan_at, lp_plan_family *out);
 

@@ -2,6 +2,7 @@
  * `llmpart check-plan` confirms it with code of its own. Prices are those of the limits; the bound is the least price of
  * all placements, a minimum cut, less the prices of the limits. Each unit says what it is charged for messages and what
  * it exchanges with its values and holdings: with that exchanged, the least of each alone add up to the bound. */
+#include "base/side.h"
 #include "passes/plan/exact/cut.h"
 #include "passes/plan/report/report.h"
 
@@ -69,7 +70,7 @@ static void put_slots(const lp_exact_unit *unit, const double *way, const double
   put_numbers(out, "split", split, count);
 }
 
-static void put_unit(const lp_exact_unit *unit, const char *name, lp_place side, double result_bytes, lp_buf *out) {
+static void put_unit(const lp_exact_unit *unit, const char *name, lp_side side, double result_bytes, lp_buf *out) {
   lp_buf_puts(out, "{\"name\": ");
   lp_report_quote(name, out);
   lp_buf_printf(out, ", \"side\": %d, ", (int)side);
@@ -83,10 +84,10 @@ static void put_unit(const lp_exact_unit *unit, const char *name, lp_place side,
   if (unit->is_result) lp_buf_printf(out, ", \"result_bytes\": %.17g", result_bytes);
 }
 
-static void put_stage(const lp_exact *x, lp_stage stage, const lp_place *side, const lp_cut *cut, const double *split,
+static void put_stage(const lp_exact *x, lp_stage stage, const lp_side *side, const lp_cut *cut, const double *split,
                       lp_buf *out) {
   const lp_plan_problem *problem = &x->problem[stage];
-  lp_place *of_unit = LP_NEW_ARRAY(x->arena, lp_place, x->unit_count[stage]);
+  lp_side *of_unit = LP_NEW_ARRAY(x->arena, lp_side, x->unit_count[stage]);
   const char **name = LP_NEW_ARRAY(x->arena, const char *, x->unit_count[stage]);
   for (int32_t i = 0; i < problem->op_count; i++) {
     int32_t unit = x->unit_of[stage][i];

@@ -1,4 +1,5 @@
 /* The report's operators as CSV: one row each, for spreadsheets. */
+#include "base/side.h"
 #include "passes/plan/report/report.h"
 
 #include <string.h>
@@ -25,7 +26,7 @@ void lp_report_csv(const lp_report *report, lp_buf *out) {
     double bytes = op->bytes[item->side];
     put_field(out, lp_op_str(op->op, "name", ""));
     lp_buf_printf(out, ",%s,%" PRId64 ",%s,%s,%.12g,%.12g,%.12g,%.12g,%.12g\n", lp_op_info_get(op->op->kind)->name,
-                  lp_op_i64(op->op, "layer", -1), lp_stage_names[item->stage], lp_place_name(item->side), op->flops,
-                  bytes, bytes > 0 ? op->flops / bytes : 0, op->ms[LP_PLACE_DEVICE], op->ms[LP_PLACE_CLOUD]);
+                  lp_op_i64(op->op, "layer", -1), lp_stage_names[item->stage], lp_side_name(item->side), op->flops,
+                  bytes, bytes > 0 ? op->flops / bytes : 0, op->ms[LP_SIDE_DEVICE], op->ms[LP_SIDE_CLOUD]);
   }
 }

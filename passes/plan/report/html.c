@@ -1,4 +1,5 @@
 /* The report as one self-contained page: the text, and the operators as a table with their sides in colour. */
+#include "base/side.h"
 #include "passes/plan/report/report.h"
 
 #include "base/chart.h"
@@ -29,14 +30,14 @@ static void put_operators(const lp_report *report, lp_stage stage, lp_buf *out) 
     if (item->stage != stage) continue;
     const lp_plan_op *op = item->op;
     double bytes = op->bytes[item->side];
-    lp_buf_printf(out, "<tr class=\"%s\"><td>", lp_place_name(item->side));
+    lp_buf_printf(out, "<tr class=\"%s\"><td>", lp_side_name(item->side));
     lp_markup_text(lp_op_str(op->op, "name", ""), out);
     lp_buf_printf(out,
                   "</td><td>%s</td><td>%" PRId64 "</td><td>%s</td><td>%.4g</td><td>%.4g</td><td>%.3g</td><td>%.4g</td>"
                   "<td>%.4g</td></tr>\n",
-                  lp_op_info_get(op->op->kind)->name, lp_op_i64(op->op, "layer", -1), lp_place_name(item->side),
-                  op->flops * 1e-6, bytes * 1e-3, bytes > 0 ? op->flops / bytes : 0, op->ms[LP_PLACE_DEVICE] * 1e3,
-                  op->ms[LP_PLACE_CLOUD] * 1e3);
+                  lp_op_info_get(op->op->kind)->name, lp_op_i64(op->op, "layer", -1), lp_side_name(item->side),
+                  op->flops * 1e-6, bytes * 1e-3, bytes > 0 ? op->flops / bytes : 0, op->ms[LP_SIDE_DEVICE] * 1e3,
+                  op->ms[LP_SIDE_CLOUD] * 1e3);
   }
   lp_buf_puts(out, "</table>\n");
 }

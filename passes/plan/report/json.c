@@ -1,4 +1,5 @@
 /* The report as JSON, schema llmpart.report/1: keys carry their units; what is not known is null. */
+#include "base/side.h"
 #include "passes/plan/report/report.h"
 
 #include <math.h>
@@ -142,7 +143,7 @@ static void put_link(json *j, const lp_link *link) {
   close(j, '}');
 }
 
-static void put_request(json *j, const lp_request *request) {
+static void put_request(json *j, const lp_compile_request *request) {
   open(j, "workload", '{');
   integer(j, "isl", request->isl);
   integer(j, "osl", request->osl);
@@ -235,17 +236,17 @@ static void put_operator(json *j, const lp_report_operator *item) {
   string(j, "kind", lp_op_info_get(op->op->kind)->name);
   integer(j, "layer", lp_op_i64(op->op, "layer", -1));
   string(j, "stage", lp_stage_names[item->stage]);
-  string(j, "side", lp_place_name(item->side));
+  string(j, "side", lp_side_name(item->side));
   number(j, "flops", op->flops);
   number(j, "bytes", bytes);
   number(j, "ratio", bytes > 0 ? op->flops / bytes : 0);
   if (op->draw_ms[item->side] > 0) number(j, "draw_ms", op->draw_ms[item->side]);
-  number(j, "device_ms", op->ms[LP_PLACE_DEVICE]);
-  number(j, "device_low_ms", op->low_ms[LP_PLACE_DEVICE]);
-  number(j, "device_high_ms", op->high_ms[LP_PLACE_DEVICE]);
-  number(j, "cloud_ms", op->ms[LP_PLACE_CLOUD]);
-  number(j, "cloud_low_ms", op->low_ms[LP_PLACE_CLOUD]);
-  number(j, "cloud_high_ms", op->high_ms[LP_PLACE_CLOUD]);
+  number(j, "device_ms", op->ms[LP_SIDE_DEVICE]);
+  number(j, "device_low_ms", op->low_ms[LP_SIDE_DEVICE]);
+  number(j, "device_high_ms", op->high_ms[LP_SIDE_DEVICE]);
+  number(j, "cloud_ms", op->ms[LP_SIDE_CLOUD]);
+  number(j, "cloud_low_ms", op->low_ms[LP_SIDE_CLOUD]);
+  number(j, "cloud_high_ms", op->high_ms[LP_SIDE_CLOUD]);
   close(j, '}');
   j->flat = false;
 }
@@ -313,7 +314,7 @@ static void put_table1(json *j, const lp_report *report) {
 
 void lp_report_json(const lp_report *report, lp_buf *out) {
   json j = {.out = out, .depth = 1, .first = true};
-  const lp_request *request = report->request;
+  const lp_compile_request *request = report->request;
   lp_buf_puts(out, "{");
   string(&j, "schema", "llmpart.report/1");
   put_model(&j, report);

@@ -1,4 +1,5 @@
 /* What runs where, in few words: stretches of layers whose operators are placed alike. */
+#include "base/side.h"
 #include "passes/plan/report/report.h"
 
 #include <string.h>
@@ -9,13 +10,13 @@ static const char *layer_signature(const lp_report *report, lp_stage stage, int3
   char *text = LP_NEW_ARRAY(report->arena, char, problem->op_count + 1), *at = text;
   for (int32_t i = 0; i < problem->op_count; i++)
     if (problem->ops[i].layer == layer && !problem->ops[i].free)
-      *at++ = report->side[stage][i] == LP_PLACE_CLOUD ? 'c' : 'd';
+      *at++ = report->side[stage][i] == LP_SIDE_CLOUD ? 'c' : 'd';
   if (!strchr(text, 'c') || !strchr(text, 'd')) text[text[0] ? 1 : 0] = 0;
   return text;
 }
 
 /* "op.linear" as "linear", with a count: "2 kv_append, 1 attention" */
-static void describe_side(const lp_report *report, lp_stage stage, int32_t layer, lp_place place, lp_buf *out) {
+static void describe_side(const lp_report *report, lp_stage stage, int32_t layer, lp_side place, lp_buf *out) {
   const lp_plan_problem *problem = &report->problem[stage];
   int32_t counts[LP_OP_COUNT] = {0};
   lp_kind order[64];
@@ -26,7 +27,7 @@ static void describe_side(const lp_report *report, lp_stage stage, int32_t layer
     if (lp_op_has(item->op, LP_ALIAS)) continue;
     if (!counts[item->op->kind]++ && kinds < (int32_t)LP_COUNT(order)) order[kinds++] = item->op->kind;
   }
-  lp_buf_puts(out, place == LP_PLACE_CLOUD ? "cloud: " : "device: ");
+  lp_buf_puts(out, place == LP_SIDE_CLOUD ? "cloud: " : "device: ");
   for (int32_t i = 0; i < kinds; i++) {
     const char *name = lp_op_info_get(order[i])->name;
     lp_buf_printf(out, "%s%" PRId32 " %s", i ? ", " : "", counts[order[i]], strchr(name, '.') + 1);
@@ -35,9 +36,9 @@ static void describe_side(const lp_report *report, lp_stage stage, int32_t layer
 
 static const char *describe_mixed(const lp_report *report, lp_stage stage, int32_t layer) {
   lp_buf text = {0};
-  describe_side(report, stage, layer, LP_PLACE_DEVICE, &text);
+  describe_side(report, stage, layer, LP_SIDE_DEVICE, &text);
   lp_buf_puts(&text, "; ");
-  describe_side(report, stage, layer, LP_PLACE_CLOUD, &text);
+  describe_side(report, stage, layer, LP_SIDE_CLOUD, &text);
   const char *kept = lp_arena_strdup(report->arena, lp_buf_text(&text));
   lp_buf_free(&text);
   return kept;
@@ -49,9 +50,9 @@ static void add_layer(const lp_report *report, lp_stage stage, int32_t layer, lp
   for (int32_t i = 0; i < problem->op_count; i++) {
     const lp_plan_op *item = &problem->ops[i];
     if (item->layer != layer || item->free) continue;
-    bool cloud = report->side[stage][i] == LP_PLACE_CLOUD;
+    bool cloud = report->side[stage][i] == LP_SIDE_CLOUD;
     *(cloud ? &range->cloud_ops : &range->device_ops) += 1;
-    *(cloud ? &range->cloud_ms : &range->device_ms) += item->ms[cloud ? LP_PLACE_CLOUD : LP_PLACE_DEVICE];
+    *(cloud ? &range->cloud_ms : &range->device_ms) += item->ms[cloud ? LP_SIDE_CLOUD : LP_SIDE_DEVICE];
   }
 }
 

@@ -1,5 +1,8 @@
 /* The report: gathers what a placed module comes to and what it is compared with, then writes it in a format. */
 #include "passes/plan/report/report.h"
+#include "base/dir.h"
+#include "base/map.h"
+#include "base/side.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -41,8 +44,8 @@ static const char *model_name(const lp_report *report) {
 
 /* ---- operators ------------------------------------------------------------------------------------------------------ */
 
-static bool runs_on(const lp_plan_problem *problem, const lp_place *side, const unsigned char *needed, int32_t index,
-                    lp_place place) {
+static bool runs_on(const lp_plan_problem *problem, const lp_side *side, const unsigned char *needed, int32_t index,
+                    lp_side place) {
   return problem->ops[index].free ? (needed[index] & (1u << place)) != 0 : side[index] == place;
 }
 
@@ -56,10 +59,10 @@ static void list_operators(lp_report *report) {
     unsigned char *needed = LP_NEW_ARRAY(report->arena, unsigned char, problem->op_count);
     lp_plan_mark_needed(problem, report->side[stage], needed);
     for (int32_t i = 0; i < problem->op_count; i++)
-      for (int place = 0; place < LP_PLACE_COUNT; place++)
-        if (runs_on(problem, report->side[stage], needed, i, (lp_place)place))
+      for (int place = 0; place < LP_SIDE_COUNT; place++)
+        if (runs_on(problem, report->side[stage], needed, i, (lp_side)place))
           report->operators[report->operator_count++] =
-              (lp_report_operator){&problem->ops[i], (lp_stage)stage, (lp_place)place};
+              (lp_report_operator){&problem->ops[i], (lp_stage)stage, (lp_side)place};
   }
 }
 
@@ -73,7 +76,7 @@ static void evaluate_baselines(lp_report *report) {
   for (size_t i = 0; i < LP_COUNT(all); i++) {
     bool needs_cloud = !lp_streq(all[i].scheduler, "device-only");
     if (needs_cloud && !report->request->cloud) continue;
-    lp_place *side[LP_STAGE_COUNT];
+    lp_side *side[LP_STAGE_COUNT];
     lp_status status =
         lp_plan_choose(report->problem, all[i].scheduler, report->request, side, NULL, report->arena, NULL);
     if (status != LP_OK && status != LP_INFEASIBLE) continue;
@@ -97,7 +100,7 @@ static lp_status evaluate_family(lp_report *report, lp_diag *diag) {
   report->of_plan = LP_NEW_ARRAY(report->arena, lp_plan_result, report->family.count);
   for (int32_t i = 0; i < report->family.count; i++) {
     lp_plan_problem problem[LP_STAGE_COUNT];
-    lp_place *side[LP_STAGE_COUNT];
+    lp_side *side[LP_STAGE_COUNT];
     LP_TRY(lp_plan_build_of(report->module, report->request, i, report->arena, problem, diag));
     lp_plan_sides(problem, side, report->arena);
     lp_plan_evaluate(problem, report->request, side, &report->of_plan[i]);
@@ -106,7 +109,7 @@ static lp_status evaluate_family(lp_report *report, lp_diag *diag) {
 }
 
 static lp_status gather(lp_report *report, lp_diag *diag) {
-  const lp_request *request = report->request;
+  const lp_compile_request *request = report->request;
   report->name = model_name(report);
   report->scheduler = request->scheduler ? request->scheduler : request->cloud ? lp_scheduler_default : "device-only";
   count_weights(report);
@@ -123,8 +126,8 @@ static lp_status gather(lp_report *report, lp_diag *diag) {
   return LP_OK;
 }
 
-lp_status lp_report_write(lp_module *module, const lp_request *request, const char *format, bool table1, lp_buf *out,
-                          lp_diag *diag) {
+lp_status lp_report_write(lp_module *module, const lp_compile_request *request, const char *format, bool table1,
+                          lp_buf *out, lp_diag *diag) {
   static const struct {
     const char *name;
     void (*write)(const lp_report *report, lp_buf *out);

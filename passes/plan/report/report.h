@@ -2,6 +2,7 @@
 #ifndef LP_PASSES_REPORT_INTERNAL_H
 #define LP_PASSES_REPORT_INTERNAL_H
 
+#include "base/side.h"
 #include "passes/plan/family/family.h"
 
 /* A plan to compare with. */
@@ -21,19 +22,19 @@ typedef struct {
 typedef struct {
   const lp_plan_op *op;
   lp_stage stage;
-  lp_place side;
+  lp_side side;
 } lp_report_operator;
 
 typedef struct {
   lp_module *module;
-  const lp_request *request;
+  const lp_compile_request *request;
   lp_arena *arena;
   bool table1;
   const char *scheduler, *name;
   int64_t params;
   double weight_bytes; /* as in the file */
   lp_plan_problem problem[LP_STAGE_COUNT];
-  lp_place *side[LP_STAGE_COUNT];
+  lp_side *side[LP_STAGE_COUNT];
   lp_plan_result plan;
   lp_plan_proof proof;
   lp_report_baseline baselines[4];
@@ -58,7 +59,7 @@ int32_t lp_table1_rows(const lp_report *report, lp_table1_row *rows, int32_t mos
 
 /* The smallest single changes that make the request feasible with its scheduler (plan/fixes.c). */
 int32_t lp_plan_fixes(lp_module *module, const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
-                      const lp_request *request, lp_report_fix *fixes, int32_t most);
+                      const lp_compile_request *request, lp_report_fix *fixes, int32_t most);
 
 /* A stretch of layers whose operators are placed alike. */
 typedef struct {

@@ -1,4 +1,5 @@
 /* The report for people. */
+#include "base/units.h"
 #include "passes/plan/report/report.h"
 
 #include <math.h>
@@ -46,7 +47,7 @@ static void put_type(const char *dtype, bool chosen, const char *where, lp_buf *
   lp_buf_printf(out, "%s %s%s", dtype ? dtype : "as in the file", where, chosen ? " (chosen)" : "");
 }
 
-static void put_types(const lp_request *request, lp_buf *out) {
+static void put_types(const lp_compile_request *request, lp_buf *out) {
   if (!request->dtype_device && !request->dtype_cloud && !request->chose_dtype_device && !request->chose_dtype_cloud)
     return;
   lp_buf_printf(out, "%-12s", "weights");
@@ -57,7 +58,7 @@ static void put_types(const lp_request *request, lp_buf *out) {
 }
 
 static void put_head(const lp_report *report, lp_buf *out) {
-  const lp_request *request = report->request;
+  const lp_compile_request *request = report->request;
   char count[32], bytes[32], up[32], down[32];
   lp_buf_printf(out, "%-12s%s: %s parameters, %" PRId32 " layers, weights %s\n", "model", report->name,
                 format_count((double)report->params, count), report->problem[0].layer_count,

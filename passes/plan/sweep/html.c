@@ -1,4 +1,5 @@
 /* A sweep as one self-contained page: for each workload its Pareto fronts drawn and as a table, then all rows. */
+#include "base/dir.h"
 #include "passes/plan/sweep/sweep_internal.h"
 
 #include "base/chart.h"
@@ -40,7 +41,7 @@ static void put_number(const page *p, double number, const char *format) {
 /* What a row is, in few words: machines, link, scheduler, types, sessions, SLA. */
 static void describe(const page *p, size_t row, lp_buf *out) {
   size_t at[LP_SWEEP_AXES];
-  lp_request request = lp_sweep_request(p->spec, row, at);
+  lp_compile_request request = lp_sweep_request(p->spec, row, at);
   const lp_sweep_machines *machines = &p->spec->machines.data[at[LP_SWEEP_MACHINES]];
   lp_buf_printf(out, "%s + %s, %s, %s", machines->name[0], machines->name[1],
                 p->spec->links.data[at[LP_SWEEP_LINKS]].name, request.scheduler);
@@ -55,7 +56,7 @@ static void describe(const page *p, size_t row, lp_buf *out) {
 static void put_row(const page *p, size_t index) {
   const lp_sweep_row *row = &p->result->row[index];
   size_t at[LP_SWEEP_AXES];
-  lp_request request = lp_sweep_request(p->spec, index, at);
+  lp_compile_request request = lp_sweep_request(p->spec, index, at);
   lp_buf text = {0};
   describe(p, index, &text);
   lp_buf_puts(p->out, row->feasible ? "<tr>" : "<tr class=\"no\">");

@@ -1,6 +1,7 @@
 /* The journal of a sweep: a line that names what rows depend on, then a line for each finished row, written in one piece.
  * A run that is killed leaves at most a piece of a line, which the next run cuts off. Numbers are hexadecimal, so that they
  * come back as they were. */
+#include "base/file.h"
 #include "passes/plan/sweep/sweep_internal.h"
 
 #include <errno.h>

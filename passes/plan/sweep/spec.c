@@ -1,5 +1,9 @@
 /* What a sweep is asked: a YAML file whose axes are lists. Wherever an axis takes a value it takes a list of values, and all
  * combinations are meant. */
+#include "base/dir.h"
+#include "base/map.h"
+#include "base/side.h"
+#include "base/units.h"
 #include "passes/plan/sweep/sweep_internal.h"
 
 #include "base/yaml/yaml.h"
@@ -126,7 +130,7 @@ static lp_status load_machine(reader *r, const char *key, const char *text, cons
 static lp_status add_machines(reader *r, const char *const *text, const lp_yaml_node *const *node) {
   static const char *const keys[] = {"device", "cloud"};
   lp_sweep_machines pair;
-  for (int i = 0; i < LP_PLACE_COUNT; i++) {
+  for (int i = 0; i < LP_SIDE_COUNT; i++) {
     pair.name[i] = text[i];
     LP_TRY(load_machine(r, keys[i], text[i], node[i], &pair.machine[i]));
   }
@@ -180,7 +184,7 @@ static lp_status add_dtypes(reader *r, const char *const *text, const lp_yaml_no
   static const char *const keys[] = {"device", "cloud"}, *const names[] = {"model", "f32",  "f16",
                                                                            "bf16",  "int8", "int4"};
   lp_sweep_dtypes dtypes = {0};
-  for (int i = 0; i < LP_PLACE_COUNT; i++) {
+  for (int i = 0; i < LP_SIDE_COUNT; i++) {
     int32_t index = 0;
     if (text[i]) LP_TRY(lp_yaml_choice(r->yaml, node[i], keys[i], names, LP_COUNT(names), &index));
     dtypes.dtype[i] = index ? names[index] : NULL;
@@ -382,27 +386,27 @@ void lp_sweep_spec_free(lp_sweep_spec *spec) {
   lp_arena_free(spec->arena);
 }
 
-lp_request lp_sweep_request(const lp_sweep_spec *spec, size_t row, size_t at[LP_SWEEP_AXES]) {
+lp_compile_request lp_sweep_request(const lp_sweep_spec *spec, size_t row, size_t at[LP_SWEEP_AXES]) {
   for (int i = LP_SWEEP_AXES; i-- > 0; row /= spec->count[i])
     at[i] = row % spec->count[i];
   const lp_sweep_machines *machines = &spec->machines.data[at[LP_SWEEP_MACHINES]];
   const lp_sweep_workload *workload = &spec->workloads.data[at[LP_SWEEP_WORKLOADS]];
   const lp_sweep_sla *sla = &spec->slas.data[at[LP_SWEEP_SLAS]];
   const lp_sweep_dtypes *dtypes = &spec->dtypes.data[at[LP_SWEEP_DTYPES]];
-  return (lp_request){.device = machines->machine[LP_PLACE_DEVICE],
-                      .cloud = machines->machine[LP_PLACE_CLOUD],
-                      .link = spec->links.data[at[LP_SWEEP_LINKS]].link,
-                      .ttft_ms = sla->ttft_ms,
-                      .tpot_ms = sla->tpot_ms,
-                      .isl = workload->isl,
-                      .osl = workload->osl,
-                      .batch = workload->batch,
-                      .sessions = spec->sessions.data[at[LP_SWEEP_SESSIONS]],
-                      .scheduler = spec->schedulers.data[at[LP_SWEEP_SCHEDULERS]],
-                      .objective = spec->objective,
-                      .device_memory = spec->device_memory,
-                      .dtype_device = dtypes->dtype[LP_PLACE_DEVICE],
-                      .dtype_cloud = dtypes->dtype[LP_PLACE_CLOUD],
-                      .kv_dtype = spec->kv_dtype,
-                      .generation = true};
+  return (lp_compile_request){.device = machines->machine[LP_SIDE_DEVICE],
+                              .cloud = machines->machine[LP_SIDE_CLOUD],
+                              .link = spec->links.data[at[LP_SWEEP_LINKS]].link,
+                              .ttft_ms = sla->ttft_ms,
+                              .tpot_ms = sla->tpot_ms,
+                              .isl = workload->isl,
+                              .osl = workload->osl,
+                              .batch = workload->batch,
+                              .sessions = spec->sessions.data[at[LP_SWEEP_SESSIONS]],
+                              .scheduler = spec->schedulers.data[at[LP_SWEEP_SCHEDULERS]],
+                              .objective = spec->objective,
+                              .device_memory = spec->device_memory,
+                              .dtype_device = dtypes->dtype[LP_SIDE_DEVICE],
+                              .dtype_cloud = dtypes->dtype[LP_SIDE_CLOUD],
+                              .kv_dtype = spec->kv_dtype,
+                              .generation = true};
 }

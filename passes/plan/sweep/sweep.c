@@ -1,5 +1,8 @@
 /* Runs a sweep on all cores. Rows are handed out in the order of what prices depend on, so that a thread prices the model once
  * for all links, SLAs and schedulers of a combination. */
+#include "base/clock.h"
+#include "base/digest.h"
+#include "base/side.h"
 #include "passes/plan/forms.h"
 #include "passes/plan/sweep/sweep_internal.h"
 
@@ -61,7 +64,7 @@ static size_t row_of_turn(const lp_sweep_spec *spec, size_t turn, size_t *combin
 
 /* ---- a row --------------------------------------------------------------------------------------------------------------- */
 
-static void price(worker *w, const lp_request *request, size_t combination) {
+static void price(worker *w, const lp_compile_request *request, size_t combination) {
   if (w->priced == combination) return;
   lp_arena_free(w->arena);
   w->arena = lp_arena_create();
@@ -70,7 +73,7 @@ static void price(worker *w, const lp_request *request, size_t combination) {
   w->has_problem = false;
 }
 
-static lp_plan_result evaluate(worker *w, const lp_request *request, int64_t cut) {
+static lp_plan_result evaluate(worker *w, const lp_compile_request *request, int64_t cut) {
   lp_plan_result result;
   lp_plan_form_evaluate(&w->s->cut[cut + 1], &w->prices, request, &result);
   w->evaluations++;
@@ -78,7 +81,7 @@ static lp_plan_result evaluate(worker *w, const lp_request *request, int64_t cut
 }
 
 /* As the scheduler "layer": every cut, and among equals the one that leaves most on the device. */
-static lp_plan_result best_cut(worker *w, const lp_request *request) {
+static lp_plan_result best_cut(worker *w, const lp_compile_request *request) {
   int64_t last = w->s->cuts - 2;
   lp_plan_result best = evaluate(w, request, last);
   for (int64_t cut = last - 1; cut >= -1; cut--) {
@@ -88,12 +91,12 @@ static lp_plan_result best_cut(worker *w, const lp_request *request) {
   return best;
 }
 
-static lp_plan_result schedule(worker *w, const lp_request *request, double *gap) {
+static lp_plan_result schedule(worker *w, const lp_compile_request *request, double *gap) {
   lp_plan_result result = {0};
   if (!w->has_problem) lp_plan_forms_problem(w->s->forms, &w->prices, w->arena, w->problem);
   w->has_problem = true;
   lp_arena *scratch = lp_arena_create();
-  lp_place *side[LP_STAGE_COUNT];
+  lp_side *side[LP_STAGE_COUNT];
   lp_plan_proof proof;
   lp_status status = lp_plan_choose(w->problem, request->scheduler, request, side, &proof, scratch, NULL);
   if (status == LP_OK || status == LP_INFEASIBLE) {
@@ -135,7 +138,7 @@ static void fill_row(const lp_plan_result *r, const lp_plan_result *cloud, doubl
 static void compute(worker *w, size_t turn) {
   size_t at[LP_SWEEP_AXES], combination, index = row_of_turn(w->s->spec, turn, &combination);
   if (w->s->rows[index].done) return;
-  lp_request request = lp_sweep_request(w->s->spec, index, at);
+  lp_compile_request request = lp_sweep_request(w->s->spec, index, at);
   price(w, &request, combination);
   lp_plan_result cloud = evaluate(w, &request, -1), result;
   double gap = NAN;
@@ -212,9 +215,9 @@ static void make_cuts(sweep *s, lp_arena *arena) {
   s->cuts = problem[0].layer_count + 3;
   s->cut = LP_NEW_ARRAY(arena, lp_plan_form, s->cuts);
   for (int64_t cut = -1; cut < s->cuts - 1; cut++) {
-    lp_place *side[LP_STAGE_COUNT];
+    lp_side *side[LP_STAGE_COUNT];
     for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
-      side[stage] = LP_NEW_ARRAY(arena, lp_place, problem[stage].op_count);
+      side[stage] = LP_NEW_ARRAY(arena, lp_side, problem[stage].op_count);
       lp_plan_fill_cut(&problem[stage], cut, side[stage]);
       lp_plan_settle(&problem[stage], side[stage]);
     }
@@ -228,7 +231,7 @@ static void key_of(const lp_sweep_spec *spec, const lp_module *module, char out[
   lp_buf_puts(&text, LP_VERSION "\n");
   lp_module_print(module, false, &text);
   for (size_t i = 0; i < spec->machines.count; i++)
-    for (int place = 0; place < LP_PLACE_COUNT; place++)
+    for (int place = 0; place < LP_SIDE_COUNT; place++)
       lp_hw_print(spec->machines.data[i].machine[place], &text);
   for (size_t i = 0; i < spec->links.count; i++)
     lp_link_print(spec->links.data[i].link, &text);
@@ -238,7 +241,7 @@ static void key_of(const lp_sweep_spec *spec, const lp_module *module, char out[
   for (size_t i = 0; i < spec->slas.count; i++)
     lp_buf_printf(&text, "%a %a\n", spec->slas.data[i].ttft_ms, spec->slas.data[i].tpot_ms);
   for (size_t i = 0; i < spec->dtypes.count; i++)
-    for (int place = 0; place < LP_PLACE_COUNT; place++)
+    for (int place = 0; place < LP_SIDE_COUNT; place++)
       lp_buf_printf(&text, "%s\n", spec->dtypes.data[i].dtype[place] ? spec->dtypes.data[i].dtype[place] : "model");
   for (size_t i = 0; i < spec->schedulers.count; i++)
     lp_buf_printf(&text, "%s\n", spec->schedulers.data[i]);
@@ -270,7 +273,7 @@ lp_status lp_sweep_run(const lp_sweep_spec *spec, lp_module *module, const lp_sw
                        lp_sweep_result *out, lp_diag *diag) {
   lp_arena *arena = lp_arena_create();
   size_t at[LP_SWEEP_AXES];
-  lp_request first = lp_sweep_request(spec, 0, at);
+  lp_compile_request first = lp_sweep_request(spec, 0, at);
   lp_plan_forms *forms = NULL;
   *out = (lp_sweep_result){.row = lp_alloc((spec->rows + 1) * sizeof *out->row)};
   sweep s = {.spec = spec, .rows = out->row, .options = options, .journal = {.fd = -1}};

@@ -7,13 +7,14 @@
 #ifndef LP_SWEEP_H
 #define LP_SWEEP_H
 
+#include "base/side.h"
 #include "passes/passes.h"
 
 /* ---- what is asked (spec.c) ---------------------------------------------------------------------------------- */
 
 typedef struct {
-  const char *name[LP_PLACE_COUNT]; /* as the file has them */
-  lp_machine *machine[LP_PLACE_COUNT];
+  const char *name[LP_SIDE_COUNT]; /* as the file has them */
+  lp_machine *machine[LP_SIDE_COUNT];
 } lp_sweep_machines;
 typedef struct {
   const char *name;
@@ -26,7 +27,7 @@ typedef struct {
   double ttft_ms, tpot_ms; /* 0: none */
 } lp_sweep_sla;
 typedef struct {
-  const char *dtype[LP_PLACE_COUNT]; /* NULL: as in the model */
+  const char *dtype[LP_SIDE_COUNT]; /* NULL: as in the model */
 } lp_sweep_dtypes;
 
 /* The axes, slowest first. */
@@ -63,7 +64,7 @@ typedef struct {
 LP_MUST_USE lp_status lp_sweep_spec_read(const char *path, lp_sweep_spec *out, lp_diag *diag);
 void lp_sweep_spec_free(lp_sweep_spec *spec);
 /* The request of a row; `at` gets its place on each axis. */
-lp_request lp_sweep_request(const lp_sweep_spec *spec, size_t row, size_t at[LP_SWEEP_AXES]);
+lp_compile_request lp_sweep_request(const lp_sweep_spec *spec, size_t row, size_t at[LP_SWEEP_AXES]);
 
 /* ---- what comes out ------------------------------------------------------------------------------------------------- */
 

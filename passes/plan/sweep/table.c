@@ -1,4 +1,6 @@
 /* A sweep's rows as CSV and JSON. Numbers are printed the same way in both; nothing depends on the run that made them. */
+#include "base/dir.h"
+#include "base/side.h"
 #include "passes/plan/sweep/sweep_internal.h"
 
 #include "passes/plan/report/report.h"
@@ -34,10 +36,10 @@ enum { LABELS = 12 };
 
 static void label_row(const lp_sweep_spec *spec, size_t row, label out[LABELS]) {
   size_t at[LP_SWEEP_AXES];
-  lp_request request = lp_sweep_request(spec, row, at);
+  lp_compile_request request = lp_sweep_request(spec, row, at);
   const lp_sweep_machines *machines = &spec->machines.data[at[LP_SWEEP_MACHINES]];
-  const label all[LABELS] = {{"device", machines->name[LP_PLACE_DEVICE], 0},
-                             {"cloud", machines->name[LP_PLACE_CLOUD], 0},
+  const label all[LABELS] = {{"device", machines->name[LP_SIDE_DEVICE], 0},
+                             {"cloud", machines->name[LP_SIDE_CLOUD], 0},
                              {"link", spec->links.data[at[LP_SWEEP_LINKS]].name, 0},
                              {"isl", NULL, (double)request.isl},
                              {"osl", NULL, (double)request.osl},

@@ -1,5 +1,6 @@
 /* com.microsoft's Attention, MultiHeadAttention and DecoderMaskedMultiHeadAttention (ContribOperators.md) as the standard's
  * Attention over heads first. */
+#include "base/poly.h"
 #include "passes/recognise/decompose/decompose.h"
 
 #include <string.h>

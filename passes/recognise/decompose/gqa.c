@@ -3,6 +3,7 @@
  * Keys and values are appended to past ones of which seqlens_k says how many count. In a decoder, where all sequences have
  * the same past and no padding, that is appending rows, and attention is causal: it keeps a KV cache. Otherwise each
  * sequence's new rows are put behind its own past, and a mask says what each row sees. */
+#include "base/poly.h"
 #include "passes/recognise/decompose/decompose.h"
 
 #include <assert.h>

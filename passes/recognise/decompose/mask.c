@@ -1,4 +1,5 @@
 /* The masks of com.microsoft's attention operators: lengths, first and last positions, zeros and ones. */
+#include "base/poly.h"
 #include "passes/recognise/decompose/decompose.h"
 
 static lp_value *sequence_rows(lp_rewrite *r, lp_value *lengths) {

@@ -1,4 +1,5 @@
 /* Rewrites of the standard's norms over other axes than the last: means, products and sums. */
+#include "base/poly.h"
 #include "passes/recognise/decompose/decompose.h"
 
 static lp_value *two(lp_rewrite *r, lp_kind kind, lp_value *x, lp_value *y) {

@@ -1,6 +1,7 @@
 /* The standard's Attention in the form that op.attention has: one mask, causal over the last s of all positions, a window
  * before a causal row. Other restrictions (padded keys, windows on both sides, short masks, rows aligned otherwise) become
  * part of the mask; scores that are asked for are computed beside the attention. */
+#include "base/poly.h"
 #include "passes/recognise/decompose/decompose.h"
 
 #include <math.h>

@@ -4,8 +4,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "runtime/bundle/bundle.h"
 #include "runtime/exits/calibrate/calibrate_internal.h"
-#include "runtime/runtime_internal.h"
+#include "runtime/runtime.h"
 
 /* Thetas are proposed where so many parts of the tokens would have left by an exit, and rounded up to so many digits. */
 enum { PROPOSED = 400, ROUNDED = 1000000 };

@@ -3,6 +3,7 @@
 #define LP_CALIBRATE_INTERNAL_H
 
 #include "runtime/exits/calibrate/calibrate.h"
+#include "runtime/runtime.h"
 
 /* ---- documents (documents.c) --------------------------------------------------------------------------------------- */
 
@@ -11,9 +12,9 @@ typedef struct {
   int64_t judged; /* the last so many positions: what is said behind each */
   int32_t line;   /* in the file, from 1 */
   char digest[65];
-} lp_document;
+} lp_corpus_document;
 
-typedef LP_VEC(lp_document) lp_documents;
+typedef LP_VEC(lp_corpus_document) lp_documents;
 
 /* Reads, encodes and checks the documents of `path`, in the order of their digests: what a document is counted to depends on
  * its content alone. Repeats are left out and counted. */
@@ -39,7 +40,7 @@ typedef struct lp_judge lp_judge;
 LP_MUST_USE lp_status lp_judge_open(const lp_bundle *bundle, const lp_calibrate_options *options, lp_judge **out,
                                     lp_diag *diag);
 /* Appends the document's positions. With `generate` the full model goes on behind it first. */
-LP_MUST_USE lp_status lp_judge_document(lp_judge *judge, lp_document *document, lp_judged *out, lp_diag *diag);
+LP_MUST_USE lp_status lp_judge_document(lp_judge *judge, lp_corpus_document *document, lp_judged *out, lp_diag *diag);
 void lp_judge_close(lp_judge *judge); /* NULL is allowed */
 void lp_judged_free(lp_judged *judged);
 

@@ -2,8 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/exits/calibrate/calibrate_internal.h"
+#include "base/digest.h"
+#include "base/file.h"
 #include "base/json/json_reader.h"
+#include "runtime/exits/calibrate/calibrate_internal.h"
+#include "runtime/runtime.h"
 
 typedef struct {
   const char *path;
@@ -16,7 +19,7 @@ static lp_loc loc_at(const document_reader *reader, int32_t line) {
   return (lp_loc){.file = reader->path, .line = line};
 }
 
-static lp_status encode(const document_reader *reader, const char *text, size_t size, lp_document *out) {
+static lp_status encode(const document_reader *reader, const char *text, size_t size, lp_corpus_document *out) {
   const lp_tokenizer *tokenizer = lp_bundle_tokenizer(reader->bundle);
   if (tokenizer == NULL)
     return lp_error(reader->diag, loc_at(reader, out->line),
@@ -25,7 +28,7 @@ static lp_status encode(const document_reader *reader, const char *text, size_t 
 }
 
 /* Takes over the ids; a document without any is left out. `judged` is how many tokens come before what is judged. */
-static lp_status add(const document_reader *reader, lp_document *document) {
+static lp_status add(const document_reader *reader, lp_corpus_document *document) {
   for (size_t i = 0; i < document->ids.count; i++)
     if (document->ids.data[i] >= lp_bundle_vocab(reader->bundle))
       return lp_error(reader->diag, loc_at(reader, document->line),
@@ -38,7 +41,7 @@ static lp_status add(const document_reader *reader, lp_document *document) {
   lp_sha256_hex(&sha, document->digest);
   document->judged = (int64_t)document->ids.count - (document->judged > 0 ? document->judged - 1 : 0);
   lp_vec_push(reader->out, *document);
-  *document = (lp_document){0};
+  *document = (lp_corpus_document){0};
   return LP_OK;
 }
 
@@ -59,7 +62,7 @@ static lp_status read_text(const document_reader *reader, const char *text, cons
   int32_t line = 1;
   while (text < end) {
     const char *next = end_of_line(text, end), *begin = text, *last = text;
-    lp_document document = {.line = line};
+    lp_corpus_document document = {.line = line};
     for (; text < end && !is_blank(text, next); line++) {
       last = next;
       text = next < end ? next + 1 : end;
@@ -79,7 +82,7 @@ static lp_status read_text(const document_reader *reader, const char *text, cons
 
 /* ---- lines of JSON ------------------------------------------------------------------------------------------------- */
 
-static lp_status read_ids(const document_reader *reader, const lp_json *at, lp_document *out) {
+static lp_status read_ids(const document_reader *reader, const lp_json *at, lp_corpus_document *out) {
   LP_TRY(lp_json_array(at, reader->diag));
   for (size_t i = 0; i < lp_json_count(at); i++) {
     lp_json item = lp_json_item(at, i);
@@ -92,7 +95,7 @@ static lp_status read_ids(const document_reader *reader, const lp_json *at, lp_d
 
 /* Tokens, the first so many of which are given: what is said behind the last of those is judged, and all behind it. */
 static lp_status read_answer(const document_reader *reader, const lp_json *root, const lp_json *tokens,
-                             lp_document *out) {
+                             lp_corpus_document *out) {
   lp_json prompt = lp_json_member(root, "prompt");
   LP_TRY(read_ids(reader, tokens, out));
   if (prompt.value == NULL) return LP_OK;
@@ -100,7 +103,7 @@ static lp_status read_answer(const document_reader *reader, const lp_json *root,
 }
 
 /* "text", [1, 2, 3], {"text": "text"} or {"tokens": [1, 2, 3], "prompt": 2}; other members are not looked at. */
-static lp_status read_value(const document_reader *reader, const lp_json *root, lp_document *out) {
+static lp_status read_value(const document_reader *reader, const lp_json *root, lp_corpus_document *out) {
   lp_json text = lp_json_member(root, "text"), tokens = lp_json_member(root, "tokens");
   const char *words = NULL;
   if (json_is_array(root->value)) return read_ids(reader, root, out);
@@ -120,7 +123,7 @@ static lp_status read_line(const document_reader *reader, const char *text, size
   char *place = lp_alloc(strlen(reader->path) + 16);
   (void)sprintf(place, "%s:%" PRId32, reader->path, line);
   lp_json root = lp_json_root(place, value);
-  lp_document document = {.line = line};
+  lp_corpus_document document = {.line = line};
   lp_status status = read_value(reader, &root, &document);
   if (status == LP_OK) status = add(reader, &document);
   lp_vec_free(&document.ids);
@@ -141,7 +144,7 @@ static lp_status read_lines(const document_reader *reader, const char *text, con
 /* ---- the whole ----------------------------------------------------------------------------------------------------- */
 
 static int by_digest(const void *a, const void *b) {
-  const lp_document *x = a, *y = b;
+  const lp_corpus_document *x = a, *y = b;
   int order = strcmp(x->digest, y->digest);
   return order != 0 ? order : (x->line > y->line) - (x->line < y->line);
 }
@@ -149,7 +152,7 @@ static int by_digest(const void *a, const void *b) {
 static void drop_repeats(lp_documents *documents, int64_t *repeats) {
   size_t kept = 0;
   for (size_t i = 0; i < documents->count; i++) {
-    lp_document *at = &documents->data[i];
+    lp_corpus_document *at = &documents->data[i];
     if (kept > 0 && lp_streq(documents->data[kept - 1].digest, at->digest)) {
       lp_vec_free(&at->ids);
       (*repeats)++;

@@ -3,8 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/side.h"
+#include "runtime/bundle/bundle.h"
+#include "runtime/exec/executor.h"
 #include "runtime/exits/calibrate/calibrate_internal.h"
-#include "runtime/exits/collaborate.h"
+#include "runtime/exits/codec.h"
+#include "runtime/exits/halves.h"
+#include "runtime/runtime.h"
 
 /* Positions of a pass: their logits lie in memory together. */
 enum { PASS = 64, LONGEST = 4096 };
@@ -145,7 +150,7 @@ static void note(const lp_judge *judge, int64_t at, lp_judged *out) {
 /* ---- a document ---------------------------------------------------------------------------------------------------- */
 
 /* The full model goes on behind the document; what it adds is judged. Behind the last token nothing is said that counts. */
-static lp_status go_on(lp_judge *judge, lp_document *document, lp_diag *diag) {
+static lp_status go_on(lp_judge *judge, lp_corpus_document *document, lp_diag *diag) {
   if (judge->session == NULL) return LP_OK;
   int64_t most = judge->longest - judge->generate;
   if ((int64_t)document->ids.count > most) document->ids.count = (size_t)most;
@@ -171,7 +176,7 @@ static lp_status judge_piece(lp_judge *judge, const int32_t *ids, int64_t count,
   return LP_OK;
 }
 
-lp_status lp_judge_document(lp_judge *judge, lp_document *document, lp_judged *out, lp_diag *diag) {
+lp_status lp_judge_document(lp_judge *judge, lp_corpus_document *document, lp_judged *out, lp_diag *diag) {
   out->exits = judge->bundle->manifest.exit_count;
   LP_TRY(go_on(judge, document, diag));
   int64_t count = (int64_t)document->ids.count, first = count - document->judged;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "runtime/exits/calibrate/calibrate_internal.h"
-#include "runtime/exits/collaborate.h"
+#include "runtime/runtime.h"
 
 static double share(int64_t part, int64_t of) {
   return of > 0 ? (double)part / (double)of : 0;

@@ -18,9 +18,9 @@ static double now_s(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static lp_request request_of(int i, char text[32]) {
+static lp_router_request request_of(int i, char text[32]) {
   (void)snprintf(text, 32, "kind %d, answer %d", i % 16, i % 3);
-  return (lp_request){.keywords = text, .offered = 3, .rule = LP_ROUTE_CLOUD};
+  return (lp_router_request){.keywords = text, .offered = 3, .rule = LP_ROUTE_CLOUD};
 }
 
 static void time_decisions(const lp_policy_spec *spec, const char *title) {
@@ -35,13 +35,13 @@ static void time_decisions(const lp_policy_spec *spec, const char *title) {
   }
   lp_diag_free(diag);
   for (int i = 0; i < 96; ++i) {
-    lp_request request = request_of(i, text);
+    lp_router_request request = request_of(i, text);
     policy->learn(policy, &request, i % 2 == 0 ? LP_ROUTE_EDGE : LP_ROUTE_CLOUD, (i * 37) % 50, true);
   }
   int count = 0;
   double begin = now_s(), spent;
   do {
-    lp_request request = request_of(count, text);
+    lp_router_request request = request_of(count, text);
     policy->decide(policy, &request, &decision);
     ++count;
     spent = now_s() - begin;
@@ -58,7 +58,7 @@ static void *write_lines(void *user) {
   char text[32];
   int64_t id;
   for (int i = 0; i < *(int *)user; ++i) {
-    lp_request request = request_of(i, text);
+    lp_router_request request = request_of(i, text);
     lp_decision decision = {.propensity = 1};
     if (lp_store_decision(store, &request, &decision, &id, diag) != LP_OK) exit(1);
   }

@@ -1,4 +1,5 @@
 #include "tests/passes/plan/random_plan.h"
+#include "base/side.h"
 
 #include <stdlib.h>
 
@@ -90,9 +91,9 @@ static void fill_op(random_plan *plan, const form *f, int32_t index, lp_plan_op 
                       .free = f->free[index],
                       .pin = -1};
   double work = between(plan, 0.1, 2);
-  out->ms[LP_PLACE_DEVICE] = work * between(plan, 1, 8);
-  out->ms[LP_PLACE_CLOUD] = work * between(plan, 0.1, 1.2);
-  for (int place = 0; place < LP_PLACE_COUNT; place++) {
+  out->ms[LP_SIDE_DEVICE] = work * between(plan, 1, 8);
+  out->ms[LP_SIDE_CLOUD] = work * between(plan, 0.1, 1.2);
+  for (int place = 0; place < LP_SIDE_COUNT; place++) {
     out->weight_bytes[place] = 0;
     out->bytes[place] = between(plan, 0, 30);
   }
@@ -140,9 +141,9 @@ static void fill_stage(random_plan *plan, const form *f, lp_stage stage) {
 static void share_sizes(random_plan *plan, const form *f) {
   int32_t count = f->count;
   bool used[2] = {false};
-  double *size[LP_PLACE_COUNT], *state = LP_NEW_ARRAY(plan->arena, double, 2);
+  double *size[LP_SIDE_COUNT], *state = LP_NEW_ARRAY(plan->arena, double, 2);
   double *prompt = LP_NEW_ARRAY(plan->arena, double, 2);
-  for (int place = 0; place < LP_PLACE_COUNT; place++)
+  for (int place = 0; place < LP_SIDE_COUNT; place++)
     size[place] = LP_NEW_ARRAY(plan->arena, double, count + 1);
   for (int32_t i = 0; i <= count; i++) {
     size[0][i] = between(plan, 10, 100);
@@ -157,7 +158,7 @@ static void share_sizes(random_plan *plan, const form *f) {
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     plan->problem[stage].state_size = state;
     plan->problem[stage].state_prompt_size = prompt;
-    for (int place = 0; place < LP_PLACE_COUNT; place++)
+    for (int place = 0; place < LP_SIDE_COUNT; place++)
       plan->problem[stage].weight_size[place] = size[place];
   }
 }
@@ -166,13 +167,13 @@ static void share_sizes(random_plan *plan, const form *f) {
 static void set_limits(random_plan *plan) {
   static const char *const objectives[] = {"cost",    "cost",   "cost",
                                            "latency", "energy", "cost+1e-6*latency+1e-6*energy"};
-  lp_request *r = &plan->request;
+  lp_compile_request *r = &plan->request;
   double device[LP_STAGE_COUNT] = {0}, bytes = 0;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     for (int32_t i = 0; i < plan->problem[stage].op_count; i++)
-      device[stage] += plan->problem[stage].ops[i].ms[LP_PLACE_DEVICE];
+      device[stage] += plan->problem[stage].ops[i].ms[LP_SIDE_DEVICE];
   for (int32_t i = 0; i < plan->problem[0].weight_count; i++)
-    bytes += plan->problem[0].weight_size[LP_PLACE_DEVICE][i];
+    bytes += plan->problem[0].weight_size[LP_SIDE_DEVICE][i];
   if (chance(plan, 0.7)) r->ttft_ms = device[LP_STAGE_PREFILL] * between(plan, 0.3, 1.1);
   if (chance(plan, 0.8)) r->tpot_ms = device[LP_STAGE_DECODE] * between(plan, 0.3, 1.1);
   if (chance(plan, 0.5)) plan->device.figure[LP_HW_MEMORY] = bytes * between(plan, 0.3, 1.4);
@@ -194,13 +195,13 @@ static random_plan *create(uint64_t seed) {
   plan->link.figure[LP_LINK_RTT] = chance(plan, 0.2) ? 0 : between(plan, 0, 3);
   plan->link.figure[LP_LINK_UP] = between(plan, 2e5, 1e7);
   plan->link.figure[LP_LINK_DOWN] = between(plan, 2e5, 1e7);
-  plan->request = (lp_request){.device = &plan->device,
-                               .cloud = &plan->cloud,
-                               .link = &plan->link,
-                               .isl = 4,
-                               .osl = 1 + below(plan, 20),
-                               .batch = 1,
-                               .generation = true};
+  plan->request = (lp_compile_request){.device = &plan->device,
+                                       .cloud = &plan->cloud,
+                                       .link = &plan->link,
+                                       .isl = 4,
+                                       .osl = 1 + below(plan, 20),
+                                       .batch = 1,
+                                       .generation = true};
   return plan;
 }
 
@@ -244,21 +245,21 @@ static int32_t list_choices(const lp_plan_problem *problem, int32_t choice[]) {
   return count;
 }
 
-static bool fill(const lp_plan_problem *problem, const int32_t choice[], uint64_t bits, lp_place *side) {
+static bool fill(const lp_plan_problem *problem, const int32_t choice[], uint64_t bits, lp_side *side) {
   for (int32_t i = 0; i < problem->op_count; i++) {
-    side[i] = choice[i] >= 0 && bits >> choice[i] & 1 ? LP_PLACE_CLOUD : LP_PLACE_DEVICE;
+    side[i] = choice[i] >= 0 && bits >> choice[i] & 1 ? LP_SIDE_CLOUD : LP_SIDE_DEVICE;
     if (problem->ops[i].pin >= 0 && choice[i] >= 0 && problem->ops[i].pin != (int)side[i]) return false;
   }
   return true;
 }
 
 lp_plan_result random_plan_try_all(random_plan *plan) {
-  lp_place *side[LP_STAGE_COUNT];
+  lp_side *side[LP_STAGE_COUNT];
   int32_t choice[LP_STAGE_COUNT][16], count[LP_STAGE_COUNT];
   lp_plan_result best = {0};
   bool any = false;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
-    side[stage] = LP_NEW_ARRAY(plan->arena, lp_place, 16);
+    side[stage] = LP_NEW_ARRAY(plan->arena, lp_side, 16);
     count[stage] = list_choices(&plan->problem[stage], choice[stage]);
   }
   for (uint64_t bits = 0; bits < (uint64_t)1 << (count[0] + count[1]); bits++) {

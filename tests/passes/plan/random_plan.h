@@ -9,7 +9,7 @@ typedef struct {
   uint64_t state; /* of the random numbers */
   lp_machine device, cloud;
   lp_link link;
-  lp_request request;
+  lp_compile_request request;
   lp_plan_problem problem[LP_STAGE_COUNT];
 } random_plan;
 

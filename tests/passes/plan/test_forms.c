@@ -1,4 +1,5 @@
 /* Closed forms say what the planner's own sums say, at sizes, machines, types and links that they were not made for. */
+#include "base/side.h"
 #include "passes/plan/forms.h"
 #include "tests/passes/plan/llama.h"
 #include "tests/suite.h"
@@ -16,26 +17,26 @@ typedef struct {
   lp_plan_forms *forms;
 } fixture;
 
-static lp_request request_at(const fixture *f, int i) {
-  return (lp_request){.device = f->device[i],
-                      .cloud = f->cloud[i],
-                      .link = f->link[i],
-                      .isl = i ? 300 : 32,
-                      .osl = i ? 77 : 8,
-                      .batch = i ? 2 : 1,
-                      .sessions = i ? 16 : 1,
-                      .ttft_ms = 50,
-                      .tpot_ms = 5,
-                      .dtype_device = i ? "int4" : NULL,
-                      .dtype_cloud = i ? "bf16" : NULL,
-                      .objective = "cost",
-                      .generation = true};
+static lp_compile_request request_at(const fixture *f, int i) {
+  return (lp_compile_request){.device = f->device[i],
+                              .cloud = f->cloud[i],
+                              .link = f->link[i],
+                              .isl = i ? 300 : 32,
+                              .osl = i ? 77 : 8,
+                              .batch = i ? 2 : 1,
+                              .sessions = i ? 16 : 1,
+                              .ttft_ms = 50,
+                              .tpot_ms = 5,
+                              .dtype_device = i ? "int4" : NULL,
+                              .dtype_cloud = i ? "bf16" : NULL,
+                              .objective = "cost",
+                              .generation = true};
 }
 
 static fixture open(void) {
   fixture f = {.module = llama_create(&llama_gqa), .arena = lp_arena_create()};
   const lp_run_options quiet = {.verify_each = true};
-  lp_request none = {.generation = true, .isl = 1, .osl = 1, .batch = 1};
+  lp_compile_request none = {.generation = true, .isl = 1, .osl = 1, .batch = 1};
   ck_assert_int_eq(lp_passes_run(f.module, "fuse,annotate", &none, &quiet, NULL), LP_OK);
   static const char *const devices[] = {"jetson-nano", "snapdragon-8s-gen3"}, *const clouds[] = {"v100s", "a100"},
                            *const links[] = {"wifi", "rtt=20ms,up=10Mbit/s,down=90Mbit/s"};
@@ -44,7 +45,7 @@ static fixture open(void) {
     ck_assert_int_eq(lp_hw_load(clouds[i], &f.cloud[i], NULL), LP_OK);
     ck_assert_int_eq(lp_link_load(links[i], &f.link[i], NULL), LP_OK);
   }
-  lp_request first = request_at(&f, 0);
+  lp_compile_request first = request_at(&f, 0);
   ck_assert_int_eq(lp_plan_forms_create(f.module, &first, f.arena, &f.forms, NULL), LP_OK);
   return f;
 }
@@ -81,10 +82,10 @@ static void same_result(const lp_plan_result *a, const lp_plan_result *b) {
 }
 
 /* Any sides: a random one for each operator, caches kept together. */
-static void scatter(const lp_plan_problem problem[LP_STAGE_COUNT], lp_place *side[LP_STAGE_COUNT], unsigned *seed) {
+static void scatter(const lp_plan_problem problem[LP_STAGE_COUNT], lp_side *side[LP_STAGE_COUNT], unsigned *seed) {
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     for (int32_t i = 0; i < problem[stage].op_count; i++)
-      side[stage][i] = (rand_r(seed) >> 5) % 2 ? LP_PLACE_CLOUD : LP_PLACE_DEVICE;
+      side[stage][i] = (rand_r(seed) >> 5) % 2 ? LP_SIDE_CLOUD : LP_SIDE_DEVICE;
     lp_plan_settle(&problem[stage], side[stage]);
   }
 }
@@ -93,15 +94,15 @@ LP_TEST(forms_equal_the_sums) {
   fixture f = open();
   unsigned seed = 7;
   for (int at = 0; at < 2; at++) {
-    lp_request request = request_at(&f, at);
+    lp_compile_request request = request_at(&f, at);
     lp_plan_problem direct[LP_STAGE_COUNT], expanded[LP_STAGE_COUNT];
     lp_plan_prices prices;
     ck_assert_int_eq(lp_plan_build(f.module, &request, f.arena, direct, NULL), LP_OK);
     lp_plan_forms_price(f.forms, &request, f.arena, &prices);
     lp_plan_forms_problem(f.forms, &prices, f.arena, expanded);
-    lp_place *side[LP_STAGE_COUNT];
+    lp_side *side[LP_STAGE_COUNT];
     for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-      side[stage] = LP_NEW_ARRAY(f.arena, lp_place, direct[stage].op_count);
+      side[stage] = LP_NEW_ARRAY(f.arena, lp_side, direct[stage].op_count);
     for (int trial = 0; trial < 50; trial++) {
       scatter(direct, side, &seed);
       lp_plan_result wanted, whole, found;
@@ -125,7 +126,7 @@ LP_TEST(layers_share_classes) {
     shape.layers = layers;
     lp_module *module = llama_create(&shape);
     lp_arena *arena = lp_arena_create();
-    lp_request request = {.isl = 16, .osl = 4, .batch = 1, .generation = true};
+    lp_compile_request request = {.isl = 16, .osl = 4, .batch = 1, .generation = true};
     lp_plan_forms *forms;
     ck_assert_int_eq(lp_plan_forms_create(module, &request, arena, &forms, NULL), LP_OK);
     if (ops) ck_assert_int_eq(ops, forms->ops[LP_STAGE_DECODE].count);

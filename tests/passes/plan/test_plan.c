@@ -1,4 +1,5 @@
 /* Planning: the figures of P1's study, the arithmetic of evaluation, and what schedulers promise. */
+#include "base/side.h"
 #include "passes/plan/plan_internal.h"
 #include "tests/passes/plan/llama.h"
 #include "tests/suite.h"
@@ -12,7 +13,7 @@ typedef struct {
   lp_machine *device, *cloud;
   lp_link *link;
   lp_arena *arena;
-  lp_request request;
+  lp_compile_request request;
   lp_plan_problem problem[LP_STAGE_COUNT];
 } study;
 
@@ -22,14 +23,14 @@ static study study_open(const llama_shape *shape, const char *device, const char
   ck_assert_int_eq(lp_hw_load(device, &s.device, NULL), LP_OK);
   ck_assert_int_eq(lp_hw_load(cloud, &s.cloud, NULL), LP_OK);
   ck_assert_int_eq(lp_link_load(link, &s.link, NULL), LP_OK);
-  s.request = (lp_request){.device = s.device,
-                           .cloud = s.cloud,
-                           .link = s.link,
-                           .isl = isl,
-                           .osl = 1,
-                           .batch = 1,
-                           .objective = "cost",
-                           .generation = true};
+  s.request = (lp_compile_request){.device = s.device,
+                                   .cloud = s.cloud,
+                                   .link = s.link,
+                                   .isl = isl,
+                                   .osl = 1,
+                                   .batch = 1,
+                                   .objective = "cost",
+                                   .generation = true};
   ck_assert_int_eq(lp_plan_build(s.module, &s.request, s.arena, s.problem, NULL), LP_OK);
   return s;
 }
@@ -43,7 +44,7 @@ static void study_close(study *s) {
 }
 
 static lp_plan_result plan(study *s, const char *scheduler) {
-  lp_place *side[LP_STAGE_COUNT];
+  lp_side *side[LP_STAGE_COUNT];
   lp_plan_result result;
   lp_status status = lp_plan_choose(s->problem, scheduler, &s->request, side, NULL, s->arena, NULL);
   ck_assert(status == LP_OK || status == LP_INFEASIBLE);
@@ -52,7 +53,7 @@ static lp_plan_result plan(study *s, const char *scheduler) {
 }
 
 static double greedy_ms(study *s, lp_stage stage, double bound_ms) {
-  lp_place *side = LP_NEW_ARRAY(s->arena, lp_place, s->problem[stage].op_count);
+  lp_side *side = LP_NEW_ARRAY(s->arena, lp_side, s->problem[stage].op_count);
   return lp_greedy_place_stage(&s->problem[stage], bound_ms, side);
 }
 
@@ -96,13 +97,13 @@ LP_TEST(softmax_is_what_prefill_differs_by) {
 /* decrement ~ (tau - Tc) / (Td - Tc): the share of cloud time that the device takes over. */
 LP_TEST(decrement_has_its_closed_form) {
   study s = study_open(&llama2_7b, "jetson-nano", "v100s", study_link, 512);
-  lp_place *side = LP_NEW_ARRAY(s.arena, lp_place, s.problem[1].op_count);
+  lp_side *side = LP_NEW_ARRAY(s.arena, lp_side, s.problem[1].op_count);
   double device = greedy_ms(&s, LP_STAGE_DECODE, 0), cloud = greedy_ms(&s, LP_STAGE_DECODE, 1e-9), busy = 0;
   (void)lp_greedy_place_stage(&s.problem[1], 100, side);
   for (int32_t i = 0; i < s.problem[1].op_count; i++) {
     const lp_plan_op *op = &s.problem[1].ops[i];
     bool counted = lp_op_has(op->op, LP_LINEAR_OP) || op->op->kind == LP_OP_ATTENTION;
-    if (counted && side[i] == LP_PLACE_CLOUD) busy += op->ms[LP_PLACE_CLOUD];
+    if (counted && side[i] == LP_SIDE_CLOUD) busy += op->ms[LP_SIDE_CLOUD];
   }
   ck_assert_double_eq_tol(1 - busy / cloud, (100 - cloud) / (device - cloud), 0.01);
   study_close(&s);
@@ -170,11 +171,11 @@ LP_TEST(batch_multiplies_what_is_sent) {
 /* Prefill in the cloud, decode on the device: both caches of both layers move, at the prompt's length. */
 LP_TEST(stages_that_disagree_move_their_caches) {
   study s = study_open(&llama_tiny, "jetson-nano", "v100s", slow_link, 16);
-  lp_place *side[LP_STAGE_COUNT];
+  lp_side *side[LP_STAGE_COUNT];
   lp_plan_result result;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
-    side[stage] = LP_NEW_ARRAY(s.arena, lp_place, s.problem[stage].op_count);
-    lp_plan_fill(&s.problem[stage], stage == LP_STAGE_PREFILL ? LP_PLACE_CLOUD : LP_PLACE_DEVICE, side[stage]);
+    side[stage] = LP_NEW_ARRAY(s.arena, lp_side, s.problem[stage].op_count);
+    lp_plan_fill(&s.problem[stage], stage == LP_STAGE_PREFILL ? LP_SIDE_CLOUD : LP_SIDE_DEVICE, side[stage]);
   }
   lp_plan_evaluate(s.problem, &s.request, side, &result);
   double bytes = 2 * 2 * 16 * 4 * 4; /* layers, keys and values, tokens, width, f32 */
@@ -256,7 +257,7 @@ LP_TEST(objective_latency_takes_the_faster_side) {
 LP_TEST(an_unknown_cut_is_refused) {
   study s = study_open(&llama_tiny, "jetson-nano", "v100s", slow_link, 16);
   lp_diag *diag = lp_diag_create();
-  lp_place *side[LP_STAGE_COUNT];
+  lp_side *side[LP_STAGE_COUNT];
   s.request.cut = 3;
   ck_assert_int_eq(lp_plan_choose(s.problem, "cut", &s.request, side, NULL, s.arena, diag), LP_FAILED);
   ck_assert_str_eq(lp_diag_get(diag, 0)->text, "cannot cut before layer 3: the model has 2 layers");
@@ -270,12 +271,12 @@ LP_TEST(an_unknown_cut_is_refused) {
 LP_LOOP_TEST(any_placement_has_an_order, 0, 50) {
   study s = study_open(&llama_tiny, "jetson-nano", "v100s", slow_link, 16);
   const lp_plan_problem *problem = &s.problem[_i % LP_STAGE_COUNT];
-  lp_place *side = LP_NEW_ARRAY(s.arena, lp_place, problem->op_count);
+  lp_side *side = LP_NEW_ARRAY(s.arena, lp_side, problem->op_count);
   int32_t *position = LP_NEW_ARRAY(s.arena, int32_t, problem->op_count);
   uint64_t random = 0x9e3779b97f4a7c15u * (uint64_t)(_i + 1);
   for (int32_t i = 0; i < problem->op_count; i++) {
     random = random * 6364136223846793005u + 1442695040888963407u;
-    side[i] = random >> 63 ? LP_PLACE_CLOUD : LP_PLACE_DEVICE;
+    side[i] = random >> 63 ? LP_SIDE_CLOUD : LP_SIDE_DEVICE;
   }
   lp_plan_order order;
   lp_plan_order_make(problem, side, s.arena, &order);

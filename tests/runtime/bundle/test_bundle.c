@@ -3,7 +3,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/runtime_internal.h"
+#include "base/digest.h"
+#include "base/dir.h"
+#include "base/file.h"
+#include "runtime/bundle/bundle.h"
+#include "runtime/bundle/manifest.h"
+#include "runtime/runtime.h"
 #include "tests/runtime/toy/toy_run.h"
 #include "tests/suite.h"
 

@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/runtime_internal.h"
+#include "base/clock.h"
+#include "base/dir.h"
+#include "runtime/exec/trace.h"
+#include "runtime/runtime.h"
 #include "tests/runtime/toy/toy_run.h"
 #include "tests/suite.h"
 

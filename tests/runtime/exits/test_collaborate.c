@@ -2,7 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/exits/collaborate.h"
+#include "base/side.h"
+#include "runtime/exits/cloud_end.h"
+#include "runtime/exits/context.h"
+#include "runtime/exits/halves.h"
+#include "runtime/runtime.h"
 #include "tests/runtime/toy/toy_run.h"
 #include "tests/suite.h"
 

@@ -4,7 +4,11 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "runtime/exits/collaborate.h"
+#include "runtime/exits/codec.h"
+#include "runtime/exits/context.h"
+#include "runtime/exits/halves.h"
+#include "runtime/exits/window.h"
+#include "runtime/runtime.h"
 #include "tests/runtime/toy/toy_run.h"
 #include "tests/suite.h"
 

@@ -1,6 +1,7 @@
 /* launches.json: what is read, and what is wrong with it said where it is. */
 #include <string.h>
 
+#include "base/poly.h"
 #include "runtime/gpu/gpu.h"
 #include "tests/suite.h"
 

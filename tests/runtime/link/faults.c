@@ -22,6 +22,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/dir.h"
 #include "base/random.h"
 #include "tests/runtime/toy/toy_run.h"
 

@@ -4,7 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/runtime_internal.h"
+#include "base/clock.h"
+#include "runtime/runtime.h"
 #include "tests/runtime/toy/toy_run.h"
 #include "tests/suite.h"
 

@@ -12,7 +12,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/runtime_internal.h"
+#include "base/clock.h"
+#include "base/dir.h"
+#include "base/file.h"
+#include "runtime/bundle/bundle.h"
+#include "runtime/bundle/manifest.h"
+#include "runtime/runtime.h"
 #include "tests/runtime/toy/toy_run.h"
 #include "tests/suite.h"
 

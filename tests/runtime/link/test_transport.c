@@ -9,6 +9,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/dir.h"
+#include "base/file.h"
+#include "base/side.h"
+#include "runtime/link/link.h"
 #include "runtime/link/link_security.h"
 #include "runtime/link/tcp_look.h"
 #include "runtime/link/tls.h"

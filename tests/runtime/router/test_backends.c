@@ -9,9 +9,9 @@
 
 static lp_backends two(void) {
   lp_backends backends = {.up_bps = INFINITY, .down_bps = INFINITY, .token_bytes = 4};
-  backends.of[LP_ROUTE_EDGE] = (lp_backend){
+  backends.of[LP_ROUTE_EDGE] = (lp_route_backend){
       .there = true, .healthy = true, .model = {.ttft_s = 0.2, .tpot_s = 0.01}, .context = 2048, .slots = 2};
-  backends.of[LP_ROUTE_CLOUD] = (lp_backend){
+  backends.of[LP_ROUTE_CLOUD] = (lp_route_backend){
       .there = true, .healthy = true, .model = {.ttft_s = 0.4, .tpot_s = 0.03}, .backhaul_s = 0.1, .usd_per_mtok = 10};
   return backends;
 }

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "runtime/router/router.h"
 #include "tests/suite.h"
 

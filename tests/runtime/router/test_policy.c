@@ -20,8 +20,8 @@ static const struct {
              {"chat", {-3, -10, 0}},
              {"chat, quality", {-6, -11, 0}}};
 
-static lp_request request_of(size_t kind) {
-  return (lp_request){
+static lp_router_request request_of(size_t kind) {
+  return (lp_router_request){
       .keywords = kinds[kind].keywords, .offered = BOTH, .rule = LP_ROUTE_CLOUD, .mean_reward = kinds[kind].mean};
 }
 
@@ -30,7 +30,7 @@ static double run(lp_policy *policy, int count) {
   int right = 0, judged = 0;
   for (int i = 0; i < count; ++i) {
     size_t kind = lp_random_bits(1, (uint64_t)i, 0) % LP_COUNT(kinds);
-    lp_request request = request_of(kind);
+    lp_router_request request = request_of(kind);
     lp_decision decision;
     policy->decide(policy, &request, &decision);
     double noise = lp_random_uniform(1, (uint64_t)i, 1) - 0.5;
@@ -98,7 +98,7 @@ LP_TEST(fixed_policies_do_what_their_names_say) {
               {"rule", LP_ROUTE_CLOUD},
               {"oracle", LP_ROUTE_EDGE},
               {"quickest", LP_ROUTE_EDGE}};
-  lp_request request = request_of(1);
+  lp_router_request request = request_of(1);
   request.delay_s[LP_ROUTE_EDGE] = 1;
   request.delay_s[LP_ROUTE_CLOUD] = 2;
   for (size_t i = 0; i < LP_COUNT(want); ++i) {
@@ -122,7 +122,7 @@ LP_TEST(constraints_bind_every_policy) {
                         : i == LP_COUNT(names) + 1 ? lp_policy_network(&options.exploration)
                                                    : lp_router_create(&options, lp_decider_lookup());
     for (unsigned offered = 1; offered < 8; ++offered) {
-      lp_request request = request_of(0);
+      lp_router_request request = request_of(0);
       request.offered = offered;
       lp_decision decision;
       policy->decide(policy, &request, &decision);
@@ -147,7 +147,7 @@ static void close_nothing(lp_decider *self) {
 LP_TEST(the_rule_decides_when_the_model_fails) {
   static lp_decider broken = {"broken", never_scores, close_nothing};
   lp_policy *policy = lp_router_create(&(lp_router_options){0}, &broken);
-  lp_request request = request_of(1);
+  lp_router_request request = request_of(1);
   lp_decision decision;
   policy->decide(policy, &request, &decision);
   ck_assert_int_eq(decision.route, LP_ROUTE_CLOUD);
@@ -173,7 +173,7 @@ static lp_status counts_calls(lp_decider *self, const lp_prompt *prompt, double 
 LP_TEST(the_same_prompt_is_asked_once) {
   static lp_decider slow = {"slow", counts_calls, close_nothing};
   lp_policy *policy = lp_router_create(&(lp_router_options){.cache = 64}, &slow);
-  lp_request request = request_of(1);
+  lp_router_request request = request_of(1);
   lp_decision decision;
   asked = 0;
   for (int i = 0; i < 3; ++i)
@@ -194,7 +194,7 @@ LP_TEST(the_same_prompt_is_asked_once) {
 LP_TEST(a_failure_is_not_remembered) {
   static lp_decider broken = {"broken", never_scores, close_nothing};
   lp_policy *policy = lp_router_create(&(lp_router_options){.cache = 4}, &broken);
-  lp_request request = request_of(1);
+  lp_router_request request = request_of(1);
   lp_decision decision;
   for (int i = 0; i < 2; ++i) {
     policy->decide(policy, &request, &decision);

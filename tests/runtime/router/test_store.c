@@ -42,7 +42,7 @@ static lp_store *open_store(void) {
 }
 
 static int64_t note(lp_store *store, const char *keywords, lp_route route) {
-  lp_request request = {.keywords = keywords, .offered = 3, .rule = LP_ROUTE_EDGE};
+  lp_router_request request = {.keywords = keywords, .offered = 3, .rule = LP_ROUTE_EDGE};
   lp_decision decision = {.route = route, .source = LP_DECIDED_MODEL, .propensity = 0.9, .probability = {0.25, 0.75}};
   int64_t id = 0;
   ck_assert_int_eq(lp_store_decision(store, &request, &decision, &id, diag), LP_OK);
@@ -115,7 +115,7 @@ typedef struct {
 static void *write_lines(void *user) {
   writer *w = user;
   lp_diag *own = lp_diag_create();
-  lp_request request = {.keywords = "code", .offered = 3};
+  lp_router_request request = {.keywords = "code", .offered = 3};
   lp_decision decision = {.route = LP_ROUTE_CLOUD, .propensity = 1};
   for (int i = 0; i < w->count; ++i) {
     int64_t *id = &w->id[i % 64];

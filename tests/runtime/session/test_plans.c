@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/runtime_internal.h"
+#include "runtime/runtime.h"
 #include "tests/runtime/toy/toy_run.h"
 #include "tests/suite.h"
 

@@ -3,7 +3,11 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "runtime/runtime_internal.h"
+#include "base/side.h"
+#include "runtime/bundle/bundle.h"
+#include "runtime/bundle/manifest.h"
+#include "runtime/exec/executor.h"
+#include "runtime/runtime.h"
 #include "tests/runtime/toy/toy_run.h"
 #include "tests/suite.h"
 

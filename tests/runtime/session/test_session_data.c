@@ -2,8 +2,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/bundle/bundle.h"
+#include "runtime/bundle/manifest.h"
+#include "runtime/link/link.h"
 #include "runtime/link/link.pb-c.h"
-#include "runtime/runtime_internal.h"
+#include "runtime/runtime.h"
+#include "runtime/session/session.h"
 #include "tests/runtime/toy/toy_run.h"
 #include "tests/suite.h"
 

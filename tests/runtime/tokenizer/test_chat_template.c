@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "runtime/tokenizer/internal.h"
 #include "tests/suite.h"
 

@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "runtime/runtime.h"
 #include "runtime/tokenizer/internal.h"
 #include "tests/suite.h"
 

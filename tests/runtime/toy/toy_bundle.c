@@ -1,4 +1,7 @@
 #include "tests/runtime/toy/toy_bundle.h"
+#include "base/digest.h"
+#include "base/dir.h"
+#include "base/file.h"
 
 #include <assert.h>
 #include <math.h>

@@ -1,4 +1,6 @@
 #include "tests/runtime/toy/toy_run.h"
+#include "runtime/bundle/bundle.h"
+#include "runtime/runtime.h"
 
 #include <netinet/in.h>
 #include <signal.h>
@@ -7,8 +9,6 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include "runtime/runtime_internal.h"
 
 toy_worker toy_worker_start(const char *bundle, const char *budget, const char *idle_ms) {
   return toy_worker_start_at(bundle, budget, idle_ms, "127.0.0.1:0");

@@ -1,4 +1,6 @@
 #include "tests/runtime/worker/bare_worker.h"
+#include "base/side.h"
+#include "runtime/bundle/bundle.h"
 
 #include <stdlib.h>
 

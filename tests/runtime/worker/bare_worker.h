@@ -2,6 +2,8 @@
 #ifndef LP_TESTS_BARE_WORKER_H
 #define LP_TESTS_BARE_WORKER_H
 
+#include "runtime/link/link.h"
+#include "runtime/runtime.h"
 #include "runtime/worker/internal.h"
 
 typedef struct {

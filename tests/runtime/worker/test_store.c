@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/dir.h"
+#include "base/file.h"
 #include "runtime/exits/context_file.h"
 #include "tests/runtime/toy/toy_run.h"
 #include "tests/suite.h"

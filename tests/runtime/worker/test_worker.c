@@ -8,7 +8,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "runtime/runtime_internal.h"
+#include "base/clock.h"
+#include "runtime/link/link.h"
+#include "runtime/runtime.h"
 #include "tests/runtime/toy/toy_run.h"
 #include "tests/suite.h"
 

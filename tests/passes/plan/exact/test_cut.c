@@ -1,4 +1,5 @@
 /* Minimum cuts with branch and bound: equal to trying everything on graphs of any form, and bounds that hold. */
+#include "base/side.h"
 #include "passes/plan/exact/cut.h"
 #include "tests/passes/plan/random_plan.h"
 #include "tests/suite.h"
@@ -12,7 +13,7 @@ typedef struct {
   lp_cut_search search; /* first: handed on as itself */
   random_plan *plan;
   lp_exact x;
-  lp_place *side[LP_STAGE_COUNT];
+  lp_side *side[LP_STAGE_COUNT];
   double best;
 } cut_study;
 
@@ -23,7 +24,7 @@ static double see(lp_cut_search *search, unsigned char *const of_unit[LP_STAGE_C
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     for (int32_t i = 0; i < s->plan->problem[stage].op_count; i++) {
       int32_t unit = s->x.unit_of[stage][i];
-      s->side[stage][i] = unit >= 0 && of_unit[stage][unit] ? LP_PLACE_CLOUD : LP_PLACE_DEVICE;
+      s->side[stage][i] = unit >= 0 && of_unit[stage][unit] ? LP_SIDE_CLOUD : LP_SIDE_DEVICE;
     }
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     lp_plan_settle(&s->plan->problem[stage], s->side[stage]);
@@ -36,7 +37,7 @@ static lp_cut_search search_cuts(random_plan *plan, double effort) {
   cut_study s = {.search = {.see = see, .known = INFINITY, .effort = effort}, .plan = plan, .best = INFINITY};
   lp_cut cut;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-    s.side[stage] = LP_NEW_ARRAY(plan->arena, lp_place, plan->problem[stage].op_count);
+    s.side[stage] = LP_NEW_ARRAY(plan->arena, lp_side, plan->problem[stage].op_count);
   lp_exact_build(plan->problem, &plan->request, plan->arena, &s.x);
   lp_cut_create(&s.x, &cut);
   lp_cut_search_prices(&cut, &s.search);
@@ -70,7 +71,7 @@ LP_TEST(equals_trying_everything) {
 }
 
 static lp_plan_result plan_with(random_plan *plan, const char *scheduler, lp_plan_proof *proof) {
-  lp_place *side[LP_STAGE_COUNT];
+  lp_side *side[LP_STAGE_COUNT];
   lp_plan_result result;
   lp_status status = lp_plan_choose(plan->problem, scheduler, &plan->request, side, proof, plan->arena, NULL);
   ck_assert(status == LP_OK || status == LP_INFEASIBLE);
@@ -80,15 +81,15 @@ static lp_plan_result plan_with(random_plan *plan, const char *scheduler, lp_pla
 
 /* The least objective of some placements at random, those that do not fit aside. */
 static double try_some(random_plan *plan, int count) {
-  lp_place *side[LP_STAGE_COUNT];
+  lp_side *side[LP_STAGE_COUNT];
   double least = INFINITY;
   for (int i = 0; i < count; i++) {
     double share = random_plan_number(plan);
     lp_plan_result result;
     for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
-      side[stage] = LP_NEW_ARRAY(plan->arena, lp_place, plan->problem[stage].op_count);
+      side[stage] = LP_NEW_ARRAY(plan->arena, lp_side, plan->problem[stage].op_count);
       for (int32_t k = 0; k < plan->problem[stage].op_count; k++)
-        side[stage][k] = random_plan_number(plan) < share ? LP_PLACE_CLOUD : LP_PLACE_DEVICE;
+        side[stage][k] = random_plan_number(plan) < share ? LP_SIDE_CLOUD : LP_SIDE_DEVICE;
       lp_plan_settle(&plan->problem[stage], side[stage]);
     }
     lp_plan_evaluate(plan->problem, &plan->request, side, &result);

@@ -1,4 +1,5 @@
 /* The exact scheduler: equal to trying everything where that can be done, never worse than any other scheduler. */
+#include "base/side.h"
 #include "tests/passes/plan/llama.h"
 #include "tests/passes/plan/random_plan.h"
 #include "tests/suite.h"
@@ -10,7 +11,7 @@
 LP_CASE(.timeout = 120);
 
 static lp_plan_result plan_with(random_plan *plan, const char *scheduler, lp_plan_proof *proof) {
-  lp_place *side[LP_STAGE_COUNT];
+  lp_side *side[LP_STAGE_COUNT];
   lp_plan_result result;
   lp_status status = lp_plan_choose(plan->problem, scheduler, &plan->request, side, proof, plan->arena, NULL);
   ck_assert(status == LP_OK || status == LP_INFEASIBLE);
@@ -65,9 +66,9 @@ static bool greedy_made_feasible(random_plan *plan, double *cost) {
   enum { STEPS = 50 };
   lp_plan_result best = plan_with(plan, "cloud-only", NULL);
   const double bound_ms[LP_STAGE_COUNT] = {plan->request.ttft_ms, plan->request.tpot_ms};
-  lp_place *side[LP_STAGE_COUNT];
+  lp_side *side[LP_STAGE_COUNT];
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-    side[stage] = LP_NEW_ARRAY(plan->arena, lp_place, plan->problem[stage].op_count);
+    side[stage] = LP_NEW_ARRAY(plan->arena, lp_side, plan->problem[stage].op_count);
   for (int i = 1; i <= STEPS; i++) {
     for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
       (void)lp_greedy_place_stage(&plan->problem[stage], bound_ms[stage] * i / (double)STEPS, side[stage]);
@@ -112,7 +113,7 @@ typedef struct {
   lp_machine *device, *cloud;
   lp_link *link;
   lp_arena *arena;
-  lp_request request;
+  lp_compile_request request;
   lp_plan_problem problem[LP_STAGE_COUNT];
 } llama_study;
 
@@ -123,15 +124,15 @@ static llama_study study_open(int64_t layers, const char *device, const char *cl
   ck_assert_int_eq(lp_hw_load(device, &s.device, NULL), LP_OK);
   ck_assert_int_eq(lp_hw_load(cloud, &s.cloud, NULL), LP_OK);
   ck_assert_int_eq(lp_link_load(link, &s.link, NULL), LP_OK);
-  s.request = (lp_request){.device = s.device,
-                           .cloud = s.cloud,
-                           .link = s.link,
-                           .isl = 512,
-                           .osl = 2,
-                           .batch = 1,
-                           .objective = "cost",
-                           .device_memory = (int64_t)64 << 30,
-                           .generation = true};
+  s.request = (lp_compile_request){.device = s.device,
+                                   .cloud = s.cloud,
+                                   .link = s.link,
+                                   .isl = 512,
+                                   .osl = 2,
+                                   .batch = 1,
+                                   .objective = "cost",
+                                   .device_memory = (int64_t)64 << 30,
+                                   .generation = true};
   ck_assert_int_eq(lp_plan_build(s.module, &s.request, s.arena, s.problem, NULL), LP_OK);
   return s;
 }
@@ -157,10 +158,10 @@ LP_TEST(reaches_the_check_value) {
     for (int32_t i = 0; i < s.problem[stage].op_count; i++) {
       lp_plan_op *op = &s.problem[stage].ops[i];
       bool counted = op->op->kind == LP_OP_LINEAR || op->op->kind == LP_OP_ATTENTION;
-      for (int place = 0; place < LP_PLACE_COUNT && !counted; place++)
+      for (int place = 0; place < LP_SIDE_COUNT && !counted; place++)
         op->ms[place] = 0;
     }
-  lp_place *side[LP_STAGE_COUNT];
+  lp_side *side[LP_STAGE_COUNT];
   lp_plan_result result;
   ck_assert_int_eq(lp_plan_choose(s.problem, "exact", &s.request, side, NULL, s.arena, NULL), LP_OK);
   lp_plan_evaluate(s.problem, &s.request, side, &result);
@@ -179,7 +180,7 @@ LP_TEST(plans_80_layers_in_no_time) {
   llama_study s = study_open(80, "snapdragon-8s-gen3", "a100", "lan");
   s.request.ttft_ms = 400;
   s.request.tpot_ms = 100;
-  lp_place *side[LP_STAGE_COUNT];
+  lp_side *side[LP_STAGE_COUNT];
   double before = cpu_ms();
   ck_assert_int_eq(lp_plan_choose(s.problem, "exact", &s.request, side, NULL, s.arena, NULL), LP_OK);
   double ms = cpu_ms() - before;

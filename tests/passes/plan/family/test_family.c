@@ -1,4 +1,5 @@
 /* Plan families: regions cover every request once, more plans never serve worse, and their weights fit together. */
+#include "base/side.h"
 #include "passes/plan/family/family.h"
 #include "tests/passes/plan/llama.h"
 #include "tests/suite.h"
@@ -14,8 +15,8 @@ typedef struct {
   lp_machine *device, *cloud;
   lp_link *link;
   lp_arena *arena;
-  lp_request request;
-  lp_place *own[LP_STAGE_COUNT];
+  lp_compile_request request;
+  lp_side *own[LP_STAGE_COUNT];
 } fixture;
 
 static fixture fixture_open(const char *scheduler) {
@@ -24,16 +25,16 @@ static fixture fixture_open(const char *scheduler) {
   ck_assert_int_eq(lp_hw_load(device_text, &f.device, NULL), LP_OK);
   ck_assert_int_eq(lp_hw_load("a100", &f.cloud, NULL), LP_OK);
   ck_assert_int_eq(lp_link_load("wifi", &f.link, NULL), LP_OK);
-  f.request = (lp_request){.device = f.device,
-                           .cloud = f.cloud,
-                           .link = f.link,
-                           .isl = 256,
-                           .osl = 64,
-                           .batch = 1,
-                           .scheduler = scheduler,
-                           .ttft_ms = 200,
-                           .tpot_ms = 20,
-                           .generation = true};
+  f.request = (lp_compile_request){.device = f.device,
+                                   .cloud = f.cloud,
+                                   .link = f.link,
+                                   .isl = 256,
+                                   .osl = 64,
+                                   .batch = 1,
+                                   .scheduler = scheduler,
+                                   .ttft_ms = 200,
+                                   .tpot_ms = 20,
+                                   .generation = true};
   ck_assert_int_eq(lp_plan_build(f.module, &f.request, f.arena, problem, NULL), LP_OK);
   ck_assert_int_eq(lp_plan_choose(problem, scheduler, &f.request, f.own, NULL, f.arena, NULL), LP_OK);
   return f;
@@ -104,10 +105,10 @@ LP_TEST(weights_of_all_plans_fit) {
   ck_assert_int_eq(lp_plan_build(f.module, &f.request, f.arena, problem, NULL), LP_OK);
   double all = 0;
   for (int32_t i = 0; i < problem[0].weight_count; i++)
-    all += problem[0].weight_size[LP_PLACE_DEVICE][i];
+    all += problem[0].weight_size[LP_SIDE_DEVICE][i];
   f.request.device_memory = (int64_t)(0.8 * all);
   f.request.ttft_ms = f.request.tpot_ms = 0;
-  lp_place *own[LP_STAGE_COUNT];
+  lp_side *own[LP_STAGE_COUNT];
   ck_assert_int_eq(lp_plan_choose(problem, "layer", &f.request, own, NULL, f.arena, NULL), LP_OK);
   f.own[0] = own[0];
   f.own[1] = own[1];
@@ -120,7 +121,7 @@ LP_TEST(weights_of_all_plans_fit) {
   }
   double together = 0;
   for (int32_t i = 0; i < problem[0].weight_count; i++)
-    if (held[i] & (1u << LP_PLACE_DEVICE)) together += problem[0].weight_size[LP_PLACE_DEVICE][i];
+    if (held[i] & (1u << LP_SIDE_DEVICE)) together += problem[0].weight_size[LP_SIDE_DEVICE][i];
   ck_assert_double_le(together, (double)f.request.device_memory);
   fixture_close(&f);
 }

@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/digest.h"
+#include "base/dir.h"
+#include "base/file.h"
 #include "runtime/exits/calibrate/calibrate.h"
 #include "tests/runtime/toy/toy_run.h"
 #include "tests/suite.h"

@@ -1,0 +1,17 @@
+/* A monotonic clock, and flags that a signal or another thread sets. */
+#ifndef LP_CLOCK_H
+#define LP_CLOCK_H
+
+#include <stdbool.h>
+
+double lp_now_ms(void); /* monotonic */
+
+/* A flag that another thread sets, or a signal: `volatile sig_atomic_t`, which is int. */
+static inline bool lp_flag_get(const volatile int *flag) {
+  return __atomic_load_n(flag, __ATOMIC_RELAXED) != 0;
+}
+static inline void lp_flag_set(volatile int *flag) {
+  __atomic_store_n(flag, 1, __ATOMIC_RELAXED);
+}
+
+#endif

@@ -1,0 +1,15 @@
+/* The two sides of a split model. Everything that walks the sides takes their count and names from here. */
+#ifndef LP_SIDE_H
+#define LP_SIDE_H
+
+#include <stdbool.h>
+
+typedef enum { LP_SIDE_DEVICE, LP_SIDE_CLOUD, LP_SIDE_COUNT } lp_side;
+
+extern const char *const lp_side_names[LP_SIDE_COUNT]; /* "device", "cloud" */
+
+const char *lp_side_name(lp_side side);            /* static text */
+bool lp_side_find(const char *name, lp_side *out); /* false: `name` names no side, or is NULL */
+lp_side lp_side_other(lp_side side);
+
+#endif

@@ -1,0 +1,32 @@
+/* Units of time, size and rate: "400ms", "4GiB", "100Mbit/s". */
+#ifndef LP_UNITS_H
+#define LP_UNITS_H
+
+#include "base/base.h"
+
+/* Each reads the whole of `text` or reports at `loc` what it found and which forms it takes. Finite, not negative. */
+/* 400ms 0.1s 20us 2min; bare: ms */
+LP_MUST_USE lp_status lp_parse_time_ms(const char *text, double *ms, lp_diag *diag, lp_loc loc);
+/* 4GiB 512MB 1024; a fraction of a byte is rounded */
+LP_MUST_USE lp_status lp_parse_size(const char *text, int64_t *bytes, lp_diag *diag, lp_loc loc);
+/* 100Mbit/s 1Gbit/s 12MB/s; bare: bit/s */
+LP_MUST_USE lp_status lp_parse_rate_bps(const char *text, double *bps, lp_diag *diag, lp_loc loc);
+/* A number followed by one of `units`; `wanted` completes "'12 parsecs' is not ...": "a time such as 400ms". */
+typedef struct {
+  const char *name; /* "" for none */
+  double factor;
+} lp_unit;
+LP_MUST_USE lp_status lp_parse_unit(const char *text, const lp_unit *units, size_t count, const char *wanted,
+                                    double *value, lp_diag *diag, lp_loc loc);
+LP_MUST_USE lp_status lp_parse_double(const char *text, double *value, lp_diag *diag, lp_loc loc);
+/* The same, and 1% is 0.01. */
+LP_MUST_USE lp_status lp_parse_share(const char *text, double *value, lp_diag *diag, lp_loc loc);
+/* -1.5 too. */
+LP_MUST_USE lp_status lp_parse_signed(const char *text, double *value, lp_diag *diag, lp_loc loc);
+LP_MUST_USE lp_status lp_parse_i64(const char *text, int64_t min, int64_t max, int64_t *value, lp_diag *diag,
+                                   lp_loc loc);
+/* Human forms into a caller's buffer, which is returned: "4.0 GiB", "100 Mbit/s". */
+const char *lp_format_bytes(double bytes, char out[32]);
+const char *lp_format_rate(double bps, char out[32]);
+
+#endif

@@ -1,0 +1,14 @@
+/* Codecs of the rows that the device uploads. */
+#ifndef LP_CODEC_H
+#define LP_CODEC_H
+
+#include "runtime/runtime.h"
+
+/* Bytes of a row; of AUTO 0. */
+size_t lp_codec_row_bytes(lp_codec codec, size_t width);
+void lp_codec_encode(lp_codec codec, const float *row, size_t width, uint8_t *out);
+void lp_codec_decode(lp_codec codec, const uint8_t *in, size_t width, float *row);
+/* The greatest error that decode(encode(x)) can have for this element of a row. */
+double lp_codec_error_bound(lp_codec codec, const float *row, size_t width, size_t index);
+
+#endif
