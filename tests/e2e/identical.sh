@@ -1,59 +1,52 @@
 #!/bin/sh
-# identical.sh OLD NEW [WORK]: two builds of the command write the same bytes. For a change that must alter no output: compiles every model
-# of the tests with both commands and compares bundles, IR dumps and reports file by file. Prints what differs and a count; exit status 1
-# when anything does.
+# identical.sh OLD NEW [WORK]: compares what two builds of the command write. For a change that must not alter any output: compiles every
+# model of the tests with both commands and compares bundles, IR dumps, code and reports file by file. Prints the files that differ and
+# their number; the exit status is 1 when there are any. LP_KEEP=DIR keeps both versions of a model that differs.
 set -eu
-source=$(cd "$(dirname "$0")/../.." && pwd)
+cd "$(dirname "$0")/../.."
 old=$(realpath "$1") new=$(realpath "$2")
 work=${3:-$(mktemp -d)}
 mkdir -p "$work"
-cd "$source"
-nano="--device=jetson-nano --cloud=v100s --link=wifi --isl=64 --osl=16"
+split="--device=jetson-nano --cloud=v100s --link=wifi --isl=64 --osl=16 --scheduler=cut --cut=1 --march=x86-64-v3"
 
-produce() { # produce COMMAND MODEL OUT: everything that one command makes of one model
-  mkdir -p "$3"
-  make() { # make NAME ARGUMENT ...: what the command writes to NAME, or its refusal
-    name=$1
-    shift
-    "$@" -o "$3/$name" >"$3/$name.said" 2>&1 || echo "exit status $?" >>"$3/$name.said"
-  }
-  run() { # run NAME [OPTION ...]
-    name=$1
-    shift
-    "$command" compile "$model" "$@" -o "$out/$name" >"$out/$name.said" 2>&1 || echo "exit status $?" >>"$out/$name.said"
-  }
+produce() { # produce COMMAND MODEL OUT: everything that a command makes of a model, or how it refuses
   command=$1 model=$2 out=$3
-  run split.llmpart $nano --scheduler=cut --cut=1 --march=x86-64-v3
-  run one.llmpart --device=jetson-nano --march=x86-64-v3
-  run half.llmpart $nano --scheduler=cut --cut=1 --march=x86-64-v3 --dtype-device=int8 --dtype-cloud=f16
-  run four.llmpart --device=jetson-nano --march=x86-64-v3 --dtype-device=int4
-  run cuda.llmpart $nano --scheduler=cut --cut=1 --backend-cloud=cuda --march=x86-64-v3
-  run opencl.llmpart $nano --scheduler=cut --cut=1 --backend-device=opencl --march=x86-64-v3
-  for form in layer-ir op-ir placed-ir llvm-ir asm; do run $form.txt $nano --scheduler=cut --cut=1 --march=x86-64-v3 --emit=$form; done
-  for format in txt json csv html; do run report.$format $nano --emit=report --report="$out/own.$format"; done
-  run halves.onnx $nano --scheduler=cut --cut=1 --emit=onnx
+  mkdir -p "$out"
+  write() { # write FILE [OPTION ...]
+    file=$1
+    shift
+    "$command" compile "$model" "$@" -o "$out/$file" >"$out/$file.said" 2>&1 || echo "exit status $?" >>"$out/$file.said"
+  }
+  # shellcheck disable=SC2086 # $split is a list of options
+  {
+    write split.llmpart $split
+    write narrow.llmpart $split --dtype-device=int8 --dtype-cloud=f16
+    write cuda.llmpart $split --backend-cloud=cuda
+    write opencl.llmpart $split --backend-device=opencl
+    write halves $split --emit=onnx
+    write whole.llmpart --device=jetson-nano --march=x86-64-v3 --dtype-device=int4
+    write report.json --device=jetson-nano --cloud=v100s --link=wifi --isl=64 --osl=16 --emit=report \
+      --report="$out/report.txt" --report="$out/report.csv" --report="$out/report.html"
+    for form in layer-ir op-ir placed-ir llvm-ir; do write $form.mlir $split --emit=$form; done
+  }
   "$command" support "$model" >"$out/support.txt" 2>&1 || true
-  "$command" import "$model" >"$out/import.txt" 2>&1 || true
+  "$command" import "$model" >"$out/import.mlir" 2>&1 || true
+  find "$out" -type f -exec env LC_ALL=C sed -i "s,$out/,," {} + # messages name the output
 }
 
 total=0 differing=0
-for model in examples/default-model/model.onnx examples/router-model/model.onnx tests/models/*/model.onnx tests/models/families/*/model.onnx; do
-  [ -e "$model" ] || continue
+for model in examples/*/model.onnx tests/models/*/model.onnx tests/models/families/*/model.onnx; do
   name=$(dirname "$model" | tr / _)
-  for side in old new; do
-    eval "command=\$$side"
-    rm -rf "$work/$side"
-    produce "$command" "$model" "$work/$side"
-    find "$work/$side" -type f -exec sed -i "s,$work/$side/,," {} + 2>/dev/null || true
-  done
+  rm -rf "$work/old" "$work/new"
+  produce "$old" "$model" "$work/old"
+  produce "$new" "$model" "$work/new"
   count=$(find "$work/old" -type f | wc -l)
   total=$((total + count))
-  if ! found=$(diff -rq "$work/old" "$work/new"); then
-    differing=$((differing + $(printf '%s\n' "$found" | wc -l)))
-    printf '%s\n' "$found" | sed "s,^,$name: ,"
-    [ -z "${LP_KEEP:-}" ] || { mkdir -p "$LP_KEEP/$name"; cp -r "$work/old" "$work/new" "$LP_KEEP/$name"; }
-  fi
-  echo "$name: $count files compared" >&2
+  echo "$name: $count files" >&2
+  found=$(diff -rq "$work/old" "$work/new") && continue
+  differing=$((differing + $(printf '%s\n' "$found" | wc -l)))
+  printf '%s\n' "$found" | sed "s,^,$name: ,"
+  [ -z "${LP_KEEP:-}" ] || { mkdir -p "$LP_KEEP/$name" && cp -r "$work/old" "$work/new" "$LP_KEEP/$name"; }
 done
 echo "$total files compared, $differing differ"
 [ "$differing" -eq 0 ]
