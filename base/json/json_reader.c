@@ -7,7 +7,7 @@
 lp_status lp_json_load(const char *file, const char *text, size_t size, json_t **out, lp_diag *diag) {
   json_error_t error;
   *out = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
-  if (*out != NULL) return LP_OK;
+  if (*out) return LP_OK;
   lp_loc loc = {.file = file, .line = error.line > 0 ? error.line : 0, .col = error.column > 0 ? error.column : 0};
   return lp_error(diag, loc, "not valid JSON: %s", error.text);
 }
@@ -29,9 +29,9 @@ size_t lp_json_count(const lp_json *array) {
 }
 
 static void print_path(const lp_json *at, lp_buf *out) {
-  if (at->parent == NULL) return;
+  if (!at->parent) return;
   print_path(at->parent, out);
-  if (at->key == NULL)
+  if (!at->key)
     lp_buf_printf(out, "[%zu]", at->index);
   else
     lp_buf_printf(out, "%s%.80s", out->size > 0 ? "." : "", at->key);
@@ -44,7 +44,7 @@ lp_status lp_json_error(const lp_json *at, lp_diag *diag, const char *format, ..
   char message[512];
   va_list args;
   va_start(args, format);
-  vsnprintf(message, sizeof(message), format, args);
+  vsnprintf(message, sizeof message, format, args);
   va_end(args);
   lp_buf_puts(&text, message);
   lp_status status = lp_error(diag, LP_LOC_FILE(at->file), "%s", lp_buf_text(&text));
@@ -53,7 +53,7 @@ lp_status lp_json_error(const lp_json *at, lp_diag *diag, const char *format, ..
 }
 
 static const char *kind_of(const json_t *value) {
-  if (value == NULL) return "nothing";
+  if (!value) return "nothing";
   switch (json_typeof(value)) {
   case JSON_OBJECT:
     return "an object";
@@ -135,9 +135,9 @@ lp_status lp_json_poly(const lp_json *at, lp_arena *arena, lp_symbols *symbols, 
   LP_TRY(lp_json_text(at, &text, diag));
   lp_diag *inner = lp_diag_create();
   lp_status status = lp_poly_parse(arena, symbols, text, out, inner, LP_LOC_NONE);
-  if (status != LP_OK || *out == NULL) {
+  if (status != LP_OK || !*out) {
     const lp_diag_entry *first = lp_diag_get(inner, 0);
-    status = lp_json_error(at, diag, "'%.60s' is no polynomial: %s", text, first != NULL ? first->text : "unreadable");
+    status = lp_json_error(at, diag, "'%.60s' is no polynomial: %s", text, first ? first->text : "unreadable");
   } else if (symbols->names.count > known) {
     status = lp_json_error(at, diag, "'%.60s' uses '%.40s', which `symbols` does not list", text,
                            symbols->names.data[known]);

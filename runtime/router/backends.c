@@ -55,7 +55,7 @@ static lp_status read_limits(lp_yaml *yaml, const lp_yaml_node *node, lp_route r
 static lp_status read_service(lp_yaml *yaml, const char *name, lp_backends *out) {
   lp_service *service = NULL;
   LP_TRY(lp_service_load(lp_yaml_named(yaml, name), &service, yaml->diag));
-  for (lp_route route = LP_ROUTE_EDGE; route <= LP_ROUTE_CLOUD; ++route) {
+  for (lp_route route = LP_ROUTE_EDGE; route <= LP_ROUTE_CLOUD; route++) {
     const lp_service_model *model = &service->at[route == LP_ROUTE_EDGE ? LP_AT_EDGE : LP_AT_CLOUD];
     out->of[route].model = *model;
     out->of[route].model.model = lp_arena_strdup(out->arena, model->model);
@@ -71,17 +71,17 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
   backends_file file = {.backhaul_s = 0.1};
   LP_TRY(lp_yaml_fields(yaml, root, "the backends", file_fields, LP_COUNT(file_fields), &file));
   LP_TRY(read_service(yaml, file.service, out));
-  if (file.split != NULL) {
+  if (file.split) {
     LP_TRY(lp_service_from_split(lp_yaml_beside(yaml, file.split), out->arena, &out->of[LP_ROUTE_SPLIT].model,
                                  yaml->diag));
     out->of[LP_ROUTE_SPLIT].there = true;
   }
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route) {
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++) {
     out->of[route].healthy = true;
-    if (file.limits[route] != NULL) LP_TRY(read_limits(yaml, file.limits[route], route, &out->of[route]));
+    if (file.limits[route]) LP_TRY(read_limits(yaml, file.limits[route], route, &out->of[route]));
   }
   out->of[LP_ROUTE_CLOUD].backhaul_s = file.backhaul_s;
-  return file.link == NULL ? LP_OK : lp_yaml_fields(yaml, file.link, "'link'", link_fields, LP_COUNT(link_fields), out);
+  return file.link ? lp_yaml_fields(yaml, file.link, "'link'", link_fields, LP_COUNT(link_fields), out) : LP_OK;
 }
 
 lp_status lp_backends_load(const char *path, lp_backends **out, lp_diag *diag) {
@@ -94,7 +94,7 @@ lp_status lp_backends_load(const char *path, lp_backends **out, lp_diag *diag) {
 }
 
 void lp_backends_free(lp_backends *backends) {
-  if (backends == NULL) return;
+  if (!backends) return;
   lp_arena_free(backends->arena);
   free(backends);
 }
@@ -130,11 +130,11 @@ static bool speaks_against(const lp_route_backend *backend, lp_route route, cons
 unsigned lp_backends_admit(const lp_backends *backends, const lp_demand *demand, lp_buf *why) {
   unsigned offered = 0;
   lp_buf reason = {0};
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route) {
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++) {
     lp_buf_clear(&reason);
     if (!speaks_against(&backends->of[route], route, demand, &reason))
       offered |= 1u << route;
-    else if (why != NULL)
+    else if (why)
       lp_buf_printf(why, "%s%s: %s", why->size > 0 ? "; " : "", lp_route_name(route), lp_buf_text(&reason));
   }
   lp_buf_free(&reason);

@@ -15,7 +15,7 @@ typedef struct {
 } language_model;
 
 static bool holds(const lp_tokens *tokens, int32_t token) {
-  for (size_t i = 0; i < tokens->count; ++i)
+  for (size_t i = 0; i < tokens->count; i++)
     if (tokens->data[i] == token) return true;
   return false;
 }
@@ -23,9 +23,9 @@ static bool holds(const lp_tokens *tokens, int32_t token) {
 static lp_status find_labels(language_model *self, const char *bundle, lp_diag *diag) {
   const lp_tokenizer *tokenizer = lp_bundle_tokenizer(self->reader.bundle);
   lp_loc loc = {.file = bundle};
-  if (tokenizer == NULL) return lp_error(diag, loc, "the bundle has no tokenizer; compile it with --tokenizer=FILE");
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route) {
-    for (int n = 0; n < LP_LABEL_SPELLINGS; ++n) {
+  if (!tokenizer) return lp_error(diag, loc, "the bundle has no tokenizer; compile it with --tokenizer=FILE");
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++) {
+    for (int n = 0; n < LP_LABEL_SPELLINGS; n++) {
       char text[16];
       lp_tokens ids = {0};
       (void)lp_label_spelling(route, n, text);
@@ -35,8 +35,8 @@ static lp_status find_labels(language_model *self, const char *bundle, lp_diag *
       lp_vec_free(&ids);
       if (status != LP_OK) return status;
     }
-    for (lp_route other = 0; other < route; ++other)
-      for (size_t i = 0; i < self->first[route].count; ++i)
+    for (lp_route other = 0; other < route; other++)
+      for (size_t i = 0; i < self->first[route].count; i++)
         if (holds(&self->first[other], self->first[route].data[i]))
           return lp_error(diag, loc, "'%s' and '%s' begin with the same token, so this model cannot tell them apart",
                           lp_route_name(other), lp_route_name(route));
@@ -72,12 +72,12 @@ static lp_status score(lp_decider *decider, const lp_prompt *prompt, double prob
   lp_vec_free(&ids);
   if (status != LP_OK) return status;
   double greatest = -INFINITY;
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
-    for (size_t i = 0; i < self->first[route].count; ++i)
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
+    for (size_t i = 0; i < self->first[route].count; i++)
       greatest = fmax(greatest, (double)logits[self->first[route].data[i]]);
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route) {
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++) {
     probability[route] = 0;
-    for (size_t i = 0; i < self->first[route].count; ++i)
+    for (size_t i = 0; i < self->first[route].count; i++)
       probability[route] += exp((double)logits[self->first[route].data[i]] - greatest);
   }
   return lp_label_normalise(prompt->offered, probability, diag);
@@ -86,7 +86,7 @@ static lp_status score(lp_decider *decider, const lp_prompt *prompt, double prob
 static void close_language_model(lp_decider *decider) {
   language_model *self = (language_model *)decider;
   lp_reader_close(&self->reader);
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     lp_vec_free(&self->first[route]);
   free(self);
 }

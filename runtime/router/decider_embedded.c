@@ -13,14 +13,14 @@ typedef struct {
 
 static void softmax_over_offered(const float *logits, unsigned offered, double probability[LP_ROUTE_COUNT]) {
   double greatest = -INFINITY, sum = 0;
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     if (lp_route_offered(offered, route)) greatest = fmax(greatest, (double)logits[lp_prompt_route_token(route)]);
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route) {
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++) {
     probability[route] =
         lp_route_offered(offered, route) ? exp((double)logits[lp_prompt_route_token(route)] - greatest) : 0;
     sum += probability[route];
   }
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     probability[route] /= sum;
 }
 

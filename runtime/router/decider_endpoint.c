@@ -31,9 +31,9 @@ static lp_status ask(endpoint *self, const lp_prompt *prompt, lp_diag *diag) {
   json_t *request = json_pack("{s:s, s:s, s:i, s:i, s:i}", "model", self->model, "prompt", text.data, "max_tokens", 1,
                               "temperature", 0, "logprobs", ALTERNATIVES);
   lp_buf_free(&text);
-  char *body = request == NULL ? NULL : json_dumps(request, JSON_COMPACT);
+  char *body = request ? json_dumps(request, JSON_COMPACT) : NULL;
   json_decref(request);
-  if (body == NULL) return lp_error(diag, (lp_loc){.file = self->url}, "the keywords are not UTF-8");
+  if (!body) return lp_error(diag, (lp_loc){.file = self->url}, "the keywords are not UTF-8");
   lp_buf_clear(&self->answer);
   self->curl_error[0] = 0;
   (void)self->functions->easy_setopt(self->curl, CURLOPT_POSTFIELDS, body);
@@ -58,7 +58,7 @@ static lp_status read_answer(const endpoint *self, unsigned offered, double prob
                              lp_diag *diag) {
   json_error_t error;
   json_t *root = json_loadb(self->answer.data, self->answer.size, 0, &error);
-  if (root == NULL) return lp_error(diag, (lp_loc){.file = self->url}, "the answer is not JSON: %s", error.text);
+  if (!root) return lp_error(diag, (lp_loc){.file = self->url}, "the answer is not JSON: %s", error.text);
   json_t *choice = json_array_get(json_object_get(root, "choices"), 0);
   json_t *top = json_array_get(json_object_get(json_object_get(choice, "logprobs"), "top_logprobs"), 0);
   const char *token;
@@ -74,7 +74,7 @@ static lp_status read_answer(const endpoint *self, unsigned offered, double prob
 static lp_status score(lp_decider *decider, const lp_prompt *prompt, double probability[LP_ROUTE_COUNT],
                        lp_diag *diag) {
   endpoint *self = (endpoint *)decider;
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     probability[route] = 0;
   lp_status status = ask(self, prompt, diag);
   if (status == LP_OK) status = read_answer(self, prompt->offered, probability, diag);
@@ -85,7 +85,7 @@ static lp_status score(lp_decider *decider, const lp_prompt *prompt, double prob
 static void close_endpoint(lp_decider *decider) {
   endpoint *self = (endpoint *)decider;
   self->functions->slist_free_all(self->headers);
-  if (self->curl != NULL) self->functions->easy_cleanup(self->curl);
+  if (self->curl) self->functions->easy_cleanup(self->curl);
   free(self->url);
   free(self->model);
   lp_buf_free(&self->answer);
@@ -94,7 +94,7 @@ static void close_endpoint(lp_decider *decider) {
 
 static void set_headers(endpoint *self, const char *key) {
   self->headers = self->functions->slist_append(NULL, "Content-Type: application/json");
-  if (key == NULL) return;
+  if (!key) return;
   lp_buf line = {0};
   lp_buf_printf(&line, "Authorization: Bearer %s", key);
   self->headers = self->functions->slist_append(self->headers, line.data);
@@ -103,7 +103,7 @@ static void set_headers(endpoint *self, const char *key) {
 
 lp_status lp_decider_endpoint(const lp_endpoint_options *options, lp_decider **out, lp_diag *diag) {
   const lp_curl_library *library = lp_curl_library_get();
-  if (library == NULL) return lp_error(diag, (lp_loc){.file = options->url}, "libcurl.so.4 is not there");
+  if (!library) return lp_error(diag, (lp_loc){.file = options->url}, "libcurl.so.4 is not there");
   endpoint *self = lp_alloc(sizeof *self);
   *self =
       (endpoint){.decider = {"endpoint", score, close_endpoint}, .functions = library, .curl = library->easy_init()};
@@ -111,7 +111,7 @@ lp_status lp_decider_endpoint(const lp_endpoint_options *options, lp_decider **o
   lp_buf_printf(&url, "%s/completions", options->url);
   self->url = url.data;
   self->model = lp_strdup(options->model);
-  if (self->curl == NULL) {
+  if (!self->curl) {
     close_endpoint(&self->decider);
     return lp_error(diag, (lp_loc){.file = options->url}, "libcurl does not start");
   }

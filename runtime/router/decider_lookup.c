@@ -11,7 +11,7 @@
 static bool worth(const lp_prompt *prompt, lp_route route, double *out) {
   double sum = 0;
   int count = 0, nearest = -1;
-  for (size_t i = 0; i < prompt->count; ++i) {
+  for (size_t i = 0; i < prompt->count; i++) {
     const lp_experience *e = &prompt->examples[i];
     if (e->route != route) continue;
     int likeness = lp_words_shared(prompt->keywords, e->keywords);
@@ -19,7 +19,7 @@ static bool worth(const lp_prompt *prompt, lp_route route, double *out) {
     if (likeness > nearest) sum = count = 0;
     nearest = likeness;
     sum += e->reward;
-    ++count;
+    count++;
   }
   *out = count > 0 ? sum / count : 0;
   return count > 0;
@@ -28,10 +28,10 @@ static bool worth(const lp_prompt *prompt, lp_route route, double *out) {
 /* The example of the greatest reward with the query's own keywords and an offered route; NULL: there is none. */
 static const lp_experience *best_of_same(const lp_prompt *prompt) {
   const lp_experience *best = NULL;
-  for (size_t i = 0; i < prompt->count; ++i) {
+  for (size_t i = 0; i < prompt->count; i++) {
     const lp_experience *e = &prompt->examples[i];
     if (!lp_route_offered(prompt->offered, e->route) || strcmp(e->keywords, prompt->keywords) != 0) continue;
-    if (best == NULL || e->reward > best->reward) best = e;
+    if (!best || e->reward > best->reward) best = e;
   }
   return best;
 }
@@ -40,7 +40,7 @@ static const lp_experience *best_of_same(const lp_prompt *prompt) {
 static lp_route best_of_nearest(const lp_prompt *prompt) {
   lp_route best = LP_ROUTE_COUNT;
   double most = 0, reward;
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route) {
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++) {
     if (!lp_route_offered(prompt->offered, route) || !worth(prompt, route, &reward)) continue;
     if (best != LP_ROUTE_COUNT && reward <= most) continue;
     best = route;
@@ -52,9 +52,9 @@ static lp_route best_of_nearest(const lp_prompt *prompt) {
 static lp_status score(lp_decider *self, const lp_prompt *prompt, double probability[LP_ROUTE_COUNT], lp_diag *diag) {
   (void)self;
   const lp_experience *same = best_of_same(prompt);
-  lp_route best = same != NULL && same->good ? same->route : best_of_nearest(prompt);
+  lp_route best = same && same->good ? same->route : best_of_nearest(prompt);
   if (best == LP_ROUTE_COUNT) return lp_error(diag, (lp_loc){0}, "nothing is known yet of the routes that are offered");
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     probability[route] = route == best;
   return LP_OK;
 }

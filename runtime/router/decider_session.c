@@ -25,7 +25,7 @@ lp_status lp_reader_logits(lp_reader *reader, const int32_t *tokens, size_t coun
 
 void lp_reader_close(lp_reader *reader) {
   lp_generation_free(&reader->last);
-  if (reader->session != NULL) lp_session_close(reader->session);
-  if (reader->bundle != NULL) lp_bundle_free(reader->bundle);
+  if (reader->session) lp_session_close(reader->session);
+  if (reader->bundle) lp_bundle_free(reader->bundle);
   *reader = (lp_reader){0};
 }

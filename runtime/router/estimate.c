@@ -5,7 +5,7 @@
 
 lp_estimator lp_estimator_make(double rate, double half_life_s) {
   lp_estimator estimator = {.rate = rate > 0 ? rate : 0.2, .half_life_s = half_life_s > 0 ? half_life_s : 300};
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     estimator.of[route].ratio = 1;
   return estimator;
 }
@@ -30,7 +30,7 @@ static double queue_s(const lp_route_backend *backend, const lp_load *load) {
 
 void lp_delay_estimate(const lp_backends *backends, const lp_estimator *estimator, const lp_demand *demand, double at_s,
                        double wait_s[LP_ROUTE_COUNT], double delay_s[LP_ROUTE_COUNT]) {
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route) {
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++) {
     const lp_route_backend *backend = &backends->of[route];
     wait_s[route] = delay_s[route] = 0;
     if (!backend->there) continue;
@@ -45,7 +45,7 @@ void lp_delay_estimate(const lp_backends *backends, const lp_estimator *estimato
 }
 
 void lp_estimator_begin(lp_estimator *estimator, const lp_backends *backends, const lp_demand *demand, lp_route route) {
-  ++estimator->of[route].here;
+  estimator->of[route].here++;
   estimator->of[route].work_s += service_s(&backends->of[route], demand);
 }
 
@@ -53,7 +53,7 @@ void lp_estimator_end(lp_estimator *estimator, const lp_backends *backends, cons
                       double at_s, double observed_s) {
   lp_load *load = &estimator->of[route];
   double predicted = service_s(&backends->of[route], demand);
-  --load->here;
+  load->here--;
   load->work_s = load->here > 0 ? fmax(0, load->work_s - predicted) : 0;
   if (observed_s < 0 || predicted <= 0) return;
   double before = ratio_at(estimator, route, at_s);

@@ -6,13 +6,13 @@
 
 static int count_offered(unsigned offered) {
   int count = 0;
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     count += lp_route_offered(offered, route);
   return count;
 }
 
 static lp_route nth_offered(unsigned offered, int n) {
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     if (lp_route_offered(offered, route) && n-- == 0) return route;
   return LP_ROUTE_EDGE;
 }
@@ -30,5 +30,5 @@ void lp_explorer_draw(lp_explorer *explorer, unsigned offered, lp_route best, lp
     out->source = LP_DECIDED_EXPLORE;
   }
   out->propensity = count == 1 ? 1 : epsilon / count + (out->route == best ? 1 - epsilon : 0);
-  ++explorer->count;
+  explorer->count++;
 }

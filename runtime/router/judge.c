@@ -8,7 +8,7 @@ typedef struct {
 
 static lp_route best_of(const lp_decision *decision, unsigned offered) {
   lp_route best = decision->route;
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     if (lp_route_offered(offered, route) && decision->probability[route] > decision->probability[best]) best = route;
   return best;
 }
@@ -17,11 +17,11 @@ static void visit(void *user, const lp_stored *stored) {
   walk *w = user;
   lp_decision decision;
   w->policy->decide(w->policy, &stored->request, &decision);
-  ++w->out->decisions;
+  w->out->decisions++;
   w->out->logged_reward += stored->reward;
   if (best_of(&decision, stored->request.offered) == stored->decision.route && stored->decision.propensity > 0) {
     double weight = 1 / stored->decision.propensity;
-    ++w->out->agreed;
+    w->out->agreed++;
     w->weight += weight;
     w->square += weight * weight;
     w->weighted += weight * stored->reward;

@@ -7,7 +7,7 @@ enum { CACHED = 1024 };
 
 /* A language model takes long enough that its answers are worth keeping. */
 static bool is_slow(const char *model) {
-  return model != NULL && !lp_streq(model, "lookup") && !lp_streq(model, "embedded");
+  return model && !lp_streq(model, "lookup") && !lp_streq(model, "embedded");
 }
 
 static lp_status open_decider(const lp_policy_spec *spec, lp_decider **out, lp_diag *diag) {
@@ -15,11 +15,11 @@ static lp_status open_decider(const lp_policy_spec *spec, lp_decider **out, lp_d
     *out = lp_decider_lookup();
     return LP_OK;
   }
-  if (spec->model == NULL || lp_streq(spec->model, "embedded")) return lp_decider_embedded(spec->embedded, out, diag);
+  if (!spec->model || lp_streq(spec->model, "embedded")) return lp_decider_embedded(spec->embedded, out, diag);
   if (!lp_has_prefix(spec->model, "http://") && !lp_has_prefix(spec->model, "https://"))
     return lp_decider_bundle(spec->model, 0, out, diag);
   lp_endpoint_options options = {spec->model, spec->model_name, spec->key, spec->timeout_ms};
-  if (options.model == NULL) return lp_error(diag, (lp_loc){.file = spec->model}, "the model's name there is missing");
+  if (!options.model) return lp_error(diag, (lp_loc){.file = spec->model}, "the model's name there is missing");
   return lp_decider_endpoint(&options, out, diag);
 }
 
@@ -29,9 +29,9 @@ lp_status lp_policy_open(const lp_policy_spec *spec, lp_policy **out, lp_diag *d
   lp_router_options options = spec->options;
   double rate = options.rate > 0 ? options.rate : 0.1;
   *out = lp_policy_fixed(spec->policy, options.exploration.seed);
-  if (*out == NULL && lp_streq(spec->policy, "q-table")) *out = lp_policy_table(rate, &options.exploration);
-  if (*out == NULL && lp_streq(spec->policy, "dqn")) *out = lp_policy_network(&options.exploration);
-  if (*out != NULL) return LP_OK;
+  if (!*out && lp_streq(spec->policy, "q-table")) *out = lp_policy_table(rate, &options.exploration);
+  if (!*out && lp_streq(spec->policy, "dqn")) *out = lp_policy_network(&options.exploration);
+  if (*out) return LP_OK;
   if (lp_streq(spec->policy, "latest")) {
     options.replay = LP_REPLAY_LATEST;
   } else if (lp_streq(spec->policy, "greedy")) {

@@ -18,7 +18,7 @@ static lp_route or_offered(lp_route wanted, unsigned offered) {
   if (lp_route_offered(offered, wanted)) return wanted;
   lp_route route = 0;
   while (route < LP_ROUTE_COUNT - 1 && !lp_route_offered(offered, route))
-    ++route;
+    route++;
   return route;
 }
 
@@ -52,19 +52,19 @@ static lp_route choose_random(fixed *self, const lp_router_request *request) {
 /* The offered route of the greatest value; the first among equals. */
 static lp_route greatest(const double *value, unsigned offered) {
   lp_route best = LP_ROUTE_COUNT;
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     if (lp_route_offered(offered, route) && (best == LP_ROUTE_COUNT || value[route] > value[best])) best = route;
   return best;
 }
 
 static lp_route choose_oracle(fixed *self, const lp_router_request *request) {
-  return request->mean_reward == NULL ? choose_rule(self, request) : greatest(request->mean_reward, request->offered);
+  return request->mean_reward ? greatest(request->mean_reward, request->offered) : choose_rule(self, request);
 }
 
 static lp_route choose_quickest(fixed *self, const lp_router_request *request) {
   (void)self;
   double value[LP_ROUTE_COUNT];
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     value[route] = -request->delay_s[route];
   return greatest(value, request->offered);
 }
@@ -90,7 +90,7 @@ lp_policy *lp_policy_fixed(const char *name, uint64_t seed) {
   } known[] = {{"rule", choose_rule},        {"edge", choose_edge},     {"cloud", choose_cloud},
                {"split", choose_split},      {"random", choose_random}, {"oracle", choose_oracle},
                {"quickest", choose_quickest}};
-  for (size_t i = 0; i < LP_COUNT(known); ++i) {
+  for (size_t i = 0; i < LP_COUNT(known); i++) {
     if (!lp_streq(name, known[i].name)) continue;
     fixed *self = lp_alloc(sizeof *self);
     *self = (fixed){{known[i].name, decide, learn, close_fixed}, known[i].choose, seed, 0};

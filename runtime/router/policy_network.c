@@ -34,7 +34,7 @@ typedef struct {
 
 /* A word sets two of the inputs; a constant input is the bias's. */
 static void encode(const char *keywords, double input[INPUTS]) {
-  for (int i = 0; i < INPUTS; ++i)
+  for (int i = 0; i < INPUTS; i++)
     input[i] = 0;
   for (lp_word word = lp_next_word(&keywords); word.size > 0; word = lp_next_word(&keywords)) {
     uint64_t hash = lp_hash_bytes(word.text, word.size, 0);
@@ -46,7 +46,7 @@ static void encode(const char *keywords, double input[INPUTS]) {
 static void forward(const network *self, const double *input, double *hidden, double *value) {
   cblas_dcopy(HIDDEN, self->weight + B1, 1, hidden, 1);
   cblas_dgemv(CblasRowMajor, CblasNoTrans, HIDDEN, INPUTS, 1, self->weight + W1, INPUTS, input, 1, 1, hidden, 1);
-  for (int i = 0; i < HIDDEN; ++i)
+  for (int i = 0; i < HIDDEN; i++)
     hidden[i] = fmax(hidden[i], 0);
   cblas_dcopy(LP_ROUTE_COUNT, self->weight + B2, 1, value, 1);
   cblas_dgemv(CblasRowMajor, CblasNoTrans, LP_ROUTE_COUNT, HIDDEN, 1, self->weight + W2, HIDDEN, hidden, 1, 1, value,
@@ -60,7 +60,7 @@ static void backward(const network *self, const outcome *of, double *gradient) {
   double error = value[of->route] - (of->reward - self->mean) / self->spread;
   cblas_daxpy(HIDDEN, error, hidden, 1, gradient + W2 + (int)of->route * HIDDEN, 1);
   gradient[B2 + (int)of->route] += error;
-  for (int i = 0; i < HIDDEN; ++i)
+  for (int i = 0; i < HIDDEN; i++)
     into[i] = hidden[i] > 0 ? error * self->weight[W2 + (int)of->route * HIDDEN + i] : 0;
   cblas_dger(CblasRowMajor, HIDDEN, INPUTS, 1, into, 1, of->input, 1, gradient + W1, INPUTS);
   cblas_daxpy(HIDDEN, 1, into, 1, gradient + B1, 1);
@@ -71,7 +71,7 @@ static void adam(network *self, const double *gradient) {
   const double rate = 0.01, beta1 = 0.9, beta2 = 0.999;
   double t = (double)++self->updates;
   double step = rate * sqrt(1 - pow(beta2, t)) / (1 - pow(beta1, t));
-  for (int i = 0; i < WEIGHTS; ++i) {
+  for (int i = 0; i < WEIGHTS; i++) {
     self->first_moment[i] += (1 - beta1) * (gradient[i] - self->first_moment[i]);
     self->second_moment[i] += (1 - beta2) * (gradient[i] * gradient[i] - self->second_moment[i]);
     self->weight[i] -= step * self->first_moment[i] / (sqrt(self->second_moment[i]) + 1e-8);
@@ -85,7 +85,7 @@ static void decide(lp_policy *policy, const lp_router_request *request, lp_decis
   forward(self, input, hidden, value);
   *out = (lp_decision){0};
   lp_route best = LP_ROUTE_COUNT;
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     if (lp_route_offered(request->offered, route) && (best == LP_ROUTE_COUNT || value[route] > value[best]))
       best = route;
   out->probability[best] = 1;
@@ -110,7 +110,7 @@ static void learn(lp_policy *policy, const lp_router_request *request, lp_route 
   slot->reward = reward;
   uint64_t kept = self->seen < MEMORY ? self->seen : MEMORY;
   double gradient[WEIGHTS] = {0};
-  for (uint64_t i = 0; i < BATCH; ++i)
+  for (uint64_t i = 0; i < BATCH; i++)
     backward(self, &self->memory[lp_random_bits(self->explorer.options.seed + 1, self->seen, i) % kept], gradient);
   cblas_dscal(WEIGHTS, 1 / (double)BATCH, gradient, 1);
   adam(self, gradient);
@@ -123,7 +123,7 @@ static void close_network(lp_policy *policy) {
 lp_policy *lp_policy_network(const lp_exploration *exploration) {
   network *self = lp_alloc(sizeof *self);
   *self = (network){.policy = {"dqn", decide, learn, close_network}, .explorer = {*exploration, 0}, .spread = 1};
-  for (int i = 0; i < WEIGHTS; ++i) { /* He's uniform initialisation; biases start at 0 */
+  for (int i = 0; i < WEIGHTS; i++) { /* He's uniform initialisation; biases start at 0 */
     double fan_in = i < B1 ? (double)INPUTS / 8 : i >= W2 && i < B2 ? (double)HIDDEN : 0;
     double bound = fan_in > 0 ? sqrt(6 / fan_in) : 0;
     self->weight[i] = bound * (2 * lp_random_uniform(exploration->seed, 1u << 20, (uint64_t)i) - 1) * 0.5;

@@ -14,7 +14,7 @@ static void decide(lp_policy *policy, const lp_router_request *request, lp_decis
   *out = (lp_decision){0};
   lp_route best = LP_ROUTE_COUNT;
   double most = 0;
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route) {
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++) {
     if (!lp_route_offered(request->offered, route)) continue;
     double value = 0; /* Q starts at 0 */
     (void)lp_replay_find(self->values, request->keywords, route, &value);

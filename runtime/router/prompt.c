@@ -9,7 +9,7 @@ static void put_offered(unsigned offered, lp_buf *out) {
       "split (one model across both)",
   };
   const char *between = "";
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route) {
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++) {
     if (!lp_route_offered(offered, route)) continue;
     lp_buf_printf(out, "%s%s", between, meanings[route]);
     between = ", ";
@@ -27,7 +27,7 @@ static void put_description(unsigned offered, lp_buf *out) {
 
 void lp_prompt_text(const lp_prompt *prompt, lp_buf *out) {
   put_description(prompt->offered, out);
-  for (size_t i = 0; i < prompt->count; ++i) {
+  for (size_t i = 0; i < prompt->count; i++) {
     const lp_experience *e = &prompt->examples[i];
     lp_buf_printf(out, "Keywords: %s\nDecision: %s\nReward: %.3f\nEvaluation: %s\n\n", e->keywords,
                   lp_route_name(e->route), e->reward, e->good ? "good" : "bad");

@@ -18,7 +18,7 @@ int32_t lp_prompt_route_token(lp_route route) {
 static int32_t route_token(const lp_experience *e, bool best_only) {
   int32_t level = 0;
   for (uint64_t seen = e->seen; seen > 1 && level < LP_PROMPT_LEVELS - 1; seen /= 2)
-    ++level;
+    level++;
   if (best_only) level += LP_PROMPT_LEVELS;
   return lp_prompt_route_token(e->route) + level * LP_ROUTE_COUNT;
 }
@@ -29,7 +29,7 @@ typedef struct {
 } symbols;
 
 static int32_t find_or_add(symbols *known, lp_word word) {
-  for (int32_t i = 0; i < known->count; ++i)
+  for (int32_t i = 0; i < known->count; i++)
     if (lp_word_equal(known->word[i], word)) return i + 1;
   known->word[known->count++] = word;
   return known->count;
@@ -37,12 +37,12 @@ static int32_t find_or_add(symbols *known, lp_word word) {
 
 /* Exactly SLOTS tokens. The last slot stands for the rest of the text where there are more words. */
 static size_t put_words(symbols *known, const char *keywords, int32_t *out) {
-  for (int slot = 0; slot < SLOTS; ++slot) {
+  for (int slot = 0; slot < SLOTS; slot++) {
     const char *rest = keywords;
     lp_word word = lp_next_word(&keywords);
     if (slot == SLOTS - 1 && word.size > 0) {
       while (*rest == ' ' || *rest == ',')
-        ++rest;
+        rest++;
       word = (lp_word){rest, strlen(rest)};
     }
     out[slot] = WORD0 + (word.size > 0 ? find_or_add(known, word) : 0);
@@ -57,11 +57,11 @@ static int compare_doubles(const void *a, const void *b) {
 
 /* The distinct rewards in rising order; returns how many. */
 static int sort_rewards(const lp_prompt *prompt, double *out) {
-  for (size_t i = 0; i < prompt->count; ++i)
+  for (size_t i = 0; i < prompt->count; i++)
     out[i] = prompt->examples[i].reward;
   qsort(out, prompt->count, sizeof *out, compare_doubles);
   int distinct = 0;
-  for (size_t i = 0; i < prompt->count; ++i)
+  for (size_t i = 0; i < prompt->count; i++)
     if (distinct == 0 || out[distinct - 1] < out[i]) out[distinct++] = out[i];
   return distinct;
 }
@@ -69,7 +69,7 @@ static int sort_rewards(const lp_prompt *prompt, double *out) {
 static int32_t rank_of(double reward, const double *sorted, int distinct) {
   int most = distinct > 1 ? distinct - 1 : 1, place = 0;
   while (place < distinct - 1 && sorted[place] < reward)
-    ++place;
+    place++;
   return (place * (LP_PROMPT_RANKS - 1) * 2 + most) / (2 * most);
 }
 
@@ -80,7 +80,7 @@ size_t lp_prompt_tokens(const lp_prompt *prompt, int32_t out[LP_PROMPT_TOKENS]) 
   int distinct = sort_rewards(prompt, sorted);
   size_t n = 0;
   out[n++] = BEGIN;
-  for (size_t i = 0; i < prompt->count; ++i) {
+  for (size_t i = 0; i < prompt->count; i++) {
     const lp_experience *e = &prompt->examples[i];
     n += put_words(&known, e->keywords, out + n);
     out[n++] = route_token(e, prompt->best_only);

@@ -29,7 +29,7 @@ struct lp_replay {
 
 bool lp_replay_mode_parse(const char *name, lp_replay_mode *out) {
   static const char *const names[] = {"ema", "reward", "strict", "latest"};
-  for (size_t i = 0; i < LP_COUNT(names); ++i) {
+  for (size_t i = 0; i < LP_COUNT(names); i++) {
     if (strcmp(name, names[i]) != 0) continue;
     *out = (lp_replay_mode)i;
     return true;
@@ -44,8 +44,8 @@ lp_replay *lp_replay_create(lp_replay_mode mode, double rate) {
 }
 
 void lp_replay_free(lp_replay *replay) {
-  if (replay == NULL) return;
-  for (size_t i = 0; i < lp_map_count(replay->kinds); ++i)
+  if (!replay) return;
+  for (size_t i = 0; i < lp_map_count(replay->kinds); i++)
     free(lp_map_value_at(replay->kinds, i));
   lp_map_free(replay->kinds);
   free(replay);
@@ -53,7 +53,7 @@ void lp_replay_free(lp_replay *replay) {
 
 static kind *find_or_make(lp_replay *replay, const char *keywords) {
   kind *found = lp_map_get(replay->kinds, keywords);
-  if (found != NULL) return found;
+  if (found) return found;
   found = lp_alloc(sizeof *found);
   *found = (kind){0};
   lp_map_put(replay->kinds, keywords, found);
@@ -69,7 +69,7 @@ static void average(lp_replay *replay, memory *into, const lp_experience *experi
 }
 
 static void replace(kind *of, const lp_experience *experience) {
-  for (lp_route i = 0; i < LP_ROUTE_COUNT; ++i)
+  for (lp_route i = 0; i < LP_ROUTE_COUNT; i++)
     of->of[i].count = 0;
   of->of[experience->route].count = 1;
   of->of[experience->route].reward = experience->reward;
@@ -77,14 +77,14 @@ static void replace(kind *of, const lp_experience *experience) {
 
 /* P3's second rule: only a greater reward takes the place of the one that is kept. */
 static bool is_beaten(const kind *of, double reward) {
-  for (lp_route i = 0; i < LP_ROUTE_COUNT; ++i)
+  for (lp_route i = 0; i < LP_ROUTE_COUNT; i++)
     if (of->of[i].count > 0 && of->of[i].reward >= reward) return false;
   return true;
 }
 
 static size_t count_kept(const kind *of) {
   size_t kept = 0;
-  for (lp_route i = 0; i < LP_ROUTE_COUNT; ++i)
+  for (lp_route i = 0; i < LP_ROUTE_COUNT; i++)
     kept += of->of[i].count > 0;
   return kept;
 }
@@ -93,7 +93,7 @@ bool lp_replay_add(lp_replay *replay, const lp_experience *experience) {
   if (replay->mode == LP_REPLAY_STRICT && !experience->good) return false;
   kind *of = find_or_make(replay, experience->keywords);
   size_t before = count_kept(of);
-  ++of->seen;
+  of->seen++;
   if (replay->mode == LP_REPLAY_EMA)
     average(replay, &of->of[experience->route], experience);
   else if (replay->mode == LP_REPLAY_LATEST || is_beaten(of, experience->reward))
@@ -112,7 +112,7 @@ size_t lp_replay_count(const lp_replay *replay) {
 
 bool lp_replay_find(const lp_replay *replay, const char *keywords, lp_route route, double *reward) {
   const kind *of = lp_map_get(replay->kinds, keywords);
-  if (of == NULL || of->of[route].count == 0) return false;
+  if (!of || of->of[route].count == 0) return false;
   *reward = of->of[route].reward;
   return true;
 }
@@ -137,7 +137,7 @@ static bool is_nearer(const candidate *a, const candidate *b) {
 static void keep_nearest(candidate *nearest, size_t *count, size_t most, candidate c) {
   if (*count == most && !is_nearer(&c, &nearest[most - 1])) return;
   size_t at = *count < most ? (*count)++ : most - 1;
-  for (; at > 0 && is_nearer(&c, &nearest[at - 1]); --at)
+  for (; at > 0 && is_nearer(&c, &nearest[at - 1]); at--)
     nearest[at] = nearest[at - 1];
   nearest[at] = c;
 }
@@ -159,13 +159,13 @@ size_t lp_replay_select(const lp_replay *replay, const char *keywords, size_t mo
   if (most == 0) return 0;
   candidate *nearest = lp_alloc(most * sizeof *nearest);
   size_t count = 0;
-  for (size_t i = 0; i < lp_map_count(replay->kinds); ++i) {
+  for (size_t i = 0; i < lp_map_count(replay->kinds); i++) {
     const kind *of = lp_map_value_at(replay->kinds, i);
     int shared = lp_words_shared(keywords, of->keywords);
-    for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
+    for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
       if (of->of[route].count > 0) keep_nearest(nearest, &count, most, (candidate){of, route, shared});
   }
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < count; i++) {
     const candidate *c = &nearest[count - 1 - i];
     const memory *m = &c->of->of[c->route];
     out[i] = (lp_experience){c->of->keywords, c->route, m->reward, m->good, rewards_behind(replay, c)};

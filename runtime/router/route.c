@@ -10,7 +10,7 @@ const char *lp_route_name(lp_route route) {
 }
 
 bool lp_route_parse(const char *name, lp_route *out) {
-  for (lp_route i = 0; i < LP_ROUTE_COUNT; ++i) {
+  for (lp_route i = 0; i < LP_ROUTE_COUNT; i++) {
     if (strcmp(name, names[i]) != 0) continue;
     *out = i;
     return true;

@@ -24,7 +24,7 @@ typedef struct {
 
 static lp_route most_probable(const double probability[LP_ROUTE_COUNT], unsigned offered) {
   lp_route best = LP_ROUTE_COUNT;
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     if (lp_route_offered(offered, route) && (best == LP_ROUTE_COUNT || probability[route] > probability[best]))
       best = route;
   return best;
@@ -96,7 +96,7 @@ static void close_router(lp_policy *policy) {
   router *self = (router *)policy;
   self->decider->close(self->decider);
   lp_replay_free(self->replay);
-  for (size_t i = 0; i < self->options.cache; ++i)
+  for (size_t i = 0; i < self->options.cache; i++)
     free(self->cache[i].prompt);
   free(self->cache);
   free(self);

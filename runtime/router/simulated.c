@@ -54,7 +54,7 @@ typedef struct {
 static lp_router_request request_of(const lp_sim_request *from, char keywords[128]) {
   const char *queue = lp_queue_keyword(from->wait_s[LP_AT_EDGE], from->delay_s[LP_AT_EDGE], from->delay_s[LP_AT_CLOUD]);
   (void)snprintf(keywords, 128, "%.64s%s%s%s", from->task_name, from->quality ? ", asks for quality" : "",
-                 queue != NULL ? ", " : "", queue != NULL ? queue : "");
+                 queue ? ", " : "", queue ? queue : "");
   lp_router_request request = {.keywords = keywords, .offered = 1u << LP_ROUTE_EDGE | 1u << LP_ROUTE_CLOUD};
   request.rule = from->quality ? LP_ROUTE_CLOUD : LP_ROUTE_EDGE;
   request.delay_s[LP_ROUTE_EDGE] = from->delay_s[LP_AT_EDGE];
@@ -90,7 +90,7 @@ static void release(void *state) {
 
 static lp_status open_policy(const entry *of, uint64_t seed, lp_policy **out, lp_diag *diag) {
   lp_policy_spec spec = *of->spec;
-  const char *chosen = spec.model != NULL ? spec.model : "lookup";
+  const char *chosen = spec.model ? spec.model : "lookup";
   spec.policy = of->is->policy;
   spec.model = of->is->model == EMBEDDED_MODEL ? "embedded" : chosen;
   spec.options = (lp_router_options){.replay = of->is->replay, .exploration = {.epsilon = 0.1, .seed = seed}};
@@ -124,9 +124,9 @@ static void append(lp_router_sim *sim, const learner *is) {
 /* Each model is opened once, so that what is wrong with it is told before anything runs. */
 static lp_status try_models(const lp_router_sim *sim, lp_diag *diag) {
   lp_status status = LP_OK;
-  for (size_t i = 0; status == LP_OK && i < LP_COUNT(learners); ++i) {
+  for (size_t i = 0; status == LP_OK && i < LP_COUNT(learners); i++) {
     lp_policy *tried = NULL;
-    if (sim->entries[i].is == NULL || learners[i].model == FIXED_MODEL || learners[i].replay != LP_REPLAY_EMA) continue;
+    if (!sim->entries[i].is || learners[i].model == FIXED_MODEL || learners[i].replay != LP_REPLAY_EMA) continue;
     status = open_policy(&sim->entries[i], 0, &tried, diag);
     if (status == LP_OK) tried->close(tried);
   }
@@ -137,10 +137,10 @@ lp_status lp_router_sim_open(const lp_policy_spec *spec, lp_router_sim **out, lp
   lp_router_sim *sim = lp_alloc(sizeof *sim);
   *sim = (lp_router_sim){.spec = *spec};
   sim->all = lp_alloc((lp_sim_plain_policies.count + LP_COUNT(learners)) * sizeof(lp_sim_policy *));
-  for (size_t i = 0; i < lp_sim_plain_policies.count; ++i)
+  for (size_t i = 0; i < lp_sim_plain_policies.count; i++)
     sim->all[sim->count++] = lp_sim_plain_policies.policy[i];
-  for (size_t i = 0; i < LP_COUNT(learners); ++i)
-    if (learners[i].model != EMBEDDED_MODEL || spec->embedded != NULL) append(sim, &learners[i]);
+  for (size_t i = 0; i < LP_COUNT(learners); i++)
+    if (learners[i].model != EMBEDDED_MODEL || spec->embedded) append(sim, &learners[i]);
   lp_status status = try_models(sim, diag);
   *out = status == LP_OK ? sim : NULL;
   if (status != LP_OK) lp_router_sim_close(sim);
@@ -152,7 +152,7 @@ lp_sim_policies lp_router_sim_policies(const lp_router_sim *sim) {
 }
 
 void lp_router_sim_close(lp_router_sim *sim) {
-  if (sim == NULL) return;
+  if (!sim) return;
   free(sim->all);
   free(sim);
 }

@@ -83,7 +83,7 @@ lp_status lp_store_open(const char *path, lp_store **out, lp_diag *diag) {
   /* With FULL a commit is on the disk before the call returns, and a crash of the machine loses nothing either. */
   if (status == LP_OK) status = execute(store, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL", diag);
   if (status == LP_OK) status = prepare_tables(store, diag);
-  for (int i = 0; status == LP_OK && i < STORE_STATEMENTS; ++i)
+  for (int i = 0; status == LP_OK && i < STORE_STATEMENTS; i++)
     if (sqlite3_prepare_v3(store->db, statements[i], -1, SQLITE_PREPARE_PERSISTENT, &store->statement[i], NULL) !=
         SQLITE_OK)
       status = fail(store, diag);
@@ -95,8 +95,8 @@ lp_status lp_store_open(const char *path, lp_store **out, lp_diag *diag) {
 }
 
 void lp_store_close(lp_store *store) {
-  if (store == NULL) return;
-  for (int i = 0; i < STORE_STATEMENTS; ++i)
+  if (!store) return;
+  for (int i = 0; i < STORE_STATEMENTS; i++)
     (void)sqlite3_finalize(store->statement[i]);
   (void)sqlite3_close(store->db);
   (void)pthread_mutex_destroy(&store->lock);
@@ -108,7 +108,7 @@ void lp_store_close(lp_store *store) {
 
 static const char *text_at(sqlite3_stmt *statement, int column) {
   const unsigned char *text = sqlite3_column_text(statement, column);
-  return text == NULL ? "" : (const char *)text;
+  return text ? (const char *)text : "";
 }
 
 /* The texts are SQLite's, until the next step. */
@@ -122,7 +122,7 @@ static lp_status read_row(const lp_store *store, sqlite3_stmt *statement, lp_sto
     return lp_error(diag, (lp_loc){.file = store->path}, "decision %lld is damaged", (long long)out->id);
   out->decision.source = (lp_decision_source)source;
   out->decision.propensity = sqlite3_column_double(statement, 6);
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     out->decision.probability[route] = sqlite3_column_double(statement, 7 + (int)route);
   (void)snprintf(out->decision.reason, sizeof out->decision.reason, "%s", text_at(statement, 10));
   out->has_outcome = sqlite3_column_type(statement, 11) != SQLITE_NULL;

@@ -28,7 +28,7 @@ static void bind_decision(sqlite3_stmt *statement, const lp_store_line *line) {
   bind_text(statement, 4, lp_route_name(decision->route));
   (void)sqlite3_bind_int(statement, 5, (int)decision->source);
   (void)sqlite3_bind_double(statement, 6, decision->propensity);
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     (void)sqlite3_bind_double(statement, 7 + (int)route, decision->probability[route]);
   bind_text(statement, 10, decision->reason);
 }
@@ -51,7 +51,7 @@ static void note_error(const lp_store *store, lp_store_line *line) {
 }
 
 static void write_line(lp_store *store, lp_store_line *line) {
-  if (line->request != NULL) {
+  if (line->request) {
     bind_decision(store->statement[STORE_DECISION], line);
     if (!run(store, STORE_DECISION)) note_error(store, line);
     line->id = sqlite3_last_insert_rowid(store->db);
@@ -72,17 +72,17 @@ static void write_line(lp_store *store, lp_store_line *line) {
 static void write_all(lp_store *store, lp_store_line *first) {
   (void)pthread_mutex_lock(&store->lock);
   bool begun = run(store, STORE_BEGIN), written = begun;
-  for (lp_store_line *line = first; begun && line != NULL; line = line->next)
+  for (lp_store_line *line = first; begun && line; line = line->next)
     write_line(store, line);
   if (begun) written = run(store, STORE_COMMIT);
-  for (lp_store_line *line = first; !written && line != NULL; line = line->next)
+  for (lp_store_line *line = first; !written && line; line = line->next)
     note_error(store, line);
   if (begun && !written) (void)run(store, STORE_ROLLBACK);
   (void)pthread_mutex_unlock(&store->lock);
 }
 
 static void append(lp_store *store, lp_store_line *line) {
-  if (store->first == NULL)
+  if (!store->first)
     store->first = line;
   else
     store->last->next = line;
@@ -105,7 +105,7 @@ static lp_status write_durably(lp_store *store, lp_store_line *line, lp_diag *di
     write_all(store, batch);
     (void)pthread_mutex_lock(&store->queue_lock);
     store->writing = false;
-    for (lp_store_line *next; batch != NULL; batch = next) {
+    for (lp_store_line *next; batch; batch = next) {
       next = batch->next; /* a line that is done may be gone at once */
       batch->done = true;
     }

@@ -14,11 +14,11 @@ typedef struct {
 static inline lp_word lp_next_word(const char **at) {
   const char *p = *at;
   while (*p == ' ' || *p == ',')
-    ++p;
+    p++;
   size_t size = strcspn(p, ",");
   *at = p + size;
   while (size > 0 && p[size - 1] == ' ')
-    --size;
+    size--;
   return (lp_word){p, size};
 }
 

@@ -7,7 +7,7 @@
 static char *dump(json_t *root) {
   char *text = json_dumps(root, JSON_COMPACT);
   json_decref(root);
-  return text != NULL ? text : lp_strdup("{}");
+  return text ? text : lp_strdup("{}");
 }
 
 const char *lp_answer_finish(const lp_usage *usage) {
@@ -54,7 +54,7 @@ char *lp_answer_chunk(const lp_completion *request, const char *id, const char *
   json_t *root = head(request, request->chat ? "chat.completion.chunk" : "text_completion", id, model);
   json_t *choice = json_pack("{s:i, s:s?}", "index", 0, "finish_reason", finish);
   if (request->chat)
-    json_object_set_new(choice, "delta", finish != NULL ? json_object() : delta(text, first));
+    json_object_set_new(choice, "delta", finish ? json_object() : delta(text, first));
   else
     json_object_set_new(choice, "text", json_string(text));
   json_object_set_new(root, "choices", json_pack("[o]", choice));
@@ -66,10 +66,10 @@ char *lp_answer_error(const char *type, const char *text) {
 }
 
 char *lp_answer_models(const lp_serve_config *config) {
-  const char *const names[] = {"auto", config->bundle != NULL ? "edge" : NULL, config->url != NULL ? "cloud" : NULL};
+  const char *const names[] = {"auto", config->bundle ? "edge" : NULL, config->url ? "cloud" : NULL};
   json_t *list = json_array();
-  for (size_t i = 0; i < LP_COUNT(names); ++i)
-    if (names[i] != NULL)
+  for (size_t i = 0; i < LP_COUNT(names); i++)
+    if (names[i])
       json_array_append_new(list, json_pack("{s:s, s:s, s:i, s:s}", "id", names[i], "object", "model", "created", 0,
                                             "owned_by", "llmpart"));
   return dump(json_pack("{s:s, s:o}", "object", "list", "data", list));

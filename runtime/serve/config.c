@@ -43,10 +43,10 @@ static const lp_yaml_field router_fields[] = {
 
 /* The value of the variable, where one is named. */
 static lp_status read_key(lp_yaml *yaml, const lp_yaml_node *node, const char *variable, const char **out) {
-  const char *value = variable == NULL ? NULL : getenv(variable);
-  if (variable != NULL && (value == NULL || value[0] == 0))
+  const char *value = variable ? getenv(variable) : NULL;
+  if (variable && (!value || value[0] == 0))
     return lp_error(yaml->diag, lp_yaml_loc(yaml, node), "'key_env': the environment has no '%s'", variable);
-  *out = value == NULL ? NULL : lp_arena_strdup(yaml->arena, value);
+  *out = value ? lp_arena_strdup(yaml->arena, value) : NULL;
   return LP_OK;
 }
 
@@ -67,7 +67,7 @@ static lp_status read_router(lp_yaml *yaml, serve_file *file) {
   if (!lp_streq(config->rule, "edge") && !lp_streq(config->rule, "cloud"))
     return lp_error(yaml->diag, lp_yaml_loc(yaml, file->router), "'rule' is '%s', neither edge nor cloud",
                     config->rule);
-  if (config->pool != NULL) config->pool = lp_yaml_beside(yaml, config->pool);
+  if (config->pool) config->pool = lp_yaml_beside(yaml, config->pool);
   return LP_OK;
 }
 
@@ -76,14 +76,14 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
   serve_file file = {.config = *config};
   LP_TRY(lp_yaml_fields(yaml, root, "the server", top_fields, LP_COUNT(top_fields), &file));
   LP_TRY(read_key(yaml, root, file.key_env, &file.config.key));
-  if (file.edge == NULL && file.cloud == NULL)
+  if (!file.edge && !file.cloud)
     return lp_error(yaml->diag, lp_yaml_loc(yaml, root), "the server wants 'edge', 'cloud' or both");
-  if (file.edge != NULL) {
+  if (file.edge) {
     LP_TRY(lp_yaml_fields(yaml, file.edge, "'edge'", edge_fields, LP_COUNT(edge_fields), &file));
     file.config.bundle = lp_yaml_beside(yaml, file.config.bundle);
   }
-  if (file.cloud != NULL) LP_TRY(read_cloud(yaml, &file));
-  if (file.router != NULL) LP_TRY(read_router(yaml, &file));
+  if (file.cloud) LP_TRY(read_cloud(yaml, &file));
+  if (file.router) LP_TRY(read_router(yaml, &file));
   *config = file.config;
   return LP_OK;
 }
@@ -107,7 +107,7 @@ lp_status lp_serve_config_load(const char *path, lp_serve_config **out, lp_diag 
 }
 
 void lp_serve_config_free(lp_serve_config *config) {
-  if (config == NULL) return;
+  if (!config) return;
   lp_arena_free(config->arena);
   free(config);
 }

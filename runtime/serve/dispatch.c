@@ -17,8 +17,8 @@ struct lp_dispatcher {
 
 unsigned lp_dispatcher_offered(const lp_dispatcher *self) {
   unsigned routes = 0;
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
-    if (self->place[route] != NULL) routes |= 1u << route;
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
+    if (self->place[route]) routes |= 1u << route;
   return routes;
 }
 
@@ -31,11 +31,11 @@ static void learn(void *user, const lp_stored *stored) {
 static lp_status open_router(lp_dispatcher *self, lp_diag *diag) {
   lp_policy_spec spec = self->config->policy;
   int64_t before = 0;
-  if (self->config->pool != NULL) LP_TRY(lp_store_open(self->config->pool, &self->store, diag));
-  if (self->store != NULL) LP_TRY(lp_store_count(self->store, &before, diag));
+  if (self->config->pool) LP_TRY(lp_store_open(self->config->pool, &self->store, diag));
+  if (self->store) LP_TRY(lp_store_count(self->store, &before, diag));
   spec.options.exploration.seed = (uint64_t)before;
   LP_TRY(lp_policy_open(&spec, &self->policy, diag));
-  return self->store == NULL ? LP_OK : lp_store_each(self->store, 0, learn, self->policy, diag);
+  return self->store ? lp_store_each(self->store, 0, learn, self->policy, diag) : LP_OK;
 }
 
 lp_status lp_dispatcher_open(const lp_serve_config *config, lp_dispatcher **out, lp_diag *diag) {
@@ -44,8 +44,8 @@ lp_status lp_dispatcher_open(const lp_serve_config *config, lp_dispatcher **out,
   (void)pthread_mutex_init(&self->lock, NULL);
   (void)pthread_mutex_init(&self->metrics.lock, NULL);
   lp_status status = LP_OK;
-  if (config->bundle != NULL) status = lp_place_bundle(config, &self->place[LP_ROUTE_EDGE], diag);
-  if (status == LP_OK && config->url != NULL) status = lp_place_api(config, &self->place[LP_ROUTE_CLOUD], diag);
+  if (config->bundle) status = lp_place_bundle(config, &self->place[LP_ROUTE_EDGE], diag);
+  if (status == LP_OK && config->url) status = lp_place_api(config, &self->place[LP_ROUTE_CLOUD], diag);
   if (status == LP_OK) status = open_router(self, diag);
   if (status == LP_OK)
     *out = self;
@@ -55,9 +55,9 @@ lp_status lp_dispatcher_open(const lp_serve_config *config, lp_dispatcher **out,
 }
 
 void lp_dispatcher_close(lp_dispatcher *self) {
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
-    if (self->place[route] != NULL) self->place[route]->close(self->place[route]);
-  if (self->policy != NULL) self->policy->close(self->policy);
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
+    if (self->place[route]) self->place[route]->close(self->place[route]);
+  if (self->policy) self->policy->close(self->policy);
   lp_store_close(self->store);
   (void)pthread_mutex_destroy(&self->lock);
   (void)pthread_mutex_destroy(&self->metrics.lock);
@@ -77,7 +77,7 @@ lp_status lp_dispatcher_decide(lp_dispatcher *self, lp_router_request *request, 
   (void)pthread_mutex_lock(&self->lock);
   self->policy->decide(self->policy, request, decision);
   (void)pthread_mutex_unlock(&self->lock);
-  return self->store != NULL ? lp_store_decision(self->store, request, decision, id, diag) : LP_OK;
+  return self->store ? lp_store_decision(self->store, request, decision, id, diag) : LP_OK;
 }
 
 static void learn_of(lp_dispatcher *self, const lp_router_request *request, lp_route route, double reward, bool good) {
@@ -87,8 +87,7 @@ static void learn_of(lp_dispatcher *self, const lp_router_request *request, lp_r
 }
 
 lp_status lp_dispatcher_stored(lp_dispatcher *self, int64_t id, lp_arena *arena, lp_stored *out, lp_diag *diag) {
-  if (self->store == NULL)
-    return lp_error_as(LP_USAGE, diag, (lp_loc){0}, "no decision is kept: the server has no pool");
+  if (!self->store) return lp_error_as(LP_USAGE, diag, (lp_loc){0}, "no decision is kept: the server has no pool");
   return lp_store_get(self->store, id, arena, out, diag) == LP_OK ? LP_OK : LP_USAGE;
 }
 
@@ -179,8 +178,7 @@ lp_status lp_dispatch(lp_dispatcher *self, const lp_completion *asked, const vol
     *route = other_of(*route);
     status = ask(self, *route, asked, stop, &to, usage, diag);
   } else if (status != LP_OK) {
-    status =
-        lp_error_as(status, diag, (lp_loc){0}, "%s: %s", lp_route_name(*route), why != NULL ? why->text : "no answer");
+    status = lp_error_as(status, diag, (lp_loc){0}, "%s: %s", lp_route_name(*route), why ? why->text : "no answer");
   }
   lp_diag_free(first);
   lp_metrics_end(&self->metrics, *route, usage, status == LP_OK, *route != decision.route,

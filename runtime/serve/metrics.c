@@ -3,16 +3,16 @@
 
 void lp_metrics_begin(lp_metrics *metrics) {
   (void)pthread_mutex_lock(&metrics->lock);
-  ++metrics->in_flight;
+  metrics->in_flight++;
   (void)pthread_mutex_unlock(&metrics->lock);
 }
 
 void lp_metrics_end(lp_metrics *metrics, lp_route route, const lp_usage *usage, bool good, bool fell_back,
                     double seconds) {
   (void)pthread_mutex_lock(&metrics->lock);
-  --metrics->in_flight;
+  metrics->in_flight--;
   metrics->fallbacks += fell_back;
-  ++metrics->answers[route][good];
+  metrics->answers[route][good]++;
   metrics->seconds[route] += seconds;
   if (good) {
     metrics->tokens[route] += (uint64_t)usage->tokens;
@@ -27,22 +27,22 @@ static void head(lp_buf *out, const char *name, const char *type, const char *he
 
 static void counts(lp_buf *out, const char *name, const char *help, const uint64_t of[LP_ROUTE_COUNT]) {
   head(out, name, "counter", help);
-  for (lp_route route = 0; route < LP_ROUTE_SPLIT; ++route)
+  for (lp_route route = 0; route < LP_ROUTE_SPLIT; route++)
     lp_buf_printf(out, "llmpart_%s{route=\"%s\"} %" PRIu64 "\n", name, lp_route_name(route), of[route]);
 }
 
 void lp_metrics_print(lp_metrics *metrics, lp_buf *out) {
   (void)pthread_mutex_lock(&metrics->lock);
   head(out, "requests_total", "counter", "Requests that ended, by who answered last and how.");
-  for (lp_route route = 0; route < LP_ROUTE_SPLIT; ++route)
-    for (int good = 0; good < 2; ++good)
+  for (lp_route route = 0; route < LP_ROUTE_SPLIT; route++)
+    for (int good = 0; good < 2; good++)
       lp_buf_printf(out, "llmpart_requests_total{route=\"%s\",outcome=\"%s\"} %" PRIu64 "\n", lp_route_name(route),
                     good ? "answered" : "failed", metrics->answers[route][good]);
   counts(out, "generated_tokens_total", "Tokens of answers (pieces of text, where the place does not count).",
          metrics->tokens);
   counts(out, "prompt_tokens_total", "Tokens of prompts, where they are known.", metrics->prompt_tokens);
   head(out, "request_seconds", "summary", "Time from a request to the end of its answer.");
-  for (lp_route route = 0; route < LP_ROUTE_SPLIT; ++route)
+  for (lp_route route = 0; route < LP_ROUTE_SPLIT; route++)
     lp_buf_printf(out,
                   "llmpart_request_seconds_sum{route=\"%s\"} %.9g\nllmpart_request_seconds_count{route=\"%s\"} %" PRIu64
                   "\n",

@@ -36,13 +36,12 @@ static bool take_event(stream *s, const char *data) {
   const char *text = json_string_value(json_object_get(json_object_get(choice, "delta"), "content"));
   const char *failed = json_string_value(json_object_get(json_object_get(root, "error"), "message"));
   const char *finish = json_string_value(json_object_get(choice, "finish_reason"));
-  if (text == NULL) text = json_string_value(json_object_get(choice, "text"));
+  if (!text) text = json_string_value(json_object_get(choice, "text"));
   bool more = true;
-  if (root == NULL || failed != NULL)
-    (void)snprintf(s->error, sizeof s->error, "%.150s", failed != NULL ? failed : "an event is not JSON");
-  if (finish != NULL) s->usage->cut = strcmp(finish, "length") == 0;
-  if (text != NULL && text[0] != 0) {
-    ++s->usage->tokens;
+  if (!root || failed) (void)snprintf(s->error, sizeof s->error, "%.150s", failed ? failed : "an event is not JSON");
+  if (finish) s->usage->cut = strcmp(finish, "length") == 0;
+  if (text && text[0] != 0) {
+    s->usage->tokens++;
     more = s->sink(s->user, text);
     s->aborted = !more;
   }
@@ -54,7 +53,7 @@ static size_t receive(char *data, size_t size, size_t count, void *user) {
   stream *s = user;
   long http = 0;
   (void)lp_curl_library_get()->easy_getinfo(s->curl, CURLINFO_RESPONSE_CODE, &http);
-  for (size_t i = 0; i < size * count; ++i) {
+  for (size_t i = 0; i < size * count; i++) {
     if (data[i] != '\n' && s->line.size < MOST_LINE) lp_buf_append(&s->line, &data[i], 1);
     if (data[i] != '\n' || http != 200) continue; /* of an error the body is kept as it is */
     if (s->line.size > 0 && s->line.data[s->line.size - 1] == '\r') s->line.data[--s->line.size] = 0;
@@ -73,7 +72,7 @@ static int watch(void *user, curl_off_t total, curl_off_t now, curl_off_t up_tot
 
 static struct curl_slist *headers_of(const lp_serve_config *config) {
   struct curl_slist *headers = lp_curl_library_get()->slist_append(NULL, "Content-Type: application/json");
-  if (config->cloud_key == NULL) return headers;
+  if (!config->cloud_key) return headers;
   lp_buf line = {0};
   lp_buf_printf(&line, "Authorization: Bearer %s", config->cloud_key);
   headers = lp_curl_library_get()->slist_append(headers, line.data);
@@ -113,7 +112,7 @@ static lp_status complete(lp_place_server *place, const lp_completion *request, 
   api_place *self = (api_place *)place;
   *usage = (lp_usage){.prompt_tokens = -1};
   stream s = {.sink = sink, .user = user, .stop = stop, .usage = usage, .curl = lp_curl_library_get()->easy_init()};
-  if (s.curl == NULL) return lp_error(diag, (lp_loc){.file = self->config->url}, "libcurl does not start");
+  if (!s.curl) return lp_error(diag, (lp_loc){.file = self->config->url}, "libcurl does not start");
   char error[CURL_ERROR_SIZE] = "", *body = body_of(self, request);
   struct curl_slist *headers = headers_of(self->config);
   lp_buf url = {0};
@@ -149,7 +148,7 @@ static void close_api(lp_place_server *place) {
 }
 
 lp_status lp_place_api(const lp_serve_config *config, lp_place_server **out, lp_diag *diag) {
-  if (lp_curl_library_get() == NULL) return lp_error(diag, (lp_loc){.file = config->url}, "libcurl.so.4 is not there");
+  if (!lp_curl_library_get()) return lp_error(diag, (lp_loc){.file = config->url}, "libcurl.so.4 is not there");
   api_place *self = lp_alloc(sizeof *self);
   *self = (api_place){.place = {complete, close_api}, .config = config};
   *out = &self->place;

@@ -104,7 +104,7 @@ static lp_status complete(lp_place_server *place, const lp_completion *request, 
 
 static void close_bundle(lp_place_server *place) {
   bundle_place *self = (bundle_place *)place;
-  if (self->bundle != NULL) lp_bundle_free(self->bundle);
+  if (self->bundle) lp_bundle_free(self->bundle);
   lp_worker_stop(&self->worker);
   (void)pthread_mutex_destroy(&self->turn);
   free(self);
@@ -113,7 +113,7 @@ static void close_bundle(lp_place_server *place) {
 static lp_status open_bundle(bundle_place *self, const char *path, lp_diag *diag) {
   lp_bundle_options load = {.load = LP_LOAD_DEVICE};
   LP_TRY(lp_bundle_load(path, &load, &self->bundle, diag));
-  if (lp_bundle_tokenizer(self->bundle) == NULL)
+  if (!lp_bundle_tokenizer(self->bundle))
     return lp_error(diag, (lp_loc){.file = path}, "the bundle has no tokenizer; compile it with --tokenizer=FILE");
   if (!lp_bundle_is_split(self->bundle)) return LP_OK;
   LP_TRY(lp_worker_spawn(NULL, path, self->threads, &self->worker, diag));

@@ -14,7 +14,7 @@ static lp_status wrong(lp_diag *diag, const char *text) {
 
 static json_t *describe(int64_t id, const lp_router_request *request, const lp_decision *decision) {
   json_t *probability = json_object();
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
     if (lp_route_offered(request->offered, route))
       json_object_set_new(probability, lp_route_name(route), json_real(decision->probability[route]));
   return json_pack("{s:I, s:s, s:s, s:s, s:f, s:o}", "id", (json_int_t)id, "keywords", request->keywords, "route",
@@ -34,10 +34,10 @@ static lp_status read_offered(const json_t *body, unsigned *offered, lp_diag *di
   unsigned given = 0;
   size_t index;
   lp_route route;
-  if (list == NULL) return LP_OK;
+  if (!list) return LP_OK;
   json_array_foreach(list, index, name) {
     const char *text = json_string_value(name);
-    if (text == NULL || !lp_route_parse(text, &route) || !lp_route_offered(*offered, route))
+    if (!text || !lp_route_parse(text, &route) || !lp_route_offered(*offered, route))
       return wrong(diag, "'offered' must be a list of places that the server has");
     given |= 1u << route;
   }
@@ -51,7 +51,7 @@ static lp_status decide(lp_dispatcher *self, const json_t *body, char **out, lp_
                                .offered = lp_dispatcher_offered(self)};
   lp_decision decision;
   int64_t id = 0;
-  if (request.keywords == NULL) return wrong(diag, "'keywords' must be text");
+  if (!request.keywords) return wrong(diag, "'keywords' must be text");
   LP_TRY(read_offered(body, &request.offered, diag));
   LP_TRY(lp_dispatcher_decide(self, &request, &decision, &id, diag));
   *out = dump(describe(id, &request, &decision));
@@ -63,7 +63,7 @@ static lp_status note_outcome(lp_dispatcher *self, const json_t *body, char **ou
                *good = json_object_get(body, "good");
   if (!json_is_integer(id) || json_integer_value(id) < 1) return wrong(diag, "'id' must be a decision's number");
   if (!json_is_number(reward)) return wrong(diag, "'reward' must be a number of seconds");
-  if (good != NULL && !json_is_boolean(good)) return wrong(diag, "'good' must be true or false");
+  if (good && !json_is_boolean(good)) return wrong(diag, "'good' must be true or false");
   LP_TRY(lp_dispatcher_outcome(self, json_integer_value(id), json_number_value(reward), !json_is_false(good), diag));
   *out = dump(json_pack("{s:I}", "id", json_integer_value(id)));
   return LP_OK;

@@ -100,7 +100,7 @@ static void make_answer(answer *a) {
     a->status = LP_FAILED;
     (void)snprintf(a->error, sizeof a->error, "the server ends");
   } else if (a->status != LP_OK) {
-    (void)snprintf(a->error, sizeof a->error, "%s", why != NULL ? why->text : "no answer");
+    (void)snprintf(a->error, sizeof a->error, "%s", why ? why->text : "no answer");
   }
   lp_diag_free(diag);
 }
@@ -131,7 +131,7 @@ static void *stream_answer(void *user) {
   while (is_mine && !a->seen)
     (void)pthread_cond_wait(&of->changed, &of->lock);
   a->ended = true;
-  --of->answers;
+  of->answers--;
   (void)pthread_cond_broadcast(&of->changed);
   (void)pthread_mutex_unlock(&of->lock);
   if (is_mine) answer_free(a);
@@ -143,7 +143,7 @@ static void *stream_answer(void *user) {
 /* Takes `response`. */
 static enum MHD_Result queue(struct MHD_Connection *connection, unsigned status, const char *type,
                              struct MHD_Response *response) {
-  if (response == NULL) return MHD_NO;
+  if (!response) return MHD_NO;
   (void)http->add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
   enum MHD_Result result = http->queue_response(connection, status, response);
   http->destroy_response(response);
@@ -178,7 +178,7 @@ static enum MHD_Result answer_whole(struct MHD_Connection *connection, answer *a
   if (a->status != LP_OK) return reply_failure(connection, a);
   char *json = lp_answer_whole(&a->request, a->id, lp_route_name(a->route), lp_buf_text(&a->text), &a->usage);
   struct MHD_Response *response = http->create_response_from_buffer(strlen(json), json, MHD_RESPMEM_MUST_FREE);
-  if (response != NULL) add_route(response, a);
+  if (response) add_route(response, a);
   return queue(connection, MHD_HTTP_OK, "application/json", response);
 }
 
@@ -189,13 +189,13 @@ static bool begin_stream(answer *a, int *reads) {
   a->pipe = ends[1];
   *reads = ends[0];
   (void)pthread_mutex_lock(&a->server->lock);
-  ++a->server->answers;
+  a->server->answers++;
   (void)pthread_mutex_unlock(&a->server->lock);
   if (pthread_create(&thread, NULL, stream_answer, a) == 0) return pthread_detach(thread) == 0;
   (void)close(ends[0]);
   (void)close(ends[1]);
   (void)pthread_mutex_lock(&a->server->lock);
-  --a->server->answers;
+  a->server->answers--;
   (void)pthread_mutex_unlock(&a->server->lock);
   return false;
 }
@@ -222,7 +222,7 @@ static enum MHD_Result answer_stream(struct MHD_Connection *connection, answer *
     return reply_failure(connection, a);
   }
   struct MHD_Response *response = http->create_response_from_pipe(reads);
-  if (response == NULL) {
+  if (!response) {
     (void)close(reads); /* so that who writes is not held up */
     return MHD_NO;
   }
@@ -237,12 +237,12 @@ static enum MHD_Result answer_stream(struct MHD_Connection *connection, answer *
 /* Takes as long for a wrong key as for the right one. */
 static bool is_allowed(struct MHD_Connection *connection, const char *key) {
   const char *given = http->lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
-  if (key == NULL) return true;
-  if (given == NULL || !lp_has_prefix(given, "Bearer ")) return false;
+  if (!key) return true;
+  if (!given || !lp_has_prefix(given, "Bearer ")) return false;
   given += 7;
   size_t size = strlen(given), wanted = strlen(key);
   unsigned differs = size != wanted;
-  for (size_t i = 0; i < size; ++i)
+  for (size_t i = 0; i < size; i++)
     differs |= (unsigned)(given[i] ^ key[i % wanted]);
   return differs == 0;
 }
@@ -357,10 +357,10 @@ static const path paths[] = {{"/v1/completions", "POST", false, complete_text},
 static enum MHD_Result dispatch(struct MHD_Connection *connection, const char *url, const char *method, answer *a,
                                 bool *taken) {
   const path *found = NULL;
-  for (size_t i = 0; i < LP_COUNT(paths) && found == NULL; ++i)
+  for (size_t i = 0; i < LP_COUNT(paths) && !found; i++)
     if (lp_has_suffix(paths[i].url, "/") ? lp_has_prefix(url, paths[i].url) : lp_streq(url, paths[i].url))
       found = &paths[i];
-  if (found == NULL) return reply_error(connection, MHD_HTTP_NOT_FOUND, "there is no such path");
+  if (!found) return reply_error(connection, MHD_HTTP_NOT_FOUND, "there is no such path");
   if (!lp_streq(method, found->method))
     return reply_error(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
                        lp_streq(found->method, "POST") ? "wanted POST" : "wanted GET");
@@ -374,7 +374,7 @@ static answer *answer_create(server *of) {
   answer *a = lp_alloc(sizeof *a);
   *a = (answer){.server = of, .pipe = -1};
   (void)pthread_mutex_lock(&of->lock);
-  (void)snprintf(a->id, sizeof a->id, "%" PRIu64, ++of->count);
+  (void)snprintf(a->id, sizeof a->id, "%" PRIu64, of->count++);
   (void)pthread_mutex_unlock(&of->lock);
   return a;
 }
@@ -385,7 +385,7 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *connection, con
   server *of = user;
   answer *a = *context;
   (void)version;
-  if (a == NULL) {
+  if (!a) {
     *context = answer_create(of);
     return MHD_YES;
   }
@@ -404,7 +404,7 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *connection, con
 static void forget(void *user, struct MHD_Connection *connection, void **context,
                    enum MHD_RequestTerminationCode code) {
   (void)user, (void)connection, (void)code;
-  if (*context != NULL) answer_free(*context);
+  if (*context) answer_free(*context);
   *context = NULL;
 }
 
@@ -419,7 +419,7 @@ static lp_status find_address(const lp_serve_config *config, struct sockaddr_in 
   const char *name = lp_streq(*host, "localhost") ? "127.0.0.1" : *host;
   if (status != LP_OK || inet_pton(AF_INET, name, &out->sin_addr) != 1)
     return lp_error(diag, (lp_loc){0}, "'%s' is no address: wanted an IPv4 HOST:PORT", config->listen);
-  if (!lp_address_is_loopback(*host) && config->key == NULL)
+  if (!lp_address_is_loopback(*host) && !config->key)
     return lp_error(diag, (lp_loc){0}, "'%s' is off loopback: that wants a key, 'key_env'", config->listen);
   return LP_OK;
 }
@@ -450,14 +450,14 @@ static lp_status serve(server *of, const volatile int *stop, lp_serve_ready *rea
   lp_status status = find_address(of->config, &address, &host, diag);
   if (status == LP_OK) status = lp_dispatcher_open(of->config, &of->dispatcher, diag);
   struct MHD_Daemon *daemon = status == LP_OK ? start(of, &address) : NULL;
-  if (status == LP_OK && daemon == NULL)
+  if (status == LP_OK && !daemon)
     status = lp_error(diag, (lp_loc){0}, "cannot listen on %s: %s", of->config->listen, strerror(errno));
   if (status == LP_OK) {
     ready(user, host, http->get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT)->port);
     wait_for_end(of, daemon, stop);
     http->stop_daemon(daemon);
   }
-  if (of->dispatcher != NULL) lp_dispatcher_close(of->dispatcher);
+  if (of->dispatcher) lp_dispatcher_close(of->dispatcher);
   free(host);
   return status;
 }
@@ -465,7 +465,7 @@ static lp_status serve(server *of, const volatile int *stop, lp_serve_ready *rea
 lp_status lp_serve(const lp_serve_config *config, const volatile int *stop, lp_serve_ready *ready, void *user,
                    lp_diag *diag) {
   http = lp_http_library_get();
-  if (http == NULL) {
+  if (!http) {
     lp_status absent = lp_error(diag, (lp_loc){0}, "there is no libmicrohttpd.so.12 to serve with");
     lp_note(diag, (lp_loc){0}, "install it (Debian: libmicrohttpd12)");
     return absent;

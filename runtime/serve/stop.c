@@ -15,19 +15,19 @@ static bool hand_on(lp_stopper *self, size_t size) {
 /* Where the first stop sequence begins; -1: there is none. */
 static ptrdiff_t find_stop(const lp_stopper *self) {
   const char *first = NULL;
-  for (size_t i = 0; i < self->request->stop_count; ++i) {
+  for (size_t i = 0; i < self->request->stop_count; i++) {
     const char *at = strstr(self->held.data, self->request->stop[i]);
-    if (at != NULL && (first == NULL || at < first)) first = at;
+    if (at && (!first || at < first)) first = at;
   }
-  return first == NULL ? -1 : first - self->held.data;
+  return first ? first - self->held.data : -1;
 }
 
 /* Bytes at the end that a stop sequence begins with. */
 static size_t open_end(const lp_stopper *self) {
   size_t most = 0;
-  for (size_t i = 0; i < self->request->stop_count; ++i) {
+  for (size_t i = 0; i < self->request->stop_count; i++) {
     size_t length = strlen(self->request->stop[i]);
-    for (size_t n = length - 1; n > most; --n)
+    for (size_t n = length - 1; n > most; n--)
       if (n <= self->held.size && memcmp(self->held.data + self->held.size - n, self->request->stop[i], n) == 0)
         most = n;
   }

@@ -18,10 +18,10 @@ static int compare_added(const void *a, const void *b) {
 void lp_added_complete(lp_added_set *set) {
   char *why = NULL;
   if (set->list.count > 1) qsort(set->list.data, set->list.count, sizeof *set->list.data, compare_added);
-  for (size_t i = 0; i < set->list.count; ++i)
+  for (size_t i = 0; i < set->list.count; i++)
     set->starts[(uint8_t)set->list.data[i].text[0]] = true;
   set->word = lp_pattern_create(WORD, sizeof WORD - 1, false, &why);
-  assert(set->word != NULL);
+  assert(set->word);
 }
 
 void lp_added_free(lp_added_set *set) {
@@ -45,12 +45,12 @@ static size_t lower_bound(const lp_added *data, size_t low, size_t high, size_t 
 static const lp_added *longest_at(const lp_added_set *set, const char *text, size_t size) {
   const lp_added *data = set->list.data, *found = NULL;
   size_t low = 0, high = set->list.count;
-  for (size_t depth = 0; low < high; ++depth) {
+  for (size_t depth = 0; low < high; depth++) {
     /* Tokens that end here sort first; equal texts were made by the normalizer, and the first id wins. */
     if (data[low].size == depth) {
       if (depth > 0) found = &data[low];
       while (low < high && data[low].size == depth)
-        ++low;
+        low++;
     }
     if (depth == size || low == high) break;
     unsigned byte = (uint8_t)text[depth];
@@ -64,7 +64,7 @@ static uint32_t code_before(const char *text, size_t at, size_t *start) {
   size_t bad;
   *start = at - 1;
   while (*start > 0 && ((uint8_t)text[*start] & 0xC0) == 0x80)
-    --*start;
+    (*start)--;
   return lp_utf8_read(text + *start, lp_utf8_length(text + *start, at - *start, &bad));
 }
 
@@ -102,8 +102,8 @@ static void split_piece(const lp_added_set *set, lp_work *work, lp_piece piece) 
   size_t size = piece.size, done = 0, at = 0;
   while (at < size) {
     const lp_added *token = set->starts[(uint8_t)text[at]] ? longest_at(set, text + at, size - at) : NULL;
-    if (token == NULL) {
-      ++at;
+    if (!token) {
+      at++;
       continue;
     }
     size_t start = at, end = at + token->size, next;
@@ -124,7 +124,7 @@ static void split_piece(const lp_added_set *set, lp_work *work, lp_piece piece) 
 void lp_added_split(const lp_added_set *set, lp_work *work) {
   if (set->list.count == 0) return;
   lp_work_begin(work);
-  for (size_t i = 0; i < work->now.list.count; ++i) {
+  for (size_t i = 0; i < work->now.list.count; i++) {
     lp_piece piece = work->now.list.data[i];
     if (piece.token >= 0)
       lp_vec_push(&work->next.list, piece);

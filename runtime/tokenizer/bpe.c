@@ -40,7 +40,7 @@ const char *lp_vocab_text(const lp_vocab *vocab, int32_t id, size_t *size) {
 }
 
 const char *lp_vocab_spelling(const lp_vocab *vocab, int32_t id, size_t *size) {
-  if (lp_vocab_text(vocab, id, size) == NULL) return NULL;
+  if (!lp_vocab_text(vocab, id, size)) return NULL;
   *size = vocab->tokens.data[id].spelling_size;
   return vocab->text.data + vocab->tokens.data[id].spelling;
 }
@@ -69,7 +69,7 @@ static size_t table_size(size_t count) {
 static void index_single_characters(lp_vocab *vocab) {
   vocab->low = lp_alloc(0x200 * sizeof *vocab->low);
   lp_buf text = {0};
-  for (uint32_t code = 0; code < 0x200; ++code) {
+  for (uint32_t code = 0; code < 0x200; code++) {
     lp_buf_clear(&text);
     lp_utf8_write(code, &text);
     vocab->low[code] = lp_vocab_find(vocab, text.data, text.size);
@@ -82,7 +82,7 @@ int32_t lp_vocab_index(lp_vocab *vocab) {
   vocab->slot_count = table_size(vocab->tokens.count);
   vocab->slots = lp_alloc(vocab->slot_count * sizeof *vocab->slots);
   memset(vocab->slots, 0xFF, vocab->slot_count * sizeof *vocab->slots);
-  for (size_t id = 0; id < vocab->tokens.count; ++id) {
+  for (size_t id = 0; id < vocab->tokens.count; id++) {
     const lp_token *token = &vocab->tokens.data[id];
     if (!token->known || !token->in_model) continue;
     size_t slot = find_slot(vocab, vocab->text.data + token->offset, token->size);
@@ -90,7 +90,7 @@ int32_t lp_vocab_index(lp_vocab *vocab) {
     vocab->slots[slot] = (int32_t)id;
   }
   index_single_characters(vocab);
-  for (unsigned byte = 0; byte < 256; ++byte) {
+  for (unsigned byte = 0; byte < 256; byte++) {
     char name[8];
     snprintf(name, sizeof name, "<0x%02X>", byte);
     vocab->byte_token[byte] = lp_vocab_find(vocab, name, 6);
@@ -103,7 +103,7 @@ int32_t lp_vocab_index(lp_vocab *vocab) {
 void lp_vocab_reserve_merges(lp_vocab *vocab, size_t count) {
   vocab->merge_slots = table_size(count);
   vocab->merges = lp_alloc(vocab->merge_slots * sizeof *vocab->merges);
-  for (size_t i = 0; i < vocab->merge_slots; ++i)
+  for (size_t i = 0; i < vocab->merge_slots; i++)
     vocab->merges[i].merged = -1;
 }
 
@@ -149,7 +149,7 @@ lp_bpe_scratch *lp_bpe_scratch_create(void) {
 }
 
 void lp_bpe_scratch_free(lp_bpe_scratch *scratch) {
-  if (scratch == NULL) return;
+  if (!scratch) return;
   lp_vec_free(&scratch->symbols);
   lp_vec_free(&scratch->heap);
   lp_buf_free(&scratch->text);
@@ -174,7 +174,7 @@ static candidate heap_pop(lp_bpe_scratch *s) {
   for (;;) {
     size_t child = at * 2 + 1;
     if (child >= count) break;
-    if (child + 1 < count && before(heap[child + 1], heap[child])) ++child;
+    if (child + 1 < count && before(heap[child + 1], heap[child])) child++;
     if (!before(heap[child], item)) break;
     heap[at] = heap[child];
     at = child;
@@ -193,7 +193,7 @@ static void add_candidate(const lp_vocab *vocab, lp_bpe_scratch *s, int32_t at) 
   if (at < 0 || s->symbols.data[at].next < 0) return;
   const symbol *left = &s->symbols.data[at];
   const lp_merge *merge = lp_vocab_merge(vocab, left->id, s->symbols.data[left->next].id);
-  if (merge != NULL) heap_push(s, (candidate){merge->rank, at, merge->merged});
+  if (merge) heap_push(s, (candidate){merge->rank, at, merge->merged});
 }
 
 /* A candidate is stale when its symbol is gone or now heads another pair. */
@@ -201,12 +201,12 @@ static bool is_stale(const lp_vocab *vocab, const lp_bpe_scratch *s, candidate i
   const symbol *left = &s->symbols.data[item.at];
   if (left->id < 0 || left->next < 0) return true;
   const lp_merge *merge = lp_vocab_merge(vocab, left->id, s->symbols.data[left->next].id);
-  return merge == NULL || merge->merged != item.merged;
+  return !merge || merge->merged != item.merged;
 }
 
 static void merge_symbols(const lp_vocab *vocab, lp_bpe_scratch *s) {
   s->heap.count = 0;
-  for (size_t i = 0; i + 1 < s->symbols.count; ++i)
+  for (size_t i = 0; i + 1 < s->symbols.count; i++)
     add_candidate(vocab, s, (int32_t)i);
   while (s->heap.count > 0) {
     candidate top = heap_pop(s);
@@ -225,14 +225,14 @@ static void merge_symbols(const lp_vocab *vocab, lp_bpe_scratch *s) {
 static int32_t find_character(const lp_vocab *vocab, const char **text, size_t *size, bool is_first, bool is_last,
                               lp_bpe_scratch *s) {
   const char *prefix = is_first ? NULL : vocab->prefix, *suffix = is_last ? vocab->suffix : NULL;
-  if (prefix == NULL && suffix == NULL) {
+  if (!prefix && !suffix) {
     uint32_t code = *size <= 2 ? lp_utf8_read(*text, *size) : UINT32_MAX;
     return code < 0x200 ? vocab->low[code] : lp_vocab_find(vocab, *text, *size);
   }
   lp_buf_clear(&s->text);
-  if (prefix != NULL) lp_buf_puts(&s->text, prefix);
+  if (prefix) lp_buf_puts(&s->text, prefix);
   lp_buf_append(&s->text, *text, *size);
-  if (suffix != NULL) lp_buf_puts(&s->text, suffix);
+  if (suffix) lp_buf_puts(&s->text, suffix);
   *text = s->text.data;
   *size = s->text.size;
   return lp_vocab_find(vocab, *text, *size);
@@ -240,9 +240,9 @@ static int32_t find_character(const lp_vocab *vocab, const char **text, size_t *
 
 static bool add_fallback_bytes(const lp_vocab *vocab, const char *text, size_t size, lp_bpe_scratch *s) {
   if (!vocab->byte_fallback) return false;
-  for (size_t i = 0; i < size; ++i)
+  for (size_t i = 0; i < size; i++)
     if (vocab->byte_token[(uint8_t)text[i]] < 0) return false;
-  for (size_t i = 0; i < size; ++i)
+  for (size_t i = 0; i < size; i++)
     add_symbol(s, vocab->byte_token[(uint8_t)text[i]]);
   return true;
 }
@@ -276,6 +276,6 @@ void lp_bpe_encode(const lp_vocab *vocab, const char *word, size_t size, lp_bpe_
   }
   split_characters(vocab, word, size, scratch);
   merge_symbols(vocab, scratch);
-  for (size_t i = 0; i < scratch->symbols.count; ++i)
+  for (size_t i = 0; i < scratch->symbols.count; i++)
     if (scratch->symbols.data[i].id >= 0) lp_vec_push(out, scratch->symbols.data[i].id);
 }

@@ -22,7 +22,7 @@ lp_status lp_chat_error(const lp_chat *chat, size_t at, const char *format, ...)
   char message[512];
   va_list args;
   int line = 1, column = 1;
-  for (size_t i = 0; i < at && i < chat->size; ++i) {
+  for (size_t i = 0; i < at && i < chat->size; i++) {
     column = chat->source[i] == '\n' ? 1 : column + 1;
     line += chat->source[i] == '\n';
   }
@@ -45,7 +45,7 @@ static void declare(renderer *r, const char *name, lp_chat_value value) {
 }
 
 static lp_chat_value find_variable(const renderer *r, const char *name) {
-  for (const lp_chat_variable *v = r->scope; v != NULL; v = v->next)
+  for (const lp_chat_variable *v = r->scope; v; v = v->next)
     if (lp_streq(v->name, name)) return v->value;
   return (lp_chat_value){0};
 }
@@ -69,7 +69,7 @@ enum { MAX_ARGS = 16 };
 
 static lp_status evaluate_args(renderer *r, const lp_chat_node *list, lp_chat_value args[MAX_ARGS], size_t *count) {
   *count = 0;
-  for (const lp_chat_node *arg = list; arg != NULL; arg = arg->next) {
+  for (const lp_chat_node *arg = list; arg; arg = arg->next) {
     if (*count == MAX_ARGS) return lp_chat_error(r->chat, arg->at, "too many arguments");
     if (arg->kind == LP_CHAT_IS_KEYWORD)
       return lp_chat_error(r->chat, arg->at, "the argument '%s=' is not supported", arg->text);
@@ -80,11 +80,11 @@ static lp_status evaluate_args(renderer *r, const lp_chat_node *list, lp_chat_va
 
 static lp_status evaluate_list(renderer *r, const lp_chat_node *node, lp_chat_value *out) {
   size_t count = 0;
-  for (const lp_chat_node *item = node->b; item != NULL; item = item->next)
-    ++count;
+  for (const lp_chat_node *item = node->b; item; item = item->next)
+    count++;
   lp_chat_value *items = LP_NEW_ARRAY(r->chat->arena, lp_chat_value, count);
   *out = (lp_chat_value){.kind = LP_CHAT_LIST, .size = count, .items = items};
-  for (const lp_chat_node *item = node->b; item != NULL; item = item->next)
+  for (const lp_chat_node *item = node->b; item; item = item->next)
     LP_TRY(evaluate(r, item, items++));
   return LP_OK;
 }
@@ -93,7 +93,7 @@ static lp_status evaluate_list(renderer *r, const lp_chat_node *node, lp_chat_va
 static lp_status evaluate_bound(renderer *r, const lp_chat_node *node, size_t count, size_t fallback, size_t *out) {
   lp_chat_value value;
   *out = fallback;
-  if (node == NULL) return LP_OK;
+  if (!node) return LP_OK;
   LP_TRY(evaluate(r, node, &value));
   if (value.kind == LP_CHAT_NONE) return LP_OK;
   if (value.kind != LP_CHAT_NUMBER) return lp_chat_error(r->chat, node->at, "a number was expected");
@@ -116,7 +116,7 @@ static lp_status evaluate_slice(renderer *r, const lp_chat_node *node, lp_chat_v
 
 static lp_status make_namespace(renderer *r, const lp_chat_node *args, lp_chat_value *out) {
   lp_chat_variable **space = LP_NEW(r->chat->arena, lp_chat_variable *);
-  for (const lp_chat_node *arg = args; arg != NULL; arg = arg->next) {
+  for (const lp_chat_node *arg = args; arg; arg = arg->next) {
     if (arg->kind != LP_CHAT_IS_KEYWORD)
       return lp_chat_error(r->chat, arg->at, "'namespace' takes keyword arguments only");
     lp_chat_variable *variable = LP_NEW(r->chat->arena, lp_chat_variable);
@@ -160,7 +160,7 @@ static lp_status evaluate_choice(renderer *r, const lp_chat_node *node, lp_chat_
   LP_TRY(evaluate(r, node->b, &condition));
   const lp_chat_node *chosen = lp_chat_is_true(&condition) ? node->a : node->c;
   *out = (lp_chat_value){0};
-  return chosen == NULL ? LP_OK : evaluate(r, chosen, out);
+  return chosen ? evaluate(r, chosen, out) : LP_OK;
 }
 
 /* Operators on one operand: node->a has been evaluated to `value`. */
@@ -227,7 +227,7 @@ static lp_status evaluate(renderer *r, const lp_chat_node *node, lp_chat_value *
   if (++r->depth > MAX_DEPTH) return lp_chat_error(r->chat, node->at, "nested too deeply");
   if (++r->steps > MAX_STEPS) return lp_chat_error(r->chat, node->at, "the template takes too many steps");
   LP_TRY(evaluate_node(r, node, out));
-  --r->depth;
+  r->depth--;
   return LP_OK;
 }
 
@@ -242,7 +242,7 @@ static lp_status render_for(renderer *r, const lp_chat_node *node) {
   lp_chat_variable *outer = r->scope;
   lp_chat_loop *loop = LP_NEW(r->chat->arena, lp_chat_loop);
   loop->count = list.size;
-  for (; loop->index < list.size; ++loop->index) {
+  for (; loop->index < list.size; loop->index++) {
     declare(r, "loop", (lp_chat_value){.kind = LP_CHAT_LOOP, .loop = loop});
     declare(r, node->text, list.items[loop->index]);
     LP_TRY(render(r, node->b));
@@ -254,7 +254,7 @@ static lp_status render_for(renderer *r, const lp_chat_node *node) {
 static lp_status render_set(renderer *r, const lp_chat_node *node) {
   lp_chat_value value;
   LP_TRY(evaluate(r, node->a, &value));
-  if (node->b == NULL) {
+  if (!node->b) {
     declare(r, node->text, value);
     return LP_OK;
   }
@@ -286,7 +286,7 @@ static lp_status render_one(renderer *r, const lp_chat_node *node) {
 }
 
 static lp_status render(renderer *r, const lp_chat_node *list) {
-  for (const lp_chat_node *node = list; node != NULL; node = node->next) {
+  for (const lp_chat_node *node = list; node; node = node->next) {
     if (++r->steps > MAX_STEPS || r->out->size > MAX_OUTPUT)
       return lp_chat_error(r->chat, node->at, "the template takes too many steps");
     LP_TRY(render_one(r, node));
@@ -299,11 +299,11 @@ static lp_status render(renderer *r, const lp_chat_node *list) {
 /* Jinja reads every kind of newline as \n and drops one at the end. */
 static void normalize_source(lp_chat *chat, const char *source, size_t size) {
   char *text = lp_arena_alloc(chat->arena, size + 1);
-  for (size_t i = 0; i < size; ++i) {
+  for (size_t i = 0; i < size; i++) {
     bool pair = source[i] == '\r' && i + 1 < size && source[i + 1] == '\n';
     if (!pair) text[chat->size++] = source[i] == '\r' ? '\n' : source[i];
   }
-  if (chat->size > 0 && text[chat->size - 1] == '\n') --chat->size;
+  if (chat->size > 0 && text[chat->size - 1] == '\n') chat->size--;
   text[chat->size] = '\0';
   chat->source = text;
 }
@@ -311,7 +311,7 @@ static void normalize_source(lp_chat *chat, const char *source, size_t size) {
 static void declare_inputs(renderer *r) {
   const lp_chat_input *input = r->chat->input;
   lp_chat_value *items = LP_NEW_ARRAY(r->chat->arena, lp_chat_value, input->count);
-  for (size_t i = 0; i < input->count; ++i)
+  for (size_t i = 0; i < input->count; i++)
     items[i] = (lp_chat_value){.kind = LP_CHAT_MESSAGE, .message = &input->messages[i]};
   declare(r, "messages", (lp_chat_value){.kind = LP_CHAT_LIST, .size = input->count, .items = items});
   declare(r, "add_generation_prompt", lp_chat_bool(input->add_generation_prompt));

@@ -10,7 +10,7 @@ static lp_status change_case(const lp_chat *chat, const lp_chat_node *node, cons
                              const lp_chat_value *value, letter_case how, lp_chat_value *out) {
   char *text = lp_arena_strndup(chat->arena, value->text, value->size);
   bool in_word = false;
-  for (size_t i = 0; i < value->size; ++i) {
+  for (size_t i = 0; i < value->size; i++) {
     char c = text[i];
     if ((uint8_t)c >= 0x80) return lp_chat_error(chat, node->at, "'%s' is supported for ASCII text only", name);
     bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -24,7 +24,7 @@ static lp_status change_case(const lp_chat *chat, const lp_chat_node *node, cons
 
 static bool is_in_set(const char *text, size_t length, const lp_chat_value *set) {
   uint32_t code = lp_utf8_read(text, length);
-  if (set == NULL) return lp_utf8_is_space(code) || (code >= 0x1C && code <= 0x1F);
+  if (!set) return lp_utf8_is_space(code) || (code >= 0x1C && code <= 0x1F);
   lp_chat_value character = lp_chat_text(text, length);
   return lp_chat_find(set, &character, 0) != NULL;
 }
@@ -46,7 +46,7 @@ static lp_chat_value strip(const lp_chat *chat, const lp_chat_value *value, cons
   while (right && end > start) {
     size_t at = end - 1;
     while (at > start && ((uint8_t)value->text[at] & 0xC0) == 0x80)
-      --at;
+      at--;
     size_t length = character_at(value->text + at, end - at);
     if (length != end - at || !is_in_set(value->text + at, length, set)) break;
     end = at;
@@ -58,8 +58,7 @@ static lp_chat_value replace(const lp_chat *chat, const lp_chat_value *value, co
                              const lp_chat_value *fresh) {
   lp_buf text = {0};
   size_t done = 0;
-  for (const char *hit; (hit = lp_chat_find(value, old, done)) != NULL;
-       done = (size_t)(hit - value->text) + old->size) {
+  for (const char *hit; (hit = lp_chat_find(value, old, done)); done = (size_t)(hit - value->text) + old->size) {
     lp_buf_append(&text, value->text + done, (size_t)(hit - value->text) - done);
     lp_buf_append(&text, fresh->text, fresh->size);
   }
@@ -72,9 +71,9 @@ static lp_chat_value split(const lp_chat *chat, const lp_chat_value *value, cons
   size_t done = 0;
   for (;;) {
     const char *hit = lp_chat_find(value, by, done);
-    size_t end = hit == NULL ? value->size : (size_t)(hit - value->text);
+    size_t end = hit ? (size_t)(hit - value->text) : value->size;
     lp_vec_push(&parts, lp_chat_text(lp_arena_strndup(chat->arena, value->text + done, end - done), end - done));
-    if (hit == NULL) break;
+    if (!hit) break;
     done = end + by->size;
   }
   lp_chat_value list = {.kind = LP_CHAT_LIST, .size = parts.count};
@@ -88,10 +87,10 @@ static lp_chat_value to_json(const lp_chat *chat, const lp_chat_value *value) {
   static const char names[] = "bfnrt\"\\", values[] = "\b\f\n\r\t\"\\";
   lp_buf text = {0};
   lp_buf_puts(&text, "\"");
-  for (size_t i = 0; i < value->size; ++i) {
+  for (size_t i = 0; i < value->size; i++) {
     char c = value->text[i];
     const char *escape = c == '\0' ? NULL : strchr(values, c);
-    if (escape != NULL)
+    if (escape)
       lp_buf_printf(&text, "\\%c", names[escape - values]);
     else if ((uint8_t)c < 0x20)
       lp_buf_printf(&text, "\\u%04x", (unsigned)(uint8_t)c);
@@ -104,7 +103,7 @@ static lp_chat_value to_json(const lp_chat *chat, const lp_chat_value *value) {
 
 static size_t count_characters(const lp_chat_value *value) {
   size_t count = 0;
-  for (size_t i = 0; i < value->size; ++i)
+  for (size_t i = 0; i < value->size; i++)
     count += ((uint8_t)value->text[i] & 0xC0) != 0x80;
   return count;
 }
@@ -115,7 +114,7 @@ static lp_status text_operation(const lp_chat *chat, const lp_chat_node *node, c
                                 lp_chat_value *out) {
   *known = true;
   bool texts = true;
-  for (size_t i = 0; i < count; ++i)
+  for (size_t i = 0; i < count; i++)
     texts = texts && args[i].kind == LP_CHAT_STRING;
   if (count == 0 && lp_streq(name, "lower")) return change_case(chat, node, name, value, LOWER, out);
   if (count == 0 && lp_streq(name, "upper")) return change_case(chat, node, name, value, UPPER, out);

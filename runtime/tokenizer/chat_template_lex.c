@@ -40,9 +40,9 @@ static void push(lexer *l, lp_chat_token_kind kind, size_t at, const char *text,
 static size_t strip_line(const char *text, size_t size, bool line_start) {
   size_t start = size;
   while (start > 0 && text[start - 1] != '\n')
-    --start;
+    start--;
   if (start == 0 && !line_start) return size;
-  for (size_t i = start; i < size; ++i)
+  for (size_t i = start; i < size; i++)
     if (!is_space(text[i])) return size;
   return start;
 }
@@ -50,14 +50,14 @@ static size_t strip_line(const char *text, size_t size, bool line_start) {
 static void lex_data(lexer *l) {
   size_t start = l->at;
   while (l->at < l->chat->size && !next_is(l, "{{") && !next_is(l, "{%") && !next_is(l, "{#"))
-    ++l->at;
+    l->at++;
   const char *text = l->chat->source + start;
   size_t size = l->at - start;
   bool tag = l->at < l->chat->size;
   char sign = l->at + 2 < l->chat->size ? l->chat->source[l->at + 2] : '\0';
   if (tag && sign == '-') {
     while (size > 0 && is_space(text[size - 1]))
-      --size;
+      size--;
   } else if (tag && sign != '+' && !next_is(l, "{{")) {
     size = strip_line(text, size, l->line_start);
   }
@@ -68,15 +68,15 @@ static void lex_data(lexer *l) {
 static void trim_after(lexer *l, bool minus, bool plus, bool output) {
   size_t start = l->at;
   while (minus && is_space(peek(l)))
-    ++l->at;
-  if (!minus && !plus && !output && peek(l) == '\n') ++l->at;
+    l->at++;
+  if (!minus && !plus && !output && peek(l) == '\n') l->at++;
   l->line_start = l->at > start && l->chat->source[l->at - 1] == '\n';
 }
 
 static lp_status lex_comment(lexer *l) {
   size_t start = l->at;
   while (l->at < l->chat->size && !next_is(l, "#}"))
-    ++l->at;
+    l->at++;
   if (l->at >= l->chat->size) return lp_chat_error(l->chat, start, "the comment is not closed");
   char sign = l->at > start + 2 ? l->chat->source[l->at - 1] : '\0';
   l->at += 2;
@@ -94,7 +94,7 @@ static int hex_value(char c) {
 
 static lp_status lex_hex(lexer *l, int digits, lp_buf *out) {
   uint32_t code = 0;
-  for (int i = 0; i < digits; ++i, ++l->at) {
+  for (int i = 0; i < digits; i++, l->at++) {
     int value = hex_value(peek(l));
     if (value < 0) return lp_chat_error(l->chat, l->at, "a hexadecimal digit was expected");
     code = code << 4 | (uint32_t)value;
@@ -111,8 +111,8 @@ static lp_status lex_escape(lexer *l, lp_buf *out) {
   const char *name = c == '\0' ? NULL : strchr(names, c);
   if (c == 'N' || c == 'U' || is_digit(c))
     return lp_chat_error(l->chat, l->at, "the escape '\\%c' is not supported", c);
-  ++l->at;
-  if (name != NULL) {
+  l->at++;
+  if (name) {
     lp_buf_append(out, &values[name - names], 1);
     return LP_OK;
   }
@@ -133,14 +133,14 @@ static lp_status lex_string(lexer *l) {
     if (l->at >= l->chat->size) {
       status = lp_chat_error(l->chat, start, "the string is not closed");
     } else if (c == '\\') {
-      ++l->at;
+      l->at++;
       status = lex_escape(l, &text);
     } else {
       lp_buf_append(&text, &c, 1);
-      ++l->at;
+      l->at++;
     }
   }
-  ++l->at;
+  l->at++;
   if (status == LP_OK) push(l, LP_CHAT_TEXT, start, lp_buf_text(&text), text.size);
   lp_buf_free(&text);
   return status;
@@ -149,7 +149,7 @@ static lp_status lex_string(lexer *l) {
 static lp_status lex_number(lexer *l) {
   size_t start = l->at;
   int64_t value = 0;
-  for (; is_digit(peek(l)); ++l->at)
+  for (; is_digit(peek(l)); l->at++)
     if (!lp_i64_mul(value, 10, &value) || !lp_i64_add(value, peek(l) - '0', &value))
       return lp_chat_error(l->chat, start, "the number is too large");
   bool fraction = peek(l) == '.' && l->at + 1 < l->chat->size && is_digit(l->chat->source[l->at + 1]);
@@ -162,7 +162,7 @@ static lp_status lex_number(lexer *l) {
 static lp_status lex_symbol(lexer *l) {
   static const char *const symbols[] = {"==", "!=", "<=", ">=", "//", "**", "+", "-", "*", "/", "%", "~", "<",
                                         ">",  "=",  "(",  ")",  "[",  "]",  "{", "}", ",", ".", ":", "|"};
-  for (size_t i = 0; i < LP_COUNT(symbols); ++i) {
+  for (size_t i = 0; i < LP_COUNT(symbols); i++) {
     if (!next_is(l, symbols[i])) continue;
     push(l, LP_CHAT_SYMBOL, l->at, symbols[i], strlen(symbols[i]));
     l->at += strlen(symbols[i]);
@@ -174,7 +174,7 @@ static lp_status lex_symbol(lexer *l) {
 static lp_status lex_name(lexer *l) {
   size_t start = l->at;
   while (is_letter(peek(l)) || is_digit(peek(l)))
-    ++l->at;
+    l->at++;
   push(l, LP_CHAT_NAME, start, l->chat->source + start, l->at - start);
   return LP_OK;
 }
@@ -192,10 +192,10 @@ static lp_status lex_tag(lexer *l) {
   size_t start = l->at;
   push(l, output ? LP_CHAT_OUTPUT : LP_CHAT_BLOCK, start, l->chat->source + start, 2);
   l->at += 2;
-  if (peek(l) == '-' || peek(l) == '+') ++l->at;
+  if (peek(l) == '-' || peek(l) == '+') l->at++;
   for (;;) {
     while (is_space(peek(l)))
-      ++l->at;
+      l->at++;
     if (l->at >= l->chat->size) return lp_chat_error(l->chat, start, "the tag is not closed");
     char sign = peek(l);
     size_t skip = sign == '-' || (sign == '+' && !output) ? 1 : 0;

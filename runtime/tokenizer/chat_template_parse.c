@@ -27,13 +27,13 @@ static bool is_word(const parser *p, const char *text) {
 
 static bool accept_symbol(parser *p, const char *text) {
   if (!is_symbol(p, text)) return false;
-  ++p->token;
+  p->token++;
   return true;
 }
 
 static bool accept_word(parser *p, const char *text) {
   if (!is_word(p, text)) return false;
-  ++p->token;
+  p->token++;
   return true;
 }
 
@@ -48,7 +48,7 @@ static lp_status expect_symbol(parser *p, const char *text) {
 
 static lp_status expect_close(parser *p) {
   if (p->token->kind != LP_CHAT_CLOSE) return unexpected(p, "the end of the tag");
-  ++p->token;
+  p->token++;
   return LP_OK;
 }
 
@@ -116,7 +116,7 @@ static lp_status parse_primary(parser *p, lp_chat_node **out) {
     if (is_symbol(p, "{")) return lp_chat_error(p->chat, token->at, "dictionaries are not supported");
     return unexpected(p, "a value");
   }
-  ++p->token;
+  p->token++;
   return LP_OK;
 }
 
@@ -208,7 +208,7 @@ static const char *const levels[][7] = {
 enum { LEVEL_NOT = 2, LEVEL_COMPARE = 3 };
 
 static bool at_operator(const parser *p, size_t level) {
-  for (size_t i = 0; i < LP_COUNT(levels[level]) && levels[level][i] != NULL; ++i)
+  for (size_t i = 0; i < LP_COUNT(levels[level]) && levels[level][i]; i++)
     if (is_symbol(p, levels[level][i]) || is_word(p, levels[level][i])) return true;
   return level == LEVEL_COMPARE && is_word(p, "not") && p->token[1].kind == LP_CHAT_NAME &&
          lp_streq(p->token[1].text, "in");
@@ -221,16 +221,16 @@ static lp_status parse_level(parser *p, size_t level, lp_chat_node **out) {
     if (++p->depth > MAX_DEPTH) return lp_chat_error(p->chat, token->at, "nested too deeply");
     *out = make(p, LP_CHAT_IS_NOT, token);
     LP_TRY(parse_level(p, level, &(*out)->a));
-    --p->depth;
+    p->depth--;
     return LP_OK;
   }
   LP_TRY(parse_level(p, level + 1, out));
-  for (size_t count = 0; at_operator(p, level); ++count) {
+  for (size_t count = 0; at_operator(p, level); count++) {
     if (level == LEVEL_COMPARE && count == 1)
       return lp_chat_error(p->chat, p->token->at, "chained comparisons are not supported");
     lp_chat_node *node = make(p, LP_CHAT_IS_BINARY, p->token++);
     if (lp_streq(node->text, "not")) {
-      ++p->token;
+      p->token++;
       node->text = "not in";
     }
     node->a = *out;
@@ -252,7 +252,7 @@ static lp_status parse_expression(parser *p, lp_chat_node **out) {
     if (accept_word(p, "else")) LP_TRY(parse_expression(p, &node->c));
   }
   if (is_symbol(p, "**")) return lp_chat_error(p->chat, p->token->at, "the operator '**' is not supported");
-  --p->depth;
+  p->depth--;
   return LP_OK;
 }
 
@@ -293,7 +293,7 @@ static lp_status parse_if(parser *p, const lp_chat_token *start, lp_chat_node **
   LP_TRY(expect_close(p));
   LP_TRY(parse_body(p, &(*out)->b));
   LP_TRY(parse_otherwise(p, start, &(*out)->c));
-  --p->depth;
+  p->depth--;
   return LP_OK;
 }
 
@@ -321,13 +321,13 @@ static lp_status parse_set(parser *p, lp_chat_node **out) {
     (*out)->b = make(p, LP_CHAT_IS_NAME, attribute);
   }
   if (!is_symbol(p, "=")) return lp_chat_error(p->chat, p->token->at, "'set' without '=' is not supported");
-  ++p->token;
+  p->token++;
   LP_TRY(parse_expression(p, &(*out)->a));
   return expect_close(p);
 }
 
 static lp_status parse_block(parser *p, lp_chat_node **out) {
-  ++p->token;
+  p->token++;
   const lp_chat_token *word = p->token;
   LP_TRY(expect_name(p, &word));
   if (lp_streq(word->text, "if")) return parse_if(p, word, out);
@@ -356,9 +356,9 @@ static lp_status parse_body(parser *p, lp_chat_node **out) {
     } else {
       LP_TRY(parse_block(p, end));
     }
-    if (*end != NULL) end = &(*end)->next;
+    if (*end) end = &(*end)->next;
   }
-  --p->depth;
+  p->depth--;
   return LP_OK;
 }
 

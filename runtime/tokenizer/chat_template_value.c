@@ -76,7 +76,7 @@ static bool equals(const lp_chat_value *a, const lp_chat_value *b) {
     return lp_streq(a->message->role, b->message->role) && lp_streq(a->message->content, b->message->content);
   if (a->kind != LP_CHAT_LIST) return a->kind == LP_CHAT_UNDEFINED || a->kind == LP_CHAT_NONE;
   bool same = a->size == b->size;
-  for (size_t i = 0; same && i < a->size; ++i)
+  for (size_t i = 0; same && i < a->size; i++)
     same = equals(&a->items[i], &b->items[i]);
   return same;
 }
@@ -113,7 +113,7 @@ static lp_status divide(const lp_chat *chat, const lp_chat_node *node, int64_t a
   }
   int64_t quotient = a / b, rest = a % b;
   if (rest != 0 && (rest < 0) != (b < 0)) {
-    --quotient;
+    quotient--;
     rest += b;
   }
   *out = lp_chat_number(node->text[0] == '%' ? rest : quotient);
@@ -144,7 +144,7 @@ static lp_status calculate(const lp_chat *chat, const lp_chat_node *node, int64_
 }
 
 const char *lp_chat_find(const lp_chat_value *in, const lp_chat_value *what, size_t from) {
-  for (size_t at = from; at + what->size <= in->size; ++at)
+  for (size_t at = from; at + what->size <= in->size; at++)
     if (memcmp(in->text + at, what->text, what->size) == 0) return in->text + at;
   return NULL;
 }
@@ -157,7 +157,7 @@ static lp_status contains(const lp_chat *chat, const lp_chat_node *node, const l
                           const lp_chat_value *in, bool *out) {
   *out = false;
   if (in->kind == LP_CHAT_LIST) {
-    for (size_t i = 0; i < in->size && !*out; ++i)
+    for (size_t i = 0; i < in->size && !*out; i++)
       *out = equals(item, &in->items[i]);
     return LP_OK;
   }
@@ -213,7 +213,7 @@ lp_status lp_chat_binary(const lp_chat *chat, const lp_chat_node *node, const lp
 lp_chat_value lp_chat_message_member(const lp_chat_message *message, const char *name) {
   if (!lp_chat_is_key(name)) return (lp_chat_value){0};
   const char *text = name[0] == 'r' ? message->role : message->content;
-  return text == NULL ? (lp_chat_value){.kind = LP_CHAT_NONE} : lp_chat_text(text, strlen(text));
+  return text ? lp_chat_text(text, strlen(text)) : (lp_chat_value){.kind = LP_CHAT_NONE};
 }
 
 static lp_status loop_member(const lp_chat *chat, const lp_chat_node *node, const lp_chat_loop *loop, const char *name,
@@ -248,7 +248,7 @@ lp_status lp_chat_member(const lp_chat *chat, const lp_chat_node *node, const lp
   case LP_CHAT_LOOP:
     return loop_member(chat, node, object->loop, name, out);
   case LP_CHAT_SPACE:
-    for (const lp_chat_variable *v = *object->space; v != NULL; v = v->next) {
+    for (const lp_chat_variable *v = *object->space; v; v = v->next) {
       if (!lp_streq(v->name, name)) continue;
       *out = v->value;
       return LP_OK;
@@ -276,7 +276,7 @@ lp_status lp_chat_index(const lp_chat *chat, const lp_chat_node *node, const lp_
     *out = object->items[at];
     return LP_OK;
   }
-  for (size_t i = 0; i < object->size; ++i)
+  for (size_t i = 0; i < object->size; i++)
     if ((uint8_t)object->text[i] >= 0x80)
       return lp_chat_error(chat, node->at, "an index of a text is supported for ASCII only");
   *out = lp_chat_text(lp_arena_strndup(chat->arena, object->text + at, 1), 1);
@@ -305,7 +305,7 @@ lp_status lp_chat_test(const lp_chat *chat, const lp_chat_node *node, const lp_c
       {"odd", lp_chat_is_integral(value) && value->integer % 2 != 0},
       {"even", lp_chat_is_integral(value) && value->integer % 2 == 0},
   };
-  for (size_t i = 0; i < LP_COUNT(tests); ++i) {
+  for (size_t i = 0; i < LP_COUNT(tests); i++) {
     if (!lp_streq(node->text, tests[i].name)) continue;
     *out = tests[i].truth != (node->integer != 0);
     return LP_OK;

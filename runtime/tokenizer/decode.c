@@ -26,7 +26,7 @@ static bool append_bytes(const char *text, size_t size, lp_buf *out) {
 lp_status lp_step_unbytes(const lp_tokenizer_step *step, lp_work *work) {
   (void)step;
   lp_buf bytes = {0};
-  for (size_t i = 0; i < work->now.list.count; ++i) {
+  for (size_t i = 0; i < work->now.list.count; i++) {
     size_t size = work->now.list.data[i].size;
     if (!append_bytes(piece_text(work, i), size, &bytes)) lp_buf_append(&bytes, piece_text(work, i), size);
   }
@@ -53,7 +53,7 @@ static void replace_all(const char *text, size_t size, const lp_tokenizer_step *
 
 lp_status lp_step_unmetaspace(const lp_tokenizer_step *step, lp_work *work) {
   lp_work_begin(work);
-  for (size_t i = 0; i < work->now.list.count; ++i) {
+  for (size_t i = 0; i < work->now.list.count; i++) {
     size_t start = work->next.text.size;
     bool drop = i == 0 && step->prefix != LP_PREFIX_NEVER;
     replace_all(piece_text(work, i), work->now.list.data[i].size, step, drop ? "" : " ", &work->next.text);
@@ -66,7 +66,7 @@ lp_status lp_step_unmetaspace(const lp_tokenizer_step *step, lp_work *work) {
 lp_status lp_step_suffix(const lp_tokenizer_step *step, lp_work *work) {
   lp_work_begin(work);
   size_t count = work->now.list.count;
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < count; i++) {
     size_t start = work->next.text.size;
     replace_all(piece_text(work, i), work->now.list.data[i].size, step, i + 1 == count ? "" : " ", &work->next.text);
     lp_work_add(work, start, -1, false);
@@ -96,7 +96,7 @@ static void flush_bytes(lp_buf *bytes, lp_work *work) {
     lp_buf_append(&work->next.text, bytes->data, bytes->size);
     lp_work_add(work, start, -1, false);
   } else {
-    for (size_t i = 0; i < bytes->size; ++i) {
+    for (size_t i = 0; i < bytes->size; i++) {
       lp_buf_puts(&work->next.text, "\xEF\xBF\xBD");
       lp_work_add(work, work->next.text.size - 3, -1, false);
     }
@@ -108,7 +108,7 @@ lp_status lp_step_byte_fallback(const lp_tokenizer_step *step, lp_work *work) {
   (void)step;
   lp_buf bytes = {0};
   lp_work_begin(work);
-  for (size_t i = 0; i < work->now.list.count; ++i) {
+  for (size_t i = 0; i < work->now.list.count; i++) {
     size_t size = work->now.list.data[i].size;
     int byte = fallback_byte(piece_text(work, i), size);
     if (byte >= 0) {
@@ -130,7 +130,7 @@ lp_status lp_step_byte_fallback(const lp_tokenizer_step *step, lp_work *work) {
 lp_status lp_step_fuse(const lp_tokenizer_step *step, lp_work *work) {
   (void)step;
   lp_work_begin(work);
-  for (size_t i = 0; i < work->now.list.count; ++i)
+  for (size_t i = 0; i < work->now.list.count; i++)
     lp_buf_append(&work->next.text, piece_text(work, i), work->now.list.data[i].size);
   lp_work_add(work, 0, -1, false);
   lp_work_swap(work);
@@ -143,14 +143,14 @@ static bool ends_with(const char *text, size_t size, const lp_tokenizer_step *st
 
 lp_status lp_step_cut(const lp_tokenizer_step *step, lp_work *work) {
   lp_work_begin(work);
-  for (size_t i = 0; i < work->now.list.count; ++i) {
+  for (size_t i = 0; i < work->now.list.count; i++) {
     const char *text = piece_text(work, i);
     size_t size = work->now.list.data[i].size, start = work->next.text.size;
-    for (size_t n = 0; n < step->cut_left && size >= step->size && memcmp(text, step->text, step->size) == 0; ++n) {
+    for (size_t n = 0; n < step->cut_left && size >= step->size && memcmp(text, step->text, step->size) == 0; n++) {
       text += step->size;
       size -= step->size;
     }
-    for (size_t n = 0; n < step->cut_right && ends_with(text, size, step); ++n)
+    for (size_t n = 0; n < step->cut_right && ends_with(text, size, step); n++)
       size -= step->size;
     lp_buf_append(&work->next.text, text, size);
     lp_work_add(work, start, -1, false);

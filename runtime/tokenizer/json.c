@@ -26,7 +26,7 @@ enum { MAX_DEPTH = 128 };
 /* ---- parsing ----------------------------------------------------------------------------------------------------- */
 
 static bool fail(reader *r, const char *problem) {
-  if (r->problem == NULL) r->problem = problem;
+  if (!r->problem) r->problem = problem;
   return false;
 }
 
@@ -36,7 +36,7 @@ static char peek(const reader *r) {
 
 static void skip_space(reader *r) {
   for (char c = peek(r); c == ' ' || c == '\n' || c == '\t' || c == '\r'; c = peek(r))
-    ++r->at;
+    r->at++;
 }
 
 static size_t add_node(reader *r, lp_node_kind kind) {
@@ -46,7 +46,7 @@ static size_t add_node(reader *r, lp_node_kind kind) {
 
 static bool read_hex(reader *r, uint32_t *code) {
   *code = 0;
-  for (int i = 0; i < 4; ++i, ++r->at) {
+  for (int i = 0; i < 4; i++, r->at++) {
     char c = peek(r);
     uint32_t digit = c >= '0' && c <= '9'   ? (uint32_t)(c - '0')
                      : c >= 'a' && c <= 'f' ? (uint32_t)(c - 'a') + 10
@@ -76,8 +76,8 @@ static bool read_escape(reader *r, char *out, size_t *used) {
   static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
   char c = peek(r);
   const char *name = c == '\0' ? NULL : strchr(names, c);
-  ++r->at;
-  if (name != NULL) {
+  r->at++;
+  if (name) {
     out[(*used)++] = values[name - names];
     return true;
   }
@@ -95,7 +95,7 @@ static bool read_escape(reader *r, char *out, size_t *used) {
 /* Characters of ASCII from here on that stand for themselves in a string. */
 static size_t count_plain(const reader *r) {
   size_t at = r->at;
-  for (; at < r->size; ++at) {
+  for (; at < r->size; at++) {
     uint8_t c = (uint8_t)r->data[at];
     if (c < 0x20 || c >= 0x80 || c == '"' || c == '\\') break;
   }
@@ -110,7 +110,7 @@ static bool read_text(reader *r) {
     size_t plain = count_plain(r), length = plain;
     uint8_t c = (uint8_t)r->data[r->at];
     if (c == '\\') {
-      ++r->at;
+      r->at++;
       if (!read_escape(r, out, &used)) return false;
       continue;
     }
@@ -121,7 +121,7 @@ static bool read_text(reader *r) {
     used += length;
     r->at += length;
   }
-  ++r->at;
+  r->at++;
   out[used] = '\0';
   r->text_used = used + 1;
   r->document->nodes.data[node].text = out + start;
@@ -132,27 +132,27 @@ static bool read_text(reader *r) {
 static size_t skip_digits(reader *r) {
   size_t start = r->at;
   while (peek(r) >= '0' && peek(r) <= '9')
-    ++r->at;
+    r->at++;
   return r->at - start;
 }
 
 static bool read_number(reader *r) {
   size_t start = r->at, node = add_node(r, LP_NODE_INTEGER);
   char text[64] = {0};
-  if (peek(r) == '-') ++r->at;
+  if (peek(r) == '-') r->at++;
   bool leading_zero = peek(r) == '0';
   size_t digits = skip_digits(r);
   if (digits == 0 || (leading_zero && digits > 1)) return fail(r, "not a value");
   bool real = digits > 18;
   if (peek(r) == '.') {
     real = true;
-    ++r->at;
+    r->at++;
     if (skip_digits(r) == 0) return fail(r, "not a number");
   }
   if (peek(r) == 'e' || peek(r) == 'E') {
     real = true;
-    ++r->at;
-    if (peek(r) == '+' || peek(r) == '-') ++r->at;
+    r->at++;
+    if (peek(r) == '+' || peek(r) == '-') r->at++;
     if (skip_digits(r) == 0) return fail(r, "not a number");
   }
   if (r->at - start >= sizeof text) return fail(r, "a number that is too long");
@@ -171,7 +171,7 @@ static bool read_word(reader *r) {
     lp_node_kind kind;
     bool truth;
   } words[] = {{"null", LP_NODE_NULL, false}, {"true", LP_NODE_BOOL, true}, {"false", LP_NODE_BOOL, false}};
-  for (size_t i = 0; i < LP_COUNT(words); ++i) {
+  for (size_t i = 0; i < LP_COUNT(words); i++) {
     size_t size = strlen(words[i].text);
     if (r->size - r->at < size || memcmp(r->data + r->at, words[i].text, size) != 0) continue;
     size_t node = add_node(r, words[i].kind);
@@ -192,7 +192,7 @@ static bool read_item(reader *r, bool object, int depth) {
   if (!read_text(r)) return false;
   skip_space(r);
   if (peek(r) != ':') return fail(r, "':' was expected");
-  ++r->at;
+  r->at++;
   skip_space(r);
   return read_value(r, depth);
 }
@@ -203,19 +203,19 @@ static bool read_container(reader *r, int depth) {
   size_t node = add_node(r, object ? LP_NODE_OBJECT : LP_NODE_ARRAY);
   uint32_t count = 0;
   if (depth >= MAX_DEPTH) return fail(r, "nested too deeply");
-  ++r->at;
+  r->at++;
   skip_space(r);
-  for (; count > 0 || peek(r) != close; ++count) {
+  for (; count > 0 || peek(r) != close; count++) {
     if (!read_item(r, object, depth + 1)) return false;
     skip_space(r);
     if (peek(r) == close) {
-      ++count;
+      count++;
       break;
     }
     if (peek(r) != ',') return fail(r, object ? "',' or '}' was expected" : "',' or ']' was expected");
-    ++r->at;
+    r->at++;
   }
-  ++r->at;
+  r->at++;
   r->document->nodes.data[node].size = count;
   r->document->nodes.data[node].span = (uint32_t)(r->document->nodes.count - node);
   return true;
@@ -230,7 +230,7 @@ static bool read_value(reader *r, int depth) {
 
 static lp_status report(const reader *r, lp_loader *loader) {
   lp_loc loc = {.file = loader->file, .line = 1, .col = 1};
-  for (size_t i = 0; i < r->at && i < r->size; ++i) {
+  for (size_t i = 0; i < r->at && i < r->size; i++) {
     loc.col = r->data[i] == '\n' ? 1 : loc.col + 1;
     loc.line += r->data[i] == '\n';
   }
@@ -245,8 +245,8 @@ lp_status lp_document_parse(lp_loader *loader, const char *data, size_t size, lp
   r.document->text = lp_alloc(size + 1);
   skip_space(&r);
   if (read_value(&r, 0)) skip_space(&r);
-  if (r.problem == NULL && r.at < size) fail(&r, "text behind the document");
-  if (r.problem == NULL) {
+  if (!r.problem && r.at < size) fail(&r, "text behind the document");
+  if (!r.problem) {
     *out = r.document;
     return LP_OK;
   }
@@ -256,7 +256,7 @@ lp_status lp_document_parse(lp_loader *loader, const char *data, size_t size, lp
 }
 
 void lp_document_free(lp_json_document *document) {
-  if (document == NULL) return;
+  if (!document) return;
   lp_vec_free(&document->nodes);
   free(document->text);
   free(document);
@@ -269,11 +269,11 @@ const lp_node *lp_document_root(const lp_json_document *document) {
 }
 
 bool lp_node_is(const lp_node *node, lp_node_kind kind) {
-  return node != NULL && node->kind == kind;
+  return node && node->kind == kind;
 }
 
 bool lp_node_absent(const lp_node *node) {
-  return node == NULL || node->kind == LP_NODE_NULL;
+  return !node || node->kind == LP_NODE_NULL;
 }
 
 bool lp_node_equals(const lp_node *node, const char *text) {
@@ -298,7 +298,7 @@ const lp_node *lp_node_item(const lp_node *array, size_t index) {
 const lp_node *lp_node_member(const lp_node *object, const char *key) {
   if (!lp_node_is(object, LP_NODE_OBJECT)) return NULL;
   const lp_node *name = lp_node_first(object);
-  for (uint32_t i = 0; i < object->size; ++i, name = lp_node_next(lp_node_next(name)))
+  for (uint32_t i = 0; i < object->size; i++, name = lp_node_next(lp_node_next(name)))
     if (lp_node_equals(name, key)) return lp_node_next(name);
   return NULL;
 }
@@ -325,7 +325,7 @@ lp_status lp_node_expect(lp_loader *loader, const lp_node *node, lp_node_kind ki
 lp_status lp_member_get(lp_loader *loader, const lp_node *object, const char *path, const char *key, lp_node_kind kind,
                         const lp_node **out) {
   *out = lp_node_member(object, key);
-  if (*out == NULL)
+  if (!*out)
     return lp_error(loader->diag, LP_LOC_FILE(loader->file), "'%s' lacks the member '%s'",
                     path[0] == '\0' ? "the file" : path, key);
   return (*out)->kind == kind ? LP_OK : lp_node_expect(loader, *out, kind, lp_path_member(loader, path, key));

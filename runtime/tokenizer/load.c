@@ -13,7 +13,7 @@ static lp_status load_vocab(lp_loader *loader, const lp_node *json) {
   lp_vocab *vocab = &loader->tokenizer->vocab;
   const lp_node *key = lp_node_first(json);
   size_t ignored;
-  for (uint32_t i = 0; i < json->size; ++i, key = lp_node_next(lp_node_next(key))) {
+  for (uint32_t i = 0; i < json->size; i++, key = lp_node_next(lp_node_next(key))) {
     const lp_node *value = lp_node_next(key);
     const char *text = key->text;
     int64_t id = value->kind == LP_NODE_INTEGER ? value->integer : -1;
@@ -21,7 +21,7 @@ static lp_status load_vocab(lp_loader *loader, const lp_node *json) {
       return lp_error(loader->diag, FILE_LOC(loader), "'model.vocab': the id of '%s' is not an integer below %d", text,
                       LP_VOCAB_MAX);
     const char *other = lp_vocab_text(vocab, (int32_t)id, &ignored);
-    if (other != NULL)
+    if (other)
       return lp_error(loader->diag, FILE_LOC(loader), "'model.vocab': '%s' and '%s' have the same id %" PRId64, other,
                       text, id);
     lp_vocab_set(vocab, (int32_t)id, text, key->size, true);
@@ -55,7 +55,7 @@ static bool read_merge(const lp_node *json, slice pair[2]) {
   if (!lp_node_is(json, LP_NODE_TEXT)) return false;
   slice whole = node_slice(json);
   const char *space = memchr(whole.text, ' ', whole.size);
-  if (space == NULL) return false;
+  if (!space) return false;
   pair[0] = (slice){whole.text, (size_t)(space - whole.text)};
   pair[1] = (slice){space + 1, whole.size - pair[0].size - 1};
   return memchr(pair[1].text, ' ', pair[1].size) == NULL;
@@ -68,7 +68,7 @@ static lp_status unknown_part(lp_loader *loader, size_t index, slice part) {
 
 static lp_status add_merge(lp_loader *loader, size_t index, slice pair[2], uint32_t rank, lp_buf *scratch) {
   lp_vocab *vocab = &loader->tokenizer->vocab;
-  size_t skip = vocab->prefix != NULL ? strlen(vocab->prefix) : 0;
+  size_t skip = vocab->prefix ? strlen(vocab->prefix) : 0;
   int32_t left = lp_vocab_find(vocab, pair[0].text, pair[0].size);
   int32_t right = lp_vocab_find(vocab, pair[1].text, pair[1].size);
   if (left < 0) return unknown_part(loader, index, pair[0]);
@@ -92,7 +92,7 @@ static lp_status load_merges(lp_loader *loader, const lp_node *json) {
   uint32_t rank = 0;
   lp_vocab_reserve_merges(&loader->tokenizer->vocab, json->size);
   const lp_node *item = lp_node_first(json);
-  for (size_t i = 0; i < json->size && status == LP_OK; ++i, item = lp_node_next(item)) {
+  for (size_t i = 0; i < json->size && status == LP_OK; i++, item = lp_node_next(item)) {
     slice pair[2];
     if (lp_node_is(item, LP_NODE_TEXT) && lp_has_prefix(item->text, "#version")) continue;
     if (read_merge(item, pair))
@@ -143,8 +143,8 @@ lp_status lp_load_model(lp_loader *loader, const lp_node *json, const char *path
   LP_TRY(load_vocab(loader, vocab_json));
   LP_TRY(load_merges(loader, merges));
   LP_TRY(optional_text(loader, json, "unk_token", &unk));
-  vocab->unk = unk == NULL ? -1 : lp_vocab_find(vocab, unk, strlen(unk));
-  if (unk != NULL && vocab->unk < 0)
+  vocab->unk = unk ? lp_vocab_find(vocab, unk, strlen(unk)) : -1;
+  if (unk && vocab->unk < 0)
     lp_warning(loader->diag, FILE_LOC(loader),
                "'model.unk_token': '%s' is not in the vocabulary; unknown characters are left out", unk);
   return LP_OK;
@@ -181,7 +181,7 @@ static lp_status assign_id(lp_loader *loader, const lp_node *json, const char *p
   if (token->id >= 0) return LP_OK;
   token->id = (int32_t)id;
   const char *other = lp_vocab_text(vocab, token->id, &ignored);
-  if (other != NULL && !lp_streq(other, token->text))
+  if (other && !lp_streq(other, token->text))
     return lp_error(loader->diag, FILE_LOC(loader), "'%s': '%s' and '%s' have the same id %" PRId64, path, other,
                     token->text, id);
   lp_vocab_set(vocab, token->id, token->text, token->size, false);
@@ -217,7 +217,7 @@ lp_status lp_load_added(lp_loader *loader, const lp_node *json, const char *path
   if (!lp_node_absent(json)) {
     LP_TRY(lp_node_expect(loader, json, LP_NODE_ARRAY, path));
     const lp_node *item = lp_node_first(json);
-    for (size_t i = 0; i < json->size; ++i, item = lp_node_next(item))
+    for (size_t i = 0; i < json->size; i++, item = lp_node_next(item))
       LP_TRY(load_added_token(loader, item, lp_path_item(loader, path, i)));
   }
   while (tokenizer->special.count < tokenizer->vocab.tokens.count)

@@ -27,7 +27,7 @@ typedef struct {
 
 static lp_status refuse(lp_loader *loader, const char *path, const part_family *family, const char *type) {
   lp_buf names = {0};
-  for (size_t i = 0; i < family->count; ++i)
+  for (size_t i = 0; i < family->count; i++)
     lp_buf_printf(&names, "%s, ", family->parts[i].type);
   lp_status status =
       lp_error(loader->diag, LP_LOC_FILE(loader->file), "'%s': the %s '%s' is not supported", path, family->kind, type);
@@ -48,11 +48,11 @@ static lp_status load_part(lp_loader *loader, const lp_node *json, const char *p
     const lp_node *list;
     LP_TRY(lp_member_get(loader, json, path, family->sequence, LP_NODE_ARRAY, &list));
     const char *list_path = lp_path_member(loader, path, family->sequence);
-    for (size_t i = 0; i < list->size; ++i)
+    for (size_t i = 0; i < list->size; i++)
       LP_TRY(load_part(loader, lp_node_item(list, i), lp_path_item(loader, list_path, i), family, depth + 1, out));
     return LP_OK;
   }
-  for (size_t i = 0; i < family->count; ++i)
+  for (size_t i = 0; i < family->count; i++)
     if (lp_streq(type, family->parts[i].type)) return family->parts[i].load(loader, json, path, out);
   return refuse(loader, path, family, type);
 }
@@ -63,7 +63,7 @@ static lp_status compile(lp_loader *loader, const char *path, const char *text, 
                          lp_pattern **out) {
   char *why = NULL;
   *out = lp_pattern_create(text, size, literal, &why);
-  if (*out != NULL) return LP_OK;
+  if (*out) return LP_OK;
   lp_status status = lp_error(loader->diag, LP_LOC_FILE(loader->file), "'%s': the pattern '%s' %s", path, text, why);
   free(why);
   return status;
@@ -98,7 +98,7 @@ static lp_status load_behaviour(lp_loader *loader, const lp_node *json, const ch
   const char *name;
   size_t size;
   LP_TRY(lp_member_text(loader, json, path, "behavior", &name, &size));
-  for (size_t i = 0; i < LP_COUNT(names); ++i) {
+  for (size_t i = 0; i < LP_COUNT(names); i++) {
     if (!lp_streq(name, names[i])) continue;
     *out = (lp_split_behaviour)i;
     return LP_OK;
@@ -123,12 +123,12 @@ static lp_status load_metaspace(lp_loader *loader, const lp_node *json, const ch
   LP_TRY(load_character(loader, json, path, "replacement", step));
   LP_TRY(lp_member_bool(loader, json, path, "add_prefix_space", true, &add_prefix));
   step->prefix = LP_PREFIX_ALWAYS;
-  if (lp_node_member(json, "prepend_scheme") != NULL) {
+  if (lp_node_member(json, "prepend_scheme")) {
     const char *scheme;
     size_t size;
     LP_TRY(lp_member_text(loader, json, path, "prepend_scheme", &scheme, &size));
     step->prefix = -1;
-    for (int i = 0; i < (int)LP_COUNT(schemes); ++i)
+    for (int i = 0; i < (int)LP_COUNT(schemes); i++)
       if (lp_streq(scheme, schemes[i])) step->prefix = i;
     if (step->prefix < 0)
       return lp_error(loader->diag, LP_LOC_FILE(loader->file), "'%s.prepend_scheme': unknown scheme '%s'", path,
@@ -233,7 +233,7 @@ static lp_status pre_digits(lp_loader *loader, const lp_node *json, const char *
 
 static lp_status pre_punctuation(lp_loader *loader, const lp_node *json, const char *path, lp_steps *out) {
   lp_split_behaviour behaviour = LP_SPLIT_ISOLATED;
-  if (lp_node_member(json, "behavior") != NULL) LP_TRY(load_behaviour(loader, json, path, &behaviour));
+  if (lp_node_member(json, "behavior")) LP_TRY(load_behaviour(loader, json, path, &behaviour));
   return push_split(loader, path, PUNCTUATION, behaviour, out);
 }
 

@@ -50,7 +50,7 @@ static void copy(translator *t, size_t count) {
 
 static void copy_braces(translator *t) {
   const char *end = memchr(t->text + t->at, '}', t->size - t->at);
-  copy(t, end == NULL ? 1 : (size_t)(end - (t->text + t->at)) + 1);
+  copy(t, !end ? 1 : (size_t)(end - (t->text + t->at)) + 1);
 }
 
 static bool is_hex(char c) {
@@ -60,10 +60,10 @@ static bool is_hex(char c) {
 static const char *translate_escape(translator *t) {
   if (t->size - t->at < 2) return "ends in a backslash";
   char letter = t->text[t->at + 1];
-  for (size_t i = 0; i < LP_COUNT(escapes); ++i) {
+  for (size_t i = 0; i < LP_COUNT(escapes); i++) {
     if (escapes[i].letter != letter) continue;
     const char *form = t->in_class ? escapes[i].inside : escapes[i].outside;
-    if (form == NULL) return "has a negated escape inside a character class, which is not supported";
+    if (!form) return "has a negated escape inside a character class, which is not supported";
     lp_buf_puts(&t->out, form);
     t->at += 2;
     return NULL;
@@ -71,7 +71,7 @@ static const char *translate_escape(translator *t) {
   if (letter == 'u') {
     size_t digits = 0;
     while (digits < 4 && t->at + 2 + digits < t->size && is_hex(t->text[t->at + 2 + digits]))
-      ++digits;
+      digits++;
     if (digits != 4) return "has \\u without four hexadecimal digits";
     lp_buf_puts(&t->out, "\\x{");
     t->at += 2;
@@ -87,7 +87,7 @@ static const char *translate_escape(translator *t) {
 static const char *translate_in_class(translator *t) {
   if (next_is(t, "[:")) {
     const char *end = memchr(t->text + t->at, ']', t->size - t->at);
-    if (end == NULL) return "has an open character class";
+    if (!end) return "has an open character class";
     copy(t, (size_t)(end - (t->text + t->at)) + 1);
     return NULL;
   }
@@ -100,8 +100,8 @@ static const char *translate_in_class(translator *t) {
 
 /* Ruby's (?m) lets '.' match a newline; PCRE2 calls that (?s). */
 static const char *translate_group(translator *t) {
-  for (size_t i = t->at + 2; i < t->size && strchr("imsxadu-", t->text[i]) != NULL && t->text[i] != '\0'; ++i)
-    if (strchr("msadu", t->text[i]) != NULL) return "sets an option other than i or x, which is not supported";
+  for (size_t i = t->at + 2; i < t->size && strchr("imsxadu-", t->text[i]) && t->text[i] != '\0'; i++)
+    if (strchr("msadu", t->text[i])) return "sets an option other than i or x, which is not supported";
   copy(t, 2);
   return NULL;
 }
@@ -110,7 +110,7 @@ static const char *translate_group(translator *t) {
 static const char *translate_count(translator *t) {
   if (next_is(t, "{,")) {
     lp_buf_puts(&t->out, "{0");
-    ++t->at;
+    t->at++;
     copy(t, 1);
     return NULL;
   }
@@ -137,7 +137,7 @@ static const char *translate(translator *t) {
     const char *why = t->text[t->at] == '\\' ? translate_escape(t)
                       : t->in_class          ? translate_in_class(t)
                                              : translate_outside(t);
-    if (why != NULL) return why;
+    if (why) return why;
   }
   return t->in_class ? "has an open character class" : NULL;
 }
@@ -155,14 +155,14 @@ lp_pattern *lp_pattern_create(const char *text, size_t size, bool literal, char 
   lp_pattern *pattern = NULL;
   const char *problem = literal ? NULL : translate(&t);
   if (literal) copy(&t, size);
-  if (problem != NULL) {
+  if (problem) {
     *why = lp_strdup(problem);
   } else {
     uint32_t options = PCRE2_UTF | (literal ? PCRE2_LITERAL : PCRE2_UCP | PCRE2_MULTILINE);
     int error = 0;
     PCRE2_SIZE offset = 0;
     pcre2_code *code = pcre2_compile((PCRE2_SPTR)lp_buf_text(&t.out), t.out.size, options, &error, &offset, NULL);
-    if (code == NULL) {
+    if (!code) {
       *why = compile_message(error, offset);
     } else {
       pcre2_jit_compile(code, PCRE2_JIT_COMPLETE); /* without it the interpreter serves */
@@ -175,7 +175,7 @@ lp_pattern *lp_pattern_create(const char *text, size_t size, bool literal, char 
 }
 
 void lp_pattern_free(lp_pattern *pattern) {
-  if (pattern == NULL) return;
+  if (!pattern) return;
   pcre2_code_free(pattern->code);
   free(pattern);
 }

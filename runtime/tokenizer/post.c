@@ -15,7 +15,7 @@ static lp_status push_id(lp_loader *loader, const lp_node *json, const char *pat
   int64_t id;
   size_t ignored;
   LP_TRY(lp_node_count(loader, json, path, LP_VOCAB_MAX - 1, &id));
-  if (lp_vocab_text(&loader->tokenizer->vocab, (int32_t)id, &ignored) == NULL)
+  if (!lp_vocab_text(&loader->tokenizer->vocab, (int32_t)id, &ignored))
     return lp_error(loader->diag, FILE_LOC(loader), "'%s': there is no token of id %" PRId64, path, id);
   lp_vec_push(out, (int32_t)id);
   return LP_OK;
@@ -31,7 +31,7 @@ static lp_status push_special(lp_loader *loader, const lp_node *json, const char
   const char *token_path = lp_path_member(loader, all_path, name);
   LP_TRY(lp_member_get(loader, token, token_path, "ids", LP_NODE_ARRAY, &ids));
   const char *ids_path = lp_path_member(loader, token_path, "ids");
-  for (size_t i = 0; i < ids->size; ++i)
+  for (size_t i = 0; i < ids->size; i++)
     LP_TRY(push_id(loader, lp_node_item(ids, i), lp_path_item(loader, ids_path, i), out));
   return LP_OK;
 }
@@ -42,12 +42,12 @@ static lp_status load_template(lp_loader *loader, const lp_node *json, const cha
   bool behind = false;
   LP_TRY(lp_member_get(loader, json, path, "single", LP_NODE_ARRAY, &single));
   const char *list_path = lp_path_member(loader, path, "single");
-  for (size_t i = 0; i < single->size; ++i) {
+  for (size_t i = 0; i < single->size; i++) {
     const lp_node *item = lp_node_item(single, i), *special;
     const char *item_path = lp_path_item(loader, list_path, i), *name;
     size_t size;
     LP_TRY(lp_node_expect(loader, item, LP_NODE_OBJECT, item_path));
-    if (lp_node_member(item, "Sequence") != NULL) {
+    if (lp_node_member(item, "Sequence")) {
       if (behind)
         return lp_error(loader->diag, FILE_LOC(loader), "'%s': a template with several sequences is not supported",
                         item_path);
@@ -65,7 +65,7 @@ static lp_status load_template(lp_loader *loader, const lp_node *json, const cha
 /* BertProcessing and RobertaProcessing: "cls": ["[CLS]", 1], "sep": [...]. */
 static lp_status load_bert(lp_loader *loader, const lp_node *json, const char *path, lp_tokens out[2]) {
   static const char *const keys[] = {"cls", "sep"};
-  for (size_t side = 0; side < 2; ++side) {
+  for (size_t side = 0; side < 2; side++) {
     const lp_node *pair;
     LP_TRY(lp_member_get(loader, json, path, keys[side], LP_NODE_ARRAY, &pair));
     const char *pair_path = lp_path_member(loader, path, keys[side]);
@@ -94,13 +94,13 @@ static lp_status load_processor(lp_loader *loader, const lp_node *json, const ch
 /* Puts what one processor adds around what those before it added. */
 static void wrap(lp_tokenizer *tokenizer, const lp_tokens around[2]) {
   lp_tokens before = {0};
-  for (size_t i = 0; i < around[0].count; ++i)
+  for (size_t i = 0; i < around[0].count; i++)
     lp_vec_push(&before, around[0].data[i]);
-  for (size_t i = 0; i < tokenizer->before.count; ++i)
+  for (size_t i = 0; i < tokenizer->before.count; i++)
     lp_vec_push(&before, tokenizer->before.data[i]);
   lp_vec_free(&tokenizer->before);
   tokenizer->before = before;
-  for (size_t i = 0; i < around[1].count; ++i)
+  for (size_t i = 0; i < around[1].count; i++)
     lp_vec_push(&tokenizer->after, around[1].data[i]);
 }
 
@@ -114,7 +114,7 @@ static lp_status load_nested(lp_loader *loader, const lp_node *json, const char 
   if (lp_node_equals(type, "Sequence")) {
     LP_TRY(lp_member_get(loader, json, path, "processors", LP_NODE_ARRAY, &list));
     const char *list_path = lp_path_member(loader, path, "processors");
-    for (size_t i = 0; i < list->size; ++i)
+    for (size_t i = 0; i < list->size; i++)
       LP_TRY(load_nested(loader, lp_node_item(list, i), lp_path_item(loader, list_path, i), depth + 1));
     return LP_OK;
   }
@@ -149,7 +149,7 @@ static lp_status load_chat(lp_loader *loader, const lp_node *json) {
   tokenizer->chat_file = lp_arena_strdup(tokenizer->arena, loader->file);
   if (!lp_node_is(member, LP_NODE_ARRAY))
     return lp_member_text(loader, json, "", "chat_template", &tokenizer->chat, &tokenizer->chat_size);
-  for (size_t i = 0; i < member->size; ++i) {
+  for (size_t i = 0; i < member->size; i++) {
     const lp_node *item = lp_node_item(member, i), *name = lp_node_member(item, "name");
     if (lp_node_equals(name, "default"))
       return lp_member_text(loader, item, lp_path_item(loader, "chat_template", i), "template", &tokenizer->chat,
@@ -193,7 +193,7 @@ lp_status lp_load_config(lp_loader *loader, const char *dir) {
     lp_status (*load)(lp_loader *loader);
   } files[] = {{"tokenizer_config.json", load_config_json}, {"chat_template.jinja", load_chat_file}};
   lp_status status = LP_OK;
-  for (size_t i = 0; i < LP_COUNT(files) && status == LP_OK; ++i) {
+  for (size_t i = 0; i < LP_COUNT(files) && status == LP_OK; i++) {
     char *path = lp_path_join(dir, files[i].name);
     lp_loader beside = {.tokenizer = loader->tokenizer, .file = path, .diag = loader->diag};
     if (lp_path_exists(path)) status = files[i].load(&beside);

@@ -37,13 +37,13 @@ void lp_work_swap_list(lp_work *work) {
 }
 
 lp_status lp_steps_run(const lp_steps *steps, lp_work *work) {
-  for (size_t i = 0; i < steps->count; ++i)
+  for (size_t i = 0; i < steps->count; i++)
     LP_TRY(steps->data[i].run(&steps->data[i], work));
   return LP_OK;
 }
 
 void lp_steps_free(lp_steps *steps) {
-  for (size_t i = 0; i < steps->count; ++i)
+  for (size_t i = 0; i < steps->count; i++)
     lp_pattern_free(steps->data[i].pattern);
   lp_vec_free(steps);
 }
@@ -53,7 +53,7 @@ typedef lp_status rewrite_fn(const lp_tokenizer_step *step, const char *text, si
 
 static lp_status rewrite_all(const lp_tokenizer_step *step, lp_work *work, rewrite_fn *rewrite) {
   lp_work_begin(work);
-  for (size_t i = 0; i < work->now.list.count; ++i) {
+  for (size_t i = 0; i < work->now.list.count; i++) {
     lp_piece piece = work->now.list.data[i];
     size_t start = work->next.text.size;
     const char *text = lp_buf_text(&work->now.text) + piece.start;
@@ -92,7 +92,7 @@ lp_status lp_step_prefix(const lp_tokenizer_step *step, lp_work *work) {
 
 static lp_status lowercase(const lp_tokenizer_step *step, const char *text, size_t size, bool first, lp_work *work) {
   (void)step, (void)first;
-  for (size_t i = 0; i < size; ++i) {
+  for (size_t i = 0; i < size; i++) {
     char c = text[i];
     if ((uint8_t)c >= 0x80)
       return lp_error(work->diag, LP_LOC_NONE,
@@ -119,7 +119,7 @@ static size_t trailing_space(const char *text, size_t size) {
   while (end > 0) {
     size_t at = end - 1, bad;
     while (at > 0 && ((uint8_t)text[at] & 0xC0) == 0x80)
-      --at;
+      at--;
     size_t length = lp_utf8_length(text + at, end - at, &bad);
     if (length == 0 || !lp_utf8_is_space(lp_utf8_read(text + at, length))) break;
     end = at;
@@ -144,7 +144,7 @@ static lp_status to_byte_chars(const lp_tokenizer_step *step, const char *text, 
   (void)step, (void)first;
   char chunk[512];
   size_t used = 0;
-  for (size_t i = 0; i < size; ++i) {
+  for (size_t i = 0; i < size; i++) {
     uint32_t code = lp_byte_char((uint8_t)text[i]);
     if (used + 2 > sizeof chunk) {
       lp_buf_append(&work->next.text, chunk, used);
@@ -174,7 +174,7 @@ lp_status lp_step_replace(const lp_tokenizer_step *step, lp_work *work) {
   lp_matcher_init(&matcher, step->pattern);
   int more = 0;
   lp_work_begin(work);
-  for (size_t i = 0; i < work->now.list.count && more == 0; ++i) {
+  for (size_t i = 0; i < work->now.list.count && more == 0; i++) {
     lp_piece piece = work->now.list.data[i];
     const char *text = lp_buf_text(&work->now.text) + piece.start;
     size_t begin = work->next.text.size, done = 0, start, end;
@@ -237,7 +237,7 @@ static bool joins_previous(const stretches *all, size_t at, lp_split_behaviour b
 
 static void add_stretches(const stretches *all, const lp_tokenizer_step *step, lp_piece piece, lp_work *work) {
   lp_piece open = {.start = piece.start, .token = -1};
-  for (size_t i = 0; i < all->count; ++i) {
+  for (size_t i = 0; i < all->count; i++) {
     stretch s = all->data[i];
     if (joins_previous(all, i, step->behaviour)) {
       open.size = piece.start + s.end - open.start;
@@ -257,7 +257,7 @@ lp_status lp_step_split(const lp_tokenizer_step *step, lp_work *work) {
   stretches all = {0};
   int rc = 0;
   lp_work_begin(work);
-  for (size_t i = 0; i < work->now.list.count && rc == 0; ++i) {
+  for (size_t i = 0; i < work->now.list.count && rc == 0; i++) {
     lp_piece piece = work->now.list.data[i];
     if (piece.token >= 0) {
       lp_vec_push(&work->next.list, piece);

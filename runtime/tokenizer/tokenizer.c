@@ -39,7 +39,7 @@ lp_status lp_tokenizer_parse(const char *file, const char *data, size_t size, lp
 
 /* Without a tokenizer_config.json the usual names tell. */
 static const char *usual_name(const lp_tokenizer *tokenizer, const char *const *names, size_t count) {
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < count; i++) {
     int32_t id = lp_tokenizer_token_id(tokenizer, names[i]);
     if (id >= 0 && tokenizer->special.data[id]) return names[i];
   }
@@ -75,7 +75,7 @@ lp_status lp_tokenizer_load(const char *path, lp_tokenizer **out, lp_diag *diag)
 }
 
 void lp_tokenizer_free(lp_tokenizer *tokenizer) {
-  if (tokenizer == NULL) return;
+  if (!tokenizer) return;
   lp_vocab_free(&tokenizer->vocab);
   lp_added_free(&tokenizer->raw);
   lp_added_free(&tokenizer->normalized);
@@ -98,18 +98,18 @@ int32_t lp_tokenizer_vocab_size(const lp_tokenizer *tokenizer) {
 int32_t lp_tokenizer_token_id(const lp_tokenizer *tokenizer, const char *token) {
   int32_t id = lp_vocab_find(&tokenizer->vocab, token, strlen(token));
   const lp_token *tokens = tokenizer->vocab.tokens.data;
-  for (size_t i = 0; id < 0 && i < tokenizer->vocab.tokens.count; ++i)
+  for (size_t i = 0; id < 0 && i < tokenizer->vocab.tokens.count; i++)
     if (tokens[i].known && !tokens[i].in_model && lp_streq(tokenizer->vocab.text.data + tokens[i].offset, token))
       id = (int32_t)i;
   return id;
 }
 
 int32_t lp_tokenizer_eos(const lp_tokenizer *tokenizer) {
-  return tokenizer->eos != NULL ? lp_tokenizer_token_id(tokenizer, tokenizer->eos) : -1;
+  return tokenizer->eos ? lp_tokenizer_token_id(tokenizer, tokenizer->eos) : -1;
 }
 
 int32_t lp_tokenizer_bos(const lp_tokenizer *tokenizer) {
-  return tokenizer->bos != NULL ? lp_tokenizer_token_id(tokenizer, tokenizer->bos) : -1;
+  return tokenizer->bos ? lp_tokenizer_token_id(tokenizer, tokenizer->bos) : -1;
 }
 
 bool lp_tokenizer_has_chat_template(const lp_tokenizer *tokenizer) {
@@ -118,10 +118,10 @@ bool lp_tokenizer_has_chat_template(const lp_tokenizer *tokenizer) {
 
 lp_status lp_tokenizer_chat(const lp_tokenizer *tokenizer, const lp_chat_message *messages, size_t count,
                             bool add_generation_prompt, lp_buf *out, lp_diag *diag) {
-  if (tokenizer->chat == NULL) return lp_error(diag, LP_LOC_NONE, "the tokenizer has no chat template");
+  if (!tokenizer->chat) return lp_error(diag, LP_LOC_NONE, "the tokenizer has no chat template");
   lp_chat_input input = {.file = tokenizer->chat_file,
-                         .bos = tokenizer->bos != NULL ? tokenizer->bos : "",
-                         .eos = tokenizer->eos != NULL ? tokenizer->eos : "",
+                         .bos = tokenizer->bos ? tokenizer->bos : "",
+                         .eos = tokenizer->eos ? tokenizer->eos : "",
                          .messages = messages,
                          .count = count,
                          .add_generation_prompt = add_generation_prompt};
@@ -131,7 +131,7 @@ lp_status lp_tokenizer_chat(const lp_tokenizer *tokenizer, const lp_chat_message
 /* ---- encoding ---------------------------------------------------------------------------------------------------- */
 
 static void append_ids(const lp_tokens *ids, lp_tokens *out) {
-  for (size_t i = 0; i < ids->count; ++i)
+  for (size_t i = 0; i < ids->count; i++)
     lp_vec_push(out, ids->data[i]);
 }
 
@@ -144,7 +144,7 @@ static lp_status cut_pieces(const lp_tokenizer *tokenizer, lp_work *work) {
 
 static void encode_pieces(const lp_tokenizer *tokenizer, const lp_work *work, lp_tokens *out) {
   lp_bpe_scratch *scratch = lp_bpe_scratch_create();
-  for (size_t i = 0; i < work->now.list.count; ++i) {
+  for (size_t i = 0; i < work->now.list.count; i++) {
     lp_piece piece = work->now.list.data[i];
     if (piece.token >= 0)
       lp_vec_push(out, piece.token);
@@ -181,10 +181,10 @@ void lp_tokenizer_decode(const lp_tokenizer *tokenizer, const int32_t *ids, size
                          lp_buf *out) {
   lp_work work = {.keep_empty = true};
   lp_work_begin(&work);
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < count; i++) {
     size_t size, start = work.next.text.size;
     const char *text = lp_vocab_spelling(&tokenizer->vocab, ids[i], &size);
-    if (text == NULL || (skip_special && tokenizer->special.data[ids[i]])) continue;
+    if (!text || (skip_special && tokenizer->special.data[ids[i]])) continue;
     lp_buf_append(&work.next.text, text, size);
     lp_work_add(&work, start, -1, false);
   }
@@ -192,7 +192,7 @@ void lp_tokenizer_decode(const lp_tokenizer *tokenizer, const int32_t *ids, size
   /* A pattern that runs into its limits ends the decoding there; the pieces are those before its step. */
   lp_status status = lp_steps_run(&tokenizer->decoder, &work);
   (void)status;
-  for (size_t i = 0; i < work.now.list.count; ++i) {
+  for (size_t i = 0; i < work.now.list.count; i++) {
     if (i > 0 && !tokenizer->has_decoder) lp_buf_append(out, " ", 1);
     lp_buf_append(out, lp_buf_text(&work.now.text) + work.now.list.data[i].start, work.now.list.data[i].size);
   }

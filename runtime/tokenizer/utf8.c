@@ -23,7 +23,7 @@ size_t lp_utf8_length(const char *text, size_t size, size_t *bad) {
   *bad = 1;
   if (size == 0) return 0;
   size_t length = expected_length((uint8_t)text[0], &low, &high);
-  for (size_t i = 1; i < length; ++i) {
+  for (size_t i = 1; i < length; i++) {
     if (i >= size || (uint8_t)text[i] < low || (uint8_t)text[i] > high) {
       *bad = i;
       return 0;
@@ -37,7 +37,7 @@ size_t lp_utf8_length(const char *text, size_t size, size_t *bad) {
 uint32_t lp_utf8_read(const char *text, size_t length) {
   static const uint8_t lead_bits[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
   uint32_t code = (uint8_t)text[0] & lead_bits[length];
-  for (size_t i = 1; i < length; ++i)
+  for (size_t i = 1; i < length; i++)
     code = code << 6 | ((uint8_t)text[i] & 0x3F);
   return code;
 }

@@ -55,12 +55,12 @@ LP_TEST(delays_are_queue_service_backhaul_and_air) {
   ck_assert_double_eq(delay[LP_ROUTE_SPLIT], 0);
   backends.up_bps = 3200; /* 100 tokens of 32 bits: 1 s */
   backends.down_bps = 6464;
-  for (int i = 0; i < 5; ++i)
+  for (int i = 0; i < 5; i++)
     lp_estimator_begin(&estimator, &backends, &plain, LP_ROUTE_EDGE);
   lp_delay_estimate(&backends, &estimator, &plain, 0, wait, delay);
   ck_assert_double_eq_tol(wait[LP_ROUTE_EDGE], 4 * 1.2 / 2, 1e-12); /* five are there, two at a time */
   ck_assert_double_eq_tol(delay[LP_ROUTE_EDGE], 2.4 + 1.2 + 1 + 0.5, 1e-12);
-  for (int i = 0; i < 5; ++i)
+  for (int i = 0; i < 5; i++)
     lp_estimator_end(&estimator, &backends, &plain, LP_ROUTE_EDGE, 0, 1.2);
   lp_delay_estimate(&backends, &estimator, &plain, 0, wait, delay);
   ck_assert_double_eq(wait[LP_ROUTE_EDGE], 0);
@@ -70,7 +70,7 @@ LP_TEST(experience_corrects_the_figures_and_is_forgotten) {
   lp_backends backends = two();
   lp_estimator estimator = lp_estimator_make(0.5, 100);
   double wait[LP_ROUTE_COUNT], delay[LP_ROUTE_COUNT];
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 20; i++) {
     lp_estimator_begin(&estimator, &backends, &plain, LP_ROUTE_EDGE);
     lp_estimator_end(&estimator, &backends, &plain, LP_ROUTE_EDGE, 10, 3.6); /* three times as long as it says */
   }
@@ -139,12 +139,12 @@ LP_TEST(a_bad_file_is_refused_with_its_line) {
       {"service: llama3\n\nsplit_plan: { slots: 1 }\n", "there is no 'split'", 3},
       {"service: llama3\nlink: { up: fast }\n", "'up'", 2},
   };
-  for (size_t i = 0; i < LP_COUNT(bad); ++i) {
+  for (size_t i = 0; i < LP_COUNT(bad); i++) {
     lp_diag *diag = lp_diag_create();
     lp_backends *backends = NULL;
     ck_assert_int_eq(load(bad[i].text, &backends, diag), LP_FAILED);
     const lp_diag_entry *entry = lp_diag_get(diag, 0);
-    ck_assert_msg(strstr(entry->text, bad[i].said) != NULL && entry->loc.line == bad[i].line, "%zu: line %d: %s", i,
+    ck_assert_msg(strstr(entry->text, bad[i].said) && entry->loc.line == bad[i].line, "%zu: line %d: %s", i,
                   (int)entry->loc.line, entry->text);
     lp_diag_free(diag);
   }

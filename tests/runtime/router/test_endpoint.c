@@ -31,9 +31,9 @@ static void *serve(void *unused) {
       size += (size_t)got;
       asked[size] = 0;
       const char *body = strstr(asked, "\r\n\r\n"), *length = strstr(asked, "Content-Length: ");
-      if (body != NULL && length != NULL && strlen(body + 4) >= strtoul(length + 16, NULL, 10)) break;
+      if (body && length && strlen(body + 4) >= strtoul(length + 16, NULL, 10)) break;
     }
-    if (answer == NULL)
+    if (!answer)
       (void)usleep(400000);
     else if (write(peer, answer, strlen(answer)) < 0)
       perror("write");

@@ -28,7 +28,7 @@ static lp_router_request request_of(size_t kind) {
 /* Runs `count` requests; the share of the last quarter in which the policy's estimate names the better route. */
 static double run(lp_policy *policy, int count) {
   int right = 0, judged = 0;
-  for (int i = 0; i < count; ++i) {
+  for (int i = 0; i < count; i++) {
     size_t kind = lp_random_bits(1, (uint64_t)i, 0) % LP_COUNT(kinds);
     lp_router_request request = request_of(kind);
     lp_decision decision;
@@ -39,7 +39,7 @@ static double run(lp_policy *policy, int count) {
     lp_route better =
         kinds[kind].mean[LP_ROUTE_EDGE] > kinds[kind].mean[LP_ROUTE_CLOUD] ? LP_ROUTE_EDGE : LP_ROUTE_CLOUD;
     right += decision.probability[better] > 0.5;
-    ++judged;
+    judged++;
   }
   policy->close(policy);
   return (double)right / judged;
@@ -49,10 +49,10 @@ LP_TEST(exploration_is_uniform_over_what_is_offered) {
   lp_explorer explorer = {.options = {.epsilon = 0.3, .seed = 7}};
   int count[LP_ROUTE_COUNT] = {0}, explored = 0;
   const int draws = 20000;
-  for (int i = 0; i < draws; ++i) {
+  for (int i = 0; i < draws; i++) {
     lp_decision decision = {0};
     lp_explorer_draw(&explorer, 7, LP_ROUTE_CLOUD, LP_DECIDED_MODEL, &decision);
-    ++count[decision.route];
+    count[decision.route]++;
     explored += decision.source == LP_DECIDED_EXPLORE;
     ck_assert_double_eq_tol(decision.propensity, decision.route == LP_ROUTE_CLOUD ? 0.8 : 0.1, 1e-12);
   }
@@ -101,7 +101,7 @@ LP_TEST(fixed_policies_do_what_their_names_say) {
   lp_router_request request = request_of(1);
   request.delay_s[LP_ROUTE_EDGE] = 1;
   request.delay_s[LP_ROUTE_CLOUD] = 2;
-  for (size_t i = 0; i < LP_COUNT(want); ++i) {
+  for (size_t i = 0; i < LP_COUNT(want); i++) {
     lp_policy *policy = lp_policy_fixed(want[i].name, 1);
     ck_assert_str_eq(policy->name, want[i].name);
     lp_decision decision;
@@ -116,12 +116,12 @@ LP_TEST(fixed_policies_do_what_their_names_say) {
 LP_TEST(constraints_bind_every_policy) {
   static const char *const names[] = {"rule", "edge", "cloud", "split", "random", "oracle", "quickest"};
   lp_router_options options = {.exploration = {.epsilon = 1, .seed = 2}};
-  for (size_t i = 0; i < LP_COUNT(names) + 3; ++i) {
+  for (size_t i = 0; i < LP_COUNT(names) + 3; i++) {
     lp_policy *policy = i < LP_COUNT(names)        ? lp_policy_fixed(names[i], 9)
                         : i == LP_COUNT(names)     ? lp_policy_table(0.1, &options.exploration)
                         : i == LP_COUNT(names) + 1 ? lp_policy_network(&options.exploration)
                                                    : lp_router_create(&options, lp_decider_lookup());
-    for (unsigned offered = 1; offered < 8; ++offered) {
+    for (unsigned offered = 1; offered < 8; offered++) {
       lp_router_request request = request_of(0);
       request.offered = offered;
       lp_decision decision;
@@ -164,7 +164,7 @@ static int asked;
 static lp_status counts_calls(lp_decider *self, const lp_prompt *prompt, double probability[LP_ROUTE_COUNT],
                               lp_diag *diag) {
   (void)self, (void)prompt, (void)diag;
-  ++asked;
+  asked++;
   probability[LP_ROUTE_EDGE] = 0.25;
   probability[LP_ROUTE_CLOUD] = 0.75;
   return LP_OK;
@@ -176,7 +176,7 @@ LP_TEST(the_same_prompt_is_asked_once) {
   lp_router_request request = request_of(1);
   lp_decision decision;
   asked = 0;
-  for (int i = 0; i < 3; ++i)
+  for (int i = 0; i < 3; i++)
     policy->decide(policy, &request, &decision);
   ck_assert_int_eq(asked, 1);
   ck_assert_int_eq(decision.source, LP_DECIDED_CACHE);
@@ -196,7 +196,7 @@ LP_TEST(a_failure_is_not_remembered) {
   lp_policy *policy = lp_router_create(&(lp_router_options){.cache = 4}, &broken);
   lp_router_request request = request_of(1);
   lp_decision decision;
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < 2; i++) {
     policy->decide(policy, &request, &decision);
     ck_assert_int_eq(decision.source, LP_DECIDED_FALLBACK);
     ck_assert_str_eq(decision.reason, "the model is away");

@@ -27,7 +27,7 @@ LP_TEST(text_has_the_parts_of_the_paper) {
                          "Keywords: chat\nDecision: edge\nReward: 2.000\nEvaluation: bad\n\n",
                          "Keywords: chat, long\nDecision:"};
   const char *at = text.data;
-  for (size_t i = 0; i < LP_COUNT(parts); ++i) {
+  for (size_t i = 0; i < LP_COUNT(parts); i++) {
     at = strstr(at, parts[i]);
     ck_assert_msg(at != NULL, "no '%s' in its place", parts[i]);
     at += strlen(parts[i]) - 1;
@@ -48,7 +48,7 @@ LP_TEST(tokens_follow_the_training_format) {
                           2, 1, 1, 101 + 3 * 5, 137 + 2 * 32,     /* code: edge, often, in the middle */
                           4, 3, 5};                               /* chat, long, the rest as one symbol */
   ck_assert_uint_eq(count, LP_COUNT(want));
-  for (size_t i = 0; i < count; ++i)
+  for (size_t i = 0; i < count; i++)
     ck_assert_int_eq(tokens[i], want[i]);
   (void)lp_prompt_tokens(&(lp_prompt){"chat", BOTH, examples, 3, true}, tokens);
   ck_assert_int_eq(tokens[4], 101 + 3 * 6 + 1); /* of each keywords the best alone: of one, and of more */
@@ -67,14 +67,14 @@ LP_TEST(equal_rewards_have_equal_ranks) {
 LP_TEST(the_longest_prompt_fits) {
   static char words[LP_PROMPT_EXAMPLES][32];
   lp_experience many[LP_PROMPT_EXAMPLES];
-  for (int i = 0; i < LP_PROMPT_EXAMPLES; ++i) {
+  for (int i = 0; i < LP_PROMPT_EXAMPLES; i++) {
     (void)snprintf(words[i], sizeof words[i], "a%d, b%d, c%d", i, i, i);
     many[i] = (lp_experience){words[i], LP_ROUTE_SPLIT, -i, i % 2 == 0, (uint64_t)i};
   }
   int32_t tokens[LP_PROMPT_TOKENS];
   size_t count = lp_prompt_tokens(&(lp_prompt){"x, y, z", 7, many, LP_PROMPT_EXAMPLES, false}, tokens);
   ck_assert_uint_eq(count, LP_PROMPT_TOKENS);
-  for (size_t i = 0; i < count; ++i)
+  for (size_t i = 0; i < count; i++)
     ck_assert(tokens[i] >= 0 && tokens[i] < LP_PROMPT_VOCAB);
   ck_assert_int_eq(tokens[count - 1], LP_PROMPT_WORDS); /* the last symbol there is */
 }
@@ -95,7 +95,7 @@ static bool read_group(const char *line, written_group *out) {
   if (sscanf(line, "%95s %15s %7s %u %lf %7s %d %d %d %d %d", out->words, route, kind, &seen, &reward, evaluation, t,
              t + 1, t + 2, t + 3, t + 4) != 11)
     return false;
-  for (char *at = out->words; *at; ++at)
+  for (char *at = out->words; *at; at++)
     if (*at == '+') *at = ',';
   out->experience = (lp_experience){out->words, LP_ROUTE_EDGE, reward, strcmp(evaluation, "good") == 0, seen};
   out->best = strcmp(kind, "best") == 0;
@@ -106,11 +106,11 @@ static bool read_group(const char *line, written_group *out) {
 static void compare_prompt(const written_group *groups, int count) {
   lp_experience written[LP_PROMPT_EXAMPLES];
   int32_t tokens[LP_PROMPT_TOKENS];
-  for (int i = 0; i < count; ++i)
+  for (int i = 0; i < count; i++)
     written[i] = groups[i].experience;
   (void)lp_prompt_tokens(&(lp_prompt){"query", 7, written, (size_t)count, groups->best}, tokens);
   ck_assert_int_eq(tokens[0], 0);
-  for (int i = 0; i < 5 * count; ++i)
+  for (int i = 0; i < 5 * count; i++)
     ck_assert_msg(tokens[1 + i] == groups[i / 5].tokens[i % 5], "%d groups, token %d: %d, trained on %d", count, i,
                   tokens[1 + i], groups[i / 5].tokens[i % 5]);
 }
@@ -125,12 +125,12 @@ LP_TEST(tokens_are_those_of_the_training) {
   while (fgets(line, sizeof line, file)) {
     if (line[0] != '\n') {
       ck_assert(count < LP_PROMPT_EXAMPLES && read_group(line, &groups[count]));
-      ++count;
+      count++;
       continue;
     }
     compare_prompt(groups, count);
     count = 0;
-    ++prompts;
+    prompts++;
   }
   (void)fclose(file);
   ck_assert_int_eq(prompts, 5);

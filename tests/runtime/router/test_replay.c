@@ -22,7 +22,7 @@ static bool knows(const lp_replay *replay, const char *keywords, lp_route route)
 LP_TEST(ema_is_the_mean_until_the_rate_takes_over) {
   lp_replay *replay = lp_replay_create(LP_REPLAY_EMA, 0.25);
   const double rewards[] = {4, 8, 0, 12, 100};
-  for (int i = 0; i < 4; ++i)
+  for (int i = 0; i < 4; i++)
     add(replay, "code", LP_ROUTE_EDGE, rewards[i], true);
   expect(replay, "code", LP_ROUTE_EDGE, 6);
   add(replay, "code", LP_ROUTE_EDGE, 100, true);
@@ -49,7 +49,7 @@ LP_TEST(reward_keeps_the_greatest_and_the_old_one_of_equals) {
 /* As an example, a mean stands for its own rewards, the best for all of its keywords, the newest for itself. */
 LP_TEST(an_example_tells_how_many_rewards_it_stands_for) {
   const uint64_t edge[] = {[LP_REPLAY_EMA] = 2, [LP_REPLAY_REWARD] = 3, [LP_REPLAY_STRICT] = 2, [LP_REPLAY_LATEST] = 1};
-  for (lp_replay_mode mode = LP_REPLAY_EMA; mode <= LP_REPLAY_LATEST; ++mode) {
+  for (lp_replay_mode mode = LP_REPLAY_EMA; mode <= LP_REPLAY_LATEST; mode++) {
     lp_replay *replay = lp_replay_create(mode, 0.25);
     add(replay, "code", LP_ROUTE_CLOUD, -1, false);
     add(replay, "code", LP_ROUTE_EDGE, 5, true);
@@ -91,7 +91,7 @@ LP_TEST(the_nearest_examples_stand_last) {
   lp_experience out[5];
   ck_assert_uint_eq(lp_replay_select(replay, "code, short", 5, out), 5);
   const double rewards[] = {5, 1, 2, 3, 4};
-  for (int i = 0; i < 5; ++i)
+  for (int i = 0; i < 5; i++)
     ck_assert_double_eq(out[i].reward, rewards[i]);
   ck_assert(!out[4].good);
   ck_assert_uint_eq(lp_replay_select(replay, "code, short", 2, out), 2);

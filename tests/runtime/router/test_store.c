@@ -24,7 +24,7 @@ static void setup(void) {
 
 static void teardown(void) {
   static const char *const ends[] = {"", "-wal", "-shm"};
-  for (size_t i = 0; i < LP_COUNT(ends); ++i) {
+  for (size_t i = 0; i < LP_COUNT(ends); i++) {
     char name[80];
     (void)snprintf(name, sizeof name, "%s%s", path, ends[i]);
     (void)unlink(name);
@@ -79,7 +79,7 @@ LP_TEST(what_is_noted_comes_back) {
 LP_TEST(outcomes_are_visited_in_their_order) {
   lp_store *store = open_store();
   int64_t id[3];
-  for (int i = 0; i < 3; ++i)
+  for (int i = 0; i < 3; i++)
     id[i] = note(store, "code", LP_ROUTE_EDGE);
   ck_assert_int_eq(lp_store_outcome(store, id[2], 1, true, diag), LP_OK);
   ck_assert_int_eq(lp_store_outcome(store, id[0], 10, true, diag), LP_OK);
@@ -117,7 +117,7 @@ static void *write_lines(void *user) {
   lp_diag *own = lp_diag_create();
   lp_router_request request = {.keywords = "code", .offered = 3};
   lp_decision decision = {.route = LP_ROUTE_CLOUD, .propensity = 1};
-  for (int i = 0; i < w->count; ++i) {
+  for (int i = 0; i < w->count; i++) {
     int64_t *id = &w->id[i % 64];
     if (lp_store_decision(w->store, &request, &decision, id, own) != LP_OK ||
         lp_store_outcome(w->store, *id, 1, true, own) != LP_OK ||
@@ -130,11 +130,11 @@ static void *write_lines(void *user) {
 
 static void write_from_many_threads(lp_store *store, int told, int count, writer writers[WRITERS]) {
   pthread_t thread[WRITERS];
-  for (int i = 0; i < WRITERS; ++i) {
+  for (int i = 0; i < WRITERS; i++) {
     writers[i] = (writer){.store = store, .told = told, .count = count};
     ck_assert_int_eq(pthread_create(&thread[i], NULL, write_lines, &writers[i]), 0);
   }
-  for (int i = 0; i < WRITERS; ++i)
+  for (int i = 0; i < WRITERS; i++)
     (void)pthread_join(thread[i], NULL);
 }
 
@@ -148,10 +148,10 @@ LP_TEST(threads_share_commits_and_get_their_own_lines) {
   lp_store *store = open_store();
   write_from_many_threads(store, -1, 20, writers);
   int64_t all[WRITERS * 20];
-  for (size_t i = 0; i < LP_COUNT(all); ++i)
+  for (size_t i = 0; i < LP_COUNT(all); i++)
     all[i] = writers[i / 20].id[i % 20];
   qsort(all, LP_COUNT(all), sizeof *all, compare_ids);
-  for (size_t i = 0; i < LP_COUNT(all); ++i)
+  for (size_t i = 0; i < LP_COUNT(all); i++)
     ck_assert_int_eq(all[i], (int64_t)i + 1);
   double seen[2] = {0};
   ck_assert_int_eq(lp_store_each(store, 0, count_rewards, seen, diag), LP_OK);
@@ -172,15 +172,15 @@ LP_TEST(nothing_is_lost_by_a_kill) {
   }
   int64_t id[4096];
   int count = 0;
-  for (; count < 200; ++count)
+  for (; count < 200; count++)
     ck_assert_int_eq(read(told[0], &id[count], sizeof *id), sizeof *id);
   (void)kill(child, SIGKILL);
   (void)waitpid(child, NULL, 0);
   (void)close(told[1]);
   while (count < 4096 && read(told[0], &id[count], sizeof *id) == sizeof *id)
-    ++count;
+    count++;
   lp_store *store = open_store();
-  for (int i = 0; i < count; ++i) {
+  for (int i = 0; i < count; i++) {
     lp_arena *arena = lp_arena_create();
     lp_stored stored;
     ck_assert_int_eq(lp_store_get(store, id[i], arena, &stored, diag), LP_OK);
@@ -204,7 +204,7 @@ LP_TEST(a_foreign_database_is_refused) {
 LP_TEST(a_file_of_something_else_is_refused) {
   FILE *file = fopen(path, "w");
   ck_assert_ptr_nonnull(file);
-  for (int i = 0; i < 500; ++i)
+  for (int i = 0; i < 500; i++)
     (void)fputs("not a database\n", file);
   (void)fclose(file);
   lp_store *store = NULL;

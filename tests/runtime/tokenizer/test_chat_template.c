@@ -45,9 +45,9 @@ static bool next_conversation(char **rest, conversation *out) {
   char *line = *rest;
   memset(out, 0, sizeof *out);
   if (*line == '\0') return false;
-  for (bool head = true; line != NULL && *line != '\n' && *line != '\0'; head = false) {
+  for (bool head = true; line && *line != '\n' && *line != '\0'; head = false) {
     char *end = strchr(line, '\n');
-    if (end != NULL) *end = '\0';
+    if (end) *end = '\0';
     if (head) {
       out->prompt = strcmp(line, "prompt") == 0;
     } else {
@@ -56,7 +56,7 @@ static bool next_conversation(char **rest, conversation *out) {
       unescape(content);
       out->messages[out->count++] = (lp_chat_message){.role = line, .content = content};
     }
-    line = end == NULL ? line + strlen(line) : end + 1;
+    line = end ? end + 1 : line + strlen(line);
   }
   *rest = *line == '\n' ? line + 1 : line;
   return true;
@@ -73,7 +73,7 @@ static void render(const char *source, const conversation *c, lp_buf *out) {
   if (lp_chat_render(source, strlen(source), &input, out, diag) != LP_OK) {
     ck_assert_uint_eq(lp_diag_error_count(diag), 1);
     const char *text = lp_diag_get(diag, 0)->text, *refusal = strstr(text, "refuses these messages: ");
-    lp_buf_printf(out, "error: %s", refusal != NULL ? refusal + strlen("refuses these messages: ") : text);
+    lp_buf_printf(out, "error: %s", refusal ? refusal + strlen("refuses these messages: ") : text);
   }
   lp_diag_free(diag);
 }

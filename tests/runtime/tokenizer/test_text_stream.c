@@ -22,7 +22,7 @@ static lp_tokenizer *load(void) {
   char path[] = "/tmp/llmpart-tokenizer-XXXXXX";
   int fd = mkstemp(path);
   ck_assert_int_ge(fd, 0);
-  ck_assert_int_eq(write(fd, json, sizeof(json) - 1), (ssize_t)sizeof(json) - 1);
+  ck_assert_int_eq(write(fd, json, sizeof json - 1), (ssize_t)sizeof json - 1);
   close(fd);
   lp_tokenizer *tokenizer = NULL;
   ck_assert_int_eq(lp_tokenizer_load(path, &tokenizer, NULL), LP_OK);

@@ -54,7 +54,7 @@ static void expect_encoding(const char *rest, const char *model_rest, const char
 
 static void expect_text(const char *decoder, const int32_t *ids, size_t count, const char *expected) {
   lp_buf rest = {0}, text = {0};
-  if (decoder != NULL) lp_buf_printf(&rest, "\"decoder\":%s", decoder);
+  if (decoder) lp_buf_printf(&rest, "\"decoder\":%s", decoder);
   lp_tokenizer *tokenizer = load(lp_buf_text(&rest), "");
   lp_tokenizer_decode(tokenizer, ids, count, false, &text);
   ck_assert_str_eq(lp_buf_text(&text), expected);

@@ -46,7 +46,7 @@ static fragment_list read_fragments(void) {
   char *data;
   size_t size;
   ck_assert_int_eq(lp_file_read(DATA "fragments.txt", &data, &size, NULL), LP_OK);
-  for (const char *line = data, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+  for (const char *line = data, *end; (end = strchr(line, '\n')); line = end + 1) {
     lp_buf text = {0};
     unescape(line, (size_t)(end - line), &text);
     lp_vec_push(&list, text);

@@ -30,7 +30,7 @@ static lp_status encode_all(const lp_tokenizer *tokenizer, bool special, lp_diag
   while (status == LP_OK && read_text(&text)) {
     ids.count = 0;
     status = lp_tokenizer_encode(tokenizer, lp_buf_text(&text), text.size, special, &ids, diag);
-    for (size_t i = 0; i < ids.count; ++i)
+    for (size_t i = 0; i < ids.count; i++)
       printf(i == 0 ? "%d" : " %d", ids.data[i]);
     printf("\n");
   }
@@ -48,7 +48,7 @@ static lp_status decode_all(const lp_tokenizer *tokenizer, bool special) {
     ids.count = 0;
     lp_buf_clear(&text);
     char *save = NULL;
-    for (char *word = strtok_r(line, " \n", &save); word != NULL; word = strtok_r(NULL, " \n", &save))
+    for (char *word = strtok_r(line, " \n", &save); word; word = strtok_r(NULL, " \n", &save))
       lp_vec_push(&ids, (int32_t)strtol(word, NULL, 10));
     lp_tokenizer_decode(tokenizer, ids.data, ids.count, special, &text);
     for (int shift = 0; shift < 32; shift += 8)
