@@ -1,5 +1,6 @@
 /* The operator graph of a Llama of any size, built through the C API: what planning is tested on without a file, and what
  * a machine is profiled with. */
+#include "passes/decoder.h"
 #include "base/poly.h"
 #include "passes/passes.h"
 

@@ -1,5 +1,6 @@
 /* The state of a module, read off its content: parsed text needs no memory of the passes it went through. */
-#include "passes/passes_internal.h"
+#include "passes/state.h"
+#include "passes/passes.h"
 
 #include <string.h>
 
@@ -19,15 +20,18 @@ lp_module_state lp_module_state_parse(const char *name) {
   return LP_STATE_IMPORTED;
 }
 
-bool lp_op_on(const lp_op *op, const char *side) {
-  const char *own = lp_op_str(op, "side", "");
-  return strcmp(own, side) == 0 || strcmp(own, "both") == 0;
+bool lp_op_on_both(const lp_op *op) {
+  return lp_streq(lp_op_str(op, "side", NULL), LP_SIDE_BOTH);
+}
+
+bool lp_op_on(const lp_op *op, lp_side side) {
+  return lp_op_on_both(op) || lp_streq(lp_op_str(op, "side", NULL), lp_side_name(side));
 }
 
 static lp_module_state state_of_placed(const lp_op *func) {
   lp_module_state state = LP_STATE_COMMUNICATING;
   LP_FOR_OPS(op, func->region) {
-    if (lp_streq(lp_op_str(op, "side", NULL), "both")) return LP_STATE_PLACED;
+    if (lp_op_on_both(op)) return LP_STATE_PLACED;
     if (lp_op_attr(op, "segment")) state = LP_STATE_OUTLINED;
   }
   /* One without "both" operators is communicating once insert-comm has said so. */

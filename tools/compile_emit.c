@@ -2,6 +2,7 @@
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/map.h"
+#include "passes/plan/plan.h"
 #include "tools/compile.h"
 
 #include "backend/backend.h"

@@ -1,4 +1,5 @@
 /* From the options of `llmpart compile` to a request: machines loaded, contradictions named. */
+#include "passes/plan/plan.h"
 #include "tools/compile.h"
 
 #include <stdlib.h>

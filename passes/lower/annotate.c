@@ -1,6 +1,6 @@
 /* annotate: writes what each operator computes and moves on the operator, as closed forms in the module's symbols. The
  * verifier derives them again and compares. */
-#include "passes/passes_internal.h"
+#include "passes/passes.h"
 
 static void annotate_op(lp_module *module, lp_op *op) {
   lp_cost cost = lp_op_cost(module, op);

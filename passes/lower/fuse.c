@@ -3,14 +3,6 @@
 
 #include "passes/build.h"
 
-lp_op *lp_only_reader(const lp_value *value) {
-  return lp_value_has_one_use(value) ? value->uses->owner : NULL;
-}
-
-bool lp_is_map(const lp_op *op, const char *fn) {
-  return lp_op_is(op, LP_OP_MAP) && lp_streq(lp_op_str(op, "fn", NULL), fn);
-}
-
 /* Constants first: an operator may then move up to any of its other operands. */
 static void hoist_constants(lp_block *block) {
   lp_op *first = block->first;

@@ -3,7 +3,7 @@
 #ifndef LP_PASSES_FUSE_H
 #define LP_PASSES_FUSE_H
 
-#include "passes/passes_internal.h"
+#include "passes/passes.h"
 
 /* op.linear takes in bias, activation, gate and residual (fuse_linear.c). */
 void lp_fuse_linear(lp_module *module, lp_block *block, lp_diag *diag);
@@ -15,7 +15,11 @@ void lp_fuse_layout(lp_module *module, lp_block *block);
 void lp_fuse_map(lp_module *module, lp_block *block);
 
 /* The only operator that reads `value`, once; NULL otherwise. */
-lp_op *lp_only_reader(const lp_value *value);
-bool lp_is_map(const lp_op *op, const char *fn);
+static inline lp_op *lp_only_reader(const lp_value *value) {
+  return lp_value_has_one_use(value) ? value->uses->owner : NULL;
+}
+static inline bool lp_is_map(const lp_op *op, const char *fn) {
+  return lp_op_is(op, LP_OP_MAP) && lp_streq(lp_op_str(op, "fn", NULL), fn);
+}
 
 #endif

@@ -14,21 +14,6 @@ bool lp_kind_decomposes(lp_kind kind) {
   return rules[kind] == lp_lower_decomposed;
 }
 
-lp_status lp_lower_refuse(const lp_lowering *l, const char *what) {
-  return lp_error(l->b.diag, l->op->loc, "'%s' %s", lp_op_info_get(l->op->kind)->name, what);
-}
-
-lp_status lp_lower_refuse_data(const lp_lowering *l, int32_t index, const char *what) {
-  lp_status status = lp_lower_refuse(l, what);
-  lp_note_binding(l->b.diag, l->op->loc, lp_op_in(l->op, index));
-  return status;
-}
-
-int64_t lp_lower_axis(const lp_lowering *l, const char *name, int64_t otherwise, int32_t rank) {
-  int64_t axis = lp_op_i64(l->op, name, otherwise);
-  return axis < 0 ? axis + rank : axis;
-}
-
 /* ---- layers dissolve ------------------------------------------------------------------------------------------------ */
 
 static const char *layer_kind(const lp_op *layer) {

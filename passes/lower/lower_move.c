@@ -133,18 +133,6 @@ lp_status lp_lower_transpose(lp_lowering *l) {
   return LP_OK;
 }
 
-lp_value *lp_lower_axis_last(lp_lowering *l, lp_value *x, int32_t axis, bool back) {
-  int32_t rank = x->type.rank;
-  int64_t perm[LP_MAX_RANK];
-  if (axis == rank - 1) return x;
-  for (int32_t i = 0; i < rank; i++)
-    perm[i] = i < axis ? i : i + 1 < rank ? i + 1 : axis;
-  if (back)
-    for (int32_t i = 0; i < rank; i++)
-      perm[i] = i < axis ? i : i == axis ? rank - 1 : i - 1;
-  return lp_build_transpose(&l->b, x, perm);
-}
-
 /* ---- views, broadcasts, padding -------------------------------------------------------------------------------------- */
 
 lp_status lp_lower_reshape(lp_lowering *l) {

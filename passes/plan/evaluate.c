@@ -1,6 +1,9 @@
 /* What a placement comes to: every operator's time on its side, every message of the turns, memory, cost. */
+#include "passes/plan/evaluate.h"
 #include "base/side.h"
-#include "passes/plan/plan_internal.h"
+#include "passes/passes.h"
+#include "passes/plan/objective.h"
+#include "passes/plan/plan.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -40,8 +43,8 @@ static void sum_operators(const lp_plan_problem *problem, const lp_side *side, l
   lp_plan_mark_needed(problem, side, needed);
   hold_weights(problem, needed, held);
   for (int32_t i = 0; i < problem->op_count; i++)
-    for (int place = 0; place < LP_SIDE_COUNT; place++)
-      if (needed[i] & (1u << place)) sum->busy_ms[place] += problem->ops[i].ms[place];
+    for (int where = 0; where < LP_SIDE_COUNT; where++)
+      if (needed[i] & (1u << where)) sum->busy_ms[where] += problem->ops[i].ms[where];
 }
 
 static lp_side producer_side(const lp_plan_edge *edge, const lp_side *side) {
@@ -78,8 +81,8 @@ static void sum_messages(const lp_plan_problem *problem, const lp_side *side, lp
     if (crossings.edge[i]) sum->bytes[producer_side(&problem->edges[i], side)] += problem->edges[i].bytes;
   if (crossings.result) sum->bytes[LP_SIDE_CLOUD] += problem->result_bytes;
   sum->crossings = crossings.count;
-  for (int place = 0; place < LP_SIDE_COUNT; place++)
-    sum->messages[place] = crossings.messages[place];
+  for (int where = 0; where < LP_SIDE_COUNT; where++)
+    sum->messages[where] = crossings.messages[where];
 }
 
 /* ---- KV caches and memory ------------------------------------------------------------------------------------------ */
@@ -120,8 +123,8 @@ static void sum_activations(const lp_plan_problem *problem, const lp_side *side,
 static void sum_memory(const lp_plan_problem problem[LP_STAGE_COUNT], const unsigned char *held,
                        lp_side *const state_side[LP_STAGE_COUNT], lp_plan_sums *sums) {
   for (int32_t i = 0; i < problem[0].weight_count; i++)
-    for (int place = 0; place < LP_SIDE_COUNT; place++)
-      if (held[i] & (1u << place)) sums->weight_bytes[place] += problem[0].weight_size[place][i];
+    for (int side = 0; side < LP_SIDE_COUNT; side++)
+      if (held[i] & (1u << side)) sums->weight_bytes[side] += problem[0].weight_size[side][i];
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     for (int32_t i = 0; i < problem[0].state_count; i++)
       if (!stage || state_side[0][i] != state_side[1][i])
@@ -130,38 +133,34 @@ static void sum_memory(const lp_plan_problem problem[LP_STAGE_COUNT], const unsi
 
 /* ---- constraints ---------------------------------------------------------------------------------------------------- */
 
-enum { CONSTRAINT_COUNT = 4 };
+const char *const lp_plan_limit_names[LP_LIMIT_COUNT] = {
+    [LP_LIMIT_DEVICE_MEMORY] = "device_memory",
+    [LP_LIMIT_CLOUD_MEMORY] = "cloud_memory",
+    [LP_LIMIT_TTFT] = "ttft",
+    [LP_LIMIT_TPOT] = "tpot",
+};
 
-typedef struct {
-  const char *name;
-  double value, limit; /* limit 0: none */
-} constraint;
-
-double lp_plan_memory_limit(const lp_compile_request *request, lp_side place) {
-  if (place == LP_SIDE_DEVICE && request->device_memory > 0) return (double)request->device_memory;
-  const struct lp_machine *machine = place == LP_SIDE_CLOUD ? request->cloud : request->device;
+double lp_plan_memory_limit(const lp_compile_request *request, lp_side side) {
+  if (side == LP_SIDE_DEVICE && request->device_memory > 0) return (double)request->device_memory;
+  const struct lp_machine *machine = side == LP_SIDE_CLOUD ? request->cloud : request->device;
   return machine ? machine->figure[LP_HW_MEMORY] : 0;
 }
 
-static void list_constraints(const lp_plan_result *result, const lp_compile_request *request,
-                             constraint out[CONSTRAINT_COUNT]) {
-  const constraint all[CONSTRAINT_COUNT] = {
-      {"device_memory", result->device_memory_bytes, lp_plan_memory_limit(request, LP_SIDE_DEVICE)},
-      {"cloud_memory", result->cloud_memory_bytes, lp_plan_memory_limit(request, LP_SIDE_CLOUD)},
-      {"ttft", result->ttft_ms, request->ttft_ms},
-      {"tpot", result->tpot_ms, request->tpot_ms}};
-  memcpy(out, all, sizeof all);
-}
-
-double lp_plan_strain(const lp_plan_result *result, const lp_compile_request *request, const char **name) {
-  constraint all[CONSTRAINT_COUNT];
-  list_constraints(result, request, all);
+double lp_plan_strain(const lp_plan_result *result, const lp_compile_request *request, lp_plan_limit *out) {
+  const struct {
+    double value, limit; /* limit 0: none */
+  } all[LP_LIMIT_COUNT] = {
+      [LP_LIMIT_DEVICE_MEMORY] = {result->device_memory_bytes, lp_plan_memory_limit(request, LP_SIDE_DEVICE)},
+      [LP_LIMIT_CLOUD_MEMORY] = {result->cloud_memory_bytes, lp_plan_memory_limit(request, LP_SIDE_CLOUD)},
+      [LP_LIMIT_TTFT] = {result->ttft_ms, request->ttft_ms},
+      [LP_LIMIT_TPOT] = {result->tpot_ms, request->tpot_ms},
+  };
   double worst = 0;
-  for (int i = 0; i < CONSTRAINT_COUNT; i++) {
+  for (int i = 0; i < LP_LIMIT_COUNT; i++) {
     double ratio = all[i].limit > 0 ? all[i].value / all[i].limit : 0;
     if (ratio <= worst) continue;
     worst = ratio;
-    *name = all[i].name;
+    *out = (lp_plan_limit)i;
   }
   return worst;
 }
@@ -184,11 +183,11 @@ static void sum_request(const lp_plan_stage_sum sum[LP_STAGE_COUNT], const lp_co
   out->prefill_cloud_ms = first->busy_ms[LP_SIDE_CLOUD];
   out->decode_device_ms = next->busy_ms[LP_SIDE_DEVICE];
   out->decode_cloud_ms = next->busy_ms[LP_SIDE_CLOUD];
-  for (int place = 0; place < LP_SIDE_COUNT; place++) {
-    out->prefill_link_ms += link_ms(request, (lp_side)place, first->messages[place], first->bytes[place]);
-    out->decode_link_ms += link_ms(request, (lp_side)place, next->messages[place], next->bytes[place]);
-    out->messages_prefill += (int64_t)first->messages[place];
-    out->messages_decode += (int64_t)next->messages[place];
+  for (int side = 0; side < LP_SIDE_COUNT; side++) {
+    out->prefill_link_ms += link_ms(request, (lp_side)side, first->messages[side], first->bytes[side]);
+    out->decode_link_ms += link_ms(request, (lp_side)side, next->messages[side], next->bytes[side]);
+    out->messages_prefill += (int64_t)first->messages[side];
+    out->messages_decode += (int64_t)next->messages[side];
   }
   out->ttft_ms = out->prefill_device_ms + out->prefill_cloud_ms + out->prefill_link_ms;
   out->tpot_ms = out->decode_device_ms + out->decode_cloud_ms + out->decode_link_ms;
@@ -208,8 +207,8 @@ static void sum_request(const lp_plan_stage_sum sum[LP_STAGE_COUNT], const lp_co
 
 /* All moves of one direction travel as one message at the end of prefill, before the token. */
 static void add_moves(const double bytes[LP_SIDE_COUNT], const lp_compile_request *request, lp_plan_result *out) {
-  for (int place = 0; place < LP_SIDE_COUNT; place++)
-    out->kv_move_ms += link_ms(request, (lp_side)place, bytes[place] > 0, bytes[place]);
+  for (int side = 0; side < LP_SIDE_COUNT; side++)
+    out->kv_move_ms += link_ms(request, (lp_side)side, bytes[side] > 0, bytes[side]);
   out->ttft_ms += out->kv_move_ms;
   out->e2e_ms += out->kv_move_ms;
   out->bytes_up += bytes[LP_SIDE_DEVICE];
@@ -228,9 +227,9 @@ void lp_plan_conclude(const lp_plan_sums *sums, const lp_compile_request *reques
   out->cloud_weight_bytes = sums->weight_bytes[LP_SIDE_CLOUD];
   out->device_memory_bytes = memory[LP_SIDE_DEVICE];
   out->cloud_memory_bytes = memory[LP_SIDE_CLOUD];
-  const char *binding = NULL;
+  lp_plan_limit binding = LP_LIMIT_NONE;
   out->feasible = lp_plan_strain(out, request, &binding) <= 1;
-  out->binding = out->feasible ? NULL : binding;
+  out->binding = out->feasible ? LP_LIMIT_NONE : binding;
 }
 
 void lp_plan_evaluate(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
@@ -257,8 +256,8 @@ static int compare_numbers(double a, double b) {
 
 int lp_plan_compare(const lp_plan_result *a, const lp_plan_result *b, const lp_compile_request *request) {
   if (a->feasible != b->feasible) return a->feasible ? -1 : 1;
-  const char *name = NULL;
-  if (!a->feasible) return compare_numbers(lp_plan_strain(a, request, &name), lp_plan_strain(b, request, &name));
+  lp_plan_limit limit = LP_LIMIT_NONE;
+  if (!a->feasible) return compare_numbers(lp_plan_strain(a, request, &limit), lp_plan_strain(b, request, &limit));
   int order = compare_numbers(lp_plan_objective_value(a, request), lp_plan_objective_value(b, request));
   return order ? order : compare_numbers(a->e2e_ms, b->e2e_ms);
 }

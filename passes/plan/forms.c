@@ -4,6 +4,7 @@
 #include "base/map.h"
 #include "base/poly.h"
 #include "base/side.h"
+#include "passes/plan/numbers.h"
 
 #include <stdlib.h>
 
@@ -191,18 +192,18 @@ static void price_stage(const lp_plan_forms *forms, const lp_compile_request *re
   lp_plan_sizes_set(&sizes, forms->module, request, stage, arena);
   out->op[stage] = LP_NEW_ARRAY(arena, lp_plan_op, ops->count);
   out->value[stage] = LP_NEW_ARRAY(arena, double, edges->count);
-  for (int place = 0; place < LP_SIDE_COUNT; place++) {
-    out->ms[stage][place] = LP_NEW_ARRAY(arena, double, ops->count);
-    out->activation[stage][place] = LP_NEW_ARRAY(arena, double, ops->count);
+  for (int side = 0; side < LP_SIDE_COUNT; side++) {
+    out->ms[stage][side] = LP_NEW_ARRAY(arena, double, ops->count);
+    out->activation[stage][side] = LP_NEW_ARRAY(arena, double, ops->count);
   }
   for (int32_t i = 0; i < ops->count; i++) {
     lp_plan_op *item = &out->op[stage][i];
     *item = problem->ops[ops->first[i]];
     lp_plan_op_price(&sizes, &forms->cost[stage][i], item);
-    for (int place = 0; place < LP_SIDE_COUNT; place++) {
-      out->ms[stage][place][i] = item->ms[place];
+    for (int side = 0; side < LP_SIDE_COUNT; side++) {
+      out->ms[stage][side][i] = item->ms[side];
       if (!item->free && item->state < 0)
-        out->activation[stage][place][i] = 2 * (item->bytes[place] - item->weight_bytes[place]);
+        out->activation[stage][side][i] = 2 * (item->bytes[side] - item->weight_bytes[side]);
     }
   }
   for (int32_t i = 0; i < edges->count; i++) {
@@ -225,13 +226,13 @@ void lp_plan_forms_price(const lp_plan_forms *forms, const lp_compile_request *r
   *out = (lp_plan_prices){.result_bytes = 4 * (double)request->batch};
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     price_stage(forms, request, (lp_stage)stage, arena, out);
-  for (int place = 0; place < LP_SIDE_COUNT; place++) {
-    out->weight[place] = LP_NEW_ARRAY(arena, double, forms->weights.count);
+  for (int side = 0; side < LP_SIDE_COUNT; side++) {
+    out->weight[side] = LP_NEW_ARRAY(arena, double, forms->weights.count);
     for (int32_t i = 0; i < forms->weights.count; i++) {
       int32_t weight = forms->weights.first[i];
       if (forms->weight_at[weight].op)
-        out->weight[place][i] = lp_plan_weight_bytes(request, (lp_side)place, forms->weight_at[weight].op,
-                                                     forms->weight_at[weight].operand);
+        out->weight[side][i] =
+            lp_plan_weight_bytes(request, (lp_side)side, forms->weight_at[weight].op, forms->weight_at[weight].operand);
     }
   }
   out->state = LP_NEW_ARRAY(arena, double, forms->states.count);
@@ -254,12 +255,12 @@ static void copy_numbers(const lp_plan_op *from, lp_plan_op *to) {
   to->flops = from->flops;
   to->macs = from->macs;
   to->elements = from->elements;
-  for (int place = 0; place < LP_SIDE_COUNT; place++) {
-    to->bytes[place] = from->bytes[place];
-    to->weight_bytes[place] = from->weight_bytes[place];
-    to->ms[place] = from->ms[place];
-    to->low_ms[place] = from->low_ms[place];
-    to->high_ms[place] = from->high_ms[place];
+  for (int side = 0; side < LP_SIDE_COUNT; side++) {
+    to->bytes[side] = from->bytes[side];
+    to->weight_bytes[side] = from->weight_bytes[side];
+    to->ms[side] = from->ms[side];
+    to->low_ms[side] = from->low_ms[side];
+    to->high_ms[side] = from->high_ms[side];
   }
 }
 
@@ -277,9 +278,9 @@ void lp_plan_forms_problem(const lp_plan_forms *forms, const lp_plan_prices *pri
       copy_numbers(&prices->op[stage][forms->ops[stage].class_of[i]], &to->ops[i]);
     for (int32_t i = 0; i < to->edge_count; i++)
       to->edges[i].bytes = prices->value[stage][forms->edges[stage].class_of[i]];
-    for (int place = 0; place < LP_SIDE_COUNT; place++)
-      to->weight_size[place] =
-          stage ? out[0].weight_size[place] : spread(&forms->weights, from->weight_count, prices->weight[place], arena);
+    for (int side = 0; side < LP_SIDE_COUNT; side++)
+      to->weight_size[side] =
+          stage ? out[0].weight_size[side] : spread(&forms->weights, from->weight_count, prices->weight[side], arena);
     to->state_size = stage ? out[0].state_size : spread(&forms->states, from->state_count, prices->state, arena);
     to->state_prompt_size =
         stage ? out[0].state_prompt_size : spread(&forms->states, from->state_count, prices->state_prompt, arena);

@@ -5,7 +5,7 @@
 #define LP_PLAN_FORMS_H
 
 #include "base/side.h"
-#include "passes/plan/plan_internal.h"
+#include "passes/plan/plan.h"
 
 /* Things in classes: class_of[thing], and for each class a thing that stands for it. */
 typedef struct {

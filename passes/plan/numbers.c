@@ -1,8 +1,11 @@
 /* Numbers of the plan problem: what operators, values, weights and KV caches take at a request's sizes, in its types and on
  * its machines. Everything is evaluated from closed forms; nothing here changes the module. */
+#include "passes/plan/numbers.h"
 #include "base/poly.h"
 #include "base/side.h"
-#include "passes/plan/plan_internal.h"
+#include "passes/passes.h"
+#include "passes/plan/objective.h"
+#include "passes/plan/plan.h"
 
 /* ---- sizes --------------------------------------------------------------------------------------------------------- */
 
@@ -24,35 +27,29 @@ static double *symbol_values(const lp_module *module, const lp_compile_request *
   return values;
 }
 
-static double size_at(const lp_plan_sizes *sizes, lp_side place, const lp_poly *poly) {
-  return poly ? lp_poly_eval_f64(poly, sizes->value[place], sizes->count) : 0;
+static double size_at(const lp_plan_sizes *sizes, lp_side side, const lp_poly *poly) {
+  return poly ? lp_poly_eval_f64(poly, sizes->value[side], sizes->count) : 0;
 }
 
-static double numel_at(const lp_plan_sizes *sizes, lp_side place, lp_type type) {
+static double numel_at(const lp_plan_sizes *sizes, lp_side side, lp_type type) {
   double product = 1;
   for (int32_t i = 0; i < type.rank; i++)
-    product *= size_at(sizes, place, type.dim[i]);
+    product *= size_at(sizes, side, type.dim[i]);
   return product;
 }
 
 /* What a pass reads and the next one reads again: matrices, keys and values. */
-static double pass_bytes(const lp_plan_sizes *sizes, lp_side place, const lp_block *block) {
+static double pass_bytes(const lp_plan_sizes *sizes, lp_side side, const lp_block *block) {
   double sum = 0;
   LP_FOR_OPS(op, block) {
     for (int32_t i = 1; op->kind == LP_OP_ATTENTION && i <= 2; i++) {
       lp_type type = op->in[i].value->type;
-      sum += numel_at(sizes, place, type) * lp_dtype_bits(type.dtype) / 8;
+      sum += numel_at(sizes, side, type) * lp_dtype_bits(type.dtype) / 8;
     }
     for (int32_t i = 0; op->kind == LP_OP_LINEAR && i < op->in_count; i++)
-      if (lp_value_is_constant(op->in[i].value)) sum += lp_plan_weight_bytes(sizes->request, place, op, i);
+      if (lp_value_is_constant(op->in[i].value)) sum += lp_plan_weight_bytes(sizes->request, side, op, i);
   }
   return sum;
-}
-
-lp_block *lp_plan_stage_block(const lp_module *module, lp_stage stage) {
-  const lp_op *func = lp_module_find_func(module, lp_stage_names[stage]);
-  if (!func) func = lp_module_find_func(module, "main");
-  return func ? func->region : NULL;
 }
 
 void lp_plan_sizes_set(lp_plan_sizes *sizes, const lp_module *module, const lp_compile_request *request, lp_stage stage,
@@ -60,22 +57,22 @@ void lp_plan_sizes_set(lp_plan_sizes *sizes, const lp_module *module, const lp_c
   double isl = (double)request->isl, osl = (double)request->osl;
   int64_t halfway = request->isl + request->osl / 2;
   *sizes = (lp_plan_sizes){.request = request, .count = module->symbols.names.count};
-  for (int place = 0; place < LP_SIDE_COUNT; place++) {
-    double batch = (double)request->batch * lp_plan_shared_runs(request, stage, (lp_side)place);
-    sizes->value[place] = stage == LP_STAGE_PREFILL
-                              ? symbol_values(module, request, batch, isl, 0, isl + osl, arena)
-                              : symbol_values(module, request, batch, 1, (double)halfway, isl + osl, arena);
-    const lp_machine *machine = place == LP_SIDE_DEVICE ? request->device : request->cloud;
+  for (int side = 0; side < LP_SIDE_COUNT; side++) {
+    double batch = (double)request->batch * lp_plan_shared_runs(request, stage, (lp_side)side);
+    sizes->value[side] = stage == LP_STAGE_PREFILL
+                             ? symbol_values(module, request, batch, isl, 0, isl + osl, arena)
+                             : symbol_values(module, request, batch, 1, (double)halfway, isl + osl, arena);
+    const lp_machine *machine = side == LP_SIDE_DEVICE ? request->device : request->cloud;
     const lp_block *block = lp_plan_stage_block(module, stage);
     if (machine && block && lp_hw_asks_pass_bytes(machine))
-      sizes->pass_bytes[place] = pass_bytes(sizes, (lp_side)place, block);
+      sizes->pass_bytes[side] = pass_bytes(sizes, (lp_side)side, block);
   }
 }
 
-static double dim_at(const lp_plan_sizes *sizes, lp_side place, const lp_value *value, int32_t axis) {
+static double dim_at(const lp_plan_sizes *sizes, lp_side side, const lp_value *value, int32_t axis) {
   if (!value || value->type.rank <= 0) return 0;
   if (axis < 0) axis += value->type.rank;
-  return axis >= 0 && axis < value->type.rank ? size_at(sizes, place, value->type.dim[axis]) : 0;
+  return axis >= 0 && axis < value->type.rank ? size_at(sizes, side, value->type.dim[axis]) : 0;
 }
 
 double lp_plan_value_bytes(const lp_plan_sizes *sizes, lp_type type) {
@@ -84,18 +81,22 @@ double lp_plan_value_bytes(const lp_plan_sizes *sizes, lp_type type) {
 
 /* ---- weights and KV caches ----------------------------------------------------------------------------------------- */
 
-lp_storage lp_plan_weight_storage(const lp_compile_request *request, lp_side place, lp_dtype own) {
-  const char *name = place == LP_SIDE_CLOUD ? request->dtype_cloud : request->dtype_device;
+lp_storage lp_plan_weight_storage(const lp_compile_request *request, lp_side side, lp_dtype own) {
+  const char *name = side == LP_SIDE_CLOUD ? request->dtype_cloud : request->dtype_device;
   lp_storage asked;
   return lp_dtype_is_float(own) && lp_storage_find(name, &asked) ? asked : lp_storage_of(own);
 }
 
-double lp_plan_weight_bytes(const lp_compile_request *request, lp_side place, const lp_op *op, int32_t operand) {
+bool lp_plan_weight_converted(const lp_op *op, int32_t operand) {
+  return op->kind == LP_OP_LINEAR && (operand == 1 || operand == 4);
+}
+
+double lp_plan_weight_bytes(const lp_compile_request *request, lp_side side, const lp_op *op, int32_t operand) {
   lp_type type = op->in[operand].value->type;
   int64_t count;
   if (!lp_type_static_numel(type, &count)) return 0;
   double bits = lp_dtype_bits(type.dtype);
-  if (lp_plan_weight_converted(op, operand)) bits = lp_plan_weight_storage(request, place, type.dtype).bits;
+  if (lp_plan_weight_converted(op, operand)) bits = lp_plan_weight_storage(request, side, type.dtype).bits;
   return (double)count * bits / 8;
 }
 
@@ -117,35 +118,35 @@ static int64_t whole(double size) {
   return size < 9e15 ? (int64_t)size : INT64_MAX;
 }
 
-static void linear_facts(const lp_plan_sizes *sizes, lp_side place, const lp_op *op, lp_op_facts *facts) {
-  double n = dim_at(sizes, place, lp_op_out(op, 0), -1), rows = numel_at(sizes, place, op->out[0]->type) / n;
+static void linear_facts(const lp_plan_sizes *sizes, lp_side side, const lp_op *op, lp_op_facts *facts) {
+  double n = dim_at(sizes, side, lp_op_out(op, 0), -1), rows = numel_at(sizes, side, op->out[0]->type) / n;
   facts->m = whole(rows);
   facts->n = whole(n) * (lp_op_in(op, 4) ? 2 : 1);
-  facts->k = whole(dim_at(sizes, place, lp_op_in(op, 0), -1));
+  facts->k = whole(dim_at(sizes, side, lp_op_in(op, 0), -1));
 }
 
-static void attention_facts(const lp_plan_sizes *sizes, lp_side place, const lp_op *op, lp_op_facts *facts) {
+static void attention_facts(const lp_plan_sizes *sizes, lp_side side, const lp_op *op, lp_op_facts *facts) {
   bool bshd = lp_streq(lp_op_str(op, "layout", "bhsd"), "bshd");
   const lp_value *q = lp_op_in(op, 0), *k = lp_op_in(op, 1);
-  facts->batch = whole(dim_at(sizes, place, q, 0));
-  facts->q_len = whole(dim_at(sizes, place, q, bshd ? 1 : 2));
-  facts->kv_len = whole(dim_at(sizes, place, k, 2));
+  facts->batch = whole(dim_at(sizes, side, q, 0));
+  facts->q_len = whole(dim_at(sizes, side, q, bshd ? 1 : 2));
+  facts->kv_len = whole(dim_at(sizes, side, k, 2));
   facts->heads = lp_op_i64(op, "heads", 1);
   facts->kv_heads = lp_op_i64(op, "kv_heads", facts->heads);
   facts->head_dim = lp_op_i64(op, "head_dim", 1);
 }
 
-static void pointwise_facts(const lp_plan_sizes *sizes, lp_side place, const lp_op *op, lp_op_facts *facts) {
-  double n = dim_at(sizes, place, lp_op_out(op, 0), -1);
+static void pointwise_facts(const lp_plan_sizes *sizes, lp_side side, const lp_op *op, lp_op_facts *facts) {
+  double n = dim_at(sizes, side, lp_op_out(op, 0), -1);
   facts->n = whole(n);
-  facts->m = n > 0 ? whole(numel_at(sizes, place, op->out[0]->type) / n) : 0;
+  facts->m = n > 0 ? whole(numel_at(sizes, side, op->out[0]->type) / n) : 0;
 }
 
 /* The type arithmetic is done in: the weight's as the side stores it, else the first operand's. Integer weights are
  * widened to floats; f16 where the machine is faster in it. */
-static lp_dtype arithmetic_dtype(const lp_compile_request *request, const lp_op *op, lp_side place) {
+static lp_dtype arithmetic_dtype(const lp_compile_request *request, const lp_op *op, lp_side side) {
   if (op->kind == LP_OP_LINEAR) {
-    lp_dtype stored = lp_plan_weight_storage(request, place, op->in[1].value->type.dtype).dtype;
+    lp_dtype stored = lp_plan_weight_storage(request, side, op->in[1].value->type.dtype).dtype;
     return lp_dtype_is_float(stored) ? stored : LP_F16;
   }
   const lp_value *first = lp_op_in(op, 0) ? lp_op_in(op, 0) : lp_op_out(op, 0);
@@ -153,31 +154,31 @@ static lp_dtype arithmetic_dtype(const lp_compile_request *request, const lp_op 
 }
 
 /* One token for each sequence, where it was measured what that takes. */
-static double draw_ms(const lp_plan_sizes *sizes, lp_side place, const lp_machine *machine, const lp_op *op) {
+static double draw_ms(const lp_plan_sizes *sizes, lp_side side, const lp_machine *machine, const lp_op *op) {
   if (!lp_hw_has_measured(machine, LP_HW_SAMPLE)) return 0;
   lp_op_facts facts = {.dtype = LP_F32, .m = sizes->request->batch};
-  facts.n = whole(dim_at(sizes, place, lp_op_out(op, 0), -1));
+  facts.n = whole(dim_at(sizes, side, lp_op_out(op, 0), -1));
   lp_hw_op_facts(LP_HW_SAMPLE, &facts);
   return lp_hw_predict(machine, &facts).time_ms;
 }
 
-static void predict(const lp_plan_sizes *sizes, lp_side place, const lp_machine *machine, const lp_cost *cost,
+static void predict(const lp_plan_sizes *sizes, lp_side side, const lp_machine *machine, const lp_cost *cost,
                     lp_plan_op *item) {
   const lp_op *op = item->op;
-  lp_op_facts facts = {.kind = op->kind, .flops = size_at(sizes, place, cost->flops), .bytes = item->bytes[place]};
+  lp_op_facts facts = {.kind = op->kind, .flops = size_at(sizes, side, cost->flops), .bytes = item->bytes[side]};
   if (op->kind == LP_OP_LINEAR)
-    linear_facts(sizes, place, op, &facts);
+    linear_facts(sizes, side, op, &facts);
   else if (op->kind == LP_OP_ATTENTION)
-    attention_facts(sizes, place, op, &facts);
+    attention_facts(sizes, side, op, &facts);
   else
-    pointwise_facts(sizes, place, op, &facts);
-  facts.dtype = arithmetic_dtype(sizes->request, op, place);
-  facts.pass_bytes = sizes->pass_bytes[place];
+    pointwise_facts(sizes, side, op, &facts);
+  facts.dtype = arithmetic_dtype(sizes->request, op, side);
+  facts.pass_bytes = sizes->pass_bytes[side];
   lp_prediction prediction = lp_hw_predict(machine, &facts);
-  item->draw_ms[place] = item->draws ? draw_ms(sizes, place, machine, op) : 0;
-  item->ms[place] = prediction.time_ms + item->draw_ms[place];
-  item->low_ms[place] = prediction.low_ms + item->draw_ms[place];
-  item->high_ms[place] = prediction.high_ms + item->draw_ms[place];
+  item->draw_ms[side] = item->draws ? draw_ms(sizes, side, machine, op) : 0;
+  item->ms[side] = prediction.time_ms + item->draw_ms[side];
+  item->low_ms[side] = prediction.low_ms + item->draw_ms[side];
+  item->high_ms[side] = prediction.high_ms + item->draw_ms[side];
 }
 
 void lp_plan_op_price(const lp_plan_sizes *sizes, const lp_cost *cost, lp_plan_op *item) {
@@ -187,15 +188,15 @@ void lp_plan_op_price(const lp_plan_sizes *sizes, const lp_cost *cost, lp_plan_o
   item->macs = size_at(sizes, LP_SIDE_DEVICE, cost->macs);
   item->elements = size_at(sizes, LP_SIDE_DEVICE, cost->elements);
   for (int i = 0; i < LP_SIDE_COUNT; i++) {
-    lp_side place = (lp_side)i;
-    double weight = size_at(sizes, place, cost->weight_bytes), scale = 1;
-    double bytes = size_at(sizes, place, cost->bytes_read) + size_at(sizes, place, cost->bytes_written);
+    lp_side side = (lp_side)i;
+    double weight = size_at(sizes, side, cost->weight_bytes), scale = 1;
+    double bytes = size_at(sizes, side, cost->bytes_read) + size_at(sizes, side, cost->bytes_written);
     if (op->kind == LP_OP_LINEAR) {
       lp_dtype own = op->in[1].value->type.dtype;
-      scale = lp_plan_weight_storage(sizes->request, place, own).bits / lp_dtype_bits(own);
+      scale = lp_plan_weight_storage(sizes->request, side, own).bits / lp_dtype_bits(own);
     }
-    item->weight_bytes[place] = weight * scale;
-    item->bytes[place] = bytes - weight + weight * scale;
-    if (machines[place] && !lp_op_has(op, LP_ALIAS)) predict(sizes, place, machines[place], cost, item);
+    item->weight_bytes[side] = weight * scale;
+    item->bytes[side] = bytes - weight + weight * scale;
+    if (machines[side] && !lp_op_has(op, LP_ALIAS)) predict(sizes, side, machines[side], cost, item);
   }
 }

@@ -1,7 +1,9 @@
 /* What a plan minimises: cost, latency or energy of the whole request, or a weighted sum of them. */
+#include "passes/plan/objective.h"
 #include "base/side.h"
 #include "base/units.h"
-#include "passes/plan/plan_internal.h"
+#include "passes/passes.h"
+#include "passes/plan/plan.h"
 
 #include <string.h>
 
@@ -69,13 +71,13 @@ double lp_plan_steps(const lp_compile_request *request, lp_stage stage) {
   return request->osl > 1 ? (double)(request->osl - 1) : 0; /* the first token comes from prefill */
 }
 
-double lp_plan_sessions(const lp_compile_request *request, lp_side place) {
-  return place == LP_SIDE_CLOUD && request->sessions > 1 ? (double)request->sessions : 1;
+double lp_plan_sessions(const lp_compile_request *request, lp_side side) {
+  return side == LP_SIDE_CLOUD && request->sessions > 1 ? (double)request->sessions : 1;
 }
 
 /* Sessions meet in decode, where a step of all is one run; each prompt has a run of its own. */
-double lp_plan_shared_runs(const lp_compile_request *request, lp_stage stage, lp_side place) {
-  return stage == LP_STAGE_DECODE ? lp_plan_sessions(request, place) : 1;
+double lp_plan_shared_runs(const lp_compile_request *request, lp_stage stage, lp_side side) {
+  return stage == LP_STAGE_DECODE ? lp_plan_sessions(request, side) : 1;
 }
 
 void lp_plan_weights_get(const lp_compile_request *request, lp_plan_weights *out) {
@@ -86,11 +88,11 @@ void lp_plan_weights_get(const lp_compile_request *request, lp_plan_weights *out
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     double steps = lp_plan_steps(request, (lp_stage)stage);
     out->link[stage] = factor[LATENCY] * steps;
-    for (int place = 0; place < LP_SIDE_COUNT; place++) {
-      double price = machine[place] ? machine[place]->figure[LP_HW_PRICE] : 0;
-      double power = machine[place] ? machine[place]->figure[LP_HW_POWER] : 0;
-      double own = 1e-3 / lp_plan_shared_runs(request, (lp_stage)stage, (lp_side)place);
-      out->busy[stage][place] = steps * (own * (factor[COST] * price + factor[ENERGY] * power) + factor[LATENCY]);
+    for (int side = 0; side < LP_SIDE_COUNT; side++) {
+      double price = machine[side] ? machine[side]->figure[LP_HW_PRICE] : 0;
+      double power = machine[side] ? machine[side]->figure[LP_HW_POWER] : 0;
+      double own = 1e-3 / lp_plan_shared_runs(request, (lp_stage)stage, (lp_side)side);
+      out->busy[stage][side] = steps * (own * (factor[COST] * price + factor[ENERGY] * power) + factor[LATENCY]);
     }
   }
 }

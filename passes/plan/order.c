@@ -1,7 +1,8 @@
 /* The total order of a split program: turns, each as long as it can be. Sides then change as rarely as the data flow
  * allows, and every change is forced by a value that the turn before it made. */
 #include "base/side.h"
-#include "passes/plan/plan_internal.h"
+#include "passes/plan/evaluate.h"
+#include "passes/plan/plan.h"
 
 /* An operator's turn is the first of its side's that is not before what it reads. Program order is topological. */
 int32_t lp_plan_turns(const lp_plan_problem *problem, const lp_side *side, int32_t *turn) {

@@ -1,6 +1,8 @@
 /* What the request wants on a side whatever it costs: pinned operators, private layers; and what a KV cache binds. */
+#include "passes/plan/pin.h"
 #include "base/side.h"
-#include "passes/plan/plan_internal.h"
+#include "passes/passes.h"
+#include "passes/plan/plan.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -11,8 +13,7 @@ static bool split_pin(const char *text, size_t *length, lp_side *side) {
   const char *equals = strrchr(text, '=');
   if (!equals || equals == text) return false;
   *length = (size_t)(equals - text);
-  *side = lp_streq(equals + 1, "cloud") ? LP_SIDE_CLOUD : LP_SIDE_DEVICE;
-  return lp_streq(equals + 1, lp_side_name(*side));
+  return lp_side_find(equals + 1, side);
 }
 
 lp_status lp_plan_pin_check(const char *text, lp_diag *diag, lp_loc loc) {
@@ -29,14 +30,14 @@ static bool is_named(const lp_plan_op *item, const char *glob) {
   const lp_op *op = item->op;
   const char *name = lp_op_str(op, "name", ""), *kind = lp_op_info_get(op->kind)->name;
   if (fnmatch(glob, name, 0) == 0 || (op->loc.node && fnmatch(glob, op->loc.node, 0) == 0)) return true;
-  char place[128];
+  char role[128];
   int64_t layer = lp_op_i64(op, "layer", -1);
   if (lp_has_prefix(kind, "op.")) kind += 3;
   if (layer >= 0)
-    (void)snprintf(place, sizeof place, "layer.%" PRId64 ".%s", layer, kind);
+    (void)snprintf(role, sizeof role, "layer.%" PRId64 ".%s", layer, kind);
   else
-    (void)snprintf(place, sizeof place, "%s.%s", lp_op_str(op, "layer_kind", "model"), kind);
-  return fnmatch(glob, place, 0) == 0;
+    (void)snprintf(role, sizeof role, "%s.%s", lp_op_str(op, "layer_kind", "model"), kind);
+  return fnmatch(glob, role, 0) == 0;
 }
 
 static bool is_pinned(const lp_plan_op *item, const char *text, lp_side *side) {

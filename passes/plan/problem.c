@@ -2,6 +2,8 @@
 #include "base/map.h"
 #include "base/side.h"
 #include "passes/plan/family/family.h"
+#include "passes/plan/numbers.h"
+#include "passes/plan/pin.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -22,10 +24,6 @@ typedef struct {
 
 /* ---- weights ------------------------------------------------------------------------------------------------------- */
 
-bool lp_plan_weight_converted(const lp_op *op, int32_t operand) {
-  return op->kind == LP_OP_LINEAR && (operand == 1 || operand == 4);
-}
-
 /* One identity per content and form: a table that is read by rows and as a matrix is stored twice. */
 static void weight_key(const lp_op *op, int32_t operand, lp_buf *key) {
   const lp_op *def = op->in[operand].value->def;
@@ -43,8 +41,8 @@ static int32_t weight_id(builder *b, const lp_op *op, int32_t operand) {
   if (!known) {
     known = lp_map_count(b->weights) + 1;
     lp_map_put(b->weights, lp_buf_text(&key), (void *)(uintptr_t)known);
-    for (int place = 0; place < LP_SIDE_COUNT; place++)
-      lp_vec_push(&b->weight_size[place], lp_plan_weight_bytes(b->request, (lp_side)place, op, operand));
+    for (int side = 0; side < LP_SIDE_COUNT; side++)
+      lp_vec_push(&b->weight_size[side], lp_plan_weight_bytes(b->request, (lp_side)side, op, operand));
   }
   lp_buf_free(&key);
   return (int32_t)known - 1;
@@ -278,12 +276,12 @@ static lp_block *plan_block(const lp_module *module, lp_stage stage, int32_t pla
 
 static void share_totals(builder *b, lp_plan_problem out[LP_STAGE_COUNT]) {
   const double *sizes[LP_SIDE_COUNT];
-  for (int place = 0; place < LP_SIDE_COUNT; place++) {
-    double *copy = LP_NEW_ARRAY(b->arena, double, b->weight_size[place].count);
-    for (size_t i = 0; i < b->weight_size[place].count; i++)
-      copy[i] = b->weight_size[place].data[i];
-    sizes[place] = copy;
-    lp_vec_free(&b->weight_size[place]);
+  for (int side = 0; side < LP_SIDE_COUNT; side++) {
+    double *copy = LP_NEW_ARRAY(b->arena, double, b->weight_size[side].count);
+    for (size_t i = 0; i < b->weight_size[side].count; i++)
+      copy[i] = b->weight_size[side].data[i];
+    sizes[side] = copy;
+    lp_vec_free(&b->weight_size[side]);
   }
   const double *full = group_sizes(b, (double)(b->request->isl + b->request->osl));
   const double *prompt = group_sizes(b, (double)b->request->isl);
@@ -292,8 +290,8 @@ static void share_totals(builder *b, lp_plan_problem out[LP_STAGE_COUNT]) {
     out[stage].state_count = b->group_count;
     out[stage].state_size = full;
     out[stage].state_prompt_size = prompt;
-    for (int place = 0; place < LP_SIDE_COUNT; place++)
-      out[stage].weight_size[place] = sizes[place];
+    for (int side = 0; side < LP_SIDE_COUNT; side++)
+      out[stage].weight_size[side] = sizes[side];
   }
 }
 
@@ -324,6 +322,6 @@ void lp_plan_sides(const lp_plan_problem problem[LP_STAGE_COUNT], lp_side *side[
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     side[stage] = LP_NEW_ARRAY(arena, lp_side, problem[stage].op_count);
     for (int32_t i = 0; i < problem[stage].op_count; i++)
-      if (lp_streq(lp_op_str(problem[stage].ops[i].op, "side", NULL), "cloud")) side[stage][i] = LP_SIDE_CLOUD;
+      (void)lp_side_find(lp_op_str(problem[stage].ops[i].op, "side", NULL), &side[stage][i]);
   }
 }

@@ -1,5 +1,8 @@
 /* What is proved of a plan, kept in the placed module so that its report can say it. */
-#include "passes/plan/plan_internal.h"
+#include "passes/plan/objective.h"
+#include "passes/plan/plan.h"
+
+#include <math.h>
 
 static const char *const names[] = {"price_ttft_ms", "price_tpot_ms", "price_device_byte", "price_cloud_byte"};
 
@@ -30,4 +33,10 @@ lp_plan_proof lp_plan_proof_read(const lp_module *module) {
                          .per_byte = {price[2], price[3]},
                          .way = way->fs,
                          .way_count = way->count};
+}
+
+double lp_plan_gap(const lp_plan_proof *proof, const lp_plan_result *result, const lp_compile_request *request) {
+  if (!proof->known) return NAN;
+  double objective = lp_plan_objective_value(result, request);
+  return objective > 0 ? fmax(0, 1 - proof->lower_bound / objective) : 0;
 }

@@ -1,12 +1,14 @@
 /* The plain placements: all on one side, and a single cut between two layers that both stages share. */
 #include "base/side.h"
-#include "passes/plan/plan_internal.h"
+#include "passes/passes.h"
+#include "passes/plan/plan.h"
+#include "passes/plan/schedulers.h"
 
 #include <string.h>
 
-void lp_plan_fill(const lp_plan_problem *problem, lp_side place, lp_side *side) {
+void lp_plan_fill(const lp_plan_problem *problem, lp_side where, lp_side *side) {
   for (int32_t i = 0; i < problem->op_count; i++)
-    side[i] = place;
+    side[i] = where;
 }
 
 void lp_plan_fill_cut(const lp_plan_problem *problem, int64_t cut, lp_side *side) {

@@ -5,7 +5,9 @@
  * and attention operators alone: all others cost nothing here and follow their producer, the latest one where there are
  * several. The operators of one KV cache move with the attention that reads it; writing the cache is not counted. */
 #include "base/side.h"
-#include "passes/plan/plan_internal.h"
+#include "passes/passes.h"
+#include "passes/plan/plan.h"
+#include "passes/plan/schedulers.h"
 
 /* Algorithm 1 moves these in order; one unit is an operator or all operators of a group of KV caches. */
 typedef struct {
@@ -19,8 +21,8 @@ static bool is_placed(const lp_plan_op *item) {
   return !item->free && (lp_op_has(item->op, LP_LINEAR_OP) || lp_op_has(item->op, LP_ATTENTION_OP));
 }
 
-static double counted_ms(const lp_plan_op *item, lp_side place) {
-  return is_placed(item) && item->op->kind != LP_OP_KV_APPEND ? item->ms[place] : 0;
+static double counted_ms(const lp_plan_op *item, lp_side side) {
+  return is_placed(item) && item->op->kind != LP_OP_KV_APPEND ? item->ms[side] : 0;
 }
 
 static void move_one(greedy *g, int32_t index) {

@@ -1,5 +1,6 @@
 /* The table of schedulers. Another one is a file with its descriptor and a line here. */
-#include "passes/plan/plan_internal.h"
+#include "passes/plan/schedulers.h"
+#include "passes/plan/plan.h"
 
 static const lp_scheduler *const schedulers[] = {&lp_scheduler_exact,       &lp_scheduler_greedy,
                                                  &lp_scheduler_layer,       &lp_scheduler_cloud_only,

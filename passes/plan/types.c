@@ -1,7 +1,8 @@
 /* Chooses the types of weights where the request leaves them to the planner: the most precise ones with which a plan meets
  * the SLA and fits both memories; among equally precise ones those of the better plan. */
 #include "base/side.h"
-#include "passes/plan/plan_internal.h"
+#include "passes/passes.h"
+#include "passes/plan/plan.h"
 
 #include <math.h>
 

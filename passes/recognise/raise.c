@@ -1,9 +1,9 @@
 /* raise: groups the operators of @main into layers: attention and mlp up to and with their residual adds, norms, embedding,
  * heads; what is left is layer.generic. Every operator ends in exactly one layer, and layers stand in an order in which
  * each needs only those before it. */
+#include "passes/recognise/raise.h"
 #include "passes/build.h"
 #include "passes/passes.h"
-#include "passes/recognise/raise.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,20 +26,10 @@ static bool is_free(const grouping *g, const lp_value *value) {
   return !value->def || lp_op_has(value->def, LP_CONSTANT) ? value->def != NULL : lp_group_of(value->def) == g->tables;
 }
 
-bool lp_raise_is_norm(const lp_op *op) {
-  return op->kind == LP_ONNX_RMSNormalization || op->kind == LP_ONNX_LayerNormalization ||
-         op->kind == LP_ONNX_SimplifiedLayerNormalization;
-}
-
 /* An Add whose operands both depend on the input: where a block joins the stream. */
 static bool is_residual(const grouping *g, const lp_op *op) {
   return op->kind == LP_ONNX_Add && op->out[0]->type.rank <= 3 && !is_free(g, lp_op_in(op, 0)) &&
          !is_free(g, lp_op_in(op, 1)) && lp_type_equal(lp_op_in(op, 0)->type, lp_op_in(op, 1)->type);
-}
-
-bool lp_raise_is_projection(const lp_op *op) {
-  if (op->kind != LP_ONNX_MatMul && op->kind != LP_ONNX_Gemm) return false;
-  return lp_weight_source(lp_op_in(op, 1)) != NULL;
 }
 
 /* A norm of the residual stream: neither one of queries and keys, nor one that closes a block. Those have a projection

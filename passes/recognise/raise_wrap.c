@@ -4,6 +4,16 @@
 
 #include <stdlib.h>
 
+bool lp_raise_is_norm(const lp_op *op) {
+  return op->kind == LP_ONNX_RMSNormalization || op->kind == LP_ONNX_LayerNormalization ||
+         op->kind == LP_ONNX_SimplifiedLayerNormalization;
+}
+
+bool lp_raise_is_projection(const lp_op *op) {
+  if (op->kind != LP_ONNX_MatMul && op->kind != LP_ONNX_Gemm) return false;
+  return lp_weight_source(lp_op_in(op, 1)) != NULL;
+}
+
 static bool inside(const lp_op *op, const lp_op *layer) {
   return op->block && op->block->parent == layer;
 }

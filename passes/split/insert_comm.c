@@ -6,7 +6,8 @@
  * different sides, @prefill ends with comm.kv_move. */
 #include "base/poly.h"
 #include "base/side.h"
-#include "passes/plan/family/family.h"
+#include "passes/plan/plan.h"
+#include "passes/state.h"
 
 #include <stdlib.h>
 
@@ -29,11 +30,13 @@ typedef struct {
 /* ---- values --------------------------------------------------------------------------------------------------------- */
 
 static bool is_free_value(const lp_value *value) {
-  return value->def && lp_streq(lp_op_str(value->def, "side", NULL), "both");
+  return value->def && lp_op_on_both(value->def);
 }
 
 static lp_side value_side(const lp_value *value) {
-  return value->def && lp_streq(lp_op_str(value->def, "side", NULL), "cloud") ? LP_SIDE_CLOUD : LP_SIDE_DEVICE;
+  lp_side side = LP_SIDE_DEVICE;
+  if (value->def) (void)lp_side_find(lp_op_str(value->def, "side", NULL), &side);
+  return side;
 }
 
 typedef struct {
@@ -222,11 +225,11 @@ static lp_status check_stage(const lp_module *module, const lp_op *func, lp_diag
   if (!func)
     return lp_error(diag, LP_LOC_FILE(module->name), "a stage is missing: '@prefill' and '@decode' are wanted");
   LP_FOR_OPS(op, func->region) {
-    const char *side = lp_op_str(op, "side", NULL);
-    if (!lp_plan_is_placeable(op)) continue;
-    if (!side || !(lp_streq(side, "device") || lp_streq(side, "cloud") || lp_streq(side, "both")))
+    const char *name = lp_op_str(op, "side", NULL);
+    lp_side side;
+    if (lp_plan_is_placeable(op) && !lp_op_on_both(op) && !lp_side_find(name, &side))
       return lp_error(diag, op->loc, "'%s' has side '%s', should be 'device', 'cloud' or 'both'",
-                      lp_op_info_get(op->kind)->name, side ? side : "");
+                      lp_op_info_get(op->kind)->name, name ? name : "");
   }
   return LP_OK;
 }
@@ -235,7 +238,7 @@ static lp_status check_stage(const lp_module *module, const lp_op *func, lp_diag
 static lp_status check_free(const lp_plan_problem *problem, lp_diag *diag) {
   for (int32_t i = 0; i < problem->op_count; i++) {
     const lp_op *op = problem->ops[i].op;
-    problem->ops[i].free = lp_streq(lp_op_str(op, "side", NULL), "both");
+    problem->ops[i].free = lp_op_on_both(op);
     for (int32_t k = 0; problem->ops[i].free && k < op->in_count; k++) {
       const lp_value *value = op->in[k].value;
       if (value && !lp_value_is_constant(value) && !is_free_value(value))

@@ -3,7 +3,9 @@
  * left out when nobody asks for the exit; its operators carry `exit` (i64: which of the function's exits). With profile=true
  * functions say `profiled`: their code tells when each operator begins. */
 #include "base/side.h"
-#include "passes/plan/plan_internal.h"
+#include "passes/passes.h"
+#include "passes/plan/plan.h"
+#include "passes/state.h"
 
 /* ---- whom an operator works for -------------------------------------------------------------------------------------- */
 
@@ -45,7 +47,7 @@ static void outline_func(lp_module *module, lp_op *func, bool profile) {
   LP_FOR_OPS(op, func->region) {
     if (lp_op_has(op, LP_COMM)) running = -1;
     if (!lp_plan_is_placeable(op)) continue;
-    int side = lp_op_on(op, "cloud") ? LP_SIDE_CLOUD : LP_SIDE_DEVICE;
+    int side = lp_op_on(op, LP_SIDE_CLOUD) ? LP_SIDE_CLOUD : LP_SIDE_DEVICE;
     if (side != running || served_by(op) != whom) next[side]++;
     running = side;
     whom = served_by(op);

@@ -3,6 +3,8 @@
 #include "base/side.h"
 #include "base/units.h"
 #include "passes/plan/family/family.h"
+#include "passes/plan/plan.h"
+#include "passes/state.h"
 
 #include <string.h>
 
@@ -64,60 +66,37 @@ static void release_request(place_request *request) {
   lp_link_free(request->link);
 }
 
-/* ---- choosing ------------------------------------------------------------------------------------------------------- */
-
 /* A device without a cloud has nothing to choose. */
 static const char *scheduler_name(const lp_compile_request *request) {
   if (request->device && !request->cloud) return "device-only";
   return request->scheduler ? request->scheduler : lp_scheduler_default;
 }
 
-static lp_status find_scheduler(const char *name, const lp_scheduler **out, lp_diag *diag) {
-  *out = lp_scheduler_find(name);
-  if (*out) return LP_OK;
-  const char *const *names;
-  size_t count = lp_scheduler_names(&names);
-  lp_status status = lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "unknown scheduler '%s'", name);
-  lp_note_near(diag, LP_LOC_NONE, name, names, count);
-  return status;
-}
-
-static lp_status choose(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_scheduler *scheduler,
-                        const lp_compile_request *request, lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof,
-                        lp_arena *scratch, lp_diag *diag) {
-  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-    side[stage] = LP_NEW_ARRAY(scratch, lp_side, problem[stage].op_count);
-  if (proof) *proof = (lp_plan_proof){0};
-  lp_status status = scheduler->place(problem, request, side, proof, scratch, diag);
-  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-    lp_plan_settle(&problem[stage], side[stage]);
-  return status;
-}
-
-lp_status lp_plan_choose(const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
-                         const lp_compile_request *request, lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof,
-                         lp_arena *scratch, lp_diag *diag) {
-  const lp_scheduler *found;
-  LP_TRY(find_scheduler(scheduler, &found, diag));
-  return choose(problem, found, request, side, proof, scratch, diag);
-}
-
 /* ---- judging -------------------------------------------------------------------------------------------------------- */
 
-static void describe_miss(const lp_plan_result *result, const lp_compile_request *request, lp_buf *out) {
+static void describe_memory(double needed, double limit, lp_side side, lp_buf *out) {
   char have[32], want[32];
-  if (lp_streq(result->binding, "ttft")) {
+  lp_buf_printf(out, "%s memory: %s needed, %s there", lp_side_name(side), lp_format_bytes(needed, have),
+                lp_format_bytes(limit, want));
+}
+
+static void describe_miss(const lp_plan_result *result, const lp_compile_request *request, lp_buf *out) {
+  switch (result->binding) {
+  case LP_LIMIT_TTFT:
     lp_buf_printf(out, "TTFT is %.4g ms, the SLA asks %.4g ms", result->ttft_ms, request->ttft_ms);
-  } else if (lp_streq(result->binding, "tpot")) {
+    break;
+  case LP_LIMIT_TPOT:
     lp_buf_printf(out, "TPOT is %.4g ms, the SLA asks %.4g ms", result->tpot_ms, request->tpot_ms);
-  } else {
-    bool device = lp_streq(result->binding, "device_memory");
-    const struct lp_machine *machine = device ? request->device : request->cloud;
-    double limit =
-        device && request->device_memory > 0 ? (double)request->device_memory : machine->figure[LP_HW_MEMORY];
-    lp_buf_printf(out, "%s memory: %s needed, %s there", device ? "device" : "cloud",
-                  lp_format_bytes(device ? result->device_memory_bytes : result->cloud_memory_bytes, have),
-                  lp_format_bytes(limit, want));
+    break;
+  case LP_LIMIT_DEVICE_MEMORY:
+    describe_memory(result->device_memory_bytes, lp_plan_memory_limit(request, LP_SIDE_DEVICE), LP_SIDE_DEVICE, out);
+    break;
+  case LP_LIMIT_CLOUD_MEMORY:
+    describe_memory(result->cloud_memory_bytes, lp_plan_memory_limit(request, LP_SIDE_CLOUD), LP_SIDE_CLOUD, out);
+    break;
+  case LP_LIMIT_NONE:
+  case LP_LIMIT_COUNT:
+    break;
   }
 }
 
@@ -126,7 +105,8 @@ static lp_status judge(const lp_plan_result *result, const lp_scheduler *schedul
   if (status != LP_OK || result->feasible) return status;
   lp_buf miss = {0};
   describe_miss(result, request, &miss);
-  if (scheduler->ignores_link && (result->binding[0] == 't'))
+  bool misses_sla = result->binding == LP_LIMIT_TTFT || result->binding == LP_LIMIT_TPOT;
+  if (scheduler->ignores_link && misses_sla)
     lp_warning(diag, LP_LOC_NONE, "with communication the plan of '%s' misses the SLA: %s", scheduler->name,
                lp_buf_text(&miss));
   else
@@ -143,16 +123,16 @@ static lp_value *mapped(void *user, lp_value *value) {
   return value->scratch;
 }
 
-static void annotate_op(lp_module *module, lp_op *op, const lp_plan_op *item, lp_side place,
+static void annotate_op(lp_module *module, lp_op *op, const lp_plan_op *item, lp_side where,
                         const lp_compile_request *request) {
-  lp_op_set_str(module, op, "side", item->free ? "both" : lp_side_name(place));
+  lp_op_set_str(module, op, "side", item->free ? LP_SIDE_BOTH : lp_side_name(where));
   lp_op_set_f64(module, op, "device_ms", item->ms[LP_SIDE_DEVICE]);
   lp_op_set_f64(module, op, "cloud_ms", item->ms[LP_SIDE_CLOUD]);
-  double bytes = item->bytes[place];
+  double bytes = item->bytes[where];
   lp_op_set_f64(module, op, "ratio", bytes > 0 ? item->flops / bytes : 0);
   if (op->kind != LP_OP_LINEAR) return;
   lp_dtype own = op->in[1].value->type.dtype;
-  lp_storage stored = lp_plan_weight_storage(request, place, own);
+  lp_storage stored = lp_plan_weight_storage(request, where, own);
   if (stored.dtype != own) lp_op_set_str(module, op, "weight_dtype", stored.name);
 }
 
@@ -230,13 +210,13 @@ static lp_status place(lp_module *module, const lp_compile_request *request, lp_
   lp_op *from = lp_module_find_func(module, "main");
   if (!from) return lp_error(context->diag, LP_LOC_FILE(module->name), "there is no function '@main' to place");
   const lp_scheduler *scheduler;
-  LP_TRY(find_scheduler(scheduler_name(request), &scheduler, context->diag));
+  LP_TRY(lp_scheduler_get(scheduler_name(request), &scheduler, context->diag));
   lp_plan_problem problem[LP_STAGE_COUNT];
   LP_TRY(lp_plan_build(module, request, context->scratch, problem, context->diag));
   LP_TRY(lp_plan_pin_used(&problem[LP_STAGE_PREFILL], request, context->diag));
   lp_side *side[LP_STAGE_COUNT];
   lp_plan_proof proof;
-  lp_status status = choose(problem, scheduler, request, side, &proof, context->scratch, context->diag);
+  lp_status status = lp_plan_choose(problem, scheduler->name, request, side, &proof, context->scratch, context->diag);
   if (status != LP_OK && status != LP_INFEASIBLE) return status;
   lp_plan_result result;
   lp_plan_evaluate(problem, request, side, &result);

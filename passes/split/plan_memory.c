@@ -5,7 +5,9 @@
  * get their slots before the operands that die with the operator give theirs back, so no operator writes over what it
  * reads. Sizes are polynomials: slots are chosen by the sizes at the workload, best fit first. */
 #include "base/poly.h"
-#include "passes/plan/plan_internal.h"
+#include "passes/passes.h"
+#include "passes/plan/plan.h"
+#include "passes/state.h"
 
 #include <stdlib.h>
 
@@ -20,7 +22,7 @@ typedef LP_VEC(buffer) buffers;
 typedef struct {
   lp_module *module;
   lp_op *func;
-  const char *side;
+  lp_side side;
   buffers list;
   LP_VEC(double) slot_bytes;
   LP_VEC(int64_t) slot_until; /* the last position at which the slot is taken */
@@ -47,13 +49,13 @@ static void read_value(side_memory *memory, const lp_value *value, int64_t posit
 }
 
 /* Does this side define the operator's results? comm.recv has `to` for a side. */
-static bool defines_here(const lp_op *op, const char *side) {
-  if (op->kind == LP_OP_COMM_RECV) return lp_streq(lp_op_str(op, "to", NULL), side);
+static bool defines_here(const lp_op *op, lp_side side) {
+  if (op->kind == LP_OP_COMM_RECV) return lp_streq(lp_op_str(op, "to", NULL), lp_side_name(side));
   return lp_plan_is_placeable(op) && lp_op_on(op, side);
 }
 
-static bool reads_here(const lp_op *op, const char *side) {
-  if (op->kind == LP_OP_COMM_SEND) return lp_streq(lp_op_str(op, "from", NULL), side);
+static bool reads_here(const lp_op *op, lp_side side) {
+  if (op->kind == LP_OP_COMM_SEND) return lp_streq(lp_op_str(op, "from", NULL), lp_side_name(side));
   return lp_op_has(op, LP_TERMINATOR) || defines_here(op, side);
 }
 
@@ -74,19 +76,24 @@ static void define_results(side_memory *memory, lp_op *op, int64_t position) {
 /* An input is there for the whole program's start: it lives from before the first operator to its last reader. */
 static void define_arguments(side_memory *memory) {
   lp_block *block = memory->func->region;
-  if (!lp_streq(memory->side, "device")) return;
+  if (memory->side != LP_SIDE_DEVICE) return;
   for (int32_t i = 0; i < block->arg_count; i++)
     if (block->arg[i]->uses) new_buffer(memory, block->arg[i], -1);
 }
 
+/* Sets the function's attribute `name`_SIDE. */
+static void set_of_side(side_memory *memory, const char *name, const int64_t *values, int32_t count) {
+  const char *full = lp_arena_format(memory->module->arena, "%s_%s", name, lp_side_name(memory->side));
+  lp_op_set_i64s(memory->module, memory->func, full, values, count);
+}
+
 static void set_arguments(side_memory *memory) {
   lp_block *block = memory->func->region;
-  bool device = lp_streq(memory->side, "device");
+  bool device = memory->side == LP_SIDE_DEVICE;
   int64_t *ids = LP_NEW_ARRAY(memory->module->arena, int64_t, block->arg_count);
   for (int32_t i = 0; i < block->arg_count; i++)
     ids[i] = device ? buffer_of(block->arg[i]) : -1;
-  lp_op_set_i64s(memory->module, memory->func, device ? "arg_buffer_device" : "arg_buffer_cloud", ids,
-                 block->arg_count);
+  set_of_side(memory, "arg_buffer", ids, block->arg_count);
 }
 
 static void find_lifetimes(side_memory *memory) {
@@ -145,8 +152,7 @@ static void set_slots(side_memory *memory) {
   int64_t *slots = LP_NEW_ARRAY(memory->module->arena, int64_t, memory->list.count);
   for (size_t i = 0; i < memory->list.count; i++)
     slots[i] = memory->list.data[i].slot;
-  lp_op_set_i64s(memory->module, memory->func, lp_streq(memory->side, "device") ? "slot_device" : "slot_cloud", slots,
-                 (int32_t)memory->list.count);
+  set_of_side(memory, "slot", slots, (int32_t)memory->list.count);
 }
 
 /* ---- the pass ------------------------------------------------------------------------------------------------------- */
@@ -159,7 +165,7 @@ static void forget_buffers(lp_block *block) {
     block->arg[i]->scratch = NULL;
 }
 
-static void plan_side(lp_module *module, lp_op *func, const char *side, double *symbols) {
+static void plan_side(lp_module *module, lp_op *func, lp_side side, double *symbols) {
   side_memory memory = {.module = module, .func = func, .side = side, .symbols = symbols};
   find_lifetimes(&memory);
   set_arguments(&memory);
@@ -187,8 +193,8 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
   double *symbols = workload_symbols(module, context->request, context->scratch);
   LP_FOR_OPS(func, lp_module_body(module)) {
     if (func->kind != LP_OP_FUNC) continue;
-    plan_side(module, func, "device", symbols);
-    plan_side(module, func, "cloud", symbols);
+    for (lp_side side = 0; side < LP_SIDE_COUNT; side++)
+      plan_side(module, func, side, symbols);
   }
   return LP_OK;
 }

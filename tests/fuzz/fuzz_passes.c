@@ -1,5 +1,6 @@
 /* Pipelines under libFuzzer: see fuzz_passes.h. */
 #include "tests/fuzz/fuzz_passes.h"
+#include "passes/plan/plan.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,6 +3,8 @@
 #include "tools/hw/measure.h"
 #include "base/dir.h"
 #include "base/file.h"
+#include "passes/decoder.h"
+#include "passes/plan/plan.h"
 
 #include "backend/backend.h"
 

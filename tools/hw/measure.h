@@ -2,6 +2,7 @@
 #ifndef LP_TOOLS_HW_MEASURE_H
 #define LP_TOOLS_HW_MEASURE_H
 
+#include "passes/decoder.h"
 #include "passes/passes.h"
 #include "runtime/runtime.h"
 

@@ -14,8 +14,8 @@ lp_exact_prices *lp_exact_prices_create(const lp_exact *x) {
     prices->potential[stage] = LP_NEW_ARRAY(x->arena, double *, x->unit_count[stage] + 1);
     prices->side[stage] = LP_NEW_ARRAY(x->arena, unsigned char, x->unit_count[stage]);
     prices->met[stage] = LP_NEW_ARRAY(x->arena, unsigned char, x->unit_count[stage]);
-    for (int place = 0; place < LP_SIDE_COUNT; place++)
-      prices->share[stage][place] = LP_NEW_ARRAY(x->arena, double, x->holding_count);
+    for (int where = 0; where < LP_SIDE_COUNT; where++)
+      prices->share[stage][where] = LP_NEW_ARRAY(x->arena, double, x->holding_count);
   }
   prices->residence = LP_NEW_ARRAY(x->arena, double, x->holding_count);
   return prices;
@@ -36,8 +36,8 @@ double lp_exact_residence(const lp_exact *x, const lp_exact_prices *prices, int3
 /* Prices of a stage at the duals that are set. */
 static void set_stage(const lp_exact *x, lp_stage stage, lp_exact_prices *prices) {
   prices->link[stage] = x->weights.link[stage] + prices->duals.per_ms[stage];
-  for (int place = 0; place < LP_SIDE_COUNT; place++)
-    prices->busy[stage][place] = x->weights.busy[stage][place] + prices->duals.per_ms[stage];
+  for (int side = 0; side < LP_SIDE_COUNT; side++)
+    prices->busy[stage][side] = x->weights.busy[stage][side] + prices->duals.per_ms[stage];
 }
 
 /* ---- arcs -------------------------------------------------------------------------------------------------------------- */
@@ -204,8 +204,8 @@ static void find_top(price_search *s, tangent low, tangent high) {
 static double first_step(const lp_exact *x, lp_stage stage) {
   double sum = 0;
   for (int32_t i = 0; i < x->unit_count[stage]; i++)
-    for (int place = 0; place < LP_SIDE_COUNT; place++)
-      sum += x->weights.busy[stage][place] * x->unit[stage][i].ms[place];
+    for (int side = 0; side < LP_SIDE_COUNT; side++)
+      sum += x->weights.busy[stage][side] * x->unit[stage][i].ms[side];
   return (sum > 0 ? sum : 1e-6) / x->limit_ms[stage];
 }
 

@@ -1,4 +1,5 @@
 /* The best prices of a cut, and branch and bound over the sides of units. */
+#include "passes/plan/exact/branch.h"
 #include "base/side.h"
 #include "passes/plan/exact/cut.h"
 

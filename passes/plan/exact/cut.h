@@ -9,39 +9,7 @@
 #define LP_PLAN_CUT_H
 
 #include "passes/plan/exact/exact.h"
-
-/* ---- maximum flow (flow.c) --------------------------------------------------------------------------------------- */
-
-enum { LP_FLOW_SOURCE, LP_FLOW_SINK, LP_FLOW_FIRST };
-
-typedef struct {
-  int32_t from, to;
-  double capacity, back; /* from -> to, to -> from; infinite ones are allowed */
-  double flow;           /* found: net, from -> to */
-} lp_flow_edge;
-
-/* An edge seen from one of its ends. */
-typedef struct {
-  int32_t to, edge, mate; /* mate: the arc the other way */
-  bool forward;
-  double left; /* capacity that no flow uses yet */
-} lp_flow_arc;
-
-typedef struct {
-  lp_flow_edge *edge;
-  int32_t node_count, edge_count;
-  lp_flow_arc *arc;
-  int32_t *first;               /* [node + 1] arcs by the node that they leave */
-  int32_t *level, *next, *path; /* level: not negative on the source's side of the cut that was found */
-  double work;                  /* arcs looked at, in all */
-} lp_flow;
-
-/* Lists the arcs of each node; once, when all edges are there. */
-void lp_flow_index(lp_flow *flow, lp_arena *arena);
-/* The value of a maximum flow, up to rounding; infinite when no cut separates the two. */
-double lp_flow_solve(lp_flow *flow);
-
-/* ---- cuts (cut.c) -------------------------------------------------------------------------------------------------- */
+#include "passes/plan/exact/flow.h"
 
 /* What a unit's share of the bound is kept in: a slot for each value read, each value made, each holding, and one for the
  * token that returns. */
@@ -70,22 +38,5 @@ void lp_cut_divide(const lp_cut *cut, lp_exact_prices *prices);
 /* By slot: what the last flow moves between a unit and the term that the slot belongs to. Minima of all terms, and of the
  * units with what was moved, add up to the flow's value: a proof that needs no flow. */
 double *lp_cut_splits(const lp_cut *cut);
-
-/* ---- branch and bound (branch.c) ---------------------------------------------------------------------------------- */
-
-typedef struct lp_cut_search {
-  /* Sees the cut at prices that prove `bound`; returns the least objective known so far, infinite when none. */
-  double (*see)(struct lp_cut_search *search, unsigned char *const side[LP_STAGE_COUNT], double bound);
-  double known;         /* the least objective, as `see` returns it */
-  double effort;        /* arcs of flows that may have been looked at in the end */
-  bool complete;        /* out: nothing below what is known is left */
-  double bound;         /* out: what the prices prove */
-  double lowest;        /* out: what the search proves */
-  lp_exact_duals duals; /* the best prices; the way that goes with them is the cut's */
-} lp_cut_search;
-/* Looks for the best prices from `duals` on: bound, duals, the cut's way and last flow. */
-void lp_cut_search_prices(lp_cut *cut, lp_cut_search *search);
-/* Divides the placements until nothing is left or the effort is spent; the cut is left as it was. */
-void lp_cut_search_parts(lp_cut *cut, lp_cut_search *search);
 
 #endif

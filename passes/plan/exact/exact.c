@@ -5,7 +5,10 @@
  * to share, else through both. The search is complete unless it would keep more labels than its width, or the graph has too
  * many frontiers; then branch and bound goes on from the cuts as far as its effort allows, and the bound is what is proved. */
 #include "base/side.h"
+#include "passes/plan/exact/branch.h"
 #include "passes/plan/exact/cut.h"
+#include "passes/plan/pin.h"
+#include "passes/plan/schedulers.h"
 
 #include <math.h>
 #include <string.h>

@@ -10,7 +10,8 @@
 #define LP_PLAN_EXACT_H
 
 #include "base/side.h"
-#include "passes/plan/plan_internal.h"
+#include "passes/plan/objective.h"
+#include "passes/plan/plan.h"
 
 /* ---- units and holdings (units.c) ----------------------------------------------------------------------------- */
 

@@ -138,8 +138,8 @@ static int32_t intern(grapher *g, frontier_set *set) {
 
 static bool is_tracked(const lp_exact *x, lp_stage stage, const lp_exact_holding *holding) {
   if (holding->first[stage] == holding->last[stage]) return false;
-  for (int place = 0; place < LP_SIDE_COUNT; place++)
-    if (holding->ms[stage][place] > 0 || (x->limit_bytes[place] > 0 && holding->bytes[place] > 0)) return true;
+  for (int side = 0; side < LP_SIDE_COUNT; side++)
+    if (holding->ms[stage][side] > 0 || (x->limit_bytes[side] > 0 && holding->bytes[side] > 0)) return true;
   return holding->is_state;
 }
 

@@ -59,9 +59,8 @@ static bool beats(const searcher *s, const label *a, const label *b) {
   if (a->objective > b->objective) return false;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     if (s->x->limit_ms[stage] > 0 && a->ms[stage] > b->ms[stage]) return false;
-  for (int place = 0; place < LP_SIDE_COUNT; place++)
-    if (s->x->limit_bytes[place] > 0 &&
-        (a->bytes[place] > b->bytes[place] || a->activation[place] > b->activation[place]))
+  for (int side = 0; side < LP_SIDE_COUNT; side++)
+    if (s->x->limit_bytes[side] > 0 && (a->bytes[side] > b->bytes[side] || a->activation[side] > b->activation[side]))
       return false;
   return true;
 }
@@ -116,8 +115,8 @@ static bool searches_both(const searcher *s) {
 static bool is_shared(const searcher *s, const lp_exact_holding *holding) {
   if (!searches_both(s) || holding->first_step == holding->last_step) return false;
   if (holding->is_state) return true;
-  for (int place = 0; place < LP_SIDE_COUNT; place++)
-    if (s->x->limit_bytes[place] > 0 && holding->bytes[place] > 0) return true;
+  for (int side = 0; side < LP_SIDE_COUNT; side++)
+    if (s->x->limit_bytes[side] > 0 && holding->bytes[side] > 0) return true;
   return false;
 }
 
@@ -164,11 +163,11 @@ static void move_caches(const searcher *s, int32_t index, unsigned mask, label *
 
 /* The bound divides the price of a holding among the stages; where they disagree, it is due in full. */
 static void settle_price(const searcher *s, int32_t index, unsigned mask, label *l) {
-  for (int place = 0; place < LP_SIDE_COUNT; place++) {
-    double paid = 0, due = (mask | mask >> 2) & (1u << place) ? 1 : 0;
+  for (int side = 0; side < LP_SIDE_COUNT; side++) {
+    double paid = 0, due = (mask | mask >> 2) & (1u << side) ? 1 : 0;
     for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-      if (mask >> (2 * stage) & (1u << place)) paid += s->prices->share[stage][place][index];
-    l->price += (due - paid) * s->prices->duals.per_byte[place] * s->x->holding[index].bytes[place];
+      if (mask >> (2 * stage) & (1u << side)) paid += s->prices->share[stage][side][index];
+    l->price += (due - paid) * s->prices->duals.per_byte[side] * s->x->holding[index].bytes[side];
   }
 }
 
@@ -213,10 +212,10 @@ static bool may_live(const searcher *s, const label *l) {
       return false;
     bound -= s->prices->duals.per_ms[stage] * limit;
   }
-  for (int place = 0; place < LP_SIDE_COUNT && searches_both(s); place++) {
-    double limit = s->x->limit_bytes[place];
-    if (limit > 0 && l->bytes[place] + 2 * l->activation[place] > limit) return false;
-    bound -= s->prices->duals.per_byte[place] * limit;
+  for (int side = 0; side < LP_SIDE_COUNT && searches_both(s); side++) {
+    double limit = s->x->limit_bytes[side];
+    if (limit > 0 && l->bytes[side] + 2 * l->activation[side] > limit) return false;
+    bound -= s->prices->duals.per_byte[side] * limit;
   }
   return bound < s->search->most;
 }

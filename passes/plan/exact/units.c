@@ -101,10 +101,10 @@ static void fill_units(lp_exact *x, lp_stage stage) {
     lp_exact_unit *unit = &x->unit[stage][x->unit_of[stage][i]];
     if (op->pin >= 0) unit->pin = op->pin;
     unit->is_result |= i == problem->result;
-    for (int place = 0; place < LP_SIDE_COUNT; place++) {
-      unit->ms[place] += op->ms[place];
+    for (int side = 0; side < LP_SIDE_COUNT; side++) {
+      unit->ms[side] += op->ms[side];
       if (op->state < 0)
-        unit->activation[place] = fmax(unit->activation[place], op->bytes[place] - op->weight_bytes[place]);
+        unit->activation[side] = fmax(unit->activation[side], op->bytes[side] - op->weight_bytes[side]);
     }
   }
 }
@@ -171,8 +171,8 @@ static void note_users(holder *h, const stage_edges *e, lp_stage stage) {
   h->free_op[stage] = LP_NEW_ARRAY(h->x->arena, item, problem->op_count);
   for (int32_t i = 0; i < problem->op_count; i++) {
     const lp_plan_op *op = &problem->ops[i];
-    for (int place = 0; op->free && place < LP_SIDE_COUNT; place++)
-      h->free_op[stage][i].holding.ms[stage][place] = op->ms[place];
+    for (int side = 0; op->free && side < LP_SIDE_COUNT; side++)
+      h->free_op[stage][i].holding.ms[stage][side] = op->ms[side];
     if (op->free) continue;
     int32_t unit = h->x->unit_of[stage][i];
     use(h, e, stage, i, unit);
@@ -187,10 +187,10 @@ static void free_item(item *it) {
 
 static void add_to(lp_exact_holding *sum, const lp_exact_holding *one) {
   sum->move_bytes += one->move_bytes;
-  for (int place = 0; place < LP_SIDE_COUNT; place++) {
-    sum->bytes[place] += one->bytes[place];
+  for (int side = 0; side < LP_SIDE_COUNT; side++) {
+    sum->bytes[side] += one->bytes[side];
     for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-      sum->ms[stage][place] += one->ms[stage][place];
+      sum->ms[stage][side] += one->ms[stage][side];
   }
 }
 
@@ -227,14 +227,14 @@ static void join(holder *h, item *it) {
 static void size_items(holder *h) {
   const lp_plan_problem *problem = h->x->problem;
   for (int32_t i = 0; i < problem->weight_count; i++)
-    for (int place = 0; place < LP_SIDE_COUNT; place++)
-      h->weight[i].holding.bytes[place] = problem->weight_size[place][i];
+    for (int side = 0; side < LP_SIDE_COUNT; side++)
+      h->weight[i].holding.bytes[side] = problem->weight_size[side][i];
   for (int32_t i = 0; i < problem->state_count; i++) {
     lp_exact_holding *holding = &h->state[i].holding;
     holding->is_state = true;
     holding->move_bytes = problem->state_prompt_size[i];
-    for (int place = 0; place < LP_SIDE_COUNT; place++)
-      holding->bytes[place] = problem->state_size[i] * lp_plan_sessions(h->x->request, (lp_side)place);
+    for (int side = 0; side < LP_SIDE_COUNT; side++)
+      holding->bytes[side] = problem->state_size[i] * lp_plan_sessions(h->x->request, (lp_side)side);
   }
 }
 
@@ -309,13 +309,13 @@ static void order_steps(lp_exact *x) {
 /* ---- limits ----------------------------------------------------------------------------------------------------------- */
 
 /* Memory binds only if all there is does not fit. */
-static double binding_memory(const lp_exact *x, lp_side place) {
-  double limit = lp_plan_memory_limit(x->request, place), all = 0, activation = 0;
+static double binding_memory(const lp_exact *x, lp_side side) {
+  double limit = lp_plan_memory_limit(x->request, side), all = 0, activation = 0;
   for (int32_t i = 0; i < x->holding_count; i++)
-    all += x->holding[i].bytes[place];
+    all += x->holding[i].bytes[side];
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     for (int32_t i = 0; i < x->unit_count[stage]; i++)
-      activation = fmax(activation, x->unit[stage][i].activation[place]);
+      activation = fmax(activation, x->unit[stage][i].activation[side]);
   return all + 2 * activation > limit ? limit : 0;
 }
 
@@ -345,6 +345,6 @@ void lp_exact_build(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_comp
   set_link(out);
   out->limit_ms[LP_STAGE_PREFILL] = request->ttft_ms;
   out->limit_ms[LP_STAGE_DECODE] = request->tpot_ms;
-  for (int place = 0; place < LP_SIDE_COUNT; place++)
-    out->limit_bytes[place] = binding_memory(out, (lp_side)place);
+  for (int side = 0; side < LP_SIDE_COUNT; side++)
+    out->limit_bytes[side] = binding_memory(out, (lp_side)side);
 }

@@ -65,13 +65,13 @@ static bool fits(const lp_plan_grid *grid, const plan_set *set) {
     unsigned held = 0;
     for (int32_t i = 0; i < set->count; i++)
       held |= grid->plan[set->plan[i]].held[w];
-    for (int place = 0; place < LP_SIDE_COUNT; place++)
-      if (held & (1u << place)) weights[place] += prices.weight[place][grid->forms->weights.class_of[w]];
+    for (int side = 0; side < LP_SIDE_COUNT; side++)
+      if (held & (1u << side)) weights[side] += prices.weight[side][grid->forms->weights.class_of[w]];
   }
   lp_arena_free(arena);
-  for (int place = 0; place < LP_SIDE_COUNT; place++) {
-    double limit = lp_plan_memory_limit(grid->request, (lp_side)place);
-    if (limit > 0 && weights[place] + working[place] > limit) return false;
+  for (int side = 0; side < LP_SIDE_COUNT; side++) {
+    double limit = lp_plan_memory_limit(grid->request, (lp_side)side);
+    if (limit > 0 && weights[side] + working[side] > limit) return false;
   }
   return true;
 }
@@ -154,8 +154,6 @@ lp_status lp_plan_family_find(lp_module *module, const lp_compile_request *reque
 
 enum { REGION_NUMBERS = 1 + 2 * LP_FAMILY_AXES, REGRET_NUMBERS = 6 };
 
-static const char *const names_of[LP_STAGE_COUNT] = {"plan_prefill", "plan_decode"};
-
 void lp_plan_family_write(lp_module *module, lp_op *prefill, const lp_plan_family *family,
                           const char *name[LP_STAGE_COUNT][LP_FAMILY_MOST]) {
   const lp_family_regret *r = &family->regret;
@@ -170,7 +168,7 @@ void lp_plan_family_write(lp_module *module, lp_op *prefill, const lp_plan_famil
     }
   }
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-    lp_op_set_strs(module, prefill, names_of[stage], name[stage], family->count);
+    lp_plan_func_names_set(module, prefill, (lp_stage)stage, name[stage], family->count);
   lp_op_set_f64s(module, prefill, "plan_regions", regions, family->region_count * REGION_NUMBERS);
   lp_op_set_f64s(module, prefill, "plan_regret", regret, REGRET_NUMBERS);
 }
@@ -179,17 +177,6 @@ static const lp_attr *family_attr(const lp_module *module, const char *name, lp_
   const lp_op *prefill = lp_module_find_func(module, lp_stage_names[LP_STAGE_PREFILL]);
   const lp_attr *attr = prefill ? lp_op_attr(prefill, name) : NULL;
   return attr && attr->kind == kind ? attr : NULL;
-}
-
-int32_t lp_plan_count(const lp_module *module) {
-  const lp_attr *names = family_attr(module, names_of[LP_STAGE_PREFILL], LP_ATTR_STRS);
-  return names && names->count > 0 ? names->count : 1;
-}
-
-lp_op *lp_plan_func(const lp_module *module, lp_stage stage, int32_t plan) {
-  const lp_attr *names = family_attr(module, names_of[stage], LP_ATTR_STRS);
-  if (names && plan < names->count) return lp_module_find_func(module, names->ss[plan]);
-  return plan == 0 ? lp_module_find_func(module, lp_stage_names[stage]) : NULL;
 }
 
 void lp_plan_family_read(const lp_module *module, lp_arena *arena, lp_plan_family *out) {

@@ -5,7 +5,7 @@
 #define LP_PLAN_FAMILY_H
 
 #include "base/side.h"
-#include "passes/plan/plan_internal.h"
+#include "passes/plan/plan.h"
 
 typedef enum {
   LP_FAMILY_PROMPT,    /* tokens */
@@ -50,8 +50,6 @@ LP_MUST_USE lp_status lp_plan_family_find(lp_module *module, const lp_compile_re
 /* In a placed module: on @prefill, the functions of each plan, regions and regret. */
 void lp_plan_family_write(lp_module *module, lp_op *prefill, const lp_plan_family *family,
                           const char *name[LP_STAGE_COUNT][LP_FAMILY_MOST]);
-int32_t lp_plan_count(const lp_module *module);                             /* 1 without a family */
-lp_op *lp_plan_func(const lp_module *module, lp_stage stage, int32_t plan); /* NULL: there is none */
 /* Regions and regret back from the module; no sides. */
 void lp_plan_family_read(const lp_module *module, lp_arena *arena, lp_plan_family *out);
 

@@ -1,6 +1,9 @@
 /* Prices the points of the grid, has the scheduler plan each, and evaluates every plan at every point. */
 #include "passes/plan/family/grid.h"
 #include "base/side.h"
+#include "passes/plan/evaluate.h"
+#include "passes/plan/objective.h"
+#include "passes/plan/schedulers.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -159,7 +162,7 @@ static double reference(const lp_plan_grid *grid, const lp_plan_form *cloud, con
 static void judge_point(lp_plan_grid *grid, int32_t index, const lp_plan_form *cloud, lp_plan_result *results) {
   const lp_grid_point *point = &grid->point[index];
   const lp_plan_result *best = results;
-  const char *name = NULL;
+  lp_plan_limit limit = LP_LIMIT_NONE;
   for (int32_t k = 0; k < grid->plans; k++) {
     lp_plan_form_evaluate(&grid->plan[k].form, point->prices, &point->request, &results[k]);
     if (lp_plan_compare(&results[k], best, &point->request) < 0) best = &results[k];
@@ -169,7 +172,8 @@ static void judge_point(lp_plan_grid *grid, int32_t index, const lp_plan_form *c
     double *regret = &grid->regret[(size_t)k * (size_t)grid->points + (size_t)index];
     double above = lp_plan_objective_value(&results[k], &point->request) - least;
     if (!best->feasible)
-      *regret = lp_plan_strain(&results[k], &point->request, &name) / lp_plan_strain(best, &point->request, &name) - 1;
+      *regret =
+          lp_plan_strain(&results[k], &point->request, &limit) / lp_plan_strain(best, &point->request, &limit) - 1;
     else if (!results[k].feasible)
       *regret = INFINITY;
     else

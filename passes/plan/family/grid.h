@@ -22,7 +22,7 @@ typedef struct {
 typedef struct {
   lp_side *side[LP_STAGE_COUNT];
   lp_plan_form form;
-  unsigned char *held; /* [weight] bit 1 << place */
+  unsigned char *held; /* [weight] bit 1 << side */
 } lp_grid_plan;
 
 typedef struct {

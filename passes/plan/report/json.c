@@ -13,20 +13,6 @@ typedef struct {
   bool first, flat; /* flat: members go on one line */
 } json;
 
-void lp_report_quote(const char *text, lp_buf *out) {
-  lp_buf_puts(out, "\"");
-  for (; *text; text++) {
-    unsigned char c = (unsigned char)*text;
-    if (c == '"' || c == '\\')
-      lp_buf_printf(out, "\\%c", c);
-    else if (c < 0x20)
-      lp_buf_printf(out, "\\u%04x", c);
-    else
-      lp_buf_append(out, text, 1);
-  }
-  lp_buf_puts(out, "\"");
-}
-
 static void put_string(json *j, const char *text) {
   lp_report_quote(text, j->out);
 }
@@ -168,7 +154,7 @@ static void put_proof(json *j, const lp_report *report) {
   bool in_usd = proof->known && (!objective || lp_streq(objective, "cost"));
   number(j, "lower_bound", proof->known ? proof->lower_bound : NAN);
   number(j, "lower_bound_usd", in_usd ? proof->lower_bound : NAN);
-  number(j, "gap", lp_report_gap(report));
+  number(j, "gap", lp_plan_gap(&report->proof, &report->plan, report->request));
   string(j, "proof", proof_name(proof));
 }
 
@@ -203,7 +189,7 @@ static void put_result(json *j, const char *name, const lp_plan_result *r, const
                  {"cloud_memory_bytes", r->cloud_memory_bytes}};
   open(j, name, '{');
   boolean(j, "feasible", r->feasible);
-  string(j, "binding", r->binding);
+  string(j, "binding", lp_plan_limit_names[r->binding]);
   for (size_t i = 0; i < LP_COUNT(numbers); i++)
     number(j, numbers[i].name, numbers[i].value);
   if (proved) put_proof(j, proved);
@@ -318,14 +304,14 @@ void lp_report_json(const lp_report *report, lp_buf *out) {
   lp_buf_puts(out, "{");
   string(&j, "schema", "llmpart.report/1");
   put_model(&j, report);
-  put_machine(&j, "device", request->device, request->dtype_device, request->chose_dtype_device);
-  put_machine(&j, "cloud", request->cloud, request->dtype_cloud, request->chose_dtype_cloud);
+  put_machine(&j, lp_side_name(LP_SIDE_DEVICE), request->device, request->dtype_device, request->chose_dtype_device);
+  put_machine(&j, lp_side_name(LP_SIDE_CLOUD), request->cloud, request->dtype_cloud, request->chose_dtype_cloud);
   put_link(&j, request->link);
   put_request(&j, request);
   string(&j, "scheduler", report->scheduler);
   string(&j, "objective", request->objective ? request->objective : "cost");
   boolean(&j, "feasible", report->plan.feasible);
-  string(&j, "binding", report->plan.binding);
+  string(&j, "binding", lp_plan_limit_names[report->plan.binding]);
   put_fixes(&j, report);
   put_result(&j, "plan", &report->plan, report);
   open(&j, "baselines", '{');

@@ -16,18 +16,18 @@ static const char *layer_signature(const lp_report *report, lp_stage stage, int3
 }
 
 /* "op.linear" as "linear", with a count: "2 kv_append, 1 attention" */
-static void describe_side(const lp_report *report, lp_stage stage, int32_t layer, lp_side place, lp_buf *out) {
+static void describe_side(const lp_report *report, lp_stage stage, int32_t layer, lp_side side, lp_buf *out) {
   const lp_plan_problem *problem = &report->problem[stage];
   int32_t counts[LP_OP_COUNT] = {0};
   lp_kind order[64];
   int32_t kinds = 0;
   for (int32_t i = 0; i < problem->op_count; i++) {
     const lp_plan_op *item = &problem->ops[i];
-    if (item->layer != layer || item->free || report->side[stage][i] != place) continue;
+    if (item->layer != layer || item->free || report->side[stage][i] != side) continue;
     if (lp_op_has(item->op, LP_ALIAS)) continue;
     if (!counts[item->op->kind]++ && kinds < (int32_t)LP_COUNT(order)) order[kinds++] = item->op->kind;
   }
-  lp_buf_puts(out, place == LP_SIDE_CLOUD ? "cloud: " : "device: ");
+  lp_buf_puts(out, side == LP_SIDE_CLOUD ? "cloud: " : "device: ");
   for (int32_t i = 0; i < kinds; i++) {
     const char *name = lp_op_info_get(order[i])->name;
     lp_buf_printf(out, "%s%" PRId32 " %s", i ? ", " : "", counts[order[i]], strchr(name, '.') + 1);

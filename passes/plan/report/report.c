@@ -3,6 +3,7 @@
 #include "base/dir.h"
 #include "base/map.h"
 #include "base/side.h"
+#include "passes/plan/evaluate.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -45,8 +46,8 @@ static const char *model_name(const lp_report *report) {
 /* ---- operators ------------------------------------------------------------------------------------------------------ */
 
 static bool runs_on(const lp_plan_problem *problem, const lp_side *side, const unsigned char *needed, int32_t index,
-                    lp_side place) {
-  return problem->ops[index].free ? (needed[index] & (1u << place)) != 0 : side[index] == place;
+                    lp_side where) {
+  return problem->ops[index].free ? (needed[index] & (1u << where)) != 0 : side[index] == where;
 }
 
 static void list_operators(lp_report *report) {
@@ -59,10 +60,10 @@ static void list_operators(lp_report *report) {
     unsigned char *needed = LP_NEW_ARRAY(report->arena, unsigned char, problem->op_count);
     lp_plan_mark_needed(problem, report->side[stage], needed);
     for (int32_t i = 0; i < problem->op_count; i++)
-      for (int place = 0; place < LP_SIDE_COUNT; place++)
-        if (runs_on(problem, report->side[stage], needed, i, (lp_side)place))
+      for (int side = 0; side < LP_SIDE_COUNT; side++)
+        if (runs_on(problem, report->side[stage], needed, i, (lp_side)side))
           report->operators[report->operator_count++] =
-              (lp_report_operator){&problem->ops[i], (lp_stage)stage, (lp_side)place};
+              (lp_report_operator){&problem->ops[i], (lp_stage)stage, (lp_side)side};
   }
 }
 
@@ -86,12 +87,6 @@ static void evaluate_baselines(lp_report *report) {
     if (lp_streq(all[i].name, "cloud_only") && baseline->result.cost_usd > 0)
       report->decrement = 1 - report->plan.cost_usd / baseline->result.cost_usd;
   }
-}
-
-double lp_report_gap(const lp_report *report) {
-  if (!report->proof.known) return NAN;
-  double objective = lp_plan_objective_value(&report->plan, report->request);
-  return objective > 0 ? fmax(0, 1 - report->proof.lower_bound / objective) : 0;
 }
 
 /* Each plan of a family at the request's own sizes and link. */
@@ -126,12 +121,28 @@ static lp_status gather(lp_report *report, lp_diag *diag) {
   return LP_OK;
 }
 
+/* ---- formats --------------------------------------------------------------------------------------------------------- */
+
+/* The operators, one row each, for spreadsheets. */
+static void report_csv(const lp_report *report, lp_buf *out) {
+  lp_buf_puts(out, "name,kind,layer,stage,side,flops,bytes,ratio,device_ms,cloud_ms\n");
+  for (int32_t i = 0; i < report->operator_count; i++) {
+    const lp_report_operator *item = &report->operators[i];
+    const lp_plan_op *op = item->op;
+    double bytes = op->bytes[item->side];
+    lp_report_quote_csv(lp_op_str(op->op, "name", ""), out);
+    lp_buf_printf(out, ",%s,%" PRId64 ",%s,%s,%.12g,%.12g,%.12g,%.12g,%.12g\n", lp_op_info_get(op->op->kind)->name,
+                  lp_op_i64(op->op, "layer", -1), lp_stage_names[item->stage], lp_side_name(item->side), op->flops,
+                  bytes, bytes > 0 ? op->flops / bytes : 0, op->ms[LP_SIDE_DEVICE], op->ms[LP_SIDE_CLOUD]);
+  }
+}
+
 lp_status lp_report_write(lp_module *module, const lp_compile_request *request, const char *format, bool table1,
                           lp_buf *out, lp_diag *diag) {
   static const struct {
     const char *name;
     void (*write)(const lp_report *report, lp_buf *out);
-  } formats[] = {{"txt", lp_report_text}, {"json", lp_report_json}, {"csv", lp_report_csv}, {"html", lp_report_html}};
+  } formats[] = {{"txt", lp_report_text}, {"json", lp_report_json}, {"csv", report_csv}, {"html", lp_report_html}};
   for (size_t i = 0; i < LP_COUNT(formats); i++) {
     if (!lp_streq(formats[i].name, format)) continue;
     lp_report report = {.module = module, .request = request, .arena = lp_arena_create(), .table1 = table1};

@@ -57,7 +57,7 @@ typedef struct {
 /* Distinct rows, in program order (table1.c). Returns their number, at most `most`. */
 int32_t lp_table1_rows(const lp_report *report, lp_table1_row *rows, int32_t most);
 
-/* The smallest single changes that make the request feasible with its scheduler (plan/fixes.c). */
+/* The smallest single changes that make the request feasible with its scheduler (fixes.c). */
 int32_t lp_plan_fixes(lp_module *module, const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
                       const lp_compile_request *request, lp_report_fix *fixes, int32_t most);
 
@@ -73,17 +73,15 @@ int32_t lp_report_ranges(const lp_report *report, lp_stage stage, lp_report_rang
 /* "embedding", "layers 0-11", "head" */
 const char *lp_report_range_name(const lp_report *report, const lp_report_range *range, char out[48]);
 
-/* The gap between the plan's objective and the lower bound, as a share; NaN when none is known. */
-double lp_report_gap(const lp_report *report);
 /* The problem and the prices as JSON, enough to confirm the plan without the planner (certificate.c). */
 void lp_report_certificate(const lp_report *report, lp_buf *out);
 
-/* A JSON string (json.c). */
+/* Text as a JSON string, and as a CSV field after RFC 4180 (quote.c). */
 void lp_report_quote(const char *text, lp_buf *out);
+void lp_report_quote_csv(const char *text, lp_buf *out);
 
 void lp_report_text(const lp_report *report, lp_buf *out);
 void lp_report_json(const lp_report *report, lp_buf *out);
-void lp_report_csv(const lp_report *report, lp_buf *out);
 void lp_report_html(const lp_report *report, lp_buf *out);
 
 #endif

@@ -39,7 +39,7 @@ static const char *link_name(const lp_link *link) {
 
 /* The gap as a share of the bound: how much better the best plan could be, seen from it. */
 static double gap_above(const lp_report *report) {
-  double gap = lp_report_gap(report);
+  double gap = lp_plan_gap(&report->proof, &report->plan, report->request);
   return gap < 1 ? gap / (1 - gap) : INFINITY;
 }
 
@@ -63,8 +63,8 @@ static void put_head(const lp_report *report, lp_buf *out) {
   lp_buf_printf(out, "%-12s%s: %s parameters, %" PRId32 " layers, weights %s\n", "model", report->name,
                 format_count((double)report->params, count), report->problem[0].layer_count,
                 lp_format_bytes(report->weight_bytes, bytes));
-  put_machine("device", request->device, out);
-  put_machine("cloud", request->cloud, out);
+  put_machine(lp_side_name(LP_SIDE_DEVICE), request->device, out);
+  put_machine(lp_side_name(LP_SIDE_CLOUD), request->cloud, out);
   if (request->link)
     lp_buf_printf(out, "%-12s%s%srtt %.4g ms, up %s, down %s\n", "link", link_name(request->link),
                   link_name(request->link)[0] ? ": " : "", request->link->figure[LP_LINK_RTT],
@@ -79,7 +79,7 @@ static void put_head(const lp_report *report, lp_buf *out) {
   lp_buf_printf(out, "\n%-12s%s, least %s: %s", "scheduler", report->scheduler,
                 request->objective ? request->objective : "cost",
                 report->plan.feasible ? "feasible" : "INFEASIBLE, bound by ");
-  lp_buf_printf(out, "%s", report->plan.feasible ? "" : report->plan.binding);
+  lp_buf_printf(out, "%s", report->plan.feasible ? "" : lp_plan_limit_names[report->plan.binding]);
   if (report->proof.known && report->proof.complete)
     lp_buf_puts(out, ", and no plan is better");
   else if (report->proof.known)
@@ -103,7 +103,7 @@ static void put_fixes(const lp_report *report, lp_buf *out) {
 
 static void put_range(const lp_report *report, const lp_report_range *range, lp_buf *out) {
   char name[48];
-  const char *where = range->what ? "both" : range->cloud_ops ? "cloud" : "device";
+  const char *where = range->what ? "both" : lp_side_name(range->cloud_ops ? LP_SIDE_CLOUD : LP_SIDE_DEVICE);
   lp_buf_printf(out, "  %-16s%-8s%10.4g ms", lp_report_range_name(report, range, name), where,
                 range->device_ms + range->cloud_ms);
   if (range->what) lp_buf_printf(out, "   %s", range->what);
@@ -125,8 +125,8 @@ static void put_times(const lp_report *report, lp_buf *out) {
   const struct {
     const char *name;
     double prefill, decode;
-  } rows[] = {{"device", plan->prefill_device_ms, plan->decode_device_ms},
-              {"cloud", plan->prefill_cloud_ms, plan->decode_cloud_ms},
+  } rows[] = {{lp_side_name(LP_SIDE_DEVICE), plan->prefill_device_ms, plan->decode_device_ms},
+              {lp_side_name(LP_SIDE_CLOUD), plan->prefill_cloud_ms, plan->decode_cloud_ms},
               {"link", plan->prefill_link_ms, plan->decode_link_ms},
               {"total", plan->ttft_ms, plan->tpot_ms}};
   lp_buf_printf(out, "\n%-12s%14s%14s\n", "ms", "TTFT", "TPOT");
@@ -148,7 +148,7 @@ static void put_times(const lp_report *report, lp_buf *out) {
 static void put_plan_row(const char *name, const lp_plan_result *result, lp_buf *out) {
   lp_buf_printf(out, "  %-14s%12.4f%12.4f%14.3f%14.4f%12.4e%12.4f  %s\n", name, result->ttft_ms, result->tpot_ms,
                 result->e2e_ms, result->cloud_busy_ms, result->cost_usd, result->cost_per_mtok_usd,
-                result->feasible ? "yes" : result->binding);
+                result->feasible ? "yes" : lp_plan_limit_names[result->binding]);
 }
 
 static void put_comparison(const lp_report *report, lp_buf *out) {

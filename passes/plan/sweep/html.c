@@ -64,7 +64,7 @@ static void put_row(const page *p, size_t index) {
   lp_markup_text(lp_buf_text(&text), p->out);
   lp_buf_printf(p->out, "</td><td>%" PRId64 "/%" PRId64 "&times;%" PRId64 "</td>", request.isl, request.osl,
                 request.batch);
-  put_cell(p, row->feasible ? "yes" : row->binding);
+  put_cell(p, row->feasible ? "yes" : lp_plan_limit_names[row->binding]);
   put_number(p, row->number[LP_SWEEP_TTFT], "");
   put_number(p, row->number[LP_SWEEP_TPOT], "");
   put_number(p, row->number[LP_SWEEP_COST_PER_MTOK], "");

@@ -11,18 +11,13 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-const char *const lp_sweep_bindings[5] = {NULL, "device_memory", "cloud_memory", "ttft", "tpot"};
-
 static const char heading[] = "llmpart.sweep-journal/1 ";
 
 /* ---- lines --------------------------------------------------------------------------------------------------------- */
 
 void lp_sweep_journal_line(size_t index, const lp_sweep_row *row, lp_buf *out) {
   lp_buf_clear(out);
-  size_t binding = 0;
-  while (binding + 1 < LP_COUNT(lp_sweep_bindings) && !lp_streq(lp_sweep_bindings[binding], row->binding))
-    binding++;
-  lp_buf_printf(out, "%zu %d %zu", index, row->feasible, binding);
+  lp_buf_printf(out, "%zu %d %d", index, row->feasible, row->binding);
   for (int i = 0; i < LP_SWEEP_NUMBERS; i++)
     lp_buf_printf(out, " %a", row->number[i]);
   lp_buf_puts(out, " .\n");
@@ -35,8 +30,8 @@ static bool parse_row(const char *text, lp_sweep_row *rows, size_t count) {
   long feasible = strtol(end, &end, 10);
   size_t binding = strtoul(end, &end, 10);
   lp_sweep_row row = {.done = true, .feasible = feasible == 1};
-  if (index >= count || binding >= LP_COUNT(lp_sweep_bindings)) return false;
-  row.binding = lp_sweep_bindings[binding];
+  if (index >= count || binding >= LP_LIMIT_COUNT) return false;
+  row.binding = (lp_plan_limit)binding;
   for (int i = 0; i < LP_SWEEP_NUMBERS; i++) {
     char *from = end;
     row.number[i] = strtod(from, &end);

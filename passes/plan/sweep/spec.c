@@ -128,11 +128,10 @@ static lp_status load_machine(reader *r, const char *key, const char *text, cons
 }
 
 static lp_status add_machines(reader *r, const char *const *text, const lp_yaml_node *const *node) {
-  static const char *const keys[] = {"device", "cloud"};
   lp_sweep_machines pair;
   for (int i = 0; i < LP_SIDE_COUNT; i++) {
     pair.name[i] = text[i];
-    LP_TRY(load_machine(r, keys[i], text[i], node[i], &pair.machine[i]));
+    LP_TRY(load_machine(r, lp_side_names[i], text[i], node[i], &pair.machine[i]));
   }
   lp_vec_push(&r->spec->machines, pair);
   return LP_OK;
@@ -181,12 +180,11 @@ static lp_status add_sla(reader *r, const char *const *text, const lp_yaml_node 
 }
 
 static lp_status add_dtypes(reader *r, const char *const *text, const lp_yaml_node *const *node) {
-  static const char *const keys[] = {"device", "cloud"}, *const names[] = {"model", "f32",  "f16",
-                                                                           "bf16",  "int8", "int4"};
+  static const char *const names[] = {"model", "f32", "f16", "bf16", "int8", "int4"};
   lp_sweep_dtypes dtypes = {0};
   for (int i = 0; i < LP_SIDE_COUNT; i++) {
     int32_t index = 0;
-    if (text[i]) LP_TRY(lp_yaml_choice(r->yaml, node[i], keys[i], names, LP_COUNT(names), &index));
+    if (text[i]) LP_TRY(lp_yaml_choice(r->yaml, node[i], lp_side_names[i], names, LP_COUNT(names), &index));
     dtypes.dtype[i] = index ? names[index] : NULL;
   }
   lp_vec_push(&r->spec->dtypes, dtypes);
@@ -304,10 +302,12 @@ static lp_status read_settings(reader *r, const file_parts *parts) {
 }
 
 static lp_status read_axes(reader *r, const file_parts *parts) {
-  static const axis_form machines = {"machines", {"device", "cloud"}, {true, true}, add_machines};
+  const axis_form machines = {
+      "machines", {lp_side_names[LP_SIDE_DEVICE], lp_side_names[LP_SIDE_CLOUD]}, {true, true}, add_machines};
   static const axis_form workloads = {"a workload", {"isl", "osl", "batch"}, {true, true, false}, add_workload};
   static const axis_form slas = {"an SLA", {"ttft", "tpot"}, {false, false}, add_sla};
-  static const axis_form dtypes = {"types", {"device", "cloud"}, {false, false}, add_dtypes};
+  const axis_form dtypes = {
+      "types", {lp_side_names[LP_SIDE_DEVICE], lp_side_names[LP_SIDE_CLOUD]}, {false, false}, add_dtypes};
   LP_TRY(read_axis(r, &machines, "machines", parts->machines));
   LP_TRY(read_values(r, "links", parts->links, add_link));
   LP_TRY(read_axis(r, &workloads, "workloads", parts->workloads));

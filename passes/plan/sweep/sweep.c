@@ -4,6 +4,9 @@
 #include "base/digest.h"
 #include "base/side.h"
 #include "passes/plan/forms.h"
+#include "passes/plan/objective.h"
+#include "passes/plan/pin.h"
+#include "passes/plan/schedulers.h"
 #include "passes/plan/sweep/sweep_internal.h"
 
 #include <math.h>
@@ -231,8 +234,8 @@ static void key_of(const lp_sweep_spec *spec, const lp_module *module, char out[
   lp_buf_puts(&text, LP_VERSION "\n");
   lp_module_print(module, false, &text);
   for (size_t i = 0; i < spec->machines.count; i++)
-    for (int place = 0; place < LP_SIDE_COUNT; place++)
-      lp_hw_print(spec->machines.data[i].machine[place], &text);
+    for (int side = 0; side < LP_SIDE_COUNT; side++)
+      lp_hw_print(spec->machines.data[i].machine[side], &text);
   for (size_t i = 0; i < spec->links.count; i++)
     lp_link_print(spec->links.data[i].link, &text);
   for (size_t i = 0; i < spec->workloads.count; i++)
@@ -241,8 +244,8 @@ static void key_of(const lp_sweep_spec *spec, const lp_module *module, char out[
   for (size_t i = 0; i < spec->slas.count; i++)
     lp_buf_printf(&text, "%a %a\n", spec->slas.data[i].ttft_ms, spec->slas.data[i].tpot_ms);
   for (size_t i = 0; i < spec->dtypes.count; i++)
-    for (int place = 0; place < LP_SIDE_COUNT; place++)
-      lp_buf_printf(&text, "%s\n", spec->dtypes.data[i].dtype[place] ? spec->dtypes.data[i].dtype[place] : "model");
+    for (int side = 0; side < LP_SIDE_COUNT; side++)
+      lp_buf_printf(&text, "%s\n", spec->dtypes.data[i].dtype[side] ? spec->dtypes.data[i].dtype[side] : "model");
   for (size_t i = 0; i < spec->schedulers.count; i++)
     lp_buf_printf(&text, "%s\n", spec->schedulers.data[i]);
   for (size_t i = 0; i < spec->sessions.count; i++)

@@ -8,7 +8,8 @@
 #define LP_SWEEP_H
 
 #include "base/side.h"
-#include "passes/passes.h"
+#include "passes/decoder.h"
+#include "passes/plan/plan.h"
 
 /* ---- what is asked (spec.c) ---------------------------------------------------------------------------------- */
 
@@ -94,7 +95,7 @@ extern const char *const lp_sweep_number_names[LP_SWEEP_NUMBERS]; /* with their 
 typedef struct {
   bool done, feasible;
   bool on_front[2]; /* of cost per token against TPOT, and against TTFT, among rows of its workload */
-  const char *binding;
+  lp_plan_limit binding;
   double number[LP_SWEEP_NUMBERS];
 } lp_sweep_row;
 

@@ -19,9 +19,6 @@ void lp_sweep_journal_line(size_t index, const lp_sweep_row *row, lp_buf *out);
 bool lp_sweep_journal_put(const lp_sweep_journal *journal, const lp_buf *line);
 void lp_sweep_journal_close(lp_sweep_journal *journal);
 
-/* The names of constraints that can bind, NULL first. */
-extern const char *const lp_sweep_bindings[5];
-
 /* Rows of a workload that no other feasible row beats in both (front.c): marks them. */
 void lp_sweep_mark_fronts(const lp_sweep_spec *spec, lp_sweep_result *result);
 /* The rows of a front of a workload, cheapest first; returns how many. */

@@ -38,8 +38,8 @@ static void label_row(const lp_sweep_spec *spec, size_t row, label out[LABELS]) 
   size_t at[LP_SWEEP_AXES];
   lp_compile_request request = lp_sweep_request(spec, row, at);
   const lp_sweep_machines *machines = &spec->machines.data[at[LP_SWEEP_MACHINES]];
-  const label all[LABELS] = {{"device", machines->name[LP_SIDE_DEVICE], 0},
-                             {"cloud", machines->name[LP_SIDE_CLOUD], 0},
+  const label all[LABELS] = {{lp_side_name(LP_SIDE_DEVICE), machines->name[LP_SIDE_DEVICE], 0},
+                             {lp_side_name(LP_SIDE_CLOUD), machines->name[LP_SIDE_CLOUD], 0},
                              {"link", spec->links.data[at[LP_SWEEP_LINKS]].name, 0},
                              {"isl", NULL, (double)request.isl},
                              {"osl", NULL, (double)request.osl},
@@ -99,7 +99,7 @@ void lp_sweep_csv(const lp_sweep_spec *spec, const lp_sweep_result *result, lp_b
                   : row->feasible ? "yes"
                                   : "no",
                   header         ? "binding"
-                  : row->binding ? row->binding
+                  : row->binding ? lp_plan_limit_names[row->binding]
                                  : "");
     for (int k = 0; k < LP_SWEEP_NUMBERS; k++) {
       lp_buf_puts(out, ",");
@@ -139,7 +139,7 @@ static void put_json_row(const lp_sweep_spec *spec, const lp_sweep_result *resul
   }
   lp_buf_printf(out, ", \"feasible\": %s, \"binding\": ", row->feasible ? "true" : "false");
   if (row->binding)
-    lp_report_quote(row->binding, out);
+    lp_report_quote(lp_plan_limit_names[row->binding], out);
   else
     lp_buf_puts(out, "null");
   for (int k = 0; k < LP_SWEEP_NUMBERS; k++)

@@ -2,7 +2,7 @@
 #ifndef LP_TESTS_LLAMA_H
 #define LP_TESTS_LLAMA_H
 
-#include "passes/passes.h"
+#include "passes/decoder.h"
 
 typedef lp_decoder_shape llama_shape;
 

@@ -93,9 +93,9 @@ static void fill_op(random_plan *plan, const form *f, int32_t index, lp_plan_op 
   double work = between(plan, 0.1, 2);
   out->ms[LP_SIDE_DEVICE] = work * between(plan, 1, 8);
   out->ms[LP_SIDE_CLOUD] = work * between(plan, 0.1, 1.2);
-  for (int place = 0; place < LP_SIDE_COUNT; place++) {
-    out->weight_bytes[place] = 0;
-    out->bytes[place] = between(plan, 0, 30);
+  for (int side = 0; side < LP_SIDE_COUNT; side++) {
+    out->weight_bytes[side] = 0;
+    out->bytes[side] = between(plan, 0, 30);
   }
   if (!f->free[index] && chance(plan, 0.1)) out->pin = (int8_t)below(plan, 2);
   int32_t *weights = LP_NEW_ARRAY(plan->arena, int32_t, 2);
@@ -143,8 +143,8 @@ static void share_sizes(random_plan *plan, const form *f) {
   bool used[2] = {false};
   double *size[LP_SIDE_COUNT], *state = LP_NEW_ARRAY(plan->arena, double, 2);
   double *prompt = LP_NEW_ARRAY(plan->arena, double, 2);
-  for (int place = 0; place < LP_SIDE_COUNT; place++)
-    size[place] = LP_NEW_ARRAY(plan->arena, double, count + 1);
+  for (int side = 0; side < LP_SIDE_COUNT; side++)
+    size[side] = LP_NEW_ARRAY(plan->arena, double, count + 1);
   for (int32_t i = 0; i <= count; i++) {
     size[0][i] = between(plan, 10, 100);
     size[1][i] = chance(plan, 0.5) ? size[0][i] : size[0][i] / 2;
@@ -158,8 +158,8 @@ static void share_sizes(random_plan *plan, const form *f) {
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     plan->problem[stage].state_size = state;
     plan->problem[stage].state_prompt_size = prompt;
-    for (int place = 0; place < LP_SIDE_COUNT; place++)
-      plan->problem[stage].weight_size[place] = size[place];
+    for (int side = 0; side < LP_SIDE_COUNT; side++)
+      plan->problem[stage].weight_size[side] = size[side];
   }
 }
 

@@ -2,7 +2,7 @@
 #ifndef LP_TESTS_RANDOM_PLAN_H
 #define LP_TESTS_RANDOM_PLAN_H
 
-#include "passes/plan/plan_internal.h"
+#include "passes/plan/plan.h"
 
 typedef struct {
   lp_arena *arena;

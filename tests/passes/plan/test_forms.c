@@ -1,6 +1,7 @@
 /* Closed forms say what the planner's own sums say, at sizes, machines, types and links that they were not made for. */
 #include "base/side.h"
 #include "passes/plan/forms.h"
+#include "passes/plan/pin.h"
 #include "tests/passes/plan/llama.h"
 #include "tests/suite.h"
 

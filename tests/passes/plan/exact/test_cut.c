@@ -1,6 +1,8 @@
 /* Minimum cuts with branch and bound: equal to trying everything on graphs of any form, and bounds that hold. */
 #include "base/side.h"
+#include "passes/plan/exact/branch.h"
 #include "passes/plan/exact/cut.h"
+#include "passes/plan/pin.h"
 #include "tests/passes/plan/random_plan.h"
 #include "tests/suite.h"
 

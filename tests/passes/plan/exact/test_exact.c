@@ -1,5 +1,8 @@
 /* The exact scheduler: equal to trying everything where that can be done, never worse than any other scheduler. */
 #include "base/side.h"
+#include "passes/plan/objective.h"
+#include "passes/plan/pin.h"
+#include "passes/plan/schedulers.h"
 #include "tests/passes/plan/llama.h"
 #include "tests/passes/plan/random_plan.h"
 #include "tests/suite.h"
@@ -158,8 +161,8 @@ LP_TEST(reaches_the_check_value) {
     for (int32_t i = 0; i < s.problem[stage].op_count; i++) {
       lp_plan_op *op = &s.problem[stage].ops[i];
       bool counted = op->op->kind == LP_OP_LINEAR || op->op->kind == LP_OP_ATTENTION;
-      for (int place = 0; place < LP_SIDE_COUNT && !counted; place++)
-        op->ms[place] = 0;
+      for (int where = 0; where < LP_SIDE_COUNT && !counted; where++)
+        op->ms[where] = 0;
     }
   lp_side *side[LP_STAGE_COUNT];
   lp_plan_result result;

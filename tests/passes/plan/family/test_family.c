@@ -1,5 +1,6 @@
 /* Plan families: regions cover every request once, more plans never serve worse, and their weights fit together. */
 #include "base/side.h"
+#include "passes/plan/evaluate.h"
 #include "passes/plan/family/family.h"
 #include "tests/passes/plan/llama.h"
 #include "tests/suite.h"

@@ -1,10 +1,8 @@
-/* What the passes share among themselves: the states of a module, sides, and the walk over one stage's program. */
-#ifndef LP_PASSES_INTERNAL_H
-#define LP_PASSES_INTERNAL_H
+/* The states of a module, read from its content. */
+#ifndef LP_PASSES_STATE_H
+#define LP_PASSES_STATE_H
 
 #include "passes/passes.h"
-
-/* ---- states (state.c) -------------------------------------------------------------------------------------------- */
 
 /* In the order of passes.h; `bound` and `fused` leave no trace of their own and count as the state before them. */
 typedef enum {
@@ -24,12 +22,10 @@ const char *lp_module_state_name(lp_module_state state);
 /* The state a descriptor's `needs` names; IMPORTED for "". */
 lp_module_state lp_module_state_parse(const char *name);
 
-/* ---- sides --------------------------------------------------------------------------------------------------------- */
-
-/* Has the operator this side? "both" has each. */
-bool lp_op_on(const lp_op *op, const char *side);
-
-/* "prefill" and "decode": the functions that replace @main once a module is placed. */
-extern const char *const lp_stage_names[LP_STAGE_COUNT];
+/* The `side` of operators that every side computes: cheap ones that depend on positions only. */
+#define LP_SIDE_BOTH "both"
+bool lp_op_on_both(const lp_op *op);
+/* Does the operator run on the side? One whose side is "both" runs on each. */
+bool lp_op_on(const lp_op *op, lp_side side);
 
 #endif

@@ -94,27 +94,27 @@ static bool feasible_with(const lp_plan_problem problem[LP_STAGE_COUNT], const c
 }
 
 /* Bytes of all weights as a side would store them. */
-static double total_weights(const lp_plan_problem *problem, lp_side place) {
+static double total_weights(const lp_plan_problem *problem, lp_side side) {
   double sum = 0;
   for (int32_t i = 0; i < problem->weight_count; i++)
-    sum += problem->weight_size[place][i];
+    sum += problem->weight_size[side][i];
   return sum;
 }
 
 /* Weights on a side in the widest narrower type that is enough. */
 static bool narrower_weights(lp_module *module, const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
-                             const lp_compile_request *request, lp_side place, lp_report_fix *fix) {
+                             const lp_compile_request *request, lp_side side, lp_report_fix *fix) {
   static const char *const types[] = {"f16", "bf16", "int8", "int4"};
-  const bool device = place == LP_SIDE_DEVICE;
+  const bool device = side == LP_SIDE_DEVICE;
   const char *from = device ? request->dtype_device : request->dtype_cloud;
-  double now = total_weights(problem, place);
+  double now = total_weights(problem, side);
   lp_compile_request changed = *request;
   changed.feasible_suffices = true;
   for (size_t i = 0; i < LP_COUNT(types); i++) {
     *(device ? &changed.dtype_device : &changed.dtype_cloud) = types[i];
     lp_arena *arena = lp_arena_create();
     lp_plan_problem narrow[LP_STAGE_COUNT];
-    bool found = lp_plan_build(module, &changed, arena, narrow, NULL) == LP_OK && total_weights(narrow, place) < now &&
+    bool found = lp_plan_build(module, &changed, arena, narrow, NULL) == LP_OK && total_weights(narrow, side) < now &&
                  is_feasible((const lp_plan_problem *)narrow, scheduler, &changed);
     lp_arena_free(arena);
     if (!found) continue;
@@ -141,7 +141,7 @@ int32_t lp_plan_fixes(lp_module *module, const lp_plan_problem problem[LP_STAGE_
     }
     fixes[count++] = (lp_report_fix){.name = figures[i].name, .from = figures[i].get(request), .to = good};
   }
-  for (int place = 0; place < (request->cloud ? LP_SIDE_COUNT : LP_SIDE_CLOUD) && count < most; place++)
-    count += narrower_weights(module, problem, scheduler, request, (lp_side)place, &fixes[count]);
+  for (int side = 0; side < (request->cloud ? LP_SIDE_COUNT : LP_SIDE_CLOUD) && count < most; side++)
+    count += narrower_weights(module, problem, scheduler, request, (lp_side)side, &fixes[count]);
   return count;
 }

@@ -1,0 +1,18 @@
+/* A decoder made without a file: the model of capacity sweeps, of hardware measurements and of tests. */
+#ifndef LP_PASSES_DECODER_H
+#define LP_PASSES_DECODER_H
+
+#include "ir/ir.h"
+
+typedef struct {
+  int64_t layers, hidden, ffn, heads, kv_heads, vocab, context;
+  lp_dtype dtype; /* of weights and activations */
+  bool causal;    /* false: attention is costed over all pairs, as P1 does */
+} lp_decoder_shape;
+
+/* @main of a Llama with inputs input_ids [b, s], result logits [b, r, vocab]; lowered, not fused. Its weights lie one after
+ * the other in "weights.bin", lp_decoder_weight_bytes of them. */
+lp_module *lp_decoder_create(const lp_decoder_shape *shape);
+int64_t lp_decoder_weight_bytes(const lp_module *module);
+
+#endif

@@ -1,0 +1,28 @@
+/* Asks a scheduler, found by its name, for the sides of all operators. */
+#include "base/side.h"
+#include "passes/plan/pin.h"
+#include "passes/plan/plan.h"
+
+lp_status lp_scheduler_get(const char *name, const lp_scheduler **out, lp_diag *diag) {
+  *out = lp_scheduler_find(name);
+  if (*out) return LP_OK;
+  const char *const *names;
+  size_t count = lp_scheduler_names(&names);
+  lp_status status = lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "unknown scheduler '%s'", name);
+  lp_note_near(diag, LP_LOC_NONE, name, names, count);
+  return status;
+}
+
+lp_status lp_plan_choose(const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
+                         const lp_compile_request *request, lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof,
+                         lp_arena *scratch, lp_diag *diag) {
+  const lp_scheduler *found;
+  LP_TRY(lp_scheduler_get(scheduler, &found, diag));
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    side[stage] = LP_NEW_ARRAY(scratch, lp_side, problem[stage].op_count);
+  if (proof) *proof = (lp_plan_proof){0};
+  lp_status status = found->place(problem, request, side, proof, scratch, diag);
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    lp_plan_settle(&problem[stage], side[stage]);
+  return status;
+}

@@ -1,0 +1,30 @@
+/* The numbers of a plan problem: sizes, times and bytes at a request. */
+#ifndef LP_PLAN_NUMBERS_H
+#define LP_PLAN_NUMBERS_H
+
+#include "passes/plan/plan.h"
+
+/* The values of a module's symbols in a stage as each side sees them: the cloud decodes for all sessions at once. */
+typedef struct {
+  const lp_compile_request *request;
+  double *value[LP_SIDE_COUNT]; /* [count], in an arena */
+  size_t count;
+  double
+      pass_bytes[LP_SIDE_COUNT]; /* weights and caches that the stage reads, all of it on that side; 0 where the machine
+                                      * does not ask (lp_op_facts) */
+} lp_plan_sizes;
+void lp_plan_sizes_set(lp_plan_sizes *sizes, const lp_module *module, const lp_compile_request *request, lp_stage stage,
+                       lp_arena *arena);
+/* Fills the numbers of item->op, whose closed forms are `cost`. */
+void lp_plan_op_price(const lp_plan_sizes *sizes, const lp_cost *cost, lp_plan_op *item);
+/* Bytes of a value of the request itself. */
+double lp_plan_value_bytes(const lp_plan_sizes *sizes, lp_type type);
+/* Bytes of a constant operand as the side stores it. */
+double lp_plan_weight_bytes(const lp_compile_request *request, lp_side side, const lp_op *op, int32_t operand);
+/* Bytes of a KV cache (llmpart.state) that holds so many tokens. */
+double lp_plan_state_bytes(const lp_module *module, const lp_compile_request *request, const lp_op *state,
+                           double tokens, lp_arena *arena);
+/* Is this operand stored in the side's dtype? The matrices of op.linear are; tables and vectors stay as they are. */
+bool lp_plan_weight_converted(const lp_op *op, int32_t operand);
+
+#endif

@@ -1,0 +1,12 @@
+/* What must be on a side: pinned operators, private layers, the users of a KV cache. */
+#ifndef LP_PLAN_PIN_H
+#define LP_PLAN_PIN_H
+
+#include "passes/plan/plan.h"
+
+/* Sets each operator's `pin`; all users of a KV cache have the same. */
+void lp_plan_pin(lp_plan_problem *problem, const lp_compile_request *request);
+/* Puts what is pinned and the users of each KV cache where they must be. */
+void lp_plan_settle(const lp_plan_problem *problem, lp_side *side);
+
+#endif

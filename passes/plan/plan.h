@@ -1,0 +1,187 @@
+/* plan: where each operator runs. The public header of the planner: its problem, its schedulers, what a placement costs,
+ * and the report. The planner reads a lowered module and machine models and includes no other pass; the pass `place`
+ * writes what it decides into the module. Plan families are in plan/family/family.h, sweeps in plan/sweep/sweep.h.
+ *
+ * A plan is a placement: one side for each operator of each stage. */
+#ifndef LP_PLAN_H
+#define LP_PLAN_H
+
+#include "passes/passes.h"
+
+/* ---- the problem (problem.c) --------------------------------------------------------------------------------------- */
+
+/* One placeable operator of a stage, at the workload's sizes. */
+typedef struct {
+  lp_op *op;
+  double flops, bytes[LP_SIDE_COUNT], weight_bytes[LP_SIDE_COUNT];         /* bytes depend on the side's weight dtype */
+  double macs, elements;                                                   /* as P1 counts them */
+  double ms[LP_SIDE_COUNT], low_ms[LP_SIDE_COUNT], high_ms[LP_SIDE_COUNT]; /* with the 90 % interval */
+  double draw_ms[LP_SIDE_COUNT]; /* part of `ms`: drawing a token, where `draws` and the machine file has that figure */
+  bool draws;                    /* the sampler draws a token from its result */
+  int32_t state;          /* group of KV caches that it reads or writes, -1 none: all of a group must be on one side */
+  int32_t layer;          /* -1 before the first layer, layer_count after the last */
+  bool free;              /* depends on positions only: each side that needs it computes it */
+  int8_t pin;             /* the side that the request wants it on (lp_side), -1: any */
+  const int32_t *weights; /* ids of the constants it reads, the same in both stages */
+  int32_t weight_count;
+} lp_plan_op;
+
+/* A value that costs bytes when its producer and a consumer are on different sides. */
+typedef struct {
+  int32_t producer; /* index in ops; -1: an input, on the device */
+  int32_t consumer;
+  int32_t value; /* edges of one value with several consumers share it: it crosses once */
+  double bytes;  /* 0 when the producer is free */
+  const lp_value *data;
+} lp_plan_edge;
+
+/* One stage. `ops` are in program order, which is a topological one; `edges` are sorted by consumer. Weights and states
+ * (groups of KV caches, numbered in order of first use) belong to the whole model and are the same in both stages. */
+typedef struct {
+  lp_stage stage;
+  int32_t op_count, edge_count, value_count, layer_count, weight_count, state_count;
+  int32_t result; /* the operator whose side samples, -1 none: its token returns to the device, 4 bytes per sequence */
+  double result_bytes;
+  lp_plan_op *ops;
+  lp_plan_edge *edges;
+  const double *weight_size[LP_SIDE_COUNT]; /* [weight_count] bytes in the side's dtype */
+  const double *state_size;                 /* [state_count] bytes at isl + osl tokens */
+  const double *state_prompt_size;          /* [state_count] bytes at isl tokens: what comm.kv_move carries */
+} lp_plan_problem;
+
+bool lp_plan_is_placeable(const lp_op *op); /* op.* and no communication */
+/* The dtype in which a side stores a linear operator's weight whose dtype in the file is `own`. */
+lp_storage lp_plan_weight_storage(const lp_compile_request *request, lp_side side, lp_dtype own);
+
+/* Both stages of a module that is at least lowered, in `arena`: from @main, or from @prefill and @decode. */
+LP_MUST_USE lp_status lp_plan_build(lp_module *module, const lp_compile_request *request, lp_arena *arena,
+                                    lp_plan_problem out[LP_STAGE_COUNT], lp_diag *diag);
+/* The same of plan `plan` of a placed module that has a family; plan 0 is the one that lp_plan_build builds. */
+LP_MUST_USE lp_status lp_plan_build_of(lp_module *module, const lp_compile_request *request, int32_t plan,
+                                       lp_arena *arena, lp_plan_problem out[LP_STAGE_COUNT], lp_diag *diag);
+/* Reads the sides of a placed module into side[stage][op_count], in `arena`. */
+void lp_plan_sides(const lp_plan_problem problem[LP_STAGE_COUNT], lp_side *side[LP_STAGE_COUNT], lp_arena *arena);
+
+/* ---- the stages of a module (stages.c) ----------------------------------------------------------------------------- */
+
+/* The block that a stage runs: that of the stage's function, else of @main; NULL when the module has neither. */
+lp_block *lp_plan_stage_block(const lp_module *module, lp_stage stage);
+/* The plans of a placed module; 1 without a family. */
+int32_t lp_plan_count(const lp_module *module);
+/* The function of a stage in plan `plan`; NULL when there is none. */
+lp_op *lp_plan_func(const lp_module *module, lp_stage stage, int32_t plan);
+/* Names the functions of `count` plans on @prefill. */
+void lp_plan_func_names_set(lp_module *module, lp_op *prefill, lp_stage stage, const char *const *names, int32_t count);
+
+/* ---- schedulers (schedulers.c, choose.c) ---------------------------------------------------------------------------- */
+
+/* What is known of a plan's distance from the best one, in units of the objective. The dual bound rests on prices of the
+ * limits: per ms of a stage's bound and per byte of a side's memory, and on the share of a message that each read is
+ * charged: the `way` of a minimum cut, in the scheduler's scratch arena or the module. `complete`: the search was
+ * exhaustive, so the plan itself is the best one. */
+typedef struct {
+  bool known, complete;
+  double lower_bound, dual_bound;
+  double per_ms[LP_STAGE_COUNT], per_byte[LP_SIDE_COUNT];
+  const double *way;
+  int32_t way_count;
+} lp_plan_proof;
+
+/* As attributes of @prefill, and back; not `known` when there are none. */
+void lp_plan_proof_write(lp_module *module, lp_op *prefill, const lp_plan_proof *proof);
+lp_plan_proof lp_plan_proof_read(const lp_module *module);
+
+/* A scheduler fills side[stage][op_count] for both stages; the sides of free operators mean nothing. */
+typedef struct {
+  const char *name, *summary;
+  bool
+      ignores_link; /* plans as if communication took no time: a plan that then misses the SLA is a warning, no error */
+  /* `proof` may be NULL; a scheduler that proves nothing leaves it alone. */
+  lp_status (*place)(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
+                     lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag);
+} lp_scheduler;
+const lp_scheduler *lp_scheduler_find(const char *name); /* exact greedy layer cloud-only device-only cut */
+size_t lp_scheduler_names(const char *const **names);
+extern const char *const lp_scheduler_default;
+/* An error that suggests names when there is none called `name`. */
+LP_MUST_USE lp_status lp_scheduler_get(const char *name, const lp_scheduler **out, lp_diag *diag);
+
+/* Asks the scheduler called `scheduler` for the sides, then puts all users of a KV cache on one side. Allocates
+ * side[stage][op_count] in `scratch`. `proof` may be NULL. */
+LP_MUST_USE lp_status lp_plan_choose(const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
+                                     const lp_compile_request *request, lp_side *side[LP_STAGE_COUNT],
+                                     lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag);
+
+/* An error for a pin that names no operator, and for more private layers than the model has (pin.c). */
+LP_MUST_USE lp_status lp_plan_pin_used(const lp_plan_problem *problem, const lp_compile_request *request,
+                                       lp_diag *diag);
+/* "GLOB=device" or "GLOB=cloud". */
+LP_MUST_USE lp_status lp_plan_pin_check(const char *text, lp_diag *diag, lp_loc loc);
+/* "cost", "latency", "energy", or a sum of those with factors (objective.c). */
+LP_MUST_USE lp_status lp_plan_objective_check(const char *text, lp_diag *diag, lp_loc loc);
+
+/* In a request's dtype: the planner chooses. */
+#define LP_DTYPE_AUTO "auto"
+/* Replaces "auto" in the request by the most precise types that the machines have, at most as precise as the file's, with
+ * which the request's scheduler meets the SLA and both memories. Among types of equal error those of the better plan win;
+ * where none meets the constraints, those that come nearest. The module is annotated (types.c). */
+LP_MUST_USE lp_status lp_plan_choose_types(lp_module *module, lp_compile_request *request, lp_diag *diag);
+
+/* ---- what a placement costs (evaluate.c) ---------------------------------------------------------------------------- */
+
+/* The constraints of a request. Sweeps keep their numbers in journals: append new ones. */
+typedef enum {
+  LP_LIMIT_NONE,
+  LP_LIMIT_DEVICE_MEMORY,
+  LP_LIMIT_CLOUD_MEMORY,
+  LP_LIMIT_TTFT,
+  LP_LIMIT_TPOT,
+  LP_LIMIT_COUNT
+} lp_plan_limit;
+extern const char *const lp_plan_limit_names[LP_LIMIT_COUNT]; /* "device_memory", ...; NULL for LP_LIMIT_NONE */
+
+/* True times, communication included, in ms; cost in USD for the whole request: `batch` sequences of isl + osl tokens. A
+ * message costs rtt / 2 + 8 bytes / bandwidth; all that one side has ready when the other takes over travels as one
+ * message. KV moves happen at the end of prefill and are part of TTFT. With sessions, one decode step of the cloud serves
+ * all of them, and the request is charged its share: cloud_busy_ms. */
+typedef struct {
+  bool feasible;
+  lp_plan_limit binding; /* the constraint that fails; LP_LIMIT_NONE when feasible */
+  double ttft_ms, tpot_ms, e2e_ms, cloud_busy_ms, device_busy_ms;
+  double cost_usd, cost_per_mtok_usd, energy_j; /* cost: busy time x price, of both machines */
+  double prefill_device_ms, prefill_cloud_ms, prefill_link_ms, decode_device_ms, decode_cloud_ms, decode_link_ms;
+  double kv_move_ms;
+  int64_t crossings_prefill, crossings_decode; /* tensors that cross the link; the returning token is one */
+  int64_t messages_prefill, messages_decode;
+  double bytes_up, bytes_down; /* over the whole request */
+  double device_weight_bytes, cloud_weight_bytes;
+  double device_memory_bytes, cloud_memory_bytes; /* weights, KV at isl + osl tokens, activations */
+} lp_plan_result;
+
+void lp_plan_evaluate(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
+                      lp_side *const side[LP_STAGE_COUNT], lp_plan_result *out);
+/* Orders two results by the objective, the better one first: < 0, 0, > 0. A feasible plan is better than any infeasible
+ * one; of two infeasible plans the one nearer to its constraints is better. */
+int lp_plan_compare(const lp_plan_result *a, const lp_plan_result *b, const lp_compile_request *request);
+/* The gap between a plan's objective and its lower bound, as a share of the objective; NaN when no bound is known. */
+double lp_plan_gap(const lp_plan_proof *proof, const lp_plan_result *result, const lp_compile_request *request);
+/* Bytes of memory that a side has; 0: not known. */
+double lp_plan_memory_limit(const lp_compile_request *request, lp_side side);
+
+/* A split program is one total order of operators in turns. The device begins; the side that has the turn runs all that it
+ * can before the other takes over, and the values that the other then needs cross as one message (order.c). */
+typedef struct {
+  int32_t *op;   /* [count] indices of the problem's operators that are not free, in order */
+  int32_t *turn; /* [op_count] by operator, -1 for free ones: even turns are the device's, odd ones the cloud's */
+  int32_t count, turns;
+} lp_plan_order;
+void lp_plan_order_make(const lp_plan_problem *problem, const lp_side *side, lp_arena *arena, lp_plan_order *out);
+
+/* ---- the report (report/report.c) ------------------------------------------------------------------------------------ */
+
+/* The report of a module that is at least `placed`, or at least `annotated` (then without a plan): model, machines, plan,
+ * baselines, operators. Formats: txt json csv html. Deterministic. `table1` adds the counting of P1's Table I. */
+LP_MUST_USE lp_status lp_report_write(lp_module *module, const lp_compile_request *request, const char *format,
+                                      bool table1, lp_buf *out, lp_diag *diag);
+
+#endif
