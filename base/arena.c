@@ -135,19 +135,3 @@ char *lp_arena_format(lp_arena *arena, const char *format, ...) {
   va_end(args);
   return out;
 }
-
-bool lp_size_mul(size_t a, size_t b, size_t *out) {
-  return !__builtin_mul_overflow(a, b, out);
-}
-
-bool lp_size_add(size_t a, size_t b, size_t *out) {
-  return !__builtin_add_overflow(a, b, out);
-}
-
-bool lp_i64_mul(int64_t a, int64_t b, int64_t *out) {
-  return !__builtin_mul_overflow(a, b, out);
-}
-
-bool lp_i64_add(int64_t a, int64_t b, int64_t *out) {
-  return !__builtin_add_overflow(a, b, out);
-}

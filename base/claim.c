@@ -1,7 +1,9 @@
 /* A claim is an flock() on the folder: a process that is killed loses it, so that what it left can be told from what another
  * process still works in. */
 #include "base/claim.h"
-#include "base/dir.h"
+#include "base/base.h"
+#include "base/path.h"
+#include "base/temporary.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,10 +14,6 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "base/base.h"
-
-enum { RANDOM_LETTERS = 6 }; /* of mkdtemp() */
 
 typedef struct {
   char *folder;
@@ -76,7 +74,7 @@ static void remove_if_left(const char *folder) {
 
 void lp_claim_remove_left(const char *dir, const char *prefix) {
   DIR *listing = opendir(dir);
-  size_t length = strlen(prefix) + RANDOM_LETTERS;
+  size_t length = strlen(prefix) + LP_TEMPORARY_LETTERS;
   for (struct dirent *entry; listing && (entry = readdir(listing));) {
     if (strlen(entry->d_name) != length || !lp_has_prefix(entry->d_name, prefix)) continue;
     char *folder = lp_path_join(dir, entry->d_name);

@@ -3,6 +3,8 @@
 #include "base/dir.h"
 #include "base/base.h"
 #include "base/claim.h"
+#include "base/path.h"
+#include "base/temporary.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +33,7 @@ static char *make_beside(const char *path, const char *kind) {
   lp_buf name = {0};
   name_beside(path, kind, &name);
   lp_buf_puts(&name, "XXXXXX");
-  if (mkdtemp(name.data)) return name.data;
+  if (lp_temporary_folder(name.data) == 0) return name.data;
   lp_buf_free(&name);
   return NULL;
 }
@@ -76,10 +78,6 @@ lp_status lp_dir_begin(const char *path, char **temporary, lp_diag *diag) {
     status = lp_error(diag, loc, "cannot be replaced by a directory: it is not one");
   } else if (!(*temporary = begin_beside(place))) {
     status = lp_error(diag, loc, "cannot create a directory: %s", strerror(errno));
-  } else {
-    mode_t mask = umask(0);
-    umask(mask);
-    if (chmod(*temporary, 0777 & ~mask) != 0) lp_warning(diag, loc, "cannot set permissions: %s", strerror(errno));
   }
   free(place);
   return status;

@@ -1,7 +1,8 @@
 /* Files: mapped, read whole, and written so that a reader never sees half of one. */
 #include "base/file.h"
 #include "base/base.h"
-#include "base/dir.h"
+#include "base/path.h"
+#include "base/temporary.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,34 +11,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* ---- paths ---- */
-
-char *lp_path_join(const char *dir, const char *name) {
-  size_t length = strlen(dir);
-  lp_buf path = {0};
-  lp_buf_printf(&path, "%s%s%s", dir, length && dir[length - 1] != '/' ? "/" : "", name);
-  return path.data;
-}
-
-char *lp_path_dir(const char *path) {
-  const char *slash = strrchr(path, '/');
-  if (!slash) return lp_strdup(".");
-  if (slash == path) return lp_strdup("/");
-  char *dir = lp_strdup(path);
-  dir[slash - path] = 0;
-  return dir;
-}
-
-const char *lp_path_base(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
-bool lp_path_exists(const char *path) {
-  struct stat info;
-  return stat(path, &info) == 0;
-}
 
 /* ---- reading ---- */
 
@@ -103,19 +76,14 @@ static void writer_free(lp_writer *writer) {
   free(writer);
 }
 
-/* Opens `writer->temporary`, a fresh file with the permissions that open() would have given. */
 static int open_temporary(lp_writer *writer) {
   lp_buf name = {0};
   char *dir = lp_path_dir(writer->path);
   lp_buf_printf(&name, "%s/.%s.XXXXXX", dir, lp_path_base(writer->path));
   free(dir);
   writer->temporary = name.data;
-  int fd = mkostemp(writer->temporary, O_CLOEXEC);
-  if (fd < 0) return fd;
-  lp_temporary_note(writer->temporary);
-  mode_t mask = umask(0);
-  umask(mask);
-  if (fchmod(fd, 0666 & ~mask) != 0) writer->problem = errno;
+  int fd = lp_temporary_file(writer->temporary);
+  if (fd >= 0) lp_temporary_note(writer->temporary);
   return fd;
 }
 

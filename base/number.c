@@ -1,10 +1,8 @@
-/* Half-precision formats and the clock. */
+/* Floats of 16 bits by their bits. */
 #include "base/number.h"
 #include "base/base.h"
-#include "base/clock.h"
 
 #include <string.h>
-#include <time.h>
 
 static uint32_t bits_of(float value) {
   uint32_t bits;
@@ -50,10 +48,4 @@ uint16_t lp_f32_to_bf16(float value) {
   uint32_t bits = bits_of(value);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(bits >> 16 | 0x40u); /* NaN, quiet */
   return (uint16_t)shift_rounded(bits, 16);
-}
-
-double lp_now_ms(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
 }

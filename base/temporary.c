@@ -1,11 +1,17 @@
-/* What is to vanish when the process is told to end: temporary files and folders. A signal is the whole process's affair, and
- * so is this list. */
+/* Temporary paths: fresh names, and the list of those to remove when the process ends by a signal. Signals concern the whole
+ * process, and so does the list. */
+#include "base/temporary.h"
 #include "base/base.h"
-#include "base/dir.h"
+#include "base/path.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static LP_VEC(char *) noted;
@@ -42,4 +48,45 @@ void lp_temporaries_remove(void) {
   for (size_t i = 0; i < noted.count; i++)
     for (int attempt = 0; attempt < 3 && lp_path_exists(noted.data[i]); attempt++)
       lp_remove_tree(noted.data[i]);
+}
+
+/* ---- fresh names ---- */
+
+static bool fill_in(char *letters) {
+  static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+  uint8_t random[LP_TEMPORARY_LETTERS];
+  if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) return false;
+  for (size_t i = 0; i < sizeof random; i++)
+    letters[i] = alphabet[random[i] % (sizeof alphabet - 1)];
+  return true;
+}
+
+static int make_file(const char *name) {
+  return open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+}
+
+static int make_folder(const char *name) {
+  return mkdir(name, 0777);
+}
+
+/* mkstemp() and mkdtemp() make private paths. Widening them would need the umask, which a thread can read only by changing
+ * it for the whole process. */
+static int make_fresh(char *name, int (*make)(const char *name)) {
+  enum { ATTEMPTS = 100 };
+  char *letters = name + strlen(name) - LP_TEMPORARY_LETTERS;
+  int made = -1;
+  for (int i = 0; i < ATTEMPTS && made < 0; i++) {
+    if (!fill_in(letters)) return -1;
+    made = make(name);
+    if (made < 0 && errno != EEXIST) return -1;
+  }
+  return made;
+}
+
+int lp_temporary_file(char *name) {
+  return make_fresh(name, make_file);
+}
+
+int lp_temporary_folder(char *name) {
+  return make_fresh(name, make_folder);
 }

@@ -1,44 +1,14 @@
-/* Heap, vectors, text buffers and comparison of text. */
+/* Text buffers and the comparison of text. */
 #include "base/base.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static void check_memory(const void *memory, size_t size) {
-  if (memory) return;
-  fprintf(stderr, "llmpart: out of memory: %zu bytes wanted\n", size);
-  abort();
-}
-
-void *lp_alloc(size_t size) {
-  void *memory = size <= PTRDIFF_MAX ? calloc(1, size ? size : 1) : NULL;
-  check_memory(memory, size);
-  return memory;
-}
-
-void *lp_realloc(void *old, size_t size) {
-  void *memory = size <= PTRDIFF_MAX ? realloc(old, size ? size : 1) : NULL;
-  check_memory(memory, size);
-  return memory;
-}
-
-char *lp_strdup(const char *text) {
-  size_t size = strlen(text) + 1;
-  return memcpy(lp_alloc(size), text, size);
-}
-
-void *lp_vec_grow(void *data, size_t *capacity, size_t item_size) {
-  size_t wanted = *capacity < 8 ? 8 : *capacity, bytes = 0;
-  if (*capacity >= 8 && !lp_size_mul(*capacity, 2, &wanted)) wanted = SIZE_MAX;
-  if (!lp_size_mul(wanted, item_size, &bytes)) check_memory(NULL, SIZE_MAX);
-  *capacity = wanted;
-  return lp_realloc(data, bytes);
-}
-
 /* Room for `more` bytes and a NUL after the present content. */
 static void buf_reserve(lp_buf *buf, size_t more) {
   size_t wanted = 0;
-  if (!lp_size_add(buf->size, more, &wanted) || !lp_size_add(wanted, 1, &wanted)) check_memory(NULL, SIZE_MAX);
+  if (!lp_size_add(buf->size, more, &wanted) || !lp_size_add(wanted, 1, &wanted))
+    wanted = SIZE_MAX; /* lp_realloc aborts */
   if (wanted <= buf->capacity) return;
   size_t capacity = buf->capacity < 64 ? 64 : buf->capacity;
   while (capacity < wanted)

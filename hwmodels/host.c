@@ -2,8 +2,8 @@
  * machine plan alike. The measurement runs on all cores at once: a chain of multiply-adds, and a read of more memory
  * than caches hold. */
 #include "base/clock.h"
-#include "base/dir.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "hwmodels/hwmodels_internal.h"
 
 #include <math.h>

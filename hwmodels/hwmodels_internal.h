@@ -54,13 +54,17 @@ typedef struct {
   void *user;          /* of the form's functions */
 } lp_sheet;
 
+/* machine.c */
+/* Loads a machine by the name of its sheet or by a path, with changes: see lp_hw_load. */
+LP_MUST_USE lp_status lp_machine_load_sheet(const char *text, lp_machine **out, lp_diag *diag);
+/* Changes figures of `*machine`; when it fails, frees the machine and sets `*machine` to NULL. */
+LP_MUST_USE lp_status lp_machine_change(lp_machine **machine, const char *changes, lp_diag *diag, lp_loc loc);
+
 /* sheet.c */
 /* Fills figures not given with their defaults, or reports the first that must be given. */
 LP_MUST_USE lp_status lp_sheet_complete(lp_sheet *sheet, const bool *given, lp_diag *diag, lp_loc loc);
 /* Reads `text` as the figure `index` and checks its range. */
 LP_MUST_USE lp_status lp_sheet_set(lp_sheet *sheet, size_t index, const char *text, lp_diag *diag, lp_loc loc);
-/* Fills a sheet from what a command line names: see lp_hw_load. */
-LP_MUST_USE lp_status lp_sheet_load(lp_sheet *sheet, const char *text, lp_diag *diag);
 /* "key=value,key=value" over figures that are there; errors name the argument `loc` that it is part of. */
 LP_MUST_USE lp_status lp_sheet_override(lp_sheet *sheet, const char *text, bool *given, lp_diag *diag, lp_loc loc);
 /* Index of the figure `key`, or form->count. */
@@ -70,7 +74,8 @@ void lp_sheet_print(const lp_sheet *sheet, lp_buf *out);
 /* sheet_yaml.c */
 LP_MUST_USE lp_status lp_sheet_read_yaml(lp_sheet *sheet, const char *file, const void *text, size_t size,
                                          lp_diag *diag);
-lp_status lp_sheet_read_root(void *sheet, lp_yaml *yaml, const lp_yaml_node *root); /* an lp_yaml_reader */
+/* Fills a sheet from what a command line names: see lp_hw_load. */
+LP_MUST_USE lp_status lp_sheet_load(lp_sheet *sheet, const char *text, lp_diag *diag);
 
 /* ---- fits ---- */
 

@@ -1,8 +1,6 @@
-/* Machines: their sheet, loading, and the tables that `llmpart hw` prints. */
-#include "base/units.h"
+/* Machines: their sheet, read, changed and printed, and what they predict. */
 #include "hwmodels/hwmodels_internal.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,60 +104,16 @@ lp_status lp_hw_parse(const char *file, const char *text, size_t size, lp_machin
   return finish(status, machine, &sheet, out);
 }
 
-static lp_status load_host(const char *text, lp_machine **out, lp_diag *diag) {
-  const char *changes = strchr(text, ',');
-  LP_TRY(lp_hw_host(out, diag));
-  if (!changes) return LP_OK;
-  lp_sheet sheet = sheet_of(*out);
-  bool given[LP_HW_FIGURE_COUNT] = {0};
-  return finish(lp_sheet_override(&sheet, changes + 1, given, diag, LP_LOC_FILE(text)), *out, &sheet, out);
-}
-
-lp_status lp_hw_load(const char *text, lp_machine **out, lp_diag *diag) {
-  *out = NULL;
-  if (lp_has_prefix(text, "host") && (text[4] == 0 || text[4] == ',')) return load_host(text, out, diag);
+lp_status lp_machine_load_sheet(const char *text, lp_machine **out, lp_diag *diag) {
   lp_machine *machine = machine_create();
   lp_sheet sheet = sheet_of(machine);
   return finish(lp_sheet_load(&sheet, text, diag), machine, &sheet, out);
 }
 
-double lp_hw_peak(const lp_machine *machine, lp_dtype dtype) {
-  const double *figure = machine->figure;
-  double f32 = figure[LP_HW_PEAK_F32];
-  double f16 = figure[LP_HW_PEAK_F16] > 0 ? figure[LP_HW_PEAK_F16] : f32;
-  double int8 = figure[LP_HW_PEAK_INT8] > 0 ? figure[LP_HW_PEAK_INT8] : f16;
-  switch (dtype) {
-  case LP_F16:
-    return f16;
-  case LP_BF16:
-    return figure[LP_HW_PEAK_BF16] > 0 ? figure[LP_HW_PEAK_BF16] : f32;
-  case LP_I8:
-  case LP_U8:
-  case LP_F8E4M3FN:
-  case LP_F8E4M3FNUZ:
-  case LP_F8E5M2:
-  case LP_F8E5M2FNUZ:
-  case LP_F8E8M0:
-    return int8;
-  case LP_I4:
-  case LP_U4:
-  case LP_I2:
-  case LP_U2:
-  case LP_F4E2M1:
-    return figure[LP_HW_PEAK_INT4] > 0 ? figure[LP_HW_PEAK_INT4] : int8;
-  case LP_F32:
-  case LP_F64:
-  case LP_I16:
-  case LP_I32:
-  case LP_I64:
-  case LP_U16:
-  case LP_U32:
-  case LP_U64:
-  case LP_BOOL:
-  case LP_DTYPE_COUNT:
-    break;
-  }
-  return f32;
+lp_status lp_machine_change(lp_machine **machine, const char *changes, lp_diag *diag, lp_loc loc) {
+  lp_sheet sheet = sheet_of(*machine);
+  bool given[LP_HW_FIGURE_COUNT] = {0};
+  return finish(lp_sheet_override(&sheet, changes, given, diag, loc), *machine, &sheet, machine);
 }
 
 lp_prediction lp_hw_predict(const lp_machine *machine, const lp_op_facts *facts) {
@@ -169,39 +123,6 @@ lp_prediction lp_hw_predict(const lp_machine *machine, const lp_op_facts *facts)
 bool lp_hw_asks_pass_bytes(const lp_machine *machine) {
   const lp_hw_predictor *predictor = machine->predictor;
   return predictor->asks_pass_bytes && predictor->asks_pass_bytes(machine);
-}
-
-/* ---- tables ---- */
-
-size_t lp_hw_names(const char *const **names) {
-  *names = lp_embedded_machines.names;
-  return lp_embedded_machines.name_count;
-}
-
-static void list_row(const lp_machine *m, lp_buf *out) {
-  char memory[32];
-  double rate = lp_hw_peak(m, LP_F16);
-  lp_buf_printf(out, "%-20s %-4s %12.4g %10.4g %12s %10.4g  %s\n", m->name, m->kind == LP_MACHINE_GPU ? "gpu" : "cpu",
-                rate / 1e12, m->figure[LP_HW_BANDWIDTH] / 1e9, lp_format_bytes(m->figure[LP_HW_MEMORY], memory),
-                m->figure[LP_HW_PRICE] * 3600, m->title);
-}
-
-void lp_hw_list(lp_buf *out) {
-  const lp_embedded_table *table = &lp_embedded_machines;
-  lp_buf_printf(out, "%-20s %-4s %12s %10s %12s %10s  %s\n", "name", "kind", "f16 TFLOP/s", "GB/s", "memory", "USD/h",
-                "title");
-  for (size_t i = 0; i < table->name_count; i++) {
-    lp_machine *machine = NULL;
-    if (lp_streq(table->names[i], "host")) {
-      lp_buf_printf(out, "%-20s %-4s %12s %10s %12s %10s  %s\n", "host", "cpu", "-", "-", "-", "-",
-                    "this machine, measured at first use");
-      continue;
-    }
-    lp_status status = lp_hw_load(table->names[i], &machine, NULL);
-    assert(status == LP_OK && "an embedded machine is broken");
-    if (status == LP_OK) list_row(machine, out);
-    lp_hw_free(machine);
-  }
 }
 
 void lp_hw_print(const lp_machine *machine, lp_buf *out) {

@@ -1,4 +1,4 @@
-/* The roofline predictor: P1, Eq. 8, with a launch floor. */
+/* The roofline predictor: P1, Eq. 8, with a launch floor. The peak rate of each element type. */
 #include "hwmodels/hwmodels.h"
 
 #include <math.h>
@@ -6,6 +6,45 @@
 /* How far measured operators lie from a roofline at the right utilisation: SPEC-planner reports 7-12 % on linear and up
  * to 189 % on attention for one utilisation curve; the interval is of that order and says so rather than pretend. */
 static const double low_factor = 0.7, high_factor = 1.8;
+
+double lp_hw_peak(const lp_machine *machine, lp_dtype dtype) {
+  const double *figure = machine->figure;
+  double f32 = figure[LP_HW_PEAK_F32];
+  double f16 = figure[LP_HW_PEAK_F16] > 0 ? figure[LP_HW_PEAK_F16] : f32;
+  double int8 = figure[LP_HW_PEAK_INT8] > 0 ? figure[LP_HW_PEAK_INT8] : f16;
+  switch (dtype) {
+  case LP_F16:
+    return f16;
+  case LP_BF16:
+    return figure[LP_HW_PEAK_BF16] > 0 ? figure[LP_HW_PEAK_BF16] : f32;
+  case LP_I8:
+  case LP_U8:
+  case LP_F8E4M3FN:
+  case LP_F8E4M3FNUZ:
+  case LP_F8E5M2:
+  case LP_F8E5M2FNUZ:
+  case LP_F8E8M0:
+    return int8;
+  case LP_I4:
+  case LP_U4:
+  case LP_I2:
+  case LP_U2:
+  case LP_F4E2M1:
+    return figure[LP_HW_PEAK_INT4] > 0 ? figure[LP_HW_PEAK_INT4] : int8;
+  case LP_F32:
+  case LP_F64:
+  case LP_I16:
+  case LP_I32:
+  case LP_I64:
+  case LP_U16:
+  case LP_U32:
+  case LP_U64:
+  case LP_BOOL:
+  case LP_DTYPE_COUNT:
+    break;
+  }
+  return f32;
+}
 
 static lp_prediction predict(const lp_machine *machine, const lp_op_facts *facts) {
   const double *figure = machine->figure;

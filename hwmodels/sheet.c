@@ -1,5 +1,5 @@
-/* Sheets of figures: values with units in and out, defaults, and changes given on the command line. */
-#include "base/dir.h"
+/* Sheets of figures: values with units in and out, defaults, and changes given on the command line. sheet_yaml.c reads them
+ * from files. */
 #include "base/units.h"
 #include "hwmodels/hwmodels_internal.h"
 
@@ -154,19 +154,6 @@ lp_status lp_sheet_override(lp_sheet *sheet, const char *text, bool *given, lp_d
     copy = next;
   }
   return LP_OK;
-}
-
-/* ---- loading ---- */
-
-lp_status lp_sheet_load(lp_sheet *sheet, const char *text, lp_diag *diag) {
-  if (strchr(text, ',') && lp_path_exists(text)) /* a path with a comma in it */
-    return lp_yaml_load(text, sheet->arena, lp_sheet_read_root, sheet, diag);
-  const char *comma = strchr(text, ',');
-  char *name = lp_arena_strndup(sheet->arena, text, comma ? (size_t)(comma - text) : strlen(text));
-  LP_TRY(
-      lp_embedded_load(sheet->form->embedded, sheet->form->what, name, sheet->arena, lp_sheet_read_root, sheet, diag));
-  bool given[LP_HW_FIGURE_COUNT] = {0};
-  return comma ? lp_sheet_override(sheet, comma + 1, given, diag, LP_LOC_FILE(text)) : LP_OK;
 }
 
 /* ---- printing ---- */

@@ -1,5 +1,8 @@
 /* Sheets from YAML: one mapping of texts and of figures; a figure is a value or { value, source }. */
+#include "base/path.h"
 #include "hwmodels/hwmodels_internal.h"
+
+#include <string.h>
 
 typedef struct {
   lp_sheet *sheet;
@@ -72,7 +75,7 @@ static lp_status read_entry(lp_yaml *yaml, const lp_yaml_node *key_node, const c
   return read_figure(r, yaml, value, index);
 }
 
-lp_status lp_sheet_read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) {
+static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) {
   lp_sheet *sheet = user;
   reader r = {.sheet = sheet};
   LP_TRY(lp_yaml_each(yaml, root, "", read_entry, &r));
@@ -84,5 +87,15 @@ lp_status lp_sheet_read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root
 }
 
 lp_status lp_sheet_read_yaml(lp_sheet *sheet, const char *file, const void *text, size_t size, lp_diag *diag) {
-  return lp_yaml_parse(file, text, size, sheet->arena, lp_sheet_read_root, sheet, diag);
+  return lp_yaml_parse(file, text, size, sheet->arena, read_root, sheet, diag);
+}
+
+lp_status lp_sheet_load(lp_sheet *sheet, const char *text, lp_diag *diag) {
+  if (strchr(text, ',') && lp_path_exists(text)) /* a path with a comma in it */
+    return lp_yaml_load(text, sheet->arena, read_root, sheet, diag);
+  const char *comma = strchr(text, ',');
+  char *name = lp_arena_strndup(sheet->arena, text, comma ? (size_t)(comma - text) : strlen(text));
+  LP_TRY(lp_embedded_load(sheet->form->embedded, sheet->form->what, name, sheet->arena, read_root, sheet, diag));
+  bool given[LP_HW_FIGURE_COUNT] = {0};
+  return comma ? lp_sheet_override(sheet, comma + 1, given, diag, LP_LOC_FILE(text)) : LP_OK;
 }

@@ -1,8 +1,8 @@
 /* Constants and weights: small data held, large data referenced and mapped when first asked for. */
-#include "base/dir.h"
 #include "base/file.h"
 #include "base/map.h"
 #include "base/number.h"
+#include "base/path.h"
 #include "ir/ir.h"
 
 #include <assert.h>

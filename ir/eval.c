@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static lp_eval_rule eval_op_FUSED;
+
 static lp_eval_rule *const rules[LP_OP_COUNT] = {
 #define LP_ONNX(id, name, imin, imax, omin, omax, traits, attrs, infer, lower) [LP_ONNX_##id] = eval_onnx_##lower,
 #define LP_OPERATOR(id, ...) [LP_OP_##id] = eval_op_##id,
@@ -32,10 +34,10 @@ typedef struct {
   lp_array array;
 } entry;
 
-struct lp_eval_env {
+typedef struct {
   entry *slots; /* open addressing, a power of two */
   size_t capacity, count;
-};
+} lp_eval_env;
 
 static size_t slot_of(const lp_eval_env *env, const lp_value *value) {
   size_t at = (size_t)((uintptr_t)value >> 4) * 0x9e3779b97f4a7c15u >> 20;
@@ -116,7 +118,7 @@ static lp_status run_region(lp_module *module, const lp_op *op, const lp_array *
   return LP_OK;
 }
 
-lp_status lp_eval_region(const lp_eval *e) {
+static lp_status eval_op_FUSED(const lp_eval *e) {
   lp_eval_env env = {0};
   lp_status status = e->op->region ? run_region(e->m, e->op, e->in, &env, e->sym, e->arena, e->diag, e->out)
                                    : lp_eval_fail(e, "its region is missing");

@@ -70,7 +70,7 @@ lp_eval_rule eval_onnx_conv, eval_op_WINDOWS;
 lp_eval_rule eval_onnx_linear_attention, eval_op_LINEAR_ATTENTION;
 /* eval_map.c */
 lp_eval_rule eval_onnx_map, eval_onnx_variadic_map, eval_onnx_clip, eval_onnx_cast_like, eval_onnx_identity,
-    eval_onnx_dropout, eval_op_MAP, eval_op_FUSED;
+    eval_onnx_dropout, eval_op_MAP;
 /* eval_math.c */
 lp_eval_rule eval_onnx_matmul, eval_op_MATMUL, eval_onnx_gemm, eval_op_LINEAR, eval_onnx_softmax, eval_onnx_hardmax,
     eval_op_SOFTMAX, eval_onnx_norm, eval_op_NORM, eval_op_ADD_NORM;
@@ -99,10 +99,5 @@ lp_eval_rule eval_onnx_topk, eval_op_TOPK;
 LP_MUST_USE lp_status lp_eval_function(const lp_eval *e, const char *fn, const lp_array *const *in, int32_t in_count,
                                        double alpha, double beta, lp_array *out);
 double lp_eval_epilogue(const char *fn, double x);
-
-/* Values by operator results, of one run. */
-typedef struct lp_eval_env lp_eval_env;
-/* Runs an operator whose operands are in the environment. */
-LP_MUST_USE lp_status lp_eval_region(const lp_eval *e);
 
 #endif

@@ -91,7 +91,3 @@ lp_status eval_op_MAP(const lp_eval *e) {
   return lp_eval_function(e, lp_op_str(e->op, "fn", ""), e->in, e->op->in_count, lp_op_f64(e->op, "alpha", (double)NAN),
                           lp_op_f64(e->op, "beta", (double)NAN), out);
 }
-
-lp_status eval_op_FUSED(const lp_eval *e) {
-  return lp_eval_region(e);
-}

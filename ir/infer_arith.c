@@ -208,12 +208,3 @@ const lp_poly *lp_infer_element(const lp_infer *c, int64_t at) {
     a = broadcast_element(c, i, at, &b) ? binary(c, a, b) : NULL;
   return a;
 }
-
-lp_status infer_divide(lp_infer *c) {
-  const poly *a, *b;
-  int32_t a_count, b_count;
-  LP_TRY(infer_broadcast(c));
-  bool sizes = lp_infer_in(c, 0).dtype == LP_I64 && lp_infer_known(c, 0, &a, &a_count) &&
-               lp_infer_known(c, 1, &b, &b_count) && a_count == 1 && b_count == 1;
-  return sizes && !lp_poly_div(c->m->arena, a[0], b[0]) ? lp_infer_one_batch(c, a[0], b[0]) : LP_OK;
-}

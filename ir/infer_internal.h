@@ -1,6 +1,7 @@
 /* What the files of shape inference share: the context of one operator and the helpers of its rule.
  *
- * infer.c        entry points, the table, setting results, agreeing dimensions
+ * infer.c        entry points and the table                      infer_operand.c  operands, results, messages
+ * infer_agree.c  dimensions that must agree, broadcasting        infer_values.c   what is known of results
  * infer_math.c   elementwise, products, reductions, norms        infer_shape.c  operators that move or count
  * infer_quant.c  quantised operators                           infer_data.c   sizes that elements decide
  * infer_model.c  attention and the fused operators of com.microsoft   infer_known.c  values known as polynomials
@@ -78,17 +79,21 @@ const lp_poly *lp_infer_element(const lp_infer *c, int64_t at);
 /* Sets what is known of the results, once their types are set. */
 void lp_infer_values(lp_infer *c);
 void lp_infer_constant_known(lp_module *module, lp_value *value);
+/* Element `index` as a whole number; false when it is none. */
+bool lp_infer_whole(const lp_tensor *tensor, int64_t index, int64_t *out);
+/* The elements of a small tensor of whole numbers, in the module's arena; NULL for any other. */
+const lp_poly **lp_infer_tensor(lp_module *module, const lp_tensor *tensor, int32_t *count);
+/* Sets what is known of a value that is computed from constants only, by computing it. */
+void lp_infer_learn(lp_module *module, lp_value *value);
 
 bool lp_poly_is_i64(const lp_poly *poly, int64_t value);
 
 /* ---- rules ---- */
 
-/* infer_arith.c */
-lp_infer_rule infer_divide;
 /* infer_math.c */
 lp_infer_rule infer_broadcast, infer_bitwise, infer_pow, infer_compare, infer_where, infer_same, infer_cast,
-    infer_bit_cast, infer_gate, infer_cast_like, infer_dropout, infer_matmul, infer_gemm, infer_conv, infer_reduce,
-    infer_argmax, infer_topk, infer_norm, infer_batch_norm;
+    infer_bit_cast, infer_gate, infer_cast_like, infer_dropout, infer_divide, infer_matmul, infer_gemm, infer_conv,
+    infer_reduce, infer_argmax, infer_topk, infer_norm, infer_batch_norm;
 /* infer_data.c */
 lp_infer_rule infer_nonzero, infer_compress, infer_eye_like;
 /* infer_model.c */

@@ -1,17 +1,13 @@
-/* Values known as polynomials: the arithmetic on shapes that exporters leave in a graph. What moves elements is done by
- * the reference interpreter on the elements' numbers; arithmetic is done on the polynomials. */
+/* Values known as polynomials: of constants, and of operands that the reference interpreter can compute. */
 #include "base/poly.h"
 #include "ir/infer_internal.h"
 #include "ir/ir_internal.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 typedef const lp_poly *poly;
 
 /* ---- reading ---- */
 
-static bool is_integral(const lp_tensor *tensor, int64_t index, int64_t *out) {
+bool lp_infer_whole(const lp_tensor *tensor, int64_t index, int64_t *out) {
   if (!lp_dtype_is_float(tensor->type.dtype)) {
     *out = lp_tensor_i64(tensor, index);
     return tensor->type.dtype != LP_U64 || *out >= 0;
@@ -23,12 +19,12 @@ static bool is_integral(const lp_tensor *tensor, int64_t index, int64_t *out) {
 }
 
 /* The polynomials of small tensors whose elements are whole numbers. */
-static const poly *read_tensor(lp_module *module, const lp_tensor *tensor, int32_t *count) {
+poly *lp_infer_tensor(lp_module *module, const lp_tensor *tensor, int32_t *count) {
   int64_t numel, value;
   if (!lp_type_static_numel(tensor->type, &numel) || numel > LP_MAX_KNOWN) return NULL;
   poly *known = LP_NEW_ARRAY(module->arena, poly, numel + 1);
   for (int64_t i = 0; i < numel; i++) {
-    if (!is_integral(tensor, i, &value)) return NULL;
+    if (!lp_infer_whole(tensor, i, &value)) return NULL;
     known[i] = lp_dim_const(module, value);
   }
   *count = (int32_t)numel;
@@ -39,7 +35,7 @@ void lp_infer_constant_known(lp_module *module, lp_value *value) {
   lp_tensor tensor;
   int32_t count = 0;
   if (value->known || !lp_value_constant(value, &tensor)) return;
-  value->known = read_tensor(module, &tensor, &count);
+  value->known = lp_infer_tensor(module, &tensor, &count);
   value->known_count = count;
 }
 
@@ -74,7 +70,7 @@ static bool evaluate_cone(lp_module *module, lp_value *value, lp_arena *arena, l
   return lp_value_eval(module, value, NULL, 0, sym, arena, out, NULL) == LP_OK;
 }
 
-static void learn_elements(lp_module *module, lp_value *value) {
+void lp_infer_learn(lp_module *module, lp_value *value) {
   int64_t numel;
   lp_array array;
   if (!lp_type_static_numel(value->type, &numel) || numel > LP_MAX_KNOWN) return;
@@ -82,7 +78,7 @@ static void learn_elements(lp_module *module, lp_value *value) {
   if (evaluate_cone(module, value, arena, &array)) {
     lp_tensor tensor = {.type = lp_type_static(module, array.dtype, array.rank, array.dim), .data = array.data};
     int32_t count = 0;
-    value->known = read_tensor(module, &tensor, &count);
+    value->known = lp_infer_tensor(module, &tensor, &count);
     value->known_count = count;
   }
   lp_arena_free(arena);
@@ -96,7 +92,7 @@ bool lp_infer_known(const lp_infer *c, int32_t index, const poly **values, int32
   lp_value *value = lp_op_in(c->op, index);
   if (!value) return false;
   if (!value->known) lp_infer_constant_known(c->m, value);
-  if (!value->known) learn_elements(c->m, value);
+  if (!value->known) lp_infer_learn(c->m, value);
   *values = value->known;
   *count = value->known_count;
   return value->known != NULL;
@@ -124,195 +120,4 @@ lp_status lp_infer_need_i64s(const lp_infer *c, int32_t index, int64_t *values, 
     if (!lp_poly_is_const(known[i], &values[i]))
       return lp_infer_fail(c, "element %d of input %d is %s, a constant wanted", i, index, lp_infer_text(c, known[i]));
   return LP_OK;
-}
-
-/* ---- elementwise, sizes, ranges, sums ---- */
-
-static poly *known_elementwise(const lp_infer *c, int64_t count) {
-  poly *known = LP_NEW_ARRAY(c->m->arena, poly, count + 1);
-  for (int64_t i = 0; i < count; i++)
-    if (!(known[i] = lp_infer_element(c, i))) return NULL;
-  return known;
-}
-
-static poly *known_shape(const lp_infer *c, int64_t count) {
-  lp_type in = lp_infer_in(c, 0);
-  int64_t start = lp_op_i64(c->op, "start", 0);
-  start = start < 0 ? start + in.rank : start;
-  poly *known = LP_NEW_ARRAY(c->m->arena, poly, count + 1);
-  for (int64_t i = 0; i < count; i++)
-    known[i] = in.dim[(start < 0 ? 0 : start) + i];
-  return known;
-}
-
-static poly *known_size(const lp_infer *c) {
-  poly *known = LP_NEW_ARRAY(c->m->arena, poly, 1);
-  known[0] = lp_type_numel(c->m, lp_infer_in(c, 0));
-  return known[0] ? known : NULL;
-}
-
-static poly *known_range(const lp_infer *c, int64_t count) {
-  const poly *start, *step;
-  int32_t n;
-  if (!lp_infer_known(c, 0, &start, &n) || n != 1 || !lp_infer_known(c, 2, &step, &n) || n != 1) return NULL;
-  poly *known = LP_NEW_ARRAY(c->m->arena, poly, count + 1);
-  for (int64_t i = 0; i < count; i++) {
-    known[i] = lp_poly_add(c->m->arena, start[0], lp_poly_scale(c->m->arena, step[0], i));
-    if (!known[i]) return NULL;
-  }
-  return known;
-}
-
-static poly *known_fill(const lp_infer *c, int64_t count) {
-  const lp_attr *value = lp_op_attr(c->op, "value");
-  int64_t fill = 0;
-  if (value && !is_integral(&value->tensor, 0, &fill)) return NULL;
-  poly *known = LP_NEW_ARRAY(c->m->arena, poly, count + 1);
-  for (int64_t i = 0; i < count; i++)
-    known[i] = lp_dim_const(c->m, fill);
-  return known;
-}
-
-/* A sum or product of everything. */
-static poly *known_total(const lp_infer *c, int64_t count) {
-  const poly *in;
-  int32_t n;
-  if (count != 1 || !lp_infer_known(c, 0, &in, &n)) return NULL;
-  bool sum = c->op->kind == LP_ONNX_ReduceSum;
-  poly *known = LP_NEW_ARRAY(c->m->arena, poly, 1);
-  known[0] = lp_dim_const(c->m, sum ? 0 : 1);
-  for (int32_t i = 0; i < n; i++)
-    known[0] = sum ? lp_poly_add(c->m->arena, known[0], in[i]) : lp_poly_mul(c->m->arena, known[0], in[i]);
-  return known[0] ? known : NULL;
-}
-
-/* ---- what moves elements ---- */
-
-/* An operand as the interpreter takes it: the numbers of its elements from `first` on, or its constant elements. */
-static bool stand_in(const lp_infer *c, int32_t index, bool numbers, int64_t first, lp_arena *arena, lp_array *out) {
-  const poly *known;
-  int32_t count;
-  if (!lp_infer_known(c, index, &known, &count)) return false;
-  lp_type type = lp_infer_in(c, index);
-  *out = (lp_array){.dtype = LP_I64, .rank = type.rank, .data = LP_NEW_ARRAY(arena, int64_t, count + 1)};
-  for (int32_t i = 0; i < type.rank; i++)
-    if (!lp_type_static_dim(type, i, &out->dim[i])) return false;
-  int64_t *data = out->data;
-  for (int32_t i = 0; i < count; i++) {
-    if (numbers)
-      data[i] = first + i;
-    else if (!lp_poly_is_const(known[i], &data[i]))
-      return false;
-  }
-  return true;
-}
-
-/* Do the operands from 1 on say where to move (true) or are they moved themselves (Concat)? */
-static bool moves(lp_kind kind) {
-  switch (kind) {
-  case LP_ONNX_Gather:
-  case LP_ONNX_GatherElements:
-  case LP_ONNX_Slice:
-  case LP_ONNX_Split:
-  case LP_ONNX_Transpose:
-  case LP_ONNX_Reshape:
-  case LP_ONNX_Flatten:
-  case LP_ONNX_Squeeze:
-  case LP_ONNX_Unsqueeze:
-  case LP_ONNX_Expand:
-  case LP_ONNX_Tile:
-  case LP_ONNX_Identity:
-  case LP_ONNX_Concat:
-    return true;
-  default:
-    return false;
-  }
-}
-
-static poly element_numbered(const lp_infer *c, int64_t number) {
-  const poly *known;
-  int32_t count;
-  for (int32_t i = 0; i < c->op->in_count; i++) {
-    if (!lp_infer_known(c, i, &known, &count)) return NULL;
-    if (number < count) return known[number];
-    number -= count;
-  }
-  return NULL;
-}
-
-static void known_moved(lp_infer *c) {
-  lp_op *op = c->op;
-  const lp_array *in[LP_MAX_KNOWN];
-  lp_array arrays[LP_MAX_KNOWN], *out;
-  if (op->in_count > LP_MAX_KNOWN || op->out_count > LP_MAX_KNOWN) return;
-  lp_arena *arena = lp_arena_create();
-  int64_t *sym = LP_NEW_ARRAY(arena, int64_t, c->m->symbols.names.count + 1), first = 0;
-  bool good = true;
-  for (int32_t i = 0; i < op->in_count && good; i++) {
-    in[i] = lp_infer_has(c, i) ? &arrays[i] : NULL;
-    if (!in[i]) continue;
-    good = stand_in(c, i, i == 0 || op->kind == LP_ONNX_Concat, first, arena, &arrays[i]);
-    first += good ? lp_op_in(op, i)->known_count : 0;
-  }
-  out = LP_NEW_ARRAY(arena, lp_array, op->out_count);
-  if (good && lp_op_eval(c->m, op, in, out, sym, arena, NULL) == LP_OK) {
-    for (int32_t k = 0; k < op->out_count; k++) {
-      lp_value *value = op->out[k];
-      int64_t count;
-      if (!lp_type_static_numel(value->type, &count) || count > LP_MAX_KNOWN) continue;
-      poly *known = LP_NEW_ARRAY(c->m->arena, poly, count + 1);
-      for (int64_t i = 0; i < count && known; i++)
-        if (!(known[i] = element_numbered(c, ((const int64_t *)out[k].data)[i]))) known = NULL;
-      value->known = known;
-      value->known_count = known ? (int32_t)count : 0;
-    }
-  }
-  lp_arena_free(arena);
-}
-
-/* ---- all of them ---- */
-
-static poly *known_of(lp_infer *c, int64_t count) {
-  switch (c->op->kind) {
-  case LP_ONNX_Shape:
-    return known_shape(c, count);
-  case LP_ONNX_Size:
-    return known_size(c);
-  case LP_ONNX_Range:
-    return known_range(c, count);
-  case LP_ONNX_ConstantOfShape:
-    return known_fill(c, count);
-  case LP_ONNX_ReduceSum:
-  case LP_ONNX_ReduceProd:
-    return known_total(c, count);
-  default:
-    return lp_op_has(c->op, LP_ELEMENTWISE) ? known_elementwise(c, count) : NULL;
-  }
-}
-
-void lp_infer_values(lp_infer *c) {
-  int64_t count;
-  for (int32_t i = 0; i < c->op->out_count; i++) {
-    c->op->out[i]->known = NULL;
-    c->op->out[i]->known_count = 0;
-  }
-  lp_value *out = c->op->out[0];
-  if (c->op->kind == LP_ONNX_Constant) {
-    const lp_attr *value = lp_op_attr(c->op, "value");
-    int32_t n = 0;
-    out->known = read_tensor(c->m, &value->tensor, &n);
-    out->known_count = n;
-    return;
-  }
-  if (!lp_type_static_numel(out->type, &count) || count > LP_MAX_KNOWN) return;
-  if (!lp_module_spend(c->m, 16 * (count + 1))) return; /* polynomials take memory, and stay */
-  if (moves(c->op->kind)) {
-    if (!lp_infer_has(c, 0) || !lp_op_in(c->op, 0)->known) lp_infer_constant_known(c->m, lp_op_in(c->op, 0));
-    if (lp_op_in(c->op, 0)->known) known_moved(c);
-    if (!out->known && !lp_dtype_is_float(out->type.dtype)) learn_elements(c->m, out);
-    return;
-  }
-  out->known = known_of(c, count);
-  out->known_count = out->known ? (int32_t)count : 0;
-  if (!out->known && !lp_dtype_is_float(out->type.dtype)) learn_elements(c->m, out);
 }

@@ -322,3 +322,12 @@ lp_status infer_batch_norm(lp_infer *c) {
   LP_TRY(lp_infer_set(c, 2, lp_infer_in(c, 4).dtype, &vector));
   return lp_infer_set(c, 0, lp_infer_in(c, 0).dtype, &x);
 }
+
+lp_status infer_divide(lp_infer *c) {
+  const lp_poly *const *a, *const *b;
+  int32_t a_count, b_count;
+  LP_TRY(infer_broadcast(c));
+  bool sizes = lp_infer_in(c, 0).dtype == LP_I64 && lp_infer_known(c, 0, &a, &a_count) &&
+               lp_infer_known(c, 1, &b, &b_count) && a_count == 1 && b_count == 1;
+  return sizes && !lp_poly_div(c->m->arena, a[0], b[0]) ? lp_infer_one_batch(c, a[0], b[0]) : LP_OK;
+}

@@ -1,4 +1,4 @@
-/* Parses types and attributes of generic MLIR assembly. */
+/* Parses types and attributes of generic MLIR assembly, and the punctuation of all its parts. */
 #include "ir/parse_attr.h"
 #include "base/number.h"
 #include "base/poly.h"
@@ -11,6 +11,29 @@
 #include <string.h>
 
 enum { MAX_ELEMENTS = 1 << 22 };
+
+bool lp_parse_at(const lp_parser *p, const char *punct) {
+  return p->lexer.kind == LP_TOK_PUNCT && strcmp(p->lexer.word, punct) == 0;
+}
+
+lp_status lp_parse_unexpected(lp_parser *p, const char *wanted) {
+  if (p->lexer.kind == LP_TOK_BAD) return lp_error(p->diag, p->lexer.loc, "%s", p->lexer.word);
+  return lp_error(p->diag, p->lexer.loc, "expected %s, found '%s'", wanted, p->lexer.word);
+}
+
+lp_status lp_parse_expect(lp_parser *p, const char *punct) {
+  char wanted[16];
+  (void)snprintf(wanted, sizeof wanted, "'%s'", punct);
+  if (!lp_parse_at(p, punct)) return lp_parse_unexpected(p, wanted);
+  lp_lexer_next(&p->lexer);
+  return LP_OK;
+}
+
+bool lp_parse_accept(lp_parser *p, const char *punct) {
+  if (!lp_parse_at(p, punct)) return false;
+  lp_lexer_next(&p->lexer);
+  return true;
+}
 
 bool lp_parse_is_symbol(const char *text) {
   if (!isalpha((unsigned char)text[0]) && text[0] != '_') return false;

@@ -16,11 +16,15 @@ typedef struct {
   lp_diag *diag;
 } lp_parser;
 
-lp_status lp_parse_expect(lp_parser *p, const char *punct);
+/* Is the current token this punctuation? accept also takes it; expect reports when it is another. */
+bool lp_parse_at(const lp_parser *p, const char *punct);
 bool lp_parse_accept(lp_parser *p, const char *punct);
-lp_status lp_parse_type(lp_parser *p, lp_type *out);
+LP_MUST_USE lp_status lp_parse_expect(lp_parser *p, const char *punct);
+/* Reports the current token where `wanted` ("an operand") should be. */
+LP_MUST_USE lp_status lp_parse_unexpected(lp_parser *p, const char *wanted);
+LP_MUST_USE lp_status lp_parse_type(lp_parser *p, lp_type *out);
 /* Fills everything but the name. */
-lp_status lp_parse_attr(lp_parser *p, lp_attr *attr);
+LP_MUST_USE lp_status lp_parse_attr(lp_parser *p, lp_attr *attr);
 /* Letters, digits and _, not beginning with a digit. */
 bool lp_parse_is_symbol(const char *text);
 

@@ -18,29 +18,6 @@ typedef struct {
   int32_t count;
 } value_group;
 
-static bool at_punct(const lp_parser *p, const char *punct) {
-  return p->lexer.kind == LP_TOK_PUNCT && strcmp(p->lexer.word, punct) == 0;
-}
-
-static lp_status unexpected(lp_parser *p, const char *wanted) {
-  if (p->lexer.kind == LP_TOK_BAD) return lp_error(p->diag, p->lexer.loc, "%s", p->lexer.word);
-  return lp_error(p->diag, p->lexer.loc, "expected %s, found '%s'", wanted, p->lexer.word);
-}
-
-lp_status lp_parse_expect(lp_parser *p, const char *punct) {
-  char wanted[16];
-  (void)snprintf(wanted, sizeof wanted, "'%s'", punct);
-  if (!at_punct(p, punct)) return unexpected(p, wanted);
-  lp_lexer_next(&p->lexer);
-  return LP_OK;
-}
-
-bool lp_parse_accept(lp_parser *p, const char *punct) {
-  if (!at_punct(p, punct)) return false;
-  lp_lexer_next(&p->lexer);
-  return true;
-}
-
 /* ---- values -------------------------------------------------------------------------------------------------------- */
 
 static lp_status define_value(lp_parser *p, const char *name, lp_loc loc, lp_value **values, int32_t count) {
@@ -82,10 +59,10 @@ static lp_status parse_results(lp_parser *p, pending *op) {
   op->result = p->lexer.word;
   op->loc = p->lexer.loc;
   op->result_count = 1;
-  if (strchr(op->result, '#')) return unexpected(p, "a result name");
+  if (strchr(op->result, '#')) return lp_parse_unexpected(p, "a result name");
   lp_lexer_next(&p->lexer);
   if (lp_parse_accept(p, ":")) {
-    if (p->lexer.kind != LP_TOK_NUMBER) return unexpected(p, "a number of results");
+    if (p->lexer.kind != LP_TOK_NUMBER) return lp_parse_unexpected(p, "a number of results");
     LP_TRY(lp_parse_i64(p->lexer.word, 1, 4096, &op->result_count, p->diag, p->lexer.loc));
     lp_lexer_next(&p->lexer);
   }
@@ -93,7 +70,7 @@ static lp_status parse_results(lp_parser *p, pending *op) {
 }
 
 static lp_status parse_name(lp_parser *p, pending *op) {
-  if (p->lexer.kind != LP_TOK_STRING) return unexpected(p, "an operator name in quotes");
+  if (p->lexer.kind != LP_TOK_STRING) return lp_parse_unexpected(p, "an operator name in quotes");
   if (!lp_op_info_find(p->lexer.word, &op->kind)) {
     const char *const *names;
     size_t count = lp_op_names(&names);
@@ -109,7 +86,7 @@ static lp_status parse_operands(lp_parser *p, pending *op) {
   LP_TRY(lp_parse_expect(p, "("));
   while (!lp_parse_accept(p, ")")) {
     if (op->in.count > 0) LP_TRY(lp_parse_expect(p, ","));
-    if (p->lexer.kind != LP_TOK_VALUE) return unexpected(p, "an operand");
+    if (p->lexer.kind != LP_TOK_VALUE) return lp_parse_unexpected(p, "an operand");
     lp_value *value = NULL;
     LP_TRY(find_value(p, &value));
     lp_vec_push(&op->in, value);
@@ -127,7 +104,7 @@ static lp_status parse_block_args(lp_parser *p, lp_block *block) {
   if (lp_parse_accept(p, "(")) {
     while (!lp_parse_accept(p, ")")) {
       if (block->arg_count > 0) LP_TRY(lp_parse_expect(p, ","));
-      if (p->lexer.kind != LP_TOK_VALUE) return unexpected(p, "a block argument");
+      if (p->lexer.kind != LP_TOK_VALUE) return lp_parse_unexpected(p, "a block argument");
       const char *name = p->lexer.word;
       lp_loc loc = p->lexer.loc;
       lp_type type;
@@ -166,7 +143,7 @@ static lp_status parse_attr_dict(lp_parser *p, lp_op *op) {
   if (!lp_parse_accept(p, "{")) return LP_OK;
   for (bool first = true; !lp_parse_accept(p, "}"); first = false) {
     if (!first) LP_TRY(lp_parse_expect(p, ","));
-    if (p->lexer.kind != LP_TOK_WORD) return unexpected(p, "an attribute name");
+    if (p->lexer.kind != LP_TOK_WORD) return lp_parse_unexpected(p, "an attribute name");
     lp_attr attr = {.name = lp_arena_strdup(p->module->arena, p->lexer.word)};
     if (lp_op_attr(op, attr.name)) return lp_error(p->diag, p->lexer.loc, "attribute '%s' is given twice", attr.name);
     lp_lexer_next(&p->lexer);
@@ -179,7 +156,7 @@ static lp_status parse_attr_dict(lp_parser *p, lp_op *op) {
 
 static lp_status parse_type_list(lp_parser *p, pending *op, bool results) {
   size_t index = 0;
-  if (results && !at_punct(p, "(")) {
+  if (results && !lp_parse_at(p, "(")) {
     lp_type type;
     LP_TRY(lp_parse_type(p, &type));
     lp_vec_push(&op->out, type);
@@ -208,7 +185,7 @@ static lp_status parse_location(lp_parser *p, lp_op *op) {
   if (p->lexer.kind != LP_TOK_WORD || strcmp(p->lexer.word, "loc") != 0) return LP_OK;
   lp_lexer_next(&p->lexer);
   LP_TRY(lp_parse_expect(p, "("));
-  if (p->lexer.kind != LP_TOK_STRING) return unexpected(p, "a location in quotes");
+  if (p->lexer.kind != LP_TOK_STRING) return lp_parse_unexpected(p, "a location in quotes");
   char *text = lp_arena_strdup(p->module->arena, p->lexer.word);
   int64_t number[2] = {0, 0};
   lp_lexer_next(&p->lexer);
@@ -219,13 +196,13 @@ static lp_status parse_location(lp_parser *p, lp_op *op) {
       return lp_error(p->diag, p->lexer.loc, "expected a location \"node (Op)\", found \"%s\"", text);
     open[strlen(open) - 1] = open[-1] = '\0';
     op->loc = (lp_loc){.node = text, .op = open + 1};
-    if (p->lexer.kind != LP_TOK_STRING) return unexpected(p, "a file name in quotes");
+    if (p->lexer.kind != LP_TOK_STRING) return lp_parse_unexpected(p, "a file name in quotes");
     text = lp_arena_strdup(p->module->arena, p->lexer.word);
     lp_lexer_next(&p->lexer);
   }
   for (int i = 0; i < 2; i++) {
     LP_TRY(lp_parse_expect(p, ":"));
-    if (p->lexer.kind != LP_TOK_NUMBER) return unexpected(p, "a number");
+    if (p->lexer.kind != LP_TOK_NUMBER) return lp_parse_unexpected(p, "a number");
     LP_TRY(lp_parse_i64(p->lexer.word, 0, INT32_MAX, &number[i], p->diag, p->lexer.loc));
     lp_lexer_next(&p->lexer);
   }
@@ -287,7 +264,7 @@ static lp_status parse_op_parts(lp_parser *p, pending *op, lp_block *block) {
     return lp_error(p->diag, op->loc, module ? "'builtin.module' inside a module" : "expected 'builtin.module'");
   op->op = module ? p->module->op : lp_op_create(p->module, op->kind, LP_LOC_NONE, 0, NULL, 0, NULL);
   LP_TRY(parse_operands(p, op));
-  if (at_punct(p, "(")) LP_TRY(parse_region(p, op->op));
+  if (lp_parse_at(p, "(")) LP_TRY(parse_region(p, op->op));
   LP_TRY(parse_attr_dict(p, op->op));
   LP_TRY(lp_parse_expect(p, ":"));
   LP_TRY(parse_type_list(p, op, false));
@@ -307,8 +284,8 @@ static lp_status parse_op(lp_parser *p, lp_block *block) {
 }
 
 static lp_status parse_ops(lp_parser *p, lp_block *block) {
-  while (!at_punct(p, "}")) {
-    if (p->lexer.kind == LP_TOK_END) return unexpected(p, "'}'");
+  while (!lp_parse_at(p, "}")) {
+    if (p->lexer.kind == LP_TOK_END) return lp_parse_unexpected(p, "'}'");
     LP_TRY(parse_op(p, block));
   }
   return LP_OK;
@@ -351,7 +328,7 @@ lp_status lp_module_parse(const char *file, const char *text, size_t size, lp_mo
   intern_symbols(&p, text, size);
   lp_lexer_init(&p.lexer, file, text, size, p.module->arena);
   lp_status status = parse_op(&p, NULL);
-  if (status == LP_OK && p.lexer.kind != LP_TOK_END) status = unexpected(&p, "end of file");
+  if (status == LP_OK && p.lexer.kind != LP_TOK_END) status = lp_parse_unexpected(&p, "end of file");
   if (status == LP_OK) take_module_attrs(&p);
   lp_vec_free(&p.visible);
   lp_map_free(p.values);

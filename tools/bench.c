@@ -1,5 +1,5 @@
 /* llmpart bench: speed of a bundle, in llama-bench's rows. */
-#include "base/dir.h"
+#include "base/path.h"
 #include "base/units.h"
 #include "tools/tools.h"
 

@@ -1,7 +1,7 @@
 /* llmpart calibrate: the smallest theta of a bundle's exits that keeps a risk. */
 #include "runtime/exits/calibrate/calibrate.h"
-#include "base/dir.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "base/units.h"
 
 #include <stdlib.h>

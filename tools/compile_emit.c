@@ -1,7 +1,7 @@
 /* What `llmpart compile` writes: a bundle, one stage of the way to it, or reports. */
-#include "base/dir.h"
 #include "base/file.h"
 #include "base/map.h"
+#include "base/path.h"
 #include "passes/plan/plan.h"
 #include "tools/compile.h"
 

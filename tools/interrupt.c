@@ -1,5 +1,5 @@
 /* What a command leaves when it is told to end: nothing half-written. */
-#include "base/dir.h"
+#include "base/temporary.h"
 #include "tools/tools.h"
 
 #include <errno.h>

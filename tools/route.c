@@ -1,5 +1,5 @@
 /* llmpart route: decides where one request goes, notes what came of it, and judges policies on what was noted. */
-#include "base/dir.h"
+#include "base/path.h"
 #include "tools/tools.h"
 
 #include <jansson.h>

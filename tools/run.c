@@ -1,5 +1,5 @@
 /* llmpart run: generates text with a bundle. */
-#include "base/dir.h"
+#include "base/path.h"
 #include "base/units.h"
 #include "tools/tools.h"
 

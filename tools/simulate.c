@@ -1,6 +1,6 @@
 /* llmpart simulate: users, link, queues and policies of a scenario. */
 #include "runtime/simulate/simulate.h"
-#include "base/dir.h"
+#include "base/path.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* llmpart verify: compiles models for this machine, runs ONNX test data through them and compares. */
 #include "tools/verify/verify.h"
 #include "base/dir.h"
+#include "base/path.h"
 
 #include <stdlib.h>
 

@@ -4,6 +4,7 @@
 #include "base/digest.h"
 #include "base/dir.h"
 #include "base/file.h"
+#include "base/path.h"
 
 #include <dirent.h>
 #include <errno.h>

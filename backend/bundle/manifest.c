@@ -1,6 +1,6 @@
 /* manifest.json, as docs/bundle.md describes it: what is where, and the steps of each program. */
 #include "backend/bundle/bundle_internal.h"
-#include "base/dir.h"
+#include "base/path.h"
 #include "base/poly.h"
 
 #include "base/abi.h"

@@ -2,6 +2,7 @@
 #include "backend/cpu/cpu_internal.h"
 #include "base/dir.h"
 #include "base/file.h"
+#include "base/path.h"
 
 #include <errno.h>
 #include <spawn.h>

@@ -2,6 +2,7 @@
 #include "backend/cuda/cuda_internal.h"
 #include "base/dir.h"
 #include "base/file.h"
+#include "base/path.h"
 
 #include <jansson.h>
 #include <stdlib.h>

@@ -3,6 +3,7 @@
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/map.h"
+#include "base/path.h"
 #include "base/poly.h"
 
 #include <stdlib.h>

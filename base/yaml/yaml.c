@@ -1,8 +1,8 @@
 /* Documents and their nodes. */
 #include "base/yaml/yaml.h"
-#include "base/dir.h"
 #include "base/file.h"
 #include "base/map.h"
+#include "base/path.h"
 #include "base/units.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Tensors whose data lies in other files. A model says which; it may only name files of its own folder. */
-#include "base/dir.h"
 #include "base/file.h"
 #include "base/map.h"
+#include "base/path.h"
 #include "frontend/onnx/onnx.h"
 
 #include <errno.h>

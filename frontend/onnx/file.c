@@ -1,7 +1,7 @@
 /* The entry points: maps a file, unpacks its skeleton and hands it to the importer. */
 #include "base/file.h"
-#include "base/dir.h"
 #include "base/map.h"
+#include "base/path.h"
 #include "frontend/onnx/onnx.h"
 
 #include <stdlib.h>

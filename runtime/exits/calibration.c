@@ -2,9 +2,9 @@
  * the manifest, by whose hash they know each other, does not list it. */
 #include <stdlib.h>
 
-#include "base/dir.h"
 #include "base/file.h"
 #include "base/json/json_reader.h"
+#include "base/path.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/runtime.h"
 

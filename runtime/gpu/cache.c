@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "base/digest.h"
-#include "base/dir.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "runtime/gpu/nvrtc.h"
 
 enum { MOST_BYTES = 256 << 20, SUM_BYTES = 32 };

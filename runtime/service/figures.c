@@ -1,6 +1,6 @@
 /* TTFT and TPOT of what was compiled here: measured by `llmpart bench`, or predicted in a report. */
-#include "base/dir.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "runtime/service/service.h"
 
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/dir.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "runtime/runtime.h"
 #include "runtime/tokenizer/internal.h"
 

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/dir.h"
+#include "base/path.h"
 #include "runtime/exits/context.h"
 #include "runtime/exits/context_file.h"
 #include "runtime/worker/internal.h"

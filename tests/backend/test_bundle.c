@@ -3,6 +3,7 @@
 #include "base/digest.h"
 #include "base/dir.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "harness.h"
 #include "tests/suite.h"
 

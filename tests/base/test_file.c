@@ -1,9 +1,11 @@
 #include "base/dir.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "tests/base/expect.h"
 #include "tests/suite.h"
 
 #include <dirent.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -237,4 +239,46 @@ LP_TEST(a_failed_swap_leaves_nothing) {
   ck_assert_int_eq(entries(""), 1);
   lp_diag_free(diag);
   free(temporary), free(place);
+}
+
+/* ---- permissions ---- */
+
+static mode_t permissions_of(const char *path) {
+  struct stat info;
+  ck_assert_int_eq(stat(path, &info), 0);
+  return info.st_mode & 0777;
+}
+
+static void *write_often(void *number) {
+  enum { TIMES = 200 };
+  char name[] = "written-0";
+  name[sizeof name - 2] = (char)('0' + *(const int *)number);
+  char *path = lp_path_join(folder, name), *temporary = NULL;
+  bool good = true;
+  for (int i = 0; i < TIMES && good; i++) {
+    good = lp_file_write(path, "x", 1, NULL) == LP_OK && permissions_of(path) == 0640 && unlink(path) == 0;
+    good = good && lp_dir_begin(path, &temporary, NULL) == LP_OK && permissions_of(temporary) == 0750;
+    if (temporary) lp_dir_abandon(temporary);
+    free(temporary);
+    temporary = NULL;
+  }
+  free(path);
+  return good ? number : NULL;
+}
+
+LP_TEST(threads_write_without_touching_the_umask) {
+  enum { THREADS = 4 };
+  int number[THREADS];
+  pthread_t thread[THREADS];
+  const mode_t before = umask(027);
+  for (int i = 0; i < THREADS; i++) {
+    number[i] = i;
+    ck_assert_int_eq(pthread_create(&thread[i], NULL, write_often, &number[i]), 0);
+  }
+  for (int i = 0; i < THREADS; i++) {
+    void *result = NULL;
+    ck_assert_int_eq(pthread_join(thread[i], &result), 0);
+    ck_assert_msg(result != NULL, "thread %d made a path with other permissions", i);
+  }
+  ck_assert_uint_eq(umask(before), 027);
 }

@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/dir.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "frontend/frontend.h"
 #include "tests/frontend/onnx_writer.h"
 #include "tests/suite.h"

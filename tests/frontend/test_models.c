@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/dir.h"
+#include "base/path.h"
 #include "base/poly.h"
 #include "frontend/frontend.h"
 #include "passes/passes.h"

@@ -2,6 +2,7 @@
 #include "host_backend.h"
 #include "base/dir.h"
 #include "base/file.h"
+#include "base/path.h"
 
 #include <stdlib.h>
 #include <unistd.h>

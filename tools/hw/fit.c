@@ -1,5 +1,5 @@
 /* llmpart hw fit, eval: from tables of measured operators to machine models, and back to judge them. */
-#include "base/dir.h"
+#include "base/path.h"
 #include "tools/hw/hw.h"
 
 #include <jansson.h>

@@ -3,6 +3,7 @@
 #include "tools/hw/measure.h"
 #include "base/dir.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "passes/decoder.h"
 #include "passes/plan/plan.h"
 

@@ -1,6 +1,6 @@
 /* Compiling a model to be verified: as it is or, where a size depends on inputs, with these as a data set has them. */
 #include "tools/verify/compile.h"
-#include "base/dir.h"
+#include "base/path.h"
 
 #include "backend/backend.h"
 #include "frontend/frontend.h"

@@ -1,5 +1,5 @@
 /* Verifying one model: compiles it for this machine, runs its ONNX test data and compares. */
-#include "base/dir.h"
+#include "base/path.h"
 #include "tools/verify/compile.h"
 
 #include "frontend/frontend.h"

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/dir.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "tools/verify/verify.h"
 
 #include <dirent.h>

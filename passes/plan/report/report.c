@@ -1,7 +1,7 @@
 /* The report: gathers what a placed module comes to and what it is compared with, then writes it in a format. */
 #include "passes/plan/report/report.h"
-#include "base/dir.h"
 #include "base/map.h"
+#include "base/path.h"
 #include "base/side.h"
 #include "passes/plan/evaluate.h"
 

@@ -1,5 +1,5 @@
 /* A sweep as one self-contained page: for each workload its Pareto fronts drawn and as a table, then all rows. */
-#include "base/dir.h"
+#include "base/path.h"
 #include "passes/plan/sweep/sweep_internal.h"
 
 #include "base/chart.h"

@@ -1,7 +1,7 @@
 /* What a sweep is asked: a YAML file whose axes are lists. Wherever an axis takes a value it takes a list of values, and all
  * combinations are meant. */
-#include "base/dir.h"
 #include "base/map.h"
+#include "base/path.h"
 #include "base/side.h"
 #include "base/units.h"
 #include "passes/plan/sweep/sweep_internal.h"

@@ -1,5 +1,5 @@
 /* A sweep's rows as CSV and JSON. Numbers are printed the same way in both; nothing depends on the run that made them. */
-#include "base/dir.h"
+#include "base/path.h"
 #include "base/side.h"
 #include "passes/plan/sweep/sweep_internal.h"
 

@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "base/digest.h"
-#include "base/dir.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"
 #include "runtime/runtime.h"

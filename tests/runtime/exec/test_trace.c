@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/dir.h"
+#include "base/path.h"
 #include "runtime/exec/trace.h"
 #include "runtime/runtime.h"
 #include "tests/runtime/toy/toy_run.h"

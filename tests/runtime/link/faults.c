@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/dir.h"
+#include "base/path.h"
 #include "base/random.h"
 #include "tests/runtime/toy/toy_run.h"
 

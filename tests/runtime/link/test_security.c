@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/dir.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"
 #include "runtime/runtime.h"

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/dir.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "base/side.h"
 #include "runtime/link/link.h"
 #include "runtime/link/link_security.h"

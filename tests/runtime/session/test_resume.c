@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/dir.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/runtime.h"
 #include "tests/runtime/toy/toy_run.h"

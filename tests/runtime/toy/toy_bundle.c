@@ -2,6 +2,7 @@
 #include "base/digest.h"
 #include "base/dir.h"
 #include "base/file.h"
+#include "base/path.h"
 
 #include <assert.h>
 #include <math.h>

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/dir.h"
+#include "base/path.h"
 #include "runtime/bundle/bundle.h"
 #include "tests/runtime/toy/toy_run.h"
 #include "tests/runtime/worker/bare_worker.h"

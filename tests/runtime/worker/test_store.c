@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/dir.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "runtime/exits/context_file.h"
 #include "tests/runtime/toy/toy_run.h"
 #include "tests/suite.h"

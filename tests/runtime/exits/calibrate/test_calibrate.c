@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/digest.h"
-#include "base/dir.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "runtime/exits/calibrate/calibrate.h"
 #include "tests/runtime/toy/toy_run.h"
 #include "tests/suite.h"

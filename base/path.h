@@ -1,0 +1,16 @@
+/* Paths as text. Only lp_path_exists looks at the file system. Any thread. */
+#ifndef LP_PATH_H
+#define LP_PATH_H
+
+#include "base/base.h"
+
+/* "dir/name", with one slash between them. Release with free(). */
+LP_NEVER_NULL char *lp_path_join(const char *dir, const char *name);
+/* The path without its last part; "." when it has only one. Release with free(). */
+LP_NEVER_NULL char *lp_path_dir(const char *path);
+/* The last part; borrowed from `path`. */
+LP_NEVER_NULL const char *lp_path_base(const char *path);
+/* Links are followed. */
+bool lp_path_exists(const char *path);
+
+#endif
