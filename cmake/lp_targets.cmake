@@ -20,7 +20,7 @@ function(lp_check_test)
 endfunction()
 
 # lp_shell_test(name script.sh [argument ...]): a script that fails by its exit status. It runs in the source root with
-# LP_SOURCE, LP_BUILD and, when tools/ is built, LLMPART (the command) in its environment.
+# LP_SOURCE, LP_BUILD and, when tools/ is built, LLMPART (the command) in its environment; exit status 77 skips it.
 function(lp_shell_test name script)
   cmake_path(ABSOLUTE_PATH script BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
   add_test(NAME ${name} COMMAND sh ${script} ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
@@ -28,7 +28,41 @@ function(lp_shell_test name script)
   if(TARGET llmpart)
     list(APPEND environment LLMPART=$<TARGET_FILE:llmpart>)
   endif()
-  set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment}")
+  set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment}" TIMEOUT 600 SKIP_RETURN_CODE 77)
+endfunction()
+
+# lp_long_tests(name ...): gives tests the label `long`: `sh tools/test.sh` leaves them out, `sh tools/test.sh --all` runs them.
+function(lp_long_tests)
+  set_property(TEST ${ARGN} APPEND PROPERTY LABELS long)
+endfunction()
+
+# lp_split_test(name): splits the declared test NAME in two by the variable LP_PART, which the test reads: NAME runs the part
+# `quick` and NAME-long, with the label `long`, the rest. COMMAND... is NAME's own command.
+function(lp_split_test name)
+  cmake_parse_arguments(arg "" "" "COMMAND" ${ARGN})
+  add_test(NAME ${name}-long COMMAND ${arg_COMMAND} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  foreach(property ENVIRONMENT TIMEOUT SKIP_RETURN_CODE)
+    get_property(value TEST ${name} PROPERTY ${property})
+    if(NOT value STREQUAL "")
+      set_property(TEST ${name}-long PROPERTY ${property} "${value}")
+    endif()
+  endforeach()
+  set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT LP_PART=quick)
+  set_property(TEST ${name}-long APPEND PROPERTY ENVIRONMENT LP_PART=long)
+  lp_long_tests(${name}-long)
+endfunction()
+
+# lp_split_shell_test(name script.sh [argument ...]): lp_shell_test as a quick and a long test.
+function(lp_split_shell_test name script)
+  cmake_path(ABSOLUTE_PATH script BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+  lp_shell_test(${name} ${script} ${ARGN})
+  lp_split_test(${name} COMMAND sh ${script} ${ARGN})
+endfunction()
+
+# lp_skipped_test(name reason): stands for a test that cannot run here, so that the list of skipped tests names it.
+function(lp_skipped_test name reason)
+  add_test(NAME ${name} COMMAND sh -c "echo 'skipped: ${reason}'; exit 77")
+  set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
 endfunction()
 
 # lp_fuzzer(name SOURCES fuzz.c ... [LIBS lp_ir ...]): the libFuzzer program fuzz_NAME; nothing unless LP_FUZZ.

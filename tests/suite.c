@@ -34,6 +34,11 @@ void lp_skip_register(lp_skip_reason *reason) {
   skip_reason = reason;
 }
 
+bool lp_part(const char *part) {
+  const char *wanted = getenv("LP_PART");
+  return !wanted || strcmp(wanted, part) == 0;
+}
+
 /* "tests/base/test_poly.c" as "poly", in `name` (64 bytes). */
 static void case_name(const char *file, char name[64]) {
   const char *slash = strrchr(file, '/'), *start = slash ? slash + 1 : file;

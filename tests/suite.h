@@ -12,6 +12,7 @@
 
 #include <check.h>
 #include <signal.h>
+#include <stdbool.h>
 
 /* A test, run once for each value of `first` <= _i < `end`; it passes when it ends with `signal` (0: returns). */
 typedef struct lp_test {
@@ -35,6 +36,10 @@ typedef struct lp_case_of {
 
 /* Says why the program's tests cannot run on this machine, or returns NULL. main then prints it and exits with status 77. */
 typedef const char *lp_skip_reason(void);
+
+/* Does this run include the part "quick" or "long"? ctest runs long parts as tests of their own and says so in LP_PART; where that
+ * is absent, a run includes both. */
+bool lp_part(const char *part);
 
 /* For the macros only. They run before main; the entries live as long as the program. */
 void lp_test_register(lp_test *test);

@@ -17,13 +17,14 @@ for package in $packages; do
   [ "$state" = installed ] || missing="$missing $package"
 done
 
-# Without these the tests of OpenCL code are skipped: no reason to fail.
+# Without these some tests are skipped (OpenCL code, ONNX's own node tests), which is no reason to fail.
 install_optional() {
   [ "$(id -u)" = 0 ] || return 0
-  for package in ocl-icd-libopencl1 pocl-opencl-icd; do
+  for package in ocl-icd-libopencl1 pocl-opencl-icd libonnx-testdata; do
     dpkg-query -W "$package" >/dev/null 2>&1 && continue
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package" >/dev/null 2>&1 ||
-      echo "setup: note: $package cannot be installed: OpenCL code is not tested" >&2
+    install="apt-get install -y -qq --no-install-recommends $package"
+    DEBIAN_FRONTEND=noninteractive $install >/dev/null 2>&1 || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive $install; } >/dev/null 2>&1 ||
+      echo "setup: note: $package cannot be installed; tests that need it are skipped" >&2
   done
 }
 if [ -z "$missing" ]; then

@@ -4,7 +4,8 @@
 model=$LP_SOURCE/tests/models/llama/model.onnx
 mkdir -p "$work/elsewhere"
 cp "$model" "$work/elsewhere/model.onnx"
-for options in "--device=jetson-nano" "$pair --scheduler=cut --cut=1" "$pair --scheduler=greedy --ttft=0.5" ; do
+for options in "--device=jetson-nano" "$pair --scheduler=cut --cut=1" "$pair --scheduler=greedy --ttft=0.5"; do
+  case $options in *--cut=1) part quick ;; *) part long ;; esac || continue
   # shellcheck disable=SC2086 # a list of options
   compile "$model" "$work/first.llmpart" $options
   # shellcheck disable=SC2086
@@ -13,6 +14,7 @@ for options in "--device=jetson-nano" "$pair --scheduler=cut --cut=1" "$pair --s
   grep -rlF -e "$LP_SOURCE" -e "$work" "$work/first.llmpart" && fail 'a bundle holds a path of this machine'
 done
 for what in llvm-ir report placed-ir; do
+  case $what in llvm-ir) part long ;; *) part quick ;; esac || continue
   for i in 1 2; do
     # shellcheck disable=SC2086
     "$LLMPART" compile "$model" $pair --scheduler=cut --cut=1 --emit=$what -o "$work/$what-$i" 2>"$work/err" ||

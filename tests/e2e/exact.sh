@@ -7,7 +7,7 @@ check() { # check MODEL EXITS
     >"$work/out" 2>&1 || fail "$1: exit status $?: $(tail -n 3 "$work/out")"
   same "$1: lines without a token that differs" 2 "$(grep -c ' ms: 0 of 36 tokens differ' "$work/out")"
 }
-check "$LP_SOURCE/examples/default-model/model.onnx" 2,6
-check "$LP_SOURCE/tests/models/llama/model.onnx" 1,2
-check "$LP_SOURCE/tests/models/gpt2/model.onnx" 1
+part quick && check "$LP_SOURCE/tests/models/llama/model.onnx" 1,2
+part long && check "$LP_SOURCE/examples/default-model/model.onnx" 2,6
+part long && check "$LP_SOURCE/tests/models/gpt2/model.onnx" 1
 finish

@@ -19,7 +19,8 @@ generate() { # generate WHAT COMPILER MARCH [emulator ...]
   done
 }
 
-generate 'this machine' cc native env
+part long && generate 'this machine' cc native env
+part quick || finish
 command -v qemu-aarch64 >/dev/null && command -v aarch64-linux-gnu-gcc >/dev/null || skip 'there is no qemu-aarch64 or no cross compiler'
 generate 'aarch64' aarch64-linux-gnu-gcc armv8-a qemu-aarch64 -L /usr/aarch64-linux-gnu
 finish

@@ -24,6 +24,10 @@ finish() {
   exit 0
 }
 
+# part quick|long: does this run include the part? ctest runs the long parts as tests of their own (label `long`), and a script that
+# is run by hand does everything. LP_PART is quick, long or absent.
+part() { [ "${LP_PART:-$1}" = "$1" ]; }
+
 skip() { # skip WHY: ctest counts it as skipped (SKIP_RETURN_CODE)
   [ "$failures" = 0 ] || finish
   echo "$name: skipped: $*"

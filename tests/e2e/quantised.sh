@@ -5,7 +5,9 @@ model=$1 lists=$2
 ids=$(row "$lists" prompts 2)
 want=$(row "$lists" tokens 2 | cut -d, -f1-8)
 
-for dtype in int8 int4; do
+part quick && dtypes=int4 || dtypes=
+part long && dtypes="int8 $dtypes"
+for dtype in $dtypes; do
   compile "$model" "$work/$dtype.llmpart" --dtype-device=$dtype --report="$work/$dtype.json" || continue
   same "$dtype" "$want" "$(tokens "$work/$dtype.llmpart" "$ids" 8)"
   all=$(tokens "$work/$dtype.llmpart" "$ids" 24)
@@ -21,7 +23,7 @@ for dtype in int8 int4; do
 done
 
 # Half of a byte and an eighth for scales, against four bytes; the embedding's table stays as it is.
-compile "$model" "$work/f32.llmpart" && {
+part quick && compile "$model" "$work/f32.llmpart" && {
   full=$(wc -c <"$work/f32.llmpart/device/weights.safetensors")
   small=$(wc -c <"$work/int4.llmpart/device/weights.safetensors")
   [ $((small * 3)) -lt "$full" ] || fail "int4 weights take $small bytes of $full"

@@ -27,10 +27,13 @@ check_prompt() { # check_prompt WHAT LINE [VARIABLE=VALUE ...]: the tokens, and 
 }
 all='products [1-9][0-9]* choices [1-9][0-9]* refused 0'
 
-begin default bf16
-check_prompt 'default, bf16' "$all"
-begin llama f32
-check_prompt 'llama, f32' "$all"
+if part long; then
+  begin default bf16
+  check_prompt 'default, bf16' "$all"
+  begin llama f32
+  check_prompt 'llama, f32' "$all"
+fi
+part quick || finish
 begin gpt2 f16
 check_prompt 'gpt2, f16' "$all"
 check_prompt 'only without epilogue' 'refused [1-9]' LP_FAKE_CUBLAS=plain

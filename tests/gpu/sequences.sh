@@ -16,15 +16,16 @@ same_together() { # same_together NEAR MODEL [option ...]
   fail "$what: $(head -n 2 "$work/err")"
 }
 
-same_together 5e-3 "$models/llama/model.onnx" --scheduler=cut --cut=1 --exits=1 --kv-dtype=f16 # a cache of f16 rounds, too
-same_together 5e-3 "$models/gpt2/model.onnx" --scheduler=cloud-only --dtype-cloud=f16 # tensor cores round activations
-if [ "$backend" = cuda ]; then
+part quick && same_together 5e-3 "$models/llama/model.onnx" --scheduler=cut --cut=1 --exits=1 --kv-dtype=f16 # a cache of f16 rounds, too
+part long && same_together 5e-3 "$models/gpt2/model.onnx" --scheduler=cloud-only --dtype-cloud=f16 # tensor cores round activations
+if part long && [ "$backend" = cuda ]; then
   same_together 1e-3 "$models/families/gemma2-script-past/model.onnx" --scheduler=cloud-only
   export LP_FAKE_NVRTC_TENSOR=1
   same_together 5e-2 "$LP_SOURCE/examples/default-model/model.onnx" --scheduler=cut --cut=5 --dtype-cloud=int4
   unset LP_FAKE_NVRTC_TENSOR
 fi
 
+part long || finish
 # Devices at one worker, alone and at once, with prompts of different lengths.
 # shellcheck disable=SC2086 # a list of options
 compile "$models/llama/model.onnx" "$work/made.llmpart" $pair --scheduler=cloud-only --backend-cloud="$backend" || finish

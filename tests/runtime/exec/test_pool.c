@@ -1,4 +1,5 @@
 /* The thread pool: every thread runs each segment once, in step, hot or asleep. */
+#include <dirent.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,12 +63,31 @@ LP_TEST(sleepers_wake) {
   lp_pool_free(pool);
 }
 
+/* The threads of this process. */
+static int threads_here(void) {
+  DIR *tasks = opendir("/proc/self/task");
+  ck_assert_ptr_nonnull(tasks);
+  int threads = 0;
+  for (const struct dirent *entry = readdir(tasks); entry; entry = readdir(tasks))
+    threads += entry->d_name[0] != '.';
+  closedir(tasks);
+  return threads;
+}
+
 LP_TEST(unused_pool_ends) {
-  lp_pool_free(lp_pool_create(3));
+  int before = threads_here();
+  lp_pool *pool = lp_pool_create(3);
+  ck_assert_int_eq(threads_here(), before + 2); /* the caller is the third */
+  lp_pool_free(pool);
+  for (int waits = 0; threads_here() > before && waits < 5000; waits++)
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); /* a thread that was joined is listed a moment longer */
+  ck_assert_int_eq(threads_here(), before);
 }
 
 LP_TEST(default_is_the_machine) {
+  cpu_set_t set;
+  ck_assert_int_eq(sched_getaffinity(0, sizeof(set), &set), 0);
   lp_pool *pool = lp_pool_create(0);
-  ck_assert_int_ge(lp_pool_threads(pool), 1);
+  ck_assert_int_eq(lp_pool_threads(pool), CPU_COUNT(&set));
   lp_pool_free(pool);
 }

@@ -180,12 +180,21 @@ LP_TEST(codecs_keep_their_bounds) {
   ck_assert_uint_eq(lp_codec_row_bytes(LP_CODEC_INT4, 128), 68);
 }
 
+/* A row with elements that are not finite keeps to its size. f32 keeps it, f16 clamps it, a group of integers becomes zeros. */
 LP_TEST(codecs_take_any_number) {
-  float row[4] = {INFINITY, -INFINITY, NAN, 1e30F}, back[4];
-  uint8_t data[64];
+  static const float row[4] = {INFINITY, -INFINITY, NAN, 1e30F}, half[4] = {65504, -65504, NAN, 65504}, zeros[4];
+  static const float *const wanted[LP_CODEC_COUNT] = {
+      [LP_CODEC_F32] = row, [LP_CODEC_F16] = half, [LP_CODEC_INT8] = zeros, [LP_CODEC_INT4] = zeros};
   for (int codec = LP_CODEC_F32; codec < LP_CODEC_COUNT; codec++) {
+    float back[4];
+    uint8_t data[64];
+    memset(data, 0xa5, sizeof(data));
     lp_codec_encode((lp_codec)codec, row, 4, data);
+    for (size_t i = lp_codec_row_bytes((lp_codec)codec, 4); i < sizeof(data); i++)
+      ck_assert_uint_eq(data[i], 0xa5);
     lp_codec_decode((lp_codec)codec, data, 4, back);
+    for (int i = 0; i < 4; i++)
+      ck_assert(isnan(wanted[codec][i]) ? isnan(back[i]) : back[i] == wanted[codec][i]);
   }
 }
 
