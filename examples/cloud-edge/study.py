@@ -5,7 +5,7 @@ Usage: study.py --llmpart PATH [--out DIR] [--smollm2 MODEL.onnx] [--only defaul
 
 For each model and each emulated link: seconds by part, bytes, how often the cloud is asked, and how many tokens are the full model's, of
 cloud-only, the naive and the incremental split, standalone, threshold over theta, and exact. Writes DIR/tables.md, DIR/study.json and the
-figures. With --only and --links the rest stays as DIR/study.json has it from a run of as many tokens and prompts before; --card puts the tables into a page between its `<!-- tables -->` and `<!-- end -->`. Standard library alone.
+figures. With --only and --links the other rows are taken from DIR/study.json, from an earlier run with as many tokens and prompts; --card puts the tables into a page between its `<!-- tables -->` and `<!-- end -->`. Uses only the standard library.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Study:
 
     def tables(self, model: Model, rows: list[Row]) -> list[str]:
         tokens = rows[0].tokens
-        lines = [f"### {model.title}", "", f"{rows[0].prompts} prompts, {tokens} tokens each, exits behind layers {model.exits}; means of a generation.", ""]
+        lines = [f"### {model.title}", "", f"{rows[0].prompts} prompts, {tokens} tokens each, exits after layers {model.exits}; means of a generation.", ""]
         for link in links_of(rows):
             chosen = [row for row in rows if row.link == link.name]
             lines += [f"**{link.name}**: {link.rtt_ms:g} ms, {link.up_mbit:g} Mbit/s up, {link.down_mbit:g} Mbit/s down. {self.verdict(chosen)}", "",
@@ -189,7 +189,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--llmpart", type=Path, required=True)
     parser.add_argument("--out", type=Path, default=Path("build/cloud-edge"))
-    parser.add_argument("--smollm2", type=Path, help="model.onnx with exits behind layers 10 and 20, as examples/train-exits makes it")
+    parser.add_argument("--smollm2", type=Path, help="model.onnx with exits after layers 10 and 20, as examples/train-exits makes it")
     parser.add_argument("--only", choices=("default", "smollm2"))
     parser.add_argument("--tokens", type=int)
     parser.add_argument("--prompts", type=int)
