@@ -63,7 +63,7 @@ static lp_status check_file(loader *load, const lp_file_desc *want, const char *
 static lp_status load_weights(loader *load, lp_side side) {
   lp_bundle *bundle = load->bundle;
   const lp_file_desc *want = bundle->manifest.side[side].weights;
-  if (want == NULL) return LP_OK;
+  if (!want) return LP_OK;
   const char *path = file_path(bundle, want->path);
   lp_mapping *weights = &bundle->side[side].weights;
   LP_TRY(map_file(load, want, path, weights));
@@ -71,7 +71,7 @@ static lp_status load_weights(loader *load, lp_side side) {
   LP_TRY(lp_safetensors_check(path, weights, &offset, load->diag));
   bundle->side[side].data = (const char *)weights->data + offset;
   if (want->has_crc && !load->options->check_hashes) {
-    if (bundle->verifier == NULL) bundle->verifier = lp_verifier_create();
+    if (!bundle->verifier) bundle->verifier = lp_verifier_create();
     lp_verifier_add(bundle->verifier, path, want, weights);
     return LP_OK;
   }
@@ -112,13 +112,13 @@ static lp_status check_machine(loader *load, lp_side side, const char *path) {
 /* ISO C has no conversion from object to function pointers; POSIX promises that they are alike. */
 static lp_status find_symbol(loader *load, lp_side side, const char *path, const char *name, void *out) {
   void *symbol = dlsym(load->bundle->side[side].code, name);
-  if (symbol == NULL) return lp_error(load->diag, LP_LOC_FILE(path), "the code has no symbol '%.80s'", name);
-  memcpy(out, &symbol, sizeof(symbol));
+  if (!symbol) return lp_error(load->diag, LP_LOC_FILE(path), "the code has no symbol '%.80s'", name);
+  memcpy(out, &symbol, sizeof symbol);
   return LP_OK;
 }
 
 static lp_status resolve_program(loader *load, lp_side side, const char *path, lp_program *program) {
-  if (program->layout_name[side] != NULL)
+  if (program->layout_name[side])
     LP_TRY(find_symbol(load, side, path, program->layout_name[side], &program->layout[side]));
   for (int32_t i = 0; i < program->step_count; i++) {
     lp_step *step = &program->step[i];
@@ -132,7 +132,7 @@ static lp_status resolve_program(loader *load, lp_side side, const char *path, l
 
 static lp_status resolve_gpu(loader *load, lp_side side, const char *path, lp_program *program) {
   const lp_gpu *gpu = load->bundle->side[side].gpu;
-  if (program->layout_name[side] == NULL) return LP_OK;
+  if (!program->layout_name[side]) return LP_OK;
   int32_t layout = program->gpu_layout[side] = lp_gpu_find_layout(gpu, program->layout_name[side]);
   if (layout < 0 || lp_gpu_buffers(gpu, layout) != program->buffers[side])
     return lp_error(load->diag, LP_LOC_FILE(path), "there is no '%.80s' of %d buffers", program->layout_name[side],
@@ -190,15 +190,15 @@ static lp_status load_gpu(loader *load, lp_side side) {
 static lp_status load_code(loader *load, lp_side side) {
   lp_bundle *bundle = load->bundle;
   const lp_file_desc *want = bundle->manifest.side[side].code;
-  if (want == NULL) return LP_OK;
-  if (bundle->manifest.side[side].kernels != NULL) return load_gpu(load, side);
+  if (!want) return LP_OK;
+  if (bundle->manifest.side[side].kernels) return load_gpu(load, side);
   const char *path = file_path(bundle, want->path);
   LP_TRY(check_file(load, want, path));
   LP_TRY(check_machine(load, side, path));
   /* A path with a slash, so that dlopen does not search for it. */
-  const char *direct = strchr(path, '/') != NULL ? path : lp_arena_format(bundle->arena, "./%s", path);
+  const char *direct = strchr(path, '/') ? path : lp_arena_format(bundle->arena, "./%s", path);
   bundle->side[side].code = dlopen(direct, RTLD_NOW | RTLD_LOCAL);
-  if (bundle->side[side].code == NULL)
+  if (!bundle->side[side].code)
     return lp_error(load->diag, LP_LOC_FILE(path), "the code cannot be loaded: %s", dlerror());
   const uint32_t *abi = NULL;
   LP_TRY(find_symbol(load, side, path, "lp_abi", &abi));
@@ -206,7 +206,7 @@ static lp_status load_code(loader *load, lp_side side) {
     return lp_error(load->diag, LP_LOC_FILE(path), "code of ABI %" PRIu32 "; this runtime runs ABI %u", *abi,
                     LP_ABI_VERSION);
   const uint32_t *sequences = dlsym(bundle->side[side].code, "lp_sequences");
-  bundle->side[side].sequences = sequences != NULL && *sequences != 0;
+  bundle->side[side].sequences = sequences && *sequences != 0;
   for (int32_t i = 0; i < bundle->manifest.program_count; i++)
     LP_TRY(resolve_program(load, side, path, &bundle->manifest.programs[i]));
   return LP_OK;
@@ -225,7 +225,7 @@ static lp_status load_side(loader *load, lp_side side) {
 static lp_status load_tokenizer(loader *load) {
   lp_bundle *bundle = load->bundle;
   const lp_file_desc *want = bundle->manifest.tokenizer;
-  if (want == NULL) return LP_OK;
+  if (!want) return LP_OK;
   for (int32_t i = 0; i < bundle->manifest.file_count; i++) {
     const lp_file_desc *beside = &bundle->manifest.files[i]; /* the tokenizer reads it by itself */
     if (lp_streq(beside->path, "tokenizer_config.json"))
@@ -241,12 +241,12 @@ static lp_status load_all(loader *load) {
   for (int i = 0; i < LP_SIDE_COUNT; i++)
     if ((load->options->load & (1u << i)) != 0) LP_TRY(load_side(load, (lp_side)i));
   if ((load->options->load & LP_LOAD_DEVICE) != 0) LP_TRY(load_tokenizer(load));
-  if (load->bundle->verifier != NULL) lp_verifier_start(load->bundle->verifier);
+  if (load->bundle->verifier) lp_verifier_start(load->bundle->verifier);
   return LP_OK;
 }
 
 lp_status lp_bundle_load(const char *path, const lp_bundle_options *options, lp_bundle **out, lp_diag *diag) {
-  lp_bundle *bundle = lp_alloc(sizeof(*bundle));
+  lp_bundle *bundle = lp_alloc(sizeof *bundle);
   bundle->arena = lp_arena_create();
   bundle->path = lp_strdup(path);
   size_t length = strlen(bundle->path);
@@ -263,10 +263,10 @@ lp_status lp_bundle_load(const char *path, const lp_bundle_options *options, lp_
 }
 
 void lp_bundle_free(lp_bundle *bundle) {
-  if (bundle == NULL) return;
+  if (!bundle) return;
   lp_verifier_free(bundle->verifier);
   for (int i = 0; i < LP_SIDE_COUNT; i++) {
-    if (bundle->side[i].code != NULL) dlclose(bundle->side[i].code);
+    if (bundle->side[i].code) dlclose(bundle->side[i].code);
     lp_gpu_free(bundle->side[i].gpu);
     lp_file_unmap(&bundle->side[i].weights);
   }
@@ -294,5 +294,5 @@ int64_t lp_bundle_context(const lp_bundle *bundle) {
 }
 
 lp_status lp_bundle_await_check(const lp_bundle *bundle, lp_diag *diag) {
-  return bundle->verifier != NULL ? lp_verifier_await(bundle->verifier, diag) : LP_OK;
+  return bundle->verifier ? lp_verifier_await(bundle->verifier, diag) : LP_OK;
 }

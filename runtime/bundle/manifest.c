@@ -109,7 +109,7 @@ static lp_status read_header(manifest_reader *reader, const lp_json *root) {
 /* Is `path` relative, plain, and inside of the bundle? */
 static bool path_stays_inside(const char *path) {
   if (path[0] == '\0' || path[0] == '/') return false;
-  for (const char *part = path; part != NULL; part = strchr(part, '/')) {
+  for (const char *part = path; part; part = strchr(part, '/')) {
     if (*part == '/') part++;
     if (strncmp(part, "..", 2) == 0 && (part[2] == '/' || part[2] == '\0')) return false;
   }
@@ -130,7 +130,7 @@ static lp_status read_file(manifest_reader *reader, const lp_json *at, lp_file_d
   if (!is_hex(hex, LP_SHA256_HEX)) return lp_json_error(&field, reader->diag, "wanted 64 lower-case hex digits");
   memcpy(out->sha256, hex, LP_SHA256_HEX + 1);
   field = lp_json_member(at, "crc32c");
-  if (field.value != NULL) {
+  if (field.value) {
     LP_TRY(lp_json_text(&field, &hex, reader->diag));
     if (!is_hex(hex, 8)) return lp_json_error(&field, reader->diag, "wanted 8 lower-case hex digits");
     out->has_crc = true;
@@ -146,7 +146,7 @@ static lp_status read_files(manifest_reader *reader, const lp_json *root) {
   lp_manifest *out = reader->out;
   out->files = LP_NEW_ARRAY(reader->arena, lp_file_desc, lp_json_count(&at) + 1);
   /* jansson offers members only through a non-const object. */
-  for (void *member = json_object_iter((json_t *)(uintptr_t)at.value); member != NULL;
+  for (void *member = json_object_iter((json_t *)(uintptr_t)at.value); member;
        member = json_object_iter_next((json_t *)(uintptr_t)at.value, member)) {
     lp_json file = lp_json_member(&at, json_object_iter_key(member));
     LP_TRY(read_file(reader, &file, &out->files[out->file_count++]));
@@ -166,7 +166,7 @@ static lp_status find_file(manifest_reader *reader, const lp_json *at, const lp_
 }
 
 static bool is_given(const lp_json *at) {
-  return at->value != NULL && !json_is_null(at->value);
+  return at->value && !json_is_null(at->value);
 }
 
 static lp_status read_side(manifest_reader *reader, const lp_json *at, lp_side_desc *out) {
@@ -178,7 +178,7 @@ static lp_status read_side(manifest_reader *reader, const lp_json *at, lp_side_d
   if (is_given(&code)) LP_TRY(find_file(reader, &code, &out->code));
   if (is_given(&weights)) LP_TRY(find_file(reader, &weights, &out->weights));
   if (is_given(&kernels)) LP_TRY(find_file(reader, &kernels, &out->kernels));
-  if (out->kernels != NULL && out->code == NULL) return lp_json_error(&kernels, reader->diag, "kernels without `code`");
+  if (out->kernels && !out->code) return lp_json_error(&kernels, reader->diag, "kernels without `code`");
   out->triple = out->march = "";
   if (is_given(&triple)) LP_TRY(copy_text(reader, &triple, &out->triple));
   if (is_given(&march)) LP_TRY(copy_text(reader, &march, &out->march));
@@ -191,7 +191,7 @@ static lp_status read_sides(manifest_reader *reader, const lp_json *root) {
   size_t known = 0;
   for (int i = 0; i < LP_SIDE_COUNT; i++) {
     lp_json side = lp_json_member(&at, lp_side_names[i]);
-    if (side.value == NULL) continue;
+    if (!side.value) continue;
     known++;
     LP_TRY(read_side(reader, &side, &reader->out->side[i]));
   }
@@ -275,7 +275,7 @@ static lp_status read_ports(manifest_reader *reader, const lp_json *root, const 
 static lp_status read_exit(manifest_reader *reader, const lp_json *at, const lp_exit *before, lp_exit *out) {
   LP_TRY(lp_json_object(at, reader->diag));
   lp_json layer = lp_json_member(at, "layer"), output = lp_json_member(at, "output");
-  LP_TRY(lp_json_i32(&layer, before != NULL ? before->layer + 1 : 1, INT32_MAX - 1, &out->layer, reader->diag));
+  LP_TRY(lp_json_i32(&layer, before ? before->layer + 1 : 1, INT32_MAX - 1, &out->layer, reader->diag));
   LP_TRY(lp_json_i32(&output, 0, reader->out->output_count - 1, &out->output, reader->diag));
   if (reader->out->outputs[out->output].tensor.dtype == LP_DT_F32) return LP_OK;
   return lp_json_error(&output, reader->diag, "logits are f32, not %s",
@@ -284,7 +284,7 @@ static lp_status read_exit(manifest_reader *reader, const lp_json *at, const lp_
 
 static lp_status read_exits(manifest_reader *reader, const lp_json *root) {
   lp_json at = lp_json_member(root, "exits");
-  if (at.value == NULL) return LP_OK;
+  if (!at.value) return LP_OK;
   LP_TRY(lp_json_array(&at, reader->diag));
   size_t count = lp_json_count(&at);
   reader->out->exits = LP_NEW_ARRAY(reader->arena, lp_exit, count + 1);
@@ -312,7 +312,7 @@ static lp_status read_root(manifest_reader *reader, const lp_json *root) {
 
 lp_status lp_manifest_parse(const char *file, const char *text, size_t size, lp_arena *arena, lp_manifest *out,
                             lp_diag *diag) {
-  memset(out, 0, sizeof(*out));
+  memset(out, 0, sizeof *out);
   out->file = lp_arena_strdup(arena, file);
   lp_symbols_init(&out->symbols, arena);
   lp_sha256 sha;

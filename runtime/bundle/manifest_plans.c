@@ -60,7 +60,7 @@ static void take_only_plan(manifest_reader *reader) {
 
 lp_status lp_manifest_plans(manifest_reader *reader, const lp_json *root) {
   lp_json at = lp_json_member(root, "plans");
-  if (at.value == NULL) {
+  if (!at.value) {
     take_only_plan(reader);
     return LP_OK;
   }

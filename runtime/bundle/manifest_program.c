@@ -30,7 +30,7 @@ static lp_status read_rows(manifest_reader *reader, const lp_json *step, lp_row_
   static const char *const names[] = {[LP_ROWS_NONE] = "none", [LP_ROWS_NEW] = "s", [LP_ROWS_LAST] = "r"};
   lp_json rows = lp_json_member(step, "rows");
   int32_t which = LP_ROWS_NONE;
-  if (rows.value != NULL) LP_TRY(lp_json_choice(&rows, names, LP_COUNT(names), &which, reader->diag));
+  if (rows.value) LP_TRY(lp_json_choice(&rows, names, LP_COUNT(names), &which, reader->diag));
   *out = (lp_row_count)which;
   return LP_OK;
 }
@@ -45,7 +45,7 @@ static lp_status read_input(manifest_reader *reader, const lp_json *at, const lp
 
 static lp_status read_parts(manifest_reader *reader, const lp_json *at, lp_step *step) {
   lp_json parts = lp_json_member(at, "parts");
-  if (parts.value == NULL) return LP_OK;
+  if (!parts.value) return LP_OK;
   LP_TRY(lp_json_array(&parts, reader->diag));
   size_t count = lp_json_count(&parts);
   step->part = LP_NEW_ARRAY(reader->arena, const char *, count + 1);
@@ -62,11 +62,11 @@ static lp_status read_run(manifest_reader *reader, const lp_json *at, lp_step *s
   LP_TRY(read_side(reader, at, "side", &step->side));
   lp_json segment = lp_json_member(at, "segment");
   LP_TRY(lp_json_text(&segment, &step->segment, reader->diag));
-  if (reader->out->side[step->side].code == NULL)
+  if (!reader->out->side[step->side].code)
     return lp_json_error(&segment, reader->diag, "side '%s' has no code", lp_side_name(step->side));
   step->segment = lp_arena_strdup(reader->arena, step->segment);
   lp_json exit = lp_json_member(at, "exit");
-  if (exit.value != NULL) LP_TRY(read_index(reader, at, "exit", reader->out->exit_count, &step->exit));
+  if (exit.value) LP_TRY(read_index(reader, at, "exit", reader->out->exit_count, &step->exit));
   return read_parts(reader, at, step);
 }
 
@@ -140,12 +140,12 @@ static lp_status read_layouts(manifest_reader *reader, const lp_json *at, lp_pro
   for (int i = 0; i < LP_SIDE_COUNT; i++) {
     lp_json name = lp_json_member(&layout, lp_side_name((lp_side)i));
     lp_json count = lp_json_member(&buffers, lp_side_name((lp_side)i));
-    if (name.value == NULL && count.value == NULL) continue;
+    if (!name.value && !count.value) continue;
     LP_TRY(lp_json_i32(&count, 0, LP_MAX_BUFFERS, &program->buffers[i], reader->diag));
-    if (name.value == NULL && program->buffers[i] == 0) continue;
+    if (!name.value && program->buffers[i] == 0) continue;
     LP_TRY(lp_json_text(&name, &program->layout_name[i], reader->diag));
     program->layout_name[i] = lp_arena_strdup(reader->arena, program->layout_name[i]);
-    if (reader->out->side[i].code == NULL)
+    if (!reader->out->side[i].code)
       return lp_json_error(&name, reader->diag, "side '%s' has no code", lp_side_name((lp_side)i));
   }
   return LP_OK;
@@ -165,7 +165,7 @@ static lp_status read_program(manifest_reader *reader, const lp_json *at, lp_pro
     LP_TRY(read_step(reader, &item, program, step));
     program->step_count++;
     program->takes_part[step->side] = program->takes_part[step->to] = true;
-    if (step->kind == LP_STEP_RUN && program->layout_name[step->side] == NULL)
+    if (step->kind == LP_STEP_RUN && !program->layout_name[step->side])
       return lp_json_error(&item, reader->diag, "side '%s' has no layout", lp_side_name(step->side));
   }
   return LP_OK;
@@ -177,7 +177,7 @@ lp_status lp_manifest_programs(manifest_reader *reader, const lp_json *root) {
   size_t count = lp_json_count(&at);
   if (count == 0) return lp_json_error(&at, reader->diag, "wanted at least one program");
   reader->out->programs = LP_NEW_ARRAY(reader->arena, lp_program, count);
-  for (void *member = json_object_iter((json_t *)(uintptr_t)at.value); member != NULL;
+  for (void *member = json_object_iter((json_t *)(uintptr_t)at.value); member;
        member = json_object_iter_next((json_t *)(uintptr_t)at.value, member)) {
     lp_json program = lp_json_member(&at, json_object_iter_key(member));
     LP_TRY(read_program(reader, &program, &reader->out->programs[reader->out->program_count++]));

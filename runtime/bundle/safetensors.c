@@ -49,7 +49,7 @@ static lp_status check_tensor(const lp_json *tensor, size_t data_size, lp_diag *
 
 static lp_status check_header(const lp_json *root, size_t data_size, lp_diag *diag) {
   LP_TRY(lp_json_object(root, diag));
-  for (void *member = json_object_iter((json_t *)(uintptr_t)root->value); member != NULL;
+  for (void *member = json_object_iter((json_t *)(uintptr_t)root->value); member;
        member = json_object_iter_next((json_t *)(uintptr_t)root->value, member)) {
     lp_json tensor = lp_json_member(root, json_object_iter_key(member));
     if (lp_streq(tensor.key, "__metadata__")) continue;
@@ -60,19 +60,19 @@ static lp_status check_header(const lp_json *root, size_t data_size, lp_diag *di
 
 lp_status lp_safetensors_check(const char *path, const lp_mapping *mapping, size_t *data_offset, lp_diag *diag) {
   uint64_t header = 0;
-  if (mapping->size < sizeof(header))
+  if (mapping->size < sizeof header)
     return lp_error(diag, LP_LOC_FILE(path), "not a safetensors file: %zu bytes", mapping->size);
-  for (size_t i = 0; i < sizeof(header); i++)
+  for (size_t i = 0; i < sizeof header; i++)
     header |= (uint64_t)mapping->data[i] << (8 * i);
-  if (header > HEADER_LIMIT || header > mapping->size - sizeof(header))
+  if (header > HEADER_LIMIT || header > mapping->size - sizeof header)
     return lp_error(diag, LP_LOC_FILE(path), "header of %" PRIu64 " bytes does not fit a file of %zu", header,
                     mapping->size);
-  *data_offset = sizeof(header) + (size_t)header;
+  *data_offset = sizeof header + (size_t)header;
   if (*data_offset % DATA_ALIGNMENT != 0)
     return lp_error(diag, LP_LOC_FILE(path), "the data section begins at %zu, no multiple of %d", *data_offset,
                     DATA_ALIGNMENT);
   json_t *value = NULL;
-  LP_TRY(lp_json_load(path, (const char *)mapping->data + sizeof(header), (size_t)header, &value, diag));
+  LP_TRY(lp_json_load(path, (const char *)mapping->data + sizeof header, (size_t)header, &value, diag));
   lp_json root = lp_json_root(path, value);
   lp_status status = check_header(&root, mapping->size - *data_offset, diag);
   json_decref(value);

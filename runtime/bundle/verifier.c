@@ -31,7 +31,7 @@ struct lp_verifier {
 };
 
 lp_verifier *lp_verifier_create(void) {
-  lp_verifier *verifier = lp_alloc(sizeof(*verifier));
+  lp_verifier *verifier = lp_alloc(sizeof *verifier);
   pthread_mutex_init(&verifier->mutex, NULL);
   return verifier;
 }
@@ -79,7 +79,7 @@ lp_status lp_verifier_await(lp_verifier *verifier, lp_diag *diag) {
 }
 
 void lp_verifier_free(lp_verifier *verifier) {
-  if (verifier == NULL) return;
+  if (!verifier) return;
   atomic_store(&verifier->stop, true);
   join(verifier);
   pthread_mutex_destroy(&verifier->mutex);

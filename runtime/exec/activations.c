@@ -22,6 +22,6 @@ bool lp_activations_reserve(lp_activations *activations, size_t bytes) {
 }
 
 void lp_activations_free(lp_activations *activations) {
-  if (activations->data != NULL) munmap(activations->data, activations->bytes);
+  if (activations->data) munmap(activations->data, activations->bytes);
   *activations = (lp_activations){0};
 }

@@ -72,13 +72,13 @@ int32_t lp_program_code(const lp_bundle *bundle, lp_side side, int32_t program) 
 
 lp_batch *lp_batch_create(const lp_bundle *bundle, lp_side side, lp_pool *pool) {
   if (!bundle->side[side].sequences) return NULL;
-  lp_batch *batch = lp_alloc(sizeof(*batch));
+  lp_batch *batch = lp_alloc(sizeof *batch);
   batch->bundle = bundle;
   batch->side = side;
   batch->pool = pool;
   batch->gpu = bundle->side[side].gpu;
-  if (batch->gpu != NULL) batch->gpu_memory = lp_gpu_memory_create(batch->gpu);
-  batch->apart = batch->gpu != NULL && lp_gpu_is_apart(batch->gpu);
+  if (batch->gpu) batch->gpu_memory = lp_gpu_memory_create(batch->gpu);
+  batch->apart = batch->gpu && lp_gpu_is_apart(batch->gpu);
   return batch;
 }
 
@@ -87,8 +87,8 @@ lp_gpu_memory *lp_batch_gpu_memory(lp_batch *batch) {
 }
 
 void lp_batch_free(lp_batch *batch) {
-  if (batch == NULL) return;
-  for (size_t i = 0; batch->part != NULL && i <= batch->room; i++)
+  if (!batch) return;
+  for (size_t i = 0; batch->part && i <= batch->room; i++)
     free(batch->part[i].offset);
   lp_gpu_memory_free(batch->gpu, batch->gpu_memory);
   free(batch->part);
@@ -100,12 +100,12 @@ void lp_batch_free(lp_batch *batch) {
 }
 
 static void make_parts(lp_batch *batch, size_t count) {
-  if (batch->part != NULL && count <= batch->room) return;
+  if (batch->part && count <= batch->room) return;
   size_t buffers = (size_t)lp_manifest_most_buffers(&batch->bundle->manifest, batch->side) + 1;
-  size_t had = batch->part != NULL ? batch->room + 1 : 0;
-  batch->part = lp_realloc(batch->part, (count + 1) * sizeof(*batch->part));
-  batch->one = lp_realloc(batch->one, count * sizeof(*batch->one));
-  batch->owner = lp_realloc(batch->owner, count * sizeof(*batch->owner));
+  size_t had = batch->part ? batch->room + 1 : 0;
+  batch->part = lp_realloc(batch->part, (count + 1) * sizeof *batch->part);
+  batch->one = lp_realloc(batch->one, count * sizeof *batch->one);
+  batch->owner = lp_realloc(batch->owner, count * sizeof *batch->owner);
   for (size_t i = had; i <= count; i++)
     batch->part[i] = (part){.offset = lp_alloc(buffers * sizeof(int64_t))};
   batch->room = count;
@@ -118,7 +118,7 @@ static lp_loc loc_of(const lp_batch *batch) {
 /* Symbols of the frame of all: one sequence as long as all together. */
 static void sum_up(lp_batch *batch, const lp_batch_member *member) {
   int64_t *all = batch->part[0].sym;
-  memset(all, 0, sizeof(batch->part[0].sym));
+  memset(all, 0, sizeof batch->part[0].sym);
   all[LP_SYM_B] = 1;
   all[LP_SYM_T] = lp_pool_threads(batch->pool);
   for (size_t i = 0; i < batch->count; i++) {
@@ -126,22 +126,21 @@ static void sum_up(lp_batch *batch, const lp_batch_member *member) {
     batch->one[i] = (lp_frame){.row = all[LP_SYM_S], .last_row = all[LP_SYM_R]};
     all[LP_SYM_S] += sym[LP_SYM_B] * sym[LP_SYM_S];
     all[LP_SYM_R] += sym[LP_SYM_B] * sym[LP_SYM_R];
-    memcpy(batch->part[i + 1].sym, sym, sizeof(member[i].sym));
+    memcpy(batch->part[i + 1].sym, sym, sizeof member[i].sym);
     batch->part[i + 1].sym[LP_SYM_T] = all[LP_SYM_T];
   }
 }
 
 /* Where the buffers of a frame lie in its part of the arena; negative when that is too large. */
 static int64_t lay_out_part(const lp_batch *batch, const lp_program *desc, part *p) {
-  if (desc->layout_name[batch->side] == NULL) return 0;
-  if (batch->gpu != NULL) return lp_gpu_lay_out(batch->gpu, desc->gpu_layout[batch->side], p->sym, p->offset);
+  if (!desc->layout_name[batch->side]) return 0;
+  if (batch->gpu) return lp_gpu_lay_out(batch->gpu, desc->gpu_layout[batch->side], p->sym, p->offset);
   return desc->layout[batch->side](p->sym, p->offset);
 }
 
 /* Memory of the GPU's own, or that it shares and has to let go of before it moves. */
 static lp_status make_arena(lp_batch *batch, size_t bytes, lp_diag *diag) {
-  if (batch->gpu != NULL && !batch->apart && bytes > batch->arena.bytes)
-    lp_gpu_memory_reset(batch->gpu, batch->gpu_memory);
+  if (batch->gpu && !batch->apart && bytes > batch->arena.bytes) lp_gpu_memory_reset(batch->gpu, batch->gpu_memory);
   batch->arena_bytes = bytes;
   if (!lp_activations_reserve(&batch->arena, bytes))
     return lp_error(diag, loc_of(batch), "no memory for %zu bytes of activations on the %s", bytes,
@@ -177,7 +176,7 @@ lp_status lp_batch_begin(lp_batch *batch, int32_t program, const lp_batch_member
   make_parts(batch, count);
   for (size_t i = 0; i < count; i++)
     LP_TRY(lp_states_reserve(member[i].states, member[i].sym, diag));
-  for (size_t i = 0; i < count && batch->gpu != NULL; i++) {
+  for (size_t i = 0; i < count && batch->gpu; i++) {
     batch->owner[i] = (lp_gpu_owner){member[i].states->gpu_memory, member[i].states->bytes};
     LP_TRY(lp_gpu_wait(batch->gpu, member[i].states->gpu_memory, diag)); /* what it did alone */
   }
@@ -230,7 +229,7 @@ static lp_status copy_all(lp_batch *batch, int32_t buffer, const lp_step *step, 
   for (size_t i = 0; i < batch->count && batch->apart; i++) {
     lp_span span = {0};
     LP_TRY(lp_batch_buffer(batch, i, buffer, step, &span, diag));
-    if (span.size == 0 || (whom != NULL && !whom[i])) continue;
+    if (span.size == 0 || (whom && !whom[i])) continue;
     if (run.size > 0 && (char *)run.data + run.size == span.data) {
       run.size += span.size;
       continue;
@@ -292,7 +291,7 @@ lp_status lp_batch_logits(const lp_batch *batch, size_t sequence, const lp_step 
 /* ---- running ----------------------------------------------------------------------------------------------------------- */
 
 lp_status lp_batch_run(lp_batch *batch, const lp_step *step, lp_diag *diag) {
-  if (batch->gpu != NULL) {
+  if (batch->gpu) {
     int32_t layout = batch->bundle->manifest.programs[batch->program].gpu_layout[batch->side];
     return lp_gpu_run(batch->gpu, batch->gpu_memory, layout, step->gpu_segment, &batch->frame, batch->arena_bytes,
                       batch->owner, diag);
@@ -302,5 +301,5 @@ lp_status lp_batch_run(lp_batch *batch, const lp_step *step, lp_diag *diag) {
 }
 
 lp_status lp_batch_end(lp_batch *batch, lp_diag *diag) {
-  return batch->gpu != NULL ? lp_gpu_wait(batch->gpu, batch->gpu_memory, diag) : LP_OK;
+  return batch->gpu ? lp_gpu_wait(batch->gpu, batch->gpu_memory, diag) : LP_OK;
 }

@@ -21,9 +21,8 @@ typedef struct {
 /* One side of a program run on several sequences at once, each at a position of its own: weights are read once for all. What a
  * sequence gets is, to the bit, what it would get alone. Belongs to one thread. */
 typedef struct lp_batch lp_batch;
-lp_batch *lp_batch_create(const lp_bundle *bundle, lp_side side,
-                          lp_pool *pool); /* NULL: the code runs one at a time */
-void lp_batch_free(lp_batch *batch);      /* NULL is allowed */
+lp_batch *lp_batch_create(const lp_bundle *bundle, lp_side side, lp_pool *pool); /* NULL: the code runs one at a time */
+void lp_batch_free(lp_batch *batch);                                             /* NULL is allowed */
 LP_MUST_USE lp_status lp_batch_begin(lp_batch *batch, int32_t program, const lp_batch_member *member, size_t count,
                                      lp_diag *diag);
 /* What a sequence has in `buffer` for an input, send or output step, in the host's memory. It counts when lp_batch_bring has brought it

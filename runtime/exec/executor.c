@@ -13,7 +13,7 @@
 #include "runtime/runtime.h"
 
 lp_executor *lp_executor_create(const lp_bundle *bundle, lp_side side, lp_pool *pool) {
-  lp_executor *executor = lp_alloc(sizeof(*executor));
+  lp_executor *executor = lp_alloc(sizeof *executor);
   executor->bundle = bundle;
   executor->side = side;
   executor->pool = pool;
@@ -21,8 +21,8 @@ lp_executor *lp_executor_create(const lp_bundle *bundle, lp_side side, lp_pool *
   executor->offset = lp_alloc(sizeof(int64_t) * ((size_t)lp_manifest_most_buffers(&bundle->manifest, side) + 1));
   lp_states_init(&executor->states, &bundle->manifest, side);
   lp_gpu *gpu = bundle->side[side].gpu;
-  if (gpu != NULL) executor->gpu_memory = lp_gpu_memory_create(gpu);
-  executor->apart = executor->states.apart = gpu != NULL && lp_gpu_is_apart(gpu);
+  if (gpu) executor->gpu_memory = lp_gpu_memory_create(gpu);
+  executor->apart = executor->states.apart = gpu && lp_gpu_is_apart(gpu);
   executor->states.gpu = gpu;
   executor->states.gpu_memory = executor->gpu_memory;
   executor->frame = (lp_frame){.sym = executor->sym,
@@ -33,9 +33,9 @@ lp_executor *lp_executor_create(const lp_bundle *bundle, lp_side side, lp_pool *
 }
 
 void lp_executor_free(lp_executor *executor) {
-  if (executor == NULL) return;
+  if (!executor) return;
   lp_gpu *gpu = executor->bundle->side[executor->side].gpu;
-  if (executor->gpu_memory != NULL) lp_gpu_memory_reset(gpu, executor->gpu_memory);
+  if (executor->gpu_memory) lp_gpu_memory_reset(gpu, executor->gpu_memory);
   lp_states_free(&executor->states);
   lp_gpu_memory_free(gpu, executor->gpu_memory);
   lp_activations_free(&executor->arena);
@@ -45,7 +45,7 @@ void lp_executor_free(lp_executor *executor) {
 
 /* Memory that the GPU shares is about to go or to move. */
 static void let_go(lp_executor *executor) {
-  if (executor->gpu_memory != NULL && !executor->apart)
+  if (executor->gpu_memory && !executor->apart)
     lp_gpu_memory_reset(executor->bundle->side[executor->side].gpu, executor->gpu_memory);
 }
 
@@ -70,8 +70,8 @@ static lp_status lay_out(lp_executor *executor, int32_t program, lp_diag *diag) 
   lp_layout_fn *layout = desc->layout[executor->side];
   lp_gpu *gpu = executor->bundle->side[executor->side].gpu;
   executor->program = -1;
-  int64_t bytes = layout != NULL ? layout(executor->sym, executor->offset) : 0;
-  if (gpu != NULL && desc->layout_name[executor->side] != NULL)
+  int64_t bytes = layout ? layout(executor->sym, executor->offset) : 0;
+  if (gpu && desc->layout_name[executor->side])
     bytes = lp_gpu_lay_out(gpu, desc->gpu_layout[executor->side], executor->sym, executor->offset);
   if (bytes < 0)
     return lp_error(diag, loc_of(executor), "program '%s' asks for %" PRId64 " bytes of activations", desc->name,
@@ -127,7 +127,7 @@ lp_status lp_executor_buffer(lp_executor *executor, int32_t buffer, const lp_ten
 
 lp_status lp_executor_run(lp_executor *executor, const lp_step *step, lp_diag *diag) {
   lp_gpu *gpu = executor->bundle->side[executor->side].gpu;
-  if (gpu == NULL) {
+  if (!gpu) {
     lp_pool_run(executor->pool, step->run, &executor->frame);
     return LP_OK;
   }
@@ -147,7 +147,7 @@ static lp_status check_tokens(const lp_manifest *manifest, lp_element dtype, con
       memcpy(&narrow, (const char *)data + i * width, width);
       token = narrow;
     } else {
-      memcpy(&token, (const char *)data + i * width, sizeof(token));
+      memcpy(&token, (const char *)data + i * width, sizeof token);
     }
     if (token < 0 || token >= manifest->vocab)
       return lp_error(diag, LP_LOC_FILE(manifest->file), "token %" PRId64 " lies outside of the vocabulary of %d",

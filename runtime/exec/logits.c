@@ -20,8 +20,7 @@ static lp_sample draw_found(const float *found, int32_t wanted, int32_t vocab, c
 lp_sample lp_logits_draw(const lp_logits *logits, int64_t row, const lp_sampling *sampling, uint64_t sequence,
                          uint64_t place, lp_buf *scratch) {
   int32_t vocab = logits->vocab;
-  if (logits->found == NULL)
-    return lp_sampler_draw(sampling, logits->row + row * vocab, vocab, sequence, place, scratch);
+  if (!logits->found) return lp_sampler_draw(sampling, logits->row + row * vocab, vocab, sequence, place, scratch);
   const float *found = logits->found + row * (1 + 2 * logits->wanted);
   return draw_found(found, lp_sampler_wants(sampling, vocab), vocab, sampling, sequence, place, logits->wanted,
                     scratch);

@@ -108,7 +108,7 @@ void lp_pool_run(lp_pool *pool, lp_segment_fn *segment, lp_frame *frame) {
 
 int32_t lp_machine_threads(void) {
   cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) return (int32_t)CPU_COUNT(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return (int32_t)CPU_COUNT(&set);
   long cores = sysconf(_SC_NPROCESSORS_ONLN);
   return cores > 0 ? (int32_t)cores : 1;
 }
@@ -117,8 +117,8 @@ lp_pool *lp_pool_create(int32_t threads) {
   if (threads <= 0) threads = lp_machine_threads();
   if (threads > MAX_THREADS) threads = MAX_THREADS;
   /* lp_alloc aligns to 16 bytes; the words here want a cache line each. */
-  lp_pool *pool = aligned_alloc(64, sizeof(*pool));
-  if (pool == NULL) abort();
+  lp_pool *pool = aligned_alloc(64, sizeof *pool);
+  if (!pool) abort();
   *pool = (lp_pool){.threads = 1};
   pthread_mutex_init(&pool->mutex, NULL);
   pthread_cond_init(&pool->wake, NULL);
@@ -133,7 +133,7 @@ lp_pool *lp_pool_create(int32_t threads) {
 }
 
 void lp_pool_free(lp_pool *pool) {
-  if (pool == NULL) return;
+  if (!pool) return;
   __atomic_store_n(&pool->stop, true, __ATOMIC_RELEASE);
   start_round(pool);
   for (int32_t i = 0; i < pool->threads - 1; i++)

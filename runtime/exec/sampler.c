@@ -33,15 +33,15 @@ enum { LANES = 16, BLOCK = 1024 };
 /* The greatest of a block, a NaN being none. */
 INLINE float block_greatest(const float *logits, int32_t count) {
   float most[LANES], greatest = -INFINITY;
-  for (int32_t lane = 0; lane < LANES; ++lane)
+  for (int32_t lane = 0; lane < LANES; lane++)
     most[lane] = -INFINITY;
   int32_t i = 0;
   for (; i + LANES <= count; i += LANES)
-    for (int32_t lane = 0; lane < LANES; ++lane)
+    for (int32_t lane = 0; lane < LANES; lane++)
       most[lane] = logits[i + lane] > most[lane] ? logits[i + lane] : most[lane];
-  for (int32_t lane = 0; lane < LANES; ++lane)
+  for (int32_t lane = 0; lane < LANES; lane++)
     greatest = most[lane] > greatest ? most[lane] : greatest;
-  for (; i < count; ++i)
+  for (; i < count; i++)
     greatest = logits[i] > greatest ? logits[i] : greatest;
   return greatest;
 }
@@ -54,7 +54,7 @@ INLINE int32_t find_greatest(const float *logits, int32_t vocab) {
     if (here > greatest) greatest = here, from = i;
   }
   while (clean(logits[from]) < greatest)
-    ++from;
+    from++;
   return from;
 }
 
@@ -82,12 +82,12 @@ INLINE double block_sum(const float *logits, int32_t count, float greatest) {
   float sum[LANES] = {0};
   int32_t i = 0;
   for (; i + LANES <= count; i += LANES)
-    for (int32_t lane = 0; lane < LANES; ++lane)
+    for (int32_t lane = 0; lane < LANES; lane++)
       sum[lane] += small_exp(logits[i + lane] - greatest);
   double total = 0;
-  for (int32_t lane = 0; lane < LANES; ++lane)
+  for (int32_t lane = 0; lane < LANES; lane++)
     total += (double)sum[lane];
-  for (; i < count; ++i)
+  for (; i < count; i++)
     total += (double)small_exp(logits[i] - greatest);
   return total;
 }
@@ -102,7 +102,7 @@ INLINE double sum_exponentials(const float *logits, int32_t vocab, float greates
 /* Beside an infinite logit only its equals count. */
 static double count_equals(const float *logits, int32_t vocab, float greatest) {
   double count = 0;
-  for (int32_t i = 0; i < vocab; ++i)
+  for (int32_t i = 0; i < vocab; i++)
     count += clean(logits[i]) == greatest;
   return count;
 }
@@ -140,7 +140,7 @@ static bool before(const candidate *a, const candidate *b) {
 static void sift_down(candidate *heap, size_t count, size_t at) {
   candidate item = heap[at];
   for (size_t child; (child = at * 2 + 1) < count; at = child) {
-    if (child + 1 < count && before(&heap[child + 1], &heap[child])) ++child;
+    if (child + 1 < count && before(&heap[child + 1], &heap[child])) child++;
     if (!before(&heap[child], &item)) break;
     heap[at] = heap[child];
   }
@@ -157,7 +157,7 @@ static void take_greatest(candidate *all, size_t count, size_t taken) {
 
 static size_t fill(candidate *all, const float *logits, int32_t vocab, float greatest, double temperature) {
   size_t count = 0;
-  for (int32_t i = 0; i < vocab; ++i) {
+  for (int32_t i = 0; i < vocab; i++) {
     double weight = exp(difference(clean(logits[i]), greatest) / temperature);
     if (weight > 0) all[count++] = (candidate){.weight = weight, .id = i};
   }
@@ -166,7 +166,7 @@ static size_t fill(candidate *all, const float *logits, int32_t vocab, float gre
 
 static double sum_weights(const candidate *all, size_t count) {
   double sum = 0;
-  for (size_t i = 0; i < count; ++i)
+  for (size_t i = 0; i < count; i++)
     sum += all[i].weight;
   return sum;
 }
@@ -180,21 +180,21 @@ static size_t restrict_candidates(candidate *all, size_t count, const lp_samplin
     sift_down(all, count, i);
   size_t limit = by_k ? (size_t)sampling->top_k : count, taken = 0;
   double total = by_k ? 0 : sum_weights(all, count), kept = 0;
-  for (; taken < limit && (by_k || kept < total * sampling->top_p || taken == 0); ++taken) {
+  for (; taken < limit && (by_k || kept < total * sampling->top_p || taken == 0); taken++) {
     take_greatest(all, count, taken);
     kept += all[count - taken - 1].weight;
   }
   if (!by_k || !by_p) return taken;
   double wanted = kept * sampling->top_p;
   kept = 0;
-  for (taken = 0; taken < limit && (kept < wanted || taken == 0); ++taken)
+  for (taken = 0; taken < limit && (kept < wanted || taken == 0); taken++)
     kept += all[count - taken - 1].weight;
   return taken;
 }
 
 static int32_t draw(const candidate *kept, size_t count, double random) {
   double left = random * sum_weights(kept, count);
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < count; i++) {
     left -= kept[i].weight;
     if (left < 0) return kept[i].id;
   }

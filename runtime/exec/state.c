@@ -46,8 +46,8 @@ void lp_states_init(lp_states *states, const lp_manifest *manifest, lp_side side
 static void unmap_region(lp_states *states) {
   if (states->apart) {
     lp_gpu_release(states->gpu, states->gpu_memory, states->region);
-  } else if (states->region != NULL) {
-    if (states->gpu != NULL) lp_gpu_memory_reset(states->gpu, states->gpu_memory); /* it shares the region */
+  } else if (states->region) {
+    if (states->gpu) lp_gpu_memory_reset(states->gpu, states->gpu_memory); /* it shares the region */
     munmap(states->region, states->region_bytes);
   }
   states->region = NULL;
@@ -101,7 +101,7 @@ static lp_status copy_rows(const lp_states *states, lp_gpu_direction direction, 
 
 /* Lays the states of `sym` out in `region`, taking over the first sym[p] rows where the batch is the same. */
 static lp_status lay_out(lp_states *states, const int64_t *sym, char *region, lp_diag *diag) {
-  bool keep = states->region != NULL && states->batch == sym[LP_SYM_B];
+  bool keep = states->region && states->batch == sym[LP_SYM_B];
   size_t at = 0;
   for (int32_t i = 0; i < states->manifest->state_count; i++) {
     if (!states->manifest->states[i].on[states->side]) continue;
@@ -133,7 +133,7 @@ static lp_status make_region(const lp_states *states, const int64_t *sym, size_t
 }
 
 lp_status lp_states_reserve(lp_states *states, const int64_t *sym, lp_diag *diag) {
-  if (states->region != NULL && states->batch == sym[LP_SYM_B] && states->capacity == sym[LP_SYM_C]) return LP_OK;
+  if (states->region && states->batch == sym[LP_SYM_B] && states->capacity == sym[LP_SYM_C]) return LP_OK;
   size_t bytes = 0;
   lp_loc loc = LP_LOC_FILE(states->manifest->file);
   if (!lp_states_bytes(states, sym, &bytes))

@@ -30,7 +30,7 @@ struct lp_trace {
 static const char *const lane_names[LP_LANE_COUNT] = {"device", "upload", "link", "cloud"};
 
 lp_trace *lp_trace_create(void) {
-  lp_trace *trace = lp_alloc(sizeof(*trace));
+  lp_trace *trace = lp_alloc(sizeof *trace);
   pthread_mutex_init(&trace->mutex, NULL);
   trace->least = -DBL_MAX;
   trace->most = DBL_MAX;
@@ -39,7 +39,7 @@ lp_trace *lp_trace_create(void) {
 }
 
 void lp_trace_free(lp_trace *trace) {
-  if (trace == NULL) return;
+  if (!trace) return;
   pthread_mutex_destroy(&trace->mutex);
   lp_vec_free(&trace->events);
   free(trace);
@@ -54,17 +54,17 @@ static void add(lp_trace *trace, event what) {
 }
 
 void lp_trace_put(lp_trace *trace, lp_trace_lane lane, const lp_trace_span *span) {
-  if (trace != NULL) add(trace, (event){.lane = lane, .span = *span});
+  if (trace) add(trace, (event){.lane = lane, .span = *span});
 }
 
 void lp_trace_token(lp_trace *trace, double ms, const lp_generated *token) {
-  if (trace == NULL) return;
+  if (!trace) return;
   lp_trace_span moment = {.name = "token", .begin_ms = ms, .end_ms = ms, .position = -1, .tokens = -1, .bytes = -1};
   add(trace, (event){.lane = LP_LANE_DEVICE, .span = moment, .is_token = true, .token = token->token});
 }
 
 const lp_cloud_times *lp_cloud_times_of(const Lp__Wire__Times *times, lp_cloud_times *out) {
-  if (times == NULL) return NULL;
+  if (!times) return NULL;
   *out = (lp_cloud_times){times->asked, times->began, times->sent};
   return out;
 }
@@ -84,9 +84,9 @@ static lp_trace_span part(const lp_trace_span *whole, const char *name, double b
 }
 
 void lp_trace_request(lp_trace *trace, lp_trace_lane lane, const lp_trace_span *span, const lp_cloud_times *times) {
-  if (trace == NULL) return;
+  if (!trace) return;
   lp_trace_put(trace, lane, span);
-  if (times == NULL || !is_sound(times)) return;
+  if (!times || !is_sound(times)) return;
   double most = times->asked_ms - span->begin_ms, least = times->sent_ms - span->end_ms;
   pthread_mutex_lock(&trace->mutex);
   if (most < trace->most) trace->most = most;
@@ -150,7 +150,7 @@ lp_status lp_trace_write(lp_trace *trace, const char *path, lp_diag *diag) {
   bool known = trace->most < DBL_MAX && trace->least > -DBL_MAX;
   double offset = known ? trace->least + (trace->most - trace->least) / 2 : 0;
   correct(trace, offset);
-  qsort(trace->events.data, trace->events.count, sizeof(*trace->events.data), by_time);
+  qsort(trace->events.data, trace->events.count, sizeof *trace->events.data, by_time);
   lp_writer_printf(writer, "{\"displayTimeUnit\": \"ms\",\n\"otherData\": {\"schema\": \"llmpart.trace/1\"");
   if (known)
     lp_writer_printf(writer, ", \"clock_offset_ms\": %.6f, \"clock_error_ms\": %.6f", offset,

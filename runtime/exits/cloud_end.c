@@ -42,7 +42,7 @@ static lp_codec choose_codec(const lp_generate_options *options) {
 static lp_status open_remote(lp_cloud_end *end, lp_diag *diag) {
   int64_t have = 0;
   end->uploader = lp_uploader_start(&end->options);
-  if (end->uploader == NULL) return lp_error(diag, LP_LOC_NONE, "cannot start a thread");
+  if (!end->uploader) return lp_error(diag, LP_LOC_NONE, "cannot start a thread");
   LP_TRY(lp_context_dial(&end->options, end->time, LP_LANE_LINK, end->options.endpoint->patience.dial_ms, &end->wire,
                          &have, diag));
   if (have > 0) lp_uploader_skip(end->uploader, have < end->time.floor ? have : end->time.floor);
@@ -58,7 +58,7 @@ static lp_context_time begin_of(const lp_context_claim *claim, lp_mode mode) {
 
 lp_status lp_cloud_end_open(lp_session *session, const lp_halves *halves, int64_t capacity,
                             const lp_context_claim *claim, lp_cloud_end **out, lp_diag *diag) {
-  lp_cloud_end *end = lp_alloc(sizeof(*end));
+  lp_cloud_end *end = lp_alloc(sizeof *end);
   lp_codec codec = choose_codec(&session->options);
   end->halves = halves;
   end->time = begin_of(claim, session->options.mode);
@@ -72,7 +72,7 @@ lp_status lp_cloud_end_open(lp_session *session, const lp_halves *halves, int64_
                             .trace = session->options.trace};
   end->row = lp_alloc(end->options.row_bytes);
   lp_status status = LP_OK;
-  if (session->options.cloud == NULL)
+  if (!session->options.cloud)
     end->here = lp_context_create(halves, &end->options.options, session->pool);
   else
     status = open_remote(end, diag);
@@ -89,7 +89,7 @@ static bool send(lp_cloud_end *end, const Lp__Wire__Message *message, const char
 }
 
 static void hang_up(lp_cloud_end *end) {
-  if (end->wire == NULL) return;
+  if (!end->wire) return;
   end->bytes_up += end->wire->bytes_sent;
   end->bytes_down += end->wire->bytes_received;
   lp_wire_close(end->wire);
@@ -97,7 +97,7 @@ static void hang_up(lp_cloud_end *end) {
 }
 
 static void leave(lp_cloud_end *end) {
-  if (end->wire == NULL) return;
+  if (!end->wire) return;
   Lp__Wire__Leave body = LP__WIRE__LEAVE__INIT;
   body.context = end->options.context;
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
@@ -108,16 +108,16 @@ static void leave(lp_cloud_end *end) {
 }
 
 void lp_cloud_end_close(lp_cloud_end *end, lp_generation *totals) {
-  if (end == NULL) return;
-  if (end->uploader != NULL) {
+  if (!end) return;
+  if (end->uploader) {
     /* A connection that is down holds nobody up. */
-    if (totals != NULL && end->wire != NULL) lp_uploader_flush(end->uploader, flush_ms);
+    if (totals && end->wire) lp_uploader_flush(end->uploader, flush_ms);
     lp_uploader_stop(end->uploader, &end->bytes_up, &end->bytes_down, &end->row_bytes);
   }
   leave(end);
   hang_up(end);
   lp_context_free(end->here);
-  if (totals != NULL) {
+  if (totals) {
     totals->bytes_up += end->bytes_up;
     totals->bytes_down += end->bytes_down;
     totals->hidden_bytes_up += end->row_bytes;
@@ -132,7 +132,7 @@ lp_status lp_cloud_end_upload(lp_cloud_end *end, int64_t first, int64_t count, c
   size_t width = end->halves->width;
   for (int64_t i = 0; i < count; i++) {
     lp_codec_encode(end->options.options.codec, rows + (size_t)i * width, width, end->row);
-    if (end->here != NULL)
+    if (end->here)
       LP_TRY(lp_context_upload(end->here, end->time, first + i, 1, end->row, end->options.row_bytes, diag));
     else
       lp_uploader_put(end->uploader, end->time, first + i, end->row);
@@ -242,7 +242,7 @@ static bool redial(lp_cloud_end *end, double left_ms) {
 
 /* Is there a connection to ask on? If not one is made, once; then false means: not now. */
 static bool connect_wire(lp_cloud_end *end, bool persists, double left_ms) {
-  if (end->wire != NULL) return true;
+  if (end->wire) return true;
   if (!persists && !lp_uploader_reaches(end->uploader)) return false;
   return redial(end, left_ms);
 }
@@ -301,8 +301,7 @@ static lp_status ask_here(lp_cloud_end *end, const lp_question *question, lp_ans
 
 lp_status lp_cloud_end_ask(lp_cloud_end *end, const lp_question *question, double timeout_ms, bool persists,
                            lp_answer *out, lp_diag *diag) {
-  LP_TRY(end->here != NULL ? ask_here(end, question, out, diag)
-                           : ask_remote(end, question, timeout_ms, persists, out, diag));
+  LP_TRY(end->here ? ask_here(end, question, out, diag) : ask_remote(end, question, timeout_ms, persists, out, diag));
   if (question->count > 0)
     end->time =
         (lp_context_time){.epoch = end->time.epoch + 1, .floor = question->end - question->count + out->accepted};

@@ -79,14 +79,14 @@ static uint32_t get_u32(const uint8_t *in) {
 
 static void put_float(uint8_t *out, float value) {
   uint32_t bits;
-  memcpy(&bits, &value, sizeof(bits));
+  memcpy(&bits, &value, sizeof bits);
   put_u32(out, bits);
 }
 
 static float get_float(const uint8_t *in) {
   uint32_t bits = get_u32(in);
   float value;
-  memcpy(&value, &bits, sizeof(value));
+  memcpy(&value, &bits, sizeof value);
   return value;
 }
 

@@ -90,7 +90,7 @@ static lp_status pass_to(collaboration *run, int64_t to) {
   lp_trace_put(run->session->options.trace, LP_LANE_DEVICE, &span);
   run->pass_ms = span.end_ms - begin;
   if (run->passed == 0) LP_TRY(lp_bundle_await_check(run->session->bundle, run->diag));
-  if (run->cloud != NULL) LP_TRY(lp_cloud_end_upload(run->cloud, run->passed, count, run->rows, run->diag));
+  if (run->cloud) LP_TRY(lp_cloud_end_upload(run->cloud, run->passed, count, run->rows, run->diag));
   run->passed = to;
   return LP_OK;
 }
@@ -111,7 +111,7 @@ static void emit(collaboration *run, const lp_sample *sample, int32_t exit) {
   run->task->out->steps++;
   lp_vec_push(&run->task->out->tokens, token);
   lp_trace_token(run->session->options.trace, now, &token);
-  if (run->task->sink != NULL) run->task->sink(run->task->user, 0, &token);
+  if (run->task->sink) run->task->sink(run->task->user, 0, &token);
   lp_keeper_note(run->task->keeper, run->task->out, run->diag);
   run->ended = sample->token == run->task->eos || run->count - run->task->length >= run->task->most;
 }
@@ -128,7 +128,7 @@ static lp_status ask(collaboration *run, const lp_question *question, lp_answer 
   totals->cloud_requests++;
   lp_status status = lp_cloud_end_ask(run->cloud, question, timeout_of(run), run->mode == LP_MODE_EXACT, out, diag);
   double waited = lp_now_ms() - begin, busy = status == LP_OK ? out->busy_ms : 0;
-  if (run->session->options.cloud == NULL || busy > waited) busy = waited;
+  if (!run->session->options.cloud || busy > waited) busy = waited;
   totals->cloud_ms += busy;
   totals->comm_ms += waited - busy;
   return status;
@@ -146,7 +146,7 @@ static void ask_for_token(collaboration *run) {
   } else {
     const lp_diag_entry *entry = lp_diag_get(quiet, 0);
     if (run->task->out->fallbacks++ == 0)
-      lp_warning(run->diag, LP_LOC_NONE, "%s; the device goes on alone", entry != NULL ? entry->text : "no answer");
+      lp_warning(run->diag, LP_LOC_NONE, "%s; the device goes on alone", entry ? entry->text : "no answer");
     emit(run, &run->sample, run->last_exit);
   }
   lp_diag_free(quiet);
@@ -269,8 +269,8 @@ lp_status lp_collaborate(const lp_collaboration *task, lp_diag *diag) {
   if (!lp_halves_find(task->session->bundle, &run.halves, &why))
     return lp_error(diag, LP_LOC_FILE(task->session->bundle->manifest.file), "%s", why);
   run.last_exit = task->session->bundle->manifest.exit_count - 1;
-  run.text = lp_alloc(((size_t)run.capacity + 1) * sizeof(*run.text));
-  memcpy(run.text, task->prompt, (size_t)task->length * sizeof(*run.text));
+  run.text = lp_alloc(((size_t)run.capacity + 1) * sizeof *run.text);
+  memcpy(run.text, task->prompt, (size_t)task->length * sizeof *run.text);
   run.started_ms = run.last_ms = lp_now_ms();
   task->out->batch = 1;
   lp_status status = generate(&run);

@@ -16,7 +16,7 @@
 enum { FIRST_ROOM = 16 };
 
 lp_context *lp_context_create(const lp_halves *halves, const lp_context_options *options, lp_pool *pool) {
-  lp_context *context = lp_alloc(sizeof(*context));
+  lp_context *context = lp_alloc(sizeof *context);
   context->halves = halves;
   context->options = *options;
   context->executor = lp_executor_create(halves->bundle, LP_SIDE_CLOUD, pool);
@@ -33,7 +33,7 @@ static void release_rows(lp_context *context) {
 }
 
 void lp_context_free(lp_context *context) {
-  if (context == NULL) return;
+  if (!context) return;
   release_rows(context);
   lp_executor_free(context->executor);
   free(context->sampled);
@@ -42,15 +42,15 @@ void lp_context_free(lp_context *context) {
 }
 
 static void forget_samples(lp_context *context, int64_t from) {
-  if (context->sampled == NULL) return;
+  if (!context->sampled) return;
   for (int64_t i = from; i < context->options.capacity; i++)
     context->sampled[i].token = -1;
 }
 
 /* Allocated when there is something to sample: a device that names a capacity has sent nothing for it yet. */
 static lp_sample *samples_from(lp_context *context, int64_t position) {
-  if (context->sampled == NULL) {
-    context->sampled = lp_alloc((size_t)context->options.capacity * sizeof(*context->sampled));
+  if (!context->sampled) {
+    context->sampled = lp_alloc((size_t)context->options.capacity * sizeof *context->sampled);
     forget_samples(context, 0);
   }
   return context->sampled + position;
@@ -66,7 +66,7 @@ void lp_context_drop(lp_context *context) {
 
 size_t lp_context_bytes(const lp_context *context) {
   size_t row = context->halves->width * sizeof(float) + sizeof(bool);
-  size_t sampled = context->sampled != NULL ? (size_t)context->options.capacity * sizeof(*context->sampled) : 0;
+  size_t sampled = context->sampled ? (size_t)context->options.capacity * sizeof *context->sampled : 0;
   return context->executor->states.region_bytes + (size_t)context->room * row + sampled;
 }
 
@@ -74,7 +74,7 @@ bool lp_context_bytes_wanted(const lp_context *context, size_t *bytes) {
   int64_t sym[LP_MAX_SYMBOLS] = {0};
   sym[LP_SYM_B] = 1;
   sym[LP_SYM_C] = context->options.capacity;
-  size_t rows = 0, row = context->halves->width * sizeof(float) + sizeof(bool) + sizeof(*context->sampled);
+  size_t rows = 0, row = context->halves->width * sizeof(float) + sizeof(bool) + sizeof *context->sampled;
   return lp_states_bytes(&context->executor->states, sym, bytes) &&
          lp_size_mul((size_t)context->options.capacity, row, &rows) && lp_size_add(*bytes, rows, bytes);
 }

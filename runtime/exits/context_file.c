@@ -19,7 +19,7 @@ static const lp_sealed_kind kind = {.letters = "CTXT", .title = "context file", 
 
 /* At these symbol values the KV rows of so many positions are packed. */
 static void set_symbols(int64_t sym[LP_MAX_SYMBOLS], int64_t capacity, int64_t rows) {
-  memset(sym, 0, LP_MAX_SYMBOLS * sizeof(*sym));
+  memset(sym, 0, LP_MAX_SYMBOLS * sizeof *sym);
   sym[LP_SYM_B] = 1;
   sym[LP_SYM_P] = rows;
   sym[LP_SYM_C] = capacity;
@@ -159,7 +159,7 @@ static lp_status take(const lp_halves *halves, lp_pool *pool, const char *path, 
                       const Lp__Kept__Context *kept, lp_context_record *record, lp_context **out, lp_diag *diag) {
   lp_loc loc = LP_LOC_FILE(path);
   size_t bytes = 0;
-  if (kept == NULL || !is_sound(halves, kept, most))
+  if (!kept || !is_sound(halves, kept, most))
     return lp_error(diag, loc, "the context file is damaged: its content is none");
   if (!lp_streq(kept->bundle, halves->bundle->manifest.hash))
     return lp_error(diag, loc, "a context of another bundle: %.12s; this is %.12s", kept->bundle,
@@ -183,7 +183,7 @@ lp_status lp_context_restore(const lp_halves *halves, lp_pool *pool, const char 
   LP_TRY(lp_sealed_open(path, &kind, &sealed, diag));
   Lp__Kept__Context *kept = lp__kept__context__unpack(NULL, sealed.head_size, sealed.head);
   lp_status status = take(halves, pool, path, most, &sealed, kept, record, out, diag);
-  if (kept != NULL) lp__kept__context__free_unpacked(kept, NULL);
+  if (kept) lp__kept__context__free_unpacked(kept, NULL);
   lp_sealed_close(&sealed);
   return status;
 }

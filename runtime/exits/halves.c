@@ -53,10 +53,10 @@ static const char *program_problem(const lp_manifest *manifest, const lp_program
   for (int32_t i = 0; i < program->step_count; i++) {
     const lp_step *step = &program->step[i];
     const char *problem = step_problem(manifest, step);
-    if (problem != NULL) return problem;
+    if (problem) return problem;
     if (step->kind != LP_STEP_SEND) continue;
     width += row_width(&step->tensor);
-    *shape = lp_hash_bytes(&width, sizeof(width), *shape + 1);
+    *shape = lp_hash_bytes(&width, sizeof width, *shape + 1);
   }
   out->width = width;
   return width > 0 ? NULL : "nothing crosses to the cloud";
@@ -76,8 +76,8 @@ bool lp_halves_find(const lp_bundle *bundle, lp_halves *out, const char **why) {
     return false;
   uint64_t shape[2];
   *why = program_problem(manifest, &manifest->programs[out->prefill], out, &shape[0]);
-  if (*why == NULL) *why = program_problem(manifest, &manifest->programs[out->decode], out, &shape[1]);
-  if (*why == NULL && shape[0] != shape[1]) *why = "prefill and decode send different rows";
+  if (!*why) *why = program_problem(manifest, &manifest->programs[out->decode], out, &shape[1]);
+  if (!*why && shape[0] != shape[1]) *why = "prefill and decode send different rows";
   return *why == NULL;
 }
 
@@ -98,7 +98,7 @@ static const lp_program *program_at(const lp_halves *halves, int64_t past) {
 }
 
 static void set_symbols(int64_t *sym, int64_t past, int64_t count, int64_t rows, int64_t capacity) {
-  memset(sym, 0, LP_MAX_SYMBOLS * sizeof(*sym));
+  memset(sym, 0, LP_MAX_SYMBOLS * sizeof *sym);
   sym[LP_SYM_B] = 1;
   sym[LP_SYM_S] = count;
   sym[LP_SYM_P] = past;
@@ -116,7 +116,7 @@ static lp_status fill_tokens(const lp_halves *halves, lp_executor *executor, con
     if (narrow)
       memcpy(ids->data + (size_t)i * sizeof(int32_t), &pass->token[i], sizeof(int32_t));
     else
-      memcpy(ids->data + (size_t)i * sizeof(wide), &wide, sizeof(wide));
+      memcpy(ids->data + (size_t)i * sizeof wide, &wide, sizeof wide);
   }
   return lp_executor_fill(executor, step->buffer, step, ids->data, size, diag);
 }
@@ -233,7 +233,7 @@ void lp_cloud_pass_symbols(const lp_cloud_pass *pass, int64_t sym[]) {
 size_t lp_cloud_pass_fill(const lp_halves *halves, const lp_cloud_pass *pass, const lp_step *step, size_t *column,
                           void *to) {
   size_t part = row_width(&step->tensor);
-  if (to != NULL) {
+  if (to) {
     copy_columns(to, part, pass->rows + *column, halves->width, part, (size_t)pass->count);
     *column += part;
   }

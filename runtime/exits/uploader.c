@@ -141,7 +141,7 @@ static void add_traffic(lp_uploader *uploader) {
 }
 
 static void hang_up(lp_uploader *uploader) {
-  if (uploader->wire == NULL) return;
+  if (!uploader->wire) return;
   lock(uploader);
   add_traffic(uploader);
   unlock(uploader);
@@ -165,7 +165,7 @@ static void pause_after_failure(lp_uploader *uploader) {
 
 /* False: not now. After a connection was made anew only what the cloud lacks is sent again. */
 static bool connect_wire(lp_uploader *uploader) {
-  if (uploader->wire != NULL) return true;
+  if (uploader->wire) return true;
   lock(uploader);
   lp_context_time time = uploader->time;
   unlock(uploader);
@@ -267,7 +267,7 @@ static void release(lp_uploader *uploader) {
 }
 
 lp_uploader *lp_uploader_start(const lp_uploader_options *options) {
-  lp_uploader *uploader = lp_alloc(sizeof(*uploader));
+  lp_uploader *uploader = lp_alloc(sizeof *uploader);
   uploader->options = *options;
   uploader->lacked = -1;
   uploader->time = options->begin;

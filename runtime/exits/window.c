@@ -16,7 +16,7 @@ static const double fit_memory = 0.9; /* and in sums over rounds */
 static const double least_rounds = 2.5, least_variance = 0.25, doubt = 0.98;
 
 void lp_window_init(lp_window *window) {
-  memset(window, 0, sizeof(*window));
+  memset(window, 0, sizeof *window);
 }
 
 static int bucket_of(double confidence) {

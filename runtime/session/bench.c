@@ -104,7 +104,7 @@ static lp_status measure_rows(bench_run *run, lp_bench_result *out) {
 static int64_t weight_bytes(const lp_manifest *manifest) {
   int64_t total = 0;
   for (int i = 0; i < LP_SIDE_COUNT; i++)
-    if (manifest->side[i].present && manifest->side[i].weights != NULL) total += manifest->side[i].weights->bytes;
+    if (manifest->side[i].present && manifest->side[i].weights) total += manifest->side[i].weights->bytes;
   return total;
 }
 
@@ -221,7 +221,7 @@ static lp_status time_parts(bench_run *run, int64_t past, int64_t count, int64_t
   lp_stopwatch watch = {.clock = {mark}, .most = 1};
   for (int32_t s = 0; s < program->step_count; s++)
     watch.most = program->step[s].part_count > watch.most ? program->step[s].part_count : watch.most;
-  watch.mark = lp_alloc((size_t)watch.most * sizeof(*watch.mark));
+  watch.mark = lp_alloc((size_t)watch.most * sizeof *watch.mark);
   double mark_cost = mark_ms(&watch);
   lp_status status = LP_OK;
   run->session->watch = &watch;
@@ -253,14 +253,14 @@ static int by_time(const void *a, const void *b) {
 static size_t keep_middle(const part_times *times, round_time *order) {
   for (size_t r = 0; r < times->rounds; r++)
     order[r] = (round_time){times->total_ms[r], r};
-  qsort(order, times->rounds, sizeof(*order), by_time);
+  qsort(order, times->rounds, sizeof *order, by_time);
   size_t first = times->rounds / 4, kept = times->rounds - 2 * first;
-  memmove(order, order + first, kept * sizeof(*order));
+  memmove(order, order + first, kept * sizeof *order);
   return kept;
 }
 
 static void collect_parts(const lp_program *program, const part_times *times, lp_profile *out) {
-  round_time *order = lp_alloc(times->rounds * sizeof(*order));
+  round_time *order = lp_alloc(times->rounds * sizeof *order);
   size_t kept = keep_middle(times, order), at = 0;
   for (int32_t s = 0; s < program->step_count; s++) {
     const lp_step *step = &program->step[s];
@@ -286,7 +286,7 @@ lp_status lp_session_profile(lp_session *session, int64_t past, int64_t count, i
   const lp_bench_options options = {.prompt = count, .depth = one_by_one ? first + repetitions : past};
   bench_run run = {.session = session, .options = &options, .diag = diag, .batch = 1};
   *out = (lp_profile){0};
-  if (session->link != NULL)
+  if (session->link)
     return lp_error(diag, LP_LOC_FILE(session->bundle->manifest.file), "parts are timed in one process only");
   lp_status status = prepare(&run);
   if (status == LP_OK) {

@@ -23,7 +23,7 @@ static lp_status measure(lp_session *session, lp_link_figures *out, lp_diag *dia
   const lp_manifest *manifest = &session->bundle->manifest;
   double rtt = highest_bound(manifest, LP_PLAN_RTT_MS), up = highest_bound(manifest, LP_PLAN_UP_BPS);
   *out = (lp_link_figures){.rtt_ms = rtt > 0 ? 0 : NAN, .up_bps = up > 0 ? 1e18 : NAN};
-  if (session->link == NULL || (rtt <= 0 && up <= 0)) return LP_OK;
+  if (!session->link || (rtt <= 0 && up <= 0)) return LP_OK;
   return lp_wire_measure(session->link, 2 * up, lp_session_timeout_ms(session), out, diag);
 }
 

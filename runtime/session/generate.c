@@ -153,7 +153,7 @@ static lp_status persist(generation_run *run, lp_status status, const lp_diag *f
     if (status == LP_OK || !lp_backoff_wait(&backoff)) break;
   }
   const lp_diag_entry *entry = lp_diag_get(first, 0);
-  if (status == LP_OK || entry == NULL) return status;
+  if (status == LP_OK || !entry) return status;
   return lp_error_as(status, run->diag, entry->loc, "%s", entry->text);
 }
 
@@ -182,7 +182,7 @@ static lp_status step(generation_run *run, int32_t program, int64_t past, int64_
                           .ms = now - run->last_ms};
     lp_vec_push(&run->out->tokens, token);
     if (!run->ended[i]) lp_trace_token(session->options.trace, now, &token);
-    if (run->sink != NULL && !run->ended[i]) run->sink(run->user, i, &token);
+    if (run->sink && !run->ended[i]) run->sink(run->user, i, &token);
     if (run->sample[i].token == run->eos && !session->options.ignore_eos) run->ended[i] = true;
   }
   run->last_ms = now;
@@ -214,7 +214,7 @@ static bool all_ended(const generation_run *run) {
 
 static bool is_stopped(const generation_run *run) {
   const volatile int *stop = run->session->options.stop;
-  return stop != NULL && lp_flag_get(stop);
+  return stop && lp_flag_get(stop);
 }
 
 /* Sequences that ended before this process began. */
@@ -244,7 +244,7 @@ static lp_status run_steps(generation_run *run) {
 static void transpose(lp_generation *out) {
   size_t batch = (size_t)out->batch, steps = (size_t)out->steps;
   if (batch < 2 || steps < 2) return;
-  lp_generated *by_sequence = lp_alloc(out->tokens.count * sizeof(*by_sequence));
+  lp_generated *by_sequence = lp_alloc(out->tokens.count * sizeof *by_sequence);
   for (size_t i = 0; i < batch; i++)
     for (size_t j = 0; j < steps; j++)
       by_sequence[i * steps + j] = out->tokens.data[j * batch + i];
@@ -256,7 +256,7 @@ static void transpose(lp_generation *out) {
 /* What has crossed since the generation before, this one's connecting included. */
 static void take_traffic(lp_session *session, lp_generation *out) {
   uint64_t up = session->bytes_up, down = session->bytes_down;
-  if (session->link != NULL) up += session->link->bytes_sent, down += session->link->bytes_received;
+  if (session->link) up += session->link->bytes_sent, down += session->link->bytes_received;
   out->bytes_up = up - session->told_up;
   out->bytes_down = down - session->told_down;
   session->told_up = up;
@@ -311,9 +311,9 @@ static lp_status generate_step_by_step(generation_run *run) {
   lp_session before = *session;
   LP_TRY(lp_session_connect(session, run->diag));
   run->capacity = session->options.capacity > 0 ? session->options.capacity : run->length + most;
-  run->sample = lp_alloc(batch * sizeof(*run->sample));
-  run->ended = lp_alloc(batch * sizeof(*run->ended));
-  run->input = lp_alloc(((size_t)session->bundle->manifest.input_count + 1) * sizeof(*run->input));
+  run->sample = lp_alloc(batch * sizeof *run->sample);
+  run->ended = lp_alloc(batch * sizeof *run->ended);
+  run->input = lp_alloc(((size_t)session->bundle->manifest.input_count + 1) * sizeof *run->input);
   run->started_ms = run->last_ms = lp_now_ms();
   run->out->batch = run->batch;
   lp_status status = choose_programs(run);
@@ -331,7 +331,7 @@ static lp_status generate_step_by_step(generation_run *run) {
 /* What another process made, for whoever takes the tokens of this one. */
 static void give_resumed(const generation_run *run) {
   const lp_generation *out = run->out;
-  for (int64_t i = 0; run->sink != NULL && i < out->resumed * run->batch; i++)
+  for (int64_t i = 0; run->sink && i < out->resumed * run->batch; i++)
     if (out->tokens.data[i].token >= 0) run->sink(run->user, i % run->batch, &out->tokens.data[i]);
 }
 
@@ -350,7 +350,7 @@ lp_status lp_session_generate(lp_session *session, const int32_t *prompts, int64
   LP_TRY(check_model(&run));
   LP_TRY(check_lengths(&run));
   const lp_tokenizer *tokenizer = lp_bundle_tokenizer(session->bundle);
-  run.eos = tokenizer != NULL ? lp_tokenizer_eos(tokenizer) : -1;
+  run.eos = tokenizer ? lp_tokenizer_eos(tokenizer) : -1;
   bool with_exits = false;
   LP_TRY(uses_exits(&run, &with_exits));
   out->plan_count = session->bundle->manifest.plan_count;

@@ -25,7 +25,7 @@ lp_status lp_walk_fill(lp_walk *walk, lp_executor *executor, const lp_step *step
 
 /* A program may give several outputs (early exits); tokens come from the first logits. */
 bool lp_walk_wants(const lp_session *session, const lp_walk *walk, const lp_step *step) {
-  if (walk->output != NULL) return true;
+  if (walk->output) return true;
   return step->port == session->logits;
 }
 
@@ -39,7 +39,7 @@ static void keep_logits(lp_walk *walk, const lp_executor *executor, const lp_spa
 lp_status lp_walk_output(lp_session *session, lp_walk *walk, lp_executor *executor, const lp_step *step,
                          lp_diag *diag) {
   if (!lp_walk_wants(session, walk, step)) return LP_OK;
-  if (walk->output != NULL) {
+  if (walk->output) {
     lp_span span;
     LP_TRY(lp_executor_buffer(executor, step->buffer, &step->tensor, &span, diag));
     lp_span *out = &walk->output[step->port];
@@ -50,7 +50,7 @@ lp_status lp_walk_output(lp_session *session, lp_walk *walk, lp_executor *execut
   }
   LP_TRY(lp_executor_sample(executor, step, &session->options.sampling, walk->sample, &session->scratch, diag));
   walk->sampled_on = executor->side;
-  if (walk->logits == NULL) return LP_OK;
+  if (!walk->logits) return LP_OK;
   lp_span span;
   LP_TRY(lp_executor_buffer(executor, step->buffer, &step->tensor, &span, diag));
   keep_logits(walk, executor, &span);
@@ -103,7 +103,7 @@ static lp_status time_step(lp_session *session, lp_walk *walk, const lp_step *st
 
 void lp_walk_trace(const lp_session *session, const lp_walk *walk, const lp_step *step, double begin_ms,
                    double end_ms) {
-  if (session->options.trace == NULL || step->kind != LP_STEP_RUN) return;
+  if (!session->options.trace || step->kind != LP_STEP_RUN) return;
   lp_trace_span span = {.name = walk->sym[LP_SYM_P] == 0 ? "prefill" : "pass",
                         .begin_ms = begin_ms,
                         .end_ms = end_ms,
@@ -119,8 +119,8 @@ static lp_status walk_here(lp_session *session, lp_walk *walk, lp_diag *diag) {
     if (program->takes_part[i]) LP_TRY(lp_executor_begin(session->executor[i], walk->program, walk->sym, diag));
   for (int32_t i = 0; i < program->step_count; i++) {
     double begin = lp_now_ms();
-    LP_TRY(session->watch != NULL ? time_step(session, walk, &program->step[i], diag)
-                                  : walk_step(session, walk, &program->step[i], diag));
+    LP_TRY(session->watch ? time_step(session, walk, &program->step[i], diag)
+                          : walk_step(session, walk, &program->step[i], diag));
     double now = lp_now_ms(), took = now - begin;
     lp_walk_trace(session, walk, &program->step[i], begin, now);
     if (program->step[i].side == LP_SIDE_CLOUD) session->wait_ms += took, session->cloud_ms += took;
@@ -129,7 +129,7 @@ static lp_status walk_here(lp_session *session, lp_walk *walk, lp_diag *diag) {
 }
 
 lp_status lp_session_walk(lp_session *session, lp_walk *walk, lp_diag *diag) {
-  return session->link != NULL ? lp_session_walk_remote(session, walk, diag) : walk_here(session, walk, diag);
+  return session->link ? lp_session_walk_remote(session, walk, diag) : walk_here(session, walk, diag);
 }
 
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
@@ -167,7 +167,7 @@ static lp_status find_worker(lp_session *session, lp_diag *diag) {
                                  .beat_ms = or_default(options->patience.beat_ms, 1000),
                                  .silence_ms = or_default(options->patience.silence_ms, 5000),
                                  .repeat_ms = or_default(options->patience.repeat_ms, 2000)}};
-  session->endpoint.security = session->security = lp_alloc(sizeof(*session->security));
+  session->endpoint.security = session->security = lp_alloc(sizeof *session->security);
   if (!session->remote) return LP_OK;
   char *host = NULL;
   int port = 0;
@@ -175,7 +175,7 @@ static lp_status find_worker(lp_session *session, lp_diag *diag) {
   bool loopback = lp_address_is_loopback(host);
   free(host);
   LP_TRY(lp_security_open(&options->security, LP_SIDE_DEVICE, loopback, session->security, diag));
-  if (options->link == NULL) return LP_OK;
+  if (!options->link) return LP_OK;
   LP_TRY(lp_link_emulator_start(options->cloud, options->link, &session->emulator, diag));
   session->endpoint.via = lp_link_emulator_address(session->emulator);
   return LP_OK;
@@ -184,7 +184,7 @@ static lp_status find_worker(lp_session *session, lp_diag *diag) {
 static lp_status open_sides(lp_session *session, lp_diag *diag) {
   const lp_bundle *bundle = session->bundle;
   bool alone = session->options.mode == LP_MODE_STANDALONE;
-  session->remote = session->options.cloud != NULL && takes_part(bundle, LP_SIDE_CLOUD) && !alone;
+  session->remote = session->options.cloud && takes_part(bundle, LP_SIDE_CLOUD) && !alone;
   for (int i = 0; i < LP_SIDE_COUNT; i++) {
     if (!takes_part(bundle, (lp_side)i) || (i == LP_SIDE_CLOUD && (session->remote || alone))) continue;
     LP_TRY(require_side(bundle, (lp_side)i, diag));
@@ -196,7 +196,7 @@ static lp_status open_sides(lp_session *session, lp_diag *diag) {
 
 lp_status lp_session_open(const lp_bundle *bundle, const lp_generate_options *options, lp_session **out,
                           lp_diag *diag) {
-  lp_session *session = lp_alloc(sizeof(*session));
+  lp_session *session = lp_alloc(sizeof *session);
   session->bundle = bundle;
   session->options = *options;
   session->id = 1;
@@ -212,10 +212,10 @@ lp_status lp_session_open(const lp_bundle *bundle, const lp_generate_options *op
 }
 
 void lp_session_close(lp_session *session) {
-  if (session == NULL) return;
+  if (!session) return;
   lp_session_disconnect(session);
   lp_link_emulator_stop(session->emulator);
-  if (session->security != NULL) lp_security_close(session->security);
+  if (session->security) lp_security_close(session->security);
   free(session->security);
   for (int i = 0; i < LP_SIDE_COUNT; i++)
     lp_executor_free(session->executor[i]);

@@ -28,9 +28,9 @@ size_t lp_bundle_output_count(const lp_bundle *bundle) {
 }
 
 static lp_status find_program(data_run *run, const char *name) {
-  const char *wanted = name != NULL ? name : "prefill";
+  const char *wanted = name ? name : "prefill";
   run->walk.program = lp_manifest_program(run->manifest, wanted);
-  if (run->walk.program < 0 && name == NULL && run->manifest->program_count == 1) run->walk.program = 0;
+  if (run->walk.program < 0 && !name && run->manifest->program_count == 1) run->walk.program = 0;
   if (run->walk.program >= 0) return LP_OK;
   return lp_error(run->diag, loc_of(run), "the bundle has no program '%.60s'", wanted);
 }
@@ -101,7 +101,7 @@ static lp_status take_inputs(data_run *run, lp_span *spans) {
     const lp_tensor_desc *want = &run->manifest->inputs[i].tensor;
     const lp_data *given = find_input(run, want->name);
     if (is_idle(run, i)) continue;
-    if (given == NULL) return lp_error(run->diag, loc_of(run), "input '%.80s' is not given", want->name);
+    if (!given) return lp_error(run->diag, loc_of(run), "input '%.80s' is not given", want->name);
     LP_TRY(bind(run, want, given));
     spans[i] = (lp_span){.data = given->data, .size = given->size};
   }
@@ -131,8 +131,8 @@ lp_status lp_session_run(lp_session *session, const char *program, const lp_data
   data_run run = {
       .session = session, .manifest = &session->bundle->manifest, .inputs = inputs, .count = count, .diag = diag};
   LP_TRY(find_program(&run, program));
-  lp_span *in = lp_alloc(((size_t)run.manifest->input_count + 1) * sizeof(*in));
-  lp_span *out = lp_alloc(((size_t)run.manifest->output_count + 1) * sizeof(*out));
+  lp_span *in = lp_alloc(((size_t)run.manifest->input_count + 1) * sizeof *in);
+  lp_span *out = lp_alloc(((size_t)run.manifest->output_count + 1) * sizeof *out);
   run.walk.input = in;
   run.walk.output = out;
   lp_status status = take_inputs(&run, in);

@@ -53,7 +53,7 @@ static bool is_sound(const Lp__Kept__Session *kept) {
 }
 
 static void take(const Lp__Kept__Session *kept, lp_saved_session *out) {
-  memcpy(out->bundle, kept->bundle, sizeof(out->bundle));
+  memcpy(out->bundle, kept->bundle, sizeof out->bundle);
   out->sampling =
       (lp_sampling){.temperature = kept->temperature, .top_k = kept->top_k, .top_p = kept->top_p, .seed = kept->seed};
   out->mode = (lp_mode)kept->mode;
@@ -85,9 +85,9 @@ lp_status lp_saved_session_read(const char *path, lp_saved_session *out, lp_diag
   LP_TRY(lp_sealed_open(path, &kind, &sealed, diag));
   Lp__Kept__Session *kept = lp__kept__session__unpack(NULL, sealed.head_size, sealed.head);
   lp_sealed_close(&sealed);
-  bool good = kept != NULL && is_sound(kept);
+  bool good = kept && is_sound(kept);
   if (good) take(kept, out);
-  if (kept != NULL) lp__kept__session__free_unpacked(kept, NULL);
+  if (kept) lp__kept__session__free_unpacked(kept, NULL);
   return good ? LP_OK : lp_error(diag, LP_LOC_FILE(path), "the session file is damaged: its content is none");
 }
 
@@ -131,14 +131,14 @@ lp_status lp_keeper_check(const lp_session *session, const lp_keeper_task *task,
   const lp_saved_session *saved = session->options.resume;
   const char *path = session->options.session_file;
   lp_loc loc = LP_LOC_FILE(path);
-  if (saved == NULL) return LP_OK;
+  if (!saved) return LP_OK;
   const lp_manifest *manifest = &session->bundle->manifest;
   if (!lp_streq(saved->bundle, manifest->hash))
     return lp_error(diag, loc, "a session of another bundle: %.12s; this is %.12s", saved->bundle, manifest->hash);
   LP_TRY(check_options(path, saved, &session->options, diag));
   size_t count = (size_t)(task->batch * task->length);
   if (saved->batch != task->batch || saved->length != task->length ||
-      memcmp(saved->prompt.data, task->prompts, count * sizeof(*task->prompts)) != 0)
+      memcmp(saved->prompt.data, task->prompts, count * sizeof *task->prompts) != 0)
     return lp_error(diag, loc, "the session was begun with another prompt");
   for (size_t i = 0; i < saved->tokens.count; i++)
     if (saved->tokens.data[i].token < -1 || saved->tokens.data[i].token >= manifest->vocab)
@@ -162,18 +162,18 @@ struct lp_keeper {
 
 uint64_t lp_context_draw(void) {
   uint64_t id = 0;
-  if (getrandom(&id, sizeof(id), 0) != (ssize_t)sizeof(id)) id = (uint64_t)(lp_now_ms() * 1e6);
+  if (getrandom(&id, sizeof id, 0) != (ssize_t)sizeof id) id = (uint64_t)(lp_now_ms() * 1e6);
   return id;
 }
 
 static void put_tokens(Lp__Kept__Session *kept, const lp_generation *made) {
   size_t count = made->tokens.count;
   kept->n_token = kept->n_side = kept->n_exit_layer = kept->n_confidence = kept->n_ms = count;
-  kept->token = lp_alloc((count + 1) * sizeof(*kept->token));
-  kept->side = lp_alloc((count + 1) * sizeof(*kept->side));
-  kept->exit_layer = lp_alloc((count + 1) * sizeof(*kept->exit_layer));
-  kept->confidence = lp_alloc((count + 1) * sizeof(*kept->confidence));
-  kept->ms = lp_alloc((count + 1) * sizeof(*kept->ms));
+  kept->token = lp_alloc((count + 1) * sizeof *kept->token);
+  kept->side = lp_alloc((count + 1) * sizeof *kept->side);
+  kept->exit_layer = lp_alloc((count + 1) * sizeof *kept->exit_layer);
+  kept->confidence = lp_alloc((count + 1) * sizeof *kept->confidence);
+  kept->ms = lp_alloc((count + 1) * sizeof *kept->ms);
   for (size_t i = 0; i < count; i++) {
     const lp_generated *token = &made->tokens.data[i];
     kept->token[i] = token->token;
@@ -235,12 +235,12 @@ lp_status lp_keeper_create(const lp_session *session, const lp_keeper_task *task
   const lp_generate_options *options = &session->options;
   const lp_saved_session *saved = options->resume;
   *out = NULL;
-  if (options->session_file == NULL) return LP_OK;
-  lp_keeper *keeper = lp_alloc(sizeof(*keeper));
+  if (!options->session_file) return LP_OK;
+  lp_keeper *keeper = lp_alloc(sizeof *keeper);
   *keeper = (lp_keeper){.path = options->session_file, .session = session, .task = *task};
-  keeper->context = saved != NULL ? saved->context : lp_context_draw();
-  keeper->incarnation = saved != NULL ? saved->incarnation + 1 : 0;
-  if (saved != NULL) take_over(saved, made);
+  keeper->context = saved ? saved->context : lp_context_draw();
+  keeper->incarnation = saved ? saved->incarnation + 1 : 0;
+  if (saved) take_over(saved, made);
   /* Before the cloud hears of it: no two processes may go on under the same number. */
   lp_status status = write_file(keeper, made, diag);
   if (status == LP_OK)
@@ -256,18 +256,18 @@ static void write_or_warn(lp_keeper *keeper, const lp_generation *made, lp_diag 
   if (write_file(keeper, made, quiet) != LP_OK && !keeper->failed) {
     const lp_diag_entry *entry = lp_diag_get(quiet, 0);
     lp_warning(diag, LP_LOC_FILE(keeper->path), "%s; the session is kept up to token %" PRId64,
-               entry != NULL ? entry->text : "cannot write", keeper->written);
+               entry ? entry->text : "cannot write", keeper->written);
     keeper->failed = true;
   }
   lp_diag_free(quiet);
 }
 
 void lp_keeper_note(lp_keeper *keeper, const lp_generation *made, lp_diag *diag) {
-  if (keeper != NULL && lp_now_ms() - keeper->written_ms >= every_ms) write_or_warn(keeper, made, diag);
+  if (keeper && lp_now_ms() - keeper->written_ms >= every_ms) write_or_warn(keeper, made, diag);
 }
 
 void lp_keeper_finish(lp_keeper *keeper, const lp_generation *made, lp_diag *diag) {
-  if (keeper != NULL && made->steps > keeper->written) write_or_warn(keeper, made, diag);
+  if (keeper && made->steps > keeper->written) write_or_warn(keeper, made, diag);
 }
 
 void lp_keeper_free(lp_keeper *keeper) {
@@ -275,7 +275,7 @@ void lp_keeper_free(lp_keeper *keeper) {
 }
 
 bool lp_keeper_claim(const lp_keeper *keeper, lp_context_claim *out) {
-  if (keeper == NULL) return false;
+  if (!keeper) return false;
   *out = (lp_context_claim){.context = keeper->context, .incarnation = keeper->incarnation};
   return true;
 }

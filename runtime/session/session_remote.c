@@ -245,7 +245,7 @@ static lp_status cloud_step(remote_walk *remote, int32_t index, const lp_step *s
     return take_result(remote, index, step);
   case LP_STEP_OUTPUT:
     if (!lp_walk_wants(remote->session, remote->walk, step)) return LP_OK;
-    return remote->walk->output != NULL ? take_result(remote, index, step) : take_tokens(remote, index);
+    return remote->walk->output ? take_result(remote, index, step) : take_tokens(remote, index);
   }
   return LP_OK;
 }
@@ -269,7 +269,7 @@ lp_status lp_session_walk_remote(lp_session *session, lp_walk *walk, lp_diag *di
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
 lp_status lp_session_connect(lp_session *session, lp_diag *diag) {
-  if (!session->remote || session->link != NULL) return LP_OK;
+  if (!session->remote || session->link) return LP_OK;
   LP_TRY(lp_wire_dial(&lp_transport_tcp, &session->endpoint, session->endpoint.patience.dial_ms, &session->link, diag));
   Lp__Wire__Open open = LP__WIRE__OPEN__INIT;
   open.session = session->id;
@@ -287,7 +287,7 @@ lp_status lp_session_connect(lp_session *session, lp_diag *diag) {
 }
 
 void lp_session_disconnect(lp_session *session) {
-  if (session->link == NULL) return;
+  if (!session->link) return;
   Lp__Wire__Close close = LP__WIRE__CLOSE__INIT;
   close.session = session->id;
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;

@@ -38,14 +38,14 @@ lp_status lp_worker_spawn(const char *program, const char *bundle, int32_t threa
                           lp_diag *diag) {
   char own[4096], ready[32], with_threads[32];
   *out = (lp_worker_process){.ready_fd = -1};
-  if (program == NULL) LP_TRY(own_program(own, sizeof(own), diag));
-  if (program == NULL) program = own;
+  if (!program) LP_TRY(own_program(own, sizeof own, diag));
+  if (!program) program = own;
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return cannot("pipe", errno, diag);
   /* The worker's end alone stays open across exec. */
   (void)fcntl(ends[1], F_SETFD, 0);
-  snprintf(ready, sizeof(ready), "--ready-fd=%d", ends[1]);
-  snprintf(with_threads, sizeof(with_threads), "--threads=%d", threads);
+  snprintf(ready, sizeof ready, "--ready-fd=%d", ends[1]);
+  snprintf(with_threads, sizeof with_threads, "--threads=%d", threads);
   char *argv[] = {(char *)(uintptr_t)program,
                   "worker",
                   (char *)(uintptr_t)bundle,
@@ -70,20 +70,20 @@ lp_status lp_worker_await(lp_worker_process *process, lp_diag *diag) {
   char line[16] = {0};
   size_t have = 0;
   double until = lp_now_ms() + ready_timeout_ms;
-  while (have + 1 < sizeof(line) && strchr(line, '\n') == NULL) {
+  while (have + 1 < sizeof line && !strchr(line, '\n')) {
     double left = until - lp_now_ms();
     struct pollfd wait = {.fd = process->ready_fd, .events = POLLIN};
     int ready = left > 0 ? poll(&wait, 1, (int)left) : 0;
     if (ready < 0 && errno == EINTR) continue;
-    ssize_t got = ready > 0 ? read(process->ready_fd, line + have, sizeof(line) - 1 - have) : 0;
+    ssize_t got = ready > 0 ? read(process->ready_fd, line + have, sizeof line - 1 - have) : 0;
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
     have += (size_t)got;
   }
   int port = atoi(line);
-  if (strchr(line, '\n') == NULL || port <= 0 || port > 65535)
+  if (!strchr(line, '\n') || port <= 0 || port > 65535)
     return lp_error(diag, LP_LOC_NONE, "the worker did not come up");
-  snprintf(process->address, sizeof(process->address), "127.0.0.1:%d", port);
+  snprintf(process->address, sizeof process->address, "127.0.0.1:%d", port);
   return LP_OK;
 }
 

@@ -27,7 +27,7 @@ size_t worker_bytes_held(const lp_worker *worker, const void *but) {
 }
 
 void worker_tell_held(lp_worker *worker) {
-  if (worker->options->on_held == NULL) return;
+  if (!worker->options->on_held) return;
   size_t open = worker->sessions.count + worker->contexts.count, bytes = worker_bytes_held(worker, NULL);
   if (open == worker->told_open && bytes == worker->told_bytes) return;
   worker->told_open = open;
@@ -47,13 +47,13 @@ static holder oldest(const lp_worker *worker, const void *keep) {
   for (size_t i = 0; i < worker->sessions.count; i++) {
     worker_session *session = worker->sessions.data[i];
     if (session == keep || session->request.waits || session->executor->states.region_bytes == 0) continue;
-    if (found.session == NULL || session->used_ms < found.used_ms)
+    if (!found.session || session->used_ms < found.used_ms)
       found = (holder){.session = session, .used_ms = session->used_ms};
   }
   for (size_t i = 0; i < worker->contexts.count; i++) {
     worker_context *context = worker->contexts.data[i];
     if (context == keep || context->question.waits || lp_context_bytes(context->context) == 0) continue;
-    if ((found.session == NULL && found.context == NULL) || context->used_ms < found.used_ms)
+    if ((!found.session && !found.context) || context->used_ms < found.used_ms)
       found = (holder){.context = context, .used_ms = context->used_ms};
   }
   return found;
@@ -67,9 +67,9 @@ lp_status worker_make_room(lp_worker *worker, size_t wanted, const void *keep, l
                     budget);
   while (wanted + worker_bytes_held(worker, keep) > (size_t)budget) {
     holder victim = oldest(worker, keep);
-    if (victim.session == NULL && victim.context == NULL)
+    if (!victim.session && !victim.context)
       return lp_error(diag, LP_LOC_NONE, "the context budget of %" PRId64 " bytes is in use", budget);
-    if (victim.session != NULL)
+    if (victim.session)
       worker_session_drop(victim.session);
     else
       worker_context_drop(worker, victim.context);

@@ -19,7 +19,7 @@ static int64_t most_capacity(const lp_worker *worker) {
 }
 
 static worker_context *add(lp_worker *worker, uint64_t id, lp_context *context) {
-  worker_context *made = lp_alloc(sizeof(*made));
+  worker_context *made = lp_alloc(sizeof *made);
   made->id = id;
   made->context = context;
   lp_vec_push(&worker->contexts, made);
@@ -76,15 +76,14 @@ static void post(lp_worker *worker, uint32_t peer, const Lp__Wire__Message *mess
 
 static void refuse_with(lp_worker *worker, uint32_t peer, const lp_diag *diag) {
   const lp_diag_entry *entry = lp_diag_get(diag, 0);
-  worker_refuse(worker, peer, 0, entry != NULL ? entry->text : "unknown failure");
+  worker_refuse(worker, peer, 0, entry ? entry->text : "unknown failure");
 }
 
 /* ---- joining and leaving ----------------------------------------------------------------------------------------- */
 
 static lp_status check_join(const lp_worker *worker, const Lp__Wire__Join *join, lp_diag *diag) {
   int64_t most = most_capacity(worker);
-  if (worker->whole != NULL)
-    return lp_error(diag, LP_LOC_NONE, "the bundle cannot run its halves apart: %s", worker->whole);
+  if (worker->whole) return lp_error(diag, LP_LOC_NONE, "the bundle cannot run its halves apart: %s", worker->whole);
   LP_TRY(worker_admit(worker, diag));
   if (join->codec == LP_CODEC_AUTO || join->codec >= LP_CODEC_COUNT)
     return lp_error(diag, LP_LOC_NONE, "codec %" PRIu32 " is unknown here", join->codec);
@@ -124,7 +123,7 @@ static lp_status check_same(const worker_context *context, const Lp__Wire__Join 
 static void handle_join(lp_worker *worker, uint32_t peer, const Lp__Wire__Join *join) {
   worker_context *context = find(worker, join->context);
   lp_diag *diag = lp_diag_create();
-  lp_status status = context == NULL ? create(worker, join, &context, diag) : check_same(context, join, diag);
+  lp_status status = !context ? create(worker, join, &context, diag) : check_same(context, join, diag);
   if (status != LP_OK) {
     refuse_with(worker, peer, diag);
   } else {
@@ -223,7 +222,7 @@ void worker_context_finish(lp_worker *worker, worker_context *context) {
 /* Its turn comes; or it is answered at once, where passes serve one at a time. */
 static void answer_if_ready(lp_worker *worker, worker_context *context) {
   if (!context->question.waits || !lp_context_is_ready(context->context, context->question.end)) return;
-  if (worker->batch != NULL) {
+  if (worker->batch) {
     if (context->question.turn == 0) context->question.turn = ++worker->turn;
     return;
   }
@@ -250,7 +249,7 @@ static void handle_ask(lp_worker *worker, uint32_t peer, worker_context *context
     return;
   }
   const char *problem = question_problem(context, ask);
-  if (problem != NULL) {
+  if (problem) {
     worker_refuse(worker, peer, 0, problem);
     return;
   }
@@ -262,8 +261,8 @@ static void handle_ask(lp_worker *worker, uint32_t peer, worker_context *context
   context->question.number = ask->number;
   context->question.end = ask->end;
   context->question.count = (int64_t)ask->n_draft;
-  context->question.draft = lp_realloc(context->question.draft, (ask->n_draft + 1) * sizeof(*ask->draft));
-  if (ask->n_draft > 0) memcpy(context->question.draft, ask->draft, ask->n_draft * sizeof(*ask->draft));
+  context->question.draft = lp_realloc(context->question.draft, (ask->n_draft + 1) * sizeof *ask->draft);
+  if (ask->n_draft > 0) memcpy(context->question.draft, ask->draft, ask->n_draft * sizeof *ask->draft);
   context->question.since_ms = lp_now_ms();
   if (!again) {
     context->question.asked_ms = context->question.since_ms;
@@ -319,7 +318,7 @@ bool worker_context_handle(lp_worker *worker, const lp_inbound *in) {
   bool rows = kind == LP__WIRE__MESSAGE__KIND_ROWS, ask = kind == LP__WIRE__MESSAGE__KIND_ASK;
   if (!rows && !ask && kind != LP__WIRE__MESSAGE__KIND_LEAVE) return false;
   worker_context *context = find(worker, context_of(message));
-  if (context == NULL) {
+  if (!context) {
     if (ask) post_lack(worker, peer, message->ask->context, -1);
     return true; /* rows of a context that has ended come late: nobody waits for them */
   }

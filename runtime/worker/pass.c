@@ -44,7 +44,7 @@ typedef struct worker_pass {
 /* ---- who takes part --------------------------------------------------------------------------------------------------- */
 
 static bool context_waits(const lp_worker *worker, const worker_context *context) {
-  return worker->batch != NULL && context->question.waits && context->question.turn != 0 &&
+  return worker->batch && context->question.waits && context->question.turn != 0 &&
          lp_context_is_ready(context->context, context->question.end);
 }
 
@@ -78,7 +78,7 @@ static void collect(pass *p) {
 }
 
 static void fail(pass *p, entry *e, const lp_diag *diag) {
-  if (e->session != NULL)
+  if (e->session)
     worker_session_fail(p->worker, e->session, diag);
   else
     worker_context_fail(p->worker, e->context, diag);
@@ -86,23 +86,23 @@ static void fail(pass *p, entry *e, const lp_diag *diag) {
 }
 
 static lp_states *states_of(const entry *e) {
-  return e->session != NULL ? &e->session->executor->states : &e->context->context->executor->states;
+  return e->session ? &e->session->executor->states : &e->context->context->executor->states;
 }
 
 /* Its KV cache under the budget. Who waits is never evicted. */
 static lp_status make_room(pass *p, const entry *e, const int64_t *sym, lp_diag *diag) {
   size_t wanted = 0;
-  bool known = e->session != NULL ? lp_states_bytes(states_of(e), sym, &wanted)
-                                  : lp_context_bytes_wanted(e->context->context, &wanted);
+  bool known =
+      e->session ? lp_states_bytes(states_of(e), sym, &wanted) : lp_context_bytes_wanted(e->context->context, &wanted);
   if (!known) return lp_error(diag, LP_LOC_NONE, "the KV cache asked for is too large");
-  const void *holder = e->session != NULL ? (const void *)e->session : (const void *)e->context;
+  const void *holder = e->session ? (const void *)e->session : (const void *)e->context;
   LP_TRY(worker_make_room(p->worker, wanted, holder, diag));
   return lp_states_reserve(states_of(e), sym, diag);
 }
 
 /* The symbols of what a pass runs of it. */
 static bool next_part(const pass *p, entry *e, int64_t sym[]) {
-  if (e->session != NULL) {
+  if (e->session) {
     worker_request_part(p->worker, e->session, sym);
     return true;
   }
@@ -149,8 +149,7 @@ static lp_status fill(pass *p, size_t i, const lp_step *step, lp_diag *diag) {
   entry *e = &p->all.data[i];
   lp_span to;
   LP_TRY(lp_batch_buffer(p->worker->batch, i, buffer_of(step), step, &to, diag));
-  if (e->session != NULL)
-    return worker_request_fill(p->worker, e->session, step, p->member[i].sym, &e->taken, to, diag);
+  if (e->session) return worker_request_fill(p->worker, e->session, step, p->member[i].sym, &e->taken, to, diag);
   (void)lp_cloud_pass_fill(&p->worker->halves, &e->part, step, &e->taken, to.data);
   return LP_OK;
 }
@@ -162,7 +161,7 @@ static share share_of(const pass *p, size_t i, const lp_step *step) {
   const lp_worker *worker = p->worker;
   const entry *e = &p->all.data[i];
   if (e->failed) return NOTHING;
-  if (e->session == NULL)
+  if (!e->session)
     return e->part.wanted > 0 && step->port == lp_manifest_output(&worker->bundle->manifest, LP_ROLE_LOGITS) ? DRAWN
                                                                                                              : NOTHING;
   if (!worker_request_ends(e->session, p->member[i].sym)) return NOTHING;
@@ -173,7 +172,7 @@ static share share_of(const pass *p, size_t i, const lp_step *step) {
 /* How many of the greatest logits it draws from; 0: from all. */
 static int32_t draws_from(const pass *p, size_t i) {
   const entry *e = &p->all.data[i];
-  const lp_sampling *sampling = e->session != NULL ? &e->session->sampling : &e->context->context->options.sampling;
+  const lp_sampling *sampling = e->session ? &e->session->sampling : &e->context->context->options.sampling;
   return lp_sampler_wants(sampling, p->worker->bundle->manifest.vocab);
 }
 
@@ -203,13 +202,13 @@ static lp_status emit(pass *p, size_t i, int32_t index, double begin, lp_diag *d
   lp_span made;
   share wants = share_of(p, i, step);
   if (wants == NOTHING) return LP_OK;
-  if (e->session != NULL) e->session->busy_from = begin - e->session->request.busy_ms;
+  if (e->session) e->session->busy_from = begin - e->session->request.busy_ms;
   if (wants == WHOLE) {
     LP_TRY(lp_batch_buffer(worker->batch, i, step->buffer, step, &made, diag));
     return worker_session_emit(worker, e->session, index, &made, diag);
   }
   LP_TRY(lp_batch_logits(worker->batch, i, step, draws_from_top(p, i, step), &logits, diag));
-  if (e->session != NULL) return worker_session_draw(worker, e->session, index, p->member[i].sym, &logits, diag);
+  if (e->session) return worker_session_draw(worker, e->session, index, p->member[i].sym, &logits, diag);
   lp_context *context = e->context->context;
   lp_cloud_pass_sample(&e->part, &context->options.sampling, &logits, lp_context_samples(context, &e->part),
                        &context->scratch);
@@ -258,7 +257,7 @@ static bool run_steps(pass *p, double begin, lp_diag *diag) {
 static void finish(pass *p, size_t i, double ms) {
   entry *e = &p->all.data[i];
   if (e->failed) return;
-  if (e->session != NULL) {
+  if (e->session) {
     worker_request_passed(p->worker, e->session, p->member[i].sym, ms);
     return;
   }
@@ -285,7 +284,7 @@ static void run(pass *p) {
 }
 
 void worker_pass_run(lp_worker *worker) {
-  if (worker->pass == NULL) worker->pass = lp_alloc(sizeof(*worker->pass));
+  if (!worker->pass) worker->pass = lp_alloc(sizeof *worker->pass);
   pass *p = worker->pass;
   p->worker = worker;
   p->count = p->all.count = 0;
@@ -295,7 +294,7 @@ void worker_pass_run(lp_worker *worker) {
 }
 
 void worker_pass_free(lp_worker *worker) {
-  if (worker->pass == NULL) return;
+  if (!worker->pass) return;
   lp_vec_free(&worker->pass->all);
   free(worker->pass);
   worker->pass = NULL;

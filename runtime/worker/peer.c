@@ -46,7 +46,7 @@ static void take_hello(lp_worker *worker, worker_peer *peer, const Lp__Wire__Hel
   if (right) {
     peer->hello = true;
     memcpy(peer->nonces.device, hello->nonce.data, LP_PROOF_BYTES);
-    if (worker->security.key == NULL) admit(worker, peer);
+    if (!worker->security.key) admit(worker, peer);
   }
   (void)lp_wire_hello(worker->link, peer->id, LP_SIDE_CLOUD, &worker->self, &peer->nonces, &why);
   if (!right) worker_peer_reject(worker, peer->id, "it speaks another protocol or holds another bundle");

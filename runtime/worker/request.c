@@ -35,7 +35,7 @@ void worker_request_drop(worker_session *session) {
 void worker_request_begin(lp_worker *worker, worker_session *session, const int64_t *sym) {
   worker_request *request = &session->request;
   size_t count = (size_t)worker->bundle->manifest.symbol_count;
-  memcpy(request->sym, sym, count * sizeof(*sym));
+  memcpy(request->sym, sym, count * sizeof *sym);
   request->done = 0;
   request->busy_ms = 0;
   lp_buf_clear(&request->payload);
@@ -95,7 +95,7 @@ static bool divides(const lp_worker *worker, const worker_session *session) {
 
 void worker_request_part(const lp_worker *worker, const worker_session *session, int64_t sym[]) {
   const worker_request *request = &session->request;
-  memcpy(sym, request->sym, sizeof(request->sym));
+  memcpy(sym, request->sym, sizeof request->sym);
   int64_t left = request->sym[LP_SYM_S] - request->done;
   sym[LP_SYM_P] += request->done;
   sym[LP_SYM_S] = left > LP_PASS_ROWS && divides(worker, session) ? LP_PASS_ROWS : left;

@@ -29,9 +29,9 @@ worker_session *worker_session_find(const lp_worker *worker, uint32_t peer, uint
 
 lp_status worker_session_open(lp_worker *worker, uint32_t peer, const Lp__Wire__Open *open, lp_diag *diag) {
   worker_session *session = worker_session_find(worker, peer, open->session);
-  if (session == NULL) {
+  if (!session) {
     LP_TRY(worker_admit(worker, diag));
-    session = lp_alloc(sizeof(*session));
+    session = lp_alloc(sizeof *session);
     session->executor = lp_executor_create(worker->bundle, LP_SIDE_CLOUD, worker->pool);
     lp_vec_push(&worker->sessions, session);
   }
@@ -132,7 +132,7 @@ static lp_status post_state(lp_worker *worker, worker_session *session, int32_t 
 
 static lp_sample *room_for_samples(lp_worker *worker, size_t batch) {
   if (batch > worker->sample_count) {
-    worker->sample = lp_realloc(worker->sample, batch * sizeof(*worker->sample));
+    worker->sample = lp_realloc(worker->sample, batch * sizeof *worker->sample);
     worker->sample_count = batch;
   }
   return worker->sample;
@@ -147,8 +147,8 @@ static lp_status post_tokens(lp_worker *worker, worker_session *session, int32_t
   Lp__Wire__Times times;
   take_times(session, tokens.busy_ms, &times, &tokens.times);
   tokens.n_token = tokens.n_confidence = batch;
-  tokens.token = lp_alloc(batch * sizeof(*tokens.token));
-  tokens.confidence = lp_alloc(batch * sizeof(*tokens.confidence));
+  tokens.token = lp_alloc(batch * sizeof *tokens.token);
+  tokens.confidence = lp_alloc(batch * sizeof *tokens.confidence);
   for (size_t i = 0; i < batch; i++) {
     tokens.token[i] = worker->sample[i].token;
     tokens.confidence[i] = worker->sample[i].confidence;
@@ -205,7 +205,7 @@ static lp_status emit_own(lp_worker *worker, worker_session *session, int32_t in
 
 void worker_session_fail(lp_worker *worker, worker_session *session, const lp_diag *diag) {
   const lp_diag_entry *entry = lp_diag_get(diag, 0);
-  worker_refuse(worker, session->peer, session->id, entry != NULL ? entry->text : "unknown failure");
+  worker_refuse(worker, session->peer, session->id, entry ? entry->text : "unknown failure");
   session->next = -1;
   worker_request_drop(session);
 }

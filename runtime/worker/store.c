@@ -17,7 +17,7 @@ static const char ending[] = ".context";
 
 static char *path_of(const lp_worker *worker, uint64_t id) {
   char name[32];
-  snprintf(name, sizeof(name), "%016" PRIx64 "%s", id, ending);
+  snprintf(name, sizeof name, "%016" PRIx64 "%s", id, ending);
   return lp_path_join(worker->options->context_dir, name);
 }
 
@@ -44,8 +44,8 @@ static int by_age(const void *a, const void *b) {
 /* What a worker that was killed left half written is removed on the way. */
 static void list(const char *dir, stored_files *out) {
   DIR *folder = opendir(dir);
-  if (folder == NULL) return;
-  for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+  if (!folder) return;
+  for (struct dirent *entry = readdir(folder); entry; entry = readdir(folder)) {
     struct stat info;
     char *path = lp_path_join(dir, entry->d_name);
     if (lp_has_suffix(path, ".context.new")) (void)unlink(path);
@@ -64,7 +64,7 @@ static void shrink(const lp_worker *worker, int64_t most) {
   stored_files files = {0};
   int64_t total = 0;
   list(worker->options->context_dir, &files);
-  if (files.count > 1) qsort(files.data, files.count, sizeof(*files.data), by_age);
+  if (files.count > 1) qsort(files.data, files.count, sizeof *files.data, by_age);
   for (size_t i = 0; i < files.count; i++)
     total += files.data[i].bytes;
   for (size_t i = 0; i < files.count; i++) {
@@ -77,7 +77,7 @@ static void shrink(const lp_worker *worker, int64_t most) {
 lp_status worker_store_open(const lp_worker *worker, lp_diag *diag) {
   const char *dir = worker->options->context_dir;
   struct stat info;
-  if (dir == NULL) return LP_OK;
+  if (!dir) return LP_OK;
   lp_loc loc = LP_LOC_FILE(dir);
   if (mkdir(dir, 0700) != 0 && errno != EEXIST)
     return lp_error(diag, loc, "cannot make the folder: %s", strerror(errno));
@@ -90,7 +90,7 @@ lp_status worker_store_open(const lp_worker *worker, lp_diag *diag) {
 /* ---- contexts ------------------------------------------------------------------------------------------------------ */
 
 bool worker_store_save(lp_worker *worker, const worker_context *context) {
-  if (worker->options->context_dir == NULL || context->context->held == 0) return false;
+  if (!worker->options->context_dir || context->context->held == 0) return false;
   size_t bytes = lp_context_file_bytes(context->context);
   int64_t most = most_bytes(worker);
   if (bytes > (size_t)most) return false;
@@ -101,7 +101,7 @@ bool worker_store_save(lp_worker *worker, const worker_context *context) {
   lp_diag *diag = lp_diag_create();
   bool good = lp_context_save(context->context, &record, path, diag) == LP_OK;
   const lp_diag_entry *entry = lp_diag_get(diag, 0);
-  if (!good) lp_warning(worker->diag, LP_LOC_FILE(path), "%s: a context is given up", entry != NULL ? entry->text : "");
+  if (!good) lp_warning(worker->diag, LP_LOC_FILE(path), "%s: a context is given up", entry ? entry->text : "");
   lp_diag_free(diag);
   free(path);
   return good;
@@ -117,13 +117,13 @@ static bool fits(lp_worker *worker, const lp_context *context) {
 }
 
 bool worker_store_restore(lp_worker *worker, uint64_t id, int64_t most, lp_context_record *record, lp_context **out) {
-  if (worker->options->context_dir == NULL || worker->whole != NULL) return false;
+  if (!worker->options->context_dir || worker->whole) return false;
   char *path = path_of(worker, id);
   lp_diag *diag = lp_diag_create();
   bool found = lp_path_exists(path);
   if (found && lp_context_restore(&worker->halves, worker->pool, path, most, record, out, diag) != LP_OK) {
     const lp_diag_entry *entry = lp_diag_get(diag, 0);
-    lp_warning(worker->diag, LP_LOC_FILE(path), "%s: it is discarded", entry != NULL ? entry->text : "no context");
+    lp_warning(worker->diag, LP_LOC_FILE(path), "%s: it is discarded", entry ? entry->text : "no context");
     (void)unlink(path);
     found = false;
   }
@@ -137,7 +137,7 @@ bool worker_store_restore(lp_worker *worker, uint64_t id, int64_t most, lp_conte
 }
 
 void worker_store_forget(const lp_worker *worker, uint64_t id) {
-  if (worker->options->context_dir == NULL) return;
+  if (!worker->options->context_dir) return;
   char *path = path_of(worker, id);
   (void)unlink(path);
   free(path);

@@ -58,21 +58,21 @@ static void handle_open(lp_worker *worker, uint32_t peer, const Lp__Wire__Open *
   lp_diag *diag = lp_diag_create();
   if (worker_session_open(worker, peer, open, diag) != LP_OK) {
     const lp_diag_entry *entry = lp_diag_get(diag, 0);
-    worker_refuse(worker, peer, open->session, entry != NULL ? entry->text : "unknown failure");
+    worker_refuse(worker, peer, open->session, entry ? entry->text : "unknown failure");
   }
   lp_diag_free(diag);
 }
 
 static void handle_step(lp_worker *worker, uint32_t peer, const lp_inbound *in) {
   worker_session *session = worker_session_find(worker, peer, in->message->step->session);
-  if (session == NULL) {
+  if (!session) {
     worker_refuse(worker, peer, in->message->step->session, "the session is not open");
     return;
   }
   lp_diag *diag = lp_diag_create();
   if (worker_session_step(worker, session, in, diag) != LP_OK) {
     const lp_diag_entry *entry = lp_diag_get(diag, 0);
-    worker_refuse(worker, peer, session->id, entry != NULL ? entry->text : "unknown failure");
+    worker_refuse(worker, peer, session->id, entry ? entry->text : "unknown failure");
   }
   lp_diag_free(diag);
 }
@@ -91,7 +91,7 @@ void worker_handle(lp_worker *worker, const lp_inbound *in) {
     break;
   case LP__WIRE__MESSAGE__KIND_CLOSE: {
     worker_session *session = worker_session_find(worker, peer, message->close->session);
-    if (session != NULL) worker_session_close(worker, session);
+    if (session) worker_session_close(worker, session);
     break;
   }
   case LP__WIRE__MESSAGE__KIND_PROBE:
@@ -153,7 +153,7 @@ static lp_status check_bundle(const lp_bundle *bundle, lp_diag *diag) {
 static void prepare_passes(lp_worker *worker) {
   int32_t count = worker->bundle->manifest.program_count;
   worker->batch = lp_batch_create(worker->bundle, LP_SIDE_CLOUD, worker->pool);
-  worker->code = lp_alloc(((size_t)count + 1) * sizeof(*worker->code));
+  worker->code = lp_alloc(((size_t)count + 1) * sizeof *worker->code);
   for (int32_t i = 0; i < count; i++)
     worker->code[i] = lp_program_code(worker->bundle, LP_SIDE_CLOUD, i);
 }
@@ -171,7 +171,7 @@ lp_status lp_worker_serve(const lp_bundle *bundle, const lp_worker_options *opti
   if (status == LP_OK) {
     worker.pool = lp_pool_create(options->threads);
     prepare_passes(&worker);
-    if (options->on_listening != NULL) options->on_listening(options->user, host, port);
+    if (options->on_listening) options->on_listening(options->user, host, port);
     status = lp_bundle_await_check(bundle, diag);
     if (status == LP_OK) status = serve(&worker, stop, diag);
   }

@@ -22,11 +22,11 @@ static int descending(const void *a, const void *b) {
 static double *thetas_of_tokens(const lp_judged_part *part, size_t *count) {
   size_t begin = lp_part_begin(part), heads = (size_t)part->judged->exits + 1;
   *count = lp_part_end(part) - begin;
-  double *out = lp_alloc((*count + 1) * sizeof(*out));
+  double *out = lp_alloc((*count + 1) * sizeof *out);
   for (size_t i = 0; i < *count; i++)
     for (size_t exit = 0; exit + 1 < heads; exit++)
       out[i] = fmax(out[i], part->judged->opinion.data[(begin + i) * heads + exit].confidence);
-  if (*count > 0) qsort(out, *count, sizeof(*out), descending);
+  if (*count > 0) qsort(out, *count, sizeof *out, descending);
   return out;
 }
 
@@ -98,7 +98,7 @@ static lp_status judge_all(lp_judge *judge, const lp_calibrate_options *options,
                            lp_judged *out, lp_diag *diag) {
   for (size_t i = 0; i < documents->count; i++) {
     LP_TRY(lp_judge_document(judge, &documents->data[i], out, diag));
-    if (options->progress != NULL) options->progress(options->user, i + 1, documents->count);
+    if (options->progress) options->progress(options->user, i + 1, documents->count);
   }
   return LP_OK;
 }
@@ -134,7 +134,7 @@ lp_status lp_calibrate(const lp_bundle *bundle, const lp_calibrate_options *give
   out->confidence = options.confidence;
   out->codec = options.codec;
   out->generate = options.generate;
-  (void)snprintf(out->bundle_hash, sizeof(out->bundle_hash), "%s", bundle->manifest.hash);
+  (void)snprintf(out->bundle_hash, sizeof out->bundle_hash, "%s", bundle->manifest.hash);
   lp_documents documents = {0};
   lp_judged judged = {0};
   lp_judge *judge = NULL;

@@ -21,7 +21,7 @@ static lp_loc loc_at(const document_reader *reader, int32_t line) {
 
 static lp_status encode(const document_reader *reader, const char *text, size_t size, lp_corpus_document *out) {
   const lp_tokenizer *tokenizer = lp_bundle_tokenizer(reader->bundle);
-  if (tokenizer == NULL)
+  if (!tokenizer)
     return lp_error(reader->diag, loc_at(reader, out->line),
                     "the bundle has no tokenizer for this text; give lines of token ids as .jsonl");
   return lp_tokenizer_encode(tokenizer, text, size, true, &out->ids, reader->diag);
@@ -37,7 +37,7 @@ static lp_status add(const document_reader *reader, lp_corpus_document *document
   if (document->ids.count == 0) return LP_OK;
   lp_sha256 sha;
   lp_sha256_init(&sha);
-  lp_sha256_update(&sha, document->ids.data, document->ids.count * sizeof(*document->ids.data));
+  lp_sha256_update(&sha, document->ids.data, document->ids.count * sizeof *document->ids.data);
   lp_sha256_hex(&sha, document->digest);
   document->judged = (int64_t)document->ids.count - (document->judged > 0 ? document->judged - 1 : 0);
   lp_vec_push(reader->out, *document);
@@ -49,7 +49,7 @@ static lp_status add(const document_reader *reader, lp_corpus_document *document
 
 static const char *end_of_line(const char *at, const char *end) {
   const char *found = memchr(at, '\n', (size_t)(end - at));
-  return found != NULL ? found : end;
+  return found ? found : end;
 }
 
 static bool is_blank(const char *at, const char *end) {
@@ -98,7 +98,7 @@ static lp_status read_answer(const document_reader *reader, const lp_json *root,
                              lp_corpus_document *out) {
   lp_json prompt = lp_json_member(root, "prompt");
   LP_TRY(read_ids(reader, tokens, out));
-  if (prompt.value == NULL) return LP_OK;
+  if (!prompt.value) return LP_OK;
   return lp_json_i64(&prompt, 0, (int64_t)out->ids.count, &out->judged, reader->diag);
 }
 
@@ -107,8 +107,8 @@ static lp_status read_value(const document_reader *reader, const lp_json *root, 
   lp_json text = lp_json_member(root, "text"), tokens = lp_json_member(root, "tokens");
   const char *words = NULL;
   if (json_is_array(root->value)) return read_ids(reader, root, out);
-  if (tokens.value != NULL) return read_answer(reader, root, &tokens, out);
-  if (json_is_object(root->value) && text.value == NULL)
+  if (tokens.value) return read_answer(reader, root, &tokens, out);
+  if (json_is_object(root->value) && !text.value)
     return lp_json_error(root, reader->diag, "neither \"text\" nor \"tokens\"");
   LP_TRY(lp_json_text(json_is_object(root->value) ? &text : root, &words, reader->diag));
   return encode(reader, words, strlen(words), out);
@@ -117,7 +117,7 @@ static lp_status read_value(const document_reader *reader, const lp_json *root, 
 static lp_status read_line(const document_reader *reader, const char *text, size_t size, int32_t line) {
   json_error_t error;
   json_t *value = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
-  if (value == NULL)
+  if (!value)
     return lp_error(reader->diag, (lp_loc){.file = reader->path, .line = line, .col = error.column},
                     "not valid JSON: %s", error.text);
   char *place = lp_alloc(strlen(reader->path) + 16);
@@ -176,7 +176,7 @@ lp_status lp_documents_read(const char *path, const lp_bundle *bundle, lp_docume
   lp_status status = (lp_has_suffix(path, ".jsonl") ? read_lines : read_text)(&reader, text, text + size);
   free(text);
   if (status != LP_OK) return status;
-  if (out->count > 0) qsort(out->data, out->count, sizeof(*out->data), by_digest);
+  if (out->count > 0) qsort(out->data, out->count, sizeof *out->data, by_digest);
   drop_repeats(out, &report->repeats);
   return LP_OK;
 }

@@ -29,7 +29,7 @@ static int32_t head_at(const lp_judged *judged, size_t position, double theta) {
 lp_theta_figures lp_figures_at(const lp_judged_part *part, double theta, double confidence) {
   const lp_judged *judged = part->judged;
   size_t clusters = part->last - part->first, at = lp_part_begin(part);
-  int64_t *counts = lp_alloc(2 * (clusters + 1) * sizeof(*counts)), *of = counts + clusters;
+  int64_t *counts = lp_alloc(2 * (clusters + 1) * sizeof *counts), *of = counts + clusters;
   lp_theta_figures out = {.theta = theta};
   for (size_t i = 0; i < clusters; i++) {
     of[i] = (int64_t)(judged->end.data[part->first + i] - at);

@@ -52,7 +52,7 @@ lp_status lp_judge_open(const lp_bundle *bundle, const lp_calibrate_options *opt
   lp_halves halves;
   *out = NULL;
   if (!lp_halves_find(bundle, &halves, &why)) return lp_error(diag, LP_LOC_FILE(bundle->manifest.file), "%s", why);
-  lp_judge *judge = lp_alloc(sizeof(*judge));
+  lp_judge *judge = lp_alloc(sizeof *judge);
   *out = judge;
   judge->bundle = bundle;
   judge->halves = halves;
@@ -64,12 +64,12 @@ lp_status lp_judge_open(const lp_bundle *bundle, const lp_calibrate_options *opt
   if (judge->codec != LP_CODEC_F32) judge->coded = lp_executor_create(bundle, LP_SIDE_CLOUD, judge->pool);
   judge->rows = lp_alloc(PASS * halves.width * sizeof(float));
   judge->wire = lp_alloc(lp_codec_row_bytes(judge->codec, halves.width));
-  judge->exits = lp_alloc((size_t)bundle->manifest.exit_count * PASS * sizeof(*judge->exits));
+  judge->exits = lp_alloc((size_t)bundle->manifest.exit_count * PASS * sizeof *judge->exits);
   return open_session(options, judge, diag);
 }
 
 void lp_judge_close(lp_judge *judge) {
-  if (judge == NULL) return;
+  if (!judge) return;
   lp_session_close(judge->session);
   lp_executor_free(judge->device);
   lp_executor_free(judge->full);
@@ -97,7 +97,7 @@ static bool wants_every_exit(void *user, int32_t exit) {
 
 static void keep_exit(void *user, int32_t exit, const lp_sample *samples) {
   lp_judge *judge = user;
-  memcpy(judge->exits + (size_t)exit * PASS, samples, sizeof(judge->samples));
+  memcpy(judge->exits + (size_t)exit * PASS, samples, sizeof judge->samples);
 }
 
 static lp_status run_cloud(lp_judge *judge, lp_executor *executor, int64_t past, int64_t count, int64_t capacity,
@@ -130,8 +130,8 @@ static lp_status run_pass(lp_judge *judge, const int32_t *token, int64_t past, i
   LP_TRY(lp_halves_run_device(&judge->halves, judge->device, &pass, &greedy, judge->rows, &judge->ids, &judge->scratch,
                               diag));
   LP_TRY(run_cloud(judge, judge->full, past, count, capacity, judge->truth, diag));
-  memcpy(judge->answers, judge->truth, sizeof(judge->answers));
-  if (judge->coded == NULL) return LP_OK;
+  memcpy(judge->answers, judge->truth, sizeof judge->answers);
+  if (!judge->coded) return LP_OK;
   send_rows(judge, count);
   return run_cloud(judge, judge->coded, past, count, capacity, judge->answers, diag);
 }
@@ -151,7 +151,7 @@ static void note(const lp_judge *judge, int64_t at, lp_judged *out) {
 
 /* The full model goes on behind the document; what it adds is judged. Behind the last token nothing is said that counts. */
 static lp_status go_on(lp_judge *judge, lp_corpus_document *document, lp_diag *diag) {
-  if (judge->session == NULL) return LP_OK;
+  if (!judge->session) return LP_OK;
   int64_t most = judge->longest - judge->generate;
   if ((int64_t)document->ids.count > most) document->ids.count = (size_t)most;
   lp_generation made = {0};

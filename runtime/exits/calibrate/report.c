@@ -59,7 +59,7 @@ void lp_calibration_print_json(const lp_calibration_report *report, lp_buf *out)
   json_object_set_new(root, report->searched ? "tested" : "at", tried);
   json_object_set_new(root, "exits", exits);
   char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-  lp_buf_printf(out, "%s\n", text != NULL ? text : "{}");
+  lp_buf_printf(out, "%s\n", text ? text : "{}");
   free(text);
   json_decref(root);
 }

@@ -32,8 +32,8 @@ static void expect_refused(const char *bundle, bool check, const char *file, con
   ck_assert_int_eq(status, LP_FAILED);
   ck_assert_uint_eq(lp_diag_error_count(diag), 1);
   const lp_diag_entry *entry = lp_diag_get(diag, 0);
-  ck_assert_msg(strstr(entry->text, text) != NULL, "wanted '%s' in '%s'", text, entry->text);
-  ck_assert_msg(entry->loc.file != NULL && lp_has_suffix(entry->loc.file, file), "file '%s'", entry->loc.file);
+  ck_assert_msg(strstr(entry->text, text), "wanted '%s' in '%s'", text, entry->text);
+  ck_assert_msg(entry->loc.file && lp_has_suffix(entry->loc.file, file), "file '%s'", entry->loc.file);
   lp_diag_free(diag);
 }
 
@@ -99,7 +99,7 @@ static const struct {
 
 static char *replace_once(const char *text, const char *from, const char *to) {
   const char *at = strstr(text, from);
-  ck_assert_msg(at != NULL, "the manifest has no '%s'", from);
+  ck_assert_msg(at, "the manifest has no '%s'", from);
   lp_buf out = {0};
   lp_buf_append(&out, text, (size_t)(at - text));
   lp_buf_puts(&out, to);
@@ -258,16 +258,16 @@ LP_LOOP_TEST(safetensors_headers, 0, LP_COUNT(headers)) {
   uint8_t file[192 + 32] = {192 - 8};
   memset(file + 8, ' ', 192 - 8);
   memcpy(file + 8, headers[_i].header, strlen(headers[_i].header));
-  lp_mapping mapping = {.data = file, .size = sizeof(file)};
+  lp_mapping mapping = {.data = file, .size = sizeof file};
   size_t offset = 0;
   lp_diag *diag = lp_diag_create();
   lp_status status = lp_safetensors_check("w.safetensors", &mapping, &offset, diag);
-  if (headers[_i].error == NULL) {
+  if (!headers[_i].error) {
     ck_assert_int_eq(status, LP_OK);
     ck_assert_uint_eq(offset, 192);
   } else {
     ck_assert_int_eq(status, LP_FAILED);
-    ck_assert_msg(strstr(toy_error(diag), headers[_i].error) != NULL, "'%s'", toy_error(diag));
+    ck_assert_msg(strstr(toy_error(diag), headers[_i].error), "'%s'", toy_error(diag));
   }
   lp_diag_free(diag);
 }

@@ -48,7 +48,7 @@ static trace_file read_trace(void) {
 
 static const char *text(const json_t *event, const char *key) {
   const char *found = json_string_value(json_object_get(event, key));
-  return found != NULL ? found : "";
+  return found ? found : "";
 }
 
 static double number(const json_t *event, const char *key) {

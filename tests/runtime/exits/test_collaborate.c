@@ -232,11 +232,11 @@ LP_LOOP_TEST(exact_survives_a_restart, 0, 6) {
 LP_TEST(exact_survives_eviction) {
   char *path, budget[32];
   lp_bundle *bundle = load(&placements[0], "toy", &path);
-  snprintf(budget, sizeof(budget), "%d", 3 * TOY_LAYERS * (TOY_PROMPT + 40) * TOY_WIDTH * 4 / 2);
+  snprintf(budget, sizeof budget, "%d", 3 * TOY_LAYERS * (TOY_PROMPT + 40) * TOY_WIDTH * 4 / 2);
   toy_worker worker = toy_worker_start(path, budget, NULL);
   request full = {.mode = LP_MODE_FULL, .sampling = greedy, .most = 40};
   lp_generation want = generate(bundle, &full), got[2];
-  memset(got, 0, sizeof(got));
+  memset(got, 0, sizeof got);
   int32_t prompts[TOY_BATCH * TOY_PROMPT];
   toy_prompts(prompts);
   lp_halves halves;
@@ -321,7 +321,7 @@ LP_LOOP_TEST(modes_want_exits, 0, 4) {
   lp_bundle *bundle = load(&cases[_i].placement, "toy", &path);
   const char *why = "";
   ck_assert(!lp_bundle_allows(bundle, LP_MODE_THRESHOLD, &why));
-  ck_assert_msg(strstr(why, cases[_i].why) != NULL, "wanted '%s' in '%s'", cases[_i].why, why);
+  ck_assert_msg(strstr(why, cases[_i].why), "wanted '%s' in '%s'", cases[_i].why, why);
   ck_assert(lp_bundle_allows(bundle, LP_MODE_EXACT, &why));
   request exact = {.mode = LP_MODE_EXACT, .sampling = greedy}, full = {.mode = LP_MODE_FULL, .sampling = greedy};
   lp_generation want = generate(bundle, &full), got = generate(bundle, &exact);

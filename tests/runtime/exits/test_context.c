@@ -107,7 +107,7 @@ LP_LOOP_TEST(uploads_in_any_order, 0, 40) {
 LP_LOOP_TEST(drafts_roll_back, 0, 12) {
   int32_t first[POSITIONS], second[POSITIONS];
   int64_t fork = 2 + _i, good = _i % 3, count = 5;
-  memcpy(rows[1], rows[0], (size_t)fork * sizeof(rows[0][0]));
+  memcpy(rows[1], rows[0], (size_t)fork * sizeof rows[0][0]);
   learn(0, first);
   learn(1, second);
   lp_context *context = create();
@@ -165,8 +165,8 @@ LP_TEST(codecs_keep_their_bounds) {
         for (size_t i = 0; i < widths[w]; i++)
           row[i] = ((float)draw(20001) / 10000.0F - 1.0F) * powf(10.0F, (float)draw(12) - 6.0F);
         size_t bytes = lp_codec_row_bytes((lp_codec)codec, widths[w]);
-        ck_assert_uint_le(bytes, sizeof(data));
-        memset(data, 0xA5, sizeof(data));
+        ck_assert_uint_le(bytes, sizeof data);
+        memset(data, 0xA5, sizeof data);
         lp_codec_encode((lp_codec)codec, row, widths[w], data);
         ck_assert_uint_eq(data[bytes], 0xA5);
         lp_codec_decode((lp_codec)codec, data, widths[w], back);

@@ -52,7 +52,7 @@ static void expect_reference(const lp_bundle *bundle, const char *cloud, int64_t
   toy_generate(reference, NULL, batch, sampling, want, NULL);
   toy_generate(bundle, cloud, batch, sampling, got, NULL);
   ck_assert_mem_eq(want, got, (size_t)batch * TOY_MADE * sizeof(int32_t));
-  if (tokens != NULL) memcpy(tokens, got, (size_t)batch * TOY_MADE * sizeof(int32_t));
+  if (tokens) memcpy(tokens, got, (size_t)batch * TOY_MADE * sizeof(int32_t));
   lp_bundle_free(reference);
   free(path);
 }
@@ -100,7 +100,7 @@ LP_TEST(batch_equals_single) {
   int32_t all[TOY_BATCH * TOY_MADE], one[TOY_MADE];
   toy_generate(bundle, NULL, TOY_BATCH, greedy, all, NULL);
   toy_generate(bundle, NULL, 1, greedy, one, NULL);
-  ck_assert_mem_eq(all, one, sizeof(one));
+  ck_assert_mem_eq(all, one, sizeof one);
   lp_bundle_free(bundle);
   free(path);
 }
@@ -186,7 +186,7 @@ LP_TEST(a_run_that_failed_leaves_no_layout) {
   ck_assert_int_eq(setrlimit(RLIMIT_AS, &usual), 0);
   ck_assert_int_eq(status, LP_FAILED);
   ck_assert_int_eq(lp_executor_begin(executor, prefill, large, NULL), LP_OK);
-  ck_assert_int_eq(lp_executor_fill(executor, input->buffer, input, tokens, sizeof(tokens), NULL), LP_OK);
+  ck_assert_int_eq(lp_executor_fill(executor, input->buffer, input, tokens, sizeof tokens, NULL), LP_OK);
   lp_executor_free(executor);
   lp_pool_free(pool);
   lp_bundle_free(bundle);

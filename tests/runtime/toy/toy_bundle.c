@@ -16,8 +16,8 @@ static const char *const side_name[] = {"device", "cloud"};
 char *toy_dir_create(void) {
   const char *base = getenv("TMPDIR");
   char path[512];
-  snprintf(path, sizeof(path), "%s/toy-XXXXXX", base != NULL ? base : "/tmp");
-  if (mkdtemp(path) == NULL) abort();
+  snprintf(path, sizeof path, "%s/toy-XXXXXX", base ? base : "/tmp");
+  if (!mkdtemp(path)) abort();
   return lp_strdup(path);
 }
 
@@ -51,7 +51,7 @@ static void write_weights(const char *path, uint32_t seed) {
   lp_buf_append(&out, header.data, header.size);
   for (int i = 0; i < COUNT; i++) {
     float weight = next_weight(&seed);
-    lp_buf_append(&out, &weight, sizeof(weight));
+    lp_buf_append(&out, &weight, sizeof weight);
   }
   must(lp_file_write(path, out.data, out.size, NULL));
   lp_buf_free(&out);
@@ -106,7 +106,7 @@ static void add_exits(lp_buf *out, const toy_placement *placement) {
 }
 
 static void add_program(lp_buf *out, const toy_placement *placement, bool is_prefill) {
-  const char *where = is_prefill || placement->decode == NULL ? placement->prefill : placement->decode;
+  const char *where = is_prefill || !placement->decode ? placement->prefill : placement->decode;
   int side = placement->input_there ? side_of(where[0]) : 0;
   lp_buf_printf(out,
                 "{\"layout\": {\"device\": \"lp_layout_0\", \"cloud\": \"lp_layout_0\"},\n"
@@ -119,7 +119,7 @@ static void add_program(lp_buf *out, const toy_placement *placement, bool is_pre
     if (side_of(where[stage]) != side) add_send(out, side, TOY_HIDDEN, "hidden", "f32", "[\"b\", \"s\", \"16\"]");
     side = side_of(where[stage]);
     char layer[24] = "nothing";
-    if (!placement->nothing) snprintf(layer, sizeof(layer), "%d", stage - 1);
+    if (!placement->nothing) snprintf(layer, sizeof layer, "%d", stage - 1);
     lp_buf_printf(out, ",\n {\"op\": \"run\", \"side\": \"%s\", \"segment\": \"lp_segment_%s\"}", side_name[side],
                   stage == 0                ? "embed"
                   : stage == TOY_STAGES - 1 ? "head"
@@ -128,7 +128,7 @@ static void add_program(lp_buf *out, const toy_placement *placement, bool is_pre
   }
   lp_buf_printf(out, ",\n {\"op\": \"output\", \"side\": \"%s\", \"output\": 0, \"buffer\": %d, \"rows\": \"r\"}",
                 side_name[side], TOY_LOGITS);
-  for (int layer = 0; is_prefill && placement->decode != NULL && layer < TOY_LAYERS; layer++) {
+  for (int layer = 0; is_prefill && placement->decode && layer < TOY_LAYERS; layer++) {
     int from = side_of(where[layer + 1]), to = side_of(placement->decode[layer + 1]);
     if (from != to)
       lp_buf_printf(out, ",\n {\"op\": \"move\", \"from\": \"%s\", \"to\": \"%s\", \"state\": %d}", side_name[from],
@@ -147,9 +147,9 @@ static void write_manifest(const char *bundle, const toy_placement *placement) {
   bool first = true;
   for (int side = 0; side < 2; side++) {
     char path[64];
-    snprintf(path, sizeof(path), "%s/model.so", side_name[side]);
+    snprintf(path, sizeof path, "%s/model.so", side_name[side]);
     add_file(&out, bundle, path, placement->no_crc, &first);
-    snprintf(path, sizeof(path), "%s/weights.safetensors", side_name[side]);
+    snprintf(path, sizeof path, "%s/weights.safetensors", side_name[side]);
     add_file(&out, bundle, path, placement->no_crc, &first);
   }
   lp_buf_puts(&out, "},\n \"sides\": {");

@@ -66,7 +66,7 @@ static const float *embedding(const lp_frame *frame) {
 void lp_segment_embed(const lp_frame *all, int64_t thread);
 void lp_segment_embed(const lp_frame *all, int64_t thread) {
   const lp_frame *frame;
-  for (int64_t n = 0; (frame = sequence(all, n)) != NULL; n++) {
+  for (int64_t n = 0; (frame = sequence(all, n)); n++) {
     const int64_t *token = buffer(all, frame, TOY_TOKENS);
     float *hidden = buffer(all, frame, TOY_HIDDEN);
     int64_t rows = frame->sym[LP_SYM_B] * frame->sym[LP_SYM_S];
@@ -115,7 +115,7 @@ static void run_layer(const lp_frame *all, const lp_frame *frame, int64_t thread
   void lp_segment_##n(const lp_frame *all, int64_t thread);                                                            \
   void lp_segment_##n(const lp_frame *all, int64_t thread) {                                                           \
     const lp_frame *frame;                                                                                             \
-    for (int64_t i = 0; (frame = sequence(all, i)) != NULL; i++)                                                       \
+    for (int64_t i = 0; (frame = sequence(all, i)); i++)                                                               \
       run_layer(all, frame, thread, n);                                                                                \
   }
 LAYER(0)
@@ -142,7 +142,7 @@ static void run_head(const lp_frame *all, const lp_frame *frame, int64_t thread)
 void lp_segment_head(const lp_frame *all, int64_t thread);
 void lp_segment_head(const lp_frame *all, int64_t thread) {
   const lp_frame *frame;
-  for (int64_t i = 0; (frame = sequence(all, i)) != NULL; i++)
+  for (int64_t i = 0; (frame = sequence(all, i)); i++)
     run_head(all, frame, thread);
 }
 

@@ -24,16 +24,15 @@ toy_worker toy_worker_start_at(const char *bundle, const char *budget, const cha
     dup2(ends[1], STDOUT_FILENO);
     close(ends[0]);
     close(ends[1]);
-    execl(LP_TOY_WORKER, "toy_worker", bundle, budget != NULL ? budget : "0", idle_ms != NULL ? idle_ms : "0", address,
-          (char *)NULL);
+    execl(LP_TOY_WORKER, "toy_worker", bundle, budget ? budget : "0", idle_ms ? idle_ms : "0", address, (char *)NULL);
     _exit(127);
   }
   close(ends[1]);
   FILE *file = fdopen(ends[0], "r");
   int port = 0;
-  if (file == NULL || fscanf(file, "%d", &port) != 1) abort();
+  if (!file || fscanf(file, "%d", &port) != 1) abort();
   fclose(file);
-  snprintf(worker.address, sizeof(worker.address), "127.0.0.1:%d", port);
+  snprintf(worker.address, sizeof worker.address, "127.0.0.1:%d", port);
   return worker;
 }
 
@@ -74,7 +73,7 @@ int toy_connect(const char *address) {
   struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(strchr(address, ':') + 1))};
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   int fd = socket(AF_INET, SOCK_STREAM, 0);
-  if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof(to)) != 0) abort();
+  if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof to) != 0) abort();
   return fd;
 }
 
@@ -101,7 +100,7 @@ void toy_generate(const lp_bundle *bundle, const char *cloud, int64_t batch, lp_
     tokens[i] = made.tokens.data[i].token;
   lp_session_close(session);
   lp_diag_free(diag);
-  if (totals != NULL)
+  if (totals)
     *totals = made;
   else
     lp_generation_free(&made);

@@ -44,7 +44,7 @@ int main(int argc, char **argv) {
                                             .client_ca_file = getenv("LP_TOY_CLIENT_CA")}};
   options.context_dir = getenv("LP_TOY_CONTEXTS");
   const char *size = getenv("LP_TOY_CONTEXTS_SIZE");
-  if (size != NULL) options.context_dir_bytes = atol(size);
+  if (size) options.context_dir_bytes = atol(size);
   if (argc > 2) options.context_budget = atol(argv[2]);
   if (argc > 3) options.idle_ms = atof(argv[3]);
   if (argc > 4) options.listen = argv[4];

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 bare_worker *bare_worker_create(lp_bundle *bundle, const char *context_dir, const lp_transport *sent) {
-  bare_worker *bare = lp_alloc(sizeof(*bare));
+  bare_worker *bare = lp_alloc(sizeof *bare);
   lp_worker *worker = &bare->worker;
   bare->options = (lp_worker_options){.threads = 1, .context_dir = context_dir};
   bare->wire = (lp_wire){.transport = sent};
@@ -14,8 +14,8 @@ bare_worker *bare_worker_create(lp_bundle *bundle, const char *context_dir, cons
   if (lp_halves_find(bundle, &worker->halves, &worker->whole)) worker->whole = NULL;
   if (worker_store_open(worker, NULL) != LP_OK) abort();
   worker->batch = lp_batch_create(bundle, LP_SIDE_CLOUD, worker->pool);
-  if (worker->batch == NULL) abort();
-  worker->code = lp_alloc(((size_t)bundle->manifest.program_count + 1) * sizeof(*worker->code));
+  if (!worker->batch) abort();
+  worker->code = lp_alloc(((size_t)bundle->manifest.program_count + 1) * sizeof *worker->code);
   for (int32_t i = 0; i < bundle->manifest.program_count; i++)
     worker->code[i] = lp_program_code(bundle, LP_SIDE_CLOUD, i);
   return bare;

@@ -76,7 +76,7 @@ static void join(bare_worker *bare, int64_t want) {
 }
 
 static void send_rows(bare_worker *bare) {
-  float *row = lp_alloc(sizeof(*row) * ROWS * TOY_WIDTH);
+  float *row = lp_alloc(sizeof *row * ROWS * TOY_WIDTH);
   for (int i = 0; i < ROWS * TOY_WIDTH; i++)
     row[i] = (float)(i * 37 % 101) / 50 - 1;
   Lp__Wire__Rows body = LP__WIRE__ROWS__INIT;
@@ -85,7 +85,7 @@ static void send_rows(bare_worker *bare) {
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
   message.kind_case = LP__WIRE__MESSAGE__KIND_ROWS;
   message.rows = &body;
-  lp_inbound in = {.message = &message, .payload = row, .payload_size = sizeof(*row) * ROWS * TOY_WIDTH};
+  lp_inbound in = {.message = &message, .payload = row, .payload_size = sizeof *row * ROWS * TOY_WIDTH};
   ck_assert(worker_context_handle(&bare->worker, &in));
   free(row);
 }
@@ -105,7 +105,7 @@ static void ask(bare_worker *bare) {
 }
 
 static bare_worker *begin(const char *context_dir) {
-  memset(&said, 0, sizeof(said));
+  memset(&said, 0, sizeof said);
   bare_worker *bare = bare_worker_create(bundle, context_dir, &notes);
   join(bare, 0);
   send_rows(bare);
@@ -138,7 +138,7 @@ static lp_answer undisturbed(void) {
 static void expect_equal(lp_answer want, lp_answer got) {
   ck_assert_int_eq(got.accepted, want.accepted);
   ck_assert_int_eq(got.sample.token, want.sample.token);
-  ck_assert_mem_eq(&got.sample.confidence, &want.sample.confidence, sizeof(want.sample.confidence));
+  ck_assert_mem_eq(&got.sample.confidence, &want.sample.confidence, sizeof want.sample.confidence);
 }
 
 static int64_t consumed(const bare_worker *bare) {
@@ -153,7 +153,7 @@ LP_LOOP_TEST(kept_between_its_passes, 0, PASSES) {
   run_passes(bare, _i);
   ck_assert_int_eq(consumed(bare), _i * LP_PASS_ROWS);
   bare_worker_free(bare);
-  memset(&said, 0, sizeof(said));
+  memset(&said, 0, sizeof said);
   bare = bare_worker_create(bundle, kept, &notes);
   join(bare, ROWS); /* nothing has to be sent again */
   ck_assert_int_eq(consumed(bare), _i * LP_PASS_ROWS);

@@ -41,12 +41,12 @@ LP_CASE(.setup = setup, .teardown = teardown, .timeout = 120);
 static int files(char **last) {
   int count = 0;
   DIR *open = opendir(folder);
-  for (struct dirent *entry = open != NULL ? readdir(open) : NULL; entry != NULL; entry = readdir(open)) {
+  for (struct dirent *entry = open ? readdir(open) : NULL; entry; entry = readdir(open)) {
     if (entry->d_name[0] == '.') continue;
     count++;
-    if (last != NULL) *last = lp_path_join(folder, entry->d_name);
+    if (last) *last = lp_path_join(folder, entry->d_name);
   }
-  if (open != NULL) closedir(open);
+  if (open) closedir(open);
   return count;
 }
 
@@ -210,7 +210,7 @@ static void expect_not_served(const char *where, const char *text) {
   lp_diag *diag = lp_diag_create();
   ck_assert_int_eq(lp_worker_serve(bundle, &options, &stop, diag), LP_FAILED);
   ck_assert_uint_eq(lp_diag_error_count(diag), 1);
-  ck_assert_msg(strstr(toy_error(diag), text) != NULL, "wanted '%s' in '%s'", text, toy_error(diag));
+  ck_assert_msg(strstr(toy_error(diag), text), "wanted '%s' in '%s'", text, toy_error(diag));
   ck_assert_str_eq(lp_diag_get(diag, 0)->loc.file, where);
   lp_diag_free(diag);
 }
@@ -238,7 +238,7 @@ static void upload(lp_context *context, int64_t first, int64_t count) {
       rows[i][k] = (float)((i * 31 + k * 7) % 19) / 10.0F - 0.9F;
   lp_context_time time = context->time;
   ck_assert_int_eq(lp_context_upload(context, time, first, count, (const uint8_t *)rows[first],
-                                     (size_t)count * sizeof(rows[0]), NULL),
+                                     (size_t)count * sizeof rows[0], NULL),
                    LP_OK);
 }
 
@@ -302,7 +302,7 @@ static void expect_no_context(const kept *made, const char *text) {
                    LP_FAILED);
   ck_assert_ptr_null(none);
   ck_assert_uint_eq(lp_diag_error_count(diag), 1);
-  ck_assert_msg(strstr(toy_error(diag), text) != NULL, "wanted '%s' in '%s'", text, toy_error(diag));
+  ck_assert_msg(strstr(toy_error(diag), text), "wanted '%s' in '%s'", text, toy_error(diag));
   lp_diag_free(diag);
 }
 
@@ -336,7 +336,7 @@ LP_TEST(foreign_files) {
   lp_diag *diag = lp_diag_create();
   ck_assert_int_eq(lp_context_restore(&made.halves, made.pool, made.file, POSITIONS - 1, &record, &none, diag),
                    LP_FAILED);
-  ck_assert_msg(strstr(toy_error(diag), "content is none") != NULL, "%s", toy_error(diag));
+  ck_assert_msg(strstr(toy_error(diag), "content is none"), "%s", toy_error(diag));
   lp_diag_free(diag);
   char *other = toy_bundle_write(dir, "other", &(toy_placement){.prefill = "ddddcc", .exits = {1, 3}, .seed = 2});
   lp_bundle *stranger = toy_bundle_load(other, LP_LOAD_CLOUD);

@@ -71,7 +71,7 @@ static void *run_device(void *user) {
     if (done && !is_right(d, &out)) d->wrong++;
     if (!done) {
       d->refused++;
-      snprintf(d->text, sizeof(d->text), "%s", toy_error(diag));
+      snprintf(d->text, sizeof d->text, "%s", toy_error(diag));
       if (d->insists) i--;
     }
     lp_generation_free(&out);
@@ -144,7 +144,7 @@ enum { CACHE_BYTES = TOY_LAYERS * (TOY_PROMPT + TOY_MADE) * TOY_WIDTH * 4 };
 LP_LOOP_TEST(caches_give_way, 0, 2) {
   char *path = toy_bundle_write(dir, "toy", &placements[_i]);
   char budget[32];
-  snprintf(budget, sizeof(budget), "%d", CACHE_BYTES * 2);
+  snprintf(budget, sizeof budget, "%d", CACHE_BYTES * 2);
   toy_worker worker = toy_worker_start(path, budget, NULL);
   lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);
   toy_generate(bundle, NULL, TOY_BATCH, (lp_sampling){.top_p = 1}, wanted, NULL);
@@ -183,7 +183,7 @@ LP_LOOP_TEST(a_full_cloud_says_so, 0, 1) {
   while (__atomic_load_n(&served_port, __ATOMIC_ACQUIRE) == 0)
     usleep(1000);
   char address[32];
-  snprintf(address, sizeof(address), "127.0.0.1:%d", served_port);
+  snprintf(address, sizeof address, "127.0.0.1:%d", served_port);
   lp_generate_options options = {.cloud = address, .sampling = {.top_p = 1}, .max_tokens = 4, .threads = 1};
   lp_session *open[2];
   for (int i = 0; i < 2; i++)

@@ -51,7 +51,7 @@ static void expect_fails(lp_session *session, lp_token_sink *sink, void *user, c
   lp_diag *diag = lp_diag_create();
   ck_assert_int_eq(generate(session, sink, user, &out, diag), LP_FAILED);
   ck_assert_uint_eq(lp_diag_error_count(diag), 1);
-  ck_assert_msg(strstr(toy_error(diag), text) != NULL, "wanted '%s' in '%s'", text, toy_error(diag));
+  ck_assert_msg(strstr(toy_error(diag), text), "wanted '%s' in '%s'", text, toy_error(diag));
   lp_diag_free(diag);
   lp_generation_free(&out);
 }
@@ -60,7 +60,7 @@ static void expect_no_session(const lp_bundle *bundle, const char *cloud, const 
   lp_diag *diag = lp_diag_create();
   ck_assert_ptr_null(open_session(bundle, cloud, diag));
   ck_assert_uint_eq(lp_diag_error_count(diag), 1);
-  ck_assert_msg(strstr(toy_error(diag), text) != NULL, "wanted '%s' in '%s'", text, toy_error(diag));
+  ck_assert_msg(strstr(toy_error(diag), text), "wanted '%s' in '%s'", text, toy_error(diag));
   lp_diag_free(diag);
 }
 
@@ -84,7 +84,7 @@ LP_TEST(death_in_mid_generation) {
   lp_session *session = open_session(bundle, worker.address, NULL);
   killer state = {.worker = &worker, .left = 5};
   char want[96];
-  snprintf(want, sizeof(want), "the cloud at %s was lost at position %d", worker.address, TOY_PROMPT + 5);
+  snprintf(want, sizeof want, "the cloud at %s was lost at position %d", worker.address, TOY_PROMPT + 5);
   double before = lp_now_ms();
   expect_fails(session, kill_after, &state, want);
   expect_fails(session, NULL, NULL, "cannot reach the cloud");
@@ -100,7 +100,7 @@ LP_TEST(nobody_there) {
   toy_worker_stop(&worker);
   lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE);
   char want[96];
-  snprintf(want, sizeof(want), "cannot reach the cloud at %s: ", worker.address);
+  snprintf(want, sizeof want, "cannot reach the cloud at %s: ", worker.address);
   expect_no_session(bundle, worker.address, want);
   expect_no_session(bundle, "nowhere", "'nowhere' is no address: wanted HOST:PORT");
   expect_no_session(bundle, "127.0.0.1:99999", "is no address: wanted HOST:PORT");
@@ -131,7 +131,7 @@ static lp_session *begin(const lp_bundle *bundle, const char *cloud) {
 /* Generates from within another session's token sink, so that the two take turns. */
 static void interrupt(void *user, int64_t index, const lp_generated *token) {
   (void)index;
-  if (token->ms >= 0 && *(lp_session **)user != NULL) {
+  if (token->ms >= 0 && *(lp_session **)user) {
     lp_session *other = *(lp_session **)user;
     *(lp_session **)user = NULL;
     expect_generates(other);
@@ -143,7 +143,7 @@ enum { CACHE_BYTES = TOY_LAYERS * (TOY_PROMPT + TOY_MADE) * TOY_WIDTH * 4 };
 LP_TEST(budget_evicts_the_idle) {
   char *path = toy_bundle_write(dir, "toy", &split);
   char budget[32];
-  snprintf(budget, sizeof(budget), "%d", CACHE_BYTES * 3 / 2);
+  snprintf(budget, sizeof budget, "%d", CACHE_BYTES * 3 / 2);
   toy_worker worker = toy_worker_start(path, budget, NULL);
   lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE);
   lp_session *first = begin(bundle, worker.address), *second = begin(bundle, worker.address);
@@ -160,7 +160,7 @@ LP_TEST(budget_evicts_the_idle) {
 LP_TEST(budget_holds_two) {
   char *path = toy_bundle_write(dir, "toy", &split);
   char budget[32];
-  snprintf(budget, sizeof(budget), "%d", CACHE_BYTES * 5 / 2);
+  snprintf(budget, sizeof budget, "%d", CACHE_BYTES * 5 / 2);
   toy_worker worker = toy_worker_start(path, budget, NULL);
   lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE);
   lp_session *first = begin(bundle, worker.address), *second = begin(bundle, worker.address);
@@ -214,7 +214,7 @@ static void expect_not_served(const lp_bundle *bundle, const char *listen, const
   lp_diag *diag = lp_diag_create();
   ck_assert_int_eq(lp_worker_serve(bundle, &options, &stop, diag), LP_FAILED);
   ck_assert_uint_eq(lp_diag_error_count(diag), 1);
-  ck_assert_msg(strstr(toy_error(diag), text) != NULL, "wanted '%s' in '%s'", text, toy_error(diag));
+  ck_assert_msg(strstr(toy_error(diag), text), "wanted '%s' in '%s'", text, toy_error(diag));
   lp_diag_free(diag);
 }
 
@@ -223,7 +223,7 @@ LP_TEST(where_it_may_listen) {
   toy_worker worker = toy_worker_start(path, NULL, NULL);
   lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_CLOUD);
   char want[80];
-  snprintf(want, sizeof(want), "cannot listen on %s: Address in use", worker.address);
+  snprintf(want, sizeof want, "cannot listen on %s: Address in use", worker.address);
   expect_not_served(bundle, worker.address, want);
   expect_not_served(bundle, "0.0.0.0:0",
                     "off loopback a key and TLS are required: --key-file (or --client-ca) and --cert, --cert-key");
@@ -269,7 +269,7 @@ LP_TEST(stops_when_told) {
   while (__atomic_load_n(&served_port, __ATOMIC_ACQUIRE) == 0)
     usleep(1000);
   char address[32];
-  snprintf(address, sizeof(address), "127.0.0.1:%d", served_port);
+  snprintf(address, sizeof address, "127.0.0.1:%d", served_port);
   lp_session *session = begin(bundle, address);
   expect_generates(session);
   lp_flag_set(&stop_serving);
@@ -289,7 +289,7 @@ static void send_raw(const char *address, const uint8_t *bytes, size_t size) {
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   int fd = socket(AF_INET, SOCK_STREAM, 0);
   ck_assert_int_ge(fd, 0);
-  ck_assert_int_eq(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+  ck_assert_int_eq(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
   ck_assert_int_eq(send(fd, bytes, size, MSG_NOSIGNAL), (ssize_t)size);
   usleep(20000);
   close(fd);
@@ -309,11 +309,11 @@ LP_TEST(garbage_does_not_hurt) {
   uint32_t state = 1;
   for (int i = 0; i < 20; i++) {
     uint8_t noise[64] = {56};
-    for (size_t j = 8; j < sizeof(noise); j++)
+    for (size_t j = 8; j < sizeof noise; j++)
       noise[j] = (uint8_t)((state = state * 1103515245u + 12345u) >> 16);
     noise[8] = (uint8_t)(noise[8] & 31);
     noise[9] = noise[10] = noise[11] = 0;
-    send_raw(worker.address, noise, sizeof(noise));
+    send_raw(worker.address, noise, sizeof noise);
   }
   expect_generates(session);
   lp_session_close(session);

@@ -43,10 +43,10 @@ static void make_texts(toy_text texts[DOCUMENTS]) {
     for (int j = 0; j < LENGTH; j++)
       texts[i].ids[j] = (i * 23 + j * 7 + i * j) % TOY_VOCAB;
     lp_sha256_init(&sha);
-    lp_sha256_update(&sha, texts[i].ids, sizeof(texts[i].ids));
+    lp_sha256_update(&sha, texts[i].ids, sizeof texts[i].ids);
     lp_sha256_hex(&sha, texts[i].digest);
   }
-  qsort(texts, DOCUMENTS, sizeof(*texts), by_digest);
+  qsort(texts, DOCUMENTS, sizeof *texts, by_digest);
 }
 
 static char *write_file(const char *name, const char *text) {
@@ -72,7 +72,7 @@ static char *write_texts(const toy_text *texts, bool backwards, int times) {
 static lp_status calibrate(const lp_bundle *bundle, const char *data, double risk, lp_codec codec,
                            lp_calibration_report *out) {
   lp_calibrate_options options = {.data = data, .risk = risk, .confidence = 0.95, .codec = codec, .threads = 1};
-  memset(out, 0, sizeof(*out));
+  memset(out, 0, sizeof *out);
   return lp_calibrate(bundle, &options, out, diag);
 }
 
@@ -155,7 +155,7 @@ LP_TEST(order_and_repeats_do_not_matter) {
   ck_assert_int_eq(calibrate(bundle, data, 0.9, LP_CODEC_F16, &again), LP_OK);
   ck_assert_int_eq(again.repeats, 2 * DOCUMENTS);
   ck_assert_uint_eq(once.tried.count, again.tried.count);
-  ck_assert_mem_eq(once.tried.data, again.tried.data, once.tried.count * sizeof(*once.tried.data));
+  ck_assert_mem_eq(once.tried.data, again.tried.data, once.tried.count * sizeof *once.tried.data);
   /* The test ends with the first theta that fails, and takes the one before it. */
   const lp_theta_figures *last = &once.tried.data[once.tried.count - 1];
   if (once.chosen.theta > 0) ck_assert_double_ge(last->bound, 0.9);
@@ -184,7 +184,7 @@ LP_TEST(generated_tokens_are_judged) {
   int64_t disagreements = 0;
   for (int i = DOCUMENTS - HELD_OUT; i < DOCUMENTS; i++) {
     int32_t ids[LENGTH + 5];
-    memcpy(ids, texts[i].ids, sizeof(texts[i].ids));
+    memcpy(ids, texts[i].ids, sizeof texts[i].ids);
     for (int64_t length = LENGTH; length < LENGTH + 5; length++) {
       ids[length] = next_token(full, ids, length).token;
       disagreements += next_token(early, ids, length).token != ids[length];
@@ -259,8 +259,8 @@ LP_LOOP_TEST(what_cannot_be_is_refused, 0, 9) {
   lp_calibration_report report;
   ck_assert_int_eq(calibrate(bundle, data, cases[_i].risk, LP_CODEC_F16, &report), LP_FAILED);
   ck_assert_uint_eq(lp_diag_error_count(diag), 1);
-  ck_assert_msg(strstr(toy_error(diag), cases[_i].why) != NULL, "wanted '%s' in '%s'", cases[_i].why, toy_error(diag));
-  ck_assert_msg(strstr(lp_diag_get(diag, 0)->loc.file, cases[_i].name) != NULL, "no file");
+  ck_assert_msg(strstr(toy_error(diag), cases[_i].why), "wanted '%s' in '%s'", cases[_i].why, toy_error(diag));
+  ck_assert_msg(strstr(lp_diag_get(diag, 0)->loc.file, cases[_i].name), "no file");
   lp_calibration_report_free(&report);
   lp_bundle_free(bundle);
   free(data);
@@ -276,12 +276,12 @@ LP_TEST(no_theta_is_an_error) {
   char *data = write_texts(texts, false, 1);
   lp_calibration_report report;
   ck_assert_int_eq(calibrate(bundle, data, 0.01, LP_CODEC_F32, &report), LP_FAILED);
-  ck_assert_msg(strstr(toy_error(diag), "108 held-out tokens are too few for a risk of 0.01: it takes 299") != NULL,
-                "%s", toy_error(diag));
+  ck_assert_msg(strstr(toy_error(diag), "108 held-out tokens are too few for a risk of 0.01: it takes 299"), "%s",
+                toy_error(diag));
   lp_diag_clear(diag);
   lp_calibration_report_free(&report);
   ck_assert_int_eq(calibrate(bundle, data, 0.04, LP_CODEC_INT4, &report), LP_FAILED);
-  ck_assert_msg(strstr(toy_error(diag), "no theta keeps the disagreement below 0.04") != NULL, "%s", toy_error(diag));
+  ck_assert_msg(strstr(toy_error(diag), "no theta keeps the disagreement below 0.04"), "%s", toy_error(diag));
   ck_assert_uint_eq(lp_diag_count(diag), 3); /* how much there is, and that it is the codec's */
   lp_calibration_report_free(&report);
   lp_bundle_free(bundle);
