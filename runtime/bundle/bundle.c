@@ -1,4 +1,5 @@
-/* Loads a bundle: manifest, checksums, weights by mmap, code by dlopen. */
+/* Loads a bundle: parses the manifest, maps the weights, opens the code with dlopen or hands it to gpu/, and checks what it
+ * loads against the checksums of the manifest. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,11 +8,12 @@
 #include "base/side.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"
+#include "runtime/bundle/safetensors.h"
 #include "runtime/bundle/verifier.h"
 #include "runtime/gpu/gpu.h"
 #include "runtime/runtime.h"
 
-/* Files of up to this many bytes that carry no CRC-32C are compared by SHA-256 at load; larger ones only when asked. */
+/* Files without a CRC-32C are compared by SHA-256: up to this many bytes always, larger ones only with check_hashes. */
 enum { SHA_AT_LOAD = 64 << 20 };
 
 typedef struct {
@@ -35,7 +37,7 @@ static lp_status load_manifest(loader *load) {
   return status;
 }
 
-/* Maps a file of the size that the manifest gives. */
+/* Maps a file, which must have the size that the manifest gives. */
 static lp_status map_file(loader *load, const lp_file_desc *want, const char *path, lp_mapping *out) {
   LP_TRY(lp_file_map(path, out, load->diag));
   if (out->size == (size_t)want->bytes) return LP_OK;
@@ -49,7 +51,7 @@ static bool checks_at_load(const loader *load, const lp_file_desc *want) {
   return load->options->check_hashes || want->has_crc || want->bytes <= SHA_AT_LOAD;
 }
 
-/* Maps, compares and unmaps a small file that another reader will open by its path. */
+/* Checks a small file that another reader opens later by its path. */
 static lp_status check_file(loader *load, const lp_file_desc *want, const char *path) {
   lp_mapping mapping;
   LP_TRY(map_file(load, want, path, &mapping));
@@ -89,7 +91,7 @@ static const char host_arch[] = "aarch64";
 static const char host_arch[] = "";
 #endif
 
-/* Does this machine run code for `march`? Levels it does not know pass: the operator chose them. */
+/* Tells whether this machine runs code for `march`. An unknown level passes: the operator chose it. */
 static bool cpu_runs(const char *march) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
@@ -109,7 +111,7 @@ static lp_status check_machine(loader *load, lp_side side, const char *path) {
   return LP_OK;
 }
 
-/* ISO C has no conversion from object to function pointers; POSIX promises that they are alike. */
+/* ISO C has no conversion from object to function pointers; POSIX guarantees the same representation. */
 static lp_status find_symbol(loader *load, lp_side side, const char *path, const char *name, void *out) {
   void *symbol = dlsym(load->bundle->side[side].code, name);
   if (!symbol) return lp_error(load->diag, LP_LOC_FILE(path), "the code has no symbol '%.80s'", name);
@@ -141,7 +143,7 @@ static lp_status resolve_gpu(loader *load, lp_side side, const char *path, lp_pr
     lp_step *step = &program->step[i];
     if (step->kind != LP_STEP_RUN || step->side != side) continue;
     step->gpu_segment = lp_gpu_find_segment(gpu, step->segment, layout);
-    step->part_count = 0; /* the host cannot tell when a kernel begins */
+    step->part_count = 0; /* kernels mark no parts: the host does not see when one begins */
     if (step->gpu_segment < 0)
       return lp_error(load->diag, LP_LOC_FILE(path), "there is no '%.80s', or it does not fit the layout",
                       step->segment);
@@ -195,7 +197,7 @@ static lp_status load_code(loader *load, lp_side side) {
   const char *path = file_path(bundle, want->path);
   LP_TRY(check_file(load, want, path));
   LP_TRY(check_machine(load, side, path));
-  /* A path with a slash, so that dlopen does not search for it. */
+  /* dlopen searches for a name without a slash; a path keeps it from doing so. */
   const char *direct = strchr(path, '/') ? path : lp_arena_format(bundle->arena, "./%s", path);
   bundle->side[side].code = dlopen(direct, RTLD_NOW | RTLD_LOCAL);
   if (!bundle->side[side].code)
@@ -220,14 +222,14 @@ static lp_status load_side(loader *load, lp_side side) {
   return LP_OK;
 }
 
-/* ---- tokenizer and whole ----------------------------------------------------------------------------------------- */
+/* ---- tokenizer; the whole ---------------------------------------------------------------------------------------- */
 
 static lp_status load_tokenizer(loader *load) {
   lp_bundle *bundle = load->bundle;
   const lp_file_desc *want = bundle->manifest.tokenizer;
   if (!want) return LP_OK;
   for (int32_t i = 0; i < bundle->manifest.file_count; i++) {
-    const lp_file_desc *beside = &bundle->manifest.files[i]; /* the tokenizer reads it by itself */
+    const lp_file_desc *beside = &bundle->manifest.files[i]; /* the tokenizer opens it without asking */
     if (lp_streq(beside->path, "tokenizer_config.json"))
       LP_TRY(check_file(load, beside, file_path(bundle, beside->path)));
   }
@@ -290,7 +292,7 @@ int32_t lp_bundle_vocab(const lp_bundle *bundle) {
   return bundle->manifest.vocab;
 }
 int64_t lp_bundle_context(const lp_bundle *bundle) {
-  return bundle->manifest.context;
+  return bundle->manifest.context_length;
 }
 
 lp_status lp_bundle_await_check(const lp_bundle *bundle, lp_diag *diag) {

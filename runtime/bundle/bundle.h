@@ -1,4 +1,6 @@
-/* A bundle in memory: its manifest, and the code and weights of the sides that were loaded. */
+/* runtime/bundle: a bundle in memory, that is, its manifest, its tokenizer, and the code and weights of the sides that were
+ * loaded. This room reads and checks files; it runs nothing and knows no link. Below it lie gpu/ and tokenizer/. The struct
+ * is private to runtime/ and its tests; runtime.h declares what others may ask of a bundle. */
 #ifndef LP_BUNDLE_H
 #define LP_BUNDLE_H
 
@@ -9,11 +11,11 @@
 
 typedef struct {
   bool loaded;
-  void *code;
+  void *code; /* handle of the shared object, or NULL */
   lp_mapping weights;
   const char *data; /* the data section of the weights, or NULL */
-  lp_gpu *gpu;      /* code for a GPU, or NULL */
-  bool sequences;   /* segments run several sequences at once */
+  lp_gpu *gpu;      /* the code when it runs on a GPU, or NULL */
+  bool sequences;   /* segments can run several sequences in one pass */
 } lp_side_code;
 
 struct lp_bundle {
@@ -22,10 +24,11 @@ struct lp_bundle {
   lp_manifest manifest;
   lp_side_code side[LP_SIDE_COUNT];
   lp_tokenizer *tokenizer;
-  struct lp_verifier *verifier; /* checks the weights behind the loader's back; NULL: nothing to check */
+  lp_verifier *verifier; /* checks the weights in the background; NULL: there is nothing to check */
 };
 
-/* Waits until the content of the weights has been compared with the manifest's checksums; reports damage. */
+/* Waits until the weights have been compared with the checksums of the manifest, and reports damage. Must succeed before a
+ * result computed from them leaves the runtime. Any thread may call it, any number of times. */
 LP_MUST_USE lp_status lp_bundle_await_check(const lp_bundle *bundle, lp_diag *diag);
 
 #endif

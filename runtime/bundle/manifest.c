@@ -1,67 +1,13 @@
-/* Reads manifest.json: the parts that describe the model, its files and its two sides. Programs: manifest_program.c. */
+/* Reads manifest.json: the model, its files, its sides, states, inputs, outputs and exits. manifest_program.c reads the
+ * programs, manifest_plans.c the plans. */
 #include "runtime/bundle/manifest.h"
 #include "base/digest.h"
 #include "base/poly.h"
 #include "base/side.h"
-#include "runtime/bundle/manifest_internal.h"
+#include "runtime/bundle/manifest_reader.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static const char *const dtype_names[LP_DT_COUNT] = {
-    "f32",  "f16", "bf16", "f64", "i64", "i32",      "i16",        "i8",     "u8",         "u16",    "u32",   "u64",
-    "bool", "i4",  "u4",   "i2",  "u2",  "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0", "f4e2m1"};
-static const uint8_t dtype_bits[LP_DT_COUNT] = {32, 16, 16, 64, 64, 32, 16, 8, 8, 16, 32, 64,
-                                                8,  4,  4,  2,  2,  8,  8,  8, 8, 8,  4};
-
-size_t lp_element_size(lp_element dtype) {
-  return (dtype_bits[dtype] + 7u) / 8;
-}
-const char *lp_element_name(lp_element dtype) {
-  return dtype_names[dtype];
-}
-
-lp_status lp_manifest_side(const lp_json *at, lp_side *out, lp_diag *diag) {
-  int32_t choice = 0;
-  LP_TRY(lp_json_choice(at, lp_side_names, LP_SIDE_COUNT, &choice, diag));
-  *out = (lp_side)choice;
-  return LP_OK;
-}
-
-static lp_status copy_text(manifest_reader *reader, const lp_json *at, const char **out) {
-  LP_TRY(lp_json_text(at, out, reader->diag));
-  *out = lp_arena_strdup(reader->arena, *out);
-  return LP_OK;
-}
-
-/* ---- tensors ----------------------------------------------------------------------------------------------------- */
-
-lp_status lp_manifest_tensor(manifest_reader *reader, const lp_json *at, lp_tensor_desc *out) {
-  lp_json name = lp_json_member(at, "name"), dtype = lp_json_member(at, "dtype"), shape = lp_json_member(at, "shape");
-  LP_TRY(copy_text(reader, &name, &out->name));
-  int32_t choice = 0;
-  LP_TRY(lp_json_choice(&dtype, dtype_names, LP_DT_COUNT, &choice, reader->diag));
-  out->dtype = (lp_element)choice;
-  LP_TRY(lp_json_array(&shape, reader->diag));
-  size_t rank = lp_json_count(&shape);
-  if (rank > LP_MAX_RANK) return lp_json_error(&shape, reader->diag, "%zu axes; at most %d", rank, LP_MAX_RANK);
-  out->rank = (int32_t)rank;
-  for (size_t i = 0; i < rank; i++) {
-    lp_json dim = lp_json_item(&shape, i);
-    LP_TRY(lp_json_poly(&dim, reader->arena, &reader->out->symbols, &out->shape[i], reader->diag));
-  }
-  return LP_OK;
-}
-
-bool lp_tensor_bytes(const lp_tensor_desc *tensor, const int64_t *sym, int32_t symbol_count, size_t *bytes) {
-  size_t total = dtype_bits[tensor->dtype];
-  for (int32_t i = 0; i < tensor->rank; i++) {
-    int64_t dim = lp_poly_eval(tensor->shape[i], sym, (size_t)symbol_count);
-    if (dim < 0 || !lp_size_mul(total, (size_t)dim, &total)) return false;
-  }
-  *bytes = total / 8 + (total % 8 != 0);
-  return true;
-}
 
 /* ---- header, files, sides ---------------------------------------------------------------------------------------- */
 
@@ -99,14 +45,14 @@ static lp_status read_header(manifest_reader *reader, const lp_json *root) {
   if (abi != (int32_t)LP_ABI_VERSION)
     return lp_json_error(&at, reader->diag, "code of ABI %d; this runtime runs ABI %u", abi, LP_ABI_VERSION);
   at = lp_json_member(root, "name");
-  LP_TRY(copy_text(reader, &at, &out->name));
+  LP_TRY(lp_manifest_text(reader, &at, &out->name));
   at = lp_json_member(root, "context");
-  LP_TRY(lp_json_i64(&at, 0, INT64_C(1) << 32, &out->context, reader->diag));
+  LP_TRY(lp_json_i64(&at, 0, INT64_C(1) << 32, &out->context_length, reader->diag));
   at = lp_json_member(root, "vocab");
   return lp_json_i32(&at, 0, INT32_MAX, &out->vocab, reader->diag);
 }
 
-/* Is `path` relative, plain, and inside of the bundle? */
+/* Tells whether `path` is relative and has no "..", so that it stays inside of the bundle. */
 static bool path_stays_inside(const char *path) {
   if (path[0] == '\0' || path[0] == '/') return false;
   for (const char *part = path; part; part = strchr(part, '/')) {
@@ -145,7 +91,7 @@ static lp_status read_files(manifest_reader *reader, const lp_json *root) {
   LP_TRY(lp_json_object(&at, reader->diag));
   lp_manifest *out = reader->out;
   out->files = LP_NEW_ARRAY(reader->arena, lp_file_desc, lp_json_count(&at) + 1);
-  /* jansson offers members only through a non-const object. */
+  /* The iteration functions of jansson take a non-const object, which they do not change. */
   for (void *member = json_object_iter((json_t *)(uintptr_t)at.value); member;
        member = json_object_iter_next((json_t *)(uintptr_t)at.value, member)) {
     lp_json file = lp_json_member(&at, json_object_iter_key(member));
@@ -180,8 +126,8 @@ static lp_status read_side(manifest_reader *reader, const lp_json *at, lp_side_d
   if (is_given(&kernels)) LP_TRY(find_file(reader, &kernels, &out->kernels));
   if (out->kernels && !out->code) return lp_json_error(&kernels, reader->diag, "kernels without `code`");
   out->triple = out->march = "";
-  if (is_given(&triple)) LP_TRY(copy_text(reader, &triple, &out->triple));
-  if (is_given(&march)) LP_TRY(copy_text(reader, &march, &out->march));
+  if (is_given(&triple)) LP_TRY(lp_manifest_text(reader, &triple, &out->triple));
+  if (is_given(&march)) LP_TRY(lp_manifest_text(reader, &march, &out->march));
   return LP_OK;
 }
 
@@ -219,7 +165,8 @@ static lp_status read_state(manifest_reader *reader, const lp_json *at, lp_state
     }
   }
   lp_json sides = lp_json_member(at, "sides");
-  out->on[LP_SIDE_DEVICE] = out->on[LP_SIDE_CLOUD] = sides.value == NULL;
+  for (int i = 0; i < LP_SIDE_COUNT; i++)
+    out->on[i] = !sides.value;
   for (size_t i = 0; i < lp_json_count(&sides); i++) {
     lp_json item = lp_json_item(&sides, i);
     lp_side side;
@@ -330,29 +277,4 @@ lp_status lp_manifest_parse(const char *file, const char *text, size_t size, lp_
 
 void lp_manifest_clear(lp_manifest *manifest) {
   lp_symbols_free(&manifest->symbols);
-}
-
-int32_t lp_manifest_program(const lp_manifest *manifest, const char *name) {
-  for (int32_t i = 0; i < manifest->program_count; i++)
-    if (lp_streq(manifest->programs[i].name, name)) return i;
-  return -1;
-}
-
-int32_t lp_manifest_most_buffers(const lp_manifest *manifest, lp_side side) {
-  int32_t most = 0;
-  for (int32_t i = 0; i < manifest->program_count; i++)
-    if (manifest->programs[i].buffers[side] > most) most = manifest->programs[i].buffers[side];
-  return most;
-}
-
-int32_t lp_manifest_input(const lp_manifest *manifest, lp_role role) {
-  for (int32_t i = 0; i < manifest->input_count; i++)
-    if (manifest->inputs[i].role == role) return i;
-  return -1;
-}
-
-int32_t lp_manifest_output(const lp_manifest *manifest, lp_role role) {
-  for (int32_t i = 0; i < manifest->output_count; i++)
-    if (manifest->outputs[i].role == role) return i;
-  return -1;
 }

@@ -1,5 +1,6 @@
-/* What manifest.json says of a bundle (docs/bundle.md), every field checked, and the tables that the runtime walks: programs and
- * their steps. Data only: whoever runs it is elsewhere. Nothing outside of runtime/ and its tests includes it. */
+/* The content of manifest.json (docs/bundle.md) in memory, every field checked: files, sides, tensors, programs and their
+ * steps. This header declares data and lookups; exec/ runs the programs. A manifest is immutable once its bundle is loaded,
+ * and any number of threads may read it. Private to runtime/ and its tests. */
 #ifndef LP_RUNTIME_MANIFEST_H
 #define LP_RUNTIME_MANIFEST_H
 
@@ -57,43 +58,48 @@ typedef struct {
   lp_role role;
 } lp_port; /* an input or an output */
 
-/* An early exit: logits behind so many layers. */
+/* An early exit: a head that computes logits after the first `layer` layers of the model. */
 typedef struct {
   int32_t layer;
-  int32_t output;
+  int32_t output; /* index into `outputs` */
 } lp_exit;
 
-/* Of which tokens a buffer holds one row each, those of all sequences of a pass behind each other (base/abi.h). */
-typedef enum { LP_ROWS_NONE, LP_ROWS_NEW, LP_ROWS_LAST } lp_row_count; /* none: each sequence has a buffer; s; r */
+/* In a pass over several sequences a buffer may hold one row per token, the rows of all sequences one after the other
+ * (base/abi.h). This says which tokens have a row. */
+typedef enum {
+  LP_ROWS_NONE, /* the buffer is not shared: each sequence has its own */
+  LP_ROWS_NEW,  /* the `s` new tokens of each sequence */
+  LP_ROWS_LAST  /* the last `r` of them, whose logits are computed */
+} lp_row_count;
 
 typedef enum { LP_STEP_INPUT, LP_STEP_RUN, LP_STEP_SEND, LP_STEP_MOVE, LP_STEP_OUTPUT } lp_step_kind;
 
 typedef struct {
   lp_step_kind kind;
-  lp_side side;          /* who does it; the sender of `send` and `move` */
-  lp_side to;            /* send and move; else equals `side` */
-  int32_t port;          /* input or output */
-  int32_t state;         /* move */
-  int32_t exit;          /* run: the exit that alone needs it, an index into `exits`; -1: all do */
+  lp_side side;          /* the side that executes it; the sender of `send` and `move` */
+  lp_side to;            /* send and move: the receiver; else equals `side` */
+  int32_t port;          /* input and output: index into `inputs` or `outputs` */
+  int32_t state;         /* move: index into `states` */
+  int32_t exit;          /* run: index of the only exit that needs the segment; -1: the model itself needs it */
   int32_t buffer;        /* input, output, send: on `side` */
   int32_t to_buffer;     /* send: on `to` */
-  lp_row_count rows;     /* input, send and output: how many rows the buffer has in a pass over several sequences */
-  bool carries_tokens;   /* input and send: the tensor holds token ids, to be checked before use */
+  lp_row_count rows;     /* input, send and output: which rows the buffer has in a pass over several sequences */
+  bool carries_tokens;   /* input and send: the tensor holds token ids, which are checked before use */
   lp_tensor_desc tensor; /* input, output, send */
-  const char *segment;   /* run */
-  int32_t part_count;    /* run: operators that it marks; 0 when not compiled to be profiled, and on a GPU */
+  const char *segment;   /* run: name of the function */
+  int32_t part_count;    /* run: operators whose start it marks; 0 unless compiled to be profiled, and on a GPU */
   const char **part;     /* [part_count] "op.linear /layers.0/q" */
-  lp_segment_fn *run;    /* set when the side's code is loaded, unless it is a GPU's: */
-  int32_t gpu_segment;
+  lp_segment_fn *run;    /* run: set when the code of a CPU side is loaded */
+  int32_t gpu_segment;   /* run: set when the code of a GPU side is loaded */
 } lp_step;
 
 typedef struct {
   const char *name;
-  const char *layout_name[LP_SIDE_COUNT]; /* NULL: the side has no part in it */
-  lp_layout_fn *layout[LP_SIDE_COUNT];    /* set when the side's code is loaded, unless it is a GPU's: */
-  int32_t gpu_layout[LP_SIDE_COUNT];
+  const char *layout_name[LP_SIDE_COUNT]; /* NULL: the side has no code in this program */
+  lp_layout_fn *layout[LP_SIDE_COUNT];    /* set when the code of a CPU side is loaded */
+  int32_t gpu_layout[LP_SIDE_COUNT];      /* set when the code of a GPU side is loaded */
   int32_t buffers[LP_SIDE_COUNT];
-  bool takes_part[LP_SIDE_COUNT]; /* does any step name the side? */
+  bool takes_part[LP_SIDE_COUNT]; /* some step names the side */
   int32_t step_count;
   lp_step *step;
 } lp_program;
@@ -108,66 +114,65 @@ typedef struct {
 
 typedef struct {
   bool present;
-  const lp_file_desc *code;    /* NULL: the side only moves data */
+  const lp_file_desc *code;    /* a shared object, or launches.json of a GPU; NULL: the side only moves data */
   const lp_file_desc *weights; /* NULL: none */
-  const lp_file_desc *kernels; /* of code for a GPU (gpu.h); NULL: code is a shared object */
+  const lp_file_desc *kernels; /* source of a GPU's kernels (gpu/gpu.h); NULL: the code runs on a CPU */
   const char *triple, *march;
 } lp_side_desc;
 
-/* Requests that a plan is for: from low to below high on each axis, 0 and infinity where it is open. */
+/* The requests that a plan serves: low <= value < high on each axis; 0 and infinity where the region is unbounded. */
 enum { LP_PLAN_PROMPT, LP_PLAN_GENERATED, LP_PLAN_RTT_MS, LP_PLAN_UP_BPS, LP_PLAN_AXES };
 typedef struct {
   double low[LP_PLAN_AXES], high[LP_PLAN_AXES];
 } lp_plan_region;
 
+/* A placement of the model, as the two programs that carry it out. */
 typedef struct {
-  int32_t prefill, decode; /* programs */
+  int32_t prefill, decode; /* indices into `programs` */
   int32_t region_count;
   lp_plan_region *region;
 } lp_plan_desc;
 
-/* manifest.json, every field checked. All of it lives in the arena. */
+/* manifest.json. All of it lives in the arena that it was parsed into. */
 typedef struct {
-  const char *file; /* path of the manifest, for messages */
-  char hash[LP_SHA256_HEX + 1];
+  const char *file;             /* path of the manifest, for messages */
+  char hash[LP_SHA256_HEX + 1]; /* SHA-256 of its text: both sides of a link must hold the same one */
   const char *name;
   lp_symbols symbols;
   int32_t symbol_count;
-  int64_t context;
+  int64_t context_length; /* the most positions that the model supports; 0: unknown */
   int32_t vocab;
-  const lp_file_desc *tokenizer;
+  const lp_file_desc *tokenizer; /* NULL: none */
   int32_t file_count, state_count, input_count, output_count, exit_count, program_count, plan_count;
   lp_file_desc *files;
   lp_side_desc side[LP_SIDE_COUNT];
   lp_state_desc *states;
   lp_port *inputs, *outputs;
-  lp_exit *exits; /* in ascending order of layers */
+  lp_exit *exits; /* by ascending layer */
   lp_program *programs;
-  lp_plan_desc *plans; /* [plan_count]; none when there is no program "prefill" or "decode" */
+  lp_plan_desc *plans; /* none when the bundle lacks `plans` and the programs "prefill" and "decode" */
 } lp_manifest;
 
-/* Reads `size` bytes of JSON text; `file` names them in messages. Safe on any bytes. `out` is zeroed first and released
- * with lp_manifest_clear in every case. */
+/* Parses `size` bytes of JSON text; `file` names them in messages. Any bytes are safe input. The function zeroes `out`
+ * first; the caller releases it with lp_manifest_clear, also after a failure. */
 LP_MUST_USE lp_status lp_manifest_parse(const char *file, const char *text, size_t size, lp_arena *arena,
                                         lp_manifest *out, lp_diag *diag);
 void lp_manifest_clear(lp_manifest *manifest);
+
+/* Bytes of an element, rounded up to whole bytes. */
 size_t lp_element_size(lp_element dtype);
-const char *lp_element_name(lp_element dtype);
-/* Bytes of the tensor at these symbol values; false when negative or too large. */
+const char *lp_element_name(lp_element dtype); /* "f32"; static text */
+/* Computes the bytes of the tensor at the symbol values sym[symbol_count]; false: the size is negative or overflows. */
 bool lp_tensor_bytes(const lp_tensor_desc *tensor, const int64_t *sym, int32_t symbol_count, size_t *bytes);
+
 /* The index of the program of that name, or -1. */
 int32_t lp_manifest_program(const lp_manifest *manifest, const char *name);
-/* The plan for a request; 0 where none has it in a region. */
+/* The index of the first plan with a region that contains the request; 0 when no region does. */
 int32_t lp_manifest_plan(const lp_manifest *manifest, const double at[LP_PLAN_AXES]);
-int32_t lp_manifest_most_buffers(const lp_manifest *manifest, lp_side side); /* of any program */
-/* The first of that role, or -1. */
+/* The greatest number of buffers that any program has on the side. */
+int32_t lp_manifest_most_buffers(const lp_manifest *manifest, lp_side side);
+/* The index of the first input or output of that role, or -1. */
 int32_t lp_manifest_input(const lp_manifest *manifest, lp_role role);
 int32_t lp_manifest_output(const lp_manifest *manifest, lp_role role);
-
-/* ---- safetensors (safetensors.c) --------------------------------------------------------------------------------- */
-
-/* Checks the structure of a mapped safetensors file and returns where its data section begins. */
-LP_MUST_USE lp_status lp_safetensors_check(const char *path, const lp_mapping *mapping, size_t *data_offset,
-                                           lp_diag *diag);
 
 #endif

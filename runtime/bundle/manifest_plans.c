@@ -1,6 +1,6 @@
-/* Plans of a bundle: which two programs serve which requests. */
+/* Reads the plans of manifest.json: pairs of programs, and the regions of requests that each pair serves. */
 #include "runtime/bundle/manifest.h"
-#include "runtime/bundle/manifest_internal.h"
+#include "runtime/bundle/manifest_reader.h"
 
 #include <math.h>
 
@@ -14,7 +14,7 @@ static lp_status read_program(manifest_reader *reader, const lp_json *plan, cons
   return *out >= 0 ? LP_OK : lp_json_error(&at, reader->diag, "there is no program '%.60s'", name);
 }
 
-/* [low, high], high null where it is open. */
+/* Reads [low, high]; a `high` of null stands for infinity. */
 static lp_status read_bounds(manifest_reader *reader, const lp_json *at, double *low, double *high) {
   LP_TRY(lp_json_array(at, reader->diag));
   if (lp_json_count(at) != 2) return lp_json_error(at, reader->diag, "wanted [least, below]");
@@ -48,7 +48,7 @@ static lp_status read_plan(manifest_reader *reader, const lp_json *at, lp_plan_d
   return LP_OK;
 }
 
-/* Without `plans` the programs "prefill" and "decode" are the only plan. */
+/* A bundle without `plans` has one plan: its programs "prefill" and "decode". */
 static void take_only_plan(manifest_reader *reader) {
   lp_manifest *out = reader->out;
   int32_t prefill = lp_manifest_program(out, "prefill"), decode = lp_manifest_program(out, "decode");
@@ -73,17 +73,4 @@ lp_status lp_manifest_plans(manifest_reader *reader, const lp_json *root) {
     LP_TRY(read_plan(reader, &item, &reader->out->plans[reader->out->plan_count++]));
   }
   return LP_OK;
-}
-
-static bool is_inside(const lp_plan_region *region, const double at[LP_PLAN_AXES]) {
-  for (int i = 0; i < LP_PLAN_AXES; i++)
-    if (!(at[i] >= region->low[i] && at[i] < region->high[i])) return false;
-  return true;
-}
-
-int32_t lp_manifest_plan(const lp_manifest *manifest, const double at[LP_PLAN_AXES]) {
-  for (int32_t i = 0; i < manifest->plan_count; i++)
-    for (int32_t k = 0; k < manifest->plans[i].region_count; k++)
-      if (is_inside(&manifest->plans[i].region[k], at)) return i;
-  return 0;
 }

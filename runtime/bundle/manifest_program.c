@@ -1,7 +1,7 @@
-/* Reads the programs of manifest.json: what each side does, in which order, and what crosses the link. */
+/* Reads the programs of manifest.json: the steps of each side in order, and what crosses the link. */
 #include "base/side.h"
 #include "runtime/bundle/manifest.h"
-#include "runtime/bundle/manifest_internal.h"
+#include "runtime/bundle/manifest_reader.h"
 
 #include <string.h>
 
@@ -11,7 +11,7 @@ static const char *const step_names[] = {[LP_STEP_INPUT] = "input",
                                          [LP_STEP_MOVE] = "move",
                                          [LP_STEP_OUTPUT] = "output"};
 
-/* A side that exists. */
+/* Reads a side, which the bundle must have. */
 static lp_status read_side(manifest_reader *reader, const lp_json *step, const char *key, lp_side *out) {
   lp_json at = lp_json_member(step, key);
   LP_TRY(lp_manifest_side(&at, out, reader->diag));

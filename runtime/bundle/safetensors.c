@@ -1,13 +1,13 @@
-/* Checks that a weights file is well-formed safetensors, so that code may read all of its data section. */
+/* Checks the structure of a weights file: see safetensors.h. */
 #include <string.h>
 
 #include "base/file.h"
 #include "base/json/json_reader.h"
-#include "runtime/bundle/manifest.h"
+#include "runtime/bundle/safetensors.h"
 
 enum { DATA_ALIGNMENT = 64, HEADER_LIMIT = 100 << 20 };
 
-/* The names that the format gives its types; sizes in bytes. */
+/* The element types of the format and their sizes in bytes. */
 static const struct {
   const char *name;
   size_t size;

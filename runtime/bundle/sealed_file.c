@@ -1,4 +1,4 @@
-/* Files that are whole or not there: see sealed_file.h. */
+/* Writes and maps sealed files: sealed_file.h describes the format. */
 #include "runtime/bundle/sealed_file.h"
 #include "base/digest.h"
 #include "base/file.h"

@@ -1,8 +1,8 @@
 /* Compares the content of a bundle's files with what the manifest says of them.
  *
- * Weights are large: reading all of them before the first token would take longer than everything else in loading. They
- * are read on a thread of their own instead, which brings their pages into memory while the first run begins, and
- * the result is awaited before the first token leaves the runtime. */
+ * Weights are large: reading all of them first would take longer than the rest of loading. A thread of its own reads them
+ * instead, which also brings their pages into memory while the first run begins. The runtime awaits the result before the
+ * first token leaves it. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ typedef struct {
 struct lp_verifier {
   LP_VEC(verifier_item) items;
   pthread_t thread;
-  pthread_mutex_t mutex; /* several may wait for the result */
+  pthread_mutex_t mutex; /* guards `joined`: several threads may await the result */
   bool started, joined;
   atomic_bool stop;
 };

@@ -119,9 +119,9 @@ static lp_status prepare(bench_run *run) {
     return lp_error(run->diag, loc, "the bundle does not generate text, so there is nothing to measure");
   int64_t most = options->prompt > options->generate ? options->prompt : options->generate;
   run->capacity = options->depth + most + 1;
-  if (manifest->context > 0 && run->capacity - 1 > manifest->context)
+  if (manifest->context_length > 0 && run->capacity - 1 > manifest->context_length)
     return lp_error(run->diag, loc, "%" PRId64 " tokens exceed the model's context of %" PRId64, run->capacity - 1,
-                    manifest->context);
+                    manifest->context_length);
   size_t ids = 0;
   if (run->batch < 1 || !lp_size_mul((size_t)run->batch, (size_t)run->capacity, &ids) || ids > MOST_IDS)
     return lp_error(run->diag, loc, "%" PRId64 " sequences of %" PRId64 " tokens are too many", run->batch,
@@ -281,7 +281,7 @@ static void collect_parts(const lp_program *program, const part_times *times, lp
 
 lp_status lp_session_profile(lp_session *session, int64_t past, int64_t count, int64_t repetitions, lp_profile *out,
                              lp_diag *diag) {
-  int64_t context = session->bundle->manifest.context, first = first_past(past, count, repetitions, context);
+  int64_t context = session->bundle->manifest.context_length, first = first_past(past, count, repetitions, context);
   bool one_by_one = count == 1 && past > 0;
   const lp_bench_options options = {.prompt = count, .depth = one_by_one ? first + repetitions : past};
   bench_run run = {.session = session, .options = &options, .diag = diag, .batch = 1};

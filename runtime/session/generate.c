@@ -64,7 +64,7 @@ static lp_status check_model(generation_run *run) {
 
 static lp_status check_lengths(generation_run *run) {
   const lp_manifest *manifest = &run->session->bundle->manifest;
-  int64_t limit = manifest->context > 0 ? manifest->context : INT64_C(1) << 40;
+  int64_t limit = manifest->context_length > 0 ? manifest->context_length : INT64_C(1) << 40;
   if (run->batch < 1 || run->batch > INT32_MAX)
     return lp_error(run->diag, loc_of(run), "a batch of %" PRId64 " sequences", run->batch);
   if (run->length < 1) return lp_error(run->diag, loc_of(run), "the prompt is empty");

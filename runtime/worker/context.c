@@ -15,7 +15,7 @@ enum { MOST_CAPACITY = 1 << 24, FORGET_AFTER = 10 };
 static const double remind_ms = 500;
 
 static int64_t most_capacity(const lp_worker *worker) {
-  return worker->bundle->manifest.context > 0 ? worker->bundle->manifest.context : MOST_CAPACITY;
+  return worker->bundle->manifest.context_length > 0 ? worker->bundle->manifest.context_length : MOST_CAPACITY;
 }
 
 static worker_context *add(lp_worker *worker, uint64_t id, lp_context *context) {

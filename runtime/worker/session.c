@@ -258,12 +258,12 @@ static lp_status check_symbols(const lp_worker *worker, const Lp__Wire__Step *st
   int64_t end = sym[LP_SYM_P] + sym[LP_SYM_S];
   bool good = sym[LP_SYM_B] >= 1 && sym[LP_SYM_B] <= MOST_BATCH && sym[LP_SYM_S] >= 1 && sym[LP_SYM_R] >= 1 &&
               sym[LP_SYM_R] <= sym[LP_SYM_S] && (sym[LP_SYM_C] >= end || manifest->state_count == 0) &&
-              (manifest->context == 0 || end <= manifest->context);
+              (manifest->context_length == 0 || end <= manifest->context_length);
   if (good) return LP_OK;
   return lp_error(diag, LP_LOC_NONE,
                   "sizes b = %" PRId64 ", s = %" PRId64 ", p = %" PRId64 ", r = %" PRId64 ", c = %" PRId64
                   " do not go together or exceed the context of %" PRId64,
-                  sym[LP_SYM_B], sym[LP_SYM_S], sym[LP_SYM_P], sym[LP_SYM_R], sym[LP_SYM_C], manifest->context);
+                  sym[LP_SYM_B], sym[LP_SYM_S], sym[LP_SYM_P], sym[LP_SYM_R], sym[LP_SYM_C], manifest->context_length);
 }
 
 /* Does a prefill that leaves the cloud out come before this decode? */

@@ -57,7 +57,7 @@ lp_status lp_judge_open(const lp_bundle *bundle, const lp_calibrate_options *opt
   judge->bundle = bundle;
   judge->halves = halves;
   judge->codec = options->codec;
-  judge->longest = bundle->manifest.context > 0 ? bundle->manifest.context : LONGEST;
+  judge->longest = bundle->manifest.context_length > 0 ? bundle->manifest.context_length : LONGEST;
   judge->pool = lp_pool_create(options->threads);
   judge->device = lp_executor_create(bundle, LP_SIDE_DEVICE, judge->pool);
   judge->full = lp_executor_create(bundle, LP_SIDE_CLOUD, judge->pool);

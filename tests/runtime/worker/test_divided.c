@@ -48,7 +48,7 @@ static void setup(void) {
   kept = lp_path_join(dir, "kept");
   char *path = toy_bundle_write(dir, "toy", &(toy_placement){.prefill = "ddddcc", .exits = {1, 3}});
   bundle = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);
-  bundle->manifest.context = 2 * ROWS; /* the toy's own is shorter than a pass */
+  bundle->manifest.context_length = 2 * ROWS; /* the toy's own is shorter than a pass */
   notes = (lp_transport){.name = "notes", .send = note};
   free(path);
 }

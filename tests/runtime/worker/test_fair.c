@@ -32,7 +32,7 @@ static void setup(void) {
   char *path = toy_bundle_write(dir, "toy", &(toy_placement){.prefill = "dccccc"});
   bundle = toy_bundle_load(path, LP_LOAD_CLOUD);
   free(path);
-  bundle->manifest.context = 2 * PROMPT; /* the toy's own is shorter than a pass */
+  bundle->manifest.context_length = 2 * PROMPT; /* the toy's own is shorter than a pass */
   bare = bare_worker_create(bundle, NULL, &notes);
   worker = &bare->worker;
   answers = 0;

@@ -1,0 +1,41 @@
+/* Looks things up in a manifest that has been read: programs by name, ports by role, the plan of a request. */
+#include "base/base.h"
+#include "runtime/bundle/manifest.h"
+
+int32_t lp_manifest_program(const lp_manifest *manifest, const char *name) {
+  for (int32_t i = 0; i < manifest->program_count; i++)
+    if (lp_streq(manifest->programs[i].name, name)) return i;
+  return -1;
+}
+
+int32_t lp_manifest_most_buffers(const lp_manifest *manifest, lp_side side) {
+  int32_t most = 0;
+  for (int32_t i = 0; i < manifest->program_count; i++)
+    if (manifest->programs[i].buffers[side] > most) most = manifest->programs[i].buffers[side];
+  return most;
+}
+
+int32_t lp_manifest_input(const lp_manifest *manifest, lp_role role) {
+  for (int32_t i = 0; i < manifest->input_count; i++)
+    if (manifest->inputs[i].role == role) return i;
+  return -1;
+}
+
+int32_t lp_manifest_output(const lp_manifest *manifest, lp_role role) {
+  for (int32_t i = 0; i < manifest->output_count; i++)
+    if (manifest->outputs[i].role == role) return i;
+  return -1;
+}
+
+static bool is_inside(const lp_plan_region *region, const double at[LP_PLAN_AXES]) {
+  for (int i = 0; i < LP_PLAN_AXES; i++)
+    if (!(at[i] >= region->low[i] && at[i] < region->high[i])) return false;
+  return true;
+}
+
+int32_t lp_manifest_plan(const lp_manifest *manifest, const double at[LP_PLAN_AXES]) {
+  for (int32_t i = 0; i < manifest->plan_count; i++)
+    for (int32_t k = 0; k < manifest->plans[i].region_count; k++)
+      if (is_inside(&manifest->plans[i].region[k], at)) return i;
+  return 0;
+}

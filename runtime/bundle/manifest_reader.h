@@ -1,0 +1,27 @@
+/* What the readers of manifest.json share. manifest.c reads the whole and calls manifest_program.c and manifest_plans.c for
+ * theirs; all of them use manifest_tensor.c. Errors are reported at the JSON value that is wrong. */
+#ifndef LP_MANIFEST_READER_H
+#define LP_MANIFEST_READER_H
+
+#include "base/json/json_reader.h"
+#include "base/side.h"
+#include "runtime/bundle/manifest.h"
+
+typedef struct {
+  lp_arena *arena; /* receives all that `out` points to */
+  lp_diag *diag;
+  lp_manifest *out;
+} manifest_reader;
+
+/* Copies a string into the arena. */
+LP_MUST_USE lp_status lp_manifest_text(manifest_reader *reader, const lp_json *at, const char **out);
+/* Reads "device" or "cloud". */
+LP_MUST_USE lp_status lp_manifest_side(const lp_json *at, lp_side *out, lp_diag *diag);
+/* Reads the members `name`, `dtype` and `shape` of the object. */
+LP_MUST_USE lp_status lp_manifest_tensor(manifest_reader *reader, const lp_json *at, lp_tensor_desc *out);
+/* Reads the member `programs`, after files, sides, states and ports. */
+LP_MUST_USE lp_status lp_manifest_programs(manifest_reader *reader, const lp_json *root);
+/* Reads the member `plans`, after the programs. */
+LP_MUST_USE lp_status lp_manifest_plans(manifest_reader *reader, const lp_json *root);
+
+#endif
