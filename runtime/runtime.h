@@ -55,39 +55,7 @@ typedef struct {
   uint64_t seed;
 } lp_sampling;
 
-typedef struct {
-  int32_t token;
-  double confidence; /* the greatest softmax probability of the logits, at temperature 1 (P2) */
-} lp_sample;
-
-/* Draws one token from logits[vocab]. The random number is a pure function of (seed, sequence, position), so either side
- * can repeat a draw, in any order. `scratch` grows as needed and belongs to the caller. */
-lp_sample lp_sampler_draw(const lp_sampling *sampling, const float *logits, int32_t vocab, uint64_t sequence,
-                          uint64_t position, lp_buf *scratch);
-
-/* How many of the largest logits a draw depends on; 0: all. */
-int32_t lp_sampler_wants(const lp_sampling *sampling, int32_t vocab);
-/* The same draw from that many of the largest logits, the largest first, lower ids first among equals. `sum`: of
- * exp(logit - largest) over the whole vocabulary. */
-typedef struct {
-  int32_t count;
-  const float *logit; /* [count] */
-  const int32_t *id;  /* [count]; -1 where there are fewer */
-  double sum;
-} lp_sampler_top;
-lp_sample lp_sampler_draw_top(const lp_sampling *sampling, const lp_sampler_top *top, uint64_t sequence,
-                              uint64_t position, lp_buf *scratch);
-
-/* ---- thread pool (exec/pool.c) ---------------------------------------------------------------------------------------- */
-
-/* `threads` - 1 workers that spin briefly, then sleep; the caller is thread 0. */
-typedef struct lp_pool lp_pool;
-lp_pool *lp_pool_create(int32_t threads); /* 0: the machine's cores */
-void lp_pool_free(lp_pool *pool);
-int32_t lp_pool_threads(const lp_pool *pool);
 int32_t lp_machine_threads(void); /* cores that this process may use */
-/* Runs segment(frame, thread) on every thread and returns when all are done. Fills frame->barrier and frame->threads. */
-void lp_pool_run(lp_pool *pool, lp_segment_fn *segment, lp_frame *frame);
 
 /* Turns a stream of tokens into text, in whole characters only (text_stream.c). Zero it first. */
 typedef struct {

@@ -1,22 +1,21 @@
-/* One pass over several sequences: a frame for the rows of all, and one for each sequence with its symbols, its caches and a part of
- * the arena (base/abi.h). */
+/* One pass over several sequences. The code gets one frame for the rows of all sequences, and one for each sequence with its
+ * symbols, its KV caches and its part of the arena (base/abi.h). */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/side.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"
-#include "runtime/exec/activations.h"
 #include "runtime/exec/batch.h"
 #include "runtime/exec/executor.h"
-#include "runtime/exec/logits.h"
+#include "runtime/exec/sampler.h"
 #include "runtime/exec/state.h"
 #include "runtime/gpu/gpu.h"
 #include "runtime/runtime.h"
 
-enum { ALIGNMENT = 64 }; /* parts of a GPU's arena begin where its pages do, as their sizes are multiples of that */
+enum { ALIGNMENT = 64 }; /* of parts on a CPU; sizes on a GPU are multiples of its pages, so its parts begin at pages */
 
-/* Symbols, offsets and memory of a frame. Number 0 is that of all; sequence i has i + 1. */
+/* Symbols, offsets and memory of a frame. Part 0 belongs to the frame of all sequences, part i + 1 to sequence i. */
 typedef struct {
   int64_t sym[LP_MAX_SYMBOLS];
   int64_t *offset; /* [buffers] */
@@ -27,16 +26,17 @@ struct lp_batch {
   const lp_bundle *bundle;
   lp_side side;
   lp_pool *pool;
-  lp_gpu *gpu; /* NULL: a processor's code */
+  lp_gpu *gpu; /* borrowed; NULL: a CPU runs the code */
   lp_gpu_memory *gpu_memory;
-  bool apart; /* the GPU works in memory of its own; `arena` holds what is brought there and fetched from it */
+  bool apart; /* the GPU computes in its own memory; `arena` holds what is brought there and fetched from it */
   int32_t program;
   lp_activations arena;
-  size_t arena_bytes;   /* of all parts */
-  part *part;           /* [room + 1] */
-  lp_frame frame, *one; /* of all; [room] */
-  lp_gpu_owner *owner;  /* [room] */
-  float *found;         /* the greatest logits of each row, and how many */
+  size_t arena_bytes;  /* of all parts */
+  part *part;          /* [room + 1] */
+  lp_frame frame;      /* of all sequences */
+  lp_frame *one;       /* [room] of each sequence */
+  lp_gpu_owner *owner; /* [room] */
+  float *found;        /* [rows][1 + 2 * wanted] the greatest logits of each row */
   int64_t wanted;
   size_t count, room;
 };
@@ -115,7 +115,7 @@ static lp_loc loc_of(const lp_batch *batch) {
   return LP_LOC_FILE(batch->bundle->manifest.file);
 }
 
-/* Symbols of the frame of all: one sequence as long as all together. */
+/* Sets the symbols of the frame of all sequences: those of one sequence as long as all together. */
 static void sum_up(lp_batch *batch, const lp_batch_member *member) {
   int64_t *all = batch->part[0].sym;
   memset(all, 0, sizeof batch->part[0].sym);
@@ -131,14 +131,14 @@ static void sum_up(lp_batch *batch, const lp_batch_member *member) {
   }
 }
 
-/* Where the buffers of a frame lie in its part of the arena; negative when that is too large. */
+/* Lays the buffers of a frame out in its part of the arena. Returns the bytes of the part; negative: it is too large. */
 static int64_t lay_out_part(const lp_batch *batch, const lp_program *desc, part *p) {
   if (!desc->layout_name[batch->side]) return 0;
   if (batch->gpu) return lp_gpu_lay_out(batch->gpu, desc->gpu_layout[batch->side], p->sym, p->offset);
   return desc->layout[batch->side](p->sym, p->offset);
 }
 
-/* Memory of the GPU's own, or that it shares and has to let go of before it moves. */
+/* Makes room in the arena and in a GPU's own memory. A GPU that shares the arena unmaps it before it moves. */
 static lp_status make_arena(lp_batch *batch, size_t bytes, lp_diag *diag) {
   if (batch->gpu && !batch->apart && bytes > batch->arena.bytes) lp_gpu_memory_reset(batch->gpu, batch->gpu_memory);
   batch->arena_bytes = bytes;
@@ -178,7 +178,7 @@ lp_status lp_batch_begin(lp_batch *batch, int32_t program, const lp_batch_member
     LP_TRY(lp_states_reserve(member[i].states, member[i].sym, diag));
   for (size_t i = 0; i < count && batch->gpu; i++) {
     batch->owner[i] = (lp_gpu_owner){member[i].states->gpu_memory, member[i].states->bytes};
-    LP_TRY(lp_gpu_wait(batch->gpu, member[i].states->gpu_memory, diag)); /* what it did alone */
+    LP_TRY(lp_gpu_wait(batch->gpu, member[i].states->gpu_memory, diag)); /* for runs outside of passes */
   }
   batch->count = count;
   batch->program = program;
@@ -195,7 +195,6 @@ lp_status lp_batch_begin(lp_batch *batch, int32_t program, const lp_batch_member
   return LP_OK;
 }
 
-/* The rows of a sequence among those of all, or its own buffer. */
 lp_status lp_batch_buffer(const lp_batch *batch, size_t sequence, int32_t buffer, const lp_step *step, lp_span *out,
                           lp_diag *diag) {
   const lp_frame *frame = &batch->one[sequence];
@@ -222,14 +221,14 @@ static lp_status copy_run(lp_batch *batch, const lp_span *run, bool bring, lp_di
                : lp_gpu_read(batch->gpu, batch->gpu_memory, offset, run->data, run->size, diag);
 }
 
-/* Copies what all sequences have in the buffer; what lies one behind the other at once. */
-static lp_status copy_all(lp_batch *batch, int32_t buffer, const lp_step *step, bool bring, const bool *whom,
+/* Copies the buffer of the selected sequences, contiguous bytes in one call. */
+static lp_status copy_all(lp_batch *batch, int32_t buffer, const lp_step *step, bool bring, const bool *selected,
                           lp_diag *diag) {
   lp_span run = {0};
   for (size_t i = 0; i < batch->count && batch->apart; i++) {
     lp_span span = {0};
     LP_TRY(lp_batch_buffer(batch, i, buffer, step, &span, diag));
-    if (span.size == 0 || (whom && !whom[i])) continue;
+    if (span.size == 0 || (selected && !selected[i])) continue;
     if (run.size > 0 && (char *)run.data + run.size == span.data) {
       run.size += span.size;
       continue;
@@ -244,8 +243,8 @@ lp_status lp_batch_bring(lp_batch *batch, int32_t buffer, const lp_step *step, l
   return copy_all(batch, buffer, step, true, NULL, diag);
 }
 
-lp_status lp_batch_fetch(lp_batch *batch, int32_t buffer, const lp_step *step, const bool *whom, lp_diag *diag) {
-  return copy_all(batch, buffer, step, false, whom, diag);
+lp_status lp_batch_fetch(lp_batch *batch, int32_t buffer, const lp_step *step, const bool *selected, lp_diag *diag) {
+  return copy_all(batch, buffer, step, false, selected, diag);
 }
 
 /* ---- logits ------------------------------------------------------------------------------------------------------------ */
@@ -263,7 +262,8 @@ lp_status lp_batch_find_top(lp_batch *batch, const lp_step *step, int32_t wanted
                     .vocab = batch->bundle->manifest.vocab,
                     .apart = batch->bundle->manifest.vocab,
                     .wanted = wanted};
-  for (size_t i = batch->count; i-- > 0;) { /* the first comes last */
+  for (size_t i = batch->count;
+       i-- > 0;) { /* backwards, so that `top.offset` ends as that of the first sequence with rows */
     lp_span span;
     lp_logits logits;
     LP_TRY(lp_batch_buffer(batch, i, step->buffer, step, &span, diag));

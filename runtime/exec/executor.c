@@ -1,13 +1,12 @@
-/* Runs one side's part of a program: layout, activations, segments. */
+/* Runs one side's steps of a program: layout, activations, segments, samples. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/side.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"
-#include "runtime/exec/activations.h"
 #include "runtime/exec/executor.h"
-#include "runtime/exec/logits.h"
+#include "runtime/exec/sampler.h"
 #include "runtime/exec/state.h"
 #include "runtime/gpu/gpu.h"
 #include "runtime/runtime.h"
@@ -43,8 +42,8 @@ void lp_executor_free(lp_executor *executor) {
   free(executor);
 }
 
-/* Memory that the GPU shares is about to go or to move. */
-static void let_go(lp_executor *executor) {
+/* Makes the GPU unmap the memory that it shares with the host, before that memory is freed or moves. */
+static void unshare(lp_executor *executor) {
   if (executor->gpu_memory && !executor->apart)
     lp_gpu_memory_reset(executor->bundle->side[executor->side].gpu, executor->gpu_memory);
 }
@@ -59,7 +58,7 @@ static lp_loc loc_of(const lp_executor *executor) {
 
 static lp_status grow_arena(lp_executor *executor, size_t bytes, lp_diag *diag) {
   if (bytes <= executor->arena.bytes) return LP_OK;
-  let_go(executor);
+  unshare(executor);
   if (lp_activations_reserve(&executor->arena, bytes)) return LP_OK;
   return lp_error(diag, loc_of(executor), "no memory for %zu bytes of activations on the %s", bytes,
                   lp_side_name(executor->side));
@@ -76,8 +75,8 @@ static lp_status lay_out(lp_executor *executor, int32_t program, lp_diag *diag) 
   if (bytes < 0)
     return lp_error(diag, loc_of(executor), "program '%s' asks for %" PRId64 " bytes of activations", desc->name,
                     bytes);
-  LP_TRY(grow_arena(executor, (size_t)bytes,
-                    diag)); /* beside memory apart it holds what is read; the rest is never touched */
+  /* When a GPU has its own memory, the arena holds copies of the buffers that are read; its other pages stay untouched. */
+  LP_TRY(grow_arena(executor, (size_t)bytes, diag));
   if (executor->apart) LP_TRY(lp_gpu_make_arena(gpu, executor->gpu_memory, (size_t)bytes, diag));
   executor->layout_bytes = (size_t)bytes;
   executor->frame.arena = executor->arena.data;
@@ -93,14 +92,14 @@ lp_status lp_executor_begin(lp_executor *executor, int32_t program, const int64_
     executor->sym[LP_SYM_T] = sym[LP_SYM_T];
     same = memcmp(executor->sym, sym, size) == 0;
   }
-  if (!same) executor->program = -1; /* the layout in force is of other symbols, whatever fails below */
+  if (!same) executor->program = -1; /* even if this call fails, the old layout no longer fits `sym` */
   memcpy(executor->sym, sym, size);
   executor->sym[LP_SYM_T] = threads;
   LP_TRY(lp_states_reserve(&executor->states, executor->sym, diag));
   return same ? LP_OK : lay_out(executor, program, diag);
 }
 
-/* Where the tensor lies. */
+/* Gives the place of the tensor in the arena. */
 static lp_status find_buffer(lp_executor *executor, int32_t buffer, const lp_tensor_desc *tensor, lp_span *out,
                              lp_diag *diag) {
   size_t bytes = 0;
@@ -176,7 +175,7 @@ lp_status lp_executor_fill(lp_executor *executor, int32_t buffer, const lp_step 
   return LP_OK;
 }
 
-/* The GPU finds the greatest logits, so that they alone come back. */
+/* Lets the GPU find the greatest logits, so that only those are copied to the host. */
 static lp_status sample_apart(lp_executor *executor, const lp_span *span, const lp_sampling *sampling, int32_t wanted,
                               lp_sample *out, lp_buf *scratch, lp_diag *diag) {
   const int64_t *sym = executor->sym;

@@ -1,21 +1,24 @@
-/* Threads that run one segment together.
+/* A pool of threads that run a segment together.
  *
  * A decode step of a small model takes a few hundred microseconds and consists of several segments, so waking must be
- * cheap: workers spin for a moment after each segment and only then sleep. Who starts a segment pays for a wake-up only
- * when someone sleeps. */
+ * cheap: workers spin for a moment after each segment before they sleep, and the thread that starts a segment makes a
+ * system call only when a worker sleeps. */
 #include <pthread.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "base/clock.h"
+#include "runtime/exec/pool.h"
 #include "runtime/runtime.h"
 
 enum {
   MAX_THREADS = 1024,
-  SPINS = 64 /* looks, about 3 us, before the core is offered to whoever else may need it to go on */
+  SPINS = 64 /* reads of `round`, about 3 us, before the thread yields its core to others */
 };
-static const double grace_ms = 0.2; /* how long a worker stays hot: longer than a token is drawn from many logits */
+static const double grace_ms = 0.2; /* a worker spins for this long: longer than drawing a token takes */
 
 typedef struct {
   lp_pool *pool;
@@ -24,8 +27,8 @@ typedef struct {
 } pool_worker;
 
 struct lp_pool {
-  /* One line holds what starts a segment, so that a worker that spins on `round` gets the rest with it. */
-  _Alignas(64) uint32_t round; /* counts segments; a change starts the workers */
+  /* `round` and what a worker reads next share a cache line. */
+  _Alignas(64) uint32_t round; /* number of segments started; a change wakes the workers */
   int32_t threads;
   lp_segment_fn *segment;
   lp_frame *frame;
@@ -116,7 +119,7 @@ int32_t lp_machine_threads(void) {
 lp_pool *lp_pool_create(int32_t threads) {
   if (threads <= 0) threads = lp_machine_threads();
   if (threads > MAX_THREADS) threads = MAX_THREADS;
-  /* lp_alloc aligns to 16 bytes; the words here want a cache line each. */
+  /* lp_alloc aligns to 16 bytes only. */
   lp_pool *pool = aligned_alloc(64, sizeof *pool);
   if (!pool) abort();
   *pool = (lp_pool){.threads = 1};

@@ -1,12 +1,14 @@
 /* Draws tokens from logits: greedy, or temperature, then top-k, then top-p, in the order of transformers.
  *
- * A NaN counts as minus infinity, so that a damaged logit is never drawn. Ties go to the lower id everywhere.
- */
+ * A NaN counts as minus infinity, so that a damaged logit is never drawn. Of equal logits the lower id wins. */
 #include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/random.h"
+#include "runtime/bundle/manifest.h"
+#include "runtime/exec/sampler.h"
 #include "runtime/runtime.h"
 
 typedef struct {
@@ -18,19 +20,20 @@ static float clean(float logit) {
   return isnan(logit) ? -INFINITY : logit;
 }
 
-/* With infinities among them the differences are 0 or infinite, never NaN. */
+/* Of infinities too: the result is 0 or infinite, never NaN. */
 static double difference(float logit, float greatest) {
   return logit == greatest ? 0 : (double)logit - (double)greatest;
 }
 
 /* ---- one look at the vocabulary ------------------------------------------------------------------------------------- */
 
-/* A vocabulary of 32000 looked at one by one takes as long as a layer of a small model: loops run over LANES logits at once,
- * which compilers turn into vectors, and are compiled for each target. Sums come out alike on all. */
+/* A scalar loop over a vocabulary of 32000 takes as long as a layer of a small model. These loops therefore run over LANES
+ * logits at once, which compilers turn into vector code, and are compiled for each target. The order of additions is the
+ * same on all targets, and so are the sums. */
 enum { LANES = 16, BLOCK = 1024 };
 #define INLINE static inline __attribute__((always_inline)) /* into the function of each target */
 
-/* The greatest of a block, a NaN being none. */
+/* The greatest logit of a block; a NaN is never greater. */
 INLINE float block_greatest(const float *logits, int32_t count) {
   float most[LANES], greatest = -INFINITY;
   for (int32_t lane = 0; lane < LANES; lane++)
@@ -58,13 +61,13 @@ INLINE int32_t find_greatest(const float *logits, int32_t vocab) {
   return from;
 }
 
-/* exp(x) for x in (-40, 0], 0 below: 2^n times the series around 0. Terms below exp(-40) cannot change the sum of a
- * vocabulary by more than 1e-12; a NaN counts as one. */
+/* exp(x) for x in (-40, 0] as 2^n times the Taylor series around 0; 0 for lower x, since terms below exp(-40) cannot change
+ * the sum over a vocabulary by more than 1e-12; and 0 for a NaN. */
 INLINE float small_exp(float x) {
   const float magic = 0x1.8p23f; /* added to a small number, rounds it to a whole one */
   float within = x > -40 ? x : -40;
   float n = within * 0x1.715476p0f + magic - magic;
-  float r = within - n * 0x1.62e4p-1f - n * 0x1.7f7d1cp-20f; /* less n ln 2, in two parts */
+  float r = within - n * 0x1.62e4p-1f - n * 0x1.7f7d1cp-20f; /* x - n ln 2, with ln 2 in two parts */
   float p = r * (1.f / 720) + 1.f / 120;
   p = p * r + 1.f / 24;
   p = p * r + 1.f / 6;
@@ -99,7 +102,7 @@ INLINE double sum_exponentials(const float *logits, int32_t vocab, float greates
   return sum;
 }
 
-/* Beside an infinite logit only its equals count. */
+/* When the greatest logit is infinite, the equal ones share the whole probability. */
 static double count_equals(const float *logits, int32_t vocab, float greatest) {
   double count = 0;
   for (int32_t i = 0; i < vocab; i++)
@@ -147,7 +150,7 @@ static void sift_down(candidate *heap, size_t count, size_t at) {
   heap[at] = item;
 }
 
-/* Moves the greatest to the back of the heap, one by one: the last `taken` of `all` then hold them, greatest last. */
+/* Moves the greatest candidate of the heap behind those `taken` before, which lie at the end of `all` in ascending order. */
 static void take_greatest(candidate *all, size_t count, size_t taken) {
   candidate top = all[0];
   all[0] = all[count - taken - 1];
@@ -171,8 +174,8 @@ static double sum_weights(const candidate *all, size_t count) {
   return sum;
 }
 
-/* Keeps the `top_k` greatest, then the fewest of those whose share reaches `top_p`; they end up at the back of `all`.
- * Returns how many. Only as much is sorted as is kept. */
+/* Keeps the `top_k` greatest, then the fewest of those whose share reaches `top_p`, and moves them to the end of `all`.
+ * Returns their number. Sorts only what it keeps. */
 static size_t restrict_candidates(candidate *all, size_t count, const lp_sampling *sampling) {
   bool by_k = sampling->top_k > 0 && (size_t)sampling->top_k < count, by_p = sampling->top_p < 1;
   if (!by_k && !by_p) return count;
@@ -222,17 +225,17 @@ lp_sample lp_sampler_draw(const lp_sampling *sampling, const float *logits, int3
   return sample;
 }
 
-/* ---- from the greatest alone ------------------------------------------------------------------------------------------ */
+/* ---- from the greatest logits ----------------------------------------------------------------------------------------- */
 
 enum { MOST_TOP = 64 };
 
-/* One more than is kept, so that what is kept is cut off from it as it is from all. */
+/* One logit more than top-k keeps, so that restrict_candidates cuts as it does when it has all logits. */
 int32_t lp_sampler_wants(const lp_sampling *sampling, int32_t vocab) {
   if (!(sampling->temperature > 0)) return 1;
   return sampling->top_k > 0 && sampling->top_k <= MOST_TOP && sampling->top_k < vocab ? sampling->top_k + 1 : 0;
 }
 
-/* By id, as they would lie among all. */
+/* Orders the candidates by id, as fill does. */
 static size_t fill_top(candidate *all, const lp_sampler_top *top, double temperature) {
   size_t count = 0;
   for (int32_t i = 0; i < top->count; i++) {
@@ -256,4 +259,46 @@ lp_sample lp_sampler_draw_top(const lp_sampling *sampling, const lp_sampler_top 
   size_t kept = restrict_candidates(all, count, sampling);
   sample.token = draw(all + count - kept, kept, lp_random_uniform(sampling->seed, sequence, position));
   return sample;
+}
+
+/* ---- logits of an output step ------------------------------------------------------------------------------------ */
+
+/* Draws from found[1 + 2 * all], the result of lp_gpu_find_top for one row, of which `wanted` logits are needed. */
+static lp_sample draw_found(const float *found, int32_t wanted, int32_t vocab, const lp_sampling *sampling,
+                            uint64_t sequence, uint64_t position, int64_t all, lp_buf *scratch) {
+  int32_t *id = lp_alloc((size_t)wanted * sizeof *id);
+  for (int32_t k = 0; k < wanted; k++)
+    id[k] = found[1 + all + k] < (float)vocab ? (int32_t)found[1 + all + k] : -1;
+  const lp_sampler_top from = {.count = wanted, .logit = found + 1, .id = id, .sum = (double)found[0]};
+  lp_sample sample = lp_sampler_draw_top(sampling, &from, sequence, position, scratch);
+  free(id);
+  return sample;
+}
+
+lp_sample lp_logits_draw(const lp_logits *logits, int64_t row, const lp_sampling *sampling, uint64_t sequence,
+                         uint64_t position, lp_buf *scratch) {
+  int32_t vocab = logits->vocab;
+  if (!logits->found) return lp_sampler_draw(sampling, logits->row + row * vocab, vocab, sequence, position, scratch);
+  const float *found = logits->found + row * (1 + 2 * logits->wanted);
+  return draw_found(found, lp_sampler_wants(sampling, vocab), vocab, sampling, sequence, position, logits->wanted,
+                    scratch);
+}
+
+lp_status lp_logits_read(const lp_manifest *manifest, const int64_t *sym, const lp_span *bytes, lp_logits *out,
+                         lp_diag *diag) {
+  size_t batch = (size_t)sym[LP_SYM_B], rows = (size_t)sym[LP_SYM_R], vocab = (size_t)manifest->vocab;
+  size_t wanted = 0;
+  *out = (lp_logits){.row = bytes->data, .vocab = manifest->vocab};
+  if (!lp_size_mul(batch * sizeof(float), rows, &wanted) || !lp_size_mul(wanted, vocab, &wanted) ||
+      wanted != bytes->size || wanted == 0)
+    return lp_error(diag, LP_LOC_FILE(manifest->file), "logits of %zu bytes; batch %zu, %zu rows and %zu ids take %zu",
+                    bytes->size, batch, rows, vocab, wanted);
+  return LP_OK;
+}
+
+void lp_logits_sample(const lp_logits *logits, const int64_t *sym, const lp_sampling *sampling, lp_sample *out,
+                      lp_buf *scratch) {
+  uint64_t position = (uint64_t)(sym[LP_SYM_P] + sym[LP_SYM_S]);
+  for (int64_t i = 0; i < sym[LP_SYM_B]; i++)
+    out[i] = lp_logits_draw(logits, (i + 1) * sym[LP_SYM_R] - 1, sampling, (uint64_t)i, position, scratch);
 }

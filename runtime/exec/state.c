@@ -1,4 +1,4 @@
-/* The KV caches of one side of a session. */
+/* Memory of one side: KV caches and activations. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 enum { STATE_ALIGNMENT = 64 };
 
-/* A state as seen from its append axis: outer x c x inner bytes. */
+/* The shape of a state around its append axis: outer x capacity x inner bytes. */
 typedef struct {
   size_t outer, capacity, inner;
 } state_extent;
@@ -82,8 +82,8 @@ bool lp_states_bytes(const lp_states *states, const int64_t *sym, size_t *bytes)
   return true;
 }
 
-/* `rows` rows of each run between memories of so many rows; the memory of `states` is on the side or sides that `direction`
- * says. */
+/* Copies `rows` rows of each of extent.outer runs, which are `to_rows` and `from_rows` rows apart. `direction` says which of
+ * `to` and `from` is in the memory of `states`. */
 static lp_status copy_rows(const lp_states *states, lp_gpu_direction direction, char *to, size_t to_rows,
                            const char *from, size_t from_rows, size_t rows, state_extent extent, lp_diag *diag) {
   const lp_gpu_rows all = {.direction = direction,
@@ -99,7 +99,7 @@ static lp_status copy_rows(const lp_states *states, lp_gpu_direction direction, 
   return LP_OK;
 }
 
-/* Lays the states of `sym` out in `region`, taking over the first sym[p] rows where the batch is the same. */
+/* Lays the states out in `region`, and copies the first sym[p] rows into it when the batch is unchanged. */
 static lp_status lay_out(lp_states *states, const int64_t *sym, char *region, lp_diag *diag) {
   bool keep = states->region && states->batch == sym[LP_SYM_B];
   size_t at = 0;
@@ -178,7 +178,7 @@ lp_status lp_states_unpack(const lp_states *states, int32_t state, const int64_t
                    extent, diag);
 }
 
-/* Two GPUs have nothing in common but the host. */
+/* Two GPUs exchange data through the host. */
 static lp_status copy_by_host(const lp_states *from, const lp_states *to, int32_t state, const int64_t *sym,
                               lp_diag *diag) {
   size_t bytes = 0;
@@ -196,4 +196,28 @@ lp_status lp_states_copy(const lp_states *from, const lp_states *to, int32_t sta
   if (!extent_of(from, state, sym, &extent)) return report_extent(from, diag);
   return copy_rows(from->apart ? from : to, from->apart ? LP_GPU_TO_HOST : LP_GPU_FROM_HOST, to->pointer[state],
                    extent.capacity, from->pointer[state], extent.capacity, rows_of(sym), extent, diag);
+}
+
+/* ---- activations ------------------------------------------------------------------------------------------------- */
+
+enum { HUGE_PAGE = 2 << 20 };
+
+/* Growing copies nothing, since activations do not outlive a pass. It maps a half more than asked for, so that a context
+ * that grows by one token per pass does not map memory in each. */
+bool lp_activations_reserve(lp_activations *activations, size_t bytes) {
+  if (bytes <= activations->bytes) return true;
+  size_t wanted = 0;
+  if (!lp_size_add(bytes, bytes / 2, &wanted) || !lp_size_add(wanted, HUGE_PAGE - 1, &wanted)) return false;
+  wanted = wanted / HUGE_PAGE * HUGE_PAGE;
+  char *data = mmap(NULL, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (data == MAP_FAILED) return false;
+  (void)madvise(data, wanted, MADV_HUGEPAGE); /* a hint */
+  lp_activations_free(activations);
+  *activations = (lp_activations){.data = data, .bytes = wanted};
+  return true;
+}
+
+void lp_activations_free(lp_activations *activations) {
+  if (activations->data) munmap(activations->data, activations->bytes);
+  *activations = (lp_activations){0};
 }

@@ -1,40 +1,56 @@
-/* KV caches. */
+/* Memory of one side: the KV caches of a sequence (or a batch of sequences), and the activations of a pass. */
 #ifndef LP_STATE_H
 #define LP_STATE_H
 
 #include "runtime/bundle/manifest.h"
 #include "runtime/gpu/gpu.h"
 
-/* The states of one side of one session, in one region of zeros at first: the host's memory, which a GPU may share, or that of a
- * GPU whose memory is apart (gpu.h). */
+/* ---- KV caches --------------------------------------------------------------------------------------------------- */
+
+/* The states of the manifest on one side, in one region that begins as zeros. The region is memory of the host, which a GPU
+ * may share, or memory of a GPU that has its own (gpu/gpu.h). Belongs to one thread at a time. */
 typedef struct {
-  const lp_manifest *manifest;
+  const lp_manifest *manifest; /* borrowed */
   lp_side side;
-  lp_gpu *gpu; /* that works on them; NULL: a processor does */
+  lp_gpu *gpu; /* the GPU that computes on them, borrowed; NULL: a CPU does */
   lp_gpu_memory *gpu_memory;
-  bool apart; /* they lie in the GPU's memory */
+  bool apart; /* the region is in the GPU's own memory */
   char *region;
   size_t region_bytes;
-  int64_t batch, capacity;
-  void **pointer; /* [states]; NULL for those of the other side */
-  size_t *bytes;  /* [states] */
+  int64_t batch, capacity; /* what the region has room for */
+  void **pointer;          /* [states]; NULL for those of the other side */
+  size_t *bytes;           /* [states] */
 } lp_states;
 
-void lp_states_init(lp_states *states, const lp_manifest *manifest, lp_side side);
-void lp_states_drop(lp_states *states); /* forgets the content and gives the memory back; reserve begins anew */
+void lp_states_init(lp_states *states, const lp_manifest *manifest, lp_side side); /* allocates no region */
+void lp_states_drop(lp_states *states); /* frees the region; lp_states_reserve makes a new one */
 void lp_states_free(lp_states *states);
-/* Bytes that `sym` asks for; false when too large. */
+/* Computes the bytes of a region for batch sym[b] and capacity sym[c]; false: they overflow. */
 bool lp_states_bytes(const lp_states *states, const int64_t *sym, size_t *bytes);
-/* Makes room for batch sym[b] and capacity sym[c]; rows [0, sym[p]) are kept when the batch is unchanged. */
+/* Makes room for batch sym[b] and capacity sym[c]. Keeps the rows of positions [0, sym[p]) when the batch is unchanged. */
 LP_MUST_USE lp_status lp_states_reserve(lp_states *states, const int64_t *sym, lp_diag *diag);
-/* The rows [0, sym[p] + sym[s]) of a state, packed as [outer][rows][inner]. */
+
+/* Rows of positions [0, sym[p] + sym[s]) of one state, packed as [outer][rows][inner], where `outer` and `inner` are the
+ * axes before and after the append axis. Bytes: false when they overflow. Pack reads the state, unpack writes it; both wait
+ * for a GPU. */
 bool lp_states_rows_bytes(const lp_states *states, int32_t state, const int64_t *sym, size_t *bytes);
 LP_MUST_USE lp_status lp_states_pack(const lp_states *states, int32_t state, const int64_t *sym, void *out,
                                      lp_diag *diag);
 LP_MUST_USE lp_status lp_states_unpack(const lp_states *states, int32_t state, const int64_t *sym, const void *in,
                                        lp_diag *diag);
-/* From one side to the other. Both hold the same batch and capacity. */
+/* Copies those rows from one side to the other. Both have room for the same batch and capacity. */
 LP_MUST_USE lp_status lp_states_copy(const lp_states *from, const lp_states *to, int32_t state, const int64_t *sym,
                                      lp_diag *diag);
+
+/* ---- activations ------------------------------------------------------------------------------------------------- */
+
+/* Memory for the activations of one pass, whose content does not outlive the pass. Zero it first. */
+typedef struct {
+  char *data;
+  size_t bytes; /* mapped */
+} lp_activations;
+/* Makes room for `bytes`. Growing loses the content and may move the memory. False: the system has no memory. */
+bool lp_activations_reserve(lp_activations *activations, size_t bytes);
+void lp_activations_free(lp_activations *activations);
 
 #endif

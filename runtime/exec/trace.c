@@ -1,6 +1,8 @@
-/* What happened when, on the lanes of device, upload, link and cloud. The worker's clock has an origin of its own. Every request bounds the
- * difference from both sides: cloud = device + offset, so offset <= asked - sent here, and offset >= sent there - received. The bounds of all
- * requests hold at once; the middle of what they leave is taken, which is the middle of the shortest round trip, as in NTP. */
+/* Records a timeline on the lanes of device, upload, link and cloud, and writes it in the device's clock.
+ *
+ * The worker's clock differs by an offset: cloud = device + offset. Every request bounds it from both sides: offset is at
+ * most (worker received - device sent) and at least (worker sent - device received). The bounds of all requests hold at
+ * once; the trace takes the middle of the interval that remains, as NTP does. */
 #include <float.h>
 #include <math.h>
 #include <pthread.h>
@@ -9,21 +11,20 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "runtime/exec/trace.h"
-#include "runtime/link/link.pb-c.h"
 #include "runtime/runtime.h"
 
 typedef struct {
   lp_trace_lane lane;
-  lp_trace_span span;
-  bool begins_there, ends_there; /* by the worker's clock */
-  bool is_token;                 /* a moment */
+  lp_trace_slice slice;
+  bool begins_there, ends_there; /* the time is in the worker's clock */
+  bool is_token;                 /* an instant rather than a slice */
   int32_t token;
 } event;
 
 struct lp_trace {
   pthread_mutex_t mutex;
   LP_VEC(event) events;
-  double least, most; /* of the offset */
+  double least, most; /* bounds of the offset, in ms */
   double origin_ms;
 };
 
@@ -53,20 +54,14 @@ static void add(lp_trace *trace, event what) {
   pthread_mutex_unlock(&trace->mutex);
 }
 
-void lp_trace_put(lp_trace *trace, lp_trace_lane lane, const lp_trace_span *span) {
-  if (trace) add(trace, (event){.lane = lane, .span = *span});
+void lp_trace_put(lp_trace *trace, lp_trace_lane lane, const lp_trace_slice *slice) {
+  if (trace) add(trace, (event){.lane = lane, .slice = *slice});
 }
 
 void lp_trace_token(lp_trace *trace, double ms, const lp_generated *token) {
   if (!trace) return;
-  lp_trace_span moment = {.name = "token", .begin_ms = ms, .end_ms = ms, .position = -1, .tokens = -1, .bytes = -1};
-  add(trace, (event){.lane = LP_LANE_DEVICE, .span = moment, .is_token = true, .token = token->token});
-}
-
-const lp_cloud_times *lp_cloud_times_of(const Lp__Wire__Times *times, lp_cloud_times *out) {
-  if (!times) return NULL;
-  *out = (lp_cloud_times){times->asked, times->began, times->sent};
-  return out;
+  lp_trace_slice moment = {.name = "token", .begin_ms = ms, .end_ms = ms, .position = -1, .tokens = -1, .bytes = -1};
+  add(trace, (event){.lane = LP_LANE_DEVICE, .slice = moment, .is_token = true, .token = token->token});
 }
 
 static bool is_sound(const lp_cloud_times *times) {
@@ -74,41 +69,41 @@ static bool is_sound(const lp_cloud_times *times) {
          times->began_ms <= times->sent_ms;
 }
 
-static lp_trace_span part(const lp_trace_span *whole, const char *name, double begin_ms, double end_ms) {
-  lp_trace_span span = *whole;
-  span.name = name;
-  span.begin_ms = begin_ms;
-  span.end_ms = end_ms;
-  span.bytes = -1;
-  return span;
+static lp_trace_slice part(const lp_trace_slice *whole, const char *name, double begin_ms, double end_ms) {
+  lp_trace_slice slice = *whole;
+  slice.name = name;
+  slice.begin_ms = begin_ms;
+  slice.end_ms = end_ms;
+  slice.bytes = -1;
+  return slice;
 }
 
-void lp_trace_request(lp_trace *trace, lp_trace_lane lane, const lp_trace_span *span, const lp_cloud_times *times) {
+void lp_trace_request(lp_trace *trace, lp_trace_lane lane, const lp_trace_slice *slice, const lp_cloud_times *times) {
   if (!trace) return;
-  lp_trace_put(trace, lane, span);
+  lp_trace_put(trace, lane, slice);
   if (!times || !is_sound(times)) return;
-  double most = times->asked_ms - span->begin_ms, least = times->sent_ms - span->end_ms;
+  double most = times->asked_ms - slice->begin_ms, least = times->sent_ms - slice->end_ms;
   pthread_mutex_lock(&trace->mutex);
   if (most < trace->most) trace->most = most;
   if (least > trace->least) trace->least = least;
   pthread_mutex_unlock(&trace->mutex);
-  add(trace, (event){.lane = lane, .span = part(span, "up", span->begin_ms, times->asked_ms), .ends_there = true});
-  add(trace, (event){.lane = lane, .span = part(span, "down", times->sent_ms, span->end_ms), .begins_there = true});
+  add(trace, (event){.lane = lane, .slice = part(slice, "up", slice->begin_ms, times->asked_ms), .ends_there = true});
+  add(trace, (event){.lane = lane, .slice = part(slice, "down", times->sent_ms, slice->end_ms), .begins_there = true});
   event there = {.lane = LP_LANE_CLOUD, .begins_there = true, .ends_there = true};
-  there.span = part(span, "wait", times->asked_ms, times->began_ms);
-  if (there.span.end_ms > there.span.begin_ms) add(trace, there);
-  there.span = part(span, "compute", times->began_ms, times->sent_ms);
-  if (there.span.end_ms > there.span.begin_ms) add(trace, there);
+  there.slice = part(slice, "wait", times->asked_ms, times->began_ms);
+  if (there.slice.end_ms > there.slice.begin_ms) add(trace, there);
+  there.slice = part(slice, "compute", times->began_ms, times->sent_ms);
+  if (there.slice.end_ms > there.slice.begin_ms) add(trace, there);
 }
 
 /* ---- writing ------------------------------------------------------------------------------------------------------- */
 
 static int by_time(const void *a, const void *b) {
   const event *x = a, *y = b;
-  if (x->span.begin_ms < y->span.begin_ms || x->span.begin_ms > y->span.begin_ms)
-    return x->span.begin_ms < y->span.begin_ms ? -1 : 1;
-  /* What contains comes first. */
-  return (x->span.end_ms < y->span.end_ms) - (x->span.end_ms > y->span.end_ms);
+  if (x->slice.begin_ms < y->slice.begin_ms || x->slice.begin_ms > y->slice.begin_ms)
+    return x->slice.begin_ms < y->slice.begin_ms ? -1 : 1;
+  /* A slice comes before those that it contains. */
+  return (x->slice.end_ms < y->slice.end_ms) - (x->slice.end_ms > y->slice.end_ms);
 }
 
 static void put_count(lp_writer *writer, const char *name, int64_t value, bool *any) {
@@ -118,28 +113,29 @@ static void put_count(lp_writer *writer, const char *name, int64_t value, bool *
 }
 
 static void put_event(const lp_trace *trace, const event *what, lp_writer *writer) {
-  const lp_trace_span *span = &what->span;
+  const lp_trace_slice *slice = &what->slice;
   bool any = false;
-  lp_writer_printf(writer, ",\n{\"name\": \"%s\", \"cat\": \"%s\", \"pid\": 1, \"tid\": %d, \"ts\": %.3f", span->name,
-                   lane_names[what->lane], (int)what->lane + 1, (span->begin_ms - trace->origin_ms) * 1e3);
+  lp_writer_printf(writer, ",\n{\"name\": \"%s\", \"cat\": \"%s\", \"pid\": 1, \"tid\": %d, \"ts\": %.3f", slice->name,
+                   lane_names[what->lane], (int)what->lane + 1, (slice->begin_ms - trace->origin_ms) * 1e3);
   if (what->is_token)
     lp_writer_printf(writer, ", \"ph\": \"i\", \"s\": \"t\", \"args\": {");
   else
-    lp_writer_printf(writer, ", \"ph\": \"X\", \"dur\": %.3f, \"args\": {", (span->end_ms - span->begin_ms) * 1e3);
+    lp_writer_printf(writer, ", \"ph\": \"X\", \"dur\": %.3f, \"args\": {", (slice->end_ms - slice->begin_ms) * 1e3);
   put_count(writer, "id", what->is_token ? what->token : -1, &any);
-  put_count(writer, "position", span->position, &any);
-  put_count(writer, "tokens", span->tokens, &any);
-  put_count(writer, "bytes", span->bytes, &any);
+  put_count(writer, "position", slice->position, &any);
+  put_count(writer, "tokens", slice->tokens, &any);
+  put_count(writer, "bytes", slice->bytes, &any);
   lp_writer_printf(writer, "}}");
 }
 
-/* All on the device's clock. A clock that drifts may leave no offset that suits all requests: nothing ends before it begins all the same. */
+/* Converts the worker's times to the device's clock. When a clock drifts, no offset may suit all requests; a slice then ends
+ * no earlier than it begins. */
 static void correct(lp_trace *trace, double offset) {
   for (size_t i = 0; i < trace->events.count; i++) {
     event *what = &trace->events.data[i];
-    if (what->begins_there) what->span.begin_ms -= offset;
-    if (what->ends_there) what->span.end_ms -= offset;
-    if (what->span.end_ms < what->span.begin_ms) what->span.end_ms = what->span.begin_ms;
+    if (what->begins_there) what->slice.begin_ms -= offset;
+    if (what->ends_there) what->slice.end_ms -= offset;
+    if (what->slice.end_ms < what->slice.begin_ms) what->slice.end_ms = what->slice.begin_ms;
     what->begins_there = what->ends_there = false;
   }
 }

@@ -1,5 +1,4 @@
-/* The device's end of its context in the cloud: in this process, or at a worker, over one connection for rows (uploader.c)
- * and one for questions. */
+/* The device's end of its context: opening and closing it, and questions with their answers. uploader.c sends the rows. */
 #include "runtime/exits/cloud_end.h"
 #include "base/clock.h"
 #include "runtime/bundle/bundle.h"
@@ -7,14 +6,14 @@
 #include "runtime/exits/codec.h"
 #include "runtime/exits/context.h"
 #include "runtime/exits/halves.h"
+#include "runtime/exits/uploader.h"
 #include "runtime/link/link.h"
 #include "runtime/link/link.pb-c.h"
 #include "runtime/runtime.h"
-#include "runtime/session/session.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 static const double flush_ms = 30000;
 
@@ -22,21 +21,22 @@ struct lp_cloud_end {
   const lp_halves *halves;
   lp_uploader_options options;
   lp_context_time time;
-  lp_context *here;      /* in this process; else */
-  lp_uploader *uploader; /* the rows' connection */
-  lp_wire *wire;         /* the questions' connection; NULL: lost */
+  lp_context *here;      /* the context, when the cloud is this process; NULL: a worker has it */
+  lp_uploader *uploader; /* keeps the connection for rows */
+  lp_wire *wire;         /* the connection for questions; NULL: lost */
   uint64_t number;       /* of the last question */
-  double asked_ms;       /* it was first sent; 0: not yet */
-  lp_cloud_times times;  /* of its answer */
+  double asked_ms;       /* when it was first sent; 0: not yet */
+  lp_cloud_times times;  /* of its answer, by the worker's clock */
   uint64_t bytes_up, bytes_down, row_bytes;
   uint8_t *row;
 };
 
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
-static lp_codec choose_codec(const lp_generate_options *options) {
-  if (options->codec != LP_CODEC_AUTO) return options->codec;
-  return options->mode == LP_MODE_EXACT ? LP_CODEC_F32 : LP_CODEC_F16;
+uint64_t lp_context_draw(void) {
+  uint64_t number = 0;
+  if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number) number = (uint64_t)(lp_now_ms() * 1e6);
+  return number;
 }
 
 static lp_status open_remote(lp_cloud_end *end, lp_diag *diag) {
@@ -49,33 +49,31 @@ static lp_status open_remote(lp_cloud_end *end, lp_diag *diag) {
   return LP_OK;
 }
 
-/* Epochs of exact mode grow with each answer, and a killed process may have asked for more than its file knows: each incarnation has a
- * range of its own. In threshold mode they do not grow, so that the next one's floor is right for what the cloud holds. */
-static lp_context_time begin_of(const lp_context_claim *claim, lp_mode mode) {
-  uint64_t incarnation = claim->incarnation;
-  return (lp_context_time){.epoch = mode == LP_MODE_EXACT ? incarnation << 32 : incarnation, .floor = claim->floor};
+/* With drafts the epoch grows with each answer, and a killed process may have asked more than its session file records, so
+ * each incarnation has its own range of epochs. Without drafts the epoch does not grow, and an incarnation is one epoch, so
+ * that its floor is right for what the cloud holds. */
+static lp_context_time begin_of(const lp_cloud_end_options *options) {
+  uint64_t incarnation = options->claim.incarnation;
+  return (lp_context_time){.epoch = options->drafts ? incarnation << 32 : incarnation, .floor = options->claim.floor};
 }
 
-lp_status lp_cloud_end_open(lp_session *session, const lp_halves *halves, int64_t capacity,
-                            const lp_context_claim *claim, lp_cloud_end **out, lp_diag *diag) {
+lp_status lp_cloud_end_open(const lp_cloud_end_options *options, lp_cloud_end **out, lp_diag *diag) {
   lp_cloud_end *end = lp_alloc(sizeof *end);
-  lp_codec codec = choose_codec(&session->options);
-  end->halves = halves;
-  end->time = begin_of(claim, session->options.mode);
-  end->number = (uint64_t)claim->incarnation << 32;
-  end->options =
-      (lp_uploader_options){.endpoint = &session->endpoint,
-                            .context = claim->context,
-                            .options = {.sampling = session->options.sampling, .codec = codec, .capacity = capacity},
-                            .row_bytes = lp_codec_row_bytes(codec, halves->width),
-                            .begin = end->time,
-                            .trace = session->options.trace};
+  end->halves = options->halves;
+  end->time = begin_of(options);
+  end->number = (uint64_t)options->claim.incarnation << 32;
+  end->options = (lp_uploader_options){.endpoint = options->endpoint,
+                                       .context = options->claim.context,
+                                       .options = options->context,
+                                       .row_bytes = lp_codec_row_bytes(options->context.codec, options->halves->width),
+                                       .begin = end->time,
+                                       .trace = options->trace};
   end->row = lp_alloc(end->options.row_bytes);
   lp_status status = LP_OK;
-  if (!session->options.cloud)
-    end->here = lp_context_create(halves, &end->options.options, session->pool);
-  else
+  if (options->endpoint)
     status = open_remote(end, diag);
+  else
+    end->here = lp_context_create(options->halves, &options->context, options->pool);
   if (status != LP_OK) {
     lp_cloud_end_close(end, NULL);
     end = NULL;
@@ -104,13 +102,13 @@ static void leave(lp_cloud_end *end) {
   message.kind_case = LP__WIRE__MESSAGE__KIND_LEAVE;
   message.leave = &body;
   const char *why = "";
-  (void)send(end, &message, &why); /* a worker that has gone, or forgets an idle context, needs no goodbye */
+  (void)send(end, &message, &why); /* a worker that misses it drops the idle context later */
 }
 
 void lp_cloud_end_close(lp_cloud_end *end, lp_generation *totals) {
   if (!end) return;
   if (end->uploader) {
-    /* A connection that is down holds nobody up. */
+    /* Without a connection there is nothing to wait for. */
     if (totals && end->wire) lp_uploader_flush(end->uploader, flush_ms);
     lp_uploader_stop(end->uploader, &end->bytes_up, &end->bytes_down, &end->row_bytes);
   }
@@ -176,19 +174,18 @@ static reply take_reply(lp_cloud_end *end, const lp_question *question, const Lp
   if (message->kind_case != LP__WIRE__MESSAGE__KIND_ANSWER) return REPLY_BAD;
   const Lp__Wire__Answer *answer = message->answer;
   if (answer->context != end->options.context || answer->number > end->number) return REPLY_BAD;
-  if (answer->number < end->number) return REPLY_OTHER; /* to a question that was given up */
+  if (answer->number < end->number) return REPLY_OTHER; /* to an earlier question, whose time was over */
   int32_t vocab = end->halves->bundle->manifest.vocab;
   if ((int64_t)answer->accepted > question->count || answer->token < 0 || answer->token >= vocab) return REPLY_BAD;
-  end->times = (lp_cloud_times){.asked_ms = NAN};
-  (void)lp_cloud_times_of(answer->times, &end->times);
+  end->times = lp_cloud_times_of(answer->times);
   *out = (lp_answer){.accepted = answer->accepted,
                      .sample = {.token = answer->token, .confidence = answer->confidence},
                      .busy_ms = answer->busy_ms};
   return REPLY_ANSWER;
 }
 
-/* One wait for a message. LP_FAILED: the connection is no good any more, `why` says it. `refusal` gets what a worker that
- * refuses says. */
+/* Waits once for a message. LP_FAILED, without a diagnostic: the connection must be given up, and `why` says why. `refusal`
+ * receives the text of a worker that refuses. */
 static lp_status await_reply(lp_cloud_end *end, const lp_question *question, double left_ms, lp_answer *out,
                              bool *answered, lp_buf *refusal, const char **why) {
   lp_inbound in;
@@ -213,8 +210,8 @@ static lp_status await_reply(lp_cloud_end *end, const lp_question *question, dou
   return got == REPLY_BAD ? LP_FAILED : LP_OK;
 }
 
-/* Over one connection, until it breaks, refuses or the time is over. A question that stays without an answer is put again: it
- * or the answer may be lost, and the worker answers it once. */
+/* Asks over one connection until there is an answer or a refusal, the connection breaks, or the time is over. It repeats a
+ * question without an answer, since the question or the answer may be lost; the worker computes an answer only once. */
 static lp_status ask_once(lp_cloud_end *end, const lp_question *question, double until, lp_answer *out, bool *answered,
                           lp_buf *refusal, const char **why) {
   double every = end->options.endpoint->patience.repeat_ms;
@@ -235,19 +232,20 @@ static bool redial(lp_cloud_end *end, double left_ms) {
   if (left_ms < limit) limit = left_ms;
   bool good = lp_context_dial(&end->options, end->time, LP_LANE_LINK, limit, &end->wire, &have, quiet) == LP_OK;
   lp_diag_free(quiet);
-  /* A worker that has forgotten the context says so; the rows' connection may not have noticed. */
+  /* The worker may have lost the context, which the connection for rows does not notice. */
   if (good) lp_uploader_send_again(end->uploader, have);
   return good;
 }
 
-/* Is there a connection to ask on? If not one is made, once; then false means: not now. */
+/* Makes a connection for questions unless there is one. False: the attempt failed, or there was none, since the uploader
+ * cannot reach the cloud either. */
 static bool connect_wire(lp_cloud_end *end, bool persists, double left_ms) {
   if (end->wire) return true;
   if (!persists && !lp_uploader_reaches(end->uploader)) return false;
   return redial(end, left_ms);
 }
 
-/* Until an answer, a refusal or the end of the time; without persistence until the link is seen to be down. */
+/* Asks until there is an answer or a refusal or the time is over; without `persists`, also until the link is down. */
 static bool ask_until(lp_cloud_end *end, const lp_question *question, double until, bool persists, lp_answer *out,
                       lp_buf *refusal, const char **why) {
   lp_backoff backoff = lp_backoff_begin(&end->options.endpoint->patience, until - lp_now_ms());
@@ -271,13 +269,13 @@ static lp_status ask_remote(lp_cloud_end *end, const lp_question *question, doub
   end->asked_ms = 0;
   bool answered = ask_until(end, question, lp_now_ms() + timeout_ms, persists, out, &refusal, &why);
   lp_status status = LP_OK;
-  lp_trace_span span = {.name = question->count > 0 ? "verify" : "ask",
-                        .begin_ms = end->asked_ms,
-                        .end_ms = lp_now_ms(),
-                        .position = question->end - question->count,
-                        .tokens = question->count + 1,
-                        .bytes = -1};
-  if (answered) lp_trace_request(end->options.trace, LP_LANE_LINK, &span, &end->times);
+  lp_trace_slice slice = {.name = question->count > 0 ? "verify" : "ask",
+                          .begin_ms = end->asked_ms,
+                          .end_ms = lp_now_ms(),
+                          .position = question->end - question->count,
+                          .tokens = question->count + 1,
+                          .bytes = -1};
+  if (answered) lp_trace_request(end->options.trace, LP_LANE_LINK, &slice, &end->times);
   if (refusal.size > 0)
     status = lp_error(diag, LP_LOC_NONE, "the cloud at %s failed at position %" PRId64 ": %s",
                       end->options.endpoint->address, question->end, lp_buf_text(&refusal));
@@ -288,14 +286,14 @@ static lp_status ask_remote(lp_cloud_end *end, const lp_question *question, doub
 }
 
 static lp_status ask_here(lp_cloud_end *end, const lp_question *question, lp_answer *out, lp_diag *diag) {
-  lp_trace_span span = {.name = "compute",
-                        .begin_ms = lp_now_ms(),
-                        .position = question->end - question->count,
-                        .tokens = question->count + 1,
-                        .bytes = -1};
+  lp_trace_slice slice = {.name = "compute",
+                          .begin_ms = lp_now_ms(),
+                          .position = question->end - question->count,
+                          .tokens = question->count + 1,
+                          .bytes = -1};
   LP_TRY(lp_context_ask(end->here, question, out, diag));
-  span.end_ms = lp_now_ms();
-  lp_trace_put(end->options.trace, LP_LANE_CLOUD, &span);
+  slice.end_ms = lp_now_ms();
+  lp_trace_put(end->options.trace, LP_LANE_CLOUD, &slice);
   return LP_OK;
 }
 

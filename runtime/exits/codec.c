@@ -1,12 +1,12 @@
-/* How hidden states travel. Bounds of the error of one element x, when all elements are finite:
+/* Encodes rows of hidden states for the link. The error of one element x is at most, when all elements are finite:
  *
  *   f32   0
- *   f16   2^-11 |x|, at least 2^-25; beyond 65504 it is clamped
+ *   f16   2^-11 |x|, or 2^-25 if that is greater; |x| above 65504 is clamped
  *   int8  scale / 2, scale = (greatest |x| of its group) / 127
  *   int4  scale / 2, scale = (greatest |x| of its group) / 7
  *
- * and, of the last two, a rounding of the product in f32. A group is GROUP elements that stand together; each group carries
- * its scale as an f32 in front of its codes. Everything is little endian. */
+ * plus, for the last two, the rounding of a product in f32. A group is GROUP consecutive elements; its scale precedes its
+ * codes as an f32. Everything is little endian. */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Generation with early exits: the device's loop in each mode. docs/exits.md describes the modes. */
+/* Generation with early exits: the loop of the device in each mode. docs/exits.md describes the modes. */
 #include "runtime/exits/collaborate.h"
 #include "base/clock.h"
 #include "base/side.h"
@@ -10,36 +10,29 @@
 #include "runtime/exits/halves.h"
 #include "runtime/exits/window.h"
 #include "runtime/runtime.h"
-#include "runtime/session/session.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/session/session_file.h"
-
-/* In threshold mode a token need not come from the cloud: it is waited for only so long. */
-static const double threshold_timeout_ms = 10000;
-
 typedef struct {
   const lp_collaboration *task;
-  lp_session *session;
-  lp_halves halves;
+  const lp_halves *halves;
   lp_cloud_end *cloud; /* NULL: standalone */
   lp_mode mode;
   double theta;
   int32_t last_exit;
-  int32_t *text;  /* [capacity]: prompt, tokens, and drafts behind them */
+  int32_t *text;  /* [capacity]: prompt, tokens, then drafts */
   int64_t count;  /* of prompt and tokens */
   int64_t passed; /* positions in the device's KV caches */
   int64_t capacity;
-  float *rows;
+  float *rows; /* [rows_room][width] of the last pass */
   int64_t rows_room;
-  lp_buf ids;
+  lp_buf ids, scratch;
   bool ended;
   double started_ms, last_ms;
   /* Of the last pass: */
-  lp_sample sample; /* of the exit that was taken, or else of the last one */
-  int32_t exit;     /* the exit that was taken; -1: none is sure enough */
+  lp_sample sample; /* of the exit that was taken, or else of the last exit */
+  int32_t exit;     /* the exit that was taken; -1: none was confident enough */
   double pass_ms;
   lp_window window;
   lp_diag *diag;
@@ -47,7 +40,7 @@ typedef struct {
 
 /* ---- the device's passes ----------------------------------------------------------------------------------------- */
 
-/* Drafts come from the last exit alone, which agrees best; threshold takes the first that is sure. */
+/* Drafts come from the last exit, which agrees best with the model; threshold mode takes the first confident exit. */
 static bool wants_exit(void *user, int32_t exit) {
   const collaboration *run = user;
   return run->mode == LP_MODE_THRESHOLD ? run->exit < 0 : exit == run->last_exit;
@@ -59,12 +52,12 @@ static void take_exit(void *user, int32_t exit, const lp_sample *samples) {
   if (run->mode != LP_MODE_THRESHOLD || samples[0].confidence >= run->theta) run->exit = exit;
 }
 
-/* Runs the device's half over text[passed, to) and hands the rows on. */
+/* Runs the device's half over text[passed, to) and uploads the rows. */
 static lp_status pass_to(collaboration *run, int64_t to) {
   int64_t count = to - run->passed;
   if (count > run->rows_room) {
     run->rows_room = count;
-    run->rows = lp_realloc(run->rows, (size_t)count * run->halves.width * sizeof(float));
+    run->rows = lp_realloc(run->rows, (size_t)count * run->halves->width * sizeof(float));
   }
   lp_sample sample;
   lp_device_pass pass = {.token = run->text + run->passed,
@@ -78,18 +71,17 @@ static lp_status pass_to(collaboration *run, int64_t to) {
                          .user = run};
   double begin = lp_now_ms();
   run->exit = -1;
-  LP_TRY(lp_halves_run_device(&run->halves, run->session->executor[LP_SIDE_DEVICE], &pass,
-                              &run->session->options.sampling, run->rows, &run->ids, &run->session->scratch,
-                              run->diag));
-  lp_trace_span span = {.name = run->passed == 0 ? "prefill" : "pass",
-                        .begin_ms = begin,
-                        .end_ms = lp_now_ms(),
-                        .position = run->passed,
-                        .tokens = count,
-                        .bytes = -1};
-  lp_trace_put(run->session->options.trace, LP_LANE_DEVICE, &span);
-  run->pass_ms = span.end_ms - begin;
-  if (run->passed == 0) LP_TRY(lp_bundle_await_check(run->session->bundle, run->diag));
+  LP_TRY(lp_halves_run_device(run->halves, run->task->device, &pass, &run->task->options->sampling, run->rows,
+                              &run->ids, &run->scratch, run->diag));
+  lp_trace_slice slice = {.name = run->passed == 0 ? "prefill" : "pass",
+                          .begin_ms = begin,
+                          .end_ms = lp_now_ms(),
+                          .position = run->passed,
+                          .tokens = count,
+                          .bytes = -1};
+  lp_trace_put(run->task->options->trace, LP_LANE_DEVICE, &slice);
+  run->pass_ms = slice.end_ms - begin;
+  if (run->passed == 0) LP_TRY(lp_bundle_await_check(run->halves->bundle, run->diag));
   if (run->cloud) LP_TRY(lp_cloud_end_upload(run->cloud, run->passed, count, run->rows, run->diag));
   run->passed = to;
   return LP_OK;
@@ -99,7 +91,7 @@ static lp_status pass_to(collaboration *run, int64_t to) {
 
 static void emit(collaboration *run, const lp_sample *sample, int32_t exit) {
   double now = lp_now_ms();
-  const lp_manifest *manifest = &run->halves.bundle->manifest;
+  const lp_manifest *manifest = &run->halves->bundle->manifest;
   lp_generated token = {.token = sample->token,
                         .side = exit >= 0 ? LP_SIDE_DEVICE : LP_SIDE_CLOUD,
                         .exit_layer = exit >= 0 ? manifest->exits[exit].layer : -1,
@@ -110,25 +102,19 @@ static void emit(collaboration *run, const lp_sample *sample, int32_t exit) {
   run->text[run->count++] = sample->token;
   run->task->out->steps++;
   lp_vec_push(&run->task->out->tokens, token);
-  lp_trace_token(run->session->options.trace, now, &token);
+  lp_trace_token(run->task->options->trace, now, &token);
   if (run->task->sink) run->task->sink(run->task->user, 0, &token);
-  lp_keeper_note(run->task->keeper, run->task->out, run->diag);
   run->ended = sample->token == run->task->eos || run->count - run->task->length >= run->task->most;
-}
-
-static double timeout_of(const collaboration *run) {
-  double given = run->session->options.cloud_timeout_ms;
-  if (run->mode == LP_MODE_THRESHOLD && given <= 0) return threshold_timeout_ms;
-  return lp_session_timeout_ms(run->session);
 }
 
 static lp_status ask(collaboration *run, const lp_question *question, lp_answer *out, lp_diag *diag) {
   double begin = lp_now_ms();
   lp_generation *totals = run->task->out;
   totals->cloud_requests++;
-  lp_status status = lp_cloud_end_ask(run->cloud, question, timeout_of(run), run->mode == LP_MODE_EXACT, out, diag);
+  bool persists = run->mode == LP_MODE_EXACT; /* in threshold mode an exit can give the token instead */
+  lp_status status = lp_cloud_end_ask(run->cloud, question, run->task->timeout_ms, persists, out, diag);
   double waited = lp_now_ms() - begin, busy = status == LP_OK ? out->busy_ms : 0;
-  if (!run->session->options.cloud || busy > waited) busy = waited;
+  if (!run->task->endpoint || busy > waited) busy = waited;
   totals->cloud_ms += busy;
   totals->comm_ms += waited - busy;
   return status;
@@ -136,7 +122,7 @@ static lp_status ask(collaboration *run, const lp_question *question, lp_answer 
 
 /* ---- threshold and standalone ------------------------------------------------------------------------------------ */
 
-/* What the cloud says of the last position; when it says nothing the last exit's token is taken. */
+/* Asks the cloud for the token after the last position; without an answer it takes the last exit's token. */
 static void ask_for_token(collaboration *run) {
   lp_question question = {.end = run->passed};
   lp_answer answer;
@@ -167,8 +153,8 @@ static lp_status run_threshold(collaboration *run) {
 
 typedef LP_VEC(lp_sample) drafts;
 
-/* Drafts behind the tokens that are certain, each passed through the device so that the cloud can go on behind it, while
- * that is worth its time. One token always comes from the cloud. */
+/* Drafts tokens after those that are certain, as long as a draft is worth its time. The device runs each draft, so that the
+ * cloud can verify it and continue after it. One token of each round comes from the cloud. */
 static lp_status make_drafts(collaboration *run, drafts *made) {
   int64_t most = run->task->most - (run->count - run->task->length) - 1;
   double chance = lp_window_chance(&run->window, run->sample.confidence);
@@ -221,7 +207,7 @@ static lp_status run_exact(collaboration *run) {
     status = pass_to(run, run->count);
     if (status == LP_OK) status = make_drafts(run, &made);
     if (status == LP_OK) status = verify(run, &made);
-    /* Refused drafts leave the KV cache; the next pass writes over their rows. */
+    /* The next pass overwrites the rows of refused drafts in the KV cache. */
     if (run->passed > run->count - 1) run->passed = run->count - 1;
     if (before > run->task->length + run->task->out->resumed)
       lp_window_note_round(&run->window, (int64_t)made.count, run->count - before, lp_now_ms() - begin);
@@ -232,15 +218,27 @@ static lp_status run_exact(collaboration *run) {
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
-/* The row of the last certain token is sent again: behind it a token is wanted anew. */
-static lp_status open_cloud(collaboration *run) {
-  lp_context_claim claim;
-  if (!lp_keeper_claim(run->task->keeper, &claim)) claim = (lp_context_claim){.context = lp_context_draw()};
-  claim.floor = run->count - 1;
-  return lp_cloud_end_open(run->session, &run->halves, run->capacity, &claim, &run->cloud, run->diag);
+static lp_codec choose_codec(const lp_generate_options *options) {
+  if (options->codec != LP_CODEC_AUTO) return options->codec;
+  return options->mode == LP_MODE_EXACT ? LP_CODEC_F32 : LP_CODEC_F16;
 }
 
-/* Tokens that another process made. */
+/* The claim's floor excludes the row of the last certain token: the next question needs the logits of that row again. */
+static lp_status open_cloud(collaboration *run) {
+  const lp_generate_options *given = run->task->options;
+  lp_cloud_end_options options = {
+      .halves = run->halves,
+      .endpoint = run->task->endpoint,
+      .pool = run->task->pool,
+      .context = {.sampling = given->sampling, .codec = choose_codec(given), .capacity = run->capacity},
+      .claim = run->task->claim,
+      .drafts = run->mode == LP_MODE_EXACT,
+      .trace = given->trace};
+  options.claim.floor = run->count - 1;
+  return lp_cloud_end_open(&options, &run->cloud, run->diag);
+}
+
+/* Takes over the tokens that an earlier process generated. */
 static void take_resumed(collaboration *run) {
   const lp_generation *out = run->task->out;
   for (int64_t i = 0; i < out->resumed; i++)
@@ -257,18 +255,14 @@ static lp_status generate(collaboration *run) {
 }
 
 lp_status lp_collaborate(const lp_collaboration *task, lp_diag *diag) {
-  const lp_generate_options *options = &task->session->options;
   collaboration run = {.task = task,
-                       .session = task->session,
-                       .mode = options->mode,
-                       .theta = options->theta,
+                       .halves = task->halves,
+                       .mode = task->options->mode,
+                       .theta = task->options->theta,
+                       .last_exit = task->halves->bundle->manifest.exit_count - 1,
                        .capacity = task->length + task->most,
                        .count = task->length,
                        .diag = diag};
-  const char *why = "";
-  if (!lp_halves_find(task->session->bundle, &run.halves, &why))
-    return lp_error(diag, LP_LOC_FILE(task->session->bundle->manifest.file), "%s", why);
-  run.last_exit = task->session->bundle->manifest.exit_count - 1;
   run.text = lp_alloc(((size_t)run.capacity + 1) * sizeof *run.text);
   memcpy(run.text, task->prompt, (size_t)task->length * sizeof *run.text);
   run.started_ms = run.last_ms = lp_now_ms();
@@ -283,5 +277,6 @@ lp_status lp_collaborate(const lp_collaboration *task, lp_diag *diag) {
   free(run.text);
   free(run.rows);
   lp_buf_free(&run.ids);
+  lp_buf_free(&run.scratch);
   return status;
 }

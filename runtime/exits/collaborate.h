@@ -1,28 +1,40 @@
-/* Early exits across device and cloud (P2, CE-CoLLM): what the files of this matter share. docs/exits.md describes the modes,
- * docs/protocol.md the messages. Nothing outside of runtime/ and its tests includes it.
+/* runtime/exits: generation with early exits across device and cloud (P2, CE-CoLLM). docs/exits.md describes the modes,
+ * docs/protocol.md the messages. The device's half of the model runs ahead; its exits draft tokens or give them; the cloud's
+ * half verifies or answers. This room knows bundles, executors and links, but no session: its caller hands it what it needs
+ * of one. Private to runtime/ and its tests.
  *
- * Text positions count from 0. The row of a position is what the device's half sends to the cloud's half for it: `width`
- * floats. A context is the cloud's memory of one generation: rows not yet consumed, and the KV caches behind those that were.
+ * Text positions count from 0. The row of a position is the hidden state, `width` floats, that the device's half sends to the
+ * cloud's half for it. A context is the cloud's memory of one generation: the rows that it has not yet run, and the KV caches
+ * of those that it has.
  */
 #ifndef LP_COLLABORATE_H
 #define LP_COLLABORATE_H
 
+#include "runtime/exec/executor.h"
+#include "runtime/exec/pool.h"
+#include "runtime/exits/cloud_end.h"
+#include "runtime/exits/halves.h"
+#include "runtime/link/link.h"
 #include "runtime/runtime.h"
 
-/* ---- generation (collaborate.c) ---------------------------------------------------------------------------------- */
-
+/* One generation. All pointers are borrowed. */
 typedef struct {
-  lp_session *session;
-  const int32_t *prompt;
-  int64_t length, most;
-  int32_t eos; /* -1: none, or ignored */
-  lp_token_sink *sink;
+  const lp_halves *halves;
+  const lp_generate_options *options; /* mode, theta, codec, sampling and trace are read */
+  lp_executor *device;
+  lp_pool *pool;               /* runs the cloud's half when it is in this process */
+  const lp_endpoint *endpoint; /* the worker; NULL: the cloud is this process */
+  double timeout_ms;           /* the longest wait for one answer */
+  lp_context_claim claim;      /* without its floor */
+  const int32_t *prompt;       /* [length] */
+  int64_t length, most;        /* tokens of the prompt; the most to generate */
+  int32_t eos;                 /* -1: none, or ignored */
+  lp_token_sink *sink;         /* gets each new token, after it was added to `out` */
   void *user;
-  lp_generation *out; /* with the tokens that were resumed */
-  struct lp_keeper *keeper;
+  lp_generation *out; /* begins with the tokens that were resumed */
 } lp_collaboration;
 
-/* Generates one sequence in the session's mode, which the bundle allows. */
+/* Generates one sequence in the mode of the options, which the bundle allows. Tokens made before a failure stay in `out`. */
 LP_MUST_USE lp_status lp_collaborate(const lp_collaboration *task, lp_diag *diag);
 
 #endif

@@ -1,5 +1,5 @@
-/* The cloud's memory of one generation: collaborate.h says what may happen to it. Messages may come twice, late and out of
- * order; all that decides is (epoch, floor) and the position of a row. */
+/* The cloud's memory of one generation. Messages may be repeated, late and out of order; only their (epoch, floor) and the
+ * positions of their rows decide what they change. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,7 +47,7 @@ static void forget_samples(lp_context *context, int64_t from) {
     context->sampled[i].token = -1;
 }
 
-/* Allocated when there is something to sample: a device that names a capacity has sent nothing for it yet. */
+/* Allocates the samples with the first of them, so that a device cannot make the cloud allocate by naming a capacity. */
 static lp_sample *samples_from(lp_context *context, int64_t position) {
   if (!context->sampled) {
     context->sampled = lp_alloc((size_t)context->options.capacity * sizeof *context->sampled);
@@ -93,7 +93,7 @@ static void make_room(lp_context *context, int64_t wanted) {
   context->room = room;
 }
 
-/* Rows before `to` are in the KV cache now. */
+/* Discards the rows before `to`, which are in the KV cache now. */
 static void consume_rows(lp_context *context, int64_t to) {
   int64_t count = to - context->consumed, rest = context->room - count;
   size_t width = context->halves->width;
@@ -121,7 +121,7 @@ static void forget_from(lp_context *context, int64_t position) {
 bool lp_context_enter(lp_context *context, lp_context_time time) {
   if (time.epoch < context->time.epoch) return false;
   if (time.epoch > context->time.epoch) {
-    /* Of epochs in between the floors are not known, but floors only grow: below the context's own nothing has changed. */
+    /* The floors of epochs in between are unknown, but floors only grow: nothing has changed below the context's own. */
     bool next = time.epoch == context->time.epoch + 1;
     forget_from(context, next || time.floor < context->time.floor ? time.floor : context->time.floor);
     context->time = time;
@@ -132,7 +132,7 @@ bool lp_context_enter(lp_context *context, lp_context_time time) {
 static void take_row(lp_context *context, int64_t position, const uint8_t *data) {
   int64_t at = position - context->consumed;
   size_t width = context->halves->width;
-  if (at < 0) return; /* consumed: a duplicate */
+  if (at < 0) return; /* the KV cache has this position already */
   make_room(context, at + 1);
   if (!context->present[at]) lp_codec_decode(context->options.codec, data, width, context->rows + (size_t)at * width);
   context->present[at] = true;

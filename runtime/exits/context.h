@@ -1,71 +1,79 @@
-/* Contexts: what the cloud holds of one generation. */
+/* Contexts: the cloud's memory of one generation with early exits. A context holds the rows that the device sent until a
+ * question needs them, and the KV caches of the rows that it has run. */
 #ifndef LP_CONTEXT_H
 #define LP_CONTEXT_H
 
 #include "runtime/exec/executor.h"
+#include "runtime/exec/pool.h"
 #include "runtime/exits/halves.h"
 #include "runtime/runtime.h"
 
 typedef struct {
   lp_sampling sampling;
-  lp_codec codec;
-  int64_t capacity; /* most positions */
+  lp_codec codec;   /* of the rows; not LP_CODEC_AUTO */
+  int64_t capacity; /* the most positions */
 } lp_context_options;
 
-/* Where a message belongs in the life of a context: the epoch, and the position from which it differs from the epochs
- * before it. The epoch grows whenever drafts may have been dropped. */
+/* Where a message belongs in the life of a context. The epoch grows whenever drafts may have been dropped. The rows of an
+ * epoch equal those of earlier epochs below its floor, and replace them from there on. */
 typedef struct {
   uint64_t epoch;
   int64_t floor;
 } lp_context_time;
 
+/* Asks for the token after the first draft that the full model does not confirm, or after position end - 1 when it confirms
+ * all of them. */
 typedef struct {
-  const int32_t *draft; /* proposed tokens of the positions [end - count, end) */
-  int64_t count, end;   /* the answer lies behind the first draft that fails, else behind position end - 1 */
+  const int32_t *draft; /* [count] proposed tokens of the positions [end - count, end) */
+  int64_t count, end;
 } lp_question;
 
 typedef struct {
-  int64_t accepted; /* drafts that are the full model's */
-  lp_sample sample; /* what comes behind them */
-  double busy_ms;   /* the cloud computed for it */
+  int64_t accepted; /* how many drafts, from the first on, are the full model's tokens */
+  lp_sample sample; /* the token that follows them */
+  double busy_ms;   /* time that the cloud computed */
 } lp_answer;
 
-/* One thread at a time. */
+/* Belongs to one thread at a time. */
 typedef struct {
-  const lp_halves *halves;
+  const lp_halves *halves; /* borrowed */
   lp_executor *executor;
   lp_context_options options;
-  lp_context_time time;
-  int64_t consumed; /* positions in the KV cache */
-  int64_t held;     /* rows of [consumed, held) are here without a gap */
-  float *rows;      /* [room][width]: of the positions from `consumed` on */
-  bool *present;    /* [room] */
+  lp_context_time time; /* of the newest message */
+  int64_t consumed;     /* positions in the KV cache */
+  int64_t held;         /* the rows of [consumed, held) are here without a gap */
+  float *rows;          /* [room][width]: of the positions from `consumed` on */
+  bool *present;        /* [room] */
   int64_t room;
-  lp_sample *sampled; /* [capacity]: what comes behind each position; token -1: not computed. NULL: nothing yet */
+  lp_sample *sampled; /* [capacity]: the sample after each position; token -1: not computed. NULL: none computed yet */
   lp_buf scratch;
 } lp_context;
 
 lp_context *lp_context_create(const lp_halves *halves, const lp_context_options *options, lp_pool *pool);
 void lp_context_free(lp_context *context); /* NULL is allowed */
-/* Gives up the KV cache and the rows; all of them are wanted again. */
+/* Frees the KV cache, the rows and the samples. The device must send all rows again. */
 void lp_context_drop(lp_context *context);
-size_t lp_context_bytes(const lp_context *context);
-/* What it will take at most, for admission; false when too large. */
+size_t lp_context_bytes(const lp_context *context); /* what it holds now */
+/* Computes the most bytes that it can come to hold, for admission; false: they overflow. */
 bool lp_context_bytes_wanted(const lp_context *context, size_t *bytes);
-/* Rows of [first, first + count), encoded. A duplicate, a late and a reordered upload change nothing: what belongs to an
- * epoch that has passed is left out, what is here already is not written again. */
+/* Takes the encoded rows data[size] of the positions [first, first + count). Uploads may be repeated, late or out of order:
+ * rows of an older epoch are ignored, and rows that are here already are not written again. Fails on a wrong size or range. */
 LP_MUST_USE lp_status lp_context_upload(lp_context *context, lp_context_time time, int64_t first, int64_t count,
                                         const uint8_t *data, size_t size, lp_diag *diag);
-/* Of a new context: positions below `consumed` are in its KV cache, and rows [consumed, held)[width], f32, are here. */
+/* Fills a new context: its KV cache holds the positions below `consumed`, and rows[held - consumed][width] (f32) follow. */
 void lp_context_put(lp_context *context, int64_t consumed, int64_t held, const void *rows);
-/* Takes over a newer epoch: forgets the positions from its floor on. False: the message is from an older one. */
+/* Enters the epoch of a message. A newer epoch makes the context forget the positions from its floor on. False: the message
+ * belongs to an older epoch. */
 bool lp_context_enter(lp_context *context, lp_context_time time);
+/* Tells whether the rows of all positions below `end` are here. */
 bool lp_context_is_ready(const lp_context *context, int64_t end);
-/* Runs what was not consumed up to the question's end, each position once, and compares. With drafts, what was refused is
- * forgotten and the epoch grows by one. */
+/* Answers a question: runs the rows up to its end that were not run yet, and compares. With drafts it forgets the positions
+ * after those that it accepted, and the epoch grows by one. */
 LP_MUST_USE lp_status lp_context_ask(lp_context *context, const lp_question *question, lp_answer *out, lp_diag *diag);
-/* The same by parts, for who runs passes of several contexts at once: check; while there is a next pass, of LP_PASS_ROWS rows at
- * most, run it, write its samples and say that it passed; judge. */
+
+/* The parts of lp_context_ask, for a caller that runs passes of several contexts at once: lp_context_check first; as long as
+ * lp_context_next gives a pass (of at most LP_PASS_ROWS rows), run it, write its samples and call lp_context_passed; at last
+ * lp_context_judge. */
 LP_MUST_USE lp_status lp_context_check(const lp_context *context, const lp_question *question, lp_diag *diag);
 bool lp_context_next(const lp_context *context, const lp_question *question, lp_cloud_pass *out);
 lp_sample *lp_context_samples(lp_context *context, const lp_cloud_pass *pass); /* [wanted] */

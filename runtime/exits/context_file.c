@@ -1,5 +1,5 @@
-/* A context of the cloud on disk: its KV rows, its rows of hidden states, and the last answer. Samples are not kept: the row behind which
- * one is wanted is not consumed yet, or its answer is here. */
+/* Saves and restores a context: its KV rows, its rows of hidden states, and the last answer. The file holds no samples: a
+ * sample that is still needed follows a row that was not run yet, or is part of the last answer. */
 #include "runtime/exits/context_file.h"
 #include "base/side.h"
 #include "runtime/bundle/bundle.h"
@@ -13,11 +13,11 @@
 #include <string.h>
 
 #include "runtime/bundle/sealed_file.h"
-#include "runtime/session/kept.pb-c.h"
+#include "runtime/exits/kept_context.pb-c.h"
 
 static const lp_sealed_kind kind = {.letters = "CTXT", .title = "context file", .version = 1};
 
-/* At these symbol values the KV rows of so many positions are packed. */
+/* Sets the symbol values at which lp_states_pack packs the KV rows of `rows` positions. */
 static void set_symbols(int64_t sym[LP_MAX_SYMBOLS], int64_t capacity, int64_t rows) {
   memset(sym, 0, LP_MAX_SYMBOLS * sizeof *sym);
   sym[LP_SYM_B] = 1;
@@ -29,7 +29,7 @@ static bool is_there(const lp_states *states, int32_t state) {
   return states->manifest->states[state].on[LP_SIDE_CLOUD];
 }
 
-/* False when too large. */
+/* Bytes of the KV rows; false: they overflow. */
 static bool states_bytes(const lp_states *states, const int64_t *sym, size_t *bytes) {
   *bytes = 0;
   for (int32_t i = 0; i < states->manifest->state_count; i++) {
@@ -99,7 +99,7 @@ static lp_status pack_payload(const lp_context *context, int64_t consumed, int64
 
 lp_status lp_context_save(const lp_context *context, const lp_context_record *record, const char *path, lp_diag *diag) {
   int64_t consumed = context->consumed, held = context->held > consumed ? context->held : consumed;
-  /* A question may have been computed in part: its positions are to come again, with their samples. */
+  /* Of a pending question that was computed in part, the device must send the rows again, for their samples. */
   if (record->asked >= 0 && record->asked < consumed) consumed = held = record->asked;
   size_t bytes = 0;
   lp_buf head = {0}, payload = {0};

@@ -1,54 +1,68 @@
-/* The two halves of a bundle with early exits, and one pass of either. */
+/* A bundle with early exits as two halves that run apart: the device's half up to its last exit, and the cloud's half on the
+ * rows that the device sent. halves.c tells whether a bundle can be run so, half_pass.c runs a pass of either half. */
 #ifndef LP_HALVES_H
 #define LP_HALVES_H
 
 #include "runtime/bundle/manifest.h"
 #include "runtime/exec/executor.h"
-#include "runtime/exec/logits.h"
+#include "runtime/exec/sampler.h"
 #include "runtime/runtime.h"
 
 enum { LP_MOST_EXITS = 32 };
 
-/* A bundle whose device half ends in rows that its cloud half begins with: nothing comes back but tokens. */
+/* A bundle whose device half ends in rows that its cloud half begins with; the cloud sends back tokens only. */
 typedef struct {
-  const lp_bundle *bundle;
+  const lp_bundle *bundle; /* borrowed */
   int32_t prefill, decode; /* programs */
   int32_t tokens;          /* the input */
   size_t width;            /* floats of a row */
 } lp_halves;
 
-/* `why` says what does not fit when it returns false. */
+/* False: the bundle does not come apart in this way; `why` then receives the reason, as static text. */
 bool lp_halves_find(const lp_bundle *bundle, lp_halves *out, const char **why);
+/* Floats of one position in a tensor [b][s][..] of f32; 0: the tensor has another form. */
+size_t lp_halves_row_width(const lp_tensor_desc *tensor);
+/* The program of a pass that begins at position `past`. */
+int32_t lp_halves_program(const lp_halves *halves, int64_t past);
 
-/* A pass of the device over `count` tokens behind `past`: an exit gives samples behind each of the last `wanted` positions. */
+/* ---- the device's half ------------------------------------------------------------------------------------------- */
+
+/* A pass over `count` tokens, the first at position `past`. Each exit samples after each of the last `wanted` positions. */
 typedef struct {
-  const int32_t *token;
-  int64_t past, count, wanted, capacity;
-  lp_sample *samples;                                               /* [wanted], for each exit in turn */
-  bool (*wants)(void *user, int32_t exit);                          /* is the exit's head to be run? Asked in order */
-  void (*take)(void *user, int32_t exit, const lp_sample *samples); /* what it says */
+  const int32_t *token; /* [count] */
+  int64_t past, count, wanted;
+  int64_t capacity;                                                 /* positions in the KV caches */
+  lp_sample *samples;                                               /* [wanted], reused by each exit in turn */
+  bool (*wants)(void *user, int32_t exit);                          /* run the exit's head? Asked once, in order */
+  void (*take)(void *user, int32_t exit, const lp_sample *samples); /* receives an exit's samples [wanted] */
   void *user;
 } lp_device_pass;
-/* Writes the rows [count][width]. `scratch` is the caller's, as is `ids`. */
+/* Runs the pass and writes its rows[count][width]. `ids` and `scratch` are buffers of the caller, which grow as needed. */
 LP_MUST_USE lp_status lp_halves_run_device(const lp_halves *halves, lp_executor *executor, const lp_device_pass *pass,
                                            const lp_sampling *sampling, float *rows, lp_buf *ids, lp_buf *scratch,
                                            lp_diag *diag);
-/* A pass of the cloud over `rows` [count][width] behind `past`: samples behind each of the last `wanted` positions, which may be
- * none. */
+
+/* ---- the cloud's half -------------------------------------------------------------------------------------------- */
+
+/* A pass over rows[count][width], the first at position `past`. It samples after each of the last `wanted` positions, which
+ * may be 0. */
 typedef struct {
   const float *rows;
-  int64_t past, count, wanted, capacity;
+  int64_t past, count, wanted;
+  int64_t capacity; /* positions in the KV caches */
 } lp_cloud_pass;
-int32_t lp_halves_program(const lp_halves *halves, int64_t past); /* which runs behind so many positions */
-void lp_cloud_pass_symbols(const lp_cloud_pass *pass, int64_t sym[]);
-/* What a send step of the program hands to the cloud, and its bytes. `column` counts the floats of a row that earlier ones took.
- * `to` NULL: the bytes alone. */
-size_t lp_cloud_pass_fill(const lp_halves *halves, const lp_cloud_pass *pass, const lp_step *step, size_t *column,
-                          void *to);
-/* The samples from the logits that an output step has. */
-void lp_cloud_pass_sample(const lp_cloud_pass *pass, const lp_sampling *sampling, const lp_logits *logits,
-                          lp_sample *out, lp_buf *scratch);
+/* Runs the pass alone and writes its samples out[wanted]. */
 LP_MUST_USE lp_status lp_halves_run_cloud(const lp_halves *halves, lp_executor *executor, const lp_cloud_pass *pass,
                                           const lp_sampling *sampling, lp_sample *out, lp_buf *scratch, lp_diag *diag);
+
+/* The parts of lp_halves_run_cloud, for a caller that runs passes of several contexts at once. */
+void lp_cloud_pass_symbols(const lp_cloud_pass *pass, int64_t sym[LP_MAX_SYMBOLS]);
+/* Copies the columns that a send step carries to the cloud to `to`, and returns their bytes. `column` counts the floats of a
+ * row that earlier steps took. With `to` NULL the function only returns the bytes. */
+size_t lp_cloud_pass_fill(const lp_halves *halves, const lp_cloud_pass *pass, const lp_step *step, size_t *column,
+                          void *to);
+/* Draws out[wanted] from the logits of the output step. */
+void lp_cloud_pass_sample(const lp_cloud_pass *pass, const lp_sampling *sampling, const lp_logits *logits,
+                          lp_sample *out, lp_buf *scratch);
 
 #endif

@@ -1,7 +1,7 @@
-/* Sends rows of hidden states on a connection and a thread of its own. */
+/* Sends rows of hidden states: see uploader.h. */
+#include "runtime/exits/uploader.h"
 #include "base/clock.h"
 #include "runtime/exec/trace.h"
-#include "runtime/exits/cloud_end.h"
 #include "runtime/exits/context.h"
 #include "runtime/link/link.h"
 #include "runtime/link/link.pb-c.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Rows of up to so many bytes travel in one message: large enough to be cheap, small enough to be dropped in time. */
+/* The most bytes of rows in one message: enough to be cheap, and few enough that a change of epoch need not wait long. */
 enum { MESSAGE_BYTES = 256 << 10 };
 
 struct lp_uploader {
@@ -22,22 +22,27 @@ struct lp_uploader {
   pthread_t thread;
   pthread_mutex_t mutex;
   pthread_cond_t news;
-  /* Under the mutex: */
-  uint8_t *row; /* [room][row_bytes], every row of the generation */
-  int64_t room, have, sent;
+  /* Guarded by the mutex: */
+  uint8_t *row;             /* [room][row_bytes], every row of the generation */
+  int64_t room, have, sent; /* rows that fit, that were put, that were sent */
   lp_context_time time;
-  int64_t skips;  /* rows below need not be sent when they are put */
+  int64_t skips;  /* the cloud already holds the rows below */
   int64_t lacked; /* the row that the cloud asked for last; -1: none since the connection was made */
-  bool anew;      /* the connection is to be made anew */
+  bool anew;      /* the thread must make a new connection */
   bool down;      /* the last attempt to connect failed */
   bool stop;
   uint64_t bytes_up, bytes_down, row_bytes_up;
-  /* The thread's own: */
+  /* Used by the thread only: */
   lp_wire *wire;
   double pause_ms;
 };
 
 /* ---- joining a context ------------------------------------------------------------------------------------------- */
+
+lp_cloud_times lp_cloud_times_of(const Lp__Wire__Times *times) {
+  if (!times) return (lp_cloud_times){.asked_ms = NAN};
+  return (lp_cloud_times){times->asked, times->began, times->sent};
+}
 
 static bool send_join(lp_wire *wire, const lp_uploader_options *options, lp_context_time time, const char **why) {
   const lp_context_options *context = &options->options;
@@ -67,8 +72,7 @@ static lp_status take_joined(lp_wire *wire, const lp_uploader_options *options, 
       message->joined->have < 0)
     return lp_error(diag, LP_LOC_NONE, "the cloud at %s answered what was not asked", wire->address);
   *have = message->joined->have;
-  *times = (lp_cloud_times){.asked_ms = NAN};
-  (void)lp_cloud_times_of(message->joined->times, times);
+  *times = lp_cloud_times_of(message->joined->times);
   return LP_OK;
 }
 
@@ -76,8 +80,8 @@ static lp_status join(lp_wire *wire, const lp_uploader_options *options, lp_cont
                       double timeout_ms, int64_t *have, lp_diag *diag) {
   const char *why = "";
   lp_inbound in;
-  lp_cloud_times times;
-  lp_trace_span span = {.name = "join", .begin_ms = lp_now_ms(), .position = -1, .tokens = -1, .bytes = -1};
+  lp_cloud_times times = {0};
+  lp_trace_slice slice = {.name = "join", .begin_ms = lp_now_ms(), .position = -1, .tokens = -1, .bytes = -1};
   if (!send_join(wire, options, time, &why))
     return lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", wire->address, why);
   double until = lp_now_ms() + timeout_ms;
@@ -89,17 +93,17 @@ static lp_status join(lp_wire *wire, const lp_uploader_options *options, lp_cont
     return lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: it does not answer", wire->address);
   lp_status status = take_joined(wire, options, &in, &times, have, diag);
   lp_inbound_release(&in);
-  span.end_ms = lp_now_ms();
-  if (status == LP_OK) lp_trace_request(options->trace, lane, &span, &times);
+  slice.end_ms = lp_now_ms();
+  if (status == LP_OK) lp_trace_request(options->trace, lane, &slice, &times);
   return status;
 }
 
 lp_status lp_context_dial(const lp_uploader_options *options, lp_context_time time, lp_trace_lane lane,
                           double timeout_ms, lp_wire **out, int64_t *have, lp_diag *diag) {
-  lp_trace_span span = {.name = "connect", .begin_ms = lp_now_ms(), .position = -1, .tokens = -1, .bytes = -1};
+  lp_trace_slice slice = {.name = "connect", .begin_ms = lp_now_ms(), .position = -1, .tokens = -1, .bytes = -1};
   LP_TRY(lp_wire_dial(&lp_transport_tcp, options->endpoint, timeout_ms, out, diag));
-  span.end_ms = lp_now_ms();
-  lp_trace_put(options->trace, lane, &span);
+  slice.end_ms = lp_now_ms();
+  lp_trace_put(options->trace, lane, &slice);
   lp_status status = join(*out, options, time, lane, timeout_ms, have, diag);
   if (status == LP_OK) return LP_OK;
   lp_wire_close(*out);
@@ -109,7 +113,7 @@ lp_status lp_context_dial(const lp_uploader_options *options, lp_context_time ti
 
 /* ---- the thread -------------------------------------------------------------------------------------------------- */
 
-/* What is sent next, copied out of the mutex's reach. */
+/* The rows to send next, copied, so that they are sent without the mutex. */
 typedef struct {
   lp_context_time time;
   int64_t first, count;
@@ -124,7 +128,7 @@ static void unlock(lp_uploader *uploader) {
   pthread_mutex_unlock(&uploader->mutex);
 }
 
-/* With the mutex held. */
+/* The caller holds the mutex. */
 static void wait_for(lp_uploader *uploader, double ms) {
   struct timespec at;
   clock_gettime(CLOCK_MONOTONIC, &at);
@@ -149,7 +153,7 @@ static void hang_up(lp_uploader *uploader) {
   uploader->wire = NULL;
 }
 
-/* Waits between attempts, twice as long each time, so that a cloud that is down is not flooded. */
+/* Pauses after a failed attempt, twice as long each time, so as not to flood a cloud that is down. */
 static void pause_after_failure(lp_uploader *uploader) {
   const lp_patience *patience = &uploader->options.endpoint->patience;
   uploader->pause_ms = uploader->pause_ms > 0 ? 2 * uploader->pause_ms : patience->pause_ms;
@@ -163,14 +167,14 @@ static void pause_after_failure(lp_uploader *uploader) {
   unlock(uploader);
 }
 
-/* False: not now. After a connection was made anew only what the cloud lacks is sent again. */
+/* Makes a connection unless there is one; false: the attempt failed. A new connection sends only rows that the cloud lacks. */
 static bool connect_wire(lp_uploader *uploader) {
   if (uploader->wire) return true;
   lock(uploader);
   lp_context_time time = uploader->time;
   unlock(uploader);
   int64_t have = 0;
-  lp_diag *diag = lp_diag_create(); /* the questions' connection reports what lasts */
+  lp_diag *diag = lp_diag_create(); /* the connection for questions reports a failure that lasts */
   double limit = uploader->options.endpoint->patience.dial_ms;
   bool good = lp_context_dial(&uploader->options, time, LP_LANE_UPLOAD, limit, &uploader->wire, &have, diag) == LP_OK;
   lp_diag_free(diag);
@@ -188,7 +192,7 @@ static bool connect_wire(lp_uploader *uploader) {
   return true;
 }
 
-/* With the mutex held. */
+/* The caller holds the mutex. */
 static piece next_piece(const lp_uploader *uploader) {
   size_t row = uploader->options.row_bytes;
   int64_t most = row < MESSAGE_BYTES ? (int64_t)(MESSAGE_BYTES / row) : 1;
@@ -212,15 +216,15 @@ static bool send_piece(lp_uploader *uploader, const piece *next) {
   message.rows = &rows;
   const char *why = "";
   size_t bytes = (size_t)next->count * uploader->options.row_bytes;
-  lp_trace_span span = {
+  lp_trace_slice slice = {
       .name = "rows", .begin_ms = lp_now_ms(), .position = next->first, .tokens = next->count, .bytes = (int64_t)bytes};
   bool good = lp_wire_send(uploader->wire, LP_ONLY_PEER, &message, next->data, bytes, &why);
-  span.end_ms = lp_now_ms();
-  lp_trace_put(uploader->options.trace, LP_LANE_UPLOAD, &span);
+  slice.end_ms = lp_now_ms();
+  lp_trace_put(uploader->options.trace, LP_LANE_UPLOAD, &slice);
   return good;
 }
 
-/* `sent` may have gone back in the meantime; then it stays where it is. */
+/* Advances `sent`, unless it has moved back while the rows were sent. */
 static void note_sent(lp_uploader *uploader, const piece *next) {
   lock(uploader);
   uploader->row_bytes_up += (uint64_t)next->count * uploader->options.row_bytes;
@@ -233,7 +237,7 @@ static void note_sent(lp_uploader *uploader, const piece *next) {
 
 static void *upload(void *user) {
   lp_uploader *uploader = user;
-  (void)connect_wire(uploader); /* before there is anything to send: it takes round trips */
+  (void)connect_wire(uploader); /* connecting takes round trips: begin before there are rows */
   for (;;) {
     lock(uploader);
     while (!uploader->stop && uploader->sent >= uploader->have)

@@ -1,18 +1,18 @@
-/* How far to draft before the cloud is asked: collaborate.h states the rule. */
+/* Decides how many tokens to draft: window.h states the rule. */
 #include <math.h>
 #include <string.h>
 
 #include "runtime/exits/window.h"
 
-/* A draft counts as tried this often with the outcome that its confidence promises, before any was tried. */
+/* Weight of the prior: each bucket begins with this many drafts, confirmed as often as their confidence says. */
 static const double prior = 4;
-/* Before the first round there is no rate: a draft is made that counts with this chance. */
+/* The least chance of a draft before the first round, when there is no rate. */
 static const double first_chance = 0.5;
 static const double memory = 0.8;     /* weight of the past in running means of passes */
 static const double fit_memory = 0.9; /* and in sums over rounds */
 
-/* Fewer rounds, or rounds of nearly as many drafts each, do not tell what a draft costs: what is known of it then counts less
- * from round to round, so that a link that has become better is found out. */
+/* With fewer rounds, or with nearly equal numbers of drafts in all of them, the slope cannot be fitted. The old slope then
+ * shrinks from round to round, so that the window notices when a link has become faster. */
 static const double least_rounds = 2.5, least_variance = 0.25, doubt = 0.98;
 
 void lp_window_init(lp_window *window) {
@@ -62,7 +62,7 @@ static void sum_round(lp_window_fit *fit, double drafts, double tokens, double m
   fit->ms_squared = fit_memory * fit->ms_squared + ms * ms;
 }
 
-/* Least squares, less one standard error: what chance alone makes of a few rounds is no reason to draft less. */
+/* Fits by least squares and subtracts one standard error, so that noise in a few rounds does not shorten the drafts. */
 static void fit_slope(lp_window_fit *fit) {
   double x = fit->drafts / fit->rounds, y = fit->ms / fit->rounds;
   double variance = fit->drafts_squared / fit->rounds - x * x;

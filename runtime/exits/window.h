@@ -1,36 +1,40 @@
-/* How many tokens to draft before the cloud is asked. */
+/* Decides in exact mode how many tokens to draft before the cloud is asked.
+ *
+ * A round is some drafts, one question, and the tokens of its answer. Drafting continues while the chance that the next draft
+ * counts is at least the time that it costs, at the current rate of tokens per ms: the rule that maximises this rate in the
+ * long run (renewal reward). The chance of a draft is the share of confirmed drafts of its confidence. Its cost is the time of
+ * its pass, or the time by which one more draft has made rounds longer, whichever is greater: on a narrow link a row is on the
+ * way for longer than the device computes. */
 #ifndef LP_WINDOW_H
 #define LP_WINDOW_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { LP_WINDOW_BUCKETS = 10 };
+enum { LP_WINDOW_BUCKETS = 10 }; /* of confidence */
 
-/* Sums over rounds, older ones weighing less and less: the line of a round's ms over its drafts. */
+/* Sums over rounds, with exponentially smaller weight for older rounds, and the slope of a round's ms over its drafts. */
 typedef struct {
   double rounds, drafts, tokens, ms, drafts_squared, drafts_ms, ms_squared;
-  double slope; /* ms of a draft; 0: not known */
+  double slope; /* ms of one draft; 0: unknown */
 } lp_window_fit;
 
-/* Drafting goes on while the chance that the next draft will count is worth the time that it takes, at the going rate of
- * tokens per ms: the rule that maximises that rate in the long run (renewal reward). The chance of a draft is what drafts
- * of its confidence had so far. What it takes is its pass, or what one more draft has made rounds longer, if that is more: on
- * a narrow link its row is on the way for longer than the device computes. */
 typedef struct {
   double confirmed[LP_WINDOW_BUCKETS], tried[LP_WINDOW_BUCKETS];
-  double rate;     /* tokens per ms, over rounds of the recent past; 0: no round yet */
-  double draft_ms; /* the pass of one draft takes */
+  double rate;     /* tokens per ms over recent rounds; 0: no round yet */
+  double draft_ms; /* running mean of the pass of one draft */
   lp_window_fit fit;
 } lp_window;
 
 void lp_window_init(lp_window *window);
+/* The chance that the full model confirms a draft of this confidence. */
 double lp_window_chance(const lp_window *window, double confidence);
-/* Is a draft worth it that counts with this chance (its own times that of all before it)? */
+/* Tells whether to make a draft that counts with this chance (the product of its own chance and those of all drafts before
+ * it in the round). */
 bool lp_window_goes_on(const lp_window *window, double chance);
-void lp_window_note_draft(lp_window *window, double ms);
+void lp_window_note_draft(lp_window *window, double ms); /* the pass of a draft took so long */
 void lp_window_note_verdict(lp_window *window, double confidence, bool confirmed);
-/* A round made so many drafts, and gave so many tokens. */
+/* A round of `drafts` gave `tokens` after `ms`. */
 void lp_window_note_round(lp_window *window, int64_t drafts, int64_t tokens, double ms);
 double lp_window_draft_cost(const lp_window *window); /* ms */
 

@@ -117,14 +117,4 @@ bool lp_wire_send(lp_wire *link, uint32_t peer, const struct Lp__Wire__Message *
 lp_recv_outcome lp_wire_receive(lp_wire *link, double timeout_ms, lp_inbound *out, const char **why);
 void lp_inbound_release(lp_inbound *inbound);
 
-/* What the link is like, as the device sees it (probe.c). */
-typedef struct {
-  double rtt_ms; /* the shortest of a few round trips */
-  double up_bps; /* to the worker; 1e18 where it takes no time that could be measured */
-} lp_link_figures;
-/* Asks the worker; nothing else may be under way. The bandwidth takes some 20 ms, on a slow link what 4 KiB take; it is only told
- * apart up to `telling_bps`, and with 0 not measured (NaN). */
-LP_MUST_USE lp_status lp_wire_measure(lp_wire *link, double telling_bps, double timeout_ms, lp_link_figures *out,
-                                      lp_diag *diag);
-
 #endif

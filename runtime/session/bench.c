@@ -1,4 +1,4 @@
-/* Measures a session: prompt processing and token generation, as llama-bench counts them. */
+/* Measures a session: prompt processing and token generation as llama-bench counts them, and the parts of a pass. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +11,7 @@
 #include "runtime/exec/executor.h"
 #include "runtime/runtime.h"
 #include "runtime/session/session.h"
+#include "runtime/session/walk.h"
 
 enum { MOST_IDS = 1 << 28 };
 
@@ -24,35 +25,35 @@ typedef struct {
   lp_diag *diag;
 } bench_run;
 
-static lp_status walk(bench_run *run, int64_t past, int64_t count) {
+static lp_status walk_over(bench_run *run, int64_t past, int64_t count) {
   const lp_manifest *manifest = &run->session->bundle->manifest;
   lp_span input[1] = {
       {.data = run->ids, .size = (size_t)(run->batch * count) * lp_element_size(manifest->inputs[0].tensor.dtype)}};
-  lp_walk step = {.program = past == 0 ? run->prefill : run->decode, .input = input, .sample = run->sample};
-  step.sym[LP_SYM_B] = run->batch;
-  step.sym[LP_SYM_R] = 1;
-  step.sym[LP_SYM_S] = count;
-  step.sym[LP_SYM_P] = past;
-  step.sym[LP_SYM_C] = run->capacity;
-  return lp_session_walk(run->session, &step, run->diag);
+  lp_walk walk = {.program = past == 0 ? run->prefill : run->decode, .input = input, .sample = run->sample};
+  walk.sym[LP_SYM_B] = run->batch;
+  walk.sym[LP_SYM_R] = 1;
+  walk.sym[LP_SYM_S] = count;
+  walk.sym[LP_SYM_P] = past;
+  walk.sym[LP_SYM_C] = run->capacity;
+  return lp_session_walk(run->session, &walk, run->diag);
 }
 
 static lp_status time_prompt(bench_run *run, double *ms) {
   int64_t depth = run->options->depth;
-  if (depth > 0) LP_TRY(walk(run, 0, depth));
+  if (depth > 0) LP_TRY(walk_over(run, 0, depth));
   double begin = lp_now_ms();
-  LP_TRY(walk(run, depth, run->options->prompt));
+  LP_TRY(walk_over(run, depth, run->options->prompt));
   *ms = lp_now_ms() - begin;
   return LP_OK;
 }
 
-/* Generation goes on from a context of at least one token. */
+/* Generation continues a text of at least one token. */
 static lp_status time_generation(bench_run *run, double *ms) {
   int64_t depth = run->options->depth > 0 ? run->options->depth : 1;
-  LP_TRY(walk(run, 0, depth));
+  LP_TRY(walk_over(run, 0, depth));
   double begin = lp_now_ms();
   for (int64_t i = 0; i < run->options->generate; i++)
-    LP_TRY(walk(run, depth + i, 1));
+    LP_TRY(walk_over(run, depth + i, 1));
   *ms = lp_now_ms() - begin;
   return LP_OK;
 }
@@ -155,10 +156,10 @@ lp_status lp_session_bench(lp_session *session, const lp_bench_options *options,
   return status;
 }
 
-/* ---- parts ---- */
+/* ---- parts of a pass --------------------------------------------------------------------------------------------- */
 
-/* Where the first repetition begins. Tokens are generated one behind the other, around `past`: a place of the KV cache that
- * was just written is no place for the next one. */
+/* The position of the first repetition. Repetitions of a single token take consecutive positions around `past`, as generation
+ * does, rather than overwrite one position of the KV cache. */
 static int64_t first_past(int64_t past, int64_t count, int64_t repetitions, int64_t context) {
   if (count > 1 || past == 0) return past;
   int64_t first = past - repetitions / 2;
@@ -166,7 +167,7 @@ static int64_t first_past(int64_t past, int64_t count, int64_t repetitions, int6
   return first < 1 ? 1 : first;
 }
 
-/* What one walk after the other takes, the marks' own time taken off. */
+/* The times of the repetitions, less those of the marks themselves. */
 typedef struct {
   size_t rounds, parts;
   double *part_ms;             /* [round][part] */
@@ -179,7 +180,7 @@ static void mark(lp_clock *clock) {
   watch->marks++;
 }
 
-/* What a mark takes: the least of a few runs of them. */
+/* The time of one mark: the least of a few means. */
 static double mark_ms(lp_stopwatch *watch) {
   enum { RUNS = 5, MARKS = 200 };
   double least = INFINITY;
@@ -197,7 +198,7 @@ static size_t parts_of(const lp_step *step) {
   return step->part_count > 0 ? (size_t)step->part_count : 1;
 }
 
-/* What is no part's, and parts without the mark at their end. */
+/* Takes the time of the marks off the parts and the total, and computes the time that belongs to no part. */
 static void settle_round(const lp_program *program, double mark_cost, double *part_ms, double *total_ms,
                          double *other_ms) {
   double known = 0;
@@ -212,11 +213,11 @@ static void settle_round(const lp_program *program, double mark_cost, double *pa
   *other_ms = fmax(*total_ms - known, 0);
 }
 
-/* `next`: how much further each round begins. */
+/* Times the walks; each begins `next` positions after the one before it. */
 static lp_status time_parts(bench_run *run, int64_t past, int64_t count, int64_t next, part_times *out) {
   const lp_program *program = &run->session->bundle->manifest.programs[past == 0 ? run->prefill : run->decode];
-  if (past > 0) LP_TRY(walk(run, 0, past));
-  LP_TRY(walk(run, past, count)); /* warm-up */
+  if (past > 0) LP_TRY(walk_over(run, 0, past));
+  LP_TRY(walk_over(run, past, count)); /* warm-up */
   LP_TRY(lp_bundle_await_check(run->session->bundle, run->diag));
   lp_stopwatch watch = {.clock = {mark}, .most = 1};
   for (int32_t s = 0; s < program->step_count; s++)
@@ -229,7 +230,7 @@ static lp_status time_parts(bench_run *run, int64_t past, int64_t count, int64_t
     watch.part_ms = out->part_ms + r * out->parts;
     watch.parts = 0;
     double begin = lp_now_ms();
-    status = walk(run, past + (int64_t)r * next, count);
+    status = walk_over(run, past + (int64_t)r * next, count);
     out->total_ms[r] = lp_now_ms() - begin;
     if (status == LP_OK) settle_round(program, mark_cost, watch.part_ms, &out->total_ms[r], &out->other_ms[r]);
   }
@@ -248,8 +249,8 @@ static int by_time(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The middle half of the rounds, so that parts sum to the pass; medians of parts would lack what hits any of them now and
- * then. Returns how many are left at the beginning. */
+/* Keeps the middle half of the rounds by total time at the front of `order` and returns its size. Means over these rounds sum
+ * to the time of a pass; medians of the parts would omit delays that hit different parts in different rounds. */
 static size_t keep_middle(const part_times *times, round_time *order) {
   for (size_t r = 0; r < times->rounds; r++)
     order[r] = (round_time){times->total_ms[r], r};
@@ -286,7 +287,7 @@ lp_status lp_session_profile(lp_session *session, int64_t past, int64_t count, i
   const lp_bench_options options = {.prompt = count, .depth = one_by_one ? first + repetitions : past};
   bench_run run = {.session = session, .options = &options, .diag = diag, .batch = 1};
   *out = (lp_profile){0};
-  if (session->link)
+  if (session->wire)
     return lp_error(diag, LP_LOC_FILE(session->bundle->manifest.file), "parts are timed in one process only");
   lp_status status = prepare(&run);
   if (status == LP_OK) {

@@ -1,4 +1,4 @@
-/* Generation: prefill, then one decode step per token, each token sampled where its logits are. */
+/* Generation: a prefill, then one decode step per token. Each token is sampled on the side that has its logits. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +15,10 @@
 #include "runtime/runtime.h"
 #include "runtime/session/session.h"
 #include "runtime/session/session_file.h"
+#include "runtime/session/walk.h"
+
+/* In threshold mode an exit can give the token, so the device waits for the cloud only so long. */
+static const double threshold_timeout_ms = 10000;
 
 typedef struct {
   lp_session *session;
@@ -27,10 +31,10 @@ typedef struct {
   lp_diag *diag;
   int32_t prefill, decode, tokens_input;
   int32_t eos;
-  lp_sample *sample; /* [batch]: of the step before */
+  lp_sample *sample; /* [batch]: of the last walk */
   bool *ended;       /* [batch] */
-  void *ids;         /* what the tokens input is given, in its dtype */
-  lp_span *input;    /* [inputs]: `ids` for all, since a bundle that generates has inputs of that role alone */
+  void *ids;         /* the content of the tokens input, in its dtype */
+  lp_span *input;    /* [inputs]: `ids` for each, since a bundle that generates has only inputs of tokens */
   double started_ms, last_ms;
 } generation_run;
 
@@ -81,7 +85,7 @@ static lp_status check_lengths(generation_run *run) {
   return LP_OK;
 }
 
-/* ---- steps ------------------------------------------------------------------------------------------------------- */
+/* ---- a walk ------------------------------------------------------------------------------------------------------ */
 
 static void put_id(const generation_run *run, size_t index, int32_t token) {
   const lp_port *port = &run->session->bundle->manifest.inputs[run->tokens_input];
@@ -91,7 +95,7 @@ static void put_id(const generation_run *run, size_t index, int32_t token) {
     ((int64_t *)run->ids)[index] = token;
 }
 
-/* A cache that is too small doubles, up to what this run can come to need. */
+/* Doubles a capacity that is too small, up to the most that this generation can need. */
 static void grow_capacity(generation_run *run, int64_t needed) {
   int64_t most = run->length + run->session->options.max_tokens;
   while (run->capacity < needed)
@@ -99,7 +103,7 @@ static void grow_capacity(generation_run *run, int64_t needed) {
   if (run->capacity > most) run->capacity = most;
 }
 
-/* Runs the program over the ids that were put, and draws the next token of each sequence. */
+/* Runs the program over `count` tokens per sequence, which `ids` holds, and samples the next token of each sequence. */
 static lp_status compute(generation_run *run, int32_t program, int64_t past, int64_t count, lp_side *sampled_on,
                          lp_diag *diag) {
   lp_session *session = run->session;
@@ -119,9 +123,9 @@ static lp_status compute(generation_run *run, int32_t program, int64_t past, int
   return LP_OK;
 }
 
-/* ---- when the worker is lost, or another process began ------------------------------------------------------------------------------------- */
+/* ---- after the loss of the worker, or of an earlier process ------------------------------------------------------ */
 
-/* The whole text of every sequence, as one prompt. What is behind the end of a sequence is of no account. */
+/* Puts the whole text of every sequence into `ids` as one prompt. Tokens after the end of a sequence do not matter. */
 static void put_everything(generation_run *run) {
   int64_t made = run->out->steps, length = run->length + made;
   run->ids = lp_realloc(run->ids, (size_t)(run->batch * length) * sizeof(int64_t));
@@ -135,7 +139,7 @@ static void put_everything(generation_run *run) {
   }
 }
 
-/* One attempt: a new connection, and both sides run over the whole text again, which gives the caches they had. */
+/* Makes one attempt: connects again, and runs both sides over the whole text, which restores their KV caches. */
 static lp_status rebuild(generation_run *run, lp_side *sampled_on, lp_diag *diag) {
   lp_session_disconnect(run->session);
   LP_TRY(lp_session_connect(run->session, diag));
@@ -143,7 +147,8 @@ static lp_status rebuild(generation_run *run, lp_side *sampled_on, lp_diag *diag
   return compute(run, run->prefill, 0, run->length + run->out->steps, sampled_on, diag);
 }
 
-/* Computes the next token anew when the worker was lost on the way to it: until there is one again, or the time is over. */
+/* Computes the next token again after the worker was lost, until an attempt succeeds or the time is over. Then it reports the
+ * first failure. */
 static lp_status persist(generation_run *run, lp_status status, const lp_diag *first, lp_side *sampled_on) {
   lp_backoff backoff = lp_backoff_begin(&run->session->endpoint.patience, lp_session_timeout_ms(run->session));
   while (status != LP_OK && run->session->lost) {
@@ -168,7 +173,8 @@ static lp_status compute_or_persist(generation_run *run, int32_t program, int64_
   return status;
 }
 
-static lp_status step(generation_run *run, int32_t program, int64_t past, int64_t count) {
+/* Makes one token of each sequence: runs the program and hands on what it sampled. */
+static lp_status make_tokens(generation_run *run, int32_t program, int64_t past, int64_t count) {
   lp_session *session = run->session;
   lp_side sampled_on = LP_SIDE_DEVICE;
   LP_TRY(compute_or_persist(run, program, past, count, &sampled_on));
@@ -193,7 +199,7 @@ static lp_status step(generation_run *run, int32_t program, int64_t past, int64_
 
 static lp_status choose_programs(generation_run *run) {
   lp_session *session = run->session;
-  /* Another plan may round otherwise: a generation stays with its own. */
+  /* Another plan may round differently, so a resumed generation keeps its plan. */
   int32_t before = run->out->plan;
   if (run->out->resumed > 0 && before >= 0 && before < run->out->plan_count) {
     session->options.fixes_plan = true;
@@ -217,7 +223,7 @@ static bool is_stopped(const generation_run *run) {
   return stop && lp_flag_get(stop);
 }
 
-/* Sequences that ended before this process began. */
+/* Marks the sequences that ended before this process began. */
 static void note_ended(generation_run *run) {
   for (int64_t i = 0; i < run->batch && run->out->steps > 0; i++) {
     int32_t last = run->out->tokens.data[(run->out->steps - 1) * run->batch + i].token;
@@ -225,22 +231,22 @@ static void note_ended(generation_run *run) {
   }
 }
 
-static lp_status run_steps(generation_run *run) {
+static lp_status make_all_tokens(generation_run *run) {
   int64_t most = run->session->options.max_tokens, before = run->out->resumed;
   note_ended(run);
   if (before >= most || all_ended(run)) return LP_OK;
   put_everything(run);
-  LP_TRY(step(run, run->prefill, 0, run->length + before));
+  LP_TRY(make_tokens(run, run->prefill, 0, run->length + before));
   run->out->ttft_ms = run->last_ms - run->started_ms;
   for (int64_t made = before + 1; made < most && !all_ended(run) && !is_stopped(run); made++) {
     for (int64_t i = 0; i < run->batch; i++)
       put_id(run, (size_t)i, run->sample[i].token);
-    LP_TRY(step(run, run->decode, run->length + made - 1, 1));
+    LP_TRY(make_tokens(run, run->decode, run->length + made - 1, 1));
   }
   return LP_OK;
 }
 
-/* Tokens were collected step by step; the result has them sequence by sequence. */
+/* Turns the tokens from [step][sequence], the order in which they were made, to [sequence][step]. */
 static void transpose(lp_generation *out) {
   size_t batch = (size_t)out->batch, steps = (size_t)out->steps;
   if (batch < 2 || steps < 2) return;
@@ -253,10 +259,10 @@ static void transpose(lp_generation *out) {
   out->tokens.capacity = out->tokens.count;
 }
 
-/* What has crossed since the generation before, this one's connecting included. */
+/* Reports the bytes that have crossed since the last generation, connecting included. */
 static void take_traffic(lp_session *session, lp_generation *out) {
   uint64_t up = session->bytes_up, down = session->bytes_down;
-  if (session->link) up += session->link->bytes_sent, down += session->link->bytes_received;
+  if (session->wire) up += session->wire->bytes_sent, down += session->wire->bytes_received;
   out->bytes_up = up - session->told_up;
   out->bytes_down = down - session->told_down;
   session->told_up = up;
@@ -276,29 +282,43 @@ static void add_totals(generation_run *run, const lp_session *before) {
   take_traffic(run->session, out);
 }
 
-/* Do early exits have a part in it? Exact mode does without them where there are none, or several sequences. */
-static lp_status uses_exits(const generation_run *run, bool *out) {
+/* Tells whether to use early exits. Exact mode runs without them when the bundle has none or there are several sequences;
+ * other modes then fail. */
+static lp_status uses_exits(const generation_run *run, lp_halves *halves, bool *out) {
   lp_mode mode = run->session->options.mode;
-  lp_halves halves;
   const char *why = "";
   *out = false;
   if (mode == LP_MODE_FULL) return LP_OK;
-  bool apart = lp_halves_find(run->session->bundle, &halves, &why);
+  bool apart = lp_halves_find(run->session->bundle, halves, &why);
   if (apart && run->batch > 1) why = "the exits serve one sequence at a time";
   *out = apart && run->batch == 1;
   return *out || mode == LP_MODE_EXACT ? LP_OK : lp_error(run->diag, loc_of(run), "not in this mode: %s", why);
 }
 
-static lp_status generate_with_exits(generation_run *run) {
-  lp_collaboration task = {.session = run->session,
+/* Hands a token on to the caller, and to the session file. */
+static void take_token(void *user, int64_t index, const lp_generated *token) {
+  generation_run *run = user;
+  if (run->sink) run->sink(run->user, index, token);
+  lp_keeper_note(run->keeper, run->out, run->diag);
+}
+
+static lp_status generate_with_exits(generation_run *run, const lp_halves *halves) {
+  lp_session *session = run->session;
+  bool short_wait = session->options.mode == LP_MODE_THRESHOLD && session->options.cloud_timeout_ms <= 0;
+  lp_collaboration task = {.halves = halves,
+                           .options = &session->options,
+                           .device = session->executor[LP_SIDE_DEVICE],
+                           .pool = session->pool,
+                           .endpoint = session->options.cloud ? &session->endpoint : NULL,
+                           .timeout_ms = short_wait ? threshold_timeout_ms : lp_session_timeout_ms(session),
                            .prompt = run->prompts,
                            .length = run->length,
-                           .most = run->session->options.max_tokens,
-                           .eos = run->session->options.ignore_eos ? -1 : run->eos,
-                           .sink = run->sink,
-                           .user = run->user,
-                           .out = run->out,
-                           .keeper = run->keeper};
+                           .most = session->options.max_tokens,
+                           .eos = session->options.ignore_eos ? -1 : run->eos,
+                           .sink = take_token,
+                           .user = run,
+                           .out = run->out};
+  if (!lp_keeper_claim(run->keeper, &task.claim)) task.claim = (lp_context_claim){.context = lp_context_draw()};
   lp_status status = lp_collaborate(&task, run->diag);
   lp_keeper_finish(run->keeper, run->out, run->diag);
   return status;
@@ -317,7 +337,7 @@ static lp_status generate_step_by_step(generation_run *run) {
   run->started_ms = run->last_ms = lp_now_ms();
   run->out->batch = run->batch;
   lp_status status = choose_programs(run);
-  if (status == LP_OK) status = run_steps(run);
+  if (status == LP_OK) status = make_all_tokens(run);
   lp_keeper_finish(run->keeper, run->out, run->diag);
   transpose(run->out);
   add_totals(run, &before);
@@ -328,7 +348,7 @@ static lp_status generate_step_by_step(generation_run *run) {
   return status;
 }
 
-/* What another process made, for whoever takes the tokens of this one. */
+/* Hands the tokens of an earlier process to the caller. */
 static void give_resumed(const generation_run *run) {
   const lp_generation *out = run->out;
   for (int64_t i = 0; run->sink && i < out->resumed * run->batch; i++)
@@ -351,13 +371,14 @@ lp_status lp_session_generate(lp_session *session, const int32_t *prompts, int64
   LP_TRY(check_lengths(&run));
   const lp_tokenizer *tokenizer = lp_bundle_tokenizer(session->bundle);
   run.eos = tokenizer ? lp_tokenizer_eos(tokenizer) : -1;
+  lp_halves halves;
   bool with_exits = false;
-  LP_TRY(uses_exits(&run, &with_exits));
+  LP_TRY(uses_exits(&run, &halves, &with_exits));
   out->plan_count = session->bundle->manifest.plan_count;
   out->rtt_ms = out->up_bps = NAN;
   LP_TRY(lp_keeper_create(session, &task, out, &run.keeper, diag));
   give_resumed(&run);
-  lp_status status = with_exits ? generate_with_exits(&run) : generate_step_by_step(&run);
+  lp_status status = with_exits ? generate_with_exits(&run, &halves) : generate_step_by_step(&run);
   lp_keeper_free(run.keeper);
   return status;
 }

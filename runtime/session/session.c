@@ -1,4 +1,4 @@
-/* A session of the device: opening, closing, and the walk over a program when both sides run in this process. */
+/* Opens and closes sessions, and walks over a program when both sides are in this process. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,54 +8,13 @@
 #include "runtime/bundle/manifest.h"
 #include "runtime/exec/executor.h"
 #include "runtime/exec/state.h"
-#include "runtime/exec/trace.h"
 #include "runtime/exits/halves.h"
 #include "runtime/link/link.h"
 #include "runtime/link/link_emulator.h"
 #include "runtime/link/link_security.h"
 #include "runtime/runtime.h"
 #include "runtime/session/session.h"
-
-/* ---- steps that are alike whether the other side is here or not -------------------------------------------------- */
-
-lp_status lp_walk_fill(lp_walk *walk, lp_executor *executor, const lp_step *step, lp_diag *diag) {
-  lp_span input = walk->input[step->port];
-  return lp_executor_fill(executor, step->buffer, step, input.data, input.size, diag);
-}
-
-/* A program may give several outputs (early exits); tokens come from the first logits. */
-bool lp_walk_wants(const lp_session *session, const lp_walk *walk, const lp_step *step) {
-  if (walk->output) return true;
-  return step->port == session->logits;
-}
-
-static void keep_logits(lp_walk *walk, const lp_executor *executor, const lp_span *span) {
-  size_t rows = (size_t)executor->sym[LP_SYM_R];
-  size_t row = (size_t)executor->bundle->manifest.vocab * sizeof(float);
-  lp_buf_clear(walk->logits);
-  lp_buf_append(walk->logits, (const char *)span->data + (rows - 1) * row, row);
-}
-
-lp_status lp_walk_output(lp_session *session, lp_walk *walk, lp_executor *executor, const lp_step *step,
-                         lp_diag *diag) {
-  if (!lp_walk_wants(session, walk, step)) return LP_OK;
-  if (walk->output) {
-    lp_span span;
-    LP_TRY(lp_executor_buffer(executor, step->buffer, &step->tensor, &span, diag));
-    lp_span *out = &walk->output[step->port];
-    free(out->data);
-    *out = (lp_span){.data = lp_alloc(span.size + 1), .size = span.size};
-    if (span.size > 0) memcpy(out->data, span.data, span.size);
-    return LP_OK;
-  }
-  LP_TRY(lp_executor_sample(executor, step, &session->options.sampling, walk->sample, &session->scratch, diag));
-  walk->sampled_on = executor->side;
-  if (!walk->logits) return LP_OK;
-  lp_span span;
-  LP_TRY(lp_executor_buffer(executor, step->buffer, &step->tensor, &span, diag));
-  keep_logits(walk, executor, &span);
-  return LP_OK;
-}
+#include "runtime/session/walk.h"
 
 /* ---- both sides in this process ---------------------------------------------------------------------------------- */
 
@@ -82,7 +41,7 @@ static lp_status walk_step(lp_session *session, lp_walk *walk, const lp_step *st
   return LP_OK;
 }
 
-/* A part lasts until the next begins, the last until the step ends. What comes before the first is nobody's. */
+/* A part lasts until the next one begins, the last part until the step ends. Time before the first mark is not attributed. */
 static lp_status time_step(lp_session *session, lp_walk *walk, const lp_step *step, lp_diag *diag) {
   lp_stopwatch *watch = session->watch;
   watch->marks = 0;
@@ -101,18 +60,6 @@ static lp_status time_step(lp_session *session, lp_walk *walk, const lp_step *st
   return LP_OK;
 }
 
-void lp_walk_trace(const lp_session *session, const lp_walk *walk, const lp_step *step, double begin_ms,
-                   double end_ms) {
-  if (!session->options.trace || step->kind != LP_STEP_RUN) return;
-  lp_trace_span span = {.name = walk->sym[LP_SYM_P] == 0 ? "prefill" : "pass",
-                        .begin_ms = begin_ms,
-                        .end_ms = end_ms,
-                        .position = walk->sym[LP_SYM_P],
-                        .tokens = walk->sym[LP_SYM_S],
-                        .bytes = -1};
-  lp_trace_put(session->options.trace, step->side == LP_SIDE_CLOUD ? LP_LANE_CLOUD : LP_LANE_DEVICE, &span);
-}
-
 static lp_status walk_here(lp_session *session, lp_walk *walk, lp_diag *diag) {
   const lp_program *program = &session->bundle->manifest.programs[walk->program];
   for (int i = 0; i < LP_SIDE_COUNT; i++)
@@ -129,7 +76,7 @@ static lp_status walk_here(lp_session *session, lp_walk *walk, lp_diag *diag) {
 }
 
 lp_status lp_session_walk(lp_session *session, lp_walk *walk, lp_diag *diag) {
-  return session->link ? lp_session_walk_remote(session, walk, diag) : walk_here(session, walk, diag);
+  return session->wire ? lp_session_walk_remote(session, walk, diag) : walk_here(session, walk, diag);
 }
 
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
@@ -145,7 +92,7 @@ static bool takes_part(const lp_bundle *bundle, lp_side side) {
   return false;
 }
 
-/* Generations with exits make connections of their own; until another needs it there is none. */
+/* A generation with early exits makes its own connections, so a session in such a mode connects only when it walks. */
 static bool connects_at_once(const lp_session *session) {
   lp_halves halves;
   const char *why = "";

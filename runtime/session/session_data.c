@@ -1,4 +1,4 @@
-/* Runs a program once on arrays, as `verify` does. */
+/* Runs a program once on given arrays. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +8,7 @@
 #include "runtime/exec/executor.h"
 #include "runtime/runtime.h"
 #include "runtime/session/session.h"
+#include "runtime/session/walk.h"
 
 typedef struct {
   lp_session *session;
@@ -43,7 +44,7 @@ static const lp_data *find_input(const data_run *run, const char *name) {
 
 /* ---- symbols from shapes ----------------------------------------------------------------------------------------- */
 
-/* The symbol that the polynomial consists of, as index into `sym`, or -1. */
+/* If the polynomial is a single symbol, its index in `sym`; else -1. */
 static int32_t lone_symbol(const lp_poly *poly) {
   bool lone =
       poly->count == 1 && poly->term[0].coef == 1 && poly->term[0].symbol[0] != 0 && poly->term[0].symbol[1] == 0;
@@ -84,8 +85,8 @@ static lp_status check_shape(data_run *run, const lp_tensor_desc *want, const lp
                   bytes);
 }
 
-/* An input that no step reads and no size is taken from, such as one whose element type was all that counted: what is
- * given for it does not matter. */
+/* Tells whether the program neither reads the input nor takes a size from it, as when only its element type mattered to the
+ * model. The data given for such an input does not matter. */
 static bool is_idle(const data_run *run, int32_t input) {
   const lp_tensor_desc *want = &run->manifest->inputs[input].tensor;
   const lp_program *program = &run->manifest->programs[run->walk.program];

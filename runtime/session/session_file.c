@@ -1,5 +1,6 @@
-/* A generation on disk: what was asked for, and the tokens so far. KV caches are not kept: running over the text gives them again, and
- * the random number of a position is a function of the seed. What is written is docs/exits.md's, "When the device is killed". */
+/* A generation on disk: the request, and the tokens so far. The file holds no KV caches, since running over the text restores
+ * them, and no state of the random numbers, which are a function of seed and position. docs/exits.md describes the file in
+ * "When the device is killed". */
 #include "runtime/session/session_file.h"
 #include "base/clock.h"
 #include "base/side.h"
@@ -11,32 +12,13 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "runtime/bundle/sealed_file.h"
-#include "runtime/session/kept.pb-c.h"
+#include "runtime/session/kept_session.pb-c.h"
 
 static const lp_sealed_kind kind = {.letters = "SESS", .title = "session file", .version = 1};
-/* Tokens are written together when they come faster than this: a file costs some 0.1 ms. */
+/* The least time between two writes of the file, each of which takes some 0.1 ms. */
 static const double every_ms = 20;
-
-static const char *const mode_names[] = {[LP_MODE_FULL] = "full",
-                                         [LP_MODE_EXACT] = "exact",
-                                         [LP_MODE_THRESHOLD] = "threshold",
-                                         [LP_MODE_STANDALONE] = "standalone"};
-
-const char *lp_mode_name(lp_mode mode) {
-  return mode_names[mode];
-}
-
-bool lp_mode_parse(const char *name, lp_mode *out) {
-  for (size_t i = 0; i < LP_COUNT(mode_names); i++) {
-    if (!lp_streq(name, mode_names[i])) continue;
-    *out = (lp_mode)i;
-    return true;
-  }
-  return false;
-}
 
 /* ---- reading ------------------------------------------------------------------------------------------------------- */
 
@@ -46,7 +28,7 @@ static bool is_sound(const Lp__Kept__Session *kept) {
                count % batch == 0 && kept->max_tokens >= 0 && count / batch <= (size_t)kept->max_tokens &&
                kept->n_side == count && kept->n_exit_layer == count && kept->n_confidence == count &&
                kept->n_ms == count;
-  if (!sizes || kept->mode >= LP_COUNT(mode_names) || kept->codec >= LP_CODEC_COUNT) return false;
+  if (!sizes || kept->mode > LP_MODE_STANDALONE || kept->codec >= LP_CODEC_COUNT) return false;
   for (size_t i = 0; i < count; i++)
     if (kept->side[i] >= LP_SIDE_COUNT) return false;
   return strlen(kept->bundle) == LP_SHA256_HEX;
@@ -96,9 +78,9 @@ void lp_saved_session_free(lp_saved_session *saved) {
   lp_vec_free(&saved->tokens);
 }
 
-/* ---- is it this generation's? -------------------------------------------------------------------------------------- */
+/* ---- checking ------------------------------------------------------------------------------------------------------- */
 
-/* The options that decide which tokens come. */
+/* Compares the options that tokens depend on. */
 static lp_status check_options(const char *path, const lp_saved_session *saved, const lp_generate_options *options,
                                lp_diag *diag) {
   lp_loc loc = LP_LOC_FILE(path);
@@ -156,15 +138,9 @@ struct lp_keeper {
   uint64_t context;
   uint32_t incarnation;
   double written_ms;
-  int64_t written; /* tokens of which the file knows */
-  bool failed;     /* it could not be written once; that was said */
+  int64_t written; /* tokens of each sequence that the file has */
+  bool failed;     /* a write has failed, and the warning was given */
 };
-
-uint64_t lp_context_draw(void) {
-  uint64_t id = 0;
-  if (getrandom(&id, sizeof id, 0) != (ssize_t)sizeof id) id = (uint64_t)(lp_now_ms() * 1e6);
-  return id;
-}
 
 static void put_tokens(Lp__Kept__Session *kept, const lp_generation *made) {
   size_t count = made->tokens.count;
@@ -187,7 +163,7 @@ static void put_tokens(Lp__Kept__Session *kept, const lp_generation *made) {
 static void pack(const lp_keeper *keeper, const lp_generation *made, lp_buf *out) {
   const lp_generate_options *options = &keeper->session->options;
   Lp__Kept__Session kept = LP__KEPT__SESSION__INIT;
-  kept.bundle = (char *)(uintptr_t)keeper->session->bundle->manifest.hash; /* protobuf-c reads these only */
+  kept.bundle = (char *)(uintptr_t)keeper->session->bundle->manifest.hash; /* protobuf-c only reads it */
   kept.temperature = options->sampling.temperature;
   kept.top_k = options->sampling.top_k;
   kept.top_p = options->sampling.top_p;
@@ -241,7 +217,7 @@ lp_status lp_keeper_create(const lp_session *session, const lp_keeper_task *task
   keeper->context = saved ? saved->context : lp_context_draw();
   keeper->incarnation = saved ? saved->incarnation + 1 : 0;
   if (saved) take_over(saved, made);
-  /* Before the cloud hears of it: no two processes may go on under the same number. */
+  /* The file is written before the cloud hears of the new incarnation: no two processes may use the same one. */
   lp_status status = write_file(keeper, made, diag);
   if (status == LP_OK)
     *out = keeper;
@@ -250,7 +226,6 @@ lp_status lp_keeper_create(const lp_session *session, const lp_keeper_task *task
   return status;
 }
 
-/* A file that cannot be written any more ends no generation. */
 static void write_or_warn(lp_keeper *keeper, const lp_generation *made, lp_diag *diag) {
   lp_diag *quiet = lp_diag_create();
   if (write_file(keeper, made, quiet) != LP_OK && !keeper->failed) {

@@ -1,4 +1,4 @@
-/* Keeping a generation in a file while it goes on, so that another process can. Private to runtime/. */
+/* Keeps a generation in a file while it proceeds, so that another process can continue it after this one was killed. */
 #ifndef LP_SESSION_FILE_H
 #define LP_SESSION_FILE_H
 
@@ -11,20 +11,22 @@ typedef struct {
   int64_t batch, length;
 } lp_keeper_task;
 
+/* The functions below allow a NULL keeper, which keeps nothing. */
 typedef struct lp_keeper lp_keeper;
 
-/* Is options->resume, if there is one, of this generation? */
+/* Fails when options->resume is a session of another bundle, other options or another prompt. */
 LP_MUST_USE lp_status lp_keeper_check(const lp_session *session, const lp_keeper_task *task, lp_diag *diag);
-/* *out is NULL when the session's options name no file. Otherwise the file is written, and the tokens of options->resume, which was
- * checked, put into `made`. */
+/* Writes the file for the first time, and puts the tokens of options->resume, which was checked, into `made`. *out is NULL
+ * when the session's options name no file. */
 LP_MUST_USE lp_status lp_keeper_create(const lp_session *session, const lp_keeper_task *task, lp_generation *made,
                                        lp_keeper **out, lp_diag *diag);
-/* After each token or round of tokens [step][batch]: writes now and then. A write that fails is warned of once. NULL is allowed. */
+/* Call after each token, or after each step with its tokens [step][batch]; writes the file now and then. If writing fails,
+ * the keeper warns once and generation goes on. */
 void lp_keeper_note(lp_keeper *keeper, const lp_generation *made, lp_diag *diag);
-/* Writes what is not yet there. NULL is allowed. */
+/* Writes the tokens that the file lacks. */
 void lp_keeper_finish(lp_keeper *keeper, const lp_generation *made, lp_diag *diag);
-void lp_keeper_free(lp_keeper *keeper); /* NULL is allowed */
-/* Whose context in the cloud, but for its floor; false when nothing is kept. */
+void lp_keeper_free(lp_keeper *keeper);
+/* Gives the generation's context in the cloud, without the floor; false: nothing is kept. */
 bool lp_keeper_claim(const lp_keeper *keeper, lp_context_claim *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* The device's walk over a program whose cloud side is a worker. */
+/* Walks over a program whose cloud side a worker has, and connects to that worker. */
 #include "base/clock.h"
 #include "base/side.h"
 #include "runtime/bundle/bundle.h"
@@ -10,7 +10,9 @@
 #include "runtime/link/link.pb-c.h"
 #include "runtime/runtime.h"
 #include "runtime/session/session.h"
+#include "runtime/session/walk.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,8 +23,8 @@ typedef struct {
   lp_walk *walk;
   const lp_program *program;
   lp_executor *device;
-  bool begun;     /* the worker knows of this run */
-  double sent_ms; /* when it was sent what it waited for */
+  bool begun;     /* the worker has heard of this walk */
+  double sent_ms; /* when the last message was sent to it */
   lp_diag *diag;
 } remote_walk;
 
@@ -30,12 +32,12 @@ static lp_status broken(const remote_walk *remote, const char *why) {
   const int64_t *sym = remote->walk->sym;
   remote->session->lost = true;
   return lp_error(remote->diag, LP_LOC_NONE, "the cloud at %s was lost at position %" PRId64 ": %s",
-                  remote->session->link->address, sym[LP_SYM_P] + sym[LP_SYM_S], why);
+                  remote->session->wire->address, sym[LP_SYM_P] + sym[LP_SYM_S], why);
 }
 
-static lp_trace_span span_of(const remote_walk *remote, const char *name, double begin_ms) {
+static lp_trace_slice slice_of(const remote_walk *remote, const char *name, double begin_ms) {
   const int64_t *sym = remote->walk->sym;
-  return (lp_trace_span){
+  return (lp_trace_slice){
       .name = name, .begin_ms = begin_ms, .position = sym[LP_SYM_P], .tokens = sym[LP_SYM_S], .bytes = -1};
 }
 
@@ -53,11 +55,11 @@ static lp_status send_step(remote_walk *remote, int32_t step, const void *payloa
   message.kind_case = LP__WIRE__MESSAGE__KIND_STEP;
   message.step = &body;
   const char *why = "";
-  lp_trace_span span = span_of(remote, "rows", remote->sent_ms = lp_now_ms());
-  if (!lp_wire_send(remote->session->link, LP_ONLY_PEER, &message, payload, size, &why)) return broken(remote, why);
-  span.end_ms = lp_now_ms();
-  span.bytes = (int64_t)size;
-  lp_trace_put(remote->session->options.trace, LP_LANE_UPLOAD, &span);
+  lp_trace_slice slice = slice_of(remote, "rows", remote->sent_ms = lp_now_ms());
+  if (!lp_wire_send(remote->session->wire, LP_ONLY_PEER, &message, payload, size, &why)) return broken(remote, why);
+  slice.end_ms = lp_now_ms();
+  slice.bytes = (int64_t)size;
+  lp_trace_put(remote->session->options.trace, LP_LANE_UPLOAD, &slice);
   remote->begun = true;
   return LP_OK;
 }
@@ -92,7 +94,7 @@ static lp_status await_frame(remote_walk *remote, lp_inbound *in) {
   const char *why = "";
   session->waits++;
   do {
-    switch (lp_wire_receive(session->link, limit, in, &why)) {
+    switch (lp_wire_receive(session->wire, limit, in, &why)) {
     case LP_RECV_FRAME:
       return LP_OK;
     case LP_RECV_GONE:
@@ -117,27 +119,29 @@ static double busy_ms_of(const Lp__Wire__Message *message) {
   return message->kind_case == LP__WIRE__MESSAGE__KIND_TOKENS ? message->tokens->busy_ms : 0;
 }
 
-/* The cloud may have begun before the wait: what counts is what the device waited for. */
+/* The cloud may have begun to compute before the device began to wait; only time that the device waited counts. */
 static void note_wait(lp_session *session, double waited_ms, double busy_ms) {
   session->wait_ms += waited_ms;
   session->cloud_ms += busy_ms < waited_ms ? busy_ms : waited_ms;
 }
 
-static const Lp__Wire__Times *times_of(const Lp__Wire__Message *message) {
-  if (message->kind_case == LP__WIRE__MESSAGE__KIND_RESULT) return message->result->times;
-  return message->kind_case == LP__WIRE__MESSAGE__KIND_TOKENS ? message->tokens->times : NULL;
+static lp_cloud_times times_of(const Lp__Wire__Message *message) {
+  const Lp__Wire__Times *times = NULL;
+  if (message->kind_case == LP__WIRE__MESSAGE__KIND_RESULT) times = message->result->times;
+  if (message->kind_case == LP__WIRE__MESSAGE__KIND_TOKENS) times = message->tokens->times;
+  if (!times) return (lp_cloud_times){.asked_ms = NAN};
+  return (lp_cloud_times){times->asked, times->began, times->sent};
 }
 
 static void trace_reply(const remote_walk *remote, const lp_inbound *in) {
-  lp_cloud_times times;
-  lp_trace_span span = span_of(remote, "ask", remote->sent_ms);
-  span.end_ms = lp_now_ms();
-  span.bytes = (int64_t)in->payload_size;
-  lp_trace_request(remote->session->options.trace, LP_LANE_LINK, &span,
-                   lp_cloud_times_of(times_of(in->message), &times));
+  lp_cloud_times times = times_of(in->message);
+  lp_trace_slice slice = slice_of(remote, "ask", remote->sent_ms);
+  slice.end_ms = lp_now_ms();
+  slice.bytes = (int64_t)in->payload_size;
+  lp_trace_request(remote->session->options.trace, LP_LANE_LINK, &slice, &times);
 }
 
-/* Waits for what step `index` makes on the worker. Releases `in` on failure. */
+/* Waits for the result of step `index` on the worker. After success the caller releases `in`. */
 static lp_status await_kind(remote_walk *remote, int32_t index, Lp__Wire__Message__KindCase kind, lp_inbound *in) {
   if (!remote->begun) LP_TRY(send_step(remote, -1, NULL, 0));
   double begin = lp_now_ms();
@@ -148,7 +152,7 @@ static lp_status await_kind(remote_walk *remote, int32_t index, Lp__Wire__Messag
   lp_status status;
   if (message->kind_case == LP__WIRE__MESSAGE__KIND_FAILURE) {
     status = lp_error(remote->diag, LP_LOC_NONE, "the cloud at %s failed at position %" PRId64 ": %s",
-                      remote->session->link->address, remote->walk->sym[LP_SYM_P] + remote->walk->sym[LP_SYM_S],
+                      remote->session->wire->address, remote->walk->sym[LP_SYM_P] + remote->walk->sym[LP_SYM_S],
                       message->failure->text);
   } else {
     if (message->kind_case == kind && step_of(message) == index) return LP_OK;
@@ -231,7 +235,7 @@ static lp_status device_step(remote_walk *remote, int32_t index, const lp_step *
   return LP_OK;
 }
 
-/* What the device has to do with a step of the cloud. */
+/* Does the device's part of a step of the cloud: sends its input or receives its result. */
 static lp_status cloud_step(remote_walk *remote, int32_t index, const lp_step *step) {
   switch (step->kind) {
   case LP_STEP_INPUT: {
@@ -269,8 +273,8 @@ lp_status lp_session_walk_remote(lp_session *session, lp_walk *walk, lp_diag *di
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
 lp_status lp_session_connect(lp_session *session, lp_diag *diag) {
-  if (!session->remote || session->link) return LP_OK;
-  LP_TRY(lp_wire_dial(&lp_transport_tcp, &session->endpoint, session->endpoint.patience.dial_ms, &session->link, diag));
+  if (!session->remote || session->wire) return LP_OK;
+  LP_TRY(lp_wire_dial(&lp_transport_tcp, &session->endpoint, session->endpoint.patience.dial_ms, &session->wire, diag));
   Lp__Wire__Open open = LP__WIRE__OPEN__INIT;
   open.session = session->id;
   open.temperature = session->options.sampling.temperature;
@@ -282,22 +286,22 @@ lp_status lp_session_connect(lp_session *session, lp_diag *diag) {
   message.kind_case = LP__WIRE__MESSAGE__KIND_OPEN;
   message.open = &open;
   const char *why = "";
-  if (lp_wire_send(session->link, LP_ONLY_PEER, &message, NULL, 0, &why)) return LP_OK;
-  return lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", session->link->address, why);
+  if (lp_wire_send(session->wire, LP_ONLY_PEER, &message, NULL, 0, &why)) return LP_OK;
+  return lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", session->wire->address, why);
 }
 
 void lp_session_disconnect(lp_session *session) {
-  if (!session->link) return;
+  if (!session->wire) return;
   Lp__Wire__Close close = LP__WIRE__CLOSE__INIT;
   close.session = session->id;
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
   message.kind_case = LP__WIRE__MESSAGE__KIND_CLOSE;
   message.close = &close;
   const char *why = "";
-  (void)lp_wire_send(session->link, LP_ONLY_PEER, &message, NULL, 0,
-                     &why); /* the end of the connection says the same */
-  session->bytes_up += session->link->bytes_sent;
-  session->bytes_down += session->link->bytes_received;
-  lp_wire_close(session->link);
-  session->link = NULL;
+  /* If it fails, the end of the connection tells the worker the same. */
+  (void)lp_wire_send(session->wire, LP_ONLY_PEER, &message, NULL, 0, &why);
+  session->bytes_up += session->wire->bytes_sent;
+  session->bytes_down += session->wire->bytes_received;
+  lp_wire_close(session->wire);
+  session->wire = NULL;
 }

@@ -1,4 +1,4 @@
-/* A worker as a child process. */
+/* Starts, awaits and stops a worker as a child process. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -20,7 +20,7 @@ static lp_status cannot(const char *what, int problem, lp_diag *diag) {
   return lp_error(diag, LP_LOC_NONE, "cannot start a worker: %s: %s", what, strerror(problem));
 }
 
-/* In the child: only what is safe between fork and exec. */
+/* Runs in the child, where only async-signal-safe functions may be called. */
 static void become_worker(const char *program, char *const *argv, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() == parent) execv(program, argv);
@@ -42,7 +42,7 @@ lp_status lp_worker_spawn(const char *program, const char *bundle, int32_t threa
   if (!program) program = own;
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return cannot("pipe", errno, diag);
-  /* The worker's end alone stays open across exec. */
+  /* Of all descriptors of this process, only the worker's end stays open across exec. */
   (void)fcntl(ends[1], F_SETFD, 0);
   snprintf(ready, sizeof ready, "--ready-fd=%d", ends[1]);
   snprintf(with_threads, sizeof with_threads, "--threads=%d", threads);

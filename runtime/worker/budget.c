@@ -1,6 +1,7 @@
-/* How many sessions and contexts there may be, what they hold in memory, and who gives way: the one unused for longest. */
+/* Admission and eviction: see budget.h. */
+#include "runtime/worker/budget.h"
 #include "runtime/exits/context.h"
-#include "runtime/worker/internal.h"
+#include "runtime/worker/held.h"
 
 enum { MOST_SESSIONS = 4096 };
 
@@ -17,12 +18,12 @@ lp_status worker_admit(const lp_worker *worker, lp_diag *diag) {
   return lp_error(diag, LP_LOC_NONE, "the cloud is full: %zu sessions are open", most_sessions(worker));
 }
 
-size_t worker_bytes_held(const lp_worker *worker, const void *but) {
+size_t worker_bytes_held(const lp_worker *worker, const void *except) {
   size_t total = 0;
   for (size_t i = 0; i < worker->sessions.count; i++)
-    if (worker->sessions.data[i] != but) total += worker->sessions.data[i]->executor->states.region_bytes;
+    if (worker->sessions.data[i] != except) total += worker->sessions.data[i]->executor->states.region_bytes;
   for (size_t i = 0; i < worker->contexts.count; i++)
-    if (worker->contexts.data[i] != but) total += lp_context_bytes(worker->contexts.data[i]->context);
+    if (worker->contexts.data[i] != except) total += lp_context_bytes(worker->contexts.data[i]->context);
   return total;
 }
 
@@ -41,12 +42,12 @@ typedef struct {
   double used_ms;
 } holder;
 
-/* Whoever waits for rows or for a pass is in use. */
+/* The session or context unused for longest; both NULL: all are in use. */
 static holder oldest(const lp_worker *worker, const void *keep) {
   holder found = {0};
   for (size_t i = 0; i < worker->sessions.count; i++) {
     worker_session *session = worker->sessions.data[i];
-    if (session == keep || session->request.waits || session->executor->states.region_bytes == 0) continue;
+    if (session == keep || session->queued.waits || session->executor->states.region_bytes == 0) continue;
     if (!found.session || session->used_ms < found.used_ms)
       found = (holder){.session = session, .used_ms = session->used_ms};
   }

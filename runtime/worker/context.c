@@ -1,4 +1,4 @@
-/* Contexts of early exits on the worker: rows come, questions wait for the rows that they are about, answers go. */
+/* Contexts of early exits on the worker. Rows come in; questions wait for the rows that they are about; answers go out. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,11 +7,15 @@
 #include "runtime/exits/context.h"
 #include "runtime/link/link.h"
 #include "runtime/runtime.h"
-#include "runtime/worker/internal.h"
+#include "runtime/worker/budget.h"
+#include "runtime/worker/context.h"
+#include "runtime/worker/held.h"
+#include "runtime/worker/reply.h"
+#include "runtime/worker/store.h"
 
-/* An idle context first loses what it holds, and after so many idle times its name. */
+/* An idle context is dropped after one idle time and closed after FORGET_AFTER of them. */
 enum { MOST_CAPACITY = 1 << 24, FORGET_AFTER = 10 };
-/* A question that has waited for so long asks the device for the rows: its connection for rows may be broken. */
+/* After this time a waiting question reminds the device of the rows: its connection for rows may be broken. */
 static const double remind_ms = 500;
 
 static int64_t most_capacity(const lp_worker *worker) {
@@ -26,7 +30,16 @@ static worker_context *add(lp_worker *worker, uint64_t id, lp_context *context) 
   return made;
 }
 
-/* In memory, or else on disk. */
+/* Tells whether there is room for a context that was restored. */
+static bool fits(lp_worker *worker, const lp_context *context) {
+  size_t wanted = 0;
+  lp_diag *quiet = lp_diag_create();
+  bool good = lp_context_bytes_wanted(context, &wanted) && worker_make_room(worker, wanted, NULL, quiet) == LP_OK;
+  lp_diag_free(quiet);
+  return good;
+}
+
+/* Finds a context in memory, or else on disk; NULL: it is in neither, or there is no room for it. */
 static worker_context *find(lp_worker *worker, uint64_t id) {
   lp_context_record record;
   lp_context *context = NULL;
@@ -34,49 +47,19 @@ static worker_context *find(lp_worker *worker, uint64_t id) {
     if (worker->contexts.data[i]->id == id) return worker->contexts.data[i];
   if (worker_is_full(worker) || !worker_store_restore(worker, id, most_capacity(worker), &record, &context))
     return NULL;
+  if (!fits(worker, context)) {
+    lp_context_free(context);
+    return NULL;
+  }
   worker_context *found = add(worker, id, context);
   found->answered = record.answered;
   found->answer = record.answer;
   return found;
 }
 
-void worker_context_close(lp_worker *worker, worker_context *context) {
-  for (size_t i = 0; i < worker->contexts.count; i++)
-    if (worker->contexts.data[i] == context) worker->contexts.data[i] = worker->contexts.data[--worker->contexts.count];
-  lp_context_free(context->context);
-  free(context->question.draft);
-  free(context);
-}
-
-void worker_context_close_all(lp_worker *worker) {
-  while (worker->contexts.count > 0) {
-    (void)worker_store_save(worker, worker->contexts.data[0]);
-    worker_context_close(worker, worker->contexts.data[0]);
-  }
-}
-
-void worker_context_drop(lp_worker *worker, worker_context *context) {
-  if (worker_store_save(worker, context)) {
-    worker_context_close(worker, context);
-    return;
-  }
-  lp_context_drop(context->context);
-  context->lost = true;
-}
-
 void worker_context_forget_peer(lp_worker *worker, uint32_t peer) {
   for (size_t i = 0; i < worker->contexts.count; i++)
     if (worker->contexts.data[i]->question.peer == peer) worker->contexts.data[i]->question.waits = false;
-}
-
-static void post(lp_worker *worker, uint32_t peer, const Lp__Wire__Message *message) {
-  const char *why = "";
-  (void)lp_wire_send(worker->link, peer, message, NULL, 0, &why); /* a device that has gone comes back or does not */
-}
-
-static void refuse_with(lp_worker *worker, uint32_t peer, const lp_diag *diag) {
-  const lp_diag_entry *entry = lp_diag_get(diag, 0);
-  worker_refuse(worker, peer, 0, entry ? entry->text : "unknown failure");
 }
 
 /* ---- joining and leaving ----------------------------------------------------------------------------------------- */
@@ -112,7 +95,7 @@ static lp_status create(lp_worker *worker, const Lp__Wire__Join *join, worker_co
   return status;
 }
 
-/* A number that was drawn twice, or a device that is none: rows would be read wrongly. */
+/* Fails for a context with other options: two devices drew the same number, or the device is not one of ours. */
 static lp_status check_same(const worker_context *context, const Lp__Wire__Join *join, lp_diag *diag) {
   const lp_context_options *options = &context->context->options;
   if (join->codec == (uint32_t)options->codec && join->capacity == options->capacity && join->floor >= 0) return LP_OK;
@@ -125,7 +108,7 @@ static void handle_join(lp_worker *worker, uint32_t peer, const Lp__Wire__Join *
   lp_diag *diag = lp_diag_create();
   lp_status status = !context ? create(worker, join, &context, diag) : check_same(context, join, diag);
   if (status != LP_OK) {
-    refuse_with(worker, peer, diag);
+    worker_refuse_with(worker, peer, 0, diag);
   } else {
     context->used_ms = lp_now_ms();
     (void)lp_context_enter(context->context, (lp_context_time){join->epoch, join->floor});
@@ -139,7 +122,7 @@ static void handle_join(lp_worker *worker, uint32_t peer, const Lp__Wire__Join *
     Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
     message.kind_case = LP__WIRE__MESSAGE__KIND_JOINED;
     message.joined = &joined;
-    post(worker, peer, &message);
+    worker_post(worker, peer, &message);
   }
   lp_diag_free(diag);
 }
@@ -162,10 +145,10 @@ static void post_answer(lp_worker *worker, uint32_t peer, const worker_context *
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
   message.kind_case = LP__WIRE__MESSAGE__KIND_ANSWER;
   message.answer = &answer;
-  post(worker, peer, &message);
+  worker_post(worker, peer, &message);
 }
 
-/* `from` -1: the context itself is not here. */
+/* Tells the device which rows are missing, from position `from` on; -1: the worker does not know the context. */
 static void post_lack(lp_worker *worker, uint32_t peer, uint64_t context, int64_t from) {
   Lp__Wire__Lack lack = LP__WIRE__LACK__INIT;
   lack.context = context;
@@ -173,7 +156,7 @@ static void post_lack(lp_worker *worker, uint32_t peer, uint64_t context, int64_
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
   message.kind_case = LP__WIRE__MESSAGE__KIND_LACK;
   message.lack = &lack;
-  post(worker, peer, &message);
+  worker_post(worker, peer, &message);
 }
 
 lp_question worker_context_question(const worker_context *context) {
@@ -201,7 +184,7 @@ static void settle(lp_worker *worker, worker_context *context, lp_status status,
     context->ended_ms = lp_now_ms();
     post_answer(worker, context->question.peer, context);
   } else {
-    refuse_with(worker, context->question.peer, diag);
+    worker_refuse_with(worker, context->question.peer, 0, diag);
   }
   context->used_ms = lp_now_ms();
 }
@@ -219,7 +202,7 @@ void worker_context_finish(lp_worker *worker, worker_context *context) {
   lp_diag_free(diag);
 }
 
-/* Its turn comes; or it is answered at once, where passes serve one at a time. */
+/* Puts a question whose rows are here into the queue, or answers it at once when there are no batched passes. */
 static void answer_if_ready(lp_worker *worker, worker_context *context) {
   if (!context->question.waits || !lp_context_is_ready(context->context, context->question.end)) return;
   if (worker->batch) {
@@ -237,7 +220,7 @@ static const char *question_problem(const worker_context *context, const Lp__Wir
   return ask->number == 0 || ask->floor < 0 ? "the question is out of range" : NULL;
 }
 
-/* A question that comes late, behind a newer one or out of an epoch that has passed: nobody waits for its answer. */
+/* Tells whether a question is older than another one, or of an older epoch: the device no longer waits for its answer. */
 static bool is_late(const worker_context *context, const Lp__Wire__Ask *ask) {
   return ask->number < context->answered || (context->question.waits && ask->number < context->question.number) ||
          ask->epoch < context->context->time.epoch;
@@ -283,7 +266,7 @@ static void handle_rows(lp_worker *worker, uint32_t peer, worker_context *contex
   if (lp_context_upload(context->context, time, rows->first, rows->count, in->payload, in->payload_size, diag) == LP_OK)
     answer_if_ready(worker, context);
   else
-    refuse_with(worker, peer, diag);
+    worker_refuse_with(worker, peer, 0, diag);
   lp_diag_free(diag);
 }
 
@@ -320,7 +303,7 @@ bool worker_context_handle(lp_worker *worker, const lp_inbound *in) {
   worker_context *context = find(worker, context_of(message));
   if (!context) {
     if (ask) post_lack(worker, peer, message->ask->context, -1);
-    return true; /* rows of a context that has ended come late: nobody waits for them */
+    return true; /* rows of a context that has ended are late */
   }
   context->used_ms = lp_now_ms();
   if (rows)

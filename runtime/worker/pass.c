@@ -1,6 +1,6 @@
-/* Passes over the requests of several sessions and contexts at once. Whoever waits has a turn, given out in order; a pass takes the
- * first and all others that run the same code, as far as its rows go. What was not finished takes a new turn behind the others, so
- * that a long prompt holds nobody up for longer than a pass. Nobody is waited for. */
+/* Runs passes. Each run or question that waits has a turn, given out in order. A pass takes the first one and others with the
+ * same code, up to MOST_ROWS rows. One that the pass did not finish takes a new turn at the end of the queue, so that a long
+ * prompt delays others by no more than a pass. A pass never waits for further runs to come. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,24 +10,28 @@
 #include "runtime/bundle/manifest.h"
 #include "runtime/exec/batch.h"
 #include "runtime/exec/executor.h"
-#include "runtime/exec/logits.h"
+#include "runtime/exec/sampler.h"
 #include "runtime/exec/state.h"
 #include "runtime/exits/context.h"
 #include "runtime/exits/halves.h"
 #include "runtime/runtime.h"
-#include "runtime/worker/internal.h"
+#include "runtime/worker/budget.h"
+#include "runtime/worker/context.h"
+#include "runtime/worker/pass.h"
+#include "runtime/worker/queue.h"
+#include "runtime/worker/session.h"
 
-/* Of a pass. One sequence may have more rows when it cannot be divided; then it is alone. */
+/* Limits of a pass. A run that cannot be divided may have more rows; then it is the only one. */
 enum { MOST_SEQUENCES = 64, MOST_ROWS = 256 };
 
-/* One who waits: a session or a context. */
+/* A queued run of a session, or the question of a context. The other pointer is NULL. */
 typedef struct {
   worker_session *session;
   worker_context *context;
   uint64_t turn;
   int32_t program;
-  lp_cloud_pass part; /* of a context */
-  size_t taken;       /* bytes of a session's payload, floats of a context's rows, by the steps before */
+  lp_cloud_pass part; /* of a context: what this pass runs */
+  size_t taken;       /* by earlier steps: bytes of a session's payload, or floats of each row of a context */
   bool failed;
 } entry;
 
@@ -38,10 +42,10 @@ typedef struct worker_pass {
   const lp_program *program;
   entries all;
   lp_batch_member member[MOST_SEQUENCES];
-  size_t count; /* the first so many of `all` take part */
+  size_t count; /* the first `count` entries of `all` take part */
 } pass;
 
-/* ---- who takes part --------------------------------------------------------------------------------------------------- */
+/* ---- choosing --------------------------------------------------------------------------------------------------------- */
 
 static bool context_waits(const lp_worker *worker, const worker_context *context) {
   return worker->batch && context->question.waits && context->question.turn != 0 &&
@@ -50,7 +54,7 @@ static bool context_waits(const lp_worker *worker, const worker_context *context
 
 bool worker_pass_is_due(const lp_worker *worker) {
   for (size_t i = 0; i < worker->sessions.count; i++)
-    if (worker->sessions.data[i]->request.waits) return true;
+    if (worker->sessions.data[i]->queued.waits) return true;
   for (size_t i = 0; i < worker->contexts.count; i++)
     if (context_waits(worker, worker->contexts.data[i])) return true;
   return false;
@@ -65,8 +69,8 @@ static void collect(pass *p) {
   lp_worker *worker = p->worker;
   for (size_t i = 0; i < worker->sessions.count; i++) {
     worker_session *session = worker->sessions.data[i];
-    entry found = {.session = session, .turn = session->request.turn, .program = session->program};
-    if (session->request.waits) lp_vec_push(&p->all, found);
+    entry found = {.session = session, .turn = session->queued.turn, .program = session->program};
+    if (session->queued.waits) lp_vec_push(&p->all, found);
   }
   for (size_t i = 0; i < worker->contexts.count; i++) {
     worker_context *context = worker->contexts.data[i];
@@ -89,7 +93,7 @@ static lp_states *states_of(const entry *e) {
   return e->session ? &e->session->executor->states : &e->context->context->executor->states;
 }
 
-/* Its KV cache under the budget. Who waits is never evicted. */
+/* Reserves its KV cache under the budget. Entries of the queue are never dropped for it. */
 static lp_status make_room(pass *p, const entry *e, const int64_t *sym, lp_diag *diag) {
   size_t wanted = 0;
   bool known =
@@ -100,22 +104,22 @@ static lp_status make_room(pass *p, const entry *e, const int64_t *sym, lp_diag 
   return lp_states_reserve(states_of(e), sym, diag);
 }
 
-/* The symbols of what a pass runs of it. */
-static bool next_part(const pass *p, entry *e, int64_t sym[]) {
+/* Gives the symbols of what this pass runs of an entry; false: there is nothing left to run. */
+static bool next_part(const pass *p, entry *e, int64_t sym[LP_MAX_SYMBOLS]) {
   if (e->session) {
-    worker_request_part(p->worker, e->session, sym);
+    worker_queue_part(p->worker, e->session, sym);
     return true;
   }
   lp_question question = worker_context_question(e->context);
   if (!lp_context_next(e->context->context, &question, &e->part)) {
-    worker_context_finish(p->worker, e->context); /* another question had it computed */
+    worker_context_finish(p->worker, e->context); /* an earlier question has computed it */
     return false;
   }
   lp_cloud_pass_symbols(&e->part, sym);
   return true;
 }
 
-/* Puts those who take part in front. */
+/* Chooses the entries that take part and moves them to the front of `all`. */
 static void choose(pass *p) {
   lp_diag *diag = lp_diag_create();
   int32_t code = p->worker->code[p->all.data[0].program];
@@ -134,7 +138,7 @@ static void choose(pass *p) {
     }
     member->states = states_of(&e);
     rows += more;
-    p->all.data[p->count++] = e; /* never behind i */
+    p->all.data[p->count++] = e; /* p->count <= i */
   }
   lp_diag_free(diag);
 }
@@ -149,12 +153,12 @@ static lp_status fill(pass *p, size_t i, const lp_step *step, lp_diag *diag) {
   entry *e = &p->all.data[i];
   lp_span to;
   LP_TRY(lp_batch_buffer(p->worker->batch, i, buffer_of(step), step, &to, diag));
-  if (e->session) return worker_request_fill(p->worker, e->session, step, p->member[i].sym, &e->taken, to, diag);
+  if (e->session) return worker_queue_fill(p->worker, e->session, step, p->member[i].sym, &e->taken, to, diag);
   (void)lp_cloud_pass_fill(&p->worker->halves, &e->part, step, &e->taken, to.data);
   return LP_OK;
 }
 
-/* What one who takes part is to have of a step that gives. */
+/* What an entry needs from the result of a step. */
 typedef enum { NOTHING, DRAWN, WHOLE } share;
 
 static share share_of(const pass *p, size_t i, const lp_step *step) {
@@ -164,12 +168,12 @@ static share share_of(const pass *p, size_t i, const lp_step *step) {
   if (!e->session)
     return e->part.wanted > 0 && step->port == lp_manifest_output(&worker->bundle->manifest, LP_ROLE_LOGITS) ? DRAWN
                                                                                                              : NOTHING;
-  if (!worker_request_ends(e->session, p->member[i].sym)) return NOTHING;
+  if (!worker_queue_ends(e->session, p->member[i].sym)) return NOTHING;
   if (worker_session_draws(worker, e->session, step)) return DRAWN;
   return worker_session_sends(e->session, step) ? WHOLE : NOTHING;
 }
 
-/* How many of the greatest logits it draws from; 0: from all. */
+/* How many of the greatest logits an entry draws from; 0: from all of them. */
 static int32_t draws_from(const pass *p, size_t i) {
   const entry *e = &p->all.data[i];
   const lp_sampling *sampling = e->session ? &e->session->sampling : &e->context->context->options.sampling;
@@ -180,18 +184,18 @@ static bool draws_from_top(const pass *p, size_t i, const lp_step *step) {
   return share_of(p, i, step) == DRAWN && lp_batch_finds_top(p->worker->batch, step) && draws_from(p, i) > 0;
 }
 
-/* Has what all are to have of the step at hand: the greatest logits, or all there is. */
+/* Fetches what the entries need from the result of the step: the greatest logits, or all of it. */
 static lp_status fetch(pass *p, const lp_step *step, lp_diag *diag) {
-  bool whom[MOST_SEQUENCES], any = false;
+  bool selected[MOST_SEQUENCES], any = false;
   int32_t most = 0;
   for (size_t i = 0; i < p->count; i++) {
     bool top = draws_from_top(p, i, step);
-    whom[i] = !top && share_of(p, i, step) != NOTHING;
-    any |= whom[i];
+    selected[i] = !top && share_of(p, i, step) != NOTHING;
+    any |= selected[i];
     if (top && draws_from(p, i) > most) most = draws_from(p, i);
   }
   if (most > 0) LP_TRY(lp_batch_find_top(p->worker->batch, step, most, diag));
-  return any ? lp_batch_fetch(p->worker->batch, step->buffer, step, whom, diag) : LP_OK;
+  return any ? lp_batch_fetch(p->worker->batch, step->buffer, step, selected, diag) : LP_OK;
 }
 
 static lp_status emit(pass *p, size_t i, int32_t index, double begin, lp_diag *diag) {
@@ -202,7 +206,7 @@ static lp_status emit(pass *p, size_t i, int32_t index, double begin, lp_diag *d
   lp_span made;
   share wants = share_of(p, i, step);
   if (wants == NOTHING) return LP_OK;
-  if (e->session) e->session->busy_from = begin - e->session->request.busy_ms;
+  if (e->session) e->session->busy_from = begin - e->session->queued.busy_ms;
   if (wants == WHOLE) {
     LP_TRY(lp_batch_buffer(worker->batch, i, step->buffer, step, &made, diag));
     return worker_session_emit(worker, e->session, index, &made, diag);
@@ -219,7 +223,7 @@ static bool gives(const lp_step *step) {
   return step->side == LP_SIDE_CLOUD && (step->kind == LP_STEP_SEND || step->kind == LP_STEP_OUTPUT);
 }
 
-/* A step of one who takes part. False: it failed, and what it was to take is not there. */
+/* Does an entry's part of a step. False: its payload could not be filled in, so the segments that follow cannot run. */
 static bool do_step(pass *p, size_t i, int32_t index, double begin, lp_diag *diag) {
   const lp_step *step = &p->program->step[index];
   bool takes = worker_step_takes_payload(step);
@@ -230,14 +234,14 @@ static bool do_step(pass *p, size_t i, int32_t index, double begin, lp_diag *dia
   return status == LP_OK || !takes;
 }
 
-/* What all do together. False: it failed for all of them. */
+/* Takes the status of what the entries do together; a failure fails all of them, and returns false. */
 static bool together(pass *p, lp_status status, const lp_diag *diag) {
   for (size_t i = 0; status != LP_OK && i < p->count; i++)
     if (!p->all.data[i].failed) fail(p, &p->all.data[i], diag);
   return status == LP_OK;
 }
 
-/* False: one could not be given what it runs on, or all failed. The others' turns come again. */
+/* False: the pass was given up. The entries that did not fail keep their turns. */
 static bool run_steps(pass *p, double begin, lp_diag *diag) {
   lp_batch *batch = p->worker->batch;
   for (int32_t k = 0; k < p->program->step_count; k++) {
@@ -258,7 +262,7 @@ static void finish(pass *p, size_t i, double ms) {
   entry *e = &p->all.data[i];
   if (e->failed) return;
   if (e->session) {
-    worker_request_passed(p->worker, e->session, p->member[i].sym, ms);
+    worker_queue_passed(p->worker, e->session, p->member[i].sym, ms);
     return;
   }
   lp_context_passed(e->context->context, &e->part);

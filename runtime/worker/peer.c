@@ -1,11 +1,12 @@
-/* Handshakes on the worker's side, and what becomes of peers that fail them: told why, noted once, disconnected. */
+/* Handshakes on the worker's side: see peer.h. */
 #include <string.h>
 
 #include "base/side.h"
 #include "runtime/link/link.h"
-#include "runtime/worker/internal.h"
+#include "runtime/worker/peer.h"
+#include "runtime/worker/reply.h"
 
-/* A device may send tensors and KV rows of this size at most. */
+/* The most bytes of a message after the handshake: tensors and KV rows. */
 static const uint64_t most_frame = UINT64_C(1) << 32;
 
 static worker_peer *peer_of(lp_worker *worker, uint32_t id) {
@@ -27,15 +28,15 @@ void worker_peer_reject(lp_worker *worker, uint32_t id, const char *why) {
   char where[64];
   if (peer->refused) return;
   peer->refused = true;
-  worker->link->transport->describe(worker->link->channel, id, where);
+  worker->wire->transport->describe(worker->wire->channel, id, where);
   lp_warning(worker->diag, LP_LOC_NONE, "refused %s: %s", where, why);
   worker_refuse(worker, id, 0, why);
-  worker->link->transport->drop(worker->link->channel, id);
+  worker->wire->transport->drop(worker->wire->channel, id);
 }
 
 static void admit(lp_worker *worker, worker_peer *peer) {
   peer->greeted = true;
-  worker->link->transport->permit(worker->link->channel, peer->id, most_frame);
+  worker->wire->transport->permit(worker->wire->channel, peer->id, most_frame);
 }
 
 /* The worker always answers with its own hello, so that the device can say what differs. */
@@ -48,7 +49,7 @@ static void take_hello(lp_worker *worker, worker_peer *peer, const Lp__Wire__Hel
     memcpy(peer->nonces.device, hello->nonce.data, LP_PROOF_BYTES);
     if (!worker->security.key) admit(worker, peer);
   }
-  (void)lp_wire_hello(worker->link, peer->id, LP_SIDE_CLOUD, &worker->self, &peer->nonces, &why);
+  (void)lp_wire_hello(worker->wire, peer->id, LP_SIDE_CLOUD, &worker->self, &peer->nonces, &why);
   if (!right) worker_peer_reject(worker, peer->id, "it speaks another protocol or holds another bundle");
 }
 

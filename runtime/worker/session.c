@@ -1,4 +1,4 @@
-/* A device's context on the cloud side: its KV cache under the budget, and its run through the program. */
+/* Sessions of devices on the cloud side: opening them, running the cloud's steps of a program, and replies. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,16 +8,20 @@
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"
 #include "runtime/exec/executor.h"
-#include "runtime/exec/logits.h"
+#include "runtime/exec/sampler.h"
 #include "runtime/exec/state.h"
 #include "runtime/link/link.h"
 #include "runtime/runtime.h"
-#include "runtime/worker/internal.h"
+#include "runtime/worker/budget.h"
+#include "runtime/worker/held.h"
+#include "runtime/worker/queue.h"
+#include "runtime/worker/reply.h"
+#include "runtime/worker/session.h"
 
 /* Limits on what a device may ask for; memory itself sets tighter ones. */
 enum { MOST_BATCH = 1 << 16, MOST_TOKENS = 1 << 24 };
 
-/* ---- contexts ---------------------------------------------------------------------------------------------------- */
+/* ---- sessions ---------------------------------------------------------------------------------------------------- */
 
 worker_session *worker_session_find(const lp_worker *worker, uint32_t peer, uint64_t id) {
   for (size_t i = 0; i < worker->sessions.count; i++) {
@@ -41,26 +45,10 @@ lp_status worker_session_open(lp_worker *worker, uint32_t peer, const Lp__Wire__
       (lp_sampling){.temperature = open->temperature, .top_k = open->top_k, .top_p = open->top_p, .seed = open->seed};
   session->times = open->times != 0;
   session->next = -1;
-  worker_request_drop(session);
+  worker_queue_drop(session);
   session->position = 0;
   session->used_ms = lp_now_ms();
   return LP_OK;
-}
-
-void worker_session_close(lp_worker *worker, worker_session *session) {
-  for (size_t i = 0; i < worker->sessions.count; i++)
-    if (worker->sessions.data[i] == session) worker->sessions.data[i] = worker->sessions.data[--worker->sessions.count];
-  worker_request_drop(session);
-  lp_buf_free(&session->request.payload);
-  lp_executor_free(session->executor);
-  free(session);
-}
-
-void worker_session_drop(worker_session *session) {
-  lp_executor_forget(session->executor);
-  session->dropped = true;
-  session->next = -1;
-  worker_request_drop(session);
 }
 
 void worker_session_drop_idle(lp_worker *worker) {
@@ -68,12 +56,12 @@ void worker_session_drop_idle(lp_worker *worker) {
   double now = lp_now_ms();
   for (size_t i = 0; i < worker->sessions.count; i++) {
     worker_session *session = worker->sessions.data[i];
-    if (!session->dropped && !session->request.waits && now - session->used_ms > worker->options->idle_ms)
+    if (!session->dropped && !session->queued.waits && now - session->used_ms > worker->options->idle_ms)
       worker_session_drop(session);
   }
 }
 
-/* Evicts others until the session's caches fit the budget. */
+/* Drops others until the session's KV caches fit the budget. */
 static lp_status make_room(lp_worker *worker, const worker_session *session, const int64_t *sym, lp_diag *diag) {
   size_t wanted = 0;
   if (!lp_states_bytes(&session->executor->states, sym, &wanted))
@@ -86,18 +74,20 @@ static lp_status make_room(lp_worker *worker, const worker_session *session, con
 static lp_status post(lp_worker *worker, const worker_session *session, const Lp__Wire__Message *message,
                       const void *payload, size_t size, lp_diag *diag) {
   const char *why = "";
-  if (lp_wire_send(worker->link, session->peer, message, payload, size, &why)) return LP_OK;
+  if (lp_wire_send(worker->wire, session->peer, message, payload, size, &why)) return LP_OK;
   return lp_error(diag, LP_LOC_NONE, "the device cannot be reached: %s", why);
 }
 
+/* Fills `times` and sets *out to it if replies carry times. */
 static void take_times(const worker_session *session, double busy_ms, Lp__Wire__Times *times, Lp__Wire__Times **out) {
   lp__wire__times__init(times);
   times->sent = lp_now_ms();
   times->asked = times->began = times->sent - busy_ms;
-  if (session->request.waits) times->asked = session->request.asked_ms;
+  if (session->queued.waits) times->asked = session->queued.asked_ms;
   if (session->times) *out = times;
 }
 
+/* The time since the last reply, or since the run began. */
 static double take_busy_ms(worker_session *session) {
   double from = session->busy_from;
   session->busy_from = lp_now_ms();
@@ -138,7 +128,7 @@ static lp_sample *room_for_samples(lp_worker *worker, size_t batch) {
   return worker->sample;
 }
 
-/* Those of worker->sample. */
+/* Sends the first `batch` samples of worker->sample. */
 static lp_status post_tokens(lp_worker *worker, worker_session *session, int32_t index, size_t batch, lp_diag *diag) {
   Lp__Wire__Tokens tokens = LP__WIRE__TOKENS__INIT;
   tokens.session = session->id;
@@ -204,15 +194,9 @@ static lp_status emit_own(lp_worker *worker, worker_session *session, int32_t in
 }
 
 void worker_session_fail(lp_worker *worker, worker_session *session, const lp_diag *diag) {
-  const lp_diag_entry *entry = lp_diag_get(diag, 0);
-  worker_refuse(worker, session->peer, session->id, entry ? entry->text : "unknown failure");
+  worker_refuse_with(worker, session->peer, session->id, diag);
   session->next = -1;
-  worker_request_drop(session);
-}
-
-bool worker_step_takes_payload(const lp_step *step) {
-  if (step->to != LP_SIDE_CLOUD) return false;
-  return step->kind == LP_STEP_INPUT || (step->side == LP_SIDE_DEVICE);
+  worker_queue_drop(session);
 }
 
 static lp_status do_step(lp_worker *worker, worker_session *session, int32_t index, lp_diag *diag) {
@@ -220,7 +204,7 @@ static lp_status do_step(lp_worker *worker, worker_session *session, int32_t ind
   if (step->side != LP_SIDE_CLOUD) return LP_OK;
   switch (step->kind) {
   case LP_STEP_INPUT:
-    return LP_OK; /* taken as a payload */
+    return LP_OK; /* take_payload has done it */
   case LP_STEP_RUN:
     return lp_executor_run(session->executor, step, diag);
   case LP_STEP_SEND:
@@ -232,7 +216,7 @@ static lp_status do_step(lp_worker *worker, worker_session *session, int32_t ind
   return LP_OK;
 }
 
-/* Runs from step `from` to the next that takes a payload, or to the end. */
+/* Runs from step `from` to the next that takes a payload, or to the end of the program. */
 static lp_status advance(lp_worker *worker, worker_session *session, int32_t from, lp_diag *diag) {
   const lp_program *program = program_of(worker, session);
   for (int32_t i = from; i < program->step_count; i++) {
@@ -266,7 +250,7 @@ static lp_status check_symbols(const lp_worker *worker, const Lp__Wire__Step *st
                   sym[LP_SYM_B], sym[LP_SYM_S], sym[LP_SYM_P], sym[LP_SYM_R], sym[LP_SYM_C], manifest->context_length);
 }
 
-/* Does a prefill that leaves the cloud out come before this decode? */
+/* Tells whether the prefill before this decode leaves the cloud out. */
 static bool begins_without(const lp_manifest *manifest, int32_t decode) {
   for (int32_t i = 0; i < manifest->plan_count; i++)
     if (manifest->plans[i].decode == decode &&
@@ -275,7 +259,7 @@ static bool begins_without(const lp_manifest *manifest, int32_t decode) {
   return manifest->plan_count == 0;
 }
 
-/* A run must go on where the KV cache ends. A side that the prefill leaves out has nothing to compare with. */
+/* A run must begin where the KV cache ends. The worker cannot check this after a prefill that leaves the cloud out. */
 static lp_status check_position(const lp_worker *worker, const worker_session *session, const Lp__Wire__Step *step,
                                 lp_diag *diag) {
   int64_t past = step->symbols[LP_SYM_P];
@@ -297,10 +281,9 @@ static lp_status begin(lp_worker *worker, worker_session *session, const Lp__Wir
   session->program = (int32_t)step->program;
   session->want_outputs = step->want_outputs != 0;
   session->dropped = false;
-  if (step->symbols[LP_SYM_P] == 0)
-    session->position = 0; /* what was cached before is given up, even if this run fails */
-  if (worker_request_fits(worker, session->program)) {
-    worker_request_begin(worker, session, step->symbols);
+  if (step->symbols[LP_SYM_P] == 0) session->position = 0; /* even if this run fails */
+  if (worker_queue_fits(worker, session->program)) {
+    worker_queue_begin(worker, session, step->symbols);
     return LP_OK;
   }
   LP_TRY(make_room(worker, session, step->symbols, diag));
@@ -322,7 +305,7 @@ static lp_status take_payload(worker_session *session, const lp_step *step, cons
 
 static lp_status step_or_fail(lp_worker *worker, worker_session *session, const lp_inbound *in, lp_diag *diag) {
   const Lp__Wire__Step *step = in->message->step;
-  if (session->request.waits)
+  if (session->queued.waits)
     return lp_error(diag, LP_LOC_NONE, "a step came before the answer to the one that is under way");
   if (session->next < 0) LP_TRY(begin(worker, session, step, diag));
   if (step->step < 0) return LP_OK;
@@ -330,7 +313,7 @@ static lp_status step_or_fail(lp_worker *worker, worker_session *session, const 
     return lp_error(diag, LP_LOC_NONE, "a payload for step %" PRId32 " came; step %" PRId32 " is waited for",
                     step->step, session->next);
   const lp_step *at = &program_of(worker, session)->step[step->step];
-  if (session->request.gathers) return worker_request_take(worker, session, at, in, diag);
+  if (session->queued.gathers) return worker_queue_take(worker, session, at, in, diag);
   LP_TRY(take_payload(session, at, in, diag));
   return advance(worker, session, step->step + 1, diag);
 }
@@ -340,7 +323,7 @@ lp_status worker_session_step(lp_worker *worker, worker_session *session, const 
   lp_status status = step_or_fail(worker, session, in, diag);
   if (status != LP_OK) {
     session->next = -1;
-    worker_request_drop(session);
+    worker_queue_drop(session);
   }
   session->used_ms = lp_now_ms();
   return status;

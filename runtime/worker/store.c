@@ -1,5 +1,4 @@
-/* Contexts on disk: those that are given up, and all of them when the worker ends, so that their devices need not send them again. The
- * folder is kept to a size; the files written longest ago go first. */
+/* Contexts on disk. The folder keeps to a size: the oldest files are removed first. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +9,7 @@
 #include "base/path.h"
 #include "runtime/exits/context.h"
 #include "runtime/exits/context_file.h"
-#include "runtime/worker/internal.h"
+#include "runtime/worker/store.h"
 
 static const int64_t usual_bytes = INT64_C(4) << 30;
 static const char ending[] = ".context";
@@ -41,7 +40,7 @@ static int by_age(const void *a, const void *b) {
   return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
 }
 
-/* What a worker that was killed left half written is removed on the way. */
+/* Lists the files of contexts, and removes those that a killed worker left incomplete. */
 static void list(const char *dir, stored_files *out) {
   DIR *folder = opendir(dir);
   if (!folder) return;
@@ -59,7 +58,7 @@ static void list(const char *dir, stored_files *out) {
   closedir(folder);
 }
 
-/* Removes the oldest until no more than `most` bytes are left. */
+/* Removes the oldest files until no more than `most` bytes are left. */
 static void shrink(const lp_worker *worker, int64_t most) {
   stored_files files = {0};
   int64_t total = 0;
@@ -107,15 +106,6 @@ bool worker_store_save(lp_worker *worker, const worker_context *context) {
   return good;
 }
 
-/* There may be no room for it now; then it is as if it were not there. */
-static bool fits(lp_worker *worker, const lp_context *context) {
-  size_t wanted = 0;
-  lp_diag *quiet = lp_diag_create();
-  bool good = lp_context_bytes_wanted(context, &wanted) && worker_make_room(worker, wanted, NULL, quiet) == LP_OK;
-  lp_diag_free(quiet);
-  return good;
-}
-
 bool worker_store_restore(lp_worker *worker, uint64_t id, int64_t most, lp_context_record *record, lp_context **out) {
   if (!worker->options->context_dir || worker->whole) return false;
   char *path = path_of(worker, id);
@@ -127,7 +117,7 @@ bool worker_store_restore(lp_worker *worker, uint64_t id, int64_t most, lp_conte
     (void)unlink(path);
     found = false;
   }
-  if (found && (record->id != id || !fits(worker, *out))) {
+  if (found && record->id != id) {
     lp_context_free(*out);
     found = false;
   }

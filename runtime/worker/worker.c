@@ -1,5 +1,4 @@
-/* The cloud side: one thread takes the messages of all devices, and between them runs passes for those who wait
- * (pass.c); the pool computes. */
+/* Serves devices: takes messages, hands each to the file for its kind, and runs passes in between. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,19 +9,27 @@
 #include "runtime/exits/halves.h"
 #include "runtime/link/link.h"
 #include "runtime/runtime.h"
-#include "runtime/worker/internal.h"
+#include "runtime/worker/budget.h"
+#include "runtime/worker/context.h"
+#include "runtime/worker/held.h"
+#include "runtime/worker/pass.h"
+#include "runtime/worker/peer.h"
+#include "runtime/worker/reply.h"
+#include "runtime/worker/session.h"
+#include "runtime/worker/store.h"
+#include "runtime/worker/worker.h"
 
-static const double poll_ms = 100; /* how soon a stop is noticed */
-enum { MOST_MESSAGES = 256 };      /* taken between two passes */
+static const double poll_ms = 100; /* the longest time until a stop is noticed */
+enum { MOST_MESSAGES = 256 };      /* between two passes */
 
 static lp_status open_link(lp_worker *worker, int *port, char **host, lp_diag *diag) {
   LP_TRY(lp_address_split(worker->options->listen, host, port, diag));
   bool loopback = lp_address_is_loopback(*host);
   LP_TRY(lp_security_open(&worker->options->security, LP_SIDE_CLOUD, loopback, &worker->security, diag));
-  return lp_wire_listen(&lp_transport_tcp, worker->options->listen, &worker->security, &worker->link, port, diag);
+  return lp_wire_listen(&lp_transport_tcp, worker->options->listen, &worker->security, &worker->wire, port, diag);
 }
 
-/* A peer that TLS refuses is never heard of but by its end. */
+/* A peer that TLS refuses sends no message: the worker sees only that it has disconnected. */
 static void note_uncertified(const lp_worker *worker, uint32_t peer) {
   if (!worker->security.certified) return;
   for (size_t i = 0; i < worker->peers.count; i++)
@@ -38,28 +45,9 @@ void worker_forget(lp_worker *worker, uint32_t peer) {
   worker_context_forget_peer(worker, peer);
 }
 
-void worker_refuse(lp_worker *worker, uint32_t peer, uint64_t session, const char *text) {
-  Lp__Wire__Failure failure = LP__WIRE__FAILURE__INIT;
-  failure.session = session;
-  failure.text = (char *)(uintptr_t)text; /* protobuf-c reads it only */
-  Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
-  message.kind_case = LP__WIRE__MESSAGE__KIND_FAILURE;
-  message.failure = &failure;
-  const char *why = "";
-  (void)lp_wire_send(worker->link, peer, &message, NULL, 0, &why); /* a device that has gone needs no answer */
-}
-
-static void echo(lp_worker *worker, uint32_t peer, const Lp__Wire__Message *probe) {
-  const char *why = "";
-  (void)lp_wire_send(worker->link, peer, probe, NULL, 0, &why); /* a device that has gone needs no answer */
-}
-
 static void handle_open(lp_worker *worker, uint32_t peer, const Lp__Wire__Open *open) {
   lp_diag *diag = lp_diag_create();
-  if (worker_session_open(worker, peer, open, diag) != LP_OK) {
-    const lp_diag_entry *entry = lp_diag_get(diag, 0);
-    worker_refuse(worker, peer, open->session, entry ? entry->text : "unknown failure");
-  }
+  if (worker_session_open(worker, peer, open, diag) != LP_OK) worker_refuse_with(worker, peer, open->session, diag);
   lp_diag_free(diag);
 }
 
@@ -70,10 +58,7 @@ static void handle_step(lp_worker *worker, uint32_t peer, const lp_inbound *in) 
     return;
   }
   lp_diag *diag = lp_diag_create();
-  if (worker_session_step(worker, session, in, diag) != LP_OK) {
-    const lp_diag_entry *entry = lp_diag_get(diag, 0);
-    worker_refuse(worker, peer, session->id, entry ? entry->text : "unknown failure");
-  }
+  if (worker_session_step(worker, session, in, diag) != LP_OK) worker_refuse_with(worker, peer, session->id, diag);
   lp_diag_free(diag);
 }
 
@@ -95,7 +80,7 @@ void worker_handle(lp_worker *worker, const lp_inbound *in) {
     break;
   }
   case LP__WIRE__MESSAGE__KIND_PROBE:
-    echo(worker, peer, message);
+    worker_post(worker, peer, message); /* the device measures how long it takes to come back */
     break;
   default:
     worker_refuse(worker, peer, 0, "not a message for the cloud");
@@ -103,12 +88,12 @@ void worker_handle(lp_worker *worker, const lp_inbound *in) {
   }
 }
 
-/* Waits for one message and deals with it; `news` says whether there was one. */
+/* Waits for one message and handles it; `news` receives whether there was one. */
 static lp_status take_message(lp_worker *worker, double wait_ms, bool *news, lp_diag *diag) {
   lp_inbound in;
   const char *why = "";
   *news = true;
-  switch (lp_wire_receive(worker->link, wait_ms, &in, &why)) {
+  switch (lp_wire_receive(worker->wire, wait_ms, &in, &why)) {
   case LP_RECV_FRAME:
     worker_handle(worker, &in);
     lp_inbound_release(&in);
@@ -128,7 +113,7 @@ static lp_status take_message(lp_worker *worker, double wait_ms, bool *news, lp_
   return LP_OK;
 }
 
-/* What has come is taken before a pass, so that all who wait may have a part in it. */
+/* Takes the messages that have come before it runs a pass, so that the pass can serve all that wait. */
 static lp_status serve(lp_worker *worker, const volatile int *stop, lp_diag *diag) {
   int taken = 0;
   while (!lp_flag_get(stop)) {
@@ -181,7 +166,7 @@ lp_status lp_worker_serve(const lp_bundle *bundle, const lp_worker_options *opti
   lp_vec_free(&worker.sessions);
   lp_vec_free(&worker.contexts);
   lp_vec_free(&worker.peers);
-  lp_wire_close(worker.link);
+  lp_wire_close(worker.wire);
   lp_security_close(&worker.security);
   worker_pass_free(&worker);
   lp_batch_free(worker.batch);

@@ -11,6 +11,8 @@
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"
 #include "runtime/exec/executor.h"
+#include "runtime/exec/pool.h"
+#include "runtime/exec/sampler.h"
 #include "runtime/exits/codec.h"
 #include "runtime/exits/context.h"
 #include "runtime/exits/halves.h"

@@ -12,6 +12,7 @@
 #include "runtime/bundle/manifest.h"
 #include "runtime/exec/batch.h"
 #include "runtime/exec/executor.h"
+#include "runtime/exec/pool.h"
 #include "runtime/runtime.h"
 
 enum { SEQUENCES = 9, ROUNDS = 14, CAPACITY = 160, MOST_PART = 40 };

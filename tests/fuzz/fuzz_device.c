@@ -6,6 +6,7 @@
 #include "base/side.h"
 #include "runtime/bundle/manifest.h"
 #include "runtime/link/link.h"
+#include "runtime/link/link.pb-c.h"
 #include "runtime/link/link_security.h"
 #include "runtime/runtime.h"
 #include "tests/fuzz/messages.h"
@@ -123,10 +124,10 @@ static lp_session *open_remote(lp_channel *channel) {
                                     .bundle_hash = channel->bundle->manifest.hash,
                                     .security = &open,
                                     .patience = {.dial_ms = 1, .pause_ms = 1, .longest_pause_ms = 1}};
-  session->link = lp_alloc(sizeof(*session->link));
-  session->link->transport = &liar;
-  session->link->channel = channel;
-  session->link->address = lp_strdup("nowhere");
+  session->wire = lp_alloc(sizeof(*session->wire));
+  session->wire->transport = &liar;
+  session->wire->channel = channel;
+  session->wire->address = lp_strdup("nowhere");
   return session;
 }
 

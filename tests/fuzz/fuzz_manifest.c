@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/side.h"
 #include "runtime/bundle/manifest.h"
+#include "runtime/bundle/safetensors.h"
 #include "runtime/exec/state.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

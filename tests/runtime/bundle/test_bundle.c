@@ -8,6 +8,7 @@
 #include "base/path.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"
+#include "runtime/bundle/safetensors.h"
 #include "runtime/runtime.h"
 #include "tests/runtime/toy/toy_run.h"
 #include "tests/suite.h"

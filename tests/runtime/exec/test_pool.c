@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "runtime/runtime.h"
+#include "runtime/exec/pool.h"
 #include "tests/suite.h"
 
 enum { THREADS_MOST = 8, ROUNDS = 2000 };

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "runtime/exec/sampler.h"
 #include "runtime/runtime.h"
 #include "tests/suite.h"
 

@@ -64,7 +64,7 @@ static double end_of(const json_t *event) {
   return number(event, "ts") + number(event, "dur");
 }
 
-/* In the order of time; on a lane a span ends before the one that it lies in. */
+/* In the order of time; on a lane a slice ends before the one that it lies in. */
 static void expect_order(const trace_file *trace) {
   double last = 0, open[LP_LANE_COUNT][MOST_DEPTH];
   int depth[LP_LANE_COUNT] = {0};
@@ -91,12 +91,12 @@ static bool is_request(const json_t *event) {
 }
 
 /* Does it lie within a request? */
-static bool is_asked_for(const trace_file *trace, const json_t *span) {
+static bool is_asked_for(const trace_file *trace, const json_t *slice) {
   size_t i;
   json_t *event;
   json_array_foreach(trace->events, i, event) {
-    if (is_request(event) && number(event, "ts") <= number(span, "ts") + slack_us &&
-        end_of(event) + slack_us >= end_of(span))
+    if (is_request(event) && number(event, "ts") <= number(slice, "ts") + slack_us &&
+        end_of(event) + slack_us >= end_of(slice))
       return true;
   }
   return false;
@@ -119,7 +119,7 @@ static counts count_events(const trace_file *trace, bool remote) {
     if (lp_streq(name, "rows")) found.row_bytes += (int64_t)number(json_object_get(event, "args"), "bytes");
     if (!is_span(event) || !lp_streq(lane, "cloud")) continue;
     found.computed += lp_streq(name, "compute") || !remote;
-    if (remote) ck_assert_msg(is_asked_for(trace, event), "a span of the cloud that nobody asked for");
+    if (remote) ck_assert_msg(is_asked_for(trace, event), "a slice of the cloud that nobody asked for");
   }
   return found;
 }
@@ -202,14 +202,14 @@ LP_LOOP_TEST(clocks_are_compared, 0, 6) {
     double way[3];
     for (int k = 0; k < 3; k++)
       way[k] = 0.1 + (double)((state = state * 1664525u + 1013904223u) >> 16) / 6553.6;
-    lp_trace_span span = {.name = "ask", .begin_ms = at, .position = i, .tokens = 1, .bytes = -1};
+    lp_trace_slice slice = {.name = "ask", .begin_ms = at, .position = i, .tokens = 1, .bytes = -1};
     lp_cloud_times times = {.asked_ms = at + way[0] + off};
     times.began_ms = times.asked_ms + way[1] / 2;
     times.sent_ms = times.began_ms + way[1] / 2;
-    span.end_ms = at + way[0] + way[1] + way[2];
+    slice.end_ms = at + way[0] + way[1] + way[2];
     if (way[0] + way[2] < shortest) shortest = way[0] + way[2];
-    lp_trace_request(trace, LP_LANE_LINK, &span, &times);
-    at = span.end_ms + 0.5;
+    lp_trace_request(trace, LP_LANE_LINK, &slice, &times);
+    at = slice.end_ms + 0.5;
   }
   ck_assert_int_eq(lp_trace_write(trace, file, NULL), LP_OK);
   lp_trace_free(trace);
@@ -228,8 +228,8 @@ LP_TEST(senseless_times) {
   const lp_cloud_times bad[] = {{NAN, 1, 2}, {1, 2, NAN}, {3, 2, 1}, {1, INFINITY, INFINITY}, {1, NAN, 2}};
   lp_trace *trace = lp_trace_create();
   for (size_t i = 0; i < LP_COUNT(bad); i++) {
-    lp_trace_span span = {.name = "ask", .begin_ms = lp_now_ms(), .end_ms = lp_now_ms() + 1, .bytes = -1};
-    lp_trace_request(trace, LP_LANE_LINK, &span, &bad[i]);
+    lp_trace_slice slice = {.name = "ask", .begin_ms = lp_now_ms(), .end_ms = lp_now_ms() + 1, .bytes = -1};
+    lp_trace_request(trace, LP_LANE_LINK, &slice, &bad[i]);
   }
   ck_assert_int_eq(lp_trace_write(trace, file, NULL), LP_OK);
   lp_trace_free(trace);

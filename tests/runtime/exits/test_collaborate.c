@@ -7,6 +7,7 @@
 #include "runtime/exits/context.h"
 #include "runtime/exits/halves.h"
 #include "runtime/runtime.h"
+#include "runtime/session/session.h"
 #include "tests/runtime/toy/toy_run.h"
 #include "tests/suite.h"
 
@@ -251,8 +252,12 @@ LP_TEST(exact_survives_eviction) {
                                  .threads = 1};
   ck_assert_int_eq(lp_session_open(bundle, &options, &session, NULL), LP_OK);
   lp_cloud_end *idle = NULL;
-  lp_context_claim claim = {.context = lp_context_draw()};
-  ck_assert_int_eq(lp_cloud_end_open(session, &halves, TOY_PROMPT + 40, &claim, &idle, NULL), LP_OK);
+  lp_cloud_end_options open = {.halves = &halves,
+                               .endpoint = &session->endpoint,
+                               .context = {.sampling = greedy, .codec = LP_CODEC_F32, .capacity = TOY_PROMPT + 40},
+                               .claim = {.context = lp_context_draw()},
+                               .drafts = true};
+  ck_assert_int_eq(lp_cloud_end_open(&open, &idle, NULL), LP_OK);
   float *rows = lp_alloc((size_t)(TOY_PROMPT + 40) * halves.width * sizeof(float));
   ck_assert_int_eq(lp_cloud_end_upload(idle, 0, TOY_PROMPT, rows, NULL), LP_OK);
   lp_answer first, again;

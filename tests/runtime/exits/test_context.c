@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "runtime/exec/pool.h"
 #include "runtime/exits/codec.h"
 #include "runtime/exits/context.h"
 #include "runtime/exits/halves.h"

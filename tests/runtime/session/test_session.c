@@ -7,6 +7,7 @@
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"
 #include "runtime/exec/executor.h"
+#include "runtime/exec/pool.h"
 #include "runtime/runtime.h"
 #include "tests/runtime/toy/toy_run.h"
 #include "tests/suite.h"

@@ -4,7 +4,7 @@
 
 #include "runtime/link/link.h"
 #include "runtime/runtime.h"
-#include "runtime/worker/internal.h"
+#include "runtime/worker/worker.h"
 
 typedef struct {
   lp_worker worker;

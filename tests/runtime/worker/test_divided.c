@@ -5,6 +5,9 @@
 
 #include "base/path.h"
 #include "runtime/bundle/bundle.h"
+#include "runtime/link/link.pb-c.h"
+#include "runtime/worker/context.h"
+#include "runtime/worker/pass.h"
 #include "tests/runtime/toy/toy_run.h"
 #include "tests/runtime/worker/bare_worker.h"
 #include "tests/suite.h"

@@ -4,6 +4,10 @@
 #include <string.h>
 
 #include "runtime/bundle/bundle.h"
+#include "runtime/link/link.pb-c.h"
+#include "runtime/worker/pass.h"
+#include "runtime/worker/queue.h"
+#include "runtime/worker/session.h"
 #include "tests/runtime/toy/toy_run.h"
 #include "tests/runtime/worker/bare_worker.h"
 #include "tests/suite.h"
@@ -86,7 +90,7 @@ static void ask(uint32_t peer, int64_t count) {
   sym[LP_SYM_C] = 2 * PROMPT;
   lp_diag *diag = lp_diag_create();
   lp_status status = send_rows(session, sym, count, diag);
-  ck_assert_msg(status == LP_OK && session->request.waits, "%s", toy_error(diag));
+  ck_assert_msg(status == LP_OK && session->queued.waits, "%s", toy_error(diag));
   lp_diag_free(diag);
 }
 
@@ -156,15 +160,15 @@ LP_TEST(a_full_pass_makes_way) {
   ask(3, 4);
   worker_pass_run(worker);
   ck_assert_uint_eq(answers, 0);
-  ck_assert_int_eq(session_of(1)->request.done, LP_PASS_ROWS);
-  ck_assert_int_eq(session_of(2)->request.done, LP_PASS_ROWS);
+  ck_assert_int_eq(session_of(1)->queued.done, LP_PASS_ROWS);
+  ck_assert_int_eq(session_of(2)->queued.done, LP_PASS_ROWS);
   worker_pass_run(worker);
   ck_assert(answers == 1 && answered[0] == 3);
-  ck_assert_int_eq(session_of(1)->request.done, 2 * LP_PASS_ROWS);
-  ck_assert_int_eq(session_of(2)->request.done,
+  ck_assert_int_eq(session_of(1)->queued.done, 2 * LP_PASS_ROWS);
+  ck_assert_int_eq(session_of(2)->queued.done,
                    LP_PASS_ROWS); /* no room beside the others: it is the first of the next */
   worker_pass_run(worker);
-  ck_assert_int_eq(session_of(2)->request.done, 2 * LP_PASS_ROWS);
+  ck_assert_int_eq(session_of(2)->queued.done, 2 * LP_PASS_ROWS);
 }
 
 /* Eight long prompts, and four that ask for a token again as soon as they have one: nobody who asks for a token waits for longer than all that was in
@@ -182,11 +186,11 @@ LP_TEST(nobody_starves) {
     int64_t least = PROMPT, most = 0;
     prompts = false;
     for (uint32_t peer = 1; peer <= LONG; peer++) {
-      const worker_request *request = &session_of(peer)->request;
-      int64_t done = request->waits ? request->done : PROMPT;
+      const worker_queued_run *run = &session_of(peer)->queued;
+      int64_t done = run->waits ? run->done : PROMPT;
       if (done < least) least = done;
       if (done > most) most = done;
-      prompts = prompts || request->waits;
+      prompts = prompts || run->waits;
     }
     ck_assert_int_le(most - least, LP_PASS_ROWS);
     for (uint32_t i = 0; i < QUICK; i++) {

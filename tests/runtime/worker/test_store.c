@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/path.h"
+#include "runtime/exec/pool.h"
 #include "runtime/exits/context_file.h"
 #include "tests/runtime/toy/toy_run.h"
 #include "tests/suite.h"

@@ -1,0 +1,18 @@
+/* A pool of threads that run a segment together. */
+#ifndef LP_POOL_H
+#define LP_POOL_H
+
+#include "base/abi.h"
+
+/* The calling thread is thread 0; the pool starts the other `threads` - 1, which spin briefly after a segment and then
+ * sleep. One thread at a time may use a pool. */
+typedef struct lp_pool lp_pool;
+/* 0 threads: as many as the process has cores. The pool may have fewer than asked for when the system refuses some. */
+lp_pool *lp_pool_create(int32_t threads);
+void lp_pool_free(lp_pool *pool); /* NULL is allowed */
+int32_t lp_pool_threads(const lp_pool *pool);
+/* Runs segment(frame, thread) on every thread and returns when all have returned. Sets `barrier` and `threads` of the frame
+ * and of its sequences. */
+void lp_pool_run(lp_pool *pool, lp_segment_fn *segment, lp_frame *frame);
+
+#endif

@@ -1,0 +1,48 @@
+/* Drops and closes sessions and contexts: see held.h. */
+#include <stdlib.h>
+
+#include "runtime/exec/executor.h"
+#include "runtime/exits/context.h"
+#include "runtime/worker/held.h"
+#include "runtime/worker/queue.h"
+#include "runtime/worker/store.h"
+
+void worker_session_drop(worker_session *session) {
+  lp_executor_forget(session->executor);
+  session->dropped = true;
+  session->next = -1;
+  worker_queue_drop(session);
+}
+
+void worker_session_close(lp_worker *worker, worker_session *session) {
+  for (size_t i = 0; i < worker->sessions.count; i++)
+    if (worker->sessions.data[i] == session) worker->sessions.data[i] = worker->sessions.data[--worker->sessions.count];
+  worker_queue_drop(session);
+  lp_buf_free(&session->queued.payload);
+  lp_executor_free(session->executor);
+  free(session);
+}
+
+void worker_context_drop(lp_worker *worker, worker_context *context) {
+  if (worker_store_save(worker, context)) {
+    worker_context_close(worker, context);
+    return;
+  }
+  lp_context_drop(context->context);
+  context->lost = true;
+}
+
+void worker_context_close(lp_worker *worker, worker_context *context) {
+  for (size_t i = 0; i < worker->contexts.count; i++)
+    if (worker->contexts.data[i] == context) worker->contexts.data[i] = worker->contexts.data[--worker->contexts.count];
+  lp_context_free(context->context);
+  free(context->question.draft);
+  free(context);
+}
+
+void worker_context_close_all(lp_worker *worker) {
+  while (worker->contexts.count > 0) {
+    (void)worker_store_save(worker, worker->contexts.data[0]);
+    worker_context_close(worker, worker->contexts.data[0]);
+  }
+}

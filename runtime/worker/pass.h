@@ -1,0 +1,13 @@
+/* Batched passes: the queued runs of sessions and the questions of contexts, several in one pass over the weights. */
+#ifndef LP_WORKER_PASS_H
+#define LP_WORKER_PASS_H
+
+#include "runtime/worker/state.h"
+
+bool worker_pass_is_due(const lp_worker *worker); /* does a run or a question wait in the queue? */
+/* Runs one pass over the first in the queue and others that it can be batched with. What a pass does not finish enters the
+ * queue again at its end. */
+void worker_pass_run(lp_worker *worker);
+void worker_pass_free(lp_worker *worker); /* frees the memory of passes */
+
+#endif

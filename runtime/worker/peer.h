@@ -1,0 +1,13 @@
+/* Handshakes on the worker's side. A peer that fails its handshake is told why, noted once, and disconnected. */
+#ifndef LP_WORKER_PEER_H
+#define LP_WORKER_PEER_H
+
+#include "runtime/worker/state.h"
+
+/* Handles the messages of handshakes. True: the message is of another kind, and its peer has passed its handshake. */
+bool worker_peer_admits(lp_worker *worker, const lp_inbound *in);
+/* Refuses the peer, which has sent something that is no message. */
+void worker_peer_reject(lp_worker *worker, uint32_t peer, const char *why);
+void worker_peer_forget(lp_worker *worker, uint32_t peer); /* it has disconnected */
+
+#endif

@@ -1,0 +1,14 @@
+/* Messages to devices that need no payload. They fail silently: a device that has disconnected needs no answer. */
+#ifndef LP_WORKER_REPLY_H
+#define LP_WORKER_REPLY_H
+
+#include "runtime/link/link.pb-c.h"
+#include "runtime/worker/state.h"
+
+void worker_post(lp_worker *worker, uint32_t peer, const Lp__Wire__Message *message);
+/* Tells a device that what it asked for fails; `session` 0: the message concerns no session. */
+void worker_refuse(lp_worker *worker, uint32_t peer, uint64_t session, const char *text);
+/* The same with the first entry of `diag` as text. */
+void worker_refuse_with(lp_worker *worker, uint32_t peer, uint64_t session, const lp_diag *diag);
+
+#endif

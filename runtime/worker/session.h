@@ -1,0 +1,31 @@
+/* Sessions of devices: messages of the kinds Open and Step, and replies to them. */
+#ifndef LP_WORKER_SESSION_H
+#define LP_WORKER_SESSION_H
+
+#include "runtime/link/link.pb-c.h"
+#include "runtime/worker/state.h"
+
+worker_session *worker_session_find(const lp_worker *worker, uint32_t peer, uint64_t id); /* NULL: not open */
+LP_MUST_USE lp_status worker_session_open(lp_worker *worker, uint32_t peer, const Lp__Wire__Open *open, lp_diag *diag);
+/* Takes a Step message and runs on until the next payload is needed. Sends replies on the way. */
+LP_MUST_USE lp_status worker_session_step(lp_worker *worker, worker_session *session, const lp_inbound *in,
+                                          lp_diag *diag);
+/* Drops the KV caches of sessions unused for longer than the idle time of the options. */
+void worker_session_drop_idle(lp_worker *worker);
+
+/* ---- replies of batched passes ----------------------------------------------------------------------------------- */
+
+/* Tells whether tokens are drawn here from the result of an output step. */
+bool worker_session_draws(const lp_worker *worker, const worker_session *session, const lp_step *step);
+/* Tells whether the device wants the result of a send or output step itself. */
+bool worker_session_sends(const worker_session *session, const lp_step *step);
+/* Sends the result of step `index`. */
+LP_MUST_USE lp_status worker_session_emit(lp_worker *worker, worker_session *session, int32_t index,
+                                          const lp_span *made, lp_diag *diag);
+/* Draws tokens from the logits of step `index`, and sends them. */
+LP_MUST_USE lp_status worker_session_draw(lp_worker *worker, worker_session *session, int32_t index, const int64_t *sym,
+                                          const lp_logits *logits, lp_diag *diag);
+/* Ends the session's run and tells the device why. */
+void worker_session_fail(lp_worker *worker, worker_session *session, const lp_diag *diag);
+
+#endif

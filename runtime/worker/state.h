@@ -1,0 +1,102 @@
+/* What a worker holds: peers, the sessions and contexts of devices, and the memory of passes. One thread owns all of it, the
+ * one that serves. The other headers of this room declare what its files do with it. */
+#ifndef LP_WORKER_STATE_H
+#define LP_WORKER_STATE_H
+
+#include "runtime/bundle/manifest.h"
+#include "runtime/exec/batch.h"
+#include "runtime/exec/executor.h"
+#include "runtime/exec/pool.h"
+#include "runtime/exits/context.h"
+#include "runtime/exits/halves.h"
+#include "runtime/link/link.h"
+#include "runtime/link/link_security.h"
+#include "runtime/runtime.h"
+
+/* A run of a program that takes all payloads before it computes. It waits in the queue for a batched pass (queue.h). */
+typedef struct {
+  bool gathers;  /* its payloads are kept here; the session's executor runs nothing */
+  bool waits;    /* all payloads are here: it waits for a pass */
+  uint64_t turn; /* its place in the queue */
+  int64_t sym[LP_MAX_SYMBOLS];
+  int64_t done;    /* of its s tokens, by earlier passes */
+  double asked_ms; /* when the last payload came */
+  double busy_ms;  /* time that earlier passes took */
+  lp_buf payload;  /* of all steps, one after the other */
+} worker_queued_run;
+
+/* A session of a device. It runs the cloud's part of a program as payloads come in; between two messages it waits at the step
+ * `next`, which takes a payload. */
+typedef struct {
+  uint32_t peer;
+  uint64_t id;
+  lp_sampling sampling;
+  lp_executor *executor;
+  int32_t program;
+  int32_t next; /* the step that it waits at; -1: no run is under way */
+  bool want_outputs;
+  bool dropped;     /* its KV cache was dropped; the next run must begin at position 0 */
+  int64_t position; /* tokens in the KV cache */
+  double used_ms;   /* time of the last message */
+  double busy_from; /* since when the next reply is computed */
+  bool times;       /* replies carry times */
+  worker_queued_run queued;
+} worker_session;
+
+/* A context of early exits (exits/context.h), and the question that it waits to answer, if any. */
+typedef struct {
+  uint64_t id;
+  lp_context *context;
+  double used_ms; /* time of the last message */
+  bool lost;      /* its content was dropped; the device learns it with its next question */
+  struct {
+    bool waits;
+    uint32_t peer;
+    uint64_t number;
+    lp_context_time time;
+    int64_t end, count;
+    int32_t *draft;  /* [count] */
+    double since_ms; /* when it came, or when the device was last reminded of rows */
+    double asked_ms; /* when it came */
+    uint64_t turn;   /* its place in the queue, once all rows are here; 0: none yet */
+    double busy_ms;  /* time that passes took so far */
+  } question;
+  uint64_t answered; /* number of the question answered last; 0: none */
+  lp_answer answer;
+  bool times;                /* answers carry times */
+  double asked_ms, ended_ms; /* of the last answer */
+} worker_context;
+
+/* A connection, and the state of its handshake. */
+typedef struct {
+  uint32_t id;
+  bool hello;   /* it speaks this protocol and has this bundle */
+  bool greeted; /* it also has the key: the worker takes its messages */
+  bool refused; /* it was told so, and is being disconnected */
+  lp_nonces nonces;
+} worker_peer;
+
+typedef struct {
+  const lp_bundle *bundle;          /* borrowed */
+  const lp_worker_options *options; /* borrowed */
+  lp_pool *pool;
+  lp_wire *wire;
+  LP_VEC(worker_session *) sessions;
+  LP_VEC(worker_context *) contexts;
+  lp_halves halves;
+  const char *whole;         /* why the bundle has no halves that run apart; NULL: it has */
+  LP_VEC(worker_peer) peers; /* those that have sent a message */
+  lp_security security;
+  lp_endpoint self; /* this side of a handshake */
+  lp_diag *diag;
+  lp_buf scratch, rows;
+  lp_sample *sample; /* [sample_count] */
+  size_t sample_count;
+  struct worker_pass *pass;     /* memory of passes; NULL: none was run yet */
+  lp_batch *batch;              /* NULL: the code runs one session at a time, when its message comes */
+  uint64_t turn;                /* the last place in the queue that was given out */
+  int32_t *code;                /* [programs] the first program with the same code */
+  size_t told_open, told_bytes; /* what options->on_held was told last */
+} lp_worker;
+
+#endif
