@@ -2,29 +2,8 @@
  * list is passes.def, pipelines are arrays in pipeline.c. A pass knows IR and machine models; it knows no file format
  * and no target.
  *
- * The module's states, in order (CONTRACT of what the next reader may rely on):
- *
- *   imported     @main of onnx.* operators, types known                                        (frontend)
- *   bound        roles of inputs and outputs known; attention_mask, position_ids of the generation
- *                protocol replaced by what they are; past/present pairs named                   (bind-inputs, fold)
- *   raised       idioms are onnx.RMSNormalization, onnx.Attention, ...; @main is layer.* groups
- *                                                                                  (decompose, recognise, raise); with early
-                exits, the function has `exits` (i64s) and their logits come last               (exits)
- *   lowered      @main is op.* operators; KV caches are llmpart.state and op.kv_append;
- *                every operator has `name`, `layer` (i64, -1 outside) and `layer_kind`     (lower, kv-cache)
- *   fused        linear epilogues, add_norm, op.fused                                           (fuse)
- *   annotated    flops, bytes_read, bytes_written (poly) on every operator                      (annotate)
- *   placed       @prefill and @decode replace @main; each operator has side "device" or "cloud" or "both" (cheap
- *                operators of positions alone, copied to each side that needs them); op.linear whose weights the
- *                side stores in another type: `weight_dtype`                                    (place)
- *   communicating  every operator has one side and reads values of its own side only; comm.*; the
- *                functions carry `communicating`                                                (insert-comm)
- *   planned      `buffer` (i64s, one per result; numbered per function and side from 0; LP_ALIAS results share their
- *                operand's buffer; constants have none; function arguments: attr `arg_buffer_device`,
- *                `arg_buffer_cloud` (i64s, -1 unused) on the function). Function attributes `slot_device`,
- *                `slot_cloud` (i64s: buffer -> slot; buffers of one slot never live at once)    (plan-memory)
- *   outlined     `segment` (i64, numbered per function and side from 0) on every operator but constants and comm.*:
- *                a straight run of one side's operators between communications                  (outline)
+ * A module goes through the states of lp_module_state, in this order. A pass says the state that it needs and the state
+ * that it makes, and the runner checks both. state.c has the table of the states: names, meanings, how each is recognised.
  */
 #ifndef LP_PASSES_H
 #define LP_PASSES_H
@@ -32,6 +11,36 @@
 #include "base/side.h"
 #include "hwmodels/hwmodels.h"
 #include "ir/ir.h"
+
+/* A module in a state has what the earlier states promise, too. */
+typedef enum {
+  /* @main of onnx.* operators, types known. bind-inputs then finds the roles of inputs and outputs, names past/present
+   * pairs, and replaces attention_mask and position_ids of the generation protocol by what they stand for; decompose and
+   * recognise replace idioms by onnx.RMSNormalization, onnx.Attention, ... */
+  LP_STATE_IMPORTED,
+  /* @main is layer.* groups. With early exits the function has `exits` (i64s), and their logits are its last results. */
+  LP_STATE_RAISED,
+  /* @main is op.* operators, each with `name`, `layer` (i64, -1 outside) and `layer_kind`. kv-cache makes KV caches
+   * llmpart.state and op.kv_append; fuse makes linear epilogues, op.add_norm and op.fused. */
+  LP_STATE_LOWERED,
+  /* Operators have `flops`, `bytes_read` and `bytes_written` (poly). */
+  LP_STATE_ANNOTATED,
+  /* @prefill and @decode replace @main. Each operator has `side`: "device", "cloud" or "both" (cheap operators of
+   * positions only, copied to each side that needs them). An op.linear whose weights the side stores in another type has
+   * `weight_dtype`. */
+  LP_STATE_PLACED,
+  /* Each operator has one side and reads values of its own side only; comm.* move the others. The functions have
+   * `communicating`. */
+  LP_STATE_COMMUNICATING,
+  /* Operators have `buffer` (i64s, one per result; numbered per function and side from 0; LP_ALIAS results share their
+   * operand's buffer; constants have none); functions have `arg_buffer_device`, `arg_buffer_cloud` (i64s, -1 unused) and
+   * `slot_device`, `slot_cloud` (i64s: buffer -> slot; buffers of one slot never live at once). */
+  LP_STATE_PLANNED,
+  /* Each operator but constants and comm.* has `segment` (i64, numbered per function and side from 0): a straight run of
+   * one side's operators between communications. */
+  LP_STATE_OUTLINED,
+  LP_STATE_COUNT
+} lp_module_state;
 
 typedef enum { LP_STAGE_PREFILL, LP_STAGE_DECODE, LP_STAGE_COUNT } lp_stage;
 
@@ -75,7 +84,12 @@ typedef struct {
 
 typedef struct {
   const char *name, *summary;
-  const char *needs;   /* the state it starts from, or "" */
+  /* The module is at least `needs` before the pass and at least `makes` after it. A pass that needs less than
+   * LP_STATE_PLACED works on @main and refuses a placed module. */
+  lp_module_state needs, makes;
+  /* The earliest state that the pass may undo, so that the passes that made it must run again; LP_STATE_COUNT: none. A
+   * pass that undoes another state has a fault, which the runner reports. */
+  lp_module_state breaks;
   const char *options; /* names of the options it takes, separated by spaces; NULL: none */
   lp_status (*run)(lp_module *module, lp_pass_context *context);
 } lp_pass;

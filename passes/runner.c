@@ -85,20 +85,35 @@ static lp_status pipeline_parse(const char *text, lp_arena *arena, steps *out, l
 
 /* ---- running ------------------------------------------------------------------------------------------------------- */
 
-static lp_status needs_check(const lp_module *module, const lp_pass *pass, lp_diag *diag) {
-  if (!pass->needs || !pass->needs[0]) return LP_OK;
-  lp_module_state is = lp_module_state_of(module);
-  if (is >= lp_module_state_parse(pass->needs)) return LP_OK;
-  return lp_error(diag, LP_LOC_FILE(module->name), "pass '%s' needs a module that is %s, this one is %s", pass->name,
-                  pass->needs, lp_module_state_name(is));
+static lp_status needs_check(const lp_module *module, const lp_pass *pass, lp_module_state is, lp_diag *diag) {
+  lp_loc loc = LP_LOC_FILE(module->name);
+  if (is >= LP_STATE_PLACED && pass->needs < LP_STATE_PLACED)
+    return lp_error(diag, loc, "pass '%s' works on '@main', this module is %s already", pass->name,
+                    lp_module_state_name(is));
+  if (is >= pass->needs) return LP_OK;
+  lp_status status = lp_error(diag, loc, "pass '%s' needs a module that is %s, this one is %s", pass->name,
+                              lp_module_state_name(pass->needs), lp_module_state_name(is));
+  lp_note(diag, loc, "%s: %s", lp_module_state_name(pass->needs), lp_module_state_meaning(pass->needs));
+  return status;
+}
+
+/* A fault of the pass, or of text that it read. */
+static lp_status makes_check(const lp_module *module, const lp_pass *pass, lp_module_state before, lp_diag *diag) {
+  lp_module_state is = lp_module_state_of(module), least = before < pass->breaks ? before : pass->makes;
+  if (least < pass->makes) least = pass->makes;
+  if (is >= least) return LP_OK;
+  return lp_error(diag, LP_LOC_FILE(module->name), "pass '%s' left a module that is %s, should be %s", pass->name,
+                  lp_module_state_name(is), lp_module_state_name(least));
 }
 
 static lp_status run_step(lp_module *module, const pass_step *step, lp_pass_context *context,
                           const lp_run_options *options) {
-  LP_TRY(needs_check(module, step->pass, context->diag));
+  lp_module_state before = lp_module_state_of(module);
+  LP_TRY(needs_check(module, step->pass, before, context->diag));
   double start = options->time ? lp_now_ms() : 0;
   context->options = step->options;
   LP_TRY(step->pass->run(module, context));
+  LP_TRY(makes_check(module, step->pass, before, context->diag));
   lp_arena_reset(context->scratch);
   if (options->time) options->time(options->user, step->pass->name, lp_now_ms() - start);
   if (options->print && (options->print_after_all || lp_streq(options->print_after, step->pass->name)))

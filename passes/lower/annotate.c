@@ -23,6 +23,8 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
 const lp_pass lp_pass_annotate = {
     .name = "annotate",
     .summary = "write the FLOPs and bytes of every operator as closed forms",
-    .needs = "lowered",
+    .needs = LP_STATE_LOWERED,
+    .makes = LP_STATE_ANNOTATED,
+    .breaks = LP_STATE_COUNT,
     .run = run,
 };

@@ -35,6 +35,8 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
 const lp_pass lp_pass_fuse = {
     .name = "fuse",
     .summary = "fold bias, activation, gate and residual into linear; join elementwise operators; cancel transposes",
-    .needs = "lowered",
+    .needs = LP_STATE_LOWERED,
+    .makes = LP_STATE_LOWERED,
+    .breaks = LP_STATE_ANNOTATED,
     .run = run,
 };

@@ -294,9 +294,12 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
   return status;
 }
 
-const lp_pass lp_pass_kv_cache = {.name = "kv-cache",
-                                  .summary =
-                                      "keep keys and values of past positions; compute the last rows' logits alone",
-                                  .needs = "lowered",
-                                  .options = "dtype",
-                                  .run = run};
+const lp_pass lp_pass_kv_cache = {
+    .name = "kv-cache",
+    .summary = "keep keys and values of past positions; compute the last rows' logits alone",
+    .needs = LP_STATE_LOWERED,
+    .makes = LP_STATE_LOWERED,
+    .breaks = LP_STATE_ANNOTATED,
+    .options = "dtype",
+    .run = run,
+};

@@ -203,4 +203,10 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
 }
 
 const lp_pass lp_pass_lower = {
-    .name = "lower", .summary = "turn onnx.* operators and layers into op.* operators", .needs = "", .run = run};
+    .name = "lower",
+    .summary = "turn onnx.* operators and layers into op.* operators",
+    .needs = LP_STATE_IMPORTED,
+    .makes = LP_STATE_LOWERED,
+    .breaks = LP_STATE_COUNT,
+    .run = run,
+};

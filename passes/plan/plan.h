@@ -49,7 +49,6 @@ typedef struct {
   const double *state_prompt_size;          /* [state_count] bytes at isl tokens: what comm.kv_move carries */
 } lp_plan_problem;
 
-bool lp_plan_is_placeable(const lp_op *op); /* op.* and no communication */
 /* The dtype in which a side stores a linear operator's weight whose dtype in the file is `own`. */
 lp_storage lp_plan_weight_storage(const lp_compile_request *request, lp_side side, lp_dtype own);
 

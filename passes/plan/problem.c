@@ -4,6 +4,7 @@
 #include "passes/plan/family/family.h"
 #include "passes/plan/numbers.h"
 #include "passes/plan/pin.h"
+#include "passes/state.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -118,10 +119,6 @@ static const double *group_sizes(builder *b, double tokens) {
 }
 
 /* ---- operators ----------------------------------------------------------------------------------------------------- */
-
-bool lp_plan_is_placeable(const lp_op *op) {
-  return lp_op_info_get(op->kind)->level == LP_LEVEL_OP && !lp_op_has(op, LP_COMM);
-}
 
 /* ---- edges --------------------------------------------------------------------------------------------------------- */
 
@@ -252,7 +249,7 @@ static void build_stage(builder *b, lp_stage stage, lp_block *block, lp_plan_pro
   while (drawn && lp_op_has(drawn, LP_ALIAS))
     drawn = drawn->in[0].value->def;
   LP_FOR_OPS(op, block)
-  if (lp_plan_is_placeable(op)) add_op(b, &lists, op, op == drawn);
+  if (lp_op_is_placeable(op)) add_op(b, &lists, op, op == drawn);
   *out = (lp_plan_problem){.stage = stage, .result = -1, .result_bytes = 4 * (double)b->request->batch};
   if (result) out->result = index_of(result->def);
   out->op_count = (int32_t)lists.ops.count;

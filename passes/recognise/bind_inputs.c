@@ -179,6 +179,8 @@ static lp_status bind_inputs(lp_module *module, lp_pass_context *context) {
 const lp_pass lp_pass_bind_inputs = {
     .name = "bind-inputs",
     .summary = "find tokens, logits and caches among inputs and outputs, compute masks and positions",
-    .needs = "",
+    .needs = LP_STATE_IMPORTED,
+    .makes = LP_STATE_IMPORTED,
+    .breaks = LP_STATE_RAISED,
     .run = bind_inputs,
 };

@@ -285,8 +285,12 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
   return e.count > 0 ? add_exits(&e) : LP_OK;
 }
 
-const lp_pass lp_pass_exits = {.name = "exits",
-                               .summary = "keep the early exits asked for, or use the head again behind their layers",
-                               .needs = "",
-                               .options = "layers",
-                               .run = run};
+const lp_pass lp_pass_exits = {
+    .name = "exits",
+    .summary = "keep the early exits asked for, or use the head again behind their layers",
+    .needs = LP_STATE_RAISED,
+    .makes = LP_STATE_RAISED,
+    .breaks = LP_STATE_COUNT,
+    .options = "layers",
+    .run = run,
+};

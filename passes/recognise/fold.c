@@ -100,6 +100,8 @@ static lp_status fold(lp_module *module, lp_pass_context *context) {
 const lp_pass lp_pass_fold = {
     .name = "fold",
     .summary = "compute what does not depend on the input, remove what does nothing",
-    .needs = "",
+    .needs = LP_STATE_IMPORTED,
+    .makes = LP_STATE_IMPORTED,
+    .breaks = LP_STATE_RAISED,
     .run = fold,
 };

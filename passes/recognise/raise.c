@@ -296,4 +296,11 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
   return LP_OK;
 }
 
-const lp_pass lp_pass_raise = {.name = "raise", .summary = "group operators into layers", .needs = "", .run = run};
+const lp_pass lp_pass_raise = {
+    .name = "raise",
+    .summary = "group operators into layers",
+    .needs = LP_STATE_IMPORTED,
+    .makes = LP_STATE_RAISED,
+    .breaks = LP_STATE_COUNT,
+    .run = run,
+};

@@ -14,7 +14,11 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
   return LP_OK;
 }
 
-const lp_pass lp_pass_recognise = {.name = "recognise",
-                                   .summary = "put the standard's operators where exporters took them apart",
-                                   .needs = "",
-                                   .run = run};
+const lp_pass lp_pass_recognise = {
+    .name = "recognise",
+    .summary = "put the standard's operators where exporters took them apart",
+    .needs = LP_STATE_IMPORTED,
+    .makes = LP_STATE_IMPORTED,
+    .breaks = LP_STATE_RAISED,
+    .run = run,
+};

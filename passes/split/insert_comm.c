@@ -227,7 +227,7 @@ static lp_status check_stage(const lp_module *module, const lp_op *func, lp_diag
   LP_FOR_OPS(op, func->region) {
     const char *name = lp_op_str(op, "side", NULL);
     lp_side side;
-    if (lp_plan_is_placeable(op) && !lp_op_on_both(op) && !lp_side_find(name, &side))
+    if (lp_op_is_placeable(op) && !lp_op_on_both(op) && !lp_side_find(name, &side))
       return lp_error(diag, op->loc, "'%s' has side '%s', should be 'device', 'cloud' or 'both'",
                       lp_op_info_get(op->kind)->name, name ? name : "");
   }
@@ -281,6 +281,8 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
 const lp_pass lp_pass_insert_comm = {
     .name = "insert-comm",
     .summary = "send each value that the other side reads, once; copy what both sides compute",
-    .needs = "placed",
+    .needs = LP_STATE_PLACED,
+    .makes = LP_STATE_COMMUNICATING,
+    .breaks = LP_STATE_COUNT,
     .run = run,
 };

@@ -46,7 +46,7 @@ static void outline_func(lp_module *module, lp_op *func, bool profile) {
   find_exit_ops(func);
   LP_FOR_OPS(op, func->region) {
     if (lp_op_has(op, LP_COMM)) running = -1;
-    if (!lp_plan_is_placeable(op)) continue;
+    if (!lp_op_is_placeable(op)) continue;
     int side = lp_op_on(op, LP_SIDE_CLOUD) ? LP_SIDE_CLOUD : LP_SIDE_DEVICE;
     if (side != running || served_by(op) != whom) next[side]++;
     running = side;
@@ -68,7 +68,9 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
 const lp_pass lp_pass_outline = {
     .name = "outline",
     .summary = "number each side's runs of operators between communications",
-    .needs = "planned",
+    .needs = LP_STATE_PLANNED,
+    .makes = LP_STATE_OUTLINED,
+    .breaks = LP_STATE_COUNT,
     .options = "profile",
     .run = run,
 };

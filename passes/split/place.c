@@ -243,7 +243,9 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
 const lp_pass lp_pass_place = {
     .name = "place",
     .summary = "give every operator a side and write @prefill and @decode",
-    .needs = "lowered",
+    .needs = LP_STATE_LOWERED,
+    .makes = LP_STATE_PLACED,
+    .breaks = LP_STATE_COUNT,
     .options = "device cloud link scheduler objective cut node isl osl batch ttft tpot dtype-device dtype-cloud",
     .run = run,
 };

@@ -51,7 +51,7 @@ static void read_value(side_memory *memory, const lp_value *value, int64_t posit
 /* Does this side define the operator's results? comm.recv has `to` for a side. */
 static bool defines_here(const lp_op *op, lp_side side) {
   if (op->kind == LP_OP_COMM_RECV) return lp_streq(lp_op_str(op, "to", NULL), lp_side_name(side));
-  return lp_plan_is_placeable(op) && lp_op_on(op, side);
+  return lp_op_is_placeable(op) && lp_op_on(op, side);
 }
 
 static bool reads_here(const lp_op *op, lp_side side) {
@@ -202,6 +202,8 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
 const lp_pass lp_pass_plan_memory = {
     .name = "plan-memory",
     .summary = "give every value a buffer, and buffers that never live at once a common slot",
-    .needs = "communicating",
+    .needs = LP_STATE_COMMUNICATING,
+    .makes = LP_STATE_PLANNED,
+    .breaks = LP_STATE_COUNT,
     .run = run,
 };

@@ -144,4 +144,10 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
 }
 
 const lp_pass lp_pass_decompose = {
-    .name = "decompose", .summary = "rewrite com.microsoft operators by the standard's", .needs = "", .run = run};
+    .name = "decompose",
+    .summary = "rewrite com.microsoft operators by the standard's",
+    .needs = LP_STATE_IMPORTED,
+    .makes = LP_STATE_IMPORTED,
+    .breaks = LP_STATE_RAISED,
+    .run = run,
+};
