@@ -1,5 +1,5 @@
-/* The backends there are. */
-#include "backend/backend_internal.h"
+/* The list of all backends. */
+#include "backend/backends.h"
 
 static const lp_backend *const backends[] = {&lp_backend_cpu, &lp_backend_cuda, &lp_backend_opencl, &lp_backend_null};
 

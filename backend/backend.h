@@ -1,18 +1,18 @@
-/* backend: turns an outlined module (passes/passes.h) into what one side runs, and both into a bundle. A backend is one
- * const table of functions; null is the template to copy. It knows IR and machine models; never the frontend, the
- * passes or the runtime. The contract of emitted code is base/abi.h, of the folder docs/bundle.md.
+/* backend: emits the code of each side of an outlined module (passes/passes.h), and a bundle of both. A backend is one
+ * const table of functions; null is the template to copy. This folder knows the IR and machine models, and neither the
+ * frontend, nor the passes, nor the runtime. base/abi.h is the contract of emitted code, docs/bundle.md that of bundles.
  */
 #ifndef LP_BACKEND_H
 #define LP_BACKEND_H
 
+#include "base/side.h"
 #include "hwmodels/hwmodels.h"
 #include "ir/ir.h"
 
 typedef struct {
-  const char *side; /* "device" or "cloud" */
-  const char
-      *march;    /* "native", "x86-64-v3", "znver4", "armv8-a", ...; a triple is derived from it: see cpu/target.c */
-  int opt_level; /* 0..3 */
+  lp_side side;
+  const char *march; /* "native", "x86-64-v3", "znver4", "armv8-a", "sm_80", ...: see cpu/target.c, cuda/cuda.c */
+  int opt_level;     /* 0..3 */
 } lp_emit_options;
 
 typedef enum {
@@ -21,31 +21,31 @@ typedef enum {
   LP_EMIT_OBJECT,
   LP_EMIT_SHARED,
   LP_EMIT_SOURCE,
-  LP_EMIT_KERNELS, /* the part of the source that the runtime compiles */
-  LP_EMIT_LAUNCHES /* what it runs of it */
+  LP_EMIT_KERNELS, /* the part of the source that the runtime compiles when it loads a bundle */
+  LP_EMIT_LAUNCHES /* the launch list: how the runtime launches those kernels */
 } lp_emit_form;
 
-/* What the side's code is called and how it is entered, for the manifest. Text lives in the arena of the call. */
+/* The entry points of one function's code, for the manifest. The caller's arena holds all text. */
 typedef struct {
   const char *name;   /* of the function: "prefill" */
   const char *layout; /* symbol */
-  int64_t buffers;    /* length of the offsets that the layout fills, at least the planner's */
+  int64_t buffers;    /* number of offsets that the layout fills: at least those of plan-memory */
   int64_t segment_count;
-  const char *const *segment; /* symbols, by the attribute `segment`; NULL where nothing is to run */
+  const char *const *segment; /* symbols, by the attribute `segment`; NULL for a segment without operators */
 } lp_code_program;
 
 typedef struct {
   const char *triple, *march; /* "native" resolved */
   int32_t program_count;
   const lp_code_program *program; /* in the module's order of functions */
-  int64_t weight_bytes;           /* 0: no weights file is wanted */
+  int64_t weight_bytes;           /* 0: no weights file is needed */
 } lp_code;
 
 typedef struct lp_backend {
   const char *name, *summary;
-  bool emits_code; /* false: nothing is run (null) */
-  /* The name of the kernels' file in a bundle, where the runtime compiles it and LP_EMIT_LAUNCHES says how it is run
-   * (docs/gpu.md); NULL: LP_EMIT_SHARED is loaded. */
+  bool emits_code; /* false: null */
+  /* The name of the kernels' file in a bundle, if the runtime compiles kernels and runs a launch list (docs/gpu.md); NULL
+   * if it loads LP_EMIT_SHARED. */
   const char *kernels;
   /* Can it run this op.* operator? If not, `why` (64 bytes) says what is missing. */
   bool (*runs)(const lp_op *op, char why[64]);
@@ -61,18 +61,18 @@ typedef struct lp_backend {
 const lp_backend *lp_backend_find(const char *name); /* "cpu", "cuda", "opencl", "null"; NULL when unknown */
 size_t lp_backend_list(const lp_backend *const **list);
 
-/* What lies at `path` may be replaced by a bundle: it is one, an empty directory, or nothing. */
+/* Fails unless a bundle may replace what is at `path`: a bundle, an empty directory, or nothing. */
 LP_MUST_USE lp_status lp_bundle_check_path(const char *path, lp_diag *diag);
 
-/* Writes the bundle folder at `path`, atomically, if lp_bundle_check_path allows: code and weights of each side that has operators, the manifest, the
- * plan's IR, the report and tokenizer files given. */
+/* Writes the bundle folder at `path`, atomically, if lp_bundle_check_path allows: code and weights of each side that has
+ * operators, the manifest, the plan's IR, the report and tokenizer files given. */
 typedef struct {
-  const lp_backend *device, *cloud;
-  lp_emit_options device_options, cloud_options;
-  const char *tokenizer;   /* path of tokenizer.json (tokenizer_config.json beside it goes too), or NULL */
+  const lp_backend *backend[LP_SIDE_COUNT];
+  lp_emit_options options[LP_SIDE_COUNT];
+  const char *tokenizer;   /* path of tokenizer.json (tokenizer_config.json beside it is copied too), or NULL */
   const char *report_json; /* text, or NULL */
   int64_t context, vocab;  /* for the manifest */
-  void (*progress)(void *user, const char *what, double done); /* NULL: quiet */
+  void (*progress)(void *user, const char *what, double done); /* NULL: no reports of progress */
   void *user;
 } lp_bundle_request;
 LP_MUST_USE lp_status lp_bundle_write(lp_module *module, const lp_bundle_request *request, const char *path,

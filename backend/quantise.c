@@ -1,5 +1,6 @@
-/* Quantising weights at compile time: groups with one scale, symmetric about zero. */
-#include "backend/backend_internal.h"
+/* Codes and scales of groups. */
+#include "backend/quantise.h"
+
 #include "base/number.h"
 
 #include <math.h>
@@ -8,7 +9,7 @@ static float clamp(float x, float low, float high) {
   return x < low ? low : x > high ? high : x;
 }
 
-/* The element that is largest in magnitude, with its sign; NaN where one is. */
+/* The element of the largest magnitude, with its sign; NaN when there is one. */
 static float extreme(const float *w, int64_t count, int64_t step) {
   float most = 0;
   for (int64_t i = 0; i < count; i++)
@@ -16,7 +17,7 @@ static float extreme(const float *w, int64_t count, int64_t step) {
   return most;
 }
 
-/* The scale that fits codes round(w * inverse) best in squares, and how much of the squares it explains. */
+/* The least-squares scale for the codes round(w * inverse); `gain` is the part of the sum of squares it explains. */
 static float fit(const float *w, int64_t count, int64_t step, float inverse, float *gain) {
   float across = 0, squares = 0;
   for (int64_t i = 0; i < count; i++) {
@@ -28,7 +29,7 @@ static float fit(const float *w, int64_t count, int64_t step, float inverse, flo
   return squares > 0 ? across / squares : 0;
 }
 
-/* The largest element becomes -8, the code that has no counterpart, or one near it. */
+/* Tries scales that give the largest element a code near -8, the one code without a counterpart. */
 static float search_int4(const float *w, int64_t count, int64_t step, float most) {
   float best = 0, best_gain = -1;
   for (int i = -6; i <= 6; i++) {
@@ -50,7 +51,7 @@ float lp_quantise(const float *w, int64_t count, int64_t step, lp_dtype codes, l
   bool wide = codes == LP_I8;
   float most = extreme(w, count, step), scale = 0;
   if (!isfinite(most))
-    scale = NAN; /* no code holds it: the group stays no numbers, as it would unquantised */
+    scale = NAN; /* no code holds it: the group decodes to NaN */
   else if (most != 0)
     scale = wide ? fabsf(most) / 127 : search_int4(w, count, step, most);
   scale = rounded(scale, scale_dtype);

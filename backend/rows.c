@@ -1,12 +1,13 @@
-/* Several sequences in one pass: which values hold a row for each new token, and which operators make each row of one row, so that
- * they run once over the rows of all sequences (base/abi.h). */
-#include "backend/backend_internal.h"
+/* Row-wise operators and the rows of values, for batched passes. */
+#include "backend/rows.h"
+
+#include "backend/values.h"
 #include "base/poly.h"
 
-/* Axes of `type` up to the last that counts rows; -1: it does not have rows. They are b, then s or r, or both in one; axes of 1
- * may stand among them. */
+/* The number of leading axes that count rows, -1 when the type has no rows. They are b, then s or r, or one axis of both;
+ * axes of 1 may stand among them. */
 static int32_t rows_lead(const lp_module *module, lp_type type, lp_rows *rows) {
-  lp_module *m = (lp_module *)(uintptr_t)module; /* polynomials go to its arena */
+  lp_module *m = (lp_module *)(uintptr_t)module; /* its arena takes the polynomials */
   const lp_poly *b = lp_dim_symbol(m, "b"), *one = lp_dim_const(m, 1), *lead = one;
   const lp_poly *all[] = {lp_poly_mul(m->arena, b, lp_dim_symbol(m, "s")),
                           lp_poly_mul(m->arena, b, lp_dim_symbol(m, "r"))};
@@ -20,7 +21,7 @@ static int32_t rows_lead(const lp_module *module, lp_type type, lp_rows *rows) {
   return -1;
 }
 
-/* Behind the rows: the number of axes, and of elements; false when a size is not constant. */
+/* The number of elements of one row; false when a size is not constant. */
 static bool row_elements(lp_type type, int32_t lead, int64_t *elements) {
   *elements = 1;
   for (int32_t i = lead; i < type.rank; i++) {
@@ -39,7 +40,7 @@ lp_rows lp_type_rows(const lp_module *module, lp_type type, int64_t *bytes) {
   return rows;
 }
 
-/* The value's rows, as it is read and as it lies in memory; `inner` is how many axes stand behind them. */
+/* The value's rows, if it has the same as it is read and in memory; `inner` is the number of axes of one row. */
 static lp_rows read_rows(const lp_module *module, lp_value *value, int32_t *inner) {
   lp_rows rows;
   int64_t bytes = 0;
@@ -54,31 +55,16 @@ lp_rows lp_value_rows(const lp_module *module, lp_value *value) {
   return read_rows(module, value, &inner);
 }
 
-/* Kinds that never look beyond the last axis, and those of which every element is made of elements in its place. */
+/* `inner`: the number of axes of one row of the result. */
 static bool keeps_rows(const lp_op *op, int32_t inner) {
-  switch (op->kind) {
-  case LP_OP_MAP:
-  case LP_OP_FUSED:
-    return true;
-  case LP_OP_LINEAR:
-  case LP_OP_NORM:
-  case LP_OP_ADD_NORM:
-  case LP_OP_SOFTMAX:
-    return inner > 0;
-  case LP_OP_ROTARY:
-    return lp_streq(lp_op_str(op, "layout", "bshd"), "bshd");
-  case LP_OP_GATHER:
-    return lp_op_i64(op, "axis", 0) == 0 && lp_value_is_constant(lp_value_base(lp_op_in(op, 0)));
-  default:
-    return false;
-  }
+  if (lp_op_has(op, LP_ELEMENTWISE)) return true;
+  if (lp_op_has(op, LP_ROWWISE)) return inner > 0;
+  if (op->kind == LP_OP_ROTARY) return lp_streq(lp_op_str(op, "layout", "bshd"), "bshd");
+  return op->kind == LP_OP_GATHER && lp_op_i64(op, "axis", 0) == 0 &&
+         lp_value_is_constant(lp_value_base(lp_op_in(op, 0)));
 }
 
-/* Operands broadcast from the last axis on, so in what is elementwise as many axes must stand behind the rows. */
-static bool is_elementwise(const lp_op *op) {
-  return op->kind == LP_OP_MAP || op->kind == LP_OP_FUSED;
-}
-
+/* Elementwise operators broadcast from the last axis, so their operands need rows of as many axes as the result's. */
 bool lp_op_is_joint(const lp_module *module, const lp_op *op) {
   int32_t inner, result_inner = 0;
   lp_rows rows = op->out_count > 0 ? read_rows(module, op->out[0], &result_inner) : LP_ROWS_NONE;
@@ -88,7 +74,8 @@ bool lp_op_is_joint(const lp_module *module, const lp_op *op) {
   for (int32_t i = 0; i < op->in_count; i++) {
     lp_value *value = lp_op_in(op, i);
     if (!value || lp_value_is_constant(lp_value_base(value))) continue;
-    if (read_rows(module, value, &inner) != rows || (is_elementwise(op) && inner != result_inner)) return false;
+    if (read_rows(module, value, &inner) != rows || (lp_op_has(op, LP_ELEMENTWISE) && inner != result_inner))
+      return false;
   }
   return true;
 }

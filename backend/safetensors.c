@@ -1,5 +1,7 @@
 /* The header of a safetensors file. */
-#include "backend/backend_internal.h"
+#include "backend/safetensors.h"
+
+#include "backend/constants.h"
 #include "base/file.h"
 
 static const char *safetensors_dtype(lp_dtype dtype) {
@@ -23,16 +25,16 @@ static void json_string(lp_buf *out, const char *text) {
   lp_buf_puts(out, "\"");
 }
 
-/* Length and JSON, padded with spaces so that the data begins at a multiple of 64 bytes. */
-void lp_safetensors_header(lp_writer *writer, const lp_safetensor *list, size_t count) {
+/* The length, then JSON padded with spaces so that the data begins at a multiple of 64 bytes. */
+void lp_safetensors_header(lp_writer *writer, const lp_stored *const *list, size_t count) {
   lp_buf json = {0};
   lp_buf_puts(&json, "{");
   for (size_t i = 0; i < count; i++) {
-    const lp_safetensor *c = &list[i];
+    const lp_stored *c = list[i];
     if (i) lp_buf_puts(&json, ",");
     json_string(&json, c->name);
     lp_buf_printf(&json, ":{\"dtype\":\"%s\",\"shape\":[", safetensors_dtype(c->dtype));
-    bool packed = lp_dtype_bits(c->dtype) < 8; /* the format has no such types: bytes */
+    bool packed = lp_dtype_bits(c->dtype) < 8; /* the format has no type under 8 bits: U8 */
     if (packed) lp_buf_printf(&json, "%" PRId64, c->bytes);
     for (int32_t k = 0; k < c->rank && !packed; k++)
       lp_buf_printf(&json, "%s%" PRId64, k ? "," : "", c->dim[k]);

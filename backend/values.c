@@ -1,9 +1,11 @@
-/* Where planned values lie: what every backend and the manifest ask alike. */
-#include "backend/backend_internal.h"
+/* Where plan-memory put the values of a module, and which side each operator is on. */
+#include "backend/values.h"
+
+#include "base/side.h"
 
 #include <stdio.h>
 
-/* The function that a block belongs to; a block inside an operator belongs to the operator's. */
+/* The function that a block belongs to; a block inside an operator belongs to the operator's function. */
 static const lp_op *block_func(const lp_block *block) {
   const lp_op *op = block->parent;
   while (op && op->kind != LP_OP_FUNC)
@@ -11,14 +13,14 @@ static const lp_op *block_func(const lp_block *block) {
   return op;
 }
 
-const lp_attr *lp_func_side_attr(const lp_op *func, const char *name, const char *side) {
+const lp_attr *lp_func_side_attr(const lp_op *func, const char *name, lp_side side) {
   char full[48];
-  snprintf(full, sizeof full, "%s_%s", name, side);
+  snprintf(full, sizeof full, "%s_%s", name, lp_side_name(side));
   const lp_attr *attr = func ? lp_op_attr(func, full) : NULL;
   return attr && attr->kind == LP_ATTR_I64S ? attr : NULL;
 }
 
-int64_t lp_value_buffer(const lp_value *value, const char *side) {
+int64_t lp_value_buffer(const lp_value *value, lp_side side) {
   const lp_attr *attr =
       value->def ? lp_op_attr(value->def, "buffer") : lp_func_side_attr(block_func(value->block), "arg_buffer", side);
   if (!attr || attr->kind != LP_ATTR_I64S || value->index >= attr->count) return -1;
@@ -31,11 +33,31 @@ lp_value *lp_value_base(lp_value *value) {
   return value;
 }
 
+const lp_op *lp_value_cache(const lp_value *value) {
+  return value && lp_op_is(value->def, LP_OP_KV_APPEND) ? value->def : NULL;
+}
+
 bool lp_op_is_run(const lp_op *op) {
   return !lp_op_has(op, LP_CONSTANT) && !lp_op_has(op, LP_COMM) && !lp_op_has(op, LP_TERMINATOR) &&
          op->kind != LP_OP_STATE && op->kind != LP_OP_FUNC;
 }
 
-const char *lp_op_side(const lp_op *op) {
-  return op->kind == LP_OP_COMM_RECV ? lp_op_str(op, "to", "device") : lp_op_str(op, "side", "device");
+lp_side lp_op_side_attr(const lp_op *op, const char *name) {
+  lp_side side;
+  return lp_side_find(lp_op_str(op, name, NULL), &side) ? side : LP_SIDE_COUNT;
+}
+
+lp_side lp_op_side(const lp_op *op) {
+  lp_side side = lp_op_side_attr(op, op->kind == LP_OP_COMM_RECV ? "to" : "side");
+  return side == LP_SIDE_COUNT ? LP_SIDE_DEVICE : side;
+}
+
+bool lp_op_all_f32(const lp_op *op, char why[64]) {
+  for (int32_t i = 0; i < op->in_count + op->out_count; i++) {
+    const lp_value *value = i < op->in_count ? lp_op_in(op, i) : op->out[i - op->in_count];
+    if (!value || value->type.dtype == LP_F32) continue;
+    if (i < op->in_count && lp_value_is_constant(value) && lp_dtype_is_float(value->type.dtype)) continue;
+    return snprintf(why, 64, "it computes in f32, found %s", lp_dtype_name(value->type.dtype)), false;
+  }
+  return true;
 }

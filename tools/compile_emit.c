@@ -6,6 +6,7 @@
 #include "tools/compile.h"
 
 #include "backend/backend.h"
+#include "base/side.h"
 #include "runtime/gpu/nvrtc.h"
 #include "runtime/runtime.h"
 
@@ -74,15 +75,21 @@ static lp_status write_reports(const lp_compile *compile, lp_module *module, lp_
 
 /* ---- code ------------------------------------------------------------------------------------------------------------ */
 
-static lp_emit_options emit_options(const lp_compile *compile, const char *side) {
+static lp_emit_options emit_options(const lp_compile *compile, lp_side side) {
   return (lp_emit_options){.side = side, .march = compile->march, .opt_level = compile->opt_level[0] - '0'};
 }
 
-/* --march names a processor or a GPU; the half that runs on the other is for what there is. */
-static lp_emit_options half_options(const lp_compile *compile, const char *side, const char *backend) {
+/* --march names a processor or a GPU; the half that it does not fit is emitted for "native". */
+static lp_emit_options half_options(const lp_compile *compile, lp_side side, const char *backend) {
   lp_emit_options options = emit_options(compile, side);
   if (lp_has_prefix(options.march, "sm_") != lp_streq(backend, "cuda")) options.march = "native";
   return options;
+}
+
+/* The side that --side names. */
+static lp_side side_of(const lp_compile *compile, lp_side otherwise) {
+  lp_side side;
+  return lp_side_find(compile->side, &side) ? side : otherwise;
 }
 
 static lp_status write_code(const lp_compile *compile, lp_module *module, lp_diag *diag) {
@@ -90,7 +97,7 @@ static lp_status write_code(const lp_compile *compile, lp_module *module, lp_dia
   lp_emit_form form = emits(compile, "llvm-ir") ? LP_EMIT_LLVM_IR
                       : emits(compile, "asm")   ? LP_EMIT_ASM
                                                 : LP_EMIT_OBJECT;
-  lp_emit_options options = emit_options(compile, compile->side ? compile->side : "device");
+  lp_emit_options options = emit_options(compile, side_of(compile, LP_SIDE_DEVICE));
   lp_buf code = {0};
   lp_status status = backend->emit(module, &options, form, &code, diag);
   const char *path = compile->output ? compile->output : form == LP_EMIT_OBJECT ? "model.o" : "-";
@@ -158,15 +165,16 @@ static lp_status write_bundle(const lp_compile *compile, lp_module *module, cons
   const lp_op *func = lp_module_find_func(module, "prefill");
   char *tokenizer;
   LP_TRY(find_tokenizer(compile, vocab_of(module), &tokenizer, diag));
-  const lp_bundle_request request = {.device = lp_backend_find(compile->backend_device),
-                                     .cloud = lp_backend_find(compile->backend_cloud),
-                                     .device_options = half_options(compile, "device", compile->backend_device),
-                                     .cloud_options = half_options(compile, "cloud", compile->backend_cloud),
-                                     .tokenizer = tokenizer,
-                                     .report_json = report_json,
-                                     .context = func ? lp_op_i64(func, "context", 0) : 0,
-                                     .vocab = vocab_of(module),
-                                     .progress = isatty(STDERR_FILENO) ? show_progress : NULL};
+  const char *const backends[LP_SIDE_COUNT] = {compile->backend_device, compile->backend_cloud};
+  lp_bundle_request request = {.tokenizer = tokenizer,
+                               .report_json = report_json,
+                               .context = func ? lp_op_i64(func, "context", 0) : 0,
+                               .vocab = vocab_of(module),
+                               .progress = isatty(STDERR_FILENO) ? show_progress : NULL};
+  for (int i = 0; i < LP_SIDE_COUNT; i++) {
+    request.backend[i] = lp_backend_find(backends[i]);
+    request.options[i] = half_options(compile, (lp_side)i, backends[i]);
+  }
   char *path = folder_path(compile);
   lp_status status = lp_bundle_write(module, &request, path, diag);
   free(path);
@@ -184,11 +192,11 @@ static lp_status write_onnx(const lp_compile *compile, lp_module *module, lp_dia
   return status;
 }
 
-static bool runs_on(const lp_module *module, const char *side) {
+static bool runs_on(const lp_module *module, lp_side side) {
   LP_FOR_OPS(func, lp_module_body(module)) {
     if (func->kind != LP_OP_FUNC) continue;
     LP_FOR_OPS(op, func->region)
-    if (lp_op_attr(op, "segment") && lp_streq(lp_op_str(op, "side", ""), side)) return true;
+    if (lp_op_attr(op, "segment") && lp_streq(lp_op_str(op, "side", ""), lp_side_name(side))) return true;
   }
   return false;
 }
@@ -217,10 +225,11 @@ static lp_status write_gpu_text(const lp_compile *compile, lp_module *module, co
 }
 
 static lp_status write_gpu_code(const lp_compile *compile, lp_module *module, lp_diag *diag) {
-  const char *side = compile->side ? compile->side : "cloud";
+  const lp_side side = side_of(compile, LP_SIDE_CLOUD);
   const lp_emit_options options = emit_options(compile, side);
   if (!runs_on(module, side)) {
-    lp_status status = lp_error(diag, LP_LOC_FILE("--emit"), "nothing runs on the side '%s' in this plan", side);
+    lp_status status =
+        lp_error(diag, LP_LOC_FILE("--emit"), "nothing runs on the side '%s' in this plan", lp_side_name(side));
     lp_note(diag, LP_LOC_NONE, "--scheduler=cloud-only puts everything into the cloud, --side=device names the device");
     return status;
   }

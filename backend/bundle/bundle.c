@@ -1,12 +1,13 @@
-/* Writes a bundle folder: both sides' code and weights, plan, report, tokenizer, and the manifest that lists them. The
- * folder is built under a temporary name and swapped in whole. */
+/* Writes a bundle folder: both sides' code and weights, plan, report, tokenizer, and the manifest that lists them. */
 #include "backend/bundle/bundle_internal.h"
+
+#include "backend/folder.h"
+#include "backend/values.h"
 #include "base/digest.h"
-#include "base/dir.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "base/side.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@ static void report_progress(const bundle *b, const char *what, double done) {
   if (b->request->progress) b->request->progress(b->request->user, what, done);
 }
 
-/* Hashes what was written; both sums in one reading. */
+/* Adds a written file to the manifest, with both its checksums. */
 static lp_status add_file(bundle *b, const char *name, lp_diag *diag) {
   enum { CHUNK = 1 << 20 };
   char *path = path_in(b, name);
@@ -44,10 +45,7 @@ static lp_status add_file(bundle *b, const char *name, lp_diag *diag) {
 }
 
 static lp_status write_text(bundle *b, const char *name, const char *text, size_t size, lp_diag *diag) {
-  char *path = path_in(b, name);
-  lp_status status = lp_file_write(path, text, size, diag);
-  free(path);
-  LP_TRY(status);
+  LP_TRY(lp_folder_put(b->folder, name, text, size, diag));
   return add_file(b, name, diag);
 }
 
@@ -61,15 +59,15 @@ static lp_status copy_file(bundle *b, const char *from, const char *name, lp_dia
 
 /* ---- sides ------------------------------------------------------------------------------------------------------------- */
 
-/* Something runs there, or buffers are filled there. */
-static bool side_is_used(const lp_module *module, const char *side) {
+/* Do operators run there, or buffers or caches lie there? */
+static bool side_is_used(const lp_module *module, lp_side side) {
   LP_FOR_OPS(func, lp_module_body(module)) {
     if (func->kind != LP_OP_FUNC) continue;
     const lp_attr *slots = lp_func_side_attr(func, "slot", side);
     if (slots && slots->count > 0) return true;
     LP_FOR_OPS(op, func->region) {
-      if (lp_op_is_run(op) && lp_streq(lp_op_side(op), side)) return true;
-      if (op->kind == LP_OP_COMM_KV_MOVE && lp_streq(lp_op_str(op, "to", ""), side)) return true;
+      if (lp_op_is_run(op) && lp_op_side(op) == side) return true;
+      if (op->kind == LP_OP_COMM_KV_MOVE && lp_op_side_attr(op, "to") == side) return true;
     }
   }
   return false;
@@ -79,7 +77,7 @@ static lp_status write_form(bundle *b, const bundle_side *side, lp_emit_form for
                             lp_diag *diag) {
   lp_buf code = {0};
   lp_status status = side->backend->emit(b->module, side->options, form, &code, diag);
-  const char *name = lp_arena_format(b->arena, "%s/%s", side->name, file);
+  const char *name = lp_arena_format(b->arena, "%s/%s", lp_side_name(side->side), file);
   if (status == LP_OK) status = write_text(b, name, lp_buf_text(&code), code.size, diag);
   if (status == LP_OK) *path = name;
   lp_buf_free(&code);
@@ -94,7 +92,7 @@ static lp_status write_code(bundle *b, bundle_side *side, lp_diag *diag) {
 
 static lp_status write_weights(bundle *b, bundle_side *side, lp_diag *diag) {
   if (side->code.weight_bytes == 0) return LP_OK;
-  const char *name = lp_arena_format(b->arena, "%s/weights.safetensors", side->name);
+  const char *name = lp_arena_format(b->arena, "%s/weights.safetensors", lp_side_name(side->side));
   char *path = path_in(b, name);
   lp_status status = side->backend->write_weights(b->module, side->options, path, diag);
   free(path);
@@ -107,15 +105,15 @@ static lp_status write_side(bundle *b, bundle_side *side, double done, lp_diag *
   if (!side->present) return LP_OK;
   LP_TRY(side->backend->describe(b->module, side->options, b->arena, &side->code, diag));
   if (!side->backend->emits_code) return LP_OK;
-  char *folder = path_in(b, side->name);
+  char *folder = path_in(b, lp_side_name(side->side));
   lp_status status = LP_OK;
   if (mkdir(folder, 0777) != 0)
     status = lp_error(diag, LP_LOC_FILE(folder), "cannot make the folder: %s", strerror(errno));
   free(folder);
   LP_TRY(status);
-  report_progress(b, lp_arena_format(b->arena, "%s code", side->name), done);
+  report_progress(b, lp_arena_format(b->arena, "%s code", lp_side_name(side->side)), done);
   LP_TRY(write_code(b, side, diag));
-  report_progress(b, lp_arena_format(b->arena, "%s weights", side->name), done + 0.2);
+  report_progress(b, lp_arena_format(b->arena, "%s weights", lp_side_name(side->side)), done + 0.2);
   return write_weights(b, side, diag);
 }
 
@@ -143,16 +141,14 @@ static lp_status write_tokenizer(bundle *b, lp_diag *diag) {
 
 static lp_status write_manifest(bundle *b, lp_diag *diag) {
   lp_buf text = {0};
-  char *path = path_in(b, "manifest.json");
   lp_status status = lp_bundle_manifest(b, &text, diag);
-  if (status == LP_OK) status = lp_file_write(path, lp_buf_text(&text), text.size, diag);
-  free(path);
+  if (status == LP_OK) status = lp_folder_put(b->folder, "manifest.json", lp_buf_text(&text), text.size, diag);
   lp_buf_free(&text);
   return status;
 }
 
 static lp_status write_all(bundle *b, lp_diag *diag) {
-  for (int i = 0; i < LP_BUNDLE_SIDES; i++)
+  for (int i = 0; i < LP_SIDE_COUNT; i++)
     LP_TRY(write_side(b, &b->side[i], 0.5 * i, diag));
   LP_TRY(write_plan(b, diag));
   if (b->request->report_json)
@@ -161,46 +157,22 @@ static lp_status write_all(bundle *b, lp_diag *diag) {
   return write_manifest(b, diag);
 }
 
-static bool is_empty_or_absent(const char *path) {
-  DIR *dir = opendir(path);
-  if (!dir) return errno == ENOENT || errno == ENOTDIR; /* a file is refused by lp_dir_begin */
-  const struct dirent *entry;
-  do
-    entry = readdir(dir);
-  while (entry && (lp_streq(entry->d_name, ".") || lp_streq(entry->d_name, "..")));
-  closedir(dir);
-  return !entry;
-}
+/* ---- all ----------------------------------------------------------------------------------------------------------------- */
 
-lp_status lp_bundle_check_path(const char *path, lp_diag *diag) {
-  char *manifest = lp_path_join(path, "manifest.json");
-  bool is_bundle = lp_path_exists(manifest);
-  free(manifest);
-  if (is_bundle || is_empty_or_absent(path)) return LP_OK;
-  lp_status status = lp_error(diag, LP_LOC_FILE(path), "is there and is no bundle: it will not be replaced");
-  lp_note(diag, LP_LOC_FILE(path), "a bundle takes the place of another one, of an empty directory or of nothing");
-  return status;
+static lp_status fill_folder(void *user, const char *folder, lp_diag *diag) {
+  bundle *b = user;
+  b->folder = folder;
+  return write_all(b, diag);
 }
 
 lp_status lp_bundle_write(lp_module *module, const lp_bundle_request *request, const char *path, lp_diag *diag) {
   bundle b = {.module = module, .request = request, .arena = lp_arena_create()};
-  b.side[0] = (bundle_side){.name = "device", .backend = request->device, .options = &request->device_options};
-  b.side[1] = (bundle_side){.name = "cloud", .backend = request->cloud, .options = &request->cloud_options};
-  for (int i = 0; i < LP_BUNDLE_SIDES; i++)
-    b.side[i].present = b.side[i].backend && side_is_used(module, b.side[i].name);
-  char *folder = NULL;
-  lp_status status = lp_bundle_check_path(path, diag);
-  if (status == LP_OK) status = lp_dir_begin(path, &folder, diag);
-  if (status == LP_OK) {
-    b.folder = folder;
-    status = write_all(&b, diag);
-    if (status == LP_OK)
-      status = lp_dir_commit(folder, path, diag);
-    else
-      lp_dir_abandon(folder);
-    if (status == LP_OK) report_progress(&b, "bundle", 1.0);
+  for (int i = 0; i < LP_SIDE_COUNT; i++) {
+    b.side[i] = (bundle_side){.side = (lp_side)i, .backend = request->backend[i], .options = &request->options[i]};
+    b.side[i].present = b.side[i].backend && side_is_used(module, b.side[i].side);
   }
-  free(folder);
+  lp_status status = lp_folder_write(path, fill_folder, &b, diag);
+  if (status == LP_OK) report_progress(&b, "bundle", 1.0);
   lp_arena_free(b.arena);
   return status;
 }

@@ -2,18 +2,18 @@
 #ifndef LP_BUNDLE_INTERNAL_H
 #define LP_BUNDLE_INTERNAL_H
 
-#include "backend/backend_internal.h"
+#include "backend/backend.h"
 
-enum { LP_BUNDLE_SIDES = 2, LP_BUNDLE_MOST_FILES = 16 };
+enum { LP_BUNDLE_MOST_FILES = 16 };
 
 /* One side of a bundle. */
 typedef struct {
-  const char *name; /* "device" */
+  lp_side side;
   const lp_backend *backend;
   const lp_emit_options *options;
-  bool present; /* something runs or lies there */
+  bool present; /* the side has operators, buffers or caches */
   lp_code code;
-  const char *code_path, *kernels_path, *weights_path; /* in the bundle; NULL when there is none */
+  const char *code_path, *kernels_path, *weights_path; /* in the bundle; NULL: absent */
 } bundle_side;
 
 typedef struct {
@@ -27,8 +27,8 @@ typedef struct {
   lp_module *module;
   const lp_bundle_request *request;
   lp_arena *arena;
-  const char *folder; /* the temporary one */
-  bundle_side side[LP_BUNDLE_SIDES];
+  const char *folder; /* the temporary folder */
+  bundle_side side[LP_SIDE_COUNT];
   bundle_file file[LP_BUNDLE_MOST_FILES];
   int32_t file_count;
   bool has_tokenizer;
@@ -38,7 +38,7 @@ typedef struct {
 LP_MUST_USE lp_status lp_bundle_manifest(const bundle *b, lp_buf *out, lp_diag *diag);
 
 struct json_t;
-/* The member `plans` (manifest_plans.c); NULL: there is one plan, and no such member. */
+/* The member `plans` (manifest_plans.c); NULL when there is only one plan. */
 struct json_t *lp_bundle_plans(const bundle *b);
 
 #endif

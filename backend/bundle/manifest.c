@@ -1,11 +1,15 @@
-/* manifest.json, as docs/bundle.md describes it: what is where, and the steps of each program. */
+/* manifest.json, as docs/bundle.md describes it: files, sides, states, and the steps of each program. */
 #include "backend/bundle/bundle_internal.h"
+
+#include "backend/rows.h"
+#include "backend/values.h"
+#include "base/abi.h"
 #include "base/path.h"
 #include "base/poly.h"
-
-#include "base/abi.h"
+#include "base/side.h"
 
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,7 +62,7 @@ static json_t *files_json(const bundle *b) {
 
 static json_t *sides_json(const bundle *b) {
   json_t *sides = json_object();
-  for (int i = 0; i < LP_BUNDLE_SIDES; i++) {
+  for (int i = 0; i < LP_SIDE_COUNT; i++) {
     const bundle_side *side = &b->side[i];
     if (!side->present) continue;
     json_t *json = json_object();
@@ -67,23 +71,22 @@ static json_t *sides_json(const bundle *b) {
     if (side->weights_path) set_text(json, "weights", side->weights_path);
     set_text(json, "triple", side->code.triple);
     set_text(json, "march", side->code.march);
-    json_object_set_new(sides, side->name, json);
+    json_object_set_new(sides, lp_side_name(side->side), json);
   }
   return sides;
 }
 
 /* ---- states, inputs, outputs --------------------------------------------------------------------------------------------- */
 
-/* Does a program keep rows of the state on the side, or get them moved there? */
-static bool state_on(const bundle *b, int64_t state, const char *side) {
+/* Does a program append to the state on the side, or move it from or to there? */
+static bool state_on(const bundle *b, int64_t state, lp_side side) {
   LP_FOR_OPS(func, lp_module_body(b->module)) {
     if (func->kind != LP_OP_FUNC) continue;
     LP_FOR_OPS(op, func->region) {
       if (op->kind != LP_OP_KV_APPEND && op->kind != LP_OP_COMM_KV_MOVE) continue;
       if (lp_op_i64(op, "state", -1) != state) continue;
-      if (op->kind == LP_OP_KV_APPEND && lp_streq(lp_op_side(op), side)) return true;
-      if (op->kind == LP_OP_COMM_KV_MOVE &&
-          (lp_streq(lp_op_str(op, "from", ""), side) || lp_streq(lp_op_str(op, "to", ""), side)))
+      if (op->kind == LP_OP_KV_APPEND && lp_op_side(op) == side) return true;
+      if (op->kind == LP_OP_COMM_KV_MOVE && (lp_op_side_attr(op, "from") == side || lp_op_side_attr(op, "to") == side))
         return true;
     }
   }
@@ -97,9 +100,9 @@ static json_t *state_json(const bundle *b, const lp_op *op) {
   set_text(json, "dtype", lp_op_str(op, "dtype", "f32"));
   json_object_set_new(json, "shape", shape_json(b, shape->polys, shape->count));
   set_number(json, "append_axis", lp_op_i64(op, "append_axis", 0));
-  for (int i = 0; i < LP_BUNDLE_SIDES; i++)
-    if (state_on(b, lp_op_i64(op, "index", 0), b->side[i].name))
-      json_array_append_new(sides, json_string(b->side[i].name));
+  for (int i = 0; i < LP_SIDE_COUNT; i++)
+    if (state_on(b, lp_op_i64(op, "index", 0), b->side[i].side))
+      json_array_append_new(sides, json_string(lp_side_name(b->side[i].side)));
   json_object_set_new(json, "sides", sides);
   return json;
 }
@@ -176,15 +179,11 @@ typedef struct {
   const bundle *b;
   const lp_op *func;
   json_t *steps;
-  const lp_code_program *code[LP_BUNDLE_SIDES]; /* NULL: the side has no part */
-  int64_t ran[LP_BUNDLE_SIDES];                 /* the segment whose step was written last, -1 none */
-  json_t *parts[LP_BUNDLE_SIDES];               /* of that step: its operators, when they are profiled; else NULL */
+  const lp_code_program *code[LP_SIDE_COUNT]; /* NULL: the side runs nothing */
+  int64_t ran[LP_SIDE_COUNT];                 /* the segment whose step was written last, -1 none */
+  json_t *parts[LP_SIDE_COUNT];               /* that step's operators when the function is profiled; else NULL */
   lp_diag *diag;
 } program;
-
-static int side_index(const bundle *b, const char *name) {
-  return lp_streq(name, b->side[0].name) ? 0 : 1;
-}
 
 static json_t *add_step(const program *p, const char *op) {
   json_t *step = json_object();
@@ -193,7 +192,7 @@ static json_t *add_step(const program *p, const char *op) {
   return step;
 }
 
-/* Says of which rows the buffer holds one each, so that a pass over several sequences holds those of all. */
+/* Says which rows the buffer holds, so that a batched pass holds those of all sequences in it. */
 static void set_rows(const program *p, json_t *step, lp_value *value) {
   static const char *const names[] = {[LP_ROWS_NEW] = "s", [LP_ROWS_LAST] = "r"};
   lp_rows rows = lp_value_rows(p->b->module, value);
@@ -201,25 +200,25 @@ static void set_rows(const program *p, json_t *step, lp_value *value) {
 }
 
 static void add_inputs(const program *p) {
-  for (int s = 0; s < LP_BUNDLE_SIDES; s++)
+  for (int s = 0; s < LP_SIDE_COUNT; s++)
     for (int32_t i = 0; i < p->func->region->arg_count; i++) {
-      int64_t buffer = lp_value_buffer(p->func->region->arg[i], p->b->side[s].name);
+      int64_t buffer = lp_value_buffer(p->func->region->arg[i], (lp_side)s);
       if (buffer < 0) continue;
       json_t *step = add_step(p, "input");
-      set_text(step, "side", p->b->side[s].name);
+      set_text(step, "side", lp_side_name((lp_side)s));
       set_number(step, "input", i);
       set_number(step, "buffer", buffer);
       set_rows(p, step, p->func->region->arg[i]);
     }
 }
 
-static void add_segment(program *p, const lp_op *op, int side, int64_t segment) {
+static void add_segment(program *p, const lp_op *op, lp_side side, int64_t segment) {
   const lp_code_program *code = p->code[side];
   p->ran[side] = segment;
   p->parts[side] = NULL;
   if (!code->segment[segment]) return;
   json_t *step = add_step(p, "run");
-  set_text(step, "side", p->b->side[side].name);
+  set_text(step, "side", lp_side_name(side));
   set_text(step, "segment", code->segment[segment]);
   if (lp_op_attr(op, "exit")) set_number(step, "exit", lp_op_i64(op, "exit", 0));
   if (!lp_op_bool(p->func, "profiled", false)) return;
@@ -228,7 +227,7 @@ static void add_segment(program *p, const lp_op *op, int side, int64_t segment) 
 }
 
 static void add_run(program *p, const lp_op *op) {
-  int side = side_index(p->b, lp_op_side(op));
+  lp_side side = lp_op_side(op);
   int64_t segment = lp_op_i64(op, "segment", 0);
   if (!p->code[side] || segment >= p->code[side]->segment_count) return;
   if (segment != p->ran[side]) add_segment(p, op, side, segment);
@@ -249,8 +248,9 @@ static lp_status add_send(const program *p, const lp_op *recv) {
   const lp_op *send = find_send(p->func->region, lp_op_i64(recv, "tag", -1));
   if (!send) return lp_error(p->diag, recv->loc, "nothing is sent with the tag %" PRId64, lp_op_i64(recv, "tag", -1));
   const lp_value *value = lp_op_in(send, 0);
-  int64_t from = lp_value_buffer(value, lp_op_str(send, "from", ""));
-  int64_t to = lp_value_buffer(recv->out[0], lp_op_str(recv, "to", ""));
+  lp_side sender = lp_op_side_attr(send, "from"), receiver = lp_op_side_attr(recv, "to");
+  int64_t from = sender < LP_SIDE_COUNT ? lp_value_buffer(value, sender) : -1;
+  int64_t to = receiver < LP_SIDE_COUNT ? lp_value_buffer(recv->out[0], receiver) : -1;
   if (from < 0 || to < 0) return lp_error(p->diag, send->loc, "what is sent has no buffer");
   const char *name = value->name ? value->name : lp_op_str(send, "name", NULL);
   if (!name && value->def) name = lp_op_str(value->def, "name", NULL);
@@ -277,20 +277,20 @@ static bool is_exit(const program *p, int32_t output) {
 
 static lp_status add_output(const program *p, int32_t output) {
   lp_value *value = lp_op_in(lp_block_terminator(p->func->region), output);
-  const char *side = value->def ? lp_op_side(value->def) : "device";
+  lp_side side = value->def ? lp_op_side(value->def) : LP_SIDE_DEVICE;
   int64_t buffer = lp_value_buffer(value, side);
   if (buffer < 0)
     return lp_error(p->diag, value->def ? value->def->loc : p->func->loc, "result '%s' has no buffer",
                     text_at(p->func, "outputs", output, "output"));
   json_t *step = add_step(p, "output");
-  set_text(step, "side", side);
+  set_text(step, "side", lp_side_name(side));
   set_number(step, "output", output);
   set_number(step, "buffer", buffer);
   set_rows(p, step, value);
   return LP_OK;
 }
 
-/* An exit's logits are there before what lies behind the exit is run; all else is, at the end. */
+/* An exit's logits are output before the operators after the exit run; all other results at the end. */
 static lp_status add_outputs(const program *p, const lp_op *made_by) {
   const lp_op *end = lp_block_terminator(p->func->region);
   for (int32_t i = 0; i < end->in_count; i++) {
@@ -326,12 +326,12 @@ static lp_status add_program(const bundle *b, const lp_op *func, json_t *program
   const char *name = lp_op_str(func, "sym_name", "main");
   json_t *json = json_object(), *layout = json_object(), *buffers = json_object();
   program p = {.b = b, .func = func, .steps = json_array(), .diag = diag};
-  for (int s = 0; s < LP_BUNDLE_SIDES; s++) {
+  for (int s = 0; s < LP_SIDE_COUNT; s++) {
     p.ran[s] = -1;
     p.code[s] = find_code(&b->side[s], name);
     if (!p.code[s]) continue;
-    set_text(layout, b->side[s].name, p.code[s]->layout);
-    set_number(buffers, b->side[s].name, p.code[s]->buffers);
+    set_text(layout, lp_side_name((lp_side)s), p.code[s]->layout);
+    set_number(buffers, lp_side_name((lp_side)s), p.code[s]->buffers);
   }
   lp_status status = add_steps(&p);
   json_object_set_new(json, "layout", layout);
@@ -341,7 +341,7 @@ static lp_status add_program(const bundle *b, const lp_op *func, json_t *program
   return status;
 }
 
-/* ---- the whole -------------------------------------------------------------------------------------------------------------- */
+/* ---- all -------------------------------------------------------------------------------------------------------------------- */
 
 /* "dir/smollm2.onnx" is "smollm2". */
 static void set_name(const bundle *b, json_t *root) {

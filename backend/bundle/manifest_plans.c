@@ -1,5 +1,5 @@
-/* The plans of a family in the manifest: the programs of each and the requests it is for, from the attributes that placing
- * left on the function of the first prefill. */
+/* The plans of a family in the manifest: the programs of each and the requests it serves, from the attributes that the
+ * pass `place` left on the first prefill. */
 #include "backend/bundle/bundle_internal.h"
 
 #include <jansson.h>

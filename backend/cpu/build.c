@@ -1,11 +1,12 @@
-/* The few forms of LLVM IR that the emitters write. */
-#include "backend/cpu/cpu_internal.h"
+/* The forms of LLVM IR that emitters share. */
+#include "backend/cpu/build.h"
+
+#include "backend/values.h"
+#include "base/abi.h"
 #include "base/poly.h"
 
-#include "base/abi.h"
-
 #include <assert.h>
-#include <stdlib.h>
+#include <llvm-c/Core.h>
 #include <string.h>
 
 const cpu_types *cpu_gen_types(const cpu_emitter *e) {
@@ -28,7 +29,7 @@ LLVMValueRef cpu_null(const cpu_emitter *e) {
   return LLVMConstNull(e->gen->types.ptr);
 }
 
-/* Marks a load of memory that no code writes while a segment runs. */
+/* Marks a load of memory that does not change while a segment runs. */
 static LLVMValueRef invariant(const cpu_emitter *e, LLVMValueRef load) {
   unsigned kind = LLVMGetMDKindIDInContext(e->gen->context, "invariant.load", 14);
   LLVMSetMetadata(load, kind, LLVMMetadataAsValue(e->gen->context, LLVMMDNodeInContext2(e->gen->context, NULL, 0)));
@@ -61,7 +62,7 @@ LLVMValueRef cpu_poly_product(cpu_emitter *e, const lp_poly *const *dims, int32_
   return product;
 }
 
-/* Stack memory belongs to the entry block, wherever the builder stands. */
+/* Stack memory belongs into the entry block, whatever block the builder is in. */
 static LLVMValueRef entry_alloca(cpu_emitter *e, LLVMTypeRef type) {
   LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b), entry = LLVMGetEntryBasicBlock(e->function);
   LLVMValueRef first = LLVMGetFirstInstruction(entry);
@@ -96,8 +97,7 @@ LLVMValueRef cpu_offset_bytes(cpu_emitter *e, LLVMValueRef base, LLVMValueRef by
 }
 
 LLVMValueRef cpu_barrier(cpu_emitter *e) {
-  LLVMValueRef at = cpu_offset_bytes(e, e->frame, cpu_i64(e, (int64_t)offsetof(lp_frame, barrier)));
-  return LLVMBuildLoad2(e->b, e->gen->types.ptr, at, "barrier");
+  return cpu_frame_member(e, e->frame, offsetof(lp_frame, barrier), e->gen->types.ptr, "barrier");
 }
 
 LLVMValueRef cpu_kernel_value(cpu_emitter *e, const char *name, const LLVMValueRef *args, unsigned count) {
@@ -163,7 +163,7 @@ void cpu_share(cpu_emitter *e, LLVMValueRef count, LLVMValueRef *from, LLVMValue
 
 void cpu_strides(cpu_emitter *e, const lp_value *value, LLVMValueRef *strides) {
   const lp_type type = value->type;
-  const bool cache = cpu_value_cache(value) != NULL; /* [b][heads][rows of c][d] */
+  const bool cache = lp_value_cache(value) != NULL; /* [b][heads][rows of c][d] */
   LLVMValueRef stride = cpu_i64(e, 1);
   for (int32_t i = type.rank - 1; i >= 0; i--) {
     strides[i] = stride;
@@ -173,10 +173,19 @@ void cpu_strides(cpu_emitter *e, const lp_value *value, LLVMValueRef *strides) {
   }
 }
 
-int32_t cpu_dtype_bytes(lp_dtype dtype) {
-  return (lp_dtype_bits(dtype) + 7) / 8;
-}
-
 int cpu_kernel_isa(const cpu_emitter *e) {
   return e->gen->target->isa;
+}
+
+void cpu_function_flags(const cpu_codegen *gen, LLVMValueRef function, bool keep) {
+  static const char *const flags[] = {"nounwind", "noinline"};
+  for (size_t i = 0; i < (keep ? 2 : 1); i++) {
+    unsigned kind = LLVMGetEnumAttributeKindForName(flags[i], strlen(flags[i]));
+    LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                            LLVMCreateEnumAttribute(gen->context, kind, 0));
+  }
+}
+
+LLVMValueRef cpu_frame_member(cpu_emitter *e, LLVMValueRef frame, size_t offset, LLVMTypeRef type, const char *name) {
+  return LLVMBuildLoad2(e->b, type, cpu_offset_bytes(e, frame, cpu_i64(e, (int64_t)offset)), name);
 }

@@ -1,19 +1,21 @@
-/* The LLVM module of a side: context, linked kernels, attributes, and the functions that runtime and linker see. */
-#include "backend/cpu/cpu_internal.h"
-#include "base/map.h"
+/* The LLVM module of a side: its context, the linked kernels, and the functions that the runtime calls. */
+#include "backend/cpu/codegen.h"
 
 #include "backend/cpu/kernels/kernels_bitcode.h"
+#include "backend/program.h"
 #include "base/abi.h"
+#include "base/map.h"
+#include "base/side.h"
 
 #include <assert.h>
 #include <llvm-c/Analysis.h>
 #include <llvm-c/BitReader.h>
+#include <llvm-c/Core.h>
 #include <llvm-c/Linker.h>
 #include <llvm-c/Target.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* LLVM's own complaints; the first becomes the diagnostic, further ones its notes. */
+/* LLVM's first error becomes the diagnostic, further ones its notes. */
 static void on_llvm_diagnostic(LLVMDiagnosticInfoRef info, void *user) {
   cpu_codegen *gen = user;
   if (LLVMGetDiagInfoSeverity(info) != LLVMDSError) return;
@@ -62,7 +64,7 @@ static lp_status read_kernels(cpu_codegen *gen, LLVMModuleRef *out) {
   return LP_OK;
 }
 
-/* Kernels and generated code agree on triple and layout before they are linked. */
+/* Kernels and generated code must agree on triple and layout before they are linked. */
 static void set_target(const cpu_codegen *gen, LLVMModuleRef module) {
   LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(gen->machine);
   LLVMSetModuleDataLayout(module, layout);
@@ -90,7 +92,7 @@ static void put_attribute(const cpu_codegen *gen, LLVMValueRef function, const c
   LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
 }
 
-/* One target for all code: what the kernels' own compilation said is replaced, so that they inline and vectorise. */
+/* One target for all code: it replaces the target that the kernels were compiled for, so that they inline and vectorise. */
 static void set_attributes(const cpu_codegen *gen, LLVMValueRef function) {
   static const char *const stale[] = {"target-cpu", "target-features", "tune-cpu", "min-legal-vector-width",
                                       "prefer-vector-width"};
@@ -107,7 +109,7 @@ static bool is_exported(const char *name) {
          lp_has_prefix(name, "lp_segment_");
 }
 
-/* Everything but the interface becomes internal, so that what is not called is dropped before it is optimised. */
+/* Everything but the interface becomes internal, so that LLVM drops what is not called before it optimises. */
 static void finish_functions(const cpu_codegen *gen) {
   for (LLVMValueRef f = LLVMGetFirstFunction(gen->llvm); f; f = LLVMGetNextFunction(f)) {
     if (LLVMIsDeclaration(f)) continue;
@@ -132,25 +134,21 @@ static void emit_wait(cpu_codegen *gen) {
   LLVMDisposeBuilder(b);
 }
 
-void cpu_function_flags(const cpu_codegen *gen, LLVMValueRef function, bool keep) {
-  static const char *const flags[] = {"nounwind", "noinline"};
-  for (size_t i = 0; i < (keep ? 2 : 1); i++) {
-    unsigned kind = LLVMGetEnumAttributeKindForName(flags[i], strlen(flags[i]));
-    LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
-                            LLVMCreateEnumAttribute(gen->context, kind, 0));
-  }
-}
-
 static void emit_number(const cpu_codegen *gen, const char *name, uint32_t value) {
   LLVMValueRef number = LLVMAddGlobal(gen->llvm, gen->types.i32, name);
   LLVMSetInitializer(number, LLVMConstInt(gen->types.i32, value, 0));
   LLVMSetGlobalConstant(number, 1);
 }
 
-lp_status cpu_codegen_create(cpu_plan *plan, const cpu_target *target, int opt_level, lp_diag *diag,
+void cpu_code_name(cpu_code *code) {
+  const lp_program_keys keys = {.layout = cpu_layout_key, .segment = cpu_segment_key, .user = code};
+  lp_programs_name(&code->programs, &keys);
+}
+
+lp_status cpu_codegen_create(cpu_code *code, const cpu_target *target, int opt_level, lp_diag *diag,
                              cpu_codegen **out) {
-  cpu_codegen *gen = LP_NEW(plan->arena, cpu_codegen);
-  *gen = (cpu_codegen){.plan = plan, .target = target, .arena = plan->arena, .diag = diag};
+  cpu_codegen *gen = LP_NEW(code->arena, cpu_codegen);
+  *gen = (cpu_codegen){.code = code, .target = target, .arena = code->arena, .diag = diag};
   gen->opt_level = opt_level < 0 ? 0 : opt_level > 3 ? 3 : opt_level;
   gen->context = LLVMContextCreate();
   LLVMContextSetDiagnosticHandler(gen->context, on_llvm_diagnostic, gen);
@@ -163,7 +161,7 @@ lp_status cpu_codegen_create(cpu_plan *plan, const cpu_target *target, int opt_l
     cpu_codegen_free(gen);
     return status;
   }
-  gen->llvm = LLVMModuleCreateWithNameInContext(plan->side, gen->context);
+  gen->llvm = LLVMModuleCreateWithNameInContext(lp_side_name(code->programs.side), gen->context);
   set_target(gen, gen->llvm);
   set_target(gen, kernels);
   if (LLVMLinkModules2(gen->llvm, kernels)) {
@@ -184,12 +182,12 @@ void cpu_codegen_free(cpu_codegen *gen) {
 }
 
 lp_status cpu_codegen_run(cpu_codegen *gen) {
-  cpu_plan *plan = gen->plan;
+  const lp_programs *programs = &gen->code->programs;
   emit_number(gen, "lp_abi", LP_ABI_VERSION);
   emit_number(gen, "lp_sequences", 1);
   emit_wait(gen);
-  for (size_t i = 0; i < plan->programs.count; i++) {
-    cpu_program *program = &plan->programs.data[i];
+  for (size_t i = 0; i < programs->list.count; i++) {
+    const lp_program *program = programs->list.data[i];
     if (!LLVMGetNamedFunction(gen->llvm, program->layout)) cpu_layout_emit(gen, program);
     for (size_t k = 0; k < program->segments.count; k++)
       if (!LLVMGetNamedFunction(gen->llvm, program->segments.data[k]->symbol))

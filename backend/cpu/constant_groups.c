@@ -1,7 +1,7 @@
-/* Weights of op.linear in groups: which are, and what their form is. No byte is read here. */
-#include "backend/cpu/cpu_internal.h"
+/* Which weights of op.linear are stored in groups, and in which form. Reads no weight. */
+#include "backend/cpu/constants.h"
 
-#include "backend/cpu/kernels/kernels.h"
+#include "backend/values.h"
 
 enum { W = 1, SCALE = 5, ZERO, GATE_SCALE, GATE_ZERO };
 enum { WORD_ROWS = 16 }; /* what a group must be a multiple of */
@@ -30,12 +30,12 @@ static lp_dtype code_dtype(lp_dtype own) {
   return lp_dtype_bits(own) == 8 ? LP_I8 : lp_dtype_bits(own) == 4 ? LP_U4 : LP_U2;
 }
 
-/* Scales are stored as they come; in f32 what kernels do not read. */
+/* Scales are stored as they are; in f32 where kernels do not read their type. */
 static lp_dtype scale_dtype(lp_dtype own) {
   return own == LP_F16 || own == LP_BF16 ? own : LP_F32;
 }
 
-/* Is the zero point the one that the kernel takes where none is stored? Then none is. */
+/* Is the zero point the one that the kernel assumes? Then it is not stored. */
 static bool is_implied(const lp_value *zero, lp_dtype codes, lp_dtype own) {
   lp_tensor tensor;
   int64_t count;

@@ -1,23 +1,27 @@
 /* The CPU backend's table. */
-#include "backend/cpu/cpu_internal.h"
+#include "backend/backends.h"
 
-#include <stdlib.h>
+#include "backend/cpu/codegen.h"
+#include "backend/cpu/weights.h"
+#include "backend/program.h"
 
-/* Does `work` on the side's plan and target, and cleans up in every case. */
-typedef lp_status with_plan(cpu_plan *plan, const cpu_target *target, void *user, lp_diag *diag);
+#include <llvm-c/Core.h>
 
-static lp_status on_plan(lp_module *module, const lp_emit_options *options, with_plan *work, void *user,
-                         lp_diag *diag) {
+typedef lp_status code_work(cpu_code *code, const cpu_target *target, void *user, lp_diag *diag);
+
+/* Does `work` on the side's code and target, and releases the code in every case. */
+static lp_status with_code(lp_module *module, const lp_emit_options *options, code_work *work, void *user,
+                           lp_diag *diag) {
   lp_arena *arena = lp_arena_create();
   cpu_target target;
-  cpu_plan *plan = NULL;
+  cpu_code *code = NULL;
   lp_status status = cpu_target_find(options->march, &target, arena, diag);
-  if (status == LP_OK) status = cpu_plan_create(module, options->side, arena, &plan, diag);
+  if (status == LP_OK) status = cpu_code_create(module, options->side, arena, &code, diag);
   if (status == LP_OK) {
-    cpu_symbols_assign(plan);
-    status = work(plan, &target, user, diag);
+    cpu_code_name(code);
+    status = work(code, &target, user, diag);
   }
-  cpu_plan_free(plan);
+  cpu_code_free(code);
   lp_arena_free(arena);
   return status;
 }
@@ -49,10 +53,10 @@ static lp_status write_form(cpu_codegen *gen, const emission *want, lp_diag *dia
   return status;
 }
 
-static lp_status emit_plan(cpu_plan *plan, const cpu_target *target, void *user, lp_diag *diag) {
+static lp_status emit_code(cpu_code *code, const cpu_target *target, void *user, lp_diag *diag) {
   const emission *want = user;
   cpu_codegen *gen;
-  LP_TRY(cpu_codegen_create(plan, target, want->opt_level, diag, &gen));
+  LP_TRY(cpu_codegen_create(code, target, want->opt_level, diag, &gen));
   lp_status status = cpu_codegen_run(gen);
   if (status == LP_OK) status = cpu_optimize(gen);
   if (status == LP_OK) status = write_form(gen, want, diag);
@@ -64,59 +68,41 @@ static lp_status cpu_emit(lp_module *module, const lp_emit_options *options, lp_
                           lp_diag *diag) {
   if (form >= LP_EMIT_SOURCE) return lp_error(diag, LP_LOC_NONE, "the cpu backend emits no source code");
   emission want = {form, options->opt_level, out};
-  return on_plan(module, options, emit_plan, &want, diag);
+  return with_code(module, options, emit_code, &want, diag);
 }
 
 /* ---- describe ---------------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-  lp_arena *arena; /* the caller's: outlives the plan */
+  lp_arena *arena; /* the caller's: outlives the code */
   lp_code *out;
 } description;
 
-static void describe_program(const description *d, const cpu_program *program, lp_code_program *out) {
-  int64_t count = 0;
-  for (size_t i = 0; i < program->segments.count; i++)
-    if (program->segments.data[i]->index >= count) count = program->segments.data[i]->index + 1;
-  const char **segment = LP_NEW_ARRAY(d->arena, const char *, count);
-  for (size_t i = 0; i < program->segments.count; i++)
-    segment[program->segments.data[i]->index] = lp_arena_strdup(d->arena, program->segments.data[i]->symbol);
-  *out = (lp_code_program){.name = program->name,
-                           .layout = lp_arena_strdup(d->arena, program->layout),
-                           .buffers = program->buffer_count + 1, /* scratch */
-                           .segment_count = count,
-                           .segment = segment};
-}
-
-static lp_status describe_plan(cpu_plan *plan, const cpu_target *target, void *user, lp_diag *diag) {
+static lp_status describe_code(cpu_code *code, const cpu_target *target, void *user, lp_diag *diag) {
   const description *d = user;
   (void)diag;
-  lp_code_program *programs = LP_NEW_ARRAY(d->arena, lp_code_program, plan->programs.count);
-  for (size_t i = 0; i < plan->programs.count; i++)
-    describe_program(d, &plan->programs.data[i], &programs[i]);
   *d->out = (lp_code){.triple = lp_arena_strdup(d->arena, target->triple),
                       .march = lp_arena_strdup(d->arena, target->march),
-                      .program_count = (int32_t)plan->programs.count,
-                      .program = programs,
-                      .weight_bytes = plan->weight_bytes};
+                      .weight_bytes = code->constants.bytes};
+  lp_programs_describe(&code->programs, d->arena, d->out);
   return LP_OK;
 }
 
 static lp_status cpu_describe(lp_module *module, const lp_emit_options *options, lp_arena *arena, lp_code *out,
                               lp_diag *diag) {
   description d = {arena, out};
-  return on_plan(module, options, describe_plan, &d, diag);
+  return with_code(module, options, describe_code, &d, diag);
 }
 
 /* ---- weights ------------------------------------------------------------------------------------------------------------ */
 
-static lp_status write_plan(cpu_plan *plan, const cpu_target *target, void *user, lp_diag *diag) {
+static lp_status write_code(cpu_code *code, const cpu_target *target, void *user, lp_diag *diag) {
   (void)target;
-  return cpu_weights_write(plan, user, diag);
+  return cpu_weights_write(&code->constants, code->module, user, diag);
 }
 
 static lp_status cpu_write_weights(lp_module *module, const lp_emit_options *options, const char *path, lp_diag *diag) {
-  return on_plan(module, options, write_plan, (void *)(uintptr_t)path, diag);
+  return with_code(module, options, write_code, (void *)(uintptr_t)path, diag);
 }
 
 const lp_backend lp_backend_cpu = {

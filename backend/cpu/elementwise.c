@@ -1,9 +1,11 @@
 /* op.map and op.fused: one loop over the result with numpy broadcasting. Axes that every operand treats alike are merged;
  * threads share the elements, wherever a row ends; the innermost loop is contiguous or constant in every operand, so
  * that LLVM vectorises it. */
-#include "backend/cpu/cpu_internal.h"
+#include "backend/cpu/scalar.h"
 
-#include <assert.h>
+#include "backend/cpu/operands.h"
+
+#include <llvm-c/Core.h>
 #include <stdio.h>
 
 /* The merged axes of the result. */

@@ -1,19 +1,15 @@
 /* Instances: one internal function per distinct operator. Two operators are the same code when kind, attributes, types
  * and the forms of their constants agree; addresses are parameters. */
-#include "backend/cpu/cpu_internal.h"
+#include "backend/cpu/codegen.h"
+
+#include "backend/cpu/operands.h"
+#include "backend/values.h"
+#include "base/abi.h"
 #include "base/map.h"
 #include "base/poly.h"
 
-#include "base/abi.h"
-
-#include <assert.h>
-#include <stdlib.h>
+#include <llvm-c/Core.h>
 #include <string.h>
-
-bool cpu_operand_passed(const cpu_call *call, int32_t index) {
-  lp_value *value = lp_op_in(call->op, index);
-  return value && (call->constant[index] || !lp_value_is_constant(lp_value_base(value)));
-}
 
 /* ---- the key ------------------------------------------------------------------------------------------------------- */
 
@@ -98,13 +94,13 @@ static void key_immediate(const lp_tensor *tensor, lp_buf *key) {
 }
 
 static void key_operand(const cpu_call *call, int32_t index, lp_buf *key) {
-  const lp_value *value = lp_op_in(call->op, index);
+  const lp_value *value = lp_op_in(call->base.op, index);
   const cpu_constant *constant = call->constant[index];
   lp_tensor tensor;
   if (!value) return;
-  if (cpu_value_cache(value)) lp_buf_puts(key, " cache");
+  if (lp_value_cache(value)) lp_buf_puts(key, " cache");
   if (constant)
-    lp_buf_printf(key, " const %d %s%s", (int)constant->form, lp_dtype_name(constant->dtype),
+    lp_buf_printf(key, " const %d %s%s", (int)constant->form, lp_dtype_name(constant->stored.dtype),
                   constant->gated ? " gated" : "");
   if (constant && constant->form == CPU_FORM_GROUPS)
     lp_buf_printf(key, " %s %" PRId64 " %s%s", lp_dtype_name(constant->codes), constant->group,
@@ -137,15 +133,15 @@ static void key_region(const lp_module *module, const lp_op *op, lp_buf *key) {
   }
 }
 
-void cpu_instance_key(const cpu_plan *plan, const cpu_call *call, lp_buf *key) {
-  const lp_op *op = call->op;
-  key_op(plan->module, op, key);
+void cpu_instance_key(const cpu_code *code, const cpu_call *call, lp_buf *key) {
+  const lp_op *op = call->base.op;
+  key_op(code->module, op, key);
   for (int32_t i = 0; i < op->in_count; i++) {
     lp_buf_puts(key, " ,");
     key_operand(call, i, key);
-    if (lp_op_in(op, i)) key_type(plan->module, lp_op_in(op, i)->type, key);
+    if (lp_op_in(op, i)) key_type(code->module, lp_op_in(op, i)->type, key);
   }
-  if (op->region) key_region(plan->module, op, key);
+  if (op->region) key_region(code->module, op, key);
 }
 
 /* ---- the function -------------------------------------------------------------------------------------------------- */
@@ -154,18 +150,18 @@ void cpu_instance_key(const cpu_plan *plan, const cpu_call *call, lp_buf *key) {
 static const char *instance_name(cpu_codegen *gen, const cpu_call *call) {
   static const char *const words[] = {"fn", "type", "epilogue", "layout"};
   lp_buf name = {0};
-  lp_buf_puts(&name, lp_op_info_get(call->op->kind)->name + strlen("op."));
+  lp_buf_puts(&name, lp_op_info_get(call->base.op->kind)->name + strlen("op."));
   for (size_t i = 0; i < LP_COUNT(words); i++) {
-    const char *word = lp_op_str(call->op, words[i], NULL);
+    const char *word = lp_op_str(call->base.op, words[i], NULL);
     if (word && !lp_streq(word, "none")) lp_buf_printf(&name, "_%s", word);
   }
-  const cpu_constant *weight = call->op->kind == LP_OP_LINEAR ? call->constant[1] : NULL;
+  const cpu_constant *weight = call->base.op->kind == LP_OP_LINEAR ? call->constant[1] : NULL;
   if (weight) {
     lp_buf_printf(&name, "_%s_%" PRId64 "x%" PRId64 "%s",
-                  lp_dtype_name(weight->form == CPU_FORM_GROUPS ? weight->codes : weight->dtype), weight->n, weight->k,
-                  weight->gated ? "_gated" : "");
-  } else if (call->op->out_count > 0) {
-    const lp_type type = call->op->out[0]->type;
+                  lp_dtype_name(weight->form == CPU_FORM_GROUPS ? weight->codes : weight->stored.dtype), weight->n,
+                  weight->k, weight->gated ? "_gated" : "");
+  } else if (call->base.op->out_count > 0) {
+    const lp_type type = call->base.op->out[0]->type;
     lp_buf_printf(&name, "_%s", lp_dtype_name(type.dtype));
     for (int32_t i = 0; i < type.rank; i++) {
       int64_t dim;
@@ -185,7 +181,7 @@ static void param_flag(const cpu_codegen *gen, LLVMValueRef function, unsigned p
 
 /* Buffers and packed weights lie at multiples of 64 bytes; a cache or a raw constant need not. */
 static bool is_aligned(const cpu_call *call, int32_t index) {
-  if (cpu_value_cache(lp_op_in(call->op, index))) return false;
+  if (lp_value_cache(lp_op_in(call->base.op, index))) return false;
   const cpu_constant *constant = call->constant[index];
   return !constant || constant->form == CPU_FORM_PANELS || constant->form == CPU_FORM_GROUPS ||
          constant->form == CPU_FORM_BIAS;
@@ -193,7 +189,7 @@ static bool is_aligned(const cpu_call *call, int32_t index) {
 
 /* Names the parameters and hands them to the emitter. */
 static void bind_params(cpu_emitter *e, const cpu_call *call) {
-  const lp_op *op = call->op;
+  const lp_op *op = call->base.op;
   unsigned at = 2;
   e->frame = LLVMGetParam(e->function, 0);
   e->thread = LLVMGetParam(e->function, 1);
@@ -204,7 +200,7 @@ static void bind_params(cpu_emitter *e, const cpu_call *call) {
   for (int32_t i = 0; i < op->out_count; i++, at++) {
     e->out[i] = LLVMGetParam(e->function, at);
     param_flag(e->gen, e->function, at, "noalias", 0);
-    if (!cpu_value_cache(op->out[i])) param_flag(e->gen, e->function, at, "align", 64);
+    if (!lp_value_cache(op->out[i])) param_flag(e->gen, e->function, at, "align", 64);
   }
   for (int32_t i = 0; i < op->in_count; i++) {
     if (!cpu_operand_passed(call, i)) continue;
@@ -222,37 +218,32 @@ static void bind_params(cpu_emitter *e, const cpu_call *call) {
 
 static LLVMTypeRef instance_type(cpu_codegen *gen, const cpu_call *call) {
   const cpu_types *t = &gen->types;
-  int32_t most = 3 + call->op->out_count + call->op->in_count;
+  int32_t most = 3 + call->base.op->out_count + call->base.op->in_count;
   LLVMTypeRef *params = LP_NEW_ARRAY(gen->arena, LLVMTypeRef, most);
   unsigned count = 0;
   params[count++] = t->ptr;
   params[count++] = t->i64;
-  for (int32_t i = 0; i < call->op->out_count; i++)
+  for (int32_t i = 0; i < call->base.op->out_count; i++)
     params[count++] = t->ptr;
-  for (int32_t i = 0; i < call->op->in_count; i++)
+  for (int32_t i = 0; i < call->base.op->in_count; i++)
     if (cpu_operand_passed(call, i)) params[count++] = t->ptr;
   if (call->scratch) params[count++] = t->ptr;
   return LLVMFunctionType(t->void_, params, count, 0);
 }
 
-/* A member of the frame, read once at entry. */
-static LLVMValueRef frame_member(cpu_emitter *e, size_t offset, LLVMTypeRef type, const char *name) {
-  return LLVMBuildLoad2(e->b, type, cpu_offset_bytes(e, e->frame, cpu_i64(e, (int64_t)offset)), name);
-}
-
 LLVMValueRef cpu_instance_get(cpu_codegen *gen, const cpu_call *call) {
   lp_buf key = {0};
-  cpu_instance_key(gen->plan, call, &key);
+  cpu_instance_key(gen->code, call, &key);
   LLVMValueRef known = lp_map_get(gen->instances, lp_buf_text(&key));
   if (!known) {
-    cpu_emitter e = {.gen = gen, .module = gen->plan->module, .op = call->op, .call = call};
+    cpu_emitter e = {.gen = gen, .module = gen->code->module, .op = call->base.op, .call = call};
     e.function = LLVMAddFunction(gen->llvm, instance_name(gen, call), instance_type(gen, call));
     cpu_function_flags(gen, e.function, true);
     bind_params(&e, call);
     e.b = LLVMCreateBuilderInContext(gen->context);
     LLVMPositionBuilderAtEnd(e.b, LLVMAppendBasicBlockInContext(gen->context, e.function, "entry"));
-    e.sym = frame_member(&e, offsetof(lp_frame, sym), gen->types.ptr, "sym");
-    e.threads = frame_member(&e, offsetof(lp_frame, threads), gen->types.i64, "threads");
+    e.sym = cpu_frame_member(&e, e.frame, offsetof(lp_frame, sym), gen->types.ptr, "sym");
+    e.threads = cpu_frame_member(&e, e.frame, offsetof(lp_frame, threads), gen->types.i64, "threads");
     call->rule->emit(&e);
     LLVMBuildRetVoid(e.b);
     LLVMDisposeBuilder(e.b);

@@ -1,5 +1,6 @@
 /* Object to shared object, by lld: it links for every target that LLVM compiles for. */
-#include "backend/cpu/cpu_internal.h"
+#include "backend/cpu/codegen.h"
+
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/path.h"

@@ -1,10 +1,13 @@
 /* op.attention, op.kv_append, op.rotary. */
-#include "backend/cpu/cpu_internal.h"
-#include "base/poly.h"
+#include "backend/cpu/build.h"
 
 #include "backend/cpu/kernels/kernels.h"
+#include "backend/cpu/operands.h"
+#include "backend/values.h"
+#include "base/poly.h"
 
 #include <assert.h>
+#include <llvm-c/Core.h>
 #include <stdio.h>
 
 enum { Q, K, V, MASK, SINKS };
@@ -123,7 +126,7 @@ static void emit_attention(cpu_emitter *e) {
   const int64_t heads = lp_op_i64(op, "heads", 0), d = lp_op_i64(op, "head_dim", 0), dv = value_dim(op);
   const lp_poly *s = tokens(op, q), *total = k.dim[2];
   const lp_poly *past = lp_poly_sub(e->module->arena, total, s);
-  const lp_poly *capacity = cpu_value_cache(lp_op_in(op, K)) ? lp_dim_symbol(e->module, "c") : total;
+  const lp_poly *capacity = lp_value_cache(lp_op_in(op, K)) ? lp_dim_symbol(e->module, "c") : total;
   LLVMValueRef mask = e->in[MASK] ? e->in[MASK] : cpu_null(e), scratch = e->scratch;
   if (has_bool_mask(op)) scratch = convert_mask(e, &mask);
   LLVMValueRef args[] = {e->out[0],
@@ -224,7 +227,7 @@ static bool rotary_shape(const lp_op *op, int64_t *heads, int64_t *d) {
 
 static bool rotary_runs(const lp_op *op, char why[64]) {
   int64_t heads, d;
-  if (!cpu_all_f32(op, why)) return false;
+  if (!lp_op_all_f32(op, why)) return false;
   if (!rotary_shape(op, &heads, &d)) return snprintf(why, 64, "heads that are not constant"), false;
   return true;
 }

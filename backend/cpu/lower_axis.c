@@ -1,8 +1,10 @@
 /* op.argmax, op.topk and op.cumsum: along one axis, by kernels for the common element types, else by plain loops. */
-#include "backend/cpu/cpu_internal.h"
+#include "backend/cpu/scalar.h"
 
 #include "backend/cpu/kernels/kernels.h"
+#include "backend/cpu/operands.h"
 
+#include <llvm-c/Core.h>
 #include <stdio.h>
 
 /* Sizes before, at and after an axis. */

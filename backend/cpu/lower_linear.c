@@ -1,10 +1,12 @@
 /* op.linear and op.matmul: products of matrices. */
-#include "backend/cpu/cpu_internal.h"
-#include "base/poly.h"
+#include "backend/cpu/build.h"
 
 #include "backend/cpu/kernels/kernels.h"
+#include "backend/cpu/operands.h"
+#include "backend/values.h"
+#include "base/poly.h"
 
-#include <assert.h>
+#include <llvm-c/Core.h>
 #include <stdio.h>
 
 enum { X, W, BIAS, RESIDUAL, GATE, SCALE };
@@ -80,7 +82,7 @@ static const lp_poly *linear_scratch(lp_module *module, const lp_op *op) {
 /* The kernel's constants that say how the weight lies. */
 static int32_t weight_args(const cpu_emitter *e, const cpu_constant *w, LLVMValueRef *args) {
   if (w->form == CPU_FORM_PANELS) {
-    args[0] = cpu_i32(e, cpu_kernel_dtype(w->dtype));
+    args[0] = cpu_i32(e, cpu_kernel_dtype(w->stored.dtype));
     return 1;
   }
   args[0] = cpu_i32(e, lp_dtype_bits(w->codes));
@@ -130,7 +132,7 @@ static bool is_plain_product(const lp_op *op) {
 }
 
 static bool matmul_runs(const lp_op *op, char why[64]) {
-  if (!is_plain_product(op) && !cpu_all_f32(op, why)) return false;
+  if (!is_plain_product(op) && !lp_op_all_f32(op, why)) return false;
   if (op->out[0]->type.rank > MATRIX_BATCH + 2) return snprintf(why, 64, "more than 6 batch axes"), false;
   if (lp_op_in(op, 0)->type.rank < 2 || lp_op_in(op, 1)->type.rank < 2)
     return snprintf(why, 64, "an operand that is no matrix"), false;

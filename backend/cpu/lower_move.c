@@ -1,11 +1,11 @@
 /* Operators that move data: gathers, concatenation, slices, transposes, broadcasts, padding. */
-#include "backend/cpu/cpu_internal.h"
-#include "base/number.h"
+#include "backend/cpu/scalar.h"
 
 #include "backend/cpu/kernels/kernels.h"
+#include "backend/cpu/operands.h"
+#include "base/number.h"
 
-#include <assert.h>
-#include <math.h>
+#include <llvm-c/Core.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -104,7 +104,7 @@ static LLVMValueRef row_at(cpu_emitter *e, LLVMValueRef i) {
 /* The table is packed for a linear: element j of row r lies at [r / 32][j][r % 32]. Threads share the elements. */
 static void emit_panel_embedding(cpu_emitter *e) {
   const lp_type index = lp_op_in(e->op, 1)->type;
-  const lp_dtype dtype = e->call->constant[0]->dtype;
+  const lp_dtype dtype = e->call->constant[0]->stored.dtype;
   LLVMValueRef width = cpu_i64(e, e->call->constant[0]->k), panel = cpu_i64(e, LPK_PANEL), from, to;
   cpu_share(e, LLVMBuildNSWMul(e->b, cpu_poly_product(e, index.dim, 0, index.rank), width, ""), &from, &to);
   cpu_loop loop = cpu_loop_begin(e, from, to, cpu_i64(e, 1));

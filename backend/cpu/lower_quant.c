@@ -1,8 +1,10 @@
 /* op.quantize and op.dequantize. */
-#include "backend/cpu/cpu_internal.h"
+#include "backend/cpu/build.h"
 
 #include "backend/cpu/kernels/kernels.h"
+#include "backend/cpu/operands.h"
 
+#include <llvm-c/Core.h>
 #include <stdio.h>
 
 enum { X, SCALE, ZERO };

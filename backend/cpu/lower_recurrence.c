@@ -1,8 +1,11 @@
 /* op.linear_attention. */
-#include "backend/cpu/cpu_internal.h"
+#include "backend/cpu/build.h"
 
 #include "backend/cpu/kernels/kernels.h"
+#include "backend/cpu/operands.h"
+#include "backend/values.h"
 
+#include <llvm-c/Core.h>
 #include <stdio.h>
 
 enum { Q, K, V, STATE, DECAY, BETA, OPERANDS };
@@ -10,7 +13,7 @@ enum { Q, K, V, STATE, DECAY, BETA, OPERANDS };
 static bool runs(const lp_op *op, char why[64]) {
   const lp_type state = op->out[1]->type;
   int64_t d, dv;
-  if (!cpu_all_f32(op, why)) return false;
+  if (!lp_op_all_f32(op, why)) return false;
   if (!lp_type_static_dim(state, 2, &d) || !lp_type_static_dim(state, 3, &dv))
     return snprintf(why, 64, "a head size not constant"), false;
   for (int32_t i = DECAY; i < op->in_count; i++)

@@ -1,9 +1,11 @@
 /* op.reduce: by a kernel where the reduced axes are neighbours and the elements f32 or i64, else by a plain loop. */
-#include "backend/cpu/cpu_internal.h"
+#include "backend/cpu/scalar.h"
 
 #include "backend/cpu/kernels/kernels.h"
+#include "backend/cpu/operands.h"
+#include "backend/values.h"
 
-#include <assert.h>
+#include <llvm-c/Core.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -64,7 +66,7 @@ static bool reduced_range(const lp_op *op, int32_t *first, int32_t *last) {
 
 static bool kernel_runs(const lp_op *op, int32_t *first, int32_t *last) {
   const lp_dtype dtype = lp_op_in(op, 0)->type.dtype;
-  return !cpu_value_cache(lp_op_in(op, 0)) && reduced_range(op, first, last) &&
+  return !lp_value_cache(lp_op_in(op, 0)) && reduced_range(op, first, last) &&
          (dtype == LP_F32 || (dtype == LP_I64 && find_reduction(op)->integer));
 }
 

@@ -1,9 +1,11 @@
 /* Operators of rows: norms and softmax. */
-#include "backend/cpu/cpu_internal.h"
+#include "backend/cpu/build.h"
 
 #include "backend/cpu/kernels/kernels.h"
+#include "backend/cpu/operands.h"
+#include "backend/values.h"
 
-#include <assert.h>
+#include <llvm-c/Core.h>
 #include <stdio.h>
 
 /* ---- norms ------------------------------------------------------------------------------------------------------------- */
@@ -11,7 +13,7 @@
 static bool norm_runs(const lp_op *op, char why[64]) {
   int64_t n;
   const char *type = lp_op_str(op, "type", "");
-  if (!cpu_all_f32(op, why)) return false;
+  if (!lp_op_all_f32(op, why)) return false;
   if (lp_op_in(op, 0)->type.rank < 1 || !lp_type_static_dim(lp_op_in(op, 0)->type, -1, &n))
     return snprintf(why, 64, "a last axis that is not constant"), false;
   if (!lp_streq(type, "rms") && !lp_streq(type, "layer")) return snprintf(why, 64, "type '%s'", type), false;
@@ -70,7 +72,7 @@ const cpu_rule cpu_rule_add_norm = {
 /* ---- softmax ----------------------------------------------------------------------------------------------------------- */
 
 static bool softmax_runs(const lp_op *op, char why[64]) {
-  return cpu_all_f32(op, why);
+  return lp_op_all_f32(op, why);
 }
 
 static void emit_softmax(cpu_emitter *e) {

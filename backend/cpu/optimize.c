@@ -1,9 +1,9 @@
 /* From the generated module to object code, assembly or IR text. */
-#include "backend/cpu/cpu_internal.h"
+#include "backend/cpu/codegen.h"
 
+#include <llvm-c/Core.h>
 #include <llvm-c/Error.h>
 #include <llvm-c/Transforms/PassBuilder.h>
-#include <string.h>
 
 /* Kernels are inlined and what is left of them is dropped before anything is optimised: a kernel on its own, its
  * constants unknown, would cost more than all instances together. */

@@ -1,7 +1,7 @@
-/* The operators that the CPU runs, and what their rules share. */
-#include "backend/cpu/cpu_internal.h"
+/* The table of the operators that the CPU runs. */
+#include "backend/cpu/rules.h"
 
-#include "backend/cpu/kernels/kernels.h"
+#include "backend/values.h"
 
 #include <stdio.h>
 
@@ -45,7 +45,7 @@ const cpu_rule *cpu_rule_find(lp_kind kind) {
   return NULL;
 }
 
-/* What every operator must have: sizes that are known, elements of whole bytes, caches only where they are expected. */
+/* What holds for every rule: sizes are known, elements are whole bytes, and only some rules read a cache. */
 static bool values_run(const lp_op *op, const cpu_rule *rule, char why[64]) {
   for (int32_t i = 0; i < op->in_count + op->out_count; i++) {
     const lp_value *value = i < op->in_count ? lp_op_in(op, i) : op->out[i - op->in_count];
@@ -55,7 +55,7 @@ static bool values_run(const lp_op *op, const cpu_rule *rule, char why[64]) {
       if (!value->type.dim[k]) return snprintf(why, 64, "a size that is not known"), false;
     if (lp_dtype_bits(value->type.dtype) < 8 && !rule->reads_packed)
       return snprintf(why, 64, "elements of type %s", lp_dtype_name(value->type.dtype)), false;
-    if (i < op->in_count && cpu_value_cache(value) && !rule->reads_cache)
+    if (i < op->in_count && lp_value_cache(value) && !rule->reads_cache)
       return snprintf(why, 64, "it reads a KV cache as a tensor"), false;
   }
   return true;
@@ -65,62 +65,4 @@ bool cpu_op_runs(const lp_op *op, char why[64]) {
   const cpu_rule *rule = cpu_rule_find(op->kind);
   if (!rule) return snprintf(why, 64, "no code for this operator"), false;
   return values_run(op, rule, why) && (!rule->runs || rule->runs(op, why));
-}
-
-cpu_form cpu_form_raw(const lp_op *op, int32_t index) {
-  (void)op, (void)index;
-  return CPU_FORM_RAW;
-}
-
-cpu_form cpu_form_f32(const lp_op *op, int32_t index) {
-  (void)op, (void)index;
-  return CPU_FORM_F32;
-}
-
-bool cpu_all_f32(const lp_op *op, char why[64]) {
-  for (int32_t i = 0; i < op->in_count + op->out_count; i++) {
-    const lp_value *value = i < op->in_count ? lp_op_in(op, i) : op->out[i - op->in_count];
-    if (!value || value->type.dtype == LP_F32) continue;
-    if (i < op->in_count && lp_value_is_constant(value) && lp_dtype_is_float(value->type.dtype)) continue;
-    return snprintf(why, 64, "it computes in f32, found %s", lp_dtype_name(value->type.dtype)), false;
-  }
-  return true;
-}
-
-int cpu_kernel_dtype(lp_dtype dtype) {
-  switch (dtype) {
-  case LP_F16:
-    return LPK_F16;
-  case LP_BF16:
-    return LPK_BF16;
-  case LP_I64:
-    return LPK_I64;
-  case LP_I32:
-    return LPK_I32;
-  case LP_U8:
-  case LP_BOOL:
-    return LPK_U8;
-  case LP_I8:
-    return LPK_I8;
-  case LP_I16:
-    return LPK_I16;
-  case LP_U16:
-    return LPK_U16;
-  case LP_U32:
-    return LPK_U32;
-  case LP_U64:
-    return LPK_I64;
-  case LP_F64:
-    return LPK_F64;
-  case LP_I4:
-    return LPK_I4;
-  case LP_U4:
-    return LPK_U4;
-  case LP_I2:
-    return LPK_I2;
-  case LP_U2:
-    return LPK_U2;
-  default:
-    return lp_dtype_is_mini(dtype) ? LPK_MINI + (int)lp_dtype_mini(dtype) : LPK_F32;
-  }
 }

@@ -1,7 +1,9 @@
 /* Scalars of generated loops: loading, storing, converting between element types. */
-#include "backend/cpu/cpu_internal.h"
+#include "backend/cpu/scalar.h"
 
-#include <assert.h>
+#include "backend/cpu/operands.h"
+
+#include <llvm-c/Core.h>
 #include <string.h>
 
 bool cpu_dtype_unsigned(lp_dtype dtype) {

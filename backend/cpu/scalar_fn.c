@@ -1,11 +1,11 @@
 /* The functions of op.map, with ONNX's semantics: arithmetic, comparisons, and the way from a name to code. Functions of
  * one operand: scalar_math.c. */
-#include "backend/cpu/cpu_internal.h"
+#include "backend/cpu/scalar.h"
 
 #include <assert.h>
+#include <llvm-c/Core.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 LLVMValueRef cpu_fn_number(const cpu_fn *a, double value) {
   return a->real ? LLVMConstReal(a->type, value) : LLVMConstInt(a->type, (unsigned long long)(long long)value, 1);

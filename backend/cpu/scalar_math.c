@@ -1,6 +1,7 @@
 /* Functions of one real operand for op.map: elementary functions and activations. */
-#include "backend/cpu/cpu_internal.h"
+#include "backend/cpu/scalar.h"
 
+#include <llvm-c/Core.h>
 #include <math.h>
 
 /* ---- one operand ------------------------------------------------------------------------------------------------------ */

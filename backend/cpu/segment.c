@@ -1,48 +1,50 @@
-/* lp_segment_K(frame, thread): a straight list of calls, with a barrier only where an operator touches memory that one
- * since the last barrier wrote, or writes what one read. What is not joint is called for each sequence of the pass (base/abi.h),
- * between which there is nothing to wait for. In functions that are profiled the clock is told of each call, behind
- * the barrier, so that waiting for the others is the time of the operator that they still work on. */
-#include "backend/cpu/cpu_internal.h"
-#include "base/map.h"
-#include "base/poly.h"
+/* lp_segment_K(frame, thread): a list of calls, with a barrier only before a call that reads memory written since the last
+ * barrier, or writes memory read since then. Calls that are not joint run for each sequence of the pass (base/abi.h), with
+ * no barrier between the sequences. In profiled functions a mark for the clock follows each barrier, so that the time
+ * spent waiting counts for the operator that other threads still work on. */
+#include "backend/cpu/codegen.h"
 
+#include "backend/program.h"
+#include "backend/rows.h"
+#include "backend/values.h"
 #include "base/abi.h"
+#include "base/poly.h"
+#include "base/side.h"
 
-#include <assert.h>
-#include <stdlib.h>
+#include <llvm-c/Core.h>
 #include <string.h>
 
 /* ---- what an operator touches --------------------------------------------------------------------------------------- */
 
-/* Memory is told apart by number: slots, then KV caches. Scratch is apart: whether it is used may depend on the rows. */
+/* Memory has numbers: slots, then KV caches. Scratch has none: its use may depend on the number of rows. */
 typedef struct {
-  const cpu_plan *plan;
-  const cpu_program *program;
+  lp_side side;
+  const lp_program *program;
   unsigned char *touched;      /* [slots + states] READ, WRITTEN since the last barrier */
-  bool scratch_used;           /* since the last barrier, for certain or perhaps */
-  const lp_poly *scratch_rows; /* of those who used it, when they agree; else NULL */
+  bool scratch_used;           /* since the last barrier, at least for some numbers of rows */
+  const lp_poly *scratch_rows; /* of the calls that used it, when they agree; else NULL */
 } hazards;
 
 enum { READ = 1, WRITTEN = 2 };
 
-/* How a call depends on those since the last barrier. */
+/* How a call depends on the calls since the last barrier. */
 typedef enum { INDEPENDENT, DEPENDS_ON_ROWS, DEPENDENT } dependence;
 
 static int64_t value_memory(const hazards *h, lp_value *value) {
   value = lp_value_base(value);
-  const lp_op *cache = cpu_value_cache(value);
+  const lp_op *cache = lp_value_cache(value);
   if (cache) return h->program->slot_count + lp_op_i64(cache, "state", 0);
-  return h->program->slot[cpu_value_buffer(h->plan, value)];
+  return h->program->slot[lp_value_buffer(value, h->side)];
 }
 
-/* The operand as memory to depend on; -1 when it is none. */
+/* The number of an operand's memory; -1 when it is absent or constant. */
 static int64_t operand_memory(const hazards *h, const lp_op *op, int32_t index) {
   lp_value *value = lp_op_in(op, index);
   return value && !lp_value_is_constant(lp_value_base(value)) ? value_memory(h, value) : -1;
 }
 
 static dependence depends(const hazards *h, const cpu_call *call) {
-  const lp_op *op = call->op;
+  const lp_op *op = call->base.op;
   for (int32_t i = 0; i < op->in_count; i++) {
     int64_t memory = operand_memory(h, op, i);
     if (memory >= 0 && h->touched[memory] & WRITTEN) return DEPENDENT;
@@ -54,7 +56,7 @@ static dependence depends(const hazards *h, const cpu_call *call) {
 }
 
 static void mark(hazards *h, const cpu_call *call) {
-  const lp_op *op = call->op;
+  const lp_op *op = call->base.op;
   for (int32_t i = 0; i < op->in_count; i++) {
     int64_t memory = operand_memory(h, op, i);
     if (memory >= 0) h->touched[memory] |= READ;
@@ -86,12 +88,8 @@ static int64_t state_count(const lp_module *module) {
 
 /* ---- code ------------------------------------------------------------------------------------------------------------ */
 
-static LLVMValueRef member(cpu_emitter *e, LLVMValueRef frame, size_t offset, LLVMTypeRef type, const char *name) {
-  return LLVMBuildLoad2(e->b, type, cpu_offset_bytes(e, frame, cpu_i64(e, (int64_t)offset)), name);
-}
-
 static LLVMValueRef frame_pointer(cpu_emitter *e, LLVMValueRef frame, size_t offset, const char *name) {
-  return member(e, frame, offset, e->gen->types.ptr, name);
+  return cpu_frame_member(e, frame, offset, e->gen->types.ptr, name);
 }
 
 static LLVMValueRef buffer_address(cpu_emitter *e, LLVMValueRef frame, int64_t buffer) {
@@ -107,21 +105,21 @@ static LLVMValueRef state_address(cpu_emitter *e, LLVMValueRef frame, int64_t st
   return LLVMBuildLoad2(e->b, e->gen->types.ptr, at, "");
 }
 
-/* Of a value as the sequence of `frame` has it: its rows among those of all, or a place of its own. */
+/* The address of a value for the sequence of `frame`: its rows among those of all sequences, or a buffer of its own. */
 static LLVMValueRef value_address(cpu_emitter *e, LLVMValueRef frame, lp_value *value) {
   value = lp_value_base(value);
-  const lp_op *cache = cpu_value_cache(value);
+  const lp_op *cache = lp_value_cache(value);
   if (cache) return state_address(e, frame, lp_op_i64(cache, "state", 0));
-  int64_t bytes, buffer = cpu_value_buffer(e->gen->plan, value);
+  int64_t bytes, buffer = lp_value_buffer(value, e->gen->code->programs.side);
   lp_rows rows = lp_type_rows(e->module, value->type, &bytes);
   if (frame == e->frame || rows == LP_ROWS_NONE) return buffer_address(e, frame, buffer);
   size_t first = rows == LP_ROWS_NEW ? offsetof(lp_frame, row) : offsetof(lp_frame, last_row);
-  LLVMValueRef row = member(e, frame, first, e->gen->types.i64, "");
+  LLVMValueRef row = cpu_frame_member(e, frame, first, e->gen->types.i64, "");
   return cpu_offset_bytes(e, buffer_address(e, e->frame, buffer), LLVMBuildNSWMul(e->b, row, cpu_i64(e, bytes), ""));
 }
 
-static void emit_call_of(cpu_emitter *e, LLVMValueRef frame, const cpu_program *program, const cpu_call *call) {
-  const lp_op *op = call->op;
+static void emit_call_of(cpu_emitter *e, LLVMValueRef frame, const lp_program *program, const cpu_call *call) {
+  const lp_op *op = call->base.op;
   LLVMValueRef instance = cpu_instance_get(e->gen, call);
   LLVMValueRef *args = LP_NEW_ARRAY(e->gen->arena, LLVMValueRef, 3 + op->out_count + op->in_count);
   unsigned count = 0;
@@ -133,7 +131,7 @@ static void emit_call_of(cpu_emitter *e, LLVMValueRef frame, const cpu_program *
     if (!cpu_operand_passed(call, i)) continue;
     if (call->constant[i])
       args[count++] = cpu_offset_bytes(e, frame_pointer(e, frame, offsetof(lp_frame, weights), ""),
-                                       cpu_i64(e, call->constant[i]->offset));
+                                       cpu_i64(e, call->constant[i]->stored.offset));
     else
       args[count++] = value_address(e, frame, lp_op_in(op, i));
   }
@@ -147,15 +145,15 @@ typedef struct {
 } sequences;
 
 static sequences find_sequences(cpu_emitter *e) {
-  LLVMValueRef count = member(e, e->frame, offsetof(lp_frame, sequences), e->gen->types.i64, "sequences");
+  LLVMValueRef count = cpu_frame_member(e, e->frame, offsetof(lp_frame, sequences), e->gen->types.i64, "sequences");
   LLVMValueRef several = frame_pointer(e, e->frame, offsetof(lp_frame, sequence), "");
   LLVMValueRef alone = LLVMBuildICmp(e->b, LLVMIntEQ, count, cpu_i64(e, 0), "alone");
   return (sequences){.first = LLVMBuildSelect(e->b, alone, e->frame, several, ""),
                      .count = LLVMBuildSelect(e->b, alone, cpu_i64(e, 1), count, "")};
 }
 
-static void emit_call(cpu_emitter *e, const sequences *all, const cpu_program *program, const cpu_call *call) {
-  if (call->joint) {
+static void emit_call(cpu_emitter *e, const sequences *all, const lp_program *program, const cpu_call *call) {
+  if (call->base.joint) {
     emit_call_of(e, e->frame, program, call);
     return;
   }
@@ -165,7 +163,7 @@ static void emit_call(cpu_emitter *e, const sequences *all, const cpu_program *p
   cpu_loop_end(e, &loop);
 }
 
-/* A barrier only with more rows than need no scratch. */
+/* A barrier that is skipped when there are so few rows that no call uses scratch. */
 static void wait_with_rows(cpu_emitter *e, const lp_poly *rows) {
   LLVMContextRef context = e->gen->context;
   LLVMBasicBlockRef many = LLVMAppendBasicBlockInContext(context, e->function, "many");
@@ -178,14 +176,14 @@ static void wait_with_rows(cpu_emitter *e, const lp_poly *rows) {
   LLVMPositionBuilderAtEnd(e->b, after);
 }
 
-static void emit_calls(cpu_emitter *e, const cpu_program *program, const cpu_segment *segment) {
+static void emit_calls(cpu_emitter *e, const lp_program *program, const lp_segment *segment) {
   size_t memories = (size_t)(program->slot_count + state_count(e->module));
-  hazards h = {.plan = e->gen->plan, .program = program};
+  hazards h = {.side = e->gen->code->programs.side, .program = program};
   h.touched = LP_NEW_ARRAY(e->gen->arena, unsigned char, memories);
   bool profiled = lp_op_bool(program->func, "profiled", false);
   sequences all = find_sequences(e);
   for (size_t i = 0; i < segment->calls.count; i++) {
-    const cpu_call *call = &segment->calls.data[i];
+    const cpu_call *call = cpu_call_at(segment, i);
     dependence how = depends(&h, call);
     if (how == DEPENDENT) {
       cpu_wait(e);
@@ -199,9 +197,9 @@ static void emit_calls(cpu_emitter *e, const cpu_program *program, const cpu_seg
   }
 }
 
-void cpu_segment_emit(cpu_codegen *gen, const cpu_program *program, cpu_segment *segment) {
+void cpu_segment_emit(cpu_codegen *gen, const lp_program *program, const lp_segment *segment) {
   LLVMTypeRef params[] = {gen->types.ptr, gen->types.i64};
-  cpu_emitter e = {.gen = gen, .module = gen->plan->module};
+  cpu_emitter e = {.gen = gen, .module = gen->code->module};
   e.function = LLVMAddFunction(gen->llvm, segment->symbol, LLVMFunctionType(gen->types.void_, params, 2, 0));
   cpu_function_flags(gen, e.function, false);
   e.frame = LLVMGetParam(e.function, 0);
@@ -210,71 +208,43 @@ void cpu_segment_emit(cpu_codegen *gen, const cpu_program *program, cpu_segment 
   LLVMSetValueName2(e.thread, "thread", 6);
   e.b = LLVMCreateBuilderInContext(gen->context);
   LLVMPositionBuilderAtEnd(e.b, LLVMAppendBasicBlockInContext(gen->context, e.function, "entry"));
-  LLVMValueRef at = cpu_offset_bytes(&e, e.frame, cpu_i64(&e, (int64_t)offsetof(lp_frame, threads)));
-  e.threads = LLVMBuildLoad2(e.b, gen->types.i64, at, "threads");
+  e.threads = cpu_frame_member(&e, e.frame, offsetof(lp_frame, threads), gen->types.i64, "threads");
   e.sym = frame_pointer(&e, e.frame, offsetof(lp_frame, sym), "sym");
   emit_calls(&e, program, segment);
   LLVMBuildRetVoid(e.b);
   LLVMDisposeBuilder(e.b);
 }
 
-/* ---- symbols --------------------------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------------------------------ */
 
-static void key_memory(const cpu_plan *plan, const cpu_program *program, lp_value *value, lp_buf *key) {
+static void key_memory(const cpu_code *code, const lp_program *program, lp_value *value, lp_buf *key) {
   value = lp_value_base(value);
-  const lp_op *cache = cpu_value_cache(value);
-  int64_t buffer = cpu_value_buffer(plan, value), bytes = 0;
+  const lp_op *cache = lp_value_cache(value);
+  int64_t buffer = lp_value_buffer(value, code->programs.side), bytes = 0;
   if (cache) {
     lp_buf_printf(key, " state %" PRId64, lp_op_i64(cache, "state", 0));
     return;
   }
-  lp_rows rows = lp_type_rows(plan->module, value->type, &bytes);
+  lp_rows rows = lp_type_rows(code->module, value->type, &bytes);
   lp_buf_printf(key, " buffer %" PRId64 " slot %" PRId64 " rows %d of %" PRId64, buffer, program->slot[buffer],
                 (int)rows, bytes);
 }
 
-void cpu_segment_key(const cpu_plan *plan, const cpu_program *program, const cpu_segment *segment, lp_buf *key) {
+void cpu_segment_key(void *user, const lp_program *program, const lp_segment *segment, lp_buf *key) {
+  const cpu_code *code = user;
   lp_buf_printf(key, "%" PRId64, program->buffer_count);
   for (size_t k = 0; k < segment->calls.count; k++) {
-    const cpu_call *call = &segment->calls.data[k];
-    lp_buf_puts(key, call->joint ? "\njoint " : "\n");
-    cpu_instance_key(plan, call, key);
-    for (int32_t i = 0; i < call->op->out_count; i++)
-      key_memory(plan, program, call->op->out[i], key);
-    for (int32_t i = 0; i < call->op->in_count; i++) {
+    const cpu_call *call = cpu_call_at(segment, k);
+    lp_buf_puts(key, call->base.joint ? "\njoint " : "\n");
+    cpu_instance_key(code, call, key);
+    for (int32_t i = 0; i < call->base.op->out_count; i++)
+      key_memory(code, program, call->base.op->out[i], key);
+    for (int32_t i = 0; i < call->base.op->in_count; i++) {
       if (!cpu_operand_passed(call, i)) continue;
       if (call->constant[i])
-        lp_buf_printf(key, " weight %" PRId64, call->constant[i]->offset);
+        lp_buf_printf(key, " weight %" PRId64, call->constant[i]->stored.offset);
       else
-        key_memory(plan, program, lp_op_in(call->op, i), key);
+        key_memory(code, program, lp_op_in(call->base.op, i), key);
     }
   }
-}
-
-/* The symbol that `key` has or gets: PREFIX and the next number. */
-static const char *symbol_for(cpu_plan *plan, lp_map *symbols, lp_buf *key, const char *prefix) {
-  const char *symbol = lp_map_get(symbols, lp_buf_text(key));
-  if (!symbol) {
-    symbol = lp_arena_format(plan->arena, "%s%zu", prefix, lp_map_count(symbols));
-    lp_map_put(symbols, lp_buf_text(key), (void *)(uintptr_t)symbol);
-  }
-  lp_buf_free(key);
-  return symbol;
-}
-
-void cpu_symbols_assign(cpu_plan *plan) {
-  lp_map *segments = lp_map_create(), *layouts = lp_map_create();
-  for (size_t i = 0; i < plan->programs.count; i++) {
-    cpu_program *program = &plan->programs.data[i];
-    lp_buf key = {0};
-    cpu_layout_key(plan, program, &key);
-    program->layout = symbol_for(plan, layouts, &key, "lp_layout_");
-    for (size_t k = 0; k < program->segments.count; k++) {
-      cpu_segment *segment = program->segments.data[k];
-      cpu_segment_key(plan, program, segment, &key);
-      segment->symbol = symbol_for(plan, segments, &key, "lp_segment_");
-    }
-  }
-  lp_map_free(segments);
-  lp_map_free(layouts);
 }

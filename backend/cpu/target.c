@@ -1,9 +1,10 @@
 /* From --march to what LLVM and the kernels want to know. One row per processor: adding one is adding a row. */
-#include "backend/cpu/cpu_internal.h"
+#include "backend/cpu/target.h"
 
 #include "backend/cpu/kernels/kernels.h"
 
-#include <stdlib.h>
+#include <llvm-c/Core.h>
+#include <llvm-c/TargetMachine.h>
 #include <string.h>
 
 typedef enum { X86_NONE, X86_V3, X86_V4, ARM_V8 } family;

@@ -1,37 +1,40 @@
-/* Weights in groups as they are written: codes that the model has, or made from its floats, a panel at a time. */
-#include "backend/cpu/cpu_internal.h"
-#include "base/file.h"
+/* Writes weights in groups, a panel at a time: the model's own codes, or codes of its floats. */
+#include "backend/cpu/weights.h"
 
+#include "backend/constants.h"
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/kernels/pack.h"
+#include "backend/cpu/operands.h"
+#include "backend/quantise.h"
+#include "base/file.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A weight's data: elements, and of integers their scales and zero points. */
+/* A weight's data: its elements, and the scales and zero points of an integer weight. */
 typedef struct {
   const cpu_constant *constant;
   lp_tensor w, scale, zero;
   bool quantised, has_zero;
-  int64_t stored; /* elements of a row of [n][..]: k, or more */
+  int64_t row_length; /* of the value when it is [n][..]: k, or more */
 } source;
 
-static lp_status open_source(cpu_plan *plan, const cpu_constant *constant, const lp_tensor *w, int which, source *out,
-                             lp_diag *diag) {
-  *out = (source){.constant = constant, .w = *w, .stored = constant->k};
+static lp_status open_source(lp_module *module, const cpu_constant *constant, const lp_tensor *w, int which,
+                             source *out, lp_diag *diag) {
+  *out = (source){.constant = constant, .w = *w, .row_length = constant->k};
   out->quantised = constant->scale[which] != NULL;
   out->has_zero = constant->zero[which] != NULL;
-  if (constant->transpose) lp_type_static_dim(w->type, 1, &out->stored);
-  if (out->quantised) LP_TRY(cpu_constant_data(plan, constant->scale[which], &out->scale, diag));
-  return out->has_zero ? cpu_constant_data(plan, constant->zero[which], &out->zero, diag) : LP_OK;
+  if (constant->transpose) lp_type_static_dim(w->type, 1, &out->row_length);
+  if (out->quantised) LP_TRY(lp_constant_data(module, constant->scale[which], &out->scale, diag));
+  return out->has_zero ? lp_constant_data(module, constant->zero[which], &out->zero, diag) : LP_OK;
 }
 
 static int64_t element_at(const source *s, int64_t row, int64_t column) {
-  return s->constant->transpose ? column * s->stored + row : row * s->constant->n + column;
+  return s->constant->transpose ? column * s->row_length + row : row * s->constant->n + column;
 }
 
-/* Of group g and a column, from a tensor that is one element, one for each column, or a matrix of groups. */
+/* The element of a scale or zero point for group g and a column: the tensor has one element, one for each column, or one
+ * for each group and column. */
 static float of_group(const source *s, const lp_tensor *tensor, int64_t g, int64_t column) {
   const cpu_constant *c = s->constant;
   int64_t count = 1, groups = (c->k + c->group - 1) / c->group;
@@ -40,7 +43,7 @@ static float of_group(const source *s, const lp_tensor *tensor, int64_t g, int64
   return (float)lp_tensor_f64(tensor, at);
 }
 
-/* What is added to a code of the model to make it one of the kernel's: all but 8 bits are unsigned there. */
+/* The kernel's code minus the model's: the kernel's codes under 8 bits are unsigned. */
 static int64_t shift_of(const source *s) {
   switch (s->w.type.dtype) {
   case LP_U8:
@@ -130,11 +133,11 @@ static void write_panel(lp_writer *writer, const source *s, workspace *w, int64_
   lp_writer_put(writer, w->panel, w->bytes);
 }
 
-lp_status cpu_write_groups(cpu_plan *plan, lp_writer *writer, const cpu_constant *constant, const lp_tensor *w,
+lp_status cpu_write_groups(lp_module *module, lp_writer *writer, const cpu_constant *constant, const lp_tensor *w,
                            const lp_tensor *gate, lp_diag *diag) {
   source value, other = {0};
-  LP_TRY(open_source(plan, constant, w, 0, &value, diag));
-  if (gate) LP_TRY(open_source(plan, constant, gate, 1, &other, diag));
+  LP_TRY(open_source(module, constant, w, 0, &value, diag));
+  if (gate) LP_TRY(open_source(module, constant, gate, 1, &other, diag));
   workspace work = workspace_create(constant);
   for (int64_t j = 0; j < LPK_PANELS(constant->n); j++) {
     if (gate) write_panel(writer, &other, &work, j * LPK_PANEL);
@@ -144,10 +147,10 @@ lp_status cpu_write_groups(cpu_plan *plan, lp_writer *writer, const cpu_constant
   return LP_OK;
 }
 
-lp_status cpu_dequantise(cpu_plan *plan, const cpu_constant *constant, const lp_tensor *w, int which, float **out,
+lp_status cpu_dequantise(lp_module *module, const cpu_constant *constant, const lp_tensor *w, int which, float **out,
                          lp_diag *diag) {
   source s;
-  LP_TRY(open_source(plan, constant, w, which, &s, diag));
+  LP_TRY(open_source(module, constant, w, which, &s, diag));
   const int64_t n = constant->n, k = constant->k;
   float *values = lp_alloc((size_t)(n * k) * sizeof(float) + 1);
   for (int64_t row = 0; row < k; row++)

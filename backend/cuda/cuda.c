@@ -1,8 +1,13 @@
 /* The CUDA backend's table, and the folder that --emit=cuda writes. */
+#include "backend/backends.h"
+
 #include "backend/cuda/cuda_internal.h"
-#include "base/dir.h"
-#include "base/file.h"
+#include "backend/folder.h"
+#include "backend/gpu/builder.h"
+#include "backend/gpu/print.h"
+#include "backend/gpu/rules.h"
 #include "base/path.h"
+#include "base/side.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -21,7 +26,7 @@ static const gpu_word words[] = {{"kernel", "extern \"C\" __global__"},
                                  {"block_y", "(int)blockIdx.y"},
                                  {NULL, NULL}};
 
-const gpu_dialect cuda_dialect = {
+static const gpu_dialect dialect = {
     .name = "cuda", .words = words, .prologue = "cuda_prologue", .tensor = "cuda_tensor", .products = true};
 
 /* ---- architectures -------------------------------------------------------------------------------------------------- */
@@ -30,7 +35,7 @@ static const char *const architectures[] = {"sm_53", "sm_60", "sm_61", "sm_70", 
                                             "sm_80", "sm_86", "sm_87", "sm_89", "sm_90"};
 static const char default_architecture[] = "sm_80", triple[] = "nvptx64-nvidia-cuda";
 
-lp_status cuda_march(const char *march, int *sm, lp_diag *diag) {
+static lp_status find_architecture(const char *march, int *sm, lp_diag *diag) {
   if (lp_streq(march, "native")) march = default_architecture;
   for (size_t i = 0; i < LP_COUNT(architectures); i++)
     if (lp_streq(architectures[i], march)) {
@@ -44,32 +49,32 @@ lp_status cuda_march(const char *march, int *sm, lp_diag *diag) {
   return status;
 }
 
-/* ---- with a plan ---------------------------------------------------------------------------------------------------- */
+/* ---- with a list ---------------------------------------------------------------------------------------------------- */
 
-typedef lp_status with_plan(gpu_plan *plan, int sm, void *user, lp_diag *diag);
+typedef lp_status list_work(gpu_launch_list *list, int sm, void *user, lp_diag *diag);
 
-static lp_status on_plan(lp_module *module, const lp_emit_options *options, with_plan *work, void *user,
-                         lp_diag *diag) {
+static lp_status with_list(lp_module *module, const lp_emit_options *options, list_work *work, void *user,
+                           lp_diag *diag) {
   lp_arena *arena = lp_arena_create();
-  gpu_plan *plan = NULL;
+  gpu_launch_list *list = NULL;
   int sm = 0;
-  lp_status status = cuda_march(options->march, &sm, diag);
-  if (status == LP_OK) status = gpu_plan_create(module, options->side, &cuda_dialect, arena, &plan, diag);
-  if (status == LP_OK) status = work(plan, sm, user, diag);
-  gpu_plan_free(plan);
+  lp_status status = find_architecture(options->march, &sm, diag);
+  if (status == LP_OK) status = gpu_launches_create(module, options->side, &dialect, arena, &list, diag);
+  if (status == LP_OK) status = work(list, sm, user, diag);
+  gpu_launches_free(list);
   lp_arena_free(arena);
   return status;
 }
 
 /* ---- the backend's functions ---------------------------------------------------------------------------------------- */
 
-/* kernels.cuh and cloud.cu in one text: what a compiler is given at once. */
-static lp_status emit_plan(gpu_plan *plan, int sm, void *user, lp_diag *diag) {
+/* kernels.cuh and cloud.cu as one text. */
+static lp_status emit_source(gpu_launch_list *list, int sm, void *user, lp_diag *diag) {
   static const char include[] = "#include \"kernels.cuh\"\n";
   (void)sm, (void)diag;
   lp_buf *out = user, kernels = {0}, host = {0};
-  gpu_print_kernels(plan, &cuda_dialect, false, &kernels);
-  cuda_print_host(plan, &host);
+  gpu_print_kernels(list, &dialect, false, &kernels);
+  cuda_print_host(list, &dialect, &host);
   const char *text = strstr(lp_buf_text(&kernels), "#pragma once\n"), *cut = strstr(lp_buf_text(&host), include);
   lp_buf_puts(out, text ? text + strlen("#pragma once\n") : lp_buf_text(&kernels));
   lp_buf_puts(out, cut ? cut + strlen(include) : lp_buf_text(&host));
@@ -78,16 +83,16 @@ static lp_status emit_plan(gpu_plan *plan, int sm, void *user, lp_diag *diag) {
   return LP_OK;
 }
 
-static lp_status emit_kernels(gpu_plan *plan, int sm, void *user, lp_diag *diag) {
+static lp_status emit_kernels(gpu_launch_list *list, int sm, void *user, lp_diag *diag) {
   (void)sm, (void)diag;
-  gpu_print_kernels(plan, &cuda_dialect, true, user);
-  gpu_print_text(&cuda_dialect, gpu_template("cuda_top"), user);
+  gpu_print_kernels(list, &dialect, true, user);
+  gpu_print_text(&dialect, gpu_template("cuda_top"), user);
   return LP_OK;
 }
 
-static lp_status emit_launches(gpu_plan *plan, int sm, void *user, lp_diag *diag) {
+static lp_status emit_launches(gpu_launch_list *list, int sm, void *user, lp_diag *diag) {
   (void)sm, (void)diag;
-  gpu_print_table(plan, &cuda_dialect, user);
+  gpu_print_table(list, &dialect, user);
   return LP_OK;
 }
 
@@ -95,80 +100,81 @@ static lp_status cuda_emit(lp_module *module, const lp_emit_options *options, lp
                            lp_diag *diag) {
   switch (form) {
   case LP_EMIT_SOURCE:
-    return on_plan(module, options, emit_plan, out, diag);
+    return with_list(module, options, emit_source, out, diag);
   case LP_EMIT_KERNELS:
-    return on_plan(module, options, emit_kernels, out, diag);
+    return with_list(module, options, emit_kernels, out, diag);
   case LP_EMIT_LAUNCHES:
-    return on_plan(module, options, emit_launches, out, diag);
+    return with_list(module, options, emit_launches, out, diag);
   default:
     return lp_error(diag, LP_LOC_NONE, "the cuda backend emits source code and launches only");
   }
 }
 
 typedef struct {
-  lp_arena *arena; /* the caller's: outlives the plan */
+  lp_arena *arena; /* the caller's: outlives the list */
   lp_code *out;
 } description;
 
-static lp_status describe_plan(gpu_plan *plan, int sm, void *user, lp_diag *diag) {
+static lp_status describe_list(gpu_launch_list *list, int sm, void *user, lp_diag *diag) {
   (void)diag;
   const description *d = user;
-  gpu_describe(plan, triple, lp_arena_format(d->arena, "sm_%d", sm), d->arena, d->out);
+  gpu_launches_describe(list, triple, lp_arena_format(d->arena, "sm_%d", sm), d->arena, d->out);
   return LP_OK;
 }
 
 static lp_status cuda_describe(lp_module *module, const lp_emit_options *options, lp_arena *arena, lp_code *out,
                                lp_diag *diag) {
   description d = {arena, out};
-  return on_plan(module, options, describe_plan, &d, diag);
+  return with_list(module, options, describe_list, &d, diag);
 }
 
-static lp_status write_plan(gpu_plan *plan, int sm, void *user, lp_diag *diag) {
+static lp_status write_list(gpu_launch_list *list, int sm, void *user, lp_diag *diag) {
   (void)sm;
-  return gpu_weights_write(plan, user, diag);
+  return gpu_weights_write(&list->constants, list->module, user, diag);
 }
 
 static lp_status cuda_write_weights(lp_module *module, const lp_emit_options *options, const char *path,
                                     lp_diag *diag) {
-  return on_plan(module, options, write_plan, (void *)(uintptr_t)path, diag);
+  return with_list(module, options, write_list, (void *)(uintptr_t)path, diag);
 }
 
 /* ---- the folder ----------------------------------------------------------------------------------------------------- */
 
 typedef struct {
   const char *folder;
-  const char *side;
+  const lp_emit_options *options;
 } destination;
 
-static lp_status write_file(const destination *d, const char *name, const lp_buf *text, lp_diag *diag) {
-  char *path = lp_path_join(d->folder, name);
-  lp_status status = lp_file_write(path, lp_buf_text(text), text->size, diag);
-  free(path);
-  return status;
+static const char *side_of(const destination *d) {
+  return lp_side_name(d->options->side);
 }
 
-static lp_status write_sources(gpu_plan *plan, int sm, const destination *d, lp_diag *diag) {
+static lp_status write_file(const destination *d, const char *name, const lp_buf *text, lp_diag *diag) {
+  return lp_folder_put(d->folder, name, lp_buf_text(text), text->size, diag);
+}
+
+static lp_status write_sources(gpu_launch_list *list, int sm, const destination *d, lp_diag *diag) {
   lp_buf text = {0};
-  gpu_print_kernels(plan, &cuda_dialect, false, &text);
+  gpu_print_kernels(list, &dialect, false, &text);
   lp_status status = write_file(d, "kernels.cuh", &text, diag);
   lp_buf_clear(&text);
-  cuda_print_host(plan, &text);
-  if (status == LP_OK) status = write_file(d, lp_arena_format(plan->arena, "%s.cu", d->side), &text, diag);
+  cuda_print_host(list, &dialect, &text);
+  if (status == LP_OK) status = write_file(d, lp_arena_format(list->arena, "%s.cu", side_of(d)), &text, diag);
   lp_buf_clear(&text);
-  const char *const params[] = {"SIDE", d->side, "SM", gpu_format(plan, "%d", sm), NULL};
-  lp_buf_puts(&text, gpu_fill(plan, gpu_template("cuda_cmake"), params));
+  const char *const params[] = {"SIDE", side_of(d), "SM", gpu_format(list, "%d", sm), NULL};
+  lp_buf_puts(&text, gpu_fill(list, gpu_template("cuda_cmake"), params));
   if (status == LP_OK) status = write_file(d, "CMakeLists.txt", &text, diag);
   lp_buf_free(&text);
   return status;
 }
 
-/* How the code is entered, for who loads it; it also marks the folder as one that may be replaced. */
-static lp_status write_manifest(gpu_plan *plan, int sm, const destination *d, lp_diag *diag) {
+/* Names the functions for the program that loads the code, and marks the folder as one that may be replaced. */
+static lp_status write_manifest(gpu_launch_list *list, int sm, const destination *d, lp_diag *diag) {
   lp_code code;
-  gpu_describe(plan, triple, gpu_format(plan, "sm_%d", sm), plan->arena, &code);
+  gpu_launches_describe(list, triple, gpu_format(list, "sm_%d", sm), list->arena, &code);
   json_t *root = json_object(), *programs = json_object();
   json_object_set_new(root, "schema", json_string("llmpart.cuda/1"));
-  json_object_set_new(root, "side", json_string(d->side));
+  json_object_set_new(root, "side", json_string(side_of(d)));
   json_object_set_new(root, "march", json_string(code.march));
   json_object_set_new(root, "weight_bytes", json_integer(code.weight_bytes));
   json_object_set_new(root, "programs", programs);
@@ -192,28 +198,30 @@ static lp_status write_manifest(gpu_plan *plan, int sm, const destination *d, lp
   return status;
 }
 
-static lp_status write_folder(gpu_plan *plan, int sm, void *user, lp_diag *diag) {
+static lp_status write_folder(gpu_launch_list *list, int sm, void *user, lp_diag *diag) {
   const destination *d = user;
-  LP_TRY(write_sources(plan, sm, d, diag));
-  LP_TRY(write_manifest(plan, sm, d, diag));
+  LP_TRY(write_sources(list, sm, d, diag));
+  LP_TRY(write_manifest(list, sm, d, diag));
   char *path = lp_path_join(d->folder, "weights.safetensors");
-  lp_status status = gpu_weights_write(plan, path, diag);
+  lp_status status = gpu_weights_write(&list->constants, list->module, path, diag);
   free(path);
   return status;
 }
 
+typedef struct {
+  lp_module *module;
+  const lp_emit_options *options;
+} source;
+
+static lp_status fill_folder(void *user, const char *folder, lp_diag *diag) {
+  lp_module *module = ((const source *)user)->module;
+  destination d = {folder, ((const source *)user)->options};
+  return with_list(module, d.options, write_folder, &d, diag);
+}
+
 lp_status lp_cuda_write(lp_module *module, const lp_emit_options *options, const char *path, lp_diag *diag) {
-  char *folder = NULL;
-  LP_TRY(lp_bundle_check_path(path, diag));
-  LP_TRY(lp_dir_begin(path, &folder, diag));
-  destination d = {folder, options->side};
-  lp_status status = on_plan(module, options, write_folder, &d, diag);
-  if (status == LP_OK)
-    status = lp_dir_commit(folder, path, diag);
-  else
-    lp_dir_abandon(folder);
-  free(folder);
-  return status;
+  source s = {module, options};
+  return lp_folder_write(path, fill_folder, &s, diag);
 }
 
 const lp_backend lp_backend_cuda = {

@@ -1,16 +1,11 @@
-/* cuda: the GPU plan as CUDA C++. What the files of backend/cuda/ share. */
+/* cuda: a launch list as CUDA C++. What the files of backend/cuda/ share. */
 #ifndef LP_CUDA_INTERNAL_H
 #define LP_CUDA_INTERNAL_H
 
-#include "backend/gpu/gpu_internal.h"
+#include "backend/gpu/launches.h"
 
-extern const gpu_dialect cuda_dialect;
-
-/* cloud.cu: launchers, layers, segments and layouts (host.c, layout.c). */
-void cuda_print_host(const gpu_plan *plan, lp_buf *out);
-void cuda_print_layouts(const gpu_plan *plan, lp_buf *out);
-
-/* The architecture that --march names. */
-LP_MUST_USE lp_status cuda_march(const char *march, int *sm, lp_diag *diag);
+/* cloud.cu: launchers, layers, segments (host.c) and layouts (layout.c). */
+void cuda_print_host(const gpu_launch_list *list, const gpu_dialect *dialect, lp_buf *out);
+void cuda_print_layouts(const gpu_launch_list *list, lp_buf *out);
 
 #endif

@@ -1,7 +1,8 @@
 /* Functions of op.map as C expressions. Floats are computed in float, integers in long and narrowed. */
-#include "backend/gpu/gpu_internal.h"
+#include "backend/gpu/element.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 typedef struct {
@@ -110,61 +111,62 @@ bool gpu_function_runs(const lp_op *op, char why[64]) {
   return true;
 }
 
-static const char *number(gpu_plan *plan, double value) {
+static const char *number(gpu_launch_list *list, double value) {
   if (isnan(value)) return "NAN";
   if (isinf(value)) return value > 0 ? "INFINITY" : "(-INFINITY)";
-  const char *text = gpu_format(plan, "%.9g", value);
+  const char *text = gpu_format(list, "%.9g", value);
   bool point = strpbrk(text, ".e") != NULL;
-  return gpu_format(plan, value < 0 ? "(%s%sf)" : "%s%sf", text, point ? "" : ".0");
+  return gpu_format(list, value < 0 ? "(%s%sf)" : "%s%sf", text, point ? "" : ".0");
 }
 
-const char *gpu_literal(gpu_plan *plan, const lp_value *value) {
+const char *gpu_literal(gpu_launch_list *list, const lp_value *value) {
   lp_tensor tensor;
   int64_t numel = 0;
   if (!value || !lp_value_constant(value, &tensor) || !lp_type_static_numel(value->type, &numel) || numel != 1 ||
       lp_dtype_bits(value->type.dtype) < 8)
     return NULL;
-  if (lp_dtype_is_float(value->type.dtype)) return number(plan, lp_tensor_f64(&tensor, 0));
+  if (lp_dtype_is_float(value->type.dtype)) return number(list, lp_tensor_f64(&tensor, 0));
   int64_t whole = lp_tensor_i64(&tensor, 0);
-  return gpu_format(plan, whole < 0 ? "(%" PRId64 "L)" : "%" PRId64 "L", whole);
+  return gpu_format(list, whole < 0 ? "(%" PRId64 "L)" : "%" PRId64 "L", whole);
 }
 
-static const char *clip(gpu_plan *plan, const lp_op *op, const char *const *in, int32_t count) {
+static const char *clip(gpu_launch_list *list, const lp_op *op, const char *const *in, int32_t count) {
   double a = lp_op_f64(op, "alpha", (double)NAN), b = lp_op_f64(op, "beta", (double)NAN);
-  const char *low = count > 1 && in[1] ? in[1] : isnan(a) ? NULL : number(plan, a);
-  const char *high = count > 2 && in[2] ? in[2] : isnan(b) ? NULL : number(plan, b), *x = in[0];
-  if (low) x = gpu_format(plan, "(%s < %s ? %s : %s)", x, low, low, x);
-  return high ? gpu_format(plan, "(%s > %s ? %s : %s)", x, high, high, x) : x;
+  const char *low = count > 1 && in[1] ? in[1] : isnan(a) ? NULL : number(list, a);
+  const char *high = count > 2 && in[2] ? in[2] : isnan(b) ? NULL : number(list, b), *x = in[0];
+  if (low) x = gpu_format(list, "(%s < %s ? %s : %s)", x, low, low, x);
+  return high ? gpu_format(list, "(%s > %s ? %s : %s)", x, high, high, x) : x;
 }
 
-static const char *cast(gpu_plan *plan, lp_dtype from, lp_dtype to, const char *x) {
-  if (to == LP_BOOL) return gpu_format(plan, "%s != 0", x);
+static const char *cast(gpu_launch_list *list, lp_dtype from, lp_dtype to, const char *x) {
+  if (to == LP_BOOL) return gpu_format(list, "%s != 0", x);
   if (to == LP_F16 || to == LP_BF16)
-    return gpu_format(plan, "to_float_%s(from_float_%s((float)%s))", gpu_store_name(to), gpu_store_name(to), x);
-  if (lp_dtype_is_float(to)) return lp_dtype_is_float(from) ? x : gpu_format(plan, "(float)%s", x);
-  return lp_dtype_is_float(from) ? gpu_format(plan, "(long)%s", x) : x;
+    return gpu_format(list, "to_float_%s(from_float_%s((float)%s))", gpu_store_name(to), gpu_store_name(to), x);
+  if (lp_dtype_is_float(to)) return lp_dtype_is_float(from) ? x : gpu_format(list, "(float)%s", x);
+  return lp_dtype_is_float(from) ? gpu_format(list, "(long)%s", x) : x;
 }
 
-const char *gpu_function(gpu_plan *plan, const lp_op *op, const char *const *in, const lp_dtype *types, int32_t count) {
+const char *gpu_function(gpu_launch_list *list, const lp_op *op, const char *const *in, const lp_dtype *types,
+                         int32_t count) {
   const char *fn = lp_op_str(op, "fn", "");
   lp_dtype to = op->out[0]->type.dtype;
   bool reals = any_float(op) || lp_dtype_is_float(to);
   const char *text;
   if (lp_streq(fn, "cast")) {
-    text = cast(plan, types[0], to, in[0]);
+    text = cast(list, types[0], to, in[0]);
   } else if (lp_streq(fn, "clip")) {
-    text = clip(plan, op, in, count);
+    text = clip(list, op, in, count);
   } else {
     const function *f = find(fn);
     double a = lp_op_f64(op, "alpha", f->a), b = lp_op_f64(op, "beta", f->b);
     const char *const params[] = {"x", in[0],
                                   "y", count > 1 ? in[1] : "0",
                                   "z", count > 2 ? in[2] : "0",
-                                  "a", number(plan, isnan(a) ? f->a : a),
-                                  "b", number(plan, isnan(b) ? f->b : b),
+                                  "a", number(list, isnan(a) ? f->a : a),
+                                  "b", number(list, isnan(b) ? f->b : b),
                                   NULL};
-    text = gpu_fill(plan, reals ? f->on_floats : f->on_integers, params);
+    text = gpu_fill(list, reals ? f->on_floats : f->on_integers, params);
   }
   bool narrow = !lp_dtype_is_float(to) && to != LP_I64 && to != LP_BOOL;
-  return narrow ? gpu_format(plan, "(%s)(%s)", gpu_type(to), text) : text;
+  return narrow ? gpu_format(list, "(%s)(%s)", gpu_type(to), text) : text;
 }

@@ -1,5 +1,6 @@
 /* The text of kernels with a thread per element: where its operands' elements lie. */
-#include "backend/gpu/gpu_internal.h"
+#include "backend/gpu/element.h"
+
 #include "base/map.h"
 #include "base/poly.h"
 
@@ -29,7 +30,7 @@ static gpu_arg *add_arg(gpu_element *e, gpu_arg_kind kind) {
 }
 
 const char *gpu_element_pointer(gpu_element *e, int32_t ref, lp_dtype dtype, bool written) {
-  const char *name = gpu_format(e->b->plan, "%s%d", written ? "y" : "x", e->arg_count);
+  const char *name = gpu_format(e->b->list, "%s%d", written ? "y" : "x", e->arg_count);
   lp_buf_printf(&e->params, "PLACE(%s%s) %s_, ", written ? "" : "const ", gpu_type(dtype), name);
   lp_buf_printf(&e->pointer_lines, "  %s@global %s *@restrict %s = %s_;\n", written ? "" : "const ", gpu_type(dtype),
                 name, name);
@@ -39,12 +40,12 @@ const char *gpu_element_pointer(gpu_element *e, int32_t ref, lp_dtype dtype, boo
 
 const char *gpu_element_size(gpu_element *e, const lp_poly *size) {
   int64_t number;
-  if (lp_poly_is_const(size, &number)) return gpu_format(e->b->plan, "%" PRId64, number);
+  if (lp_poly_is_const(size, &number)) return gpu_format(e->b->list, "%" PRId64, number);
   lp_buf key = {0};
-  lp_poly_print(size, &e->b->plan->module->symbols, &key);
+  lp_poly_print(size, &e->b->list->module->symbols, &key);
   const char *name = lp_map_get(e->sizes, lp_buf_text(&key));
   if (!name) {
-    name = gpu_format(e->b->plan, "n%d", e->arg_count);
+    name = gpu_format(e->b->list, "n%d", e->arg_count);
     lp_buf_printf(&e->params, "@size %s_, ", name);
     lp_buf_printf(&e->size_lines, "  const long %s = %s_;\n", name, name);
     add_arg(e, GPU_ARG_SIZE)->size = size;
@@ -70,7 +71,7 @@ const char *gpu_element_coordinate(gpu_element *e, int32_t axis) {
       gpu_element_line(e, "const long c%d = i / (%s) %% %s;", axis, below, size);
     e->coordinates |= 1u << axis;
   }
-  return gpu_format(e->b->plan, "c%d", axis);
+  return gpu_format(e->b->list, "c%d", axis);
 }
 
 const char *gpu_element_stride(gpu_element *e, const lp_poly *const *dim, int32_t from, int32_t to) {
@@ -82,13 +83,13 @@ const char *gpu_element_stride(gpu_element *e, const lp_poly *const *dim, int32_
     else
       lp_buf_printf(&text, "%s * ", gpu_element_size(e, dim[i]));
   }
-  const char *stride = gpu_format(e->b->plan, "%s%" PRId64, lp_buf_text(&text), constant);
+  const char *stride = gpu_format(e->b->list, "%s%" PRId64, lp_buf_text(&text), constant);
   if (constant == 1 && text.size > 3) {
     lp_buf_clear(&text);
     for (int32_t i = from; i < to; i++)
       if (!lp_poly_is_const(dim[i], &number))
         lp_buf_printf(&text, "%s%s", text.size ? " * " : "", gpu_element_size(e, dim[i]));
-    stride = gpu_format(e->b->plan, "%s", lp_buf_text(&text));
+    stride = gpu_format(e->b->list, "%s", lp_buf_text(&text));
   }
   lp_buf_free(&text);
   return stride;
@@ -98,7 +99,7 @@ const char *gpu_element_stride(gpu_element *e, const lp_poly *const *dim, int32_
 static const char *variable(gpu_element *e, const char *expression) {
   const char *name = lp_map_get(e->lines, expression);
   if (name) return name;
-  name = gpu_format(e->b->plan, "at%zu", lp_map_count(e->lines));
+  name = gpu_format(e->b->list, "at%zu", lp_map_count(e->lines));
   gpu_element_line(e, "const long %s = %s;", name, expression);
   lp_map_put(e->lines, expression, (void *)(uintptr_t)name);
   return name;
@@ -129,8 +130,8 @@ const char *gpu_element_index(gpu_element *e, lp_type from) {
 
 const char *gpu_element_load(gpu_element *e, const char *pointer, lp_dtype dtype, const char *index) {
   if (dtype == LP_F16 || dtype == LP_BF16)
-    return gpu_format(e->b->plan, "to_float_%s(%s[%s])", gpu_store_name(dtype), pointer, index);
-  return gpu_format(e->b->plan, "%s[%s]", pointer, index);
+    return gpu_format(e->b->list, "to_float_%s(%s[%s])", gpu_store_name(dtype), pointer, index);
+  return gpu_format(e->b->list, "%s[%s]", pointer, index);
 }
 
 void gpu_element_store(gpu_element *e, const char *pointer, lp_dtype dtype, const char *index, const char *value) {
@@ -143,8 +144,8 @@ void gpu_element_store(gpu_element *e, const char *pointer, lp_dtype dtype, cons
 }
 
 void gpu_element_end(gpu_element *e, const char *stem) {
-  gpu_plan *plan = e->b->plan;
-  const lp_poly *count = gpu_product(plan->module, e->type.dim, 0, e->type.rank);
+  gpu_launch_list *list = e->b->list;
+  const lp_poly *count = gpu_product(list->module, e->type.dim, 0, e->type.rank);
   lp_buf_puts(&e->params, "@size count_");
   const char *const params[] = {"WHAT",     lp_op_info_get(e->b->op->kind)->name,
                                 "PARAMS",   lp_buf_text(&e->params),
@@ -153,7 +154,7 @@ void gpu_element_end(gpu_element *e, const char *stem) {
                                 "BODY",     lp_buf_text(&e->body),
                                 "THREADS",  "256",
                                 NULL};
-  gpu_launch *launch = gpu_launch_add(e->b, gpu_kernel_get(plan, "elementwise", stem, params), THREADS, count, THREADS);
+  gpu_launch *launch = gpu_launch_add(e->b, gpu_kernel_get(list, "elementwise", stem, params), THREADS, count, THREADS);
   memcpy(launch->arg, e->arg, sizeof e->arg);
   launch->arg_count = e->arg_count;
   gpu_arg_size(launch, count);

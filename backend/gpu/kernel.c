@@ -1,5 +1,6 @@
 /* Kernels from templates, and launches of them. */
-#include "backend/gpu/gpu_internal.h"
+#include "backend/gpu/builder.h"
+
 #include "backend/gpu/templates.h"
 #include "base/map.h"
 #include "base/poly.h"
@@ -20,14 +21,14 @@ static size_t word_length(const char *text) {
   return length;
 }
 
-/* The longest parameter whose name `text` begins with: words may end in a parameter ("load_$STORE"). */
+/* The value of the parameter with that name, or NULL. */
 static const char *find_param(const char *const *params, const char *text, size_t length) {
   for (size_t i = 0; params[i]; i += 2)
     if (strlen(params[i]) == length && strncmp(params[i], text, length) == 0) return params[i + 1];
   return NULL;
 }
 
-/* Fills in parameters; $NAME stays, it is chosen last. */
+/* Fills in parameters. $NAME stays: the name of a kernel is chosen last. */
 static void fill(const char *template, const char *const *params, lp_buf *out) {
   for (const char *at = template; *at;) {
     size_t length = *at == '$' ? word_length(at + 1) : 0;
@@ -41,33 +42,33 @@ static void fill(const char *template, const char *const *params, lp_buf *out) {
   }
 }
 
-const char *gpu_fill(gpu_plan *plan, const char *text, const char *const *params) {
+const char *gpu_fill(gpu_launch_list *list, const char *text, const char *const *params) {
   lp_buf out = {0};
   fill(text, params, &out);
-  const char *kept = lp_arena_strdup(plan->arena, lp_buf_text(&out));
+  const char *kept = lp_arena_strdup(list->arena, lp_buf_text(&out));
   lp_buf_free(&out);
   return kept;
 }
 
-static const char *unique_name(gpu_plan *plan, const char *stem) {
+static const char *unique_name(gpu_launch_list *list, const char *stem) {
   const char *name = stem;
-  for (int n = 2; lp_map_has(plan->kernel_names, name); n++)
-    name = lp_arena_format(plan->arena, "%s_v%d", stem, n);
-  lp_map_put(plan->kernel_names, name, NULL);
+  for (int n = 2; lp_map_has(list->kernel_names, name); n++)
+    name = lp_arena_format(list->arena, "%s_v%d", stem, n);
+  lp_map_put(list->kernel_names, name, NULL);
   return name;
 }
 
-gpu_kernel *gpu_kernel_get(gpu_plan *plan, const char *template, const char *stem, const char *const *params) {
+gpu_kernel *gpu_kernel_get(gpu_launch_list *list, const char *template, const char *stem, const char *const *params) {
   lp_buf key = {0}, text = {0};
   fill(gpu_template(template), params, &key);
-  gpu_kernel *kernel = lp_map_get(plan->kernels, lp_buf_text(&key));
+  gpu_kernel *kernel = lp_map_get(list->kernels, lp_buf_text(&key));
   if (!kernel) {
-    kernel = LP_NEW(plan->arena, gpu_kernel);
-    kernel->name = unique_name(plan, stem);
+    kernel = LP_NEW(list->arena, gpu_kernel);
+    kernel->name = unique_name(list, stem);
     const char *const name[] = {"NAME", kernel->name, NULL};
     fill(lp_buf_text(&key), name, &text);
-    kernel->text = lp_arena_strdup(plan->arena, lp_buf_text(&text));
-    lp_map_put(plan->kernels, lp_buf_text(&key), kernel);
+    kernel->text = lp_arena_strdup(list->arena, lp_buf_text(&text));
+    lp_map_put(list->kernels, lp_buf_text(&key), kernel);
   }
   lp_buf_free(&key);
   lp_buf_free(&text);
@@ -80,7 +81,7 @@ gpu_launch *gpu_launch_add(gpu_builder *b, const gpu_kernel *kernel, int32_t thr
   gpu_launch launch = {.kernel = kernel, .threads = threads};
   launch.grid[0].size = x;
   launch.grid[0].per = per;
-  launch.grid[1].size = lp_dim_const(b->plan->module, 1);
+  launch.grid[1].size = lp_dim_const(b->list->module, 1);
   launch.grid[1].per = 1;
   lp_vec_push(&b->launches, launch);
   return &b->launches.data[b->launches.count - 1];
@@ -137,16 +138,6 @@ const char *gpu_store_name(lp_dtype dtype) {
   return names[dtype];
 }
 
-bool gpu_all_f32(const lp_op *op, char why[64]) {
-  for (int32_t i = 0; i < op->in_count + op->out_count; i++) {
-    const lp_value *value = i < op->in_count ? lp_op_in(op, i) : op->out[i - op->in_count];
-    if (!value || value->type.dtype == LP_F32) continue;
-    if (lp_value_is_constant(value) && lp_dtype_is_float(value->type.dtype)) continue;
-    return snprintf(why, 64, "it computes in f32, found %s", lp_dtype_name(value->type.dtype)), false;
-  }
-  return true;
-}
-
 const lp_poly *gpu_product(lp_module *module, const lp_poly *const *dim, int32_t from, int32_t to) {
   const lp_poly *product = lp_dim_const(module, 1);
   for (int32_t i = from; i < to; i++)
@@ -154,13 +145,13 @@ const lp_poly *gpu_product(lp_module *module, const lp_poly *const *dim, int32_t
   return product;
 }
 
-const char *gpu_format(gpu_plan *plan, const char *format, ...) {
+const char *gpu_format(gpu_launch_list *list, const char *format, ...) {
   lp_buf text = {0};
   va_list args;
   va_start(args, format);
   lp_buf_vprintf(&text, format, args);
   va_end(args);
-  const char *kept = lp_arena_strdup(plan->arena, lp_buf_text(&text));
+  const char *kept = lp_arena_strdup(list->arena, lp_buf_text(&text));
   lp_buf_free(&text);
   return kept;
 }

@@ -1,8 +1,11 @@
 /* Attention, rotary positions, caches. */
-#include "backend/gpu/gpu_internal.h"
+#include "backend/gpu/element.h"
+
+#include "backend/gpu/rules.h"
+#include "backend/values.h"
 #include "base/poly.h"
 
-#include <math.h>
+#include <stdio.h>
 
 enum {
   Q,
@@ -51,21 +54,21 @@ typedef struct {
   const char *const *params;
 } attention;
 
-static const char *seen(gpu_plan *plan, const lp_op *op) {
+static const char *seen(gpu_launch_list *list, const lp_op *op) {
   int64_t window = lp_op_i64(op, "window", 0);
   const char *causal = lp_op_bool(op, "causal", false) ? "j <= total - s + i" : "1";
-  return window > 0 ? gpu_format(plan, "%s && j > total - s + i - %" PRId64, causal, window) : causal;
+  return window > 0 ? gpu_format(list, "%s && j > total - s + i - %" PRId64, causal, window) : causal;
 }
 
 /* The rows of a cache lie its capacity apart, others follow one another. */
 static const lp_poly *rows_apart(const attention *a, int32_t operand) {
   lp_value *value = lp_value_base(lp_op_in(a->op, operand));
-  return gpu_value_cache(value) ? lp_dim_symbol(a->b->plan->module, "c") : a->total;
+  return lp_value_cache(value) ? lp_dim_symbol(a->b->list->module, "c") : a->total;
 }
 
 /* Strides of batch, head, row and key in the mask; 0 where it repeats. */
 static void add_mask_strides(const attention *a, gpu_launch *launch) {
-  lp_module *m = a->b->plan->module;
+  lp_module *m = a->b->list->module;
   const lp_value *mask = lp_op_in(a->op, MASK);
   for (int32_t axis = 0; axis < 4; axis++) {
     int64_t one;
@@ -90,10 +93,10 @@ static void add_sizes(const attention *a, gpu_launch *launch) {
 
 /* Few rows: parts of the keys side by side, then joined. */
 static void launch_split(const attention *a, const char *stem) {
-  gpu_plan *plan = a->b->plan;
-  lp_arena *arena = plan->module->arena;
+  gpu_launch_list *list = a->b->list;
+  lp_arena *arena = list->module->arena;
   const lp_poly *heads = lp_poly_scale(arena, lp_poly_mul(arena, a->batch, a->rows), a->heads);
-  const gpu_kernel *split = gpu_kernel_get(plan, "attention_split", gpu_format(plan, "%s_split", stem), a->params);
+  const gpu_kernel *split = gpu_kernel_get(list, "attention_split", gpu_format(list, "%s_split", stem), a->params);
   gpu_launch *launch = gpu_launch_add(a->b, split, THREADS, a->total, CHUNK);
   gpu_launch_rows(launch, heads, 1);
   gpu_launch_when(launch, a->rows, 0, FEW_ROWS);
@@ -102,7 +105,7 @@ static void launch_split(const attention *a, const char *stem) {
   gpu_arg_scratch(launch);
   gpu_arg_size(launch, heads);
   add_sizes(a, launch);
-  const gpu_kernel *merge = gpu_kernel_get(plan, "attention_merge", gpu_format(plan, "%s_merge", stem), a->params);
+  const gpu_kernel *merge = gpu_kernel_get(list, "attention_merge", gpu_format(list, "%s_merge", stem), a->params);
   launch = gpu_launch_add(a->b, merge, THREADS, heads, 1);
   gpu_launch_when(launch, a->rows, 0, FEW_ROWS);
   launch->spare = launch->spread = true;
@@ -114,14 +117,14 @@ static void launch_split(const attention *a, const char *stem) {
   gpu_arg_size(launch, a->total);
   /* a part of dv + 2 floats for each CHUNK keys begun */
   int64_t per_key = ((a->dv + 2) * 4 + CHUNK - 1) / CHUNK;
-  const lp_poly *keys = lp_poly_add(arena, a->total, lp_dim_const(plan->module, CHUNK));
+  const lp_poly *keys = lp_poly_add(arena, a->total, lp_dim_const(list->module, CHUNK));
   gpu_add_scratch(a->b, lp_poly_scale(arena, lp_poly_mul(arena, heads, keys), per_key), a->rows, FEW_ROWS);
 }
 
 static gpu_launch *launch_many(const attention *a, const char *template, const char *name, int64_t rows) {
-  gpu_plan *plan = a->b->plan;
-  gpu_launch *launch = gpu_launch_add(a->b, gpu_kernel_get(plan, template, name, a->params), THREADS, a->rows, rows);
-  gpu_launch_rows(launch, lp_poly_scale(plan->module->arena, a->batch, a->heads), 1);
+  gpu_launch_list *list = a->b->list;
+  gpu_launch *launch = gpu_launch_add(a->b, gpu_kernel_get(list, template, name, a->params), THREADS, a->rows, rows);
+  gpu_launch_rows(launch, lp_poly_scale(list->module->arena, a->batch, a->heads), 1);
   gpu_launch_when(launch, a->rows, FEW_ROWS + 1, INT64_MAX);
   add_operands(a, launch);
   gpu_arg_ref(launch, a->sinks);
@@ -132,19 +135,19 @@ static gpu_launch *launch_many(const attention *a, const char *template, const c
 
 /* The first architecture whose tensor cores multiply keys and values as they lie in memory; 0: there is none. */
 static int32_t tensor_from(const attention *a, lp_dtype store) {
-  if (!a->b->plan->tensor || a->d % 8 != 0 || a->dv % 8 != 0) return 0; /* rows begin at multiples of 16 bytes */
+  if (!a->b->list->tensor || a->d % 8 != 0 || a->dv % 8 != 0) return 0; /* rows begin at multiples of 16 bytes */
   return store == LP_BF16 ? 80 : store == LP_F16 ? 75 : 0;
 }
 
 /* Many rows, on tensor cores where there are any. */
 static void launch_tiles(const attention *a, const char *stem, int32_t tensor) {
-  gpu_plan *plan = a->b->plan;
-  gpu_launch *tile = launch_many(a, "attention_tile", gpu_format(plan, "%s_tile", stem), TILE_ROWS);
+  gpu_launch_list *list = a->b->list;
+  gpu_launch *tile = launch_many(a, "attention_tile", gpu_format(list, "%s_tile", stem), TILE_ROWS);
   if (tensor == 0) return;
   gpu_launch_on(tile, 0, tensor - 1);
-  gpu_launch *launch = launch_many(a, "attention_tensor", gpu_format(plan, "%s_tensor", stem), TENSOR_ROWS);
+  gpu_launch *launch = launch_many(a, "attention_tensor", gpu_format(list, "%s_tensor", stem), TENSOR_ROWS);
   gpu_launch_on(launch, tensor, GPU_MOST_SM);
-  plan->any_tensor = true;
+  list->any_tensor = true;
 }
 
 static void read_attention(attention *a) {
@@ -167,7 +170,7 @@ static void read_attention(attention *a) {
 }
 
 static void lower_attention(gpu_builder *b) {
-  gpu_plan *plan = b->plan;
+  gpu_launch_list *list = b->list;
   attention a = {.b = b, .op = b->op};
   read_attention(&a);
   const lp_dtype store = lp_op_in(a.op, K)->type.dtype;
@@ -178,16 +181,16 @@ static void lower_attention(gpu_builder *b) {
   const int32_t tensor = tensor_from(&a, store);
   const char *const params[] = {
       "WHAT",        "op.attention",
-      "D",           gpu_format(plan, "%" PRId64, a.d),
-      "DV",          gpu_format(plan, "%" PRId64, a.dv),
-      "WIDE",        gpu_format(plan, "%" PRId64, wide),
-      "HEADS",       gpu_format(plan, "%" PRId64, a.heads),
-      "KV_HEADS",    gpu_format(plan, "%" PRId64, lp_op_i64(a.op, "kv_heads", 1)),
-      "CHUNK",       gpu_format(plan, "%d", CHUNK),
-      "ROWS",        gpu_format(plan, "%d", TILE_ROWS),
+      "D",           gpu_format(list, "%" PRId64, a.d),
+      "DV",          gpu_format(list, "%" PRId64, a.dv),
+      "WIDE",        gpu_format(list, "%" PRId64, wide),
+      "HEADS",       gpu_format(list, "%" PRId64, a.heads),
+      "KV_HEADS",    gpu_format(list, "%" PRId64, lp_op_i64(a.op, "kv_heads", 1)),
+      "CHUNK",       gpu_format(list, "%d", CHUNK),
+      "ROWS",        gpu_format(list, "%d", TILE_ROWS),
       "KEYS",        wide > 128 ? "16" : "32",
-      "THREADS",     gpu_format(plan, "%d", THREADS),
-      "SM",          gpu_format(plan, "%d", tensor),
+      "THREADS",     gpu_format(list, "%d", THREADS),
+      "SM",          gpu_format(list, "%d", tensor),
       "TENSOR_KEYS", wide > 128 ? "16" : "64", /* with wider heads queries are in shared memory, too */
       "MASKED",      mask ? "1" : "0",
       "APART",       wide > 128 ? "1" : "0",
@@ -195,15 +198,15 @@ static void lower_attention(gpu_builder *b) {
       "KSTORE",      gpu_store_name(store),
       "MTYPE",       gpu_type(mask_dtype),
       "MSTORE",      gpu_store_name(mask_dtype),
-      "SCALE",       gpu_format(plan, "%.9ef", lp_op_f64(a.op, "scale", 1)),
-      "CAP",         cap > 0 ? gpu_format(plan, "%.9ef * tanhf(score / %.9ef)", cap, cap) : "score",
-      "SEEN",        seen(plan, a.op),
+      "SCALE",       gpu_format(list, "%.9ef", lp_op_f64(a.op, "scale", 1)),
+      "CAP",         cap > 0 ? gpu_format(list, "%.9ef * tanhf(score / %.9ef)", cap, cap) : "score",
+      "SEEN",        seen(list, a.op),
       "CAUSAL",      lp_op_bool(a.op, "causal", false) ? "1" : "0",
-      "WINDOW",      gpu_format(plan, "%" PRId64, lp_op_i64(a.op, "window", 0)),
+      "WINDOW",      gpu_format(list, "%" PRId64, lp_op_i64(a.op, "window", 0)),
       "HEADS_FIRST", heads_first(a.op) ? "1" : "0",
       NULL};
   a.params = params;
-  const char *stem = gpu_format(plan, "attention_%" PRId64 "x%" PRId64, a.heads, a.d);
+  const char *stem = gpu_format(list, "attention_%" PRId64 "x%" PRId64, a.heads, a.d);
   launch_split(&a, stem);
   launch_tiles(&a, stem, tensor);
 }
@@ -218,7 +221,7 @@ static bool append_runs(const lp_op *op, char why[64]) {
 
 static void lower_kv_append(gpu_builder *b) {
   const lp_type x = lp_op_in(b->op, 0)->type;
-  lp_module *m = b->plan->module;
+  lp_module *m = b->list->module;
   const lp_dtype store = b->op->out[0]->type.dtype;
   gpu_element e;
   gpu_element_begin(&e, b, x);
@@ -232,7 +235,7 @@ static void lower_kv_append(gpu_builder *b) {
                      gpu_element_coordinate(&e, 3)};
   gpu_element_line(&e, "const long to = ((%s * %s + %s) * %s + %s + %s) * %s + %s;", c[0], heads, c[1], capacity, past,
                    c[2], width, c[3]);
-  gpu_element_store(&e, cache, store, "to", gpu_format(b->plan, "%s[i]", from));
+  gpu_element_store(&e, cache, store, "to", gpu_format(b->list, "%s[i]", from));
   gpu_element_end(&e, "kv_append");
 }
 
@@ -240,7 +243,7 @@ static void lower_kv_append(gpu_builder *b) {
 
 static bool rotary_runs(const lp_op *op, char why[64]) {
   if (lp_op_in(op, 0)->type.rank != 4) return snprintf(why, 64, "an operand that is not of four axes"), false;
-  return gpu_all_f32(op, why);
+  return lp_op_all_f32(op, why);
 }
 
 static void lower_rotary(gpu_builder *b) {

@@ -1,8 +1,11 @@
 /* Elementwise operators: one kernel each, a fused one with a line per function. */
-#include "backend/gpu/gpu_internal.h"
+#include "backend/gpu/element.h"
+
+#include "backend/gpu/rules.h"
+#include "backend/values.h"
 #include "base/map.h"
 
-#include <stdlib.h>
+#include <stdio.h>
 
 static bool map_runs(const lp_op *op, char why[64]) {
   return gpu_function_runs(op, why);
@@ -22,7 +25,7 @@ static bool fused_runs(const lp_op *op, char why[64]) {
 static const char *operand(gpu_element *e, int32_t index) {
   lp_value *value = lp_op_in(e->b->op, index);
   if (!value) return NULL;
-  const char *literal = gpu_literal(e->b->plan, lp_value_base(value));
+  const char *literal = gpu_literal(e->b->list, lp_value_base(value));
   if (literal) return literal;
   const char *pointer = gpu_element_pointer(e, gpu_ref_value(e->b, value, GPU_FORM_RAW), value->type.dtype, false);
   return gpu_element_load(e, pointer, value->type.dtype, gpu_element_index(e, value->type));
@@ -39,12 +42,12 @@ static void lower_map(gpu_builder *b) {
     types[i] = value ? value->type.dtype : LP_F32;
     if (!in[i]) continue;
     gpu_element_line(&e, "const %s v%d = %s;", lp_dtype_is_float(types[i]) ? "float" : "long", i, in[i]);
-    in[i] = gpu_format(b->plan, "v%d", i);
+    in[i] = gpu_format(b->list, "v%d", i);
   }
-  const char *value = gpu_function(b->plan, b->op, in, types, b->op->in_count);
+  const char *value = gpu_function(b->list, b->op, in, types, b->op->in_count);
   const char *y = gpu_element_pointer(&e, gpu_ref_out(b, 0), e.type.dtype, true);
   gpu_element_store(&e, y, e.type.dtype, "i", value);
-  gpu_element_end(&e, gpu_format(b->plan, "map_%s", lp_op_str(b->op, "fn", "")));
+  gpu_element_end(&e, gpu_format(b->list, "map_%s", lp_op_str(b->op, "fn", "")));
 }
 
 /* Names of the region's values, by value. */
@@ -55,11 +58,11 @@ typedef struct {
 } scope;
 
 static const char *key_of(const scope *s, const lp_value *value) {
-  return gpu_format(s->e->b->plan, "%p", (const void *)value);
+  return gpu_format(s->e->b->list, "%p", (const void *)value);
 }
 
 static void define(scope *s, const lp_value *value, const char *expression) {
-  const char *name = gpu_format(s->e->b->plan, "v%d", s->count++);
+  const char *name = gpu_format(s->e->b->list, "v%d", s->count++);
   gpu_element_line(s->e, "const %s %s = %s;", lp_dtype_is_float(value->type.dtype) ? "float" : "long", name,
                    expression);
   lp_map_put(s->names, key_of(s, value), (void *)(uintptr_t)name);
@@ -67,7 +70,7 @@ static void define(scope *s, const lp_value *value, const char *expression) {
 
 static const char *name_of(const scope *s, const lp_value *value) {
   const char *name = lp_map_get(s->names, key_of(s, value));
-  return name ? name : gpu_literal(s->e->b->plan, value);
+  return name ? name : gpu_literal(s->e->b->list, value);
 }
 
 static void lower_inner(scope *s, const lp_op *inner) {
@@ -78,7 +81,7 @@ static void lower_inner(scope *s, const lp_op *inner) {
     in[i] = name_of(s, lp_op_in(inner, i));
     types[i] = lp_op_in(inner, i)->type.dtype;
   }
-  define(s, inner->out[0], gpu_function(s->e->b->plan, inner, in, types, inner->in_count));
+  define(s, inner->out[0], gpu_function(s->e->b->list, inner, in, types, inner->in_count));
 }
 
 static void lower_fused(gpu_builder *b) {

@@ -1,8 +1,10 @@
 /* What moves elements or makes them from sizes: a thread per element of the result (of concat: of the operand). */
-#include "backend/gpu/gpu_internal.h"
+#include "backend/gpu/element.h"
+
+#include "backend/gpu/rules.h"
 #include "base/poly.h"
 
-#include <string.h>
+#include <stdio.h>
 
 static bool moves(const lp_op *op, char why[64]) {
   for (int32_t i = 0; i <= op->in_count; i++) {
@@ -69,7 +71,7 @@ static void lower_concat(gpu_builder *b) {
   const lp_op *op = b->op;
   const lp_type to = op->out[0]->type;
   int32_t axis = (int32_t)lp_op_i64(op, "axis", 0);
-  const lp_poly *before = lp_dim_const(b->plan->module, 0);
+  const lp_poly *before = lp_dim_const(b->list->module, 0);
   for (int32_t k = 0; k < op->in_count; k++) {
     const lp_type from = lp_op_in(op, k)->type;
     gpu_element e;
@@ -80,7 +82,7 @@ static void lower_concat(gpu_builder *b) {
                      gpu_element_size(&e, to.dim[axis]), gpu_element_size(&e, before));
     gpu_element_store(&e, target(&e), to.dtype, "to", gpu_element_load(&e, x, from.dtype, "i"));
     gpu_element_end(&e, "concat");
-    before = lp_poly_add(b->plan->module->arena, before, from.dim[axis]);
+    before = lp_poly_add(b->list->module->arena, before, from.dim[axis]);
   }
 }
 
@@ -137,7 +139,7 @@ static void lower_pad(gpu_builder *b) {
     lp_buf_printf(&at, "%sp%d * (%s)", i ? " + " : "", i, gpu_element_stride(&e, from.dim, i + 1, from.rank));
   }
   const char *value = gpu_element_load(&e, x, from.dtype, from.rank ? lp_buf_text(&at) : "0");
-  value = gpu_format(b->plan, "%s ? %s : %.9g", from.rank ? lp_buf_text(&inside) : "1", value,
+  value = gpu_format(b->list, "%s ? %s : %.9g", from.rank ? lp_buf_text(&inside) : "1", value,
                      lp_op_f64(b->op, "value", 0));
   gpu_element_store(&e, target(&e), to.dtype, "i", value);
   gpu_element_end(&e, "pad");
@@ -185,7 +187,7 @@ static void lower_iota(gpu_builder *b) {
   gpu_element e;
   gpu_element_begin(&e, b, b->op->out[0]->type);
   const char *start = gpu_element_size(&e, lp_op_poly(b->op, "start"));
-  make(b, "iota", &e, gpu_format(b->plan, "%s + %s * i", start, gpu_element_size(&e, lp_op_poly(b->op, "step"))));
+  make(b, "iota", &e, gpu_format(b->list, "%s + %s * i", start, gpu_element_size(&e, lp_op_poly(b->op, "step"))));
 }
 
 static void lower_dims(gpu_builder *b) {
@@ -194,7 +196,7 @@ static void lower_dims(gpu_builder *b) {
   gpu_element_begin(&e, b, b->op->out[0]->type);
   const char *text = "0";
   for (int32_t i = values->count; i-- > 0;)
-    text = gpu_format(b->plan, "i == %d ? %s : %s", i, gpu_element_size(&e, values->polys[i]), text);
+    text = gpu_format(b->list, "i == %d ? %s : %s", i, gpu_element_size(&e, values->polys[i]), text);
   make(b, "dims", &e, text);
 }
 
@@ -203,7 +205,7 @@ static void lower_fill(gpu_builder *b) {
   double value = lp_op_f64(b->op, "value", 0);
   gpu_element_begin(&e, b, b->op->out[0]->type);
   bool finite = value - value == 0;
-  make(b, "fill", &e, finite ? gpu_format(b->plan, "%.9g", value) : value > 0 ? "INFINITY" : "-INFINITY");
+  make(b, "fill", &e, finite ? gpu_format(b->list, "%.9g", value) : value > 0 ? "INFINITY" : "-INFINITY");
 }
 
 /* Aliases are not run. */

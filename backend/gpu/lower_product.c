@@ -1,9 +1,16 @@
 /* Products of many rows by a library, where the runtime finds one. It adds the bias, and the residual or an activation where it has the
  * operator's; the rest, and what gates, is a kernel's behind it. */
-#include "backend/gpu/gpu_internal.h"
+#include "backend/gpu/product.h"
+
 #include "base/poly.h"
 
 enum { THREADS = 256, EACH = 4 };
+
+const char *gpu_linear_tag(const gpu_builder *b) {
+  const char *epilogue = lp_op_str(b->op, "epilogue", "none");
+  return gpu_format(b->list, "%s%s%s", lp_op_in(b->op, 4) ? "gated_" : "", lp_streq(epilogue, "none") ? "" : epilogue,
+                    lp_streq(epilogue, "none") ? "" : "_");
+}
 
 static bool library_has(const char *epilogue) {
   return lp_streq(epilogue, "none") || lp_streq(epilogue, "relu") || lp_streq(epilogue, "gelu_tanh");
@@ -12,7 +19,7 @@ static bool library_has(const char *epilogue) {
 /* x . w as y, or x . gate in the scratch behind `at` bytes. */
 static gpu_launch *launch_product(gpu_builder *b, const gpu_linear *l, const gpu_product_form *form, bool gate,
                                   const char *epilogue) {
-  gpu_gemm *product = LP_NEW(b->plan->arena, gpu_gemm);
+  gpu_gemm *product = LP_NEW(b->list->arena, gpu_gemm);
   *product = (gpu_gemm){.n = l->n, .k = l->k, .dtype = form->dtype, .scale = form->scale, .epilogue = epilogue};
   lp_vec_push(&b->launches, ((gpu_launch){.product = product, .by = GPU_BY_LIBRARY}));
   gpu_launch *launch = &b->launches.data[b->launches.count - 1];
@@ -27,13 +34,13 @@ static gpu_launch *launch_product(gpu_builder *b, const gpu_linear *l, const gpu
 }
 
 static void finish(gpu_builder *b, const gpu_linear *l, const gpu_product_form *form, const lp_poly *at) {
-  gpu_plan *plan = b->plan;
+  gpu_launch_list *list = b->list;
   const char *epilogue = lp_op_str(b->op, "epilogue", "none");
   const char *const params[] = {"WHAT", "op.linear", "GATED", l->gate >= 0 ? "1" : "0", "EPILOGUE", epilogue, NULL};
-  const char *stem = gpu_format(plan, "linear_%sfinish", gpu_linear_tag(b));
-  gpu_kernel *kernel = gpu_kernel_get(plan, "linear_finish", stem, params);
+  const char *stem = gpu_format(list, "linear_%sfinish", gpu_linear_tag(b));
+  gpu_kernel *kernel = gpu_kernel_get(list, "linear_finish", stem, params);
   kernel->finishes = true;
-  const lp_poly *count = lp_poly_scale(plan->module->arena, l->rows, l->n);
+  const lp_poly *count = lp_poly_scale(list->module->arena, l->rows, l->n);
   gpu_launch *launch = gpu_launch_add(b, kernel, THREADS, count, THREADS * EACH);
   gpu_launch_when(launch, l->rows, form->few + 1, INT64_MAX);
   if (form->sm > 0) gpu_launch_on(launch, form->sm, GPU_MOST_SM);
@@ -48,12 +55,12 @@ static void finish(gpu_builder *b, const gpu_linear *l, const gpu_product_form *
 
 /* Where the gate's product goes: behind activations that are in the scratch, for operators after this one, too. */
 static const lp_poly *room_for_gate(gpu_builder *b, const gpu_linear *l, const gpu_product_form *form) {
-  lp_arena *arena = b->plan->module->arena;
-  const lp_poly *begin = form->x < 0 ? lp_poly_scale(arena, l->rows, 2 * l->k) : lp_dim_const(b->plan->module, 0);
+  lp_arena *arena = b->list->module->arena;
+  const lp_poly *begin = form->x < 0 ? lp_poly_scale(arena, l->rows, 2 * l->k) : lp_dim_const(b->list->module, 0);
   if (l->gate < 0) return begin;
   const lp_poly *end = lp_poly_add(arena, begin, lp_poly_scale(arena, l->rows, 4 * l->n));
   lp_vec_push(&b->program->scratch, ((gpu_scratch){end, l->rows, INT64_MAX, true}));
-  if (form->x >= 0) b->program->narrowed = NULL;
+  if (form->x >= 0) b->program->narrowed.value = NULL;
   return begin;
 }
 
@@ -61,8 +68,8 @@ bool gpu_linear_product(gpu_builder *b, const gpu_linear *l, const gpu_product_f
   const char *epilogue = lp_op_str(b->op, "epilogue", "none");
   const bool plain = lp_streq(epilogue, "none"), gated = l->gate >= 0;
   const bool whole = !gated && (l->residual >= 0 ? plain : library_has(epilogue));
-  if (!b->plan->products) return false;
-  const lp_poly *at = room_for_gate(b, l, form), *zero = lp_dim_const(b->plan->module, 0);
+  if (!b->list->products) return false;
+  const lp_poly *at = room_for_gate(b, l, form), *zero = lp_dim_const(b->list->module, 0);
   gpu_launch *launch = launch_product(b, l, form, false, whole ? epilogue : "none");
   gpu_arg_ref(launch, l->bias);
   gpu_arg_ref(launch, whole ? l->residual : -1);

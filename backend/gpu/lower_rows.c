@@ -1,6 +1,12 @@
 /* Products, norms, reductions. */
-#include "backend/gpu/gpu_internal.h"
+#include "backend/gpu/element.h"
+
+#include "backend/gpu/product.h"
+#include "backend/gpu/rules.h"
+#include "backend/values.h"
 #include "base/poly.h"
+
+#include <stdio.h>
 
 enum { ONE = 1, SOME = 8, FEW_ROWS = 64, AT_ONCE = 32, THREADS = 256, TILE = 64 };
 
@@ -22,33 +28,27 @@ static bool linear_runs(const lp_op *op, char why[64]) {
   return any_static_last(op, why);
 }
 
-const char *gpu_linear_tag(const gpu_builder *b) {
-  const char *epilogue = lp_op_str(b->op, "epilogue", "none");
-  return gpu_format(b->plan, "%s%s%s", lp_op_in(b->op, 4) ? "gated_" : "", lp_streq(epilogue, "none") ? "" : epilogue,
-                    lp_streq(epilogue, "none") ? "" : "_");
-}
-
 static gpu_launch *linear_launch(gpu_builder *b, const gpu_linear *l, const char *template, const char *kind,
                                  int64_t rows, int32_t threads, int64_t columns, const lp_poly *total) {
-  gpu_plan *plan = b->plan;
-  const char *store = gpu_store_name(l->matrix->store);
+  gpu_launch_list *list = b->list;
+  const char *store = gpu_store_name(l->matrix->stored.dtype);
   const char *const params[] = {"WHAT",     "op.linear",
-                                "N",        gpu_format(plan, "%" PRId64, l->n),
-                                "K",        gpu_format(plan, "%" PRId64, l->k),
+                                "N",        gpu_format(list, "%" PRId64, l->n),
+                                "K",        gpu_format(list, "%" PRId64, l->k),
                                 "GATED",    l->gate >= 0 ? "1" : "0",
-                                "WTYPE",    gpu_type(l->matrix->store),
+                                "WTYPE",    gpu_type(l->matrix->stored.dtype),
                                 "STORE",    store,
-                                "ROWS",     gpu_format(plan, "%" PRId64, rows),
-                                "COLUMNS",  gpu_format(plan, "%" PRId64, columns),
-                                "TENSOR",   l->k % 32 == 0 && l->matrix->store != LP_F32 ? "1" : "0",
+                                "ROWS",     gpu_format(list, "%" PRId64, rows),
+                                "COLUMNS",  gpu_format(list, "%" PRId64, columns),
+                                "TENSOR",   l->k % 32 == 0 && l->matrix->stored.dtype != LP_F32 ? "1" : "0",
                                 "VECTOR",   l->k % 32 == 0 ? "8" : "1",
-                                "THREADS",  gpu_format(plan, "%d", threads),
+                                "THREADS",  gpu_format(list, "%d", threads),
                                 "EPILOGUE", lp_op_str(b->op, "epilogue", "none"),
                                 NULL};
   const char *stem =
-      gpu_format(plan, "linear_%s%s_%s_%" PRId64 "x%" PRId64, gpu_linear_tag(b), store, kind, l->n, l->k);
-  const gpu_kernel *kernel = gpu_kernel_get(plan, template, stem, params);
-  gpu_launch *launch = gpu_launch_add(b, kernel, threads, lp_dim_const(plan->module, l->n), columns);
+      gpu_format(list, "linear_%s%s_%s_%" PRId64 "x%" PRId64, gpu_linear_tag(b), store, kind, l->n, l->k);
+  const gpu_kernel *kernel = gpu_kernel_get(list, template, stem, params);
+  gpu_launch *launch = gpu_launch_add(b, kernel, threads, lp_dim_const(list->module, l->n), columns);
   gpu_launch_rows(launch, total, rows);
   const int32_t refs[] = {l->x, l->w, l->scale, l->gate, l->gate_scale, l->bias, l->residual, l->y};
   for (size_t i = 0; i < LP_COUNT(refs); i++)
@@ -62,26 +62,26 @@ static void lower_linear(gpu_builder *b) {
   const lp_type x = lp_op_in(b->op, 0)->type;
   const gpu_constant *scale, *gate, *gate_scale;
   gpu_linear l = {.x = gpu_ref_in(b, 0, GPU_FORM_F32), .gate = -1, .gate_scale = -1};
-  gpu_constant_weight(b, false, &l.matrix, &scale);
-  l.n = l.matrix->dim[0];
-  l.k = l.matrix->dim[1];
+  gpu_constant_weight(&b->list->constants, b->op, false, &l.matrix, &scale);
+  l.n = l.matrix->stored.dim[0];
+  l.k = l.matrix->stored.dim[1];
   l.w = gpu_ref_constant(b, l.matrix);
   l.scale = gpu_ref_constant(b, scale);
   if (lp_op_in(b->op, 4)) {
-    gpu_constant_weight(b, true, &gate, &gate_scale);
+    gpu_constant_weight(&b->list->constants, b->op, true, &gate, &gate_scale);
     l.gate = gpu_ref_constant(b, gate);
     l.gate_scale = gpu_ref_constant(b, gate_scale);
   }
   l.bias = gpu_ref_in(b, 2, GPU_FORM_F32);
   l.residual = gpu_ref_in(b, 3, GPU_FORM_F32);
   l.y = gpu_ref_out(b, 0);
-  const lp_poly *rows = l.rows = gpu_product(b->plan->module, x.dim, 0, x.rank - 1);
+  const lp_poly *rows = l.rows = gpu_product(b->list->module, x.dim, 0, x.rank - 1);
   gpu_launch_when(linear_launch(b, &l, "linear_few", "one", ONE, THREADS, 16, rows), rows, 0, ONE);
   gpu_launch_when(linear_launch(b, &l, "linear_few", "some", SOME, THREADS, 16, rows), rows, ONE + 1, SOME);
   gpu_launch_when(linear_launch(b, &l, "linear_few", "few", AT_ONCE, THREADS, 32, rows), rows, SOME + 1, FEW_ROWS);
   const int32_t tensor = gpu_linear_tensor(b, &l, FEW_ROWS);
   const gpu_product_form form = {.dtype = LP_F32, .scale = "1", .x = l.x, .few = FEW_ROWS};
-  const bool library = l.matrix->store == LP_F32 && gpu_linear_product(b, &l, &form);
+  const bool library = l.matrix->stored.dtype == LP_F32 && gpu_linear_product(b, &l, &form);
   gpu_launch *many = linear_launch(b, &l, "linear_many", "many", TILE, THREADS, TILE, rows);
   gpu_launch_when(many, rows, FEW_ROWS + 1, INT64_MAX);
   if (tensor > 0) gpu_launch_on(many, 0, tensor - 1);
@@ -99,7 +99,7 @@ static const char *batch_offset(gpu_element *e, lp_type from) {
     lp_buf_printf(&text, "%s * (%s) + ", gpu_element_coordinate(e, e->type.rank - from.rank + i),
                   gpu_element_stride(e, from.dim, i + 1, from.rank));
   }
-  const char *offset = gpu_format(e->b->plan, "%s0", lp_buf_text(&text));
+  const char *offset = gpu_format(e->b->list, "%s0", lp_buf_text(&text));
   lp_buf_free(&text);
   return offset;
 }
@@ -107,7 +107,7 @@ static const char *batch_offset(gpu_element *e, lp_type from) {
 static bool matmul_runs(const lp_op *op, char why[64]) {
   for (int32_t i = 0; i < 2; i++)
     if (lp_op_in(op, i)->type.rank < 2) return snprintf(why, 64, "operands of rank under 2"), false;
-  return gpu_all_f32(op, why);
+  return lp_op_all_f32(op, why);
 }
 
 static void lower_matmul(gpu_builder *b) {
@@ -123,8 +123,8 @@ static void lower_matmul(gpu_builder *b) {
   gpu_element_line(&e, "const long left = %s, right = %s;", batch_offset(&e, left), batch_offset(&e, right));
   gpu_element_line(&e, "float sum = 0;");
   gpu_element_line(&e, "for (long j = 0; j < %s; j++)", depth);
-  const char *a_at = ta ? gpu_format(b->plan, "j * %s + row", m) : gpu_format(b->plan, "row * %s + j", depth);
-  const char *b_at = tb ? gpu_format(b->plan, "column * %s + j", depth) : gpu_format(b->plan, "j * %s + column", n);
+  const char *a_at = ta ? gpu_format(b->list, "j * %s + row", m) : gpu_format(b->list, "row * %s + j", depth);
+  const char *b_at = tb ? gpu_format(b->list, "column * %s + j", depth) : gpu_format(b->list, "j * %s + column", n);
   gpu_element_line(&e, "  sum += %s[left + %s] * %s[right + %s];", x, a_at, w, b_at);
   gpu_element_store(&e, gpu_element_pointer(&e, gpu_ref_out(b, 0), LP_F32, true), LP_F32, "i", "sum");
   gpu_element_end(&e, "matmul");
@@ -134,7 +134,7 @@ static void lower_matmul(gpu_builder *b) {
 
 static bool norm_runs(const lp_op *op, char why[64]) {
   int64_t n = 0, length = 0;
-  if (!gpu_all_f32(op, why) || !any_static_last(op, why)) return false;
+  if (!lp_op_all_f32(op, why) || !any_static_last(op, why)) return false;
   lp_type_static_dim(lp_op_in(op, 0)->type, -1, &n);
   for (int32_t i = op->kind == LP_OP_ADD_NORM ? 2 : 1; i < op->in_count; i++)
     if (lp_op_in(op, i) && (!lp_type_static_numel(lp_op_in(op, i)->type, &length) || length != n))
@@ -150,17 +150,17 @@ static void lower_any_norm(gpu_builder *b, int32_t residual, int32_t weight) {
   lp_type_static_dim(x, -1, &n);
   int32_t threads = n <= 128 ? 32 : n <= 1024 ? 128 : n <= 8192 ? 256 : 1024;
   const char *const params[] = {"WHAT",    lp_op_info_get(b->op->kind)->name,
-                                "N",       gpu_format(b->plan, "%" PRId64, n),
+                                "N",       gpu_format(b->list, "%" PRId64, n),
                                 "RMS",     lp_streq(lp_op_str(b->op, "type", ""), "rms") ? "1" : "0",
-                                "EPSILON", gpu_format(b->plan, "%.9ef", lp_op_f64(b->op, "epsilon", 1e-5)),
-                                "THREADS", gpu_format(b->plan, "%d", threads),
+                                "EPSILON", gpu_format(b->list, "%.9ef", lp_op_f64(b->op, "epsilon", 1e-5)),
+                                "THREADS", gpu_format(b->list, "%d", threads),
                                 NULL};
-  const char *stem = gpu_format(b->plan, "norm_%s_%" PRId64, lp_op_str(b->op, "type", ""), n);
+  const char *stem = gpu_format(b->list, "norm_%s_%" PRId64, lp_op_str(b->op, "type", ""), n);
   int32_t refs[6] = {gpu_ref_in(b, 0, GPU_FORM_F32),        residual < 0 ? -1 : gpu_ref_in(b, residual, GPU_FORM_F32),
                      gpu_ref_in(b, weight, GPU_FORM_F32),   gpu_ref_in(b, weight + 1, GPU_FORM_F32),
                      residual < 0 ? -1 : gpu_ref_out(b, 0), gpu_ref_out(b, residual < 0 ? 0 : 1)};
-  gpu_launch *launch = gpu_launch_add(b, gpu_kernel_get(b->plan, "norm", stem, params), threads,
-                                      gpu_product(b->plan->module, x.dim, 0, x.rank - 1), 1);
+  gpu_launch *launch = gpu_launch_add(b, gpu_kernel_get(b->list, "norm", stem, params), threads,
+                                      gpu_product(b->list->module, x.dim, 0, x.rank - 1), 1);
   for (size_t i = 0; i < LP_COUNT(refs); i++)
     gpu_arg_ref(launch, refs[i]);
 }
@@ -177,15 +177,15 @@ static void lower_add_norm(gpu_builder *b) {
 
 static bool softmax_runs(const lp_op *op, char why[64]) {
   if (op->out[0]->type.rank < 1) return snprintf(why, 64, "an operand without axes"), false;
-  return gpu_all_f32(op, why);
+  return lp_op_all_f32(op, why);
 }
 
 static void lower_softmax(gpu_builder *b) {
   const lp_type x = lp_op_in(b->op, 0)->type;
   bool log = lp_op_bool(b->op, "log", false);
   const char *const params[] = {"WHAT", "op.softmax", "LOG", log ? "1" : "0", "THREADS", "128", NULL};
-  const gpu_kernel *kernel = gpu_kernel_get(b->plan, "softmax", log ? "log_softmax" : "softmax", params);
-  gpu_launch *launch = gpu_launch_add(b, kernel, 128, gpu_product(b->plan->module, x.dim, 0, x.rank - 1), 1);
+  const gpu_kernel *kernel = gpu_kernel_get(b->list, "softmax", log ? "log_softmax" : "softmax", params);
+  gpu_launch *launch = gpu_launch_add(b, kernel, 128, gpu_product(b->list->module, x.dim, 0, x.rank - 1), 1);
   gpu_arg_ref(launch, gpu_ref_in(b, 0, GPU_FORM_F32));
   gpu_arg_ref(launch, gpu_ref_out(b, 0));
   gpu_arg_size(launch, x.dim[x.rank - 1]);
@@ -207,7 +207,7 @@ static const struct {
 static bool reduce_runs(const lp_op *op, char why[64]) {
   const char *fn = lp_op_str(op, "fn", "");
   for (size_t i = 0; i < LP_COUNT(reductions); i++)
-    if (lp_streq(reductions[i].fn, fn)) return gpu_all_f32(op, why);
+    if (lp_streq(reductions[i].fn, fn)) return lp_op_all_f32(op, why);
   return snprintf(why, 64, "fn '%s'", fn), false;
 }
 
@@ -231,10 +231,10 @@ static void lower_reduce(gpu_builder *b) {
   const char *x = gpu_element_pointer(&e, gpu_ref_in(b, 0, GPU_FORM_F32), LP_F32, false), *each = "1";
   for (int32_t i = 0, k = 0; i < from.rank; i++) {
     bool gone = is_reduced(axes, i);
-    const char *own = gone ? gpu_format(b->plan, "r%d", i) : gpu_element_coordinate(&e, k);
+    const char *own = gone ? gpu_format(b->list, "r%d", i) : gpu_element_coordinate(&e, k);
     k += keep || !gone;
     lp_buf_printf(&at, "%s%s * (%s)", i ? " + " : "", own, gpu_element_stride(&e, from.dim, i + 1, from.rank));
-    if (gone) each = gpu_format(b->plan, "%s * %s", each, gpu_element_size(&e, from.dim[i]));
+    if (gone) each = gpu_format(b->list, "%s * %s", each, gpu_element_size(&e, from.dim[i]));
   }
   gpu_element_line(&e, "const float each = (float)(%s);", each);
   gpu_element_line(&e, "float sum = %s;", reductions[which].begin);
@@ -245,7 +245,7 @@ static void lower_reduce(gpu_builder *b) {
                    reductions[which].step);
   gpu_element_line(&e, "(void)each;");
   gpu_element_store(&e, gpu_element_pointer(&e, gpu_ref_out(b, 0), LP_F32, true), LP_F32, "i", reductions[which].end);
-  gpu_element_end(&e, gpu_format(b->plan, "reduce_%s", reductions[which].fn));
+  gpu_element_end(&e, gpu_format(b->list, "reduce_%s", reductions[which].fn));
   lp_buf_free(&at);
 }
 

@@ -1,5 +1,7 @@
-/* How each kind of operator is done on a GPU, and which are not. */
-#include "backend/gpu/gpu_internal.h"
+/* The table of the operators that a GPU runs. */
+#include "backend/gpu/rules.h"
+
+#include <stdio.h>
 
 static const gpu_rule *const rules[] = {&gpu_rule_linear,    &gpu_rule_matmul,
                                         &gpu_rule_norm,      &gpu_rule_add_norm,

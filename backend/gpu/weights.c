@@ -1,45 +1,16 @@
-/* Writes weights.safetensors: every constant in the form its kernels read, in order of offset. Weights are mapped and
- * pass through one row or slice, so the model never is in memory. */
-#include "backend/gpu/gpu_internal.h"
+/* Writes weights.safetensors: every constant in the form its kernels read, a row or a slice at a time. */
+#include "backend/gpu/constants.h"
+
+#include "backend/constants.h"
+#include "backend/quantise.h"
 #include "base/file.h"
-#include "base/map.h"
 #include "base/number.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-enum { SLICE_ELEMENTS = 1 << 16 };
-
-static int by_offset(const void *a, const void *b) {
-  const gpu_constant *const *x = a, *const *y = b;
-  if ((*x)->offset != (*y)->offset) return (*x)->offset < (*y)->offset ? -1 : 1;
-  return (*x)->bytes<(*y)->bytes ? -1 : (*x)->bytes>(*y)->bytes; /* an empty one first */
-}
-
-static lp_status constant_data(const gpu_plan *plan, const lp_value *value, lp_tensor *out) {
-  int64_t numel;
-  size_t bits;
-  LP_TRY(lp_weight_data(plan->module, value, out, plan->diag));
-  if (!lp_type_static_numel(value->type, &numel) ||
-      !lp_size_mul((size_t)numel, (size_t)lp_dtype_bits(value->type.dtype), &bits) || out->bytes < (bits + 7) / 8)
-    return lp_error(plan->diag, value->def->loc, "constant has %zu bytes, fewer than its shape wants", out->bytes);
-  return LP_OK;
-}
-
-static void put_floats(lp_writer *writer, const lp_tensor *tensor, int64_t count) {
-  float *slice = lp_alloc(sizeof *slice * SLICE_ELEMENTS);
-  for (int64_t i = 0; i < count;) {
-    int64_t n = 0;
-    for (; n < SLICE_ELEMENTS && i < count; n++, i++)
-      slice[n] = (float)lp_tensor_f64(tensor, i);
-    lp_writer_put(writer, slice, sizeof *slice * (size_t)n);
-  }
-  free(slice);
-}
 
 /* ---- matrices ------------------------------------------------------------------------------------------------------- */
 
-/* What a row is made from: the weight, and the scales and zero points of one that the model brings in integers. */
+/* The weight that rows are made from, and the scales and zero points of the model's own integers. */
 typedef struct {
   const gpu_constant *c;
   lp_tensor w, scale, zero;
@@ -79,26 +50,26 @@ static void encode_row(const gpu_constant *c, const float *row, uint8_t *codes, 
 }
 
 static void put_row(lp_writer *writer, const gpu_constant *c, const float *row, uint8_t *codes, uint16_t *scales) {
-  if (c->store == LP_F32) {
+  if (c->stored.dtype == LP_F32) {
     lp_writer_put(writer, row, sizeof *row * (size_t)c->k);
   } else if (c->form == GPU_FORM_SCALE) {
     encode_row(c, row, codes, scales);
-    lp_writer_put(writer, scales, sizeof *scales * (size_t)c->dim[1]);
-  } else if (c->store == LP_I8 || c->store == LP_U4) {
+    lp_writer_put(writer, scales, sizeof *scales * (size_t)c->stored.dim[1]);
+  } else if (c->stored.dtype == LP_I8 || c->stored.dtype == LP_U4) {
     encode_row(c, row, codes, scales);
-    lp_writer_put(writer, codes, (size_t)(c->k * lp_dtype_bits(c->store) / 8));
+    lp_writer_put(writer, codes, (size_t)(c->k * lp_dtype_bits(c->stored.dtype) / 8));
   } else {
     for (int64_t k = 0; k < c->k; k++)
-      scales[k] = c->store == LP_F16 ? lp_f32_to_f16(row[k]) : lp_f32_to_bf16(row[k]);
+      scales[k] = c->stored.dtype == LP_F16 ? lp_f32_to_f16(row[k]) : lp_f32_to_bf16(row[k]);
     lp_writer_put(writer, scales, sizeof *scales * (size_t)c->k);
   }
 }
 
-static lp_status write_matrix(const gpu_plan *plan, lp_writer *writer, const gpu_constant *c) {
+static lp_status write_matrix(lp_module *module, lp_writer *writer, const gpu_constant *c, lp_diag *diag) {
   source s = {.c = c};
-  LP_TRY(constant_data(plan, c->value, &s.w));
-  if (c->scale) LP_TRY(constant_data(plan, c->scale, &s.scale));
-  if (c->zero) LP_TRY(constant_data(plan, c->zero, &s.zero));
+  LP_TRY(lp_constant_data(module, c->value, &s.w, diag));
+  if (c->scale) LP_TRY(lp_constant_data(module, c->scale, &s.scale, diag));
+  if (c->zero) LP_TRY(lp_constant_data(module, c->zero, &s.zero, diag));
   float *row = lp_alloc(sizeof *row * (size_t)(c->k + 1));
   uint8_t *codes = lp_alloc((size_t)c->k + 1);
   uint16_t *scales = lp_alloc(sizeof *scales * (size_t)(c->k + 1));
@@ -114,36 +85,19 @@ static lp_status write_matrix(const gpu_plan *plan, lp_writer *writer, const gpu
 
 /* ---- the file ------------------------------------------------------------------------------------------------------- */
 
-static lp_status write_constant(const gpu_plan *plan, lp_writer *writer, const gpu_constant *c) {
-  if (c->form == GPU_FORM_MATRIX || c->form == GPU_FORM_SCALE) return write_matrix(plan, writer, c);
+static lp_status write_constant(void *user, lp_writer *writer, const lp_stored *stored, lp_diag *diag) {
+  lp_module *module = user;
+  const gpu_constant *c = (const gpu_constant *)stored;
+  if (c->form == GPU_FORM_MATRIX || c->form == GPU_FORM_SCALE) return write_matrix(module, writer, c, diag);
   lp_tensor tensor;
-  LP_TRY(constant_data(plan, c->value, &tensor));
+  LP_TRY(lp_constant_data(module, c->value, &tensor, diag));
   if (c->form == GPU_FORM_F32 && lp_dtype_is_float(c->value->type.dtype))
-    put_floats(writer, &tensor, c->bytes / 4);
+    lp_put_floats(writer, &tensor, stored->bytes / 4);
   else
-    lp_writer_put(writer, tensor.data, (size_t)c->bytes);
+    lp_writer_put(writer, tensor.data, (size_t)stored->bytes);
   return LP_OK;
 }
 
-lp_status gpu_weights_write(const gpu_plan *plan, const char *path, lp_diag *diag) {
-  size_t count = lp_map_count(plan->constants);
-  const gpu_constant **list = LP_NEW_ARRAY(plan->arena, const gpu_constant *, count + 1);
-  lp_safetensor *entry = LP_NEW_ARRAY(plan->arena, lp_safetensor, count + 1);
-  for (size_t i = 0; i < count; i++)
-    list[i] = lp_map_value_at(plan->constants, i);
-  qsort(list, count, sizeof *list, by_offset);
-  for (size_t i = 0; i < count; i++)
-    entry[i] =
-        (lp_safetensor){list[i]->name, list[i]->store, list[i]->rank, list[i]->dim, list[i]->offset, list[i]->bytes};
-  lp_writer *writer;
-  LP_TRY(lp_writer_open(path, &writer, diag));
-  lp_safetensors_header(writer, entry, count);
-  for (size_t i = 0; i < count; i++) {
-    lp_status status = write_constant(plan, writer, list[i]);
-    if (status != LP_OK) {
-      lp_writer_abandon(writer);
-      return status;
-    }
-  }
-  return lp_writer_commit(writer, diag);
+lp_status gpu_weights_write(const lp_constants *constants, lp_module *module, const char *path, lp_diag *diag) {
+  return lp_constants_write(constants, path, write_constant, module, diag);
 }

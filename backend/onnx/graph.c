@@ -1,11 +1,12 @@
-/* The graph being written: nodes, their attributes, tensors, and the names that connect them. Everything lies in the
- * graph's arena until the model is packed. */
-#include "backend/onnx/onnx_internal.h"
+/* The graph being written: nodes, their attributes, tensors, and the names that connect them. The graph's arena holds
+ * everything until the model is packed. */
+#include "backend/onnx/graph.h"
+
 #include "base/map.h"
 
 #include <string.h>
 
-/* protobuf-c's members are char *, what it packs is only read. */
+/* protobuf-c's members are char *, although it only reads what it packs. */
 static char *text(const onnx_graph *g, const char *value) {
   return lp_arena_strdup(g->arena, value);
 }
@@ -16,6 +17,14 @@ onnx_name onnx_unique(onnx_graph *g, const char *wanted) {
     name = lp_arena_format(g->arena, "%s.%d", wanted, n);
   lp_map_put(g->names, name, NULL);
   return text(g, name);
+}
+
+/* The list with room for one item more: its capacity is the next power of two. */
+static void *grown(const onnx_graph *g, void *items, size_t count, size_t item_size) {
+  if (count & (count - 1)) return items;
+  void *more = lp_arena_array(g->arena, count ? 2 * count : 1, item_size);
+  if (count) memcpy(more, items, count * item_size);
+  return more;
 }
 
 /* ---- nodes ---------------------------------------------------------------------------------------------------------- */
@@ -34,7 +43,7 @@ onnx_name onnx_node(onnx_graph *g, const char *type, int32_t count, const onnx_n
   onnx_name out = onnx_unique(g, lp_arena_format(g->arena, "%s/%s", owner, type));
   node->name = text(g, out);
   node->n_output = 1;
-  node->output = LP_NEW_ARRAY(g->arena, char *, 4);
+  node->output = grown(g, NULL, 0, sizeof *node->output);
   node->output[0] = text(g, out);
   lp_vec_push(&g->nodes, node);
   return out;
@@ -47,14 +56,14 @@ static Onnx__NodeProto *last_node(const onnx_graph *g) {
 onnx_name onnx_more(onnx_graph *g) {
   Onnx__NodeProto *node = last_node(g);
   onnx_name out = onnx_unique(g, lp_arena_format(g->arena, "%s:%zu", node->name, node->n_output));
+  node->output = grown(g, node->output, node->n_output, sizeof *node->output);
   node->output[node->n_output++] = text(g, out);
   return out;
 }
 
 static Onnx__AttributeProto *add_attribute(onnx_graph *g, const char *name, Onnx__AttributeProto__AttributeType type) {
-  enum { MOST = 8 };
   Onnx__NodeProto *node = last_node(g);
-  if (!node->attribute) node->attribute = LP_NEW_ARRAY(g->arena, Onnx__AttributeProto *, MOST);
+  node->attribute = grown(g, node->attribute, node->n_attribute, sizeof *node->attribute);
   Onnx__AttributeProto *attribute = LP_NEW(g->arena, Onnx__AttributeProto);
   onnx__attribute_proto__init(attribute);
   attribute->name = text(g, name);
@@ -155,20 +164,8 @@ void onnx_bind(onnx_graph *g, const lp_value *value, onnx_name name) {
   lp_map_put(g->values, value_key(g, value), (void *)(uintptr_t)name);
 }
 
-lp_status onnx_value(onnx_graph *g, const lp_value *value, onnx_name *out) {
-  *out = lp_map_get(g->values, value_key(g, value));
-  if (*out) return LP_OK;
-  if (!lp_value_is_constant(value))
-    return lp_error(g->diag, g->op->loc, "an operand of '%s' is not on this side", lp_op_info_get(g->op->kind)->name);
-  LP_TRY(onnx_constant(g, value, out));
-  onnx_bind(g, value, *out);
-  return LP_OK;
-}
-
-lp_status onnx_operand(onnx_graph *g, int32_t index, onnx_name *out) {
-  const lp_value *value = lp_op_in(g->op, index);
-  *out = NULL;
-  return value ? onnx_value(g, value, out) : LP_OK;
+onnx_name onnx_bound(const onnx_graph *g, const lp_value *value) {
+  return lp_map_get(g->values, value_key(g, value));
 }
 
 onnx_name onnx_cast(onnx_graph *g, onnx_name x, lp_dtype dtype) {
@@ -182,14 +179,24 @@ lp_dtype onnx_dtype(lp_dtype dtype) {
   return dtype == LP_U4 || dtype == LP_U2 ? LP_U8 : dtype;
 }
 
-lp_status onnx_operand_as(onnx_graph *g, int32_t index, lp_dtype dtype, onnx_name *out) {
-  const lp_value *value = lp_op_in(g->op, index);
-  LP_TRY(onnx_operand(g, index, out));
-  if (*out && value->type.dtype != dtype) *out = onnx_cast(g, *out, dtype);
-  return LP_OK;
-}
-
 lp_status onnx_refuse(const onnx_graph *g, const char *why) {
   return lp_error(g->diag, g->op->loc, "onnx cannot say '%s' in opset %" PRId64 ": %s",
                   lp_op_info_get(g->op->kind)->name, g->opset, why);
+}
+
+/* ---- nodes of several rules -------------------------------------------------------------------------------------------- */
+
+onnx_name onnx_transpose(onnx_graph *g, onnx_name x, const int64_t *perm, int32_t rank) {
+  onnx_name y = ONNX_NODE(g, "Transpose", x);
+  onnx_attr_ints(g, "perm", perm, rank);
+  return y;
+}
+
+/* All reductions take their axes as an input from opset 18; before, only the sum does. */
+onnx_name onnx_reduce(onnx_graph *g, const char *type, onnx_name x, const int64_t *axes, int32_t count, bool keep) {
+  bool as_input = g->opset >= 18 || lp_streq(type, "ReduceSum");
+  onnx_name y = as_input ? ONNX_NODE(g, type, x, onnx_i64s(g, axes, count)) : ONNX_NODE(g, type, x);
+  if (!as_input) onnx_attr_ints(g, "axes", axes, count);
+  onnx_attr_i(g, "keepdims", keep);
+  return y;
 }

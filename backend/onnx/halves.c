@@ -1,17 +1,17 @@
-/* The folder of halves: models of both programs, the sides' weights, the manifest. */
-#include "backend/onnx/onnx_internal.h"
-#include "base/dir.h"
+/* Writes a module as ONNX halves: the models of both programs, the sides' weights, the manifest. */
+#include "backend/onnx/halves.h"
+
+#include "backend/folder.h"
 #include "base/file.h"
 #include "base/map.h"
 #include "base/path.h"
 #include "base/poly.h"
+#include "base/side.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROGRAMS = 2, SIDES = 2 };
-
-static const char *const side_names[SIDES] = {"device", "cloud"};
+enum { PROGRAMS = 2 };
 
 typedef struct {
   lp_module *module;
@@ -19,34 +19,30 @@ typedef struct {
   lp_arena *arena;
   const char *folder;
   onnx_program program[PROGRAMS];
-  onnx_store store[SIDES];
+  onnx_store store[LP_SIDE_COUNT];
   lp_diag *diag;
 } halves;
 
 static lp_status write_file(const halves *h, const char *name, const lp_buf *bytes) {
-  char *path = lp_path_join(h->folder, name);
-  lp_status status = lp_file_write(path, bytes->data, bytes->size, h->diag);
-  free(path);
-  return status;
+  return lp_folder_put(h->folder, name, bytes->data, bytes->size, h->diag);
 }
 
 /* ---- models --------------------------------------------------------------------------------------------------------- */
 
-static lp_status write_program(const halves *h, onnx_program *program) {
+static lp_status write_program(halves *h, onnx_program *program) {
   for (size_t i = 0; i < program->parts.count; i++) {
     onnx_part *part = program->parts.data[i];
-    onnx_store *store = (onnx_store *)(uintptr_t)&h->store[lp_streq(part->side, "cloud")];
-    LP_TRY(onnx_part_write(h->module, part, store, h->options->opset, h->diag));
+    LP_TRY(onnx_part_write(h->module, part, &h->store[part->side], h->options->opset, h->diag));
   }
   return LP_OK;
 }
 
-/* A prompt and a token often run through the same models: then there is one set of them. */
+/* Prefill and decode often have the same models, which are then written once. */
 static bool same_models(const onnx_program *a, const onnx_program *b) {
   if (a->parts.count != b->parts.count) return false;
   for (size_t i = 0; i < a->parts.count; i++) {
     const onnx_part *x = a->parts.data[i], *y = b->parts.data[i];
-    if (!lp_streq(x->side, y->side) || x->bytes.size != y->bytes.size ||
+    if (x->side != y->side || x->bytes.size != y->bytes.size ||
         memcmp(x->bytes.data, y->bytes.data, x->bytes.size) != 0)
       return false;
   }
@@ -57,7 +53,8 @@ static bool same_models(const onnx_program *a, const onnx_program *b) {
 static void name_models(const halves *h, onnx_program *program, bool shared) {
   for (size_t i = 0; i < program->parts.count; i++) {
     onnx_part *part = program->parts.data[i];
-    const char *base = shared ? part->side : lp_arena_format(h->arena, "%s.%s", program->name, part->side);
+    const char *side = lp_side_name(part->side);
+    const char *base = shared ? side : lp_arena_format(h->arena, "%s.%s", program->name, side);
     part->file = part->turn ? lp_arena_format(h->arena, "%s.%" PRId32 ".onnx", base, part->turn + 1)
                             : lp_arena_format(h->arena, "%s.onnx", base);
   }
@@ -78,8 +75,8 @@ static lp_status write_models(halves *h) {
 /* ---- weights -------------------------------------------------------------------------------------------------------- */
 
 static lp_status open_stores(halves *h) {
-  for (int i = 0; i < SIDES; i++) {
-    h->store[i].file = lp_arena_format(h->arena, "%s.weights", side_names[i]);
+  for (int i = 0; i < LP_SIDE_COUNT; i++) {
+    h->store[i].file = lp_arena_format(h->arena, "%s.weights", lp_side_name((lp_side)i));
     char *path = lp_path_join(h->folder, h->store[i].file);
     lp_status status = lp_writer_open(path, &h->store[i].writer, h->diag);
     free(path);
@@ -88,9 +85,9 @@ static lp_status open_stores(halves *h) {
   return LP_OK;
 }
 
-/* A side without weights has no file of them. */
+/* A side without weights has no data file. */
 static lp_status commit_stores(halves *h) {
-  for (int i = 0; i < SIDES; i++) {
+  for (int i = 0; i < LP_SIDE_COUNT; i++) {
     lp_writer *writer = h->store[i].writer;
     h->store[i].writer = NULL;
     if (lp_writer_offset(writer) == 0)
@@ -102,7 +99,7 @@ static lp_status commit_stores(halves *h) {
 }
 
 static void close_stores(halves *h) {
-  for (int i = 0; i < SIDES; i++) {
+  for (int i = 0; i < LP_SIDE_COUNT; i++) {
     lp_writer_abandon(h->store[i].writer);
     for (size_t k = 0; k < lp_map_count(h->store[i].stored); k++)
       free(lp_map_value_at(h->store[i].stored, k));
@@ -121,14 +118,7 @@ static lp_status write_manifest(const halves *h) {
   return status;
 }
 
-static lp_status write_folder(halves *h) {
-  LP_TRY(open_stores(h));
-  LP_TRY(write_models(h));
-  LP_TRY(commit_stores(h));
-  return write_manifest(h);
-}
-
-/* The halves give all rows of logits, as the whole model does: r becomes s. */
+/* The halves compute all rows of logits, as the whole model does: r becomes s. */
 static lp_status all_rows(lp_module *module, lp_diag *diag) {
   lp_symbol rows = lp_symbols_find(&module->symbols, "r");
   if (!rows || lp_module_substitute(module, rows, lp_dim_symbol(module, "s"))) return LP_OK;
@@ -146,28 +136,25 @@ static lp_status create_programs(halves *h) {
   return LP_OK;
 }
 
+static lp_status fill_folder(void *user, const char *folder, lp_diag *diag) {
+  halves *h = user;
+  (void)diag;
+  h->folder = folder;
+  LP_TRY(create_programs(h));
+  LP_TRY(open_stores(h));
+  LP_TRY(write_models(h));
+  LP_TRY(commit_stores(h));
+  return write_manifest(h);
+}
+
 lp_status lp_onnx_write(lp_module *module, const lp_onnx_options *options, const char *path, lp_diag *diag) {
   halves h = {.module = module, .options = options, .arena = lp_arena_create(), .diag = diag};
-  for (int i = 0; i < SIDES; i++)
+  for (int i = 0; i < LP_SIDE_COUNT; i++)
     h.store[i].stored = lp_map_create();
-  char *folder = NULL;
-  lp_status status = lp_bundle_check_path(path, diag);
-  if (status == LP_OK) status = create_programs(&h);
-  if (status == LP_OK) status = lp_dir_begin(path, &folder, diag);
-  if (status == LP_OK) {
-    h.folder = folder;
-    status = write_folder(&h);
-    close_stores(&h);
-    if (status == LP_OK)
-      status = lp_dir_commit(folder, path, diag);
-    else
-      lp_dir_abandon(folder);
-  } else {
-    close_stores(&h);
-  }
+  lp_status status = lp_folder_write(path, fill_folder, &h, diag);
+  close_stores(&h);
   for (int i = 0; i < PROGRAMS; i++)
     onnx_program_free(&h.program[i]);
-  free(folder);
   lp_arena_free(h.arena);
   return status;
 }

@@ -1,6 +1,8 @@
 /* Attention, rotary positions and caches in ONNX. Attention is written out in products and a softmax: the operator of
  * that name is younger than the opsets written here. */
-#include "backend/onnx/onnx_internal.h"
+#include "backend/onnx/rules.h"
+
+#include "backend/onnx/constants.h"
 #include "base/map.h"
 #include "base/poly.h"
 

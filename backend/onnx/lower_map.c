@@ -1,5 +1,7 @@
 /* Elementwise functions in ONNX: most are one of its operators, the others a few. */
-#include "backend/onnx/onnx_internal.h"
+#include "backend/onnx/rules.h"
+
+#include "backend/onnx/constants.h"
 
 #include <math.h>
 

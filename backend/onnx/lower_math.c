@@ -1,20 +1,7 @@
 /* Products, norms, reductions in ONNX. */
-#include "backend/onnx/onnx_internal.h"
+#include "backend/onnx/rules.h"
 
-onnx_name onnx_transpose(onnx_graph *g, onnx_name x, const int64_t *perm, int32_t rank) {
-  onnx_name y = ONNX_NODE(g, "Transpose", x);
-  onnx_attr_ints(g, "perm", perm, rank);
-  return y;
-}
-
-/* From opset 18 on all reductions take their axes as an input; before, the sum alone does. */
-onnx_name onnx_reduce(onnx_graph *g, const char *type, onnx_name x, const int64_t *axes, int32_t count, bool keep) {
-  bool as_input = g->opset >= 18 || lp_streq(type, "ReduceSum");
-  onnx_name y = as_input ? ONNX_NODE(g, type, x, onnx_i64s(g, axes, count)) : ONNX_NODE(g, type, x);
-  if (!as_input) onnx_attr_ints(g, "axes", axes, count);
-  onnx_attr_i(g, "keepdims", keep);
-  return y;
-}
+#include "backend/onnx/constants.h"
 
 /* ---- products ------------------------------------------------------------------------------------------------------- */
 

@@ -1,5 +1,7 @@
 /* What moves elements or makes them from sizes, in ONNX. */
-#include "backend/onnx/onnx_internal.h"
+#include "backend/onnx/rules.h"
+
+#include "backend/onnx/constants.h"
 #include "base/poly.h"
 
 /* ---- by index ------------------------------------------------------------------------------------------------------- */

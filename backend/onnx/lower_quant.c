@@ -1,5 +1,7 @@
 /* op.quantize and op.dequantize in ONNX. */
-#include "backend/onnx/onnx_internal.h"
+#include "backend/onnx/rules.h"
+
+#include "backend/onnx/constants.h"
 
 /* Scale and zero point as the standard wants them: one for all is a scalar. */
 static lp_status parameters(onnx_graph *g, const lp_op *op, onnx_name *scale, onnx_name *zero) {

@@ -1,6 +1,8 @@
-/* manifest.json of the halves: which models a step runs, in which order, and what goes in and out. */
-#include "backend/onnx/onnx_internal.h"
+/* manifest.json of the halves: which models a step runs, in which order, and their inputs and outputs. */
+#include "backend/onnx/halves.h"
+
 #include "base/poly.h"
+#include "base/side.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -36,7 +38,7 @@ static json_t *ports_json(const lp_module *module, const onnx_ports *ports) {
 static json_t *part_json(const lp_module *module, const onnx_part *part) {
   json_t *item = json_object();
   json_object_set_new(item, "model", json_string(part->file));
-  json_object_set_new(item, "side", json_string(part->side));
+  json_object_set_new(item, "side", json_string(lp_side_name(part->side)));
   json_object_set_new(item, "inputs", ports_json(module, &part->in));
   json_object_set_new(item, "outputs", ports_json(module, &part->out));
   return item;

@@ -1,7 +1,11 @@
 /* One part as a ModelProto: its ports, its operators lowered in order, its constants. */
-#include "backend/onnx/onnx_internal.h"
+#include "backend/onnx/halves.h"
+
+#include "backend/onnx/constants.h"
+#include "backend/onnx/rules.h"
 #include "base/map.h"
 #include "base/poly.h"
+#include "base/side.h"
 
 #include <stdlib.h>
 
@@ -47,7 +51,7 @@ static Onnx__ValueInfoProto **infos(const onnx_graph *g, const onnx_ports *ports
   return list;
 }
 
-/* Ports have their names before anything else does. */
+/* Takes the names of ports before any other name is made. */
 static void bind_ports(onnx_graph *g) {
   for (size_t i = 0; i < g->part->out.count; i++)
     lp_map_put(g->names, g->part->out.data[i].name, NULL);
@@ -69,7 +73,7 @@ static lp_status lower(onnx_graph *g, const lp_op *op) {
   return LP_OK;
 }
 
-/* The value under the port's name. */
+/* Gives the value the port's name. */
 static lp_status emit_output(onnx_graph *g, const onnx_port *port) {
   onnx_name name;
   LP_TRY(onnx_value(g, port->value, &name));
@@ -91,7 +95,7 @@ static void pack(const onnx_graph *g, lp_buf *out) {
   Onnx__GraphProto graph = ONNX__GRAPH_PROTO__INIT;
   Onnx__ModelProto model = ONNX__MODEL_PROTO__INIT;
   Onnx__OperatorSetIdProto opset = ONNX__OPERATOR_SET_ID_PROTO__INIT, *opsets[] = {&opset};
-  graph.name = lp_arena_format(g->arena, "%s.%s.%" PRId32, g->module->name, g->part->side, g->part->turn);
+  graph.name = lp_arena_format(g->arena, "%s.%s.%" PRId32, g->module->name, lp_side_name(g->part->side), g->part->turn);
   graph.n_node = g->nodes.count;
   graph.node = g->nodes.data;
   graph.n_initializer = g->tensors.count;

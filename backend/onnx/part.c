@@ -1,7 +1,9 @@
-/* Splits a program into the turns of its sides, and names what crosses from one to another. */
-#include "backend/onnx/onnx_internal.h"
+/* Splits a program into the turns of its sides, and names the tensors that cross between them. */
+#include "backend/onnx/part.h"
+
+#include "backend/values.h"
 #include "base/map.h"
-#include "base/poly.h"
+#include "base/side.h"
 
 #include <stdlib.h>
 
@@ -20,7 +22,7 @@ static const char *key_of(const splitter *s, const void *thing) {
   return lp_arena_format(s->arena, "%p", thing);
 }
 
-/* What the value is on the side that computed it. */
+/* The value as the side that computed it knows it. */
 static const lp_value *origin(const splitter *s, const lp_value *value) {
   while (value->def && value->def->kind == LP_OP_COMM_RECV) {
     const char *tag = lp_arena_format(s->arena, "%" PRId64, lp_op_i64(value->def, "tag", -1));
@@ -37,11 +39,11 @@ static onnx_part *owner_of(const splitter *s, const lp_value *value) {
 
 /* ---- turns ---------------------------------------------------------------------------------------------------------- */
 
-static void add_part(splitter *s, const char *side) {
+static void add_part(splitter *s, lp_side side) {
   onnx_part *part = LP_NEW(s->arena, onnx_part);
   part->side = side;
   for (size_t i = 0; i < s->out->parts.count; i++)
-    part->turn += lp_streq(s->out->parts.data[i]->side, side);
+    part->turn += s->out->parts.data[i]->side == side;
   lp_vec_push(&s->out->parts, part);
 }
 
@@ -53,7 +55,7 @@ static void split(splitter *s) {
       lp_map_put(s->sent, lp_arena_format(s->arena, "%" PRId64, lp_op_i64(op, "tag", -1)), lp_op_in(op, 0));
     if (!lp_op_is_run(op)) continue;
     size_t count = s->out->parts.count;
-    if (!open || !lp_streq(s->out->parts.data[count - 1]->side, lp_op_side(op))) add_part(s, lp_op_side(op));
+    if (!open || s->out->parts.data[count - 1]->side != lp_op_side(op)) add_part(s, lp_op_side(op));
     open = true;
     onnx_part *part = s->out->parts.data[s->out->parts.count - 1];
     lp_vec_push(&part->ops, op);
@@ -86,7 +88,7 @@ static int64_t appended_state(const lp_value *value) {
   return lp_op_is(value->def, LP_OP_KV_APPEND) ? lp_op_i64(value->def, "state", 0) : -1;
 }
 
-/* As the model calls it, else after its operator. */
+/* The model's name of the value, else that of its operator. */
 static const char *natural_name(const splitter *s, const lp_value *value) {
   const lp_op *end = lp_block_terminator(s->out->func->region);
   const char *name = value->def ? NULL : text_at(s->out->func, "inputs", value->index);
@@ -108,7 +110,7 @@ static const char *name_of(const splitter *s, const lp_value *value) {
 
 /* ---- ports ---------------------------------------------------------------------------------------------------------- */
 
-static bool has_port(const onnx_ports *ports, const lp_value *value, onnx_name name) {
+static bool has_port(const onnx_ports *ports, const lp_value *value, const char *name) {
   for (size_t i = 0; i < ports->count; i++)
     if ((value && ports->data[i].value == value) || lp_streq(ports->data[i].name, name)) return true;
   return false;
@@ -118,7 +120,7 @@ static void add_port(onnx_ports *ports, onnx_port port) {
   if (!has_port(ports, port.value, port.name)) lp_vec_push(ports, port);
 }
 
-/* A value that a part reads: nothing to do for its own, else it enters here and leaves where it is computed. */
+/* Adds the ports of a value that a part reads: it enters this part, and leaves the part that computes it. */
 static void read_value(const splitter *s, onnx_part *part, const lp_value *value) {
   if (!value || lp_value_is_constant(value)) return;
   const lp_value *from = origin(s, value);
@@ -157,7 +159,7 @@ static void find_ports(const splitter *s) {
   }
 }
 
-/* Results leave the part that computes them; what none computes, an input or a constant, leaves the first. */
+/* Results leave the part that computes them. An input or a constant that is a result leaves the first part. */
 static lp_status find_results(const splitter *s) {
   const lp_op *end = lp_block_terminator(s->out->func->region);
   for (int32_t i = 0; i < end->in_count; i++) {

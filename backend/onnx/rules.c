@@ -1,5 +1,5 @@
-/* Which words ONNX has for each kind of operator. */
-#include "backend/onnx/onnx_internal.h"
+/* The table of the operators that ONNX can express. */
+#include "backend/onnx/rules.h"
 
 static const struct {
   lp_kind kind;

@@ -1,5 +1,6 @@
 /* Sizes: polynomials over b, s, p become nodes that read them off the part's inputs. */
-#include "backend/onnx/onnx_internal.h"
+#include "backend/onnx/graph.h"
+
 #include "base/map.h"
 #include "base/poly.h"
 

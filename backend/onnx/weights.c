@@ -1,109 +1,13 @@
-/* Constants of a model: small ones lie in it, others in the side's data file, each once. The weights of linear operators
- * are stored as the placement asks and widened in the graph. */
-#include "backend/onnx/onnx_internal.h"
+/* Weights of linear operators: stored as the placement asks, and widened in the graph. */
+#include "backend/onnx/constants.h"
+
+#include "backend/constants.h"
+#include "backend/quantise.h"
 #include "base/file.h"
 #include "base/map.h"
 #include "base/number.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-enum { INLINE_BYTES = 1024, ALIGNMENT = 64 };
-
-typedef struct {
-  int64_t offset, bytes;
-} onnx_stored;
-
-/* ---- the data file -------------------------------------------------------------------------------------------------- */
-
-static void identity(const lp_value *value, lp_buf *key) {
-  lp_tensor tensor;
-  const lp_op *op = value->def;
-  if (lp_value_constant(value, &tensor))
-    lp_buf_printf(key, "data %" PRIx64 " %" PRIx64 " %zu", lp_hash_bytes(tensor.data, tensor.bytes, 1),
-                  lp_hash_bytes(tensor.data, tensor.bytes, 2), tensor.bytes);
-  else
-    lp_buf_printf(key, "file %s %" PRId64 " %" PRId64, lp_op_str(op, "file", ""), lp_op_i64(op, "offset", 0),
-                  lp_op_i64(op, "length", 0));
-  lp_buf_printf(key, " %s", lp_dtype_name(value->type.dtype));
-}
-
-static onnx_stored *begin_stored(onnx_graph *g, const char *key) {
-  static const char zeros[ALIGNMENT];
-  uint64_t past = lp_writer_offset(g->store->writer) % ALIGNMENT;
-  if (past) lp_writer_put(g->store->writer, zeros, ALIGNMENT - past);
-  onnx_stored *stored = lp_alloc(sizeof *stored);
-  stored->offset = (int64_t)lp_writer_offset(g->store->writer);
-  lp_map_put(g->store->stored, key, stored);
-  return stored;
-}
-
-static void end_stored(const onnx_graph *g, onnx_stored *stored) {
-  stored->bytes = (int64_t)lp_writer_offset(g->store->writer) - stored->offset;
-}
-
-static void add_entry(onnx_graph *g, Onnx__TensorProto *tensor, const char *key, const char *value) {
-  Onnx__StringStringEntryProto *entry = LP_NEW(g->arena, Onnx__StringStringEntryProto);
-  onnx__string_string_entry_proto__init(entry);
-  entry->key = lp_arena_strdup(g->arena, key);
-  entry->value = lp_arena_strdup(g->arena, value);
-  tensor->external_data[tensor->n_external_data++] = entry;
-}
-
-static void set_external(onnx_graph *g, Onnx__TensorProto *tensor, const onnx_stored *stored) {
-  tensor->has_data_location = 1;
-  tensor->data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
-  tensor->external_data = LP_NEW_ARRAY(g->arena, Onnx__StringStringEntryProto *, 3);
-  add_entry(g, tensor, "location", g->store->file);
-  add_entry(g, tensor, "offset", lp_arena_format(g->arena, "%" PRId64, stored->offset));
-  add_entry(g, tensor, "length", lp_arena_format(g->arena, "%" PRId64, stored->bytes));
-}
-
-/* ---- as it is ------------------------------------------------------------------------------------------------------- */
-
-static lp_status constant_data(const onnx_graph *g, const lp_value *value, lp_tensor *out) {
-  int64_t numel = 0;
-  size_t bits;
-  LP_TRY(lp_weight_data(g->module, value, out, g->diag));
-  if (!lp_type_static_numel(value->type, &numel) ||
-      !lp_size_mul((size_t)numel, (size_t)lp_dtype_bits(value->type.dtype), &bits) || out->bytes < (bits + 7) / 8)
-    return lp_error(g->diag, value->def->loc, "constant has %zu bytes, fewer than its shape wants", out->bytes);
-  out->bytes = (bits + 7) / 8;
-  return LP_OK;
-}
-
-static void static_shape(lp_type type, int64_t *dim) {
-  for (int32_t i = 0; i < type.rank; i++)
-    if (!lp_type_static_dim(type, i, &dim[i])) dim[i] = 0;
-}
-
-static const char *constant_name(const lp_value *value) {
-  return value->name ? value->name : "constant";
-}
-
-lp_status onnx_constant(onnx_graph *g, const lp_value *value, onnx_name *out) {
-  lp_tensor data;
-  int64_t dim[LP_MAX_RANK];
-  LP_TRY(constant_data(g, value, &data));
-  static_shape(value->type, dim);
-  Onnx__TensorProto *tensor = onnx_tensor(g, value->type.dtype, value->type.rank, dim);
-  if (data.bytes <= INLINE_BYTES) {
-    onnx_tensor_set_data(g, tensor, data.data, data.bytes);
-  } else {
-    lp_buf key = {0};
-    identity(value, &key);
-    onnx_stored *stored = lp_map_get(g->store->stored, lp_buf_text(&key));
-    if (!stored) {
-      stored = begin_stored(g, lp_buf_text(&key));
-      lp_writer_put(g->store->writer, data.data, data.bytes);
-      end_stored(g, stored);
-    }
-    set_external(g, tensor, stored);
-    lp_buf_free(&key);
-  }
-  *out = onnx_initializer(g, tensor, constant_name(value));
-  return LP_OK;
-}
 
 /* ---- in fewer bits -------------------------------------------------------------------------------------------------- */
 
@@ -124,33 +28,34 @@ static void put_narrowed(const onnx_graph *g, const lp_tensor *data, int64_t cou
 static lp_status narrowed(onnx_graph *g, const lp_value *value, lp_dtype dtype, onnx_name *out) {
   lp_buf key = {0};
   int64_t dim[LP_MAX_RANK] = {0};
-  identity(value, &key);
+  lp_constant_identity(value, &key);
   lp_buf_printf(&key, " as %s", lp_dtype_name(dtype));
   onnx_stored *stored = lp_map_get(g->store->stored, lp_buf_text(&key));
   lp_status status = LP_OK;
-  static_shape(value->type, dim);
+  lp_static_shape(value->type, dim);
   if (!stored) {
     lp_tensor data;
-    status = constant_data(g, value, &data);
+    status = lp_constant_data(g->module, value, &data, g->diag);
     if (status == LP_OK) {
-      stored = begin_stored(g, lp_buf_text(&key));
+      stored = onnx_stored_begin(g, lp_buf_text(&key));
       put_narrowed(g, &data, dim[0] * dim[1], dtype);
-      end_stored(g, stored);
+      onnx_stored_end(g, stored);
     }
   }
   if (status == LP_OK) {
     Onnx__TensorProto *tensor = onnx_tensor(g, dtype, value->type.rank, dim);
-    set_external(g, tensor, stored);
-    *out = onnx_initializer(g, tensor, lp_arena_format(g->arena, "%s.%s", constant_name(value), lp_dtype_name(dtype)));
+    onnx_tensor_set_external(g, tensor, stored);
+    *out = onnx_initializer(g, tensor,
+                            lp_arena_format(g->arena, "%s.%s", onnx_constant_name(value), lp_dtype_name(dtype)));
   }
   lp_buf_free(&key);
   return status;
 }
 
-/* A matrix in codes of 8 or 4 bits, LP_WEIGHT_GROUP along k with one scale. */
+/* A matrix in codes of 8 or 4 bits: LP_WEIGHT_GROUP codes along k share a scale. */
 typedef struct {
   int64_t dim[2], k_axis, groups; /* groups of one row */
-  uint8_t *codes;                 /* one a byte */
+  uint8_t *codes;                 /* one per byte */
   uint16_t *scales;               /* f16, a matrix with `groups` in place of k */
 } coded;
 
@@ -169,7 +74,7 @@ static void encode(coded *c, const lp_tensor *data, lp_dtype dtype) {
   free(w);
 }
 
-/* Codes of 4 bits come as 0 to 15 about 8; ONNX has -8 to 7. */
+/* lp_quantise gives codes of 4 bits as 0 to 15; ONNX stores -8 to 7. */
 static void put_codes(onnx_graph *g, const coded *c, lp_dtype dtype) {
   int64_t count = c->dim[0] * c->dim[1];
   if (dtype == LP_I8) {
@@ -186,17 +91,17 @@ static void put_codes(onnx_graph *g, const coded *c, lp_dtype dtype) {
 static lp_status store_codes(onnx_graph *g, const lp_value *value, lp_dtype dtype, coded *c, const char *const *key,
                              onnx_stored **out) {
   lp_tensor data;
-  LP_TRY(constant_data(g, value, &data));
+  LP_TRY(lp_constant_data(g->module, value, &data, g->diag));
   size_t numel = (size_t)(c->dim[0] * c->dim[1]), scales = (size_t)(c->groups * c->dim[1 - c->k_axis]);
   c->codes = lp_alloc(numel + 1);
   c->scales = lp_alloc(sizeof *c->scales * (scales + 1));
   encode(c, &data, dtype);
-  out[0] = begin_stored(g, key[0]);
+  out[0] = onnx_stored_begin(g, key[0]);
   put_codes(g, c, dtype);
-  end_stored(g, out[0]);
-  out[1] = begin_stored(g, key[1]);
+  onnx_stored_end(g, out[0]);
+  out[1] = onnx_stored_begin(g, key[1]);
   lp_writer_put(g->store->writer, c->scales, sizeof *c->scales * scales);
-  end_stored(g, out[1]);
+  onnx_stored_end(g, out[1]);
   free(c->codes);
   free(c->scales);
   return LP_OK;
@@ -205,10 +110,10 @@ static lp_status store_codes(onnx_graph *g, const lp_value *value, lp_dtype dtyp
 static lp_status quantised(onnx_graph *g, const lp_value *value, lp_dtype dtype, int64_t k_axis, onnx_name *out) {
   coded c = {.k_axis = k_axis};
   if (g->opset < 21) return onnx_refuse(g, "weights in groups need --opset=21");
-  static_shape(value->type, c.dim);
+  lp_static_shape(value->type, c.dim);
   c.groups = (c.dim[k_axis] + LP_WEIGHT_GROUP - 1) / LP_WEIGHT_GROUP;
   lp_buf identity_text = {0};
-  identity(value, &identity_text);
+  lp_constant_identity(value, &identity_text);
   const char *key[2], *name = dtype == LP_I8 ? "int8" : "int4";
   for (int i = 0; i < 2; i++)
     key[i] = lp_arena_format(g->arena, "%s in %s along %" PRId64 " %s", lp_buf_text(&identity_text), name, k_axis,
@@ -219,10 +124,10 @@ static lp_status quantised(onnx_graph *g, const lp_value *value, lp_dtype dtype,
   int64_t scale_dim[2] = {c.dim[0], c.dim[1]};
   scale_dim[k_axis] = c.groups;
   Onnx__TensorProto *codes = onnx_tensor(g, dtype, 2, c.dim), *scales = onnx_tensor(g, LP_F16, 2, scale_dim);
-  set_external(g, codes, stored[0]);
-  set_external(g, scales, stored[1]);
-  onnx_name w = onnx_initializer(g, codes, lp_arena_format(g->arena, "%s.%s", constant_name(value), name));
-  onnx_name s = onnx_initializer(g, scales, lp_arena_format(g->arena, "%s.scale", constant_name(value)));
+  onnx_tensor_set_external(g, codes, stored[0]);
+  onnx_tensor_set_external(g, scales, stored[1]);
+  onnx_name w = onnx_initializer(g, codes, lp_arena_format(g->arena, "%s.%s", onnx_constant_name(value), name));
+  onnx_name s = onnx_initializer(g, scales, lp_arena_format(g->arena, "%s.scale", onnx_constant_name(value)));
   *out = ONNX_NODE(g, "DequantizeLinear", w, onnx_cast(g, s, LP_F32));
   onnx_attr_i(g, "axis", k_axis);
   onnx_attr_i(g, "block_size", LP_WEIGHT_GROUP);
@@ -231,7 +136,7 @@ static lp_status quantised(onnx_graph *g, const lp_value *value, lp_dtype dtype,
 
 /* ---- weights of linear operators -------------------------------------------------------------------------------------- */
 
-/* An integer weight with the scales that the model brings. */
+/* An integer weight with the model's own scales. */
 static lp_status dequantised(onnx_graph *g, const lp_op *op, bool gate, int64_t k_axis, onnx_name *out) {
   const int32_t scales = gate ? 7 : 5;
   const lp_value *w = lp_op_in(op, gate ? 4 : 1), *scale = lp_op_in(op, scales), *zero = lp_op_in(op, scales + 1);

@@ -1,7 +1,9 @@
-/* opencl: the GPU plan as OpenCL C and a table of launches, for GPUs that share memory with the device's processor. */
-#include "backend/gpu/gpu_internal.h"
+/* opencl: kernels in OpenCL C and a launch list, for GPUs that share memory with the device's processor. */
+#include "backend/backends.h"
 
-#include <stdlib.h>
+#include "backend/gpu/print.h"
+#include "backend/gpu/rules.h"
+#include "base/side.h"
 
 static const gpu_word words[] = {{"kernel", "__kernel"},
                                  {"device", "static"},
@@ -18,34 +20,35 @@ static const gpu_word words[] = {{"kernel", "__kernel"},
 
 static const gpu_dialect dialect = {.name = "opencl", .words = words, .prologue = "opencl_prologue"};
 
-typedef lp_status with_plan(const gpu_plan *plan, void *user, lp_diag *diag);
+typedef lp_status list_work(const gpu_launch_list *list, void *user, lp_diag *diag);
 
-static lp_status on_plan(lp_module *module, const char *side, with_plan *work, void *user, lp_diag *diag) {
+static lp_status with_list(lp_module *module, lp_side side, list_work *work, void *user, lp_diag *diag) {
   lp_arena *arena = lp_arena_create();
-  gpu_plan *plan = NULL;
-  lp_status status = gpu_plan_create(module, side, &dialect, arena, &plan, diag);
-  if (status == LP_OK) status = work(plan, user, diag);
-  gpu_plan_free(plan);
+  gpu_launch_list *list = NULL;
+  lp_status status = gpu_launches_create(module, side, &dialect, arena, &list, diag);
+  if (status == LP_OK) status = work(list, user, diag);
+  gpu_launches_free(list);
   lp_arena_free(arena);
   return status;
 }
 
-static lp_status emit_kernels(const gpu_plan *plan, void *user, lp_diag *diag) {
+static lp_status emit_kernels(const gpu_launch_list *list, void *user, lp_diag *diag) {
   (void)diag;
-  gpu_print_kernels(plan, &dialect, false, user);
+  gpu_print_kernels(list, &dialect, false, user);
   return LP_OK;
 }
 
-static lp_status emit_launches(const gpu_plan *plan, void *user, lp_diag *diag) {
+static lp_status emit_launches(const gpu_launch_list *list, void *user, lp_diag *diag) {
   (void)diag;
-  gpu_print_table(plan, &dialect, user);
+  gpu_print_table(list, &dialect, user);
   return LP_OK;
 }
 
 static lp_status opencl_emit(lp_module *module, const lp_emit_options *options, lp_emit_form form, lp_buf *out,
                              lp_diag *diag) {
-  if (form == LP_EMIT_SOURCE || form == LP_EMIT_KERNELS) return on_plan(module, options->side, emit_kernels, out, diag);
-  if (form == LP_EMIT_LAUNCHES) return on_plan(module, options->side, emit_launches, out, diag);
+  if (form == LP_EMIT_SOURCE || form == LP_EMIT_KERNELS)
+    return with_list(module, options->side, emit_kernels, out, diag);
+  if (form == LP_EMIT_LAUNCHES) return with_list(module, options->side, emit_launches, out, diag);
   return lp_error(diag, LP_LOC_NONE, "the opencl backend emits source code and launches only");
 }
 
@@ -54,26 +57,26 @@ typedef struct {
   lp_code *out;
 } description;
 
-static lp_status describe_plan(const gpu_plan *plan, void *user, lp_diag *diag) {
+static lp_status describe_list(const gpu_launch_list *list, void *user, lp_diag *diag) {
   const description *d = user;
   (void)diag;
-  gpu_describe(plan, "opencl", "1.2", d->arena, d->out);
+  gpu_launches_describe(list, "opencl", "1.2", d->arena, d->out);
   return LP_OK;
 }
 
 static lp_status opencl_describe(lp_module *module, const lp_emit_options *options, lp_arena *arena, lp_code *out,
                                  lp_diag *diag) {
   description d = {arena, out};
-  return on_plan(module, options->side, describe_plan, &d, diag);
+  return with_list(module, options->side, describe_list, &d, diag);
 }
 
-static lp_status write_plan(const gpu_plan *plan, void *user, lp_diag *diag) {
-  return gpu_weights_write(plan, user, diag);
+static lp_status write_list(const gpu_launch_list *list, void *user, lp_diag *diag) {
+  return gpu_weights_write(&list->constants, list->module, user, diag);
 }
 
 static lp_status opencl_write_weights(lp_module *module, const lp_emit_options *options, const char *path,
                                       lp_diag *diag) {
-  return on_plan(module, options->side, write_plan, (void *)(uintptr_t)path, diag);
+  return with_list(module, options->side, write_list, (void *)(uintptr_t)path, diag);
 }
 
 const lp_backend lp_backend_opencl = {

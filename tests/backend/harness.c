@@ -406,7 +406,7 @@ static void fill_job(harness *h, runner_job *job, runner_port *in, runner_port *
 static void run_and_compare(harness *h, const lp_backend *backend, const char *march, int64_t threads,
                             const lp_array *want) {
   static runner_port in[HARNESS_MOST_VALUES], out[HARNESS_MOST_VALUES];
-  lp_emit_options options = {.side = "device", .march = march, .opt_level = 3};
+  lp_emit_options options = {.side = LP_SIDE_DEVICE, .march = march, .opt_level = 3};
   runner_job job;
   char how[96];
   snprintf(how, sizeof how, "%s, %s, %d threads", backend->name, march, (int)threads);
@@ -448,7 +448,7 @@ static const char *language_of(const char *gpu) {
 
 /* A backend that runs nothing takes every module and gives nothing. */
 static void check_silent(harness *h, const lp_backend *backend) {
-  const lp_emit_options options = {.side = "device", .march = "native"};
+  const lp_emit_options options = {.side = LP_SIDE_DEVICE, .march = "native"};
   lp_buf out = {0};
   lp_code code;
   if (backend->emit(h->module, &options, LP_EMIT_SHARED, &out, h->diag) != LP_OK ||

@@ -83,10 +83,8 @@ static void write_weights(void) {
 
 static lp_status write_bundle(const char *weights, const char *name, const char *backend) {
   lp_module *module = parse(weights);
-  lp_bundle_request request = {.device = lp_backend_find(backend),
-                               .cloud = lp_backend_find(backend),
-                               .device_options = {"device", "x86-64-v3", 3},
-                               .cloud_options = {"cloud", "armv8-a", 3},
+  lp_bundle_request request = {.backend = {lp_backend_find(backend), lp_backend_find(backend)},
+                               .options = {{LP_SIDE_DEVICE, "x86-64-v3", 3}, {LP_SIDE_CLOUD, "armv8-a", 3}},
                                .report_json = "{}\n",
                                .context = 128,
                                .vocab = 10};

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "backend/backend_internal.h"
+#include "backend/quantise.h"
 #include "tests/suite.h"
 
 LP_CASE(.timeout = 600);

@@ -44,13 +44,11 @@ static lp_status compile(hw_bench *bench, const lp_decoder_shape *shape, lp_diag
   lp_compile_request request = request_of(bench->host, 0, shape->context / 2);
   LP_TRY(lp_passes_run(bench->module, "fuse,annotate,place", &request, NULL, diag));
   LP_TRY(lp_passes_run(bench->module, lp_pipeline_split_profiled, &request, NULL, diag));
-  lp_emit_options options = {.side = "device", .march = "native", .opt_level = 3};
-  const lp_bundle_request bundle = {.device = lp_backend_find("cpu"),
-                                    .cloud = lp_backend_find("cpu"),
-                                    .device_options = options,
-                                    .cloud_options = options,
-                                    .context = shape->context,
-                                    .vocab = shape->vocab};
+  lp_bundle_request bundle = {.context = shape->context, .vocab = shape->vocab};
+  for (int i = 0; i < LP_SIDE_COUNT; i++) {
+    bundle.backend[i] = lp_backend_find("cpu");
+    bundle.options[i] = (lp_emit_options){.side = (lp_side)i, .march = "native", .opt_level = 3};
+  }
   char *path = lp_path_join(bench->folder, "bundle.llmpart");
   lp_status status = lp_bundle_write(bench->module, &bundle, path, diag);
   if (status == LP_OK)

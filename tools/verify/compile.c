@@ -25,10 +25,11 @@ static lp_status compile_module(lp_module *module, const lp_verify_compilation *
                                       .objective = "cost"};
   const lp_run_options run = {.verify_each = true};
   LP_TRY(lp_passes_run(module, lp_pipeline_full, &request, &run, diag));
-  const lp_bundle_request write = {.device = lp_backend_find("cpu"),
-                                   .cloud = lp_backend_find("cpu"),
-                                   .device_options = {.side = "device", .march = march, .opt_level = 2},
-                                   .cloud_options = {.side = "cloud", .march = march, .opt_level = 2}};
+  lp_bundle_request write = {0};
+  for (int i = 0; i < LP_SIDE_COUNT; i++) {
+    write.backend[i] = lp_backend_find("cpu");
+    write.options[i] = (lp_emit_options){.side = (lp_side)i, .march = march, .opt_level = 2};
+  }
   return lp_bundle_write(module, &write, c->bundle, diag);
 }
 

@@ -1,0 +1,12 @@
+/* The tables of the backends, which backend.c lists. */
+#ifndef LP_BACKENDS_H
+#define LP_BACKENDS_H
+
+#include "backend/backend.h"
+
+extern const lp_backend lp_backend_cpu;
+extern const lp_backend lp_backend_cuda;
+extern const lp_backend lp_backend_null;
+extern const lp_backend lp_backend_opencl;
+
+#endif

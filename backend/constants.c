@@ -1,0 +1,106 @@
+/* Constants: what tells them apart, where they lie, and weights.safetensors. Weights are mapped and written slice by
+ * slice, so that a model is never in memory as a whole. */
+#include "backend/constants.h"
+
+#include "backend/safetensors.h"
+#include "base/file.h"
+#include "base/map.h"
+
+#include <stdlib.h>
+
+void lp_constants_init(lp_constants *constants, lp_arena *arena) {
+  *constants = (lp_constants){.arena = arena, .known = lp_map_create(), .names = lp_map_create()};
+}
+
+void lp_constants_release(lp_constants *constants) {
+  lp_map_free(constants->known);
+  lp_map_free(constants->names);
+}
+
+const char *lp_constants_name(lp_constants *constants, const char *base, const char *suffix) {
+  const char *name = lp_arena_format(constants->arena, "%s%s", base, suffix);
+  for (int n = 2; lp_map_has(constants->names, name); n++)
+    name = lp_arena_format(constants->arena, "%s%s.%d", base, suffix, n);
+  lp_map_put(constants->names, name, NULL);
+  return name;
+}
+
+void lp_constants_place(lp_constants *constants, int (*rank_of)(const lp_stored *stored), int classes) {
+  for (int rank = 0; rank < classes; rank++)
+    for (size_t i = 0; i < lp_map_count(constants->known); i++) {
+      lp_stored *stored = lp_map_value_at(constants->known, i);
+      if (rank_of(stored) != rank) continue;
+      stored->offset = constants->bytes;
+      constants->bytes += stored->bytes;
+    }
+}
+
+/* ---- the file --------------------------------------------------------------------------------------------------------- */
+
+static int by_offset(const void *a, const void *b) {
+  const lp_stored *x = *(const lp_stored *const *)a, *y = *(const lp_stored *const *)b;
+  if (x->offset != y->offset) return x->offset < y->offset ? -1 : 1;
+  return (x->bytes > y->bytes) - (x->bytes < y->bytes); /* an empty one first */
+}
+
+lp_status lp_constants_write(const lp_constants *constants, const char *path, lp_constant_writer *write, void *user,
+                             lp_diag *diag) {
+  size_t count = lp_map_count(constants->known);
+  const lp_stored **list = LP_NEW_ARRAY(constants->arena, const lp_stored *, count + 1);
+  for (size_t i = 0; i < count; i++)
+    list[i] = lp_map_value_at(constants->known, i);
+  qsort(list, count, sizeof *list, by_offset);
+  lp_writer *writer;
+  LP_TRY(lp_writer_open(path, &writer, diag));
+  lp_safetensors_header(writer, list, count);
+  for (size_t i = 0; i < count; i++) {
+    lp_status status = write(user, writer, list[i], diag);
+    if (status != LP_OK) {
+      lp_writer_abandon(writer);
+      return status;
+    }
+  }
+  return lp_writer_commit(writer, diag);
+}
+
+/* ---- one constant ----------------------------------------------------------------------------------------------------- */
+
+void lp_constant_identity(const lp_value *value, lp_buf *key) {
+  lp_tensor tensor;
+  const lp_op *op = value->def;
+  if (lp_value_constant(value, &tensor))
+    lp_buf_printf(key, "data %" PRIx64 " %" PRIx64 " %zu", lp_hash_bytes(tensor.data, tensor.bytes, 1),
+                  lp_hash_bytes(tensor.data, tensor.bytes, 2), tensor.bytes);
+  else
+    lp_buf_printf(key, "file %s %" PRId64 " %" PRId64, lp_op_str(op, "file", ""), lp_op_i64(op, "offset", 0),
+                  lp_op_i64(op, "length", 0));
+  lp_buf_printf(key, " %s", lp_dtype_name(value->type.dtype));
+}
+
+lp_status lp_constant_data(lp_module *module, const lp_value *value, lp_tensor *out, lp_diag *diag) {
+  int64_t numel;
+  size_t bits;
+  LP_TRY(lp_weight_data(module, value, out, diag));
+  if (!lp_type_static_numel(value->type, &numel) ||
+      !lp_size_mul((size_t)numel, (size_t)lp_dtype_bits(value->type.dtype), &bits) || out->bytes < (bits + 7) / 8)
+    return lp_error(diag, value->def->loc, "constant has %zu bytes, fewer than its shape wants", out->bytes);
+  out->bytes = (bits + 7) / 8;
+  return LP_OK;
+}
+
+void lp_static_shape(lp_type type, int64_t *dim) {
+  for (int32_t i = 0; i < type.rank; i++)
+    if (!lp_type_static_dim(type, i, &dim[i])) dim[i] = 0;
+}
+
+void lp_put_floats(lp_writer *writer, const lp_tensor *tensor, int64_t count) {
+  enum { SLICE_ELEMENTS = 1 << 16 };
+  float *slice = lp_alloc(sizeof *slice * SLICE_ELEMENTS);
+  for (int64_t i = 0; i < count;) {
+    int64_t n = 0;
+    for (; n < SLICE_ELEMENTS && i < count; n++, i++)
+      slice[n] = (float)lp_tensor_f64(tensor, i);
+    lp_writer_put(writer, slice, sizeof *slice * (size_t)n);
+  }
+  free(slice);
+}

@@ -1,0 +1,82 @@
+/* Writing LLVM IR: the module of a side, the instance being written, and the few forms of IR that emitters use (build.c). */
+#ifndef LP_CPU_BUILD_H
+#define LP_CPU_BUILD_H
+
+#include "backend/cpu/rules.h"
+#include "backend/cpu/target.h"
+
+#include <llvm-c/Core.h>
+#include <llvm-c/TargetMachine.h>
+
+typedef struct {
+  LLVMTypeRef void_, i1, i8, i16, i32, i64, f16, f32, f64, ptr;
+} cpu_types;
+
+/* The LLVM module of a side. */
+typedef struct {
+  cpu_code *code;
+  const cpu_target *target;
+  lp_arena *arena;
+  lp_diag *diag;
+  LLVMContextRef context;
+  LLVMModuleRef llvm;
+  LLVMTargetMachineRef machine;
+  cpu_types types;
+  lp_map *instances; /* key -> LLVMValueRef */
+  LLVMValueRef wait; /* the barrier between operators */
+  int opt_level;
+  bool failed; /* LLVM reported an error; the diagnostic is made */
+} cpu_codegen;
+
+/* An instance being written: a function of frame, thread, the results' and the operands' addresses and scratch. */
+struct cpu_emitter {
+  cpu_codegen *gen;
+  lp_module *module;
+  const lp_op *op;
+  const cpu_call *call;
+  LLVMBuilderRef b;
+  LLVMValueRef function, frame, thread, threads;
+  LLVMValueRef sym;       /* frame->sym */
+  LLVMValueRef *out, *in; /* NULL where the operand is absent or has no address */
+  LLVMValueRef scratch;   /* NULL when the rule asks for none */
+};
+
+const cpu_types *cpu_gen_types(const cpu_emitter *e);
+LLVMValueRef cpu_i64(const cpu_emitter *e, int64_t value);
+LLVMValueRef cpu_i32(const cpu_emitter *e, int64_t value);
+LLVMValueRef cpu_f32(const cpu_emitter *e, double value);
+LLVMValueRef cpu_null(const cpu_emitter *e);
+/* The value of a polynomial at the frame's symbols. */
+LLVMValueRef cpu_poly(cpu_emitter *e, const lp_poly *poly);
+LLVMValueRef cpu_poly_product(cpu_emitter *e, const lp_poly *const *dims, int32_t from, int32_t to);
+/* An i64 array on the stack. */
+LLVMValueRef cpu_array(cpu_emitter *e, const LLVMValueRef *values, int32_t count);
+/* The sizes of a type as such an array. */
+LLVMValueRef cpu_sizes(cpu_emitter *e, lp_type type);
+LLVMValueRef cpu_offset_bytes(cpu_emitter *e, LLVMValueRef base, LLVMValueRef bytes);
+LLVMValueRef cpu_barrier(cpu_emitter *e); /* frame->barrier */
+/* Calls a kernel of kernels.h; arguments are checked against its prototype. */
+void cpu_kernel(cpu_emitter *e, const char *name, const LLVMValueRef *args, unsigned count);
+LLVMValueRef cpu_kernel_value(cpu_emitter *e, const char *name, const LLVMValueRef *args, unsigned count);
+void cpu_wait(cpu_emitter *e); /* a barrier inside an operator */
+/* An intrinsic of one overloaded type. */
+LLVMValueRef cpu_intrinsic(cpu_emitter *e, const char *name, LLVMTypeRef type, const LLVMValueRef *args,
+                           unsigned count);
+/* for (i = from; i < to; i += step): body between begin and end; `index` is i. */
+typedef struct {
+  LLVMBasicBlockRef head, after;
+  LLVMValueRef index, to, step;
+} cpu_loop;
+cpu_loop cpu_loop_begin(cpu_emitter *e, LLVMValueRef from, LLVMValueRef to, LLVMValueRef step);
+void cpu_loop_end(cpu_emitter *e, cpu_loop *loop);
+/* The thread's part of [0, count), in multiples of 16: first, one past the last. */
+void cpu_share(cpu_emitter *e, LLVMValueRef count, LLVMValueRef *from, LLVMValueRef *to);
+/* Contiguous strides of `type` in elements; a cache's rows are `c` apart. `strides` is [rank]. */
+void cpu_strides(cpu_emitter *e, const lp_value *value, LLVMValueRef *strides);
+int cpu_kernel_isa(const cpu_emitter *e);
+/* Attributes of every emitted function: nounwind, and noinline when `keep` is set. */
+void cpu_function_flags(const cpu_codegen *gen, LLVMValueRef function, bool keep);
+/* A member of `frame`, which is of lp_frame, at `offset` bytes. */
+LLVMValueRef cpu_frame_member(cpu_emitter *e, LLVMValueRef frame, size_t offset, LLVMTypeRef type, const char *name);
+
+#endif

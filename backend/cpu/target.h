@@ -1,0 +1,17 @@
+/* The processor that code is emitted for. */
+#ifndef LP_CPU_TARGET_H
+#define LP_CPU_TARGET_H
+
+#include "base/base.h"
+
+typedef struct {
+  const char *march; /* as reported: "native" has become the host's name */
+  const char *triple, *cpu, *features;
+  const char *wide; /* value of "prefer-vector-width", or NULL */
+  bool aarch64;
+  int isa; /* LPK_ISA_* */
+} cpu_target;
+
+LP_MUST_USE lp_status cpu_target_find(const char *march, cpu_target *out, lp_arena *arena, lp_diag *diag);
+
+#endif

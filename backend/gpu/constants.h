@@ -1,0 +1,35 @@
+/* Constants of the GPU's code, each once per form in which kernels read it. */
+#ifndef LP_GPU_CONSTANTS_H
+#define LP_GPU_CONSTANTS_H
+
+#include "backend/constants.h"
+
+typedef enum {
+  GPU_FORM_RAW,    /* row-major, as in the module */
+  GPU_FORM_F32,    /* floats as f32 */
+  GPU_FORM_MATRIX, /* a linear's weight [n][k] in `store` */
+  GPU_FORM_SCALE   /* the scales of a matrix of codes: f16 [n][ceil(k / 32)] */
+} gpu_form;
+
+typedef struct {
+  lp_stored stored; /* first: see lp_constants */
+  lp_value *value;
+  lp_value *scale, *zero; /* of an integer weight, else NULL */
+  int64_t group;
+  gpu_form form;
+  lp_dtype codes; /* of a matrix of integers and of its scales: i8 or u4 */
+  bool transpose; /* the value is [n][k] */
+  int64_t n, k, k_stored;
+} gpu_constant;
+
+/* The constant for a value. Reads no weight, as all functions but gpu_weights_write. */
+const gpu_constant *gpu_constant_get(lp_constants *constants, const lp_op *op, lp_value *value, gpu_form form);
+/* The weight of an op.linear, or with `gate` that of its gate: its codes or floats, and its scales (NULL for floats). */
+void gpu_constant_weight(lp_constants *constants, const lp_op *op, bool gate, const gpu_constant **matrix,
+                         const gpu_constant **scale);
+/* Sets every constant's offset. */
+void gpu_constants_place(lp_constants *constants);
+LP_MUST_USE lp_status gpu_weights_write(const lp_constants *constants, lp_module *module, const char *path,
+                                        lp_diag *diag);
+
+#endif

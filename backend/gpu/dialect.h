@@ -1,0 +1,29 @@
+/* Dialects: the languages that kernels are printed in.
+ *
+ * A kernel's template (kernels/NAME.kernel) is C with two kinds of words to fill in: $NAME is a parameter, @name a word of
+ * the dialect. A kernel's sizes are parameters of type @size, which converts to long: some languages pass them by address,
+ * so that a recorded launch serves other sizes.
+ */
+#ifndef LP_GPU_DIALECT_H
+#define LP_GPU_DIALECT_H
+
+#include "base/base.h"
+
+typedef struct {
+  const char *word, *means; /* "sync" -> "__syncthreads()" */
+} gpu_word;
+
+typedef struct {
+  const char *name;
+  const gpu_word *words; /* ends with NULL */
+  const char *prologue;  /* a template: what all kernels need */
+  const char *tensor;    /* a template: what kernels on tensor cores need; NULL: the dialect has none */
+  bool products;         /* may the runtime use a library of matrix products? */
+} gpu_dialect;
+
+/* The template of that name, or NULL. */
+const char *gpu_template(const char *name);
+/* Appends `text` with the words of the dialect filled in. */
+void gpu_print_text(const gpu_dialect *dialect, const char *text, lp_buf *out);
+
+#endif

@@ -1,0 +1,14 @@
+/* A launch list as text: kernels (print.c), and launches.json (table.c), which docs/gpu.md describes. */
+#ifndef LP_GPU_PRINT_H
+#define LP_GPU_PRINT_H
+
+#include "backend/gpu/launches.h"
+
+/* All kernels in the dialect; `library`: also those that finish a library's products. */
+void gpu_print_kernels(const gpu_launch_list *list, const gpu_dialect *dialect, bool library, lp_buf *out);
+/* A polynomial as a C expression over the members of `f`. */
+void gpu_print_size(const gpu_launch_list *list, const lp_poly *size, lp_buf *out);
+/* launches.json: the list as data, for a runtime that launches the kernels. */
+void gpu_print_table(const gpu_launch_list *list, const gpu_dialect *dialect, lp_buf *out);
+
+#endif

@@ -1,0 +1,20 @@
+/* How a GPU runs each kind of operator: one rule per kind, in the file that lowers it; rules.c is their table. */
+#ifndef LP_GPU_RULES_H
+#define LP_GPU_RULES_H
+
+#include "backend/gpu/builder.h"
+
+typedef struct {
+  lp_kind kind;
+  bool (*runs)(const lp_op *op, char why[64]); /* NULL: always */
+  void (*lower)(gpu_builder *b);
+} gpu_rule;
+
+const gpu_rule *gpu_rule_find(lp_kind kind);
+bool gpu_op_runs(const lp_op *op, char why[64]);
+extern const gpu_rule gpu_rule_linear, gpu_rule_matmul, gpu_rule_norm, gpu_rule_add_norm, gpu_rule_softmax,
+    gpu_rule_reduce, gpu_rule_argmax, gpu_rule_attention, gpu_rule_kv_append, gpu_rule_rotary, gpu_rule_map,
+    gpu_rule_fused, gpu_rule_gather, gpu_rule_gather_elements, gpu_rule_concat, gpu_rule_slice, gpu_rule_transpose,
+    gpu_rule_reshape, gpu_rule_expand, gpu_rule_pad, gpu_rule_windows, gpu_rule_iota, gpu_rule_dims, gpu_rule_fill;
+
+#endif

@@ -1,0 +1,14 @@
+/* The models of a placed module and their manifest. halves.c writes the folder. */
+#ifndef LP_ONNX_HALVES_H
+#define LP_ONNX_HALVES_H
+
+#include "backend/onnx/graph.h"
+
+/* The model of a part, into part->bytes (model.c). */
+LP_MUST_USE lp_status onnx_part_write(lp_module *module, onnx_part *part, onnx_store *store, int64_t opset,
+                                      lp_diag *diag);
+/* manifest.json (manifest.c). */
+void onnx_manifest(const lp_module *module, const onnx_program *const *program, int32_t count, int64_t opset,
+                   lp_buf *out);
+
+#endif

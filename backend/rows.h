@@ -1,0 +1,18 @@
+/* Batched passes over several sequences (base/abi.h): which values have one row for each token, and which operators are
+ * row-wise, so that they run once over the rows of all sequences. */
+#ifndef LP_BACKEND_ROWS_H
+#define LP_BACKEND_ROWS_H
+
+#include "ir/ir.h"
+
+/* The rows that a value has: none, one for each of the s new tokens, or one for each of the last r of them. */
+typedef enum { LP_ROWS_NONE, LP_ROWS_NEW, LP_ROWS_LAST } lp_rows;
+
+/* `bytes`: of one row. */
+lp_rows lp_type_rows(const lp_module *module, lp_type type, int64_t *bytes);
+/* LP_ROWS_NONE unless the value has the same rows as it is read and as it lies in memory. */
+lp_rows lp_value_rows(const lp_module *module, lp_value *value);
+/* Does each row of the results depend on one row of the operands only? */
+bool lp_op_is_joint(const lp_module *module, const lp_op *op);
+
+#endif
