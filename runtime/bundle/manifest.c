@@ -92,9 +92,8 @@ static lp_status read_files(manifest_reader *reader, const lp_json *root) {
   lp_manifest *out = reader->out;
   out->files = LP_NEW_ARRAY(reader->arena, lp_file_desc, lp_json_count(&at) + 1);
   /* The iteration functions of jansson take a non-const object, which they do not change. */
-  for (void *member = json_object_iter((json_t *)(uintptr_t)at.value); member;
-       member = json_object_iter_next((json_t *)(uintptr_t)at.value, member)) {
-    lp_json file = lp_json_member(&at, json_object_iter_key(member));
+  for (size_t i = 0; i < lp_json_count(&at); i++) {
+    lp_json file = lp_json_entry(&at, i);
     LP_TRY(read_file(reader, &file, &out->files[out->file_count++]));
   }
   return LP_OK;
@@ -111,23 +110,19 @@ static lp_status find_file(manifest_reader *reader, const lp_json *at, const lp_
   return lp_json_error(at, reader->diag, "`files` does not list '%.120s'", path);
 }
 
-static bool is_given(const lp_json *at) {
-  return at->value && !json_is_null(at->value);
-}
-
 static lp_status read_side(manifest_reader *reader, const lp_json *at, lp_side_desc *out) {
   LP_TRY(lp_json_object(at, reader->diag));
   out->present = true;
   lp_json code = lp_json_member(at, "code"), weights = lp_json_member(at, "weights");
   lp_json kernels = lp_json_member(at, "kernels");
   lp_json triple = lp_json_member(at, "triple"), march = lp_json_member(at, "march");
-  if (is_given(&code)) LP_TRY(find_file(reader, &code, &out->code));
-  if (is_given(&weights)) LP_TRY(find_file(reader, &weights, &out->weights));
-  if (is_given(&kernels)) LP_TRY(find_file(reader, &kernels, &out->kernels));
+  if (lp_json_is_given(&code)) LP_TRY(find_file(reader, &code, &out->code));
+  if (lp_json_is_given(&weights)) LP_TRY(find_file(reader, &weights, &out->weights));
+  if (lp_json_is_given(&kernels)) LP_TRY(find_file(reader, &kernels, &out->kernels));
   if (out->kernels && !out->code) return lp_json_error(&kernels, reader->diag, "kernels without `code`");
   out->triple = out->march = "";
-  if (is_given(&triple)) LP_TRY(lp_manifest_text(reader, &triple, &out->triple));
-  if (is_given(&march)) LP_TRY(lp_manifest_text(reader, &march, &out->march));
+  if (lp_json_is_given(&triple)) LP_TRY(lp_manifest_text(reader, &triple, &out->triple));
+  if (lp_json_is_given(&march)) LP_TRY(lp_manifest_text(reader, &march, &out->march));
   return LP_OK;
 }
 
@@ -144,7 +139,7 @@ static lp_status read_sides(manifest_reader *reader, const lp_json *root) {
   if (known == 0 || known != lp_json_count(&at))
     return lp_json_error(&at, reader->diag, "wanted 'device', 'cloud' or both and nothing else");
   lp_json tokenizer = lp_json_member(root, "tokenizer");
-  return is_given(&tokenizer) ? find_file(reader, &tokenizer, &reader->out->tokenizer) : LP_OK;
+  return lp_json_is_given(&tokenizer) ? find_file(reader, &tokenizer, &reader->out->tokenizer) : LP_OK;
 }
 
 /* ---- states, inputs, outputs ------------------------------------------------------------------------------------- */
@@ -266,12 +261,12 @@ lp_status lp_manifest_parse(const char *file, const char *text, size_t size, lp_
   lp_sha256_init(&sha);
   lp_sha256_update(&sha, text, size);
   lp_sha256_hex(&sha, out->hash);
-  json_t *value = NULL;
-  LP_TRY(lp_json_load(out->file, text, size, &value, diag));
+  lp_json_document *document = NULL;
+  LP_TRY(lp_json_parse(out->file, text, size, 0, &document, diag));
   manifest_reader reader = {.arena = arena, .diag = diag, .out = out};
-  lp_json root = lp_json_root(out->file, value);
+  lp_json root = lp_json_root(out->file, document);
   lp_status status = read_root(&reader, &root);
-  json_decref(value);
+  lp_json_free(document);
   return status;
 }
 

@@ -21,7 +21,7 @@ static lp_status read_bounds(manifest_reader *reader, const lp_json *at, double 
   lp_json first = lp_json_item(at, 0), second = lp_json_item(at, 1);
   LP_TRY(lp_json_number(&first, 0, 1e18, low, reader->diag));
   *high = INFINITY;
-  return json_is_null(second.value) ? LP_OK : lp_json_number(&second, 0, 1e18, high, reader->diag);
+  return lp_json_is(&second, LP_JSON_NULL) ? LP_OK : lp_json_number(&second, 0, 1e18, high, reader->diag);
 }
 
 static lp_status read_region(manifest_reader *reader, const lp_json *at, lp_plan_region *out) {

@@ -177,9 +177,8 @@ lp_status lp_manifest_programs(manifest_reader *reader, const lp_json *root) {
   size_t count = lp_json_count(&at);
   if (count == 0) return lp_json_error(&at, reader->diag, "wanted at least one program");
   reader->out->programs = LP_NEW_ARRAY(reader->arena, lp_program, count);
-  for (void *member = json_object_iter((json_t *)(uintptr_t)at.value); member;
-       member = json_object_iter_next((json_t *)(uintptr_t)at.value, member)) {
-    lp_json program = lp_json_member(&at, json_object_iter_key(member));
+  for (size_t i = 0; i < lp_json_count(&at); i++) {
+    lp_json program = lp_json_entry(&at, i);
     LP_TRY(read_program(reader, &program, &reader->out->programs[reader->out->program_count++]));
   }
   return LP_OK;

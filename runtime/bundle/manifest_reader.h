@@ -3,7 +3,7 @@
 #ifndef LP_MANIFEST_READER_H
 #define LP_MANIFEST_READER_H
 
-#include "base/json/json_reader.h"
+#include "base/json/reader.h"
 #include "base/side.h"
 #include "runtime/bundle/manifest.h"
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/json/json_reader.h"
+#include "base/json/reader.h"
 #include "runtime/bundle/safetensors.h"
 
 enum { DATA_ALIGNMENT = 64, HEADER_LIMIT = 100 << 20 };
@@ -49,9 +49,8 @@ static lp_status check_tensor(const lp_json *tensor, size_t data_size, lp_diag *
 
 static lp_status check_header(const lp_json *root, size_t data_size, lp_diag *diag) {
   LP_TRY(lp_json_object(root, diag));
-  for (void *member = json_object_iter((json_t *)(uintptr_t)root->value); member;
-       member = json_object_iter_next((json_t *)(uintptr_t)root->value, member)) {
-    lp_json tensor = lp_json_member(root, json_object_iter_key(member));
+  for (size_t i = 0; i < lp_json_count(root); i++) {
+    lp_json tensor = lp_json_entry(root, i);
     if (lp_streq(tensor.key, "__metadata__")) continue;
     LP_TRY(check_tensor(&tensor, data_size, diag));
   }
@@ -71,10 +70,10 @@ lp_status lp_safetensors_check(const char *path, const lp_mapping *mapping, size
   if (*data_offset % DATA_ALIGNMENT != 0)
     return lp_error(diag, LP_LOC_FILE(path), "the data section begins at %zu, no multiple of %d", *data_offset,
                     DATA_ALIGNMENT);
-  json_t *value = NULL;
-  LP_TRY(lp_json_load(path, (const char *)mapping->data + sizeof header, (size_t)header, &value, diag));
-  lp_json root = lp_json_root(path, value);
+  lp_json_document *document = NULL;
+  LP_TRY(lp_json_parse(path, (const char *)mapping->data + sizeof header, (size_t)header, 0, &document, diag));
+  lp_json root = lp_json_root(path, document);
   lp_status status = check_header(&root, mapping->size - *data_offset, diag);
-  json_decref(value);
+  lp_json_free(document);
   return status;
 }

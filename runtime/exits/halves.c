@@ -1,9 +1,9 @@
 /* What a bundle offers to early exits: whether it comes apart into two halves, the modes that it allows, and its calibration. */
 #include <stdlib.h>
 
-#include "base/path.h"
 #include "base/file.h"
-#include "base/json/json_reader.h"
+#include "base/json/reader.h"
+#include "base/path.h"
 #include "base/poly.h"
 #include "base/side.h"
 #include "runtime/bundle/bundle.h"
@@ -136,19 +136,19 @@ static lp_status read_fields(const lp_bundle *bundle, const lp_json *root, lp_ca
 lp_status lp_calibration_read(const lp_bundle *bundle, lp_calibration *out, lp_diag *diag) {
   char *path = lp_path_join(bundle->path, LP_CALIBRATION_FILE), *text = NULL;
   size_t size = 0;
-  json_t *value = NULL;
+  lp_json_document *document = NULL;
   lp_status status = LP_OK;
   if (!lp_path_exists(path)) {
     status = lp_error(diag, LP_LOC_FILE(bundle->path), "the bundle carries no calibration");
     lp_note(diag, LP_LOC_FILE(bundle->path), "`llmpart calibrate %s --data=FILE --apply` gives it one", bundle->path);
   }
   if (status == LP_OK) status = lp_file_read(path, &text, &size, diag);
-  if (status == LP_OK) status = lp_json_load(path, text, size, &value, diag);
+  if (status == LP_OK) status = lp_json_parse(path, text, size, 0, &document, diag);
   if (status == LP_OK) {
-    lp_json root = lp_json_root(path, value);
+    lp_json root = lp_json_root(path, document);
     status = read_fields(bundle, &root, out, diag);
   }
-  json_decref(value);
+  lp_json_free(document);
   free(text);
   free(path);
   return status;

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json/json_reader.h"
+#include "base/json/reader.h"
 #include "base/poly.h"
 #include "runtime/gpu/api.h"
 #include "runtime/gpu/gpu.h"
@@ -25,25 +25,25 @@ static lp_status read_number(reader *r, const lp_json *array, size_t index, int6
   return lp_json_i64(&at, least, INT64_MAX, out, r->diag);
 }
 
-/* The key of an object's member, kept. */
-static const char *key_of(reader *r, void *member) {
-  return lp_arena_strdup(r->arena, json_object_iter_key(member));
+static bool member_is_true(const lp_json *object, const char *key) {
+  lp_json member = lp_json_member(object, key);
+  return lp_json_is_true(&member);
 }
 
-/* jansson offers members only through a non-const object. */
-static json_t *object_of(const lp_json *at) {
-  return (json_t *)(uintptr_t)at->value;
+static bool item_is_true(const lp_json *array, size_t index) {
+  lp_json item = lp_json_item(array, index);
+  return lp_json_is_true(&item);
 }
 
 /* ---- launchers ----------------------------------------------------------------------------------------------------- */
 
 static lp_status read_arg(reader *r, const lp_json *at, lp_gpu_launcher *launcher, lp_gpu_arg *out) {
   out->moving = -1;
-  if (json_is_null(at->value)) {
+  if (lp_json_is(at, LP_JSON_NULL)) {
     out->kind = LP_GPU_ARG_NULL;
-  } else if (json_is_true(at->value)) {
+  } else if (lp_json_is_true(at)) {
     out->kind = LP_GPU_ARG_SCRATCH;
-  } else if (json_is_integer(at->value)) {
+  } else if (lp_json_is(at, LP_JSON_INTEGER)) {
     out->kind = LP_GPU_ARG_REF;
     LP_TRY(lp_json_i32(at, 0, MOST_REFS, &out->ref, r->diag));
     if (out->ref >= launcher->refs) launcher->refs = out->ref + 1;
@@ -105,11 +105,11 @@ static lp_status check_product(reader *r, const lp_json *args, const lp_gpu_laun
 
 static lp_status read_kernel(reader *r, const lp_json *at, lp_gpu_launch *out) {
   lp_json kernel = lp_json_member(at, "kernel"), threads = lp_json_member(at, "threads");
-  const json_t *library = lp_json_member(at, "library").value;
+  lp_json library = lp_json_member(at, "library");
   LP_TRY(lp_json_text(&kernel, &out->kernel, r->diag));
   out->kernel = lp_arena_strdup(r->arena, out->kernel);
   LP_TRY(lp_json_i32(&threads, 1, MOST_THREADS, &out->threads, r->diag));
-  if (library != NULL) out->by = json_is_true(library) ? LP_GPU_BY_LIBRARY : LP_GPU_BY_KERNEL;
+  if (library.value) out->by = lp_json_is_true(&library) ? LP_GPU_BY_LIBRARY : LP_GPU_BY_KERNEL;
   LP_TRY(read_axis(r, at, "x", &out->axis[0]));
   return read_axis(r, at, "y", &out->axis[1]);
 }
@@ -128,8 +128,8 @@ static lp_status read_launch(reader *r, const lp_json *at, lp_gpu_launcher *laun
     LP_TRY(lp_json_i32(&least, 0, INT32_MAX, &out->least_sm, r->diag));
     LP_TRY(lp_json_i32(&most, 1, INT32_MAX, &out->most_sm, r->diag));
   }
-  out->spare = json_is_true(lp_json_member(at, "spare").value);
-  out->spread = json_is_true(lp_json_member(at, "spread").value);
+  out->spare = member_is_true(at, "spare");
+  out->spread = member_is_true(at, "spread");
   LP_TRY(lp_json_array(&args, r->diag));
   size_t count = lp_json_count(&args);
   if (count > LP_GPU_MOST_ARGS)
@@ -206,7 +206,7 @@ static lp_status read_layout(reader *r, const lp_json *at, lp_gpu_layout *out) {
     LP_TRY(read_size(r, &item, 0, &out->scratch[i].bytes));
     LP_TRY(read_size(r, &item, 1, &out->scratch[i].few));
     LP_TRY(read_number(r, &item, 2, 0, &out->scratch[i].most));
-    out->scratch[i].library = json_is_true(lp_json_item(&item, 3).value);
+    out->scratch[i].library = item_is_true(&item, 3);
   }
   return LP_OK;
 }
@@ -215,11 +215,10 @@ static lp_status read_layouts(reader *r, const lp_json *root) {
   lp_json at = lp_json_member(root, "layouts");
   LP_TRY(lp_json_object(&at, r->diag));
   r->out->layout = LP_NEW_ARRAY(r->arena, lp_gpu_layout, lp_json_count(&at) + 1);
-  for (void *member = json_object_iter(object_of(&at)); member != NULL;
-       member = json_object_iter_next(object_of(&at), member)) {
+  for (size_t i = 0; i < lp_json_count(&at); i++) {
     lp_gpu_layout *layout = &r->out->layout[r->out->layout_count++];
-    layout->name = key_of(r, member);
-    lp_json item = lp_json_member(&at, layout->name);
+    lp_json item = lp_json_entry(&at, i);
+    layout->name = lp_arena_strdup(r->arena, item.key);
     LP_TRY(read_layout(r, &item, layout));
   }
   return LP_OK;
@@ -239,7 +238,7 @@ static bool read_rows(const char *text, lp_gpu_ref *out) {
 
 /* "b3", "b3+s*256", "s0", or [offset, bytes] of a weight. */
 static lp_status read_ref(reader *r, const lp_json *at, lp_gpu_ref *out) {
-  if (json_is_array(at->value)) {
+  if (lp_json_is(at, LP_JSON_ARRAY)) {
     out->place = LP_GPU_WEIGHT;
     LP_TRY(read_number(r, at, 0, 0, &out->index));
     return read_number(r, at, 1, 0, &out->bytes);
@@ -260,7 +259,7 @@ static lp_status read_call(reader *r, const lp_json *at, lp_gpu_call *out) {
   LP_TRY(lp_json_array(at, r->diag));
   LP_TRY(lp_json_i32(&number, 0, r->out->launcher_count - 1, &launcher, r->diag));
   out->launcher = &r->out->launcher[launcher];
-  out->joint = json_is_true(lp_json_item(at, 1).value);
+  out->joint = item_is_true(at, 1);
   size_t first = out->joint ? 2 : 1;
   out->ref_count = (int32_t)(lp_json_count(at) - first);
   if (out->ref_count < out->launcher->refs || out->ref_count > MOST_REFS)
@@ -277,11 +276,10 @@ static lp_status read_segments(reader *r, const lp_json *root) {
   lp_json at = lp_json_member(root, "segments");
   LP_TRY(lp_json_object(&at, r->diag));
   r->out->segment = LP_NEW_ARRAY(r->arena, lp_gpu_segment, lp_json_count(&at) + 1);
-  for (void *member = json_object_iter(object_of(&at)); member != NULL;
-       member = json_object_iter_next(object_of(&at), member)) {
+  for (size_t k = 0; k < lp_json_count(&at); k++) {
     lp_gpu_segment *segment = &r->out->segment[r->out->segment_count++];
-    segment->name = key_of(r, member);
-    lp_json calls = lp_json_member(&at, segment->name);
+    lp_json calls = lp_json_entry(&at, k);
+    segment->name = lp_arena_strdup(r->arena, calls.key);
     LP_TRY(lp_json_array(&calls, r->diag));
     segment->count = (int32_t)lp_json_count(&calls);
     segment->call = LP_NEW_ARRAY(r->arena, lp_gpu_call, lp_json_count(&calls) + 1);
@@ -313,7 +311,7 @@ static lp_status read_root(reader *r, const lp_json *root) {
     if (lp_symbols_intern(&r->out->symbols, text) != i + 1)
       return lp_json_error(&item, r->diag, "'%.40s' is listed twice, or one too many", text);
   }
-  r->out->sequences = json_is_true(lp_json_member(root, "sequences").value);
+  r->out->sequences = member_is_true(root, "sequences");
   LP_TRY(read_launchers(r, root));
   LP_TRY(read_layouts(r, root));
   return read_segments(r, root);
@@ -321,14 +319,14 @@ static lp_status read_root(reader *r, const lp_json *root) {
 
 lp_status lp_gpu_table_parse(const char *file, const char *text, size_t size, lp_arena *arena, lp_gpu_table *out,
                              lp_diag *diag) {
-  json_t *value = NULL;
+  lp_json_document *document = NULL;
   *out = (lp_gpu_table){0};
   lp_symbols_init(&out->symbols, arena);
-  LP_TRY(lp_json_load(file, text, size, &value, diag));
+  LP_TRY(lp_json_parse(file, text, size, 0, &document, diag));
   reader r = {arena, out, diag};
-  lp_json root = lp_json_root(file, value);
+  lp_json root = lp_json_root(file, document);
   lp_status status = read_root(&r, &root);
-  json_decref(value);
+  lp_json_free(document);
   return status;
 }
 

@@ -6,26 +6,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json/json_reader.h"
+#include "base/json/reader.h"
 
 /* Reads the value of a document. */
-typedef lp_status json_reader(const lp_json *root, void *user, lp_diag *diag);
+typedef lp_status document_reader(const lp_json *root, void *user, lp_diag *diag);
 
-static lp_status read_json(const char *path, const char *schema, json_reader *read, void *user, lp_diag *diag) {
+static lp_status read_json(const char *path, const char *schema, document_reader *read, void *user, lp_diag *diag) {
   char *text = NULL;
   size_t size = 0;
-  json_t *value = NULL;
+  lp_json_document *document = NULL;
   LP_TRY(lp_file_read(path, &text, &size, diag));
-  lp_status status = lp_json_load(path, text, size, &value, diag);
+  lp_status status = lp_json_parse(path, text, size, 0, &document, diag);
   free(text);
   LP_TRY(status);
-  lp_json root = lp_json_root(path, value), at = lp_json_member(&root, "schema");
+  lp_json root = lp_json_root(path, document), at = lp_json_member(&root, "schema");
   const char *found = NULL;
   status = lp_json_text(&at, &found, diag);
   if (status == LP_OK && !lp_streq(found, schema))
     status = lp_json_error(&at, diag, "is '%.80s', wanted '%s'", found, schema);
   if (status == LP_OK) status = read(&root, user, diag);
-  json_decref(value);
+  lp_json_free(document);
   return status;
 }
 

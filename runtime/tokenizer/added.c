@@ -3,7 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/tokenizer/internal.h"
+#include "base/utf8.h"
+#include "runtime/tokenizer/added.h"
+#include "runtime/tokenizer/pattern.h"
+#include "runtime/tokenizer/steps.h"
 
 /* \w as the reference has it for the neighbours of a token (Rust's regex, not Oniguruma's) */
 #define WORD "[\\w\\p{Join_Control}]"

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/tokenizer/internal.h"
+#include "base/utf8.h"
+#include "runtime/runtime.h"
+#include "runtime/tokenizer/vocab.h"
 
 /* ---- vocabulary -------------------------------------------------------------------------------------------------- */
 

@@ -17,25 +17,6 @@ typedef struct {
 static lp_status evaluate(renderer *r, const lp_chat_node *node, lp_chat_value *out);
 static lp_status render(renderer *r, const lp_chat_node *list);
 
-lp_status lp_chat_error(const lp_chat *chat, size_t at, const char *format, ...) {
-  lp_buf text = {0};
-  char message[512];
-  va_list args;
-  int line = 1, column = 1;
-  for (size_t i = 0; i < at && i < chat->size; i++) {
-    column = chat->source[i] == '\n' ? 1 : column + 1;
-    line += chat->source[i] == '\n';
-  }
-  va_start(args, format);
-  vsnprintf(message, sizeof message, format, args);
-  va_end(args);
-  lp_utf8_repair(message, strlen(message), &text); /* it may be cut inside a character */
-  lp_status status = lp_error(chat->diag, LP_LOC_FILE(chat->input->file), "chat template, line %d, column %d: %s", line,
-                              column, lp_buf_text(&text));
-  lp_buf_free(&text);
-  return status;
-}
-
 /* ---- variables --------------------------------------------------------------------------------------------------- */
 
 static void declare(renderer *r, const char *name, lp_chat_value value) {
@@ -296,18 +277,6 @@ static lp_status render(renderer *r, const lp_chat_node *list) {
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
-/* Jinja reads every kind of newline as \n and drops one at the end. */
-static void normalize_source(lp_chat *chat, const char *source, size_t size) {
-  char *text = lp_arena_alloc(chat->arena, size + 1);
-  for (size_t i = 0; i < size; i++) {
-    bool pair = source[i] == '\r' && i + 1 < size && source[i + 1] == '\n';
-    if (!pair) text[chat->size++] = source[i] == '\r' ? '\n' : source[i];
-  }
-  if (chat->size > 0 && text[chat->size - 1] == '\n') chat->size--;
-  text[chat->size] = '\0';
-  chat->source = text;
-}
-
 static void declare_inputs(renderer *r) {
   const lp_chat_input *input = r->chat->input;
   lp_chat_value *items = LP_NEW_ARRAY(r->chat->arena, lp_chat_value, input->count);
@@ -327,7 +296,7 @@ lp_status lp_chat_render(const char *source, size_t size, const lp_chat_input *i
   lp_chat_node *tree = NULL;
   renderer r = {.chat = &chat, .out = out};
   size_t start = out->size;
-  normalize_source(&chat, source, size);
+  lp_chat_set_source(&chat, source, size);
   declare_inputs(&r);
   lp_status status = lp_chat_tokenize(&chat, &tokens);
   if (status == LP_OK) status = lp_chat_parse(&chat, &tokens, &tree);

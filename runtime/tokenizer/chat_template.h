@@ -2,15 +2,26 @@
  *
  *   source -> tokens (chat_template_lex.c) -> tree (chat_template_parse.c) -> text (chat_template.c)
  *
- * chat_template_value.c and chat_template_filter.c hold what can be done with values. White space is trimmed
- * as transformers sets it (trim_blocks, lstrip_blocks). Whatever is outside the subset is an error that names it; no
- * template is rendered in part. All memory is the render's arena.
+ * chat_template_value.c and chat_template_filter.c hold the operations on values. White space is trimmed as transformers
+ * sets it (trim_blocks, lstrip_blocks). Anything outside the subset is an error that names it; no template is rendered in
+ * part. All memory comes from the arena of the rendering.
  */
 #ifndef LP_CHAT_TEMPLATE_H
 #define LP_CHAT_TEMPLATE_H
 
 #include "runtime/runtime.h"
-#include "runtime/tokenizer/internal.h"
+
+typedef struct {
+  const char *file;      /* where the template came from, for messages */
+  const char *bos, *eos; /* "" when there is none */
+  const lp_chat_message *messages;
+  size_t count;
+  bool add_generation_prompt;
+} lp_chat_input;
+
+/* Appends the messages as the template prints them; appends nothing after a failure. */
+LP_MUST_USE lp_status lp_chat_render(const char *source, size_t size, const lp_chat_input *input, lp_buf *out,
+                                     lp_diag *diag);
 
 typedef struct {
   const lp_chat_input *input;
@@ -20,6 +31,10 @@ typedef struct {
   size_t size;
 } lp_chat;
 
+/* ---- source (chat_template_lex.c) ----------------------------------------------------------------------------------- */
+
+/* Copies the source to the arena as Jinja reads it: every kind of newline is \n, and one at the end is dropped. */
+void lp_chat_set_source(lp_chat *chat, const char *source, size_t size);
 /* Reports at byte `at` of the source. */
 LP_MUST_USE lp_status lp_chat_error(const lp_chat *chat, size_t at, const char *format, ...) LP_PRINTF(3, 4);
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "runtime/tokenizer/chat_template.h"
 
 typedef enum { LOWER, UPPER, CAPITALIZE, TITLE } letter_case;

@@ -1,7 +1,42 @@
-/* Cuts a chat template into tokens and trims the text between tags. */
+/* The source of a chat template: its place in reports, its tokens, and the trimmed text between tags. */
 #include <string.h>
 
+#include "base/utf8.h"
 #include "runtime/tokenizer/chat_template.h"
+
+/* ---- source -------------------------------------------------------------------------------------------------------- */
+
+void lp_chat_set_source(lp_chat *chat, const char *source, size_t size) {
+  char *text = lp_arena_alloc(chat->arena, size + 1);
+  for (size_t i = 0; i < size; i++) {
+    bool pair = source[i] == '\r' && i + 1 < size && source[i + 1] == '\n';
+    if (!pair) text[chat->size++] = source[i] == '\r' ? '\n' : source[i];
+  }
+  if (chat->size > 0 && text[chat->size - 1] == '\n') chat->size--;
+  text[chat->size] = '\0';
+  chat->source = text;
+}
+
+lp_status lp_chat_error(const lp_chat *chat, size_t at, const char *format, ...) {
+  lp_buf text = {0};
+  char message[512];
+  va_list args;
+  int line = 1, column = 1;
+  for (size_t i = 0; i < at && i < chat->size; i++) {
+    column = chat->source[i] == '\n' ? 1 : column + 1;
+    line += chat->source[i] == '\n';
+  }
+  va_start(args, format);
+  vsnprintf(message, sizeof message, format, args);
+  va_end(args);
+  lp_utf8_repair(message, strlen(message), &text); /* it may be cut inside a character */
+  lp_status status = lp_error(chat->diag, LP_LOC_FILE(chat->input->file), "chat template, line %d, column %d: %s", line,
+                              column, lp_buf_text(&text));
+  lp_buf_free(&text);
+  return status;
+}
+
+/* ---- tokens -------------------------------------------------------------------------------------------------------- */
 
 typedef struct {
   const lp_chat *chat;

@@ -1,7 +1,8 @@
 /* The steps of decoders: pieces are tokens on their way back to text. */
 #include <string.h>
 
-#include "runtime/tokenizer/internal.h"
+#include "base/utf8.h"
+#include "runtime/tokenizer/steps.h"
 
 static const char *piece_text(const lp_work *work, size_t index) {
   return lp_buf_text(&work->now.text) + work->now.list.data[index].start;

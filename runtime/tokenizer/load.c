@@ -1,35 +1,53 @@
-/* The model, the added tokens and the post-processor of tokenizer.json, and what tokenizer_config.json says beside it. */
+/* The model and the added tokens of tokenizer.json. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/runtime.h"
+#include "runtime/tokenizer/added.h"
 #include "runtime/tokenizer/internal.h"
+#include "runtime/tokenizer/load.h"
+#include "runtime/tokenizer/steps.h"
+#include "runtime/tokenizer/vocab.h"
 
-#define FILE_LOC(loader) LP_LOC_FILE((loader)->file)
+/* ---- members ----------------------------------------------------------------------------------------------------- */
+
+lp_status lp_load_text(lp_loader *loader, const lp_json *object, const char *key, const char **out, size_t *size) {
+  lp_json member = lp_json_member(object, key);
+  const char *text;
+  LP_TRY(lp_json_bytes(&member, &text, size, loader->diag));
+  *out = lp_arena_copy(loader->tokenizer->arena, text, *size + 1);
+  return LP_OK;
+}
+
+lp_status lp_load_bool(lp_loader *loader, const lp_json *object, const char *key, bool fallback, bool *out) {
+  lp_json member = lp_json_member(object, key);
+  *out = fallback;
+  return lp_json_is_given(&member) ? lp_json_bool(&member, out, loader->diag) : LP_OK;
+}
 
 /* ---- model: vocabulary ------------------------------------------------------------------------------------------- */
 
-static lp_status load_vocab(lp_loader *loader, const lp_node *json) {
-  lp_vocab *vocab = &loader->tokenizer->vocab;
-  const lp_node *key = lp_node_first(json);
+static lp_status add_token(lp_vocab *vocab, const lp_json *at, const lp_json_value *key, lp_diag *diag) {
+  const lp_json_value *value = key + 1;
+  int64_t id = value->kind == LP_JSON_INTEGER ? value->integer : -1;
   size_t ignored;
-  for (uint32_t i = 0; i < json->size; i++, key = lp_node_next(lp_node_next(key))) {
-    const lp_node *value = lp_node_next(key);
-    const char *text = key->text;
-    int64_t id = value->kind == LP_NODE_INTEGER ? value->integer : -1;
-    if (id < 0 || id >= LP_VOCAB_MAX)
-      return lp_error(loader->diag, FILE_LOC(loader), "'model.vocab': the id of '%s' is not an integer below %d", text,
-                      LP_VOCAB_MAX);
-    const char *other = lp_vocab_text(vocab, (int32_t)id, &ignored);
-    if (other)
-      return lp_error(loader->diag, FILE_LOC(loader), "'model.vocab': '%s' and '%s' have the same id %" PRId64, other,
-                      text, id);
-    lp_vocab_set(vocab, (int32_t)id, text, key->size, true);
-  }
+  if (id < 0 || id >= LP_VOCAB_MAX)
+    return lp_json_error(at, diag, "the id of '%s' is not an integer below %d", key->text, LP_VOCAB_MAX);
+  const char *other = lp_vocab_text(vocab, (int32_t)id, &ignored);
+  if (other) return lp_json_error(at, diag, "'%s' and '%s' have the same id %" PRId64, other, key->text, id);
+  lp_vocab_set(vocab, (int32_t)id, key->text, key->size, true);
+  return LP_OK;
+}
+
+static lp_status load_vocab(lp_loader *loader, const lp_json *at) {
+  lp_vocab *vocab = &loader->tokenizer->vocab;
+  size_t ignored;
+  LP_TRY(lp_json_object(at, loader->diag));
+  for (size_t i = 0; i < at->value->size; i++)
+    LP_TRY(add_token(vocab, at, &at->value->items[2 * i], loader->diag));
   int32_t twice = lp_vocab_index(vocab);
   if (twice < 0) return LP_OK;
-  return lp_error(loader->diag, FILE_LOC(loader), "'model.vocab': '%s' is listed twice",
-                  lp_vocab_text(vocab, twice, &ignored));
+  return lp_json_error(at, loader->diag, "'%s' is listed twice", lp_vocab_text(vocab, twice, &ignored));
 }
 
 /* ---- model: merges ----------------------------------------------------------------------------------------------- */
@@ -39,21 +57,21 @@ typedef struct {
   size_t size;
 } slice;
 
-static slice node_slice(const lp_node *node) {
-  return (slice){node->text, node->size};
+static slice slice_of(const lp_json_value *value) {
+  return (slice){value->text, value->size};
 }
 
 /* Reads "a b" or ["a", "b"]. */
-static bool read_merge(const lp_node *json, slice pair[2]) {
-  if (lp_node_is(json, LP_NODE_ARRAY)) {
-    const lp_node *left = lp_node_first(json);
-    if (json->size != 2 || left->kind != LP_NODE_TEXT || lp_node_next(left)->kind != LP_NODE_TEXT) return false;
-    pair[0] = node_slice(left);
-    pair[1] = node_slice(lp_node_next(left));
+static bool read_merge(const lp_json_value *value, slice pair[2]) {
+  if (value->kind == LP_JSON_ARRAY) {
+    const lp_json_value *item = value->items;
+    if (value->size != 2 || item[0].kind != LP_JSON_TEXT || item[1].kind != LP_JSON_TEXT) return false;
+    pair[0] = slice_of(&item[0]);
+    pair[1] = slice_of(&item[1]);
     return true;
   }
-  if (!lp_node_is(json, LP_NODE_TEXT)) return false;
-  slice whole = node_slice(json);
+  if (value->kind != LP_JSON_TEXT) return false;
+  slice whole = slice_of(value);
   const char *space = memchr(whole.text, ' ', whole.size);
   if (!space) return false;
   pair[0] = (slice){whole.text, (size_t)(space - whole.text)};
@@ -61,44 +79,42 @@ static bool read_merge(const lp_node *json, slice pair[2]) {
   return memchr(pair[1].text, ' ', pair[1].size) == NULL;
 }
 
-static lp_status unknown_part(lp_loader *loader, size_t index, slice part) {
-  return lp_error(loader->diag, FILE_LOC(loader), "'model.merges[%zu]': '%.*s' is not in the vocabulary", index,
-                  (int)part.size, part.text);
+static lp_status unknown_part(const lp_json *at, slice part, lp_diag *diag) {
+  return lp_json_error(at, diag, "'%.*s' is not in the vocabulary", (int)part.size, part.text);
 }
 
-static lp_status add_merge(lp_loader *loader, size_t index, slice pair[2], uint32_t rank, lp_buf *scratch) {
+static lp_status add_merge(lp_loader *loader, const lp_json *at, slice pair[2], uint32_t rank, lp_buf *scratch) {
   lp_vocab *vocab = &loader->tokenizer->vocab;
   size_t skip = vocab->prefix ? strlen(vocab->prefix) : 0;
   int32_t left = lp_vocab_find(vocab, pair[0].text, pair[0].size);
   int32_t right = lp_vocab_find(vocab, pair[1].text, pair[1].size);
-  if (left < 0) return unknown_part(loader, index, pair[0]);
-  if (right < 0) return unknown_part(loader, index, pair[1]);
+  if (left < 0) return unknown_part(at, pair[0], loader->diag);
+  if (right < 0) return unknown_part(at, pair[1], loader->diag);
   if (pair[1].size < skip)
-    return lp_error(loader->diag, FILE_LOC(loader),
-                    "'model.merges[%zu]': '%.*s' is shorter than the continuing_subword_prefix", index,
-                    (int)pair[1].size, pair[1].text);
+    return lp_json_error(at, loader->diag, "'%.*s' is shorter than the continuing_subword_prefix", (int)pair[1].size,
+                         pair[1].text);
   lp_buf_clear(scratch);
   lp_buf_append(scratch, pair[0].text, pair[0].size);
   lp_buf_append(scratch, pair[1].text + skip, pair[1].size - skip);
   int32_t merged = lp_vocab_find(vocab, lp_buf_text(scratch), scratch->size);
-  if (merged < 0) return unknown_part(loader, index, (slice){lp_buf_text(scratch), scratch->size});
+  if (merged < 0) return unknown_part(at, (slice){lp_buf_text(scratch), scratch->size}, loader->diag);
   lp_vocab_add_merge(vocab, left, right, rank, merged);
   return LP_OK;
 }
 
-static lp_status load_merges(lp_loader *loader, const lp_node *json) {
+static lp_status load_merges(lp_loader *loader, const lp_json *at) {
   lp_buf scratch = {0};
-  lp_status status = LP_OK;
+  lp_status status = lp_json_array(at, loader->diag);
   uint32_t rank = 0;
-  lp_vocab_reserve_merges(&loader->tokenizer->vocab, json->size);
-  const lp_node *item = lp_node_first(json);
-  for (size_t i = 0; i < json->size && status == LP_OK; i++, item = lp_node_next(item)) {
+  lp_vocab_reserve_merges(&loader->tokenizer->vocab, lp_json_count(at));
+  for (size_t i = 0; status == LP_OK && i < lp_json_count(at); i++) {
+    lp_json item = lp_json_item(at, i);
     slice pair[2];
-    if (lp_node_is(item, LP_NODE_TEXT) && lp_has_prefix(item->text, "#version")) continue;
-    if (read_merge(item, pair))
-      status = add_merge(loader, i, pair, rank++, &scratch);
+    if (lp_json_is(&item, LP_JSON_TEXT) && lp_has_prefix(item.value->text, "#version")) continue;
+    if (read_merge(item.value, pair))
+      status = add_merge(loader, &item, pair, rank++, &scratch);
     else
-      status = lp_error(loader->diag, FILE_LOC(loader), "'model.merges[%zu]': expected \"a b\" or [\"a\", \"b\"]", i);
+      status = lp_json_error(&item, loader->diag, "wanted \"a b\" or [\"a\", \"b\"]");
   }
   lp_buf_free(&scratch);
   return status;
@@ -107,45 +123,44 @@ static lp_status load_merges(lp_loader *loader, const lp_node *json) {
 /* ---- model ------------------------------------------------------------------------------------------------------- */
 
 /* A text member that may be null; then NULL, as for an empty one, which changes nothing. */
-static lp_status optional_text(lp_loader *loader, const lp_node *json, const char *key, const char **out) {
-  const lp_node *member = lp_node_member(json, key);
+static lp_status optional_text(lp_loader *loader, const lp_json *model, const char *key, const char **out) {
+  lp_json member = lp_json_member(model, key);
   size_t size;
   *out = NULL;
-  if (lp_node_absent(member)) return LP_OK;
-  LP_TRY(lp_member_text(loader, json, "model", key, out, &size));
+  if (!lp_json_is_given(&member)) return LP_OK;
+  LP_TRY(lp_load_text(loader, model, key, out, &size));
   if (size == 0) *out = NULL;
   return LP_OK;
 }
 
-static lp_status load_model_options(lp_loader *loader, const lp_node *json) {
+static lp_status load_model_options(lp_loader *loader, const lp_json *model) {
   lp_vocab *vocab = &loader->tokenizer->vocab;
-  const lp_node *dropout = lp_node_member(json, "dropout");
-  bool drops = lp_node_is(dropout, LP_NODE_REAL) ? dropout->real != 0
-                                                 : lp_node_is(dropout, LP_NODE_INTEGER) && dropout->integer != 0;
-  if (drops) return lp_error(loader->diag, FILE_LOC(loader), "'model.dropout': random merges are not supported");
-  LP_TRY(lp_member_bool(loader, json, "model", "fuse_unk", false, &vocab->fuse_unk));
-  LP_TRY(lp_member_bool(loader, json, "model", "byte_fallback", false, &vocab->byte_fallback));
-  LP_TRY(lp_member_bool(loader, json, "model", "ignore_merges", false, &vocab->ignore_merges));
-  LP_TRY(optional_text(loader, json, "continuing_subword_prefix", &vocab->prefix));
-  return optional_text(loader, json, "end_of_word_suffix", &vocab->suffix);
+  lp_json dropout = lp_json_member(model, "dropout");
+  bool drops = (lp_json_is(&dropout, LP_JSON_REAL) && dropout.value->real != 0) ||
+               (lp_json_is(&dropout, LP_JSON_INTEGER) && dropout.value->integer != 0);
+  if (drops) return lp_json_error(&dropout, loader->diag, "random merges are not supported");
+  LP_TRY(lp_load_bool(loader, model, "fuse_unk", false, &vocab->fuse_unk));
+  LP_TRY(lp_load_bool(loader, model, "byte_fallback", false, &vocab->byte_fallback));
+  LP_TRY(lp_load_bool(loader, model, "ignore_merges", false, &vocab->ignore_merges));
+  LP_TRY(optional_text(loader, model, "continuing_subword_prefix", &vocab->prefix));
+  return optional_text(loader, model, "end_of_word_suffix", &vocab->suffix);
 }
 
-lp_status lp_load_model(lp_loader *loader, const lp_node *json, const char *path) {
+lp_status lp_load_model(lp_loader *loader, const lp_json *at) {
   lp_vocab *vocab = &loader->tokenizer->vocab;
-  const lp_node *type = lp_node_member(json, "type"), *vocab_json, *merges;
+  lp_json type = lp_json_member(at, "type"), tokens = lp_json_member(at, "vocab"),
+          merges = lp_json_member(at, "merges");
   const char *unk;
-  if (lp_node_is(type, LP_NODE_TEXT) && !lp_node_equals(type, "BPE"))
-    return lp_error(loader->diag, FILE_LOC(loader), "'%s': the model '%s' is not supported, only BPE is", path,
-                    type->text);
-  LP_TRY(load_model_options(loader, json));
-  LP_TRY(lp_member_get(loader, json, path, "vocab", LP_NODE_OBJECT, &vocab_json));
-  LP_TRY(lp_member_get(loader, json, path, "merges", LP_NODE_ARRAY, &merges));
-  LP_TRY(load_vocab(loader, vocab_json));
-  LP_TRY(load_merges(loader, merges));
-  LP_TRY(optional_text(loader, json, "unk_token", &unk));
+  LP_TRY(lp_json_object(at, loader->diag));
+  if (lp_json_is(&type, LP_JSON_TEXT) && !lp_json_equals(&type, "BPE"))
+    return lp_json_error(at, loader->diag, "the model '%s' is not supported, only BPE is", type.value->text);
+  LP_TRY(load_model_options(loader, at));
+  LP_TRY(load_vocab(loader, &tokens));
+  LP_TRY(load_merges(loader, &merges));
+  LP_TRY(optional_text(loader, at, "unk_token", &unk));
   vocab->unk = unk ? lp_vocab_find(vocab, unk, strlen(unk)) : -1;
   if (unk && vocab->unk < 0)
-    lp_warning(loader->diag, FILE_LOC(loader),
+    lp_warning(loader->diag, LP_LOC_FILE(loader->file),
                "'model.unk_token': '%s' is not in the vocabulary; unknown characters are left out", unk);
   return LP_OK;
 }
@@ -170,36 +185,34 @@ static lp_status normalize_added(lp_loader *loader, lp_added *token) {
 }
 
 /* The model's id of the same text goes before the file's. */
-static lp_status assign_id(lp_loader *loader, const lp_node *json, const char *path, lp_added *token) {
+static lp_status assign_id(lp_loader *loader, const lp_json *at, lp_added *token) {
   lp_vocab *vocab = &loader->tokenizer->vocab;
-  const lp_node *member;
+  lp_json member = lp_json_member(at, "id");
   int64_t id;
   size_t ignored;
-  LP_TRY(lp_member_get(loader, json, path, "id", LP_NODE_INTEGER, &member));
-  LP_TRY(lp_node_count(loader, member, lp_path_member(loader, path, "id"), LP_VOCAB_MAX - 1, &id));
+  LP_TRY(lp_json_i64(&member, 0, LP_VOCAB_MAX - 1, &id, loader->diag));
   token->id = lp_vocab_find(vocab, token->text, token->size);
   if (token->id >= 0) return LP_OK;
   token->id = (int32_t)id;
   const char *other = lp_vocab_text(vocab, token->id, &ignored);
   if (other && !lp_streq(other, token->text))
-    return lp_error(loader->diag, FILE_LOC(loader), "'%s': '%s' and '%s' have the same id %" PRId64, path, other,
-                    token->text, id);
+    return lp_json_error(at, loader->diag, "'%s' and '%s' have the same id %" PRId64, other, token->text, id);
   lp_vocab_set(vocab, token->id, token->text, token->size, false);
   return LP_OK;
 }
 
-static lp_status load_added_token(lp_loader *loader, const lp_node *json, const char *path) {
+static lp_status load_added_token(lp_loader *loader, const lp_json *at) {
   lp_tokenizer *tokenizer = loader->tokenizer;
   lp_added token = {0};
-  LP_TRY(lp_node_expect(loader, json, LP_NODE_OBJECT, path));
-  LP_TRY(lp_member_text(loader, json, path, "content", &token.text, &token.size));
-  LP_TRY(lp_member_bool(loader, json, path, "lstrip", false, &token.lstrip));
-  LP_TRY(lp_member_bool(loader, json, path, "rstrip", false, &token.rstrip));
-  LP_TRY(lp_member_bool(loader, json, path, "single_word", false, &token.single_word));
-  LP_TRY(lp_member_bool(loader, json, path, "normalized", true, &token.normalized));
-  LP_TRY(lp_member_bool(loader, json, path, "special", false, &token.special));
+  LP_TRY(lp_json_object(at, loader->diag));
+  LP_TRY(lp_load_text(loader, at, "content", &token.text, &token.size));
+  LP_TRY(lp_load_bool(loader, at, "lstrip", false, &token.lstrip));
+  LP_TRY(lp_load_bool(loader, at, "rstrip", false, &token.rstrip));
+  LP_TRY(lp_load_bool(loader, at, "single_word", false, &token.single_word));
+  LP_TRY(lp_load_bool(loader, at, "normalized", true, &token.normalized));
+  LP_TRY(lp_load_bool(loader, at, "special", false, &token.special));
   if (token.size == 0) return LP_OK; /* as the reference: never matches */
-  LP_TRY(assign_id(loader, json, path, &token));
+  LP_TRY(assign_id(loader, at, &token));
   while (tokenizer->special.count < tokenizer->vocab.tokens.count)
     lp_vec_push(&tokenizer->special, false);
   if (token.special) tokenizer->special.data[token.id] = true;
@@ -212,13 +225,12 @@ static lp_status load_added_token(lp_loader *loader, const lp_node *json, const 
   return LP_OK;
 }
 
-lp_status lp_load_added(lp_loader *loader, const lp_node *json, const char *path) {
+lp_status lp_load_added(lp_loader *loader, const lp_json *at) {
   lp_tokenizer *tokenizer = loader->tokenizer;
-  if (!lp_node_absent(json)) {
-    LP_TRY(lp_node_expect(loader, json, LP_NODE_ARRAY, path));
-    const lp_node *item = lp_node_first(json);
-    for (size_t i = 0; i < json->size; i++, item = lp_node_next(item))
-      LP_TRY(load_added_token(loader, item, lp_path_item(loader, path, i)));
+  if (lp_json_is_given(at)) LP_TRY(lp_json_array(at, loader->diag));
+  for (size_t i = 0; i < lp_json_count(at); i++) {
+    lp_json item = lp_json_item(at, i);
+    LP_TRY(load_added_token(loader, &item));
   }
   while (tokenizer->special.count < tokenizer->vocab.tokens.count)
     lp_vec_push(&tokenizer->special, false);

@@ -3,7 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "runtime/tokenizer/internal.h"
+#include "runtime/tokenizer/load.h"
+#include "runtime/tokenizer/pattern.h"
+#include "runtime/tokenizer/steps.h"
 
 /* GPT-2's, as `tokenizers` has it in ByteLevel */
 #define GPT2_PATTERN "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
@@ -11,7 +15,7 @@
 
 enum { MAX_NESTING = 32 };
 
-typedef lp_status part_fn(lp_loader *loader, const lp_node *json, const char *path, lp_steps *out);
+typedef lp_status part_fn(lp_loader *loader, const lp_json *at, lp_steps *out);
 
 typedef struct {
   const char *type;
@@ -25,71 +29,68 @@ typedef struct {
   size_t count;
 } part_family;
 
-static lp_status refuse(lp_loader *loader, const char *path, const part_family *family, const char *type) {
+static lp_status refuse(lp_loader *loader, const lp_json *at, const part_family *family, const char *type) {
   lp_buf names = {0};
   for (size_t i = 0; i < family->count; i++)
     lp_buf_printf(&names, "%s, ", family->parts[i].type);
-  lp_status status =
-      lp_error(loader->diag, LP_LOC_FILE(loader->file), "'%s': the %s '%s' is not supported", path, family->kind, type);
+  lp_status status = lp_json_error(at, loader->diag, "the %s '%s' is not supported", family->kind, type);
   lp_note(loader->diag, LP_LOC_FILE(loader->file), "supported are %sSequence", lp_buf_text(&names));
   lp_buf_free(&names);
   return status;
 }
 
-static lp_status load_part(lp_loader *loader, const lp_node *json, const char *path, const part_family *family,
-                           int depth, lp_steps *out) {
-  if (lp_node_absent(json)) return LP_OK;
-  if (depth > MAX_NESTING) return lp_error(loader->diag, LP_LOC_FILE(loader->file), "'%s' is nested too deeply", path);
+static lp_status load_part(lp_loader *loader, const lp_json *at, const part_family *family, int depth, lp_steps *out) {
   const char *type;
   size_t size;
-  LP_TRY(lp_node_expect(loader, json, LP_NODE_OBJECT, path));
-  LP_TRY(lp_member_text(loader, json, path, "type", &type, &size));
+  if (!lp_json_is_given(at)) return LP_OK;
+  if (depth > MAX_NESTING) return lp_error(loader->diag, LP_LOC_FILE(loader->file), "nested too deeply");
+  LP_TRY(lp_json_object(at, loader->diag));
+  LP_TRY(lp_load_text(loader, at, "type", &type, &size));
   if (lp_streq(type, "Sequence")) {
-    const lp_node *list;
-    LP_TRY(lp_member_get(loader, json, path, family->sequence, LP_NODE_ARRAY, &list));
-    const char *list_path = lp_path_member(loader, path, family->sequence);
-    for (size_t i = 0; i < list->size; i++)
-      LP_TRY(load_part(loader, lp_node_item(list, i), lp_path_item(loader, list_path, i), family, depth + 1, out));
+    lp_json list = lp_json_member(at, family->sequence);
+    LP_TRY(lp_json_array(&list, loader->diag));
+    for (size_t i = 0; i < lp_json_count(&list); i++) {
+      lp_json item = lp_json_item(&list, i);
+      LP_TRY(load_part(loader, &item, family, depth + 1, out));
+    }
     return LP_OK;
   }
   for (size_t i = 0; i < family->count; i++)
-    if (lp_streq(type, family->parts[i].type)) return family->parts[i].load(loader, json, path, out);
-  return refuse(loader, path, family, type);
+    if (lp_streq(type, family->parts[i].type)) return family->parts[i].load(loader, at, out);
+  return refuse(loader, at, family, type);
 }
 
 /* ---- what several parts need ------------------------------------------------------------------------------------- */
 
-static lp_status compile(lp_loader *loader, const char *path, const char *text, size_t size, bool literal,
+static lp_status compile(lp_loader *loader, const lp_json *at, const char *text, size_t size, bool literal,
                          lp_pattern **out) {
   char *why = NULL;
   *out = lp_pattern_create(text, size, literal, &why);
   if (*out) return LP_OK;
-  lp_status status = lp_error(loader->diag, LP_LOC_FILE(loader->file), "'%s': the pattern '%s' %s", path, text, why);
+  lp_status status = lp_json_error(at, loader->diag, "the pattern '%s' %s", text, why);
   free(why);
   return status;
 }
 
 /* A pattern member: {"String": "..."} or {"Regex": "..."}. */
-static lp_status load_pattern(lp_loader *loader, const lp_node *object, const char *path, lp_pattern **out) {
-  const lp_node *json;
+static lp_status load_pattern(lp_loader *loader, const lp_json *at, lp_pattern **out) {
+  lp_json pattern = lp_json_member(at, "pattern"), string = lp_json_member(&pattern, "String");
   const char *text;
   size_t size;
-  LP_TRY(lp_member_get(loader, object, path, "pattern", LP_NODE_OBJECT, &json));
-  const char *pattern_path = lp_path_member(loader, path, "pattern");
-  bool literal = lp_node_member(json, "String") != NULL;
-  LP_TRY(lp_member_text(loader, json, pattern_path, literal ? "String" : "Regex", &text, &size));
-  return compile(loader, pattern_path, text, size, literal, out);
+  LP_TRY(lp_json_object(&pattern, loader->diag));
+  LP_TRY(lp_load_text(loader, &pattern, string.value ? "String" : "Regex", &text, &size));
+  return compile(loader, &pattern, text, size, string.value != NULL, out);
 }
 
-static lp_status push_split(lp_loader *loader, const char *path, const char *pattern, lp_split_behaviour behaviour,
+static lp_status push_split(lp_loader *loader, const lp_json *at, const char *pattern, lp_split_behaviour behaviour,
                             lp_steps *out) {
   lp_tokenizer_step step = {.run = lp_step_split, .behaviour = behaviour};
-  LP_TRY(compile(loader, path, pattern, strlen(pattern), false, &step.pattern));
+  LP_TRY(compile(loader, at, pattern, strlen(pattern), false, &step.pattern));
   lp_vec_push(out, step);
   return LP_OK;
 }
 
-static lp_status load_behaviour(lp_loader *loader, const lp_node *json, const char *path, lp_split_behaviour *out) {
+static lp_status load_behaviour(lp_loader *loader, const lp_json *at, lp_split_behaviour *out) {
   static const char *const names[] = {[LP_SPLIT_REMOVED] = "Removed",
                                       [LP_SPLIT_ISOLATED] = "Isolated",
                                       [LP_SPLIT_MERGED_WITH_PREVIOUS] = "MergedWithPrevious",
@@ -97,80 +98,79 @@ static lp_status load_behaviour(lp_loader *loader, const lp_node *json, const ch
                                       [LP_SPLIT_CONTIGUOUS] = "Contiguous"};
   const char *name;
   size_t size;
-  LP_TRY(lp_member_text(loader, json, path, "behavior", &name, &size));
+  LP_TRY(lp_load_text(loader, at, "behavior", &name, &size));
   for (size_t i = 0; i < LP_COUNT(names); i++) {
     if (!lp_streq(name, names[i])) continue;
     *out = (lp_split_behaviour)i;
     return LP_OK;
   }
-  return lp_error(loader->diag, LP_LOC_FILE(loader->file), "'%s.behavior': unknown behavior '%s'", path, name);
+  lp_json member = lp_json_member(at, "behavior");
+  return lp_json_error(&member, loader->diag, "unknown behavior '%s'", name);
 }
 
 /* A member that holds exactly one character. */
-static lp_status load_character(lp_loader *loader, const lp_node *json, const char *path, const char *key,
-                                lp_tokenizer_step *step) {
+static lp_status load_character(lp_loader *loader, const lp_json *at, const char *key, lp_tokenizer_step *step) {
   size_t bad;
-  LP_TRY(lp_member_text(loader, json, path, key, &step->text, &step->size));
+  LP_TRY(lp_load_text(loader, at, key, &step->text, &step->size));
   if (step->size > 0 && lp_utf8_length(step->text, step->size, &bad) == step->size) return LP_OK;
-  return lp_error(loader->diag, LP_LOC_FILE(loader->file), "'%s.%s': expected one character, found '%s'", path, key,
-                  step->text);
+  lp_json member = lp_json_member(at, key);
+  return lp_json_error(&member, loader->diag, "wanted one character, found '%s'", step->text);
 }
 
-static lp_status load_metaspace(lp_loader *loader, const lp_node *json, const char *path, lp_tokenizer_step *step) {
+static lp_status load_metaspace(lp_loader *loader, const lp_json *at, lp_tokenizer_step *step) {
   static const char *const schemes[] = {
       [LP_PREFIX_NEVER] = "never", [LP_PREFIX_FIRST] = "first", [LP_PREFIX_ALWAYS] = "always"};
   bool add_prefix;
-  LP_TRY(load_character(loader, json, path, "replacement", step));
-  LP_TRY(lp_member_bool(loader, json, path, "add_prefix_space", true, &add_prefix));
+  LP_TRY(load_character(loader, at, "replacement", step));
+  LP_TRY(lp_load_bool(loader, at, "add_prefix_space", true, &add_prefix));
   step->prefix = LP_PREFIX_ALWAYS;
-  if (lp_node_member(json, "prepend_scheme")) {
+  lp_json scheme_at = lp_json_member(at, "prepend_scheme");
+  if (scheme_at.value) {
     const char *scheme;
     size_t size;
-    LP_TRY(lp_member_text(loader, json, path, "prepend_scheme", &scheme, &size));
+    LP_TRY(lp_load_text(loader, at, "prepend_scheme", &scheme, &size));
     step->prefix = -1;
     for (int i = 0; i < (int)LP_COUNT(schemes); i++)
       if (lp_streq(scheme, schemes[i])) step->prefix = i;
-    if (step->prefix < 0)
-      return lp_error(loader->diag, LP_LOC_FILE(loader->file), "'%s.prepend_scheme': unknown scheme '%s'", path,
-                      scheme);
+    if (step->prefix < 0) return lp_json_error(&scheme_at, loader->diag, "unknown scheme '%s'", scheme);
   }
   if (!add_prefix) step->prefix = LP_PREFIX_NEVER;
   return LP_OK;
 }
 
-static lp_status load_replace(lp_loader *loader, const lp_node *json, const char *path, lp_steps *out) {
+static lp_status load_replace(lp_loader *loader, const lp_json *at, lp_steps *out) {
   lp_tokenizer_step step = {.run = lp_step_replace};
-  LP_TRY(lp_member_text(loader, json, path, "content", &step.text, &step.size));
-  LP_TRY(load_pattern(loader, json, path, &step.pattern));
+  LP_TRY(lp_load_text(loader, at, "content", &step.text, &step.size));
+  LP_TRY(load_pattern(loader, at, &step.pattern));
   lp_vec_push(out, step);
   return LP_OK;
 }
 
 /* ---- normalizers ------------------------------------------------------------------------------------------------- */
 
-static lp_status normalizer_prepend(lp_loader *loader, const lp_node *json, const char *path, lp_steps *out) {
+static lp_status normalizer_prepend(lp_loader *loader, const lp_json *at, lp_steps *out) {
   lp_tokenizer_step step = {.run = lp_step_prepend};
-  LP_TRY(lp_member_text(loader, json, path, "prepend", &step.text, &step.size));
+  LP_TRY(lp_load_text(loader, at, "prepend", &step.text, &step.size));
   lp_vec_push(out, step);
   return LP_OK;
 }
 
-static lp_status normalizer_strip(lp_loader *loader, const lp_node *json, const char *path, lp_steps *out) {
+static lp_status normalizer_strip(lp_loader *loader, const lp_json *at, lp_steps *out) {
   lp_tokenizer_step step = {.run = lp_step_strip};
-  LP_TRY(lp_member_bool(loader, json, path, "strip_left", true, &step.left));
-  LP_TRY(lp_member_bool(loader, json, path, "strip_right", true, &step.right));
+  LP_TRY(lp_load_bool(loader, at, "strip_left", true, &step.left));
+  LP_TRY(lp_load_bool(loader, at, "strip_right", true, &step.right));
   lp_vec_push(out, step);
   return LP_OK;
 }
 
-static lp_status normalizer_lowercase(lp_loader *loader, const lp_node *json, const char *path, lp_steps *out) {
-  (void)loader, (void)json, (void)path;
+static lp_status normalizer_lowercase(lp_loader *loader, const lp_json *at, lp_steps *out) {
+  (void)loader, (void)at;
   lp_vec_push(out, ((lp_tokenizer_step){.run = lp_step_lowercase}));
   return LP_OK;
 }
 
-static lp_status normalizer_bytes(lp_loader *loader, const lp_node *json, const char *path, lp_steps *out) {
-  (void)loader, (void)json, (void)path;
+static lp_status normalizer_bytes(lp_loader *loader, const lp_json *at, lp_steps *out) {
+  (void)loader, (void)at;
   lp_vec_push(out, ((lp_tokenizer_step){.run = lp_step_bytes}));
   return LP_OK;
 }
@@ -181,83 +181,84 @@ static const part normalizer_parts[] = {
 };
 static const part_family normalizers = {"normalizer", "normalizers", normalizer_parts, LP_COUNT(normalizer_parts)};
 
-lp_status lp_load_normalizer(lp_loader *loader, const lp_node *json, const char *path) {
-  return load_part(loader, json, path, &normalizers, 0, &loader->tokenizer->normalizer);
+lp_status lp_load_normalizer(lp_loader *loader, const lp_json *at) {
+  return load_part(loader, at, &normalizers, 0, &loader->tokenizer->normalizer);
 }
 
 /* ---- pre-tokenizers ---------------------------------------------------------------------------------------------- */
 
-static lp_status pre_byte_level(lp_loader *loader, const lp_node *json, const char *path, lp_steps *out) {
+static lp_status pre_byte_level(lp_loader *loader, const lp_json *at, lp_steps *out) {
   bool add_prefix, use_regex;
-  LP_TRY(lp_member_bool(loader, json, path, "add_prefix_space", true, &add_prefix));
-  LP_TRY(lp_member_bool(loader, json, path, "use_regex", true, &use_regex));
+  LP_TRY(lp_load_bool(loader, at, "add_prefix_space", true, &add_prefix));
+  LP_TRY(lp_load_bool(loader, at, "use_regex", true, &use_regex));
   if (add_prefix)
     lp_vec_push(out, ((lp_tokenizer_step){.run = lp_step_prefix, .text = " ", .size = 1, .prefix = LP_PREFIX_ALWAYS}));
-  if (use_regex) LP_TRY(push_split(loader, path, GPT2_PATTERN, LP_SPLIT_ISOLATED, out));
+  if (use_regex) LP_TRY(push_split(loader, at, GPT2_PATTERN, LP_SPLIT_ISOLATED, out));
   lp_vec_push(out, ((lp_tokenizer_step){.run = lp_step_bytes}));
   return LP_OK;
 }
 
-static lp_status pre_split(lp_loader *loader, const lp_node *json, const char *path, lp_steps *out) {
+static lp_status pre_split(lp_loader *loader, const lp_json *at, lp_steps *out) {
   lp_tokenizer_step step = {.run = lp_step_split};
-  LP_TRY(load_behaviour(loader, json, path, &step.behaviour));
-  LP_TRY(lp_member_bool(loader, json, path, "invert", false, &step.invert));
-  LP_TRY(load_pattern(loader, json, path, &step.pattern));
+  LP_TRY(load_behaviour(loader, at, &step.behaviour));
+  LP_TRY(lp_load_bool(loader, at, "invert", false, &step.invert));
+  LP_TRY(load_pattern(loader, at, &step.pattern));
   lp_vec_push(out, step);
   return LP_OK;
 }
 
-static lp_status pre_metaspace(lp_loader *loader, const lp_node *json, const char *path, lp_steps *out) {
+static lp_status pre_metaspace(lp_loader *loader, const lp_json *at, lp_steps *out) {
   lp_tokenizer_step prefix = {.run = lp_step_prefix}, replace = {.run = lp_step_replace},
                     split = {.run = lp_step_split};
   bool splits;
-  LP_TRY(load_metaspace(loader, json, path, &prefix));
-  LP_TRY(lp_member_bool(loader, json, path, "split", true, &splits));
+  LP_TRY(load_metaspace(loader, at, &prefix));
+  LP_TRY(lp_load_bool(loader, at, "split", true, &splits));
   replace.text = prefix.text;
   replace.size = prefix.size;
-  LP_TRY(compile(loader, path, " ", 1, true, &replace.pattern));
+  LP_TRY(compile(loader, at, " ", 1, true, &replace.pattern));
   lp_vec_push(out, replace);
   lp_vec_push(out, prefix);
   if (!splits) return LP_OK;
   split.behaviour = LP_SPLIT_MERGED_WITH_NEXT;
-  LP_TRY(compile(loader, path, prefix.text, prefix.size, true, &split.pattern));
+  LP_TRY(compile(loader, at, prefix.text, prefix.size, true, &split.pattern));
   lp_vec_push(out, split);
   return LP_OK;
 }
 
-static lp_status pre_digits(lp_loader *loader, const lp_node *json, const char *path, lp_steps *out) {
+static lp_status pre_digits(lp_loader *loader, const lp_json *at, lp_steps *out) {
   bool individual;
-  LP_TRY(lp_member_bool(loader, json, path, "individual_digits", false, &individual));
-  return push_split(loader, path, "\\p{N}", individual ? LP_SPLIT_ISOLATED : LP_SPLIT_CONTIGUOUS, out);
+  LP_TRY(lp_load_bool(loader, at, "individual_digits", false, &individual));
+  return push_split(loader, at, "\\p{N}", individual ? LP_SPLIT_ISOLATED : LP_SPLIT_CONTIGUOUS, out);
 }
 
-static lp_status pre_punctuation(lp_loader *loader, const lp_node *json, const char *path, lp_steps *out) {
+static lp_status pre_punctuation(lp_loader *loader, const lp_json *at, lp_steps *out) {
   lp_split_behaviour behaviour = LP_SPLIT_ISOLATED;
-  if (lp_node_member(json, "behavior")) LP_TRY(load_behaviour(loader, json, path, &behaviour));
-  return push_split(loader, path, PUNCTUATION, behaviour, out);
+  lp_json member = lp_json_member(at, "behavior");
+  if (member.value) LP_TRY(load_behaviour(loader, at, &behaviour));
+  return push_split(loader, at, PUNCTUATION, behaviour, out);
 }
 
-static lp_status pre_whitespace(lp_loader *loader, const lp_node *json, const char *path, lp_steps *out) {
-  (void)json;
-  LP_TRY(push_split(loader, path, "[\\w\\p{Join_Control}]+|[^\\w\\p{Join_Control}\\s]+", LP_SPLIT_REMOVED, out));
+static lp_status pre_whitespace(lp_loader *loader, const lp_json *at, lp_steps *out) {
+
+  LP_TRY(push_split(loader, at, "[\\w\\p{Join_Control}]+|[^\\w\\p{Join_Control}\\s]+", LP_SPLIT_REMOVED, out));
   out->data[out->count - 1].invert = true;
   return LP_OK;
 }
 
-static lp_status pre_whitespace_split(lp_loader *loader, const lp_node *json, const char *path, lp_steps *out) {
-  (void)json;
-  return push_split(loader, path, "\\s", LP_SPLIT_REMOVED, out);
+static lp_status pre_whitespace_split(lp_loader *loader, const lp_json *at, lp_steps *out) {
+
+  return push_split(loader, at, "\\s", LP_SPLIT_REMOVED, out);
 }
 
-static lp_status pre_bert(lp_loader *loader, const lp_node *json, const char *path, lp_steps *out) {
-  LP_TRY(pre_whitespace_split(loader, json, path, out));
-  return push_split(loader, path, PUNCTUATION, LP_SPLIT_ISOLATED, out);
+static lp_status pre_bert(lp_loader *loader, const lp_json *at, lp_steps *out) {
+  LP_TRY(pre_whitespace_split(loader, at, out));
+  return push_split(loader, at, PUNCTUATION, LP_SPLIT_ISOLATED, out);
 }
 
-static lp_status pre_delimiter(lp_loader *loader, const lp_node *json, const char *path, lp_steps *out) {
+static lp_status pre_delimiter(lp_loader *loader, const lp_json *at, lp_steps *out) {
   lp_tokenizer_step step = {.run = lp_step_split, .behaviour = LP_SPLIT_REMOVED};
-  LP_TRY(load_character(loader, json, path, "delimiter", &step));
-  LP_TRY(compile(loader, path, step.text, step.size, true, &step.pattern));
+  LP_TRY(load_character(loader, at, "delimiter", &step));
+  LP_TRY(compile(loader, at, step.text, step.size, true, &step.pattern));
   lp_vec_push(out, step);
   return LP_OK;
 }
@@ -276,8 +277,8 @@ static const part pre_tokenizer_parts[] = {
 static const part_family pre_tokenizers = {"pre-tokenizer", "pretokenizers", pre_tokenizer_parts,
                                            LP_COUNT(pre_tokenizer_parts)};
 
-lp_status lp_load_pre_tokenizer(lp_loader *loader, const lp_node *json, const char *path) {
-  return load_part(loader, json, path, &pre_tokenizers, 0, &loader->tokenizer->pre_tokenizer);
+lp_status lp_load_pre_tokenizer(lp_loader *loader, const lp_json *at) {
+  return load_part(loader, at, &pre_tokenizers, 0, &loader->tokenizer->pre_tokenizer);
 }
 
 /* ---- decoders ---------------------------------------------------------------------------------------------------- */
@@ -287,49 +288,48 @@ static lp_status push_plain(lp_step_fn *run, lp_steps *out) {
   return LP_OK;
 }
 
-static lp_status decoder_bytes(lp_loader *loader, const lp_node *json, const char *path, lp_steps *out) {
-  (void)loader, (void)json, (void)path;
+static lp_status decoder_bytes(lp_loader *loader, const lp_json *at, lp_steps *out) {
+  (void)loader, (void)at;
   return push_plain(lp_step_unbytes, out);
 }
 
-static lp_status decoder_byte_fallback(lp_loader *loader, const lp_node *json, const char *path, lp_steps *out) {
-  (void)loader, (void)json, (void)path;
+static lp_status decoder_byte_fallback(lp_loader *loader, const lp_json *at, lp_steps *out) {
+  (void)loader, (void)at;
   return push_plain(lp_step_byte_fallback, out);
 }
 
-static lp_status decoder_fuse(lp_loader *loader, const lp_node *json, const char *path, lp_steps *out) {
-  (void)loader, (void)json, (void)path;
+static lp_status decoder_fuse(lp_loader *loader, const lp_json *at, lp_steps *out) {
+  (void)loader, (void)at;
   return push_plain(lp_step_fuse, out);
 }
 
-static lp_status decoder_metaspace(lp_loader *loader, const lp_node *json, const char *path, lp_steps *out) {
+static lp_status decoder_metaspace(lp_loader *loader, const lp_json *at, lp_steps *out) {
   lp_tokenizer_step step = {.run = lp_step_unmetaspace};
-  LP_TRY(load_metaspace(loader, json, path, &step));
+  LP_TRY(load_metaspace(loader, at, &step));
   lp_vec_push(out, step);
   return LP_OK;
 }
 
-static lp_status load_cut(lp_loader *loader, const lp_node *json, const char *path, const char *key, size_t *out) {
-  const lp_node *member;
+static lp_status load_cut(lp_loader *loader, const lp_json *at, const char *key, size_t *out) {
+  lp_json member = lp_json_member(at, key);
   int64_t count;
-  LP_TRY(lp_member_get(loader, json, path, key, LP_NODE_INTEGER, &member));
-  LP_TRY(lp_node_count(loader, member, lp_path_member(loader, path, key), INT32_MAX, &count));
+  LP_TRY(lp_json_i64(&member, 0, INT32_MAX, &count, loader->diag));
   *out = (size_t)count;
   return LP_OK;
 }
 
-static lp_status decoder_strip(lp_loader *loader, const lp_node *json, const char *path, lp_steps *out) {
+static lp_status decoder_strip(lp_loader *loader, const lp_json *at, lp_steps *out) {
   lp_tokenizer_step step = {.run = lp_step_cut};
-  LP_TRY(load_character(loader, json, path, "content", &step));
-  LP_TRY(load_cut(loader, json, path, "start", &step.cut_left));
-  LP_TRY(load_cut(loader, json, path, "stop", &step.cut_right));
+  LP_TRY(load_character(loader, at, "content", &step));
+  LP_TRY(load_cut(loader, at, "start", &step.cut_left));
+  LP_TRY(load_cut(loader, at, "stop", &step.cut_right));
   lp_vec_push(out, step);
   return LP_OK;
 }
 
-static lp_status decoder_bpe(lp_loader *loader, const lp_node *json, const char *path, lp_steps *out) {
+static lp_status decoder_bpe(lp_loader *loader, const lp_json *at, lp_steps *out) {
   lp_tokenizer_step step = {.run = lp_step_suffix};
-  LP_TRY(lp_member_text(loader, json, path, "suffix", &step.text, &step.size));
+  LP_TRY(lp_load_text(loader, at, "suffix", &step.text, &step.size));
   lp_vec_push(out, step);
   return LP_OK;
 }
@@ -341,7 +341,7 @@ static const part decoder_parts[] = {
 };
 static const part_family decoders = {"decoder", "decoders", decoder_parts, LP_COUNT(decoder_parts)};
 
-lp_status lp_load_decoder(lp_loader *loader, const lp_node *json, const char *path) {
-  loader->tokenizer->has_decoder = !lp_node_absent(json);
-  return load_part(loader, json, path, &decoders, 0, &loader->tokenizer->decoder);
+lp_status lp_load_decoder(lp_loader *loader, const lp_json *at) {
+  loader->tokenizer->has_decoder = lp_json_is_given(at);
+  return load_part(loader, at, &decoders, 0, &loader->tokenizer->decoder);
 }

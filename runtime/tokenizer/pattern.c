@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/tokenizer/internal.h"
+#include "base/utf8.h"
+#include "runtime/tokenizer/pattern.h"
 
 struct lp_pattern {
   pcre2_code *code;

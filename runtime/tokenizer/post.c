@@ -6,87 +6,76 @@
 #include "base/path.h"
 #include "runtime/runtime.h"
 #include "runtime/tokenizer/internal.h"
-
-#define FILE_LOC(loader) LP_LOC_FILE((loader)->file)
+#include "runtime/tokenizer/load.h"
+#include "runtime/tokenizer/vocab.h"
 
 /* ---- post-processor ---------------------------------------------------------------------------------------------- */
 
-static lp_status push_id(lp_loader *loader, const lp_node *json, const char *path, lp_tokens *out) {
+static lp_status push_id(lp_loader *loader, const lp_json *at, lp_tokens *out) {
   int64_t id;
   size_t ignored;
-  LP_TRY(lp_node_count(loader, json, path, LP_VOCAB_MAX - 1, &id));
+  LP_TRY(lp_json_i64(at, 0, LP_VOCAB_MAX - 1, &id, loader->diag));
   if (!lp_vocab_text(&loader->tokenizer->vocab, (int32_t)id, &ignored))
-    return lp_error(loader->diag, FILE_LOC(loader), "'%s': there is no token of id %" PRId64, path, id);
+    return lp_json_error(at, loader->diag, "there is no token of id %" PRId64, id);
   lp_vec_push(out, (int32_t)id);
   return LP_OK;
 }
 
 /* The ids that the template's special token `name` stands for. */
-static lp_status push_special(lp_loader *loader, const lp_node *json, const char *path, const char *name,
-                              lp_tokens *out) {
-  const lp_node *all, *token, *ids;
-  LP_TRY(lp_member_get(loader, json, path, "special_tokens", LP_NODE_OBJECT, &all));
-  const char *all_path = lp_path_member(loader, path, "special_tokens");
-  LP_TRY(lp_member_get(loader, all, all_path, name, LP_NODE_OBJECT, &token));
-  const char *token_path = lp_path_member(loader, all_path, name);
-  LP_TRY(lp_member_get(loader, token, token_path, "ids", LP_NODE_ARRAY, &ids));
-  const char *ids_path = lp_path_member(loader, token_path, "ids");
-  for (size_t i = 0; i < ids->size; i++)
-    LP_TRY(push_id(loader, lp_node_item(ids, i), lp_path_item(loader, ids_path, i), out));
+static lp_status push_special(lp_loader *loader, const lp_json *template, const char *name, lp_tokens *out) {
+  lp_json all = lp_json_member(template, "special_tokens"), token = lp_json_member(&all, name);
+  lp_json ids = lp_json_member(&token, "ids");
+  LP_TRY(lp_json_array(&ids, loader->diag));
+  for (size_t i = 0; i < lp_json_count(&ids); i++) {
+    lp_json item = lp_json_item(&ids, i);
+    LP_TRY(push_id(loader, &item, out));
+  }
   return LP_OK;
 }
 
 /* `single` is a list of {"SpecialToken": {"id": ...}} and one {"Sequence": {"id": "A"}}. */
-static lp_status load_template(lp_loader *loader, const lp_node *json, const char *path, lp_tokens out[2]) {
-  const lp_node *single;
-  bool behind = false;
-  LP_TRY(lp_member_get(loader, json, path, "single", LP_NODE_ARRAY, &single));
-  const char *list_path = lp_path_member(loader, path, "single");
-  for (size_t i = 0; i < single->size; i++) {
-    const lp_node *item = lp_node_item(single, i), *special;
-    const char *item_path = lp_path_item(loader, list_path, i), *name;
+static lp_status load_template(lp_loader *loader, const lp_json *at, lp_tokens out[2]) {
+  lp_json single = lp_json_member(at, "single");
+  bool after = false;
+  LP_TRY(lp_json_array(&single, loader->diag));
+  for (size_t i = 0; i < lp_json_count(&single); i++) {
+    lp_json item = lp_json_item(&single, i), sequence = lp_json_member(&item, "Sequence");
+    lp_json special = lp_json_member(&item, "SpecialToken");
+    const char *name;
     size_t size;
-    LP_TRY(lp_node_expect(loader, item, LP_NODE_OBJECT, item_path));
-    if (lp_node_member(item, "Sequence")) {
-      if (behind)
-        return lp_error(loader->diag, FILE_LOC(loader), "'%s': a template with several sequences is not supported",
-                        item_path);
-      behind = true;
+    LP_TRY(lp_json_object(&item, loader->diag));
+    if (sequence.value) {
+      if (after) return lp_json_error(&item, loader->diag, "a template with several sequences is not supported");
+      after = true;
       continue;
     }
-    LP_TRY(lp_member_get(loader, item, item_path, "SpecialToken", LP_NODE_OBJECT, &special));
-    LP_TRY(lp_member_text(loader, special, lp_path_member(loader, item_path, "SpecialToken"), "id", &name, &size));
-    LP_TRY(push_special(loader, json, path, name, &out[behind]));
+    LP_TRY(lp_load_text(loader, &special, "id", &name, &size));
+    LP_TRY(push_special(loader, at, name, &out[after]));
   }
-  if (behind) return LP_OK;
-  return lp_error(loader->diag, FILE_LOC(loader), "'%s': the template lacks the sequence", list_path);
+  return after ? LP_OK : lp_json_error(&single, loader->diag, "the template lacks the sequence");
 }
 
 /* BertProcessing and RobertaProcessing: "cls": ["[CLS]", 1], "sep": [...]. */
-static lp_status load_bert(lp_loader *loader, const lp_node *json, const char *path, lp_tokens out[2]) {
+static lp_status load_bert(lp_loader *loader, const lp_json *at, lp_tokens out[2]) {
   static const char *const keys[] = {"cls", "sep"};
-  for (size_t side = 0; side < 2; side++) {
-    const lp_node *pair;
-    LP_TRY(lp_member_get(loader, json, path, keys[side], LP_NODE_ARRAY, &pair));
-    const char *pair_path = lp_path_member(loader, path, keys[side]);
-    if (pair->size != 2)
-      return lp_error(loader->diag, FILE_LOC(loader), "'%s': expected a token and its id", pair_path);
-    LP_TRY(push_id(loader, lp_node_item(pair, 1), lp_path_item(loader, pair_path, 1), &out[side]));
+  for (size_t i = 0; i < 2; i++) {
+    lp_json pair = lp_json_member(at, keys[i]), id = lp_json_item(&pair, 1);
+    LP_TRY(lp_json_array(&pair, loader->diag));
+    if (lp_json_count(&pair) != 2) return lp_json_error(&pair, loader->diag, "wanted a token and its id");
+    LP_TRY(push_id(loader, &id, &out[i]));
   }
   return LP_OK;
 }
 
-static lp_status load_processor(lp_loader *loader, const lp_node *json, const char *path, lp_tokens out[2]) {
+static lp_status load_processor(lp_loader *loader, const lp_json *at, lp_tokens out[2]) {
   const char *type;
   size_t size;
-  LP_TRY(lp_member_text(loader, json, path, "type", &type, &size));
-  if (lp_streq(type, "TemplateProcessing")) return load_template(loader, json, path, out);
-  if (lp_streq(type, "BertProcessing") || lp_streq(type, "RobertaProcessing"))
-    return load_bert(loader, json, path, out);
+  LP_TRY(lp_load_text(loader, at, "type", &type, &size));
+  if (lp_streq(type, "TemplateProcessing")) return load_template(loader, at, out);
+  if (lp_streq(type, "BertProcessing") || lp_streq(type, "RobertaProcessing")) return load_bert(loader, at, out);
   if (lp_streq(type, "ByteLevel")) return LP_OK; /* trims offsets, which are not kept here */
-  lp_status status =
-      lp_error(loader->diag, FILE_LOC(loader), "'%s': the post-processor '%s' is not supported", path, type);
-  lp_note(loader->diag, FILE_LOC(loader),
+  lp_status status = lp_json_error(at, loader->diag, "the post-processor '%s' is not supported", type);
+  lp_note(loader->diag, LP_LOC_FILE(loader->file),
           "supported are TemplateProcessing, BertProcessing, RobertaProcessing, ByteLevel, Sequence");
   return status;
 }
@@ -106,60 +95,60 @@ static void wrap(lp_tokenizer *tokenizer, const lp_tokens around[2]) {
 
 enum { MAX_NESTING = 32 };
 
-static lp_status load_nested(lp_loader *loader, const lp_node *json, const char *path, int depth) {
-  if (lp_node_absent(json)) return LP_OK;
-  if (depth > MAX_NESTING) return lp_error(loader->diag, FILE_LOC(loader), "'%s' is nested too deeply", path);
-  LP_TRY(lp_node_expect(loader, json, LP_NODE_OBJECT, path));
-  const lp_node *type = lp_node_member(json, "type"), *list;
-  if (lp_node_equals(type, "Sequence")) {
-    LP_TRY(lp_member_get(loader, json, path, "processors", LP_NODE_ARRAY, &list));
-    const char *list_path = lp_path_member(loader, path, "processors");
-    for (size_t i = 0; i < list->size; i++)
-      LP_TRY(load_nested(loader, lp_node_item(list, i), lp_path_item(loader, list_path, i), depth + 1));
+static lp_status load_nested(lp_loader *loader, const lp_json *at, int depth) {
+  lp_json type = lp_json_member(at, "type"), list = lp_json_member(at, "processors");
+  if (!lp_json_is_given(at)) return LP_OK;
+  if (depth > MAX_NESTING) return lp_error(loader->diag, LP_LOC_FILE(loader->file), "nested too deeply");
+  LP_TRY(lp_json_object(at, loader->diag));
+  if (lp_json_equals(&type, "Sequence")) {
+    LP_TRY(lp_json_array(&list, loader->diag));
+    for (size_t i = 0; i < lp_json_count(&list); i++) {
+      lp_json item = lp_json_item(&list, i);
+      LP_TRY(load_nested(loader, &item, depth + 1));
+    }
     return LP_OK;
   }
   lp_tokens around[2] = {{0}, {0}};
-  lp_status status = load_processor(loader, json, path, around);
+  lp_status status = load_processor(loader, at, around);
   if (status == LP_OK) wrap(loader->tokenizer, around);
   lp_vec_free(&around[0]);
   lp_vec_free(&around[1]);
   return status;
 }
 
-lp_status lp_load_post_processor(lp_loader *loader, const lp_node *json, const char *path) {
-  return load_nested(loader, json, path, 0);
+lp_status lp_load_post_processor(lp_loader *loader, const lp_json *at) {
+  return load_nested(loader, at, 0);
 }
 
 /* ---- tokenizer_config.json --------------------------------------------------------------------------------------- */
 
 /* "eos_token": "</s>" or {"content": "</s>", ...}; absent and null leave *out as it is. */
-static lp_status load_special_text(lp_loader *loader, const lp_node *json, const char *key, const char **out) {
-  const lp_node *member = lp_node_member(json, key);
+static lp_status load_special_text(lp_loader *loader, const lp_json *root, const char *key, const char **out) {
+  lp_json member = lp_json_member(root, key);
   size_t size;
-  if (lp_node_absent(member)) return LP_OK;
-  if (lp_node_is(member, LP_NODE_OBJECT)) return lp_member_text(loader, member, key, "content", out, &size);
-  return lp_member_text(loader, json, "", key, out, &size);
+  if (!lp_json_is_given(&member)) return LP_OK;
+  bool object = lp_json_is(&member, LP_JSON_OBJECT);
+  return lp_load_text(loader, object ? &member : root, object ? "content" : key, out, &size);
 }
 
 /* "chat_template": one text, or a list of named ones of which "default" counts. */
-static lp_status load_chat(lp_loader *loader, const lp_node *json) {
+static lp_status load_chat(lp_loader *loader, const lp_json *root) {
   lp_tokenizer *tokenizer = loader->tokenizer;
-  const lp_node *member = lp_node_member(json, "chat_template");
-  if (lp_node_absent(member)) return LP_OK;
+  lp_json member = lp_json_member(root, "chat_template");
+  if (!lp_json_is_given(&member)) return LP_OK;
   tokenizer->chat_file = lp_arena_strdup(tokenizer->arena, loader->file);
-  if (!lp_node_is(member, LP_NODE_ARRAY))
-    return lp_member_text(loader, json, "", "chat_template", &tokenizer->chat, &tokenizer->chat_size);
-  for (size_t i = 0; i < member->size; i++) {
-    const lp_node *item = lp_node_item(member, i), *name = lp_node_member(item, "name");
-    if (lp_node_equals(name, "default"))
-      return lp_member_text(loader, item, lp_path_item(loader, "chat_template", i), "template", &tokenizer->chat,
-                            &tokenizer->chat_size);
+  if (!lp_json_is(&member, LP_JSON_ARRAY))
+    return lp_load_text(loader, root, "chat_template", &tokenizer->chat, &tokenizer->chat_size);
+  for (size_t i = 0; i < lp_json_count(&member); i++) {
+    lp_json item = lp_json_item(&member, i), name = lp_json_member(&item, "name");
+    if (lp_json_equals(&name, "default"))
+      return lp_load_text(loader, &item, "template", &tokenizer->chat, &tokenizer->chat_size);
   }
-  return lp_error(loader->diag, FILE_LOC(loader), "'chat_template': none of the templates is named 'default'");
+  return lp_json_error(&member, loader->diag, "none of the templates is named 'default'");
 }
 
-static lp_status load_config_root(lp_loader *loader, const lp_node *root) {
-  LP_TRY(lp_node_expect(loader, root, LP_NODE_OBJECT, "the file"));
+static lp_status load_config_root(lp_loader *loader, const lp_json *root) {
+  LP_TRY(lp_json_object(root, loader->diag));
   LP_TRY(load_special_text(loader, root, "bos_token", &loader->tokenizer->bos));
   LP_TRY(load_special_text(loader, root, "eos_token", &loader->tokenizer->eos));
   return load_chat(loader, root);
@@ -170,10 +159,12 @@ static lp_status load_config_json(lp_loader *loader) {
   size_t size = 0;
   lp_json_document *document = NULL;
   LP_TRY(lp_file_read(loader->file, &data, &size, loader->diag));
-  lp_status status = lp_document_parse(loader, data, size, &document);
-  if (status == LP_OK) status = load_config_root(loader, lp_document_root(document));
-  lp_document_free(document);
+  lp_status status = lp_json_parse(loader->file, data, size, LP_JSON_ALLOW_DUPLICATES, &document, loader->diag);
   free(data);
+  if (status != LP_OK) return status;
+  lp_json root = lp_json_root(loader->file, document);
+  status = load_config_root(loader, &root);
+  lp_json_free(document);
   return status;
 }
 

@@ -2,7 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/tokenizer/internal.h"
+#include "base/utf8.h"
+#include "runtime/tokenizer/pattern.h"
+#include "runtime/tokenizer/steps.h"
 
 void lp_work_free(lp_work *work) {
   lp_buf_free(&work->now.text);
@@ -137,6 +139,27 @@ static lp_status strip(const lp_tokenizer_step *step, const char *text, size_t s
 
 lp_status lp_step_strip(const lp_tokenizer_step *step, lp_work *work) {
   return rewrite_all(step, work, strip);
+}
+
+/* ---- bytes ------------------------------------------------------------------------------------------------------- */
+
+/* Bytes that print stand for themselves; the others, in order, for U+0100 and up. */
+static bool prints(unsigned byte) {
+  return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
+}
+
+uint32_t lp_byte_char(uint8_t byte) {
+  if (prints(byte)) return byte;
+  if (byte <= ' ') return 0x100u + byte;            /* 00..20 -> 100..120 */
+  if (byte <= 0xA0) return 0x121u + (byte - 0x7Fu); /* 7F..A0 -> 121..142 */
+  return 0x143u;                                    /* AD */
+}
+
+int lp_char_byte(uint32_t code) {
+  if (code < 0x100) return prints(code) ? (int)code : -1;
+  if (code <= 0x120) return (int)code - 0x100;
+  if (code <= 0x142) return (int)code - 0x121 + 0x7F;
+  return code == 0x143 ? 0xAD : -1;
 }
 
 static lp_status to_byte_chars(const lp_tokenizer_step *step, const char *text, size_t size, bool first,

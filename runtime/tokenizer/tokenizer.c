@@ -4,36 +4,48 @@
 
 #include "base/file.h"
 #include "base/path.h"
+#include "base/utf8.h"
 #include "runtime/runtime.h"
+#include "runtime/tokenizer/added.h"
+#include "runtime/tokenizer/chat_template.h"
 #include "runtime/tokenizer/internal.h"
+#include "runtime/tokenizer/load.h"
+#include "runtime/tokenizer/steps.h"
+#include "runtime/tokenizer/vocab.h"
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
 
-static lp_status load_parts(lp_loader *loader, const lp_node *root) {
-  const lp_node *model;
-  LP_TRY(lp_node_expect(loader, root, LP_NODE_OBJECT, "the file"));
-  LP_TRY(lp_member_get(loader, root, "", "model", LP_NODE_OBJECT, &model));
-  LP_TRY(lp_load_model(loader, model, "model"));
-  LP_TRY(lp_load_normalizer(loader, lp_node_member(root, "normalizer"), "normalizer"));
-  LP_TRY(lp_load_added(loader, lp_node_member(root, "added_tokens"), "added_tokens"));
-  LP_TRY(lp_load_pre_tokenizer(loader, lp_node_member(root, "pre_tokenizer"), "pre_tokenizer"));
-  LP_TRY(lp_load_post_processor(loader, lp_node_member(root, "post_processor"), "post_processor"));
-  return lp_load_decoder(loader, lp_node_member(root, "decoder"), "decoder");
+static lp_status load_parts(lp_loader *loader, const lp_json *root) {
+  lp_json model = lp_json_member(root, "model"), normalizer = lp_json_member(root, "normalizer");
+  lp_json added = lp_json_member(root, "added_tokens"), pre_tokenizer = lp_json_member(root, "pre_tokenizer");
+  lp_json post_processor = lp_json_member(root, "post_processor"), decoder = lp_json_member(root, "decoder");
+  LP_TRY(lp_json_object(root, loader->diag));
+  LP_TRY(lp_load_model(loader, &model));
+  LP_TRY(lp_load_normalizer(loader, &normalizer));
+  LP_TRY(lp_load_added(loader, &added));
+  LP_TRY(lp_load_pre_tokenizer(loader, &pre_tokenizer));
+  LP_TRY(lp_load_post_processor(loader, &post_processor));
+  return lp_load_decoder(loader, &decoder);
+}
+
+static lp_status load_document(lp_loader *loader, const char *data, size_t size) {
+  lp_json_document *document = NULL;
+  LP_TRY(lp_json_parse(loader->file, data, size, LP_JSON_ALLOW_DUPLICATES, &document, loader->diag));
+  lp_json root = lp_json_root(loader->file, document);
+  lp_status status = load_parts(loader, &root);
+  lp_json_free(document);
+  return status;
 }
 
 lp_status lp_tokenizer_parse(const char *file, const char *data, size_t size, lp_tokenizer **out, lp_diag *diag) {
   lp_tokenizer *tokenizer = lp_alloc(sizeof *tokenizer);
   tokenizer->arena = lp_arena_create();
   lp_loader loader = {.tokenizer = tokenizer, .file = file, .diag = diag};
-  lp_json_document *document = NULL;
-  lp_status status = lp_document_parse(&loader, data, size, &document);
-  if (status == LP_OK) status = load_parts(&loader, lp_document_root(document));
-  lp_document_free(document);
-  if (status == LP_OK) {
+  lp_status status = load_document(&loader, data, size);
+  if (status == LP_OK)
     *out = tokenizer;
-    return LP_OK;
-  }
-  lp_tokenizer_free(tokenizer);
+  else
+    lp_tokenizer_free(tokenizer);
   return status;
 }
 

@@ -4,7 +4,7 @@
 
 #include "base/digest.h"
 #include "base/file.h"
-#include "base/json/json_reader.h"
+#include "base/json/reader.h"
 #include "runtime/exits/calibrate/calibrate_internal.h"
 #include "runtime/runtime.h"
 
@@ -106,28 +106,39 @@ static lp_status read_answer(const document_reader *reader, const lp_json *root,
 static lp_status read_value(const document_reader *reader, const lp_json *root, lp_corpus_document *out) {
   lp_json text = lp_json_member(root, "text"), tokens = lp_json_member(root, "tokens");
   const char *words = NULL;
-  if (json_is_array(root->value)) return read_ids(reader, root, out);
+  if (lp_json_is(root, LP_JSON_ARRAY)) return read_ids(reader, root, out);
   if (tokens.value) return read_answer(reader, root, &tokens, out);
-  if (json_is_object(root->value) && !text.value)
-    return lp_json_error(root, reader->diag, "neither \"text\" nor \"tokens\"");
-  LP_TRY(lp_json_text(json_is_object(root->value) ? &text : root, &words, reader->diag));
+  bool object = lp_json_is(root, LP_JSON_OBJECT);
+  if (object && !text.value) return lp_json_error(root, reader->diag, "neither \"text\" nor \"tokens\"");
+  LP_TRY(lp_json_text(object ? &text : root, &words, reader->diag));
   return encode(reader, words, strlen(words), out);
 }
 
+/* Parses a line; an error names the line of the file. */
+static lp_status parse_line(const document_reader *reader, const char *text, size_t size, int32_t line,
+                            lp_json_document **out) {
+  lp_diag *inner = lp_diag_create();
+  lp_status status = lp_json_parse(reader->path, text, size, 0, out, inner);
+  if (status != LP_OK) {
+    const lp_diag_entry *found = lp_diag_get(inner, 0);
+    lp_loc loc = {.file = reader->path, .line = line, .col = found->loc.col};
+    status = lp_error(reader->diag, loc, "%s", found->text);
+  }
+  lp_diag_free(inner);
+  return status;
+}
+
 static lp_status read_line(const document_reader *reader, const char *text, size_t size, int32_t line) {
-  json_error_t error;
-  json_t *value = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
-  if (!value)
-    return lp_error(reader->diag, (lp_loc){.file = reader->path, .line = line, .col = error.column},
-                    "not valid JSON: %s", error.text);
+  lp_json_document *parsed = NULL;
+  LP_TRY(parse_line(reader, text, size, line, &parsed));
   char *place = lp_alloc(strlen(reader->path) + 16);
   (void)sprintf(place, "%s:%" PRId32, reader->path, line);
-  lp_json root = lp_json_root(place, value);
+  lp_json root = lp_json_root(place, parsed);
   lp_corpus_document document = {.line = line};
   lp_status status = read_value(reader, &root, &document);
   if (status == LP_OK) status = add(reader, &document);
   lp_vec_free(&document.ids);
-  json_decref(value);
+  lp_json_free(parsed);
   free(place);
   return status;
 }

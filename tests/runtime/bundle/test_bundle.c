@@ -95,7 +95,7 @@ static const struct {
     {"\"programs\": {", PLAN_OF("[{\"prompt_tokens\": [-1, null]}]"), "prompt_tokens[0]: -1 is outside of the range"},
     {"\"programs\": {", PLAN_OF("[{\"prompt_tokens\": [1, null]}]"),
      "generated_tokens: wanted an array, found nothing"},
-    {"\"name\": \"toy\"", "\"name\": \"toy\", \"name\": \"toy\"", "not valid JSON: duplicate object key"},
+    {"\"name\": \"toy\"", "\"name\": \"toy\", \"name\": \"toy\"", "not valid JSON: an object with two members of one name"},
 };
 
 static char *replace_once(const char *text, const char *from, const char *to) {

@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "runtime/tokenizer/internal.h"
+#include "runtime/runtime.h"
+#include "runtime/tokenizer/chat_template.h"
 #include "tests/suite.h"
 
 #define DATA LP_TEST_DIR "/chat/"

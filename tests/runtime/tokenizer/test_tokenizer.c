@@ -3,8 +3,11 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "runtime/runtime.h"
 #include "runtime/tokenizer/internal.h"
+#include "runtime/tokenizer/pattern.h"
+#include "runtime/tokenizer/steps.h"
 #include "tests/suite.h"
 
 LP_CASE(.timeout = 120);
@@ -295,7 +298,7 @@ LP_TEST(damaged_json_is_located) {
   expect_error("\"\\x\"", "an unknown escape");
   expect_error("\"\xFF\"", "not UTF-8");
   expect_error("\"a\nb\"", "a control character");
-  expect_error("{} {}", "text behind the document");
+  expect_error("{} {}", "text after the document");
   lp_buf deep = {0};
   for (int i = 0; i < 100000; i++)
     lp_buf_puts(&deep, "[");
@@ -305,21 +308,21 @@ LP_TEST(damaged_json_is_located) {
 
 LP_TEST(wrong_files_are_located) {
 #define MODEL(rest) "{\"model\":{\"type\":\"BPE\"," rest "}}"
-  expect_error("[]", "'the file': expected an object, found an array");
-  expect_error("{}", "'the file' lacks the member 'model'");
-  expect_error("{\"model\":{\"type\":\"Unigram\"}}", "'model': the model 'Unigram' is not supported");
-  expect_error(MODEL("\"merges\":[]"), "'model' lacks the member 'vocab'");
-  expect_error(MODEL("\"vocab\":{},\"merges\":{}"), "'model.merges': expected an array, found an object");
-  expect_error(MODEL("\"vocab\":{\"a\":-1},\"merges\":[]"), "'model.vocab': the id of 'a'");
+  expect_error("[]", "wanted an object, found an array");
+  expect_error("{}", "model: wanted an object, found nothing");
+  expect_error("{\"model\":{\"type\":\"Unigram\"}}", "model: the model 'Unigram' is not supported");
+  expect_error(MODEL("\"merges\":[]"), "model.vocab: wanted an object, found nothing");
+  expect_error(MODEL("\"vocab\":{},\"merges\":{}"), "model.merges: wanted an array, found an object");
+  expect_error(MODEL("\"vocab\":{\"a\":-1},\"merges\":[]"), "model.vocab: the id of 'a'");
   expect_error(MODEL("\"vocab\":{\"a\":1,\"b\":1},\"merges\":[]"), "'a' and 'b' have the same id 1");
   expect_error(MODEL("\"vocab\":{\"a\":1,\"a\":2},\"merges\":[]"), "'a' is listed twice");
-  expect_error(MODEL("\"vocab\":{\"a\":0},\"merges\":[\"a b\"]"), "'model.merges[0]': 'b' is not in the vocabulary");
+  expect_error(MODEL("\"vocab\":{\"a\":0},\"merges\":[\"a b\"]"), "model.merges[0]: 'b' is not in the vocabulary");
   expect_error(MODEL("\"vocab\":{\"a\":0,\"b\":1},\"merges\":[[\"a\",\"b\"]]"),
-               "'model.merges[0]': 'ab' is not in the vocabulary");
-  expect_error(MODEL("\"vocab\":{\"a\":0},\"merges\":[\"a a a\"]"), "'model.merges[0]': expected");
-  expect_error(MODEL("\"vocab\":{},\"merges\":[],\"dropout\":0.1"), "'model.dropout'");
+               "model.merges[0]: 'ab' is not in the vocabulary");
+  expect_error(MODEL("\"vocab\":{\"a\":0},\"merges\":[\"a a a\"]"), "model.merges[0]: wanted");
+  expect_error(MODEL("\"vocab\":{},\"merges\":[],\"dropout\":0.1"), "model.dropout: random merges");
   expect_error(MODEL("\"vocab\":{},\"merges\":[],\"fuse_unk\":1"),
-               "'model.fuse_unk': expected a boolean, found an integer");
+               "model.fuse_unk: wanted a boolean, found an integer");
 }
 
 static void expect_part_error(const char *rest, const char *expected) {
@@ -330,23 +333,23 @@ static void expect_part_error(const char *rest, const char *expected) {
 
 LP_TEST(unsupported_parts_are_named) {
   expect_part_error("\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFC\"}]}",
-                    "'normalizer.normalizers[0]': the normalizer 'NFC' is not supported");
+                    "normalizer.normalizers[0]: the normalizer 'NFC' is not supported");
   expect_part_error("\"pre_tokenizer\":{\"type\":\"UnicodeScripts\"}",
-                    "'pre_tokenizer': the pre-tokenizer 'UnicodeScripts' is not supported");
-  expect_part_error("\"decoder\":{\"type\":\"CTC\"}", "'decoder': the decoder 'CTC' is not supported");
+                    "pre_tokenizer: the pre-tokenizer 'UnicodeScripts' is not supported");
+  expect_part_error("\"decoder\":{\"type\":\"CTC\"}", "decoder: the decoder 'CTC' is not supported");
   expect_part_error("\"post_processor\":{\"type\":\"X\"}", "the post-processor 'X' is not supported");
   expect_part_error("\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(\"},\"behavior\":\"Removed\"}",
-                    "'pre_tokenizer.pattern': the pattern '(' does not compile");
+                    "pre_tokenizer.pattern: the pattern '(' does not compile");
   expect_part_error("\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a\"},\"behavior\":\"Eaten\"}",
-                    "'pre_tokenizer.behavior': unknown behavior 'Eaten'");
+                    "pre_tokenizer.behavior: unknown behavior 'Eaten'");
   expect_part_error("\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"ab\"}",
-                    "'pre_tokenizer.replacement': expected one character");
+                    "pre_tokenizer.replacement: wanted one character");
   expect_part_error("\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[],\"special_tokens\":{}}",
-                    "'post_processor.single': the template lacks the sequence");
+                    "post_processor.single: the template lacks the sequence");
   expect_part_error("\"post_processor\":{\"type\":\"BertProcessing\",\"cls\":[\"a\",4000],\"sep\":[\"a\",1]}",
-                    "'post_processor.cls[1]': there is no token of id 4000");
+                    "post_processor.cls[1]: there is no token of id 4000");
   expect_part_error("\"added_tokens\":[{\"id\":97,\"content\":\"new\"}]", "'a' and 'new' have the same id 97");
-  expect_part_error("\"added_tokens\":[7]", "'added_tokens[0]': expected an object, found an integer");
+  expect_part_error("\"added_tokens\":[7]", "added_tokens[0]: wanted an object, found an integer");
 }
 
 LP_TEST(lowercase_is_for_ascii) {

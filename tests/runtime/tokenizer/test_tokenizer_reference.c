@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "runtime/tokenizer/internal.h"
+#include "base/utf8.h"
+#include "runtime/runtime.h"
 #include "tests/suite.h"
 
 LP_CASE(.timeout = 120);

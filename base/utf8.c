@@ -1,5 +1,5 @@
-/* UTF-8 for the tokenizer: validation with the usual replacement, white space, GPT-2's printable bytes. */
-#include "runtime/tokenizer/internal.h"
+/* UTF-8: validation with the usual replacement, reading, writing, white space. */
+#include "base/utf8.h"
 
 /* The range of the second byte depends on the first (Unicode 16, table 3-7); later bytes are 80..BF. */
 static size_t expected_length(uint8_t lead, uint8_t *low, uint8_t *high) {
@@ -82,23 +82,4 @@ bool lp_utf8_is_space(uint32_t code) {
   return (code >= 9 && code <= 13) || code == 0x20 || code == 0x85 || code == 0xA0 || code == 0x1680 ||
          (code >= 0x2000 && code <= 0x200A) || code == 0x2028 || code == 0x2029 || code == 0x202F || code == 0x205F ||
          code == 0x3000;
-}
-
-/* Bytes that print stand for themselves; the others, in order, for U+0100 and up. */
-static bool prints(unsigned byte) {
-  return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
-}
-
-uint32_t lp_byte_char(uint8_t byte) {
-  if (prints(byte)) return byte;
-  if (byte <= ' ') return 0x100u + byte;            /* 00..20 -> 100..120 */
-  if (byte <= 0xA0) return 0x121u + (byte - 0x7Fu); /* 7F..A0 -> 121..142 */
-  return 0x143u;                                    /* AD */
-}
-
-int lp_char_byte(uint32_t code) {
-  if (code < 0x100) return prints(code) ? (int)code : -1;
-  if (code <= 0x120) return (int)code - 0x100;
-  if (code <= 0x142) return (int)code - 0x121 + 0x7F;
-  return code == 0x143 ? 0xAD : -1;
 }

@@ -1,0 +1,93 @@
+/* base/json: the project's one reader and one writer of JSON (writer.h).
+ *
+ * The reader is our own because of tokenizer.json: it holds "\u0000" as a key, which jansson refuses, and a quarter of a
+ * million short texts, for which a tree of allocations costs more than the rest of loading. A document here is two
+ * blocks: the unescaped texts, and the values, each container's items side by side.
+ *
+ * A lp_json is a value together with the way to it, so that a report names the place:
+ * `manifest.json: error: programs.decode.steps[3].buffer: ...`.
+ */
+#ifndef LP_JSON_READER_H
+#define LP_JSON_READER_H
+
+#include "base/base.h"
+#include "base/poly.h"
+
+typedef enum {
+  LP_JSON_NULL,
+  LP_JSON_BOOL,
+  LP_JSON_INTEGER,
+  LP_JSON_REAL,
+  LP_JSON_TEXT,
+  LP_JSON_ARRAY,
+  LP_JSON_OBJECT
+} lp_json_kind;
+
+/* Lives as long as its document. */
+typedef struct lp_json_value {
+  lp_json_kind kind;
+  uint32_t size; /* bytes of a text, items of an array, members of an object */
+  union {
+    bool truth;
+    int64_t integer;
+    double real;                       /* an integer beyond 64 bits, too */
+    const char *text;                  /* valid UTF-8, NUL-terminated; may hold NUL */
+    const struct lp_json_value *items; /* an array's; of an object, key and value by turns */
+  };
+} lp_json_value;
+
+typedef struct lp_json_document lp_json_document;
+
+/* What lp_json_parse accepts beyond RFC 8259 with unique keys. */
+enum { LP_JSON_ALLOW_DUPLICATES = 1 }; /* the first member of a key counts */
+
+/* Reads one value and nothing after it. Release with lp_json_free. */
+LP_MUST_USE lp_status lp_json_parse(const char *file, const char *text, size_t size, unsigned allow,
+                                    lp_json_document **out, lp_diag *diag);
+void lp_json_free(lp_json_document *document); /* NULL is allowed */
+
+/* ---- values and their places (reader.c) ------------------------------------------------------------------------- */
+
+/* Lives on the stack of the function that walks the document; `parent` outlives it. */
+typedef struct lp_json {
+  const struct lp_json *parent;
+  const char *file;           /* of the root */
+  const char *key;            /* in an object, else NULL */
+  size_t index;               /* in an array */
+  const lp_json_value *value; /* NULL: absent */
+} lp_json;
+
+lp_json lp_json_root(const char *file, const lp_json_document *document); /* `file` outlives it */
+/* The member of that key; absent where there is none, or `object` is not one. Takes time by the members before it. */
+lp_json lp_json_member(const lp_json *object, const char *key);
+lp_json lp_json_entry(const lp_json *object, size_t index); /* the member at index < lp_json_count */
+lp_json lp_json_item(const lp_json *array, size_t index);   /* absent beyond the last item */
+size_t lp_json_count(const lp_json *at);                    /* of an array's items or an object's members; else 0 */
+
+bool lp_json_is(const lp_json *at, lp_json_kind kind); /* an absent value is of no kind */
+bool lp_json_is_given(const lp_json *at);              /* neither absent nor null */
+bool lp_json_is_true(const lp_json *at);
+bool lp_json_equals(const lp_json *at, const char *text); /* a string of that text */
+
+LP_MUST_USE lp_status lp_json_error(const lp_json *at, lp_diag *diag, const char *format, ...) LP_PRINTF(3, 4);
+
+/* Each reports the kind it wanted and the kind it found. Text is borrowed from the document. */
+LP_MUST_USE lp_status lp_json_object(const lp_json *at, lp_diag *diag);
+LP_MUST_USE lp_status lp_json_array(const lp_json *at, lp_diag *diag);
+LP_MUST_USE lp_status lp_json_text(const lp_json *at, const char **out,
+                                   lp_diag *diag); /* refuses text that holds NUL */
+LP_MUST_USE lp_status lp_json_bytes(const lp_json *at, const char **out, size_t *size, lp_diag *diag); /* any text */
+LP_MUST_USE lp_status lp_json_bool(const lp_json *at, bool *out, lp_diag *diag);
+LP_MUST_USE lp_status lp_json_i64(const lp_json *at, int64_t min, int64_t max, int64_t *out, lp_diag *diag);
+LP_MUST_USE lp_status lp_json_i32(const lp_json *at, int32_t min, int32_t max, int32_t *out, lp_diag *diag);
+/* An integer or a real number. */
+LP_MUST_USE lp_status lp_json_number(const lp_json *at, double min, double max, double *out, lp_diag *diag);
+/* One of `names`; adds "did you mean". */
+LP_MUST_USE lp_status lp_json_choice(const lp_json *at, const char *const *names, size_t count, int32_t *out,
+                                     lp_diag *diag);
+
+/* A polynomial in symbols that the table has already. */
+LP_MUST_USE lp_status lp_json_poly(const lp_json *at, lp_arena *arena, lp_symbols *symbols, const lp_poly **out,
+                                   lp_diag *diag);
+
+#endif

@@ -1,0 +1,18 @@
+/* UTF-8 as text comes from outside: what is not UTF-8 is found, measured and replaced. */
+#ifndef LP_UTF8_H
+#define LP_UTF8_H
+
+#include "base/base.h"
+
+/* The length of the character at text[0], 1 to 4 bytes. 0: the bytes are not UTF-8, and *bad is the length of the
+ * longest prefix of a character (at least 1), which becomes one U+FFFD (Unicode 16, section 3.9). */
+size_t lp_utf8_length(const char *text, size_t size, size_t *bad);
+uint32_t lp_utf8_read(const char *text, size_t length); /* `text` is valid */
+void lp_utf8_write(uint32_t code, lp_buf *out);
+/* Appends `text`, with U+FFFD in place of each invalid part. */
+void lp_utf8_repair(const char *text, size_t size, lp_buf *out);
+bool lp_utf8_valid(const char *text, size_t size);
+/* Has the character the Unicode property White_Space? */
+bool lp_utf8_is_space(uint32_t code);
+
+#endif

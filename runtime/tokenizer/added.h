@@ -1,0 +1,26 @@
+/* Added tokens, which are cut out of the text before anything else looks at it (added.c). */
+#ifndef LP_TOKENIZER_ADDED_H
+#define LP_TOKENIZER_ADDED_H
+
+#include "runtime/tokenizer/pattern.h"
+#include "runtime/tokenizer/steps.h"
+
+typedef struct {
+  const char *text; /* what to look for: the content, normalized where `normalized` says so */
+  size_t size;
+  int32_t id;
+  bool lstrip, rstrip, single_word, normalized, special;
+} lp_added;
+
+typedef struct {
+  LP_VEC(lp_added) list; /* sorted by text once complete; no text is empty */
+  bool starts[256];      /* does any token start with this byte? */
+  lp_pattern *word;      /* owned; what must not touch a single_word token */
+} lp_added_set;
+
+void lp_added_complete(lp_added_set *set); /* after the last token */
+void lp_added_free(lp_added_set *set);
+/* Cuts the tokens of `set` out of every piece of `work` that is still text; the longest at the leftmost place wins. */
+void lp_added_split(const lp_added_set *set, lp_work *work);
+
+#endif

@@ -1,0 +1,29 @@
+/* Regular expressions, as tokenizers and their added tokens use them (pattern.c). */
+#ifndef LP_TOKENIZER_PATTERN_H
+#define LP_TOKENIZER_PATTERN_H
+
+#include "base/base.h"
+
+/* A regular expression in Oniguruma's syntax, as `tokenizers` reads it, or a literal text. Immutable. */
+typedef struct lp_pattern lp_pattern;
+
+/* On failure *why is an allocated sentence for the caller to report and free. */
+lp_pattern *lp_pattern_create(const char *text, size_t size, bool literal, char **why);
+void lp_pattern_free(lp_pattern *pattern);
+
+/* Walks the matches of a pattern in one text. */
+typedef struct {
+  const lp_pattern *pattern;
+  const char *text;
+  size_t size, from, last_end;
+  bool matched;
+  void *data; /* pcre2_match_data, owned */
+} lp_matcher;
+
+void lp_matcher_init(lp_matcher *matcher, const lp_pattern *pattern);
+void lp_matcher_free(lp_matcher *matcher);
+void lp_matcher_reset(lp_matcher *matcher, const char *text, size_t size); /* valid UTF-8 */
+/* 1 and the match, 0 when there is none, -1 when the search ran into PCRE2's limits. */
+int lp_matcher_next(lp_matcher *matcher, size_t *start, size_t *end);
+
+#endif

@@ -1,0 +1,86 @@
+/* Steps: what normalizers, pre-tokenizers and decoders do (steps.c, decode.c).
+ *
+ * Normalizers, pre-tokenizers and decoders of tokenizer.json are the same thing here: a step that turns a list of pieces of
+ * text into another list. Encoding runs
+ *   text -> added tokens cut out -> normalizer steps -> normalized added tokens -> pre-tokenizer steps -> BPE -> template
+ * and decoding runs the decoder steps over one piece per token. Each behaves as in PyPI `tokenizers` 0.23. */
+#ifndef LP_TOKENIZER_STEPS_H
+#define LP_TOKENIZER_STEPS_H
+
+#include "runtime/tokenizer/pattern.h"
+
+typedef struct {
+  size_t start, size; /* in the text of its list */
+  int32_t token;      /* an added token that was cut out, or -1: still text */
+  bool first;         /* starts where the input starts */
+} lp_piece;
+
+typedef struct {
+  lp_buf text;
+  LP_VEC(lp_piece) list;
+} lp_pieces;
+
+/* `now` holds the pieces, `next` is where a step builds its result. */
+typedef struct {
+  lp_pieces now, next;
+  bool keep_empty; /* decoders count pieces, empty ones too; encoding drops them */
+  lp_diag *diag;
+} lp_work;
+
+void lp_work_free(lp_work *work);
+void lp_work_begin(lp_work *work); /* empties `next` */
+/* Adds to `next` the piece from byte `start` of its text to its end, unless that is empty and not to be kept. */
+void lp_work_add(lp_work *work, size_t start, int32_t token, bool first);
+void lp_work_swap(lp_work *work);      /* `next` becomes `now` */
+void lp_work_swap_list(lp_work *work); /* only the list; the text stays */
+
+typedef enum {
+  LP_SPLIT_REMOVED,
+  LP_SPLIT_ISOLATED,
+  LP_SPLIT_MERGED_WITH_PREVIOUS,
+  LP_SPLIT_MERGED_WITH_NEXT,
+  LP_SPLIT_CONTIGUOUS
+} lp_split_behaviour;
+
+enum { LP_PREFIX_NEVER, LP_PREFIX_FIRST, LP_PREFIX_ALWAYS };
+
+typedef struct lp_tokenizer_step lp_tokenizer_step;
+typedef lp_status lp_step_fn(const lp_tokenizer_step *step, lp_work *work);
+
+/* Which members a step reads is said at its function below. Text lives in the tokenizer's arena. */
+struct lp_tokenizer_step {
+  lp_step_fn *run;
+  lp_pattern *pattern; /* owned by the step list */
+  const char *text;
+  size_t size;
+  lp_split_behaviour behaviour;
+  bool invert;
+  int prefix;       /* LP_PREFIX_* */
+  bool left, right; /* strip these sides */
+  size_t cut_left, cut_right;
+};
+typedef LP_VEC(lp_tokenizer_step) lp_steps;
+
+LP_MUST_USE lp_status lp_steps_run(const lp_steps *steps, lp_work *work);
+void lp_steps_free(lp_steps *steps);
+
+lp_step_fn lp_step_prepend;   /* text, before each piece */
+lp_step_fn lp_step_prefix;    /* text, before pieces that lack it, as `prefix` says */
+lp_step_fn lp_step_replace;   /* matches of pattern by text */
+lp_step_fn lp_step_lowercase; /* ASCII; other letters are an error, there is no table for them */
+lp_step_fn lp_step_strip;     /* white space on `left`, `right` */
+lp_step_fn lp_step_bytes;     /* each byte by its stand-in */
+lp_step_fn lp_step_split;     /* at pattern; behaviour, invert */
+
+lp_step_fn lp_step_unbytes;       /* stand-ins to bytes, all pieces joined, invalid UTF-8 repaired */
+lp_step_fn lp_step_unmetaspace;   /* text to ' '; none in the first piece unless `prefix` is never */
+lp_step_fn lp_step_byte_fallback; /* runs of <0xNN> to their bytes */
+lp_step_fn lp_step_fuse;          /* all pieces joined */
+lp_step_fn lp_step_cut;           /* up to cut_left and cut_right characters equal to text */
+lp_step_fn lp_step_suffix;        /* text to ' ', to nothing in the last piece */
+
+/* GPT-2's printable stand-in for a byte, and back; -1 when `code` stands for none. */
+uint32_t lp_byte_char(uint8_t byte);
+int lp_char_byte(uint32_t code);
+
+#endif

@@ -1,0 +1,57 @@
+/* The vocabulary, its merges, and byte pair encoding (bpe.c). */
+#ifndef LP_TOKENIZER_VOCAB_H
+#define LP_TOKENIZER_VOCAB_H
+
+#include "runtime/runtime.h"
+
+typedef struct {
+  size_t offset, spelling; /* in lp_vocab.text: the token and what a decoder is given for it */
+  uint32_t size, spelling_size;
+  bool known;    /* is there a token of this id? */
+  bool in_model; /* false: only added_tokens knows it */
+} lp_token;
+
+typedef struct {
+  uint64_t pair; /* left id << 32 | right id */
+  uint32_t rank;
+  int32_t merged; /* id; -1: free slot */
+} lp_merge;
+
+typedef struct {
+  lp_buf text;
+  LP_VEC(lp_token) tokens;     /* [id] */
+  int32_t *slots;              /* open addressing: id or -1 */
+  size_t slot_count;           /* a power of two */
+  lp_merge *merges;            /* open addressing */
+  size_t merge_slots;          /* a power of two */
+  int32_t *low;                /* [0x200] id of the single character, -1: none */
+  int32_t byte_token[256];     /* id of <0xNN>, -1: none */
+  int32_t unk;                 /* -1: none, unknown characters vanish */
+  const char *prefix, *suffix; /* of subwords behind another, of the last subword; NULL: none */
+  bool fuse_unk, byte_fallback, ignore_merges;
+} lp_vocab;
+
+enum { LP_VOCAB_MAX = 1 << 22 }; /* ids at or above this are taken for damage */
+
+void lp_vocab_free(lp_vocab *vocab);
+/* Stores the text of a free id below LP_VOCAB_MAX. */
+void lp_vocab_set(lp_vocab *vocab, int32_t id, const char *text, size_t size, bool in_model);
+/* Decoders get `text` for the token: an added token that the normalizer changed. */
+void lp_vocab_respell(lp_vocab *vocab, int32_t id, const char *text, size_t size);
+/* After the last model token: builds the lookups. -1, or the id of a token whose text another one has, too. */
+int32_t lp_vocab_index(lp_vocab *vocab);
+int32_t lp_vocab_find(const lp_vocab *vocab, const char *text, size_t size);    /* model tokens only; -1 */
+const char *lp_vocab_text(const lp_vocab *vocab, int32_t id, size_t *size);     /* NULL when unknown */
+const char *lp_vocab_spelling(const lp_vocab *vocab, int32_t id, size_t *size); /* likewise */
+void lp_vocab_reserve_merges(lp_vocab *vocab, size_t count);
+void lp_vocab_add_merge(lp_vocab *vocab, int32_t left, int32_t right, uint32_t rank, int32_t merged);
+const lp_merge *lp_vocab_merge(const lp_vocab *vocab, int32_t left, int32_t right); /* NULL: none */
+
+/* Memory for encoding words, reused from one to the next. */
+typedef struct lp_bpe_scratch lp_bpe_scratch;
+lp_bpe_scratch *lp_bpe_scratch_create(void);
+void lp_bpe_scratch_free(lp_bpe_scratch *scratch);
+/* Appends the ids of one word (valid UTF-8, below 2 GiB). */
+void lp_bpe_encode(const lp_vocab *vocab, const char *word, size_t size, lp_bpe_scratch *scratch, lp_tokens *out);
+
+#endif

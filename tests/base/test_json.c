@@ -1,0 +1,106 @@
+/* The JSON reader: what it accepts, what it refuses, and how it names places. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json/reader.h"
+#include "tests/suite.h"
+
+static lp_json_document *parse(const char *text, size_t size, unsigned allow) {
+  lp_json_document *document = NULL;
+  ck_assert_int_eq(lp_json_parse("t.json", text, size, allow, &document, NULL), LP_OK);
+  return document;
+}
+
+static void refuse(const char *text, const char *expected) {
+  lp_diag *diag = lp_diag_create();
+  lp_json_document *document = NULL;
+  lp_buf found = {0};
+  ck_assert_int_eq(lp_json_parse("t.json", text, strlen(text), 0, &document, diag), LP_FAILED);
+  ck_assert_ptr_null(document);
+  ck_assert_uint_eq(lp_diag_error_count(diag), 1);
+  lp_diag_format(lp_diag_get(diag, 0), &found);
+  ck_assert_str_eq(found.data, expected);
+  lp_buf_free(&found);
+  lp_diag_free(diag);
+}
+
+LP_TEST(damaged_json_is_refused_with_its_place) {
+  refuse("", "t.json:1:1: error: not valid JSON: it ends too early");
+  refuse("{\n \"a\": 1,\n \"a\": 2\n}", "t.json:4:1: error: not valid JSON: an object with two members of one name");
+  refuse("[1] 2", "t.json:1:5: error: not valid JSON: text after the document");
+  refuse("[-]", "t.json:1:3: error: not valid JSON: not a value");
+  refuse("\"\\udc00\"", "t.json:1:8: error: not valid JSON: half of a surrogate pair");
+}
+
+LP_TEST(duplicates_among_many_members_are_found) {
+  lp_buf text = {0};
+  lp_buf_puts(&text, "{");
+  for (int i = 0; i < 1000; i++)
+    lp_buf_printf(&text, "\"k%d\": %d, ", i, i);
+  size_t size = text.size;
+  lp_buf_puts(&text, "\"k1000\": 1}");
+  lp_json_document *document = parse(text.data, text.size, 0);
+  lp_json root = lp_json_root("t.json", document), member = lp_json_member(&root, "k999");
+  int64_t value;
+  ck_assert_int_eq(lp_json_i64(&member, 0, 999, &value, NULL), LP_OK);
+  ck_assert_int_eq(value, 999);
+  lp_json_free(document);
+  text.size = size;
+  lp_buf_puts(&text, "\"k500\": 1}");
+  ck_assert_int_eq(lp_json_parse("t.json", text.data, text.size, 0, &document, NULL), LP_FAILED);
+  document = parse(text.data, text.size, LP_JSON_ALLOW_DUPLICATES);
+  root = lp_json_root("t.json", document);
+  member = lp_json_member(&root, "k500");
+  ck_assert_int_eq(lp_json_i64(&member, 500, 500, &value, NULL), LP_OK);
+  lp_json_free(document);
+  lp_buf_free(&text);
+}
+
+LP_TEST(texts_may_hold_nul_where_bytes_are_asked_for) {
+  const char text[] = "{\"\\u0000\": \"a\\u0000b\\ud83d\\ude00\"}";
+  lp_json_document *document = parse(text, sizeof text - 1, 0);
+  lp_json root = lp_json_root("t.json", document), member = lp_json_entry(&root, 0);
+  const char *bytes;
+  size_t size;
+  ck_assert_uint_eq(root.value->items[0].size, 1);
+  ck_assert_int_eq(lp_json_bytes(&member, &bytes, &size, NULL), LP_OK);
+  ck_assert_uint_eq(size, 7);
+  ck_assert_int_eq(memcmp(bytes, "a\0b\xF0\x9F\x98\x80", 8), 0);
+  ck_assert_int_eq(lp_json_text(&member, &bytes, NULL), LP_FAILED);
+  lp_json_free(document);
+}
+
+LP_TEST(integers_keep_64_bits) {
+  const char text[] = "[9223372036854775807, -9223372036854775808, 9223372036854775808, 1.0]";
+  lp_json_document *document = parse(text, sizeof text - 1, 0);
+  lp_json root = lp_json_root("t.json", document);
+  const int64_t expected[] = {INT64_MAX, INT64_MIN};
+  for (size_t i = 0; i < 2; i++) {
+    lp_json item = lp_json_item(&root, i);
+    int64_t value;
+    ck_assert_int_eq(lp_json_i64(&item, INT64_MIN, INT64_MAX, &value, NULL), LP_OK);
+    ck_assert_int_eq(value, expected[i]);
+  }
+  for (size_t i = 2; i < 4; i++) {
+    lp_json item = lp_json_item(&root, i);
+    ck_assert(lp_json_is(&item, LP_JSON_REAL));
+  }
+  lp_json none = lp_json_item(&root, 4);
+  ck_assert_ptr_null(none.value);
+  lp_json_free(document);
+}
+
+LP_TEST(reports_name_the_way_to_a_value) {
+  const char text[] = "{\"a\": [{\"b\": null}]}";
+  lp_diag *diag = lp_diag_create();
+  lp_json_document *document = parse(text, sizeof text - 1, 0);
+  lp_json root = lp_json_root("t.json", document), a = lp_json_member(&root, "a"), item = lp_json_item(&a, 0);
+  lp_json b = lp_json_member(&item, "b"), c = lp_json_member(&item, "c");
+  ck_assert(!lp_json_is_given(&b) && !lp_json_is_given(&c) && lp_json_is(&b, LP_JSON_NULL));
+  ck_assert_int_eq(lp_json_object(&b, diag), LP_FAILED);
+  ck_assert_int_eq(lp_json_array(&c, diag), LP_FAILED);
+  ck_assert_str_eq(lp_diag_get(diag, 0)->text, "a[0].b: wanted an object, found null");
+  ck_assert_str_eq(lp_diag_get(diag, 1)->text, "a[0].c: wanted an array, found nothing");
+  lp_json_free(document);
+  lp_diag_free(diag);
+}
