@@ -30,7 +30,7 @@ check_name() { # check_name PAGE NAME: a source file, named without its folder
   grep -qxF -- "$2" "$work/names" || echo "$1: no file is called '$2'"
 }
 
-find README.md CONTRIBUTING.md docs examples -name '*.md' ! -path '*/build/*' | sort | while read -r page; do
+find README.md CONTRIBUTING.md docs examples tests/README.md -name '*.md' ! -path '*/build/*' | sort | while read -r page; do
   grep -o '](\([^)]*\)' "$page" | sed 's/](//' | sort -u | while read -r target; do check_link "$page" "$target"; done
   sed '/^```/,/^```/d' "$page" | grep -oE '`[a-z_]+/[A-Za-z0-9_/.-]*`' | tr -d '`' | sort -u | while read -r path; do check_path "$page" "$path"; done
   sed '/^```/,/^```/d' "$page" | grep -oE '`[a-z_0-9]+\.(c|h|def|py|sh|proto|awk)`' | tr -d '`' | sort -u | while read -r name; do check_name "$page" "$name"; done
