@@ -1,4 +1,4 @@
-# Libraries from Debian, as imported targets PkgConfig::NAME and nng::nng. Each folder links the ones it uses; LLVM is
+# Libraries from Debian, as imported targets PkgConfig::NAME. Each folder links the ones it uses; LLVM is
 # looked for by backend/ alone.
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(YAML REQUIRED IMPORTED_TARGET yaml-0.1)
@@ -8,12 +8,7 @@ pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(PROTOBUF_C REQUIRED IMPORTED_TARGET libprotobuf-c)
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
-find_package(MbedTLS QUIET)
-find_package(nng CONFIG REQUIRED)
-# mbedTLS 2.28, which NNG's package brings along and which has no .pc file.
-find_library(LP_MBEDTLS mbedtls REQUIRED)
-find_library(LP_MBEDX509 mbedx509 REQUIRED)
-find_library(LP_MBEDCRYPTO mbedcrypto REQUIRED)
+pkg_check_modules(OPENSSL REQUIRED IMPORTED_TARGET openssl>=3.0)
 find_program(LP_PROTOC_C protoc-c REQUIRED)
 if(BUILD_TESTING)
   pkg_check_modules(CHECK REQUIRED IMPORTED_TARGET check)

@@ -98,7 +98,7 @@ typedef enum {
 bool lp_bundle_allows(const lp_bundle *bundle, lp_mode mode, const char **why);
 int64_t lp_bundle_context(const lp_bundle *bundle); /* the most positions the model supports; 0: unknown */
 
-/* ---- the link's security (link_security.c) ----------------------------------------------------------------------- */
+/* ---- the link's security (link/security.c) ----------------------------------------------------------------------- */
 
 /* Paths; NULL: none. Beyond loopback, TLS and either a key or a device certificate are required (docs/protocol.md). */
 typedef struct {

@@ -3,8 +3,8 @@
 # builds with cmake/aarch64.cmake. Usage: tools/sysroot-aarch64.sh FOLDER
 set -eu
 sysroot=${1:?usage: tools/sysroot-aarch64.sh FOLDER}
-packages="libjansson4 libjansson-dev libpcre2-8-0 libpcre2-dev libprotobuf-c1 libprotobuf-c-dev libnng1 libnng-dev
-  libmbedtls14 libmbedcrypto7 libmbedx509-1 libmbedtls-dev libyaml-0-2 libyaml-dev libgsl27 libgslcblas0 libgsl-dev"
+packages="libjansson4 libjansson-dev libpcre2-8-0 libpcre2-dev libprotobuf-c1 libprotobuf-c-dev libssl3 libssl-dev
+  libyaml-0-2 libyaml-dev libgsl27 libgslcblas0 libgsl-dev"
 if [ -e "$sysroot/.complete" ]; then exit 0; fi
 mkdir -p "$sysroot/apt/lists/partial" "$sysroot/apt/cache/archives/partial" "$sysroot/debs"
 sysroot=$(cd "$sysroot" && pwd)

@@ -37,7 +37,9 @@ static void tell_address(void *user, const char *host, int port) {
   const worker_flags *flags = user;
   char line[16];
   int length = snprintf(line, sizeof(line), "%d\n", port);
-  if (flags->ready_fd < 0)
+  if (flags->ready_fd < 0 && port == 0) /* a Unix socket */
+    fprintf(stderr, "listening on %s\n", host);
+  else if (flags->ready_fd < 0)
     fprintf(stderr, "listening on %s:%d\n", host, port);
   else if (write((int)flags->ready_fd, line, (size_t)length) == length)
     close((int)flags->ready_fd);
@@ -74,8 +76,8 @@ static lp_status serve(const lp_command *command, const lp_texts *args, lp_diag 
 int lp_tool_worker(int argc, char **argv) {
   worker_flags flags = {.listen = "127.0.0.1:7700", .idle_ms = 60000, .ready_fd = -1};
   const lp_option options[] = {
-      {"--listen", LP_OPTION_TEXT, &flags.listen, "HOST:PORT", "where to listen (127.0.0.1:7700); port 0: a free one",
-       0},
+      {"--listen", LP_OPTION_TEXT, &flags.listen, "ADDRESS",
+       "where to listen: HOST:PORT (127.0.0.1:7700; port 0: a free one) or unix:PATH", 0},
       {"--context-budget", LP_OPTION_SIZE, &flags.budget, "SIZE", "KV cache over all sessions; older ones give way", 0},
       {"--idle", LP_OPTION_TIME, &flags.idle_ms, "TIME", "drop the context of sessions unused for so long (60s)", 0},
       {"--context-dir", LP_OPTION_TEXT, &flags.context_dir, "DIR",
@@ -85,9 +87,8 @@ int lp_tool_worker(int argc, char **argv) {
       {"--max-sessions", LP_OPTION_COUNT, &flags.sessions, "N", "refuse further sessions (4096)", 0},
       {"--threads", LP_OPTION_COUNT, &flags.threads, "N", "threads (the machine's cores)", 0},
       {"--key-file", LP_OPTION_TEXT, &flags.security.key_file, "FILE",
-       "key that devices must hold; off loopback this or --client-ca is needed", 0},
-      {"--cert", LP_OPTION_TEXT, &flags.security.cert_file, "FILE", "certificate for TLS (PEM); needed off loopback",
-       0},
+       "key that devices must hold, for TLS and, with --cert, above it; off loopback this or --client-ca is needed", 0},
+      {"--cert", LP_OPTION_TEXT, &flags.security.cert_file, "FILE", "certificate for TLS (PEM)", 0},
       {"--cert-key", LP_OPTION_TEXT, &flags.security.cert_key_file, "FILE", "its private key (PEM)", 0},
       {"--client-ca", LP_OPTION_TEXT, &flags.security.client_ca_file, "FILE",
        "let in devices that show one of these certificates, or one that they signed (PEM); may take the key's place",
@@ -97,7 +98,7 @@ int lp_tool_worker(int argc, char **argv) {
        "print on stderr how many sessions are open and the bytes of their caches and rows, at each change", 0},
       {"--ready-fd", LP_OPTION_COUNT, &flags.ready_fd, "FD", "write the port to this descriptor when ready", 0},
   };
-  const lp_command command = {.usage = "llmpart worker BUNDLE [--listen=HOST:PORT] [options]",
+  const lp_command command = {.usage = "llmpart worker BUNDLE [--listen=ADDRESS] [options]",
                               .summary = "Serves the cloud side of a bundle to devices that run the same bundle, until "
                                          "SIGINT or SIGTERM.",
                               .options = options,

@@ -101,7 +101,7 @@ static lp_status join(lp_wire *wire, const lp_uploader_options *options, lp_cont
 lp_status lp_context_dial(const lp_uploader_options *options, lp_context_time time, lp_trace_lane lane,
                           double timeout_ms, lp_wire **out, int64_t *have, lp_diag *diag) {
   lp_trace_slice slice = {.name = "connect", .begin_ms = lp_now_ms(), .position = -1, .tokens = -1, .bytes = -1};
-  LP_TRY(lp_wire_dial(&lp_transport_tcp, options->endpoint, timeout_ms, out, diag));
+  LP_TRY(lp_wire_dial(&lp_transport_socket, options->endpoint, timeout_ms, out, diag));
   slice.end_ms = lp_now_ms();
   lp_trace_put(options->trace, lane, &slice);
   lp_status status = join(*out, options, time, lane, timeout_ms, have, diag);

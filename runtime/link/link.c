@@ -1,13 +1,15 @@
-/* Messages of link.proto over a transport, and the handshake. */
-#include "runtime/link/link.h"
-#include "base/side.h"
+/* Messages of link.proto over a transport, the handshake, and the pauses between attempts (link.h). */
 #include "runtime/link/link.pb-c.h"
 
+#include <openssl/crypto.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
+#include <time.h>
 
-#include "runtime/link/link_security.h"
+#include "base/clock.h"
+#include "base/side.h"
+#include "runtime/link/link.h"
+#include "runtime/link/security.h"
 
 enum { LENGTH_SIZE = 4, HEADER_LIMIT = 1 << 24 };
 
@@ -83,56 +85,58 @@ void lp_wire_close(lp_wire *link) {
   free(link);
 }
 
-void lp_nonce_draw(uint8_t out[32]) {
-  if (getrandom(out, 32, 0) != 32) abort(); /* a kernel without random numbers: nothing can be proved to anybody */
+static bool make_proof(const lp_wire *link, uint32_t peer, lp_side who, const lp_endpoint *endpoint,
+                       uint8_t out[LP_PROOF_BYTES]) {
+  uint8_t binding[LP_BINDING_BYTES];
+  if (!link->transport->bind(link->channel, peer, binding)) return false;
+  lp_security_prove(endpoint->security, who, binding, endpoint->bundle_hash, out);
+  return true;
 }
 
-bool lp_wire_hello(lp_wire *link, uint32_t peer, lp_side who, const lp_endpoint *endpoint, const lp_nonces *nonces,
-                   const char **why) {
+bool lp_wire_holds(const lp_wire *link, uint32_t peer, lp_side who, const lp_endpoint *endpoint, const void *proof,
+                   size_t size) {
+  uint8_t wanted[LP_PROOF_BYTES];
+  if (!endpoint->security->proves) return true;
+  return size == LP_PROOF_BYTES && make_proof(link, peer, who, endpoint, wanted) &&
+         CRYPTO_memcmp(wanted, proof, LP_PROOF_BYTES) == 0;
+}
+
+bool lp_wire_hello(lp_wire *link, uint32_t peer, lp_side who, const lp_endpoint *endpoint, const char **why) {
   uint8_t proof[LP_PROOF_BYTES];
   Lp__Wire__Hello hello = LP__WIRE__HELLO__INIT;
   hello.protocol = LP_WIRE_PROTOCOL;
-  hello.bundle = (char *)(uintptr_t)endpoint->bundle_hash; /* protobuf-c reads these only */
-  hello.nonce.data = (uint8_t *)(uintptr_t)(who == LP_SIDE_CLOUD ? nonces->worker : nonces->device);
-  hello.nonce.len = LP_PROOF_BYTES;
-  if (who == LP_SIDE_CLOUD && endpoint->security->key != NULL) {
-    lp_security_prove(endpoint->security, who, nonces, endpoint->bundle_hash, proof);
-    hello.proof.data = proof;
-    hello.proof.len = sizeof(proof);
-  }
+  hello.bundle = (char *)(uintptr_t)endpoint->bundle_hash; /* protobuf-c only reads it */
+  if (who == LP_SIDE_CLOUD && endpoint->security->proves && make_proof(link, peer, who, endpoint, proof))
+    hello.proof = (ProtobufCBinaryData){sizeof(proof), proof};
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
   message.kind_case = LP__WIRE__MESSAGE__KIND_HELLO;
   message.hello = &hello;
   return lp_wire_send(link, peer, &message, NULL, 0, why);
 }
 
-static bool prove(lp_wire *link, const lp_endpoint *endpoint, const lp_nonces *nonces, const char **why) {
+static bool prove(lp_wire *link, const lp_endpoint *endpoint, const char **why) {
   uint8_t proof[LP_PROOF_BYTES];
-  if (endpoint->security->key == NULL) return true;
-  lp_security_prove(endpoint->security, LP_SIDE_DEVICE, nonces, endpoint->bundle_hash, proof);
+  if (!endpoint->security->proves) return true;
+  *why = "the connection closed";
+  if (!make_proof(link, LP_ONLY_PEER, LP_SIDE_DEVICE, endpoint, proof)) return false;
   Lp__Wire__Prove body = LP__WIRE__PROVE__INIT;
-  body.proof.data = proof;
-  body.proof.len = sizeof(proof);
+  body.proof = (ProtobufCBinaryData){sizeof(proof), proof};
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
   message.kind_case = LP__WIRE__MESSAGE__KIND_PROVE;
   message.prove = &body;
   return lp_wire_send(link, LP_ONLY_PEER, &message, NULL, 0, why);
 }
 
-/* Both must hold the same key, or none. */
+/* Both sides must hold the same key, or none. */
 static lp_status check_key(const lp_wire *link, const Lp__Wire__Hello *hello, const lp_endpoint *endpoint,
-                           lp_nonces *nonces, lp_diag *diag) {
-  bool here = endpoint->security->key != NULL, there = hello->proof.len > 0;
-  if (there && !here) return lp_error(diag, LP_LOC_NONE, "the cloud at %s wants a key: --key-file", link->address);
-  if (hello->nonce.len == LP_PROOF_BYTES) memcpy(nonces->worker, hello->nonce.data, LP_PROOF_BYTES);
-  bool good = hello->nonce.len == LP_PROOF_BYTES &&
-              lp_security_holds(endpoint->security, LP_SIDE_CLOUD, nonces, endpoint->bundle_hash, hello->proof.data,
-                                hello->proof.len);
-  return good ? LP_OK : lp_error(diag, LP_LOC_NONE, "the cloud at %s holds another key, or none", link->address);
+                           lp_diag *diag) {
+  if (hello->proof.len > 0 && !endpoint->security->proves)
+    return lp_error(diag, LP_LOC_NONE, "the cloud at %s wants a key: --key-file", link->address);
+  if (lp_wire_holds(link, LP_ONLY_PEER, LP_SIDE_CLOUD, endpoint, hello->proof.data, hello->proof.len)) return LP_OK;
+  return lp_error(diag, LP_LOC_NONE, "the cloud at %s holds another key, or none", link->address);
 }
 
-static lp_status check_hello(const lp_wire *link, const lp_inbound *in, const lp_endpoint *endpoint, lp_nonces *nonces,
-                             lp_diag *diag) {
+static lp_status check_hello(const lp_wire *link, const lp_inbound *in, const lp_endpoint *endpoint, lp_diag *diag) {
   const Lp__Wire__Message *message = in->message;
   if (message->kind_case == LP__WIRE__MESSAGE__KIND_FAILURE)
     return lp_error(diag, LP_LOC_NONE, "the cloud at %s refuses: %s", link->address, message->failure->text);
@@ -145,16 +149,14 @@ static lp_status check_hello(const lp_wire *link, const lp_inbound *in, const lp
   if (!lp_streq(hello->bundle, endpoint->bundle_hash))
     return lp_error(diag, LP_LOC_NONE, "the cloud at %s serves another bundle: %.12s; this is %.12s", link->address,
                     hello->bundle, endpoint->bundle_hash);
-  return check_key(link, hello, endpoint, nonces, diag);
+  return check_key(link, hello, endpoint, diag);
 }
 
 static lp_status shake_hands(lp_wire *link, const lp_endpoint *endpoint, double timeout_ms, lp_diag *diag) {
-  lp_nonces nonces = {0};
-  lp_nonce_draw(nonces.device);
   const char *why = "";
   lp_inbound in = {0};
   lp_status status;
-  if (!lp_wire_hello(link, LP_ONLY_PEER, LP_SIDE_DEVICE, endpoint, &nonces, &why)) goto fail;
+  if (!lp_wire_hello(link, LP_ONLY_PEER, LP_SIDE_DEVICE, endpoint, &why)) goto fail;
   switch (lp_wire_receive(link, timeout_ms, &in, &why)) {
   case LP_RECV_FRAME:
     break;
@@ -167,9 +169,9 @@ static lp_status shake_hands(lp_wire *link, const lp_endpoint *endpoint, double 
   case LP_RECV_FAILED:
     goto fail;
   }
-  status = check_hello(link, &in, endpoint, &nonces, diag);
+  status = check_hello(link, &in, endpoint, diag);
   lp_inbound_release(&in);
-  if (status != LP_OK || prove(link, endpoint, &nonces, &why)) return status;
+  if (status != LP_OK || prove(link, endpoint, &why)) return status;
 fail:
   return lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", link->address, why);
 }
@@ -197,4 +199,21 @@ lp_status lp_wire_listen(const lp_transport *transport, const char *address, con
   }
   *out = link;
   return status;
+}
+
+/* ---- pauses between attempts ------------------------------------------------------------------------------------- */
+
+lp_backoff lp_backoff_begin(const lp_patience *patience, double timeout_ms) {
+  return (lp_backoff){
+      .pause_ms = patience->pause_ms, .longest_ms = patience->longest_pause_ms, .until_ms = lp_now_ms() + timeout_ms};
+}
+
+bool lp_backoff_wait(lp_backoff *backoff) {
+  double left = backoff->until_ms - lp_now_ms();
+  if (left <= 0) return false;
+  double ms = backoff->pause_ms < left ? backoff->pause_ms : left;
+  (void)nanosleep(
+      &(struct timespec){.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)((int64_t)(ms * 1e6) % 1000000000)}, NULL);
+  backoff->pause_ms = 2 * backoff->pause_ms < backoff->longest_ms ? 2 * backoff->pause_ms : backoff->longest_ms;
+  return lp_now_ms() < backoff->until_ms;
 }

@@ -1,13 +1,9 @@
 /* The relay between the two ends: bytes wait as long as the emulated link would take. See link_emulator.h. */
 #include "runtime/link/link_emulator.h"
-#include "base/clock.h"
-#include "runtime/link/link.h"
-#include "runtime/runtime.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -17,7 +13,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/random.h"
+#include "runtime/link/sockaddr.h"
 
 /* A packet carries so many bytes, as on Ethernet; a direction holds so many that have not arrived, so that a sender who is
  * faster than the link is held up as a real one's is. */
@@ -48,8 +46,7 @@ typedef struct {
 
 struct lp_link_emulator {
   lp_link_shape shape;
-  struct sockaddr_storage target;
-  socklen_t target_size;
+  lp_sockaddr target;
   char address[32];
   int listener, wake[2]; /* closing wake[1] ends the thread */
   pthread_t thread;
@@ -115,7 +112,7 @@ static void pair_free(pipe_pair *pair) {
 static void take_connection(lp_link_emulator *emulator) {
   int near = accept4(emulator->listener, NULL, NULL, SOCK_CLOEXEC);
   if (near < 0) return;
-  int far = socket(emulator->target.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  int far = socket(emulator->target.at.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (far < 0 || emulator->pairs.count >= MOST_PIPES) {
     close(near);
     if (far >= 0) close(far);
@@ -127,7 +124,7 @@ static void take_connection(lp_link_emulator *emulator) {
   pair->up = (flow){.from = near, .to = far};
   pair->down = (flow){.from = far, .to = near};
   pair->up.last_due_ms = up_again(emulator, lp_now_ms()) + emulator->shape.rtt_ms;
-  int done = connect(far, (struct sockaddr *)&emulator->target, emulator->target_size);
+  int done = connect(far, (struct sockaddr *)&emulator->target.at, emulator->target.size);
   pair->connecting = done != 0 && errno == EINPROGRESS;
   pair->broken = done != 0 && !pair->connecting;
   lp_vec_push(&emulator->pairs, pair);
@@ -259,22 +256,9 @@ static void *relay(void *user) {
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
 static lp_status find_target(lp_link_emulator *emulator, const char *address, lp_diag *diag) {
-  char *host = NULL, service[16];
-  int port = 0;
-  LP_TRY(lp_address_split(address, &host, &port, diag));
-  snprintf(service, sizeof(service), "%d", port);
-  size_t length = strlen(host);
-  bool bracketed = length > 2 && host[0] == '[' && host[length - 1] == ']';
-  if (bracketed) host[length - 1] = '\0';
-  struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
-  int problem = getaddrinfo(bracketed ? host + 1 : host, service, &hints, &found);
-  free(host);
-  if (problem != 0)
-    return lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", address, gai_strerror(problem));
-  memcpy(&emulator->target, found->ai_addr, found->ai_addrlen);
-  emulator->target_size = found->ai_addrlen;
-  freeaddrinfo(found);
-  return LP_OK;
+  const char *why = "";
+  if (lp_address_resolve(address, false, &emulator->target, 1, &why) == 1) return LP_OK;
+  return lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", address, why);
 }
 
 static bool listen_here(lp_link_emulator *emulator) {

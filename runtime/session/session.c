@@ -11,7 +11,7 @@
 #include "runtime/exits/halves.h"
 #include "runtime/link/link.h"
 #include "runtime/link/link_emulator.h"
-#include "runtime/link/link_security.h"
+#include "runtime/link/security.h"
 #include "runtime/runtime.h"
 #include "runtime/session/session.h"
 #include "runtime/session/walk.h"

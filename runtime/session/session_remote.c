@@ -274,7 +274,7 @@ lp_status lp_session_walk_remote(lp_session *session, lp_walk *walk, lp_diag *di
 
 lp_status lp_session_connect(lp_session *session, lp_diag *diag) {
   if (!session->remote || session->wire) return LP_OK;
-  LP_TRY(lp_wire_dial(&lp_transport_tcp, &session->endpoint, session->endpoint.patience.dial_ms, &session->wire, diag));
+  LP_TRY(lp_wire_dial(&lp_transport_socket, &session->endpoint, session->endpoint.patience.dial_ms, &session->wire, diag));
   Lp__Wire__Open open = LP__WIRE__OPEN__INIT;
   open.session = session->id;
   open.temperature = session->options.sampling.temperature;

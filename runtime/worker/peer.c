@@ -1,6 +1,4 @@
 /* Handshakes on the worker's side: see peer.h. */
-#include <string.h>
-
 #include "base/side.h"
 #include "runtime/link/link.h"
 #include "runtime/worker/peer.h"
@@ -13,7 +11,6 @@ static worker_peer *peer_of(lp_worker *worker, uint32_t id) {
   for (size_t i = 0; i < worker->peers.count; i++)
     if (worker->peers.data[i].id == id) return &worker->peers.data[i];
   worker_peer fresh = {.id = id};
-  lp_nonce_draw(fresh.nonces.worker);
   lp_vec_push(&worker->peers, fresh);
   return &worker->peers.data[worker->peers.count - 1];
 }
@@ -42,20 +39,18 @@ static void admit(lp_worker *worker, worker_peer *peer) {
 /* The worker always answers with its own hello, so that the device can say what differs. */
 static void take_hello(lp_worker *worker, worker_peer *peer, const Lp__Wire__Hello *hello) {
   const char *why = "";
-  bool right = hello->protocol == LP_WIRE_PROTOCOL && lp_streq(hello->bundle, worker->self.bundle_hash) &&
-               hello->nonce.len == LP_PROOF_BYTES;
+  bool right = hello->protocol == LP_WIRE_PROTOCOL && lp_streq(hello->bundle, worker->self.bundle_hash);
   if (right) {
     peer->hello = true;
-    memcpy(peer->nonces.device, hello->nonce.data, LP_PROOF_BYTES);
-    if (!worker->security.key) admit(worker, peer);
+    if (!worker->security.proves) admit(worker, peer);
   }
-  (void)lp_wire_hello(worker->wire, peer->id, LP_SIDE_CLOUD, &worker->self, &peer->nonces, &why);
+  (void)lp_wire_hello(worker->wire, peer->id, LP_SIDE_CLOUD, &worker->self, &why);
   if (!right) worker_peer_reject(worker, peer->id, "it speaks another protocol or holds another bundle");
 }
 
 static void take_proof(lp_worker *worker, worker_peer *peer, const Lp__Wire__Prove *prove) {
-  if (peer->hello && lp_security_holds(&worker->security, LP_SIDE_DEVICE, &peer->nonces, worker->self.bundle_hash,
-                                       prove->proof.data, prove->proof.len))
+  if (peer->hello && lp_wire_holds(worker->wire, peer->id, LP_SIDE_DEVICE, &worker->self, prove->proof.data,
+                                   prove->proof.len))
     admit(worker, peer);
   else
     worker_peer_reject(worker, peer->id, "it does not hold the key");

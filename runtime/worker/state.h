@@ -10,7 +10,7 @@
 #include "runtime/exits/context.h"
 #include "runtime/exits/halves.h"
 #include "runtime/link/link.h"
-#include "runtime/link/link_security.h"
+#include "runtime/link/security.h"
 #include "runtime/runtime.h"
 
 /* A run of a program that takes all payloads before it computes. It waits in the queue for a batched pass (queue.h). */
@@ -73,7 +73,6 @@ typedef struct {
   bool hello;   /* it speaks this protocol and has this bundle */
   bool greeted; /* it also has the key: the worker takes its messages */
   bool refused; /* it was told so, and is being disconnected */
-  lp_nonces nonces;
 } worker_peer;
 
 typedef struct {

@@ -26,7 +26,7 @@ static lp_status open_link(lp_worker *worker, int *port, char **host, lp_diag *d
   LP_TRY(lp_address_split(worker->options->listen, host, port, diag));
   bool loopback = lp_address_is_loopback(*host);
   LP_TRY(lp_security_open(&worker->options->security, LP_SIDE_CLOUD, loopback, &worker->security, diag));
-  return lp_wire_listen(&lp_transport_tcp, worker->options->listen, &worker->security, &worker->wire, port, diag);
+  return lp_wire_listen(&lp_transport_socket, worker->options->listen, &worker->security, &worker->wire, port, diag);
 }
 
 /* A peer that TLS refuses sends no message: the worker sees only that it has disconnected. */

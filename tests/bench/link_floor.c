@@ -14,18 +14,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
-#include "runtime/exec/executor.h"
-#include "runtime/link/link_security.h"
-#include "runtime/link/tls.h"
+#include "base/side.h"
+#include "runtime/link/stream.h"
 
 enum { TURNS = 2000, ROUNDS = 9, MOST = 1 << 14 };
-
-typedef struct {
-  int fd;
-  lp_tls *tls; /* NULL: plain */
-  lp_buf sealed;
-} wire;
 
 typedef struct {
   uint64_t *words[2];
@@ -54,60 +46,33 @@ static void need(bool good, const char *what) {
   exit(1);
 }
 
-static void send_all(wire *to, const uint8_t *data, size_t size) {
-  lp_span whole = {(void *)(uintptr_t)data, size};
-  if (to->tls != NULL) {
-    lp_buf_clear(&to->sealed);
-    need(lp_tls_seal(to->tls, &whole, size > 0 ? 1 : 0, &to->sealed), "to seal");
-    whole = (lp_span){to->sealed.data, to->sealed.size};
+static void send_all(lp_stream *to, const uint8_t *data, size_t size) {
+  struct iovec part = {(void *)(uintptr_t)data, size};
+  for (size_t sent = 0; sent < size;) {
+    ssize_t some = lp_stream_write(to, &part, 1, sent);
+    need(some >= 0, to->why);
+    sent += (size_t)some;
   }
-  if (whole.size > 0) need(send(to->fd, whole.data, whole.size, MSG_NOSIGNAL) == (ssize_t)whole.size, "to send");
 }
 
-static size_t look(wire *from, void *to, size_t size) {
+static void receive_all(lp_stream *from, uint8_t *to, size_t size) {
   enum { LOOKS = 8 };
-  for (int i = 0; i < LOOKS; i++) {
-    ssize_t got = recv(from->fd, to, size, MSG_DONTWAIT);
-    need(got != 0, "the other process");
-    if (got > 0) return (size_t)got;
-  }
-  sched_yield(); /* both may be on one core */
-  return 0;
-}
-
-/* Some bytes, as soon as there are. */
-static size_t receive_some(wire *from, uint8_t *to, size_t size) {
-  size_t room, got = 0;
-  if (from->tls == NULL) {
-    while (got == 0)
-      got = look(from, to, size);
-    return got;
-  }
-  for (;;) {
-    lp_tls_progress progress = lp_tls_open(from->tls, to, size, &got);
-    need(progress != LP_TLS_BROKEN, lp_tls_why(from->tls));
-    if (lp_tls_waits(from->tls)) send_all(from, NULL, 0);
-    if (progress == LP_TLS_SOME) return got;
-    uint8_t *sealed = lp_tls_room(from->tls, &room);
-    for (size_t came = 0; came == 0; lp_tls_arrived(from->tls, came))
-      came = look(from, sealed, room);
+  for (size_t have = 0; have < size;) {
+    ssize_t got = 0;
+    for (int i = 0; i < LOOKS && got == 0; i++) {
+      from->reads = 1;
+      got = lp_stream_read(from, to + have, size - have);
+    }
+    need(got >= 0, from->why);
+    have += (size_t)got;
+    if (got == 0) sched_yield(); /* both may be on one core */
   }
 }
 
-static void receive_all(wire *from, uint8_t *to, size_t size) {
-  for (size_t have = 0; have < size;)
-    have += receive_some(from, to + have, size - have);
-}
-
-static void shake(wire *device) {
-  uint8_t none[1];
-  size_t room, got;
-  while (device->tls != NULL && !lp_tls_is_shaken(device->tls)) {
-    need(lp_tls_open(device->tls, none, 0, &got) == LP_TLS_MORE, lp_tls_why(device->tls));
-    send_all(device, NULL, 0);
-    uint8_t *sealed = lp_tls_room(device->tls, &room);
-    size_t came = lp_tls_is_shaken(device->tls) ? 0 : look(device, sealed, room);
-    if (came > 0) lp_tls_arrived(device->tls, came);
+static void shake(lp_stream *device) {
+  while (!lp_stream_shake(device)) {
+    need(!device->broken, device->why);
+    device->reads = 1;
   }
 }
 
@@ -128,7 +93,7 @@ static void connect_both(int fd[2]) {
   close(listener);
 }
 
-static void serve(load *at, wire *device) {
+static void serve(load *at, lp_stream *device) {
   uint8_t row[MOST], token[MOST] = {0};
   for (int i = 0; i <= TURNS; i++) {
     receive_all(device, row, at->bytes[0]);
@@ -138,17 +103,20 @@ static void serve(load *at, wire *device) {
 }
 
 /* us for each turn */
-static double take_turns(load *at, lp_tls *tls[2]) {
+static double take_turns(load *at, const lp_security security[2]) {
   int fd[2];
   connect_both(fd);
   pid_t child = fork();
   if (child == 0) {
+    lp_stream device;
     close(fd[0]);
-    serve(at, &(wire){.fd = fd[1], .tls = tls != NULL ? tls[1] : NULL});
+    need(lp_stream_open(&device, fd[1], security[1].tls, true), "TLS");
+    serve(at, &device);
     _exit(0);
   }
   close(fd[1]);
-  wire worker = {.fd = fd[0], .tls = tls != NULL ? tls[0] : NULL};
+  lp_stream worker;
+  need(lp_stream_open(&worker, fd[0], security[0].tls, false), "TLS");
   uint8_t row[MOST] = {0}, token[MOST];
   double begin = 0;
   shake(&worker);
@@ -159,9 +127,8 @@ static double take_turns(load *at, lp_tls *tls[2]) {
     receive_all(&worker, token, at->bytes[1]);
   }
   double us = (lp_now_ms() - begin) / (double)TURNS * 1e3;
-  close(fd[0]);
+  lp_stream_close(&worker);
   waitpid(child, NULL, 0);
-  lp_buf_free(&worker.sealed);
   return us;
 }
 
@@ -184,17 +151,14 @@ static double median(double *x) {
   return x[ROUNDS / 2];
 }
 
-static void measure(load *at, lp_tls_config *config[2]) {
+static void measure(load *at, const lp_security security[2]) {
   double us[3][ROUNDS], split[ROUNDS], sealed[ROUNDS];
   for (int i = 0; i < ROUNDS; i++) {
-    lp_tls *tls[2] = {lp_tls_create(config[0]), lp_tls_create(config[1])};
     us[0][i] = alone(at);
-    us[1][i] = take_turns(at, NULL);
-    us[2][i] = take_turns(at, tls);
+    us[1][i] = take_turns(at, (const lp_security[2]){0});
+    us[2][i] = take_turns(at, security);
     split[i] = us[1][i] / us[0][i];
     sealed[i] = us[2][i] / us[1][i];
-    lp_tls_free(tls[0]);
-    lp_tls_free(tls[1]);
   }
   printf("%zu and %zu KiB: one process %.1f us, two %.1f, in TLS %.1f", at->count[0] / 128, at->count[1] / 128,
          median(us[0]), median(us[1]), median(us[2]));
@@ -202,18 +166,16 @@ static void measure(load *at, lp_tls_config *config[2]) {
   printf(", TLS / two %.3f\n", median(sealed));
 }
 
-static void configure(lp_tls_config *config[2]) {
-  char *certificate = NULL, *key = NULL;
-  size_t size;
-  config[0] = lp_tls_config_create(false);
-  config[1] = lp_tls_config_create(true);
-  need(lp_file_read(LP_TLS_DIR "/worker.crt", &certificate, &size, NULL) == LP_OK &&
-           lp_file_read(LP_TLS_DIR "/worker.key", &key, &size, NULL) == LP_OK,
-       "to read the certificate");
-  need(lp_tls_config_own(config[1], certificate, key) == 0 && lp_tls_config_trust(config[0], certificate) == 0,
-       "to use the certificate");
-  free(certificate);
-  free(key);
+/* Both sides hold the same key. */
+static void configure(lp_security security[2]) {
+  char path[] = "/tmp/link_floor.XXXXXX";
+  int file = mkstemp(path);
+  need(file >= 0 && write(file, path, sizeof(path)) == sizeof(path) && close(file) == 0, "a temporary file");
+  for (int i = 0; i < 2; i++) {
+    lp_side side = i == 0 ? LP_SIDE_DEVICE : LP_SIDE_CLOUD;
+    need(lp_security_open(&(lp_link_security){.key_file = path}, side, true, &security[i], NULL) == LP_OK, "the key");
+  }
+  unlink(path);
 }
 
 int main(int argc, char **argv) {
@@ -224,19 +186,19 @@ int main(int argc, char **argv) {
   for (int i = 0; i < 2 && argc > 4; i++)
     at.bytes[i] = (size_t)atoi(argv[3 + i]);
   need(at.bytes[0] <= MOST && at.bytes[1] <= MOST, "frames of that size");
-  lp_tls_config *config[2];
-  configure(config);
+  lp_security security[2];
+  configure(security);
   for (int i = 0; i < 2; i++) {
     at.words[i] = lp_alloc(kib[i] << 10 | 1);
     memset(at.words[i], i + 1, kib[i] << 10);
   }
-  measure(&at, config);
+  measure(&at, security);
   for (int i = 0; i < 2; i++)
     at.count[i] = kib[i] << 7;
-  measure(&at, config);
+  measure(&at, security);
   for (int i = 0; i < 2; i++) {
     free(at.words[i]);
-    lp_tls_config_free(config[i]);
+    lp_security_close(&security[i]);
   }
   return 0;
 }

@@ -31,8 +31,8 @@ echo 'a key that both sides hold' >"$work/link.key"
 echo 'a key that only one of them holds' >"$work/wrong.key"
 chmod 600 "$work"/*.key
 secure="--key-file=$work/link.key --ca=$work/worker.crt"
-refused 'off loopback without TLS' 'error: .*off loopback' \
-  "$LLMPART" run "$work/1.llmpart" --tokens=1 -n 1 --cloud=192.0.2.1:7700 --key-file="$work/link.key"
+refused 'off loopback without a key' 'error: .*off loopback' \
+  "$LLMPART" run "$work/1.llmpart" --tokens=1 -n 1 --cloud=192.0.2.1:7700 --ca="$work/worker.crt"
 plain=$address
 serve "$work/1.llmpart" --key-file="$work/link.key" --cert="$work/worker.crt" --cert-key="$work/worker.key"
 # shellcheck disable=SC2086 # a list of options
@@ -50,6 +50,23 @@ refused 'no certificate of the device' 'error: cannot reach' "$LLMPART" run "$wo
   --ca="$work/worker.crt" --cloud-timeout=2s
 grep -q 'client-ca.* --cert, --cert-key' "$work/err" || fail "a device without a certificate is not told of --cert: $(cat "$work/err")"
 kill "$worker"
+serve "$work/1.llmpart" --key-file="$work/link.key"
+same 'a request with a key and no certificate' "$want" "$(tokens "$work/1.llmpart" "$ids" "$(length "$want")" \
+  --cloud="$address" --key-file="$work/link.key")"
+refused 'a wrong key and no certificate' 'error: .*another key' "$LLMPART" run "$work/1.llmpart" --tokens=1 -n 1 \
+  --cloud="$address" --key-file="$work/wrong.key" --cloud-timeout=2s
+kill "$worker"
+where=unix:$work/socket serve "$work/1.llmpart"
+same 'the address of a Unix socket' "unix:$work/socket" "$address"
+same 'a request over a Unix socket' "$want" "$(tokens "$work/1.llmpart" "$ids" "$(length "$want")" --cloud="$address")"
+same 'a request over a Unix socket and an emulated link' "$want" "$(tokens "$work/1.llmpart" "$ids" "$(length "$want")" \
+  --cloud="$address" --link=rtt=1ms)"
+before=$(awk '{ print $14 + $15 }' "/proc/$worker/stat")
+sleep 3
+same 'the ticks of CPU time of an idle worker' "$before" "$(awk '{ print $14 + $15 }' "/proc/$worker/stat")"
+kill "$worker"
+wait "$worker"
+[ ! -e "$work/socket" ] || fail 'the file of a Unix socket is left'
 address=$plain worker=${started# } worker=${worker%% *}
 same 'a request after all that' "$want" "$(tokens "$work/1.llmpart" "$ids" "$(length "$want")" --cloud="$address")"
 

@@ -7,7 +7,7 @@
 #include "runtime/bundle/manifest.h"
 #include "runtime/link/link.h"
 #include "runtime/link/link.pb-c.h"
-#include "runtime/link/link_security.h"
+#include "runtime/link/security.h"
 #include "runtime/runtime.h"
 #include "tests/fuzz/messages.h"
 #include "tests/runtime/toy/toy_run.h"

@@ -64,11 +64,9 @@ static const lp_transport nowhere = {
 /* ---- devices --------------------------------------------------------------------------------------------------------- */
 
 static void greet(lp_worker *worker, uint32_t peer) {
-  uint8_t nonce[LP_PROOF_BYTES] = {0};
   Lp__Wire__Hello hello = LP__WIRE__HELLO__INIT;
   hello.protocol = LP_WIRE_PROTOCOL;
   hello.bundle = (char *)(uintptr_t)worker->self.bundle_hash;
-  hello.nonce = (ProtobufCBinaryData){sizeof(nonce), nonce};
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
   message.kind_case = LP__WIRE__MESSAGE__KIND_HELLO;
   message.hello = &hello;

@@ -5,7 +5,7 @@
  *
  *   faults [SCRIPTS [FIRST_SEED [JOBS]]]      e.g. faults 10000
  *
- * A script that fails is named by its seed: `faults 1 SEED 1` runs it again. This process uses nothing of NNG, so that it may
+ * A script that fails is named by its seed: `faults 1 SEED 1` runs it again. This process opens no link of its own, so that it may
  * fork: it is the network, and both sides are its children. */
 #include <arpa/inet.h>
 #include <errno.h>

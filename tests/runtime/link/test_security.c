@@ -243,8 +243,14 @@ LP_TEST(who_is_refused) {
   expect_refused(worker.address, wrong, "cannot reach the cloud");
   expect_tokens(worker.address, LP_MODE_EXACT, right);
   toy_worker_stop(&worker);
+  worker = start_worker(true, false, "127.0.0.1:0");
+  expect_refused(worker.address, (lp_link_security){.key_file = other_key}, "holds another key");
+  expect_refused(worker.address, (lp_link_security){.ca_file = certificate[0]}, "cannot reach the cloud");
+  expect_refused(worker.address, (lp_link_security){0}, "cannot reach the cloud");
+  expect_tokens(worker.address, LP_MODE_EXACT, (lp_link_security){.key_file = key});
+  toy_worker_stop(&worker);
   worker = start_worker(false, false, "127.0.0.1:0");
-  expect_refused(worker.address, (lp_link_security){.key_file = key}, "holds another key, or none");
+  expect_refused(worker.address, (lp_link_security){.key_file = key}, "cannot reach the cloud");
   expect_refused(worker.address, (lp_link_security){.ca_file = certificate[0]}, "cannot reach the cloud");
   expect_tokens(worker.address, LP_MODE_EXACT, (lp_link_security){0});
   toy_worker_stop(&worker);
@@ -297,8 +303,7 @@ LP_TEST(strangers) {
                        garbage[] = {6, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 255, 255},
                        early[] = {6, 0, 0, 0, 0, 0,    0, 0, 2, 0, 0, 0, 0x12, 0, 6, 0, 0, 0, 0, 0,    0,
                                   0, 2, 0, 0, 0, 0x12, 0, 6, 0, 0, 0, 0, 0,    0, 0, 2, 0, 0, 0, 0x12, 0};
-  toy_worker worker = start_worker(true, false, "127.0.0.1:0");
-  lp_link_security right = {.key_file = key};
+  toy_worker worker = start_worker(false, false, "127.0.0.1:0");
   expect_hangup(worker.address, long_frame, sizeof(long_frame)); /* 2 GiB are announced */
   expect_hangup(worker.address, longer, sizeof(longer));         /* a byte more than a stranger may send */
   ck_assert_uint_eq(refusals_logged(), 0);                       /* nothing was taken that could be refused */
@@ -306,7 +311,7 @@ LP_TEST(strangers) {
   ck_assert_uint_eq(refusals_logged(), 1);
   expect_hangup(worker.address, early, sizeof(early));
   ck_assert_uint_eq(refusals_logged(), 2);
-  expect_tokens(worker.address, LP_MODE_EXACT, right);
+  expect_tokens(worker.address, LP_MODE_EXACT, (lp_link_security){0});
   toy_worker_stop(&worker);
 }
 
@@ -345,12 +350,13 @@ LP_TEST(off_loopback) {
   lp_link_security all = {.key_file = key, .cert_file = certificate[0], .cert_key_file = certificate_key[0]},
                    some = all;
   expect_not_served(all, NULL);
-  expect_not_served((lp_link_security){0}, "off loopback a key and TLS are required");
+  expect_not_served((lp_link_security){.key_file = key}, NULL);
+  expect_not_served((lp_link_security){0}, "off loopback a key or certificates are required");
   some.key_file = NULL;
-  expect_not_served(some, "off loopback a key and TLS are required");
+  expect_not_served(some, "off loopback a key or certificates are required");
   some = all;
   some.cert_file = NULL;
-  expect_not_served(some, "off loopback a key and TLS are required");
+  expect_not_served(some, "belong together");
   some = all;
   some.cert_key_file = NULL;
   expect_not_served(some, "belong together");
@@ -361,7 +367,7 @@ LP_TEST(off_loopback) {
   some.client_ca_file = certificate[1];
   expect_not_served(some, NULL);
   some.cert_file = some.cert_key_file = NULL;
-  expect_not_served(some, "off loopback a key and TLS are required");
+  expect_not_served(some, "off loopback a key or certificates are required");
   some = all;
   some.client_ca_file = key;
   expect_not_served(some, "no certificate for TLS");
@@ -373,11 +379,11 @@ LP_TEST(off_loopback) {
   free((char *)(uintptr_t)some.key_file);
   some.key_file = "/nowhere/key";
   expect_not_served(some, "No such file");
-  expect_refused("192.0.2.1:7700", (lp_link_security){.key_file = key}, "off loopback a key and TLS are required");
-  expect_refused("192.0.2.1:7700", (lp_link_security){.ca_file = certificate[0]}, "off loopback a key and TLS");
+  expect_refused("192.0.2.1:7700", (lp_link_security){0}, "off loopback a key or certificates are required");
+  expect_refused("192.0.2.1:7700", (lp_link_security){.ca_file = certificate[0]}, "off loopback a key or certificates");
   expect_refused("127.0.0.1:1", (lp_link_security){.cert_file = certificate[0]}, "belong together");
   expect_refused("127.0.0.1:1", (lp_link_security){.cert_file = certificate[0], .cert_key_file = certificate_key[0]},
-                 "--cert wants TLS: --ca");
+                 "--cert needs the worker's certificate: --ca");
 }
 
 /* ---- the wire ---------------------------------------------------------------------------------------------------- */
@@ -428,15 +434,16 @@ static bool contains(const char *text, size_t size, const void *what, size_t len
   return memmem(text, size, what, length) != NULL;
 }
 
-/* In plain TCP the bundle's hash and a row of hidden states can be read; with TLS neither. */
-LP_LOOP_TEST(what_the_wire_shows, 0, 2) {
-  bool with_tls = _i == 1;
-  toy_worker worker = start_worker(true, with_tls, "127.0.0.1:0");
+/* In plain TCP the bundle's hash and a row of hidden states can be read. With a key or certificates neither can. */
+LP_LOOP_TEST(what_the_wire_shows, 0, 3) {
+  bool with_key = _i != 0, with_certificate = _i == 1;
+  toy_worker worker = start_worker(with_key, with_certificate, "127.0.0.1:0");
   char address[32], *record = lp_path_join(dir, "record"), *text = NULL;
   size_t size = 0;
   pid_t tap = start_tap(&worker, record, address);
-  expect_tokens(address, LP_MODE_EXACT,
-                (lp_link_security){.key_file = key, .ca_file = with_tls ? certificate[0] : NULL});
+  expect_tokens(
+      address, LP_MODE_EXACT,
+      (lp_link_security){.key_file = with_key ? key : NULL, .ca_file = with_certificate ? certificate[0] : NULL});
   kill(tap, SIGKILL);
   waitpid(tap, NULL, 0);
   ck_assert_int_eq(lp_file_read(record, &text, &size, NULL), LP_OK);
@@ -444,10 +451,29 @@ LP_LOOP_TEST(what_the_wire_shows, 0, 2) {
   size_t exponents = 0; /* bytes that begin a float of 1/8 to 2 */
   for (size_t i = 0; i < size; i++)
     exponents += ((uint8_t)text[i] & 0x7e) == 0x3e;
-  ck_assert_int_eq(contains(text, size, bundle->manifest.hash, LP_SHA256_HEX), !with_tls);
-  ck_assert_int_eq(exponents > size / 24, !with_tls); /* most of each fourth byte in plain rows; by chance a 64th */
+  ck_assert_int_eq(contains(text, size, bundle->manifest.hash, LP_SHA256_HEX), !with_key);
+  ck_assert_int_eq(exponents > size / 24, !with_key); /* most of each fourth byte in plain rows; by chance a 64th */
   ck_assert(!contains(text, size, "0123456789abcdef", 16)); /* the key is never sent */
   free(text);
   free(record);
   toy_worker_stop(&worker);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("security");
+  TCase *core = tcase_create("core");
+  tcase_set_timeout(core, 60);
+  tcase_add_checked_fixture(core, setup, teardown);
+  tcase_add_loop_test(core, key_and_tls, 0, 3);
+  tcase_add_loop_test(core, a_slow_link, 0, 4);
+  tcase_add_loop_test(core, a_long_prompt, 0, 4);
+  tcase_add_test(core, who_is_refused);
+  tcase_add_loop_test(core, client_certificates, 0, 2);
+  tcase_add_test(core, strangers);
+  tcase_add_test(core, deaf_device);
+  tcase_add_test(core, off_loopback);
+  tcase_add_loop_test(core, what_the_wire_shows, 0, 3);
+  suite_add_tcase(suite, core);
+  return run_suite(suite);
 }

@@ -223,7 +223,7 @@ LP_TEST(where_it_may_listen) {
   toy_worker worker = toy_worker_start(path, NULL, NULL);
   lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_CLOUD);
   char want[80];
-  snprintf(want, sizeof want, "cannot listen on %s: Address in use", worker.address);
+  snprintf(want, sizeof want, "cannot listen on %s: Address already in use", worker.address);
   expect_not_served(bundle, worker.address, want);
   expect_not_served(bundle, "0.0.0.0:0",
                     "off loopback a key and TLS are required: --key-file (or --client-ca) and --cert, --cert-key");

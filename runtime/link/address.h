@@ -1,0 +1,14 @@
+/* Addresses of workers: HOST:PORT ("[::1]:80" for IPv6), or unix:PATH for a Unix socket of this machine. */
+#ifndef LP_LINK_ADDRESS_H
+#define LP_LINK_ADDRESS_H
+
+#include "base/base.h"
+
+/* Splits HOST:PORT. A Unix socket is the host "unix:PATH" with port 0. Reports anything else. The caller frees `host`. */
+LP_MUST_USE lp_status lp_address_split(const char *address, char **host, int *port, lp_diag *diag);
+/* Only processes of this machine can reach the host: a loopback address or a Unix socket. */
+bool lp_address_is_loopback(const char *host);
+/* The path of a Unix socket's address, or NULL for other addresses. Borrowed from `address`. */
+const char *lp_address_unix_path(const char *address);
+
+#endif

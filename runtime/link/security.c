@@ -1,0 +1,233 @@
+/* Who may talk to whom: the key file and the certificates, as OpenSSL's configuration for TLS 1.3 and as proofs above it
+ * (docs/protocol.md#handshake). */
+#include "runtime/link/security.h"
+#include "base/digest.h"
+#include "base/file.h"
+#include "base/side.h"
+
+#include <openssl/err.h>
+#include <openssl/hmac.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+
+enum { LEAST_KEY = 16, MOST_KEY = 4096, MOST_PEM = 1 << 20, PSK_BYTES = 32 };
+
+/* ---- files ------------------------------------------------------------------------------------------------------- */
+
+static lp_status check_size(const char *path, size_t size, size_t most, lp_diag *diag) {
+  return size <= most ? LP_OK : lp_error(diag, LP_LOC_FILE(path), "%zu bytes; at most %zu are read", size, most);
+}
+
+/* A secret that other users can read is not one. */
+static lp_status check_private(const char *path, lp_diag *diag) {
+  struct stat info;
+  if (stat(path, &info) != 0 || (info.st_mode & (S_IRWXG | S_IRWXO)) == 0) return LP_OK;
+  lp_status status = lp_error(diag, LP_LOC_FILE(path), "other users may read this secret");
+  lp_note(diag, LP_LOC_FILE(path), "chmod 600 %s", path);
+  return status;
+}
+
+static lp_status read_key(const char *path, lp_security *out, lp_diag *diag) {
+  char *text = NULL;
+  LP_TRY(check_private(path, diag));
+  LP_TRY(lp_file_read(path, &text, &out->key_size, diag));
+  out->key = (uint8_t *)text;
+  LP_TRY(check_size(path, out->key_size, MOST_KEY, diag));
+  while (out->key_size > 0 && (text[out->key_size - 1] == '\n' || text[out->key_size - 1] == '\r'))
+    out->key_size--;
+  if (out->key_size >= LEAST_KEY) return LP_OK;
+  lp_status status =
+      lp_error(diag, LP_LOC_FILE(path), "a key of %zu bytes; wanted %d or more", out->key_size, LEAST_KEY);
+  lp_note(diag, LP_LOC_FILE(path), "openssl rand -hex 32 >%s makes one", path);
+  return status;
+}
+
+static lp_status check_pem(const char *path, lp_diag *diag) {
+  struct stat info;
+  return stat(path, &info) != 0 ? LP_OK : check_size(path, (size_t)info.st_size, MOST_PEM, diag);
+}
+
+static lp_status no_tls(const char *path, const char *what, lp_diag *diag) {
+  unsigned long error = ERR_peek_last_error();
+  const char *why = ERR_SYSTEM_ERROR(error) ? strerror(ERR_GET_REASON(error)) : ERR_reason_error_string(error);
+  return lp_error(diag, LP_LOC_FILE(path), "no %s for TLS: %s", what, why != NULL ? why : "it cannot be read");
+}
+
+/* A private key with a passphrase is refused: nobody is asked for it. */
+static int give_no_passphrase(char *to, int size, int writes, void *user) {
+  (void)to, (void)size, (void)writes, (void)user;
+  return -1;
+}
+
+static lp_status read_own_certificate(const lp_link_security *from, SSL_CTX *tls, lp_diag *diag) {
+  LP_TRY(check_private(from->cert_key_file, diag));
+  LP_TRY(check_pem(from->cert_file, diag));
+  LP_TRY(check_pem(from->cert_key_file, diag));
+  if (SSL_CTX_use_certificate_chain_file(tls, from->cert_file) == 1 &&
+      SSL_CTX_use_PrivateKey_file(tls, from->cert_key_file, SSL_FILETYPE_PEM) == 1 &&
+      SSL_CTX_check_private_key(tls) == 1)
+    return LP_OK;
+  return no_tls(from->cert_file, "certificate and private key", diag);
+}
+
+/* The other side must show one of these certificates, or one that they signed. */
+static lp_status read_trusted(const char *path, SSL_CTX *tls, lp_diag *diag) {
+  LP_TRY(check_pem(path, diag));
+  SSL_CTX_set_verify(tls, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+  return SSL_CTX_load_verify_file(tls, path) == 1 ? LP_OK : no_tls(path, "certificate", diag);
+}
+
+/* ---- TLS --------------------------------------------------------------------------------------------------------- */
+
+static const char psk_identity[] = "llmpart"; /* there is one key */
+
+/* The key as a session that TLS 1.3 resumes: an external pre-shared key (RFC 8446, 4.2.11). The suite fixes its hash: SHA-256. */
+static SSL_SESSION *session_of_key(SSL *tls) {
+  static const unsigned char aes_128_gcm_sha256[] = {0x13, 0x01};
+  const unsigned char *psk = SSL_CTX_get_app_data(SSL_get_SSL_CTX(tls));
+  SSL_SESSION *session = SSL_SESSION_new();
+  if (session != NULL && SSL_SESSION_set1_master_key(session, psk, PSK_BYTES) == 1 &&
+      SSL_SESSION_set_cipher(session, SSL_CIPHER_find(tls, aes_128_gcm_sha256)) == 1 &&
+      SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) == 1)
+    return session;
+  SSL_SESSION_free(session);
+  return NULL;
+}
+
+static int offer_key(SSL *tls, const EVP_MD *hash, const unsigned char **id, size_t *id_size, SSL_SESSION **session) {
+  bool fits = hash == NULL || EVP_MD_is_a(hash, "SHA256");
+  *id = (const unsigned char *)psk_identity;
+  *id_size = strlen(psk_identity);
+  *session = fits ? session_of_key(tls) : NULL;
+  return !fits || *session != NULL;
+}
+
+static int find_key(SSL *tls, const unsigned char *id, size_t id_size, SSL_SESSION **session) {
+  bool known = id_size == strlen(psk_identity) && memcmp(id, psk_identity, id_size) == 0;
+  *session = known ? session_of_key(tls) : NULL;
+  return !known || *session != NULL;
+}
+
+/* A pre-shared key takes the certificates' place in TLS 1.3: a handshake carries one or the other. */
+static void use_key(lp_security *out, bool worker) {
+  static const char label[] = "llmpart/4 pre-shared key";
+  uint8_t *psk = lp_alloc(PSK_BYTES);
+  lp_sha256 sha;
+  lp_sha256_init(&sha);
+  lp_sha256_update(&sha, label, sizeof(label));
+  lp_sha256_update(&sha, out->key, out->key_size);
+  lp_sha256_bytes(&sha, psk);
+  SSL_CTX_set_app_data(out->tls, psk);
+  if (worker)
+    SSL_CTX_set_psk_find_session_callback(out->tls, find_key);
+  else
+    SSL_CTX_set_psk_use_session_callback(out->tls, offer_key);
+}
+
+/* Without instructions for AES, ChaCha20 is faster, and its time reveals nothing of the key. */
+static bool has_fast_aes(void) {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("aes") != 0;
+#elif defined(__aarch64__)
+  return (getauxval(AT_HWCAP) & 8 /* HWCAP_AES */) != 0;
+#else
+  return false;
+#endif
+}
+
+/* TLS 1.3 only, without tickets: a connection that breaks begins anew. The device's order of suites counts. */
+static lp_status create_tls(bool worker, lp_security *out, lp_diag *diag) {
+  ERR_clear_error();
+  out->tls = SSL_CTX_new(worker ? TLS_server_method() : TLS_client_method());
+  const char *suites = has_fast_aes() ? "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256"
+                                      : "TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256";
+  if (out->tls == NULL || SSL_CTX_set_min_proto_version(out->tls, TLS1_3_VERSION) != 1 ||
+      SSL_CTX_set_ciphersuites(out->tls, suites) != 1 || SSL_CTX_set_num_tickets(out->tls, 0) != 1)
+    return lp_error(diag, LP_LOC_NONE, "cannot set up TLS");
+  SSL_CTX_set_mode(out->tls, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  SSL_CTX_set_session_cache_mode(out->tls, SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_default_passwd_cb(out->tls, give_no_passphrase);
+  SSL_CTX_set_read_ahead(out->tls, 1);
+  SSL_CTX_set_default_read_buffer_len(out->tls, 32 << 10);
+  X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(out->tls),
+                              X509_V_FLAG_PARTIAL_CHAIN); /* a pinned certificate will do */
+  SSL_CTX_set_verify(out->tls, worker ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, NULL);
+  return LP_OK;
+}
+
+static void expect_name(SSL_CTX *tls, const char *name) {
+  X509_VERIFY_PARAM *check = SSL_CTX_get0_param(tls);
+  if (X509_VERIFY_PARAM_set1_ip_asc(check, name) != 1) (void)X509_VERIFY_PARAM_set1_host(check, name, 0);
+  ERR_clear_error();
+}
+
+static lp_status open_certified(const lp_link_security *from, bool worker, lp_security *out, lp_diag *diag) {
+  const char *own = from->cert_file, *trusted = worker ? from->client_ca_file : from->ca_file;
+  if (!worker && from->server_name != NULL) expect_name(out->tls, from->server_name);
+  if (own != NULL) LP_TRY(read_own_certificate(from, out->tls, diag));
+  if (trusted != NULL) LP_TRY(read_trusted(trusted, out->tls, diag));
+  out->certified = own != NULL && trusted != NULL;
+  out->proves = out->key != NULL;
+  return LP_OK;
+}
+
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
+
+static lp_status check_files(const lp_link_security *from, bool worker, bool loopback, lp_diag *diag) {
+  const char *tls = worker ? from->cert_file : from->ca_file, *device = worker ? from->client_ca_file : from->cert_file;
+  if (!loopback && from->key_file == NULL && (tls == NULL || device == NULL)) {
+    lp_status status = lp_error(diag, LP_LOC_NONE, "off loopback a key or certificates are required: %s",
+                                worker ? "--key-file, or --cert, --cert-key and --client-ca"
+                                       : "--key-file, or --ca, --cert and --cert-key");
+    lp_note(diag, LP_LOC_NONE, "or bring the port over through a tunnel, such as ssh -L, and use 127.0.0.1");
+    return status;
+  }
+  if ((from->cert_file == NULL) != (from->cert_key_file == NULL))
+    return lp_error(diag, LP_LOC_NONE, "--cert and --cert-key belong together");
+  if (tls != NULL || device == NULL) return LP_OK;
+  return lp_error(diag, LP_LOC_NONE, "%s",
+                  worker ? "--client-ca needs --cert and --cert-key" : "--cert needs the worker's certificate: --ca");
+}
+
+lp_status lp_security_open(const lp_link_security *from, lp_side side, bool loopback, lp_security *out, lp_diag *diag) {
+  *out = (lp_security){0};
+  bool worker = side == LP_SIDE_CLOUD, certificates = (worker ? from->cert_file : from->ca_file) != NULL;
+  LP_TRY(check_files(from, worker, loopback, diag));
+  if (from->key_file != NULL) LP_TRY(read_key(from->key_file, out, diag));
+  if (out->key == NULL && !certificates) return LP_OK;
+  LP_TRY(create_tls(worker, out, diag));
+  if (certificates) return open_certified(from, worker, out, diag);
+  use_key(out, worker);
+  return LP_OK;
+}
+
+void lp_security_close(lp_security *security) {
+  void *psk = security->tls != NULL ? SSL_CTX_get_app_data(security->tls) : NULL;
+  if (security->key != NULL) explicit_bzero(security->key, security->key_size);
+  if (psk != NULL) explicit_bzero(psk, PSK_BYTES);
+  SSL_CTX_free(security->tls);
+  free(security->key);
+  free(psk);
+  *security = (lp_security){0};
+}
+
+/* ---- proofs ------------------------------------------------------------------------------------------------------ */
+
+/* HMAC-SHA256 under the key over "llmpart/4 " and the side's name with its zero byte, the binding, and the bundle's hash. */
+void lp_security_prove(const lp_security *security, lp_side who, const uint8_t binding[LP_BINDING_BYTES],
+                       const char *bundle_hash, uint8_t out[LP_PROOF_BYTES]) {
+  const char *label = who == LP_SIDE_CLOUD ? "llmpart/4 worker" : "llmpart/4 device";
+  lp_buf message = {0};
+  unsigned size = LP_PROOF_BYTES;
+  lp_buf_append(&message, label, strlen(label) + 1);
+  lp_buf_append(&message, binding, LP_BINDING_BYTES);
+  lp_buf_append(&message, bundle_hash, strlen(bundle_hash));
+  if (HMAC(EVP_sha256(), security->key, (int)security->key_size, (const uint8_t *)message.data, message.size, out,
+           &size) == NULL)
+    abort(); /* no memory */
+  lp_buf_free(&message);
+}
