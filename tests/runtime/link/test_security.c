@@ -458,22 +458,3 @@ LP_LOOP_TEST(what_the_wire_shows, 0, 3) {
   free(record);
   toy_worker_stop(&worker);
 }
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("security");
-  TCase *core = tcase_create("core");
-  tcase_set_timeout(core, 60);
-  tcase_add_checked_fixture(core, setup, teardown);
-  tcase_add_loop_test(core, key_and_tls, 0, 3);
-  tcase_add_loop_test(core, a_slow_link, 0, 4);
-  tcase_add_loop_test(core, a_long_prompt, 0, 4);
-  tcase_add_test(core, who_is_refused);
-  tcase_add_loop_test(core, client_certificates, 0, 2);
-  tcase_add_test(core, strangers);
-  tcase_add_test(core, deaf_device);
-  tcase_add_test(core, off_loopback);
-  tcase_add_loop_test(core, what_the_wire_shows, 0, 3);
-  suite_add_tcase(suite, core);
-  return run_suite(suite);
-}
