@@ -227,7 +227,7 @@ LP_TEST(where_it_may_listen) {
   expect_not_served(bundle, worker.address, want);
   expect_not_served(bundle, "0.0.0.0:0",
                     "off loopback a key or certificates are required: --key-file, or --cert, --cert-key and --client-ca");
-  expect_not_served(bundle, "example.org:80", "off loopback a key and TLS are required");
+  expect_not_served(bundle, "example.org:80", "off loopback a key or certificates are required");
   expect_not_served(bundle, "127.0.0.1", "'127.0.0.1' is no address");
   toy_worker_stop(&worker);
   lp_bundle_free(bundle);
