@@ -1,4 +1,5 @@
 /* Contexts of early exits on the worker. Rows come in; questions wait for the rows that they are about; answers go out. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -315,19 +316,23 @@ bool worker_context_handle(lp_worker *worker, const lp_inbound *in) {
   return true;
 }
 
-void worker_context_tend(lp_worker *worker) {
-  double now = lp_now_ms(), idle = worker->options->idle_ms;
+double worker_context_tend(lp_worker *worker) {
+  double now = lp_now_ms(), idle = worker->options->idle_ms, next = INFINITY;
   for (size_t i = worker->contexts.count; i-- > 0;) {
     worker_context *context = worker->contexts.data[i];
     bool lacks = context->question.waits && !lp_context_is_ready(context->context, context->question.end);
-    if (lacks && now - context->question.since_ms > remind_ms) {
+    if (lacks && now - context->question.since_ms >= remind_ms) {
       context->question.since_ms = now;
       post_lack(worker, context->question.peer, context->id, context->context->held);
     }
+    if (lacks) next = fmin(next, context->question.since_ms + remind_ms);
     if (idle <= 0 || context->question.waits) continue;
-    if (now - context->used_ms > (double)FORGET_AFTER * idle)
+    double unused = now - context->used_ms, last = (double)FORGET_AFTER * idle;
+    next = fmin(next, context->used_ms + (unused < idle ? idle : last));
+    if (unused >= last)
       worker_context_close(worker, context);
-    else if (now - context->used_ms > idle && lp_context_bytes(context->context) > 0)
+    else if (unused >= idle && lp_context_bytes(context->context) > 0)
       worker_context_drop(worker, context);
   }
+  return next;
 }

@@ -9,7 +9,7 @@ bool worker_context_handle(lp_worker *worker, const lp_inbound *in);
 /* The peer has disconnected: its questions wait no longer. */
 void worker_context_forget_peer(lp_worker *worker, uint32_t peer);
 /* Drops and closes contexts that are idle for too long, and reminds devices of rows that questions wait for. */
-void worker_context_tend(lp_worker *worker);
+double worker_context_tend(lp_worker *worker);
 
 /* ---- for batched passes ------------------------------------------------------------------------------------------ */
 

@@ -1,4 +1,5 @@
 /* Sessions of devices on the cloud side: opening them, running the cloud's steps of a program, and replies. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,14 +52,18 @@ lp_status worker_session_open(lp_worker *worker, uint32_t peer, const Lp__Wire__
   return LP_OK;
 }
 
-void worker_session_drop_idle(lp_worker *worker) {
-  if (worker->options->idle_ms <= 0) return;
-  double now = lp_now_ms();
+double worker_session_drop_idle(lp_worker *worker) {
+  double idle = worker->options->idle_ms, now = lp_now_ms(), next = INFINITY;
+  if (idle <= 0) return next;
   for (size_t i = 0; i < worker->sessions.count; i++) {
     worker_session *session = worker->sessions.data[i];
-    if (!session->dropped && !session->queued.waits && now - session->used_ms > worker->options->idle_ms)
+    if (session->dropped || session->queued.waits) continue;
+    if (now - session->used_ms >= idle)
       worker_session_drop(session);
+    else
+      next = fmin(next, session->used_ms + idle);
   }
+  return next;
 }
 
 /* Drops others until the session's KV caches fit the budget. */

@@ -11,7 +11,7 @@ LP_MUST_USE lp_status worker_session_open(lp_worker *worker, uint32_t peer, cons
 LP_MUST_USE lp_status worker_session_step(lp_worker *worker, worker_session *session, const lp_inbound *in,
                                           lp_diag *diag);
 /* Drops the KV caches of sessions unused for longer than the idle time of the options. */
-void worker_session_drop_idle(lp_worker *worker);
+double worker_session_drop_idle(lp_worker *worker);
 
 /* ---- replies of batched passes ----------------------------------------------------------------------------------- */
 

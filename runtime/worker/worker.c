@@ -1,4 +1,5 @@
 /* Serves devices: takes messages, hands each to the file for its kind, and runs passes in between. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,8 +20,8 @@
 #include "runtime/worker/store.h"
 #include "runtime/worker/worker.h"
 
-static const double poll_ms = 100; /* the longest time until a stop is noticed */
-enum { MOST_MESSAGES = 256 };      /* between two passes */
+static const double stop_ms = 1000; /* how soon a stop is noticed that no signal to this thread announces */
+enum { MOST_MESSAGES = 256 };       /* taken between two passes */
 
 static lp_status open_link(lp_worker *worker, int *port, char **host, lp_diag *diag) {
   LP_TRY(lp_address_split(worker->options->listen, host, port, diag));
@@ -119,10 +120,9 @@ static lp_status serve(lp_worker *worker, const volatile int *stop, lp_diag *dia
   while (!lp_flag_get(stop)) {
     bool news = false, due = worker_pass_is_due(worker);
     worker_tell_held(worker);
-    LP_TRY(take_message(worker, due ? 0 : poll_ms, &news, diag));
+    double next = fmin(worker_session_drop_idle(worker), worker_context_tend(worker)) - lp_now_ms();
+    LP_TRY(take_message(worker, due ? 0 : fmax(0, fmin(next, stop_ms)), &news, diag));
     taken = news ? taken + 1 : 0;
-    worker_session_drop_idle(worker);
-    worker_context_tend(worker);
     if (!due || (news && taken < MOST_MESSAGES)) continue;
     worker_pass_run(worker);
     taken = 0;
