@@ -10,7 +10,8 @@ LP_MUST_USE lp_status worker_session_open(lp_worker *worker, uint32_t peer, cons
 /* Takes a Step message and runs on until the next payload is needed. Sends replies on the way. */
 LP_MUST_USE lp_status worker_session_step(lp_worker *worker, worker_session *session, const lp_inbound *in,
                                           lp_diag *diag);
-/* Drops the KV caches of sessions unused for longer than the idle time of the options. */
+/* Drops the KV caches of sessions unused for longer than the idle time of the options. Returns when the next
+ * is due, by lp_now_ms; INFINITY: never. */
 double worker_session_drop_idle(lp_worker *worker);
 
 /* ---- replies of batched passes ----------------------------------------------------------------------------------- */
