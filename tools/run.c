@@ -179,9 +179,9 @@ static lp_status print_made(const run_flags *flags, const lp_bundle *bundle, con
 }
 
 static int64_t tokens_to_make(const run_flags *flags, const lp_bundle *bundle, int64_t length) {
-  int64_t left = lp_bundle_context(bundle) - length;
+  int64_t left = lp_bundle_context_length(bundle) - length;
   if (flags->count >= 0) return flags->count;
-  return lp_bundle_context(bundle) > 0 && left < 128 ? (left > 0 ? left : 1) : 128;
+  return lp_bundle_context_length(bundle) > 0 && left < 128 ? (left > 0 ? left : 1) : 128;
 }
 
 /* --theta and --codec. The rows of a calibrated theta travel as they did when it was found. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 static const lp_generated *token_at(const lp_generation *made, int64_t sequence, int64_t step) {
-  return &made->tokens.data[sequence * made->steps + step];
+  return &made->tokens.data[sequence * made->generated + step];
 }
 
 static const char *side_name(lp_side side) {
@@ -17,7 +17,7 @@ static const char *side_name(lp_side side) {
 void lp_run_print_text(const lp_bundle *bundle, const lp_generation *made, int64_t sequence, lp_buf *out) {
   const lp_tokenizer *tokenizer = lp_bundle_tokenizer(bundle);
   lp_tokens ids = {0};
-  for (int64_t i = 0; i < made->steps; i++) {
+  for (int64_t i = 0; i < made->generated; i++) {
     int32_t token = token_at(made, sequence, i)->token;
     if (token < 0) break;
     lp_vec_push(&ids, token);
@@ -30,7 +30,7 @@ void lp_run_print_text(const lp_bundle *bundle, const lp_generation *made, int64
 /* `tokens`, `text` and `steps` of a sequence, into `object`. Text that is not UTF-8 becomes null. */
 static void add_sequence(const lp_bundle *bundle, const lp_generation *made, int64_t sequence, json_t *object) {
   json_t *ids = json_array(), *steps = json_array();
-  for (int64_t i = 0; i < made->steps; i++) {
+  for (int64_t i = 0; i < made->generated; i++) {
     const lp_generated *token = token_at(made, sequence, i);
     if (token->token < 0) break;
     json_array_append_new(ids, json_integer(token->token));
@@ -69,7 +69,8 @@ void lp_run_print_json(const lp_bundle *bundle, const lp_generation *made, int64
     json_array_append_new(sequences, sequence);
   }
   json_object_set_new(root, "sequences", sequences);
-  double rate = made->steps > made->resumed ? (double)made->cloud_requests / (double)(made->steps - made->resumed) : 0;
+  double rate =
+      made->generated > made->resumed ? (double)made->cloud_requests / (double)(made->generated - made->resumed) : 0;
   json_t *totals = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
                              "ttft_ms", made->ttft_ms, "tpot_ms", made->tpot_ms, "total_ms", made->total_ms,
                              "device_ms", made->device_ms, "cloud_ms", made->cloud_ms, "comm_ms", made->comm_ms,
@@ -96,7 +97,7 @@ static void put_plan(const lp_generation *made, lp_buf *out) {
 
 void lp_run_print_stats(const lp_generation *made, int64_t prompt_tokens, lp_buf *out) {
   int64_t on_cloud = 0;
-  for (int64_t i = 0; i < made->steps; i++)
+  for (int64_t i = 0; i < made->generated; i++)
     on_cloud += token_at(made, 0, i)->side == LP_SIDE_CLOUD;
   char up[32], down[32];
   lp_format_bytes((double)made->bytes_up, up);
@@ -105,7 +106,7 @@ void lp_run_print_stats(const lp_generation *made, int64_t prompt_tokens, lp_buf
                 "prompt %" PRId64 " tokens, batch %" PRId64 "; %" PRId64 " steps, %" PRId64 " sampled in the cloud\n"
                 "TTFT %.2f ms, TPOT %.2f ms, total %.2f ms: device %.2f, cloud %.2f, link %.2f\n"
                 "up %s, down %s, %" PRIu64 " waits for the cloud\n",
-                prompt_tokens, made->batch, made->steps, on_cloud, made->ttft_ms, made->tpot_ms, made->total_ms,
+                prompt_tokens, made->batch, made->generated, on_cloud, made->ttft_ms, made->tpot_ms, made->total_ms,
                 made->device_ms, made->cloud_ms, made->comm_ms, up, down, made->cloud_requests);
   if (made->plan_count > 1) put_plan(made, out);
   if (made->drafted > 0)

@@ -1,5 +1,5 @@
-/* Loads a bundle: parses the manifest, maps the weights, opens the code with dlopen or hands it to gpu/, and checks what it
- * loads against the checksums of the manifest. */
+/* Loads a bundle: parses the manifest, maps the weights, opens the code with dlopen or hands it to gpu/, and checks
+ * what it loads against the checksums of the manifest. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -291,7 +291,7 @@ const lp_tokenizer *lp_bundle_tokenizer(const lp_bundle *bundle) {
 int32_t lp_bundle_vocab(const lp_bundle *bundle) {
   return bundle->manifest.vocab;
 }
-int64_t lp_bundle_context(const lp_bundle *bundle) {
+int64_t lp_bundle_context_length(const lp_bundle *bundle) {
   return bundle->manifest.context_length;
 }
 

@@ -1,6 +1,6 @@
-/* runtime/bundle: a bundle in memory, that is, its manifest, its tokenizer, and the code and weights of the sides that were
- * loaded. This room reads and checks files; it runs nothing and knows no link. Below it lie gpu/ and tokenizer/. The struct
- * is private to runtime/ and its tests; runtime.h declares what others may ask of a bundle. */
+/* runtime/bundle: a bundle in memory, that is, its manifest, its tokenizer, and the code and weights of the sides
+ * that were loaded. This room reads and checks files; it runs nothing and knows no link. Below it lie gpu/ and
+ * tokenizer/. The struct is private to runtime/ and its tests; runtime.h declares what others may ask of a bundle. */
 #ifndef LP_BUNDLE_H
 #define LP_BUNDLE_H
 
@@ -27,8 +27,8 @@ struct lp_bundle {
   lp_verifier *verifier; /* checks the weights in the background; NULL: there is nothing to check */
 };
 
-/* Waits until the weights have been compared with the checksums of the manifest, and reports damage. Must succeed before a
- * result computed from them leaves the runtime. Any thread may call it, any number of times. */
+/* Waits until the weights have been compared with the checksums of the manifest, and reports damage. Must succeed
+ * before a result computed from them leaves the runtime. Any thread may call it, any number of times. */
 LP_MUST_USE lp_status lp_bundle_await_check(const lp_bundle *bundle, lp_diag *diag);
 
 #endif

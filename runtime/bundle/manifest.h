@@ -1,6 +1,6 @@
-/* The content of manifest.json (docs/bundle.md) in memory, every field checked: files, sides, tensors, programs and their
- * steps. This header declares data and lookups; exec/ runs the programs. A manifest is immutable once its bundle is loaded,
- * and any number of threads may read it. Private to runtime/ and its tests. */
+/* The content of manifest.json (docs/bundle.md) in memory, every field checked: files, sides, tensors, programs and
+ * their steps. This header declares data and lookups; exec/ runs the programs. A manifest is immutable once its
+ * bundle is loaded, and any number of threads may read it. Private to runtime/ and its tests. */
 #ifndef LP_RUNTIME_MANIFEST_H
 #define LP_RUNTIME_MANIFEST_H
 

@@ -1,5 +1,5 @@
-/* Tensors as manifest.json describes them: element types, sizes in bytes, and the readers of the fields that several parts
- * of the manifest have in common. */
+/* Tensors as manifest.json describes them: element types, sizes in bytes, and the readers of the fields that several
+ * parts of the manifest have in common. */
 #include "base/poly.h"
 #include "base/side.h"
 #include "runtime/bundle/manifest.h"

@@ -24,7 +24,7 @@ static uint64_t get(const uint8_t *at, int bytes) {
   return value;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 static bool write_all(int fd, const void *data, size_t size) {
   for (size_t done = 0; done < size;) {
@@ -71,7 +71,7 @@ lp_status lp_sealed_write(const char *path, const lp_sealed_kind *kind, const lp
   return good ? LP_OK : lp_error(diag, LP_LOC_FILE(path), "cannot write: %s", strerror(problem));
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 static lp_status check(const char *path, const lp_sealed_kind *kind, const lp_sealed *sealed, lp_diag *diag) {
   const uint8_t *data = sealed->mapping.data;

@@ -1,8 +1,8 @@
 /* Compares the content of a bundle's files with what the manifest says of them.
  *
- * Weights are large: reading all of them first would take longer than the rest of loading. A thread of its own reads them
- * instead, which also brings their pages into memory while the first run begins. The runtime awaits the result before the
- * first token leaves it. */
+ * Weights are large: reading all of them first would take longer than the rest of loading. A thread of its own reads
+ * them instead, which also brings their pages into memory while the first run begins. The runtime awaits the result
+ * before the first token leaves it. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* Compares the content of a bundle's files with the checksums of the manifest. Small files are compared when they are
- * loaded; weights are compared on a thread of their own, which also brings them into memory while the first run begins. */
+ * loaded; weights are compared on a thread of their own, which also brings them into memory while the first run
+ * begins. */
 #ifndef LP_VERIFIER_H
 #define LP_VERIFIER_H
 

@@ -1,5 +1,5 @@
-/* One pass over several sequences. The code gets one frame for the rows of all sequences, and one for each sequence with its
- * symbols, its KV caches and its part of the arena (base/abi.h). */
+/* One pass over several sequences. The code gets one frame for the rows of all sequences, and one for each sequence
+ * with its symbols, its KV caches and its part of the arena (base/abi.h). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,7 +41,7 @@ struct lp_batch {
   size_t count, room;
 };
 
-/* ---- which programs are the same code ------------------------------------------------------------------------------- */
+/* ---- which programs are the same code ---------------------------------------------------------------------------- */
 
 static bool same_step(const lp_step *a, const lp_step *b, lp_side side) {
   bool ends = a->kind == b->kind && a->side == b->side && a->to == b->to && a->port == b->port && a->state == b->state;
@@ -68,7 +68,7 @@ int32_t lp_program_code(const lp_bundle *bundle, lp_side side, int32_t program) 
   return program;
 }
 
-/* ---- a batch ----------------------------------------------------------------------------------------------------------- */
+/* ---- a batch ----------------------------------------------------------------------------------------------------- */
 
 lp_batch *lp_batch_create(const lp_bundle *bundle, lp_side side, lp_pool *pool) {
   if (!bundle->side[side].sequences) return NULL;
@@ -131,7 +131,8 @@ static void sum_up(lp_batch *batch, const lp_batch_member *member) {
   }
 }
 
-/* Lays the buffers of a frame out in its part of the arena. Returns the bytes of the part; negative: it is too large. */
+/* Lays the buffers of a frame out in its part of the arena. Returns the bytes of the part; negative: it is too large.
+ */
 static int64_t lay_out_part(const lp_batch *batch, const lp_program *desc, part *p) {
   if (!desc->layout_name[batch->side]) return 0;
   if (batch->gpu) return lp_gpu_lay_out(batch->gpu, desc->gpu_layout[batch->side], p->sym, p->offset);
@@ -247,7 +248,7 @@ lp_status lp_batch_fetch(lp_batch *batch, int32_t buffer, const lp_step *step, c
   return copy_all(batch, buffer, step, false, selected, diag);
 }
 
-/* ---- logits ------------------------------------------------------------------------------------------------------------ */
+/* ---- logits ------------------------------------------------------------------------------------------------------ */
 
 bool lp_batch_finds_top(const lp_batch *batch, const lp_step *step) {
   return batch->apart && lp_gpu_has_top(batch->gpu) && step->rows != LP_ROWS_NONE;
@@ -288,7 +289,7 @@ lp_status lp_batch_logits(const lp_batch *batch, size_t sequence, const lp_step 
   return LP_OK;
 }
 
-/* ---- running ----------------------------------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------------------------------- */
 
 lp_status lp_batch_run(lp_batch *batch, const lp_step *step, lp_diag *diag) {
   if (batch->gpu) {

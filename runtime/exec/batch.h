@@ -1,5 +1,5 @@
-/* Batched passes: one side of a program runs on several sequences at once, each at its own position, and reads the weights
- * once for all of them. */
+/* Batched passes: one side of a program runs on several sequences at once, each at its own position, and reads the
+ * weights once for all of them. */
 #ifndef LP_BATCH_H
 #define LP_BATCH_H
 
@@ -11,7 +11,8 @@
 #include "runtime/gpu/gpu.h"
 #include "runtime/runtime.h"
 
-/* The most rows of one sequence in one pass. A longer prompt takes several passes, between which other sequences run. */
+/* The most rows of one sequence in one pass. A longer prompt takes several passes, between which other sequences run.
+ */
 enum { LP_PASS_ROWS = 128 };
 
 /* One sequence of a pass. */
@@ -20,8 +21,8 @@ typedef struct {
   int64_t sym[LP_MAX_SYMBOLS];
 } lp_batch_member;
 
-/* The memory of passes. What a sequence computes is bit-identical to what it computes without the others. Belongs to one
- * thread. A pass is: begin; for each step fill and bring, run, fetch or find_top; end. */
+/* The memory of passes. What a sequence computes is bit-identical to what it computes without the others. Belongs to
+ * one thread. A pass is: begin; for each step fill and bring, run, fetch or find_top; end. */
 typedef struct lp_batch lp_batch;
 /* NULL: the code of the side runs one sequence at a time. */
 lp_batch *lp_batch_create(const lp_bundle *bundle, lp_side side, lp_pool *pool);
@@ -29,8 +30,8 @@ void lp_batch_free(lp_batch *batch); /* NULL is allowed */
 /* Prepares a pass of the program over member[count]. Sequences are numbered in that order. */
 LP_MUST_USE lp_status lp_batch_begin(lp_batch *batch, int32_t program, const lp_batch_member *member, size_t count,
                                      lp_diag *diag);
-/* Gives the bytes that a sequence has in `buffer` for an input, send or output step. They are in the host's memory: data
- * written there reaches the code with lp_batch_bring, and data of the code is there after lp_batch_fetch. */
+/* Gives the bytes that a sequence has in `buffer` for an input, send or output step. They are in the host's memory:
+ * data written there reaches the code with lp_batch_bring, and data of the code is there after lp_batch_fetch. */
 LP_MUST_USE lp_status lp_batch_buffer(const lp_batch *batch, size_t sequence, int32_t buffer, const lp_step *step,
                                       lp_span *out, lp_diag *diag);
 /* Copies the buffer of all sequences to a GPU that has its own memory; does nothing for other code. */

@@ -75,7 +75,8 @@ static lp_status lay_out(lp_executor *executor, int32_t program, lp_diag *diag) 
   if (bytes < 0)
     return lp_error(diag, loc_of(executor), "program '%s' asks for %" PRId64 " bytes of activations", desc->name,
                     bytes);
-  /* When a GPU has its own memory, the arena holds copies of the buffers that are read; its other pages stay untouched. */
+  /* When a GPU has its own memory, the arena holds copies of the buffers that are read; its other pages stay
+   * untouched. */
   LP_TRY(grow_arena(executor, (size_t)bytes, diag));
   if (executor->apart) LP_TRY(lp_gpu_make_arena(gpu, executor->gpu_memory, (size_t)bytes, diag));
   executor->layout_bytes = (size_t)bytes;

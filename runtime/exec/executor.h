@@ -1,5 +1,5 @@
-/* runtime/exec: runs the steps of a program on one side. This room knows bundles and GPUs, but no link, no session and no
- * text: its callers move tensors between executors and say which step runs when. */
+/* runtime/exec: runs the steps of a program on one side. This room knows bundles and GPUs, but no link, no session
+ * and no text: its callers move tensors between executors and say which step runs when. */
 #ifndef LP_EXECUTOR_H
 #define LP_EXECUTOR_H
 
@@ -12,8 +12,8 @@
 #include "runtime/gpu/gpu.h"
 #include "runtime/runtime.h"
 
-/* One side of one session or context: its KV caches, its activations, and the program that they are laid out for. Belongs to
- * one thread at a time; executors may share a pool as long as they run one after the other. */
+/* One side of one session or context: its KV caches, its activations, and the program that they are laid out for.
+ * Belongs to one thread at a time; executors may share a pool as long as they run one after the other. */
 typedef struct lp_executor {
   const lp_bundle *bundle; /* borrowed, with the side's code loaded */
   lp_side side;
@@ -32,11 +32,11 @@ typedef struct lp_executor {
 lp_executor *lp_executor_create(const lp_bundle *bundle, lp_side side, lp_pool *pool);
 void lp_executor_free(lp_executor *executor);   /* NULL is allowed */
 void lp_executor_forget(lp_executor *executor); /* drops the KV caches: the next run must begin at position 0 */
-/* Prepares a run of the program at the symbol values sym[symbol_count], of which t is replaced by the pool's threads: lays
- * out the buffers, and makes room for activations and KV caches. */
+/* Prepares a run of the program at the symbol values sym[symbol_count], of which t is replaced by the pool's threads:
+ * lays out the buffers, and makes room for activations and KV caches. */
 LP_MUST_USE lp_status lp_executor_begin(lp_executor *executor, int32_t program, const int64_t *sym, lp_diag *diag);
-/* Gives the bytes of `tensor` in `buffer` at the symbol values in force, to be read only. When a GPU has its own memory they
- * are a copy, which the next call may overwrite. */
+/* Gives the bytes of `tensor` in `buffer` at the symbol values in force, to be read only. When a GPU has its own
+ * memory they are a copy, which the next call may overwrite. */
 LP_MUST_USE lp_status lp_executor_buffer(lp_executor *executor, int32_t buffer, const lp_tensor_desc *tensor,
                                          lp_span *out, lp_diag *diag);
 /* Copies data[size] into the buffer of a step. Fails as lp_payload_check does. */

@@ -25,11 +25,11 @@ static double difference(float logit, float greatest) {
   return logit == greatest ? 0 : (double)logit - (double)greatest;
 }
 
-/* ---- one look at the vocabulary ------------------------------------------------------------------------------------- */
+/* ---- one look at the vocabulary ---------------------------------------------------------------------------------- */
 
-/* A scalar loop over a vocabulary of 32000 takes as long as a layer of a small model. These loops therefore run over LANES
- * logits at once, which compilers turn into vector code, and are compiled for each target. The order of additions is the
- * same on all targets, and so are the sums. */
+/* A scalar loop over a vocabulary of 32000 takes as long as a layer of a small model. These loops therefore run over
+ * LANES logits at once, which compilers turn into vector code, and are compiled for each target. The order of
+ * additions is the same on all targets, and so are the sums. */
 enum { LANES = 16, BLOCK = 1024 };
 #define INLINE static inline __attribute__((always_inline)) /* into the function of each target */
 
@@ -61,8 +61,8 @@ INLINE int32_t find_greatest(const float *logits, int32_t vocab) {
   return from;
 }
 
-/* exp(x) for x in (-40, 0] as 2^n times the Taylor series around 0; 0 for lower x, since terms below exp(-40) cannot change
- * the sum over a vocabulary by more than 1e-12; and 0 for a NaN. */
+/* exp(x) for x in (-40, 0] as 2^n times the Taylor series around 0; 0 for lower x, since terms below exp(-40) cannot
+ * change the sum over a vocabulary by more than 1e-12; and 0 for a NaN. */
 INLINE float small_exp(float x) {
   const float magic = 0x1.8p23f; /* added to a small number, rounds it to a whole one */
   float within = x > -40 ? x : -40;
@@ -134,7 +134,7 @@ static lp_sample look_best(const float *logits, int32_t vocab) {
   return look(logits, vocab);
 }
 
-/* ---- drawing --------------------------------------------------------------------------------------------------------- */
+/* ---- drawing ----------------------------------------------------------------------------------------------------- */
 
 static bool before(const candidate *a, const candidate *b) {
   return a->weight != b->weight ? a->weight > b->weight : a->id < b->id;
@@ -150,7 +150,8 @@ static void sift_down(candidate *heap, size_t count, size_t at) {
   heap[at] = item;
 }
 
-/* Moves the greatest candidate of the heap behind those `taken` before, which lie at the end of `all` in ascending order. */
+/* Moves the greatest candidate of the heap behind those `taken` before, which lie at the end of `all` in ascending
+ * order. */
 static void take_greatest(candidate *all, size_t count, size_t taken) {
   candidate top = all[0];
   all[0] = all[count - taken - 1];
@@ -225,7 +226,7 @@ lp_sample lp_sampler_draw(const lp_sampling *sampling, const float *logits, int3
   return sample;
 }
 
-/* ---- from the greatest logits ----------------------------------------------------------------------------------------- */
+/* ---- from the greatest logits ------------------------------------------------------------------------------------ */
 
 enum { MOST_TOP = 64 };
 

@@ -12,8 +12,8 @@ typedef struct {
   double confidence; /* the greatest softmax probability of the logits, at temperature 1 (P2) */
 } lp_sample;
 
-/* Draws one token from logits[vocab]. The random number is a pure function of (seed, sequence, position). `scratch` grows as
- * needed; the caller owns it and may pass it to any number of draws, one at a time. */
+/* Draws one token from logits[vocab]. The random number is a pure function of (seed, sequence, position). `scratch`
+ * grows as needed; the caller owns it and may pass it to any number of draws, one at a time. */
 lp_sample lp_sampler_draw(const lp_sampling *sampling, const float *logits, int32_t vocab, uint64_t sequence,
                           uint64_t position, lp_buf *scratch);
 

@@ -82,8 +82,8 @@ bool lp_states_bytes(const lp_states *states, const int64_t *sym, size_t *bytes)
   return true;
 }
 
-/* Copies `rows` rows of each of extent.outer runs, which are `to_rows` and `from_rows` rows apart. `direction` says which of
- * `to` and `from` is in the memory of `states`. */
+/* Copies `rows` rows of each of extent.outer runs, which are `to_rows` and `from_rows` rows apart. `direction` says
+ * which of `to` and `from` is in the memory of `states`. */
 static lp_status copy_rows(const lp_states *states, lp_gpu_direction direction, char *to, size_t to_rows,
                            const char *from, size_t from_rows, size_t rows, state_extent extent, lp_diag *diag) {
   const lp_gpu_rows all = {.direction = direction,
@@ -202,8 +202,8 @@ lp_status lp_states_copy(const lp_states *from, const lp_states *to, int32_t sta
 
 enum { HUGE_PAGE = 2 << 20 };
 
-/* Growing copies nothing, since activations do not outlive a pass. It maps a half more than asked for, so that a context
- * that grows by one token per pass does not map memory in each. */
+/* Growing copies nothing, since activations do not outlive a pass. It maps a half more than asked for, so that a
+ * context that grows by one token per pass does not map memory in each. */
 bool lp_activations_reserve(lp_activations *activations, size_t bytes) {
   if (bytes <= activations->bytes) return true;
   size_t wanted = 0;

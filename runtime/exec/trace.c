@@ -1,8 +1,8 @@
 /* Records a timeline on the lanes of device, upload, link and cloud, and writes it in the device's clock.
  *
- * The worker's clock differs by an offset: cloud = device + offset. Every request bounds it from both sides: offset is at
- * most (worker received - device sent) and at least (worker sent - device received). The bounds of all requests hold at
- * once; the trace takes the middle of the interval that remains, as NTP does. */
+ * The worker's clock differs by an offset: cloud = device + offset. Every request bounds it from both sides: offset
+ * is at most (worker received - device sent) and at least (worker sent - device received). The bounds of all requests
+ * hold at once; the trace takes the middle of the interval that remains, as NTP does. */
 #include <float.h>
 #include <math.h>
 #include <pthread.h>
@@ -46,7 +46,7 @@ void lp_trace_free(lp_trace *trace) {
   free(trace);
 }
 
-/* ---- adding -------------------------------------------------------------------------------------------------------- */
+/* ---- adding ------------------------------------------------------------------------------------------------------ */
 
 static void add(lp_trace *trace, event what) {
   pthread_mutex_lock(&trace->mutex);
@@ -96,7 +96,7 @@ void lp_trace_request(lp_trace *trace, lp_trace_lane lane, const lp_trace_slice 
   if (there.slice.end_ms > there.slice.begin_ms) add(trace, there);
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 static int by_time(const void *a, const void *b) {
   const event *x = a, *y = b;
@@ -128,8 +128,8 @@ static void put_event(const lp_trace *trace, const event *what, lp_writer *write
   lp_writer_printf(writer, "}}");
 }
 
-/* Converts the worker's times to the device's clock. When a clock drifts, no offset may suit all requests; a slice then ends
- * no earlier than it begins. */
+/* Converts the worker's times to the device's clock. When a clock drifts, no offset may suit all requests; a slice
+ * then ends no earlier than it begins. */
 static void correct(lp_trace *trace, double offset) {
   for (size_t i = 0; i < trace->events.count; i++) {
     event *what = &trace->events.data[i];

@@ -13,16 +13,17 @@ typedef struct {
   int64_t position; /* of the first token */
   int64_t tokens, bytes;
 } lp_trace_slice;
-/* When the worker received a request, began to compute, and sent the answer, by its own clock. NaN in `asked_ms`: unknown. */
+/* When the worker received a request, began to compute, and sent the answer, by its own clock. NaN in `asked_ms`:
+ * unknown. */
 typedef struct {
   double asked_ms, began_ms, sent_ms;
 } lp_cloud_times;
 
 /* All of them may be called from any thread, and do nothing when `trace` is NULL. */
 void lp_trace_put(lp_trace *trace, lp_trace_lane lane, const lp_trace_slice *slice);
-/* Adds a request and its answer. `slice` is the device's: from first sent to received. `times` (NULL: unknown) adds slices on
- * the same lane and on the cloud's, and bounds the difference between the two clocks: the worker received the request after
- * the device sent it, and sent the answer before the device received it. */
+/* Adds a request and its answer. `slice` is the device's: from first sent to received. `times` (NULL: unknown) adds
+ * slices on the same lane and on the cloud's, and bounds the difference between the two clocks: the worker received
+ * the request after the device sent it, and sent the answer before the device received it. */
 void lp_trace_request(lp_trace *trace, lp_trace_lane lane, const lp_trace_slice *slice, const lp_cloud_times *times);
 void lp_trace_token(lp_trace *trace, double ms, const lp_generated *token);
 

@@ -1,4 +1,5 @@
-/* The device's end of its context: opening and closing it, and questions with their answers. uploader.c sends the rows. */
+/* The device's end of its context: opening and closing it, and questions with their answers. uploader.c sends the
+ * rows. */
 #include "runtime/exits/cloud_end.h"
 #include "base/clock.h"
 #include "runtime/bundle/bundle.h"
@@ -49,9 +50,9 @@ static lp_status open_remote(lp_cloud_end *end, lp_diag *diag) {
   return LP_OK;
 }
 
-/* With drafts the epoch grows with each answer, and a killed process may have asked more than its session file records, so
- * each incarnation has its own range of epochs. Without drafts the epoch does not grow, and an incarnation is one epoch, so
- * that its floor is right for what the cloud holds. */
+/* With drafts the epoch grows with each answer, and a killed process may have asked more than its session file
+ * records, so each incarnation has its own range of epochs. Without drafts the epoch does not grow, and an
+ * incarnation is one epoch, so that its floor is right for what the cloud holds. */
 static lp_context_time begin_of(const lp_cloud_end_options *options) {
   uint64_t incarnation = options->claim.incarnation;
   return (lp_context_time){.epoch = options->drafts ? incarnation << 32 : incarnation, .floor = options->claim.floor};
@@ -184,8 +185,8 @@ static reply take_reply(lp_cloud_end *end, const lp_question *question, const Lp
   return REPLY_ANSWER;
 }
 
-/* Waits once for a message. LP_FAILED, without a diagnostic: the connection must be given up, and `why` says why. `refusal`
- * receives the text of a worker that refuses. */
+/* Waits once for a message. LP_FAILED, without a diagnostic: the connection must be given up, and `why` says why.
+ * `refusal` receives the text of a worker that refuses. */
 static lp_status await_reply(lp_cloud_end *end, const lp_question *question, double left_ms, lp_answer *out,
                              bool *answered, lp_buf *refusal, const char **why) {
   lp_inbound in;
@@ -210,8 +211,9 @@ static lp_status await_reply(lp_cloud_end *end, const lp_question *question, dou
   return got == REPLY_BAD ? LP_FAILED : LP_OK;
 }
 
-/* Asks over one connection until there is an answer or a refusal, the connection breaks, or the time is over. It repeats a
- * question without an answer, since the question or the answer may be lost; the worker computes an answer only once. */
+/* Asks over one connection until there is an answer or a refusal, the connection breaks, or the time is over. It
+ * repeats a question without an answer, since the question or the answer may be lost; the worker computes an answer
+ * only once. */
 static lp_status ask_once(lp_cloud_end *end, const lp_question *question, double until, lp_answer *out, bool *answered,
                           lp_buf *refusal, const char **why) {
   double every = end->options.endpoint->patience.repeat_ms;
@@ -237,8 +239,8 @@ static bool redial(lp_cloud_end *end, double left_ms) {
   return good;
 }
 
-/* Makes a connection for questions unless there is one. False: the attempt failed, or there was none, since the uploader
- * cannot reach the cloud either. */
+/* Makes a connection for questions unless there is one. False: the attempt failed, or there was none, since the
+ * uploader cannot reach the cloud either. */
 static bool connect_wire(lp_cloud_end *end, bool persists, double left_ms) {
   if (end->wire) return true;
   if (!persists && !lp_uploader_reaches(end->uploader)) return false;

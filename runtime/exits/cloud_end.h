@@ -1,5 +1,5 @@
-/* The device's end of its context: it uploads rows of hidden states to the cloud and asks questions about them. The cloud is
- * this process, or a worker, to which it keeps one connection for rows (uploader.h) and one for questions. */
+/* The device's end of its context: it uploads rows of hidden states to the cloud and asks questions about them. The
+ * cloud is this process, or a worker, to which it keeps one connection for rows (uploader.h) and one for questions. */
 #ifndef LP_CLOUD_END_H
 #define LP_CLOUD_END_H
 
@@ -9,8 +9,8 @@
 #include "runtime/link/link.h"
 #include "runtime/runtime.h"
 
-/* Names a context, which may outlive a process of the device. Each process that continues it is the next incarnation: the
- * messages of earlier incarnations belong to older epochs and answer none of its questions. */
+/* Names a context, which may outlive a process of the device. Each process that continues it is the next incarnation:
+ * the messages of earlier incarnations belong to older epochs and answer none of its questions. */
 typedef struct {
   uint64_t context;
   uint32_t incarnation;
@@ -32,16 +32,17 @@ typedef struct {
 typedef struct lp_cloud_end lp_cloud_end;
 /* Opens the context of one generation. Fails when the worker cannot be reached or refuses. */
 LP_MUST_USE lp_status lp_cloud_end_open(const lp_cloud_end_options *options, lp_cloud_end **out, lp_diag *diag);
-/* Hands over rows[count][width] of the positions [first, first + count), which are copied, and returns at once. They replace
- * what was uploaded for positions from `first` on. */
+/* Hands over rows[count][width] of the positions [first, first + count), which are copied, and returns at once. They
+ * replace what was uploaded for positions from `first` on. */
 LP_MUST_USE lp_status lp_cloud_end_upload(lp_cloud_end *end, int64_t first, int64_t count, const float *rows,
                                           lp_diag *diag);
-/* Asks a question and waits for the answer, at most `timeout_ms`. When the connection breaks, it dials again until the time is
- * over (`persists`), or fails at once; a later question then finds the connection restored, since the uploader keeps dialling. */
+/* Asks a question and waits for the answer, at most `timeout_ms`. When the connection breaks, it dials again until
+ * the time is over (`persists`), or fails at once; a later question then finds the connection restored, since the
+ * uploader keeps dialling. */
 LP_MUST_USE lp_status lp_cloud_end_ask(lp_cloud_end *end, const lp_question *question, double timeout_ms, bool persists,
                                        lp_answer *out, lp_diag *diag);
-/* Sends the rows that remain, ends the context in the cloud, and adds the traffic to `totals`. With NULL totals it sends no
- * more rows. `end` may be NULL. */
+/* Sends the rows that remain, ends the context in the cloud, and adds the traffic to `totals`. With NULL totals it
+ * sends no more rows. `end` may be NULL. */
 void lp_cloud_end_close(lp_cloud_end *end, lp_generation *totals);
 
 #endif

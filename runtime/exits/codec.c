@@ -5,8 +5,8 @@
  *   int8  scale / 2, scale = (greatest |x| of its group) / 127
  *   int4  scale / 2, scale = (greatest |x| of its group) / 7
  *
- * plus, for the last two, the rounding of a product in f32. A group is GROUP consecutive elements; its scale precedes its
- * codes as an f32. Everything is little endian. */
+ * plus, for the last two, the rounding of a product in f32. A group is GROUP consecutive elements; its scale precedes
+ * its codes as an f32. Everything is little endian. */
 #include <math.h>
 #include <string.h>
 

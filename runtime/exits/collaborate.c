@@ -97,10 +97,10 @@ static void emit(collaboration *run, const lp_sample *sample, int32_t exit) {
                         .exit_layer = exit >= 0 ? manifest->exits[exit].layer : -1,
                         .confidence = sample->confidence,
                         .ms = now - run->last_ms};
-  if (run->task->out->steps == run->task->out->resumed) run->task->out->ttft_ms = now - run->started_ms;
+  if (run->task->out->generated == run->task->out->resumed) run->task->out->ttft_ms = now - run->started_ms;
   run->last_ms = now;
   run->text[run->count++] = sample->token;
-  run->task->out->steps++;
+  run->task->out->generated++;
   lp_vec_push(&run->task->out->tokens, token);
   lp_trace_token(run->task->options->trace, now, &token);
   if (run->task->sink) run->task->sink(run->task->user, 0, &token);
@@ -153,8 +153,8 @@ static lp_status run_threshold(collaboration *run) {
 
 typedef LP_VEC(lp_sample) drafts;
 
-/* Drafts tokens after those that are certain, as long as a draft is worth its time. The device runs each draft, so that the
- * cloud can verify it and continue after it. One token of each round comes from the cloud. */
+/* Drafts tokens after those that are certain, as long as a draft is worth its time. The device runs each draft, so
+ * that the cloud can verify it and continue after it. One token of each round comes from the cloud. */
 static lp_status make_drafts(collaboration *run, drafts *made) {
   int64_t most = run->task->most - (run->count - run->task->length) - 1;
   double chance = lp_window_chance(&run->window, run->sample.confidence);
@@ -223,7 +223,8 @@ static lp_codec choose_codec(const lp_generate_options *options) {
   return options->mode == LP_MODE_EXACT ? LP_CODEC_F32 : LP_CODEC_F16;
 }
 
-/* The claim's floor excludes the row of the last certain token: the next question needs the logits of that row again. */
+/* The claim's floor excludes the row of the last certain token: the next question needs the logits of that row again.
+ */
 static lp_status open_cloud(collaboration *run) {
   const lp_generate_options *given = run->task->options;
   lp_cloud_end_options options = {
@@ -271,7 +272,7 @@ lp_status lp_collaborate(const lp_collaboration *task, lp_diag *diag) {
   lp_generation *out = task->out;
   out->total_ms = run.last_ms - run.started_ms;
   out->device_ms = out->total_ms - out->cloud_ms - out->comm_ms;
-  int64_t fresh = out->steps - out->resumed;
+  int64_t fresh = out->generated - out->resumed;
   if (fresh > 1) out->tpot_ms = (out->total_ms - out->ttft_ms) / (double)(fresh - 1);
   lp_cloud_end_close(run.cloud, out);
   free(run.text);

@@ -1,11 +1,11 @@
-/* runtime/exits: generation with early exits across device and cloud (P2, CE-CoLLM). docs/exits.md describes the modes,
- * docs/protocol.md the messages. The device's half of the model runs ahead; its exits draft tokens or give them; the cloud's
- * half verifies or answers. This room knows bundles, executors and links, but no session: its caller hands it what it needs
- * of one. Private to runtime/ and its tests.
+/* runtime/exits: generation with early exits across device and cloud (P2, CE-CoLLM). docs/exits.md describes the
+ * modes, docs/protocol.md the messages. The device's half of the model runs ahead; its exits draft tokens or give
+ * them; the cloud's half verifies or answers. This room knows bundles, executors and links, but no session: its
+ * caller hands it what it needs of one. Private to runtime/ and its tests.
  *
- * Text positions count from 0. The row of a position is the hidden state, `width` floats, that the device's half sends to the
- * cloud's half for it. A context is the cloud's memory of one generation: the rows that it has not yet run, and the KV caches
- * of those that it has.
+ * Text positions count from 0. The row of a position is the hidden state, `width` floats, that the device's half
+ * sends to the cloud's half for it. A context is the cloud's memory of one generation: the rows that it has not yet
+ * run, and the KV caches of those that it has.
  */
 #ifndef LP_COLLABORATE_H
 #define LP_COLLABORATE_H
@@ -34,7 +34,8 @@ typedef struct {
   lp_generation *out; /* begins with the tokens that were resumed */
 } lp_collaboration;
 
-/* Generates one sequence in the mode of the options, which the bundle allows. Tokens made before a failure stay in `out`. */
+/* Generates one sequence in the mode of the options, which the bundle allows. Tokens made before a failure stay in
+ * `out`. */
 LP_MUST_USE lp_status lp_collaborate(const lp_collaboration *task, lp_diag *diag);
 
 #endif

@@ -1,5 +1,5 @@
-/* The cloud's memory of one generation. Messages may be repeated, late and out of order; only their (epoch, floor) and the
- * positions of their rows decide what they change. */
+/* The cloud's memory of one generation. Messages may be repeated, late and out of order; only their (epoch, floor)
+ * and the positions of their rows decide what they change. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,7 +47,8 @@ static void forget_samples(lp_context *context, int64_t from) {
     context->sampled[i].token = -1;
 }
 
-/* Allocates the samples with the first of them, so that a device cannot make the cloud allocate by naming a capacity. */
+/* Allocates the samples with the first of them, so that a device cannot make the cloud allocate by naming a capacity.
+ */
 static lp_sample *samples_from(lp_context *context, int64_t position) {
   if (!context->sampled) {
     context->sampled = lp_alloc((size_t)context->options.capacity * sizeof *context->sampled);
@@ -121,7 +122,8 @@ static void forget_from(lp_context *context, int64_t position) {
 bool lp_context_enter(lp_context *context, lp_context_time time) {
   if (time.epoch < context->time.epoch) return false;
   if (time.epoch > context->time.epoch) {
-    /* The floors of epochs in between are unknown, but floors only grow: nothing has changed below the context's own. */
+    /* The floors of epochs in between are unknown, but floors only grow: nothing has changed below the context's own.
+     */
     bool next = time.epoch == context->time.epoch + 1;
     forget_from(context, next || time.floor < context->time.floor ? time.floor : context->time.floor);
     context->time = time;

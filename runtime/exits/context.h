@@ -1,5 +1,5 @@
-/* Contexts: the cloud's memory of one generation with early exits. A context holds the rows that the device sent until a
- * question needs them, and the KV caches of the rows that it has run. */
+/* Contexts: the cloud's memory of one generation with early exits. A context holds the rows that the device sent
+ * until a question needs them, and the KV caches of the rows that it has run. */
 #ifndef LP_CONTEXT_H
 #define LP_CONTEXT_H
 
@@ -14,15 +14,15 @@ typedef struct {
   int64_t capacity; /* the most positions */
 } lp_context_options;
 
-/* Where a message belongs in the life of a context. The epoch grows whenever drafts may have been dropped. The rows of an
- * epoch equal those of earlier epochs below its floor, and replace them from there on. */
+/* Where a message belongs in the life of a context. The epoch grows whenever drafts may have been dropped. The rows
+ * of an epoch equal those of earlier epochs below its floor, and replace them from there on. */
 typedef struct {
   uint64_t epoch;
   int64_t floor;
 } lp_context_time;
 
-/* Asks for the token after the first draft that the full model does not confirm, or after position end - 1 when it confirms
- * all of them. */
+/* Asks for the token after the first draft that the full model does not confirm, or after position end - 1 when it
+ * confirms all of them. */
 typedef struct {
   const int32_t *draft; /* [count] proposed tokens of the positions [end - count, end) */
   int64_t count, end;
@@ -56,24 +56,26 @@ void lp_context_drop(lp_context *context);
 size_t lp_context_bytes(const lp_context *context); /* what it holds now */
 /* Computes the most bytes that it can come to hold, for admission; false: they overflow. */
 bool lp_context_bytes_wanted(const lp_context *context, size_t *bytes);
-/* Takes the encoded rows data[size] of the positions [first, first + count). Uploads may be repeated, late or out of order:
- * rows of an older epoch are ignored, and rows that are here already are not written again. Fails on a wrong size or range. */
+/* Takes the encoded rows data[size] of the positions [first, first + count). Uploads may be repeated, late or out of
+ * order: rows of an older epoch are ignored, and rows that are here already are not written again. Fails on a wrong
+ * size or range. */
 LP_MUST_USE lp_status lp_context_upload(lp_context *context, lp_context_time time, int64_t first, int64_t count,
                                         const uint8_t *data, size_t size, lp_diag *diag);
-/* Fills a new context: its KV cache holds the positions below `consumed`, and rows[held - consumed][width] (f32) follow. */
+/* Fills a new context: its KV cache holds the positions below `consumed`, and rows[held - consumed][width] (f32)
+ * follow. */
 void lp_context_put(lp_context *context, int64_t consumed, int64_t held, const void *rows);
-/* Enters the epoch of a message. A newer epoch makes the context forget the positions from its floor on. False: the message
- * belongs to an older epoch. */
+/* Enters the epoch of a message. A newer epoch makes the context forget the positions from its floor on. False: the
+ * message belongs to an older epoch. */
 bool lp_context_enter(lp_context *context, lp_context_time time);
 /* Tells whether the rows of all positions below `end` are here. */
 bool lp_context_is_ready(const lp_context *context, int64_t end);
-/* Answers a question: runs the rows up to its end that were not run yet, and compares. With drafts it forgets the positions
- * after those that it accepted, and the epoch grows by one. */
+/* Answers a question: runs the rows up to its end that were not run yet, and compares. With drafts it forgets the
+ * positions after those that it accepted, and the epoch grows by one. */
 LP_MUST_USE lp_status lp_context_ask(lp_context *context, const lp_question *question, lp_answer *out, lp_diag *diag);
 
-/* The parts of lp_context_ask, for a caller that runs passes of several contexts at once: lp_context_check first; as long as
- * lp_context_next gives a pass (of at most LP_PASS_ROWS rows), run it, write its samples and call lp_context_passed; at last
- * lp_context_judge. */
+/* The parts of lp_context_ask, for a caller that runs passes of several contexts at once: lp_context_check first; as
+ * long as lp_context_next gives a pass (of at most LP_PASS_ROWS rows), run it, write its samples and call
+ * lp_context_passed; at last lp_context_judge. */
 LP_MUST_USE lp_status lp_context_check(const lp_context *context, const lp_question *question, lp_diag *diag);
 bool lp_context_next(const lp_context *context, const lp_question *question, lp_cloud_pass *out);
 lp_sample *lp_context_samples(lp_context *context, const lp_cloud_pass *pass); /* [wanted] */

@@ -1,5 +1,5 @@
-/* Saves and restores a context: its KV rows, its rows of hidden states, and the last answer. The file holds no samples: a
- * sample that is still needed follows a row that was not run yet, or is part of the last answer. */
+/* Saves and restores a context: its KV rows, its rows of hidden states, and the last answer. The file holds no
+ * samples: a sample that is still needed follows a row that was not run yet, or is part of the last answer. */
 #include "runtime/exits/context_file.h"
 #include "base/side.h"
 #include "runtime/bundle/bundle.h"
@@ -54,7 +54,7 @@ size_t lp_context_file_bytes(const lp_context *context) {
   return payload_bytes(context, context->consumed, context->held, &bytes) ? bytes : SIZE_MAX;
 }
 
-/* ---- saving -------------------------------------------------------------------------------------------------------- */
+/* ---- saving ------------------------------------------------------------------------------------------------------ */
 
 static void pack_head(const lp_context *context, const lp_context_record *record, int64_t consumed, int64_t held,
                       lp_buf *out) {
@@ -114,7 +114,7 @@ lp_status lp_context_save(const lp_context *context, const lp_context_record *re
   return status;
 }
 
-/* ---- restoring ----------------------------------------------------------------------------------------------------- */
+/* ---- restoring --------------------------------------------------------------------------------------------------- */
 
 static bool is_sound(const lp_halves *halves, const Lp__Kept__Context *kept, int64_t most) {
   return kept->capacity >= 1 && kept->capacity <= most && kept->codec != LP_CODEC_AUTO &&

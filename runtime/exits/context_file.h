@@ -1,4 +1,5 @@
-/* A context of the cloud in a sealed file (bundle/sealed_file.h), so that it survives eviction and the end of the worker. */
+/* A context of the cloud in a sealed file (bundle/sealed_file.h), so that it survives eviction and the end of the
+ * worker. */
 #ifndef LP_CONTEXT_FILE_H
 #define LP_CONTEXT_FILE_H
 
@@ -19,8 +20,8 @@ typedef struct {
 size_t lp_context_file_bytes(const lp_context *context);
 LP_MUST_USE lp_status lp_context_save(const lp_context *context, const lp_context_record *record, const char *path,
                                       lp_diag *diag);
-/* Creates the context that was saved; the caller frees it. Fails on a damaged file, one of another bundle, and one whose
- * capacity exceeds `most`. */
+/* Creates the context that was saved; the caller frees it. Fails on a damaged file, one of another bundle, and one
+ * whose capacity exceeds `most`. */
 LP_MUST_USE lp_status lp_context_restore(const lp_halves *halves, lp_pool *pool, const char *path, int64_t most,
                                          lp_context_record *record, lp_context **out, lp_diag *diag);
 

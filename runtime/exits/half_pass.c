@@ -137,7 +137,8 @@ lp_status lp_halves_run_device(const lp_halves *halves, lp_executor *executor, c
   return LP_OK;
 }
 
-/* A pass without samples computes the logits of one row all the same, since a GPU cannot launch a kernel over 0 rows. */
+/* A pass without samples computes the logits of one row all the same, since a GPU cannot launch a kernel over 0 rows.
+ */
 static int64_t logit_rows(const lp_cloud_pass *pass) {
   return pass->wanted > 0 ? pass->wanted : 1;
 }

@@ -1,4 +1,5 @@
-/* What a bundle offers to early exits: whether it comes apart into two halves, the modes that it allows, and its calibration. */
+/* What a bundle offers to early exits: whether it comes apart into two halves, the modes that it allows, and its
+ * calibration. */
 #include <stdlib.h>
 
 #include "base/file.h"
@@ -11,7 +12,8 @@
 #include "runtime/exits/halves.h"
 #include "runtime/runtime.h"
 
-/* ---- the halves of a bundle --------------------------------------------------------------------------------------- */
+/* ---- the halves of a bundle ---------------------------------------------------------------------------------------
+ */
 
 static bool is_symbol(const lp_poly *poly, lp_symbol symbol) {
   return poly->count == 1 && poly->term[0].coef == 1 && poly->term[0].symbol[0] == symbol &&
@@ -45,8 +47,8 @@ static const char *step_problem(const lp_manifest *manifest, const lp_step *step
   return logits && step->side != LP_SIDE_CLOUD ? "the device computes the whole model" : NULL;
 }
 
-/* Checks a program and gives its row width. `shape` receives a hash of the widths of its send steps in order, which must be
- * the same in both programs. */
+/* Checks a program and gives its row width. `shape` receives a hash of the widths of its send steps in order, which
+ * must be the same in both programs. */
 static const char *program_problem(const lp_manifest *manifest, const lp_program *program, lp_halves *out,
                                    uint64_t *shape) {
   size_t width = 0;
@@ -114,8 +116,8 @@ bool lp_bundle_allows(const lp_bundle *bundle, lp_mode mode, const char **why) {
 
 /* ---- calibration ------------------------------------------------------------------------------------------------- */
 
-/* A device can have a calibration that the worker does not know: it is beside the manifest, which does not list it, and the
- * two sides compare the manifest only. */
+/* A device can have a calibration that the worker does not know: it is beside the manifest, which does not list it,
+ * and the two sides compare the manifest only. */
 static lp_status read_fields(const lp_bundle *bundle, const lp_json *root, lp_calibration *out, lp_diag *diag) {
   lp_json schema = lp_json_member(root, "schema"), hash = lp_json_member(root, "bundle");
   lp_json theta = lp_json_member(root, "theta"), codec = lp_json_member(root, "codec");

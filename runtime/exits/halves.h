@@ -1,5 +1,6 @@
-/* A bundle with early exits as two halves that run apart: the device's half up to its last exit, and the cloud's half on the
- * rows that the device sent. halves.c tells whether a bundle can be run so, half_pass.c runs a pass of either half. */
+/* A bundle with early exits as two halves that run apart: the device's half up to its last exit, and the cloud's half
+ * on the rows that the device sent. halves.c tells whether a bundle can be run so, half_pass.c runs a pass of either
+ * half. */
 #ifndef LP_HALVES_H
 #define LP_HALVES_H
 
@@ -27,7 +28,8 @@ int32_t lp_halves_program(const lp_halves *halves, int64_t past);
 
 /* ---- the device's half ------------------------------------------------------------------------------------------- */
 
-/* A pass over `count` tokens, the first at position `past`. Each exit samples after each of the last `wanted` positions. */
+/* A pass over `count` tokens, the first at position `past`. Each exit samples after each of the last `wanted`
+ * positions. */
 typedef struct {
   const int32_t *token; /* [count] */
   int64_t past, count, wanted;
@@ -37,15 +39,16 @@ typedef struct {
   void (*take)(void *user, int32_t exit, const lp_sample *samples); /* receives an exit's samples [wanted] */
   void *user;
 } lp_device_pass;
-/* Runs the pass and writes its rows[count][width]. `ids` and `scratch` are buffers of the caller, which grow as needed. */
+/* Runs the pass and writes its rows[count][width]. `ids` and `scratch` are buffers of the caller, which grow as
+ * needed. */
 LP_MUST_USE lp_status lp_halves_run_device(const lp_halves *halves, lp_executor *executor, const lp_device_pass *pass,
                                            const lp_sampling *sampling, float *rows, lp_buf *ids, lp_buf *scratch,
                                            lp_diag *diag);
 
 /* ---- the cloud's half -------------------------------------------------------------------------------------------- */
 
-/* A pass over rows[count][width], the first at position `past`. It samples after each of the last `wanted` positions, which
- * may be 0. */
+/* A pass over rows[count][width], the first at position `past`. It samples after each of the last `wanted` positions,
+ * which may be 0. */
 typedef struct {
   const float *rows;
   int64_t past, count, wanted;
@@ -57,8 +60,8 @@ LP_MUST_USE lp_status lp_halves_run_cloud(const lp_halves *halves, lp_executor *
 
 /* The parts of lp_halves_run_cloud, for a caller that runs passes of several contexts at once. */
 void lp_cloud_pass_symbols(const lp_cloud_pass *pass, int64_t sym[LP_MAX_SYMBOLS]);
-/* Copies the columns that a send step carries to the cloud to `to`, and returns their bytes. `column` counts the floats of a
- * row that earlier steps took. With `to` NULL the function only returns the bytes. */
+/* Copies the columns that a send step carries to the cloud to `to`, and returns their bytes. `column` counts the
+ * floats of a row that earlier steps took. With `to` NULL the function only returns the bytes. */
 size_t lp_cloud_pass_fill(const lp_halves *halves, const lp_cloud_pass *pass, const lp_step *step, size_t *column,
                           void *to);
 /* Draws out[wanted] from the logits of the output step. */

@@ -14,7 +14,8 @@
 #include <string.h>
 #include <time.h>
 
-/* The most bytes of rows in one message: enough to be cheap, and few enough that a change of epoch need not wait long. */
+/* The most bytes of rows in one message: enough to be cheap, and few enough that a change of epoch need not wait
+ * long. */
 enum { MESSAGE_BYTES = 256 << 10 };
 
 struct lp_uploader {
@@ -167,7 +168,8 @@ static void pause_after_failure(lp_uploader *uploader) {
   unlock(uploader);
 }
 
-/* Makes a connection unless there is one; false: the attempt failed. A new connection sends only rows that the cloud lacks. */
+/* Makes a connection unless there is one; false: the attempt failed. A new connection sends only rows that the cloud
+ * lacks. */
 static bool connect_wire(lp_uploader *uploader) {
   if (uploader->wire) return true;
   lock(uploader);

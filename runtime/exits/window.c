@@ -11,8 +11,8 @@ static const double first_chance = 0.5;
 static const double memory = 0.8;     /* weight of the past in running means of passes */
 static const double fit_memory = 0.9; /* and in sums over rounds */
 
-/* With fewer rounds, or with nearly equal numbers of drafts in all of them, the slope cannot be fitted. The old slope then
- * shrinks from round to round, so that the window notices when a link has become faster. */
+/* With fewer rounds, or with nearly equal numbers of drafts in all of them, the slope cannot be fitted. The old slope
+ * then shrinks from round to round, so that the window notices when a link has become faster. */
 static const double least_rounds = 2.5, least_variance = 0.25, doubt = 0.98;
 
 void lp_window_init(lp_window *window) {

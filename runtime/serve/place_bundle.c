@@ -72,7 +72,7 @@ static lp_status generate(const bundle_place *self, const lp_completion *request
 static lp_status answer(bundle_place *self, const lp_completion *request, const volatile int *stop, lp_piece_sink *sink,
                         void *user, lp_usage *usage, lp_diag *diag) {
   lp_tokens ids = {0};
-  int64_t context = lp_bundle_context(self->bundle), most = request->max_tokens;
+  int64_t context = lp_bundle_context_length(self->bundle), most = request->max_tokens;
   listener to = {.tokenizer = lp_bundle_tokenizer(self->bundle), .sink = sink, .user = user, .stop = stop};
   lp_status status = encode(self, request, &ids, diag) == LP_OK ? LP_OK : LP_USAGE;
   if (status == LP_OK && ids.count == 0) status = lp_error_as(LP_USAGE, diag, (lp_loc){0}, "the prompt has no tokens");

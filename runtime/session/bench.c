@@ -158,8 +158,8 @@ lp_status lp_session_bench(lp_session *session, const lp_bench_options *options,
 
 /* ---- parts of a pass --------------------------------------------------------------------------------------------- */
 
-/* The position of the first repetition. Repetitions of a single token take consecutive positions around `past`, as generation
- * does, rather than overwrite one position of the KV cache. */
+/* The position of the first repetition. Repetitions of a single token take consecutive positions around `past`, as
+ * generation does, rather than overwrite one position of the KV cache. */
 static int64_t first_past(int64_t past, int64_t count, int64_t repetitions, int64_t context) {
   if (count > 1 || past == 0) return past;
   int64_t first = past - repetitions / 2;
@@ -249,8 +249,9 @@ static int by_time(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Keeps the middle half of the rounds by total time at the front of `order` and returns its size. Means over these rounds sum
- * to the time of a pass; medians of the parts would omit delays that hit different parts in different rounds. */
+/* Keeps the middle half of the rounds by total time at the front of `order` and returns its size. Means over these
+ * rounds sum to the time of a pass; medians of the parts would omit delays that hit different parts in different
+ * rounds. */
 static size_t keep_middle(const part_times *times, round_time *order) {
   for (size_t r = 0; r < times->rounds; r++)
     order[r] = (round_time){times->total_ms[r], r};

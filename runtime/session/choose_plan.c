@@ -1,7 +1,7 @@
 /* Chooses the plan of a bundle that serves a request, and measures the link when the choice depends on it.
  *
- * The round-trip time is the shortest of a few messages without content. The bandwidth is what longer messages take beyond
- * it. */
+ * The round-trip time is the shortest of a few messages without content. The bandwidth is what longer messages take
+ * beyond it. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -90,8 +90,8 @@ static lp_status measure_bandwidth(lp_wire *wire, uint32_t number, double tellin
   return status;
 }
 
-/* Measures a connection on which nothing else is under way. The bandwidth takes some 20 ms, or on a slow link the time of
- * 4 KiB. It is measured up to `telling_bps`; with 0 it is not measured. */
+/* Measures a connection on which nothing else is under way. The bandwidth takes some 20 ms, or on a slow link the
+ * time of 4 KiB. It is measured up to `telling_bps`; with 0 it is not measured. */
 static lp_status measure_link(lp_wire *wire, double telling_bps, double timeout_ms, link_figures *out, lp_diag *diag) {
   *out = (link_figures){.rtt_ms = INFINITY, .up_bps = NAN};
   uint32_t number = 0;

@@ -117,7 +117,7 @@ static lp_status compute(generation_run *run, int32_t program, int64_t past, int
   walk.sym[LP_SYM_P] = past;
   walk.sym[LP_SYM_R] = 1;
   walk.sym[LP_SYM_C] = run->capacity;
-  if (past == 0 && run->out->steps == 0) walk.logits = &run->out->first_logits;
+  if (past == 0 && run->out->generated == 0) walk.logits = &run->out->first_logits;
   LP_TRY(lp_session_walk(session, &walk, diag));
   *sampled_on = walk.sampled_on;
   return LP_OK;
@@ -127,7 +127,7 @@ static lp_status compute(generation_run *run, int32_t program, int64_t past, int
 
 /* Puts the whole text of every sequence into `ids` as one prompt. Tokens after the end of a sequence do not matter. */
 static void put_everything(generation_run *run) {
-  int64_t made = run->out->steps, length = run->length + made;
+  int64_t made = run->out->generated, length = run->length + made;
   run->ids = lp_realloc(run->ids, (size_t)(run->batch * length) * sizeof(int64_t));
   for (int64_t i = 0; i < run->batch; i++) {
     for (int64_t k = 0; k < run->length; k++)
@@ -144,11 +144,11 @@ static lp_status rebuild(generation_run *run, lp_side *sampled_on, lp_diag *diag
   lp_session_disconnect(run->session);
   LP_TRY(lp_session_connect(run->session, diag));
   put_everything(run);
-  return compute(run, run->prefill, 0, run->length + run->out->steps, sampled_on, diag);
+  return compute(run, run->prefill, 0, run->length + run->out->generated, sampled_on, diag);
 }
 
-/* Computes the next token again after the worker was lost, until an attempt succeeds or the time is over. Then it reports the
- * first failure. */
+/* Computes the next token again after the worker was lost, until an attempt succeeds or the time is over. Then it
+ * reports the first failure. */
 static lp_status persist(generation_run *run, lp_status status, const lp_diag *first, lp_side *sampled_on) {
   lp_backoff backoff = lp_backoff_begin(&run->session->endpoint.patience, lp_session_timeout_ms(run->session));
   while (status != LP_OK && run->session->lost) {
@@ -192,7 +192,7 @@ static lp_status make_tokens(generation_run *run, int32_t program, int64_t past,
     if (run->sample[i].token == run->eos && !session->options.ignore_eos) run->ended[i] = true;
   }
   run->last_ms = now;
-  run->out->steps++;
+  run->out->generated++;
   lp_keeper_note(run->keeper, run->out, run->diag);
   return LP_OK;
 }
@@ -225,8 +225,8 @@ static bool is_stopped(const generation_run *run) {
 
 /* Marks the sequences that ended before this process began. */
 static void note_ended(generation_run *run) {
-  for (int64_t i = 0; i < run->batch && run->out->steps > 0; i++) {
-    int32_t last = run->out->tokens.data[(run->out->steps - 1) * run->batch + i].token;
+  for (int64_t i = 0; i < run->batch && run->out->generated > 0; i++) {
+    int32_t last = run->out->tokens.data[(run->out->generated - 1) * run->batch + i].token;
     run->ended[i] = last < 0 || (last == run->eos && !run->session->options.ignore_eos);
   }
 }
@@ -248,7 +248,7 @@ static lp_status make_all_tokens(generation_run *run) {
 
 /* Turns the tokens from [step][sequence], the order in which they were made, to [sequence][step]. */
 static void transpose(lp_generation *out) {
-  size_t batch = (size_t)out->batch, steps = (size_t)out->steps;
+  size_t batch = (size_t)out->batch, steps = (size_t)out->generated;
   if (batch < 2 || steps < 2) return;
   lp_generated *by_sequence = lp_alloc(out->tokens.count * sizeof *by_sequence);
   for (size_t i = 0; i < batch; i++)
@@ -273,7 +273,7 @@ static void add_totals(generation_run *run, const lp_session *before) {
   lp_generation *out = run->out;
   const lp_session *session = run->session;
   out->total_ms = run->last_ms - run->started_ms;
-  int64_t fresh = out->steps - out->resumed;
+  int64_t fresh = out->generated - out->resumed;
   if (fresh > 1) out->tpot_ms = (out->total_ms - out->ttft_ms) / (double)(fresh - 1);
   out->cloud_requests += session->waits - before->waits;
   out->cloud_ms = session->cloud_ms - before->cloud_ms;
@@ -282,8 +282,8 @@ static void add_totals(generation_run *run, const lp_session *before) {
   take_traffic(run->session, out);
 }
 
-/* Tells whether to use early exits. Exact mode runs without them when the bundle has none or there are several sequences;
- * other modes then fail. */
+/* Tells whether to use early exits. Exact mode runs without them when the bundle has none or there are several
+ * sequences; other modes then fail. */
 static lp_status uses_exits(const generation_run *run, lp_halves *halves, bool *out) {
   lp_mode mode = run->session->options.mode;
   const char *why = "";

@@ -41,7 +41,8 @@ static lp_status walk_step(lp_session *session, lp_walk *walk, const lp_step *st
   return LP_OK;
 }
 
-/* A part lasts until the next one begins, the last part until the step ends. Time before the first mark is not attributed. */
+/* A part lasts until the next one begins, the last part until the step ends. Time before the first mark is not
+ * attributed. */
 static lp_status time_step(lp_session *session, lp_walk *walk, const lp_step *step, lp_diag *diag) {
   lp_stopwatch *watch = session->watch;
   watch->marks = 0;

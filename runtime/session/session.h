@@ -1,7 +1,7 @@
-/* runtime/session: the device's end of a bundle. A session owns the executors of the sides in this process, or the connection
- * to the worker that has the cloud's side, and generates text, runs a program on given data, or measures itself. It stands
- * above exits/, exec/, link/ and bundle/; nothing below knows it, and worker/ stands beside it. The struct is private to this
- * room and its tests; runtime.h declares what others may do with a session. */
+/* runtime/session: the device's end of a bundle. A session owns the executors of the sides in this process, or the
+ * connection to the worker that has the cloud's side, and generates text, runs a program on given data, or measures
+ * itself. It stands above exits/, exec/, link/ and bundle/; nothing below knows it, and worker/ stands beside it. The
+ * struct is private to this room and its tests; runtime.h declares what others may do with a session. */
 #ifndef LP_SESSION_H
 #define LP_SESSION_H
 
@@ -39,9 +39,9 @@ LP_MUST_USE lp_status lp_session_connect(lp_session *session, lp_diag *diag);
 void lp_session_disconnect(lp_session *session);
 double lp_session_timeout_ms(const lp_session *session); /* the longest wait for one answer of the worker */
 
-/* Chooses the plan for prompts of `length` tokens with at most `most` to generate, and sets `plan`, `rtt_ms` and `up_bps` of
- * `out`: the plan that the options fix, or else the plan whose regions contain the request and the measured link. A remote
- * session must be connected. */
+/* Chooses the plan for prompts of `length` tokens with at most `most` to generate, and sets `plan`, `rtt_ms` and
+ * `up_bps` of `out`: the plan that the options fix, or else the plan whose regions contain the request and the
+ * measured link. A remote session must be connected. */
 LP_MUST_USE lp_status lp_session_choose_plan(lp_session *session, int64_t length, int64_t most, lp_generation *out,
                                              lp_diag *diag);
 

@@ -85,8 +85,8 @@ static lp_status check_shape(data_run *run, const lp_tensor_desc *want, const lp
                   bytes);
 }
 
-/* Tells whether the program neither reads the input nor takes a size from it, as when only its element type mattered to the
- * model. The data given for such an input does not matter. */
+/* Tells whether the program neither reads the input nor takes a size from it, as when only its element type mattered
+ * to the model. The data given for such an input does not matter. */
 static bool is_idle(const data_run *run, int32_t input) {
   const lp_tensor_desc *want = &run->manifest->inputs[input].tensor;
   const lp_program *program = &run->manifest->programs[run->walk.program];

@@ -1,6 +1,6 @@
-/* A generation on disk: the request, and the tokens so far. The file holds no KV caches, since running over the text restores
- * them, and no state of the random numbers, which are a function of seed and position. docs/exits.md describes the file in
- * "When the device is killed". */
+/* A generation on disk: the request, and the tokens so far. The file holds no KV caches, since running over the text
+ * restores them, and no state of the random numbers, which are a function of seed and position. docs/exits.md
+ * describes the file in "When the device is killed". */
 #include "runtime/session/session_file.h"
 #include "base/clock.h"
 #include "base/side.h"
@@ -20,7 +20,7 @@ static const lp_sealed_kind kind = {.letters = "SESS", .title = "session file", 
 /* The least time between two writes of the file, each of which takes some 0.1 ms. */
 static const double every_ms = 20;
 
-/* ---- reading ------------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 static bool is_sound(const Lp__Kept__Session *kept) {
   size_t count = kept->n_token, batch = (size_t)kept->batch;
@@ -50,7 +50,7 @@ static void take(const Lp__Kept__Session *kept, lp_saved_session *out) {
   out->plan = kept->plan;
   out->context = kept->context;
   out->incarnation = kept->incarnation;
-  out->steps = (int64_t)kept->n_token / kept->batch;
+  out->generated = (int64_t)kept->n_token / kept->batch;
   for (size_t i = 0; i < kept->n_token; i++) {
     lp_generated token = {.token = kept->token[i],
                           .side = (lp_side)kept->side[i],
@@ -78,7 +78,7 @@ void lp_saved_session_free(lp_saved_session *saved) {
   lp_vec_free(&saved->tokens);
 }
 
-/* ---- checking ------------------------------------------------------------------------------------------------------- */
+/* ---- checking ---------------------------------------------------------------------------------------------------- */
 
 /* Compares the options that tokens depend on. */
 static lp_status check_options(const char *path, const lp_saved_session *saved, const lp_generate_options *options,
@@ -129,7 +129,7 @@ lp_status lp_keeper_check(const lp_session *session, const lp_keeper_task *task,
   return LP_OK;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 struct lp_keeper {
   const char *path;
@@ -194,7 +194,7 @@ static lp_status write_file(lp_keeper *keeper, const lp_generation *made, lp_dia
   pack(keeper, made, &head);
   keeper->written_ms = lp_now_ms();
   lp_status status = lp_sealed_write(keeper->path, &kind, &head, &(lp_buf){0}, diag);
-  if (status == LP_OK) keeper->written = made->steps;
+  if (status == LP_OK) keeper->written = made->generated;
   lp_buf_free(&head);
   return status;
 }
@@ -202,7 +202,7 @@ static lp_status write_file(lp_keeper *keeper, const lp_generation *made, lp_dia
 static void take_over(const lp_saved_session *saved, lp_generation *out) {
   for (size_t i = 0; i < saved->tokens.count; i++)
     lp_vec_push(&out->tokens, saved->tokens.data[i]);
-  out->steps = out->resumed = saved->steps;
+  out->generated = out->resumed = saved->generated;
   out->plan = saved->plan;
 }
 
@@ -242,7 +242,7 @@ void lp_keeper_note(lp_keeper *keeper, const lp_generation *made, lp_diag *diag)
 }
 
 void lp_keeper_finish(lp_keeper *keeper, const lp_generation *made, lp_diag *diag) {
-  if (keeper && made->steps > keeper->written) write_or_warn(keeper, made, diag);
+  if (keeper && made->generated > keeper->written) write_or_warn(keeper, made, diag);
 }
 
 void lp_keeper_free(lp_keeper *keeper) {

@@ -16,12 +16,12 @@ typedef struct lp_keeper lp_keeper;
 
 /* Fails when options->resume is a session of another bundle, other options or another prompt. */
 LP_MUST_USE lp_status lp_keeper_check(const lp_session *session, const lp_keeper_task *task, lp_diag *diag);
-/* Writes the file for the first time, and puts the tokens of options->resume, which was checked, into `made`. *out is NULL
- * when the session's options name no file. */
+/* Writes the file for the first time, and puts the tokens of options->resume, which was checked, into `made`. *out is
+ * NULL when the session's options name no file. */
 LP_MUST_USE lp_status lp_keeper_create(const lp_session *session, const lp_keeper_task *task, lp_generation *made,
                                        lp_keeper **out, lp_diag *diag);
-/* Call after each token, or after each step with its tokens [step][batch]; writes the file now and then. If writing fails,
- * the keeper warns once and generation goes on. */
+/* Call after each token, or after each step with its tokens [step][batch]; writes the file now and then. If writing
+ * fails, the keeper warns once and generation goes on. */
 void lp_keeper_note(lp_keeper *keeper, const lp_generation *made, lp_diag *diag);
 /* Writes the tokens that the file lacks. */
 void lp_keeper_finish(lp_keeper *keeper, const lp_generation *made, lp_diag *diag);

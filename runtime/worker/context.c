@@ -1,4 +1,5 @@
-/* Contexts of early exits on the worker. Rows come in; questions wait for the rows that they are about; answers go out. */
+/* Contexts of early exits on the worker. Rows come in; questions wait for the rows that they are about; answers go
+ * out. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -221,7 +222,8 @@ static const char *question_problem(const worker_context *context, const Lp__Wir
   return ask->number == 0 || ask->floor < 0 ? "the question is out of range" : NULL;
 }
 
-/* Tells whether a question is older than another one, or of an older epoch: the device no longer waits for its answer. */
+/* Tells whether a question is older than another one, or of an older epoch: the device no longer waits for its
+ * answer. */
 static bool is_late(const worker_context *context, const Lp__Wire__Ask *ask) {
   return ask->number < context->answered || (context->question.waits && ask->number < context->question.number) ||
          ask->epoch < context->context->time.epoch;

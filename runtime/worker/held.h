@@ -1,5 +1,5 @@
-/* Drops and closes sessions and contexts. To drop one is to free its memory while its device may continue; to close one is to
- * end it. */
+/* Drops and closes sessions and contexts. To drop one is to free its memory while its device may continue; to close
+ * one is to end it. */
 #ifndef LP_WORKER_HELD_H
 #define LP_WORKER_HELD_H
 

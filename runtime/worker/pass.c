@@ -1,6 +1,6 @@
-/* Runs passes. Each run or question that waits has a turn, given out in order. A pass takes the first one and others with the
- * same code, up to MOST_ROWS rows. One that the pass did not finish takes a new turn at the end of the queue, so that a long
- * prompt delays others by no more than a pass. A pass never waits for further runs to come. */
+/* Runs passes. Each run or question that waits has a turn, given out in order. A pass takes the first one and others
+ * with the same code, up to MOST_ROWS rows. One that the pass did not finish takes a new turn at the end of the
+ * queue, so that a long prompt delays others by no more than a pass. A pass never waits for further runs to come. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,7 +45,7 @@ typedef struct worker_pass {
   size_t count; /* the first `count` entries of `all` take part */
 } pass;
 
-/* ---- choosing --------------------------------------------------------------------------------------------------------- */
+/* ---- choosing ---------------------------------------------------------------------------------------------------- */
 
 static bool context_waits(const lp_worker *worker, const worker_context *context) {
   return worker->batch && context->question.waits && context->question.turn != 0 &&
@@ -143,7 +143,7 @@ static void choose(pass *p) {
   lp_diag_free(diag);
 }
 
-/* ---- the program ------------------------------------------------------------------------------------------------------ */
+/* ---- the program ------------------------------------------------------------------------------------------------- */
 
 static int32_t buffer_of(const lp_step *step) {
   return worker_step_takes_payload(step) && step->kind != LP_STEP_INPUT ? step->to_buffer : step->buffer;

@@ -5,8 +5,8 @@
 #include "runtime/worker/state.h"
 
 bool worker_pass_is_due(const lp_worker *worker); /* does a run or a question wait in the queue? */
-/* Runs one pass over the first in the queue and others that it can be batched with. What a pass does not finish enters the
- * queue again at its end. */
+/* Runs one pass over the first in the queue and others that it can be batched with. What a pass does not finish
+ * enters the queue again at its end. */
 void worker_pass_run(lp_worker *worker);
 void worker_pass_free(lp_worker *worker); /* frees the memory of passes */
 

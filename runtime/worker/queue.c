@@ -75,7 +75,7 @@ lp_status worker_queue_take(lp_worker *worker, worker_session *session, const lp
   return LP_OK;
 }
 
-/* ---- parts of a long prompt ------------------------------------------------------------------------------------------- */
+/* ---- parts of a long prompt -------------------------------------------------------------------------------------- */
 
 /* Tells whether the program has the same code as a program for decoding, which can begin at any position. */
 static bool goes_on(const lp_worker *worker, int32_t program) {

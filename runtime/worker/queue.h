@@ -1,5 +1,5 @@
-/* Queued runs: runs of sessions that wait for a batched pass (pass.h). A run qualifies when the cloud takes all payloads
- * before it computes. A long prompt is divided over several passes. */
+/* Queued runs: runs of sessions that wait for a batched pass (pass.h). A run qualifies when the cloud takes all
+ * payloads before it computes. A long prompt is divided over several passes. */
 #ifndef LP_WORKER_QUEUE_H
 #define LP_WORKER_QUEUE_H
 
@@ -18,7 +18,8 @@ void worker_queue_drop(worker_session *session); /* forgets the run, if there is
 
 /* The symbols of the tokens to run next: at most LP_PASS_ROWS where the run can be divided, else all of them. */
 void worker_queue_part(const lp_worker *worker, const worker_session *session, int64_t sym[LP_MAX_SYMBOLS]);
-/* Copies the payload that a step takes for the tokens of `sym`. `at` counts the bytes of the payloads of earlier steps. */
+/* Copies the payload that a step takes for the tokens of `sym`. `at` counts the bytes of the payloads of earlier
+ * steps. */
 LP_MUST_USE lp_status worker_queue_fill(const lp_worker *worker, const worker_session *session, const lp_step *step,
                                         const int64_t *sym, size_t *at, lp_span to, lp_diag *diag);
 /* Tells whether the run ends with the tokens of `sym`. */

@@ -1,5 +1,5 @@
-/* What a worker holds: peers, the sessions and contexts of devices, and the memory of passes. One thread owns all of it, the
- * one that serves. The other headers of this room declare what its files do with it. */
+/* What a worker holds: peers, the sessions and contexts of devices, and the memory of passes. One thread owns all of
+ * it, the one that serves. The other headers of this room declare what its files do with it. */
 #ifndef LP_WORKER_STATE_H
 #define LP_WORKER_STATE_H
 
@@ -25,8 +25,8 @@ typedef struct {
   lp_buf payload;  /* of all steps, one after the other */
 } worker_queued_run;
 
-/* A session of a device. It runs the cloud's part of a program as payloads come in; between two messages it waits at the step
- * `next`, which takes a payload. */
+/* A session of a device. It runs the cloud's part of a program as payloads come in; between two messages it waits at
+ * the step `next`, which takes a payload. */
 typedef struct {
   uint32_t peer;
   uint64_t id;

@@ -24,7 +24,7 @@ static int64_t most_bytes(const lp_worker *worker) {
   return worker->options->context_dir_bytes > 0 ? worker->options->context_dir_bytes : usual_bytes;
 }
 
-/* ---- the folder ---------------------------------------------------------------------------------------------------- */
+/* ---- the folder -------------------------------------------------------------------------------------------------- */
 
 typedef struct {
   char *path;
@@ -86,7 +86,7 @@ lp_status worker_store_open(const lp_worker *worker, lp_diag *diag) {
   return LP_OK;
 }
 
-/* ---- contexts ------------------------------------------------------------------------------------------------------ */
+/* ---- contexts ---------------------------------------------------------------------------------------------------- */
 
 bool worker_store_save(lp_worker *worker, const worker_context *context) {
   if (!worker->options->context_dir || context->context->held == 0) return false;

@@ -1,5 +1,5 @@
-/* Contexts on disk: those that are dropped, and all of them when the worker ends, so that their devices need not send their
- * rows again. Without options->context_dir the functions do nothing. */
+/* Contexts on disk: those that are dropped, and all of them when the worker ends, so that their devices need not send
+ * their rows again. Without options->context_dir the functions do nothing. */
 #ifndef LP_WORKER_STORE_H
 #define LP_WORKER_STORE_H
 
@@ -10,8 +10,8 @@
 LP_MUST_USE lp_status worker_store_open(const lp_worker *worker, lp_diag *diag);
 /* False: the context was not saved, and a warning says why unless it was empty or too large. */
 bool worker_store_save(lp_worker *worker, const worker_context *context);
-/* Creates the context that was saved under this number, with at most `most` positions; the caller frees it. False: there is
- * none. A damaged file is removed with a warning. */
+/* Creates the context that was saved under this number, with at most `most` positions; the caller frees it. False:
+ * there is none. A damaged file is removed with a warning. */
 bool worker_store_restore(lp_worker *worker, uint64_t id, int64_t most, lp_context_record *record, lp_context **out);
 void worker_store_forget(const lp_worker *worker, uint64_t id); /* removes the file */
 

@@ -1,6 +1,6 @@
-/* runtime/worker: the cloud side of a bundle. One thread takes the messages of all devices and runs passes for those that
- * wait; the pool computes. This room stands above exits/, exec/, link/ and bundle/, beside session/: neither calls the other.
- * It is entered through lp_worker_serve (runtime.h); the functions below are for its tests. */
+/* runtime/worker: the cloud side of a bundle. One thread takes the messages of all devices and runs passes for those
+ * that wait; the pool computes. This room stands above exits/, exec/, link/ and bundle/, beside session/: neither
+ * calls the other. It is entered through lp_worker_serve (runtime.h); the functions below are for its tests. */
 #ifndef LP_WORKER_H
 #define LP_WORKER_H
 

@@ -1,10 +1,10 @@
-/* Upper bounds of a share: calibrate.h states them. */
+/* Computes upper bounds of a share: calibrate.h states them. */
 #include <gsl/gsl_cdf.h>
 #include <math.h>
 
 #include "runtime/exits/calibrate/calibrate.h"
 
-/* Bisection, since the quantile function of GSL gives up (and ends the process) on some extreme shapes. */
+/* Uses bisection, since the quantile function of GSL ends the process for some extreme shapes. */
 double lp_upper_bound(double count, double of, double confidence) {
   if (count >= of) return 1;
   double low = count / of, high = 1;

@@ -1,6 +1,7 @@
-/* The search for theta. A quarter of the documents proposes thetas, the rest tests them one after the other, from the safest,
- * until one fails. Each test is at the full level: the first theta that is wrongly passed must be the first wrong one of the
- * sequence, so that the chance of any wrong pass is that of a single test (fixed-sequence testing; calibrate.h). */
+/* Searches for theta. A quarter of the documents proposes thetas; the rest tests them one after the other, from the
+ * safest, until one fails. Each test may use the full level: the first theta that passes wrongly can only be the
+ * first wrong one of the sequence, so the chance of any wrong pass is that of a single test (fixed-sequence testing;
+ * calibrate.h). */
 #include <math.h>
 #include <stdlib.h>
 
@@ -8,17 +9,17 @@
 #include "runtime/exits/calibrate/calibrate_internal.h"
 #include "runtime/runtime.h"
 
-/* Thetas are proposed where so many parts of the tokens would have left by an exit, and rounded up to so many digits. */
+/* Thetas are proposed at PROPOSED quantiles of the tokens that leave by an exit, and rounded up to 1 / ROUNDED. */
 enum { PROPOSED = 400, ROUNDED = 1000000 };
 
-/* ---- proposals ----------------------------------------------------------------------------------------------------- */
+/* ---- proposals --------------------------------------------------------------------------------------------------- */
 
 static int descending(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return (x < y) - (x > y);
 }
 
-/* The least theta with which each token of the part still leaves by an exit, in descending order. */
+/* For each token of the part the greatest theta at which it leaves by an exit, in descending order. */
 static double *thetas_of_tokens(const lp_judged_part *part, size_t *count) {
   size_t begin = lp_part_begin(part), heads = (size_t)part->judged->exits + 1;
   *count = lp_part_end(part) - begin;
@@ -48,7 +49,7 @@ static void propose_all(const lp_judged_part *part, thetas *out) {
   free(of);
 }
 
-/* ---- the test ------------------------------------------------------------------------------------------------------ */
+/* ---- the test ---------------------------------------------------------------------------------------------------- */
 
 static void test_all(const lp_judged_part *held_out, const thetas *proposed, lp_calibration_report *out) {
   bool holds = true;
@@ -81,7 +82,7 @@ static lp_status none_holds(const lp_calibrate_options *options, const lp_calibr
   return status;
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------------------------- */
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 static lp_status check_documents(const lp_calibrate_options *options, const lp_documents *documents, lp_diag *diag) {
   lp_loc loc = LP_LOC_FILE(options->data);

@@ -1,4 +1,4 @@
-/* Documents to calibrate on: lines of JSON in a file named *.jsonl, else text with blank lines between documents. */
+/* Reads documents: lines of JSON from a file named *.jsonl, else text with blank lines between documents. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +27,8 @@ static lp_status encode(const document_reader *reader, const char *text, size_t 
   return lp_tokenizer_encode(tokenizer, text, size, true, &out->ids, reader->diag);
 }
 
-/* Takes over the ids; a document without any is left out. `judged` is how many tokens come before what is judged. */
+/* Takes over the ids, unless there are none. `judged` is the length of the prompt when it comes in, and the number of
+ * judged positions in the result. */
 static lp_status add(const document_reader *reader, lp_corpus_document *document) {
   for (size_t i = 0; i < document->ids.count; i++)
     if (document->ids.data[i] >= lp_bundle_vocab(reader->bundle))
@@ -45,7 +46,7 @@ static lp_status add(const document_reader *reader, lp_corpus_document *document
   return LP_OK;
 }
 
-/* ---- text ---------------------------------------------------------------------------------------------------------- */
+/* ---- text -------------------------------------------------------------------------------------------------------- */
 
 static const char *end_of_line(const char *at, const char *end) {
   const char *found = memchr(at, '\n', (size_t)(end - at));
@@ -80,7 +81,7 @@ static lp_status read_text(const document_reader *reader, const char *text, cons
   return LP_OK;
 }
 
-/* ---- lines of JSON ------------------------------------------------------------------------------------------------- */
+/* ---- lines of JSON ----------------------------------------------------------------------------------------------- */
 
 static lp_status read_ids(const document_reader *reader, const lp_json *at, lp_corpus_document *out) {
   LP_TRY(lp_json_array(at, reader->diag));
@@ -93,7 +94,8 @@ static lp_status read_ids(const document_reader *reader, const lp_json *at, lp_c
   return LP_OK;
 }
 
-/* Tokens, the first so many of which are given: what is said behind the last of those is judged, and all behind it. */
+/* Reads tokens whose first `prompt` are given. The predictions after the last of those and after all later tokens are
+ * judged. */
 static lp_status read_answer(const document_reader *reader, const lp_json *root, const lp_json *tokens,
                              lp_corpus_document *out) {
   lp_json prompt = lp_json_member(root, "prompt");
@@ -102,7 +104,7 @@ static lp_status read_answer(const document_reader *reader, const lp_json *root,
   return lp_json_i64(&prompt, 0, (int64_t)out->ids.count, &out->judged, reader->diag);
 }
 
-/* "text", [1, 2, 3], {"text": "text"} or {"tokens": [1, 2, 3], "prompt": 2}; other members are not looked at. */
+/* "text", [1, 2, 3], {"text": "text"} or {"tokens": [1, 2, 3], "prompt": 2}; other members are ignored. */
 static lp_status read_value(const document_reader *reader, const lp_json *root, lp_corpus_document *out) {
   lp_json text = lp_json_member(root, "text"), tokens = lp_json_member(root, "tokens");
   const char *words = NULL;
@@ -152,7 +154,7 @@ static lp_status read_lines(const document_reader *reader, const char *text, con
   return LP_OK;
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------------------------- */
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 static int by_digest(const void *a, const void *b) {
   const lp_corpus_document *x = a, *y = b;

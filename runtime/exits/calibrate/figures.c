@@ -1,4 +1,4 @@
-/* What a theta, or an exit, comes to on documents that were judged. */
+/* Computes the results of a theta, or of an exit, on documents that were judged. */
 #include <stdlib.h>
 
 #include "runtime/exits/calibrate/calibrate_internal.h"
@@ -17,7 +17,7 @@ static const lp_opinion *opinions_at(const lp_judged *judged, size_t position) {
   return judged->opinion.data + position * ((size_t)judged->exits + 1);
 }
 
-/* The head that gives the token: the first exit that is sure, else the cloud's (`exits`). */
+/* The head that gives the token: the first confident exit, else the cloud, whose index is `exits`. */
 static int32_t head_at(const lp_judged *judged, size_t position, double theta) {
   const lp_opinion *opinion = opinions_at(judged, position);
   int32_t exit = 0;

@@ -1,5 +1,5 @@
-/* Runs both halves of a bundle over documents and notes where the exits, and the cloud behind the codec, agree with the full
- * model: the cloud's half on rows as they are. */
+/* Runs both halves of a bundle over documents, and notes where the exits, and the cloud on rows that went through the
+ * codec, agree with the full model, which is the cloud's half on the original rows. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,19 +11,21 @@
 #include "runtime/exits/halves.h"
 #include "runtime/runtime.h"
 
-/* Positions of a pass: their logits lie in memory together. */
-enum { PASS = 64, LONGEST = 4096 };
+enum {
+  PASS = 64,     /* positions of a pass: memory holds the logits of all of them */
+  LONGEST = 4096 /* the context length when the model states none */
+};
 
 struct lp_judge {
   const lp_bundle *bundle;
   lp_halves halves;
   lp_pool *pool;
   lp_executor *device, *full;
-  lp_executor *coded; /* what the cloud makes of rows that travelled; NULL: they travel as they are */
+  lp_executor *coded; /* runs the cloud's half on rows that went through the codec; NULL: the codec changes nothing */
   lp_codec codec;
-  int64_t longest; /* tokens of a piece: the model's context */
+  int64_t longest; /* tokens of a piece: the model's context length */
   int64_t generate;
-  lp_session *session; /* generates; NULL: nothing is */
+  lp_session *session; /* generates; NULL: the documents' own tokens are judged */
   float *rows;
   uint8_t *wire;
   lp_sample *exits; /* [exits][PASS] */
@@ -33,7 +35,7 @@ struct lp_judge {
 
 static const lp_sampling greedy = {.top_p = 1};
 
-/* ---- opening and closing ------------------------------------------------------------------------------------------- */
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
 static lp_status open_session(const lp_calibrate_options *options, lp_judge *judge, lp_diag *diag) {
   lp_generate_options generation = {
@@ -88,7 +90,7 @@ void lp_judged_free(lp_judged *judged) {
   lp_vec_free(&judged->end);
 }
 
-/* ---- a pass -------------------------------------------------------------------------------------------------------- */
+/* ---- a pass ------------------------------------------------------------------------------------------------------ */
 
 static bool wants_every_exit(void *user, int32_t exit) {
   (void)user, (void)exit;
@@ -106,7 +108,7 @@ static lp_status run_cloud(lp_judge *judge, lp_executor *executor, int64_t past,
   return lp_halves_run_cloud(&judge->halves, executor, &pass, &greedy, out, &judge->scratch, diag);
 }
 
-/* The rows as they are on the other side of the link. */
+/* Replaces the rows by those that the other side of the link decodes. */
 static void send_rows(lp_judge *judge, int64_t count) {
   size_t width = judge->halves.width;
   for (int64_t i = 0; i < count; i++) {
@@ -147,19 +149,20 @@ static void note(const lp_judge *judge, int64_t at, lp_judged *out) {
   lp_vec_push(&out->opinion, answer);
 }
 
-/* ---- a document ---------------------------------------------------------------------------------------------------- */
+/* ---- a document -------------------------------------------------------------------------------------------------- */
 
-/* The full model goes on behind the document; what it adds is judged. Behind the last token nothing is said that counts. */
-static lp_status go_on(lp_judge *judge, lp_corpus_document *document, lp_diag *diag) {
+/* Lets the full model continue the document. The tokens that it adds are judged, each as the prediction after the
+ * position before it; no prediction after the last one is needed. */
+static lp_status continue_document(lp_judge *judge, lp_corpus_document *document, lp_diag *diag) {
   if (!judge->session) return LP_OK;
   int64_t most = judge->longest - judge->generate;
   if ((int64_t)document->ids.count > most) document->ids.count = (size_t)most;
   lp_generation made = {0};
   lp_status status =
       lp_session_generate(judge->session, document->ids.data, 1, (int64_t)document->ids.count, NULL, NULL, &made, diag);
-  for (int64_t i = 0; i + 1 < made.steps; i++)
+  for (int64_t i = 0; i + 1 < made.generated; i++)
     lp_vec_push(&document->ids, made.tokens.data[i].token);
-  document->judged = made.steps;
+  document->judged = made.generated;
   lp_generation_free(&made);
   return status;
 }
@@ -178,7 +181,7 @@ static lp_status judge_piece(lp_judge *judge, const int32_t *ids, int64_t count,
 
 lp_status lp_judge_document(lp_judge *judge, lp_corpus_document *document, lp_judged *out, lp_diag *diag) {
   out->exits = judge->bundle->manifest.exit_count;
-  LP_TRY(go_on(judge, document, diag));
+  LP_TRY(continue_document(judge, document, diag));
   int64_t count = (int64_t)document->ids.count, first = count - document->judged;
   for (int64_t at = 0; at < count; at += judge->longest) {
     int64_t piece = count - at < judge->longest ? count - at : judge->longest;

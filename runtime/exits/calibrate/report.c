@@ -1,4 +1,4 @@
-/* What a calibration found, as JSON and as text. */
+/* Prints the report of a calibration as JSON and as text. */
 #include <jansson.h>
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@ static double share(int64_t part, int64_t of) {
   return of > 0 ? (double)part / (double)of : 0;
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------------------------------- */
+/* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
 static json_t *figures_json(const lp_calibration_report *report, const lp_theta_figures *figures) {
   int64_t tokens = report->tokens[1];
@@ -64,7 +64,7 @@ void lp_calibration_print_json(const lp_calibration_report *report, lp_buf *out)
   json_decref(root);
 }
 
-/* ---- text ---------------------------------------------------------------------------------------------------------- */
+/* ---- text -------------------------------------------------------------------------------------------------------- */
 
 static void put_exits(const lp_calibration_report *report, lp_buf *out) {
   lp_buf_puts(out,
@@ -107,7 +107,7 @@ static void put_chosen(const lp_calibration_report *report, lp_buf *out) {
                 100 - exits);
 }
 
-/* The thetas that were asked for. */
+/* The thetas of the options. */
 static void put_tried(const lp_calibration_report *report, lp_buf *out) {
   int64_t tokens = report->tokens[1];
   lp_buf_printf(out,

@@ -162,7 +162,7 @@ LP_LOOP_TEST(whole_bundle_loads, 0, 2) {
   ck_assert_int_eq(lp_bundle_await_check(bundle, NULL), LP_OK);
   ck_assert(lp_bundle_is_split(bundle));
   ck_assert_int_eq(lp_bundle_vocab(bundle), TOY_VOCAB);
-  ck_assert_int_eq(lp_bundle_context(bundle), TOY_CONTEXT);
+  ck_assert_int_eq(lp_bundle_context_length(bundle), TOY_CONTEXT);
   lp_bundle_free(bundle);
   free(path);
 }

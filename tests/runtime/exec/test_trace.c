@@ -169,7 +169,7 @@ LP_LOOP_TEST(runs_are_traced, 0, LP_COUNT(runs)) {
   trace_file trace = read_trace();
   expect_order(&trace);
   counts found = count_events(&trace, runs[_i].remote);
-  ck_assert_int_eq(found.tokens, (int)made.steps);
+  ck_assert_int_eq(found.tokens, (int)made.generated);
   ck_assert_int_gt(found.passes, 0);
   if (runs[_i].remote) {
     ck_assert_int_eq(found.requests, (int)made.cloud_requests);
@@ -180,7 +180,7 @@ LP_LOOP_TEST(runs_are_traced, 0, LP_COUNT(runs)) {
   if (runs[_i].remote && runs[_i].mode != LP_MODE_FULL)
     ck_assert_uint_eq((uint64_t)found.row_bytes, made.hidden_bytes_up);
   if (runs[_i].mode == LP_MODE_STANDALONE) ck_assert_int_eq(found.computed, 0);
-  for (int64_t i = 0; i < made.steps; i++)
+  for (int64_t i = 0; i < made.generated; i++)
     ck_assert_int_eq(made.tokens.data[i].token, plain.tokens.data[i].token);
   json_decref(trace.root);
   lp_generation_free(&plain);

@@ -65,8 +65,8 @@ static lp_generation generate(const lp_bundle *bundle, const request *asked) {
 }
 
 static void expect_same_tokens(const lp_generation *want, const lp_generation *got) {
-  ck_assert_int_eq(want->steps, got->steps);
-  for (int64_t i = 0; i < want->steps; i++)
+  ck_assert_int_eq(want->generated, got->generated);
+  for (int64_t i = 0; i < want->generated; i++)
     ck_assert_msg(want->tokens.data[i].token == got->tokens.data[i].token, "token %d differs", (int)i);
 }
 
@@ -84,10 +84,10 @@ static void expect_exact(const lp_bundle *bundle, const char *cloud, int64_t pro
   expect_same_tokens(&want, &got);
   ck_assert_int_ge(got.drafted, got.accepted);
   int64_t on_device = 0;
-  for (int64_t i = 0; i < got.steps; i++)
+  for (int64_t i = 0; i < got.generated; i++)
     on_device += got.tokens.data[i].side == LP_SIDE_DEVICE;
   ck_assert_int_eq(on_device, got.accepted);
-  ck_assert_int_eq(got.steps - on_device, (int64_t)got.cloud_requests);
+  ck_assert_int_eq(got.generated - on_device, (int64_t)got.cloud_requests);
   lp_generation_free(&want);
   lp_generation_free(&got);
 }
@@ -181,9 +181,9 @@ LP_TEST(standalone_sends_nothing) {
   lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE);
   request asked = {.cloud = "127.0.0.1:1", .mode = LP_MODE_STANDALONE, .sampling = greedy};
   lp_generation made = generate(bundle, &asked);
-  ck_assert_int_eq(made.steps, TOY_MADE);
+  ck_assert_int_eq(made.generated, TOY_MADE);
   ck_assert_uint_eq(made.bytes_up + made.bytes_down + made.cloud_requests, 0);
-  for (int64_t i = 0; i < made.steps; i++)
+  for (int64_t i = 0; i < made.generated; i++)
     ck_assert_int_eq(made.tokens.data[i].exit_layer, 3);
   lp_generation_free(&made);
   lp_bundle_free(bundle);
@@ -301,7 +301,7 @@ LP_TEST(threshold_goes_on_alone) {
   lp_diag *diag = lp_diag_create();
   ck_assert_int_eq(lp_session_open(bundle, &options, &session, diag), LP_OK);
   ck_assert_int_eq(lp_session_generate(session, prompts, 1, TOY_PROMPT, crash_after, &state, &made, diag), LP_OK);
-  ck_assert_int_eq(made.steps, TOY_MADE);
+  ck_assert_int_eq(made.generated, TOY_MADE);
   ck_assert_int_eq(made.fallbacks, TOY_MADE - 5);
   ck_assert_uint_eq(lp_diag_error_count(diag), 0);
   ck_assert_uint_eq(lp_diag_count(diag), 1);

@@ -157,7 +157,7 @@ static lp_status resume(const script *run, const int32_t *prompt, lp_generate_op
     options.resume = &saved;
   }
   __atomic_store_n(&out->made, 0, __ATOMIC_RELEASE);
-  for (int64_t i = 0; i < saved.steps; i++)
+  for (int64_t i = 0; i < saved.generated; i++)
     if (out->token[i] != saved.tokens.data[i].token)
       return lp_error(diag, LP_LOC_NONE, "token %d was kept wrongly", (int)i);
   lp_status status = lp_session_open(run->bundle, &options, &session, diag);

@@ -194,7 +194,7 @@ static void expect_tokens(const char *cloud, lp_mode mode, lp_link_security secu
   ck_assert_int_eq(generate(NULL, LP_MODE_FULL, (lp_link_security){0}, &want, NULL), LP_OK);
   lp_status status = generate(cloud, mode, security, &got, diag);
   ck_assert_msg(status == LP_OK, "%s", toy_error(diag));
-  for (int64_t i = 0; i < want.steps; i++)
+  for (int64_t i = 0; i < want.generated; i++)
     ck_assert_int_eq(want.tokens.data[i].token, got.tokens.data[i].token);
   lp_generation_free(&want);
   lp_generation_free(&got);
@@ -205,7 +205,7 @@ static void expect_refused(const char *cloud, lp_link_security security, const c
   lp_generation made = {0};
   lp_diag *diag = lp_diag_create();
   ck_assert_int_ne(generate(cloud, LP_MODE_FULL, security, &made, diag), LP_OK);
-  ck_assert_int_eq(made.steps, 0);
+  ck_assert_int_eq(made.generated, 0);
   ck_assert_uint_eq(lp_diag_error_count(diag), 1);
   ck_assert_msg(strstr(toy_error(diag), text) != NULL, "wanted '%s' in '%s'", text, toy_error(diag));
   lp_generation_free(&made);

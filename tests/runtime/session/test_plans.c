@@ -46,7 +46,7 @@ static lp_generation made_by(const lp_bundle *bundle, const char *cloud, int64_t
   lp_generation made = {0};
   ck_assert_int_eq(lp_session_open(bundle, &options, &session, NULL), LP_OK);
   ck_assert_int_eq(lp_session_generate(session, prompts, 1, length, NULL, NULL, &made, NULL), LP_OK);
-  ck_assert_int_eq(made.steps, most);
+  ck_assert_int_eq(made.generated, most);
   lp_session_close(session);
   lp_generation_free(&made);
   return made;

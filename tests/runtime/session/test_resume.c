@@ -97,7 +97,7 @@ static void run_and_die(const run *asked, bool first, int left) {
 }
 
 static void expect_same(const lp_generation *want, const lp_generation *got) {
-  ck_assert_int_eq(want->steps, got->steps);
+  ck_assert_int_eq(want->generated, got->generated);
   ck_assert_uint_eq(want->tokens.count, got->tokens.count);
   for (size_t i = 0; i < want->tokens.count; i++)
     ck_assert_msg(want->tokens.data[i].token == got->tokens.data[i].token, "token %zu differs", i);
@@ -182,7 +182,7 @@ static void keep_one(run *asked) {
   lp_generation made = {0};
   asked->options.session_file = file;
   ck_assert_int_eq(generate(asked, NULL, NULL, &made, NULL), LP_OK);
-  ck_assert_int_eq(made.steps, TOY_MADE);
+  ck_assert_int_eq(made.generated, TOY_MADE);
   lp_generation_free(&made);
 }
 
@@ -269,7 +269,7 @@ LP_TEST(private_and_writable) {
   asked.options.session_file = "/nowhere/kept.session";
   ck_assert_int_eq(generate(&asked, NULL, NULL, &made, diag), LP_FAILED);
   ck_assert_str_eq(toy_error(diag), "cannot write: No such file or directory");
-  ck_assert_int_eq(made.steps, 0);
+  ck_assert_int_eq(made.generated, 0);
   lp_diag_free(diag);
   lp_bundle_free(bundle);
   free(path);

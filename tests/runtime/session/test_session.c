@@ -120,7 +120,7 @@ LP_TEST(bytes_are_counted) {
   ck_assert_uint_gt(totals.bytes_down, 0);
   ck_assert_uint_lt(totals.bytes_down, TOY_MADE * 80 + 160);
   ck_assert_uint_eq(totals.cloud_requests, TOY_MADE);
-  ck_assert_int_eq(totals.steps, TOY_MADE);
+  ck_assert_int_eq(totals.generated, TOY_MADE);
   ck_assert_int_eq(totals.tokens.data[3].side, LP_SIDE_CLOUD);
   ck_assert(totals.ttft_ms > 0 && totals.tpot_ms > 0 && totals.total_ms >= totals.ttft_ms);
   lp_generation_free(&totals);

@@ -56,8 +56,8 @@ static lp_status generate(const device *d, lp_generation *out, lp_diag *diag) {
 }
 
 static bool is_right(const device *d, const lp_generation *out) {
-  if (out->steps != TOY_MADE - d->number % 5) return false;
-  for (int64_t i = 0; i < out->steps; i++)
+  if (out->generated != TOY_MADE - d->number % 5) return false;
+  for (int64_t i = 0; i < out->generated; i++)
     if (out->tokens.data[i].token != wanted[d->number % TOY_BATCH * TOY_MADE + i]) return false;
   return true;
 }

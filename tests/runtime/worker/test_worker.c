@@ -42,7 +42,7 @@ static lp_status generate(lp_session *session, lp_token_sink *sink, void *user, 
 static void expect_generates(lp_session *session) {
   lp_generation out = {0};
   ck_assert_int_eq(generate(session, NULL, NULL, &out, NULL), LP_OK);
-  ck_assert_int_eq(out.steps, TOY_MADE);
+  ck_assert_int_eq(out.generated, TOY_MADE);
   lp_generation_free(&out);
 }
 
