@@ -5,11 +5,11 @@
 
 BEGIN {
   print "# Operators\n"
-  print "Made from `ir/ops.def` by `awk -f docs/make_ir_ops.awk ir/ops.def >docs/ops.md`; do not edit it by hand. What the"
-  print "levels, types and attributes are is said in [ir.md](ir.md).\n"
-  print "Counts are least to most, `any` without a limit. An attribute with `?` may be left out. *Rule* is the shape rule of"
+  print "Made from `ir/ops.def` by `awk -f docs/make_ir_ops.awk ir/ops.def >docs/ops.md`; do not edit it by hand. [ir.md](ir.md)"
+  print "explains levels, types and attributes.\n"
+  print "Counts are minimum to maximum; `any` is no limit. An attribute with `?` may be left out. *Rule* is the shape rule of"
   print "`ir/infer*.c` (ONNX) or the type check of `ir/rules.c`; *cost* the closed form in `ir/cost.c`; *lowering* the rule"
-  print "in `passes/lower*.c`."
+  print "in `passes/lower/`."
   started = 0
 }
 

@@ -16,13 +16,13 @@ STATES = ("passed", "failed", "unsupported")
 
 HEAD = """# ONNX operators
 
-Made by `python3 docs/make_operators.py` from `ir/ops.def` and `docs/suites.json`; do not edit it by hand. `llmpart support MODEL.onnx` says the
-same of one model.
+Made by `python3 docs/make_operators.py` from `ir/ops.def` and `docs/suites.json`; do not edit it by hand. `llmpart support MODEL.onnx` lists the
+operators of one model in the same way.
 
-An operator *runs*, or *decomposes* into others that do. A suite's column says how many of the tests that use the operator pass, of how many; a test
-that uses several counts for each. What does not pass is refused, with node, operator, domain and opset, before anything runs.
+An operator *runs*, or *decomposes* into others that do. A suite's column says how many of the tests that use the operator pass; a test
+that uses several operators counts for each. The other tests are refused, with node, operator, domain and opset, before anything runs.
 
-The six of 1.21 that differ expect what ONNX has since corrected in `Attention`, in files that cannot be told from 1.23's: see
+Six tests of 1.21 differ: they expect results of `Attention` that ONNX has since corrected without a new opset. See
 [ADR 12](adr/0012-attention-follows-the-newest-text.md).
 """
 
@@ -94,7 +94,7 @@ def main():
     used = {name for suite in suites for name in suite["operators"]}
     passes = {name for suite in suites for name, counts in suite["operators"].items() if counts[0]}
     built = {name for name in passes - set(operators)}  # the importer builds others for them
-    lines = [HEAD, "| suite | passed | of these with inputs bound | wrong | refused |", "| --- | --- | --- | --- | --- |"]
+    lines = [HEAD, "| suite | passed | passed with inputs bound | wrong | refused |", "| --- | --- | --- | --- | --- |"]
     for suite in suites:
         lines.append(f"| {suite['title']} | {suite['passed']} | {suite['bound']} | {suite['failed']} | "
                      f"{suite['unsupported']} |")
