@@ -1,83 +1,99 @@
 /* Results as JSON and as rows. */
-#include <jansson.h>
-#include <math.h>
-#include <stdlib.h>
-
+#include "base/json/writer.h"
 #include "runtime/simulate/simulate_internal.h"
 
-/* ---- json ---- */
+/* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
-static void put_estimate(json_t *object, const char *key, const char *half_key, lp_sim_estimate estimate) {
-  json_object_set_new(object, key, json_real(estimate.mean));
-  json_object_set_new(object, half_key, json_real(estimate.half));
+static void put_estimate(lp_json_writer *w, const char *key, const char *half_key, lp_sim_estimate estimate) {
+  lp_json_put_number(w, key, estimate.mean);
+  lp_json_put_number(w, half_key, estimate.half);
 }
 
 /* How the means of the twentieths of a run followed each other; `request` is the last of each. */
-static json_t *learning_json(const lp_sim_scenario *s, const lp_sim_point *p) {
-  json_t *parts = json_array();
+static void put_learning(lp_json_writer *w, const lp_sim_scenario *s, const lp_sim_point *p) {
+  lp_json_put_array(w, "learning");
   for (int32_t i = 0; i < LP_SIM_PARTS; i++) {
-    json_t *part = json_object();
-    json_object_set_new(part, "request", json_integer((json_int_t)lp_sim_part_end(s, i)));
-    put_estimate(part, "reward", "reward_half95", p->part[i].reward);
-    put_estimate(part, "regret", "regret_half95", p->part[i].regret);
-    put_estimate(part, "quality", "quality_half95", p->part[i].quality);
-    json_array_append_new(parts, part);
+    lp_json_put_object(w, NULL);
+    lp_json_put_integer(w, "request", lp_sim_part_end(s, i));
+    put_estimate(w, "reward", "reward_half95", p->part[i].reward);
+    put_estimate(w, "regret", "regret_half95", p->part[i].regret);
+    put_estimate(w, "quality", "quality_half95", p->part[i].quality);
+    lp_json_put_end(w);
   }
-  return parts;
+  lp_json_put_end(w);
 }
 
-static json_t *point_json(const lp_sim_scenario *s, const lp_sim_point *p) {
-  json_t *point = json_object(), *tasks = json_object();
-  json_object_set_new(point, "service", json_string(p->service));
-  json_object_set_new(point, "policy", json_string(p->policy));
-  if (s->axis != LP_SIM_NOTHING) json_object_set_new(point, lp_sim_axis_names[s->axis], json_real(p->value));
-  json_object_set_new(point, "requests", json_integer(p->requests));
-  json_object_set_new(point, "rejected", json_integer(p->rejected));
-  json_object_set_new(point, "overflowed", json_integer(p->overflowed));
-  put_estimate(point, "delay_s", "delay_half95_s", p->delay_s);
-  put_estimate(point, "reward", "reward_half95", p->reward);
-  put_estimate(point, "quality", "quality_half95", p->quality);
-  put_estimate(point, "regret", "regret_half95", p->regret);
-  put_estimate(point, "wait_s", "wait_half95_s", p->wait_s);
-  put_estimate(point, "generation_s", "generation_half95_s", p->generation_s);
-  put_estimate(point, "link_s", "link_half95_s", p->link_s);
-  json_object_set_new(point, "delay_p50_s", json_real(p->p50_s));
-  json_object_set_new(point, "delay_p90_s", json_real(p->p90_s));
-  json_object_set_new(point, "delay_p99_s", json_real(p->p99_s));
-  for (int place = 0; place < LP_PLACES; place++)
-    json_object_set_new(point, lp_place_names[place],
-                        json_pack("{s:f, s:f, s:f}", "share", p->share[place], "utilisation", p->utilisation[place],
-                                  "queue_length", p->queue_length[place]));
-  for (int32_t t = 0; t < s->tasks; t++) {
-    json_t *task = json_object();
-    put_estimate(task, "delay_s", "delay_half95_s", p->task_delay_s[t]);
-    json_object_set_new(tasks, s->task[t].name, task);
+static void put_sites(lp_json_writer *w, const lp_sim_point *p) {
+  for (int place = 0; place < LP_PLACES; place++) {
+    lp_json_put_object(w, lp_place_names[place]);
+    lp_json_put_number(w, "share", p->share[place]);
+    lp_json_put_number(w, "utilisation", p->utilisation[place]);
+    lp_json_put_number(w, "queue_length", p->queue_length[place]);
+    lp_json_put_end(w);
   }
-  json_object_set_new(point, "tasks", tasks);
-  json_object_set_new(point, "learning", learning_json(s, p));
-  return point;
+}
+
+static void put_tasks(lp_json_writer *w, const lp_sim_scenario *s, const lp_sim_point *p) {
+  lp_json_put_object(w, "tasks");
+  for (int32_t t = 0; t < s->tasks; t++) {
+    lp_json_put_object(w, s->task[t].name);
+    put_estimate(w, "delay_s", "delay_half95_s", p->task_delay_s[t]);
+    lp_json_put_end(w);
+  }
+  lp_json_put_end(w);
+}
+
+static void put_point(lp_json_writer *w, const lp_sim_scenario *s, const lp_sim_point *p) {
+  lp_json_put_object(w, NULL);
+  lp_json_put_text(w, "service", p->service);
+  lp_json_put_text(w, "policy", p->policy);
+  if (s->axis != LP_SIM_NOTHING) lp_json_put_number(w, lp_sim_axis_names[s->axis], p->value);
+  lp_json_put_integer(w, "requests", p->requests);
+  lp_json_put_integer(w, "rejected", p->rejected);
+  lp_json_put_integer(w, "overflowed", p->overflowed);
+  put_estimate(w, "delay_s", "delay_half95_s", p->delay_s);
+  put_estimate(w, "reward", "reward_half95", p->reward);
+  put_estimate(w, "quality", "quality_half95", p->quality);
+  put_estimate(w, "regret", "regret_half95", p->regret);
+  put_estimate(w, "wait_s", "wait_half95_s", p->wait_s);
+  put_estimate(w, "generation_s", "generation_half95_s", p->generation_s);
+  put_estimate(w, "link_s", "link_half95_s", p->link_s);
+  lp_json_put_number(w, "delay_p50_s", p->p50_s);
+  lp_json_put_number(w, "delay_p90_s", p->p90_s);
+  lp_json_put_number(w, "delay_p99_s", p->p99_s);
+  put_sites(w, p);
+  put_tasks(w, s, p);
+  put_learning(w, s, p);
+  lp_json_put_end(w);
 }
 
 void lp_sim_print_json(const lp_sim_result *result, lp_buf *out) {
   const lp_sim_scenario *s = result->scenario;
-  json_t *points = json_array();
+  lp_json_writer w = lp_json_writer_begin(out, (lp_json_style){.indent = 2, .digits = 9, .marks_reals = true});
+  lp_json_put_object(&w, NULL);
+  lp_json_put_text(&w, "schema", "llmpart.simulate/1");
+  lp_json_put_text(&w, "name", s->name);
+  lp_json_put_text(&w, "title", s->title);
+  lp_json_put_text(&w, "service", s->service->name);
+  lp_json_put_text(&w, "counting", lp_counting_names[s->counting]);
+  lp_json_put_integer(&w, "seed", s->seed);
+  lp_json_put_integer(&w, "runs", s->runs);
+  lp_json_put_integer(&w, "requests", s->requests);
+  lp_json_put_integer(&w, "warm_up", s->warm_up);
+  lp_json_put_number(&w, "target_s", s->target_s);
+  lp_json_put_number(&w, "penalty", s->penalty);
+  lp_json_put_number(&w, "backhaul_s", s->backhaul_s);
+  lp_json_put_text(&w, "radio", s->radio ? s->radio->name : NULL);
+  lp_json_put_text(&w, "varied", s->axis ? lp_sim_axis_names[s->axis] : NULL);
+  lp_json_put_array(&w, "points");
   for (int32_t i = 0; i < result->points; i++)
-    json_array_append_new(points, point_json(s, &result->point[i]));
-  json_t *root = json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:f}", "schema",
-                           "llmpart.simulate/1", "name", s->name, "title", s->title, "service", s->service->name,
-                           "counting", lp_counting_names[s->counting], "seed", (json_int_t)s->seed, "runs",
-                           (json_int_t)s->runs, "requests", (json_int_t)s->requests, "warm_up", (json_int_t)s->warm_up,
-                           "target_s", s->target_s, "penalty", s->penalty, "backhaul_s", s->backhaul_s);
-  json_object_set_new(root, "radio", s->radio ? json_string(s->radio->name) : json_null());
-  json_object_set_new(root, "varied", s->axis ? json_string(lp_sim_axis_names[s->axis]) : json_null());
-  json_object_set_new(root, "points", points);
-  char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-  lp_buf_printf(out, "%s\n", text ? text : "{}");
-  free(text);
-  json_decref(root);
+    put_point(&w, s, &result->point[i]);
+  lp_json_put_end(&w);
+  lp_json_put_end(&w);
+  lp_buf_puts(out, "\n");
 }
 
-/* ---- csv ---- */
+/* ---- CSV --------------------------------------------------------------------------------------------------------- */
 
 void lp_sim_print_csv(const lp_sim_result *result, lp_buf *out) {
   const lp_sim_scenario *s = result->scenario;

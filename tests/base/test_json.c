@@ -1,8 +1,11 @@
-/* The JSON reader: what it accepts, what it refuses, and how it names places. */
+/* The JSON reader and writer: what the reader accepts and refuses, how it names places, and that it reads what is written. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json/reader.h"
+#include "base/json/writer.h"
+#include "base/random.h"
+#include "base/utf8.h"
 #include "tests/suite.h"
 
 static lp_json_document *parse(const char *text, size_t size, unsigned allow) {
@@ -103,4 +106,99 @@ LP_TEST(reports_name_the_way_to_a_value) {
   ck_assert_str_eq(lp_diag_get(diag, 1)->text, "a[0].c: wanted an array, found nothing");
   lp_json_free(document);
   lp_diag_free(diag);
+}
+
+/* ---- the writer -------------------------------------------------------------------------------------------------- */
+
+LP_TEST(documents_have_the_asked_layout) {
+  lp_buf out = {0};
+  lp_json_writer w = lp_json_writer_begin(&out, (lp_json_style){.indent = 2, .digits = 12});
+  lp_json_put_object(&w, NULL);
+  lp_json_put_text(&w, "a", "b");
+  lp_json_put_array(&w, "empty");
+  lp_json_put_end(&w);
+  lp_json_put_array(&w, "list");
+  lp_json_put_flat_object(&w, NULL);
+  lp_json_put_number(&w, "x", 0.1);
+  lp_json_put_array(&w, "y");
+  lp_json_put_integer(&w, NULL, -1);
+  lp_json_put_bool(&w, NULL, true);
+  lp_json_put_end(&w);
+  lp_json_put_end(&w);
+  lp_json_put_number(&w, NULL, 0.0 / 0.0);
+  lp_json_put_end(&w);
+  lp_json_put_end(&w);
+  ck_assert_str_eq(out.data,
+                   "{\n  \"a\": \"b\",\n  \"empty\": [],\n  \"list\": [\n    {\"x\": 0.1, \"y\": [-1, true]},\n"
+                   "    null\n  ]\n}");
+  lp_buf_free(&out);
+}
+
+LP_TEST(numbers_show_that_they_are_real) {
+  static const struct {
+    double value;
+    const char *marked, *plain;
+  } cases[] = {{1, "[1.0]", "[1]"},
+               {0.5, "[0.5]", "[0.5]"},
+               {1e-5, "[1e-5]", "[1e-05]"},
+               {1e300, "[1e300]", "[1e+300]"},
+               {-0.0, "[-0.0]", "[-0]"}};
+  for (size_t i = 0; i < LP_COUNT(cases); i++)
+    for (int marks = 0; marks < 2; marks++) {
+      lp_buf out = {0};
+      lp_json_writer w =
+          lp_json_writer_begin(&out, (lp_json_style){.digits = 9, .marks_reals = marks != 0, .has_no_space = true});
+      lp_json_put_array(&w, NULL);
+      lp_json_put_number(&w, NULL, cases[i].value);
+      lp_json_put_end(&w);
+      ck_assert_str_eq(out.data, marks ? cases[i].marked : cases[i].plain);
+      lp_buf_free(&out);
+    }
+}
+
+/* Random texts: controls, quotes, and characters of all lengths. */
+static void random_text(uint64_t text, lp_buf *out) {
+  static const uint32_t most[] = {0x20, 0x7F, 0x7FF, 0xD7FF, 0x10FFFF};
+  size_t length = lp_random_bits(1, text, 0) % 20;
+  lp_buf_clear(out);
+  for (size_t i = 0; i < length; i++) {
+    uint64_t bits = lp_random_bits(2, text, i);
+    uint32_t code = 1 + (uint32_t)(bits >> 8) % most[bits % LP_COUNT(most)];
+    lp_utf8_write(code >= 0xD800 && code < 0xE000 ? '"' : code, out);
+  }
+}
+
+LP_TEST(what_is_written_reads_back) {
+  enum { TEXTS = 2000 };
+  lp_buf out = {0}, text = {0};
+  lp_json_writer w = lp_json_writer_begin(&out, (lp_json_style){.indent = 1});
+  lp_json_put_array(&w, NULL);
+  for (uint64_t i = 0; i < TEXTS; i++) {
+    random_text(i, &text);
+    lp_json_put_object(&w, NULL);
+    lp_json_put_number(&w, lp_buf_text(&text), lp_random_uniform(3, i, 0) * 1e-9);
+    lp_json_put_end(&w);
+  }
+  lp_json_put_end(&w);
+  lp_json_document *document = parse(out.data, out.size, 0);
+  lp_json root = lp_json_root("t.json", document);
+  ck_assert_uint_eq(lp_json_count(&root), TEXTS);
+  for (uint64_t i = 0; i < TEXTS; i++) {
+    random_text(i, &text);
+    lp_json item = lp_json_item(&root, i), member = lp_json_entry(&item, 0);
+    double value;
+    ck_assert_str_eq(member.key, lp_buf_text(&text));
+    ck_assert_int_eq(lp_json_number(&member, 0, 1, &value, NULL), LP_OK);
+    ck_assert(!(value < lp_random_uniform(3, i, 0) * 1e-9) && !(value > lp_random_uniform(3, i, 0) * 1e-9));
+  }
+  lp_json_free(document);
+  lp_buf_free(&out);
+  lp_buf_free(&text);
+}
+
+LP_TEST(text_that_is_not_utf8_is_repaired) {
+  lp_buf out = {0};
+  lp_json_quote("a\xFF\n\x01\x7F", &out);
+  ck_assert_str_eq(out.data, "\"a\xEF\xBF\xBD\\n\\u0001\x7F\"");
+  lp_buf_free(&out);
 }

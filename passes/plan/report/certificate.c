@@ -2,6 +2,7 @@
  * `llmpart check-plan` confirms it with code of its own. Prices are those of the limits; the bound is the least price of
  * all placements, a minimum cut, less the prices of the limits. Each unit says what it is charged for messages and what
  * it exchanges with its values and holdings: with that exchanged, the least of each alone add up to the bound. */
+#include "base/json/writer.h"
 #include "base/side.h"
 #include "passes/plan/exact/cut.h"
 #include "passes/plan/report/report.h"
@@ -72,7 +73,7 @@ static void put_slots(const lp_exact_unit *unit, const double *way, const double
 
 static void put_unit(const lp_exact_unit *unit, const char *name, lp_side side, double result_bytes, lp_buf *out) {
   lp_buf_puts(out, "{\"name\": ");
-  lp_report_quote(name, out);
+  lp_json_quote(name, out);
   lp_buf_printf(out, ", \"side\": %d, ", (int)side);
   put_pair(out, "ms", unit->ms[0], unit->ms[1]);
   lp_buf_puts(out, ", ");

@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- the model ------------------------------------------------------------------------------------------------------ */
 
@@ -123,6 +124,20 @@ static lp_status gather(lp_report *report, lp_diag *diag) {
 
 /* ---- formats --------------------------------------------------------------------------------------------------------- */
 
+/* A field after RFC 4180. */
+static void quote_csv(const char *text, lp_buf *out) {
+  if (!strpbrk(text, ",\"\n")) {
+    lp_buf_puts(out, text);
+    return;
+  }
+  lp_buf_puts(out, "\"");
+  for (; *text; text++) {
+    if (*text == '"') lp_buf_puts(out, "\"");
+    lp_buf_append(out, text, 1);
+  }
+  lp_buf_puts(out, "\"");
+}
+
 /* The operators, one row each, for spreadsheets. */
 static void report_csv(const lp_report *report, lp_buf *out) {
   lp_buf_puts(out, "name,kind,layer,stage,side,flops,bytes,ratio,device_ms,cloud_ms\n");
@@ -130,7 +145,7 @@ static void report_csv(const lp_report *report, lp_buf *out) {
     const lp_report_operator *item = &report->operators[i];
     const lp_plan_op *op = item->op;
     double bytes = op->bytes[item->side];
-    lp_report_quote_csv(lp_op_str(op->op, "name", ""), out);
+    quote_csv(lp_op_str(op->op, "name", ""), out);
     lp_buf_printf(out, ",%s,%" PRId64 ",%s,%s,%.12g,%.12g,%.12g,%.12g,%.12g\n", lp_op_info_get(op->op->kind)->name,
                   lp_op_i64(op->op, "layer", -1), lp_stage_names[item->stage], lp_side_name(item->side), op->flops,
                   bytes, bytes > 0 ? op->flops / bytes : 0, op->ms[LP_SIDE_DEVICE], op->ms[LP_SIDE_CLOUD]);

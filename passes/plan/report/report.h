@@ -76,10 +76,6 @@ const char *lp_report_range_name(const lp_report *report, const lp_report_range 
 /* The problem and the prices as JSON, enough to confirm the plan without the planner (certificate.c). */
 void lp_report_certificate(const lp_report *report, lp_buf *out);
 
-/* Text as a JSON string, and as a CSV field after RFC 4180 (quote.c). */
-void lp_report_quote(const char *text, lp_buf *out);
-void lp_report_quote_csv(const char *text, lp_buf *out);
-
 void lp_report_text(const lp_report *report, lp_buf *out);
 void lp_report_json(const lp_report *report, lp_buf *out);
 void lp_report_html(const lp_report *report, lp_buf *out);

@@ -1,4 +1,5 @@
 /* A sweep's rows as CSV and JSON. Numbers are printed the same way in both; nothing depends on the run that made them. */
+#include "base/json/writer.h"
 #include "base/path.h"
 #include "base/side.h"
 #include "passes/plan/sweep/sweep_internal.h"
@@ -135,11 +136,11 @@ static void put_json_row(const lp_sweep_spec *spec, const lp_sweep_result *resul
       continue;
     }
     lp_buf_printf(out, ", \"%s\": ", labels[k].name);
-    lp_report_quote(labels[k].text, out);
+    lp_json_quote(labels[k].text, out);
   }
   lp_buf_printf(out, ", \"feasible\": %s, \"binding\": ", row->feasible ? "true" : "false");
   if (row->binding)
-    lp_report_quote(lp_plan_limit_names[row->binding], out);
+    lp_json_quote(lp_plan_limit_names[row->binding], out);
   else
     lp_buf_puts(out, "null");
   for (int k = 0; k < LP_SWEEP_NUMBERS; k++)
@@ -165,9 +166,9 @@ static void put_json_front(const lp_sweep_spec *spec, const lp_sweep_result *res
 
 void lp_sweep_json(const lp_sweep_spec *spec, const lp_sweep_result *result, lp_buf *out) {
   lp_buf_puts(out, "{\n  \"schema\": \"llmpart.sweep/1\",\n  \"spec\": ");
-  lp_report_quote(lp_path_base(spec->path), out);
+  lp_json_quote(lp_path_base(spec->path), out);
   lp_buf_puts(out, ",\n  \"objective\": ");
-  lp_report_quote(spec->objective, out);
+  lp_json_quote(spec->objective, out);
   lp_buf_puts(out, ",\n  \"fronts\": [\n");
   size_t *rows = lp_alloc((spec->rows + 1) * sizeof *rows);
   for (size_t i = 0; i < spec->workloads.count; i++) {

@@ -1,7 +1,7 @@
 /* Prints the report of a calibration as JSON and as text. */
-#include <jansson.h>
-#include <stdlib.h>
+#include <math.h>
 
+#include "base/json/writer.h"
 #include "runtime/exits/calibrate/calibrate_internal.h"
 #include "runtime/runtime.h"
 
@@ -11,57 +11,74 @@ static double share(int64_t part, int64_t of) {
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
-static json_t *figures_json(const lp_calibration_report *report, const lp_theta_figures *figures) {
+static void put_figures(lp_json_writer *w, const lp_calibration_report *report, const lp_theta_figures *figures) {
   int64_t tokens = report->tokens[1];
-  return json_pack("{s:f, s:f, s:I, s:f, s:f, s:f}", "theta", figures->theta, "exit_rate",
-                   share(figures->exits, tokens), "disagreements", (json_int_t)figures->disagreements, "disagreement",
-                   share(figures->disagreements, tokens), "design_effect", figures->design_effect, "bound",
-                   figures->bound);
+  lp_json_put_number(w, "theta", figures->theta);
+  lp_json_put_number(w, "exit_rate", share(figures->exits, tokens));
+  lp_json_put_integer(w, "disagreements", figures->disagreements);
+  lp_json_put_number(w, "disagreement", share(figures->disagreements, tokens));
+  lp_json_put_number(w, "design_effect", figures->design_effect);
+  lp_json_put_number(w, "bound", figures->bound);
 }
 
-static json_t *exit_json(const lp_calibration_report *report, const lp_exit_figures *exit) {
-  json_t *steps = json_array();
+static void put_exit(lp_json_writer *w, const lp_calibration_report *report, const lp_exit_figures *exit) {
+  lp_json_put_object(w, NULL);
+  lp_json_put_integer(w, "layer", exit->layer);
+  lp_json_put_array(w, "alone");
   for (int i = 0; i < LP_THETA_STEPS; i++) {
-    json_t *agreement = exit->sure[i] > 0 ? json_real(share(exit->right[i], exit->sure[i])) : json_null();
-    json_array_append_new(steps, json_pack("{s:f, s:f, s:o}", "theta", lp_theta_steps[i], "exit_rate",
-                                           share(exit->sure[i], report->tokens[1]), "agreement", agreement));
+    lp_json_put_object(w, NULL);
+    lp_json_put_number(w, "theta", lp_theta_steps[i]);
+    lp_json_put_number(w, "exit_rate", share(exit->sure[i], report->tokens[1]));
+    lp_json_put_number(w, "agreement", exit->sure[i] > 0 ? share(exit->right[i], exit->sure[i]) : NAN);
+    lp_json_put_end(w);
   }
-  return json_pack("{s:i, s:o}", "layer", (int)exit->layer, "alone", steps);
+  lp_json_put_end(w);
+  lp_json_put_end(w);
 }
 
-static json_t *counts_json(const lp_calibration_report *report, int part) {
-  return json_pack("{s:I, s:I}", "documents", (json_int_t)report->documents[part], "tokens",
-                   (json_int_t)report->tokens[part]);
+static void put_counts(lp_json_writer *w, const char *key, const lp_calibration_report *report, int part) {
+  lp_json_put_object(w, key);
+  lp_json_put_integer(w, "documents", report->documents[part]);
+  lp_json_put_integer(w, "tokens", report->tokens[part]);
+  lp_json_put_end(w);
 }
 
-static void add_chosen(const lp_calibration_report *report, json_t *root) {
-  json_t *chosen = figures_json(report, &report->chosen);
-  json_object_update(root, chosen);
-  json_decref(chosen);
-  double rate = 1 - share(report->chosen.exits, report->tokens[1]);
-  json_object_set_new(root, "cloud_request_rate", json_real(rate));
-  json_object_set_new(root, "proposing", counts_json(report, 0));
+static void put_found(lp_json_writer *w, const lp_calibration_report *report) {
+  put_figures(w, report, &report->chosen);
+  lp_json_put_number(w, "cloud_request_rate", 1 - share(report->chosen.exits, report->tokens[1]));
+  put_counts(w, "proposing", report, 0);
+}
+
+static void put_lists(lp_json_writer *w, const lp_calibration_report *report) {
+  lp_json_put_array(w, report->searched ? "tested" : "at");
+  for (size_t i = 0; i < report->tried.count; i++) {
+    lp_json_put_object(w, NULL);
+    put_figures(w, report, &report->tried.data[i]);
+    lp_json_put_end(w);
+  }
+  lp_json_put_end(w);
+  lp_json_put_array(w, "exits");
+  for (size_t i = 0; i < report->exits.count; i++)
+    put_exit(w, report, &report->exits.data[i]);
+  lp_json_put_end(w);
 }
 
 void lp_calibration_print_json(const lp_calibration_report *report, lp_buf *out) {
-  json_t *root =
-      json_pack("{s:s, s:s, s:s, s:s, s:I, s:f, s:f}", "schema", "llmpart.calibration/1", "bundle", report->bundle_hash,
-                "data_sha256", report->data_sha256, "codec", lp_codec_name(report->codec), "generated_tokens",
-                (json_int_t)report->generate, "risk", report->risk, "confidence", report->confidence);
-  json_t *tried = json_array(), *exits = json_array();
-  if (report->searched) add_chosen(report, root);
-  json_object_set_new(root, "held_out", counts_json(report, 1));
-  json_object_set_new(root, "repeated_documents", json_integer(report->repeats));
-  for (size_t i = 0; i < report->tried.count; i++)
-    json_array_append_new(tried, figures_json(report, &report->tried.data[i]));
-  for (size_t i = 0; i < report->exits.count; i++)
-    json_array_append_new(exits, exit_json(report, &report->exits.data[i]));
-  json_object_set_new(root, report->searched ? "tested" : "at", tried);
-  json_object_set_new(root, "exits", exits);
-  char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-  lp_buf_printf(out, "%s\n", text ? text : "{}");
-  free(text);
-  json_decref(root);
+  lp_json_writer w = lp_json_writer_begin(out, (lp_json_style){.indent = 2, .digits = 9, .marks_reals = true});
+  lp_json_put_object(&w, NULL);
+  lp_json_put_text(&w, "schema", "llmpart.calibration/1");
+  lp_json_put_text(&w, "bundle", report->bundle_hash);
+  lp_json_put_text(&w, "data_sha256", report->data_sha256);
+  lp_json_put_text(&w, "codec", lp_codec_name(report->codec));
+  lp_json_put_integer(&w, "generated_tokens", report->generate);
+  lp_json_put_number(&w, "risk", report->risk);
+  lp_json_put_number(&w, "confidence", report->confidence);
+  if (report->searched) put_found(&w, report);
+  put_counts(&w, "held_out", report, 1);
+  lp_json_put_integer(&w, "repeated_documents", report->repeats);
+  put_lists(&w, report);
+  lp_json_put_end(&w);
+  lp_buf_puts(out, "\n");
 }
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */

@@ -1,0 +1,149 @@
+/* Writing JSON: separators, indentation, numbers, strings. */
+#include "base/json/writer.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+
+lp_json_writer lp_json_writer_begin(lp_buf *out, lp_json_style style) {
+  if (style.digits == 0) style.digits = 17;
+  return (lp_json_writer){.out = out, .style = style, .first = true};
+}
+
+/* ---- strings ----------------------------------------------------------------------------------------------------- */
+
+static void put_escaped(unsigned char c, lp_buf *out) {
+  static const char names[] = "\"\\bfnrt", values[] = "\"\\\b\f\n\r\t";
+  const char *at = strchr(values, c);
+  if (at && c)
+    lp_buf_printf(out, "\\%c", names[at - values]);
+  else
+    lp_buf_printf(out, "\\u%04X", c);
+}
+
+void lp_json_quote(const char *text, lp_buf *out) {
+  size_t size = strlen(text), start = 0;
+  lp_buf repaired = {0};
+  if (!lp_utf8_valid(text, size)) {
+    lp_utf8_repair(text, size, &repaired);
+    text = lp_buf_text(&repaired);
+    size = repaired.size;
+  }
+  lp_buf_append(out, "\"", 1);
+  for (size_t i = 0; i < size; i++) {
+    unsigned char c = (unsigned char)text[i];
+    if (c >= 0x20 && c != '"' && c != '\\') continue;
+    lp_buf_append(out, text + start, i - start);
+    put_escaped(c, out);
+    start = i + 1;
+  }
+  lp_buf_append(out, text + start, size - start);
+  lp_buf_append(out, "\"", 1);
+  lp_buf_free(&repaired);
+}
+
+/* ---- containers -------------------------------------------------------------------------------------------------- */
+
+static void new_line(lp_json_writer *w) {
+  lp_buf_printf(w->out, "\n%*s", w->style.indent * w->depth, "");
+}
+
+void lp_json_put_key(lp_json_writer *w, const char *key) {
+  bool flat = w->flat > 0 || w->style.indent == 0;
+  if (!w->first) lp_buf_puts(w->out, ",");
+  if (!flat && w->depth > 0)
+    new_line(w);
+  else if (!w->first && !w->style.has_no_space)
+    lp_buf_puts(w->out, " ");
+  w->first = false;
+  if (!key) return;
+  lp_json_quote(key, w->out);
+  lp_buf_puts(w->out, w->style.has_no_space ? ":" : ": ");
+}
+
+static void open_container(lp_json_writer *w, const char *key, const char *brackets, bool flat) {
+  assert(w->depth < LP_JSON_MAX_DEPTH);
+  lp_json_put_key(w, key);
+  lp_buf_append(w->out, &brackets[0], 1);
+  w->close[w->depth++] = brackets[1];
+  if (flat || w->flat > 0) w->flat++;
+  w->first = true;
+}
+
+void lp_json_put_object(lp_json_writer *w, const char *key) {
+  open_container(w, key, "{}", false);
+}
+
+void lp_json_put_array(lp_json_writer *w, const char *key) {
+  open_container(w, key, "[]", false);
+}
+
+void lp_json_put_flat_object(lp_json_writer *w, const char *key) {
+  open_container(w, key, "{}", true);
+}
+
+void lp_json_put_flat_array(lp_json_writer *w, const char *key) {
+  open_container(w, key, "[]", true);
+}
+
+void lp_json_put_end(lp_json_writer *w) {
+  assert(w->depth > 0);
+  w->depth--;
+  if (!w->first && w->flat == 0 && w->style.indent > 0) new_line(w);
+  if (w->flat > 0) w->flat--;
+  lp_buf_append(w->out, &w->close[w->depth], 1);
+  w->first = false;
+}
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+void lp_json_put_text(lp_json_writer *w, const char *key, const char *text) {
+  lp_json_put_key(w, key);
+  if (text)
+    lp_json_quote(text, w->out);
+  else
+    lp_buf_puts(w->out, "null");
+}
+
+/* Shortens e-05 to e-5 and e+10 to e10. */
+static void shorten_exponent(char *text) {
+  char *from = strchr(text, 'e');
+  if (!from) return;
+  char *to = ++from;
+  if (*from == '-') to++;
+  from++;
+  while (*from == '0' && from[1] != '\0')
+    from++;
+  memmove(to, from, strlen(from) + 1);
+}
+
+void lp_json_put_number(lp_json_writer *w, const char *key, double value) {
+  char text[64];
+  lp_json_put_key(w, key);
+  if (!isfinite(value)) {
+    lp_buf_puts(w->out, "null");
+    return;
+  }
+  (void)snprintf(text, sizeof text, "%.*g", w->style.digits, value);
+  if (w->style.marks_reals) shorten_exponent(text);
+  lp_buf_puts(w->out, text);
+  if (w->style.marks_reals && !strpbrk(text, ".e")) lp_buf_puts(w->out, ".0");
+}
+
+void lp_json_put_integer(lp_json_writer *w, const char *key, int64_t value) {
+  lp_json_put_key(w, key);
+  lp_buf_printf(w->out, "%" PRId64, value);
+}
+
+void lp_json_put_bool(lp_json_writer *w, const char *key, bool value) {
+  lp_json_put_key(w, key);
+  lp_buf_puts(w->out, value ? "true" : "false");
+}
+
+void lp_json_put_null(lp_json_writer *w, const char *key) {
+  lp_json_put_key(w, key);
+  lp_buf_puts(w->out, "null");
+}

@@ -1,0 +1,53 @@
+/* The one writer of JSON: streams a document into a buffer, members in the order of the calls.
+ *
+ *   lp_json_writer w = lp_json_writer_begin(out, (lp_json_style){.indent = 2});
+ *   lp_json_put_object(&w, NULL);
+ *   lp_json_put_text(&w, "schema", "llmpart.report/1");
+ *   lp_json_put_end(&w);
+ *
+ * Every call takes the member's key: NULL for an item of an array and for the document itself. */
+#ifndef LP_JSON_WRITER_H
+#define LP_JSON_WRITER_H
+
+#include "base/base.h"
+
+typedef struct {
+  int indent;        /* spaces a level, one member a line; 0: all on one line */
+  int digits;        /* significant digits of numbers; 0: 17, which read back as the same double */
+  bool marks_reals;  /* numbers always show a '.' or an 'e', exponents are short: 1.0, 1e-5 */
+  bool has_no_space; /* "a":1,"b":2 */
+} lp_json_style;
+
+enum { LP_JSON_MAX_DEPTH = 32 };
+
+typedef struct {
+  lp_buf *out;
+  lp_json_style style;
+  int depth;
+  int flat;   /* levels from here on that are written on one line */
+  bool first; /* nothing precedes the next member in its container */
+  char close[LP_JSON_MAX_DEPTH];
+} lp_json_writer;
+
+lp_json_writer lp_json_writer_begin(lp_buf *out, lp_json_style style);
+
+/* Open a container; lp_json_put_end closes the innermost one. The *_flat ones are written on one line, and so is
+ * everything in them. */
+void lp_json_put_object(lp_json_writer *writer, const char *key);
+void lp_json_put_array(lp_json_writer *writer, const char *key);
+void lp_json_put_flat_object(lp_json_writer *writer, const char *key);
+void lp_json_put_flat_array(lp_json_writer *writer, const char *key);
+void lp_json_put_end(lp_json_writer *writer);
+
+void lp_json_put_text(lp_json_writer *writer, const char *key, const char *text); /* NULL: null */
+void lp_json_put_number(lp_json_writer *writer, const char *key, double value);   /* not finite: null */
+void lp_json_put_integer(lp_json_writer *writer, const char *key, int64_t value);
+void lp_json_put_bool(lp_json_writer *writer, const char *key, bool value);
+void lp_json_put_null(lp_json_writer *writer, const char *key);
+/* The key and what separates it; the caller then appends one value to the buffer. */
+void lp_json_put_key(lp_json_writer *writer, const char *key);
+
+/* The text as a JSON string, quotes included; U+FFFD stands for each part that is not UTF-8. */
+void lp_json_quote(const char *text, lp_buf *out);
+
+#endif
