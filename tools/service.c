@@ -20,10 +20,10 @@ static void put_json(const lp_service *service, const service_flags *flags, lp_b
   lp_counting counting = counting_of(flags);
   json_t *root = json_pack("{s:s, s:s, s:f, s:s}", "schema", "llmpart.service/1", "service", service->name, "tokens",
                            flags->tokens, "counting", flags->counting);
-  for (int place = 0; place < LP_PLACES; place++) {
-    const lp_service_model *m = &service->at[place];
+  for (int site = 0; site < LP_SITE_COUNT; site++) {
+    const lp_service_model *m = &service->at[site];
     double delay = lp_generation_s(m, flags->prompt, flags->tokens, counting);
-    json_object_set_new(root, lp_place_names[place],
+    json_object_set_new(root, lp_site_names[site],
                         json_pack("{s:s, s:f, s:f, s:f, s:f}", "model", m->model, "ttft_ms", m->ttft_s * 1e3,
                                   "prompt_token_ms", m->prompt_s * 1e3, "tpot_ms", m->tpot_s * 1e3, "generation_s",
                                   delay));
@@ -40,9 +40,9 @@ static void put_json(const lp_service *service, const service_flags *flags, lp_b
 static void put_text(const lp_service *service, const service_flags *flags, lp_buf *out) {
   lp_counting counting = counting_of(flags);
   double backhaul = flags->backhaul_ms / 1e3;
-  for (int place = 0; place < LP_PLACES; place++) {
-    const lp_service_model *m = &service->at[place];
-    lp_buf_printf(out, "%-6s %-16s %g tokens in %.3f s\n", lp_place_names[place], m->model, flags->tokens,
+  for (int site = 0; site < LP_SITE_COUNT; site++) {
+    const lp_service_model *m = &service->at[site];
+    lp_buf_printf(out, "%-6s %-16s %g tokens in %.3f s\n", lp_site_names[site], m->model, flags->tokens,
                   lp_generation_s(m, flags->prompt, flags->tokens, counting));
   }
   lp_buf_printf(out, "the cloud takes %.3f s longer, backhaul %g s included\n",

@@ -56,7 +56,7 @@ static lp_status read_service(lp_yaml *yaml, const char *name, lp_backends *out)
   lp_service *service = NULL;
   LP_TRY(lp_service_load(lp_yaml_named(yaml, name), &service, yaml->diag));
   for (lp_route route = LP_ROUTE_EDGE; route <= LP_ROUTE_CLOUD; route++) {
-    const lp_service_model *model = &service->at[route == LP_ROUTE_EDGE ? LP_AT_EDGE : LP_AT_CLOUD];
+    const lp_service_model *model = &service->at[route == LP_ROUTE_EDGE ? LP_SITE_EDGE : LP_SITE_CLOUD];
     out->of[route].model = *model;
     out->of[route].model.model = lp_arena_strdup(out->arena, model->model);
     out->of[route].model.source = NULL;

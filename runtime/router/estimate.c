@@ -35,12 +35,12 @@ void lp_delay_estimate(const lp_backends *backends, const lp_estimator *estimato
     wait_s[route] = delay_s[route] = 0;
     if (!backend->there) continue;
     double ratio = ratio_at(estimator, route, at_s);
-    lp_place place = backend->backhaul_s > 0 ? LP_AT_CLOUD : LP_AT_EDGE;
+    lp_site site = backend->backhaul_s > 0 ? LP_SITE_CLOUD : LP_SITE_EDGE;
     wait_s[route] = ratio * queue_s(backend, &estimator->of[route]);
     delay_s[route] =
         wait_s[route] + ratio * service_s(backend, demand) +
-        lp_transmission_s(demand->prompt_tokens, backends->token_bytes, backends->up_bps, place, backend->backhaul_s) +
-        lp_transmission_s(demand->tokens, backends->token_bytes, backends->down_bps, LP_AT_EDGE, 0);
+        lp_transmission_s(demand->prompt_tokens, backends->token_bytes, backends->up_bps, site, backend->backhaul_s) +
+        lp_transmission_s(demand->tokens, backends->token_bytes, backends->down_bps, LP_SITE_EDGE, 0);
   }
 }
 

@@ -52,33 +52,34 @@ typedef struct {
 } run;
 
 static lp_router_request request_of(const lp_sim_request *from, char keywords[128]) {
-  const char *queue = lp_queue_keyword(from->wait_s[LP_AT_EDGE], from->delay_s[LP_AT_EDGE], from->delay_s[LP_AT_CLOUD]);
+  const char *queue =
+      lp_queue_keyword(from->wait_s[LP_SITE_EDGE], from->delay_s[LP_SITE_EDGE], from->delay_s[LP_SITE_CLOUD]);
   (void)snprintf(keywords, 128, "%.64s%s%s%s", from->task_name, from->quality ? ", asks for quality" : "",
                  queue ? ", " : "", queue ? queue : "");
   lp_router_request request = {.keywords = keywords, .offered = 1u << LP_ROUTE_EDGE | 1u << LP_ROUTE_CLOUD};
   request.rule = from->quality ? LP_ROUTE_CLOUD : LP_ROUTE_EDGE;
-  request.delay_s[LP_ROUTE_EDGE] = from->delay_s[LP_AT_EDGE];
-  request.delay_s[LP_ROUTE_CLOUD] = from->delay_s[LP_AT_CLOUD];
+  request.delay_s[LP_ROUTE_EDGE] = from->delay_s[LP_SITE_EDGE];
+  request.delay_s[LP_ROUTE_CLOUD] = from->delay_s[LP_SITE_CLOUD];
   return request;
 }
 
-static lp_place decide(void *state, const lp_sim_request *from) {
+static lp_site decide(void *state, const lp_sim_request *from) {
   run *self = state;
   char keywords[128];
   lp_router_request request = request_of(from, keywords);
-  const double mean[LP_ROUTE_COUNT] = {from->expected_reward[LP_AT_EDGE], from->expected_reward[LP_AT_CLOUD], 0};
+  const double mean[LP_ROUTE_COUNT] = {from->expected_reward[LP_SITE_EDGE], from->expected_reward[LP_SITE_CLOUD], 0};
   request.mean_reward = mean;
   lp_decision decision;
   self->policy->decide(self->policy, &request, &decision);
   if (self->explores) lp_explorer_draw(&self->explorer, request.offered, decision.route, decision.source, &decision);
-  return decision.route == LP_ROUTE_CLOUD ? LP_AT_CLOUD : LP_AT_EDGE;
+  return decision.route == LP_ROUTE_CLOUD ? LP_SITE_CLOUD : LP_SITE_EDGE;
 }
 
 static void learn(void *state, const lp_sim_request *from, const lp_sim_outcome *outcome) {
   lp_policy *policy = ((run *)state)->policy;
   char keywords[128];
   lp_router_request request = request_of(from, keywords);
-  lp_route route = outcome->place == LP_AT_CLOUD ? LP_ROUTE_CLOUD : LP_ROUTE_EDGE;
+  lp_route route = outcome->site == LP_SITE_CLOUD ? LP_ROUTE_CLOUD : LP_ROUTE_EDGE;
   policy->learn(policy, &request, route, outcome->reward, outcome->met);
 }
 

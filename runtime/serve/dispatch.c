@@ -8,7 +8,7 @@
 
 struct lp_dispatcher {
   const lp_serve_config *config;
-  lp_place_server *place[LP_ROUTE_COUNT]; /* NULL: there is none */
+  lp_site_server *site[LP_ROUTE_COUNT]; /* NULL: there is none */
   lp_policy *policy;
   lp_store *store;      /* NULL: none */
   pthread_mutex_t lock; /* of the policy */
@@ -18,7 +18,7 @@ struct lp_dispatcher {
 unsigned lp_dispatcher_offered(const lp_dispatcher *self) {
   unsigned routes = 0;
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
-    if (self->place[route]) routes |= 1u << route;
+    if (self->site[route]) routes |= 1u << route;
   return routes;
 }
 
@@ -44,8 +44,8 @@ lp_status lp_dispatcher_open(const lp_serve_config *config, lp_dispatcher **out,
   (void)pthread_mutex_init(&self->lock, NULL);
   (void)pthread_mutex_init(&self->metrics.lock, NULL);
   lp_status status = LP_OK;
-  if (config->bundle) status = lp_place_bundle(config, &self->place[LP_ROUTE_EDGE], diag);
-  if (status == LP_OK && config->url) status = lp_place_api(config, &self->place[LP_ROUTE_CLOUD], diag);
+  if (config->bundle) status = lp_site_bundle(config, &self->site[LP_ROUTE_EDGE], diag);
+  if (status == LP_OK && config->url) status = lp_site_api(config, &self->site[LP_ROUTE_CLOUD], diag);
   if (status == LP_OK) status = open_router(self, diag);
   if (status == LP_OK)
     *out = self;
@@ -56,7 +56,7 @@ lp_status lp_dispatcher_open(const lp_serve_config *config, lp_dispatcher **out,
 
 void lp_dispatcher_close(lp_dispatcher *self) {
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
-    if (self->place[route]) self->place[route]->close(self->place[route]);
+    if (self->site[route]) self->site[route]->close(self->site[route]);
   if (self->policy) self->policy->close(self->policy);
   lp_store_close(self->store);
   (void)pthread_mutex_destroy(&self->lock);
@@ -132,7 +132,7 @@ static lp_status offer(const lp_dispatcher *self, const lp_completion *asked, lp
   return LP_OK;
 }
 
-/* A place that failed is as bad as an answer that came too late. */
+/* A site that failed is as bad as an answer that came too late. */
 static void conclude(lp_dispatcher *self, const lp_router_request *request, lp_route route, int64_t id, double delay_s,
                      bool good) {
   double reward = good ? self->config->target_s - delay_s : -self->config->target_s;
@@ -147,12 +147,12 @@ static lp_route other_of(lp_route route) {
   return route == LP_ROUTE_EDGE ? LP_ROUTE_CLOUD : LP_ROUTE_EDGE;
 }
 
-/* One place's answer, up to a stop sequence. */
+/* One site's answer, up to a stop sequence. */
 static lp_status ask(lp_dispatcher *self, lp_route route, const lp_completion *asked, const volatile int *stop,
                      counted *to, lp_usage *usage, lp_diag *diag) {
-  lp_place_server *place = self->place[route];
+  lp_site_server *site = self->site[route];
   lp_stopper stopper = {.request = asked, .sink = hand_on, .user = to};
-  lp_status status = place->complete(place, asked, stop, lp_stopper_put, &stopper, usage, diag);
+  lp_status status = site->complete(site, asked, stop, lp_stopper_put, &stopper, usage, diag);
   if (stopper.stopped) usage->cut = false;
   lp_stopper_end(&stopper, status == LP_OK);
   return status;

@@ -1,5 +1,5 @@
-/* libmicrohttpd, loaded by the one command that listens: with the TLS library behind it it takes 3 MB of memory. The members
- * are its functions of the same names. */
+/* libmicrohttpd, loaded only by the command that listens: with its TLS library it takes 3 MB of memory. The members are its
+ * functions of the same names. */
 #ifndef LP_RUNTIME_SERVE_HTTP_LIBRARY_H
 #define LP_RUNTIME_SERVE_HTTP_LIBRARY_H
 
@@ -19,8 +19,5 @@ typedef struct {
   enum MHD_Result (*queue_response)(struct MHD_Connection *connection, unsigned status, struct MHD_Response *response);
   void (*destroy_response)(struct MHD_Response *response);
 } lp_http_library;
-
-/* NULL where it is absent. Not from two threads at first. */
-const lp_http_library *lp_http_library_get(void);
 
 #endif

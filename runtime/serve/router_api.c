@@ -28,7 +28,7 @@ static char *dump(json_t *root) {
   return text;
 }
 
-/* "offered": what of the server's places may be chosen; all of them where it is left out. */
+/* "offered": what of the server's sites may be chosen; all of them where it is left out. */
 static lp_status read_offered(const json_t *body, unsigned *offered, lp_diag *diag) {
   const json_t *list = json_object_get(body, "offered"), *name;
   unsigned given = 0;

@@ -3,7 +3,7 @@
  *
  * POST /v1/chat/completions and /v1/completions (streamed or not), GET /v1/models; /v1/router/... for clients that only ask
  * where a request should go; /metrics, /healthz, /readyz. A request's `model` is "edge", "cloud" or "auto": then the router
- * decides. A request that its place cannot take is given to the other one, as long as nothing was answered. A thread per connection; the bundle answers one request at a time, the others wait.
+ * decides. A request that its site cannot take is given to the other one, as long as nothing was answered. A thread per connection; the bundle answers one request at a time, the others wait.
  */
 #ifndef LP_SERVE_H
 #define LP_SERVE_H
@@ -22,7 +22,7 @@ typedef struct {
   /* The cloud: the base of an API; NULL: there is none. */
   const char *url, *model, *cloud_key;
   double timeout_ms;     /* until its first byte */
-  lp_policy_spec policy; /* for "auto", where there are two places */
+  lp_policy_spec policy; /* for "auto", where there are two sites */
   const char *rule;      /* the route that decides where the model cannot: "edge" or "cloud" */
   const char *pool;      /* an SQLite file, or NULL: what is learned ends with the server */
   double target_s;       /* reward: target - delay */

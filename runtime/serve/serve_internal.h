@@ -30,9 +30,9 @@ LP_MUST_USE lp_status lp_completion_read(const lp_serve_config *config, bool cha
                                          lp_completion *out, lp_diag *diag);
 void lp_completion_free(lp_completion *completion);
 
-/* ---- places ---- */
+/* ---- sites ---- */
 
-/* What a place hands on: pieces of the answer's text; false: nobody wants more. */
+/* What a site hands on: pieces of the answer's text; false: nobody wants more. */
 typedef bool lp_piece_sink(void *user, const char *text);
 
 typedef struct {
@@ -40,15 +40,15 @@ typedef struct {
   bool cut;                      /* by max_tokens */
 } lp_usage;
 
-typedef struct lp_place_server lp_place_server;
-struct lp_place_server {
-  /* `stop` may be set by another thread. LP_USAGE: the request is wrong, and no other place would take it. */
-  lp_status (*complete)(lp_place_server *self, const lp_completion *request, const volatile int *stop,
+typedef struct lp_site_server lp_site_server;
+struct lp_site_server {
+  /* `stop` may be set by another thread. LP_USAGE: the request is wrong, and no other site would take it. */
+  lp_status (*complete)(lp_site_server *self, const lp_completion *request, const volatile int *stop,
                         lp_piece_sink *sink, void *user, lp_usage *usage, lp_diag *diag);
-  void (*close)(lp_place_server *self);
+  void (*close)(lp_site_server *self);
 };
-LP_MUST_USE lp_status lp_place_bundle(const lp_serve_config *config, lp_place_server **out, lp_diag *diag);
-LP_MUST_USE lp_status lp_place_api(const lp_serve_config *config, lp_place_server **out, lp_diag *diag);
+LP_MUST_USE lp_status lp_site_bundle(const lp_serve_config *config, lp_site_server **out, lp_diag *diag);
+LP_MUST_USE lp_status lp_site_api(const lp_serve_config *config, lp_site_server **out, lp_diag *diag);
 
 /* ---- stop.c ---- */
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/library.h"
 #include "runtime/link/link.h"
 #include "runtime/serve/http_library.h"
 #include "runtime/serve/serve_internal.h"
@@ -462,9 +463,25 @@ static lp_status serve(server *of, const volatile int *stop, lp_serve_ready *rea
   return status;
 }
 
+/* NULL where it is absent. Not from two threads at first. */
+static const lp_http_library *load_library(void) {
+  static lp_http_library library;
+  const lp_library_function functions[] = {{"MHD_start_daemon", &library.start_daemon},
+                                           {"MHD_get_daemon_info", &library.get_daemon_info},
+                                           {"MHD_quiesce_daemon", &library.quiesce_daemon},
+                                           {"MHD_stop_daemon", &library.stop_daemon},
+                                           {"MHD_lookup_connection_value", &library.lookup_connection_value},
+                                           {"MHD_create_response_from_buffer", &library.create_response_from_buffer},
+                                           {"MHD_create_response_from_pipe", &library.create_response_from_pipe},
+                                           {"MHD_add_response_header", &library.add_response_header},
+                                           {"MHD_queue_response", &library.queue_response},
+                                           {"MHD_destroy_response", &library.destroy_response}};
+  return lp_library_load("libmicrohttpd.so.12", functions, LP_COUNT(functions)) ? &library : NULL;
+}
+
 lp_status lp_serve(const lp_serve_config *config, const volatile int *stop, lp_serve_ready *ready, void *user,
                    lp_diag *diag) {
-  http = lp_http_library_get();
+  http = load_library();
   if (!http) {
     lp_status absent = lp_error(diag, (lp_loc){0}, "there is no libmicrohttpd.so.12 to serve with");
     lp_note(diag, (lp_loc){0}, "install it (Debian: libmicrohttpd12)");

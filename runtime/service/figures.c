@@ -116,9 +116,9 @@ static lp_status from_report(const char *path, report_reader *reader, lp_diag *d
   return status;
 }
 
-lp_status lp_service_from_report(const char *path, lp_place place, lp_arena *arena, lp_service_model *out,
+lp_status lp_service_from_report(const char *path, lp_site site, lp_arena *arena, lp_service_model *out,
                                  lp_diag *diag) {
-  return from_report(path, &(report_reader){arena, place == LP_AT_EDGE ? "device_only" : "cloud_only", out}, diag);
+  return from_report(path, &(report_reader){arena, site == LP_SITE_EDGE ? "device_only" : "cloud_only", out}, diag);
 }
 
 lp_status lp_service_from_split(const char *path, lp_arena *arena, lp_service_model *out, lp_diag *diag) {

@@ -8,7 +8,7 @@
 
 extern const lp_embedded_table lp_embedded_services;
 
-/* ---- one place ---- */
+/* ---- one site ---- */
 
 typedef struct {
   lp_service_model model;
@@ -27,9 +27,9 @@ static const lp_yaml_field place_fields[] = {
     LP_YAML_FIELD(LP_YAML_TEXT, "source", place_file, model.source, .least = 0),
 };
 
-static lp_status read_place(lp_yaml *yaml, const lp_yaml_node *node, lp_place place, lp_service_model *out) {
+static lp_status read_site(lp_yaml *yaml, const lp_yaml_node *node, lp_site site, lp_service_model *out) {
   place_file file = {.model = {.ttft_s = -1, .tpot_s = -1}};
-  const char *what = lp_place_names[place];
+  const char *what = lp_site_names[site];
   lp_loc loc = lp_yaml_loc(yaml, node);
   LP_TRY(lp_yaml_fields(yaml, node, lp_arena_format(yaml->arena, "'%s'", what), place_fields, LP_COUNT(place_fields),
                         &file));
@@ -37,8 +37,7 @@ static lp_status read_place(lp_yaml *yaml, const lp_yaml_node *node, lp_place pl
   if ((file.bench != NULL) + (file.report != NULL) + given != 1)
     return lp_error(yaml->diag, loc, "'%s' wants one of 'bench', 'report', or figures ('ttft' and 'tpot')", what);
   if (file.bench) return lp_service_from_bench(lp_yaml_beside(yaml, file.bench), yaml->arena, out, yaml->diag);
-  if (file.report)
-    return lp_service_from_report(lp_yaml_beside(yaml, file.report), place, yaml->arena, out, yaml->diag);
+  if (file.report) return lp_service_from_report(lp_yaml_beside(yaml, file.report), site, yaml->arena, out, yaml->diag);
   if ((file.model.tpot_s >= 0) == (file.tokens_per_s > 0))
     return lp_error(yaml->diag, loc, "'%s' wants one of 'tpot' and 'tokens_per_s'", what);
   if (file.model.ttft_s < 0) return lp_error(yaml->diag, loc, "'%s' lacks 'ttft'", what);
@@ -52,14 +51,14 @@ static lp_status read_place(lp_yaml *yaml, const lp_yaml_node *node, lp_place pl
 
 typedef struct {
   const char *name, *title;
-  const lp_yaml_node *at[LP_PLACES];
+  const lp_yaml_node *at[LP_SITE_COUNT];
 } service_file;
 
 static const lp_yaml_field fields[] = {
     LP_YAML_FIELD(LP_YAML_TEXT, "service", service_file, name, .required = true),
     LP_YAML_FIELD(LP_YAML_TEXT, "title", service_file, title, .least = 0),
-    LP_YAML_FIELD(LP_YAML_NODE, "edge", service_file, at[LP_AT_EDGE], .required = true),
-    LP_YAML_FIELD(LP_YAML_NODE, "cloud", service_file, at[LP_AT_CLOUD], .required = true),
+    LP_YAML_FIELD(LP_YAML_NODE, "edge", service_file, at[LP_SITE_EDGE], .required = true),
+    LP_YAML_FIELD(LP_YAML_NODE, "cloud", service_file, at[LP_SITE_CLOUD], .required = true),
 };
 
 static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) {
@@ -68,8 +67,8 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
   LP_TRY(lp_yaml_fields(yaml, root, "the service", fields, LP_COUNT(fields), &file));
   service->name = file.name;
   service->title = file.title ? file.title : file.name;
-  for (int place = 0; place < LP_PLACES; place++)
-    LP_TRY(read_place(yaml, file.at[place], (lp_place)place, &service->at[place]));
+  for (int site = 0; site < LP_SITE_COUNT; site++)
+    LP_TRY(read_site(yaml, file.at[site], (lp_site)site, &service->at[site]));
   return LP_OK;
 }
 
@@ -112,9 +111,9 @@ void lp_service_print(const lp_service *service, lp_buf *out) {
   lp_yaml_print_quoted(service->name, out);
   lp_buf_puts(out, "\ntitle: ");
   lp_yaml_print_quoted(service->title, out);
-  for (int place = 0; place < LP_PLACES; place++) {
-    const lp_service_model *model = &service->at[place];
-    lp_buf_printf(out, "\n%s:\n  model: ", lp_place_names[place]);
+  for (int site = 0; site < LP_SITE_COUNT; site++) {
+    const lp_service_model *model = &service->at[site];
+    lp_buf_printf(out, "\n%s:\n  model: ", lp_site_names[site]);
     lp_yaml_print_quoted(model->model, out);
     lp_buf_printf(out, "\n  ttft: %.12gs\n  per_prompt_token: %.12gs\n  tpot: %.12gs", model->ttft_s, model->prompt_s,
                   model->tpot_s);

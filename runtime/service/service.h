@@ -9,8 +9,8 @@
 
 #include "base/base.h"
 
-typedef enum { LP_AT_EDGE, LP_AT_CLOUD, LP_PLACES } lp_place;
-extern const char *const lp_place_names[LP_PLACES]; /* "edge", "cloud" */
+typedef enum { LP_SITE_EDGE, LP_SITE_CLOUD, LP_SITE_COUNT } lp_site;
+extern const char *const lp_site_names[LP_SITE_COUNT]; /* "edge", "cloud" */
 
 /* ---- equations (delay.c) ------------------------------------------------------------------------------------------ */
 
@@ -31,7 +31,7 @@ extern const char *const lp_counting_names[LP_COUNTINGS]; /* "once", "paper" */
 double lp_generation_s(const lp_service_model *model, double prompt_tokens, double tokens, lp_counting counting);
 /* Eq. (3): 8 n s_token / C, and the backhaul when the answer comes from the cloud; C from Eq. (2) in bit/s, INFINITY: no
  * time on the air. */
-double lp_transmission_s(double tokens, double token_bytes, double bps, lp_place place, double backhaul_s);
+double lp_transmission_s(double tokens, double token_bytes, double bps, lp_site site, double backhaul_s);
 /* Eq. (4) turned into what is maximised: T_target - t_total - penalty when the quality asked for was missed. */
 double lp_service_reward(double target_s, double total_s, double penalty, bool missed_quality);
 
@@ -40,10 +40,10 @@ double lp_service_reward(double target_s, double total_s, double penalty, bool m
 typedef struct {
   lp_arena *arena; /* owns the texts */
   const char *name, *title;
-  lp_service_model at[LP_PLACES];
+  lp_service_model at[LP_SITE_COUNT];
 } lp_service;
 
-/* `name` is one of lp_service_names or a path. A file says of each place `ttft` and `tpot` or `tokens_per_s`, or names
+/* `name` is one of lp_service_names or a path. A file says of each site `ttft` and `tpot` or `tokens_per_s`, or names
  * what to take them from: `bench`, the output of `llmpart bench -o json`, or `report`, a report or a bundle. Paths in it
  * are relative to it. Release with lp_service_free. */
 LP_MUST_USE lp_status lp_service_load(const char *name, lp_service **out, lp_diag *diag);
@@ -66,7 +66,7 @@ double lp_service_break_even(const lp_service *service, double penalty, double b
 LP_MUST_USE lp_status lp_service_from_bench(const char *path, lp_arena *arena, lp_service_model *out, lp_diag *diag);
 /* From a report (llmpart.report/1) or the bundle that holds it: at the edge the plan `device_only`, in the cloud
  * `cloud_only`, both without the link, for prompts as long as those planned for. */
-LP_MUST_USE lp_status lp_service_from_report(const char *path, lp_place place, lp_arena *arena, lp_service_model *out,
+LP_MUST_USE lp_status lp_service_from_report(const char *path, lp_site site, lp_arena *arena, lp_service_model *out,
                                              lp_diag *diag);
 /* The split plan of a report, its transfers included: a third way beside edge and cloud. */
 LP_MUST_USE lp_status lp_service_from_split(const char *path, lp_arena *arena, lp_service_model *out, lp_diag *diag);

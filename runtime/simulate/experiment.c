@@ -53,7 +53,7 @@ static lp_sim_scenario scenario_at(const lp_sim_scenario *scenario, double value
     at.penalty = value;
     break;
   case LP_SIM_SLOTS:
-    at.station[LP_AT_EDGE].slots = (int64_t)round(value);
+    at.station[LP_SITE_EDGE].slots = (int64_t)round(value);
     break;
   case LP_SIM_DECISION:
     at.decision_s = value;
@@ -69,13 +69,13 @@ static void sum_up(const lp_sim_scenario *s, const lp_sim_tally *tallies, const 
     point->requests += tally->requests;
     point->rejected += tally->rejected;
     point->overflowed += tally->overflowed;
-    for (int p = 0; p < LP_PLACES; p++) {
+    for (int p = 0; p < LP_SITE_COUNT; p++) {
       point->share[p] += (double)tally->at[p];
       point->utilisation[p] += tally->utilisation[p] / (double)s->runs;
       point->queue_length[p] += tally->queue_length[p] / (double)s->runs;
     }
   }
-  for (int p = 0; p < LP_PLACES; p++)
+  for (int p = 0; p < LP_SITE_COUNT; p++)
     point->share[p] /= point->requests > 0 ? (double)point->requests : 1;
   point->delay_s = lp_sim_estimate_of(tallies, s->runs, SIM_DELAY);
   point->reward = lp_sim_estimate_of(tallies, s->runs, SIM_REWARD);

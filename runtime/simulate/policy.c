@@ -5,36 +5,37 @@
 
 /* ---- without state ---- */
 
-static lp_place to_edge(void *state, const lp_sim_request *request) {
+static lp_site to_edge(void *state, const lp_sim_request *request) {
   (void)state;
   (void)request;
-  return LP_AT_EDGE;
+  return LP_SITE_EDGE;
 }
 
-static lp_place to_cloud(void *state, const lp_sim_request *request) {
+static lp_site to_cloud(void *state, const lp_sim_request *request) {
   (void)state;
   (void)request;
-  return LP_AT_CLOUD;
+  return LP_SITE_CLOUD;
 }
 
-static lp_place by_class(void *state, const lp_sim_request *request) {
+static lp_site by_class(void *state, const lp_sim_request *request) {
   (void)state;
-  return request->quality ? LP_AT_CLOUD : LP_AT_EDGE;
+  return request->quality ? LP_SITE_CLOUD : LP_SITE_EDGE;
 }
 
 /* As by class, but what need not go to the cloud does not wait for the edge for longer than `patience` times what the
  * cloud takes longer. With 1 each request looks after itself alone; who waits delays those behind, so that less is better
  * for all (Naor 1969). */
-static lp_place by_queue(void *state, const lp_sim_request *request) {
+static lp_site by_queue(void *state, const lp_sim_request *request) {
   (void)state;
-  if (request->quality) return LP_AT_CLOUD;
-  double wait = request->wait_s[LP_AT_EDGE], alone = request->delay_s[LP_AT_EDGE] - wait;
-  return wait > request->patience * (request->delay_s[LP_AT_CLOUD] - alone) ? LP_AT_CLOUD : LP_AT_EDGE;
+  if (request->quality) return LP_SITE_CLOUD;
+  double wait = request->wait_s[LP_SITE_EDGE], alone = request->delay_s[LP_SITE_EDGE] - wait;
+  return wait > request->patience * (request->delay_s[LP_SITE_CLOUD] - alone) ? LP_SITE_CLOUD : LP_SITE_EDGE;
 }
 
-static lp_place by_oracle(void *state, const lp_sim_request *request) {
+static lp_site by_oracle(void *state, const lp_sim_request *request) {
   (void)state;
-  return request->expected_reward[LP_AT_CLOUD] > request->expected_reward[LP_AT_EDGE] ? LP_AT_CLOUD : LP_AT_EDGE;
+  return request->expected_reward[LP_SITE_CLOUD] > request->expected_reward[LP_SITE_EDGE] ? LP_SITE_CLOUD
+                                                                                          : LP_SITE_EDGE;
 }
 
 /* ---- random ---- */
@@ -46,9 +47,9 @@ static void *coin_create(const void *context, uint64_t seed) {
   return coin;
 }
 
-static lp_place by_coin(void *state, const lp_sim_request *request) {
+static lp_site by_coin(void *state, const lp_sim_request *request) {
   (void)request;
-  return gsl_rng_uniform(state) < 0.5 ? LP_AT_EDGE : LP_AT_CLOUD;
+  return gsl_rng_uniform(state) < 0.5 ? LP_SITE_EDGE : LP_SITE_CLOUD;
 }
 
 static void coin_free(void *state) {

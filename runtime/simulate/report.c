@@ -24,11 +24,11 @@ static void put_learning(lp_json_writer *w, const lp_sim_scenario *s, const lp_s
 }
 
 static void put_sites(lp_json_writer *w, const lp_sim_point *p) {
-  for (int place = 0; place < LP_PLACES; place++) {
-    lp_json_put_object(w, lp_place_names[place]);
-    lp_json_put_number(w, "share", p->share[place]);
-    lp_json_put_number(w, "utilisation", p->utilisation[place]);
-    lp_json_put_number(w, "queue_length", p->queue_length[place]);
+  for (int site = 0; site < LP_SITE_COUNT; site++) {
+    lp_json_put_object(w, lp_site_names[site]);
+    lp_json_put_number(w, "share", p->share[site]);
+    lp_json_put_number(w, "utilisation", p->utilisation[site]);
+    lp_json_put_number(w, "queue_length", p->queue_length[site]);
     lp_json_put_end(w);
   }
 }
@@ -120,12 +120,12 @@ void lp_sim_print_csv(const lp_sim_result *result, lp_buf *out) {
                               p->p50_s,
                               p->p90_s,
                               p->p99_s,
-                              p->share[LP_AT_EDGE],
-                              p->utilisation[LP_AT_EDGE],
-                              p->queue_length[LP_AT_EDGE],
-                              p->share[LP_AT_CLOUD],
-                              p->utilisation[LP_AT_CLOUD],
-                              p->queue_length[LP_AT_CLOUD],
+                              p->share[LP_SITE_EDGE],
+                              p->utilisation[LP_SITE_EDGE],
+                              p->queue_length[LP_SITE_EDGE],
+                              p->share[LP_SITE_CLOUD],
+                              p->utilisation[LP_SITE_CLOUD],
+                              p->queue_length[LP_SITE_CLOUD],
                               p->regret.mean,
                               p->regret.half};
     for (size_t n = 0; n < LP_COUNT(numbers); n++)

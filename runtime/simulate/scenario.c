@@ -79,8 +79,8 @@ static const lp_yaml_field task_fields[] = {
     LP_YAML_FIELD(LP_YAML_BOOL, "quality", task_file, task.quality, .least = 0),
     LP_YAML_FIELD(LP_YAML_NODE, "prompt", task_file, prompt, .least = 0),
     LP_YAML_FIELD(LP_YAML_NODE, "tokens", task_file, tokens, .required = true),
-    LP_YAML_FIELD(LP_YAML_F64, "edge_success", task_file, task.success[LP_AT_EDGE], .least = 0, .most = 1),
-    LP_YAML_FIELD(LP_YAML_F64, "cloud_success", task_file, task.success[LP_AT_CLOUD], .least = 0, .most = 1),
+    LP_YAML_FIELD(LP_YAML_F64, "edge_success", task_file, task.success[LP_SITE_EDGE], .least = 0, .most = 1),
+    LP_YAML_FIELD(LP_YAML_F64, "cloud_success", task_file, task.success[LP_SITE_CLOUD], .least = 0, .most = 1),
 };
 
 static lp_status read_tasks(lp_yaml *yaml, const lp_yaml_node *node, lp_sim_scenario *scenario) {
@@ -136,7 +136,7 @@ static lp_status read_traced(const lp_csv *csv, size_t row, const int32_t column
     LP_TRY(lp_csv_number(csv, row, column[2], 0, 1e9, &traced->tokens, diag));
   if (column[3] >= 0 && *lp_csv_at(csv, row, column[3]))
     LP_TRY(lp_csv_number(csv, row, column[3], 0, 1e9, &traced->prompt, diag));
-  for (int p = 0; p < LP_PLACES; p++)
+  for (int p = 0; p < LP_SITE_COUNT; p++)
     if (column[4 + p] >= 0 && *lp_csv_at(csv, row, column[4 + p]))
       LP_TRY(lp_csv_number(csv, row, column[4 + p], 0, 1, &traced->success[p], diag));
   return LP_OK;
@@ -197,9 +197,9 @@ static const lp_yaml_field station_fields[] = {
     LP_YAML_FIELD(LP_YAML_F64, "slowdown", station_file, station.slowdown, .least = 0, .most = 1000),
 };
 
-static lp_status read_station(lp_yaml *yaml, const lp_yaml_node *node, lp_place place, lp_sim_station *out) {
+static lp_status read_station(lp_yaml *yaml, const lp_yaml_node *node, lp_site site, lp_sim_station *out) {
   station_file file = {.station = *out};
-  const char *what = lp_arena_format(yaml->arena, "'%s'", lp_place_names[place]);
+  const char *what = lp_arena_format(yaml->arena, "'%s'", lp_site_names[site]);
   LP_TRY(lp_yaml_fields(yaml, node, what, station_fields, LP_COUNT(station_fields), &file));
   if (file.slots) LP_TRY(read_limit(yaml, file.slots, "slots", 1, &file.station.slots));
   if (file.queue) LP_TRY(read_limit(yaml, file.queue, "queue", 0, &file.station.queue));
@@ -395,8 +395,8 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
   LP_TRY(read_tasks(yaml, parts->tasks, scenario));
   LP_TRY(read_arrivals(yaml, parts->arrivals, scenario));
   if (scenario->requests == 0) scenario->requests = 10000;
-  if (parts->edge) LP_TRY(read_station(yaml, parts->edge, LP_AT_EDGE, &scenario->station[LP_AT_EDGE]));
-  if (parts->cloud) LP_TRY(read_station(yaml, parts->cloud, LP_AT_CLOUD, &scenario->station[LP_AT_CLOUD]));
+  if (parts->edge) LP_TRY(read_station(yaml, parts->edge, LP_SITE_EDGE, &scenario->station[LP_SITE_EDGE]));
+  if (parts->cloud) LP_TRY(read_station(yaml, parts->cloud, LP_SITE_CLOUD, &scenario->station[LP_SITE_CLOUD]));
   if (parts->link) LP_TRY(read_link(yaml, parts->link, scenario));
   LP_TRY(read_policies(yaml, parts->policies, given->known, scenario));
   if (parts->vary) LP_TRY(read_axis(yaml, parts->vary, scenario));

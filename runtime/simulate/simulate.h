@@ -22,16 +22,16 @@ typedef struct {
   const char *task_name;
   bool quality; /* is an answer of full quality asked for? */
   double prompt_tokens;
-  double expected_tokens;            /* mean of the class */
-  double wait_s[LP_PLACES];          /* estimates: queue; */
-  double delay_s[LP_PLACES];         /* queue, generation and link together */
-  double target_s, penalty;          /* the reward is target - delay - penalty when quality is missed */
-  double patience;                   /* of the scenario */
-  double expected_reward[LP_PLACES]; /* of an oracle: with the true length, and whether quality will be met */
+  double expected_tokens;                /* mean of the class */
+  double wait_s[LP_SITE_COUNT];          /* estimates: queue; */
+  double delay_s[LP_SITE_COUNT];         /* queue, generation and link together */
+  double target_s, penalty;              /* the reward is target - delay - penalty when quality is missed */
+  double patience;                       /* of the scenario */
+  double expected_reward[LP_SITE_COUNT]; /* of an oracle: with the true length, and whether quality will be met */
 } lp_sim_request;
 
 typedef struct {
-  lp_place place;
+  lp_site site;
   double delay_s, reward;
   bool met; /* quality, or none was asked for */
 } lp_sim_outcome;
@@ -42,7 +42,7 @@ typedef struct {
   bool asks_model;                                     /* to decide takes as long as the scenario says */
   const void *context;                                 /* for create */
   void *(*create)(const void *context, uint64_t seed); /* NULL: no state */
-  lp_place (*decide)(void *state, const lp_sim_request *request);
+  lp_site (*decide)(void *state, const lp_sim_request *request);
   /* Told when the answer is there; NULL: does not learn. */
   void (*learn)(void *state, const lp_sim_request *request, const lp_sim_outcome *outcome);
   void (*free)(void *state); /* NULL: as create */
@@ -74,14 +74,14 @@ typedef struct {
   double share;
   bool quality;
   lp_sim_lengths prompt, tokens;
-  double success[LP_PLACES]; /* probability that the answer suffices, where quality is asked for */
+  double success[LP_SITE_COUNT]; /* probability that the answer suffices, where quality is asked for */
 } lp_sim_task;
 
 /* Servers that take up to `slots` requests at a time each, and one queue in front of them. */
 typedef struct {
   int64_t replicas;
   int64_t slots;   /* of each; LP_SIM_UNLIMITED */
-  int64_t queue;   /* most that wait; LP_SIM_UNLIMITED. A full place hands on to the other one */
+  int64_t queue;   /* most that wait; LP_SIM_UNLIMITED. A full site hands on to the other one */
   double slowdown; /* with b requests at a time each takes 1 + slowdown x (b - 1) times as long: batching */
 } lp_sim_station;
 
@@ -91,8 +91,8 @@ enum { LP_SIM_UNLIMITED = INT32_MAX };
 typedef struct {
   double at_s;
   int32_t task;
-  double prompt, tokens;     /* negative: drawn */
-  double success[LP_PLACES]; /* as a task's; negative: the task's */
+  double prompt, tokens;         /* negative: drawn */
+  double success[LP_SITE_COUNT]; /* as a task's; negative: the task's */
 } lp_sim_traced;
 
 /* What an experiment varies. */
@@ -126,7 +126,7 @@ typedef struct {
   int64_t trace_count;
   lp_sim_task *task;
   int32_t tasks;
-  lp_sim_station station[LP_PLACES];
+  lp_sim_station station[LP_SITE_COUNT];
   lp_radio_profile *radio;  /* NULL: the rates below */
   int64_t users, intervals; /* dropped over the radio network, and scheduled for so long */
   double up_bps, down_bps;  /* INFINITY: no time on the air */
@@ -165,14 +165,14 @@ typedef struct {
   double value; /* of the axis */
   int64_t requests, rejected, overflowed;
   lp_sim_estimate delay_s, reward, quality; /* quality: share of requests that asked for it and got it */
-  lp_sim_estimate regret; /* reward that the better place would have given more, as far as could be seen on arrival */
+  lp_sim_estimate regret; /* reward that the better site would have given more, as far as could be seen on arrival */
   lp_sim_estimate wait_s, generation_s, link_s;
   lp_sim_part *part; /* [LP_SIM_PARTS]: how the policy learned; their intervals are of several runs alone */
   double p50_s, p90_s, p99_s;
-  lp_sim_estimate *task_delay_s; /* [tasks] */
-  double share[LP_PLACES];       /* of requests */
-  double utilisation[LP_PLACES]; /* of slots; 0 where they are unlimited */
-  double queue_length[LP_PLACES];
+  lp_sim_estimate *task_delay_s;     /* [tasks] */
+  double share[LP_SITE_COUNT];       /* of requests */
+  double utilisation[LP_SITE_COUNT]; /* of slots; 0 where they are unlimited */
+  double queue_length[LP_SITE_COUNT];
 } lp_sim_point;
 
 typedef struct {

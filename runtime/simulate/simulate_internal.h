@@ -21,12 +21,6 @@ typedef struct {
 void lp_sim_heap_push(lp_sim_heap *heap, double key, uint32_t item);
 uint32_t lp_sim_heap_pop(lp_sim_heap *heap); /* not empty */
 
-/* ---- lengths.c ---- */
-
-/* The stream of one purpose in one run. Release with gsl_rng_free. */
-gsl_rng *lp_sim_stream(const lp_sim_scenario *scenario, int64_t run, const char *purpose);
-double lp_sim_draw(gsl_rng *random, const lp_sim_lengths *lengths);
-
 /* ---- station.c ---- */
 
 /* A request on its way. */
@@ -38,7 +32,7 @@ typedef struct {
   double decision_s, regret;
   bool met; /* quality, or none is asked for */
   int32_t task;
-  lp_place place;
+  lp_site site;
 } lp_sim_job;
 
 /* One server. Its clock runs slower the more it has at a time, so that a request of w s ends w of its seconds after it
@@ -57,19 +51,19 @@ typedef struct {
   int64_t running;
   double expected_s;                    /* expected work of all that are here */
   double busy_s, waiting_s, observed_s; /* integrals up to observed_s */
-} lp_sim_place;
+} lp_sim_site;
 
-void lp_sim_place_begin(lp_sim_place *place, const lp_sim_station *form);
-void lp_sim_place_end(lp_sim_place *place);
+void lp_sim_site_begin(lp_sim_site *site, const lp_sim_station *form);
+void lp_sim_site_end(lp_sim_site *site);
 /* False: the queue is full. */
-bool lp_sim_place_offer(lp_sim_place *place, lp_sim_job *jobs, uint32_t job, double now_s);
+bool lp_sim_site_offer(lp_sim_site *site, lp_sim_job *jobs, uint32_t job, double now_s);
 /* When its next request ends, and on which server. */
-double lp_sim_place_next(const lp_sim_place *place, int32_t *server);
+double lp_sim_site_next(const lp_sim_site *site, int32_t *server);
 /* Ends it, lets the next one begin, and gives the request that ended. */
-uint32_t lp_sim_place_finish(lp_sim_place *place, lp_sim_job *jobs, int32_t server, double now_s);
+uint32_t lp_sim_site_finish(lp_sim_site *site, lp_sim_job *jobs, int32_t server, double now_s);
 /* How long a request that came now would wait, as far as counts tell. */
-double lp_sim_place_wait_s(const lp_sim_place *place);
-bool lp_sim_place_is_full(const lp_sim_place *place);
+double lp_sim_site_wait_s(const lp_sim_site *site);
+bool lp_sim_site_is_full(const lp_sim_site *site);
 
 /* ---- statistics.c ---- */
 
@@ -91,8 +85,8 @@ typedef struct {
   int32_t sums;
   double *sum;
   int64_t *count;
-  int64_t requests, rejected, overflowed, at[LP_PLACES];
-  double utilisation[LP_PLACES], queue_length[LP_PLACES];
+  int64_t requests, rejected, overflowed, at[LP_SITE_COUNT];
+  double utilisation[LP_SITE_COUNT], queue_length[LP_SITE_COUNT];
 } lp_sim_tally;
 
 /* Counts of delays, over bins 0.6 % wide. */

@@ -14,18 +14,18 @@ LP_TEST(published_pairs) {
   } rows[] = {{"llama3", 13.563, 31.670, 18.207, 75, 32},
               {"gemma-gemini", 6.682, 17.661, 11.080, 155, 58},
               {"llama2", 11.466, 25.420, 14.054, 89, 40}};
-  double before[LP_PLACES] = {INFINITY, INFINITY};
+  double before[LP_SITE_COUNT] = {INFINITY, INFINITY};
   static const int order[] = {0, 2, 1}; /* Llama 3 is the slowest, Gemma the fastest */
   for (size_t i = 0; i < LP_COUNT(rows); i++) {
     lp_service *service = NULL;
     ck_assert_int_eq(lp_service_load(rows[order[i]].name, &service, NULL), LP_OK);
     const double wanted[] = {rows[order[i]].edge, rows[order[i]].cloud};
-    for (int place = 0; place < LP_PLACES; place++) {
-      const lp_service_model *model = &service->at[place];
+    for (int site = 0; site < LP_SITE_COUNT; site++) {
+      const lp_service_model *model = &service->at[site];
       double delay = lp_generation_s(model, 0, 1000, LP_COUNT_PAPER);
-      ck_assert_double_eq_tol(delay, wanted[place], 1e-3);
-      ck_assert_double_lt(delay, before[place]);
-      before[place] = delay;
+      ck_assert_double_eq_tol(delay, wanted[site], 1e-3);
+      ck_assert_double_lt(delay, before[site]);
+      before[site] = delay;
       ck_assert_double_eq_tol(delay - lp_generation_s(model, 0, 1000, LP_COUNT_ONCE), model->tpot_s, 1e-12);
       ck_assert_double_eq_tol(lp_generation_s(model, 0, 0, LP_COUNT_ONCE), model->ttft_s, 1e-12);
     }
@@ -45,10 +45,10 @@ LP_TEST(published_pairs) {
 
 /* 1,000 tokens of 4 bytes are 32 kbit: 68 ms at 470.6 kbit/s; a factor of 8 would not show in a delay of 22 s. */
 LP_TEST(transmission) {
-  ck_assert_double_eq_tol(lp_transmission_s(1000, 4, 32e3, LP_AT_EDGE, 0.1), 1, 1e-12);
-  ck_assert_double_eq_tol(lp_transmission_s(1000, 4, 32e3, LP_AT_CLOUD, 0.1), 1.1, 1e-12);
-  ck_assert_double_eq_tol(lp_transmission_s(1000, 4, 470588.235, LP_AT_EDGE, 0.1), 0.068, 1e-6);
-  ck_assert_double_eq(lp_transmission_s(1000, 4, INFINITY, LP_AT_EDGE, 0.1), 0);
+  ck_assert_double_eq_tol(lp_transmission_s(1000, 4, 32e3, LP_SITE_EDGE, 0.1), 1, 1e-12);
+  ck_assert_double_eq_tol(lp_transmission_s(1000, 4, 32e3, LP_SITE_CLOUD, 0.1), 1.1, 1e-12);
+  ck_assert_double_eq_tol(lp_transmission_s(1000, 4, 470588.235, LP_SITE_EDGE, 0.1), 0.068, 1e-6);
+  ck_assert_double_eq(lp_transmission_s(1000, 4, INFINITY, LP_SITE_EDGE, 0.1), 0);
 }
 
 LP_TEST(print_and_read_back) {
@@ -61,8 +61,8 @@ LP_TEST(print_and_read_back) {
     ck_assert_int_eq(lp_service_load(names[i], &service, NULL), LP_OK);
     lp_service_print(service, &text);
     ck_assert_int_eq(lp_service_parse("printed", text.data, text.size, &back, NULL), LP_OK);
-    for (int place = 0; place < LP_PLACES; place++)
-      ck_assert_double_eq_tol(back->at[place].tpot_s, service->at[place].tpot_s, 1e-12);
+    for (int site = 0; site < LP_SITE_COUNT; site++)
+      ck_assert_double_eq_tol(back->at[site].tpot_s, service->at[site].tpot_s, 1e-12);
     lp_buf_free(&text);
     lp_service_free(service);
     lp_service_free(back);

@@ -10,9 +10,9 @@ lp_sim_scenario *scenario_of(const char *text) {
 }
 
 void make_unit_service(lp_sim_scenario *scenario) {
-  for (int place = 0; place < LP_PLACES; place++) {
-    scenario->service->at[place].ttft_s = 0;
-    scenario->service->at[place].tpot_s = 1e-3;
+  for (int site = 0; site < LP_SITE_COUNT; site++) {
+    scenario->service->at[site].ttft_s = 0;
+    scenario->service->at[site].tpot_s = 1e-3;
   }
   scenario->counting = LP_COUNT_PAPER;
 }

@@ -35,7 +35,7 @@ LP_TEST(delay_over_the_share_of_quality) {
       ck_assert_double_lt(point->delay_s.half, 0.2);
       ck_assert_double_gt(point->delay_s.mean, before[v]);
       before[v] = point->delay_s.mean;
-      ck_assert_double_eq_tol(point->share[LP_AT_CLOUD], 0.25 * v, 0.01);
+      ck_assert_double_eq_tol(point->share[LP_SITE_CLOUD], 0.25 * v, 0.01);
     }
     lp_sim_result_free(&result);
     lp_sim_scenario_free(scenario);
@@ -57,7 +57,7 @@ LP_TEST(the_loaded_edge) {
   /* So near to saturation runs differ widely; the reference's 41.7 s lies within the interval of their mean. */
   ck_assert_double_le(fabs(by_class[1].delay_s.mean - 41.7), by_class[1].delay_s.half);
   ck_assert_double_eq_tol(by_queue[1].delay_s.mean, 25.5, 0.3);
-  ck_assert_double_eq_tol(by_class[1].utilisation[LP_AT_EDGE], 1.16 / 1.18, 0.01);
+  ck_assert_double_eq_tol(by_class[1].utilisation[LP_SITE_EDGE], 1.16 / 1.18, 0.01);
   /* Above saturation the delay grows with the length of the run. */
   ck_assert_double_gt(by_class[2].delay_s.mean, 300);
   ck_assert_double_lt(by_queue[2].delay_s.mean, 28);
@@ -79,10 +79,10 @@ LP_TEST(rewards) {
   ck_assert_double_eq_tol(point[0].reward.mean, 60 - 13.5633 - 10 * (1 - point[0].quality.mean), 1e-3);
   ck_assert_double_eq_tol(point[2].quality.mean, 0.9, 0.03);
   ck_assert_double_eq_tol(point[2].reward.mean, 60 - 31.77 - 10 * (1 - point[2].quality.mean), 1e-3);
-  ck_assert_double_eq_tol(point[4].share[LP_AT_EDGE], 0.5, 0.03);
+  ck_assert_double_eq_tol(point[4].share[LP_SITE_EDGE], 0.5, 0.03);
   /* At a penalty of 10, 1,000 tokens are too long for the cloud to pay; at 40 they pay where the edge would fail. */
-  ck_assert_double_eq(point[6].share[LP_AT_EDGE], 1);
-  ck_assert_double_eq_tol(point[7].share[LP_AT_CLOUD], 0.7 * 0.9, 0.04);
+  ck_assert_double_eq(point[6].share[LP_SITE_EDGE], 1);
+  ck_assert_double_eq_tol(point[7].share[LP_SITE_CLOUD], 0.7 * 0.9, 0.04);
   for (int p = 0; p < 3; p++)
     for (int v = 0; v < 2; v++)
       ck_assert_double_ge(point[6 + v].reward.mean, point[2 * p + v].reward.mean);
@@ -94,7 +94,7 @@ LP_TEST(rewards) {
 
 typedef struct {
   int64_t decided, told;
-  double reward[LP_PLACES];
+  double reward[LP_SITE_COUNT];
 } learner;
 
 static learner last;
@@ -105,21 +105,21 @@ static void *learner_create(const void *context, uint64_t seed) {
   return lp_alloc(sizeof(learner));
 }
 
-static lp_place learner_decide(void *state, const lp_sim_request *request) {
+static lp_site learner_decide(void *state, const lp_sim_request *request) {
   learner *l = state;
   ck_assert_int_eq(request->index, l->decided);
   ck_assert_str_eq(request->task_name, "p");
   l->decided++;
-  return l->decided < 20                                  ? (lp_place)(l->decided % 2)
-         : l->reward[LP_AT_CLOUD] > l->reward[LP_AT_EDGE] ? LP_AT_CLOUD
-                                                          : LP_AT_EDGE;
+  return l->decided < 20                                      ? (lp_site)(l->decided % 2)
+         : l->reward[LP_SITE_CLOUD] > l->reward[LP_SITE_EDGE] ? LP_SITE_CLOUD
+                                                              : LP_SITE_EDGE;
 }
 
 static void learner_learn(void *state, const lp_sim_request *request, const lp_sim_outcome *outcome) {
   learner *l = state;
-  ck_assert_double_eq_tol(outcome->delay_s, request->delay_s[outcome->place], 1e-9); /* nothing waits */
+  ck_assert_double_eq_tol(outcome->delay_s, request->delay_s[outcome->site], 1e-9); /* nothing waits */
   l->told++;
-  l->reward[outcome->place] = outcome->reward;
+  l->reward[outcome->site] = outcome->reward;
 }
 
 static void learner_free(void *state) {
@@ -143,15 +143,15 @@ LP_TEST(policies_plug_in) {
   ck_assert_int_eq(lp_sim_run(scenario, &result, NULL), LP_OK);
   ck_assert_int_eq(last.decided, 500);
   ck_assert_int_eq(last.told, 500);
-  ck_assert_double_gt(result.point[0].share[LP_AT_EDGE], 0.95);
+  ck_assert_double_gt(result.point[0].share[LP_SITE_EDGE], 0.95);
   lp_sim_result_free(&result);
   lp_sim_scenario_free(scenario);
 }
 
-static lp_place always_edge(void *state, const lp_sim_request *request) {
+static lp_site always_edge(void *state, const lp_sim_request *request) {
   (void)state;
   (void)request;
-  return LP_AT_EDGE;
+  return LP_SITE_EDGE;
 }
 
 /* Deciding by a model takes its time, also before the queue. */

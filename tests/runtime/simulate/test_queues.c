@@ -19,8 +19,8 @@ static lp_sim_point run(const queue *q, lp_sim_result *result, lp_sim_scenario *
                  q->requests, q->requests / 50, q->load * (q->slowdown > 0 ? 1 : (double)q->slots), q->tokens,
                  q->slowdown);
   *scenario = scenario_of(text);
-  (*scenario)->station[LP_AT_EDGE].slots = q->slots;
-  (*scenario)->station[LP_AT_EDGE].queue = q->queue;
+  (*scenario)->station[LP_SITE_EDGE].slots = q->slots;
+  (*scenario)->station[LP_SITE_EDGE].queue = q->queue;
   make_unit_service(*scenario);
   ck_assert_int_eq(lp_sim_run(*scenario, result, NULL), LP_OK);
   return result->point[0];
@@ -46,10 +46,10 @@ static void waits(const queue *q, double wanted_s) {
   ck_assert_msg(fabs(point.wait_s.mean / wanted_s - 1) < 0.02, "%s, %d slots, load %g: waits %g s, wanted %g s",
                 q->tokens, (int)q->slots, q->load, point.wait_s.mean, wanted_s);
   ck_assert_double_eq_tol(point.generation_s.mean, 1, 0.01);
-  ck_assert_double_eq_tol(point.utilisation[LP_AT_EDGE], q->load, 0.01);
+  ck_assert_double_eq_tol(point.utilisation[LP_SITE_EDGE], q->load, 0.01);
   /* Little: the mean queue is the rate times the mean wait. */
   double rate = q->load * (double)q->slots;
-  ck_assert_double_eq_tol(point.queue_length[LP_AT_EDGE] / (rate * point.wait_s.mean), 1, 0.02);
+  ck_assert_double_eq_tol(point.queue_length[LP_SITE_EDGE] / (rate * point.wait_s.mean), 1, 0.02);
   ck_assert_double_le(fabs(point.wait_s.mean - wanted_s), 3 * point.wait_s.half);
   lp_sim_result_free(&result);
   lp_sim_scenario_free(scenario);
@@ -82,14 +82,14 @@ LP_TEST(markov_eight_servers) {
   }
 }
 
-/* Without room to wait, what finds all servers busy goes to the other place: Erlang B. */
+/* Without room to wait, what finds all servers busy goes to the other site: Erlang B. */
 LP_TEST(losses_overflow) {
   queue q = {"{ exponential: 1000 }", 8, 0, 0, 0.8, 500000};
   lp_sim_result result;
   lp_sim_scenario *scenario = NULL;
   lp_sim_point point = run(&q, &result, &scenario);
-  ck_assert_double_eq_tol(point.share[LP_AT_CLOUD] / erlang_b(8, 6.4), 1, 0.02);
-  ck_assert_double_eq(point.share[LP_AT_CLOUD] * (double)point.requests, (double)point.overflowed);
+  ck_assert_double_eq_tol(point.share[LP_SITE_CLOUD] / erlang_b(8, 6.4), 1, 0.02);
+  ck_assert_double_eq(point.share[LP_SITE_CLOUD] * (double)point.requests, (double)point.overflowed);
   ck_assert_double_eq(point.wait_s.mean, 0);
   lp_sim_result_free(&result);
   lp_sim_scenario_free(scenario);

@@ -9,7 +9,7 @@
 #include "runtime/serve/serve_internal.h"
 
 typedef struct {
-  lp_place_server place;
+  lp_site_server site;
   lp_bundle *bundle;
   lp_worker_process worker; /* of a split bundle */
   const char *cloud;
@@ -17,7 +17,7 @@ typedef struct {
   int64_t queue;
   pthread_mutex_t turn;
   atomic_int here;
-} bundle_place;
+} bundle_site;
 
 typedef struct {
   const lp_tokenizer *tokenizer;
@@ -38,7 +38,7 @@ static void hand_on(void *user, int64_t index, const lp_generated *token) {
   lp_buf_free(&piece);
 }
 
-static lp_status encode(const bundle_place *self, const lp_completion *request, lp_tokens *out, lp_diag *diag) {
+static lp_status encode(const bundle_site *self, const lp_completion *request, lp_tokens *out, lp_diag *diag) {
   const lp_tokenizer *tokenizer = lp_bundle_tokenizer(self->bundle);
   if (!request->chat) return lp_tokenizer_encode(tokenizer, request->prompt, strlen(request->prompt), true, out, diag);
   if (!lp_tokenizer_has_chat_template(tokenizer))
@@ -50,7 +50,7 @@ static lp_status encode(const bundle_place *self, const lp_completion *request, 
   return status;
 }
 
-static lp_status generate(const bundle_place *self, const lp_completion *request, const lp_tokens *ids, int64_t most,
+static lp_status generate(const bundle_site *self, const lp_completion *request, const lp_tokens *ids, int64_t most,
                           listener *to, lp_usage *usage, lp_diag *diag) {
   lp_generate_options options = {.cloud = self->cloud,
                                  .sampling = request->sampling,
@@ -69,7 +69,7 @@ static lp_status generate(const bundle_place *self, const lp_completion *request
   return status;
 }
 
-static lp_status answer(bundle_place *self, const lp_completion *request, const volatile int *stop, lp_piece_sink *sink,
+static lp_status answer(bundle_site *self, const lp_completion *request, const volatile int *stop, lp_piece_sink *sink,
                         void *user, lp_usage *usage, lp_diag *diag) {
   lp_tokens ids = {0};
   int64_t context = lp_bundle_context_length(self->bundle), most = request->max_tokens;
@@ -89,9 +89,9 @@ static lp_status answer(bundle_place *self, const lp_completion *request, const 
   return status;
 }
 
-static lp_status complete(lp_place_server *place, const lp_completion *request, const volatile int *stop,
+static lp_status complete(lp_site_server *site, const lp_completion *request, const volatile int *stop,
                           lp_piece_sink *sink, void *user, lp_usage *usage, lp_diag *diag) {
-  bundle_place *self = (bundle_place *)place;
+  bundle_site *self = (bundle_site *)site;
   int before = atomic_fetch_add(&self->here, 1);
   lp_status status = LP_FAILED;
   if (before > self->queue)
@@ -102,15 +102,15 @@ static lp_status complete(lp_place_server *place, const lp_completion *request, 
   return status;
 }
 
-static void close_bundle(lp_place_server *place) {
-  bundle_place *self = (bundle_place *)place;
+static void close_bundle(lp_site_server *site) {
+  bundle_site *self = (bundle_site *)site;
   if (self->bundle) lp_bundle_free(self->bundle);
   lp_worker_stop(&self->worker);
   (void)pthread_mutex_destroy(&self->turn);
   free(self);
 }
 
-static lp_status open_bundle(bundle_place *self, const char *path, lp_diag *diag) {
+static lp_status open_bundle(bundle_site *self, const char *path, lp_diag *diag) {
   lp_bundle_options load = {.load = LP_LOAD_DEVICE};
   LP_TRY(lp_bundle_load(path, &load, &self->bundle, diag));
   if (!lp_bundle_tokenizer(self->bundle))
@@ -122,17 +122,17 @@ static lp_status open_bundle(bundle_place *self, const char *path, lp_diag *diag
   return LP_OK;
 }
 
-lp_status lp_place_bundle(const lp_serve_config *config, lp_place_server **out, lp_diag *diag) {
-  bundle_place *self = lp_alloc(sizeof *self);
-  *self = (bundle_place){.place = {complete, close_bundle},
-                         .worker = {.ready_fd = -1},
-                         .threads = (int32_t)config->threads,
-                         .queue = config->queue};
+lp_status lp_site_bundle(const lp_serve_config *config, lp_site_server **out, lp_diag *diag) {
+  bundle_site *self = lp_alloc(sizeof *self);
+  *self = (bundle_site){.site = {complete, close_bundle},
+                        .worker = {.ready_fd = -1},
+                        .threads = (int32_t)config->threads,
+                        .queue = config->queue};
   (void)pthread_mutex_init(&self->turn, NULL);
   lp_status status = open_bundle(self, config->bundle, diag);
   if (status == LP_OK)
-    *out = &self->place;
+    *out = &self->site;
   else
-    close_bundle(&self->place);
+    close_bundle(&self->site);
   return status;
 }

@@ -10,9 +10,9 @@
 enum { MOST_LINE = 1 << 20 };
 
 typedef struct {
-  lp_place_server place;
+  lp_site_server site;
   const lp_serve_config *config;
-} api_place;
+} api_site;
 
 /* One answer as it comes. */
 typedef struct {
@@ -80,7 +80,7 @@ static struct curl_slist *headers_of(const lp_serve_config *config) {
   return headers;
 }
 
-static char *body_of(const api_place *self, const lp_completion *request) {
+static char *body_of(const api_site *self, const lp_completion *request) {
   json_t *body = json_copy(request->body);
   json_object_set_new(body, "model", json_string(self->config->model));
   json_object_set_new(body, "stream", json_true());
@@ -93,7 +93,7 @@ static char *body_of(const api_place *self, const lp_completion *request) {
 }
 
 /* What a transfer that has ended amounts to. A 4xx is the request's fault. */
-static lp_status judge(const api_place *self, const stream *s, CURLcode code, const char *curl_error, lp_diag *diag) {
+static lp_status judge(const api_site *self, const stream *s, CURLcode code, const char *curl_error, lp_diag *diag) {
   lp_loc loc = {.file = self->config->url};
   long http = 0;
   (void)lp_curl_library_get()->easy_getinfo(s->curl, CURLINFO_RESPONSE_CODE, &http);
@@ -107,9 +107,9 @@ static lp_status judge(const api_place *self, const stream *s, CURLcode code, co
   return LP_OK;
 }
 
-static lp_status complete(lp_place_server *place, const lp_completion *request, const volatile int *stop,
+static lp_status complete(lp_site_server *site, const lp_completion *request, const volatile int *stop,
                           lp_piece_sink *sink, void *user, lp_usage *usage, lp_diag *diag) {
-  api_place *self = (api_place *)place;
+  api_site *self = (api_site *)site;
   *usage = (lp_usage){.prompt_tokens = -1};
   stream s = {.sink = sink, .user = user, .stop = stop, .usage = usage, .curl = lp_curl_library_get()->easy_init()};
   if (!s.curl) return lp_error(diag, (lp_loc){.file = self->config->url}, "libcurl does not start");
@@ -143,14 +143,14 @@ static lp_status complete(lp_place_server *place, const lp_completion *request, 
   return status;
 }
 
-static void close_api(lp_place_server *place) {
-  free(place);
+static void close_api(lp_site_server *site) {
+  free(site);
 }
 
-lp_status lp_place_api(const lp_serve_config *config, lp_place_server **out, lp_diag *diag) {
+lp_status lp_site_api(const lp_serve_config *config, lp_site_server **out, lp_diag *diag) {
   if (!lp_curl_library_get()) return lp_error(diag, (lp_loc){.file = config->url}, "libcurl.so.4 is not there");
-  api_place *self = lp_alloc(sizeof *self);
-  *self = (api_place){.place = {complete, close_api}, .config = config};
-  *out = &self->place;
+  api_site *self = lp_alloc(sizeof *self);
+  *self = (api_site){.site = {complete, close_api}, .config = config};
+  *out = &self->site;
   return LP_OK;
 }

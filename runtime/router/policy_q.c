@@ -1,4 +1,6 @@
-/* DQN of one step: keywords hashed to a few inputs, one hidden layer, the reward of each route as outputs. Trained by Adam on
+/* Q-learning of one step: the next request does not depend on this decision, so Q is a mean reward.
+ *
+ * "q-table" keeps it in a table. "dqn" is a network: keywords hashed to a few inputs, one hidden layer, the reward of each route as outputs. Trained by Adam on
  * a memory of the latest outcomes. Rewards are scaled by their running spread, so that seconds or minutes learn alike. */
 #include <gsl/gsl_cblas.h>
 #include <math.h>
@@ -7,6 +9,52 @@
 #include "base/random.h"
 #include "runtime/router/router.h"
 #include "runtime/router/words.h"
+
+/* ---- the table ---------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  lp_policy policy;
+  lp_replay *values; /* an EMA pool is the table */
+  lp_explorer explorer;
+} table;
+
+static void decide_by_table(lp_policy *policy, const lp_router_request *request, lp_decision *out) {
+  table *self = (table *)policy;
+  *out = (lp_decision){0};
+  lp_route best = LP_ROUTE_COUNT;
+  double most = 0;
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++) {
+    if (!lp_route_offered(request->offered, route)) continue;
+    double value = 0; /* Q starts at 0 */
+    (void)lp_replay_find(self->values, request->keywords, route, &value);
+    if (best != LP_ROUTE_COUNT && value <= most) continue;
+    best = route;
+    most = value;
+  }
+  out->probability[best] = 1;
+  lp_explorer_draw(&self->explorer, request->offered, best, LP_DECIDED_RULE, out);
+}
+
+static void learn_in_table(lp_policy *policy, const lp_router_request *request, lp_route route, double reward,
+                           bool good) {
+  table *self = (table *)policy;
+  (void)lp_replay_add(self->values, &(lp_experience){request->keywords, route, reward, good, 1});
+}
+
+static void close_table(lp_policy *policy) {
+  lp_replay_free(((table *)policy)->values);
+  free(policy);
+}
+
+lp_policy *lp_policy_table(double rate, const lp_exploration *exploration) {
+  table *self = lp_alloc(sizeof *self);
+  *self = (table){{"q-table", decide_by_table, learn_in_table, close_table},
+                  lp_replay_create(LP_REPLAY_EMA, rate),
+                  {*exploration, 0}};
+  return &self->policy;
+}
+
+/* ---- the network -------------------------------------------------------------------------------------------------- */
 
 enum { INPUTS = 64, HIDDEN = 32, MEMORY = 1024, BATCH = 32 };
 enum {
