@@ -1,5 +1,7 @@
 /* Attributes: found by name, through a function's references, and set by the operator's schema in ops.def. */
-#include "frontend/onnx/onnx.h"
+#include "frontend/onnx/attr.h"
+#include "frontend/onnx/importer.h"
+#include "frontend/onnx/tensor.h"
 
 #include <string.h>
 

@@ -1,7 +1,9 @@
 /* Inputs of the graph that the user gives as constants: what a shape is computed from, an axis, a choice of branch. */
 #include "base/poly.h"
 #include "base/units.h"
-#include "frontend/onnx/onnx.h"
+#include "frontend/onnx/graph.h"
+#include "frontend/onnx/importer.h"
+#include "frontend/onnx/tensor.h"
 
 #include <stdlib.h>
 #include <string.h>

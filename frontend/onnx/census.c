@@ -1,6 +1,9 @@
 /* What a file is made of: its operators and how often each occurs, without importing anything. */
 #include "base/map.h"
-#include "frontend/onnx/onnx.h"
+#include "frontend/onnx/graph.h"
+#include "frontend/onnx/identify.h"
+#include "frontend/onnx/importer.h"
+#include "frontend/onnx/node.h"
 
 #include <stdlib.h>
 

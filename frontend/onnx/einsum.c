@@ -2,7 +2,12 @@
  * product's batch, axes of both that the result lacks are summed over by a MatMul; without a sum it is an elementwise
  * product. Double transposes that this leaves are for fold. */
 #include "base/poly.h"
-#include "frontend/onnx/onnx.h"
+#include "frontend/onnx/attr.h"
+#include "frontend/onnx/build.h"
+#include "frontend/onnx/importer.h"
+#include "frontend/onnx/node.h"
+#include "frontend/onnx/scope.h"
+#include "frontend/onnx/tensor.h"
 
 #include <string.h>
 

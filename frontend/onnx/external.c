@@ -2,7 +2,8 @@
 #include "base/file.h"
 #include "base/map.h"
 #include "base/path.h"
-#include "frontend/onnx/onnx.h"
+#include "frontend/onnx/importer.h"
+#include "frontend/onnx/tensor.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 /* Model-local functions are inlined: later stages do not know them. */
 #include "base/map.h"
-#include "frontend/onnx/onnx.h"
-
-#include <string.h>
+#include "frontend/onnx/identify.h"
+#include "frontend/onnx/importer.h"
+#include "frontend/onnx/node.h"
+#include "frontend/onnx/scope.h"
 
 enum { ATTRIBUTE_PROTO_FIELD = 11 }; /* FunctionProto.attribute_proto, younger than the installed onnx.proto */
 
@@ -79,11 +80,6 @@ static lp_status bind_arguments(lp_importer *im, const lp_scope *scope, const On
   return LP_OK;
 }
 
-lp_status lp_scope_result(lp_importer *im, const lp_scope *body, const char *name, lp_loc loc, lp_value **out) {
-  LP_TRY(lp_scope_find(im, body, name, out));
-  return *out ? LP_OK : lp_error(im->diag, loc, "output '%s' is made by no node", name);
-}
-
 static lp_status bind_results(lp_importer *im, lp_scope *scope, const Onnx__NodeProto *node, lp_loc loc,
                               const lp_scope *body, const Onnx__FunctionProto *function) {
   for (size_t i = 0; i < node->n_output; i++) {
@@ -92,12 +88,6 @@ static lp_status bind_results(lp_importer *im, lp_scope *scope, const Onnx__Node
     LP_TRY(lp_scope_result(im, body, lp_text(function->output[i]), loc, &value));
     LP_TRY(lp_scope_define(im, scope, lp_text(node->output[i]), value, loc));
   }
-  return LP_OK;
-}
-
-lp_status lp_import_enter(lp_importer *im, lp_loc loc) {
-  if (++im->depth > LP_IMPORT_DEPTH)
-    return lp_error(im->diag, loc, "functions and branches nested deeper than %d", LP_IMPORT_DEPTH);
   return LP_OK;
 }
 
@@ -110,7 +100,7 @@ lp_status lp_inline_function(lp_importer *im, lp_scope *scope, const Onnx__NodeP
   LP_TRY(bind_arguments(im, scope, node, function, loc, &body));
   int64_t opset = im->opset;
   im->opset = function_opset(im, function);
-  LP_TRY(lp_import_nodes(im, &body, function->node, function->n_node, &inner));
+  LP_TRY(im->import_nodes(im, &body, function->node, function->n_node, &inner));
   im->opset = opset;
   im->depth--;
   return bind_results(im, scope, node, loc, &body, function);

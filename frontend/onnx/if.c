@@ -1,35 +1,11 @@
 /* If: branches are inlined. Where the condition is known one of them is; else both are, and Where picks from their
  * results. Operators have no side effects and none of them traps, so that this is exact. */
-#include "base/poly.h"
-#include "frontend/onnx/onnx.h"
-
-bool lp_import_number(const lp_value *value, int64_t *out) {
-  lp_tensor tensor;
-  int64_t count;
-  if (value->known) return value->known_count == 1 && lp_poly_is_const(value->known[0], out);
-  if (!lp_value_constant(value, &tensor) || lp_dtype_is_float(tensor.type.dtype)) return false;
-  if (!lp_type_static_numel(tensor.type, &count) || count != 1) return false;
-  *out = lp_tensor_i64(&tensor, 0);
-  return true;
-}
-
-lp_status lp_import_built(lp_importer *im, lp_op *op, lp_value **out) {
-  lp_op_append(im->block, op);
-  im->node_count++;
-  *out = lp_op_out(op, 0);
-  return lp_op_infer(im->module, op, im->diag);
-}
-
-lp_status lp_import_body(lp_importer *im, lp_scope *body, const Onnx__GraphProto *graph, const lp_call *call,
-                         lp_loc loc) {
-  LP_TRY(lp_import_enter(im, loc));
-  LP_TRY(lp_scope_add_initializers(im, body, graph));
-  LP_TRY(lp_import_nodes(im, body, graph->node, graph->n_node, call));
-  im->depth--;
-  return LP_OK;
-}
-
-/* ---- choosing ---- */
+#include "frontend/onnx/attr.h"
+#include "frontend/onnx/build.h"
+#include "frontend/onnx/importer.h"
+#include "frontend/onnx/node.h"
+#include "frontend/onnx/scope.h"
+#include "frontend/onnx/tensor.h"
 
 lp_status lp_import_choice(lp_importer *im, lp_loc loc, lp_value *condition, lp_value *yes, lp_value *no,
                            lp_value **out) {
@@ -44,6 +20,18 @@ lp_status lp_import_choice(lp_importer *im, lp_loc loc, lp_value *condition, lp_
   lp_value *in[] = {condition, yes, no};
   lp_type unknown = {.rank = -1};
   return lp_import_built(im, lp_op_create(im->module, LP_ONNX_Where, loc, 3, in, 1, &unknown), out);
+}
+
+lp_status lp_import_condition(lp_importer *im, lp_loc loc, lp_value **condition) {
+  const int64_t none = 0;
+  int64_t count;
+  if ((*condition)->type.dtype != LP_BOOL) return lp_error(im->diag, loc, "its condition is not of type bool");
+  if (!lp_type_static_numel((*condition)->type, &count) || count != 1)
+    return lp_error(im->diag, loc, "its condition is not one element");
+  if ((*condition)->type.rank == 0) return LP_OK;
+  lp_value *in[] = {*condition, lp_import_constant(im, loc, LP_I64, 1, &none, NULL, 0)};
+  lp_type unknown = {.rank = -1};
+  return lp_import_built(im, lp_op_create(im->module, LP_ONNX_Reshape, loc, 2, in, 1, &unknown), condition);
 }
 
 /* Merged decoders choose between a branch with and one without a past by an input; the one with it serves both. */
@@ -62,18 +50,6 @@ static lp_status import_branch(lp_importer *im, const lp_scope *scope, const Onn
   for (size_t i = 0; i < node->n_output; i++)
     LP_TRY(lp_scope_result(im, &body, lp_text(branch->g->output[i]->name), loc, &results[i]));
   return LP_OK;
-}
-
-lp_status lp_import_condition(lp_importer *im, lp_loc loc, lp_value **condition) {
-  const int64_t none = 0;
-  int64_t count;
-  if ((*condition)->type.dtype != LP_BOOL) return lp_error(im->diag, loc, "its condition is not of type bool");
-  if (!lp_type_static_numel((*condition)->type, &count) || count != 1)
-    return lp_error(im->diag, loc, "its condition is not one element");
-  if ((*condition)->type.rank == 0) return LP_OK;
-  lp_value *in[] = {*condition, lp_import_constant(im, loc, LP_I64, 1, &none, NULL, 0)};
-  lp_type unknown = {.rank = -1};
-  return lp_import_built(im, lp_op_create(im->module, LP_ONNX_Reshape, loc, 2, in, 1, &unknown), condition);
 }
 
 lp_status lp_import_if(lp_importer *im, lp_scope *scope, const Onnx__NodeProto *node, const lp_call *call, lp_loc loc) {

@@ -1,6 +1,11 @@
 /* Loop: unrolled. The number of trips is known, or has a bound: where the condition is computed from the input, all trips
  * are made, and from the first one on whose condition fails the carried values stay as they are (docs/adr/0018). */
-#include "frontend/onnx/onnx.h"
+#include "frontend/onnx/attr.h"
+#include "frontend/onnx/build.h"
+#include "frontend/onnx/importer.h"
+#include "frontend/onnx/node.h"
+#include "frontend/onnx/scope.h"
+#include "frontend/onnx/tensor.h"
 
 #include <stdlib.h>
 

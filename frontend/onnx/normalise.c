@@ -1,9 +1,10 @@
 /* Older opsets: attributes that the newest opset takes as operands become constant operands, so that every later stage
  * sees one form. The form of each operator is the newest opset's; see ir/ops.def. */
 #include "base/number.h"
-#include "frontend/onnx/onnx.h"
-
-#include <string.h>
+#include "frontend/onnx/attr.h"
+#include "frontend/onnx/importer.h"
+#include "frontend/onnx/node.h"
+#include "frontend/onnx/tensor.h"
 
 typedef struct {
   lp_importer *im;

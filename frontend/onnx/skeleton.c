@@ -4,7 +4,8 @@
  *
  * Wire format: https://protobuf.dev/programming-guides/encoding/ . Lengths of rewritten messages are padded to five
  * bytes, which every reader accepts. */
-#include "frontend/onnx/onnx.h"
+#include "frontend/onnx/skeleton.h"
+#include "onnx.pb-c.h"
 
 #include <string.h>
 

@@ -1,7 +1,9 @@
 /* Topological order of a graph's nodes. Files should be sorted; those that are not are sorted here, depth first, so
  * that a sorted one keeps its order. Names that a branch takes from around it are dependencies of its node. */
 #include "base/map.h"
-#include "frontend/onnx/onnx.h"
+#include "frontend/onnx/identify.h"
+#include "frontend/onnx/importer.h"
+#include "frontend/onnx/node.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,7 @@
 /* Models that wrap a decoder into a search (com.microsoft.BeamSearch and its like) hold it as an attribute of a node. */
-#include "frontend/onnx/onnx.h"
+#include "frontend/onnx/graph.h"
+#include "frontend/onnx/identify.h"
+#include "frontend/onnx/importer.h"
 
 void lp_note_subgraphs(const lp_importer *im, const Onnx__NodeProto *node, lp_loc loc) {
   for (size_t i = 0; i < node->n_attribute; i++) {

@@ -1,12 +1,12 @@
 /* Element types and shapes. A dimension's name becomes a symbol of its own, an expression of names a polynomial. */
+#include "base/abi.h"
 #include "base/map.h"
 #include "base/poly.h"
-#include "frontend/onnx/onnx.h"
-
-#include "base/abi.h"
+#include "frontend/onnx/identify.h"
+#include "frontend/onnx/importer.h"
+#include "frontend/onnx/tensor.h"
 
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Names of TensorProto.DataType, for messages; the numbers past 16 are younger than the installed onnx.proto. */

@@ -1,0 +1,27 @@
+/* The graph that is imported, its inputs that are given as constants, and the census of its operators. */
+#ifndef LP_ONNX_GRAPH_H
+#define LP_ONNX_GRAPH_H
+
+#include "frontend/onnx/importer.h"
+
+/* The graph to import: the main one, or the one that options->subgraph names. */
+LP_MUST_USE lp_status lp_model_graph(lp_importer *im, const Onnx__GraphProto **out);
+/* A note for each graph that the node holds, with the option that imports it. */
+void lp_note_subgraphs(const lp_importer *im, const Onnx__NodeProto *node, lp_loc loc);
+/* The default domain's opset; refusals name the first node of `graph` (or NULL) that it concerns. A graph whose own nodes are
+ * all of other domains needs none: its functions' nodes are refused one by one. */
+LP_MUST_USE lp_status lp_read_opset(lp_importer *im, const Onnx__GraphProto *graph);
+/* Imports im->model into im->module. */
+LP_MUST_USE lp_status lp_import_model(lp_importer *im);
+
+/* The binding of input `name`, or NULL. */
+const lp_input_binding *lp_binding_find(const lp_importer *im, const char *name);
+/* Checks that every binding names an input of the graph, once. */
+LP_MUST_USE lp_status lp_bindings_check(lp_importer *im, const Onnx__GraphProto *graph);
+/* Appends the constant. Sizes that `type` leaves open become those of the value in the whole module. */
+LP_MUST_USE lp_status lp_import_binding(lp_importer *im, const lp_input_binding *binding, lp_type type, lp_value **out);
+
+/* Counts the operators for lp_onnx_census. */
+LP_MUST_USE lp_status lp_census_take(lp_importer *im, lp_arena *arena, lp_operator_count **out, size_t *count);
+
+#endif

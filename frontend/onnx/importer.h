@@ -1,0 +1,89 @@
+/* The state of one import, and its limits. */
+#ifndef LP_ONNX_IMPORTER_H
+#define LP_ONNX_IMPORTER_H
+
+#include "base/file.h"
+#include "base/map.h"
+#include "frontend/frontend.h"
+#include "frontend/onnx/skeleton.h"
+#include "onnx.pb-c.h"
+
+/* A file of external data, looked for once. */
+typedef struct {
+  lp_found found;
+  const char *why; /* it was refused */
+  lp_mapping mapping;
+} lp_external;
+
+/* Bytes of a file of external data that a tensor is. */
+typedef struct {
+  const char *file, *tensor;
+  int64_t offset, length;
+} lp_region;
+
+typedef struct lp_scope lp_scope; /* scope.h */
+typedef struct lp_importer lp_importer;
+
+/* What a function's body sees of its call: attributes by name, and the caller's own. */
+typedef struct lp_call {
+  const struct lp_call *outer;
+  const Onnx__NodeProto *node;
+  Onnx__AttributeProto **defaults; /* the function's own attribute values */
+  size_t default_count;
+  const char *name; /* prefix of the locations inside */
+} lp_call;
+
+/* Imports nodes in topological order at the end of im->block. */
+typedef lp_status lp_import_nodes_fn(lp_importer *im, lp_scope *scope, Onnx__NodeProto **nodes, size_t count,
+                                     const lp_call *call);
+
+/* One import. */
+struct lp_importer {
+  lp_module *module;
+  lp_diag *diag;
+  lp_arena *scratch;   /* the unpacked message, and all that only the import needs */
+  const char *path;    /* as given, for diagnostics of the file */
+  const char *file;    /* its last part: locations and weights refer to it */
+  const uint8_t *data; /* the mapped file */
+  size_t size;
+  const Onnx__ModelProto *model;
+  int64_t opset;             /* of the default domain, where the nodes at work come from */
+  lp_map *dims;              /* dim_param -> its symbol (const char *) */
+  lp_map *functions;         /* "domain:name" -> Onnx__FunctionProto* */
+  lp_map *external;          /* location -> lp_external* */
+  LP_VEC(lp_map *) maps;     /* freed at the end */
+  LP_VEC(lp_region) regions; /* of external data, in the order of the tensors */
+  lp_block *block;
+  const lp_import_options *options;
+  int32_t depth;      /* of the functions and branches that are being inlined */
+  int64_t node_count; /* operators made */
+  size_t unpacked;    /* bytes of `scratch` that the message itself takes */
+  int64_t next_dim;   /* d0, d1, ... */
+  /* The nodes of a body (a function's, a branch's) are imported through this pointer. It breaks the circle: a node may hold
+   * a body, and a body holds nodes. */
+  lp_import_nodes_fn *import_nodes;
+};
+
+/* Limits: a few bytes can ask for many nodes, by functions that call functions. */
+enum {
+  LP_IMPORT_DEPTH = 64,
+  LP_LOOP_TRIPS = 1024, /* of one Loop */
+  LP_IMPORT_NODES = 300000,
+  LP_IMPORT_BYTES = 1 << 30,
+  LP_ONNX_OPSET_MIN = 1,
+  LP_ONNX_OPSET_MAX = 28
+};
+
+static inline const char *lp_text(const char *maybe) {
+  return maybe ? maybe : "";
+}
+
+/* Maps `path` into `mapping` and sets up an importer without a module. Release with lp_importer_close, which also unmaps what
+ * is still in `mapping`. */
+LP_MUST_USE lp_status lp_importer_open(lp_importer *im, const char *path, lp_diag *diag, lp_mapping *mapping);
+/* The file's message without tensor data, in im->scratch. */
+LP_MUST_USE lp_status lp_importer_unpack(lp_importer *im, const ProtobufCMessageDescriptor *descriptor, lp_message kind,
+                                         ProtobufCMessage **out);
+void lp_importer_close(lp_importer *im, lp_mapping *mapping);
+
+#endif

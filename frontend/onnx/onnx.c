@@ -1,0 +1,111 @@
+/* The entry points: a file to a module, to the census of its operators, to the names of its inputs. */
+#include "base/map.h"
+#include "base/path.h"
+#include "frontend/onnx/graph.h"
+#include "frontend/onnx/importer.h"
+#include "frontend/onnx/node.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The module keeps what is mapped: its weights lie there, and no name is resolved a second time. */
+static void hand_over(lp_importer *im, const char *name, lp_mapping *mapping) {
+  if (!mapping->data || lp_map_has(im->module->sources, name)) return;
+  lp_mapping *kept = LP_NEW(im->module->arena, lp_mapping);
+  *kept = *mapping;
+  *mapping = (lp_mapping){0};
+  lp_map_put(im->module->sources, name, kept);
+}
+
+static void hand_over_all(lp_importer *im, lp_mapping *mapping) {
+  hand_over(im, im->file, mapping);
+  for (size_t i = 0; i < lp_map_count(im->external); i++) {
+    lp_external *external = lp_map_value_at(im->external, i);
+    hand_over(im, lp_map_key_at(im->external, i), &external->mapping);
+  }
+}
+
+/* "model.onnx" -> "model" */
+static const char *stem(lp_arena *arena, const char *file) {
+  size_t length = lp_has_suffix(file, ".onnx") ? strlen(file) - strlen(".onnx") : strlen(file);
+  return lp_arena_strndup(arena, file, length);
+}
+
+static lp_module *create_module(lp_importer *im) {
+  lp_module *module = lp_module_create(stem(im->scratch, im->file));
+  char *directory = lp_path_dir(im->path);
+  module->directory = lp_arena_strdup(module->arena, directory);
+  free(directory);
+  im->file = lp_arena_strdup(module->arena, im->file);
+  return module;
+}
+
+lp_status lp_onnx_import(const char *path, const lp_import_options *options, lp_module **out, lp_diag *diag) {
+  lp_importer im;
+  lp_mapping mapping = {0};
+  LP_TRY(lp_importer_open(&im, path, diag, &mapping));
+  ProtobufCMessage *message = NULL;
+  lp_status status = lp_importer_unpack(&im, &onnx__model_proto__descriptor, LP_MESSAGE_MODEL, &message);
+  if (status == LP_OK) {
+    im.model = (const Onnx__ModelProto *)message;
+    im.unpacked = lp_arena_bytes(im.scratch);
+    if (options) im.options = options;
+    im.module = create_module(&im);
+    im.functions = lp_map_create();
+    im.dims = lp_map_create();
+    status = lp_import_model(&im);
+    if (status == LP_OK) {
+      hand_over_all(&im, &mapping);
+      *out = im.module;
+    } else {
+      lp_module_free(im.module);
+    }
+  }
+  lp_importer_close(&im, &mapping);
+  return status;
+}
+
+lp_status lp_onnx_census(const char *path, const lp_import_options *options, lp_arena *arena, lp_operator_count **out,
+                         size_t *count, lp_diag *diag) {
+  lp_importer im;
+  lp_mapping mapping = {0};
+  LP_TRY(lp_importer_open(&im, path, diag, &mapping));
+  ProtobufCMessage *message = NULL;
+  lp_status status = lp_importer_unpack(&im, &onnx__model_proto__descriptor, LP_MESSAGE_MODEL, &message);
+  if (status == LP_OK) {
+    im.model = (const Onnx__ModelProto *)message;
+    if (options) im.options = options;
+    im.module = create_module(&im);
+    im.functions = lp_map_create();
+    status = lp_read_opset(&im, im.model->graph);
+    if (status == LP_OK) status = lp_functions_index(&im);
+    if (status == LP_OK) status = lp_census_take(&im, arena, out, count);
+    lp_module_free(im.module);
+  }
+  lp_importer_close(&im, &mapping);
+  return status;
+}
+
+lp_status lp_onnx_input_names(const char *path, lp_arena *arena, const char *const **names, size_t *count,
+                              lp_diag *diag) {
+  lp_importer im;
+  lp_mapping mapping = {0};
+  LP_TRY(lp_importer_open(&im, path, diag, &mapping));
+  ProtobufCMessage *message = NULL;
+  lp_status status = lp_importer_unpack(&im, &onnx__model_proto__descriptor, LP_MESSAGE_MODEL, &message);
+  *count = 0;
+  const Onnx__GraphProto *graph = status == LP_OK ? ((const Onnx__ModelProto *)message)->graph : NULL;
+  if (graph) {
+    lp_map *initializers = lp_map_create();
+    const char **found = LP_NEW_ARRAY(arena, const char *, graph->n_input + 1);
+    for (size_t i = 0; i < graph->n_initializer; i++)
+      lp_map_put(initializers, lp_text(graph->initializer[i]->name), graph->initializer[i]);
+    for (size_t i = 0; i < graph->n_input; i++)
+      if (!lp_map_has(initializers, lp_text(graph->input[i]->name)))
+        found[(*count)++] = lp_arena_strdup(arena, lp_text(graph->input[i]->name));
+    lp_map_free(initializers);
+    *names = found;
+  }
+  lp_importer_close(&im, &mapping);
+  return status;
+}
