@@ -1,5 +1,6 @@
 # awk -f includes.awk FILE...: prints each include that points against the arrows of the tree, and fails when there is
-# one. Files are named from the root: folder/name. Each folder may include itself, `may` and the system.
+# one. Files are named from the root: folder/name. Each folder may include itself, `may` and the system. A subfolder in `only`
+# may include itself and what is listed there, nothing else of the project.
 BEGIN {
   may["base"] = ""
   may["ir"] = "base"
@@ -9,6 +10,7 @@ BEGIN {
   may["backend"] = "base ir hwmodels"
   may["runtime"] = "base"
   may["tools"] = "base ir hwmodels frontend passes backend runtime"
+  only["tools/certificate"] = "base" # the checker of certificates shares no code with the planner
 }
 
 function complain(why) {
@@ -19,6 +21,12 @@ function complain(why) {
 function folder_of(path) {
   sub(/^\.\//, "", path)
   return path ~ /\// ? substr(path, 1, index(path, "/") - 1) : ""
+}
+
+function room_of(path) {
+  sub(/^\.\//, "", path)
+  sub(/\/[^\/]*$/, "", path)
+  return path
 }
 
 /^[ \t]*#[ \t]*include[ \t]*["<]/ {
@@ -33,6 +41,9 @@ function folder_of(path) {
     if (line ~ /^llvm/ && from != "backend") complain("only backend/ knows LLVM: " line)
     next
   }
+  room = room_of(FILENAME)
+  if (room in only && room_of(line) != room && index(" " only[room] " ", " " to " ") == 0)
+    complain(room "/ may include only " only[room] "/: " line)
   if (line ~ /\.\./) complain("name headers from the root: " line)
   else if (to == "" || to == from) next
   else if (index(" " may[from] " ", " " to " ") == 0) complain(from "/ may not include " to "/: " line)

@@ -1,18 +1,23 @@
-/* What a certificate's prices prove, whatever the placement: it costs at least the least price of all placements, less the
- * prices of the limits. A stage sends at least as many messages as sides change along any path, so each read is charged its
- * share of a mixture of paths; and each unit says what it exchanges with the values and holdings that it shares. With that
- * exchanged, the least of each unit, value and holding alone add up to no more than the least of all together. */
+/* The lower bound that a certificate's prices prove (a Lagrangian dual): every placement costs at least the minimum of cost plus
+ * prices over all placements, less prices times limits.
+ *
+ * Two relaxations make that minimum separable. A stage sends at least one message for each change of sides along any path, so
+ * each read pays the share of a message that a convex combination of paths assigns to it. Each unit shifts cost to the values and
+ * holdings that it shares with others; the shifts cancel. The minima of each unit, value and holding then add up to at most the
+ * minimum over all placements. */
 #include "tools/certificate/certificate.h"
 
 #include <math.h>
 
-/* What a value comes to beside its bytes, less what was exchanged: made on the device and read in the cloud by whom that
- * pays; made in the cloud and read there by all, or on the device by whom that pays. */
+/* The cost of the reads of a value besides its bytes, net of the shifts. */
 typedef struct {
-  double up, all, down, maker;
+  double up;    /* made on the device: the readers that gain by it are in the cloud */
+  double all;   /* made in the cloud: all readers are there too */
+  double down;  /* made in the cloud: the readers that gain by it are on the device */
+  double maker; /* shifted to the value by the unit that makes it */
 } reads;
 
-/* By stage: users of a holding all in the cloud; on both sides, as pays best. */
+/* The cost shifted to a holding by its users, by stage: all of them in the cloud, or each on the side where it is cheaper. */
 typedef struct {
   double all[2], best[2];
 } uses;
@@ -24,13 +29,13 @@ static double value_least(const certificate *c, const stage *s, int which, size_
   return s->maker[value] < 0 ? device : fmin(device, cloud);
 }
 
-/* Units and values of a stage; NaN where reads are charged more than one message along any path. */
+/* The minimum over the units and values of a stage; NaN when reads pay more than one message along a path. */
 static double stage_least(const certificate *c, int which, uses *used) {
   const stage *s = &c->stages[which];
   reads *read = LP_NEW_ARRAY(c->arena, reads, s->value_count);
   double *flow = LP_NEW_ARRAY(c->arena, double, s->unit_count), least = 0, begun = 0;
   double per_ms = c->link[which] + c->price_ms[which];
-  for (size_t i = s->unit_count; i-- > 0;) { /* who reads from a unit comes behind it */
+  for (size_t i = s->unit_count; i-- > 0;) { /* readers come after the unit they read from */
     const unit *u = &s->units[i];
     double gain =
         u->result_bytes < 0 ? 0 : per_ms * (u->result_bytes * c->ms_per_byte[1] + u->return_way * c->message_ms);
@@ -48,7 +53,7 @@ static double stage_least(const certificate *c, int which, uses *used) {
       flow[i] -= u->way[k];
       *(s->maker[u->in[k]] < 0 ? &begun : &flow[s->maker[u->in[k]]]) += u->way[k];
     }
-    begun += fmax(flow[i], 0); /* those behind are done: what leaves it and did not come in begins here */
+    begun += fmax(flow[i], 0); /* its readers are done: the outflow beyond its inflow begins here */
     for (size_t k = 0; k < u->out_count; k++, split++) {
       gain += *split;
       read[u->out[k]].maker = *split;

@@ -1,4 +1,4 @@
-/* Reading a report's certificate, and adding up what its plan comes to. */
+/* Reads the certificate of a report and adds up its plan. */
 #include "tools/certificate/certificate.h"
 
 #include <jansson.h>
@@ -7,7 +7,7 @@
 
 /* ---- reading ---------------------------------------------------------------------------------------------------------- */
 
-/* Indices below `limit`; false when one is not, or it is no list. */
+/* Reads indices below `limit`; false when one is not, or when `list` is no list. */
 static bool indices(certificate *c, const json_t *list, size_t limit, int **out, size_t *count) {
   *count = json_array_size(list);
   *out = LP_NEW_ARRAY(c->arena, int, *count);
@@ -19,7 +19,7 @@ static bool indices(certificate *c, const json_t *list, size_t limit, int **out,
   return json_is_array(list);
 }
 
-/* `count` numbers; NULL without a list. */
+/* Reads `count` numbers; NULL without a list. */
 static double *numbers(certificate *c, const json_t *list, size_t count) {
   double *out = list ? LP_NEW_ARRAY(c->arena, double, count) : NULL;
   for (size_t i = 0; i < count && out; i++)
@@ -50,7 +50,7 @@ static bool read_unit(certificate *c, json_t *json, const stage *s, unit *out) {
   return valid && out->side / 2 == 0 && out->side >= 0;
 }
 
-/* Who makes a value and who first uses a holding; false when something is read before it is made. */
+/* Notes the maker of each value and the first user of each holding; false when a value is read before it is made. */
 static bool note_use(certificate *c, stage *s, int which, int index, bool *read) {
   const unit *u = &s->units[index];
   for (size_t k = 0; k < u->in_count; k++)
@@ -99,9 +99,9 @@ static bool read_certificate(certificate *c, json_t *json) {
   return valid && read_stage(c, stages[0], 0) && read_stage(c, stages[1], 1);
 }
 
-/* ---- what the plan comes to --------------------------------------------------------------------------------------------- */
+/* ---- totals of the plan --------------------------------------------------------------------------------------------- */
 
-/* A stage's messages: the turn of a unit is the first of its side's that is not before what it reads. */
+/* The time of a stage's messages. A unit runs in the first turn of its side that is not before the turns of what it reads. */
 static double link_time(const certificate *c, const stage *s) {
   int *turn = LP_NEW_ARRAY(c->arena, int, s->unit_count), last = 0;
   bool *crossed = LP_NEW_ARRAY(c->arena, bool, s->value_count);
@@ -133,7 +133,7 @@ static double link_time(const certificate *c, const stage *s) {
   return ms;
 }
 
-/* Memory, caches and their moves; adds what holdings take of time to busy[stage][side]. */
+/* Adds the memory of holdings and the moves of caches; adds their time to busy[stage][side]. */
 static void add_holdings(const certificate *c, double busy[2][2], totals *t) {
   unsigned char *held = LP_NEW_ARRAY(c->arena, unsigned char, 2 * c->holding_count);
   double moved[2] = {0, 0}, ms = 0;

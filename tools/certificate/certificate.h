@@ -1,22 +1,30 @@
-/* The certificate in a report: the problem as the exact scheduler sees it, the plan and the prices, read from JSON without
- * any code of the planner; what the plan comes to, from the definition alone; and what the prices prove. */
+/* certificate: checks the certificate in a report, which holds the problem as the exact scheduler sees it, the plan, and the
+ * prices (Lagrange multipliers) of its limits.
+ *
+ * This room shares no code with the planner: it includes only base and the JSON library (tests/structure/includes.awk). It adds
+ * up the plan from the definition (the times of operators, one message per turn, what each side holds) and derives the lower
+ * bound from the prices again. Arrays of two are indexed by lp_side, or by stage: 0 prefill, 1 decode. Times are in ms. */
 #ifndef LP_TOOLS_CERTIFICATE_H
 #define LP_TOOLS_CERTIFICATE_H
 
-#include "tools/tools.h"
+#include "base/base.h"
+#include "base/side.h"
 
 typedef struct {
-  double bytes[2], ms[2][2], move_bytes;
-  int cache, first[2]; /* units, by stage; -1: none */
+  double bytes[LP_SIDE_COUNT], ms[2][LP_SIDE_COUNT]; /* ms by stage and side */
+  double move_bytes;
+  int cache, first[2]; /* first: the first unit that uses it, by stage; -1: none */
 } holding;
 
 typedef struct {
-  const char *name;                /* of its first operator; borrowed from the JSON */
-  double ms[2], activation[2];     /* by side */
-  double result_bytes, return_way; /* -1: it makes no result; what its return is charged of a message */
-  int pin, side, *in, *out, *hold; /* pin -1: none */
+  const char *name;                                    /* of its first operator; borrowed from the JSON */
+  double ms[LP_SIDE_COUNT], activation[LP_SIDE_COUNT]; /* activation: bytes */
+  double result_bytes,
+      return_way; /* result_bytes -1: no result; return_way: the share of a message that its return pays */
+  int pin, side, *in, *out, *hold; /* pin -1: none; in and out: values; hold: holdings */
   size_t in_count, out_count, hold_count;
-  double *way, *split; /* [in] charged of a message; [in, out, hold] exchanged with these */
+  double *way;   /* [in] the share of a message that each read pays */
+  double *split; /* [in, out, hold] the cost that the unit passes on to each of them */
 } unit;
 
 typedef struct {
@@ -36,17 +44,26 @@ typedef struct {
   void *json; /* owned */
 } certificate;
 
-/* What the plan comes to. */
+/* The totals of the plan. */
 typedef struct {
   double ms[2], bytes[2], value;
-  bool pinned, caches; /* all pins kept; all users of a cache on one side */
+  bool pinned, caches; /* all pins are kept; all users of a cache are on one side */
 } totals;
+
+typedef struct {
+  totals totals;
+  double bound; /* the proved one, at most the value */
+} certificate_finding;
 
 /* Reads the certificate of a report. Release with certificate_free, also after a failure. */
 LP_MUST_USE lp_status certificate_load(const char *file, certificate *out, lp_diag *diag);
 void certificate_free(certificate *c);
+/* Sums up the plan of a certificate. */
 totals certificate_add_up(const certificate *c);
-/* What no placement of the problem can be below; NaN when nothing is proved. */
+/* A lower bound on the cost of every placement, from the prices; NaN when the certificate proves none. */
 double certificate_bound(const certificate *c);
+/* Compares the certificate with what the report claims. LP_MISMATCH with a diagnostic for each claim that does not hold. */
+LP_MUST_USE lp_status certificate_check(const certificate *c, const char *file, certificate_finding *out,
+                                        lp_diag *diag);
 
 #endif
