@@ -68,7 +68,7 @@ static lp_status read_line(reader *r, char *text) {
   return LP_OK;
 }
 
-lp_status lp_csv_parse(const char *file, const char *text, size_t size, lp_arena *arena, lp_csv *out, lp_diag *diag) {
+static lp_status parse(const char *file, const char *text, size_t size, lp_arena *arena, lp_csv *out, lp_diag *diag) {
   *out = (lp_csv){.file = file};
   reader r = {.csv = out, .arena = arena, .diag = diag};
   char *copy = lp_arena_strndup(arena, text, size);
@@ -96,7 +96,7 @@ lp_status lp_csv_read(const char *path, lp_arena *arena, lp_csv *out, lp_diag *d
   char *text = NULL;
   size_t size = 0;
   LP_TRY(lp_file_read(path, &text, &size, diag));
-  lp_status status = lp_csv_parse(path, text, size, arena, out, diag);
+  lp_status status = parse(path, text, size, arena, out, diag);
   free(text);
   return status;
 }

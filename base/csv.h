@@ -16,8 +16,6 @@ typedef struct {
   int32_t *line;      /* [rows] */
 } lp_csv;
 
-LP_MUST_USE lp_status lp_csv_parse(const char *file, const char *text, size_t size, lp_arena *arena, lp_csv *out,
-                                   lp_diag *diag);
 LP_MUST_USE lp_status lp_csv_read(const char *path, lp_arena *arena, lp_csv *out, lp_diag *diag);
 int32_t lp_csv_column(const lp_csv *csv, const char *name); /* -1: none of that name */
 const char *lp_csv_at(const lp_csv *csv, size_t row, int32_t column);

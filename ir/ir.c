@@ -118,13 +118,6 @@ bool lp_value_has_one_use(const lp_value *value) {
   return value->uses && !value->uses->next;
 }
 
-int32_t lp_value_use_count(const lp_value *value) {
-  int32_t count = 0;
-  for (const lp_use *use = value->uses; use; use = use->next)
-    count++;
-  return count;
-}
-
 /* ---- operators ---------------------------------------------------------------------------------------------------- */
 
 static lp_value *value_create(lp_module *module, lp_type type, lp_op *def, lp_block *block, int32_t index) {

@@ -259,7 +259,6 @@ void lp_op_set_in(lp_op *op, int32_t index, lp_value *value);
 void lp_op_set_ins(lp_module *module, lp_op *op, int32_t count, lp_value *const *in);
 void lp_value_replace(lp_value *old, lp_value *by); /* every use */
 bool lp_value_has_one_use(const lp_value *value);
-int32_t lp_value_use_count(const lp_value *value);
 void lp_block_renumber(lp_block *block);      /* sets op->order */
 bool lp_op_is(const lp_op *op, lp_kind kind); /* NULL is nothing */
 bool lp_op_has(const lp_op *op, uint32_t traits);

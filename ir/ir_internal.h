@@ -9,12 +9,11 @@
 
 /* An element type in MLIR's words: "i1", "ui8"; an opaque type of ours where MLIR has none. */
 const char *lp_dtype_text(lp_dtype dtype);
-void lp_print_string(const char *text, lp_buf *out);
 
 /* Takes steps of module->eval_steps; false, and none taken, when so many are not left. */
 bool lp_module_spend(lp_module *module, int64_t steps);
 
 /* The type rule of an op.* operator, from ops.def (rules.c). */
-lp_status lp_op_check_types(lp_module *module, const lp_op *op, lp_diag *diag);
+LP_MUST_USE lp_status lp_op_check_types(lp_module *module, const lp_op *op, lp_diag *diag);
 
 #endif

@@ -26,7 +26,7 @@ static void print_value(printer *p, const lp_value *value) {
   if (value->def && value->def->out_count > 1) lp_buf_printf(p->out, "#%d", value->index);
 }
 
-void lp_print_string(const char *text, lp_buf *out) {
+static void print_string(const char *text, lp_buf *out) {
   lp_buf_puts(out, "\"");
   for (const unsigned char *c = (const unsigned char *)text; *c; c++)
     if (*c == '"' || *c == '\\' || *c < 0x20 || *c >= 0x7f)
@@ -175,7 +175,7 @@ static void print_list(printer *p, const lp_attr *attr) {
   for (int32_t i = 0; i < attr->count; i++) {
     lp_buf_puts(p->out, i > 0 ? ", " : text ? "" : ": ");
     if (text)
-      lp_print_string(attr->ss[i], p->out);
+      print_string(attr->ss[i], p->out);
     else if (attr->kind == LP_ATTR_I64S)
       lp_buf_printf(p->out, "%" PRId64, attr->is[i]);
     else
@@ -197,7 +197,7 @@ static void print_attr(printer *p, const lp_attr *attr) {
     lp_buf_puts(p->out, " : f64");
     break;
   case LP_ATTR_STR:
-    lp_print_string(attr->s, p->out);
+    print_string(attr->s, p->out);
     break;
   case LP_ATTR_POLY:
     lp_buf_puts(p->out, "#llmpart.poly<\"");
@@ -243,11 +243,11 @@ static void print_attrs(printer *p, const lp_op *op) {
   }
   if (op->kind == LP_OP_MODULE) {
     lp_buf_printf(p->out, "%sllmpart.name = ", before);
-    lp_print_string(p->module->name, p->out);
+    print_string(p->module->name, p->out);
     lp_buf_puts(p->out, ", llmpart.symbols = [");
     for (size_t i = 0; i < p->module->symbols.names.count; i++) {
       if (i > 0) lp_buf_puts(p->out, ", ");
-      lp_print_string(p->module->symbols.names.data[i], p->out);
+      print_string(p->module->symbols.names.data[i], p->out);
     }
     lp_buf_puts(p->out, "]");
   }
@@ -261,9 +261,9 @@ static void print_location(printer *p, const lp_op *op) {
   lp_buf name = {0};
   lp_buf_printf(&name, "%s (%s)", loc->node, loc->op ? loc->op : "");
   lp_buf_puts(p->out, " loc(");
-  lp_print_string(lp_buf_text(&name), p->out);
+  print_string(lp_buf_text(&name), p->out);
   lp_buf_puts(p->out, "(");
-  lp_print_string(loc->file ? loc->file : "", p->out);
+  print_string(loc->file ? loc->file : "", p->out);
   lp_buf_printf(p->out, ":%d:%d))", loc->line, loc->col);
   lp_buf_free(&name);
 }

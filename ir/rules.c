@@ -1,6 +1,7 @@
 /* Type rules of op.* operators, one function per rule column of ops.def. Each checks what its operator's sentence in
  * ops.def promises and reports what it found and what it wanted. */
 #include "base/poly.h"
+#include "base/side.h"
 #include "ir/ir.h"
 #include "ir/ir_internal.h"
 
@@ -392,9 +393,9 @@ static lp_status rule_fill(const rule_context *c) {
 }
 
 static lp_status check_sides(const rule_context *c) {
-  const char *from = lp_op_str(c->op, "from", ""), *to = lp_op_str(c->op, "to", "");
-  bool good = (strcmp(from, "device") == 0 && strcmp(to, "cloud") == 0) ||
-              (strcmp(from, "cloud") == 0 && strcmp(to, "device") == 0);
+  lp_side from, to;
+  bool good =
+      lp_side_find(lp_op_str(c->op, "from", ""), &from) && lp_side_find(lp_op_str(c->op, "to", ""), &to) && from != to;
   return good ? LP_OK : fail(c, "from and to are not the two sides");
 }
 

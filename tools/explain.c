@@ -1,29 +1,13 @@
 /* llmpart explain: why an operator sits where it does: its times on either side, and what moving it would change. */
+#include "base/side.h"
 #include "tools/certificate/certificate.h"
+#include "tools/tools.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-static const char *const sides[] = {"device", "cloud"}, *const stages[] = {"prefill", "decode"};
-
-/* Moves the unit, and with it all that use a KV cache with it. */
-static int move_unit(certificate *c, int which, size_t index, int side) {
-  unit *u = &c->stages[which].units[index];
-  int moved = u->side != side;
-  u->side = side;
-  for (size_t k = 0; k < u->hold_count; k++) {
-    if (!c->holdings[u->hold[k]].cache) continue;
-    for (size_t i = 0; i < c->stages[which].unit_count; i++) {
-      unit *other = &c->stages[which].units[i];
-      for (size_t h = 0; h < other->hold_count; h++) {
-        if (other->hold[h] != u->hold[k] || other->side == side) continue;
-        other->side = side;
-        moved++;
-      }
-    }
-  }
-  return moved;
-}
+static const char *const stages[] = {"prefill", "decode"};
 
 static void print_limit(const char *name, double before, double after, double limit, const char *measure) {
   printf("    %-14s %.6g -> %.6g %s", name, before, after, measure);
@@ -46,15 +30,15 @@ static void explain_unit(certificate *c, int which, size_t index) {
   const unit *u = &c->stages[which].units[index];
   int side = u->side;
   totals before = certificate_add_up(c);
-  printf("%s in %s: on the %s; %.6g ms on the device, %.6g ms in the cloud\n", u->name, stages[which], sides[side],
-         u->ms[0], u->ms[1]);
+  printf("%s in %s: on the %s; %.6g ms on the device, %.6g ms in the cloud\n", u->name, stages[which],
+         lp_side_name((lp_side)side), u->ms[0], u->ms[1]);
   int *kept = LP_NEW_ARRAY(c->arena, int, c->stages[which].unit_count);
   for (size_t i = 0; i < c->stages[which].unit_count; i++)
     kept[i] = c->stages[which].units[i].side;
-  int moved = move_unit(c, which, index, !side);
+  int moved = certificate_move(c, which, index, !side);
   totals after = certificate_add_up(c);
-  printf("  to the %s%s: %s\n", sides[!side], moved > 1 ? ", with what shares its KV cache" : "",
-         verdict(c, &before, &after));
+  printf("  to the %s%s: %s\n", lp_side_name(lp_side_other((lp_side)side)),
+         moved > 1 ? ", with what shares its KV cache" : "", verdict(c, &before, &after));
   print_limit("objective", before.value, after.value, 0, "");
   print_limit("TTFT", before.ms[0], after.ms[0], c->limit_ms[0], "ms");
   print_limit("TPOT", before.ms[1], after.ms[1], c->limit_ms[1], "ms");

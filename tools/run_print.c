@@ -10,10 +10,6 @@ static const lp_generated *token_at(const lp_generation *made, int64_t sequence,
   return &made->tokens.data[sequence * made->generated + step];
 }
 
-static const char *side_name(lp_side side) {
-  return side == LP_SIDE_CLOUD ? "cloud" : "device";
-}
-
 void lp_run_print_text(const lp_bundle *bundle, const lp_generation *made, int64_t sequence, lp_buf *out) {
   const lp_tokenizer *tokenizer = lp_bundle_tokenizer(bundle);
   lp_tokens ids = {0};
@@ -36,8 +32,8 @@ static void add_sequence(const lp_bundle *bundle, const lp_generation *made, int
     json_array_append_new(ids, json_integer(token->token));
     json_t *exit = token->exit_layer >= 0 ? json_integer(token->exit_layer) : json_null();
     json_array_append_new(steps, json_pack("{s:i, s:s, s:o, s:f, s:f}", "token", (int)token->token, "side",
-                                           side_name(token->side), "exit_layer", exit, "confidence", token->confidence,
-                                           "ms", token->ms));
+                                           lp_side_name(token->side), "exit_layer", exit, "confidence",
+                                           token->confidence, "ms", token->ms));
   }
   lp_buf text = {0};
   lp_run_print_text(bundle, made, sequence, &text);

@@ -1,5 +1,5 @@
 /* null: a complete backend that does nothing. To write another one, copy the folder, rename the table, and add it to
- * backends.h and to the list in backend.c; the conformance suite (tests/backend) then runs it. */
+ * backend/backends.h and to the list in backend.c; the conformance suite (tests/backend) then runs it. */
 #include "backend/backends.h"
 
 /* Refuse what you cannot compute; `why` says in at most 63 bytes what is missing. Placement asks this. */
@@ -24,8 +24,8 @@ static lp_status null_describe(lp_module *module, const lp_emit_options *options
   return LP_OK;
 }
 
-/* Write the constants of options->side in the form your kernels read, each once, to a safetensors file (constants.h).
- * Stream them: a model does not fit in memory. Write through lp_writer, which leaves no file when it fails. */
+/* Write the constants of options->side in the form your kernels read, each once, to a safetensors file
+ * (backend/constants.h). Stream them: a model does not fit in memory. Write through lp_writer, which leaves no file when it fails. */
 static lp_status null_write_weights(lp_module *module, const lp_emit_options *options, const char *path,
                                     lp_diag *diag) {
   (void)module, (void)options, (void)path, (void)diag;

@@ -121,7 +121,7 @@ static lp_status import_operator(lp_importer *im, lp_scope *scope, const Onnx__N
   return name_results(im, scope, node, op);
 }
 
-lp_status lp_import_node(lp_importer *im, lp_scope *scope, const Onnx__NodeProto *node, const lp_call *call) {
+static lp_status import_node(lp_importer *im, lp_scope *scope, const Onnx__NodeProto *node, const lp_call *call) {
   lp_loc loc = lp_node_loc(im, node, call);
   if (++im->node_count > LP_IMPORT_NODES)
     return lp_error(im->diag, loc, "more than %d operators once functions are inlined", LP_IMPORT_NODES);
@@ -145,6 +145,6 @@ lp_status lp_import_nodes(lp_importer *im, lp_scope *scope, Onnx__NodeProto **no
   size_t *order = LP_NEW_ARRAY(im->scratch, size_t, count);
   LP_TRY(lp_sort_nodes(im, nodes, count, call, order));
   for (size_t i = 0; i < count; i++)
-    LP_TRY(lp_import_node(im, scope, nodes[order[i]], call));
+    LP_TRY(import_node(im, scope, nodes[order[i]], call));
   return LP_OK;
 }

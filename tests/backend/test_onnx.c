@@ -1,5 +1,5 @@
 /* The halves of `--emit=onnx`: imported again and run one after the other by the reference interpreter, they give what
- * another runtime gave for the whole model (tests/models). onnx_halves.sh runs them in ONNX Runtime where it is there. */
+ * another runtime gave for the whole model (tests/models). tests/e2e/onnx.sh runs them in ONNX Runtime where it is there. */
 #include "backend/backend.h"
 #include "base/dir.h"
 #include "base/poly.h"

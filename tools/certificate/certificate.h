@@ -62,6 +62,8 @@ void certificate_free(certificate *c);
 totals certificate_add_up(const certificate *c);
 /* A lower bound on the cost of every placement, from the prices; NaN when the certificate proves none. */
 double certificate_bound(const certificate *c);
+/* Moves unit `index` of stage `which` to `side`, and with it every unit that shares a KV cache with it; how many moved. */
+int certificate_move(certificate *c, int which, size_t index, int side);
 /* Compares the certificate with what the report claims. LP_MISMATCH with a diagnostic for each claim that does not hold. */
 LP_MUST_USE lp_status certificate_check(const certificate *c, const char *file, certificate_finding *out,
                                         lp_diag *diag);

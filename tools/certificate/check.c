@@ -38,3 +38,21 @@ lp_status certificate_check(const certificate *c, const char *file, certificate_
   if (status == LP_OK) *out = (certificate_finding){.bound = fmin(bound, t.value), .totals = t};
   return status;
 }
+
+int certificate_move(certificate *c, int which, size_t index, int side) {
+  unit *u = &c->stages[which].units[index];
+  int moved = u->side != side;
+  u->side = side;
+  for (size_t k = 0; k < u->hold_count; k++) {
+    if (!c->holdings[u->hold[k]].cache) continue;
+    for (size_t i = 0; i < c->stages[which].unit_count; i++) {
+      unit *other = &c->stages[which].units[i];
+      for (size_t h = 0; h < other->hold_count; h++) {
+        if (other->hold[h] != u->hold[k] || other->side == side) continue;
+        other->side = side;
+        moved++;
+      }
+    }
+  }
+  return moved;
+}

@@ -1,0 +1,2 @@
+# reads rules.def and then lost.sh
+echo "no comment: missing.sh"
