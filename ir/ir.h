@@ -136,7 +136,7 @@ typedef enum { LP_LEVEL_STRUCT, LP_LEVEL_ONNX, LP_LEVEL_LAYER, LP_LEVEL_OP } lp_
 enum {
   LP_PURE = 1 << 0,        /* no effect but its results: may be removed, merged, moved */
   LP_ELEMENTWISE = 1 << 1, /* result element depends on the operands' elements at the same (broadcast) index */
-  LP_COMMUTES = 1 << 2,
+  LP_COMMUTES = 1 << 2,    /* two operands, in either order */
   LP_TERMINATOR = 1 << 3,
   LP_ALIAS = 1 << 4,     /* result is the first operand's memory under another type */
   LP_LINEAR_OP = 1 << 5, /* Algorithm 1's "linear" operators */

@@ -1,4 +1,4 @@
-/* Building operators in front of another one. */
+/* Builds operators in front of another one. */
 #include "passes/build.h"
 #include "base/number.h"
 #include "base/poly.h"
@@ -51,7 +51,7 @@ lp_value *lp_build_value(lp_build *b, lp_kind kind, int32_t in_count, lp_value *
   return op ? op->out[0] : NULL;
 }
 
-/* ---- constants ------------------------------------------------------------------------------------------------------ */
+/* ---- constants --------------------------------------------------------------------------------------------------- */
 
 lp_value *lp_build_constant(lp_build *b, lp_dtype dtype, int32_t rank, const int64_t *dim, const void *data) {
   lp_tensor tensor = {.type = lp_type_static(b->module, dtype, rank, dim)};
@@ -151,7 +151,7 @@ void lp_build_remove_dead(lp_block *block) {
   }
 }
 
-/* ---- op.* forms ----------------------------------------------------------------------------------------------------- */
+/* ---- op.* forms -------------------------------------------------------------------------------------------------- */
 
 lp_value *lp_build_map(lp_build *b, const char *fn, int32_t in_count, lp_value *const *in, lp_type type) {
   lp_op *op = lp_build_typed(b, LP_OP_MAP, in_count, in, type);

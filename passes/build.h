@@ -1,4 +1,4 @@
-/* Building operators in front of another one: what decompose, raise and lower are written with. */
+/* Builds operators in front of another one. decompose, recognise and lower are written with it. */
 #ifndef LP_PASSES_BUILD_H
 #define LP_PASSES_BUILD_H
 
@@ -15,14 +15,14 @@ typedef struct {
 
 lp_build lp_build_at(lp_module *module, lp_op *before, lp_diag *diag);
 
-/* An operator with one result of the given type; returns the result's operator. */
+/* Makes an operator with one result of the given type; returns the operator. */
 lp_op *lp_build_typed(lp_build *b, lp_kind kind, int32_t in_count, lp_value *const *in, lp_type type);
-/* An onnx.* operator whose result types lp_op_infer finds; NULL after a diagnostic. `set` may add attributes first. */
+/* Makes an onnx.* operator whose result types lp_op_infer finds; NULL after a diagnostic. */
 lp_op *lp_build_onnx(lp_build *b, lp_kind kind, int32_t in_count, lp_value *const *in, int32_t out_count);
-/* onnx.Cast, where it is needed; NULL flows through. */
+/* Casts x by onnx.Cast when its dtype differs. Returns NULL when x is NULL. */
 lp_value *lp_build_cast(lp_build *b, lp_value *x, lp_dtype dtype);
-/* Infers an operator that was created by hand and whose attributes are set; places it. */
-/* The same with one result, which is returned; NULL also when an operand is. */
+/* The first result of lp_build_onnx with one result; NULL also when an operand is NULL. */
+/* Inserts an operator that was created by hand and whose attributes are set, and infers its types. */
 lp_value *lp_build_value(lp_build *b, lp_kind kind, int32_t in_count, lp_value *const *in);
 LP_MUST_USE lp_status lp_build_place(lp_build *b, lp_op *op);
 
@@ -39,22 +39,23 @@ lp_value *lp_build_reshaped_constant(lp_build *b, lp_value *value, lp_type type)
 /* op.* forms that many rules need */
 lp_value *lp_build_map(lp_build *b, const char *fn, int32_t in_count, lp_value *const *in, lp_type type);
 lp_value *lp_build_map1(lp_build *b, const char *fn, lp_value *x, lp_dtype dtype); /* same shape */
-/* Numpy broadcasting of the two shapes; dtype given. */
+/* The shapes are broadcast as numpy does; the caller gives the dtype. */
 lp_value *lp_build_map2(lp_build *b, const char *fn, lp_value *x, lp_value *y, lp_dtype dtype);
 lp_value *lp_build_reshape(lp_build *b, lp_value *x, lp_type type); /* x itself when the type is equal */
 lp_value *lp_build_transpose(lp_build *b, lp_value *x, const int64_t *perm);
 lp_type lp_build_broadcast(lp_build *b, lp_type x, lp_type y, lp_dtype dtype);
-/* The result's shape of an axis-permutation. */
+/* The type of x after a permutation of its axes. */
 lp_type lp_build_permuted(lp_build *b, lp_type type, const int64_t *perm);
 
-/* Erases pure operators whose results no one uses, from the end. */
+/* Erases pure operators whose results have no uses, last first. */
 void lp_build_remove_dead(lp_block *block);
 
-/* A scalar constant's value (any float or integer type, any shape of one element). */
-/* The constant that a matrix is made of by transposing, casting, cutting and dequantising alone; NULL when by more. */
+/* Follows a matrix back through Transpose, Cast, Slice and DequantizeLinear to its constant; NULL when anything else
+ * made it. */
+/* The number in a constant of one element, of any shape and of any float or integer type. */
 const lp_value *lp_weight_source(const lp_value *value);
 bool lp_scalar_constant(const lp_value *value, double *out);
-/* `value` is element `index` of the value's known integers, as a number. */
+/* Element `index` of the value's known integers, where it is a number. */
 bool lp_known_i64(const lp_value *value, int32_t index, int64_t *out);
 
 #endif

@@ -1,5 +1,5 @@
-/* The operator graph of a Llama of any size, built through the C API: what planning is tested on without a file, and what
- * a machine is profiled with. */
+/* Builds the operator graph of a Llama of any size through the C API. Tests of planning and profiles of machines use
+ * it, because it needs no file. */
 #include "passes/decoder.h"
 #include "base/poly.h"
 #include "passes/passes.h"

@@ -10,8 +10,8 @@ typedef struct {
   bool causal;    /* false: attention is costed over all pairs, as P1 does */
 } lp_decoder_shape;
 
-/* @main of a Llama with inputs input_ids [b, s], result logits [b, r, vocab]; lowered, not fused. Its weights lie one after
- * the other in "weights.bin", lp_decoder_weight_bytes of them. */
+/* Makes @main of a Llama with inputs input_ids [b, s] and result logits [b, r, vocab]; lowered, not fused. The weights
+ * follow one another in "weights.bin", lp_decoder_weight_bytes of them. */
 lp_module *lp_decoder_create(const lp_decoder_shape *shape);
 int64_t lp_decoder_weight_bytes(const lp_module *module);
 

@@ -2,9 +2,9 @@
  * list is passes.def, pipelines are arrays in pipeline.c. A pass knows IR and machine models; it knows no file format
  * and no target.
  *
- * A module goes through the states of lp_module_state, in this order. A pass says the state that it needs and the state
- * that it makes, and the runner checks both. state.c has the table of the states: names, meanings, how each is recognised.
- */
+ * A module goes through the states of lp_module_state, in this order. A pass says the state that it needs and the
+ * state that it makes, and the runner checks both. state.c has the table of the states: names, meanings, how each is
+ * recognised. */
 #ifndef LP_PASSES_H
 #define LP_PASSES_H
 
@@ -15,10 +15,11 @@
 /* A module in a state has what the earlier states promise, too. */
 typedef enum {
   /* @main of onnx.* operators, types known. bind-inputs then finds the roles of inputs and outputs, names past/present
-   * pairs, and replaces attention_mask and position_ids of the generation protocol by what they stand for; decompose and
-   * recognise replace idioms by onnx.RMSNormalization, onnx.Attention, ... */
+   * pairs, and replaces attention_mask and position_ids of the generation protocol by what they stand for; decompose
+   * and recognise replace idioms by onnx.RMSNormalization, onnx.Attention, ... */
   LP_STATE_IMPORTED,
-  /* @main is layer.* groups. With early exits the function has `exits` (i64s), and their logits are its last results. */
+  /* @main is layer.* groups. With early exits the function has `exits` (i64s), and their logits are its last
+   * results. */
   LP_STATE_RAISED,
   /* @main is op.* operators, each with `name`, `layer` (i64, -1 outside) and `layer_kind`. kv-cache makes KV caches
    * llmpart.state and op.kv_append; fuse makes linear epilogues, op.add_norm and op.fused. */
@@ -26,18 +27,18 @@ typedef enum {
   /* Operators have `flops`, `bytes_read` and `bytes_written` (poly). */
   LP_STATE_ANNOTATED,
   /* @prefill and @decode replace @main. Each operator has `side`: "device", "cloud" or "both" (cheap operators of
-   * positions only, copied to each side that needs them). An op.linear whose weights the side stores in another type has
-   * `weight_dtype`. */
+   * positions only, copied to each side that needs them). An op.linear whose weights the side stores in another type
+   * has `weight_dtype`. */
   LP_STATE_PLACED,
   /* Each operator has one side and reads values of its own side only; comm.* move the others. The functions have
    * `communicating`. */
   LP_STATE_COMMUNICATING,
   /* Operators have `buffer` (i64s, one per result; numbered per function and side from 0; LP_ALIAS results share their
-   * operand's buffer; constants have none); functions have `arg_buffer_device`, `arg_buffer_cloud` (i64s, -1 unused) and
-   * `slot_device`, `slot_cloud` (i64s: buffer -> slot; buffers of one slot never live at once). */
+   * operand's buffer; constants have none); functions have `arg_buffer_device`, `arg_buffer_cloud` (i64s, -1 unused)
+   * and `slot_device`, `slot_cloud` (i64s: buffer -> slot; buffers of one slot never live at once). */
   LP_STATE_PLANNED,
-  /* Each operator but constants and comm.* has `segment` (i64, numbered per function and side from 0): a straight run of
-   * one side's operators between communications. */
+  /* Each operator but constants and comm.* has `segment` (i64, numbered per function and side from 0): a straight run
+   * of one side's operators between communications. */
   LP_STATE_OUTLINED,
   LP_STATE_COUNT
 } lp_module_state;
@@ -71,8 +72,9 @@ typedef struct lp_compile_request {
   bool generation; /* bind the generation protocol and give the model KV caches; false: keep the graph's own inputs */
   int64_t plans;   /* a family of up to so many plans, from which the runtime takes one for each request; 0, 1: one */
   int64_t cut;     /* scheduler "cut": layers [0, cut) on the device */
-  const char *
-      cut_node; /* scheduler "cut": instead, what this ONNX node needs and itself on the device; "auto": half the work */
+  /* Scheduler "cut", instead: the ONNX node that is last on the device, with all that it needs; "auto": half the
+   * work. */
+  const char *cut_node;
 } lp_compile_request;
 
 typedef struct {
@@ -117,12 +119,12 @@ extern const char *const lp_pipeline_layers; /* -> raised */
 extern const char *const lp_pipeline_ops;    /* -> annotated */
 extern const char *const lp_pipeline_placed; /* -> communicating */
 extern const char *const lp_pipeline_full;   /* -> outlined */
-extern const char *const lp_pipeline_split;  /* placed -> outlined, for who looks at the module in between */
+extern const char *const lp_pipeline_split;  /* placed -> outlined, for callers that look at the module in between */
 
 /* Is an onnx.* operator always replaced by others before it is lowered? */
 bool lp_kind_decomposes(lp_kind kind);
 
-/* insert-comm to outline, for code that tells when each operator begins. */
+/* insert-comm to outline, for code that reports when each operator begins. */
 extern const char *const lp_pipeline_split_profiled;
 
 #endif

@@ -26,7 +26,7 @@ const lp_pass *lp_pass_find(const char *name) {
   return NULL;
 }
 
-/* ---- pipelines ----------------------------------------------------------------------------------------------------- */
+/* ---- pipelines --------------------------------------------------------------------------------------------------- */
 
 typedef struct {
   const lp_pass *pass;
@@ -83,7 +83,7 @@ static lp_status pipeline_parse(const char *text, lp_arena *arena, steps *out, l
   return LP_OK;
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------------------------------- */
 
 static lp_status needs_check(const lp_module *module, const lp_pass *pass, lp_module_state is, lp_diag *diag) {
   lp_loc loc = LP_LOC_FILE(module->name);
@@ -97,7 +97,7 @@ static lp_status needs_check(const lp_module *module, const lp_pass *pass, lp_mo
   return status;
 }
 
-/* A fault of the pass, or of text that it read. */
+/* The fault is the pass's, or that of text that it read. */
 static lp_status makes_check(const lp_module *module, const lp_pass *pass, lp_module_state before, lp_diag *diag) {
   lp_module_state is = lp_module_state_of(module), least = before < pass->breaks ? before : pass->makes;
   if (least < pass->makes) least = pass->makes;

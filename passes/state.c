@@ -3,7 +3,7 @@
 
 const char *const lp_stage_names[LP_STAGE_COUNT] = {"prefill", "decode"};
 
-/* ---- operators of a placed module ----------------------------------------------------------------------------------- */
+/* ---- operators of a placed module -------------------------------------------------------------------------------- */
 
 bool lp_op_is_placeable(const lp_op *op) {
   return lp_op_info_get(op->kind)->level == LP_LEVEL_OP && !lp_op_has(op, LP_COMM);
@@ -17,7 +17,7 @@ bool lp_op_on(const lp_op *op, lp_side side) {
   return lp_op_on_both(op) || lp_streq(lp_op_str(op, "side", NULL), lp_side_name(side));
 }
 
-/* ---- what a function shows of its state ------------------------------------------------------------------------------ */
+/* ---- what a function shows of its state -------------------------------------------------------------------------- */
 
 static bool has_level(const lp_op *func, lp_level level) {
   LP_FOR_OPS(op, func->region)
@@ -61,10 +61,10 @@ static bool is_outlined(const lp_op *func) {
   return true;
 }
 
-/* ---- the states ------------------------------------------------------------------------------------------------------ */
+/* ---- the states -------------------------------------------------------------------------------------------------- */
 
-/* `holds` reads a function of which the state before holds. Up to `annotated` that is every function of the module, from
- * `placed` on it is @prefill. */
+/* `holds` reads a function of which the state before holds. Up to `annotated` that is every function of the module,
+ * from `placed` on it is @prefill. */
 static const struct {
   const char *name, *meaning;
   bool (*holds)(const lp_op *func);

@@ -4,7 +4,8 @@
 
 static void annotate_op(lp_module *module, lp_op *op) {
   lp_cost cost = lp_op_cost(module, op);
-  if (!cost.flops || !cost.bytes_read || !cost.bytes_written) return; /* beyond 64 bits: it stays without */
+  if (!cost.flops || !cost.bytes_read || !cost.bytes_written)
+    return; /* a cost beyond 64 bits: the operator stays without */
   lp_op_set_poly(module, op, "flops", cost.flops);
   lp_op_set_poly(module, op, "bytes_read", cost.bytes_read);
   lp_op_set_poly(module, op, "bytes_written", cost.bytes_written);

@@ -1,9 +1,9 @@
-/* fuse: makes fewer and larger operators where that saves traffic, never larger than what can be placed on its own. */
+/* fuse: joins operators where that saves memory traffic. It never joins what a plan may want on different sides. */
 #include "passes/lower/fuse.h"
 
 #include "passes/build.h"
 
-/* Constants first: an operator may then move up to any of its other operands. */
+/* Moves constants to the front of the block: an operator may then move up to any of its other operands. */
 static void hoist_constants(lp_block *block) {
   lp_op *first = block->first;
   while (first && lp_op_has(first, LP_CONSTANT))
@@ -25,7 +25,7 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
     lp_fuse_norm(module, block);
     lp_fuse_layout(module, block);
     lp_fuse_map(module, block);
-    hoist_constants(block); /* a bias may have been given another shape */
+    hoist_constants(block); /* a step may have given a bias another shape */
     lp_build_remove_dead(block);
     lp_block_renumber(block);
   }

@@ -5,16 +5,16 @@
 
 #include "passes/passes.h"
 
-/* op.linear takes in bias, activation, gate and residual (fuse_linear.c). */
+/* Makes bias, activation, gate and residual a part of op.linear (fuse_linear.c). */
 void lp_fuse_linear(lp_module *module, lp_block *block, lp_diag *diag);
-/* A residual add and the norm behind it become op.add_norm (fuse_norm.c). */
+/* Joins a residual add and the norm that follows it into op.add_norm (fuse_norm.c). */
 void lp_fuse_norm(lp_module *module, lp_block *block);
-/* Transposes between [b,s,h,d] and [b,h,s,d] vanish into the layout of attention, rotary and cache (fuse_layout.c). */
+/* Replaces transposes between [b,s,h,d] and [b,h,s,d] by the layout of attention, rotary and cache (fuse_layout.c). */
 void lp_fuse_layout(lp_module *module, lp_block *block);
-/* Trees of op.map become one op.fused (fuse_map.c). */
+/* Joins trees of op.map into one op.fused (fuse_map.c). */
 void lp_fuse_map(lp_module *module, lp_block *block);
 
-/* The only operator that reads `value`, once; NULL otherwise. */
+/* The operator that reads `value`, when there is exactly one use; NULL otherwise. */
 static inline lp_op *lp_only_reader(const lp_value *value) {
   return lp_value_has_one_use(value) ? value->uses->owner : NULL;
 }

@@ -1,5 +1,5 @@
-/* Exporters put heads in front of positions with a transpose before attention and put them back behind it. Where
- * everything between the transpose and its consumer works on either layout, the transpose goes. */
+/* Exporters transpose heads before positions in front of attention and transpose them back after it. Where everything
+ * between the transpose and its consumer works on either layout, this step removes the transpose. */
 #include "base/poly.h"
 #include "passes/lower/fuse.h"
 
@@ -22,7 +22,7 @@ static lp_type swapped(lp_module *module, lp_type type) {
 
 enum { MAX_DEPTH = 8 };
 
-/* Is `value` a transpose's result, perhaps through operators of the last axis that no one else reads? */
+/* Is `value` the result of a transpose, perhaps through last-axis operators that have no other reader? */
 static bool can_swap(const lp_value *value) {
   for (int depth = 0; depth < MAX_DEPTH; depth++) {
     const lp_op *op = value->def;
@@ -35,7 +35,7 @@ static bool can_swap(const lp_value *value) {
   return false;
 }
 
-/* The same data with positions in front of heads. */
+/* The same data with positions before heads. */
 static lp_value *swap(lp_module *module, lp_value *value) {
   lp_op *op = value->def;
   if (op->kind == LP_OP_TRANSPOSE) return lp_op_in(op, 0);
@@ -51,7 +51,7 @@ static void swap_append(lp_module *module, lp_op *append) {
   lp_op_set_str(module, append, "layout", "bshd");
 }
 
-/* Queries and result change together: they have one layout. */
+/* Queries and the result have one layout, so both change together. */
 static void swap_attention(lp_module *module, lp_op *attention) {
   lp_value *result = attention->out[0];
   lp_op *reader = lp_only_reader(result);

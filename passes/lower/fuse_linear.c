@@ -9,7 +9,7 @@ static bool has_epilogue(const lp_op *op) {
   return !lp_streq(lp_op_str(op, "epilogue", "none"), "none");
 }
 
-/* Nothing behind the product yet but, perhaps, a bias. */
+/* Has the linear operator nothing but a product and, perhaps, a bias? */
 static bool is_plain(const lp_op *op) {
   return lp_op_is(op, LP_OP_LINEAR) && !has_epilogue(op) && !lp_op_in(op, IN_RESIDUAL) && !lp_op_in(op, IN_GATE);
 }
@@ -32,7 +32,7 @@ static void set_operand(lp_module *module, lp_op *op, int32_t index, lp_value *v
   lp_op_set_ins(module, op, op->in_count > index ? op->in_count : index + 1, in);
 }
 
-/* The linear takes the place and the readers of the operator that it took in. */
+/* Puts the linear operator where the operator that it absorbed stood, and gives it that operator's readers. */
 static void take_place(lp_op *linear, lp_op *taken) {
   if (!linear->out[0]->name) linear->out[0]->name = taken->out[0]->name;
   lp_value_replace(taken->out[0], linear->out[0]);
@@ -79,7 +79,7 @@ static bool same_form(const lp_op *a, const lp_op *b, int32_t operand) {
   return (!x && !y) || (x && y && lp_type_equal(x->type, y->type));
 }
 
-/* mul(epilogue(x.w_gate), x.w + bias): the gate has its activation by now. */
+/* Absorbs mul(epilogue(x.w_gate), x.w + bias). The gate has absorbed its activation before. */
 static bool take_gate(lp_module *module, lp_op *gate, lp_op *reader) {
   if (!lp_is_map(reader, "mul") || !has_epilogue(gate)) return false;
   if (lp_op_in(gate, IN_BIAS) || lp_op_in(gate, IN_RESIDUAL) || lp_op_in(gate, IN_GATE)) return false;
@@ -111,7 +111,7 @@ static bool take_residual(lp_module *module, lp_op *linear, lp_op *reader) {
   return true;
 }
 
-/* One step for `linear`; it stands elsewhere afterwards. */
+/* Absorbs one reader of `linear`, which moves to the reader's position. */
 static bool take_reader(lp_module *module, lp_op *linear, lp_diag *diag) {
   lp_op *reader = lp_only_reader(linear->out[0]);
   if (!lp_op_is(reader, LP_OP_MAP) || !lp_type_equal(reader->out[0]->type, linear->out[0]->type)) return false;
@@ -119,14 +119,14 @@ static bool take_reader(lp_module *module, lp_op *linear, lp_diag *diag) {
          take_gate(module, linear, reader) || take_residual(module, linear, reader);
 }
 
-/* One walk; what a step moves behind the walk is met again in the next one. */
+/* One walk over the block. A step may move an operator past the walk; the next walk meets it again. */
 static bool walk(lp_module *module, lp_block *block, lp_diag *diag) {
   bool changed = false;
   for (lp_op *op = block->first, *next; op; op = next) {
     lp_op *before = op->prev;
     next = op->next;
     if (op->kind != LP_OP_LINEAR || !take_reader(module, op, diag)) continue;
-    next = before ? before->next : block->first; /* `next` may be what was taken in */
+    next = before ? before->next : block->first; /* `next` may be the absorbed operator */
     changed = true;
   }
   return changed;

@@ -1,6 +1,6 @@
-/* Elementwise operators over one shape run as one loop: op.fused. A group grows from its last operator backwards over
- * operators that only the group reads. Operators of positions alone stay apart from those that read inputs: the former
- * are computed on every side that needs them. */
+/* Joins elementwise operators over one shape into op.fused, which runs as one loop. A group grows from its last
+ * operator backwards over operators that only the group reads. Operators that depend on positions only stay apart from
+ * those that read inputs, because every side that needs the former computes them. */
 #include "passes/lower/fuse.h"
 
 enum { MOST_OPERATORS = 16, MOST_OPERANDS = 8 };
@@ -43,7 +43,8 @@ static bool joins(const group *g, const lp_op *op) {
   return true;
 }
 
-/* What the group reads from outside, each value once, in order of first reading; false when it is too much. */
+/* Lists the values that the group reads from outside, each once, in order of first reading; false when there are too
+ * many. */
 static bool collect_operands(group *g) {
   g->operand_count = 0;
   for (int32_t k = g->count; k-- > 0;)
@@ -60,7 +61,7 @@ static bool collect_operands(group *g) {
   return true;
 }
 
-/* Walks back over the block: a producer is met after all its readers. */
+/* Walks back over the block, so that it meets a producer after all its readers. */
 static void grow(group *g, lp_op *root) {
   *g = (group){.op = {root}, .count = 1};
   int32_t distance = 0;

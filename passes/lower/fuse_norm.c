@@ -1,9 +1,9 @@
-/* Norms take in a scale behind them, and a residual add before them: x + r and its norm in one pass over the row. Adds
- * that a linear took in as its residual are gone by now. */
+/* Joins a norm with the scale that follows it and with the residual add before it: x + r and its norm in one pass over
+ * the row. Adds that a linear operator absorbed as its residual are gone by now. */
 #include "base/poly.h"
 #include "passes/lower/fuse.h"
 
-/* ---- scale: norm(x, 1) * w is norm(x, w) ------------------------------------------------------------------------------ */
+/* ---- scale: norm(x, 1) * w is norm(x, w) ------------------------------------------------------------------------- */
 
 static bool is_ones(const lp_value *value) {
   lp_tensor tensor;
@@ -25,13 +25,13 @@ static void take_scale(lp_module *module, lp_op *norm) {
   if (!vector || !is_ones(lp_op_in(norm, 1))) return;
   lp_value *in[] = {lp_op_in(norm, 0), scale};
   lp_op_set_ins(module, norm, 2, in);
-  for (int32_t i = 0; i < reader->attr_count; i++) /* it belongs where its scale does */
+  for (int32_t i = 0; i < reader->attr_count; i++) /* the norm takes the layer of its scale */
     if (!lp_streq(reader->attr[i].name, "fn")) lp_op_set_attr(module, norm, &reader->attr[i]);
   lp_value_replace(reader->out[0], x);
   lp_op_erase(reader);
 }
 
-/* ---- residual --------------------------------------------------------------------------------------------------------- */
+/* ---- residual ---------------------------------------------------------------------------------------------------- */
 
 /* The norm over the last axis that reads `sum`, or NULL. */
 static lp_op *norm_reader(const lp_value *sum) {
@@ -48,7 +48,7 @@ static bool is_whole(const lp_op *add, int32_t index) {
   return value && !lp_value_is_constant(value) && lp_type_equal(value->type, add->out[0]->type);
 }
 
-/* Behind an exit the program may leave the device: the sum alone is to cross then, and not its norm beside it. */
+/* The program may leave the device after an exit. Only the sum should cross then, without its norm. */
 static bool feeds_exit(const lp_value *sum) {
   for (const lp_use *use = sum->uses; use; use = use->next)
     if (lp_streq(lp_op_str(use->owner, "layer_kind", NULL), "exit_head")) return true;

@@ -1,7 +1,9 @@
-/* kv-cache: gives every causal self-attention of a generating model a KV cache. Where the model has past inputs and
- * present outputs, they become the cache; where it has none, positions are counted from p instead of 0. Then what leads
- * to the logits alone is computed for the last r rows (kv_last.c). Attention to what is no token of the model
- * (an encoder's states) has none; an encoder, whose tokens see those behind them, does not generate and stays as it is. */
+/* kv-cache: gives every causal self-attention of a generating model a KV cache. Past inputs and present outputs become
+ * the cache where the model has them; where it has none, positions are counted from p instead of 0. The operators that
+ * only the logits need are then computed for the last r rows (kv_last.c).
+ *
+ * Attention to anything but the model's own tokens (the states of an encoder) gets no cache. An encoder, whose tokens
+ * see later ones, does not generate and is left unchanged. */
 #include "passes/lower/kv_cache.h"
 #include "base/poly.h"
 #include "passes/build.h"
@@ -31,7 +33,7 @@ static bool is_past(const cache_pass *c, const lp_value *arg) {
   return !arg->def && arg->block == c->block && lp_has_prefix(role_at(c->func, "input_roles", arg->index), "past");
 }
 
-/* Does the value view a past input? A stacked past is sliced first. */
+/* Is the value a view of a past input? A stacked past is sliced first. */
 static bool views_past(const cache_pass *c, const lp_value *value) {
   while (value->def && (value->def->kind == LP_OP_RESHAPE || value->def->kind == LP_OP_SLICE ||
                         (value->def->kind == LP_OP_MAP && lp_streq(lp_op_str(value->def, "fn", ""), "cast"))))
@@ -39,7 +41,7 @@ static bool views_past(const cache_pass *c, const lp_value *value) {
   return is_past(c, value);
 }
 
-/* ---- caches ---------------------------------------------------------------------------------------------------------- */
+/* ---- caches ------------------------------------------------------------------------------------------------------ */
 
 static void declare_state(cache_pass *c, int64_t index, int64_t layer, bool values, lp_type rows) {
   lp_module *m = c->module;
@@ -53,7 +55,7 @@ static void declare_state(cache_pass *c, int64_t index, int64_t layer, bool valu
   lp_op_insert_before(c->func, state);
 }
 
-/* The new rows of keys or values, without the past in front of them; NULL when there is no such form. */
+/* The new rows of keys or values, without the past before them; NULL when the graph has another form. */
 static lp_value *fresh_rows(const cache_pass *c, lp_value *value) {
   const lp_op *concat = value->def;
   if (!c->has_past) return value;
@@ -86,7 +88,7 @@ static lp_status cache_attention(cache_pass *c, lp_op *attention, int64_t layer)
   return cache_operand(c, attention, 2, layer);
 }
 
-/* ---- what attends to what ---------------------------------------------------------------------------------------------- */
+/* ---- what attends to what ---------------------------------------------------------------------------------------- */
 
 /* Marks the values that depend on the tokens, in their scratch. */
 static void mark_tokens(const cache_pass *c, void *mark) {
@@ -115,20 +117,20 @@ static void find_self_attentions(const cache_pass *c, op_list *out) {
     op->out[i]->scratch = NULL;
 }
 
-/* The first attention of an encoder, whose tokens see those behind them; NULL for a model that generates. */
+/* The first attention whose tokens see later ones, as in an encoder; NULL for a model that generates. */
 static const lp_op *encoder_attention(const cache_pass *c, const op_list *attentions) {
   for (size_t i = 0; i < attentions->count; i++)
     if (c->has_past || lp_op_bool(attentions->data[i], "causal", false)) return NULL;
   return attentions->count > 0 ? attentions->data[0] : NULL;
 }
 
-/* ---- positions of a model without past inputs ------------------------------------------------------------------------- */
+/* ---- positions of a model without past inputs -------------------------------------------------------------------- */
 
 static bool has_symbol(const cache_pass *c, const lp_poly *poly, const char *name) {
   return lp_poly_has(poly, lp_symbols_find(&c->module->symbols, name));
 }
 
-/* Counting and table rows of s positions begin at p. */
+/* Makes counters and rows of tables over s positions begin at p. */
 static lp_status shift_op(const cache_pass *c, lp_op *op) {
   lp_module *m = c->module;
   const lp_poly *p = lp_dim_symbol(m, "p");
@@ -151,7 +153,7 @@ static lp_status shift_op(const cache_pass *c, lp_op *op) {
   return LP_OK;
 }
 
-/* cumsum(ones) counts from 1: it becomes op.iota, broadcast to its shape. */
+/* cumsum(ones) counts from 1. Replaces it by op.iota, broadcast to its shape. */
 static void count_by_iota(const cache_pass *c, lp_op *op) {
   lp_value *x = lp_op_in(op, 0);
   while (x->def && (x->def->kind == LP_OP_RESHAPE || x->def->kind == LP_OP_EXPAND ||
@@ -171,7 +173,7 @@ static void count_by_iota(const cache_pass *c, lp_op *op) {
 }
 
 static lp_status shift_positions(const cache_pass *c) {
-  static char free_mark; /* an address that says: depends on no input */
+  static char free_mark; /* this address means: depends on no input */
   lp_status status = LP_OK;
   LP_FOR_OPS(op, c->block)
   if (op->kind == LP_OP_CUMSUM && !lp_kv_is_mask(op)) count_by_iota(c, op);
@@ -196,7 +198,7 @@ static lp_status shift_positions(const cache_pass *c) {
   return status;
 }
 
-/* ---- arguments and results --------------------------------------------------------------------------------------------- */
+/* ---- arguments and results --------------------------------------------------------------------------------------- */
 
 static bool keeps_result(const cache_pass *c, int32_t index) {
   const char *role = role_at(c->func, "output_roles", index);
@@ -249,7 +251,7 @@ static lp_status drop_arguments(const cache_pass *c) {
   return LP_OK;
 }
 
-/* ---- driver ------------------------------------------------------------------------------------------------------------- */
+/* ---- driver ------------------------------------------------------------------------------------------------------ */
 
 static lp_status cache_all(cache_pass *c, const op_list *attentions) {
   for (size_t i = 0; i < attentions->count; i++)

@@ -4,28 +4,29 @@
 
 #include "ir/ir.h"
 
-/* Masks of a model without past inputs (kv_mask.c): sized for s queries over s keys, but with a cache there are p + s keys.
- * Set the block alone, call for each attention in order. */
+/* Masks of a model without past inputs (kv_mask.c). They are sized for s queries over s keys, but with a cache there
+ * are p + s keys. The caller sets `block` and calls lp_kv_lengthen_mask for each attention in order. */
 typedef struct {
   lp_block *block;
-  const lp_value *mask; /* the last one met, */
-  lp_value *longer;     /* and what it is over p + s keys: layers share masks */
+  const lp_value *mask; /* the mask of the last call */
+  lp_value *longer;     /* the same over p + s keys, because layers share masks */
 } lp_kv_masks;
 
-/* Gives the attention (op.attention) what its mask is over p + s keys, at the last s of as many queries. */
+/* Replaces the mask of an op.attention by the same mask over p + s keys, for the last s queries. */
 LP_MUST_USE lp_status lp_kv_lengthen_mask(lp_module *module, lp_kv_masks *masks, lp_op *attention, lp_diag *diag);
-/* Was the operator made for such a mask? Its positions count from 0. Marked in op->scratch. */
+/* Did lp_kv_lengthen_mask make the operator? Its positions count from 0. Marked in op->scratch. */
 bool lp_kv_is_mask(const lp_op *op);
 
-/* Is a row of the operator's result made of other rows of the sequence than its own (kv_rows.c)? Attention, which the cache
- * serves, does not count. */
+/* Does a row of the operator's result depend on other rows of the sequence (kv_rows.c)? Attention does not count: the
+ * cache serves it. */
 bool lp_kv_mixes_rows(lp_module *module, const lp_op *op);
 
-/* Computes what leads to the block's results alone for the last r of s rows (kv_last.c); results of other forms stay. */
+/* Computes the operators that lead only to the block's results for the last r of s rows (kv_last.c). Leaves results of
+ * other forms alone. */
 void lp_kv_take_last_rows(lp_module *module, lp_block *block, lp_diag *diag);
 
-/* Notes in the function's `context` how many positions its tables of positions have rows for; nothing where it has none
- * (kv_context.c). */
+/* Sets the function's `context`: how many positions its tables of positions have rows for. Sets nothing where it has
+ * no such table (kv_context.c). */
 void lp_kv_find_context(lp_module *module, lp_op *func);
 
 #endif

@@ -1,15 +1,15 @@
-/* How many positions a model was made for: the rows of its tables of positions. An index beyond a table would read another
- * row, and nobody would know. */
+/* Finds how many positions a model was made for: the rows of its tables of positions. An index beyond a table would
+ * silently read another row. */
 #include "base/poly.h"
 #include "ir/ir.h"
 #include "passes/lower/kv_cache.h"
 
 typedef struct {
   lp_module *module;
-  int64_t least; /* rows that allow for positions 0 .. least - 1; 0: no table was met */
+  int64_t least; /* the tables have rows for positions 0 .. least - 1; 0: no table was met */
 } context_search;
 
-/* A number that every element of `value` is. */
+/* The number that every element of `value` equals. */
 static bool read_scalar(const lp_value *value, int64_t *out) {
   lp_tensor tensor;
   if (!lp_value_constant(value, &tensor) || (tensor.type.dtype != LP_I64 && tensor.type.dtype != LP_I32)) return false;
@@ -19,7 +19,7 @@ static bool read_scalar(const lp_value *value, int64_t *out) {
   return true;
 }
 
-/* Is `last` the last position, p + s - 1, and a number? */
+/* Is `last` the last position, p + s - 1, plus a number? */
 static bool offset_of(const context_search *c, const lp_poly *last, int64_t *offset) {
   lp_arena *arena = c->module->arena;
   const lp_poly *end = lp_poly_add(arena, lp_dim_symbol(c->module, "p"), lp_dim_symbol(c->module, "s"));
@@ -41,7 +41,8 @@ static bool offset_of_map(const context_search *c, const lp_op *op, int64_t *off
   return lp_i64_add(*offset, subtracts ? -by : by, offset);
 }
 
-/* The greatest element of `value` behind the last position: 0 of positions themselves, 2 where 2 was added. */
+/* The greatest element of `value`, as its distance from the last position: 0 for positions themselves, 2 where 2 was
+ * added. */
 static bool offset_of_index(const context_search *c, const lp_value *value, int64_t *offset) {
   const lp_op *op = value->def;
   int64_t step = 0;
@@ -57,7 +58,7 @@ static bool offset_of_index(const context_search *c, const lp_value *value, int6
   case LP_OP_RESHAPE:
   case LP_OP_EXPAND:
   case LP_OP_TRANSPOSE:
-  case LP_OP_SLICE: /* of them, perhaps the last */
+  case LP_OP_SLICE: /* a slice may hold the greatest element */
     return offset_of_index(c, lp_op_in(op, 0), offset);
   case LP_OP_MAP:
     return offset_of_map(c, op, offset);

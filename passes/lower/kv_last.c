@@ -1,6 +1,7 @@
-/* The last r rows: a prompt needs the logits of its last token alone, so what leads to them alone is computed for the last r
- * rows of the s new ones: the head, and of the last layer all but keys and values. Found from the end: an operator is
- * narrowed when every use of its results is; what it takes from others is sliced. */
+/* Computes the last r rows only. A prompt needs only the logits of its last token, so the operators that only these
+ * logits need are computed for the last r of the s new rows: the head, and the last layer except its keys and values.
+ * The search starts at the end: an operator is narrowed when every use of its results is narrowed; its other operands
+ * are sliced. */
 #include "base/poly.h"
 #include "passes/build.h"
 #include "passes/lower/kv_cache.h"
@@ -19,7 +20,7 @@ static bool is_long(const last_pass *l, const lp_poly *dim) {
   return lp_poly_has(dim, lp_symbols_find(&l->module->symbols, "s"));
 }
 
-/* The only axis of `type` that counts new rows; -1: none, -2: not one alone. */
+/* The axis of `type` that counts new rows; -1: there is none, -2: there are several. */
 static int32_t long_axis(const last_pass *l, lp_type type) {
   int32_t found = -1;
   for (int32_t i = 0; i < type.rank; i++)
@@ -34,7 +35,7 @@ static const lp_poly *product(const last_pass *l, lp_type type, int32_t first, i
   return all;
 }
 
-/* Does a reshape keep rows rows? They may be joined with axes before them. */
+/* Does a reshape keep each row whole? It may join rows with axes before them. */
 static bool keeps_rows(const last_pass *l, const lp_op *op) {
   const lp_type x = lp_op_in(op, 0)->type, y = op->out[0]->type;
   int32_t from = long_axis(l, x), to = long_axis(l, y);
@@ -42,34 +43,31 @@ static bool keeps_rows(const last_pass *l, const lp_op *op) {
          lp_poly_equal(product(l, x, from + 1, x.rank), product(l, y, to + 1, y.rank));
 }
 
-/* Is a row of its result made of one row of each operand? */
+/* Does a row of the result depend on one row of each operand? */
 static bool is_rowwise(const last_pass *l, const lp_op *op) {
   switch (op->kind) {
-  case LP_OP_LINEAR:
-  case LP_OP_NORM:
-  case LP_OP_MAP:
   case LP_OP_ROTARY:
   case LP_OP_ATTENTION:
   case LP_OP_TRANSPOSE:
     return true;
-  case LP_OP_SOFTMAX:
   case LP_OP_CONCAT:
   case LP_OP_SLICE:
     return !lp_kv_mixes_rows(l->module, op);
   case LP_OP_RESHAPE:
     return keeps_rows(l, op);
-  default:
-    return false;
+  default: /* a region's arguments would keep the types of all rows */
+    if (!lp_op_has(op, LP_ROWWISE) && !lp_op_has(op, LP_ELEMENTWISE)) return false;
+    return !lp_op_has(op, LP_HAS_REGION) && !lp_kv_mixes_rows(l->module, op);
   }
 }
 
-/* Keys and values stay whole. */
+/* Attention reads all keys and values. */
 static bool stays_whole(const lp_op *op, int32_t operand) {
   return op->kind == LP_OP_ATTENTION && (operand == 1 || operand == 2);
 }
 
-/* The axis of an operand that the operator does not get narrowed otherwise; -1: it has no rows, -2: it cannot be sliced. A
- * mask's last axis is of keys. */
+/* The axis along which to slice an operand that is not narrowed; -1: it has no rows, -2: it cannot be sliced. A mask's
+ * last axis counts keys. */
 static int32_t sliced_axis(const last_pass *l, const lp_op *op, int32_t operand) {
   lp_type type = lp_op_in(op, operand)->type;
   if (op->kind == LP_OP_ATTENTION && operand == 3) type.rank--;
@@ -104,7 +102,7 @@ static void mark(const last_pass *l) {
   }
 }
 
-/* Bars what takes something that cannot be sliced; true when there was such an operator. */
+/* Bars operators with an operand that cannot be sliced; true when it found one. */
 static bool bar(const last_pass *l) {
   bool any = false;
   LP_FOR_OPS(op, l->block)
@@ -120,8 +118,8 @@ static bool same_layer(const lp_op *a, const lp_op *b) {
          lp_streq(lp_op_str(a, "layer_kind", ""), lp_op_str(b, "layer_kind", ""));
 }
 
-/* Its last r rows along `axis`; asked twice for one layer, the same. Layers may come to stand on two sides, and what
- * crosses between them should be whole. */
+/* The last r rows of x along `axis`. Operators of one layer share the slice. Layers may be placed on different sides,
+ * and a value should cross whole, so each layer has a slice of its own. */
 static lp_value *slice_rows(const last_pass *l, lp_op *before, lp_value *x, int32_t axis) {
   lp_value *known = x->scratch;
   if (known && same_layer(known->def, before)) return known;

@@ -1,5 +1,6 @@
-/* Masks and biases of positions that a model without past inputs makes for s queries over s keys. With a cache there are
- * p + s keys and the last s queries: what makes the mask is copied at that length, and its last s rows are taken. */
+/* Lengthens masks and biases that a model without past inputs makes for s queries over s keys. With a cache there are
+ * p + s keys and the last s queries: the operators of the mask are copied at that length, and its last s rows are
+ * taken. */
 #include "base/poly.h"
 #include "passes/lower/kv_cache.h"
 
@@ -11,7 +12,7 @@ bool lp_kv_is_mask(const lp_op *op) {
   return op->scratch == &made;
 }
 
-/* Marks what the value is made of; false when an input is among it. */
+/* Marks the operators that the value depends on; false when an input is among them. */
 static bool mark(lp_op *end, lp_value *value) {
   if (!value->def) return false;
   value->def->scratch = &needed;
@@ -32,7 +33,7 @@ static void unmark(lp_op *end) {
     if (op->scratch == &needed) op->scratch = NULL;
 }
 
-/* While copying, a value's scratch is its copy. */
+/* A value's scratch is its copy while the mask is copied. */
 static lp_value *copied(void *user, lp_value *value) {
   (void)user;
   return value->scratch ? value->scratch : value;

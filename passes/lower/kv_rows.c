@@ -1,5 +1,5 @@
-/* Which operators mix the rows of a sequence. A model without past inputs is run with a KV cache on s new rows after p old ones:
- * that is right only where each row is made of itself, and the others are met in attention alone. */
+/* Which operators mix the rows of a sequence. A model without past inputs runs with a KV cache on s new rows after p
+ * old ones. That is right only where each row depends on itself, and where rows meet only in attention. */
 #include "base/poly.h"
 #include "passes/lower/kv_cache.h"
 
@@ -26,7 +26,7 @@ static bool reduces_rows(lp_module *module, const lp_op *op) {
   return false;
 }
 
-/* All rows and the last one are each made of themselves whatever stood before them; other rows are not. */
+/* Does the slice take anything but all rows or the last one? Those two are independent of the rows before them. */
 static bool shifts_rows(lp_module *module, const lp_op *op) {
   const lp_type x = lp_op_in(op, 0)->type, y = op->out[0]->type;
   const lp_attr *starts = lp_op_attr(op, "starts"), *steps = lp_op_attr(op, "steps");
@@ -63,13 +63,10 @@ bool lp_kv_mixes_rows(lp_module *module, const lp_op *op) {
     return pads_rows(module, op);
   case LP_OP_WINDOWS:
     return any_is_long(module, x, x.rank - lp_op_attr(op, "window")->count, lp_op_attr(op, "window")->count);
-  case LP_OP_NORM:
-  case LP_OP_SOFTMAX:
-    return axis_is_long(module, x, -1);
   case LP_OP_SCATTER_ND:
     (void)lp_type_static_dim(lp_op_in(op, 1)->type, -1, &count);
     return any_is_long(module, x, 0, count);
-  case LP_OP_CONCAT: /* whichever operand is long */
+  case LP_OP_CONCAT: /* any operand may be the long one */
     return axis_is_long(module, op->out[0]->type, lp_op_i64(op, "axis", 0));
   case LP_OP_SCATTER_ELEMENTS:
   case LP_OP_GATHER:
@@ -79,6 +76,6 @@ bool lp_kv_mixes_rows(lp_module *module, const lp_op *op) {
   case LP_OP_TOPK:
     return axis_is_long(module, x, lp_op_i64(op, "axis", 0));
   default:
-    return false;
+    return lp_op_has(op, LP_ROWWISE) && axis_is_long(module, x, -1);
   }
 }

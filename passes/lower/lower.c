@@ -1,6 +1,6 @@
-/* lower: turns every onnx.* operator into op.* operators. Layers are dissolved: what they held is named after them.
- * 16-bit floats become f32 between operators; weights keep their type. Integer values that are known as polynomials
- * become op.dims, so that no shape arithmetic is left. */
+/* lower: replaces every onnx.* operator by op.* operators. It dissolves layers and marks their operators with the
+ * layer's index and kind. 16-bit floats become f32 between operators; weights keep their type. Integer values that are
+ * known as polynomials become op.dims, so that no shape arithmetic remains. */
 #include "passes/lower/lower.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ bool lp_kind_decomposes(lp_kind kind) {
   return rules[kind] == lp_lower_decomposed;
 }
 
-/* ---- layers dissolve ------------------------------------------------------------------------------------------------ */
+/* ---- layers dissolve --------------------------------------------------------------------------------------------- */
 
 static const char *layer_kind(const lp_op *layer) {
   return lp_op_info_get(layer->kind)->name + strlen("layer.");
@@ -39,7 +39,7 @@ static void dissolve(lp_module *module, lp_op *layer) {
   lp_op_erase(layer);
 }
 
-/* ---- 16-bit floats become f32 --------------------------------------------------------------------------------------- */
+/* ---- 16-bit floats become f32 ------------------------------------------------------------------------------------ */
 
 static bool is_half(lp_type type) {
   return type.dtype == LP_F16 || type.dtype == LP_BF16;
@@ -59,8 +59,9 @@ static void lower_bit_casts(lp_module *module, lp_block *block, lp_diag *diag) {
   }
 }
 
-/* Can the operator read a constant in 16 bits as its operand `index`? Arithmetic can, products and norms their weights, an
- * embedding its table; a view can where its readers do. What copies or compares elements has one type. */
+/* Can the operator read a constant in 16 bits as its operand `index`? Arithmetic can; products and norms can read
+ * weights so, an embedding its table, and a view whatever its readers can. Operators that copy or compare elements
+ * have one type. */
 static bool takes_half(const lp_op *op, int32_t index) {
   bool takes = true;
   switch (op->kind) {
@@ -89,7 +90,7 @@ static void widen_constants(lp_module *module, lp_op *op, lp_diag *diag) {
   }
 }
 
-/* Arguments are cast on entry, results on exit; what lies between is computed in f32. */
+/* Casts arguments on entry and results on exit; everything between is computed in f32. */
 static void widen(lp_module *module, lp_op *func, lp_diag *diag) {
   lp_block *block = func->region;
   lp_op *last = lp_block_terminator(block);
@@ -119,7 +120,7 @@ static void widen(lp_module *module, lp_op *func, lp_diag *diag) {
   }
 }
 
-/* ---- driver --------------------------------------------------------------------------------------------------------- */
+/* ---- driver ------------------------------------------------------------------------------------------------------ */
 
 static bool all_known(const lp_value *value) {
   int64_t count;
@@ -130,7 +131,7 @@ static bool all_known(const lp_value *value) {
 static lp_value *build_known(lp_build *b, const lp_value *value) {
   lp_op *op = lp_build_typed(b, LP_OP_DIMS, 0, NULL, value->type);
   lp_op_set_polys(b->module, op, "values", value->known, value->known_count);
-  op->out[0]->known = value->known; /* rules that come later still read sizes from it */
+  op->out[0]->known = value->known; /* later rules still read sizes from it */
   op->out[0]->known_count = value->known_count;
   return op->out[0];
 }
@@ -144,7 +145,7 @@ static lp_status lower_op(lp_module *module, lp_op *op, lp_diag *diag) {
   if (used && known)
     l.result[0] = build_known(&l.b, op->out[0]);
   else if (used && op->kind == LP_ONNX_Split)
-    return lp_lower_split(&l); /* any number of results: replaces them itself */
+    return lp_lower_split(&l); /* it has any number of results and replaces them itself */
   else if (used)
     LP_TRY(rules[op->kind](&l));
   for (int32_t i = 0; i < op->out_count; i++) {
@@ -161,7 +162,7 @@ static lp_status lower_op(lp_module *module, lp_op *op, lp_diag *diag) {
   return LP_OK;
 }
 
-/* Results leave in buffers of their own: a constant is copied into one. */
+/* Each result needs a buffer of its own, so a constant result is copied into one. */
 static void copy_constant_results(lp_module *module, lp_block *block, lp_diag *diag) {
   lp_op *last = lp_block_terminator(block);
   for (int32_t i = 0; i < last->in_count; i++) {

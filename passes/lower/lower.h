@@ -1,4 +1,4 @@
-/* What the files of lowering share: one rule per `lower` column of ops.def. */
+/* What the files of lowering share: one rule for each name in the `lower` column of ops.def. */
 #ifndef LP_PASSES_LOWER_INTERNAL_H
 #define LP_PASSES_LOWER_INTERNAL_H
 
@@ -9,12 +9,12 @@
 typedef struct {
   lp_build b;          /* inserts before `op` */
   lp_op *op;           /* the onnx.* operator to replace */
-  lp_value *result[4]; /* what replaces its results; a rule fills those that have uses */
+  lp_value *result[4]; /* replaces its results; a rule fills those that have uses */
 } lp_lowering;
 
 typedef lp_status lp_lower_rule(lp_lowering *l);
 
-/* Each is the rule of a column in ops.def: lower_map.c, lower_move.c, lower_model.c. */
+/* Each implements a name of that column: lower_map.c, lower_move.c, lower_model.c, ... */
 lp_lower_rule lp_lower_map, lp_lower_variadic_map, lp_lower_clip, lp_lower_cast_like, lp_lower_identity;
 lp_lower_rule lp_lower_matmul, lp_lower_gemm, lp_lower_softmax, lp_lower_norm, lp_lower_attention, lp_lower_rotary,
     lp_lower_linear_attention;
@@ -27,13 +27,13 @@ lp_lower_rule lp_lower_constant, lp_lower_fill, lp_lower_range, lp_lower_reduce,
 lp_lower_rule lp_lower_quantize, lp_lower_dequantize;
 lp_lower_rule lp_lower_trilu, lp_lower_decomposed, lp_lower_scatter, lp_lower_nonzero;
 
-/* `'Op' WHAT`, located at the node. */
+/* Reports `'Op' WHAT` at the operator's node. */
 lp_status lp_lower_refuse(const lp_lowering *l, const char *what);
-/* The same where operand `index` had to be known before the program runs: says how to bind it. */
+/* The same for an operand that must be known before the program runs; notes how to bind it. */
 lp_status lp_lower_refuse_data(const lp_lowering *l, int32_t index, const char *what);
-/* The axis attribute, counted from 0; `otherwise` when absent. */
+/* The axis attribute, counted from 0; `otherwise` when it is absent. */
 int64_t lp_lower_axis(const lp_lowering *l, const char *name, int64_t otherwise, int32_t rank);
-/* Moves `axis` last, or back. Identity when it is last. */
+/* Moves `axis` to the end, or back. Returns x when it is there already. */
 lp_value *lp_lower_axis_last(lp_lowering *l, lp_value *x, int32_t axis, bool back);
 /* A size as a scalar of i64. */
 lp_value *lp_lower_size(lp_lowering *l, const lp_poly *size);

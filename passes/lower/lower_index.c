@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-/* Is there such a row, whatever the sizes? An axis holds one at least; op.gather clamps what may lie outside. */
+/* Does row `at` exist at every size? An axis holds at least one row; op.gather clamps indices outside. */
 static bool is_row(const lp_lowering *l, const lp_poly *size, int64_t at) {
   if (at == 0 || at == -1) return !lp_poly_equal(size, lp_dim_const(l->b.module, 0));
   if (at == INT64_MIN) return false;
@@ -28,7 +28,7 @@ lp_status lp_lower_gather(lp_lowering *l) {
   return LP_OK;
 }
 
-/* Code reads and writes at the index's own place on the other axes, so that place has to be there. */
+/* Emitted code reads and writes at the index's own position on the other axes, so that position must exist. */
 static lp_status check_index(const lp_lowering *l, int64_t axis) {
   const lp_type data = lp_op_in(l->op, 0)->type, index = lp_op_in(l->op, 1)->type;
   for (int32_t i = 0; i < data.rank; i++)
@@ -76,7 +76,7 @@ static lp_value *count_batches(lp_lowering *l, lp_type index, int32_t batch) {
   return lp_build_reshape(&l->b, count_to(l, count), lp_type_make(m, LP_I64, index.rank, dims));
 }
 
-/* The flat position of each row of indices, from what counts the batches on, then a gather of rows of the flattened data. */
+/* Gathers rows of the flattened data by their flat positions: each component of an index times the sizes after it. */
 lp_status lp_lower_gather_nd(lp_lowering *l) {
   lp_module *m = l->b.module;
   lp_value *data = lp_op_in(l->op, 0), *index = lp_op_in(l->op, 1);
@@ -108,7 +108,7 @@ lp_status lp_lower_gather_nd(lp_lowering *l) {
   return LP_OK;
 }
 
-/* Folding has computed the places in a constant; as many as a vector is long are all of them. */
+/* fold has computed the positions in a constant. A vector of unknown size has them all. */
 lp_status lp_lower_nonzero(lp_lowering *l) {
   const lp_type x = lp_op_in(l->op, 0)->type, y = l->op->out[0]->type;
   if (x.rank != 1 || !lp_poly_equal(x.dim[0], y.dim[1]))
@@ -117,7 +117,7 @@ lp_status lp_lower_nonzero(lp_lowering *l) {
   return LP_OK;
 }
 
-/* ---- scatter -------------------------------------------------------------------------------------------------------- */
+/* ---- scatter ----------------------------------------------------------------------------------------------------- */
 
 /* The type in which updates are joined: kernels know f32, f64, i32, i64 and u64. */
 static lp_dtype joined_dtype(lp_dtype dtype) {

@@ -10,7 +10,7 @@ static lp_value *as_dtype(lp_lowering *l, lp_value *x, lp_dtype dtype) {
   return x->type.dtype == dtype ? x : lp_build_map1(&l->b, "cast", x, dtype);
 }
 
-/* x * sigmoid(alpha x) has names of its own for the two alphas that models use. */
+/* x * sigmoid(alpha x) has a name for each of the two alphas that models use. */
 static lp_status lower_swish(lp_lowering *l, lp_value *x, double alpha) {
   if (alpha == 1.0 || fabs(alpha - 1.702) < 1e-6) {
     l->result[0] = lp_build_map1(&l->b, alpha == 1.0 ? "silu" : "quick_gelu", x, x->type.dtype);
@@ -42,7 +42,7 @@ static lp_value *build_cast(lp_lowering *l, lp_value *x, lp_dtype to) {
   return y;
 }
 
-/* A whole base with a broken exponent is raised as a float and cut off. */
+/* A whole base with a broken exponent is raised as a float and truncated. */
 static lp_status lower_pow(lp_lowering *l, lp_value *x, lp_value *y) {
   assert(x && y);
   lp_dtype result = x->type.dtype, other = y->type.dtype, meet = result;
@@ -94,7 +94,7 @@ lp_status lp_lower_variadic_map(lp_lowering *l) {
   return LP_OK;
 }
 
-/* Bounds are attributes before opset 11 and operands since. */
+/* Bounds are attributes before opset 11 and operands after it. */
 lp_status lp_lower_clip(lp_lowering *l) {
   static const char *const names[] = {"min", "max"}, *const fns[] = {"max", "min"};
   lp_value *x = lp_op_in(l->op, 0);
@@ -119,7 +119,7 @@ lp_status lp_lower_identity(lp_lowering *l) {
   return LP_OK;
 }
 
-/* Nothing is dropped. */
+/* Inference drops nothing. */
 lp_status lp_lower_dropout(lp_lowering *l) {
   l->result[0] = lp_op_in(l->op, 0);
   if (l->op->out_count < 2 || !l->op->out[1]->uses) return LP_OK;
@@ -129,8 +129,8 @@ lp_status lp_lower_dropout(lp_lowering *l) {
   return LP_OK;
 }
 
-/* Integers are reduced as 64 bits and cast back; what leaves the integers is computed in f64. The greatest and the least
- * stay in their type, for what they are of nothing. */
+/* Integers are reduced in 64 bits and cast back; results that are no integers are computed in f64. The greatest and
+ * the least keep their type, because their initial values belong to it. */
 static lp_dtype reduced_in(lp_kind kind, lp_dtype dtype) {
   if (lp_dtype_is_float(dtype)) return dtype;
   switch (kind) {
@@ -197,7 +197,7 @@ lp_status lp_lower_topk(lp_lowering *l) {
   lp_value *x = lp_op_in(l->op, 0);
   int64_t axis = lp_lower_axis(l, "axis", -1, x->type.rank), size;
   const lp_poly *there = x->type.dim[axis], *k = l->op->out[0]->type.dim[axis];
-  bool numbers = lp_poly_is_const(there, &size) && lp_poly_is_const(k, &size); /* compared when shapes were inferred */
+  bool numbers = lp_poly_is_const(there, &size) && lp_poly_is_const(k, &size); /* shape inference has compared it */
   if (!numbers && !lp_poly_equal(there, k)) return lp_lower_refuse(l, "may take more elements than there are");
   lp_type types[] = {l->op->out[0]->type, l->op->out[1]->type};
   lp_op *op = lp_op_create(l->b.module, LP_OP_TOPK, l->op->loc, 1, &x, 2, types);
@@ -229,7 +229,7 @@ lp_status lp_lower_cumsum(lp_lowering *l) {
   return LP_OK;
 }
 
-/* ---- quantise, dequantise -------------------------------------------------------------------------------------------- */
+/* ---- quantise, dequantise ---------------------------------------------------------------------------------------- */
 
 static lp_value *build_quantised(lp_lowering *l, lp_kind kind, lp_value *x, lp_dtype dtype) {
   lp_value *in[] = {x, lp_op_in(l->op, 1), lp_op_in(l->op, 2)};

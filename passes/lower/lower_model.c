@@ -1,11 +1,12 @@
-/* Lowering of the operators that models are made of: products, attention, rotary positions. Rows: lower_rows.c. */
+/* Lowering of the operators that models consist of: products, attention, rotary positions. Norms and softmax:
+ * lower_rows.c. */
 #include "base/poly.h"
 #include "passes/lower/lower.h"
 
 #include <math.h>
 #include <string.h>
 
-/* ---- products ------------------------------------------------------------------------------------------------------- */
+/* ---- products ---------------------------------------------------------------------------------------------------- */
 
 /* A product's constant operand: a matrix, perhaps quantised in groups along its inner axis. */
 typedef struct {
@@ -14,7 +15,7 @@ typedef struct {
   int64_t group; /* 0: one scale for the whole inner axis */
 } weight;
 
-/* Cuts the end of an axis off, and nothing else? */
+/* Does the slice only cut off the end of an axis? */
 static bool cuts_end(const lp_op *op) {
   const lp_attr *starts = lp_op_attr(op, "starts"), *steps = lp_op_attr(op, "steps");
   for (int32_t i = 0; i < starts->count; i++) {
@@ -34,12 +35,12 @@ static bool take_quantised(const lp_op *op, int64_t inner, weight *out) {
   if (!packable || w->type.rank != 2 || (!single && (block > 0) != (axis == k))) return false;
   int64_t stored;
   if (!lp_type_static_dim(w->type, (int32_t)k, &stored)) return false;
-  if (stored != inner && (!out->transposed || block == 0)) return false; /* a cut wants whole rows before it */
+  if (stored != inner && (!out->transposed || block == 0)) return false; /* a cut needs whole rows before it */
   *out = (weight){w, scale, zero, out->transposed, single ? 0 : block};
   return true;
 }
 
-/* Looks through transposes, and what cuts the padding of blocks off. */
+/* Looks through transposes and through slices that cut off the padding of blocks. */
 static bool find_weight(lp_value *value, bool transposed, weight *out) {
   *out = (weight){.transposed = transposed};
   int64_t inner;
@@ -154,7 +155,7 @@ lp_status lp_lower_gemm(lp_lowering *l) {
   return LP_OK;
 }
 
-/* ---- attention ------------------------------------------------------------------------------------------------------ */
+/* ---- attention --------------------------------------------------------------------------------------------------- */
 
 /* [b, s, heads * d] as [b, s, heads, d]; a four-axis operand as it is ([b, heads, s, d]). */
 static lp_value *split_heads(lp_lowering *l, lp_value *x, int64_t heads) {
@@ -204,7 +205,7 @@ static lp_value *build_attention(lp_lowering *l, lp_value *q, lp_value *k, lp_va
   return op->out[0];
 }
 
-/* decompose has brought every form to this one. */
+/* decompose has rewritten every other form into this one. */
 static lp_status check_attention(const lp_lowering *l) {
   const lp_op *op = l->op;
   if (lp_op_in(op, 6) || lp_op_attr(op, "left_window_size") || lp_op_attr(op, "right_window_size") ||

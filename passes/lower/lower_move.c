@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* ---- slices --------------------------------------------------------------------------------------------------------- */
+/* ---- slices ------------------------------------------------------------------------------------------------------ */
 
 typedef struct {
   const lp_poly *start[LP_MAX_RANK];
@@ -44,7 +44,7 @@ static const lp_poly *slice_number(const lp_lowering *l, int32_t index, const ch
   return attr && i < attr->count ? lp_dim_const(l->b.module, attr->is[i]) : NULL;
 }
 
-/* Where a slice begins: negative counts from the end; clamped where that can be decided. */
+/* Where a slice begins. A negative start counts from the end; the start is clamped where the sizes decide it. */
 static const lp_poly *slice_start(const lp_lowering *l, const lp_poly *start, const lp_poly *dim, int64_t step) {
   lp_arena *arena = l->b.module->arena;
   int64_t number, size;
@@ -97,7 +97,7 @@ lp_status lp_lower_split(lp_lowering *l) {
   return LP_OK;
 }
 
-/* ---- concat, transpose ------------------------------------------------------------------------------------------------ */
+/* ---- concat, transpose ------------------------------------------------------------------------------------------- */
 
 static bool is_empty(const lp_value *value) {
   int64_t count;
@@ -133,7 +133,7 @@ lp_status lp_lower_transpose(lp_lowering *l) {
   return LP_OK;
 }
 
-/* ---- views, broadcasts, padding -------------------------------------------------------------------------------------- */
+/* ---- views, broadcasts, padding ---------------------------------------------------------------------------------- */
 
 lp_status lp_lower_reshape(lp_lowering *l) {
   l->result[0] = lp_build_reshape(&l->b, lp_op_in(l->op, 0), l->op->out[0]->type);
@@ -177,9 +177,9 @@ lp_value *lp_lower_size(lp_lowering *l, const lp_poly *size) {
   return op->out[0];
 }
 
-/* ---- made data ------------------------------------------------------------------------------------------------------- */
+/* ---- made data --------------------------------------------------------------------------------------------------- */
 
-/* Reached only when the sizes are not known, which shape inference reports first. */
+/* This is reached only when sizes are unknown, which shape inference reports first. */
 lp_status lp_lower_dims(lp_lowering *l) {
   return lp_lower_refuse(l, "has sizes that are not known");
 }

@@ -1,5 +1,5 @@
-/* Lowering of Pad: constant padding is op.pad; the other modes are a gather along each axis that is padded, by an index
- * that is computed from positions. */
+/* Lowering of Pad: constant padding is op.pad. The other modes gather along each padded axis by an index that is
+ * computed from positions. */
 #include "base/poly.h"
 #include "passes/lower/lower.h"
 
@@ -29,9 +29,9 @@ static lp_status read_spec(const lp_lowering *l, pad_spec *spec) {
   return LP_OK;
 }
 
-/* ---- constant padding ------------------------------------------------------------------------------------------------- */
+/* ---- constant padding -------------------------------------------------------------------------------------------- */
 
-/* Negative pads crop: they are taken off first. */
+/* Negative pads crop; they are cut off first. */
 static lp_value *crop(lp_lowering *l, lp_value *x, pad_spec *spec) {
   lp_module *m = l->b.module;
   for (int32_t i = 0; i < x->type.rank; i++) {
@@ -55,7 +55,8 @@ static lp_value *build_pad(lp_lowering *l, lp_value *x, const pad_spec *spec, do
   return op->out[0];
 }
 
-/* Padding with a value that is data: x padded, where a tensor of true padded with false is true, else the value. */
+/* Pads with a value that is data: pads a tensor of true with false, then selects x where it is true and the value
+ * elsewhere. */
 static lp_value *pad_with(lp_lowering *l, lp_value *x, const pad_spec *spec, lp_value *value) {
   lp_op *fill = lp_build_typed(&l->b, LP_OP_FILL, 0, NULL, lp_type_with_dtype(x->type, LP_BOOL));
   lp_op_set_f64(l->b.module, fill, "value", 1);
@@ -65,7 +66,7 @@ static lp_value *pad_with(lp_lowering *l, lp_value *x, const pad_spec *spec, lp_
   return lp_build_map(&l->b, "where", 3, in, lp_type_with_dtype(l->op->out[0]->type, x->type.dtype));
 }
 
-/* ---- other modes ------------------------------------------------------------------------------------------------------ */
+/* ---- other modes ------------------------------------------------------------------------------------------------- */
 
 static lp_value *map2(lp_lowering *l, const char *fn, lp_value *x, lp_value *y) {
   return lp_build_map2(&l->b, fn, x, y, LP_I64);

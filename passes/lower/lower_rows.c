@@ -1,4 +1,5 @@
-/* Lowering of softmax and norms: to their operators where those do, else to reductions and elementwise loops. */
+/* Lowering of softmax and norms: to op.softmax and op.norm where these fit, else to reductions and elementwise
+ * loops. */
 #include "base/poly.h"
 #include "passes/lower/lower.h"
 
@@ -41,9 +42,9 @@ static lp_value *reduce_last(lp_lowering *l, const char *fn, lp_value *x) {
   return op->out[0];
 }
 
-/* ---- softmax -------------------------------------------------------------------------------------------------------- */
+/* ---- softmax ----------------------------------------------------------------------------------------------------- */
 
-/* The axis brought last; `flatten`, of opsets before 13: everything from it on becomes the last. */
+/* Moves the axis to the end. `flatten`, for opsets before 13: joins it with all axes after it. */
 static lp_value *rows_of(lp_lowering *l, lp_value *x, bool flatten, int32_t axis) {
   if (x->type.rank == 0) {
     const lp_poly *one = lp_dim_const(l->b.module, 1);
@@ -102,9 +103,10 @@ lp_status lp_lower_hardmax(lp_lowering *l) {
   return LP_OK;
 }
 
-/* ---- norms ---------------------------------------------------------------------------------------------------------- */
+/* ---- norms ------------------------------------------------------------------------------------------------------- */
 
-/* op.norm: f32, no statistics wanted, a scale and bias of exactly the normalised axes. */
+/* Does op.norm compute this? It takes f32, returns no statistics, and has a scale and bias of exactly the normalised
+ * axes. */
 static bool is_plain(const lp_lowering *l, lp_type rows, int32_t axis) {
   const lp_op *op = l->op;
   if (rows.dtype == LP_F64) return false;
@@ -130,7 +132,8 @@ static lp_value *plain_norm(lp_lowering *l, lp_type rows, int32_t axis, bool rms
   return lp_build_reshape(&l->b, op->out[0], lp_op_in(l->op, 0)->type);
 }
 
-/* Step by step; results: y, then the mean and the inverse deviation (an RMS norm has only the latter). */
+/* Computes the norm by single operators. Results: y, then the mean and the inverse deviation (an RMS norm has only the
+ * latter). */
 static void norm_by_parts(lp_lowering *l, lp_type rows, bool rms) {
   lp_type type = lp_op_in(l->op, 0)->type;
   lp_value *x = lp_build_reshape(&l->b, lp_op_in(l->op, 0), rows), *mean = rms ? NULL : reduce_last(l, "mean", x);

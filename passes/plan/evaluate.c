@@ -1,4 +1,4 @@
-/* What a placement comes to: every operator's time on its side, every message of the turns, memory, cost. */
+/* Evaluates a placement: every operator's time on its side, every message of the turns, memory, cost. */
 #include "passes/plan/evaluate.h"
 #include "base/side.h"
 #include "passes/passes.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Messages of one direction: each pays half a round trip, their bytes the bandwidth. */
+/* The time of all messages of one direction: each pays half a round trip, and their bytes pay the bandwidth. */
 static double link_ms(const lp_compile_request *request, lp_side from, double messages, double bytes) {
   if (!request->link || messages <= 0) return 0;
   if (from == LP_SIDE_DEVICE)
@@ -36,7 +36,7 @@ static void hold_weights(const lp_plan_problem *problem, const unsigned char *ne
       held[problem->ops[i].weights[k]] |= needed[i];
 }
 
-/* Times and weights of a stage. */
+/* Adds up times and weights of a stage. */
 static void sum_operators(const lp_plan_problem *problem, const lp_side *side, lp_arena *arena, unsigned char *held,
                           lp_plan_stage_sum *sum) {
   unsigned char *needed = LP_NEW_ARRAY(arena, unsigned char, problem->op_count);
@@ -85,7 +85,7 @@ static void sum_messages(const lp_plan_problem *problem, const lp_side *side, lp
     sum->messages[where] = crossings.messages[where];
 }
 
-/* ---- KV caches and memory ------------------------------------------------------------------------------------------ */
+/* ---- KV caches and memory ---------------------------------------------------------------------------------------- */
 
 lp_side *lp_plan_state_sides(const lp_plan_problem *problem, const lp_side *side, lp_arena *arena) {
   lp_side *sides = LP_NEW_ARRAY(arena, lp_side, problem->state_count);
@@ -110,7 +110,7 @@ unsigned char *lp_plan_mark_weights(const lp_plan_problem problem[LP_STAGE_COUNT
   return held;
 }
 
-/* Activations: twice what the largest operator reads and writes, a bound that plan-memory stays below. */
+/* Activations: twice the bytes that the largest operator reads and writes. plan-memory stays below this bound. */
 static void sum_activations(const lp_plan_problem *problem, const lp_side *side, double total[LP_SIDE_COUNT]) {
   for (int32_t i = 0; i < problem->op_count; i++) {
     const lp_plan_op *op = &problem->ops[i];
@@ -131,7 +131,7 @@ static void sum_memory(const lp_plan_problem problem[LP_STAGE_COUNT], const unsi
         sums->cache_bytes[state_side[stage][i]] += problem[0].state_size[i];
 }
 
-/* ---- constraints ---------------------------------------------------------------------------------------------------- */
+/* ---- constraints ------------------------------------------------------------------------------------------------- */
 
 const char *const lp_plan_limit_names[LP_LIMIT_COUNT] = {
     [LP_LIMIT_DEVICE_MEMORY] = "device_memory",
@@ -165,7 +165,7 @@ double lp_plan_strain(const lp_plan_result *result, const lp_compile_request *re
   return worst;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------ */
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 static double price(const struct lp_machine *machine) {
   return machine ? machine->figure[LP_HW_PRICE] : 0;
@@ -205,7 +205,7 @@ static void sum_request(const lp_plan_stage_sum sum[LP_STAGE_COUNT], const lp_co
   out->e2e_ms = out->ttft_ms + steps * out->tpot_ms;
 }
 
-/* All moves of one direction travel as one message at the end of prefill, before the token. */
+/* Adds the moves of KV caches: those of one direction travel as one message at the end of prefill, before the token. */
 static void add_moves(const double bytes[LP_SIDE_COUNT], const lp_compile_request *request, lp_plan_result *out) {
   for (int side = 0; side < LP_SIDE_COUNT; side++)
     out->kv_move_ms += link_ms(request, (lp_side)side, bytes[side] > 0, bytes[side]);

@@ -4,11 +4,11 @@
 
 #include "passes/plan/plan.h"
 
-/* By operator, as above; returns how many turns there are. */
+/* Fills turn[op_count] as in lp_plan_order; returns the number of turns. */
 int32_t lp_plan_turns(const lp_plan_problem *problem, const lp_side *side, int32_t *turn);
 
-/* What crosses the link in a stage: values by the first edge that carries each, the result's token, and messages by the
- * side that sends. */
+/* What crosses the link in a stage: each value, marked at the first edge that carries it, the result's token, and the
+ * number of messages that each side sends. */
 typedef struct {
   bool *edge; /* [edge_count] */
   bool result;
@@ -19,11 +19,12 @@ void lp_plan_find_crossings(const lp_plan_problem *problem, const lp_side *side,
                             lp_plan_crossings *out);
 /* The side of each group of caches in a stage. */
 lp_side *lp_plan_state_sides(const lp_plan_problem *problem, const lp_side *side, lp_arena *arena);
-/* Bit 1 << side for each weight: it is held there. */
+/* For each weight the sides that hold it: bit 1 << side. */
 unsigned char *lp_plan_mark_weights(const lp_plan_problem problem[LP_STAGE_COUNT], lp_side *const side[LP_STAGE_COUNT],
                                     lp_arena *arena);
 
-/* What a placement adds up to: lp_plan_conclude makes times, cost and memory of it. By side; bytes by the side they leave. */
+/* The sums of a placement, from which lp_plan_conclude computes times, cost and memory. By side; bytes by the side
+ * that sends. */
 typedef struct {
   double busy_ms[LP_SIDE_COUNT], bytes[LP_SIDE_COUNT], messages[LP_SIDE_COUNT];
   int64_t crossings;
@@ -34,10 +35,11 @@ typedef struct {
   double weight_bytes[LP_SIDE_COUNT], activation_bytes[LP_SIDE_COUNT], cache_bytes[LP_SIDE_COUNT];
 } lp_plan_sums;
 void lp_plan_conclude(const lp_plan_sums *sums, const lp_compile_request *request, lp_plan_result *out);
-/* The largest of value / limit over all constraints, and whose it is; at most 1 when feasible. */
+/* The largest value / limit over all constraints, at most 1 when feasible; `out` gets the constraint. */
 double lp_plan_strain(const lp_plan_result *result, const lp_compile_request *request, lp_plan_limit *out);
 
-/* Bit 1 << side of needed[op]: the operator runs there. Free operators run on every side that needs them. */
+/* For each operator the sides that run it: bit 1 << side of needed[op]. Free operators run on every side that needs
+ * them. */
 void lp_plan_mark_needed(const lp_plan_problem *problem, const lp_side *side, unsigned char *needed);
 
 #endif

@@ -1,4 +1,4 @@
-/* A placement in closed form: how many of each class sit on which side and cross the link, and what that comes to. */
+/* A placement in closed form: how many of each class are on each side and cross the link, and its evaluation. */
 #include "base/side.h"
 #include "passes/plan/evaluate.h"
 #include "passes/plan/forms.h"

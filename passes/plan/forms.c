@@ -1,5 +1,5 @@
-/* Closed forms of a plan problem: which operators, values, weights and KV caches are alike, and what each kind of them takes
- * at a request. */
+/* Closed forms of a plan problem: finds which operators, values, weights and KV caches are alike, and prices each
+ * class at a request. */
 #include "passes/plan/forms.h"
 #include "base/map.h"
 #include "base/poly.h"
@@ -8,9 +8,9 @@
 
 #include <stdlib.h>
 
-/* ---- classes ------------------------------------------------------------------------------------------------------- */
+/* ---- classes ----------------------------------------------------------------------------------------------------- */
 
-/* Classes being made: things that have the same text are one. */
+/* Classes being made: things with the same text are one class. */
 typedef struct {
   lp_plan_classes *out;
   lp_map *known; /* text -> class + 1 */
@@ -24,7 +24,7 @@ static classifier classify_begin(lp_plan_classes *out, int32_t things, lp_arena 
   return (classifier){.out = out, .known = lp_map_create()};
 }
 
-/* The thing that c->text describes. */
+/* Adds the thing that c->text describes. */
 static void classify(classifier *c, int32_t thing) {
   uintptr_t known = (uintptr_t)lp_map_get(c->known, lp_buf_text(&c->text));
   if (!known) {
@@ -57,7 +57,7 @@ static void put_type(classifier *c, const lp_module *module, const lp_value *val
   lp_buf_puts(&c->text, "]|");
 }
 
-/* All that its numbers depend on: kind, types, closed forms, and what attention is told in attributes. */
+/* Everything that its numbers depend on: kind, types, closed forms, and the attributes of attention. */
 static void describe_op(classifier *c, const lp_module *module, const lp_plan_op *item, const lp_cost *cost) {
   const lp_op *op = item->op;
   lp_buf_printf(&c->text, "%d %d %d %d %s %" PRId64 " %" PRId64 " %" PRId64 "|", (int)op->kind, item->free, item->draws,
@@ -99,7 +99,7 @@ static void classify_edges(lp_plan_forms *forms, lp_stage stage, lp_arena *arena
   classify_end(&c);
 }
 
-/* ---- weights and KV caches ------------------------------------------------------------------------------------------- */
+/* ---- weights and KV caches --------------------------------------------------------------------------------------- */
 
 static void find_weights(lp_plan_forms *forms, lp_arena *arena) {
   forms->weight_at = lp_arena_array(arena, (size_t)forms->problem[0].weight_count, sizeof *forms->weight_at);
@@ -135,7 +135,7 @@ static const lp_op *find_state(const lp_module *module, int64_t index) {
   return NULL;
 }
 
-/* A group's caches are those that its operators append to. */
+/* The caches of a group: those that its operators append to. */
 static void find_states(lp_plan_forms *forms, lp_arena *arena) {
   const lp_plan_problem *problem = &forms->problem[LP_STAGE_PREFILL];
   forms->states_of = lp_arena_array(arena, (size_t)problem->state_count, sizeof *forms->states_of);
@@ -182,7 +182,7 @@ lp_status lp_plan_forms_create(lp_module *module, const lp_compile_request *requ
   return LP_OK;
 }
 
-/* ---- prices ---------------------------------------------------------------------------------------------------------- */
+/* ---- prices ------------------------------------------------------------------------------------------------------ */
 
 static void price_stage(const lp_plan_forms *forms, const lp_compile_request *request, lp_stage stage, lp_arena *arena,
                         lp_plan_prices *out) {
@@ -243,7 +243,7 @@ void lp_plan_forms_price(const lp_plan_forms *forms, const lp_compile_request *r
   }
 }
 
-/* A number for each thing: that of its class. */
+/* Expands the numbers of classes to the things of each class. */
 static double *spread(const lp_plan_classes *classes, int32_t things, const double *of_class, lp_arena *arena) {
   double *all = LP_NEW_ARRAY(arena, double, things);
   for (int32_t i = 0; i < things; i++)

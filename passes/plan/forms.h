@@ -1,18 +1,19 @@
-/* A model's plan problem in closed forms: priced at any sizes, on any machines, over any link, without the module being
- * walked again. Operators, values, weights and KV caches that cost the same whatever the sizes are one class; a placement is
- * how many of each class sit where, and its cost and latency are a sum over some dozens of classes. */
+/* A model's plan problem in closed forms: priced at any sizes, on any machines, over any link, without walking the
+ * module again. Operators, values, weights and KV caches that cost the same at all sizes form one class. A placement
+ * is how many of each class are on each side, and its cost and latency are a sum over some dozens of classes. */
 #ifndef LP_PLAN_FORMS_H
 #define LP_PLAN_FORMS_H
 
 #include "base/side.h"
 #include "passes/plan/plan.h"
 
-/* Things in classes: class_of[thing], and for each class a thing that stands for it. */
+/* Things in classes: class_of[thing], and the first thing of each class. */
 typedef struct {
   int32_t count, *class_of, *first;
 } lp_plan_classes;
 
-/* Immutable once created, so that threads may share it. Of a state group the operators llmpart.state. */
+/* Immutable once created, so threads may share it. `states_of` lists the llmpart.state operators of each state
+ * group. */
 typedef struct {
   const lp_module *module;
   lp_plan_problem problem[LP_STAGE_COUNT]; /* the structure, with the numbers of the request that it was created for */
@@ -28,14 +29,15 @@ typedef struct {
   } *states_of; /* [state group] */
 } lp_plan_forms;
 
-/* Of a module that is at least lowered, in `arena`; both must outlive it. */
+/* Creates the forms of a module that is at least lowered, in `arena`; both must outlive them. */
 LP_MUST_USE lp_status lp_plan_forms_create(lp_module *module, const lp_compile_request *request, lp_arena *arena,
                                            lp_plan_forms **out, lp_diag *diag);
 
-/* What each class takes at a request: its sizes, machines and types. Link, SLA and prices do not matter here. */
+/* The prices of each class at a request: its sizes, machines and types. Link, SLA and prices of machines do not matter
+ * here. */
 typedef struct {
   lp_plan_op *op[LP_STAGE_COUNT];                    /* [class] */
-  double *ms[LP_STAGE_COUNT][LP_SIDE_COUNT];         /* [class], the same once more, close together */
+  double *ms[LP_STAGE_COUNT][LP_SIDE_COUNT];         /* [class] the same numbers, contiguous */
   double *activation[LP_STAGE_COUNT][LP_SIDE_COUNT]; /* [class] bytes of activations that it may need */
   double *value[LP_STAGE_COUNT];                     /* [class of edges] bytes */
   double *weight[LP_SIDE_COUNT];                     /* [class] bytes */
@@ -65,8 +67,8 @@ typedef struct {
 } lp_plan_form;
 void lp_plan_form_make(const lp_plan_forms *forms, lp_side *const side[LP_STAGE_COUNT], lp_arena *arena,
                        lp_plan_form *out);
-/* What lp_plan_evaluate says of the placement at these prices; `request` gives link, sessions, SLA and limits. In about a
- * microsecond, from any thread. */
+/* Computes what lp_plan_evaluate would at these prices; `request` gives link, sessions, SLA and limits. It takes about
+ * a microsecond and may be called from any thread. */
 void lp_plan_form_evaluate(const lp_plan_form *form, const lp_plan_prices *prices, const lp_compile_request *request,
                            lp_plan_result *out);
 

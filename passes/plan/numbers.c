@@ -1,5 +1,5 @@
-/* Numbers of the plan problem: what operators, values, weights and KV caches take at a request's sizes, in its types and on
- * its machines. Everything is evaluated from closed forms; nothing here changes the module. */
+/* The numbers of the plan problem: times and bytes of operators, values, weights and KV caches at a request's sizes,
+ * in its types and on its machines. Everything is evaluated from closed forms; nothing here changes the module. */
 #include "passes/plan/numbers.h"
 #include "base/poly.h"
 #include "base/side.h"
@@ -7,9 +7,9 @@
 #include "passes/plan/objective.h"
 #include "passes/plan/plan.h"
 
-/* ---- sizes --------------------------------------------------------------------------------------------------------- */
+/* ---- sizes ------------------------------------------------------------------------------------------------------- */
 
-/* A model's further symbols (an encoder's length) are taken as long as the prompt. */
+/* A model's further symbols (the length of an encoder) count as long as the prompt. */
 static double *symbol_values(const lp_module *module, const lp_compile_request *request, double batch, double s,
                              double p, double c, lp_arena *arena) {
   const lp_symbols *symbols = &module->symbols;
@@ -38,7 +38,7 @@ static double numel_at(const lp_plan_sizes *sizes, lp_side side, lp_type type) {
   return product;
 }
 
-/* What a pass reads and the next one reads again: matrices, keys and values. */
+/* The bytes that every pass over the model reads: matrices, keys and values. */
 static double pass_bytes(const lp_plan_sizes *sizes, lp_side side, const lp_block *block) {
   double sum = 0;
   LP_FOR_OPS(op, block) {
@@ -79,7 +79,7 @@ double lp_plan_value_bytes(const lp_plan_sizes *sizes, lp_type type) {
   return numel_at(sizes, LP_SIDE_DEVICE, type) * lp_dtype_bits(type.dtype) / 8;
 }
 
-/* ---- weights and KV caches ----------------------------------------------------------------------------------------- */
+/* ---- weights and KV caches --------------------------------------------------------------------------------------- */
 
 lp_storage lp_plan_weight_storage(const lp_compile_request *request, lp_side side, lp_dtype own) {
   const char *name = side == LP_SIDE_CLOUD ? request->dtype_cloud : request->dtype_device;
@@ -112,7 +112,7 @@ double lp_plan_state_bytes(const lp_module *module, const lp_compile_request *re
   return bytes;
 }
 
-/* ---- operators ----------------------------------------------------------------------------------------------------- */
+/* ---- operators --------------------------------------------------------------------------------------------------- */
 
 static int64_t whole(double size) {
   return size < 9e15 ? (int64_t)size : INT64_MAX;
@@ -142,8 +142,8 @@ static void pointwise_facts(const lp_plan_sizes *sizes, lp_side side, const lp_o
   facts->m = n > 0 ? whole(numel_at(sizes, side, op->out[0]->type) / n) : 0;
 }
 
-/* The type arithmetic is done in: the weight's as the side stores it, else the first operand's. Integer weights are
- * widened to floats; f16 where the machine is faster in it. */
+/* The type of the arithmetic: that of the weight as the side stores it, else that of the first operand. Integer
+ * weights are widened to floats; the arithmetic is f16 where the machine is faster in it. */
 static lp_dtype arithmetic_dtype(const lp_compile_request *request, const lp_op *op, lp_side side) {
   if (op->kind == LP_OP_LINEAR) {
     lp_dtype stored = lp_plan_weight_storage(request, side, op->in[1].value->type.dtype).dtype;
@@ -153,7 +153,7 @@ static lp_dtype arithmetic_dtype(const lp_compile_request *request, const lp_op 
   return first && lp_dtype_is_float(first->type.dtype) ? first->type.dtype : LP_F32;
 }
 
-/* One token for each sequence, where it was measured what that takes. */
+/* The time of drawing one token for each sequence; 0 where the machine file has no such measurement. */
 static double draw_ms(const lp_plan_sizes *sizes, lp_side side, const lp_machine *machine, const lp_op *op) {
   if (!lp_hw_has_measured(machine, LP_HW_SAMPLE)) return 0;
   lp_op_facts facts = {.dtype = LP_F32, .m = sizes->request->batch};

@@ -9,15 +9,15 @@ typedef struct {
   const lp_compile_request *request;
   double *value[LP_SIDE_COUNT]; /* [count], in an arena */
   size_t count;
-  double
-      pass_bytes[LP_SIDE_COUNT]; /* weights and caches that the stage reads, all of it on that side; 0 where the machine
-                                      * does not ask (lp_op_facts) */
+  /* Bytes of weights and caches that the stage reads if all of it runs on that side; 0 where the machine model does not
+   * use them (lp_op_facts). */
+  double pass_bytes[LP_SIDE_COUNT];
 } lp_plan_sizes;
 void lp_plan_sizes_set(lp_plan_sizes *sizes, const lp_module *module, const lp_compile_request *request, lp_stage stage,
                        lp_arena *arena);
 /* Fills the numbers of item->op, whose closed forms are `cost`. */
 void lp_plan_op_price(const lp_plan_sizes *sizes, const lp_cost *cost, lp_plan_op *item);
-/* Bytes of a value of the request itself. */
+/* Bytes of a value for one request. */
 double lp_plan_value_bytes(const lp_plan_sizes *sizes, lp_type type);
 /* Bytes of a constant operand as the side stores it. */
 double lp_plan_weight_bytes(const lp_compile_request *request, lp_side side, const lp_op *op, int32_t operand);

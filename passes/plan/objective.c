@@ -60,7 +60,7 @@ lp_status lp_plan_objective_check(const char *text, lp_diag *diag, lp_loc loc) {
 static void get_factors(const lp_compile_request *request, double factor[QUANTITY_COUNT]) {
   memset(factor, 0, QUANTITY_COUNT * sizeof *factor);
   if (!request->objective || lp_streq(request->objective, names[COST])) {
-    factor[COST] = 1; /* the usual one, without reading it each time */
+    factor[COST] = 1; /* the default, without parsing it each time */
     return;
   }
   if (read_objective(request->objective, factor, NULL, LP_LOC_NONE) != LP_OK) factor[COST] = 1;
@@ -75,7 +75,7 @@ double lp_plan_sessions(const lp_compile_request *request, lp_side side) {
   return side == LP_SIDE_CLOUD && request->sessions > 1 ? (double)request->sessions : 1;
 }
 
-/* Sessions meet in decode, where a step of all is one run; each prompt has a run of its own. */
+/* Sessions share decode: one step serves all of them. Each prompt has a run of its own. */
 double lp_plan_shared_runs(const lp_compile_request *request, lp_stage stage, lp_side side) {
   return stage == LP_STAGE_DECODE ? lp_plan_sessions(request, side) : 1;
 }

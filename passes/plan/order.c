@@ -1,10 +1,11 @@
-/* The total order of a split program: turns, each as long as it can be. Sides then change as rarely as the data flow
- * allows, and every change is forced by a value that the turn before it made. */
+/* The total order of a split program: turns, each as long as possible. Sides then change as rarely as the data flow
+ * allows, and a value that the turn before made forces every change. */
 #include "base/side.h"
 #include "passes/plan/evaluate.h"
 #include "passes/plan/plan.h"
 
-/* An operator's turn is the first of its side's that is not before what it reads. Program order is topological. */
+/* An operator's turn is the first turn of its side that is not before the turns of its operands. Program order is
+ * topological. */
 int32_t lp_plan_turns(const lp_plan_problem *problem, const lp_side *side, int32_t *turn) {
   int32_t edge = 0, turns = 0;
   for (int32_t i = 0; i < problem->op_count; i++) {
@@ -23,7 +24,7 @@ int32_t lp_plan_turns(const lp_plan_problem *problem, const lp_side *side, int32
   return turns;
 }
 
-/* Within a turn, program order. */
+/* Operators of one turn stay in program order. */
 void lp_plan_order_make(const lp_plan_problem *problem, const lp_side *side, lp_arena *arena, lp_plan_order *out) {
   *out = (lp_plan_order){.op = LP_NEW_ARRAY(arena, int32_t, problem->op_count),
                          .turn = LP_NEW_ARRAY(arena, int32_t, problem->op_count)};

@@ -1,4 +1,4 @@
-/* What the request wants on a side whatever it costs: pinned operators, private layers; and what a KV cache binds. */
+/* Operators that must be on a side whatever that costs: pinned ones, private layers, and the users of a KV cache. */
 #include "passes/plan/pin.h"
 #include "base/side.h"
 #include "passes/passes.h"
@@ -25,7 +25,7 @@ lp_status lp_plan_pin_check(const char *text, lp_diag *diag, lp_loc loc) {
   return status;
 }
 
-/* An operator answers to its own name, and to layer.N.KIND whatever its exporter called it. */
+/* Does the glob match the operator's own name, or layer.N.KIND, which does not depend on the exporter? */
 static bool is_named(const lp_plan_op *item, const char *glob) {
   const lp_op *op = item->op;
   const char *name = lp_op_str(op, "name", ""), *kind = lp_op_info_get(op->kind)->name;
@@ -62,7 +62,7 @@ static int8_t pin_of(const lp_plan_op *item, const lp_compile_request *request) 
 void lp_plan_pin(lp_plan_problem *problem, const lp_compile_request *request) {
   for (int32_t i = 0; i < problem->op_count; i++)
     problem->ops[i].pin = pin_of(&problem->ops[i], request);
-  for (int32_t i = 0; i < problem->op_count; i++) { /* a cache takes all its users along */
+  for (int32_t i = 0; i < problem->op_count; i++) { /* all users of a cache follow */
     const lp_plan_op *item = &problem->ops[i];
     for (int32_t k = 0; item->pin >= 0 && item->state >= 0 && k < problem->op_count; k++)
       if (problem->ops[k].state == item->state) problem->ops[k].pin = item->pin;
@@ -86,7 +86,7 @@ lp_status lp_plan_pin_used(const lp_plan_problem *problem, const lp_compile_requ
   return LP_OK;
 }
 
-/* A cache lives where op.kv_append puts it; whoever reads it goes there. */
+/* A cache is where op.kv_append is; its readers go there. */
 void lp_plan_settle(const lp_plan_problem *problem, lp_side *side) {
   int8_t *of_state = lp_alloc((size_t)problem->state_count + 1); /* 0 unknown, else side + 1 */
   for (int32_t i = 0; i < problem->op_count; i++) {

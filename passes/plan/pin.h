@@ -6,7 +6,7 @@
 
 /* Sets each operator's `pin`; all users of a KV cache have the same. */
 void lp_plan_pin(lp_plan_problem *problem, const lp_compile_request *request);
-/* Puts what is pinned and the users of each KV cache where they must be. */
+/* Moves pinned operators and the users of each KV cache to where they must be. */
 void lp_plan_settle(const lp_plan_problem *problem, lp_side *side);
 
 #endif

@@ -1,6 +1,7 @@
-/* plan: where each operator runs. The public header of the planner: its problem, its schedulers, what a placement costs,
- * and the report. The planner reads a lowered module and machine models and includes no other pass; the pass `place`
- * writes what it decides into the module. Plan families are in plan/family/family.h, sweeps in plan/sweep/sweep.h.
+/* plan: where each operator runs. The public header of the planner: its problem, its schedulers, what a placement
+ * costs, and the report. The planner reads a lowered module and machine models and includes no other pass; the pass
+ * `place` writes what it decides into the module. Plan families are in plan/family/family.h, sweeps in
+ * plan/sweep/sweep.h.
  *
  * A plan is a placement: one side for each operator of each stage. */
 #ifndef LP_PLAN_H
@@ -8,7 +9,7 @@
 
 #include "passes/passes.h"
 
-/* ---- the problem (problem.c) --------------------------------------------------------------------------------------- */
+/* ---- the problem (problem.c) ------------------------------------------------------------------------------------- */
 
 /* One placeable operator of a stage, at the workload's sizes. */
 typedef struct {
@@ -61,7 +62,7 @@ LP_MUST_USE lp_status lp_plan_build_of(lp_module *module, const lp_compile_reque
 /* Reads the sides of a placed module into side[stage][op_count], in `arena`. */
 void lp_plan_sides(const lp_plan_problem problem[LP_STAGE_COUNT], lp_side *side[LP_STAGE_COUNT], lp_arena *arena);
 
-/* ---- the stages of a module (stages.c) ----------------------------------------------------------------------------- */
+/* ---- the stages of a module (stages.c) --------------------------------------------------------------------------- */
 
 /* The block that a stage runs: that of the stage's function, else of @main; NULL when the module has neither. */
 lp_block *lp_plan_stage_block(const lp_module *module, lp_stage stage);
@@ -72,11 +73,11 @@ lp_op *lp_plan_func(const lp_module *module, lp_stage stage, int32_t plan);
 /* Names the functions of `count` plans on @prefill. */
 void lp_plan_func_names_set(lp_module *module, lp_op *prefill, lp_stage stage, const char *const *names, int32_t count);
 
-/* ---- schedulers (schedulers.c, choose.c) ---------------------------------------------------------------------------- */
+/* ---- schedulers (schedulers.c, choose.c) ------------------------------------------------------------------------- */
 
-/* What is known of a plan's distance from the best one, in units of the objective. The dual bound rests on prices of the
- * limits: per ms of a stage's bound and per byte of a side's memory, and on the share of a message that each read is
- * charged: the `way` of a minimum cut, in the scheduler's scratch arena or the module. `complete`: the search was
+/* What is known of a plan's distance from the best one, in units of the objective. The dual bound rests on prices of
+ * the limits: per ms of a stage's bound and per byte of a side's memory, and on the share of a message that each read
+ * is charged: the `way` of a minimum cut, in the scheduler's scratch arena or the module. `complete`: the search was
  * exhaustive, so the plan itself is the best one. */
 typedef struct {
   bool known, complete;
@@ -121,12 +122,12 @@ LP_MUST_USE lp_status lp_plan_objective_check(const char *text, lp_diag *diag, l
 
 /* In a request's dtype: the planner chooses. */
 #define LP_DTYPE_AUTO "auto"
-/* Replaces "auto" in the request by the most precise types that the machines have, at most as precise as the file's, with
- * which the request's scheduler meets the SLA and both memories. Among types of equal error those of the better plan win;
- * where none meets the constraints, those that come nearest. The module is annotated (types.c). */
+/* Replaces "auto" in the request by the most precise types that the machines have, at most as precise as the file's,
+ * with which the request's scheduler meets the SLA and both memories. Among types of equal error those of the better
+ * plan win; where none meets the constraints, those that come nearest. The module is annotated (types.c). */
 LP_MUST_USE lp_status lp_plan_choose_types(lp_module *module, lp_compile_request *request, lp_diag *diag);
 
-/* ---- what a placement costs (evaluate.c) ---------------------------------------------------------------------------- */
+/* ---- what a placement costs (evaluate.c) ------------------------------------------------------------------------- */
 
 /* The constraints of a request. Sweeps keep their numbers in journals: append new ones. */
 typedef enum {
@@ -139,10 +140,10 @@ typedef enum {
 } lp_plan_limit;
 extern const char *const lp_plan_limit_names[LP_LIMIT_COUNT]; /* "device_memory", ...; NULL for LP_LIMIT_NONE */
 
-/* True times, communication included, in ms; cost in USD for the whole request: `batch` sequences of isl + osl tokens. A
- * message costs rtt / 2 + 8 bytes / bandwidth; all that one side has ready when the other takes over travels as one
- * message. KV moves happen at the end of prefill and are part of TTFT. With sessions, one decode step of the cloud serves
- * all of them, and the request is charged its share: cloud_busy_ms. */
+/* True times, communication included, in ms; cost in USD for the whole request: `batch` sequences of isl + osl tokens.
+ * A message costs rtt / 2 + 8 bytes / bandwidth; all that one side has ready when the other takes over travels as one
+ * message. KV moves happen at the end of prefill and are part of TTFT. With sessions, one decode step of the cloud
+ * serves all of them, and the request is charged its share: cloud_busy_ms. */
 typedef struct {
   bool feasible;
   lp_plan_limit binding; /* the constraint that fails; LP_LIMIT_NONE when feasible */
@@ -167,8 +168,8 @@ double lp_plan_gap(const lp_plan_proof *proof, const lp_plan_result *result, con
 /* Bytes of memory that a side has; 0: not known. */
 double lp_plan_memory_limit(const lp_compile_request *request, lp_side side);
 
-/* A split program is one total order of operators in turns. The device begins; the side that has the turn runs all that it
- * can before the other takes over, and the values that the other then needs cross as one message (order.c). */
+/* A split program is one total order of operators in turns. The device begins; the side that has the turn runs all
+ * that it can before the other takes over, and the values that the other then needs cross as one message (order.c). */
 typedef struct {
   int32_t *op;   /* [count] indices of the problem's operators that are not free, in order */
   int32_t *turn; /* [op_count] by operator, -1 for free ones: even turns are the device's, odd ones the cloud's */
@@ -176,10 +177,10 @@ typedef struct {
 } lp_plan_order;
 void lp_plan_order_make(const lp_plan_problem *problem, const lp_side *side, lp_arena *arena, lp_plan_order *out);
 
-/* ---- the report (report/report.c) ------------------------------------------------------------------------------------ */
+/* ---- the report (report/report.c) -------------------------------------------------------------------------------- */
 
-/* The report of a module that is at least `placed`, or at least `annotated` (then without a plan): model, machines, plan,
- * baselines, operators. Formats: txt json csv html. Deterministic. `table1` adds the counting of P1's Table I. */
+/* The report of a module that is at least `placed`, or at least `annotated` (then without a plan): model, machines,
+ * plan, baselines, operators. Formats: txt json csv html. Deterministic. `table1` adds the counting of P1's Table I. */
 LP_MUST_USE lp_status lp_report_write(lp_module *module, const lp_compile_request *request, const char *format,
                                       bool table1, lp_buf *out, lp_diag *diag);
 

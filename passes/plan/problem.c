@@ -1,4 +1,4 @@
-/* The plan problem: operators, values and KV caches of each stage. Their numbers at the workload: numbers.c. */
+/* Builds the plan problem: operators, values and KV caches of each stage. Their numbers at the workload: numbers.c. */
 #include "base/map.h"
 #include "base/side.h"
 #include "passes/plan/family/family.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is shared while both stages are built. */
+/* Shared while both stages are built. */
 typedef struct {
   lp_module *module;
   const lp_compile_request *request;
@@ -23,9 +23,9 @@ typedef struct {
   lp_plan_sizes sizes; /* of the stage being built */
 } builder;
 
-/* ---- weights ------------------------------------------------------------------------------------------------------- */
+/* ---- weights ----------------------------------------------------------------------------------------------------- */
 
-/* One identity per content and form: a table that is read by rows and as a matrix is stored twice. */
+/* The identity of a weight, by content and form: a table that is read both by rows and as a matrix is stored twice. */
 static void weight_key(const lp_op *op, int32_t operand, lp_buf *key) {
   const lp_op *def = op->in[operand].value->def;
   const char *form = lp_plan_weight_converted(op, operand) ? "linear" : "raw";
@@ -58,7 +58,7 @@ static void fill_weights(builder *b, lp_plan_op *item) {
   item->weight_count = count;
 }
 
-/* ---- KV caches ----------------------------------------------------------------------------------------------------- */
+/* ---- KV caches --------------------------------------------------------------------------------------------------- */
 
 static int32_t find_group(const builder *b, int32_t state) {
   while (b->group[state] != state)
@@ -71,7 +71,7 @@ static int32_t cache_state(const builder *b, const lp_op *op) {
   return state >= 0 && state < b->state_count ? (int32_t)state : -1;
 }
 
-/* The lowest representative wins, so that groups come out the same from every stage. */
+/* The lowest representative wins, so that both stages give the same groups. */
 static int32_t join_states(builder *b, const lp_op *op) {
   int32_t joined = cache_state(b, op);
   if (joined >= 0) joined = find_group(b, joined);
@@ -118,9 +118,9 @@ static const double *group_sizes(builder *b, double tokens) {
   return sizes;
 }
 
-/* ---- operators ----------------------------------------------------------------------------------------------------- */
+/* ---- operators --------------------------------------------------------------------------------------------------- */
 
-/* ---- edges --------------------------------------------------------------------------------------------------------- */
+/* ---- edges ------------------------------------------------------------------------------------------------------- */
 
 typedef struct {
   LP_VEC(lp_plan_op) ops;
@@ -128,7 +128,8 @@ typedef struct {
   int32_t value_count;
 } stage_lists;
 
-/* The value behind communication: a module may already have gone through insert-comm. What is received was sent before. */
+/* The value before communication, as the module may have gone through insert-comm: a received value is the one that
+ * was sent. */
 static lp_value *behind_comm(lp_value *value) {
   while (value && lp_op_is(value->def, LP_OP_COMM_RECV)) {
     int64_t tag = lp_op_i64(value->def, "tag", -1);
@@ -149,7 +150,7 @@ static bool producer_is_free(const stage_lists *lists, int32_t producer) {
   return producer >= 0 && (size_t)producer < lists->ops.count && lists->ops.data[producer].free;
 }
 
-/* Has the consumer, the latest one, an edge of this value already? */
+/* Does the consumer, the last one added, have an edge of this value already? */
 static bool has_edge(const stage_lists *lists, int32_t value, int32_t consumer) {
   for (size_t i = lists->edges.count; i > 0; i--) {
     const lp_plan_edge *edge = &lists->edges.data[i - 1];
@@ -168,7 +169,7 @@ static void add_edge(builder *b, stage_lists *lists, lp_value *value, int32_t co
   lp_vec_push(&lists->edges, ((lp_plan_edge){producer, consumer, id, bytes, value}));
 }
 
-/* Free when nothing it depends on came from outside: position tables, masks. */
+/* An operator is free when none of its operands depends on an input: position tables, masks. */
 static bool is_free(const stage_lists *lists, const lp_op *op) {
   if (lp_op_has(op, LP_STATEFUL)) return false;
   for (int32_t i = 0; i < op->in_count; i++) {
@@ -184,7 +185,7 @@ static void add_op(builder *b, stage_lists *lists, lp_op *op, bool draws) {
   int32_t state = join_states(b, op);
   if (state >= 0) item.state = b->group_id[find_group(b, state)];
   item.free = is_free(lists, op);
-  lp_arena_mark before = lp_arena_here(b->module->arena); /* sizes become numbers here */
+  lp_arena_mark before = lp_arena_here(b->module->arena); /* evaluates the closed forms */
   lp_cost cost = lp_op_cost(b->module, op);
   lp_plan_op_price(&b->sizes, &cost, &item);
   fill_weights(b, &item);
@@ -198,7 +199,7 @@ static void add_op(builder *b, stage_lists *lists, lp_op *op, bool draws) {
   }
 }
 
-/* ---- stages -------------------------------------------------------------------------------------------------------- */
+/* ---- stages ------------------------------------------------------------------------------------------------------ */
 
 /* An exit head belongs to the layer that it reads, wherever the exporter wrote it. */
 static void settle_exit_heads(lp_plan_problem *problem) {
@@ -213,7 +214,7 @@ static void settle_exit_heads(lp_plan_problem *problem) {
   }
 }
 
-/* Operators outside the layers come before the first or behind the last. */
+/* Operators outside the layers come before the first or after the last. */
 static void settle_layers(lp_plan_problem *problem) {
   int32_t count = 0;
   settle_exit_heads(problem);

@@ -39,7 +39,7 @@ static void fill_both(const lp_plan_problem problem[LP_STAGE_COUNT], int64_t cut
     lp_plan_fill_cut(&problem[stage], cut, side[stage]);
 }
 
-/* Every cut, both ends included; among equals the one that leaves most on the device. */
+/* Tries every cut, both ends included; of equal ones it takes the one that leaves most on the device. */
 static lp_status place_layer(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
                              lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
   (void)scratch, (void)proof, (void)diag;
@@ -57,9 +57,9 @@ static lp_status place_layer(const lp_plan_problem problem[LP_STAGE_COUNT], cons
   return LP_OK;
 }
 
-/* ---- cut: where the request says ------------------------------------------------------------------------------------ */
+/* ---- cut: where the request says --------------------------------------------------------------------------------- */
 
-/* The operator that comes from ONNX node `node`; for "auto" the one at which half of the work is done; -1: none. */
+/* The operator that comes from ONNX node `node`; for "auto" the one by which half of the work is done; -1: none. */
 static int32_t find_node(const lp_plan_problem *problem, const char *node) {
   double total = 0, sum = 0;
   int32_t found = -1;
@@ -76,7 +76,7 @@ static int32_t find_node(const lp_plan_problem *problem, const char *node) {
   return problem->op_count - 1;
 }
 
-/* The node, what it needs, and what shares a KV cache with these, on the device. */
+/* Puts the node, its ancestors, and all operators that share a KV cache with these on the device. */
 static void fill_ancestors(const lp_plan_problem *problem, int32_t node, lp_side *side, lp_arena *scratch) {
   bool *cached = LP_NEW_ARRAY(scratch, bool, problem->state_count);
   lp_plan_fill(problem, LP_SIDE_CLOUD, side);

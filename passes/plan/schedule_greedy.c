@@ -1,9 +1,11 @@
-/* greedy: Algorithm 1 of P1 ("Efficient Deployment of Large Language Model across Cloud-Device Systems"), to the letter.
+/* greedy: Algorithm 1 of P1 ("Efficient Deployment of Large Language Model across Cloud-Device Systems"), to the
+ * letter.
  *
- * Everything starts on the device. Linear operators, then attention, in graph order: while the stage's time is not below
- * its bound, the next one moves to the cloud. Communication is ignored, as the paper ignores it. The paper counts linear
- * and attention operators alone: all others cost nothing here and follow their producer, the latest one where there are
- * several. The operators of one KV cache move with the attention that reads it; writing the cache is not counted. */
+ * Everything starts on the device. Linear operators, then attention operators, move to the cloud in graph order while
+ * the stage's time is not below its bound. The paper ignores communication, and so does this scheduler. The paper
+ * counts only linear and attention operators: all others cost nothing here and follow their producer, the latest one
+ * where there are several. The operators of one KV cache move with the attention that reads it; writing the cache is
+ * not counted. */
 #include "base/side.h"
 #include "passes/passes.h"
 #include "passes/plan/plan.h"

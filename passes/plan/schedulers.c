@@ -1,4 +1,4 @@
-/* The table of schedulers. Another one is a file with its descriptor and a line here. */
+/* The table of schedulers. A new one needs a file with its descriptor and a line here. */
 #include "passes/plan/schedulers.h"
 #include "passes/plan/plan.h"
 

@@ -1,16 +1,16 @@
-/* Chooses the types of weights where the request leaves them to the planner: the most precise ones with which a plan meets
- * the SLA and fits both memories; among equally precise ones those of the better plan. */
+/* Chooses the weight types that the request leaves to the planner: the most precise ones with which a plan meets the
+ * SLA and fits both memories; among equally precise ones those of the better plan. */
 #include "base/side.h"
 #include "passes/passes.h"
 #include "passes/plan/plan.h"
 
 #include <math.h>
 
-/* A type that a side may store its weights in, by the largest error of a weight as a share of its own size, of integers as a
- * share of the largest in its group: half a step. */
+/* A type in which a side may store its weights, with its largest error: half a step, as a share of a float weight's
+ * own size, and of the largest weight in the group for integers. */
 typedef struct {
   const char *name;
-  lp_hw_figure peak; /* LP_HW_FIGURE_COUNT: none is asked for */
+  lp_hw_figure peak; /* LP_HW_FIGURE_COUNT: no figure is needed */
   double bits, error;
 } weight_type;
 
@@ -23,7 +23,7 @@ static const weight_type types[] = {{"f32", LP_HW_FIGURE_COUNT, 32, 0},
 
 enum { TYPES = LP_COUNT(types), MOST_PAIRS = (TYPES + 1) * (TYPES + 1) };
 
-/* What a side may take; NULL: as in the file. */
+/* The types that a side may take; NULL: as in the file. */
 typedef struct {
   const char *name[TYPES + 1];
   double error[TYPES + 1];
@@ -35,7 +35,7 @@ typedef struct {
   double error;
 } pair;
 
-/* The widest float that a product's weights have in the file. */
+/* The width of the widest float among the weights of products in the file. */
 static double file_bits(const lp_module *module) {
   double most = 0;
   const lp_op *func = lp_module_find_func(module, "main");
@@ -52,7 +52,7 @@ static void add_choice(choices *c, const char *name, double error) {
   c->error[c->count++] = error;
 }
 
-/* The file's own type, and what is narrower than that; or the only one that is asked for. */
+/* Lists the file's own type and the narrower ones; or only the type that the request names. */
 static void find_choices(const char *asked, const lp_machine *machine, double bits, choices *out) {
   *out = (choices){.count = 0};
   bool is_auto = lp_streq(asked, LP_DTYPE_AUTO);
@@ -63,7 +63,7 @@ static void find_choices(const char *asked, const lp_machine *machine, double bi
   }
 }
 
-/* By error; equal ones in the order of their making. */
+/* Pairs of types, sorted by error; pairs of equal error keep the order in which they are made. */
 static int make_pairs(const choices of[LP_SIDE_COUNT], pair *out) {
   int count = 0;
   for (int d = 0; d < of[LP_SIDE_DEVICE].count; d++)

@@ -21,7 +21,7 @@ typedef struct {
 const char *lp_bind_input(const lp_bind *b, int32_t index);
 const char *lp_bind_output(const lp_bind *b, int32_t index);
 
-/* ---- caches (bind_past.c) ---- */
+/* ---- caches (bind_past.c) ---------------------------------------------------------------------------------------- */
 
 /* Gives roles to past inputs and their present outputs: by name, then by order and type. A past grows along its last
  * axis but one. */
@@ -30,7 +30,7 @@ bool lp_bind_is_past(const lp_bind *b, int32_t input);
 /* The past's length in the types, NULL for a model without past inputs. */
 const lp_poly *lp_bind_past_length(const lp_bind *b);
 
-/* ---- inputs that follow from the sizes (bind_followers.c) ---- */
+/* ---- inputs that follow from the sizes (bind_followers.c) -------------------------------------------------------- */
 
 typedef enum {
   LP_FOLLOWS_NOTHING,

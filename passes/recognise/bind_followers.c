@@ -1,6 +1,6 @@
 /* Inputs that follow from the sizes: without padding a mask is ones, and positions count on from the past. */
-#include "passes/recognise/bind.h"
 #include "passes/build.h"
+#include "passes/recognise/bind.h"
 
 #include <string.h>
 
@@ -47,7 +47,7 @@ lp_bind_follower lp_bind_follower_of(const lp_bind *b, int32_t input) {
   return LP_FOLLOWS_NOTHING;
 }
 
-/* ---- building --------------------------------------------------------------------------------------------------------- */
+/* ---- building ---------------------------------------------------------------------------------------------------- */
 
 /* NULL flows through: each builder reports once and the others then build nothing. */
 static lp_value *one(lp_build *build, lp_kind kind, int32_t count, lp_value *const *in) {
@@ -164,7 +164,7 @@ static lp_value *yes(lp_build *build, lp_type type) {
   return lp_build_constant(build, LP_BOOL, type.rank, dim, data);
 }
 
-/* ---- replacing -------------------------------------------------------------------------------------------------------- */
+/* ---- replacing --------------------------------------------------------------------------------------------------- */
 
 /* Takes argument `index` off the function: its value has no uses left. */
 static void remove_argument(lp_bind *b, int32_t index) {

@@ -1,14 +1,14 @@
 /* bind-inputs: finds the generation protocol in a model's inputs and outputs: tokens in, logits out, past and present
- * keys and values between steps, masks and positions that follow from the sizes alone. Afterwards the batch is b, the new
- * tokens are s, the past is p in every type; attention_mask and position_ids are computed, no longer inputs; the function
- * says in `input_roles`, `output_roles` and `past_pair` what the rest is for. */
+ * keys and values between steps, masks and positions that follow from the sizes alone. Afterwards the batch is b, the
+ * new tokens are s, the past is p in every type; attention_mask and position_ids are computed, no longer inputs; the
+ * function says in `input_roles`, `output_roles` and `past_pair` what the rest is for. */
 #include "base/poly.h"
 #include "passes/passes.h"
 #include "passes/recognise/bind.h"
 
 #include <string.h>
 
-/* ---- tokens --------------------------------------------------------------------------------------------------------- */
+/* ---- tokens ------------------------------------------------------------------------------------------------------ */
 
 static bool is_integer_matrix(const lp_value *arg) {
   return arg->type.rank == 2 && (arg->type.dtype == LP_I64 || arg->type.dtype == LP_I32);
@@ -42,7 +42,7 @@ static int32_t find_tokens(const lp_bind *b) {
   return found;
 }
 
-/* ---- logits --------------------------------------------------------------------------------------------------------- */
+/* ---- logits ------------------------------------------------------------------------------------------------------ */
 
 /* [batch, positions, vocabulary] of the tokens' own batch and positions */
 static bool is_logits_type(const lp_bind *b, lp_type type) {
@@ -69,7 +69,7 @@ static void mark_exits(const lp_bind *b) {
       b->output_role[i] = "exit_logits";
 }
 
-/* ---- sizes ---------------------------------------------------------------------------------------------------------- */
+/* ---- sizes ------------------------------------------------------------------------------------------------------- */
 
 static lp_symbol lone_symbol(const lp_poly *dim) {
   bool lone = dim->count == 1 && dim->term[0].coef == 1 && dim->term[0].symbol[0] && !dim->term[0].symbol[1];
@@ -126,7 +126,7 @@ static lp_status rename_sizes(const lp_bind *b) {
   return LP_OK;
 }
 
-/* ---- roles ---------------------------------------------------------------------------------------------------------- */
+/* ---- roles ------------------------------------------------------------------------------------------------------- */
 
 static void set_roles(const lp_bind *b) {
   lp_op_set_strs(b->module, b->func, "input_roles", b->input_role, b->block->arg_count);

@@ -1,6 +1,6 @@
-/* Which inputs are past keys and values, and which outputs they become. Exporters agree on no names; these are those of
- * optimum ("past_key_values.0.key" -> "present.0.key"), of ONNX Runtime ("past_0" -> "present_0", "past_key_self_0") and
- * of transformers ("past_key_values_0_key"). */
+/* Which inputs are past keys and values, and which outputs they become. Exporters agree on no names; these are those
+ * of optimum ("past_key_values.0.key" -> "present.0.key"), of ONNX Runtime ("past_0" -> "present_0",
+ * "past_key_self_0") and of transformers ("past_key_values_0_key"). */
 #include "base/poly.h"
 #include "passes/recognise/bind.h"
 
@@ -30,7 +30,7 @@ const lp_poly *lp_bind_past_length(const lp_bind *b) {
   return NULL;
 }
 
-/* ---- types ----------------------------------------------------------------------------------------------------------- */
+/* ---- types ------------------------------------------------------------------------------------------------------- */
 
 /* [b, heads, p, d], or keys and values stacked [2, b, heads, p, d] */
 static bool is_cache_type(lp_type type) {
@@ -56,7 +56,7 @@ static bool is_pair(const lp_bind *b, int32_t input, int32_t output) {
   return is_cache_type(past) && continues(b, past, lp_op_in(b->end, output)->type);
 }
 
-/* ---- names ----------------------------------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------------------------------- */
 
 /* `name` with its first `from` replaced by `to`; NULL when it has none. Release with free(). */
 static char *replaced(const char *name, const char *from, const char *to) {
@@ -97,7 +97,7 @@ static int32_t pair_by_order(const lp_bind *b, int32_t input) {
   return -1;
 }
 
-/* ---- roles ----------------------------------------------------------------------------------------------------------- */
+/* ---- roles ------------------------------------------------------------------------------------------------------- */
 
 static const struct {
   const char *past, *present;

@@ -22,7 +22,7 @@ static lp_loc loc_of(const exits_pass *e) {
   return LP_LOC_FILE(e->module->name);
 }
 
-/* ---- what there is --------------------------------------------------------------------------------------------------- */
+/* ---- what there is ----------------------------------------------------------------------------------------------- */
 
 static bool is_block(const lp_op *op) {
   return op->kind == LP_LAYER_ATTENTION || op->kind == LP_LAYER_MLP;
@@ -66,7 +66,7 @@ static lp_value *stream_behind(const exits_pass *e, int64_t index) {
   return found;
 }
 
-/* ---- a head that is used again --------------------------------------------------------------------------------------- */
+/* ---- a head that is used again ----------------------------------------------------------------------------------- */
 
 /* Does the text have a part in the value? What does not (weights, tables of positions) serves any head as it is. */
 static bool reads_text(const lp_value *value) {
@@ -187,7 +187,7 @@ static lp_status reuse_head(exits_pass *e, int64_t layers, lp_value **out) {
   return status;
 }
 
-/* ---- results --------------------------------------------------------------------------------------------------------- */
+/* ---- results ----------------------------------------------------------------------------------------------------- */
 
 typedef struct {
   lp_value **value;
@@ -231,7 +231,7 @@ static void write_results(exits_pass *e, lp_value *const *exit) {
   lp_op_set_i64s(e->module, e->func, "exits", e->layer, e->count);
 }
 
-/* ---- the pass -------------------------------------------------------------------------------------------------------- */
+/* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
 static lp_status check_layer(const exits_pass *e, int64_t layers) {
   if (layers >= 1 && layers <= e->last_layer) return LP_OK;

@@ -1,5 +1,6 @@
-/* fold: computes what does not depend on the input, and removes what exporters leave: casts, reshapes and copies that do
- * nothing, doubled shape arithmetic, operators no one uses. It never reads a weight and never makes a large constant. */
+/* fold: computes what does not depend on the input, and removes what exporters leave: casts, reshapes and copies that
+ * do nothing, doubled shape arithmetic, operators no one uses. It never reads a weight and never makes a large
+ * constant. */
 #include "passes/recognise/fold.h"
 #include "base/poly.h"
 #include "passes/build.h"
@@ -47,7 +48,7 @@ static lp_value *constant_of(const lp_fold *f, lp_value *value) {
   return lp_op_infer(f->module, op, f->diag) == LP_OK ? op->out[0] : NULL;
 }
 
-/* ---- one block ------------------------------------------------------------------------------------------------------ */
+/* ---- one block --------------------------------------------------------------------------------------------------- */
 
 static void replace(lp_fold *f, lp_value *old, lp_value *by) {
   if (!by->name) by->name = old->name;

@@ -4,17 +4,13 @@
 
 #include <string.h>
 
-/* ---- aliases ------------------------------------------------------------------------------------------------------- */
-
-static bool is_view(lp_kind kind) {
-  return kind == LP_ONNX_Reshape || kind == LP_ONNX_Flatten || kind == LP_ONNX_Squeeze || kind == LP_ONNX_Unsqueeze;
-}
+/* ---- aliases ----------------------------------------------------------------------------------------------------- */
 
 /* A chain of reshapes that ends in the shape it began with. */
 static lp_value *through_views(const lp_op *op) {
   lp_value *value = lp_op_in(op, 0);
   while (value && !lp_type_equal(value->type, op->out[0]->type))
-    value = value->def && is_view(value->def->kind) ? lp_op_in(value->def, 0) : NULL;
+    value = value->def && lp_op_has(value->def, LP_ALIAS) ? lp_op_in(value->def, 0) : NULL;
   return value;
 }
 
@@ -39,7 +35,7 @@ static lp_value *unmoved(const lp_op *op) {
   return op->kind == LP_ONNX_Slice && !takes_all(op) ? NULL : x;
 }
 
-/* ---- transposes ---------------------------------------------------------------------------------------------------- */
+/* ---- transposes -------------------------------------------------------------------------------------------------- */
 
 static void read_perm(const lp_op *op, int64_t *perm) {
   const lp_attr *attr = lp_op_attr(op, "perm");
@@ -73,7 +69,7 @@ static lp_value *transposed(lp_fold *f, lp_op *op) {
   return is_identity(outer, rank) ? lp_op_in(op, 0) : NULL;
 }
 
-/* ---- neutral operands ---------------------------------------------------------------------------------------------- */
+/* ---- neutral operands -------------------------------------------------------------------------------------------- */
 
 enum { MAX_DEPTH = 16, MAX_ELEMENTS = 4096 };
 
@@ -86,8 +82,8 @@ static bool same_element(const lp_tensor *tensor, double *out) {
   return true;
 }
 
-static bool keeps_elements(lp_kind kind) {
-  switch (kind) {
+static bool keeps_elements(const lp_op *op) {
+  switch (op->kind) {
   case LP_ONNX_Expand:
   case LP_ONNX_Tile:
   case LP_ONNX_Transpose:
@@ -95,10 +91,9 @@ static bool keeps_elements(lp_kind kind) {
   case LP_ONNX_Gather:
   case LP_ONNX_GatherElements:
   case LP_ONNX_GatherND:
-  case LP_ONNX_Identity:
     return true;
   default:
-    return is_view(kind);
+    return lp_op_has(op, LP_ALIAS);
   }
 }
 
@@ -118,7 +113,7 @@ static bool is_uniform(const lp_value *value, int depth, double *out) {
     if (value->type.dtype == LP_BOOL) *out = *out != 0;
     return *out == 0 || *out == 1; /* which every type holds */
   }
-  return keeps_elements(op->kind) && is_uniform(lp_op_in(op, 0), depth + 1, out);
+  return keeps_elements(op) && is_uniform(lp_op_in(op, 0), depth + 1, out);
 }
 
 static bool is_uniformly(const lp_value *value, double wanted) {
@@ -127,10 +122,10 @@ static bool is_uniformly(const lp_value *value, double wanted) {
 }
 
 /* x when the other operand does not change it and does not broadcast it. */
-static lp_value *beside_neutral(const lp_op *op, double neutral, bool commutes) {
+static lp_value *beside_neutral(const lp_op *op, double neutral) {
   lp_value *x = lp_op_in(op, 0), *y = lp_op_in(op, 1);
   if (same_type(op, x) && is_uniformly(y, neutral)) return x;
-  return commutes && same_type(op, y) && is_uniformly(x, neutral) ? y : NULL;
+  return lp_op_has(op, LP_COMMUTES) && same_type(op, y) && is_uniformly(x, neutral) ? y : NULL;
 }
 
 static lp_value *selected(const lp_op *op) {
@@ -140,21 +135,19 @@ static lp_value *selected(const lp_op *op) {
   return same_type(op, taken) ? taken : NULL;
 }
 
-/* ---- all rules ------------------------------------------------------------------------------------------------------- */
+/* ---- all rules --------------------------------------------------------------------------------------------------- */
 
 static lp_value *neutral_rules(const lp_op *op) {
   switch (op->kind) {
   case LP_ONNX_Add:
   case LP_ONNX_Or:
-    return beside_neutral(op, 0, true);
   case LP_ONNX_Sub:
-    return beside_neutral(op, 0, false);
+    return beside_neutral(op, 0);
   case LP_ONNX_Mul:
   case LP_ONNX_And:
-    return beside_neutral(op, 1, true);
   case LP_ONNX_Div:
   case LP_ONNX_Pow:
-    return beside_neutral(op, 1, false);
+    return beside_neutral(op, 1);
   case LP_ONNX_Where:
     return selected(op);
   default:

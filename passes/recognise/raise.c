@@ -1,6 +1,6 @@
-/* raise: groups the operators of @main into layers: attention and mlp up to and with their residual adds, norms, embedding,
- * heads; what is left is layer.generic. Every operator ends in exactly one layer, and layers stand in an order in which
- * each needs only those before it. */
+/* raise: groups the operators of @main into layers: attention and mlp up to and with their residual adds, norms,
+ * embedding, heads; what is left is layer.generic. Every operator ends in exactly one layer, and layers stand in an
+ * order in which each needs only those before it. */
 #include "passes/recognise/raise.h"
 #include "passes/build.h"
 #include "passes/passes.h"
@@ -73,7 +73,7 @@ static void part_norms(lp_module *module, lp_block *block) {
   }
 }
 
-/* ---- closures -------------------------------------------------------------------------------------------------------- */
+/* ---- closures ---------------------------------------------------------------------------------------------------- */
 
 typedef struct {
   lp_op **op;
@@ -130,7 +130,7 @@ static void claim_forward(const grouping *g, lp_op *from, lp_group *into) {
   }
 }
 
-/* ---- kinds ----------------------------------------------------------------------------------------------------------- */
+/* ---- kinds ------------------------------------------------------------------------------------------------------- */
 
 static void group_tables(grouping *g) {
   LP_FOR_OPS(op, g->block) {

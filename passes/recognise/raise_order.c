@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* ---- sizes ------------------------------------------------------------------------------------------------------------ */
+/* ---- sizes ------------------------------------------------------------------------------------------------------- */
 
 /* Gives every operand whose integers are known as polynomials an op.dims of its own, so that no shape arithmetic ties
  * one layer to another. They stay detached until the layers' order is found; each then stands before its user. */
@@ -36,7 +36,7 @@ static void attach_sizes(lp_block *block) {
   }
 }
 
-/* ---- order: Kahn's algorithm that stays in a group while it can ------------------------------------------------------ */
+/* ---- order: Kahn's algorithm that stays in a group while it can -------------------------------------------------- */
 
 typedef struct {
   lp_op *op;

@@ -13,7 +13,7 @@ lp_idiom lp_recognise_rotary;      /* recognise_rotary.c: RotaryEmbedding */
 lp_idiom lp_recognise_attention;   /* recognise_attention.c: Attention, from softmax(q.k^T).v */
 lp_idiom lp_recognise_masks;       /* recognise_mask.c: is_causal and window of Attention, by evaluating the mask */
 
-/* ---- matching -------------------------------------------------------------------------------------------------------- */
+/* ---- matching ---------------------------------------------------------------------------------------------------- */
 
 /* The value before casts between float types and Identity. */
 lp_value *lp_match_peel(lp_value *value);
@@ -32,7 +32,7 @@ bool lp_match_input_free(lp_value *value);
 /* x[..., from : to] over the last axis alone, by Slice or as a result of Split; sets x. */
 bool lp_match_last_slice(lp_value *value, lp_value **x, int64_t *from, int64_t *to);
 
-/* ---- scores (recognise_scores.c) --------------------------------------------------------------------------------------- */
+/* ---- scores (recognise_scores.c) --------------------------------------------------------------------------------- */
 
 /* A softmax's operand as softcap * tanh(scale * x / softcap) + mask of a product x; without a cap scale * x + mask. */
 typedef struct {

@@ -1,6 +1,6 @@
 /* Recognises softmax(scores of q.k^T) . v as Attention: scales before the product, batch and heads on one axis, keys
- * transposed before or after they join the past, repeated key and value heads (GQA), probabilities guarded against empty
- * rows. What lies between product and softmax is recognise_scores.c's. */
+ * transposed before or after they join the past, repeated key and value heads (GQA), probabilities guarded against
+ * empty rows. What lies between product and softmax is recognise_scores.c's. */
 #include "base/poly.h"
 #include "passes/recognise/recognise.h"
 
@@ -94,7 +94,7 @@ static lp_value *untranspose(lp_build *b, lp_value *value) {
   return k ? k : untransposed_parts(b, value);
 }
 
-/* ---- batch and heads on one axis ------------------------------------------------------------------------------------- */
+/* ---- batch and heads on one axis --------------------------------------------------------------------------------- */
 
 /* [b, h, m, n] of its reshape to [b * h, m, n]; the value itself when it has four axes; NULL for another form. */
 static lp_value *four_axes(lp_value *value) {
@@ -137,7 +137,7 @@ static lp_value *folded_keys(lp_build *b, lp_value *value) {
   return keys ? split_first(b, keys) : NULL;
 }
 
-/* ---- repeated heads --------------------------------------------------------------------------------------------------- */
+/* ---- repeated heads ---------------------------------------------------------------------------------------------- */
 
 /* The keys or values before their heads were repeated: Reshape(Expand(Unsqueeze(x, 2))) of [b, kv, t, d]. */
 static lp_value *unrepeat(lp_value *value) {

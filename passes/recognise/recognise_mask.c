@@ -1,14 +1,16 @@
-/* Recognises masks by evaluating them at several sizes. A mask that depends on sizes alone may equal "key j may be seen by
- * query i of the last s", all of it or a window of it, everywhere; then it goes. One that adds to what may be seen is ALiBi
- * when it falls evenly with the distance, or any other bias of two positions; attention is causal all the same. */
+/* Recognises masks by evaluating them at several sizes. A mask that depends on sizes alone may equal "key j may be
+ * seen by query i of the last s", all of it or a window of it, everywhere; then it goes. One that adds to what may be
+ * seen is ALiBi when it falls evenly with the distance, or any other bias of two positions; attention is causal all
+ * the same. */
 #include "base/poly.h"
 #include "passes/recognise/recognise.h"
 
 #include <math.h>
 #include <string.h>
 
-/* b, s, p of a bound model: one row, several rows, with and without past, odd and even. The first that can be evaluated is
- * what biases at the others are compared with. A mask may be cut from a table that ends before the longest. */
+/* b, s, p of a bound model: one row, several rows, with and without past, odd and even. The first that can be
+ * evaluated is what biases at the others are compared with. A mask may be cut from a table that ends before the
+ * longest. */
 static const int64_t sizes[][3] = {{1, 64, 0}, {1, 1, 61}, {1, 2, 29}, {1, 7, 2},
                                    {2, 3, 4},  {2, 3, 0},  {1, 1, 5},  {1, 1, 0}};
 enum { LEAST_SIZES = 3 };
@@ -44,7 +46,7 @@ static bool close_to(double a, double b) {
   return fabs(a - b) <= 1e-4 * (1 + fabs(a) + fabs(b));
 }
 
-/* ---- one row ---------------------------------------------------------------------------------------------------------- */
+/* ---- one row ----------------------------------------------------------------------------------------------------- */
 
 typedef struct {
   int64_t at; /* index of its first element */
@@ -101,7 +103,7 @@ static bool learn_row(const lp_array *mask, mask_row *row, mask_kind *kind) {
   return true;
 }
 
-/* ---- one size --------------------------------------------------------------------------------------------------------- */
+/* ---- one size ---------------------------------------------------------------------------------------------------- */
 
 static int64_t dim_from_end(const lp_array *mask, int32_t axis) {
   return mask->rank >= axis ? mask->dim[mask->rank - axis] : 1;
@@ -121,7 +123,7 @@ static bool learn(const lp_array *mask, int64_t s, int64_t total, mask_kind *kin
   return true;
 }
 
-/* ---- all sizes -------------------------------------------------------------------------------------------------------- */
+/* ---- all sizes --------------------------------------------------------------------------------------------------- */
 
 /* Keys in all, past ones included. */
 static int64_t key_count(const lp_op *attention, const int64_t *sym, size_t count) {
@@ -164,7 +166,7 @@ static void learn_all(lp_module *module, lp_op *attention, mask_kind *kind, lp_a
   if (kind->window > 0) kind->good &= kind->causal && kind->longest <= kind->window;
 }
 
-/* ---- replacing -------------------------------------------------------------------------------------------------------- */
+/* ---- replacing --------------------------------------------------------------------------------------------------- */
 
 /* slope[h] * (j - (total - 1)) over all keys j: [heads, 1, total]. What a row adds to all its keys changes nothing. */
 static lp_value *falling(lp_build *b, const lp_op *attention, const mask_kind *kind) {

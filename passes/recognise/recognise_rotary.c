@@ -1,5 +1,5 @@
-/* Recognises x * cos + rotate(x) * sin as RotaryEmbedding, of halves or of pairs of neighbours (GPT-J, GLM, Cohere), with
- * heads or positions first, and a partial one whose rest is joined behind it. */
+/* Recognises x * cos + rotate(x) * sin as RotaryEmbedding, of halves or of pairs of neighbours (GPT-J, GLM, Cohere),
+ * with heads or positions first, and a partial one whose rest is joined behind it. */
 #include "base/poly.h"
 #include "passes/recognise/recognise.h"
 

@@ -1,6 +1,6 @@
-/* What exporters put between q.k^T and its softmax, as what Attention takes: scale, soft cap, one mask. Scales, tanh, sums
- * and selections are followed by algebra. What else there is (masks that multiply, lower bounds) is evaluated: it passes
- * when each score comes out scaled and shifted by an amount that no score changes, or masked whatever it was. */
+/* What exporters put between q.k^T and its softmax, as what Attention takes: scale, soft cap, one mask. Scales, tanh,
+ * sums and selections are followed by algebra. What else there is (masks that multiply, lower bounds) is evaluated: it
+ * passes when each score comes out scaled and shifted by an amount that no score changes, or masked whatever it was. */
 #include "base/poly.h"
 #include "passes/recognise/recognise.h"
 
@@ -25,11 +25,7 @@ typedef struct {
   bool unproven;   /* algebra does not do */
 } chain;
 
-/* ---- the way -------------------------------------------------------------------------------------------------------- */
-
-static bool is_view(lp_kind kind) {
-  return kind == LP_ONNX_Reshape || kind == LP_ONNX_Squeeze || kind == LP_ONNX_Unsqueeze;
-}
+/* ---- the way ----------------------------------------------------------------------------------------------------- */
 
 /* The operands of an operator that scores may pass: [0, end). */
 static int32_t passable_operands(const lp_op *op) {
@@ -46,7 +42,7 @@ static int32_t passable_operands(const lp_op *op) {
   case LP_ONNX_Clip:
     return 1;
   default:
-    return is_view(op->kind) ? 1 : 0;
+    return lp_op_has(op, LP_ALIAS) ? 1 : 0;
   }
 }
 
@@ -81,7 +77,7 @@ static bool find_chain(lp_value *scores, chain *c) {
   return false;
 }
 
-/* ---- what the steps do ------------------------------------------------------------------------------------------------ */
+/* ---- what the steps do ------------------------------------------------------------------------------------------- */
 
 static bool is_very_negative(const lp_value *value) {
   double number;
@@ -133,11 +129,11 @@ static bool learn_step(chain *c, int32_t at, lp_scores *out) {
     add_mask(c, at);
     return true;
   default:
-    return is_view(s->op->kind);
+    return lp_op_has(s->op, LP_ALIAS);
   }
 }
 
-/* ---- the mask ------------------------------------------------------------------------------------------------------- */
+/* ---- the mask ---------------------------------------------------------------------------------------------------- */
 
 /* Zeros in the place of the scores: all of them where steps look at their shape, one otherwise. */
 static lp_value *zeros(lp_build *b, lp_type type, bool all) {
@@ -152,7 +148,7 @@ static lp_value *zeros(lp_build *b, lp_type type, bool all) {
 static lp_value *mask_of_zeros(lp_build *b, const chain *c) {
   bool all = c->unproven;
   for (int32_t i = 0; i <= c->deepest; i++)
-    all |= is_view(c->step[i].op->kind);
+    all |= lp_op_has(c->step[i].op, LP_ALIAS);
   lp_value *value = NULL;
   for (int32_t i = c->deepest; i >= 0; i--) {
     const step *s = &c->step[i];
@@ -183,7 +179,7 @@ static bool plain_mask(lp_build *b, const chain *c, lp_value **mask) {
   return true;
 }
 
-/* ---- proof by evaluation ------------------------------------------------------------------------------------------------ */
+/* ---- proof by evaluation ----------------------------------------------------------------------------------------- */
 
 static const int64_t proof_sizes[][3] = {{1, 1, 2}, {2, 3, 0}, {1, 2, 4}};
 

@@ -1,7 +1,7 @@
-/* insert-comm: makes of a placed module two programs that exchange values.
+/* insert-comm: turns a placed module into two programs that exchange values.
  *
- * Each stage becomes one total order that both sides follow: turns (plan/order.c), and behind each turn a comm.send and
- * its comm.recv for every value of the turn that the other side will read, once per value. Operators of positions alone
+ * Each stage becomes one total order that both sides follow: turns (plan/order.c), and after each turn a comm.send and
+ * its comm.recv for every value of the turn that the other side reads, once per value. Operators of positions only
  * ("both") are copied to each side that reads them, before their first reader. Where the stages keep a KV cache on
  * different sides, @prefill ends with comm.kv_move. */
 #include "base/poly.h"
@@ -22,12 +22,12 @@ typedef struct {
   int64_t tag;
 } comm_stage;
 
-/* What is known of a free operator: its copies. Hangs on op->scratch while a stage is written. */
+/* The copies of a free operator, in op->scratch while a stage is written. */
 typedef struct {
   lp_op *copy[LP_SIDE_COUNT];
 } free_copies;
 
-/* ---- values --------------------------------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
 
 static bool is_free_value(const lp_value *value) {
   return value->def && lp_op_on_both(value->def);
@@ -69,9 +69,9 @@ static void resolve_operands(comm_stage *stage, lp_op *op, lp_side side) {
   }
 }
 
-/* ---- crossings ------------------------------------------------------------------------------------------------------ */
+/* ---- crossings --------------------------------------------------------------------------------------------------- */
 
-/* The turn behind which a value can be sent; inputs are there from the start. */
+/* The turn after which a value can be sent; inputs exist from the start. */
 static int32_t value_turn(const comm_stage *stage, const lp_value *value) {
   return value->def ? stage->order.turn[(intptr_t)value->def->scratch - 1] : 0;
 }
@@ -115,7 +115,7 @@ static void emit_turn_crossings(comm_stage *stage, int32_t turn) {
     if (stage->turn.data[i] == turn) emit_crossing(stage, stage->crossing.data[i]);
 }
 
-/* ---- a stage -------------------------------------------------------------------------------------------------------- */
+/* ---- a stage ----------------------------------------------------------------------------------------------------- */
 
 /* Takes all operators but constants out of the block; they keep their operands. Returns the terminator. */
 static lp_op *empty_block(lp_block *block) {
@@ -151,7 +151,7 @@ static void emit_ops(comm_stage *stage) {
   }
 }
 
-/* Results stay where they are computed; what depends on nothing is computed on the device. */
+/* Appends the terminator. Results stay where they are computed; free results are computed on the device. */
 static void emit_end(comm_stage *stage, lp_op *end) {
   resolver device = {stage, LP_SIDE_DEVICE};
   for (int32_t i = 0; i < end->in_count; i++)
@@ -159,7 +159,7 @@ static void emit_end(comm_stage *stage, lp_op *end) {
   lp_op_append(stage->block, end);
 }
 
-/* The originals of free operators, last first: each is read by later ones only. */
+/* Erases the originals of free operators, last first: only later operators read each. */
 static void drop_originals(const lp_plan_problem *problem) {
   for (int32_t i = problem->op_count; i-- > 0;) {
     problem->ops[i].op->scratch = NULL;
@@ -183,7 +183,7 @@ static void write_stage(lp_module *module, lp_op *func, const lp_plan_problem *p
   lp_vec_free(&stage.turn);
 }
 
-/* ---- KV moves ------------------------------------------------------------------------------------------------------- */
+/* ---- KV moves ---------------------------------------------------------------------------------------------------- */
 
 static const char *append_side(const lp_op *func, int64_t state) {
   LP_FOR_OPS(op, func->region)
@@ -191,7 +191,7 @@ static const char *append_side(const lp_op *func, int64_t state) {
   return NULL;
 }
 
-/* The cache's shape with the rows [0, p + s) in place of its capacity. */
+/* Sets the shape of what moves: the rows [0, p + s) of the cache instead of its capacity. */
 static void set_moved_shape(lp_module *module, lp_op *move, const lp_op *state) {
   const lp_attr *shape = lp_op_attr(state, "shape");
   const lp_poly *dims[LP_MAX_RANK];
@@ -219,7 +219,7 @@ static void add_moves(lp_module *module, const lp_op *prefill, const lp_op *deco
   }
 }
 
-/* ---- the pass ------------------------------------------------------------------------------------------------------- */
+/* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
 static lp_status check_stage(const lp_module *module, const lp_op *func, lp_diag *diag) {
   if (!func)
@@ -234,7 +234,8 @@ static lp_status check_stage(const lp_module *module, const lp_op *func, lp_diag
   return LP_OK;
 }
 
-/* The pass takes "both" from the text, so that it can start from any placed file: it must hold for the operands too. */
+/* Sets `free` from the text, so that the pass can start from any placed file, and checks that the operands of a "both"
+ * operator are on both sides. */
 static lp_status check_free(const lp_plan_problem *problem, lp_diag *diag) {
   for (int32_t i = 0; i < problem->op_count; i++) {
     const lp_op *op = problem->ops[i].op;
@@ -258,7 +259,7 @@ static lp_status write_plan(lp_module *module, int32_t plan, lp_pass_context *co
     LP_TRY(check_stage(module, func[stage], context->diag));
     written[stage] = lp_op_bool(func[stage], "communicating", false);
   }
-  if (written[LP_STAGE_PREFILL]) return LP_OK; /* and with it its decode */
+  if (written[LP_STAGE_PREFILL]) return LP_OK; /* its decode is written with it */
   lp_plan_problem problem[LP_STAGE_COUNT];
   LP_TRY(lp_plan_build_of(module, context->request, plan, context->scratch, problem, context->diag));
   lp_side *side[LP_STAGE_COUNT];

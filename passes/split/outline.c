@@ -1,17 +1,18 @@
-/* outline: numbers the segments: each straight run of one side's operators, ended by communication or by the other
- * side's turn, becomes one function of emitted code. What an early exit alone needs is a run of its own, so that it can be
- * left out when nobody asks for the exit; its operators carry `exit` (i64: which of the function's exits). With profile=true
- * functions say `profiled`: their code tells when each operator begins. */
+/* outline: numbers the segments. A segment is a straight run of one side's operators that ends at communication or at
+ * the other side's turn; it becomes one function of emitted code. Operators that only an early exit needs form
+ * segments of their own, so that the runtime can skip them when no caller wants the exit; they carry `exit` (i64:
+ * which of the function's exits). With profile=true functions carry `profiled`: their code reports when each operator
+ * begins. */
 #include "base/side.h"
 #include "passes/passes.h"
 #include "passes/plan/plan.h"
 #include "passes/state.h"
 
-/* ---- whom an operator works for -------------------------------------------------------------------------------------- */
+/* ---- whom an operator works for ---------------------------------------------------------------------------------- */
 
 enum { FOR_ALL = -1, FOR_NOBODY = -2 }; /* else the number of an exit */
 
-/* While outlining, op->scratch is whom it works for, so that 0 is FOR_NOBODY. */
+/* While outlining, op->scratch is what the operator serves: FOR_NOBODY is 0. */
 static int served_by(const lp_op *op) {
   return (int)(intptr_t)op->scratch + FOR_NOBODY;
 }
@@ -38,11 +39,11 @@ static void find_exit_ops(const lp_op *func) {
   }
 }
 
-/* ---- segments -------------------------------------------------------------------------------------------------------- */
+/* ---- segments ---------------------------------------------------------------------------------------------------- */
 
 static void outline_func(lp_module *module, lp_op *func, bool profile) {
   int64_t next[LP_SIDE_COUNT] = {0, 0};
-  int running = -1, whom = FOR_ALL; /* the side of the open segment, -1 none, and whom it works for */
+  int running = -1, whom = FOR_ALL; /* the side of the open segment, -1 none, and what it serves */
   find_exit_ops(func);
   LP_FOR_OPS(op, func->region) {
     if (lp_op_has(op, LP_COMM)) running = -1;

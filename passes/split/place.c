@@ -1,5 +1,6 @@
-/* place: asks a scheduler for the side of every operator and writes @prefill and @decode in place of @main, each
- * operator with its side and its times. Where no plan meets the SLA, the best one is written and the status says so. */
+/* place: asks a scheduler for the side of every operator and replaces @main by @prefill and @decode, in which each
+ * operator has its side and its times. Where no plan meets the SLA, it writes the best one and returns
+ * LP_INFEASIBLE. */
 #include "base/side.h"
 #include "base/units.h"
 #include "passes/plan/family/family.h"
@@ -8,7 +9,7 @@
 
 #include <string.h>
 
-/* ---- the request, changed by the pass's own options ---------------------------------------------------------------- */
+/* ---- the request, changed by the pass's own options -------------------------------------------------------------- */
 
 typedef struct {
   lp_compile_request request;
@@ -66,13 +67,13 @@ static void release_request(place_request *request) {
   lp_link_free(request->link);
 }
 
-/* A device without a cloud has nothing to choose. */
+/* A device without a cloud leaves nothing to choose. */
 static const char *scheduler_name(const lp_compile_request *request) {
   if (request->device && !request->cloud) return "device-only";
   return request->scheduler ? request->scheduler : lp_scheduler_default;
 }
 
-/* ---- judging -------------------------------------------------------------------------------------------------------- */
+/* ---- judging ----------------------------------------------------------------------------------------------------- */
 
 static void describe_memory(double needed, double limit, lp_side side, lp_buf *out) {
   char have[32], want[32];
@@ -116,7 +117,7 @@ static lp_status judge(const lp_plan_result *result, const lp_scheduler *schedul
   return status;
 }
 
-/* ---- writing -------------------------------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 static lp_value *mapped(void *user, lp_value *value) {
   (void)user;
@@ -172,8 +173,8 @@ static void write_stage(lp_module *module, const lp_op *from, const lp_plan_prob
     from->region->arg[i]->scratch = NULL;
 }
 
-/* The functions of plan `plan`: its own, or those of an earlier plan that places a stage alike. A prefill ends with moves of
- * caches to where its decode has them, so it is shared with its decode only. */
+/* Writes the functions of plan `plan`, or shares those of an earlier plan that places a stage alike. A prefill ends
+ * with the moves of caches that its decode needs, so it is shared only together with its decode. */
 static void write_plan(lp_module *module, const lp_op *from, const lp_plan_problem problem[LP_STAGE_COUNT],
                        const lp_plan_family *family, int32_t plan, const lp_compile_request *request,
                        const char *name[LP_STAGE_COUNT][LP_FAMILY_MOST]) {

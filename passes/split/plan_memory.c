@@ -1,9 +1,9 @@
 /* plan-memory: numbers the buffers of each function and side, and lets buffers that never live at once share a slot.
  *
  * A buffer lives from its definition to the last reader of it or of its aliases, in the function's total order. Every
- * result has a buffer of its own; results that alias share their operand's; constants and KV caches have none. Results
- * get their slots before the operands that die with the operator give theirs back, so no operator writes over what it
- * reads. Sizes are polynomials: slots are chosen by the sizes at the workload, best fit first. */
+ * result has a buffer of its own; an alias shares its operand's; constants and KV caches have none. Results get their
+ * slots before operands that die at the operator give theirs back, so no operator overwrites what it reads. Sizes are
+ * polynomials: slots are chosen by the sizes at the workload, best fit first. */
 #include "base/poly.h"
 #include "passes/passes.h"
 #include "passes/plan/plan.h"
@@ -29,9 +29,9 @@ typedef struct {
   double *symbols;            /* values at the workload */
 } side_memory;
 
-/* ---- buffers -------------------------------------------------------------------------------------------------------- */
+/* ---- buffers ----------------------------------------------------------------------------------------------------- */
 
-/* A value's buffer hangs on value->scratch as id + 1; 0 is none. */
+/* The buffer of a value: value->scratch is its id + 1, 0 is none. */
 static int64_t buffer_of(const lp_value *value) {
   return (int64_t)(intptr_t)value->scratch - 1;
 }
@@ -73,7 +73,7 @@ static void define_results(side_memory *memory, lp_op *op, int64_t position) {
   lp_op_set_i64s(memory->module, op, "buffer", ids, op->out_count);
 }
 
-/* An input is there for the whole program's start: it lives from before the first operator to its last reader. */
+/* An input lives from before the first operator to its last reader. */
 static void define_arguments(side_memory *memory) {
   lp_block *block = memory->func->region;
   if (memory->side != LP_SIDE_DEVICE) return;
@@ -108,10 +108,10 @@ static void find_lifetimes(side_memory *memory) {
   }
 }
 
-/* ---- slots ---------------------------------------------------------------------------------------------------------- */
+/* ---- slots ------------------------------------------------------------------------------------------------------- */
 
-/* Is free slot `i` a better place than free slot `best`? Among equals the one that has been free for longest: threads
- * need a barrier before they write what others may still read. */
+/* Is free slot `i` better than free slot `best`? Of equal ones the slot that has been free for longest is better,
+ * because threads need a barrier before they overwrite what others may still read. */
 static bool is_better(const side_memory *memory, const buffer *wanted, size_t i, size_t best) {
   double bytes = memory->slot_bytes.data[i], best_bytes = memory->slot_bytes.data[best];
   bool fits = bytes >= wanted->bytes, best_fits = best_bytes >= wanted->bytes;
@@ -131,7 +131,7 @@ static int64_t find_slot(const side_memory *memory, const buffer *wanted) {
   return best;
 }
 
-/* Buffers are in order of definition, so a slot is free when its last tenant died before. */
+/* Buffers are in order of definition, so a slot is free when its last tenant has died before. */
 static void assign_slots(side_memory *memory) {
   for (size_t i = 0; i < memory->list.count; i++) {
     buffer *wanted = &memory->list.data[i];
@@ -155,7 +155,7 @@ static void set_slots(side_memory *memory) {
   set_of_side(memory, "slot", slots, (int32_t)memory->list.count);
 }
 
-/* ---- the pass ------------------------------------------------------------------------------------------------------- */
+/* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
 static void forget_buffers(lp_block *block) {
   LP_FOR_OPS(op, block)
@@ -177,7 +177,7 @@ static void plan_side(lp_module *module, lp_op *func, lp_side side, double *symb
   lp_vec_free(&memory.slot_until);
 }
 
-/* Prompt-sized for both stages: a decode step may take several tokens at once. */
+/* Both stages use prompt sizes, because a decode step may take several tokens at once. */
 static double *workload_symbols(const lp_module *module, const lp_compile_request *request, lp_arena *arena) {
   size_t count = module->symbols.names.count;
   double *values = LP_NEW_ARRAY(arena, double, count);

@@ -1,12 +1,13 @@
-/* Shortest paths of the exact scheduler: limits become prices, what both stages hold is divided among them as a minimum cut
- * has it, and each stage is a shortest path through its frontiers. Any prices give a valid bound. */
+/* Bounds of the exact scheduler by shortest paths. Limits become prices, the cost of holdings that both stages share
+ * is divided among the stages as a minimum cut divides it, and each stage is a shortest path through its frontiers.
+ * Any prices give a valid bound. */
 #include "base/side.h"
 #include "passes/plan/exact/exact.h"
 
 #include <math.h>
 #include <string.h>
 
-/* ---- prices ------------------------------------------------------------------------------------------------------------ */
+/* ---- prices ------------------------------------------------------------------------------------------------------ */
 
 lp_exact_prices *lp_exact_prices_create(const lp_exact *x) {
   lp_exact_prices *prices = LP_NEW(x->arena, lp_exact_prices);
@@ -21,7 +22,7 @@ lp_exact_prices *lp_exact_prices_create(const lp_exact *x) {
   return prices;
 }
 
-/* What moving a group of caches costs at least when prefill leaves it on `from`. */
+/* The least cost of moving a group of caches when prefill leaves it on `from`. */
 static double move_price(const lp_exact *x, const lp_exact_prices *prices, const lp_exact_holding *holding, int from) {
   return (x->weights.move + prices->duals.per_ms[LP_STAGE_PREFILL]) * holding->move_bytes * x->ms_per_byte[from];
 }
@@ -33,14 +34,14 @@ double lp_exact_residence(const lp_exact *x, const lp_exact_prices *prices, int3
   return fmax(fmin(wanted, up), -move_price(x, prices, holding, LP_SIDE_CLOUD));
 }
 
-/* Prices of a stage at the duals that are set. */
+/* Sets the prices of a stage from the duals. */
 static void set_stage(const lp_exact *x, lp_stage stage, lp_exact_prices *prices) {
   prices->link[stage] = x->weights.link[stage] + prices->duals.per_ms[stage];
   for (int side = 0; side < LP_SIDE_COUNT; side++)
     prices->busy[stage][side] = x->weights.busy[stage][side] + prices->duals.per_ms[stage];
 }
 
-/* ---- arcs -------------------------------------------------------------------------------------------------------------- */
+/* ---- arcs -------------------------------------------------------------------------------------------------------- */
 
 double lp_exact_arc_ms(const lp_exact *x, lp_stage stage, const lp_exact_unit *unit, int side, uint32_t fresh) {
   double ms = unit->ms[side];
@@ -64,7 +65,7 @@ double lp_exact_arc_price(const lp_exact *x, lp_stage stage, const lp_exact_pric
   return price + prices->link[stage] * arc->link_ms;
 }
 
-/* The two commonest sets of fresh holdings, all and none, are priced once per unit. */
+/* Prices the two commonest sets of fresh holdings, all and none, once per unit. */
 typedef struct {
   double all, none;
   uint32_t full;
@@ -78,9 +79,9 @@ static unit_price price_unit(const lp_exact *x, lp_stage stage, const lp_exact_p
   return price;
 }
 
-/* ---- shortest paths ------------------------------------------------------------------------------------------------------ */
+/* ---- shortest paths ---------------------------------------------------------------------------------------------- */
 
-/* potential[unit][frontier]: the least price from there to the stage's end. */
+/* Fills potential[unit][frontier]: the least price from there to the stage's end. */
 static void solve_stage(const lp_exact *x, const lp_exact_graph *graph, lp_stage stage, lp_exact_prices *prices) {
   double **potential = prices->potential[stage];
   int32_t count = x->unit_count[stage];
@@ -103,14 +104,15 @@ static void solve_stage(const lp_exact *x, const lp_exact_graph *graph, lp_stage
           value += price[side].none + prices->link[stage] * arc->link_ms;
         else
           value += lp_exact_arc_price(x, stage, prices, unit, side, arc);
-        if (value < best) best = value; /* fmin is a call */
+        if (value < best) best = value; /* fmin would be a function call */
       }
       potential[i][f] = best;
     }
   }
 }
 
-/* The sides along a shortest path, and how far it is above the stage's limit: the bound's slope in the price of time. */
+/* Fills the sides along a shortest path; returns how far its time is above the stage's limit, which is the bound's
+ * slope in the price of time. */
 static double walk_stage(const lp_exact *x, const lp_exact_graph *graph, lp_stage stage, lp_exact_prices *prices) {
   int32_t at = 0;
   double ms = 0, objective = 0;
@@ -149,7 +151,7 @@ bool lp_exact_fastest(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COU
   return true;
 }
 
-/* ---- the best price of time ------------------------------------------------------------------------------------------------ */
+/* ---- the best price of time -------------------------------------------------------------------------------------- */
 
 enum { LINE_STEPS = 7, BRACKET_STEPS = 12 };
 
@@ -161,7 +163,8 @@ typedef struct {
   lp_stage stage;
 } price_search;
 
-/* The bound at a price of time, and its slope there. It is concave and piecewise linear: two tangents meet above its top. */
+/* The bound at a price of time, and its slope there. The bound is concave and piecewise linear, so two tangents meet
+ * above its maximum. */
 typedef struct {
   double at, bound, slope;
 } tangent;
@@ -181,10 +184,10 @@ static tangent solve_at(price_search *s, double at) {
   return t;
 }
 
-/* Any price gives a bound; one as near to the best as this will do. */
+/* Any price gives a bound; a price near the best one suffices. */
 static const double close_enough = 1e-5;
 
-/* The top, from `low` where the bound rises to `high` where it does not. */
+/* Finds the maximum between `low`, where the bound rises, and `high`, where it does not. */
 static void find_top(price_search *s, tangent low, tangent high) {
   for (int i = 0; i < LINE_STEPS; i++) {
     double at = (high.bound - low.bound + low.slope * low.at - high.slope * high.at) / (low.slope - high.slope);
@@ -200,7 +203,7 @@ static void find_top(price_search *s, tangent low, tangent high) {
   (void)solve_at(s, low.bound > high.bound ? low.at : high.at);
 }
 
-/* What a millisecond is worth, roughly: the objective's total over the limit. */
+/* The order of magnitude of a millisecond's price: the objective's total over the limit. */
 static double first_step(const lp_exact *x, lp_stage stage) {
   double sum = 0;
   for (int32_t i = 0; i < x->unit_count[stage]; i++)

@@ -1,4 +1,4 @@
-/* The best prices of a cut, and branch and bound over the sides of units. */
+/* Finds the best prices for a cut, and branches over the sides of units. */
 #include "passes/plan/exact/branch.h"
 #include "base/side.h"
 #include "passes/plan/exact/cut.h"
@@ -9,7 +9,7 @@
 
 enum { ROOT_STEPS = 30, PART_STEPS = 8, MOST_PARTS = 20000 };
 
-/* How near to a bound counts as reached; sums of times differ in the order of their terms. */
+/* Counts as reaching a bound: sums of times differ with the order of their terms. */
 static const double tolerance = 1e-11;
 
 /* A part of the placements: those of the parent that have `unit` on `side`. */
@@ -23,16 +23,16 @@ typedef struct {
 typedef struct {
   lp_cut *cut;
   lp_cut_search *search;
-  int8_t *pinned[LP_STAGE_COUNT]; /* [unit] as the cut came */
+  int8_t *pinned[LP_STAGE_COUNT]; /* [unit] as the caller had fixed them */
   double *best_way;
-  double known, ceiling; /* ceiling: no placement's objective is above it */
+  double known, ceiling; /* ceiling: no placement has a greater objective */
   LP_VEC(part) parts;
   LP_VEC(int32_t) open;
 } brancher;
 
-/* ---- prices ------------------------------------------------------------------------------------------------------------- */
+/* ---- prices ------------------------------------------------------------------------------------------------------ */
 
-/* An objective that no placement exceeds: everything on both sides, every value across. */
+/* An objective that no placement exceeds: every operator on both sides, every value across the link. */
 static double find_ceiling(const lp_exact *x) {
   double sum = 0;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
@@ -54,7 +54,7 @@ static double find_ceiling(const lp_exact *x) {
   return sum + x->weights.move * moves;
 }
 
-/* Above this a part holds nothing that is wanted. */
+/* The bound above which a part has no wanted placement. */
 static double enough(const brancher *b) {
   return isinf(b->known) ? b->ceiling * (1 + 1e-6) : b->known - tolerance * fabs(b->known);
 }
@@ -69,8 +69,8 @@ static double *dual_of(lp_exact_duals *duals, int which) {
 
 enum { LIMITS = (int)LP_STAGE_COUNT + (int)LP_SIDE_COUNT };
 
-/* Moves prices of limits that the last cut exceeds up and the others down, by `part` of the step that would reach `wanted`
- * if the bound were a plane. Prices count in the objective: of a limit as a whole. */
+/* Raises the prices of limits that the last cut exceeds and lowers the others, by `part` of the step that would reach
+ * `wanted` if the bound were a plane. A price counts in the objective as price times limit. */
 static void move_prices(const lp_cut *cut, double missing, lp_exact_duals *duals) {
   lp_exact_duals excess = cut->excess;
   double slope[LIMITS], norm = 0;
@@ -85,7 +85,8 @@ static void move_prices(const lp_cut *cut, double missing, lp_exact_duals *duals
       *dual_of(duals, i) = fmax(0, *dual_of(duals, i) + missing / norm * slope[i] / limit_of(cut->x, i));
 }
 
-/* Looks from `duals` for better prices; keeps the best and returns their bound. Every cut on the way is a placement. */
+/* Searches for better prices from `duals`; keeps the best and returns their bound. Every cut that it meets is a
+ * placement. */
 static double ascend(brancher *b, int steps, lp_exact_duals *duals) {
   lp_exact_duals at = *duals;
   double best = -INFINITY, length = 1;
@@ -114,9 +115,9 @@ static double ascend(brancher *b, int steps, lp_exact_duals *duals) {
   return best;
 }
 
-/* ---- parts -------------------------------------------------------------------------------------------------------------- */
+/* ---- parts ------------------------------------------------------------------------------------------------------- */
 
-/* A KV cache takes all its users of the stage along. */
+/* Fixes all users of a KV cache in the stage together. */
 static void fix_unit(brancher *b, int stage, int32_t index, int8_t side) {
   const lp_exact *x = b->cut->x;
   b->cut->fixed[stage][index] = side;
@@ -163,7 +164,7 @@ static void open_part(brancher *b, part p) {
   lp_vec_push(&b->open, (int32_t)b->parts.count - 1);
 }
 
-/* The open part of the least bound leaves the list; -1: none. */
+/* Takes the open part with the least bound off the list; -1: none. */
 static int32_t take_least(brancher *b) {
   size_t least = 0;
   if (!b->open.count) return -1;
@@ -174,7 +175,8 @@ static int32_t take_least(brancher *b) {
   return taken;
 }
 
-/* Bounds a part again, with prices of its own, and divides it. A part of one placement was seen as the cut. */
+/* Bounds a part again, with prices of its own, and divides it. A part with one placement needs no division: its cut
+ * was that placement. */
 static void divide(brancher *b, int32_t index) {
   part p = b->parts.data[index];
   enter(b, index);
@@ -188,7 +190,7 @@ static void divide(brancher *b, int32_t index) {
   }
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------------------------------- */
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 static brancher begin(lp_cut *cut, lp_cut_search *search) {
   const lp_exact *x = cut->x;

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What an edge's capacity is a multiple of. Those of stages and sides come one after the other. */
+/* The price that an edge's capacity is a multiple of. The entries of stages and sides follow one another. */
 enum {
   PRICE_NONE,
-  PRICE_FOREVER, /* infinite: the two are on one side, or in one order */
+  PRICE_FOREVER, /* infinite: both ends are on one side, or in one order */
   PRICE_BUSY,    /* [stage][side] per ms of operators */
   PRICE_LINK = PRICE_BUSY + (int)LP_STAGE_COUNT * (int)LP_SIDE_COUNT, /* [stage] per ms of messages */
   PRICE_BYTES = PRICE_LINK + LP_STAGE_COUNT,                          /* [side] */
@@ -20,13 +20,13 @@ typedef int price_kind;
 
 enum { DEVICE = LP_SIDE_DEVICE, CLOUD = LP_SIDE_CLOUD, FORWARD = 0, BACK = 1 };
 
-/* Amounts times prices are capacities; for a read's share of a way, the amount of one whole path. */
+/* A capacity is an amount times a price. For a read's share of a way, the amount is that of a whole path. */
 struct lp_cut_edge {
   price_kind kind[2];
   double amount[2];
   int32_t way;     /* slot of the share, -1: none */
-  int32_t slot[2]; /* of the unit at `from` and at `to` for the term that the edge is part of, -1: no unit */
-  int32_t holding; /* what memory a stage's users pay for here, or whose KV caches move; -1: nothing */
+  int32_t slot[2]; /* the slots of the units at `from` and `to` in this edge's term, -1: no unit */
+  int32_t holding; /* the holding whose memory the users pay for, or whose KV caches move; -1: none */
   int8_t stage, side;
 };
 
@@ -74,7 +74,7 @@ static user new_node(network *n) {
 
 static const user source = {LP_FLOW_SOURCE, -1, 0}, sink = {LP_FLOW_SINK, -1, 0};
 
-/* ---- units and values --------------------------------------------------------------------------------------------------- */
+/* ---- units and values -------------------------------------------------------------------------------------------- */
 
 static int32_t slots_of(const lp_exact_unit *unit) {
   return unit->in_count + unit->out_count + unit->hold_count + 1;
@@ -108,7 +108,7 @@ static void add_unit(network *n, int stage, int32_t index) {
   set_way(add_edge(n, source, self), link, n->x->rtt_half, return_slot(n->cut, stage, index), FORWARD);
 }
 
-/* A value crosses once in either direction: when it was made on one side and anyone on the other reads it. */
+/* A value crosses at most once in each direction: when it is made on one side and read on the other. */
 static void add_value(network *n, int stage, double bytes, user maker, const users *readers) {
   price_kind link = (int)PRICE_LINK + stage;
   double up = bytes * n->x->ms_per_byte[DEVICE], down = bytes * n->x->ms_per_byte[CLOUD];
@@ -158,9 +158,9 @@ static void add_values(network *n, int stage) {
   }
 }
 
-/* ---- holdings ------------------------------------------------------------------------------------------------------------ */
+/* ---- holdings ---------------------------------------------------------------------------------------------------- */
 
-/* Due once if any of the users is on the side; for memory, `holding` says of what, else -1. */
+/* An amount that is due once if any of the users is on the side. For memory, `holding` is the holding, else -1. */
 static void charge(network *n, const users *list, int side, price_kind kind, double amount, int32_t holding) {
   if (!(amount > 0) || !list->count) return;
   user any = list->count == 1 ? list->data[0] : new_node(n);
@@ -191,7 +191,7 @@ static bool may_move(const lp_exact_holding *holding) {
   return holding->is_state && holding->first[0] >= 0 && holding->first[1] >= 0 && holding->move_bytes > 0;
 }
 
-/* All moves of a direction are one message, of which each cache that moves is charged its part. */
+/* All moves of one direction are one message; each moving cache is charged its part. */
 static void add_moves(network *n, int32_t index, user before, user after) {
   const lp_exact_holding *holding = &n->x->holding[index];
   int32_t count = 0;
@@ -241,15 +241,15 @@ static void add_holdings(network *n) {
   free(list);
 }
 
-/* ---- ways ----------------------------------------------------------------------------------------------------------------- */
+/* ---- ways -------------------------------------------------------------------------------------------------------- */
 
-/* The path through a stage on which the last cut changes sides most often, the longest one of those. */
+/* Finds the path through a stage on which the last cut changes sides most often; of several the longest. */
 typedef struct {
   double *length; /* [unit] up to it */
-  int32_t *read;  /* [unit] the read that the path comes through, -1: it begins here */
+  int32_t *read;  /* [unit] the read by which the path arrives, -1: it begins here */
 } paths;
 
-static const double per_change = 1e6; /* beside 1 for each unit of the path */
+static const double per_change = 1e6; /* in addition to 1 for each unit of the path */
 
 static paths find_paths(const lp_cut *cut, int stage) {
   const lp_exact *x = cut->x;
@@ -302,7 +302,7 @@ void lp_cut_mix_way(lp_cut *cut, double share) {
     mix_stage(cut, stage, share);
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------------------- */
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 void lp_cut_create(const lp_exact *x, lp_cut *out) {
   *out = (lp_cut){.x = x};
@@ -351,7 +351,7 @@ static double amount_of(const lp_cut *cut, const cut_edge *edge, int direction) 
   return edge->amount[direction] * (edge->way < 0 ? 1 : cut->way[edge->way]);
 }
 
-/* Returns what every cut has to pay: of a unit's two sides the cheaper one. */
+/* Returns the sum that every cut has to pay: the cheaper side of each unit. */
 static double set_capacities(lp_cut *cut, const double price[PRICE_COUNT]) {
   double paid = 0;
   for (int32_t i = 0; i < cut->flow.edge_count; i++) {
@@ -371,7 +371,7 @@ static double set_capacities(lp_cut *cut, const double price[PRICE_COUNT]) {
   return paid;
 }
 
-/* What the cut takes of everything that is limited. */
+/* Sums what the cut uses of each limited quantity. */
 static void measure(lp_cut *cut) {
   const lp_exact *x = cut->x;
   double used[PRICE_COUNT] = {0};
@@ -406,7 +406,8 @@ double lp_cut_solve(lp_cut *cut, const lp_exact_duals *duals) {
   return bound;
 }
 
-/* Memory is paid for by the stages' users; where they pay less than its price, in the same proportion. */
+/* Divides the price of memory among its users of both stages; where they pay less than its price, in the same
+ * proportion. */
 void lp_cut_divide(const lp_cut *cut, lp_exact_prices *prices) {
   const lp_exact *x = cut->x;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)

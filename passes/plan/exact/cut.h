@@ -1,42 +1,42 @@
-/* Planning graphs of any form: the exact scheduler where frontiers are too many.
+/* Minimum cuts: the exact scheduler for graphs of any form, where frontiers are too many.
  *
- * At given prices of the limits, the cheapest placement of both stages is nearly a minimum cut: operators' times, bytes
- * that cross, weights that several share and KV caches that move are all submodular. What is not is the fixed cost of
- * messages. A stage sends at least as many as sides change along any one path through it, so each read is charged its
- * share of a mixture of paths, the `way`; any mixture gives a valid bound. Branch and bound closes what is left.
- */
+ * At given prices of the limits, the cheapest placement of both stages is nearly a minimum cut: operators' times,
+ * bytes that cross, weights that several operators share and KV caches that move are all submodular. The fixed cost of
+ * messages is not. A stage sends at least as many messages as sides change along any one path through it, so each read
+ * is charged its share of a mixture of paths, the `way`. Any mixture gives a valid bound. Branch and bound closes the
+ * remaining gap. */
 #ifndef LP_PLAN_CUT_H
 #define LP_PLAN_CUT_H
 
 #include "passes/plan/exact/exact.h"
 #include "passes/plan/exact/flow.h"
 
-/* What a unit's share of the bound is kept in: a slot for each value read, each value made, each holding, and one for the
- * token that returns. */
+/* The network. A unit's share of the bound is kept in slots: one for each value read, each value made, each holding,
+ * and one for the returning token. */
 typedef struct {
   const lp_exact *x;
   lp_flow flow;
-  struct lp_cut_edge *edge; /* what capacities are made of */
+  struct lp_cut_edge *edge; /* what the capacities are computed from */
   int32_t *first_slot[LP_STAGE_COUNT], slot_count;
   int32_t *maker[LP_STAGE_COUNT];      /* [value] unit, -1: an input, on the device */
   int32_t first_node[LP_STAGE_COUNT];  /* of units */
   int32_t *unit_edge[LP_STAGE_COUNT];  /* from the source; the next one goes to the sink */
-  double *way;                         /* [slot] share of the paths that go through a read, or through the return */
+  double *way;                         /* [slot] share of the paths that use a read, or the return */
   int8_t *fixed[LP_STAGE_COUNT];       /* [unit] the side that it must have, -1: any */
   unsigned char *side[LP_STAGE_COUNT]; /* [unit] of the cut found last */
   lp_exact_duals excess;               /* how far that cut is above the limits */
 } lp_cut;
 
-/* The network, with each stage's longest path as its way. */
+/* Creates the network, with each stage's longest path as its way. */
 void lp_cut_create(const lp_exact *x, lp_cut *out);
-/* The bound at given prices; infinite when what is fixed contradicts itself. */
+/* The bound at given prices; infinite when the fixed sides contradict each other. */
 double lp_cut_solve(lp_cut *cut, const lp_exact_duals *duals);
 /* Mixes `share` of the path on which the last cut changes sides most often into each stage's way. */
 void lp_cut_mix_way(lp_cut *cut, double share);
-/* What both stages hold, divided among them as the last flow has it: shares and residence. */
+/* Divides the price of what both stages hold among them as the last flow does: shares and residence. */
 void lp_cut_divide(const lp_cut *cut, lp_exact_prices *prices);
-/* By slot: what the last flow moves between a unit and the term that the slot belongs to. Minima of all terms, and of the
- * units with what was moved, add up to the flow's value: a proof that needs no flow. */
+/* By slot: the flow that the last solution moves between a unit and the slot's term. The minima of all terms, and of
+ * the units after these transfers, add up to the flow's value: a proof that needs no flow. */
 double *lp_cut_splits(const lp_cut *cut);
 
 #endif

@@ -1,9 +1,11 @@
-/* exact: the least objective over all subsets of operators, under TTFT, TPOT and both memories, with true transfers.
+/* exact: minimises the objective over all subsets of operators, under TTFT, TPOT and both memories, with true
+ * transfers.
  *
- * Minimum cuts at prices of the limits give a bound and near-optimal placements (cut.c, branch.c). A label
- * search along the stages' frontiers closes what is between (search.c): stage by stage where the stages have nothing
- * to share, else through both. The search is complete unless it would keep more labels than its width, or the graph has too
- * many frontiers; then branch and bound goes on from the cuts as far as its effort allows, and the bound is what is proved. */
+ * Minimum cuts at prices of the limits give a bound and near-optimal placements (cut.c, branch.c). A label search
+ * along the stages' frontiers closes the gap (search.c): each stage by itself where the stages share nothing, else
+ * both together. The search is complete unless it would keep more labels than its width, or the graph has too many
+ * frontiers. Then branch and bound continues from the cuts as far as its effort allows, and the proved bound is
+ * reported. */
 #include "base/side.h"
 #include "passes/plan/exact/branch.h"
 #include "passes/plan/exact/cut.h"
@@ -13,24 +15,26 @@
 #include <math.h>
 #include <string.h>
 
-/* Labels that a search may make in all, and per step; with few, one through both stages finds nothing that cuts do not. */
+/* Labels that a search may make in all, and per step. A search through both stages with few labels finds nothing that
+ * cuts do not find. */
 enum { EFFORT = 40000, NEAR_EFFORT = 4000, MOST_WIDTH = 4000, LEAST_WIDTH = 8, WIDTH_OF_BOTH = 20 };
 
-/* Arcs that flows may look at for the prices and in all: some 3 ns each. Branch and bound is for few units. */
+/* Arcs that flows may look at for the prices, and in all; an arc takes about 3 ns. Branch and bound is for few
+ * units. */
 static const double price_effort = 1e7, parts_effort = 6e7;
 enum { MOST_PARTED = 400 };
 
-/* Cuts whose bound is below this share of what is known are too far off to mix. */
+/* Cuts whose bound is below this share of the best objective are too far off to mix. */
 static const double near_enough = 0.5;
 
 /* Placements on the way to the best prices that are evaluated. */
 enum { MOST_SEEN = 60, MOST_MIXES = 12, HALVINGS = 8 };
 
-/* How near to a bound counts as reached; sums of times differ in the order of their terms. */
+/* Counts as reaching a bound: sums of times differ with the order of their terms. */
 static const double tolerance = 1e-11;
 
 typedef struct {
-  lp_exact_watch watch; /* first: handed on as itself */
+  lp_exact_watch watch; /* first, so that a pointer to it is a pointer to this */
   lp_exact x;
   lp_exact_graph graph[LP_STAGE_COUNT];
   lp_exact_prices *prices, *alone, *fastest; /* alone: of stages that share nothing */
@@ -44,7 +48,7 @@ typedef struct {
   double stage_objective[LP_STAGE_COUNT];    /* infinite: none yet */
 } solver;
 
-/* ---- candidates ---------------------------------------------------------------------------------------------------------- */
+/* ---- candidates -------------------------------------------------------------------------------------------------- */
 
 /* Is it feasible? */
 static bool consider_trial(solver *s) {
@@ -69,7 +73,7 @@ static bool consider_units(solver *s, unsigned char *const of_unit[LP_STAGE_COUN
   return consider_trial(s);
 }
 
-/* The best so far, by unit. */
+/* Fills the sides of the best placement so far, by unit. */
 static void get_units(const solver *s, unsigned char *of_unit[LP_STAGE_COUNT]) {
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     for (int32_t i = 0; i < s->x.problem[stage].op_count; i++)
@@ -85,7 +89,7 @@ static void consider_cuts(solver *s) {
   }
 }
 
-/* Shortest paths on the way to the best prices are placements too. */
+/* Evaluates the shortest paths that the price search meets: they are placements too. */
 static void see(lp_exact_watch *watch, const lp_exact_prices *prices) {
   solver *s = (solver *)watch;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
@@ -99,7 +103,7 @@ static void see(lp_exact_watch *watch, const lp_exact_prices *prices) {
     (void)consider_units(s, prices->met);
 }
 
-/* ---- search ---------------------------------------------------------------------------------------------------------------- */
+/* ---- search ------------------------------------------------------------------------------------------------------ */
 
 static size_t width(const solver *s) {
   int32_t effort = s->x.request->near_suffices ? NEAR_EFFORT : EFFORT;
@@ -111,8 +115,8 @@ static double below(double value) {
   return isinf(value) ? value : value - tolerance * fabs(value);
 }
 
-/* The best of each stage alone. True when nothing better can be: both are found, they agree on the caches or moving them
- * costs nothing, and all labels were kept. */
+/* Joins the best of each stage. True when nothing better exists: both are found, they agree on the caches or moving
+ * them costs nothing, and no label was dropped. */
 static bool search_stages(solver *s) {
   bool complete = true;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
@@ -139,7 +143,7 @@ static bool search_both(solver *s) {
   return search.complete;
 }
 
-/* ---- what is proved ---------------------------------------------------------------------------------------------------------- */
+/* ---- what is proved ---------------------------------------------------------------------------------------------- */
 
 static bool meets_bounds(const solver *s) {
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
@@ -147,7 +151,7 @@ static bool meets_bounds(const solver *s) {
   return true;
 }
 
-/* Everything lies on one side at least: is there room for all of it together? */
+/* Does everything fit on one side together? Each thing is on at least one side. */
 static bool has_room(const lp_exact *x) {
   if (x->limit_bytes[LP_SIDE_DEVICE] <= 0 || x->limit_bytes[LP_SIDE_CLOUD] <= 0) return true;
   double needed = 0;
@@ -156,9 +160,9 @@ static bool has_room(const lp_exact *x) {
   return needed <= x->limit_bytes[LP_SIDE_DEVICE] + x->limit_bytes[LP_SIDE_CLOUD];
 }
 
-/* ---- cuts ------------------------------------------------------------------------------------------------------------------ */
+/* ---- cuts -------------------------------------------------------------------------------------------------------- */
 
-/* Nothing below it is wanted. */
+/* The objective below which no placement is wanted. */
 static double known_objective(const solver *s) {
   if (!s->result.feasible) return INFINITY;
   return s->x.request->feasible_suffices ? -INFINITY : lp_plan_objective_value(&s->result, s->x.request);
@@ -176,11 +180,12 @@ static void gather_caches(solver *s, unsigned char *of_unit[LP_STAGE_COUNT]) {
     }
 }
 
-/* One placement up to a share of the units, another one behind: stages in `stages` alone, the others stay as in the best.
- * Layers are alike, so what the limits allow is found by halving, the one that breaks them first or last. */
+/* Mixes two placements: one up to a share of the units, the other after it, in the stages of `stages`; the other
+ * stages stay as in the best. Layers are alike, so bisection finds the share that the limits allow. The placement that
+ * breaks them comes first or last. */
 static void consider_between(solver *s, unsigned char *const meets[LP_STAGE_COUNT],
                              unsigned char *const breaks[LP_STAGE_COUNT], unsigned stages, bool breaks_first) {
-  double low = 0, high = 1; /* share of the units that break */
+  double low = 0, high = 1; /* share of the units of the placement that breaks the limits */
   for (int i = 0; i < HALVINGS; i++) {
     double share = (low + high) / 2;
     for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
@@ -195,9 +200,10 @@ static void consider_between(solver *s, unsigned char *const meets[LP_STAGE_COUN
   }
 }
 
-/* Sees the cuts of a search: those that meet the limits as such, the others mixed with the best that does. */
+/* Evaluates the cuts of a search: those that meet the limits as they are, the others mixed with the best that meets
+ * them. */
 typedef struct {
-  lp_cut_search search; /* first: handed on as itself */
+  lp_cut_search search; /* first, so that a pointer to it is a pointer to this */
   solver *solver;
   unsigned char *best[LP_STAGE_COUNT];
   int mixes;
@@ -215,7 +221,7 @@ static double see_cut(lp_cut_search *search, unsigned char *const side[LP_STAGE_
   return known_objective(s);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------------- */
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 static void prove(const solver *s, const lp_cut *cut, const lp_cut_search *search, bool complete,
                   lp_plan_proof *proof) {
@@ -241,7 +247,7 @@ static bool is_done(const solver *s) {
   return s->x.request->feasible_suffices && s->result.feasible;
 }
 
-/* The stages' label searches; true when nothing better is left. */
+/* Runs the stages' label searches; true when nothing better exists. */
 static bool search_graphs(solver *s, const lp_cut *cut, const lp_exact_duals *duals) {
   s->prices = lp_exact_prices_create(&s->x);
   s->alone = lp_exact_prices_create(&s->x);

@@ -1,11 +1,10 @@
 /* The exact scheduler's view of a planning problem.
  *
- * A stage is a row of units (operators that may as well run together) in program order. What is true between two units
- * is a frontier: for each value that is still to be read its turn and whether it has crossed, the turns whose message
- * is paid for, the sides that hold what later units share. All frontiers of a stage and the two ways out of each are its
- * graph; a placement is a path through it, and the sums along the path are what lp_plan_evaluate computes. Both stages
- * meet in what they hold together: weights, KV caches, memory.
- */
+ * A stage is a row of units (operators that may as well run together) in program order. A frontier is the situation
+ * between two units: for each value that is still to be read its turn and whether it has crossed, the turns whose
+ * message is paid for, and the sides that hold what later units share. The frontiers of a stage and the two ways out
+ * of each are its graph. A placement is a path through it, and the sums along the path are those that lp_plan_evaluate
+ * computes. The two stages share holdings: weights, KV caches, memory. */
 #ifndef LP_PLAN_EXACT_H
 #define LP_PLAN_EXACT_H
 
@@ -13,24 +12,24 @@
 #include "passes/plan/objective.h"
 #include "passes/plan/plan.h"
 
-/* ---- units and holdings (units.c) ----------------------------------------------------------------------------- */
+/* ---- units and holdings (units.c) -------------------------------------------------------------------------------- */
 
-/* What is held on a side as soon as one of its users runs there: a weight, a free operator's work, a group of KV caches.
- * Those with the same users are one. */
+/* A thing that a side holds as soon as one of its users runs there: a weight, a free operator's work, a group of KV
+ * caches. Things with the same users are joined into one. */
 typedef struct {
   double bytes[LP_SIDE_COUNT];
   double ms[LP_STAGE_COUNT][LP_SIDE_COUNT];            /* of free operators */
-  double move_bytes;                                   /* KV caches: what travels when the stages disagree */
+  double move_bytes;                                   /* KV caches: bytes that move when the stages disagree */
   bool is_state;                                       /* KV caches: all users of a stage are on one side */
   int32_t first[LP_STAGE_COUNT], last[LP_STAGE_COUNT]; /* units that use it; first -1: none in that stage */
-  int32_t first_step, last_step;                       /* in the order of both stages */
+  int32_t first_step, last_step;                       /* in the common order of both stages */
 } lp_exact_holding;
 
 typedef struct {
   double ms[LP_SIDE_COUNT];
   double activation[LP_SIDE_COUNT]; /* bytes */
   int pin;                          /* the side that it must have, -1: any */
-  int32_t *in, *out;                /* values read from other units, values made that others read */
+  int32_t *in, *out;                /* values read from other units; values made for other units */
   int32_t *hold;                    /* holdings */
   int32_t in_count, out_count, hold_count;
   bool is_result;
@@ -56,7 +55,7 @@ typedef struct {
   lp_exact_value *value[LP_STAGE_COUNT];
   lp_exact_holding *holding;
   int32_t holding_count;
-  lp_exact_step *step; /* both stages; what shares weights stands side by side */
+  lp_exact_step *step; /* both stages; units that share weights are neighbours */
   int32_t step_count;
   lp_plan_weights weights;                     /* of the objective */
   double limit_ms[LP_STAGE_COUNT];             /* 0: none */
@@ -67,37 +66,37 @@ typedef struct {
 void lp_exact_build(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request, lp_arena *arena,
                     lp_exact *out);
 
-/* ---- frontiers (graph.c) --------------------------------------------------------------------------------------- */
+/* ---- frontiers (graph.c) ----------------------------------------------------------------------------------------- */
 
-/* One unit put on one side. Its time there is the unit's and that of the fresh holdings. */
+/* One unit on one side. The time is the unit's and that of the fresh holdings. */
 typedef struct {
   double link_ms;
-  int32_t to;     /* the frontier behind the unit, -1: not allowed */
+  int32_t to;     /* the frontier after the unit, -1: not allowed */
   uint32_t fresh; /* bit k: the unit's holding k was not on that side before */
 } lp_exact_arc;
 
 typedef struct {
-  lp_exact_arc (**arc)[LP_SIDE_COUNT]; /* arc[unit][frontier][side]; frontier 0 alone is before unit 0 */
+  lp_exact_arc (**arc)[LP_SIDE_COUNT]; /* arc[unit][frontier][side]; only frontier 0 exists before unit 0 */
   int32_t *count;                      /* [unit_count + 1] frontiers before each unit */
 } lp_exact_graph;
 
-/* False when there are too many frontiers: the stage is no chain of layers. */
+/* False when there are too many frontiers, as in a stage that is not a chain of layers. */
 bool lp_exact_graph_build(const lp_exact *exact, lp_stage stage, lp_exact_graph *out);
 
-/* ---- bounds (bound.c) ------------------------------------------------------------------------------------------ */
+/* ---- bounds (bound.c) -------------------------------------------------------------------------------------------- */
 
-/* The price of what is limited: objective per ms of a stage, per byte on a side; never negative. */
+/* The prices of the limits: objective per ms of a stage, per byte on a side; never negative. */
 typedef struct {
   double per_ms[LP_STAGE_COUNT], per_byte[LP_SIDE_COUNT];
 } lp_exact_duals;
 
-/* Prices of everything at given duals, and the shortest path of each stage. */
+/* All prices at given duals, and the shortest path of each stage. */
 typedef struct {
   lp_exact_duals duals;
   double busy[LP_STAGE_COUNT][LP_SIDE_COUNT], link[LP_STAGE_COUNT]; /* per ms */
-  double *share[LP_STAGE_COUNT][LP_SIDE_COUNT]; /* [holding] what a stage pays of it; both stages' shares sum to 1 */
-  double *
-      residence; /* [holding] what prefill pays and decode gets for KV caches on the device, as far as moving costs it */
+  double *share[LP_STAGE_COUNT][LP_SIDE_COUNT]; /* [holding] the part that a stage pays; both stages' parts sum to 1 */
+  /* [holding] what prefill pays and decode gets for KV caches on the device, at most the cost of moving them */
+  double *residence;
   double **potential[LP_STAGE_COUNT];                             /* [unit][frontier] least price to the end */
   unsigned char *side[LP_STAGE_COUNT];                            /* [unit] along the shortest path */
   double path_ms[LP_STAGE_COUNT], path_objective[LP_STAGE_COUNT]; /* of the shortest paths, without prices */
@@ -109,29 +108,30 @@ lp_exact_prices *lp_exact_prices_create(const lp_exact *x);
 double lp_exact_arc_ms(const lp_exact *x, lp_stage stage, const lp_exact_unit *unit, int side, uint32_t fresh);
 double lp_exact_arc_price(const lp_exact *x, lp_stage stage, const lp_exact_prices *prices, const lp_exact_unit *unit,
                           int side, const lp_exact_arc *arc);
-/* What the bound charges prefill, and gives decode, for a group of caches on the device. */
+/* The charge for a group of caches on the device: prefill pays it and decode gets it. */
 double lp_exact_residence(const lp_exact *x, const lp_exact_prices *prices, int32_t index);
-/* Potentials in ms: the least time from each frontier to the stage's end. False when pins contradict each other. */
+/* Sets potentials in ms: the least time from each frontier to the stage's end. False when pins contradict each
+ * other. */
 bool lp_exact_fastest(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], lp_exact_prices *prices);
 
-/* Sees the shortest paths on the way to the best prices. */
+/* Called with each shortest path while prices are searched. */
 typedef struct lp_exact_watch {
-  void (*see)(struct lp_exact_watch *watch, const lp_exact_prices *prices); /* NULL: nobody */
+  void (*see)(struct lp_exact_watch *watch, const lp_exact_prices *prices); /* NULL: none */
 } lp_exact_watch;
-/* Looks for a stage's best price of time, the other prices as they are; leaves its potentials. */
+/* Searches for a stage's best price of time while the other prices stay fixed; leaves its potentials. */
 void lp_exact_best_stage(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], lp_stage stage,
                          lp_exact_watch *watch, lp_exact_prices *prices);
 
-/* ---- search (search.c) ------------------------------------------------------------------------------------------ */
+/* ---- search (search.c) ------------------------------------------------------------------------------------------- */
 
-/* Labels: all placements of the units so far that no other beats and that the bound does not exclude. `stages` has bit
- * 1 << stage for each that is searched; with both, memory and moves of KV caches count. Looks for a placement below
- * `most`; writes it to side[stage][unit] and its objective to *found. */
+/* The label search keeps all placements of the units so far that no other dominates and that the bound does not
+ * exclude. `stages` has bit 1 << stage for each stage to search; with both, memory and moves of KV caches count. It
+ * searches for a placement below `most`, writes it to side[stage][unit] and its objective to `objective`. */
 typedef struct {
   unsigned stages;
-  double most;   /* only placements of a smaller objective are wanted */
-  size_t width;  /* labels kept per step; those that the bound likes least go first */
-  bool complete; /* out: no label had to go */
+  double most;   /* only placements with a smaller objective are wanted */
+  size_t width;  /* labels kept per step; those with the worst bound are dropped first */
+  bool complete; /* out: no label was dropped */
   bool found;    /* out */
   double objective;
 } lp_exact_search;

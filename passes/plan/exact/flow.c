@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-static const double rounding = 1e-14; /* of the largest capacity: less is no capacity */
+static const double rounding = 1e-14; /* as a share of the largest capacity: less counts as none */
 
 void lp_flow_index(lp_flow *flow, lp_arena *arena) {
   flow->first = LP_NEW_ARRAY(arena, int32_t, flow->node_count + 1);
@@ -27,7 +27,7 @@ void lp_flow_index(lp_flow *flow, lp_arena *arena) {
   }
 }
 
-/* Levels are distances from the source. False when the sink has none. */
+/* Computes levels, the distances from the source. False when the sink cannot be reached. */
 static bool set_levels(lp_flow *flow, double least) {
   int32_t *queue = flow->path, count = 1;
   memset(flow->level, -1, (size_t)flow->node_count * sizeof *flow->level);
@@ -64,7 +64,7 @@ static int32_t push(lp_flow *flow, int32_t length, double least, double *value) 
   return room < length ? room : 0;
 }
 
-/* A blocking flow of the levels. */
+/* Finds a blocking flow of the levels. */
 static double block(lp_flow *flow, double least) {
   int32_t length = 0, node = LP_FLOW_SOURCE;
   double value = 0;

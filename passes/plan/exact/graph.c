@@ -1,4 +1,4 @@
-/* The frontiers of a stage: every situation that decisions so far can leave, each once. */
+/* The frontiers of a stage: every situation that earlier decisions can lead to, each once. */
 #include "base/map.h"
 #include "base/side.h"
 #include "passes/plan/exact/exact.h"
@@ -8,9 +8,9 @@
 
 enum { MOST_LIVE = 64, MOST_TURNS = 60, MOST_FRONTIERS = 6000, CROSSED = 0x80 };
 
-/* What one frontier says. Turns count from the oldest one that matters, an even one. */
+/* A frontier. Turns count from the oldest turn that matters, an even one. */
 typedef struct {
-  unsigned char value[MOST_LIVE]; /* by place in the live list: turn, and CROSSED */
+  unsigned char value[MOST_LIVE]; /* by position in the live list: turn, and CROSSED */
   unsigned char held[MOST_LIVE];  /* bit 1 << side */
   uint64_t paid;                  /* bit t: the message of turn t is paid for */
 } frontier;
@@ -23,13 +23,13 @@ typedef struct {
   size_t slots;
 } frontier_set;
 
-/* What is live between two units. */
+/* The values and holdings that are live between two units. */
 typedef struct {
   int32_t value[MOST_LIVE], hold[MOST_LIVE];
   int32_t value_count, hold_count;
 } boundary;
 
-/* Layers are alike: the same frontiers before the same unit lead to the same ones behind it. */
+/* A remembered step. Layers are alike: the same frontiers before the same unit lead to the same frontiers after it. */
 typedef struct {
   int32_t before, after; /* sets */
   lp_exact_arc (*arc)[LP_SIDE_COUNT];
@@ -83,14 +83,14 @@ static void release(frontier_set *set) {
   *set = (frontier_set){0};
 }
 
-/* Sorts the set; rank[i] is where its item i went. */
+/* Sorts the set; rank[i] is the new position of item i. */
 static void sort_set(frontier_set *set, int32_t *rank) {
   size_t count = set->list.count;
   if (count == 0) return;
   int32_t *order = lp_alloc((count + 1) * sizeof *order), *other = lp_alloc((count + 1) * sizeof *other);
   for (size_t i = 0; i < count; i++)
     order[i] = (int32_t)i;
-  for (size_t width = 1; width < count; width *= 2) { /* merge sort: no state outside, stable */
+  for (size_t width = 1; width < count; width *= 2) { /* merge sort: stable, without state outside */
     for (size_t low = 0; low < count; low += 2 * width) {
       size_t middle = low + width < count ? low + width : count, high = middle + width < count ? middle + width : count;
       for (size_t a = low, b = middle, out = low; out < high; out++) {
@@ -117,7 +117,7 @@ static void sort_set(frontier_set *set, int32_t *rank) {
   free(other);
 }
 
-/* The number of a set with these frontiers; takes it over. */
+/* The number of the set with these frontiers; takes ownership of it. */
 static int32_t intern(grapher *g, frontier_set *set) {
   for (size_t i = g->set.count; i-- > 0;) {
     const frontier_set *other = &g->set.data[i];
@@ -134,7 +134,7 @@ static int32_t intern(grapher *g, frontier_set *set) {
   return (int32_t)g->set.count - 1;
 }
 
-/* ---- what is live ----------------------------------------------------------------------------------------------------- */
+/* ---- what is live ------------------------------------------------------------------------------------------------ */
 
 static bool is_tracked(const lp_exact *x, lp_stage stage, const lp_exact_holding *holding) {
   if (holding->first[stage] == holding->last[stage]) return false;
@@ -143,7 +143,7 @@ static bool is_tracked(const lp_exact *x, lp_stage stage, const lp_exact_holding
   return holding->is_state;
 }
 
-/* Behind unit `index` of `before`: what its successors read or share. False when that is too much. */
+/* Lists what is live after unit `index` of `before`: what its successors read or share. False when that is too much. */
 static bool list_live(const grapher *g, const boundary *before, int32_t index, boundary *out) {
   const lp_exact *x = g->x;
   const lp_exact_unit *unit = &x->unit[g->stage][index];
@@ -185,7 +185,7 @@ static int32_t place_of(const int32_t *list, int32_t count, int32_t item) {
   return -1;
 }
 
-/* ---- one unit on one side ----------------------------------------------------------------------------------------------- */
+/* ---- one unit on one side ---------------------------------------------------------------------------------------- */
 
 /* Turns and crossings by value while a unit is placed; the unit's own outputs follow those before it. */
 typedef struct {
@@ -237,7 +237,7 @@ static bool hold_all(placing *p, lp_side side, unsigned char *held_new, lp_exact
   return true;
 }
 
-/* What is live behind the unit, turns counted anew. */
+/* The frontier of what is live after the unit, with turns counted anew. */
 static bool settle(const placing *p, int turn, const unsigned char *held_new, frontier *out) {
   const boundary *before = p->before, *after = p->after;
   int oldest = MOST_TURNS + 2;
@@ -275,9 +275,9 @@ static bool place_unit(placing *p, const frontier *from, lp_side side, lp_exact_
   return settle(p, turn, held_new, out);
 }
 
-/* ---- the graph ---------------------------------------------------------------------------------------------------------- */
+/* ---- the graph --------------------------------------------------------------------------------------------------- */
 
-/* All that placing the unit depends on but the frontiers before it. */
+/* The text of everything that placing the unit depends on, except the frontiers before it. */
 static void describe(const placing *p, int32_t set, lp_buf *out) {
   const grapher *g = p->g;
   const lp_exact_unit *unit = p->unit;
@@ -298,7 +298,7 @@ static void describe(const placing *p, int32_t set, lp_buf *out) {
                   place_of(unit->hold, unit->hold_count, p->after->hold[i]));
 }
 
-/* Both ways out of every frontier of the set `before`. */
+/* Expands both ways out of every frontier of the set `before`. */
 static bool expand(grapher *g, placing *p, int32_t before, known_step *out) {
   const frontier_set *from = &g->set.data[before];
   frontier_set to = {.value_count = p->after->value_count, .hold_count = p->after->hold_count};

@@ -1,5 +1,5 @@
-/* The label search of the exact scheduler: all placements of the units so far, unit by unit through both stages, without
- * those that another one beats in every respect and those that the bound excludes. */
+/* The label search of the exact scheduler: all placements of the units so far, unit by unit through both stages,
+ * without those that another one dominates and those that the bound excludes. */
 #include "base/side.h"
 #include "passes/plan/exact/exact.h"
 
@@ -10,9 +10,9 @@
 
 enum { MOST_SHARED = 14 };
 
-/* What a placement of the units so far has come to. */
+/* A label: the sums of a placement of the units so far. */
 typedef struct {
-  double objective, price; /* price: the objective with limits as prices, as far as the bound has it */
+  double objective, price; /* price: the objective with prices for limits, as the bound counts it */
   double ms[LP_STAGE_COUNT], bytes[LP_SIDE_COUNT], activation[LP_SIDE_COUNT];
   int32_t at[LP_STAGE_COUNT]; /* frontiers */
   uint64_t shared; /* 4 bits for each live holding of both stages, then the directions that caches moved in */
@@ -24,7 +24,7 @@ typedef struct {
 
 typedef LP_VEC(label) labels;
 
-/* What is kept of a step once the next one is made. */
+/* The part of a step that is kept once the next one is made. */
 typedef struct {
   int32_t parent;
   unsigned char side;
@@ -35,7 +35,7 @@ typedef struct {
   const lp_exact_graph *graph;
   const lp_exact_prices *prices, *fastest;
   lp_exact_search *search;
-  int8_t *slot;                 /* [holding] place in `shared`, -1: not live, or not of both stages */
+  int8_t *slot;                 /* [holding] position in `shared`, -1: not live, or not of both stages */
   int32_t done[LP_STAGE_COUNT]; /* units placed */
   labels now, next;
   int32_t *group; /* hash table of next: first label + 1 */
@@ -43,7 +43,7 @@ typedef struct {
   trace **traces;
 } searcher;
 
-/* ---- groups: labels of one situation -------------------------------------------------------------------------------- */
+/* ---- groups: labels of one situation ----------------------------------------------------------------------------- */
 
 static bool same_group(const label *a, const label *b) {
   return a->at[0] == b->at[0] && a->at[1] == b->at[1] && a->shared == b->shared;
@@ -105,7 +105,7 @@ static void add_label(searcher *s, label *l) {
   s->group[at] = (int32_t)s->next.count;
 }
 
-/* ---- what both stages hold -------------------------------------------------------------------------------------------- */
+/* ---- what both stages hold --------------------------------------------------------------------------------------- */
 
 static bool searches_both(const searcher *s) {
   return s->search->stages == 3;
@@ -120,7 +120,7 @@ static bool is_shared(const searcher *s, const lp_exact_holding *holding) {
   return false;
 }
 
-/* Gives what begins to live at step `k` a place; false when there is none. */
+/* Gives each holding that begins to live at step `k` a position; false when there is none left. */
 static bool open_slots(searcher *s, int32_t k, const lp_exact_unit *unit) {
   for (int32_t i = 0; i < unit->hold_count; i++) {
     int32_t index = unit->hold[i];
@@ -142,7 +142,7 @@ static unsigned mask_of(const label *l, int8_t slot) {
   return (unsigned)(l->shared >> (4 * slot)) & 15;
 }
 
-/* Caches of a group whose two stages are now known to be on different sides travel behind prefill. */
+/* Adds the move of a group of caches whose two stages are now known to be on different sides, at the end of prefill. */
 static void move_caches(const searcher *s, int32_t index, unsigned mask, label *l) {
   const lp_exact_holding *holding = &s->x->holding[index];
   unsigned before = mask & 3, after = mask >> 2;
@@ -161,7 +161,7 @@ static void move_caches(const searcher *s, int32_t index, unsigned mask, label *
   l->price += (s->x->weights.move + s->prices->duals.per_ms[LP_STAGE_PREFILL]) * ms;
 }
 
-/* The bound divides the price of a holding among the stages; where they disagree, it is due in full. */
+/* The bound divides the price of a holding among the stages. Where they disagree, it is due in full. */
 static void settle_price(const searcher *s, int32_t index, unsigned mask, label *l) {
   for (int side = 0; side < LP_SIDE_COUNT; side++) {
     double paid = 0, due = (mask | mask >> 2) & (1u << side) ? 1 : 0;
@@ -196,11 +196,11 @@ static void close_slots(searcher *s, int32_t k, const lp_exact_unit *unit) {
     if (s->x->holding[unit->hold[i]].last_step == k) s->slot[unit->hold[i]] = -1;
 }
 
-/* ---- steps -------------------------------------------------------------------------------------------------------------- */
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
 
-static const double rounding = 1e-13; /* of a sum of times in another order */
+static const double rounding = 1e-13; /* the error of a sum of times in another order */
 
-/* Can the label still become a placement that is wanted? */
+/* Can the label still become a wanted placement? */
 static bool may_live(const searcher *s, const label *l) {
   double bound = l->price;
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
@@ -257,7 +257,7 @@ static int compare_ranked(const void *a, const void *b) {
   return (x->index > y->index) - (x->index < y->index);
 }
 
-/* Moves next to now without what was dropped; beyond the width only the most promising stay. */
+/* Makes `next` the current labels, without dropped ones; beyond the width only the most promising stay. */
 static void take_next(searcher *s) {
   size_t count = 0;
   for (size_t i = 0; i < s->next.count; i++)
@@ -305,7 +305,7 @@ static bool do_step(searcher *s, int32_t k) {
   return true;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------------ */
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 static void trace_back(const searcher *s, int32_t best, unsigned char *side[LP_STAGE_COUNT]) {
   for (int32_t k = s->x->step_count; k-- > 0;) {

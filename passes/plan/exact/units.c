@@ -1,4 +1,4 @@
-/* The exact scheduler's units, holdings and order: an lp_plan_problem without what need not be decided. */
+/* The exact scheduler's units, holdings and order: an lp_plan_problem reduced to what must be decided. */
 #include "base/map.h"
 #include "base/side.h"
 #include "passes/plan/exact/exact.h"
@@ -24,9 +24,9 @@ static void add_once(numbers *list, int32_t item) {
   if (!contains(list, item)) lp_vec_push(list, item);
 }
 
-/* ---- units ------------------------------------------------------------------------------------------------------------ */
+/* ---- units ------------------------------------------------------------------------------------------------------- */
 
-/* Edges of a stage by consumer, and how many read each value. */
+/* The edges of a stage by consumer, and the number of readers of each value. */
 typedef struct {
   const lp_plan_problem *problem;
   int32_t *first;               /* [op_count + 1] */
@@ -61,8 +61,8 @@ static bool is_free(const lp_plan_problem *problem, int32_t op) {
   return op >= 0 && problem->ops[op].free;
 }
 
-/* A view (a reshape) costs nothing and is as large as what it shows. Beside its producer, if it is the only reader, it
- * is never worse than on the other side. Returns the producer, or -1. */
+/* The producer of a view (a reshape) that is the producer's only reader, or -1. A view costs nothing and is as large
+ * as its operand, so it is never worse on its producer's side. */
 static int32_t view_of(const stage_edges *e, int32_t index) {
   const lp_plan_problem *problem = e->problem;
   const lp_plan_op *op = &problem->ops[index];
@@ -109,7 +109,7 @@ static void fill_units(lp_exact *x, lp_stage stage) {
   }
 }
 
-/* Values between units. */
+/* Lists the values between units. */
 static void fill_values(lp_exact *x, lp_stage stage, const stage_edges *e) {
   const lp_plan_problem *problem = e->problem;
   int32_t count = x->unit_count[stage];
@@ -137,9 +137,9 @@ static void fill_values(lp_exact *x, lp_stage stage, const stage_edges *e) {
   }
 }
 
-/* ---- holdings --------------------------------------------------------------------------------------------------------- */
+/* ---- holdings ---------------------------------------------------------------------------------------------------- */
 
-/* Something held, before those with the same users are joined. */
+/* A thing that is held, before things with the same users are joined. */
 typedef struct {
   numbers user[LP_STAGE_COUNT];
   lp_exact_holding holding;
@@ -153,7 +153,7 @@ typedef struct {
   numbers *unit_hold[LP_STAGE_COUNT];
 } holder;
 
-/* All that operator `op` of unit `unit` makes its side hold: its weights, and the free operators that it reads from. */
+/* Lists what operator `op` of unit `unit` makes its side hold: its weights, and the free operators that it reads. */
 static void use(holder *h, const stage_edges *e, lp_stage stage, int32_t op, int32_t unit) {
   const lp_plan_op *item_op = &e->problem->ops[op];
   for (int32_t i = 0; i < item_op->weight_count; i++)
@@ -194,7 +194,7 @@ static void add_to(lp_exact_holding *sum, const lp_exact_holding *one) {
   }
 }
 
-/* KV caches are never joined with anything: they bind their users to one side. */
+/* KV caches are never joined with anything, because they bind their users to one side. */
 static void join(holder *h, item *it) {
   lp_buf key = {0};
   lp_buf_puts(&key, it->holding.is_state ? "s" : "w");
@@ -272,9 +272,9 @@ static void build_holdings(lp_exact *x, const stage_edges edges[LP_STAGE_COUNT])
   lp_map_free(h.seen);
 }
 
-/* ---- order ------------------------------------------------------------------------------------------------------------ */
+/* ---- order ------------------------------------------------------------------------------------------------------- */
 
-/* Behind which unit of prefill a unit of decode comes: where its weights are. */
+/* The unit of prefill after which a unit of decode comes: the one with its weights. */
 static int32_t partner(const lp_exact *x, const lp_exact_unit *unit, int32_t least) {
   for (int32_t i = 0; i < unit->hold_count; i++) {
     int32_t first = x->holding[unit->hold[i]].first[LP_STAGE_PREFILL];
@@ -306,9 +306,9 @@ static void order_steps(lp_exact *x) {
   }
 }
 
-/* ---- limits ----------------------------------------------------------------------------------------------------------- */
+/* ---- limits ------------------------------------------------------------------------------------------------------ */
 
-/* Memory binds only if all there is does not fit. */
+/* Memory can bind only if everything together does not fit. */
 static double binding_memory(const lp_exact *x, lp_side side) {
   double limit = lp_plan_memory_limit(x->request, side), all = 0, activation = 0;
   for (int32_t i = 0; i < x->holding_count; i++)
@@ -319,7 +319,7 @@ static double binding_memory(const lp_exact *x, lp_side side) {
   return all + 2 * activation > limit ? limit : 0;
 }
 
-/* Messages cost a constant and so much per byte. */
+/* A message costs a constant and an amount per byte. */
 static void set_link(lp_exact *x) {
   const struct lp_link *link = x->request->link;
   const double bytes = 1 << 20;

@@ -1,4 +1,5 @@
-/* Chooses the plans of a family: greedily the one that lowers the worst regret most, then exchanges while that helps. */
+/* Chooses the plans of a family: adds the plan that lowers the worst regret most, one at a time, then exchanges plans
+ * while that helps. */
 #include "base/side.h"
 #include "passes/plan/family/grid.h"
 
@@ -10,7 +11,7 @@ typedef struct {
   int32_t plan[LP_FAMILY_MOST], count;
 } plan_set;
 
-/* How well a set serves the grid; smaller is better, member by member. */
+/* How well a set serves the grid; compared member by member, smaller is better. */
 typedef struct {
   int32_t missed;
   double worst, sum;
@@ -48,7 +49,8 @@ static bool is_better(const set_score *a, const set_score *b) {
   return a->sum < b->sum - 1e-12;
 }
 
-/* The bundle holds the weights of all plans; a request runs one of them. Judged at the request's own sizes. */
+/* Do all plans of the set fit? A bundle holds the weights of all plans, and a request runs one of them. Judged at the
+ * request's own sizes. */
 static bool fits(const lp_plan_grid *grid, const plan_set *set) {
   double working[LP_SIDE_COUNT] = {0}, weights[LP_SIDE_COUNT] = {0};
   lp_plan_prices prices;
@@ -76,7 +78,7 @@ static bool fits(const lp_plan_grid *grid, const plan_set *set) {
   return true;
 }
 
-/* Puts the plan into the set's place `at` that serves best; false when none serves better than the set does. */
+/* Puts the plan that serves best at position `at` of the set; false when none serves better than the set does. */
 static bool improve_at(const lp_plan_grid *grid, plan_set *set, int32_t at) {
   set_score best = score(grid, set);
   plan_set found = *set;
@@ -107,7 +109,7 @@ static plan_set choose(const lp_plan_grid *grid, int32_t most) {
   return set;
 }
 
-/* Plans that serve no point go, but for the first. */
+/* Drops plans that serve no point, except the first. */
 static void drop_idle(const lp_plan_grid *grid, plan_set *set) {
   bool serves[LP_FAMILY_MOST] = {true};
   for (int32_t i = 0; i < grid->points; i++) {
@@ -150,7 +152,7 @@ lp_status lp_plan_family_find(lp_module *module, const lp_compile_request *reque
   return LP_OK;
 }
 
-/* ---- in the module ------------------------------------------------------------------------------------------------------ */
+/* ---- in the module ----------------------------------------------------------------------------------------------- */
 
 enum { REGION_NUMBERS = 1 + 2 * LP_FAMILY_AXES, REGRET_NUMBERS = 6 };
 

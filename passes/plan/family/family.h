@@ -1,6 +1,6 @@
-/* Plan families: a few placements that together serve requests of any length over any link nearly as well as a placement of
- * its own would serve each. Found on a grid of prompt length, generated tokens (with the prompt they are the depth of the
- * context), round trip and bandwidth. */
+/* Plan families: a few placements that together serve requests of any length over any link. They serve each request
+ * nearly as well as its own best placement would. They are found on a grid of prompt length, generated tokens (with
+ * the prompt they make the depth of the context), round trip and bandwidth. */
 #ifndef LP_PLAN_FAMILY_H
 #define LP_PLAN_FAMILY_H
 
@@ -24,13 +24,13 @@ typedef struct {
   double low[LP_FAMILY_AXES], high[LP_FAMILY_AXES];
 } lp_family_region;
 
-/* Regret: what a plan costs above the best one found for a point of the grid, as a share of what the cloud alone would cost
- * there; where no plan meets the SLA, how much farther it is from it than need be. A point is missed when some plan meets
- * the SLA there and none of the family does. */
+/* The regret of a plan at a point of the grid is its cost above that of the best plan found there, as a share of the
+ * cloud-only cost. Where no plan meets the SLA, it is how much farther the plan is from the SLA than the best one. A
+ * point is missed when some plan meets the SLA there and no plan of the family does. */
 typedef struct {
   int32_t points, missed;
   double worst, mean;
-  int32_t alone_missed; /* the same of the first plan alone */
+  int32_t alone_missed; /* the same of the first plan without the others */
   double alone_worst;
 } lp_family_regret;
 
@@ -42,15 +42,16 @@ typedef struct {
   lp_family_regret regret;
 } lp_plan_family;
 
-/* Up to `most` plans by the request's scheduler, `own` among them, in `arena`. Weights of all of them fit each side. */
+/* Finds up to `most` plans by the request's scheduler, `own` among them, in `arena`. The weights of all of them fit
+ * each side. */
 LP_MUST_USE lp_status lp_plan_family_find(lp_module *module, const lp_compile_request *request, int32_t most,
                                           lp_side *const own[LP_STAGE_COUNT], lp_arena *arena, lp_plan_family *out,
                                           lp_diag *diag);
 
-/* In a placed module: on @prefill, the functions of each plan, regions and regret. */
+/* Writes the family on @prefill of a placed module: the functions of each plan, regions and regret. */
 void lp_plan_family_write(lp_module *module, lp_op *prefill, const lp_plan_family *family,
                           const char *name[LP_STAGE_COUNT][LP_FAMILY_MOST]);
-/* Regions and regret back from the module; no sides. */
+/* Reads regions and regret back from the module; `side` stays empty. */
 void lp_plan_family_read(const lp_module *module, lp_arena *arena, lp_plan_family *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* Prices the points of the grid, has the scheduler plan each, and evaluates every plan at every point. */
+/* Prices the points of the grid, lets the scheduler plan each, and evaluates every plan at every point. */
 #include "passes/plan/family/grid.h"
 #include "base/side.h"
 #include "passes/plan/evaluate.h"
@@ -14,13 +14,13 @@
 
 const char *const lp_family_axis_names[LP_FAMILY_AXES] = {"prompt_tokens", "generated_tokens", "rtt_ms", "up_bps"};
 
-/* ---- axes -------------------------------------------------------------------------------------------------------------- */
+/* ---- axes -------------------------------------------------------------------------------------------------------- */
 
 static void add_knot(lp_grid_axis *axis, double value) {
   if (axis->count == 0 || value > axis->knot[axis->count - 1]) axis->knot[axis->count++] = value;
 }
 
-/* Whole numbers of tokens, at least one, at most what the context has room for. */
+/* Knots in whole numbers of tokens, at least one and at most the context's capacity. */
 static void tokens_axis(lp_grid_axis *axis, double own, double most, const double factor[LP_FAMILY_KNOTS]) {
   for (int i = 0; i < LP_FAMILY_KNOTS; i++)
     add_knot(axis, fmax(1, fmin(most, round(own * factor[i]))));
@@ -41,7 +41,7 @@ static void make_axes(lp_plan_grid *grid, int64_t context) {
   scaled_axis(&grid->axis[LP_FAMILY_UP], request->link->figure[LP_LINK_UP], tokens);
 }
 
-/* ---- points ------------------------------------------------------------------------------------------------------------ */
+/* ---- points ------------------------------------------------------------------------------------------------------ */
 
 static void make_points(lp_plan_grid *grid, int64_t context) {
   const lp_grid_axis *axis = grid->axis;
@@ -60,7 +60,7 @@ static void make_points(lp_plan_grid *grid, int64_t context) {
     point->request.isl = (int64_t)axis[LP_FAMILY_PROMPT].knot[workload / axis[LP_FAMILY_GENERATED].count];
     point->request.osl = (int64_t)axis[LP_FAMILY_GENERATED].knot[workload % axis[LP_FAMILY_GENERATED].count];
     if (context > 1 && point->request.isl + point->request.osl > context)
-      point->request.osl = context - point->request.isl; /* what a request of this cell comes to at most */
+      point->request.osl = context - point->request.isl; /* the most that a request of this cell comes to */
     point->link.figure[LP_LINK_RTT] = axis[LP_FAMILY_RTT].knot[link / axis[LP_FAMILY_UP].count];
     point->link.figure[LP_LINK_UP] = axis[LP_FAMILY_UP].knot[link % axis[LP_FAMILY_UP].count];
     point->link.figure[LP_LINK_DOWN] = ratio * point->link.figure[LP_LINK_UP];
@@ -70,13 +70,13 @@ static void make_points(lp_plan_grid *grid, int64_t context) {
   }
 }
 
-/* ---- plans ------------------------------------------------------------------------------------------------------------- */
+/* ---- plans ------------------------------------------------------------------------------------------------------- */
 
-/* Points planned on all cores; each thread takes the next. */
+/* The points are planned on all cores; each thread takes the next one. */
 typedef struct {
   lp_plan_grid *grid;
   atomic_int next;
-  lp_side **side[LP_STAGE_COUNT]; /* [point] by the scheduler; written by one thread each */
+  lp_side **side[LP_STAGE_COUNT]; /* [point] chosen by the scheduler; one thread writes each */
 } planning;
 
 static void plan_point(planning *p, int32_t index) {
@@ -113,7 +113,7 @@ static void plan_all(planning *p) {
     pthread_join(thread[i], NULL);
 }
 
-/* Sides of free operators mean nothing; they are made equal, so that equal plans are equal bytes. */
+/* The sides of free operators mean nothing. They are set equal, so that equal plans are equal bytes. */
 static bool same_plan(const lp_plan_grid *grid, lp_side *const a[LP_STAGE_COUNT], lp_side *const b[LP_STAGE_COUNT]) {
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     const lp_plan_problem *problem = &grid->forms->problem[stage];
@@ -149,9 +149,9 @@ static void make_plans(lp_plan_grid *grid, lp_side *const own[LP_STAGE_COUNT]) {
   }
 }
 
-/* ---- regret ------------------------------------------------------------------------------------------------------------ */
+/* ---- regret ------------------------------------------------------------------------------------------------------ */
 
-/* What the cloud alone would cost at a point: the scale of regrets. */
+/* The cost of the cloud-only plan at a point: the scale of regrets. */
 static double reference(const lp_plan_grid *grid, const lp_plan_form *cloud, const lp_grid_point *point) {
   lp_plan_result result;
   (void)grid;

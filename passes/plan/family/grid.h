@@ -11,7 +11,7 @@ typedef struct {
   int32_t count;
 } lp_grid_axis;
 
-/* One point: the request there. */
+/* A point of the grid, with its request. */
 typedef struct {
   lp_compile_request request;
   lp_link link;
@@ -37,10 +37,10 @@ typedef struct {
   double *regret; /* [plan][point]; infinite: the plan misses an SLA that can be met */
 } lp_plan_grid;
 
-/* Everything above, in `arena` (grid.c). */
+/* Fills the grid, in `arena` (grid.c). */
 void lp_plan_grid_make(const lp_plan_forms *forms, const lp_compile_request *request, int64_t context,
                        lp_side *const own[LP_STAGE_COUNT], lp_arena *arena, lp_plan_grid *out);
-/* Cells of the grid as few regions; plan_at[point] (region.c). */
+/* Covers the cells of the grid by few regions; plan_at[point] (region.c). */
 void lp_plan_grid_regions(const lp_plan_grid *grid, const int32_t *plan_at, lp_plan_family *out);
 
 #endif

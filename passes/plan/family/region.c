@@ -1,5 +1,5 @@
-/* From cells to regions: boxes of neighbouring cells that the same plan serves, each grown as far as it goes. They cover all
- * requests and do not overlap: a bound between two knots is their geometric mean. */
+/* Joins cells into regions: boxes of neighbouring cells that the same plan serves, each grown as far as possible. They
+ * cover all requests and do not overlap. A boundary between two knots is their geometric mean. */
 #include "passes/plan/family/grid.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ static int32_t cell_index(const lp_plan_grid *grid, const int32_t at[LP_FAMILY_A
   return index;
 }
 
-/* Steps `at` to the next cell of the box; false behind the last. */
+/* Moves `at` to the next cell of the box; false after the last. */
 static bool next_cell(const box *b, int32_t at[LP_FAMILY_AXES]) {
   for (int i = LP_FAMILY_AXES; i-- > 0;) {
     if (++at[i] < b->high[i]) return true;
@@ -51,7 +51,7 @@ static void cover(const cells *c, const box *b) {
   while (next_cell(b, at));
 }
 
-/* Longer along one axis after the other, as long as the new cells are of the plan and free. */
+/* Extends the box along one axis after the other, as long as the new cells are free and have the same plan. */
 static box grow(const cells *c, const int32_t from[LP_FAMILY_AXES], int32_t plan) {
   box b;
   for (int i = 0; i < LP_FAMILY_AXES; i++) {

@@ -1,7 +1,7 @@
-/* The certificate of a plan: the problem as the exact scheduler sees it, the plan, and the prices that prove the bound.
- * `llmpart check-plan` confirms it with code of its own. Prices are those of the limits; the bound is the least price of
- * all placements, a minimum cut, less the prices of the limits. Each unit says what it is charged for messages and what
- * it exchanges with its values and holdings: with that exchanged, the least of each alone add up to the bound. */
+/* The certificate of a plan: the problem as the exact scheduler sees it, the plan, and the prices that prove the
+ * bound. `llmpart check-plan` confirms it by code of its own. Prices are those of the limits. The bound is the least
+ * price of all placements, a minimum cut, less the prices of the limits. Each unit states its charge for messages
+ * and what it exchanges with its values and holdings; after these exchanges the separate minima add up to the bound. */
 #include "base/json/writer.h"
 #include "base/side.h"
 #include "passes/plan/exact/cut.h"
@@ -63,7 +63,7 @@ static void put_numbers(lp_buf *out, const char *name, const double *list, int32
   lp_buf_puts(out, "]");
 }
 
-/* Of the unit's slots, in order: values read, values made, holdings, the token that returns. */
+/* The unit's slots, in order: values read, values made, holdings, the returning token. */
 static void put_slots(const lp_exact_unit *unit, const double *way, const double *split, lp_buf *out) {
   int32_t count = unit->in_count + unit->out_count + unit->hold_count;
   put_numbers(out, "way", way, unit->in_count);
@@ -128,7 +128,7 @@ static void put_whole(const lp_report *report, const lp_cut *cut, double bound, 
   lp_buf_puts(out, "\n  }");
 }
 
-/* "null" where the proof is not one of this problem: the module was changed behind the scheduler. */
+/* "null" where the proof belongs to another problem: the module changed after the scheduler ran. */
 void lp_report_certificate(const lp_report *report, lp_buf *out) {
   const lp_plan_proof *proof = &report->proof;
   lp_exact_duals duals = {.per_ms = {proof->per_ms[0], proof->per_ms[1]},

@@ -1,5 +1,5 @@
-/* Where no plan is feasible: for each figure of the request, the smallest change that alone makes one feasible, found by
- * solving again. Feasibility is monotone in each figure, so bisection finds it. */
+/* Finds fixes where no plan is feasible: for each figure of the request the smallest change that by itself makes a
+ * plan feasible. Feasibility is monotone in each figure, so bisection finds it by planning again. */
 #include "base/side.h"
 #include "passes/plan/report/report.h"
 
@@ -7,7 +7,7 @@
 
 enum { STEPS = 24 };
 
-/* A request with one figure of its own. */
+/* A request with one figure changed. */
 typedef struct {
   lp_compile_request request;
   lp_link link;
@@ -17,7 +17,7 @@ typedef struct {
   const char *name;
   double (*get)(const lp_compile_request *request);
   void (*set)(changed_request *changed, double value);
-  double limit; /* as far as it may go: a factor of the figure */
+  double limit; /* the most that it may change, as a factor */
 } request_figure;
 
 static double get_ttft(const lp_compile_request *r) {
@@ -101,7 +101,7 @@ static double total_weights(const lp_plan_problem *problem, lp_side side) {
   return sum;
 }
 
-/* Weights on a side in the widest narrower type that is enough. */
+/* The widest narrower weight type of a side that makes a plan feasible. */
 static bool narrower_weights(lp_module *module, const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
                              const lp_compile_request *request, lp_side side, lp_report_fix *fix) {
   static const char *const types[] = {"f16", "bf16", "int8", "int4"};

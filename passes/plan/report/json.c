@@ -1,4 +1,4 @@
-/* The report as JSON, schema llmpart.report/1: keys carry their units; what is not known is null. */
+/* The report as JSON, schema llmpart.report/1: keys carry their units; unknown values are null. */
 #include "base/json/writer.h"
 #include "base/side.h"
 #include "passes/plan/report/report.h"
@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- parts ------------------------------------------------------------------------------------------------------------ */
+/* ---- parts ------------------------------------------------------------------------------------------------------- */
 
 static void put_model(lp_json_writer *j, const lp_report *report) {
   lp_json_put_object(j, "model");

@@ -1,10 +1,11 @@
-/* What runs where, in few words: stretches of layers whose operators are placed alike. */
+/* Summarises the placement: stretches of layers whose operators are placed alike. */
 #include "base/side.h"
 #include "passes/plan/report/report.h"
 
 #include <string.h>
 
-/* One letter per operator that is not free: its side; one alone when all are on it. Equal texts: layers placed alike. */
+/* The placement of a layer as text: one letter for the side of each operator that is not free, or a single letter when
+ * all are on one side. Layers with equal texts are placed alike. */
 static const char *layer_signature(const lp_report *report, lp_stage stage, int32_t layer) {
   const lp_plan_problem *problem = &report->problem[stage];
   char *text = LP_NEW_ARRAY(report->arena, char, problem->op_count + 1), *at = text;
@@ -56,7 +57,7 @@ static void add_layer(const lp_report *report, lp_stage stage, int32_t layer, lp
   }
 }
 
-/* The operators before the first layer and behind the last stand alone. */
+/* Operators before the first layer and after the last have ranges of their own. */
 static bool stands_alone(const lp_report *report, lp_stage stage, int32_t layer) {
   return layer < 0 || layer >= report->problem[stage].layer_count;
 }

@@ -1,4 +1,4 @@
-/* The report: gathers what a placed module comes to and what it is compared with, then writes it in a format. */
+/* Gathers the figures of a placed module and of its baselines, then writes them in a format. */
 #include "passes/plan/report/report.h"
 #include "base/map.h"
 #include "base/path.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the model ------------------------------------------------------------------------------------------------------ */
+/* ---- the model --------------------------------------------------------------------------------------------------- */
 
 /* Counts each weight once, however many functions and operators read it. */
 static void count_weights(lp_report *report) {
@@ -44,7 +44,7 @@ static const char *model_name(const lp_report *report) {
   return name;
 }
 
-/* ---- operators ------------------------------------------------------------------------------------------------------ */
+/* ---- operators --------------------------------------------------------------------------------------------------- */
 
 static bool runs_on(const lp_plan_problem *problem, const lp_side *side, const unsigned char *needed, int32_t index,
                     lp_side where) {
@@ -68,7 +68,7 @@ static void list_operators(lp_report *report) {
   }
 }
 
-/* ---- plans ---------------------------------------------------------------------------------------------------------- */
+/* ---- plans ------------------------------------------------------------------------------------------------------- */
 
 static void evaluate_baselines(lp_report *report) {
   static const struct {
@@ -90,7 +90,7 @@ static void evaluate_baselines(lp_report *report) {
   }
 }
 
-/* Each plan of a family at the request's own sizes and link. */
+/* Evaluates each plan of a family at the request's own sizes and link. */
 static lp_status evaluate_family(lp_report *report, lp_diag *diag) {
   lp_plan_family_read(report->module, report->arena, &report->family);
   report->of_plan = LP_NEW_ARRAY(report->arena, lp_plan_result, report->family.count);
@@ -122,7 +122,7 @@ static lp_status gather(lp_report *report, lp_diag *diag) {
   return LP_OK;
 }
 
-/* ---- formats --------------------------------------------------------------------------------------------------------- */
+/* ---- formats ----------------------------------------------------------------------------------------------------- */
 
 /* A field after RFC 4180. */
 static void quote_csv(const char *text, lp_buf *out) {

@@ -11,11 +11,11 @@ typedef struct {
   lp_plan_result result;
 } lp_report_baseline;
 
-/* A change that alone would make an infeasible request feasible. */
+/* A change that by itself makes an infeasible request feasible. */
 typedef struct {
   const char *name; /* "tpot_ms", "rtt_ms", "up_bps", "device_memory_bytes": the unit is in it */
   double from, to;
-  const char *from_text, *to_text; /* of what is no number: "dtype_device" */
+  const char *from_text, *to_text; /* where the figure is not a number: "dtype_device" */
 } lp_report_fix;
 
 /* One operator as it runs; a free one appears once for each side that computes it. */
@@ -41,9 +41,9 @@ typedef struct {
   int32_t baseline_count;
   lp_report_fix fixes[8];
   int32_t fix_count;
-  lp_plan_family family;   /* count 1: there is none */
+  lp_plan_family family;   /* count 1: no family */
   lp_plan_result *of_plan; /* [family.count] each at the request itself */
-  double decrement;        /* 1 - cost / cost of cloud-only; NaN when there is no such plan */
+  double decrement;        /* 1 - cost / cost of cloud-only; NaN without such a plan */
   lp_report_operator *operators;
   int32_t operator_count;
 } lp_report;
@@ -63,10 +63,10 @@ int32_t lp_plan_fixes(lp_module *module, const lp_plan_problem problem[LP_STAGE_
 
 /* A stretch of layers whose operators are placed alike. */
 typedef struct {
-  int32_t first, last; /* layers; -1 is before the first, layer_count behind the last */
+  int32_t first, last; /* layers; -1 is before the first, layer_count after the last */
   int32_t device_ops, cloud_ops;
   double device_ms, cloud_ms;
-  const char *what; /* for mixed layers: which kinds where; NULL otherwise */
+  const char *what; /* for mixed layers: which kinds run where; NULL otherwise */
 } lp_report_range;
 /* Ranges of a stage, in order (ranges.c). */
 int32_t lp_report_ranges(const lp_report *report, lp_stage stage, lp_report_range **out);

@@ -1,6 +1,6 @@
 /* P1's Table I, as printed: multiply-adds and elements of linear, attention, FFN and LM head operators. The counting
- * differs from what llmpart computes by (docs/measurements.md): the score matrix is counted once for all heads, Q.K^T not
- * at all, the LM head reads 2 h elements, and nothing but these operators is counted. */
+ * differs from the one that llmpart computes by (docs/measurements.md): the score matrix is counted once for all
+ * heads, Q.K^T is not counted, the LM head reads 2 h elements, and no other operator is counted. */
 #include "passes/plan/report/report.h"
 
 static bool is_head(const lp_plan_op *item, int32_t layer_count) {
@@ -28,7 +28,7 @@ static lp_table1_row linear_row(const lp_report *report, const lp_plan_op *item,
   return row;
 }
 
-/* Prefill: s^2 h over 2 s h + s^2; decode, with one token behind s: (s + 1) h over h + (s + 1) h + s + 1. */
+/* Prefill: s^2 h over 2 s h + s^2; decode, with one token after s: (s + 1) h over h + (s + 1) h + s + 1. */
 static lp_table1_row attention_row(const lp_report *report, const lp_plan_op *item, lp_stage stage) {
   double s = (double)report->request->isl;
   int64_t width = lp_op_i64(item->op, "heads", 1) * lp_op_i64(item->op, "head_dim", 1);
@@ -58,7 +58,7 @@ int32_t lp_table1_rows(const lp_report *report, lp_table1_row *rows, int32_t mos
         row = attention_row(report, item, (lp_stage)stage);
       else
         continue;
-      if (lp_streq(row.name, "LM head") && stage == LP_STAGE_PREFILL) continue; /* the table has it in decode alone */
+      if (lp_streq(row.name, "LM head") && stage == LP_STAGE_PREFILL) continue; /* the table has it only in decode */
       int32_t at = 0;
       while (at < count && !same_row(&rows[at], &row))
         at++;

@@ -32,12 +32,12 @@ static void put_bound(const char *name, double ms, lp_buf *out) {
     lp_buf_printf(out, "%s any", name);
 }
 
-/* A link given by its figures is named after them: they follow anyway. */
+/* A link without a name of its own is called after its figures, which the line states anyway. */
 static const char *link_name(const lp_link *link) {
   return link->name && !strchr(link->name, '=') ? link->name : "";
 }
 
-/* The gap as a share of the bound: how much better the best plan could be, seen from it. */
+/* The gap as a share of the bound: the most by which the best plan could be better. */
 static double gap_above(const lp_report *report) {
   double gap = lp_plan_gap(&report->proof, &report->plan, report->request);
   return gap < 1 ? gap / (1 - gap) : INFINITY;
@@ -174,7 +174,7 @@ static void put_bounds(double low, double high, const char *unit, double factor,
   lp_buf_printf(out, "%-22s", text);
 }
 
-/* The family: each plan at the request, and where it is taken. */
+/* Prints the family: each plan at the request, and the regions where it is taken. */
 static void put_family(const lp_report *report, lp_buf *out) {
   static const char *const units[LP_FAMILY_AXES] = {"", "", " ms", " Mbit/s"};
   static const double factor[LP_FAMILY_AXES] = {1, 1, 1, 1e-6};

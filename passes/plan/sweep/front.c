@@ -1,5 +1,5 @@
-/* Pareto fronts of a sweep: for each workload the rows that no other feasible row beats in cost per token and in TPOT, or in
- * cost per token and in TTFT. */
+/* Pareto fronts of a sweep: for each workload the rows that no other feasible row beats in both cost per token and
+ * TPOT, or in both cost per token and TTFT. */
 #include "passes/plan/sweep/sweep_internal.h"
 
 #include <stdlib.h>

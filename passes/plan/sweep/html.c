@@ -1,4 +1,4 @@
-/* A sweep as one self-contained page: for each workload its Pareto fronts drawn and as a table, then all rows. */
+/* A sweep as one self-contained page: the Pareto fronts of each workload as a chart and a table, then all rows. */
 #include "base/path.h"
 #include "passes/plan/sweep/sweep_internal.h"
 
@@ -38,7 +38,7 @@ static void put_number(const page *p, double number, const char *format) {
   put_cell(p, text);
 }
 
-/* What a row is, in few words: machines, link, scheduler, types, sessions, SLA. */
+/* A row in few words: machines, link, scheduler, types, sessions, SLA. */
 static void describe(const page *p, size_t row, lp_buf *out) {
   size_t at[LP_SWEEP_AXES];
   lp_compile_request request = lp_sweep_request(p->spec, row, at);
@@ -86,7 +86,7 @@ static void put_table_head(const page *p) {
       "<th>GB device</th><th>GB cloud</th></tr>\n");
 }
 
-/* ---- drawings ------------------------------------------------------------------------------------------------------------ */
+/* ---- drawings ---------------------------------------------------------------------------------------------------- */
 
 static bool is_of(const page *p, size_t row, size_t workload) {
   size_t at[LP_SWEEP_AXES];
@@ -94,7 +94,7 @@ static bool is_of(const page *p, size_t row, size_t workload) {
   return at[LP_SWEEP_WORKLOADS] == workload && p->result->row[row].feasible;
 }
 
-/* Every which-th feasible row as a faint dot, so that a page stays small. */
+/* Draws every which-th feasible row as a faint dot, so that the page stays small. */
 static void draw_rows(const page *p, const lp_chart *chart, size_t workload, lp_sweep_number time, size_t step) {
   size_t seen = 0;
   for (size_t i = 0; i < p->spec->rows; i++) {
@@ -118,7 +118,7 @@ static void draw_front(const page *p, const lp_chart *chart, size_t count, lp_sw
   lp_buf_free(&text);
 }
 
-/* The step line that a front is: what is cheaper lies below it. */
+/* Draws a front as a step line; everything cheaper is below it. */
 static void draw_line(const page *p, const lp_chart *chart, size_t count, lp_sweep_number time) {
   bool begun = false;
   lp_buf_puts(chart->out, "<path class=\"front\" d=\"");

@@ -1,6 +1,6 @@
-/* The journal of a sweep: a line that names what rows depend on, then a line for each finished row, written in one piece.
- * A run that is killed leaves at most a piece of a line, which the next run cuts off. Numbers are hexadecimal, so that they
- * come back as they were. */
+/* The journal of a sweep: a line that names everything that rows depend on, then a line for each finished row. Each
+ * line is one write. A killed run leaves at most a part of a line, which the next run cuts off. Numbers are
+ * hexadecimal, so that they are read back exactly. */
 #include "base/file.h"
 #include "passes/plan/sweep/sweep_internal.h"
 
@@ -13,7 +13,7 @@
 
 static const char heading[] = "llmpart.sweep-journal/1 ";
 
-/* ---- lines --------------------------------------------------------------------------------------------------------- */
+/* ---- lines ------------------------------------------------------------------------------------------------------- */
 
 void lp_sweep_journal_line(size_t index, const lp_sweep_row *row, lp_buf *out) {
   lp_buf_clear(out);
@@ -23,7 +23,7 @@ void lp_sweep_journal_line(size_t index, const lp_sweep_row *row, lp_buf *out) {
   lp_buf_puts(out, " .\n");
 }
 
-/* Reads a whole line; false when it is none of ours. */
+/* Reads a whole line; false when it is not a journal's. */
 static bool parse_row(const char *text, lp_sweep_row *rows, size_t count) {
   char *end;
   size_t index = strtoul(text, &end, 10);
@@ -42,7 +42,7 @@ static bool parse_row(const char *text, lp_sweep_row *rows, size_t count) {
   return true;
 }
 
-/* ---- files ----------------------------------------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------------------------------------------- */
 
 static lp_status cannot(const lp_sweep_options *options, const char *what, lp_diag *diag) {
   if (!options->journal_is_ours) return lp_error(diag, LP_LOC_FILE(options->journal), "%s: %s", what, strerror(errno));
@@ -51,7 +51,7 @@ static lp_status cannot(const lp_sweep_options *options, const char *what, lp_di
   return LP_OK;
 }
 
-/* The rows that the text has, and how much of it is whole lines. */
+/* Marks the rows that the text has; returns the size of its whole lines. */
 static size_t read_rows(const char *text, size_t size, lp_sweep_row *rows, size_t count, size_t *resumed) {
   size_t good = 0;
   for (const char *line = text, *end; (end = memchr(line, '\n', size - (size_t)(line - text))); line = end + 1) {

@@ -1,5 +1,5 @@
-/* What a sweep is asked: a YAML file whose axes are lists. Wherever an axis takes a value it takes a list of values, and all
- * combinations are meant. */
+/* Reads the specification of a sweep: a YAML file whose axes are lists. Every axis takes a value or a list of values,
+ * and the sweep takes all combinations. */
 #include "base/map.h"
 #include "base/path.h"
 #include "base/side.h"
@@ -20,9 +20,9 @@ typedef struct {
   lp_map *machines; /* text -> machine: each is loaded once */
 } reader;
 
-/* ---- faults of values ------------------------------------------------------------------------------------------------ */
+/* ---- faults of values -------------------------------------------------------------------------------------------- */
 
-/* Reports at the value what a reader of another text had against it. */
+/* Reports, at the value, the error of a reader of another text. */
 static lp_status relay(const reader *r, const lp_yaml_node *node, const char *key, lp_diag *inner) {
   lp_loc loc = lp_yaml_loc(r->yaml, node);
   for (size_t i = 0; i < lp_diag_count(inner); i++) {
@@ -42,9 +42,9 @@ static lp_status relay(const reader *r, const lp_yaml_node *node, const char *ke
   return LP_FAILED;
 }
 
-/* ---- axes of mappings ---------------------------------------------------------------------------------------------------- */
+/* ---- axes of mappings -------------------------------------------------------------------------------------------- */
 
-/* One combination: the texts of the columns, NULL where not given, and where they stand. */
+/* One combination: the texts of the columns, NULL where absent, and their positions in the file. */
 typedef lp_status add_combination(reader *r, const char *const *text, const lp_yaml_node *const *node);
 
 typedef struct {
@@ -61,7 +61,7 @@ static int32_t column_count(const axis_form *form) {
   return count;
 }
 
-/* Columns from `column` on, the earlier ones being chosen. */
+/* Adds the combinations of the columns from `column` on; the earlier ones are chosen. */
 static lp_status combine(reader *r, const axis_form *form, const lp_yaml_node *const *value, int32_t column,
                          const char **text, const lp_yaml_node **node) {
   if (column == column_count(form)) return form->add(r, text, node);
@@ -101,9 +101,9 @@ static lp_status read_axis(reader *r, const axis_form *form, const char *key, co
   return LP_OK;
 }
 
-/* ---- machines and links ------------------------------------------------------------------------------------------------ */
+/* ---- machines and links ------------------------------------------------------------------------------------------ */
 
-/* A path in the file is meant from the file's folder. */
+/* A path in the file is relative to the file's folder. */
 static const char *beside_spec(const reader *r, const char *text) {
   size_t length = strcspn(text, ",");
   const char *name = lp_arena_strndup(r->spec->arena, text, length);
@@ -146,7 +146,7 @@ static lp_status add_link(reader *r, const char *text, const lp_yaml_node *node)
   return LP_OK;
 }
 
-/* ---- the other axes ------------------------------------------------------------------------------------------------------ */
+/* ---- the other axes ---------------------------------------------------------------------------------------------- */
 
 static lp_status read_count(reader *r, const char *key, const char *text, const lp_yaml_node *node, int64_t *out) {
   return text ? lp_yaml_whole(r->yaml, node, key, 1, out) : LP_OK;
@@ -221,7 +221,7 @@ static lp_status read_values(reader *r, const char *key, const lp_yaml_node *nod
   return LP_OK;
 }
 
-/* ---- model ---------------------------------------------------------------------------------------------------------------- */
+/* ---- model ------------------------------------------------------------------------------------------------------- */
 
 typedef struct {
   lp_decoder_shape shape;
@@ -256,7 +256,7 @@ static lp_status read_decoder(reader *r, const lp_yaml_node *node) {
   return LP_OK;
 }
 
-/* ---- the file ------------------------------------------------------------------------------------------------------------ */
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
 
 typedef struct {
   const lp_yaml_node *model_at, *decoder, *machines, *links, *workloads, *slas, *dtypes, *schedulers, *sessions,

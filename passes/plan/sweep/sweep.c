@@ -1,5 +1,5 @@
-/* Runs a sweep on all cores. Rows are handed out in the order of what prices depend on, so that a thread prices the model once
- * for all links, SLAs and schedulers of a combination. */
+/* Runs a sweep on all cores. Threads take rows in the order of what prices depend on, so that a thread prices the
+ * model once for all links, SLAs and schedulers of a combination. */
 #include "base/clock.h"
 #include "base/digest.h"
 #include "base/side.h"
@@ -18,7 +18,7 @@
 
 enum { CHUNK = 8, MOST_THREADS = 512 };
 
-/* What all threads share; rows are each written by one. */
+/* Shared by all threads; one thread writes each row. */
 typedef struct {
   const lp_sweep_spec *spec;
   const lp_plan_forms *forms;
@@ -34,25 +34,25 @@ typedef struct {
   double begun_ms, shown_ms;
 } sweep;
 
-/* A thread: the prices of the combination that it works on. */
+/* A thread, with the prices of its current combination. */
 typedef struct {
   sweep *s;
   lp_arena *arena; /* of the combination */
   size_t priced;   /* which; SIZE_MAX: none */
   lp_plan_prices prices;
-  lp_plan_problem problem[LP_STAGE_COUNT]; /* made when a scheduler asks */
+  lp_plan_problem problem[LP_STAGE_COUNT]; /* made when a scheduler first needs it */
   bool has_problem;
   uint64_t evaluations;
   lp_buf line; /* of the journal */
 } worker;
 
-/* ---- order ------------------------------------------------------------------------------------------------------------- */
+/* ---- order ------------------------------------------------------------------------------------------------------- */
 
-/* Prices depend on these, and not on link, SLA and scheduler. */
+/* The axes that prices depend on: not link, SLA and scheduler. */
 static const lp_sweep_axis priced_axes[] = {LP_SWEEP_MACHINES, LP_SWEEP_WORKLOADS, LP_SWEEP_DTYPES, LP_SWEEP_SESSIONS};
 static const lp_sweep_axis other_axes[] = {LP_SWEEP_LINKS, LP_SWEEP_SLAS, LP_SWEEP_SCHEDULERS};
 
-/* The row that is computed as the `turn`th, and the combination that it belongs to. */
+/* The row that is computed in turn `turn`, and its combination. */
 static size_t row_of_turn(const lp_sweep_spec *spec, size_t turn, size_t *combination) {
   size_t at[LP_SWEEP_AXES], row = 0;
   for (size_t i = LP_COUNT(other_axes); i-- > 0; turn /= spec->count[other_axes[i]])
@@ -65,7 +65,7 @@ static size_t row_of_turn(const lp_sweep_spec *spec, size_t turn, size_t *combin
   return row;
 }
 
-/* ---- a row --------------------------------------------------------------------------------------------------------------- */
+/* ---- a row ------------------------------------------------------------------------------------------------------- */
 
 static void price(worker *w, const lp_compile_request *request, size_t combination) {
   if (w->priced == combination) return;
@@ -83,7 +83,7 @@ static lp_plan_result evaluate(worker *w, const lp_compile_request *request, int
   return result;
 }
 
-/* As the scheduler "layer": every cut, and among equals the one that leaves most on the device. */
+/* Does what the scheduler "layer" does: tries every cut; of equal ones takes the one that leaves most on the device. */
 static lp_plan_result best_cut(worker *w, const lp_compile_request *request) {
   int64_t last = w->s->cuts - 2;
   lp_plan_result best = evaluate(w, request, last);
@@ -163,7 +163,7 @@ static void compute(worker *w, size_t turn) {
   atomic_fetch_add(&w->s->done, 1);
 }
 
-/* ---- threads -------------------------------------------------------------------------------------------------------------- */
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
 
 static void show(sweep *s, bool last) {
   double now = lp_now_ms();
@@ -205,13 +205,13 @@ static void run_threads(sweep *s) {
   pthread_t *thread = lp_alloc((size_t)threads * sizeof *thread);
   while (started + 1 < threads && pthread_create(&thread[started], NULL, work, s) == 0)
     started++;
-  work(s); /* also when no other thread can be had */
+  work(s); /* also works when no other thread can be started */
   for (int32_t i = 0; i < started; i++)
     pthread_join(thread[i], NULL);
   free(thread);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------------ */
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 static void make_cuts(sweep *s, lp_arena *arena) {
   const lp_plan_problem *problem = s->forms->problem;
@@ -228,7 +228,7 @@ static void make_cuts(sweep *s, lp_arena *arena) {
   }
 }
 
-/* A hash of all that rows depend on: the graph, machines, links, and the axes. */
+/* A hash of everything that rows depend on: the graph, machines, links, and the axes. */
 static void key_of(const lp_sweep_spec *spec, const lp_module *module, char out[65]) {
   lp_buf text = {0};
   lp_buf_puts(&text, LP_VERSION "\n");

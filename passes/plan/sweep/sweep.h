@@ -1,9 +1,9 @@
-/* Sweeps: a model planned at every combination of machines, links, workloads, SLAs, types, schedulers and sessions.
+/* Sweeps: plans a model at every combination of machines, links, workloads, SLAs, types, schedulers and sessions.
  *
- * Costs are closed forms of the model (plan/forms.h): made once, priced once for each combination of machines, types,
- * workload and sessions, and evaluated for each link, SLA and placement. Rows have a fixed order, whatever thread or run
- * computed them. This part reads YAML and writes tables; it knows no ONNX: the caller brings the module.
- */
+ * Costs are closed forms of the model (plan/forms.h). They are made once, priced once for each combination of
+ * machines, types, workload and sessions, and evaluated for each link, SLA and placement. Rows have a fixed order,
+ * whichever thread or run computed them. This room reads YAML and writes tables; it knows no ONNX: the caller provides
+ * the module. */
 #ifndef LP_SWEEP_H
 #define LP_SWEEP_H
 
@@ -11,7 +11,7 @@
 #include "passes/decoder.h"
 #include "passes/plan/plan.h"
 
-/* ---- what is asked (spec.c) ---------------------------------------------------------------------------------- */
+/* ---- what is asked (spec.c) -------------------------------------------------------------------------------------- */
 
 typedef struct {
   const char *name[LP_SIDE_COUNT]; /* as the file has them */
@@ -61,13 +61,14 @@ typedef struct {
   int64_t device_memory; /* 0: the machine's */
 } lp_sweep_spec;
 
-/* Paths in the file are relative to its folder. Faults are reported with file, line and column. Release in every case. */
+/* Paths in the file are relative to its folder. Errors name file, line and column. Release the specification in every
+ * case. */
 LP_MUST_USE lp_status lp_sweep_spec_read(const char *path, lp_sweep_spec *out, lp_diag *diag);
 void lp_sweep_spec_free(lp_sweep_spec *spec);
-/* The request of a row; `at` gets its place on each axis. */
+/* The request of a row; `at` gets its index on each axis. */
 lp_compile_request lp_sweep_request(const lp_sweep_spec *spec, size_t row, size_t at[LP_SWEEP_AXES]);
 
-/* ---- what comes out ------------------------------------------------------------------------------------------------- */
+/* ---- what comes out ---------------------------------------------------------------------------------------------- */
 
 /* Numbers of a row. */
 typedef enum {
@@ -76,7 +77,7 @@ typedef enum {
   LP_SWEEP_E2E,
   LP_SWEEP_COST,
   LP_SWEEP_COST_PER_MTOK,
-  LP_SWEEP_DECREMENT, /* 1 - cost / cost of the cloud alone; NaN when that costs nothing */
+  LP_SWEEP_DECREMENT, /* 1 - cost / cost of cloud-only; NaN when that costs nothing */
   LP_SWEEP_GAP,       /* between plan and lower bound; NaN when none is proved */
   LP_SWEEP_ENERGY,
   LP_SWEEP_CLOUD_BUSY,
@@ -94,36 +95,36 @@ extern const char *const lp_sweep_number_names[LP_SWEEP_NUMBERS]; /* with their 
 
 typedef struct {
   bool done, feasible;
-  bool on_front[2]; /* of cost per token against TPOT, and against TTFT, among rows of its workload */
+  bool on_front[2]; /* of cost per token against TPOT, and against TTFT, within its workload */
   lp_plan_limit binding;
   double number[LP_SWEEP_NUMBERS];
 } lp_sweep_row;
 
 typedef struct {
   lp_sweep_row *row; /* [spec->rows] */
-  size_t resumed;    /* rows that a journal had */
+  size_t resumed;    /* rows that the journal had */
   uint64_t evaluations;
-  double ms; /* that they took together, on all threads at once */
+  double ms; /* the time of all threads together */
 } lp_sweep_result;
 
-/* ---- running (sweep.c) ------------------------------------------------------------------------------------------------ */
+/* ---- running (sweep.c) ------------------------------------------------------------------------------------------- */
 
 typedef struct {
   int32_t threads;      /* 0: the machine's cores */
   const char *journal;  /* finished rows are kept there and not computed again; NULL: nowhere */
-  bool journal_is_ours; /* a default name: where it cannot be written, a warning does */
+  bool journal_is_ours; /* a default name: when it cannot be written, that is a warning */
   /* Called about ten times a second, from one thread at a time. NULL: quiet. */
   void (*progress)(void *user, size_t done, size_t rows, uint64_t evaluations, double ms);
   void *user;
 } lp_sweep_options;
 
-/* `module` is at least lowered. Rows in spec order; release with lp_sweep_result_free. A row whose SLA no plan meets is
- * no failure: it says so. */
+/* `module` is at least lowered. Rows in spec order; release with lp_sweep_result_free. A row whose SLA no plan meets
+ * says so; it is no error. */
 LP_MUST_USE lp_status lp_sweep_run(const lp_sweep_spec *spec, lp_module *module, const lp_sweep_options *options,
                                    lp_sweep_result *out, lp_diag *diag);
 void lp_sweep_result_free(lp_sweep_result *result);
 
-/* ---- tables (table.c, html.c) ----------------------------------------------------------------------------- */
+/* ---- tables (table.c, html.c) ------------------------------------------------------------------------------------ */
 
 /* Formats: csv, json (schema llmpart.sweep/1), html. */
 LP_MUST_USE lp_status lp_sweep_write(const lp_sweep_spec *spec, const lp_sweep_result *result, const char *format,

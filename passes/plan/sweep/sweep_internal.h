@@ -10,16 +10,16 @@
 typedef struct {
   int fd; /* -1: none is kept */
 } lp_sweep_journal;
-/* Opens or begins the journal and marks the rows that it has. `key` names all that rows depend on. */
+/* Opens or creates the journal and marks the rows that it has. `key` names everything that rows depend on. */
 LP_MUST_USE lp_status lp_sweep_journal_open(const lp_sweep_options *options, const char *key, lp_sweep_row *rows,
                                             size_t count, size_t *resumed, lp_sweep_journal *out, lp_diag *diag);
-/* A row as the journal has it, into `out` alone. */
+/* Writes a row as a line of the journal. Touches nothing but `out`. */
 void lp_sweep_journal_line(size_t index, const lp_sweep_row *row, lp_buf *out);
-/* Adds it in one write; false when it could not be written. */
+/* Appends the line in one write; false when that failed. */
 bool lp_sweep_journal_put(const lp_sweep_journal *journal, const lp_buf *line);
 void lp_sweep_journal_close(lp_sweep_journal *journal);
 
-/* Rows of a workload that no other feasible row beats in both (front.c): marks them. */
+/* Marks the rows of each workload that no other feasible row beats in both measures (front.c). */
 void lp_sweep_mark_fronts(const lp_sweep_spec *spec, lp_sweep_result *result);
 /* The rows of a front of a workload, cheapest first; returns how many. */
 size_t lp_sweep_front(const lp_sweep_spec *spec, const lp_sweep_result *result, size_t workload, int which,

@@ -1,4 +1,4 @@
-/* A sweep's rows as CSV and JSON. Numbers are printed the same way in both; nothing depends on the run that made them. */
+/* A sweep's rows as CSV and JSON. Both print numbers the same way; nothing depends on the run that made them. */
 #include "base/json/writer.h"
 #include "base/path.h"
 #include "base/side.h"
@@ -27,7 +27,7 @@ const char *const lp_sweep_number_names[LP_SWEEP_NUMBERS] = {"ttft_ms",
                                                              "device_memory_bytes",
                                                              "cloud_memory_bytes"};
 
-/* What a row is of, in the order of the columns. */
+/* The coordinates of a row, in the order of the columns. */
 typedef struct {
   const char *name, *text; /* text NULL: the number */
   double number;           /* NaN: none */
@@ -57,9 +57,9 @@ static void label_row(const lp_sweep_spec *spec, size_t row, label out[LABELS]) 
 
 static const char *const front_names[] = {"front_tpot", "front_ttft"};
 
-/* ---- csv --------------------------------------------------------------------------------------------------------------- */
+/* ---- csv --------------------------------------------------------------------------------------------------------- */
 
-/* A field; quoted where it holds what separates fields. */
+/* Writes a field, quoted where it contains a separator. */
 static void put_field(const char *text, lp_buf *out) {
   bool plain = true;
   for (const char *at = text; *at; at++)
@@ -115,7 +115,7 @@ void lp_sweep_csv(const lp_sweep_spec *spec, const lp_sweep_result *result, lp_b
   }
 }
 
-/* ---- json -------------------------------------------------------------------------------------------------------------- */
+/* ---- json -------------------------------------------------------------------------------------------------------- */
 
 static void put_json_number(const char *name, double number, lp_buf *out) {
   lp_buf_printf(out, ", \"%s\": ", name);
@@ -184,7 +184,7 @@ void lp_sweep_json(const lp_sweep_spec *spec, const lp_sweep_result *result, lp_
   lp_buf_puts(out, "  ]\n}\n");
 }
 
-/* ---- formats ------------------------------------------------------------------------------------------------------------ */
+/* ---- formats ----------------------------------------------------------------------------------------------------- */
 
 lp_status lp_sweep_write(const lp_sweep_spec *spec, const lp_sweep_result *result, const char *format, lp_buf *out,
                          lp_diag *diag) {

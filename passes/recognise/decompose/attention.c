@@ -1,5 +1,5 @@
-/* com.microsoft's Attention, MultiHeadAttention and DecoderMaskedMultiHeadAttention (ContribOperators.md) as the standard's
- * Attention over heads first. */
+/* com.microsoft's Attention, MultiHeadAttention and DecoderMaskedMultiHeadAttention (ContribOperators.md) as the
+ * standard's Attention over heads first. */
 #include "base/poly.h"
 #include "passes/recognise/decompose/decompose.h"
 
@@ -55,7 +55,7 @@ static lp_rw_attention from_attributes(const lp_rewrite *r) {
   return (lp_rw_attention){.causal = lp_op_i64(r->op, "unidirectional", 0) != 0, .scale = lp_op_f64(r->op, "scale", 0)};
 }
 
-/* ---- Attention ------------------------------------------------------------------------------------------------------------ */
+/* ---- Attention --------------------------------------------------------------------------------------------------- */
 
 /* The present of stacked form: [2, b, heads, t, d]. */
 static lp_value *stack(lp_rewrite *r, lp_value *k, lp_value *v) {
@@ -103,7 +103,7 @@ lp_status lp_rewrite_ms_attention(lp_rewrite *r) {
   return is_used(op, 1) && !r->result[1] ? LP_FAILED : LP_OK;
 }
 
-/* ---- MultiHeadAttention ----------------------------------------------------------------------------------------------------- */
+/* ---- MultiHeadAttention ------------------------------------------------------------------------------------------ */
 
 /* [b, s, heads, parts, d]: part `index` as [b, heads, s, d]. */
 static lp_value *packed_part(lp_rewrite *r, lp_value *x, int64_t index) {

@@ -1,5 +1,5 @@
-/* CausalConvWithState: a convolution along the last axis, each channel by itself, as a sum of shifted inputs. Kernels have a
- * few taps, and one loop over all of them reads the input once. */
+/* CausalConvWithState: a convolution along the last axis, each channel by itself, as a sum of shifted inputs. Kernels
+ * have a few taps, and one loop over all of them reads the input once. */
 #include "passes/recognise/decompose/decompose.h"
 
 enum { X, WEIGHT, BIAS, PAST, MOST_TAPS = 64 };

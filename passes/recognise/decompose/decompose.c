@@ -1,12 +1,12 @@
-/* decompose: rewrites the operators of com.microsoft, and forms of Attention, by the standard's own, so that the rest of
- * the compiler knows one vocabulary. Each function below is one operator of ONNX Runtime's ContribOperators.md. */
+/* decompose: rewrites the operators of com.microsoft, and forms of Attention, by the standard's own, so that the rest
+ * of the compiler knows one vocabulary. Each function below is one operator of ONNX Runtime's ContribOperators.md. */
 #include "passes/recognise/decompose/decompose.h"
 
 static lp_status done(const lp_rewrite *r) {
   return r->result[0] ? LP_OK : LP_FAILED;
 }
 
-/* ---- activations and norms ------------------------------------------------------------------------------------------- */
+/* ---- activations and norms --------------------------------------------------------------------------------------- */
 
 static lp_value *gelu(lp_rewrite *r, lp_value *x, const char *approximate) {
   lp_value *y = lp_rw_op(r, LP_ONNX_Gelu, x, NULL);

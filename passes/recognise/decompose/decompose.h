@@ -32,7 +32,7 @@ lp_rewrite_rule lp_rewrite_dynamic_quantize, lp_rewrite_matmul_integer, lp_rewri
 lp_rewrite_rule lp_rewrite_instance_norm, lp_rewrite_group_norm, lp_rewrite_batch_norm, lp_rewrite_mean_variance,
     lp_rewrite_lp_norm, lp_rewrite_swiglu;
 
-/* ---- building (build.c): NULL after a diagnostic, and NULL operands flow through ---------------------------- */
+/* ---- building (build.c): NULL after a diagnostic, and NULL operands flow through --------------------------------- */
 
 /* One operator of one or two operands (y may be NULL: absent). */
 lp_value *lp_rw_op(lp_rewrite *r, lp_kind kind, lp_value *x, lp_value *y);
@@ -66,7 +66,7 @@ lp_value *lp_rw_join_heads(lp_rewrite *r, lp_value *x);
 /* "'Op' WHAT", located at the node. */
 lp_status lp_rw_refuse(const lp_rewrite *r, const char *what);
 
-/* ---- attention ----------------------------------------------------------------------------------------------------------- */
+/* ---- attention --------------------------------------------------------------------------------------------------- */
 
 /* What com.microsoft's operators come to: the standard's Attention over heads first. */
 typedef struct {

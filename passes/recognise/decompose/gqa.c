@@ -1,8 +1,8 @@
 /* com.microsoft.GroupQueryAttention (ContribOperators.md) as the standard's Attention.
  *
- * Keys and values are appended to past ones of which seqlens_k says how many count. In a decoder, where all sequences have
- * the same past and no padding, that is appending rows, and attention is causal: it keeps a KV cache. Otherwise each
- * sequence's new rows are put behind its own past, and a mask says what each row sees. */
+ * Keys and values are appended to past ones of which seqlens_k says how many count. In a decoder, where all
+ * sequences have the same past and no padding, that is appending rows, and attention is causal: it keeps a KV cache.
+ * Otherwise each sequence's new rows are put behind its own past, and a mask says what each row sees. */
 #include "base/poly.h"
 #include "passes/recognise/decompose/decompose.h"
 
@@ -41,7 +41,7 @@ typedef struct {
   lp_value *positions;             /* [b, s] */
 } gqa;
 
-/* ---- what the operator says ------------------------------------------------------------------------------------------- */
+/* ---- what the operator says -------------------------------------------------------------------------------------- */
 
 static lp_status check_attributes(const lp_rewrite *r) {
   const lp_op *op = r->op;
@@ -90,7 +90,7 @@ static lp_status read_parts(gqa *g) {
   return g->q && g->k && g->v ? LP_OK : LP_FAILED;
 }
 
-/* ---- lengths ------------------------------------------------------------------------------------------------------------ */
+/* ---- lengths ----------------------------------------------------------------------------------------------------- */
 
 /* Is seqlens_k one less than past and new rows together, at every size? Then it depends on sizes alone. */
 static bool is_uniform(const gqa *g) {
@@ -148,7 +148,7 @@ static lp_status count_positions(gqa *g) {
   return g->positions ? LP_OK : LP_FAILED;
 }
 
-/* ---- rotary ------------------------------------------------------------------------------------------------------------- */
+/* ---- rotary ------------------------------------------------------------------------------------------------------ */
 
 /* A prompt's position_ids count on from their very first. */
 static lp_value *rotary_positions(gqa *g) {
@@ -174,7 +174,7 @@ static lp_status rotate(gqa *g) {
   return g->q && g->k ? LP_OK : LP_FAILED;
 }
 
-/* ---- sequences of several lengths ------------------------------------------------------------------------------------------ */
+/* ---- sequences of several lengths -------------------------------------------------------------------------------- */
 
 static lp_value *as_column(gqa *g, lp_value *of_sequence) {
   return lp_rw_unsqueeze(g->r, of_sequence, LP_RW_INTS(g->r, 2, 3));
@@ -256,7 +256,7 @@ static lp_status attend_ragged(gqa *g, lp_rw_attention *a, lp_value **may) {
   return a->k && a->v && a->mask ? LP_OK : LP_FAILED;
 }
 
-/* ---- driver ------------------------------------------------------------------------------------------------------------------- */
+/* ---- driver ------------------------------------------------------------------------------------------------------ */
 
 static lp_value *sinks(const gqa *g) {
   lp_rewrite *r = g->r;

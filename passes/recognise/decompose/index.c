@@ -1,4 +1,5 @@
-/* OneHot, EyeLike, Compress, ReverseSequence, TensorScatter and their like by operators that compare, gather and scatter. */
+/* OneHot, EyeLike, Compress, ReverseSequence, TensorScatter and their like by operators that compare, gather and
+ * scatter. */
 #include "base/poly.h"
 #include "passes/recognise/decompose/decompose.h"
 

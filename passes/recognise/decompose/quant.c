@@ -29,7 +29,7 @@ static lp_value *per_row(lp_rewrite *r, lp_value *x) {
   return two(r, LP_ONNX_Unsqueeze, x, lp_build_i64s(&r->b, &last, 1));
 }
 
-/* ---- products of integers -------------------------------------------------------------------------------------------- */
+/* ---- products of integers ---------------------------------------------------------------------------------------- */
 
 static lp_value *centred(lp_rewrite *r, lp_value *x, lp_value *zero) {
   lp_value *wide = lp_build_cast(&r->b, x, LP_I32);
@@ -95,7 +95,7 @@ lp_status lp_rewrite_matmul_to_float(lp_rewrite *r) {
   return done(r);
 }
 
-/* ---- quantising at run time ------------------------------------------------------------------------------------------ */
+/* ---- quantising at run time -------------------------------------------------------------------------------------- */
 
 static lp_value *extreme(lp_rewrite *r, lp_kind reduce, lp_kind join, lp_value *x) {
   lp_type unknown = {LP_F32, -1, NULL};
@@ -142,7 +142,7 @@ lp_status lp_rewrite_ms_quantize(lp_rewrite *r) {
   return done(r);
 }
 
-/* ---- packed weights -------------------------------------------------------------------------------------------------- */
+/* ---- packed weights ---------------------------------------------------------------------------------------------- */
 
 static lp_dtype packed_dtype(int64_t bits) {
   return bits == 2 ? LP_U2 : bits == 4 ? LP_U4 : LP_U8;

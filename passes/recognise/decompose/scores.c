@@ -1,6 +1,6 @@
-/* The standard's Attention in the form that op.attention has: one mask, causal over the last s of all positions, a window
- * before a causal row. Other restrictions (padded keys, windows on both sides, short masks, rows aligned otherwise) become
- * part of the mask; scores that are asked for are computed beside the attention. */
+/* The standard's Attention in the form that op.attention has: one mask, causal over the last s of all positions, a
+ * window before a causal row. Other restrictions (padded keys, windows on both sides, short masks, rows aligned
+ * otherwise) become part of the mask; scores that are asked for are computed beside the attention. */
 #include "base/poly.h"
 #include "passes/recognise/decompose/decompose.h"
 
@@ -39,7 +39,7 @@ static lp_status read_form(lp_rewrite *r, standard *f) {
   return LP_OK;
 }
 
-/* ---- masks ------------------------------------------------------------------------------------------------------------ */
+/* ---- masks ------------------------------------------------------------------------------------------------------- */
 
 /* Columns that a mask lacks forbid. */
 static lp_status widen_mask(standard *f) {
@@ -125,7 +125,7 @@ static lp_status fold_into_mask(standard *f) {
   return f->mask ? LP_OK : LP_FAILED;
 }
 
-/* ---- scores ----------------------------------------------------------------------------------------------------------- */
+/* ---- scores ------------------------------------------------------------------------------------------------------ */
 
 /* q . k^T of heads first; query heads that share a key head go together. */
 static lp_value *products(lp_rewrite *r, lp_value *q, lp_value *k) {
@@ -186,7 +186,7 @@ static lp_value *build_scores(standard *f, lp_value *keys, lp_value *mask) {
   return mode == MODE_MASKED || !scores ? scores : probabilities(r, scores, bias);
 }
 
-/* ---- driver ----------------------------------------------------------------------------------------------------------- */
+/* ---- driver ------------------------------------------------------------------------------------------------------ */
 
 static void remove_windows(lp_op *op) {
   if (lp_op_attr(op, "left_window_size")) lp_op_remove_attr(op, "left_window_size");
