@@ -362,6 +362,4 @@ void lp_trace_free(lp_trace *trace); /* NULL is allowed */
  * thread may add to the trace meanwhile. */
 LP_MUST_USE lp_status lp_trace_write(lp_trace *trace, const char *path, lp_diag *diag);
 
-int32_t lp_machine_threads(void); /* cores that this process may use */
-
 #endif

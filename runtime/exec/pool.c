@@ -7,12 +7,11 @@
 #include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/base.h"
 #include "base/clock.h"
+#include "base/cores.h"
 #include "runtime/exec/pool.h"
-#include "runtime/runtime.h"
 
 enum {
   MAX_THREADS = 1024,
@@ -107,13 +106,6 @@ void lp_pool_run(lp_pool *pool, lp_segment_fn *segment, lp_frame *frame) {
     relax();
     if (i % SPINS == 0) sched_yield();
   }
-}
-
-int32_t lp_machine_threads(void) {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return (int32_t)CPU_COUNT(&set);
-  long cores = sysconf(_SC_NPROCESSORS_ONLN);
-  return cores > 0 ? (int32_t)cores : 1;
 }
 
 lp_pool *lp_pool_create(int32_t threads) {

@@ -239,8 +239,8 @@ static bool redial(lp_cloud_end *end, double left_ms) {
   return good;
 }
 
-/* Makes a connection for questions unless there is one. False: the attempt failed, or there was none, since the
- * uploader cannot reach the cloud either. */
+/* Makes a connection for questions unless there is one. False: the attempt failed, or (without `persists`) it made
+ * none, since the uploader cannot reach the cloud either. */
 static bool connect_wire(lp_cloud_end *end, bool persists, double left_ms) {
   if (end->wire) return true;
   if (!persists && !lp_uploader_reaches(end->uploader)) return false;

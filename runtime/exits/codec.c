@@ -155,12 +155,3 @@ void lp_codec_decode(lp_codec codec, const uint8_t *in, size_t width, float *row
     }
   }
 }
-
-double lp_codec_error_bound(lp_codec codec, const float *row, size_t width, size_t index) {
-  double x = fabs((double)row[index]);
-  if (codec == LP_CODEC_F32) return 0;
-  if (codec == LP_CODEC_F16) return x > greatest_f16 ? x - greatest_f16 : fmax(x * 0x1p-11, 0x1p-25);
-  size_t first = index / GROUP * GROUP, count = width - first < GROUP ? width - first : GROUP;
-  double scale = (double)scale_of(codec, row + first, count);
-  return scale / 2 * (1 + 1e-5);
-}

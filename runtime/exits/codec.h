@@ -8,7 +8,5 @@
 size_t lp_codec_row_bytes(lp_codec codec, size_t width);
 void lp_codec_encode(lp_codec codec, const float *row, size_t width, uint8_t *out);
 void lp_codec_decode(lp_codec codec, const uint8_t *in, size_t width, float *row);
-/* The greatest difference between row[index] and its value after encoding and decoding. */
-double lp_codec_error_bound(lp_codec codec, const float *row, size_t width, size_t index);
 
 #endif

@@ -178,7 +178,7 @@ static int64_t first_asked(const lp_question *question) {
   return question->end - question->count - 1;
 }
 
-lp_status lp_context_check(const lp_context *context, const lp_question *question, lp_diag *diag) {
+static lp_status check_question(const lp_context *context, const lp_question *question, lp_diag *diag) {
   if (question->count >= 0 && first_asked(question) >= 0 && question->end <= context->options.capacity &&
       lp_context_is_ready(context, question->end))
     return LP_OK;
@@ -224,7 +224,7 @@ lp_status lp_context_judge(lp_context *context, const lp_question *question, lp_
 }
 
 lp_status lp_context_ask(lp_context *context, const lp_question *question, lp_answer *out, lp_diag *diag) {
-  LP_TRY(lp_context_check(context, question, diag));
+  LP_TRY(check_question(context, question, diag));
   for (lp_cloud_pass pass; lp_context_next(context, question, &pass); lp_context_passed(context, &pass))
     LP_TRY(lp_halves_run_cloud(context->halves, context->executor, &pass, &context->options.sampling,
                                lp_context_samples(context, &pass), &context->scratch, diag));

@@ -29,12 +29,12 @@ double lp_window_chance(const lp_window *window, double confidence) {
   return (window->confirmed[bucket] + prior * confidence) / (window->tried[bucket] + prior);
 }
 
-double lp_window_draft_cost(const lp_window *window) {
+static double draft_cost(const lp_window *window) {
   return window->fit.slope > window->draft_ms ? window->fit.slope : window->draft_ms;
 }
 
 bool lp_window_goes_on(const lp_window *window, double chance) {
-  double worth = window->rate > 0 ? window->rate * lp_window_draft_cost(window) : first_chance;
+  double worth = window->rate > 0 ? window->rate * draft_cost(window) : first_chance;
   return chance >= worth;
 }
 

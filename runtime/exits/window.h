@@ -37,6 +37,5 @@ void lp_window_note_draft(lp_window *window, double ms); /* the pass of a draft 
 void lp_window_note_verdict(lp_window *window, double confidence, bool confirmed);
 /* A round of `drafts` gave `tokens` after `ms`. */
 void lp_window_note_round(lp_window *window, int64_t drafts, int64_t tokens, double ms);
-double lp_window_draft_cost(const lp_window *window); /* ms */
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/cores.h"
 #include "runtime/link/frame.h"
 #include "runtime/link/socket.h"
 

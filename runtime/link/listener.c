@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/cores.h"
 #include "runtime/link/outbox.h"
 #include "runtime/link/sockaddr.h"
 #include "runtime/link/socket.h"

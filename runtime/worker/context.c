@@ -255,7 +255,7 @@ static void handle_ask(lp_worker *worker, uint32_t peer, worker_context *context
     context->question.turn = 0;
     context->question.busy_ms = 0;
   }
-  /* A device that asks again is told what is waited for: what it sent may be lost. */
+  /* Reminds a device that repeats a question of the missing rows: what it sent may be lost. */
   bool ready = lp_context_is_ready(context->context, context->question.end);
   if (context->lost || (again && !ready)) post_lack(worker, peer, context->id, context->context->held);
   context->lost = false;

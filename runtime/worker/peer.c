@@ -1,7 +1,7 @@
 /* Handshakes on the worker's side: see peer.h. */
+#include "runtime/worker/peer.h"
 #include "base/side.h"
 #include "runtime/link/link.h"
-#include "runtime/worker/peer.h"
 #include "runtime/worker/reply.h"
 
 /* The most bytes of a message after the handshake: tensors and KV rows. */
@@ -49,8 +49,8 @@ static void take_hello(lp_worker *worker, worker_peer *peer, const Lp__Wire__Hel
 }
 
 static void take_proof(lp_worker *worker, worker_peer *peer, const Lp__Wire__Prove *prove) {
-  if (peer->hello && lp_wire_holds(worker->wire, peer->id, LP_SIDE_DEVICE, &worker->self, prove->proof.data,
-                                   prove->proof.len))
+  if (peer->hello &&
+      lp_wire_holds(worker->wire, peer->id, LP_SIDE_DEVICE, &worker->self, prove->proof.data, prove->proof.len))
     admit(worker, peer);
   else
     worker_peer_reject(worker, peer->id, "it does not hold the key");

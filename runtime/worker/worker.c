@@ -20,8 +20,8 @@
 #include "runtime/worker/store.h"
 #include "runtime/worker/worker.h"
 
-static const double stop_ms = 1000; /* how soon a stop is noticed that no signal to this thread announces */
-enum { MOST_MESSAGES = 256 };       /* taken between two passes */
+static const double stop_ms = 1000; /* the longest time until a stop without a signal is noticed */
+enum { MOST_MESSAGES = 256 };       /* between two passes */
 
 static lp_status open_link(lp_worker *worker, int *port, char **host, lp_diag *diag) {
   LP_TRY(lp_address_split(worker->options->listen, host, port, diag));
