@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/library.h"
-#include "runtime/link/link.h"
+#include "runtime/link/address.h"
 #include "runtime/serve/http_library.h"
 #include "runtime/serve/serve_internal.h"
 
