@@ -11,16 +11,17 @@
  * are those below; a model with further dimensions (an encoder's length) numbers them after these, in the order the
  * manifest lists them.
  *
- * Threads: all `threads` of the pool call the same segment with the same frame, each with its own number (SPMD). Between
- * operators the code calls lp_barrier_wait on `barrier`. Thread 0 is the caller's own.
+ * Threads: all `threads` of the pool call the same segment with the same frame, each with its own number (SPMD).
+ * Between operators the code calls lp_barrier_wait on `barrier`. Thread 0 is the caller's own.
  *
- * Sequences: a pass may run several at once, each with positions, caches and memory of its own, so that weights are read once
- * for all. Each has a frame; one more, whose symbols are b = 1, s and r the sums over the sequences and all others 0, holds what
- * has a row for each new token: values [b, s, ..] and [b, r, ..] with constant sizes behind (axes of 1 do not count), the rows
- * of one sequence behind those of another. Everything else lies in the sequences' own arenas. What makes each row of one row
- * runs once over the rows of all, the rest (attention, caches, positions) for one sequence after the other.
+ * Sequences: a pass may run a batch of sequences, so that it reads the weights once for all of them. Each sequence has
+ * a frame with its own positions, caches and memory. The batch has a frame too: its symbols are b = 1, s and r are the
+ * sums over the sequences, all others are 0. Its arena holds the row-wise values: [b, s, ..] and [b, r, ..], where all
+ * further sizes are constant (axes of 1 do not count) and the rows of the sequences follow each other. All other values
+ * lie in the sequences' own arenas. Row-wise operators run once per batch; the others (attention, caches, positions)
+ * run once per sequence.
  *
- * Time: in code compiled to be profiled thread 0 tells `clock`, where there is one, when each operator begins.
+ * Time: in code that is compiled for profiling, thread 0 calls `clock`, if it is set, at the start of each operator.
  */
 #ifndef LP_ABI_H
 #define LP_ABI_H
@@ -45,9 +46,9 @@ typedef struct {
   _Alignas(64) int32_t phase;
 } lp_barrier;
 
-/* Who times operators puts what it needs behind this. */
+/* Begins the state of a profiler, which follows in its own struct. */
 typedef struct lp_clock {
-  void (*mark)(struct lp_clock *clock); /* an operator begins; in the order of the segment */
+  void (*mark)(struct lp_clock *clock); /* an operator begins; called in the order of the segment */
 } lp_clock;
 
 typedef struct lp_frame {
@@ -58,10 +59,10 @@ typedef struct lp_frame {
   void *const *state;    /* [states] KV caches: [b][kv_head][c][head_dim] */
   lp_barrier *barrier;
   int64_t threads;           /* also sym[LP_SYM_T] */
-  lp_clock *clock;           /* NULL: nobody times */
-  int64_t sequences;         /* of a pass over several; 0: this frame is that of the only one */
+  lp_clock *clock;           /* NULL: no profiling */
+  int64_t sequences;         /* of a batch; 0: this frame is that of a single sequence */
   struct lp_frame *sequence; /* [sequences]; their `sequences` are 0 */
-  int64_t row, last_row;     /* of a sequence: rows of those before it, in values [b, s, ..] and in values [b, r, ..] */
+  int64_t row, last_row;     /* first row of the sequence in values [b, s, ..] and in values [b, r, ..] */
 } lp_frame;
 
 /* Fills offset[buffers]; returns the arena bytes needed. Pure. */

@@ -67,14 +67,14 @@ lp_arena_mark lp_arena_here(const lp_arena *arena) {
   return (lp_arena_mark){arena->newest, arena->newest->used};
 }
 
-/* Large blocks that were put behind the marked one stay until the arena goes. */
+/* Blocks of large requests that are older than the marked block stay until the arena is freed. */
 void lp_arena_rewind(lp_arena *arena, lp_arena_mark mark) {
   free_newer(arena, mark.block);
   memset(arena->newest->data + mark.used, 0, arena->newest->used - mark.used);
   arena->newest->used = mark.used;
 }
 
-/* A request larger than a block gets one of its own, put behind the newest so that the newest keeps filling up. */
+/* A large request gets a block of its own, inserted before the newest one, which keeps filling up. */
 static void *alloc_large(lp_arena *arena, size_t size) {
   block *own = block_create(size, arena->newest->older);
   arena->bytes += size;

@@ -1,6 +1,6 @@
 /* base: what every other folder stands on: memory, text, containers, status and diagnostics, units, polynomials, files.
  *
- * It knows nothing of models, machines or compilers and includes libc alone.
+ * It knows nothing of models, machines or compilers and includes only libc.
  *
  * Allocation failure is not a status: out of memory prints one line and aborts, as in LLVM. Sizes that come from input
  * are checked (lp_size_mul, lp_size_add) before they reach an allocator.
@@ -30,8 +30,8 @@
 
 /* ---- status ------------------------------------------------------------------------------------------------------ */
 
-/* The outcome of a call; its value is the exit status a tool ends with. Whoever returns anything but LP_OK has reported
- * exactly one diagnostic for it. */
+/* The outcome of a call; its value is the exit status a tool ends with. A function that returns anything but LP_OK has
+ * reported exactly one diagnostic for it. */
 typedef enum {
   LP_OK = 0,
   LP_FAILED = 1,     /* bad input, or the outside world failed */
@@ -57,7 +57,8 @@ LP_NEVER_NULL lp_arena *lp_arena_create(void);
 void lp_arena_free(lp_arena *arena);  /* NULL is allowed */
 void lp_arena_reset(lp_arena *arena); /* forgets everything, keeps the first block */
 size_t lp_arena_bytes(const lp_arena *arena);
-/* What was allocated after a mark can be forgotten together, the last mark first: for work whose result lies elsewhere. */
+/* Rewinding to a mark forgets all that was allocated after it; the last mark first. For work whose result lies
+ * elsewhere. */
 typedef struct {
   void *block;
   size_t used;
@@ -88,7 +89,8 @@ LP_NEVER_NULL void *lp_alloc(size_t size);
 LP_NEVER_NULL void *lp_realloc(void *old, size_t size);
 LP_NEVER_NULL char *lp_strdup(const char *text);
 
-/* A growable array of `type`: `LP_VEC(int64_t) dims = {0};`. Owned by whoever declared it; release with lp_vec_free. */
+/* A growable array of `type`: `LP_VEC(int64_t) dims = {0};`. Its owner is the declaring code; release with
+ * lp_vec_free. */
 #define LP_VEC(type)                                                                                                   \
   struct {                                                                                                             \
     type *data;                                                                                                        \
@@ -107,7 +109,7 @@ typedef struct {
   size_t size, capacity;
 } lp_buf;
 
-/* Room for `size` bytes in all, for who writes them into `data` directly; neither `size` nor the NUL is kept. */
+/* Makes room for `size` bytes in all, for a caller that writes to `data` itself; sets neither buf->size nor a NUL. */
 void lp_buf_reserve(lp_buf *buf, size_t size);
 void lp_buf_append(lp_buf *buf, const void *data, size_t size);
 void lp_buf_puts(lp_buf *buf, const char *text);
@@ -161,8 +163,8 @@ void lp_diag_clear(lp_diag *diag);
 void lp_diag_format(const lp_diag_entry *entry, lp_buf *out);
 
 /* Reports and gives the status to return: `return lp_error(diag, loc, "...")` LP_FAILED, lp_error_as(status, diag, loc,
- * "...") the given one. `diag` may be NULL: then nothing is kept. A note belongs to the error before it. They are macros
- * so that compilers and checkers see that a report never leads to LP_OK. */
+ * "...") the given one. `diag` may be NULL: then nothing is kept. A note belongs to the error before it. They are
+ * macros so that compilers and checkers see that a report never leads to LP_OK. */
 #define lp_error(...) (lp_report_error(__VA_ARGS__), LP_FAILED)
 #define lp_error_as(status, ...) (lp_report_error(__VA_ARGS__), (status))
 void lp_report_error(lp_diag *diag, lp_loc loc, const char *format, ...) LP_PRINTF(3, 4);

@@ -1,7 +1,8 @@
-/* Files that must lie in a folder, whatever a path from outside says and whoever renames things meanwhile.
+/* Files that must lie in a folder, whatever an untrusted path says and whatever another process renames meanwhile.
  *
- * The path is walked part by part from a descriptor of the folder. Nothing is opened through a symbolic link: each is read
- * and its parts are walked as well, and ".." in one goes back to a descriptor that is held, never above the folder. */
+ * The path is walked part by part from a descriptor of the folder. Nothing is opened through a symbolic link: each is
+ * read and its parts are walked as well, and ".." in one goes back to a descriptor that is held, never above the
+ * folder. */
 #include "base/base.h"
 #include "base/file.h"
 

@@ -1,5 +1,5 @@
-/* Charts as SVG text: axes, grid, dots and lines, drawn the same way wherever llmpart draws. Values in, pixels out; nothing
- * is kept. An SVG stands alone as a file or within a page. */
+/* Charts as SVG text: axes, grid, dots and lines, so that all charts of llmpart look alike. Functions append to
+ * chart->out, which the caller owns; they keep nothing. The SVG is a file of its own or part of a page. */
 #ifndef LP_CHART_H
 #define LP_CHART_H
 
@@ -35,7 +35,7 @@ void lp_chart_tick_y(const lp_chart *chart, double value, const char *label);
 /* Ticks at round values, and what the axes are called. */
 void lp_chart_axes(const lp_chart *chart, const char *x_name, const char *y_name);
 void lp_chart_name_x(const lp_chart *chart, const char *name);
-/* What is drawn between the two stays within the axes. */
+/* Everything drawn between the two calls is clipped to the axes. */
 void lp_chart_clip_begin(const lp_chart *chart);
 void lp_chart_clip_end(const lp_chart *chart);
 /* `title` shows when a pointer rests on the dot; NULL: nothing. */

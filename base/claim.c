@@ -1,5 +1,5 @@
-/* A claim is an flock() on the folder: a process that is killed loses it, so that what it left can be told from what another
- * process still works in. */
+/* A claim is an flock() on the folder. A killed process loses it, so that its folder differs from those still in
+ * use. */
 #include "base/claim.h"
 #include "base/base.h"
 #include "base/path.h"
@@ -27,7 +27,7 @@ static int open_folder(const char *folder) {
   return open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* Whoever removes a folder has it locked: once the lock is here, it is gone or stays. */
+/* A process locks a folder to remove it: once this process has the lock, the folder is gone or stays. */
 static bool is_still_there(const char *folder, int fd) {
   struct stat opened, found;
   return fstat(fd, &opened) == 0 && lstat(folder, &found) == 0 && opened.st_dev == found.st_dev &&

@@ -1,15 +1,17 @@
-/* Temporary folders: those that a living process works in, and those that a dead one left. */
+/* Claims on temporary folders: they tell the folders of running processes from those that a killed process left. Any
+ * thread. */
 #ifndef LP_BASE_CLAIM_H
 #define LP_BASE_CLAIM_H
 
 #include <stdbool.h>
 
-/* Says that this process works in `folder`, by a lock that ends with the process. False: another one is removing it. On a
- * file system without locks nothing is claimed and nothing is ever taken to be left. Any thread. */
+/* Claims `folder` for this process, by a lock that ends with the process. False: another process is removing the
+ * folder. On a file system without locks nothing is claimed and no folder counts as left. */
 bool lp_claim(const char *folder);
-void lp_claim_end(const char *folder); /* one that is not claimed is allowed */
+void lp_claim_end(const char *folder); /* a folder without a claim is allowed */
 
-/* Removes the folders `dir`/`prefix`XXXXXX, as mkdtemp() names them, that no living process has claimed. */
+/* Removes the folders `dir`/`prefix`XXXXXX (lp_temporary_folder) that no running process has claimed. Errors are
+ * ignored. */
 void lp_claim_remove_left(const char *dir, const char *prefix);
 
 #endif

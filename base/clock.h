@@ -4,9 +4,9 @@
 
 #include <stdbool.h>
 
-double lp_now_ms(void); /* monotonic */
+double lp_now_ms(void); /* ms since some fixed moment; monotonic; any thread */
 
-/* A flag that another thread sets, or a signal: `volatile sig_atomic_t`, which is int. */
+/* A flag that another thread or a signal handler sets: a `volatile sig_atomic_t`, which is int. No memory ordering. */
 static inline bool lp_flag_get(const volatile int *flag) {
   return __atomic_load_n(flag, __ATOMIC_RELAXED) != 0;
 }

@@ -100,7 +100,7 @@ void lp_note_option(lp_diag *diag, lp_loc loc, const char *option, const char *f
 
 enum { LONGEST_NAME_SHOWN = 256, LONGEST_TEXT_SHOWN = 1000 };
 
-/* Names come from files: none may move the cursor of a terminal, look like a line of ours or fill the screen. */
+/* Names come from files: none may move the cursor of a terminal, imitate a diagnostic or fill the screen. */
 static void put_part(lp_buf *out, const char *text, size_t longest) {
   size_t length = strlen(text), shown = length < longest ? length : longest;
   for (size_t i = 0; i < shown; i++) {

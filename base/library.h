@@ -1,5 +1,5 @@
-/* Functions of a shared library, loaded when they are first wanted: for what one command of many needs, so that the others
- * pay neither its memory nor its time to start. */
+/* Shared libraries that are loaded at the first use, so that only the commands that need one pay for its memory and
+ * start. */
 #ifndef LP_LIBRARY_H
 #define LP_LIBRARY_H
 
@@ -11,8 +11,8 @@ typedef struct {
   void *function; /* where the pointer to the function is put */
 } lp_library_function;
 
-/* Loads `file` ("libcurl.so.4") and finds all functions; false when it or one of them is absent. It stays loaded: what it
- * registers to be done at exit is its code. From any thread. */
+/* Loads `file` ("libcurl.so.4") and finds all functions; false when the library or one function is absent. It stays
+ * loaded, because its exit handlers are its own code. Any thread. */
 bool lp_library_load(const char *file, const lp_library_function *functions, size_t count);
 
 #endif

@@ -1,4 +1,4 @@
-/* A hash map from text to pointers. */
+/* A hash map from text to pointers. One map belongs to one thread at a time. */
 #ifndef LP_MAP_H
 #define LP_MAP_H
 
@@ -6,7 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* From text to pointer; iteration is in order of insertion, so it is deterministic. Keys are copied. No removal. */
+/* Iteration is in order of insertion, so it is deterministic. Keys are copied; values are borrowed. Entries are never
+ * removed. */
 typedef struct lp_map lp_map;
 
 LP_NEVER_NULL lp_map *lp_map_create(void);

@@ -1,8 +1,8 @@
-/* Floats of eight and four bits, as ONNX defines them: decoding and encoding by bits alone. Freestanding, all inline: the
+/* Floats of eight and four bits, as ONNX defines them: decoded and encoded by their bits. Freestanding, all inline: the
  * compiler and the micro-kernels share it. Encoding rounds to nearest, ties to even (lp_e8m0_encode as it is told).
  *
- * Source: the OCP 8-bit floating point and microscaling (MX) specifications; for the "fnuz" forms, where the code 0x80 is
- * the one NaN and zero has no sign, the ONNX technical note on float 8. */
+ * Source: the OCP 8-bit floating point and microscaling (MX) specifications; for the "fnuz" forms, where the code 0x80
+ * is the one NaN and zero has no sign, the ONNX technical note on float 8. */
 #ifndef LP_MINIFLOAT_H
 #define LP_MINIFLOAT_H
 

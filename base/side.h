@@ -10,6 +10,7 @@ extern const char *const lp_side_names[LP_SIDE_COUNT]; /* "device", "cloud" */
 
 const char *lp_side_name(lp_side side);            /* static text */
 bool lp_side_find(const char *name, lp_side *out); /* false: `name` names no side, or is NULL */
+/* The side at the other end of the link. */
 lp_side lp_side_other(lp_side side);
 
 #endif

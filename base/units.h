@@ -4,7 +4,8 @@
 
 #include "base/base.h"
 
-/* Each reads the whole of `text` or reports at `loc` what it found and which forms it takes. Finite, not negative. */
+/* Each function reads the whole of `text`, a finite number that is not negative, or reports at `loc` what it found and
+ * which forms are allowed. */
 /* 400ms 0.1s 20us 2min; bare: ms */
 LP_MUST_USE lp_status lp_parse_time_ms(const char *text, double *ms, lp_diag *diag, lp_loc loc);
 /* 4GiB 512MB 1024; a fraction of a byte is rounded */
@@ -19,13 +20,13 @@ typedef struct {
 LP_MUST_USE lp_status lp_parse_unit(const char *text, const lp_unit *units, size_t count, const char *wanted,
                                     double *value, lp_diag *diag, lp_loc loc);
 LP_MUST_USE lp_status lp_parse_double(const char *text, double *value, lp_diag *diag, lp_loc loc);
-/* The same, and 1% is 0.01. */
+/* Also takes percentages: 1% is 0.01. */
 LP_MUST_USE lp_status lp_parse_share(const char *text, double *value, lp_diag *diag, lp_loc loc);
-/* -1.5 too. */
+/* Also takes negative numbers. */
 LP_MUST_USE lp_status lp_parse_signed(const char *text, double *value, lp_diag *diag, lp_loc loc);
 LP_MUST_USE lp_status lp_parse_i64(const char *text, int64_t min, int64_t max, int64_t *value, lp_diag *diag,
                                    lp_loc loc);
-/* Human forms into a caller's buffer, which is returned: "4.0 GiB", "100 Mbit/s". */
+/* Writes "4.0 GiB" or "100 Mbit/s" to the caller's buffer and returns it. */
 const char *lp_format_bytes(double bytes, char out[32]);
 const char *lp_format_rate(double bps, char out[32]);
 

@@ -71,7 +71,7 @@ static bool judge(size_t kind, const judged *all, size_t count, lp_hw_errors *ou
   return found > 0;
 }
 
-/* On the clock behind the fit's measurements: the interval lies about what it shows, as the residuals do that set it. */
+/* Times as the clock of the measurements shows them: the interval lies about those, as do the residuals that set it. */
 static judged judge_one(const lp_prediction *p, const lp_hw_sample *sample) {
   double ms = sample->time_us * 1e-3, shown = lp_fit_on_clock(p->tick_ms, p->time_ms), ratio = ms / shown;
   return (judged){.error_pct = 100 * fabs(shown / ms - 1),

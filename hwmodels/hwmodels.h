@@ -1,8 +1,8 @@
 /* hwmodels: what is known of machines and links, and how long an operator or a message takes on them.
  *
  * A machine or a link is one YAML file. Those of this folder are part of the library; a path to another file works
- * wherever a name does. Each figure carries its source. This folder knows operators only as the facts below (lp_op_facts)
- * and decides nothing.
+ * wherever a name does. Each figure carries its source. This folder knows operators only as the facts below
+ * (lp_op_facts) and decides nothing.
  *
  * A loaded model is immutable and may be shared between threads; loading and freeing are not thread-safe.
  */
@@ -47,8 +47,8 @@ typedef struct lp_machine {
   const struct lp_hw_predictor *predictor;
 } lp_machine;
 
-/* `text` is a name of lp_hw_list, "host" (lp_hw_host) or a path (anything with '/' or ending in ".yaml"), with any number
- * of changed figures behind it: "a100,compute_utilisation=0.8,price=4e-5". A machine with measured times predicts with
+/* `text` is a name of lp_hw_list, "host" (lp_hw_host) or a path (anything with '/' or ending in ".yaml"), followed by
+ * any number of changed figures: "a100,compute_utilisation=0.8,price=4e-5". A machine with measured times predicts with
  * them; "a100,predictor=roofline", or any change of a figure that the roofline rests on, makes it a roofline of its
  * figures. Release with lp_hw_free. */
 LP_MUST_USE lp_status lp_hw_load(const char *text, lp_machine **out, lp_diag *diag);
@@ -63,7 +63,8 @@ bool lp_hw_keep_host(const lp_machine *machine);
 /* Text in the form of lp_hw_load's files, `file` being the name for messages. */
 LP_MUST_USE lp_status lp_hw_parse(const char *file, const char *text, size_t size, lp_machine **out, lp_diag *diag);
 
-/* The peak rate for arithmetic in `dtype`, FLOP/s; where the machine has none, that of the type it would use instead. */
+/* The peak rate for arithmetic in `dtype`, FLOP/s; where the machine has none, that of the type it would use
+ * instead. */
 double lp_hw_peak(const lp_machine *machine, lp_dtype dtype);
 
 /* Names of the machines that come with the library, sorted, "host" among them. */
@@ -137,7 +138,8 @@ LP_MUST_USE lp_status lp_hw_op_parse(const char *text, lp_hw_op *op, lp_diag *di
 bool lp_hw_has_measured(const lp_machine *machine, lp_hw_op op);
 /* How measurements call operators of this kind; LP_HW_ANY: not at all. */
 lp_hw_op lp_hw_op_of(lp_kind kind);
-/* Fills kind, flops and bytes from the sizes and the dtype that are there. Flops of attention: causal pairs, 4 d each. */
+/* Fills kind, flops and bytes from the sizes and the dtype that are there. Flops of attention: causal pairs, 4 d
+ * each. */
 void lp_hw_op_facts(lp_hw_op op, lp_op_facts *facts);
 /* The sizes that `op` needs, by their names in tables. */
 enum { LP_HW_SIZES = 9 };
@@ -156,8 +158,8 @@ typedef struct {
 
 typedef LP_VEC(lp_hw_sample) lp_hw_samples; /* release with lp_vec_free */
 
-/* A table with the header op,m,n,k,batch,q_len,kv_len,heads,kv_heads,head_dim,dtype,time_us in any order; columns that no
- * row needs may be absent. `pass_bytes` may be there besides. Appends to `out`. */
+/* A table with the header op,m,n,k,batch,q_len,kv_len,heads,kv_heads,head_dim,dtype,time_us in any order; columns that
+ * no row needs may be absent. `pass_bytes` may be there besides. Appends to `out`. */
 LP_MUST_USE lp_status lp_hw_samples_parse(const char *file, const char *text, size_t size, lp_hw_samples *out,
                                           lp_diag *diag);
 LP_MUST_USE lp_status lp_hw_samples_read(const char *path, lp_hw_samples *out, lp_diag *diag);
@@ -193,8 +195,8 @@ typedef struct {
  * cache (64 MiB where it is unknown). */
 bool lp_hw_is_possible(const lp_machine *machine, const lp_hw_sample *sample);
 
-/* One entry per kind that occurs; returns their number. Impossible samples are only counted. Where the fit's measurements were
- * told by a coarse clock, samples are compared with what that clock would show of the prediction. */
+/* One entry per kind that occurs; returns their number. Impossible samples are only counted. Where the fit's
+ * measurements were told by a coarse clock, samples are compared with what that clock would show of the prediction. */
 enum { LP_HW_ERRORS = LP_HW_OP_COUNT + 4 };
 size_t lp_hw_evaluate(const lp_machine *machine, const lp_hw_samples *samples, lp_hw_errors out[LP_HW_ERRORS],
                       size_t *impossible);
@@ -220,7 +222,7 @@ typedef struct lp_link {
   const char *source[LP_LINK_FIGURE_COUNT];
 } lp_link;
 
-/* `text` is a name, a path, either with changed figures behind it ("lan,rtt=1ms"), or figures alone:
+/* `text` is a name or a path, followed by changed figures or not ("lan,rtt=1ms"), or only figures:
  * "rtt=10ms,up=50Mbit/s,down=200Mbit/s[,loss=0.01]". Release with lp_link_free. */
 LP_MUST_USE lp_status lp_link_load(const char *text, lp_link **out, lp_diag *diag);
 void lp_link_free(lp_link *link); /* NULL is allowed */

@@ -26,7 +26,7 @@ typedef struct {
   int64_t m, k, n;
   int32_t rank; /* of the leading axes */
   int64_t dim[LP_MAX_RANK];
-  lp_array a, b; /* leading axes alone, for broadcasting */
+  lp_array a, b; /* only leading axes, for broadcasting */
 } product;
 
 static lp_status plan_product(const lp_eval *e, const lp_array *a, const lp_array *b, bool ta, bool tb, product *p) {

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Does element b, which lies behind element a, come before it? A NaN is greater than every number. */
+/* Does element b, which follows element a, sort before it? A NaN is greater than every number. */
 static bool comes_first(const lp_array *in, int64_t a, int64_t b, bool min) {
   if (lp_dtype_is_float(in->dtype)) {
     double x = lp_array_f64(in, min ? b : a), y = lp_array_f64(in, min ? a : b);
@@ -20,7 +20,8 @@ typedef struct {
   bool min;
 } line;
 
-/* Places [from, middle) and [middle, to), each in order, joined. Of equal elements those of the first run come first. */
+/* Places [from, middle) and [middle, to), each in order, joined. Of equal elements those of the first run come
+ * first. */
 static void merge(const line *l, const int64_t *from, int64_t *to, int64_t start, int64_t middle, int64_t end) {
   int64_t a = start, b = middle;
   for (int64_t i = start; i < end; i++) {

@@ -68,7 +68,7 @@ bool lp_module_substitute(lp_module *module, lp_symbol symbol, const lp_poly *by
   return subst_block(module, lp_module_body(module), symbol, by);
 }
 
-/* Names that nobody gave: the importer's d0, d1, ... . */
+/* Names that the importer made up: d0, d1, ... . */
 static bool is_unnamed(const lp_symbols *symbols, lp_symbol symbol) {
   const char *name = lp_symbols_name(symbols, symbol);
   return name[0] == 'd' && name[1] >= '0' && name[1] <= '9' && strspn(name + 1, "0123456789") == strlen(name + 1);
@@ -80,8 +80,8 @@ static bool all_positive(const lp_poly *poly) {
   return true;
 }
 
-/* a - b = 0 solved for a symbol that occurs in one linear term of coefficient 1 or -1, if what it equals is sure to be a
- * size. Unnamed symbols first, then the youngest. */
+/* a - b = 0 solved for a symbol that occurs in one linear term of coefficient 1 or -1, if what it equals is sure to be
+ * a size. Unnamed symbols first, then the youngest. */
 static lp_symbol solve(const lp_infer *c, const lp_poly *difference, const lp_poly **by) {
   lp_arena *arena = c->m->arena;
   lp_symbol best = 0;

@@ -70,7 +70,8 @@ LP_MUST_USE lp_status lp_infer_need_known(const lp_infer *c, int32_t index, cons
                                           int32_t *count);
 /* That message. */
 LP_MUST_USE lp_status lp_infer_refuse_data(const lp_infer *c, int32_t index);
-/* All elements of an operand that is computed from constants alone, into `arena`; false for anything else, or too large. */
+/* All elements of an operand that is computed from constants only, into `arena`; false for anything else, or too
+ * large. */
 bool lp_infer_evaluate(const lp_infer *c, int32_t index, lp_arena *arena, lp_array *out);
 /* Known and constant. `values` holds LP_MAX_KNOWN. */
 LP_MUST_USE lp_status lp_infer_need_i64s(const lp_infer *c, int32_t index, int64_t *values, int32_t *count);

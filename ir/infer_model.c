@@ -204,7 +204,8 @@ lp_status infer_skip_norm(lp_infer *c) {
   return lp_infer_set(c, 2, LP_F32, &out);
 }
 
-/* Operands ids, segments?, word, position, segment table?, gamma, beta, mask?, positions?; results y, mask index, sum. */
+/* Operands ids, segments?, word, position, segment table?, gamma, beta, mask?, positions?; results y, mask index,
+ * sum. */
 lp_status infer_embed_norm(lp_infer *c) {
   if (!lp_infer_has(c, 0) || !lp_infer_has(c, 2) || !lp_infer_has(c, 3))
     return lp_infer_fail(c, "its tokens, word or position table are missing");
@@ -300,7 +301,7 @@ lp_status infer_ms_mha(lp_infer *c) {
   return lp_infer_set(c, 3, dtype, &scores);
 }
 
-/* Query [b, s, heads * dim], or with key and value behind it; past key and value [b, kv_heads, past, dim]. */
+/* Query [b, s, heads * dim], or followed by key and value; past key and value [b, kv_heads, past, dim]. */
 lp_status infer_ms_gqa(lp_infer *c) {
   attention a = {0};
   LP_TRY(lp_infer_need(c, 1));

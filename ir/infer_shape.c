@@ -104,7 +104,7 @@ lp_status infer_scatter(lp_infer *c) {
   return lp_infer_set(c, 0, dtype_of(c, 0), &data);
 }
 
-/* Past rows and new ones, which differ on `axis` alone. */
+/* Past rows and new ones, which differ only on `axis`. */
 lp_status infer_tensor_scatter(lp_infer *c) {
   LP_TRY(lp_infer_need(c, 2));
   LP_TRY(lp_infer_same_dtype(c, 0, 1));

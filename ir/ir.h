@@ -246,7 +246,8 @@ void lp_op_insert_after(lp_op *where, lp_op *op);
 void lp_op_detach(lp_op *op); /* keeps operands */
 /* Detaches and drops its operands' uses; its results must have no uses left (asserted). */
 void lp_op_erase(lp_op *op);
-/* A copy with the same operands (through `map` when not NULL: map(user, value)) and attributes, regions included; detached. */
+/* A copy with the same operands (through `map` when not NULL: map(user, value)) and attributes, regions included;
+ * detached. */
 typedef lp_value *lp_value_map(void *user, lp_value *value);
 lp_op *lp_op_clone(lp_module *module, const lp_op *op, lp_value_map *map, void *user);
 lp_block *lp_op_add_region(lp_module *module, lp_op *op, int32_t arg_count, const lp_type *arg_types);
@@ -314,8 +315,8 @@ LP_MUST_USE lp_status lp_op_infer(lp_module *module, lp_op *op, lp_diag *diag);
 LP_MUST_USE bool lp_module_substitute(lp_module *module, lp_symbol symbol, const lp_poly *by);
 /* The same in one operator's results, attributes and region. */
 LP_MUST_USE bool lp_op_substitute(lp_module *module, lp_op *op, lp_symbol symbol, const lp_poly *by);
-/* After a refusal because `value` is not known before the program runs: a note for each small input of the graph that it
- * is computed from, with the option that makes that input a constant. */
+/* After a refusal because `value` is not known before the program runs: a note for each small input of the graph that
+ * it is computed from, with the option that makes that input a constant. */
 void lp_note_binding(lp_diag *diag, lp_loc loc, const lp_value *value);
 /* Every operator of the block in order, regions included. */
 LP_MUST_USE lp_status lp_block_infer(lp_module *module, lp_block *block, lp_diag *diag);
@@ -350,11 +351,12 @@ typedef struct {
 lp_cast lp_op_cast(const lp_op *op);
 bool lp_op_function(const lp_op *op, lp_function *out);
 
-/* A module's share of evaluation at compile time, in elements computed: folding a hostile file's constants must end. When
- * it is used up, nothing more is known or folded. Real models take less than a hundredth. */
+/* A module's share of evaluation at compile time, in elements computed: folding a hostile file's constants must end.
+ * When it is used up, nothing more is known or folded. Real models take less than a hundredth. */
 #define LP_EVAL_STEPS ((int64_t)1 << 27)
 
-/* How the windows of a convolution lie: what auto_pad, pads, strides and dilations come to over the spatial axes of x. */
+/* How the windows of a convolution lie: what auto_pad, pads, strides and dilations come to over the spatial axes of
+ * x. */
 enum { LP_MAX_SPATIAL = 3 };
 typedef struct {
   int32_t count; /* spatial axes */

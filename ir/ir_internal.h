@@ -1,10 +1,10 @@
-/* What the files of ir/ share and no one else sees. */
+/* Declarations that only the files of ir/ share. */
 #ifndef LP_IR_INTERNAL_H
 #define LP_IR_INTERNAL_H
 
 #include "ir/ir.h"
 
-/* In text alone: which operands of an operator are present ("1101"). */
+/* Only in text: which operands of an operator are present ("1101"). */
 #define LP_MASK_ATTR "operand_mask"
 
 /* An element type in MLIR's words: "i1", "ui8"; an opaque type of ours where MLIR has none. */

@@ -1,4 +1,4 @@
-/* Prints modules as generic MLIR assembly. Output depends on the module alone: values are numbered in order of
+/* Prints modules as generic MLIR assembly. Output depends only on the module: values are numbered in order of
  * definition, attributes are sorted, floats print shortest-exact with a decimal point, infinities in hex. */
 #include "base/poly.h"
 #include "ir/ir.h"

@@ -108,7 +108,7 @@ static lp_status check_op(lp_module *module, lp_op *op, lp_diag *diag) {
   if ((info->traits & LP_TERMINATOR) && op->next)
     return lp_error(diag, op->loc, "'%s' is not last in its block", info->name);
   if (op->region) LP_TRY(check_block(module, op->region, diag));
-  lp_arena_mark before = lp_arena_here(module->arena); /* checks leave nothing behind */
+  lp_arena_mark before = lp_arena_here(module->arena); /* checks leave no memory in use */
   lp_status status = lp_op_check_types(module, op, diag);
   if (status == LP_OK) status = check_cost(module, op, diag);
   lp_arena_rewind(module->arena, before);

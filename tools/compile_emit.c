@@ -18,7 +18,7 @@ static bool emits(const lp_compile *compile, const char *what) {
   return lp_streq(compile->emit, what);
 }
 
-/* GPU code alone, in one file, rather than a folder with weights. */
+/* One file of GPU code, not a folder with weights. */
 static bool writes_gpu_text(const lp_compile *compile) {
   const char *to = compile->output;
   return emits(compile, "opencl") || emits(compile, "ptx") ||

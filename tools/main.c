@@ -10,7 +10,7 @@ typedef struct {
 } subcommand;
 
 static const subcommand subcommands[] = {
-#ifdef LP_HAS_COMPILER /* a device ships the runtime's subcommands alone */
+#ifdef LP_HAS_COMPILER /* a device ships only the runtime's subcommands */
     {"compile", "place a model on a device and a cloud machine and emit code for both", lp_tool_compile},
     {"verify", "run a model on ONNX test data and compare", lp_tool_verify},
     {"explain", "why an operator of a plan sits where it does", lp_tool_explain},

@@ -47,7 +47,7 @@ static const char *chunk_end(const char *at, const char *end) {
   return found ? found + 1 : end;
 }
 
-/* Each module is handed over behind as many empty lines as precede it, so that line numbers are the file's. */
+/* Each module is parsed after as many empty lines as precede it, so that line numbers are the file's. */
 static lp_status run_split(const char *file, const char *text, size_t size, const opt_options *options, lp_buf *out,
                            lp_diag *diag) {
   const char *end = text + size;

@@ -7,7 +7,7 @@
 typedef struct {
   const char *bundle, *cloud; /* cloud NULL: a worker of one's own when the bundle is split */
   bool in_process, check;
-  bool alone; /* the device's side is all that is used: no worker */
+  bool alone; /* only the device's side is used, without a worker */
   int64_t threads;
 } lp_setup_flags;
 

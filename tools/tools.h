@@ -1,4 +1,5 @@
-/* tools: the `llmpart` command, one file per subcommand: flags and printing, no logic. Only this folder prints or exits.
+/* tools: the `llmpart` command, one file per subcommand: flags and printing, no logic. Only this folder prints or
+ * exits.
  *
  * A subcommand reads its options with lp_options_read, works through the libraries and ends with the status as exit
  * status. stdout carries what was asked for; diagnostics go to stderr as they come (lp_tool_diag).
@@ -83,7 +84,7 @@ int lp_tool_main(const lp_command *command, int argc, char **argv);
 typedef struct {
   const char *name;
   lp_tool_act *act;
-  size_t args; /* behind the name */
+  size_t args; /* after the name */
 } lp_tool_action;
 /* Does the action that args[0] names. LP_USAGE with a diagnostic where there is none of that name, or it takes other
  * arguments. */
@@ -108,12 +109,13 @@ void lp_bindings_free(struct lp_input_binding *bindings, size_t count);
 
 /* A list of diagnostics that prints each one on stderr as it comes. Release with lp_diag_free. */
 lp_diag *lp_tool_diag(void);
-/* From now on SIGINT, SIGTERM and SIGHUP end the process as ever, but remove its temporary files first (interrupt.c). */
+/* From now on SIGINT, SIGTERM and SIGHUP end the process as ever, but remove its temporary files first
+ * (interrupt.c). */
 void lp_tool_tidy_when_interrupted(void);
 /* Writes text to a file or, for "-", stdout. */
 LP_MUST_USE lp_status lp_tool_write(const char *path, const char *text, size_t size, lp_diag *diag);
-/* For `-o FORM|FILE.FORM`: whether `out` (NULL: not given) asks for `form`; and writes to that file, or for a form alone to
- * stdout. */
+/* For `-o FORM|FILE.FORM`: whether `out` (NULL: not given) asks for `form`; and writes to that file, or to stdout
+ * when `out` is only a form. */
 bool lp_tool_wants(const char *out, const char *form);
 LP_MUST_USE lp_status lp_tool_write_as(const char *out, const lp_buf *text, lp_diag *diag);
 

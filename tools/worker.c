@@ -16,7 +16,7 @@ typedef struct {
   bool check, stats;
 } worker_flags;
 
-/* Set by a signal alone. */
+/* Only a signal sets it. */
 static volatile sig_atomic_t stop_wanted;
 
 static void on_signal(int number) {
@@ -45,7 +45,7 @@ static void tell_address(void *user, const char *host, int port) {
     close((int)flags->ready_fd);
 }
 
-/* For who sizes --context-budget, and to see that nothing stays. */
+/* Figures to size --context-budget by, and to show that nothing stays. */
 static void tell_held(void *user, size_t open, size_t bytes) {
   (void)user;
   fprintf(stderr, "open %zu, bytes %zu\n", open, bytes);

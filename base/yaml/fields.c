@@ -12,7 +12,7 @@ typedef struct {
   bool *given;
 } field_reader;
 
-/* A value with a unit; what the parser has against it is said behind the key. */
+/* A value with a unit; the parser's complaint follows the key. */
 static lp_status read_unit(const lp_yaml *yaml, const lp_yaml_node *node, const lp_yaml_field *field, double *out) {
   const char *text = NULL;
   double value = 0;

@@ -1,7 +1,7 @@
 /* base/yaml: YAML documents read against a form, where every fault is reported with file, line and column.
  *
- * It knows how YAML is written and nothing of what is in it. A target of its own, because base/ includes libc alone and
- * this stands on libyaml; who reads through it needs no header of libyaml.
+ * It knows the form of YAML, not the meaning of what it reads. It is a target of its own, because base/ needs only libc
+ * and this needs libyaml; its callers need no header of libyaml.
  *
  * Nodes live as long as the document, texts as long as the arena. Not shared between threads.
  */

@@ -1,6 +1,6 @@
-/* Einsum becomes the diagonals, the transposes and the one product that it stands for. Axes of both operands and the result are the
- * product's batch, axes of both that the result lacks are summed over by a MatMul; without a sum it is an elementwise
- * product. Double transposes that this leaves are for fold. */
+/* Einsum becomes the diagonals, the transposes and the one product that it stands for. Axes of both operands and the
+ * result are the product's batch, axes of both that the result lacks are summed over by a MatMul; without a sum it is
+ * an elementwise product. Double transposes that this leaves are for fold. */
 #include "base/poly.h"
 #include "frontend/onnx/attr.h"
 #include "frontend/onnx/build.h"
@@ -233,7 +233,8 @@ static lp_status matrix_product(const einsum *e, const plan *p, lp_value **in, l
   return arrange(e, out, &result, &e->out);
 }
 
-/* Axes `first` and `second` of one size become one, the last: both go last, are joined, and every (n + 1)th is taken. */
+/* Axes `first` and `second` of one size become one, the last: both go last, are joined, and every (n + 1)th is
+ * taken. */
 static lp_status take_diagonal(einsum *e, lp_value **x, labels *own, int32_t first, int32_t second) {
   labels from = {.count = own->count}, to = {.count = 0}, kept = {.count = 0};
   const lp_poly *size = (*x)->type.dim[second];

@@ -8,8 +8,8 @@
 LP_MUST_USE lp_status lp_model_graph(lp_importer *im, const Onnx__GraphProto **out);
 /* A note for each graph that the node holds, with the option that imports it. */
 void lp_note_subgraphs(const lp_importer *im, const Onnx__NodeProto *node, lp_loc loc);
-/* The default domain's opset; refusals name the first node of `graph` (or NULL) that it concerns. A graph whose own nodes are
- * all of other domains needs none: its functions' nodes are refused one by one. */
+/* The default domain's opset; refusals name the first node of `graph` (or NULL) that it concerns. A graph whose own
+ * nodes are all of other domains needs none: its functions' nodes are refused one by one. */
 LP_MUST_USE lp_status lp_read_opset(lp_importer *im, const Onnx__GraphProto *graph);
 /* Imports im->model into im->module. */
 LP_MUST_USE lp_status lp_import_model(lp_importer *im);

@@ -59,8 +59,8 @@ struct lp_importer {
   int64_t node_count; /* operators made */
   size_t unpacked;    /* bytes of `scratch` that the message itself takes */
   int64_t next_dim;   /* d0, d1, ... */
-  /* The nodes of a body (a function's, a branch's) are imported through this pointer. It breaks the circle: a node may hold
-   * a body, and a body holds nodes. */
+  /* The nodes of a body (a function's, a branch's) are imported through this pointer. It breaks the circle: a node may
+   * hold a body, and a body holds nodes. */
   lp_import_nodes_fn *import_nodes;
 };
 
@@ -78,8 +78,8 @@ static inline const char *lp_text(const char *maybe) {
   return maybe ? maybe : "";
 }
 
-/* Maps `path` into `mapping` and sets up an importer without a module. Release with lp_importer_close, which also unmaps what
- * is still in `mapping`. */
+/* Maps `path` into `mapping` and sets up an importer without a module. Release with lp_importer_close, which also
+ * unmaps what is still in `mapping`. */
 LP_MUST_USE lp_status lp_importer_open(lp_importer *im, const char *path, lp_diag *diag, lp_mapping *mapping);
 /* The file's message without tensor data, in im->scratch. */
 LP_MUST_USE lp_status lp_importer_unpack(lp_importer *im, const ProtobufCMessageDescriptor *descriptor, lp_message kind,

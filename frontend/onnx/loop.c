@@ -1,5 +1,6 @@
-/* Loop: unrolled. The number of trips is known, or has a bound: where the condition is computed from the input, all trips
- * are made, and from the first one on whose condition fails the carried values stay as they are (docs/adr/0018). */
+/* Loop: unrolled. The number of trips is known, or has a bound: where the condition is computed from the input, all
+ * trips are made, and from the first one on whose condition fails the carried values stay as they are
+ * (docs/adr/0018). */
 #include "frontend/onnx/attr.h"
 #include "frontend/onnx/build.h"
 #include "frontend/onnx/importer.h"
@@ -91,7 +92,7 @@ static lp_status next_condition(loop *l, const lp_scope *body) {
     l->ended |= known == 0;
     return LP_OK;
   }
-  return l->made + 1 < l->trips ? go_on_if(l, condition) : LP_OK; /* after the last trip no one asks */
+  return l->made + 1 < l->trips ? go_on_if(l, condition) : LP_OK; /* after the last trip nothing reads it */
 }
 
 static lp_status make_trip(loop *l, const lp_call *call) {

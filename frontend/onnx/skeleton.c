@@ -1,6 +1,6 @@
 /* Walks protobuf's wire format and writes the message again without the bytes of its tensors, so that a model of many
- * gigabytes unpacks as quickly as an empty one. Each `raw_data` becomes an lp_byte_range of where it lies in the file; a
- * float_data or double_data in one packed run is the same bytes and becomes one as well.
+ * gigabytes unpacks as quickly as an empty one. Each `raw_data` becomes an lp_byte_range of where it lies in the file;
+ * a float_data or double_data in one packed run is the same bytes and becomes one as well.
  *
  * Wire format: https://protobuf.dev/programming-guides/encoding/ . Lengths of rewritten messages are padded to five
  * bytes, which every reader accepts. */

@@ -1,4 +1,5 @@
-/* The skeleton of an ONNX file: its protobuf message without the data of tensors, so that what is unpacked stays small. */
+/* The skeleton of an ONNX file: its protobuf message without the data of tensors, so that what is unpacked stays
+ * small. */
 #ifndef LP_ONNX_SKELETON_H
 #define LP_ONNX_SKELETON_H
 

@@ -1,10 +1,10 @@
-/* The lower bound that a certificate's prices prove (a Lagrangian dual): every placement costs at least the minimum of cost plus
- * prices over all placements, less prices times limits.
+/* The lower bound that a certificate's prices prove (a Lagrangian dual): every placement costs at least the minimum of
+ * cost plus prices over all placements, less prices times limits.
  *
- * Two relaxations make that minimum separable. A stage sends at least one message for each change of sides along any path, so
- * each read pays the share of a message that a convex combination of paths assigns to it. Each unit shifts cost to the values and
- * holdings that it shares with others; the shifts cancel. The minima of each unit, value and holding then add up to at most the
- * minimum over all placements. */
+ * Two relaxations make that minimum separable. A stage sends at least one message for each change of sides along any
+ * path, so each read pays the share of a message that a convex combination of paths assigns to it. Each unit shifts
+ * cost to the values and holdings that it shares with others; the shifts cancel. The minima of each unit, value and
+ * holding then add up to at most the minimum over all placements. */
 #include "tools/certificate/certificate.h"
 
 #include <math.h>
@@ -17,7 +17,8 @@ typedef struct {
   double maker; /* shifted to the value by the unit that makes it */
 } reads;
 
-/* The cost shifted to a holding by its users, by stage: all of them in the cloud, or each on the side where it is cheaper. */
+/* The cost shifted to a holding by its users, by stage: all of them in the cloud, or each on the side where it is
+ * cheaper. */
 typedef struct {
   double all[2], best[2];
 } uses;

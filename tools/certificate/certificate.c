@@ -101,7 +101,8 @@ static bool read_certificate(certificate *c, json_t *json) {
 
 /* ---- totals of the plan --------------------------------------------------------------------------------------------- */
 
-/* The time of a stage's messages. A unit runs in the first turn of its side that is not before the turns of what it reads. */
+/* The time of a stage's messages. A unit runs in the first turn of its side that is not before the turns of what it
+ * reads. */
 static double link_time(const certificate *c, const stage *s) {
   int *turn = LP_NEW_ARRAY(c->arena, int, s->unit_count), last = 0;
   bool *crossed = LP_NEW_ARRAY(c->arena, bool, s->value_count);

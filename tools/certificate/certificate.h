@@ -1,9 +1,10 @@
-/* certificate: checks the certificate in a report, which holds the problem as the exact scheduler sees it, the plan, and the
- * prices (Lagrange multipliers) of its limits.
+/* certificate: checks the certificate in a report, which holds the problem as the exact scheduler sees it, the plan,
+ * and the prices (Lagrange multipliers) of its limits.
  *
- * This room shares no code with the planner: it includes only base and the JSON library (tests/structure/includes.awk). It adds
- * up the plan from the definition (the times of operators, one message per turn, what each side holds) and derives the lower
- * bound from the prices again. Arrays of two are indexed by lp_side, or by stage: 0 prefill, 1 decode. Times are in ms. */
+ * This room shares no code with the planner: it includes only base and the JSON library (tests/structure/includes.awk).
+ * It adds up the plan from the definition (the times of operators, one message per turn, what each side holds) and
+ * derives the lower bound from the prices again. Arrays of two are indexed by lp_side, or by stage: 0 prefill, 1
+ * decode. Times are in ms. */
 #ifndef LP_TOOLS_CERTIFICATE_H
 #define LP_TOOLS_CERTIFICATE_H
 
@@ -62,9 +63,11 @@ void certificate_free(certificate *c);
 totals certificate_add_up(const certificate *c);
 /* A lower bound on the cost of every placement, from the prices; NaN when the certificate proves none. */
 double certificate_bound(const certificate *c);
-/* Moves unit `index` of stage `which` to `side`, and with it every unit that shares a KV cache with it; how many moved. */
+/* Moves unit `index` of stage `which` to `side`, and with it every unit that shares a KV cache with it; how many
+ * moved. */
 int certificate_move(certificate *c, int which, size_t index, int side);
-/* Compares the certificate with what the report claims. LP_MISMATCH with a diagnostic for each claim that does not hold. */
+/* Compares the certificate with what the report claims. LP_MISMATCH with a diagnostic for each claim that does not
+ * hold. */
 LP_MUST_USE lp_status certificate_check(const certificate *c, const char *file, certificate_finding *out,
                                         lp_diag *diag);
 

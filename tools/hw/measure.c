@@ -1,5 +1,5 @@
-/* Compiles a decoder made up for the purpose, runs it through the runtime, and pairs the time of each part with the sizes
- * that the planner asks predictors about. */
+/* Compiles a decoder made up for the purpose, runs it through the runtime, and pairs the time of each part with the
+ * sizes that the planner asks predictors about. */
 #include "tools/hw/measure.h"
 #include "base/dir.h"
 #include "base/file.h"
@@ -111,7 +111,7 @@ static lp_status list_facts(const hw_bench *bench, int64_t past, int64_t count, 
   lp_plan_problem problem[LP_STAGE_COUNT];
   lp_status status = lp_plan_build(bench->module, &request, arena, problem, diag);
   lp_arena_free(arena);
-  /* Prefill is asked first, decode behind it, alike. */
+  /* Prefill is asked first, then decode, in the same way. */
   size_t half = asked.count / 2;
   *facts = half;
   *out = lp_alloc((half + 1) * sizeof **out);
@@ -139,14 +139,14 @@ static void keep_lesser(lp_hw_samples *out, lp_hw_sample sample) {
 
 static const double least_us = 0.01; /* no operator takes no time, whatever the clock shows */
 
-/* Behind a long prompt its last row alone goes on, through weights that the prompt has driven from the caches. Decode, of which
- * there is more, tells what such operators take. */
+/* Behind a long prompt its last row alone goes on, through weights that the prompt has driven from the caches. Decode,
+ * of which there is more, tells what such operators take. */
 static bool is_picked(const lp_op_facts *facts, int64_t tokens) {
   return facts->m > 0 && facts->m < tokens;
 }
 
-/* One sample for each set of equal operators: the mean of their times, since equal sizes need not be equal work. Behind the
- * queries threads do not meet, behind the output they do. */
+/* One sample for each set of equal operators: the mean of their times, since equal sizes need not be equal work. Behind
+ * the queries threads do not meet, behind the output they do. */
 static void add_samples(const lp_op_facts *facts, const lp_profile *profile, int64_t tokens, lp_hw_samples *out) {
   size_t count = profile->parts.count;
   bool *done = lp_alloc(count * sizeof *done + 1);

@@ -11,7 +11,7 @@
 typedef struct {
   lp_decoder_shape shape;
   int64_t most;    /* tokens of a pass */
-  bool decode_one; /* only a token behind two pasts: for what the size of a pass does */
+  bool decode_one; /* only one token after two lengths of past: shows the effect of the size of a pass */
 } measured_shape;
 
 /* Widths of small and middling models. */

@@ -20,7 +20,7 @@ static const struct {
   lp_severity severity;
 } marks[] = {{"expected-error", LP_ERROR}, {"expected-warning", LP_WARNING}, {"expected-note", LP_NOTE}};
 
-/* Reads "@+1 {{text}}" behind a mark; false when it is none. */
+/* Reads the "@+1 {{text}}" that follows a mark; false when there is none. */
 static bool read_expectation(const char *at, const char *line_end, int32_t line, expectation *out) {
   out->line = out->written = line;
   if (*at == '@') {
