@@ -1,6 +1,7 @@
 /* backend: emits the code of each side of an outlined module (passes/passes.h), and a bundle of both. A backend is one
  * const table of functions; null is the template to copy. This folder knows the IR and machine models, and neither the
- * frontend, nor the passes, nor the runtime. base/abi.h is the contract of emitted code, docs/bundle.md that of bundles.
+ * frontend, nor the passes, nor the runtime. base/abi.h is the contract of emitted code, docs/bundle.md that of
+ * bundles.
  */
 #ifndef LP_BACKEND_H
 #define LP_BACKEND_H
@@ -21,8 +22,9 @@ typedef enum {
   LP_EMIT_OBJECT,
   LP_EMIT_SHARED,
   LP_EMIT_SOURCE,
-  LP_EMIT_KERNELS, /* the part of the source that the runtime compiles when it loads a bundle */
-  LP_EMIT_LAUNCHES /* the launch list: how the runtime launches those kernels */
+  LP_EMIT_KERNELS,  /* the part of the source that the runtime compiles when it loads a bundle */
+  LP_EMIT_LAUNCHES, /* the launch list: how the runtime launches those kernels */
+  LP_EMIT_PTX       /* the kernels as PTX, by NVRTC, which needs no GPU */
 } lp_emit_form;
 
 /* The entry points of one function's code, for the manifest. The caller's arena holds all text. */
@@ -44,8 +46,8 @@ typedef struct {
 typedef struct lp_backend {
   const char *name, *summary;
   bool emits_code; /* false: null */
-  /* The name of the kernels' file in a bundle, if the runtime compiles kernels and runs a launch list (docs/gpu.md); NULL
-   * if it loads LP_EMIT_SHARED. */
+  /* The name of the kernels' file in a bundle, if the runtime compiles kernels and runs a launch list (docs/gpu.md);
+   * NULL if it loads LP_EMIT_SHARED. */
   const char *kernels;
   /* Can it run this op.* operator? If not, `why` (64 bytes) says what is missing. */
   bool (*runs)(const lp_op *op, char why[64]);
@@ -64,8 +66,8 @@ size_t lp_backend_list(const lp_backend *const **list);
 /* Fails unless a bundle may replace what is at `path`: a bundle, an empty directory, or nothing. */
 LP_MUST_USE lp_status lp_bundle_check_path(const char *path, lp_diag *diag);
 
-/* Writes the bundle folder at `path`, atomically, if lp_bundle_check_path allows: code and weights of each side that has
- * operators, the manifest, the plan's IR, the report and tokenizer files given. */
+/* Writes the bundle folder at `path`, atomically, if lp_bundle_check_path allows: code and weights of each side that
+ * has operators, the manifest, the plan's IR, the report and tokenizer files given. */
 typedef struct {
   const lp_backend *backend[LP_SIDE_COUNT];
   lp_emit_options options[LP_SIDE_COUNT];

@@ -25,20 +25,20 @@ const char *lp_constants_name(lp_constants *constants, const char *base, const c
   return name;
 }
 
-void lp_constants_place(lp_constants *constants, int (*rank_of)(const lp_stored *stored), int classes) {
+void lp_constants_place(lp_constants *constants, int (*rank_of)(const lp_stored_constant *stored), int classes) {
   for (int rank = 0; rank < classes; rank++)
     for (size_t i = 0; i < lp_map_count(constants->known); i++) {
-      lp_stored *stored = lp_map_value_at(constants->known, i);
+      lp_stored_constant *stored = lp_map_value_at(constants->known, i);
       if (rank_of(stored) != rank) continue;
       stored->offset = constants->bytes;
       constants->bytes += stored->bytes;
     }
 }
 
-/* ---- the file --------------------------------------------------------------------------------------------------------- */
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
 
 static int by_offset(const void *a, const void *b) {
-  const lp_stored *x = *(const lp_stored *const *)a, *y = *(const lp_stored *const *)b;
+  const lp_stored_constant *x = *(const lp_stored_constant *const *)a, *y = *(const lp_stored_constant *const *)b;
   if (x->offset != y->offset) return x->offset < y->offset ? -1 : 1;
   return (x->bytes > y->bytes) - (x->bytes < y->bytes); /* an empty one first */
 }
@@ -46,7 +46,7 @@ static int by_offset(const void *a, const void *b) {
 lp_status lp_constants_write(const lp_constants *constants, const char *path, lp_constant_writer *write, void *user,
                              lp_diag *diag) {
   size_t count = lp_map_count(constants->known);
-  const lp_stored **list = LP_NEW_ARRAY(constants->arena, const lp_stored *, count + 1);
+  const lp_stored_constant **list = LP_NEW_ARRAY(constants->arena, const lp_stored_constant *, count + 1);
   for (size_t i = 0; i < count; i++)
     list[i] = lp_map_value_at(constants->known, i);
   qsort(list, count, sizeof *list, by_offset);
@@ -63,7 +63,7 @@ lp_status lp_constants_write(const lp_constants *constants, const char *path, lp
   return lp_writer_commit(writer, diag);
 }
 
-/* ---- one constant ----------------------------------------------------------------------------------------------------- */
+/* ---- one constant ------------------------------------------------------------------------------------------------ */
 
 void lp_constant_identity(const lp_value *value, lp_buf *key) {
   lp_tensor tensor;

@@ -13,7 +13,7 @@ typedef struct {
   int32_t rank;
   int64_t dim[LP_MAX_RANK];
   int64_t bytes, offset; /* from the start of the data section */
-} lp_stored;
+} lp_stored_constant;
 
 typedef struct {
   lp_arena *arena;
@@ -28,10 +28,10 @@ void lp_constants_release(lp_constants *constants);
 const char *lp_constants_name(lp_constants *constants, const char *base, const char *suffix);
 /* Sets every offset. safetensors allows no gaps, so alignment comes from the order: `rank_of` gives each constant a
  * class below `classes`, and those of a lower class come first. */
-void lp_constants_place(lp_constants *constants, int (*rank_of)(const lp_stored *stored), int classes);
+void lp_constants_place(lp_constants *constants, int (*rank_of)(const lp_stored_constant *stored), int classes);
 
 /* Writes the elements of one constant. */
-typedef lp_status lp_constant_writer(void *user, lp_writer *writer, const lp_stored *stored, lp_diag *diag);
+typedef lp_status lp_constant_writer(void *user, lp_writer *writer, const lp_stored_constant *stored, lp_diag *diag);
 /* Writes the file at `path`: the header, then every constant in order of offset. */
 LP_MUST_USE lp_status lp_constants_write(const lp_constants *constants, const char *path, lp_constant_writer *write,
                                          void *user, lp_diag *diag);

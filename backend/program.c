@@ -8,9 +8,9 @@
 
 #include <stdlib.h>
 
-/* ---- reading ---------------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-static lp_status read_slots(lp_program *program, lp_side side, lp_diag *diag) {
+static lp_status read_slots(lp_side_program *program, lp_side side, lp_diag *diag) {
   const lp_attr *slots = lp_func_side_attr(program->func, "slot", side);
   if (!slots) return LP_OK; /* the function has no buffers on this side */
   program->buffer_count = slots->count;
@@ -24,10 +24,10 @@ static lp_status read_slots(lp_program *program, lp_side side, lp_diag *diag) {
   return LP_OK;
 }
 
-lp_status lp_programs_read(lp_programs *programs, size_t size, lp_call_maker *make, void *user, lp_diag *diag) {
+lp_status lp_programs_read(lp_side_programs *programs, size_t size, lp_call_maker *make, void *user, lp_diag *diag) {
   LP_FOR_OPS(func, lp_module_body(programs->module)) {
     if (func->kind != LP_OP_FUNC) continue;
-    lp_program *program = lp_arena_alloc(programs->arena, size);
+    lp_side_program *program = lp_arena_alloc(programs->arena, size);
     program->func = func;
     program->name = lp_op_str(func, "sym_name", "main");
     lp_vec_push(&programs->list, program);
@@ -39,9 +39,9 @@ lp_status lp_programs_read(lp_programs *programs, size_t size, lp_call_maker *ma
   return LP_OK;
 }
 
-void lp_programs_free(lp_programs *programs) {
+void lp_programs_free(lp_side_programs *programs) {
   for (size_t i = 0; i < programs->list.count; i++) {
-    lp_program *program = programs->list.data[i];
+    lp_side_program *program = programs->list.data[i];
     for (size_t k = 0; k < program->segments.count; k++)
       lp_vec_free(&program->segments.data[k]->calls);
     lp_vec_free(&program->segments);
@@ -49,23 +49,23 @@ void lp_programs_free(lp_programs *programs) {
   lp_vec_free(&programs->list);
 }
 
-static lp_segment *find_segment(const lp_programs *programs, lp_program *program, int64_t index) {
+static lp_side_segment *find_segment(const lp_side_programs *programs, lp_side_program *program, int64_t index) {
   for (size_t i = 0; i < program->segments.count; i++)
     if (program->segments.data[i]->index == index) return program->segments.data[i];
-  lp_segment *segment = LP_NEW(programs->arena, lp_segment);
+  lp_side_segment *segment = LP_NEW(programs->arena, lp_side_segment);
   segment->index = index;
   lp_vec_push(&program->segments, segment);
   return segment;
 }
 
-void lp_program_add(const lp_programs *programs, lp_program *program, lp_call *call) {
+void lp_program_add(const lp_side_programs *programs, lp_side_program *program, lp_side_call *call) {
   lp_vec_push(&find_segment(programs, program, lp_op_i64(call->op, "segment", 0))->calls, call);
 }
 
-/* ---- symbols ---------------------------------------------------------------------------------------------------------- */
+/* ---- symbols ----------------------------------------------------------------------------------------------------- */
 
 /* The symbol that `key` has, or gets: the prefix and the next number. Clears the key. */
-static const char *symbol_for(const lp_programs *programs, lp_map *symbols, lp_buf *key, const char *prefix) {
+static const char *symbol_for(const lp_side_programs *programs, lp_map *symbols, lp_buf *key, const char *prefix) {
   const char *symbol = lp_map_get(symbols, lp_buf_text(key));
   if (!symbol) {
     symbol = lp_arena_format(programs->arena, "%s%zu", prefix, lp_map_count(symbols));
@@ -75,15 +75,15 @@ static const char *symbol_for(const lp_programs *programs, lp_map *symbols, lp_b
   return symbol;
 }
 
-void lp_programs_name(lp_programs *programs, const lp_program_keys *keys) {
+void lp_programs_name(lp_side_programs *programs, const lp_program_keys *keys) {
   lp_map *segments = lp_map_create(), *layouts = lp_map_create();
   lp_buf key = {0};
   for (size_t i = 0; i < programs->list.count; i++) {
-    lp_program *program = programs->list.data[i];
+    lp_side_program *program = programs->list.data[i];
     keys->layout(keys->user, program, &key);
     program->layout = symbol_for(programs, layouts, &key, "lp_layout_");
     for (size_t k = 0; k < program->segments.count; k++) {
-      lp_segment *segment = program->segments.data[k];
+      lp_side_segment *segment = program->segments.data[k];
       keys->segment(keys->user, program, segment, &key);
       segment->symbol = symbol_for(programs, segments, &key, "lp_segment_");
     }
@@ -93,7 +93,7 @@ void lp_programs_name(lp_programs *programs, const lp_program_keys *keys) {
   lp_map_free(layouts);
 }
 
-static lp_code_program describe(const lp_program *program, lp_arena *arena) {
+static lp_code_program describe(const lp_side_program *program, lp_arena *arena) {
   int64_t count = 0;
   for (size_t i = 0; i < program->segments.count; i++)
     if (program->segments.data[i]->index >= count) count = program->segments.data[i]->index + 1;
@@ -107,7 +107,7 @@ static lp_code_program describe(const lp_program *program, lp_arena *arena) {
                            .segment = segment};
 }
 
-void lp_programs_describe(const lp_programs *programs, lp_arena *arena, lp_code *out) {
+void lp_programs_describe(const lp_side_programs *programs, lp_arena *arena, lp_code *out) {
   lp_code_program *described = LP_NEW_ARRAY(arena, lp_code_program, programs->list.count);
   for (size_t i = 0; i < programs->list.count; i++)
     described[i] = describe(programs->list.data[i], arena);
@@ -115,7 +115,7 @@ void lp_programs_describe(const lp_programs *programs, lp_arena *arena, lp_code 
   out->program_count = (int32_t)programs->list.count;
 }
 
-/* ---- sizes ------------------------------------------------------------------------------------------------------------ */
+/* ---- sizes ------------------------------------------------------------------------------------------------------- */
 
 void lp_sizes_add(lp_sizes *sizes, const lp_poly *size) {
   for (size_t i = 0; i < sizes->count; i++)
@@ -123,14 +123,15 @@ void lp_sizes_add(lp_sizes *sizes, const lp_poly *size) {
   lp_vec_push(sizes, size);
 }
 
-static void add_value(const lp_programs *programs, const lp_program *program, const lp_value *value, lp_sizes *slots) {
+static void add_value(const lp_side_programs *programs, const lp_side_program *program, const lp_value *value,
+                      lp_sizes *slots) {
   int64_t buffer = lp_value_buffer(value, programs->side);
   if (buffer < 0 || buffer >= program->buffer_count || lp_value_cache(value)) return;
   lp_sizes_add(&slots[program->slot[buffer]], lp_type_bytes(programs->module, value->type));
 }
 
 /* Arguments, the side's own results, and what the side receives. */
-lp_sizes *lp_program_slot_sizes(const lp_programs *programs, const lp_program *program) {
+lp_sizes *lp_program_slot_sizes(const lp_side_programs *programs, const lp_side_program *program) {
   lp_sizes *slots = LP_NEW_ARRAY(programs->arena, lp_sizes, program->slot_count + 1);
   const lp_block *block = program->func->region;
   for (int32_t i = 0; i < block->arg_count; i++)

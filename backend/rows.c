@@ -4,8 +4,8 @@
 #include "backend/values.h"
 #include "base/poly.h"
 
-/* The number of leading axes that count rows, -1 when the type has no rows. They are b, then s or r, or one axis of both;
- * axes of 1 may stand among them. */
+/* The number of leading axes that count rows, -1 when the type has no rows. They are b, then s or r, or one axis of
+ * both; axes of 1 may stand among them. */
 static int32_t rows_lead(const lp_module *module, lp_type type, lp_rows *rows) {
   lp_module *m = (lp_module *)(uintptr_t)module; /* its arena takes the polynomials */
   const lp_poly *b = lp_dim_symbol(m, "b"), *one = lp_dim_const(m, 1), *lead = one;

@@ -26,11 +26,11 @@ static void json_string(lp_buf *out, const char *text) {
 }
 
 /* The length, then JSON padded with spaces so that the data begins at a multiple of 64 bytes. */
-void lp_safetensors_header(lp_writer *writer, const lp_stored *const *list, size_t count) {
+void lp_safetensors_header(lp_writer *writer, const lp_stored_constant *const *list, size_t count) {
   lp_buf json = {0};
   lp_buf_puts(&json, "{");
   for (size_t i = 0; i < count; i++) {
-    const lp_stored *c = list[i];
+    const lp_stored_constant *c = list[i];
     if (i) lp_buf_puts(&json, ",");
     json_string(&json, c->name);
     lp_buf_printf(&json, ":{\"dtype\":\"%s\",\"shape\":[", safetensors_dtype(c->dtype));

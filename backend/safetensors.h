@@ -5,6 +5,6 @@
 #include "backend/constants.h"
 
 /* Writes the header. The caller writes the data after it, in the list's order and without gaps. */
-void lp_safetensors_header(lp_writer *writer, const lp_stored *const *list, size_t count);
+void lp_safetensors_header(lp_writer *writer, const lp_stored_constant *const *list, size_t count);
 
 #endif

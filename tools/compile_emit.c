@@ -7,7 +7,6 @@
 
 #include "backend/backend.h"
 #include "base/side.h"
-#include "runtime/gpu/nvrtc.h"
 #include "runtime/runtime.h"
 
 #include <stdlib.h>
@@ -201,23 +200,12 @@ static bool runs_on(const lp_module *module, lp_side side) {
   return false;
 }
 
-/* PTX is made of CUDA code by NVIDIA's compiler, where that is. */
-static lp_status emit_gpu_text(const lp_compile *compile, lp_module *module, const lp_emit_options *options,
-                               lp_buf *out, lp_diag *diag) {
-  if (!emits(compile, "ptx")) return lp_backend_find(compile->emit)->emit(module, options, LP_EMIT_SOURCE, out, diag);
-  lp_buf source = {0};
-  lp_status status = lp_backend_find("cuda")->emit(module, options, LP_EMIT_KERNELS, &source, diag);
-  const lp_gpu_text text = {.file = "--emit", .source = source.data, .size = source.size};
-  const char *sm = lp_has_prefix(options->march, "sm_") ? options->march + 3 : "80";
-  if (status == LP_OK) status = lp_nvrtc_ptx(&text, atoi(sm), out, diag);
-  lp_buf_free(&source);
-  return status;
-}
-
 static lp_status write_gpu_text(const lp_compile *compile, lp_module *module, const lp_emit_options *options,
                                 lp_diag *diag) {
   lp_buf text = {0};
-  lp_status status = emit_gpu_text(compile, module, options, &text, diag);
+  const bool ptx = emits(compile, "ptx");
+  const lp_backend *backend = lp_backend_find(ptx ? "cuda" : compile->emit);
+  lp_status status = backend->emit(module, options, ptx ? LP_EMIT_PTX : LP_EMIT_SOURCE, &text, diag);
   if (status == LP_OK)
     status = lp_tool_write(compile->output ? compile->output : "-", lp_buf_text(&text), text.size, diag);
   lp_buf_free(&text);

@@ -57,7 +57,7 @@ static lp_status copy_file(bundle *b, const char *from, const char *name, lp_dia
   return status;
 }
 
-/* ---- sides ------------------------------------------------------------------------------------------------------------- */
+/* ---- sides ------------------------------------------------------------------------------------------------------- */
 
 /* Do operators run there, or buffers or caches lie there? */
 static bool side_is_used(const lp_module *module, lp_side side) {
@@ -117,7 +117,7 @@ static lp_status write_side(bundle *b, bundle_side *side, double done, lp_diag *
   return write_weights(b, side, diag);
 }
 
-/* ---- the rest ------------------------------------------------------------------------------------------------------------ */
+/* ---- the rest ---------------------------------------------------------------------------------------------------- */
 
 static lp_status write_plan(bundle *b, lp_diag *diag) {
   lp_buf text = {0};
@@ -157,7 +157,7 @@ static lp_status write_all(bundle *b, lp_diag *diag) {
   return write_manifest(b, diag);
 }
 
-/* ---- all ----------------------------------------------------------------------------------------------------------------- */
+/* ---- all --------------------------------------------------------------------------------------------------------- */
 
 static lp_status fill_folder(void *user, const char *folder, lp_diag *diag) {
   bundle *b = user;

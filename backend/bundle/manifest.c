@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- tensors ---------------------------------------------------------------------------------------------------------- */
+/* ---- tensors ----------------------------------------------------------------------------------------------------- */
 
 static json_t *poly_json(const bundle *b, const lp_poly *poly) {
   lp_buf text = {0};
@@ -44,7 +44,7 @@ static void set_tensor(const bundle *b, json_t *object, const char *name, lp_typ
   json_object_set_new(object, "shape", shape_json(b, type.dim, type.rank));
 }
 
-/* ---- files and sides ---------------------------------------------------------------------------------------------------- */
+/* ---- files and sides --------------------------------------------------------------------------------------------- */
 
 static json_t *files_json(const bundle *b) {
   json_t *files = json_object();
@@ -76,7 +76,7 @@ static json_t *sides_json(const bundle *b) {
   return sides;
 }
 
-/* ---- states, inputs, outputs --------------------------------------------------------------------------------------------- */
+/* ---- states, inputs, outputs ------------------------------------------------------------------------------------- */
 
 /* Does a program append to the state on the side, or move it from or to there? */
 static bool state_on(const bundle *b, int64_t state, lp_side side) {
@@ -172,7 +172,7 @@ static json_t *exits_json(const lp_op *func) {
   return exits;
 }
 
-/* ---- steps ------------------------------------------------------------------------------------------------------------------ */
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
 
 /* A program being written. */
 typedef struct {
@@ -341,7 +341,7 @@ static lp_status add_program(const bundle *b, const lp_op *func, json_t *program
   return status;
 }
 
-/* ---- all -------------------------------------------------------------------------------------------------------------------- */
+/* ---- all --------------------------------------------------------------------------------------------------------- */
 
 /* "dir/smollm2.onnx" is "smollm2". */
 static void set_name(const bundle *b, json_t *root) {

@@ -1,4 +1,5 @@
-/* Writing LLVM IR: the module of a side, the instance being written, and the few forms of IR that emitters use (build.c). */
+/* Writing LLVM IR: the module of a side, the instance being written, and the few forms of IR that emitters use
+ * (build.c). */
 #ifndef LP_CPU_BUILD_H
 #define LP_CPU_BUILD_H
 

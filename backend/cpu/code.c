@@ -14,7 +14,7 @@ bool cpu_operand_passed(const cpu_call *call, int32_t index) {
 }
 
 /* Emission depends on it: every result has a buffer of its own ... */
-static lp_status check_results(const cpu_code *code, const lp_program *program, const lp_op *op, lp_diag *diag) {
+static lp_status check_results(const cpu_code *code, const lp_side_program *program, const lp_op *op, lp_diag *diag) {
   for (int32_t i = 0; i < op->out_count && op->kind != LP_OP_KV_APPEND; i++) {
     int64_t buffer = lp_value_buffer(op->out[i], code->programs.side);
     if (buffer < 0 || buffer >= program->buffer_count)
@@ -25,7 +25,7 @@ static lp_status check_results(const cpu_code *code, const lp_program *program, 
 }
 
 /* ... and every operand lies in a buffer, in a cache, or among the constants. */
-static lp_status check_operands(const cpu_code *code, const lp_program *program, const lp_op *op, lp_diag *diag) {
+static lp_status check_operands(const cpu_code *code, const lp_side_program *program, const lp_op *op, lp_diag *diag) {
   for (int32_t i = 0; i < op->in_count; i++) {
     lp_value *value = lp_op_in(op, i) ? lp_value_base(lp_op_in(op, i)) : NULL;
     if (!value || lp_value_is_constant(value) || lp_value_cache(value)) continue;
@@ -49,7 +49,7 @@ static lp_status bind_constants(cpu_code *code, const cpu_call *call, lp_diag *d
   return LP_OK;
 }
 
-static lp_status make_call(void *user, lp_program *program, lp_op *op, lp_diag *diag) {
+static lp_status make_call(void *user, lp_side_program *program, lp_op *op, lp_diag *diag) {
   cpu_code *code = user;
   char why[64] = "";
   if (!cpu_op_runs(op, why))
@@ -69,9 +69,9 @@ static lp_status make_call(void *user, lp_program *program, lp_op *op, lp_diag *
 /* `linears`: binds the constants of linears; else those of all other operators. */
 static lp_status bind_all(cpu_code *code, bool linears, lp_diag *diag) {
   for (size_t i = 0; i < code->programs.list.count; i++) {
-    const lp_program *program = code->programs.list.data[i];
+    const lp_side_program *program = code->programs.list.data[i];
     for (size_t k = 0; k < program->segments.count; k++) {
-      const lp_segment *segment = program->segments.data[k];
+      const lp_side_segment *segment = program->segments.data[k];
       for (size_t c = 0; c < segment->calls.count; c++)
         if ((segment->calls.data[c]->op->kind == LP_OP_LINEAR) == linears)
           LP_TRY(bind_constants(code, cpu_call_at(segment, c), diag));
@@ -82,7 +82,7 @@ static lp_status bind_all(cpu_code *code, bool linears, lp_diag *diag) {
 
 /* Linears come first: an embedding reads a table of the same weight where a linear has packed it (cpu_constant_get). */
 static lp_status fill(cpu_code *code, lp_diag *diag) {
-  LP_TRY(lp_programs_read(&code->programs, sizeof(lp_program), make_call, code, diag));
+  LP_TRY(lp_programs_read(&code->programs, sizeof(lp_side_program), make_call, code, diag));
   LP_TRY(bind_all(code, true, diag));
   return bind_all(code, false, diag);
 }

@@ -11,7 +11,7 @@ enum { CPU_FEW_ROWS = 4 }; /* lpk_linear multiplies so many rows without scratch
 
 /* One operator to run. */
 typedef struct {
-  lp_call base; /* first: see lp_program */
+  lp_side_call base; /* first: see lp_side_program */
   const cpu_rule *rule;
   const cpu_constant **constant; /* [in_count], NULL where the operand is none */
   const lp_poly *scratch;        /* NULL: none */
@@ -21,14 +21,14 @@ typedef struct {
 typedef struct {
   lp_module *module;
   lp_arena *arena;
-  lp_programs programs;
+  lp_side_programs programs;
   lp_constants constants;
 } cpu_code;
 
 LP_MUST_USE lp_status cpu_code_create(lp_module *module, lp_side side, lp_arena *arena, cpu_code **out, lp_diag *diag);
 void cpu_code_free(cpu_code *code); /* NULL is allowed */
 
-static inline cpu_call *cpu_call_at(const lp_segment *segment, size_t index) {
+static inline cpu_call *cpu_call_at(const lp_side_segment *segment, size_t index) {
   return (cpu_call *)segment->calls.data[index];
 }
 /* Does the instance for a call take the address of an operand? */

@@ -92,7 +92,8 @@ static void put_attribute(const cpu_codegen *gen, LLVMValueRef function, const c
   LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
 }
 
-/* One target for all code: it replaces the target that the kernels were compiled for, so that they inline and vectorise. */
+/* One target for all code: it replaces the target that the kernels were compiled for, so that they inline and
+ * vectorise. */
 static void set_attributes(const cpu_codegen *gen, LLVMValueRef function) {
   static const char *const stale[] = {"target-cpu", "target-features", "tune-cpu", "min-legal-vector-width",
                                       "prefer-vector-width"};
@@ -182,12 +183,12 @@ void cpu_codegen_free(cpu_codegen *gen) {
 }
 
 lp_status cpu_codegen_run(cpu_codegen *gen) {
-  const lp_programs *programs = &gen->code->programs;
+  const lp_side_programs *programs = &gen->code->programs;
   emit_number(gen, "lp_abi", LP_ABI_VERSION);
   emit_number(gen, "lp_sequences", 1);
   emit_wait(gen);
   for (size_t i = 0; i < programs->list.count; i++) {
-    const lp_program *program = programs->list.data[i];
+    const lp_side_program *program = programs->list.data[i];
     if (!LLVMGetNamedFunction(gen->llvm, program->layout)) cpu_layout_emit(gen, program);
     for (size_t k = 0; k < program->segments.count; k++)
       if (!LLVMGetNamedFunction(gen->llvm, program->segments.data[k]->symbol))

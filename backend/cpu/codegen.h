@@ -20,11 +20,11 @@ LLVMValueRef cpu_instance_get(cpu_codegen *gen, const cpu_call *call);
 /* Appends what makes two operators the same code. */
 void cpu_instance_key(const cpu_code *code, const cpu_call *call, lp_buf *key);
 
-void cpu_layout_emit(cpu_codegen *gen, const lp_program *program);
-void cpu_segment_emit(cpu_codegen *gen, const lp_program *program, const lp_segment *segment);
+void cpu_layout_emit(cpu_codegen *gen, const lp_side_program *program);
+void cpu_segment_emit(cpu_codegen *gen, const lp_side_program *program, const lp_side_segment *segment);
 /* Keys for lp_programs_name; `user` is the cpu_code. */
-void cpu_layout_key(void *user, const lp_program *program, lp_buf *key);
-void cpu_segment_key(void *user, const lp_program *program, const lp_segment *segment, lp_buf *key);
+void cpu_layout_key(void *user, const lp_side_program *program, lp_buf *key);
+void cpu_segment_key(void *user, const lp_side_program *program, const lp_side_segment *segment, lp_buf *key);
 
 /* ---- the finished module (optimize.c, link.c) ---- */
 

@@ -23,7 +23,7 @@ static void static_shape(cpu_constant *constant) {
 }
 
 static void packed_shape(cpu_constant *constant) {
-  lp_stored *stored = &constant->stored;
+  lp_stored_constant *stored = &constant->stored;
   int64_t panels = LPK_PANELS(constant->n) * (constant->gated ? 2 : 1);
   if (constant->form == CPU_FORM_GROUPS) {
     lpk_group_form form = group_form(constant);
@@ -152,7 +152,7 @@ lp_status cpu_constant_get(lp_constants *constants, const lp_op *op, int32_t ind
 }
 
 /* Multiples of 64 bytes first (every packed constant is one), then by element size from the largest. */
-static int placing_class(const lp_stored *stored) {
+static int placing_class(const lp_stored_constant *stored) {
   if (stored->bytes % 64 == 0) return 0;
   switch (cpu_dtype_bytes(stored->dtype)) {
   case 8:

@@ -16,7 +16,7 @@ typedef enum {
 } cpu_form;
 
 typedef struct {
-  lp_stored stored; /* first: see lp_constants */
+  lp_stored_constant stored; /* first: see lp_constants */
   lp_value *value;
   lp_value *gate; /* PANELS and BIAS: panel 2j is the gate's (BIAS: zero), panel 2j + 1 the value's; else NULL */
   cpu_form form;

@@ -26,7 +26,7 @@ static lp_status with_code(lp_module *module, const lp_emit_options *options, co
   return status;
 }
 
-/* ---- emit ------------------------------------------------------------------------------------------------------------- */
+/* ---- emit -------------------------------------------------------------------------------------------------------- */
 
 typedef struct {
   lp_emit_form form;
@@ -71,7 +71,7 @@ static lp_status cpu_emit(lp_module *module, const lp_emit_options *options, lp_
   return with_code(module, options, emit_code, &want, diag);
 }
 
-/* ---- describe ---------------------------------------------------------------------------------------------------------- */
+/* ---- describe ---------------------------------------------------------------------------------------------------- */
 
 typedef struct {
   lp_arena *arena; /* the caller's: outlives the code */
@@ -94,7 +94,7 @@ static lp_status cpu_describe(lp_module *module, const lp_emit_options *options,
   return with_code(module, options, describe_code, &d, diag);
 }
 
-/* ---- weights ------------------------------------------------------------------------------------------------------------ */
+/* ---- weights ----------------------------------------------------------------------------------------------------- */
 
 static lp_status write_code(cpu_code *code, const cpu_target *target, void *user, lp_diag *diag) {
   (void)target;

@@ -1,6 +1,6 @@
-/* op.map and op.fused: one loop over the result with numpy broadcasting. Axes that every operand treats alike are merged;
- * threads share the elements, wherever a row ends; the innermost loop is contiguous or constant in every operand, so
- * that LLVM vectorises it. */
+/* op.map and op.fused: one loop over the result with numpy broadcasting. Axes that every operand treats alike are
+ * merged; threads share the elements, wherever a row ends; the innermost loop is contiguous or constant in every
+ * operand, so that LLVM vectorises it. */
 #include "backend/cpu/scalar.h"
 
 #include "backend/cpu/operands.h"
@@ -12,7 +12,7 @@
 typedef struct {
   int32_t count;
   LLVMValueRef extent[LP_MAX_RANK];
-  int32_t axis[LP_MAX_RANK]; /* one original axis of the group: it says how operands treat it */
+  int32_t axis[LP_MAX_RANK]; /* one original axis of the group, which all operands treat alike */
 } groups;
 
 static bool is_one(lp_type type, int32_t axis) {
@@ -69,7 +69,7 @@ static LLVMValueRef row_offset(cpu_emitter *e, const groups *g, lp_type type, lp
   return offset;
 }
 
-/* ---- one element ----------------------------------------------------------------------------------------------------- */
+/* ---- one element ------------------------------------------------------------------------------------------------- */
 
 /* The scalar of a region's value: an operand, a constant or an earlier result. */
 static cpu_scalar region_scalar(cpu_emitter *e, const lp_value *value, const cpu_scalar *in, const cpu_scalar *made) {
@@ -100,7 +100,7 @@ static void fused_element(cpu_emitter *e, const cpu_scalar *in, cpu_scalar *out)
     out[i] = region_scalar(e, lp_op_in(yield, i), in, made);
 }
 
-/* Loads the operands at `index` (0 where they repeat) behind their offsets, computes, stores the results at `to`. */
+/* Loads the operands at their offsets plus `index` (0 where they repeat), computes, and stores the results at `to`. */
 static void emit_element(cpu_emitter *e, const groups *g, const LLVMValueRef *offset, LLVMValueRef index,
                          LLVMValueRef to) {
   const lp_op *op = e->op;
@@ -126,7 +126,7 @@ static void emit_element(cpu_emitter *e, const groups *g, const LLVMValueRef *of
   }
 }
 
-/* ---- loops ------------------------------------------------------------------------------------------------------------ */
+/* ---- loops ------------------------------------------------------------------------------------------------------- */
 
 /* Every operand is contiguous or one element: one loop over the thread's share. */
 static void emit_flat(cpu_emitter *e, const groups *g, LLVMValueRef from, LLVMValueRef to) {
@@ -171,7 +171,7 @@ static void emit_elementwise(cpu_emitter *e) {
     emit_rows(e, &g, from, to);
 }
 
-/* ---- rules ------------------------------------------------------------------------------------------------------------ */
+/* ---- rules ------------------------------------------------------------------------------------------------------- */
 
 static cpu_form elementwise_form(const lp_op *op, int32_t index) {
   lp_tensor tensor;

@@ -11,7 +11,7 @@
 #include <llvm-c/Core.h>
 #include <string.h>
 
-/* ---- the key ------------------------------------------------------------------------------------------------------- */
+/* ---- the key ----------------------------------------------------------------------------------------------------- */
 
 static void key_type(const lp_module *module, lp_type type, lp_buf *key) {
   lp_buf_puts(key, lp_dtype_name(type.dtype));
@@ -68,7 +68,8 @@ static void key_attr(const lp_module *module, const lp_attr *attr, lp_buf *key) 
   }
 }
 
-/* Does the operator's schema in ops.def name the attribute? What passes annotate (name, layer, buffer) is not code. */
+/* Does the operator's schema in ops.def name the attribute? Annotations of passes (name, layer, buffer) do not
+ * change code. */
 static bool in_schema(const char *schema, const char *name) {
   size_t length = strlen(name);
   for (const char *at = schema; (at = strstr(at, name)); at += length)
@@ -144,7 +145,7 @@ void cpu_instance_key(const cpu_code *code, const cpu_call *call, lp_buf *key) {
   if (op->region) key_region(code->module, op, key);
 }
 
-/* ---- the function -------------------------------------------------------------------------------------------------- */
+/* ---- the function ------------------------------------------------------------------------------------------------ */
 
 /* A name to find it by in a profile: "linear_silu_f16_1536x576". */
 static const char *instance_name(cpu_codegen *gen, const cpu_call *call) {

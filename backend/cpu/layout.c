@@ -1,5 +1,5 @@
-/* lp_layout_N(sym, offset): buffers of one slot share memory, slots follow one another, scratch comes last. The offset of
- * the scratch region is one more entry, after those of the buffers. */
+/* lp_layout_N(sym, offset): buffers of one slot share memory, slots follow one another, scratch comes last. The
+ * offset of the scratch region is one more entry, after those of the buffers. */
 #include "backend/cpu/codegen.h"
 
 #include "backend/program.h"
@@ -10,9 +10,9 @@
 
 enum { SLOT_ALIGNMENT = 64 };
 
-static void collect_scratch(const lp_program *program, lp_sizes *scratch) {
+static void collect_scratch(const lp_side_program *program, lp_sizes *scratch) {
   for (size_t i = 0; i < program->segments.count; i++) {
-    const lp_segment *segment = program->segments.data[i];
+    const lp_side_segment *segment = program->segments.data[i];
     for (size_t k = 0; k < segment->calls.count; k++)
       if (cpu_call_at(segment, k)->scratch) lp_sizes_add(scratch, cpu_call_at(segment, k)->scratch);
   }
@@ -34,7 +34,7 @@ static void store_offset(cpu_emitter *e, LLVMValueRef offsets, int64_t buffer, L
   LLVMBuildStore(e->b, value, LLVMBuildInBoundsGEP2(e->b, e->gen->types.i64, offsets, &index, 1, ""));
 }
 
-static void emit_body(cpu_emitter *e, const lp_program *program, const lp_sizes *slots, const lp_sizes *scratch) {
+static void emit_body(cpu_emitter *e, const lp_side_program *program, const lp_sizes *slots, const lp_sizes *scratch) {
   LLVMValueRef offsets = LLVMGetParam(e->function, 1), end = cpu_i64(e, 0);
   for (int64_t slot = 0; slot < program->slot_count; slot++) {
     for (int64_t buffer = 0; buffer < program->buffer_count; buffer++)
@@ -45,7 +45,7 @@ static void emit_body(cpu_emitter *e, const lp_program *program, const lp_sizes 
   LLVMBuildRet(e->b, LLVMBuildNSWAdd(e->b, end, emit_size(e, scratch), "bytes"));
 }
 
-void cpu_layout_emit(cpu_codegen *gen, const lp_program *program) {
+void cpu_layout_emit(cpu_codegen *gen, const lp_side_program *program) {
   lp_sizes *slots = lp_program_slot_sizes(&gen->code->programs, program), *scratch = &slots[program->slot_count];
   collect_scratch(program, scratch);
   LLVMTypeRef params[] = {gen->types.ptr, gen->types.ptr};
@@ -62,7 +62,7 @@ void cpu_layout_emit(cpu_codegen *gen, const lp_program *program) {
     lp_vec_free(&slots[i]);
 }
 
-void cpu_layout_key(void *user, const lp_program *program, lp_buf *key) {
+void cpu_layout_key(void *user, const lp_side_program *program, lp_buf *key) {
   const cpu_code *code = user;
   lp_sizes *slots = lp_program_slot_sizes(&code->programs, program);
   collect_scratch(program, &slots[program->slot_count]);

@@ -14,7 +14,7 @@
 
 extern char **environ;
 
-/* A folder of our own for the linker's files, gone in every case. */
+/* A temporary folder for the linker's files, which is removed in every case. */
 typedef struct {
   char *dir, *object, *shared;
 } workspace;

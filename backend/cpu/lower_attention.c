@@ -30,7 +30,7 @@ static LLVMValueRef bsh_strides(cpu_emitter *e, lp_type type, int64_t heads, int
   return cpu_array(e, is_bshd(e->op) ? bshd : bhsd, 3);
 }
 
-/* ---- attention ------------------------------------------------------------------------------------------------------- */
+/* ---- attention --------------------------------------------------------------------------------------------------- */
 
 static bool is_cache_dtype(lp_dtype dtype) {
   return dtype == LP_F32 || dtype == LP_F16 || dtype == LP_BF16;
@@ -168,7 +168,7 @@ const cpu_rule cpu_rule_attention = {
     .reads_cache = true,
 };
 
-/* ---- cache ------------------------------------------------------------------------------------------------------------ */
+/* ---- cache ------------------------------------------------------------------------------------------------------- */
 
 static bool kv_append_runs(const lp_op *op, char why[64]) {
   int64_t heads, d;
@@ -215,11 +215,11 @@ const cpu_rule cpu_rule_kv_append = {
     .emit = emit_kv_append,
 };
 
-/* ---- rotary ----------------------------------------------------------------------------------------------------------- */
+/* ---- rotary ------------------------------------------------------------------------------------------------------ */
 
 enum { ROTARY_X, ROTARY_COS, ROTARY_SIN };
 
-/* Heads and head size of a rotary's x, whichever rank it has. */
+/* Heads and head size of a rotary's x, of any rank. */
 static bool rotary_shape(const lp_op *op, int64_t *heads, int64_t *d) {
   const lp_type x = lp_op_in(op, ROTARY_X)->type;
   return x.rank == 4 && lp_type_static_dim(x, is_bshd(op) ? 2 : 1, heads) && lp_type_static_dim(x, 3, d);

@@ -31,7 +31,7 @@ static bool axis_runs(const lp_op *op, char why[64]) {
   return true;
 }
 
-/* What the plain loops share: a function's setting for the operand's type, and the line at work. */
+/* State of the plain loops: the function for the operand's type, and the current line. */
 typedef struct {
   cpu_emitter *e;
   cpu_fn fn;
@@ -75,7 +75,7 @@ static void carry_on(LLVMValueRef phi, LLVMValueRef next, LLVMBasicBlockRef latc
   LLVMAddIncoming(phi, &next, &latch, 1);
 }
 
-/* ---- argmax ------------------------------------------------------------------------------------------------------------ */
+/* ---- argmax ------------------------------------------------------------------------------------------------------ */
 
 static bool argmax_runs(const lp_op *op, char why[64]) {
   return axis_runs(op, why);
@@ -131,7 +131,7 @@ static void emit_argmax(cpu_emitter *e) {
 
 const cpu_rule cpu_rule_argmax = {.kind = LP_OP_ARGMAX, .runs = argmax_runs, .form = argmax_form, .emit = emit_argmax};
 
-/* ---- the greatest elements --------------------------------------------------------------------------------------------- */
+/* ---- the greatest elements --------------------------------------------------------------------------------------- */
 
 static bool topk_runs(const lp_op *op, char why[64]) {
   const lp_dtype dtype = lp_op_in(op, 0)->type.dtype;
@@ -159,7 +159,7 @@ static void emit_topk(cpu_emitter *e) {
 
 const cpu_rule cpu_rule_topk = {.kind = LP_OP_TOPK, .runs = topk_runs, .form = cpu_form_raw, .emit = emit_topk};
 
-/* ---- running sums and products ----------------------------------------------------------------------------------------- */
+/* ---- running sums and products ----------------------------------------------------------------------------------- */
 
 static bool cumsum_kernel_runs(const lp_op *op) {
   const lp_dtype dtype = lp_op_in(op, 0)->type.dtype;

@@ -120,7 +120,7 @@ const cpu_rule cpu_rule_linear = {
     .reads_packed = true,
 };
 
-/* ---- product of two activations -------------------------------------------------------------------------------------- */
+/* ---- product of two activations ---------------------------------------------------------------------------------- */
 
 enum { MATRIX_BATCH = 6 }; /* batch strides in lpk_matrix */
 

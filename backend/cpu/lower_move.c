@@ -40,7 +40,7 @@ static LLVMValueRef advance(cpu_emitter *e, LLVMValueRef base, LLVMValueRef elem
   return cpu_offset_bytes(e, base, LLVMBuildNSWMul(e->b, elements, cpu_i64(e, cpu_dtype_bytes(dtype)), ""));
 }
 
-/* ---- gather ------------------------------------------------------------------------------------------------------------ */
+/* ---- gather ------------------------------------------------------------------------------------------------------ */
 
 static bool is_index(lp_dtype dtype) {
   return dtype == LP_I64 || dtype == LP_I32;
@@ -182,7 +182,7 @@ const cpu_rule cpu_rule_gather_elements = {
     .emit = emit_gather_elements,
 };
 
-/* ---- strided copies ---------------------------------------------------------------------------------------------------- */
+/* ---- strided copies ---------------------------------------------------------------------------------------------- */
 
 static void emit_concat(cpu_emitter *e) {
   const lp_type y = e->op->out[0]->type;
@@ -324,7 +324,7 @@ const cpu_rule cpu_rule_reshape = {
     .emit = emit_nothing,
 };
 
-/* ---- what is made from nothing ----------------------------------------------------------------------------------------- */
+/* ---- what is made from nothing ----------------------------------------------------------------------------------- */
 
 /* The element `value` in its storage form. */
 static uint64_t element_bits(lp_dtype dtype, double value) {

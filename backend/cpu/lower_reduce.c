@@ -46,7 +46,7 @@ static bool reduce_runs(const lp_op *op, char why[64]) {
   return true;
 }
 
-/* ---- by the kernel ---------------------------------------------------------------------------------------------------- */
+/* ---- by the kernel ----------------------------------------------------------------------------------------------- */
 
 /* The reduced axes as a range; false when others that are not of size 1 lie between them. */
 static bool reduced_range(const lp_op *op, int32_t *first, int32_t *last) {
@@ -84,7 +84,7 @@ static void emit_kernel(cpu_emitter *e, int32_t first, int32_t last) {
   cpu_kernel(e, "lpk_reduce", args, LP_COUNT(args));
 }
 
-/* ---- by a loop -------------------------------------------------------------------------------------------------------- */
+/* ---- by a loop --------------------------------------------------------------------------------------------------- */
 
 /* The axes of one kind, outermost first: those reduced or those kept. */
 typedef struct {
@@ -118,7 +118,7 @@ static LLVMValueRef offset_of(cpu_emitter *e, const axis_list *list, LLVMValueRe
   return offset;
 }
 
-/* What an empty reduction gives, and every one starts from. */
+/* The result of an empty reduction, from which every reduction starts. */
 static LLVMValueRef start_of(const cpu_fn *a, int kind, int32_t bits) {
   switch (kind) {
   case LPK_REDUCE_PROD:
@@ -134,7 +134,7 @@ static LLVMValueRef start_of(const cpu_fn *a, int kind, int32_t bits) {
   }
 }
 
-/* One more element: a->x is what there is so far, a->y the element. */
+/* Adds one element: a->x is the result so far, a->y the element. */
 static LLVMValueRef combine(const cpu_fn *a, int kind, LLVMValueRef greatest) {
   cpu_fn t = *a;
   switch (kind) {

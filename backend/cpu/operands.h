@@ -1,4 +1,4 @@
-/* What rules ask about operands, and the names that kernels have for element types. */
+/* Facts about operands that rules use, and the kernels' numbers for element types. */
 #ifndef LP_CPU_OPERANDS_H
 #define LP_CPU_OPERANDS_H
 

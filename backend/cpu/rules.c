@@ -45,7 +45,7 @@ const cpu_rule *cpu_rule_find(lp_kind kind) {
   return NULL;
 }
 
-/* What holds for every rule: sizes are known, elements are whole bytes, and only some rules read a cache. */
+/* Checks that hold for every rule: sizes are known, elements are whole bytes, and only some rules read a cache. */
 static bool values_run(const lp_op *op, const cpu_rule *rule, char why[64]) {
   for (int32_t i = 0; i < op->in_count + op->out_count; i++) {
     const lp_value *value = i < op->in_count ? lp_op_in(op, i) : op->out[i - op->in_count];

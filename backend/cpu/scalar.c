@@ -149,7 +149,7 @@ void cpu_scalar_store(cpu_emitter *e, LLVMValueRef address, cpu_scalar scalar, l
   LLVMBuildStore(e->b, to_stored(e, cpu_scalar_convert(e, scalar, dtype)), address);
 }
 
-/* Packed elements lie in a register as a byte of their own, so that they too have a type of their bits. */
+/* A packed element takes a whole byte in a register. */
 cpu_scalar cpu_scalar_reinterpret(cpu_emitter *e, cpu_scalar scalar, lp_dtype dtype) {
   LLVMValueRef bits = to_stored(e, scalar);
   int32_t width = lp_dtype_bits(dtype);

@@ -4,8 +4,7 @@
 
 #include "backend/cpu/build.h"
 
-/* A scalar on its way through an expression: integers in their width (packed ones in a byte), narrow
- * floats as float. */
+/* A scalar in an expression: integers have their width (packed ones a byte), narrow floats are float. */
 typedef struct {
   LLVMValueRef value;
   lp_dtype dtype;
@@ -19,13 +18,13 @@ void cpu_scalar_store_at(cpu_emitter *e, LLVMValueRef base, LLVMValueRef index, 
 cpu_scalar cpu_scalar_convert(cpu_emitter *e, cpu_scalar scalar, lp_dtype dtype);
 /* The same bits as another type of the same width. */
 cpu_scalar cpu_scalar_reinterpret(cpu_emitter *e, cpu_scalar scalar, lp_dtype dtype);
-/* As `op`, a cast, says. */
+/* Converts as the cast `op` specifies. */
 cpu_scalar cpu_scalar_cast(cpu_emitter *e, const lp_op *op, cpu_scalar scalar, lp_dtype dtype);
 cpu_scalar cpu_scalar_immediate(cpu_emitter *e, const lp_tensor *tensor);
 /* One op.map; result of dtype `result`. */
 cpu_scalar cpu_scalar_map(cpu_emitter *e, const lp_op *op, const cpu_scalar *in, int32_t count, lp_dtype result);
 bool cpu_scalar_runs(const char *fn);
-/* A function at work: operands of one element type (`type`), the operator for its attributes. */
+/* A function being emitted: operands of one element type (`type`), and the operator, which has the attributes. */
 typedef struct {
   cpu_emitter *e;
   LLVMBuilderRef b;
@@ -35,7 +34,7 @@ typedef struct {
   LLVMValueRef x, y, z; /* the operands; NULL where absent */
 } cpu_fn;
 
-/* In which element type operands are taken. */
+/* The element type that operands are converted to. */
 typedef enum {
   CPU_FN_RESULT,  /* the result's */
   CPU_FN_REAL,    /* the result's, as a float */

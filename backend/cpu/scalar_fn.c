@@ -1,5 +1,5 @@
-/* The functions of op.map, with ONNX's semantics: arithmetic, comparisons, and the way from a name to code. Functions of
- * one operand: scalar_math.c. */
+/* The functions of op.map, with ONNX's semantics: arithmetic, comparisons, and the way from a name to code.
+ * Functions of one operand: scalar_math.c. */
 #include "backend/cpu/scalar.h"
 
 #include <assert.h>
@@ -60,7 +60,7 @@ LLVMValueRef cpu_fn_mul(const cpu_fn *a, LLVMValueRef x, LLVMValueRef y) {
   return a->real ? LLVMBuildFMul(a->b, x, y, "") : LLVMBuildMul(a->b, x, y, "");
 }
 
-/* ---- arithmetic ---------------------------------------------------------------------------------------------------- */
+/* ---- arithmetic -------------------------------------------------------------------------------------------------- */
 
 /* A divisor that never traps: 0 becomes 1, and so does -1, whose quotient the caller takes as -x. */
 static LLVMValueRef safe_divisor(const cpu_fn *a, LLVMValueRef y, LLVMValueRef *minus_one) {
@@ -154,7 +154,7 @@ static LLVMValueRef fn_pow(const cpu_fn *a) {
   return cpu_fn_kernel2(a, "lpk_pow", a->x, a->y);
 }
 
-/* ---- comparisons, logic ---------------------------------------------------------------------------------------------- */
+/* ---- comparisons, logic ------------------------------------------------------------------------------------------ */
 
 static LLVMValueRef fn_eq(const cpu_fn *a) {
   return compare(a, LLVMRealOEQ, LLVMIntEQ, LLVMIntEQ, a->x, a->y);
@@ -220,7 +220,7 @@ static LLVMValueRef fn_isinf(const cpu_fn *a) {
   return LLVMBuildOr(a->b, low, high, "");
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------------------------ */
+/* ---- the table --------------------------------------------------------------------------------------------------- */
 
 static const cpu_function functions[] = {
     {"add", CPU_FN_RESULT, fn_add},

@@ -4,7 +4,7 @@
 #include <llvm-c/Core.h>
 #include <math.h>
 
-/* ---- one operand ------------------------------------------------------------------------------------------------------ */
+/* ---- one operand ------------------------------------------------------------------------------------------------- */
 
 static LLVMValueRef magnitude(const cpu_fn *a, LLVMValueRef x) {
   return cpu_fn_intrinsic1(a, "llvm.fabs", x);
@@ -177,7 +177,7 @@ static LLVMValueRef fn_atanh(const cpu_fn *a) {
   return cpu_fn_intrinsic2(a, "llvm.copysign", y, a->x);
 }
 
-/* ---- activations ------------------------------------------------------------------------------------------------------- */
+/* ---- activations ------------------------------------------------------------------------------------------------- */
 
 static LLVMValueRef attribute(const cpu_fn *a, const char *name, double otherwise) {
   return cpu_fn_number(a, lp_op_f64(a->op, name, otherwise));
@@ -263,7 +263,7 @@ static LLVMValueRef fn_clip(const cpu_fn *a) {
   return t.x;
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------------------------ */
+/* ---- the table --------------------------------------------------------------------------------------------------- */
 
 static const cpu_function functions[] = {
     {"abs", CPU_FN_RESULT, fn_abs},

@@ -1,7 +1,7 @@
-/* lp_segment_K(frame, thread): a list of calls, with a barrier only before a call that reads memory written since the last
- * barrier, or writes memory read since then. Calls that are not joint run for each sequence of the pass (base/abi.h), with
- * no barrier between the sequences. In profiled functions a mark for the clock follows each barrier, so that the time
- * spent waiting counts for the operator that other threads still work on. */
+/* lp_segment_K(frame, thread): a list of calls, with a barrier only before a call that reads memory written since
+ * the last barrier, or writes memory read since then. Calls that are not joint run for each sequence of the pass
+ * (base/abi.h), with no barrier between the sequences. In profiled functions a mark for the clock follows each
+ * barrier, so that the time spent waiting counts for the operator that other threads still work on. */
 #include "backend/cpu/codegen.h"
 
 #include "backend/program.h"
@@ -14,12 +14,12 @@
 #include <llvm-c/Core.h>
 #include <string.h>
 
-/* ---- what an operator touches --------------------------------------------------------------------------------------- */
+/* ---- what an operator touches ------------------------------------------------------------------------------------ */
 
 /* Memory has numbers: slots, then KV caches. Scratch has none: its use may depend on the number of rows. */
 typedef struct {
   lp_side side;
-  const lp_program *program;
+  const lp_side_program *program;
   unsigned char *touched;      /* [slots + states] READ, WRITTEN since the last barrier */
   bool scratch_used;           /* since the last barrier, at least for some numbers of rows */
   const lp_poly *scratch_rows; /* of the calls that used it, when they agree; else NULL */
@@ -86,7 +86,7 @@ static int64_t state_count(const lp_module *module) {
   return most;
 }
 
-/* ---- code ------------------------------------------------------------------------------------------------------------ */
+/* ---- code -------------------------------------------------------------------------------------------------------- */
 
 static LLVMValueRef frame_pointer(cpu_emitter *e, LLVMValueRef frame, size_t offset, const char *name) {
   return cpu_frame_member(e, frame, offset, e->gen->types.ptr, name);
@@ -118,7 +118,7 @@ static LLVMValueRef value_address(cpu_emitter *e, LLVMValueRef frame, lp_value *
   return cpu_offset_bytes(e, buffer_address(e, e->frame, buffer), LLVMBuildNSWMul(e->b, row, cpu_i64(e, bytes), ""));
 }
 
-static void emit_call_of(cpu_emitter *e, LLVMValueRef frame, const lp_program *program, const cpu_call *call) {
+static void emit_call_of(cpu_emitter *e, LLVMValueRef frame, const lp_side_program *program, const cpu_call *call) {
   const lp_op *op = call->base.op;
   LLVMValueRef instance = cpu_instance_get(e->gen, call);
   LLVMValueRef *args = LP_NEW_ARRAY(e->gen->arena, LLVMValueRef, 3 + op->out_count + op->in_count);
@@ -152,7 +152,7 @@ static sequences find_sequences(cpu_emitter *e) {
                      .count = LLVMBuildSelect(e->b, alone, cpu_i64(e, 1), count, "")};
 }
 
-static void emit_call(cpu_emitter *e, const sequences *all, const lp_program *program, const cpu_call *call) {
+static void emit_call(cpu_emitter *e, const sequences *all, const lp_side_program *program, const cpu_call *call) {
   if (call->base.joint) {
     emit_call_of(e, e->frame, program, call);
     return;
@@ -176,7 +176,7 @@ static void wait_with_rows(cpu_emitter *e, const lp_poly *rows) {
   LLVMPositionBuilderAtEnd(e->b, after);
 }
 
-static void emit_calls(cpu_emitter *e, const lp_program *program, const lp_segment *segment) {
+static void emit_calls(cpu_emitter *e, const lp_side_program *program, const lp_side_segment *segment) {
   size_t memories = (size_t)(program->slot_count + state_count(e->module));
   hazards h = {.side = e->gen->code->programs.side, .program = program};
   h.touched = LP_NEW_ARRAY(e->gen->arena, unsigned char, memories);
@@ -197,7 +197,7 @@ static void emit_calls(cpu_emitter *e, const lp_program *program, const lp_segme
   }
 }
 
-void cpu_segment_emit(cpu_codegen *gen, const lp_program *program, const lp_segment *segment) {
+void cpu_segment_emit(cpu_codegen *gen, const lp_side_program *program, const lp_side_segment *segment) {
   LLVMTypeRef params[] = {gen->types.ptr, gen->types.i64};
   cpu_emitter e = {.gen = gen, .module = gen->code->module};
   e.function = LLVMAddFunction(gen->llvm, segment->symbol, LLVMFunctionType(gen->types.void_, params, 2, 0));
@@ -215,9 +215,9 @@ void cpu_segment_emit(cpu_codegen *gen, const lp_program *program, const lp_segm
   LLVMDisposeBuilder(e.b);
 }
 
-/* ---- keys ------------------------------------------------------------------------------------------------------------ */
+/* ---- keys -------------------------------------------------------------------------------------------------------- */
 
-static void key_memory(const cpu_code *code, const lp_program *program, lp_value *value, lp_buf *key) {
+static void key_memory(const cpu_code *code, const lp_side_program *program, lp_value *value, lp_buf *key) {
   value = lp_value_base(value);
   const lp_op *cache = lp_value_cache(value);
   int64_t buffer = lp_value_buffer(value, code->programs.side), bytes = 0;
@@ -230,7 +230,7 @@ static void key_memory(const cpu_code *code, const lp_program *program, lp_value
                 (int)rows, bytes);
 }
 
-void cpu_segment_key(void *user, const lp_program *program, const lp_segment *segment, lp_buf *key) {
+void cpu_segment_key(void *user, const lp_side_program *program, const lp_side_segment *segment, lp_buf *key) {
   const cpu_code *code = user;
   lp_buf_printf(key, "%" PRId64, program->buffer_count);
   for (size_t k = 0; k < segment->calls.count; k++) {

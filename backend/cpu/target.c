@@ -1,4 +1,4 @@
-/* From --march to what LLVM and the kernels want to know. One row per processor: adding one is adding a row. */
+/* Maps --march to the parameters of LLVM and the kernels: one row per processor. */
 #include "backend/cpu/target.h"
 
 #include "backend/cpu/kernels/kernels.h"

@@ -78,7 +78,7 @@ static lp_status write_panels(lp_module *module, lp_writer *writer, const cpu_co
   return LP_OK;
 }
 
-static lp_status write_constant(void *user, lp_writer *writer, const lp_stored *stored, lp_diag *diag) {
+static lp_status write_constant(void *user, lp_writer *writer, const lp_stored_constant *stored, lp_diag *diag) {
   lp_module *module = user;
   const cpu_constant *constant = (const cpu_constant *)stored;
   lp_tensor tensor, gate = {0};

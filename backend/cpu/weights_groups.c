@@ -33,8 +33,8 @@ static int64_t element_at(const source *s, int64_t row, int64_t column) {
   return s->constant->transpose ? column * s->row_length + row : row * s->constant->n + column;
 }
 
-/* The element of a scale or zero point for group g and a column: the tensor has one element, one for each column, or one
- * for each group and column. */
+/* The element of a scale or zero point for group g and a column: the tensor has one element, one for each column, or
+ * one for each group and column. */
 static float of_group(const source *s, const lp_tensor *tensor, int64_t g, int64_t column) {
   const cpu_constant *c = s->constant;
   int64_t count = 1, groups = (c->k + c->group - 1) / c->group;

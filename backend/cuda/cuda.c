@@ -6,6 +6,7 @@
 #include "backend/gpu/builder.h"
 #include "backend/gpu/print.h"
 #include "backend/gpu/rules.h"
+#include "base/nvrtc.h"
 #include "base/path.h"
 #include "base/side.h"
 
@@ -29,7 +30,7 @@ static const gpu_word words[] = {{"kernel", "extern \"C\" __global__"},
 static const gpu_dialect dialect = {
     .name = "cuda", .words = words, .prologue = "cuda_prologue", .tensor = "cuda_tensor", .products = true};
 
-/* ---- architectures -------------------------------------------------------------------------------------------------- */
+/* ---- architectures ----------------------------------------------------------------------------------------------- */
 
 static const char *const architectures[] = {"sm_53", "sm_60", "sm_61", "sm_70", "sm_72", "sm_75",
                                             "sm_80", "sm_86", "sm_87", "sm_89", "sm_90"};
@@ -49,7 +50,7 @@ static lp_status find_architecture(const char *march, int *sm, lp_diag *diag) {
   return status;
 }
 
-/* ---- with a list ---------------------------------------------------------------------------------------------------- */
+/* ---- with a list ------------------------------------------------------------------------------------------------- */
 
 typedef lp_status list_work(gpu_launch_list *list, int sm, void *user, lp_diag *diag);
 
@@ -66,7 +67,7 @@ static lp_status with_list(lp_module *module, const lp_emit_options *options, li
   return status;
 }
 
-/* ---- the backend's functions ---------------------------------------------------------------------------------------- */
+/* ---- the backend's functions ------------------------------------------------------------------------------------- */
 
 /* kernels.cuh and cloud.cu as one text. */
 static lp_status emit_source(gpu_launch_list *list, int sm, void *user, lp_diag *diag) {
@@ -90,6 +91,23 @@ static lp_status emit_kernels(gpu_launch_list *list, int sm, void *user, lp_diag
   return LP_OK;
 }
 
+/* PTX of the kernels for architecture `sm` and newer. */
+static lp_status emit_ptx(gpu_launch_list *list, int sm, void *user, lp_diag *diag) {
+  enum { NEWEST_CUDA = 13, EVERY_GPU_CUDA = 12 /* knows sm_53 to sm_90 */ };
+  lp_nvrtc *nvrtc;
+  if (!lp_nvrtc_open(NEWEST_CUDA, &nvrtc))
+    return lp_nvrtc_report_absent("--emit", EVERY_GPU_CUDA, "take the source by --emit=cuda to where it is", diag);
+  lp_buf text = {0}, *out = user;
+  lp_status status = emit_kernels(list, sm, &text, diag);
+  const char *const options[] = {gpu_format(list, "--gpu-architecture=compute_%d", sm), "--std=c++17"};
+  const lp_nvrtc_source source = {"--emit", text.data, text.size};
+  if (status == LP_OK) status = lp_nvrtc_compile(nvrtc, &source, options, LP_COUNT(options), true, out, diag);
+  if (out->size > 0 && out->data[out->size - 1] == '\0') out->size--; /* NVRTC counts the end of the text */
+  lp_buf_free(&text);
+  lp_nvrtc_close(nvrtc);
+  return status;
+}
+
 static lp_status emit_launches(gpu_launch_list *list, int sm, void *user, lp_diag *diag) {
   (void)sm, (void)diag;
   gpu_print_table(list, &dialect, user);
@@ -103,6 +121,8 @@ static lp_status cuda_emit(lp_module *module, const lp_emit_options *options, lp
     return with_list(module, options, emit_source, out, diag);
   case LP_EMIT_KERNELS:
     return with_list(module, options, emit_kernels, out, diag);
+  case LP_EMIT_PTX:
+    return with_list(module, options, emit_ptx, out, diag);
   case LP_EMIT_LAUNCHES:
     return with_list(module, options, emit_launches, out, diag);
   default:
@@ -138,7 +158,7 @@ static lp_status cuda_write_weights(lp_module *module, const lp_emit_options *op
   return with_list(module, options, write_list, (void *)(uintptr_t)path, diag);
 }
 
-/* ---- the folder ----------------------------------------------------------------------------------------------------- */
+/* ---- the folder -------------------------------------------------------------------------------------------------- */
 
 typedef struct {
   const char *folder;

@@ -1,5 +1,6 @@
-/* The host's part of cloud.cu: how each kind of call is launched, layers as functions, segments as tables of the memory that
- * calls work on. Equal layers are one function; only the tables grow with the depth of a model. Kernels do all products. */
+/* The host's part of cloud.cu: how each kind of call is launched, layers as functions, segments as tables of the
+ * memory that calls work on. Equal layers are one function; only the tables grow with the depth of a model. Kernels
+ * do all products. */
 #include "backend/cuda/cuda_internal.h"
 
 #include "backend/gpu/print.h"
@@ -9,7 +10,7 @@
 
 #include <stdlib.h>
 
-/* ---- launchers ------------------------------------------------------------------------------------------------------ */
+/* ---- launchers --------------------------------------------------------------------------------------------------- */
 
 static void print_groups(const gpu_launch_list *list, const gpu_launch *launch, int axis, lp_buf *out) {
   int64_t per = launch->grid[axis].per;
@@ -79,7 +80,7 @@ static void print_launchers(const gpu_launch_list *list, lp_buf *out) {
   }
 }
 
-/* ---- layers --------------------------------------------------------------------------------------------------------- */
+/* ---- layers ------------------------------------------------------------------------------------------------------ */
 
 /* A run of `period` calls from `first` that occurs `count` times in a row: the layers of a model are equal runs. */
 typedef struct {
@@ -90,7 +91,7 @@ typedef LP_VEC(call_run) call_runs;
 enum { LONGEST_PERIOD = 1024 };
 
 /* How often the calls [first, first + period) follow one another. */
-static size_t repeats(const lp_segment *segment, size_t first, size_t period) {
+static size_t repeats(const lp_side_segment *segment, size_t first, size_t period) {
   size_t equal = 0;
   while (first + period + equal < segment->calls.count &&
          gpu_call_at(segment, first + equal)->launcher == gpu_call_at(segment, first + period + equal)->launcher)
@@ -99,7 +100,7 @@ static size_t repeats(const lp_segment *segment, size_t first, size_t period) {
 }
 
 /* The run from `first` that covers most calls; the shortest period where several do. */
-static call_run longest_run(const lp_segment *segment, size_t first) {
+static call_run longest_run(const lp_side_segment *segment, size_t first) {
   call_run best = {first, 1, 1};
   size_t left = segment->calls.count - first, most = left / 2 < LONGEST_PERIOD ? left / 2 : LONGEST_PERIOD;
   for (size_t period = 1; period <= most; period++) {
@@ -110,7 +111,7 @@ static call_run longest_run(const lp_segment *segment, size_t first) {
 }
 
 /* Splits the calls into runs. A run that begins a little later goes first when it covers more calls. */
-static void find_runs(const lp_segment *segment, call_runs *out) {
+static void find_runs(const lp_side_segment *segment, call_runs *out) {
   for (size_t at = 0; at < segment->calls.count;) {
     call_run run = longest_run(segment, at);
     for (size_t later = at + 1; later < at + run.period && later < segment->calls.count; later++) {
@@ -128,7 +129,7 @@ typedef struct {
   lp_buf *out;
 } printer;
 
-static int32_t print_calls(const lp_segment *segment, const call_run *run, lp_buf *out) {
+static int32_t print_calls(const lp_side_segment *segment, const call_run *run, lp_buf *out) {
   int32_t refs = 0;
   for (size_t i = 0; i < run->period; i++) {
     const gpu_call *call = gpu_call_at(segment, run->first + i);
@@ -138,7 +139,7 @@ static int32_t print_calls(const lp_segment *segment, const call_run *run, lp_bu
   return refs;
 }
 
-static const char *print_layer(const printer *p, const lp_segment *segment, const call_run *run) {
+static const char *print_layer(const printer *p, const lp_side_segment *segment, const call_run *run) {
   lp_buf body = {0};
   (void)print_calls(segment, run, &body);
   const char *name = lp_map_get(p->layers, lp_buf_text(&body));
@@ -151,9 +152,9 @@ static const char *print_layer(const printer *p, const lp_segment *segment, cons
   return name;
 }
 
-/* ---- segments ------------------------------------------------------------------------------------------------------- */
+/* ---- segments ---------------------------------------------------------------------------------------------------- */
 
-static void print_refs(const lp_segment *segment, lp_buf *out) {
+static void print_refs(const lp_side_segment *segment, lp_buf *out) {
   lp_buf_printf(out, "\nconst Ref %s_refs[] = {\n", segment->symbol);
   for (size_t i = 0; i < segment->calls.count; i++) {
     const gpu_call *call = gpu_call_at(segment, i);
@@ -169,14 +170,14 @@ static void print_refs(const lp_segment *segment, lp_buf *out) {
   lp_buf_puts(out, "};\n");
 }
 
-static int32_t run_refs(const lp_segment *segment, const call_run *run) {
+static int32_t run_refs(const lp_side_segment *segment, const call_run *run) {
   int32_t refs = 0;
   for (size_t i = 0; i < run->period; i++)
     refs += gpu_call_at(segment, run->first + i)->ref_count;
   return refs;
 }
 
-static void print_segment(const printer *p, const lp_program *program, const lp_segment *segment) {
+static void print_segment(const printer *p, const lp_side_program *program, const lp_side_segment *segment) {
   call_runs runs = {0};
   lp_buf body = {0};
   find_runs(segment, &runs);
@@ -207,7 +208,7 @@ void cuda_print_host(const gpu_launch_list *list, const gpu_dialect *dialect, lp
   gpu_print_text(dialect, gpu_template("cuda_host"), out);
   print_launchers(list, out);
   for (size_t i = 0; i < list->programs.list.count; i++) {
-    const lp_program *program = list->programs.list.data[i];
+    const lp_side_program *program = list->programs.list.data[i];
     for (size_t k = 0; k < program->segments.count; k++) {
       if (lp_map_has(done, program->segments.data[k]->symbol)) continue;
       lp_map_put(done, program->segments.data[k]->symbol, NULL);

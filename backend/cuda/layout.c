@@ -1,5 +1,5 @@
-/* lp_layout_N(sym, offset): buffers of one slot share memory, slots follow one another, scratch comes last. The offset of
- * the scratch region is one more entry, after those of the buffers. */
+/* lp_layout_N(sym, offset): buffers of one slot share memory, slots follow one another, scratch comes last. The
+ * offset of the scratch region is one more entry, after those of the buffers. */
 #include "backend/cuda/cuda_internal.h"
 
 #include "backend/gpu/print.h"
@@ -8,7 +8,8 @@
 
 #include <stdlib.h>
 
-static void print_slots(const gpu_launch_list *list, const lp_program *program, const lp_sizes *slots, lp_buf *out) {
+static void print_slots(const gpu_launch_list *list, const lp_side_program *program, const lp_sizes *slots,
+                        lp_buf *out) {
   lp_buf_printf(out, "  static const int slot[] = {");
   for (int64_t i = 0; i < program->buffer_count; i++)
     lp_buf_printf(out, "%s%" PRId64, i ? i % 24 ? ", " : ",\n                             " : "", program->slot[i]);
@@ -43,7 +44,7 @@ static void print_scratch(const gpu_launch_list *list, const gpu_program *progra
 }
 
 static void print_layout(const gpu_launch_list *list, const gpu_program *program, lp_buf *out) {
-  const lp_program *base = &program->base;
+  const lp_side_program *base = &program->base;
   lp_sizes *slots = lp_program_slot_sizes(&list->programs, base);
   lp_buf_printf(out, "\nextern \"C\" int64_t %s(const int64_t *sym, int64_t *offset) {\n", base->layout);
   lp_buf_puts(out, "  [[maybe_unused]] const Frame f = sizes_of(sym);\n");

@@ -5,7 +5,7 @@
 #include "backend/values.h"
 #include "base/map.h"
 
-/* A matrix that is stored as the module has it is RAW: an embedding and a tied head share it. */
+/* A matrix stored as in the module is RAW, so that an embedding and a tied head share it. */
 static void settle(gpu_constant *c) {
   if (c->form == GPU_FORM_MATRIX && c->transpose && c->k == c->k_stored && !c->scale &&
       c->stored.dtype == c->value->type.dtype)
@@ -97,7 +97,7 @@ void gpu_constant_weight(lp_constants *constants, const lp_op *op, bool gate, co
 }
 
 /* Multiples of 256 bytes first, then of 16, then by element size from the largest. */
-static int placing_class(const lp_stored *stored) {
+static int placing_class(const lp_stored_constant *stored) {
   if (stored->bytes % 256 == 0) return 0;
   if (stored->bytes % 16 == 0) return 1;
   int32_t bits = lp_dtype_bits(stored->dtype);

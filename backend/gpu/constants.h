@@ -12,7 +12,7 @@ typedef enum {
 } gpu_form;
 
 typedef struct {
-  lp_stored stored; /* first: see lp_constants */
+  lp_stored_constant stored; /* first: see lp_constants */
   lp_value *value;
   lp_value *scale, *zero; /* of an integer weight, else NULL */
   int64_t group;
@@ -24,7 +24,8 @@ typedef struct {
 
 /* The constant for a value. Reads no weight, as all functions but gpu_weights_write. */
 const gpu_constant *gpu_constant_get(lp_constants *constants, const lp_op *op, lp_value *value, gpu_form form);
-/* The weight of an op.linear, or with `gate` that of its gate: its codes or floats, and its scales (NULL for floats). */
+/* The weight of an op.linear, or with `gate` that of its gate: its codes or floats, and its scales (NULL for
+ * floats). */
 void gpu_constant_weight(lp_constants *constants, const lp_op *op, bool gate, const gpu_constant **matrix,
                          const gpu_constant **scale);
 /* Sets every constant's offset. */

@@ -1,8 +1,8 @@
 /* Dialects: the languages that kernels are printed in.
  *
- * A kernel's template (kernels/NAME.kernel) is C with two kinds of words to fill in: $NAME is a parameter, @name a word of
- * the dialect. A kernel's sizes are parameters of type @size, which converts to long: some languages pass them by address,
- * so that a recorded launch serves other sizes.
+ * A kernel's template (kernels/NAME.kernel) is C with two kinds of words to fill in: $NAME is a parameter, @name a word
+ * of the dialect. A kernel's sizes are parameters of type @size, which converts to long: some languages pass them by
+ * address, so that a recorded launch serves other sizes.
  */
 #ifndef LP_GPU_DIALECT_H
 #define LP_GPU_DIALECT_H

@@ -21,9 +21,9 @@ void gpu_element_begin(gpu_element *e, gpu_builder *b, lp_type type);
 const char *gpu_element_pointer(gpu_element *e, int32_t ref, lp_dtype dtype, bool written);
 /* A size in the kernel: a number, or a parameter's name. */
 const char *gpu_element_size(gpu_element *e, const lp_poly *size);
-/* The coordinate along an axis of the result: a variable's name, "0" where there is but one. */
+/* The coordinate along an axis of the result: a variable's name, "0" if the axis has size 1. */
 const char *gpu_element_coordinate(gpu_element *e, int32_t axis);
-/* Where the element of an operand of type `from`, broadcast to the result, lies. */
+/* The index of the element of an operand of type `from`, broadcast to the result. */
 const char *gpu_element_index(gpu_element *e, lp_type from);
 /* The product of dims [from, to) as an expression. */
 const char *gpu_element_stride(gpu_element *e, const lp_poly *const *dim, int32_t from, int32_t to);
@@ -34,7 +34,7 @@ void gpu_element_store(gpu_element *e, const char *pointer, lp_dtype dtype, cons
 /* Makes the kernel and its launch. */
 void gpu_element_end(gpu_element *e, const char *stem);
 
-/* The expression of a function of op.map on operands of type `dtype`; NULL: there is none. */
+/* The expression of a function of op.map on operands of type `dtype`; NULL: no such function. */
 const char *gpu_function(gpu_launch_list *list, const lp_op *op, const char *const *in, const lp_dtype *types,
                          int32_t count);
 bool gpu_function_runs(const lp_op *op, char why[64]);

@@ -75,7 +75,7 @@ gpu_kernel *gpu_kernel_get(gpu_launch_list *list, const char *template, const ch
   return kernel;
 }
 
-/* ---- launches ------------------------------------------------------------------------------------------------------- */
+/* ---- launches ---------------------------------------------------------------------------------------------------- */
 
 gpu_launch *gpu_launch_add(gpu_builder *b, const gpu_kernel *kernel, int32_t threads, const lp_poly *x, int64_t per) {
   gpu_launch launch = {.kernel = kernel, .threads = threads};
@@ -121,7 +121,7 @@ void gpu_arg_scratch(gpu_launch *launch) {
   (void)add_arg(launch, GPU_ARG_SCRATCH);
 }
 
-/* ---- types ---------------------------------------------------------------------------------------------------------- */
+/* ---- types ------------------------------------------------------------------------------------------------------- */
 
 const char *gpu_type(lp_dtype dtype) {
   static const char *const names[LP_DTYPE_COUNT] = {

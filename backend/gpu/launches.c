@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- calls ---------------------------------------------------------------------------------------------------------- */
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 static void describe_product(const gpu_gemm *product, lp_buf *key) {
   lp_buf_printf(key, "product %" PRId64 "x%" PRId64 " %s *%s %s", product->n, product->k, lp_dtype_name(product->dtype),
@@ -28,7 +28,7 @@ static void describe_grid(const gpu_launch_list *list, const gpu_launch *launch,
   }
 }
 
-/* What makes two launchers the same; refs count by number only. */
+/* The key of a launcher: equal launchers are shared. Refs count by number only. */
 static void describe(const gpu_launch_list *list, const gpu_builder *b, lp_buf *key) {
   for (size_t i = 0; i < b->launches.count; i++) {
     const gpu_launch *launch = &b->launches.data[i];
@@ -68,7 +68,7 @@ static const gpu_launcher *find_launcher(gpu_launch_list *list, const gpu_builde
   return launcher;
 }
 
-static lp_status make_call(void *user, lp_program *program, lp_op *op, lp_diag *diag) {
+static lp_status make_call(void *user, lp_side_program *program, lp_op *op, lp_diag *diag) {
   gpu_launch_list *list = user;
   char why[64] = "";
   if (!gpu_op_runs(op, why))
@@ -88,9 +88,9 @@ static lp_status make_call(void *user, lp_program *program, lp_op *op, lp_diag *
   return b.status;
 }
 
-/* ---- symbols -------------------------------------------------------------------------------------------------------- */
+/* ---- symbols ----------------------------------------------------------------------------------------------------- */
 
-static void segment_key(void *user, const lp_program *program, const lp_segment *segment, lp_buf *key) {
+static void segment_key(void *user, const lp_side_program *program, const lp_side_segment *segment, lp_buf *key) {
   (void)user;
   lp_buf_printf(key, "%" PRId64, program->buffer_count);
   for (size_t i = 0; i < segment->calls.count; i++) {
@@ -103,7 +103,7 @@ static void segment_key(void *user, const lp_program *program, const lp_segment 
   }
 }
 
-static void layout_key(void *user, const lp_program *program, lp_buf *key) {
+static void layout_key(void *user, const lp_side_program *program, lp_buf *key) {
   const gpu_launch_list *list = user;
   const gpu_program *of = (const gpu_program *)program;
   for (int64_t i = 0; i < program->buffer_count; i++)
@@ -124,7 +124,7 @@ static void layout_key(void *user, const lp_program *program, lp_buf *key) {
   }
 }
 
-/* ---- the list ------------------------------------------------------------------------------------------------------- */
+/* ---- the list ---------------------------------------------------------------------------------------------------- */
 
 lp_status gpu_launches_create(lp_module *module, lp_side side, const gpu_dialect *dialect, lp_arena *arena,
                               gpu_launch_list **out, lp_diag *diag) {

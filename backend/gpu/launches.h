@@ -1,4 +1,5 @@
-/* The launch list of one side: programs and segments of calls; each call names a launcher and the memory it works on. */
+/* The launch list of one side: programs and segments of calls; each call names a launcher and the memory it works
+ * on. */
 #ifndef LP_GPU_LAUNCHES_H
 #define LP_GPU_LAUNCHES_H
 
@@ -36,8 +37,9 @@ typedef struct {
 
 enum { GPU_MOST_ARGS = 64 }; /* of a kernel */
 
-/* A product that a library does in place of a kernel: y[rows][n] = epilogue(scale * x[rows][k] . w[n][k] + bias) + add. The
- * arguments of its launch are x, w, bias, add, y, rows, and the byte of y's memory at which the result begins. */
+/* A product that a library does in place of a kernel: y[rows][n] = epilogue(scale * x[rows][k] . w[n][k] + bias) +
+ * add. The arguments of its launch are x, w, bias, add, y, rows, and the byte of y's memory at which the result
+ * begins. */
 typedef struct {
   int64_t n, k;
   lp_dtype dtype;       /* of x and w; the others are f32 */
@@ -48,8 +50,8 @@ typedef struct {
 /* Whether a launch depends on the library. It does all products of a call, or none. */
 typedef enum { GPU_BY_ANY, GPU_BY_LIBRARY, GPU_BY_KERNEL } gpu_by;
 
-/* One kernel over a grid of ceil(size / per) groups on each axis, or one product. It is launched only when `few` lies in
- * [least, most] and the GPU's architecture (80: sm_80) in [least_sm, most_sm]. */
+/* One kernel over a grid of ceil(size / per) groups on each axis, or one product. It is launched only when `few`
+ * lies in [least, most] and the GPU's architecture (80: sm_80) in [least_sm, most_sm]. */
 struct gpu_launch {
   const gpu_kernel *kernel; /* NULL: a product, which has no threads and no grid */
   const gpu_gemm *product;
@@ -76,13 +78,13 @@ struct gpu_launcher {
 };
 
 typedef struct {
-  lp_call base; /* first: see lp_program */
+  lp_side_call base; /* first: see lp_side_program */
   const gpu_launcher *launcher;
   const gpu_ref *ref;
   int32_t ref_count;
 } gpu_call;
 
-static inline const gpu_call *gpu_call_at(const lp_segment *segment, size_t index) {
+static inline const gpu_call *gpu_call_at(const lp_side_segment *segment, size_t index) {
   return (const gpu_call *)segment->calls.data[index];
 }
 
@@ -102,7 +104,7 @@ typedef struct {
 } gpu_narrowed;
 
 typedef struct {
-  lp_program base; /* first: see lp_programs */
+  lp_side_program base; /* first: see lp_side_programs */
   LP_VEC(gpu_scratch) scratch;
   gpu_narrowed narrowed; /* at the operator being lowered */
 } gpu_program;
@@ -111,10 +113,10 @@ typedef struct {
   lp_module *module;
   lp_arena *arena;
   lp_diag *diag;
-  bool tensor;          /* may kernels use tensor cores? */
-  bool any_tensor;      /* does one? */
-  bool products;        /* may a library do products? */
-  lp_programs programs; /* of gpu_program */
+  bool tensor;               /* may kernels use tensor cores? */
+  bool any_tensor;           /* does one? */
+  bool products;             /* may a library do products? */
+  lp_side_programs programs; /* of gpu_program */
   lp_constants constants;
   lp_map *kernels;      /* text -> gpu_kernel *, in order of first use */
   lp_map *kernel_names; /* taken */

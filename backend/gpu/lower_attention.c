@@ -133,13 +133,13 @@ static gpu_launch *launch_many(const attention *a, const char *template, const c
   return launch;
 }
 
-/* The first architecture whose tensor cores multiply keys and values as they lie in memory; 0: there is none. */
+/* The first architecture whose tensor cores multiply the types of keys and values; 0: none does. */
 static int32_t tensor_from(const attention *a, lp_dtype store) {
   if (!a->b->list->tensor || a->d % 8 != 0 || a->dv % 8 != 0) return 0; /* rows begin at multiples of 16 bytes */
   return store == LP_BF16 ? 80 : store == LP_F16 ? 75 : 0;
 }
 
-/* Many rows, on tensor cores where there are any. */
+/* Many rows: on tensor cores if the GPU has them. */
 static void launch_tiles(const attention *a, const char *stem, int32_t tensor) {
   gpu_launch_list *list = a->b->list;
   gpu_launch *tile = launch_many(a, "attention_tile", gpu_format(list, "%s_tile", stem), TILE_ROWS);
@@ -211,7 +211,7 @@ static void lower_attention(gpu_builder *b) {
   launch_tiles(&a, stem, tensor);
 }
 
-/* ---- caches --------------------------------------------------------------------------------------------------------- */
+/* ---- caches ------------------------------------------------------------------------------------------------------ */
 
 static bool append_runs(const lp_op *op, char why[64]) {
   if (lp_op_in(op, 0)->type.dtype != LP_F32 || !is_store(op->out[0]->type.dtype))
@@ -239,7 +239,7 @@ static void lower_kv_append(gpu_builder *b) {
   gpu_element_end(&e, "kv_append");
 }
 
-/* ---- rotary positions ------------------------------------------------------------------------------------------------ */
+/* ---- rotary positions -------------------------------------------------------------------------------------------- */
 
 static bool rotary_runs(const lp_op *op, char why[64]) {
   if (lp_op_in(op, 0)->type.rank != 4) return snprintf(why, 64, "an operand that is not of four axes"), false;

@@ -1,4 +1,5 @@
-/* What moves elements or makes them from sizes: a thread per element of the result (of concat: of the operand). */
+/* Operators that move elements or make them from sizes: one thread per element of the result (of concat: of the
+ * operand). */
 #include "backend/gpu/element.h"
 
 #include "backend/gpu/rules.h"
@@ -33,7 +34,7 @@ static void copy(gpu_element *e, const char *x, const char *from, const char *to
   gpu_element_store(e, target(e), op->out[0]->type.dtype, to, value);
 }
 
-/* ---- by index ------------------------------------------------------------------------------------------------------- */
+/* ---- by index ---------------------------------------------------------------------------------------------------- */
 
 static void lower_gather(gpu_builder *b) {
   const lp_type data = lp_op_in(b->op, 0)->type, index = lp_op_in(b->op, 1)->type;
@@ -65,7 +66,7 @@ static void lower_gather_elements(gpu_builder *b) {
   lp_buf_free(&from);
 }
 
-/* ---- other places --------------------------------------------------------------------------------------------------- */
+/* ---- other places ------------------------------------------------------------------------------------------------ */
 
 static void lower_concat(gpu_builder *b) {
   const lp_op *op = b->op;
@@ -176,7 +177,7 @@ static void lower_windows(gpu_builder *b) {
   lp_buf_free(&at);
 }
 
-/* ---- made ----------------------------------------------------------------------------------------------------------- */
+/* ---- made -------------------------------------------------------------------------------------------------------- */
 
 static void make(gpu_builder *b, const char *stem, gpu_element *e, const char *value) {
   gpu_element_store(e, target(e), b->op->out[0]->type.dtype, "i", value);

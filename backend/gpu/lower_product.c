@@ -1,5 +1,5 @@
-/* Products of many rows by a library, where the runtime finds one. It adds the bias, and the residual or an activation where it has the
- * operator's; the rest, and what gates, is a kernel's behind it. */
+/* Products of many rows by a library, if the runtime finds one. The library adds the bias, and the residual or an
+ * activation if it has the operator's. A kernel after it does the rest, and gating. */
 #include "backend/gpu/product.h"
 
 #include "base/poly.h"
@@ -16,7 +16,7 @@ static bool library_has(const char *epilogue) {
   return lp_streq(epilogue, "none") || lp_streq(epilogue, "relu") || lp_streq(epilogue, "gelu_tanh");
 }
 
-/* x . w as y, or x . gate in the scratch behind `at` bytes. */
+/* The product x . w into y, or with `gate` x . gate into the scratch. */
 static gpu_launch *launch_product(gpu_builder *b, const gpu_linear *l, const gpu_product_form *form, bool gate,
                                   const char *epilogue) {
   gpu_gemm *product = LP_NEW(b->list->arena, gpu_gemm);
@@ -53,7 +53,7 @@ static void finish(gpu_builder *b, const gpu_linear *l, const gpu_product_form *
   launch->spare = true;
 }
 
-/* Where the gate's product goes: behind activations that are in the scratch, for operators after this one, too. */
+/* The offset of the gate's product in the scratch: after narrowed activations, which later operators may read too. */
 static const lp_poly *room_for_gate(gpu_builder *b, const gpu_linear *l, const gpu_product_form *form) {
   lp_arena *arena = b->list->module->arena;
   const lp_poly *begin = form->x < 0 ? lp_poly_scale(arena, l->rows, 2 * l->k) : lp_dim_const(b->list->module, 0);

@@ -17,7 +17,7 @@ static bool any_static_last(const lp_op *op, char why[64]) {
   return true;
 }
 
-/* ---- linear --------------------------------------------------------------------------------------------------------- */
+/* ---- linear ------------------------------------------------------------------------------------------------------ */
 
 static bool linear_runs(const lp_op *op, char why[64]) {
   const lp_dtype x = lp_op_in(op, 0)->type.dtype, y = op->out[0]->type.dtype;
@@ -88,7 +88,7 @@ static void lower_linear(gpu_builder *b) {
   if (library) many->by = GPU_BY_KERNEL;
 }
 
-/* ---- matmul --------------------------------------------------------------------------------------------------------- */
+/* ---- matmul ------------------------------------------------------------------------------------------------------ */
 
 /* Where the matrix of the result's batch begins in an operand. */
 static const char *batch_offset(gpu_element *e, lp_type from) {
@@ -130,7 +130,7 @@ static void lower_matmul(gpu_builder *b) {
   gpu_element_end(&e, "matmul");
 }
 
-/* ---- norms ---------------------------------------------------------------------------------------------------------- */
+/* ---- norms ------------------------------------------------------------------------------------------------------- */
 
 static bool norm_runs(const lp_op *op, char why[64]) {
   int64_t n = 0, length = 0;
@@ -173,7 +173,7 @@ static void lower_add_norm(gpu_builder *b) {
   lower_any_norm(b, 1, 2);
 }
 
-/* ---- along axes ----------------------------------------------------------------------------------------------------- */
+/* ---- along axes -------------------------------------------------------------------------------------------------- */
 
 static bool softmax_runs(const lp_op *op, char why[64]) {
   if (op->out[0]->type.rank < 1) return snprintf(why, 64, "an operand without axes"), false;

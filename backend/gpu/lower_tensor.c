@@ -1,4 +1,5 @@
-/* Products of many rows on tensor cores: activations are rounded to the type that the weight is multiplied in, sums are f32. */
+/* Products of many rows on tensor cores: activations are rounded to the type that the weight is multiplied in, sums
+ * are f32. */
 #include "backend/gpu/product.h"
 
 #include "backend/rows.h"
@@ -7,8 +8,8 @@
 
 enum { THREADS = 256, TILE = 128, NARROW = 8 };
 
-/* What a weight is multiplied in, and the first architecture that does. Codes become f16: it holds them times their scale
- * with more digits than bf16. */
+/* The type that a weight is multiplied in, and the first architecture that does. Codes become f16, which holds their
+ * product with the scale more precisely than bf16. */
 typedef struct {
   lp_dtype dtype;
   int32_t sm;

@@ -45,7 +45,7 @@ void gpu_print_kernels(const gpu_launch_list *list, const gpu_dialect *dialect, 
   }
 }
 
-/* ---- sizes ---------------------------------------------------------------------------------------------------------- */
+/* ---- sizes ------------------------------------------------------------------------------------------------------- */
 
 static void print_symbol(const gpu_launch_list *list, lp_symbol symbol, lp_buf *out) {
   enum { NAMED = 6 }; /* b s p r c t */

@@ -4,7 +4,7 @@
 
 #include "backend/gpu/builder.h"
 
-/* op.linear with the numbers of its refs, -1 where there is none: y[rows][n] of x[rows][k] and w[n][k]. */
+/* op.linear with the numbers of its refs, -1 for absent operands: y[rows][n] of x[rows][k] and w[n][k]. */
 typedef struct {
   int32_t x, w, scale, gate, gate_scale, bias, residual, y;
   const gpu_constant *matrix;
@@ -13,8 +13,8 @@ typedef struct {
 } gpu_linear;
 /* "gated_silu_": a part of the names of kernels for this operator. */
 const char *gpu_linear_tag(const gpu_builder *b);
-/* How a library does the product: for more than `few` rows, on architectures from `sm`. x is stored as `dtype`, divided by
- * `scale`. */
+/* How a library does the product: for more than `few` rows, on architectures from `sm`. x is stored as `dtype`,
+ * divided by `scale`. */
 typedef struct {
   lp_dtype dtype;
   const char *scale;

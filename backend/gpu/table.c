@@ -15,7 +15,7 @@ static void put_size(const gpu_launch_list *list, const lp_poly *size, lp_buf *o
   lp_buf_puts(out, "\"");
 }
 
-/* ---- launchers ------------------------------------------------------------------------------------------------------ */
+/* ---- launchers --------------------------------------------------------------------------------------------------- */
 
 static void put_arg(const gpu_launch_list *list, const gpu_arg *arg, lp_buf *out) {
   switch (arg->kind) {
@@ -86,10 +86,10 @@ static void put_launchers(const gpu_launch_list *list, lp_buf *out) {
   lp_buf_puts(out, "],\n");
 }
 
-/* ---- segments ------------------------------------------------------------------------------------------------------- */
+/* ---- segments ---------------------------------------------------------------------------------------------------- */
 
-/* A call is [launcher, ref, ...], or [launcher, true, ref, ...] when it is joint. A ref is a buffer "b3", a buffer that holds
- * the rows of all sequences "b3+s*256", a state "s0", or a weight's [offset, bytes]. */
+/* A call is [launcher, ref, ...], or [launcher, true, ref, ...] when it is joint. A ref is a buffer "b3", a buffer
+ * that holds the rows of all sequences "b3+s*256", a state "s0", or a weight's [offset, bytes]. */
 
 static void put_ref(const gpu_ref *ref, lp_buf *out) {
   if (ref->place == GPU_AT_WEIGHT)
@@ -101,7 +101,7 @@ static void put_ref(const gpu_ref *ref, lp_buf *out) {
     lp_buf_printf(out, ", \"%c%" PRId64 "\"", ref->place == GPU_AT_BUFFER ? 'b' : 's', ref->index);
 }
 
-static void put_segment(const gpu_launch_list *list, const lp_segment *segment, lp_buf *out) {
+static void put_segment(const gpu_launch_list *list, const lp_side_segment *segment, lp_buf *out) {
   lp_buf_printf(out, "\n  \"%s\": [", segment->symbol);
   for (size_t i = 0; i < segment->calls.count; i++) {
     const gpu_call *call = gpu_call_at(segment, i);
@@ -120,9 +120,9 @@ static void put_segments(const gpu_launch_list *list, lp_buf *out) {
   lp_map *done = lp_map_create();
   lp_buf_puts(out, " \"segments\": {");
   for (size_t i = 0; i < list->programs.list.count; i++) {
-    const lp_program *program = list->programs.list.data[i];
+    const lp_side_program *program = list->programs.list.data[i];
     for (size_t k = 0; k < program->segments.count; k++) {
-      const lp_segment *segment = program->segments.data[k];
+      const lp_side_segment *segment = program->segments.data[k];
       if (lp_map_has(done, segment->symbol)) continue;
       if (lp_map_count(done)) lp_buf_puts(out, ",");
       lp_map_put(done, segment->symbol, NULL);
@@ -133,10 +133,10 @@ static void put_segments(const gpu_launch_list *list, lp_buf *out) {
   lp_map_free(done);
 }
 
-/* ---- layouts -------------------------------------------------------------------------------------------------------- */
+/* ---- layouts ----------------------------------------------------------------------------------------------------- */
 
 static void put_layout(const gpu_launch_list *list, const gpu_program *program, lp_buf *out) {
-  const lp_program *base = &program->base;
+  const lp_side_program *base = &program->base;
   lp_sizes *slots = lp_program_slot_sizes(&list->programs, base);
   lp_buf_printf(out, "\n  \"%s\": {\"slot\": [", base->layout);
   for (int64_t i = 0; i < base->buffer_count; i++)

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* ---- matrices ------------------------------------------------------------------------------------------------------- */
+/* ---- matrices ---------------------------------------------------------------------------------------------------- */
 
 /* The weight that rows are made from, and the scales and zero points of the model's own integers. */
 typedef struct {
@@ -83,9 +83,9 @@ static lp_status write_matrix(lp_module *module, lp_writer *writer, const gpu_co
   return LP_OK;
 }
 
-/* ---- the file ------------------------------------------------------------------------------------------------------- */
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
 
-static lp_status write_constant(void *user, lp_writer *writer, const lp_stored *stored, lp_diag *diag) {
+static lp_status write_constant(void *user, lp_writer *writer, const lp_stored_constant *stored, lp_diag *diag) {
   lp_module *module = user;
   const gpu_constant *c = (const gpu_constant *)stored;
   if (c->form == GPU_FORM_MATRIX || c->form == GPU_FORM_SCALE) return write_matrix(module, writer, c, diag);

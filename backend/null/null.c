@@ -8,8 +8,8 @@ static bool null_runs(const lp_op *op, char why[64]) {
   return true;
 }
 
-/* Append the code of options->side to `out`, as text or bytes, the same for the same module. What `runs` allows must work;
- * report anything else that you cannot emit at the operator's `loc`. */
+/* Append the code of options->side to `out`, as text or bytes, the same for the same module. What `runs` allows must
+ * work; report anything else that you cannot emit at the operator's `loc`. */
 static lp_status null_emit(lp_module *module, const lp_emit_options *options, lp_emit_form form, lp_buf *out,
                            lp_diag *diag) {
   (void)module, (void)options, (void)form, (void)out, (void)diag;

@@ -7,7 +7,7 @@
 
 enum { INLINE_BYTES = 1024, ALIGNMENT = 64 };
 
-/* ---- the data file -------------------------------------------------------------------------------------------------- */
+/* ---- the data file ----------------------------------------------------------------------------------------------- */
 
 onnx_stored *onnx_stored_begin(onnx_graph *g, const char *key) {
   static const char zeros[ALIGNMENT];
@@ -40,7 +40,7 @@ void onnx_tensor_set_external(onnx_graph *g, Onnx__TensorProto *tensor, const on
   add_entry(g, tensor, "length", lp_arena_format(g->arena, "%" PRId64, stored->bytes));
 }
 
-/* ---- constants ------------------------------------------------------------------------------------------------------ */
+/* ---- constants --------------------------------------------------------------------------------------------------- */
 
 const char *onnx_constant_name(const lp_value *value) {
   return value->name ? value->name : "constant";
@@ -70,7 +70,7 @@ static lp_status constant(onnx_graph *g, const lp_value *value, onnx_name *out) 
   return LP_OK;
 }
 
-/* ---- operands ------------------------------------------------------------------------------------------------------- */
+/* ---- operands ---------------------------------------------------------------------------------------------------- */
 
 lp_status onnx_value(onnx_graph *g, const lp_value *value, onnx_name *out) {
   *out = onnx_bound(g, value);

@@ -8,7 +8,8 @@ typedef struct {
   int64_t offset, bytes;
 } onnx_stored;
 
-/* Begins a constant of the data file, known by `key` from now on; the caller writes its bytes before onnx_stored_end. */
+/* Begins a constant of the data file, known by `key` from now on; the caller writes its bytes before
+ * onnx_stored_end. */
 onnx_stored *onnx_stored_begin(onnx_graph *g, const char *key);
 void onnx_stored_end(const onnx_graph *g, onnx_stored *stored);
 /* The tensor's data are in the data file. */
@@ -20,7 +21,8 @@ LP_MUST_USE lp_status onnx_operand(onnx_graph *g, int32_t index, onnx_name *out)
 LP_MUST_USE lp_status onnx_operand_as(onnx_graph *g, int32_t index, lp_dtype dtype, onnx_name *out);
 LP_MUST_USE lp_status onnx_value(onnx_graph *g, const lp_value *value, onnx_name *out);
 
-/* The weight of an op.linear, or with `gate` that of its gate, as the float tensor that MatMul takes, [k][n] (weights.c). */
+/* The weight of an op.linear, or with `gate` that of its gate, as the float tensor that MatMul takes, [k][n]
+ * (weights.c). */
 LP_MUST_USE lp_status onnx_weight(onnx_graph *g, const lp_op *op, bool gate, onnx_name *out);
 
 #endif

@@ -27,7 +27,7 @@ static void *grown(const onnx_graph *g, void *items, size_t count, size_t item_s
   return more;
 }
 
-/* ---- nodes ---------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ------------------------------------------------------------------------------------------------------- */
 
 onnx_name onnx_node(onnx_graph *g, const char *type, int32_t count, const onnx_name *in) {
   Onnx__NodeProto *node = LP_NEW(g->arena, Onnx__NodeProto);
@@ -95,7 +95,7 @@ void onnx_attr_tensor(onnx_graph *g, const char *name, Onnx__TensorProto *tensor
   add_attribute(g, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR)->t = tensor;
 }
 
-/* ---- tensors -------------------------------------------------------------------------------------------------------- */
+/* ---- tensors ----------------------------------------------------------------------------------------------------- */
 
 Onnx__TensorProto *onnx_tensor(onnx_graph *g, lp_dtype dtype, int32_t rank, const int64_t *dim) {
   Onnx__TensorProto *tensor = LP_NEW(g->arena, Onnx__TensorProto);
@@ -154,7 +154,7 @@ onnx_name onnx_scalar(onnx_graph *g, lp_dtype dtype, double value) {
   return name;
 }
 
-/* ---- values --------------------------------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
 
 static const char *value_key(const onnx_graph *g, const lp_value *value) {
   return lp_arena_format(g->arena, "%p", (const void *)value);
@@ -184,7 +184,7 @@ lp_status onnx_refuse(const onnx_graph *g, const char *why) {
                   lp_op_info_get(g->op->kind)->name, g->opset, why);
 }
 
-/* ---- nodes of several rules -------------------------------------------------------------------------------------------- */
+/* ---- nodes of several rules -------------------------------------------------------------------------------------- */
 
 onnx_name onnx_transpose(onnx_graph *g, onnx_name x, const int64_t *perm, int32_t rank) {
   onnx_name y = ONNX_NODE(g, "Transpose", x);

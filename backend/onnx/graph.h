@@ -12,7 +12,7 @@ typedef const char *onnx_name; /* of a tensor; NULL: absent */
 
 /* The data file of a side, shared by all its models: each constant once. */
 typedef struct {
-  const char *file; /* its name beside the models */
+  const char *file; /* its name in the folder of the models */
   lp_writer *writer;
   lp_map *stored; /* what it is -> onnx_stored * */
 } onnx_store;
@@ -46,8 +46,8 @@ onnx_name onnx_unique(onnx_graph *g, const char *wanted);
 
 void onnx_bind(onnx_graph *g, const lp_value *value, onnx_name name);
 onnx_name onnx_cast(onnx_graph *g, onnx_name x, lp_dtype dtype);
-/* The type of a computed value. Few of the standard's operators take integers under 8 bits, so these are widened; constants
- * stay packed until an operator reads them that cannot. */
+/* The type of a computed value. Few of the standard's operators take integers under 8 bits, so these are widened;
+ * constants stay packed until an operator reads them that cannot. */
 lp_dtype onnx_dtype(lp_dtype dtype);
 /* The name that onnx_bind gave the value, or NULL. */
 onnx_name onnx_bound(const onnx_graph *g, const lp_value *value);
@@ -59,7 +59,8 @@ Onnx__TensorProto *onnx_tensor(onnx_graph *g, lp_dtype dtype, int32_t rank, cons
 void onnx_tensor_set_data(onnx_graph *g, Onnx__TensorProto *tensor, const void *data, size_t bytes);
 onnx_name onnx_initializer(onnx_graph *g, Onnx__TensorProto *tensor, const char *wanted);
 
-/* A size as a vector of one i64, several as a shape; symbols are read off the part's inputs, or are inputs themselves. */
+/* A size as a vector of one i64, several as a shape; symbols are read off the part's inputs, or are inputs
+ * themselves. */
 onnx_name onnx_size(onnx_graph *g, const lp_poly *poly);
 onnx_name onnx_sizes(onnx_graph *g, const lp_poly *const *poly, int32_t count);
 /* `x` of type `from` under the shape of `to`. */

@@ -27,7 +27,7 @@ static lp_status write_file(const halves *h, const char *name, const lp_buf *byt
   return lp_folder_put(h->folder, name, bytes->data, bytes->size, h->diag);
 }
 
-/* ---- models --------------------------------------------------------------------------------------------------------- */
+/* ---- models ------------------------------------------------------------------------------------------------------ */
 
 static lp_status write_program(halves *h, onnx_program *program) {
   for (size_t i = 0; i < program->parts.count; i++) {
@@ -72,7 +72,7 @@ static lp_status write_models(halves *h) {
   return LP_OK;
 }
 
-/* ---- weights -------------------------------------------------------------------------------------------------------- */
+/* ---- weights ----------------------------------------------------------------------------------------------------- */
 
 static lp_status open_stores(halves *h) {
   for (int i = 0; i < LP_SIDE_COUNT; i++) {
@@ -107,7 +107,7 @@ static void close_stores(halves *h) {
   }
 }
 
-/* ---- all ------------------------------------------------------------------------------------------------------------ */
+/* ---- all --------------------------------------------------------------------------------------------------------- */
 
 static lp_status write_manifest(const halves *h) {
   const onnx_program *const programs[] = {&h->program[0], &h->program[1]};

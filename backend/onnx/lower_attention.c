@@ -68,7 +68,7 @@ static lp_status add_mask(onnx_graph *g, const lp_op *op, const lp_poly *total, 
   return LP_OK;
 }
 
-/* A score per head that takes part in the softmax and is cut off behind it. */
+/* Appends a score per head to those of the softmax, and removes it afterwards. */
 static lp_status softmax_with_sinks(onnx_graph *g, const lp_op *op, const lp_poly *const *scores_dim, onnx_name scores,
                                     onnx_name *out) {
   const int64_t per_head[] = {1, lp_op_i64(op, "heads", 1), 1, 1}, axis = 3, zero = 0, end = -1;
@@ -146,7 +146,7 @@ lp_status onnx_lower_kv_append(onnx_graph *g, const lp_op *op, onnx_name *out) {
   return LP_OK;
 }
 
-/* ---- rotary positions ------------------------------------------------------------------------------------------------ */
+/* ---- rotary positions -------------------------------------------------------------------------------------------- */
 
 static onnx_name slice_last(onnx_graph *g, onnx_name x, int64_t from, int64_t to, int64_t step) {
   const int64_t axis = 3;

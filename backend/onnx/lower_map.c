@@ -166,7 +166,7 @@ lp_status onnx_function(onnx_graph *g, const lp_op *op, const char *fn, const on
   return onnx_refuse(g, lp_arena_format(g->arena, "it has no function '%s'", fn));
 }
 
-/* ---- operators ------------------------------------------------------------------------------------------------------ */
+/* ---- operators --------------------------------------------------------------------------------------------------- */
 
 /* The type that operands meet in: the result's, or of a comparison the first float's. */
 static lp_dtype operand_dtype(const lp_op *op) {

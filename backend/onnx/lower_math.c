@@ -3,7 +3,7 @@
 
 #include "backend/onnx/constants.h"
 
-/* ---- products ------------------------------------------------------------------------------------------------------- */
+/* ---- products ---------------------------------------------------------------------------------------------------- */
 
 static lp_status apply_epilogue(onnx_graph *g, const lp_op *op, onnx_name *x) {
   const char *epilogue = lp_op_str(op, "epilogue", "none");
@@ -52,7 +52,7 @@ lp_status onnx_lower_matmul(onnx_graph *g, const lp_op *op, onnx_name *out) {
   return LP_OK;
 }
 
-/* ---- norms ---------------------------------------------------------------------------------------------------------- */
+/* ---- norms ------------------------------------------------------------------------------------------------------- */
 
 static lp_status norm_of(onnx_graph *g, const lp_op *op, onnx_name x, int32_t parameter, onnx_name *out) {
   const int64_t last = -1;
@@ -83,7 +83,7 @@ lp_status onnx_lower_add_norm(onnx_graph *g, const lp_op *op, onnx_name *out) {
   return norm_of(g, op, out[0], 2, &out[1]);
 }
 
-/* ---- along axes ----------------------------------------------------------------------------------------------------- */
+/* ---- along axes -------------------------------------------------------------------------------------------------- */
 
 lp_status onnx_lower_softmax(onnx_graph *g, const lp_op *op, onnx_name *out) {
   onnx_name x;

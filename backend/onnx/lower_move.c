@@ -1,10 +1,10 @@
-/* What moves elements or makes them from sizes, in ONNX. */
+/* Operators that move elements or make them from sizes, in ONNX. */
 #include "backend/onnx/rules.h"
 
 #include "backend/onnx/constants.h"
 #include "base/poly.h"
 
-/* ---- by index ------------------------------------------------------------------------------------------------------- */
+/* ---- by index ---------------------------------------------------------------------------------------------------- */
 
 static lp_status gather(onnx_graph *g, const lp_op *op, const char *type, onnx_name *out) {
   lp_dtype from = lp_op_in(op, 0)->type.dtype, to = op->out[0]->type.dtype;
@@ -25,7 +25,7 @@ lp_status onnx_lower_gather_elements(onnx_graph *g, const lp_op *op, onnx_name *
   return gather(g, op, "GatherElements", out);
 }
 
-/* ---- other places --------------------------------------------------------------------------------------------------- */
+/* ---- other places ------------------------------------------------------------------------------------------------ */
 
 lp_status onnx_lower_concat(onnx_graph *g, const lp_op *op, onnx_name *out) {
   onnx_name *in = LP_NEW_ARRAY(g->arena, onnx_name, op->in_count);
@@ -36,7 +36,8 @@ lp_status onnx_lower_concat(onnx_graph *g, const lp_op *op, onnx_name *out) {
   return LP_OK;
 }
 
-/* Where a slice ends: behind its last element; running backwards past the first one is said by the least number. */
+/* The end of a slice, after its last element. A slice that runs backwards past the first element ends at the least
+ * number. */
 static lp_status slice_end(const onnx_graph *g, const lp_poly *start, const lp_poly *size, int64_t step,
                            const lp_poly **out) {
   lp_arena *arena = g->module->arena;
@@ -139,7 +140,7 @@ lp_status onnx_lower_windows(onnx_graph *g, const lp_op *op, onnx_name *out) {
   return LP_OK;
 }
 
-/* ---- made ----------------------------------------------------------------------------------------------------------- */
+/* ---- made -------------------------------------------------------------------------------------------------------- */
 
 lp_status onnx_lower_iota(onnx_graph *g, const lp_op *op, onnx_name *out) {
   lp_arena *arena = g->module->arena;

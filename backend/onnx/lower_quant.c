@@ -3,7 +3,7 @@
 
 #include "backend/onnx/constants.h"
 
-/* Scale and zero point as the standard wants them: one for all is a scalar. */
+/* Scale and zero point in the standard's form: a single one is a scalar. */
 static lp_status parameters(onnx_graph *g, const lp_op *op, onnx_name *scale, onnx_name *zero) {
   const lp_value *value = lp_op_in(op, 1);
   int64_t count = 0;
@@ -44,7 +44,7 @@ lp_status onnx_lower_quantize(onnx_graph *g, const lp_op *op, onnx_name *out) {
   LP_TRY(check(g, op, codes));
   LP_TRY(onnx_operand_as(g, 0, LP_F32, &x));
   LP_TRY(parameters(g, op, &scale, &zero));
-  if (!zero) { /* it says the type of the result */
+  if (!zero) { /* it determines the type of the result */
     int64_t one = 1;
     uint64_t data = 0;
     Onnx__TensorProto *nothing = onnx_tensor(g, codes, 1, &one);

@@ -37,7 +37,7 @@ static onnx_part *owner_of(const splitter *s, const lp_value *value) {
   return value->def ? lp_map_get(s->owner, key_of(s, value->def)) : NULL;
 }
 
-/* ---- turns ---------------------------------------------------------------------------------------------------------- */
+/* ---- turns ------------------------------------------------------------------------------------------------------- */
 
 static void add_part(splitter *s, lp_side side) {
   onnx_part *part = LP_NEW(s->arena, onnx_part);
@@ -63,7 +63,7 @@ static void split(splitter *s) {
   }
 }
 
-/* ---- names ---------------------------------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------------------------------- */
 
 static const char *text_at(const lp_op *func, const char *list, int32_t index) {
   const lp_attr *attr = lp_op_attr(func, list);
@@ -108,7 +108,7 @@ static const char *name_of(const splitter *s, const lp_value *value) {
   return name;
 }
 
-/* ---- ports ---------------------------------------------------------------------------------------------------------- */
+/* ---- ports ------------------------------------------------------------------------------------------------------- */
 
 static bool has_port(const onnx_ports *ports, const lp_value *value, const char *name) {
   for (size_t i = 0; i < ports->count; i++)

@@ -6,7 +6,7 @@
 
 typedef enum { ONNX_PORT_DATA, ONNX_PORT_CUT, ONNX_PORT_PAST, ONNX_PORT_PRESENT, ONNX_PORT_SIZE } onnx_role;
 
-/* What enters or leaves a model. */
+/* An input or an output of a model. */
 typedef struct {
   onnx_role role;
   const char *name;

@@ -4,7 +4,7 @@
 #include "base/map.h"
 #include "base/poly.h"
 
-/* A symbol as a vector of one: a dimension of an input that is just it, else an input of its own. */
+/* A symbol as a vector of one element: read off an input that has it as a dimension, else an input itself. */
 static onnx_name symbol_size(onnx_graph *g, lp_symbol symbol) {
   const char *text = lp_symbols_name(&g->module->symbols, symbol);
   const lp_poly *wanted = lp_poly_symbol(g->module->arena, symbol);

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-/* ---- in fewer bits -------------------------------------------------------------------------------------------------- */
+/* ---- in fewer bits ----------------------------------------------------------------------------------------------- */
 
 /* Writes the elements as another float type, through one slice. */
 static void put_narrowed(const onnx_graph *g, const lp_tensor *data, int64_t count, lp_dtype dtype) {
@@ -134,7 +134,7 @@ static lp_status quantised(onnx_graph *g, const lp_value *value, lp_dtype dtype,
   return LP_OK;
 }
 
-/* ---- weights of linear operators -------------------------------------------------------------------------------------- */
+/* ---- weights of linear operators --------------------------------------------------------------------------------- */
 
 /* An integer weight with the model's own scales. */
 static lp_status dequantised(onnx_graph *g, const lp_op *op, bool gate, int64_t k_axis, onnx_name *out) {

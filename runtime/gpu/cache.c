@@ -1,21 +1,22 @@
-/* Code that a GPU's compiler made, kept from run to run. */
-#include <dirent.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
+/* Keeps compiled code in the user's cache folder. */
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "runtime/gpu/nvrtc.h"
 
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 enum { MOST_BYTES = 256 << 20, SUM_BYTES = 32 };
 static const char ending[] = ".cubin";
 
-/* ---- where ------------------------------------------------------------------------------------------------------------ */
+/* ---- where ------------------------------------------------------------------------------------------------------- */
 
-/* mkdir -p, for the user alone. */
+/* mkdir -p, readable by the user only. */
 static bool make_folder(char *path) {
   for (char *at = path + 1; *at != '\0'; at++)
     if (*at == '/') {
@@ -27,11 +28,11 @@ static bool make_folder(char *path) {
   return access(path, W_OK) == 0;
 }
 
-/* NULL: none is known. Released with free(). */
+/* NULL: the environment names none. Release with free(). */
 static char *folder_path(void) {
   const char *root = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-  if (root != NULL && root[0] == '/') return lp_path_join(root, "llmpart/cuda");
-  if (home != NULL && home[0] == '/') return lp_path_join(home, ".cache/llmpart/cuda");
+  if (root && root[0] == '/') return lp_path_join(root, "llmpart/cuda");
+  if (home && home[0] == '/') return lp_path_join(home, ".cache/llmpart/cuda");
   return NULL;
 }
 
@@ -41,7 +42,7 @@ static char *file_path(const char *folder, const lp_cache_key *key) {
   return lp_path_join(folder, name);
 }
 
-/* ---- files ------------------------------------------------------------------------------------------------------------ */
+/* ---- files ------------------------------------------------------------------------------------------------------- */
 
 static void sum_of(const char *data, size_t size, uint8_t out[SUM_BYTES]) {
   lp_sha256 sha;
@@ -52,7 +53,7 @@ static void sum_of(const char *data, size_t size, uint8_t out[SUM_BYTES]) {
 
 bool lp_cache_read(const lp_cache_key *key, lp_buf *out) {
   char *folder = folder_path();
-  if (folder == NULL) return false;
+  if (!folder) return false;
   char *path = file_path(folder, key), *data = NULL;
   size_t size = 0;
   uint8_t sum[SUM_BYTES];
@@ -77,12 +78,12 @@ static int by_age(const void *a, const void *b) {
   return strcmp(x->path, y->path);
 }
 
-/* The oldest go until all fit. */
+/* Removes the oldest files until the rest fit. */
 static void make_room(const char *folder) {
   LP_VEC(kept) files = {0};
   int64_t bytes = 0;
   DIR *all = opendir(folder);
-  if (all == NULL) return;
+  if (!all) return;
   for (const struct dirent *entry; (entry = readdir(all)) != NULL;) {
     struct stat facts;
     char *path = lp_path_join(folder, entry->d_name);
@@ -104,7 +105,7 @@ static void make_room(const char *folder) {
 
 void lp_cache_write(const lp_cache_key *key, const lp_buf *code) {
   char *folder = folder_path();
-  if (folder == NULL) return;
+  if (!folder) return;
   if (make_folder(folder)) {
     char *path = file_path(folder, key);
     uint8_t sum[SUM_BYTES];

@@ -1,16 +1,18 @@
-/* cuBLASLt's matrices are column-major: y[rows][n] is its D of n x rows, w[n][k] an A of k x n to be transposed, x[rows][k] a B of k x rows. */
+/* Calls cuBLASLt, whose matrices are column-major: y[rows][n] is its D of n x rows, w[n][k] its A of k x n,
+ * transposed, and x[rows][k] its B of k x rows. */
 #include "runtime/gpu/cublas.h"
-#include "base/map.h"
-
-#include <pthread.h>
-#include <stdlib.h>
 
 #include "base/library.h"
+#include "base/map.h"
 #include "runtime/gpu/cublas_abi.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 enum { MOST_PLANS = 1024, MOST_ALIGNMENT = 256, BIAS_ALIGNMENT = 16, NEWEST = 13, OLDEST = 11 };
 
-/* How a product is done, as long as shape, rows and alignment stay. The descriptor holds the bias of the newest. */
+/* How to do products of one shape, number of rows and alignment. The descriptor holds the bias of the latest. */
 typedef struct {
   bool found;
   void *desc, *a, *b, *d;
@@ -24,11 +26,11 @@ struct lp_cublas {
   void *handle;
   char name[48];
   lp_gpu_library library;
-  pthread_mutex_t one; /* of plans, and of who enqueues */
+  pthread_mutex_t one; /* guards `plans`, and the enqueueing of products */
   lp_map *plans;       /* NULL: none */
 };
 
-/* ---- opening ---------------------------------------------------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 static bool load(lp_cublas *c, int driver) {
 #define ENTRY(name, returns, symbol, parameters) {#symbol, &c->name},
@@ -42,14 +44,14 @@ static bool load(lp_cublas *c, int driver) {
   return false;
 }
 
-/* What NVIDIA recommends: https://docs.nvidia.com/cuda/cublas/#cublassetworkspace */
+/* NVIDIA recommends this size: https://docs.nvidia.com/cuda/cublas/#cublassetworkspace */
 static size_t workspace_for(int sm) {
   return (size_t)(sm >= 90 ? 32 : 4) << 20;
 }
 
 static lp_status is_wanted(bool *out, lp_diag *diag) {
   const char *text = getenv("LLMPART_CUBLAS");
-  *out = text == NULL || lp_streq(text, "on");
+  *out = !text || lp_streq(text, "on");
   if (*out || lp_streq(text, "off")) return LP_OK;
   return lp_error(diag, LP_LOC_FILE("LLMPART_CUBLAS"), "wanted 'on' or 'off', found '%.40s'", text);
 }
@@ -73,22 +75,22 @@ lp_status lp_cublas_open(int driver, int sm, lp_cublas **out, lp_diag *diag) {
 }
 
 static void free_plan(const lp_cublas *c, plan *p) {
-  if (p->desc != NULL) (void)c->desc_destroy(p->desc);
+  if (p->desc) (void)c->desc_destroy(p->desc);
   void *const layouts[] = {p->a, p->b, p->d};
   for (size_t i = 0; i < LP_COUNT(layouts); i++)
-    if (layouts[i] != NULL) (void)c->layout_destroy(layouts[i]);
+    if (layouts[i]) (void)c->layout_destroy(layouts[i]);
   free(p);
 }
 
 static void drop_plans(lp_cublas *c) {
-  for (size_t i = 0; c->plans != NULL && i < lp_map_count(c->plans); i++)
+  for (size_t i = 0; c->plans && i < lp_map_count(c->plans); i++)
     free_plan(c, lp_map_value_at(c->plans, i));
   lp_map_free(c->plans);
   c->plans = NULL;
 }
 
 void lp_cublas_close(lp_cublas *c) {
-  if (c == NULL) return;
+  if (!c) return;
   drop_plans(c);
   (void)c->destroy(c->handle);
   pthread_mutex_destroy(&c->one);
@@ -96,10 +98,10 @@ void lp_cublas_close(lp_cublas *c) {
 }
 
 const lp_gpu_library *lp_cublas_library(const lp_cublas *c) {
-  return c != NULL ? &c->library : NULL;
+  return c ? &c->library : NULL;
 }
 
-/* ---- plans ------------------------------------------------------------------------------------------------------------ */
+/* ---- plans ------------------------------------------------------------------------------------------------------- */
 
 static uint32_t alignment_of(const void *memory) {
   uintptr_t at = (uintptr_t)memory;
@@ -113,12 +115,12 @@ static uint32_t epilogue_of(const lp_gpu_product *product) {
   static const uint32_t biased[] = {[LP_GPU_PLAIN] = LP_CUBLASLT_EPILOGUE_BIAS,
                                     [LP_GPU_RELU] = LP_CUBLASLT_EPILOGUE_RELU_BIAS,
                                     [LP_GPU_GELU_TANH] = LP_CUBLASLT_EPILOGUE_GELU_BIAS};
-  return (product->bias != NULL ? biased : plain)[product->kind->epilogue];
+  return (product->bias ? biased : plain)[product->kind->epilogue];
 }
 
 static bool set_bias(const lp_cublas *c, const plan *p, const lp_gpu_product *product) {
-  return product->bias == NULL || c->desc_set(p->desc, LP_CUBLASLT_MATMUL_DESC_BIAS_POINTER, &product->bias,
-                                              sizeof product->bias) == LP_CUBLAS_STATUS_SUCCESS;
+  return !product->bias || c->desc_set(p->desc, LP_CUBLASLT_MATMUL_DESC_BIAS_POINTER, &product->bias,
+                                       sizeof product->bias) == LP_CUBLAS_STATUS_SUCCESS;
 }
 
 static bool describe_product(const lp_cublas *c, const lp_gpu_product *product, plan *p) {
@@ -139,9 +141,9 @@ static bool describe_product(const lp_cublas *c, const lp_gpu_product *product, 
          c->layout_create(&p->d, LP_CUDA_R_32F, n, rows, kind->n) == LP_CUBLAS_STATUS_SUCCESS;
 }
 
-/* What is added is D's memory where nothing is. */
+/* Without `add`, C is D's memory. */
 static const void *added(const lp_gpu_product *product) {
-  return product->add != NULL ? product->add : product->y;
+  return product->add ? product->add : product->y;
 }
 
 static bool prefer(const lp_cublas *c, const lp_gpu_product *product, void *preference) {
@@ -169,21 +171,21 @@ static bool choose(const lp_cublas *c, const lp_gpu_product *product, plan *p) {
                     LP_CUBLAS_STATUS_SUCCESS &&
                 found == 1 && p->choice.state == LP_CUBLAS_STATUS_SUCCESS &&
                 p->choice.workspace <= c->library.workspace;
-  if (preference != NULL) (void)c->preference_destroy(preference);
+  if (preference) (void)c->preference_destroy(preference);
   return chosen;
 }
 
-/* Plans are made once; when there are too many, as after prompts of very many lengths, all are made anew. */
+/* Plans are made once. All are dropped when there are too many, as after prompts of very many lengths. */
 static const plan *plan_for(lp_cublas *c, const lp_gpu_product *product) {
   const lp_gpu_product_kind *kind = product->kind;
   char key[160];
   snprintf(key, sizeof key, "%" PRId64 " %" PRId64 " %" PRId64 " %d %u %d %u %u %u %u", product->rows, kind->n, kind->k,
            (int)kind->type, epilogue_of(product), product->add != NULL, alignment_of(product->x),
            alignment_of(product->w), alignment_of(added(product)), alignment_of(product->y));
-  if (c->plans != NULL && lp_map_count(c->plans) >= MOST_PLANS) drop_plans(c);
-  if (c->plans == NULL) c->plans = lp_map_create();
+  if (c->plans && lp_map_count(c->plans) >= MOST_PLANS) drop_plans(c);
+  if (!c->plans) c->plans = lp_map_create();
   plan *p = lp_map_get(c->plans, key);
-  if (p != NULL) return p;
+  if (p) return p;
   p = lp_alloc(sizeof *p);
   p->found = describe_product(c, product, p) && choose(c, product, p);
   lp_map_put(c->plans, key, p);
@@ -191,17 +193,17 @@ static const plan *plan_for(lp_cublas *c, const lp_gpu_product *product) {
 }
 
 bool lp_cublas_takes(lp_cublas *c, const lp_gpu_product *product) {
-  if (alignment_of(product->bias) < BIAS_ALIGNMENT) return false; /* epilogues read it in such parts */
+  if (alignment_of(product->bias) < BIAS_ALIGNMENT) return false; /* epilogues need this alignment */
   pthread_mutex_lock(&c->one);
   bool found = plan_for(c, product)->found;
   pthread_mutex_unlock(&c->one);
   return found;
 }
 
-/* ---- products --------------------------------------------------------------------------------------------------------- */
+/* ---- products ---------------------------------------------------------------------------------------------------- */
 
 int lp_cublas_multiply(lp_cublas *c, const lp_gpu_product *product, void *stream) {
-  const float alpha = product->kind->scale, beta = product->add != NULL ? 1 : 0;
+  const float alpha = product->kind->scale, beta = product->add ? 1 : 0;
   int status = LP_CUBLAS_STATUS_NOT_SUPPORTED;
   pthread_mutex_lock(&c->one);
   const plan *p = plan_for(c, product);

@@ -1,5 +1,6 @@
-/* Products by NVIDIA's cuBLASLt, which is opened where it is there: libcublasLt of the CUDA toolkit, or of PyPI's nvidia-cublas.
- * LLMPART_CUBLAS=off in the environment leaves all to the code's own kernels. From any thread, with the GPU's context current.
+/* Products by NVIDIA's cuBLASLt, if it is installed: libcublasLt of the CUDA toolkit, or of PyPI's nvidia-cublas. With
+ * LLMPART_CUBLAS=off in the environment the code's own kernels do all products. Any thread may call these functions
+ * while the GPU's context is current.
  */
 #ifndef LP_RUNTIME_GPU_CUBLAS_H
 #define LP_RUNTIME_GPU_CUBLAS_H
@@ -8,11 +9,11 @@
 
 typedef struct lp_cublas lp_cublas;
 
-/* For a driver of CUDA `driver` (12) and kernels for architecture `sm`. *out is NULL where there is none that works. */
+/* For a driver of CUDA `driver` (12) and kernels for architecture `sm`. *out is NULL when none works. */
 LP_MUST_USE lp_status lp_cublas_open(int driver, int sm, lp_cublas **out, lp_diag *diag);
 void lp_cublas_close(lp_cublas *cublas);                          /* NULL is allowed */
 const lp_gpu_library *lp_cublas_library(const lp_cublas *cublas); /* of NULL: NULL */
-/* Its heuristic is asked once for each shape, number of rows and alignment. */
+/* Asks cuBLASLt's heuristic once for each shape, number of rows and alignment. */
 bool lp_cublas_takes(lp_cublas *cublas, const lp_gpu_product *product);
 /* Enqueues a product that it takes; a cublasStatus_t. */
 LP_MUST_USE int lp_cublas_multiply(lp_cublas *cublas, const lp_gpu_product *product, void *stream);

@@ -1,5 +1,5 @@
-/* Numbers and types of cuBLASLt 11 to 13, as https://docs.nvidia.com/cuda/cublas/#using-the-cublaslt-api and its header have them: nothing of CUDA
- * is needed to build. tests/gpu/cublas.sh holds them against cublasLt.h where there is one. */
+/* Constants and types of cuBLASLt 11 to 13 (https://docs.nvidia.com/cuda/cublas/#using-the-cublaslt-api), so that a
+ * build needs nothing of CUDA. tests/gpu/cublas.sh compares them with cublasLt.h if that is installed. */
 #ifndef LP_RUNTIME_GPU_CUBLAS_ABI_H
 #define LP_RUNTIME_GPU_CUBLAS_ABI_H
 

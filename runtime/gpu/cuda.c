@@ -1,11 +1,12 @@
-/* CUDA through the driver's own interface, opened at run time: the calls and numbers of CUDA 11.4 and newer that are needed. */
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
+/* CUDA through the driver's interface, opened at run time: the calls and constants of CUDA 11.4 and newer that it
+ * uses. */
 #include "base/library.h"
 #include "runtime/gpu/cublas.h"
 #include "runtime/gpu/nvrtc.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 enum {
   CUDA_SUCCESS = 0,
@@ -65,10 +66,10 @@ struct lp_gpu_device {
 struct lp_gpu_queue {
   lp_gpu_device *cuda;
   void *stream;
-  int error;   /* the first that was not success since `finish` */
-  int product; /* of cuBLASLt, likewise */
+  int error;   /* the first error since `finish` */
+  int product; /* the first error of cuBLASLt since `finish` */
   bool recording;
-  char text[160]; /* what `finish` met */
+  char text[160]; /* what `finish` reported */
 };
 
 static bool note(lp_gpu_queue *queue, int status) {
@@ -81,7 +82,7 @@ static const char *describe(const lp_gpu_device *cuda, int status) {
   if (status == CUDA_SUCCESS) return "no error";
   if (status == CUDA_ERROR_OUT_OF_MEMORY) return "out of GPU memory";
   if (status == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES) return "a kernel's groups have more threads than the GPU allows";
-  return cuda->error_text(status, &text) == CUDA_SUCCESS && text != NULL ? text : "an error without a name";
+  return cuda->error_text(status, &text) == CUDA_SUCCESS && text ? text : "an error without a name";
 }
 
 static const char *device_name(const lp_gpu_device *cuda) {
@@ -92,12 +93,12 @@ static int32_t architecture(const lp_gpu_device *cuda) {
   return cuda->sm;
 }
 
-/* Each thread has a context of its own; ours is shared by all code in the process. */
+/* The current context belongs to the thread; all code in the process shares our context. */
 static bool enter(lp_gpu_queue *queue) {
   return note(queue, queue->cuda->context_set(queue->cuda->context));
 }
 
-/* ---- opening ---------------------------------------------------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 static lp_status report_absent(const char *file, const char *what, const char *remedy, lp_diag *diag) {
   lp_status status = lp_error(diag, LP_LOC_FILE(file), "code for CUDA, and there is no %s", what);
@@ -132,7 +133,7 @@ static lp_status load_kernels(lp_gpu_device *cuda, const lp_gpu_text *text, lp_d
   (void)cuda->driver_version(&version);
   const lp_cuda_target target = {.name = cuda->text, .sm = major * 10 + minor, .driver = version / 1000};
   lp_buf code = {0};
-  lp_status status = lp_nvrtc_compile(text, &target, &code, &cuda->sm, diag);
+  lp_status status = lp_cuda_compile(text, &target, &code, &cuda->sm, diag);
   if (status == LP_OK) {
     lp_buf_append(&code, "", 1); /* PTX is text */
     int loaded = cuda->module_load(&cuda->module, code.data);
@@ -148,11 +149,11 @@ static lp_status load_kernels(lp_gpu_device *cuda, const lp_gpu_text *text, lp_d
 }
 
 static void close_device(lp_gpu_device *cuda) {
-  if (cuda == NULL) return;
-  if (cuda->context != NULL) {
+  if (!cuda) return;
+  if (cuda->context) {
     (void)cuda->context_set(cuda->context);
     lp_cublas_close(cuda->cublas);
-    if (cuda->module != NULL) (void)cuda->module_unload(cuda->module);
+    if (cuda->module) (void)cuda->module_unload(cuda->module);
     (void)cuda->context_release(cuda->device);
   }
   free(cuda);
@@ -175,12 +176,12 @@ static void *find_kernel(lp_gpu_device *cuda, const char *name) {
   return cuda->function(&kernel, cuda->module, name) == CUDA_SUCCESS ? kernel : NULL;
 }
 
-/* They go with the module. */
+/* Kernels are released with the module. */
 static void free_kernel(lp_gpu_device *cuda, void *kernel) {
   (void)cuda, (void)kernel;
 }
 
-/* ---- queues ----------------------------------------------------------------------------------------------------------- */
+/* ---- queues ------------------------------------------------------------------------------------------------------ */
 
 static lp_gpu_queue *create_queue(lp_gpu_device *cuda) {
   lp_gpu_queue *queue = lp_alloc(sizeof *queue);
@@ -190,8 +191,8 @@ static lp_gpu_queue *create_queue(lp_gpu_device *cuda) {
 }
 
 static void free_queue(lp_gpu_queue *queue) {
-  if (queue == NULL) return;
-  if (enter(queue) && queue->stream != NULL) (void)queue->cuda->stream_destroy(queue->stream);
+  if (!queue) return;
+  if (enter(queue) && queue->stream) (void)queue->cuda->stream_destroy(queue->stream);
   free(queue);
 }
 
@@ -202,7 +203,7 @@ static bool launch(lp_gpu_queue *queue, const lp_gpu_work *work) {
     return note(queue, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
   for (int32_t i = 0; i < work->count; i++) {
     const lp_gpu_value *value = &work->arg[i];
-    /* a size is an address and a number, one behind the other, as the kernels' Size; memory what their Place is, of which
+    /* a size is an address followed by a number, like the kernels' Size; memory is like their Place, of which
      * kernels that take but a pointer read the beginning */
     argument[i] = value->is_memory ? (void *)(uintptr_t)&value->memory : (void *)(uintptr_t)&value->at;
   }
@@ -216,13 +217,13 @@ _Static_assert(offsetof(lp_gpu_value, size) == offsetof(lp_gpu_value, at) + 8, "
 _Static_assert(offsetof(lp_gpu_value, by) == offsetof(lp_gpu_value, memory) + 8, "as the kernels' Place");
 _Static_assert(offsetof(lp_gpu_value, scale) == offsetof(lp_gpu_value, by) + 8, "as the kernels' Place");
 
-/* ---- products ---------------------------------------------------------------------------------------------------------- */
+/* ---- products ---------------------------------------------------------------------------------------------------- */
 
 static lp_status library(lp_gpu_device *cuda, const lp_gpu_library **out, lp_diag *diag) {
   int version = 0;
   (void)cuda->driver_version(&version);
   (void)cuda->context_set(cuda->context);
-  if (cuda->cublas == NULL) LP_TRY(lp_cublas_open(version / 1000, cuda->sm, &cuda->cublas, diag));
+  if (!cuda->cublas) LP_TRY(lp_cublas_open(version / 1000, cuda->sm, &cuda->cublas, diag));
   *out = lp_cublas_library(cuda->cublas);
   return LP_OK;
 }
@@ -234,11 +235,11 @@ static bool takes(lp_gpu_queue *queue, const lp_gpu_product *product) {
 static bool multiply(lp_gpu_queue *queue, const lp_gpu_product *product) {
   if (!enter(queue)) return false;
   int status = lp_cublas_multiply(queue->cuda->cublas, product, queue->stream);
-  if (status != 0 && queue->product == 0 && !queue->recording) queue->product = status; /* else it is tried again */
+  if (status != 0 && queue->product == 0 && !queue->recording) queue->product = status; /* a recording is retried */
   return status == 0;
 }
 
-/* ---- recordings -------------------------------------------------------------------------------------------------------- */
+/* ---- recordings -------------------------------------------------------------------------------------------------- */
 
 static bool record(lp_gpu_queue *queue) {
   queue->recording = enter(queue) && queue->cuda->record(queue->stream, CAPTURE_OF_THIS_THREAD) == CUDA_SUCCESS;
@@ -251,8 +252,8 @@ static void *recorded(lp_gpu_queue *queue) {
   queue->recording = false;
   int status = cuda->recorded(queue->stream, &graph);
   if (status == CUDA_SUCCESS) status = cuda->graph_make(&made, graph, 0);
-  if (graph != NULL) (void)cuda->graph_free(graph);
-  return status == CUDA_SUCCESS ? made : NULL; /* the launches can still be done one by one */
+  if (graph) (void)cuda->graph_free(graph);
+  return status == CUDA_SUCCESS ? made : NULL; /* the caller launches one by one instead */
 }
 
 static bool replay(lp_gpu_queue *queue, void *recording) {
@@ -260,17 +261,17 @@ static bool replay(lp_gpu_queue *queue, void *recording) {
 }
 
 static void free_recording(lp_gpu_queue *queue, void *recording) {
-  if (recording == NULL || !enter(queue)) return;
+  if (!recording || !enter(queue)) return;
   (void)note(queue, queue->cuda->synchronize(queue->stream));
   (void)queue->cuda->graph_made_free(recording);
 }
 
 static bool finish(lp_gpu_queue *queue) {
-  if (queue->stream != NULL && enter(queue)) (void)note(queue, queue->cuda->synchronize(queue->stream));
+  if (queue->stream && enter(queue)) (void)note(queue, queue->cuda->synchronize(queue->stream));
   bool well = queue->error == CUDA_SUCCESS && queue->product == 0;
   snprintf(queue->text, sizeof queue->text, "%s", describe(queue->cuda, queue->error));
   if (queue->product != 0) lp_cublas_describe(queue->cuda->cublas, queue->product, sizeof queue->text, queue->text);
-  if (queue->stream != NULL) queue->error = CUDA_SUCCESS;
+  if (queue->stream) queue->error = CUDA_SUCCESS;
   queue->product = 0;
   return well;
 }
@@ -279,7 +280,7 @@ static const char *error_of(const lp_gpu_queue *queue) {
   return queue->text;
 }
 
-/* ---- memory ----------------------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 static void *to_pointer(uint64_t address) {
   return (void *)(uintptr_t)address;
@@ -298,7 +299,7 @@ static void *reserve(lp_gpu_queue *queue, size_t bytes) {
 }
 
 static void release(lp_gpu_device *cuda, void *memory) {
-  if (memory != NULL && cuda->context_set(cuda->context) == CUDA_SUCCESS) (void)cuda->release(to_address(memory));
+  if (memory && cuda->context_set(cuda->context) == CUDA_SUCCESS) (void)cuda->release(to_address(memory));
 }
 
 static void room(lp_gpu_queue *queue, size_t *free_bytes, size_t *all_bytes) {

@@ -1,38 +1,33 @@
-/* One side's code on a GPU: kernels and layouts. */
+/* One side's code on a GPU: opens it, finds its segments, and runs them. */
 #include "runtime/gpu/gpu.h"
+
+#include "base/abi.h"
 #include "base/map.h"
-#include "base/poly.h"
-#include "runtime/gpu/internal.h"
+#include "runtime/gpu/code.h"
+#include "runtime/gpu/memory.h"
+#include "runtime/gpu/pass.h"
+#include "runtime/gpu/tables.h"
 
 #include <stdlib.h>
 
-enum { SLOT_ALIGNMENT = 4096 }; /* so that a GPU can share them in place */
-
-const lp_gpu_api *lp_gpu_api_find(const char *language) {
-  static const lp_gpu_api *const all[] = {&lp_gpu_cuda, &lp_gpu_opencl};
-  for (size_t i = 0; i < LP_COUNT(all); i++)
-    if (lp_streq(all[i]->language, language)) return all[i];
-  return NULL;
-}
-
 /* ---- creation ---------------------------------------------------------------------------------------------------- */
 
-/* A library that has no product to do is not opened. */
+/* Opens the library only if the code has products. */
 static lp_status find_library(lp_gpu *gpu, lp_diag *diag) {
-  for (int32_t i = 0; i < gpu->table.launcher_count && gpu->api->library != NULL; i++)
+  for (int32_t i = 0; i < gpu->table.launcher_count && gpu->api->library; i++)
     for (int32_t k = 0; k < gpu->table.launcher[i].count; k++)
-      if (gpu->table.launcher[i].launch[k].product != NULL) return gpu->api->library(gpu->device, &gpu->library, diag);
+      if (gpu->table.launcher[i].launch[k].product) return gpu->api->library(gpu->device, &gpu->library, diag);
   return LP_OK;
 }
 
 static bool is_for(const lp_gpu *gpu, const lp_gpu_launch *launch, int32_t sm) {
-  if (launch->by == LP_GPU_BY_LIBRARY && gpu->library == NULL) return false;
+  if (launch->by == LP_GPU_BY_LIBRARY && !gpu->library) return false;
   return launch->most_sm == 0 || (sm >= launch->least_sm && sm <= launch->most_sm);
 }
 
-/* Launches for other architectures are left out, and those for a library that is not there. */
+/* Drops launches for other architectures, and those for a library that is missing. */
 static void choose_launches(lp_gpu *gpu) {
-  const int32_t sm = gpu->api->architecture != NULL ? gpu->api->architecture(gpu->device) : 0;
+  const int32_t sm = gpu->api->architecture ? gpu->api->architecture(gpu->device) : 0;
   for (int32_t i = 0; i < gpu->table.launcher_count; i++) {
     lp_gpu_launcher *launcher = &gpu->table.launcher[i];
     int32_t kept = 0;
@@ -49,9 +44,9 @@ static lp_status find_kernels(lp_gpu *gpu, lp_diag *diag) {
     const lp_gpu_launcher *launcher = &gpu->table.launcher[i];
     for (int32_t k = 0; k < launcher->count; k++) {
       const char *name = launcher->launch[k].kernel;
-      if (name == NULL || lp_map_has(gpu->kernels, name)) continue;
+      if (!name || lp_map_has(gpu->kernels, name)) continue;
       void *kernel = gpu->api->kernel(gpu->device, name);
-      if (kernel == NULL) return lp_error(diag, LP_LOC_FILE(gpu->file), "the kernels have no '%.80s'", name);
+      if (!kernel) return lp_error(diag, LP_LOC_FILE(gpu->file), "the kernels have no '%.80s'", name);
       lp_map_put(gpu->kernels, name, kernel);
     }
   }
@@ -92,8 +87,8 @@ lp_status lp_gpu_create(const lp_gpu_source *source, lp_gpu **out, lp_diag *diag
 }
 
 void lp_gpu_free(lp_gpu *gpu) {
-  if (gpu == NULL) return;
-  if (gpu->device != NULL) {
+  if (!gpu) return;
+  if (gpu->device) {
     for (size_t i = 0; i < lp_map_count(gpu->weights); i++)
       gpu->api->release(gpu->device, lp_map_value_at(gpu->weights, i));
     gpu->api->release(gpu->device, gpu->all_weights);
@@ -149,78 +144,21 @@ int32_t lp_gpu_find_segment(const lp_gpu *gpu, const char *name, int32_t layout)
   return -1;
 }
 
-bool lp_gpu_applies(const lp_gpu *gpu, const lp_gpu_launch *launch, const int64_t *sym) {
-  if (launch->few == NULL) return true;
-  int64_t few = lp_gpu_eval(gpu, launch->few, sym);
-  return few >= launch->least && few <= launch->most;
-}
-
 const char *lp_gpu_library_used(lp_gpu *gpu) {
   return atomic_load(&gpu->library_used) ? gpu->library->name : NULL;
 }
 
-/* ---- layout ------------------------------------------------------------------------------------------------------ */
+/* ---- running ----------------------------------------------------------------------------------------------------- */
 
-int64_t lp_gpu_eval(const lp_gpu *gpu, const lp_poly *size, const int64_t *sym) {
-  return lp_poly_eval(size, sym, gpu->table.symbols.names.count);
-}
-
-int64_t lp_gpu_slot_bytes(const lp_gpu *gpu, const lp_gpu_slot *slot, const int64_t *sym) {
-  int64_t most = 0;
-  for (int32_t i = 0; i < slot->count; i++) {
-    int64_t bytes = lp_gpu_eval(gpu, slot->size[i], sym);
-    if (bytes > most) most = bytes;
-  }
-  return most;
-}
-
-int64_t lp_gpu_scratch_bytes(const lp_gpu *gpu, const lp_gpu_layout *layout, const int64_t *sym) {
-  int64_t most = 0;
-  for (int32_t i = 0; i < layout->scratch_count; i++) {
-    const lp_gpu_scratch *scratch = &layout->scratch[i];
-    int64_t bytes = lp_gpu_eval(gpu, scratch->bytes, sym);
-    if (scratch->library && gpu->library == NULL) continue;
-    if (lp_gpu_eval(gpu, scratch->few, sym) <= scratch->most && bytes > most) most = bytes;
-  }
-  return most;
-}
-
-int64_t lp_gpu_workspace_bytes(const lp_gpu *gpu, const int64_t *sym) {
-  for (int32_t i = 0; i < gpu->table.launcher_count && gpu->library != NULL; i++)
-    for (int32_t k = 0; k < gpu->table.launcher[i].count; k++) {
-      const lp_gpu_launch *launch = &gpu->table.launcher[i].launch[k];
-      if (launch->product != NULL && lp_gpu_applies(gpu, launch, sym))
-        return lp_gpu_end_of(0, (int64_t)gpu->library->workspace);
-    }
-  return 0;
-}
-
-int64_t lp_gpu_end_of(int64_t begin, int64_t bytes) {
-  if (begin < 0 || bytes > INT64_MAX / 2 - begin) return -1;
-  return (begin + bytes + SLOT_ALIGNMENT - 1) / SLOT_ALIGNMENT * SLOT_ALIGNMENT;
-}
-
-/* Memory apart is laid out for all contexts of a grain, so that it stays where it is. */
-static int64_t room_for(const lp_gpu *gpu, const lp_gpu_layout *layout, int32_t slot, const int64_t *sym) {
-  int64_t most[LP_MAX_NAMED_SYMBOLS];
-  int64_t bytes =
-      slot < layout->slots ? lp_gpu_slot_bytes(gpu, &layout->sizes[slot], sym) : lp_gpu_scratch_bytes(gpu, layout, sym);
-  if (!gpu->api->apart) return bytes;
-  lp_gpu_grain(gpu, sym, sym[LP_SYM_P], most);
-  int64_t later = slot < layout->slots ? lp_gpu_slot_bytes(gpu, &layout->sizes[slot], most)
-                                       : lp_gpu_scratch_bytes(gpu, layout, most);
-  return later > bytes ? later : bytes;
-}
-
-int64_t lp_gpu_lay_out(const lp_gpu *gpu, int32_t index, const int64_t *sym, int64_t *offset) {
-  const lp_gpu_layout *layout = &gpu->table.layout[index];
-  int64_t end = 0;
-  for (int32_t i = 0; i < layout->slots && end >= 0; i++) {
-    for (int32_t k = 0; k < layout->buffers; k++)
-      if (layout->slot[k] == i) offset[k] = end;
-    end = lp_gpu_end_of(end, room_for(gpu, layout, i, sym));
-  }
-  end = lp_gpu_end_of(end, lp_gpu_workspace_bytes(gpu, sym));
-  offset[layout->buffers] = end;
-  return lp_gpu_end_of(end, room_for(gpu, layout, layout->slots, sym));
+lp_status lp_gpu_run(lp_gpu *gpu, lp_gpu_memory *memory, int32_t layout, int32_t segment, const lp_frame *frame,
+                     size_t arena_bytes, const lp_gpu_owner *owner, lp_diag *diag) {
+  lp_gpu_pass pass = {
+      .gpu = gpu, .memory = memory, .layout = &gpu->table.layout[layout], .frame = frame, .owner = owner};
+  memory->busy = true;
+  bool done = lp_gpu_give(&pass, arena_bytes) && lp_gpu_launch_recorded(&pass, segment);
+  if (done && gpu->api->apart) return LP_OK;
+  done = lp_gpu_take_back(&pass) && done;
+  done = gpu->api->finish(memory->queue) && done;
+  memory->busy = false;
+  return done ? LP_OK : lp_gpu_report(gpu, memory, diag);
 }

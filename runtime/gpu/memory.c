@@ -1,12 +1,17 @@
-/* What a GPU works on: memory of the host that it shares and gives back, or memory of its own that is copied from and to. */
+/* The memory that a GPU works on: host memory that it shares and gives back, or memory of its own with copies from
+ * and to the host. */
+#include "runtime/gpu/memory.h"
+
+#include "base/abi.h"
 #include "base/map.h"
 #include "base/units.h"
-#include "runtime/gpu/gpu.h"
-#include "runtime/gpu/internal.h"
+#include "runtime/gpu/code.h"
+#include "runtime/gpu/sizes.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
-/* ---- what goes wrong ------------------------------------------------------------------------------------------------ */
+/* ---- errors ------------------------------------------------------------------------------------------------------ */
 
 lp_status lp_gpu_report(lp_gpu *gpu, const lp_gpu_memory *memory, lp_diag *diag) {
   lp_status status = lp_error(diag, LP_LOC_FILE(gpu->file), "'%s' cannot run the code: %s",
@@ -27,14 +32,14 @@ static lp_status report_no_room(lp_gpu *gpu, lp_gpu_queue *queue, size_t bytes, 
   return status;
 }
 
-/* ---- weights -------------------------------------------------------------------------------------------------------- */
+/* ---- weights ----------------------------------------------------------------------------------------------------- */
 
 lp_status lp_gpu_bring_weights(lp_gpu *gpu, lp_diag *diag) {
   if (!gpu->api->apart || gpu->weight_bytes == 0) return LP_OK;
   lp_gpu_queue *queue = gpu->api->queue_create(gpu->device);
   gpu->all_weights = gpu->api->reserve(queue, gpu->weight_bytes);
   lp_status status = LP_OK;
-  if (gpu->all_weights == NULL)
+  if (!gpu->all_weights)
     status = report_no_room(
         gpu, queue, gpu->weight_bytes, "weights",
         "weights of fewer bits (--dtype-cloud=int4), more layers on the other side, or a GPU that nothing "
@@ -53,16 +58,16 @@ static void *share_weight(lp_gpu *gpu, lp_gpu_queue *queue, const lp_gpu_ref *re
   snprintf(key, sizeof key, "%" PRId64, ref->index);
   pthread_mutex_lock(&gpu->one);
   void *memory = lp_map_get(gpu->weights, key);
-  if (memory == NULL && ref->bytes > 0) {
+  if (!memory && ref->bytes > 0) {
     void *host = (void *)(uintptr_t)(gpu->weight_data + ref->index);
     memory = gpu->api->share(queue, host, (size_t)ref->bytes, true);
-    if (memory != NULL) lp_map_put(gpu->weights, key, memory);
+    if (memory) lp_map_put(gpu->weights, key, memory);
   }
   pthread_mutex_unlock(&gpu->one);
   return memory;
 }
 
-/* ---- an executor's -------------------------------------------------------------------------------------------------- */
+/* ---- of an executor ---------------------------------------------------------------------------------------------- */
 
 lp_gpu_memory *lp_gpu_memory_create(const lp_gpu *gpu) {
   lp_gpu_memory *memory = lp_alloc(sizeof *memory);
@@ -72,9 +77,20 @@ lp_gpu_memory *lp_gpu_memory_create(const lp_gpu *gpu) {
 }
 
 static void drop(lp_gpu *gpu, lp_gpu_queue *queue, lp_gpu_shared *range) {
-  if (range->mapped != NULL) (void)gpu->api->unmap(queue, range->memory, range->mapped);
+  if (range->mapped) (void)gpu->api->unmap(queue, range->memory, range->mapped);
   gpu->api->release(gpu->device, range->memory);
   *range = (lp_gpu_shared){0};
+}
+
+static void drop_recordings(lp_gpu *gpu, lp_gpu_memory *memory) {
+  for (size_t i = 0; i < memory->recordings.count; i++) {
+    gpu->api->recording_free(memory->queue, memory->recordings.data[i].recording);
+    lp_buf_free(&memory->recordings.data[i].key);
+  }
+  memory->recordings.count = 0;
+  gpu->api->release(gpu->device, memory->tables);
+  memory->tables = NULL;
+  memory->table_bytes = 0;
 }
 
 void lp_gpu_memory_reset(lp_gpu *gpu, lp_gpu_memory *memory) {
@@ -84,7 +100,7 @@ void lp_gpu_memory_reset(lp_gpu *gpu, lp_gpu_memory *memory) {
   memory->slots.count = 0;
   for (int32_t i = 0; i < gpu->states; i++)
     drop(gpu, memory->queue, &memory->state[i]);
-  if (gpu->api->record != NULL) lp_gpu_drop_recordings(gpu, memory);
+  if (gpu->api->record) drop_recordings(gpu, memory);
   gpu->api->release(gpu->device, memory->top);
   memory->top = NULL;
   memory->top_bytes = 0;
@@ -96,7 +112,7 @@ void lp_gpu_memory_reset(lp_gpu *gpu, lp_gpu_memory *memory) {
 }
 
 void lp_gpu_memory_free(lp_gpu *gpu, lp_gpu_memory *memory) {
-  if (memory == NULL) return;
+  if (!memory) return;
   lp_gpu_memory_reset(gpu, memory);
   gpu->api->queue_free(memory->queue);
   lp_vec_free(&memory->slots);
@@ -105,16 +121,7 @@ void lp_gpu_memory_free(lp_gpu *gpu, lp_gpu_memory *memory) {
   free(memory);
 }
 
-lp_gpu_part lp_gpu_part_of(const lp_gpu_pass *pass, int64_t number) {
-  bool alone = pass->frame->sequences == 0;
-  return (lp_gpu_part){.frame = number == 0 ? pass->frame : &pass->frame->sequence[number - 1],
-                       .number = (int32_t)number,
-                       .owner = alone         ? pass->owner
-                                : number == 0 ? NULL
-                                              : &pass->owner[number - 1]};
-}
-
-/* Memory apart is the pass's arena: a part lies as far behind its beginning as it does in the frames' arenas. */
+/* In memory apart, a part has the same offset in the pass's arena as its frame has in the frames' arenas. */
 static char *place_apart(const lp_gpu_pass *pass, const lp_frame *frame, int64_t buffer) {
   uintptr_t from_begin = (uintptr_t)frame->arena - (uintptr_t)pass->frame->arena;
   return pass->memory->arena + from_begin + frame->offset[buffer];
@@ -122,10 +129,6 @@ static char *place_apart(const lp_gpu_pass *pass, const lp_frame *frame, int64_t
 
 static void *shared_slot(const lp_gpu_pass *pass, int32_t part, int32_t slot) {
   return pass->memory->slots.data[(size_t)part * ((size_t)pass->layout->slots + 1) + (size_t)slot].memory;
-}
-
-int64_t lp_gpu_rows_before(const lp_gpu_part *part, lp_gpu_holds holds) {
-  return holds == LP_GPU_NEW_ROWS ? part->frame->row : part->frame->last_row;
 }
 
 static void *buffer_of(const lp_gpu_pass *pass, const lp_gpu_part *part, const lp_gpu_ref *ref) {
@@ -152,13 +155,13 @@ void *lp_gpu_scratch_of(const lp_gpu_pass *pass, const lp_gpu_part *part) {
                                : shared_slot(pass, part->number, pass->layout->slots);
 }
 
-/* ---- shared with the host ------------------------------------------------------------------------------------------- */
+/* ---- shared with the host ---------------------------------------------------------------------------------------- */
 
 static bool share(const lp_gpu_pass *pass, lp_gpu_shared *range, char *host, size_t bytes) {
   const lp_gpu_api *api = pass->gpu->api;
   lp_gpu_queue *queue = pass->memory->queue;
-  if (range->memory != NULL && range->host == host && range->bytes == bytes) {
-    bool given = range->mapped == NULL || api->unmap(queue, range->memory, range->mapped);
+  if (range->memory && range->host == host && range->bytes == bytes) {
+    bool given = !range->mapped || api->unmap(queue, range->memory, range->mapped);
     range->mapped = NULL;
     return given;
   }
@@ -169,7 +172,7 @@ static bool share(const lp_gpu_pass *pass, lp_gpu_shared *range, char *host, siz
 }
 
 static bool take_back(const lp_gpu_pass *pass, lp_gpu_shared *range) {
-  if (range->memory == NULL) return true;
+  if (!range->memory) return true;
   range->mapped = pass->gpu->api->map(pass->memory->queue, range->memory, range->bytes);
   return range->mapped != NULL;
 }
@@ -178,7 +181,7 @@ static size_t slots_of(const lp_gpu_pass *pass) {
   return (size_t)pass->layout->slots + 1;
 }
 
-/* Each slot from where it begins to where the next one does. */
+/* Shares each slot, up to the beginning of the next one. */
 static bool share_arena(const lp_gpu_pass *pass, const lp_gpu_part *part, size_t arena_bytes) {
   const lp_gpu *gpu = pass->gpu;
   const lp_gpu_layout *layout = pass->layout;
@@ -198,8 +201,8 @@ static bool share_arena(const lp_gpu_pass *pass, const lp_gpu_part *part, size_t
 
 static bool share_states(const lp_gpu_pass *pass, const lp_gpu_part *part) {
   const lp_gpu_owner *owner = part->owner;
-  for (int32_t i = 0; owner != NULL && i < pass->gpu->states; i++)
-    if (part->frame->state[i] != NULL && owner->state_bytes[i] > 0 &&
+  for (int32_t i = 0; owner && i < pass->gpu->states; i++)
+    if (part->frame->state[i] && owner->state_bytes[i] > 0 &&
         !share(pass, &owner->memory->state[i], part->frame->state[i], owner->state_bytes[i]))
       return false;
   return true;
@@ -227,7 +230,7 @@ bool lp_gpu_take_back(const lp_gpu_pass *pass) {
     all = take_back(pass, &pass->memory->slots.data[i]) && all;
   for (int64_t i = 0; i <= pass->frame->sequences; i++) {
     const lp_gpu_part part = lp_gpu_part_of(pass, i);
-    for (int32_t k = 0; part.owner != NULL && k < pass->gpu->states; k++)
+    for (int32_t k = 0; part.owner && k < pass->gpu->states; k++)
       all = take_back(pass, &part.owner->memory->state[k]) && all;
   }
   return all;
@@ -259,7 +262,7 @@ bool lp_gpu_give_rows(const lp_gpu_pass *pass, const lp_gpu_part *part, const lp
   return move_rows(pass, part, call, true);
 }
 
-/* ---- apart from the host -------------------------------------------------------------------------------------------- */
+/* ---- apart from the host ----------------------------------------------------------------------------------------- */
 
 bool lp_gpu_is_apart(const lp_gpu *gpu) {
   return gpu->api->apart;
@@ -269,16 +272,16 @@ lp_status lp_gpu_reserve(lp_gpu *gpu, lp_gpu_memory *memory, size_t bytes, const
                          lp_diag *diag) {
   *out = gpu->api->reserve(memory->queue, bytes);
   memory->busy = true;
-  if (*out != NULL) return lp_gpu_wait(gpu, memory, diag); /* another queue may be the first to use it */
+  if (*out) return lp_gpu_wait(gpu, memory, diag); /* the first use may be on another queue */
   lp_status status = report_no_room(
       gpu, memory->queue, bytes, what,
       "a shorter context, fewer sequences, --kv-dtype=f16 or a smaller --context-budget need less", diag);
-  (void)gpu->api->finish(memory->queue); /* it is reported */
+  (void)gpu->api->finish(memory->queue); /* the error is reported already */
   return status;
 }
 
 void lp_gpu_release(lp_gpu *gpu, lp_gpu_memory *memory, void *reserved) {
-  if (reserved == NULL) return;
+  if (!reserved) return;
   (void)gpu->api->finish(memory->queue);
   gpu->api->release(gpu->device, reserved);
 }
@@ -289,7 +292,8 @@ lp_status lp_gpu_wait(lp_gpu *gpu, lp_gpu_memory *memory, lp_diag *diag) {
   return gpu->api->finish(memory->queue) ? LP_OK : lp_gpu_report(gpu, memory, diag);
 }
 
-/* A half more than asked for, so that a context that grows by one token a step does not reserve memory at each. */
+/* Reserves half as much again, so that a context that grows by one token per step does not reserve memory at each
+ * step. */
 lp_status lp_gpu_make_arena(lp_gpu *gpu, lp_gpu_memory *memory, size_t bytes, lp_diag *diag) {
   if (bytes <= memory->arena_bytes) return LP_OK;
   size_t wanted = 0;
@@ -328,7 +332,7 @@ lp_status lp_gpu_copy(lp_gpu *gpu, lp_gpu_memory *memory, const lp_gpu_rows *row
   return gpu->api->finish(memory->queue) && all ? LP_OK : lp_gpu_report(gpu, memory, diag);
 }
 
-/* ---- the greatest of rows ---------------------------------------------------------------------------------------------- */
+/* ---- the greatest of rows ---------------------------------------------------------------------------------------- */
 
 bool lp_gpu_has_top(const lp_gpu *gpu) {
   return gpu->top != NULL;

@@ -1,6 +1,4 @@
-/* CUDA C++ to code for one GPU, by NVIDIA's run-time compiler (NVRTC), which is opened when it is needed; what it made is kept in
- * a folder of the user's.
- */
+/* CUDA C++ to code for one GPU, by NVRTC (base/nvrtc.h). The code is kept in a folder of the user's (cache.c). */
 #ifndef LP_RUNTIME_GPU_NVRTC_H
 #define LP_RUNTIME_GPU_NVRTC_H
 
@@ -12,20 +10,16 @@ typedef struct {
   int driver;       /* 12: the newest CUDA whose code it takes */
 } lp_cuda_target;
 
-/* Code as cuModuleLoadData takes it, and the architecture it is compiled for: the GPU's, or the newest that the compiler knows. What is
- * missing or refused is reported. */
-LP_MUST_USE lp_status lp_nvrtc_compile(const lp_gpu_text *text, const lp_cuda_target *target, lp_buf *out, int *sm,
-                                       lp_diag *diag);
-
-/* The kernels as PTX for GPUs of capability `sm` and newer, which needs no GPU. */
-LP_MUST_USE lp_status lp_nvrtc_ptx(const lp_gpu_text *text, int sm, lp_buf *out, lp_diag *diag);
+/* Code as cuModuleLoadData takes it, and the architecture it is compiled for: the GPU's, or the newest that NVRTC
+ * knows. */
+LP_MUST_USE lp_status lp_cuda_compile(const lp_gpu_text *text, const lp_cuda_target *target, lp_buf *out, int *sm,
+                                      lp_diag *diag);
 
 /* ---- kept code (cache.c) ---- */
 
-/* The folder is $XDG_CACHE_HOME/llmpart/cuda, else ~/.cache/llmpart/cuda; a file is named after what it was made of. Files are
- * written under another name and renamed, and carry a checksum. The oldest go when all together are over 256 MiB.
- * Reports nothing: code that is not kept is made again.
- */
+/* The folder is $XDG_CACHE_HOME/llmpart/cuda, else ~/.cache/llmpart/cuda; the name of a file is a hash of what it was
+ * compiled from. Files carry a checksum and appear atomically. The oldest are removed when all together exceed 256 MiB.
+ * These functions report nothing: code that is not kept is compiled again. */
 typedef struct {
   char hex[65];
 } lp_cache_key;

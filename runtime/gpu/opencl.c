@@ -1,10 +1,11 @@
-/* OpenCL through its loader, opened at run time: the calls and numbers of the standard's 1.2 that are needed. */
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-
+/* OpenCL through its loader, opened at run time: the calls and constants of OpenCL 1.2 that it uses. */
 #include "base/library.h"
 #include "runtime/gpu/api.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum {
   CL_SUCCESS = 0,
@@ -51,14 +52,14 @@ struct lp_gpu_device {
 #undef MEMBER
   void *device, *context, *program;
   char name[128];
-  pthread_mutex_t one; /* kernels keep their arguments */
+  pthread_mutex_t one; /* guards kernels, which hold their arguments */
 };
 
 struct lp_gpu_queue {
   lp_gpu_device *cl;
   void *native;
-  int32_t error; /* the first that was not success since `finish` */
-  char text[96]; /* what `finish` met */
+  int32_t error; /* the first error since `finish` */
+  char text[96]; /* what `finish` reported */
 };
 
 static bool note(lp_gpu_queue *queue, int32_t status) {
@@ -143,11 +144,11 @@ static lp_status open_device(lp_gpu_device *cl, const lp_gpu_text *text, lp_diag
 }
 
 static void close_device(lp_gpu_device *cl) {
-  if (cl == NULL) return;
-  if (cl->program != NULL) (void)cl->clReleaseProgram(cl->program);
-  if (cl->context != NULL) (void)cl->clReleaseContext(cl->context);
+  if (!cl) return;
+  if (cl->program) (void)cl->clReleaseProgram(cl->program);
+  if (cl->context) (void)cl->clReleaseContext(cl->context);
   pthread_mutex_destroy(&cl->one);
-  free(cl); /* the library stays: drivers do not bear to be unloaded */
+  free(cl); /* the library stays open: drivers crash when they are unloaded */
 }
 
 static lp_status opencl_open(const lp_gpu_text *text, lp_gpu_device **out, lp_diag *diag) {
@@ -168,7 +169,7 @@ static void *create_kernel(lp_gpu_device *cl, const char *name) {
 }
 
 static void free_kernel(lp_gpu_device *cl, void *kernel) {
-  if (kernel != NULL) (void)cl->clReleaseKernel(kernel);
+  if (kernel) (void)cl->clReleaseKernel(kernel);
 }
 
 /* ---- queues ------------------------------------------------------------------------------------------------------ */
@@ -183,8 +184,8 @@ static lp_gpu_queue *create_queue(lp_gpu_device *cl) {
 }
 
 static void free_queue(lp_gpu_queue *queue) {
-  if (queue == NULL) return;
-  if (queue->native != NULL) (void)queue->cl->clReleaseCommandQueue(queue->native);
+  if (!queue) return;
+  if (queue->native) (void)queue->cl->clReleaseCommandQueue(queue->native);
   free(queue);
 }
 
@@ -209,10 +210,10 @@ static bool launch(lp_gpu_queue *queue, const lp_gpu_work *work) {
 }
 
 static bool finish(lp_gpu_queue *queue) {
-  if (queue->native != NULL) (void)note(queue, queue->cl->clFinish(queue->native));
+  if (queue->native) (void)note(queue, queue->cl->clFinish(queue->native));
   bool well = queue->error == CL_SUCCESS;
   snprintf(queue->text, sizeof queue->text, "%s", name_of(queue->error, (char[96]){0}));
-  if (queue->native != NULL) queue->error = CL_SUCCESS;
+  if (queue->native) queue->error = CL_SUCCESS;
   return well;
 }
 
@@ -222,7 +223,7 @@ static const char *error_of(const lp_gpu_queue *queue) {
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-/* A driver that cannot share mapped files copies what is only read. */
+/* If the driver cannot share mapped files, read-only memory is copied. */
 static void *share(lp_gpu_queue *queue, void *host, size_t bytes, bool read_only) {
   lp_gpu_device *cl = queue->cl;
   int32_t status = CL_SUCCESS;
@@ -234,7 +235,7 @@ static void *share(lp_gpu_queue *queue, void *host, size_t bytes, bool read_only
 }
 
 static void release(lp_gpu_device *cl, void *memory) {
-  if (memory != NULL) (void)cl->clReleaseMemObject(memory);
+  if (memory) (void)cl->clReleaseMemObject(memory);
 }
 
 static bool unmap(lp_gpu_queue *queue, void *memory, void *mapped) {

@@ -1,16 +1,15 @@
-/* Segments run as the table of launches says, with sizes put in: for one sequence, or for several in one pass. Then what is joint is
- * launched once over the rows of all. Every other call is launched once for all sequences where interface and kernel can be told by
- * tables what each sequence works on (tables.c), else for one sequence after the other. */
+/* Launches the calls of segments. A joint call is launched once over the rows of all sequences. Any other call is
+ * launched once for all sequences if interface and kernel can read from tables what each sequence works on
+ * (tables.c), else once for each sequence. */
+#include "runtime/gpu/pass.h"
+
+#include "base/abi.h"
 #include "base/map.h"
-#include "base/poly.h"
-#include "runtime/gpu/gpu.h"
-#include "runtime/gpu/internal.h"
+#include "runtime/gpu/code.h"
+#include "runtime/gpu/sizes.h"
+#include "runtime/gpu/tables.h"
 
-int64_t lp_gpu_sequences(const lp_gpu_pass *pass) {
-  return pass->frame->sequences > 0 ? pass->frame->sequences : 1;
-}
-
-/* Groups on an axis; those of a recording are as many as contexts of a grain need. */
+/* Groups on an axis; in a recording, as many as the longest context of the grain needs. */
 static int64_t groups_on(const lp_gpu_pass *pass, const lp_gpu_axis *axis, const int64_t *sym) {
   int64_t most[LP_MAX_NAMED_SYMBOLS];
   if (pass->recorded && lp_gpu_grows(axis->size)) {
@@ -34,7 +33,7 @@ static bool enqueue(const lp_gpu_pass *pass, const lp_gpu_work *work) {
   return pass->gpu->api->launch(pass->memory->queue, work);
 }
 
-/* ---- for one part ------------------------------------------------------------------------------------------------------ */
+/* ---- one part ---------------------------------------------------------------------------------------------------- */
 
 static lp_gpu_value value_of(const lp_gpu_pass *pass, const lp_gpu_part *part, const lp_gpu_call *call,
                              const lp_gpu_arg *arg) {
@@ -42,7 +41,7 @@ static lp_gpu_value value_of(const lp_gpu_pass *pass, const lp_gpu_part *part, c
   switch (arg->kind) {
   case LP_GPU_ARG_SIZE:
     value.size = lp_gpu_eval(pass->gpu, arg->size, part->frame->sym);
-    if (pass->recorded && arg->moving >= 0 && part->owner != NULL)
+    if (pass->recorded && arg->moving >= 0 && part->owner)
       value.at = lp_gpu_size_at(pass, arg->moving, part->number > 0 ? part->number - 1 : 0);
     break;
   case LP_GPU_ARG_REF:
@@ -78,7 +77,7 @@ static bool by_library(const lp_gpu_pass *pass, const lp_gpu_part *part, const l
   bool any = false;
   for (int32_t i = 0; i < call->launcher->count; i++) {
     const lp_gpu_launch *launch = &call->launcher->launch[i];
-    if (launch->product == NULL || !lp_gpu_applies(pass->gpu, launch, part->frame->sym)) continue;
+    if (!launch->product || !lp_gpu_applies(pass->gpu, launch, part->frame->sym)) continue;
     const lp_gpu_product product = product_of(pass, part, call, launch);
     any = product.rows > 0 && pass->gpu->api->takes(pass->memory->queue, &product);
     if (!any) return false;
@@ -107,8 +106,8 @@ static bool launch_kernel(const lp_gpu_pass *pass, const lp_gpu_part *part, cons
 static bool launch(lp_gpu_pass *pass, const lp_gpu_part *part, const lp_gpu_call *call, const lp_gpu_launch *launch) {
   if (!lp_gpu_applies(pass->gpu, launch, part->frame->sym)) return true;
   if (launch->by != LP_GPU_BY_ANY && (launch->by == LP_GPU_BY_LIBRARY) != by_library(pass, part, call)) return true;
-  pass->places |= part->owner != NULL;
-  return launch->product != NULL ? multiply(pass, part, call, launch) : launch_kernel(pass, part, call, launch);
+  if (part->owner) pass->places = true;
+  return launch->product ? multiply(pass, part, call, launch) : launch_kernel(pass, part, call, launch);
 }
 
 static bool launch_call(lp_gpu_pass *pass, const lp_gpu_part *part, const lp_gpu_call *call) {
@@ -117,7 +116,7 @@ static bool launch_call(lp_gpu_pass *pass, const lp_gpu_part *part, const lp_gpu
   return true;
 }
 
-/* ---- for several sequences ---------------------------------------------------------------------------------------------- */
+/* ---- several sequences ------------------------------------------------------------------------------------------- */
 
 static lp_gpu_value spread_value(const lp_gpu_pass *pass, const lp_gpu_call *call, const lp_gpu_arg *arg,
                                  int64_t first) {
@@ -130,7 +129,7 @@ static lp_gpu_value spread_value(const lp_gpu_pass *pass, const lp_gpu_call *cal
   return value;
 }
 
-/* Sequences [first, last) at once: as many groups as the one that needs most. */
+/* One launch for sequences [first, last), with as many groups as the largest of them needs. */
 static bool launch_spread(const lp_gpu_pass *pass, const lp_gpu_call *call, const lp_gpu_launch *launch, int64_t first,
                           int64_t last) {
   lp_gpu_value value[LP_GPU_MOST_ARGS];
@@ -146,7 +145,7 @@ static bool launch_spread(const lp_gpu_pass *pass, const lp_gpu_call *call, cons
   return enqueue(pass, &work);
 }
 
-/* Runs of sequences that a launch is for. */
+/* One launch for each run of sequences that the condition of the launch holds for. */
 static bool launch_runs(const lp_gpu_pass *pass, const lp_gpu_call *call, const lp_gpu_launch *launch) {
   const lp_frame *sequence = pass->frame->sequence;
   for (int64_t first = 0, last; first < pass->frame->sequences; first = last) {
@@ -176,7 +175,7 @@ static bool launch_apart(lp_gpu_pass *pass, const lp_gpu_call *call) {
   return true;
 }
 
-/* What a call works on is brought to the sequence's own memory and back. */
+/* Copies the rows that a call uses to the sequence's own memory, and back. */
 static bool launch_shared(lp_gpu_pass *pass, const lp_gpu_call *call) {
   for (int64_t i = 1; i <= pass->frame->sequences; i++) {
     const lp_gpu_part part = lp_gpu_part_of(pass, i);
@@ -197,17 +196,4 @@ bool lp_gpu_launch_all(lp_gpu_pass *pass, const lp_gpu_segment *segment) {
       done = pass->gpu->api->apart ? launch_apart(pass, call) : launch_shared(pass, call);
   }
   return done;
-}
-
-lp_status lp_gpu_run(lp_gpu *gpu, lp_gpu_memory *memory, int32_t layout, int32_t segment, const lp_frame *frame,
-                     size_t arena_bytes, const lp_gpu_owner *owner, lp_diag *diag) {
-  lp_gpu_pass pass = {
-      .gpu = gpu, .memory = memory, .layout = &gpu->table.layout[layout], .frame = frame, .owner = owner};
-  memory->busy = true;
-  bool done = lp_gpu_give(&pass, arena_bytes) && lp_gpu_launch_recorded(&pass, segment);
-  if (done && gpu->api->apart) return LP_OK;
-  done = lp_gpu_take_back(&pass) && done;
-  done = gpu->api->finish(memory->queue) && done;
-  memory->busy = false;
-  return done ? LP_OK : lp_gpu_report(gpu, memory, diag);
 }

@@ -1,44 +1,27 @@
-/* Steps of a generation launch the same kernels on the same memory, and only the number of past tokens grows. Where an interface can
- * record launches, a segment that is run twice alike is recorded, and replayed as long as the past stays within a grain: then grids
- * and memory hold for the greatest past of the grain, and kernels read the sizes that grow from memory, where each run puts them
- * (tables.c). So it is with a pass over several sequences: it is another when their number or anything of their sizes but the past
- * changes, or the longest past leaves its grain.
+/* Recordings. The steps of a generation launch the same kernels on the same memory; only the number of past tokens
+ * grows. So where an interface can record launches, a segment that runs twice alike is recorded, and replayed while the
+ * past stays within a grain. Grids and memory of a recording are those of the grain's longest past; kernels read sizes
+ * that grow from tables, which every run fills (tables.c). A pass over several sequences is recorded anew when their
+ * number or any of their other sizes changes, or when the longest past leaves its grain.
  */
-#include <stdlib.h>
+#include "runtime/gpu/pass.h"
+
+#include "base/abi.h"
+#include "runtime/gpu/code.h"
+#include "runtime/gpu/sizes.h"
+#include "runtime/gpu/tables.h"
+
 #include <string.h>
 
-#include "base/poly.h"
-#include "runtime/gpu/gpu.h"
-#include "runtime/gpu/internal.h"
-
-enum { GRAIN = 256 }; /* tokens */
-
-void lp_gpu_grain(const lp_gpu *gpu, const int64_t *sym, int64_t past, int64_t out[LP_MAX_NAMED_SYMBOLS]) {
-  size_t count = gpu->table.symbols.names.count;
-  memcpy(out, sym, sizeof *out * count);
-  if (count > LP_SYM_P) out[LP_SYM_P] = past / GRAIN * GRAIN + GRAIN - 1;
-}
-
-int64_t lp_gpu_longest_past(const lp_gpu_pass *pass) {
-  int64_t longest = pass->frame->sequences == 0 ? pass->frame->sym[LP_SYM_P] : 0;
-  for (int64_t i = 0; i < pass->frame->sequences; i++)
-    if (pass->frame->sequence[i].sym[LP_SYM_P] > longest) longest = pass->frame->sequence[i].sym[LP_SYM_P];
-  return longest;
-}
-
-bool lp_gpu_grows(const lp_poly *size) {
-  return lp_poly_has(size, LP_SYM_P + 1);
-}
-
-/* ---- what can be recorded ---------------------------------------------------------------------------------------------- */
+/* ---- what can be recorded ---------------------------------------------------------------------------------------- */
 
 static bool launch_repeats(const lp_gpu_launch *launch) {
-  if (launch->product != NULL) { /* its sizes are not read from memory */
-    bool grows = launch->few != NULL && lp_gpu_grows(launch->few);
+  if (launch->product) { /* products do not read sizes from memory */
+    bool grows = launch->few && lp_gpu_grows(launch->few);
     return !grows && !lp_gpu_grows(launch->arg[LP_GPU_ROWS].size) && !lp_gpu_grows(launch->arg[LP_GPU_BEGIN].size);
   }
   bool grid = lp_gpu_grows(launch->axis[0].size) || lp_gpu_grows(launch->axis[1].size);
-  return (launch->few == NULL || !lp_gpu_grows(launch->few)) && (launch->spare || !grid);
+  return (!launch->few || !lp_gpu_grows(launch->few)) && (launch->spare || !grid);
 }
 
 static bool segment_repeats(const lp_gpu_segment *segment) {
@@ -53,7 +36,7 @@ void lp_gpu_find_repeats(lp_gpu *gpu) {
     gpu->table.segment[i].repeats = segment_repeats(&gpu->table.segment[i]);
 }
 
-/* ---- recordings ------------------------------------------------------------------------------------------------------- */
+/* ---- recordings -------------------------------------------------------------------------------------------------- */
 
 static void put(lp_buf *key, const void *data, size_t bytes) {
   lp_buf_append(key, data, bytes);
@@ -69,10 +52,11 @@ static void put_places(const lp_gpu_pass *pass, const lp_frame *frame, lp_buf *k
   int64_t apart = (int64_t)((uintptr_t)frame->arena - (uintptr_t)pass->frame->arena);
   put(key, &apart, sizeof apart);
   put(key, frame->offset, sizeof *frame->offset * ((size_t)pass->layout->buffers + 1));
-  if (frame->state != NULL) put(key, frame->state, sizeof *frame->state * (size_t)pass->gpu->states);
+  if (frame->state) put(key, frame->state, sizeof *frame->state * (size_t)pass->gpu->states);
 }
 
-/* All that a recording holds but what it reads from the tables; `places`: addresses of the sequences' own memory, too. */
+/* The key holds everything that a recording depends on except the tables; with `places`, also addresses of the
+ * sequences' own memory. */
 static void make_key(const lp_gpu_pass *pass, bool places, lp_buf *key) {
   const lp_frame *frame = pass->frame;
   lp_buf_clear(key);
@@ -101,10 +85,10 @@ static bool record(const lp_gpu_pass *pass, const lp_gpu_segment *segment, lp_gp
   if (!api->record(pass->memory->queue)) return false;
   bool launched = lp_gpu_launch_all(&recorded, segment);
   recording->recording = api->recorded(pass->memory->queue);
-  return launched && recording->recording != NULL;
+  return launched && recording->recording;
 }
 
-/* Launches one by one what may be recorded when it comes again. */
+/* Launches one by one; the next run with the same key records. */
 static bool launch_first(lp_gpu_pass *pass, const lp_gpu_segment *segment, lp_gpu_recording *recording) {
   pass->gpu->api->recording_free(pass->memory->queue, recording->recording);
   recording->recording = NULL;
@@ -118,7 +102,7 @@ static bool launch_first(lp_gpu_pass *pass, const lp_gpu_segment *segment, lp_gp
 bool lp_gpu_launch_recorded(lp_gpu_pass *pass, int32_t index) {
   const lp_gpu_segment *segment = &pass->gpu->table.segment[index];
   const lp_gpu_api *api = pass->gpu->api;
-  bool repeats = api->record != NULL && segment->repeats, several = api->spreads && pass->frame->sequences > 0;
+  bool repeats = api->record && segment->repeats, several = api->spreads && pass->frame->sequences > 0;
   if ((repeats || several) && !lp_gpu_bring_tables(pass)) return false;
   if (!repeats) return lp_gpu_launch_all(pass, segment);
   lp_gpu_recording *recording = recording_of(pass->memory, index);
@@ -128,20 +112,9 @@ bool lp_gpu_launch_recorded(lp_gpu_pass *pass, int32_t index) {
   lp_buf_free(&key);
   if (!same) return launch_first(pass, segment, recording);
   if (recording->failed) return lp_gpu_launch_all(pass, segment);
-  if (recording->recording == NULL && !record(pass, segment, recording)) {
-    recording->failed = true; /* what could not be recorded can be launched, or says there what is wrong */
+  if (!recording->recording && !record(pass, segment, recording)) {
+    recording->failed = true; /* launching works without a recording, or reports the error */
     return lp_gpu_launch_all(pass, segment);
   }
   return api->replay(pass->memory->queue, recording->recording);
-}
-
-void lp_gpu_drop_recordings(lp_gpu *gpu, lp_gpu_memory *memory) {
-  for (size_t i = 0; i < memory->recordings.count; i++) {
-    gpu->api->recording_free(memory->queue, memory->recordings.data[i].recording);
-    lp_buf_free(&memory->recordings.data[i].key);
-  }
-  memory->recordings.count = 0;
-  gpu->api->release(gpu->device, memory->tables);
-  memory->tables = NULL;
-  memory->table_bytes = 0;
 }

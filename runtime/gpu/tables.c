@@ -1,17 +1,19 @@
-/* What kernels read from memory of the GPU, so that one launch serves all sequences of a pass, or a recorded one another context: a
- * row of numbers, one for each sequence, of
- *   the rows of the sequences before it, new and last
+/* Tables that kernels read from memory of the GPU, so that one launch serves all sequences of a pass, and a recorded launch
+ * other contexts. Each row of a table has one number for each sequence:
+ *   the new rows, and the last rows, of the sequences before it
  *   each size that grows with the context, or that a launch for all sequences takes
- *   the address of each KV cache, of each buffer of its own that such launches work on, and of its scratch
- * The tables are put there with one copy before a segment.
+ *   the address of each KV cache, of each buffer of its own that such launches use, and of its scratch
+ * One copy before a segment brings the tables to the GPU.
  */
-#include <stdlib.h>
+#include "runtime/gpu/tables.h"
 
 #include "base/poly.h"
-#include "runtime/gpu/gpu.h"
-#include "runtime/gpu/internal.h"
+#include "runtime/gpu/code.h"
+#include "runtime/gpu/sizes.h"
 
-/* ---- what goes into them ----------------------------------------------------------------------------------------------- */
+#include <stdlib.h>
+
+/* ---- contents ---------------------------------------------------------------------------------------------------- */
 
 static int32_t place_of_size(lp_gpu *gpu, const lp_poly *size) {
   for (size_t i = 0; i < gpu->moving.count; i++)
@@ -53,7 +55,7 @@ void lp_gpu_find_tables(lp_gpu *gpu) {
       find_own(gpu, &gpu->table.segment[i].call[k]);
 }
 
-/* ---- where it lies: the number of the row ------------------------------------------------------------------------------ */
+/* ---- numbers of rows --------------------------------------------------------------------------------------------- */
 
 enum { NEW_ROWS, LAST_ROWS, SIZES };
 
@@ -80,7 +82,7 @@ const int64_t *lp_gpu_size_at(const lp_gpu_pass *pass, int32_t moving, int64_t f
 lp_gpu_value lp_gpu_spread_value(const lp_gpu_pass *pass, const lp_gpu_ref *ref, int64_t first) {
   const lp_gpu_part all = lp_gpu_part_of(pass, 0);
   lp_gpu_value value = {.is_memory = true, .scale = 1};
-  if (ref == NULL) {
+  if (!ref) {
     value.by = at_row(pass, row_of_scratch(pass->gpu), first);
   } else if (ref->place == LP_GPU_STATE) {
     value.by = at_row(pass, row_of_state(pass->gpu, ref->index), first);
@@ -95,13 +97,13 @@ lp_gpu_value lp_gpu_spread_value(const lp_gpu_pass *pass, const lp_gpu_ref *ref,
   return value;
 }
 
-/* ---- bringing them ------------------------------------------------------------------------------------------------------ */
+/* ---- filling them ------------------------------------------------------------------------------------------------ */
 
 static int64_t address(const void *memory) {
   return (int64_t)(uintptr_t)memory;
 }
 
-/* Column i of the tables: what sequence i has; `apart` numbers from one row to the next. */
+/* Fills the column of one sequence; rows are `apart` numbers apart. */
 static void fill_column(const lp_gpu_pass *pass, const lp_gpu_part *part, size_t apart, int64_t *column) {
   const lp_gpu *gpu = pass->gpu;
   column[NEW_ROWS * apart] = lp_gpu_rows_before(part, LP_GPU_NEW_ROWS);
@@ -122,10 +124,10 @@ static bool make_room(const lp_gpu_pass *pass, size_t bytes) {
   lp_gpu_memory *memory = pass->memory;
   const lp_gpu_api *api = pass->gpu->api;
   if (bytes <= memory->table_bytes) return true;
-  if (memory->tables != NULL) (void)api->finish(memory->queue);
+  if (memory->tables) (void)api->finish(memory->queue);
   api->release(pass->gpu->device, memory->tables);
   memory->tables = api->reserve(memory->queue, bytes);
-  memory->table_bytes = memory->tables != NULL ? bytes : 0;
+  memory->table_bytes = memory->tables ? bytes : 0;
   return memory->tables != NULL;
 }
 

@@ -15,8 +15,9 @@
 #include "runtime/exec/executor.h"
 #include "runtime/exec/pool.h"
 #include "runtime/exec/sampler.h"
+#include "runtime/gpu/code.h"
 #include "runtime/gpu/gpu.h"
-#include "runtime/gpu/internal.h"
+#include "runtime/gpu/memory.h"
 #include "runtime/runtime.h"
 
 typedef struct {

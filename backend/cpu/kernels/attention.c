@@ -1,7 +1,8 @@
-/* Attention over the KV cache with an online softmax (Dao et al., FlashAttention-2, 2023, Algorithm 1). A unit of work is a
- * block of query rows that share a KV head. Its keys are cut into stretches, as many as their number alone says, which are
- * summed apart and then added up in their order: so any thread may have any stretch, and the result is the same to the bit.
- * Few rows: dot products with the cache's rows. Many: K is transposed block by block and both products run in register tiles. */
+/* Attention over the KV cache with an online softmax (Dao et al., FlashAttention-2, 2023, Algorithm 1). A unit of
+ * work is a block of query rows that share a KV head. Its keys are split into stretches (split-K). Their number
+ * depends on the number of keys only, and their sums are added in order, so the result is the same to the bit
+ * whichever thread computes a stretch. For few rows: dot products with the cache's rows. For many: K is transposed
+ * block by block, and both products run in register tiles. */
 #include "backend/cpu/kernels/tile.h"
 #include "backend/cpu/kernels/vector_math.h"
 
@@ -90,7 +91,8 @@ INLINE void widen_row(float *to, const void *row, int64_t at, int64_t size, int 
     to[i] = dtype == LPK_F16 ? (float)((const _Float16 *)row)[at + i] : bf16_value(((const uint16_t *)row)[at + i]);
 }
 
-/* `keys` rows of a cache, from element `at`, as f32 [KEYS][padded], zero beyond; the cache itself where it has that form. */
+/* `keys` rows of a cache from element `at`, as f32 [KEYS][padded] with zeros after them; the cache itself if it has
+ * that form. */
 INLINE const float *padded_rows(float *copy, const void *cache, int64_t at, int64_t size, int64_t keys, int whole,
                                 int dtype) {
   int64_t padded = LPK_ROUND16(size);
@@ -314,7 +316,7 @@ INLINE void write_row(const attention *a, const query_block *u, int64_t r, const
     y[i] = o[i] * factor;
 }
 
-/* What stretch `i` of a unit that this thread has whole adds; `sums` is for one result. */
+/* Adds stretch `i` of a unit of which this thread has all stretches; `sums` holds one result. */
 INLINE void add_stretch(const attention *a, const attention_work *w, const query_block *u, int64_t i, float *sums) {
   int64_t vp = LPK_ROUND16(a->dv);
   if (i == 0)
@@ -366,8 +368,8 @@ INLINE int64_t thread_of(const division *d, int64_t before, const key_range *key
   return d->blocks ? min64(d->threads - 1, block * d->threads / d->blocks) : 0;
 }
 
-/* Where a stretch's result waits if several threads have the unit: at the one that has its first. That is the last unit of
- * this thread, so no other one is there. */
+/* Where a stretch's result waits if several threads have the unit: at the one that has its first. That is the last
+ * unit of this thread, so no other one is there. */
 INLINE float *slot_of(const attention *a, float *partials, int64_t owner, int64_t stretch) {
   return partials + (owner * (LPK_ATTENTION_STRETCHES + 1) + stretch) * LPK_ATTENTION_PARTIAL_FLOATS(a->dv);
 }

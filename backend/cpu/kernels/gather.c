@@ -68,7 +68,7 @@ KERNEL void lpk_gather_elements(void *y, const void *x, const void *index, const
 
 /* ---- scattering ---- */
 
-/* What an update makes of the element that it meets; joined with a NaN it is NaN, which `old + update` then is. */
+/* Reduces an element and an update. The result is NaN if either is: then `old + update` is NaN. */
 #define JOIN(name, type, wrapping)                                                                                     \
   INLINE type name(type old, type update, int reduction) {                                                             \
     type sum = (type)((wrapping)old + (wrapping)update);                                                               \
@@ -84,7 +84,8 @@ JOIN(join_i32, int32_t, uint32_t)
 JOIN(join_i64, int64_t, uint64_t)
 JOIN(join_u64, uint64_t, uint64_t)
 
-/* Element `at` of y meets element `from` of the updates; `size` bytes each, of `dtype` where there is a reduction. */
+/* Updates element `at` of y with element `from` of the updates; each has `size` bytes; `dtype` matters to
+ * reductions. */
 INLINE void update(void *y, int64_t at, const void *updates, int64_t from, int size, int reduction, int dtype) {
 #define JOIN_AS(name, type) ((type *)y)[at] = name(((type *)y)[at], ((const type *)updates)[from], reduction)
   if (reduction == LPK_SCATTER_NONE)
@@ -102,7 +103,8 @@ INLINE void update(void *y, int64_t at, const void *updates, int64_t from, int s
 #undef JOIN_AS
 }
 
-/* Updates meet only along the axis: each thread takes whole lines, so that the order of what meets is that of the index. */
+/* Updates meet only along the axis: each thread takes whole lines, so that the order of what meets is that of the
+ * index. */
 KERNEL void lpk_scatter_elements(void *y, const void *x, const void *index, const void *updates, const int64_t *dims,
                                  const int64_t *xdims, int rank, int axis, int size, int itype, int reduction,
                                  int dtype, lp_barrier *barrier, int64_t thread, int64_t threads) {

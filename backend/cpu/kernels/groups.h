@@ -50,7 +50,7 @@ INLINE v16 load_codes(const char *codes, int64_t row, int h, int bits) {
   return __builtin_convertvector((v16i)code, v16);
 }
 
-/* What stands for zero in columns 16 h .. of a group. */
+/* The zero points of columns 16 h .. of a group. */
 INLINE v16 load_zero(const groups *q, const char *group, int h) {
   if (q->zeros) return load_weight(group + scale_bytes(q), h * LANES, q->scale);
   return splat(q->bits == 8 ? 0 : (float)(1 << (q->bits - 1)));

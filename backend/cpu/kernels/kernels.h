@@ -1,6 +1,4 @@
-/* The CPU micro-kernels: the contract between them and the code generator, which links their bitcode, calls each with the
- * model's constants from a function of its own, and optimises that for the target. They know vectors of 16 floats, an
- * `isa` that picks tile shapes, and nothing of models or modules. C and freestanding: the only outside functions are
+/* The CPU micro-kernels: the contract between them and the code generator, which links their bitcode, emits one function for each set of a model's constants that calls a kernel, and optimises it for the target. Kernels know vectors of 16 floats and an `isa` that picks tile shapes; they know no models or modules. C and freestanding: the only outside functions are
  * memcpy, memset and sched_yield.
  *
  * Calling. A kernel's parameters come in this order: output, inputs, run-time sizes, constants (below "const:"), scratch,
@@ -83,12 +81,13 @@ enum { LPK_SCATTER_NONE, LPK_SCATTER_ADD, LPK_SCATTER_MUL, LPK_SCATTER_MIN, LPK_
 
 enum { LPK_MAX_RANK = 8 };
 
-/* Waits until all `threads` have called. Under 0.2 us between running threads; yields the processor after a long spin. */
+/* Waits until all `threads` have called. Under 0.2 us between running threads; yields the processor after a long
+ * spin. */
 void lpk_barrier(lp_barrier *barrier, int64_t threads);
 /* Thread 0 tells the frame's clock, when there is one, that an operator begins. */
 void lpk_mark(const lp_frame *frame, int64_t thread);
 
-/* ---- linear ------------------------------------------------------------------------------------------------------- */
+/* ---- linear ------------------------------------------------------------------------------------------------------ */
 
 /* Columns of a weight panel. Packed weights: [panels][k][LPK_PANEL], see pack.h; the same for every ISA. */
 #define LPK_PANEL 32
@@ -99,17 +98,17 @@ void lpk_mark(const lp_frame *frame, int64_t thread);
 #define LPK_MC 192
 #define LPK_LINEAR_THREAD_BYTES (4 * (LPK_KC * LPK_PANEL + 3 * LPK_MC * LPK_PANEL))
 
-/* Scratch bytes of lpk_linear; `m` the largest number of rows. They are packed, and summed for each group of k, of which the
- * least has 16. */
+/* Scratch bytes of lpk_linear; `m` the largest number of rows. They are packed, and summed for each group of k, of
+ * which the least has 16. */
 #define LPK_LINEAR_SCRATCH(m, k, threads)                                                                              \
   (((m) + 16) * ((k) + (k) / 16 + 1) * 4 + 64 + (threads) * LPK_LINEAR_THREAD_BYTES)
 
-/* y[m][n] = residual + act(x[m][k] . W + bias), or gated: y = residual + act(x . G + bias_g) * (x . U + bias_u).
- * w: LPK_PANELS(n) packed panels; gated: 2 * LPK_PANELS(n), panel 2j of G, panel 2j + 1 of U.
- * bias: NULL or f32 [panels of w][LPK_PANEL], zero padded. residual: NULL or rows at stride ldy; may equal y.
- * m = 1 .. 4 streams each panel once (GEMV); above, packs x into scratch (one inner barrier) and runs a blocked GEMM. A row's
- * result does not depend on the rows beside it, to the bit.
- * `bias` and `residual` must be literal null where absent. x must not overlap y. */
+/* y[m][n] = residual + act(x[m][k] . W + bias), or gated: y = residual + act(x . G + bias_g) * (x . U + bias_u). w:
+ * LPK_PANELS(n) packed panels; gated: 2 * LPK_PANELS(n), panel 2j of G, panel 2j + 1 of U. bias: NULL or f32 [panels
+ * of w][LPK_PANEL], zero padded. residual: NULL or rows at stride ldy; may equal y. m = 1 .. 4 streams each panel
+ * once (GEMV); above, packs x into scratch (one inner barrier) and runs a blocked GEMM. A row's result is the same
+ * to the bit whatever the other rows are. `bias` and `residual` must be literal null where absent. x must not
+ * overlap y. */
 void lpk_linear(float *y, const float *x, const void *w, const float *bias, const float *residual, int64_t m,
                 int64_t ldx, int64_t ldy,
                 /* const: */ int64_t n, int64_t k, int dtype, int act, int gated, int isa, void *scratch,
@@ -124,9 +123,10 @@ void lpk_linear_groups(float *y, const float *x, const void *w, const float *bia
                        /* const: */ int64_t n, int64_t k, int bits, int64_t group, int scale, int zeros, int act,
                        int gated, int isa, void *scratch, lp_barrier *barrier, int64_t thread, int64_t threads);
 
-/* ---- quantising ------------------------------------------------------------------------------------------------------ */
+/* ---- quantising -------------------------------------------------------------------------------------------------- */
 
-/* How scales lie over an array [outer][size][inner]: element (o, a, i) has the scale at o * so + a / group * sa + i * si. */
+/* How scales lie over an array [outer][size][inner]: element (o, a, i) has the scale at o * so + a / group * sa + i
+ * * si. */
 typedef struct {
   int64_t total, size, inner, group, so, sa, si;
 } lpk_cover;
@@ -141,7 +141,7 @@ void lpk_quantize(void *y, const float *x, const float *scale, const void *zero,
                   const lpk_cover *zero_cover,
                   /* const: */ int dtype, int saturate, int64_t thread, int64_t threads);
 
-/* ---- batched matrix product of two activations ---------------------------------------------------------------------- */
+/* ---- batched matrix product of two activations ------------------------------------------------------------------- */
 
 /* Rows and columns of a block of C held by one thread. */
 #define LPK_MATMUL_ROWS 96
@@ -155,8 +155,8 @@ typedef struct {
   int64_t batch[6];
 } lpk_matrix;
 
-/* c[batch..][m][n] = alpha * a[batch..][m][k] . b[batch..][k][n]; transposition is a matter of strides. c's column stride
- * is 1. dims: [rank] batch sizes, rank 0 .. 6. */
+/* c[batch..][m][n] = alpha * a[batch..][m][k] . b[batch..][k][n]; transposition is a matter of strides. c's column
+ * stride is 1. dims: [rank] batch sizes, rank 0 .. 6. */
 void lpk_matmul(float *c, const float *a, const float *b, const int64_t *dims, const lpk_matrix *cs,
                 const lpk_matrix *as, const lpk_matrix *bs, int64_t m, int64_t n, int64_t k,
                 /* const: */ int rank, float alpha, int isa, void *scratch, int64_t thread, int64_t threads);
@@ -166,7 +166,7 @@ void lpk_matmul_plain(void *c, const void *a, const void *b, const int64_t *dims
                       const lpk_matrix *as, const lpk_matrix *bs, int64_t m, int64_t n, int64_t k,
                       /* const: */ int rank, int dtype, int64_t thread, int64_t threads);
 
-/* ---- attention ------------------------------------------------------------------------------------------------------ */
+/* ---- attention --------------------------------------------------------------------------------------------------- */
 
 /* Query rows of a block (positions x the heads that share a KV head), keys of a block. */
 #define LPK_ATTENTION_ROWS 96
@@ -176,8 +176,8 @@ void lpk_matmul_plain(void *c, const void *a, const void *b, const int64_t *dims
 /* Stretches into which a block of rows' keys are cut at most. */
 #define LPK_ATTENTION_STRETCHES 8
 
-/* Scratch bytes of lpk_attention: per thread Q, S, K, V, O, the rows' statistics, the results of a block's stretches, and one
- * to add them up in. */
+/* Scratch bytes of lpk_attention: per thread Q, S, K, V, O, the rows' statistics, the results of a block's
+ * stretches, and one to add them up in. */
 #define LPK_ATTENTION_THREAD_FLOATS(d, dv)                                                                             \
   (LPK_ATTENTION_ROWS * (LPK_ROUND16(d) + LPK_ATTENTION_KEYS + LPK_ROUND16(dv) + 16) +                                 \
    LPK_ATTENTION_KEYS * (2 * LPK_ROUND16(d) + LPK_ROUND16(dv)))
@@ -186,13 +186,15 @@ void lpk_matmul_plain(void *c, const void *a, const void *b, const int64_t *dims
   ((threads) * 4 *                                                                                                     \
    (LPK_ATTENTION_THREAD_FLOATS(d, dv) + (LPK_ATTENTION_STRETCHES + 1) * LPK_ATTENTION_PARTIAL_FLOATS(dv)))
 
-/* y[b][s][heads][dv] = softmax(cap(scale * q . K^T) + mask) . V over the first p + s rows of the caches.
- * k_cache: [b][kv_heads][c][d], v_cache: [b][kv_heads][c][dv], c >= p + s, of `dtype` (LPK_F32, LPK_F16, LPK_BF16). Head h
- * reads KV head h / (heads / kv_heads). sinks: literal null or [heads], exp(sink) is added to each row's sum. qs, ys: strides of batch, token, head (a head's elements are contiguous). mask: literal null or f32, added to the scaled
- * scores, with strides ms of batch, head, query, key (0 where broadcast). cap(x) = softcap * tanh(x / softcap) unless
- * softcap is 0. causal: query i sees keys 0 .. p + i. window > 0: only the last `window` of these. Without causal, p is
- * any number with p + s = keys (negative for a cross attention with fewer keys than queries), and window must be 0.
- * A row that sees no key gives zeros. The result does not depend on `threads`, to the bit; it may on `s`. */
+/* y[b][s][heads][dv] = softmax(cap(scale * q . K^T) + mask) . V over the first p + s rows of the caches. k_cache:
+ * [b][kv_heads][c][d], v_cache: [b][kv_heads][c][dv], c >= p + s, of `dtype` (LPK_F32, LPK_F16, LPK_BF16). Head h
+ * reads KV head h / (heads / kv_heads). sinks: literal null or [heads], exp(sink) is added to each row's sum. qs,
+ * ys: strides of batch, token, head (a head's elements are contiguous). mask: literal null or f32, added to the
+ * scaled scores, with strides ms of batch, head, query, key (0 where broadcast). cap(x) = softcap * tanh(x /
+ * softcap) unless softcap is 0. causal: query i sees keys 0 .. p + i. window > 0: only the last `window` of these.
+ * Without causal, p is any number with p + s = keys (negative for a cross attention with fewer keys than queries),
+ * and window must be 0. A row that sees no key gives zeros. The result does not depend on `threads`, to the bit; it
+ * may on `s`. */
 void lpk_attention(float *y, const float *q, const void *k_cache, const void *v_cache, const float *mask,
                    const float *sinks, const int64_t *ys, const int64_t *qs, const int64_t *ms, int64_t b, int64_t s,
                    int64_t p, int64_t c,
@@ -200,31 +202,33 @@ void lpk_attention(float *y, const float *q, const void *k_cache, const void *v_
                    int causal, int64_t window, int dtype, int isa, void *scratch, lp_barrier *barrier, int64_t thread,
                    int64_t threads);
 
-/* y = rotary(x) for [b][s][heads][d], strides ys and xs of batch, token, head; the elements after rotary_dim are copied.
- * cos, sin: rotary_dim / 2 values for token t of batch i at i * table_batch + t * table_row. Half split: pairs
- * (i, i + rotary_dim / 2); interleaved: pairs (2i, 2i + 1). y may equal x. */
+/* y = rotary(x) for [b][s][heads][d], strides ys and xs of batch, token, head; the elements after rotary_dim are
+ * copied. cos, sin: rotary_dim / 2 values for token t of batch i at i * table_batch + t * table_row. Half split:
+ * pairs (i, i + rotary_dim / 2); interleaved: pairs (2i, 2i + 1). y may equal x. */
 void lpk_rotary(float *y, const float *x, const float *cos, const float *sin, const int64_t *ys, const int64_t *xs,
                 int64_t table_batch, int64_t table_row, int64_t b, int64_t s,
                 /* const: */ int64_t heads, int64_t d, int64_t rotary_dim, int interleaved, int64_t thread,
                 int64_t threads);
 
 /* Copies rows x[b][s][kv_heads][d] (strides xs: batch, token, head) to rows p .. p + s of the cache
- * [b][kv_heads][c][d] of `dtype` (LPK_F32, LPK_F16, LPK_BF16); with rotary_dim > 0, in f32 alone, rotated on the way. */
+ * [b][kv_heads][c][d] of `dtype` (LPK_F32, LPK_F16, LPK_BF16); with rotary_dim > 0, only in f32, rotated before they
+ * are stored. */
 void lpk_kv_append(void *cache, const float *x, const float *cos, const float *sin, const int64_t *xs,
                    int64_t table_batch, int64_t table_row, int64_t b, int64_t s, int64_t p, int64_t c,
                    /* const: */ int64_t kv_heads, int64_t d, int64_t rotary_dim, int interleaved, int dtype,
                    int64_t thread, int64_t threads);
 
 /* Linear attention: for each token, S = exp(decay) S + k (x) w and y = scale * S^T q, where w is v, or with beta
- * beta * (v - S^T k). q, y: [b][rows][heads][d or dv]; k, v: [b][rows][kv_heads][d or dv]; past, state: [b][kv_heads][d][dv],
- * past null: zeros. decay: null, or per token one for each KV head (per_key: for each element of its key). beta: null, or per
- * token `betas` (1 or kv_heads). past, decay, beta are literal null where absent. state must not equal past. */
+ * beta * (v - S^T k). q, y: [b][rows][heads][d or dv]; k, v: [b][rows][kv_heads][d or dv]; past, state:
+ * [b][kv_heads][d][dv], past null: zeros. decay: null, or per token one for each KV head (per_key: for each element
+ * of its key). beta: null, or per token `betas` (1 or kv_heads). past, decay, beta are literal null where absent.
+ * state must not equal past. */
 void lpk_linear_attention(float *y, float *state, const float *q, const float *k, const float *v, const float *past,
                           const float *decay, const float *beta, int64_t b, int64_t rows,
                           /* const: */ int64_t heads, int64_t kv_heads, int64_t d, int64_t dv, float scale, int per_key,
                           int betas, int64_t thread, int64_t threads);
 
-/* ---- rows ----------------------------------------------------------------------------------------------------------- */
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 /* y[rows][n] = norm(x + residual) * weight + bias; rms: x / sqrt(mean(x^2) + eps), else layer norm. sum: NULL, or
  * receives x + residual. weight, bias, residual, sum: literal null where absent. All rows are contiguous except x
@@ -244,9 +248,9 @@ void lpk_reduce(void *y, const void *x, int64_t outer, int64_t n, int64_t inner,
 void lpk_argmax(int64_t *y, const float *x, int64_t outer, int64_t n, int64_t inner, /* const: */ int min, int last,
                 int64_t thread, int64_t threads);
 
-/* y[outer][k][inner], place[outer][k][inner] = the k <= n greatest (min: least) elements of x[outer][n][inner] in order, and
- * where along n they lie. Of equal elements the first comes first; a NaN is greater than every number. dtype: not a packed
- * or mini one; natural: LPK_I64 is unsigned. */
+/* y[outer][k][inner], place[outer][k][inner] = the k <= n greatest (min: least) elements of x[outer][n][inner] in
+ * order, and where along n they lie. Of equal elements the first comes first; a NaN is greater than every number.
+ * dtype: not a packed or mini one; natural: LPK_I64 is unsigned. */
 void lpk_topk(void *y, int64_t *place, const void *x, int64_t outer, int64_t n, int64_t inner, int64_t k,
               /* const: */ int min, int dtype, int natural, int64_t thread, int64_t threads);
 
@@ -254,7 +258,7 @@ void lpk_topk(void *y, int64_t *place, const void *x, int64_t outer, int64_t n, 
 void lpk_cumsum(void *y, const void *x, int64_t outer, int64_t n, int64_t inner, /* const: */ int exclusive,
                 int reverse, int dtype, int64_t thread, int64_t threads);
 
-/* ---- moving data ---------------------------------------------------------------------------------------------------- */
+/* ---- moving data ------------------------------------------------------------------------------------------------- */
 
 /* Index operands are LPK_I64 or LPK_I32 (`itype`). A negative index counts from the end; one outside is clamped. */
 
@@ -271,8 +275,9 @@ void lpk_embed(float *y, const void *table, const void *index, int64_t count, in
 void lpk_gather_elements(void *y, const void *x, const void *index, const int64_t *dims, const int64_t *xdims,
                          /* const: */ int rank, int axis, int size, int itype, int64_t thread, int64_t threads);
 
-/* ScatterElements: y = x, then y[.. index[dims] on axis ..] meets updates[dims] in the order of the index. dims are not
- * larger than xdims beside `axis`. A reduction is made in dtype: LPK_F32, LPK_F64, LPK_I32, LPK_I64, else u64; a NaN stays. */
+/* ScatterElements: y = x, then updates y[.. index[dims] on axis ..] with updates[dims] in the order of the index.
+ * dims are not larger than xdims except on `axis`. A reduction is made in dtype: LPK_F32, LPK_F64, LPK_I32, LPK_I64,
+ * else u64; a NaN stays. */
 void lpk_scatter_elements(void *y, const void *x, const void *index, const void *updates, const int64_t *dims,
                           const int64_t *xdims,
                           /* const: */ int rank, int axis, int size, int itype, int reduction, int dtype,
@@ -296,10 +301,10 @@ void lpk_fill(void *y, int64_t count, uint64_t bits, /* const: */ int size, int6
 void lpk_range(float *y, int64_t count, float start, float step, int64_t thread, int64_t threads);
 void lpk_range_i64(int64_t *y, int64_t count, int64_t start, int64_t step, int64_t thread, int64_t threads);
 
-/* ---- scalar functions for generated loops --------------------------------------------------------------------------- */
+/* ---- scalar functions for generated loops ------------------------------------------------------------------------ */
 
-/* Branch-free, so that the loop vectoriser takes them at full width. Within 2 ulp of the true value (tanh, sigmoid, gelu,
- * silu, softplus, pow: 4), sin and cos for |x| <= 1e5; NaN and infinities as libm. */
+/* Branch-free, so that the loop vectoriser takes them at full width. Within 2 ulp of the true value (tanh, sigmoid,
+ * gelu, silu, softplus, pow: 4), sin and cos for |x| <= 1e5; NaN and infinities as libm. */
 float lpk_exp(float x);
 float lpk_log(float x);
 float lpk_tanh(float x);

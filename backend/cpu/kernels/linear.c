@@ -1,5 +1,6 @@
-/* Matrix product with a packed weight: GEMV for a few rows, blocked GEMM for many. A row's result is the same, to the bit,
- * whatever other rows are computed with it: each element is one sum along k in order, or one for each group of k. */
+/* Matrix product with a packed weight: GEMV for a few rows, blocked GEMM for many. A row's result is the same, to
+ * the bit, whatever other rows are computed with it: each element is one sum along k in order, or one for each group
+ * of k. */
 #include "backend/cpu/kernels/groups.h"
 #include "backend/cpu/kernels/tile.h"
 #include "backend/cpu/kernels/vector_math.h"
@@ -16,7 +17,8 @@ typedef struct {
   groups q; /* bits 0: weights of `dtype` */
 } linear;
 
-/* Writes columns col .. col + 16 of a row: value of panel column `at`, for a gated product of `at` (gate) and at + 32. */
+/* Writes columns col .. col + 16 of a row: value of panel column `at`, for a gated product of `at` (gate) and at +
+ * 32. */
 INLINE void finish16(const linear *l, int64_t row, int64_t col, int64_t at, v16 value, v16 up) {
   if (l->bias) value += load16(l->bias + at);
   value = activate(value, l->act);
@@ -33,8 +35,8 @@ INLINE void finish16(const linear *l, int64_t row, int64_t col, int64_t at, v16 
 
 /* ---- GEMV ---- */
 
-/* Panels of one row side by side, as registers allow: their sums are independent, which hides the latency of FMA. Several rows
- * have sums enough. */
+/* Panels of one row side by side, as registers allow: their sums are independent, which hides the latency of FMA.
+ * Several rows have sums enough. */
 INLINE int gemv_panels(int isa, int rows) {
   if (rows > 1) return 1;
   return isa == LPK_ISA_AVX512 ? 4 : 2;
@@ -78,8 +80,9 @@ INLINE void gemv_codes(v16 *part, const linear *l, int rows, int panels, const f
     gemv_code(part, l, rows, panels, x, codes, i);
 }
 
-/* The same of one row and codes of 4 bits, 16 rows of k at a time: nibble r of a word is left in its place, worth 16^r, and x
- * is divided by that instead. Both are exact, and it saves a shift for each nibble, which decoding is bound by. */
+/* The same of one row and codes of 4 bits, 16 rows of k at a time: nibble r of a word is left in its place, worth
+ * 16^r, and x is divided by that instead. Both are exact, and it saves a shift for each nibble, which decoding is
+ * bound by. */
 INLINE int64_t gemv_nibbles(v16 *part, int panels, const float *x, const char *const *codes, int64_t len) {
   static const v16 unit = {1, 0x1p-4f, 0x1p-8f, 0x1p-12f, 0x1p-16f, 0x1p-20f, 0x1p-24f, 1,
                            1, 0x1p-4f, 0x1p-8f, 0x1p-12f, 0x1p-16f, 0x1p-20f, 0x1p-24f, 1};
@@ -218,15 +221,16 @@ typedef struct {
 /* The rows as the GEMM reads them. */
 typedef struct {
   float *x;    /* tiles [k][height] */
-  float *sums; /* [row][groups] of x, where zero points want them */
+  float *sums; /* [row][groups] of x, needed by zero points */
 } packed_rows;
 
 INLINE int64_t group_count(const linear *l) {
   return (l->k + l->q.group - 1) / l->q.group;
 }
 
-/* part[rows][LPK_PANEL] = packed rows . panel, over k in blocks that keep the panel's slice in L1. Meanwhile the weights
- * that follow, f32 a little ahead, narrower ones (which are widened first) the whole next slice, come from memory. */
+/* part[rows][LPK_PANEL] = packed rows . panel, over k in blocks that keep the panel's slice in L1. Meanwhile the
+ * weights that follow, f32 a little ahead, narrower ones (which are widened first) the whole next slice, come from
+ * memory. */
 INLINE void gemm_floats(float *part, const linear *l, const float *packed, int64_t rows, int64_t panel, float *wide) {
   int height = tile_rows(l->isa), cols = tile_cols(l->isa);
   int64_t blocks = (l->k + LPK_KC - 1) / LPK_KC, kc = (l->k + blocks - 1) / blocks;

@@ -75,7 +75,8 @@ KERNEL double lpk_expm1_f64(double x) {
   return n > 1000 ? scale(1 + p, n) : FMA(one, p, one - 1);
 }
 
-/* log of a positive number as a sum of two doubles: exponent and 2 atanh((m - 1) / (m + 1)), m in [sqrt 1/2, sqrt 2). */
+/* log of a positive number as a sum of two doubles: exponent and 2 atanh((m - 1) / (m + 1)), m in [sqrt 1/2, sqrt
+ * 2). */
 typedef struct {
   double high, low;
 } pair;

@@ -1,6 +1,6 @@
 /* The functions of math.h for one type: included once with F = float and once with F = v16, with I and U the signed
- * and unsigned integers of the same shape, NAME(f) the function's name, SPLAT(c) a constant, TO_F(i) a conversion. Branch-free. No include guard.
- * Polynomials: minimax fits in single precision, evaluated with fused multiply-add. */
+ * and unsigned integers of the same shape, NAME(f) the function's name, SPLAT(c) a constant, TO_F(i) a conversion.
+ * Branch-free. No include guard. Polynomials: minimax fits in single precision, evaluated with fused multiply-add. */
 
 #define FMA(a, b, c) __builtin_elementwise_fma(a, b, c)
 #define BITS_F(u)                                                                                                      \

@@ -1,5 +1,5 @@
 /* Batched product of two activations with any strides. Each thread packs the operands of its own blocks, so there is no
- * inner barrier; attention has a kernel of its own. */
+ * inner barrier; attention has another kernel. */
 #include "backend/cpu/kernels/tile.h"
 
 typedef struct {

@@ -1,7 +1,7 @@
 /* Normalisation and softmax of rows. */
 #include "backend/cpu/kernels/vector_math.h"
 
-/* Sum over a row of x (+ residual), which is also left in `sum` unless that is null. */
+/* The sum over a row of x (+ residual); stores x + residual in `sum` unless that is null. */
 INLINE float row_sum(float *sum, const float *x, const float *residual, int64_t n) {
   v16 total = splat(0);
   float rest = 0;

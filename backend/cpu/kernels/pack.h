@@ -17,8 +17,9 @@ typedef struct {
 /* Bytes of one panel, [k][LPK_PANEL] elements of `dtype`. A packed weight is LPK_PANELS(n) panels in order. */
 size_t lpk_panel_bytes(int64_t k, int dtype);
 
-/* Fills `panel` with columns first .. first + LPK_PANEL of the weight, converted to `dtype` (to nearest, ties to even);
- * columns past n are zero. A gated product's weight interleaves: panel 2j from the gate's weight, 2j + 1 from the up's. */
+/* Fills `panel` with columns first .. first + LPK_PANEL of the weight, converted to `dtype` (to nearest, ties to
+ * even); columns past n are zero. A gated product's weight interleaves: panel 2j from the gate's weight, 2j + 1 from
+ * the up's. */
 void lpk_pack_panel(void *panel, int dtype, const lpk_weight *weight, int64_t first);
 
 /* All panels, `stride` panels apart (1; 2 for one half of a gated weight). */

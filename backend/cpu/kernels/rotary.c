@@ -1,4 +1,4 @@
-/* Rotary position embedding, alone and on the way into the KV cache. */
+/* Rotary position embedding, of a tensor and of rows that are appended to a KV cache. */
 #include "backend/cpu/kernels/vector.h"
 
 /* One head's row. y may equal x. */

@@ -1,5 +1,5 @@
-/* The greatest elements along the middle axis of [outer][n][inner]: a heap of the k best so far, in the places' own memory,
- * whose root is the worst of them; then that heap sorted. O(n log k), no memory of its own. */
+/* The greatest elements along the middle axis of [outer][n][inner]: a heap of the k best so far in the memory of
+ * `place`, with the worst of them at the root, which is sorted at the end. O(n log k), without other memory. */
 #include "backend/cpu/kernels/vector_math.h"
 
 /* A float's bits as an integer in the order of its numbers: both zeros are 0, every NaN is the greatest. */
@@ -84,7 +84,7 @@ INLINE int64_t line_key(const topk_line *l, int64_t i) {
   return key_at(l->x, l->first + i * l->step, l->min, l->dtype, l->natural);
 }
 
-/* Does element a come behind element b? */
+/* Does element a come after element b? */
 INLINE int is_worse(const topk_line *l, int64_t a, int64_t b) {
   int64_t p = line_key(l, a), q = line_key(l, b);
   return p < q || (p == q && a > b);

@@ -1,13 +1,19 @@
 /* Reads launches.json. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/json/reader.h"
 #include "base/poly.h"
 #include "runtime/gpu/api.h"
 #include "runtime/gpu/gpu.h"
 
+#include <stdlib.h>
+
 enum { MOST_THREADS = 1024, MOST_REFS = 1024, MOST_BUFFERS = 1 << 20 };
+
+const lp_gpu_api *lp_gpu_api_find(const char *language) {
+  static const lp_gpu_api *const all[] = {&lp_gpu_cuda, &lp_gpu_opencl};
+  for (size_t i = 0; i < LP_COUNT(all); i++)
+    if (lp_streq(all[i]->language, language)) return all[i];
+  return NULL;
+}
 
 typedef struct {
   lp_arena *arena;
@@ -35,7 +41,7 @@ static bool item_is_true(const lp_json *array, size_t index) {
   return lp_json_is_true(&item);
 }
 
-/* ---- launchers ----------------------------------------------------------------------------------------------------- */
+/* ---- launchers --------------------------------------------------------------------------------------------------- */
 
 static lp_status read_arg(reader *r, const lp_json *at, lp_gpu_launcher *launcher, lp_gpu_arg *out) {
   out->moving = -1;
@@ -91,7 +97,7 @@ static lp_status read_product(reader *r, const lp_json *at, lp_gpu_launch *out) 
   return LP_OK;
 }
 
-/* Memory of x, w, y; of bias and what is added, unless there is none; two sizes. */
+/* A product takes memory for x, w, y, optional memory for bias and `add`, and two sizes. */
 static lp_status check_product(reader *r, const lp_json *args, const lp_gpu_launch *launch) {
   bool fits = launch->arg_count == LP_GPU_PRODUCT_ARGS;
   for (int32_t i = 0; i < LP_GPU_PRODUCT_ARGS && fits; i++) {
@@ -117,13 +123,13 @@ static lp_status read_kernel(reader *r, const lp_json *at, lp_gpu_launch *out) {
 static lp_status read_launch(reader *r, const lp_json *at, lp_gpu_launcher *launcher, lp_gpu_launch *out) {
   lp_json when = lp_json_member(at, "when"), args = lp_json_member(at, "args"), sm = lp_json_member(at, "sm");
   lp_json product = lp_json_member(at, "product");
-  LP_TRY(product.value != NULL ? read_product(r, &product, out) : read_kernel(r, at, out));
-  if (when.value != NULL) {
+  LP_TRY(product.value ? read_product(r, &product, out) : read_kernel(r, at, out));
+  if (when.value) {
     LP_TRY(read_size(r, &when, 0, &out->few));
     LP_TRY(read_number(r, &when, 1, 0, &out->least));
     LP_TRY(read_number(r, &when, 2, 0, &out->most));
   }
-  if (sm.value != NULL) {
+  if (sm.value) {
     lp_json least = lp_json_item(&sm, 0), most = lp_json_item(&sm, 1);
     LP_TRY(lp_json_i32(&least, 0, INT32_MAX, &out->least_sm, r->diag));
     LP_TRY(lp_json_i32(&most, 1, INT32_MAX, &out->most_sm, r->diag));
@@ -140,7 +146,7 @@ static lp_status read_launch(reader *r, const lp_json *at, lp_gpu_launcher *laun
     lp_json arg = lp_json_item(&args, i);
     LP_TRY(read_arg(r, &arg, launcher, &out->arg[i]));
   }
-  return out->product != NULL ? check_product(r, &args, out) : LP_OK;
+  return out->product ? check_product(r, &args, out) : LP_OK;
 }
 
 static lp_status read_launcher(reader *r, const lp_json *at, lp_gpu_launcher *out) {
@@ -167,7 +173,7 @@ static lp_status read_launchers(reader *r, const lp_json *root) {
   return LP_OK;
 }
 
-/* ---- layouts --------------------------------------------------------------------------------------------------------- */
+/* ---- layouts ----------------------------------------------------------------------------------------------------- */
 
 static lp_status read_slots(reader *r, const lp_json *at, lp_gpu_layout *out) {
   lp_json sizes = lp_json_member(at, "sizes"), slot = lp_json_member(at, "slot");
@@ -224,7 +230,7 @@ static lp_status read_layouts(reader *r, const lp_json *root) {
   return LP_OK;
 }
 
-/* ---- segments -------------------------------------------------------------------------------------------------------- */
+/* ---- segments ---------------------------------------------------------------------------------------------------- */
 
 /* The "+s*256" of "b3+s*256". */
 static bool read_rows(const char *text, lp_gpu_ref *out) {
@@ -291,7 +297,7 @@ static lp_status read_segments(reader *r, const lp_json *root) {
   return LP_OK;
 }
 
-/* ---- whole ----------------------------------------------------------------------------------------------------------- */
+/* ---- whole ------------------------------------------------------------------------------------------------------- */
 
 static lp_status read_root(reader *r, const lp_json *root) {
   lp_json schema = lp_json_member(root, "schema"), language = lp_json_member(root, "language");
@@ -301,7 +307,7 @@ static lp_status read_root(reader *r, const lp_json *root) {
   if (!lp_streq(text, "llmpart.launches/1"))
     return lp_json_error(&schema, r->diag, "wanted 'llmpart.launches/1', found '%.60s'", text);
   LP_TRY(lp_json_text(&language, &text, r->diag));
-  if (lp_gpu_api_find(text) == NULL)
+  if (!lp_gpu_api_find(text))
     return lp_json_error(&language, r->diag, "wanted 'cuda' or 'opencl', found '%.60s'", text);
   r->out->language = lp_arena_strdup(r->arena, text);
   LP_TRY(lp_json_array(&symbols, r->diag));

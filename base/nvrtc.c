@@ -1,0 +1,122 @@
+/* Opens NVRTC and calls it. */
+#include "base/nvrtc.h"
+
+#include "base/library.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NVRTC_SUCCESS = 0 };
+
+/* name, parameters; all return a status */
+#define FUNCTIONS(X)                                                                                                   \
+  X(nvrtcVersion, (int *, int *))                                                                                      \
+  X(nvrtcGetNumSupportedArchs, (int *))                                                                                \
+  X(nvrtcGetSupportedArchs, (int *))                                                                                   \
+  X(nvrtcCreateProgram, (void **, const char *, const char *, int, const char *const *, const char *const *))          \
+  X(nvrtcCompileProgram, (void *, int, const char *const *))                                                           \
+  X(nvrtcGetProgramLogSize, (void *, size_t *))                                                                        \
+  X(nvrtcGetProgramLog, (void *, char *))                                                                              \
+  X(nvrtcGetCUBINSize, (void *, size_t *))                                                                             \
+  X(nvrtcGetCUBIN, (void *, char *))                                                                                   \
+  X(nvrtcGetPTXSize, (void *, size_t *))                                                                               \
+  X(nvrtcGetPTX, (void *, char *))                                                                                     \
+  X(nvrtcDestroyProgram, (void **))
+
+struct lp_nvrtc {
+#define MEMBER(name, parameters) int(*name) parameters;
+  FUNCTIONS(MEMBER)
+#undef MEMBER
+};
+
+/* CUDA 11 kept the name of 11.2 to its end. */
+static bool find_library(lp_nvrtc *n, int newest) {
+#define ENTRY(fn, parameters) {#fn, &n->fn},
+  const lp_library_function functions[] = {FUNCTIONS(ENTRY)};
+#undef ENTRY
+  for (int major = newest; major >= 12; major--) {
+    char name[32];
+    snprintf(name, sizeof name, "libnvrtc.so.%d", major);
+    if (lp_library_load(name, functions, LP_COUNT(functions))) return true;
+  }
+  static const char *const others[] = {"libnvrtc.so.11.2", "libnvrtc.so", "/usr/local/cuda/lib64/libnvrtc.so"};
+  for (size_t i = 0; i < LP_COUNT(others); i++)
+    if (lp_library_load(others[i], functions, LP_COUNT(functions))) return true;
+  return false;
+}
+
+lp_status lp_nvrtc_report_absent(const char *file, int major, const char *advice, lp_diag *diag) {
+  lp_status status =
+      lp_error(diag, LP_LOC_FILE(file), "code for CUDA, and there is no NVRTC (libnvrtc.so.%d) to compile it", major);
+  lp_note(diag, LP_LOC_NONE,
+          "install it (Debian: libnvrtc%d or the CUDA toolkit; PyPI: nvidia-cuda-nvrtc-cu%d, with its folder in "
+          "LD_LIBRARY_PATH), or %s",
+          major, major, advice);
+  return status;
+}
+
+bool lp_nvrtc_open(int major, lp_nvrtc **out) {
+  lp_nvrtc *n = lp_alloc(sizeof *n);
+  bool found = find_library(n, major);
+  if (!found) free(n);
+  *out = found ? n : NULL;
+  return found;
+}
+
+void lp_nvrtc_close(lp_nvrtc *n) {
+  free(n);
+}
+
+void lp_nvrtc_version(const lp_nvrtc *n, int version[2]) {
+  version[0] = version[1] = 0;
+  (void)n->nvrtcVersion(&version[0], &version[1]);
+}
+
+int lp_nvrtc_architectures(const lp_nvrtc *n, int *known, int most) {
+  int count = 0;
+  if (n->nvrtcGetNumSupportedArchs(&count) != NVRTC_SUCCESS || count <= 0 || count > most ||
+      n->nvrtcGetSupportedArchs(known) != NVRTC_SUCCESS)
+    return 0;
+  return count;
+}
+
+static lp_status report_refused(const lp_nvrtc *n, void *program, const lp_nvrtc_source *source, const char *option,
+                                lp_diag *diag) {
+  size_t size = 0;
+  char *log = NULL;
+  if (n->nvrtcGetProgramLogSize(program, &size) == NVRTC_SUCCESS && size > 0) {
+    log = lp_alloc(size + 1);
+    if (n->nvrtcGetProgramLog(program, log) != NVRTC_SUCCESS) log[0] = '\0';
+    log[strcspn(log, "\n")] = '\0';
+  }
+  lp_status status = lp_error(diag, LP_LOC_FILE(source->file), "NVRTC refuses the kernels (%s): %.400s", option,
+                              log && log[0] ? log : "it does not say why");
+  free(log);
+  return status;
+}
+
+static bool take_code(const lp_nvrtc *n, void *program, bool ptx, lp_buf *out) {
+  size_t size = 0;
+  if ((ptx ? n->nvrtcGetPTXSize : n->nvrtcGetCUBINSize)(program, &size) != NVRTC_SUCCESS || size == 0) return false;
+  char *code = lp_alloc(size);
+  bool taken = (ptx ? n->nvrtcGetPTX : n->nvrtcGetCUBIN)(program, code) == NVRTC_SUCCESS;
+  if (taken) lp_buf_append(out, code, size);
+  free(code);
+  return taken;
+}
+
+lp_status lp_nvrtc_compile(const lp_nvrtc *n, const lp_nvrtc_source *source, const char *const *options,
+                           int option_count, bool ptx, lp_buf *out, lp_diag *diag) {
+  void *program = NULL;
+  char *text = lp_alloc(source->size + 1); /* ends in NUL */
+  memcpy(text, source->text, source->size);
+  lp_status status = LP_OK;
+  if (n->nvrtcCreateProgram(&program, text, "kernels.cu", 0, NULL, NULL) != NVRTC_SUCCESS)
+    status = lp_error(diag, LP_LOC_FILE(source->file), "NVRTC does not take the kernels");
+  else if (n->nvrtcCompileProgram(program, option_count, options) != NVRTC_SUCCESS || !take_code(n, program, ptx, out))
+    status = report_refused(n, program, source, options[0], diag);
+  if (program) (void)n->nvrtcDestroyProgram(&program);
+  free(text);
+  return status;
+}

@@ -1,0 +1,28 @@
+/* NVIDIA's run-time compiler (NVRTC), opened when it is needed: CUDA C++ to code of one architecture, or to PTX. */
+#ifndef LP_NVRTC_H
+#define LP_NVRTC_H
+
+#include "base/base.h"
+
+typedef struct lp_nvrtc lp_nvrtc;
+
+typedef struct {
+  const char *file; /* for messages */
+  const char *text;
+  size_t size;
+} lp_nvrtc_source;
+
+/* Opens the newest NVRTC that is not newer than CUDA `major`. false: there is none. The library stays loaded. */
+bool lp_nvrtc_open(int major, lp_nvrtc **out);
+void lp_nvrtc_close(lp_nvrtc *nvrtc); /* NULL is allowed */
+/* Reports that there is no NVRTC of CUDA `major`; `advice` completes "install it, or ...". */
+LP_MUST_USE lp_status lp_nvrtc_report_absent(const char *file, int major, const char *advice, lp_diag *diag);
+
+void lp_nvrtc_version(const lp_nvrtc *nvrtc, int version[2]); /* major, minor */
+/* Fills in the architectures it compiles for (90: sm_90) and returns their number; 0: more than `most`, or unknown. */
+int lp_nvrtc_architectures(const lp_nvrtc *nvrtc, int *known, int most);
+/* Appends the code; `ptx`: PTX text that ends in NUL. Reports the first line of the compiler's log when it fails. */
+LP_MUST_USE lp_status lp_nvrtc_compile(const lp_nvrtc *nvrtc, const lp_nvrtc_source *source, const char *const *options,
+                                       int option_count, bool ptx, lp_buf *out, lp_diag *diag);
+
+#endif

@@ -1,0 +1,33 @@
+/* One side's code on a GPU, as the files of runtime/gpu/ know it. */
+#ifndef LP_RUNTIME_GPU_CODE_H
+#define LP_RUNTIME_GPU_CODE_H
+
+#include "base/map.h"
+#include "base/poly.h"
+#include "runtime/gpu/api.h"
+#include "runtime/gpu/gpu.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct lp_gpu {
+  lp_arena *arena;
+  char *file;
+  lp_gpu_table table;
+  const lp_gpu_api *api;
+  lp_gpu_device *device;
+  const lp_gpu_library *library; /* NULL: kernels do all products */
+  atomic_bool library_used;
+  lp_map *kernels;   /* name -> kernel */
+  lp_map *weights;   /* "offset" -> memory, shared when first used */
+  void *top;         /* the kernel of lp_gpu_find_top, or NULL */
+  char *all_weights; /* on the GPU, if its memory is apart */
+  const char *weight_data;
+  size_t weight_bytes;
+  int32_t states;
+  LP_VEC(const lp_poly *) moving; /* sizes that kernels read from memory (tables.c) */
+  LP_VEC(int64_t) own;            /* buffers that are a sequence's own, and that calls which are not joint use */
+  pthread_mutex_t one;            /* guards `weights` */
+};
+
+#endif

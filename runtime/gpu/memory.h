@@ -1,0 +1,52 @@
+/* The memory of one executor on the GPU, or of a batch of sequences. */
+#ifndef LP_RUNTIME_GPU_MEMORY_H
+#define LP_RUNTIME_GPU_MEMORY_H
+
+#include "runtime/gpu/part.h"
+
+/* The recorded launches of a segment, and the key of the sizes and memory that they are for (record.c). */
+typedef struct {
+  int32_t segment;
+  lp_buf key;
+  bool places;     /* the launches hold addresses of the sequences' own memory */
+  bool failed;     /* it cannot be recorded */
+  void *recording; /* NULL: not yet */
+} lp_gpu_recording;
+
+/* A range of host memory shared with the GPU. */
+typedef struct {
+  char *host;
+  size_t bytes;
+  void *memory, *mapped; /* NULL `mapped`: the GPU owns the range at the moment, not the host */
+} lp_gpu_shared;
+
+struct lp_gpu_memory {
+  lp_gpu_queue *queue;
+  bool busy; /* work may be enqueued that nobody has waited for */
+  /* [part][slot] by their addresses; made anew for each layout */
+  LP_VEC(lp_gpu_shared) slots;
+  lp_gpu_shared *state; /* [states] */
+  char *arena;          /* on the GPU, if its memory is apart */
+  size_t arena_bytes;
+  LP_VEC(lp_gpu_recording) recordings;
+  int64_t *tables; /* on the GPU: sizes and addresses of each sequence (tables.c) */
+  size_t table_bytes;
+  char *top; /* on the GPU: results of lp_gpu_find_top */
+  size_t top_bytes;
+};
+
+LP_MUST_USE lp_status lp_gpu_bring_weights(lp_gpu *gpu, lp_diag *diag);
+/* Before a segment, shared memory is given to the GPU; after it, the host takes it back. */
+bool lp_gpu_give(const lp_gpu_pass *pass, size_t arena_bytes);
+bool lp_gpu_take_back(const lp_gpu_pass *pass);
+/* The memory that a kernel is given for an operand, and for scratch. */
+void *lp_gpu_memory_of(const lp_gpu_pass *pass, const lp_gpu_part *part, const lp_gpu_ref *ref);
+void *lp_gpu_scratch_of(const lp_gpu_pass *pass, const lp_gpu_part *part);
+/* The GPU cannot address the middle of shared memory. So the rows that a call for one sequence uses are copied to the
+ * sequence's own memory before the call, and back after it. */
+bool lp_gpu_take_rows(const lp_gpu_pass *pass, const lp_gpu_part *part, const lp_gpu_call *call);
+bool lp_gpu_give_rows(const lp_gpu_pass *pass, const lp_gpu_part *part, const lp_gpu_call *call);
+/* Reports the queue's error. */
+LP_MUST_USE lp_status lp_gpu_report(lp_gpu *gpu, const lp_gpu_memory *memory, lp_diag *diag);
+
+#endif

@@ -1,0 +1,16 @@
+/* Tables in memory of the GPU: sizes and addresses of each sequence, which kernels read. */
+#ifndef LP_RUNTIME_GPU_TABLES_H
+#define LP_RUNTIME_GPU_TABLES_H
+
+#include "runtime/gpu/memory.h"
+
+/* Finds the sizes and buffers that need a place in the tables. */
+void lp_gpu_find_tables(lp_gpu *gpu);
+/* Copies the pass's tables to the GPU; false: no room. */
+bool lp_gpu_bring_tables(const lp_gpu_pass *pass);
+/* The address of the number of a size for sequence `first`; those of later sequences follow it. */
+const int64_t *lp_gpu_size_at(const lp_gpu_pass *pass, int32_t moving, int64_t first);
+/* An operand for sequence `first` and later ones; the scratch when `ref` is NULL. */
+lp_gpu_value lp_gpu_spread_value(const lp_gpu_pass *pass, const lp_gpu_ref *ref, int64_t first);
+
+#endif
