@@ -29,12 +29,12 @@ lp_status lp_address_split(const char *address, char **host, int *port, lp_diag 
   int64_t number = 0;
   *host = NULL;
   *port = 0;
-  if (path != NULL) {
+  if (path) {
     LP_TRY(check_path(path, diag));
     *host = lp_strdup(address);
     return LP_OK;
   }
-  if (colon == NULL || colon == address || strchr(address, '/') != NULL ||
+  if (!colon || colon == address || strchr(address, '/') ||
       lp_parse_i64(colon + 1, 0, 65535, &number, NULL, LP_LOC_NONE) != LP_OK)
     return lp_error(diag, LP_LOC_NONE, "'%.200s' is no address: wanted HOST:PORT or unix:PATH", address);
   *port = (int)number;
@@ -44,7 +44,7 @@ lp_status lp_address_split(const char *address, char **host, int *port, lp_diag 
 }
 
 bool lp_address_is_loopback(const char *host) {
-  if (lp_address_unix_path(host) != NULL || lp_streq(host, "localhost") || lp_streq(host, "[::1]")) return true;
+  if (lp_address_unix_path(host) || lp_streq(host, "localhost") || lp_streq(host, "[::1]")) return true;
   unsigned part[4];
   char rest;
   if (sscanf(host, "%3u.%3u.%3u.%3u%c", &part[0], &part[1], &part[2], &part[3], &rest) != 4) return false;
@@ -55,15 +55,15 @@ bool lp_address_is_loopback(const char *host) {
 
 static lp_sockaddr unix_address(const char *path) {
   struct sockaddr_un at = {.sun_family = AF_UNIX};
-  lp_sockaddr made = {.size = sizeof(at)};
-  memcpy(at.sun_path, path, strnlen(path, sizeof(at.sun_path) - 1));
-  memcpy(&made.at, &at, sizeof(at));
+  lp_sockaddr made = {.size = sizeof at};
+  memcpy(at.sun_path, path, strnlen(path, sizeof at.sun_path - 1));
+  memcpy(&made.at, &at, sizeof at);
   return made;
 }
 
 static size_t look_up(char *host, int port, bool listens, lp_sockaddr *out, size_t most, const char **why) {
   char service[16];
-  snprintf(service, sizeof(service), "%d", port);
+  snprintf(service, sizeof service, "%d", port);
   size_t length = strlen(host), count = 0;
   if (length > 2 && host[0] == '[' && host[length - 1] == ']') {
     host[length - 1] = '\0';
@@ -75,7 +75,7 @@ static size_t look_up(char *host, int port, bool listens, lp_sockaddr *out, size
     *why = gai_strerror(problem);
     return 0;
   }
-  for (const struct addrinfo *at = found; at != NULL && count < most; at = at->ai_next) {
+  for (const struct addrinfo *at = found; at && count < most; at = at->ai_next) {
     memcpy(&out[count].at, at->ai_addr, at->ai_addrlen);
     out[count++].size = at->ai_addrlen;
   }
@@ -90,8 +90,8 @@ size_t lp_address_resolve(const char *address, bool listens, lp_sockaddr *out, s
   int port = 0;
   *why = "no such address";
   if (lp_address_split(address, &host, &port, NULL) != LP_OK) return 0;
-  size_t count = path != NULL ? 1 : look_up(host, port, listens, out, most, why);
-  if (path != NULL) out[0] = unix_address(path);
+  size_t count = path ? 1 : look_up(host, port, listens, out, most, why);
+  if (path) out[0] = unix_address(path);
   free(host);
   return count;
 }
@@ -101,9 +101,9 @@ void lp_sockaddr_print(const lp_sockaddr *from, char out[64]) {
   const struct sockaddr_in6 *in6 = (const void *)&from->at;
   char host[INET6_ADDRSTRLEN] = "";
   snprintf(out, 64, "a process of this machine");
-  if (from->at.ss_family == AF_INET && inet_ntop(AF_INET, &in->sin_addr, host, sizeof(host)) != NULL)
+  if (from->at.ss_family == AF_INET && inet_ntop(AF_INET, &in->sin_addr, host, sizeof host) != NULL)
     snprintf(out, 64, "%s:%d", host, ntohs(in->sin_port));
-  if (from->at.ss_family == AF_INET6 && inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof(host)) != NULL)
+  if (from->at.ss_family == AF_INET6 && inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof host) != NULL)
     snprintf(out, 64, "[%s]:%d", host, ntohs(in6->sin6_port));
 }
 

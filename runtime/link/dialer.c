@@ -140,14 +140,14 @@ static bool shake_hands(lp_dialer *dialer, double until, const char **why) {
 
 static bool connect_and_shake(lp_dialer *dialer, const lp_endpoint *endpoint, double timeout_ms, const char **why) {
   double until = lp_now_ms() + timeout_ms;
-  int fd = lp_socket_connect(endpoint->via != NULL ? endpoint->via : endpoint->address, timeout_ms, why);
+  int fd = lp_socket_connect(endpoint->via ? endpoint->via : endpoint->address, timeout_ms, why);
   if (fd < 0) return false;
   *why = "no memory for TLS";
   return lp_stream_open(&dialer->stream, fd, endpoint->security->tls, false) && shake_hands(dialer, until, why);
 }
 
 lp_status lp_dialer_create(const lp_endpoint *endpoint, double timeout_ms, lp_dialer **out, lp_diag *diag) {
-  lp_dialer *dialer = lp_alloc(sizeof(*dialer));
+  lp_dialer *dialer = lp_alloc(sizeof *dialer);
   const char *why = "";
   dialer->stream.fd = -1;
   dialer->patience = endpoint->patience;
@@ -158,14 +158,14 @@ lp_status lp_dialer_create(const lp_endpoint *endpoint, double timeout_ms, lp_di
   *out = NULL;
   const lp_security *security = endpoint->security;
   lp_status status = lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", endpoint->address, why);
-  if (dialer->stream.fd >= 0 && security->key != NULL && !security->proves)
+  if (dialer->stream.fd >= 0 && security->key && !security->proves)
     lp_note(diag, LP_LOC_NONE, "it may hold another key, or none, or want certificates beside the key: --ca");
   lp_dialer_free(dialer);
   return status;
 }
 
 void lp_dialer_free(lp_dialer *dialer) {
-  if (dialer == NULL) return;
+  if (!dialer) return;
   lp_stream_close(&dialer->stream);
   lp_frame_reader_free(&dialer->reader);
   free(dialer);

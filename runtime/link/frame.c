@@ -27,7 +27,7 @@ static bool begin_frame(lp_frame_reader *reader, uint64_t length) {
 }
 
 static lp_frame_progress use_ahead(lp_frame_reader *reader) {
-  while (reader->frame == NULL) {
+  while (!reader->frame) {
     fill(reader, reader->length, LP_FRAME_LENGTH);
     if (reader->have < LP_FRAME_LENGTH) return LP_FRAME_MORE;
     uint64_t length = length_of(reader);

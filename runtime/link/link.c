@@ -23,7 +23,7 @@ bool lp_wire_send(lp_wire *link, uint32_t peer, const Lp__Wire__Message *message
   static const char blank[LENGTH_SIZE];
   size_t size = lp__wire__message__get_packed_size(message);
   lp_buf_clear(&link->head);
-  lp_buf_append(&link->head, blank, sizeof(blank));
+  lp_buf_append(&link->head, blank, sizeof blank);
   if (size > link->scratch_size) {
     link->scratch = lp_realloc(link->scratch, size);
     link->scratch_size = size;
@@ -64,20 +64,20 @@ lp_recv_outcome lp_wire_receive(lp_wire *link, double timeout_ms, lp_inbound *ou
 }
 
 void lp_inbound_release(lp_inbound *inbound) {
-  if (inbound->message != NULL) lp__wire__message__free_unpacked(inbound->message, NULL);
-  if (inbound->transport != NULL) inbound->transport->release(&inbound->packet);
+  if (inbound->message) lp__wire__message__free_unpacked(inbound->message, NULL);
+  if (inbound->transport) inbound->transport->release(&inbound->packet);
   *inbound = (lp_inbound){0};
 }
 
 static lp_wire *link_create(const lp_transport *transport, const char *address) {
-  lp_wire *link = lp_alloc(sizeof(*link));
+  lp_wire *link = lp_alloc(sizeof *link);
   link->transport = transport;
   link->address = lp_strdup(address);
   return link;
 }
 
 void lp_wire_close(lp_wire *link) {
-  if (link == NULL) return;
+  if (!link) return;
   link->transport->close(link->channel);
   lp_buf_free(&link->head);
   free(link->scratch);
@@ -107,7 +107,7 @@ bool lp_wire_hello(lp_wire *link, uint32_t peer, lp_side who, const lp_endpoint 
   hello.protocol = LP_WIRE_PROTOCOL;
   hello.bundle = (char *)(uintptr_t)endpoint->bundle_hash; /* protobuf-c only reads it */
   if (who == LP_SIDE_CLOUD && endpoint->security->proves && make_proof(link, peer, who, endpoint, proof))
-    hello.proof = (ProtobufCBinaryData){sizeof(proof), proof};
+    hello.proof = (ProtobufCBinaryData){sizeof proof, proof};
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
   message.kind_case = LP__WIRE__MESSAGE__KIND_HELLO;
   message.hello = &hello;
@@ -120,7 +120,7 @@ static bool prove(lp_wire *link, const lp_endpoint *endpoint, const char **why) 
   *why = "the connection closed";
   if (!make_proof(link, LP_ONLY_PEER, LP_SIDE_DEVICE, endpoint, proof)) return false;
   Lp__Wire__Prove body = LP__WIRE__PROVE__INIT;
-  body.proof = (ProtobufCBinaryData){sizeof(proof), proof};
+  body.proof = (ProtobufCBinaryData){sizeof proof, proof};
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
   message.kind_case = LP__WIRE__MESSAGE__KIND_PROVE;
   message.prove = &body;

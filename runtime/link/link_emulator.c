@@ -93,7 +93,7 @@ static double arrival(lp_link_emulator *emulator, flow *way, bool up, size_t siz
 static void set_up_socket(int fd) {
   int on = 1;
   (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-  (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
 static void pair_free(pipe_pair *pair) {
@@ -120,7 +120,7 @@ static void take_connection(lp_link_emulator *emulator) {
   }
   set_up_socket(near);
   set_up_socket(far);
-  pipe_pair *pair = lp_alloc(sizeof(*pair));
+  pipe_pair *pair = lp_alloc(sizeof *pair);
   pair->up = (flow){.from = near, .to = far};
   pair->down = (flow){.from = far, .to = near};
   pair->up.last_due_ms = up_again(emulator, lp_now_ms()) + emulator->shape.rtt_ms;
@@ -136,8 +136,8 @@ static size_t in_flight(const flow *way) {
 
 static void take_bytes(lp_link_emulator *emulator, pipe_pair *pair, flow *way) {
   while (in_flight(way) < MOST_IN_FLIGHT) {
-    packet *next = lp_alloc(sizeof(*next));
-    ssize_t got = recv(way->from, next->data, sizeof(next->data), 0);
+    packet *next = lp_alloc(sizeof *next);
+    ssize_t got = recv(way->from, next->data, sizeof next->data, 0);
     if (got <= 0) {
       free(next);
       if (got == 0) way->ended = true;
@@ -177,7 +177,7 @@ static void give_bytes(const lp_link_emulator *emulator, pipe_pair *pair, flow *
 
 static void finish_connecting(pipe_pair *pair) {
   int error = 0;
-  socklen_t size = sizeof(error);
+  socklen_t size = sizeof error;
   (void)getsockopt(pair->up.to, SOL_SOCKET, SO_ERROR, &error, &size);
   pair->connecting = false;
   if (error != 0) pair->broken = true;
@@ -264,18 +264,18 @@ static lp_status find_target(lp_link_emulator *emulator, const char *address, lp
 static bool listen_here(lp_link_emulator *emulator) {
   struct sockaddr_in here = {.sin_family = AF_INET};
   here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(here);
+  socklen_t size = sizeof here;
   emulator->listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (emulator->listener < 0 || bind(emulator->listener, (struct sockaddr *)&here, size) != 0 ||
       listen(emulator->listener, BACKLOG) != 0 || getsockname(emulator->listener, (struct sockaddr *)&here, &size) != 0)
     return false;
-  snprintf(emulator->address, sizeof(emulator->address), "127.0.0.1:%d", (int)ntohs(here.sin_port));
+  snprintf(emulator->address, sizeof emulator->address, "127.0.0.1:%d", (int)ntohs(here.sin_port));
   return pipe2(emulator->wake, O_CLOEXEC) == 0;
 }
 
 lp_status lp_link_emulator_start(const char *address, const lp_link_shape *shape, lp_link_emulator **out,
                                  lp_diag *diag) {
-  lp_link_emulator *emulator = lp_alloc(sizeof(*emulator));
+  lp_link_emulator *emulator = lp_alloc(sizeof *emulator);
   emulator->shape = *shape;
   emulator->begin_ms = lp_now_ms();
   emulator->listener = emulator->wake[0] = emulator->wake[1] = -1;
@@ -307,7 +307,7 @@ static void pass_on_rest(lp_link_emulator *emulator, pipe_pair *pair) {
 }
 
 void lp_link_emulator_stop(lp_link_emulator *emulator) {
-  if (emulator == NULL) return;
+  if (!emulator) return;
   if (emulator->wake[1] >= 0) close(emulator->wake[1]);
   if (emulator->started) pthread_join(emulator->thread, NULL);
   for (size_t i = 0; i < emulator->pairs.count; i++) {

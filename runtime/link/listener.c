@@ -71,7 +71,7 @@ struct lp_listener {
 
 static void wake_attendant(lp_listener *listener) {
   uint64_t one = 1;
-  ssize_t done = write(listener->wake, &one, sizeof(one)); /* it fails only where it was woken often enough */
+  ssize_t done = write(listener->wake, &one, sizeof one); /* it fails only where it was woken often enough */
   (void)done;
 }
 
@@ -155,7 +155,7 @@ static void take_connections(lp_listener *listener) {
       note_deadline(listener, lp_now_ms() + FULL_MS);
     }
     if (fd < 0) return;
-    peer *made = lp_alloc(sizeof(*made));
+    peer *made = lp_alloc(sizeof *made);
     if (!lp_stream_open(&made->stream, fd, listener->tls, true) || listener->peers.count >= MOST_PEERS) {
       lp_stream_close(&made->stream);
       free(made);
@@ -182,7 +182,7 @@ static void serve_peer(lp_listener *listener, peer *of, uint32_t events) {
 
 static void serve_events(lp_listener *listener, const struct epoll_event *event, int count) {
   for (int i = 0; i < count; i++) {
-    if (event[i].data.ptr == NULL)
+    if (!event[i].data.ptr)
       take_connections(listener);
     else
       serve_peer(listener, event[i].data.ptr, event[i].events);
@@ -229,7 +229,7 @@ static void *attend(void *user) {
     nfds_t count = listener->attending ? 2 : 1;
     pthread_mutex_unlock(&listener->mutex);
     (void)poll(wait, count, limit);
-    if (wait[0].revents != 0 && read(listener->wake, &woken, sizeof(woken)) < 0) wait[0].revents = 0;
+    if (wait[0].revents != 0 && read(listener->wake, &woken, sizeof woken) < 0) wait[0].revents = 0;
     pthread_mutex_lock(&listener->mutex);
     if (!listener->attending || listener->closing) continue;
     /* With the mutex held, so that no peer is freed between the report and its use. */
@@ -255,7 +255,7 @@ static bool open_sockets(lp_listener *listener, const char *address, const char 
 
 lp_status lp_listener_create(const char *address, const lp_security *security, lp_listener **out, int *port,
                              lp_diag *diag) {
-  lp_listener *listener = lp_alloc(sizeof(*listener));
+  lp_listener *listener = lp_alloc(sizeof *listener);
   const char *why = "";
   listener->tls = security->tls;
   listener->socket.fd = -1;
@@ -290,7 +290,7 @@ static void stop_attendant(lp_listener *listener) {
 }
 
 void lp_listener_free(lp_listener *listener) {
-  if (listener == NULL) return;
+  if (!listener) return;
   stop_attendant(listener);
   lp_socket_listener_close(&listener->socket);
   double until = lp_now_ms() + CLOSE_MS;
@@ -320,7 +320,7 @@ static peer *lock_peer(lp_listener *listener, uint32_t id) {
 
 void lp_listener_permit(lp_listener *listener, uint32_t id, uint64_t bytes) {
   peer *of = lock_peer(listener, id);
-  if (of != NULL) {
+  if (of) {
     of->reader.most = bytes;
     of->permitted = true;
   }
@@ -329,7 +329,7 @@ void lp_listener_permit(lp_listener *listener, uint32_t id, uint64_t bytes) {
 
 void lp_listener_drop(lp_listener *listener, uint32_t id) {
   peer *of = lock_peer(listener, id);
-  if (of != NULL) {
+  if (of) {
     of->finishing = true;
     if (of->outbox.queue.count == 0) lose(listener, of);
   }
@@ -338,15 +338,15 @@ void lp_listener_drop(lp_listener *listener, uint32_t id) {
 
 void lp_listener_describe(lp_listener *listener, uint32_t id, char out[64]) {
   peer *of = lock_peer(listener, id);
-  lp_sockaddr at = {.size = sizeof(at.at)};
+  lp_sockaddr at = {.size = sizeof at.at};
   snprintf(out, 64, "a device");
-  if (of != NULL && getpeername(of->stream.fd, (struct sockaddr *)&at.at, &at.size) == 0) lp_sockaddr_print(&at, out);
+  if (of && getpeername(of->stream.fd, (struct sockaddr *)&at.at, &at.size) == 0) lp_sockaddr_print(&at, out);
   pthread_mutex_unlock(&listener->mutex);
 }
 
 bool lp_listener_bind(lp_listener *listener, uint32_t id, uint8_t out[LP_BINDING_BYTES]) {
   peer *of = lock_peer(listener, id);
-  bool bound = of != NULL && lp_stream_bind(&of->stream, out);
+  bool bound = of && lp_stream_bind(&of->stream, out);
   pthread_mutex_unlock(&listener->mutex);
   return bound;
 }
@@ -354,7 +354,7 @@ bool lp_listener_bind(lp_listener *listener, uint32_t id, uint8_t out[LP_BINDING
 bool lp_listener_send(lp_listener *listener, uint32_t id, const void *head, size_t head_size, const void *body,
                       size_t body_size, const char **why) {
   peer *to = lock_peer(listener, id);
-  bool sent = to != NULL && !to->finishing && put(listener, to, head, head_size, body, body_size);
+  bool sent = to && !to->finishing && put(listener, to, head, head_size, body, body_size);
   pthread_mutex_unlock(&listener->mutex);
   *why = "the connection closed";
   return sent;
@@ -450,9 +450,9 @@ lp_recv_outcome lp_listener_receive(lp_listener *listener, double timeout_ms, lp
     judge_held(listener);
     meet_deadlines(listener);
     of = first_news(listener);
-    if (of != NULL || over) break;
+    if (of || over) break;
   }
-  if (of != NULL) {
+  if (of) {
     out->peer = of->id;
     outcome = of->state == PEER_READY ? LP_RECV_FRAME : LP_RECV_GONE;
     if (outcome == LP_RECV_FRAME)

@@ -32,7 +32,7 @@ static void drop_first(lp_outbox *outbox) {
   outbox->bytes -= outbox->queue.data[0].iov_len;
   free(outbox->queue.data[0].iov_base);
   outbox->queue.count--;
-  memmove(outbox->queue.data, outbox->queue.data + 1, outbox->queue.count * sizeof(*outbox->queue.data));
+  memmove(outbox->queue.data, outbox->queue.data + 1, outbox->queue.count * sizeof *outbox->queue.data);
   outbox->sent = 0;
 }
 

@@ -54,7 +54,7 @@ static lp_status check_pem(const char *path, lp_diag *diag) {
 static lp_status no_tls(const char *path, const char *what, lp_diag *diag) {
   unsigned long error = ERR_peek_last_error();
   const char *why = ERR_SYSTEM_ERROR(error) ? strerror(ERR_GET_REASON(error)) : ERR_reason_error_string(error);
-  return lp_error(diag, LP_LOC_FILE(path), "no %s for TLS: %s", what, why != NULL ? why : "it cannot be read");
+  return lp_error(diag, LP_LOC_FILE(path), "no %s for TLS: %s", what, why ? why : "it cannot be read");
 }
 
 /* A private key with a passphrase is refused: nobody is asked for it. */
@@ -90,7 +90,7 @@ static SSL_SESSION *session_of_key(SSL *tls) {
   static const unsigned char aes_128_gcm_sha256[] = {0x13, 0x01};
   const unsigned char *psk = SSL_CTX_get_app_data(SSL_get_SSL_CTX(tls));
   SSL_SESSION *session = SSL_SESSION_new();
-  if (session != NULL && SSL_SESSION_set1_master_key(session, psk, PSK_BYTES) == 1 &&
+  if (session && SSL_SESSION_set1_master_key(session, psk, PSK_BYTES) == 1 &&
       SSL_SESSION_set_cipher(session, SSL_CIPHER_find(tls, aes_128_gcm_sha256)) == 1 &&
       SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) == 1)
     return session;
@@ -99,17 +99,17 @@ static SSL_SESSION *session_of_key(SSL *tls) {
 }
 
 static int offer_key(SSL *tls, const EVP_MD *hash, const unsigned char **id, size_t *id_size, SSL_SESSION **session) {
-  bool fits = hash == NULL || EVP_MD_is_a(hash, "SHA256");
+  bool fits = !hash || EVP_MD_is_a(hash, "SHA256");
   *id = (const unsigned char *)psk_identity;
   *id_size = strlen(psk_identity);
   *session = fits ? session_of_key(tls) : NULL;
-  return !fits || *session != NULL;
+  return !fits || *session;
 }
 
 static int find_key(SSL *tls, const unsigned char *id, size_t id_size, SSL_SESSION **session) {
   bool known = id_size == strlen(psk_identity) && memcmp(id, psk_identity, id_size) == 0;
   *session = known ? session_of_key(tls) : NULL;
-  return !known || *session != NULL;
+  return !known || *session;
 }
 
 /* A pre-shared key takes the certificates' place in TLS 1.3: a handshake carries one or the other. */
@@ -118,7 +118,7 @@ static void use_key(lp_security *out, bool worker) {
   uint8_t *psk = lp_alloc(PSK_BYTES);
   lp_sha256 sha;
   lp_sha256_init(&sha);
-  lp_sha256_update(&sha, label, sizeof(label));
+  lp_sha256_update(&sha, label, sizeof label);
   lp_sha256_update(&sha, out->key, out->key_size);
   lp_sha256_bytes(&sha, psk);
   SSL_CTX_set_app_data(out->tls, psk);
@@ -145,7 +145,7 @@ static lp_status create_tls(bool worker, lp_security *out, lp_diag *diag) {
   out->tls = SSL_CTX_new(worker ? TLS_server_method() : TLS_client_method());
   const char *suites = has_fast_aes() ? "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256"
                                       : "TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256";
-  if (out->tls == NULL || SSL_CTX_set_min_proto_version(out->tls, TLS1_3_VERSION) != 1 ||
+  if (!out->tls || SSL_CTX_set_min_proto_version(out->tls, TLS1_3_VERSION) != 1 ||
       SSL_CTX_set_ciphersuites(out->tls, suites) != 1 || SSL_CTX_set_num_tickets(out->tls, 0) != 1)
     return lp_error(diag, LP_LOC_NONE, "cannot set up TLS");
   SSL_CTX_set_mode(out->tls, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
@@ -167,10 +167,10 @@ static void expect_name(SSL_CTX *tls, const char *name) {
 
 static lp_status open_certified(const lp_link_security *from, bool worker, lp_security *out, lp_diag *diag) {
   const char *own = from->cert_file, *trusted = worker ? from->client_ca_file : from->ca_file;
-  if (!worker && from->server_name != NULL) expect_name(out->tls, from->server_name);
-  if (own != NULL) LP_TRY(read_own_certificate(from, out->tls, diag));
-  if (trusted != NULL) LP_TRY(read_trusted(trusted, out->tls, diag));
-  out->certified = own != NULL && trusted != NULL;
+  if (!worker && from->server_name) expect_name(out->tls, from->server_name);
+  if (own) LP_TRY(read_own_certificate(from, out->tls, diag));
+  if (trusted) LP_TRY(read_trusted(trusted, out->tls, diag));
+  out->certified = own && trusted;
   out->proves = out->key != NULL;
   return LP_OK;
 }
@@ -179,16 +179,16 @@ static lp_status open_certified(const lp_link_security *from, bool worker, lp_se
 
 static lp_status check_files(const lp_link_security *from, bool worker, bool loopback, lp_diag *diag) {
   const char *tls = worker ? from->cert_file : from->ca_file, *device = worker ? from->client_ca_file : from->cert_file;
-  if (!loopback && from->key_file == NULL && (tls == NULL || device == NULL)) {
+  if (!loopback && !from->key_file && (!tls || !device)) {
     lp_status status = lp_error(diag, LP_LOC_NONE, "off loopback a key or certificates are required: %s",
                                 worker ? "--key-file, or --cert, --cert-key and --client-ca"
                                        : "--key-file, or --ca, --cert and --cert-key");
     lp_note(diag, LP_LOC_NONE, "or bring the port over through a tunnel, such as ssh -L, and use 127.0.0.1");
     return status;
   }
-  if ((from->cert_file == NULL) != (from->cert_key_file == NULL))
+  if (!from->cert_file != !from->cert_key_file)
     return lp_error(diag, LP_LOC_NONE, "--cert and --cert-key belong together");
-  if (tls != NULL || device == NULL) return LP_OK;
+  if (tls || !device) return LP_OK;
   return lp_error(diag, LP_LOC_NONE, "%s",
                   worker ? "--client-ca needs --cert and --cert-key" : "--cert needs the worker's certificate: --ca");
 }
@@ -197,8 +197,8 @@ lp_status lp_security_open(const lp_link_security *from, lp_side side, bool loop
   *out = (lp_security){0};
   bool worker = side == LP_SIDE_CLOUD, certificates = (worker ? from->cert_file : from->ca_file) != NULL;
   LP_TRY(check_files(from, worker, loopback, diag));
-  if (from->key_file != NULL) LP_TRY(read_key(from->key_file, out, diag));
-  if (out->key == NULL && !certificates) return LP_OK;
+  if (from->key_file) LP_TRY(read_key(from->key_file, out, diag));
+  if (!out->key && !certificates) return LP_OK;
   LP_TRY(create_tls(worker, out, diag));
   if (certificates) return open_certified(from, worker, out, diag);
   use_key(out, worker);
@@ -206,9 +206,9 @@ lp_status lp_security_open(const lp_link_security *from, lp_side side, bool loop
 }
 
 void lp_security_close(lp_security *security) {
-  void *psk = security->tls != NULL ? SSL_CTX_get_app_data(security->tls) : NULL;
-  if (security->key != NULL) explicit_bzero(security->key, security->key_size);
-  if (psk != NULL) explicit_bzero(psk, PSK_BYTES);
+  void *psk = security->tls ? SSL_CTX_get_app_data(security->tls) : NULL;
+  if (security->key) explicit_bzero(security->key, security->key_size);
+  if (psk) explicit_bzero(psk, PSK_BYTES);
   SSL_CTX_free(security->tls);
   free(security->key);
   free(psk);

@@ -32,7 +32,7 @@ short lp_socket_wait(int fd, short events, double timeout_ms) {
 
 static int open_socket(const lp_sockaddr *at) {
   int fd = socket(at->at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), on = 1;
-  if (fd >= 0 && at->at.ss_family != AF_UNIX) (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  if (fd >= 0 && at->at.ss_family != AF_UNIX) (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   return fd;
 }
 
@@ -40,7 +40,7 @@ static int open_socket(const lp_sockaddr *at) {
 
 static int finish_connecting(int fd, double timeout_ms) {
   int error = 0;
-  socklen_t size = sizeof(error);
+  socklen_t size = sizeof error;
   for (double until = lp_now_ms() + timeout_ms, left = timeout_ms; left > 0; left = until - lp_now_ms()) {
     if (lp_socket_wait(fd, POLLOUT, left) == 0) continue;
     return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
@@ -94,21 +94,21 @@ static int listen_at(const lp_sockaddr *at, const char *path, lp_socket_listener
   int on = 1;
   out->fd = open_socket(at);
   if (out->fd < 0) return errno;
-  if (path != NULL) {
+  if (path) {
     remove_stale(at, path);
     (void)fchmod(out->fd, S_IRUSR | S_IWUSR); /* of the file that bind makes: other users may not connect */
   } else {
-    (void)setsockopt(out->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    (void)setsockopt(out->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   }
   int error = bind(out->fd, (const struct sockaddr *)&at->at, at->size) == 0 ? 0 : errno;
-  if (error == 0 && path != NULL && file_of(path, out->file)) out->path = lp_strdup(path);
+  if (error == 0 && path && file_of(path, out->file)) out->path = lp_strdup(path);
   if (error == 0 && listen(out->fd, BACKLOG) != 0) error = errno;
   if (error != 0) lp_socket_listener_close(out);
   return error;
 }
 
 bool lp_socket_listen(const char *address, lp_socket_listener *out, const char **why) {
-  lp_sockaddr at[MOST_ADDRESSES], taken = {.size = sizeof(taken.at)};
+  lp_sockaddr at[MOST_ADDRESSES], taken = {.size = sizeof taken.at};
   *out = (lp_socket_listener){.fd = -1};
   size_t count = lp_address_resolve(address, true, at, MOST_ADDRESSES, why);
   for (size_t i = 0; i < count && out->fd < 0; i++)
@@ -120,7 +120,7 @@ bool lp_socket_listen(const char *address, lp_socket_listener *out, const char *
 
 void lp_socket_listener_close(lp_socket_listener *listener) {
   uint64_t file[2];
-  if (listener->path != NULL && file_of(listener->path, file) && memcmp(file, listener->file, sizeof(file)) == 0)
+  if (listener->path && file_of(listener->path, file) && memcmp(file, listener->file, sizeof file) == 0)
     (void)unlink(listener->path);
   if (listener->fd >= 0) close(listener->fd);
   free(listener->path);
@@ -129,7 +129,7 @@ void lp_socket_listener_close(lp_socket_listener *listener) {
 
 int lp_socket_accept(const lp_socket_listener *listener) {
   int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC), on = 1;
-  if (fd >= 0 && listener->path == NULL) (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  if (fd >= 0 && !listener->path) (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   return fd;
 }
 

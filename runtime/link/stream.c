@@ -14,7 +14,7 @@ enum { RECORD = SSL3_RT_MAX_PLAIN_LENGTH, MOST_PARTS = 3, MOST_DRAINED = 64 };
 /* ---- the socket -------------------------------------------------------------------------------------------------- */
 
 static ssize_t fail(lp_stream *stream, const char *why) {
-  if (!stream->broken) snprintf(stream->why, sizeof(stream->why), "%s", why);
+  if (!stream->broken) snprintf(stream->why, sizeof stream->why, "%s", why);
   stream->broken = true;
   return -1;
 }
@@ -71,11 +71,11 @@ static long bio_control(BIO *bio, int command, long number, void *pointer) {
 static bool open_tls(lp_stream *stream, SSL_CTX *context, bool worker) {
   stream->methods = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "lp_stream");
   stream->tls = SSL_new(context);
-  if (stream->tls == NULL || stream->methods == NULL || BIO_meth_set_read(stream->methods, bio_read) != 1 ||
+  if (!stream->tls || !stream->methods || BIO_meth_set_read(stream->methods, bio_read) != 1 ||
       BIO_meth_set_write(stream->methods, bio_write) != 1 || BIO_meth_set_ctrl(stream->methods, bio_control) != 1)
     return false;
   BIO *bio = BIO_new(stream->methods);
-  if (bio == NULL) return false;
+  if (!bio) return false;
   BIO_set_data(bio, stream);
   BIO_set_init(bio, 1);
   SSL_set_bio(stream->tls, bio, bio);
@@ -109,13 +109,13 @@ static ssize_t tls_result(lp_stream *stream, int result) {
   if (kind == SSL_ERROR_WANT_READ || kind == SSL_ERROR_WANT_WRITE) return stream->broken ? -1 : 0;
   if (kind == SSL_ERROR_ZERO_RETURN) return fail(stream, "it closed the connection");
   const char *reason = kind == SSL_ERROR_SSL ? reason_of(stream->tls, ERR_peek_error()) : NULL;
-  char why[sizeof(stream->why)];
-  snprintf(why, sizeof(why), "TLS: %s", reason != NULL ? reason : "the handshake failed");
+  char why[sizeof stream->why];
+  snprintf(why, sizeof why, "TLS: %s", reason ? reason : "the handshake failed");
   return fail(stream, why); /* where the socket has broken, its reason stays */
 }
 
 bool lp_stream_shake(lp_stream *stream) {
-  if (stream->tls == NULL || stream->broken || SSL_is_init_finished(stream->tls)) return !stream->broken;
+  if (!stream->tls || stream->broken || SSL_is_init_finished(stream->tls)) return !stream->broken;
   ERR_clear_error();
   int result = SSL_do_handshake(stream->tls);
   if (result != 1) (void)tls_result(stream, result);
@@ -123,20 +123,20 @@ bool lp_stream_shake(lp_stream *stream) {
 }
 
 bool lp_stream_wants_room(const lp_stream *stream) {
-  return stream->tls != NULL && SSL_want_write(stream->tls) && !SSL_is_init_finished(stream->tls);
+  return stream->tls && SSL_want_write(stream->tls) && !SSL_is_init_finished(stream->tls);
 }
 
 bool lp_stream_bind(lp_stream *stream, uint8_t out[LP_BINDING_BYTES]) {
   static const char label[] = "EXPORTER-llmpart-binding";
-  return stream->tls != NULL && SSL_is_init_finished(stream->tls) &&
-         SSL_export_keying_material(stream->tls, out, LP_BINDING_BYTES, label, sizeof(label) - 1, NULL, 0, 0) == 1;
+  return stream->tls && SSL_is_init_finished(stream->tls) &&
+         SSL_export_keying_material(stream->tls, out, LP_BINDING_BYTES, label, sizeof label - 1, NULL, 0, 0) == 1;
 }
 
 /* ---- either ------------------------------------------------------------------------------------------------------ */
 
 bool lp_stream_open(lp_stream *stream, int fd, SSL_CTX *context, bool worker) {
   *stream = (lp_stream){.fd = fd};
-  if (context == NULL || open_tls(stream, context, worker)) return true;
+  if (!context || open_tls(stream, context, worker)) return true;
   lp_stream_close(stream);
   return false;
 }
@@ -145,7 +145,7 @@ bool lp_stream_open(lp_stream *stream, int fd, SSL_CTX *context, bool worker) {
 static void close_gently(int fd) {
   char unread[4096];
   (void)shutdown(fd, SHUT_WR);
-  for (int i = 0; i < MOST_DRAINED && recv(fd, unread, sizeof(unread), MSG_DONTWAIT) > 0; i++)
+  for (int i = 0; i < MOST_DRAINED && recv(fd, unread, sizeof unread, MSG_DONTWAIT) > 0; i++)
     ;
   close(fd);
 }
@@ -153,7 +153,7 @@ static void close_gently(int fd) {
 void lp_stream_close(lp_stream *stream) {
   if (stream->fd < 0) return;
   ERR_clear_error();
-  if (stream->tls != NULL && !stream->broken && SSL_is_init_finished(stream->tls)) (void)SSL_shutdown(stream->tls);
+  if (stream->tls && !stream->broken && SSL_is_init_finished(stream->tls)) (void)SSL_shutdown(stream->tls);
   SSL_free(stream->tls);
   BIO_meth_free(stream->methods);
   close_gently(stream->fd);
@@ -165,7 +165,7 @@ void lp_stream_close(lp_stream *stream) {
 
 ssize_t lp_stream_read(lp_stream *stream, void *to, size_t size) {
   if (stream->broken) return -1;
-  if (stream->tls == NULL) return read_socket(stream, to, size);
+  if (!stream->tls) return read_socket(stream, to, size);
   size_t got = 0;
   ERR_clear_error();
   int result = SSL_read_ex(stream->tls, to, size, &got);
@@ -199,7 +199,7 @@ ssize_t lp_stream_write(lp_stream *stream, const struct iovec *part, size_t coun
   struct iovec rest[MOST_PARTS];
   size_t left = rest_of(part, count, skip, rest), total = 0;
   if (stream->broken) return -1;
-  if (stream->tls == NULL) return left > 0 ? write_socket(stream, rest, left) : 0;
+  if (!stream->tls) return left > 0 ? write_socket(stream, rest, left) : 0;
   while (left > 0) {
     struct iovec next = join(rest, left, joined);
     size_t sent = 0;

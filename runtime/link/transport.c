@@ -13,7 +13,7 @@ struct lp_channel {
 };
 
 static lp_status channel_of(lp_status status, lp_channel made, lp_channel **out) {
-  *out = status == LP_OK ? lp_alloc(sizeof(**out)) : NULL;
+  *out = status == LP_OK ? lp_alloc(sizeof **out) : NULL;
   if (status == LP_OK) **out = made;
   return status;
 }
@@ -32,7 +32,7 @@ static lp_status listen_on(const char *address, const lp_security *security, lp_
 }
 
 static void close_channel(lp_channel *channel) {
-  if (channel == NULL) return;
+  if (!channel) return;
   lp_dialer_free(channel->dialer);
   lp_listener_free(channel->listener);
   free(channel);
@@ -40,14 +40,14 @@ static void close_channel(lp_channel *channel) {
 
 static bool send_frame(lp_channel *channel, uint32_t peer, const void *head, size_t head_size, const void *body,
                        size_t body_size, const char **why) {
-  if (channel->dialer != NULL) return lp_dialer_send(channel->dialer, head, head_size, body, body_size, why);
+  if (channel->dialer) return lp_dialer_send(channel->dialer, head, head_size, body, body_size, why);
   return lp_listener_send(channel->listener, peer, head, head_size, body, body_size, why);
 }
 
 static lp_recv_outcome receive(lp_channel *channel, double timeout_ms, lp_packet *out, const char **why) {
   *out = (lp_packet){0};
   *why = "";
-  if (channel->dialer != NULL) return lp_dialer_receive(channel->dialer, timeout_ms, out, why);
+  if (channel->dialer) return lp_dialer_receive(channel->dialer, timeout_ms, out, why);
   return lp_listener_receive(channel->listener, timeout_ms, out, why);
 }
 
@@ -57,8 +57,7 @@ static void release(lp_packet *packet) {
 }
 
 static bool bind_channel(lp_channel *channel, uint32_t peer, uint8_t out[LP_BINDING_BYTES]) {
-  return channel->dialer != NULL ? lp_dialer_bind(channel->dialer, out)
-                                 : lp_listener_bind(channel->listener, peer, out);
+  return channel->dialer ? lp_dialer_bind(channel->dialer, out) : lp_listener_bind(channel->listener, peer, out);
 }
 
 static void permit(lp_channel *channel, uint32_t peer, uint64_t bytes) {

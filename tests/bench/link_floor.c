@@ -78,7 +78,7 @@ static void shake(lp_stream *device) {
 
 static void connect_both(int fd[2]) {
   struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-  socklen_t size = sizeof(at);
+  socklen_t size = sizeof at;
   int listener = socket(AF_INET, SOCK_STREAM, 0), yes = 1;
   need(listener >= 0, "a socket");
   need(bind(listener, (struct sockaddr *)&at, size) == 0 && listen(listener, 1) == 0, "to listen");
@@ -89,7 +89,7 @@ static void connect_both(int fd[2]) {
   fd[1] = accept(listener, NULL, NULL);
   need(fd[1] >= 0, "to accept");
   for (int i = 0; i < 2; i++)
-    (void)setsockopt(fd[i], IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+    (void)setsockopt(fd[i], IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   close(listener);
 }
 
@@ -147,7 +147,7 @@ static int by_size(const void *a, const void *b) {
 }
 
 static double median(double *x) {
-  qsort(x, ROUNDS, sizeof(*x), by_size);
+  qsort(x, ROUNDS, sizeof *x, by_size);
   return x[ROUNDS / 2];
 }
 
@@ -170,7 +170,7 @@ static void measure(load *at, const lp_security security[2]) {
 static void configure(lp_security security[2]) {
   char path[] = "/tmp/link_floor.XXXXXX";
   int file = mkstemp(path);
-  need(file >= 0 && write(file, path, sizeof(path)) == sizeof(path) && close(file) == 0, "a temporary file");
+  need(file >= 0 && write(file, path, sizeof path) == sizeof path && close(file) == 0, "a temporary file");
   for (int i = 0; i < 2; i++) {
     lp_side side = i == 0 ? LP_SIDE_DEVICE : LP_SIDE_CLOUD;
     need(lp_security_open(&(lp_link_security){.key_file = path}, side, true, &security[i], NULL) == LP_OK, "the key");

@@ -130,7 +130,7 @@ LP_LOOP_TEST(a_slow_link, 0, 4) {
   static const lp_link_shape shapes[] = {{.rtt_ms = 150}, {.rtt_ms = 5, .cut_ms = 150, .cut_every_ms = 300}};
   toy_worker worker = start_worker(true, true, "127.0.0.1:0");
   lp_generation made[2];
-  memset(made, 0, sizeof(made));
+  memset(made, 0, sizeof made);
   for (int i = 0; i < 2; i++) {
     int32_t prompts[TOY_BATCH * TOY_PROMPT];
     toy_prompts(prompts);
@@ -167,7 +167,7 @@ LP_LOOP_TEST(a_long_prompt, 0, 4) {
     prompt[i] = (i * 17 + 3) % TOY_VOCAB;
   toy_worker worker = start_worker(true, _i % 2 == 1, "127.0.0.1:0");
   lp_generation made[2];
-  memset(made, 0, sizeof(made));
+  memset(made, 0, sizeof made);
   for (int i = 0; i < 2; i++) {
     lp_generate_options options = {.cloud = i == 0 ? NULL : worker.address,
                                    .sampling = {.top_p = 1},
@@ -291,7 +291,7 @@ static void expect_hangup(const char *address, const uint8_t *bytes, size_t size
   ssize_t got = 1;
   while (got > 0) {
     ck_assert_int_eq(poll(&wait, 1, 5000), 1);
-    got = recv(fd, answer, sizeof(answer), 0);
+    got = recv(fd, answer, sizeof answer, 0);
   }
   close(fd);
 }
@@ -304,12 +304,12 @@ LP_TEST(strangers) {
                        early[] = {6, 0, 0, 0, 0, 0,    0, 0, 2, 0, 0, 0, 0x12, 0, 6, 0, 0, 0, 0, 0,    0,
                                   0, 2, 0, 0, 0, 0x12, 0, 6, 0, 0, 0, 0, 0,    0, 0, 2, 0, 0, 0, 0x12, 0};
   toy_worker worker = start_worker(false, false, "127.0.0.1:0");
-  expect_hangup(worker.address, long_frame, sizeof(long_frame)); /* 2 GiB are announced */
-  expect_hangup(worker.address, longer, sizeof(longer));         /* a byte more than a stranger may send */
-  ck_assert_uint_eq(refusals_logged(), 0);                       /* nothing was taken that could be refused */
-  expect_hangup(worker.address, garbage, sizeof(garbage));
+  expect_hangup(worker.address, long_frame, sizeof long_frame); /* 2 GiB are announced */
+  expect_hangup(worker.address, longer, sizeof longer);         /* a byte more than a stranger may send */
+  ck_assert_uint_eq(refusals_logged(), 0);                      /* nothing was taken that could be refused */
+  expect_hangup(worker.address, garbage, sizeof garbage);
   ck_assert_uint_eq(refusals_logged(), 1);
-  expect_hangup(worker.address, early, sizeof(early));
+  expect_hangup(worker.address, early, sizeof early);
   ck_assert_uint_eq(refusals_logged(), 2);
   expect_tokens(worker.address, LP_MODE_EXACT, (lp_link_security){0});
   toy_worker_stop(&worker);
@@ -320,7 +320,7 @@ LP_TEST(deaf_device) {
   toy_worker worker = start_worker(false, false, "127.0.0.1:0");
   int fd = toy_connect(worker.address);
   uint8_t beats[4096] = {0};
-  for (int i = 0; i < 2000 && send(fd, beats, sizeof(beats), MSG_NOSIGNAL | MSG_DONTWAIT) > 0; i++)
+  for (int i = 0; i < 2000 && send(fd, beats, sizeof beats, MSG_NOSIGNAL | MSG_DONTWAIT) > 0; i++)
     ;
   double begin = lp_now_ms();
   expect_tokens(worker.address, LP_MODE_EXACT, (lp_link_security){0});
@@ -336,7 +336,7 @@ static void expect_not_served(lp_link_security security, const char *text) {
   lp_worker_options options = {.listen = "0.0.0.0:0", .threads = 1, .security = security};
   lp_diag *diag = lp_diag_create();
   lp_status status = lp_worker_serve(bundle, &options, &stop, diag);
-  if (text == NULL) {
+  if (!text) {
     ck_assert_msg(status == LP_OK, "%s", toy_error(diag));
   } else {
     ck_assert_int_eq(status, LP_FAILED);
@@ -392,7 +392,7 @@ LP_TEST(off_loopback) {
 static pid_t start_tap(const toy_worker *worker, const char *record, char address[32]) {
   struct sockaddr_in here = {.sin_family = AF_INET};
   here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(here);
+  socklen_t size = sizeof here;
   int listener = socket(AF_INET, SOCK_STREAM, 0);
   ck_assert_int_ge(listener, 0);
   ck_assert_int_eq(bind(listener, (struct sockaddr *)&here, size), 0);
@@ -414,7 +414,7 @@ static pid_t start_tap(const toy_worker *worker, const char *record, char addres
     for (int i = 0; i < count; i++) {
       uint8_t chunk[8192];
       if (wait[1 + i].revents == 0 || end[i] < 0) continue;
-      ssize_t got = recv(end[i], chunk, sizeof(chunk), 0);
+      ssize_t got = recv(end[i], chunk, sizeof chunk, 0);
       if (got > 0 && (write(out, chunk, (size_t)got) != got || end[i ^ 1] < 0 ||
                       send(end[i ^ 1], chunk, (size_t)got, MSG_NOSIGNAL) < 0))
         got = -1;
