@@ -17,15 +17,12 @@
 #include "runtime/link/sockaddr.h"
 #include "runtime/link/socket.h"
 
-enum {
-  MOST_PEERS = 1024,
-  MOST_EVENTS = 64,
-  STRANGER_MS = 10000, /* for TLS and the handshake above it, which ends with a permission */
-  SEND_MS = 30000,     /* a peer that takes none of what waits for it is lost after so long */
-  FULL_MS = 100,       /* until connections are taken again when there were no descriptors for them */
-  CARE_MS = 250,       /* the caller computes for so long before the attendant takes over */
-  CLOSE_MS = 200       /* for what is still queued at the end */
-};
+enum { MOST_PEERS = 1024, MOST_EVENTS = 64 };
+static const double stranger_ms = 10000; /* for TLS and the handshake above it, which ends with a permission */
+static const double send_ms = 30000;     /* a peer that takes none of what waits for it is lost after so long */
+static const double full_ms = 100;       /* until connections are taken again when there were no descriptors for them */
+static const double care_ms = 250;       /* the caller computes for so long before the attendant takes over */
+static const double close_ms = 200;      /* for what is still queued at the end */
 
 typedef enum {
   PEER_OPEN,  /* its bytes are read as they come */
@@ -112,8 +109,8 @@ static void lose(lp_listener *listener, peer *of) {
 
 static double deadline_of(const peer *of) {
   double due = INFINITY;
-  if (!of->permitted && of->state == PEER_OPEN) due = of->waits_ms + STRANGER_MS;
-  if (of->outbox.queue.count > 0 && of->outbox.moved_ms + SEND_MS < due) due = of->outbox.moved_ms + SEND_MS;
+  if (!of->permitted && of->state == PEER_OPEN) due = of->waits_ms + stranger_ms;
+  if (of->outbox.queue.count > 0 && of->outbox.moved_ms + send_ms < due) due = of->outbox.moved_ms + send_ms;
   return due;
 }
 
@@ -152,7 +149,7 @@ static void take_connections(lp_listener *listener) {
     if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
       listener->full = true;
       (void)epoll_ctl(listener->epoll, EPOLL_CTL_DEL, listener->socket.fd, NULL);
-      note_deadline(listener, lp_now_ms() + FULL_MS);
+      note_deadline(listener, lp_now_ms() + full_ms);
     }
     if (fd < 0) return;
     peer *made = lp_alloc(sizeof *made);
@@ -209,7 +206,7 @@ static void meet_deadlines(lp_listener *listener) {
 
 /* For how long the attendant sleeps, by what the caller does. */
 static double attend_for(lp_listener *listener) {
-  double now = lp_now_ms(), care = CARE_MS - (now - listener->left_ms);
+  double now = lp_now_ms(), care = care_ms - (now - listener->left_ms);
   listener->sleeping = listener->receiving;
   for (size_t i = 0; i < listener->peers.count && !listener->receiving && care > 0; i++)
     if (listener->peers.data[i]->outbox.queue.count > 0) care = 0;
@@ -260,7 +257,7 @@ lp_status lp_listener_create(const char *address, const lp_security *security, l
   listener->tls = security->tls;
   listener->socket.fd = -1;
   listener->due_ms = INFINITY;
-  listener->left_ms = -CARE_MS; /* until the first receive the attendant serves the sockets */
+  listener->left_ms = -care_ms; /* until the first receive the attendant serves the sockets */
   listener->spin.pays = lp_machine_threads() > 1;
   pthread_mutex_init(&listener->mutex, NULL);
   *out = listener;
@@ -293,7 +290,7 @@ void lp_listener_free(lp_listener *listener) {
   if (!listener) return;
   stop_attendant(listener);
   lp_socket_listener_close(&listener->socket);
-  double until = lp_now_ms() + CLOSE_MS;
+  double until = lp_now_ms() + close_ms;
   for (size_t i = 0; i < listener->peers.count; i++) {
     peer *of = listener->peers.data[i];
     while (lp_outbox_flush(&of->outbox, &of->stream) && of->outbox.queue.count > 0 && lp_now_ms() < until)
