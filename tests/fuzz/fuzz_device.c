@@ -4,11 +4,13 @@
 #include <string.h>
 
 #include "base/side.h"
+#include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"
 #include "runtime/link/link.h"
 #include "runtime/link/link.pb-c.h"
 #include "runtime/link/security.h"
 #include "runtime/runtime.h"
+#include "runtime/session/session.h"
 #include "tests/fuzz/messages.h"
 #include "tests/runtime/toy/toy_run.h"
 
