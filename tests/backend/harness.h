@@ -69,7 +69,7 @@ lp_value *harness_append_as(harness *h, lp_dtype dtype, lp_value *x, const char 
 /* Ends the function and plans it: one segment; buffers that never live at once share slots. */
 void harness_finish(harness *h);
 
-/* Runs and compares, unless the suite is on a GPU or runs its long part. Fails the test with the operator's text. */
+/* Runs and compares, unless the suite is on a GPU. Fails the test with the operator's text. */
 void harness_check(harness *h, const char *backend, const char *march, int64_t threads);
 /* Under every runnable backend: native with 1, 2 and 3 threads; in the long part x86-64-v3, and aarch64 under an emulator if there is
  * one; with

@@ -31,7 +31,7 @@ plan "$model" "$work/alone.txt" --device=jetson-nano
 count=$(layers "$work/alone.txt")
 [ "$count" -ge 2 ] || fail "$model has $count layers, at least 2 are expected"
 for cut in $(seq 0 "$count"); do
-  case $cut in 1) part quick ;; *) part long ;; esac || continue
+  case $cut-$lists in 1-*/llama/* | 1-*/gpt2/* | 1-*/default/*) part quick ;; *) part long ;; esac || continue
   # shellcheck disable=SC2086 # a list of options
   compile "$model" "$work/cut.llmpart" $pair --scheduler=cut --cut="$cut" || continue
   check "cut $cut" "$work/cut.llmpart" --in-process

@@ -10,11 +10,13 @@ export XDG_CACHE_HOME="$work/cache"
 export LD_LIBRARY_PATH="$fake${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 
 split mixed 1 --backend-cloud=cuda
-check mixed 1 5
-check mixed 3 5 --in-process
-# shellcheck disable=SC2086 # a list of options
-split gpu 1 $gpu
-check gpu 2 5 --in-process
+if part quick; then
+  check mixed 1 5
+  check mixed 3 5 --in-process
+  # shellcheck disable=SC2086 # a list of options
+  split gpu 1 $gpu
+  check gpu 2 5 --in-process
+fi
 
 for dtype in ${4:-}; do
   ids=$(row "$lists" prompts 2)
@@ -30,26 +32,29 @@ for dtype in ${4:-}; do
 done
 [ "${5:-}" = errors ] || finish
 
-# Steps are recorded when they repeat, and anew when the context leaves a grain of 256 tokens; where they cannot be, they are launched.
-ids=$(row "$lists" prompts 1)
-long=$ids
-while [ "$(length "$long")" -lt 250 ]; do long=$long,$ids; done
-long=$(echo "$long" | cut -d , -f -250)
-split host 1
-want=$(tokens "$work/host.llmpart" "$long" 12 --in-process)
-same 'steps recorded' "$want" "$(LP_FAKE_CUDA_LOG=$work/done tokens "$work/mixed.llmpart" "$long" 12 --in-process)"
-grep -Eq 'graphs 9 ' "$work/done" || fail "what was recorded: $(cat "$work/done")"
-grep -q 'bytes 0$' "$work/done" || fail "memory is left: $(cat "$work/done")"
-same 'steps launched' "$want" "$(LP_FAKE_CUDA_GRAPHS=0 LP_FAKE_CUDA_LOG=$work/launched tokens "$work/mixed.llmpart" "$long" 12 --in-process)"
-grep -q 'graphs 0 ' "$work/launched" || fail "recorded all the same: $(cat "$work/launched")"
+if part long; then
+  # Steps are recorded when they repeat, and anew when the context leaves a grain of 256 tokens; where they cannot be, they are launched.
+  ids=$(row "$lists" prompts 1)
+  long=$ids
+  while [ "$(length "$long")" -lt 250 ]; do long=$long,$ids; done
+  long=$(echo "$long" | cut -d , -f -250)
+  split host 1
+  want=$(tokens "$work/host.llmpart" "$long" 12 --in-process)
+  same 'steps recorded' "$want" "$(LP_FAKE_CUDA_LOG=$work/done tokens "$work/mixed.llmpart" "$long" 12 --in-process)"
+  grep -Eq 'graphs 9 ' "$work/done" || fail "what was recorded: $(cat "$work/done")"
+  grep -q 'bytes 0$' "$work/done" || fail "memory is left: $(cat "$work/done")"
+  same 'steps launched' "$want" "$(LP_FAKE_CUDA_GRAPHS=0 LP_FAKE_CUDA_LOG=$work/launched tokens "$work/mixed.llmpart" "$long" 12 --in-process)"
+  grep -q 'graphs 0 ' "$work/launched" || fail "recorded all the same: $(cat "$work/launched")"
 
-# Tokens are drawn from what the GPU finds to be the greatest logits, or from all of them; only in the second case do those come back.
-for how in '--temperature=0.9 --top-k=9 --seed=3' '--temperature=0.9 --top-k=9 --top-p=0.8 --seed=4' '--temperature=0.9 --seed=5'; do
-  # shellcheck disable=SC2086 # a list of options
-  for way in --in-process ''; do
-    same "drawn with $how $way" "$(tokens "$work/host.llmpart" "$ids" 8 $how --in-process)" "$(tokens "$work/mixed.llmpart" "$ids" 8 $how $way)"
+  # Tokens are drawn from what the GPU finds to be the greatest logits, or from all of them; only in the second case do those come back.
+  for how in '--temperature=0.9 --top-k=9 --seed=3' '--temperature=0.9 --top-k=9 --top-p=0.8 --seed=4' '--temperature=0.9 --seed=5'; do
+    # shellcheck disable=SC2086 # a list of options
+    for way in --in-process ''; do
+      same "drawn with $how $way" "$(tokens "$work/host.llmpart" "$ids" 8 $how --in-process)" "$(tokens "$work/mixed.llmpart" "$ids" 8 $how $way)"
+    done
   done
-done
+fi
+part quick || finish
 
 # Code is compiled once, and kept as long as it is whole.
 log=$work/compiled
