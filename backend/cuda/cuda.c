@@ -6,11 +6,11 @@
 #include "backend/gpu/builder.h"
 #include "backend/gpu/print.h"
 #include "backend/gpu/rules.h"
+#include "base/json/writer.h"
 #include "base/nvrtc.h"
 #include "base/path.h"
 #include "base/side.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -192,29 +192,30 @@ static lp_status write_sources(gpu_launch_list *list, int sm, const destination 
 static lp_status write_manifest(gpu_launch_list *list, int sm, const destination *d, lp_diag *diag) {
   lp_code code;
   gpu_launches_describe(list, triple, gpu_format(list, "sm_%d", sm), list->arena, &code);
-  json_t *root = json_object(), *programs = json_object();
-  json_object_set_new(root, "schema", json_string("llmpart.cuda/1"));
-  json_object_set_new(root, "side", json_string(side_of(d)));
-  json_object_set_new(root, "march", json_string(code.march));
-  json_object_set_new(root, "weight_bytes", json_integer(code.weight_bytes));
-  json_object_set_new(root, "programs", programs);
+  lp_buf text = {0};
+  lp_json_writer w = lp_json_writer_begin(&text, (lp_json_style){.indent = 2});
+  lp_json_put_object(&w, NULL);
+  lp_json_put_text(&w, "schema", "llmpart.cuda/1");
+  lp_json_put_text(&w, "side", side_of(d));
+  lp_json_put_text(&w, "march", code.march);
+  lp_json_put_integer(&w, "weight_bytes", code.weight_bytes);
+  lp_json_put_object(&w, "programs");
   for (int32_t i = 0; i < code.program_count; i++) {
     const lp_code_program *program = &code.program[i];
-    json_t *item = json_object(), *segments = json_array();
-    json_object_set_new(item, "layout", json_string(program->layout));
-    json_object_set_new(item, "buffers", json_integer(program->buffers));
+    lp_json_put_object(&w, program->name);
+    lp_json_put_text(&w, "layout", program->layout);
+    lp_json_put_integer(&w, "buffers", program->buffers);
+    lp_json_put_array(&w, "segments");
     for (int64_t k = 0; k < program->segment_count; k++)
-      json_array_append_new(segments, program->segment[k] ? json_string(program->segment[k]) : json_null());
-    json_object_set_new(item, "segments", segments);
-    json_object_set_new(programs, program->name, item);
+      lp_json_put_text(&w, NULL, program->segment[k]);
+    lp_json_put_end(&w);
+    lp_json_put_end(&w);
   }
-  char *json = json_dumps(root, JSON_INDENT(2));
-  lp_buf text = {0};
-  lp_buf_printf(&text, "%s\n", json);
+  lp_json_put_end(&w);
+  lp_json_put_end(&w);
+  lp_buf_puts(&text, "\n");
   lp_status status = write_file(d, "manifest.json", &text, diag);
   lp_buf_free(&text);
-  free(json);
-  json_decref(root);
   return status;
 }
 

@@ -1,65 +1,62 @@
 /* manifest.json of the halves: which models a step runs, in which order, and their inputs and outputs. */
 #include "backend/onnx/halves.h"
 
+#include "base/json/writer.h"
 #include "base/poly.h"
 #include "base/side.h"
 
-#include <jansson.h>
-#include <stdlib.h>
-
 static const char *const role_names[] = {"data", "cut", "past", "present", "size"};
 
-static json_t *shape_json(const lp_module *module, lp_type type) {
-  json_t *shape = json_array();
+static void put_shape(lp_json_writer *w, const lp_module *module, lp_type type) {
+  lp_json_put_array(w, "shape");
   for (int32_t i = 0; i < type.rank; i++) {
     lp_buf text = {0};
     lp_poly_print(type.dim[i], &module->symbols, &text);
-    json_array_append_new(shape, json_string(lp_buf_text(&text)));
+    lp_json_put_text(w, NULL, lp_buf_text(&text));
     lp_buf_free(&text);
   }
-  return shape;
+  lp_json_put_end(w);
 }
 
-static json_t *ports_json(const lp_module *module, const onnx_ports *ports) {
-  json_t *list = json_array();
+static void put_ports(lp_json_writer *w, const char *key, const lp_module *module, const onnx_ports *ports) {
+  lp_json_put_array(w, key);
   for (size_t i = 0; i < ports->count; i++) {
     const onnx_port *port = &ports->data[i];
-    json_t *item = json_object();
-    json_object_set_new(item, "name", json_string(port->name));
-    json_object_set_new(item, "role", json_string(role_names[port->role]));
-    json_object_set_new(item, "dtype", json_string(lp_dtype_name(port->type.dtype)));
-    json_object_set_new(item, "shape", shape_json(module, port->type));
-    if (port->state >= 0) json_object_set_new(item, "state", json_integer(port->state));
-    json_array_append_new(list, item);
+    lp_json_put_object(w, NULL);
+    lp_json_put_text(w, "name", port->name);
+    lp_json_put_text(w, "role", role_names[port->role]);
+    lp_json_put_text(w, "dtype", lp_dtype_name(port->type.dtype));
+    put_shape(w, module, port->type);
+    if (port->state >= 0) lp_json_put_integer(w, "state", port->state);
+    lp_json_put_end(w);
   }
-  return list;
+  lp_json_put_end(w);
 }
 
-static json_t *part_json(const lp_module *module, const onnx_part *part) {
-  json_t *item = json_object();
-  json_object_set_new(item, "model", json_string(part->file));
-  json_object_set_new(item, "side", json_string(lp_side_name(part->side)));
-  json_object_set_new(item, "inputs", ports_json(module, &part->in));
-  json_object_set_new(item, "outputs", ports_json(module, &part->out));
-  return item;
+static void put_part(lp_json_writer *w, const lp_module *module, const onnx_part *part) {
+  lp_json_put_object(w, NULL);
+  lp_json_put_text(w, "model", part->file);
+  lp_json_put_text(w, "side", lp_side_name(part->side));
+  put_ports(w, "inputs", module, &part->in);
+  put_ports(w, "outputs", module, &part->out);
+  lp_json_put_end(w);
 }
 
 void onnx_manifest(const lp_module *module, const onnx_program *const *program, int32_t count, int64_t opset,
                    lp_buf *out) {
-  json_t *root = json_object(), *programs = json_object();
-  json_object_set_new(root, "schema", json_string("llmpart.onnx/1"));
-  json_object_set_new(root, "name", json_string(module->name));
-  json_object_set_new(root, "opset", json_integer(opset));
-  json_object_set_new(root, "programs", programs);
+  lp_json_writer w = lp_json_writer_begin(out, (lp_json_style){.indent = 2});
+  lp_json_put_object(&w, NULL);
+  lp_json_put_text(&w, "schema", "llmpart.onnx/1");
+  if (module->name) lp_json_put_text(&w, "name", module->name);
+  lp_json_put_integer(&w, "opset", opset);
+  lp_json_put_object(&w, "programs");
   for (int32_t i = 0; i < count; i++) {
-    json_t *parts = json_array();
+    lp_json_put_array(&w, program[i]->name);
     for (size_t k = 0; k < program[i]->parts.count; k++)
-      json_array_append_new(parts, part_json(module, program[i]->parts.data[k]));
-    json_object_set_new(programs, program[i]->name, parts);
+      put_part(&w, module, program[i]->parts.data[k]);
+    lp_json_put_end(&w);
   }
-  char *text = json_dumps(root, JSON_INDENT(2));
-  lp_buf_puts(out, text);
+  lp_json_put_end(&w);
+  lp_json_put_end(&w);
   lp_buf_puts(out, "\n");
-  free(text);
-  json_decref(root);
 }

@@ -133,6 +133,14 @@ void lp_json_put_number(lp_json_writer *w, const char *key, double value) {
   if (w->style.marks_reals && !strpbrk(text, ".e")) lp_buf_puts(w->out, ".0");
 }
 
+void lp_json_put_fixed(lp_json_writer *w, const char *key, double value, int decimals) {
+  lp_json_put_key(w, key);
+  if (isfinite(value))
+    lp_buf_printf(w->out, "%.*f", decimals, value);
+  else
+    lp_buf_puts(w->out, "null");
+}
+
 void lp_json_put_integer(lp_json_writer *w, const char *key, int64_t value) {
   lp_json_put_key(w, key);
   lp_buf_printf(w->out, "%" PRId64, value);

@@ -39,8 +39,9 @@ void lp_json_put_flat_object(lp_json_writer *writer, const char *key);
 void lp_json_put_flat_array(lp_json_writer *writer, const char *key);
 void lp_json_put_end(lp_json_writer *writer);
 
-void lp_json_put_text(lp_json_writer *writer, const char *key, const char *text); /* NULL: null */
-void lp_json_put_number(lp_json_writer *writer, const char *key, double value);   /* not finite: null */
+void lp_json_put_text(lp_json_writer *writer, const char *key, const char *text);            /* NULL: null */
+void lp_json_put_number(lp_json_writer *writer, const char *key, double value);              /* not finite: null */
+void lp_json_put_fixed(lp_json_writer *writer, const char *key, double value, int decimals); /* "%.3f" */
 void lp_json_put_integer(lp_json_writer *writer, const char *key, int64_t value);
 void lp_json_put_bool(lp_json_writer *writer, const char *key, bool value);
 void lp_json_put_null(lp_json_writer *writer, const char *key);

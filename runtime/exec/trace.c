@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/json/writer.h"
 #include "runtime/exec/trace.h"
 #include "runtime/runtime.h"
 
@@ -106,26 +107,59 @@ static int by_time(const void *a, const void *b) {
   return (x->slice.end_ms < y->slice.end_ms) - (x->slice.end_ms > y->slice.end_ms);
 }
 
-static void put_count(lp_writer *writer, const char *name, int64_t value, bool *any) {
-  if (value < 0) return;
-  lp_writer_printf(writer, "%s\"%s\": %" PRId64, *any ? ", " : "", name, value);
-  *any = true;
+static void put_count(lp_json_writer *w, const char *name, int64_t value) {
+  if (value >= 0) lp_json_put_integer(w, name, value);
 }
 
-static void put_event(const lp_trace *trace, const event *what, lp_writer *writer) {
+static void put_event(lp_json_writer *w, const lp_trace *trace, const event *what) {
   const lp_trace_slice *slice = &what->slice;
-  bool any = false;
-  lp_writer_printf(writer, ",\n{\"name\": \"%s\", \"cat\": \"%s\", \"pid\": 1, \"tid\": %d, \"ts\": %.3f", slice->name,
-                   lane_names[what->lane], (int)what->lane + 1, (slice->begin_ms - trace->origin_ms) * 1e3);
+  lp_json_put_flat_object(w, NULL);
+  lp_json_put_text(w, "name", slice->name);
+  lp_json_put_text(w, "cat", lane_names[what->lane]);
+  lp_json_put_integer(w, "pid", 1);
+  lp_json_put_integer(w, "tid", (int)what->lane + 1);
+  lp_json_put_fixed(w, "ts", (slice->begin_ms - trace->origin_ms) * 1e3, 3);
+  lp_json_put_text(w, "ph", what->is_token ? "i" : "X");
   if (what->is_token)
-    lp_writer_printf(writer, ", \"ph\": \"i\", \"s\": \"t\", \"args\": {");
+    lp_json_put_text(w, "s", "t");
   else
-    lp_writer_printf(writer, ", \"ph\": \"X\", \"dur\": %.3f, \"args\": {", (slice->end_ms - slice->begin_ms) * 1e3);
-  put_count(writer, "id", what->is_token ? what->token : -1, &any);
-  put_count(writer, "position", slice->position, &any);
-  put_count(writer, "tokens", slice->tokens, &any);
-  put_count(writer, "bytes", slice->bytes, &any);
-  lp_writer_printf(writer, "}}");
+    lp_json_put_fixed(w, "dur", (slice->end_ms - slice->begin_ms) * 1e3, 3);
+  lp_json_put_object(w, "args");
+  put_count(w, "id", what->is_token ? what->token : -1);
+  put_count(w, "position", slice->position);
+  put_count(w, "tokens", slice->tokens);
+  put_count(w, "bytes", slice->bytes);
+  lp_json_put_end(w);
+  lp_json_put_end(w);
+}
+
+/* What viewers call a process or lane, and where they show it: an event of kind "M" with one argument. */
+static void begin_metadata(lp_json_writer *w, const char *name, int lane) {
+  lp_json_put_flat_object(w, NULL);
+  lp_json_put_text(w, "name", name);
+  lp_json_put_text(w, "ph", "M");
+  lp_json_put_integer(w, "pid", 1);
+  if (lane > 0) lp_json_put_integer(w, "tid", lane);
+  lp_json_put_object(w, "args");
+}
+
+static void end_metadata(lp_json_writer *w) {
+  lp_json_put_end(w);
+  lp_json_put_end(w);
+}
+
+static void put_lanes(lp_json_writer *w) {
+  begin_metadata(w, "process_name", 0);
+  lp_json_put_text(w, "name", "llmpart run");
+  end_metadata(w);
+  for (int i = 0; i < LP_LANE_COUNT; i++) {
+    begin_metadata(w, "thread_name", i + 1);
+    lp_json_put_text(w, "name", lane_names[i]);
+    end_metadata(w);
+    begin_metadata(w, "thread_sort_index", i + 1);
+    lp_json_put_integer(w, "sort_index", i + 1);
+    end_metadata(w);
+  }
 }
 
 /* Converts the worker's times to the device's clock. When a clock drifts, no offset may suit all requests; a slice
@@ -147,21 +181,23 @@ lp_status lp_trace_write(lp_trace *trace, const char *path, lp_diag *diag) {
   double offset = known ? trace->least + (trace->most - trace->least) / 2 : 0;
   correct(trace, offset);
   qsort(trace->events.data, trace->events.count, sizeof *trace->events.data, by_time);
-  lp_writer_printf(writer, "{\"displayTimeUnit\": \"ms\",\n\"otherData\": {\"schema\": \"llmpart.trace/1\"");
-  if (known)
-    lp_writer_printf(writer, ", \"clock_offset_ms\": %.6f, \"clock_error_ms\": %.6f", offset,
-                     fabs(trace->most - trace->least) / 2);
-  lp_writer_printf(
-      writer, "},\n\"traceEvents\": [\n{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": 1, \"args\": {\"name\": "
-              "\"llmpart run\"}}");
-  for (int i = 0; i < LP_LANE_COUNT; i++)
-    lp_writer_printf(
-        writer,
-        ",\n{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 1, \"tid\": %d, \"args\": {\"name\": \"%s\"}},\n"
-        "{\"name\": \"thread_sort_index\", \"ph\": \"M\", \"pid\": 1, \"tid\": %d, \"args\": {\"sort_index\": %d}}",
-        i + 1, lane_names[i], i + 1, i + 1);
+  lp_buf text = {0};
+  lp_json_writer w = lp_json_writer_begin(&text, (lp_json_style){.indent = 1});
+  lp_json_put_object(&w, NULL);
+  lp_json_put_text(&w, "displayTimeUnit", "ms");
+  lp_json_put_flat_object(&w, "otherData");
+  lp_json_put_text(&w, "schema", "llmpart.trace/1");
+  if (known) lp_json_put_fixed(&w, "clock_offset_ms", offset, 6);
+  if (known) lp_json_put_fixed(&w, "clock_error_ms", fabs(trace->most - trace->least) / 2, 6);
+  lp_json_put_end(&w);
+  lp_json_put_array(&w, "traceEvents");
+  put_lanes(&w);
   for (size_t i = 0; i < trace->events.count; i++)
-    put_event(trace, &trace->events.data[i], writer);
-  lp_writer_printf(writer, "\n]}\n");
+    put_event(&w, trace, &trace->events.data[i]);
+  lp_json_put_end(&w);
+  lp_json_put_end(&w);
+  lp_buf_puts(&text, "\n");
+  lp_writer_put(writer, text.data, text.size);
+  lp_buf_free(&text);
   return lp_writer_commit(writer, diag);
 }
