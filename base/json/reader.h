@@ -1,7 +1,7 @@
 /* base/json: the project's one reader and one writer of JSON (writer.h).
  *
- * The reader is our own because of tokenizer.json: it holds "\u0000" as a key, which jansson refuses, and a quarter of a
- * million short texts, for which a tree of allocations costs more than the rest of loading. A document here is two
+ * The reader is our own because of tokenizer.json: it holds "\u0000" as a key, which jansson refuses, and a quarter of
+ * a million short texts, for which a tree of allocations costs more than the rest of loading. A document here is two
  * blocks: the unescaped texts, and the values, each container's items side by side.
  *
  * A lp_json is a value together with the way to it, so that a report names the place:

@@ -47,7 +47,7 @@ double lp_radio_breakpoint(const lp_radio_path *path) {
 
 /* ---- line of sight ---- */
 
-/* a + b lg d + 20 lg fc up to the breakpoint, behind it 40 lg d less what makes both meet there. */
+/* a + b lg d + 20 lg fc up to the breakpoint; after it 40 lg d, less a constant that makes the two meet there. */
 static double urban_los(const lp_radio_path *path, double a, double b) {
   double d = distance_3d(path), bp = lp_radio_breakpoint(path), heights = path->h_bs - path->h_ut;
   double frequency = 20 * log10(path->fc);

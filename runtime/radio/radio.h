@@ -1,19 +1,19 @@
 /* runtime/radio: how fast the wireless link between users and base stations is.
  *
- * Path loss, line of sight, penetration and shadowing of 3GPP TR 38.901 (16.1), a layout of sites with sector antennas,
- * signal to interference and noise per resource block, Shannon capacity and the schedulers that share a cell. It knows
- * nothing of models, requests or queues and draws no conclusion.
+ * Path loss, line of sight, penetration and shadowing of 3GPP TR 38.901 (16.1), a layout of sites with sector
+ * antennas, signal to interference and noise per resource block, Shannon capacity and the schedulers that share a
+ * cell. It knows nothing of models, requests or queues and draws no conclusion.
  *
- * Distances are in m, frequencies in GHz, gains and losses linear unless a name ends in _db, powers in mW unless it ends
- * in _dbm. Functions of values are pure. What draws numbers takes a seed and gives the same for the same seed on every
- * machine (GSL's generators).
+ * Distances are in m, frequencies in GHz, gains and losses linear unless a name ends in _db, powers in mW unless it
+ * ends in _dbm. Functions of values are pure. What draws numbers takes a seed and gives the same for the same seed on
+ * every machine (GSL's generators).
  */
 #ifndef LP_RADIO_H
 #define LP_RADIO_H
 
 #include "base/base.h"
 
-/* ---- propagation (propagation.c): TR 38.901, 7.4 ------------------------------------------------------------------ */
+/* ---- propagation (propagation.c): TR 38.901, 7.4 ----------------------------------------------------------------- */
 
 typedef enum {
   LP_RADIO_UMA,      /* urban macro */
@@ -50,18 +50,18 @@ const char *lp_radio_path_outside(const lp_radio_path *path);
 double lp_radio_shadow_db(const lp_radio_path *path, bool o2i);
 /* Table 7.4.2-1; `d2d` is the outdoor part of the distance. */
 double lp_radio_los_probability(lp_radio_scenario scenario, double d2d, double h_ut);
-/* The effective environment height of a link (note 1 of Table 7.4.1-1) where `chance` and `choice` are uniform in [0, 1). */
+/* The effective environment height of a link (note 1 of Table 7.4.1-1); `chance`, `choice` are uniform in [0, 1). */
 double lp_radio_environment_height(lp_radio_scenario scenario, double d2d, double h_ut, double chance, double choice);
 /* Table 7.4.3-2: loss of the wall, plus 0.5 dB for each of `d_in` m inside. */
 double lp_radio_o2i_db(double fc, bool high_loss, double d_in);
 double lp_radio_o2i_deviation_db(bool high_loss);
 
-/* ---- capacity (capacity.c) ---------------------------------------------------------------------------------------- */
+/* ---- capacity (capacity.c) --------------------------------------------------------------------------------------- */
 
 double lp_radio_db(double linear);
 double lp_radio_linear(double db);
 
-/* How far what is built stays behind Shannon. */
+/* How much less than Shannon's capacity a real modem reaches. */
 typedef struct {
   double gap_db; /* the SINR that is lost; 0: none */
   double cap;    /* most bit/s/Hz (7.4063 for 256QAM at 948/1024); 0: none */
@@ -71,16 +71,16 @@ typedef struct {
 double lp_radio_capacity(double hertz, double sinr, const lp_radio_coding *coding);
 /* p g / (interference + b N0 F): of one block, all received powers in mW. */
 double lp_radio_sinr(double received, double interference, double noise);
-/* Thermal noise of `hertz` behind a receiver, mW. */
+/* Thermal noise of `hertz` in a receiver, mW. */
 double lp_radio_noise(double hertz, double n0_dbm_hz, double figure_db);
 
-/* ---- antennas and layouts (layout.c) ------------------------------------------------------------------------------ */
+/* ---- antennas and layouts (layout.c) ----------------------------------------------------------------------------- */
 
 typedef struct {
   double gain_dbi;
   double azimuth_deg, elevation_deg; /* beam widths at -3 dB; azimuth 0: the same in all directions */
   double tilt_deg;                   /* below the horizon */
-  double floor_db;                   /* least attenuation behind and below, also of each plane */
+  double floor_db;                   /* the most attenuation: to the back, below, and in each plane */
 } lp_radio_antenna;
 
 /* Table 7.3-1: the gain towards `azimuth_deg` off the antenna's bearing and `down_deg` below the horizon. */
@@ -108,7 +108,7 @@ lp_radio_point lp_radio_from_site(const lp_radio_layout *layout, int32_t site, l
 /* The bearing of a site's sector, degrees counter-clockwise from east: 30, 150, 270. */
 double lp_radio_bearing_deg(int32_t sector);
 
-/* ---- profiles (profile.c) ----------------------------------------------------------------------------------------- */
+/* ---- profiles (profile.c) ---------------------------------------------------------------------------------------- */
 
 typedef enum { LP_RADIO_PF, LP_RADIO_RR, LP_RADIO_MAX, LP_RADIO_SCHEDULERS } lp_radio_scheduler;
 extern const char *const lp_radio_scheduler_names[LP_RADIO_SCHEDULERS]; /* "pf", "rr", "max" */
@@ -128,7 +128,7 @@ typedef struct {
   double ue_power_dbm, p0_dbm, alpha;
   double n0_dbm_hz, ue_noise_db, bs_noise_db; /* noise density, noise figures */
   lp_radio_antenna antenna;
-  double indoor, high_loss;  /* shares: of users inside, of those behind walls of high loss */
+  double indoor, high_loss;  /* shares: of users indoors, and of those in buildings of high loss */
   bool shadowing;            /* and the spread of penetration losses */
   double shadow_correlation; /* between sites; sectors of one site share theirs */
   bool rayleigh;             /* block fading: each user, block and interval of its own */
@@ -146,7 +146,7 @@ void lp_radio_profile_free(lp_radio_profile *profile); /* NULL is allowed */
 size_t lp_radio_profile_names(const char *const **names);
 void lp_radio_profile_print(const lp_radio_profile *profile, lp_buf *out); /* YAML that is read back */
 
-/* ---- networks (network.c) ----------------------------------------------------------------------------------------- */
+/* ---- networks (network.c) ---------------------------------------------------------------------------------------- */
 
 typedef enum { LP_RADIO_DOWN, LP_RADIO_UP } lp_radio_direction;
 
@@ -178,11 +178,11 @@ double lp_radio_interference(const lp_radio_network *network, lp_radio_direction
 /* Mean SINR of a user, each other sector using a block as often as the profile's load says. */
 double lp_radio_mean_sinr(const lp_radio_network *network, lp_radio_direction direction, int32_t user);
 /* bit/s of each user, [users], when all users of all sectors have data all the time: by the profile's scheduler over
- * `intervals` behind a quarter as many of warm-up. */
+ * `intervals`, after a quarter as many of warm-up. */
 void lp_radio_rates(const lp_radio_network *network, lp_radio_direction direction, int64_t intervals, uint64_t seed,
                     double *rate);
 
-/* ---- schedulers (scheduler.c) ------------------------------------------------------------------------------------- */
+/* ---- schedulers (scheduler.c) ------------------------------------------------------------------------------------ */
 
 /* One cell whose users always have data. */
 typedef struct {
@@ -200,7 +200,7 @@ typedef struct {
   uint64_t seed;
 } lp_radio_cell;
 
-/* Rates are means over the intervals behind the warm-up. */
+/* Rates are means over the intervals after the warm-up. */
 typedef struct {
   double *rate;  /* [users] bit/s */
   double *share; /* [users] of all blocks */

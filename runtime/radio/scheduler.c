@@ -21,8 +21,8 @@ typedef struct {
   bool *active;    /* [interferers] of the block at hand */
   double *disturb; /* interference of the block at hand; once for all when all cells use all blocks */
   int32_t turn;    /* of round robin */
-  double gain_sum; /* of served blocks behind the warm-up */
-  int64_t *blocks; /* served behind the warm-up */
+  double gain_sum; /* of served blocks after the warm-up */
+  int64_t *blocks; /* served after the warm-up */
 } run;
 
 static bool is_steady(const lp_radio_cell *cell) {
@@ -38,7 +38,8 @@ static double interference_of(const run *r, int32_t user) {
   return sum;
 }
 
-/* The channel of one block in one interval: who interferes, how each user's signal fades, what each could get. */
+/* The channel of one block in one interval: which cells interfere, how each user's signal fades, the rate each could
+ * get. */
 static void draw_block(run *r) {
   const lp_radio_cell *cell = r->cell;
   bool steady = is_steady(cell);

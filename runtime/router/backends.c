@@ -99,7 +99,7 @@ void lp_backends_free(lp_backends *backends) {
   free(backends);
 }
 
-/* ---- constraints -------------------------------------------------------------------------------------------------- */
+/* ---- constraints ------------------------------------------------------------------------------------------------- */
 
 static double most_tokens(const lp_demand *demand) {
   return demand->prompt_tokens + fmax(demand->tokens, demand->most_tokens);

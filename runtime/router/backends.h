@@ -1,11 +1,11 @@
-/* What stands behind each route: which requests it may take, and how long it will take. Times in s. */
+/* The backends of the routes: which requests each may take, and how long it will take for them. Times in s. */
 #ifndef LP_ROUTER_BACKENDS_H
 #define LP_ROUTER_BACKENDS_H
 
 #include "runtime/router/router.h"
 #include "runtime/service/service.h"
 
-/* ---- backends and requests (backends.c) --------------------------------------------------------------------------- */
+/* ---- backends and requests (backends.c) -------------------------------------------------------------------------- */
 
 typedef struct {
   bool there, healthy;
@@ -16,15 +16,15 @@ typedef struct {
   double usd_per_mtok; /* of prompt and answer alike */
 } lp_route_backend;
 
-/* What is behind all routes, and the link to the users. */
+/* The backends of all routes, and the link to the users. */
 typedef struct {
   lp_arena *arena; /* owns the texts */
   lp_route_backend of[LP_ROUTE_COUNT];
   double token_bytes, up_bps, down_bps; /* INFINITY: no time on the air */
 } lp_backends;
 
-/* A YAML file: `service` (edge and cloud), `split` (a report or bundle), `edge`, `cloud` and `split_plan` with their limits,
- * `backhaul`, `link`. docs/router.md shows one. Release with lp_backends_free. */
+/* A YAML file: `service` (edge and cloud), `split` (a report or bundle), `edge`, `cloud` and `split_plan` with their
+ * limits, `backhaul`, `link`. docs/router.md shows one. Release with lp_backends_free. */
 LP_MUST_USE lp_status lp_backends_load(const char *path, lp_backends **out, lp_diag *diag);
 void lp_backends_free(lp_backends *backends); /* NULL is allowed */
 
@@ -36,12 +36,12 @@ typedef struct {
   double budget_usd;            /* INFINITY: none */
 } lp_demand;
 
-/* The hard constraints: bit 1 << route for each route that may take the request. `why` (may be NULL) says of every other
- * one what speaks against it: "edge: is down; cloud: the request may not leave the edge". */
+/* The hard constraints: bit 1 << route for each route that may take the request. `why` (may be NULL) says of every
+ * other one what speaks against it: "edge: is down; cloud: the request may not leave the edge". */
 unsigned lp_backends_admit(const lp_backends *backends, const lp_demand *demand, lp_buf *why);
 double lp_backend_cost_usd(const lp_route_backend *backend, const lp_demand *demand);
 
-/* ---- estimates (estimate.c) --------------------------------------------------------------------------------------- */
+/* ---- estimates (estimate.c) -------------------------------------------------------------------------------------- */
 
 /* What experience says of a backend: how much longer it takes than its figures say, and what waits there. */
 typedef struct {
@@ -59,8 +59,8 @@ typedef struct {
 
 /* All ratios 1, nothing there. */
 lp_estimator lp_estimator_make(double rate, double half_life_s);
-/* wait_s[] and delay_s[] of each route for a request that came now: queue + (TTFT + (n - 1) TPOT) x ratio + backhaul + the
- * times on the air. Pure. 0 where no backend is there. */
+/* wait_s[] and delay_s[] of each route for a request that came now: queue + (TTFT + (n - 1) TPOT) x ratio + backhaul +
+ * the times on the air. Pure. 0 where no backend is there. */
 void lp_delay_estimate(const lp_backends *backends, const lp_estimator *estimator, const lp_demand *demand, double at_s,
                        double wait_s[LP_ROUTE_COUNT], double delay_s[LP_ROUTE_COUNT]);
 /* The request goes there / is back after `observed_s` in service (without its wait; negative: it failed, which tells no
@@ -70,7 +70,8 @@ void lp_estimator_end(lp_estimator *estimator, const lp_backends *backends, cons
                       double at_s, double observed_s);
 
 /* The keyword of a queue: how much of the cloud's longer answer the wait at the edge takes, "queue short" (below 1/4),
- * "queue middle" (1/2), "queue long" (1), "queue overlong"; NULL: there is none. `edge_s` and `cloud_s` are whole delays. */
+ * "queue middle" (1/2), "queue long" (1), "queue overlong"; NULL: there is none. `edge_s` and `cloud_s` are whole
+ * delays. */
 const char *lp_queue_keyword(double wait_s, double edge_s, double cloud_s);
 
 #endif

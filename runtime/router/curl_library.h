@@ -1,5 +1,5 @@
-/* libcurl, loaded when an endpoint is first asked for: with all that it depends on it takes 6 MB of memory and some of the
- * time to start, which no other command should pay. The members are curl's functions of the same names. */
+/* libcurl, loaded when an endpoint is first asked for: with all that it depends on it takes 6 MB of memory and some of
+ * the time to start, which no other command should pay. The members are curl's functions of the same names. */
 #ifndef LP_RUNTIME_ROUTER_CURL_LIBRARY_H
 #define LP_RUNTIME_ROUTER_CURL_LIBRARY_H
 

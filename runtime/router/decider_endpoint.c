@@ -1,4 +1,4 @@
-/* A language model behind an OpenAI-compatible API: POST {url}/completions, one token with its log-probabilities. */
+/* A language model with an OpenAI-compatible API: POST {url}/completions, one token with its log-probabilities. */
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>

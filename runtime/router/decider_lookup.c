@@ -1,13 +1,13 @@
-/* Decides without a model, as the prompt's rules say: the best that is known of the query's own keywords, if it was good;
- * else the best by the examples that are nearest to it. */
+/* Decides without a model, as the prompt's rules say: the best that is known of the query's own keywords, if it was
+ * good; else the best by the examples that are nearest to it. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/router/router.h"
 #include "runtime/router/words.h"
 
-/* The mean reward of the route's examples that share most words with the query, where the same keywords beat all others;
- * false: there is no example of it. */
+/* The mean reward of the route's examples that share most words with the query, where the same keywords beat all
+ * others; false: there is no example of it. */
 static bool worth(const lp_prompt *prompt, lp_route route, double *out) {
   double sum = 0;
   int count = 0, nearest = -1;

@@ -1,4 +1,4 @@
-/* A bundle in this process that is asked for one distribution at a time; the deciders that own a model share it. */
+/* A bundle in this process that gives one distribution at a time. The deciders with a model of their own use it. */
 #ifndef LP_DECIDER_SESSION_H
 #define LP_DECIDER_SESSION_H
 
@@ -11,7 +11,7 @@ typedef struct {
 } lp_reader;
 
 LP_MUST_USE lp_status lp_reader_open(const char *bundle, int32_t threads, lp_reader *out, lp_diag *diag);
-/* The logits[vocab] behind `count` tokens; valid until the next call. */
+/* The logits [vocab] after `count` tokens; valid until the next call. */
 LP_MUST_USE lp_status lp_reader_logits(lp_reader *reader, const int32_t *tokens, size_t count, const float **out,
                                        lp_diag *diag);
 void lp_reader_close(lp_reader *reader); /* a zero one is allowed */

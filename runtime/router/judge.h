@@ -8,8 +8,8 @@ typedef struct {
   int64_t decisions;    /* with an outcome */
   int64_t agreed;       /* where the policy's best route is the logged one */
   double logged_reward; /* mean */
-  /* Mean reward of the policy's best route by inverse propensity (Horvitz and Thompson, 1952), and the same normalised by
-   * the weights' sum (Hajek), which varies less; 0 when nothing agreed. */
+  /* Mean reward of the policy's best route by inverse propensity (Horvitz and Thompson, 1952), and the same normalised
+   * by the weights' sum (Hajek), which varies less; 0 when nothing agreed. */
   double ips_reward, snips_reward;
   double effective; /* decisions that the estimate rests on: (sum of weights)^2 / sum of their squares */
 } lp_judgement;

@@ -1,7 +1,8 @@
 /* Q-learning of one step: the next request does not depend on this decision, so Q is a mean reward.
  *
- * "q-table" keeps it in a table. "dqn" is a network: keywords hashed to a few inputs, one hidden layer, the reward of each route as outputs. Trained by Adam on
- * a memory of the latest outcomes. Rewards are scaled by their running spread, so that seconds or minutes learn alike. */
+ * "q-table" keeps it in a table. "dqn" is a network: keywords hashed to a few inputs, one hidden layer, the reward of
+ * each route as outputs. Trained by Adam on a memory of the latest outcomes. Rewards are scaled by their running
+ * spread, so that seconds or minutes learn alike. */
 #include <gsl/gsl_cblas.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #include "runtime/router/router.h"
 #include "runtime/router/words.h"
 
-/* ---- the table ---------------------------------------------------------------------------------------------------- */
+/* ---- the table --------------------------------------------------------------------------------------------------- */
 
 typedef struct {
   lp_policy policy;
@@ -54,7 +55,7 @@ lp_policy *lp_policy_table(double rate, const lp_exploration *exploration) {
   return &self->policy;
 }
 
-/* ---- the network -------------------------------------------------------------------------------------------------- */
+/* ---- the network ------------------------------------------------------------------------------------------------- */
 
 enum { INPUTS = 64, HIDDEN = 32, MEMORY = 1024, BATCH = 32 };
 enum {

@@ -1,4 +1,4 @@
-/* The prompt as tokens of the embedded model; examples/router-model/tasks.py draws its training tasks in this format. */
+/* The prompt as tokens of the embedded model; examples/router-model/tasks.py draws training tasks in this format. */
 #include <assert.h>
 #include <stdlib.h>
 

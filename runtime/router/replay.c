@@ -117,7 +117,7 @@ bool lp_replay_find(const lp_replay *replay, const char *keywords, lp_route rout
   return true;
 }
 
-/* ---- selection ---------------------------------------------------------------------------------------------------- */
+/* ---- selection --------------------------------------------------------------------------------------------------- */
 
 typedef struct {
   const kind *of;
@@ -133,7 +133,8 @@ static bool is_nearer(const candidate *a, const candidate *b) {
   return a->shared != b->shared ? a->shared > b->shared : newest(a) > newest(b);
 }
 
-/* Puts `c` where it belongs among the `*count` nearest, in falling order; the farthest falls out when there are `most`. */
+/* Puts `c` where it belongs among the `*count` nearest, in falling order; the farthest falls out when there are
+ * `most`. */
 static void keep_nearest(candidate *nearest, size_t *count, size_t most, candidate c) {
   if (*count == most && !is_nearer(&c, &nearest[most - 1])) return;
   size_t at = *count < most ? (*count)++ : most - 1;

@@ -1,6 +1,6 @@
 /* router: where a request goes, to the edge, the cloud or the split plan between them. It learns from what happened to
- * earlier requests: the experiences nearest to a request are written as examples into a prompt, and a language model that
- * reads the prompt decides. Rules and the learners it is measured against stand behind the same interface.
+ * earlier requests: the experiences nearest to a request are written as examples into a prompt, and a language model
+ * that reads the prompt decides. Rules, and the learners it is compared with, have the same interface.
  *
  * Source: "Generative AI as a Service in 6G Edge-Cloud: Generation Task Offloading by In-context Learning", called P3;
  * equation numbers are its own. Nothing here locks: one thread at a time uses an object; store.c is the exception and
@@ -18,7 +18,7 @@ bool lp_route_offered(unsigned offered, lp_route route); /* `offered` has bit 1 
 
 /* ---- experience (replay.c) --------------------------------------------------------------------------------------- */
 
-/* What came of sending one request somewhere. */
+/* The outcome of one request on one route. */
 typedef struct {
   const char *keywords; /* what the request is, words separated by ", ": "code, long answer" */
   lp_route route;
@@ -50,7 +50,7 @@ bool lp_replay_find(const lp_replay *replay, const char *keywords, lp_route rout
  * They are written in rising order of likeness, so that the nearest stand last. They live until the pool changes. */
 size_t lp_replay_select(const lp_replay *replay, const char *keywords, size_t most, lp_experience *out);
 
-/* ---- prompt (prompt.c, prompt_tokens.c) ---------------------------------------------------------------------------- */
+/* ---- prompt (prompt.c, prompt_tokens.c) -------------------------------------------------------------------------- */
 
 enum { LP_PROMPT_EXAMPLES = 32 };
 
@@ -66,10 +66,10 @@ typedef struct {
  * (9), as text for a language model. Ends with "Decision:". */
 void lp_prompt_text(const lp_prompt *prompt, lp_buf *out);
 
-/* The same as tokens of the embedded model (examples/router-model/tasks.py): one to begin with, then five for each example
- * and three for the query. Words become symbols in the order they appear; at most three stand for a request, the third
- * for all that follow. A route's token says what the example is, too: the mean or the best of 1, 2, 4, .. 32 rewards and
- * more. Rewards become ranks. Returns the count. */
+/* The same as tokens of the embedded model (examples/router-model/tasks.py): one to begin with, then five for each
+ * example and three for the query. Words become symbols in the order they appear; at most three stand for a request,
+ * the third for all that follow. A route's token says what the example is, too: the mean or the best of 1, 2, 4, .. 32
+ * rewards and more. Rewards become ranks. Returns the count. */
 enum { LP_PROMPT_TOKENS = 1 + 5 * LP_PROMPT_EXAMPLES + 3 };
 enum {
   LP_PROMPT_WORDS = 100,
@@ -80,7 +80,7 @@ enum {
 size_t lp_prompt_tokens(const lp_prompt *prompt, int32_t out[LP_PROMPT_TOKENS]);
 int32_t lp_prompt_route_token(lp_route route); /* that answers the query, of the vocabulary of lp_prompt_tokens */
 
-/* ---- who decides (decider_*.c) ------------------------------------------------------------------------------------- */
+/* ---- deciders (decider_*.c) ------------------------------------------------------------------------------------- */
 
 /* Reads a prompt, answers with the probability of each route. Release with decider->close(decider). */
 typedef struct lp_decider lp_decider;
@@ -91,15 +91,15 @@ struct lp_decider {
   void (*close)(lp_decider *self);
 };
 
-/* A lookup that follows the prompt's rules: of the offered routes that the examples know for the query's own keywords the one
- * of the greatest reward, if it was good; else that of the greatest mean over the examples of each route that share most
- * words with the query. It needs no model. */
+/* A lookup that follows the prompt's rules: of the offered routes that the examples know for the query's own keywords
+ * the one of the greatest reward, if it was good; else that of the greatest mean over the examples of each route that
+ * share most words with the query. It needs no model. */
 lp_decider *lp_decider_lookup(void);
 /* The embedded model: a bundle over lp_prompt_tokens, in this process, on one core. */
 LP_MUST_USE lp_status lp_decider_embedded(const char *bundle, lp_decider **out, lp_diag *diag);
 /* Any language model that llmpart compiled, in this process: the prompt's text, wrapped in the chat template where the
- * bundle has one. A route's probability is that of the first tokens of its name in all spellings ("edge", " Edge", ...),
- * Eq. (5) and (6). An error when two routes begin with the same token. `threads` 0: all cores. */
+ * bundle has one. A route's probability is that of the first tokens of its name in all spellings ("edge", " Edge",
+ * ...), Eq. (5) and (6). An error when two routes begin with the same token. `threads` 0: all cores. */
 LP_MUST_USE lp_status lp_decider_bundle(const char *bundle, int32_t threads, lp_decider **out, lp_diag *diag);
 
 typedef struct {
@@ -108,17 +108,18 @@ typedef struct {
   const char *key;   /* bearer token; NULL: none */
   double timeout_ms; /* 0: 300 */
 } lp_endpoint_options;
-/* A language model behind /completions with log-probabilities of the first token; scored as lp_decider_bundle does. */
+/* A language model with an API of /completions and log-probabilities of the first token; scored as lp_decider_bundle
+ * does. */
 LP_MUST_USE lp_status lp_decider_endpoint(const lp_endpoint_options *options, lp_decider **out, lp_diag *diag);
 
-/* ---- policies (policy_*.c, router.c) ------------------------------------------------------------------------------ */
+/* ---- policies (policy_*.c, router.c) ----------------------------------------------------------------------------- */
 
 typedef struct {
   const char *keywords;
   unsigned offered;               /* after the hard constraints: privacy, context length, budget, health; never 0 */
   lp_route rule;                  /* what the class rule says: quality to the cloud, else the edge */
   double delay_s[LP_ROUTE_COUNT]; /* estimated delay of each route, lp_delay_estimate (backends.h); 0: not known */
-  const double *mean_reward;      /* [LP_ROUTE_COUNT], for the oracle of a simulation alone; else NULL */
+  const double *mean_reward;      /* [LP_ROUTE_COUNT], only for the oracle of a simulation; else NULL */
 } lp_router_request;
 
 typedef enum {
@@ -156,7 +157,8 @@ typedef struct {
   uint64_t seed;
 } lp_exploration;
 
-/* "rule", "edge", "cloud", "split", "random", "oracle", "quickest" (least delay_s): they never learn. NULL: no such name. */
+/* "rule", "edge", "cloud", "split", "random", "oracle", "quickest" (least delay_s): they never learn. NULL: no such
+ * name. */
 lp_policy *lp_policy_fixed(const char *name, uint64_t seed);
 /* Tabular Q of one step: a running mean of rewards per keywords and route with step `rate`. */
 lp_policy *lp_policy_table(double rate, const lp_exploration *exploration);
@@ -186,7 +188,8 @@ typedef struct {
 } lp_policy_spec;
 LP_MUST_USE lp_status lp_policy_open(const lp_policy_spec *spec, lp_policy **out, lp_diag *diag);
 
-/* Draws for a policy with exploration: `best` unless it explores. Sets route, source (`source` or EXPLORE), propensity. */
+/* Draws for a policy with exploration: `best` unless it explores. Sets route, source (`source` or EXPLORE),
+ * propensity. */
 typedef struct {
   lp_exploration options;
   uint64_t count;

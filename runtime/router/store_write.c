@@ -1,6 +1,6 @@
-/* Writing with group commit. A line waits in a queue; the first thread that finds nobody writing writes all lines there are
- * in one transaction and wakes their threads. What a disk takes for one durable commit is so shared by all that come
- * meanwhile, and no call returns before its line is durable. */
+/* Writing with group commit. A line waits in a queue; the first thread that finds no writer writes all waiting lines
+ * in one transaction and wakes their threads. Concurrent calls so share the time of one durable commit, and no call
+ * returns before its line is durable. */
 #include <stdio.h>
 #include <string.h>
 

@@ -68,7 +68,7 @@ lp_metrics *lp_dispatcher_metrics(lp_dispatcher *self) {
   return &self->metrics;
 }
 
-/* ---- decisions and outcomes ------------------------------------------------------------------------------------------ */
+/* ---- decisions and outcomes -------------------------------------------------------------------------------------- */
 
 lp_status lp_dispatcher_decide(lp_dispatcher *self, lp_router_request *request, lp_decision *decision, int64_t *id,
                                lp_diag *diag) {
@@ -101,9 +101,9 @@ lp_status lp_dispatcher_outcome(lp_dispatcher *self, int64_t id, double reward, 
   return status;
 }
 
-/* ---- one request --------------------------------------------------------------------------------------------------- */
+/* ---- one request ------------------------------------------------------------------------------------------------- */
 
-/* Counts what was handed on: after the first piece nobody else may answer. */
+/* Notes whether a piece was handed on: after the first, the other site may not answer. */
 typedef struct {
   lp_piece_sink *sink;
   void *user;

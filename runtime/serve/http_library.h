@@ -1,5 +1,5 @@
-/* libmicrohttpd, loaded only by the command that listens: with its TLS library it takes 3 MB of memory. The members are its
- * functions of the same names. */
+/* libmicrohttpd, loaded only by the command that listens: with its TLS library it takes 3 MB of memory. The members
+ * are its functions of the same names. */
 #ifndef LP_RUNTIME_SERVE_HTTP_LIBRARY_H
 #define LP_RUNTIME_SERVE_HTTP_LIBRARY_H
 

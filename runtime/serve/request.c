@@ -1,4 +1,5 @@
-/* A request's JSON. What is not known is ignored, as other servers of this API do; what is known and cannot be done is an error. */
+/* A request's JSON. Unknown members are ignored, as other servers of this API do; known ones that are not supported
+ * are an error. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,10 @@
-/* runtime/serve: an OpenAI-compatible HTTP API over a compiled bundle at the edge and another API in the cloud, with the
- * router between them.
+/* runtime/serve: an OpenAI-compatible HTTP API over a compiled bundle at the edge and another API in the cloud, with
+ * the router between them.
  *
- * POST /v1/chat/completions and /v1/completions (streamed or not), GET /v1/models; /v1/router/... for clients that only ask
- * where a request should go; /metrics, /healthz, /readyz. A request's `model` is "edge", "cloud" or "auto": then the router
- * decides. A request that its site cannot take is given to the other one, as long as nothing was answered. A thread per connection; the bundle answers one request at a time, the others wait.
+ * POST /v1/chat/completions and /v1/completions (streamed or not), GET /v1/models; /v1/router/... for clients that
+ * only ask where a request should go; /metrics, /healthz, /readyz. A request's `model` is "edge", "cloud" or "auto":
+ * then the router decides. The other site takes a request that its site cannot take, as long as no piece of the answer
+ * is out. Each connection has a thread; the bundle answers one request at a time, and the others wait.
  */
 #ifndef LP_SERVE_H
 #define LP_SERVE_H

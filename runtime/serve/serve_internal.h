@@ -1,4 +1,4 @@
-/* What the files of this folder share. */
+/* Requests, sites, answers and their dispatch. */
 #ifndef LP_SERVE_INTERNAL_H
 #define LP_SERVE_INTERNAL_H
 
@@ -32,7 +32,7 @@ void lp_completion_free(lp_completion *completion);
 
 /* ---- sites ---- */
 
-/* What a site hands on: pieces of the answer's text; false: nobody wants more. */
+/* Takes the pieces of an answer's text; false: the client wants no more. */
 typedef bool lp_piece_sink(void *user, const char *text);
 
 typedef struct {
@@ -52,25 +52,25 @@ LP_MUST_USE lp_status lp_site_api(const lp_serve_config *config, lp_site_server 
 
 /* ---- stop.c ---- */
 
-/* A sink of pieces before another one, which gets what stands before the first stop sequence. */
+/* A sink that passes on the text before the first stop sequence to another sink. */
 typedef struct {
   const lp_completion *request;
   lp_piece_sink *sink;
   void *user;
   lp_buf held;
-  bool stopped; /* nobody wants more */
+  bool stopped; /* the answer has ended, or the client has left */
 } lp_stopper;
 bool lp_stopper_put(void *stopper, const char *text);
-void lp_stopper_end(lp_stopper *stopper, bool whole); /* hands on what is held of a whole answer, and releases it */
+void lp_stopper_end(lp_stopper *stopper, bool whole); /* releases the held text; hands it on when the answer is whole */
 
 /* ---- answer.c: the API's JSON; each result is released with free() ---- */
 
 char *lp_answer_whole(const lp_completion *request, const char *id, const char *model, const char *text,
                       const lp_usage *usage);
-/* A chunk of a stream; `finish` NULL: not the last. The first one of a chat says whose words these are. */
+/* A chunk of a stream; `finish` NULL: not the last. The first one of a chat names the role. */
 char *lp_answer_chunk(const lp_completion *request, const char *id, const char *model, const char *text, bool first,
                       const char *finish);
-/* The chunk behind the last, for who asked for it: tokens alone. */
+/* The chunk after the last one, for clients that asked for it: only the token counts. */
 char *lp_answer_chunk_usage(const lp_completion *request, const char *id, const char *model, const lp_usage *usage);
 char *lp_answer_error(const char *type, const char *text);
 char *lp_answer_models(const lp_serve_config *config);
@@ -101,7 +101,8 @@ lp_status lp_dispatch(lp_dispatcher *dispatcher, const lp_completion *request, c
                       lp_diag *diag);
 lp_metrics *lp_dispatcher_metrics(lp_dispatcher *dispatcher);
 
-/* The halves of it, for who sends requests himself. What is wrong with the question is LP_USAGE. */
+/* The decision and the outcome apart, for clients that send their requests themselves. LP_USAGE: the question is
+ * wrong. */
 unsigned lp_dispatcher_offered(const lp_dispatcher *dispatcher);
 LP_MUST_USE lp_status lp_dispatcher_decide(lp_dispatcher *dispatcher, lp_router_request *request, lp_decision *decision,
                                            int64_t *id, lp_diag *diag); /* id 0: there is no pool */

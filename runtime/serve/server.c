@@ -1,5 +1,5 @@
-/* HTTP: what is asked, and how answers go out. A streamed answer is made by a thread of its own and goes out through a pipe;
- * the status line waits for its first piece, so that a failure before it is still told by its status. */
+/* HTTP: paths, requests, answers. A thread of its own makes each streamed answer, which goes out through a pipe. The
+ * status line waits for the first piece, so that a failure before it still has a status of its own. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@ typedef struct {
 
 static const lp_http_library *http; /* before the first request */
 
-/* ---- one answer ------------------------------------------------------------------------------------------------------ */
+/* ---- one answer -------------------------------------------------------------------------------------------------- */
 
 /* A request's body as it comes, then its answer. Two threads hold it while it streams. */
 typedef struct {
@@ -139,7 +139,7 @@ static void *stream_answer(void *user) {
   return NULL;
 }
 
-/* ---- responses ------------------------------------------------------------------------------------------------------- */
+/* ---- responses --------------------------------------------------------------------------------------------------- */
 
 /* Takes `response`. */
 static enum MHD_Result queue(struct MHD_Connection *connection, unsigned status, const char *type,
@@ -224,7 +224,7 @@ static enum MHD_Result answer_stream(struct MHD_Connection *connection, answer *
   }
   struct MHD_Response *response = http->create_response_from_pipe(reads);
   if (!response) {
-    (void)close(reads); /* so that who writes is not held up */
+    (void)close(reads); /* so that the writer does not wait */
     return MHD_NO;
   }
   (void)http->add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
@@ -233,7 +233,7 @@ static enum MHD_Result answer_stream(struct MHD_Connection *connection, answer *
   return queue(connection, MHD_HTTP_OK, "text/event-stream", response);
 }
 
-/* ---- requests ---------------------------------------------------------------------------------------------------------- */
+/* ---- requests ---------------------------------------------------------------------------------------------------- */
 
 /* Takes as long for a wrong key as for the right one. */
 static bool is_allowed(struct MHD_Connection *connection, const char *key) {
@@ -254,7 +254,7 @@ static enum MHD_Result reply_too_long(struct MHD_Connection *connection, const a
   return reply_error(connection, MHD_HTTP_CONTENT_TOO_LARGE, limit);
 }
 
-/* ---- paths: *taken: the answer belongs to the thread that makes it ---------------------------------------------------- */
+/* ---- paths: *taken: the answer belongs to the thread that makes it ----------------------------------------------- */
 
 static enum MHD_Result complete(struct MHD_Connection *connection, answer *a, bool chat, bool *taken) {
   lp_diag *diag = lp_diag_create();
@@ -338,7 +338,7 @@ static enum MHD_Result router_explain(struct MHD_Connection *connection, answer 
   return reply_router(connection, status, json, diag);
 }
 
-/* One that ends in '/' takes what stands behind it. */
+/* A path that ends in '/' takes the rest of the URL. */
 typedef struct {
   const char *url, *method;
   bool open; /* needs no key */
@@ -409,7 +409,7 @@ static void forget(void *user, struct MHD_Connection *connection, void **context
   *context = NULL;
 }
 
-/* ---- the server -------------------------------------------------------------------------------------------------------- */
+/* ---- the server -------------------------------------------------------------------------------------------------- */
 
 static lp_status find_address(const lp_serve_config *config, struct sockaddr_in *out, char **host, lp_diag *diag) {
   int port = 0;
@@ -436,7 +436,7 @@ static struct MHD_Daemon *start(server *of, const struct sockaddr_in *address) {
 static void wait_for_end(server *of, struct MHD_Daemon *daemon, const volatile int *stop) {
   while (!lp_flag_get(stop))
     (void)usleep(POLL_MS * 1000);
-  int listener = http->quiesce_daemon(daemon); /* nobody new */
+  int listener = http->quiesce_daemon(daemon); /* no new connections */
   if (listener >= 0) (void)close(listener);
   lp_flag_set(&of->stop);
   (void)pthread_mutex_lock(&of->lock);

@@ -1,4 +1,4 @@
-/* The cloud: another OpenAI-compatible API. It is always asked for a stream, whose text is handed on as it comes. */
+/* The cloud: another OpenAI-compatible API. Every request to it asks for a stream, whose text is handed on at once. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -25,7 +25,7 @@ typedef struct {
   lp_piece_sink *sink;
   void *user;
   const volatile int *stop;
-  volatile int enough; /* nobody listens, or the server ends */
+  volatile int enough; /* the client left, or the server ends */
 } listener;
 
 static void hand_on(void *user, int64_t index, const lp_generated *token) {

@@ -1,8 +1,8 @@
 /* runtime/service: how long a language model on the edge or in the cloud takes for an answer, and what that is worth.
  *
- * The service model of "Generative AI as a Service in 6G Edge-Cloud", Eq. (1) to (4), with plus signs, logarithms to base
- * 2 and bytes turned into bits. Planner, simulator and router take their figures from here. It knows no radio and no
- * queue: rates and waiting times are given to it. Times in s. Pure functions; profiles are immutable once loaded.
+ * The service model of "Generative AI as a Service in 6G Edge-Cloud", Eq. (1) to (4), with plus signs, logarithms to
+ * base 2 and bytes turned into bits. Planner, simulator and router take their figures from here. It knows no radio and
+ * no queue: rates and waiting times are given to it. Times in s. Pure functions; profiles are immutable once loaded.
  */
 #ifndef LP_SERVICE_H
 #define LP_SERVICE_H
@@ -12,9 +12,9 @@
 typedef enum { LP_SITE_EDGE, LP_SITE_CLOUD, LP_SITE_COUNT } lp_site;
 extern const char *const lp_site_names[LP_SITE_COUNT]; /* "edge", "cloud" */
 
-/* ---- equations (delay.c) ------------------------------------------------------------------------------------------ */
+/* ---- equations (delay.c) ----------------------------------------------------------------------------------------- */
 
-/* How long one model takes on one machine, alone. */
+/* How long one model takes on one otherwise idle machine. */
 typedef struct {
   const char *model;  /* "Llama-3-8B" */
   double ttft_s;      /* time to the first token, whatever the prompt */
@@ -29,13 +29,13 @@ extern const char *const lp_counting_names[LP_COUNTINGS]; /* "once", "paper" */
 
 /* Eq. (1): TTFT + (n - 1) TPOT, or n TPOT as the paper counts. */
 double lp_generation_s(const lp_service_model *model, double prompt_tokens, double tokens, lp_counting counting);
-/* Eq. (3): 8 n s_token / C, and the backhaul when the answer comes from the cloud; C from Eq. (2) in bit/s, INFINITY: no
- * time on the air. */
+/* Eq. (3): 8 n s_token / C, and the backhaul when the answer comes from the cloud; C from Eq. (2) in bit/s, INFINITY:
+ * no time on the air. */
 double lp_transmission_s(double tokens, double token_bytes, double bps, lp_site site, double backhaul_s);
 /* Eq. (4) turned into what is maximised: T_target - t_total - penalty when the quality asked for was missed. */
 double lp_service_reward(double target_s, double total_s, double penalty, bool missed_quality);
 
-/* ---- pairs of models (profile.c) ---------------------------------------------------------------------------------- */
+/* ---- pairs of models (profile.c) --------------------------------------------------------------------------------- */
 
 typedef struct {
   lp_arena *arena; /* owns the texts */
@@ -44,8 +44,8 @@ typedef struct {
 } lp_service;
 
 /* `name` is one of lp_service_names or a path. A file says of each site `ttft` and `tpot` or `tokens_per_s`, or names
- * what to take them from: `bench`, the output of `llmpart bench -o json`, or `report`, a report or a bundle. Paths in it
- * are relative to it. Release with lp_service_free. */
+ * what to take them from: `bench`, the output of `llmpart bench -o json`, or `report`, a report or a bundle. Paths in
+ * it are relative to it. Release with lp_service_free. */
 LP_MUST_USE lp_status lp_service_load(const char *name, lp_service **out, lp_diag *diag);
 LP_MUST_USE lp_status lp_service_parse(const char *file, const char *text, size_t size, lp_service **out,
                                        lp_diag *diag);
@@ -56,11 +56,11 @@ void lp_service_print(const lp_service *service, lp_buf *out); /* YAML that is r
 /* How much longer the cloud takes for n tokens, backhaul included: how steeply the mean delay grows with the share of
  * tasks that go there. */
 double lp_service_slope_s(const lp_service *service, double tokens, double backhaul_s, lp_counting counting);
-/* The length of answer at which a penalty for the edge's missing quality is just the cloud's longer delay: shorter answers
- * are better made in the cloud. INFINITY when the cloud is no slower per token. */
+/* The length of answer at which a penalty for the edge's missing quality is just the cloud's longer delay: shorter
+ * answers are better made in the cloud. INFINITY when the cloud is no slower per token. */
 double lp_service_break_even(const lp_service *service, double penalty, double backhaul_s, lp_counting counting);
 
-/* ---- figures of compiled models (figures.c) ----------------------------------------------------------------------- */
+/* ---- figures of compiled models (figures.c) ---------------------------------------------------------------------- */
 
 /* From `llmpart bench -o json`: prompt_s and tpot_s of its rows pp and tg. */
 LP_MUST_USE lp_status lp_service_from_bench(const char *path, lp_arena *arena, lp_service_model *out, lp_diag *diag);

@@ -1,9 +1,10 @@
-/* runtime/simulate: requests of users, an edge and a cloud that answer them, and the rule that decides between the two.
+/* runtime/simulate: requests of users, an edge and a cloud that answer them, and the rule that decides between the
+ * two.
  *
- * Event-driven: arrivals, links, queues and servers advance from event to event, the next one found by binary heaps. Delays
- * come from runtime/service, rates from runtime/radio. Which rules there are is the caller's: some plain ones are here,
- * others plug in as lp_sim_policy. The same scenario and seed give the same results on every machine; what is drawn for
- * a request does not depend on the policy, so that policies are compared on the same requests. Times in s.
+ * Event-driven: arrivals, links, queues and servers advance from event to event, the next one found by binary heaps.
+ * Delays come from runtime/service, rates from runtime/radio. The caller chooses the rules: some plain ones are here,
+ * others plug in as lp_sim_policy. The same scenario and seed give the same results on every machine; what is drawn
+ * for a request does not depend on the policy, so that policies are compared on the same requests. Times in s.
  */
 #ifndef LP_SIMULATE_H
 #define LP_SIMULATE_H
@@ -12,7 +13,7 @@
 #include "runtime/radio/radio.h"
 #include "runtime/service/service.h"
 
-/* ---- policies (policy.c) ------------------------------------------------------------------------------------------ */
+/* ---- policies (policy.c) ----------------------------------------------------------------------------------------- */
 
 /* What a policy may know of a request when it decides. */
 typedef struct {
@@ -56,7 +57,7 @@ typedef struct {
 /* class, queue-aware, edge-only, cloud-only, random, oracle */
 extern const lp_sim_policies lp_sim_plain_policies;
 
-/* ---- scenarios (scenario.c) --------------------------------------------------------------------------------------- */
+/* ---- scenarios (scenario.c) -------------------------------------------------------------------------------------- */
 
 typedef enum { LP_SIM_FIXED, LP_SIM_UNIFORM, LP_SIM_EXPONENTIAL, LP_SIM_LOGNORMAL, LP_SIM_GEOMETRIC } lp_sim_shape;
 
@@ -81,7 +82,7 @@ typedef struct {
 typedef struct {
   int64_t replicas;
   int64_t slots;   /* of each; LP_SIM_UNLIMITED */
-  int64_t queue;   /* most that wait; LP_SIM_UNLIMITED. A full site hands on to the other one */
+  int64_t queue;   /* most that wait; LP_SIM_UNLIMITED. A full site passes requests to the other one */
   double slowdown; /* with b requests at a time each takes 1 + slowdown x (b - 1) times as long: batching */
 } lp_sim_station;
 
@@ -145,7 +146,7 @@ LP_MUST_USE lp_status lp_sim_scenario_parse(const char *file, const char *text, 
                                             const lp_sim_policies *known, lp_sim_scenario **out, lp_diag *diag);
 void lp_sim_scenario_free(lp_sim_scenario *scenario); /* NULL is allowed */
 
-/* ---- results (experiment.c) --------------------------------------------------------------------------------------- */
+/* ---- results (experiment.c) -------------------------------------------------------------------------------------- */
 
 /* A mean with the half of its 95 % interval: over runs, or over 20 parts of a single run. */
 typedef struct {
@@ -167,7 +168,7 @@ typedef struct {
   lp_sim_estimate delay_s, reward, quality; /* quality: share of requests that asked for it and got it */
   lp_sim_estimate regret; /* reward that the better site would have given more, as far as could be seen on arrival */
   lp_sim_estimate wait_s, generation_s, link_s;
-  lp_sim_part *part; /* [LP_SIM_PARTS]: how the policy learned; their intervals are of several runs alone */
+  lp_sim_part *part; /* [LP_SIM_PARTS]: how the policy learned; with intervals only from several runs */
   double p50_s, p90_s, p99_s;
   lp_sim_estimate *task_delay_s;     /* [tasks] */
   double share[LP_SITE_COUNT];       /* of requests */

@@ -27,7 +27,7 @@ uint32_t lp_sim_heap_pop(lp_sim_heap *heap); /* not empty */
 typedef struct {
   int64_t index;
   double arrived_s, reached_s, started_s;
-  double work_s, expected_work_s; /* alone on the machine, by its true and by its expected length */
+  double work_s, expected_work_s; /* on an idle machine, by its true and by its expected length */
   double link_s;                  /* up and down */
   double decision_s, regret;
   bool met; /* quality, or none is asked for */
@@ -80,7 +80,7 @@ typedef enum {
   SIM_TASKS
 } lp_sim_sum;
 
-/* Sums of one run: [part][sum]; behind SIM_TASKS the delays of each task. */
+/* Sums of one run: [part][sum]; from SIM_TASKS on the delays of each task. */
 typedef struct {
   int32_t sums;
   double *sum;

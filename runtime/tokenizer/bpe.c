@@ -250,7 +250,7 @@ static bool add_fallback_bytes(const lp_vocab *vocab, const char *text, size_t s
 }
 
 /* An unknown token is held back until the next known character, so that a run of them can become one. Bytes by fallback
- * do not end a run: the reference puts the run behind them. */
+ * do not end a run: the reference puts the run after them. */
 static void split_characters(const lp_vocab *vocab, const char *word, size_t size, lp_bpe_scratch *s) {
   bool pending = false;
   s->symbols.count = 0;

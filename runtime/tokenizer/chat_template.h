@@ -2,9 +2,9 @@
  *
  *   source -> tokens (chat_template_lex.c) -> tree (chat_template_parse.c) -> text (chat_template.c)
  *
- * chat_template_value.c and chat_template_filter.c hold the operations on values. White space is trimmed as transformers
- * sets it (trim_blocks, lstrip_blocks). Anything outside the subset is an error that names it; no template is rendered in
- * part. All memory comes from the arena of the rendering.
+ * chat_template_value.c and chat_template_filter.c hold the operations on values. White space is trimmed as
+ * transformers sets it (trim_blocks, lstrip_blocks). Anything outside the subset is an error that names it; no
+ * template is rendered in part. All memory comes from the arena of the rendering.
  */
 #ifndef LP_CHAT_TEMPLATE_H
 #define LP_CHAT_TEMPLATE_H
@@ -31,7 +31,7 @@ typedef struct {
   size_t size;
 } lp_chat;
 
-/* ---- source (chat_template_lex.c) ----------------------------------------------------------------------------------- */
+/* ---- source (chat_template_lex.c) -------------------------------------------------------------------------------- */
 
 /* Copies the source to the arena as Jinja reads it: every kind of newline is \n, and one at the end is dropped. */
 void lp_chat_set_source(lp_chat *chat, const char *source, size_t size);

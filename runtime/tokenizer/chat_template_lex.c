@@ -4,7 +4,7 @@
 #include "base/utf8.h"
 #include "runtime/tokenizer/chat_template.h"
 
-/* ---- source -------------------------------------------------------------------------------------------------------- */
+/* ---- source ------------------------------------------------------------------------------------------------------ */
 
 void lp_chat_set_source(lp_chat *chat, const char *source, size_t size) {
   char *text = lp_arena_alloc(chat->arena, size + 1);
@@ -36,7 +36,7 @@ lp_status lp_chat_error(const lp_chat *chat, size_t at, const char *format, ...)
   return status;
 }
 
-/* ---- tokens -------------------------------------------------------------------------------------------------------- */
+/* ---- tokens ------------------------------------------------------------------------------------------------------ */
 
 typedef struct {
   const lp_chat *chat;

@@ -1,8 +1,9 @@
 /* Patterns of tokenizer.json on PCRE2.
  *
- * `tokenizers` hands them to Oniguruma in Ruby's syntax. What differs from PCRE2 is rewritten (\s, \w, \u, {,n}, anchors
- * at lines); what cannot be is refused by name, so that a pattern either means the same or does not load. Only the tables
- * differ: Debian 12's PCRE2 knows Unicode 14, `tokenizers` Unicode 16, so characters that are newer split differently.
+ * `tokenizers` hands them to Oniguruma in Ruby's syntax. What differs from PCRE2 is rewritten (\s, \w, \u, {,n},
+ * anchors at lines); what cannot be is refused by name, so that a pattern either means the same or does not load. Only
+ * the tables differ: Debian 12's PCRE2 knows Unicode 14, `tokenizers` Unicode 16, so characters that are newer split
+ * differently.
  */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -206,7 +207,7 @@ static int match_at(lp_matcher *m) {
   return rc;
 }
 
-/* As Oniguruma's find_iter: an empty match right behind the last one is passed over. */
+/* As Oniguruma's find_iter: an empty match right after the last one is skipped. */
 int lp_matcher_next(lp_matcher *m, size_t *start, size_t *end) {
   while (m->from <= m->size) {
     int rc = match_at(m);

@@ -1,8 +1,9 @@
 /* Steps: what normalizers, pre-tokenizers and decoders do (steps.c, decode.c).
  *
- * Normalizers, pre-tokenizers and decoders of tokenizer.json are the same thing here: a step that turns a list of pieces of
- * text into another list. Encoding runs
- *   text -> added tokens cut out -> normalizer steps -> normalized added tokens -> pre-tokenizer steps -> BPE -> template
+ * Normalizers, pre-tokenizers and decoders of tokenizer.json are the same thing here: a step that turns a list of
+ * pieces of text into another list. Encoding runs
+ *   text -> added tokens cut out -> normalizer steps -> normalized added tokens
+ *        -> pre-tokenizer steps -> BPE -> template
  * and decoding runs the decoder steps over one piece per token. Each behaves as in PyPI `tokenizers` 0.23. */
 #ifndef LP_TOKENIZER_STEPS_H
 #define LP_TOKENIZER_STEPS_H

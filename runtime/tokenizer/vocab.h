@@ -27,7 +27,7 @@ typedef struct {
   int32_t *low;                /* [0x200] id of the single character, -1: none */
   int32_t byte_token[256];     /* id of <0xNN>, -1: none */
   int32_t unk;                 /* -1: none, unknown characters vanish */
-  const char *prefix, *suffix; /* of subwords behind another, of the last subword; NULL: none */
+  const char *prefix, *suffix; /* of a subword after the first, of the last subword; NULL: none */
   bool fuse_unk, byte_fallback, ignore_merges;
 } lp_vocab;
 
@@ -38,7 +38,7 @@ void lp_vocab_free(lp_vocab *vocab);
 void lp_vocab_set(lp_vocab *vocab, int32_t id, const char *text, size_t size, bool in_model);
 /* Decoders get `text` for the token: an added token that the normalizer changed. */
 void lp_vocab_respell(lp_vocab *vocab, int32_t id, const char *text, size_t size);
-/* After the last model token: builds the lookups. -1, or the id of a token whose text another one has, too. */
+/* Builds the lookups, after the last model token. Returns -1, or the id of a token whose text another token has. */
 int32_t lp_vocab_index(lp_vocab *vocab);
 int32_t lp_vocab_find(const lp_vocab *vocab, const char *text, size_t size);    /* model tokens only; -1 */
 const char *lp_vocab_text(const lp_vocab *vocab, int32_t id, size_t *size);     /* NULL when unknown */
