@@ -28,9 +28,9 @@ lp_lower_rule lp_lower_quantize, lp_lower_dequantize;
 lp_lower_rule lp_lower_trilu, lp_lower_decomposed, lp_lower_scatter, lp_lower_nonzero;
 
 /* Reports `'Op' WHAT` at the operator's node. */
-lp_status lp_lower_refuse(const lp_lowering *l, const char *what);
+LP_MUST_USE lp_status lp_lower_refuse(const lp_lowering *l, const char *what);
 /* The same for an operand that must be known before the program runs; notes how to bind it. */
-lp_status lp_lower_refuse_data(const lp_lowering *l, int32_t index, const char *what);
+LP_MUST_USE lp_status lp_lower_refuse_data(const lp_lowering *l, int32_t index, const char *what);
 /* The axis attribute, counted from 0; `otherwise` when it is absent. */
 int64_t lp_lower_axis(const lp_lowering *l, const char *name, int64_t otherwise, int32_t rank);
 /* Moves `axis` to the end, or back. Returns x when it is there already. */

@@ -1,4 +1,4 @@
-/* What the files of bind-inputs share: the function at work and what its inputs and outputs were found to be. */
+/* What the files of bind-inputs share: the function and the roles of its inputs and outputs. */
 #ifndef LP_PASSES_BIND_INTERNAL_H
 #define LP_PASSES_BIND_INTERNAL_H
 
@@ -23,8 +23,8 @@ const char *lp_bind_output(const lp_bind *b, int32_t index);
 
 /* ---- caches (bind_past.c) ---------------------------------------------------------------------------------------- */
 
-/* Gives roles to past inputs and their present outputs: by name, then by order and type. A past grows along its last
- * axis but one. */
+/* Finds the roles of past inputs and their present outputs: by name, then by order and type. A past grows along its
+ * last axis but one. */
 void lp_bind_pair_pasts(lp_bind *b);
 bool lp_bind_is_past(const lp_bind *b, int32_t input);
 /* The past's length in the types, NULL for a model without past inputs. */
@@ -35,14 +35,14 @@ const lp_poly *lp_bind_past_length(const lp_bind *b);
 typedef enum {
   LP_FOLLOWS_NOTHING,
   LP_FOLLOWS_MASK,      /* ones [b, p + s] */
-  LP_FOLLOWS_CAUSAL,    /* [b, 1, n, n] ones up to the diagonal, that scores are multiplied or selected by */
+  LP_FOLLOWS_CAUSAL,    /* [b, 1, n, n] ones up to the diagonal; scores are multiplied or selected by them */
   LP_FOLLOWS_POSITIONS, /* p + 0, 1, ... [b, s] or [s] */
   LP_FOLLOWS_TYPES,     /* zeros [b, s] */
   LP_FOLLOWS_SWITCH     /* use_cache_branch: true */
 } lp_bind_follower;
 
 lp_bind_follower lp_bind_follower_of(const lp_bind *b, int32_t input);
-/* Replaces them by what they are and takes them off the inputs. */
+/* Replaces the inputs that follow from others by computed values and removes them from the function. */
 LP_MUST_USE lp_status lp_bind_followers(lp_bind *b);
 
 #endif

@@ -1,4 +1,4 @@
-/* Inputs that follow from the sizes: without padding a mask is ones, and positions count on from the past. */
+/* Replaces inputs that follow from the sizes: without padding a mask is ones, and positions continue from the past. */
 #include "passes/build.h"
 #include "passes/recognise/bind.h"
 
@@ -18,8 +18,8 @@ static const struct {
                  {"cache_position", LP_FOLLOWS_POSITIONS, 1},
                  {"token_type_ids", LP_FOLLOWS_TYPES, 2}};
 
-/* A square mask over a constant length that is not added to anything: exporters cut the rows and columns of a step from
- * it. One that is added holds large negative numbers of the caller's choice. */
+/* A square mask over a constant length that is not added to anything: exporters cut the rows and columns of a step
+ * from it. A mask that is added holds large negative numbers of the caller's choice. */
 static bool is_causal_mask(const lp_value *mask, int depth) {
   int64_t rows, columns;
   bool square = mask->type.rank == 4 && lp_type_static_dim(mask->type, 2, &rows) &&
@@ -49,7 +49,7 @@ lp_bind_follower lp_bind_follower_of(const lp_bind *b, int32_t input) {
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 
-/* NULL flows through: each builder reports once and the others then build nothing. */
+/* Builders return NULL when an operand is NULL, so that only the first failure is reported. */
 static lp_value *one(lp_build *build, lp_kind kind, int32_t count, lp_value *const *in) {
   for (int32_t i = 0; i < count; i++)
     if (!in[i]) return NULL;
@@ -92,7 +92,7 @@ static lp_value *total_size(lp_build *build, const lp_bind *b) {
   return one(build, LP_ONNX_Add, 2, in);
 }
 
-/* [batch, size]; the batch is the input's own where that is a number */
+/* [batch, size]; the batch is the input's own where that is a number. */
 static lp_value *shape_of(lp_build *build, const lp_bind *b, lp_type type, lp_value *size) {
   int64_t batch;
   bool fixed = lp_type_static_dim(type, 0, &batch);
@@ -107,9 +107,8 @@ static lp_value *filled(lp_build *build, lp_value *shape, int64_t number, lp_dty
   static const int64_t one_element[] = {1};
   if (!shape) return NULL;
   lp_op *op = prepared(build, LP_ONNX_ConstantOfShape, 1, &shape);
-  const int64_t *data = lp_arena_copy(build->module->arena, &number, sizeof(number));
-  lp_tensor fill = {
-      .type = lp_type_static(build->module, LP_I64, 1, one_element), .data = data, .bytes = sizeof(*data)};
+  const int64_t *data = lp_arena_copy(build->module->arena, &number, sizeof number);
+  lp_tensor fill = {.type = lp_type_static(build->module, LP_I64, 1, one_element), .data = data, .bytes = sizeof *data};
   lp_op_set_tensor(build->module, op, "value", fill);
   return lp_build_cast(build, placed(build, op), dtype);
 }
@@ -166,7 +165,7 @@ static lp_value *yes(lp_build *build, lp_type type) {
 
 /* ---- replacing --------------------------------------------------------------------------------------------------- */
 
-/* Takes argument `index` off the function: its value has no uses left. */
+/* Removes argument `index` of the function; its value has no uses left. */
 static void remove_argument(lp_bind *b, int32_t index) {
   const lp_attr *names = lp_op_attr(b->func, "inputs");
   if (names && index < names->count) {

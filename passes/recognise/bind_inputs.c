@@ -1,7 +1,7 @@
-/* bind-inputs: finds the generation protocol in a model's inputs and outputs: tokens in, logits out, past and present
- * keys and values between steps, masks and positions that follow from the sizes alone. Afterwards the batch is b, the
- * new tokens are s, the past is p in every type; attention_mask and position_ids are computed, no longer inputs; the
- * function says in `input_roles`, `output_roles` and `past_pair` what the rest is for. */
+/* bind-inputs: finds the generation protocol in a model's inputs and outputs: tokens in, logits out, past and
+ * present keys and values between steps, and masks and positions that follow from the sizes. Afterwards the batch is
+ * b, the new tokens are s and the past is p in every type; attention_mask and position_ids are computed instead of
+ * inputs; `input_roles`, `output_roles` and `past_pair` of the function give the roles of the others. */
 #include "base/poly.h"
 #include "passes/passes.h"
 #include "passes/recognise/bind.h"
@@ -14,7 +14,7 @@ static bool is_integer_matrix(const lp_value *arg) {
   return arg->type.rank == 2 && (arg->type.dtype == LP_I64 || arg->type.dtype == LP_I32);
 }
 
-/* Does the value, through casts and reshapes, choose rows of a matrix? */
+/* Does the value select rows of a matrix, directly or through casts and reshapes? */
 static bool chooses_rows(const lp_value *value, int depth) {
   for (const lp_use *use = value->uses; use && depth < 8; use = use->next) {
     const lp_op *op = use->owner;
@@ -36,7 +36,7 @@ static int32_t find_tokens(const lp_bind *b) {
     const char *name = lp_bind_input(b, i);
     bool other = strstr(name, "position") || strstr(name, "mask") || strstr(name, "type");
     if (other || !is_integer_matrix(b->block->arg[i]) || !chooses_rows(b->block->arg[i], 0)) continue;
-    if (found >= 0) return -1; /* two: neither can be chosen */
+    if (found >= 0) return -1; /* there are two: neither can be chosen */
     found = i;
   }
   return found;
@@ -44,7 +44,7 @@ static int32_t find_tokens(const lp_bind *b) {
 
 /* ---- logits ------------------------------------------------------------------------------------------------------ */
 
-/* [batch, positions, vocabulary] of the tokens' own batch and positions */
+/* Is the value [batch, positions, vocabulary] of the tokens' own batch and positions? */
 static bool is_logits_type(const lp_bind *b, lp_type type) {
   lp_type tokens = b->block->arg[b->tokens]->type;
   int64_t vocabulary;

@@ -1,5 +1,5 @@
-/* Which inputs are past keys and values, and which outputs they become. Exporters agree on no names; these are those
- * of optimum ("past_key_values.0.key" -> "present.0.key"), of ONNX Runtime ("past_0" -> "present_0",
+/* Finds the inputs that are past keys and values, and the outputs that continue them. Exporters agree on no names;
+ * these are those of optimum ("past_key_values.0.key" -> "present.0.key"), of ONNX Runtime ("past_0" -> "present_0",
  * "past_key_self_0") and of transformers ("past_key_values_0_key"). */
 #include "base/poly.h"
 #include "passes/recognise/bind.h"
@@ -39,7 +39,7 @@ static bool is_cache_type(lp_type type) {
   return type.rank == 4 || (type.rank == 5 && lp_type_static_dim(type, 0, &two) && two == 2);
 }
 
-/* Does `present` continue `past`: equal but for the last axis but one, which is longer? */
+/* Does `present` continue `past`? Their types are equal except for the last axis but one, which is longer. */
 static bool continues(const lp_bind *b, lp_type past, lp_type present) {
   if (past.rank != present.rank || past.dtype != present.dtype) return false;
   for (int32_t i = 0; i < past.rank; i++) {
@@ -58,7 +58,7 @@ static bool is_pair(const lp_bind *b, int32_t input, int32_t output) {
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
-/* `name` with its first `from` replaced by `to`; NULL when it has none. Release with free(). */
+/* `name` with its first `from` replaced by `to`; NULL when `from` does not occur. Release with free(). */
 static char *replaced(const char *name, const char *from, const char *to) {
   const char *at = strstr(name, from);
   lp_buf text = {0};
@@ -103,7 +103,7 @@ static const struct {
   const char *past, *present;
 } roles[] = {{"past_key", "present_key"}, {"past_value", "present_value"}, {"past_kv", "present_kv"}};
 
-/* Stacked caches by rank, others by name, nameless ones in turn: a layer's keys come before its values. */
+/* Pairs stacked caches by rank, others by name, and nameless ones in turn: a layer's keys come before its values. */
 static size_t role_of(const lp_bind *b, int32_t input, int32_t turn) {
   if (b->block->arg[input]->type.rank == 5) return 2;
   const char *name = lp_bind_input(b, input), *rest = strstr(name, "past_key_values");

@@ -1,8 +1,8 @@
-/* exits: gives @main the early exits that the request names, and no others. Where the model has no exit head behind a
- * layer, its own final norm and head are used again there: they become a layer.exit_head over the same weights.
+/* exits: gives @main exactly the early exits that the request names. Where the model has no exit head after a layer,
+ * the pass reuses the model's final norm and head there: they become a layer.exit_head over the same weights.
  *
- * An exit N stands behind N layers. The exits end as the last results of @main, in ascending order; the function's
- * `exits` (i64s) has their numbers. */
+ * Exit N comes after N layers. The exits' logits are the last results of @main, in ascending order; `exits` (i64s)
+ * of the function has their numbers. */
 #include "base/units.h"
 #include "passes/passes.h"
 
@@ -13,7 +13,7 @@ typedef struct {
   lp_op *func;
   lp_block *block;
   lp_diag *diag;
-  const int64_t *layer; /* what is asked for, ascending */
+  const int64_t *layer; /* the requested exits, ascending */
   int32_t count;
   int64_t last_layer; /* index of the last layer, -1 none */
 } exits_pass;
@@ -40,7 +40,7 @@ static lp_value *find_result(const exits_pass *e, const char *role) {
   return NULL;
 }
 
-/* The head that the model's author put behind so many layers: its result among those of @main, or NULL. */
+/* The model's own exit head after so many layers: its logits among the results of @main, or NULL. */
 static lp_value *find_exit(const exits_pass *e, int64_t layers) {
   const lp_attr *roles = lp_op_attr(e->func, "output_roles");
   const lp_op *end = lp_block_terminator(e->block);
@@ -53,7 +53,7 @@ static lp_value *find_exit(const exits_pass *e, int64_t layers) {
   return NULL;
 }
 
-/* What layer `index` hands to those behind it: its last result that another layer reads. */
+/* The output of layer `index`: its last result that another layer reads. */
 static lp_value *stream_behind(const exits_pass *e, int64_t index) {
   lp_value *found = NULL;
   LP_FOR_OPS(op, e->block) {
@@ -68,7 +68,7 @@ static lp_value *stream_behind(const exits_pass *e, int64_t index) {
 
 /* ---- a head that is used again ----------------------------------------------------------------------------------- */
 
-/* Does the text have a part in the value? What does not (weights, tables of positions) serves any head as it is. */
+/* Does the value depend on the tokens? What does not (weights, tables of positions) serves any head as it is. */
 static bool reads_text(const lp_value *value) {
   if (!value->def || lp_value_is_constant(value)) return false;
   if (is_block(value->def) || value->def->kind == LP_LAYER_EMBEDDING) return true;
@@ -77,7 +77,7 @@ static bool reads_text(const lp_value *value) {
   return false;
 }
 
-/* Marks what lies between the stream behind the last layer and the logits, backwards from `value`. */
+/* Marks the operators between the stream after the last layer and the logits, backwards from `value`. */
 static lp_status mark_head(const exits_pass *e, lp_value *value, const lp_value *stream) {
   if (value == stream || !reads_text(value)) return LP_OK;
   if (is_block(value->def) || value->def->kind == LP_LAYER_EMBEDDING)
@@ -95,7 +95,7 @@ static lp_value *mapped(void *user, lp_value *value) {
   return value->scratch ? value->scratch : value;
 }
 
-/* An operand of a head as the new one's region sees it: what the region makes, or an argument of it. */
+/* An operand of a head as the region of the new head sees it: a value of the region, or an argument of it. */
 static void enter(lp_op *head, lp_value *value, lp_value **outside, int32_t *count) {
   for (int32_t i = 0; i < *count; i++)
     if (outside[i] == value) return;
@@ -114,7 +114,7 @@ static lp_op *copy_op(exits_pass *e, lp_op *head, const lp_op *op, int64_t layer
   return copy;
 }
 
-/* The operators of one marked layer go on in the new head. */
+/* Continues the new head with the operators of one marked layer. */
 static void copy_layer(exits_pass *e, lp_op *head, lp_op *layer, int64_t layers) {
   if (!layer->region) {
     (void)copy_op(e, head, layer, layers);
@@ -140,7 +140,8 @@ static void forget(lp_block *block) {
   }
 }
 
-/* Operands from outside of the marked operators become the new head's own: the stream is another, the rest the same. */
+/* Operands from outside the marked operators become operands of the new head: it reads another stream, and the other
+ * values are shared. */
 static void take_operands(exits_pass *e, lp_op *head, lp_value *from, lp_value *to) {
   int32_t room = 0, count = 0;
   LP_FOR_OPS(op, e->block)
@@ -259,7 +260,7 @@ static lp_status add_exits(exits_pass *e) {
   return LP_OK;
 }
 
-/* "3:6", the pass's own option, instead of what the request says. */
+/* Reads the pass's own option, "3:6", which replaces the request's exits. */
 static lp_status read_layers(const char *text, lp_pass_context *context, exits_pass *e) {
   int64_t *layer = LP_NEW_ARRAY(context->scratch, int64_t, 1 + (int32_t)strlen(text));
   char *copy = lp_arena_strdup(context->scratch, text), *rest = NULL;

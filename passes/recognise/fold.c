@@ -1,6 +1,6 @@
-/* fold: computes what does not depend on the input, and removes what exporters leave: casts, reshapes and copies that
- * do nothing, doubled shape arithmetic, operators no one uses. It never reads a weight and never makes a large
- * constant. */
+/* fold: computes values that do not depend on the input, and removes leftovers of exporters: casts, reshapes and
+ * copies that do nothing, repeated shape arithmetic, unused operators. It never reads a weight and never makes a
+ * large constant. */
 #include "passes/recognise/fold.h"
 #include "base/poly.h"
 #include "passes/build.h"
@@ -30,7 +30,8 @@ static bool has_constant_operands(const lp_op *op) {
   return true;
 }
 
-/* The constant that a result is, placed before its operator; NULL when it is none or cannot be computed. */
+/* The constant that equals a result, placed before its operator; NULL when the result is not constant or cannot be
+ * computed. */
 static lp_value *constant_of(const lp_fold *f, lp_value *value) {
   lp_array array;
   bool constant = is_known_constant(value) || has_constant_operands(value->def);
@@ -56,7 +57,7 @@ static void replace(lp_fold *f, lp_value *old, lp_value *by) {
   f->changed = true;
 }
 
-/* A quantised matrix stays one: products read it as it is. */
+/* A quantised matrix is kept: products read it as it is. */
 static bool is_packed_matrix(const lp_op *op) {
   return op->kind == LP_ONNX_DequantizeLinear && lp_weight_source(op->out[0]);
 }

@@ -8,11 +8,11 @@ typedef struct {
   lp_module *module;
   lp_diag *diag;
   lp_arena *scratch;
-  const int64_t *no_sizes; /* zeros for the symbols, where nothing depends on them */
+  const int64_t *no_sizes; /* zeros for the symbols, for values that depend on none */
   bool changed;
 } lp_fold;
 
-/* What a result can be replaced by without computing anything (fold_simplify.c); NULL: nothing. May rewrite the
+/* An existing value that equals the operator's result (fold_simplify.c); NULL: there is none. May rewrite the
  * operator's operands and set `changed`. */
 lp_value *lp_fold_simplify(lp_fold *f, lp_op *op);
 /* Merges equal constants, weights and pure operators of a block (fold_merge.c). */

@@ -1,5 +1,5 @@
-/* Merges what is equal: constants, weights and pure operators of one block, so that exporters' repeated shape
- * arithmetic, positions and masks are there once. */
+/* Merges equal constants, weights and pure operators of one block, so that repeated shape arithmetic, positions and
+ * masks exist once. */
 #include "base/map.h"
 #include "base/poly.h"
 #include "passes/recognise/fold.h"
@@ -12,10 +12,10 @@ static uint64_t mix(uint64_t hash, const void *data, size_t size) {
 
 static uint64_t hash_type(uint64_t hash, lp_type type) {
   int64_t dim = 0;
-  hash = mix(hash, &type.dtype, sizeof(type.dtype));
+  hash = mix(hash, &type.dtype, sizeof type.dtype);
   for (int32_t i = 0; i < type.rank; i++) {
     bool constant = lp_poly_is_const(type.dim[i], &dim);
-    hash = mix(hash, constant ? (const void *)&dim : (const void *)"?", constant ? sizeof(dim) : 1);
+    hash = mix(hash, constant ? (const void *)&dim : (const void *)"?", constant ? sizeof dim : 1);
   }
   return hash;
 }
@@ -24,11 +24,11 @@ static uint64_t hash_attr(uint64_t hash, const lp_attr *attr) {
   hash = mix(hash, attr->name, strlen(attr->name));
   switch (attr->kind) {
   case LP_ATTR_BOOL:
-    return mix(hash, &attr->b, sizeof(attr->b));
+    return mix(hash, &attr->b, sizeof attr->b);
   case LP_ATTR_I64:
-    return mix(hash, &attr->i, sizeof(attr->i));
+    return mix(hash, &attr->i, sizeof attr->i);
   case LP_ATTR_F64:
-    return mix(hash, &attr->f, sizeof(attr->f));
+    return mix(hash, &attr->f, sizeof attr->f);
   case LP_ATTR_STR:
     return mix(hash, attr->s, strlen(attr->s));
   case LP_ATTR_I64S:
@@ -43,8 +43,8 @@ static uint64_t hash_attr(uint64_t hash, const lp_attr *attr) {
 /* 0.0 and -0.0 differ, NaNs are equal. */
 static bool same_bits(double a, double b) {
   uint64_t x, y;
-  memcpy(&x, &a, sizeof(x));
-  memcpy(&y, &b, sizeof(y));
+  memcpy(&x, &a, sizeof x);
+  memcpy(&y, &b, sizeof y);
   return x == y;
 }
 
@@ -96,10 +96,10 @@ static bool equal_ops(const lp_op *a, const lp_op *b) {
 }
 
 static uint64_t hash_op(const lp_op *op) {
-  uint64_t hash = mix(0, &op->kind, sizeof(op->kind));
+  uint64_t hash = mix(0, &op->kind, sizeof op->kind);
   for (int32_t i = 0; i < op->in_count; i++) {
     uintptr_t value = (uintptr_t)lp_op_in(op, i);
-    hash = mix(hash, &value, sizeof(value));
+    hash = mix(hash, &value, sizeof value);
   }
   for (int32_t i = 0; i < op->attr_count; i++)
     hash = hash_attr(hash, &op->attr[i]);
@@ -113,7 +113,7 @@ static uint64_t hash_known(const lp_value *value) {
   for (int32_t i = 0; i < value->known_count; i++)
     for (int32_t t = 0; t < value->known[i]->count; t++) {
       const lp_term *term = &value->known[i]->term[t];
-      hash = mix(mix(hash, &term->coef, sizeof(term->coef)), term->symbol, sizeof(term->symbol));
+      hash = mix(mix(hash, &term->coef, sizeof term->coef), term->symbol, sizeof term->symbol);
     }
   return hash;
 }
@@ -128,7 +128,7 @@ static bool equal_known(const lp_value *a, const lp_value *b) {
 static void merge_known(lp_fold *f, lp_map *firsts, lp_value *value) {
   char key[20];
   if (!value->known || !value->uses || lp_value_is_constant(value)) return;
-  snprintf(key, sizeof(key), "%016" PRIx64, hash_known(value));
+  snprintf(key, sizeof key, "%016" PRIx64, hash_known(value));
   lp_value *first = lp_map_get(firsts, key);
   if (!first) {
     lp_map_put(firsts, key, value);
@@ -157,7 +157,7 @@ void lp_fold_merge(lp_fold *f, lp_block *block) {
     if (!mergeable) continue;
     for (int32_t i = 0; i < op->out_count; i++)
       merge_known(f, known, op->out[i]);
-    snprintf(key, sizeof(key), "%016" PRIx64, hash_op(op));
+    snprintf(key, sizeof key, "%016" PRIx64, hash_op(op));
     const lp_op *first = lp_map_get(firsts, key);
     if (!first)
       lp_map_put(firsts, key, op);

@@ -1,4 +1,4 @@
-/* Rules of fold that compute nothing: each finds a value that is there already and equals the operator's result. */
+/* Rules of fold that compute nothing: each finds an existing value that equals the operator's result. */
 #include "passes/build.h"
 #include "passes/recognise/fold.h"
 
@@ -52,7 +52,7 @@ static bool is_identity(const int64_t *perm, int32_t rank) {
   return true;
 }
 
-/* Two transposes are one; one that keeps the order is none. */
+/* Two transposes are joined into one; a transpose that keeps the order is removed. */
 static lp_value *transposed(lp_fold *f, lp_op *op) {
   int64_t outer[LP_MAX_RANK] = {0}, inner[LP_MAX_RANK] = {0};
   int32_t rank = op->out[0]->type.rank;
@@ -97,7 +97,7 @@ static bool keeps_elements(const lp_op *op) {
   }
 }
 
-/* Is every element of the value one number, whatever its size? */
+/* Do all elements of the value equal one number, at any size? */
 static bool is_uniform(const lp_value *value, int depth, double *out) {
   lp_tensor tensor;
   if (!value || !value->def || depth > MAX_DEPTH) return false;
@@ -111,7 +111,7 @@ static bool is_uniform(const lp_value *value, int depth, double *out) {
   if (op->kind == LP_ONNX_Cast) {
     if (!is_uniform(lp_op_in(op, 0), depth + 1, out)) return false;
     if (value->type.dtype == LP_BOOL) *out = *out != 0;
-    return *out == 0 || *out == 1; /* which every type holds */
+    return *out == 0 || *out == 1; /* every type holds these */
   }
   return keeps_elements(op) && is_uniform(lp_op_in(op, 0), depth + 1, out);
 }
@@ -121,7 +121,7 @@ static bool is_uniformly(const lp_value *value, double wanted) {
   return is_uniform(value, 0, &found) && found == wanted;
 }
 
-/* x when the other operand does not change it and does not broadcast it. */
+/* x when the other operand neither changes nor broadcasts it. */
 static lp_value *beside_neutral(const lp_op *op, double neutral) {
   lp_value *x = lp_op_in(op, 0), *y = lp_op_in(op, 1);
   if (same_type(op, x) && is_uniformly(y, neutral)) return x;

@@ -1,6 +1,6 @@
-/* raise: groups the operators of @main into layers: attention and mlp up to and with their residual adds, norms,
- * embedding, heads; what is left is layer.generic. Every operator ends in exactly one layer, and layers stand in an
- * order in which each needs only those before it. */
+/* raise: groups the operators of @main into layers: attention and mlp, each with its residual add, norms, embedding,
+ * heads; the others become layer.generic. Every operator ends in exactly one layer, and the layers are in an order
+ * in which each needs only earlier ones. */
 #include "passes/recognise/raise.h"
 #include "passes/build.h"
 #include "passes/passes.h"
@@ -12,7 +12,7 @@ typedef struct {
   lp_module *module;
   lp_block *block;
   lp_arena *arena;
-  lp_group *tables, *rest; /* what depends on positions alone; what no one claims */
+  lp_group *tables, *rest; /* operators of positions only; operators that no layer claims */
   int64_t attention_count;
 } grouping;
 
@@ -26,14 +26,14 @@ static bool is_free(const grouping *g, const lp_value *value) {
   return !value->def || lp_op_has(value->def, LP_CONSTANT) ? value->def != NULL : lp_group_of(value->def) == g->tables;
 }
 
-/* An Add whose operands both depend on the input: where a block joins the stream. */
+/* An Add whose operands both depend on the input: it joins a block to the residual stream. */
 static bool is_residual(const grouping *g, const lp_op *op) {
   return op->kind == LP_ONNX_Add && op->out[0]->type.rank <= 3 && !is_free(g, lp_op_in(op, 0)) &&
          !is_free(g, lp_op_in(op, 1)) && lp_type_equal(lp_op_in(op, 0)->type, lp_op_in(op, 1)->type);
 }
 
-/* A norm of the residual stream: neither one of queries and keys, nor one that closes a block. Those have a projection
- * or an attention behind them before any add to the stream. */
+/* A norm of the residual stream: not one of queries and keys, and not one that closes a block. Between those and the
+ * next add to the stream there is a projection or an attention. */
 static bool is_stream_norm(const grouping *g, const lp_op *op) {
   enum { FAR = 16 };
   if (!lp_raise_is_norm(op)) return false;
@@ -49,15 +49,16 @@ static bool is_stream_norm(const grouping *g, const lp_op *op) {
   return true;
 }
 
-/* The scale that a norm without one of its own is followed by. */
+/* The scale that follows a norm without a scale of its own. */
 static bool is_scale_of(const lp_op *op, const lp_value *norm) {
   if (!op || op->kind != LP_ONNX_Mul) return false;
   const lp_value *other = lp_op_in(op, lp_op_in(op, 0) == norm ? 1 : 0);
   return lp_value_is_constant(other) && other->type.rank == 1;
 }
 
-/* Several norms of one value, as where an exit's stands beside the next layer's, share their arithmetic after folding
- * and differ by the scales behind it. Each becomes a norm of its own again, so that none reaches into another layer. */
+/* Separates several norms of one value, such as those of an exit and of the next layer. After folding they share
+ * their arithmetic and differ by the scales that follow. Each becomes a norm of its own again, so that no norm
+ * belongs to two layers. */
 static void part_norms(lp_module *module, lp_block *block) {
   LP_FOR_OPS(op, block) {
     if (!lp_raise_is_norm(op) || op->out_count != 1) continue;
@@ -95,7 +96,7 @@ static bool may_claim(const grouping *g, const lp_op *op, bool norms_too) {
   return !is_residual(g, op) && (norms_too || !is_stream_norm(g, op)) && op->kind != LP_ONNX_Attention;
 }
 
-/* Claims for `into` all that makes `value`, back to stream norms, residual adds and what is claimed. */
+/* Claims for `into` all operators that make `value`, back to stream norms, residual adds and claimed operators. */
 static void claim_backward(const grouping *g, lp_value *value, lp_group *into, op_list *list) {
   if (!may_claim(g, value->def, into->needs_norm)) return;
   int32_t at = list->count;
@@ -116,7 +117,7 @@ static void unclaim(op_list *list) {
   list->count = list->projections = 0;
 }
 
-/* Claims what follows the attention, up to and with the residual add. */
+/* Claims the operators after the attention, including the residual add. */
 static void claim_forward(const grouping *g, lp_op *from, lp_group *into) {
   for (lp_op *op = from; op;) {
     lp_op *next = NULL;
@@ -144,13 +145,13 @@ static void group_tables(grouping *g) {
   }
 }
 
-/* Rows of floats, or of what becomes floats behind the look-up. */
+/* Are the gathered rows floats, or do they become floats after the look-up? */
 static bool is_table_of_floats(const lp_op *gather) {
   const lp_use *use = gather->out[0]->uses;
   return lp_dtype_is_float(lp_op_in(gather, 0)->type.dtype) || (use && use->owner->kind == LP_ONNX_DequantizeLinear);
 }
 
-/* Rows of tables by token or position, and the adds and scalings that join them. */
+/* Claims rows of tables by token or position, and the adds and scalings that join them. */
 static void group_embedding(grouping *g) {
   lp_group *into = NULL;
   LP_FOR_OPS(op, g->block) {
@@ -183,7 +184,7 @@ static void group_attention(grouping *g) {
   }
 }
 
-/* How many attentions come before the operator, less one. */
+/* The number of attentions before the operator, less one. */
 static int64_t layer_at(const lp_op *op) {
   int64_t count = -1;
   for (const lp_op *before = op->prev; before; before = before->prev)
@@ -201,7 +202,7 @@ static bool claim_branch(const grouping *g, lp_value *value, lp_group *into) {
   return found;
 }
 
-/* The mlp takes the add that ends it, also where attention runs beside it and both meet in that add. */
+/* The mlp claims the add that ends it, also where attention runs beside it and both meet in that add. */
 static void group_mlps(grouping *g) {
   LP_FOR_OPS(op, g->block) {
     if (!is_residual(g, op)) continue;
@@ -210,7 +211,7 @@ static void group_mlps(grouping *g) {
   }
 }
 
-/* Further adds to the stream, as where attention and mlp are joined first, go with the last layer that they add. */
+/* Claims further adds to the stream (attention and mlp may be joined first) for the last layer that they add. */
 static void group_adds(grouping *g) {
   LP_FOR_OPS(op, g->block) {
     if (lp_group_of(op) || !is_residual(g, op)) continue;
@@ -225,8 +226,8 @@ static void group_adds(grouping *g) {
   }
 }
 
-/* How many attentions the operator depends on, less one: exporters write heads anywhere in the file. The walk goes back
- * over the block, where every operator stands behind those that it needs. */
+/* The number of attentions that the operator depends on, less one, because exporters write heads anywhere in the
+ * file. The walk goes back over the block, where every operator comes after its operands. */
 static int64_t layer_behind(grouping *g, lp_op *op) {
   lp_block_renumber(g->block);
   bool *needed = LP_NEW_ARRAY(g->arena, bool, op->order + 1);

@@ -10,7 +10,7 @@
 typedef struct {
   lp_kind kind;
   int64_t index;
-  bool needs_norm; /* an exit head takes its own norm in */
+  bool needs_norm; /* an exit head includes its own norm */
 } lp_group;
 
 /* While raising, op->scratch is the operator's group. */

@@ -1,4 +1,4 @@
-/* raise: the order of operators in which each layer's stand together. */
+/* raise: finds an order of operators in which the operators of each layer are neighbours. */
 #include "passes/build.h"
 #include "passes/recognise/raise.h"
 
@@ -64,7 +64,7 @@ static int32_t collect_nodes(lp_block *block, node **out) {
 
 typedef LP_VEC(lp_op *) op_list;
 
-/* The ready operator to take next: of the current group, else the first in the old order. Constants first. */
+/* The next ready operator: one of the current group, else the first in the old order. Constants come first. */
 static int32_t choose(const op_list *ready, const lp_group *current) {
   int32_t best = -1, count = (int32_t)ready->count;
   for (int32_t i = 0; i < count; i++) {

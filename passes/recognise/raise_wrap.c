@@ -18,7 +18,7 @@ static bool inside(const lp_op *op, const lp_op *layer) {
   return op->block && op->block->parent == layer;
 }
 
-/* A constant used by this layer alone moves into it. */
+/* Moves constants that only this layer uses into it. */
 static void take_constants(lp_op *layer) {
   for (lp_op *op = layer->region->first; op; op = op->next)
     for (int32_t i = 0; i < op->in_count; i++) {
@@ -33,7 +33,7 @@ static void take_constants(lp_op *layer) {
     }
 }
 
-/* Values from outside become operands and block arguments; values used outside become results. */
+/* Makes values from outside operands and block arguments, and values that are used outside results. */
 static void close_layer(lp_module *module, lp_op *layer) {
   LP_VEC(lp_value *) in = {0};
   LP_VEC(lp_value *) out = {0};
@@ -78,7 +78,7 @@ static void set_width(lp_module *module, lp_op *layer, const char *name, lp_type
   if (lp_type_static_dim(type, axis, &size)) lp_op_set_i64(module, layer, name, size);
 }
 
-/* Heads of an operand: an axis of their own, or an attribute beside which all heads are one axis. */
+/* The heads of an operand: an axis of their own, or an attribute when all heads share one axis. */
 static void set_heads(lp_module *module, lp_op *layer, const lp_op *attention, const char *name, int32_t operand,
                       const char *attr) {
   lp_type type = lp_op_in(attention, operand)->type;

@@ -1,5 +1,5 @@
-/* recognise: finds what exporters took apart (norms, activations, rotary positions, attention, causal masks) and puts
- * the standard's own operator in its place. What is not recognised stays as it is. */
+/* recognise: finds idioms that exporters have taken apart (norms, activations, rotary positions, attention, causal
+ * masks) and replaces them by the standard's own operators. It leaves everything else unchanged. */
 #include "passes/recognise/recognise.h"
 
 static lp_status run(lp_module *module, lp_pass_context *context) {

@@ -1,11 +1,11 @@
-/* What the files of recognising share: looking at operators through casts, and one function per idiom. */
+/* What the files of recognise share: matching through casts, and one function per idiom. */
 #ifndef LP_PASSES_RECOGNISE_INTERNAL_H
 #define LP_PASSES_RECOGNISE_INTERNAL_H
 
 #include "passes/build.h"
 #include "passes/passes.h"
 
-/* Recognises, in place, every instance of an idiom in the block as the standard's own operator. */
+/* Replaces every instance of an idiom in the block by the standard's own operator. */
 typedef lp_status lp_idiom(lp_module *module, lp_block *block, lp_diag *diag);
 lp_idiom lp_recognise_norms;       /* recognise_norm.c: RMSNormalization, LayerNormalization */
 lp_idiom lp_recognise_activations; /* recognise_activation.c: Gelu, Swish, by evaluating them */
@@ -23,13 +23,13 @@ lp_op *lp_match_def(lp_value *value, lp_kind kind);
 lp_op *lp_match_user(lp_value *value);
 /* For a two-operand operator: the operand that is not `value` (compared through casts), or NULL. */
 lp_value *lp_match_other(const lp_op *op, lp_value *value);
-/* For a commutative or other two-operand operator: a scalar constant operand and the rest. */
+/* For a two-operand operator: its scalar constant operand and the other one, in any order. */
 bool lp_match_scalar(const lp_op *op, double *number, lp_value **rest);
 /* Is the last axis the only one of `axes` (a ReduceX operator)? */
 bool lp_match_last_axis(const lp_op *reduce);
 /* Does the value depend on no function argument? */
 bool lp_match_input_free(lp_value *value);
-/* x[..., from : to] over the last axis alone, by Slice or as a result of Split; sets x. */
+/* x[..., from : to] over the last axis only, by Slice or as a result of Split; sets x. */
 bool lp_match_last_slice(lp_value *value, lp_value **x, int64_t *from, int64_t *to);
 
 /* ---- scores (recognise_scores.c) --------------------------------------------------------------------------------- */
@@ -38,9 +38,9 @@ bool lp_match_last_slice(lp_value *value, lp_value **x, int64_t *from, int64_t *
 typedef struct {
   lp_op *product;
   double scale, softcap; /* softcap 0: none */
-  lp_value *mask;        /* additive, or bool: true where one may attend; NULL: none */
+  lp_value *mask;        /* additive, or bool: true where the key is visible; NULL: none */
 } lp_scores;
-/* New operators that make the mask go where `b` builds. */
+/* Inserts new operators for the mask at `b`. */
 bool lp_match_scores(lp_build *b, lp_value *scores, lp_scores *out);
 
 #endif

@@ -1,5 +1,5 @@
-/* Recognises activations by what they compute: a small cone of elementwise operators over one value is evaluated at
- * sample points and compared with the activations that have names. No spelling of GELU needs a pattern of its own. */
+/* Recognises activations by their values: evaluates a small cone of elementwise operators over one value at sample
+ * points and compares it with the named activations. So no spelling of GELU needs a pattern of its own. */
 #include "passes/recognise/recognise.h"
 
 #include <math.h>
@@ -52,7 +52,7 @@ static bool is_scalar(lp_value *value) {
   return lp_scalar_constant(value, &number);
 }
 
-/* The values that enter the cone, scalars aside; at most two are told apart. */
+/* The values that enter the cone, without scalars; it distinguishes at most two. */
 static int32_t cone_leaves(const cone *c, lp_value *leaf[MAX_CONE * 2]) {
   int32_t count = 0;
   for (int32_t i = 0; i < c->count; i++)
@@ -96,7 +96,7 @@ static int match_samples(const float *x, const float *y) {
   return -1;
 }
 
-/* Which activation `root` is of `x`, or -1. The scratch arena holds the samples. */
+/* The activation that `root` computes of `x`, or -1. The scratch arena holds the samples. */
 static int identify(lp_module *module, lp_op *root, lp_value *x, lp_arena *arena) {
   float *samples = LP_NEW_ARRAY(arena, float, SAMPLES);
   for (int i = 0; i < SAMPLES; i++)
@@ -122,7 +122,7 @@ static void replace(lp_module *module, lp_op *root, lp_value *x, int which) {
   lp_value_replace(root->out[0], op->out[0]);
 }
 
-/* Follows the users of a sigmoid, tanh or erf until what they make has a name. */
+/* Follows the users of a sigmoid, tanh or erf until their value is a named activation. */
 static void raise_from(lp_module *module, lp_op *seed, lp_arena *arena) {
   cone c = {{0}, 0};
   for (lp_op *root = seed; root && c.count < MAX_CONE;) {

@@ -1,6 +1,6 @@
-/* Recognises softmax(scores of q.k^T) . v as Attention: scales before the product, batch and heads on one axis, keys
- * transposed before or after they join the past, repeated key and value heads (GQA), probabilities guarded against
- * empty rows. What lies between product and softmax is recognise_scores.c's. */
+/* Recognises softmax(scores of q.k^T) . v as Attention. It handles scales before the product, batch and heads on one
+ * axis, keys that are transposed before or after they join the past, repeated key and value heads (GQA), and
+ * probabilities guarded against empty rows. recognise_scores.c handles the operators between product and softmax. */
 #include "base/poly.h"
 #include "passes/recognise/recognise.h"
 
@@ -37,7 +37,7 @@ static bool is_perm(const lp_op *op, const int64_t *wanted) {
   return perm && perm->count == 4 && memcmp(perm->is, wanted, 4 * sizeof *wanted) == 0;
 }
 
-/* x of Reshape(Transpose(Reshape(x), 0 2 1)): the last two axes swapped while the leading two are one. */
+/* x of Reshape(Transpose(Reshape(x), 0 2 1)): a swap of the last two axes while the leading two are joined. */
 static lp_value *unfold_transpose(lp_value *value) {
   lp_op *outer = lp_match_def(value, LP_ONNX_Reshape);
   lp_op *transpose = outer ? lp_match_def(lp_op_in(outer, 0), LP_ONNX_Transpose) : NULL;
@@ -61,7 +61,7 @@ static lp_value *transposed(lp_build *b, lp_value *x, const int64_t *perm) {
   return lp_build_place(b, op) == LP_OK ? op->out[0] : NULL;
 }
 
-/* k of k^T where a transpose makes it, alone or together with heads first. */
+/* k of k^T that a transpose makes, which may also put heads first. */
 static lp_value *untransposed(lp_build *b, lp_value *value) {
   static const int64_t last_two[] = {0, 1, 3, 2}, from_bshd[] = {0, 2, 3, 1}, heads_first[] = {0, 2, 1, 3};
   lp_op *transpose = lp_match_def(value, LP_ONNX_Transpose);
@@ -96,7 +96,7 @@ static lp_value *untranspose(lp_build *b, lp_value *value) {
 
 /* ---- batch and heads on one axis --------------------------------------------------------------------------------- */
 
-/* [b, h, m, n] of its reshape to [b * h, m, n]; the value itself when it has four axes; NULL for another form. */
+/* The [b, h, m, n] of a reshape to [b * h, m, n]; the value itself when it has four axes; NULL for another form. */
 static lp_value *four_axes(lp_value *value) {
   value = lp_match_peel(value);
   if (value->type.rank == 4) return value;
@@ -108,7 +108,7 @@ static lp_value *four_axes(lp_value *value) {
   return x;
 }
 
-/* [b * h, m, n] as [b, h, m, n], where heads are what a size is multiplied by. */
+/* [b * h, m, n] as [b, h, m, n], where the size is a multiple of the heads. */
 static lp_value *split_first(lp_build *b, lp_value *value) {
   lp_type type = value->type;
   const lp_poly *first = type.rank == 3 ? type.dim[0] : NULL;
@@ -158,7 +158,7 @@ static lp_value *unrepeat(lp_value *value) {
   return same ? x : value;
 }
 
-/* The operator that multiplies the probabilities by v: through casts, views, Dropout and a guard against NaN. */
+/* The operator that multiplies the probabilities by v, found through casts, views, Dropout and a guard against NaN. */
 static lp_op *match_context(lp_op *softmax, lp_value **probabilities) {
   lp_value *value = softmax->out[0];
   for (int step = 0; step < 6; step++) {
@@ -207,7 +207,7 @@ static bool match_attention(lp_build *b, lp_op *softmax, attention_match *m) {
   m->scale = scores.scale;
   if (m->mask && m->mask->type.rank > 2 && type.rank == 3) {
     m->mask = lp_poly_equal(m->mask->type.dim[0], type.dim[0]) ? split_first(b, m->mask) : NULL;
-    if (!m->mask) return false; /* which of its rows are heads is not known */
+    if (!m->mask) return false; /* which rows are heads is unknown */
   }
   m->q = with_heads(b, strip_scale(lp_op_in(scores.product, 0), &m->scale));
   lp_value *k_transposed = strip_scale(lp_op_in(scores.product, 1), &m->scale);
@@ -222,7 +222,7 @@ static bool match_attention(lp_build *b, lp_op *softmax, attention_match *m) {
          lp_poly_equal(m->q->type.dim[3], m->k->type.dim[3]);
 }
 
-/* The result takes the product's form: batch and heads on one axis where they are there. */
+/* Gives the result the product's form: batch and heads on one axis where the product has them so. */
 static lp_status replace(lp_build *b, const attention_match *m) {
   lp_value *in[] = {m->q, m->k, m->v, m->mask}, *old = m->last->out[0];
   const lp_poly *dims[] = {m->q->type.dim[0], m->q->type.dim[1], m->q->type.dim[2], m->v->type.dim[3]};

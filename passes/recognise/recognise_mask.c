@@ -1,35 +1,35 @@
-/* Recognises masks by evaluating them at several sizes. A mask that depends on sizes alone may equal "key j may be
- * seen by query i of the last s", all of it or a window of it, everywhere; then it goes. One that adds to what may be
- * seen is ALiBi when it falls evenly with the distance, or any other bias of two positions; attention is causal all
- * the same. */
+/* Recognises masks by evaluating them at several sizes. A mask that depends on sizes only may equal "key j is
+ * visible to query i of the last s", in full or within a window, at every size; then it is removed. A mask that also
+ * adds to visible scores is ALiBi when it falls evenly with the distance, or any other bias of two positions; the
+ * attention is causal in both cases. */
 #include "base/poly.h"
 #include "passes/recognise/recognise.h"
 
 #include <math.h>
 #include <string.h>
 
-/* b, s, p of a bound model: one row, several rows, with and without past, odd and even. The first that can be
- * evaluated is what biases at the others are compared with. A mask may be cut from a table that ends before the
- * longest. */
+/* Values of b, s, p of a bound model: one row, several rows, with and without a past, odd and even. Biases are
+ * compared with those at the first sizes that can be evaluated. A mask may be cut from a table that is shorter than
+ * the longest. */
 static const int64_t sizes[][3] = {{1, 64, 0}, {1, 1, 61}, {1, 2, 29}, {1, 7, 2},
                                    {2, 3, 4},  {2, 3, 0},  {1, 1, 5},  {1, 1, 0}};
 enum { LEAST_SIZES = 3 };
 
 typedef struct {
   bool all, causal; /* still possible */
-  bool biased;      /* adds to what may be seen */
-  bool even;        /* that falls evenly with the distance, [heads] slopes */
-  bool steady;      /* up to an amount per row the same at every size: positions alone decide */
-  int64_t window;   /* 0: none seen so far */
-  int64_t longest;  /* most keys that a row sees from the very first on */
+  bool biased;      /* adds to visible scores */
+  bool even;        /* the addition falls evenly with the distance, [heads] slopes */
+  bool steady;      /* the addition depends on positions only, up to an amount per row */
+  int64_t window;   /* 0: none found so far */
+  int64_t longest;  /* the most keys that a row sees beginning with the first */
   int64_t heads;
   double *slope;
-  bool *sloped;           /* [heads] whether its slope is known */
-  lp_array first;         /* at the first size that could be evaluated */
+  bool *sloped;           /* [heads] is the slope known? */
+  lp_array first;         /* the first sizes that could be evaluated */
   int64_t evaluated;      /* sizes */
-  bool good;              /* it is a mask at every size */
-  const lp_value *mask;   /* of which all this holds, */
-  const lp_op *attention; /* and where it was learnt */
+  bool good;              /* it has a value at some sizes */
+  const lp_value *mask;   /* the mask that all this was learnt of */
+  const lp_op *attention; /* and the attention it was learnt at */
 } mask_kind;
 
 static double element(const lp_array *mask, int64_t index) {
@@ -54,7 +54,7 @@ typedef struct {
   int64_t first, last; /* visible keys */
 } mask_row;
 
-/* What a bias falls by per position of distance. */
+/* The amount by which a bias falls per position of distance. */
 static void learn_slope(const lp_array *mask, const mask_row *row, mask_kind *kind) {
   double own = element(mask, row->at + row->last);
   int64_t far = row->last - row->first;
@@ -66,7 +66,7 @@ static void learn_slope(const lp_array *mask, const mask_row *row, mask_kind *ki
     kind->even = close_to(element(mask, row->at + j), own + kind->slope[row->head] * (double)(j - row->last));
 }
 
-/* Compares a row with the same position's at the first size, where query and position are the same. */
+/* Compares a row with the row of the same query position at the first sizes. */
 static void compare_row(const lp_array *mask, const mask_row *row, mask_kind *kind) {
   const lp_array *first = &kind->first;
   int64_t keys = first->dim[first->rank - 1], rows = first->rank > 1 ? first->dim[first->rank - 2] : 1;
@@ -109,7 +109,7 @@ static int64_t dim_from_end(const lp_array *mask, int32_t axis) {
   return mask->rank >= axis ? mask->dim[mask->rank - axis] : 1;
 }
 
-/* A head's rows are its own; rows for several sequences must be equal, so that of the first is learnt for all. */
+/* Each head has rows of its own. Rows of several sequences must be equal, so the first sequence stands for all. */
 static bool learn(const lp_array *mask, int64_t s, int64_t total, mask_kind *kind) {
   int64_t queries = dim_from_end(mask, 2), heads = dim_from_end(mask, 3), batch = dim_from_end(mask, 4);
   bool one_row_for_all = queries == 1 && s > 1;
@@ -125,7 +125,7 @@ static bool learn(const lp_array *mask, int64_t s, int64_t total, mask_kind *kin
 
 /* ---- all sizes --------------------------------------------------------------------------------------------------- */
 
-/* Keys in all, past ones included. */
+/* The number of keys, past ones included. */
 static int64_t key_count(const lp_op *attention, const int64_t *sym, size_t count) {
   lp_type k = lp_op_in(attention, 1)->type;
   const lp_value *past = lp_op_in(attention, 4);
@@ -133,7 +133,7 @@ static int64_t key_count(const lp_op *attention, const int64_t *sym, size_t coun
   return past ? fresh + lp_poly_eval(past->type.dim[2], sym, count) : fresh;
 }
 
-/* Learns what the mask is at one size; a size at which it has no value is none of the model's. */
+/* Learns the mask at one set of sizes; sizes at which it has no value do not occur in the model. */
 static void learn_size(lp_module *module, const lp_op *attention, const int64_t *sym, mask_kind *kind,
                        lp_arena *arena) {
   lp_type q = lp_op_in(attention, 0)->type;
@@ -168,7 +168,8 @@ static void learn_all(lp_module *module, lp_op *attention, mask_kind *kind, lp_a
 
 /* ---- replacing --------------------------------------------------------------------------------------------------- */
 
-/* slope[h] * (j - (total - 1)) over all keys j: [heads, 1, total]. What a row adds to all its keys changes nothing. */
+/* slope[h] * (j - (total - 1)) over all keys j: [heads, 1, total]. An amount that a row adds to all its keys changes
+ * nothing. */
 static lp_value *falling(lp_build *b, const lp_op *attention, const mask_kind *kind) {
   const lp_value *past = lp_op_in(attention, 4);
   lp_type k = lp_op_in(attention, 1)->type;
@@ -215,7 +216,7 @@ static bool same_shape(const lp_op *a, const lp_op *b, int32_t operand) {
   return x && y ? lp_type_equal(x->type, y->type) : x == y;
 }
 
-/* Layers share masks, as a rule: what was learnt holds for the same mask over equal shapes. */
+/* Layers usually share masks: the result for a mask is reused at equal shapes. */
 static bool holds(const mask_kind *kind, const lp_op *attention) {
   return kind->mask == lp_op_in(attention, 3) && same_shape(kind->attention, attention, 0) &&
          same_shape(kind->attention, attention, 1) && same_shape(kind->attention, attention, 4);

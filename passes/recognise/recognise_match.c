@@ -1,4 +1,4 @@
-/* Looking at operators through what exporters put between them. */
+/* Matches operators through casts and copies that exporters put between them. */
 #include "passes/recognise/recognise.h"
 
 #include <stdlib.h>
@@ -61,19 +61,19 @@ bool lp_match_last_axis(const lp_op *reduce) {
   return (axis == -1 || axis == x->type.rank - 1) && lp_op_i64(reduce, "keepdims", 1);
 }
 
-/* Memoised in the scratch of the operators' first results, which `visited` lists to be cleared. */
+/* The result is memoised in the scratch of the operators' first results; `visited` lists them, to be cleared. */
 static const char is_free, is_bound;
 
 typedef LP_VEC(lp_value *) value_list;
 
-/* What an operator is when its operands need not be looked at: &is_free, &is_bound, or NULL. */
+/* The answer for an operator whose operands need not be looked at: &is_free, &is_bound, or NULL. */
 static const char *decided(const lp_op *op) {
   if (!op || op->out_count == 0 || lp_op_has(op, LP_STATEFUL)) return &is_bound;
   if (lp_op_has(op, LP_CONSTANT)) return &is_free;
   return op->out[0]->scratch;
 }
 
-/* The first operand that is bound, or not decided yet; NULL when all are free. */
+/* The first operand that is bound or undecided; NULL when all are free. */
 static lp_value *undecided(const lp_op *op, const char **is) {
   for (int32_t i = 0; i < op->in_count; i++) {
     lp_value *in = lp_op_in(op, i);
@@ -84,7 +84,7 @@ static lp_value *undecided(const lp_op *op, const char **is) {
 }
 
 bool lp_match_input_free(lp_value *value) {
-  value_list visited = {0}, stack = {0}; /* a stack of its own: graphs are deep */
+  value_list visited = {0}, stack = {0}; /* an explicit stack, because graphs are deep */
   const char *is = value->known ? &is_free : decided(value->def);
   if (!is) lp_vec_push(&stack, value->def->out[0]);
   while (stack.count > 0) {

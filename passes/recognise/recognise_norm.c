@@ -1,5 +1,5 @@
 /* Recognises x / sqrt(mean(x^2) + eps) * w as RMSNormalization and (x - mean(x)) / sqrt(...) * w + b as
- * LayerNormalization, whatever order and casts an exporter chose. */
+ * LayerNormalization, in any order and with any casts. */
 #include "base/poly.h"
 #include "passes/recognise/recognise.h"
 
@@ -15,7 +15,7 @@ static lp_value *squared(lp_value *value) {
   return NULL;
 }
 
-/* The operator that divides `x` by the square root of `sum`, in any of its spellings. */
+/* The operator that divides `x` by the square root of `sum`, in any spelling. */
 static lp_op *quotient_of(lp_op *sum, lp_value *x) {
   lp_op *root = lp_match_user(sum->out[0]);
   double number;
@@ -34,7 +34,7 @@ static lp_op *quotient_of(lp_op *sum, lp_value *x) {
   return lp_op_is(product, LP_ONNX_Mul) ? product : NULL;
 }
 
-/* The x whose mean was taken off `centred`. */
+/* The x whose mean is subtracted in `centred`. */
 static lp_value *centred_of(lp_value *centred) {
   lp_op *sub = lp_match_def(centred, LP_ONNX_Sub);
   lp_op *mean = sub ? lp_match_def(lp_op_in(sub, 1), LP_ONNX_ReduceMean) : NULL;
@@ -43,7 +43,7 @@ static lp_value *centred_of(lp_value *centred) {
   return lp_match_peel(lp_op_in(mean, 0)) == x ? x : NULL;
 }
 
-/* A parameter as long as the last axis that no input changes. */
+/* A parameter as long as the last axis that depends on no input. */
 static bool is_parameter(lp_value *value, lp_value *x) {
   if (!value || value->type.rank < 1 || x->type.rank < 1 || !lp_match_input_free(value)) return false;
   const lp_poly *width = value->type.dim[value->type.rank - 1];

@@ -1,5 +1,5 @@
-/* Recognises x * cos + rotate(x) * sin as RotaryEmbedding, of halves or of pairs of neighbours (GPT-J, GLM, Cohere),
- * with heads or positions first, and a partial one whose rest is joined behind it. */
+/* Recognises x * cos + rotate(x) * sin as RotaryEmbedding: of halves or of neighbouring pairs (GPT-J, GLM, Cohere),
+ * with heads or positions first, and a partial one whose remainder is concatenated after it. */
 #include "base/poly.h"
 #include "passes/recognise/recognise.h"
 
@@ -19,7 +19,7 @@ static lp_value *rotated_half(lp_value *value) {
   return halves ? lp_match_peel(x[0]) : NULL;
 }
 
-/* x[..., start::2] over the last axis; NULL when it is something else. */
+/* x of x[..., start::2] over the last axis; NULL for another value. */
 static lp_value *every_other(lp_value *value, int64_t wanted) {
   lp_op *op = lp_match_def(value, LP_ONNX_Slice);
   int64_t axis, start, step, size, width;
@@ -31,7 +31,7 @@ static lp_value *every_other(lp_value *value, int64_t wanted) {
   return all && (axis == -1 || axis == x->type.rank - 1) ? x : NULL;
 }
 
-/* What the value is behind a new last axis of one; NULL when there is none. */
+/* The value without its new last axis of one; NULL when there is no such axis. */
 static lp_value *before_new_axis(lp_value *value) {
   lp_op *op = lp_match_def(value, LP_ONNX_Unsqueeze);
   lp_value *in = op ? lp_op_in(op, 0) : NULL;
@@ -41,7 +41,7 @@ static lp_value *before_new_axis(lp_value *value) {
   return last && one == 1 && before == size ? lp_match_peel(in) : NULL;
 }
 
-/* x of (-x[1], x[0], -x[3], x[2], ...): pairs along a new axis that is then joined to the last. */
+/* x of (-x[1], x[0], -x[3], x[2], ...): pairs along a new axis that is then joined with the last. */
 static lp_value *rotated_pairs(lp_value *value) {
   lp_op *joined = lp_match_def(value, LP_ONNX_Reshape);
   lp_op *concat = joined ? lp_match_def(lp_op_in(joined, 0), LP_ONNX_Concat) : NULL;
@@ -65,7 +65,7 @@ static bool equal_in_row(const lp_tensor *table, int64_t row, int64_t width, boo
   return true;
 }
 
-/* Both halves, or the neighbours, of the last axis are equal in a constant table. */
+/* Are the halves, or the neighbours, of the last axis equal in a constant table? */
 static bool constant_twins(lp_module *module, lp_value *value, bool pairs) {
   lp_tensor table;
   int64_t count, width;
@@ -88,8 +88,8 @@ static bool repeats_each(const lp_op *reshape) {
          lp_poly_is_const(reshape->out[0]->type.dim[narrow->type.rank - 1], &two) && two == 2 * width;
 }
 
-/* Both halves (or pairs) of the last axis are equal: the table was made from concat(f, f) or by repeating each element,
- * elementwise, or is such a constant. */
+/* Are both halves (or pairs) of the last axis equal? Then the table was made from concat(f, f) or by repeating each
+ * element, elementwise, or is such a constant. */
 static bool equal_twins(lp_module *module, lp_value *value, bool pairs) {
   double number;
   for (int step = 0; step < 32 && value; step++) {
@@ -122,7 +122,7 @@ static bool equal_twins(lp_module *module, lp_value *value, bool pairs) {
     case LP_ONNX_Unsqueeze:
     case LP_ONNX_Squeeze:
     case LP_ONNX_Expand:
-    case LP_ONNX_Reshape: { /* the last axis stays */
+    case LP_ONNX_Reshape: { /* the last axis is kept */
       if (pairs && op->kind == LP_ONNX_Reshape && repeats_each(op)) return true;
       int64_t before, after;
       if (!lp_type_static_dim(lp_op_in(op, 0)->type, -1, &before) || !lp_type_static_dim(value->type, -1, &after) ||
@@ -143,7 +143,7 @@ static bool is_one(const lp_poly *dim) {
   return lp_poly_is_const(dim, &one) && one == 1;
 }
 
-/* A match of the sum: x [B, H, S, D], or [B, S, H, D] where tables have one head behind the positions. */
+/* A match of the sum: x [B, H, S, D], or [B, S, H, D] where tables have one head after the positions. */
 typedef struct {
   lp_value *x, *table[2]; /* cosine, sine */
   bool pairs, heads_last;
@@ -178,7 +178,7 @@ static bool match_rotated(lp_value *value, rotation *r) {
   return r->x != NULL;
 }
 
-/* Of the two products of the sum, which one rotates: fills x and the two tables. */
+/* Finds which of the two products of the sum rotates; fills x and the two tables. */
 static bool match_products(lp_op *sum, rotation *r) {
   for (int32_t turned = 0; turned < 2; turned++) {
     lp_op *sin_mul = lp_match_def(lp_op_in(sum, turned), LP_ONNX_Mul);
@@ -220,7 +220,7 @@ static lp_status raise_rotary(lp_module *module, lp_op *sum, lp_diag *diag) {
   return LP_OK;
 }
 
-/* The operator that makes the value, through a swap of heads and positions. */
+/* The operator that makes the value, found through a swap of heads and positions. */
 static lp_value *through_swap(lp_value *value, bool *swapped) {
   static const int64_t swap[] = {0, 2, 1, 3};
   const lp_attr *perm = lp_op_is(value->def, LP_ONNX_Transpose) ? lp_op_attr(value->def, "perm") : NULL;
@@ -228,7 +228,7 @@ static lp_value *through_swap(lp_value *value, bool *swapped) {
   return *swapped ? lp_op_in(value->def, 0) : value;
 }
 
-/* concat(rotary(x[..., :r]), x[..., r:]) is the rotary of x, whose rest is copied. */
+/* concat(rotary(x[..., :r]), x[..., r:]) is a partial rotary of x: the remainder is copied. */
 static lp_status raise_partial(lp_module *module, lp_op *concat, lp_diag *diag) {
   bool swapped, swapped_in;
   lp_op *rotary = lp_match_def(through_swap(lp_op_in(concat, 0), &swapped), LP_ONNX_RotaryEmbedding);

@@ -1,6 +1,7 @@
-/* What exporters put between q.k^T and its softmax, as what Attention takes: scale, soft cap, one mask. Scales, tanh,
- * sums and selections are followed by algebra. What else there is (masks that multiply, lower bounds) is evaluated: it
- * passes when each score comes out scaled and shifted by an amount that no score changes, or masked whatever it was. */
+/* Reduces the operators between q.k^T and its softmax to what Attention takes: a scale, a soft cap, one mask.
+ * Algebra follows scales, tanh, sums and selections. Other operators (masks that multiply, lower bounds) are
+ * evaluated: they pass when each score comes out scaled and shifted by an amount that no score changes, or masked
+ * whatever its value. */
 #include "base/poly.h"
 #include "passes/recognise/recognise.h"
 
@@ -9,7 +10,7 @@
 
 enum { MAX_STEPS = 16 };
 
-/* One operator on the way, and which of its operands the scores are. */
+/* One operator on the path, and the operand that carries the scores. */
 typedef struct {
   lp_op *op;
   int32_t operand;
@@ -21,8 +22,8 @@ typedef struct {
   lp_op *product;
   lp_value *end;   /* the softmax's operand */
   int32_t masks;   /* steps that shift or mask */
-  int32_t deepest; /* of those, the one nearest to the product */
-  bool unproven;   /* algebra does not do */
+  int32_t deepest; /* the one of those that is nearest to the product */
+  bool unproven;   /* algebra does not suffice */
 } chain;
 
 /* ---- the way ----------------------------------------------------------------------------------------------------- */
@@ -97,7 +98,7 @@ static void add_mask(chain *c, int32_t at) {
   if (c->deepest < 0) c->deepest = at;
 }
 
-/* Folds a step into scale and cap; false when no Attention does it. */
+/* Folds a step into scale and cap; false when Attention cannot do that. */
 static bool learn_step(chain *c, int32_t at, lp_scores *out) {
   const step *s = &c->step[at];
   double factor;
@@ -135,7 +136,7 @@ static bool learn_step(chain *c, int32_t at, lp_scores *out) {
 
 /* ---- the mask ---------------------------------------------------------------------------------------------------- */
 
-/* Zeros in the place of the scores: all of them where steps look at their shape, one otherwise. */
+/* Zeros in place of the scores: all of them where steps read their shape, one otherwise. */
 static lp_value *zeros(lp_build *b, lp_type type, bool all) {
   lp_value *zero = lp_build_float(b, type.dtype, 0);
   if (!all) return zero;
@@ -144,7 +145,7 @@ static lp_value *zeros(lp_build *b, lp_type type, bool all) {
   return op ? op->out[0] : NULL;
 }
 
-/* What the steps from the first mask on make of scores that are all zero: the mask to add. */
+/* The mask to add: the value of the steps from the first mask on when all scores are zero. */
 static lp_value *mask_of_zeros(lp_build *b, const chain *c) {
   bool all = c->unproven;
   for (int32_t i = 0; i <= c->deepest; i++)
@@ -163,7 +164,7 @@ static lp_value *mask_of_zeros(lp_build *b, const chain *c) {
   return value;
 }
 
-/* A mask that the last step alone applies stays what it is: an operand to add, or where one may attend. */
+/* A mask that only the last step applies is kept as it is: an operand to add, or a selection of visible keys. */
 static bool plain_mask(lp_build *b, const chain *c, lp_value **mask) {
   const step *last = &c->step[0];
   if (c->masks != 1 || c->unproven || c->deepest != 0) return false;

@@ -1,5 +1,5 @@
-/* com.microsoft's Attention, MultiHeadAttention and DecoderMaskedMultiHeadAttention (ContribOperators.md) as the
- * standard's Attention over heads first. */
+/* Rewrites com.microsoft's Attention, MultiHeadAttention and DecoderMaskedMultiHeadAttention (ContribOperators.md)
+ * by the standard's Attention over heads first. */
 #include "base/poly.h"
 #include "passes/recognise/decompose/decompose.h"
 
@@ -30,7 +30,7 @@ static bool is_used(const lp_op *op, int32_t result) {
   return lp_op_out(op, result) && lp_op_out(op, result)->uses;
 }
 
-/* Positions before and with the new ones, as a scalar. */
+/* The numbers of positions before the new ones and with them, as scalars. */
 static lp_value *total_length(lp_rewrite *r, const lp_rw_attention *a) {
   lp_value *total = lp_rw_size(r, a->k, 2);
   return a->past_k ? lp_rw_add(r, total, lp_rw_size(r, a->past_k, 2)) : total;
@@ -57,14 +57,14 @@ static lp_rw_attention from_attributes(const lp_rewrite *r) {
 
 /* ---- Attention --------------------------------------------------------------------------------------------------- */
 
-/* The present of stacked form: [2, b, heads, t, d]. */
+/* The stacked present: [2, b, heads, t, d]. */
 static lp_value *stack(lp_rewrite *r, lp_value *k, lp_value *v) {
   lp_value *first = LP_RW_INTS(r, 0);
   lp_value *in[] = {lp_rw_unsqueeze(r, k, first), lp_rw_unsqueeze(r, v, first)};
   return lp_rw_concat(r, 2, in, 0);
 }
 
-/* Widths of queries, keys and values in the weights' columns. */
+/* The widths of queries, keys and values in the columns of the weights. */
 static lp_status read_widths(const lp_rewrite *r, int64_t widths[3]) {
   const lp_attr *sizes = lp_op_attr(r->op, "qkv_hidden_sizes");
   int64_t width;
@@ -131,7 +131,7 @@ static lp_status add_bias(lp_rewrite *r, lp_value *bias, int64_t heads, lp_value
   return parts ? LP_OK : LP_FAILED;
 }
 
-/* Query, key and value as they are given, packed or not, to [b, heads, s, d] or [b, s, heads * d]. */
+/* Brings query, key and value from their given forms, packed or not, to [b, heads, s, d] or [b, s, heads * d]. */
 static lp_status read_parts(lp_rewrite *r, lp_value *qkv[3]) {
   for (int i = 0; i < 3; i++)
     qkv[i] = lp_op_in(r->op, i);
@@ -155,7 +155,7 @@ static lp_status read_parts(lp_rewrite *r, lp_value *qkv[3]) {
   return qkv[0] && qkv[1] && qkv[2] ? LP_OK : LP_FAILED;
 }
 
-/* Where MultiHeadAttention and DecoderMaskedMultiHeadAttention have their operands. */
+/* The operand indices of MultiHeadAttention and of DecoderMaskedMultiHeadAttention. */
 typedef struct {
   int32_t bias, padding, attention_bias, past_k, past_v;
 } operand_places;

@@ -1,4 +1,4 @@
-/* The standard's operators, one at a time, for the rules of decompose. */
+/* Builds the standard's operators, one at a time, for the rules of decompose. */
 #include "passes/recognise/decompose/decompose.h"
 
 #include <assert.h>

@@ -1,10 +1,10 @@
-/* CausalConvWithState: a convolution along the last axis, each channel by itself, as a sum of shifted inputs. Kernels
- * have a few taps, and one loop over all of them reads the input once. */
+/* Rewrites CausalConvWithState, a convolution of each channel along the last axis, as a sum of shifted inputs.
+ * Kernels have few taps, and a single loop over all of them reads the input once. */
 #include "passes/recognise/decompose/decompose.h"
 
 enum { X, WEIGHT, BIAS, PAST, MOST_TAPS = 64 };
 
-/* The input behind the columns that came before it, or zeros: [b, channels, k - 1 + s]. */
+/* The columns before the input (or zeros), then the input: [b, channels, k - 1 + s]. */
 static lp_value *padded(lp_rewrite *r, int64_t taps) {
   lp_value *x = lp_op_in(r->op, X), *past = lp_op_in(r->op, PAST);
   if (past) return lp_rw_concat(r, 2, (lp_value *[]){past, x}, 2);

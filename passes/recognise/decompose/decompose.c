@@ -1,5 +1,6 @@
-/* decompose: rewrites the operators of com.microsoft, and forms of Attention, by the standard's own, so that the rest
- * of the compiler knows one vocabulary. Each function below is one operator of ONNX Runtime's ContribOperators.md. */
+/* decompose: rewrites the operators of com.microsoft, and forms of Attention, by the standard's own, so that the
+ * rest of the compiler knows one vocabulary. Each function below rewrites one operator of ONNX Runtime's
+ * ContribOperators.md. */
 #include "passes/recognise/decompose/decompose.h"
 
 static lp_status done(const lp_rewrite *r) {
@@ -51,7 +52,7 @@ static lp_status rewrite_skip_norm(lp_rewrite *r) {
   return done(r);
 }
 
-/* How many words of each sequence the mask [b, s] lets in; 0 without one. */
+/* The number of words in each sequence that the mask [b, s] admits; 0 without a mask. */
 static lp_value *mask_index(lp_rewrite *r, lp_value *ids, lp_value *mask) {
   lp_value *ones = mask ? mask : lp_rw_op(r, LP_ONNX_Mul, lp_rw_cast(r, ids, LP_I64), LP_RW_INTS(r, 0));
   ones = mask ? lp_rw_cast(r, lp_rw_op(r, LP_ONNX_Equal, lp_rw_cast(r, mask, LP_I64), LP_RW_INTS(r, 1)), LP_I64) : ones;
@@ -133,7 +134,8 @@ static lp_status decompose(lp_module *module, lp_op *op, lp_diag *diag) {
 static lp_status run(lp_module *module, lp_pass_context *context) {
   lp_op *func = lp_module_find_func(module, "main");
   if (!func) return lp_error(context->diag, LP_LOC_FILE(module->name), "no function 'main' to decompose");
-  for (int sweep = 0; sweep < 2; sweep++) /* com.microsoft's become the standard's Attention, which comes second */
+  for (int sweep = 0; sweep < 2;
+       sweep++) /* the first sweep makes Attention of com.microsoft's operators, the second rewrites Attention */
     for (lp_op *op = func->region->first, *next; op; op = next) {
       next = op->next;
       if ((op->kind == LP_ONNX_Attention) == (sweep == 1)) LP_TRY(decompose(module, op, context->diag));

@@ -14,7 +14,7 @@
 typedef struct {
   lp_build b;
   lp_op *op;           /* to be replaced */
-  lp_value *result[4]; /* what replaces its results; NULL where they are not supported */
+  lp_value *result[4]; /* replaces its results; NULL where they are not supported */
 } lp_rewrite;
 
 typedef lp_status lp_rewrite_rule(lp_rewrite *r);
@@ -34,10 +34,10 @@ lp_rewrite_rule lp_rewrite_instance_norm, lp_rewrite_group_norm, lp_rewrite_batc
 
 /* ---- building (build.c): NULL after a diagnostic, and NULL operands flow through --------------------------------- */
 
-/* One operator of one or two operands (y may be NULL: absent). */
+/* An operator of one or two operands; y NULL: one operand. */
 lp_value *lp_rw_op(lp_rewrite *r, lp_kind kind, lp_value *x, lp_value *y);
 lp_value *lp_rw_op3(lp_rewrite *r, lp_kind kind, lp_value *x, lp_value *y, lp_value *z);
-/* The same with integer attributes, set before types are inferred. */
+/* An operator with an integer attribute, which is set before types are inferred. */
 typedef struct {
   const char *name;
   int64_t value;
@@ -56,19 +56,19 @@ lp_value *lp_rw_transpose(lp_rewrite *r, lp_value *x, int32_t rank, const int64_
 lp_value *lp_rw_concat(lp_rewrite *r, int32_t count, lp_value *const *in, int64_t axis);
 lp_value *lp_rw_slice(lp_rewrite *r, lp_value *x, int64_t axis, lp_value *from, lp_value *to); /* vectors of one */
 lp_op *lp_rw_split(lp_rewrite *r, lp_value *x, int64_t axis, int32_t count, const int64_t *sizes);
-lp_value *lp_rw_pick(lp_rewrite *r, lp_value *x, int64_t axis, int64_t index); /* x[.., index, ..], axis gone */
-/* The size of an axis as a scalar; 0, 1, ... up to it. */
+lp_value *lp_rw_pick(lp_rewrite *r, lp_value *x, int64_t axis, int64_t index); /* x[.., index, ..] without the axis */
+/* The size of an axis as a scalar; the vector 0, 1, ... below it. */
 lp_value *lp_rw_size(lp_rewrite *r, lp_value *x, int64_t axis);
 lp_value *lp_rw_count(lp_rewrite *r, lp_value *size);
-/* [b, s, heads * d] as [b, heads, s, d] and back; four axes stay as they are. */
+/* [b, s, heads * d] as [b, heads, s, d] and back; operands of four axes are returned as they are. */
 lp_value *lp_rw_split_heads(lp_rewrite *r, lp_value *x, int64_t heads);
 lp_value *lp_rw_join_heads(lp_rewrite *r, lp_value *x);
-/* "'Op' WHAT", located at the node. */
+/* Reports "'Op' WHAT" at the node. */
 lp_status lp_rw_refuse(const lp_rewrite *r, const char *what);
 
 /* ---- attention --------------------------------------------------------------------------------------------------- */
 
-/* What com.microsoft's operators come to: the standard's Attention over heads first. */
+/* The common form of com.microsoft's operators: the standard's Attention over heads first. */
 typedef struct {
   lp_value *q, *k, *v, *mask, *past_k, *past_v, *sinks; /* [b, heads, s, d]; NULL where absent */
   bool causal;                                          /* over the last s of all positions */
@@ -77,10 +77,10 @@ typedef struct {
   int64_t scores;                                       /* qk_matmul_output_mode, when result 3 is wanted */
 } lp_rw_attention;
 
-/* Places it. Results: y [b, s, heads * d], keys, values, scores (`want_scores`, else NULL). */
+/* Inserts the Attention. Results: y [b, s, heads * d], keys, values, scores (NULL without `want_scores`). */
 LP_MUST_USE lp_status lp_rw_attend(lp_rewrite *r, const lp_rw_attention *a, bool want_scores);
 
-/* mask_index or key_padding_mask as bool that broadcasts to [b, heads, s, total] (true: may be seen); NULL: no mask. */
+/* mask_index or key_padding_mask as bool that broadcasts to [b, heads, s, total] (true: visible); NULL: no mask. */
 LP_MUST_USE lp_status lp_rw_padding_mask(lp_rewrite *r, lp_value *mask, lp_value *query, lp_value *total,
                                          lp_value **out);
 /* Rotates x [b, s, heads * d] or [b, heads, s, d] by rows `positions` [b, s] of the tables. */

@@ -1,8 +1,8 @@
-/* com.microsoft.GroupQueryAttention (ContribOperators.md) as the standard's Attention.
+/* Rewrites com.microsoft.GroupQueryAttention (ContribOperators.md) by the standard's Attention.
  *
- * Keys and values are appended to past ones of which seqlens_k says how many count. In a decoder, where all
- * sequences have the same past and no padding, that is appending rows, and attention is causal: it keeps a KV cache.
- * Otherwise each sequence's new rows are put behind its own past, and a mask says what each row sees. */
+ * New keys and values are appended to past ones; seqlens_k gives the number of valid ones. In a decoder, where all
+ * sequences have the same past and no padding, that appends rows, and attention is causal: it keeps a KV cache.
+ * Otherwise each sequence's new rows follow its own past, and a mask gives the rows that each row sees. */
 #include "base/poly.h"
 #include "passes/recognise/decompose/decompose.h"
 
@@ -37,7 +37,7 @@ typedef struct {
   lp_value *q, *k, *v;             /* heads first */
   lp_value *s;                     /* new rows, a scalar */
   lp_value *length, *past;         /* of each sequence: [b, 1] */
-  lp_value *prompt;                /* bool scalar: nothing comes before */
+  lp_value *prompt;                /* bool scalar: there is no past */
   lp_value *positions;             /* [b, s] */
 } gqa;
 
@@ -69,7 +69,7 @@ static lp_value *per_head_norm(gqa *g, lp_value *x, lp_value *weight) {
   return lp_build_place(&r->b, op) == LP_OK ? op->out[0] : NULL;
 }
 
-/* Query, key and value, which may lie in one tensor. */
+/* Splits query, key and value, which may be packed in one tensor. */
 static lp_status read_parts(gqa *g) {
   lp_rewrite *r = g->r;
   lp_value *in[3] = {lp_op_in(r->op, QUERY), lp_op_in(r->op, KEY), lp_op_in(r->op, VALUE)};
@@ -92,7 +92,7 @@ static lp_status read_parts(gqa *g) {
 
 /* ---- lengths ----------------------------------------------------------------------------------------------------- */
 
-/* Is seqlens_k one less than past and new rows together, at every size? Then it depends on sizes alone. */
+/* Is seqlens_k the number of past and new rows less one, at every size? Then it depends on sizes only. */
 static bool is_uniform(const gqa *g) {
   static const int64_t sizes[][3] = {{1, 1, 0}, {1, 1, 5}, {2, 3, 0}, {2, 3, 4}, {3, 7, 2}, {1, 64, 0}};
   lp_module *m = g->r->b.module;
@@ -150,7 +150,7 @@ static lp_status count_positions(gqa *g) {
 
 /* ---- rotary ------------------------------------------------------------------------------------------------------ */
 
-/* A prompt's position_ids count on from their very first. */
+/* Position ids of a prompt count from the very first token. */
 static lp_value *rotary_positions(gqa *g) {
   lp_rewrite *r = g->r;
   lp_value *ids = lp_op_in(r->op, POSITIONS);
@@ -180,7 +180,7 @@ static lp_value *as_column(gqa *g, lp_value *of_sequence) {
   return lp_rw_unsqueeze(g->r, of_sequence, LP_RW_INTS(g->r, 2, 3));
 }
 
-/* Past rows, and zeros up to `total` of them. */
+/* The past rows, padded with zeros to `total`. */
 static lp_value *padded_past(gqa *g, lp_value *past, bool shared) {
   lp_rewrite *r = g->r;
   if (shared) return past;
@@ -209,7 +209,7 @@ static lp_value *placed_rows(gqa *g, lp_value *past, lp_value *rows, lp_value *k
   return lp_rw_op3(r, LP_ONNX_Where, fresh, after, base);
 }
 
-/* bool [b, 1, s, total]: keys that each row sees. */
+/* bool [b, 1, s, total]: the keys that each row sees. */
 static lp_value *visible(gqa *g, lp_value *keys) {
   lp_rewrite *r = g->r;
   lp_value *end = as_column(g, g->length), *row = lp_rw_unsqueeze(r, g->positions, LP_RW_INTS(r, 1, 3));
@@ -220,7 +220,7 @@ static lp_value *visible(gqa *g, lp_value *keys) {
   return lp_rw_op(r, LP_ONNX_And, may, oldest ? lp_rw_op(r, LP_ONNX_Greater, keys, oldest) : NULL);
 }
 
-/* The bias's columns are positions; a shared buffer has more of them. */
+/* The columns of the bias are positions; a shared buffer has more of them. */
 static lp_value *fit_bias(gqa *g, lp_value *bias, lp_value *keys) {
   lp_rewrite *r = g->r;
   lp_type type = keys->type;
@@ -292,7 +292,7 @@ lp_status lp_rewrite_group_query(lp_rewrite *r) {
   bool want_scores = lp_op_out(r->op, 3) && lp_op_out(r->op, 3)->uses && kind != 0;
   a.scores = kind == 2 ? 3 : 2;
   LP_TRY(lp_rw_attend(r, &a, want_scores));
-  if (want_scores && kind == 1 && may) /* keys that are not seen score 0 */
+  if (want_scores && kind == 1 && may) /* invisible keys score 0 */
     r->result[3] = lp_rw_op3(r, LP_ONNX_Where, may, r->result[3], lp_build_float(&r->b, g.q->type.dtype, 0));
   return want_scores && !r->result[3] ? LP_FAILED : LP_OK;
 }

@@ -1,5 +1,5 @@
-/* OneHot, EyeLike, Compress, ReverseSequence, TensorScatter and their like by operators that compare, gather and
- * scatter. */
+/* Rewrites OneHot, EyeLike, Compress, ReverseSequence, TensorScatter and similar operators by operators that
+ * compare, gather and scatter. */
 #include "base/poly.h"
 #include "passes/recognise/decompose/decompose.h"
 
@@ -16,7 +16,7 @@ static int64_t axis_of(const lp_op *op, int64_t otherwise, int32_t rank) {
   return axis < 0 ? axis + rank : axis;
 }
 
-/* Where(wrapped indices == 0, 1, ..., on, off); an index that is none of them is off everywhere. */
+/* Where(wrapped indices == 0, 1, ..., on, off); an index outside is off everywhere. */
 lp_status lp_rewrite_one_hot(lp_rewrite *r) {
   lp_value *indices = lp_op_in(r->op, 0), *values = lp_op_in(r->op, 2), *zero = lp_rw_int(r, 0);
   int32_t rank = r->op->out[0]->type.rank;
@@ -32,7 +32,7 @@ lp_status lp_rewrite_one_hot(lp_rewrite *r) {
   return r->result[0] ? LP_OK : LP_FAILED;
 }
 
-/* A Gather of the places where the condition holds. */
+/* A Gather at the positions where the condition holds. */
 lp_status lp_rewrite_compress(lp_rewrite *r) {
   lp_value *x = lp_op_in(r->op, 0);
   const lp_attr *axis = lp_op_attr(r->op, "axis");
@@ -61,7 +61,7 @@ lp_status lp_rewrite_eye_like(lp_rewrite *r) {
   return r->result[0] ? LP_OK : LP_FAILED;
 }
 
-/* Element t of a sequence is read at length - 1 - t below its length, else at t. */
+/* Element t of a sequence comes from length - 1 - t where t is below the length, else from t. */
 lp_status lp_rewrite_reverse_sequence(lp_rewrite *r) {
   lp_value *x = lp_op_in(r->op, 0);
   int64_t batch = lp_op_i64(r->op, "batch_axis", 1);
@@ -78,7 +78,8 @@ lp_status lp_rewrite_reverse_sequence(lp_rewrite *r) {
   return r->result[0] ? LP_OK : LP_FAILED;
 }
 
-/* Channels of both forms are [c / b^2][b][b] (CRD) or [b][b][c / b^2]; b rows and b columns go beside the others. */
+/* The channels of the two forms are [c / b^2][b][b] (CRD) or [b][b][c / b^2]; the b rows and b columns join the
+ * spatial axes. */
 lp_status lp_rewrite_depth_to_space(lp_rewrite *r) {
   static const int64_t spread[][6] = {{0, 3, 4, 1, 5, 2}, {0, 1, 4, 2, 5, 3}}; /* DCR, CRD */
   static const int64_t gathered[][6] = {{0, 3, 5, 1, 2, 4}, {0, 1, 3, 5, 2, 4}};
@@ -99,7 +100,7 @@ lp_status lp_rewrite_depth_to_space(lp_rewrite *r) {
   return r->result[0] ? LP_OK : LP_FAILED;
 }
 
-/* ScatterElements at write_indices[b] + 0, 1, ..., which count from the beginning again where they are circular. */
+/* ScatterElements at write_indices[b] + 0, 1, ..., which wrap around where the buffer is circular. */
 lp_status lp_rewrite_tensor_scatter(lp_rewrite *r) {
   lp_value *past = lp_op_in(r->op, 0), *update = lp_op_in(r->op, 1), *begin = lp_op_in(r->op, 2);
   const char *mode = lp_op_str(r->op, "mode", "linear");

@@ -1,4 +1,4 @@
-/* The masks of com.microsoft's attention operators: lengths, first and last positions, zeros and ones. */
+/* Builds the masks of com.microsoft's attention operators from lengths, first and last positions, zeros and ones. */
 #include "base/poly.h"
 #include "passes/recognise/decompose/decompose.h"
 
@@ -6,7 +6,7 @@ static lp_value *sequence_rows(lp_rewrite *r, lp_value *lengths) {
   return lp_rw_unsqueeze(r, lp_rw_cast(r, lengths, LP_I64), LP_RW_INTS(r, 1, 2, 3));
 }
 
-/* [b]: each sequence's length. [2 b]: ends of all sequences, exclusive, then their beginnings. */
+/* [b]: each sequence's length. [2 b]: the ends of all sequences, exclusive, then their beginnings. */
 static lp_value *position_mask(lp_rewrite *r, lp_value *mask, lp_value *query, lp_value *total) {
   lp_arena *arena = r->b.module->arena;
   const lp_poly *batch = query->type.dim[0], *size = mask->type.dim[0];
@@ -28,7 +28,7 @@ static lp_value *position_mask(lp_rewrite *r, lp_value *mask, lp_value *query, l
   return from ? lp_rw_op(r, LP_ONNX_And, may, from) : NULL;
 }
 
-/* [b, 1, positions, positions] of a model's greatest length: rows and columns of the positions at hand. */
+/* [b, 1, positions, positions] at a model's greatest length: takes the rows and columns of the current positions. */
 static lp_value *square_mask(lp_rewrite *r, lp_value *mask, lp_value *query, lp_value *total) {
   lp_value *zero = LP_RW_INTS(r, 0), *end = lp_rw_unsqueeze(r, total, LP_RW_INTS(r, 0));
   lp_value *rows = lp_rw_unsqueeze(r, lp_rw_size(r, query, 2), LP_RW_INTS(r, 0));
@@ -42,7 +42,7 @@ lp_status lp_rw_padding_mask(lp_rewrite *r, lp_value *mask, lp_value *query, lp_
   if (!total) return LP_FAILED;
   if (mask->type.rank == 2 && lp_type_static_dim(mask->type, 1, &width) && width == 1 &&
       r->op->kind == LP_ONNX_MsAttention)
-    return LP_OK; /* a dummy */
+    return LP_OK; /* a placeholder */
   if (mask->type.rank == 1)
     *out = position_mask(r, mask, query, total);
   else if (mask->type.rank == 2)

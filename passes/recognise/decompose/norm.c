@@ -1,4 +1,4 @@
-/* Rewrites of the standard's norms over other axes than the last: means, products and sums. */
+/* Rewrites the standard's norms over other axes than the last by means, products and sums. */
 #include "base/poly.h"
 #include "passes/recognise/decompose/decompose.h"
 
@@ -16,7 +16,7 @@ static lp_value *number_like(lp_rewrite *r, const lp_value *x, double value) {
   return lp_build_float(&r->b, x->type.dtype, value);
 }
 
-/* What a norm takes from x over some axes. */
+/* The statistics of x over some axes. */
 typedef struct {
   lp_value *mean, *centred, *variance;
 } statistics;
@@ -35,7 +35,7 @@ static lp_value *scaled_by(lp_rewrite *r, lp_value *centred, lp_value *variance,
   return sum ? two(r, LP_ONNX_Div, centred, lp_rw_op(r, LP_ONNX_Sqrt, sum, NULL)) : NULL;
 }
 
-/* A vector with one number per channel, the axis 1 of `rank`, in the type of x. */
+/* A vector with one number per channel (axis 1 of `rank`), in the type of x. */
 static lp_value *per_channel(lp_rewrite *r, lp_value *vector, const lp_value *x, int32_t rank) {
   int64_t axes[LP_MAX_RANK];
   if (!vector) return NULL;
@@ -89,7 +89,7 @@ lp_status lp_rewrite_group_norm(lp_rewrite *r) {
   return done(r);
 }
 
-/* momentum * before + (1 - momentum) * found, as a vector */
+/* momentum * before + (1 - momentum) * found, as a vector. */
 static lp_value *blend(lp_rewrite *r, lp_value *before, lp_value *found, double momentum) {
   if (!found) return NULL;
   found = lp_rw_cast(r, lp_rw_reshape(r, found, LP_RW_INTS(r, -1)), before->type.dtype);
@@ -131,7 +131,7 @@ lp_status lp_rewrite_mean_variance(lp_rewrite *r) {
   return done(r);
 }
 
-/* Where the norm is zero, so is everything that it divides. */
+/* Where the norm is zero, so is every element that it divides. */
 lp_status lp_rewrite_lp_norm(lp_rewrite *r) {
   lp_value *x = lp_op_in(r->op, 0);
   int64_t p = lp_op_i64(r->op, "p", 2), axis = lp_op_i64(r->op, "axis", -1);

@@ -22,7 +22,7 @@ static bool is_vector(const lp_value *value) {
   return value->type.rank == 1 && !(lp_type_static_dim(value->type, 0, &size) && size == 1);
 }
 
-/* One for each row of a matrix: [m] as [m, 1]. */
+/* One number per row of a matrix: [m] as [m, 1]. */
 static lp_value *per_row(lp_rewrite *r, lp_value *x) {
   int64_t last = 1;
   if (!x || !is_vector(x)) return x;
@@ -59,7 +59,7 @@ static lp_value *with_scale(lp_rewrite *r, lp_kind kind, lp_value *x, lp_value *
   return lp_build_place(&r->b, op) == LP_OK ? op->out[0] : NULL;
 }
 
-/* The product of the scales: one for each row times one for each column. */
+/* The product of the scales: one per row times one per column. */
 static lp_value *scales(lp_rewrite *r, lp_value *a, lp_value *b) {
   return two(r, LP_ONNX_Mul, per_row(r, a), b);
 }
@@ -148,13 +148,13 @@ static lp_dtype packed_dtype(int64_t bits) {
   return bits == 2 ? LP_U2 : bits == 4 ? LP_U4 : LP_U8;
 }
 
-/* The constant's bytes as a matrix of other elements. */
+/* The bytes of a constant as a matrix of another element type. */
 static lp_value *as_matrix(lp_rewrite *r, lp_value *value, lp_dtype dtype, int64_t rows, int64_t columns) {
   int64_t dim[] = {rows, columns};
   return lp_build_reshaped_constant(&r->b, value, lp_type_static(r->b.module, dtype, 2, dim));
 }
 
-/* What a code stands for zero with where no zero points are given: the middle of its range. */
+/* The code that stands for zero where no zero points are given: the middle of the range. */
 static lp_value *middle(lp_rewrite *r, int64_t bits) {
   uint8_t code = (uint8_t)(1 << (bits - 1));
   return lp_build_constant(&r->b, LP_U8, 0, NULL, &code);
@@ -168,7 +168,8 @@ static lp_value *cut_columns(lp_rewrite *r, lp_value *x, int64_t columns) {
   return lp_build_value(&r->b, LP_ONNX_Slice, 4, in);
 }
 
-/* Zero points [rows][blocks]; a row of packed ones ends with a byte. Where that leaves a gap they are unpacked. */
+/* Zero points [rows][blocks]. Rows of packed ones end at a byte boundary; where that leaves a gap, they are
+ * unpacked. */
 static lp_value *zero_points(lp_rewrite *r, lp_value *given, int64_t bits, int64_t rows, int64_t blocks) {
   if (!given) return middle(r, bits);
   if (given->type.dtype != LP_U8) return as_matrix(r, given, given->type.dtype, rows, blocks);
@@ -183,7 +184,7 @@ static lp_value *zero_points(lp_rewrite *r, lp_value *given, int64_t bits, int64
   return lp_build_constant(&r->b, LP_U8, 2, dim, codes);
 }
 
-/* The weight, and behind it scales and zero points. */
+/* The weight, then its scales and zero points. */
 static lp_status need_constants(const lp_rewrite *r, int32_t weight) {
   const int32_t all[] = {weight, 2, 3};
   for (size_t i = 0; i < LP_COUNT(all); i++)
@@ -215,7 +216,7 @@ lp_status lp_rewrite_matmul_nbits(lp_rewrite *r) {
   return done(r);
 }
 
-/* Rows of the packed table, of its scales and of its zero points, and only these rows dequantised. */
+/* Gathers rows of the packed table, of its scales and of its zero points, and dequantises only these rows. */
 lp_status lp_rewrite_gather_block(lp_rewrite *r) {
   lp_value *data = lp_op_in(r->op, 0), *index = lp_op_in(r->op, 1), *scale = lp_op_in(r->op, 2);
   lp_value *zero = lp_op_in(r->op, 3);
@@ -226,7 +227,7 @@ lp_status lp_rewrite_gather_block(lp_rewrite *r) {
       !lp_value_is_constant(data))
     return lp_error(r->b.diag, r->op->loc, "'%s' reads a table that is no constant matrix",
                     lp_op_info_get(r->op->kind)->name);
-  if (data->type.dtype == LP_U8) { /* packed in bytes; the zero points too */
+  if (data->type.dtype == LP_U8) { /* packed in bytes, as are the zero points */
     columns = columns * 8 / bits;
     data = as_matrix(r, data, packed_dtype(bits), rows, columns);
     zero = zero_points(r, zero, bits, rows, (columns + block - 1) / block);

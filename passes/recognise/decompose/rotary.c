@@ -1,4 +1,4 @@
-/* Rotary positions of com.microsoft as the standard's RotaryEmbedding. */
+/* Rewrites com.microsoft's rotary positions by the standard's RotaryEmbedding. */
 #include "passes/recognise/decompose/decompose.h"
 
 lp_value *lp_rw_rotate(lp_rewrite *r, lp_value *x, lp_value *const tables[2], lp_value *positions, int64_t heads,
@@ -22,7 +22,7 @@ static lp_value *positions_from(lp_rewrite *r, lp_value *offset, lp_value *x) {
   return rows && repeats ? lp_rw_op(r, LP_ONNX_Tile, rows, repeats) : NULL;
 }
 
-/* `scale` is read by none of ONNX Runtime's kernels. */
+/* No kernel of ONNX Runtime reads `scale`. */
 lp_status lp_rewrite_ms_rotary(lp_rewrite *r) {
   lp_value *x = lp_op_in(r->op, 0), *positions = lp_op_in(r->op, 1);
   lp_value *tables[] = {lp_op_in(r->op, 2), lp_op_in(r->op, 3)};

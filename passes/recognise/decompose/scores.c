@@ -1,6 +1,6 @@
-/* The standard's Attention in the form that op.attention has: one mask, causal over the last s of all positions, a
- * window before a causal row. Other restrictions (padded keys, windows on both sides, short masks, rows aligned
- * otherwise) become part of the mask; scores that are asked for are computed beside the attention. */
+/* Rewrites the standard's Attention into the form of op.attention: one mask, causal over the last s of all
+ * positions, a window before a causal row. Other restrictions (padded keys, windows on both sides, short masks, rows
+ * aligned otherwise) become part of the mask; scores that the model asks for are computed in addition. */
 #include "base/poly.h"
 #include "passes/recognise/decompose/decompose.h"
 
@@ -41,7 +41,7 @@ static lp_status read_form(lp_rewrite *r, standard *f) {
 
 /* ---- masks ------------------------------------------------------------------------------------------------------- */
 
-/* Columns that a mask lacks forbid. */
+/* Missing columns of a mask forbid. */
 static lp_status widen_mask(standard *f) {
   lp_rewrite *r = f->r;
   int64_t width, total;
@@ -85,7 +85,7 @@ static lp_value *key_positions(standard *f) {
   return lp_rw_count(r, past ? lp_rw_add(r, total, lp_rw_size(r, past, 2)) : total);
 }
 
-/* What row and key may see each other, apart from the mask; *out NULL when all may. */
+/* Which keys each row may see, apart from the mask; *out NULL when it may see all. */
 static lp_status visible(standard *f, lp_value **out) {
   lp_rewrite *r = f->r;
   lp_value *lengths = lp_op_in(f->op, LENGTHS), *may = NULL;
@@ -127,7 +127,7 @@ static lp_status fold_into_mask(standard *f) {
 
 /* ---- scores ------------------------------------------------------------------------------------------------------ */
 
-/* q . k^T of heads first; query heads that share a key head go together. */
+/* q . k^T over heads first; query heads that share a key head are grouped. */
 static lp_value *products(lp_rewrite *r, lp_value *q, lp_value *k) {
   static const int64_t swap[] = {0, 1, 3, 2};
   int64_t heads, kv_heads;
@@ -153,7 +153,7 @@ static lp_value *times(lp_rewrite *r, lp_value *x, double factor) {
   return x ? lp_rw_op(r, LP_ONNX_Mul, x, lp_build_float(&r->b, x->type.dtype, factor)) : NULL;
 }
 
-/* What a mask adds: 0 or minus infinity where it is bool. */
+/* The mask as a summand: 0 or minus infinity where it is bool. */
 static lp_value *additive(lp_rewrite *r, lp_value *mask, lp_dtype dtype) {
   if (mask->type.dtype != LP_BOOL) return mask;
   return lp_rw_op3(r, LP_ONNX_Where, mask, lp_build_float(&r->b, dtype, 0), lp_build_float(&r->b, dtype, -INFINITY));
@@ -170,7 +170,7 @@ static lp_value *probabilities(lp_rewrite *r, lp_value *scores, lp_value *bias) 
   return lp_rw_op3(r, LP_ONNX_Where, blind, lp_build_float(&r->b, weights->type.dtype, 0), weights);
 }
 
-/* The result qk_matmul_output. `keys`: all of them, heads first. */
+/* The result qk_matmul_output. `keys`: all keys, heads first. */
 static lp_value *build_scores(standard *f, lp_value *keys, lp_value *mask) {
   lp_rewrite *r = f->r;
   int64_t mode = lp_op_i64(f->op, "qk_matmul_output_mode", 0), d;
@@ -193,7 +193,7 @@ static void remove_windows(lp_op *op) {
   if (lp_op_attr(op, "right_window_size")) lp_op_remove_attr(op, "right_window_size");
 }
 
-/* Another Attention like the one at work, of the form that was made. */
+/* Another Attention like the current one, of the rewritten form. */
 static lp_status replace(standard *f, bool wants_scores) {
   lp_rewrite *r = f->r;
   lp_module *m = r->b.module;
@@ -221,7 +221,7 @@ static lp_status replace(standard *f, bool wants_scores) {
   return r->result[SCORES] ? LP_OK : LP_FAILED;
 }
 
-/* Does op.attention take it as it stands? */
+/* Does op.attention take the operator as it is? */
 static bool is_plain(const standard *f, bool wants_scores) {
   bool windows = f->left >= 0 || f->right >= 0;
   bool aligned = lp_op_i64(f->op, "bottom_right", 0) || lp_poly_equal(f->s, f->fresh);
