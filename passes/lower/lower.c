@@ -208,6 +208,6 @@ const lp_pass lp_pass_lower = {
     .summary = "turn onnx.* operators and layers into op.* operators",
     .needs = LP_STATE_IMPORTED,
     .makes = LP_STATE_LOWERED,
-    .breaks = LP_STATE_COUNT,
+    .breaks = LP_STATE_ANNOTATED, /* a constant result is copied by a new operator */
     .run = run,
 };
