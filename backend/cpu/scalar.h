@@ -52,10 +52,14 @@ typedef struct {
 } cpu_function;
 const cpu_function *cpu_math_function(const char *fn); /* those of scalar_math.c; NULL: none of them */
 
+/* What the functions are written with (scalar_build.c). */
 LLVMValueRef cpu_fn_number(const cpu_fn *a, double value);
 LLVMValueRef cpu_fn_add(const cpu_fn *a, LLVMValueRef x, LLVMValueRef y);
 LLVMValueRef cpu_fn_sub(const cpu_fn *a, LLVMValueRef x, LLVMValueRef y);
 LLVMValueRef cpu_fn_mul(const cpu_fn *a, LLVMValueRef x, LLVMValueRef y);
+/* A comparison of floats, of integers with a sign, and of those without. */
+LLVMValueRef cpu_fn_compare(const cpu_fn *a, LLVMRealPredicate real, LLVMIntPredicate with_sign,
+                            LLVMIntPredicate without, LLVMValueRef x, LLVMValueRef y);
 LLVMValueRef cpu_fn_less(const cpu_fn *a, LLVMValueRef x, LLVMValueRef y);
 LLVMValueRef cpu_fn_select(const cpu_fn *a, LLVMValueRef bit, LLVMValueRef yes, LLVMValueRef no);
 LLVMValueRef cpu_fn_intrinsic1(const cpu_fn *a, const char *name, LLVMValueRef x);

@@ -5,60 +5,6 @@
 #include <assert.h>
 #include <llvm-c/Core.h>
 #include <math.h>
-#include <stdio.h>
-
-LLVMValueRef cpu_fn_number(const cpu_fn *a, double value) {
-  return a->real ? LLVMConstReal(a->type, value) : LLVMConstInt(a->type, (unsigned long long)(long long)value, 1);
-}
-
-LLVMValueRef cpu_fn_intrinsic1(const cpu_fn *a, const char *name, LLVMValueRef x) {
-  return cpu_intrinsic(a->e, name, a->type, &x, 1);
-}
-
-LLVMValueRef cpu_fn_intrinsic2(const cpu_fn *a, const char *name, LLVMValueRef x, LLVMValueRef y) {
-  LLVMValueRef list[] = {x, y};
-  return cpu_intrinsic(a->e, name, a->type, list, 2);
-}
-
-static LLVMValueRef kernel(const cpu_fn *a, const char *name, const LLVMValueRef *args, unsigned count) {
-  char wide[32];
-  if (a->type == a->e->gen->types.f32) return cpu_kernel_value(a->e, name, args, count);
-  (void)snprintf(wide, sizeof wide, "%s_f64", name);
-  return cpu_kernel_value(a->e, wide, args, count);
-}
-
-LLVMValueRef cpu_fn_kernel(const cpu_fn *a, const char *name, LLVMValueRef x) {
-  return kernel(a, name, &x, 1);
-}
-
-LLVMValueRef cpu_fn_kernel2(const cpu_fn *a, const char *name, LLVMValueRef x, LLVMValueRef y) {
-  LLVMValueRef list[] = {x, y};
-  return kernel(a, name, list, 2);
-}
-
-static LLVMValueRef compare(const cpu_fn *a, LLVMRealPredicate real, LLVMIntPredicate with_sign,
-                            LLVMIntPredicate without, LLVMValueRef x, LLVMValueRef y) {
-  if (a->real) return LLVMBuildFCmp(a->b, real, x, y, "");
-  return LLVMBuildICmp(a->b, a->negatives ? with_sign : without, x, y, "");
-}
-
-LLVMValueRef cpu_fn_less(const cpu_fn *a, LLVMValueRef x, LLVMValueRef y) {
-  return compare(a, LLVMRealOLT, LLVMIntSLT, LLVMIntULT, x, y);
-}
-
-LLVMValueRef cpu_fn_select(const cpu_fn *a, LLVMValueRef bit, LLVMValueRef yes, LLVMValueRef no) {
-  return LLVMBuildSelect(a->b, bit, yes, no, "");
-}
-
-LLVMValueRef cpu_fn_add(const cpu_fn *a, LLVMValueRef x, LLVMValueRef y) {
-  return a->real ? LLVMBuildFAdd(a->b, x, y, "") : LLVMBuildAdd(a->b, x, y, "");
-}
-LLVMValueRef cpu_fn_sub(const cpu_fn *a, LLVMValueRef x, LLVMValueRef y) {
-  return a->real ? LLVMBuildFSub(a->b, x, y, "") : LLVMBuildSub(a->b, x, y, "");
-}
-LLVMValueRef cpu_fn_mul(const cpu_fn *a, LLVMValueRef x, LLVMValueRef y) {
-  return a->real ? LLVMBuildFMul(a->b, x, y, "") : LLVMBuildMul(a->b, x, y, "");
-}
 
 /* ---- arithmetic -------------------------------------------------------------------------------------------------- */
 
@@ -121,15 +67,8 @@ static LLVMValueRef fn_mod(const cpu_fn *a) {
   LLVMValueRef rest = remainder_of(a, a->x, a->y), zero = cpu_fn_number(a, 0);
   if (!a->real && !a->negatives) return rest;
   LLVMValueRef differ = LLVMBuildXor(a->b, cpu_fn_less(a, rest, zero), cpu_fn_less(a, a->y, zero), "");
-  LLVMValueRef some = LLVMBuildNot(a->b, compare(a, LLVMRealOEQ, LLVMIntEQ, LLVMIntEQ, rest, zero), "");
+  LLVMValueRef some = LLVMBuildNot(a->b, cpu_fn_compare(a, LLVMRealOEQ, LLVMIntEQ, LLVMIntEQ, rest, zero), "");
   return cpu_fn_select(a, LLVMBuildAnd(a->b, differ, some, ""), cpu_fn_add(a, rest, a->y), rest);
-}
-
-LLVMValueRef cpu_fn_min(const cpu_fn *a) {
-  return cpu_fn_intrinsic2(a, a->real ? "llvm.minimum" : a->negatives ? "llvm.smin" : "llvm.umin", a->x, a->y);
-}
-LLVMValueRef cpu_fn_max(const cpu_fn *a) {
-  return cpu_fn_intrinsic2(a, a->real ? "llvm.maximum" : a->negatives ? "llvm.smax" : "llvm.umax", a->x, a->y);
 }
 
 /* x to a whole power by squaring; exponents of 64 and more overflow anyway. */
@@ -157,19 +96,19 @@ static LLVMValueRef fn_pow(const cpu_fn *a) {
 /* ---- comparisons, logic ------------------------------------------------------------------------------------------ */
 
 static LLVMValueRef fn_eq(const cpu_fn *a) {
-  return compare(a, LLVMRealOEQ, LLVMIntEQ, LLVMIntEQ, a->x, a->y);
+  return cpu_fn_compare(a, LLVMRealOEQ, LLVMIntEQ, LLVMIntEQ, a->x, a->y);
 }
 static LLVMValueRef fn_lt(const cpu_fn *a) {
   return cpu_fn_less(a, a->x, a->y);
 }
 static LLVMValueRef fn_le(const cpu_fn *a) {
-  return compare(a, LLVMRealOLE, LLVMIntSLE, LLVMIntULE, a->x, a->y);
+  return cpu_fn_compare(a, LLVMRealOLE, LLVMIntSLE, LLVMIntULE, a->x, a->y);
 }
 static LLVMValueRef fn_gt(const cpu_fn *a) {
   return cpu_fn_less(a, a->y, a->x);
 }
 static LLVMValueRef fn_ge(const cpu_fn *a) {
-  return compare(a, LLVMRealOGE, LLVMIntSGE, LLVMIntUGE, a->x, a->y);
+  return cpu_fn_compare(a, LLVMRealOGE, LLVMIntSGE, LLVMIntUGE, a->x, a->y);
 }
 static LLVMValueRef fn_and(const cpu_fn *a) {
   return LLVMBuildAnd(a->b, a->x, a->y, "");
@@ -204,10 +143,6 @@ static LLVMValueRef fn_bitnot(const cpu_fn *a) {
 
 static LLVMValueRef never(const cpu_fn *a) {
   return LLVMConstNull(a->e->gen->types.i1);
-}
-
-LLVMValueRef cpu_fn_isnan(const cpu_fn *a) {
-  return a->real ? LLVMBuildFCmp(a->b, LLVMRealUNO, a->x, a->x, "") : never(a);
 }
 
 /* alpha, beta: are negative and positive infinities looked for? */
