@@ -9,7 +9,7 @@
 #include "tests/frontend/onnx_writer.h"
 #include "tests/suite.h"
 
-enum { MOST_S = 10 }; /* for a large graph; 100,000 nodes take half of it */
+enum { MOST_S = 10 }; /* for a large graph: far more than it takes, far less than a quadratic algorithm would */
 
 static int many; /* nodes of a large graph */
 
@@ -76,7 +76,7 @@ static void expect(lp_buf model, const char *text) {
   onnx_cleanup();
 }
 
-/* A graph of `many` nodes takes a time that grows no faster than the nodes. */
+/* A graph of `many` nodes is done within MOST_S. */
 static void expect_linear(lp_buf model) {
   double start = seconds();
   expect(model, NULL);
