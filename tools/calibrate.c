@@ -108,7 +108,7 @@ int lp_tool_calibrate(int argc, char **argv) {
       {"--risk", LP_OPTION_F64, &flags.risk, "R", "share of tokens that may differ from the full model's (0.01)", 0},
       {"--confidence", LP_OPTION_F64, &flags.confidence, "C", "that the share stays below the risk (0.95)", 0},
       {"--generate", LP_OPTION_COUNT, &flags.generate, "N",
-       "judge N tokens that the full model generates behind each document, not its own tokens", 1},
+       "judge N tokens that the full model generates after each document, not its own tokens", 1},
       {"--codec", LP_OPTION_CHOICE, &flags.codec, "auto|f32|f16|int8|int4",
        "how hidden states will travel; what that changes counts as disagreement (f16)", 0},
       {"--at", LP_OPTION_TEXT, &flags.at, "THETA[,THETA]",

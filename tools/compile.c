@@ -78,7 +78,7 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
       {"--dtype-cloud", LP_OPTION_TEXT, &r->dtype_cloud, "DTYPE", "weights in the cloud: the same", 0},
       {"--kv-dtype", LP_OPTION_CHOICE, &r->kv_dtype, "f32|f16|bf16", "KV caches (f32)", 0},
       {"--exits", LP_OPTION_NUMBERS, &c->exits, "LAYER,..",
-       "early exits behind so many layers; the device's half ends at the last unless --scheduler says otherwise", 0},
+       "early exits after so many layers; the device's half ends at the last unless --scheduler says otherwise", 0},
       {"--march", LP_OPTION_TEXT, &c->march, "CPU",
        "x86-64-v3, x86-64-v4, armv8-a, native, .. (native); of cuda sm_80, .. (sm_80)", 0},
       LP_BIND_OPTION(c->bind),

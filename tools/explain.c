@@ -23,7 +23,7 @@ static const char *verdict(const certificate *c, const totals *before, const tot
       return i ? "the cloud's memory would not do" : "the device's memory would not do";
   }
   if (!after->pinned) return "it is pinned";
-  return after->value > before->value ? "the objective would be worse" : "nothing alone speaks against it";
+  return after->value > before->value ? "the objective would be worse" : "nothing by itself speaks against it";
 }
 
 static void explain_unit(certificate *c, int which, size_t index) {

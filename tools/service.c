@@ -102,7 +102,7 @@ int lp_tool_service(int argc, char **argv) {
       {"--backhaul", LP_OPTION_TIME, &flags.backhaul_ms, "TIME", "to the cloud (100ms)", 0},
       {"--counting", LP_OPTION_CHOICE, &flags.counting, "once|paper",
        "TTFT + (n - 1) TPOT, or TTFT + n TPOT as the paper has it (once)", 0},
-      {"-o", LP_OPTION_CHOICE, &flags.format, "text|json|yaml", "format; yaml: the figures alone (text)", 0},
+      {"-o", LP_OPTION_CHOICE, &flags.format, "text|json|yaml", "format; yaml: only the figures (text)", 0},
   };
   const lp_command command = {
       .usage = "llmpart service list | show NAME [--tokens=1000] [--penalty=10] [-o text|json|yaml]",

@@ -115,7 +115,7 @@ int lp_tool_simulate(int argc, char **argv) {
       {"--seed", LP_OPTION_I64, &flags.seed, "N", "instead of the scenario's", 0},
 #ifdef LP_HAS_ROUTER
       {"--model", LP_OPTION_TEXT, &flags.spec.model, "MODEL",
-       "who decides in router, router-paper, latest and greedy: lookup, embedded, a bundle or an API's base (lookup)",
+       "what decides in router, router-paper, latest and greedy: lookup, embedded, a bundle or an API's base (lookup)",
        0},
       {"--model-name", LP_OPTION_TEXT, &flags.spec.model_name, "NAME",
        "the model's name at the API; its key is taken from LLMPART_ROUTER_KEY", 0},

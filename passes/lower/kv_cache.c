@@ -289,7 +289,7 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
   lp_status status = LP_OK;
   const lp_op *encoder = encoder_attention(&c, &attentions);
   if (encoder)
-    lp_warning(c.diag, encoder->loc, "tokens attend to those behind them: the model encodes and does not generate");
+    lp_warning(c.diag, encoder->loc, "tokens attend to later ones: the model encodes and does not generate");
   else
     status = cache_all(&c, &attentions);
   lp_vec_free(&attentions);
@@ -298,7 +298,7 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
 
 const lp_pass lp_pass_kv_cache = {
     .name = "kv-cache",
-    .summary = "keep keys and values of past positions; compute the last rows' logits alone",
+    .summary = "keep keys and values of past positions; compute only the last rows' logits",
     .needs = LP_STATE_LOWERED,
     .makes = LP_STATE_LOWERED,
     .breaks = LP_STATE_ANNOTATED,

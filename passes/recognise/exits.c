@@ -82,7 +82,7 @@ static lp_status mark_head(const exits_pass *e, lp_value *value, const lp_value 
   if (value == stream || !reads_text(value)) return LP_OK;
   if (is_block(value->def) || value->def->kind == LP_LAYER_EMBEDDING)
     return lp_error(e->diag, loc_of(e),
-                    "the model's head reads more than its last layer gives, so it cannot be used again behind another");
+                    "the model's head reads more than its last layer gives, so it cannot be used again after another");
   if (value->def->scratch) return LP_OK;
   value->def->scratch = value->def;
   for (int32_t i = 0; i < value->def->in_count; i++)
@@ -170,7 +170,7 @@ static lp_status reuse_head(exits_pass *e, int64_t layers, lp_value **out) {
   lp_value *logits = find_result(e, "logits");
   lp_value *from = stream_behind(e, e->last_layer), *to = stream_behind(e, layers - 1);
   if (!logits || !from || !to || !lp_type_equal(from->type, to->type))
-    return lp_error(e->diag, loc_of(e), "the model's head cannot be used again behind %" PRId64 " layers", layers);
+    return lp_error(e->diag, loc_of(e), "the model's head cannot be used again after %" PRId64 " layers", layers);
   lp_status status = mark_head(e, logits, from);
   if (status == LP_OK) {
     lp_op *head = lp_op_create(e->module, LP_LAYER_EXIT_HEAD, logits->def->loc, 0, NULL, 0, NULL);
@@ -237,12 +237,11 @@ static void write_results(exits_pass *e, lp_value *const *exit) {
 static lp_status check_layer(const exits_pass *e, int64_t layers) {
   if (layers >= 1 && layers <= e->last_layer) return LP_OK;
   lp_status status =
-      lp_error(e->diag, loc_of(e), "there is no exit behind %" PRId64 " layers: the model has %" PRId64 " layers",
+      lp_error(e->diag, loc_of(e), "there is no exit after %" PRId64 " layers: the model has %" PRId64 " layers",
                layers, e->last_layer + 1);
-  if (e->last_layer >= 1)
-    lp_note(e->diag, loc_of(e), "an exit can stand behind 1 to %" PRId64 " layers", e->last_layer);
+  if (e->last_layer >= 1) lp_note(e->diag, loc_of(e), "an exit can stand after 1 to %" PRId64 " layers", e->last_layer);
   for (int64_t have = 1; have <= e->last_layer; have++)
-    if (find_exit(e, have)) lp_note(e->diag, loc_of(e), "the model has an exit head of its own behind %" PRId64, have);
+    if (find_exit(e, have)) lp_note(e->diag, loc_of(e), "the model has an exit head of its own after %" PRId64, have);
   return status;
 }
 
@@ -288,7 +287,7 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
 
 const lp_pass lp_pass_exits = {
     .name = "exits",
-    .summary = "keep the early exits asked for, or use the head again behind their layers",
+    .summary = "keep the early exits asked for, or use the head again after their layers",
     .needs = LP_STATE_RAISED,
     .makes = LP_STATE_RAISED,
     .breaks = LP_STATE_COUNT,

@@ -156,7 +156,7 @@ static lp_status read_state(manifest_reader *reader, const lp_json *at, lp_state
     for (int symbol = 0; symbol < reader->out->symbol_count; symbol++) {
       bool allowed = symbol == LP_SYM_B || (symbol == LP_SYM_C && i == out->append_axis);
       if (!allowed && lp_poly_has(out->tensor.shape[i], (lp_symbol)(symbol + 1)))
-        return lp_json_error(at, reader->diag, "axis %d of a state may depend on 'b' alone", i);
+        return lp_json_error(at, reader->diag, "axis %d of a state may depend on 'b' only", i);
     }
   }
   lp_json sides = lp_json_member(at, "sides");

@@ -150,7 +150,7 @@ static void sift_down(candidate *heap, size_t count, size_t at) {
   heap[at] = item;
 }
 
-/* Moves the greatest candidate of the heap behind those `taken` before, which lie at the end of `all` in ascending
+/* Moves the greatest candidate of the heap after the `taken` earlier ones, which lie at the end of `all` in ascending
  * order. */
 static void take_greatest(candidate *all, size_t count, size_t taken) {
   candidate top = all[0];

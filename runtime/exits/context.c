@@ -183,7 +183,7 @@ static lp_status check_question(const lp_context *context, const lp_question *qu
       lp_context_is_ready(context, question->end))
     return LP_OK;
   return lp_error(diag, LP_LOC_NONE,
-                  "asked behind %" PRId64 " drafts that end at %" PRId64 "; rows of %" PRId64 " are here",
+                  "asked after %" PRId64 " drafts that end at %" PRId64 "; rows of %" PRId64 " are here",
                   question->count, question->end, context->held);
 }
 
@@ -215,7 +215,7 @@ lp_status lp_context_judge(lp_context *context, const lp_question *question, lp_
   while (accepted < question->count && sampled[accepted].token == question->draft[accepted])
     accepted++;
   if (sampled[accepted].token < 0)
-    return lp_error(diag, LP_LOC_NONE, "what comes behind position %" PRId64 " was not kept", first + accepted);
+    return lp_error(diag, LP_LOC_NONE, "what comes after position %" PRId64 " was not kept", first + accepted);
   *out = (lp_answer){.accepted = accepted, .sample = sampled[accepted]};
   if (question->count == 0) return LP_OK;
   forget_from(context, first + accepted + 1);

@@ -54,7 +54,7 @@ typedef struct {
   int64_t past, count, wanted;
   int64_t capacity; /* positions in the KV caches */
 } lp_cloud_pass;
-/* Runs the pass alone and writes its samples out[wanted]. */
+/* Runs this one pass and writes its samples to out[wanted]. */
 LP_MUST_USE lp_status lp_halves_run_cloud(const lp_halves *halves, lp_executor *executor, const lp_cloud_pass *pass,
                                           const lp_sampling *sampling, lp_sample *out, lp_buf *scratch, lp_diag *diag);
 

@@ -22,7 +22,7 @@ typedef struct {
 
 struct lp_gpu_memory {
   lp_gpu_queue *queue;
-  bool busy; /* work may be enqueued that nobody has waited for */
+  bool busy; /* enqueued work may still be running */
   /* [part][slot] by their addresses; made anew for each layout */
   LP_VEC(lp_gpu_shared) slots;
   lp_gpu_shared *state; /* [states] */

@@ -17,10 +17,10 @@
 #include "base/random.h"
 #include "runtime/link/sockaddr.h"
 
-/* A packet carries so many bytes, as on Ethernet; a direction holds so many that have not arrived, so that a sender who is
- * faster than the link is held up as a real one's is. */
+/* PACKET: bytes of a packet, as on Ethernet. MOST_IN_FLIGHT: bytes that a direction holds before it stops reading, so that a
+ * sender faster than the link blocks, as on a real one. */
 enum { PACKET = 1448, MOST_IN_FLIGHT = 1 << 20, MOST_PIPES = 256, BACKLOG = 64 };
-/* A lost packet is sent again after two round trips (the probe time-out of RFC 8985), and all behind it wait. */
+/* A lost packet is sent again after two round trips (the probe time-out of RFC 8985), and all packets after it wait. */
 static const double probe_rtts = 2;
 static const double beyond_ms = 1e15;
 
@@ -155,7 +155,7 @@ static void compact(flow *way) {
   way->first = way->queue.count = 0;
 }
 
-/* Passes on what has arrived. The end of a stream travels behind its bytes. */
+/* Passes on what has arrived. The end of a stream travels after its bytes. */
 static void give_bytes(const lp_link_emulator *emulator, pipe_pair *pair, flow *way) {
   double now = lp_now_ms();
   while (way->first < way->queue.count) {

@@ -19,7 +19,7 @@ static const learner learners[] = {
     {"router", "learns in context: examples of mean rewards", "router", LP_REPLAY_EMA, CHOSEN_MODEL, false},
     {"router-paper", "learns in context: the example of the greatest reward", "router", LP_REPLAY_REWARD, CHOSEN_MODEL,
      false},
-    {"latest", "the newest example alone", "latest", LP_REPLAY_LATEST, CHOSEN_MODEL, false},
+    {"latest", "only the newest example", "latest", LP_REPLAY_LATEST, CHOSEN_MODEL, false},
     {"greedy", "examples of the greatest reward, without exploration", "greedy", LP_REPLAY_REWARD, CHOSEN_MODEL, false},
     {"q-table", "tabular Q-learning", "q-table", LP_REPLAY_EMA, FIXED_MODEL, false},
     {"dqn", "a network that learns Q", "dqn", LP_REPLAY_EMA, FIXED_MODEL, false},

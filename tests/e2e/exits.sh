@@ -44,7 +44,7 @@ part quick || finish
 check llama "$models/llama/model.onnx" 1,2 2
 
 # shellcheck disable=SC2086 # a list of options
-refused 'an exit behind all layers' 'error: .*behind 3 layers: the model has 3 layers' \
+refused 'an exit after all layers' 'error: .*after 3 layers: the model has 3 layers' \
   "$LLMPART" compile "$models/llama/model.onnx" $pair --exits=3 -o "$work/made/x.llmpart"
 # shellcheck disable=SC2086 # a list of options
 compile "$models/llama/model.onnx" "$work/plain.llmpart" $pair --scheduler=cut --cut=1 &&

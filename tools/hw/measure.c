@@ -139,14 +139,14 @@ static void keep_lesser(lp_hw_samples *out, lp_hw_sample sample) {
 
 static const double least_us = 0.01; /* no operator takes no time, whatever the clock shows */
 
-/* Behind a long prompt its last row alone goes on, through weights that the prompt has driven from the caches. Decode,
- * of which there is more, tells what such operators take. */
+/* After the last attention only the last row of a prompt goes on, through weights that the prompt has driven from the
+ * caches. Decode, which is measured more often, says what these operators take. */
 static bool is_picked(const lp_op_facts *facts, int64_t tokens) {
   return facts->m > 0 && facts->m < tokens;
 }
 
-/* One sample for each set of equal operators: the mean of their times, since equal sizes need not be equal work. Behind
- * the queries threads do not meet, behind the output they do. */
+/* One sample for each set of equal operators: the mean of their times, since equal sizes need not be equal work:
+ * threads meet after the output projection, not after that of the queries. */
 static void add_samples(const lp_op_facts *facts, const lp_profile *profile, int64_t tokens, lp_hw_samples *out) {
   size_t count = profile->parts.count;
   bool *done = lp_alloc(count * sizeof *done + 1);

@@ -21,9 +21,9 @@ LP_MUST_USE lp_status hw_bench_open(const lp_decoder_shape *shape, const lp_mach
                                     hw_bench *out, lp_diag *diag);
 void hw_bench_close(hw_bench *bench);
 
-/* One pass over `count` tokens behind `past`: appends a sample per different operator, the mean over the middle repetitions
- * and the layers that have it, and one of what the pass takes besides. An operator that is in `out` already keeps the
- * lesser time: what else runs on a machine only slows. */
+/* One pass over `count` tokens after `past`: appends one sample for each different operator, the mean over the middle
+ * repetitions and the layers that have it, and one for the rest of the pass. An operator that `out` holds already keeps
+ * the lesser time, since other work on the machine can only slow it down. */
 LP_MUST_USE lp_status hw_bench_measure(const hw_bench *bench, int64_t past, int64_t count, int64_t repetitions,
                                        lp_hw_samples *out, lp_diag *diag);
 

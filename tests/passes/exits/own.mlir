@@ -1,5 +1,5 @@
 // RUN: llmpart opt %s -p 'raise,exits{layers=1}' --verify-each | FileCheck %s
-// The model has an exit head of its own behind the first layer, whose norm shares its arithmetic with the next layer's. It
+// The model has an exit head of its own after the first layer, whose norm shares its arithmetic with the next layer's. It
 // keeps its head and its name, is parted from the next layer, and comes last.
 
 // CHECK: %[[STREAM:.*]] = "layer.mlp"

@@ -1,7 +1,7 @@
 // RUN: llmpart opt %s -p 'raise,exits{layers=1}' --verify-each | FileCheck %s
 // RUN: not llmpart opt %s -p 'raise,exits{layers=2}' 2>&1 | FileCheck %s --check-prefix=FAR
 // RUN: not llmpart opt %s -p 'raise,exits{layers=x}' 2>&1 | FileCheck %s --check-prefix=WORD
-// The model's own norm and head stand behind the first layer too, over the same weights; the stream is that layer's.
+// The model's own norm and head stand after the first layer too, over the same weights; the stream is that layer's.
 
 // CHECK: %[[STREAM:.*]] = "layer.mlp"
 // CHECK: index = 0 : i64
@@ -16,8 +16,8 @@
 // CHECK: "llmpart.return"(%[[LOGITS]], %[[EXIT]])
 // CHECK: {exits = array<i64: 1>, {{.*}}output_roles = ["logits", "exit_logits"], outputs = ["logits", "exit_logits_1"]
 
-// FAR: error: there is no exit behind 2 layers: the model has 2 layers
-// FAR: note: an exit can stand behind 1 to 1 layers
+// FAR: error: there is no exit after 2 layers: the model has 2 layers
+// FAR: note: an exit can stand after 1 to 1 layers
 // WORD: error: {{.*}}'x'
 "builtin.module"() ({
   "llmpart.func"() ({

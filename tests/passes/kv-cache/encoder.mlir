@@ -2,7 +2,7 @@
 // RUN: FileCheck %s --check-prefix=SAYS < %t
 // An encoder keeps its attention as it is.
 
-// SAYS: warning: tokens attend to those behind them: the model encodes and does not generate
+// SAYS: warning: tokens attend to later ones: the model encodes and does not generate
 // CHECK-NOT: "llmpart.state"
 // CHECK-NOT: "op.kv_append"
 // CHECK: "op.attention"

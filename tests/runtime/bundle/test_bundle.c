@@ -65,7 +65,7 @@ static const struct {
     {"\"device\": {\"code\"", "\"edge\": {\"code\"", "sides: wanted 'device', 'cloud' or both"},
     {"\"append_axis\": 2", "\"append_axis\": 1", "states[0].append_axis: axis 1 is not the one of size 'c'"},
     {"\"append_axis\": 2", "\"append_axis\": 7", "states[0].append_axis: axis 7"},
-    {"[\"b\", \"1\", \"c\", \"16\"]", "[\"b\", \"s\", \"c\", \"16\"]", "axis 1 of a state may depend on 'b' alone"},
+    {"[\"b\", \"1\", \"c\", \"16\"]", "[\"b\", \"s\", \"c\", \"16\"]", "axis 1 of a state may depend on 'b' only"},
     {"[\"b\", \"1\", \"c\", \"16\"]", "[\"b\", \"1\", \"c\", \"q\"]", "shape[3]: 'q' uses 'q', which"},
     {"[\"b\", \"1\", \"c\", \"16\"]", "[\"b\", \"1 +\", \"c\", \"16\"]", "shape[1]: '1 +' is no polynomial"},
     {"\"role\": \"tokens\", \"dtype\": \"i64\"", "\"role\": \"tokens\", \"dtype\": \"f32\"",
@@ -95,7 +95,8 @@ static const struct {
     {"\"programs\": {", PLAN_OF("[{\"prompt_tokens\": [-1, null]}]"), "prompt_tokens[0]: -1 is outside of the range"},
     {"\"programs\": {", PLAN_OF("[{\"prompt_tokens\": [1, null]}]"),
      "generated_tokens: wanted an array, found nothing"},
-    {"\"name\": \"toy\"", "\"name\": \"toy\", \"name\": \"toy\"", "not valid JSON: an object with two members of one name"},
+    {"\"name\": \"toy\"", "\"name\": \"toy\", \"name\": \"toy\"",
+     "not valid JSON: an object with two members of one name"},
 };
 
 static char *replace_once(const char *text, const char *from, const char *to) {
