@@ -74,11 +74,22 @@ static lp_status read_own_certificate(const lp_link_security *from, SSL_CTX *tls
   return no_tls(from->cert_file, "certificate and private key", diag);
 }
 
+/* OpenSSL reads a certificate's extensions when it is first used, and keeps them: here, before connections on several threads share it. */
+static void read_extensions(const SSL_CTX *tls) {
+  STACK_OF(X509_OBJECT) *all = X509_STORE_get0_objects(SSL_CTX_get_cert_store(tls));
+  for (int i = 0; i < sk_X509_OBJECT_num(all); i++) {
+    X509 *certificate = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(all, i));
+    if (certificate) (void)X509_check_purpose(certificate, -1, 0);
+  }
+}
+
 /* The other side must show one of these certificates, or one that they signed. */
 static lp_status read_trusted(const char *path, SSL_CTX *tls, lp_diag *diag) {
   LP_TRY(check_pem(path, diag));
   SSL_CTX_set_verify(tls, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
-  return SSL_CTX_load_verify_file(tls, path) == 1 ? LP_OK : no_tls(path, "certificate", diag);
+  if (SSL_CTX_load_verify_file(tls, path) != 1) return no_tls(path, "certificate", diag);
+  read_extensions(tls);
+  return LP_OK;
 }
 
 /* ---- TLS --------------------------------------------------------------------------------------------------------- */

