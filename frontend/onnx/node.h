@@ -8,6 +8,9 @@ lp_import_nodes_fn lp_import_nodes; /* im->import_nodes is set to it */
 /* order[count]: indices in topological order, the given order where it is one. */
 LP_MUST_USE lp_status lp_sort_nodes(lp_importer *im, Onnx__NodeProto **nodes, size_t count, const lp_call *call,
                                     size_t *order);
+/* Copies the graph's nodes to kept[count] but for each Constant whose name a later Constant of the same type and shape
+ * takes, with one warning; returns how many it copied. Other nodes of one name remain, and are refused later. */
+size_t lp_keep_latest_constants(lp_importer *im, Onnx__NodeProto **nodes, size_t count, Onnx__NodeProto **kept);
 
 /* ---- older opsets ---- */
 

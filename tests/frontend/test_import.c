@@ -524,6 +524,36 @@ LP_TEST(reads_constants) {
   lp_module_free(module);
 }
 
+static lp_buf constant_of(const char *form, float value) {
+  lp_buf node = onnx_node("Constant", "", "c"), tensor = onnx_tensor("", ONNX_F32, "", &value, sizeof value);
+  if (lp_streq(form, "value_float"))
+    onnx_attr_f(&node, form, value);
+  else
+    onnx_attr_tensor(&node, form, &tensor);
+  lp_buf_free(&tensor);
+  return node;
+}
+
+/* Several constants of one name, before and after the node that reads it: ONNX Runtime 1.31 uses the latest. */
+LP_TEST(uses_the_latest_constant) {
+  for (int reader = 0; reader < 4; reader++) { /* where among the constants the reader stands */
+    lp_buf graph = {0};
+    onnx_input(&graph, "x", ONNX_F32, "2");
+    for (int i = 0; i < 4; i++) {
+      if (i == reader) onnx_add(&graph, onnx_node("Mul", "x c", "y"));
+      if (i < 3) onnx_add(&graph, constant_of(i == 1 ? "value_float" : "value", (float)(i + 1)));
+    }
+    onnx_output(&graph, "y", ONNX_F32, NULL);
+    lp_module *module = import(&graph, 17);
+    lp_tensor used;
+    ck_assert(lp_value_constant(lp_op_in(onnx_result(module, 0), 1), &used));
+    ck_assert_double_eq(lp_tensor_f64(&used, 0), 3);
+    ck_assert_ptr_nonnull(strstr(onnx_message(diag, lp_diag_count(diag) - 1),
+                                 "value 'c' is defined twice: the latest constant of a name is used (2 are ignored)"));
+    lp_module_free(module);
+  }
+}
+
 LP_TEST(reads_tensor_files) {
   static const int64_t data[] = {5, 6};
   lp_buf tensor = onnx_tensor("ids", ONNX_I64, "1 2", data, sizeof(data));

@@ -121,6 +121,34 @@ LP_TEST(refuses_names) {
   refuse(with_initializer(onnx_tensor("", ONNX_F32, "2", numbers, 8)), "an initializer has no name");
 }
 
+static lp_buf constant(const char *dims) {
+  lp_buf node = onnx_named("a constant", "Constant", "", "c"), tensor = onnx_tensor("", ONNX_F32, dims, numbers, 8);
+  onnx_attr_tensor(&node, "value", &tensor);
+  return node;
+}
+
+static lp_buf with_two(lp_buf first, lp_buf second) {
+  lp_buf graph = {0};
+  onnx_input(&graph, "x", ONNX_F32, "2 n");
+  onnx_add(&graph, first);
+  onnx_add(&graph, second);
+  onnx_add(&graph, onnx_node("Add", "x c", "y"));
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  return onnx_model(&graph, 17);
+}
+
+/* Constants of one name need one type; nothing else shares a name with a constant. */
+LP_TEST(refuses_unlike_constants) {
+  lp_buf number = onnx_named("a constant", "Constant", "", "c");
+  onnx_attr_i(&number, "value_int", 2);
+  const char *text = "node 'a constant' (Constant): error: value 'c' is defined twice";
+  refuse(with_two(constant("2"), constant("2 1")), text);
+  refuse(with_two(constant("2"), number), text);
+  refuse(with_two(onnx_named("n", "Neg", "x", "c"), constant("2 1")), text);
+  refuse(with_two(constant("2 1"), onnx_named("n", "Neg", "x", "c")),
+         "node 'n' (Neg): error: value 'c' is defined twice");
+}
+
 LP_TEST(refuses_duplicate_initializer) {
   lp_buf graph = {0};
   onnx_input(&graph, "x", ONNX_F32, "2 n");
