@@ -197,6 +197,12 @@ static lp_status write_manifest(gpu_launch_list *list, int sm, const destination
   lp_json_put_object(&w, NULL);
   lp_json_put_text(&w, "schema", "llmpart.cuda/1");
   lp_json_put_text(&w, "side", side_of(d));
+  lp_json_put_array(&w, "files");
+  lp_json_put_text(&w, NULL, "kernels.cuh");
+  lp_json_put_text(&w, NULL, gpu_format(list, "%s.cu", side_of(d)));
+  lp_json_put_text(&w, NULL, "CMakeLists.txt");
+  lp_json_put_text(&w, NULL, "weights.safetensors");
+  lp_json_put_end(&w);
   lp_json_put_text(&w, "march", code.march);
   lp_json_put_integer(&w, "weight_bytes", code.weight_bytes);
   lp_json_put_object(&w, "programs");

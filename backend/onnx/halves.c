@@ -20,10 +20,12 @@ typedef struct {
   const char *folder;
   onnx_program program[PROGRAMS];
   onnx_store store[LP_SIDE_COUNT];
+  lp_map *files; /* the names of what was written, for the manifest */
   lp_diag *diag;
 } halves;
 
 static lp_status write_file(const halves *h, const char *name, const lp_buf *bytes) {
+  lp_map_put(h->files, name, h->files);
   return lp_folder_put(h->folder, name, bytes->data, bytes->size, h->diag);
 }
 
@@ -90,10 +92,12 @@ static lp_status commit_stores(halves *h) {
   for (int i = 0; i < LP_SIDE_COUNT; i++) {
     lp_writer *writer = h->store[i].writer;
     h->store[i].writer = NULL;
-    if (lp_writer_offset(writer) == 0)
+    if (lp_writer_offset(writer) == 0) {
       lp_writer_abandon(writer);
-    else
-      LP_TRY(lp_writer_commit(writer, h->diag));
+      continue;
+    }
+    LP_TRY(lp_writer_commit(writer, h->diag));
+    lp_map_put(h->files, h->store[i].file, h->files);
   }
   return LP_OK;
 }
@@ -112,7 +116,7 @@ static void close_stores(halves *h) {
 static lp_status write_manifest(const halves *h) {
   const onnx_program *const programs[] = {&h->program[0], &h->program[1]};
   lp_buf text = {0};
-  onnx_manifest(h->module, programs, PROGRAMS, h->options->opset, &text);
+  onnx_manifest(h->module, programs, PROGRAMS, h->options->opset, h->files, &text);
   lp_status status = write_file(h, "manifest.json", &text);
   lp_buf_free(&text);
   return status;
@@ -148,13 +152,14 @@ static lp_status fill_folder(void *user, const char *folder, lp_diag *diag) {
 }
 
 lp_status lp_onnx_write(lp_module *module, const lp_onnx_options *options, const char *path, lp_diag *diag) {
-  halves h = {.module = module, .options = options, .arena = lp_arena_create(), .diag = diag};
+  halves h = {.module = module, .options = options, .arena = lp_arena_create(), .files = lp_map_create(), .diag = diag};
   for (int i = 0; i < LP_SIDE_COUNT; i++)
     h.store[i].stored = lp_map_create();
   lp_status status = lp_folder_write(path, fill_folder, &h, diag);
   close_stores(&h);
   for (int i = 0; i < PROGRAMS; i++)
     onnx_program_free(&h.program[i]);
+  lp_map_free(h.files);
   lp_arena_free(h.arena);
   return status;
 }

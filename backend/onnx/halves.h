@@ -3,12 +3,13 @@
 #define LP_ONNX_HALVES_H
 
 #include "backend/onnx/graph.h"
+#include "base/map.h"
 
 /* The model of a part, into part->bytes (model.c). */
 LP_MUST_USE lp_status onnx_part_write(lp_module *module, onnx_part *part, onnx_store *store, int64_t opset,
                                       lp_diag *diag);
-/* manifest.json (manifest.c). */
+/* Appends manifest.json; `files` has the names of the other files of the folder as keys (manifest.c). */
 void onnx_manifest(const lp_module *module, const onnx_program *const *program, int32_t count, int64_t opset,
-                   lp_buf *out);
+                   const lp_map *files, lp_buf *out);
 
 #endif

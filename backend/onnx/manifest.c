@@ -43,12 +43,16 @@ static void put_part(lp_json_writer *w, const lp_module *module, const onnx_part
 }
 
 void onnx_manifest(const lp_module *module, const onnx_program *const *program, int32_t count, int64_t opset,
-                   lp_buf *out) {
+                   const lp_map *files, lp_buf *out) {
   lp_json_writer w = lp_json_writer_begin(out, (lp_json_style){.indent = 2});
   lp_json_put_object(&w, NULL);
   lp_json_put_text(&w, "schema", "llmpart.onnx/1");
   if (module->name) lp_json_put_text(&w, "name", module->name);
   lp_json_put_integer(&w, "opset", opset);
+  lp_json_put_array(&w, "files");
+  for (size_t i = 0; i < lp_map_count(files); i++)
+    lp_json_put_text(&w, NULL, lp_map_key_at(files, i));
+  lp_json_put_end(&w);
   lp_json_put_object(&w, "programs");
   for (int32_t i = 0; i < count; i++) {
     lp_json_put_array(&w, program[i]->name);
