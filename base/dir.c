@@ -1,5 +1,5 @@
-/* Directories that appear whole: built beside their place and swapped in. What a process that was killed had begun is removed
- * by the next one that builds the same directory. */
+/* Directories that appear whole: built beside their place and swapped in. What a process that was killed had begun is
+ * removed by the next one that builds the same directory. */
 #include "base/dir.h"
 #include "base/base.h"
 #include "base/claim.h"

@@ -1,5 +1,6 @@
 /* Arithmetic of polynomials. Every operation collects terms in any order and hands them to `canonical`, which sorts and
- * merges them. The order is graded lexicographic, the highest monomial first, so that division can go by leading terms. */
+ * merges them. The order is graded lexicographic, the highest monomial first, so that division can go by leading
+ * terms. */
 #include "base/poly.h"
 #include "base/base.h"
 

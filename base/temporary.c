@@ -1,5 +1,5 @@
-/* Temporary paths: fresh names, and the list of those to remove when the process ends by a signal. Signals concern the whole
- * process, and so does the list. */
+/* Temporary paths: fresh names, and the list of those to remove when the process ends by a signal. Signals concern the
+ * whole process, and so does the list. */
 #include "base/temporary.h"
 #include "base/base.h"
 #include "base/path.h"
@@ -69,8 +69,8 @@ static int make_folder(const char *name) {
   return mkdir(name, 0777);
 }
 
-/* mkstemp() and mkdtemp() make private paths. Widening them would need the umask, which a thread can read only by changing
- * it for the whole process. */
+/* mkstemp() and mkdtemp() make private paths. Widening them would need the umask, which a thread can read only by
+ * changing it for the whole process. */
 static int make_fresh(char *name, int (*make)(const char *name)) {
   enum { ATTEMPTS = 100 };
   char *letters = name + strlen(name) - LP_TEMPORARY_LETTERS;

@@ -12,12 +12,13 @@ enum { LP_TEMPORARY_LETTERS = 6 }; /* random ones at the end of a name */
 int lp_temporary_file(char *name);
 int lp_temporary_folder(char *name);
 
-/* Notes a path that lp_temporaries_remove() is to remove with all that is in it. Writers (file.h) and lp_dir_begin (dir.h)
- * note theirs. Forget a path before it is renamed or removed. */
+/* Notes a path that lp_temporaries_remove() is to remove with all that is in it. Writers (file.h) and lp_dir_begin
+ * (dir.h) note theirs. Forget a path before it is renamed or removed. */
 void lp_temporary_note(const char *path);
 void lp_temporary_forget(const char *path);
 /* Removes what is noted. For a process that is about to end by a signal, but not in the handler itself: every later
- * lp_temporary_note and lp_temporary_forget blocks for ever, so that no path is renamed into place while it is removed. */
+ * lp_temporary_note and lp_temporary_forget blocks for ever, so that no path is renamed into place while it is
+ * removed. */
 void lp_temporaries_remove(void);
 
 /* Removes a file, or a folder and its content; symbolic links are not followed. Errors are ignored. */

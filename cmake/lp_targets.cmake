@@ -31,13 +31,14 @@ function(lp_shell_test name script)
   set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment}" TIMEOUT 600 SKIP_RETURN_CODE 77)
 endfunction()
 
-# lp_long_tests(name ...): gives tests the label `long`: `sh tools/test.sh` leaves them out, `sh tools/test.sh --all` runs them.
+# lp_long_tests(name ...): gives tests the label `long`: `sh tools/test.sh` leaves them out, `sh tools/test.sh --all`
+# runs them.
 function(lp_long_tests)
   set_property(TEST ${ARGN} APPEND PROPERTY LABELS long)
 endfunction()
 
-# lp_split_test(name): splits the declared test NAME in two by the variable LP_PART, which the test reads: NAME runs the part
-# `quick` and NAME-long, with the label `long`, the rest. COMMAND... is NAME's own command.
+# lp_split_test(name): splits the declared test NAME in two by the variable LP_PART, which the test reads: NAME runs the
+# part `quick` and NAME-long, with the label `long`, the rest. COMMAND... is NAME's own command.
 function(lp_split_test name)
   cmake_parse_arguments(arg "" "" "COMMAND" ${ARGN})
   add_test(NAME ${name}-long COMMAND ${arg_COMMAND} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})

@@ -1,9 +1,10 @@
-/* docs/protocol.md, "Halves that run apart", as a model for spin: exact mode, with every fault that a network, a worker and a device can
- * have.
+/* docs/protocol.md, "Halves that run apart", as a model for spin: exact mode, with every fault that a network, a worker
+ * and a device can have.
  *
- * Of a position's row only this matters: is it the true token's (RIGHT) or a refused draft's (WRONG)? Positions 0 to `given` are
- * certain. In a round the device drafts a token for position given + 1, right or wrong as it may be, and asks behind it. The worker
- * must never answer from a row that is wrong where the text is certain; the assertions say so.
+ * Of a position's row only this matters: is it the true token's (RIGHT) or a refused draft's (WRONG)? Positions 0 to
+ * `given` are certain. In a round the device drafts a token for position given + 1, right or wrong as it may be, and
+ * asks behind it. The worker must never answer from a row that is wrong where the text is certain; the assertions say
+ * so.
  *
  *   spin -a docs/protocol.pml && cc -O2 -DSAFETY -o pan pan.c && ./pan        (tests/docs/protocol.sh)
  *
@@ -14,7 +15,8 @@
 #endif
 #define ROWS 7
 #ifndef FAULTS
-#define FAULTS 3 /* messages lost, doubled or late, crashes of either side, impatience of the device: so many, wherever they hurt most */
+/* messages lost, doubled or late, crashes of either side, impatience of the device: so many, wherever they hurt most */
+#define FAULTS 3
 #endif
 
 #define NONE 0
@@ -25,7 +27,8 @@
 mtype = { JOIN, ROW, ASK, ANSWER, LACK };
 
 /* Messages of both connections. `??` lets a kind of message overtake the others; the network makes any of them late. */
-chan up = [4] of { mtype, byte, byte, byte, byte }; /* kind; epoch; floor; position or question; row or position behind the draft */
+/* kind; epoch; floor; position or question; row or position behind the draft */
+chan up = [4] of { mtype, byte, byte, byte, byte };
 chan down = [2] of { mtype, byte, byte };           /* kind; question; drafts that hold, or the position lacked */
 
 byte faults = FAULTS;
@@ -210,12 +213,14 @@ end:
   do
   :: atomic { faults > 0 && len(up) > 0 -> faults--; up?kind, e, f, n, what; e = 0; f = 0; n = 0; what = 0 } /* lost */
   :: atomic { faults > 0 && len(down) > 0 -> faults--; down?kind, n, what; n = 0; what = 0 }
-  :: atomic { faults > 0 && len(up) > 0 && nfull(up) -> faults--; up?<kind, e, f, n, what>; up!kind, e, f, n, what; /* twice */
+  /* twice */
+  :: atomic { faults > 0 && len(up) > 0 && nfull(up) -> faults--; up?<kind, e, f, n, what>; up!kind, e, f, n, what;
        e = 0; f = 0; n = 0; what = 0 }
   :: atomic { faults > 0 && len(down) > 0 && nfull(down) -> faults--; down?<kind, n, what>; down!kind, n, what;
        n = 0; what = 0 }
   :: atomic { faults > 0 && len(up) > 1 -> faults--; up?kind, e, f, n, what; up!kind, e, f, n, what; /* late */
        e = 0; f = 0; n = 0; what = 0 }
-  :: atomic { faults > 0 && known -> faults--; known = false; answered = 0; wepoch = 0; wfloor = 0; accepted = 0 } /* a crash */
+  /* a crash */
+  :: atomic { faults > 0 && known -> faults--; known = false; answered = 0; wepoch = 0; wfloor = 0; accepted = 0 }
   od
 }

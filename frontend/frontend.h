@@ -7,10 +7,10 @@
 #include "ir/ir.h"
 
 /* Reads an ONNX model into a new module with one function @main: arguments are the graph's inputs (initializers are
- * llmpart.constant up to 4 KiB or for integer tensors up to 64 KiB, else llmpart.weight), results its outputs; attributes
- * `inputs` and `outputs` (strs) hold their names. Every operator's location is its ONNX node's name. Nodes are put in
- * topological order; model-local functions and an If with a constant condition are inlined; opset differences are
- * normalised to the newest form (axes as inputs, Softmax's flattening before opset 13).
+ * llmpart.constant up to 4 KiB or for integer tensors up to 64 KiB, else llmpart.weight), results its outputs;
+ * attributes `inputs` and `outputs` (strs) hold their names. Every operator's location is its ONNX node's name. Nodes
+ * are put in topological order; model-local functions and an If with a constant condition are inlined; opset
+ * differences are normalised to the newest form (axes as inputs, Softmax's flattening before opset 13).
  *
  * Weights are referenced, never read or copied: embedded raw data by offset in the model file, external data by its
  * location; with `weights_absent_ok` an absent external file is no error. The module maps files when asked

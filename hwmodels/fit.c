@@ -1,5 +1,5 @@
-/* From samples to families of curves: what is impossible goes, tiles are found by cross-validation, and what is left out in
- * turn says how wide the intervals have to be. */
+/* From samples to families of curves: what is impossible goes, tiles are found by cross-validation, and what is left
+ * out in turn says how wide the intervals have to be. */
 #include "hwmodels/hwmodels_internal.h"
 
 #include <math.h>
@@ -190,9 +190,9 @@ static double mean_error(const double *residual, size_t of) {
 
 /* ---- intervals ---- */
 
-/* Half the interval that should hold nine in ten new points: the 90th percentile of absolute residuals among points [from, end),
- * or `otherwise` when there are few. Conformal prediction adds a rank for the new point; these residuals are of curves
- * that lack a fifth of the points and so are large already. */
+/* Half the interval that should hold nine in ten new points: the 90th percentile of absolute residuals among points
+ * [from, end), or `otherwise` when there are few. Conformal prediction adds a rank for the new point; these residuals
+ * are of curves that lack a fifth of the points and so are large already. */
 static double spread_of(const fitter *f, size_t from, size_t end, size_t least, double otherwise) {
   double *values = lp_alloc((end - from + 1) * sizeof *values);
   size_t count = 0;
@@ -332,7 +332,8 @@ static void fit_family(fitter *f) {
     lp_fit_pass_law(family, f->machine, &f->samples, f->launch_guess);
   }
   make_points(f);
-  /* A table of prefill has several lengths in one tile of queries: they go together, or each would vouch for the others. */
+  /* A table of prefill has several lengths in one tile of queries: they go together, or each would vouch for the
+   * others. */
   deal(f, family->op == LP_HW_ATTENTION && !family->decode);
   cross_validate(f, 5);
   make_curves(f, f->machine->arena);

@@ -1,6 +1,6 @@
-/* The base law of a family: launch + ((flops / P)^4 + (bytes / B)^4)^(1/4), the roofline with a rounded ridge. Three figures
- * are found by the simplex method; what one table leaves open (a table of large operators says little of launches) is held
- * near a guess by weak priors. */
+/* The base law of a family: launch + ((flops / P)^4 + (bytes / B)^4)^(1/4), the roofline with a rounded ridge. Three
+ * figures are found by the simplex method; what one table leaves open (a table of large operators says little of
+ * launches) is held near a guess by weak priors. */
 #include "hwmodels/hwmodels_internal.h"
 
 #include <gsl/gsl_multimin.h>

@@ -72,8 +72,8 @@ static int32_t place_knots(const points *p, int32_t most, int32_t *knot, double 
   return knots;
 }
 
-/* Least squares in the hat functions of the knots: a tridiagonal system. A knot keeps a little of its own height, so that
- * one without points of its own is determined. */
+/* Least squares in the hat functions of the knots: a tridiagonal system. A knot keeps a little of its own height, so
+ * that one without points of its own is determined. */
 static void settle_heights(const double *x, const double *y, int32_t count, const double *kx, double *ky,
                            int32_t knots) {
   const double own = 1e-6;

@@ -141,8 +141,8 @@ static int32_t nearest(const query *q, const int64_t *key) {
   return best;
 }
 
-/* Between the neighbours along the axis among curves that equal `key` in the rest; `away` is how far `key` itself is from
- * the shape asked for. There is at least one such curve. */
+/* Between the neighbours along the axis among curves that equal `key` in the rest; `away` is how far `key` itself is
+ * from the shape asked for. There is at least one such curve. */
 static lp_fit_blend along_axis(const query *q, const int64_t *key, int axis, double away) {
   const lp_fit_curve *low = NULL, *high = NULL;
   for (int32_t i = 0; i < q->family->count; i++) {

@@ -1,7 +1,7 @@
-/* How fast operators read, by what the whole pass reads: weights of a pass that fits a cache are still there when the next
- * one comes, those of a larger one come from memory, and in between it is a share. One curve for a family: the share of the
- * base law's bandwidth over bytes of the pass. It is told by operators of one shape and size in passes of several sizes, so
- * that shapes do not pass for caches; found in turns with the base law that it is a part of. */
+/* How fast operators read, by what the whole pass reads: weights of a pass that fits a cache are still there when the
+ * next one comes, those of a larger one come from memory, and in between it is a share. One curve for a family: the
+ * share of the base law's bandwidth over bytes of the pass. It is told by operators of one shape and size in passes of
+ * several sizes, so that shapes do not pass for caches; found in turns with the base law that it is a part of. */
 #include "hwmodels/hwmodels_internal.h"
 
 #include <math.h>

@@ -85,8 +85,9 @@ typedef struct {
   int64_t q_len, kv_len; /* new and attended tokens per sequence */
   int64_t heads, kv_heads, head_dim;
   double
-      pass_bytes; /* weights and caches that a whole pass reads on this machine, this operator's among them: whether its own
-                      * are still in a processor's caches depends on that. 0: unknown, taken as many */
+      /* weights and caches that a whole pass reads on this machine, this operator's among them: whether its own * are
+       * still in a processor's caches depends on that. 0: unknown, taken as many */
+      pass_bytes;
 } lp_op_facts;
 
 typedef struct {

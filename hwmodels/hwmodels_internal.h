@@ -129,8 +129,8 @@ typedef struct {
 lp_fit_blend lp_fit_combine(const lp_fit_family *family, const lp_op_facts *facts, int32_t left_out);
 double lp_fit_curve_at(const lp_fit_curve *curve, double x);
 
-/* fit_curve.c: `count` points, ascending x (equal ones are averaged), into at most `knots` knots: piecewise linear, placed
- * where the error is largest, with least-squares heights. Of errors up to a point's `noise` no knot is made. */
+/* fit_curve.c: `count` points, ascending x (equal ones are averaged), into at most `knots` knots: piecewise linear,
+ * placed where the error is largest, with least-squares heights. Of errors up to a point's `noise` no knot is made. */
 void lp_fit_curve_make(lp_arena *arena, const double *x, const double *y, const double *noise, int32_t count,
                        int32_t knots, lp_fit_curve *out);
 

@@ -1,5 +1,5 @@
-/* Sheets of figures: values with units in and out, defaults, and changes given on the command line. sheet_yaml.c reads them
- * from files. */
+/* Sheets of figures: values with units in and out, defaults, and changes given on the command line. sheet_yaml.c reads
+ * them from files. */
 #include "base/units.h"
 #include "hwmodels/hwmodels_internal.h"
 

@@ -131,8 +131,8 @@ static bool picks(lp_kind kind) {
   return kind == LP_ONNX_Slice || kind == LP_ONNX_Gather || kind == LP_ONNX_GatherElements || kind == LP_ONNX_GatherND;
 }
 
-/* An upper estimate of the elements that an operator touches: where two operands are large, each element of one may meet
- * each of the other, as in a product. */
+/* An upper estimate of the elements that an operator touches: where two operands are large, each element of one may
+ * meet each of the other, as in a product. */
 static int64_t steps_of(const lp_module *module, const lp_op *op, const lp_array *const *in, const int64_t *sym) {
   const double small = 64;
   double read = 0, largest = 1, made = 0;

@@ -31,7 +31,8 @@ int64_t lp_array_numel(const lp_array *array);
 size_t lp_array_bytes(const lp_array *array);
 int64_t lp_array_i64(const lp_array *array, int64_t index);
 double lp_array_f64(const lp_array *array, int64_t index);
-/* A float of 8 or 4 bits; `saturate` as ONNX's attribute of Cast and QuantizeLinear, which lp_array_set_f64 takes as 1. */
+/* A float of 8 or 4 bits; `saturate` as ONNX's attribute of Cast and QuantizeLinear, which lp_array_set_f64 takes as
+ * 1. */
 void lp_array_set_mini(lp_array *array, int64_t index, double value, bool saturate);
 void lp_array_copy(lp_array *to, int64_t at, const lp_array *from, int64_t index); /* of one dtype */
 
@@ -51,7 +52,8 @@ LP_MUST_USE lp_status lp_eval_axis(const lp_eval *e, int64_t axis, int32_t rank,
 /* Element `at` of an index into `size` elements, not negative. */
 LP_MUST_USE lp_status lp_eval_index(const lp_eval *e, const lp_array *index, int64_t at, int64_t size, int64_t *out);
 
-/* Operand `index` of op.linear with what its scale and zero point, operands from `scales` on, make of it (eval_quant.c). */
+/* Operand `index` of op.linear with what its scale and zero point, operands from `scales` on, make of it
+ * (eval_quant.c). */
 LP_MUST_USE lp_status lp_eval_weight(const lp_eval *e, int32_t index, int32_t scales, int64_t k, lp_array *out);
 
 /* Numpy broadcasting of dims into dims. */

@@ -242,7 +242,8 @@ typedef struct {
   bool interleaved;
 } rotation;
 
-/* Rotates pairs (i, i + rotary / 2), or (2 i, 2 i + 1) when interleaved; `angle` is where cos and sin of a row begin. */
+/* Rotates pairs (i, i + rotary / 2), or (2 i, 2 i + 1) when interleaved; `angle` is where cos and sin of a row
+ * begin. */
 static void rotate_row(const rotation *r, const double *x, const double *cosine, const double *sine, lp_array *out,
                        int64_t at) {
   int64_t half = r->rotary / 2;

@@ -3,7 +3,8 @@
 
 #include <math.h>
 
-/* How scales lie over x: x is [outer][size][inner], an element's scale is at outer * so + (a / group) * sa + inner * si. */
+/* How scales lie over x: x is [outer][size][inner], an element's scale is at outer * so + (a / group) * sa + inner *
+ * si. */
 typedef struct {
   int64_t size, inner, group, so, sa, si;
 } cover;

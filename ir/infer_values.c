@@ -1,5 +1,6 @@
-/* What is known of results, once their types are set: the arithmetic on shapes that exporters leave in a graph. Operators
- * that move elements run in the reference interpreter on the elements' numbers; arithmetic is done on the polynomials. */
+/* What is known of results, once their types are set: the arithmetic on shapes that exporters leave in a graph.
+ * Operators that move elements run in the reference interpreter on the elements' numbers; arithmetic is done on the
+ * polynomials. */
 #include "base/poly.h"
 #include "ir/infer_internal.h"
 #include "ir/ir_internal.h"

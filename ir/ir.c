@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- modules ------------------------------------------------------------------------------------------------------ */
+/* ---- modules ----------------------------------------------------------------------------------------------------- */
 
 static lp_block *block_create(lp_module *module, lp_op *parent) {
   lp_block *block = LP_NEW(module->arena, lp_block);
@@ -66,7 +66,7 @@ lp_op *lp_block_terminator(const lp_block *block) {
   return block->last && lp_op_has(block->last, LP_TERMINATOR) ? block->last : NULL;
 }
 
-/* ---- uses --------------------------------------------------------------------------------------------------------- */
+/* ---- uses -------------------------------------------------------------------------------------------------------- */
 
 static void use_link(lp_use *use, lp_op *owner, lp_value *value) {
   use->owner = owner;
@@ -118,7 +118,7 @@ bool lp_value_has_one_use(const lp_value *value) {
   return value->uses && !value->uses->next;
 }
 
-/* ---- operators ---------------------------------------------------------------------------------------------------- */
+/* ---- operators --------------------------------------------------------------------------------------------------- */
 
 static lp_value *value_create(lp_module *module, lp_type type, lp_op *def, lp_block *block, int32_t index) {
   lp_value *value = LP_NEW(module->arena, lp_value);

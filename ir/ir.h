@@ -306,7 +306,7 @@ void lp_packed_set(void *data, lp_dtype dtype, int64_t index, int64_t bits);
 const lp_poly *lp_dim_const(lp_module *module, int64_t value);
 const lp_poly *lp_dim_symbol(lp_module *module, const char *name);
 
-/* ---- what operators mean (infer*.c, eval*.c) ---------------------------------------------------------------------- */
+/* ---- what operators mean (infer*.c, eval*.c) --------------------------------------------------------------------- */
 
 /* Sets the types of an onnx.* operator's results, and the polynomials of integer results that are known, from its
  * operands. An operator whose result shape depends on data reports that by node and operator. */
@@ -377,7 +377,7 @@ typedef struct {
 LP_MUST_USE lp_status lp_value_eval(lp_module *module, lp_value *value, const lp_binding *bindings, size_t count,
                                     const int64_t *sym, lp_arena *arena, lp_array *out, lp_diag *diag);
 
-/* ---- text (printer.c, parser.c), checks (verifier.c), costs (cost.c) ----------------------------------------------- */
+/* ---- text (printer.c, parser.c), checks (verifier.c), costs (cost.c) --------------------------------------------- */
 
 /* Generic MLIR assembly, accepted by `mlir-opt --allow-unregistered-dialect`. Deterministic; attributes sorted. */
 void lp_module_print(const lp_module *module, bool with_locations, lp_buf *out);

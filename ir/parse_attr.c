@@ -94,7 +94,7 @@ lp_status lp_parse_type(lp_parser *p, lp_type *out) {
   return lp_parse_expect(p, ">");
 }
 
-/* ---- numbers ------------------------------------------------------------------------------------------------------- */
+/* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
 /* A number's text with its sign; hex floats carry bits. */
 static lp_status take_number(lp_parser *p, const char **text) {
@@ -126,7 +126,7 @@ static lp_status parse_i64(lp_parser *p, int64_t *out) {
   return LP_OK;
 }
 
-/* ---- dense<...> ---------------------------------------------------------------------------------------------------- */
+/* ---- dense<...> -------------------------------------------------------------------------------------------------- */
 
 typedef struct {
   lp_buf *text; /* element texts, NUL-separated */
@@ -239,7 +239,7 @@ static lp_status parse_dense(lp_parser *p, lp_attr *attr) {
   return status;
 }
 
-/* ---- lists and polynomials ----------------------------------------------------------------------------------------- */
+/* ---- lists and polynomials --------------------------------------------------------------------------------------- */
 
 /* array<i64: 1, 2> or array<f64: 1.0> */
 static lp_status parse_array(lp_parser *p, lp_attr *attr) {

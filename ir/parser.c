@@ -18,7 +18,7 @@ typedef struct {
   int32_t count;
 } value_group;
 
-/* ---- values -------------------------------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
 
 static lp_status define_value(lp_parser *p, const char *name, lp_loc loc, lp_value **values, int32_t count) {
   if (lp_map_get(p->values, name)) return lp_error(p->diag, loc, "value '%%%s' is defined twice", name);
@@ -41,7 +41,7 @@ static lp_status find_value(lp_parser *p, lp_value **out) {
   return LP_OK;
 }
 
-/* ---- operators ----------------------------------------------------------------------------------------------------- */
+/* ---- operators --------------------------------------------------------------------------------------------------- */
 
 typedef struct {
   const char *result; /* NULL when the operator has none */
@@ -291,7 +291,7 @@ static lp_status parse_ops(lp_parser *p, lp_block *block) {
   return LP_OK;
 }
 
-/* ---- modules ------------------------------------------------------------------------------------------------------- */
+/* ---- modules ----------------------------------------------------------------------------------------------------- */
 
 static void take_module_attrs(lp_parser *p) {
   lp_module *module = p->module;

@@ -1,6 +1,6 @@
 #!/bin/sh
-# skipped.sh LOG: the tests of a run of ctest (its LastTest.log) that skipped something, a line each: NAME: reason. A test that ctest
-# takes for skipped and that gives no reason is listed as such.
+# skipped.sh LOG: the tests of a run of ctest (its LastTest.log) that skipped something, a line each: NAME: reason. A
+# test that ctest takes for skipped and that gives no reason is listed as such.
 set -eu
 awk '
   /^[0-9]+\/[0-9]+ Testing: / { name = $3; reason = ""; next }

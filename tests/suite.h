@@ -5,8 +5,9 @@
  *   LP_LOOP_TEST(codec_round_trip, 0, LP_CODEC_COUNT) { ... the body reads the loop's value as _i ... }
  *   LP_SIGNAL_TEST(overflow_aborts, SIGABRT) { ... }
  *
- * No list names the tests, so that none can be forgotten. Check runs each in a process of its own and reads its own variables:
- * CK_VERBOSITY, CK_FORK, CK_TIMEOUT_MULTIPLIER and CK_RUN_CASE, where a case is one file: CK_RUN_CASE=poly runs test_poly.c. */
+ * No list names the tests, so that none can be forgotten. Check runs each in a process of its own and reads its own
+ * variables: CK_VERBOSITY, CK_FORK, CK_TIMEOUT_MULTIPLIER and CK_RUN_CASE, where a case is one file: CK_RUN_CASE=poly
+ * runs test_poly.c. */
 #ifndef LP_TESTS_SUITE_H
 #define LP_TESTS_SUITE_H
 
@@ -34,11 +35,12 @@ typedef struct lp_case_of {
   struct lp_case_of *next;
 } lp_case_of;
 
-/* Says why the program's tests cannot run on this machine, or returns NULL. main then prints it and exits with status 77. */
+/* Says why the program's tests cannot run on this machine, or returns NULL. main then prints it and exits with status
+ * 77. */
 typedef const char *lp_skip_reason(void);
 
-/* Does this run include the part "quick" or "long"? ctest runs long parts as tests of their own and says so in LP_PART; where that
- * is absent, a run includes both. */
+/* Does this run include the part "quick" or "long"? ctest runs long parts as tests of their own and says so in LP_PART;
+ * where that is absent, a run includes both. */
 bool lp_part(const char *part);
 
 /* For the macros only. They run before main; the entries live as long as the program. */

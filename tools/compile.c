@@ -8,8 +8,8 @@
 #include <malloc.h>
 #endif
 
-/* Planning frees arenas of megabytes between its stages. glibc keeps such blocks once it has seen one freed; mapped one by one
- * they go back at once, and what is never written to costs nothing. */
+/* Planning frees arenas of megabytes between its stages. glibc keeps such blocks once it has seen one freed; mapped one
+ * by one they go back at once, and what is never written to costs nothing. */
 static void return_freed_memory(void) {
 #ifdef __GLIBC__
   (void)mallopt(M_MMAP_THRESHOLD, 64 << 10);

@@ -38,7 +38,7 @@ static lp_status run_passes(const lp_compile *compile, lp_module *module, const 
   return lp_passes_run(module, pipeline, &compile->request, &options, diag);
 }
 
-/* ---- reports --------------------------------------------------------------------------------------------------------- */
+/* ---- reports ----------------------------------------------------------------------------------------------------- */
 
 static lp_status write_report(const lp_compile *compile, lp_module *module, const char *format, const char *path,
                               lp_diag *diag) {
@@ -72,7 +72,7 @@ static lp_status write_reports(const lp_compile *compile, lp_module *module, lp_
   return compile->reports.count ? LP_OK : write_report(compile, module, "txt", "-", diag);
 }
 
-/* ---- code ------------------------------------------------------------------------------------------------------------ */
+/* ---- code -------------------------------------------------------------------------------------------------------- */
 
 static lp_emit_options emit_options(const lp_compile *compile, lp_side side) {
   return (lp_emit_options){.side = side, .march = compile->march, .opt_level = compile->opt_level[0] - '0'};
@@ -105,7 +105,7 @@ static lp_status write_code(const lp_compile *compile, lp_module *module, lp_dia
   return status;
 }
 
-/* ---- bundle ---------------------------------------------------------------------------------------------------------- */
+/* ---- bundle ------------------------------------------------------------------------------------------------------ */
 
 static void show_progress(void *user, const char *what, double done) {
   (void)user;
@@ -181,7 +181,7 @@ static lp_status write_bundle(const lp_compile *compile, lp_module *module, cons
   return status;
 }
 
-/* ---- halves and GPU code ---------------------------------------------------------------------------------------------- */
+/* ---- halves and GPU code ----------------------------------------------------------------------------------------- */
 
 static lp_status write_onnx(const lp_compile *compile, lp_module *module, lp_diag *diag) {
   const lp_onnx_options options = {.opset = compile->opset};
@@ -228,7 +228,7 @@ static lp_status write_gpu_code(const lp_compile *compile, lp_module *module, lp
   return status;
 }
 
-/* ---- dependencies ---------------------------------------------------------------------------------------------------- */
+/* ---- dependencies ------------------------------------------------------------------------------------------------ */
 
 static void put_escaped(lp_writer *writer, const char *path) {
   for (; *path; path++) {
@@ -280,7 +280,7 @@ static lp_status write_dependencies(const lp_compile *compile, const lp_module *
   return lp_writer_commit(writer, diag);
 }
 
-/* ---- the way --------------------------------------------------------------------------------------------------------- */
+/* ---- the way ----------------------------------------------------------------------------------------------------- */
 
 static lp_status emit_module(const lp_compile *compile, lp_module *module, const char *pipeline, lp_diag *diag) {
   LP_TRY(run_passes(compile, module, pipeline, diag));

@@ -76,8 +76,8 @@ static lp_status check_exits(const lp_compile *compile, lp_diag *diag) {
   return LP_OK;
 }
 
-/* A cut asks for the scheduler of that name. With exits the device's half ends at the last of them, unless a scheduler or a cut
- * is asked for. */
+/* A cut asks for the scheduler of that name. With exits the device's half ends at the last of them, unless a scheduler
+ * or a cut is asked for. */
 static lp_status choose_cut(lp_compile *compile, lp_diag *diag) {
   lp_compile_request *request = &compile->request;
   const lp_loc loc = LP_LOC_FILE("--cut");

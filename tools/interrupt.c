@@ -19,7 +19,8 @@ static void end_by(int number) {
   (void)kill(getpid(), number); /* not raise(): the caller may be a thread that takes no signals */
 }
 
-/* In a handler next to nothing is allowed, so a thread does the work. A child has no such thread, and nothing to remove. */
+/* In a handler next to nothing is allowed, so a thread does the work. A child has no such thread, and nothing to
+ * remove. */
 static void on_signal(int number) {
   const int kept = errno;
   received = number;

@@ -7,7 +7,7 @@
 
 static const lp_loc command_line = {0};
 
-/* ---- help ------------------------------------------------------------------------------------------------------------ */
+/* ---- help -------------------------------------------------------------------------------------------------------- */
 
 static void print_help(const lp_command *command) {
   printf("usage: %s\n\n%s\n", command->usage, command->summary);
@@ -26,7 +26,7 @@ static void print_help(const lp_command *command) {
   printf("  %-30s %s\n", "--help", "print this");
 }
 
-/* ---- values ---------------------------------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
 
 static lp_status read_numbers(const char *text, lp_numbers *out, lp_diag *diag, lp_loc loc) {
   char *copy = lp_strdup(text), *rest = NULL;
@@ -95,7 +95,7 @@ static lp_status read_value(const lp_option *option, const char *text, lp_diag *
   return LP_OK;
 }
 
-/* ---- names ----------------------------------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------------------------------- */
 
 static lp_status unknown_option(const lp_command *command, const char *text, lp_diag *diag) {
   size_t length = strcspn(text, "=");

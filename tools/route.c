@@ -20,7 +20,7 @@ typedef struct {
   bool bad;
 } route_flags;
 
-/* ---- printing -------------------------------------------------------------------------------------------------------- */
+/* ---- printing ---------------------------------------------------------------------------------------------------- */
 
 static json_t *probabilities(const lp_router_request *request, const lp_decision *decision) {
   json_t *object = json_object();
@@ -81,7 +81,7 @@ static lp_status print_decision(const route_flags *flags, const lp_router_reques
   return status;
 }
 
-/* ---- one decision ---------------------------------------------------------------------------------------------------- */
+/* ---- one decision ------------------------------------------------------------------------------------------------ */
 
 static void learn(void *user, const lp_stored *stored) {
   lp_policy *policy = user;
@@ -114,7 +114,7 @@ static lp_status decide(const route_flags *flags, lp_store *store, lp_diag *diag
   return status;
 }
 
-/* ---- what is noted ---------------------------------------------------------------------------------------------------- */
+/* ---- what is noted ----------------------------------------------------------------------------------------------- */
 
 static lp_status explain(const route_flags *flags, lp_store *store, lp_diag *diag) {
   lp_arena *arena = lp_arena_create();
@@ -155,7 +155,7 @@ static lp_status judge(const route_flags *flags, lp_diag *diag) {
   return status;
 }
 
-/* ---- the command ------------------------------------------------------------------------------------------------------- */
+/* ---- the command ------------------------------------------------------------------------------------------------- */
 
 static lp_status check_flags(route_flags *flags, lp_diag *diag) {
   int tasks =

@@ -27,7 +27,7 @@ typedef struct {
   int64_t batch, length;
 } run_prompt;
 
-/* ---- what was not given ---------------------------------------------------------------------------------------------- */
+/* ---- what was not given ------------------------------------------------------------------------------------------ */
 
 static int prompts_given(const run_flags *flags) {
   return (flags->prompt != NULL) + (flags->chat != NULL) + (flags->tokens != NULL);
@@ -37,7 +37,8 @@ static double or_else(double given, double otherwise) {
   return isnan(given) ? otherwise : given;
 }
 
-/* A resumed run takes its session's values, any other the usual ones. What was given stays: it is compared with the session's. */
+/* A resumed run takes its session's values, any other the usual ones. What was given stays: it is compared with the
+ * session's. */
 static void settle(run_flags *flags, const lp_saved_session *saved) {
   const lp_saved_session usual = {
       .mode = LP_MODE_EXACT, .theta = 0.8, .codec = LP_CODEC_AUTO, .max_tokens = -1, .sampling = {.top_p = 1}};
@@ -53,7 +54,7 @@ static void settle(run_flags *flags, const lp_saved_session *saved) {
   flags->ignore_eos = flags->ignore_eos || from->ignore_eos;
 }
 
-/* ---- the prompt ------------------------------------------------------------------------------------------------------ */
+/* ---- the prompt -------------------------------------------------------------------------------------------------- */
 
 /* "1,2,3;4,5,6": a row for each sequence of the batch. */
 static lp_status read_rows(const char *text, run_prompt *out, lp_diag *diag) {
@@ -130,7 +131,7 @@ static lp_status read_prompt(const run_flags *flags, const lp_saved_session *sav
   return LP_OK;
 }
 
-/* ---- generating ------------------------------------------------------------------------------------------------------ */
+/* ---- generating -------------------------------------------------------------------------------------------------- */
 
 typedef struct {
   const lp_tokenizer *tokenizer;
@@ -275,7 +276,8 @@ static lp_status check_mode(const run_flags *flags, const lp_bundle *bundle, lp_
   return lp_error(diag, LP_LOC_FILE(flags->setup.bundle), "--mode=%s: %s", flags->mode, why);
 }
 
-/* A run that was killed before it had kept anything begins anew, so that the same command may be given again and again. */
+/* A run that was killed before it had kept anything begins anew, so that the same command may be given again and
+ * again. */
 static lp_status read_session(run_flags *flags, lp_saved_session *out, bool *found, lp_diag *diag) {
   *found = flags->resume && lp_path_exists(flags->session);
   if (*found) return lp_saved_session_read(flags->session, out, diag);

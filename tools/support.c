@@ -32,7 +32,7 @@ typedef struct {
 
 enum { PROMPT = 512 };
 
-/* ---- finding out ---------------------------------------------------------------------------------------------------------- */
+/* ---- finding out ------------------------------------------------------------------------------------------------- */
 
 static const char *status_of(const lp_operator_count *count) {
   if (count->is_function) return "inlined";
@@ -132,7 +132,7 @@ static lp_status make_table(support_table *table, const char *path, const lp_imp
   return LP_OK;
 }
 
-/* ---- printing ------------------------------------------------------------------------------------------------------------- */
+/* ---- printing ---------------------------------------------------------------------------------------------------- */
 
 static double share(const support_table *table) {
   return table->flops > 0 ? 100 * table->recognised / table->flops : 0;

@@ -14,7 +14,7 @@ typedef struct {
   bool stats;
 } sweep_flags;
 
-/* ---- what is written where --------------------------------------------------------------------------------------------- */
+/* ---- what is written where --------------------------------------------------------------------------------------- */
 
 static const char *const formats[] = {"csv", "json", "html"};
 
@@ -59,7 +59,7 @@ static lp_status write_outputs(const sweep_flags *flags, const lp_sweep_spec *sp
   return LP_OK;
 }
 
-/* ---- progress ------------------------------------------------------------------------------------------------------------ */
+/* ---- progress ---------------------------------------------------------------------------------------------------- */
 
 static double per_s(uint64_t evaluations, double ms) {
   return ms > 0 ? 1e3 * (double)evaluations / ms : 0;
@@ -79,7 +79,7 @@ static void print_stats(const lp_sweep_spec *spec, const lp_sweep_result *result
           spec->rows, result->resumed, result->evaluations, result->ms * 1e-3, per_s(result->evaluations, result->ms));
 }
 
-/* ---- the way --------------------------------------------------------------------------------------------------------------- */
+/* ---- the way ----------------------------------------------------------------------------------------------------- */
 
 /* To the operator graph with its costs. */
 static lp_status load_model(const lp_sweep_spec *spec, lp_module **out, lp_diag *diag) {

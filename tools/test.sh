@@ -1,7 +1,8 @@
 #!/bin/sh
 # Sets the machine up, builds llmpart as it is released, and runs the tests (tests/README.md).
 #   sh tools/test.sh [ctest option ...]   the quick tests: at most 8 minutes on 2 cores, with the build
-#   sh tools/test.sh --all                also the long ones, those that need packages from PyPI, and the sanitizers: an hour at most
+#   sh tools/test.sh --all                also the long ones, those that need packages from PyPI, and the sanitizers: an
+#   hour at most
 # At the end stand the tests that were skipped, each with its reason. Everything it makes goes to build/.
 set -eu
 cd "$(dirname "$0")/.."
@@ -41,7 +42,8 @@ run release build/release "$@"
 if [ "$all" ]; then
   install_packages
   run release-long build/release
-  # Compiling a model under a sanitizer takes minutes: units and the runtime's commands run there, the backends' suites do not.
+  # Compiling a model under a sanitizer takes minutes: units and the runtime's commands run there, the backends' suites
+  # do not.
   build asan
   run asan build/asan -R '^(base|ir_|hwmodels|frontend_|passes_|runtime_|router_|serve_|kernels_asan|backend_(bundle|moves|onnx))'
   build tsan

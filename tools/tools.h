@@ -9,7 +9,7 @@
 
 #include "base/base.h"
 
-/* ---- subcommands: argv[0] is the subcommand's name ------------------------------------------------------------------ */
+/* ---- subcommands: argv[0] is the subcommand's name --------------------------------------------------------------- */
 
 int lp_tool_compile(int argc, char **argv);
 int lp_tool_explain(int argc, char **argv);
@@ -31,7 +31,7 @@ int lp_tool_route(int argc, char **argv);
 int lp_tool_serve(int argc, char **argv);
 int lp_tool_simulate(int argc, char **argv);
 
-/* ---- options (options.c) --------------------------------------------------------------------------------------------- */
+/* ---- options (options.c) ----------------------------------------------------------------------------------------- */
 
 typedef LP_VEC(const char *) lp_texts;
 typedef LP_VEC(int64_t) lp_numbers;
@@ -91,7 +91,7 @@ typedef struct {
 LP_MUST_USE lp_status lp_tool_choose(const lp_tool_action *actions, size_t count, const lp_command *command,
                                      const lp_texts *args, lp_diag *diag);
 
-/* ---- inputs given as constants (bindings.c) --------------------------------------------------------------------------- */
+/* ---- inputs given as constants (bindings.c) ---------------------------------------------------------------------- */
 
 #define LP_BIND_OPTION(place)                                                                                          \
   {"--bind",                                                                                                           \
@@ -105,7 +105,7 @@ struct lp_input_binding; /* frontend/frontend.h */
 LP_MUST_USE lp_status lp_bindings_read(const lp_texts *texts, struct lp_input_binding **out, lp_diag *diag);
 void lp_bindings_free(struct lp_input_binding *bindings, size_t count);
 
-/* ---- printing (print.c) ------------------------------------------------------------------------------------------------ */
+/* ---- printing (print.c) ------------------------------------------------------------------------------------------ */
 
 /* A list of diagnostics that prints each one on stderr as it comes. Release with lp_diag_free. */
 lp_diag *lp_tool_diag(void);

@@ -35,7 +35,8 @@ static lp_status check_usage(const lp_verify_options *options, const lp_texts *a
   return LP_OK;
 }
 
-/* A result that differs is a mismatch; a model of its own that cannot be compiled is a failure, one of a suite is not. */
+/* A result that differs is a mismatch; a model of its own that cannot be compiled is a failure, one of a suite is
+ * not. */
 static lp_status verify(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   lp_verify_options *options = command->user;
   lp_verify_results results = {0};

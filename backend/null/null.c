@@ -25,7 +25,8 @@ static lp_status null_describe(lp_module *module, const lp_emit_options *options
 }
 
 /* Write the constants of options->side in the form your kernels read, each once, to a safetensors file
- * (backend/constants.h). Stream them: a model does not fit in memory. Write through lp_writer, which leaves no file when it fails. */
+ * (backend/constants.h). Stream them: a model does not fit in memory. Write through lp_writer, which leaves no file
+ * when it fails. */
 static lp_status null_write_weights(lp_module *module, const lp_emit_options *options, const char *path,
                                     lp_diag *diag) {
   (void)module, (void)options, (void)path, (void)diag;

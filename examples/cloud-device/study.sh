@@ -1,6 +1,6 @@
 #!/bin/sh
-# Regenerates the study of "Efficient Deployment of Large Language Model across Cloud-Device Systems": figures and tables
-# into OUT (default build/study). Needs protoc, Python 3 and a built llmpart; reads no weights.
+# Regenerates the study of "Efficient Deployment of Large Language Model across Cloud-Device Systems": figures and
+# tables into OUT (default build/study). Needs protoc, Python 3 and a built llmpart; reads no weights.
 # usage: study.sh [LLMPART] [OUT]
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)

@@ -86,7 +86,8 @@ class Runner:
             command.append(f"--cloud={worker.address}")
         if link:
             command.append(f"--link={link.text}")
-        for _ in range(3):  # a machine that is busy elsewhere may keep an answer for so long that the device goes on alone: that is no measurement
+        # On a busy machine the device may not wait for an answer and go on without the cloud: that is no measurement.
+        for _ in range(3):
             got = json.loads(call(command))
             if not got["fallbacks"]:
                 break

@@ -59,7 +59,8 @@ class Study:
     def compile(self, model: Model, name: str, *options: str) -> Path:
         bundle = self.out / f"{model.name}-{name}.llmpart"
         measure.call([self.args.llmpart, "compile", model.path, "--device=host", "--cloud=host", "--link=wifi", *options, "-o", bundle])
-        # Each run is a process of its own here, and would compare all weights with their checksums beside its first pass; a device that stays does so once.
+        # Each run is a process of its own here, and would compare all weights with their checksums beside its first
+        # pass; a device that stays does so once.
         manifest = json.loads((bundle / "manifest.json").read_text())
         for file in manifest["files"].values():
             file.pop("crc32c", None)
@@ -123,7 +124,7 @@ class Study:
             if row.strategy == "standalone":
                 assert row.figures.up == row.figures.requests == 0
 
-    # ---- what is written --------------------------------------------------------------------------------------------------
+    # ---- what is written ---------------------------------------------------------------------------------------------
 
     def tables(self, model: Model, rows: list[Row]) -> list[str]:
         tokens = rows[0].tokens

@@ -58,7 +58,8 @@ def look_back(model: Model) -> None:
     sharp = 10 * c.head_dim**0.25 / math.sqrt(c.head_dim / 2)
     for head in range(c.heads):
         rows, back = slice(head * c.head_dim, (head + 1) * c.head_dim), -(head + 1) * model.inv_freq
-        layer.q_proj.bias[rows] = sharp * torch.cat((back.cos(), back.sin()))  # turned back so far it meets the key there
+        # Rotated back by this much, it meets the key there.
+        layer.q_proj.bias[rows] = sharp * torch.cat((back.cos(), back.sin()))
         layer.k_proj.bias[rows] = sharp * torch.cat((torch.ones_like(back), torch.zeros_like(back)))
         layer.v_proj.weight[rows] *= 0.1
         layer.v_proj.weight[head * c.head_dim : head * c.head_dim + BLOCK, :BLOCK] += torch.eye(BLOCK)

@@ -1,5 +1,5 @@
-/* Tables that kernels read from memory of the GPU, so that one launch serves all sequences of a pass, and a recorded launch
- * other contexts. Each row of a table has one number for each sequence:
+/* Tables that kernels read from memory of the GPU, so that one launch serves all sequences of a pass, and a recorded
+ * launch other contexts. Each row of a table has one number for each sequence:
  *   the new rows, and the last rows, of the sequences before it
  *   each size that grows with the context, or that a launch for all sequences takes
  *   the address of each KV cache, of each buffer of its own that such launches use, and of its scratch

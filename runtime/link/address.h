@@ -4,7 +4,8 @@
 
 #include "base/base.h"
 
-/* Splits HOST:PORT. A Unix socket is the host "unix:PATH" with port 0. Reports anything else. The caller frees `host`. */
+/* Splits HOST:PORT. A Unix socket is the host "unix:PATH" with port 0. Reports anything else. The caller frees
+ * `host`. */
 LP_MUST_USE lp_status lp_address_split(const char *address, char **host, int *port, lp_diag *diag);
 /* Only processes of this machine can reach the host: a loopback address or a Unix socket. */
 bool lp_address_is_loopback(const char *host);

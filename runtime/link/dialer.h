@@ -1,5 +1,5 @@
-/* The device's end of a connection. It has one peer and no thread of its own: the caller polls the socket, reads and writes it, and
- * computes TLS. Private to the folder. */
+/* The device's end of a connection. It has one peer and no thread of its own: the caller polls the socket, reads and
+ * writes it, and computes TLS. Private to the folder. */
 #ifndef LP_LINK_DIALER_H
 #define LP_LINK_DIALER_H
 

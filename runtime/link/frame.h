@@ -1,5 +1,5 @@
-/* Frames in a stream of bytes: uint64 little endian, then so many bytes. A frame of no bytes is a sign of life; it is counted, never
- * taken. Private to the folder. */
+/* Frames in a stream of bytes: uint64 little endian, then so many bytes. A frame of no bytes is a sign of life; it is
+ * counted, never taken. Private to the folder. */
 #ifndef LP_LINK_FRAME_H
 #define LP_LINK_FRAME_H
 
@@ -7,7 +7,8 @@
 
 enum { LP_FRAME_LENGTH = 8, LP_FRAME_AHEAD = 16 << 10 };
 
-/* Receives. Bytes are read into `ahead`, so that a small frame costs one read; the rest of a large frame is read into place. */
+/* Receives. Bytes are read into `ahead`, so that a small frame costs one read; the rest of a large frame is read into
+ * place. */
 typedef struct {
   uint64_t most;     /* bytes of a frame that is taken */
   uint8_t *frame;    /* being filled, or whole */

@@ -1,6 +1,6 @@
-/* runtime/link: messages between device and worker. A transport carries frames; a wire is the protocol above it: the messages of
- * link.proto, each with a payload, and the handshake (docs/protocol.md). It knows a bundle only by its hash, and knows no session. Only
- * runtime/ and its tests include this header. */
+/* runtime/link: messages between device and worker. A transport carries frames; a wire is the protocol above it: the
+ * messages of link.proto, each with a payload, and the handshake (docs/protocol.md). It knows a bundle only by its
+ * hash, and knows no session. Only runtime/ and its tests include this header. */
 #ifndef LP_LINK_H
 #define LP_LINK_H
 
@@ -50,7 +50,7 @@ bool lp_wire_send(lp_wire *link, uint32_t peer, const struct Lp__Wire__Message *
 lp_recv_outcome lp_wire_receive(lp_wire *link, double timeout_ms, lp_inbound *out, const char **why);
 void lp_inbound_release(lp_inbound *inbound);
 
-/* ---- pauses between attempts to reach a worker (link.c) -------------------------------------------------------------- */
+/* ---- pauses between attempts to reach a worker (link.c) ---------------------------------------------------------- */
 
 /* Attempts with pauses that double, until the time is over. */
 typedef struct {

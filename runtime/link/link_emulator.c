@@ -17,8 +17,8 @@
 #include "base/random.h"
 #include "runtime/link/sockaddr.h"
 
-/* PACKET: bytes of a packet, as on Ethernet. MOST_IN_FLIGHT: bytes that a direction holds before it stops reading, so that a
- * sender faster than the link blocks, as on a real one. */
+/* PACKET: bytes of a packet, as on Ethernet. MOST_IN_FLIGHT: bytes that a direction holds before it stops reading, so
+ * that a sender faster than the link blocks, as on a real one. */
 enum { PACKET = 1448, MOST_IN_FLIGHT = 1 << 20, MOST_PIPES = 256, BACKLOG = 64 };
 /* A lost packet is sent again after two round trips (the probe time-out of RFC 8985), and all packets after it wait. */
 static const double probe_rtts = 2;
@@ -297,7 +297,8 @@ const char *lp_link_emulator_address(const lp_link_emulator *emulator) {
   return emulator->address;
 }
 
-/* What a device has sent still arrives when it closes its connection, such as its goodbye; here at once, if the link is up. */
+/* What a device has sent still arrives when it closes its connection, such as its goodbye; here at once, if the link is
+ * up. */
 static void pass_on_rest(lp_link_emulator *emulator, pipe_pair *pair) {
   if (pair->broken || pair->connecting) return;
   take_bytes(emulator, pair, &pair->up);

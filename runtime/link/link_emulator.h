@@ -1,6 +1,6 @@
-/* A link as it would be: a relay in the device's process between its connections and the worker, which delays, narrows and
- * cuts what passes. It works on the bytes of TCP connections, so that everything above is what runs on a real link, TLS
- * included. docs/protocol.md says what each figure does. */
+/* A link as it would be: a relay in the device's process between its connections and the worker, which delays, narrows
+ * and cuts what passes. It works on the bytes of TCP connections, so that everything above is what runs on a real link,
+ * TLS included. docs/protocol.md says what each figure does. */
 #ifndef LP_LINK_EMULATOR_H
 #define LP_LINK_EMULATOR_H
 

@@ -1,5 +1,6 @@
-/* A worker's listener (listener.h). One mutex guards all of it; the two threads that serve the sockets, the caller's and the attendant,
- * hold it but while they sleep. Frames of one peer are taken one by one: no peer is read from while a frame of its own waits. */
+/* A worker's listener (listener.h). One mutex guards all of it; the two threads that serve the sockets, the caller's
+ * and the attendant, hold it but while they sleep. Frames of one peer are taken one by one: no peer is read from while
+ * a frame of its own waits. */
 #include "runtime/link/listener.h"
 
 #include <errno.h>
@@ -80,7 +81,8 @@ static void note_deadline(lp_listener *listener, double due_ms) {
 
 /* ---- states of a peer -------------------------------------------------------------------------------------------- */
 
-/* Tells epoll what to report. Reports of input are asked for too late rather than too often: `exact` takes them back. */
+/* Tells epoll what to report. Reports of input are asked for too late rather than too often: `exact` takes them
+ * back. */
 static void watch(lp_listener *listener, peer *of, bool exact) {
   bool reads = of->state == PEER_OPEN && !of->finishing, was = (of->events & EPOLLIN) != 0;
   bool writes = of->outbox.queue.count > 0 || lp_stream_wants_room(&of->stream);

@@ -1,5 +1,5 @@
-/* The worker's end of all its connections. The caller's thread serves the sockets while it is in receive; a thread of the listener's own,
- * the attendant, does so while the caller computes, and sleeps otherwise. Private to the folder. */
+/* The worker's end of all its connections. The caller's thread serves the sockets while it is in receive; a thread of
+ * the listener's own, the attendant, does so while the caller computes, and sleeps otherwise. Private to the folder. */
 #ifndef LP_LINK_LISTENER_H
 #define LP_LINK_LISTENER_H
 

@@ -1,5 +1,5 @@
-/* Who may talk to whom: the key file and the certificates, as OpenSSL's configuration for TLS 1.3 and as proofs above it
- * (docs/protocol.md#handshake). */
+/* Who may talk to whom: the key file and the certificates, as OpenSSL's configuration for TLS 1.3 and as proofs above
+ * it (docs/protocol.md#handshake). */
 #include "runtime/link/security.h"
 #include "base/digest.h"
 #include "base/file.h"
@@ -74,7 +74,8 @@ static lp_status read_own_certificate(const lp_link_security *from, SSL_CTX *tls
   return no_tls(from->cert_file, "certificate and private key", diag);
 }
 
-/* OpenSSL reads a certificate's extensions when it is first used, and keeps them: here, before connections on several threads share it. */
+/* OpenSSL reads a certificate's extensions when it is first used, and keeps them: here, before connections on several
+ * threads share it. */
 static void read_extensions(const SSL_CTX *tls) {
   STACK_OF(X509_OBJECT) *all = X509_STORE_get0_objects(SSL_CTX_get_cert_store(tls));
   for (int i = 0; i < sk_X509_OBJECT_num(all); i++) {
@@ -96,7 +97,8 @@ static lp_status read_trusted(const char *path, SSL_CTX *tls, lp_diag *diag) {
 
 static const char psk_identity[] = "llmpart"; /* there is one key */
 
-/* The key as a session that TLS 1.3 resumes: an external pre-shared key (RFC 8446, 4.2.11). The suite fixes its hash: SHA-256. */
+/* The key as a session that TLS 1.3 resumes: an external pre-shared key (RFC 8446, 4.2.11). The suite fixes its hash:
+ * SHA-256. */
 static SSL_SESSION *session_of_key(SSL *tls) {
   static const unsigned char aes_128_gcm_sha256[] = {0x13, 0x01};
   const unsigned char *psk = SSL_CTX_get_app_data(SSL_get_SSL_CTX(tls));
@@ -228,7 +230,8 @@ void lp_security_close(lp_security *security) {
 
 /* ---- proofs ------------------------------------------------------------------------------------------------------ */
 
-/* HMAC-SHA256 under the key over "llmpart/4 " and the side's name with its zero byte, the binding, and the bundle's hash. */
+/* HMAC-SHA256 under the key over "llmpart/4 " and the side's name with its zero byte, the binding, and the bundle's
+ * hash. */
 void lp_security_prove(const lp_security *security, lp_side who, const uint8_t binding[LP_BINDING_BYTES],
                        const char *bundle_hash, uint8_t out[LP_PROOF_BYTES]) {
   const char *label = who == LP_SIDE_CLOUD ? "llmpart/4 worker" : "llmpart/4 device";

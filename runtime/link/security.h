@@ -1,4 +1,5 @@
-/* Certificates and keys of a link, and TLS's configuration made of them. Only runtime/ and its tests include this header. */
+/* Certificates and keys of a link, and TLS's configuration made of them. Only runtime/ and its tests include this
+ * header. */
 #ifndef LP_LINK_SECURITY_H
 #define LP_LINK_SECURITY_H
 
@@ -17,11 +18,13 @@ struct lp_security {
   bool proves;    /* TLS shows certificates, so both sides prove the key above it */
 };
 
-/* Reads the files. Off loopback there must be a key, or certificates of both sides. The caller releases `out` with close in every case. */
+/* Reads the files. Off loopback there must be a key, or certificates of both sides. The caller releases `out` with
+ * close in every case. */
 LP_MUST_USE lp_status lp_security_open(const lp_link_security *from, lp_side side, bool loopback, lp_security *out,
                                        lp_diag *diag);
 void lp_security_close(lp_security *security);
-/* The proof that side `who` holds the key, on the connection with this binding (transport.h) and for this bundle. Needs a key. */
+/* The proof that side `who` holds the key, on the connection with this binding (transport.h) and for this bundle. Needs
+ * a key. */
 void lp_security_prove(const lp_security *security, lp_side who, const uint8_t binding[LP_BINDING_BYTES],
                        const char *bundle_hash, uint8_t out[LP_PROOF_BYTES]);
 

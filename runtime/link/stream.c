@@ -1,5 +1,6 @@
-/* Plain bytes and TLS over one socket (stream.h). OpenSSL reads and writes the socket through the functions given here, so that a
- * connection that the other side has closed never raises SIGPIPE, and a read takes from the socket only as often as allowed. */
+/* Plain bytes and TLS over one socket (stream.h). OpenSSL reads and writes the socket through the functions given here,
+ * so that a connection that the other side has closed never raises SIGPIPE, and a read takes from the socket only as
+ * often as allowed. */
 #include "runtime/link/stream.h"
 
 #include <errno.h>
@@ -183,7 +184,8 @@ static size_t rest_of(const struct iovec *part, size_t count, size_t skip, struc
   return used;
 }
 
-/* The first bytes of the rest, up to a record of TLS: each record costs a header, a tag and some time, so small parts are joined. */
+/* The first bytes of the rest, up to a record of TLS: each record costs a header, a tag and some time, so small parts
+ * are joined. */
 static struct iovec join(const struct iovec *rest, size_t count, uint8_t joined[RECORD]) {
   if (rest[0].iov_len >= RECORD) return (struct iovec){rest[0].iov_base, RECORD};
   size_t size = 0;

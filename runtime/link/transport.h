@@ -1,5 +1,5 @@
-/* runtime/link: how frames travel between a device and workers. The table lp_transport is all that the layers above see; sockets, TLS
- * and queues are private to the folder. */
+/* runtime/link: how frames travel between a device and workers. The table lp_transport is all that the layers above
+ * see; sockets, TLS and queues are private to the folder. */
 #ifndef LP_LINK_TRANSPORT_H
 #define LP_LINK_TRANSPORT_H
 
@@ -32,14 +32,15 @@ typedef enum { LP_RECV_FRAME, LP_RECV_GONE, LP_RECV_TIMEOUT, LP_RECV_GARBAGE, LP
 /* Carries frames: those of one peer arrive whole, in order and once. One thread at a time uses a channel. */
 typedef struct {
   const char *name;
-  /* Connects within the time, TLS included. The channel's only peer is LP_ONLY_PEER. Its receive asks the listener for signs of life and
-   * gives up a listener that is silent. */
+  /* Connects within the time, TLS included. The channel's only peer is LP_ONLY_PEER. Its receive asks the listener for
+   * signs of life and gives up a listener that is silent. */
   lp_status (*dial)(const lp_endpoint *endpoint, double timeout_ms, lp_channel **out, lp_diag *diag);
-  /* Listens on an address and returns its port (port 0 takes a free one). A listener has one thread of its own, which answers signs of
-   * life, takes connections and sends what is queued while the caller is not in receive. */
+  /* Listens on an address and returns its port (port 0 takes a free one). A listener has one thread of its own, which
+   * answers signs of life, takes connections and sends what is queued while the caller is not in receive. */
   lp_status (*listen)(const char *address, const lp_security *security, lp_channel **out, int *port, lp_diag *diag);
-  /* From now on a listener's peer may send frames of up to so many bytes; a longer one ends the connection before any memory is given
-   * to it. Until then the limit is LP_STRANGER_FRAME, and a peer that is not permitted within ten seconds is dropped. */
+  /* From now on a listener's peer may send frames of up to so many bytes; a longer one ends the connection before any
+   * memory is given to it. Until then the limit is LP_STRANGER_FRAME, and a peer that is not permitted within ten
+   * seconds is dropped. */
   void (*permit)(lp_channel *channel, uint32_t peer, uint64_t bytes);
   /* Ends the connection with a listener's peer, after what is queued for it was sent. */
   void (*drop)(lp_channel *channel, uint32_t peer);
@@ -47,8 +48,8 @@ typedef struct {
   void (*describe)(lp_channel *channel, uint32_t peer, char out[64]);
   /* A secret that only the two ends of this TLS connection can derive; false: there is no TLS, or no such peer. */
   bool (*bind)(lp_channel *channel, uint32_t peer, uint8_t out[LP_BINDING_BYTES]);
-  /* Sends head and body as one frame. A dialled channel waits until the socket has taken it; a listener queues what the socket does not
-   * take at once. When it returns false, `why` says what went wrong. */
+  /* Sends head and body as one frame. A dialled channel waits until the socket has taken it; a listener queues what the
+   * socket does not take at once. When it returns false, `why` says what went wrong. */
   bool (*send)(lp_channel *channel, uint32_t peer, const void *head, size_t head_size, const void *body,
                size_t body_size, const char **why);
   /* Waits for a frame or for the end of a peer; may time out early. The time may be INFINITY. */

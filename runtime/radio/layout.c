@@ -21,7 +21,8 @@ static lp_radio_point grid(double isd, int q, int r) {
   return (lp_radio_point){isd * (q + r / 2.0), isd * r * sqrt(3) / 2};
 }
 
-/* The copies of the layout: around `rings` rings they lie (2 rings + 1, -rings) steps away, turned by 60 degrees each. */
+/* The copies of the layout: around `rings` rings they lie (2 rings + 1, -rings) steps away, turned by 60 degrees
+ * each. */
 static void add_images(lp_radio_layout *layout, int rings) {
   int q = 2 * rings + 1, r = -rings;
   for (int i = 1; i < LP_RADIO_IMAGES; i++) {

@@ -62,7 +62,7 @@ void harness_free(harness *h) {
   free(h);
 }
 
-/* ---- operands --------------------------------------------------------------------------------------------------------- */
+/* ---- operands ---------------------------------------------------------------------------------------------------- */
 
 lp_type harness_type(harness *h, lp_dtype dtype, const char *dims) {
   const lp_poly *dim[LP_MAX_RANK];
@@ -139,7 +139,7 @@ lp_value *harness_constant(harness *h, lp_dtype dtype, const char *dims, double 
   return op->out[0];
 }
 
-/* ---- operators -------------------------------------------------------------------------------------------------------- */
+/* ---- operators --------------------------------------------------------------------------------------------------- */
 
 lp_op *harness_op(harness *h, lp_kind kind, int32_t in_count, lp_value *const *in, int32_t out_count,
                   const lp_type *out) {
@@ -290,7 +290,7 @@ void harness_finish(harness *h) {
   must(h, lp_module_verify(h->module, h->diag), "the test's module is not valid");
 }
 
-/* ---- reference -------------------------------------------------------------------------------------------------------- */
+/* ---- reference --------------------------------------------------------------------------------------------------- */
 
 /* Rows [0, p) of the cache as it was, then x, by the reference's own append on an empty past. */
 static lp_array cache_array(harness *h, const harness_state *state, lp_binding *bindings, size_t count) {
@@ -383,7 +383,7 @@ uint64_t harness_code_key(const harness *h, const lp_backend *backend, const lp_
   return key;
 }
 
-/* ---- running ---------------------------------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------------------------------- */
 
 static int64_t array_bytes(const lp_array *array) {
   return (array_count(array) * lp_dtype_bits(array->dtype) + 7) / 8;

@@ -1,5 +1,5 @@
-/* Running as the runtime does: OpenCL or CUDA kernels and the table of launches, on whatever device there is. With LP_TEST_RECORD each
- * case is also written to that folder (tests/gpu/case.h). */
+/* Running as the runtime does: OpenCL or CUDA kernels and the table of launches, on whatever device there is. With
+ * LP_TEST_RECORD each case is also written to that folder (tests/gpu/case.h). */
 #include "base/file.h"
 #include "harness.h"
 
@@ -58,7 +58,7 @@ void harness_run_gpu(harness *h, const lp_backend *backend, const lp_emit_option
   free(code.weights.data);
 }
 
-/* ---- recording -------------------------------------------------------------------------------------------------------- */
+/* ---- recording --------------------------------------------------------------------------------------------------- */
 
 static int kind_of(lp_dtype dtype) {
   return dtype == LP_F32    ? GPU_CASE_F32

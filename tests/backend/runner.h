@@ -1,5 +1,6 @@
-/* The least that runs emitted code: one segment, its buffers, a few threads. Shared by the conformance suite, which opens
- * the shared object, and by the driver that is linked with an object for another processor and run under an emulator. */
+/* The least that runs emitted code: one segment, its buffers, a few threads. Shared by the conformance suite, which
+ * opens the shared object, and by the driver that is linked with an object for another processor and run under an
+ * emulator. */
 #ifndef LP_TEST_RUNNER_H
 #define LP_TEST_RUNNER_H
 

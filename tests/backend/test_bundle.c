@@ -118,7 +118,7 @@ static const char *text_at(const json_t *object, const char *key) {
   return value;
 }
 
-/* ---- tests ------------------------------------------------------------------------------------------------------------- */
+/* ---- tests ------------------------------------------------------------------------------------------------------- */
 
 static void check_files(const json_t *root, const char *bundle) {
   const char *name;

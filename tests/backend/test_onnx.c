@@ -1,5 +1,6 @@
 /* The halves of `--emit=onnx`: imported again and run one after the other by the reference interpreter, they give what
- * another runtime gave for the whole model (tests/models). tests/e2e/onnx.sh runs them in ONNX Runtime where it is there. */
+ * another runtime gave for the whole model (tests/models). tests/e2e/onnx.sh runs them in ONNX Runtime where it is
+ * there. */
 #include "backend/backend.h"
 #include "base/dir.h"
 #include "base/poly.h"
@@ -46,7 +47,7 @@ static const lp_array *find(const bench *b, const char *name) {
   ck_abort_msg("%s: nothing gives '%s'", b->model, name);
 }
 
-/* ---- writing -------------------------------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 typedef struct {
   const char *scheduler, *pin;
@@ -82,7 +83,7 @@ static void write_halves(bench *b, const placement *where) {
   lp_hw_free(device);
 }
 
-/* ---- running -------------------------------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------------------------------- */
 
 /* Sizes of the symbols, from the inputs whose dimension is one alone. */
 static void bind_symbols(int64_t *sym, const lp_type *type, const lp_array *array) {

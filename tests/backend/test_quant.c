@@ -1,4 +1,5 @@
-/* Weights in groups, quantising and back, products of integers: codes of every width, whole and odd groups, zero points. */
+/* Weights in groups, quantising and back, products of integers: codes of every width, whole and odd groups, zero
+ * points. */
 #include "harness.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* The JSON reader and writer: what the reader accepts and refuses, how it names places, and that it reads what is written. */
+/* The JSON reader and writer: what the reader accepts and refuses, how it names places, and that it reads what is
+ * written. */
 #include <stdlib.h>
 #include <string.h>
 

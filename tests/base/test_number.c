@@ -44,7 +44,8 @@ LP_TEST(every_f16_reads_exactly_and_returns) {
   }
 }
 
-/* Around each boundary between two neighbours: below the middle goes down, above goes up, the middle to the even one. */
+/* Around each boundary between two neighbours: below the middle goes down, above goes up, the middle to the even
+ * one. */
 LP_TEST(f16_rounds_to_nearest_even) {
   for (uint32_t half = 0; half < 0x7c00; half++) {
     double low = f16_value(half), high = half == 0x7bff ? 65536 : f16_value(half + 1);

@@ -1,5 +1,5 @@
-# Splits a Markdown page into its code blocks, for commands.sh: writes one file per block into the folder `out` and prints
-# one line per block: NUMBER KIND LINE ARGUMENT. The kinds:
+# Splits a Markdown page into its code blocks, for commands.sh: writes one file per block into the folder `out` and
+# prints one line per block: NUMBER KIND LINE ARGUMENT. The kinds:
 #   run STATUS         ```sh: must end with STATUS, which is 0 unless the comment before it says otherwise
 #   background         ```sh background: a server, which prints "listening" when it is ready
 #   file NAME          any block after `<!-- file: NAME -->`: the text of that file

@@ -1,6 +1,6 @@
-# What documents refer to exists: relative links and their anchors; paths in backquotes with a slash, whether of a file or of a
-# folder; files of this project that are named without their folder; scripts that code blocks run. docs/architecture.md lists every
-# decision of docs/adr/.
+# What documents refer to exists: relative links and their anchors; paths in backquotes with a slash, whether of a file
+# or of a folder; files of this project that are named without their folder; scripts that code blocks run.
+# docs/architecture.md lists every decision of docs/adr/.
 set -eu
 cd "$LP_SOURCE"
 work=$(mktemp -d)
@@ -23,7 +23,8 @@ check_link() { # check_link PAGE TARGET
 made="NAME|^req/rep$|^(build|device|cloud|my|gpu-pack|blobs|UNIX|share/llmpart)/|^(lib|model|weights|manifest|launches|kernels|cloud|device|tokenizer|calibration|report|plan)[.]" # not in the tree
 check_path() { # check_path PAGE PATH
   ! echo "$2" | grep -qE "$made" || return 0
-  case $2 in */*/* | */[!/]*) ;; *) ! grep -qE "(^|/)$2" "$work/files" || return 0 ;; esac # the name of a folder in another
+  # The name of a folder in another.
+  case $2 in */*/* | */[!/]*) ;; *) ! grep -qE "(^|/)$2" "$work/files" || return 0 ;; esac
   [ -e "$2" ] || [ -e "$(dirname "$1")/$2" ] || echo "$1: there is no '$2'"
 }
 check_name() { # check_name PAGE NAME: a source file, named without its folder

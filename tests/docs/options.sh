@@ -1,6 +1,7 @@
-# Every option of llmpart that a page or example names exists: in each line of a code block, or code between backquotes, that
-# begins with `llmpart SUBCOMMAND`, each word that begins with `-` is looked up in the subcommand's --help. So blocks that no
-# test runs (they need a GPU, two machines or minutes) name no invented option either. options.sh [PAGE.md]: of this page only.
+# Every option of llmpart that a page or example names exists: in each line of a code block, or code between backquotes,
+# that begins with `llmpart SUBCOMMAND`, each word that begins with `-` is looked up in the subcommand's --help. So
+# blocks that no test runs (they need a GPU, two machines or minutes) name no invented option either. options.sh
+# [PAGE.md]: of this page only.
 set -eu
 : "${LP_SOURCE:?is set by ctest}" "${LLMPART:?is set by ctest}"
 cd "$LP_SOURCE"
@@ -10,8 +11,8 @@ trap 'rm -rf "$work"' EXIT
 [ -s "$work/subcommands" ] || { echo "llmpart --help lists no subcommands"; exit 1; }
 while read -r name; do "$LLMPART" "$name" --help | tr -c 'A-Za-z0-9_-' '\n' | grep '^-' | sort -u >"$work/help-$name"; done <"$work/subcommands"
 
-# Prints "PAGE:LINE SUBCOMMAND OPTION..." for every command. Lines that end with a backslash are joined; a command ends at a comment, pipe
-# or redirection. What stands between quotes is not an option.
+# Prints "PAGE:LINE SUBCOMMAND OPTION..." for every command. Lines that end with a backslash are joined; a command ends
+# at a comment, pipe or redirection. What stands between quotes is not an option.
 [ $# != 0 ] || set -- README.md CONTRIBUTING.md docs examples
 find "$@" -name '*.md' ! -path '*/build/*' | sort | xargs awk '
   function command(text, words, count, i, line) {

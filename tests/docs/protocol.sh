@@ -1,5 +1,5 @@
-# Checks the model of the protocol, docs/protocol.pml, with spin: every state under two faults; no cycle without progress. Changed so
-# that a rule of the worker is missing, the model must fail: otherwise it would say nothing.
+# Checks the model of the protocol, docs/protocol.pml, with spin: every state under two faults; no cycle without
+# progress. Changed so that a rule of the worker is missing, the model must fail: otherwise it would say nothing.
 set -u
 command -v spin >/dev/null || { echo 'protocol: skipped: spin is not installed (tools/setup.sh)'; exit 77; }
 model=$LP_SOURCE/docs/protocol.pml

@@ -1,5 +1,5 @@
-# The study of P2 runs from one command, small: the bytes of the paper by formula, every strategy on two links, exact and the
-# incremental split with the full model's tokens (the study stops if not), and the figures.
+# The study of P2 runs from one command, small: the bytes of the paper by formula, every strategy on two links, exact
+# and the incremental split with the full model's tokens (the study stops if not), and the figures.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 command -v python3 >/dev/null || skip 'there is no python3'
 python3 "$LP_SOURCE/examples/cloud-edge/study.py" --llmpart "$LLMPART" --out "$work/study" --tokens 10 --prompts 1 --links wifi,narrow \

@@ -1,5 +1,5 @@
-# exact.sh: no token of exact mode differs from the full model's, on three models and over two round trips: the short form of
-# tests/bench/exact_tokens.py, which does it for 1,000 prompts and four.
+# exact.sh: no token of exact mode differs from the full model's, on three models and over two round trips: the short
+# form of tests/bench/exact_tokens.py, which does it for 1,000 prompts and four.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 command -v python3 >/dev/null || skip 'there is no python3'
 check() { # check MODEL EXITS

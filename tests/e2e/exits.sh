@@ -1,5 +1,6 @@
-# exits.sh: early exits of compiled models. --exits at compile time: The full model's tokens do not change with exits; a model without exit heads uses its own
-# again; one value crosses the link, from the device; what cannot be is refused. In all modes the invariants of P2 hold.
+# exits.sh: early exits of compiled models. --exits at compile time: The full model's tokens do not change with exits; a
+# model without exit heads uses its own again; one value crosses the link, from the device; what cannot be is refused.
+# In all modes the invariants of P2 hold.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 models=$LP_SOURCE/tests/models
 

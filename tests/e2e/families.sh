@@ -1,9 +1,10 @@
-# families.sh FOLDER: models of other families, each in a folder of its own. Each compiles, gives the results of its test data
-# within 1e-3, has nearly all its work in layers that have a name, and where its tokens are listed generates them.
+# families.sh FOLDER: models of other families, each in a folder of its own. Each compiles, gives the results of its
+# test data within 1e-3, has nearly all its work in layers that have a name, and where its tokens are listed generates
+# them.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 
-# share_in_layers IR: per cent of FLOPs in layers that have a name, at one sequence of 8 new tokens behind 8. FLOPs stand as
-# polynomials: sums of products of numbers and powers of sizes.
+# share_in_layers IR: per cent of FLOPs in layers that have a name, at one sequence of 8 new tokens behind 8. FLOPs
+# stand as polynomials: sums of products of numbers and powers of sizes.
 share_in_layers() {
   awk 'BEGIN { size["b"] = 1; size["s"] = size["p"] = size["r"] = 8; size["c"] = size["t"] = 16 }
     function term(text,    factor, part, n, i, k, value) {

@@ -1,5 +1,5 @@
-# Machine models through the command: a table is fitted, judged, asked and drawn; bad tables and files are refused where they
-# are wrong.
+# Machine models through the command: a table is fitted, judged, asked and drawn; bad tables and files are refused where
+# they are wrong.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 cd "$work" || exit 1
 

@@ -1,7 +1,8 @@
 #!/bin/sh
-# identical.sh OLD NEW [WORK]: compares what two builds of the command write. For a change that must not alter any output: compiles every
-# model of the tests with both commands and compares bundles, IR dumps, code and reports file by file. Prints the files that differ and
-# their number; the exit status is 1 when there are any. LP_KEEP=DIR keeps both versions of a model that differs.
+# identical.sh OLD NEW [WORK]: compares what two builds of the command write. For a change that must not alter any
+# output: compiles every model of the tests with both commands and compares bundles, IR dumps, code and reports file by
+# file. Prints the files that differ and their number; the exit status is 1 when there are any. LP_KEEP=DIR keeps both
+# versions of a model that differs.
 set -eu
 cd "$(dirname "$0")/../.."
 old=$(realpath "$1") new=$(realpath "$2")

@@ -1,6 +1,6 @@
-# The invariants of early exits (docs/exits.md), numbered as P2's description numbers them, on three models of different width: the
-# default model, a Llama of grouped heads and a GPT-2 of learned positions. Each function shows one and is named after it. The
-# second's published byte counts are study.sh's. $1: the program of invariants.c.
+# The invariants of early exits (docs/exits.md), numbered as P2's description numbers them, on three models of different
+# width: the default model, a Llama of grouped heads and a GPT-2 of learned positions. Each function shows one and is
+# named after it. The second's published byte counts are study.sh's. $1: the program of invariants.c.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 halves=$1
 models=$LP_SOURCE/tests/models
@@ -90,7 +90,8 @@ questions_grow_with_theta() {
   same "questions at 0 and above 1" "0 $made" "$(figure 0 cloud_requests) $(figure 2 cloud_requests)"
 }
 
-# 5. Above 1 tokens are the whole model's where rows are f32 (ONNX Runtime's list); other codecs move logits as docs/exits.md says.
+# 5. Above 1 tokens are the whole model's where rows are f32 (ONNX Runtime's list); other codecs move logits as
+#    docs/exits.md says.
 above_1_it_is_the_whole_model() {
   generate whole --mode=threshold --theta=1.5 --codec=f32
   same "tokens above 1" "$(echo "$want" | cut -d, -f "1-$made")" "$(cat "$work/tokens")"
@@ -100,8 +101,9 @@ above_1_it_is_the_whole_model() {
   done
 }
 
-# 6. Total = edge + cloud + visible communication, which lies between 0 and all communication one after the other: the bytes, a round trip
-# for each question, and three to connect. A busy machine adds to it: half as much again is allowed, and the least of up to five runs counts.
+# 6. Total = edge + cloud + visible communication, which lies between 0 and all communication one after the other: the
+# bytes, a round trip for each question, and three to connect. A busy machine adds to it: half as much again is allowed,
+# and the least of up to five runs counts.
 visible_communication_is_bounded() {
   for how in '--mode=threshold --theta=0.5' '--mode=threshold --theta=2' '--mode=exact'; do
     for _ in 1 2 3 4 5; do
@@ -120,8 +122,8 @@ serial_ms() {
     'BEGIN { print 1.5 * (bytes * 8 / 1000 + 40 * (asked + 3)) }'
 }
 
-# 7. The worker is back to 0 bytes when sessions have ended: at once behind all of the above, and when it was idle for long enough behind
-# one whose device was killed.
+# 7. The worker is back to 0 bytes when sessions have ended: at once behind all of the above, and when it was idle for
+# long enough behind one whose device was killed.
 the_cloud_is_empty_afterwards() {
   wait_until_empty 'sessions that ended'
   kill "$worker"

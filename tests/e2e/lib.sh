@@ -24,8 +24,8 @@ finish() {
   exit 0
 }
 
-# part quick|long: does this run include the part? ctest runs the long parts as tests of their own (label `long`), and a script that
-# is run by hand does everything. LP_PART is quick, long or absent.
+# part quick|long: does this run include the part? ctest runs the long parts as tests of their own (label `long`), and a
+# script that is run by hand does everything. LP_PART is quick, long or absent.
 part() { [ "${LP_PART:-$1}" = "$1" ]; }
 
 skip() { # skip WHY: ctest counts it as skipped (SKIP_RETURN_CODE)
@@ -63,7 +63,9 @@ tokens() { # tokens BUNDLE IDS COUNT [option ...]: the ids that are generated, a
   sequences "$work/json"
 }
 
-serve() { # serve BUNDLE [option ...]: starts a worker at $where (a free port); sets $worker and $address; what it says: $work/listening
+# serve BUNDLE [option ...]: starts a worker at $where (a free port); sets $worker and $address; $work/listening is what
+# it prints.
+serve() {
   bundle=$1
   shift
   : >"$work/listening"
@@ -107,10 +109,11 @@ plan() { # plan MODEL OUT [option ...]: the report as text
 
 layers() { sed -n 's/^model .*, \([0-9]*\) layers.*/\1/p' "$1"; } # layers REPORT
 
-share() { awk -v share="$2" -v column="$3" '$1 == "total" { print share * $column }' "$1"; } # share REPORT OF COLUMN: of a time
+# share REPORT OF COLUMN: this share of a time.
+share() { awk -v share="$2" -v column="$3" '$1 == "total" { print share * $column }' "$1"; }
 
-# refused WHAT PATTERN COMMAND ...: the command must end with exit status $wanted_status (1) and one error that matches the
-# extended PATTERN, and leave nothing in $work/made, where it is run with its output.
+# refused WHAT PATTERN COMMAND ...: the command must end with exit status $wanted_status (1) and one error that matches
+# the extended PATTERN, and leave nothing in $work/made, where it is run with its output.
 refused() {
   what=$1 pattern=$2
   shift 2

@@ -1,4 +1,5 @@
-# The text form of an ONNX model of LLaMA2-7B's shape: 32 layers, f16 weights in `weights.data`, which need not be there.
+# The text form of an ONNX model of LLaMA2-7B's shape: 32 layers, f16 weights in `weights.data`, which need not be
+# there.
 function weight(name, rows, columns,    bytes) {
   bytes = 2 * rows * (columns ? columns : 1)
   printf "initializer { name: \"%s\" dims: %d %s data_type: 10 data_location: EXTERNAL", name, rows, columns ? "dims: " columns : ""

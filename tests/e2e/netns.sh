@@ -1,6 +1,7 @@
-# netns.sh: device and worker in network namespaces of their own, with a cable between them: with key and TLS, as two machines. The cable is
-# narrow (tc tbf), slow and lossy (tc netem), and pulled out in the middle; exact mode's tokens stay the full model's. What the machine
-# has not is left out: namespaces need user namespaces or root, and netem a module of the kernel.
+# netns.sh: device and worker in network namespaces of their own, with a cable between them: with key and TLS, as two
+# machines. The cable is narrow (tc tbf), slow and lossy (tc netem), and pulled out in the middle; exact mode's tokens
+# stay the full model's. What the machine has not is left out: namespaces need user namespaces or root, and netem a
+# module of the kernel.
 if [ "${1:-}" != inside ]; then
   why=$(unshare -rn true 2>&1) || { echo "netns: skipped: no network namespaces here: $why"; exit 77; }
   command -v tc >/dev/null && command -v nsenter >/dev/null || { echo 'netns: skipped: tc (iproute2) or nsenter is missing'; exit 77; }
@@ -66,8 +67,8 @@ shape netem delay 10ms 5ms loss 3% duplicate 2% reorder 20% && over 'a bad cable
 tc qdisc del dev dev0 root 2>/dev/null
 there tc qdisc del dev cloud0 root 2>/dev/null
 
-# Pulled out for 2 s while it generates, behind a link slow enough that it has not ended by then. What was sent meanwhile is sent again.
-# shellcheck disable=SC2086 # a list of options
+# Pulled out for 2 s while it generates, behind a link slow enough that it has not ended by then. What was sent
+# meanwhile is sent again. shellcheck disable=SC2086 # a list of options
 "$LLMPART" run "$bundle" --tokens="$ids" -n "$count" --threads=1 --ignore-eos -o json --cloud=10.77.0.2:7700 $secure \
   --link=rtt=60ms >"$work/json" 2>"$work/err" &
 device=$!

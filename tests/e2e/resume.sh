@@ -1,6 +1,6 @@
-# resume.sh: `llmpart run --session` is killed with SIGKILL at random moments and gone on with by --resume until it is done. The tokens are
-# those of an undisturbed run, in every mode, with a worker that stays and with one of its own. Session files that are not to be gone
-# on with are refused.
+# resume.sh: `llmpart run --session` is killed with SIGKILL at random moments and gone on with by --resume until it is
+# done. The tokens are those of an undisturbed run, in every mode, with a worker that stays and with one of its own.
+# Session files that are not to be gone on with are refused.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 lists=$LP_SOURCE/tests/models/default/tokens.json
 bundle=$work/default.llmpart kept=$work/kept.session
@@ -14,7 +14,8 @@ draw() { # draw LIMIT: a number below it, the same in every run of this test
 }
 drawn=1
 
-# killed [option ...]: the tokens of a run that is killed again and again; $kills counts. Each process has a little longer.
+# killed [option ...]: the tokens of a run that is killed again and again; $kills counts. Each process has a little
+# longer.
 killed() {
   rm -f "$kept"
   kills=0 longer=20
@@ -55,9 +56,10 @@ part quick || finish
 killed --mode=standalone
 same 'standalone' "$early" "$(cat "$work/tokens")"
 
-# A worker that is asked to end keeps its contexts in --context-dir, and the next one has them; what is damaged there is discarded,
-# with a line, and sent again.
-restart() { # restart [COMMAND]: in the middle of a generation, with a command in between; $work/tokens is what came of it
+# A worker that is asked to end keeps its contexts in --context-dir, and the next one has them; what is damaged there is
+# discarded, with a line, and sent again.
+# restart [COMMAND]: restarts in the middle of a generation, with a command in between; $work/tokens has the tokens.
+restart() {
   rm -rf "$work/contexts"
   serve "$bundle" --context-dir="$work/contexts"
   where=$address

@@ -1,6 +1,7 @@
-/* sequences BUNDLE [ROWS [NEAR]]: several sequences in one pass against each alone, on the cloud's side of a compiled bundle. Sequences begin at
- * different rounds, have parts of different lengths and positions in each, miss some and end; what the cloud makes of each must be
- * the same: to the bit, or nearly so (NEAR, 1e-3) from its first pass of more than ROWS rows on. Prints how many passes and parts were compared. */
+/* sequences BUNDLE [ROWS [NEAR]]: several sequences in one pass against each alone, on the cloud's side of a compiled
+ * bundle. Sequences begin at different rounds, have parts of different lengths and positions in each, miss some and
+ * end; what the cloud makes of each must be the same: to the bit, or nearly so (NEAR, 1e-3) from its first pass of more
+ * than ROWS rows on. Prints how many passes and parts were compared. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-# Several sequences in one pass are what each is alone, to the bit: models with grouped heads and exits, learned positions,
-# ALiBi, a sliding window; weights and caches of several types.
+# Several sequences in one pass are what each is alone, to the bit: models with grouped heads and exits, learned
+# positions, ALiBi, a sliding window; weights and caches of several types.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 check=$1 devices=$2
 models=$LP_SOURCE/tests/models

@@ -1,5 +1,5 @@
-/* Files made to do harm. Each is written by a small generator, imported and, when it is a model after all, taken through
- * every pass: in bounded time and memory, and with the expected message or none. */
+/* Files made to do harm. Each is written by a small generator, imported and, when it is a model after all, taken
+ * through every pass: in bounded time and memory, and with the expected message or none. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

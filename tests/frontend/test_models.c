@@ -1,7 +1,7 @@
 /* Whole models through reader, shape inference, folding and the reference interpreter, against the outputs that another
- * runtime gave: every test_data_set of tests/models, and where they are those of ../shared/models, ../shared/onnx-node-*
- * and Debian's libonnx-testdata. A model that is refused for what it asks, or whose operators a later pass decomposes, is
- * skipped; each wrong number fails. */
+ * runtime gave: every test_data_set of tests/models, and where they are those of ../shared/models,
+ * ../shared/onnx-node-* and Debian's libonnx-testdata. A model that is refused for what it asks, or whose operators a
+ * later pass decomposes, is skipped; each wrong number fails. */
 #include <glob.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* A device at the mercy of a worker that answers anything: bytes as messages of every kind, with what the device waits for among them.
- * Nothing may be read or written that is not there, and what a run gives has the size that it says. */
+/* A device at the mercy of a worker that answers anything: bytes as messages of every kind, with what the device waits
+ * for among them. Nothing may be read or written that is not there, and what a run gives has the size that it says. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +30,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
   return 0;
 }
 
-/* ---- the worker ------------------------------------------------------------------------------------------------------ */
+/* ---- the worker -------------------------------------------------------------------------------------------------- */
 
 struct lp_channel {
   fuzz_bytes bytes;
@@ -112,10 +112,10 @@ static void hang_up(lp_channel *channel) {
 
 static const lp_transport liar = {.name = "liar", .send = hear, .receive = reply, .release = release, .close = hang_up};
 
-/* ---- the device ------------------------------------------------------------------------------------------------------ */
+/* ---- the device -------------------------------------------------------------------------------------------------- */
 
-/* Opened with both sides here, then told that the cloud's is elsewhere. Nobody is at the address, so that a connection that is given up
- * is not made again. */
+/* Opened with both sides here, then told that the cloud's is elsewhere. Nobody is at the address, so that a connection
+ * that is given up is not made again. */
 static lp_session *open_remote(lp_channel *channel) {
   static const lp_security open;
   lp_generate_options options = {.threads = 1, .max_tokens = 4, .cloud_timeout_ms = 1};

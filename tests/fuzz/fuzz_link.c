@@ -1,5 +1,5 @@
-/* Bytes as a frame of the link, any of them or a message of its kinds with some of them changed: taken apart, and every field of what comes
- * out touched. */
+/* Bytes as a frame of the link, any of them or a message of its kinds with some of them changed: taken apart, and every
+ * field of what comes out touched. */
 #include <stdlib.h>
 #include <string.h>
 

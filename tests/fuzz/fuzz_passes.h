@@ -1,5 +1,5 @@
-/* What the fuzz targets share that run passes. Each aborts, so that libFuzzer keeps the input, when a rule of the project
- * is broken. */
+/* What the fuzz targets share that run passes. Each aborts, so that libFuzzer keeps the input, when a rule of the
+ * project is broken. */
 #ifndef LP_TESTS_FUZZ_PASSES_H
 #define LP_TESTS_FUZZ_PASSES_H
 

@@ -1,5 +1,6 @@
-/* A worker at the mercy of three devices that say anything in any order: bytes as messages of every kind, passes between them, and
- * connections that end. Nothing may be read or written that is not there, and memory stays within the budget. */
+/* A worker at the mercy of three devices that say anything in any order: bytes as messages of every kind, passes
+ * between them, and connections that end. Nothing may be read or written that is not there, and memory stays within the
+ * budget. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +34,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
   return 0;
 }
 
-/* ---- a link that leads nowhere --------------------------------------------------------------------------------------- */
+/* ---- a link that leads nowhere ----------------------------------------------------------------------------------- */
 
 static bool send_nowhere(lp_channel *channel, uint32_t peer, const void *head, size_t head_size, const void *body,
                          size_t body_size, const char **why) {
@@ -62,7 +63,7 @@ static void describe(lp_channel *channel, uint32_t peer, char out[64]) {
 static const lp_transport nowhere = {
     .name = "nowhere", .send = send_nowhere, .permit = permit, .drop = drop, .describe = describe};
 
-/* ---- devices --------------------------------------------------------------------------------------------------------- */
+/* ---- devices ----------------------------------------------------------------------------------------------------- */
 
 static void greet(lp_worker *worker, uint32_t peer) {
   Lp__Wire__Hello hello = LP__WIRE__HELLO__INIT;
@@ -74,7 +75,7 @@ static void greet(lp_worker *worker, uint32_t peer) {
   worker_handle(worker, &(lp_inbound){.message = &message, .packet.peer = peer});
 }
 
-/* ---- what a device would say ----------------------------------------------------------------------------------------- */
+/* ---- what a device would say ------------------------------------------------------------------------------------- */
 
 /* Random fields are mostly refused at the door. Each bit sets some of them as an honest device would. */
 enum { RIGHT_NAME = 1, RIGHT_TIME = 2, RIGHT_PLACE = 4, RIGHT_SIZE = 8 };

@@ -1,4 +1,5 @@
-/* Messages of the link made of a fuzzer's bytes: every kind and every field that link.proto knows, found by protobuf-c's own tables. */
+/* Messages of the link made of a fuzzer's bytes: every kind and every field that link.proto knows, found by
+ * protobuf-c's own tables. */
 #ifndef LP_FUZZ_MESSAGES_H
 #define LP_FUZZ_MESSAGES_H
 

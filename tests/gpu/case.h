@@ -1,5 +1,5 @@
-/* A case of the conformance suite in a file: GPU code, operands and what they should give, to be run on a machine that has a GPU and
- * none of the compiler. The file is a row of sections: a line "NAME INDEX BYTES", then the bytes.
+/* A case of the conformance suite in a file: GPU code, operands and what they should give, to be run on a machine that
+ * has a GPU and none of the compiler. The file is a row of sections: a line "NAME INDEX BYTES", then the bytes.
  *   kernels, launches, weights   as in a bundle (weights: the data section)
  *   sym                          int64 of each symbol; INDEX: buffers
  *   in                           what buffer INDEX holds at first

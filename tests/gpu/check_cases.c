@@ -1,5 +1,5 @@
-/* check_cases FILE.case ...: runs recorded cases of the conformance suite (case.h) on the GPU that the runtime finds. Needs nothing but
- * the runtime. Exit status 1 when one of them fails, 77 when there is no GPU. */
+/* check_cases FILE.case ...: runs recorded cases of the conformance suite (case.h) on the GPU that the runtime finds.
+ * Needs nothing but the runtime. Exit status 1 when one of them fails, 77 when there is no GPU. */
 #include "base/file.h"
 #include "runtime/gpu/gpu.h"
 #include "tests/gpu/case.h"
@@ -77,7 +77,7 @@ static bool read_sections(recorded *r, const char *data, size_t size) {
   return r->source.kernels != NULL && r->source.table != NULL;
 }
 
-/* ---- comparing -------------------------------------------------------------------------------------------------------- */
+/* ---- comparing --------------------------------------------------------------------------------------------------- */
 
 static float from_half(uint16_t bits) {
   int exponent = bits >> 10 & 31, fraction = bits & 1023;
@@ -121,7 +121,7 @@ static bool compare(const recorded *r, size_t out, const char *file) {
   return true;
 }
 
-/* ---- running ---------------------------------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------------------------------- */
 
 static void release(recorded *r) {
   for (size_t i = 0; i < r->job.in_count; i++)

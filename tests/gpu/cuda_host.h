@@ -1,6 +1,7 @@
-// Runs emitted CUDA kernels on the CPU, so that their logic is tested where there is no GPU: a block's threads are fibers that
-// give way at barriers and warp shuffles; blocks run one after the other. Included by kernels.cuh in place of CUDA's headers
-// (-DLP_CUDA_HOST='"cuda_host.h"'). A barrier that some threads of a block never reach ends the program with a message.
+// Runs emitted CUDA kernels on the CPU, so that their logic is tested where there is no GPU: a block's threads are
+// fibers that give way at barriers and warp shuffles; blocks run one after the other. kernels.cuh includes it in place
+// of CUDA's headers (-DLP_CUDA_HOST='"cuda_host.h"'). A barrier that some threads of a block never reach ends the
+// program with a message.
 #pragma once
 
 #include <cmath>
@@ -55,7 +56,7 @@ inline const char *cudaGetErrorString(cudaError_t) {
   return "no error";
 }
 
-// ---- numbers -----------------------------------------------------------------------------------------------------------
+// ---- numbers ------------------------------------------------------------------------------------------------------
 
 inline float __uint_as_float(unsigned bits) {
   float x;
@@ -86,7 +87,7 @@ inline unsigned short from_float_f16(float x) {
   return (unsigned short)(sign | half);
 }
 
-// ---- threads -----------------------------------------------------------------------------------------------------------
+// ---- threads ------------------------------------------------------------------------------------------------------
 
 namespace lp_cuda_host {
 
@@ -218,7 +219,7 @@ inline float __shfl_xor_sync(unsigned, float x, int apart) {
   return shuffled[row][other < count ? other : own];
 }
 
-// ---- tensor cores, as kernels.cuh has them -----------------------------------------------------------------------------
+// ---- tensor cores, as kernels.cuh has them ------------------------------------------------------------------------
 
 namespace lp_cuda_host {
 

@@ -1,7 +1,7 @@
-# driver.sh MODEL.onnx TOKENS.json FAKE [DTYPES [errors]]: with halves as CUDA code that the runtime compiles and launches, greedy tokens
-# are those of ONNX Runtime where weights are f32 and those of the cpu backend in fewer bits; through a worker and in one process. FAKE
-# holds stand-ins for NVIDIA's driver and compiler, which run the kernels on this processor. With `errors` also that what is
-# missing or wrong is said.
+# driver.sh MODEL.onnx TOKENS.json FAKE [DTYPES [errors]]: with halves as CUDA code that the runtime compiles and
+# launches, greedy tokens are those of ONNX Runtime where weights are f32 and those of the cpu backend in fewer bits;
+# through a worker and in one process. FAKE holds stand-ins for NVIDIA's driver and compiler, which run the kernels on
+# this processor. With `errors` also that what is missing or wrong is said.
 . "$LP_SOURCE/tests/gpu/lib.sh"
 model=$1 lists=$2 fake=$3
 gpu="--backend-device=cuda --backend-cloud=cuda"
@@ -33,7 +33,8 @@ done
 [ "${5:-}" = errors ] || finish
 
 if part long; then
-  # Steps are recorded when they repeat, and anew when the context leaves a grain of 256 tokens; where they cannot be, they are launched.
+  # Steps are recorded when they repeat, and anew when the context leaves a grain of 256 tokens; where they cannot be,
+  # they are launched.
   ids=$(row "$lists" prompts 1)
   long=$ids
   while [ "$(length "$long")" -lt 250 ]; do long=$long,$ids; done
@@ -46,7 +47,8 @@ if part long; then
   same 'steps launched' "$want" "$(LP_FAKE_CUDA_GRAPHS=0 LP_FAKE_CUDA_LOG=$work/launched tokens "$work/mixed.llmpart" "$long" 12 --in-process)"
   grep -q 'graphs 0 ' "$work/launched" || fail "recorded all the same: $(cat "$work/launched")"
 
-  # Tokens are drawn from what the GPU finds to be the greatest logits, or from all of them; only in the second case do those come back.
+  # Tokens are drawn from what the GPU finds to be the greatest logits, or from all of them; only in the second case do
+  # those come back.
   for how in '--temperature=0.9 --top-k=9 --seed=3' '--temperature=0.9 --top-k=9 --top-p=0.8 --seed=4' '--temperature=0.9 --seed=5'; do
     # shellcheck disable=SC2086 # a list of options
     for way in --in-process ''; do

@@ -1,4 +1,5 @@
-/* One segment of GPU code run by the runtime on a runner's job: for the conformance suite and for what was recorded of it. */
+/* One segment of GPU code run by the runtime on a runner's job: for the conformance suite and for what was recorded of
+ * it. */
 #ifndef LP_TEST_GPU_JOB_H
 #define LP_TEST_GPU_JOB_H
 
@@ -7,7 +8,8 @@
 
 enum { GPU_JOB_MOST_STATES = 64 };
 
-/* Runs lp_segment_0 with lp_layout_0. `state_bytes` [source->states]: of the job's states. What goes wrong is reported. */
+/* Runs lp_segment_0 with lp_layout_0. `state_bytes` [source->states]: of the job's states. What goes wrong is
+ * reported. */
 LP_MUST_USE lp_status gpu_job_run(const lp_gpu_source *source, const size_t *state_bytes, const runner_job *job,
                                   lp_diag *diag);
 

@@ -1,6 +1,7 @@
-# library.sh MODELS FAKE LIBRARY SEQUENCES: prompts' products by cuBLASLt: tokens are those of the cpu backend where it is there, missing,
-# forbidden, without a handle, or refuses some or all of the products; what fails is said. FAKE holds stand-ins for NVIDIA's driver and
-# compiler, LIBRARY one for its library of products. SEQUENCES runs several sessions in one pass.
+# library.sh MODELS FAKE LIBRARY SEQUENCES: prompts' products by cuBLASLt: tokens are those of the cpu backend where it
+# is there, missing, forbidden, without a handle, or refuses some or all of the products; what fails is said. FAKE holds
+# stand-ins for NVIDIA's driver and compiler, LIBRARY one for its library of products. SEQUENCES runs several sessions
+# in one pass.
 . "$LP_SOURCE/tests/gpu/lib.sh"
 models=$1 fake=$2 library=$3 together=$4 cut=0
 export XDG_CACHE_HOME="$work/cache" LD_LIBRARY_PATH="$library:$fake${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" LP_FAKE_CUBLAS_LOG="$work/log"
@@ -16,7 +17,8 @@ begin() { # begin MODEL DTYPE: bundles of it, a prompt of 80 tokens, and the tok
   want=$(tokens "$work/cpu.llmpart" "$ids" 3 --in-process)
 }
 
-check_prompt() { # check_prompt WHAT LINE [VARIABLE=VALUE ...]: the tokens, and what the library did as a pattern, or "" for no library
+# check_prompt WHAT LINE [VARIABLE=VALUE ...]: the tokens, and a pattern of what the library did, or "" without it.
+check_prompt() {
   what=$1 line=$2
   shift 2
   rm -f "$LP_FAKE_CUBLAS_LOG"

@@ -1,6 +1,6 @@
-# opencl.sh MODEL.onnx TOKENS.json [DTYPES [errors]]: with both halves as OpenCL code, greedy tokens are those of ONNX Runtime where weights are
-# f32 and those of the cpu backend in fewer bits; through a worker and in one process; with `errors` also that what is wrong with a side
-# is said.
+# opencl.sh MODEL.onnx TOKENS.json [DTYPES [errors]]: with both halves as OpenCL code, greedy tokens are those of ONNX
+# Runtime where weights are f32 and those of the cpu backend in fewer bits; through a worker and in one process; with
+# `errors` also that what is wrong with a side is said.
 . "$LP_SOURCE/tests/gpu/lib.sh"
 model=$1 lists=$2
 gpu="--backend-device=opencl --backend-cloud=opencl"

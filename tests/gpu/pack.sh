@@ -1,8 +1,8 @@
 #!/bin/sh
-# pack.sh BUILD OUT [MODEL.onnx [DTYPE ...]]: puts into the folder OUT what run.sh needs on a machine with a GPU that has neither the
-# compiler nor a network: the conformance suite's recorded cases, bundles without their weights, and three programs. Without a model it is
-# LLaMA2-7B's shape (written by the Python of LP_PYTHON, with a sparse file of weights) in f16 and int4; its bundles need 17 GB of disk
-# for a while.
+# pack.sh BUILD OUT [MODEL.onnx [DTYPE ...]]: puts into the folder OUT what run.sh needs on a machine with a GPU that
+# has neither the compiler nor a network: the conformance suite's recorded cases, bundles without their weights, and
+# three programs. Without a model it is LLaMA2-7B's shape (written by the Python of LP_PYTHON, with a sparse file of
+# weights) in f16 and int4; its bundles need 17 GB of disk for a while.
 set -eu
 source=$(cd "$(dirname "$0")/../.." && pwd)
 build=$(cd "$1" && pwd)

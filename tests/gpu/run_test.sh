@@ -1,5 +1,5 @@
-# run_test.sh MODEL.onnx FAKE LIBRARY: pack.sh and run.sh on a small model, with stand-ins for the driver, NVRTC and cuBLASLt; and without
-# a GPU.
+# run_test.sh MODEL.onnx FAKE LIBRARY: pack.sh and run.sh on a small model, with stand-ins for the driver, NVRTC and
+# cuBLASLt; and without a GPU.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 LP_PACK_SUITES=rows "$LP_SOURCE/tests/gpu/pack.sh" "$LP_BUILD" "$work/pack" "$1" f16 >"$work/out" 2>&1 || fail "pack.sh: $(tail -n 3 "$work/out")"
 export LP_PROMPT=80 LP_STEPS=2 LP_BATCH=2 LP_DEPTH=4 LP_BASELINES=no XDG_CACHE_HOME="$work/cache"

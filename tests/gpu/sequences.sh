@@ -1,6 +1,7 @@
-# sequences.sh SEQUENCES DEVICES BACKEND [FAKE STEPS]: several sequences in one pass on a GPU are what each is alone: to the bit in passes of up to
-# ROWS rows, and nearly so in larger ones. BACKEND is opencl, or cuda with the stand-ins for NVIDIA's driver and compiler in FAKE.
-# There a step takes as many launches for many sessions as for few (STEPS is bench_steps), and is recorded.
+# sequences.sh SEQUENCES DEVICES BACKEND [FAKE STEPS]: several sequences in one pass on a GPU are what each is alone: to
+# the bit in passes of up to ROWS rows, and nearly so in larger ones. BACKEND is opencl, or cuda with the stand-ins for
+# NVIDIA's driver and compiler in FAKE. There a step takes as many launches for many sessions as for few (STEPS is
+# bench_steps), and is recorded.
 . "$LP_SOURCE/tests/gpu/lib.sh"
 check=$1 devices=$2 backend=$3 steps=${5:-} rows=64
 models=$LP_SOURCE/tests/models
@@ -16,8 +17,10 @@ same_together() { # same_together NEAR MODEL [option ...]
   fail "$what: $(head -n 2 "$work/err")"
 }
 
-part quick && same_together 5e-3 "$models/llama/model.onnx" --scheduler=cut --cut=1 --exits=1 --kv-dtype=f16 # a cache of f16 rounds, too
-part long && same_together 5e-3 "$models/gpt2/model.onnx" --scheduler=cloud-only --dtype-cloud=f16 # tensor cores round activations
+# A cache of f16 rounds, too.
+part quick && same_together 5e-3 "$models/llama/model.onnx" --scheduler=cut --cut=1 --exits=1 --kv-dtype=f16
+# Tensor cores round activations.
+part long && same_together 5e-3 "$models/gpt2/model.onnx" --scheduler=cloud-only --dtype-cloud=f16
 if part long && [ "$backend" = cuda ]; then
   same_together 1e-3 "$models/families/gemma2-script-past/model.onnx" --scheduler=cloud-only
   export LP_FAKE_NVRTC_TENSOR=1

@@ -1,5 +1,5 @@
-# tokens.sh WRITE_BUNDLE MODEL.onnx TOKENS.json: with the cloud's half as CUDA code on the CPU, greedy tokens are those of ONNX
-# Runtime where weights are f32, and those of the cpu backend in fewer bits.
+# tokens.sh WRITE_BUNDLE MODEL.onnx TOKENS.json: with the cloud's half as CUDA code on the CPU, greedy tokens are those
+# of ONNX Runtime where weights are f32, and those of the cpu backend in fewer bits.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 writer=$1 model=$2 lists=$3
 [ "$(rows "$lists" prompts | wc -l)" -ge 2 ] || fail "there are no two prompts in $lists"

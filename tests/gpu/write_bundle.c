@@ -1,5 +1,5 @@
-/* write_bundle MODEL.onnx OUT.llmpart CUT [DTYPE]: a bundle with layers [0, CUT) on the device by the cpu backend and the rest in the
- * cloud by the cuda backend on the CPU; both run by `llmpart run`. */
+/* write_bundle MODEL.onnx OUT.llmpart CUT [DTYPE]: a bundle with layers [0, CUT) on the device by the cpu backend and
+ * the rest in the cloud by the cuda backend on the CPU; both run by `llmpart run`. */
 #include "host_backend.h"
 
 #include "frontend/frontend.h"

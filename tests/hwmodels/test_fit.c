@@ -232,7 +232,8 @@ LP_TEST(what_a_pass_reads_decides_the_rate) {
   lp_buf_free(&csv);
 }
 
-/* Times in whole microseconds are told as such: predictions lie between, and are judged by what the clock would show. */
+/* Times in whole microseconds are told as such: predictions lie between, and are judged by what the clock would
+ * show. */
 LP_TEST(a_coarse_clock_is_known) {
   lp_buf csv = {0};
   lp_buf_puts(&csv, header);

@@ -1,5 +1,5 @@
-/* Builds single onnx.* operators for the tests of inference and evaluation. A module with arguments of symbolic sizes is
- * there for each test; attributes are set before the operator that takes them. */
+/* Builds single onnx.* operators for the tests of inference and evaluation. A module with arguments of symbolic sizes
+ * is there for each test; attributes are set before the operator that takes them. */
 #ifndef LP_TESTS_ONNX_BUILD_H
 #define LP_TESTS_ONNX_BUILD_H
 

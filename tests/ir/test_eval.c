@@ -1,5 +1,5 @@
-/* The reference interpreter, on numbers worked out by hand: moves, arithmetic, dtypes, op.* operators, and its refusals.
- * The standard's operators are also run against the packaged node tests (tests/frontend/test_models.c). */
+/* The reference interpreter, on numbers worked out by hand: moves, arithmetic, dtypes, op.* operators, and its
+ * refusals. The standard's operators are also run against the packaged node tests (tests/frontend/test_models.c). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

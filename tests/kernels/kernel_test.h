@@ -3,8 +3,8 @@
 #ifndef LP_KERNEL_TEST_H
 #define LP_KERNEL_TEST_H
 
-/* Are the kernels instrumented C of a sanitizer? Then multiplications and additions are fused in other places than in the optimised
- * bitcode, and results need not be equal to the bit. */
+/* Are the kernels instrumented C of a sanitizer? Then multiplications and additions are fused in other places than in
+ * the optimised bitcode, and results need not be equal to the bit. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define KERNEL_INSTRUMENTED 1

@@ -2,8 +2,8 @@ include_guard()
 find_program(LP_LLC NAMES llc-19 llc REQUIRED)
 find_package(Threads REQUIRED)
 
-# lp_kernel_object(OUT name arch cpu isa source): object file of a source that calls kernels, linked with their bitcode and
-# optimised as the code generator does; its path in OUT.
+# lp_kernel_object(OUT name arch cpu isa source): object file of a source that calls kernels, linked with their bitcode
+# and optimised as the code generator does; its path in OUT.
 function(lp_kernel_object out name arch cpu isa source)
   set(base ${CMAKE_CURRENT_BINARY_DIR}/${name})
   cmake_path(ABSOLUTE_PATH source)

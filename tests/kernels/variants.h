@@ -1,5 +1,5 @@
-/* Kernels with constant arguments, as the code generator would make them: variants.c is compiled to bitcode, linked with
- * the kernels' and optimised for a target, so the tests go the way of the product. */
+/* Kernels with constant arguments, as the code generator would make them: variants.c is compiled to bitcode, linked
+ * with the kernels' and optimised for a target, so the tests go the way of the product. */
 #ifndef LP_TEST_KERNEL_VARIANTS_H
 #define LP_TEST_KERNEL_VARIANTS_H
 

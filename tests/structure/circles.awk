@@ -1,5 +1,5 @@
-# nm -A -g OBJECT... | awk -f circles.awk: prints "CALLER CALLED SYMBOL" for each symbol of a source file of a top-level folder that
-# another source file of that folder uses. Files are named from the root: folder/room/name.
+# nm -A -g OBJECT... | awk -f circles.awk: prints "CALLER CALLED SYMBOL" for each symbol of a source file of a top-level
+# folder that another source file of that folder uses. Files are named from the root: folder/room/name.
 function source(object,   folder, file) {
   folder = file = object
   sub(/\/?CMakeFiles\/.*/, "", folder)      # runtime/CMakeFiles/lp_runtime.dir/exec/pool.c.o

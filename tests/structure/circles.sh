@@ -1,11 +1,13 @@
-# The source files of a top-level folder call each other without circles, and so do its rooms: read from the symbols of the object files,
-# not from includes. A room and the folder that holds it are not compared: a folder's own files hold the tables of its rooms.
+# The source files of a top-level folder call each other without circles, and so do its rooms: read from the symbols of
+# the object files, not from includes. A room and the folder that holds it are not compared: a folder's own files hold
+# the tables of its rooms.
 set -u
 here=$LP_SOURCE/tests/structure
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# circles CALLS: the circles in lines of "CALLER CALLED SYMBOL", as the calls between their members. Fails when there is one.
+# circles CALLS: the circles in lines of "CALLER CALLED SYMBOL", as the calls between their members. Fails when there is
+# one.
 circles() {
   awk '{ print $1, $2 }' "$1" | LC_ALL=C sort -u | tsort 2>"$work/loops" >/dev/null
   [ -s "$work/loops" ] || return 0

@@ -1,8 +1,9 @@
-# awk -f comments.awk LIST FILE...: prints each file name in a comment that names no file of the tree, and fails when there is one.
-# LIST has a line for each path of the tree. A name is right when it is a path from the root, when a file of that name (or of a path
-# that ends in it) lies beside or below the folder of the comment, or when exactly one file of the tree is called so. Files are named
-# from the root. C files have comments between /* and */, all others after a #. `outside` are files of other projects, files that the
-# build generates and names that stand for any file.
+# awk -f comments.awk LIST FILE...: prints each file name in a comment that names no file of the tree, and each comment
+# beyond 120 columns, and fails when there is one. LIST has a line for each path of the tree. A name is right when it is
+# a path from the root, when a file of that name (or of a path that ends in it) lies beside or below the folder of the
+# comment, or when exactly one file of the tree is called so. Files are named from the root. C files have comments
+# between /* and */, all others after a #.
+# `outside` are files of other projects, files that the build generates and names that stand for any file.
 BEGIN {
   n = split("math.h cublasLt.h onnx.proto ContribOperators.md templates.c a.c b.c test_a.c fuzz.c script.sh file.c PAGE.md writer.h", list, " ")
   for (i = 1; i <= n; i++) outside[list[i]] = 1
@@ -58,6 +59,12 @@ function is_there(word,    name, list, n, i) {
 
 {
   text = comment_of($0)
+  line = $0
+  gsub(/[\200-\277]/, "", line) # a character is its first byte
+  if (length(line) > 120 && text != "" && (is_c || $0 ~ /^[ \t]*#/)) {
+    printf "%s:%d: a comment of %d columns, at most 120 are allowed\n", FILENAME, FNR, length(line)
+    bad = 1
+  }
   while (match(text, /[A-Za-z0-9_.\/-]*[A-Za-z0-9_]\.(c|h|def|md|awk|cmake|py|sh|proto)([^A-Za-z0-9_.\/-]|[.,:;)]*$|[.,:;)]+[ ])/)) {
     before = RSTART > 1 ? substr(text, RSTART - 1, 1) : " "
     word = substr(text, RSTART, RLENGTH)

@@ -1,9 +1,9 @@
-# awk -v rooms=FILE -f includes.awk SOURCE...: prints each include that points against the arrows of the tree, and fails when there is one.
-# Sources are named from the root: folder/name or folder/room/name.
-#   - A folder may include the folders that `may` lists, by their public headers: those at the top of the folder, and those that a line
-#     "public: HEADER ..." of the rooms file names.
-#   - Within a folder a room may include itself, the folder it stands in, the rooms in it, and those that its line, or that of the room it
-#     stands in, lists: "ROOM: ROOM ...".
+# awk -v rooms=FILE -f includes.awk SOURCE...: prints each include that points against the arrows of the tree, and fails
+# when there is one. Sources are named from the root: folder/name or folder/room/name.
+#   - A folder may include the folders that `may` lists, by their public headers: those at the top of the folder, and
+#     those that a line "public: HEADER ..." of the rooms file names.
+#   - Within a folder a room may include itself, the folder it stands in, the rooms in it, and those that its line, or
+#     that of the room it stands in, lists: "ROOM: ROOM ...".
 #   - A room of a line "only ROOM: FOLDER ..." includes itself and those folders, and nothing else of the project.
 BEGIN {
   may["base"] = ""

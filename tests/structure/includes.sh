@@ -1,5 +1,5 @@
-# Includes point only along the arrows of the tree and of its rooms (rooms.txt), which have no circles. First the check proves on a tree with
-# known faults that it finds each.
+# Includes point only along the arrows of the tree and of its rooms (rooms.txt), which have no circles. First the check
+# proves on a tree with known faults that it finds each.
 set -u
 here=$LP_SOURCE/tests/structure
 check() { # check ROOT ROOMS

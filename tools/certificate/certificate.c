@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- reading ---------------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 /* Reads indices below `limit`; false when one is not, or when `list` is no list. */
 static bool indices(certificate *c, const json_t *list, size_t limit, int **out, size_t *count) {
@@ -99,7 +99,7 @@ static bool read_certificate(certificate *c, json_t *json) {
   return valid && read_stage(c, stages[0], 0) && read_stage(c, stages[1], 1);
 }
 
-/* ---- totals of the plan --------------------------------------------------------------------------------------------- */
+/* ---- totals of the plan ------------------------------------------------------------------------------------------ */
 
 /* The time of a stage's messages. A unit runs in the first turn of its side that is not before the turns of what it
  * reads. */
@@ -181,7 +181,7 @@ totals certificate_add_up(const certificate *c) {
   return t;
 }
 
-/* ---- the file ----------------------------------------------------------------------------------------------------------- */
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
 
 lp_status certificate_load(const char *file, certificate *out, lp_diag *diag) {
   json_error_t error;

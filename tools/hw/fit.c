@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The machine whose figures the fit takes: the one asked for, the one the table is called like, or one made of the table. */
+/* The machine whose figures the fit takes: the one asked for, the one the table is called like, or one made of the
+ * table. */
 static lp_status find_base(const hw_flags *flags, const char *csv, const lp_hw_samples *samples, lp_machine **out,
                            lp_diag *diag) {
   if (flags->machine) return lp_hw_load(flags->machine, out, diag);

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- building -------------------------------------------------------------------------------------------------------- */
+/* ---- building ---------------------------------------------------------------------------------------------------- */
 
 /* Weights of zeros: kernels take as long as for any others. */
 static lp_status write_weights(hw_bench *bench, lp_diag *diag) {
@@ -78,7 +78,7 @@ void hw_bench_close(hw_bench *bench) {
   *bench = (hw_bench){0};
 }
 
-/* ---- pairing --------------------------------------------------------------------------------------------------------- */
+/* ---- pairing ----------------------------------------------------------------------------------------------------- */
 
 /* A machine whose predictor writes down what it is asked. */
 typedef LP_VEC(lp_op_facts) facts_list;

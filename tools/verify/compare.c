@@ -17,8 +17,8 @@ static bool same_shape(const lp_verify_array *found, const lp_array *wanted) {
   return true;
 }
 
-/* Neighbours among the numbers of 16 bits differ by up to this share: a result may be rounded to either. Of bfloat16, whose
- * expectations were computed step by step, ONNX's own runner allows two. */
+/* Neighbours among the numbers of 16 bits differ by up to this share: a result may be rounded to either. Of bfloat16,
+ * whose expectations were computed step by step, ONNX's own runner allows two. */
 static double spacing(lp_dtype dtype) {
   return dtype == LP_BF16 ? 0x1p-6 : dtype == LP_F16 ? 0x1p-10 : 0;
 }

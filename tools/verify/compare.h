@@ -16,8 +16,8 @@ typedef struct {
   double worst;
 } lp_verify_outcome;
 
-/* |found - wanted| <= atol + rtol |wanted| for floats (rtol, unless it is 0, at least one unit in the last place of f16 and
- * bf16), equality for everything else; NaN equals NaN. Returns LP_MISMATCH
+/* |found - wanted| <= atol + rtol |wanted| for floats (rtol, unless it is 0, at least one unit in the last place of f16
+ * and bf16), equality for everything else; NaN equals NaN. Returns LP_MISMATCH
  * with a text of the first difference and the number of them. Adds to `outcome`. */
 LP_MUST_USE lp_status lp_verify_compare(const lp_verify_array *found, const lp_array *wanted,
                                         const lp_tolerance *tolerance, lp_verify_outcome *outcome);

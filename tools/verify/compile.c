@@ -13,7 +13,7 @@ static const char bind_option[] = "--bind=";
 
 typedef LP_VEC(lp_input_binding) binding_list;
 
-/* ---- one attempt --------------------------------------------------------------------------------------------------------- */
+/* ---- one attempt ------------------------------------------------------------------------------------------------- */
 
 static lp_status compile_module(lp_module *module, const lp_verify_compilation *c, lp_diag *diag) {
   const char *split = c->options->split, *march = c->options->march;
@@ -59,7 +59,7 @@ static lp_status attempt(const lp_verify_compilation *c, const binding_list *bin
   return status;
 }
 
-/* ---- inputs that a refusal asks for --------------------------------------------------------------------------------------- */
+/* ---- inputs that a refusal asks for ------------------------------------------------------------------------------ */
 
 static bool is_bound(const binding_list *bindings, const char *name) {
   for (size_t i = 0; i < bindings->count; i++)
@@ -107,7 +107,7 @@ static void mark_bound(lp_verify_graph *graph, const binding_list *bindings) {
     graph->input[i].bound = is_bound(bindings, graph->input[i].name);
 }
 
-/* ---- entry points ----------------------------------------------------------------------------------------------------------- */
+/* ---- entry points ------------------------------------------------------------------------------------------------ */
 
 lp_status lp_verify_read_graph(const char *model, lp_arena *arena, lp_verify_graph *out, lp_diag *diag) {
   const char *const *names = NULL;

@@ -27,7 +27,8 @@ typedef struct {
 } lp_verify_compilation;
 
 /* Compiles with the inputs bound that options->bind names. Without `set`, what is refused because a size depends on
- * inputs sets *wants_set instead of reporting; with `set`, a folder of test data, such inputs are bound to its values. */
+ * inputs sets *wants_set instead of reporting; with `set`, a folder of test data, such inputs are bound to its
+ * values. */
 LP_MUST_USE lp_status lp_verify_compile(const lp_verify_compilation *c, const char *set, bool *wants_set,
                                         lp_diag *diag);
 

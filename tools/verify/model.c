@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- data sets --------------------------------------------------------------------------------------------------------- */
+/* ---- data sets --------------------------------------------------------------------------------------------------- */
 
 static int compare_texts(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -104,7 +104,7 @@ static lp_status run_set(lp_verify_bundle *bundle, const lp_verify_graph *graph,
   return status;
 }
 
-/* ---- a model ----------------------------------------------------------------------------------------------------------- */
+/* ---- a model ----------------------------------------------------------------------------------------------------- */
 
 char *lp_verify_first_error(const lp_diag *diag, size_t from) {
   for (size_t i = from; i < lp_diag_count(diag); i++) {

@@ -1,5 +1,5 @@
-/* llmpart verify --suite: every folder that holds a model is a test. Each runs in a process of its own, so that one that
- * crashes or hangs takes no other with it. A child leaves what it found in a file; the parent only waits. */
+/* llmpart verify --suite: every folder that holds a model is a test. Each runs in a process of its own, so that one
+ * that crashes or hangs takes no other with it. A child leaves what it found in a file; the parent only waits. */
 #include "base/clock.h"
 #include "base/dir.h"
 #include "base/file.h"
@@ -38,7 +38,7 @@ typedef struct {
   char *temporary;
 } suite;
 
-/* ---- finding tests ----------------------------------------------------------------------------------------------------- */
+/* ---- finding tests ----------------------------------------------------------------------------------------------- */
 
 static int compare_texts(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -77,7 +77,7 @@ static lp_status find_tests(suite *s, const char *below, int depth, lp_diag *dia
   return status;
 }
 
-/* ---- one test, in the child ---------------------------------------------------------------------------------------------- */
+/* ---- one test, in the child -------------------------------------------------------------------------------------- */
 
 /* A test with several data sets passes when all do; otherwise its reason is the first that did not. */
 static lp_verify_result sum_up(const lp_verify_results *results) {
@@ -129,7 +129,7 @@ static void redirect_output(const char *folder) {
   (void)setrlimit(RLIMIT_CORE, &none);
 }
 
-/* ---- the pool ------------------------------------------------------------------------------------------------------------ */
+/* ---- the pool ---------------------------------------------------------------------------------------------------- */
 
 static lp_status start_test(suite *s, job *slot, lp_diag *diag) {
   slot->test = s->started++;

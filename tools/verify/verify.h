@@ -38,9 +38,9 @@ int64_t lp_verify_count(const lp_verify_results *results, lp_verify_status statu
 /* Prints on stdout in the form of options->output. */
 LP_MUST_USE lp_status lp_verify_report(const lp_verify_results *results, const char *output, lp_diag *diag);
 
-/* Compiles the model into a folder below `temporary` and runs each data set: one result per set. Where compiling is refused
- * because a size depends on inputs, it is compiled again for each set with these inputs as the set has them. A model that
- * cannot be compiled is an error in `diag` and no result. */
+/* Compiles the model into a folder below `temporary` and runs each data set: one result per set. Where compiling is
+ * refused because a size depends on inputs, it is compiled again for each set with these inputs as the set has them. A
+ * model that cannot be compiled is an error in `diag` and no result. */
 LP_MUST_USE lp_status lp_verify_model(const char *model, const char *test_data, const char *temporary,
                                       const lp_verify_options *options, lp_verify_results *results, lp_diag *diag);
 /* The text of the first error that came since `from`; release with free(). */

@@ -1,25 +1,30 @@
-/* The CPU micro-kernels: the contract between them and the code generator, which links their bitcode, emits one function for each set of a model's constants that calls a kernel, and optimises it for the target. Kernels know vectors of 16 floats and an `isa` that picks tile shapes; they know no models or modules. C and freestanding: the only outside functions are
- * memcpy, memset and sched_yield.
+/* The CPU micro-kernels: the contract between them and the code generator, which links their bitcode, emits one
+ * function for each set of a model's constants that calls a kernel, and optimises it for the target. Kernels know
+ * vectors of 16 floats and an `isa` that picks tile shapes; they know no models or modules. C and freestanding: the
+ * only outside functions are memcpy, memset and sched_yield.
  *
- * Calling. A kernel's parameters come in this order: output, inputs, run-time sizes, constants (below "const:"), scratch,
- * barrier, thread, threads. A constant must be a literal in the emitted call, otherwise code for every case is emitted and
- * tiles stay in memory. Kernels are alwaysinline, so the generator makes, for each distinct set of constants, one function
- * that is internal, noinline and nounwind, and whose pointers and run-time sizes are its parameters.
+ * Calling. A kernel's parameters come in this order: output, inputs, run-time sizes, constants (below "const:"),
+ * scratch, barrier, thread, threads. A constant must be a literal in the emitted call, otherwise code for every case is
+ * emitted and tiles stay in memory. Kernels are alwaysinline, so the generator makes, for each distinct set of
+ * constants, one function that is internal, noinline and nounwind, and whose pointers and run-time sizes are its
+ * parameters.
  *
  * Attributes of those functions (and of every other emitted function):
  *   "target-cpu", "target-features"   of --march; x86-64 needs avx2, fma and f16c at least; aarch64 must not have
- *                                     outline-atomics, whose helpers no shared library has; no "tune-cpu" of another CPU
+ *                                     outline-atomics, whose helpers no shared library has; no "tune-cpu" of another
+ *                                     CPU
  *   "prefer-vector-width"="512"       when the features include avx512f and avx512vl; otherwise leave it out
  *   "min-legal-vector-width"          must not be present: with a value below 512 LLVM splits the 512-bit vectors
  * Kernels carry "target-cpu"="x86-64" (aarch64: none) from their own compilation. Inlining needs only that the caller's
  * features include theirs. Externals must be made internal after linking, so that O3 drops what is not called.
  *
  * Threads. Every thread calls with the same arguments except `thread`, and each does its share. Inputs must be complete
- * before (a barrier between operators), outputs are complete after the next barrier. Kernels with phases take `barrier`.
+ * before (a barrier between operators), outputs are complete after the next barrier. Kernels with phases take
+ * `barrier`.
  *
- * Memory. float, f16, bf16 and i64 pointers are aligned to their element; packed weights and scratch to 64 bytes. Nothing
- * is read or written outside the stated shapes, except that prefetches touch addresses past the end of weights. Outputs do
- * not overlap inputs unless said. Strides are in elements, sizes in elements unless named bytes.
+ * Memory. float, f16, bf16 and i64 pointers are aligned to their element; packed weights and scratch to 64 bytes.
+ * Nothing is read or written outside the stated shapes, except that prefetches touch addresses past the end of weights.
+ * Outputs do not overlap inputs unless said. Strides are in elements, sizes in elements unless named bytes.
  */
 #ifndef LP_KERNELS_H
 #define LP_KERNELS_H

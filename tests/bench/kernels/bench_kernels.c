@@ -1,5 +1,6 @@
-/* Speed of the kernels beside the machine's limits, measured in the same run: bench_kernels [threads [linear|attention|rest]]. Best of several
- * rounds, limits and kernels alternating, so that a slow phase of the machine meets both. */
+/* Speed of the kernels beside the machine's limits, measured in the same run: bench_kernels [threads
+ * [linear|attention|rest]]. Best of several rounds, limits and kernels alternating, so that a slow phase of the machine
+ * meets both. */
 #include "bench_variants.h"
 
 #include <pthread.h>

@@ -1,4 +1,5 @@
-/* The kernels that bench_kernels measures, with their constants, and the machine's limits as loops of the same build. */
+/* The kernels that bench_kernels measures, with their constants, and the machine's limits as loops of the same
+ * build. */
 #ifndef LP_BENCH_KERNEL_VARIANTS_H
 #define LP_BENCH_KERNEL_VARIANTS_H
 

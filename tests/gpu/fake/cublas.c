@@ -1,7 +1,8 @@
-/* A stand-in for NVIDIA's cuBLASLt beside fake/cuda.c: products on this processor, enqueued on its streams. It refuses what the library has no
- * algorithm for, holds memory, alignments and workspace against what the heuristic was told, and writes over all of the workspace. What it
- * pretends to is set by the environment:
- *   LP_FAKE_CUBLAS      absent: there is no handle;  none: the heuristic finds nothing;  plain: only without epilogue;  fail: products
+/* A stand-in for NVIDIA's cuBLASLt beside fake/cuda.c: products on this processor, enqueued on its streams. It refuses
+ * what the library has no algorithm for, holds memory, alignments and workspace against what the heuristic was told,
+ * and writes over all of the workspace. What it pretends to is set by the environment:
+ *   LP_FAKE_CUBLAS      absent: there is no handle;  none: the heuristic finds nothing;  plain: only without epilogue;
+ *   fail: products
  *                       fail;  recorded: those that are recorded do
  *   LP_FAKE_CUBLAS_LOG  a file that gets a line of what was done at the process's end
  */
@@ -83,7 +84,7 @@ EXPORT int cublasLtMatmul(void *handle, const descriptor *desc, const float *alp
                           void *at_d, const layout *d, const algorithm *algo, void *workspace, size_t workspace_bytes,
                           void *stream);
 
-/* ---- the driver's stand-in -------------------------------------------------------------------------------------------- */
+/* ---- the driver's stand-in --------------------------------------------------------------------------------------- */
 
 static struct {
   void (*enqueue)(void *stream, void (*run)(const void *data), const void *data, size_t bytes);
@@ -140,7 +141,7 @@ const char *cublasLtGetStatusName(int status) {
                                     : "another status";
 }
 
-/* ---- descriptions ------------------------------------------------------------------------------------------------------ */
+/* ---- descriptions ------------------------------------------------------------------------------------------------ */
 
 int cublasLtMatrixLayoutCreate(layout **out, int type, uint64_t rows, uint64_t columns, int64_t apart) {
   if (apart < (int64_t)rows) return INVALID_VALUE;
@@ -193,7 +194,7 @@ int cublasLtMatmulPreferenceSetAttribute(preference *p, int attribute, const voi
   return SUCCESS;
 }
 
-/* ---- choosing ---------------------------------------------------------------------------------------------------------- */
+/* ---- choosing ---------------------------------------------------------------------------------------------------- */
 
 static size_t width_of(int type) {
   return type == F32 ? 4 : 2;
@@ -228,7 +229,7 @@ int cublasLtMatmulAlgoGetHeuristic(void *handle, const descriptor *desc, const l
   return SUCCESS;
 }
 
-/* ---- products ---------------------------------------------------------------------------------------------------------- */
+/* ---- products ---------------------------------------------------------------------------------------------------- */
 
 static float element(const void *from, int type, size_t i) {
   if (type == F32) return ((const float *)from)[i];

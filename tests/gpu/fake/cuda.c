@@ -1,6 +1,6 @@
-/* A stand-in for NVIDIA's driver: kernels that fake/nvrtc.c made run on this processor. It is as unlike the host as a GPU is: its
- * memory can be read and written only by kernels and copies, and what is enqueued happens when the stream is waited for. What it
- * pretends to is set by the environment:
+/* A stand-in for NVIDIA's driver: kernels that fake/nvrtc.c made run on this processor. It is as unlike the host as a
+ * GPU is: its memory can be read and written only by kernels and copies, and what is enqueued happens when the stream
+ * is waited for. What it pretends to is set by the environment:
  *   LP_FAKE_CUDA_GPUS    how many there are (1)
  *   LP_FAKE_CUDA_SM      compute capability: 53 (80)
  *   LP_FAKE_CUDA_MEMORY  bytes (1 GiB)
@@ -30,7 +30,7 @@ enum {
 };
 enum { MOST_BLOCKS = 4096, MOST_PARAMS = 64, ALIGNMENT = 4096 };
 
-/* ---- memory that the host cannot touch -------------------------------------------------------------------------------- */
+/* ---- memory that the host cannot touch --------------------------------------------------------------------------- */
 
 static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
 static char *memory;
@@ -100,7 +100,7 @@ static int is_ours(const void *at, size_t bytes) {
   return found;
 }
 
-/* ---- streams ---------------------------------------------------------------------------------------------------------- */
+/* ---- streams ----------------------------------------------------------------------------------------------------- */
 
 typedef void launch_fn(unsigned x, unsigned y, unsigned z, int threads, void *const *args);
 typedef size_t size_fn(size_t i);
@@ -176,7 +176,7 @@ static void drain(stream *s) {
   open_memory(0);
 }
 
-/* ---- the driver's functions ------------------------------------------------------------------------------------------- */
+/* ---- the driver's functions -------------------------------------------------------------------------------------- */
 
 static _Thread_local int has_context;
 #define IN_CONTEXT                                                                                                     \

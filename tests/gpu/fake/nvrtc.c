@@ -1,5 +1,5 @@
-/* A stand-in for NVIDIA's run-time compiler: kernels are compiled for this processor against cuda_host.h, each with an entry that
- * fake/cuda.c calls. What it pretends to is set by the environment:
+/* A stand-in for NVIDIA's run-time compiler: kernels are compiled for this processor against cuda_host.h, each with an
+ * entry that fake/cuda.c calls. What it pretends to is set by the environment:
  *   LP_FAKE_NVRTC_ARCHS  the GPUs it knows: "80,90" (50 to 90)
  *   LP_FAKE_NVRTC_TENSOR 1: kernels use tensor cores, which cuda_host.h imitates, slowly
  *   LP_FAKE_NVRTC_LOG    a file that gets the options of each compilation, a line each
@@ -95,7 +95,7 @@ int nvrtcCreateProgram(program **out, const char *source, const char *name, int 
   return NVRTC_SUCCESS;
 }
 
-/* ---- compiling -------------------------------------------------------------------------------------------------------- */
+/* ---- compiling --------------------------------------------------------------------------------------------------- */
 
 static int is_known(const char *option) {
   static const char prefix[] = "--gpu-architecture=";
@@ -192,7 +192,7 @@ int nvrtcCompileProgram(program *p, int count, const char *const *options) {
   return status;
 }
 
-/* ---- results ---------------------------------------------------------------------------------------------------------- */
+/* ---- results ----------------------------------------------------------------------------------------------------- */
 
 int nvrtcGetProgramLogSize(program *p, size_t *size) {
   *size = strlen(p->log) + 1;

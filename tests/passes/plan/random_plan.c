@@ -25,7 +25,7 @@ static double between(random_plan *plan, double low, double high) {
 
 enum { MOST_OPS = 96 };
 
-/* ---- operators -------------------------------------------------------------------------------------------------------- */
+/* ---- operators --------------------------------------------------------------------------------------------------- */
 
 static lp_op *dummy_op(random_plan *plan, lp_kind kind) {
   lp_op *op = LP_NEW(plan->arena, lp_op);
@@ -136,7 +136,7 @@ static void fill_stage(random_plan *plan, const form *f, lp_stage stage) {
   fill_edges(plan, f, out);
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------------- */
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 static void share_sizes(random_plan *plan, const form *f) {
   int32_t count = f->count;
@@ -230,7 +230,7 @@ void random_plan_free(random_plan *plan) {
   free(plan);
 }
 
-/* ---- every placement --------------------------------------------------------------------------------------------------- */
+/* ---- every placement --------------------------------------------------------------------------------------------- */
 
 /* What can be chosen: operators that are not free, all of a KV cache together. */
 static int32_t list_choices(const lp_plan_problem *problem, int32_t choice[]) {

@@ -59,7 +59,7 @@ static double greedy_ms(study *s, lp_stage stage, double bound_ms) {
   return lp_greedy_place_stage(&s->problem[stage], bound_ms, side);
 }
 
-/* ---- P1's study ------------------------------------------------------------------------------------------------------ */
+/* ---- P1's study -------------------------------------------------------------------------------------------------- */
 
 enum { ALL_DEVICE, ALL_CLOUD, GREEDY };
 
@@ -125,7 +125,7 @@ LP_TEST(greedy_pays_for_its_round_trips) {
   study_close(&s);
 }
 
-/* ---- evaluation ------------------------------------------------------------------------------------------------------ */
+/* ---- evaluation -------------------------------------------------------------------------------------------------- */
 
 static const char slow_link[] = "rtt=20ms,up=1Mbit/s,down=2Mbit/s";
 
@@ -222,7 +222,7 @@ LP_TEST(positions_are_free) {
   study_close(&s);
 }
 
-/* ---- schedulers ------------------------------------------------------------------------------------------------------ */
+/* ---- schedulers -------------------------------------------------------------------------------------------------- */
 
 LP_TEST(layer_is_the_best_of_all_cuts) {
   const double bounds[] = {0, 1e-3, 0.05, 30, 60};
@@ -267,7 +267,7 @@ LP_TEST(an_unknown_cut_is_refused) {
   study_close(&s);
 }
 
-/* ---- order ----------------------------------------------------------------------------------------------------------- */
+/* ---- order ------------------------------------------------------------------------------------------------------- */
 
 /* Any sides give an order in which every value is there before it is read; turns alternate. */
 LP_LOOP_TEST(any_placement_has_an_order, 0, 50) {

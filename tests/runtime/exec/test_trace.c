@@ -1,5 +1,5 @@
-/* Traces: JSON that Chrome and Perfetto read, whose spans nest on each lane, and whose cloud lies within the requests once the clocks are
- * compared. */
+/* Traces: JSON that Chrome and Perfetto read, whose spans nest on each lane, and whose cloud lies within the requests
+ * once the clocks are compared. */
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static void teardown(void) {
 
 LP_CASE(.setup = setup, .teardown = teardown);
 
-/* ---- what a trace must be -------------------------------------------------------------------------------------------- */
+/* ---- what a trace must be ---------------------------------------------------------------------------------------- */
 
 typedef struct {
   json_t *root, *events;
@@ -124,7 +124,7 @@ static counts count_events(const trace_file *trace, bool remote) {
   return found;
 }
 
-/* ---- of runs --------------------------------------------------------------------------------------------------------- */
+/* ---- of runs ----------------------------------------------------------------------------------------------------- */
 
 static const struct {
   toy_placement placement;
@@ -190,7 +190,7 @@ LP_LOOP_TEST(runs_are_traced, 0, LP_COUNT(runs)) {
   free(path);
 }
 
-/* ---- of clocks that differ ------------------------------------------------------------------------------------------- */
+/* ---- of clocks that differ --------------------------------------------------------------------------------------- */
 
 /* Requests of a worker whose clock is an hour off, over ways of different length there and back. */
 LP_LOOP_TEST(clocks_are_compared, 0, 6) {

@@ -192,7 +192,8 @@ LP_TEST(codecs_keep_their_bounds) {
   ck_assert_uint_eq(lp_codec_row_bytes(LP_CODEC_INT4, 128), 68);
 }
 
-/* A row with elements that are not finite keeps to its size. f32 keeps it, f16 clamps it, a group of integers becomes zeros. */
+/* A row with elements that are not finite keeps to its size. f32 keeps it, f16 clamps it, a group of integers becomes
+ * zeros. */
 LP_TEST(codecs_take_any_number) {
   static const float row[4] = {INFINITY, -INFINITY, NAN, 1e30F}, half[4] = {65504, -65504, NAN, 65504}, zeros[4];
   static const float *const wanted[LP_CODEC_COUNT] = {
@@ -239,8 +240,8 @@ LP_TEST(window_grows_with_rtt_and_chance) {
   ck_assert_int_ge(before, 30);
 }
 
-/* A device whose drafts are right with so much confidence on average, behind a link: a pass takes 1 ms, a row `row_ms` on
- * its way. */
+/* A device whose drafts are right with so much confidence on average, behind a link: a pass takes 1 ms, a row `row_ms`
+ * on its way. */
 typedef struct {
   double confidence, rtt, row_ms;
 } drafting;

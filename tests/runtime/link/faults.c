@@ -1,12 +1,12 @@
-/* Random fault scripts: a device and a worker in processes of their own, and between them a network that follows a script drawn
- * from a seed. It delays, drops, doubles, reorders, truncates and swallows messages, cuts connections, kills either side with
- * SIGKILL, and holds everything for so long that contexts are given up. Then it behaves, and the generation must end: without
- * a crash, in time, and in exact mode with the tokens of an undisturbed run.
+/* Random fault scripts: a device and a worker in processes of their own, and between them a network that follows a
+ * script drawn from a seed. It delays, drops, doubles, reorders, truncates and swallows messages, cuts connections,
+ * kills either side with SIGKILL, and holds everything for so long that contexts are given up. Then it behaves, and the
+ * generation must end: without a crash, in time, and in exact mode with the tokens of an undisturbed run.
  *
  *   faults [SCRIPTS [FIRST_SEED [JOBS]]]      e.g. faults 10000
  *
- * A script that fails is named by its seed: `faults 1 SEED 1` runs it again. This process opens no link of its own, so that it may
- * fork: it is the network, and both sides are its children. */
+ * A script that fails is named by its seed: `faults 1 SEED 1` runs it again. This process opens no link of its own, so
+ * that it may fork: it is the network, and both sides are its children. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -83,8 +83,8 @@ typedef struct {
   int64_t prompt;
   lp_sampling sampling;
   bool exact;
-  char *
-      file; /* a session file by which a device that was killed goes on; NULL: it goes on behind the tokens it gave out */
+  /* The session file by which a killed device goes on; NULL: it goes on after the tokens that it has printed. */
+  char *file;
   double likely; /* chance of a fault for a frame */
   int left;      /* faults */
   int listener, port, worker_port;

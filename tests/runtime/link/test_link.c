@@ -1,4 +1,5 @@
-/* The link gone bad: slow, lossy, cut, silent; the worker killed and started again. What is generated does not change. */
+/* The link gone bad: slow, lossy, cut, silent; the worker killed and started again. What is generated does not
+ * change. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* Keys and certificates: who is refused, what is said, that the others go on, and that nothing readable is on the wire. */
+/* Keys and certificates: who is refused, what is said, that the others go on, and that nothing readable is on the
+ * wire. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -124,8 +125,8 @@ static lp_status generate(const char *cloud, lp_mode mode, lp_link_security secu
   return status;
 }
 
-/* Answers that take longer than the device waits between two signs of life, and a link that is down for longer than it waits for any: its
- * connections end, and it makes new ones. */
+/* Answers that take longer than the device waits between two signs of life, and a link that is down for longer than it
+ * waits for any: its connections end, and it makes new ones. */
 LP_LOOP_TEST(a_slow_link, 0, 4) {
   static const lp_link_shape shapes[] = {{.rtt_ms = 150}, {.rtt_ms = 5, .cut_ms = 150, .cut_every_ms = 300}};
   toy_worker worker = start_worker(true, true, "127.0.0.1:0");
@@ -296,8 +297,8 @@ static void expect_hangup(const char *address, const uint8_t *bytes, size_t size
   close(fd);
 }
 
-/* A stranger's message is bounded before memory is given to it, its garbage is answered by hanging up and noted once; so is what
- * comes before a hello, however much of it. The others notice nothing. */
+/* A stranger's message is bounded before memory is given to it, its garbage is answered by hanging up and noted once;
+ * so is what comes before a hello, however much of it. The others notice nothing. */
 LP_TEST(strangers) {
   static const uint8_t long_frame[] = {0, 0, 0, 128, 0, 0, 0, 0, 1}, longer[] = {1, 16, 0, 0, 0, 0, 0, 0, 1},
                        garbage[] = {6, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 255, 255},

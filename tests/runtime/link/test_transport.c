@@ -1,5 +1,5 @@
-/* Frames between two channels of one process, over TCP and Unix sockets, plain and in TLS: which thread receives them may change while they
- * come, their content and order may not. */
+/* Frames between two channels of one process, over TCP and Unix sockets, plain and in TLS: which thread receives them
+ * may change while they come, their content and order may not. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <math.h>
@@ -138,7 +138,8 @@ static uint32_t expect_text(lp_channel *channel, double step_ms, const char *tex
   return peer;
 }
 
-/* Quick turns, which are looked for, and slow ones, which are slept for; the worker looks without waiting in between, as it does when a pass is due. */
+/* Quick turns, which are looked for, and slow ones, which are slept for; the worker looks without waiting in between,
+ * as it does when a pass is due. */
 LP_LOOP_TEST(turns_quick_and_slow, 0, WAYS) {
   both made = connect_both((way)_i);
   for (int i = 0; i < 200; i++) {
@@ -162,7 +163,8 @@ static void *answer_late(void *user) {
   return NULL;
 }
 
-/* The worker took a frame and does not come back for longer than the device's silence allows: it gives signs of life all the same. */
+/* The worker took a frame and does not come back for longer than the device's silence allows: it gives signs of life
+ * all the same. */
 LP_LOOP_TEST(signs_of_life_while_the_worker_computes, 0, WAYS) {
   both made = connect_both((way)_i);
   pthread_t thread;
@@ -178,7 +180,8 @@ LP_LOOP_TEST(signs_of_life_while_the_worker_computes, 0, WAYS) {
   close_both(&made);
 }
 
-/* A device that has gone, and one that the worker sends away, are told of, whether anybody was receiving from them or not. */
+/* A device that has gone, and one that the worker sends away, are told of, whether anybody was receiving from them or
+ * not. */
 LP_LOOP_TEST(who_has_gone_is_told_of, 0, 4 * WAYS) {
   both made = connect_both((way)(_i / 4));
   bool asks = _i % 2 == 1, leaves = _i % 4 < 2;
@@ -242,7 +245,7 @@ LP_LOOP_TEST(large_frames, 0, WAYS) {
   close_both(&made);
 }
 
-/* ---- handshakes of TLS ----------------------------------------------------------------------------------------------------- */
+/* ---- handshakes of TLS ------------------------------------------------------------------------------------------- */
 
 /* Who begins a handshake and does not go on with it, or sends anything else, holds nobody up. */
 LP_LOOP_TEST(others_shake_hands_meanwhile, 0, 2) {
@@ -314,7 +317,7 @@ LP_TEST(a_key_that_does_not_fit) {
   free(private_key);
 }
 
-/* ---- addresses ------------------------------------------------------------------------------------------------------------- */
+/* ---- addresses --------------------------------------------------------------------------------------------------- */
 
 LP_LOOP_TEST(every_family, 0, 4 * WAYS) {
   char *path = lp_path_join(dir, "socket"), unix_address[128], text[64];
@@ -338,7 +341,8 @@ LP_LOOP_TEST(every_family, 0, 4 * WAYS) {
   free(path);
 }
 
-/* The file of a Unix socket goes with its listener; one that was left takes nobody's place, and what is no such file stays. */
+/* The file of a Unix socket goes with its listener; one that was left takes nobody's place, and what is no such file
+ * stays. */
 LP_TEST(files_of_unix_sockets) {
   char *path = lp_path_join(dir, "socket"), address[128], ignored[128];
   int port = 0;
@@ -386,7 +390,7 @@ LP_TEST(what_an_address_is) {
   ck_assert_int_ne(lp_address_split("/run/socket:1", &host, &port, NULL), LP_OK);
 }
 
-/* ---- waiting --------------------------------------------------------------------------------------------------------------- */
+/* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
 static void *end_idleness(void *user) {
   sleep(2);
@@ -419,7 +423,8 @@ LP_LOOP_TEST(an_idle_listener_sleeps, 0, WAYS) {
   close_both(&made);
 }
 
-/* Who connects and is not permitted in time is dropped, whether it says nothing, or begins a handshake, or goes on with signs of life. */
+/* Who connects and is not permitted in time is dropped, whether it says nothing, or begins a handshake, or goes on with
+ * signs of life. */
 LP_LOOP_TEST(strangers_meet_a_deadline, 0, 2) {
   static const uint8_t begun[] = {22, 3, 1, 1, 0, 1}, beat[8] = {0};
   both made = {0};

@@ -1,4 +1,5 @@
-# llmpart serve: answers whole and streamed, another server as the cloud, the router's fallback, limits, faults, the end.
+# llmpart serve: answers whole and streamed, another server as the cloud, the router's fallback, limits, faults, the
+# end.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 command -v curl >/dev/null || skip 'curl is not there'
 default=$LP_SOURCE/examples/default-model

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Figures of the paper's Fig. 5: mean generation delay of 1,000 tokens, slope of the delay over the share of quality tasks
- * with 0.1 s of backhaul, and lengths that break even: (P - dTTFT - t_back) / dTPOT. */
+/* Figures of the paper's Fig. 5: mean generation delay of 1,000 tokens, slope of the delay over the share of quality
+ * tasks with 0.1 s of backhaul, and lengths that break even: (P - dTTFT - t_back) / dTPOT. */
 LP_TEST(published_pairs) {
   static const struct {
     const char *name;

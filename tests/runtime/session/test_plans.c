@@ -1,4 +1,5 @@
-/* Bundles of several plans: the one in whose region a request lies is taken, and the link is measured where a region asks. */
+/* Bundles of several plans: the one in whose region a request lies is taken, and the link is measured where a region
+ * asks. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

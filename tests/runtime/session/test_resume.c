@@ -1,5 +1,5 @@
-/* A device that is killed at any token, and another process that goes on with what it kept: the tokens are those of an undisturbed run,
- * and the cloud is only sent what it lacks. */
+/* A device that is killed at any token, and another process that goes on with what it kept: the tokens are those of an
+ * undisturbed run, and the cloud is only sent what it lacks. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static const lp_sampling warm = {.temperature = 0.9, .top_k = 20, .top_p = 0.95,
 
 static const toy_placement apart = {.prefill = "ddddcc", .exits = {1, 3}}, whole = {.prefill = "ddccdd"};
 
-/* ---- runs ---------------------------------------------------------------------------------------------------------- */
+/* ---- runs -------------------------------------------------------------------------------------------------------- */
 
 typedef struct {
   const lp_bundle *bundle;
@@ -110,7 +110,7 @@ static lp_bundle *load(const toy_placement *placement, char **path) {
   return bundle;
 }
 
-/* ---- killed and resumed ---------------------------------------------------------------------------------------------- */
+/* ---- killed and resumed ------------------------------------------------------------------------------------------ */
 
 typedef struct {
   const toy_placement *placement;
@@ -165,7 +165,7 @@ LP_LOOP_TEST(warm_lives, 0, LP_COUNT(lives)) {
   live(&lives[_i], warm);
 }
 
-/* ---- files that are not to be gone on with ---------------------------------------------------------------------------- */
+/* ---- files that are not to be gone on with ----------------------------------------------------------------------- */
 
 static void expect_no_resumption(const run *asked, const char *text) {
   lp_diag *diag = lp_diag_create();

@@ -165,8 +165,8 @@ static int32_t find_input(const lp_program *program) {
   return index;
 }
 
-/* A run for which there is no memory, tried again when there is: its buffers are laid out for its own sizes, not for those of the run
- * before. */
+/* A run for which there is no memory, tried again when there is: its buffers are laid out for its own sizes, not for
+ * those of the run before. */
 LP_TEST(a_run_that_failed_leaves_no_layout) {
   char *path = toy_bundle_write(dir, "whole", &placements[0]);
   lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE);

@@ -94,7 +94,7 @@ LP_TEST(inputs_that_do_not_fit) {
   free(path);
 }
 
-/* ---- a worker that sends less than the output's shape takes ------------------------------------------------------------ */
+/* ---- a worker that sends less than the output's shape takes ------------------------------------------------------ */
 
 static bool take_all(lp_channel *channel, uint32_t peer, const void *head, size_t head_size, const void *body,
                      size_t body_size, const char **why) {
@@ -150,7 +150,7 @@ LP_TEST(too_little_comes_back) {
   free(path);
 }
 
-/* ---- timing ---------------------------------------------------------------------------------------------------------- */
+/* ---- timing ------------------------------------------------------------------------------------------------------ */
 
 LP_TEST(measuring) {
   char *path = toy_bundle_write(dir, "whole", &(toy_placement){.prefill = "dddddd"});

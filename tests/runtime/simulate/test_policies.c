@@ -42,8 +42,8 @@ LP_TEST(delay_over_the_share_of_quality) {
   }
 }
 
-/* On 8 slots the class rule saturates at 8 / 13.563 / 0.5 = 1.18 requests/s; shortly before, its delays explode, while a
- * rule that looks at the queue holds them. */
+/* On 8 slots the class rule saturates at 8 / 13.563 / 0.5 = 1.18 requests/s; shortly before, its delays explode, while
+ * a rule that looks at the queue holds them. */
 LP_TEST(the_loaded_edge) {
   lp_sim_scenario *scenario =
       scenario_of("simulate: loaded\nrequests: 20000\nruns: 10\ncounting: paper\narrivals: { poisson: 1.16 }\n"

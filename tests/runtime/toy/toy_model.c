@@ -3,8 +3,8 @@
  *   h = E[token];  per layer: append h to the cache, h = tanh(W (h + a mixture of the cache's rows up to here));
  *   logits of token t = E[(7 t + 3) mod V] h
  *
- * One segment per layer, all working in place on buffer 1, so that any layer can be put on either side. Of several sequences each has
- * its rows of tokens, hidden states and logits among those of all, and the rest for itself. */
+ * One segment per layer, all working in place on buffer 1, so that any layer can be put on either side. Of several
+ * sequences each has its rows of tokens, hidden states and logits among those of all, and the rest for itself. */
 #include <math.h>
 #include <sched.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* Serves the cloud side of a bundle for the tests: prints the port it took, then runs until it is killed.
  *   toy_worker BUNDLE [BUDGET [IDLE_MS [ADDRESS]]]
- * LP_TOY_KEY, LP_TOY_CERT, LP_TOY_CERT_KEY and LP_TOY_CLIENT_CA name the files of its security, LP_TOY_CONTEXTS the folder of its contexts and
- * LP_TOY_CONTEXTS_SIZE the bytes of that. */
+ * LP_TOY_KEY, LP_TOY_CERT, LP_TOY_CERT_KEY and LP_TOY_CLIENT_CA name the files of its security, LP_TOY_CONTEXTS the
+ * folder of its contexts and LP_TOY_CONTEXTS_SIZE the bytes of that. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

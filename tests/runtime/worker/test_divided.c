@@ -1,5 +1,6 @@
-/* A question over more positions than a pass takes, interrupted between two of its passes: kept on disk when the worker ends and gone on with by the
- * next one, or asked once more. Each position passes once, and the answer is that of a worker which nobody disturbed, to the bit. */
+/* A question over more positions than a pass takes, interrupted between two of its passes: kept on disk when the worker
+ * ends and gone on with by the next one, or asked once more. Each position passes once, and the answer is that of a
+ * worker which nobody disturbed, to the bit. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,7 +65,7 @@ static void teardown(void) {
 
 LP_CASE(.setup = setup, .teardown = teardown);
 
-/* ---- messages ------------------------------------------------------------------------------------------------------------ */
+/* ---- messages ---------------------------------------------------------------------------------------------------- */
 
 static void join(bare_worker *bare, int64_t want) {
   Lp__Wire__Join body = LP__WIRE__JOIN__INIT;
@@ -148,7 +149,7 @@ static int64_t consumed(const bare_worker *bare) {
   return bare->worker.contexts.data[0]->context->consumed;
 }
 
-/* ---- tests --------------------------------------------------------------------------------------------------------------- */
+/* ---- tests ------------------------------------------------------------------------------------------------------- */
 
 LP_LOOP_TEST(kept_between_its_passes, 0, PASSES) {
   lp_answer want = undisturbed();

@@ -1,5 +1,5 @@
-/* Who waits for how many passes of a worker: counted in passes, not in time. The passes are the worker's own; devices are requests made by
- * hand, and a transport that notes to whom answers go. */
+/* Who waits for how many passes of a worker: counted in passes, not in time. The passes are the worker's own; devices
+ * are requests made by hand, and a transport that notes to whom answers go. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,7 +50,7 @@ static void teardown(void) {
 
 LP_CASE(.setup = setup, .teardown = teardown);
 
-/* ---- devices ------------------------------------------------------------------------------------------------------------- */
+/* ---- devices ----------------------------------------------------------------------------------------------------- */
 
 static void open_session(uint32_t peer) {
   Lp__Wire__Open open = LP__WIRE__OPEN__INIT;
@@ -130,9 +130,10 @@ LP_TEST(runs_that_do_not_fit) {
   }
 }
 
-/* ---- passes -------------------------------------------------------------------------------------------------------------- */
+/* ---- passes ------------------------------------------------------------------------------------------------------ */
 
-/* One behind a long prompt: three short ones have their answers with its first part, in the order in which they came; it goes on. */
+/* One behind a long prompt: three short ones have their answers with its first part, in the order in which they came;
+ * it goes on. */
 LP_TEST(short_ones_pass_with_a_part_of_a_long_one) {
   for (uint32_t peer = 1; peer <= 4; peer++)
     open_session(peer);
@@ -171,8 +172,8 @@ LP_TEST(a_full_pass_makes_way) {
   ck_assert_int_eq(session_of(2)->queued.done, 2 * LP_PASS_ROWS);
 }
 
-/* Eight long prompts, and four that ask for a token again as soon as they have one: nobody who asks for a token waits for longer than all that was in
- * front of it takes, and no prompt is more than a part ahead of another. */
+/* Eight long prompts, and four that ask for a token again as soon as they have one: nobody who asks for a token waits
+ * for longer than all that was in front of it takes, and no prompt is more than a part ahead of another. */
 LP_TEST(nobody_starves) {
   enum { LONG = 8, QUICK = 4, BOUND = LONG * LP_PASS_ROWS / ROWS_OF_A_PASS + 2 };
   int waited[QUICK] = {0}, longest = 0, passes = 0, tokens = 0;
@@ -207,7 +208,8 @@ LP_TEST(nobody_starves) {
   ck_assert_int_le(passes, LONG * PROMPT / LP_PASS_ROWS); /* and the prompts get on: a part in each at least */
 }
 
-/* As many as a pass takes, and as many again: each has an answer in the first pass or the second, first come first served. */
+/* As many as a pass takes, and as many again: each has an answer in the first pass or the second, first come first
+ * served. */
 LP_TEST(more_than_a_pass_takes) {
   enum { SEQUENCES = 64 };
   for (uint32_t peer = 1; peer <= SEQUENCES + 10; peer++) {

@@ -1,5 +1,5 @@
-/* Contexts on disk: a worker that ends, or gives a context up, and has it again when its device comes back; and what is done with files that
- * are none. */
+/* Contexts on disk: a worker that ends, or gives a context up, and has it again when its device comes back; and what is
+ * done with files that are none. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static void teardown(void) {
 
 LP_CASE(.setup = setup, .teardown = teardown, .timeout = 120);
 
-/* ---- through a worker ------------------------------------------------------------------------------------------------ */
+/* ---- through a worker -------------------------------------------------------------------------------------------- */
 
 /* How many files there are; *last is the path of one of them (free it), when asked for. */
 static int files(char **last) {
@@ -223,7 +223,7 @@ LP_TEST(folders_that_are_none) {
   free(file);
 }
 
-/* ---- files ----------------------------------------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------------------------------------------- */
 
 typedef struct {
   lp_pool *pool;

@@ -63,8 +63,8 @@ LP_TEST(is_never_worse_than_any_other) {
   }
 }
 
-/* Algorithm 1 made feasible: told a smaller TTFT and TPOT, in steps down to nothing, until its plan keeps the true ones with
- * communication and memory; the cheapest of these. At the end of the way everything it places is in the cloud. */
+/* Algorithm 1 made feasible: told a smaller TTFT and TPOT, in steps down to nothing, until its plan keeps the true ones
+ * with communication and memory; the cheapest of these. At the end of the way everything it places is in the cloud. */
 static bool greedy_made_feasible(random_plan *plan, double *cost) {
   enum { STEPS = 50 };
   lp_plan_result best = plan_with(plan, "cloud-only", NULL);
@@ -85,8 +85,8 @@ static bool greedy_made_feasible(random_plan *plan, double *cost) {
   return best.feasible;
 }
 
-/* Random cases with a round trip of 1 ms or more: feasible whenever the cloud alone is, and at least 15 % cheaper on average
- * than Algorithm 1 made feasible. */
+/* Random cases with a round trip of 1 ms or more: feasible whenever the cloud alone is, and at least 15 % cheaper on
+ * average than Algorithm 1 made feasible. */
 LP_TEST(is_cheaper_than_algorithm_1) {
   double saved = 0;
   int cases = 0;

@@ -31,7 +31,8 @@ LP_TEST(least_sample_is_just_enough) {
   }
 }
 
-/* All in one cluster of ten is ten times the variance; spread evenly it is none, and counts as that of independent tokens. */
+/* All in one cluster of ten is ten times the variance; spread evenly it is none, and counts as that of independent
+ * tokens. */
 LP_TEST(design_effect_tells_clusters) {
   int64_t of[10], together[10] = {10}, apart[10];
   for (int i = 0; i < 10; i++)
