@@ -64,7 +64,8 @@ const lp_backend *lp_backend_find(const char *name); /* "cpu", "cuda", "opencl",
 size_t lp_backend_list(const lp_backend *const **list);
 
 /* Fails unless a bundle may replace what is at `path`: nothing, an empty directory, or a directory whose manifest.json
- * has a schema of llmpart and that holds only the files which this manifest lists. The error names up to five others. */
+ * has a schema of llmpart and that holds only the files which this manifest lists. The error names up to five
+ * others. */
 LP_MUST_USE lp_status lp_bundle_check_path(const char *path, lp_diag *diag);
 
 /* Writes the bundle folder at `path`, atomically, if lp_bundle_check_path allows: code and weights of each side that

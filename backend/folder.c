@@ -139,7 +139,7 @@ lp_status lp_bundle_check_path(const char *path, lp_diag *diag) {
   return status;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------------ */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 lp_status lp_folder_write(const char *path, lp_folder_filler *fill, void *user, lp_diag *diag) {
   char *folder;
