@@ -144,6 +144,26 @@ static bool leads_argument(const lp_infer *c, lp_symbol symbol) {
   return false;
 }
 
+/* Is the symbol an axis of a float argument that is not its first: the length of a cache, as a rule? */
+static bool sizes_floats(const lp_infer *c, lp_symbol symbol) {
+  const lp_block *block = function_of(c);
+  for (int32_t i = 0; block && i < block->arg_count; i++)
+    for (int32_t axis = 1; lp_dtype_is_float(block->arg[i]->type.dtype) && axis < block->arg[i]->type.rank; axis++)
+      if (lp_poly_has(block->arg[i]->type.dim[axis], symbol)) return true;
+  return false;
+}
+
+bool lp_infer_is_positive(const lp_infer *c, const lp_poly *size) {
+  bool some = false;
+  for (int32_t i = 0; i < size->count; i++) {
+    lp_symbol symbol = size->term[i].symbol[0];
+    if (size->term[i].coef < 0) return false;
+    bool lone = symbol && !size->term[i].symbol[1];
+    some |= !symbol || (lone && lp_infer_sizes_integers(c, symbol) && !sizes_floats(c, symbol));
+  }
+  return some;
+}
+
 /* A batch that meets another axis in broadcasting is one that was traced, and only works, with one sequence. */
 static lp_status broadcast_dims(lp_infer *c, const lp_poly *a, const lp_poly *b, const lp_poly **out) {
   lp_symbol x = lone_symbol(a), y = lone_symbol(b);

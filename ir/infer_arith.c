@@ -56,10 +56,14 @@ static poly logic(lp_arena *arena, lp_kind kind, poly a, poly b) {
   return truth(arena, kind == LP_ONNX_And ? x && y : kind == LP_ONNX_Or ? x || y : !x != !y);
 }
 
-/* Undecided beside a number, the length of a table, a size is taken to lie inside, as the bounds of slices are. */
-static poly least(lp_arena *arena, poly a, poly b) {
+/* Undecided beside a number, the length of a table, a size is taken to lie inside, as the bounds of slices are; beside
+ * 1, it is not, because a batch has any size. */
+static poly least(const lp_infer *c, poly a, poly b) {
+  lp_arena *arena = c->m->arena;
   if (lp_poly_ge(arena, b, a)) return a;
   if (lp_poly_ge(arena, a, b)) return b;
+  if (lp_poly_is_i64(a, 1) || lp_poly_is_i64(b, 1))
+    return lp_infer_is_positive(c, lp_poly_is_i64(a, 1) ? b : a) ? lp_poly_const(arena, 1) : NULL;
   return lp_poly_is_const(a, NULL) ? b : lp_poly_is_const(b, NULL) ? a : NULL;
 }
 
@@ -104,7 +108,7 @@ static poly binary(const lp_infer *c, poly a, poly b) {
   case LP_ONNX_Pow:
     return power(arena, a, b);
   case LP_ONNX_Min:
-    return least(arena, a, b);
+    return least(c, a, b);
   case LP_ONNX_Max:
     return greatest(c, a, b);
   case LP_ONNX_And:

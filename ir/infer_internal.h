@@ -60,6 +60,8 @@ LP_MUST_USE lp_status lp_infer_agree(lp_infer *c, const lp_poly *a, const lp_pol
 LP_MUST_USE lp_status lp_infer_one_batch(lp_infer *c, const lp_poly *product, const lp_poly *batch);
 /* Is the symbol an axis of an integer argument of the function: tokens, masks? */
 bool lp_infer_sizes_integers(const lp_infer *c, lp_symbol symbol);
+/* Is the size at least 1 whenever the model runs? A batch and the tokens are; a past may be empty. */
+bool lp_infer_is_positive(const lp_infer *c, const lp_poly *size);
 /* Numpy broadcasting of `with` into `shape`. */
 LP_MUST_USE lp_status lp_infer_broadcast(lp_infer *c, lp_shape *shape, const lp_shape *with);
 

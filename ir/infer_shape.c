@@ -156,6 +156,8 @@ static const lp_poly *slice_bound(const lp_infer *c, const lp_poly *bound, const
     bound = lp_poly_add(arena, size, bound);
     if (bound && lp_poly_is_const(bound, &value) && value < 0) return zero;
   }
+  if (bound && lp_poly_is_i64(size, 1) && !lp_poly_is_const(bound, NULL)) /* an axis that broadcasts is no table */
+    return lp_infer_is_positive(c, bound) ? size : NULL;
   return bound && lp_poly_ge(arena, bound, size) ? size : bound;
 }
 

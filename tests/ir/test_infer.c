@@ -282,6 +282,16 @@ LP_TEST(slices_by_sizes) {
   gives(NODE(Slice, f32("1,64,64"), INTS(0), total, INTS(2)), "f32[1,64,s+p]");
 }
 
+/* Positions of a table with a batch axis of 1, sliced by the shape of the tokens: table[:b, :s] is of one row. */
+LP_TEST(slices_one_row_by_the_batch) {
+  lp_value *shape = of(NODE(Shape, i64("b,s"))), *past = f32("b,8,p");
+  gives(NODE(Slice, i64("1,512"), INTS(0, 0), shape, INTS(0, 1)), "i64[1,s]");
+  gives(NODE(Slice, i64("1,512"), INTS(0, 0), of(NODE(Min, shape, INTS(1, 9999))), INTS(0, 1)), "i64[1,s]");
+  with_i64("start", 2);
+  lp_value *p = of(NODE(Shape, past)); /* may be 0 */
+  refuses(NODE(Slice, i64("1,512"), INTS(0), p, INTS(0)), "has no closed form");
+}
+
 LP_TEST(joins_and_splits) {
   with_i64("axis", 1);
   gives(NODE(Concat, f32("b,p,8"), f32("b,s,8")), "f32[b,s+p,8]");
