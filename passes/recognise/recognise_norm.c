@@ -15,6 +15,11 @@ static lp_value *squared(lp_value *value) {
   return NULL;
 }
 
+/* Is it the product of `x` and `factor`? Others scale the inverse root itself, by a weight. */
+static bool is_product(const lp_op *op, lp_value *x, lp_value *factor) {
+  return op && op->kind == LP_ONNX_Mul && lp_match_peel(lp_match_other(op, factor)) == x;
+}
+
 /* The operator that divides `x` by the square root of `sum`, in any spelling. */
 static lp_op *quotient_of(lp_op *sum, lp_value *x) {
   lp_op *root = lp_match_user(sum->out[0]);
@@ -23,7 +28,7 @@ static lp_op *quotient_of(lp_op *sum, lp_value *x) {
   lp_op *next = lp_match_user(root->out[0]);
   if (root->kind == LP_ONNX_Pow) {
     bool inverse = lp_scalar_constant(lp_match_peel(lp_op_in(root, 1)), &number) && number == -0.5;
-    return inverse && next && next->kind == LP_ONNX_Mul && lp_match_other(next, root->out[0]) ? next : NULL;
+    return inverse && is_product(next, x, root->out[0]) ? next : NULL;
   }
   if (root->kind != LP_ONNX_Sqrt || !next) return NULL;
   if (next->kind == LP_ONNX_Div && lp_match_peel(lp_op_in(next, 0)) == x) return next;
@@ -31,7 +36,7 @@ static lp_op *quotient_of(lp_op *sum, lp_value *x) {
                  (next->kind == LP_ONNX_Div && lp_scalar_constant(lp_op_in(next, 0), &number) && number == 1.0);
   if (!inverse) return NULL;
   lp_op *product = lp_match_user(next->out[0]);
-  return lp_op_is(product, LP_ONNX_Mul) ? product : NULL;
+  return is_product(product, x, next->out[0]) ? product : NULL;
 }
 
 /* The x whose mean is subtracted in `centred`. */
