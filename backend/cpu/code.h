@@ -2,7 +2,7 @@
 #ifndef LP_CPU_CODE_H
 #define LP_CPU_CODE_H
 
-#include "backend/cpu/constants.h"
+#include "backend/cpu/constants/constants.h"
 #include "backend/program.h"
 
 typedef struct cpu_rule cpu_rule;

@@ -1,8 +1,8 @@
 /* The CPU backend's table. */
 #include "backend/backends.h"
 
-#include "backend/cpu/codegen.h"
-#include "backend/cpu/weights.h"
+#include "backend/cpu/codegen/codegen.h"
+#include "backend/cpu/constants/weights.h"
 #include "backend/program.h"
 
 #include <llvm-c/Core.h>

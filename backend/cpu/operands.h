@@ -2,7 +2,7 @@
 #ifndef LP_CPU_OPERANDS_H
 #define LP_CPU_OPERANDS_H
 
-#include "backend/cpu/constants.h"
+#include "backend/cpu/constants/constants.h"
 
 /* A constant of one element, which the code carries as an immediate. */
 bool cpu_value_immediate(const lp_value *value, lp_tensor *out);

@@ -95,7 +95,7 @@ typedef struct {
   bool library; /* needed only where a library does products */
 } gpu_scratch;
 
-/* Activations that were narrowed to 16 bits and lie at the beginning of the scratch, for products (lower_tensor.c). */
+/* Activations that were narrowed to 16 bits and lie at the beginning of the scratch, for products (rules/tensor.c). */
 typedef struct {
   const lp_value *value; /* NULL: none */
   lp_dtype dtype;

@@ -1,13 +1,44 @@
-/* One part as a ModelProto: its ports, its operators lowered in order, its constants. */
+/* Writes one part as a ModelProto: its ports, its operators lowered by the table of rules, its constants. */
 #include "backend/onnx/halves.h"
 
 #include "backend/onnx/constants.h"
-#include "backend/onnx/rules.h"
+#include "backend/onnx/rules/rules.h"
 #include "base/map.h"
 #include "base/poly.h"
 #include "base/side.h"
 
 #include <stdlib.h>
+
+/* ---- rules ------------------------------------------------------------------------------------------------------- */
+
+static const struct {
+  lp_kind kind;
+  onnx_rule *rule;
+} rules[] = {
+    {LP_OP_LINEAR, onnx_lower_linear},       {LP_OP_MATMUL, onnx_lower_matmul},
+    {LP_OP_QUANTIZE, onnx_lower_quantize},   {LP_OP_DEQUANTIZE, onnx_lower_dequantize},
+    {LP_OP_ATTENTION, onnx_lower_attention}, {LP_OP_KV_APPEND, onnx_lower_kv_append},
+    {LP_OP_ROTARY, onnx_lower_rotary},       {LP_OP_NORM, onnx_lower_norm},
+    {LP_OP_ADD_NORM, onnx_lower_add_norm},   {LP_OP_MAP, onnx_lower_map},
+    {LP_OP_FUSED, onnx_lower_fused},         {LP_OP_SOFTMAX, onnx_lower_softmax},
+    {LP_OP_REDUCE, onnx_lower_reduce},       {LP_OP_ARGMAX, onnx_lower_argmax},
+    {LP_OP_TOPK, onnx_lower_topk},           {LP_OP_CUMSUM, onnx_lower_cumsum},
+    {LP_OP_GATHER, onnx_lower_gather},       {LP_OP_GATHER_ELEMENTS, onnx_lower_gather_elements},
+    {LP_OP_CONCAT, onnx_lower_concat},       {LP_OP_SLICE, onnx_lower_slice},
+    {LP_OP_TRANSPOSE, onnx_lower_transpose}, {LP_OP_RESHAPE, onnx_lower_reshape},
+    {LP_OP_EXPAND, onnx_lower_expand},       {LP_OP_PAD, onnx_lower_pad},
+    {LP_OP_WINDOWS, onnx_lower_windows},     {LP_OP_IOTA, onnx_lower_iota},
+    {LP_OP_DIMS, onnx_lower_dims},           {LP_OP_FILL, onnx_lower_fill},
+};
+
+/* NULL: ONNX has no operator for the kind. */
+static onnx_rule *rule_of(lp_kind kind) {
+  for (size_t i = 0; i < LP_COUNT(rules); i++)
+    if (rules[i].kind == kind) return rules[i].rule;
+  return NULL;
+}
+
+/* ---- the model --------------------------------------------------------------------------------------------------- */
 
 static Onnx__TypeProto *type_of(const onnx_graph *g, lp_type type) {
   Onnx__TypeProto *out = LP_NEW(g->arena, Onnx__TypeProto);
@@ -63,7 +94,7 @@ static void bind_ports(onnx_graph *g) {
 }
 
 static lp_status lower(onnx_graph *g, const lp_op *op) {
-  onnx_rule *rule = onnx_rule_find(op->kind);
+  onnx_rule *rule = rule_of(op->kind);
   onnx_name *out = LP_NEW_ARRAY(g->arena, onnx_name, op->out_count + 1);
   g->op = op;
   if (!rule) return onnx_refuse(g, "there is no form of it in the standard's operators");

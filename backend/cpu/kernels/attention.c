@@ -3,8 +3,8 @@
  * depends on the number of keys only, and their sums are added in order, so the result is the same to the bit
  * whichever thread computes a stretch. For few rows: dot products with the cache's rows. For many: K is transposed
  * block by block, and both products run in register tiles. */
+#include "backend/cpu/kernels/math/vector_math.h"
 #include "backend/cpu/kernels/tile.h"
-#include "backend/cpu/kernels/vector_math.h"
 
 enum { ROWS = LPK_ATTENTION_ROWS, KEYS = LPK_ATTENTION_KEYS, FEW_ROWS = 8 };
 #define LOWEST (-__FLT_MAX__)

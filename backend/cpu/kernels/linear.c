@@ -2,8 +2,8 @@
  * the bit, whatever other rows are computed with it: each element is one sum along k in order, or one for each group
  * of k. */
 #include "backend/cpu/kernels/groups.h"
+#include "backend/cpu/kernels/math/vector_math.h"
 #include "backend/cpu/kernels/tile.h"
-#include "backend/cpu/kernels/vector_math.h"
 
 enum { GEMV_ROWS = 4, PREFETCH_BYTES = 2048 };
 

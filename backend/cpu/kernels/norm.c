@@ -1,5 +1,5 @@
 /* Normalisation and softmax of rows. */
-#include "backend/cpu/kernels/vector_math.h"
+#include "backend/cpu/kernels/math/vector_math.h"
 
 /* The sum over a row of x (+ residual); stores x + residual in `sum` unless that is null. */
 INLINE float row_sum(float *sum, const float *x, const float *residual, int64_t n) {

@@ -1,5 +1,5 @@
 /* Reductions, arg-max and running sums along the middle axis of [outer][n][inner]. */
-#include "backend/cpu/kernels/vector_math.h"
+#include "backend/cpu/kernels/math/vector_math.h"
 
 /* ---- f32 ---- */
 

@@ -1,6 +1,6 @@
 /* The greatest elements along the middle axis of [outer][n][inner]: a heap of the k best so far in the memory of
  * `place`, with the worst of them at the root, which is sorted at the end. O(n log k), without other memory. */
-#include "backend/cpu/kernels/vector_math.h"
+#include "backend/cpu/kernels/math/vector_math.h"
 
 /* A float's bits as an integer in the order of its numbers: both zeros are 0, every NaN is the greatest. */
 INLINE int64_t float_key(int64_t bits, int64_t sign, int64_t infinity) {

@@ -1,0 +1,44 @@
+/* Constants of the CPU's code: each once per form in which kernels read it, however many operators read it. */
+#ifndef LP_CPU_CONSTANTS_H
+#define LP_CPU_CONSTANTS_H
+
+#include "backend/constants.h"
+
+/* How a constant lies in weights.safetensors. */
+typedef enum {
+  CPU_FORM_NONE,   /* not an operand of its own: absent, an immediate, or part of another constant */
+  CPU_FORM_RAW,    /* row-major, as in the module */
+  CPU_FORM_F32,    /* row-major, converted to f32 */
+  CPU_FORM_PANELS, /* a linear's weight: panels [ceil(n / 32)][k][32], zero padded */
+  CPU_FORM_GROUPS, /* a linear's weight of 8, 4 or 2 bits: panels of groups (kernels/pack.h), [panels][bytes] */
+  CPU_FORM_BIAS,   /* a linear's bias: f32 [ceil(n / 32)][32], zero padded */
+  CPU_FORM_TABLE   /* a rule's wish: PANELS if a linear of the side reads those, else RAW */
+} cpu_form;
+
+typedef struct {
+  lp_stored_constant stored; /* first: see lp_constants */
+  lp_value *value;
+  lp_value *gate; /* PANELS and BIAS: panel 2j is the gate's (BIAS: zero), panel 2j + 1 the value's; else NULL */
+  cpu_form form;
+  bool gated;
+  bool transpose; /* PANELS: the value is [n][k], not [k][n] */
+  int64_t n, k;   /* PANELS, GROUPS and BIAS */
+  /* PANELS and GROUPS of an integer weight: of the value and of its gate; NULL where there is none */
+  lp_value *scale[2], *zero[2];
+  int64_t group; /* rows of k that share a scale, k when all do */
+  /* GROUPS */
+  lp_dtype codes, scale_dtype; /* I8, U4 or U2; f32, f16 or bf16 */
+  bool zeros;                  /* zero points are stored */
+} cpu_constant;
+
+/* The constant of operand `index` of `op` in a form; NULL for CPU_FORM_NONE. Reads no weight. */
+LP_MUST_USE lp_status cpu_constant_get(lp_constants *constants, const lp_op *op, int32_t index, cpu_form form,
+                                       const cpu_constant **out, lp_diag *diag);
+/* Sets every constant's offset. */
+void cpu_constants_place(lp_constants *constants);
+/* The form of the weight of an op.linear: GROUPS for integers and where `weight_dtype` asks for them. */
+cpu_form cpu_linear_weight_form(const lp_op *op);
+/* Fills what GROUPS and integer weights need of `constant`, whose n, k and transpose are set (groups.c). */
+void cpu_describe_groups(const lp_op *op, cpu_constant *constant);
+
+#endif

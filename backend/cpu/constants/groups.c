@@ -1,0 +1,72 @@
+/* Which weights of op.linear are stored in groups, and in which form. Reads no weight. */
+#include "backend/cpu/constants/constants.h"
+
+#include "backend/values.h"
+
+enum { W = 1, SCALE = 5, ZERO, GATE_SCALE, GATE_ZERO };
+enum { WORD_ROWS = 16 }; /* what a group must be a multiple of */
+
+/* The integer type asked for with `weight_dtype`, if it is one. */
+static bool asked_codes(const lp_op *op, lp_dtype *codes) {
+  lp_storage asked;
+  bool integer = lp_storage_find(lp_op_str(op, "weight_dtype", NULL), &asked) && !lp_dtype_is_float(asked.dtype);
+  *codes = integer ? asked.dtype : LP_I8;
+  return integer;
+}
+
+static int64_t inner_size(const lp_op *op) {
+  int64_t k = 0;
+  return lp_type_static_dim(lp_op_in(op, 0)->type, -1, &k) ? k : 0;
+}
+
+cpu_form cpu_linear_weight_form(const lp_op *op) {
+  lp_dtype codes;
+  if (!lp_op_in(op, SCALE)) return asked_codes(op, &codes) ? CPU_FORM_GROUPS : CPU_FORM_PANELS;
+  int64_t group = lp_op_i64(op, "group", 0);
+  return group % WORD_ROWS == 0 || group >= inner_size(op) ? CPU_FORM_GROUPS : CPU_FORM_PANELS;
+}
+
+static lp_dtype code_dtype(lp_dtype own) {
+  return lp_dtype_bits(own) == 8 ? LP_I8 : lp_dtype_bits(own) == 4 ? LP_U4 : LP_U2;
+}
+
+/* Scales are stored as they are; in f32 where kernels do not read their type. */
+static lp_dtype scale_dtype(lp_dtype own) {
+  return own == LP_F16 || own == LP_BF16 ? own : LP_F32;
+}
+
+/* Is the zero point the one that the kernel assumes? Then it is not stored. */
+static bool is_implied(const lp_value *zero, lp_dtype codes, lp_dtype own) {
+  lp_tensor tensor;
+  int64_t count;
+  double at = 0;
+  if (zero) {
+    if (!lp_value_constant(zero, &tensor) || !lp_type_static_numel(tensor.type, &count) || count != 1) return false;
+    at = lp_tensor_f64(&tensor, 0);
+  }
+  bool is_unsigned = own == LP_U8 || own == LP_U4 || own == LP_U2;
+  return at == (is_unsigned ? 1 << (lp_dtype_bits(codes) - 1) : 0);
+}
+
+void cpu_describe_groups(const lp_op *op, cpu_constant *constant) {
+  int64_t group = lp_op_i64(op, "group", 0);
+  const lp_value *scale = lp_op_in(op, SCALE);
+  if (!scale) {
+    constant->group = constant->k < LP_WEIGHT_GROUP ? constant->k : LP_WEIGHT_GROUP;
+    constant->scale_dtype = LP_F16;
+    (void)asked_codes(op, &constant->codes);
+    return;
+  }
+  static const int32_t scales[] = {SCALE, GATE_SCALE}, zeros[] = {ZERO, GATE_ZERO};
+  for (int i = 0; i < (constant->gate ? 2 : 1); i++) {
+    constant->scale[i] = lp_value_base(lp_op_in(op, scales[i]));
+    lp_value *zero = lp_op_in(op, zeros[i]);
+    constant->zero[i] = zero ? lp_value_base(zero) : NULL;
+  }
+  lp_dtype own = lp_op_in(op, W)->type.dtype;
+  constant->group = group > 0 && group < constant->k ? group : constant->k;
+  constant->codes = code_dtype(own);
+  constant->scale_dtype = scale_dtype(scale->type.dtype);
+  constant->zeros = !is_implied(constant->zero[0], constant->codes, own) ||
+                    (constant->gate && !is_implied(constant->zero[1], constant->codes, own));
+}

@@ -1,0 +1,168 @@
+/* The text of kernels with a thread per element: where its operands' elements lie. */
+#include "backend/gpu/rules/element.h"
+
+#include "base/map.h"
+#include "base/poly.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { THREADS = 256 };
+
+void gpu_element_begin(gpu_element *e, gpu_builder *b, lp_type type) {
+  *e = (gpu_element){.b = b, .type = type, .sizes = lp_map_create(), .lines = lp_map_create()};
+}
+
+void gpu_element_line(gpu_element *e, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  lp_buf_puts(&e->body, "  ");
+  lp_buf_vprintf(&e->body, format, args);
+  lp_buf_puts(&e->body, "\n");
+  va_end(args);
+}
+
+static gpu_arg *add_arg(gpu_element *e, gpu_arg_kind kind) {
+  assert(e->arg_count < GPU_MOST_ARGS);
+  gpu_arg *arg = &e->arg[e->arg_count++];
+  *arg = (gpu_arg){.kind = kind};
+  return arg;
+}
+
+const char *gpu_element_pointer(gpu_element *e, int32_t ref, lp_dtype dtype, bool written) {
+  const char *name = gpu_format(e->b->list, "%s%d", written ? "y" : "x", e->arg_count);
+  lp_buf_printf(&e->params, "PLACE(%s%s) %s_, ", written ? "" : "const ", gpu_type(dtype), name);
+  lp_buf_printf(&e->pointer_lines, "  %s@global %s *@restrict %s = %s_;\n", written ? "" : "const ", gpu_type(dtype),
+                name, name);
+  add_arg(e, GPU_ARG_REF)->ref = ref;
+  return name;
+}
+
+const char *gpu_element_size(gpu_element *e, const lp_poly *size) {
+  int64_t number;
+  if (lp_poly_is_const(size, &number)) return gpu_format(e->b->list, "%" PRId64, number);
+  lp_buf key = {0};
+  lp_poly_print(size, &e->b->list->module->symbols, &key);
+  const char *name = lp_map_get(e->sizes, lp_buf_text(&key));
+  if (!name) {
+    name = gpu_format(e->b->list, "n%d", e->arg_count);
+    lp_buf_printf(&e->params, "@size %s_, ", name);
+    lp_buf_printf(&e->size_lines, "  const long %s = %s_;\n", name, name);
+    add_arg(e, GPU_ARG_SIZE)->size = size;
+    lp_map_put(e->sizes, lp_buf_text(&key), (void *)(uintptr_t)name);
+  }
+  lp_buf_free(&key);
+  return name;
+}
+
+static bool is_one(const lp_poly *dim) {
+  int64_t number;
+  return lp_poly_is_const(dim, &number) && number == 1;
+}
+
+const char *gpu_element_coordinate(gpu_element *e, int32_t axis) {
+  if (is_one(e->type.dim[axis])) return "0";
+  if (!(e->coordinates & 1u << axis)) {
+    const char *below = gpu_element_stride(e, e->type.dim, axis + 1, e->type.rank);
+    const char *size = gpu_element_size(e, e->type.dim[axis]);
+    if (lp_streq(below, "1"))
+      gpu_element_line(e, "const long c%d = i %% %s;", axis, size);
+    else
+      gpu_element_line(e, "const long c%d = i / (%s) %% %s;", axis, below, size);
+    e->coordinates |= 1u << axis;
+  }
+  return gpu_format(e->b->list, "c%d", axis);
+}
+
+const char *gpu_element_stride(gpu_element *e, const lp_poly *const *dim, int32_t from, int32_t to) {
+  lp_buf text = {0};
+  int64_t constant = 1, number;
+  for (int32_t i = from; i < to; i++) {
+    if (lp_poly_is_const(dim[i], &number))
+      constant *= number;
+    else
+      lp_buf_printf(&text, "%s * ", gpu_element_size(e, dim[i]));
+  }
+  const char *stride = gpu_format(e->b->list, "%s%" PRId64, lp_buf_text(&text), constant);
+  if (constant == 1 && text.size > 3) {
+    lp_buf_clear(&text);
+    for (int32_t i = from; i < to; i++)
+      if (!lp_poly_is_const(dim[i], &number))
+        lp_buf_printf(&text, "%s%s", text.size ? " * " : "", gpu_element_size(e, dim[i]));
+    stride = gpu_format(e->b->list, "%s", lp_buf_text(&text));
+  }
+  lp_buf_free(&text);
+  return stride;
+}
+
+/* A variable for the expression, the same one when it was asked for before. */
+static const char *variable(gpu_element *e, const char *expression) {
+  const char *name = lp_map_get(e->lines, expression);
+  if (name) return name;
+  name = gpu_format(e->b->list, "at%zu", lp_map_count(e->lines));
+  gpu_element_line(e, "const long %s = %s;", name, expression);
+  lp_map_put(e->lines, expression, (void *)(uintptr_t)name);
+  return name;
+}
+
+const char *gpu_element_index(gpu_element *e, lp_type from) {
+  int64_t numel;
+  bool same = from.rank <= e->type.rank;
+  int32_t lead = e->type.rank - from.rank;
+  for (int32_t i = 0; i < from.rank && same; i++)
+    same = lp_poly_equal(from.dim[i], e->type.dim[lead + i]);
+  for (int32_t i = 0; i < lead && same; i++)
+    same = is_one(e->type.dim[i]);
+  if (same) return "i";
+  if (lp_type_static_numel(from, &numel) && numel == 1) return "0";
+  lp_buf sum = {0};
+  for (int32_t i = 0; i < from.rank; i++) {
+    if (is_one(from.dim[i])) continue;
+    const char *coordinate = gpu_element_coordinate(e, lead + i);
+    const char *stride = gpu_element_stride(e, from.dim, i + 1, from.rank);
+    lp_buf_printf(&sum, "%s%s", sum.size ? " + " : "", coordinate);
+    if (!lp_streq(stride, "1")) lp_buf_printf(&sum, " * (%s)", stride);
+  }
+  const char *name = variable(e, lp_buf_text(&sum));
+  lp_buf_free(&sum);
+  return name;
+}
+
+const char *gpu_element_load(gpu_element *e, const char *pointer, lp_dtype dtype, const char *index) {
+  if (dtype == LP_F16 || dtype == LP_BF16)
+    return gpu_format(e->b->list, "to_float_%s(%s[%s])", gpu_store_name(dtype), pointer, index);
+  return gpu_format(e->b->list, "%s[%s]", pointer, index);
+}
+
+void gpu_element_store(gpu_element *e, const char *pointer, lp_dtype dtype, const char *index, const char *value) {
+  if (dtype == LP_F16 || dtype == LP_BF16)
+    gpu_element_line(e, "%s[%s] = from_float_%s(%s);", pointer, index, gpu_store_name(dtype), value);
+  else if (dtype == LP_F32 || dtype == LP_I64)
+    gpu_element_line(e, "%s[%s] = %s;", pointer, index, value);
+  else
+    gpu_element_line(e, "%s[%s] = (%s)(%s);", pointer, index, gpu_type(dtype), value);
+}
+
+void gpu_element_end(gpu_element *e, const char *stem) {
+  gpu_launch_list *list = e->b->list;
+  const lp_poly *count = gpu_product(list->module, e->type.dim, 0, e->type.rank);
+  lp_buf_puts(&e->params, "@size count_");
+  const char *const params[] = {"WHAT",     lp_op_info_get(e->b->op->kind)->name,
+                                "PARAMS",   lp_buf_text(&e->params),
+                                "POINTERS", lp_buf_text(&e->pointer_lines),
+                                "SIZES",    lp_buf_text(&e->size_lines),
+                                "BODY",     lp_buf_text(&e->body),
+                                "THREADS",  "256",
+                                NULL};
+  gpu_launch *launch = gpu_launch_add(e->b, gpu_kernel_get(list, "elementwise", stem, params), THREADS, count, THREADS);
+  memcpy(launch->arg, e->arg, sizeof e->arg);
+  launch->arg_count = e->arg_count;
+  gpu_arg_size(launch, count);
+  launch->spare = launch->spread = true;
+  lp_buf_free(&e->params);
+  lp_buf_free(&e->pointer_lines);
+  lp_buf_free(&e->size_lines);
+  lp_buf_free(&e->body);
+  lp_map_free(e->sizes);
+  lp_map_free(e->lines);
+}

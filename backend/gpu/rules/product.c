@@ -1,0 +1,89 @@
+/* Products of many rows by a library, if the runtime finds one. The library adds the bias, and the residual or an
+ * activation if it has the operator's. A kernel after it does the rest, and gating. */
+#include "backend/gpu/rules/product.h"
+
+#include "base/poly.h"
+
+enum { THREADS = 256, EACH = 4 };
+
+const char *gpu_linear_tag(const gpu_builder *b) {
+  const char *epilogue = lp_op_str(b->op, "epilogue", "none");
+  return gpu_format(b->list, "%s%s%s", lp_op_in(b->op, 4) ? "gated_" : "", lp_streq(epilogue, "none") ? "" : epilogue,
+                    lp_streq(epilogue, "none") ? "" : "_");
+}
+
+static bool library_has(const char *epilogue) {
+  return lp_streq(epilogue, "none") || lp_streq(epilogue, "relu") || lp_streq(epilogue, "gelu_tanh");
+}
+
+/* The product x . w into y, or with `gate` x . gate into the scratch. */
+static gpu_launch *launch_product(gpu_builder *b, const gpu_linear *l, const gpu_product_form *form, bool gate,
+                                  const char *epilogue) {
+  gpu_gemm *product = LP_NEW(b->list->arena, gpu_gemm);
+  *product = (gpu_gemm){.n = l->n, .k = l->k, .dtype = form->dtype, .scale = form->scale, .epilogue = epilogue};
+  lp_vec_push(&b->launches, ((gpu_launch){.product = product, .by = GPU_BY_LIBRARY}));
+  gpu_launch *launch = &b->launches.data[b->launches.count - 1];
+  gpu_launch_when(launch, l->rows, form->few + 1, INT64_MAX);
+  if (form->sm > 0) gpu_launch_on(launch, form->sm, GPU_MOST_SM);
+  if (form->x < 0)
+    gpu_arg_scratch(launch);
+  else
+    gpu_arg_ref(launch, form->x);
+  gpu_arg_ref(launch, gate ? l->gate : l->w);
+  return launch;
+}
+
+static void finish(gpu_builder *b, const gpu_linear *l, const gpu_product_form *form, const lp_poly *at) {
+  gpu_launch_list *list = b->list;
+  const char *epilogue = lp_op_str(b->op, "epilogue", "none");
+  const char *const params[] = {"WHAT", "op.linear", "GATED", l->gate >= 0 ? "1" : "0", "EPILOGUE", epilogue, NULL};
+  const char *stem = gpu_format(list, "linear_%sfinish", gpu_linear_tag(b));
+  gpu_kernel *kernel = gpu_kernel_get(list, "linear_finish", stem, params);
+  kernel->finishes = true;
+  const lp_poly *count = lp_poly_scale(list->module->arena, l->rows, l->n);
+  gpu_launch *launch = gpu_launch_add(b, kernel, THREADS, count, THREADS * EACH);
+  gpu_launch_when(launch, l->rows, form->few + 1, INT64_MAX);
+  if (form->sm > 0) gpu_launch_on(launch, form->sm, GPU_MOST_SM);
+  launch->by = GPU_BY_LIBRARY;
+  gpu_arg_scratch(launch);
+  gpu_arg_ref(launch, l->residual);
+  gpu_arg_ref(launch, l->y);
+  gpu_arg_size(launch, at);
+  gpu_arg_size(launch, count);
+  launch->spare = true;
+}
+
+/* The offset of the gate's product in the scratch: after narrowed activations, which later operators may read too. */
+static const lp_poly *room_for_gate(gpu_builder *b, const gpu_linear *l, const gpu_product_form *form) {
+  lp_arena *arena = b->list->module->arena;
+  const lp_poly *begin = form->x < 0 ? lp_poly_scale(arena, l->rows, 2 * l->k) : lp_dim_const(b->list->module, 0);
+  if (l->gate < 0) return begin;
+  const lp_poly *end = lp_poly_add(arena, begin, lp_poly_scale(arena, l->rows, 4 * l->n));
+  lp_vec_push(&b->program->scratch, ((gpu_scratch){end, l->rows, INT64_MAX, true}));
+  if (form->x >= 0) b->program->narrowed.value = NULL;
+  return begin;
+}
+
+bool gpu_linear_product(gpu_builder *b, const gpu_linear *l, const gpu_product_form *form) {
+  const char *epilogue = lp_op_str(b->op, "epilogue", "none");
+  const bool plain = lp_streq(epilogue, "none"), gated = l->gate >= 0;
+  const bool whole = !gated && (l->residual >= 0 ? plain : library_has(epilogue));
+  if (!b->list->products) return false;
+  const lp_poly *at = room_for_gate(b, l, form), *zero = lp_dim_const(b->list->module, 0);
+  gpu_launch *launch = launch_product(b, l, form, false, whole ? epilogue : "none");
+  gpu_arg_ref(launch, l->bias);
+  gpu_arg_ref(launch, whole ? l->residual : -1);
+  gpu_arg_ref(launch, l->y);
+  gpu_arg_size(launch, l->rows);
+  gpu_arg_size(launch, zero);
+  if (gated) {
+    launch = launch_product(b, l, form, true, "none");
+    gpu_arg_ref(launch, -1);
+    gpu_arg_ref(launch, -1);
+    gpu_arg_scratch(launch);
+    gpu_arg_size(launch, l->rows);
+    gpu_arg_size(launch, at);
+  }
+  if (!whole) finish(b, l, form, at);
+  return true;
+}

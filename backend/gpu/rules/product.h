@@ -1,0 +1,31 @@
+/* op.linear for many rows: tensor cores, and libraries of products (tensor.c, product.c). */
+#ifndef LP_GPU_PRODUCT_H
+#define LP_GPU_PRODUCT_H
+
+#include "backend/gpu/builder.h"
+
+/* op.linear with the numbers of its refs, -1 for absent operands: y[rows][n] of x[rows][k] and w[n][k]. */
+typedef struct {
+  int32_t x, w, scale, gate, gate_scale, bias, residual, y;
+  const gpu_constant *matrix;
+  int64_t n, k;
+  const lp_poly *rows;
+} gpu_linear;
+/* "gated_silu_": a part of the names of kernels for this operator. */
+const char *gpu_linear_tag(const gpu_builder *b);
+/* How a library does the product: for more than `few` rows, on architectures from `sm`. x is stored as `dtype`,
+ * divided by `scale`. */
+typedef struct {
+  lp_dtype dtype;
+  const char *scale;
+  int32_t x; /* a ref; negative: x lies at the beginning of the scratch */
+  int32_t sm;
+  int64_t few;
+} gpu_product_form;
+/* Adds the product. The caller launches kernels for the same rows GPU_BY_KERNEL. false: the dialect has no library. */
+bool gpu_linear_product(gpu_builder *b, const gpu_linear *l, const gpu_product_form *form);
+/* Adds a launch on tensor cores for more than `few` rows. Returns the first architecture that has them for the weight's
+ * type, 0 when none has. */
+int32_t gpu_linear_tensor(gpu_builder *b, const gpu_linear *l, int64_t few);
+
+#endif

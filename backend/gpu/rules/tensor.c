@@ -1,0 +1,92 @@
+/* Products of many rows on tensor cores: activations are rounded to the type that the weight is multiplied in, sums
+ * are f32. */
+#include "backend/gpu/rules/product.h"
+
+#include "backend/rows.h"
+#include "backend/values.h"
+#include "base/poly.h"
+
+enum { THREADS = 256, TILE = 128, NARROW = 8 };
+
+/* The type that a weight is multiplied in, and the first architecture that does. Codes become f16, which holds their
+ * product with the scale more precisely than bf16. */
+typedef struct {
+  lp_dtype dtype;
+  int32_t sm;
+  const char *range; /* activations are divided by it, so that those of models trained in bf16 fit into f16 */
+} half;
+
+static half half_of(lp_dtype store) {
+  if (store == LP_BF16) return (half){LP_BF16, 80, "1"};
+  return (half){LP_F16, 75, "16"};
+}
+
+/* Narrows x to 16 bits in the scratch, unless an operator before left it there. */
+static void narrow(gpu_builder *b, const gpu_linear *l, const half *h, int64_t few) {
+  gpu_launch_list *list = b->list;
+  lp_arena *arena = list->module->arena;
+  const gpu_narrowed *known = &b->program->narrowed;
+  const gpu_narrowed wanted = {.value = lp_value_base(lp_op_in(b->op, 0)),
+                               .dtype = h->dtype,
+                               .segment = lp_op_i64(b->op, "segment", 0),
+                               .jointly = lp_op_is_joint(list->module, b->op)}; /* else each sequence has its scratch */
+  if (known->value == wanted.value && known->dtype == wanted.dtype && known->segment == wanted.segment &&
+      known->jointly == wanted.jointly)
+    return;
+  const char *store = gpu_store_name(h->dtype);
+  const char *const params[] = {"STORE", store, "RANGE", h->range, NULL};
+  const gpu_kernel *kernel = gpu_kernel_get(list, "narrow", gpu_format(list, "narrow_%s", store), params);
+  const lp_poly *count = lp_poly_scale(arena, l->rows, l->k);
+  gpu_launch *launch = gpu_launch_add(b, kernel, THREADS, count, THREADS * NARROW);
+  gpu_launch_when(launch, l->rows, few + 1, INT64_MAX);
+  gpu_launch_on(launch, h->sm, GPU_MOST_SM);
+  gpu_arg_ref(launch, l->x);
+  gpu_arg_scratch(launch);
+  gpu_arg_size(launch, count);
+  launch->spare = true;
+  gpu_add_scratch(b, lp_poly_scale(arena, count, 2), l->rows, INT64_MAX);
+  b->program->narrowed = wanted;
+}
+
+static const gpu_kernel *kernel_of(gpu_builder *b, const gpu_linear *l, const half *h) {
+  gpu_launch_list *list = b->list;
+  const char *store = gpu_store_name(l->matrix->stored.dtype);
+  const bool coded = !lp_dtype_is_float(l->matrix->stored.dtype);
+  const char *const params[] = {"WHAT",     "op.linear",
+                                "N",        gpu_format(list, "%" PRId64, l->n),
+                                "K",        gpu_format(list, "%" PRId64, l->k),
+                                "GATED",    l->gate >= 0 ? "1" : "0",
+                                "WTYPE",    gpu_type(l->matrix->stored.dtype),
+                                "STORE",    store,
+                                "CODED",    coded ? "1" : "0",
+                                "HALF",     gpu_store_name(h->dtype),
+                                "SM",       gpu_format(list, "%" PRId32, h->sm),
+                                "RANGE",    h->range,
+                                "EPILOGUE", lp_op_str(b->op, "epilogue", "none"),
+                                NULL};
+  const char *stem = gpu_format(list, "linear_%s%s_tensor_%" PRId64 "x%" PRId64, gpu_linear_tag(b), store, l->n, l->k);
+  return gpu_kernel_get(list, "linear_tensor", stem, params);
+}
+
+int32_t gpu_linear_tensor(gpu_builder *b, const gpu_linear *l, int64_t few) {
+  const lp_dtype store = l->matrix->stored.dtype;
+  const half h = half_of(store);
+  if (!b->list->tensor || store == LP_F32 || l->k % NARROW != 0) return 0; /* rows begin at multiples of 16 bytes */
+  narrow(b, l, &h, few);
+  const gpu_product_form form = {.dtype = h.dtype, .scale = h.range, .x = -1, .sm = h.sm, .few = few};
+  const bool library = store == h.dtype && gpu_linear_product(b, l, &form);
+  gpu_launch *launch = gpu_launch_add(b, kernel_of(b, l, &h), THREADS, lp_dim_const(b->list->module, l->n),
+                                      l->gate >= 0 ? TILE / 2 : TILE);
+  gpu_launch_rows(launch, l->rows, TILE);
+  gpu_launch_when(launch, l->rows, few + 1, INT64_MAX);
+  gpu_launch_on(launch, h.sm, GPU_MOST_SM);
+  if (library) launch->by = GPU_BY_KERNEL;
+  gpu_arg_scratch(launch);
+  const int32_t refs[] = {l->w, l->scale, l->gate, l->gate_scale, l->bias, l->residual, l->y};
+  for (size_t i = 0; i < LP_COUNT(refs); i++)
+    gpu_arg_ref(launch, refs[i]);
+  gpu_arg_size(launch, l->rows);
+  launch->spare = true;
+  b->list->any_tensor = true;
+  return h.sm;
+}
