@@ -3,9 +3,9 @@
 # builds with cmake/aarch64.cmake. Usage: tools/sysroot-aarch64.sh FOLDER
 set -eu
 sysroot=${1:?usage: tools/sysroot-aarch64.sh FOLDER}
-packages="libjansson4 libjansson-dev libpcre2-8-0 libpcre2-dev libprotobuf-c1 libprotobuf-c-dev libssl3 libssl-dev
+packages="libjansson4 libjansson-dev libpcre2-8-0 libpcre2-dev libutf8proc2 libutf8proc-dev libprotobuf-c1 libprotobuf-c-dev libssl3 libssl-dev
   libyaml-0-2 libyaml-dev libgsl27 libgslcblas0 libgsl-dev"
-if [ -e "$sysroot/.complete" ]; then exit 0; fi
+if [ "$(cat "$sysroot/.complete" 2>/dev/null)" = "$packages" ]; then exit 0; fi # the list may have grown
 mkdir -p "$sysroot/apt/lists/partial" "$sysroot/apt/cache/archives/partial" "$sysroot/debs"
 sysroot=$(cd "$sysroot" && pwd)
 options="-oAPT::Architecture=arm64 -oAPT::Architectures=arm64 -oDir::State::Lists=$sysroot/apt/lists
@@ -17,4 +17,4 @@ cd "$sysroot/debs"
 apt-get $options download $packages >/dev/null
 for deb in *.deb; do dpkg -x "$deb" "$sysroot"; done
 rm -rf "$sysroot/apt" "$sysroot/debs"
-touch "$sysroot/.complete"
+echo "$packages" >"$sysroot/.complete"

@@ -11,55 +11,26 @@
 /* \w as the reference has it for the neighbours of a token (Rust's regex, not Oniguruma's) */
 #define WORD "[\\w\\p{Join_Control}]"
 
-static int compare_added(const void *a, const void *b) {
-  const lp_added *x = a, *y = b;
-  int order = memcmp(x->text, y->text, x->size < y->size ? x->size : y->size);
-  if (order != 0) return order;
-  return x->size < y->size ? -1 : x->size > y->size ? 1 : x->id < y->id ? -1 : x->id > y->id;
-}
-
 void lp_added_complete(lp_added_set *set) {
   char *why = NULL;
-  if (set->list.count > 1) qsort(set->list.data, set->list.count, sizeof *set->list.data, compare_added);
   for (size_t i = 0; i < set->list.count; i++)
-    set->starts[(uint8_t)set->list.data[i].text[0]] = true;
+    lp_vec_push(&set->prefixes.list, ((lp_prefix){set->list.data[i].text, set->list.data[i].size, (int32_t)i}));
+  lp_prefixes_complete(&set->prefixes);
   set->word = lp_pattern_create(WORD, sizeof WORD - 1, false, &why);
   assert(set->word);
 }
 
 void lp_added_free(lp_added_set *set) {
   lp_pattern_free(set->word);
+  lp_prefixes_free(&set->prefixes);
   lp_vec_free(&set->list);
 }
 
-/* The first of data[low, high) whose byte at `depth` is `byte` or more; all share the bytes before and are longer. */
-static size_t lower_bound(const lp_added *data, size_t low, size_t high, size_t depth, unsigned byte) {
-  while (low < high) {
-    size_t middle = low + (high - low) / 2;
-    if ((uint8_t)data[middle].text[depth] < byte)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
-}
-
-/* Narrows the sorted list byte by byte; remembers the longest token that is complete. */
 static const lp_added *longest_at(const lp_added_set *set, const char *text, size_t size) {
-  const lp_added *data = set->list.data, *found = NULL;
-  size_t low = 0, high = set->list.count;
-  for (size_t depth = 0; low < high; depth++) {
-    /* Tokens that end here sort first; equal texts were made by the normalizer, and the first id wins. */
-    if (data[low].size == depth) {
-      if (depth > 0) found = &data[low];
-      while (low < high && data[low].size == depth)
-        low++;
-    }
-    if (depth == size || low == high) break;
-    unsigned byte = (uint8_t)text[depth];
-    low = lower_bound(data, low, high, depth, byte);
-    high = lower_bound(data, low, high, depth, byte + 1);
-  }
+  lp_prefix_walk walk = {.set = &set->prefixes};
+  const lp_added *found = NULL;
+  for (size_t at = 0; at < size && lp_prefix_step(&walk, (uint8_t)text[at]); at++)
+    if (walk.found) found = &set->list.data[walk.found->value];
   return found;
 }
 
@@ -104,7 +75,7 @@ static void split_piece(const lp_added_set *set, lp_work *work, lp_piece piece) 
   const char *text = lp_buf_text(&work->now.text) + piece.start;
   size_t size = piece.size, done = 0, at = 0;
   while (at < size) {
-    const lp_added *token = set->starts[(uint8_t)text[at]] ? longest_at(set, text + at, size - at) : NULL;
+    const lp_added *token = longest_at(set, text + at, size - at);
     if (!token) {
       at++;
       continue;

@@ -3,6 +3,7 @@
 #define LP_TOKENIZER_ADDED_H
 
 #include "runtime/tokenizer/pattern.h"
+#include "runtime/tokenizer/prefixes.h"
 #include "runtime/tokenizer/steps.h"
 
 typedef struct {
@@ -13,8 +14,8 @@ typedef struct {
 } lp_added;
 
 typedef struct {
-  LP_VEC(lp_added) list; /* sorted by text once complete; no text is empty */
-  bool starts[256];      /* does any token start with this byte? */
+  LP_VEC(lp_added) list; /* no text is empty */
+  lp_prefixes prefixes;  /* their texts; values are indices of `list` */
   lp_pattern *word;      /* owned; what must not touch a single_word token */
 } lp_added_set;
 

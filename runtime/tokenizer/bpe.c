@@ -18,6 +18,8 @@ void lp_vocab_free(lp_vocab *vocab) {
   free(vocab->slots);
   free(vocab->merges);
   free(vocab->low);
+  lp_vec_free(&vocab->scores);
+  lp_prefixes_free(&vocab->prefixes);
 }
 
 void lp_vocab_set(lp_vocab *vocab, int32_t id, const char *text, size_t size, bool in_model) {
@@ -25,12 +27,6 @@ void lp_vocab_set(lp_vocab *vocab, int32_t id, const char *text, size_t size, bo
     lp_vec_push(&vocab->tokens, (lp_token){0});
   vocab->tokens.data[id] =
       (lp_token){.offset = vocab->text.size, .size = (uint32_t)size, .known = true, .in_model = in_model};
-  lp_vocab_respell(vocab, id, text, size);
-}
-
-void lp_vocab_respell(lp_vocab *vocab, int32_t id, const char *text, size_t size) {
-  vocab->tokens.data[id].spelling = vocab->text.size;
-  vocab->tokens.data[id].spelling_size = (uint32_t)size;
   lp_buf_append(&vocab->text, text, size);
   lp_buf_append(&vocab->text, "", 1);
 }
@@ -39,12 +35,6 @@ const char *lp_vocab_text(const lp_vocab *vocab, int32_t id, size_t *size) {
   if (id < 0 || (size_t)id >= vocab->tokens.count || !vocab->tokens.data[id].known) return NULL;
   *size = vocab->tokens.data[id].size;
   return vocab->text.data + vocab->tokens.data[id].offset;
-}
-
-const char *lp_vocab_spelling(const lp_vocab *vocab, int32_t id, size_t *size) {
-  if (!lp_vocab_text(vocab, id, size)) return NULL;
-  *size = vocab->tokens.data[id].spelling_size;
-  return vocab->text.data + vocab->tokens.data[id].spelling;
 }
 
 /* The slot that holds the text or the free one where it belongs. */
@@ -98,6 +88,17 @@ int32_t lp_vocab_index(lp_vocab *vocab) {
     vocab->byte_token[byte] = lp_vocab_find(vocab, name, 6);
   }
   return twice;
+}
+
+void lp_vocab_complete(lp_vocab *vocab) {
+  if (vocab->kind != LP_MODEL_UNIGRAM && vocab->kind != LP_MODEL_WORDPIECE) return;
+  for (size_t slot = 0; slot < vocab->slot_count; slot++) {
+    int32_t id = vocab->slots[slot];
+    const lp_token *token = id >= 0 ? &vocab->tokens.data[id] : NULL;
+    if (token && token->size > 0)
+      lp_vec_push(&vocab->prefixes.list, ((lp_prefix){vocab->text.data + token->offset, token->size, id}));
+  }
+  lp_prefixes_complete(&vocab->prefixes);
 }
 
 /* ---- merges ------------------------------------------------------------------------------------------------------ */

@@ -39,17 +39,22 @@ lp_status lp_step_unbytes(const lp_tokenizer_step *step, lp_work *work) {
   return LP_OK;
 }
 
-/* Appends `text` with every `from` replaced by `to`. */
-static void replace_all(const char *text, size_t size, const lp_tokenizer_step *from, const char *to, lp_buf *out) {
+/* Appends `text` with every from[from_size] replaced by `to`. */
+static void replace_text(const char *text, size_t size, const char *from, size_t from_size, const char *to,
+                         lp_buf *out) {
   size_t at = 0;
   while (at < size) {
-    bool hit = from->size > 0 && size - at >= from->size && memcmp(text + at, from->text, from->size) == 0;
+    bool hit = from_size > 0 && size - at >= from_size && memcmp(text + at, from, from_size) == 0;
     if (hit)
       lp_buf_puts(out, to);
     else
       lp_buf_append(out, text + at, 1);
-    at += hit ? from->size : 1;
+    at += hit ? from_size : 1;
   }
+}
+
+static void replace_all(const char *text, size_t size, const lp_tokenizer_step *from, const char *to, lp_buf *out) {
+  replace_text(text, size, from->text, from->size, to, out);
 }
 
 lp_status lp_step_unmetaspace(const lp_tokenizer_step *step, lp_work *work) {
@@ -156,6 +161,70 @@ lp_status lp_step_cut(const lp_tokenizer_step *step, lp_work *work) {
     lp_buf_append(&work->next.text, text, size);
     lp_work_add(work, start, -1, false);
   }
+  lp_work_swap(work);
+  return LP_OK;
+}
+
+/* ---- WordPiece and CTC ------------------------------------------------------------------------------------------- */
+
+static void replace_in(lp_buf *text, const char *from, const char *to) {
+  lp_buf out = {0};
+  replace_text(lp_buf_text(text), text->size, from, strlen(from), to, &out);
+  lp_buf_free(text);
+  *text = out;
+}
+
+/* The reference's rules against spaces before punctuation, within one piece. */
+static void clean_spaces(lp_buf *text) {
+  static const char *const rules[][2] = {{" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
+                                         {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
+                                         {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+  for (size_t i = 0; i < LP_COUNT(rules); i++)
+    replace_in(text, rules[i][0], rules[i][1]);
+}
+
+lp_status lp_step_unwordpiece(const lp_tokenizer_step *step, lp_work *work) {
+  lp_buf piece = {0};
+  lp_work_begin(work);
+  for (size_t i = 0; i < work->now.list.count; i++) {
+    const char *text = piece_text(work, i);
+    size_t size = work->now.list.data[i].size, start = work->next.text.size;
+    bool continues = i > 0 && size >= step->size && memcmp(text, step->text, step->size) == 0;
+    size_t skip = continues ? step->size : 0;
+    lp_buf_clear(&piece);
+    if (i > 0 && !continues) lp_buf_append(&piece, " ", 1);
+    lp_buf_append(&piece, text + skip, size - skip);
+    if (step->left) clean_spaces(&piece);
+    lp_buf_append(&work->next.text, lp_buf_text(&piece), piece.size);
+    lp_work_add(work, start, -1, false);
+  }
+  lp_buf_free(&piece);
+  lp_work_swap(work);
+  return LP_OK;
+}
+
+static bool equals_previous(const lp_work *work, size_t at) {
+  size_t size = work->now.list.data[at].size;
+  return at > 0 && work->now.list.data[at - 1].size == size &&
+         memcmp(piece_text(work, at), piece_text(work, at - 1), size) == 0;
+}
+
+lp_status lp_step_ctc(const lp_tokenizer_step *step, lp_work *work) {
+  lp_buf piece = {0};
+  lp_work_begin(work);
+  for (size_t i = 0; i < work->now.list.count; i++) {
+    size_t start = work->next.text.size;
+    if (equals_previous(work, i)) continue;
+    lp_buf_clear(&piece);
+    replace_all(piece_text(work, i), work->now.list.data[i].size, step, "", &piece);
+    if (step->left) {
+      clean_spaces(&piece);
+      replace_in(&piece, step->second, " ");
+    }
+    lp_buf_append(&work->next.text, lp_buf_text(&piece), piece.size);
+    if (piece.size > 0) lp_work_add(work, start, -1, false);
+  }
+  lp_buf_free(&piece);
   lp_work_swap(work);
   return LP_OK;
 }

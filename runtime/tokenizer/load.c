@@ -1,4 +1,5 @@
 /* The model and the added tokens of tokenizer.json. */
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -146,23 +147,92 @@ static lp_status load_model_options(lp_loader *loader, const lp_json *model) {
   return optional_text(loader, model, "end_of_word_suffix", &vocab->suffix);
 }
 
-lp_status lp_load_model(lp_loader *loader, const lp_json *at) {
+static lp_status load_unknown(lp_loader *loader, const lp_json *model) {
   lp_vocab *vocab = &loader->tokenizer->vocab;
-  lp_json type = lp_json_member(at, "type"), tokens = lp_json_member(at, "vocab"),
-          merges = lp_json_member(at, "merges");
   const char *unk;
-  LP_TRY(lp_json_object(at, loader->diag));
-  if (lp_json_is(&type, LP_JSON_TEXT) && !lp_json_equals(&type, "BPE"))
-    return lp_json_error(at, loader->diag, "the model '%s' is not supported, only BPE is", type.value->text);
-  LP_TRY(load_model_options(loader, at));
-  LP_TRY(load_vocab(loader, &tokens));
-  LP_TRY(load_merges(loader, &merges));
-  LP_TRY(optional_text(loader, at, "unk_token", &unk));
+  LP_TRY(optional_text(loader, model, "unk_token", &unk));
   vocab->unk = unk ? lp_vocab_find(vocab, unk, strlen(unk)) : -1;
   if (unk && vocab->unk < 0)
     lp_warning(loader->diag, LP_LOC_FILE(loader->file),
                "'model.unk_token': '%s' is not in the vocabulary; unknown characters are left out", unk);
   return LP_OK;
+}
+
+static lp_status load_bpe(lp_loader *loader, const lp_json *model) {
+  lp_json tokens = lp_json_member(model, "vocab"), merges = lp_json_member(model, "merges");
+  LP_TRY(load_model_options(loader, model));
+  LP_TRY(load_vocab(loader, &tokens));
+  LP_TRY(load_merges(loader, &merges));
+  return load_unknown(loader, model);
+}
+
+/* The reference's defaults for what old files lack. */
+static lp_status load_wordpiece(lp_loader *loader, const lp_json *model) {
+  lp_vocab *vocab = &loader->tokenizer->vocab;
+  lp_json tokens = lp_json_member(model, "vocab"), longest = lp_json_member(model, "max_input_chars_per_word");
+  int64_t count = 100;
+  vocab->kind = LP_MODEL_WORDPIECE;
+  LP_TRY(load_vocab(loader, &tokens));
+  if (lp_json_is_given(&longest)) LP_TRY(lp_json_i64(&longest, 0, INT64_MAX, &count, loader->diag));
+  vocab->longest_word = (size_t)count;
+  LP_TRY(optional_text(loader, model, "continuing_subword_prefix", &vocab->prefix));
+  return load_unknown(loader, model);
+}
+
+static lp_status load_word_level(lp_loader *loader, const lp_json *model) {
+  lp_json tokens = lp_json_member(model, "vocab");
+  loader->tokenizer->vocab.kind = LP_MODEL_WORDLEVEL;
+  LP_TRY(load_vocab(loader, &tokens));
+  return load_unknown(loader, model);
+}
+
+/* The vocabulary is a list of [text, score]; a text that occurs twice has the later id. */
+static lp_status load_scores(lp_loader *loader, const lp_json *at) {
+  lp_vocab *vocab = &loader->tokenizer->vocab;
+  LP_TRY(lp_json_array(at, loader->diag));
+  if (lp_json_count(at) > LP_VOCAB_MAX)
+    return lp_json_error(at, loader->diag, "wanted at most %d tokens", LP_VOCAB_MAX);
+  for (size_t i = 0; i < lp_json_count(at); i++) {
+    lp_json item = lp_json_item(at, i), text_at = lp_json_item(&item, 0), score_at = lp_json_item(&item, 1);
+    const char *text;
+    size_t size;
+    double score;
+    LP_TRY(lp_json_array(&item, loader->diag));
+    LP_TRY(lp_json_bytes(&text_at, &text, &size, loader->diag));
+    LP_TRY(lp_json_number(&score_at, -DBL_MAX, DBL_MAX, &score, loader->diag));
+    lp_vocab_set(vocab, (int32_t)i, text, size, true);
+    lp_vec_push(&vocab->scores, score);
+    if (i == 0 || score < vocab->least_score) vocab->least_score = score;
+  }
+  (void)lp_vocab_index(vocab);
+  return LP_OK;
+}
+
+static lp_status load_unigram(lp_loader *loader, const lp_json *model) {
+  lp_vocab *vocab = &loader->tokenizer->vocab;
+  lp_json tokens = lp_json_member(model, "vocab"), unk = lp_json_member(model, "unk_id");
+  int64_t id = -1;
+  vocab->kind = LP_MODEL_UNIGRAM;
+  LP_TRY(load_scores(loader, &tokens));
+  if (lp_json_is_given(&unk)) LP_TRY(lp_json_i64(&unk, 0, (int64_t)vocab->tokens.count - 1, &id, loader->diag));
+  vocab->unk = (int32_t)id;
+  return lp_load_bool(loader, model, "byte_fallback", false, &vocab->byte_fallback);
+}
+
+lp_status lp_load_model(lp_loader *loader, const lp_json *at) {
+  static const struct {
+    const char *type;
+    lp_status (*load)(lp_loader *loader, const lp_json *model);
+  } kinds[] = {
+      {"BPE", load_bpe}, {"Unigram", load_unigram}, {"WordPiece", load_wordpiece}, {"WordLevel", load_word_level}};
+  lp_json type = lp_json_member(at, "type");
+  LP_TRY(lp_json_object(at, loader->diag));
+  if (!lp_json_is(&type, LP_JSON_TEXT)) return load_bpe(loader, at);
+  for (size_t i = 0; i < LP_COUNT(kinds); i++)
+    if (lp_json_equals(&type, kinds[i].type)) return kinds[i].load(loader, at);
+  return lp_json_error(at, loader->diag,
+                       "the model '%s' is not supported, only BPE, Unigram, WordPiece and WordLevel are",
+                       type.value->text);
 }
 
 /* ---- added tokens ------------------------------------------------------------------------------------------------ */
@@ -178,7 +248,6 @@ static lp_status normalize_added(lp_loader *loader, lp_added *token) {
   if (status == LP_OK) {
     token->size = work.now.text.size;
     token->text = lp_arena_copy(loader->tokenizer->arena, lp_buf_text(&work.now.text), token->size + 1);
-    lp_vocab_respell(&loader->tokenizer->vocab, token->id, token->text, token->size);
   }
   lp_work_free(&work);
   return status;
@@ -225,6 +294,17 @@ static lp_status load_added_token(lp_loader *loader, const lp_json *at) {
   return LP_OK;
 }
 
+/* A Unigram vocabulary may list a text twice; special is what has a special token's text. */
+static void mark_equal_texts(lp_tokenizer *tokenizer) {
+  size_t size;
+  for (size_t id = 0; id < tokenizer->vocab.tokens.count; id++) {
+    const char *text = lp_vocab_text(&tokenizer->vocab, (int32_t)id, &size);
+    int32_t other =
+        text && tokenizer->vocab.kind == LP_MODEL_UNIGRAM ? lp_vocab_find(&tokenizer->vocab, text, size) : -1;
+    if (other >= 0 && tokenizer->special.data[other]) tokenizer->special.data[id] = true;
+  }
+}
+
 lp_status lp_load_added(lp_loader *loader, const lp_json *at) {
   lp_tokenizer *tokenizer = loader->tokenizer;
   if (lp_json_is_given(at)) LP_TRY(lp_json_array(at, loader->diag));
@@ -234,6 +314,7 @@ lp_status lp_load_added(lp_loader *loader, const lp_json *at) {
   }
   while (tokenizer->special.count < tokenizer->vocab.tokens.count)
     lp_vec_push(&tokenizer->special, false);
+  mark_equal_texts(tokenizer);
   lp_added_complete(&tokenizer->raw);
   lp_added_complete(&tokenizer->normalized);
   return LP_OK;

@@ -1,5 +1,6 @@
 /* Normalizers, pre-tokenizers and decoders of tokenizer.json, turned into steps. One table a family: a type that is not
  * in it is refused by name. To add one: its loader, its line in the table, its step. */
+#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -163,21 +164,92 @@ static lp_status normalizer_strip(lp_loader *loader, const lp_json *at, lp_steps
   return LP_OK;
 }
 
+static lp_status push_plain(lp_step_fn *run, lp_steps *out) {
+  lp_vec_push(out, ((lp_tokenizer_step){.run = run}));
+  return LP_OK;
+}
+
 static lp_status normalizer_lowercase(lp_loader *loader, const lp_json *at, lp_steps *out) {
   (void)loader, (void)at;
-  lp_vec_push(out, ((lp_tokenizer_step){.run = lp_step_lowercase}));
-  return LP_OK;
+  return push_plain(lp_step_lowercase, out);
 }
 
 static lp_status normalizer_bytes(lp_loader *loader, const lp_json *at, lp_steps *out) {
   (void)loader, (void)at;
-  lp_vec_push(out, ((lp_tokenizer_step){.run = lp_step_bytes}));
+  return push_plain(lp_step_bytes, out);
+}
+
+static lp_status normalizer_nmt(lp_loader *loader, const lp_json *at, lp_steps *out) {
+  (void)loader, (void)at;
+  return push_plain(lp_step_nmt, out);
+}
+
+static lp_status normalizer_strip_accents(lp_loader *loader, const lp_json *at, lp_steps *out) {
+  (void)loader, (void)at;
+  lp_vec_push(out, ((lp_tokenizer_step){.run = lp_step_drop_marks, .left = true}));
+  return LP_OK;
+}
+
+/* The type is the name of the form. */
+static lp_status normalizer_form(lp_loader *loader, const lp_json *at, lp_steps *out) {
+  static const char *const names[] = {[LP_NFD] = "NFD", [LP_NFC] = "NFC", [LP_NFKD] = "NFKD", [LP_NFKC] = "NFKC"};
+  lp_json type = lp_json_member(at, "type");
+  lp_tokenizer_step step = {.run = lp_step_normal_form};
+  (void)loader;
+  for (size_t i = 0; i < LP_COUNT(names); i++)
+    if (lp_json_equals(&type, names[i])) step.form = (lp_normal_form)i;
+  lp_vec_push(out, step);
+  return LP_OK;
+}
+
+static lp_status normalizer_bert(lp_loader *loader, const lp_json *at, lp_steps *out) {
+  bool cleans, parts_cjk, strips, lowers;
+  LP_TRY(lp_load_bool(loader, at, "clean_text", true, &cleans));
+  LP_TRY(lp_load_bool(loader, at, "handle_chinese_chars", true, &parts_cjk));
+  LP_TRY(lp_load_bool(loader, at, "lowercase", true, &lowers));
+  LP_TRY(lp_load_bool(loader, at, "strip_accents", lowers, &strips));
+  if (cleans) LP_TRY(push_plain(lp_step_clean, out));
+  if (parts_cjk) LP_TRY(push_plain(lp_step_part_cjk, out));
+  if (strips) {
+    lp_vec_push(out, ((lp_tokenizer_step){.run = lp_step_normal_form, .form = LP_NFD}));
+    LP_TRY(push_plain(lp_step_drop_marks, out));
+  }
+  return lowers ? push_plain(lp_step_lowercase, out) : LP_OK;
+}
+
+/* SentencePiece's rules in base 64; without a map the step changes nothing. */
+static lp_status normalizer_precompiled(lp_loader *loader, const lp_json *at, lp_steps *out) {
+  lp_json member = lp_json_member(at, "precompiled_charsmap");
+  lp_tokenizer_step step = {.run = lp_step_charsmap};
+  if (!lp_json_is_given(&member)) return LP_OK;
+  LP_TRY(lp_load_text(loader, at, "precompiled_charsmap", &step.text, &step.size));
+  if (step.size == 0) return LP_OK;
+  char *data = lp_arena_alloc(loader->tokenizer->arena, step.size + 1);
+  int size = step.size <= INT32_MAX
+                 ? EVP_DecodeBlock((unsigned char *)data, (const unsigned char *)step.text, (int)step.size)
+                 : -1;
+  for (size_t i = step.size; size > 0 && i > 0 && step.text[i - 1] == '='; i--)
+    size--;
+  step.charsmap = size > 0 ? lp_charsmap_create(loader->tokenizer->arena, data, (size_t)size) : NULL;
+  if (!step.charsmap) return lp_json_error(&member, loader->diag, "the map of characters is damaged");
+  lp_vec_push(out, step);
   return LP_OK;
 }
 
 static const part normalizer_parts[] = {
-    {"Prepend", normalizer_prepend},     {"Replace", load_replace},       {"Strip", normalizer_strip},
-    {"Lowercase", normalizer_lowercase}, {"ByteLevel", normalizer_bytes},
+    {"Prepend", normalizer_prepend},
+    {"Replace", load_replace},
+    {"Strip", normalizer_strip},
+    {"Lowercase", normalizer_lowercase},
+    {"ByteLevel", normalizer_bytes},
+    {"NFC", normalizer_form},
+    {"NFD", normalizer_form},
+    {"NFKC", normalizer_form},
+    {"NFKD", normalizer_form},
+    {"StripAccents", normalizer_strip_accents},
+    {"BertNormalizer", normalizer_bert},
+    {"Precompiled", normalizer_precompiled},
+    {"Nmt", normalizer_nmt},
 };
 static const part_family normalizers = {"normalizer", "normalizers", normalizer_parts, LP_COUNT(normalizer_parts)};
 
@@ -239,20 +311,27 @@ static lp_status pre_punctuation(lp_loader *loader, const lp_json *at, lp_steps 
 }
 
 static lp_status pre_whitespace(lp_loader *loader, const lp_json *at, lp_steps *out) {
-
   LP_TRY(push_split(loader, at, "[\\w\\p{Join_Control}]+|[^\\w\\p{Join_Control}\\s]+", LP_SPLIT_REMOVED, out));
   out->data[out->count - 1].invert = true;
   return LP_OK;
 }
 
 static lp_status pre_whitespace_split(lp_loader *loader, const lp_json *at, lp_steps *out) {
-
   return push_split(loader, at, "\\s", LP_SPLIT_REMOVED, out);
 }
 
 static lp_status pre_bert(lp_loader *loader, const lp_json *at, lp_steps *out) {
   LP_TRY(pre_whitespace_split(loader, at, out));
   return push_split(loader, at, PUNCTUATION, LP_SPLIT_ISOLATED, out);
+}
+
+static lp_status pre_scripts(lp_loader *loader, const lp_json *at, lp_steps *out) {
+  lp_buf source = {0};
+  lp_pattern_of_scripts(&source);
+  lp_status status = push_split(loader, at, lp_buf_text(&source), LP_SPLIT_REMOVED, out);
+  lp_buf_free(&source);
+  if (status == LP_OK) out->data[out->count - 1].invert = true;
+  return status;
 }
 
 static lp_status pre_delimiter(lp_loader *loader, const lp_json *at, lp_steps *out) {
@@ -273,6 +352,7 @@ static const part pre_tokenizer_parts[] = {
     {"WhitespaceSplit", pre_whitespace_split},
     {"BertPreTokenizer", pre_bert},
     {"CharDelimiterSplit", pre_delimiter},
+    {"UnicodeScripts", pre_scripts},
 };
 static const part_family pre_tokenizers = {"pre-tokenizer", "pretokenizers", pre_tokenizer_parts,
                                            LP_COUNT(pre_tokenizer_parts)};
@@ -282,11 +362,6 @@ lp_status lp_load_pre_tokenizer(lp_loader *loader, const lp_json *at) {
 }
 
 /* ---- decoders ---------------------------------------------------------------------------------------------------- */
-
-static lp_status push_plain(lp_step_fn *run, lp_steps *out) {
-  lp_vec_push(out, ((lp_tokenizer_step){.run = run}));
-  return LP_OK;
-}
 
 static lp_status decoder_bytes(lp_loader *loader, const lp_json *at, lp_steps *out) {
   (void)loader, (void)at;
@@ -334,10 +409,28 @@ static lp_status decoder_bpe(lp_loader *loader, const lp_json *at, lp_steps *out
   return LP_OK;
 }
 
+static lp_status decoder_wordpiece(lp_loader *loader, const lp_json *at, lp_steps *out) {
+  lp_tokenizer_step step = {.run = lp_step_unwordpiece};
+  LP_TRY(lp_load_text(loader, at, "prefix", &step.text, &step.size));
+  LP_TRY(lp_load_bool(loader, at, "cleanup", true, &step.left));
+  lp_vec_push(out, step);
+  return LP_OK;
+}
+
+static lp_status decoder_ctc(lp_loader *loader, const lp_json *at, lp_steps *out) {
+  lp_tokenizer_step step = {.run = lp_step_ctc};
+  size_t ignored;
+  LP_TRY(lp_load_text(loader, at, "pad_token", &step.text, &step.size));
+  LP_TRY(lp_load_text(loader, at, "word_delimiter_token", &step.second, &ignored));
+  LP_TRY(lp_load_bool(loader, at, "cleanup", true, &step.left));
+  lp_vec_push(out, step);
+  return LP_OK;
+}
+
 static const part decoder_parts[] = {
     {"ByteLevel", decoder_bytes}, {"Metaspace", decoder_metaspace}, {"ByteFallback", decoder_byte_fallback},
     {"Fuse", decoder_fuse},       {"Strip", decoder_strip},         {"Replace", load_replace},
-    {"BPEDecoder", decoder_bpe},
+    {"BPEDecoder", decoder_bpe},  {"WordPiece", decoder_wordpiece}, {"CTC", decoder_ctc},
 };
 static const part_family decoders = {"decoder", "decoders", decoder_parts, LP_COUNT(decoder_parts)};
 

@@ -19,7 +19,7 @@ struct lp_pattern {
 
 #define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"
 
-/* An escape with another meaning or repertoire than PCRE2's. A NULL text means that there is no such form. */
+/* An escape with another meaning or repertoire than PCRE2's. What is NULL becomes a class of its own. */
 static const struct {
   char letter;
   const char *outside, *inside;
@@ -35,7 +35,6 @@ static const struct {
 typedef struct {
   const char *text;
   size_t size, at;
-  bool in_class;
   lp_buf out;
 } translator;
 
@@ -44,29 +43,28 @@ static bool next_is(const translator *t, const char *text) {
   return t->size - t->at >= size && memcmp(t->text + t->at, text, size) == 0;
 }
 
-static void copy(translator *t, size_t count) {
+static void copy(translator *t, size_t count, lp_buf *out) {
   if (count > t->size - t->at) count = t->size - t->at;
-  lp_buf_append(&t->out, t->text + t->at, count);
+  lp_buf_append(out, t->text + t->at, count);
   t->at += count;
 }
 
-static void copy_braces(translator *t) {
+static void copy_braces(translator *t, lp_buf *out) {
   const char *end = memchr(t->text + t->at, '}', t->size - t->at);
-  copy(t, !end ? 1 : (size_t)(end - (t->text + t->at)) + 1);
+  copy(t, !end ? 1 : (size_t)(end - (t->text + t->at)) + 1, out);
 }
 
 static bool is_hex(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
-static const char *translate_escape(translator *t) {
+static const char *translate_escape(translator *t, bool in_class, lp_buf *out) {
   if (t->size - t->at < 2) return "ends in a backslash";
   char letter = t->text[t->at + 1];
   for (size_t i = 0; i < LP_COUNT(escapes); i++) {
     if (escapes[i].letter != letter) continue;
-    const char *form = t->in_class ? escapes[i].inside : escapes[i].outside;
-    if (!form) return "has a negated escape inside a character class, which is not supported";
-    lp_buf_puts(&t->out, form);
+    const char *form = in_class ? escapes[i].inside : escapes[i].outside;
+    lp_buf_puts(out, form);
     t->at += 2;
     return NULL;
   }
@@ -75,36 +73,114 @@ static const char *translate_escape(translator *t) {
     while (digits < 4 && t->at + 2 + digits < t->size && is_hex(t->text[t->at + 2 + digits]))
       digits++;
     if (digits != 4) return "has \\u without four hexadecimal digits";
-    lp_buf_puts(&t->out, "\\x{");
+    lp_buf_puts(out, "\\x{");
     t->at += 2;
-    copy(t, 4);
-    lp_buf_puts(&t->out, "}");
+    copy(t, 4, out);
+    lp_buf_puts(out, "}");
     return NULL;
   }
-  copy(t, 2);
-  if (next_is(t, "{")) copy_braces(t); /* \p{L}, \x{41} */
+  copy(t, 2, out);
+  if (next_is(t, "{")) copy_braces(t, out); /* \p{L}, \x{41} */
   return NULL;
 }
 
-static const char *translate_in_class(translator *t) {
-  if (next_is(t, "[:")) {
-    const char *end = memchr(t->text + t->at, ']', t->size - t->at);
-    if (!end) return "has an open character class";
-    copy(t, (size_t)(end - (t->text + t->at)) + 1);
-    return NULL;
+/* ---- character classes ------------------------------------------------------------------------------------------- */
+
+enum { MAX_NESTING = 32 };
+
+/* One operand of a class: PCRE2 nests no classes, so those inside become alternatives of a group. */
+typedef struct {
+  lp_buf plain;  /* what stands between one pair of brackets */
+  lp_buf nested; /* "|[..]|[..]" */
+} class_set;
+
+static void append_set(const class_set *set, bool negated, lp_buf *out) {
+  if (set->nested.size == 0) {
+    lp_buf_printf(out, negated ? "[^%s]" : "[%s]", lp_buf_text(&set->plain));
+    return;
   }
-  if (next_is(t, "[")) return "has a nested character class, which is not supported";
-  if (next_is(t, "&&")) return "intersects character classes, which is not supported";
-  if (next_is(t, "]")) t->in_class = false;
-  copy(t, 1);
-  return NULL;
+  const char *nested = lp_buf_text(&set->nested);
+  if (negated) lp_buf_puts(out, "(?:(?!");
+  if (set->plain.size > 0)
+    lp_buf_printf(out, "(?:[%s]%s)", lp_buf_text(&set->plain), nested);
+  else
+    lp_buf_printf(out, "(?:%s)", nested + 1);
+  if (negated) lp_buf_puts(out, ")(?s:.))");
 }
+
+static const char *translate_class(translator *t, int depth, lp_buf *out);
+
+/* Items up to "]" or "&&". The negation of a class of bytes (\W) is one more class in it. */
+static const char *translate_items(translator *t, int depth, class_set *set) {
+  bool start = true;
+  for (; t->at < t->size && !next_is(t, "&&") && (start || !next_is(t, "]")); start = false) {
+    const char *why = t->text[t->at] == '\0' ? "has a NUL in a character class" : NULL;
+    if (why) return why;
+    if (next_is(t, "[:")) {
+      const char *end = memchr(t->text + t->at, ']', t->size - t->at);
+      if (!end) return "has an open character class";
+      copy(t, (size_t)(end - (t->text + t->at)) + 1, &set->plain);
+    } else if (next_is(t, "[")) {
+      lp_buf_puts(&set->nested, "|");
+      why = translate_class(t, depth + 1, &set->nested);
+    } else if (next_is(t, "\\W") || next_is(t, "\\H")) {
+      lp_buf_puts(&set->nested, "|");
+      why = translate_escape(t, false, &set->nested);
+    } else if (next_is(t, "\\")) {
+      why = translate_escape(t, true, &set->plain);
+    } else {
+      copy(t, 1, &set->plain);
+    }
+    if (why) return why;
+  }
+  if (t->at >= t->size) return "has an open character class";
+  return set->plain.size + set->nested.size > 0 ? NULL : "intersects with an empty character class";
+}
+
+/* A && B becomes a look ahead at B, then A. The negation is that of the whole. */
+static const char *translate_operands(translator *t, int depth, bool negated, lp_buf *out) {
+  class_set set = {0};
+  lp_buf first = {0}, others = {0};
+  const char *why = translate_items(t, depth, &set);
+  if (!why && next_is(t, "]")) {
+    append_set(&set, negated, out);
+  } else if (!why) {
+    append_set(&set, false, &first);
+    while (!why && next_is(t, "&&")) {
+      t->at += 2;
+      lp_buf_clear(&set.plain);
+      lp_buf_clear(&set.nested);
+      why = translate_items(t, depth, &set);
+      lp_buf_puts(&others, "(?=");
+      if (!why) append_set(&set, false, &others);
+      lp_buf_puts(&others, ")");
+    }
+    lp_buf_printf(out, negated ? "(?:(?!%s%s)(?s:.))" : "(?:%s%s)", lp_buf_text(&others), lp_buf_text(&first));
+  }
+  lp_buf_free(&set.plain);
+  lp_buf_free(&set.nested);
+  lp_buf_free(&first);
+  lp_buf_free(&others);
+  return why;
+}
+
+/* At "[". */
+static const char *translate_class(translator *t, int depth, lp_buf *out) {
+  if (depth > MAX_NESTING) return "nests character classes too deeply";
+  bool negated = next_is(t, "[^");
+  t->at += negated ? 2 : 1;
+  const char *why = translate_operands(t, depth, negated, out);
+  t->at++; /* the "]" */
+  return why;
+}
+
+/* ---- outside of classes ------------------------------------------------------------------------------------------ */
 
 /* Ruby's (?m) lets '.' match a newline; PCRE2 calls that (?s). */
 static const char *translate_group(translator *t) {
   for (size_t i = t->at + 2; i < t->size && strchr("imsxadu-", t->text[i]) && t->text[i] != '\0'; i++)
     if (strchr("msadu", t->text[i])) return "sets an option other than i or x, which is not supported";
-  copy(t, 2);
+  copy(t, 2, &t->out);
   return NULL;
 }
 
@@ -113,35 +189,28 @@ static const char *translate_count(translator *t) {
   if (next_is(t, "{,")) {
     lp_buf_puts(&t->out, "{0");
     t->at++;
-    copy(t, 1);
+    copy(t, 1, &t->out);
     return NULL;
   }
-  copy_braces(t);
+  copy_braces(t, &t->out);
   return next_is(t, "+") ? "repeats a counted repetition, which is not supported" : NULL;
 }
 
 static const char *translate_outside(translator *t) {
   if (next_is(t, "(?")) return translate_group(t);
   if (next_is(t, "{")) return translate_count(t);
-  if (!next_is(t, "[")) {
-    copy(t, 1);
-    return NULL;
-  }
-  t->in_class = true;
-  copy(t, next_is(t, "[^") ? 2 : 1);
-  if (next_is(t, "]")) copy(t, 1); /* a literal when it comes first */
+  if (next_is(t, "[")) return translate_class(t, 0, &t->out);
+  copy(t, 1, &t->out);
   return NULL;
 }
 
 /* NULL or what is wrong. */
 static const char *translate(translator *t) {
   while (t->at < t->size) {
-    const char *why = t->text[t->at] == '\\' ? translate_escape(t)
-                      : t->in_class          ? translate_in_class(t)
-                                             : translate_outside(t);
+    const char *why = t->text[t->at] == '\\' ? translate_escape(t, false, &t->out) : translate_outside(t);
     if (why) return why;
   }
-  return t->in_class ? "has an open character class" : NULL;
+  return NULL;
 }
 
 static char *compile_message(int code, size_t offset) {
@@ -156,7 +225,7 @@ lp_pattern *lp_pattern_create(const char *text, size_t size, bool literal, char 
   translator t = {.text = text, .size = size};
   lp_pattern *pattern = NULL;
   const char *problem = literal ? NULL : translate(&t);
-  if (literal) copy(&t, size);
+  if (literal) copy(&t, size, &t.out);
   if (problem) {
     *why = lp_strdup(problem);
   } else {

@@ -9,6 +9,8 @@ typedef struct lp_pattern lp_pattern;
 
 /* On failure *why is an allocated sentence for the caller to report and free. */
 lp_pattern *lp_pattern_create(const char *text, size_t size, bool literal, char **why);
+/* Appends the source of the pattern that matches runs of one script (scripts.c). */
+void lp_pattern_of_scripts(lp_buf *out);
 void lp_pattern_free(lp_pattern *pattern);
 
 /* Walks the matches of a pattern in one text. */

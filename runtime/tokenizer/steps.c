@@ -50,10 +50,7 @@ void lp_steps_free(lp_steps *steps) {
   lp_vec_free(steps);
 }
 
-/* Rewrites the text of every piece that is still text; `rewrite` appends the new text to next. */
-typedef lp_status rewrite_fn(const lp_tokenizer_step *step, const char *text, size_t size, bool first, lp_work *work);
-
-static lp_status rewrite_all(const lp_tokenizer_step *step, lp_work *work, rewrite_fn *rewrite) {
+lp_status lp_work_rewrite(const lp_tokenizer_step *step, lp_work *work, lp_rewrite_fn *rewrite) {
   lp_work_begin(work);
   for (size_t i = 0; i < work->now.list.count; i++) {
     lp_piece piece = work->now.list.data[i];
@@ -77,7 +74,7 @@ static lp_status prepend(const lp_tokenizer_step *step, const char *text, size_t
 }
 
 lp_status lp_step_prepend(const lp_tokenizer_step *step, lp_work *work) {
-  return rewrite_all(step, work, prepend);
+  return lp_work_rewrite(step, work, prepend);
 }
 
 static lp_status prefix(const lp_tokenizer_step *step, const char *text, size_t size, bool first, lp_work *work) {
@@ -89,24 +86,7 @@ static lp_status prefix(const lp_tokenizer_step *step, const char *text, size_t 
 }
 
 lp_status lp_step_prefix(const lp_tokenizer_step *step, lp_work *work) {
-  return rewrite_all(step, work, prefix);
-}
-
-static lp_status lowercase(const lp_tokenizer_step *step, const char *text, size_t size, bool first, lp_work *work) {
-  (void)step, (void)first;
-  for (size_t i = 0; i < size; i++) {
-    char c = text[i];
-    if ((uint8_t)c >= 0x80)
-      return lp_error(work->diag, LP_LOC_NONE,
-                      "the tokenizer's normalizer 'Lowercase' is supported for ASCII text only");
-    if (c >= 'A' && c <= 'Z') c = (char)(c - 'A' + 'a');
-    lp_buf_append(&work->next.text, &c, 1);
-  }
-  return LP_OK;
-}
-
-lp_status lp_step_lowercase(const lp_tokenizer_step *step, lp_work *work) {
-  return rewrite_all(step, work, lowercase);
+  return lp_work_rewrite(step, work, prefix);
 }
 
 static size_t leading_space(const char *text, size_t size) {
@@ -138,7 +118,7 @@ static lp_status strip(const lp_tokenizer_step *step, const char *text, size_t s
 }
 
 lp_status lp_step_strip(const lp_tokenizer_step *step, lp_work *work) {
-  return rewrite_all(step, work, strip);
+  return lp_work_rewrite(step, work, strip);
 }
 
 /* ---- bytes ------------------------------------------------------------------------------------------------------- */
@@ -185,7 +165,7 @@ static lp_status to_byte_chars(const lp_tokenizer_step *step, const char *text, 
 }
 
 lp_status lp_step_bytes(const lp_tokenizer_step *step, lp_work *work) {
-  return rewrite_all(step, work, to_byte_chars);
+  return lp_work_rewrite(step, work, to_byte_chars);
 }
 
 static lp_status too_complex(lp_work *work) {

@@ -4,7 +4,8 @@
  * pieces of text into another list. Encoding runs
  *   text -> added tokens cut out -> normalizer steps -> normalized added tokens
  *        -> pre-tokenizer steps -> BPE -> template
- * and decoding runs the decoder steps over one piece per token. Each behaves as in PyPI `tokenizers` 0.23. */
+ * and decoding runs the decoder steps over one piece per token. Each behaves as in PyPI `tokenizers`
+ * 0.22. (0.23 decodes an added token as the normalizer would leave it, and so with spaces that it does not have.) */
 #ifndef LP_TOKENIZER_STEPS_H
 #define LP_TOKENIZER_STEPS_H
 
@@ -45,6 +46,9 @@ typedef enum {
 
 enum { LP_PREFIX_NEVER, LP_PREFIX_FIRST, LP_PREFIX_ALWAYS };
 
+typedef enum { LP_NFD, LP_NFC, LP_NFKD, LP_NFKC } lp_normal_form;
+typedef struct lp_charsmap lp_charsmap;
+
 typedef struct lp_tokenizer_step lp_tokenizer_step;
 typedef lp_status lp_step_fn(const lp_tokenizer_step *step, lp_work *work);
 
@@ -54,24 +58,43 @@ struct lp_tokenizer_step {
   lp_pattern *pattern; /* owned by the step list */
   const char *text;
   size_t size;
+  const char *second; /* a second text */
   lp_split_behaviour behaviour;
   bool invert;
   int prefix;       /* LP_PREFIX_* */
   bool left, right; /* strip these sides */
   size_t cut_left, cut_right;
+  lp_normal_form form;
+  const lp_charsmap *charsmap;
 };
 typedef LP_VEC(lp_tokenizer_step) lp_steps;
 
 LP_MUST_USE lp_status lp_steps_run(const lp_steps *steps, lp_work *work);
 void lp_steps_free(lp_steps *steps);
 
-lp_step_fn lp_step_prepend;   /* text, before each piece */
-lp_step_fn lp_step_prefix;    /* text, before pieces that lack it, as `prefix` says */
-lp_step_fn lp_step_replace;   /* matches of pattern by text */
-lp_step_fn lp_step_lowercase; /* ASCII; other letters are an error, there is no table for them */
-lp_step_fn lp_step_strip;     /* white space on `left`, `right` */
-lp_step_fn lp_step_bytes;     /* each byte by its stand-in */
-lp_step_fn lp_step_split;     /* at pattern; behaviour, invert */
+lp_step_fn lp_step_prepend; /* text, before each piece */
+lp_step_fn lp_step_prefix;  /* text, before pieces that lack it, as `prefix` says */
+lp_step_fn lp_step_replace; /* matches of pattern by text */
+lp_step_fn lp_step_strip;   /* white space on `left`, `right` */
+lp_step_fn lp_step_bytes;   /* each byte by its stand-in */
+lp_step_fn lp_step_split;   /* at pattern; behaviour, invert */
+
+/* Normalizers that need tables of Unicode (normalize.c); without `left`, marks are only those of no width. */
+lp_step_fn lp_step_lowercase;
+lp_step_fn lp_step_normal_form; /* form */
+lp_step_fn lp_step_drop_marks;  /* left: enclosing and spacing marks, too */
+lp_step_fn lp_step_clean;       /* BERT's: no control characters, every white space a ' ' */
+lp_step_fn lp_step_part_cjk;    /* BERT's: a ' ' on both sides of an ideograph */
+lp_step_fn lp_step_nmt;         /* SentencePiece's nmt rules */
+lp_step_fn lp_step_charsmap;    /* charsmap (charsmap.c) */
+
+/* Reads SentencePiece's compiled rules, whose bytes outlive the map; NULL: they are damaged. */
+const lp_charsmap *lp_charsmap_create(lp_arena *arena, const char *data, size_t size);
+
+/* Rewrites the text of every piece that is still text; `rewrite` appends the new text to next. */
+typedef lp_status lp_rewrite_fn(const lp_tokenizer_step *step, const char *text, size_t size, bool first,
+                                lp_work *work);
+LP_MUST_USE lp_status lp_work_rewrite(const lp_tokenizer_step *step, lp_work *work, lp_rewrite_fn *rewrite);
 
 lp_step_fn lp_step_unbytes;       /* stand-ins to bytes, all pieces joined, invalid UTF-8 repaired */
 lp_step_fn lp_step_unmetaspace;   /* text to ' '; none in the first piece unless `prefix` is never */
@@ -79,6 +102,8 @@ lp_step_fn lp_step_byte_fallback; /* runs of <0xNN> to their bytes */
 lp_step_fn lp_step_fuse;          /* all pieces joined */
 lp_step_fn lp_step_cut;           /* up to cut_left and cut_right characters equal to text */
 lp_step_fn lp_step_suffix;        /* text to ' ', to nothing in the last piece */
+lp_step_fn lp_step_unwordpiece;   /* a ' ' before pieces after the first, or their prefix `text` off; left: cleans */
+lp_step_fn lp_step_ctc;           /* equal neighbours to one, `text` off; left: cleans, `second` to ' ' */
 
 /* GPT-2's printable stand-in for a byte, and back; -1 when `code` stands for none. */
 uint32_t lp_byte_char(uint8_t byte);

@@ -12,6 +12,7 @@
 #include "runtime/tokenizer/load.h"
 #include "runtime/tokenizer/steps.h"
 #include "runtime/tokenizer/vocab.h"
+#include "runtime/tokenizer/words.h"
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
 
@@ -23,6 +24,7 @@ static lp_status load_parts(lp_loader *loader, const lp_json *root) {
   LP_TRY(lp_load_model(loader, &model));
   LP_TRY(lp_load_normalizer(loader, &normalizer));
   LP_TRY(lp_load_added(loader, &added));
+  lp_vocab_complete(&loader->tokenizer->vocab);
   LP_TRY(lp_load_pre_tokenizer(loader, &pre_tokenizer));
   LP_TRY(lp_load_post_processor(loader, &post_processor));
   return lp_load_decoder(loader, &decoder);
@@ -154,16 +156,35 @@ static lp_status cut_pieces(const lp_tokenizer *tokenizer, lp_work *work) {
   return lp_steps_run(&tokenizer->pre_tokenizer, work);
 }
 
-static void encode_pieces(const lp_tokenizer *tokenizer, const lp_work *work, lp_tokens *out) {
+static lp_status encode_piece(const lp_vocab *vocab, const char *text, size_t size, lp_bpe_scratch *scratch,
+                              lp_tokens *out, lp_diag *diag) {
+  switch (vocab->kind) {
+  case LP_MODEL_UNIGRAM:
+    return lp_unigram_encode(vocab, text, size, out, diag);
+  case LP_MODEL_WORDPIECE:
+    return lp_wordpiece_encode(vocab, text, size, out, diag);
+  case LP_MODEL_WORDLEVEL:
+    return lp_word_level_encode(vocab, text, size, out, diag);
+  case LP_MODEL_BPE:
+    break;
+  }
+  lp_bpe_encode(vocab, text, size, scratch, out);
+  return LP_OK;
+}
+
+static lp_status encode_pieces(const lp_tokenizer *tokenizer, const lp_work *work, lp_tokens *out) {
   lp_bpe_scratch *scratch = lp_bpe_scratch_create();
-  for (size_t i = 0; i < work->now.list.count; i++) {
+  lp_status status = LP_OK;
+  for (size_t i = 0; i < work->now.list.count && status == LP_OK; i++) {
     lp_piece piece = work->now.list.data[i];
+    const char *text = lp_buf_text(&work->now.text) + piece.start;
     if (piece.token >= 0)
       lp_vec_push(out, piece.token);
     else
-      lp_bpe_encode(&tokenizer->vocab, lp_buf_text(&work->now.text) + piece.start, piece.size, scratch, out);
+      status = encode_piece(&tokenizer->vocab, text, piece.size, scratch, out, work->diag);
   }
   lp_bpe_scratch_free(scratch);
+  return status;
 }
 
 enum { MAX_TEXT = 1 << 28 }; /* bytes; steps may grow a text, and positions in a word are 32 bits */
@@ -180,7 +201,7 @@ lp_status lp_tokenizer_encode(const lp_tokenizer *tokenizer, const char *text, s
   lp_status status = cut_pieces(tokenizer, &work);
   if (status == LP_OK) {
     if (add_special) append_ids(&tokenizer->before, out);
-    encode_pieces(tokenizer, &work, out);
+    status = encode_pieces(tokenizer, &work, out);
     if (add_special) append_ids(&tokenizer->after, out);
   }
   lp_work_free(&work);
@@ -195,7 +216,7 @@ void lp_tokenizer_decode(const lp_tokenizer *tokenizer, const int32_t *ids, size
   lp_work_begin(&work);
   for (size_t i = 0; i < count; i++) {
     size_t size, start = work.next.text.size;
-    const char *text = lp_vocab_spelling(&tokenizer->vocab, ids[i], &size);
+    const char *text = lp_vocab_text(&tokenizer->vocab, ids[i], &size);
     if (!text || (skip_special && tokenizer->special.data[ids[i]])) continue;
     lp_buf_append(&work.next.text, text, size);
     lp_work_add(&work, start, -1, false);

@@ -1,12 +1,13 @@
-/* The vocabulary, its merges, and byte pair encoding (bpe.c). */
+/* The vocabulary, its merges, and byte pair encoding (bpe.c); words.h has the other models. */
 #ifndef LP_TOKENIZER_VOCAB_H
 #define LP_TOKENIZER_VOCAB_H
 
 #include "runtime/runtime.h"
+#include "runtime/tokenizer/prefixes.h"
 
 typedef struct {
-  size_t offset, spelling; /* in lp_vocab.text: the token and what a decoder is given for it */
-  uint32_t size, spelling_size;
+  size_t offset; /* in lp_vocab.text */
+  uint32_t size;
   bool known;    /* is there a token of this id? */
   bool in_model; /* false: only added_tokens knows it */
 } lp_token;
@@ -17,7 +18,10 @@ typedef struct {
   int32_t merged; /* id; -1: free slot */
 } lp_merge;
 
+typedef enum { LP_MODEL_BPE, LP_MODEL_UNIGRAM, LP_MODEL_WORDPIECE, LP_MODEL_WORDLEVEL } lp_model_kind;
+
 typedef struct {
+  lp_model_kind kind;
   lp_buf text;
   LP_VEC(lp_token) tokens;     /* [id] */
   int32_t *slots;              /* open addressing: id or -1 */
@@ -29,6 +33,10 @@ typedef struct {
   int32_t unk;                 /* -1: none, unknown characters vanish */
   const char *prefix, *suffix; /* of a subword after the first, of the last subword; NULL: none */
   bool fuse_unk, byte_fallback, ignore_merges;
+  LP_VEC(double) scores; /* Unigram: [id] logarithm of the probability */
+  double least_score;    /* Unigram */
+  size_t longest_word;   /* WordPiece: words of more characters are unknown */
+  lp_prefixes prefixes;  /* Unigram, WordPiece: the tokens */
 } lp_vocab;
 
 enum { LP_VOCAB_MAX = 1 << 22 }; /* ids at or above this are taken for damage */
@@ -36,13 +44,12 @@ enum { LP_VOCAB_MAX = 1 << 22 }; /* ids at or above this are taken for damage */
 void lp_vocab_free(lp_vocab *vocab);
 /* Stores the text of a free id below LP_VOCAB_MAX. */
 void lp_vocab_set(lp_vocab *vocab, int32_t id, const char *text, size_t size, bool in_model);
-/* Decoders get `text` for the token: an added token that the normalizer changed. */
-void lp_vocab_respell(lp_vocab *vocab, int32_t id, const char *text, size_t size);
 /* Builds the lookups, after the last model token. Returns -1, or the id of a token whose text another token has. */
 int32_t lp_vocab_index(lp_vocab *vocab);
-int32_t lp_vocab_find(const lp_vocab *vocab, const char *text, size_t size);    /* model tokens only; -1 */
-const char *lp_vocab_text(const lp_vocab *vocab, int32_t id, size_t *size);     /* NULL when unknown */
-const char *lp_vocab_spelling(const lp_vocab *vocab, int32_t id, size_t *size); /* likewise */
+/* Builds what Unigram and WordPiece search, after the last token of any kind. */
+void lp_vocab_complete(lp_vocab *vocab);
+int32_t lp_vocab_find(const lp_vocab *vocab, const char *text, size_t size); /* model tokens only; -1 */
+const char *lp_vocab_text(const lp_vocab *vocab, int32_t id, size_t *size);  /* NULL when unknown */
 void lp_vocab_reserve_merges(lp_vocab *vocab, size_t count);
 void lp_vocab_add_merge(lp_vocab *vocab, int32_t left, int32_t right, uint32_t rank, int32_t merged);
 const lp_merge *lp_vocab_merge(const lp_vocab *vocab, int32_t left, int32_t right); /* NULL: none */

@@ -139,3 +139,17 @@ LP_TEST(sentencepiece_style) {
 LP_TEST(split_pattern_template_and_added_tokens) {
   compare_all(DATA "split.json", DATA "split.expected", 2000);
 }
+
+/* Small tokenizers of nine more kinds, trained by tokenizer/kinds.py. */
+LP_TEST(other_kinds) {
+  static const char *const names[] = {"added",   "bert-uncased",  "kimi",          "nfd-strip", "qwen2",
+                                      "scripts", "unigram-bytes", "unigram-rules", "wordlevel"};
+  for (size_t i = 0; i < LP_COUNT(names); i++) {
+    lp_buf path = {0}, expected = {0};
+    lp_buf_printf(&path, "%skinds/%s.json", DATA, names[i]);
+    lp_buf_printf(&expected, "%skinds/%s.expected", DATA, names[i]);
+    compare_all(path.data, expected.data, 200);
+    lp_buf_free(&path);
+    lp_buf_free(&expected);
+  }
+}

@@ -1,0 +1,32 @@
+/* A set of texts, and which of them a text starts with (prefixes.c). */
+#ifndef LP_TOKENIZER_PREFIXES_H
+#define LP_TOKENIZER_PREFIXES_H
+
+#include "base/base.h"
+
+typedef struct {
+  const char *text; /* borrowed, not empty */
+  size_t size;
+  int32_t value; /* of equal texts the one with the least value counts */
+} lp_prefix;
+
+/* Add to `list`, then complete; immutable after that. */
+typedef struct {
+  LP_VEC(lp_prefix) list;
+  size_t starts[257]; /* [byte] the first text that begins with it or a larger one */
+} lp_prefixes;
+
+void lp_prefixes_complete(lp_prefixes *set);
+void lp_prefixes_free(lp_prefixes *set);
+
+/* Walks down a text byte by byte. Zero it and set `set`. */
+typedef struct {
+  const lp_prefixes *set;
+  size_t low, high, depth;
+  const lp_prefix *found; /* the text that the bytes so far are, or NULL */
+} lp_prefix_walk;
+
+/* Takes one more byte; false: no text of the set begins with the bytes so far. */
+bool lp_prefix_step(lp_prefix_walk *walk, uint8_t byte);
+
+#endif
