@@ -31,8 +31,8 @@
 
 /* ---- tokenizer (tokenizer/) -------------------------------------------------------------------------------------- */
 
-/* A Hugging Face `tokenizer.json`: BPE (GPT-2, Llama, Qwen), Unigram (T5, XLM-R), WordPiece (BERT) or WordLevel. Immutable
- * after loading; any number of threads may use it at once. */
+/* A Hugging Face `tokenizer.json`: BPE (GPT-2, Llama, Qwen), Unigram (T5, XLM-R), WordPiece (BERT) or WordLevel.
+ * Immutable after loading; any number of threads may use it at once. */
 typedef struct lp_tokenizer lp_tokenizer;
 
 /* Loads a tokenizer.json. A tokenizer_config.json beside it adds the chat template and special tokens. */

@@ -1,5 +1,5 @@
-/* Normalizers that need tables of Unicode: normal forms, lower case, marks, and the rules of BERT and of SentencePiece's
- * nmt. The tables are utf8proc's. All run in time that is linear in the text, whatever the text. */
+/* Normalizers that need tables of Unicode: normal forms, lower case, marks, the rules of BERT and SentencePiece's nmt.
+ * The tables are utf8proc's. All run in time that is linear in the text, whatever the text. */
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
@@ -75,7 +75,7 @@ static bool is_within(uint32_t code, const code_range *ranges, size_t count) {
 }
 
 static void part_cjk(const lp_tokenizer_step *step, uint32_t code, lp_buf *out) {
-  /* The blocks of BERT's tokenization.py, with the gap that `tokenizers` has before U+2B920. */
+  /* The blocks that BERT's own tokenizer lists, with the gap that `tokenizers` has before U+2B920. */
   static const code_range blocks[] = {{0x4E00, 0x9FFF},   {0x3400, 0x4DBF},   {0x20000, 0x2A6DF}, {0x2A700, 0x2B73F},
                                       {0x2B740, 0x2B81F}, {0x2B920, 0x2CEAF}, {0xF900, 0xFAFF},   {0x2F800, 0x2FA1F}};
   (void)step;

@@ -21,7 +21,7 @@ static const char scripts[] =
     "Syloti_nagri Syriac Tagalog Tagbanwa Tai_le Tai_tham Tai_viet Takri Tamil Tangsa Tangut Telugu Thaana "
     "Thai Tibetan Tifinagh Tirhuta Toto Ugaritic Vai Vithkuqi Wancho Warang_citi Yezidi Yi Zanabazar_square";
 
-/* A run starts with a character of its script; spaces, unassigned and private characters in it and after it belong to it. */
+/* A run starts with a character of its script; spaces, unassigned and private characters after it belong to it. */
 void lp_pattern_of_scripts(lp_buf *out) {
   static const char han[] = "\\p{sc:Han}\\p{sc:Hiragana}\\p{sc:Katakana}\\x{30FC}";
   lp_buf_printf(out, "[%s][%s\\x{20}\\p{Cn}\\p{Co}]*", han, han);
