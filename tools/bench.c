@@ -3,7 +3,6 @@
 #include "base/units.h"
 #include "tools/tools.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 
 #include "tools/session_setup.h"
@@ -48,73 +47,100 @@ static void print_csv(const bench_report *report, lp_buf *out) {
 }
 
 static void print_json(const bench_report *report, lp_buf *out) {
-  json_t *tests = json_array();
+  lp_json_writer json = lp_tool_json(out, 9);
+  lp_json_put_object(&json, NULL);
+  lp_json_put_text(&json, "schema", "llmpart.bench/1");
+  lp_json_put_text(&json, "bundle", report->name);
+  lp_json_put_integer(&json, "threads", report->result.threads);
+  lp_json_put_integer(&json, "weight_bytes", report->result.weight_bytes);
+  lp_json_put_number(&json, "load_ms", report->load_ms);
+  lp_json_put_integer(&json, "peak_bytes", report->result.peak_bytes);
+  lp_json_put_array(&json, "tests");
   for (int32_t i = 0; i < report->result.rows; i++) {
     const lp_bench_row *row = &report->result.row[i];
-    json_array_append_new(tests,
-                          json_pack("{s:s, s:I, s:f, s:f, s:f}", "test", row->name, "tokens", (json_int_t)row->tokens,
-                                    "tokens_per_s", row->tokens_per_s, "deviation_tokens_per_s", row->deviation,
-                                    "gbytes_per_s", row->gbytes_per_s));
+    lp_json_put_object(&json, NULL);
+    lp_json_put_text(&json, "test", row->name);
+    lp_json_put_integer(&json, "tokens", row->tokens);
+    lp_json_put_number(&json, "tokens_per_s", row->tokens_per_s);
+    lp_json_put_number(&json, "deviation_tokens_per_s", row->deviation);
+    lp_json_put_number(&json, "gbytes_per_s", row->gbytes_per_s);
+    lp_json_put_end(&json);
   }
-  json_t *root =
-      json_pack("{s:s, s:s, s:i, s:I, s:f, s:I, s:o}", "schema", "llmpart.bench/1", "bundle", report->name, "threads",
-                (int)report->result.threads, "weight_bytes", (json_int_t)report->result.weight_bytes, "load_ms",
-                report->load_ms, "peak_bytes", (json_int_t)report->result.peak_bytes, "tests", tests);
-  char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-  lp_buf_printf(out, "%s\n", text != NULL ? text : "{}");
-  free(text);
-  json_decref(root);
+  lp_json_put_end(&json);
+  lp_json_put_end(&json);
+  lp_buf_puts(out, "\n");
 }
 
-/* ---- parts ---- */
+/* ---- parts ------------------------------------------------------------------------------------------------------- */
 
-static void put_parts(const bench_flags *flags, const char *test, const lp_profile *profile, json_t *tests,
-                      lp_buf *out) {
-  json_t *parts = json_array();
-  if (lp_streq(flags->format, "md")) lp_buf_printf(out, "| %s: part | us | share |\n| --- | ---: | ---: |\n", test);
+static void put_parts_json(const char *test, const lp_profile *profile, lp_json_writer *json) {
+  lp_json_put_object(json, NULL);
+  lp_json_put_text(json, "test", test);
+  lp_json_put_number(json, "total_ms", profile->total_ms);
+  lp_json_put_array(json, "parts");
+  for (size_t i = 0; i < profile->parts.count; i++) {
+    lp_json_put_object(json, NULL);
+    lp_json_put_text(json, "name", profile->parts.data[i].name);
+    lp_json_put_number(json, "ms", profile->parts.data[i].ms);
+    lp_json_put_end(json);
+  }
+  lp_json_put_end(json);
+  lp_json_put_end(json);
+}
+
+static void put_parts_csv(const char *test, const lp_profile *profile, lp_buf *out) {
+  for (size_t i = 0; i < profile->parts.count; i++)
+    lp_buf_printf(out, "%s,%s,%.6f\n", test, profile->parts.data[i].name, profile->parts.data[i].ms);
+}
+
+static void put_parts_md(const char *test, const lp_profile *profile, lp_buf *out) {
+  lp_buf_printf(out, "| %s: part | us | share |\n| --- | ---: | ---: |\n", test);
   for (size_t i = 0; i < profile->parts.count; i++) {
     const lp_part_time *part = &profile->parts.data[i];
-    if (lp_streq(flags->format, "json"))
-      json_array_append_new(parts, json_pack("{s:s, s:f}", "name", part->name, "ms", part->ms));
-    else if (lp_streq(flags->format, "csv"))
-      lp_buf_printf(out, "%s,%s,%.6f\n", test, part->name, part->ms);
-    else
-      lp_buf_printf(out, "| %s | %.1f | %.1f %% |\n", part->name, part->ms * 1e3, 100 * part->ms / profile->total_ms);
+    lp_buf_printf(out, "| %s | %.1f | %.1f %% |\n", part->name, part->ms * 1e3, 100 * part->ms / profile->total_ms);
   }
-  if (lp_streq(flags->format, "md")) lp_buf_printf(out, "| all | %.1f | |\n\n", profile->total_ms * 1e3);
-  json_array_append_new(tests,
-                        json_pack("{s:s, s:f, s:o}", "test", test, "total_ms", profile->total_ms, "parts", parts));
+  lp_buf_printf(out, "| all | %.1f | |\n\n", profile->total_ms * 1e3);
 }
 
-/* A prompt, and a token in the middle of what would be generated. */
-static lp_status profile_session(const bench_flags *flags, lp_session *session, lp_buf *out, lp_diag *diag) {
+/* Measures a prompt, and a token in the middle of what would be generated; `json` is inside a list, or NULL. */
+static lp_status profile_tests(const bench_flags *flags, lp_session *session, lp_json_writer *json, lp_buf *out,
+                               lp_diag *diag) {
   const lp_bench_options *bench = &flags->bench;
   int64_t middle = (bench->depth > 0 ? bench->depth : 1) + bench->generate / 2;
   const struct {
     const char *kind;
     int64_t past, count, tokens;
   } tests[] = {{"pp", bench->depth, bench->prompt, bench->prompt}, {"tg", middle, 1, bench->generate}};
-  json_t *all = json_array();
-  lp_status status = LP_OK;
-  if (lp_streq(flags->format, "csv")) lp_buf_puts(out, "test,part,ms\n");
-  for (size_t i = 0; i < LP_COUNT(tests) && status == LP_OK; i++) {
+  for (size_t i = 0; i < LP_COUNT(tests); i++) {
     if (tests[i].tokens == 0) continue;
     lp_profile profile;
     char name[48];
     (void)snprintf(name, sizeof name, "%s%" PRId64, tests[i].kind, tests[i].tokens);
-    status = lp_session_profile(session, tests[i].past, tests[i].count, bench->repetitions, &profile, diag);
-    if (status == LP_OK) put_parts(flags, name, &profile, all, out);
+    lp_status status = lp_session_profile(session, tests[i].past, tests[i].count, bench->repetitions, &profile, diag);
+    if (status == LP_OK && json)
+      put_parts_json(name, &profile, json);
+    else if (status == LP_OK)
+      (lp_streq(flags->format, "csv") ? put_parts_csv : put_parts_md)(name, &profile, out);
     lp_vec_free(&profile.parts);
+    if (status != LP_OK) return status;
   }
-  if (lp_streq(flags->format, "json")) {
-    json_t *root = json_pack("{s:s, s:O}", "schema", "llmpart.profile/1", "tests", all);
-    char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-    lp_buf_printf(out, "%s\n", text != NULL ? text : "{}");
-    free(text);
-    json_decref(root);
+  return LP_OK;
+}
+
+static lp_status profile_session(const bench_flags *flags, lp_session *session, lp_buf *out, lp_diag *diag) {
+  if (!lp_streq(flags->format, "json")) {
+    if (lp_streq(flags->format, "csv")) lp_buf_puts(out, "test,part,ms\n");
+    return profile_tests(flags, session, NULL, out, diag);
   }
-  json_decref(all);
-  return status;
+  lp_json_writer json = lp_tool_json(out, 9);
+  lp_json_put_object(&json, NULL);
+  lp_json_put_text(&json, "schema", "llmpart.profile/1");
+  lp_json_put_array(&json, "tests");
+  LP_TRY(profile_tests(flags, session, &json, out, diag));
+  lp_json_put_end(&json);
+  lp_json_put_end(&json);
+  lp_buf_puts(out, "\n");
+  return LP_OK;
 }
 
 static lp_status profile(const bench_flags *flags, const lp_setup *setup, lp_buf *out, lp_diag *diag) {

@@ -2,7 +2,6 @@
 #include "base/path.h"
 #include "tools/tools.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,63 +21,91 @@ typedef struct {
 
 /* ---- printing ---------------------------------------------------------------------------------------------------- */
 
-static json_t *probabilities(const lp_router_request *request, const lp_decision *decision) {
-  json_t *object = json_object();
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
-    if (lp_route_offered(request->offered, route))
-      json_object_set_new(object, lp_route_name(route), json_real(decision->probability[route]));
-  return object;
-}
-
 /* Of the routes whose delay is known. */
-static void put_delays(json_t *root, const lp_router_request *request) {
-  json_t *object = json_object();
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
-    if (request->delay_s[route] > 0)
-      json_object_set_new(object, lp_route_name(route), json_real(request->delay_s[route]));
-  if (json_object_size(object) > 0) json_object_set(root, "delay_s", object);
-  json_decref(object);
+static void put_delays(lp_json_writer *json, const lp_router_request *request) {
+  bool any = false;
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++) {
+    if (request->delay_s[route] <= 0) continue;
+    if (!any) lp_json_put_object(json, "delay_s");
+    any = true;
+    lp_json_put_number(json, lp_route_name(route), request->delay_s[route]);
+  }
+  if (any) lp_json_put_end(json);
 }
 
-/* `refused` may be "". */
-static json_t *describe(const lp_router_request *request, const char *refused, const lp_decision *decision,
-                        int64_t id) {
-  json_t *root = json_pack("{s:s, s:s, s:s, s:s, s:o, s:f}", "schema", "llmpart.route/1", "keywords", request->keywords,
-                           "route", lp_route_name(decision->route), "source", lp_decision_source_name(decision->source),
-                           "probability", probabilities(request, decision), "propensity", decision->propensity);
-  if (id > 0) json_object_set_new(root, "id", json_integer(id));
-  put_delays(root, request);
-  if (refused[0] != 0) json_object_set_new(root, "refused", json_string(refused));
-  if (decision->reason[0] != 0) json_object_set_new(root, "reason", json_string(decision->reason));
-  return root;
+/* A decision, and its number in the pool; 0: it is not noted. `refused` may be "". */
+typedef struct {
+  const lp_router_request *request;
+  const char *refused;
+  const lp_decision *decision;
+  int64_t id;
+} decided;
+
+static void put_json(const decided *d, lp_buf *out) {
+  lp_json_writer json = lp_tool_json(out, 9);
+  lp_json_put_object(&json, NULL);
+  lp_json_put_text(&json, "schema", "llmpart.route/1");
+  lp_json_put_text(&json, "keywords", d->request->keywords);
+  lp_json_put_text(&json, "route", lp_route_name(d->decision->route));
+  lp_json_put_text(&json, "source", lp_decision_source_name(d->decision->source));
+  lp_json_put_object(&json, "probability");
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
+    if (lp_route_offered(d->request->offered, route))
+      lp_json_put_number(&json, lp_route_name(route), d->decision->probability[route]);
+  lp_json_put_end(&json);
+  lp_json_put_number(&json, "propensity", d->decision->propensity);
+  if (d->id > 0) lp_json_put_integer(&json, "id", d->id);
+  put_delays(&json, d->request);
+  if (d->refused[0]) lp_json_put_text(&json, "refused", d->refused);
+  if (d->decision->reason[0]) lp_json_put_text(&json, "reason", d->decision->reason);
+  lp_json_put_end(&json);
 }
 
-/* Takes `root`. */
-static lp_status print(const route_flags *flags, json_t *root, const char *text, lp_diag *diag) {
-  char *dump = lp_streq(flags->format, "json") ? json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
-  json_decref(root);
+static void put_text(const decided *d, lp_buf *out) {
+  lp_buf_printf(out, "%s (%s", lp_route_name(d->decision->route), lp_decision_source_name(d->decision->source));
+  for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)
+    if (lp_route_offered(d->request->offered, route))
+      lp_buf_printf(out, ", %s %.3f", lp_route_name(route), d->decision->probability[route]);
+  lp_buf_puts(out, ")");
+  if (d->id > 0) lp_buf_printf(out, " as decision %" PRId64, d->id);
+  if (d->decision->reason[0]) lp_buf_printf(out, ": %s", d->decision->reason);
+  if (d->refused[0]) lp_buf_printf(out, "\n%s", d->refused);
+}
+
+/* Ends the line and writes it; frees `out`. */
+static lp_status print(lp_buf *out, lp_diag *diag) {
+  lp_buf_puts(out, "\n");
+  lp_status status = lp_tool_write("-", out->data, out->size, diag);
+  lp_buf_free(out);
+  return status;
+}
+
+static lp_status print_decision(const route_flags *flags, const decided *d, lp_diag *diag) {
   lp_buf out = {0};
-  lp_buf_printf(&out, "%s\n", dump != NULL ? dump : text);
-  free(dump);
-  lp_status status = lp_tool_write("-", out.data, out.size, diag);
-  lp_buf_free(&out);
-  return status;
+  (lp_streq(flags->format, "json") ? put_json : put_text)(d, &out);
+  return print(&out, diag);
 }
 
-static lp_status print_decision(const route_flags *flags, const lp_router_request *request, const char *refused,
-                                const lp_decision *decision, int64_t id, lp_diag *diag) {
-  lp_buf text = {0};
-  lp_buf_printf(&text, "%s (%s", lp_route_name(decision->route), lp_decision_source_name(decision->source));
-  for (lp_route route = 0; route < LP_ROUTE_COUNT; ++route)
-    if (lp_route_offered(request->offered, route))
-      lp_buf_printf(&text, ", %s %.3f", lp_route_name(route), decision->probability[route]);
-  lp_buf_puts(&text, ")");
-  if (id > 0) lp_buf_printf(&text, " as decision %lld", (long long)id);
-  if (decision->reason[0] != 0) lp_buf_printf(&text, ": %s", decision->reason);
-  if (refused[0] != 0) lp_buf_printf(&text, "\n%s", refused);
-  lp_status status = print(flags, describe(request, refused, decision, id), text.data, diag);
-  lp_buf_free(&text);
-  return status;
+static void put_judgement_json(const route_flags *flags, const lp_judgement *found, lp_buf *out) {
+  lp_json_writer json = lp_tool_json(out, 9);
+  lp_json_put_object(&json, NULL);
+  lp_json_put_text(&json, "schema", "llmpart.route-replay/1");
+  lp_json_put_text(&json, "policy", flags->spec.policy);
+  lp_json_put_integer(&json, "decisions", found->decisions);
+  lp_json_put_integer(&json, "agreed", found->agreed);
+  lp_json_put_number(&json, "logged_reward_s", found->logged_reward);
+  lp_json_put_number(&json, "ips_reward_s", found->ips_reward);
+  lp_json_put_number(&json, "snips_reward_s", found->snips_reward);
+  lp_json_put_number(&json, "effective_decisions", found->effective);
+  lp_json_put_end(&json);
+}
+
+static void put_judgement_text(const route_flags *flags, const lp_judgement *found, lp_buf *out) {
+  lp_buf_printf(out,
+                "%s agrees with %" PRId64 " of %" PRId64 " decisions; mean reward %.3f s as logged, %.3f s estimated "
+                "(rests on %.0f decisions)",
+                flags->spec.policy, found->agreed, found->decisions, found->logged_reward, found->snips_reward,
+                found->effective);
 }
 
 /* ---- one decision ------------------------------------------------------------------------------------------------ */
@@ -109,7 +136,8 @@ static lp_status decide(const route_flags *flags, lp_store *store, lp_diag *diag
   int64_t id = 0;
   LP_TRY(lp_route_request_make(&flags->request, &made, diag));
   lp_status status = decide_with(flags, &made.request, store, &decision, &id, diag);
-  if (status == LP_OK) status = print_decision(flags, &made.request, lp_buf_text(&made.refused), &decision, id, diag);
+  if (status == LP_OK)
+    status = print_decision(flags, &(decided){&made.request, lp_buf_text(&made.refused), &decision, id}, diag);
   lp_route_request_free(&made);
   return status;
 }
@@ -120,7 +148,8 @@ static lp_status explain(const route_flags *flags, lp_store *store, lp_diag *dia
   lp_arena *arena = lp_arena_create();
   lp_stored stored;
   lp_status status = lp_store_get(store, flags->explain, arena, &stored, diag);
-  if (status == LP_OK) status = print_decision(flags, &stored.request, "", &stored.decision, stored.id, diag);
+  if (status == LP_OK)
+    status = print_decision(flags, &(decided){&stored.request, "", &stored.decision, stored.id}, diag);
   lp_arena_free(arena);
   return status;
 }
@@ -139,20 +168,9 @@ static lp_status judge(const route_flags *flags, lp_diag *diag) {
   lp_store_close(log);
   if (status != LP_OK) return status;
   if (found.decisions == 0) return lp_error(diag, LP_LOC_FILE(flags->replay_log), "no decision has an outcome yet");
-  json_t *root =
-      json_pack("{s:s, s:s, s:I, s:I, s:f, s:f, s:f, s:f}", "schema", "llmpart.route-replay/1", "policy",
-                flags->spec.policy, "decisions", (json_int_t)found.decisions, "agreed", (json_int_t)found.agreed,
-                "logged_reward_s", found.logged_reward, "ips_reward_s", found.ips_reward, "snips_reward_s",
-                found.snips_reward, "effective_decisions", found.effective);
-  lp_buf text = {0};
-  lp_buf_printf(&text,
-                "%s agrees with %lld of %lld decisions; mean reward %.3f s as logged, %.3f s estimated "
-                "(rests on %.0f decisions)",
-                flags->spec.policy, (long long)found.agreed, (long long)found.decisions, found.logged_reward,
-                found.snips_reward, found.effective);
-  status = print(flags, root, text.data, diag);
-  lp_buf_free(&text);
-  return status;
+  lp_buf out = {0};
+  (lp_streq(flags->format, "json") ? put_judgement_json : put_judgement_text)(flags, &found, &out);
+  return print(&out, diag);
 }
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */

@@ -2,9 +2,11 @@
 #include "base/side.h"
 #include "base/units.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
+
+#include "base/utf8.h"
+#include "tools/tools.h"
 
 static const lp_generated *token_at(const lp_generation *made, int64_t sequence, int64_t step) {
   return &made->tokens.data[sequence * made->generated + step];
@@ -23,65 +25,94 @@ void lp_run_print_text(const lp_bundle *bundle, const lp_generation *made, int64
   lp_vec_free(&ids);
 }
 
-/* `tokens`, `text` and `steps` of a sequence, into `object`. Text that is not UTF-8 becomes null. */
-static void add_sequence(const lp_bundle *bundle, const lp_generation *made, int64_t sequence, json_t *object) {
-  json_t *ids = json_array(), *steps = json_array();
-  for (int64_t i = 0; i < made->generated; i++) {
-    const lp_generated *token = token_at(made, sequence, i);
-    if (token->token < 0) break;
-    json_array_append_new(ids, json_integer(token->token));
-    json_t *exit = token->exit_layer >= 0 ? json_integer(token->exit_layer) : json_null();
-    json_array_append_new(steps, json_pack("{s:i, s:s, s:o, s:f, s:f}", "token", (int)token->token, "side",
-                                           lp_side_name(token->side), "exit_layer", exit, "confidence",
-                                           token->confidence, "ms", token->ms));
-  }
+static void put_step(lp_json_writer *json, const lp_generated *token) {
+  lp_json_put_object(json, NULL);
+  lp_json_put_integer(json, "token", token->token);
+  lp_json_put_text(json, "side", lp_side_name(token->side));
+  if (token->exit_layer >= 0)
+    lp_json_put_integer(json, "exit_layer", token->exit_layer);
+  else
+    lp_json_put_null(json, "exit_layer");
+  lp_json_put_number(json, "confidence", token->confidence);
+  lp_json_put_number(json, "ms", token->ms);
+  lp_json_put_end(json);
+}
+
+static int64_t count_tokens(const lp_generation *made, int64_t sequence) {
+  int64_t count = 0;
+  while (count < made->generated && token_at(made, sequence, count)->token >= 0)
+    count++;
+  return count;
+}
+
+/* Text that is not UTF-8 becomes null. */
+static void put_text(lp_json_writer *json, const lp_bundle *bundle, const lp_generation *made, int64_t sequence) {
   lp_buf text = {0};
   lp_run_print_text(bundle, made, sequence, &text);
-  json_t *value = lp_bundle_tokenizer(bundle) != NULL ? json_stringn(lp_buf_text(&text), text.size) : json_null();
-  json_object_set_new(object, "tokens", ids);
-  json_object_set_new(object, "text", value != NULL ? value : json_null());
-  json_object_set_new(object, "steps", steps);
+  if (lp_bundle_tokenizer(bundle) && lp_utf8_valid(lp_buf_text(&text), text.size))
+    lp_json_put_bytes(json, "text", lp_buf_text(&text), text.size);
+  else
+    lp_json_put_null(json, "text");
   lp_buf_free(&text);
 }
 
-static json_t *figure_json(double figure) {
-  return isnan(figure) ? json_null() : json_real(figure);
+/* `tokens`, `text` and `steps` of a sequence, into the object that is open. */
+static void put_sequence(lp_json_writer *json, const lp_bundle *bundle, const lp_generation *made, int64_t sequence) {
+  int64_t count = count_tokens(made, sequence);
+  lp_json_put_array(json, "tokens");
+  for (int64_t i = 0; i < count; i++)
+    lp_json_put_integer(json, NULL, token_at(made, sequence, i)->token);
+  lp_json_put_end(json);
+  put_text(json, bundle, made, sequence);
+  lp_json_put_array(json, "steps");
+  for (int64_t i = 0; i < count; i++)
+    put_step(json, token_at(made, sequence, i));
+  lp_json_put_end(json);
 }
 
-/* Which plan was taken, and what of the link it was chosen by. */
-static json_t *plan_json(const lp_generation *made) {
-  return json_pack("{s:i, s:i, s:o, s:o}", "plan", (int)made->plan, "plans", (int)made->plan_count, "rtt_ms",
-                   figure_json(made->rtt_ms), "up_bps", figure_json(made->up_bps));
+static void put_totals(lp_json_writer *json, const lp_generation *made) {
+  int64_t fresh = made->generated - made->resumed;
+  lp_json_put_number(json, "ttft_ms", made->ttft_ms);
+  lp_json_put_number(json, "tpot_ms", made->tpot_ms);
+  lp_json_put_number(json, "total_ms", made->total_ms);
+  lp_json_put_number(json, "device_ms", made->device_ms);
+  lp_json_put_number(json, "cloud_ms", made->cloud_ms);
+  lp_json_put_number(json, "comm_ms", made->comm_ms);
+  lp_json_put_number(json, "connect_ms", made->connect_ms);
+  lp_json_put_number(json, "cloud_request_rate", fresh > 0 ? (double)made->cloud_requests / (double)fresh : 0);
+  lp_json_put_integer(json, "bytes_up", (int64_t)made->bytes_up);
+  lp_json_put_integer(json, "bytes_down", (int64_t)made->bytes_down);
+  lp_json_put_integer(json, "cloud_requests", (int64_t)made->cloud_requests);
+  lp_json_put_integer(json, "hidden_bytes_up", (int64_t)made->hidden_bytes_up);
+  lp_json_put_integer(json, "drafted", made->drafted);
+  lp_json_put_integer(json, "accepted", made->accepted);
+  lp_json_put_integer(json, "fallbacks", made->fallbacks);
+  lp_json_put_integer(json, "resumed", made->resumed);
 }
 
 void lp_run_print_json(const lp_bundle *bundle, const lp_generation *made, int64_t prompt_tokens, lp_buf *out) {
-  json_t *root = json_pack("{s:s, s:I, s:I}", "schema", "llmpart.run/1", "batch", (json_int_t)made->batch,
-                           "prompt_tokens", (json_int_t)prompt_tokens);
-  add_sequence(bundle, made, 0, root);
-  json_t *sequences = json_array();
+  lp_json_writer json = lp_tool_json(out, 9);
+  lp_json_put_object(&json, NULL);
+  lp_json_put_text(&json, "schema", "llmpart.run/1");
+  lp_json_put_integer(&json, "batch", made->batch);
+  lp_json_put_integer(&json, "prompt_tokens", prompt_tokens);
+  put_sequence(&json, bundle, made, 0);
+  lp_json_put_array(&json, "sequences");
   for (int64_t i = 0; i < made->batch; i++) {
-    json_t *sequence = json_object();
-    add_sequence(bundle, made, i, sequence);
-    json_array_append_new(sequences, sequence);
+    lp_json_put_object(&json, NULL);
+    put_sequence(&json, bundle, made, i);
+    lp_json_put_end(&json);
   }
-  json_object_set_new(root, "sequences", sequences);
-  double rate =
-      made->generated > made->resumed ? (double)made->cloud_requests / (double)(made->generated - made->resumed) : 0;
-  json_t *totals = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
-                             "ttft_ms", made->ttft_ms, "tpot_ms", made->tpot_ms, "total_ms", made->total_ms,
-                             "device_ms", made->device_ms, "cloud_ms", made->cloud_ms, "comm_ms", made->comm_ms,
-                             "connect_ms", made->connect_ms, "cloud_request_rate", rate, "bytes_up",
-                             (json_int_t)made->bytes_up, "bytes_down", (json_int_t)made->bytes_down, "cloud_requests",
-                             (json_int_t)made->cloud_requests, "hidden_bytes_up", (json_int_t)made->hidden_bytes_up,
-                             "drafted", (json_int_t)made->drafted, "accepted", (json_int_t)made->accepted, "fallbacks",
-                             (json_int_t)made->fallbacks, "resumed", (json_int_t)made->resumed);
-  json_object_update(root, totals);
-  json_decref(totals);
-  json_object_set_new(root, "plan", plan_json(made));
-  char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-  lp_buf_printf(out, "%s\n", text != NULL ? text : "{}");
-  free(text);
-  json_decref(root);
+  lp_json_put_end(&json);
+  put_totals(&json, made);
+  lp_json_put_object(&json, "plan"); /* which was taken, and what of the link it was chosen by */
+  lp_json_put_integer(&json, "plan", made->plan);
+  lp_json_put_integer(&json, "plans", made->plan_count);
+  lp_json_put_number(&json, "rtt_ms", made->rtt_ms); /* null: not measured */
+  lp_json_put_number(&json, "up_bps", made->up_bps);
+  lp_json_put_end(&json);
+  lp_json_put_end(&json);
+  lp_buf_puts(out, "\n");
 }
 
 static void put_plan(const lp_generation *made, lp_buf *out) {

@@ -1,7 +1,6 @@
 /* llmpart service: pairs of models, and how long their answers take. */
 #include "runtime/service/service.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -18,23 +17,27 @@ static lp_counting counting_of(const service_flags *flags) {
 
 static void put_json(const lp_service *service, const service_flags *flags, lp_buf *out) {
   lp_counting counting = counting_of(flags);
-  json_t *root = json_pack("{s:s, s:s, s:f, s:s}", "schema", "llmpart.service/1", "service", service->name, "tokens",
-                           flags->tokens, "counting", flags->counting);
+  double backhaul = flags->backhaul_ms / 1e3, even = lp_service_break_even(service, flags->penalty, backhaul, counting);
+  lp_json_writer json = lp_tool_json(out, 12);
+  lp_json_put_object(&json, NULL);
+  lp_json_put_text(&json, "schema", "llmpart.service/1");
+  lp_json_put_text(&json, "service", service->name);
+  lp_json_put_number(&json, "tokens", flags->tokens);
+  lp_json_put_text(&json, "counting", flags->counting);
   for (int site = 0; site < LP_SITE_COUNT; site++) {
     const lp_service_model *m = &service->at[site];
-    double delay = lp_generation_s(m, flags->prompt, flags->tokens, counting);
-    json_object_set_new(root, lp_site_names[site],
-                        json_pack("{s:s, s:f, s:f, s:f, s:f}", "model", m->model, "ttft_ms", m->ttft_s * 1e3,
-                                  "prompt_token_ms", m->prompt_s * 1e3, "tpot_ms", m->tpot_s * 1e3, "generation_s",
-                                  delay));
+    lp_json_put_object(&json, lp_site_names[site]);
+    lp_json_put_text(&json, "model", m->model);
+    lp_json_put_number(&json, "ttft_ms", m->ttft_s * 1e3);
+    lp_json_put_number(&json, "prompt_token_ms", m->prompt_s * 1e3);
+    lp_json_put_number(&json, "tpot_ms", m->tpot_s * 1e3);
+    lp_json_put_number(&json, "generation_s", lp_generation_s(m, flags->prompt, flags->tokens, counting));
+    lp_json_put_end(&json);
   }
-  double backhaul = flags->backhaul_ms / 1e3, even = lp_service_break_even(service, flags->penalty, backhaul, counting);
-  json_object_set_new(root, "slope_s", json_real(lp_service_slope_s(service, flags->tokens, backhaul, counting)));
-  json_object_set_new(root, "break_even_tokens", isinf(even) ? json_null() : json_real(even));
-  char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
-  lp_buf_printf(out, "%s\n", text ? text : "{}");
-  free(text);
-  json_decref(root);
+  lp_json_put_number(&json, "slope_s", lp_service_slope_s(service, flags->tokens, backhaul, counting));
+  lp_json_put_number(&json, "break_even_tokens", even); /* null: none */
+  lp_json_put_end(&json);
+  lp_buf_puts(out, "\n");
 }
 
 static void put_text(const lp_service *service, const service_flags *flags, lp_buf *out) {

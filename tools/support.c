@@ -6,7 +6,6 @@
 #include "frontend/frontend.h"
 #include "passes/passes.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -153,21 +152,27 @@ static void put_text(const support_table *table, lp_buf *out) {
 }
 
 static void put_json(const support_table *table, lp_buf *out) {
-  json_t *operators = json_array();
+  lp_json_writer json = lp_tool_json(out, 6);
+  lp_json_put_object(&json, NULL);
+  lp_json_put_text(&json, "schema", "llmpart.support/1");
+  lp_json_put_bool(&json, "compiles", table->compiles);
+  lp_json_put_text(&json, "reason", table->reason);
+  lp_json_put_array(&json, "operators");
   for (size_t i = 0; i < table->count; i++) {
     const support_row *row = &table->row[i];
-    json_array_append_new(operators,
-                          json_pack("{s:s, s:s, s:I, s:I, s:s, s:s?}", "domain", row->count.domain, "name",
-                                    row->count.name, "opset", (json_int_t)row->count.opset, "count",
-                                    (json_int_t)row->count.count, "status", row->status, "reason", row->reason));
+    lp_json_put_object(&json, NULL);
+    lp_json_put_text(&json, "domain", row->count.domain);
+    lp_json_put_text(&json, "name", row->count.name);
+    lp_json_put_integer(&json, "opset", row->count.opset);
+    lp_json_put_integer(&json, "count", row->count.count);
+    lp_json_put_text(&json, "status", row->status);
+    lp_json_put_text(&json, "reason", row->reason);
+    lp_json_put_end(&json);
   }
-  json_t *root = json_pack("{s:s, s:b, s:s?, s:o}", "schema", "llmpart.support/1", "compiles", table->compiles,
-                           "reason", table->reason, "operators", operators);
-  if (table->flops > 0) json_object_set_new(root, "recognised_flops_pct", json_real(share(table)));
-  char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
-  lp_buf_printf(out, "%s\n", text ? text : "{}");
-  free(text);
-  json_decref(root);
+  lp_json_put_end(&json);
+  if (table->flops > 0) lp_json_put_number(&json, "recognised_flops_pct", share(table));
+  lp_json_put_end(&json);
+  lp_buf_puts(out, "\n");
 }
 
 static lp_status support(const lp_command *command, const lp_texts *args, lp_diag *diag) {

@@ -7,7 +7,7 @@
 #ifndef LP_TOOLS_H
 #define LP_TOOLS_H
 
-#include "base/base.h"
+#include "base/json/writer.h"
 
 /* ---- subcommands: argv[0] is the subcommand's name --------------------------------------------------------------- */
 
@@ -114,6 +114,9 @@ lp_diag *lp_tool_diag(void);
 void lp_tool_tidy_when_interrupted(void);
 /* Writes text to a file or, for "-", stdout. */
 LP_MUST_USE lp_status lp_tool_write(const char *path, const char *text, size_t size, lp_diag *diag);
+/* A JSON document in the layout of the command: two spaces a level, numbers of `digits` digits that show a '.' or an
+ * 'e' where they are real. */
+lp_json_writer lp_tool_json(lp_buf *out, int digits);
 /* For `-o FORM|FILE.FORM`: whether `out` (NULL: not given) asks for `form`; and writes to that file, or to stdout
  * when `out` is only a form. */
 bool lp_tool_wants(const char *out, const char *form);

@@ -3,6 +3,7 @@
  * Values wait on a stack until their container ends; then the container's items are copied side by side.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,13 +14,11 @@ typedef struct {
   lp_json_document *document;
   const char *data;
   size_t size, at, text_used;
-  unsigned allow;
+  unsigned options;
   const char *problem; /* what went wrong at `at`; NULL: nothing yet */
   LP_VEC(lp_json_value) stack;
   LP_VEC(uint32_t) slots; /* of find_duplicate, reused */
 } reader;
-
-enum { MAX_DEPTH = 128 };
 
 /* ---- parsing ----------------------------------------------------------------------------------------------------- */
 
@@ -82,6 +81,7 @@ static bool read_escape(reader *r, char *out, size_t *used) {
   uint32_t code;
   if (c != 'u') return fail(r, "an unknown escape");
   if (!read_code(r, &code)) return false;
+  if (code == 0 && r->options & LP_JSON_REFUSE_NUL) return fail(r, "\\u0000 in a text");
   lp_buf bytes = {0};
   lp_utf8_write(code, &bytes);
   memcpy(out + *used, bytes.data, bytes.size);
@@ -169,7 +169,7 @@ static bool read_number(reader *r) {
   if (!real && errno == 0) return true;
   value->kind = LP_JSON_REAL;
   value->real = strtod(text, NULL);
-  return true;
+  return isfinite(value->real) || fail(r, "a number that is too large");
 }
 
 static bool read_word(reader *r) {
@@ -209,9 +209,28 @@ static bool same_text(const lp_json_value *a, const lp_json_value *b) {
   return a->size == b->size && memcmp(a->text, b->text, a->size) == 0;
 }
 
-/* Are two keys of the object equal? A table of slots, open addressing, by the keys' hashes. */
+static int compare_keys(const void *a, const void *b) {
+  const lp_json_value *x = *(const lp_json_value *const *)a, *y = *(const lp_json_value *const *)b;
+  if (x->size != y->size) return x->size < y->size ? -1 : 1;
+  return memcmp(x->text, y->text, x->size);
+}
+
+static bool has_equal_neighbours(const lp_json_value *items, uint32_t count) {
+  const lp_json_value **keys = lp_alloc(count * sizeof *keys);
+  bool found = false;
+  for (uint32_t i = 0; i < count; i++)
+    keys[i] = &items[2 * (size_t)i];
+  qsort(keys, count, sizeof *keys, compare_keys);
+  for (uint32_t i = 1; i < count && !found; i++)
+    found = same_text(keys[i - 1], keys[i]);
+  free(keys);
+  return found;
+}
+
+/* Are two keys of the object equal? A table of slots, open addressing, by the keys' hashes. Keys that were chosen to
+ * collide are sorted instead. */
 static bool has_duplicate(reader *r, const lp_json_value *items, uint32_t count) {
-  size_t slots = 16;
+  size_t slots = 16, steps = 64 + 16 * (size_t)count;
   while (slots < 2 * (size_t)count)
     slots *= 2;
   while (r->slots.count < slots)
@@ -220,8 +239,10 @@ static bool has_duplicate(reader *r, const lp_json_value *items, uint32_t count)
   for (uint32_t i = 0; i < count; i++) {
     const lp_json_value *key = &items[2 * (size_t)i];
     size_t slot = lp_hash_bytes(key->text, key->size, 0) & (slots - 1);
-    for (; r->slots.data[slot] != 0; slot = (slot + 1) & (slots - 1))
+    for (; r->slots.data[slot] != 0; slot = (slot + 1) & (slots - 1)) {
       if (same_text(key, &items[2 * (size_t)(r->slots.data[slot] - 1)])) return true;
+      if (--steps == 0) return has_equal_neighbours(items, count);
+    }
     r->slots.data[slot] = i + 1;
   }
   return false;
@@ -232,7 +253,7 @@ static bool close_container(reader *r, size_t first, bool object) {
   size_t values = r->stack.count - first, count = object ? values / 2 : values;
   lp_json_value container = {.kind = object ? LP_JSON_OBJECT : LP_JSON_ARRAY, .size = (uint32_t)count};
   const lp_json_value *items = r->stack.data + first;
-  if (object && !(r->allow & LP_JSON_ALLOW_DUPLICATES) && has_duplicate(r, items, container.size))
+  if (object && !(r->options & LP_JSON_ALLOW_DUPLICATES) && has_duplicate(r, items, container.size))
     return fail(r, "an object with two members of one name");
   if (count > 0) container.items = lp_arena_copy(r->document->arena, items, values * sizeof *items);
   r->stack.count = first;
@@ -244,7 +265,7 @@ static bool read_container(reader *r, int depth) {
   bool object = peek(r) == '{';
   char close = object ? '}' : ']';
   size_t first = r->stack.count;
-  if (depth >= MAX_DEPTH) return fail(r, "nested too deeply");
+  if (depth >= LP_JSON_MAX_NESTING) return fail(r, "nested too deeply");
   r->at++;
   skip_space(r);
   while (r->stack.count > first || peek(r) != close) {
@@ -275,9 +296,9 @@ static lp_status report(const reader *r, const char *file, lp_diag *diag) {
   return lp_error(diag, loc, "not valid JSON: %s", r->at >= r->size ? "it ends too early" : r->problem);
 }
 
-lp_status lp_json_parse(const char *file, const char *text, size_t size, unsigned allow, lp_json_document **out,
+lp_status lp_json_parse(const char *file, const char *text, size_t size, unsigned options, lp_json_document **out,
                         lp_diag *diag) {
-  reader r = {.data = text, .size = size, .allow = allow};
+  reader r = {.data = text, .size = size, .options = options};
   *out = NULL;
   if (size > INT32_MAX) return lp_error(diag, LP_LOC_FILE(file), "the file has %zu bytes, too many", size);
   r.document = lp_alloc(sizeof *r.document);

@@ -53,6 +53,11 @@ bool lp_json_equals(const lp_json *at, const char *text) {
   return is(at->value, LP_JSON_TEXT) && has_text(at->value, text);
 }
 
+const char *lp_json_text_or(const lp_json *at, const char *otherwise) {
+  bool has = is(at->value, LP_JSON_TEXT) && strlen(at->value->text) == at->value->size;
+  return has ? at->value->text : otherwise;
+}
+
 /* ---- reports ----------------------------------------------------------------------------------------------------- */
 
 static void print_path(const lp_json *at, lp_buf *out) {

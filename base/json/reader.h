@@ -4,6 +4,9 @@
  * a million short texts, for which a tree of allocations costs more than the rest of loading. A document here is two
  * blocks: the unescaped texts, and the values, each container's items side by side.
  *
+ * It reads hostile text too: what is not RFC 8259 in UTF-8, nests deeper than LP_JSON_MAX_NESTING, gives a key twice or
+ * holds a number beyond the range of a double is refused, and no text takes more than n log n time.
+ *
  * A lp_json is a value together with the way to it, so that a report names the place:
  * `manifest.json: error: programs.decode.steps[3].buffer: ...`.
  */
@@ -38,11 +41,16 @@ typedef struct lp_json_value {
 
 typedef struct lp_json_document lp_json_document;
 
-/* What lp_json_parse accepts beyond RFC 8259 with unique keys. */
-enum { LP_JSON_ALLOW_DUPLICATES = 1 }; /* the first member of a key counts */
+enum { LP_JSON_MAX_NESTING = 128 }; /* containers around a value */
+
+/* What lp_json_parse accepts beyond RFC 8259 with unique keys, and what it refuses. */
+enum {
+  LP_JSON_ALLOW_DUPLICATES = 1, /* the first member of a key counts */
+  LP_JSON_REFUSE_NUL = 2        /* no text or key holds \u0000 */
+};
 
 /* Reads one value and nothing after it. Release with lp_json_free. */
-LP_MUST_USE lp_status lp_json_parse(const char *file, const char *text, size_t size, unsigned allow,
+LP_MUST_USE lp_status lp_json_parse(const char *file, const char *text, size_t size, unsigned options,
                                     lp_json_document **out, lp_diag *diag);
 void lp_json_free(lp_json_document *document); /* NULL is allowed */
 
@@ -68,6 +76,8 @@ bool lp_json_is(const lp_json *at, lp_json_kind kind); /* an absent value is of 
 bool lp_json_is_given(const lp_json *at);              /* neither absent nor null */
 bool lp_json_is_true(const lp_json *at);
 bool lp_json_equals(const lp_json *at, const char *text); /* a string of that text */
+/* The text of a string that holds no NUL, borrowed from the document; `otherwise` for every other value. */
+const char *lp_json_text_or(const lp_json *at, const char *otherwise);
 
 LP_MUST_USE lp_status lp_json_error(const lp_json *at, lp_diag *diag, const char *format, ...) LP_PRINTF(3, 4);
 

@@ -24,8 +24,8 @@ static void put_escaped(unsigned char c, lp_buf *out) {
     lp_buf_printf(out, "\\u%04X", c);
 }
 
-void lp_json_quote(const char *text, lp_buf *out) {
-  size_t size = strlen(text), start = 0;
+static void quote(const char *text, size_t size, lp_buf *out) {
+  size_t start = 0;
   lp_buf repaired = {0};
   if (!lp_utf8_valid(text, size)) {
     lp_utf8_repair(text, size, &repaired);
@@ -45,13 +45,18 @@ void lp_json_quote(const char *text, lp_buf *out) {
   lp_buf_free(&repaired);
 }
 
+void lp_json_quote(const char *text, lp_buf *out) {
+  quote(text, strlen(text), out);
+}
+
 /* ---- containers -------------------------------------------------------------------------------------------------- */
 
 static void new_line(lp_json_writer *w) {
   lp_buf_printf(w->out, "\n%*s", w->style.indent * w->depth, "");
 }
 
-void lp_json_put_key(lp_json_writer *w, const char *key) {
+/* What comes before a key or an item. */
+static void separate(lp_json_writer *w) {
   bool flat = w->flat > 0 || w->style.indent == 0;
   if (!w->first) lp_buf_puts(w->out, ",");
   if (!flat && w->depth > 0)
@@ -59,14 +64,24 @@ void lp_json_put_key(lp_json_writer *w, const char *key) {
   else if (!w->first && !w->style.has_no_space)
     lp_buf_puts(w->out, " ");
   w->first = false;
-  if (!key) return;
-  lp_json_quote(key, w->out);
+}
+
+static void put_key(lp_json_writer *w, const char *key, size_t size) {
+  separate(w);
+  quote(key, size, w->out);
   lp_buf_puts(w->out, w->style.has_no_space ? ":" : ": ");
 }
 
-static void open_container(lp_json_writer *w, const char *key, const char *brackets, bool flat) {
+void lp_json_put_key(lp_json_writer *w, const char *key) {
+  if (key)
+    put_key(w, key, strlen(key));
+  else
+    separate(w);
+}
+
+/* After its key. */
+static void open_container(lp_json_writer *w, const char *brackets, bool flat) {
   assert(w->depth < LP_JSON_MAX_DEPTH);
-  lp_json_put_key(w, key);
   lp_buf_append(w->out, &brackets[0], 1);
   w->close[w->depth++] = brackets[1];
   if (flat || w->flat > 0) w->flat++;
@@ -74,19 +89,23 @@ static void open_container(lp_json_writer *w, const char *key, const char *brack
 }
 
 void lp_json_put_object(lp_json_writer *w, const char *key) {
-  open_container(w, key, "{}", false);
+  lp_json_put_key(w, key);
+  open_container(w, "{}", false);
 }
 
 void lp_json_put_array(lp_json_writer *w, const char *key) {
-  open_container(w, key, "[]", false);
+  lp_json_put_key(w, key);
+  open_container(w, "[]", false);
 }
 
 void lp_json_put_flat_object(lp_json_writer *w, const char *key) {
-  open_container(w, key, "{}", true);
+  lp_json_put_key(w, key);
+  open_container(w, "{}", true);
 }
 
 void lp_json_put_flat_array(lp_json_writer *w, const char *key) {
-  open_container(w, key, "[]", true);
+  lp_json_put_key(w, key);
+  open_container(w, "[]", true);
 }
 
 void lp_json_put_end(lp_json_writer *w) {
@@ -108,6 +127,11 @@ void lp_json_put_text(lp_json_writer *w, const char *key, const char *text) {
     lp_buf_puts(w->out, "null");
 }
 
+void lp_json_put_bytes(lp_json_writer *w, const char *key, const char *text, size_t size) {
+  lp_json_put_key(w, key);
+  quote(text, size, w->out);
+}
+
 /* Shortens e-05 to e-5 and e+10 to e10. */
 static void shorten_exponent(char *text) {
   char *from = strchr(text, 'e');
@@ -120,9 +144,8 @@ static void shorten_exponent(char *text) {
   memmove(to, from, strlen(from) + 1);
 }
 
-void lp_json_put_number(lp_json_writer *w, const char *key, double value) {
+static void put_real(lp_json_writer *w, double value) {
   char text[64];
-  lp_json_put_key(w, key);
   if (!isfinite(value)) {
     lp_buf_puts(w->out, "null");
     return;
@@ -131,6 +154,11 @@ void lp_json_put_number(lp_json_writer *w, const char *key, double value) {
   if (w->style.marks_reals) shorten_exponent(text);
   lp_buf_puts(w->out, text);
   if (w->style.marks_reals && !strpbrk(text, ".e")) lp_buf_puts(w->out, ".0");
+}
+
+void lp_json_put_number(lp_json_writer *w, const char *key, double value) {
+  lp_json_put_key(w, key);
+  put_real(w, value);
 }
 
 void lp_json_put_fixed(lp_json_writer *w, const char *key, double value, int decimals) {
@@ -154,4 +182,52 @@ void lp_json_put_bool(lp_json_writer *w, const char *key, bool value) {
 void lp_json_put_null(lp_json_writer *w, const char *key) {
   lp_json_put_key(w, key);
   lp_buf_puts(w->out, "null");
+}
+
+/* ---- what was read ----------------------------------------------------------------------------------------------- */
+
+static void put_read(lp_json_writer *w, const lp_json_value *value);
+
+static void put_items(lp_json_writer *w, const lp_json_value *container) {
+  bool object = container->kind == LP_JSON_OBJECT;
+  open_container(w, object ? "{}" : "[]", false);
+  for (size_t i = 0; i < container->size; i++) {
+    const lp_json_value *item = &container->items[object ? 2 * i : i];
+    if (object)
+      put_key(w, item->text, item->size);
+    else
+      separate(w);
+    put_read(w, object ? item + 1 : item);
+  }
+  lp_json_put_end(w);
+}
+
+/* Calls itself at most LP_JSON_MAX_NESTING deep. */
+static void put_read(lp_json_writer *w, const lp_json_value *value) {
+  switch (value->kind) {
+  case LP_JSON_NULL:
+    lp_buf_puts(w->out, "null");
+    break;
+  case LP_JSON_BOOL:
+    lp_buf_puts(w->out, value->truth ? "true" : "false");
+    break;
+  case LP_JSON_INTEGER:
+    lp_buf_printf(w->out, "%" PRId64, value->integer);
+    break;
+  case LP_JSON_REAL:
+    put_real(w, value->real);
+    break;
+  case LP_JSON_TEXT:
+    quote(value->text, value->size, w->out);
+    break;
+  case LP_JSON_ARRAY:
+  case LP_JSON_OBJECT:
+    put_items(w, value);
+    break;
+  }
+}
+
+void lp_json_put_value(lp_json_writer *w, const char *key, const lp_json_value *value) {
+  lp_json_put_key(w, key);
+  put_read(w, value);
 }

@@ -9,7 +9,7 @@
 #ifndef LP_JSON_WRITER_H
 #define LP_JSON_WRITER_H
 
-#include "base/base.h"
+#include "base/json/reader.h"
 
 typedef struct {
   int indent;        /* spaces a level, one member a line; 0: all on one line */
@@ -18,7 +18,7 @@ typedef struct {
   bool has_no_space; /* "a":1,"b":2 */
 } lp_json_style;
 
-enum { LP_JSON_MAX_DEPTH = 32 };
+enum { LP_JSON_MAX_DEPTH = LP_JSON_MAX_NESTING + 32 }; /* so that what was read fits into what is written */
 
 typedef struct {
   lp_buf *out;
@@ -39,12 +39,15 @@ void lp_json_put_flat_object(lp_json_writer *writer, const char *key);
 void lp_json_put_flat_array(lp_json_writer *writer, const char *key);
 void lp_json_put_end(lp_json_writer *writer);
 
-void lp_json_put_text(lp_json_writer *writer, const char *key, const char *text);            /* NULL: null */
-void lp_json_put_number(lp_json_writer *writer, const char *key, double value);              /* not finite: null */
-void lp_json_put_fixed(lp_json_writer *writer, const char *key, double value, int decimals); /* "%.3f" */
+void lp_json_put_text(lp_json_writer *writer, const char *key, const char *text);               /* NULL: null */
+void lp_json_put_bytes(lp_json_writer *writer, const char *key, const char *text, size_t size); /* may hold NUL */
+void lp_json_put_number(lp_json_writer *writer, const char *key, double value);                 /* not finite: null */
+void lp_json_put_fixed(lp_json_writer *writer, const char *key, double value, int decimals);    /* "%.3f" */
 void lp_json_put_integer(lp_json_writer *writer, const char *key, int64_t value);
 void lp_json_put_bool(lp_json_writer *writer, const char *key, bool value);
 void lp_json_put_null(lp_json_writer *writer, const char *key);
+/* A value that was read, with all that is in it. */
+void lp_json_put_value(lp_json_writer *writer, const char *key, const lp_json_value *value);
 /* The key and what separates it; the caller then appends one value to the buffer. */
 void lp_json_put_key(lp_json_writer *writer, const char *key);
 

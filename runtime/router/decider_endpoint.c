@@ -1,8 +1,10 @@
 /* A language model with an OpenAI-compatible API: POST {url}/completions, one token with its log-probabilities. */
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/json/reader.h"
+#include "base/json/writer.h"
+#include "base/utf8.h"
 #include "runtime/router/curl_library.h"
 #include "runtime/router/labels.h"
 
@@ -25,26 +27,35 @@ static size_t receive(char *data, size_t size, size_t count, void *user) {
   return size * count;
 }
 
+static void put_request(const endpoint *self, const char *prompt, lp_buf *out) {
+  lp_json_writer json = lp_json_writer_begin(out, (lp_json_style){.has_no_space = true});
+  lp_json_put_object(&json, NULL);
+  lp_json_put_text(&json, "model", self->model);
+  lp_json_put_text(&json, "prompt", prompt);
+  lp_json_put_integer(&json, "max_tokens", 1);
+  lp_json_put_integer(&json, "temperature", 0);
+  lp_json_put_integer(&json, "logprobs", ALTERNATIVES);
+  lp_json_put_end(&json);
+}
+
 static lp_status ask(endpoint *self, const lp_prompt *prompt, lp_diag *diag) {
-  lp_buf text = {0};
+  lp_buf text = {0}, body = {0};
   lp_prompt_text(prompt, &text);
-  json_t *request = json_pack("{s:s, s:s, s:i, s:i, s:i}", "model", self->model, "prompt", text.data, "max_tokens", 1,
-                              "temperature", 0, "logprobs", ALTERNATIVES);
+  bool is_utf8 = lp_utf8_valid(text.data, text.size);
+  if (is_utf8) put_request(self, text.data, &body);
   lp_buf_free(&text);
-  char *body = request ? json_dumps(request, JSON_COMPACT) : NULL;
-  json_decref(request);
-  if (!body) return lp_error(diag, (lp_loc){.file = self->url}, "the keywords are not UTF-8");
+  if (!is_utf8) return lp_error(diag, LP_LOC_FILE(self->url), "the keywords are not UTF-8");
   lp_buf_clear(&self->answer);
   self->curl_error[0] = 0;
-  (void)self->functions->easy_setopt(self->curl, CURLOPT_POSTFIELDS, body);
+  (void)self->functions->easy_setopt(self->curl, CURLOPT_POSTFIELDS, body.data);
   CURLcode code = self->functions->easy_perform(self->curl);
-  free(body);
+  lp_buf_free(&body);
   long http = 0;
   (void)self->functions->easy_getinfo(self->curl, CURLINFO_RESPONSE_CODE, &http);
   if (code != CURLE_OK)
-    return lp_error(diag, (lp_loc){.file = self->url}, "%s",
+    return lp_error(diag, LP_LOC_FILE(self->url), "%s",
                     self->curl_error[0] != 0 ? self->curl_error : self->functions->easy_strerror(code));
-  if (http != 200) return lp_error(diag, (lp_loc){.file = self->url}, "answers with HTTP status %ld", http);
+  if (http != 200) return lp_error(diag, LP_LOC_FILE(self->url), "answers with HTTP status %ld", http);
   return LP_OK;
 }
 
@@ -53,21 +64,25 @@ static void add_token(const char *token, double logprob, unsigned offered, doubl
   if (route != LP_ROUTE_COUNT && logprob <= 0) probability[route] += exp(logprob);
 }
 
-/* choices[0].logprobs.top_logprobs[0]: {token: logprob, ...}. */
+/* choices[0].logprobs.top_logprobs[0]: {token: logprob, ...}. Two tokens of one text are two members of one key. */
 static lp_status read_answer(const endpoint *self, unsigned offered, double probability[LP_ROUTE_COUNT],
                              lp_diag *diag) {
-  json_error_t error;
-  json_t *root = json_loadb(self->answer.data, self->answer.size, 0, &error);
-  if (!root) return lp_error(diag, (lp_loc){.file = self->url}, "the answer is not JSON: %s", error.text);
-  json_t *choice = json_array_get(json_object_get(root, "choices"), 0);
-  json_t *top = json_array_get(json_object_get(json_object_get(choice, "logprobs"), "top_logprobs"), 0);
-  const char *token;
-  json_t *logprob;
-  json_object_foreach(top, token, logprob) add_token(token, json_number_value(logprob), offered, probability);
+  lp_json_document *document = NULL;
+  LP_TRY(lp_json_parse(self->url, lp_buf_text(&self->answer), self->answer.size,
+                       LP_JSON_ALLOW_DUPLICATES | LP_JSON_REFUSE_NUL, &document, diag));
+  lp_json root = lp_json_root(self->url, document), choices = lp_json_member(&root, "choices");
+  lp_json choice = lp_json_item(&choices, 0), logprobs = lp_json_member(&choice, "logprobs");
+  lp_json lists = lp_json_member(&logprobs, "top_logprobs"), top = lp_json_item(&lists, 0);
   lp_status status = LP_OK;
-  if (!json_is_object(top))
-    status = lp_error(diag, (lp_loc){.file = self->url}, "the answer holds no log-probabilities");
-  json_decref(root);
+  if (lp_json_object(&top, NULL) != LP_OK)
+    status = lp_error(diag, LP_LOC_FILE(self->url), "the answer holds no log-probabilities");
+  for (size_t i = 0; i < lp_json_count(&top) && status == LP_OK; i++) {
+    lp_json entry = lp_json_entry(&top, i);
+    double logprob = 0;
+    status = lp_json_number(&entry, -INFINITY, INFINITY, &logprob, diag);
+    if (status == LP_OK) add_token(entry.key, logprob, offered, probability);
+  }
+  lp_json_free(document);
   return status;
 }
 
@@ -103,7 +118,7 @@ static void set_headers(endpoint *self, const char *key) {
 
 lp_status lp_decider_endpoint(const lp_endpoint_options *options, lp_decider **out, lp_diag *diag) {
   const lp_curl_library *library = lp_curl_library_get();
-  if (!library) return lp_error(diag, (lp_loc){.file = options->url}, "libcurl.so.4 is not there");
+  if (!library) return lp_error(diag, LP_LOC_FILE(options->url), "libcurl.so.4 is not there");
   endpoint *self = lp_alloc(sizeof *self);
   *self =
       (endpoint){.decider = {"endpoint", score, close_endpoint}, .functions = library, .curl = library->easy_init()};
@@ -113,7 +128,7 @@ lp_status lp_decider_endpoint(const lp_endpoint_options *options, lp_decider **o
   self->model = lp_strdup(options->model);
   if (!self->curl) {
     close_endpoint(&self->decider);
-    return lp_error(diag, (lp_loc){.file = options->url}, "libcurl does not start");
+    return lp_error(diag, LP_LOC_FILE(options->url), "libcurl does not start");
   }
   set_headers(self, options->key);
   CURL *curl = self->curl;

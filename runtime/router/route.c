@@ -1,17 +1,18 @@
 /* The routes and their names. */
-#include <string.h>
-
 #include "runtime/router/router.h"
+#include "runtime/service/service.h"
 
-static const char *const names[LP_ROUTE_COUNT] = {"edge", "cloud", "split"};
+/* A route to one site has the site's number and name. */
+_Static_assert((int)LP_ROUTE_EDGE == LP_SITE_EDGE && (int)LP_ROUTE_CLOUD == LP_SITE_CLOUD,
+               "routes begin with the sites");
 
 const char *lp_route_name(lp_route route) {
-  return names[route];
+  return route == LP_ROUTE_SPLIT ? "split" : lp_site_names[route];
 }
 
 bool lp_route_parse(const char *name, lp_route *out) {
   for (lp_route i = 0; i < LP_ROUTE_COUNT; i++) {
-    if (strcmp(name, names[i]) != 0) continue;
+    if (!lp_streq(name, lp_route_name(i))) continue;
     *out = i;
     return true;
   }

@@ -6,7 +6,7 @@
 
 typedef struct {
   lp_serve_config config;
-  const char *key_env;
+  const char *key_env, *rule;
   const lp_yaml_node *edge, *cloud, *router;
 } serve_file;
 
@@ -36,7 +36,7 @@ static const lp_yaml_field router_fields[] = {
     TOP(LP_YAML_TEXT, "model", policy.model, .least = 0),
     TOP(LP_YAML_TEXT, "model_name", policy.model_name, .least = 0),
     TOP(LP_YAML_F64, "epsilon", policy.options.exploration.epsilon, .least = 0, .most = 1),
-    TOP(LP_YAML_TEXT, "rule", rule, .least = 0),
+    LP_YAML_FIELD(LP_YAML_TEXT, "rule", serve_file, rule, .least = 0),
     TOP(LP_YAML_TEXT, "pool", pool, .least = 0),
     TOP(LP_YAML_TIME_S, "target", target_s, .most = 1e9),
 };
@@ -64,9 +64,9 @@ static lp_status read_cloud(lp_yaml *yaml, serve_file *file) {
 static lp_status read_router(lp_yaml *yaml, serve_file *file) {
   lp_serve_config *config = &file->config;
   LP_TRY(lp_yaml_fields(yaml, file->router, "'router'", router_fields, LP_COUNT(router_fields), file));
-  if (!lp_streq(config->rule, "edge") && !lp_streq(config->rule, "cloud"))
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, file->router), "'rule' is '%s', neither edge nor cloud",
-                    config->rule);
+  if (file->rule && (!lp_route_parse(file->rule, &config->rule) || config->rule == LP_ROUTE_SPLIT))
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, file->router), "'rule' is '%s', neither %s nor %s", file->rule,
+                    lp_route_name(LP_ROUTE_EDGE), lp_route_name(LP_ROUTE_CLOUD));
   if (config->pool) config->pool = lp_yaml_beside(yaml, config->pool);
   return LP_OK;
 }
@@ -97,7 +97,7 @@ lp_status lp_serve_config_load(const char *path, lp_serve_config **out, lp_diag 
                               .queue = 16,
                               .timeout_ms = 30000,
                               .policy = {.policy = "router", .model = "lookup"},
-                              .rule = "edge",
+                              .rule = LP_ROUTE_EDGE,
                               .target_s = 60};
   config->policy.options.exploration.epsilon = 0.1;
   lp_status status = lp_yaml_load(path, config->arena, read_root, config, diag);

@@ -1,10 +1,11 @@
-/* One request, from its decision to its outcome. */
+#include "runtime/serve/dispatch.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "runtime/serve/serve_internal.h"
+#include "runtime/serve/stop.h"
 
 struct lp_dispatcher {
   const lp_serve_config *config;
@@ -73,7 +74,7 @@ lp_metrics *lp_dispatcher_metrics(lp_dispatcher *self) {
 lp_status lp_dispatcher_decide(lp_dispatcher *self, lp_router_request *request, lp_decision *decision, int64_t *id,
                                lp_diag *diag) {
   *id = 0;
-  request->rule = lp_streq(self->config->rule, "cloud") ? LP_ROUTE_CLOUD : LP_ROUTE_EDGE;
+  request->rule = self->config->rule;
   (void)pthread_mutex_lock(&self->lock);
   self->policy->decide(self->policy, request, decision);
   (void)pthread_mutex_unlock(&self->lock);
@@ -87,7 +88,7 @@ static void learn_of(lp_dispatcher *self, const lp_router_request *request, lp_r
 }
 
 lp_status lp_dispatcher_stored(lp_dispatcher *self, int64_t id, lp_arena *arena, lp_stored *out, lp_diag *diag) {
-  if (!self->store) return lp_error_as(LP_USAGE, diag, (lp_loc){0}, "no decision is kept: the server has no pool");
+  if (!self->store) return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "no decision is kept: the server has no pool");
   return lp_store_get(self->store, id, arena, out, diag) == LP_OK ? LP_OK : LP_USAGE;
 }
 
@@ -123,11 +124,11 @@ static lp_status offer(const lp_dispatcher *self, const lp_completion *asked, lp
   *request = (lp_router_request){.keywords = asked->keywords, .offered = lp_dispatcher_offered(self)};
   if (lp_route_parse(asked->model, &named)) {
     if (!lp_route_offered(request->offered, named))
-      return lp_error_as(LP_USAGE, diag, (lp_loc){0}, "the server has no '%s'", asked->model);
+      return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "the server has no '%s'", asked->model);
     request->offered = 1u << named;
   } else if (!lp_streq(asked->model, "auto")) {
-    return lp_error_as(LP_USAGE, diag, (lp_loc){0}, "there is no model '%.80s': wanted edge, cloud or auto",
-                       asked->model);
+    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "there is no model '%.80s': wanted %s, %s or auto", asked->model,
+                       lp_route_name(LP_ROUTE_EDGE), lp_route_name(LP_ROUTE_CLOUD));
   }
   return LP_OK;
 }
@@ -178,7 +179,7 @@ lp_status lp_dispatch(lp_dispatcher *self, const lp_completion *asked, const vol
     *route = other_of(*route);
     status = ask(self, *route, asked, stop, &to, usage, diag);
   } else if (status != LP_OK) {
-    status = lp_error_as(status, diag, (lp_loc){0}, "%s: %s", lp_route_name(*route), why ? why->text : "no answer");
+    status = lp_error_as(status, diag, LP_LOC_NONE, "%s: %s", lp_route_name(*route), why ? why->text : "no answer");
   }
   lp_diag_free(first);
   lp_metrics_end(&self->metrics, *route, usage, status == LP_OK, *route != decision.route,

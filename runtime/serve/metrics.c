@@ -1,5 +1,4 @@
-/* Counts of what was answered, as Prometheus reads them. */
-#include "runtime/serve/serve_internal.h"
+#include "runtime/serve/metrics.h"
 
 void lp_metrics_begin(lp_metrics *metrics) {
   (void)pthread_mutex_lock(&metrics->lock);

@@ -24,7 +24,7 @@ typedef struct {
   const char *url, *model, *cloud_key;
   double timeout_ms;     /* until its first byte */
   lp_policy_spec policy; /* for "auto", where there are two sites */
-  const char *rule;      /* the route that decides where the model cannot: "edge" or "cloud" */
+  lp_route rule;         /* where a request goes that the model cannot decide: LP_ROUTE_EDGE or _CLOUD */
   const char *pool;      /* an SQLite file, or NULL: what is learned ends with the server */
   double target_s;       /* reward: target - delay */
 } lp_serve_config;

@@ -13,8 +13,10 @@
 #include "base/clock.h"
 #include "base/library.h"
 #include "runtime/link/address.h"
+#include "runtime/serve/answer.h"
+#include "runtime/serve/dispatch.h"
 #include "runtime/serve/http_library.h"
-#include "runtime/serve/serve_internal.h"
+#include "runtime/serve/router_api.h"
 
 enum { POLL_MS = 50, MOST_CONNECTIONS = 256, IDLE_S = 120 };
 
@@ -284,13 +286,13 @@ static enum MHD_Result list_models(struct MHD_Connection *connection, answer *a,
 
 static enum MHD_Result tell_health(struct MHD_Connection *connection, answer *a, const char *rest, bool *taken) {
   (void)a, (void)rest, (void)taken;
-  return reply(connection, MHD_HTTP_OK, lp_strdup("{\"status\":\"ok\"}"));
+  return reply(connection, MHD_HTTP_OK, lp_answer_status("ok"));
 }
 
 static enum MHD_Result tell_ready(struct MHD_Connection *connection, answer *a, const char *rest, bool *taken) {
   (void)rest, (void)taken;
   if (lp_flag_get(&a->server->stop)) return reply_error(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "the server ends");
-  return reply(connection, MHD_HTTP_OK, lp_strdup("{\"status\":\"ready\"}"));
+  return reply(connection, MHD_HTTP_OK, lp_answer_status("ready"));
 }
 
 static enum MHD_Result tell_metrics(struct MHD_Connection *connection, answer *a, const char *rest, bool *taken) {
@@ -419,9 +421,9 @@ static lp_status find_address(const lp_serve_config *config, struct sockaddr_in 
   *out = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
   const char *name = lp_streq(*host, "localhost") ? "127.0.0.1" : *host;
   if (status != LP_OK || inet_pton(AF_INET, name, &out->sin_addr) != 1)
-    return lp_error(diag, (lp_loc){0}, "'%s' is no address: wanted an IPv4 HOST:PORT", config->listen);
+    return lp_error(diag, LP_LOC_NONE, "'%s' is no address: wanted an IPv4 HOST:PORT", config->listen);
   if (!lp_address_is_loopback(*host) && !config->key)
-    return lp_error(diag, (lp_loc){0}, "'%s' is off loopback: that wants a key, 'key_env'", config->listen);
+    return lp_error(diag, LP_LOC_NONE, "'%s' is off loopback: that wants a key, 'key_env'", config->listen);
   return LP_OK;
 }
 
@@ -452,7 +454,7 @@ static lp_status serve(server *of, const volatile int *stop, lp_serve_ready *rea
   if (status == LP_OK) status = lp_dispatcher_open(of->config, &of->dispatcher, diag);
   struct MHD_Daemon *daemon = status == LP_OK ? start(of, &address) : NULL;
   if (status == LP_OK && !daemon)
-    status = lp_error(diag, (lp_loc){0}, "cannot listen on %s: %s", of->config->listen, strerror(errno));
+    status = lp_error(diag, LP_LOC_NONE, "cannot listen on %s: %s", of->config->listen, strerror(errno));
   if (status == LP_OK) {
     ready(user, host, http->get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT)->port);
     wait_for_end(of, daemon, stop);
@@ -483,8 +485,8 @@ lp_status lp_serve(const lp_serve_config *config, const volatile int *stop, lp_s
                    lp_diag *diag) {
   http = load_library();
   if (!http) {
-    lp_status absent = lp_error(diag, (lp_loc){0}, "there is no libmicrohttpd.so.12 to serve with");
-    lp_note(diag, (lp_loc){0}, "install it (Debian: libmicrohttpd12)");
+    lp_status absent = lp_error(diag, LP_LOC_NONE, "there is no libmicrohttpd.so.12 to serve with");
+    lp_note(diag, LP_LOC_NONE, "install it (Debian: libmicrohttpd12)");
     return absent;
   }
   server of = {.config = config};

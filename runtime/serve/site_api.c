@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "runtime/router/curl_library.h"
-#include "runtime/serve/serve_internal.h"
+#include "runtime/serve/answer.h"
 
 enum { MOST_LINE = 1 << 20 };
 
@@ -26,27 +26,38 @@ typedef struct {
   char error[160];
 } stream;
 
-/* data: {"choices":[{"delta":{"content":"..."}}]}, or with "text"; false: the answer ends here. */
-static bool take_event(stream *s, const char *data) {
-  if (strcmp(data, "[DONE]") == 0) {
+/* What an event of a stream says: {"choices":[{"delta":{"content":"..."}}]}, or with "text". */
+static bool take_json(stream *s, const lp_json *root) {
+  lp_json choices = lp_json_member(root, "choices"), choice = lp_json_item(&choices, 0),
+          delta = lp_json_member(&choice, "delta"), content = lp_json_member(&delta, "content"),
+          plain = lp_json_member(&choice, "text"), finish_at = lp_json_member(&choice, "finish_reason"),
+          error = lp_json_member(root, "error"), message = lp_json_member(&error, "message");
+  const char *text = lp_json_text_or(&content, lp_json_text_or(&plain, "")), *failed = lp_json_text_or(&message, NULL);
+  const char *finish = lp_json_text_or(&finish_at, NULL);
+  if (failed) (void)snprintf(s->error, sizeof s->error, "%.150s", failed);
+  if (finish) s->usage->cut = lp_streq(finish, "length");
+  if (text[0]) {
+    s->usage->tokens++;
+    s->aborted = !s->sink(s->user, text);
+  }
+  return !s->aborted && !failed;
+}
+
+/* The text after "data: "; false: the answer ends here. */
+static bool take_event(stream *s, const char *data, size_t size) {
+  lp_json_document *document = NULL;
+  if (lp_streq(data, "[DONE]")) {
     s->done = true;
     return true;
   }
-  json_t *root = json_loads(data, 0, NULL), *choice = json_array_get(json_object_get(root, "choices"), 0);
-  const char *text = json_string_value(json_object_get(json_object_get(choice, "delta"), "content"));
-  const char *failed = json_string_value(json_object_get(json_object_get(root, "error"), "message"));
-  const char *finish = json_string_value(json_object_get(choice, "finish_reason"));
-  if (!text) text = json_string_value(json_object_get(choice, "text"));
-  bool more = true;
-  if (!root || failed) (void)snprintf(s->error, sizeof s->error, "%.150s", failed ? failed : "an event is not JSON");
-  if (finish) s->usage->cut = strcmp(finish, "length") == 0;
-  if (text && text[0] != 0) {
-    s->usage->tokens++;
-    more = s->sink(s->user, text);
-    s->aborted = !more;
+  if (lp_json_parse("event", data, size, LP_JSON_ALLOW_DUPLICATES | LP_JSON_REFUSE_NUL, &document, NULL) != LP_OK) {
+    (void)snprintf(s->error, sizeof s->error, "an event is not JSON");
+    return false;
   }
-  json_decref(root);
-  return more && s->error[0] == 0;
+  lp_json root = lp_json_root("event", document);
+  bool more = take_json(s, &root);
+  lp_json_free(document);
+  return more;
 }
 
 static size_t receive(char *data, size_t size, size_t count, void *user) {
@@ -58,7 +69,7 @@ static size_t receive(char *data, size_t size, size_t count, void *user) {
     if (data[i] != '\n' || http != 200) continue; /* of an error the body is kept as it is */
     if (s->line.size > 0 && s->line.data[s->line.size - 1] == '\r') s->line.data[--s->line.size] = 0;
     bool is_data = s->line.size > 0 && lp_has_prefix(s->line.data, "data: ");
-    if (is_data && !take_event(s, s->line.data + 6)) return 0;
+    if (is_data && !take_event(s, s->line.data + 6, s->line.size - 6)) return 0;
     lp_buf_clear(&s->line);
   }
   return size * count;
@@ -80,16 +91,25 @@ static struct curl_slist *headers_of(const lp_serve_config *config) {
   return headers;
 }
 
+/* The request as it came, but for what this site says itself. Release with free(). */
 static char *body_of(const api_site *self, const lp_completion *request) {
-  json_t *body = json_copy(request->body);
-  json_object_set_new(body, "model", json_string(self->config->model));
-  json_object_set_new(body, "stream", json_true());
-  json_object_set_new(body, "max_tokens", json_integer((json_int_t)request->max_tokens));
-  json_object_del(body, "max_completion_tokens");
-  json_object_del(body, "keywords");
-  char *text = json_dumps(body, JSON_COMPACT);
-  json_decref(body);
-  return text;
+  static const char *const ours[] = {"model", "stream", "max_tokens", "max_completion_tokens", "keywords"};
+  lp_json root = lp_json_root("the request", request->document);
+  lp_buf out = {0};
+  lp_json_writer json = lp_answer_begin(&out);
+  lp_json_put_object(&json, NULL);
+  lp_json_put_text(&json, "model", self->config->model);
+  for (size_t i = 0; i < lp_json_count(&root); i++) {
+    lp_json member = lp_json_entry(&root, i);
+    bool is_ours = false;
+    for (size_t k = 0; k < LP_COUNT(ours); k++)
+      is_ours |= lp_streq(member.key, ours[k]);
+    if (!is_ours) lp_json_put_value(&json, member.key, member.value);
+  }
+  lp_json_put_bool(&json, "stream", true);
+  lp_json_put_integer(&json, "max_tokens", request->max_tokens);
+  lp_json_put_end(&json);
+  return out.data;
 }
 
 /* What a transfer that has ended amounts to. A 4xx is the request's fault. */
@@ -112,7 +132,7 @@ static lp_status complete(lp_site_server *site, const lp_completion *request, co
   api_site *self = (api_site *)site;
   *usage = (lp_usage){.prompt_tokens = -1};
   stream s = {.sink = sink, .user = user, .stop = stop, .usage = usage, .curl = lp_curl_library_get()->easy_init()};
-  if (!s.curl) return lp_error(diag, (lp_loc){.file = self->config->url}, "libcurl does not start");
+  if (!s.curl) return lp_error(diag, LP_LOC_FILE(self->config->url), "libcurl does not start");
   char error[CURL_ERROR_SIZE] = "", *body = body_of(self, request);
   struct curl_slist *headers = headers_of(self->config);
   lp_buf url = {0};
@@ -148,7 +168,7 @@ static void close_api(lp_site_server *site) {
 }
 
 lp_status lp_site_api(const lp_serve_config *config, lp_site_server **out, lp_diag *diag) {
-  if (!lp_curl_library_get()) return lp_error(diag, (lp_loc){.file = config->url}, "libcurl.so.4 is not there");
+  if (!lp_curl_library_get()) return lp_error(diag, LP_LOC_FILE(config->url), "libcurl.so.4 is not there");
   api_site *self = lp_alloc(sizeof *self);
   *self = (api_site){.site = {complete, close_api}, .config = config};
   *out = &self->site;

@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "runtime/runtime.h"
-#include "runtime/serve/serve_internal.h"
+#include "runtime/serve/site.h"
 
 typedef struct {
   lp_site_server site;
@@ -42,7 +41,7 @@ static lp_status encode(const bundle_site *self, const lp_completion *request, l
   const lp_tokenizer *tokenizer = lp_bundle_tokenizer(self->bundle);
   if (!request->chat) return lp_tokenizer_encode(tokenizer, request->prompt, strlen(request->prompt), true, out, diag);
   if (!lp_tokenizer_has_chat_template(tokenizer))
-    return lp_error(diag, (lp_loc){0}, "the model has no chat template: use /v1/completions");
+    return lp_error(diag, LP_LOC_NONE, "the model has no chat template: use /v1/completions");
   lp_buf text = {0};
   lp_status status = lp_tokenizer_chat(tokenizer, request->messages, request->count, true, &text, diag);
   if (status == LP_OK) status = lp_tokenizer_encode(tokenizer, text.data, text.size, false, out, diag);
@@ -75,9 +74,9 @@ static lp_status answer(bundle_site *self, const lp_completion *request, const v
   int64_t context = lp_bundle_context_length(self->bundle), most = request->max_tokens;
   listener to = {.tokenizer = lp_bundle_tokenizer(self->bundle), .sink = sink, .user = user, .stop = stop};
   lp_status status = encode(self, request, &ids, diag) == LP_OK ? LP_OK : LP_USAGE;
-  if (status == LP_OK && ids.count == 0) status = lp_error_as(LP_USAGE, diag, (lp_loc){0}, "the prompt has no tokens");
+  if (status == LP_OK && ids.count == 0) status = lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "the prompt has no tokens");
   if (status == LP_OK && context > 0 && (int64_t)ids.count >= context)
-    status = lp_error(diag, (lp_loc){0}, "the prompt has %zu tokens, the model's context %" PRId64, ids.count, context);
+    status = lp_error(diag, LP_LOC_NONE, "the prompt has %zu tokens, the model's context %" PRId64, ids.count, context);
   if (context > 0 && most > context - (int64_t)ids.count) most = context - (int64_t)ids.count;
   if (status == LP_OK) {
     (void)pthread_mutex_lock(&self->turn);
@@ -95,7 +94,7 @@ static lp_status complete(lp_site_server *site, const lp_completion *request, co
   int before = atomic_fetch_add(&self->here, 1);
   lp_status status = LP_FAILED;
   if (before > self->queue)
-    lp_report_error(diag, (lp_loc){0}, "the edge is saturated: %d requests are there", before);
+    lp_report_error(diag, LP_LOC_NONE, "the edge is saturated: %d requests are there", before);
   else
     status = answer(self, request, stop, sink, user, usage, diag);
   (void)atomic_fetch_sub(&self->here, 1);
@@ -114,7 +113,7 @@ static lp_status open_bundle(bundle_site *self, const char *path, lp_diag *diag)
   lp_bundle_options load = {.load = LP_LOAD_DEVICE};
   LP_TRY(lp_bundle_load(path, &load, &self->bundle, diag));
   if (!lp_bundle_tokenizer(self->bundle))
-    return lp_error(diag, (lp_loc){.file = path}, "the bundle has no tokenizer; compile it with --tokenizer=FILE");
+    return lp_error(diag, LP_LOC_FILE(path), "the bundle has no tokenizer; compile it with --tokenizer=FILE");
   if (!lp_bundle_is_split(self->bundle)) return LP_OK;
   LP_TRY(lp_worker_spawn(NULL, path, self->threads, &self->worker, diag));
   LP_TRY(lp_worker_await(&self->worker, diag));

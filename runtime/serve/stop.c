@@ -1,7 +1,7 @@
-/* Text up to a stop sequence: what may be the beginning of one is held back until it is known. */
-#include <string.h>
+/* What may be the beginning of a stop sequence is held back until it is known. */
+#include "runtime/serve/stop.h"
 
-#include "runtime/serve/serve_internal.h"
+#include <string.h>
 
 static bool hand_on(lp_stopper *self, size_t size) {
   if (size == 0) return true;

@@ -34,6 +34,56 @@ LP_TEST(damaged_json_is_refused_with_its_place) {
   refuse("[1] 2", "t.json:1:5: error: not valid JSON: text after the document");
   refuse("[-]", "t.json:1:3: error: not valid JSON: not a value");
   refuse("\"\\udc00\"", "t.json:1:8: error: not valid JSON: half of a surrogate pair");
+  refuse("[1e999]", "t.json:1:7: error: not valid JSON: a number that is too large");
+  refuse("[-1e999]", "t.json:1:8: error: not valid JSON: a number that is too large");
+}
+
+LP_TEST(nesting_has_a_limit) {
+  lp_buf text = {0};
+  for (int depth = LP_JSON_MAX_NESTING; depth <= LP_JSON_MAX_NESTING + 1; depth++) {
+    lp_json_document *document = NULL;
+    lp_buf_clear(&text);
+    for (int i = 0; i < depth; i++)
+      lp_buf_puts(&text, "[");
+    for (int i = 0; i < depth; i++)
+      lp_buf_puts(&text, "]");
+    ck_assert_int_eq(lp_json_parse("t.json", text.data, text.size, 0, &document, NULL),
+                     depth > LP_JSON_MAX_NESTING ? LP_FAILED : LP_OK);
+    if (!document) continue;
+    lp_buf out = {0};
+    lp_json_writer w = lp_json_writer_begin(&out, (lp_json_style){0});
+    lp_json root = lp_json_root("t.json", document);
+    lp_json_put_value(&w, NULL, root.value);
+    ck_assert_str_eq(out.data, text.data);
+    lp_buf_free(&out);
+    lp_json_free(document);
+  }
+  lp_buf_free(&text);
+}
+
+/* Keys chosen to fall into one slot take the reader to its other way of finding equal ones. */
+LP_TEST(duplicates_among_keys_that_collide_are_found) {
+  enum { KEYS = 300, SLOTS = 1024 };
+  lp_buf text = {0};
+  char key[24], last[24] = "";
+  lp_buf_puts(&text, "{");
+  for (int found = 0, i = 0; found < KEYS; i++) {
+    int size = snprintf(key, sizeof key, "%d", i);
+    if (lp_hash_bytes(key, (size_t)size, 0) % SLOTS != 7) continue;
+    lp_buf_printf(&text, "\"%s\": %d, ", key, i);
+    memcpy(last, key, sizeof last);
+    found++;
+  }
+  size_t size = text.size;
+  lp_buf_puts(&text, "\"a\": 0}");
+  lp_json_document *document = parse(text.data, text.size, 0);
+  lp_json root = lp_json_root("t.json", document);
+  ck_assert_uint_eq(lp_json_count(&root), KEYS + 1);
+  lp_json_free(document);
+  text.size = size;
+  lp_buf_printf(&text, "\"%s\": 0}", last);
+  ck_assert_int_eq(lp_json_parse("t.json", text.data, text.size, 0, &document, NULL), LP_FAILED);
+  lp_buf_free(&text);
 }
 
 LP_TEST(duplicates_among_many_members_are_found) {
@@ -71,7 +121,9 @@ LP_TEST(texts_may_hold_nul_where_bytes_are_asked_for) {
   ck_assert_uint_eq(size, 7);
   ck_assert_int_eq(memcmp(bytes, "a\0b\xF0\x9F\x98\x80", 8), 0);
   ck_assert_int_eq(lp_json_text(&member, &bytes, NULL), LP_FAILED);
+  ck_assert_str_eq(lp_json_text_or(&member, "none"), "none");
   lp_json_free(document);
+  ck_assert_int_eq(lp_json_parse("t.json", text, sizeof text - 1, LP_JSON_REFUSE_NUL, &document, NULL), LP_FAILED);
 }
 
 LP_TEST(integers_keep_64_bits) {
@@ -195,6 +247,21 @@ LP_TEST(what_is_written_reads_back) {
   lp_json_free(document);
   lp_buf_free(&out);
   lp_buf_free(&text);
+}
+
+LP_TEST(what_was_read_is_written_again) {
+  const char text[] =
+      "{\"\\u0000k\":\"a\\u0000\\\"\",\"list\":[1,-2.5,1e-30,null,true,false,{},[]],\"o\":{\"n\":9223372036854775807}}";
+  lp_buf out = {0};
+  lp_json_document *document = parse(text, sizeof text - 1, 0);
+  lp_json root = lp_json_root("t.json", document), list = lp_json_member(&root, "list"), first = lp_json_item(&list, 1);
+  ck_assert_str_eq(lp_json_text_or(&first, "none"), "none");
+  lp_json_writer w =
+      lp_json_writer_begin(&out, (lp_json_style){.has_no_space = true, .marks_reals = true, .digits = 9});
+  lp_json_put_value(&w, NULL, root.value);
+  ck_assert_str_eq(out.data, text);
+  lp_buf_free(&out);
+  lp_json_free(document);
 }
 
 LP_TEST(text_that_is_not_utf8_is_repaired) {

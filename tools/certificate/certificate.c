@@ -1,53 +1,90 @@
 /* Reads the certificate of a report and adds up its plan. */
 #include "tools/certificate/certificate.h"
 
-#include <jansson.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/file.h"
+#include "base/json/reader.h"
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* Reads indices below `limit`; false when one is not, or when `list` is no list. */
-static bool indices(certificate *c, const json_t *list, size_t limit, int **out, size_t *count) {
-  *count = json_array_size(list);
+/* What is wrong is told once, by certificate_load. */
+static bool read_number(const lp_json *object, const char *key, double *out) {
+  lp_json at = lp_json_member(object, key);
+  return lp_json_number(&at, -INFINITY, INFINITY, out, NULL) == LP_OK;
+}
+
+static bool read_number_if(const lp_json *object, const char *key, double *out) {
+  lp_json at = lp_json_member(object, key);
+  return !at.value || lp_json_number(&at, -INFINITY, INFINITY, out, NULL) == LP_OK;
+}
+
+static bool read_index_if(const lp_json *object, const char *key, int *out) {
+  lp_json at = lp_json_member(object, key);
+  return !at.value || lp_json_i32(&at, INT32_MIN, INT32_MAX, out, NULL) == LP_OK;
+}
+
+/* Two numbers. */
+static bool read_pair(const lp_json *object, const char *key, double out[2]) {
+  lp_json list = lp_json_member(object, key), first = lp_json_item(&list, 0), second = lp_json_item(&list, 1);
+  return lp_json_number(&first, -INFINITY, INFINITY, &out[0], NULL) == LP_OK &&
+         lp_json_number(&second, -INFINITY, INFINITY, &out[1], NULL) == LP_OK;
+}
+
+static bool read_pair_if(const lp_json *object, const char *key, double out[2]) {
+  return !lp_json_member(object, key).value || read_pair(object, key, out);
+}
+
+/* Reads indices below `limit`; false when one is not, or when `key` is no list. */
+static bool read_indices(certificate *c, const lp_json *object, const char *key, size_t limit, int **out,
+                         size_t *count) {
+  lp_json list = lp_json_member(object, key);
+  if (lp_json_array(&list, NULL) != LP_OK) return false;
+  *count = lp_json_count(&list);
   *out = LP_NEW_ARRAY(c->arena, int, *count);
   for (size_t i = 0; i < *count; i++) {
-    json_int_t index = json_integer_value(json_array_get(list, i));
-    if (index < 0 || (size_t)index >= limit) return false;
-    (*out)[i] = (int)index;
+    lp_json at = lp_json_item(&list, i);
+    if (lp_json_i32(&at, 0, INT32_MAX, &(*out)[i], NULL) != LP_OK || (size_t)(*out)[i] >= limit) return false;
   }
-  return json_is_array(list);
+  return true;
 }
 
-/* Reads `count` numbers; NULL without a list. */
-static double *numbers(certificate *c, const json_t *list, size_t count) {
-  double *out = list ? LP_NEW_ARRAY(c->arena, double, count) : NULL;
-  for (size_t i = 0; i < count && out; i++)
-    out[i] = json_number_value(json_array_get(list, i));
-  return out;
+/* Reads the first `count` numbers of a list; those that it lacks are 0. */
+static bool read_numbers(certificate *c, const lp_json *list, size_t count, double **out) {
+  if (lp_json_array(list, NULL) != LP_OK) return false;
+  *out = LP_NEW_ARRAY(c->arena, double, count);
+  for (size_t i = 0; i < count && i < lp_json_count(list); i++) {
+    lp_json at = lp_json_item(list, i);
+    if (lp_json_number(&at, -INFINITY, INFINITY, &(*out)[i], NULL) != LP_OK) return false;
+  }
+  return true;
 }
 
-static bool read_holding(json_t *json, holding *out) {
+static bool read_holding(const lp_json *json, holding *out) {
+  lp_json cache = lp_json_member(json, "cache");
+  bool is_cache = false;
   *out = (holding){.first = {-1, -1}};
-  return json_unpack(json, "{s[FF] s?[FF] s?[FF] s?b s?F}", "bytes", &out->bytes[0], &out->bytes[1], "prefill_ms",
-                     &out->ms[0][0], &out->ms[0][1], "decode_ms", &out->ms[1][0], &out->ms[1][1], "cache", &out->cache,
-                     "move_bytes", &out->move_bytes) == 0;
+  if (cache.value && lp_json_bool(&cache, &is_cache, NULL) != LP_OK) return false;
+  out->cache = is_cache;
+  return read_pair(json, "bytes", out->bytes) && read_pair_if(json, "prefill_ms", out->ms[0]) &&
+         read_pair_if(json, "decode_ms", out->ms[1]) && read_number_if(json, "move_bytes", &out->move_bytes);
 }
 
-static bool read_unit(certificate *c, json_t *json, const stage *s, unit *out) {
-  json_t *in, *made, *hold, *way, *split;
+static bool read_unit(certificate *c, const lp_json *json, const stage *s, unit *out) {
+  lp_json name = lp_json_member(json, "name"), side = lp_json_member(json, "side"), way = lp_json_member(json, "way"),
+          split = lp_json_member(json, "split");
   *out = (unit){.pin = -1, .result_bytes = -1};
-  if (json_unpack(json, "{ss si s?i s[FF] s[FF] so so so s?F s?F so so}", "name", &out->name, "side", &out->side, "pin",
-                  &out->pin, "ms", &out->ms[0], &out->ms[1], "activation", &out->activation[0], &out->activation[1],
-                  "in", &in, "out", &made, "hold", &hold, "result_bytes", &out->result_bytes, "return_way",
-                  &out->return_way, "way", &way, "split", &split))
-    return false;
-  bool valid = indices(c, in, s->value_count, &out->in, &out->in_count) &&
-               indices(c, made, s->value_count, &out->out, &out->out_count) &&
-               indices(c, hold, c->holding_count, &out->hold, &out->hold_count);
-  out->way = numbers(c, way, out->in_count);
-  out->split = numbers(c, split, out->in_count + out->out_count + out->hold_count);
-  return valid && out->side / 2 == 0 && out->side >= 0;
+  return lp_json_text(&name, &out->name, NULL) == LP_OK && lp_json_i32(&side, 0, 1, &out->side, NULL) == LP_OK &&
+         read_index_if(json, "pin", &out->pin) && read_pair(json, "ms", out->ms) &&
+         read_pair(json, "activation", out->activation) && read_number_if(json, "result_bytes", &out->result_bytes) &&
+         read_number_if(json, "return_way", &out->return_way) &&
+         read_indices(c, json, "in", s->value_count, &out->in, &out->in_count) &&
+         read_indices(c, json, "out", s->value_count, &out->out, &out->out_count) &&
+         read_indices(c, json, "hold", c->holding_count, &out->hold, &out->hold_count) &&
+         read_numbers(c, &way, out->in_count, &out->way) &&
+         read_numbers(c, &split, out->in_count + out->out_count + out->hold_count, &out->split);
 }
 
 /* Notes the maker of each value and the first user of each holding; false when a value is read before it is made. */
@@ -64,39 +101,46 @@ static bool note_use(certificate *c, stage *s, int which, int index, bool *read)
   return true;
 }
 
-static bool read_stage(certificate *c, json_t *json, int which) {
+static bool read_stage(certificate *c, const lp_json *json, const char *key, int which) {
   stage *s = &c->stages[which];
-  json_t *values, *units;
-  if (json_unpack(json, "{so so}", "values", &values, "units", &units)) return false;
-  s->value_count = json_array_size(values);
-  s->unit_count = json_array_size(units);
-  s->value = numbers(c, values, s->value_count);
+  lp_json at = lp_json_member(json, key), values = lp_json_member(&at, "values"), units = lp_json_member(&at, "units");
+  s->value_count = lp_json_count(&values);
+  if (!read_numbers(c, &values, s->value_count, &s->value) || lp_json_array(&units, NULL) != LP_OK) return false;
+  s->unit_count = lp_json_count(&units);
   s->units = LP_NEW_ARRAY(c->arena, unit, s->unit_count);
   s->maker = LP_NEW_ARRAY(c->arena, int, s->value_count);
   for (size_t i = 0; i < s->value_count; i++)
     s->maker[i] = -1;
   bool valid = true, *read = LP_NEW_ARRAY(c->arena, bool, s->value_count);
-  for (size_t i = 0; i < s->unit_count && valid; i++)
-    valid = read_unit(c, json_array_get(units, i), s, &s->units[i]) && note_use(c, s, which, (int)i, read);
+  for (size_t i = 0; i < s->unit_count && valid; i++) {
+    lp_json item = lp_json_item(&units, i);
+    valid = read_unit(c, &item, s, &s->units[i]) && note_use(c, s, which, (int)i, read);
+  }
   return valid;
 }
 
-static bool read_certificate(certificate *c, json_t *json) {
-  json_t *holdings, *stages[2];
-  if (json_unpack(json, "{s{s[FF] s[FF] s[FF] sF} s{s[FF] s[FF]} s{s[FF] s[FF]} s{sF s[FF]} sF sF so so so}",
-                  "objective", "prefill_per_ms", &c->busy[0][0], &c->busy[0][1], "decode_per_ms", &c->busy[1][0],
-                  &c->busy[1][1], "link_per_ms", &c->link[0], &c->link[1], "move_per_ms", &c->move, "limits", "ms",
-                  &c->limit_ms[0], &c->limit_ms[1], "bytes", &c->limit_bytes[0], &c->limit_bytes[1], "prices", "ms",
-                  &c->price_ms[0], &c->price_ms[1], "bytes", &c->price_bytes[0], &c->price_bytes[1], "link",
-                  "message_ms", &c->message_ms, "ms_per_byte", &c->ms_per_byte[0], &c->ms_per_byte[1], "value",
-                  &c->value, "bound", &c->bound, "holdings", &holdings, "prefill", &stages[0], "decode", &stages[1]))
-    return false;
-  c->holding_count = json_array_size(holdings);
+static bool read_holdings(certificate *c, const lp_json *json) {
+  lp_json holdings = lp_json_member(json, "holdings");
+  bool valid = lp_json_array(&holdings, NULL) == LP_OK;
+  c->holding_count = lp_json_count(&holdings);
   c->holdings = LP_NEW_ARRAY(c->arena, holding, c->holding_count);
-  bool valid = true;
-  for (size_t i = 0; i < c->holding_count && valid; i++)
-    valid = read_holding(json_array_get(holdings, i), &c->holdings[i]);
-  return valid && read_stage(c, stages[0], 0) && read_stage(c, stages[1], 1);
+  for (size_t i = 0; i < c->holding_count && valid; i++) {
+    lp_json item = lp_json_item(&holdings, i);
+    valid = read_holding(&item, &c->holdings[i]);
+  }
+  return valid;
+}
+
+static bool read_certificate(certificate *c, const lp_json *json) {
+  lp_json objective = lp_json_member(json, "objective"), limits = lp_json_member(json, "limits"),
+          prices = lp_json_member(json, "prices"), link = lp_json_member(json, "link");
+  return read_pair(&objective, "prefill_per_ms", c->busy[0]) && read_pair(&objective, "decode_per_ms", c->busy[1]) &&
+         read_pair(&objective, "link_per_ms", c->link) && read_number(&objective, "move_per_ms", &c->move) &&
+         read_pair(&limits, "ms", c->limit_ms) && read_pair(&limits, "bytes", c->limit_bytes) &&
+         read_pair(&prices, "ms", c->price_ms) && read_pair(&prices, "bytes", c->price_bytes) &&
+         read_number(&link, "message_ms", &c->message_ms) && read_pair(&link, "ms_per_byte", c->ms_per_byte) &&
+         read_number(json, "value", &c->value) && read_number(json, "bound", &c->bound) && read_holdings(c, json) &&
+         read_stage(c, json, "prefill", 0) && read_stage(c, json, "decode", 1);
 }
 
 /* ---- totals of the plan ------------------------------------------------------------------------------------------ */
@@ -184,21 +228,23 @@ totals certificate_add_up(const certificate *c) {
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
 lp_status certificate_load(const char *file, certificate *out, lp_diag *diag) {
-  json_error_t error;
-  json_t *report = json_load_file(file, 0, &error);
-  *out = (certificate){.arena = lp_arena_create(), .json = report};
-  if (!report)
-    return lp_error(diag, ((lp_loc){.file = file, .line = error.line, .col = error.column}), "%s", error.text);
-  json_t *json = json_object_get(report, "certificate");
-  if (!json)
+  char *text = NULL;
+  size_t size = 0;
+  *out = (certificate){.arena = lp_arena_create()};
+  LP_TRY(lp_file_read(file, &text, &size, diag));
+  lp_status status = lp_json_parse(file, text, size, 0, &out->report, diag);
+  free(text);
+  LP_TRY(status);
+  lp_json root = lp_json_root(file, out->report), json = lp_json_member(&root, "certificate");
+  if (!json.value)
     return lp_error(diag, LP_LOC_FILE(file),
                     "there is no certificate: the plan is not the exact scheduler's, or not feasible");
-  if (!read_certificate(out, json))
+  if (!read_certificate(out, &json))
     return lp_error(diag, LP_LOC_FILE(file), "the certificate lacks a part, or names something that is not there");
   return LP_OK;
 }
 
 void certificate_free(certificate *c) {
-  json_decref(c->json);
+  lp_json_free(c->report);
   lp_arena_free(c->arena);
 }

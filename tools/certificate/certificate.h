@@ -1,14 +1,14 @@
 /* certificate: checks the certificate in a report, which holds the problem as the exact scheduler sees it, the plan,
  * and the prices (Lagrange multipliers) of its limits.
  *
- * This room shares no code with the planner: it includes only base and the JSON library (tests/structure/includes.awk).
+ * This room shares no code with the planner: it includes only base (tests/structure/includes.awk).
  * It adds up the plan from the definition (the times of operators, one message per turn, what each side holds) and
  * derives the lower bound from the prices again. Arrays of two are indexed by lp_side, or by stage: 0 prefill, 1
  * decode. Times are in ms. */
 #ifndef LP_TOOLS_CERTIFICATE_H
 #define LP_TOOLS_CERTIFICATE_H
 
-#include "base/base.h"
+#include "base/json/reader.h"
 #include "base/side.h"
 
 typedef struct {
@@ -18,7 +18,7 @@ typedef struct {
 } holding;
 
 typedef struct {
-  const char *name;                                    /* of its first operator; borrowed from the JSON */
+  const char *name;                                    /* of its first operator; borrowed from the report */
   double ms[LP_SIDE_COUNT], activation[LP_SIDE_COUNT]; /* activation: bytes */
   double result_bytes,
       return_way; /* result_bytes -1: no result; return_way: the share of a message that its return pays */
@@ -42,7 +42,7 @@ typedef struct {
   size_t holding_count;
   stage stages[2];
   lp_arena *arena;
-  void *json; /* owned */
+  lp_json_document *report; /* owned */
 } certificate;
 
 /* The totals of the plan. */

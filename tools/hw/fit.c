@@ -2,7 +2,6 @@
 #include "base/path.h"
 #include "tools/hw/hw.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,18 +70,25 @@ static void print_text(const lp_hw_errors *errors, size_t count, size_t impossib
 
 static void print_json(const lp_machine *machine, const lp_hw_errors *errors, size_t count, size_t impossible,
                        lp_buf *out) {
-  json_t *ops = json_object();
-  for (size_t i = 0; i < count; i++)
-    json_object_set_new(ops, errors[i].name,
-                        json_pack("{s:I, s:f, s:f, s:f, s:f}", "n", (json_int_t)errors[i].count, "mape_pct",
-                                  errors[i].mape_pct, "median_pct", errors[i].median_pct, "p90_pct", errors[i].p90_pct,
-                                  "coverage90", errors[i].coverage90));
-  json_t *root = json_pack("{s:s, s:s, s:s, s:I, s:o}", "schema", "llmpart.hw-eval/1", "machine", machine->name,
-                           "predictor", machine->predictor->name, "impossible", (json_int_t)impossible, "ops", ops);
-  char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-  lp_buf_printf(out, "%s\n", text ? text : "{}");
-  free(text);
-  json_decref(root);
+  lp_json_writer json = lp_tool_json(out, 9);
+  lp_json_put_object(&json, NULL);
+  lp_json_put_text(&json, "schema", "llmpart.hw-eval/1");
+  lp_json_put_text(&json, "machine", machine->name);
+  lp_json_put_text(&json, "predictor", machine->predictor->name);
+  lp_json_put_integer(&json, "impossible", (int64_t)impossible);
+  lp_json_put_object(&json, "ops");
+  for (size_t i = 0; i < count; i++) {
+    lp_json_put_object(&json, errors[i].name);
+    lp_json_put_integer(&json, "n", (int64_t)errors[i].count);
+    lp_json_put_number(&json, "mape_pct", errors[i].mape_pct);
+    lp_json_put_number(&json, "median_pct", errors[i].median_pct);
+    lp_json_put_number(&json, "p90_pct", errors[i].p90_pct);
+    lp_json_put_number(&json, "coverage90", errors[i].coverage90);
+    lp_json_put_end(&json);
+  }
+  lp_json_put_end(&json);
+  lp_json_put_end(&json);
+  lp_buf_puts(out, "\n");
 }
 
 lp_status hw_eval(const lp_command *command, const lp_texts *args, lp_diag *diag) {

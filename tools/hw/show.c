@@ -1,22 +1,11 @@
 /* llmpart hw list, show, predict: what is known of a machine. */
 #include "tools/hw/hw.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 
-static lp_status write_json(const hw_flags *flags, json_t *root, lp_diag *diag) {
-  lp_buf out = {0};
-  char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-  lp_buf_printf(&out, "%s\n", text ? text : "{}");
-  free(text);
-  json_decref(root);
-  lp_status status = lp_tool_write_as(flags->out, &out, diag);
-  lp_buf_free(&out);
-  return status;
-}
-
-static json_t *machine_json(const lp_machine *m) {
+/* Under `key`; NULL: an item of a list. */
+static void put_machine(lp_json_writer *json, const char *key, const lp_machine *m) {
   static const char *const keys[LP_HW_FIGURE_COUNT] = {"peak_f32_flops",
                                                        "peak_f16_flops",
                                                        "peak_bf16_flops",
@@ -30,37 +19,63 @@ static json_t *machine_json(const lp_machine *m) {
                                                        "launch_ms",
                                                        "price_usd_per_s",
                                                        "power_w"};
-  json_t *figures = json_object(), *sources = json_object();
-  for (int i = 0; i < LP_HW_FIGURE_COUNT; i++) {
-    json_object_set_new(figures, keys[i], json_real(m->figure[i]));
-    if (m->source[i]) json_object_set_new(sources, keys[i], json_string(m->source[i]));
+  lp_json_put_object(json, key);
+  lp_json_put_text(json, "name", m->name);
+  lp_json_put_text(json, "title", m->title);
+  lp_json_put_text(json, "kind", m->kind == LP_MACHINE_GPU ? "gpu" : "cpu");
+  lp_json_put_text(json, "predictor", m->predictor->name);
+  lp_json_put_object(json, "figures");
+  for (int i = 0; i < LP_HW_FIGURE_COUNT; i++)
+    lp_json_put_number(json, keys[i], m->figure[i]);
+  lp_json_put_end(json);
+  lp_json_put_object(json, "sources");
+  for (int i = 0; i < LP_HW_FIGURE_COUNT; i++)
+    if (m->source[i]) lp_json_put_text(json, keys[i], m->source[i]);
+  lp_json_put_end(json);
+  lp_json_put_end(json);
+}
+
+static lp_status put_machines(lp_buf *out, lp_diag *diag) {
+  const char *const *names = NULL;
+  size_t count = lp_hw_names(&names);
+  lp_json_writer json = lp_tool_json(out, 9);
+  lp_json_put_object(&json, NULL);
+  lp_json_put_text(&json, "schema", "llmpart.hw-list/1");
+  lp_json_put_array(&json, "machines");
+  for (size_t i = 0; i < count; i++) {
+    lp_machine *machine = NULL;
+    if (lp_streq(names[i], "host")) continue; /* measured only when it is asked for */
+    LP_TRY(lp_hw_load(names[i], &machine, diag));
+    put_machine(&json, NULL, machine);
+    lp_hw_free(machine);
   }
-  return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o}", "name", m->name, "title", m->title, "kind",
-                   m->kind == LP_MACHINE_GPU ? "gpu" : "cpu", "predictor", m->predictor->name, "figures", figures,
-                   "sources", sources);
+  lp_json_put_end(&json);
+  lp_json_put_end(&json);
+  lp_buf_puts(out, "\n");
+  return LP_OK;
 }
 
 lp_status hw_list(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   const hw_flags *flags = command->user;
   (void)args;
-  if (lp_tool_wants(flags->out, "json")) {
-    const char *const *names = NULL;
-    size_t count = lp_hw_names(&names);
-    json_t *machines = json_array();
-    for (size_t i = 0; i < count; i++) {
-      lp_machine *machine = NULL;
-      if (lp_streq(names[i], "host")) continue; /* measured only when asked for */
-      LP_TRY(lp_hw_load(names[i], &machine, diag));
-      json_array_append_new(machines, machine_json(machine));
-      lp_hw_free(machine);
-    }
-    return write_json(flags, json_pack("{s:s, s:o}", "schema", "llmpart.hw-list/1", "machines", machines), diag);
-  }
   lp_buf out = {0};
-  lp_hw_list(&out);
-  lp_status status = lp_tool_write_as(flags->out, &out, diag);
+  lp_status status = LP_OK;
+  if (lp_tool_wants(flags->out, "json"))
+    status = put_machines(&out, diag);
+  else
+    lp_hw_list(&out);
+  if (status == LP_OK) status = lp_tool_write_as(flags->out, &out, diag);
   lp_buf_free(&out);
   return status;
+}
+
+static void put_machine_document(const lp_machine *machine, lp_buf *out) {
+  lp_json_writer json = lp_tool_json(out, 9);
+  lp_json_put_object(&json, NULL);
+  lp_json_put_text(&json, "schema", "llmpart.hw/1");
+  put_machine(&json, "machine", machine);
+  lp_json_put_end(&json);
+  lp_buf_puts(out, "\n");
 }
 
 lp_status hw_show(const lp_command *command, const lp_texts *args, lp_diag *diag) {
@@ -68,19 +83,15 @@ lp_status hw_show(const lp_command *command, const lp_texts *args, lp_diag *diag
   lp_machine *machine = NULL;
   LP_TRY(lp_hw_load(args->data[1], &machine, diag));
   lp_buf out = {0};
-  lp_status status = LP_OK;
   if (lp_tool_wants(flags->out, "json")) {
-    status =
-        write_json(flags, json_pack("{s:s, s:o}", "schema", "llmpart.hw/1", "machine", machine_json(machine)), diag);
+    put_machine_document(machine, &out);
+  } else if (lp_tool_wants(flags->out, "svg")) {
+    lp_hw_roofline_svg(machine, &out);
   } else {
-    if (lp_tool_wants(flags->out, "svg")) {
-      lp_hw_roofline_svg(machine, &out);
-    } else {
-      if (!lp_tool_wants(flags->out, "yaml")) lp_hw_roofline_text(machine, &out);
-      lp_hw_print(machine, &out);
-    }
-    status = lp_tool_write_as(flags->out, &out, diag);
+    if (!lp_tool_wants(flags->out, "yaml")) lp_hw_roofline_text(machine, &out);
+    lp_hw_print(machine, &out);
   }
+  lp_status status = lp_tool_write_as(flags->out, &out, diag);
   lp_buf_free(&out);
   lp_hw_free(machine);
   return status;
@@ -113,6 +124,31 @@ static lp_status read_facts(const hw_flags *flags, lp_op_facts *facts, lp_diag *
   return LP_OK;
 }
 
+static void put_prediction_json(const lp_machine *machine, const char *op, const lp_op_facts *facts,
+                                const lp_prediction *p, lp_buf *out) {
+  lp_json_writer json = lp_tool_json(out, 9);
+  lp_json_put_object(&json, NULL);
+  lp_json_put_text(&json, "schema", "llmpart.hw-predict/1");
+  lp_json_put_text(&json, "machine", machine->name);
+  lp_json_put_text(&json, "op", op);
+  lp_json_put_number(&json, "flops", facts->flops);
+  lp_json_put_number(&json, "bytes", facts->bytes);
+  lp_json_put_number(&json, "time_us", p->time_ms * 1e3);
+  lp_json_put_number(&json, "low_us", p->low_ms * 1e3);
+  lp_json_put_number(&json, "high_us", p->high_ms * 1e3);
+  lp_json_put_number(&json, "distance_octaves", p->distance); /* null: nothing measured */
+  lp_json_put_end(&json);
+  lp_buf_puts(out, "\n");
+}
+
+static void put_prediction_text(const lp_prediction *p, lp_buf *out) {
+  lp_buf_printf(out, "%.4g us, 90 %% interval %.4g to %.4g us; ", p->time_ms * 1e3, p->low_ms * 1e3, p->high_ms * 1e3);
+  if (isinf(p->distance))
+    lp_buf_puts(out, "nothing measured: a roofline\n");
+  else
+    lp_buf_printf(out, "%.2f octaves from the nearest measurement\n", p->distance);
+}
+
 lp_status hw_predict(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   const hw_flags *flags = command->user;
   lp_op_facts facts = {.dtype = LP_F16};
@@ -120,23 +156,13 @@ lp_status hw_predict(const lp_command *command, const lp_texts *args, lp_diag *d
   LP_TRY(read_facts(flags, &facts, diag));
   LP_TRY(lp_hw_load(args->data[1], &machine, diag));
   lp_prediction p = lp_hw_predict(machine, &facts);
-  lp_status status = LP_OK;
-  if (lp_tool_wants(flags->out, "json")) {
-    json_t *root = json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:f, s:f}", "schema", "llmpart.hw-predict/1", "machine",
-                             machine->name, "op", flags->op, "flops", facts.flops, "bytes", facts.bytes, "time_us",
-                             p.time_ms * 1e3, "low_us", p.low_ms * 1e3, "high_us", p.high_ms * 1e3);
-    json_object_set_new(root, "distance_octaves", isinf(p.distance) ? json_null() : json_real(p.distance));
-    status = write_json(flags, root, diag);
-  } else {
-    lp_buf out = {0};
-    lp_buf_printf(&out, "%.4g us, 90 %% interval %.4g to %.4g us; ", p.time_ms * 1e3, p.low_ms * 1e3, p.high_ms * 1e3);
-    if (isinf(p.distance))
-      lp_buf_puts(&out, "nothing measured: a roofline\n");
-    else
-      lp_buf_printf(&out, "%.2f octaves from the nearest measurement\n", p.distance);
-    status = lp_tool_write_as(flags->out, &out, diag);
-    lp_buf_free(&out);
-  }
+  lp_buf out = {0};
+  if (lp_tool_wants(flags->out, "json"))
+    put_prediction_json(machine, flags->op, &facts, &p, &out);
+  else
+    put_prediction_text(&p, &out);
+  lp_status status = lp_tool_write_as(flags->out, &out, diag);
+  lp_buf_free(&out);
   lp_hw_free(machine);
   return status;
 }

@@ -2,7 +2,6 @@
 #include "base/csv.h"
 #include "tools/radio/radio.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -13,25 +12,26 @@ typedef struct {
   const char *schema;
   const char *const *column;
   int32_t columns, rows;
-  const double *value; /* [rows][columns] */
-  json_t *extra;       /* members beside the rows; consumed */
+  const double *value;                                        /* [rows][columns] */
+  void (*put_totals)(lp_json_writer *json, const void *user); /* members beside the rows */
+  const void *user;
 } table;
 
 static void put_json(const table *t, lp_buf *out) {
-  json_t *users = json_array();
+  lp_json_writer json = lp_tool_json(out, 9);
+  lp_json_put_object(&json, NULL);
+  lp_json_put_text(&json, "schema", t->schema);
+  t->put_totals(&json, t->user);
+  lp_json_put_array(&json, "users");
   for (int32_t r = 0; r < t->rows; r++) {
-    json_t *user = json_object();
+    lp_json_put_object(&json, NULL);
     for (int32_t c = 0; c < t->columns; c++)
-      json_object_set_new(user, t->column[c], json_real(t->value[r * t->columns + c]));
-    json_array_append_new(users, user);
+      lp_json_put_number(&json, t->column[c], t->value[r * t->columns + c]);
+    lp_json_put_end(&json);
   }
-  json_t *root = json_pack("{s:s}", "schema", t->schema);
-  json_object_update(root, t->extra);
-  json_object_set_new(root, "users", users);
-  char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-  lp_buf_printf(out, "%s\n", text ? text : "{}");
-  free(text);
-  json_decref(root);
+  lp_json_put_end(&json);
+  lp_json_put_end(&json);
+  lp_buf_puts(out, "\n");
 }
 
 static void put_rows(const table *t, bool csv, lp_buf *out) {
@@ -55,7 +55,6 @@ static lp_status write_table(const radio_flags *flags, const table *t, const lp_
   if (!lp_tool_wants(flags->out, "json") && !lp_tool_wants(flags->out, "csv"))
     lp_buf_append(&out, summary->data, summary->size);
   lp_status status = lp_tool_write_as(flags->out, &out, diag);
-  json_decref(t->extra);
   lp_buf_free(&out);
   return status;
 }
@@ -94,6 +93,16 @@ static lp_radio_cell cell_of(const radio_flags *flags) {
   return cell;
 }
 
+typedef struct {
+  double sum_bps, gain;
+} cell_totals;
+
+static void put_cell_totals(lp_json_writer *json, const void *user) {
+  const cell_totals *totals = user;
+  lp_json_put_number(json, "capacity_bps", totals->sum_bps);
+  lp_json_put_number(json, "fading_gain", totals->gain);
+}
+
 static lp_status run_cell(const radio_flags *flags, const double *sinr_db, int32_t users, lp_diag *diag) {
   static const char *const columns[] = {"sinr_db", "share", "capacity_bps"};
   double *values = lp_alloc(6 * (size_t)users * sizeof *values), *signal = values + 3 * (size_t)users;
@@ -118,7 +127,8 @@ static lp_status run_cell(const radio_flags *flags, const double *sinr_db, int32
              .columns = 3,
              .rows = users,
              .value = values,
-             .extra = json_pack("{s:f, s:f}", "capacity_bps", sum, "fading_gain", out.gain)};
+             .put_totals = put_cell_totals,
+             .user = &(cell_totals){sum, out.gain}};
   lp_status status = write_table(flags, &t, &summary, diag);
   lp_buf_free(&summary);
   free(values);
@@ -168,6 +178,12 @@ static void summarise(const table *t, int32_t column, const char *unit, lp_buf *
   free(sorted);
 }
 
+static void put_network(lp_json_writer *json, const void *user) {
+  const lp_radio_network *network = user;
+  lp_json_put_text(json, "profile", network->profile->name);
+  lp_json_put_integer(json, "sectors", network->sectors);
+}
+
 static lp_status drop(const radio_flags *flags, const lp_radio_profile *profile, lp_diag *diag) {
   static const char *const columns[] = {"x_m",     "y_m",        "indoor",   "sector",
                                         "sinr_db", "sinr_up_db", "down_bps", "up_bps"};
@@ -198,7 +214,8 @@ static lp_status drop(const radio_flags *flags, const lp_radio_profile *profile,
              .columns = width,
              .rows = network->users,
              .value = value,
-             .extra = json_pack("{s:s, s:i}", "profile", profile->name, "sectors", (int)network->sectors)};
+             .put_totals = put_network,
+             .user = network};
   lp_buf summary = {0};
   summarise(&t, 4, "dB", &summary);
   summarise(&t, 5, "dB", &summary);

@@ -102,11 +102,22 @@ static void expect_failure(const char *sent, const char *said) {
   ck_assert_msg(strstr(why, said) != NULL, "'%s' says nothing of '%s'", why, said);
 }
 
+/* Tokens of one text, such as two byte tokens, come as two members of one key: both count. */
+LP_TEST(tokens_of_one_text_add_up) {
+  answer = OK_HEAD "{\"choices\":[{\"logprobs\":{\"top_logprobs\":[{\" edge\":-1.0,\" edge\":-2.0,\" cloud\":-1}]}}]}";
+  double probability[LP_ROUTE_COUNT];
+  char why[256];
+  ck_assert_int_eq(ask(url, probability, why), LP_OK);
+  /* (e^-1 + e^-2) / (e^-1 + e^-2 + e^-1) */
+  ck_assert_double_eq_tol(probability[LP_ROUTE_EDGE], 0.5776812, 1e-6);
+}
+
 LP_TEST(every_failure_says_why) {
   expect_failure(OK_HEAD "{\"choices\":[{\"text\":\" edge\"}]}", "no log-probabilities");
   expect_failure(OK_HEAD "{\"choices\":[{\"logprobs\":{\"top_logprobs\":[{\" the\":-0.1}]}}]}", "none of the routes");
-  expect_failure(OK_HEAD "<html>", "not JSON");
-  expect_failure(OK_HEAD "", "not JSON");
+  expect_failure(OK_HEAD "{\"choices\":[{\"logprobs\":{\"top_logprobs\":[{\" edge\":\"x\"}]}}]}", "wanted a number");
+  expect_failure(OK_HEAD "<html>", "not valid JSON");
+  expect_failure(OK_HEAD "", "not valid JSON");
   expect_failure("HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n\r\n", "503");
   expect_failure("garbage\r\n\r\n", "");
   expect_failure(NULL, "timed out");

@@ -64,7 +64,17 @@ rejected 'no pool' 400 'the server has no pool' /v1/router/outcome '{"id":1,"rew
 same models 'auto edge' "$(curl -sS "$url/v1/models" | grep -o '"id":"[a-z]*"' | cut -d'"' -f4 | tr '\n' ' ' | sed 's/ $//')"
 same health '{"status":"ok"}' "$(curl -sS "$url/healthz")"
 
-rejected json 400 'not JSON: line 1' /v1/completions '{'
+rejected json 400 'line 1, column 2: not valid JSON: it ends too early' /v1/completions '{'
+rejected 'no object' 400 'must be a JSON object' /v1/completions '[]'
+rejected 'a key twice' 400 'line 2, column [0-9]*: .*two members of one name' /v1/completions '{"model":"edge",
+  "prompt":"a","prompt":"b"}'
+rejected 'not UTF-8' 400 'not UTF-8' /v1/completions "$(printf '{"model":"edge","prompt":"\377"}')"
+rejected 'NUL' 400 'u0000 in a text' /v1/completions '{"model":"edge","prompt":"a\u0000b"}'
+rejected 'half a pair' 400 'half of a surrogate pair' /v1/completions '{"model":"edge","prompt":"\ud800"}'
+rejected 'too large' 400 'a number that is too large' /v1/completions '{"model":"edge","prompt":"a","seed":1e999}'
+rejected 'too deep' 400 'nested too deeply' /v1/completions "$(printf '{"a":%0500d' 0 | tr 0 '[')"
+rejected 'text after it' 400 'text after the document' /v1/completions '{"model":"edge","prompt":"a"} {'
+rejected 'the router: no object' 400 'must be a JSON object' /v1/router/decide '7'
 rejected model 400 "'model' is missing" /v1/completions '{"prompt":"a"}'
 rejected 'no such model' 400 "there is no model 'moon'" /v1/completions '{"model":"moon","prompt":"a"}'
 rejected 'no such place' 400 "the server has no 'cloud'" /v1/completions '{"model":"cloud","prompt":"a"}'

@@ -1,0 +1,30 @@
+/* The dispatcher takes one request from its decision to its outcome. Any number of threads use it at once. */
+#ifndef LP_SERVE_DISPATCH_H
+#define LP_SERVE_DISPATCH_H
+
+#include "runtime/router/store.h"
+#include "runtime/serve/metrics.h"
+#include "runtime/serve/site.h"
+
+typedef struct lp_dispatcher lp_dispatcher;
+
+/* Opens the sites, the pool and the policy of the configuration, which outlives the dispatcher. */
+LP_MUST_USE lp_status lp_dispatcher_open(const lp_serve_config *config, lp_dispatcher **out, lp_diag *diag);
+void lp_dispatcher_close(lp_dispatcher *dispatcher);
+/* `route` and `decision` (0: nothing is noted) are set before the first piece. LP_USAGE: the request is wrong. */
+LP_MUST_USE lp_status lp_dispatch(lp_dispatcher *dispatcher, const lp_completion *request, const volatile int *stop,
+                                  lp_piece_sink *sink, void *user, lp_route *route, int64_t *decision, lp_usage *usage,
+                                  lp_diag *diag);
+lp_metrics *lp_dispatcher_metrics(lp_dispatcher *dispatcher); /* borrowed */
+
+/* The decision and the outcome apart, for clients that send their requests themselves. LP_USAGE: the question is
+ * wrong. */
+unsigned lp_dispatcher_offered(const lp_dispatcher *dispatcher); /* a bit for each route */
+LP_MUST_USE lp_status lp_dispatcher_decide(lp_dispatcher *dispatcher, lp_router_request *request, lp_decision *decision,
+                                           int64_t *id, lp_diag *diag); /* id 0: there is no pool */
+LP_MUST_USE lp_status lp_dispatcher_outcome(lp_dispatcher *dispatcher, int64_t id, double reward, bool good,
+                                            lp_diag *diag);
+LP_MUST_USE lp_status lp_dispatcher_stored(lp_dispatcher *dispatcher, int64_t id, lp_arena *arena, lp_stored *out,
+                                           lp_diag *diag);
+
+#endif

@@ -1,0 +1,21 @@
+/* Counts of what was answered, as Prometheus reads them. Any number of threads. */
+#ifndef LP_SERVE_METRICS_H
+#define LP_SERVE_METRICS_H
+
+#include <pthread.h>
+
+#include "runtime/serve/site.h"
+
+typedef struct {
+  pthread_mutex_t lock; /* of all; the owner initialises and destroys it */
+  int64_t in_flight;
+  uint64_t answers[LP_ROUTE_COUNT][2], tokens[LP_ROUTE_COUNT], prompt_tokens[LP_ROUTE_COUNT], fallbacks;
+  double seconds[LP_ROUTE_COUNT];
+} lp_metrics;
+
+void lp_metrics_begin(lp_metrics *metrics);
+void lp_metrics_end(lp_metrics *metrics, lp_route route, const lp_usage *usage, bool good, bool fell_back,
+                    double seconds);
+void lp_metrics_print(lp_metrics *metrics, lp_buf *out);
+
+#endif

@@ -1,0 +1,20 @@
+/* Stop sequences: a sink that passes on the text before the first of them to another sink. */
+#ifndef LP_SERVE_STOP_H
+#define LP_SERVE_STOP_H
+
+#include "runtime/serve/site.h"
+
+typedef struct {
+  const lp_completion *request;
+  lp_piece_sink *sink;
+  void *user;
+  lp_buf held;
+  bool stopped; /* the answer has ended, or the client has left */
+} lp_stopper;
+
+/* An lp_piece_sink, whose user is a stopper. */
+bool lp_stopper_put(void *stopper, const char *text);
+/* Releases the held text; hands it on when the answer is whole. */
+void lp_stopper_end(lp_stopper *stopper, bool whole);
+
+#endif
