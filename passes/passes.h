@@ -24,7 +24,8 @@ typedef enum {
   /* @main is op.* operators, each with `name`, `layer` (i64, -1 outside) and `layer_kind`. kv-cache makes KV caches
    * llmpart.state and op.kv_append; fuse makes linear epilogues, op.add_norm and op.fused. */
   LP_STATE_LOWERED,
-  /* Operators have `flops`, `bytes_read` and `bytes_written` (poly). */
+  /* Operators have `flops`, `bytes_read` and `bytes_written` (poly), unless one of them is beyond 64 bits. A function
+   * none of whose operators has them is `annotated`. */
   LP_STATE_ANNOTATED,
   /* @prefill and @decode replace @main. Each operator has `side`: "device", "cloud" or "both" (cheap operators of
    * positions only, copied to each side that needs them). An op.linear whose weights the side stores in another type

@@ -33,15 +33,19 @@ static bool is_raised(const lp_op *func) {
   return !has_level(func, LP_LEVEL_ONNX);
 }
 
+/* Lowering copies constants that are results, so a function that returns one is not lowered yet. */
 static bool is_lowered(const lp_op *func) {
+  const lp_op *last = lp_block_terminator(func->region);
+  for (int32_t i = 0; last && i < last->in_count; i++)
+    if (lp_value_is_constant(lp_op_in(last, i))) return false;
   return !has_level(func, LP_LEVEL_LAYER);
 }
 
-/* Operators whose costs are beyond 64 bits stay without. */
+/* Operators whose costs are beyond 64 bits have none. Where no operator has costs, the function's attribute tells. */
 static bool is_annotated(const lp_op *func) {
   LP_FOR_OPS(op, func->region)
   if (lp_op_attr(op, "flops")) return true;
-  return !has_level(func, LP_LEVEL_OP);
+  return lp_op_attr(func, "annotated") || !has_level(func, LP_LEVEL_OP);
 }
 
 /* Without "both" operators the function looks communicating before insert-comm; the attribute tells. */

@@ -2,22 +2,31 @@
  * verifier derives them again and compares. */
 #include "passes/passes.h"
 
-static void annotate_op(lp_module *module, lp_op *op) {
+/* Returns false when a cost is beyond 64 bits; the operator then has none. */
+static bool annotate_op(lp_module *module, lp_op *op) {
   lp_cost cost = lp_op_cost(module, op);
-  if (!cost.flops || !cost.bytes_read || !cost.bytes_written)
-    return; /* a cost beyond 64 bits: the operator stays without */
+  if (!cost.flops || !cost.bytes_read || !cost.bytes_written) return false;
   lp_op_set_poly(module, op, "flops", cost.flops);
   lp_op_set_poly(module, op, "bytes_read", cost.bytes_read);
   lp_op_set_poly(module, op, "bytes_written", cost.bytes_written);
+  return true;
+}
+
+/* Costs show that a function is annotated. One whose operators have none says so in an attribute. */
+static void annotate_func(lp_module *module, lp_op *func) {
+  bool has_operators = false, has_costs = false;
+  LP_FOR_OPS(op, func->region) {
+    if (lp_op_info_get(op->kind)->level != LP_LEVEL_OP) continue;
+    has_operators = true;
+    has_costs |= annotate_op(module, op);
+  }
+  if (has_operators && !has_costs) lp_op_set_bool(module, func, "annotated", true);
 }
 
 static lp_status run(lp_module *module, lp_pass_context *context) {
   (void)context;
-  LP_FOR_OPS(func, lp_module_body(module)) {
-    if (func->kind != LP_OP_FUNC) continue;
-    LP_FOR_OPS(op, func->region)
-    if (lp_op_info_get(op->kind)->level == LP_LEVEL_OP) annotate_op(module, op);
-  }
+  LP_FOR_OPS(func, lp_module_body(module))
+  if (func->kind == LP_OP_FUNC) annotate_func(module, func);
   return LP_OK;
 }
 

@@ -68,6 +68,30 @@ LP_TEST(states_have_names_and_meanings) {
   }
 }
 
+static lp_module *parsed(const char *text) {
+  lp_module *module = NULL;
+  ck_assert_int_eq(lp_module_parse("text.mlir", text, strlen(text), &module, NULL), LP_OK);
+  return module;
+}
+
+/* Lowering gives each result a buffer of its own, constants too. */
+LP_TEST(constants_are_not_lowered_before_the_pass) {
+  lp_module *module =
+      parsed("\"builtin.module\"() ({\n"
+             "  \"llmpart.func\"() ({\n"
+             "    %0 = \"llmpart.constant\"() {value = dense<[1]> : tensor<1xi64>} : () -> tensor<1xi64>\n"
+             "    \"llmpart.return\"(%0) : (tensor<1xi64>) -> ()\n"
+             "  }) {sym_name = \"main\"} : () -> ()\n"
+             "}) : () -> ()\n");
+  ck_assert_int_eq(lp_module_state_of(module), LP_STATE_RAISED);
+  ck_assert_int_eq(lp_passes_run(module, "annotate", NULL, NULL, NULL), LP_FAILED);
+  ck_assert_int_eq(lp_passes_run(module, "lower", NULL, NULL, NULL), LP_OK);
+  ck_assert_int_eq(lp_module_state_of(module), LP_STATE_LOWERED);
+  ck_assert_int_eq(lp_passes_run(module, "annotate", NULL, NULL, NULL), LP_OK);
+  ck_assert_int_eq(lp_module_state_of(module), LP_STATE_ANNOTATED);
+  lp_module_free(module);
+}
+
 /* Exactly the state that it makes: the steps have no pass that changes nothing. */
 LP_LOOP_TEST(a_pass_makes_the_state_that_it_declares, 0, LP_COUNT(steps)) {
   lp_module *module = after((size_t)_i);
