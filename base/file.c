@@ -137,16 +137,6 @@ void lp_writer_put(lp_writer *writer, const void *data, size_t size) {
   if (fwrite(data, 1, size, writer->stream) != size) writer->problem = errno ? errno : EIO;
 }
 
-void lp_writer_printf(lp_writer *writer, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  lp_buf text = {0};
-  lp_buf_vprintf(&text, format, args);
-  va_end(args);
-  lp_writer_put(writer, text.data, text.size);
-  lp_buf_free(&text);
-}
-
 uint64_t lp_writer_offset(const lp_writer *writer) {
   return writer->offset;
 }

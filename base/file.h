@@ -29,9 +29,8 @@ LP_MUST_USE lp_status lp_file_read(const char *path, char **data, size_t *size, 
  * A path that exists and is no regular file (/dev/null, a pipe) is written in place. */
 typedef struct lp_writer lp_writer;
 LP_MUST_USE lp_status lp_writer_open(const char *path, lp_writer **out, lp_diag *diag); /* "-" is stdout */
-/* Errors of put and printf are reported by the commit. */
+/* The commit reports its errors. */
 void lp_writer_put(lp_writer *writer, const void *data, size_t size);
-void lp_writer_printf(lp_writer *writer, const char *format, ...) LP_PRINTF(2, 3);
 uint64_t lp_writer_offset(const lp_writer *writer); /* bytes put so far */
 /* Both free the writer, commit also when it fails. */
 LP_MUST_USE lp_status lp_writer_commit(lp_writer *writer, lp_diag *diag);

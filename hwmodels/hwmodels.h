@@ -227,8 +227,6 @@ typedef struct lp_link {
  * "rtt=10ms,up=50Mbit/s,down=200Mbit/s[,loss=0.01]". Release with lp_link_free. */
 LP_MUST_USE lp_status lp_link_load(const char *text, lp_link **out, lp_diag *diag);
 void lp_link_free(lp_link *link); /* NULL is allowed */
-LP_MUST_USE lp_status lp_link_parse(const char *file, const char *text, size_t size, lp_link **out, lp_diag *diag);
-size_t lp_link_names(const char *const **names);
 void lp_link_list(lp_buf *out);
 void lp_link_print(const lp_link *link, lp_buf *out);
 

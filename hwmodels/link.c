@@ -49,13 +49,6 @@ static lp_status finish(lp_status status, lp_link *link, const lp_sheet *sheet, 
   return LP_OK;
 }
 
-lp_status lp_link_parse(const char *file, const char *text, size_t size, lp_link **out, lp_diag *diag) {
-  lp_link *link = link_create();
-  lp_sheet sheet = sheet_of(link);
-  lp_status status = lp_sheet_read_yaml(&sheet, file, text, size, diag);
-  return finish(status, link, &sheet, out);
-}
-
 /* "rtt=10ms,up=50Mbit/s,down=200Mbit/s": a link named after its figures. */
 static lp_status load_figures(lp_sheet *sheet, const char *text, lp_diag *diag) {
   bool given[LP_LINK_FIGURE_COUNT] = {0};
@@ -84,11 +77,6 @@ double lp_link_up_ms(const lp_link *link, double bytes) {
 
 double lp_link_down_ms(const lp_link *link, double bytes) {
   return message_ms(link, bytes, link->figure[LP_LINK_DOWN]);
-}
-
-size_t lp_link_names(const char *const **names) {
-  *names = lp_embedded_links.names;
-  return lp_embedded_links.name_count;
 }
 
 void lp_link_list(lp_buf *out) {

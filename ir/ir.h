@@ -381,7 +381,6 @@ LP_MUST_USE lp_status lp_value_eval(lp_module *module, lp_value *value, const lp
 
 /* Generic MLIR assembly, accepted by `mlir-opt --allow-unregistered-dialect`. Deterministic; attributes sorted. */
 void lp_module_print(const lp_module *module, bool with_locations, lp_buf *out);
-void lp_op_print(const lp_op *op, lp_buf *out); /* one operator, for messages */
 /* parse(print(m)) prints the same. */
 LP_MUST_USE lp_status lp_module_parse(const char *file, const char *text, size_t size, lp_module **out, lp_diag *diag);
 /* Structure (dominance, terminators, arity, attribute schema), types and, where present, flops and bytes. */

@@ -344,8 +344,3 @@ void lp_module_print(const lp_module *module, bool with_locations, lp_buf *out) 
   print_op(&p, module->op, 0);
   clear_numbers(module->op->region);
 }
-
-void lp_op_print(const lp_op *op, lp_buf *out) {
-  lp_buf_printf(out, "'%s'", lp_op_info_get(op->kind)->name);
-  if (op->loc.node) lp_buf_printf(out, " of node '%s'", op->loc.node);
-}

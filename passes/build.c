@@ -175,7 +175,8 @@ lp_value *lp_build_reshape(lp_build *b, lp_value *x, lp_type type) {
   return constant ? constant : lp_build_typed(b, LP_OP_RESHAPE, 1, &x, type)->out[0];
 }
 
-lp_type lp_build_permuted(lp_build *b, lp_type type, const int64_t *perm) {
+/* The type of x after a permutation of its axes. */
+static lp_type permuted(lp_build *b, lp_type type, const int64_t *perm) {
   const lp_poly *dims[LP_MAX_RANK];
   for (int32_t i = 0; i < type.rank; i++)
     dims[i] = type.dim[perm[i]];
@@ -183,7 +184,7 @@ lp_type lp_build_permuted(lp_build *b, lp_type type, const int64_t *perm) {
 }
 
 lp_value *lp_build_transpose(lp_build *b, lp_value *x, const int64_t *perm) {
-  lp_op *op = lp_build_typed(b, LP_OP_TRANSPOSE, 1, &x, lp_build_permuted(b, x->type, perm));
+  lp_op *op = lp_build_typed(b, LP_OP_TRANSPOSE, 1, &x, permuted(b, x->type, perm));
   lp_op_set_i64s(b->module, op, "perm", perm, x->type.rank);
   return op->out[0];
 }

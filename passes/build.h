@@ -44,16 +44,14 @@ lp_value *lp_build_map2(lp_build *b, const char *fn, lp_value *x, lp_value *y, l
 lp_value *lp_build_reshape(lp_build *b, lp_value *x, lp_type type); /* x itself when the type is equal */
 lp_value *lp_build_transpose(lp_build *b, lp_value *x, const int64_t *perm);
 lp_type lp_build_broadcast(lp_build *b, lp_type x, lp_type y, lp_dtype dtype);
-/* The type of x after a permutation of its axes. */
-lp_type lp_build_permuted(lp_build *b, lp_type type, const int64_t *perm);
 
 /* Erases pure operators whose results have no uses, last first. */
 void lp_build_remove_dead(lp_block *block);
 
 /* Follows a matrix back through Transpose, Cast, Slice and DequantizeLinear to its constant; NULL when anything else
  * made it. */
-/* The number in a constant of one element, of any shape and of any float or integer type. */
 const lp_value *lp_weight_source(const lp_value *value);
+/* The number in a constant of one element, of any shape and of any float or integer type. */
 bool lp_scalar_constant(const lp_value *value, double *out);
 /* Element `index` of the value's known integers, where it is a number. */
 bool lp_known_i64(const lp_value *value, int32_t index, int64_t *out);

@@ -103,11 +103,6 @@ void lp_json_put_flat_object(lp_json_writer *w, const char *key) {
   open_container(w, "{}", true);
 }
 
-void lp_json_put_flat_array(lp_json_writer *w, const char *key) {
-  lp_json_put_key(w, key);
-  open_container(w, "[]", true);
-}
-
 void lp_json_put_end(lp_json_writer *w) {
   assert(w->depth > 0);
   w->depth--;

@@ -31,12 +31,11 @@ typedef struct {
 
 lp_json_writer lp_json_writer_begin(lp_buf *out, lp_json_style style);
 
-/* Open a container; lp_json_put_end closes the innermost one. The *_flat ones are written on one line, and so is
- * everything in them. */
+/* Open a container; lp_json_put_end closes the innermost one. A flat one is written on one line, and so is
+ * everything in it. */
 void lp_json_put_object(lp_json_writer *writer, const char *key);
 void lp_json_put_array(lp_json_writer *writer, const char *key);
 void lp_json_put_flat_object(lp_json_writer *writer, const char *key);
-void lp_json_put_flat_array(lp_json_writer *writer, const char *key);
 void lp_json_put_end(lp_json_writer *writer);
 
 void lp_json_put_text(lp_json_writer *writer, const char *key, const char *text);               /* NULL: null */

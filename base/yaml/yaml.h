@@ -124,8 +124,6 @@ typedef struct {
   size_t name_count;
 } lp_embedded_table;
 
-/* NULL: there is none. */
-const lp_embedded *lp_embedded_find(const lp_embedded_table *table, const char *name);
 /* Reads the YAML file at a path ('/' in it, or ending in ".yaml" or ".yml") or else the file of that name in the table.
  * `what` names what it is in messages: "machine". */
 LP_MUST_USE lp_status lp_embedded_load(const lp_embedded_table *table, const char *what, const char *name,

@@ -60,8 +60,8 @@ static void follow_producers(greedy *g) {
   }
 }
 
-/* Returns the stage's time as the algorithm sees it. */
-static double place_stage(const lp_plan_problem *problem, double bound_ms, lp_side *side, lp_arena *scratch) {
+double lp_greedy_place_stage(const lp_plan_problem *problem, double bound_ms, lp_side *side) {
+  lp_arena *scratch = lp_arena_create();
   greedy g = {.problem = problem, .side = side, .moved = LP_NEW_ARRAY(scratch, bool, problem->op_count)};
   lp_plan_fill(problem, LP_SIDE_DEVICE, side);
   for (int32_t i = 0; i < problem->op_count; i++)
@@ -71,24 +71,18 @@ static double place_stage(const lp_plan_problem *problem, double bound_ms, lp_si
     move_kind(&g, LP_ATTENTION_OP, bound_ms);
   }
   follow_producers(&g);
-  return g.total_ms;
-}
-
-double lp_greedy_place_stage(const lp_plan_problem *problem, double bound_ms, lp_side *side) {
-  lp_arena *scratch = lp_arena_create();
-  double ms = place_stage(problem, bound_ms, side, scratch);
   lp_arena_free(scratch);
-  return ms;
+  return g.total_ms;
 }
 
 static lp_status place(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
                        lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag) {
-  (void)proof;
+  (void)proof, (void)scratch;
   const double bound_ms[LP_STAGE_COUNT] = {request->ttft_ms, request->tpot_ms};
   static const char *const bound_names[LP_STAGE_COUNT] = {"TTFT", "TPOT"};
   double ms[LP_STAGE_COUNT];
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-    ms[stage] = place_stage(&problem[stage], bound_ms[stage], side[stage], scratch);
+    ms[stage] = lp_greedy_place_stage(&problem[stage], bound_ms[stage], side[stage]);
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     if (bound_ms[stage] > 0 && ms[stage] >= bound_ms[stage])
       return lp_error_as(LP_INFEASIBLE, diag, LP_LOC_NONE,
