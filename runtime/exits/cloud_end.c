@@ -197,7 +197,7 @@ static lp_status await_reply(lp_cloud_end *end, const lp_question *question, dou
     return LP_OK;
   case LP_RECV_GONE:
   case LP_RECV_GARBAGE:
-  case LP_RECV_FAILED:
+  case LP_RECV_STRAINED:
     return LP_FAILED;
   }
   reply got = REPLY_BAD;

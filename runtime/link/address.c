@@ -1,7 +1,6 @@
 /* Parsing, look-up and printing of addresses (address.h). */
 #include "runtime/link/address.h"
 
-#include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -9,7 +8,7 @@
 #include <sys/un.h>
 
 #include "base/units.h"
-#include "runtime/link/sockaddr.h"
+#include "runtime/link/socket.h"
 
 static const char unix_prefix[] = "unix:";
 
@@ -53,14 +52,6 @@ bool lp_address_is_loopback(const char *host) {
 
 /* ---- socket addresses -------------------------------------------------------------------------------------------- */
 
-static lp_sockaddr unix_address(const char *path) {
-  struct sockaddr_un at = {.sun_family = AF_UNIX};
-  lp_sockaddr made = {.size = sizeof at};
-  memcpy(at.sun_path, path, strnlen(path, sizeof at.sun_path - 1));
-  memcpy(&made.at, &at, sizeof at);
-  return made;
-}
-
 static size_t look_up(char *host, int port, bool listens, lp_sockaddr *out, size_t most, const char **why) {
   char service[16];
   snprintf(service, sizeof service, "%d", port);
@@ -71,16 +62,12 @@ static size_t look_up(char *host, int port, bool listens, lp_sockaddr *out, size
   }
   struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = listens ? AI_PASSIVE : 0}, *found = NULL;
   int problem = getaddrinfo(listens && lp_streq(host, "*") ? NULL : host, service, &hints, &found);
-  if (problem != 0) {
-    *why = gai_strerror(problem);
-    return 0;
-  }
+  *why = problem != 0 ? gai_strerror(problem) : "the name has no address";
   for (const struct addrinfo *at = found; at && count < most; at = at->ai_next) {
     memcpy(&out[count].at, at->ai_addr, at->ai_addrlen);
     out[count++].size = at->ai_addrlen;
   }
-  freeaddrinfo(found);
-  *why = "the name has no address";
+  if (found) freeaddrinfo(found);
   return count;
 }
 
@@ -91,24 +78,28 @@ size_t lp_address_resolve(const char *address, bool listens, lp_sockaddr *out, s
   *why = "no such address";
   if (lp_address_split(address, &host, &port, NULL) != LP_OK) return 0;
   size_t count = path ? 1 : look_up(host, port, listens, out, most, why);
-  if (path) out[0] = unix_address(path);
   free(host);
-  return count;
+  if (!path) return count;
+  struct sockaddr_un at = {.sun_family = AF_UNIX};
+  memcpy(at.sun_path, path, strlen(path)); /* whose length lp_address_split has checked */
+  memcpy(&out->at, &at, sizeof at);
+  out->size = sizeof at;
+  return 1;
 }
 
 void lp_sockaddr_print(const lp_sockaddr *from, char out[64]) {
-  const struct sockaddr_in *in = (const void *)&from->at;
-  const struct sockaddr_in6 *in6 = (const void *)&from->at;
-  char host[INET6_ADDRSTRLEN] = "";
+  char host[48], port[8];
+  bool six = from->at.ss_family == AF_INET6;
   snprintf(out, 64, "a process of this machine");
-  if (from->at.ss_family == AF_INET && inet_ntop(AF_INET, &in->sin_addr, host, sizeof host) != NULL)
-    snprintf(out, 64, "%s:%d", host, ntohs(in->sin_port));
-  if (from->at.ss_family == AF_INET6 && inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof host) != NULL)
-    snprintf(out, 64, "[%s]:%d", host, ntohs(in6->sin6_port));
+  if (from->at.ss_family != AF_UNIX && getnameinfo((const struct sockaddr *)&from->at, from->size, host, sizeof host,
+                                                   port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+    snprintf(out, 64, six ? "[%s]:%s" : "%s:%s", host, port);
 }
 
-int lp_sockaddr_port(const lp_sockaddr *from) {
-  if (from->at.ss_family == AF_INET) return ntohs(((const struct sockaddr_in *)(const void *)&from->at)->sin_port);
-  if (from->at.ss_family == AF_INET6) return ntohs(((const struct sockaddr_in6 *)(const void *)&from->at)->sin6_port);
-  return 0;
+bool lp_sockaddr_same_host(const lp_sockaddr *a, const lp_sockaddr *b) {
+  const struct sockaddr_in *x = (const void *)&a->at, *y = (const void *)&b->at;
+  const struct sockaddr_in6 *x6 = (const void *)&a->at, *y6 = (const void *)&b->at;
+  if (a->at.ss_family != b->at.ss_family) return false;
+  if (a->at.ss_family == AF_INET) return x->sin_addr.s_addr == y->sin_addr.s_addr;
+  return a->at.ss_family == AF_UNIX || memcmp(&x6->sin6_addr, &y6->sin6_addr, sizeof x6->sin6_addr) == 0;
 }

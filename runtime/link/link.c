@@ -166,7 +166,7 @@ static lp_status shake_hands(lp_wire *link, const lp_endpoint *endpoint, double 
     why = "no answer in time";
     goto fail;
   case LP_RECV_GARBAGE:
-  case LP_RECV_FAILED:
+  case LP_RECV_STRAINED:
     goto fail;
   }
   status = check_hello(link, &in, endpoint, diag);

@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "runtime/link/sockaddr.h"
+#include "runtime/link/socket.h"
 
 /* PACKET: bytes of a packet, as on Ethernet. MOST_IN_FLIGHT: bytes that a direction holds before it stops reading, so
  * that a sender faster than the link blocks, as on a real one. */

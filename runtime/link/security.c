@@ -97,32 +97,23 @@ static lp_status read_trusted(const char *path, SSL_CTX *tls, lp_diag *diag) {
 
 static const char psk_identity[] = "llmpart"; /* there is one key */
 
-/* The key as a session that TLS 1.3 resumes: an external pre-shared key (RFC 8446, 4.2.11). The suite fixes its hash:
- * SHA-256. */
-static SSL_SESSION *session_of_key(SSL *tls) {
-  static const unsigned char aes_128_gcm_sha256[] = {0x13, 0x01};
-  const unsigned char *psk = SSL_CTX_get_app_data(SSL_get_SSL_CTX(tls));
-  SSL_SESSION *session = SSL_SESSION_new();
-  if (session && SSL_SESSION_set1_master_key(session, psk, PSK_BYTES) == 1 &&
-      SSL_SESSION_set_cipher(session, SSL_CIPHER_find(tls, aes_128_gcm_sha256)) == 1 &&
-      SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) == 1)
-    return session;
-  SSL_SESSION_free(session);
-  return NULL;
+/* The callbacks that OpenSSL had for older versions of TLS; in TLS 1.3 it takes their key for an external pre-shared
+ * key (RFC 8446, 4.2.11) of TLS_AES_128_GCM_SHA256. */
+static unsigned give_key(SSL *tls, unsigned char *psk) {
+  memcpy(psk, SSL_CTX_get_app_data(SSL_get_SSL_CTX(tls)), PSK_BYTES);
+  return PSK_BYTES;
 }
 
-static int offer_key(SSL *tls, const EVP_MD *hash, const unsigned char **id, size_t *id_size, SSL_SESSION **session) {
-  bool fits = !hash || EVP_MD_is_a(hash, "SHA256");
-  *id = (const unsigned char *)psk_identity;
-  *id_size = strlen(psk_identity);
-  *session = fits ? session_of_key(tls) : NULL;
-  return !fits || *session;
+static unsigned offer_key(SSL *tls, const char *hint, char *identity, unsigned room, unsigned char *psk,
+                          unsigned most) {
+  (void)hint, (void)most;
+  snprintf(identity, room, "%s", psk_identity);
+  return give_key(tls, psk);
 }
 
-static int find_key(SSL *tls, const unsigned char *id, size_t id_size, SSL_SESSION **session) {
-  bool known = id_size == strlen(psk_identity) && memcmp(id, psk_identity, id_size) == 0;
-  *session = known ? session_of_key(tls) : NULL;
-  return !known || *session;
+static unsigned find_key(SSL *tls, const char *identity, unsigned char *psk, unsigned most) {
+  (void)most;
+  return lp_streq(identity, psk_identity) ? give_key(tls, psk) : 0;
 }
 
 /* A pre-shared key takes the certificates' place in TLS 1.3: a handshake carries one or the other. */
@@ -136,9 +127,9 @@ static void use_key(lp_security *out, bool worker) {
   lp_sha256_bytes(&sha, psk);
   SSL_CTX_set_app_data(out->tls, psk);
   if (worker)
-    SSL_CTX_set_psk_find_session_callback(out->tls, find_key);
+    SSL_CTX_set_psk_server_callback(out->tls, find_key);
   else
-    SSL_CTX_set_psk_use_session_callback(out->tls, offer_key);
+    SSL_CTX_set_psk_client_callback(out->tls, offer_key);
 }
 
 /* Without instructions for AES, ChaCha20 is faster, and its time reveals nothing of the key. */

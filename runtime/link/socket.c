@@ -15,7 +15,6 @@
 
 #include "base/clock.h"
 #include "runtime/link/address.h"
-#include "runtime/link/sockaddr.h"
 
 enum { MOST_ADDRESSES = 8, BACKLOG = 128, LOOKS = 8 /* before the core is offered to others */ };
 /* A wait is brief below this, and no thread looks for longer. */
@@ -108,14 +107,16 @@ static int listen_at(const lp_sockaddr *at, const char *path, lp_socket_listener
 }
 
 bool lp_socket_listen(const char *address, lp_socket_listener *out, const char **why) {
-  lp_sockaddr at[MOST_ADDRESSES], taken = {.size = sizeof taken.at};
+  lp_sockaddr at[MOST_ADDRESSES];
+  struct sockaddr_in6 taken = {0}; /* an IPv4 address has its port at the same place */
+  socklen_t size = sizeof taken;
   *out = (lp_socket_listener){.fd = -1};
   size_t count = lp_address_resolve(address, true, at, MOST_ADDRESSES, why);
   for (size_t i = 0; i < count && out->fd < 0; i++)
     *why = strerror(listen_at(&at[i], lp_address_unix_path(address), out));
-  if (out->fd < 0) return false;
-  if (getsockname(out->fd, (struct sockaddr *)&taken.at, &taken.size) == 0) out->port = lp_sockaddr_port(&taken);
-  return true;
+  if (out->fd >= 0 && !out->path && getsockname(out->fd, (struct sockaddr *)&taken, &size) == 0)
+    out->port = ntohs(taken.sin6_port);
+  return out->fd >= 0;
 }
 
 void lp_socket_listener_close(lp_socket_listener *listener) {
@@ -127,8 +128,9 @@ void lp_socket_listener_close(lp_socket_listener *listener) {
   *listener = (lp_socket_listener){.fd = -1};
 }
 
-int lp_socket_accept(const lp_socket_listener *listener) {
-  int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC), on = 1;
+int lp_socket_accept(const lp_socket_listener *listener, lp_sockaddr *from) {
+  from->size = sizeof from->at;
+  int fd = accept4(listener->fd, (struct sockaddr *)&from->at, &from->size, SOCK_NONBLOCK | SOCK_CLOEXEC), on = 1;
   if (fd >= 0 && !listener->path) (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   return fd;
 }

@@ -1,9 +1,26 @@
-/* Sockets whose descriptors the caller holds: TCP over IPv4 and IPv6, and Unix sockets. All are non-blocking. Private
- * to the folder. */
+/* Opening, waiting for and looking at non-blocking sockets: TCP over IPv4 and IPv6, and Unix sockets. Private to the
+ * folder. */
 #ifndef LP_LINK_SOCKET_H
 #define LP_LINK_SOCKET_H
 
+#include <sys/socket.h>
+
 #include "base/base.h"
+
+/* A socket address that an address stands for. */
+typedef struct {
+  struct sockaddr_storage at;
+  socklen_t size;
+} lp_sockaddr;
+
+/* Looks up the socket addresses to connect to, or to listen on ("*" is every interface). Returns how many it stored, at
+ * most `most`; for 0, `why` says what went wrong. Looking up a name may block for as long as the system's resolver
+ * takes. */
+size_t lp_address_resolve(const char *address, bool listens, lp_sockaddr *out, size_t most, const char **why);
+/* "10.0.0.7:51234", "[::1]:51234", or "a process of this machine" for a Unix socket. */
+void lp_sockaddr_print(const lp_sockaddr *from, char out[64]);
+/* Have both the same IP address? Unix sockets have. */
+bool lp_sockaddr_same_host(const lp_sockaddr *a, const lp_sockaddr *b);
 
 /* Connects within the time. -1: `why` says what went wrong. */
 int lp_socket_connect(const char *address, double timeout_ms, const char **why);
@@ -17,7 +34,8 @@ typedef struct {
 bool lp_socket_listen(const char *address, lp_socket_listener *out, const char **why);
 /* Removes the Unix socket's file too. */
 void lp_socket_listener_close(lp_socket_listener *listener);
-int lp_socket_accept(const lp_socket_listener *listener); /* -1: errno says why */
+/* Takes a connection that waits, from `from`; -1: errno says why. */
+int lp_socket_accept(const lp_socket_listener *listener, lp_sockaddr *from);
 /* Waits for the events of poll(); INFINITY waits for ever. Returns those that came, 0 when the time is over or a signal
  * came. */
 short lp_socket_wait(int fd, short events, double timeout_ms);

@@ -27,7 +27,8 @@ typedef struct {
   void *handle;
 } lp_packet;
 
-typedef enum { LP_RECV_FRAME, LP_RECV_GONE, LP_RECV_TIMEOUT, LP_RECV_GARBAGE, LP_RECV_FAILED } lp_recv_outcome;
+/* LP_RECV_STRAINED: a listener lacks descriptors and says so now and then; it goes on. A dialled channel never does. */
+typedef enum { LP_RECV_FRAME, LP_RECV_GONE, LP_RECV_TIMEOUT, LP_RECV_GARBAGE, LP_RECV_STRAINED } lp_recv_outcome;
 
 /* Carries frames: those of one peer arrive whole, in order and once. One thread at a time uses a channel. */
 typedef struct {

@@ -102,7 +102,7 @@ static lp_status await_frame(remote_walk *remote, lp_inbound *in) {
     case LP_RECV_TIMEOUT:
       break;
     case LP_RECV_GARBAGE:
-    case LP_RECV_FAILED:
+    case LP_RECV_STRAINED:
       return broken(remote, why);
     }
     limit = until - lp_now_ms();

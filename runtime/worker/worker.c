@@ -89,11 +89,10 @@ void worker_handle(lp_worker *worker, const lp_inbound *in) {
   }
 }
 
-/* Waits for one message and handles it; `news` receives whether there was one. */
-static lp_status take_message(lp_worker *worker, double wait_ms, bool *news, lp_diag *diag) {
+/* Waits for one message and handles it. False: there was none. */
+static bool take_message(lp_worker *worker, double wait_ms) {
   lp_inbound in;
   const char *why = "";
-  *news = true;
   switch (lp_wire_receive(worker->wire, wait_ms, &in, &why)) {
   case LP_RECV_FRAME:
     worker_handle(worker, &in);
@@ -105,29 +104,28 @@ static lp_status take_message(lp_worker *worker, double wait_ms, bool *news, lp_
   case LP_RECV_GARBAGE:
     worker_peer_reject(worker, in.packet.peer, why);
     break;
+  case LP_RECV_STRAINED:
+    lp_warning(worker->diag, LP_LOC_NONE, "%s: %s", worker->options->listen, why);
+    return false;
   case LP_RECV_TIMEOUT:
-    *news = false;
-    break;
-  case LP_RECV_FAILED:
-    return lp_error(diag, LP_LOC_NONE, "cannot serve %s: %s", worker->options->listen, why);
+    return false;
   }
-  return LP_OK;
+  return true;
 }
 
 /* Takes the messages that have come before it runs a pass, so that the pass can serve all that wait. */
-static lp_status serve(lp_worker *worker, const volatile int *stop, lp_diag *diag) {
+static void serve(lp_worker *worker, const volatile int *stop) {
   int taken = 0;
   while (!lp_flag_get(stop)) {
-    bool news = false, due = worker_pass_is_due(worker);
+    bool due = worker_pass_is_due(worker);
     worker_tell_held(worker);
     double next = fmin(worker_session_drop_idle(worker), worker_context_tend(worker)) - lp_now_ms();
-    LP_TRY(take_message(worker, due ? 0 : fmax(0, fmin(next, stop_ms)), &news, diag));
+    bool news = take_message(worker, due ? 0 : fmax(0, fmin(next, stop_ms)));
     taken = news ? taken + 1 : 0;
     if (!due || (news && taken < MOST_MESSAGES)) continue;
     worker_pass_run(worker);
     taken = 0;
   }
-  return LP_OK;
 }
 
 static lp_status check_bundle(const lp_bundle *bundle, lp_diag *diag) {
@@ -158,7 +156,7 @@ lp_status lp_worker_serve(const lp_bundle *bundle, const lp_worker_options *opti
     prepare_passes(&worker);
     if (options->on_listening) options->on_listening(options->user, host, port);
     status = lp_bundle_await_check(bundle, diag);
-    if (status == LP_OK) status = serve(&worker, stop, diag);
+    if (status == LP_OK) serve(&worker, stop);
   }
   while (worker.sessions.count > 0)
     worker_session_close(&worker, worker.sessions.data[0]);

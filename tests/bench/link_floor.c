@@ -5,6 +5,8 @@
  *     link_floor [KIB_OF_DEVICE KIB_OF_WORKER [ROW_BYTES TOKEN_BYTES]]
  *
  * link_overhead.py measures the real thing; its default model has 2800 and 3300 KiB, frames of 555 and 47 bytes. */
+#include <fcntl.h>
+#include <math.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
@@ -16,7 +18,8 @@
 
 #include "base/clock.h"
 #include "base/side.h"
-#include "runtime/link/stream.h"
+#include "runtime/link/conn.h"
+#include "runtime/link/security.h"
 
 enum { TURNS = 2000, ROUNDS = 9, MOST = 1 << 14 };
 
@@ -47,34 +50,28 @@ static void need(bool good, const char *what) {
   exit(1);
 }
 
-static void send_all(lp_stream *to, const uint8_t *data, size_t size) {
-  struct iovec part = {(void *)(uintptr_t)data, size};
-  for (size_t sent = 0; sent < size;) {
-    ssize_t some = lp_stream_write(to, &part, 1, sent);
-    need(some >= 0, to->why);
-    sent += (size_t)some;
-  }
+static void send_frame(lp_conn *to, const uint8_t *data, size_t size) {
+  need(lp_conn_send(to, data, size, NULL, 0, INFINITY), to->why);
 }
 
-static void receive_all(lp_stream *from, uint8_t *to, size_t size) {
+static void receive_frame(lp_conn *from) {
   enum { LOOKS = 8 };
-  for (size_t have = 0; have < size;) {
-    ssize_t got = 0;
-    for (int i = 0; i < LOOKS && got == 0; i++) {
-      from->reads = 1;
-      got = lp_stream_read(from, to + have, size - have);
+  size_t size;
+  for (;;) {
+    for (int i = 0; i < LOOKS; i++) {
+      lp_conn_progress progress = lp_conn_read(from, true);
+      need(progress != LP_CONN_BROKEN, from->why);
+      if (progress != LP_CONN_FRAME) continue;
+      free(lp_conn_take(from, &size));
+      return;
     }
-    need(got >= 0, from->why);
-    have += (size_t)got;
-    if (got == 0) sched_yield(); /* both may be on one core */
+    sched_yield(); /* both may be on one core */
   }
 }
 
-static void shake(lp_stream *device) {
-  while (!lp_stream_shake(device)) {
-    need(!device->broken, device->why);
-    device->reads = 1;
-  }
+static void shake(lp_conn *conn) {
+  while (!lp_conn_is_ready(conn))
+    need(lp_conn_read(conn, true) == LP_CONN_MORE, conn->why);
 }
 
 static void connect_both(int fd[2]) {
@@ -89,17 +86,19 @@ static void connect_both(int fd[2]) {
   need(connect(fd[0], (struct sockaddr *)&at, size) == 0, "to connect");
   fd[1] = accept(listener, NULL, NULL);
   need(fd[1] >= 0, "to accept");
-  for (int i = 0; i < 2; i++)
+  for (int i = 0; i < 2; i++) {
     (void)setsockopt(fd[i], IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    need(fcntl(fd[i], F_SETFL, O_NONBLOCK) == 0, "fcntl");
+  }
   close(listener);
 }
 
-static void serve(load *at, lp_stream *device) {
-  uint8_t row[MOST], token[MOST] = {0};
+static void serve(load *at, lp_conn *device) {
+  uint8_t token[MOST] = {0};
   for (int i = 0; i <= TURNS; i++) {
-    receive_all(device, row, at->bytes[0]);
+    receive_frame(device);
     work(at, 1);
-    send_all(device, token, at->bytes[1]);
+    send_frame(device, token, at->bytes[1]);
   }
 }
 
@@ -109,26 +108,28 @@ static double take_turns(load *at, const lp_security security[2]) {
   connect_both(fd);
   pid_t child = fork();
   if (child == 0) {
-    lp_stream device;
+    lp_conn device;
     close(fd[0]);
-    need(lp_stream_open(&device, fd[1], security[1].tls, true), "TLS");
+    need(lp_conn_open(&device, fd[1], security[1].tls, true), "TLS");
+    device.most = MOST;
     serve(at, &device);
     _exit(0);
   }
   close(fd[1]);
-  lp_stream worker;
-  need(lp_stream_open(&worker, fd[0], security[0].tls, false), "TLS");
-  uint8_t row[MOST] = {0}, token[MOST];
+  lp_conn worker;
+  need(lp_conn_open(&worker, fd[0], security[0].tls, false), "TLS");
+  worker.most = MOST;
+  uint8_t row[MOST] = {0};
   double begin = 0;
   shake(&worker);
   for (int i = 0; i <= TURNS; i++) {
     if (i == 1) begin = lp_now_ms(); /* the first takes part in the handshake */
     work(at, 0);
-    send_all(&worker, row, at->bytes[0]);
-    receive_all(&worker, token, at->bytes[1]);
+    send_frame(&worker, row, at->bytes[0]);
+    receive_frame(&worker);
   }
   double us = (lp_now_ms() - begin) / (double)TURNS * 1e3;
-  lp_stream_close(&worker);
+  lp_conn_close(&worker, "");
   waitpid(child, NULL, 0);
   return us;
 }

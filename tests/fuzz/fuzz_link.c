@@ -16,7 +16,7 @@ static lp_recv_outcome receive(lp_channel *channel, double timeout_ms, lp_packet
   (void)timeout_ms, (void)why;
   *out =
       (lp_packet){.peer = LP_ONLY_PEER, .size = channel->size, .handle = malloc(channel->size > 0 ? channel->size : 1)};
-  if (out->handle == NULL) return LP_RECV_FAILED;
+  if (out->handle == NULL) return LP_RECV_GONE;
   memcpy(out->handle, channel->data, channel->size);
   out->data = out->handle;
   return LP_RECV_FRAME;

@@ -19,7 +19,6 @@
 #include "base/side.h"
 #include "runtime/link/link.h"
 #include "runtime/link/security.h"
-#include "runtime/link/sockaddr.h"
 #include "runtime/link/socket.h"
 #include "tests/runtime/toy/toy_run.h"
 #include "tests/suite.h"

@@ -1,0 +1,297 @@
+/* Peers, and serving their sockets (channel.h). */
+#include "runtime/link/channel.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/cores.h"
+#include "runtime/link/security.h"
+
+/* A stranger is a connection that is not permitted yet. */
+enum { MOST_PEERS = 1024, MOST_STRANGERS = 256, MOST_STRANGERS_OF_HOST = 64, MOST_EVENTS = 64 };
+static const double stranger_ms = 10000; /* for TLS and the handshake above it, which ends with a permission */
+static const double send_ms = 30000;     /* a peer that takes none of what waits for it is lost after so long */
+static const double full_ms = 100;       /* until connections are taken again when there were no descriptors for them */
+static const double tell_ms = 10000;     /* between two reports of that */
+static const double care_ms = 250;       /* the caller computes for so long before the attendant takes over */
+
+lp_channel *lp_channel_create(const lp_security *security) {
+  lp_channel *channel = lp_alloc(sizeof *channel);
+  channel->tls = security->tls;
+  channel->socket.fd = channel->wake = -1;
+  channel->epoll = epoll_create1(EPOLL_CLOEXEC);
+  channel->due_ms = INFINITY;
+  channel->left_ms = channel->told_ms = -INFINITY; /* until the first receive the attendant serves the sockets */
+  channel->spin.pays = lp_machine_threads() > 1;
+  pthread_mutex_init(&channel->mutex, NULL);
+  return channel;
+}
+
+bool lp_channel_is_device(const lp_channel *channel) {
+  return channel->socket.fd < 0;
+}
+
+/* ---- peers ------------------------------------------------------------------------------------------------------- */
+
+void lp_channel_wake_attendant(lp_channel *channel) {
+  (void)eventfd_write(channel->wake, 1); /* it fails only where it was woken often enough */
+}
+
+static void note_deadline(lp_channel *channel, double due_ms) {
+  if (due_ms >= channel->due_ms) return;
+  channel->due_ms = due_ms;
+  if (channel->attending) lp_channel_wake_attendant(channel);
+}
+
+/* Of a listener's peer. */
+static double deadline_of(const lp_peer *of) {
+  double due = INFINITY;
+  if (!of->permitted && !of->news) due = of->since_ms + stranger_ms;
+  return of->conn.queue.size > 0 ? fmin(due, of->conn.moved_ms + send_ms) : due;
+}
+
+/* Tells epoll what to report: `input` is EPOLLIN or 0. */
+static void watch(lp_channel *channel, lp_peer *of, uint32_t input) {
+  uint32_t events = input | (lp_conn_wants_room(&of->conn) ? EPOLLOUT : 0u);
+  if (of->conn.fd < 0 || events == of->events) return;
+  int change = of->events == 0 ? EPOLL_CTL_ADD : events == 0 ? EPOLL_CTL_DEL : EPOLL_CTL_MOD;
+  if (epoll_ctl(channel->epoll, change, of->conn.fd, &(struct epoll_event){events, {.ptr = of}}) == 0)
+    of->events = events;
+}
+
+static void add_news(lp_channel *channel, lp_peer *of) {
+  if (of->news) return;
+  of->news = true;
+  of->queued_ms = lp_now_ms();
+  lp_vec_push(&channel->news, of);
+}
+
+/* Closes the connection; the reason counts if it has none yet. A frame that is whole can still be taken. */
+void lp_channel_lose(lp_channel *channel, lp_peer *of, const char *why) {
+  lp_conn_close(&of->conn, why ? why : "the connection closed"); /* which takes it out of the epoll set */
+  of->events = 0;
+  add_news(channel, of);
+}
+
+void lp_channel_forget(lp_channel *channel, lp_peer *of) {
+  size_t last = --channel->peers.count;
+  for (size_t i = 0; i < last; i++)
+    if (channel->peers.data[i] == of) channel->peers.data[i] = channel->peers.data[last];
+  lp_conn_close(&of->conn, "");
+  lp_conn_release(&of->conn);
+  free(of);
+}
+
+/* A device waits until the socket has taken the frame, a listener queues what it does not take. */
+bool lp_channel_put(lp_channel *channel, lp_peer *to, const void *head, size_t head_size, const void *body,
+                    size_t body_size) {
+  bool waited = to->conn.queue.size > 0;
+  double wait_ms = lp_channel_is_device(channel) ? channel->patience.silence_ms : 0;
+  bool good = lp_conn_send(&to->conn, head, head_size, body, body_size, wait_ms), queued = to->conn.queue.size > 0;
+  if (to->conn.broken || (queued && lp_channel_is_device(channel)))
+    lp_channel_lose(channel, to, "it takes no more bytes");
+  if (to->conn.broken || waited || !queued) return good && !to->conn.broken;
+  watch(channel, to, to->events & EPOLLIN);
+  note_deadline(channel, deadline_of(to));
+  if (!channel->receiving && !channel->attending) lp_channel_wake_attendant(channel);
+  return true;
+}
+
+/* Uses what came, and what one read of the socket brings if `socket` is set. A listener answers questions for signs of
+ * life; what is on its way already is one. */
+void lp_channel_read(lp_channel *channel, lp_peer *of, bool socket) {
+  lp_conn_progress progress = lp_conn_read(&of->conn, socket);
+  bool asked = of->conn.asked && !lp_channel_is_device(channel) && of->conn.queue.size == 0;
+  of->conn.asked = false;
+  if (progress == LP_CONN_FRAME || progress == LP_CONN_LONG) add_news(channel, of);
+  if (progress == LP_CONN_BROKEN)
+    lp_channel_lose(channel, of, NULL);
+  else if (asked)
+    (void)lp_channel_put(channel, of, NULL, 0, NULL, 0);
+}
+
+lp_peer *lp_channel_add(lp_channel *channel, int fd, const lp_sockaddr *at) {
+  lp_peer *made = lp_alloc(sizeof *made);
+  made->id = ++channel->last_id;
+  made->since_ms = lp_now_ms();
+  made->at = *at;
+  lp_vec_push(&channel->peers, made);
+  if (!lp_conn_open(&made->conn, fd, channel->tls, !lp_channel_is_device(channel))) add_news(channel, made);
+  made->conn.most = LP_STRANGER_FRAME;
+  watch(channel, made, EPOLLIN);
+  return made;
+}
+
+void lp_channel_resume(lp_channel *channel, lp_peer *of) {
+  of->since_ms += lp_now_ms() - of->queued_ms;
+  lp_channel_read(channel, of, false);
+  watch(channel, of, of->finishing ? 0u : EPOLLIN);
+  note_deadline(channel, deadline_of(of));
+}
+
+/* ---- connections that come --------------------------------------------------------------------------------------- */
+
+/* Is there room for one more stranger when `most` are allowed, of one host if it is given? The stranger that has been
+ * silent for longest makes room: a device needs a moment to be permitted, so those that wait for long are the ones that
+ * say nothing. */
+static bool make_room(lp_channel *channel, const lp_sockaddr *host, size_t most) {
+  size_t count = 0;
+  lp_peer *oldest = NULL;
+  for (size_t i = 0; i < channel->peers.count; i++) {
+    lp_peer *of = channel->peers.data[i];
+    if (of->permitted || (host && !lp_sockaddr_same_host(&of->at, host))) continue;
+    if (!of->news && (!oldest || of->id < oldest->id)) oldest = of;
+    count++;
+  }
+  if (count >= most && oldest) lp_channel_forget(channel, oldest);
+  return count < most || oldest;
+}
+
+/* There are no descriptors for a connection. True: a stranger has given up its own. */
+static bool free_descriptor(lp_channel *channel) {
+  double now = lp_now_ms();
+  channel->tells |= now - channel->told_ms >= tell_ms;
+  channel->full = !make_room(channel, NULL, 0);
+  if (channel->full) note_deadline(channel, now + full_ms);
+  return !channel->full;
+}
+
+static void take_connections(lp_channel *channel) {
+  lp_sockaddr at;
+  channel->full = false;
+  for (;;) {
+    int fd = lp_socket_accept(&channel->socket, &at);
+    bool scarce = fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM);
+    if (scarce && free_descriptor(channel)) continue;
+    if (fd < 0) return;
+    if (make_room(channel, &at, MOST_STRANGERS_OF_HOST) && make_room(channel, NULL, MOST_STRANGERS) &&
+        channel->peers.count < MOST_PEERS)
+      note_deadline(channel, deadline_of(lp_channel_add(channel, fd, &at)));
+    else
+      close(fd);
+  }
+}
+
+/* ---- serving the sockets ----------------------------------------------------------------------------------------- */
+
+/* A peer whose frame waits is watched until more comes: mostly the frame is taken before. */
+static void serve_peer(lp_channel *channel, lp_peer *of, uint32_t events) {
+  bool reads = !of->news && !of->finishing;
+  channel->heard_ms = lp_now_ms();
+  if (of->conn.fd < 0) return;
+  if ((events & EPOLLOUT) != 0 && !lp_conn_flush(&of->conn)) lp_channel_lose(channel, of, NULL);
+  if (reads && of->conn.fd >= 0) lp_channel_read(channel, of, true);
+  if (of->finishing && of->conn.queue.size == 0) lp_channel_lose(channel, of, NULL);
+  watch(channel, of, reads ? EPOLLIN : 0u);
+}
+
+/* Connections are taken last: a peer that gives way to another may have an event here. */
+static void serve_events(lp_channel *channel, const struct epoll_event *event, int count) {
+  bool connections = false;
+  for (int i = 0; i < count; i++) {
+    if (event[i].data.ptr)
+      serve_peer(channel, event[i].data.ptr, event[i].events);
+    else
+      connections = true;
+  }
+  if (connections) take_connections(channel);
+}
+
+/* While a device waits it asks for signs of life, and gives up a worker that is silent. */
+static void keep_alive(lp_channel *channel, lp_peer *worker, double now) {
+  const lp_patience *patience = &channel->patience;
+  if (worker->conn.fd < 0) return;
+  if (now - channel->heard_ms >= patience->silence_ms) {
+    lp_channel_lose(channel, worker, "it gives no sign of life");
+  } else if (now - fmax(channel->heard_ms, channel->asked_ms) >= patience->beat_ms) {
+    channel->asked_ms = now;
+    (void)lp_channel_put(channel, worker, NULL, 0, NULL, 0);
+  }
+  channel->due_ms =
+      fmin(channel->heard_ms + patience->silence_ms, fmax(channel->heard_ms, channel->asked_ms) + patience->beat_ms);
+}
+
+/* Ends connections whose time is over. */
+static void meet_deadlines(lp_channel *channel) {
+  double now = lp_now_ms();
+  if (now < channel->due_ms) return;
+  if (lp_channel_is_device(channel)) {
+    keep_alive(channel, channel->peers.data[0], now);
+    return;
+  }
+  bool full = channel->full;
+  channel->due_ms = INFINITY;
+  for (size_t i = 0; i < channel->peers.count; i++) {
+    lp_peer *of = channel->peers.data[i];
+    if (deadline_of(of) <= now) lp_channel_lose(channel, of, "it said nothing in time");
+    channel->due_ms = fmin(channel->due_ms, deadline_of(of));
+  }
+  if (full) take_connections(channel);
+}
+
+/* For how long the attendant sleeps, by what the caller does. */
+static double attend_for(lp_channel *channel) {
+  double now = lp_now_ms(), care = care_ms - (now - channel->left_ms);
+  channel->sleeping = channel->receiving;
+  for (size_t i = 0; i < channel->peers.count && !channel->receiving && care > 0; i++)
+    if (channel->peers.data[i]->conn.queue.size > 0) care = 0;
+  channel->attending = !channel->receiving && care <= 0;
+  if (channel->receiving) return INFINITY;
+  return channel->attending ? channel->due_ms - now : care;
+}
+
+void *lp_channel_attend(void *user) {
+  lp_channel *channel = user;
+  struct epoll_event event[MOST_EVENTS];
+  eventfd_t woken;
+  pthread_mutex_lock(&channel->mutex);
+  while (!channel->closing) {
+    int limit = lp_socket_milliseconds(attend_for(channel));
+    struct pollfd wait[] = {{.fd = channel->wake, .events = POLLIN}, {.fd = channel->epoll, .events = POLLIN}};
+    nfds_t count = channel->attending ? 2 : 1;
+    pthread_mutex_unlock(&channel->mutex);
+    if (poll(wait, count, limit) > 0 && wait[0].revents != 0) (void)eventfd_read(channel->wake, &woken);
+    pthread_mutex_lock(&channel->mutex);
+    if (!channel->attending || channel->closing) continue;
+    /* With the mutex held, so that no peer is freed between the report and its use. */
+    serve_events(channel, event, epoll_wait(channel->epoll, event, MOST_EVENTS, 0));
+    meet_deadlines(channel);
+  }
+  pthread_mutex_unlock(&channel->mutex);
+  return NULL;
+}
+
+typedef struct {
+  const lp_channel *channel;
+  struct epoll_event event[MOST_EVENTS];
+  int count;
+} look;
+
+static bool have_events(void *user) {
+  look *at = user;
+  at->count = epoll_wait(at->channel->epoll, at->event, MOST_EVENTS, 0);
+  return at->count > 0;
+}
+
+/* The caller sleeps without the mutex until something comes, a deadline is met, or the time is over. False: that, or a
+ * signal came. */
+bool lp_channel_serve(lp_channel *channel, double until) {
+  look at;
+  at.channel = channel;
+  double begin = lp_now_ms(), left = fmin(channel->due_ms, until) - begin;
+  pthread_mutex_unlock(&channel->mutex);
+  if (!lp_spin_until(&channel->spin, left, have_events, &at))
+    at.count = epoll_wait(channel->epoll, at.event, MOST_EVENTS, lp_socket_milliseconds(left));
+  double now = lp_now_ms();
+  if (until > begin) lp_spin_note(&channel->spin, now - begin);
+  pthread_mutex_lock(&channel->mutex);
+  serve_events(channel, at.event, at.count);
+  meet_deadlines(channel);
+  return now < until && (at.count >= 0 || lp_channel_is_device(channel));
+}

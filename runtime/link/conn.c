@@ -1,0 +1,306 @@
+/* Frames, plain bytes and TLS over one socket (conn.h). */
+#include "runtime/link/conn.h"
+
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "runtime/link/socket.h"
+
+enum { RECORD = SSL3_RT_MAX_PLAIN_LENGTH, PARTS = 3, MOST_DRAINED = 64, LAST_READS = 8 };
+static const size_t most_queued = (size_t)1 << 32;
+
+/* ---- bytes ------------------------------------------------------------------------------------------------------- */
+
+static ssize_t fail(lp_conn *conn, const char *why) {
+  if (!conn->broken) snprintf(conn->why, sizeof conn->why, "%s", why);
+  conn->broken = true;
+  return -1;
+}
+
+static ssize_t socket_result(lp_conn *conn, ssize_t result) {
+  if (result > 0) return result;
+  if (result == 0) return fail(conn, "it closed the connection");
+  return errno == EAGAIN || errno == EINTR ? 0 : fail(conn, strerror(errno));
+}
+
+static const char *reason_of(const SSL *tls, unsigned long error) {
+  if (ERR_GET_LIB(error) != ERR_LIB_SSL) return ERR_reason_error_string(error);
+  switch (ERR_GET_REASON(error)) {
+  case SSL_R_CERTIFICATE_VERIFY_FAILED:
+    return X509_verify_cert_error_string(SSL_get_verify_result(tls));
+  case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
+    return "a worker with --client-ca wants a certificate of this device: --cert, --cert-key";
+  case SSL_R_BINDER_DOES_NOT_VERIFY:
+  case SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER: /* what OpenSSL answers to a wrong binder */
+    return SSL_get_verify_mode(tls) == SSL_VERIFY_NONE ? "wrong key" : "it holds another key";
+  default:
+    return ERR_reason_error_string(error);
+  }
+}
+
+/* Of a call that returned `result`, which is not its success. */
+static ssize_t tls_result(lp_conn *conn, int result) {
+  int kind = SSL_get_error(conn->tls, result), problem = errno;
+  unsigned long error = ERR_peek_error();
+  if (kind == SSL_ERROR_WANT_READ || kind == SSL_ERROR_WANT_WRITE) return 0;
+  if (kind == SSL_ERROR_SYSCALL && error == 0) return fail(conn, strerror(problem));
+  if (kind == SSL_ERROR_ZERO_RETURN || ERR_GET_REASON(error) == SSL_R_UNEXPECTED_EOF_WHILE_READING)
+    return fail(conn, "it closed the connection");
+  const char *reason = reason_of(conn->tls, error);
+  char why[sizeof conn->why];
+  snprintf(why, sizeof why, "TLS: %s", reason ? reason : "the handshake failed");
+  return fail(conn, why);
+}
+
+/* The number of bytes read, 0 when there are none yet, -1 when the connection has broken. */
+static ssize_t read_some(lp_conn *conn, void *to, size_t size) {
+  size_t got = 0;
+  if (conn->broken) return -1;
+  if (!conn->tls) return socket_result(conn, recv(conn->fd, to, size, 0));
+  ERR_clear_error();
+  int result = SSL_read_ex(conn->tls, to, size, &got);
+  return result == 1 ? (ssize_t)got : tls_result(conn, result);
+}
+
+/* The first bytes of the parts, up to a record of TLS: each record costs a header, a tag and some time, so small parts
+ * are joined. */
+static struct iovec join(const struct iovec *part, size_t count, uint8_t joined[RECORD]) {
+  if (part[0].iov_len >= RECORD) return (struct iovec){part[0].iov_base, RECORD};
+  size_t size = 0;
+  for (size_t i = 0, some; i < count && size < RECORD; i++, size += some) {
+    some = part[i].iov_len < RECORD - size ? part[i].iov_len : RECORD - size;
+    memcpy(joined + size, part[i].iov_base, some);
+  }
+  return (struct iovec){joined, size};
+}
+
+/* The number of bytes that the socket took, 0 when it has no room, -1 when the connection has broken. What was not
+ * written must be written next. */
+static ssize_t write_some(lp_conn *conn, struct iovec *part, size_t count) {
+  if (conn->broken) return -1;
+  if (!conn->tls) {
+    struct msghdr message = {.msg_iov = part, .msg_iovlen = count};
+    return socket_result(conn, sendmsg(conn->fd, &message, MSG_NOSIGNAL));
+  }
+  uint8_t joined[RECORD];
+  struct iovec next = join(part, count, joined);
+  size_t sent = 0;
+  ERR_clear_error();
+  int result = SSL_write_ex(conn->tls, next.iov_base, next.iov_len, &sent);
+  return result == 1 ? (ssize_t)sent : tls_result(conn, result);
+}
+
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
+
+/* As OpenSSL's own writing to a socket, which raises SIGPIPE when the other side has closed the connection. */
+static int write_quietly(BIO *bio, const char *from, int size) {
+  ssize_t sent = send(((const lp_conn *)BIO_get_data(bio))->fd, from, (size_t)size, MSG_NOSIGNAL);
+  BIO_clear_retry_flags(bio);
+  if (sent < 0 && BIO_sock_should_retry(-1)) BIO_set_retry_write(bio);
+  return (int)sent;
+}
+
+static long control(BIO *bio, int command, long number, void *pointer) {
+  (void)bio, (void)number, (void)pointer;
+  return command == BIO_CTRL_FLUSH;
+}
+
+static bool open_tls(lp_conn *conn, SSL_CTX *context, bool worker) {
+  conn->tls = SSL_new(context);
+  conn->quiet = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "lp_conn");
+  if (!conn->tls || !conn->quiet || BIO_meth_set_write(conn->quiet, write_quietly) != 1 ||
+      BIO_meth_set_ctrl(conn->quiet, control) != 1)
+    return false;
+  BIO *in = BIO_new_socket(conn->fd, BIO_NOCLOSE), *out = BIO_new(conn->quiet);
+  SSL_set_bio(conn->tls, in, out);
+  if (!in || !out) return false;
+  BIO_set_data(out, conn);
+  BIO_set_init(out, 1);
+  if (worker)
+    SSL_set_accept_state(conn->tls);
+  else
+    SSL_set_connect_state(conn->tls);
+  return true;
+}
+
+bool lp_conn_open(lp_conn *conn, int fd, SSL_CTX *context, bool worker) {
+  *conn = (lp_conn){.fd = fd};
+  if (!context || open_tls(conn, context, worker)) return true;
+  lp_conn_close(conn, "no memory for TLS");
+  return false;
+}
+
+/* A socket that is closed with unread bytes resets the connection, and what was sent last may be lost. */
+static void close_gently(int fd) {
+  char unread[4096];
+  (void)shutdown(fd, SHUT_WR);
+  for (int i = 0; i < MOST_DRAINED && recv(fd, unread, sizeof unread, 0) > 0; i++)
+    ;
+  close(fd);
+}
+
+void lp_conn_close(lp_conn *conn, const char *why) {
+  if (conn->fd < 0) return;
+  ERR_clear_error();
+  if (conn->tls && !conn->broken && SSL_is_init_finished(conn->tls)) (void)SSL_shutdown(conn->tls);
+  SSL_free(conn->tls);
+  BIO_meth_free(conn->quiet);
+  close_gently(conn->fd);
+  conn->fd = -1;
+  conn->tls = NULL;
+  conn->quiet = NULL;
+  lp_buf_free(&conn->queue);
+  conn->sent = 0;
+  (void)fail(conn, why);
+}
+
+void lp_conn_release(lp_conn *conn) {
+  free(conn->frame);
+  conn->frame = NULL;
+}
+
+bool lp_conn_is_ready(const lp_conn *conn) {
+  return !conn->broken && (!conn->tls || SSL_is_init_finished(conn->tls));
+}
+
+bool lp_conn_bind(const lp_conn *conn, uint8_t out[LP_BINDING_BYTES]) {
+  static const char label[] = "EXPORTER-llmpart-binding";
+  return conn->tls && SSL_is_init_finished(conn->tls) &&
+         SSL_export_keying_material(conn->tls, out, LP_BINDING_BYTES, label, sizeof label - 1, NULL, 0, 0) == 1;
+}
+
+/* ---- frames that come -------------------------------------------------------------------------------------------- */
+
+/* Copies from `ahead` what the target still lacks. True: it is full. */
+static bool fill(lp_conn *conn, uint8_t *target, size_t wanted) {
+  size_t here = conn->end - conn->begin, lacks = wanted - conn->have, count = here < lacks ? here : lacks;
+  if (count > 0) memcpy(target + conn->have, conn->ahead + conn->begin, count);
+  conn->have += count;
+  conn->begin += count;
+  return conn->have == wanted;
+}
+
+static lp_conn_progress use_ahead(lp_conn *conn) {
+  while (!conn->frame) {
+    if (!fill(conn, conn->length, LP_FRAME_LENGTH)) return LP_CONN_MORE;
+    uint64_t length = 0;
+    for (int i = 0; i < LP_FRAME_LENGTH; i++)
+      length |= (uint64_t)conn->length[i] << (8 * i);
+    if (length > conn->most) return LP_CONN_LONG;
+    conn->have = 0;
+    conn->size = (size_t)length;
+    conn->asked |= length == 0;
+    if (length == 0) continue;
+    conn->frame = malloc(conn->size); /* as much as the peer says */
+    if (conn->frame) break;
+    (void)fail(conn, "no memory for its frame");
+    return LP_CONN_BROKEN;
+  }
+  return fill(conn, conn->frame, conn->size) ? LP_CONN_FRAME : LP_CONN_MORE;
+}
+
+lp_conn_progress lp_conn_read(lp_conn *conn, bool socket) {
+  for (;; socket = false) {
+    lp_conn_progress progress = use_ahead(conn);
+    if (progress != LP_CONN_MORE) return progress;
+    if (conn->broken) return LP_CONN_BROKEN;
+    if (!socket && !(conn->tls && SSL_has_pending(conn->tls))) return LP_CONN_MORE;
+    bool into_place = conn->frame != NULL;
+    ssize_t got = into_place ? read_some(conn, conn->frame + conn->have, conn->size - conn->have)
+                             : read_some(conn, conn->ahead, LP_READ_AHEAD);
+    if (got <= 0) return got < 0 ? LP_CONN_BROKEN : LP_CONN_MORE;
+    conn->have += into_place ? (size_t)got : 0;
+    conn->begin = 0;
+    conn->end = into_place ? 0 : (size_t)got;
+  }
+}
+
+uint8_t *lp_conn_take(lp_conn *conn, size_t *size) {
+  uint8_t *frame = conn->frame;
+  *size = conn->size;
+  conn->frame = NULL;
+  conn->have = 0;
+  return frame;
+}
+
+/* ---- frames that go ---------------------------------------------------------------------------------------------- */
+
+/* What is left of the parts after their first `skip` bytes. Returns the number of parts. */
+static size_t rest_of(const struct iovec part[PARTS], size_t skip, struct iovec rest[PARTS]) {
+  size_t used = 0;
+  for (size_t i = 0; i < PARTS; i++) {
+    size_t done = skip < part[i].iov_len ? skip : part[i].iov_len;
+    skip -= done;
+    if (done < part[i].iov_len) rest[used++] = (struct iovec){(char *)part[i].iov_base + done, part[i].iov_len - done};
+  }
+  return used;
+}
+
+static void queue(lp_conn *conn, const struct iovec *part, size_t count) {
+  if (conn->queue.size == 0) conn->moved_ms = lp_now_ms();
+  if (conn->sent > conn->queue.size / 2) { /* the bytes that were sent make room */
+    conn->queue.size -= conn->sent;
+    memmove(conn->queue.data, conn->queue.data + conn->sent, conn->queue.size);
+    conn->sent = 0;
+  }
+  for (size_t i = 0; i < count; i++)
+    lp_buf_append(&conn->queue, part[i].iov_base, part[i].iov_len);
+}
+
+/* The other side may have said why it closed the connection, such as that TLS refuses this device. */
+static void read_last_word(lp_conn *conn) {
+  conn->broken = false;
+  for (int i = 0; i < LAST_READS && lp_conn_read(conn, true) == LP_CONN_MORE; i++)
+    ;
+  conn->broken = true;
+}
+
+bool lp_conn_send(lp_conn *conn, const void *head, size_t head_size, const void *body, size_t body_size,
+                  double wait_ms) {
+  size_t size = LP_FRAME_LENGTH + head_size + body_size, left = size;
+  uint8_t length[LP_FRAME_LENGTH];
+  for (int i = 0; i < LP_FRAME_LENGTH; i++)
+    length[i] = (uint8_t)((uint64_t)(head_size + body_size) >> (8 * i));
+  struct iovec rest[PARTS], part[PARTS] = {{length, LP_FRAME_LENGTH},
+                                           {(void *)(uintptr_t)head, head_size},
+                                           {(void *)(uintptr_t)body, body_size}};
+  if (conn->broken || size > most_queued || conn->queue.size - conn->sent > most_queued - size) return false;
+  while (left > 0) {
+    size_t count = rest_of(part, size - left, rest);
+    ssize_t some = conn->queue.size > 0 ? 0 : write_some(conn, rest, count);
+    if (some < 0) {
+      read_last_word(conn);
+      return false;
+    }
+    left -= (size_t)some;
+    if (some > 0 || (wait_ms > 0 && lp_socket_wait(conn->fd, POLLOUT, wait_ms) != 0)) continue;
+    queue(conn, rest, count);
+    break;
+  }
+  return true;
+}
+
+bool lp_conn_flush(lp_conn *conn) {
+  while (conn->sent < conn->queue.size) {
+    struct iovec rest = {conn->queue.data + conn->sent, conn->queue.size - conn->sent};
+    ssize_t some = write_some(conn, &rest, 1);
+    if (some <= 0) return some == 0;
+    conn->moved_ms = lp_now_ms();
+    conn->sent += (size_t)some;
+  }
+  conn->sent = 0;
+  lp_buf_free(&conn->queue);
+  return true;
+}
+
+bool lp_conn_wants_room(const lp_conn *conn) {
+  return conn->queue.size > 0 || (conn->tls && SSL_want_write(conn->tls));
+}
