@@ -28,7 +28,7 @@ typedef LP_VEC(double) thetas;
 static lp_status read_thetas(const char *text, thetas *out, lp_diag *diag) {
   char *copy = lp_strdup(text), *rest = NULL;
   lp_status status = LP_OK;
-  for (char *at = strtok_r(copy, ",", &rest); at != NULL && status == LP_OK; at = strtok_r(NULL, ",", &rest)) {
+  for (char *at = strtok_r(copy, ",", &rest); at && status == LP_OK; at = strtok_r(NULL, ",", &rest)) {
     double theta = 0;
     status = lp_parse_double(at, &theta, diag, LP_LOC_FILE("--at"));
     lp_vec_push(out, theta);
@@ -38,13 +38,13 @@ static lp_status read_thetas(const char *text, thetas *out, lp_diag *diag) {
 }
 
 static lp_status check_flags(const calibrate_flags *flags, lp_diag *diag) {
-  if (flags->data == NULL) return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "wanted --data=FILE");
+  if (!flags->data) return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "wanted --data=FILE");
   if (!(flags->risk > 0 && flags->risk < 1))
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--risk"), "%g is no share between 0 and 1", flags->risk);
   if (!(flags->confidence > 0 && flags->confidence < 1))
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--confidence"), "%g is no share between 0 and 1",
                        flags->confidence);
-  if (flags->at != NULL && flags->apply)
+  if (flags->at && flags->apply)
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--at looks for no theta that --apply could write");
   return LP_OK;
 }
@@ -94,7 +94,7 @@ static lp_status run(const lp_command *command, const lp_texts *args, lp_diag *d
   flags->bundle = args->data[0];
   thetas at = {0};
   lp_status status = check_flags(flags, diag);
-  if (status == LP_OK && flags->at != NULL) status = read_thetas(flags->at, &at, diag);
+  if (status == LP_OK && flags->at) status = read_thetas(flags->at, &at, diag);
   if (status == LP_OK) status = calibrate(flags, &at, diag);
   lp_vec_free(&at);
   return status;

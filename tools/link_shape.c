@@ -13,7 +13,7 @@ static lp_status read_loss(const char *text, double *out, lp_diag *diag, lp_loc 
 /* "2s/30s": down for 2 s every 30 s. */
 static lp_status read_cut(char *text, lp_link_shape *out, lp_diag *diag, lp_loc loc) {
   char *slash = strchr(text, '/');
-  if (slash == NULL) return lp_error(diag, loc, "'%s' is no cut such as 2s/30s: how long, and how often", text);
+  if (!slash) return lp_error(diag, loc, "'%s' is no cut such as 2s/30s: how long, and how often", text);
   *slash = '\0';
   LP_TRY(lp_parse_time_ms(text, &out->cut_ms, diag, loc));
   LP_TRY(lp_parse_time_ms(slash + 1, &out->cut_every_ms, diag, loc));
@@ -24,7 +24,7 @@ static lp_status read_cut(char *text, lp_link_shape *out, lp_diag *diag, lp_loc 
 static lp_status read_item(char *item, lp_link_shape *out, lp_diag *diag) {
   lp_loc loc = LP_LOC_FILE("--link");
   char *value = strchr(item, '=');
-  if (value == NULL) return lp_error(diag, loc, "'%s' is no figure such as rtt=50ms", item);
+  if (!value) return lp_error(diag, loc, "'%s' is no figure such as rtt=50ms", item);
   *value++ = '\0';
   if (lp_streq(item, "rtt")) return lp_parse_time_ms(value, &out->rtt_ms, diag, loc);
   if (lp_streq(item, "up")) return lp_parse_rate_bps(value, &out->up_bps, diag, loc);
@@ -47,7 +47,7 @@ lp_status lp_link_shape_read(const char *text, lp_link_shape *out, lp_diag *diag
   char *copy = lp_strdup(text), *rest = NULL;
   lp_status status = LP_OK;
   *out = (lp_link_shape){0};
-  for (char *item = strtok_r(copy, ",", &rest); item != NULL && status == LP_OK; item = strtok_r(NULL, ",", &rest))
+  for (char *item = strtok_r(copy, ",", &rest); item && status == LP_OK; item = strtok_r(NULL, ",", &rest))
     status = read_item(item, out, diag);
   free(copy);
   return status == LP_OK ? LP_OK : LP_USAGE;

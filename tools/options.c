@@ -145,11 +145,10 @@ lp_status lp_tool_choose(const lp_tool_action *actions, size_t count, const lp_c
   const lp_tool_action *named = NULL;
   for (size_t i = 0; i < count; i++)
     if (lp_streq(args->data[0], actions[i].name)) named = &actions[i];
-  if (named != NULL && args->count == named->args + 1) return named->act(command, args, diag);
-  lp_status status = named == NULL
-                         ? lp_error_as(LP_USAGE, diag, command_line, "cannot do '%s'", args->data[0])
-                         : lp_error_as(LP_USAGE, diag, command_line, "'%s' takes %zu argument%s, %zu are given",
-                                       named->name, named->args, named->args == 1 ? "" : "s", args->count - 1);
+  if (named && args->count == named->args + 1) return named->act(command, args, diag);
+  lp_status status = !named ? lp_error_as(LP_USAGE, diag, command_line, "cannot do '%s'", args->data[0])
+                            : lp_error_as(LP_USAGE, diag, command_line, "'%s' takes %zu argument%s, %zu are given",
+                                          named->name, named->args, named->args == 1 ? "" : "s", args->count - 1);
   lp_note(diag, command_line, "usage: %s", command->usage);
   return status;
 }

@@ -121,13 +121,13 @@ static lp_status decide_with(const route_flags *flags, const lp_router_request *
   lp_policy *policy = NULL;
   lp_policy_spec spec = flags->spec;
   int64_t before = 0; /* each decision of a pool draws its own random number */
-  if (store != NULL) LP_TRY(lp_store_count(store, &before, diag));
+  if (store) LP_TRY(lp_store_count(store, &before, diag));
   spec.options.exploration.seed += (uint64_t)before;
   LP_TRY(lp_policy_open(&spec, &policy, diag));
-  lp_status status = store == NULL ? LP_OK : lp_store_each(store, flags->memory, learn, policy, diag);
+  lp_status status = store ? lp_store_each(store, flags->memory, learn, policy, diag) : LP_OK;
   if (status == LP_OK) policy->decide(policy, request, decision);
   policy->close(policy);
-  return status == LP_OK && store != NULL ? lp_store_decision(store, request, decision, id, diag) : status;
+  return status == LP_OK && store ? lp_store_decision(store, request, decision, id, diag) : status;
 }
 
 static lp_status decide(const route_flags *flags, lp_store *store, lp_diag *diag) {
@@ -180,7 +180,7 @@ static lp_status check_flags(route_flags *flags, lp_diag *diag) {
       (flags->request.keywords != NULL) + (flags->outcome > 0) + (flags->explain > 0) + (flags->replay_log != NULL);
   if (tasks != 1)
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "wanted one of --keywords, --outcome, --explain and --replay");
-  if ((flags->outcome > 0 || flags->explain > 0) && flags->pool == NULL)
+  if ((flags->outcome > 0 || flags->explain > 0) && !flags->pool)
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--outcome and --explain want the --pool they speak of");
   if (flags->epsilon < 0 || flags->epsilon > 1 || flags->half_life < 0 || flags->rate < 0 || flags->rate > 1)
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE,
@@ -200,9 +200,9 @@ static lp_status route(const lp_command *command, const lp_texts *args, lp_diag 
   flags->spec.embedded = embedded;
   flags->spec.key = getenv("LLMPART_ROUTER_KEY");
   lp_store *store = NULL;
-  lp_status status = flags->pool == NULL ? LP_OK : lp_store_open(flags->pool, &store, diag);
+  lp_status status = flags->pool ? lp_store_open(flags->pool, &store, diag) : LP_OK;
   if (status == LP_OK) {
-    if (flags->replay_log != NULL)
+    if (flags->replay_log)
       status = judge(flags, diag);
     else if (flags->outcome > 0)
       status = lp_store_outcome(store, flags->outcome, flags->reward, !flags->bad, diag);

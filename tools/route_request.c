@@ -14,7 +14,7 @@ static lp_status read_offer(const char *text, unsigned *out, lp_diag *diag) {
   *out = 0;
   char *copy = lp_strdup(text), *rest = NULL;
   lp_status status = LP_OK;
-  for (char *at = strtok_r(copy, ", ", &rest); at != NULL && status == LP_OK; at = strtok_r(NULL, ", ", &rest)) {
+  for (char *at = strtok_r(copy, ", ", &rest); at && status == LP_OK; at = strtok_r(NULL, ", ", &rest)) {
     lp_route route = LP_ROUTE_EDGE;
     status = read_route("--offer", at, &route, diag);
     *out |= 1u << route;
@@ -35,12 +35,12 @@ static lp_status weigh(const lp_route_flags *flags, lp_route_request *out, lp_di
                       .local_only = flags->local_only,
                       .budget_usd = flags->budget_usd > 0 ? flags->budget_usd : INFINITY};
   lp_estimator estimator = lp_estimator_make(0, 0);
-  for (int64_t i = 0; i < flags->busy; ++i)
+  for (int64_t i = 0; i < flags->busy; i++)
     lp_estimator_begin(&estimator, backends, &demand, LP_ROUTE_EDGE);
   double wait_s[LP_ROUTE_COUNT], *delay_s = out->request.delay_s;
   lp_delay_estimate(backends, &estimator, &demand, 0, wait_s, delay_s);
   const char *queue = lp_queue_keyword(wait_s[LP_ROUTE_EDGE], delay_s[LP_ROUTE_EDGE], delay_s[LP_ROUTE_CLOUD]);
-  if (queue != NULL) lp_buf_printf(&out->keywords, ", %s", queue);
+  if (queue) lp_buf_printf(&out->keywords, ", %s", queue);
   out->request.offered &= lp_backends_admit(backends, &demand, &out->refused);
   lp_backends_free(backends);
   if (out->request.offered != 0) return LP_OK;
@@ -49,11 +49,11 @@ static lp_status weigh(const lp_route_flags *flags, lp_route_request *out, lp_di
 
 lp_status lp_route_request_make(const lp_route_flags *flags, lp_route_request *out, lp_diag *diag) {
   *out = (lp_route_request){0};
-  const char *offer = flags->backends != NULL ? "edge,cloud,split" : "edge,cloud";
-  LP_TRY(read_offer(flags->offer != NULL ? flags->offer : offer, &out->request.offered, diag));
+  const char *offer = flags->backends ? "edge,cloud,split" : "edge,cloud";
+  LP_TRY(read_offer(flags->offer ? flags->offer : offer, &out->request.offered, diag));
   LP_TRY(read_route("--rule", flags->rule, &out->request.rule, diag));
   lp_buf_puts(&out->keywords, flags->keywords);
-  lp_status status = flags->backends == NULL ? LP_OK : weigh(flags, out, diag);
+  lp_status status = flags->backends ? weigh(flags, out, diag) : LP_OK;
   out->request.keywords = lp_buf_text(&out->keywords);
   if (status != LP_OK) lp_route_request_free(out);
   return status;

@@ -42,9 +42,9 @@ static double or_else(double given, double otherwise) {
 static void settle(run_flags *flags, const lp_saved_session *saved) {
   const lp_saved_session usual = {
       .mode = LP_MODE_EXACT, .theta = 0.8, .codec = LP_CODEC_AUTO, .max_tokens = -1, .sampling = {.top_p = 1}};
-  const lp_saved_session *from = saved != NULL ? saved : &usual;
-  if (flags->mode == NULL) flags->mode = lp_mode_name(from->mode);
-  if (flags->codec == NULL) flags->codec = lp_codec_name(from->codec);
+  const lp_saved_session *from = saved ? saved : &usual;
+  if (!flags->mode) flags->mode = lp_mode_name(from->mode);
+  if (!flags->codec) flags->codec = lp_codec_name(from->codec);
   if (flags->count < 0) flags->count = from->max_tokens;
   if (flags->top_k < 0) flags->top_k = from->sampling.top_k;
   if (flags->seed < 0) flags->seed = (int64_t)from->sampling.seed;
@@ -61,10 +61,10 @@ static lp_status read_rows(const char *text, run_prompt *out, lp_diag *diag) {
   lp_loc loc = LP_LOC_FILE("--tokens");
   char *copy = lp_strdup(text), *rest = NULL;
   lp_status status = LP_OK;
-  for (char *row = strtok_r(copy, ";", &rest); row != NULL && status == LP_OK; row = strtok_r(NULL, ";", &rest)) {
+  for (char *row = strtok_r(copy, ";", &rest); row && status == LP_OK; row = strtok_r(NULL, ";", &rest)) {
     char *inner = NULL;
     size_t before = out->ids.count;
-    for (char *at = strtok_r(row, ", ", &inner); at != NULL && status == LP_OK; at = strtok_r(NULL, ", ", &inner)) {
+    for (char *at = strtok_r(row, ", ", &inner); at && status == LP_OK; at = strtok_r(NULL, ", ", &inner)) {
       int64_t id = 0;
       status = lp_parse_i64(at, 0, INT32_MAX, &id, diag, loc);
       lp_vec_push(&out->ids, (int32_t)id);
@@ -83,7 +83,7 @@ static lp_status read_rows(const char *text, run_prompt *out, lp_diag *diag) {
 static lp_status encode_chat(const run_flags *flags, const lp_tokenizer *tokenizer, lp_tokens *ids, lp_diag *diag) {
   lp_chat_message messages[2];
   size_t count = 0;
-  if (flags->system != NULL) messages[count++] = (lp_chat_message){"system", flags->system};
+  if (flags->system) messages[count++] = (lp_chat_message){"system", flags->system};
   messages[count++] = (lp_chat_message){"user", flags->chat};
   lp_buf text = {0};
   lp_status status = lp_tokenizer_chat(tokenizer, messages, count, true, &text, diag);
@@ -93,12 +93,12 @@ static lp_status encode_chat(const run_flags *flags, const lp_tokenizer *tokeniz
 }
 
 static lp_status encode_prompt(const run_flags *flags, const lp_bundle *bundle, run_prompt *out, lp_diag *diag) {
-  if (flags->tokens != NULL) return read_rows(flags->tokens, out, diag);
+  if (flags->tokens) return read_rows(flags->tokens, out, diag);
   const lp_tokenizer *tokenizer = lp_bundle_tokenizer(bundle);
   lp_loc loc = LP_LOC_FILE(flags->setup.bundle);
-  if (tokenizer == NULL) return lp_error(diag, loc, "the bundle has no tokenizer: give the prompt as --tokens=1,2,3");
+  if (!tokenizer) return lp_error(diag, loc, "the bundle has no tokenizer: give the prompt as --tokens=1,2,3");
   out->batch = 1;
-  if (flags->chat != NULL) {
+  if (flags->chat) {
     if (!lp_tokenizer_has_chat_template(tokenizer))
       return lp_error(diag, loc, "the model has no chat template: give the text as --prompt");
     LP_TRY(encode_chat(flags, tokenizer, &out->ids, diag));
@@ -112,7 +112,7 @@ static lp_status encode_prompt(const run_flags *flags, const lp_bundle *bundle, 
 /* Without one of its own, a resumed run takes that of its session. */
 static lp_status read_prompt(const run_flags *flags, const lp_saved_session *saved, const lp_bundle *bundle,
                              run_prompt *out, lp_diag *diag) {
-  if (saved != NULL && prompts_given(flags) == 0) {
+  if (saved && prompts_given(flags) == 0) {
     for (size_t i = 0; i < saved->prompt.count; i++)
       lp_vec_push(&out->ids, saved->prompt.data[i]);
     out->batch = saved->batch;
@@ -143,7 +143,7 @@ static void show_token(void *user, int64_t index, const lp_generated *token) {
   run_output *output = user;
   if (!output->streams || index != 0) return;
   lp_buf piece = {0};
-  if (output->tokenizer != NULL)
+  if (output->tokenizer)
     lp_text_stream_put(&output->text, output->tokenizer, token->token, &piece);
   else
     lp_buf_printf(&piece, "%s%d", output->any ? " " : "", token->token);
@@ -190,7 +190,7 @@ static lp_status read_exits(const run_flags *flags, const lp_bundle *bundle, lp_
   lp_calibration found;
   (void)lp_codec_parse(flags->codec, &out->codec); /* the option was checked */
   out->theta = flags->usual_theta;
-  if (flags->theta == NULL) return LP_OK;
+  if (!flags->theta) return LP_OK;
   if (!lp_streq(flags->theta, "calibrated")) return lp_parse_double(flags->theta, &out->theta, NULL, LP_LOC_NONE);
   LP_TRY(lp_calibration_read(bundle, &found, diag));
   out->theta = found.theta;
@@ -243,14 +243,14 @@ static lp_status generate(const run_flags *flags, const lp_saved_session *saved,
                                  .resume = saved};
   LP_TRY(read_exits(flags, setup->bundle, &options, diag));
   lp_link_shape shape;
-  if (flags->link != NULL) {
+  if (flags->link) {
     LP_TRY(lp_link_shape_read(flags->link, &shape, diag));
     options.link = &shape;
   }
-  options.trace = flags->trace != NULL ? lp_trace_create() : NULL;
+  options.trace = flags->trace ? lp_trace_create() : NULL;
   lp_status status = generate_with(flags, &options, setup, prompt, diag);
   /* Of a run that failed too: that is when one looks. */
-  lp_status written = flags->trace != NULL ? lp_trace_write(options.trace, flags->trace, diag) : LP_OK;
+  lp_status written = flags->trace ? lp_trace_write(options.trace, flags->trace, diag) : LP_OK;
   lp_trace_free(options.trace);
   return status != LP_OK ? status : written;
 }
@@ -259,13 +259,13 @@ static lp_status check_flags(const run_flags *flags, lp_diag *diag) {
   if (prompts_given(flags) != 1 && !(flags->resume && prompts_given(flags) == 0))
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "wanted one of --prompt, --chat and --tokens");
   double theta = 0;
-  if (flags->theta != NULL && !lp_streq(flags->theta, "calibrated") &&
+  if (flags->theta && !lp_streq(flags->theta, "calibrated") &&
       lp_parse_double(flags->theta, &theta, diag, LP_LOC_FILE("--theta")) != LP_OK)
     return LP_USAGE;
   if (flags->top_p <= 0 || flags->top_p > 1 || flags->top_k > INT32_MAX)
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE,
                        "sampling wants a temperature of 0 or more, a top-p in (0, 1] and a top-k of 0 or more");
-  if (flags->setup.in_process && flags->setup.cloud != NULL)
+  if (flags->setup.in_process && flags->setup.cloud)
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--in-process and --cloud exclude each other");
   return LP_OK;
 }
@@ -308,7 +308,7 @@ static lp_status run(const lp_command *command, const lp_texts *args, lp_diag *d
   flags->setup.bundle = args->data[0];
   lp_saved_session saved = {0};
   bool found = false;
-  if (flags->resume && flags->session == NULL)
+  if (flags->resume && !flags->session)
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--resume goes on with a session: wanted --session=FILE");
   lp_status status = read_session(flags, &saved, &found, diag);
   if (status == LP_OK) status = run_from(flags, found ? &saved : NULL, diag);

@@ -19,9 +19,9 @@ void lp_run_print_text(const lp_bundle *bundle, const lp_generation *made, int64
     int32_t token = token_at(made, sequence, i)->token;
     if (token < 0) break;
     lp_vec_push(&ids, token);
-    if (tokenizer == NULL) lp_buf_printf(out, "%s%d", i > 0 ? " " : "", token);
+    if (!tokenizer) lp_buf_printf(out, "%s%d", i > 0 ? " " : "", token);
   }
-  if (tokenizer != NULL) lp_tokenizer_decode(tokenizer, ids.data, ids.count, true, out);
+  if (tokenizer) lp_tokenizer_decode(tokenizer, ids.data, ids.count, true, out);
   lp_vec_free(&ids);
 }
 

@@ -25,7 +25,7 @@ static lp_status serve(const lp_command *command, const lp_texts *args, lp_diag 
   (void)sigaction(SIGTERM, &action, NULL);
   lp_serve_config *config = NULL;
   LP_TRY(lp_serve_config_load(args->data[0], &config, diag));
-  if (*listen != NULL) config->listen = *listen;
+  if (*listen) config->listen = *listen;
   lp_status status = lp_serve(config, &stop_wanted, tell_address, NULL, diag);
   lp_serve_config_free(config);
   return status;

@@ -8,7 +8,7 @@ lp_status lp_setup_begin(const lp_setup_flags *flags, lp_setup *out, lp_diag *di
   double begin = lp_now_ms();
   LP_TRY(lp_bundle_load(flags->bundle, &load, &out->bundle, diag));
   out->load_ms = lp_now_ms() - begin;
-  if (flags->in_process || flags->alone || flags->cloud != NULL || !lp_bundle_is_split(out->bundle)) return LP_OK;
+  if (flags->in_process || flags->alone || flags->cloud || !lp_bundle_is_split(out->bundle)) return LP_OK;
   LP_TRY(lp_worker_spawn(NULL, flags->bundle, (int32_t)flags->threads, &out->worker, diag));
   LP_TRY(lp_worker_await(&out->worker, diag));
   out->cloud = out->worker.address;

@@ -26,7 +26,7 @@ static void on_signal(int number) {
 
 static void catch_signals(void) {
   struct sigaction action;
-  memset(&action, 0, sizeof(action));
+  memset(&action, 0, sizeof action);
   action.sa_handler = on_signal;
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);
@@ -36,7 +36,7 @@ static void catch_signals(void) {
 static void tell_address(void *user, const char *host, int port) {
   const worker_flags *flags = user;
   char line[16];
-  int length = snprintf(line, sizeof(line), "%d\n", port);
+  int length = snprintf(line, sizeof line, "%d\n", port);
   if (flags->ready_fd < 0 && port == 0) /* a Unix socket */
     fprintf(stderr, "listening on %s\n", host);
   else if (flags->ready_fd < 0)

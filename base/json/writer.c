@@ -52,14 +52,13 @@ void lp_json_quote(const char *text, lp_buf *out) {
 /* ---- containers -------------------------------------------------------------------------------------------------- */
 
 static void new_line(lp_json_writer *w) {
-  lp_buf_printf(w->out, "\n%*s", w->style.indent * w->depth, "");
+  lp_buf_printf(w->out, "\n%*s", w->style.indent * w->indent, "");
 }
 
 /* What comes before a key or an item. */
 static void separate(lp_json_writer *w) {
-  bool flat = w->flat > 0 || w->style.indent == 0;
   if (!w->first) lp_buf_puts(w->out, ",");
-  if (!flat && w->depth > 0)
+  if (w->depth > 0 && w->open[w->depth - 1].layout != LP_JSON_FLAT)
     new_line(w);
   else if (!w->first && !w->style.has_no_space)
     lp_buf_puts(w->out, " ");
@@ -79,36 +78,49 @@ void lp_json_put_key(lp_json_writer *w, const char *key) {
     separate(w);
 }
 
-/* After its key. */
-static void open_container(lp_json_writer *w, const char *brackets, bool flat) {
+/* After its key. Within a container that is not broken only LP_JSON_LINES breaks lines again. */
+static void open_container(lp_json_writer *w, const char *brackets, lp_json_layout layout) {
   assert(w->depth < LP_JSON_MAX_DEPTH);
+  bool inherits = layout == LP_JSON_BROKEN && w->depth > 0 && w->open[w->depth - 1].layout != LP_JSON_BROKEN;
+  if (inherits || w->style.indent == 0) layout = LP_JSON_FLAT;
   lp_buf_append(w->out, &brackets[0], 1);
-  w->close[w->depth++] = brackets[1];
-  if (flat || w->flat > 0) w->flat++;
+  w->open[w->depth].close = brackets[1];
+  w->open[w->depth++].layout = layout;
+  if (layout != LP_JSON_FLAT) w->indent++;
   w->first = true;
 }
 
 void lp_json_put_object(lp_json_writer *w, const char *key) {
   lp_json_put_key(w, key);
-  open_container(w, "{}", false);
+  open_container(w, "{}", LP_JSON_BROKEN);
 }
 
 void lp_json_put_array(lp_json_writer *w, const char *key) {
   lp_json_put_key(w, key);
-  open_container(w, "[]", false);
+  open_container(w, "[]", LP_JSON_BROKEN);
 }
 
 void lp_json_put_flat_object(lp_json_writer *w, const char *key) {
   lp_json_put_key(w, key);
-  open_container(w, "{}", true);
+  open_container(w, "{}", LP_JSON_FLAT);
+}
+
+void lp_json_put_flat_array(lp_json_writer *w, const char *key) {
+  lp_json_put_key(w, key);
+  open_container(w, "[]", LP_JSON_FLAT);
+}
+
+void lp_json_put_lines(lp_json_writer *w, const char *key) {
+  lp_json_put_key(w, key);
+  open_container(w, "[]", LP_JSON_LINES);
 }
 
 void lp_json_put_end(lp_json_writer *w) {
   assert(w->depth > 0);
-  w->depth--;
-  if (!w->first && w->flat == 0 && w->style.indent > 0) new_line(w);
-  if (w->flat > 0) w->flat--;
-  lp_buf_append(w->out, &w->close[w->depth], 1);
+  lp_json_layout layout = w->open[--w->depth].layout;
+  if (layout != LP_JSON_FLAT) w->indent--;
+  if (!w->first && layout == LP_JSON_BROKEN) new_line(w);
+  lp_buf_append(w->out, &w->open[w->depth].close, 1);
   w->first = false;
 }
 
@@ -185,7 +197,7 @@ static void put_read(lp_json_writer *w, const lp_json_value *value);
 
 static void put_items(lp_json_writer *w, const lp_json_value *container) {
   bool object = container->kind == LP_JSON_OBJECT;
-  open_container(w, object ? "{}" : "[]", false);
+  open_container(w, object ? "{}" : "[]", LP_JSON_BROKEN);
   for (size_t i = 0; i < container->size; i++) {
     const lp_json_value *item = &container->items[object ? 2 * i : i];
     if (object)

@@ -20,13 +20,23 @@ typedef struct {
 
 enum { LP_JSON_MAX_DEPTH = LP_JSON_MAX_NESTING + 32 }; /* so that what was read fits into what is written */
 
+/* How the items of a container stand. */
+typedef enum {
+  LP_JSON_BROKEN, /* each on a line, and so does the bracket that closes it */
+  LP_JSON_LINES,  /* each on a line, the bracket after the last one */
+  LP_JSON_FLAT    /* on one line */
+} lp_json_layout;
+
 typedef struct {
   lp_buf *out;
   lp_json_style style;
-  int depth;
-  int flat;   /* levels from here on that are written on one line */
+  int depth;  /* open containers */
+  int indent; /* those of them that are not flat */
   bool first; /* nothing precedes the next member in its container */
-  char close[LP_JSON_MAX_DEPTH];
+  struct {
+    char close;
+    lp_json_layout layout;
+  } open[LP_JSON_MAX_DEPTH];
 } lp_json_writer;
 
 lp_json_writer lp_json_writer_begin(lp_buf *out, lp_json_style style);
@@ -36,6 +46,9 @@ lp_json_writer lp_json_writer_begin(lp_buf *out, lp_json_style style);
 void lp_json_put_object(lp_json_writer *writer, const char *key);
 void lp_json_put_array(lp_json_writer *writer, const char *key);
 void lp_json_put_flat_object(lp_json_writer *writer, const char *key);
+void lp_json_put_flat_array(lp_json_writer *writer, const char *key);
+/* A list whose items stand each on a line, also in a flat container. */
+void lp_json_put_lines(lp_json_writer *writer, const char *key);
 void lp_json_put_end(lp_json_writer *writer);
 
 void lp_json_put_text(lp_json_writer *writer, const char *key, const char *text);               /* NULL: null */

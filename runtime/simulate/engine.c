@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/simulate/simulate_internal.h"
+#include "runtime/simulate/engine.h"
+#include "runtime/simulate/heap.h"
+#include "runtime/simulate/station.h"
 
 typedef struct {
   const lp_sim_scenario *scenario;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/simulate/simulate_internal.h"
+#include "runtime/simulate/engine.h"
 
 static void scale(lp_sim_lengths *lengths, double factor) {
   lengths->mean *= factor;

@@ -1,5 +1,5 @@
 /* Binary heaps of events. */
-#include "runtime/simulate/simulate_internal.h"
+#include "runtime/simulate/heap.h"
 
 static bool before(const lp_sim_entry *a, const lp_sim_entry *b) {
   return a->key < b->key || (a->key == b->key && a->order < b->order);

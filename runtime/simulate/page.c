@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/chart.h"
-#include "runtime/simulate/simulate_internal.h"
+#include "runtime/simulate/statistics.h"
 
 static const char *const colours[] = {"#1f5fa8", "#b8571b", "#5c7a29", "#7a3fa0",
                                       "#a02c44", "#2a7f7f", "#8a6d1d", "#555555"};

@@ -1,6 +1,6 @@
 /* Results as JSON and as rows. */
 #include "base/json/writer.h"
-#include "runtime/simulate/simulate_internal.h"
+#include "runtime/simulate/statistics.h"
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
 

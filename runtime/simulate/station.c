@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "runtime/simulate/simulate_internal.h"
+#include "runtime/simulate/station.h"
 
 void lp_sim_site_begin(lp_sim_site *site, const lp_sim_station *form) {
   *site = (lp_sim_site){.form = form, .room = 64};

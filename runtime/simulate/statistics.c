@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "runtime/simulate/simulate_internal.h"
+#include "runtime/simulate/statistics.h"
 
 void lp_sim_tally_begin(lp_sim_tally *tally, int32_t tasks) {
   *tally = (lp_sim_tally){.sums = SIM_TASKS + tasks};

@@ -187,6 +187,32 @@ LP_TEST(documents_have_the_asked_layout) {
   lp_buf_free(&out);
 }
 
+LP_TEST(lists_in_lines_break_flat_containers) {
+  lp_buf out = {0};
+  lp_json_writer w = lp_json_writer_begin(&out, (lp_json_style){.indent = 2});
+  lp_json_put_object(&w, NULL);
+  lp_json_put_flat_object(&w, "a");
+  lp_json_put_integer(&w, "n", 1);
+  lp_json_put_lines(&w, "list");
+  for (int i = 0; i < 2; i++) {
+    lp_json_put_object(&w, NULL);
+    lp_json_put_integer(&w, "x", i);
+    lp_json_put_array(&w, "y");
+    lp_json_put_integer(&w, NULL, i);
+    lp_json_put_end(&w);
+    lp_json_put_end(&w);
+  }
+  lp_json_put_end(&w);
+  lp_json_put_bool(&w, "b", true);
+  lp_json_put_end(&w);
+  lp_json_put_lines(&w, "none");
+  lp_json_put_end(&w);
+  lp_json_put_end(&w);
+  ck_assert_str_eq(out.data, "{\n  \"a\": {\"n\": 1, \"list\": [\n    {\"x\": 0, \"y\": [0]},\n    {\"x\": 1, \"y\": "
+                             "[1]}], \"b\": true},\n  \"none\": []\n}");
+  lp_buf_free(&out);
+}
+
 LP_TEST(numbers_show_that_they_are_real) {
   static const struct {
     double value;

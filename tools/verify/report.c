@@ -33,42 +33,26 @@ int64_t lp_verify_count(const lp_verify_results *results, lp_verify_status statu
   return count;
 }
 
-static void put_quoted(lp_buf *out, const char *text) {
-  lp_buf_puts(out, "\"");
-  for (; *text; text++) {
-    unsigned char c = (unsigned char)*text;
-    if (c == '"' || c == '\\')
-      lp_buf_printf(out, "\\%c", c);
-    else if (c < 0x20)
-      lp_buf_printf(out, "\\u%04x", c);
-    else
-      lp_buf_append(out, text, 1);
-  }
-  lp_buf_puts(out, "\"");
-}
-
 static void put_json(const lp_verify_results *results, lp_buf *out) {
-  lp_buf_puts(out, "{\n  \"schema\": \"llmpart.verify/1\"");
+  lp_json_writer json = lp_json_writer_begin(out, (lp_json_style){.indent = 2, .digits = 3});
+  lp_json_put_object(&json, NULL);
+  lp_json_put_text(&json, "schema", "llmpart.verify/1");
   for (size_t i = 0; i < LP_COUNT(status_name); i++)
-    lp_buf_printf(out, ",\n  \"%s\": %" PRId64, status_name[i], lp_verify_count(results, (lp_verify_status)i));
-  lp_buf_puts(out, ",\n  \"tests\": [");
+    lp_json_put_integer(&json, status_name[i], lp_verify_count(results, (lp_verify_status)i));
+  lp_json_put_array(&json, "tests");
   for (size_t i = 0; i < results->count; i++) {
     const lp_verify_result *result = &results->data[i];
-    lp_buf_puts(out, i ? ",\n    {\"name\": " : "\n    {\"name\": ");
-    put_quoted(out, result->name);
-    lp_buf_printf(out, ", \"status\": \"%s\", \"reason\": ", status_name[result->status]);
-    if (result->reason)
-      put_quoted(out, result->reason);
-    else
-      lp_buf_puts(out, "null");
-    if (result->bound) {
-      lp_buf_puts(out, ", \"bound\": ");
-      put_quoted(out, result->bound);
-    }
-    if (result->max_error >= 0) lp_buf_printf(out, ", \"max_error\": %.3g", result->max_error);
-    lp_buf_puts(out, "}");
+    lp_json_put_flat_object(&json, NULL);
+    lp_json_put_text(&json, "name", result->name);
+    lp_json_put_text(&json, "status", status_name[result->status]);
+    lp_json_put_text(&json, "reason", result->reason);
+    if (result->bound) lp_json_put_text(&json, "bound", result->bound);
+    if (result->max_error >= 0) lp_json_put_number(&json, "max_error", result->max_error);
+    lp_json_put_end(&json);
   }
-  lp_buf_puts(out, "\n  ]\n}\n");
+  lp_json_put_end(&json);
+  lp_json_put_end(&json);
+  lp_buf_puts(out, "\n");
 }
 
 static void put_text(const lp_verify_results *results, lp_buf *out) {

@@ -2,6 +2,7 @@
 #ifndef LP_PASSES_REPORT_INTERNAL_H
 #define LP_PASSES_REPORT_INTERNAL_H
 
+#include "base/json/writer.h"
 #include "base/side.h"
 #include "passes/plan/family/family.h"
 
@@ -73,8 +74,9 @@ int32_t lp_report_ranges(const lp_report *report, lp_stage stage, lp_report_rang
 /* "embedding", "layers 0-11", "head" */
 const char *lp_report_range_name(const lp_report *report, const lp_report_range *range, char out[48]);
 
-/* The problem and the prices as JSON, enough to confirm the plan without the planner (certificate.c). */
-void lp_report_certificate(const lp_report *report, lp_buf *out);
+/* The member `certificate`: the problem and the prices, enough to confirm the plan without the planner
+ * (certificate.c). */
+void lp_report_certificate(const lp_report *report, lp_json_writer *json);
 
 void lp_report_text(const lp_report *report, lp_buf *out);
 void lp_report_json(const lp_report *report, lp_buf *out);

@@ -1,6 +1,6 @@
 /* Pareto fronts of a sweep: for each workload the rows that no other feasible row beats in both cost per token and
  * TPOT, or in both cost per token and TTFT. */
-#include "passes/plan/sweep/sweep_internal.h"
+#include "passes/plan/sweep/front.h"
 
 #include <stdlib.h>
 

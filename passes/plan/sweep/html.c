@@ -1,6 +1,7 @@
 /* A sweep as one self-contained page: the Pareto fronts of each workload as a chart and a table, then all rows. */
 #include "base/path.h"
-#include "passes/plan/sweep/sweep_internal.h"
+#include "passes/plan/sweep/formats.h"
+#include "passes/plan/sweep/front.h"
 
 #include "base/chart.h"
 

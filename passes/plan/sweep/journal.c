@@ -1,8 +1,8 @@
 /* The journal of a sweep: a line that names everything that rows depend on, then a line for each finished row. Each
  * line is one write. A killed run leaves at most a part of a line, which the next run cuts off. Numbers are
  * hexadecimal, so that they are read back exactly. */
+#include "passes/plan/sweep/journal.h"
 #include "base/file.h"
-#include "passes/plan/sweep/sweep_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

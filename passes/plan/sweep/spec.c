@@ -4,7 +4,7 @@
 #include "base/path.h"
 #include "base/side.h"
 #include "base/units.h"
-#include "passes/plan/sweep/sweep_internal.h"
+#include "passes/plan/sweep/sweep.h"
 
 #include "base/yaml/yaml.h"
 

@@ -7,7 +7,8 @@
 #include "passes/plan/objective.h"
 #include "passes/plan/pin.h"
 #include "passes/plan/schedulers.h"
-#include "passes/plan/sweep/sweep_internal.h"
+#include "passes/plan/sweep/front.h"
+#include "passes/plan/sweep/journal.h"
 
 #include <math.h>
 #include <pthread.h>

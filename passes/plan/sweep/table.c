@@ -2,7 +2,8 @@
 #include "base/json/writer.h"
 #include "base/path.h"
 #include "base/side.h"
-#include "passes/plan/sweep/sweep_internal.h"
+#include "passes/plan/sweep/formats.h"
+#include "passes/plan/sweep/front.h"
 
 #include "passes/plan/report/report.h"
 
@@ -117,71 +118,63 @@ void lp_sweep_csv(const lp_sweep_spec *spec, const lp_sweep_result *result, lp_b
 
 /* ---- json -------------------------------------------------------------------------------------------------------- */
 
-static void put_json_number(const char *name, double number, lp_buf *out) {
-  lp_buf_printf(out, ", \"%s\": ", name);
-  if (isfinite(number))
-    lp_buf_printf(out, "%.12g", number);
-  else
-    lp_buf_puts(out, "null");
-}
-
-static void put_json_row(const lp_sweep_spec *spec, const lp_sweep_result *result, size_t index, lp_buf *out) {
+static void put_json_row(const lp_sweep_spec *spec, const lp_sweep_result *result, size_t index, lp_json_writer *json) {
   label labels[LABELS];
   const lp_sweep_row *row = &result->row[index];
   label_row(spec, index, labels);
-  lp_buf_printf(out, "    {\"row\": %zu", index);
+  lp_json_put_flat_object(json, NULL);
+  lp_json_put_integer(json, "row", (int64_t)index);
   for (int k = 0; k < LABELS; k++) {
-    if (!labels[k].text) {
-      put_json_number(labels[k].name, labels[k].number, out);
-      continue;
-    }
-    lp_buf_printf(out, ", \"%s\": ", labels[k].name);
-    lp_json_quote(labels[k].text, out);
+    if (labels[k].text)
+      lp_json_put_text(json, labels[k].name, labels[k].text);
+    else
+      lp_json_put_number(json, labels[k].name, labels[k].number);
   }
-  lp_buf_printf(out, ", \"feasible\": %s, \"binding\": ", row->feasible ? "true" : "false");
-  if (row->binding)
-    lp_json_quote(lp_plan_limit_names[row->binding], out);
-  else
-    lp_buf_puts(out, "null");
+  lp_json_put_bool(json, "feasible", row->feasible);
+  lp_json_put_text(json, "binding", row->binding ? lp_plan_limit_names[row->binding] : NULL);
   for (int k = 0; k < LP_SWEEP_NUMBERS; k++)
-    put_json_number(lp_sweep_number_names[k], row->number[k], out);
+    lp_json_put_number(json, lp_sweep_number_names[k], row->number[k]);
   for (int k = 0; k < 2; k++)
-    lp_buf_printf(out, ", \"%s\": %s", front_names[k], row->on_front[k] ? "true" : "false");
-  lp_buf_puts(out, "}");
+    lp_json_put_bool(json, front_names[k], row->on_front[k]);
+  lp_json_put_end(json);
 }
 
+/* `rows` has room for all of them. */
 static void put_json_front(const lp_sweep_spec *spec, const lp_sweep_result *result, size_t workload, size_t *rows,
-                           lp_buf *out) {
+                           lp_json_writer *json) {
   const lp_sweep_workload *w = &spec->workloads.data[workload];
-  lp_buf_printf(out, "    {\"isl\": %" PRId64 ", \"osl\": %" PRId64 ", \"batch\": %" PRId64, w->isl, w->osl, w->batch);
+  lp_json_put_flat_object(json, NULL);
+  lp_json_put_integer(json, "isl", w->isl);
+  lp_json_put_integer(json, "osl", w->osl);
+  lp_json_put_integer(json, "batch", w->batch);
   for (int which = 0; which < 2; which++) {
     size_t count = lp_sweep_front(spec, result, workload, which, rows);
-    lp_buf_printf(out, ", \"%s\": [", front_names[which]);
+    lp_json_put_array(json, front_names[which]);
     for (size_t i = 0; i < count; i++)
-      lp_buf_printf(out, "%s%zu", i ? ", " : "", rows[i]);
-    lp_buf_puts(out, "]");
+      lp_json_put_integer(json, NULL, (int64_t)rows[i]);
+    lp_json_put_end(json);
   }
-  lp_buf_puts(out, "}");
+  lp_json_put_end(json);
 }
 
 void lp_sweep_json(const lp_sweep_spec *spec, const lp_sweep_result *result, lp_buf *out) {
-  lp_buf_puts(out, "{\n  \"schema\": \"llmpart.sweep/1\",\n  \"spec\": ");
-  lp_json_quote(lp_path_base(spec->path), out);
-  lp_buf_puts(out, ",\n  \"objective\": ");
-  lp_json_quote(spec->objective, out);
-  lp_buf_puts(out, ",\n  \"fronts\": [\n");
+  lp_json_writer json = lp_json_writer_begin(out, (lp_json_style){.indent = 2, .digits = 12});
+  lp_json_put_object(&json, NULL);
+  lp_json_put_text(&json, "schema", "llmpart.sweep/1");
+  lp_json_put_text(&json, "spec", lp_path_base(spec->path));
+  lp_json_put_text(&json, "objective", spec->objective);
+  lp_json_put_array(&json, "fronts");
   size_t *rows = lp_alloc((spec->rows + 1) * sizeof *rows);
-  for (size_t i = 0; i < spec->workloads.count; i++) {
-    put_json_front(spec, result, i, rows, out);
-    lp_buf_puts(out, i + 1 < spec->workloads.count ? ",\n" : "\n");
-  }
+  for (size_t i = 0; i < spec->workloads.count; i++)
+    put_json_front(spec, result, i, rows, &json);
   free(rows);
-  lp_buf_puts(out, "  ],\n  \"rows\": [\n");
-  for (size_t i = 0; i < spec->rows; i++) {
-    put_json_row(spec, result, i, out);
-    lp_buf_puts(out, i + 1 < spec->rows ? ",\n" : "\n");
-  }
-  lp_buf_puts(out, "  ]\n}\n");
+  lp_json_put_end(&json);
+  lp_json_put_array(&json, "rows");
+  for (size_t i = 0; i < spec->rows; i++)
+    put_json_row(spec, result, i, &json);
+  lp_json_put_end(&json);
+  lp_json_put_end(&json);
+  lp_buf_puts(out, "\n");
 }
 
 /* ---- formats ----------------------------------------------------------------------------------------------------- */

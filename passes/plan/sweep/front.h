@@ -1,0 +1,13 @@
+/* Pareto fronts of a sweep. */
+#ifndef LP_SWEEP_FRONT_H
+#define LP_SWEEP_FRONT_H
+
+#include "passes/plan/sweep/sweep.h"
+
+/* Marks the rows of each workload that no other feasible row beats in both measures. */
+void lp_sweep_mark_fronts(const lp_sweep_spec *spec, lp_sweep_result *result);
+/* The rows of a front of a workload, cheapest first; returns how many. */
+size_t lp_sweep_front(const lp_sweep_spec *spec, const lp_sweep_result *result, size_t workload, int which,
+                      size_t *rows);
+
+#endif

@@ -1,0 +1,17 @@
+/* One run of one policy. */
+#ifndef LP_SIMULATE_ENGINE_H
+#define LP_SIMULATE_ENGINE_H
+
+#include "runtime/simulate/statistics.h"
+
+/* What the users of a radio network get, bit/s; without one, count is 0. */
+typedef struct {
+  int64_t count;
+  double *up, *down; /* [count] */
+} lp_sim_users;
+
+/* Adds to a tally that was begun. Runs of one scenario may go on in several threads, each with a tally of its own. */
+void lp_sim_run_once(const lp_sim_scenario *scenario, const lp_sim_users *users, const lp_sim_policy *policy,
+                     int64_t run, lp_sim_tally *tally, lp_sim_histogram *histogram);
+
+#endif
