@@ -1,9 +1,9 @@
 #!/bin/sh
-# skipped.sh LOG: the tests of a run of ctest (its LastTest.log) that skipped something, a line each: NAME: reason. A
-# test that ctest takes for skipped and that gives no reason is listed as such.
+# skipped.sh LOG: what a run of ctest (its LastTest.log) skipped, a line each: NAME: reason. A test may run and skip only
+# some of what it has; one that ctest takes for skipped and that gives no reason is listed as such.
 set -eu
 awk '
-  /^[0-9]+\/[0-9]+ Testing: / { name = $3; reason = ""; next }
-  /skipped: / && name != "" && reason == "" { reason = $0; sub(/^.*skipped: /, "", reason); print name ": " reason; next }
-  /^Test Skipped\./ && reason == "" { print name ": no reason is given" }
+  /^[0-9]+\/[0-9]+ Testing: / { name = $3; reasons = 0; next }
+  /skipped: / && name != "" { reasons++; sub(/^.*skipped: /, ""); print name ": " $0; next }
+  /^Test Skipped\./ && reasons == 0 { print name ": no reason is given" }
 ' "$1"

@@ -43,6 +43,9 @@ typedef const char *lp_skip_reason(void);
  * where that is absent, a run includes both. */
 bool lp_part(const char *part);
 
+/* The CPU time of this process so far, in milliseconds: for bounds on work, which a busy machine must not break. */
+double lp_suite_cpu_ms(void);
+
 /* For the macros only. They run before main; the entries live as long as the program. */
 void lp_test_register(lp_test *test);
 void lp_case_register(lp_case_of *options);

@@ -1,57 +1,106 @@
 #!/bin/sh
 # Sets the machine up, builds llmpart as it is released, and runs the tests (tests/README.md).
 #   sh tools/test.sh [ctest option ...]   the quick tests: at most 8 minutes on 2 cores, with the build
-#   sh tools/test.sh --all                also the long ones, those that need packages from PyPI, and the sanitizers: an
-#   hour at most
-# At the end stand the tests that were skipped, each with its reason. Everything it makes goes to build/.
+#   sh tools/test.sh --all [PART ...]     all parts, or the named ones: quick, long, asan, tsan; 45 minutes at most
+# A part that fails does not keep the others from running. At the end stand the minutes of each part and the tests that
+# were skipped, each with its reason. Everything it makes goes to build/.
 set -eu
 cd "$(dirname "$0")/.."
-all=
-[ "${1-}" = --all ] && all=yes && shift
-failed=""
+# Compiling a model under a sanitizer takes minutes: units and the runtime's commands run there, the backends' suites do
+# not.
+asan='^(base|ir_|hwmodels|frontend_|passes_|runtime_|router_|serve_|kernels_asan|backend_(bundle|moves|onnx))'
+# Those of the runtime that start threads.
+tsan='^(runtime_(bundle|pool|trace|session|resume|plans|collaborate|context|calibrate|link|transport|security|faults|worker|together)|'
+tsan="$tsan"'runtime_(store|fair|divided)|router_(store|endpoint|backends))'
+parts=quick failed="" minutes=""
+if [ "${1-}" = --all ]; then
+  shift
+  parts=${*:-quick long asan tsan}
+  set --
+  for part in $parts; do
+    case $part in quick | long | asan | tsan) ;; *) echo "test: there is no part '$part'" >&2; exit 2 ;; esac
+  done
+fi
 
-# Packages that tests --all need, in build/venv-tests; a test whose packages are not there is skipped.
+report() {
+  [ -z "$minutes" ] || printf '== minutes\n%s' "$minutes"
+  if [ -s build/skipped.txt ]; then
+    echo "== skipped"
+    sort -u build/skipped.txt
+  fi
+  [ -z "$failed" ] || echo "test: failed:$failed" >&2
+}
+
+# step NAME COMMAND ...: notes the time that the command takes and whether it fails.
+step() {
+  name=$1 began=$(date +%s)
+  shift
+  echo "== $name"
+  if "$@"; then ended=""; else
+    ended=", failed"
+    failed="$failed '$name'"
+  fi
+  minutes="$minutes$(awk -v name="$name$ended" -v s="$(($(date +%s) - began))" 'BEGIN { printf "%5.1f  %s", s / 60, name }')
+"
+  [ -z "$ended" ]
+}
+
+# Packages from PyPI for the tests that use some, in build/venv-tests; a test whose packages are not there is skipped.
 install_packages() {
-  export LP_PYTHON="$PWD/build/venv-tests/bin/python"
   python3 -m venv build/venv-tests || return 0
   for list in tests/gpu/requirements.txt examples/smollm2/requirements.txt; do
     "$LP_PYTHON" -m pip install -q --disable-pip-version-check -r $list || echo "test: note: pip cannot install what $list names" >&2
   done
-  [ -e build/smollm2/model.onnx ] || "$LP_PYTHON" examples/smollm2/export.py --out build/smollm2 >build/smollm2.log 2>&1 ||
-    echo "test: note: SmolLM2 cannot be exported: $(tail -n 1 build/smollm2.log)" >&2
+  [ -e build/smollm2/model.onnx ] || "$LP_PYTHON" examples/smollm2/export.py --out build/smollm2 ||
+    echo "test: note: SmolLM2 cannot be exported" >&2
 }
 
-# run PRESET BUILD [option ...]: one run of ctest; what it skips is listed at the end.
-run() {
-  preset=$1 build=$2
+build() { # build PRESET [REGEX]: everything, or what the tests need whose names match
+  case $1 in
+  release) cmake --preset release -DBUILD_TESTING=ON >/dev/null || return 1 ;; # the demo builds there without
+  *) cmake --preset "$1" >/dev/null || return 1 ;;
+  esac
+  if [ $# = 1 ]; then
+    cmake --build --preset "$1" --parallel
+  else
+    # shellcheck disable=SC2046 # a list of programs
+    cmake --build --preset "$1" --parallel --target $(sh tests/programs.sh "build/$1" "$2")
+  fi
+}
+
+# tests PRESET BUILD [ctest option ...]
+tests() {
+  preset=$1 build=$2 status=0
   shift 2
-  echo "== tests: $preset"
-  ctest --preset "$preset" --parallel 2 --no-tests=error "$@" || failed="$failed $preset"
+  ctest --preset "$preset" --parallel 2 --no-tests=error "$@" || status=1
   sh tests/skipped.sh "$build/Testing/Temporary/LastTest.log" >>build/skipped.txt
+  return $status
 }
 
-build() { # build PRESET [cmake option ...]
-  cmake --preset "$@" >/dev/null
-  cmake --build --preset "$1" --parallel
-}
-
-sh tools/setup.sh
-build release -DBUILD_TESTING=ON # the demo builds there without
+mkdir -p build
 : >build/skipped.txt
-run release build/release "$@"
-if [ "$all" ]; then
-  install_packages
-  run release-long build/release
-  # Compiling a model under a sanitizer takes minutes: units and the runtime's commands run there, the backends' suites
-  # do not.
-  build asan
-  run asan build/asan -R '^(base|ir_|hwmodels|frontend_|passes_|runtime_|router_|serve_|kernels_asan|backend_(bundle|moves|onnx))'
-  build tsan
-  run tsan build/tsan -R '^(runtime_|router_|serve_)'
-fi
-
-if [ -s build/skipped.txt ]; then
-  echo "== skipped"
-  sort -u build/skipped.txt
-fi
-[ -z "$failed" ] || { echo "test: failed:$failed" >&2; exit 1; }
+trap report EXIT
+step 'set up' sh tools/setup.sh
+case $parts in
+*long*)
+  export LP_PYTHON="$PWD/build/venv-tests/bin/python"
+  install_packages >build/packages.log 2>&1 &
+  packages=$!
+  ;;
+esac
+case $parts in *quick* | *long*) step 'build release' build release && built=yes || built="" ;; esac
+case $parts in
+*long*)
+  step 'wait for packages' wait "$packages" || true
+  grep '^test: note' build/packages.log || true
+  ;;
+esac
+for part in $parts; do
+  case $part in
+  quick) [ -z "$built" ] || step 'quick tests' tests release build/release "$@" || true ;;
+  long) [ -z "$built" ] || step 'long tests' tests release-long build/release || true ;;
+  asan) step 'build asan' build asan "$asan" && step 'tests under AddressSanitizer' tests asan build/asan -R "$asan" || true ;;
+  tsan) step 'build tsan' build tsan "$tsan" && step 'tests under ThreadSanitizer' tests tsan build/tsan -R "$tsan" || true ;;
+  esac
+done
+[ -z "$failed" ]

@@ -1,6 +1,7 @@
 # Runs the commands of a page: commands.sh PAGE.md. Each ```sh block runs in order, in one folder that holds model.onnx
 # and tokenizer.json of examples/default-model and a link to examples/. tests/docs/blocks.awk describes what a page may
-# say of a block. Ports 7700 to 7709 and 8080 become others, so that two pages can be run at the same time.
+# say of a block. Ports 7700 to 7709 and 8080 become others, below those that the kernel hands out, so that two pages can
+# be run at the same time.
 set -eu
 : "${LP_SOURCE:?is set by ctest}" "${LLMPART:?is set by ctest}"
 page=$1
@@ -30,12 +31,12 @@ start_server() { # start_server BLOCK LINE: replaces the server before it; retur
   stop_server
   setsid sh -eu "$1" >"$work/output" 2>&1 &
   server=$!
-  for _ in $(seq 200); do
+  for _ in $(seq 600); do
     ! grep -q listening "$work/output" || return 0
     kill -0 "$server" 2>/dev/null || fail "$2" "the server ended"
     sleep 0.1
   done
-  fail "$2" "the server does not listen after 20 s"
+  fail "$2" "the server does not listen after a minute"
 }
 
 run_block() { # run_block BLOCK LINE STATUS
@@ -53,7 +54,7 @@ PATH=$work/bin:$PATH
 XDG_CACHE_HOME=$work/cache
 export PATH XDG_CACHE_HOME
 awk -v out="$work/blocks" -f "$LP_SOURCE/tests/docs/blocks.awk" "$LP_SOURCE/$page" >"$work/list"
-sed -i "s/\b770\([0-9]\)\b/$((2000 + $$ % 1000))\1/g; s/\b8080\b/$((30000 + $$ % 10000))/g" "$work"/blocks/* 2>/dev/null || true
+sed -i "s/\b770\([0-9]\)\b/$((2000 + $$ % 1000))\1/g; s/\b8080\b/$((30000 + $$ % 2700))/g" "$work"/blocks/* 2>/dev/null || true
 : >"$work/output"
 cd "$work/here"
 ran=0

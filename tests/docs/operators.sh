@@ -1,6 +1,6 @@
 # docs/operators.md is what docs/make_operators.py makes of ir/ops.def and docs/suites.json.
 set -eu
-command -v python3 >/dev/null || { echo 'there is no python3'; exit 77; }
+command -v python3 >/dev/null || { echo 'operators: skipped: there is no python3'; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/docs" "$work/ir"

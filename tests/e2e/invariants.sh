@@ -122,8 +122,8 @@ serial_ms() {
     'BEGIN { print 1.5 * (bytes * 8 / 1000 + 40 * (asked + 3)) }'
 }
 
-# 7. The worker is back to 0 bytes when sessions have ended: at once behind all of the above, and when it was idle for
-# long enough behind one whose device was killed.
+# 7. The worker is back to 0 bytes when sessions have ended: at once after all of the above, and when it was idle for
+# long enough after one whose device was killed.
 the_cloud_is_empty_afterwards() {
   wait_until_empty 'sessions that ended'
   kill "$worker"
@@ -133,25 +133,20 @@ the_cloud_is_empty_afterwards() {
     --link=rtt=20ms >"$work/told" 2>"$work/err" &
   device=$!
   started="$started $device"
-  for _ in $(seq 100); do
-    [ "$(wc -w <"$work/told")" -lt 3 ] || break
-    sleep 0.05
-  done
+  await has_words "$work/told" 3
   kill -KILL "$device"
   wait "$device" 2>"$work/err"
   [ "$(last_held)" != 'open 0, bytes 0' ] || fail "the worker held nothing for a device that was killed"
   wait_until_empty 'a device that was killed'
 }
 
+has_words() { [ "$(wc -w <"$1")" -ge "$2" ]; } # has_words FILE COUNT
 last_held() { tail -n 1 "$work/listening"; }
 
+holds_nothing() { [ "$(last_held)" = 'open 0, bytes 0' ]; }
 wait_until_empty() {
   holds 'bytes held meanwhile' most="$(sed -n 's/^open .*bytes //p' "$work/listening" | sort -n | tail -n 1)" 'most > 0'
-  for _ in $(seq 200); do
-    [ "$(last_held)" != 'open 0, bytes 0' ] || return
-    sleep 0.05
-  done
-  fail "behind $1 the worker holds: $(last_held)"
+  await holds_nothing || fail "after $1 the worker holds: $(last_held)"
 }
 
 # 8. Rows that come twice, late and in another order change nothing: shown with the fifth, by the same program.

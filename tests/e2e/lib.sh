@@ -63,6 +63,15 @@ tokens() { # tokens BUNDLE IDS COUNT [option ...]: the ids that are generated, a
   sequences "$work/json"
 }
 
+# await COMMAND ...: tries the command until it succeeds, for a minute; false when it never did.
+await() {
+  for _ in $(seq 1200); do
+    "$@" && return
+    sleep 0.05
+  done
+  return 1
+}
+
 # serve BUNDLE [option ...]: starts a worker at $where (a free port); sets $worker and $address; $work/listening is what
 # it prints.
 serve() {
@@ -72,13 +81,15 @@ serve() {
   "$LLMPART" worker "$bundle" --listen="${where:-127.0.0.1:0}" --threads=1 "$@" 2>"$work/listening" &
   worker=$!
   started="$started $worker"
-  for _ in $(seq 200); do
-    address=$(sed -n 's/^listening on //p' "$work/listening")
-    [ -z "$address" ] || return 0
-    sleep 0.05
-  done
+  await listens_or_ended
+  [ -n "$address" ] && return
   fail "the worker does not listen: $(cat "$work/listening")"
   finish
+}
+
+listens_or_ended() {
+  address=$(sed -n 's/^listening on //p' "$work/listening")
+  [ -n "$address" ] || ! kill -0 "$worker" 2>/dev/null
 }
 
 sequences() { # sequences JSON: the tokens of each sequence of a run's JSON

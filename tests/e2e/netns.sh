@@ -11,10 +11,8 @@ fi
 unshare -n sleep 600 &
 cloud=$!
 started=$cloud
-for _ in $(seq 100); do
-  [ "$(readlink /proc/$cloud/ns/net)" = "$(readlink /proc/self/ns/net)" ] || break
-  sleep 0.05
-done
+apart() { [ "$(readlink /proc/$cloud/ns/net)" != "$(readlink /proc/self/ns/net)" ]; }
+await apart || fail 'unshare -n makes no namespace'
 there() { nsenter -t "$cloud" -n "$@"; }
 why=$({ ip link set lo up && ip link add dev0 type veth peer name cloud0 && ip link set cloud0 netns "$cloud" &&
   ip addr add 10.77.0.1/24 dev dev0 && ip link set dev0 up && there ip link set lo up && there ip addr add 10.77.0.2/24 dev cloud0 &&
@@ -34,10 +32,7 @@ secure="--key-file=$work/link.key --ca=$work/worker.crt"
 nsenter -t "$cloud" -n "$LLMPART" worker "$bundle" --listen=10.77.0.2:7700 --threads=1 --key-file="$work/link.key" \
   --cert="$work/worker.crt" --cert-key="$work/worker.key" 2>"$work/listening" &
 started="$started $!"
-for _ in $(seq 100); do
-  grep -q 'listening on' "$work/listening" && break
-  sleep 0.05
-done
+await grep -q 'listening on' "$work/listening" || fail "the worker does not listen: $(cat "$work/listening")"
 
 over() { # over WHAT [option ...]: the tokens over the cable as it is now
   what=$1

@@ -23,7 +23,8 @@ killed() {
     "$LLMPART" run "$bundle" --tokens="$ids" -n "$count" --threads=1 --ignore-eos -o json --session="$kept" --resume "$@" \
       --link=rtt=15ms >"$work/json" 2>"$work/err" &
     device=$!
-    sleep "0.$(printf %03d $(($(draw 120) + longer)))"
+    pause=$(($(draw 120) + longer))
+    sleep "$((pause / 1000)).$(printf %03d $((pause % 1000)))"
     kill -KILL "$device" 2>/dev/null && kills=$((kills + 1))
     wait "$device" 2>/dev/null
     status=$?
@@ -61,12 +62,12 @@ same 'standalone' "$early" "$(cat "$work/tokens")"
 # restart [COMMAND]: restarts in the middle of a generation, with a command in between; $work/tokens has the tokens.
 restart() {
   rm -rf "$work/contexts"
-  serve "$bundle" --context-dir="$work/contexts"
+  serve "$bundle" --context-dir="$work/contexts" --stats
   where=$address
   "$LLMPART" run "$bundle" --tokens="$ids" -n 150 --threads=1 --ignore-eos -o json --cloud="$address" --link=rtt=60ms \
     >"$work/json" 2>"$work/err" &
   device=$!
-  sleep 0.5
+  await grep -q '^open 1, bytes [1-9]' "$work/listening" || fail 'the worker has no context'
   kill "$worker"
   wait "$worker" || fail "a worker that is asked to end: exit status $?"
   same 'contexts that are kept' 1 "$(ls "$work/contexts" | wc -l)"

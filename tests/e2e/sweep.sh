@@ -64,10 +64,8 @@ END
 "$LLMPART" sweep "$work/long.yaml" -o "$work/long.csv" --threads=1 2>/dev/null &
 pid=$!
 started="$started $pid"
-for _ in $(seq 200); do
-  [ -e "$work/long.yaml.journal" ] && [ "$(wc -l <"$work/long.yaml.journal")" -gt 5 ] && break
-  sleep 0.05
-done
+begun() { [ -e "$work/long.yaml.journal" ] && [ "$(wc -l <"$work/long.yaml.journal")" -gt 5 ]; }
+await begun || fail 'no row is finished after a minute'
 kill -9 $pid
 wait $pid 2>/dev/null
 started=""

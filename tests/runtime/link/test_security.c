@@ -100,7 +100,7 @@ static size_t refusals_logged(void) {
 
 /* The device may know that it is refused before the worker has said so. */
 static bool refusal_is_logged(void) {
-  for (double until = lp_now_ms() + 20000; lp_now_ms() < until; usleep(10000))
+  for (double until = lp_now_ms() + 50000; lp_now_ms() < until; usleep(10000))
     if (refusals_logged() > 0) return true;
   return false;
 }
@@ -325,7 +325,7 @@ LP_TEST(deaf_device) {
     ;
   double begin = lp_now_ms();
   expect_tokens(worker.address, LP_MODE_EXACT, (lp_link_security){0});
-  ck_assert_double_le(lp_now_ms() - begin, 3000);
+  ck_assert_double_le(lp_now_ms() - begin, 20000);
   close(fd);
   toy_worker_stop(&worker);
 }

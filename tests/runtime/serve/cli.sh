@@ -5,14 +5,14 @@ command -v curl >/dev/null || skip 'curl is not there'
 default=$LP_SOURCE/examples/default-model
 compile "$default/model.onnx" "$work/story.llmpart" --tokenizer="$default/tokenizer.json" --device=host || finish
 
+listens() { # listens LOG
+  url=$(sed -n 's/^listening on /http:\/\//p' "$1")
+  [ -n "$url" ]
+}
 serve() { # serve NAME: the server of $work/NAME.yaml; sets $url and $pid
   "$LLMPART" serve "$work/$1.yaml" --listen=127.0.0.1:0 2>"$work/$1.log" &
   pid=$! started="$started $!"
-  for _ in $(seq 100); do
-    url=$(sed -n 's/^listening on /http:\/\//p' "$work/$1.log")
-    [ -z "$url" ] || return 0
-    sleep 0.1
-  done
+  await listens "$work/$1.log" && return
   fail "$1 does not start: $(head -n 3 "$work/$1.log")"
 }
 post() { # post PATH BODY [option ...]: the answer's body; its status is in $work/status, its head in $work/head

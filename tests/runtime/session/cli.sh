@@ -45,7 +45,7 @@ done
 # A worker that was there before.
 "$LLMPART" worker "$dir/split" --listen=127.0.0.1:0 2>"$dir/worker" &
 worker=$!
-for _ in $(seq 100); do
+for _ in $(seq 1200); do
   grep -q listening "$dir/worker" && break
   sleep 0.05
 done

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/utf8.h"
 #include "runtime/runtime.h"
 #include "runtime/tokenizer/internal.h"
@@ -213,9 +212,9 @@ LP_TEST(long_words_take_time_in_proportion) {
   lp_tokens ids = {0};
   for (size_t i = 0; i < SIZE; i++)
     text[i] = "abc"[i % 3];
-  double start = lp_now_ms();
+  double start = lp_suite_cpu_ms();
   ck_assert_int_eq(lp_tokenizer_encode(tokenizer, text, SIZE, false, &ids, NULL), LP_OK);
-  ck_assert_double_lt(lp_now_ms() - start, 20000); /* a quadratic merge takes hours */
+  ck_assert_double_lt(lp_suite_cpu_ms() - start, 60000); /* a quadratic merge takes hours */
   ck_assert_uint_ge(ids.count, SIZE / 3);
   free(text);
   lp_vec_free(&ids);
