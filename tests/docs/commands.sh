@@ -1,7 +1,7 @@
 # Runs the commands of a page: commands.sh PAGE.md. Each ```sh block runs in order, in one folder that holds model.onnx
 # and tokenizer.json of examples/default-model and a link to examples/. tests/docs/blocks.awk describes what a page may
-# say of a block. Ports 7700 to 7709 and 8080 become others, below those that the kernel hands out, so that two pages can
-# be run at the same time.
+# say of a block. Ports 7700 to 7709 and 8080 become others, below those that the kernel hands out, so that two pages
+# can be run at the same time.
 set -eu
 : "${LP_SOURCE:?is set by ctest}" "${LLMPART:?is set by ctest}"
 page=$1

@@ -149,7 +149,8 @@ static bool check_model(const char *folder, bool folded) {
   return done;
 }
 
-/* Every folder of the pattern that holds a model; at least `least` of them must run. Without any the test says that it skips. */
+/* Every folder of the pattern that holds a model; at least `least` of them must run. Without any the test says that it
+ * skips. */
 static void check_all(const char *pattern, size_t least) {
   glob_t found;
   if (glob(pattern, 0, NULL, &found) != 0) {
