@@ -25,8 +25,7 @@ static lp_status read_slots(lp_side_program *program, lp_side side, lp_diag *dia
 }
 
 lp_status lp_programs_read(lp_side_programs *programs, size_t size, lp_call_maker *make, void *user, lp_diag *diag) {
-  LP_FOR_OPS(func, lp_module_body(programs->module)) {
-    if (func->kind != LP_OP_FUNC) continue;
+  LP_FOR_FUNCS(func, programs->module) {
     lp_side_program *program = lp_arena_alloc(programs->arena, size);
     program->func = func;
     program->name = lp_op_str(func, "sym_name", "main");

@@ -144,8 +144,12 @@ enum {
   LP_STATEFUL = 1 << 7, /* reads or writes a KV cache */
   LP_COMM = 1 << 8,     /* moves data between the sides */
   LP_HAS_REGION = 1 << 9,
-  LP_CONSTANT = 1 << 10, /* no operands, value known at compile time or load time */
-  LP_ROWWISE = 1 << 11   /* last-axis operator: every leading position is computed on its own */
+  LP_CONSTANT = 1 << 10,      /* no operands, value known at compile time or load time */
+  LP_ROWWISE = 1 << 11,       /* last-axis operator: every leading position is computed on its own */
+  LP_NORM_OP = 1 << 12,       /* ONNX: a norm over the last axes, by a scale */
+  LP_IN_ORDER = 1 << 13,      /* ONNX: the first operand's elements in their order, perhaps of another type or shape */
+  LP_DECODER_LAYER = 1 << 14, /* layer.*: what decoder layers are made of */
+  LP_HEAD = 1 << 15           /* layer.*: the projection to the vocabulary */
 };
 
 /* The enum of every operator, from ops.def. */
@@ -265,6 +269,8 @@ bool lp_op_is(const lp_op *op, lp_kind kind); /* NULL is nothing */
 bool lp_op_has(const lp_op *op, uint32_t traits);
 
 #define LP_FOR_OPS(op, block) for (lp_op *op = (block)->first; op; op = op->next)
+/* Each function of a module. */
+#define LP_FOR_FUNCS(func, module) LP_FOR_OPS(func, lp_module_body(module)) if (func->kind == LP_OP_FUNC)
 
 /* Attributes: set replaces; lists are copied into the arena; names must outlive the module (literals). */
 const lp_attr *lp_op_attr(const lp_op *op, const char *name); /* NULL when absent */

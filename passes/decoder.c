@@ -208,8 +208,7 @@ lp_module *lp_decoder_create(const lp_decoder_shape *shape) {
 
 int64_t lp_decoder_weight_bytes(const lp_module *module) {
   int64_t end = 0;
-  LP_FOR_OPS(func, lp_module_body(module)) {
-    if (func->kind != LP_OP_FUNC) continue;
+  LP_FOR_FUNCS(func, module) {
     LP_FOR_OPS(op, func->region) {
       int64_t last = op->kind == LP_OP_WEIGHT ? lp_op_i64(op, "offset", 0) + lp_op_i64(op, "length", 0) : 0;
       if (last > end) end = last;

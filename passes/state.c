@@ -104,8 +104,7 @@ lp_module_state lp_module_state_of(const lp_module *module) {
   if (prefill) return state_of_func(prefill, LP_STATE_PLACED, LP_STATE_OUTLINED);
   lp_module_state least = LP_STATE_ANNOTATED;
   bool found = false;
-  LP_FOR_OPS(func, lp_module_body(module)) {
-    if (func->kind != LP_OP_FUNC) continue;
+  LP_FOR_FUNCS(func, module) {
     lp_module_state state = state_of_func(func, LP_STATE_IMPORTED, LP_STATE_ANNOTATED);
     if (state < least) least = state;
     found = true;

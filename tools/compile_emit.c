@@ -192,8 +192,7 @@ static lp_status write_onnx(const lp_compile *compile, lp_module *module, lp_dia
 }
 
 static bool runs_on(const lp_module *module, lp_side side) {
-  LP_FOR_OPS(func, lp_module_body(module)) {
-    if (func->kind != LP_OP_FUNC) continue;
+  LP_FOR_FUNCS(func, module) {
     LP_FOR_OPS(op, func->region)
     if (lp_op_attr(op, "segment") && lp_streq(lp_op_str(op, "side", ""), lp_side_name(side))) return true;
   }

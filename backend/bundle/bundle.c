@@ -61,8 +61,7 @@ static lp_status copy_file(bundle *b, const char *from, const char *name, lp_dia
 
 /* Do operators run there, or buffers or caches lie there? */
 static bool side_is_used(const lp_module *module, lp_side side) {
-  LP_FOR_OPS(func, lp_module_body(module)) {
-    if (func->kind != LP_OP_FUNC) continue;
+  LP_FOR_FUNCS(func, module) {
     const lp_attr *slots = lp_func_side_attr(func, "slot", side);
     if (slots && slots->count > 0) return true;
     LP_FOR_OPS(op, func->region) {

@@ -80,8 +80,7 @@ static json_t *sides_json(const bundle *b) {
 
 /* Does a program append to the state on the side, or move it from or to there? */
 static bool state_on(const bundle *b, int64_t state, lp_side side) {
-  LP_FOR_OPS(func, lp_module_body(b->module)) {
-    if (func->kind != LP_OP_FUNC) continue;
+  LP_FOR_FUNCS(func, b->module) {
     LP_FOR_OPS(op, func->region) {
       if (op->kind != LP_OP_KV_APPEND && op->kind != LP_OP_COMM_KV_MOVE) continue;
       if (lp_op_i64(op, "state", -1) != state) continue;

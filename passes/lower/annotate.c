@@ -25,8 +25,7 @@ static void annotate_func(lp_module *module, lp_op *func) {
 
 static lp_status run(lp_module *module, lp_pass_context *context) {
   (void)context;
-  LP_FOR_OPS(func, lp_module_body(module))
-  if (func->kind == LP_OP_FUNC) annotate_func(module, func);
+  LP_FOR_FUNCS(func, module) annotate_func(module, func);
   return LP_OK;
 }
 

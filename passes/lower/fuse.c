@@ -17,8 +17,7 @@ static void hoist_constants(lp_block *block) {
 }
 
 static lp_status run(lp_module *module, lp_pass_context *context) {
-  LP_FOR_OPS(func, lp_module_body(module)) {
-    if (func->kind != LP_OP_FUNC) continue;
+  LP_FOR_FUNCS(func, module) {
     lp_block *block = func->region;
     hoist_constants(block);
     lp_fuse_linear(module, block, context->diag);

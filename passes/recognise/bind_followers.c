@@ -26,7 +26,7 @@ static bool is_causal_mask(const lp_value *mask, int depth) {
                 lp_type_static_dim(mask->type, 3, &columns) && rows == columns;
   for (const lp_use *use = mask->uses; use; use = use->next) {
     const lp_op *op = use->owner;
-    bool passes = op->kind == LP_ONNX_Slice || op->kind == LP_ONNX_Cast || op->kind == LP_ONNX_Identity;
+    bool passes = op->kind == LP_ONNX_Slice || lp_op_has(op, LP_IN_ORDER);
     if (op->kind == LP_ONNX_Add || depth > 8 || (passes && !is_causal_mask(op->out[0], depth + 1))) return false;
   }
   return square || depth > 0;
@@ -154,7 +154,8 @@ static lp_value *positions(lp_build *build, const lp_bind *b, lp_type type) {
   return lp_build_cast(build, one(build, LP_ONNX_Expand, 2, in), type.dtype);
 }
 
-static lp_value *yes(lp_build *build, lp_type type) {
+static lp_value *yes(lp_build *build, const lp_bind *b, lp_type type) {
+  (void)b;
   static const uint8_t data[8] = {1, 1, 1, 1, 1, 1, 1, 1};
   int64_t dim[LP_MAX_RANK], count;
   if (!lp_type_static_numel(type, &count) || count > 8) return NULL;
@@ -186,17 +187,16 @@ static void remove_argument(lp_bind *b, int32_t index) {
 }
 
 lp_status lp_bind_followers(lp_bind *b) {
+  static lp_value *(*const makers[])(lp_build *, const lp_bind *, lp_type) = {
+      [LP_FOLLOWS_NOTHING] = NULL, [LP_FOLLOWS_MASK] = ones,           [LP_FOLLOWS_CAUSAL] = causal,
+      [LP_FOLLOWS_TYPES] = zeros,  [LP_FOLLOWS_POSITIONS] = positions, [LP_FOLLOWS_SWITCH] = yes};
   if (!b->block->first) return LP_OK;
   for (int32_t i = 0; i < b->block->arg_count;) {
     lp_value *arg = b->block->arg[i], *by = NULL;
     lp_bind_follower kind = lp_bind_follower_of(b, i);
     lp_build build = lp_build_at(b->module, b->block->first, b->diag);
     build.loc = (lp_loc){.file = b->end->loc.file, .node = lp_bind_input(b, i), .op = "input"};
-    if (kind == LP_FOLLOWS_MASK) by = ones(&build, b, arg->type);
-    if (kind == LP_FOLLOWS_CAUSAL) by = causal(&build, b, arg->type);
-    if (kind == LP_FOLLOWS_TYPES) by = zeros(&build, b, arg->type);
-    if (kind == LP_FOLLOWS_POSITIONS) by = positions(&build, b, arg->type);
-    if (kind == LP_FOLLOWS_SWITCH) by = yes(&build, arg->type);
+    if (makers[kind]) by = makers[kind](&build, b, arg->type);
     if (kind == LP_FOLLOWS_NOTHING || (!by && kind == LP_FOLLOWS_SWITCH)) {
       i++;
       continue;

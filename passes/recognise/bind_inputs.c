@@ -20,8 +20,7 @@ static bool chooses_rows(const lp_value *value, int depth) {
     const lp_op *op = use->owner;
     if (op->kind == LP_ONNX_Gather && use->value == lp_op_in(op, 1) && lp_op_in(op, 0)->type.rank == 2) return true;
     if (op->kind == LP_ONNX_MsEmbedLayerNormalization && use->value == lp_op_in(op, 0)) return true;
-    bool passes = op->kind == LP_ONNX_Cast || op->kind == LP_ONNX_Reshape || op->kind == LP_ONNX_Identity;
-    if (passes && use->value == lp_op_in(op, 0) && chooses_rows(op->out[0], depth + 1)) return true;
+    if (lp_op_has(op, LP_IN_ORDER) && use->value == lp_op_in(op, 0) && chooses_rows(op->out[0], depth + 1)) return true;
   }
   return false;
 }

@@ -24,10 +24,6 @@ static lp_loc loc_of(const exits_pass *e) {
 
 /* ---- what there is ----------------------------------------------------------------------------------------------- */
 
-static bool is_block(const lp_op *op) {
-  return op->kind == LP_LAYER_ATTENTION || op->kind == LP_LAYER_MLP;
-}
-
 static int64_t index_of(const lp_op *op) {
   return lp_op_i64(op, "index", -1);
 }
@@ -57,10 +53,11 @@ static lp_value *find_exit(const exits_pass *e, int64_t layers) {
 static lp_value *stream_behind(const exits_pass *e, int64_t index) {
   lp_value *found = NULL;
   LP_FOR_OPS(op, e->block) {
-    if (!is_block(op) || index_of(op) != index) continue;
+    if (!lp_op_has(op, LP_DECODER_LAYER) || index_of(op) != index) continue;
     for (int32_t i = 0; i < op->out_count; i++)
       for (const lp_use *use = op->out[i]->uses; use; use = use->next)
-        if (!lp_op_has(use->owner, LP_TERMINATOR) && !(is_block(use->owner) && index_of(use->owner) == index))
+        if (!lp_op_has(use->owner, LP_TERMINATOR) &&
+            !(lp_op_has(use->owner, LP_DECODER_LAYER) && index_of(use->owner) == index))
           found = op->out[i];
   }
   return found;
@@ -68,10 +65,15 @@ static lp_value *stream_behind(const exits_pass *e, int64_t index) {
 
 /* ---- a head that is used again ----------------------------------------------------------------------------------- */
 
+/* Does the layer make the residual stream? */
+static bool is_stream(const lp_op *layer) {
+  return lp_op_has(layer, LP_DECODER_LAYER) || layer->kind == LP_LAYER_EMBEDDING;
+}
+
 /* Does the value depend on the tokens? What does not (weights, tables of positions) serves any head as it is. */
 static bool reads_text(const lp_value *value) {
   if (!value->def || lp_value_is_constant(value)) return false;
-  if (is_block(value->def) || value->def->kind == LP_LAYER_EMBEDDING) return true;
+  if (is_stream(value->def)) return true;
   for (int32_t i = 0; i < value->def->in_count; i++)
     if (lp_op_in(value->def, i) && reads_text(lp_op_in(value->def, i))) return true;
   return false;
@@ -80,7 +82,7 @@ static bool reads_text(const lp_value *value) {
 /* Marks the operators between the stream after the last layer and the logits, backwards from `value`. */
 static lp_status mark_head(const exits_pass *e, lp_value *value, const lp_value *stream) {
   if (value == stream || !reads_text(value)) return LP_OK;
-  if (is_block(value->def) || value->def->kind == LP_LAYER_EMBEDDING)
+  if (is_stream(value->def))
     return lp_error(e->diag, loc_of(e),
                     "the model's head reads more than its last layer gives, so it cannot be used again after another");
   if (value->def->scratch) return LP_OK;
@@ -248,7 +250,7 @@ static lp_status check_layer(const exits_pass *e, int64_t layers) {
 static lp_status add_exits(exits_pass *e) {
   lp_value **exit = LP_NEW_ARRAY(e->module->arena, lp_value *, e->count);
   LP_FOR_OPS(op, e->block)
-  if (is_block(op) && index_of(op) > e->last_layer) e->last_layer = index_of(op);
+  if (lp_op_has(op, LP_DECODER_LAYER) && index_of(op) > e->last_layer) e->last_layer = index_of(op);
   for (int32_t i = 0; i < e->count; i++) {
     LP_TRY(check_layer(e, e->layer[i]));
     exit[i] = find_exit(e, e->layer[i]);

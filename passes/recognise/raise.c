@@ -36,7 +36,7 @@ static bool is_residual(const grouping *g, const lp_op *op) {
  * next add to the stream there is a projection or an attention. */
 static bool is_stream_norm(const grouping *g, const lp_op *op) {
   enum { FAR = 16 };
-  if (!lp_raise_is_norm(op)) return false;
+  if (!lp_op_has(op, LP_NORM_OP)) return false;
   const lp_op *at = op;
   for (int step = 0; step < FAR; step++) {
     const lp_value *data = NULL;
@@ -61,7 +61,7 @@ static bool is_scale_of(const lp_op *op, const lp_value *norm) {
  * belongs to two layers. */
 static void part_norms(lp_module *module, lp_block *block) {
   LP_FOR_OPS(op, block) {
-    if (!lp_raise_is_norm(op) || op->out_count != 1) continue;
+    if (!lp_op_has(op, LP_NORM_OP) || op->out_count != 1) continue;
     bool scales = true;
     for (const lp_use *use = op->out[0]->uses; use; use = use->next)
       scales &= is_scale_of(use->owner, op->out[0]);
@@ -218,8 +218,7 @@ static void group_adds(grouping *g) {
     const lp_op *last = NULL;
     for (int32_t i = 0; i < 2; i++) {
       const lp_op *def = lp_op_in(op, i)->def;
-      bool layer = def && lp_group_of(def) &&
-                   (lp_group_of(def)->kind == LP_LAYER_MLP || lp_group_of(def)->kind == LP_LAYER_ATTENTION);
+      bool layer = def && lp_group_of(def) && (lp_op_info_get(lp_group_of(def)->kind)->traits & LP_DECODER_LAYER);
       if (layer && (!last || def->order > last->order)) last = def;
     }
     if (last) op->scratch = lp_group_of(last);
@@ -264,7 +263,7 @@ static void group_heads(grouping *g, const lp_op *func) {
 
 static void group_norms(grouping *g) {
   LP_FOR_OPS(op, g->block) {
-    if (lp_group_of(op) || !lp_raise_is_norm(op)) continue;
+    if (lp_group_of(op) || !lp_op_has(op, LP_NORM_OP)) continue;
     const lp_op *user = op->out[0]->uses ? op->out[0]->uses->owner : NULL;
     const lp_group *next = user ? lp_group_of(user) : NULL;
     op->scratch = new_group(g, LP_LAYER_NORM, next ? next->index : -1);

@@ -18,7 +18,6 @@ static inline lp_group *lp_group_of(const lp_op *op) {
   return op->scratch;
 }
 
-bool lp_raise_is_norm(const lp_op *op);
 bool lp_raise_is_projection(const lp_op *op); /* a product with a weight */
 
 /* Gives every operand whose integers are known as polynomials an op.dims of its own, so that no shape arithmetic ties

@@ -4,11 +4,6 @@
 
 #include <stdlib.h>
 
-bool lp_raise_is_norm(const lp_op *op) {
-  return op->kind == LP_ONNX_RMSNormalization || op->kind == LP_ONNX_LayerNormalization ||
-         op->kind == LP_ONNX_SimplifiedLayerNormalization;
-}
-
 bool lp_raise_is_projection(const lp_op *op) {
   if (op->kind != LP_ONNX_MatMul && op->kind != LP_ONNX_Gemm) return false;
   return lp_weight_source(lp_op_in(op, 1)) != NULL;
@@ -90,6 +85,21 @@ static void set_heads(lp_module *module, lp_op *layer, const lp_op *attention, c
   if (operand == 0) lp_op_set_i64(module, layer, "head_dim", type.rank == 4 ? width : width / heads);
 }
 
+/* The activation's name as layer.mlp has it, or NULL. */
+static const char *activation_of(const lp_op *op) {
+  static const struct {
+    lp_kind kind;
+    const char *approximate, *name;
+  } activations[] = {{LP_ONNX_Relu, "none", "relu"},
+                     {LP_ONNX_Swish, "none", "silu"},
+                     {LP_ONNX_Gelu, "none", "gelu"},
+                     {LP_ONNX_Gelu, "tanh", "gelu_tanh"}};
+  for (size_t i = 0; i < LP_COUNT(activations); i++)
+    if (op->kind == activations[i].kind && lp_streq(lp_op_str(op, "approximate", "none"), activations[i].approximate))
+      return activations[i].name;
+  return NULL;
+}
+
 static void describe_op(lp_module *module, lp_op *layer, const lp_op *op, int32_t *projections) {
   lp_type out = op->out_count > 0 ? op->out[0]->type : (lp_type){0};
   if (op->kind == LP_ONNX_Attention && layer->kind == LP_LAYER_ATTENTION) {
@@ -100,7 +110,7 @@ static void describe_op(lp_module *module, lp_op *layer, const lp_op *op, int32_
   }
   if (op->kind == LP_ONNX_RotaryEmbedding && layer->kind == LP_LAYER_ATTENTION)
     lp_op_set_bool(module, layer, "rotary", true);
-  if (lp_raise_is_norm(op) && layer->kind == LP_LAYER_NORM) {
+  if (lp_op_has(op, LP_NORM_OP) && layer->kind == LP_LAYER_NORM) {
     lp_op_set_str(module, layer, "type", op->kind == LP_ONNX_LayerNormalization ? "layer" : "rms");
     lp_op_set_f64(module, layer, "epsilon", lp_op_f64(op, "epsilon", 1e-5));
     set_width(module, layer, "hidden", out, -1);
@@ -109,20 +119,15 @@ static void describe_op(lp_module *module, lp_op *layer, const lp_op *op, int32_
     set_width(module, layer, "vocab", lp_op_in(op, 0)->type, 0);
     set_width(module, layer, "hidden", lp_op_in(op, 0)->type, 1);
   }
-  bool head = layer->kind == LP_LAYER_LM_HEAD || layer->kind == LP_LAYER_EXIT_HEAD;
+  bool head = lp_op_has(layer, LP_HEAD);
   if (lp_raise_is_projection(op)) {
     if (++*projections == 1 && (head || layer->kind == LP_LAYER_MLP)) {
       set_width(module, layer, "hidden", lp_op_in(op, 0)->type, -1);
       set_width(module, layer, head ? "vocab" : "ffn", out, -1);
     }
   }
-  if (layer->kind == LP_LAYER_MLP &&
-      (op->kind == LP_ONNX_Gelu || op->kind == LP_ONNX_Swish || op->kind == LP_ONNX_Relu))
-    lp_op_set_str(module, layer, "activation",
-                  op->kind == LP_ONNX_Relu                                 ? "relu"
-                  : op->kind == LP_ONNX_Swish                              ? "silu"
-                  : lp_streq(lp_op_str(op, "approximate", "none"), "tanh") ? "gelu_tanh"
-                                                                           : "gelu");
+  const char *activation = activation_of(op);
+  if (activation && layer->kind == LP_LAYER_MLP) lp_op_set_str(module, layer, "activation", activation);
 }
 
 static void describe(lp_module *module, lp_op *layer, const lp_group *from) {

@@ -168,8 +168,7 @@ static lp_op *match_context(lp_op *softmax, lp_value **probabilities) {
         product = use->owner;
       else if (use->owner->kind == LP_ONNX_Where)
         guard = use->owner;
-      else if (use->owner->kind == LP_ONNX_Cast || use->owner->kind == LP_ONNX_Identity ||
-               use->owner->kind == LP_ONNX_Dropout || use->owner->kind == LP_ONNX_Reshape)
+      else if (lp_op_has(use->owner, LP_IN_ORDER))
         through = use->owner;
       else if (use->owner->kind != LP_ONNX_IsNaN)
         return NULL;

@@ -61,8 +61,7 @@ static void outline_func(lp_module *module, lp_op *func, bool profile) {
 
 static lp_status run(lp_module *module, lp_pass_context *context) {
   bool profile = lp_streq(lp_pass_option(context, "profile"), "true");
-  LP_FOR_OPS(func, lp_module_body(module))
-  if (func->kind == LP_OP_FUNC) outline_func(module, func, profile);
+  LP_FOR_FUNCS(func, module) outline_func(module, func, profile);
   return LP_OK;
 }
 

@@ -191,8 +191,7 @@ static double *workload_symbols(const lp_module *module, const lp_compile_reques
 
 static lp_status run(lp_module *module, lp_pass_context *context) {
   double *symbols = workload_symbols(module, context->request, context->scratch);
-  LP_FOR_OPS(func, lp_module_body(module)) {
-    if (func->kind != LP_OP_FUNC) continue;
+  LP_FOR_FUNCS(func, module) {
     for (lp_side side = 0; side < LP_SIDE_COUNT; side++)
       plan_side(module, func, side, symbols);
   }

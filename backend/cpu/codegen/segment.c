@@ -77,8 +77,7 @@ static void forget(hazards *h, size_t memories) {
 
 static int64_t state_count(const lp_module *module) {
   int64_t most = 0;
-  LP_FOR_OPS(func, lp_module_body(module)) {
-    if (func->kind != LP_OP_FUNC) continue;
+  LP_FOR_FUNCS(func, module) {
     LP_FOR_OPS(op, func->region) {
       if (op->kind == LP_OP_KV_APPEND && lp_op_i64(op, "state", 0) >= most) most = lp_op_i64(op, "state", 0) + 1;
     }

@@ -14,8 +14,7 @@
 /* Counts each weight once, however many functions and operators read it. */
 static void count_weights(lp_report *report) {
   lp_map *seen = lp_map_create();
-  LP_FOR_OPS(func, lp_module_body(report->module)) {
-    if (func->kind != LP_OP_FUNC) continue;
+  LP_FOR_FUNCS(func, report->module) {
     LP_FOR_OPS(op, func->region) {
       if (!lp_op_has(op, LP_CONSTANT) || !lp_dtype_is_float(op->out[0]->type.dtype)) continue;
       lp_buf key = {0};
