@@ -73,7 +73,9 @@ LP_MUST_USE lp_status lp_bundle_check_path(const char *path, lp_diag *diag);
 typedef struct {
   const lp_backend *backend[LP_SIDE_COUNT];
   lp_emit_options options[LP_SIDE_COUNT];
-  const char *tokenizer;   /* path of tokenizer.json (tokenizer_config.json beside it is copied too), or NULL */
+  const char *tokenizer;   /* path of tokenizer.json; tokenizer_config.json and chat_template.jinja beside it are copied
+                              too; or NULL */
+  const char *folder;      /* where config.json, generation_config.json and genai_config.json may be, or NULL */
   const char *report_json; /* text, or NULL */
   int64_t context, vocab;  /* for the manifest */
   void (*progress)(void *user, const char *what, double done); /* NULL: no reports of progress */

@@ -39,6 +39,7 @@ typedef struct lp_tokenizer lp_tokenizer;
 LP_MUST_USE lp_status lp_tokenizer_load(const char *path, lp_tokenizer **out, lp_diag *diag);
 void lp_tokenizer_free(lp_tokenizer *tokenizer);                /* NULL is allowed */
 int32_t lp_tokenizer_vocab_size(const lp_tokenizer *tokenizer); /* the largest id + 1, added tokens included */
+int32_t lp_tokenizer_model_size(const lp_tokenizer *tokenizer); /* the largest id + 1 without them */
 /* The id of the end-of-sequence token, of the begin-of-sequence token, and of any token; -1: there is none. */
 int32_t lp_tokenizer_eos(const lp_tokenizer *tokenizer);
 int32_t lp_tokenizer_bos(const lp_tokenizer *tokenizer);
@@ -93,6 +94,8 @@ void lp_bundle_free(lp_bundle *bundle);                           /* NULL is all
 bool lp_bundle_is_split(const lp_bundle *bundle);                 /* does any program cross the link? */
 const lp_tokenizer *lp_bundle_tokenizer(const lp_bundle *bundle); /* borrowed; NULL: none was loaded */
 int32_t lp_bundle_vocab(const lp_bundle *bundle);
+/* Does this token end a generation? The model's files name such tokens, and so does its tokenizer. */
+bool lp_bundle_is_stop(const lp_bundle *bundle, int32_t token);
 int64_t lp_bundle_context_length(const lp_bundle *bundle); /* the most positions that the model supports; 0: unknown */
 size_t lp_bundle_output_count(const lp_bundle *bundle);    /* outputs of the model */
 
@@ -199,6 +202,7 @@ typedef struct {
   double top_p;       /* 1: off */
   uint64_t seed;
 } lp_sampling;
+lp_sampling lp_bundle_sampling(const lp_bundle *bundle); /* what the model's files ask for; greedy when they do not */
 
 typedef struct lp_saved_session lp_saved_session;
 typedef struct lp_trace lp_trace;

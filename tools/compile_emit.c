@@ -133,30 +133,64 @@ static char *folder_path(const lp_compile *compile) {
   return path.data;
 }
 
-/* The tokenizer asked for, or the one beside the model: NULL when there is none. Release with free(). */
-static char *tokenizer_path(const lp_compile *compile) {
-  if (compile->tokenizer) return lp_strdup(compile->tokenizer);
-  char *dir = lp_path_dir(compile->model), *beside = lp_path_join(dir, "tokenizer.json");
+/* Where a file that belongs to the model is: beside it, or a folder up where exporters put models into `onnx/`. NULL:
+ * there is none. Release with free(). */
+static char *find_beside(const lp_compile *compile, const char *name) {
+  char *dir = lp_path_dir(compile->model), *path = lp_path_join(dir, name);
+  if (!lp_path_exists(path) && lp_streq(lp_path_base(dir), "onnx")) {
+    char *up = lp_path_dir(dir);
+    free(path);
+    path = lp_path_join(up, name);
+    free(up);
+  }
   free(dir);
-  if (lp_path_exists(beside)) return beside;
-  free(beside);
+  if (lp_path_exists(path)) return path;
+  free(path);
   return NULL;
 }
 
-/* It must read, and its ids must be ones that the model has. `*path` is released with free(). */
-static lp_status find_tokenizer(const lp_compile *compile, int64_t vocab, char **path, lp_diag *diag) {
-  char *found = tokenizer_path(compile);
+/* The folder of the model's settings; NULL: there are none. Release with free(). */
+static char *settings_folder(const lp_compile *compile) {
+  static const char *const names[] = {"config.json", "generation_config.json", "genai_config.json"};
+  char *found = NULL;
+  for (size_t i = 0; i < LP_COUNT(names) && !found; i++)
+    found = find_beside(compile, names[i]);
+  char *folder = found ? lp_path_dir(found) : NULL;
+  free(found);
+  return folder;
+}
+
+/* The tokenizer asked for, or the one beside the model: NULL when there is none. Release with free(). */
+static char *tokenizer_path(const lp_compile *compile) {
+  return compile->tokenizer ? lp_strdup(compile->tokenizer) : find_beside(compile, "tokenizer.json");
+}
+
+/* It must read, and its ids must be ones that the model has; added tokens may lie beyond, as no text needs them. */
+static lp_status check_tokenizer(const char *path, int64_t vocab, lp_diag *diag) {
   lp_tokenizer *tokenizer = NULL;
-  lp_status status = found ? lp_tokenizer_load(found, &tokenizer, diag) : LP_OK;
-  if (status == LP_OK && tokenizer && vocab > 0 && lp_tokenizer_vocab_size(tokenizer) > vocab)
-    status = lp_error(diag, LP_LOC_FILE(found), "the tokenizer has %d tokens, the model %" PRId64,
-                      lp_tokenizer_vocab_size(tokenizer), vocab);
+  LP_TRY(lp_tokenizer_load(path, &tokenizer, diag));
+  lp_status status = LP_OK;
+  if (vocab > 0 && lp_tokenizer_model_size(tokenizer) > vocab)
+    status = lp_error(diag, LP_LOC_FILE(path), "the tokenizer has %d tokens, the model %" PRId64,
+                      lp_tokenizer_model_size(tokenizer), vocab);
   lp_tokenizer_free(tokenizer);
-  if (status != LP_OK) {
-    free(found);
-    found = NULL;
+  return status;
+}
+
+/* One that was asked for must be usable. One that only stands beside the model is left out when it is not: the bundle
+ * takes ids. `*path` is released with free(). */
+static lp_status find_tokenizer(const lp_compile *compile, int64_t vocab, char **path, lp_diag *diag) {
+  lp_diag *own = lp_diag_create();
+  *path = tokenizer_path(compile);
+  lp_status status = *path ? check_tokenizer(*path, vocab, compile->tokenizer ? diag : own) : LP_OK;
+  if (status != LP_OK && !compile->tokenizer) {
+    lp_note(diag, LP_LOC_FILE(*path), "the tokenizer is left out, and 'run' takes --tokens: %s",
+            lp_diag_count(own) > 0 ? lp_diag_get(own, 0)->text : "it cannot be used");
+    status = LP_OK;
+    free(*path);
+    *path = NULL;
   }
-  *path = found;
+  lp_diag_free(own);
   return status;
 }
 
@@ -165,7 +199,9 @@ static lp_status write_bundle(const lp_compile *compile, lp_module *module, cons
   char *tokenizer;
   LP_TRY(find_tokenizer(compile, vocab_of(module), &tokenizer, diag));
   const char *const backends[LP_SIDE_COUNT] = {compile->backend_device, compile->backend_cloud};
+  char *folder = settings_folder(compile);
   lp_bundle_request request = {.tokenizer = tokenizer,
+                               .folder = folder,
                                .report_json = report_json,
                                .context = func ? lp_op_i64(func, "context", 0) : 0,
                                .vocab = vocab_of(module),
@@ -178,6 +214,7 @@ static lp_status write_bundle(const lp_compile *compile, lp_module *module, cons
   lp_status status = lp_bundle_write(module, &request, path, diag);
   free(path);
   free(tokenizer);
+  free(folder);
   return status;
 }
 
@@ -257,6 +294,22 @@ static void put_weight_files(lp_writer *writer, lp_map *seen, const lp_module *m
   }
 }
 
+/* The tokenizer, what stands beside it, and the model's settings. */
+static void put_files_beside(const lp_compile *compile, lp_writer *writer, lp_map *seen) {
+  static const char *const names[] = {"tokenizer_config.json", "chat_template.jinja", "config.json",
+                                      "generation_config.json", "genai_config.json"};
+  char *tokenizer = tokenizer_path(compile), *folder = tokenizer ? lp_path_dir(tokenizer) : NULL;
+  if (tokenizer && lp_path_exists(tokenizer)) put_dependency(writer, seen, tokenizer);
+  for (size_t i = 0; i < LP_COUNT(names); i++) {
+    bool with_tokenizer = i < 2;
+    char *path = !with_tokenizer ? find_beside(compile, names[i]) : folder ? lp_path_join(folder, names[i]) : NULL;
+    if (path && lp_path_exists(path)) put_dependency(writer, seen, path);
+    free(path);
+  }
+  free(folder);
+  free(tokenizer);
+}
+
 /* A make rule: the output depends on the model, its data files and what else was read. */
 static lp_status write_dependencies(const lp_compile *compile, const lp_module *module, lp_diag *diag) {
   if (!compile->depfile) return LP_OK;
@@ -268,12 +321,11 @@ static lp_status write_dependencies(const lp_compile *compile, const lp_module *
   lp_writer_put(writer, ":", 1);
   put_dependency(writer, seen, compile->model);
   put_weight_files(writer, seen, module);
-  char *tokenizer = emits(compile, "bundle") ? tokenizer_path(compile) : NULL;
-  const char *others[] = {tokenizer, compile->device, compile->cloud, compile->link};
+  if (emits(compile, "bundle")) put_files_beside(compile, writer, seen);
+  const char *others[] = {compile->device, compile->cloud, compile->link};
   for (size_t i = 0; i < LP_COUNT(others); i++)
     if (others[i] && lp_path_exists(others[i])) put_dependency(writer, seen, others[i]);
   lp_writer_put(writer, "\n", 1);
-  free(tokenizer);
   lp_map_free(seen);
   free(output);
   return lp_writer_commit(writer, diag);

@@ -37,21 +37,24 @@ static double or_else(double given, double otherwise) {
   return isnan(given) ? otherwise : given;
 }
 
-/* A resumed run takes its session's values, any other the usual ones. What was given stays: it is compared with the
- * session's. */
+static void settle_sampling(run_flags *flags, const lp_sampling *from) {
+  if (flags->top_k < 0) flags->top_k = from->top_k;
+  flags->temperature = or_else(flags->temperature, from->temperature);
+  flags->top_p = or_else(flags->top_p, from->top_p);
+}
+
+/* A resumed run takes its session's values, any other the usual ones; its bundle says how it samples. What was given
+ * stays: it is compared with the session's. */
 static void settle(run_flags *flags, const lp_saved_session *saved) {
-  const lp_saved_session usual = {
-      .mode = LP_MODE_EXACT, .theta = 0.8, .codec = LP_CODEC_AUTO, .max_tokens = -1, .sampling = {.top_p = 1}};
+  const lp_saved_session usual = {.mode = LP_MODE_EXACT, .theta = 0.8, .codec = LP_CODEC_AUTO, .max_tokens = -1};
   const lp_saved_session *from = saved ? saved : &usual;
   if (!flags->mode) flags->mode = lp_mode_name(from->mode);
   if (!flags->codec) flags->codec = lp_codec_name(from->codec);
   if (flags->count < 0) flags->count = from->max_tokens;
-  if (flags->top_k < 0) flags->top_k = from->sampling.top_k;
   if (flags->seed < 0) flags->seed = (int64_t)from->sampling.seed;
-  flags->temperature = or_else(flags->temperature, from->sampling.temperature);
-  flags->top_p = or_else(flags->top_p, from->sampling.top_p);
   flags->usual_theta = from->theta;
   flags->ignore_eos = flags->ignore_eos || from->ignore_eos;
+  if (saved) settle_sampling(flags, &saved->sampling);
 }
 
 /* ---- the prompt -------------------------------------------------------------------------------------------------- */
@@ -288,6 +291,12 @@ static lp_status read_session(run_flags *flags, lp_saved_session *out, bool *fou
   return LP_OK;
 }
 
+/* A temperature that was given counts, and the model's top-k and top-p belong to the model's own. */
+static void settle_by_bundle(run_flags *flags, const lp_bundle *bundle) {
+  const lp_sampling greedy = {.top_p = 1}, advised = lp_bundle_sampling(bundle);
+  settle_sampling(flags, isnan(flags->temperature) ? &advised : &greedy);
+}
+
 static lp_status run_from(run_flags *flags, const lp_saved_session *saved, lp_diag *diag) {
   settle(flags, saved);
   LP_TRY(check_flags(flags, diag));
@@ -296,6 +305,7 @@ static lp_status run_from(run_flags *flags, const lp_saved_session *saved, lp_di
   run_prompt prompt = {0};
   lp_status status = lp_setup_begin(&flags->setup, &setup, diag);
   if (status == LP_OK) status = check_mode(flags, setup.bundle, diag);
+  if (status == LP_OK) settle_by_bundle(flags, setup.bundle);
   if (status == LP_OK) status = read_prompt(flags, saved, setup.bundle, &prompt, diag);
   if (status == LP_OK) status = generate(flags, saved, &setup, &prompt, diag);
   lp_vec_free(&prompt.ids);

@@ -131,9 +131,14 @@ static lp_status write_tokenizer(bundle *b, lp_diag *diag) {
   if (!from) return LP_OK;
   LP_TRY(copy_file(b, from, "tokenizer.json", diag));
   b->has_tokenizer = true;
-  char *folder = lp_path_dir(from), *config = lp_path_join(folder, "tokenizer_config.json");
-  lp_status status = lp_path_exists(config) ? copy_file(b, config, "tokenizer_config.json", diag) : LP_OK;
-  free(config);
+  static const char *const beside[] = {"tokenizer_config.json", "chat_template.jinja"};
+  char *folder = lp_path_dir(from);
+  lp_status status = LP_OK;
+  for (size_t i = 0; i < LP_COUNT(beside) && status == LP_OK; i++) {
+    char *path = lp_path_join(folder, beside[i]);
+    if (lp_path_exists(path)) status = copy_file(b, path, beside[i], diag);
+    free(path);
+  }
   free(folder);
   return status;
 }
@@ -153,6 +158,7 @@ static lp_status write_all(bundle *b, lp_diag *diag) {
   if (b->request->report_json)
     LP_TRY(write_text(b, "report.json", b->request->report_json, strlen(b->request->report_json), diag));
   LP_TRY(write_tokenizer(b, diag));
+  lp_bundle_read_settings(b->request->folder, &b->settings, diag);
   return write_manifest(b, diag);
 }
 

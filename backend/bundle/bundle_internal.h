@@ -23,6 +23,15 @@ typedef struct {
   uint64_t bytes;
 } bundle_file;
 
+/* What the files beside the model say about generating with it (settings.c). */
+typedef struct {
+  LP_VEC(int64_t) stops; /* ids that end a generation */
+  int64_t context;       /* 0: unknown */
+  bool samples;          /* are the next three given? */
+  double temperature, top_p;
+  int64_t top_k;
+} bundle_settings;
+
 typedef struct {
   lp_module *module;
   const lp_bundle_request *request;
@@ -32,8 +41,11 @@ typedef struct {
   bundle_file file[LP_BUNDLE_MOST_FILES];
   int32_t file_count;
   bool has_tokenizer;
+  bundle_settings settings;
 } bundle;
 
+/* Reads the files in `folder`, which may be NULL; the caller frees out->stops. */
+void lp_bundle_read_settings(const char *folder, bundle_settings *out, lp_diag *diag);
 /* The text of manifest.json (manifest.c). */
 LP_MUST_USE lp_status lp_bundle_manifest(const bundle *b, lp_buf *out, lp_diag *diag);
 

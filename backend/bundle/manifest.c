@@ -376,15 +376,36 @@ static lp_status add_model(const bundle *b, json_t *root, lp_diag *diag) {
   return LP_OK;
 }
 
+/* The graph's own bound holds in any case; a model without one, as with rotary positions, has what its files say. */
+static int64_t context_of(const bundle *b) {
+  int64_t graph = b->request->context, files = b->settings.context;
+  return graph == 0 || (files > 0 && files < graph) ? files : graph;
+}
+
+static void add_settings(const bundle *b, json_t *root) {
+  const bundle_settings *settings = &b->settings;
+  json_t *stops = json_array(), *sampling = json_object();
+  for (size_t i = 0; i < settings->stops.count; i++)
+    json_array_append_new(stops, json_integer(settings->stops.data[i]));
+  json_object_set_new(sampling, "temperature", json_real(settings->temperature));
+  set_number(sampling, "top_k", settings->top_k);
+  json_object_set_new(sampling, "top_p", json_real(settings->top_p));
+  if (settings->stops.count > 0) json_object_set(root, "stops", stops);
+  if (settings->samples) json_object_set(root, "sampling", sampling);
+  json_decref(stops);
+  json_decref(sampling);
+}
+
 lp_status lp_bundle_manifest(const bundle *b, lp_buf *out, lp_diag *diag) {
   json_t *root = json_object();
   set_text(root, "schema", "llmpart.bundle/1");
   set_name(b, root);
   set_number(root, "abi", LP_ABI_VERSION);
   json_object_set_new(root, "symbols", symbols_json(b));
-  set_number(root, "context", b->request->context);
+  set_number(root, "context", context_of(b));
   set_number(root, "vocab", b->request->vocab);
   json_object_set_new(root, "tokenizer", b->has_tokenizer ? json_string("tokenizer.json") : json_null());
+  add_settings(b, root);
   json_object_set_new(root, "files", files_json(b));
   json_object_set_new(root, "sides", sides_json(b));
   lp_status status = add_model(b, root, diag);

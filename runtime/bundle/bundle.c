@@ -230,12 +230,14 @@ static lp_status load_tokenizer(loader *load) {
   if (!want) return LP_OK;
   for (int32_t i = 0; i < bundle->manifest.file_count; i++) {
     const lp_file_desc *beside = &bundle->manifest.files[i]; /* the tokenizer opens it without asking */
-    if (lp_streq(beside->path, "tokenizer_config.json"))
+    if (lp_streq(beside->path, "tokenizer_config.json") || lp_streq(beside->path, "chat_template.jinja"))
       LP_TRY(check_file(load, beside, file_path(bundle, beside->path)));
   }
   const char *path = file_path(bundle, want->path);
   LP_TRY(check_file(load, want, path));
-  return lp_tokenizer_load(path, &bundle->tokenizer, load->diag);
+  LP_TRY(lp_tokenizer_load(path, &bundle->tokenizer, load->diag));
+  bundle->eos = lp_tokenizer_eos(bundle->tokenizer);
+  return LP_OK;
 }
 
 static lp_status load_all(loader *load) {
@@ -251,6 +253,7 @@ lp_status lp_bundle_load(const char *path, const lp_bundle_options *options, lp_
   lp_bundle *bundle = lp_alloc(sizeof *bundle);
   bundle->arena = lp_arena_create();
   bundle->path = lp_strdup(path);
+  bundle->eos = -1;
   size_t length = strlen(bundle->path);
   while (length > 1 && bundle->path[length - 1] == '/')
     bundle->path[--length] = '\0';
@@ -290,6 +293,14 @@ const lp_tokenizer *lp_bundle_tokenizer(const lp_bundle *bundle) {
 }
 int32_t lp_bundle_vocab(const lp_bundle *bundle) {
   return bundle->manifest.vocab;
+}
+bool lp_bundle_is_stop(const lp_bundle *bundle, int32_t token) {
+  for (int32_t i = 0; i < bundle->manifest.stop_count; i++)
+    if (bundle->manifest.stops[i] == token) return true;
+  return token >= 0 && token == bundle->eos;
+}
+lp_sampling lp_bundle_sampling(const lp_bundle *bundle) {
+  return bundle->manifest.sampling;
 }
 int64_t lp_bundle_context_length(const lp_bundle *bundle) {
   return bundle->manifest.context_length;

@@ -24,6 +24,7 @@ struct lp_bundle {
   lp_manifest manifest;
   lp_side_code side[LP_SIDE_COUNT];
   lp_tokenizer *tokenizer;
+  int32_t eos;           /* the tokenizer's; -1: none */
   lp_verifier *verifier; /* checks the weights in the background; NULL: there is nothing to check */
 };
 

@@ -52,6 +52,26 @@ static lp_status read_header(manifest_reader *reader, const lp_json *root) {
   return lp_json_i32(&at, 0, INT32_MAX, &out->vocab, reader->diag);
 }
 
+/* Both may be absent: which tokens end a generation, and how the next one is drawn. */
+static lp_status read_settings(manifest_reader *reader, const lp_json *root) {
+  lp_manifest *out = reader->out;
+  lp_json stops = lp_json_member(root, "stops"), sampling = lp_json_member(root, "sampling");
+  lp_json temperature = lp_json_member(&sampling, "temperature"), top_k = lp_json_member(&sampling, "top_k");
+  lp_json top_p = lp_json_member(&sampling, "top_p");
+  out->sampling.top_p = 1;
+  if (lp_json_is_given(&stops)) LP_TRY(lp_json_array(&stops, reader->diag));
+  out->stops = LP_NEW_ARRAY(reader->arena, int32_t, lp_json_count(&stops));
+  for (size_t i = 0; i < lp_json_count(&stops); i++) {
+    lp_json item = lp_json_item(&stops, i);
+    LP_TRY(lp_json_i32(&item, 0, INT32_MAX, &out->stops[out->stop_count++], reader->diag));
+  }
+  if (!lp_json_is_given(&sampling)) return LP_OK;
+  LP_TRY(lp_json_object(&sampling, reader->diag));
+  LP_TRY(lp_json_number(&temperature, 0, 1000, &out->sampling.temperature, reader->diag));
+  LP_TRY(lp_json_i32(&top_k, 0, INT32_MAX, &out->sampling.top_k, reader->diag));
+  return lp_json_number(&top_p, 1e-9, 1, &out->sampling.top_p, reader->diag);
+}
+
 /* Tells whether `path` is relative and has no "..", so that it stays inside of the bundle. */
 static bool path_stays_inside(const char *path) {
   if (path[0] == '\0' || path[0] == '/') return false;
@@ -241,6 +261,7 @@ static lp_status read_exits(manifest_reader *reader, const lp_json *root) {
 static lp_status read_root(manifest_reader *reader, const lp_json *root) {
   LP_TRY(lp_json_object(root, reader->diag));
   LP_TRY(read_header(reader, root));
+  LP_TRY(read_settings(reader, root));
   LP_TRY(read_symbols(reader, root));
   LP_TRY(read_files(reader, root));
   LP_TRY(read_sides(reader, root));

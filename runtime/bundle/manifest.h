@@ -143,6 +143,9 @@ typedef struct {
   int64_t context_length; /* the most positions that the model supports; 0: unknown */
   int32_t vocab;
   const lp_file_desc *tokenizer; /* NULL: none */
+  int32_t stop_count;
+  int32_t *stops;       /* tokens that end a generation, beside the tokenizer's */
+  lp_sampling sampling; /* what the model's files ask for */
   int32_t file_count, state_count, input_count, output_count, exit_count, program_count, plan_count;
   lp_file_desc *files;
   lp_side_desc side[LP_SIDE_COUNT];

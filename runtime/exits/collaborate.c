@@ -89,6 +89,10 @@ static lp_status pass_to(collaboration *run, int64_t to) {
 
 /* ---- tokens ------------------------------------------------------------------------------------------------------ */
 
+static bool is_stop(const collaboration *run, int32_t token) {
+  return !run->task->options->ignore_eos && lp_bundle_is_stop(run->halves->bundle, token);
+}
+
 static void emit(collaboration *run, const lp_sample *sample, int32_t exit) {
   double now = lp_now_ms();
   const lp_manifest *manifest = &run->halves->bundle->manifest;
@@ -104,7 +108,7 @@ static void emit(collaboration *run, const lp_sample *sample, int32_t exit) {
   lp_vec_push(&run->task->out->tokens, token);
   lp_trace_token(run->task->options->trace, now, &token);
   if (run->task->sink) run->task->sink(run->task->user, 0, &token);
-  run->ended = sample->token == run->task->eos || run->count - run->task->length >= run->task->most;
+  run->ended = is_stop(run, sample->token) || run->count - run->task->length >= run->task->most;
 }
 
 static lp_status ask(collaboration *run, const lp_question *question, lp_answer *out, lp_diag *diag) {
@@ -162,7 +166,7 @@ static lp_status make_drafts(collaboration *run, drafts *made) {
     lp_sample draft = run->sample;
     lp_vec_push(made, draft);
     run->text[run->count + (int64_t)made->count - 1] = draft.token;
-    if (draft.token == run->task->eos) {
+    if (is_stop(run, draft.token)) {
       LP_TRY(pass_to(run, run->count + (int64_t)made->count));
       break;
     }
@@ -244,7 +248,7 @@ static void take_resumed(collaboration *run) {
   const lp_generation *out = run->task->out;
   for (int64_t i = 0; i < out->resumed; i++)
     run->text[run->count++] = out->tokens.data[i].token;
-  run->ended = out->resumed >= run->task->most || (out->resumed > 0 && run->text[run->count - 1] == run->task->eos);
+  run->ended = out->resumed >= run->task->most || (out->resumed > 0 && is_stop(run, run->text[run->count - 1]));
 }
 
 static lp_status generate(collaboration *run) {

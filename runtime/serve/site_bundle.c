@@ -61,7 +61,7 @@ static lp_status generate(const bundle_site *self, const lp_completion *request,
   LP_TRY(lp_session_open(self->bundle, &options, &session, diag));
   lp_status status = lp_session_generate(session, ids->data, 1, (int64_t)ids->count, hand_on, to, &made, diag);
   size_t count = made.tokens.count;
-  bool ended = count > 0 && made.tokens.data[count - 1].token == lp_tokenizer_eos(lp_bundle_tokenizer(self->bundle));
+  bool ended = count > 0 && lp_bundle_is_stop(self->bundle, made.tokens.data[count - 1].token);
   *usage = (lp_usage){(int64_t)ids->count, (int64_t)count, (int64_t)count >= most && !ended};
   lp_generation_free(&made);
   lp_session_close(session);

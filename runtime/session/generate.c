@@ -30,7 +30,6 @@ typedef struct {
   lp_keeper *keeper;
   lp_diag *diag;
   int32_t prefill, decode, tokens_input;
-  int32_t eos;
   lp_sample *sample; /* [batch]: of the last walk */
   bool *ended;       /* [batch] */
   void *ids;         /* the content of the tokens input, in its dtype */
@@ -173,6 +172,10 @@ static lp_status compute_or_persist(generation_run *run, int32_t program, int64_
   return status;
 }
 
+static bool is_stop(const generation_run *run, int32_t token) {
+  return !run->session->options.ignore_eos && lp_bundle_is_stop(run->session->bundle, token);
+}
+
 /* Makes one token of each sequence: runs the program and hands on what it sampled. */
 static lp_status make_tokens(generation_run *run, int32_t program, int64_t past, int64_t count) {
   lp_session *session = run->session;
@@ -189,7 +192,7 @@ static lp_status make_tokens(generation_run *run, int32_t program, int64_t past,
     lp_vec_push(&run->out->tokens, token);
     if (!run->ended[i]) lp_trace_token(session->options.trace, now, &token);
     if (run->sink && !run->ended[i]) run->sink(run->user, i, &token);
-    if (run->sample[i].token == run->eos && !session->options.ignore_eos) run->ended[i] = true;
+    if (is_stop(run, run->sample[i].token)) run->ended[i] = true;
   }
   run->last_ms = now;
   run->out->generated++;
@@ -227,7 +230,7 @@ static bool is_stopped(const generation_run *run) {
 static void note_ended(generation_run *run) {
   for (int64_t i = 0; i < run->batch && run->out->generated > 0; i++) {
     int32_t last = run->out->tokens.data[(run->out->generated - 1) * run->batch + i].token;
-    run->ended[i] = last < 0 || (last == run->eos && !run->session->options.ignore_eos);
+    run->ended[i] = last < 0 || is_stop(run, last);
   }
 }
 
@@ -314,7 +317,6 @@ static lp_status generate_with_exits(generation_run *run, const lp_halves *halve
                            .prompt = run->prompts,
                            .length = run->length,
                            .most = session->options.max_tokens,
-                           .eos = session->options.ignore_eos ? -1 : run->eos,
                            .sink = take_token,
                            .user = run,
                            .out = run->out};
@@ -369,8 +371,6 @@ lp_status lp_session_generate(lp_session *session, const int32_t *prompts, int64
   LP_TRY(lp_keeper_check(session, &task, diag));
   LP_TRY(check_model(&run));
   LP_TRY(check_lengths(&run));
-  const lp_tokenizer *tokenizer = lp_bundle_tokenizer(session->bundle);
-  run.eos = tokenizer ? lp_tokenizer_eos(tokenizer) : -1;
   lp_halves halves;
   bool with_exits = false;
   LP_TRY(uses_exits(&run, &halves, &with_exits));

@@ -109,6 +109,13 @@ int32_t lp_tokenizer_vocab_size(const lp_tokenizer *tokenizer) {
   return (int32_t)tokenizer->vocab.tokens.count;
 }
 
+int32_t lp_tokenizer_model_size(const lp_tokenizer *tokenizer) {
+  size_t size = tokenizer->vocab.tokens.count;
+  while (size > 0 && !tokenizer->vocab.tokens.data[size - 1].in_model)
+    size--;
+  return (int32_t)size;
+}
+
 int32_t lp_tokenizer_token_id(const lp_tokenizer *tokenizer, const char *token) {
   int32_t id = lp_vocab_find(&tokenizer->vocab, token, strlen(token));
   const lp_token *tokens = tokenizer->vocab.tokens.data;

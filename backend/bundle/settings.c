@@ -1,0 +1,125 @@
+/* What the files beside the model say about generating with it: config.json, generation_config.json and
+ * genai_config.json, of which each may be absent. None keeps a model from being compiled: what cannot be used is left
+ * out with a note. */
+#include "backend/bundle/bundle_internal.h"
+#include "base/file.h"
+#include "base/json/reader.h"
+#include "base/path.h"
+
+#include <stdlib.h>
+
+enum { MOST_CONTEXT = 1 << 30, MOST_TOKEN = 1 << 24 };
+
+static bool read_positive(const lp_json *at, int64_t most, int64_t *out) {
+  if (!lp_json_is(at, LP_JSON_INTEGER) || at->value->integer < 0 || at->value->integer > most) return false;
+  *out = at->value->integer;
+  return true;
+}
+
+static bool read_real(const lp_json *at, double *out) {
+  if (lp_json_is(at, LP_JSON_REAL))
+    *out = at->value->real;
+  else if (lp_json_is(at, LP_JSON_INTEGER))
+    *out = (double)at->value->integer;
+  else
+    return false;
+  return true;
+}
+
+static void add_stop(bundle_settings *out, const lp_json *at) {
+  int64_t id;
+  if (!read_positive(at, MOST_TOKEN, &id)) return;
+  for (size_t i = 0; i < out->stops.count; i++)
+    if (out->stops.data[i] == id) return;
+  lp_vec_push(&out->stops, id);
+}
+
+/* "eos_token_id": 2, or [128001, 128009]. */
+static void add_stops(bundle_settings *out, const lp_json *object) {
+  lp_json at = lp_json_member(object, "eos_token_id");
+  add_stop(out, &at);
+  for (size_t i = 0; lp_json_is(&at, LP_JSON_ARRAY) && i < lp_json_count(&at); i++) {
+    lp_json item = lp_json_item(&at, i);
+    add_stop(out, &item);
+  }
+}
+
+/* The smallest context that any file gives. */
+static void bound_context(bundle_settings *out, const lp_json *object, const char *key) {
+  lp_json at = lp_json_member(object, key);
+  int64_t length = 0;
+  if (!read_positive(&at, MOST_CONTEXT, &length) || length == 0) return;
+  if (out->context == 0 || length < out->context) out->context = length;
+}
+
+/* The first file that asks for sampling counts. Without a top_k transformers takes 50. */
+static void read_sampling(bundle_settings *out, const lp_json *object) {
+  lp_json samples = lp_json_member(object, "do_sample"), temperature = lp_json_member(object, "temperature");
+  lp_json top_p = lp_json_member(object, "top_p"), top_k = lp_json_member(object, "top_k");
+  if (out->samples || !lp_json_is_true(&samples)) return;
+  out->samples = true;
+  out->temperature = out->top_p = 1;
+  out->top_k = 50;
+  if (!read_real(&temperature, &out->temperature) || !(out->temperature >= 0 && out->temperature <= 100))
+    out->temperature = 1;
+  if (!read_real(&top_p, &out->top_p) || !(out->top_p > 0 && out->top_p <= 1)) out->top_p = 1;
+  (void)read_positive(&top_k, INT32_MAX, &out->top_k);
+}
+
+/* config.json; models of text and images keep the text's values in text_config. */
+static void read_config(bundle_settings *out, const lp_json *root) {
+  static const char *const keys[] = {"max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length",
+                                     "max_sequence_length"};
+  lp_json text = lp_json_member(root, "text_config"), type = lp_json_member(root, "model_type");
+  const lp_json *places[] = {root, &text};
+  for (size_t i = 0; i < LP_COUNT(places); i++) {
+    add_stops(out, places[i]);
+    /* T5 counts no positions: its n_positions is what it was trained with. */
+    for (size_t key = 0; key < LP_COUNT(keys) && !lp_json_equals(&type, "t5"); key++)
+      bound_context(out, places[i], keys[key]);
+  }
+}
+
+static void read_generation(bundle_settings *out, const lp_json *root) {
+  add_stops(out, root);
+  read_sampling(out, root);
+}
+
+static void read_genai(bundle_settings *out, const lp_json *root) {
+  lp_json model = lp_json_member(root, "model"), search = lp_json_member(root, "search");
+  add_stops(out, &model);
+  bound_context(out, &model, "context_length");
+  read_sampling(out, &search);
+}
+
+static void read_file(const char *path, bundle_settings *out, void (*read)(bundle_settings *out, const lp_json *root),
+                      lp_diag *diag) {
+  lp_diag *own = lp_diag_create();
+  lp_json_document *document = NULL;
+  char *data = NULL;
+  size_t size = 0;
+  lp_status status = lp_file_read(path, &data, &size, own);
+  if (status == LP_OK) status = lp_json_parse(path, data, size, LP_JSON_ALLOW_DUPLICATES, &document, own);
+  if (status == LP_OK) {
+    lp_json root = lp_json_root(path, document);
+    read(out, &root);
+  } else {
+    lp_note(diag, LP_LOC_FILE(path), "not used: %s", lp_diag_count(own) > 0 ? lp_diag_get(own, 0)->text : "");
+  }
+  lp_json_free(document);
+  free(data);
+  lp_diag_free(own);
+}
+
+void lp_bundle_read_settings(const char *folder, bundle_settings *out, lp_diag *diag) {
+  static const struct {
+    const char *name;
+    void (*read)(bundle_settings *out, const lp_json *root);
+  } files[] = {
+      {"generation_config.json", read_generation}, {"genai_config.json", read_genai}, {"config.json", read_config}};
+  for (size_t i = 0; folder && i < LP_COUNT(files); i++) {
+    char *path = lp_path_join(folder, files[i].name);
+    if (lp_path_exists(path)) read_file(path, out, files[i].read, diag);
+    free(path);
+  }
+}
