@@ -49,8 +49,4 @@ void lp_bundle_read_settings(const char *folder, bundle_settings *out, lp_diag *
 /* The text of manifest.json (manifest.c). */
 LP_MUST_USE lp_status lp_bundle_manifest(const bundle *b, lp_buf *out, lp_diag *diag);
 
-struct json_t;
-/* The member `plans` (manifest_plans.c); NULL when there is only one plan. */
-struct json_t *lp_bundle_plans(const bundle *b);
-
 #endif

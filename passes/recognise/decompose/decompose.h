@@ -1,9 +1,14 @@
-/* What the files of decompose share: one operator at work, and the standard's operators built one at a time.
+/* What the files of decompose share: the operator that is rewritten, and functions that build standard operators.
  *
- * decompose.c            the pass, its table, activations and norms      build.c   building
- * attention.c  com.microsoft: Attention, MultiHeadAttention    gqa.c     GroupQueryAttention
- * mask.c       com.microsoft: forms of masks                   rotary.c  RotaryEmbedding
- * conv.c       CausalConvWithState                     index.c   OneHot, Compress, TensorScatter
+ * decompose.c  the pass and its table; activations, norms with a skip connection, causal convolutions
+ * build.c      building
+ * attention.c  com.microsoft: Attention, MultiHeadAttention
+ * gqa.c        com.microsoft: GroupQueryAttention
+ * mask.c       com.microsoft: forms of masks
+ * rotary.c     com.microsoft: RotaryEmbedding
+ * quant.c      quantised products and tables
+ * norm.c       norms of the standard
+ * index.c      OneHot, Compress, TensorScatter and others that move elements by an index
  * scores.c     the standard's Attention, where op.attention has no such form */
 #ifndef LP_PASSES_DECOMPOSE_INTERNAL_H
 #define LP_PASSES_DECOMPOSE_INTERNAL_H
@@ -20,9 +25,8 @@ typedef struct {
 typedef lp_status lp_rewrite_rule(lp_rewrite *r);
 
 lp_rewrite_rule lp_rewrite_ms_attention, lp_rewrite_multi_head, lp_rewrite_decoder_masked, lp_rewrite_group_query,
-    lp_rewrite_ms_rotary, lp_rewrite_standard_attention, lp_rewrite_causal_conv, lp_rewrite_one_hot,
-    lp_rewrite_eye_like, lp_rewrite_compress, lp_rewrite_tensor_scatter, lp_rewrite_reverse_sequence,
-    lp_rewrite_depth_to_space;
+    lp_rewrite_ms_rotary, lp_rewrite_standard_attention, lp_rewrite_one_hot, lp_rewrite_eye_like, lp_rewrite_compress,
+    lp_rewrite_tensor_scatter, lp_rewrite_reverse_sequence, lp_rewrite_depth_to_space;
 /* quant.c: products of integers, weights that are packed */
 lp_rewrite_rule lp_rewrite_dynamic_quantize, lp_rewrite_matmul_integer, lp_rewrite_qlinear_matmul,
     lp_rewrite_ms_quantize, lp_rewrite_matmul_nbits, lp_rewrite_dynamic_matmul, lp_rewrite_matmul_to_float,
