@@ -1,8 +1,7 @@
-/* Files that must lie in a folder, whatever an untrusted path says and whatever another process renames meanwhile.
- *
- * The path is walked part by part from a descriptor of the folder. Nothing is opened through a symbolic link: each is
- * read and its parts are walked as well, and ".." in one goes back to a descriptor that is held, never above the
- * folder. */
+/* Opens files that must lie in a folder, whatever an untrusted path says and whatever another process renames
+ * meanwhile. Each part of the path is opened from the descriptor of the part before it. Nothing is opened through a
+ * symbolic link: the link is read and its parts are opened in the same way. A ".." goes back to a descriptor that is
+ * held, never above the folder. */
 #include "base/base.h"
 #include "base/file.h"
 
@@ -18,9 +17,9 @@
 enum { MAX_PARTS = 64, MAX_LINKS = 16 };
 
 typedef struct {
-  int folder[MAX_PARTS]; /* the way down; [0] is the root */
+  int folder[MAX_PARTS]; /* descriptors of the folders on the path; [0] is the root */
   int depth, links;
-  lp_buf rest; /* of the path: what is still to be walked */
+  lp_buf rest; /* the rest of the path */
   const char *why;
 } walker;
 
@@ -50,7 +49,7 @@ static lp_found refuse_errno(walker *w) {
   return refuse(w, errno == EACCES ? "may not be read" : "cannot be opened");
 }
 
-/* The target of the link takes the place of its part in front of what is left. */
+/* Puts the link's target in front of the rest of the path, in place of the link. */
 static lp_found follow(walker *w, int link) {
   char target[PATH_MAX];
   ssize_t length = readlinkat(link, "", target, sizeof(target) - 1);
@@ -71,7 +70,7 @@ static lp_found go_down(walker *w, int folder) {
   return LP_FILE_FOUND;
 }
 
-/* A regular file, opened in the folder that is held: the one that was looked at, or nothing. */
+/* Opens a regular file in the folder that is held: the file that was examined, or none. */
 static lp_found open_file(walker *w, const char *name, const struct stat *seen, int *out) {
   struct stat info;
   if (!S_ISREG(seen->st_mode)) return refuse(w, "is not a regular file");
@@ -85,7 +84,7 @@ static lp_found open_file(walker *w, const char *name, const struct stat *seen, 
   return LP_FILE_FOUND;
 }
 
-/* One part: into a folder, through a link, or to the file at the end. */
+/* Takes one part of the path: enters a folder, follows a link, or opens the file at the end. */
 static lp_found step(walker *w, const char *part, bool last, int *out) {
   if (lp_streq(part, ".")) return last ? refuse(w, "is not a regular file") : LP_FILE_FOUND;
   if (lp_streq(part, "..")) {

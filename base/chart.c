@@ -90,7 +90,7 @@ void lp_chart_tick_y(const lp_chart *chart, double value, const char *label) {
   lp_chart_text(chart, LP_CHART_LEFT - 6, at + 4, "end", label);
 }
 
-/* 1, 2 and 5 of each decade, or of a linear axis about six steps of such a size. */
+/* Ticks at 1, 2 and 5 of each decade. A linear axis gets about six, at multiples of 1, 2 or 5 times a power of ten. */
 static void put_ticks(const lp_chart *chart, double from, double to, bool logarithmic,
                       void (*put)(const lp_chart *chart, double value, const char *label)) {
   static const double steps[] = {1, 2, 5, 10};

@@ -32,7 +32,7 @@ double lp_chart_y(const lp_chart *chart, double value);
 /* A line of the grid with its label. */
 void lp_chart_tick_x(const lp_chart *chart, double value, const char *label);
 void lp_chart_tick_y(const lp_chart *chart, double value, const char *label);
-/* Ticks at round values, and what the axes are called. */
+/* Draws ticks at round values and the axes' titles. */
 void lp_chart_axes(const lp_chart *chart, const char *x_name, const char *y_name);
 void lp_chart_name_x(const lp_chart *chart, const char *name);
 /* Everything drawn between the two calls is clipped to the axes. */

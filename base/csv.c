@@ -21,7 +21,7 @@ typedef struct {
   int32_t line;
 } reader;
 
-/* Cuts a line at commas, takes blanks off and appends the fields. */
+/* Splits a line at commas and appends the fields without the blanks around them. */
 static lp_status split(reader *r, char *text) {
   int32_t count = 0;
   for (char *at = text, *next; at; at = next) {

@@ -1,5 +1,5 @@
-/* Directories that appear whole: built beside their place and swapped in. What a process that was killed had begun is
- * removed by the next one that builds the same directory. */
+/* Directories that appear whole: built beside their place and swapped in. When a process is killed, the next one that
+ * builds the same directory removes what it left. */
 #include "base/dir.h"
 #include "base/base.h"
 #include "base/claim.h"
@@ -21,7 +21,7 @@ static char *trimmed(const char *path) {
   return out;
 }
 
-/* The name of a directory beside `path`, but for the letters that make it the only one of its name. */
+/* The name of a temporary directory beside `path`, without its random letters. */
 static void name_beside(const char *path, const char *kind, lp_buf *out) {
   char *dir = lp_path_dir(path);
   lp_buf_printf(out, "%s/.%s.%s-", dir, lp_path_base(path), kind);
@@ -44,7 +44,7 @@ static char *begin_beside(const char *path) {
   char *dir = lp_path_dir(path), *made = NULL;
   lp_claim_remove_left(dir, lp_path_base(left.data));
   while ((made = make_beside(path, "temporary")) && !lp_claim(made))
-    free(made); /* another process took it for left */
+    free(made); /* another process took it for abandoned */
   if (made) lp_temporary_note(made);
   lp_buf_free(&left);
   free(dir);
@@ -90,10 +90,10 @@ void lp_dir_abandon(const char *temporary) {
   lp_claim_end(temporary);
 }
 
-/* For file systems that cannot exchange: the old directory steps aside, and back when the new one cannot take its
- * place. */
+/* For file systems that cannot exchange two directories: renames the old one first, and back again when the new one
+ * cannot take its place. */
 static int swap_in_steps(const char *temporary, const char *place) {
-  char *aside = make_beside(place, "old"); /* never taken to be left: it may be all that there is */
+  char *aside = make_beside(place, "old"); /* no other process removes it: it may be the only copy */
   if (!aside) return -1;
   int result = rename(place, aside); /* replaces the empty directory */
   bool moved = result == 0;

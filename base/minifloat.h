@@ -16,7 +16,7 @@ typedef enum { LP_E8M0_UP, LP_E8M0_DOWN, LP_E8M0_NEAREST } lp_e8m0_rounding;
 typedef struct {
   uint32_t mantissa, bias; /* bits of the mantissa, bias of the exponent */
   uint32_t sign, largest;  /* code of the sign bit, of the largest finite magnitude */
-  uint32_t over;           /* what a magnitude that is too large becomes unless it saturates */
+  uint32_t over;           /* the code of a magnitude that is too large, unless it saturates */
   bool fnuz, nan;          /* is 0x80 the NaN? has it any? */
 } lp_mini_form;
 
@@ -75,7 +75,7 @@ static inline uint32_t lp_mini_encode(float value, lp_mini mini, bool saturate) 
   if (magnitude >= normal) {
     code = ((magnitude + ((1u << (shift - 1)) - 1) + ((magnitude >> shift) & 1)) >> shift) -
            ((127 - f.bias) << f.mantissa);
-  } else { /* a sum whose last bit weighs as much as the code's rounds it */
+  } else { /* adding a number whose last bit has the weight of the code's last bit rounds */
     float unit = lp_mini_float((127 + 24 - f.bias - f.mantissa) << 23);
     code = lp_mini_bits(lp_mini_float(magnitude) + unit) - lp_mini_bits(unit);
   }

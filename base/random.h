@@ -1,5 +1,6 @@
-/* Random numbers as a pure function of their place: no state, so any of them can be drawn again, in any order, on any
- * machine. splitmix64's finalizer (Steele et al., "Fast splittable pseudorandom number generators", 2014). */
+/* Random numbers as a pure function of their index. There is no state, so any number can be drawn again, in any order,
+ * on any machine. Source: the finalizer of splitmix64 (Steele et al., "Fast splittable pseudorandom number generators",
+ * 2014). */
 #ifndef LP_RANDOM_H
 #define LP_RANDOM_H
 

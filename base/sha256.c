@@ -35,7 +35,7 @@ static void compress_plain(uint32_t state[8], const uint8_t *block) {
     w[i] = w[i - 16] + s0 + w[i - 7] + s1;
   }
   memcpy(v, state, sizeof v);
-  for (int i = 0; i < 64; i++) { /* h of one round is g of the one before: the places turn instead of the values */
+  for (int i = 0; i < 64; i++) { /* h of one round is g of the round before: the indices rotate instead of the values */
     uint32_t a = v[-i & 7], b = v[(1 - i) & 7], c = v[(2 - i) & 7];
     uint32_t e = v[(4 - i) & 7], f = v[(5 - i) & 7], g = v[(6 - i) & 7];
     uint32_t s1 = rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25);
@@ -49,7 +49,7 @@ static void compress_plain(uint32_t state[8], const uint8_t *block) {
 }
 
 #if defined(__x86_64__)
-/* Two registers hold the state as ABEF and CDGH; an instruction does two rounds, another half of the schedule. */
+/* Two registers hold the state as ABEF and CDGH. One instruction computes two rounds, another half of the schedule. */
 __attribute__((target("sha,sse4.1"))) static void compress_x86(uint32_t state[8], const uint8_t *data, size_t blocks) {
   const __m128i big_endian = _mm_set_epi64x(0x0c0d0e0f08090a0bLL, 0x0405060700010203LL);
   __m128i low = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)state), 0xb1);

@@ -1,4 +1,4 @@
-/* The two sides of a split model. Everything that walks the sides takes their count and names from here. */
+/* The two sides of a split model. Every loop over the sides takes their count and names from here. */
 #ifndef LP_SIDE_H
 #define LP_SIDE_H
 

@@ -1,5 +1,5 @@
-/* Temporary paths: fresh names, and the list of those to remove when the process ends by a signal. Signals concern the
- * whole process, and so does the list. */
+/* Temporary paths: fresh names, and the list of paths to remove when the process ends by a signal. The list is global
+ * because signals end the whole process. */
 #include "base/temporary.h"
 #include "base/base.h"
 #include "base/path.h"

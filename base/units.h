@@ -12,7 +12,8 @@ LP_MUST_USE lp_status lp_parse_time_ms(const char *text, double *ms, lp_diag *di
 LP_MUST_USE lp_status lp_parse_size(const char *text, int64_t *bytes, lp_diag *diag, lp_loc loc);
 /* 100Mbit/s 1Gbit/s 12MB/s; bare: bit/s */
 LP_MUST_USE lp_status lp_parse_rate_bps(const char *text, double *bps, lp_diag *diag, lp_loc loc);
-/* A number followed by one of `units`; `wanted` completes "'12 parsecs' is not ...": "a time such as 400ms". */
+/* A number followed by one of `units`. `wanted` completes the message "'12 parsecs' is not ...": "a time such as
+ * 400ms". */
 typedef struct {
   const char *name; /* "" for none */
   double factor;

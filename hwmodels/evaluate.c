@@ -1,4 +1,4 @@
-/* How far predictions are off from measurements. */
+/* Errors of predictions against measurements. */
 #include "hwmodels/hwmodels_internal.h"
 
 #include <math.h>
@@ -42,7 +42,7 @@ static int by_value(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Between the two nearest ranks. */
+/* A quantile, interpolated between the two nearest ranks. */
 static double percentile(const double *sorted, size_t count, double share) {
   double rank = share * (double)(count - 1);
   size_t low = (size_t)rank, high = low + 1 < count ? low + 1 : low;
@@ -71,7 +71,8 @@ static bool judge(size_t kind, const judged *all, size_t count, lp_hw_errors *ou
   return found > 0;
 }
 
-/* Times as the clock of the measurements shows them: the interval lies about those, as do the residuals that set it. */
+/* Rounds predicted times as the measurements' clock would: the interval is around rounded times, as are the residuals
+ * that set it. */
 static judged judge_one(const lp_prediction *p, const lp_hw_sample *sample) {
   double ms = sample->time_us * 1e-3, shown = lp_fit_on_clock(p->tick_ms, p->time_ms), ratio = ms / shown;
   return (judged){.error_pct = 100 * fabs(shown / ms - 1),

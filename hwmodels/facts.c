@@ -1,4 +1,4 @@
-/* Operators as tables of measurements name them, and what they compute and move. */
+/* The names of operators in tables of measurements, and the FLOPs and bytes of each. */
 #include "hwmodels/hwmodels.h"
 
 #include <stddef.h>
@@ -6,7 +6,7 @@
 const char *const lp_hw_size_names[LP_HW_SIZES] = {"m",      "n",     "k",        "batch",   "q_len",
                                                    "kv_len", "heads", "kv_heads", "head_dim"};
 
-/* Where the size of that index lies in the facts. */
+/* The size of that index in the facts. */
 static const size_t size_offset[LP_HW_SIZES] = {
     offsetof(lp_op_facts, m),     offsetof(lp_op_facts, n),        offsetof(lp_op_facts, k),
     offsetof(lp_op_facts, batch), offsetof(lp_op_facts, q_len),    offsetof(lp_op_facts, kv_len),

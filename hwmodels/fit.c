@@ -1,5 +1,5 @@
-/* From samples to families of curves: what is impossible goes, tiles are found by cross-validation, and what is left
- * out in turn says how wide the intervals have to be. */
+/* Fits families of curves to samples. Impossible samples are dropped, tiles are found by cross-validation, and the
+ * residuals of left-out samples give the width of the intervals. */
 #include "hwmodels/hwmodels_internal.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ static int by_value(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The value below which `share` of them lie; 0 of none. Sorts. */
+/* The quantile `share` of the values; 0 when there are none. Sorts them. */
 static double quantile(double *values, size_t count, double share) {
   if (count == 0) return 0;
   qsort(values, count, sizeof *values, by_value);
@@ -30,7 +30,7 @@ static double quantile(double *values, size_t count, double share) {
   return values[index == 0 ? 0 : index > count ? count - 1 : index - 1];
 }
 
-/* The rate that all but the fastest twentieth stay below, and a tenth: a wrong row or two does not set it. */
+/* The 95th percentile of the rates plus a tenth, so that a wrong row or two does not set it. */
 static double reached(const lp_hw_samples *samples, bool of_flops) {
   double *rate = lp_alloc((samples->count + 1) * sizeof *rate);
   for (size_t i = 0; i < samples->count; i++) {
@@ -71,8 +71,8 @@ lp_machine *lp_hw_from_samples(const char *name, const char *title, const lp_hw_
 
 typedef struct {
   int64_t key[LP_FIT_KEYS];
-  double size, x, y; /* the size; log of whole quanta of it; log of time over the base law */
-  int32_t turn;      /* which fold leaves it out; -1: none, the ends of a curve */
+  double size, x, y; /* the size; log of its whole quanta; log of the time divided by the base law */
+  int32_t turn;      /* the fold that leaves it out; -1: none does, as at the ends of a curve */
   const lp_hw_sample *sample;
 } point;
 
@@ -106,7 +106,7 @@ static void make_points(fitter *f) {
   qsort(f->points, f->samples.count, sizeof *f->points, by_key_and_size);
 }
 
-/* Where the run of points of one key that begins at `from` ends. */
+/* The end of the run of points with one key that begins at `from`. */
 static size_t end_of_curve(const fitter *f, size_t from) {
   size_t end = from + 1;
   while (end < f->samples.count && memcmp(f->points[end].key, f->points[from].key, sizeof f->points->key) == 0)
@@ -114,7 +114,7 @@ static size_t end_of_curve(const fitter *f, size_t from) {
   return end;
 }
 
-/* Deals points to folds in turns: those of one size together or, `by_tile`, those of one tile. */
+/* Assigns points to folds cyclically. Points of one size stay together; with `by_tile`, those of one tile. */
 static void deal(fitter *f, bool by_tile) {
   for (size_t from = 0, end; from < f->samples.count; from = end) {
     end = end_of_curve(f, from);
@@ -133,12 +133,12 @@ static bool left_out(const point *p, size_t fold, size_t folds) {
   return folds > 0 && p->turn >= 0 && (size_t)p->turn % folds == fold;
 }
 
-/* A time may be off by half a tick, and so may its neighbours: what that explains, in log time. */
+/* The error in log time that the clock explains: a time and its neighbours may each be off by half a tick. */
 static double tick_noise(const lp_fit_family *family, double time_us) {
   return 1.5 * log1p(family->tick_us / 2 / time_us);
 }
 
-/* Log of what a measured time is off by from what the family's clock would show of a predicted factor. */
+/* The residual, in log time, of a measured time against the predicted one, rounded as the family's clock would. */
 static double residual_of(const fitter *f, const point *p, double factor) {
   double us = p->sample->time_us;
   return log(us / lp_fit_on_clock(f->family->tick_us, us * exp(factor - p->y)));
@@ -158,7 +158,7 @@ static void make_curve(const fitter *f, lp_arena *arena, size_t from, size_t end
   lp_fit_curve_make(arena, x, y, noise, count, f->options->knots, out);
 }
 
-/* Each point's residual from the curve that was fitted without its fold; those never left out are NAN. */
+/* Each point's residual from the curve that was fitted without its fold; NAN for points that no fold leaves out. */
 static void cross_validate(fitter *f, size_t folds) {
   lp_arena *scratch = lp_arena_create();
   for (size_t from = 0, end; from < f->samples.count; from = end) {
@@ -227,7 +227,8 @@ static void make_curves(fitter *f, lp_arena *arena) {
 
 /* ---- shapes that were not measured ---- */
 
-/* Residuals of each curve's points from what the other curves say, and how far these are. There must be two. */
+/* Residuals of each curve's points from the prediction of the other curves, and the distance to these. There must be
+ * two curves. */
 static void leave_out_curves(const fitter *f, double *residual, double *away) {
   size_t at = 0;
   for (int32_t c = 0; c < f->family->count; c++) {
@@ -242,7 +243,7 @@ static void leave_out_curves(const fitter *f, double *residual, double *away) {
 static void judge_unseen(fitter *f) {
   lp_fit_family *family = f->family;
   size_t count = f->samples.count;
-  family->unseen_spread = 0.35; /* of one shape only: what rooflines are off by */
+  family->unseen_spread = 0.35; /* with only one shape: the error of rooflines */
   family->unseen_distance = 1;
   if (family->count < 2) return;
   double *residual = lp_alloc(count * sizeof *residual), *away = lp_alloc(count * sizeof *away);
@@ -257,7 +258,7 @@ static void judge_unseen(fitter *f) {
 
 /* ---- tiles ---- */
 
-/* The mean error at left-out points and, of attention, whose shapes lie on an axis, at left-out curves. */
+/* The mean error at left-out points. For attention, whose shapes lie on an axis, also at left-out curves. */
 static double error_at(fitter *f, int64_t quantum) {
   f->family->quantum = quantum;
   lp_fit_base_law(f->family, f->machine, &f->samples, f->launch_guess);
@@ -278,7 +279,7 @@ static double error_at(fitter *f, int64_t quantum) {
   return error;
 }
 
-/* The least quantum that predicts what was left out clearly better than smaller ones. */
+/* The smallest quantum that predicts left-out points clearly better than smaller ones do. */
 static void choose_quantum(fitter *f) {
   static const int64_t quanta[] = {1, 2, 4, 8, 16, 32, 64, 128, 256};
   double least = INFINITY;
@@ -298,7 +299,8 @@ static bool is_whole(double value) {
   return fabs(value - round(value)) < 1e-6;
 }
 
-/* The longest power of ten, in us, that nine in ten times are whole multiples of, where that is coarse beside them. */
+/* The tick of the clock: the largest power of ten, in us, of which nine in ten times are whole multiples. 0 where it is
+ * fine compared with the times. */
 static double find_tick(const lp_fit_samples *samples) {
   const double coarse = 0.005;
   double *times = lp_alloc((samples->count + 1) * sizeof *times), found = 0;
@@ -332,8 +334,8 @@ static void fit_family(fitter *f) {
     lp_fit_pass_law(family, f->machine, &f->samples, f->launch_guess);
   }
   make_points(f);
-  /* A table of prefill has several lengths in one tile of queries: they go together, or each would vouch for the
-   * others. */
+  /* A table of prefill has several lengths in one tile of queries. One fold takes all of them, or each would predict
+   * the others. */
   deal(f, family->op == LP_HW_ATTENTION && !family->decode);
   cross_validate(f, 5);
   make_curves(f, f->machine->arena);
@@ -348,8 +350,8 @@ static bool is_of(const lp_fit_family *family, const lp_hw_sample *sample) {
   return family->op == sample->op && family->dtype == sample->facts.dtype && family->decode == decode;
 }
 
-/* A guess at what starting a kernel takes: the middle of what pointwise operators take at least, else a fifth of the
- * shortest time. */
+/* An estimate of the launch time of a kernel: the median of the shortest pointwise times, else a fifth of the shortest
+ * time. */
 static double guess_launch(const lp_hw_samples *samples) {
   double least[LP_HW_OP_COUNT], shortest = INFINITY, pointwise[LP_HW_OP_COUNT];
   size_t count = 0;

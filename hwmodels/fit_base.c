@@ -1,6 +1,6 @@
-/* The base law of a family: launch + ((flops / P)^4 + (bytes / B)^4)^(1/4), the roofline with a rounded ridge. Three
- * figures are found by the simplex method; what one table leaves open (a table of large operators says little of
- * launches) is held near a guess by weak priors. */
+/* The base law of a family: launch + ((flops / P)^4 + (bytes / B)^4)^(1/4), the roofline with a rounded ridge. The
+ * simplex method finds the three figures. Weak priors keep a figure near an estimate where the table does not determine
+ * it: large operators say little about launches. */
 #include "hwmodels/hwmodels_internal.h"
 
 #include <gsl/gsl_multimin.h>
@@ -12,7 +12,7 @@ typedef struct {
   lp_fit_family *family;
   const lp_fit_samples *samples;
   double launch_guess;           /* log us */
-  double most_flops, most_bytes; /* log per us: no more than the machine's own */
+  double most_flops, most_bytes; /* log of the rates per us: at most the machine's own */
 } problem;
 
 static void take(lp_fit_family *family, const gsl_vector *at) {
@@ -21,7 +21,7 @@ static void take(lp_fit_family *family, const gsl_vector *at) {
   family->bytes_per_us = exp(gsl_vector_get(at, 2));
 }
 
-/* A rate above the machine's own is no explanation, one of less than a few percent of it a poor one. */
+/* A rate above the machine's own is impossible, and one below a few percent of it is unlikely. */
 static double rate_penalty(double rate, double most) {
   double above = fmax(rate - most, 0), below = fmax(most - 1.5 - rate, 0);
   return 10 * above * above + 0.05 * below * below;
@@ -41,7 +41,7 @@ static double cost(const gsl_vector *at, void *user) {
          rate_penalty(gsl_vector_get(at, 2), p->most_bytes);
 }
 
-/* Where to begin: the best rates that a sample reaches. */
+/* The starting point: the best rates that a sample reaches. */
 static void begin(const problem *p, gsl_vector *at) {
   double flops = 1e-3, bytes = 1e-3;
   for (size_t i = 0; i < p->samples->count; i++) {
@@ -56,7 +56,7 @@ static void begin(const problem *p, gsl_vector *at) {
 
 void lp_fit_base_law(lp_fit_family *family, const lp_machine *machine, const lp_fit_samples *samples,
                      double launch_us_guess) {
-  /* Nothing streams at quite the figure of the data sheet; what fits the cache may be faster. */
+  /* No operator reaches the data sheet's bandwidth; operands that fit the cache may be read faster. */
   double share = family->op == LP_HW_LINEAR || family->op == LP_HW_ATTENTION ? 0.95 : 8;
   problem p = {.family = family,
                .samples = samples,

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Errors below this are noise of repeated measurements that no knot is spent on. */
+/* Smaller errors are noise of repeated measurements; no knot is spent on them. */
 static const double small_error = 0.002;
 
 static double between(const double *x, const double *y, int32_t count, double at) {
@@ -27,13 +27,13 @@ double lp_fit_curve_at(const lp_fit_curve *curve, double x) {
   return between(curve->x, curve->y, curve->count, x);
 }
 
-/* What a curve is made of: points of different x. */
+/* The points of a curve, of different x. */
 typedef struct {
   double *x, *y, *noise;
   int32_t count;
 } points;
 
-/* Averages those of equal x. */
+/* Averages points of equal x. */
 static void merge(const double *x, const double *y, const double *noise, int32_t count, points *out) {
   for (int32_t i = 0, same = 0; i < count; i += same) {
     double sum = 0, noises = 0;
@@ -47,7 +47,7 @@ static void merge(const double *x, const double *y, const double *noise, int32_t
   }
 }
 
-/* Takes the point of largest error until there are enough. `knot` holds ascending indices. */
+/* Makes the point of the largest error a knot until there are enough. `knot` holds ascending indices. */
 static int32_t place_knots(const points *p, int32_t most, int32_t *knot, double *kx, double *ky) {
   int32_t knots = 0;
   knot[knots++] = 0;

@@ -1,5 +1,5 @@
-/* What a family of curves says of one operator: which size runs along the curves, which sizes are their shape, the base
- * law, and how neighbouring curves are combined for a shape between or beside the measured ones. */
+/* Predicts one operator from a family of curves: the size that runs along the curves, the sizes that are their shape,
+ * the base law, and the combination of neighbouring curves for a shape that was not measured. */
 #include "hwmodels/hwmodels_internal.h"
 
 #include <math.h>
@@ -44,7 +44,7 @@ static double power4(double value) {
   return value * value * value * value;
 }
 
-/* Bytes per us of a pass that reads so many. */
+/* Bytes per us in a pass that reads `pass_bytes`. */
 static double byte_rate(const lp_fit_family *family, double pass_bytes) {
   const lp_fit_curve *pass = &family->pass;
   if (pass->count == 0) return family->bytes_per_us;
@@ -71,7 +71,7 @@ double lp_fit_base(const lp_fit_family *family, const lp_op_facts *facts) {
 
 /* ---- neighbours ---- */
 
-/* Along which size of the key one interpolates between curves that are equal in the others; -1: none. */
+/* The size of the key along which to interpolate between curves that are equal in the others; -1: none. */
 static int axis_of(const lp_fit_family *family) {
   return family->op != LP_HW_ATTENTION ? -1 : family->decode ? 1 : 0;
 }
@@ -80,7 +80,7 @@ static double log_ratio(int64_t a, int64_t b) {
   return a == b ? 0 : log(((double)a + 1e-9) / ((double)b + 1e-9));
 }
 
-/* Natural logarithms over all sizes of the shape, Euclidean. */
+/* The Euclidean distance of the natural logarithms of all sizes of the shape. */
 static double shape_distance(const int64_t *a, const int64_t *b) {
   double sum = 0;
   for (int i = 0; i < LP_FIT_KEYS; i++)
@@ -107,7 +107,7 @@ typedef struct {
   int32_t left_out;
 } query;
 
-/* One curve's word, `away` from the shape asked for. */
+/* The prediction of one curve whose shape is `away` from the operator's. */
 static lp_fit_blend ask(const query *q, const lp_fit_curve *curve, double away) {
   const lp_fit_family *family = q->family;
   double size = size_on(family, curve, q->facts), whole = lp_fit_whole_quanta(family, size);
@@ -141,8 +141,8 @@ static int32_t nearest(const query *q, const int64_t *key) {
   return best;
 }
 
-/* Between the neighbours along the axis among curves that equal `key` in the rest; `away` is how far `key` itself is
- * from the shape asked for. There is at least one such curve. */
+/* Interpolates along the axis between neighbouring curves that equal `key` in the other sizes. `away` is the distance
+ * of `key` from the operator's shape. There is at least one such curve. */
 static lp_fit_blend along_axis(const query *q, const int64_t *key, int axis, double away) {
   const lp_fit_curve *low = NULL, *high = NULL;
   for (int32_t i = 0; i < q->family->count; i++) {
@@ -160,9 +160,9 @@ static lp_fit_blend along_axis(const query *q, const int64_t *key, int axis, dou
   return mix(a, b, log_ratio(key[axis], low->key[axis]) / log_ratio(high->key[axis], low->key[axis]));
 }
 
-/* Over all shapes, near ones weighing more: the residual surface over shapes that were not measured. */
+/* Averages over all shapes, with more weight for near ones, to predict shapes that were not measured. */
 static lp_fit_blend over_shapes(const query *q, const int64_t *key) {
-  const double reach = 0.5; /* shapes nearer than this weigh alike */
+  const double reach = 0.5; /* shapes nearer than this have equal weight */
   lp_fit_blend sum = {.distance = INFINITY};
   double weights = 0;
   for (int32_t i = 0; i < q->family->count; i++) {
@@ -189,7 +189,7 @@ lp_fit_blend lp_fit_combine(const lp_fit_family *family, const lp_op_facts *fact
   if (away == 0) return ask(&q, curve, 0);
   if (family->op == LP_HW_LINEAR) return over_shapes(&q, key);
   if (axis < 0) return ask(&q, curve, away);
-  int64_t like[LP_FIT_KEYS]; /* the nearest curve's shape but for the axis */
+  int64_t like[LP_FIT_KEYS]; /* the nearest curve's shape, except along the axis */
   memcpy(like, curve->key, sizeof like);
   like[axis] = key[axis];
   return along_axis(&q, like, axis, shape_distance(key, like));

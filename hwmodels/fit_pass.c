@@ -1,7 +1,8 @@
-/* How fast operators read, by what the whole pass reads: weights of a pass that fits a cache are still there when the
- * next one comes, those of a larger one come from memory, and in between it is a share. One curve for a family: the
- * share of the base law's bandwidth over bytes of the pass. It is told by operators of one shape and size in passes of
- * several sizes, so that shapes do not pass for caches; found in turns with the base law that it is a part of. */
+/* The bandwidth of operators by the bytes that the whole pass reads. Weights of a pass that fits a cache are still
+ * there in the next pass, those of a larger pass come from memory, and in between a share of them does. Each family has
+ * one curve: the share of the base law's bandwidth over the bytes of the pass. It is fitted to operators of one shape
+ * and size in passes of several sizes, so that no effect of the shape is taken for one of the cache. The base law, of
+ * which it is a part, and the curve are fitted alternately. */
 #include "hwmodels/hwmodels_internal.h"
 
 #include <math.h>
@@ -9,22 +10,22 @@
 #include <string.h>
 
 enum { LAWS = 3, ROUNDS = 30, STEPS = 40 };
-static const double bin_width = 0.1;               /* passes within a tenth are alike */
+static const double bin_width = 0.1;               /* passes whose bytes differ by up to a tenth count as equal */
 static const double slowest = -2.5, fastest = 3.5; /* log of the share */
-static const double prior = 0.01;                  /* towards 1, where samples do not tell */
+static const double prior = 0.01;                  /* weight of a prior towards 1, which decides where samples do not */
 
 typedef struct {
   const lp_hw_sample *sample;
   int64_t key[LP_FIT_KEYS];
   double size;
-  int32_t group, bin; /* of one shape and size; of passes that are alike */
+  int32_t group, bin; /* groups of one shape and size; of equal passes */
 } reading;
 
 typedef struct {
   lp_fit_family *family;
   reading *all; /* by bin */
   size_t count;
-  double *height; /* [group] log of what the shape is off the base law by */
+  double *height; /* [group] the residual of the shape from the base law, in log time */
   int32_t groups;
   lp_fit_curve *curve; /* a knot for each bin */
 } pass_fit;
@@ -42,7 +43,7 @@ static int by_pass(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Keeps groups of which some pass reads much more than another. */
+/* Keeps groups in which one pass reads much more than another. */
 static void keep_telling(pass_fit *p) {
   size_t kept = 0;
   qsort(p->all, p->count, sizeof *p->all, by_shape);
@@ -87,7 +88,7 @@ static void list_readings(pass_fit *p, const lp_fit_samples *samples) {
 
 /* ---- the curve ---- */
 
-/* How far a reading is off when its pass reads at exp(y) of the base law's bandwidth. */
+/* The residual of a sample whose pass reads at exp(y) of the base law's bandwidth. */
 static double error_at(const pass_fit *p, const reading *r, double y) {
   lp_fit_family family = *p->family;
   family.pass.count = 0;
@@ -104,7 +105,7 @@ static double cost(const pass_fit *p, size_t from, size_t end, double y) {
   return sum / (double)(end - from) + prior * y * y;
 }
 
-/* Golden section: the cost falls, then rises. */
+/* Golden-section search, because the cost has one minimum. */
 static double best_share(const pass_fit *p, size_t from, size_t end) {
   const double golden = 0.6180339887498949;
   double low = slowest, high = fastest;
@@ -124,7 +125,7 @@ static double best_share(const pass_fit *p, size_t from, size_t end) {
   return (low + high) / 2;
 }
 
-/* A pass that reads more never reads faster: neighbours that say so are averaged. */
+/* A pass that reads more is never faster: neighbours that contradict this are averaged. */
 static void let_fall(lp_fit_curve *curve, double *weight) {
   for (int32_t i = 1; i < curve->count; i++) {
     int32_t from = i;

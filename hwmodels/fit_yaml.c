@@ -1,4 +1,4 @@
-/* Fits in YAML, the part `measured` of a machine's file: families of curves, each number a plain one. */
+/* Fits in YAML: the part `measured` of a machine's file, families of curves as plain numbers. */
 #include "hwmodels/hwmodels_internal.h"
 
 #include <math.h>

@@ -7,7 +7,8 @@ static bool is_decode(const lp_op_facts *facts) {
   return facts->kind == LP_OP_ATTENTION && facts->q_len <= 1;
 }
 
-/* How well a family measured in another dtype stands for `dtype`: as many bits, then the nearest; 0 is best. */
+/* How well a family that was measured in another dtype represents `dtype`: the same number of bits first, then the
+ * nearest; 0 is best. */
 static int dtype_penalty(lp_dtype family, lp_dtype dtype) {
   if (family == dtype) return 0;
   int difference = lp_dtype_bits(family) - lp_dtype_bits(dtype);
@@ -26,7 +27,7 @@ static const lp_fit_family *find(const struct lp_hw_fit *fit, const lp_op_facts 
   return best;
 }
 
-/* Moves of data that were not measured go at the rate of those that were: the family of most curves' worth of bytes. */
+/* The family whose rate stands for moves of data that were not measured: the first of `order` that was. */
 static const lp_fit_family *find_mover(const struct lp_hw_fit *fit) {
   static const lp_hw_op order[] = {LP_HW_COPY, LP_HW_ADD, LP_HW_NORM, LP_HW_ROTARY, LP_HW_GATED_ACT, LP_HW_EMBEDDING};
   for (size_t i = 0; i < LP_COUNT(order); i++)
@@ -39,7 +40,7 @@ static bool is_pointwise(const lp_op_facts *facts) {
   return facts->kind != LP_OP_LINEAR && facts->kind != LP_OP_ATTENTION && facts->kind != LP_OP_MATMUL;
 }
 
-/* Another dtype's arithmetic at the ratio of the peaks; bytes are the operator's own. */
+/* Scales the FLOPs of another dtype by the ratio of the peaks; the bytes are the operator's own. */
 static double dtype_ratio(const lp_machine *machine, const lp_fit_family *family, lp_dtype dtype) {
   return family->op == LP_HW_ANY ? 1 : lp_hw_peak(machine, dtype) / lp_hw_peak(machine, family->dtype);
 }

@@ -1,6 +1,6 @@
-/* The machine we run on: measured once, then read back from the user's cache folder, so that two compilations on one
- * machine plan alike. The measurement runs on all cores at once: a chain of multiply-adds, and a read of more memory
- * than caches hold. */
+/* The machine that llmpart runs on: measured once, then read back from the user's cache folder, so that two
+ * compilations on one machine give the same plan. The measurement runs on all cores at once: a chain of multiply-adds,
+ * and a read of more memory than the caches hold. */
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/path.h"
@@ -107,7 +107,8 @@ static void *stream(void *user) {
   return NULL;
 }
 
-/* One phase on all workers at once, on this thread what no thread could be had for; the time of the slowest, ms. */
+/* Runs one phase on all workers at once; this thread runs those that got no thread. Returns the time of the slowest,
+ * ms. */
 static double run_phase(worker *workers, size_t count, void *(*phase)(void *)) {
   pthread_t *threads = lp_alloc(count * sizeof *threads);
   size_t started = 1;
@@ -125,7 +126,7 @@ static double run_phase(worker *workers, size_t count, void *(*phase)(void *)) {
   return slowest;
 }
 
-/* `value` to three digits: more would be noise. */
+/* Rounds `value` to three digits; further ones would be noise. */
 static double rounded(double value) {
   char text[32];
   snprintf(text, sizeof text, "%.3g", value);
@@ -145,7 +146,7 @@ static void measure(size_t cores, double *flops, double *bandwidth) {
     workers[i] = (worker){.data = mapped ? data + i * count : NULL, .count = count};
   double fma_per_worker = (double)FMA_ROUNDS * best_kernel().chains * 16;
   *flops = rounded(2e3 * fma_per_worker * (double)cores / run_phase(workers, cores, multiply_add));
-  *bandwidth = 1e9; /* when there is no memory to measure it with */
+  *bandwidth = 1e9; /* where memory for the measurement is lacking */
   if (mapped) {
     run_phase(workers, cores, fill);
     double first = run_phase(workers, cores, stream), second = run_phase(workers, cores, stream);
@@ -163,7 +164,7 @@ static size_t core_count(void) {
   return count > 0 ? (size_t)count : 1;
 }
 
-/* Physical memory, or the limit of our control group when that is less. */
+/* Physical memory, or the limit of the control group when that is less. */
 static double memory_bytes(void) {
   double bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
   char *limit = NULL;
@@ -176,7 +177,7 @@ static double memory_bytes(void) {
   return bytes;
 }
 
-/* The last level as the system lists it for the first core; 0: it does not. */
+/* The size of the last-level cache as the system lists it for the first core; 0 when it lists none. */
 static double listed_cache_bytes(void) {
   double bytes = 0;
   for (int index = 0; index < 8; index++) {
@@ -191,7 +192,7 @@ static double listed_cache_bytes(void) {
   return bytes;
 }
 
-/* sysconf multiplies what a virtual machine says of its cores, and may give ten times as much. */
+/* In a virtual machine sysconf multiplies by the number of cores and may give ten times too much. */
 static double cache_bytes(void) {
   double listed = listed_cache_bytes();
   if (listed > 0) return listed;
@@ -243,7 +244,7 @@ static void fill_in(lp_machine *m, size_t cores) {
 
 /* ---- cache ---- */
 
-/* A sanitizer slows the measurement many times: such a build keeps its own. */
+/* A sanitizer slows the measurement many times, so such a build keeps a file of its own. */
 #if defined(__SANITIZE_ADDRESS__)
 #define CACHE_NAME "host-" LP_VERSION "-sanitized.yaml"
 #elif defined(__has_feature)
@@ -255,7 +256,7 @@ static void fill_in(lp_machine *m, size_t cores) {
 #define CACHE_NAME "host-" LP_VERSION ".yaml"
 #endif
 
-/* NULL when there is no place to keep anything. */
+/* NULL when there is no cache folder. */
 static char *cache_path(void) {
   const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
   if (!(cache && *cache == '/') && !(home && *home == '/')) return NULL;
@@ -269,7 +270,7 @@ static char *cache_path(void) {
   return path;
 }
 
-/* What was kept, if it is of this processor and number of cores. */
+/* The kept measurement, if it was made on this processor with this number of cores. */
 static lp_machine *kept(const char *path, const char *title) {
   char *text = NULL;
   size_t size = 0;
@@ -320,7 +321,7 @@ lp_status lp_hw_host(lp_machine **out, lp_diag *diag) {
     machine = old;
   } else {
     fill_in(machine, cores);
-    (void)lp_hw_keep_host(machine); /* a courtesy: a folder that cannot be written is no error */
+    (void)lp_hw_keep_host(machine); /* a folder that cannot be written is no error: the next use measures again */
   }
   free(path);
   *out = machine;

@@ -28,7 +28,7 @@ typedef enum {
   LP_HW_CACHE,     /* the last level of cache, bytes: what fits there may move faster than `bandwidth`. 0: unknown */
   LP_HW_COMPUTE_UTILISATION, /* the share of the peak that large operators reach: (0, 1] */
   LP_HW_MEMORY_UTILISATION,  /* the share of the bandwidth that they reach: (0, 1] */
-  LP_HW_LAUNCH,              /* what an operator costs at least, added to its time: ms */
+  LP_HW_LAUNCH,              /* the time of a launch, added to the time of each operator: ms */
   LP_HW_PRICE,               /* USD per second of being busy */
   LP_HW_POWER,               /* W when busy */
   LP_HW_FIGURE_COUNT
@@ -42,7 +42,7 @@ typedef struct lp_machine {
   const char *name, *title;
   lp_machine_kind kind;
   double figure[LP_HW_FIGURE_COUNT];
-  const char *source[LP_HW_FIGURE_COUNT]; /* where the figure is from, and of which date; NULL when it was not given */
+  const char *source[LP_HW_FIGURE_COUNT]; /* the source of the figure and its date; NULL when it was not given */
   const struct lp_hw_fit *fit;            /* measured operator times, in the arena; NULL: none */
   const struct lp_hw_predictor *predictor;
 } lp_machine;
@@ -53,12 +53,13 @@ typedef struct lp_machine {
  * figures. Release with lp_hw_free. */
 LP_MUST_USE lp_status lp_hw_load(const char *text, lp_machine **out, lp_diag *diag);
 void lp_hw_free(lp_machine *machine); /* NULL is allowed */
-/* This machine: cores, memory, read bandwidth and f32 rate measured with all cores in less than 0.3 s at the first use
- * and kept, so that a second use gives the same figures, in llmpart/host-VERSION.yaml of the user's cache folder. */
+/* This machine. Cores, memory, read bandwidth and f32 rate are measured on all cores, in less than 0.3 s, at the first
+ * use. They are kept in llmpart/host-VERSION.yaml of the user's cache folder, so that later uses give the same
+ * figures. */
 LP_MUST_USE lp_status lp_hw_host(lp_machine **out, lp_diag *diag);
 /* The same figures measured anew, and not kept. */
 LP_NEVER_NULL lp_machine *lp_hw_measure_host(void);
-/* Makes `machine` what lp_hw_host gives from now on (a profile with measured operators); false: it cannot be kept. */
+/* Keeps `machine`, a profile with measured operators, for later calls of lp_hw_host; false: it cannot be kept. */
 bool lp_hw_keep_host(const lp_machine *machine);
 /* Text in the form of lp_hw_load's files, `file` being the name for messages. */
 LP_MUST_USE lp_status lp_hw_parse(const char *file, const char *text, size_t size, lp_machine **out, lp_diag *diag);
@@ -85,16 +86,17 @@ typedef struct {
   int64_t q_len, kv_len; /* new and attended tokens per sequence */
   int64_t heads, kv_heads, head_dim;
   double
-      /* weights and caches that a whole pass reads on this machine, this operator's among them: whether its own * are
-       * still in a processor's caches depends on that. 0: unknown, taken as many */
+      /* bytes of weights and caches that a whole pass reads on this machine, this operator's among them: they decide
+       * whether its operands are still in a processor's caches. 0: unknown, taken as more than a cache holds */
       pass_bytes;
 } lp_op_facts;
 
 typedef struct {
   double time_ms;
   double low_ms, high_ms; /* the 90 % interval */
-  double distance;        /* to the nearest measurement: factors of two over all sizes; 0 there, INFINITY without any */
-  double tick_ms;         /* of the clock that told the measurements, where it was coarse beside them; else 0 */
+  /* the distance to the nearest measurement, as factors of two over all sizes; INFINITY without measurements */
+  double distance;
+  double tick_ms; /* the tick of the measurements' clock where it was coarse compared with them; else 0 */
 } lp_prediction;
 
 /* A way to predict. Pure: same facts, same answer. */
@@ -107,8 +109,8 @@ typedef struct lp_hw_predictor {
 /* P1, Eq. 8, with a floor: max(flops / (peak x utilisation), bytes / (bandwidth x utilisation)) + launch. */
 extern const lp_hw_predictor lp_hw_roofline;
 
-/* From measured operators: a base law of three figures times the factor that measurements near these sizes show; see
- * fitted.c. Operators of which nothing was measured are left to the roofline. */
+/* Predicts from measured operators: a base law of three figures times the factor of measurements near these sizes
+ * (fitted.c). Operators without measurements are left to the roofline. */
 extern const lp_hw_predictor lp_hw_fitted;
 
 lp_prediction lp_hw_predict(const lp_machine *machine, const lp_op_facts *facts);
@@ -117,7 +119,7 @@ bool lp_hw_asks_pass_bytes(const lp_machine *machine);
 
 /* ---- measured operators ------------------------------------------------------------------------------------------ */
 
-/* What tables of measurements call operators. */
+/* The names of operators in tables of measurements. */
 typedef enum {
   LP_HW_LINEAR,
   LP_HW_ATTENTION,
@@ -128,7 +130,7 @@ typedef enum {
   LP_HW_GATED_ACT,
   LP_HW_SOFTMAX,
   LP_HW_COPY,
-  LP_HW_SAMPLE, /* what a pass takes besides its operators: drawing a token from m rows of n logits, and beginning */
+  LP_HW_SAMPLE, /* parts of a pass beside its operators: drawing a token from m rows of n logits, and the start */
   LP_HW_ANY,    /* only in fits with a single curve */
   LP_HW_OP_COUNT
 } lp_hw_op;
@@ -137,10 +139,9 @@ const char *lp_hw_op_name(lp_hw_op op); /* "gated_act" */
 LP_MUST_USE lp_status lp_hw_op_parse(const char *text, lp_hw_op *op, lp_diag *diag, lp_loc loc);
 /* Has the machine measurements of `op`? */
 bool lp_hw_has_measured(const lp_machine *machine, lp_hw_op op);
-/* How measurements call operators of this kind; LP_HW_ANY: not at all. */
+/* The name that measurements give operators of this kind; LP_HW_ANY: none. */
 lp_hw_op lp_hw_op_of(lp_kind kind);
-/* Fills kind, flops and bytes from the sizes and the dtype that are there. Flops of attention: causal pairs, 4 d
- * each. */
+/* Fills kind, flops and bytes from the given sizes and dtype. FLOPs of attention: causal pairs, 4 d each. */
 void lp_hw_op_facts(lp_hw_op op, lp_op_facts *facts);
 /* The sizes that `op` needs, by their names in tables. */
 enum { LP_HW_SIZES = 9 };
@@ -169,19 +170,21 @@ void lp_hw_samples_print(const lp_hw_samples *samples, lp_buf *out);
 
 typedef struct {
   int32_t knots;      /* at most, of each curve */
-  bool single_curve;  /* P1's design, to compare: one utilisation over intensity for every operator */
-  const char *source; /* where the measurements are from */
+  bool single_curve;  /* P1's design, for comparison: one curve of utilisation over intensity for all operators */
+  const char *source; /* the source of the measurements */
 } lp_hw_fit_options;
 
 typedef struct {
-  size_t used, impossible; /* samples; impossible: faster than the machine's peak or bandwidth allow, dropped */
+  /* samples; impossible: those faster than the machine's peak or bandwidth allow, which are dropped */
+  size_t used, impossible;
   size_t curves, knots;
 } lp_hw_fit_result;
 
-/* Fits `samples` and makes the result the machine's predictor. The machine's figures say what is impossible. */
+/* Fits `samples` and makes the result the machine's predictor. The machine's figures decide which samples are
+ * impossible. */
 LP_MUST_USE lp_status lp_hw_fit(lp_machine *machine, const lp_hw_samples *samples, const lp_hw_fit_options *options,
                                 lp_hw_fit_result *result, lp_diag *diag);
-/* A machine of these names whose figures are what the samples themselves reach. */
+/* A machine of these names whose figures are the best rates in the samples. */
 lp_machine *lp_hw_from_samples(const char *name, const char *title, const lp_hw_samples *samples);
 
 /* Errors of predictions on samples of one kind. */
@@ -192,17 +195,17 @@ typedef struct {
   double coverage90;                    /* the share of samples inside the 90 % interval */
 } lp_hw_errors;
 
-/* Could the machine be as fast as that? No operator is faster than its peak, or than its bandwidth for what exceeds the
- * cache (64 MiB where it is unknown). */
+/* Is the time possible? No operator is faster than the peak of the machine, or than its bandwidth for bytes beyond the
+ * cache (64 MiB where its size is unknown). */
 bool lp_hw_is_possible(const lp_machine *machine, const lp_hw_sample *sample);
 
-/* One entry per kind that occurs; returns their number. Impossible samples are only counted. Where the fit's
- * measurements were told by a coarse clock, samples are compared with what that clock would show of the prediction. */
+/* Fills one entry per kind that occurs; returns their number. Impossible samples are only counted. Where the fit's
+ * measurements came from a coarse clock, the prediction is rounded as that clock would. */
 enum { LP_HW_ERRORS = LP_HW_OP_COUNT + 4 };
 size_t lp_hw_evaluate(const lp_machine *machine, const lp_hw_samples *samples, lp_hw_errors out[LP_HW_ERRORS],
                       size_t *impossible);
 
-/* The roofline, attainable FLOP/s over FLOP/byte, with what measurements reach: for a terminal, and as SVG. */
+/* The roofline, attainable FLOP/s over FLOP/byte, with dots for measurements: as text for a terminal, and as SVG. */
 void lp_hw_roofline_text(const lp_machine *machine, lp_buf *out);
 void lp_hw_roofline_svg(const lp_machine *machine, lp_buf *out);
 

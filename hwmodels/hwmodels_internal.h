@@ -27,7 +27,7 @@ typedef struct {
   const char *key;
   lp_figure_unit unit;
   double least, most; /* both allowed */
-  double otherwise;   /* when it is not given; negative: it must be */
+  double otherwise;   /* the default; negative: the figure must be given */
   const char *meaning;
 } lp_figure_info;
 
@@ -40,7 +40,7 @@ typedef struct {
   const lp_embedded_table *embedded;
   const char *section; /* the key of one nested part that sheets may hold, or NULL, and what reads it */
   lp_status (*read_section)(void *user, lp_yaml *yaml, const lp_yaml_node *node);
-  /* Sees each change of a command line first and may take it for itself; NULL: none does. */
+  /* Receives each change of a command line first and may handle it; NULL: no such function. */
   lp_status (*override)(void *user, const char *key, const char *value, bool *taken, lp_diag *diag);
 } lp_sheet_form;
 
@@ -91,7 +91,7 @@ typedef struct {
   double spread;    /* half the 90 % interval, in log time */
 } lp_fit_curve;
 
-/* What was measured of one operator in one dtype; attention has two, of one query (decode) and of more. */
+/* The measurements of one operator in one dtype. Attention has two families: of one query (decode) and of several. */
 typedef struct {
   lp_hw_op op;
   bool decode;
@@ -99,9 +99,9 @@ typedef struct {
   /* The base law: launch + ((flops / flops_per_us)^4 + (bytes / bytes_per_us)^4)^(1/4). */
   double launch_us, flops_per_us, bytes_per_us;
   lp_fit_curve pass;                     /* log of pass_bytes -> log of the share of bytes_per_us; no knots: 1 */
-  double tick_us;                        /* of the clock that told the times, where it is coarse; 0: it is not */
+  double tick_us;                        /* the tick of the measurements' clock where it is coarse; else 0 */
   int64_t quantum;                       /* sizes are rounded up to whole ones: the tile of a kernel; 0: not rounded */
-  double unseen_spread, unseen_distance; /* of shapes left out: half the interval, and how far they were */
+  double unseen_spread, unseen_distance; /* for left-out shapes: half the interval, and their distance */
   int32_t count;
   lp_fit_curve *curve;
 } lp_fit_family;
@@ -112,25 +112,26 @@ typedef struct lp_hw_fit {
   lp_fit_family *family;
 } lp_hw_fit_data;
 
-/* fit_family.c: what families say of facts. */
+/* fit_family.c: predictions of a family for given facts. */
 double lp_fit_size(const lp_fit_family *family, const lp_op_facts *facts); /* the size along which curves run */
 void lp_fit_key(const lp_fit_family *family, const lp_op_facts *facts, int64_t key[LP_FIT_KEYS]);
 /* The base law at sizes rounded up to the quantum, log us. */
 double lp_fit_base(const lp_fit_family *family, const lp_op_facts *facts);
-/* What a clock shows of a time; a tick of 0 is none. */
+/* The time rounded to whole ticks of a clock; a tick of 0 leaves it unchanged. */
 double lp_fit_on_clock(double tick, double time);
 double lp_fit_whole_quanta(const lp_fit_family *family, double size);
 
-/* How curves are combined for sizes: log of the factor. */
+/* The log of the factor at given sizes, from several curves. */
 typedef struct {
   double y, spread, distance; /* distance: factors of two to the nearest measurement */
 } lp_fit_blend;
-/* Over all curves but `left_out` (-1: none). There must be one. */
+/* Uses all curves except `left_out` (-1: all). There must be at least one. */
 lp_fit_blend lp_fit_combine(const lp_fit_family *family, const lp_op_facts *facts, int32_t left_out);
 double lp_fit_curve_at(const lp_fit_curve *curve, double x);
 
-/* fit_curve.c: `count` points, ascending x (equal ones are averaged), into at most `knots` knots: piecewise linear,
- * placed where the error is largest, with least-squares heights. Of errors up to a point's `noise` no knot is made. */
+/* fit_curve.c: fits `count` points of ascending x (equal ones are averaged) by a piecewise linear curve of at most
+ * `knots` knots. Knots are placed where the error is largest; their heights are least squares. Errors up to a point's
+ * `noise` get no knot. */
 void lp_fit_curve_make(lp_arena *arena, const double *x, const double *y, const double *noise, int32_t count,
                        int32_t knots, lp_fit_curve *out);
 
@@ -142,7 +143,7 @@ typedef struct {
 void lp_fit_base_law(lp_fit_family *family, const lp_machine *machine, const lp_fit_samples *samples,
                      double launch_us_guess);
 
-/* fit_pass.c: the base law with family->pass, where samples tell of passes of several sizes; else without. */
+/* fit_pass.c: fits the base law, and family->pass where the samples have passes of several sizes. */
 void lp_fit_pass_law(lp_fit_family *family, const lp_machine *machine, const lp_fit_samples *samples,
                      double launch_us_guess);
 

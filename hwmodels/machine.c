@@ -20,7 +20,7 @@ static const lp_figure_info infos[LP_HW_FIGURE_COUNT] = {
     [LP_HW_POWER] = {"power", LP_IN_W, 0, 1e9, 0, "the power drawn when busy"},
 };
 
-/* Figures that measured times do not rest on. */
+/* Figures that measured times do not depend on. */
 static bool is_beside_times(const char *key) {
   static const lp_hw_figure beside[] = {LP_HW_MEMORY, LP_HW_CACHE, LP_HW_PRICE, LP_HW_POWER};
   for (size_t i = 0; i < LP_COUNT(beside); i++)
@@ -83,7 +83,7 @@ static lp_sheet sheet_of(lp_machine *machine) {
                     .user = machine};
 }
 
-/* Takes over what was read into `sheet`, or frees the machine. */
+/* Takes the fields that were read into `sheet`, or frees the machine after a failure. */
 static lp_status finish(lp_status status, lp_machine *machine, const lp_sheet *sheet, lp_machine **out) {
   *out = NULL;
   if (status != LP_OK) {

@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-/* How far measured operators lie from a roofline at the right utilisation: SPEC-planner reports 7-12 % on linear and up
- * to 189 % on attention for one utilisation curve; the interval is of that order and says so rather than pretend. */
+/* The error of a roofline at the right utilisation. With one curve of utilisation, errors of 7 to 12 % were found for
+ * linear operators and of up to 189 % for attention; the interval is of that order. */
 static const double low_factor = 0.7, high_factor = 1.8;
 
 double lp_hw_peak(const lp_machine *machine, lp_dtype dtype) {

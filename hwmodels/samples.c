@@ -32,7 +32,7 @@ static lp_loc at_field(const table *t, int32_t field) {
   return (lp_loc){.file = t->file, .line = t->line, .col = t->col[field]};
 }
 
-/* Cuts the line at commas and takes blanks off. */
+/* Splits the line at commas and removes blanks around the fields. */
 static lp_status split(table *t, char *line) {
   t->field_count = 0;
   char *start = line;

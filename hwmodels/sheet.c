@@ -9,7 +9,7 @@
 /* ---- values ---- */
 
 typedef struct {
-  lp_unit unit[6]; /* largest first; printing takes the first that is not larger than the value */
+  lp_unit unit[6]; /* largest first; printing uses the first that is not larger than the value */
   const char *wanted;
 } unit_table;
 

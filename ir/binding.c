@@ -1,4 +1,5 @@
-/* Which inputs of the graph a value is computed from that had to be known: a user can bind them to constants. */
+/* Finds the inputs of the graph from which a value is computed that has to be known. A user can bind them to
+ * constants. */
 #include "ir/ir.h"
 
 #include <stdlib.h>
@@ -29,7 +30,8 @@ static void walk(search *s, const lp_value *value, int depth) {
     if (value->name && lp_op_is(value->block->parent, LP_OP_FUNC) && is_small(value->type)) add(s, value);
     return;
   }
-  if (value->def->kind == LP_ONNX_Shape || value->def->kind == LP_ONNX_Size) return; /* of its sizes, not its data */
+  /* it depends on the sizes of the operand, not on its data */
+  if (value->def->kind == LP_ONNX_Shape || value->def->kind == LP_ONNX_Size) return;
   for (int32_t i = 0; i < value->def->in_count; i++)
     walk(s, lp_op_in(value->def, i), depth + 1);
 }

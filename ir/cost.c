@@ -91,7 +91,7 @@ static void cost_attention(const cost_context *c, lp_cost *cost) {
   const lp_poly *per_pair = plus(c, lp_poly_scale(arena, plus(c, d, dv), 2), number(c, 5));
   cost->flops = lp_poly_div(arena, times(c, twice_pairs, per_pair), number(c, 2));
   cost->macs = lp_poly_div(arena, times(c, twice_pairs, plus(c, d, dv)), number(c, 2));
-  if (!cost->flops) cost->flops = times(c, twice_pairs, per_pair); /* cannot be: pairs are even over integers */
+  if (!cost->flops) cost->flops = times(c, twice_pairs, per_pair); /* always divisible: the number of pairs is even */
 }
 
 /* Per token and KV head the state [d][dv] is decayed, searched and written, and read by each query head. */
@@ -147,7 +147,7 @@ static void cost_elements(const cost_context *c, lp_cost *cost) {
   cost_reduce(c, cost);
 }
 
-/* Rows of a table: what is read is what comes out. */
+/* Rows of a table: as many bytes are read as written. */
 static void cost_gather(const cost_context *c, lp_cost *cost) {
   const lp_value *table = lp_op_in(c->op, 0), *out = c->op->out[0];
   lp_type read = lp_type_with_dtype(out->type, table->type.dtype);
@@ -157,7 +157,7 @@ static void cost_gather(const cost_context *c, lp_cost *cost) {
   cost->elements = plus(c, numel(c, out), numel(c, lp_op_in(c->op, 1)));
 }
 
-/* One operation per update, and the element that it joins, where there is a reduction. */
+/* All operands are read and the result is written. A reduction is one operation per update. */
 static void cost_scatter(const cost_context *c, lp_cost *cost) {
   move_all(c, cost);
   if (lp_streq(lp_op_str(c->op, "reduction", "none"), "none")) return;

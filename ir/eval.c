@@ -126,7 +126,7 @@ static lp_status eval_op_FUSED(const lp_eval *e) {
   return status;
 }
 
-/* These read what they give and no more. */
+/* These operators read as many elements as they write. */
 static bool picks(lp_kind kind) {
   return kind == LP_ONNX_Slice || kind == LP_ONNX_Gather || kind == LP_ONNX_GatherElements || kind == LP_ONNX_GatherND;
 }
@@ -202,7 +202,7 @@ typedef struct {
   lp_arena *arena;
 } plan;
 
-/* A value known as polynomials needs nothing: it is what they come to. */
+/* A value known as polynomials needs no operands: it is their value at the sizes. */
 static bool put_known(const plan *p, const lp_value *value) {
   lp_array array = {.dtype = value->type.dtype, .rank = value->type.rank};
   if (!value->known || lp_value_is_constant(value)) return false;
@@ -222,7 +222,7 @@ static void push_task(plan *p, const lp_value *value) {
   lp_vec_push(&p->tasks, t);
 }
 
-/* A layer also needs what its region takes from around it. */
+/* A layer also needs the values from outside that its region uses. */
 static void push_region(plan *p, const lp_block *block) {
   LP_FOR_OPS(op, block) {
     for (int32_t i = 0; i < op->in_count; i++) {
@@ -233,7 +233,8 @@ static void push_region(plan *p, const lp_block *block) {
   }
 }
 
-/* The operators below a value, operands first, on a stack of its own: models are deep. Each once. */
+/* Lists the operators that a value depends on, operands first, each once. The stack is explicit because models are
+ * deep. */
 static void order_ops(plan *p, const lp_value *value, op_list *order) {
   lp_eval_env seen = {0};
   lp_array none = {0};

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* More elements than this are a mistake in the model or a bomb, not a test. */
+/* A tensor with more elements is a mistake in the model or an attack, not a test. */
 enum { MAX_ELEMENTS = 1 << 30 };
 
 lp_status lp_eval_fail(const lp_eval *e, const char *format, ...) {

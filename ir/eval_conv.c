@@ -6,7 +6,7 @@ static lp_type type_of(const lp_eval *e, const lp_array *array) {
   return lp_type_static(e->m, array->dtype, array->rank, array->dim);
 }
 
-/* One axis after the other of a flat index over `dim`. */
+/* Splits a flat index over `dim` into one index per axis. */
 static void unflatten(int64_t at, int32_t rank, const int64_t *dim, int64_t *index) {
   for (int32_t i = rank - 1; i >= 0; i--) {
     index[i] = at % dim[i];

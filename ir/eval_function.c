@@ -80,7 +80,7 @@ UNARY(cast, a)
 
 /* ---- on integers ---- */
 
-/* Two's complement, as every target computes it. */
+/* Wraps around in two's complement, as every target does. */
 static int64_t wrap(uint64_t value) {
   return (int64_t)value;
 }
@@ -139,7 +139,7 @@ typedef enum {
   I_NONE
 } integer_function;
 
-/* Bits that leave are lost; a shift by 64 and more, or by a negative number, moves all of them out. */
+/* Bits that are shifted out are lost. A shift by 64 or more, or by a negative number, shifts out all of them. */
 static int64_t shift(integer_function f, int64_t a, int64_t by, bool without_sign) {
   bool all = by < 0 || by > 63;
   if (f == I_SHL) return all ? 0 : wrap((uint64_t)a << by);
@@ -147,7 +147,7 @@ static int64_t shift(integer_function f, int64_t a, int64_t by, bool without_sig
   return a >> (all ? 63 : by);
 }
 
-/* What differs for numbers of 64 bits without a sign. */
+/* The functions that differ for unsigned numbers of 64 bits. */
 static bool on_u64(integer_function f, uint64_t a, uint64_t b, int64_t *out) {
   switch (f) {
   case I_DIV:

@@ -52,7 +52,7 @@ LP_MUST_USE lp_status lp_eval_axis(const lp_eval *e, int64_t axis, int32_t rank,
 /* Element `at` of an index into `size` elements, not negative. */
 LP_MUST_USE lp_status lp_eval_index(const lp_eval *e, const lp_array *index, int64_t at, int64_t size, int64_t *out);
 
-/* Operand `index` of op.linear with what its scale and zero point, operands from `scales` on, make of it
+/* Operand `index` of op.linear, dequantised by its scale and zero point: the operands from `scales` on
  * (eval_quant.c). */
 LP_MUST_USE lp_status lp_eval_weight(const lp_eval *e, int32_t index, int32_t scales, int64_t k, lp_array *out);
 

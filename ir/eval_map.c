@@ -1,4 +1,4 @@
-/* Elementwise operators: which function each is, and the shape of its result. */
+/* Elementwise operators of the reference interpreter: the function of each, and the shape of its result. */
 #include "ir/eval_internal.h"
 
 #include <math.h>

@@ -81,7 +81,7 @@ static void store(lp_array *out, const double *values) {
   }
 }
 
-/* A vector takes part as a matrix of one row or column, which the result then lacks. */
+/* A vector is treated as a matrix of one row or column, which the result then lacks. */
 static lp_status product_of(const lp_eval *e, bool ta, bool tb) {
   LP_TRY(lp_eval_need(e, 2));
   lp_array a = *e->in[0], b = *e->in[1], *out;

@@ -33,7 +33,8 @@ static const double *row_of(const heads_view *new_rows, const heads_view *past, 
   return from->data + b * from->batch + h * from->head + row * from->step;
 }
 
-/* What is added to a score: the mask's element, or minus infinity where it forbids or ends. */
+/* The summand of a score: the mask's element, or minus infinity where the mask forbids the key or has no column for
+ * it. */
 static double mask_at(const attention *a, int64_t b, int64_t h, int64_t i, int64_t j) {
   int64_t length = a->lengths ? lp_array_i64(a->lengths, b) : a->total;
   int64_t position = i + (a->lengths ? length - a->rows : a->offset);
@@ -53,7 +54,7 @@ static void keep_score(const attention *a, int64_t at, int64_t mode, double valu
   if (a->scores && a->scores_mode == mode) lp_array_set_f64(a->scores, at, value);
 }
 
-/* Before the mask is added: a cap of minus infinity would let masked keys in. */
+/* The cap comes before the mask: capped after it, minus infinity would become finite, and masked keys visible. */
 static double capped(const attention *a, double score) {
   return a->softcap > 0 ? a->softcap * tanh(score / a->softcap) : score;
 }
@@ -313,7 +314,7 @@ lp_status eval_op_ROTARY(const lp_eval *e) {
 
 /* ---- caches and communication ---- */
 
-/* Without a past the cache is what is appended; with one its content must be bound (lp_value_eval). */
+/* Without a past the cache holds only the appended rows; with one its content must be bound (lp_value_eval). */
 lp_status eval_op_KV_APPEND(const lp_eval *e) {
   LP_TRY(lp_eval_need(e, 1));
   const lp_array *x = e->in[0];

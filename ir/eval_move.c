@@ -1,4 +1,4 @@
-/* What moves elements, in the reference interpreter: by index, by slices and permutations, joined and split. */
+/* Operators of the reference interpreter that move elements: by index, slice or permutation, joined or split. */
 #include "base/poly.h"
 #include "ir/eval_internal.h"
 
@@ -68,7 +68,7 @@ static lp_status gather_elements(const lp_eval *e) {
   return LP_OK;
 }
 
-/* Where row `row` of the indices points in data, in elements; false when out of range. */
+/* The offset in data, in elements, of row `row` of the indices; false when it is out of range. */
 static bool nd_offset(const lp_array *data, const lp_array *index, int64_t row, int32_t batch, int64_t *offset) {
   int64_t depth = index->dim[index->rank - 1], stride = 1, rest = row;
   *offset = 0;
@@ -110,7 +110,7 @@ lp_status eval_onnx_gather_nd(const lp_eval *e) {
   return LP_OK;
 }
 
-/* The places of what is not zero: row d holds their indices on axis d. */
+/* The places of elements that are not zero: row d holds their indices on axis d. */
 lp_status eval_onnx_nonzero(const lp_eval *e) {
   LP_TRY(lp_eval_need(e, 1));
   const lp_array *x = e->in[0];

@@ -1,4 +1,4 @@
-/* Quantising and back in the reference interpreter, in f32 as the standard has it. */
+/* Quantising and dequantising in the reference interpreter, in f32 as the standard defines it. */
 #include "ir/eval_internal.h"
 
 #include <math.h>

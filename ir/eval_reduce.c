@@ -1,4 +1,4 @@
-/* Reductions, running sums and what else goes along an axis, of the reference interpreter. */
+/* Reductions, running sums and other operators along an axis, of the reference interpreter. */
 #include "ir/eval_internal.h"
 
 #include <math.h>
@@ -39,7 +39,7 @@ static double reduce_end(reduction r, double total, double count) {
   return r == R_MEAN ? total / count : r == R_L2 ? sqrt(total) : r == R_LOGSUM ? log(total) : total;
 }
 
-/* Integers stay whole and wrap; NULL where a function leaves the integers. */
+/* The function on integers, which wraps around; NULL where its results are no integers. */
 typedef struct {
   int64_t start;
   int64_t (*step)(int64_t total, int64_t x);
@@ -70,7 +70,7 @@ static int64_t natural_min(int64_t a, int64_t b) {
   return (uint64_t)a < (uint64_t)b ? a : b;
 }
 
-/* The least and the greatest number of a type, which the reductions of nothing give. */
+/* The least and the greatest number of a type: the maximum and the minimum of no elements. */
 static int64_t limit_of(lp_dtype dtype, bool greatest) {
   int32_t bits = dtype == LP_BOOL ? 1 : lp_dtype_bits(dtype);
   bool natural = dtype == LP_BOOL || dtype == LP_U64 || dtype == LP_U32 || dtype == LP_U16 || dtype == LP_U8 ||
@@ -114,7 +114,7 @@ static void reduce_whole(const lp_array *in, const lp_array *kept, whole_reducti
     lp_array_set_i64(out, i, totals[i]);
 }
 
-/* Which element of the result each of the operand's goes to: axes that are reduced have stride 0. */
+/* Maps each element of the operand to an element of the result: axes that are reduced have stride 0. */
 static lp_status reduce(const lp_eval *e, reduction r, const bool *reduced, bool keep) {
   const lp_array *in = e->in[0];
   lp_array *out, kept = {.rank = in->rank};
@@ -205,7 +205,7 @@ lp_status eval_op_REDUCE(const lp_eval *e) {
 
 /* ---- along an axis ---- */
 
-/* Is element b to be taken rather than a, which comes before it? */
+/* Is element b, which follows a, the better of the two? */
 static bool is_better(const lp_array *in, int64_t a, int64_t b, bool min, bool last) {
   if (lp_dtype_is_float(in->dtype)) {
     double x = lp_array_f64(in, a), y = lp_array_f64(in, b);

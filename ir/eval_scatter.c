@@ -48,7 +48,7 @@ static lp_status scatter_out(const lp_eval *e, lp_array **out) {
   return LP_OK;
 }
 
-/* The last axis of the index says where a run of elements begins. */
+/* The last axis of the index gives the start of a run of elements. */
 static lp_status scatter_nd(const lp_eval *e) {
   const lp_array *data = e->in[0], *index = e->in[1], *updates = e->in[2];
   int64_t depth = index->rank > 0 ? index->dim[index->rank - 1] : 0, run = 1, at;

@@ -1,4 +1,4 @@
-/* Other shapes, repeated and padded elements, and tensors that are made, in the reference interpreter. */
+/* Reference interpreter: operators that change a shape, repeat or pad elements, or make a tensor. */
 #include "base/poly.h"
 #include "ir/eval_internal.h"
 
@@ -175,7 +175,7 @@ lp_status eval_onnx_tile(const lp_eval *e) {
 
 /* ---- padding ---- */
 
-/* Where result position `at` of an axis comes from; -1: padding. */
+/* The position in x of result position `at` of an axis; -1: padding. */
 static int64_t padded_source(int64_t at, int64_t size, const char *mode) {
   if (at >= 0 && at < size) return at;
   if (size < 1 || lp_streq(mode, "constant")) return -1;

@@ -20,8 +20,7 @@ typedef struct {
   bool min;
 } line;
 
-/* Places [from, middle) and [middle, to), each in order, joined. Of equal elements those of the first run come
- * first. */
+/* Merges the sorted places [from, middle) and [middle, to). Of equal elements those of the first run come first. */
 static void merge(const line *l, const int64_t *from, int64_t *to, int64_t start, int64_t middle, int64_t end) {
   int64_t a = start, b = middle;
   for (int64_t i = start; i < end; i++) {

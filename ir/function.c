@@ -6,7 +6,7 @@
 typedef struct {
   lp_kind kind;
   const char *fn;
-  const char *alpha, *beta; /* the attributes that fill them, NULL: the function has none */
+  const char *alpha, *beta; /* the attributes that set them; NULL: the function has none */
   double alpha_default, beta_default;
 } mapping;
 

@@ -19,7 +19,7 @@ lp_status lp_op_infer(lp_module *module, lp_op *op, lp_diag *diag) {
   }
   if (lp_op_info_get(op->kind)->level != LP_LEVEL_ONNX) return LP_OK;
   lp_infer c = {.m = module, .op = op, .diag = diag};
-  do { /* each turn takes a symbol away, so this ends */
+  do { /* each round removes a symbol, so this ends */
     c.again = false;
     assert(rules[op->kind]);
     LP_TRY(rules[op->kind](&c));

@@ -1,4 +1,4 @@
-/* Dimensions that must agree: symbols are replaced in the whole module, and broadcasting. */
+/* Makes dimensions agree by replacing symbols in the whole module; broadcasting. */
 #include "base/poly.h"
 #include "ir/infer_internal.h"
 #include "ir/ir_internal.h"
@@ -36,7 +36,8 @@ static bool subst_value(lp_module *m, lp_value *value, lp_symbol symbol, const l
 
 static bool subst_block(lp_module *m, lp_block *block, lp_symbol symbol, const lp_poly *by);
 
-/* Steps that replacing a symbol takes per operator: many symbols in a long graph would be quadratic. */
+/* The evaluation steps that replacing a symbol costs per operator, because many symbols in a long graph take quadratic
+ * time. */
 enum { SUBST_STEPS = 8 };
 
 bool lp_op_substitute(lp_module *m, lp_op *op, lp_symbol symbol, const lp_poly *by) {
@@ -80,8 +81,8 @@ static bool all_positive(const lp_poly *poly) {
   return true;
 }
 
-/* a - b = 0 solved for a symbol that occurs in one linear term of coefficient 1 or -1, if what it equals is sure to be
- * a size. Unnamed symbols first, then the youngest. */
+/* Solves a - b = 0 for a symbol that occurs in one linear term of coefficient 1 or -1, if its value is certainly a
+ * size. Tries symbols without a name first, then the newest. */
 static lp_symbol solve(const lp_infer *c, const lp_poly *difference, const lp_poly **by) {
   lp_arena *arena = c->m->arena;
   lp_symbol best = 0;
@@ -164,7 +165,7 @@ bool lp_infer_is_positive(const lp_infer *c, const lp_poly *size) {
   return some;
 }
 
-/* A batch that meets another axis in broadcasting is one that was traced, and only works, with one sequence. */
+/* A batch that broadcasts with another axis was traced with one sequence, and only works with one. */
 static lp_status broadcast_dims(lp_infer *c, const lp_poly *a, const lp_poly *b, const lp_poly **out) {
   lp_symbol x = lone_symbol(a), y = lone_symbol(b);
   bool x_leads = x && y && x != y && leads_argument(c, x), y_leads = x && y && x != y && leads_argument(c, y);

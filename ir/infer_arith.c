@@ -1,4 +1,4 @@
-/* Arithmetic on what is known of values: elementwise operators on polynomials. */
+/* Arithmetic on known values: elementwise operators on polynomials. */
 #include "base/poly.h"
 #include "ir/infer_internal.h"
 
@@ -6,7 +6,7 @@ typedef const lp_poly *poly;
 
 typedef enum { BELOW = -1, SAME = 0, ABOVE = 1, UNDECIDED = 2 } order;
 
-/* Sizes are not negative; what is left of a constant then decides. */
+/* Sizes are not negative, so the sign of the constant term may decide. */
 static order compare(lp_arena *arena, poly a, poly b) {
   if (lp_poly_equal(a, b)) return SAME;
   poly one = lp_poly_const(arena, 1);
@@ -56,8 +56,8 @@ static poly logic(lp_arena *arena, lp_kind kind, poly a, poly b) {
   return truth(arena, kind == LP_ONNX_And ? x && y : kind == LP_ONNX_Or ? x || y : !x != !y);
 }
 
-/* Undecided beside a number, the length of a table, a size is taken to lie inside, as the bounds of slices are; beside
- * 1, it is not, because a batch has any size. */
+/* Where a size cannot be compared with a number, which is the length of a table, the size is assumed to be smaller, as
+ * the bounds of slices are. This does not hold for 1, because a batch may have any size. */
 static poly least(const lp_infer *c, poly a, poly b) {
   lp_arena *arena = c->m->arena;
   if (lp_poly_ge(arena, b, a)) return a;
@@ -67,7 +67,7 @@ static poly least(const lp_infer *c, poly a, poly b) {
   return lp_poly_is_const(a, NULL) ? b : lp_poly_is_const(b, NULL) ? a : NULL;
 }
 
-/* Is it a number less symbols that are sizes of integer inputs, as what the tokens leave of a table? */
+/* Is it a number minus sizes of integer inputs: the rest of a table after the tokens? */
 static bool is_left_over(const lp_infer *c, poly a, int64_t *whole) {
   *whole = 0;
   for (int32_t i = 0; i < a->count; i++) {
@@ -80,7 +80,8 @@ static bool is_left_over(const lp_infer *c, poly a, int64_t *whole) {
   return true;
 }
 
-/* Beside 0, what tokens leave of a table is taken not to be negative; and there is a token. */
+/* Compared with 0, the rest of a table after the tokens is assumed not to be negative, and there is at least one
+ * token. */
 static poly greatest(const lp_infer *c, poly a, poly b) {
   int64_t whole;
   if (lp_poly_ge(c->m->arena, b, a)) return b;
@@ -140,7 +141,8 @@ static poly to_bool(lp_arena *arena, poly a) {
   return o == UNDECIDED ? NULL : truth(arena, o != SAME);
 }
 
-/* Sizes keep their value in types wide enough for them; of others only what every type holds is known. */
+/* A size keeps its value in types that are wide enough. In other types only numbers that every type can hold are
+ * known. */
 static poly cast(lp_arena *arena, poly a, lp_dtype dtype) {
   int64_t value;
   if (dtype == LP_BOOL) return to_bool(arena, a);

@@ -1,8 +1,9 @@
-/* Shape rules of operators whose result is as large as elements of an operand say: these have to be known. */
+/* Shape rules of operators whose result's size depends on the elements of an operand, which have to be known. */
 #include "base/poly.h"
 #include "ir/infer_internal.h"
 
-/* A vector of as many elements as a symbol says, all nonzero or all zero: how older exporters count positions. */
+/* The result for a vector of symbolic length whose elements are all nonzero or all zero: older exporters count
+ * positions by it. */
 static bool is_filled(const lp_value *value, bool *nonzero) {
   lp_tensor tensor;
   if (!value || !value->def || value->type.rank != 1) return false;

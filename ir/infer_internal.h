@@ -18,7 +18,7 @@ typedef struct {
   lp_module *m;
   lp_op *op;
   lp_diag *diag;
-  bool again; /* a symbol was replaced everywhere: the rule's operands have changed, run it again */
+  bool again; /* a symbol was replaced everywhere, so the rule's operands have changed: run the rule again */
 } lp_infer;
 
 typedef lp_status lp_infer_rule(lp_infer *c);
@@ -52,11 +52,11 @@ const char *lp_infer_text(const lp_infer *c, const lp_poly *dim); /* in the modu
 /* An axis in [-rank, rank) (with `end`: [-rank, rank]) made non-negative. */
 LP_MUST_USE lp_status lp_infer_axis(const lp_infer *c, int64_t axis, int32_t rank, bool end, int32_t *out);
 
-/* Two dimensions that must be one. Where they differ by a symbol that can take the other's value, the symbol is
+/* Requires two dimensions to be equal. Where they differ by a symbol that can have the other's value, the symbol is
  * replaced in the whole module. */
 LP_MUST_USE lp_status lp_infer_agree(lp_infer *c, const lp_poly *a, const lp_poly *b, const lp_poly **out);
-/* A product of sizes that a batch does not divide, where exporters name each input's axes apart: the product's own
- * batch, the first axis of an input, is the same. Nothing where there is none. */
+/* For a product of sizes that the batch does not divide, because exporters gave each input's axes names of their own:
+ * makes the product's own batch, the first axis of an input, equal to it. Does nothing where there is none. */
 LP_MUST_USE lp_status lp_infer_one_batch(lp_infer *c, const lp_poly *product, const lp_poly *batch);
 /* Is the symbol an axis of an integer argument of the function: tokens, masks? */
 bool lp_infer_sizes_integers(const lp_infer *c, lp_symbol symbol);
@@ -67,7 +67,7 @@ LP_MUST_USE lp_status lp_infer_broadcast(lp_infer *c, lp_shape *shape, const lp_
 
 /* The elements of an operand known as polynomials: from inference, a constant, or a small computation on constants. */
 bool lp_infer_known(const lp_infer *c, int32_t index, const lp_poly *const **values, int32_t *count);
-/* The same or a message that the result's shape depends on data. */
+/* The same; otherwise reports that the result's shape depends on data. */
 LP_MUST_USE lp_status lp_infer_need_known(const lp_infer *c, int32_t index, const lp_poly *const **values,
                                           int32_t *count);
 /* That message. */
@@ -77,16 +77,17 @@ LP_MUST_USE lp_status lp_infer_refuse_data(const lp_infer *c, int32_t index);
 bool lp_infer_evaluate(const lp_infer *c, int32_t index, lp_arena *arena, lp_array *out);
 /* Known and constant. `values` holds LP_MAX_KNOWN. */
 LP_MUST_USE lp_status lp_infer_need_i64s(const lp_infer *c, int32_t index, int64_t *values, int32_t *count);
-/* What flat element `at` of an elementwise operator's result is known to be; NULL when it is not (infer_arith.c). */
+/* The known value of flat element `at` of an elementwise operator's result; NULL when it is not known
+ * (infer_arith.c). */
 const lp_poly *lp_infer_element(const lp_infer *c, int64_t at);
-/* Sets what is known of the results, once their types are set. */
+/* Sets the known elements of the results, whose types are set. */
 void lp_infer_values(lp_infer *c);
 void lp_infer_constant_known(lp_module *module, lp_value *value);
 /* Element `index` as a whole number; false when it is none. */
 bool lp_infer_whole(const lp_tensor *tensor, int64_t index, int64_t *out);
 /* The elements of a small tensor of whole numbers, in the module's arena; NULL for any other. */
 const lp_poly **lp_infer_tensor(lp_module *module, const lp_tensor *tensor, int32_t *count);
-/* Sets what is known of a value that is computed from constants only, by computing it. */
+/* Computes a value that depends on constants only, and sets its known elements. */
 void lp_infer_learn(lp_module *module, lp_value *value);
 
 bool lp_poly_is_i64(const lp_poly *poly, int64_t value);

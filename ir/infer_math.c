@@ -219,7 +219,7 @@ lp_status infer_conv(lp_infer *c) {
 
 /* ---- reductions ---- */
 
-/* Which axes go, from operand 1; all of them when it is absent or empty. */
+/* The axes that are reduced, from operand 1; all of them when it is absent or empty. */
 static lp_status reduced_axes(const lp_infer *c, int32_t rank, bool *reduced) {
   int64_t axes[LP_MAX_KNOWN];
   int32_t count = 0;
@@ -284,7 +284,7 @@ lp_status infer_topk(lp_infer *c) {
 
 /* ---- norms ---- */
 
-/* Scale or bias of a norm: it broadcasts to the input and not the other way. */
+/* The scale or bias of a norm must broadcast to the input, not the other way. */
 static lp_status fits_norm(lp_infer *c, int32_t index, const char *what) {
   lp_shape in = lp_infer_shape(c, 0), weight = lp_infer_shape(c, index), out = in;
   LP_TRY(lp_infer_broadcast(c, &out, &weight));

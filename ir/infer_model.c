@@ -3,7 +3,7 @@
 #include "base/poly.h"
 #include "ir/infer_internal.h"
 
-/* batch, new positions, query heads, key heads, positions before, positions in all, sizes of a head */
+/* batch, new positions, query heads, key heads, past positions, all positions, sizes of a head */
 typedef struct {
   const lp_poly *batch, *query, *past, *total, *hidden;
   int64_t heads, kv_heads;

@@ -1,4 +1,4 @@
-/* What rules of shape inference ask of operands, how they set results, and their messages. */
+/* Helpers of shape rules: checks of operands, setting of results, messages. */
 #include "base/poly.h"
 #include "ir/infer_internal.h"
 
@@ -92,7 +92,7 @@ lp_status lp_infer_push(const lp_infer *c, lp_shape *shape, const lp_poly *dim) 
   return LP_OK;
 }
 
-/* Constant dimensions' bytes must be countable, or later sizes overflow. */
+/* The bytes of constant dimensions must fit 64 bits, or later sizes overflow. */
 static bool is_countable(const lp_shape *shape) {
   int64_t product = 8, value;
   bool fits = true;

@@ -9,7 +9,8 @@ static bool is_scalar(lp_type type) {
   return lp_type_static_numel(type, &count) && count == 1;
 }
 
-/* Operand `index`, a scale or zero point, lies over operand 0 as the attributes `axis` and `block_size` say. */
+/* Checks the shape of operand `index`, a scale or zero point, against operand 0 and the attributes `axis` and
+ * `block_size`. */
 static lp_status check_scale(lp_infer *c, int32_t index) {
   lp_type x = lp_infer_in(c, 0), scale = lp_infer_in(c, index);
   int64_t block = lp_op_i64(c->op, "block_size", 0), size, count;
@@ -108,7 +109,7 @@ static lp_status check_count(const lp_infer *c, int32_t index, int64_t wanted) {
   return lp_infer_fail(c, "input %d should have %" PRId64 " elements", index, wanted);
 }
 
-/* Every size is checked here, so that decompose may take the bytes for what they are. */
+/* Checks every size, so that decompose can use the bytes without a check. */
 lp_status infer_matmul_nbits(lp_infer *c) {
   LP_TRY(lp_infer_need(c, 3));
   LP_TRY(lp_infer_min_rank(c, 0, 1));

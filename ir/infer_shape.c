@@ -145,8 +145,8 @@ lp_status infer_one_hot(lp_infer *c) {
 
 /* ---- parts ---- */
 
-/* A bound of a slice in [0, size]: negative ones count from the end; what lies outside is clamped where that can be
- * decided, and otherwise taken to lie inside. */
+/* A bound of a slice, in [0, size]. A negative one counts from the end. One outside is clamped where that can be
+ * decided; otherwise it is assumed to lie inside. */
 static const lp_poly *slice_bound(const lp_infer *c, const lp_poly *bound, const lp_poly *size) {
   lp_arena *arena = c->m->arena;
   const lp_poly *zero = lp_dim_const(c->m, 0);
@@ -313,8 +313,8 @@ static bool is_symbol(const lp_poly *dim) {
   return dim->count == 1 && dim->term[0].coef == 1 && dim->term[0].symbol[0] && !dim->term[0].symbol[1];
 }
 
-/* Exporters name a size of each input apart, and view one by the other's name: a size beside -1 that divides nothing is
- * the axis of the input that stands where it does. */
+/* Exporters give a size that several inputs share one name per input, and may reshape one input by another's name. A
+ * size beside -1 that does not divide the elements is therefore made equal to the input's axis at its position. */
 static bool agree_beside(lp_infer *c, const lp_shape *in, const lp_shape *out, int32_t rest) {
   for (int32_t i = 0; i < out->rank; i++) {
     int32_t from = i < rest ? i : in->rank - (out->rank - i);
@@ -326,7 +326,7 @@ static bool agree_beside(lp_infer *c, const lp_shape *in, const lp_shape *out, i
   return false;
 }
 
-/* What sizes beside -1 do not divide is looked at again once their names agree with the input's. */
+/* Where sizes beside -1 do not divide the elements, tries again after their names agree with the input's. */
 static lp_status infer_undivided(lp_infer *c, const lp_shape *in, const lp_shape *out, int32_t rest) {
   const lp_poly *total = product(c, in->dim, 0, in->rank), *others = product(c, out->dim, 0, out->rank);
   if (!total || !others) return lp_infer_fail(c, "the number of its elements overflows");
@@ -335,7 +335,7 @@ static lp_status infer_undivided(lp_infer *c, const lp_shape *in, const lp_shape
                        lp_infer_text(c, others));
 }
 
-/* The dimension of -1 is what the others leave. */
+/* The dimension of -1 is the number of elements divided by the other dimensions. */
 static const lp_poly *rest_of(const lp_infer *c, const lp_poly *total, lp_shape *shape, int32_t rest) {
   shape->dim[rest] = lp_dim_const(c->m, 1);
   const lp_poly *others = product(c, shape->dim, 0, shape->rank);

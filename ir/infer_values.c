@@ -1,6 +1,5 @@
-/* What is known of results, once their types are set: the arithmetic on shapes that exporters leave in a graph.
- * Operators that move elements run in the reference interpreter on the elements' numbers; arithmetic is done on the
- * polynomials. */
+/* Known elements of results, whose types are set: exporters leave arithmetic on shapes in a graph. Operators that move
+ * elements run in the reference interpreter on the elements' indices; arithmetic is done on the polynomials. */
 #include "base/poly.h"
 #include "ir/infer_internal.h"
 #include "ir/ir_internal.h"
@@ -54,7 +53,7 @@ static poly *known_fill(const lp_infer *c, int64_t count) {
   return known;
 }
 
-/* A sum or product of everything. */
+/* The sum or product of all elements. */
 static poly *known_total(const lp_infer *c, int64_t count) {
   const poly *in;
   int32_t n;
@@ -69,7 +68,7 @@ static poly *known_total(const lp_infer *c, int64_t count) {
 
 /* ---- what moves elements ---- */
 
-/* An operand as the interpreter takes it: the numbers of its elements from `first` on, or its constant elements. */
+/* An operand for the interpreter: indices that stand for its elements, from `first` on, or its constant elements. */
 static bool stand_in(const lp_infer *c, int32_t index, bool numbers, int64_t first, lp_arena *arena, lp_array *out) {
   const poly *known;
   int32_t count;
@@ -88,7 +87,7 @@ static bool stand_in(const lp_infer *c, int32_t index, bool numbers, int64_t fir
   return true;
 }
 
-/* Do the operands from 1 on say where to move (true) or are they moved themselves (Concat)? */
+/* Do the operands from 1 on control the move (true), or are they moved themselves (Concat)? */
 static bool moves(lp_kind kind) {
   switch (kind) {
   case LP_ONNX_Gather:
@@ -186,7 +185,7 @@ void lp_infer_values(lp_infer *c) {
     return;
   }
   if (!lp_type_static_numel(out->type, &count) || count > LP_MAX_KNOWN) return;
-  if (!lp_module_spend(c->m, 16 * (count + 1))) return; /* polynomials take memory, and stay */
+  if (!lp_module_spend(c->m, 16 * (count + 1))) return; /* polynomials take memory that is not freed */
   if (moves(c->op->kind)) {
     if (!lp_infer_has(c, 0) || !lp_op_in(c->op, 0)->known) lp_infer_constant_known(c->m, lp_op_in(c->op, 0));
     if (lp_op_in(c->op, 0)->known) known_moved(c);

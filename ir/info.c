@@ -27,7 +27,7 @@ const lp_op_info *lp_op_info_get(lp_kind kind) {
   return &infos[kind];
 }
 
-/* Names in a perfect-enough open-addressing table would save little: look-ups happen once per node of a file. */
+/* A hash table would save little: look-ups happen once per node of a file. */
 bool lp_op_info_find(const char *name, lp_kind *out) {
   for (int i = 0; i < LP_OP_COUNT; i++)
     if (strcmp(names[i], name) == 0) {

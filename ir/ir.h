@@ -194,7 +194,7 @@ struct lp_value {
    * printed: text that needs it is inferred again. */
   const lp_poly *const *known;
   int32_t known_count;
-  void *scratch; /* free for the pass at work; NULL between passes */
+  void *scratch; /* for the current pass; NULL between passes */
 };
 
 struct lp_op {
@@ -338,18 +338,18 @@ typedef struct {
 void lp_array_set_i64(lp_array *array, int64_t index, int64_t value);
 void lp_array_set_f64(lp_array *array, int64_t index, double value); /* integers: truncated, clamped */
 
-/* The reference: computes an onnx.* or op.* operator on actual operands (absent ones NULL), floats in double inside,
- * results in `arena`. Slow and plain; folding, recognising and the conformance tests rest on it. `sym` values the
- * symbols (attributes and types that are polynomials), [module->symbols.names.count]. */
+/* The reference interpreter: computes an onnx.* or op.* operator on given operands (absent ones NULL), floats in
+ * double, results in `arena`. It is slow and plain; folding, recognising and the conformance tests rest on it. `sym`
+ * [module->symbols.names.count] gives the values of the symbols in attributes and types. */
 LP_MUST_USE lp_status lp_op_eval(lp_module *module, const lp_op *op, const lp_array *const *in, lp_array *out,
                                  const int64_t *sym, lp_arena *arena, lp_diag *diag);
-/* The function of op.map that an elementwise onnx.* operator is (of variadic ones: that joins two), with what its
- * attributes make alpha and beta, NaN where the function has none; false: it is no such operator. */
+/* The function of op.map that an elementwise onnx.* operator computes (for variadic ones: of two operands). alpha and
+ * beta come from its attributes, and are NaN where the function has none. false: it is no such operator. */
 typedef struct {
   const char *fn;
   double alpha, beta;
 } lp_function;
-/* How a cast to a float of 8 bits goes, from onnx.Cast, onnx.CastLike and op.map. */
+/* The rounding and saturation of a cast to a float of 8 bits, from onnx.Cast, onnx.CastLike or op.map. */
 typedef struct {
   bool saturate;
   lp_e8m0_rounding rounding;
@@ -361,8 +361,7 @@ bool lp_op_function(const lp_op *op, lp_function *out);
  * When it is used up, nothing more is known or folded. Real models take less than a hundredth. */
 #define LP_EVAL_STEPS ((int64_t)1 << 27)
 
-/* How the windows of a convolution lie: what auto_pad, pads, strides and dilations come to over the spatial axes of
- * x. */
+/* The windows of a convolution: the effect of auto_pad, pads, strides and dilations on the spatial axes of x. */
 enum { LP_MAX_SPATIAL = 3 };
 typedef struct {
   int32_t count; /* spatial axes */

@@ -7,10 +7,10 @@
 /* Only in text: which operands of an operator are present ("1101"). */
 #define LP_MASK_ATTR "operand_mask"
 
-/* An element type in MLIR's words: "i1", "ui8"; an opaque type of ours where MLIR has none. */
+/* The MLIR name of an element type: "i1", "ui8"; an opaque type of llmpart where MLIR has none. */
 const char *lp_dtype_text(lp_dtype dtype);
 
-/* Takes steps of module->eval_steps; false, and none taken, when so many are not left. */
+/* Takes steps from module->eval_steps; false, without taking any, when fewer are left. */
 bool lp_module_spend(lp_module *module, int64_t steps);
 
 /* The type rule of an op.* operator, from ops.def (rules.c). */

@@ -16,7 +16,7 @@ typedef struct {
   lp_diag *diag;
 } lp_parser;
 
-/* Is the current token this punctuation? accept also takes it; expect reports when it is another. */
+/* at: is the current token this punctuation? accept also consumes it; expect reports any other token. */
 bool lp_parse_at(const lp_parser *p, const char *punct);
 bool lp_parse_accept(lp_parser *p, const char *punct);
 LP_MUST_USE lp_status lp_parse_expect(lp_parser *p, const char *punct);

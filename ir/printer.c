@@ -254,7 +254,7 @@ static void print_attrs(printer *p, const lp_op *op) {
   lp_buf_puts(p->out, "}");
 }
 
-/* Only where an operator comes from in the model: a position in text would change with every printing. */
+/* Prints the operator's place in the model only: a position in text would change with every printing. */
 static void print_location(printer *p, const lp_op *op) {
   const lp_loc *loc = &op->loc;
   if (!p->locations || !loc->node) return;

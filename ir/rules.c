@@ -1,5 +1,5 @@
-/* Type rules of op.* operators, one function per rule column of ops.def. Each checks what its operator's sentence in
- * ops.def promises and reports what it found and what it wanted. */
+/* Type rules of op.* operators, one function per rule column of ops.def. Each checks the types that its operator's
+ * sentence in ops.def promises, and reports what it found and what it wanted. */
 #include "base/poly.h"
 #include "base/side.h"
 #include "ir/ir.h"

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Attributes any operator may carry; passes add them on the way. */
+/* Attributes that any operator may have; passes add them. */
 static const char common_attrs[] =
     "name?:str layer?:i64 layer_kind?:str side?:str stage?:str segment?:i64 exit?:i64 buffer?:i64s flops?:poly "
     "bytes_read?:poly "
@@ -108,7 +108,7 @@ static lp_status check_op(lp_module *module, lp_op *op, lp_diag *diag) {
   if ((info->traits & LP_TERMINATOR) && op->next)
     return lp_error(diag, op->loc, "'%s' is not last in its block", info->name);
   if (op->region) LP_TRY(check_block(module, op->region, diag));
-  lp_arena_mark before = lp_arena_here(module->arena); /* checks leave no memory in use */
+  lp_arena_mark before = lp_arena_here(module->arena); /* rewound: the checks leave no memory in use */
   lp_status status = lp_op_check_types(module, op, diag);
   if (status == LP_OK) status = check_cost(module, op, diag);
   lp_arena_rewind(module->arena, before);

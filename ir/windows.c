@@ -1,4 +1,4 @@
-/* Where the windows of a convolution lie: padding and the number of windows, as polynomials. */
+/* The windows of a convolution: their padding and number, as polynomials. */
 #include "base/poly.h"
 #include "ir/ir.h"
 
@@ -37,7 +37,7 @@ static const lp_poly *floor_div(const context *c, const lp_poly *a, int64_t by) 
   return lp_poly_add(arena, quotient, lp_dim_const(c->m, whole));
 }
 
-/* auto_pad SAME: as many windows as steps fit, the odd element of padding at one end. */
+/* auto_pad SAME: one window per step, and the odd element of padding at one end. */
 static lp_status pad_same(const context *c, const lp_poly *size, bool upper, int32_t axis, lp_windows *w) {
   int64_t span = (w->window[axis] - 1) * w->dilations[axis] + 1, total = span - 1, number, count;
   const lp_poly *rounded = lp_poly_add(c->m->arena, size, lp_dim_const(c->m, w->steps[axis] - 1));

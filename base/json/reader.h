@@ -35,7 +35,7 @@ typedef struct lp_json_value {
     int64_t integer;
     double real;                       /* an integer beyond 64 bits, too */
     const char *text;                  /* valid UTF-8, NUL-terminated; may hold NUL */
-    const struct lp_json_value *items; /* an array's; of an object, key and value by turns */
+    const struct lp_json_value *items; /* an array's items; an object's keys and values, alternating */
   };
 } lp_json_value;
 
@@ -56,7 +56,7 @@ void lp_json_free(lp_json_document *document); /* NULL is allowed */
 
 /* ---- values and their places (reader.c) ------------------------------------------------------------------------- */
 
-/* Lives on the stack of the function that walks the document; `parent` outlives it. */
+/* Lives on the stack of the function that reads the document; `parent` outlives it. */
 typedef struct lp_json {
   const struct lp_json *parent;
   const char *file;           /* of the root */

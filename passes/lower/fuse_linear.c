@@ -119,7 +119,8 @@ static bool take_reader(lp_module *module, lp_op *linear, lp_diag *diag) {
          take_gate(module, linear, reader) || take_residual(module, linear, reader);
 }
 
-/* One walk over the block. A step may move an operator past the walk; the next walk meets it again. */
+/* Tries every operator of the block once. An absorbed operator may move after the current one; the next call meets it
+ * again. */
 static bool walk(lp_module *module, lp_block *block, lp_diag *diag) {
   bool changed = false;
   for (lp_op *op = block->first, *next; op; op = next) {

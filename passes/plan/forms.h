@@ -1,6 +1,6 @@
-/* A model's plan problem in closed forms: priced at any sizes, on any machines, over any link, without walking the
- * module again. Operators, values, weights and KV caches that cost the same at all sizes form one class. A placement
- * is how many of each class are on each side, and its cost and latency are a sum over some dozens of classes. */
+/* A model's plan problem in closed forms: priced at any sizes, on any machines, over any link, without reading the
+ * module again. Operators, values, weights and KV caches that cost the same at all sizes form one class. A placement is
+ * how many of each class are on each side, and its cost and latency are a sum over some dozens of classes. */
 #ifndef LP_PLAN_FORMS_H
 #define LP_PLAN_FORMS_H
 

@@ -103,7 +103,8 @@ static const struct {
   const char *past, *present;
 } roles[] = {{"past_key", "present_key"}, {"past_value", "present_value"}, {"past_kv", "present_kv"}};
 
-/* Pairs stacked caches by rank, others by name, and nameless ones in turn: a layer's keys come before its values. */
+/* Pairs stacked caches by rank, others by name, and those without a name by their order: a layer's keys come before its
+ * values. */
 static size_t role_of(const lp_bind *b, int32_t input, int32_t turn) {
   if (b->block->arg[input]->type.rank == 5) return 2;
   const char *name = lp_bind_input(b, input), *rest = strstr(name, "past_key_values");

@@ -225,8 +225,8 @@ static void group_adds(grouping *g) {
   }
 }
 
-/* The number of attentions that the operator depends on, less one, because exporters write heads anywhere in the
- * file. The walk goes back over the block, where every operator comes after its operands. */
+/* The number of attentions that the operator depends on, less one, because exporters write heads anywhere in the file.
+ * The loop goes back over the block, where every operator comes after its operands. */
 static int64_t layer_behind(grouping *g, lp_op *op) {
   lp_block_renumber(g->block);
   bool *needed = LP_NEW_ARRAY(g->arena, bool, op->order + 1);

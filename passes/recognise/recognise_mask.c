@@ -28,8 +28,8 @@ typedef struct {
   lp_array first;         /* the first sizes that could be evaluated */
   int64_t evaluated;      /* sizes */
   bool good;              /* it has a value at some sizes */
-  const lp_value *mask;   /* the mask that all this was learnt of */
-  const lp_op *attention; /* and the attention it was learnt at */
+  const lp_value *mask;   /* the mask from which this was learnt */
+  const lp_op *attention; /* and its attention */
 } mask_kind;
 
 static double element(const lp_array *mask, int64_t index) {

@@ -174,7 +174,7 @@ static lp_status run(lp_module *module, lp_pass_context *context) {
   lp_op *func = lp_module_find_func(module, "main");
   if (!func) return lp_error(context->diag, LP_LOC_FILE(module->name), "no function 'main' to decompose");
   for (int sweep = 0; sweep < 2;
-       sweep++) /* the first sweep makes Attention of com.microsoft's operators, the second rewrites Attention */
+       sweep++) /* the first round makes Attention of com.microsoft's operators, the second rewrites Attention */
     for (lp_op *op = func->region->first, *next; op; op = next) {
       next = op->next;
       if ((op->kind == LP_ONNX_Attention) == (sweep == 1)) LP_TRY(decompose(module, op, context->diag));
