@@ -65,7 +65,7 @@ static TCase *create_case(const char *file) {
   for (const lp_case_of *entry = cases; entry; entry = entry->next)
     if (strcmp(entry->file, file) == 0) options = &entry->options;
   TCase *tcase = tcase_create(kept);
-  tcase_set_timeout(tcase, options->timeout > 0 ? options->timeout : TIMEOUT_S);
+  tcase_set_timeout(tcase, options->timeout > 0 ? options->timeout : (double)TIMEOUT_S);
   if (options->setup || options->teardown) tcase_add_checked_fixture(tcase, options->setup, options->teardown);
   return tcase;
 }

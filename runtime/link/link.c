@@ -18,22 +18,18 @@ static void put_length(lp_buf *buf, size_t length) {
     buf->data[i] = (char)(uint8_t)(length >> (8 * i));
 }
 
-bool lp_wire_send(lp_wire *link, uint32_t peer, const Lp__Wire__Message *message, const void *payload,
+bool lp_wire_send(lp_wire *wire, uint32_t peer, const Lp__Wire__Message *message, const void *payload,
                   size_t payload_size, const char **why) {
   static const char blank[LENGTH_SIZE];
   size_t size = lp__wire__message__get_packed_size(message);
-  lp_buf_clear(&link->head);
-  lp_buf_append(&link->head, blank, sizeof blank);
-  if (size > link->scratch_size) {
-    link->scratch = lp_realloc(link->scratch, size);
-    link->scratch_size = size;
-  }
-  lp__wire__message__pack(message, link->scratch);
-  lp_buf_append(&link->head, link->scratch, size);
-  put_length(&link->head, size);
-  if (!link->transport->send(link->channel, peer, link->head.data, link->head.size, payload, payload_size, why))
+  lp_buf_clear(&wire->head);
+  lp_buf_append(&wire->head, blank, sizeof blank);
+  lp_buf_reserve(&wire->head, LENGTH_SIZE + size);
+  wire->head.size += lp__wire__message__pack(message, (uint8_t *)wire->head.data + LENGTH_SIZE);
+  put_length(&wire->head, size);
+  if (!wire->transport->send(wire->channel, peer, wire->head.data, wire->head.size, payload, payload_size, why))
     return false;
-  link->bytes_sent += link->head.size + payload_size + link->transport->overhead;
+  wire->bytes_sent += wire->head.size + payload_size + wire->transport->overhead;
   return true;
 }
 
@@ -50,15 +46,15 @@ static bool unpack(lp_inbound *in) {
   return in->message != NULL;
 }
 
-lp_recv_outcome lp_wire_receive(lp_wire *link, double timeout_ms, lp_inbound *out, const char **why) {
-  *out = (lp_inbound){.transport = link->transport};
-  lp_recv_outcome outcome = link->transport->receive(link->channel, timeout_ms, &out->packet, why);
+lp_recv_outcome lp_wire_receive(lp_wire *wire, double timeout_ms, lp_inbound *out, const char **why) {
+  *out = (lp_inbound){.transport = wire->transport};
+  lp_recv_outcome outcome = wire->transport->receive(wire->channel, timeout_ms, &out->packet, why);
   if (outcome != LP_RECV_FRAME) return outcome;
-  link->bytes_received += out->packet.size + link->transport->overhead;
+  wire->bytes_received += out->packet.size + wire->transport->overhead;
   if (unpack(out)) return LP_RECV_FRAME;
   *why = "what arrived is no message of the protocol";
   uint32_t peer = out->packet.peer;
-  link->transport->release(&out->packet);
+  wire->transport->release(&out->packet);
   out->packet.peer = peer;
   return LP_RECV_GARBAGE;
 }
@@ -69,95 +65,94 @@ void lp_inbound_release(lp_inbound *inbound) {
   *inbound = (lp_inbound){0};
 }
 
-static lp_wire *link_create(const lp_transport *transport, const char *address) {
-  lp_wire *link = lp_alloc(sizeof *link);
-  link->transport = transport;
-  link->address = lp_strdup(address);
-  return link;
+static lp_wire *wire_create(const lp_transport *transport, const char *address) {
+  lp_wire *wire = lp_alloc(sizeof *wire);
+  wire->transport = transport;
+  wire->address = lp_strdup(address);
+  return wire;
 }
 
-void lp_wire_close(lp_wire *link) {
-  if (!link) return;
-  link->transport->close(link->channel);
-  lp_buf_free(&link->head);
-  free(link->scratch);
-  free(link->address);
-  free(link);
+void lp_wire_close(lp_wire *wire) {
+  if (!wire) return;
+  wire->transport->close(wire->channel);
+  lp_buf_free(&wire->head);
+  free(wire->address);
+  free(wire);
 }
 
-static bool make_proof(const lp_wire *link, uint32_t peer, lp_side who, const lp_endpoint *endpoint,
+static bool make_proof(const lp_wire *wire, uint32_t peer, lp_side who, const lp_endpoint *endpoint,
                        uint8_t out[LP_PROOF_BYTES]) {
   uint8_t binding[LP_BINDING_BYTES];
-  if (!link->transport->bind(link->channel, peer, binding)) return false;
+  if (!wire->transport->bind(wire->channel, peer, binding)) return false;
   lp_security_prove(endpoint->security, who, binding, endpoint->bundle_hash, out);
   return true;
 }
 
-bool lp_wire_holds(const lp_wire *link, uint32_t peer, lp_side who, const lp_endpoint *endpoint, const void *proof,
+bool lp_wire_holds(const lp_wire *wire, uint32_t peer, lp_side who, const lp_endpoint *endpoint, const void *proof,
                    size_t size) {
   uint8_t wanted[LP_PROOF_BYTES];
   if (!endpoint->security->proves) return true;
-  return size == LP_PROOF_BYTES && make_proof(link, peer, who, endpoint, wanted) &&
+  return size == LP_PROOF_BYTES && make_proof(wire, peer, who, endpoint, wanted) &&
          CRYPTO_memcmp(wanted, proof, LP_PROOF_BYTES) == 0;
 }
 
-bool lp_wire_hello(lp_wire *link, uint32_t peer, lp_side who, const lp_endpoint *endpoint, const char **why) {
+bool lp_wire_hello(lp_wire *wire, uint32_t peer, lp_side who, const lp_endpoint *endpoint, const char **why) {
   uint8_t proof[LP_PROOF_BYTES];
   Lp__Wire__Hello hello = LP__WIRE__HELLO__INIT;
   hello.protocol = LP_WIRE_PROTOCOL;
   hello.bundle = (char *)(uintptr_t)endpoint->bundle_hash; /* protobuf-c only reads it */
-  if (who == LP_SIDE_CLOUD && endpoint->security->proves && make_proof(link, peer, who, endpoint, proof))
+  if (who == LP_SIDE_CLOUD && endpoint->security->proves && make_proof(wire, peer, who, endpoint, proof))
     hello.proof = (ProtobufCBinaryData){sizeof proof, proof};
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
   message.kind_case = LP__WIRE__MESSAGE__KIND_HELLO;
   message.hello = &hello;
-  return lp_wire_send(link, peer, &message, NULL, 0, why);
+  return lp_wire_send(wire, peer, &message, NULL, 0, why);
 }
 
-static bool prove(lp_wire *link, const lp_endpoint *endpoint, const char **why) {
+static bool prove(lp_wire *wire, const lp_endpoint *endpoint, const char **why) {
   uint8_t proof[LP_PROOF_BYTES];
   if (!endpoint->security->proves) return true;
   *why = "the connection closed";
-  if (!make_proof(link, LP_ONLY_PEER, LP_SIDE_DEVICE, endpoint, proof)) return false;
+  if (!make_proof(wire, LP_ONLY_PEER, LP_SIDE_DEVICE, endpoint, proof)) return false;
   Lp__Wire__Prove body = LP__WIRE__PROVE__INIT;
   body.proof = (ProtobufCBinaryData){sizeof proof, proof};
   Lp__Wire__Message message = LP__WIRE__MESSAGE__INIT;
   message.kind_case = LP__WIRE__MESSAGE__KIND_PROVE;
   message.prove = &body;
-  return lp_wire_send(link, LP_ONLY_PEER, &message, NULL, 0, why);
+  return lp_wire_send(wire, LP_ONLY_PEER, &message, NULL, 0, why);
 }
 
 /* Both sides must hold the same key, or none. */
-static lp_status check_key(const lp_wire *link, const Lp__Wire__Hello *hello, const lp_endpoint *endpoint,
+static lp_status check_key(const lp_wire *wire, const Lp__Wire__Hello *hello, const lp_endpoint *endpoint,
                            lp_diag *diag) {
   if (hello->proof.len > 0 && !endpoint->security->proves)
-    return lp_error(diag, LP_LOC_NONE, "the cloud at %s wants a key: --key-file", link->address);
-  if (lp_wire_holds(link, LP_ONLY_PEER, LP_SIDE_CLOUD, endpoint, hello->proof.data, hello->proof.len)) return LP_OK;
-  return lp_error(diag, LP_LOC_NONE, "the cloud at %s holds another key, or none", link->address);
+    return lp_error(diag, LP_LOC_NONE, "the cloud at %s wants a key: --key-file", wire->address);
+  if (lp_wire_holds(wire, LP_ONLY_PEER, LP_SIDE_CLOUD, endpoint, hello->proof.data, hello->proof.len)) return LP_OK;
+  return lp_error(diag, LP_LOC_NONE, "the cloud at %s holds another key, or none", wire->address);
 }
 
-static lp_status check_hello(const lp_wire *link, const lp_inbound *in, const lp_endpoint *endpoint, lp_diag *diag) {
+static lp_status check_hello(const lp_wire *wire, const lp_inbound *in, const lp_endpoint *endpoint, lp_diag *diag) {
   const Lp__Wire__Message *message = in->message;
   if (message->kind_case == LP__WIRE__MESSAGE__KIND_FAILURE)
-    return lp_error(diag, LP_LOC_NONE, "the cloud at %s refuses: %s", link->address, message->failure->text);
+    return lp_error(diag, LP_LOC_NONE, "the cloud at %s refuses: %s", wire->address, message->failure->text);
   if (message->kind_case != LP__WIRE__MESSAGE__KIND_HELLO)
-    return lp_error(diag, LP_LOC_NONE, "the cloud at %s does not speak this protocol", link->address);
+    return lp_error(diag, LP_LOC_NONE, "the cloud at %s does not speak this protocol", wire->address);
   const Lp__Wire__Hello *hello = message->hello;
   if (hello->protocol != LP_WIRE_PROTOCOL)
     return lp_error(diag, LP_LOC_NONE, "the cloud at %s speaks protocol %" PRIu32 "; this device speaks %d",
-                    link->address, hello->protocol, LP_WIRE_PROTOCOL);
+                    wire->address, hello->protocol, LP_WIRE_PROTOCOL);
   if (!lp_streq(hello->bundle, endpoint->bundle_hash))
-    return lp_error(diag, LP_LOC_NONE, "the cloud at %s serves another bundle: %.12s; this is %.12s", link->address,
+    return lp_error(diag, LP_LOC_NONE, "the cloud at %s serves another bundle: %.12s; this is %.12s", wire->address,
                     hello->bundle, endpoint->bundle_hash);
-  return check_key(link, hello, endpoint, diag);
+  return check_key(wire, hello, endpoint, diag);
 }
 
-static lp_status shake_hands(lp_wire *link, const lp_endpoint *endpoint, double timeout_ms, lp_diag *diag) {
+static lp_status shake_hands(lp_wire *wire, const lp_endpoint *endpoint, double timeout_ms, lp_diag *diag) {
   const char *why = "";
   lp_inbound in = {0};
   lp_status status;
-  if (!lp_wire_hello(link, LP_ONLY_PEER, LP_SIDE_DEVICE, endpoint, &why)) goto fail;
-  switch (lp_wire_receive(link, timeout_ms, &in, &why)) {
+  if (!lp_wire_hello(wire, LP_ONLY_PEER, LP_SIDE_DEVICE, endpoint, &why)) goto fail;
+  switch (lp_wire_receive(wire, timeout_ms, &in, &why)) {
   case LP_RECV_FRAME:
     break;
   case LP_RECV_GONE:
@@ -169,35 +164,35 @@ static lp_status shake_hands(lp_wire *link, const lp_endpoint *endpoint, double 
   case LP_RECV_STRAINED:
     goto fail;
   }
-  status = check_hello(link, &in, endpoint, diag);
+  status = check_hello(wire, &in, endpoint, diag);
   lp_inbound_release(&in);
-  if (status != LP_OK || prove(link, endpoint, &why)) return status;
+  if (status != LP_OK || prove(wire, endpoint, &why)) return status;
 fail:
-  return lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", link->address, why);
+  return lp_error(diag, LP_LOC_NONE, "cannot reach the cloud at %s: %s", wire->address, why);
 }
 
 lp_status lp_wire_dial(const lp_transport *transport, const lp_endpoint *endpoint, double timeout_ms, lp_wire **out,
                        lp_diag *diag) {
   *out = NULL;
-  lp_wire *link = link_create(transport, endpoint->address);
-  lp_status status = transport->dial(endpoint, timeout_ms, &link->channel, diag);
-  if (status == LP_OK) status = shake_hands(link, endpoint, timeout_ms, diag);
+  lp_wire *wire = wire_create(transport, endpoint->address);
+  lp_status status = transport->dial(endpoint, timeout_ms, &wire->channel, diag);
+  if (status == LP_OK) status = shake_hands(wire, endpoint, timeout_ms, diag);
   if (status == LP_OK)
-    *out = link;
+    *out = wire;
   else
-    lp_wire_close(link);
+    lp_wire_close(wire);
   return status;
 }
 
 lp_status lp_wire_listen(const lp_transport *transport, const char *address, const lp_security *security, lp_wire **out,
                          int *port, lp_diag *diag) {
-  lp_wire *link = link_create(transport, address);
-  lp_status status = transport->listen(address, security, &link->channel, port, diag);
+  lp_wire *wire = wire_create(transport, address);
+  lp_status status = transport->listen(address, security, &wire->channel, port, diag);
   if (status != LP_OK) {
-    lp_wire_close(link);
-    link = NULL;
+    lp_wire_close(wire);
+    wire = NULL;
   }
-  *out = link;
+  *out = wire;
   return status;
 }
 

@@ -17,9 +17,7 @@ typedef struct lp_wire {
   lp_channel *channel;
   char *address;                       /* of the other side, for messages */
   uint64_t bytes_sent, bytes_received; /* payload and framing */
-  lp_buf head;
-  uint8_t *scratch; /* [scratch_size] */
-  size_t scratch_size;
+  lp_buf head;                         /* of the message that is being sent */
 } lp_wire;
 
 struct Lp__Wire__Message;
@@ -38,16 +36,16 @@ LP_MUST_USE lp_status lp_wire_dial(const lp_transport *transport, const lp_endpo
 LP_MUST_USE lp_status lp_wire_listen(const lp_transport *transport, const char *address, const lp_security *security,
                                      lp_wire **out, int *port, lp_diag *diag);
 /* Sends the hello of side `who`. The worker's carries its proof of the key where TLS shows certificates. */
-bool lp_wire_hello(lp_wire *link, uint32_t peer, lp_side who, const lp_endpoint *endpoint, const char **why);
+bool lp_wire_hello(lp_wire *wire, uint32_t peer, lp_side who, const lp_endpoint *endpoint, const char **why);
 /* Is `proof` side `who`'s proof of the key on the connection with this peer? True where no proof is asked for. */
-bool lp_wire_holds(const lp_wire *link, uint32_t peer, lp_side who, const lp_endpoint *endpoint, const void *proof,
+bool lp_wire_holds(const lp_wire *wire, uint32_t peer, lp_side who, const lp_endpoint *endpoint, const void *proof,
                    size_t size);
-void lp_wire_close(lp_wire *link); /* NULL is allowed */
-bool lp_wire_send(lp_wire *link, uint32_t peer, const struct Lp__Wire__Message *message, const void *payload,
+void lp_wire_close(lp_wire *wire); /* NULL is allowed */
+bool lp_wire_send(lp_wire *wire, uint32_t peer, const struct Lp__Wire__Message *message, const void *payload,
                   size_t payload_size, const char **why);
 /* LP_RECV_GARBAGE: a frame came that is no message; the peer's number is in `out->packet`. LP_RECV_TIMEOUT may come
  * early. */
-lp_recv_outcome lp_wire_receive(lp_wire *link, double timeout_ms, lp_inbound *out, const char **why);
+lp_recv_outcome lp_wire_receive(lp_wire *wire, double timeout_ms, lp_inbound *out, const char **why);
 void lp_inbound_release(lp_inbound *inbound);
 
 /* ---- pauses between attempts to reach a worker (link.c) ---------------------------------------------------------- */

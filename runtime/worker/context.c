@@ -208,7 +208,7 @@ void worker_context_finish(lp_worker *worker, worker_context *context) {
 static void answer_if_ready(lp_worker *worker, worker_context *context) {
   if (!context->question.waits || !lp_context_is_ready(context->context, context->question.end)) return;
   if (worker->batch) {
-    if (context->question.turn == 0) context->question.turn = ++worker->turn;
+    if (context->question.ticket == 0) context->question.ticket = ++worker->ticket;
     return;
   }
   lp_diag *diag = lp_diag_create();
@@ -252,7 +252,7 @@ static void handle_ask(lp_worker *worker, uint32_t peer, worker_context *context
   context->question.since_ms = lp_now_ms();
   if (!again) {
     context->question.asked_ms = context->question.since_ms;
-    context->question.turn = 0;
+    context->question.ticket = 0;
     context->question.busy_ms = 0;
   }
   /* Reminds a device that repeats a question of the missing rows: what it sent may be lost. */

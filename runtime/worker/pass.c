@@ -1,6 +1,7 @@
-/* Runs passes. Each run or question that waits has a turn, given out in order. A pass takes the first one and others
- * with the same code, up to MOST_ROWS rows. One that the pass did not finish takes a new turn at the end of the
- * queue, so that a long prompt delays others by no more than a pass. A pass never waits for further runs to come. */
+/* Runs passes. Requests (runs and questions) wait in one queue; tickets, numbered in order, are their places. A pass
+ * takes the first request and others with the same code, up to MOST_ROWS rows. A request that the pass did not finish
+ * takes a new ticket at the end of the queue, so that a long prompt delays others by no more than a pass. A pass never
+ * waits for further requests to come. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +29,7 @@ enum { MOST_SEQUENCES = 64, MOST_ROWS = 256 };
 typedef struct {
   worker_session *session;
   worker_context *context;
-  uint64_t turn;
+  uint64_t ticket;
   int32_t program;
   lp_cloud_pass part; /* of a context: what this pass runs */
   size_t taken;       /* by earlier steps: bytes of a session's payload, or floats of each row of a context */
@@ -48,7 +49,7 @@ typedef struct worker_pass {
 /* ---- choosing ---------------------------------------------------------------------------------------------------- */
 
 static bool context_waits(const lp_worker *worker, const worker_context *context) {
-  return worker->batch && context->question.waits && context->question.turn != 0 &&
+  return worker->batch && context->question.waits && context->question.ticket != 0 &&
          lp_context_is_ready(context->context, context->question.end);
 }
 
@@ -60,8 +61,8 @@ bool worker_pass_is_due(const lp_worker *worker) {
   return false;
 }
 
-static int by_turn(const void *a, const void *b) {
-  uint64_t x = ((const entry *)a)->turn, y = ((const entry *)b)->turn;
+static int by_ticket(const void *a, const void *b) {
+  uint64_t x = ((const entry *)a)->ticket, y = ((const entry *)b)->ticket;
   return x < y ? -1 : x > y;
 }
 
@@ -69,16 +70,16 @@ static void collect(pass *p) {
   lp_worker *worker = p->worker;
   for (size_t i = 0; i < worker->sessions.count; i++) {
     worker_session *session = worker->sessions.data[i];
-    entry found = {.session = session, .turn = session->queued.turn, .program = session->program};
+    entry found = {.session = session, .ticket = session->queued.ticket, .program = session->program};
     if (session->queued.waits) lp_vec_push(&p->all, found);
   }
   for (size_t i = 0; i < worker->contexts.count; i++) {
     worker_context *context = worker->contexts.data[i];
-    entry found = {.context = context, .turn = context->question.turn};
+    entry found = {.context = context, .ticket = context->question.ticket};
     found.program = lp_halves_program(&worker->halves, context->context->consumed);
     if (context_waits(worker, context)) lp_vec_push(&p->all, found);
   }
-  if (p->all.count > 1) qsort(p->all.data, p->all.count, sizeof(entry), by_turn);
+  if (p->all.count > 1) qsort(p->all.data, p->all.count, sizeof(entry), by_ticket);
 }
 
 static void fail(pass *p, entry *e, const lp_diag *diag) {
@@ -241,7 +242,7 @@ static bool together(pass *p, lp_status status, const lp_diag *diag) {
   return status == LP_OK;
 }
 
-/* False: the pass was given up. The entries that did not fail keep their turns. */
+/* False: the pass was given up. The entries that did not fail keep their tickets. */
 static bool run_steps(pass *p, double begin, lp_diag *diag) {
   lp_batch *batch = p->worker->batch;
   for (int32_t k = 0; k < p->program->step_count; k++) {
@@ -267,7 +268,7 @@ static void finish(pass *p, size_t i, double ms) {
   }
   lp_context_passed(e->context->context, &e->part);
   e->context->question.busy_ms += ms;
-  e->context->question.turn = ++p->worker->turn;
+  e->context->question.ticket = ++p->worker->ticket;
   lp_question question = worker_context_question(e->context);
   if (!lp_context_next(e->context->context, &question, &e->part)) worker_context_finish(p->worker, e->context);
 }

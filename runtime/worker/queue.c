@@ -45,7 +45,7 @@ static void advance(lp_worker *worker, worker_session *session, int32_t from) {
   session->next = from < program->step_count ? from : -1;
   if (session->next >= 0) return;
   session->queued.waits = true;
-  session->queued.turn = ++worker->turn;
+  session->queued.ticket = ++worker->ticket;
   session->queued.asked_ms = lp_now_ms();
 }
 
@@ -131,7 +131,7 @@ void worker_queue_passed(lp_worker *worker, worker_session *session, const int64
   bool ends = worker_queue_ends(session, sym);
   run->done += sym[LP_SYM_S];
   run->busy_ms += ms;
-  run->turn = ++worker->turn;
+  run->ticket = ++worker->ticket;
   session->used_ms = lp_now_ms();
   if (!ends) return;
   session->position = run->sym[LP_SYM_P] + run->sym[LP_SYM_S];

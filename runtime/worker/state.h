@@ -15,9 +15,9 @@
 
 /* A run of a program that takes all payloads before it computes. It waits in the queue for a batched pass (queue.h). */
 typedef struct {
-  bool gathers;  /* its payloads are kept here; the session's executor runs nothing */
-  bool waits;    /* all payloads are here: it waits for a pass */
-  uint64_t turn; /* its place in the queue */
+  bool gathers;    /* its payloads are kept here; the session's executor runs nothing */
+  bool waits;      /* all payloads are here: it waits for a pass */
+  uint64_t ticket; /* its place in the queue */
   int64_t sym[LP_MAX_SYMBOLS];
   int64_t done;    /* of its s tokens, by earlier passes */
   double asked_ms; /* when the last payload came */
@@ -58,7 +58,7 @@ typedef struct {
     int32_t *draft;  /* [count] */
     double since_ms; /* when it came, or when the device was last reminded of rows */
     double asked_ms; /* when it came */
-    uint64_t turn;   /* its place in the queue, once all rows are here; 0: none yet */
+    uint64_t ticket; /* its place in the queue, once all rows are here; 0: none yet */
     double busy_ms;  /* time that passes took so far */
   } question;
   uint64_t answered; /* number of the question answered last; 0: none */
@@ -93,7 +93,7 @@ typedef struct {
   size_t sample_count;
   struct worker_pass *pass;     /* memory of passes; NULL: none was run yet */
   lp_batch *batch;              /* NULL: the code runs one session at a time, when its message comes */
-  uint64_t turn;                /* the last place in the queue that was given out */
+  uint64_t ticket;              /* the last place in the queue that was given out */
   int32_t *code;                /* [programs] the first program with the same code */
   size_t told_open, told_bytes; /* what options->on_held was told last */
 } lp_worker;

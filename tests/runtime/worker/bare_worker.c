@@ -41,6 +41,5 @@ void bare_worker_free(bare_worker *bare) {
   lp_buf_free(&worker->scratch);
   lp_buf_free(&worker->rows);
   lp_buf_free(&bare->wire.head);
-  free(bare->wire.scratch);
   free(bare);
 }
