@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { MAX_DEPTH = 400, MAX_STEPS = 1000 * 1000, MAX_OUTPUT = 1 << 26 };
 
@@ -12,6 +13,9 @@ typedef struct {
   lp_buf *out;
   int depth;
   int64_t steps;
+  lp_chat_variable *globals; /* the scope of the template's own level, while a loop or macro runs; else NULL */
+  lp_chat_value captured;    /* the text of the innermost finished block */
+  enum { GOES_ON, BREAKS, CONTINUES } flow;
 } renderer;
 
 static lp_status evaluate(renderer *r, const lp_chat_node *node, lp_chat_value *out);
@@ -46,53 +50,54 @@ static lp_status evaluate_name(const renderer *r, const lp_chat_node *node, lp_c
 
 /* ---- expressions ------------------------------------------------------------------------------------------------- */
 
-enum { MAX_ARGS = 16 };
-
-static lp_status evaluate_args(renderer *r, const lp_chat_node *list, lp_chat_value args[MAX_ARGS], size_t *count) {
-  *count = 0;
+static lp_status evaluate_args(renderer *r, const lp_chat_node *list, lp_chat_args *args) {
+  *args = (lp_chat_args){0};
   for (const lp_chat_node *arg = list; arg; arg = arg->next) {
-    if (*count == MAX_ARGS) return lp_chat_error(r->chat, arg->at, "too many arguments");
-    if (arg->kind == LP_CHAT_IS_KEYWORD)
-      return lp_chat_error(r->chat, arg->at, "the argument '%s=' is not supported", arg->text);
-    LP_TRY(evaluate(r, arg, &args[(*count)++]));
+    bool named = arg->kind == LP_CHAT_IS_KEYWORD;
+    if (args->count == LP_CHAT_MOST_ARGS) return lp_chat_error(r->chat, arg->at, "too many arguments");
+    args->name[args->count] = named ? arg->text : NULL;
+    LP_TRY(evaluate(r, named ? arg->a : arg, &args->value[args->count]));
+    args->count++;
   }
   return LP_OK;
 }
 
-static lp_status evaluate_list(renderer *r, const lp_chat_node *node, lp_chat_value *out) {
+static size_t count_nodes(const lp_chat_node *list) {
   size_t count = 0;
-  for (const lp_chat_node *item = node->b; item; item = item->next)
+  for (; list; list = list->next)
     count++;
-  lp_chat_value *items = LP_NEW_ARRAY(r->chat->arena, lp_chat_value, count);
-  *out = (lp_chat_value){.kind = LP_CHAT_LIST, .size = count, .items = items};
-  for (const lp_chat_node *item = node->b; item; item = item->next)
-    LP_TRY(evaluate(r, item, items++));
-  return LP_OK;
+  return count;
 }
 
-/* One end of a slice, counted from the end when negative, held within the list. */
-static lp_status evaluate_bound(renderer *r, const lp_chat_node *node, size_t count, size_t fallback, size_t *out) {
-  lp_chat_value value;
-  *out = fallback;
-  if (!node) return LP_OK;
-  LP_TRY(evaluate(r, node, &value));
-  if (value.kind == LP_CHAT_NONE) return LP_OK;
-  if (value.kind != LP_CHAT_NUMBER) return lp_chat_error(r->chat, node->at, "a number was expected");
-  int64_t at = value.integer < 0 ? value.integer + (int64_t)count : value.integer;
-  *out = at < 0 ? 0 : (size_t)at > count ? count : (size_t)at;
+/* The items of a list or, by turns, the keys and values of a mapping, of which the last of a key counts. */
+static lp_status evaluate_list(renderer *r, const lp_chat_node *node, lp_chat_value *out) {
+  size_t count = count_nodes(node->b), made = 0;
+  lp_chat_value *items = LP_NEW_ARRAY(r->chat->arena, lp_chat_value, count);
+  for (const lp_chat_node *item = node->b; item; item = item->next)
+    LP_TRY(evaluate(r, item, &items[made++]));
+  *out = lp_chat_list(items, count);
+  out->tuple = node->integer != 0;
+  if (node->kind == LP_CHAT_IS_LIST) return LP_OK;
+  size_t pairs = 0;
+  for (size_t i = 0; i < count / 2; i++) {
+    size_t at = 0;
+    while (at < pairs && !lp_chat_equals(&items[2 * at], &items[2 * i]))
+      at++;
+    items[2 * at] = items[2 * i];
+    items[2 * at + 1] = items[2 * i + 1];
+    if (at == pairs) pairs++;
+  }
+  *out = (lp_chat_value){.kind = LP_CHAT_DICT, .size = pairs, .items = items};
   return LP_OK;
 }
 
 static lp_status evaluate_slice(renderer *r, const lp_chat_node *node, lp_chat_value *out) {
-  size_t start, end;
-  LP_TRY(evaluate(r, node->a, out));
-  if (out->kind != LP_CHAT_LIST)
-    return lp_chat_error(r->chat, node->at, "a slice of %s is not supported", lp_chat_kind_name(out));
-  LP_TRY(evaluate_bound(r, node->b, out->size, 0, &start));
-  LP_TRY(evaluate_bound(r, node->c, out->size, out->size, &end));
-  out->items += start;
-  out->size = end > start ? end - start : 0;
-  return LP_OK;
+  const lp_chat_node *nodes[3] = {node->b, node->c, node->d};
+  lp_chat_value object, bounds[3] = {{0}, {0}, {0}};
+  LP_TRY(evaluate(r, node->a, &object));
+  for (int i = 0; i < 3; i++)
+    if (nodes[i]) LP_TRY(evaluate(r, nodes[i], &bounds[i]));
+  return lp_chat_slice(r->chat, node, &object, bounds, out);
 }
 
 static lp_status make_namespace(renderer *r, const lp_chat_node *args, lp_chat_value *out) {
@@ -110,20 +115,120 @@ static lp_status make_namespace(renderer *r, const lp_chat_node *args, lp_chat_v
   return LP_OK;
 }
 
+/* dict(a=1): a mapping of the named arguments. */
+static lp_chat_value make_dict(renderer *r, const lp_chat_args *args) {
+  lp_chat_value *items = LP_NEW_ARRAY(r->chat->arena, lp_chat_value, 2 * args->count);
+  for (size_t i = 0; i < args->count; i++) {
+    const char *name = args->name[i] ? args->name[i] : "";
+    items[2 * i] = lp_chat_text(name, strlen(name));
+    items[2 * i + 1] = args->value[i];
+  }
+  return (lp_chat_value){.kind = LP_CHAT_DICT, .size = args->count, .items = items};
+}
+
+enum { MOST_RANGE = 100 * 1000 };
+
+static lp_status make_range(renderer *r, const lp_chat_node *node, const lp_chat_args *args, lp_chat_value *out) {
+  int64_t numbers[3] = {0, 0, 1};
+  for (size_t i = 0; i < args->count && i < 3; i++) {
+    if (!lp_chat_is_integral(&args->value[i])) return lp_chat_error(r->chat, node->at, "'range' takes whole numbers");
+    numbers[i] = args->value[i].integer;
+  }
+  int64_t from = args->count > 1 ? numbers[0] : 0, to = args->count > 1 ? numbers[1] : numbers[0], step = numbers[2];
+  bool small = from > -INT32_MAX && from < INT32_MAX && to > -INT32_MAX && to < INT32_MAX && step > -INT32_MAX &&
+               step < INT32_MAX && step != 0;
+  int64_t count = !small ? MOST_RANGE + 1 : step > 0 ? (to - from + step - 1) / step : (from - to - step - 1) / -step;
+  if (count < 0) count = 0;
+  if (count > MOST_RANGE) return lp_chat_error(r->chat, node->at, "the range is too long");
+  lp_chat_value *items = LP_NEW_ARRAY(r->chat->arena, lp_chat_value, count);
+  for (int64_t i = 0; i < count; i++)
+    items[i] = lp_chat_number(from + i * step);
+  *out = lp_chat_list(items, (size_t)count);
+  return LP_OK;
+}
+
+static lp_status format_now(renderer *r, const lp_chat_node *node, const lp_chat_args *args, lp_chat_value *out) {
+  char text[256];
+  time_t now = time(NULL);
+  struct tm parts;
+  if (args->count != 1 || args->value[0].kind != LP_CHAT_STRING || !localtime_r(&now, &parts))
+    return lp_chat_error(r->chat, node->at, "'strftime_now' takes a format");
+  size_t size = strftime(text, sizeof text, args->value[0].text, &parts);
+  *out = lp_chat_text(lp_arena_strndup(r->chat->arena, text, size), size);
+  return LP_OK;
+}
+
+/* Runs the body with its parameters and the template's own variables; what it prints is the value. */
+static lp_status call_macro(renderer *r, const lp_chat_node *node, const lp_chat_node *macro, const lp_chat_args *args,
+                            lp_chat_value *out) {
+  lp_chat_variable *outer = r->scope, *globals = r->globals;
+  lp_buf text = {0}, *before = r->out;
+  size_t index = 0;
+  if (++r->depth > MAX_DEPTH) return lp_chat_error(r->chat, node->at, "nested too deeply");
+  if (globals)
+    r->scope = globals;
+  else
+    r->globals = outer;
+  for (const lp_chat_node *p = macro->targets; p; p = p->next, index++) {
+    const lp_chat_value *given = lp_chat_arg(args, index, p->text);
+    lp_chat_value value = {0};
+    if (given)
+      value = *given;
+    else if (p->a)
+      LP_TRY(evaluate(r, p->a, &value));
+    declare(r, p->text, value);
+  }
+  r->out = &text;
+  lp_status status = render(r, macro->b);
+  r->out = before;
+  r->scope = outer;
+  r->globals = globals;
+  r->flow = GOES_ON;
+  r->depth--;
+  *out = lp_chat_keep(r->chat, &text);
+  return status;
+}
+
+static lp_status call_function(renderer *r, const lp_chat_node *node, const lp_chat_args *args, lp_chat_value *out) {
+  const char *name = node->a->text;
+  lp_chat_value callee = find_variable(r, name);
+  if (callee.kind == LP_CHAT_MACRO) return call_macro(r, node, callee.macro, args, out);
+  if (lp_streq(name, "raise_exception") && args->count == 1 && args->value[0].kind == LP_CHAT_STRING)
+    return lp_chat_error(r->chat, node->a->at, "the template refuses these messages: %s", args->value[0].text);
+  if (lp_streq(name, "range") && args->count >= 1 && args->count <= 3) return make_range(r, node, args, out);
+  if (lp_streq(name, "strftime_now")) return format_now(r, node, args, out);
+  if (lp_streq(name, "dict")) {
+    *out = make_dict(r, args);
+    return LP_OK;
+  }
+  return lp_chat_error(r->chat, node->a->at, "the function '%s' is not supported", name);
+}
+
 static lp_status evaluate_call(renderer *r, const lp_chat_node *node, lp_chat_value *out) {
   const lp_chat_node *callee = node->a;
-  lp_chat_value args[MAX_ARGS], object;
-  size_t count;
+  lp_chat_args args;
+  lp_chat_value object;
   if (callee->kind == LP_CHAT_IS_NAME && lp_streq(callee->text, "namespace")) return make_namespace(r, node->b, out);
-  LP_TRY(evaluate_args(r, node->b, args, &count));
+  LP_TRY(evaluate_args(r, node->b, &args));
   if (callee->kind == LP_CHAT_IS_MEMBER) {
     LP_TRY(evaluate(r, callee->a, &object));
-    return lp_chat_method(r->chat, callee, &object, callee->text, args, count, out);
+    return lp_chat_method(r->chat, callee, &object, callee->text, &args, out);
   }
-  if (callee->kind != LP_CHAT_IS_NAME) return lp_chat_error(r->chat, node->at, "this call is not supported");
-  if (lp_streq(callee->text, "raise_exception") && count == 1 && args[0].kind == LP_CHAT_STRING)
-    return lp_chat_error(r->chat, callee->at, "the template refuses these messages: %s", args[0].text);
-  return lp_chat_error(r->chat, callee->at, "the function '%s' is not supported", callee->text);
+  if (callee->kind == LP_CHAT_IS_NAME) return call_function(r, node, &args, out);
+  return lp_chat_error(r->chat, node->at, "this call is not supported");
+}
+
+/* a < b < c: the links up to the first that does not hold. */
+static lp_status evaluate_chain(renderer *r, const lp_chat_node *node, lp_chat_value *out) {
+  lp_chat_value left, right;
+  LP_TRY(evaluate(r, node->a, &left));
+  *out = lp_chat_bool(true);
+  for (const lp_chat_node *link = node->b; link && lp_chat_is_true(out); link = link->next) {
+    LP_TRY(evaluate(r, link->a, &right));
+    LP_TRY(lp_chat_binary(r->chat, link, link->text, &left, &right, out));
+    left = right;
+  }
+  return LP_OK;
 }
 
 static lp_status evaluate_binary(renderer *r, const lp_chat_node *node, lp_chat_value *out) {
@@ -133,7 +238,7 @@ static lp_status evaluate_binary(renderer *r, const lp_chat_node *node, lp_chat_
   if (is_or || is_and) return lp_chat_is_true(out) == is_or ? LP_OK : evaluate(r, node->b, out);
   LP_TRY(evaluate(r, node->b, &right));
   lp_chat_value left = *out;
-  return lp_chat_binary(r->chat, node, &left, &right, out);
+  return lp_chat_binary(r->chat, node, node->text, &left, &right, out);
 }
 
 static lp_status evaluate_choice(renderer *r, const lp_chat_node *node, lp_chat_value *out) {
@@ -144,35 +249,43 @@ static lp_status evaluate_choice(renderer *r, const lp_chat_node *node, lp_chat_
   return chosen ? evaluate(r, chosen, out) : LP_OK;
 }
 
+static lp_status negate(renderer *r, const lp_chat_node *node, const lp_chat_value *value, lp_chat_value *out) {
+  *out = *value;
+  if (value->kind == LP_CHAT_REAL) {
+    out->real = -value->real;
+    return LP_OK;
+  }
+  if (value->kind != LP_CHAT_NUMBER || value->integer == INT64_MIN)
+    return lp_chat_error(r->chat, node->at, "'-' of %s is not supported", lp_chat_kind_name(value));
+  out->integer = -value->integer;
+  return LP_OK;
+}
+
 /* Operators on one operand: node->a has been evaluated to `value`. */
 static lp_status apply(renderer *r, const lp_chat_node *node, const lp_chat_value *value, lp_chat_value *out) {
-  lp_chat_value args[MAX_ARGS];
-  size_t count;
+  lp_chat_args args;
+  lp_chat_value key;
   bool truth;
   switch (node->kind) {
   case LP_CHAT_IS_MEMBER:
     return lp_chat_member(r->chat, node, value, node->text, out);
   case LP_CHAT_IS_INDEX:
-    LP_TRY(evaluate(r, node->b, &args[0]));
-    return lp_chat_index(r->chat, node, value, &args[0], out);
+    LP_TRY(evaluate(r, node->b, &key));
+    return lp_chat_index(r->chat, node, value, &key, out);
   case LP_CHAT_IS_FILTER:
-    LP_TRY(evaluate_args(r, node->b, args, &count));
-    return lp_chat_filter(r->chat, node, value, args, count, out);
+    LP_TRY(evaluate_args(r, node->b, &args));
+    return lp_chat_filter(r->chat, node, node->text, value, &args, out);
   case LP_CHAT_IS_TEST:
-    LP_TRY(lp_chat_test(r->chat, node, value, &truth));
-    *out = lp_chat_bool(truth);
+    LP_TRY(evaluate_args(r, node->b, &args));
+    LP_TRY(lp_chat_test(r->chat, node, node->text, value, &args, &truth));
+    *out = lp_chat_bool(truth != (node->integer != 0));
     return LP_OK;
   case LP_CHAT_IS_NOT:
     *out = lp_chat_bool(!lp_chat_is_true(value));
     return LP_OK;
   default:
-    break;
+    return negate(r, node, value, out);
   }
-  if (value->kind != LP_CHAT_NUMBER || value->integer == INT64_MIN)
-    return lp_chat_error(r->chat, node->at, "'-' of %s is not supported", lp_chat_kind_name(value));
-  *out = *value;
-  out->integer = -value->integer;
-  return LP_OK;
 }
 
 static lp_status evaluate_node(renderer *r, const lp_chat_node *node, lp_chat_value *out) {
@@ -182,11 +295,18 @@ static lp_status evaluate_node(renderer *r, const lp_chat_node *node, lp_chat_va
     *out = lp_chat_text(node->text, node->size);
     return LP_OK;
   case LP_CHAT_IS_INTEGER:
-    *out = (lp_chat_value){.kind = LP_CHAT_NUMBER, .integer = node->integer};
+    *out = lp_chat_number(node->integer);
+    return LP_OK;
+  case LP_CHAT_IS_REAL:
+    *out = (lp_chat_value){.kind = LP_CHAT_REAL, .real = node->real};
+    return LP_OK;
+  case LP_CHAT_IS_CAPTURED:
+    *out = r->captured;
     return LP_OK;
   case LP_CHAT_IS_NAME:
     return evaluate_name(r, node, out);
   case LP_CHAT_IS_LIST:
+  case LP_CHAT_IS_DICT:
     return evaluate_list(r, node, out);
   case LP_CHAT_IS_SLICE:
     return evaluate_slice(r, node, out);
@@ -194,6 +314,8 @@ static lp_status evaluate_node(renderer *r, const lp_chat_node *node, lp_chat_va
     return evaluate_call(r, node, out);
   case LP_CHAT_IS_BINARY:
     return evaluate_binary(r, node, out);
+  case LP_CHAT_IS_CHAIN:
+    return evaluate_chain(r, node, out);
   case LP_CHAT_IS_CHOICE:
     return evaluate_choice(r, node, out);
   default:
@@ -214,37 +336,84 @@ static lp_status evaluate(renderer *r, const lp_chat_node *node, lp_chat_value *
 
 /* ---- statements -------------------------------------------------------------------------------------------------- */
 
+/* One name takes the value, several its items. */
+static lp_status assign(renderer *r, const lp_chat_node *node, const lp_chat_value *value) {
+  lp_chat_value list = lp_chat_list(value, 1);
+  const lp_chat_node *name = node->targets;
+  if (name->next && !lp_chat_iterate(r->chat, value, &list))
+    return lp_chat_error(r->chat, node->at, "%s has no items to take apart", lp_chat_kind_name(value));
+  if (list.size != count_nodes(name))
+    return lp_chat_error(r->chat, node->at, "%zu items for %zu names", list.size, count_nodes(name));
+  for (size_t i = 0; name; name = name->next, i++)
+    declare(r, name->text, list.items[i]);
+  return LP_OK;
+}
+
+/* The items for which the loop's condition holds. */
+static lp_status filter_items(renderer *r, const lp_chat_node *node, lp_chat_value *list) {
+  lp_chat_value *items = LP_NEW_ARRAY(r->chat->arena, lp_chat_value, list->size), condition;
+  lp_chat_variable *outer = r->scope;
+  size_t made = 0;
+  for (size_t i = 0; i < list->size; i++) {
+    LP_TRY(assign(r, node, &list->items[i]));
+    LP_TRY(evaluate(r, node->d, &condition));
+    if (lp_chat_is_true(&condition)) items[made++] = list->items[i];
+    r->scope = outer;
+  }
+  *list = lp_chat_list(items, made);
+  return LP_OK;
+}
+
 static lp_status render_for(renderer *r, const lp_chat_node *node) {
-  lp_chat_value list;
-  LP_TRY(evaluate(r, node->a, &list));
-  if (list.kind == LP_CHAT_UNDEFINED) return LP_OK;
-  if (list.kind != LP_CHAT_LIST)
-    return lp_chat_error(r->chat, node->at, "a loop over %s is not supported", lp_chat_kind_name(&list));
+  lp_chat_value value, list;
+  LP_TRY(evaluate(r, node->a, &value));
+  if (!lp_chat_iterate(r->chat, &value, &list))
+    return lp_chat_error(r->chat, node->at, "a loop over %s is not supported", lp_chat_kind_name(&value));
+  if (node->d) LP_TRY(filter_items(r, node, &list));
+  if (list.size == 0) return render(r, node->c);
   lp_chat_variable *outer = r->scope;
   lp_chat_loop *loop = LP_NEW(r->chat->arena, lp_chat_loop);
-  loop->count = list.size;
-  for (; loop->index < list.size; loop->index++) {
+  *loop = (lp_chat_loop){.list = list};
+  bool outermost = !r->globals;
+  if (outermost) r->globals = outer;
+  for (; loop->index < list.size && r->flow != BREAKS; loop->index++) {
     declare(r, "loop", (lp_chat_value){.kind = LP_CHAT_LOOP, .loop = loop});
-    declare(r, node->text, list.items[loop->index]);
+    LP_TRY(assign(r, node, &list.items[loop->index]));
+    r->flow = GOES_ON;
     LP_TRY(render(r, node->b));
     r->scope = outer; /* what the body sets ends with it */
   }
+  r->flow = GOES_ON;
+  if (outermost) r->globals = NULL;
   return LP_OK;
 }
 
 static lp_status render_set(renderer *r, const lp_chat_node *node) {
   lp_chat_value value;
   LP_TRY(evaluate(r, node->a, &value));
-  if (!node->b) {
-    declare(r, node->text, value);
-    return LP_OK;
-  }
-  lp_chat_value space = find_variable(r, node->text);
-  if (space.kind != LP_CHAT_SPACE) return lp_chat_error(r->chat, node->at, "'%s' is not a namespace", node->text);
+  const lp_chat_node *name = node->targets;
+  if (!name->b) return assign(r, node, &value);
+  lp_chat_value space = find_variable(r, name->text);
+  if (space.kind != LP_CHAT_SPACE) return lp_chat_error(r->chat, node->at, "'%s' is not a namespace", name->text);
   lp_chat_variable *variable = LP_NEW(r->chat->arena, lp_chat_variable);
-  *variable = (lp_chat_variable){.name = node->b->text, .value = value, .next = *space.space};
+  *variable = (lp_chat_variable){.name = name->b->text, .value = value, .next = *space.space};
   *space.space = variable;
   return LP_OK;
+}
+
+/* The text of the body goes through the filters into the variable or to the output. What it sets ends with it. */
+static lp_status render_capture(renderer *r, const lp_chat_node *node) {
+  lp_chat_variable *outer = r->scope;
+  lp_buf text = {0}, *before = r->out;
+  lp_chat_value value;
+  r->out = &text;
+  lp_status status = render(r, node->b);
+  r->out = before;
+  r->scope = outer;
+  r->captured = lp_chat_keep(r->chat, &text);
+  LP_TRY(status);
+  LP_TRY(evaluate(r, node->a, &value));
+  return node->targets ? assign(r, node, &value) : lp_chat_print(r->chat, node->at, &value, r->out);
 }
 
 static lp_status render_one(renderer *r, const lp_chat_node *node) {
@@ -261,13 +430,24 @@ static lp_status render_one(renderer *r, const lp_chat_node *node) {
     return render(r, lp_chat_is_true(&value) ? node->b : node->c);
   case LP_CHAT_DO_FOR:
     return render_for(r, node);
+  case LP_CHAT_DO_CAPTURE:
+    return render_capture(r, node);
+  case LP_CHAT_DO_MACRO:
+    declare(r, node->text, (lp_chat_value){.kind = LP_CHAT_MACRO, .macro = node});
+    return LP_OK;
+  case LP_CHAT_DO_BREAK:
+  case LP_CHAT_DO_CONTINUE:
+    r->flow = node->kind == LP_CHAT_DO_BREAK ? BREAKS : CONTINUES;
+    return LP_OK;
+  case LP_CHAT_DO_REFUSE:
+    return lp_chat_error(r->chat, node->at, "the statement '%s' is not supported", node->text);
   default:
     return render_set(r, node);
   }
 }
 
 static lp_status render(renderer *r, const lp_chat_node *list) {
-  for (const lp_chat_node *node = list; node; node = node->next) {
+  for (const lp_chat_node *node = list; node && r->flow == GOES_ON; node = node->next) {
     if (++r->steps > MAX_STEPS || r->out->size > MAX_OUTPUT)
       return lp_chat_error(r->chat, node->at, "the template takes too many steps");
     LP_TRY(render_one(r, node));
@@ -277,17 +457,33 @@ static lp_status render(renderer *r, const lp_chat_node *list) {
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
+static lp_chat_value message_value(const renderer *r, const lp_chat_message *message) {
+  const char *members[2][2] = {{"role", message->role}, {"content", message->content}};
+  lp_chat_value *items = LP_NEW_ARRAY(r->chat->arena, lp_chat_value, 4);
+  for (size_t i = 0; i < 2; i++) {
+    const char *text = members[i][1];
+    items[2 * i] = lp_chat_text(members[i][0], strlen(members[i][0]));
+    items[2 * i + 1] = text ? lp_chat_text(text, strlen(text)) : (lp_chat_value){.kind = LP_CHAT_NONE};
+  }
+  return (lp_chat_value){.kind = LP_CHAT_DICT, .size = 2, .items = items};
+}
+
 static void declare_inputs(renderer *r) {
   const lp_chat_input *input = r->chat->input;
   lp_chat_value *items = LP_NEW_ARRAY(r->chat->arena, lp_chat_value, input->count);
   for (size_t i = 0; i < input->count; i++)
-    items[i] = (lp_chat_value){.kind = LP_CHAT_MESSAGE, .message = &input->messages[i]};
-  declare(r, "messages", (lp_chat_value){.kind = LP_CHAT_LIST, .size = input->count, .items = items});
+    items[i] = message_value(r, &input->messages[i]);
+  declare(r, "messages", lp_chat_list(items, input->count));
   declare(r, "add_generation_prompt", lp_chat_bool(input->add_generation_prompt));
   declare(r, "bos_token", lp_chat_text(input->bos, strlen(input->bos)));
   declare(r, "eos_token", lp_chat_text(input->eos, strlen(input->eos)));
   declare(r, "tools", (lp_chat_value){.kind = LP_CHAT_NONE});
   declare(r, "documents", (lp_chat_value){.kind = LP_CHAT_NONE});
+  const lp_json_value *more = input->variables;
+  for (size_t i = 0; more && i < more->size; i++) {
+    const lp_json_value *key = &more->items[2 * i];
+    declare(r, lp_arena_strndup(r->chat->arena, key->text, key->size), lp_chat_from_json(r->chat, key + 1));
+  }
 }
 
 lp_status lp_chat_render(const char *source, size_t size, const lp_chat_input *input, lp_buf *out, lp_diag *diag) {

@@ -2,13 +2,14 @@
  *
  *   source -> tokens (chat_template_lex.c) -> tree (chat_template_parse.c) -> text (chat_template.c)
  *
- * chat_template_value.c and chat_template_filter.c hold the operations on values. White space is trimmed as
- * transformers sets it (trim_blocks, lstrip_blocks). Anything outside the subset is an error that names it; no
- * template is rendered in part. All memory comes from the arena of the rendering.
+ * The other files hold the operations on values. White space is trimmed as transformers sets it (trim_blocks,
+ * lstrip_blocks). Anything outside the subset is an error that names it when it is reached; no template is rendered in
+ * part. All memory comes from the arena of the rendering.
  */
 #ifndef LP_CHAT_TEMPLATE_H
 #define LP_CHAT_TEMPLATE_H
 
+#include "base/json/reader.h"
 #include "runtime/runtime.h"
 
 typedef struct {
@@ -17,6 +18,7 @@ typedef struct {
   const lp_chat_message *messages;
   size_t count;
   bool add_generation_prompt;
+  const lp_json_value *variables; /* an object: its members, such as messages and tools, go before the above; or NULL */
 } lp_chat_input;
 
 /* Appends the messages as the template prints them; appends nothing after a failure. */
@@ -48,6 +50,7 @@ typedef enum {
   LP_CHAT_NAME,
   LP_CHAT_TEXT, /* a string literal, unescaped */
   LP_CHAT_INTEGER,
+  LP_CHAT_FLOAT,
   LP_CHAT_SYMBOL, /* an operator or bracket */
   LP_CHAT_END
 } lp_chat_token_kind;
@@ -58,6 +61,7 @@ typedef struct {
   const char *text; /* NUL-terminated */
   size_t size;
   int64_t integer;
+  double real;
 } lp_chat_token;
 typedef LP_VEC(lp_chat_token) lp_chat_tokens;
 
@@ -67,27 +71,36 @@ LP_MUST_USE lp_status lp_chat_tokenize(const lp_chat *chat, lp_chat_tokens *out)
 
 typedef enum {
   /* statements, a list by `next` */
-  LP_CHAT_DO_TEXT,   /* text */
-  LP_CHAT_DO_OUTPUT, /* a */
-  LP_CHAT_DO_IF,     /* a: condition, b: body, c: otherwise */
-  LP_CHAT_DO_FOR,    /* text: variable, a: sequence, b: body */
-  LP_CHAT_DO_SET,    /* text: variable, b: NULL or the attribute's name, a: value */
+  LP_CHAT_DO_TEXT,    /* text */
+  LP_CHAT_DO_OUTPUT,  /* a */
+  LP_CHAT_DO_IF,      /* a: condition, b: body, c: otherwise */
+  LP_CHAT_DO_FOR,     /* targets: variables by `next`, a: sequence, d: NULL or which items, b: body, c: otherwise */
+  LP_CHAT_DO_SET,     /* targets: variables, the first with b: NULL or the attribute's name; a: value */
+  LP_CHAT_DO_CAPTURE, /* targets: NULL or one variable, b: body, a: filters of IS_CAPTURED, or NULL */
+  LP_CHAT_DO_MACRO,   /* text: name, targets: parameters with defaults in a, b: body */
+  LP_CHAT_DO_BREAK,
+  LP_CHAT_DO_CONTINUE,
+  LP_CHAT_DO_REFUSE, /* text: why this statement cannot run */
   /* expressions */
   LP_CHAT_IS_TEXT,
   LP_CHAT_IS_INTEGER,
   LP_CHAT_IS_NAME,
-  LP_CHAT_IS_LIST,    /* b: items by `next` */
-  LP_CHAT_IS_MEMBER,  /* a.text */
-  LP_CHAT_IS_INDEX,   /* a[b] */
-  LP_CHAT_IS_SLICE,   /* a[b:c], each of b and c may be NULL */
-  LP_CHAT_IS_CALL,    /* a(b...); a keyword argument is KEYWORD */
-  LP_CHAT_IS_KEYWORD, /* text=a */
-  LP_CHAT_IS_FILTER,  /* a | text(b...) */
-  LP_CHAT_IS_TEST,    /* a is text; integer: negated */
-  LP_CHAT_IS_NOT,     /* a */
-  LP_CHAT_IS_MINUS,   /* a */
-  LP_CHAT_IS_BINARY,  /* a text b; `and`, `or`, `in`, `not in` too */
-  LP_CHAT_IS_CHOICE   /* a if b else c; c may be NULL */
+  LP_CHAT_IS_REAL,
+  LP_CHAT_IS_CAPTURED, /* the text of the block around the expression */
+  LP_CHAT_IS_LIST,     /* b: items by `next` */
+  LP_CHAT_IS_DICT,     /* b: keys and values by turns */
+  LP_CHAT_IS_MEMBER,   /* a.text */
+  LP_CHAT_IS_INDEX,    /* a[b] */
+  LP_CHAT_IS_SLICE,    /* a[b:c:d], each of b, c and d may be NULL */
+  LP_CHAT_IS_CALL,     /* a(b...); a keyword argument is KEYWORD */
+  LP_CHAT_IS_KEYWORD,  /* text=a */
+  LP_CHAT_IS_FILTER,   /* a | text(b...) */
+  LP_CHAT_IS_TEST,     /* a is text(b...); integer: negated */
+  LP_CHAT_IS_NOT,      /* a */
+  LP_CHAT_IS_MINUS,    /* a */
+  LP_CHAT_IS_CHAIN,    /* a < b < ...: b has the comparisons by `next`, of which a is the right side */
+  LP_CHAT_IS_BINARY,   /* a text b; `and`, `or`, `in`, `not in` too */
+  LP_CHAT_IS_CHOICE    /* a if b else c; c may be NULL */
 } lp_chat_node_kind;
 
 typedef struct lp_chat_node {
@@ -96,7 +109,8 @@ typedef struct lp_chat_node {
   const char *text;
   size_t size;
   int64_t integer;
-  struct lp_chat_node *a, *b, *c, *next;
+  double real;
+  struct lp_chat_node *a, *b, *c, *d, *targets, *next;
 } lp_chat_node;
 
 LP_MUST_USE lp_status lp_chat_parse(const lp_chat *chat, const lp_chat_tokens *tokens, lp_chat_node **out);
@@ -106,33 +120,39 @@ LP_MUST_USE lp_status lp_chat_parse(const lp_chat *chat, const lp_chat_tokens *t
 typedef enum {
   LP_CHAT_UNDEFINED,
   LP_CHAT_NONE,
-  LP_CHAT_BOOL,    /* integer 0 or 1 */
-  LP_CHAT_NUMBER,  /* integer */
-  LP_CHAT_STRING,  /* text, size bytes */
-  LP_CHAT_LIST,    /* items, size of them */
-  LP_CHAT_MESSAGE, /* message */
-  LP_CHAT_LOOP,    /* loop */
-  LP_CHAT_SPACE    /* what namespace() makes: space */
+  LP_CHAT_BOOL,   /* integer 0 or 1 */
+  LP_CHAT_NUMBER, /* integer */
+  LP_CHAT_REAL,   /* real */
+  LP_CHAT_STRING, /* text, size bytes */
+  LP_CHAT_LIST,   /* items, size of them; a tuple, too */
+  LP_CHAT_DICT,   /* items: key and value by turns, size pairs */
+  LP_CHAT_LOOP,   /* loop */
+  LP_CHAT_SPACE,  /* what namespace() makes: space */
+  LP_CHAT_MACRO   /* macro: an LP_CHAT_DO_MACRO */
 } lp_chat_value_kind;
 
-typedef struct {
-  size_t index, count;
-} lp_chat_loop;
-
 struct lp_chat_variable;
+struct lp_chat_loop;
 
 typedef struct lp_chat_value {
   lp_chat_value_kind kind;
-  int64_t integer;
+  bool tuple; /* of a list: made with parentheses, and prints so */
   size_t size;
   union {
+    int64_t integer;
+    double real;
     const char *text;
     const struct lp_chat_value *items;
-    const lp_chat_message *message;
-    const lp_chat_loop *loop;
+    const struct lp_chat_loop *loop;
     struct lp_chat_variable **space;
+    const lp_chat_node *macro;
   };
 } lp_chat_value;
+
+typedef struct lp_chat_loop {
+  size_t index;
+  lp_chat_value list;
+} lp_chat_loop;
 
 typedef struct lp_chat_variable {
   const char *name;
@@ -140,32 +160,77 @@ typedef struct lp_chat_variable {
   struct lp_chat_variable *next;
 } lp_chat_variable;
 
-lp_chat_value lp_chat_text(const char *text, size_t size);
-lp_chat_value lp_chat_bool(bool value);
-lp_chat_value lp_chat_number(int64_t value);
+/* The arguments of a call: those by name have one in `name`. */
+enum { LP_CHAT_MOST_ARGS = 16 };
+typedef struct {
+  size_t count;
+  const char *name[LP_CHAT_MOST_ARGS]; /* NULL: by position */
+  lp_chat_value value[LP_CHAT_MOST_ARGS];
+} lp_chat_args;
+
+static inline lp_chat_value lp_chat_text(const char *text, size_t size) {
+  return (lp_chat_value){.kind = LP_CHAT_STRING, .size = size, .text = text};
+}
+static inline lp_chat_value lp_chat_bool(bool value) {
+  return (lp_chat_value){.kind = LP_CHAT_BOOL, .integer = value};
+}
+static inline lp_chat_value lp_chat_number(int64_t value) {
+  return (lp_chat_value){.kind = LP_CHAT_NUMBER, .integer = value};
+}
+static inline lp_chat_value lp_chat_list(const lp_chat_value *items, size_t count) {
+  return (lp_chat_value){.kind = LP_CHAT_LIST, .size = count, .items = items};
+}
+
+/* ---- operations (chat_template_value.c) -------------------------------------------------------------------------- */
+
 lp_chat_value lp_chat_keep(const lp_chat *chat, lp_buf *text); /* moves the text to the arena and empties the buffer */
 bool lp_chat_is_integral(const lp_chat_value *value);          /* a number or a boolean */
-bool lp_chat_is_key(const char *name);                         /* of a message */
-lp_chat_value lp_chat_message_member(const lp_chat_message *message, const char *name);
+/* The argument at `index` by position or of that name; NULL: not given. */
+const lp_chat_value *lp_chat_arg(const lp_chat_args *args, size_t index, const char *name);
 /* Where `what` first is in `in` from byte `from` on, or NULL. */
 const char *lp_chat_find(const lp_chat_value *in, const lp_chat_value *what, size_t from);
+/* The value of that key, or NULL. */
+const lp_chat_value *lp_chat_entry(const lp_chat_value *dict, const char *key);
 bool lp_chat_is_true(const lp_chat_value *value);
+bool lp_chat_equals(const lp_chat_value *a, const lp_chat_value *b);
+/* < 0, 0 or > 0; false: the values have no order. */
+bool lp_chat_order(const lp_chat_value *a, const lp_chat_value *b, int *out);
 const char *lp_chat_kind_name(const lp_chat_value *value);
+/* What a loop over the value goes through, as a list: characters, keys, items; false: it cannot be gone through. */
+bool lp_chat_iterate(const lp_chat *chat, const lp_chat_value *value, lp_chat_value *out);
 /* What {{ value }} prints; `at` is where to report a value that cannot be printed. */
 LP_MUST_USE lp_status lp_chat_print(const lp_chat *chat, size_t at, const lp_chat_value *value, lp_buf *out);
-/* Each reports an operation that does not exist at node->at; `args` are the evaluated arguments. */
-LP_MUST_USE lp_status lp_chat_binary(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *a,
-                                     const lp_chat_value *b, lp_chat_value *out);
+/* Each reports an operation that does not exist at node->at. */
+LP_MUST_USE lp_status lp_chat_binary(const lp_chat *chat, const lp_chat_node *node, const char *op,
+                                     const lp_chat_value *a, const lp_chat_value *b, lp_chat_value *out);
 LP_MUST_USE lp_status lp_chat_member(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *object,
                                      const char *name, lp_chat_value *out);
 LP_MUST_USE lp_status lp_chat_index(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *object,
                                     const lp_chat_value *key, lp_chat_value *out);
-LP_MUST_USE lp_status lp_chat_filter(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *value,
-                                     const lp_chat_value *args, size_t count, lp_chat_value *out);
-LP_MUST_USE lp_status lp_chat_test(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *value,
-                                   bool *out);
+/* Each bound may be none or undefined. */
+LP_MUST_USE lp_status lp_chat_slice(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *object,
+                                    const lp_chat_value bounds[3], lp_chat_value *out);
+
+/* ---- JSON (chat_template_json.c) --------------------------------------------------------------------------------- */
+
+lp_chat_value lp_chat_from_json(const lp_chat *chat, const lp_json_value *value);
+/* As Python's json.dumps does; `indent` < 0: on one line. Fails for what has no JSON. */
+LP_MUST_USE bool lp_chat_to_json(const lp_chat_value *value, int64_t indent, bool ascii, lp_buf *out);
+void lp_chat_print_real(double value, lp_buf *out); /* as Python's repr */
+/* As Python's repr: what a container prints of its items. */
+LP_MUST_USE bool lp_chat_repr(const lp_chat_value *value, lp_buf *out);
+
+/* ---- filters, tests and methods ---------------------------------------------------------------------------------- */
+
+/* A method of a text; *known is false when there is none of that name (chat_template_text.c). */
+LP_MUST_USE lp_status lp_chat_text_method(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *object,
+                                          const char *name, const lp_chat_args *args, bool *known, lp_chat_value *out);
+LP_MUST_USE lp_status lp_chat_filter(const lp_chat *chat, const lp_chat_node *node, const char *name,
+                                     const lp_chat_value *value, const lp_chat_args *args, lp_chat_value *out);
+LP_MUST_USE lp_status lp_chat_test(const lp_chat *chat, const lp_chat_node *node, const char *name,
+                                   const lp_chat_value *value, const lp_chat_args *args, bool *out);
 /* object.name(args) */
 LP_MUST_USE lp_status lp_chat_method(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *object,
-                                     const char *name, const lp_chat_value *args, size_t count, lp_chat_value *out);
+                                     const char *name, const lp_chat_args *args, lp_chat_value *out);
 
 #endif

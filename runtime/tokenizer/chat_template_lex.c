@@ -1,4 +1,5 @@
 /* The source of a chat template: its place in reports, its tokens, and the trimmed text between tags. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"
@@ -187,10 +188,14 @@ static lp_status lex_number(lexer *l) {
   for (; is_digit(peek(l)); l->at++)
     if (!lp_i64_mul(value, 10, &value) || !lp_i64_add(value, peek(l) - '0', &value))
       return lp_chat_error(l->chat, start, "the number is too large");
+  size_t point = l->at;
   bool fraction = peek(l) == '.' && l->at + 1 < l->chat->size && is_digit(l->chat->source[l->at + 1]);
-  if (fraction || is_letter(peek(l))) return lp_chat_error(l->chat, start, "only whole numbers are supported");
-  push(l, LP_CHAT_INTEGER, start, l->chat->source + start, l->at - start);
+  while (fraction && (l->at == point || is_digit(peek(l))))
+    l->at++;
+  if (is_letter(peek(l))) return lp_chat_error(l->chat, start, "a number cannot end in a letter");
+  push(l, fraction ? LP_CHAT_FLOAT : LP_CHAT_INTEGER, start, l->chat->source + start, l->at - start);
   l->out->data[l->out->count - 1].integer = value;
+  l->out->data[l->out->count - 1].real = strtod(l->out->data[l->out->count - 1].text, NULL);
   return LP_OK;
 }
 
@@ -225,6 +230,7 @@ static lp_status lex_tag(lexer *l) {
   bool output = next_is(l, "{{");
   const char *close = output ? "}}" : "%}";
   size_t start = l->at;
+  int64_t depth = 0; /* of open brackets, in which "}}" closes two of them */
   push(l, output ? LP_CHAT_OUTPUT : LP_CHAT_BLOCK, start, l->chat->source + start, 2);
   l->at += 2;
   if (peek(l) == '-' || peek(l) == '+') l->at++;
@@ -234,12 +240,13 @@ static lp_status lex_tag(lexer *l) {
     if (l->at >= l->chat->size) return lp_chat_error(l->chat, start, "the tag is not closed");
     char sign = peek(l);
     size_t skip = sign == '-' || (sign == '+' && !output) ? 1 : 0;
-    if (l->at + skip + 2 <= l->chat->size && memcmp(l->chat->source + l->at + skip, close, 2) == 0) {
+    if (depth <= 0 && l->at + skip + 2 <= l->chat->size && memcmp(l->chat->source + l->at + skip, close, 2) == 0) {
       push(l, LP_CHAT_CLOSE, l->at, close, 2);
       l->at += skip + 2;
       trim_after(l, skip == 1 && sign == '-', skip == 1 && sign == '+', output);
       return LP_OK;
     }
+    depth += strchr("([{", sign) ? 1 : strchr(")]}", sign) ? -1 : 0;
     LP_TRY(lex_inside(l));
   }
 }

@@ -13,6 +13,7 @@ typedef struct {
 enum { MAX_DEPTH = 100 };
 
 static lp_status parse_expression(parser *p, lp_chat_node **out);
+static lp_status parse_postfix(parser *p, lp_chat_node **out);
 static lp_status parse_body(parser *p, lp_chat_node **out);
 
 /* ---- tokens ------------------------------------------------------------------------------------------------------ */
@@ -59,6 +60,7 @@ static lp_chat_node *make(parser *p, lp_chat_node_kind kind, const lp_chat_token
   node->text = token->text;
   node->size = token->size;
   node->integer = token->integer;
+  node->real = token->real;
   return node;
 }
 
@@ -91,6 +93,47 @@ static lp_status parse_items(parser *p, const char *close, bool keywords, lp_cha
   return LP_OK;
 }
 
+/* Texts side by side are one. */
+static void parse_text(parser *p, lp_chat_node **out) {
+  lp_buf text = {0};
+  const lp_chat_token *first = p->token;
+  for (; p->token->kind == LP_CHAT_TEXT; p->token++)
+    lp_buf_append(&text, p->token->text, p->token->size);
+  *out = make(p, LP_CHAT_IS_TEXT, first);
+  (*out)->text = lp_arena_strndup(p->chat->arena, lp_buf_text(&text), text.size);
+  (*out)->size = text.size;
+  lp_buf_free(&text);
+}
+
+/* After "(": an expression, or a tuple, which is a list here. */
+static lp_status parse_group(parser *p, const lp_chat_token *token, lp_chat_node **out) {
+  if (!is_symbol(p, ")")) LP_TRY(parse_expression(p, out));
+  if (*out && accept_symbol(p, ")")) return LP_OK;
+  lp_chat_node *list = make(p, LP_CHAT_IS_LIST, token);
+  list->integer = 1; /* a tuple */
+  list->b = *out;
+  *out = list;
+  if (!list->b) return expect_symbol(p, ")");
+  LP_TRY(expect_symbol(p, ","));
+  return parse_items(p, ")", false, &list->b->next);
+}
+
+/* After "{". */
+static lp_status parse_dict(parser *p, const lp_chat_token *token, lp_chat_node **out) {
+  *out = make(p, LP_CHAT_IS_DICT, token);
+  lp_chat_node **end = &(*out)->b;
+  while (!accept_symbol(p, "}")) {
+    if ((*out)->b) LP_TRY(expect_symbol(p, ","));
+    if (accept_symbol(p, "}")) break;
+    LP_TRY(parse_expression(p, end));
+    LP_TRY(expect_symbol(p, ":"));
+    end = &(*end)->next;
+    LP_TRY(parse_expression(p, end));
+    end = &(*end)->next;
+  }
+  return LP_OK;
+}
+
 static lp_status parse_primary(parser *p, lp_chat_node **out) {
   const lp_chat_token *token = p->token;
   switch (token->kind) {
@@ -98,26 +141,27 @@ static lp_status parse_primary(parser *p, lp_chat_node **out) {
     *out = make(p, LP_CHAT_IS_NAME, token);
     break;
   case LP_CHAT_TEXT:
-    *out = make(p, LP_CHAT_IS_TEXT, token);
-    break;
+    parse_text(p, out);
+    return LP_OK;
   case LP_CHAT_INTEGER:
     *out = make(p, LP_CHAT_IS_INTEGER, token);
     break;
+  case LP_CHAT_FLOAT:
+    *out = make(p, LP_CHAT_IS_REAL, token);
+    break;
   default:
-    if (accept_symbol(p, "(")) {
-      LP_TRY(parse_expression(p, out));
-      return is_symbol(p, ",") ? lp_chat_error(p->chat, p->token->at, "tuples are not supported")
-                               : expect_symbol(p, ")");
-    }
-    if (accept_symbol(p, "[")) {
-      *out = make(p, LP_CHAT_IS_LIST, token);
-      return parse_items(p, "]", false, &(*out)->b);
-    }
-    if (is_symbol(p, "{")) return lp_chat_error(p->chat, token->at, "dictionaries are not supported");
-    return unexpected(p, "a value");
+    if (accept_symbol(p, "(")) return parse_group(p, token, out);
+    if (accept_symbol(p, "{")) return parse_dict(p, token, out);
+    if (!accept_symbol(p, "[")) return unexpected(p, "a value");
+    *out = make(p, LP_CHAT_IS_LIST, token);
+    return parse_items(p, "]", false, &(*out)->b);
   }
   p->token++;
   return LP_OK;
+}
+
+static bool at_bound(const parser *p) {
+  return !is_symbol(p, ":") && !is_symbol(p, "]");
 }
 
 static lp_status parse_subscript(parser *p, lp_chat_node **out) {
@@ -127,9 +171,8 @@ static lp_status parse_subscript(parser *p, lp_chat_node **out) {
   if (!is_symbol(p, ":")) LP_TRY(parse_expression(p, &node->b));
   if (accept_symbol(p, ":")) {
     node->kind = LP_CHAT_IS_SLICE;
-    if (is_symbol(p, ":")) return lp_chat_error(p->chat, p->token->at, "slices with a step are not supported");
-    if (!is_symbol(p, "]")) LP_TRY(parse_expression(p, &node->c));
-    if (is_symbol(p, ":")) return lp_chat_error(p->chat, p->token->at, "slices with a step are not supported");
+    if (at_bound(p)) LP_TRY(parse_expression(p, &node->c));
+    if (accept_symbol(p, ":") && at_bound(p)) LP_TRY(parse_expression(p, &node->d));
   }
   return expect_symbol(p, "]");
 }
@@ -157,6 +200,14 @@ static lp_status parse_postfix(parser *p, lp_chat_node **out) {
   }
 }
 
+/* Words that go on with an expression or end it. */
+static bool is_keyword(const parser *p) {
+  static const char *const words[] = {"and", "or", "else", "if", "is", "in", "not"};
+  for (size_t i = 0; i < LP_COUNT(words); i++)
+    if (is_word(p, words[i])) return true;
+  return false;
+}
+
 static lp_status parse_test(parser *p, lp_chat_node **out) {
   bool negated = accept_word(p, "not");
   const lp_chat_token *name = p->token;
@@ -165,9 +216,13 @@ static lp_status parse_test(parser *p, lp_chat_node **out) {
   node->integer = negated;
   node->a = *out;
   *out = node;
-  if (is_symbol(p, "("))
-    return lp_chat_error(p->chat, name->at, "the test '%s' with arguments is not supported", name->text);
-  return LP_OK;
+  if (accept_symbol(p, "(")) return parse_items(p, ")", true, &node->b);
+  lp_chat_token_kind kind = p->token->kind;
+  bool argument = kind == LP_CHAT_TEXT || kind == LP_CHAT_INTEGER || kind == LP_CHAT_FLOAT || is_symbol(p, "[") ||
+                  is_symbol(p, "{") || (kind == LP_CHAT_NAME && !is_keyword(p));
+  if (!argument) return LP_OK;
+  LP_TRY(parse_primary(p, &node->b));
+  return parse_postfix(p, &node->b);
 }
 
 static lp_status parse_filters(parser *p, lp_chat_node **out) {
@@ -178,7 +233,7 @@ static lp_status parse_filters(parser *p, lp_chat_node **out) {
       lp_chat_node *node = make(p, LP_CHAT_IS_FILTER, name);
       node->a = *out;
       *out = node;
-      if (accept_symbol(p, "(")) LP_TRY(parse_items(p, ")", false, &node->b));
+      if (accept_symbol(p, "(")) LP_TRY(parse_items(p, ")", true, &node->b));
     } else if (accept_word(p, "is")) {
       LP_TRY(parse_test(p, out));
     } else {
@@ -189,6 +244,7 @@ static lp_status parse_filters(parser *p, lp_chat_node **out) {
 
 static lp_status parse_unary(parser *p, lp_chat_node **out) {
   const lp_chat_token *token = p->token;
+  (void)accept_symbol(p, "+");
   if (accept_symbol(p, "-")) {
     lp_chat_node *node = make(p, LP_CHAT_IS_MINUS, token);
     LP_TRY(parse_primary(p, &node->a));
@@ -214,6 +270,26 @@ static bool at_operator(const parser *p, size_t level) {
          lp_streq(p->token[1].text, "in");
 }
 
+static lp_status parse_level(parser *p, size_t level, lp_chat_node **out);
+
+/* a < b, then "< c": the first becomes a chain, the next joins it. Each link has its right side in `a`. */
+static lp_status parse_chain(parser *p, lp_chat_node *node, lp_chat_node **out) {
+  lp_chat_node *first = *out;
+  if (first->kind == LP_CHAT_IS_BINARY) {
+    lp_chat_node *link = LP_NEW(p->chat->arena, lp_chat_node);
+    *link = *first;
+    link->a = first->b;
+    link->b = NULL;
+    first->kind = LP_CHAT_IS_CHAIN;
+    first->b = link;
+  }
+  lp_chat_node *last = first->b;
+  while (last->next)
+    last = last->next;
+  last->next = node;
+  return parse_level(p, LEVEL_COMPARE + 1, &node->a);
+}
+
 static lp_status parse_level(parser *p, size_t level, lp_chat_node **out) {
   if (level == LP_COUNT(levels)) return parse_unary(p, out);
   const lp_chat_token *token = p->token;
@@ -226,12 +302,14 @@ static lp_status parse_level(parser *p, size_t level, lp_chat_node **out) {
   }
   LP_TRY(parse_level(p, level + 1, out));
   for (size_t count = 0; at_operator(p, level); count++) {
-    if (level == LEVEL_COMPARE && count == 1)
-      return lp_chat_error(p->chat, p->token->at, "chained comparisons are not supported");
     lp_chat_node *node = make(p, LP_CHAT_IS_BINARY, p->token++);
     if (lp_streq(node->text, "not")) {
       p->token++;
       node->text = "not in";
+    }
+    if (level == LEVEL_COMPARE && count > 0) {
+      LP_TRY(parse_chain(p, node, out));
+      continue;
     }
     node->a = *out;
     *out = node;
@@ -285,7 +363,7 @@ static lp_status parse_otherwise(parser *p, const lp_chat_token *start, lp_chat_
   return expect_end(p, "endif", start);
 }
 
-/* Behind `if` or `elif`. */
+/* After `if` or `elif`. */
 static lp_status parse_if(parser *p, const lp_chat_token *start, lp_chat_node **out) {
   if (++p->depth > MAX_DEPTH) return lp_chat_error(p->chat, start->at, "nested too deeply");
   *out = make(p, LP_CHAT_DO_IF, start);
@@ -297,32 +375,109 @@ static lp_status parse_if(parser *p, const lp_chat_token *start, lp_chat_node **
   return LP_OK;
 }
 
+/* Names between commas, with or without parentheses. */
+static lp_status parse_targets(parser *p, lp_chat_node **out) {
+  bool group = accept_symbol(p, "(");
+  do {
+    const lp_chat_token *name = p->token;
+    LP_TRY(expect_name(p, &name));
+    *out = make(p, LP_CHAT_IS_NAME, name);
+    out = &(*out)->next;
+  } while (accept_symbol(p, ","));
+  return group ? expect_symbol(p, ")") : LP_OK;
+}
+
 static lp_status parse_for(parser *p, const lp_chat_token *start, lp_chat_node **out) {
-  const lp_chat_token *name = p->token;
-  LP_TRY(expect_name(p, &name));
-  if (is_symbol(p, ",")) return lp_chat_error(p->chat, p->token->at, "a loop over several variables is not supported");
-  *out = make(p, LP_CHAT_DO_FOR, name);
+  *out = make(p, LP_CHAT_DO_FOR, start);
+  LP_TRY(parse_targets(p, &(*out)->targets));
   if (!accept_word(p, "in")) return unexpected(p, "in");
   LP_TRY(parse_level(p, 0, &(*out)->a));
-  if (is_word(p, "if") || is_word(p, "recursive"))
-    return lp_chat_error(p->chat, p->token->at, "'%s' in a loop's head is not supported", p->token->text);
+  if (is_symbol(p, ",")) return lp_chat_error(p->chat, p->token->at, "a tuple without parentheses is not supported");
+  if (accept_word(p, "if")) LP_TRY(parse_expression(p, &(*out)->d));
+  if (is_word(p, "recursive")) return lp_chat_error(p->chat, p->token->at, "'recursive' loops are not supported");
   LP_TRY(expect_close(p));
   LP_TRY(parse_body(p, &(*out)->b));
-  if (at_block(p, "else")) return lp_chat_error(p->chat, p->token->at, "'else' of a loop is not supported");
+  if (at_block(p, "else")) {
+    p->token += 2;
+    LP_TRY(expect_close(p));
+    LP_TRY(parse_body(p, &(*out)->c));
+  }
   return expect_end(p, "endfor", start);
 }
 
-static lp_status parse_set(parser *p, lp_chat_node **out) {
-  const lp_chat_token *name = p->token, *attribute = p->token;
-  LP_TRY(expect_name(p, &name));
-  *out = make(p, LP_CHAT_DO_SET, name);
+/* A block whose text is captured: filters may follow the name; the body ends at `end`. */
+static lp_status parse_capture(parser *p, const lp_chat_token *start, const char *end, lp_chat_node *node) {
+  node->a = make(p, LP_CHAT_IS_CAPTURED, start);
+  LP_TRY(parse_filters(p, &node->a));
+  LP_TRY(expect_close(p));
+  LP_TRY(parse_body(p, &node->b));
+  return expect_end(p, end, start);
+}
+
+static lp_status parse_set(parser *p, const lp_chat_token *start, lp_chat_node **out) {
+  *out = make(p, LP_CHAT_DO_SET, start);
+  LP_TRY(parse_targets(p, &(*out)->targets));
   if (accept_symbol(p, ".")) {
+    const lp_chat_token *attribute = p->token;
     LP_TRY(expect_name(p, &attribute));
-    (*out)->b = make(p, LP_CHAT_IS_NAME, attribute);
+    (*out)->targets->b = make(p, LP_CHAT_IS_NAME, attribute);
   }
-  if (!is_symbol(p, "=")) return lp_chat_error(p->chat, p->token->at, "'set' without '=' is not supported");
-  p->token++;
+  if (!accept_symbol(p, "=")) {
+    (*out)->kind = LP_CHAT_DO_CAPTURE;
+    return parse_capture(p, start, "endset", *out);
+  }
   LP_TRY(parse_expression(p, &(*out)->a));
+  if (is_symbol(p, ",")) {
+    lp_chat_node *list = make(p, LP_CHAT_IS_LIST, start);
+    list->b = (*out)->a;
+    (*out)->a = list;
+    for (lp_chat_node **end = &list->b->next; accept_symbol(p, ","); end = &(*end)->next)
+      LP_TRY(parse_expression(p, end));
+  }
+  return expect_close(p);
+}
+
+/* {% filter name %}...{% endfilter %} prints the text through filters. */
+static lp_status parse_filter_block(parser *p, const lp_chat_token *start, lp_chat_node **out) {
+  const lp_chat_token *name = p->token;
+  *out = make(p, LP_CHAT_DO_CAPTURE, start);
+  LP_TRY(expect_name(p, &name));
+  lp_chat_node *filter = make(p, LP_CHAT_IS_FILTER, name);
+  filter->a = make(p, LP_CHAT_IS_CAPTURED, start);
+  if (accept_symbol(p, "(")) LP_TRY(parse_items(p, ")", true, &filter->b));
+  (*out)->a = filter;
+  LP_TRY(parse_filters(p, &(*out)->a));
+  LP_TRY(expect_close(p));
+  LP_TRY(parse_body(p, &(*out)->b));
+  return expect_end(p, "endfilter", start);
+}
+
+static lp_status parse_macro(parser *p, const lp_chat_token *start, lp_chat_node **out) {
+  const lp_chat_token *name = p->token;
+  LP_TRY(expect_name(p, &name));
+  *out = make(p, LP_CHAT_DO_MACRO, name);
+  lp_chat_node **end = &(*out)->targets;
+  LP_TRY(expect_symbol(p, "("));
+  while (!accept_symbol(p, ")")) {
+    if ((*out)->targets) LP_TRY(expect_symbol(p, ","));
+    const lp_chat_token *parameter = p->token;
+    LP_TRY(expect_name(p, &parameter));
+    *end = make(p, LP_CHAT_IS_NAME, parameter);
+    if (accept_symbol(p, "=")) LP_TRY(parse_expression(p, &(*end)->a));
+    end = &(*end)->next;
+  }
+  LP_TRY(expect_close(p));
+  LP_TRY(parse_body(p, &(*out)->b));
+  return expect_end(p, "endmacro", start);
+}
+
+/* A statement outside of the subset fails only when it is reached: what is in the tag is skipped. */
+static lp_status parse_unknown(parser *p, const lp_chat_token *word, lp_chat_node **out) {
+  if (lp_has_prefix(word->text, "end") || lp_streq(word->text, "call") || lp_streq(word->text, "block"))
+    return lp_chat_error(p->chat, word->at, "the statement '%s' is not supported", word->text);
+  *out = make(p, LP_CHAT_DO_REFUSE, word);
+  while (p->token->kind != LP_CHAT_CLOSE && p->token->kind != LP_CHAT_END)
+    p->token++;
   return expect_close(p);
 }
 
@@ -332,14 +487,23 @@ static lp_status parse_block(parser *p, lp_chat_node **out) {
   LP_TRY(expect_name(p, &word));
   if (lp_streq(word->text, "if")) return parse_if(p, word, out);
   if (lp_streq(word->text, "for")) return parse_for(p, word, out);
-  if (lp_streq(word->text, "set")) return parse_set(p, out);
+  if (lp_streq(word->text, "set")) return parse_set(p, word, out);
+  if (lp_streq(word->text, "macro")) return parse_macro(p, word, out);
+  if (lp_streq(word->text, "filter")) return parse_filter_block(p, word, out);
+  if (lp_streq(word->text, "break") || lp_streq(word->text, "continue")) {
+    *out = make(p, word->text[0] == 'b' ? LP_CHAT_DO_BREAK : LP_CHAT_DO_CONTINUE, word);
+    return expect_close(p);
+  }
   if (lp_streq(word->text, "generation") || lp_streq(word->text, "endgeneration"))
     return expect_close(p); /* transformers' mark for training masks prints nothing */
-  return lp_chat_error(p->chat, word->at, "the statement '%s' is not supported", word->text);
+  return parse_unknown(p, word, out);
 }
 
 static bool at_end_of_body(const parser *p) {
-  return at_block(p, "endif") || at_block(p, "endfor") || at_block(p, "else") || at_block(p, "elif");
+  static const char *const ends[] = {"endif", "endfor", "else", "elif", "endset", "endmacro", "endfilter"};
+  for (size_t i = 0; i < LP_COUNT(ends); i++)
+    if (at_block(p, ends[i])) return true;
+  return false;
 }
 
 static lp_status parse_body(parser *p, lp_chat_node **out) {

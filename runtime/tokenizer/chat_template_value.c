@@ -1,20 +1,9 @@
-/* Values of chat templates: truth, printing, operators, members, tests. As Python does it. */
+/* Values of chat templates: truth, printing, operators, members, slices. As Python does it. */
 #include <string.h>
 
+#include "base/utf8.h"
 #include "runtime/runtime.h"
 #include "runtime/tokenizer/chat_template.h"
-
-lp_chat_value lp_chat_text(const char *text, size_t size) {
-  return (lp_chat_value){.kind = LP_CHAT_STRING, .size = size, .text = text};
-}
-
-lp_chat_value lp_chat_bool(bool value) {
-  return (lp_chat_value){.kind = LP_CHAT_BOOL, .integer = value};
-}
-
-lp_chat_value lp_chat_number(int64_t value) {
-  return (lp_chat_value){.kind = LP_CHAT_NUMBER, .integer = value};
-}
 
 bool lp_chat_is_true(const lp_chat_value *value) {
   switch (value->kind) {
@@ -24,20 +13,24 @@ bool lp_chat_is_true(const lp_chat_value *value) {
   case LP_CHAT_BOOL:
   case LP_CHAT_NUMBER:
     return value->integer != 0;
+  case LP_CHAT_REAL:
+    return value->real != 0;
   case LP_CHAT_STRING:
   case LP_CHAT_LIST:
+  case LP_CHAT_DICT:
     return value->size > 0;
-  case LP_CHAT_MESSAGE:
   case LP_CHAT_LOOP:
   case LP_CHAT_SPACE:
+  case LP_CHAT_MACRO:
     return true;
   }
   return false;
 }
 
 const char *lp_chat_kind_name(const lp_chat_value *value) {
-  static const char *const names[] = {"an undefined value", "none",   "a boolean",  "a number", "a text", "a list",
-                                      "a message",          "a loop", "a namespace"};
+  static const char *const names[] = {
+      "an undefined value", "none",   "a boolean",   "a number", "a real number", "a text", "a list",
+      "a mapping",          "a loop", "a namespace", "a macro"};
   return names[value->kind];
 }
 
@@ -45,52 +38,120 @@ bool lp_chat_is_integral(const lp_chat_value *value) {
   return value->kind == LP_CHAT_NUMBER || value->kind == LP_CHAT_BOOL;
 }
 
+static bool is_numeric(const lp_chat_value *value) {
+  return lp_chat_is_integral(value) || value->kind == LP_CHAT_REAL;
+}
+
+static double real_of(const lp_chat_value *value) {
+  return value->kind == LP_CHAT_REAL ? value->real : (double)value->integer;
+}
+
+const lp_chat_value *lp_chat_arg(const lp_chat_args *args, size_t index, const char *name) {
+  if (index < args->count && !args->name[index]) return &args->value[index];
+  for (size_t i = 0; i < args->count; i++)
+    if (args->name[i] && lp_streq(args->name[i], name)) return &args->value[i];
+  return NULL;
+}
+
+const lp_chat_value *lp_chat_entry(const lp_chat_value *dict, const char *key) {
+  size_t size = strlen(key);
+  for (size_t i = 0; i < dict->size; i++) {
+    const lp_chat_value *at = &dict->items[2 * i];
+    if (at->kind == LP_CHAT_STRING && at->size == size && memcmp(at->text, key, size) == 0) return at + 1;
+  }
+  return NULL;
+}
+
 lp_status lp_chat_print(const lp_chat *chat, size_t at, const lp_chat_value *value, lp_buf *out) {
-  switch (value->kind) {
-  case LP_CHAT_UNDEFINED:
-    return LP_OK;
-  case LP_CHAT_NONE:
-    lp_buf_puts(out, "None");
-    return LP_OK;
-  case LP_CHAT_BOOL:
-    lp_buf_puts(out, value->integer ? "True" : "False");
-    return LP_OK;
-  case LP_CHAT_NUMBER:
-    lp_buf_printf(out, "%" PRId64, value->integer);
-    return LP_OK;
-  case LP_CHAT_STRING:
+  if (value->kind == LP_CHAT_UNDEFINED) return LP_OK;
+  if (value->kind == LP_CHAT_STRING) {
     lp_buf_append(out, value->text, value->size);
     return LP_OK;
-  default:
-    return lp_chat_error(chat, at, "%s cannot be printed", lp_chat_kind_name(value));
   }
-}
-
-/* ---- operators --------------------------------------------------------------------------------------------------- */
-
-static bool equals(const lp_chat_value *a, const lp_chat_value *b) {
-  if (lp_chat_is_integral(a) && lp_chat_is_integral(b)) return a->integer == b->integer;
-  if (a->kind != b->kind) return false;
-  if (a->kind == LP_CHAT_STRING) return a->size == b->size && memcmp(a->text, b->text, a->size) == 0;
-  if (a->kind == LP_CHAT_MESSAGE)
-    return lp_streq(a->message->role, b->message->role) && lp_streq(a->message->content, b->message->content);
-  if (a->kind != LP_CHAT_LIST) return a->kind == LP_CHAT_UNDEFINED || a->kind == LP_CHAT_NONE;
-  bool same = a->size == b->size;
-  for (size_t i = 0; same && i < a->size; i++)
-    same = equals(&a->items[i], &b->items[i]);
-  return same;
-}
-
-static lp_status mismatch(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *a,
-                          const lp_chat_value *b) {
-  return lp_chat_error(chat, node->at, "'%s' of %s and %s is not supported", node->text, lp_chat_kind_name(a),
-                       lp_chat_kind_name(b));
+  return lp_chat_repr(value, out) ? LP_OK : lp_chat_error(chat, at, "%s cannot be printed", lp_chat_kind_name(value));
 }
 
 lp_chat_value lp_chat_keep(const lp_chat *chat, lp_buf *text) {
   lp_chat_value value = lp_chat_text(lp_arena_strndup(chat->arena, lp_buf_text(text), text->size), text->size);
   lp_buf_free(text);
   return value;
+}
+
+static size_t character_length(const lp_chat_value *text, size_t at) {
+  size_t bad, length = lp_utf8_length(text->text + at, text->size - at, &bad);
+  return length > 0 ? length : bad;
+}
+
+static lp_chat_value characters(const lp_chat *chat, const lp_chat_value *text) {
+  lp_chat_value *items = LP_NEW_ARRAY(chat->arena, lp_chat_value, text->size);
+  size_t count = 0;
+  for (size_t at = 0, length; at < text->size; at += length) {
+    length = character_length(text, at);
+    items[count++] = lp_chat_text(lp_arena_strndup(chat->arena, text->text + at, length), length);
+  }
+  return lp_chat_list(items, count);
+}
+
+bool lp_chat_iterate(const lp_chat *chat, const lp_chat_value *value, lp_chat_value *out) {
+  *out = lp_chat_list(NULL, 0);
+  if (value->kind == LP_CHAT_UNDEFINED) return true;
+  if (value->kind == LP_CHAT_LIST) *out = *value;
+  if (value->kind == LP_CHAT_STRING) *out = characters(chat, value);
+  if (value->kind == LP_CHAT_DICT) {
+    lp_chat_value *keys = LP_NEW_ARRAY(chat->arena, lp_chat_value, value->size);
+    for (size_t i = 0; i < value->size; i++)
+      keys[i] = value->items[2 * i];
+    *out = lp_chat_list(keys, value->size);
+  }
+  return value->kind == LP_CHAT_LIST || value->kind == LP_CHAT_STRING || value->kind == LP_CHAT_DICT;
+}
+
+/* ---- operators --------------------------------------------------------------------------------------------------- */
+
+static bool equal_dicts(const lp_chat_value *a, const lp_chat_value *b) {
+  bool same = a->size == b->size;
+  for (size_t i = 0; same && i < a->size; i++) {
+    bool found = false;
+    for (size_t j = 0; j < b->size && !found; j++)
+      found = lp_chat_equals(&a->items[2 * i], &b->items[2 * j]) &&
+              lp_chat_equals(&a->items[2 * i + 1], &b->items[2 * j + 1]);
+    same = found;
+  }
+  return same;
+}
+
+bool lp_chat_equals(const lp_chat_value *a, const lp_chat_value *b) {
+  if (lp_chat_is_integral(a) && lp_chat_is_integral(b)) return a->integer == b->integer;
+  if (is_numeric(a) && is_numeric(b)) return real_of(a) == real_of(b);
+  if (a->kind != b->kind) return false;
+  if (a->kind == LP_CHAT_STRING) return a->size == b->size && memcmp(a->text, b->text, a->size) == 0;
+  if (a->kind == LP_CHAT_DICT) return equal_dicts(a, b);
+  if (a->kind != LP_CHAT_LIST) return a->kind == LP_CHAT_UNDEFINED || a->kind == LP_CHAT_NONE;
+  bool same = a->size == b->size && a->tuple == b->tuple;
+  for (size_t i = 0; same && i < a->size; i++)
+    same = lp_chat_equals(&a->items[i], &b->items[i]);
+  return same;
+}
+
+bool lp_chat_order(const lp_chat_value *a, const lp_chat_value *b, int *out) {
+  if (lp_chat_is_integral(a) && lp_chat_is_integral(b)) {
+    *out = a->integer < b->integer ? -1 : a->integer > b->integer;
+  } else if (is_numeric(a) && is_numeric(b)) {
+    *out = real_of(a) < real_of(b) ? -1 : real_of(a) > real_of(b);
+  } else if (a->kind == LP_CHAT_STRING && b->kind == LP_CHAT_STRING) {
+    size_t size = a->size < b->size ? a->size : b->size;
+    *out = memcmp(a->text, b->text, size);
+    if (*out == 0) *out = a->size < b->size ? -1 : a->size > b->size;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+static lp_status mismatch(const lp_chat *chat, const lp_chat_node *node, const char *op, const lp_chat_value *a,
+                          const lp_chat_value *b) {
+  return lp_chat_error(chat, node->at, "'%s' of %s and %s is not supported", op, lp_chat_kind_name(a),
+                       lp_chat_kind_name(b));
 }
 
 static lp_status concatenate(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *a,
@@ -103,12 +164,13 @@ static lp_status concatenate(const lp_chat *chat, const lp_chat_node *node, cons
 }
 
 /* Python's // and % round towards minus infinity. */
-static lp_status divide(const lp_chat *chat, const lp_chat_node *node, int64_t a, int64_t b, lp_chat_value *out) {
+static lp_status divide(const lp_chat *chat, const lp_chat_node *node, const char *op, int64_t a, int64_t b,
+                        lp_chat_value *out) {
   if (b == 0) return lp_chat_error(chat, node->at, "division by zero");
   if (b == -1) { /* INT64_MIN / -1 does not fit */
     int64_t negative;
     if (!lp_i64_mul(a, -1, &negative)) return lp_chat_error(chat, node->at, "the number is too large");
-    *out = lp_chat_number(node->text[0] == '%' ? 0 : negative);
+    *out = lp_chat_number(op[0] == '%' ? 0 : negative);
     return LP_OK;
   }
   int64_t quotient = a / b, rest = a % b;
@@ -116,123 +178,148 @@ static lp_status divide(const lp_chat *chat, const lp_chat_node *node, int64_t a
     quotient--;
     rest += b;
   }
-  *out = lp_chat_number(node->text[0] == '%' ? rest : quotient);
+  *out = lp_chat_number(op[0] == '%' ? rest : quotient);
   return LP_OK;
 }
 
-static lp_status calculate(const lp_chat *chat, const lp_chat_node *node, int64_t a, int64_t b, lp_chat_value *out) {
+static lp_status calculate(const lp_chat *chat, const lp_chat_node *node, const char *op, int64_t a, int64_t b,
+                           lp_chat_value *out) {
   int64_t value = 0;
   bool fits = true;
-  switch (node->text[0]) {
-  case '+':
+  if (lp_streq(op, "%") || lp_streq(op, "//")) return divide(chat, node, op, a, b, out);
+  if (lp_streq(op, "+"))
     fits = lp_i64_add(a, b, &value);
-    break;
-  case '-':
+  else if (lp_streq(op, "-"))
     fits = b != INT64_MIN && lp_i64_add(a, -b, &value);
-    break;
-  case '*':
+  else if (lp_streq(op, "*"))
     fits = lp_i64_mul(a, b, &value);
-    break;
-  case '%':
-    return divide(chat, node, a, b, out);
-  default:
-    if (lp_streq(node->text, "//")) return divide(chat, node, a, b, out);
-    return lp_chat_error(chat, node->at, "the operator '%s' is not supported", node->text);
-  }
+  else
+    return lp_chat_error(chat, node->at, "the operator '%s' is not supported", op);
   *out = lp_chat_number(value);
   return fits ? LP_OK : lp_chat_error(chat, node->at, "the number is too large");
 }
 
+static lp_status calculate_real(const lp_chat *chat, const lp_chat_node *node, const char *op, double a, double b,
+                                lp_chat_value *out) {
+  out->kind = LP_CHAT_REAL;
+  if (lp_streq(op, "/")) {
+    if (b == 0) return lp_chat_error(chat, node->at, "division by zero");
+    out->real = a / b;
+  } else if (lp_streq(op, "+") || lp_streq(op, "-")) {
+    out->real = op[0] == '+' ? a + b : a - b;
+  } else if (lp_streq(op, "*")) {
+    out->real = a * b;
+  } else {
+    return lp_chat_error(chat, node->at, "the operator '%s' of real numbers is not supported", op);
+  }
+  return LP_OK;
+}
+
 const char *lp_chat_find(const lp_chat_value *in, const lp_chat_value *what, size_t from) {
-  for (size_t at = from; at + what->size <= in->size; at++)
-    if (memcmp(in->text + at, what->text, what->size) == 0) return in->text + at;
-  return NULL;
+  if (from > in->size) return NULL;
+  if (what->size == 0) return in->text + from;
+  return memmem(in->text + from, in->size - from, what->text, what->size);
 }
 
-bool lp_chat_is_key(const char *name) {
-  return lp_streq(name, "role") || lp_streq(name, "content");
-}
-
-static lp_status contains(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *item,
+static lp_status contains(const lp_chat *chat, const lp_chat_node *node, const char *op, const lp_chat_value *item,
                           const lp_chat_value *in, bool *out) {
   *out = false;
-  if (in->kind == LP_CHAT_LIST) {
+  if (in->kind == LP_CHAT_UNDEFINED) return LP_OK;
+  if (in->kind == LP_CHAT_LIST || in->kind == LP_CHAT_DICT) {
+    size_t step = in->kind == LP_CHAT_DICT ? 2 : 1;
     for (size_t i = 0; i < in->size && !*out; i++)
-      *out = equals(item, &in->items[i]);
+      *out = lp_chat_equals(item, &in->items[step * i]);
     return LP_OK;
   }
-  if (item->kind != LP_CHAT_STRING) return mismatch(chat, node, item, in);
-  if (in->kind == LP_CHAT_STRING) {
-    *out = lp_chat_find(in, item, 0) != NULL;
-    return LP_OK;
-  }
-  if (in->kind != LP_CHAT_MESSAGE) return mismatch(chat, node, item, in);
-  *out = lp_chat_is_key(item->text);
+  if (item->kind != LP_CHAT_STRING || in->kind != LP_CHAT_STRING) return mismatch(chat, node, op, item, in);
+  *out = lp_chat_find(in, item, 0) != NULL;
   return LP_OK;
 }
 
-static lp_status compare(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *a, const lp_chat_value *b,
-                         lp_chat_value *out) {
+static lp_chat_value join_lists(const lp_chat *chat, const lp_chat_value *a, const lp_chat_value *b) {
+  lp_chat_value *items = LP_NEW_ARRAY(chat->arena, lp_chat_value, a->size + b->size);
+  for (size_t i = 0; i < a->size + b->size; i++)
+    items[i] = i < a->size ? a->items[i] : b->items[i - a->size];
+  return lp_chat_list(items, a->size + b->size);
+}
+
+enum { MOST_REPEATED = 1 << 20 };
+
+static lp_status repeat(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *text, int64_t times,
+                        lp_chat_value *out) {
+  lp_buf made = {0};
+  if (times > 0 && text->size > 0 && (size_t)times > MOST_REPEATED / text->size)
+    return lp_chat_error(chat, node->at, "the text is too long");
+  for (int64_t i = 0; i < times; i++)
+    lp_buf_append(&made, text->text, text->size);
+  *out = lp_chat_keep(chat, &made);
+  return LP_OK;
+}
+
+static lp_status compare(const lp_chat *chat, const lp_chat_node *node, const char *op, const lp_chat_value *a,
+                         const lp_chat_value *b, lp_chat_value *out) {
   int order;
-  if (lp_chat_is_integral(a) && lp_chat_is_integral(b)) {
-    order = a->integer < b->integer ? -1 : a->integer > b->integer;
-  } else if (a->kind == LP_CHAT_STRING && b->kind == LP_CHAT_STRING) {
-    size_t size = a->size < b->size ? a->size : b->size;
-    order = memcmp(a->text, b->text, size);
-    if (order == 0) order = a->size < b->size ? -1 : a->size > b->size;
-  } else {
-    return mismatch(chat, node, a, b);
-  }
-  bool or_equal = node->text[1] == '=' && order == 0;
-  *out = lp_chat_bool(or_equal || (node->text[0] == '<' ? order < 0 : order > 0));
+  if (!lp_chat_order(a, b, &order)) return mismatch(chat, node, op, a, b);
+  bool or_equal = op[1] == '=' && order == 0;
+  *out = lp_chat_bool(or_equal || (op[0] == '<' ? order < 0 : order > 0));
   return LP_OK;
 }
 
-lp_status lp_chat_binary(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *a, const lp_chat_value *b,
-                         lp_chat_value *out) {
-  const char *op = node->text;
-  bool truth = false;
+lp_status lp_chat_binary(const lp_chat *chat, const lp_chat_node *node, const char *op, const lp_chat_value *a,
+                         const lp_chat_value *b, lp_chat_value *out) {
+  bool truth = false, plus = lp_streq(op, "+");
   if (lp_streq(op, "==") || lp_streq(op, "!=")) {
-    *out = lp_chat_bool(equals(a, b) == (op[0] == '='));
+    *out = lp_chat_bool(lp_chat_equals(a, b) == (op[0] == '='));
     return LP_OK;
   }
   if (lp_streq(op, "in") || lp_streq(op, "not in")) {
-    LP_TRY(contains(chat, node, a, b, &truth));
+    LP_TRY(contains(chat, node, op, a, b, &truth));
     *out = lp_chat_bool(truth == (op[0] == 'i'));
     return LP_OK;
   }
-  if (op[0] == '<' || op[0] == '>') return compare(chat, node, a, b, out);
-  if (op[0] == '~') return concatenate(chat, node, a, b, out);
-  if (op[0] == '+' && a->kind == LP_CHAT_STRING && b->kind == LP_CHAT_STRING) return concatenate(chat, node, a, b, out);
-  if (!lp_chat_is_integral(a) || !lp_chat_is_integral(b)) return mismatch(chat, node, a, b);
-  return calculate(chat, node, a->integer, b->integer, out);
+  if (op[0] == '<' || op[0] == '>') return compare(chat, node, op, a, b, out);
+  if (lp_streq(op, "~")) return concatenate(chat, node, a, b, out);
+  if (plus && a->kind == LP_CHAT_STRING && b->kind == LP_CHAT_STRING) return concatenate(chat, node, a, b, out);
+  if (plus && a->kind == LP_CHAT_LIST && b->kind == LP_CHAT_LIST) {
+    *out = join_lists(chat, a, b);
+    return LP_OK;
+  }
+  if (lp_streq(op, "*") && a->kind == LP_CHAT_STRING && lp_chat_is_integral(b))
+    return repeat(chat, node, a, b->integer, out);
+  if (!is_numeric(a) || !is_numeric(b)) return mismatch(chat, node, op, a, b);
+  if (lp_chat_is_integral(a) && lp_chat_is_integral(b) && !lp_streq(op, "/"))
+    return calculate(chat, node, op, a->integer, b->integer, out);
+  return calculate_real(chat, node, op, real_of(a), real_of(b), out);
 }
 
 /* ---- members ----------------------------------------------------------------------------------------------------- */
 
-lp_chat_value lp_chat_message_member(const lp_chat_message *message, const char *name) {
-  if (!lp_chat_is_key(name)) return (lp_chat_value){0};
-  const char *text = name[0] == 'r' ? message->role : message->content;
-  return text ? lp_chat_text(text, strlen(text)) : (lp_chat_value){.kind = LP_CHAT_NONE};
-}
-
 static lp_status loop_member(const lp_chat *chat, const lp_chat_node *node, const lp_chat_loop *loop, const char *name,
                              lp_chat_value *out) {
-  size_t left = loop->count - loop->index;
+  int64_t index = (int64_t)loop->index, count = (int64_t)loop->list.size;
+  const struct {
+    const char *name;
+    int64_t value;
+  } numbers[] = {{"index0", index},
+                 {"index", index + 1},
+                 {"revindex", count - index},
+                 {"revindex0", count - index - 1},
+                 {"length", count},
+                 {"depth", 1},
+                 {"depth0", 0}};
+  for (size_t i = 0; i < LP_COUNT(numbers); i++) {
+    if (!lp_streq(name, numbers[i].name)) continue;
+    *out = lp_chat_number(numbers[i].value);
+    return LP_OK;
+  }
   if (lp_streq(name, "first"))
-    *out = lp_chat_bool(loop->index == 0);
+    *out = lp_chat_bool(index == 0);
   else if (lp_streq(name, "last"))
-    *out = lp_chat_bool(left == 1);
-  else if (lp_streq(name, "index0"))
-    *out = lp_chat_number((int64_t)loop->index);
-  else if (lp_streq(name, "index"))
-    *out = lp_chat_number((int64_t)loop->index + 1);
-  else if (lp_streq(name, "revindex"))
-    *out = lp_chat_number((int64_t)left);
-  else if (lp_streq(name, "revindex0"))
-    *out = lp_chat_number((int64_t)left - 1);
-  else if (lp_streq(name, "length"))
-    *out = lp_chat_number((int64_t)loop->count);
+    *out = lp_chat_bool(index == count - 1);
+  else if (lp_streq(name, "previtem"))
+    *out = index > 0 ? loop->list.items[index - 1] : (lp_chat_value){0};
+  else if (lp_streq(name, "nextitem"))
+    *out = index + 1 < count ? loop->list.items[index + 1] : (lp_chat_value){0};
   else
     return lp_chat_error(chat, node->at, "'loop.%s' is not supported", name);
   return LP_OK;
@@ -240,10 +327,12 @@ static lp_status loop_member(const lp_chat *chat, const lp_chat_node *node, cons
 
 lp_status lp_chat_member(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *object, const char *name,
                          lp_chat_value *out) {
+  const lp_chat_value *entry;
   *out = (lp_chat_value){0};
   switch (object->kind) {
-  case LP_CHAT_MESSAGE:
-    *out = lp_chat_message_member(object->message, name);
+  case LP_CHAT_DICT:
+    entry = lp_chat_entry(object, name);
+    if (entry) *out = *entry;
     return LP_OK;
   case LP_CHAT_LOOP:
     return loop_member(chat, node, object->loop, name, out);
@@ -263,52 +352,55 @@ lp_status lp_chat_member(const lp_chat *chat, const lp_chat_node *node, const lp
 
 lp_status lp_chat_index(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *object,
                         const lp_chat_value *key, lp_chat_value *out) {
+  lp_chat_value list;
   if (key->kind == LP_CHAT_STRING) return lp_chat_member(chat, node, object, key->text, out);
   *out = (lp_chat_value){0};
+  if (object->kind == LP_CHAT_DICT) {
+    for (size_t i = 0; i < object->size; i++)
+      if (lp_chat_equals(&object->items[2 * i], key)) *out = object->items[2 * i + 1];
+    return LP_OK;
+  }
   bool sequence = object->kind == LP_CHAT_LIST || object->kind == LP_CHAT_STRING;
   if (!sequence || !lp_chat_is_integral(key))
     return lp_chat_error(chat, node->at, "%s as an index of %s is not supported", lp_chat_kind_name(key),
                          lp_chat_kind_name(object));
-  int64_t at = key->integer, count = (int64_t)object->size;
+  (void)lp_chat_iterate(chat, object, &list);
+  int64_t at = key->integer, count = (int64_t)list.size;
   if (at < 0) at += count;
-  if (at < 0 || at >= count) return LP_OK; /* undefined */
-  if (object->kind == LP_CHAT_LIST) {
-    *out = object->items[at];
-    return LP_OK;
-  }
-  for (size_t i = 0; i < object->size; i++)
-    if ((uint8_t)object->text[i] >= 0x80)
-      return lp_chat_error(chat, node->at, "an index of a text is supported for ASCII only");
-  *out = lp_chat_text(lp_arena_strndup(chat->arena, object->text + at, 1), 1);
+  if (at >= 0 && at < count) *out = list.items[at];
   return LP_OK;
 }
 
-/* ---- tests ------------------------------------------------------------------------------------------------------- */
+/* One end of a slice, counted from the end when negative, held within [least, most]. */
+static int64_t bound(const lp_chat_value *value, int64_t count, int64_t least, int64_t most, int64_t otherwise) {
+  if (!lp_chat_is_integral(value)) return otherwise;
+  int64_t at = value->integer < 0 ? value->integer + count : value->integer;
+  return at < least ? least : at > most ? most : at;
+}
 
-lp_status lp_chat_test(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *value, bool *out) {
-  lp_chat_value_kind kind = value->kind;
-  const struct {
-    const char *name;
-    bool truth;
-  } tests[] = {
-      {"defined", kind != LP_CHAT_UNDEFINED},
-      {"undefined", kind == LP_CHAT_UNDEFINED},
-      {"none", kind == LP_CHAT_NONE},
-      {"string", kind == LP_CHAT_STRING},
-      {"boolean", kind == LP_CHAT_BOOL},
-      {"true", kind == LP_CHAT_BOOL && value->integer == 1},
-      {"false", kind == LP_CHAT_BOOL && value->integer == 0},
-      {"number", lp_chat_is_integral(value)},
-      {"mapping", kind == LP_CHAT_MESSAGE},
-      {"iterable", kind == LP_CHAT_STRING || kind == LP_CHAT_LIST || kind == LP_CHAT_MESSAGE},
-      {"sequence", kind == LP_CHAT_STRING || kind == LP_CHAT_LIST || kind == LP_CHAT_MESSAGE},
-      {"odd", lp_chat_is_integral(value) && value->integer % 2 != 0},
-      {"even", lp_chat_is_integral(value) && value->integer % 2 == 0},
-  };
-  for (size_t i = 0; i < LP_COUNT(tests); i++) {
-    if (!lp_streq(node->text, tests[i].name)) continue;
-    *out = tests[i].truth != (node->integer != 0);
-    return LP_OK;
+lp_status lp_chat_slice(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *object,
+                        const lp_chat_value bounds[3], lp_chat_value *out) {
+  lp_chat_value list;
+  lp_buf text = {0};
+  for (int i = 0; i < 3; i++)
+    if (!lp_chat_is_integral(&bounds[i]) && bounds[i].kind != LP_CHAT_NONE && bounds[i].kind != LP_CHAT_UNDEFINED)
+      return lp_chat_error(chat, node->at, "a number was expected");
+  if (object->kind != LP_CHAT_LIST && object->kind != LP_CHAT_STRING)
+    return lp_chat_error(chat, node->at, "a slice of %s is not supported", lp_chat_kind_name(object));
+  (void)lp_chat_iterate(chat, object, &list);
+  int64_t step = lp_chat_is_integral(&bounds[2]) ? bounds[2].integer : 1, count = (int64_t)list.size;
+  if (step == 0) return lp_chat_error(chat, node->at, "a slice's step is zero");
+  if (step > count) step = count + 1; /* the next step leaves the list */
+  if (step < -count) step = -count - 1;
+  int64_t least = step < 0 ? -1 : 0, most = step < 0 ? count - 1 : count;
+  int64_t from = bound(&bounds[0], count, least, most, step < 0 ? most : least);
+  int64_t to = bound(&bounds[1], count, least, most, step < 0 ? least : most);
+  lp_chat_value *items = LP_NEW_ARRAY(chat->arena, lp_chat_value, list.size);
+  size_t made = 0;
+  for (int64_t at = from; step < 0 ? at > to : at < to; at += step) {
+    if (object->kind == LP_CHAT_STRING) lp_buf_append(&text, list.items[at].text, list.items[at].size);
+    items[made++] = list.items[at];
   }
-  return lp_chat_error(chat, node->at, "the test '%s' is not supported", node->text);
+  *out = object->kind == LP_CHAT_STRING ? lp_chat_keep(chat, &text) : lp_chat_list(items, made);
+  return LP_OK;
 }

@@ -23,6 +23,15 @@ static void render(const char *text, size_t size, lp_diag *diag) {
   lp_chat_input input = {.file = "f", .bos = "<s>", .eos = "</s>", .messages = messages, .count = 3};
   lp_buf out = {0};
   (void)!lp_chat_render(text, size, &input, &out, diag);
+  static const char variables[] = "{\"tools\":[{\"a\":[1,2.5,null]}],\"messages\":[{\"role\":\"user\",\"content\":"
+                                  "[{\"type\":\"text\"}]},{\"role\":\"tool\",\"content\":{\"x\":true}}]}";
+  lp_json_document *document = NULL;
+  if (lp_json_parse("v", variables, sizeof variables - 1, 0, &document, diag) == LP_OK) {
+    lp_json root = lp_json_root("v", document);
+    input.variables = root.value;
+    (void)!lp_chat_render(text, size, &input, &out, diag);
+    lp_json_free(document);
+  }
   lp_buf_free(&out);
 }
 

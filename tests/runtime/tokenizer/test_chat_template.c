@@ -99,47 +99,152 @@ LP_LOOP_TEST(golden, 0, LP_COUNT(templates)) {
   free(expected);
 }
 
+/* ---- conversations with tools, against the hashes of chat_conversations.py --------------------------------------- */
+
+static uint32_t fnv(const lp_buf *text) {
+  uint32_t hash = 0x811C9DC5u;
+  for (size_t i = 0; i < text->size; i++)
+    hash = (hash ^ (uint8_t)text->data[i]) * 0x01000193u;
+  return hash;
+}
+
+static void render_variables(const char *source, const char *json, size_t size, char mark[16]) {
+  lp_json_document *document = NULL;
+  lp_diag *diag = lp_diag_create();
+  lp_buf out = {0};
+  ck_assert_int_eq(lp_json_parse("c", json, size, 0, &document, diag), LP_OK);
+  lp_json root = lp_json_root("c", document);
+  lp_chat_input input = {.file = "t", .bos = "<s>", .eos = "</s>", .variables = root.value};
+  if (lp_chat_render(source, strlen(source), &input, &out, diag) == LP_OK)
+    snprintf(mark, 16, "%08x", fnv(&out));
+  else
+    snprintf(mark, 16, "refused ");
+  lp_buf_free(&out);
+  lp_json_free(document);
+  lp_diag_free(diag);
+}
+
+static const char *const families[] = {"deepseek", "features", "gemma3",   "glm4",  "gptoss", "granite3",
+                                       "llama31",  "llama4",   "mistral3", "qwen3", "smollm3"};
+
+LP_LOOP_TEST(family, 0, LP_COUNT(families)) {
+  lp_buf name = {0};
+  lp_buf_printf(&name, "../families/%s", families[_i]);
+  char *source = read_file(name.data, ".jinja"), *expected = read_file(name.data, ".expected");
+  char *all = read_file("../families/conversations", ".jsonl"), mark[16];
+  size_t count = 0;
+  for (char *line = all; *line != '\0'; count++) {
+    size_t size = strcspn(line, "\n");
+    render_variables(source, line, size, mark);
+    ck_assert_msg(strncmp(expected + 9 * count, mark, 8) == 0, "%s, conversation %zu: found %s, expected %.8s",
+                  families[_i], count, mark, expected + 9 * count);
+    line += size + 1;
+  }
+  ck_assert_uint_eq(count, 50);
+  lp_buf_free(&name);
+  free(source);
+  free(expected);
+  free(all);
+}
+
+/* ---- by hand ----------------------------------------------------------------------------------------------------- */
+
 static const struct {
   const char *source, *expected;
 } refusals[] = {
-    {"a\n {% macro f() %}", "line 2, column 5: the statement 'macro' is not supported"},
-    {"{% for a, b in messages %}{% endfor %}", "a loop over several variables"},
-    {"{% for a in messages if a %}{% endfor %}", "'if' in a loop's head"},
+    {"a\n {% include 'f' %}", "line 2, column 5: the statement 'include' is not supported"},
+    {"{% call f() %}{% endcall %}", "the statement 'call' is not supported"},
+    {"{% for a, b in [[1]] %}{% endfor %}", "1 items for 2 names"},
+    {"{% for a in messages recursive %}{% endfor %}", "'recursive' loops"},
     {"{% for a in messages %}", "'for' lacks its 'endfor'"},
+    {"{% macro f() %}", "'macro' lacks its 'endmacro'"},
     {"{% if 1 %}{% endfor %}", "'if' lacks its 'endif'"},
     {"{% endif %}", "'endif' without its beginning"},
-    {"{{ {'a': 1} }}", "dictionaries are not supported"},
-    {"{{ (1, 2) }}", "tuples are not supported"},
-    {"{{ 1.5 }}", "only whole numbers"},
+    {"{{ 1.5x }}", "a number cannot end in a letter"},
     {"{{ a ? }}", "unexpected character '?'"},
     {"{{ 'a }}", "the string is not closed"},
     {"{# a", "the comment is not closed"},
     {"{{ 1", "the tag is not closed"},
     {"{{ 1 2 }}", "expected the end of the tag, found '2'"},
-    {"{{ 1 < 2 < 3 }}", "chained comparisons"},
-    {"{{ messages | selectattr('role') }}", "the filter 'selectattr' of a list"},
+    {"{{ {'a' 1} }}", "expected :, found '1'"},
+    {"{{ messages | groupby('role') }}", "the filter 'groupby' of a list"},
+    {"{{ messages | map }}", "the filter 'map' of a list"},
     {"{{ 'a' is sameas }}", "the test 'sameas'"},
-    {"{{ strftime_now('%d') }}", "the function 'strftime_now'"},
+    {"{{ strftime_now() }}", "'strftime_now' takes a format"},
+    {"{{ lipsum() }}", "the function 'lipsum'"},
+    {"{{ range(1000000000) }}", "the range is too long"},
     {"{{ 'a'.encode() }}", "the method 'encode' of a text"},
     {"{{ missing.member }}", "an undefined value has no member 'member'"},
+    {"{{ missing.strip() }}", "an undefined value has no member 'strip'"},
     {"{{ 'a' + 1 }}", "'+' of a text and a number"},
-    {"{{ messages }}", "a list cannot be printed"},
     {"{{ 1 // 0 }}", "division by zero"},
+    {"{{ 1 / 0 }}", "division by zero"},
     {"{{ 9223372036854775807 + 1 }}", "the number is too large"},
     {"{{ 99999999999999999999 }}", "the number is too large"},
+    {"{{ 'ab' * 9999999 }}", "the text is too long"},
     {"{{ '\xC3\xA9' | upper }}", "'upper' is supported for ASCII text only"},
-    {"{% set x %}a{% endset %}", "'set' without '='"},
-    {"{{ messages[::2] }}", "slices with a step"},
-    {"{% for a in 'text' %}{% endfor %}", "a loop over a text"},
-    {"{{ loop.cycle }}", "an undefined value has no member 'cycle'"},
+    {"{{ messages[::0] }}", "a slice's step is zero"},
+    {"{% for a in 7 %}{% endfor %}", "a loop over a number"},
+    {"{% for a in messages %}{{ loop.cycle }}{% endfor %}", "'loop.cycle' is not supported"},
+    {"{{ namespace() | tojson }}", "the filter 'tojson' of a namespace"},
     {"{{ 2 ** 3 }}", "the operator '**' is not supported"},
+    {"{% macro f(x) %}{{ f(x) }}{% endmacro %}{{ f(1) }}", "nested too deeply"},
 };
+
+static const struct {
+  const char *source, *expected;
+} renderings[] = {
+    {"{% if false %}{% include 'f' %}{{ x | unknown }}{% endif %}a", "a"}, /* what is not reached is no error */
+    {"{% macro f(a, b='z') %}[{{ a }}{{ b }}]{% endmacro %}{{ f(1) ~ f(2, b=3) }}", "[1z][23]"},
+    {"{% set x = 1 %}{% macro f() %}{{ x }}{{ y }}{% endmacro %}{% for y in [7] %}{% set x = 2 %}{{ f() }}{% endfor %}",
+     "1"},
+    {"{% for k, v in {'a': 1, 'b': 2}.items() %}{{ k }}={{ v }};{% endfor %}", "a=1;b=2;"},
+    {"{% for k, v in {'b': 1, 'a': 2} | dictsort %}{{ k }}{{ v }}{% endfor %}", "a2b1"},
+    {"{% for a in [1, 2, 3, 4] if a % 2 == 0 %}{{ loop.index }}{{ a }}{% else %}none{% endfor %}", "1224"},
+    {"{% for a in [] %}{% else %}none{% endfor %}", "none"},
+    {"{% for a in [1, 2, 3] %}{% if a == 2 %}{% continue %}{% endif %}{{ a }}{% endfor %}", "13"},
+    {"{% for a in [1, 2, 3] %}{% if a == 2 %}{% break %}{% endif %}{{ a }}{% endfor %}", "1"},
+    {"{% for a in 'h\u00e9' %}{{ loop.previtem }}{{ a }}.{% endfor %}", "h.h\xC3\xA9."},
+    {"{% set x | upper %}a{% endset %}{{ x }}{% filter trim %} b {% endfilter %}", "Ab"},
+    {"{% set a, b = 1, 2 %}{{ a }}{{ b }}", "12"},
+    {"{{ [1, 2, 3, 4][::-1] }}{{ 'abcd'[1:-1] }}{{ 'abcd'[::2] }}{{ [1, 2, 3][-2:] }}", "[4, 3, 2, 1]bcac[2, 3]"},
+    {"{{ {'a': [1, 2.5, none, true], 'b': 'x\n'} | tojson }}", "{\"a\": [1, 2.5, null, true], \"b\": \"x\\n\"}"},
+    {"{{ {'a': [1], 'b': {}} | tojson(indent=2) }}", "{\n  \"a\": [\n    1\n  ],\n  \"b\": {}\n}"},
+    {"{{ '\xC3\xA9\xF0\x9F\x98\x80' | tojson(ensure_ascii=true) }}", "\"\\u00e9\\ud83d\\ude00\""},
+    {"{{ messages | selectattr('role', 'equalto', 'user') | map(attribute='content') | join(',') }}", "x"},
+    {"{{ messages | rejectattr('role', '==', 'user') | list | length }}", "0"},
+    {"{{ ['b', 'a'] | sort | join('+') }}{{ [3, 1] | max }}{{ ['A'] | map('lower') | first }}", "a+b3a"},
+    {"{{ 1 < 2 < 3 }}{{ 1 < 2 > 5 }}{{ 7 is divisibleby 7 }}{{ 2 is in [1, 2] }}", "TrueFalseTrueTrue"},
+    {"{{ 'a' 'b' }}{{ (1, 'x') }}{{ ('y',) }}{{ [\"it's\"] }}", "ab(1, 'x')('y',)[\"it's\"]"},
+    {"{{ 'a,b,c'.rsplit(',', 1) }}{{ ' a  b '.split() }}{{ 'aXb'.split('X')[-1] }}", "['a,b', 'c']['a', 'b']b"},
+    {"{{ 1e2 is defined }}", "error"},
+    {"{{ 7 / 2 }}{{ 1.0 }}{{ 0.1 + 0.2 }}{{ 100000000000000000.0 }}{{ 0.00001 }}",
+     "3.51.00.300000000000000041e+171e-05"},
+    {"{{ missing | default('d') }}{{ '' | default('e', true) }}{{ missing | length }}{{ missing.a is defined if "
+     "missing }}",
+     "de0"},
+    {"{{ messages[0].get('name', 'n') }}{{ messages[0].name is not defined }}{{ 'role' in messages[0] }}", "nTrueTrue"},
+    {"{{ 'a\\nb' | indent(2) }}{{ '<' | e }}{{ dict(a=1).a }}{{ range(3) | list }}", "a\n  b&lt;1[0, 1, 2]"},
+    {"{{ strftime_now('%%') }}", "%"},
+};
+
+LP_LOOP_TEST(rendered_as_jinja_does, 0, LP_COUNT(renderings)) {
+  conversation c = {.count = 1, .messages = {{.role = "user", .content = "x"}}};
+  lp_buf found = {0};
+  render(renderings[_i].source, &c, &found);
+  if (lp_streq(renderings[_i].expected, "error"))
+    ck_assert_ptr_eq(strstr(lp_buf_text(&found), "error: chat template"), found.data);
+  else
+    ck_assert_str_eq(lp_buf_text(&found), renderings[_i].expected);
+  lp_buf_free(&found);
+}
 
 LP_LOOP_TEST(refused_with_its_place, 0, LP_COUNT(refusals)) {
   conversation c = {.count = 1, .messages = {{.role = "user", .content = "x"}}};
   lp_buf found = {0};
   render(refusals[_i].source, &c, &found);
-  ck_assert_msg(strstr(lp_buf_text(&found), "error: chat template, line") == found.data, "%s", found.data);
+  ck_assert_msg(found.data && strstr(found.data, "error: chat template, line") == found.data, "%s",
+                lp_buf_text(&found));
   ck_assert_msg(strstr(found.data, refusals[_i].expected) != NULL, "found '%s', expected '%s'", found.data,
                 refusals[_i].expected);
   lp_buf_free(&found);
@@ -153,7 +258,7 @@ LP_TEST(endless_templates_end) {
   for (int i = 0; i < 40; i++)
     lp_buf_puts(&source, "{% endfor %}");
   render(source.data, &c, &found);
-  ck_assert_ptr_nonnull(strstr(lp_buf_text(&found), "takes too many steps"));
+  ck_assert_msg(strstr(lp_buf_text(&found), "takes too many steps") != NULL, "%.200s", lp_buf_text(&found));
   lp_buf_clear(&source);
   lp_buf_clear(&found);
   for (int i = 0; i < 100000; i++)
