@@ -1,8 +1,10 @@
 /* Paths as text. */
 #include "base/path.h"
 
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 char *lp_path_join(const char *dir, const char *name) {
   size_t length = strlen(dir);
@@ -28,4 +30,17 @@ const char *lp_path_base(const char *path) {
 bool lp_path_exists(const char *path) {
   struct stat info;
   return stat(path, &info) == 0;
+}
+
+char *lp_path_share(const char *name) {
+  char self[PATH_MAX];
+  ssize_t size = readlink("/proc/self/exe", self, sizeof self - 1);
+  self[size > 0 ? size : 0] = '\0';
+  for (int up = 0; up < 2; up++) {
+    char *slash = strrchr(self, '/');
+    if (slash) *slash = '\0';
+  }
+  lp_buf path = {0};
+  lp_buf_printf(&path, "%s/share/llmpart/%s", self, name);
+  return path.data;
 }

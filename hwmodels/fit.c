@@ -1,5 +1,6 @@
 /* Fits families of curves to samples. Impossible samples are dropped, tiles are found by cross-validation, and the
  * residuals of left-out samples give the width of the intervals. */
+#include "base/path.h"
 #include "hwmodels/hwmodels_internal.h"
 
 #include <math.h>
@@ -413,4 +414,21 @@ lp_status lp_hw_fit(lp_machine *machine, const lp_hw_samples *samples, const lp_
   machine->fit = fit;
   machine->predictor = &lp_hw_fitted;
   return LP_OK;
+}
+
+lp_status lp_hw_for_table(const char *path, const lp_hw_samples *samples, lp_machine **out, lp_diag *diag) {
+  char *stem = lp_strdup(lp_path_base(path));
+  stem[strcspn(stem, ".")] = '\0';
+  const char *const *names = NULL;
+  size_t count = lp_hw_names(&names);
+  lp_status status = LP_OK;
+  bool is_known = false;
+  for (size_t i = 0; i < count && !is_known; i++)
+    is_known = lp_streq(names[i], stem) && !lp_streq(stem, "host");
+  if (is_known)
+    status = lp_hw_load(stem, out, diag);
+  else
+    *out = lp_hw_from_samples(stem, stem, samples);
+  free(stem);
+  return status;
 }

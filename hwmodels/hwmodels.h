@@ -184,6 +184,9 @@ typedef struct {
  * impossible. */
 LP_MUST_USE lp_status lp_hw_fit(lp_machine *machine, const lp_hw_samples *samples, const lp_hw_fit_options *options,
                                 lp_hw_fit_result *result, lp_diag *diag);
+/* The machine that a fit of the table at `path` begins with: the one of the catalogue that is called like the file, or
+ * one made of the samples. Release with lp_hw_free. */
+LP_MUST_USE lp_status lp_hw_for_table(const char *path, const lp_hw_samples *samples, lp_machine **out, lp_diag *diag);
 /* A machine of these names whose figures are the best rates in the samples. */
 lp_machine *lp_hw_from_samples(const char *name, const char *title, const lp_hw_samples *samples);
 

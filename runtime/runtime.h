@@ -64,6 +64,10 @@ bool lp_tokenizer_has_chat_template(const lp_tokenizer *tokenizer);
 LP_MUST_USE lp_status lp_tokenizer_chat(const lp_tokenizer *tokenizer, const lp_chat_message *messages, size_t count,
                                         bool add_generation_prompt, lp_buf *out, lp_diag *diag);
 
+/* The same as tokens, which are appended to `ids`. */
+LP_MUST_USE lp_status lp_tokenizer_encode_chat(const lp_tokenizer *tokenizer, const lp_chat_message *messages,
+                                               size_t count, lp_tokens *ids, lp_diag *diag);
+
 /* Turns a stream of tokens into text, in whole characters. Zero it first. */
 typedef struct {
   lp_tokens ids;
@@ -146,6 +150,9 @@ typedef struct {
   double cut_ms, cut_every_ms; /* the link is down for cut_ms in every cut_every_ms */
   uint64_t seed;               /* of the losses */
 } lp_link_shape;
+/* "rtt=50ms,up=10Mbit/s,down=50Mbit/s,loss=1%,cut=2s/30s,seed=7" (link/shape.c). A figure that is not named is not
+ * limited. Errors are reported at `loc`. */
+LP_MUST_USE lp_status lp_link_shape_parse(const char *text, lp_link_shape *out, lp_diag *diag, lp_loc loc);
 
 /* The device's timeouts and pauses on its link, in ms. Zero: the value in brackets. */
 typedef struct {
@@ -193,6 +200,25 @@ LP_MUST_USE lp_status lp_worker_spawn(const char *program, const char *bundle, i
 LP_MUST_USE lp_status lp_worker_await(lp_worker_process *process, lp_diag *diag);
 void lp_worker_stop(
     lp_worker_process *process); /* ends the process and zeroes the struct; one not started is allowed */
+
+/* A bundle and what runs its cloud side (session/spawn.c). */
+typedef struct {
+  const char *bundle, *cloud; /* cloud: a worker's address; NULL: a worker is started when the bundle is split */
+  bool in_process;            /* both sides run in this process */
+  bool device_only;           /* the cloud side is not used */
+  bool check_hashes;
+  int32_t threads; /* of the worker; 0: the machine's cores */
+} lp_sides_options;
+typedef struct {
+  lp_bundle *bundle;
+  lp_worker_process worker;
+  const char *cloud; /* for lp_generate_options; NULL: both sides run in this process, or the device's alone */
+  double load_ms;
+} lp_sides;
+/* Loads the bundle and waits until its worker listens. Release with lp_sides_close, also after a failure; `options` are
+ * borrowed until then. */
+LP_MUST_USE lp_status lp_sides_open(const lp_sides_options *options, lp_sides *out, lp_diag *diag);
+void lp_sides_close(lp_sides *sides);
 
 /* ---- generation (session/) --------------------------------------------------------------------------------------- */
 

@@ -114,6 +114,12 @@ double lp_radio_path_loss_db(const lp_radio_path *path) {
   return path->los ? los : fmax(los, nlos_db(path));
 }
 
+void lp_radio_usual_heights(lp_radio_scenario scenario, double *h_bs, double *h_ut) {
+  static const double bs[LP_RADIO_SCENARIOS] = {25, 10, 35, 3, 3}, ut[LP_RADIO_SCENARIOS] = {1.5, 1.5, 1.5, 1, 1};
+  *h_bs = bs[scenario];
+  *h_ut = ut[scenario];
+}
+
 const char *lp_radio_path_outside(const lp_radio_path *path) {
   double d3d = hypot(path->d2d, path->h_bs - path->h_ut);
   if (path->fc < 0.5 || path->fc > 100) return "the frequency is outside of 0.5 to 100 GHz";

@@ -44,6 +44,8 @@ typedef struct {
 double lp_radio_path_loss_db(const lp_radio_path *path);
 /* Where the slope changes, along the ground: d'BP of UMa and UMi, dBP of RMa; INFINITY indoors. */
 double lp_radio_breakpoint(const lp_radio_path *path);
+/* The usual antenna heights of a scenario: Table 7.2-1 to 7.2-3. */
+void lp_radio_usual_heights(lp_radio_scenario scenario, double *h_bs, double *h_ut);
 /* Why the table does not cover the path ("the distance is outside of 10 m to 5 km"), or NULL. */
 const char *lp_radio_path_outside(const lp_radio_path *path);
 /* Standard deviation of shadowing: Table 7.4.1-1, and for users indoors ("O2I") Table 7.5-6. */

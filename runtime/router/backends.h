@@ -69,6 +69,11 @@ void lp_estimator_begin(lp_estimator *estimator, const lp_backends *backends, co
 void lp_estimator_end(lp_estimator *estimator, const lp_backends *backends, const lp_demand *demand, lp_route route,
                       double at_s, double observed_s);
 
+/* Weighs a request while `busy` others are at the edge: takes the routes that no backend admits from request->offered,
+ * sets request->delay_s, and adds the keyword of the edge's queue to `keywords`. `why` as of lp_backends_admit. */
+void lp_backends_weigh(const lp_backends *backends, const lp_demand *demand, int64_t busy, lp_router_request *request,
+                       lp_buf *keywords, lp_buf *why);
+
 /* The keyword of a queue: how much of the cloud's longer answer the wait at the edge takes, "queue short" (below 1/4),
  * "queue middle" (1/2), "queue long" (1), "queue overlong"; NULL: there is none. `edge_s` and `cloud_s` are whole
  * delays. */

@@ -46,19 +46,14 @@ static lp_status find_labels(language_model *self, const char *bundle, lp_diag *
 
 static lp_status encode(const language_model *self, const lp_prompt *prompt, lp_tokens *out, lp_diag *diag) {
   const lp_tokenizer *tokenizer = lp_bundle_tokenizer(self->reader.bundle);
-  lp_buf text = {0}, chat = {0};
+  lp_buf text = {0};
   lp_prompt_text(prompt, &text);
-  lp_status status = LP_OK;
-  const lp_buf *whole = &text;
-  bool has_template = lp_tokenizer_has_chat_template(tokenizer);
-  if (has_template) {
-    lp_chat_message message = {"user", text.data};
-    status = lp_tokenizer_chat(tokenizer, &message, 1, true, &chat, diag);
-    whole = &chat;
-  }
-  if (status == LP_OK) status = lp_tokenizer_encode(tokenizer, whole->data, whole->size, !has_template, out, diag);
+  lp_status status;
+  if (lp_tokenizer_has_chat_template(tokenizer))
+    status = lp_tokenizer_encode_chat(tokenizer, &(lp_chat_message){"user", text.data}, 1, out, diag);
+  else
+    status = lp_tokenizer_encode(tokenizer, text.data, text.size, true, out, diag);
   lp_buf_free(&text);
-  lp_buf_free(&chat);
   return status;
 }
 

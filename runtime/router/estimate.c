@@ -67,3 +67,15 @@ const char *lp_queue_keyword(double wait_s, double edge_s, double cloud_s) {
   double part = wait_s / longer;
   return part < 0.25 ? "queue short" : part < 0.5 ? "queue middle" : part < 1 ? "queue long" : "queue overlong";
 }
+
+void lp_backends_weigh(const lp_backends *backends, const lp_demand *demand, int64_t busy, lp_router_request *request,
+                       lp_buf *keywords, lp_buf *why) {
+  double wait_s[LP_ROUTE_COUNT], *delay_s = request->delay_s;
+  lp_estimator estimator = lp_estimator_make(0, 0);
+  for (int64_t i = 0; i < busy; i++)
+    lp_estimator_begin(&estimator, backends, demand, LP_ROUTE_EDGE);
+  lp_delay_estimate(backends, &estimator, demand, 0, wait_s, delay_s);
+  const char *queue = lp_queue_keyword(wait_s[LP_ROUTE_EDGE], delay_s[LP_ROUTE_EDGE], delay_s[LP_ROUTE_CLOUD]);
+  if (queue) lp_buf_printf(keywords, ", %s", queue);
+  request->offered &= lp_backends_admit(backends, demand, why);
+}

@@ -1,5 +1,29 @@
 #include "runtime/router/judge.h"
 
+static void learn(void *user, const lp_stored *stored) {
+  lp_policy *policy = user;
+  policy->learn(policy, &stored->request, stored->decision.route, stored->reward, stored->good);
+}
+
+lp_status lp_policy_open_taught(const lp_policy_spec *spec, lp_store *pool, int64_t memory, lp_policy **out,
+                                lp_diag *diag) {
+  lp_policy_spec own = *spec;
+  lp_policy *policy = NULL;
+  int64_t before = 0;
+  *out = NULL;
+  if (pool) LP_TRY(lp_store_count(pool, &before, diag));
+  own.options.exploration.seed += (uint64_t)before;
+  LP_TRY(lp_policy_open(&own, &policy, diag));
+  lp_status status = pool ? lp_store_each(pool, memory, learn, policy, diag) : LP_OK;
+  if (status == LP_OK)
+    *out = policy;
+  else
+    policy->close(policy);
+  return status;
+}
+
+/* ---- judging ----------------------------------------------------------------------------------------------------- */
+
 typedef struct {
   lp_policy *policy;
   lp_judgement *out;

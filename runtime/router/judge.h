@@ -1,8 +1,15 @@
-/* What a policy would have earned on a log of another's decisions. */
+/* Policies and pools: a policy that learns from a pool, and what it would have earned on a log of another's
+ * decisions. */
 #ifndef LP_ROUTER_JUDGE_H
 #define LP_ROUTER_JUDGE_H
 
 #include "runtime/router/store.h"
+
+/* Opens a policy and teaches it the newest `memory` outcomes of the pool (0: all; `pool` NULL: none). Each decision
+ * of a pool draws a random number of its own, also after a restart: the seed is the spec's plus the number of
+ * decisions. */
+LP_MUST_USE lp_status lp_policy_open_taught(const lp_policy_spec *spec, lp_store *pool, int64_t memory, lp_policy **out,
+                                            lp_diag *diag);
 
 typedef struct {
   int64_t decisions;    /* with an outcome */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "runtime/router/judge.h"
 #include "runtime/serve/stop.h"
 
 struct lp_dispatcher {
@@ -23,20 +24,9 @@ unsigned lp_dispatcher_offered(const lp_dispatcher *self) {
   return routes;
 }
 
-static void learn(void *user, const lp_stored *stored) {
-  lp_policy *policy = user;
-  policy->learn(policy, &stored->request, stored->decision.route, stored->reward, stored->good);
-}
-
-/* Each decision of a pool draws a random number of its own, also after a restart. */
 static lp_status open_router(lp_dispatcher *self, lp_diag *diag) {
-  lp_policy_spec spec = self->config->policy;
-  int64_t before = 0;
   if (self->config->pool) LP_TRY(lp_store_open(self->config->pool, &self->store, diag));
-  if (self->store) LP_TRY(lp_store_count(self->store, &before, diag));
-  spec.options.exploration.seed = (uint64_t)before;
-  LP_TRY(lp_policy_open(&spec, &self->policy, diag));
-  return self->store ? lp_store_each(self->store, 0, learn, self->policy, diag) : LP_OK;
+  return lp_policy_open_taught(&self->config->policy, self->store, 0, &self->policy, diag);
 }
 
 lp_status lp_dispatcher_open(const lp_serve_config *config, lp_dispatcher **out, lp_diag *diag) {

@@ -9,9 +9,7 @@
 
 typedef struct {
   lp_site_server site;
-  lp_bundle *bundle;
-  lp_worker_process worker; /* of a split bundle */
-  const char *cloud;
+  lp_sides sides;
   int32_t threads;
   int64_t queue;
   pthread_mutex_t turn;
@@ -38,30 +36,26 @@ static void hand_on(void *user, int64_t index, const lp_generated *token) {
 }
 
 static lp_status encode(const bundle_site *self, const lp_completion *request, lp_tokens *out, lp_diag *diag) {
-  const lp_tokenizer *tokenizer = lp_bundle_tokenizer(self->bundle);
+  const lp_tokenizer *tokenizer = lp_bundle_tokenizer(self->sides.bundle);
   if (!request->chat) return lp_tokenizer_encode(tokenizer, request->prompt, strlen(request->prompt), true, out, diag);
   if (!lp_tokenizer_has_chat_template(tokenizer))
     return lp_error(diag, LP_LOC_NONE, "the model has no chat template: use /v1/completions");
-  lp_buf text = {0};
-  lp_status status = lp_tokenizer_chat(tokenizer, request->messages, request->count, true, &text, diag);
-  if (status == LP_OK) status = lp_tokenizer_encode(tokenizer, text.data, text.size, false, out, diag);
-  lp_buf_free(&text);
-  return status;
+  return lp_tokenizer_encode_chat(tokenizer, request->messages, request->count, out, diag);
 }
 
 static lp_status generate(const bundle_site *self, const lp_completion *request, const lp_tokens *ids, int64_t most,
                           listener *to, lp_usage *usage, lp_diag *diag) {
-  lp_generate_options options = {.cloud = self->cloud,
+  lp_generate_options options = {.cloud = self->sides.cloud,
                                  .sampling = request->sampling,
                                  .max_tokens = most,
                                  .threads = self->threads,
                                  .stop = &to->enough};
   lp_session *session = NULL;
   lp_generation made = {0};
-  LP_TRY(lp_session_open(self->bundle, &options, &session, diag));
+  LP_TRY(lp_session_open(self->sides.bundle, &options, &session, diag));
   lp_status status = lp_session_generate(session, ids->data, 1, (int64_t)ids->count, hand_on, to, &made, diag);
   size_t count = made.tokens.count;
-  bool ended = count > 0 && lp_bundle_is_stop(self->bundle, made.tokens.data[count - 1].token);
+  bool ended = count > 0 && lp_bundle_is_stop(self->sides.bundle, made.tokens.data[count - 1].token);
   *usage = (lp_usage){(int64_t)ids->count, (int64_t)count, (int64_t)count >= most && !ended};
   lp_generation_free(&made);
   lp_session_close(session);
@@ -71,8 +65,8 @@ static lp_status generate(const bundle_site *self, const lp_completion *request,
 static lp_status answer(bundle_site *self, const lp_completion *request, const volatile int *stop, lp_piece_sink *sink,
                         void *user, lp_usage *usage, lp_diag *diag) {
   lp_tokens ids = {0};
-  int64_t context = lp_bundle_context_length(self->bundle), most = request->max_tokens;
-  listener to = {.tokenizer = lp_bundle_tokenizer(self->bundle), .sink = sink, .user = user, .stop = stop};
+  int64_t context = lp_bundle_context_length(self->sides.bundle), most = request->max_tokens;
+  listener to = {.tokenizer = lp_bundle_tokenizer(self->sides.bundle), .sink = sink, .user = user, .stop = stop};
   lp_status status = encode(self, request, &ids, diag) == LP_OK ? LP_OK : LP_USAGE;
   if (status == LP_OK && ids.count == 0) status = lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "the prompt has no tokens");
   if (status == LP_OK && context > 0 && (int64_t)ids.count >= context)
@@ -103,30 +97,20 @@ static lp_status complete(lp_site_server *site, const lp_completion *request, co
 
 static void close_bundle(lp_site_server *site) {
   bundle_site *self = (bundle_site *)site;
-  if (self->bundle) lp_bundle_free(self->bundle);
-  lp_worker_stop(&self->worker);
+  lp_sides_close(&self->sides);
   (void)pthread_mutex_destroy(&self->turn);
   free(self);
 }
 
 static lp_status open_bundle(bundle_site *self, const char *path, lp_diag *diag) {
-  lp_bundle_options load = {.load = LP_LOAD_DEVICE};
-  LP_TRY(lp_bundle_load(path, &load, &self->bundle, diag));
-  if (!lp_bundle_tokenizer(self->bundle))
-    return lp_error(diag, LP_LOC_FILE(path), "the bundle has no tokenizer; compile it with --tokenizer=FILE");
-  if (!lp_bundle_is_split(self->bundle)) return LP_OK;
-  LP_TRY(lp_worker_spawn(NULL, path, self->threads, &self->worker, diag));
-  LP_TRY(lp_worker_await(&self->worker, diag));
-  self->cloud = self->worker.address;
-  return LP_OK;
+  LP_TRY(lp_sides_open(&(lp_sides_options){.bundle = path, .threads = self->threads}, &self->sides, diag));
+  if (lp_bundle_tokenizer(self->sides.bundle)) return LP_OK;
+  return lp_error(diag, LP_LOC_FILE(path), "the bundle has no tokenizer; compile it with --tokenizer=FILE");
 }
 
 lp_status lp_site_bundle(const lp_serve_config *config, lp_site_server **out, lp_diag *diag) {
   bundle_site *self = lp_alloc(sizeof *self);
-  *self = (bundle_site){.site = {complete, close_bundle},
-                        .worker = {.ready_fd = -1},
-                        .threads = (int32_t)config->threads,
-                        .queue = config->queue};
+  *self = (bundle_site){.site = {complete, close_bundle}, .threads = (int32_t)config->threads, .queue = config->queue};
   (void)pthread_mutex_init(&self->turn, NULL);
   lp_status status = open_bundle(self, config->bundle, diag);
   if (status == LP_OK)

@@ -98,3 +98,24 @@ void lp_worker_stop(lp_worker_process *process) {
   (void)waitpid(process->pid, NULL, 0);
   *process = (lp_worker_process){.ready_fd = -1};
 }
+
+/* ---- both sides -------------------------------------------------------------------------------------------------- */
+
+lp_status lp_sides_open(const lp_sides_options *options, lp_sides *out, lp_diag *diag) {
+  *out = (lp_sides){.worker = {.ready_fd = -1}, .cloud = options->cloud};
+  lp_bundle_options load = {.load = LP_LOAD_DEVICE, .check_hashes = options->check_hashes};
+  if (options->in_process) load.load |= LP_LOAD_CLOUD;
+  double begin = lp_now_ms();
+  LP_TRY(lp_bundle_load(options->bundle, &load, &out->bundle, diag));
+  out->load_ms = lp_now_ms() - begin;
+  if (options->in_process || options->device_only || options->cloud || !lp_bundle_is_split(out->bundle)) return LP_OK;
+  LP_TRY(lp_worker_spawn(NULL, options->bundle, options->threads, &out->worker, diag));
+  LP_TRY(lp_worker_await(&out->worker, diag));
+  out->cloud = out->worker.address;
+  return LP_OK;
+}
+
+void lp_sides_close(lp_sides *sides) {
+  lp_bundle_free(sides->bundle);
+  lp_worker_stop(&sides->worker);
+}

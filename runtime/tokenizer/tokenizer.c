@@ -238,3 +238,12 @@ void lp_tokenizer_decode(const lp_tokenizer *tokenizer, const int32_t *ids, size
   }
   lp_work_free(&work);
 }
+
+lp_status lp_tokenizer_encode_chat(const lp_tokenizer *tokenizer, const lp_chat_message *messages, size_t count,
+                                   lp_tokens *ids, lp_diag *diag) {
+  lp_buf text = {0};
+  lp_status status = lp_tokenizer_chat(tokenizer, messages, count, true, &text, diag);
+  if (status == LP_OK) status = lp_tokenizer_encode(tokenizer, lp_buf_text(&text), text.size, false, ids, diag);
+  lp_buf_free(&text);
+  return status;
+}

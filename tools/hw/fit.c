@@ -5,28 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The machine whose figures the fit takes: the one asked for, the one the table is called like, or one made of the
- * table. */
-static lp_status find_base(const hw_flags *flags, const char *csv, const lp_hw_samples *samples, lp_machine **out,
-                           lp_diag *diag) {
-  if (flags->machine) return lp_hw_load(flags->machine, out, diag);
-  const char *base = lp_path_base(csv);
-  char *stem = lp_strdup(base);
-  stem[strcspn(stem, ".")] = 0;
-  const char *const *names = NULL;
-  size_t count = lp_hw_names(&names);
-  lp_status status = LP_OK;
-  bool known = false;
-  for (size_t i = 0; i < count && !known; i++)
-    known = lp_streq(names[i], stem) && !lp_streq(stem, "host");
-  if (known)
-    status = lp_hw_load(stem, out, diag);
-  else
-    *out = lp_hw_from_samples(stem, stem, samples);
-  free(stem);
-  return status;
-}
-
 static lp_status fit_and_write(const hw_flags *flags, const char *csv, const lp_hw_samples *samples,
                                lp_machine *machine, lp_diag *diag) {
   lp_hw_fit_options options = {.knots = (int32_t)(flags->knots < 100000 ? flags->knots : 100000),
@@ -51,7 +29,9 @@ lp_status hw_fit(const lp_command *command, const lp_texts *args, lp_diag *diag)
   lp_hw_samples samples = {0};
   lp_machine *machine = NULL;
   lp_status status = lp_hw_samples_read(args->data[1], &samples, diag);
-  if (status == LP_OK) status = find_base(flags, args->data[1], &samples, &machine, diag);
+  if (status == LP_OK)
+    status = flags->machine ? lp_hw_load(flags->machine, &machine, diag)
+                            : lp_hw_for_table(args->data[1], &samples, &machine, diag);
   if (status == LP_OK) status = fit_and_write(flags, args->data[1], &samples, machine, diag);
   lp_hw_free(machine);
   lp_vec_free(&samples);

@@ -67,11 +67,11 @@ static double capacity_of(const radio_flags *flags, lp_radio_scenario scenario) 
 
 static lp_status prepare(const quantity *q, radio_flags *flags, lp_radio_scenario *scenario, lp_diag *diag,
                          lp_loc loc) {
-  static const double bs_height[LP_RADIO_SCENARIOS] = {25, 10, 35, 3, 3};
+  double h_bs, h_ut;
   LP_TRY(lp_radio_scenario_parse(flags->scenario, scenario, diag, loc));
-  bool office = *scenario == LP_RADIO_INH || *scenario == LP_RADIO_INH_OPEN;
-  if (isnan(flags->h_bs)) flags->h_bs = bs_height[*scenario];
-  if (isnan(flags->h_ut)) flags->h_ut = office ? 1 : 1.5;
+  lp_radio_usual_heights(*scenario, &h_bs, &h_ut);
+  if (isnan(flags->h_bs)) flags->h_bs = h_bs;
+  if (isnan(flags->h_ut)) flags->h_ut = h_ut;
   if (q->wants_los && flags->los == flags->nlos)
     return lp_error(diag, loc, "with line of sight or without? give one of '--los' and '--nlos', or a column 'los'");
   for (size_t i = 0; i < LP_COUNT(inputs); i++) {

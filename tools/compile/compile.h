@@ -2,7 +2,7 @@
 #ifndef LP_TOOLS_COMPILE_H
 #define LP_TOOLS_COMPILE_H
 
-#include "tools/pipeline.h"
+#include "tools/compile/pipeline.h"
 
 typedef struct {
   const char *model, *output, *emit, *side, *backend_device, *backend_cloud;
@@ -20,15 +20,28 @@ typedef struct {
   lp_link *link_model;                        /* owned */
 } lp_compile;
 
-/* Loads the machines and the link and checks what was asked for together (compile_request.c). */
+/* Loads the machines and the link and checks what was asked for together (request.c). */
 LP_MUST_USE lp_status lp_compile_prepare(lp_compile *compile, lp_diag *diag);
 /* Warns where the lengths that were asked for exceed the context of the model; its operators are there. */
 void lp_compile_check_lengths(const lp_compile *compile, const lp_module *module, lp_diag *diag);
+/* Where the output goes: what -o says, or a name made of the model's. Release with free(). */
+char *lp_compile_output(const lp_compile *compile);
+/* Where a file that belongs to the model is: beside it, or a folder up where exporters put models into `onnx/`. NULL:
+ * there is none. Release with free(). */
+char *lp_compile_find_beside(const lp_compile *compile, const char *name);
+/* The folder of the model's settings; NULL: there are none. Release with free(). */
+char *lp_compile_settings(const lp_compile *compile);
+/* The tokenizer that was asked for, or the one beside the model; NULL: there is none. Release with free(). */
+char *lp_compile_tokenizer(const lp_compile *compile);
 void lp_compile_release(lp_compile *compile);
 
 /* Does this output need weights (a bundle, code), or only the graph? */
 bool lp_compile_reads_weights(const lp_compile *compile);
-/* From an imported module to what --emit names, and the reports (compile_emit.c). */
+/* From an imported module to what --emit names, and the reports (emit.c). */
 LP_MUST_USE lp_status lp_compile_emit(const lp_compile *compile, lp_module *module, lp_diag *diag);
+
+/* With -MD: a make rule, by which the output depends on the model, its data files and what else was read
+ * (dependencies.c). */
+LP_MUST_USE lp_status lp_compile_write_dependencies(const lp_compile *compile, const lp_module *module, lp_diag *diag);
 
 #endif

@@ -1,6 +1,6 @@
-/* Reads the figures of an emulated link: see link_shape.h. */
-#include "tools/link_shape.h"
+/* The figures of an emulated link, as text. */
 #include "base/units.h"
+#include "runtime/runtime.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +21,7 @@ static lp_status read_cut(char *text, lp_link_shape *out, lp_diag *diag, lp_loc 
   return lp_error(diag, loc, "the link would be down for %g of every %g ms", out->cut_ms, out->cut_every_ms);
 }
 
-static lp_status read_item(char *item, lp_link_shape *out, lp_diag *diag) {
-  lp_loc loc = LP_LOC_FILE("--link");
+static lp_status read_item(char *item, lp_link_shape *out, lp_diag *diag, lp_loc loc) {
   char *value = strchr(item, '=');
   if (!value) return lp_error(diag, loc, "'%s' is no figure such as rtt=50ms", item);
   *value++ = '\0';
@@ -43,12 +42,12 @@ static lp_status read_item(char *item, lp_link_shape *out, lp_diag *diag) {
   return LP_OK;
 }
 
-lp_status lp_link_shape_read(const char *text, lp_link_shape *out, lp_diag *diag) {
+lp_status lp_link_shape_parse(const char *text, lp_link_shape *out, lp_diag *diag, lp_loc loc) {
   char *copy = lp_strdup(text), *rest = NULL;
   lp_status status = LP_OK;
   *out = (lp_link_shape){0};
   for (char *item = strtok_r(copy, ",", &rest); item && status == LP_OK; item = strtok_r(NULL, ",", &rest))
-    status = read_item(item, out, diag);
+    status = read_item(item, out, diag, loc);
   free(copy);
-  return status == LP_OK ? LP_OK : LP_USAGE;
+  return status;
 }

@@ -7,31 +7,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/link_shape.h"
-#include "tools/run_print.h"
-#include "tools/session_setup.h"
+#include "tools/run/print.h"
+#include "tools/run/prompt.h"
 
 typedef struct {
-  lp_setup_flags setup;
-  const char *prompt, *chat, *system, *tokens, *format, *mode, *codec, *link, *theta, *session, *trace;
-  int64_t batch, count, capacity, plan, top_k, seed; /* -1: not given */
-  double temperature, top_p;                         /* NaN: not given */
+  lp_sides_options sides;
+  int64_t threads;
+  lp_prompt_flags prompt;
+  const char *format, *mode, *codec, *link, *theta, *session, *trace;
+  int64_t count, capacity, plan, top_k, seed; /* -1: not given */
+  double temperature, top_p;                  /* NaN: not given */
   double usual_theta, cloud_timeout_ms;
   bool ignore_eos, stats, resume;
   lp_link_security security;
 } run_flags;
 
-/* [batch][length] */
-typedef struct {
-  lp_tokens ids;
-  int64_t batch, length;
-} run_prompt;
-
 /* ---- what was not given ------------------------------------------------------------------------------------------ */
-
-static int prompts_given(const run_flags *flags) {
-  return (flags->prompt != NULL) + (flags->chat != NULL) + (flags->tokens != NULL);
-}
 
 static double or_else(double given, double otherwise) {
   return isnan(given) ? otherwise : given;
@@ -55,83 +46,6 @@ static void settle(run_flags *flags, const lp_saved_session *saved) {
   flags->usual_theta = from->theta;
   flags->ignore_eos = flags->ignore_eos || from->ignore_eos;
   if (saved) settle_sampling(flags, &saved->sampling);
-}
-
-/* ---- the prompt -------------------------------------------------------------------------------------------------- */
-
-/* "1,2,3;4,5,6": a row for each sequence of the batch. */
-static lp_status read_rows(const char *text, run_prompt *out, lp_diag *diag) {
-  lp_loc loc = LP_LOC_FILE("--tokens");
-  char *copy = lp_strdup(text), *rest = NULL;
-  lp_status status = LP_OK;
-  for (char *row = strtok_r(copy, ";", &rest); row && status == LP_OK; row = strtok_r(NULL, ";", &rest)) {
-    char *inner = NULL;
-    size_t before = out->ids.count;
-    for (char *at = strtok_r(row, ", ", &inner); at && status == LP_OK; at = strtok_r(NULL, ", ", &inner)) {
-      int64_t id = 0;
-      status = lp_parse_i64(at, 0, INT32_MAX, &id, diag, loc);
-      lp_vec_push(&out->ids, (int32_t)id);
-    }
-    int64_t length = (int64_t)(out->ids.count - before);
-    if (status == LP_OK && out->batch > 0 && length != out->length)
-      status = lp_error(diag, loc, "rows of %" PRId64 " and %" PRId64 " tokens; a batch takes equal ones", out->length,
-                        length);
-    out->length = length;
-    out->batch++;
-  }
-  free(copy);
-  return status;
-}
-
-static lp_status encode_chat(const run_flags *flags, const lp_tokenizer *tokenizer, lp_tokens *ids, lp_diag *diag) {
-  lp_chat_message messages[2];
-  size_t count = 0;
-  if (flags->system) messages[count++] = (lp_chat_message){"system", flags->system};
-  messages[count++] = (lp_chat_message){"user", flags->chat};
-  lp_buf text = {0};
-  lp_status status = lp_tokenizer_chat(tokenizer, messages, count, true, &text, diag);
-  if (status == LP_OK) status = lp_tokenizer_encode(tokenizer, lp_buf_text(&text), text.size, false, ids, diag);
-  lp_buf_free(&text);
-  return status;
-}
-
-static lp_status encode_prompt(const run_flags *flags, const lp_bundle *bundle, run_prompt *out, lp_diag *diag) {
-  if (flags->tokens) return read_rows(flags->tokens, out, diag);
-  const lp_tokenizer *tokenizer = lp_bundle_tokenizer(bundle);
-  lp_loc loc = LP_LOC_FILE(flags->setup.bundle);
-  if (!tokenizer) return lp_error(diag, loc, "the bundle has no tokenizer: give the prompt as --tokens=1,2,3");
-  out->batch = 1;
-  if (flags->chat) {
-    if (!lp_tokenizer_has_chat_template(tokenizer))
-      return lp_error(diag, loc, "the model has no chat template: give the text as --prompt");
-    LP_TRY(encode_chat(flags, tokenizer, &out->ids, diag));
-  } else {
-    LP_TRY(lp_tokenizer_encode(tokenizer, flags->prompt, strlen(flags->prompt), true, &out->ids, diag));
-  }
-  out->length = (int64_t)out->ids.count;
-  return LP_OK;
-}
-
-/* Without one of its own, a resumed run takes that of its session. */
-static lp_status read_prompt(const run_flags *flags, const lp_saved_session *saved, const lp_bundle *bundle,
-                             run_prompt *out, lp_diag *diag) {
-  if (saved && prompts_given(flags) == 0) {
-    for (size_t i = 0; i < saved->prompt.count; i++)
-      lp_vec_push(&out->ids, saved->prompt.data[i]);
-    out->batch = saved->batch;
-    out->length = saved->length;
-    return LP_OK;
-  }
-  LP_TRY(encode_prompt(flags, bundle, out, diag));
-  if (flags->batch <= 1) return LP_OK;
-  if (out->batch > 1 && out->batch != flags->batch)
-    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--batch=%" PRId64 ", but --tokens has %" PRId64 " rows",
-                       flags->batch, out->batch);
-  size_t row = out->ids.count;
-  for (; out->batch < flags->batch; out->batch++)
-    for (size_t i = 0; i < row; i++)
-      lp_vec_push(&out->ids, out->ids.data[i]);
-  return LP_OK;
 }
 
 /* ---- generating -------------------------------------------------------------------------------------------------- */
@@ -210,33 +124,33 @@ static lp_mode mode_of(const run_flags *flags) {
   return mode;
 }
 
-static lp_status generate_with(const run_flags *flags, const lp_generate_options *options, const lp_setup *setup,
-                               const run_prompt *prompt, lp_diag *diag) {
+static lp_status generate_with(const run_flags *flags, const lp_generate_options *options, const lp_sides *sides,
+                               const lp_run_prompt *prompt, lp_diag *diag) {
   lp_session *session = NULL;
-  LP_TRY(lp_session_open(setup->bundle, options, &session, diag));
-  run_output output = {.tokenizer = lp_bundle_tokenizer(setup->bundle),
+  LP_TRY(lp_session_open(sides->bundle, options, &session, diag));
+  run_output output = {.tokenizer = lp_bundle_tokenizer(sides->bundle),
                        .streams = lp_streq(flags->format, "text") && prompt->batch == 1};
   lp_generation made = {0};
   lp_status status =
       lp_session_generate(session, prompt->ids.data, prompt->batch, prompt->length, show_token, &output, &made, diag);
-  if (status == LP_OK) status = print_made(flags, setup->bundle, &made, prompt->length, diag);
+  if (status == LP_OK) status = print_made(flags, sides->bundle, &made, prompt->length, diag);
   lp_generation_free(&made);
   lp_text_stream_free(&output.text);
   lp_session_close(session);
   return status;
 }
 
-static lp_status generate(const run_flags *flags, const lp_saved_session *saved, const lp_setup *setup,
-                          const run_prompt *prompt, lp_diag *diag) {
-  lp_generate_options options = {.cloud = setup->cloud,
+static lp_status generate(const run_flags *flags, const lp_saved_session *saved, const lp_sides *sides,
+                          const lp_run_prompt *prompt, lp_diag *diag) {
+  lp_generate_options options = {.cloud = sides->cloud,
                                  .mode = mode_of(flags),
                                  .sampling = {.temperature = flags->temperature,
                                               .top_k = (int32_t)flags->top_k,
                                               .top_p = flags->top_p,
                                               .seed = (uint64_t)flags->seed},
-                                 .max_tokens = tokens_to_make(flags, setup->bundle, prompt->length),
+                                 .max_tokens = tokens_to_make(flags, sides->bundle, prompt->length),
                                  .ignore_eos = flags->ignore_eos,
-                                 .threads = (int32_t)flags->setup.threads,
+                                 .threads = (int32_t)flags->threads,
                                  .capacity = flags->capacity,
                                  .fixes_plan = flags->plan >= 0,
                                  .plan = flags->plan < INT32_MAX ? (int32_t)flags->plan : INT32_MAX,
@@ -244,14 +158,14 @@ static lp_status generate(const run_flags *flags, const lp_saved_session *saved,
                                  .cloud_timeout_ms = flags->cloud_timeout_ms,
                                  .session_file = flags->session,
                                  .resume = saved};
-  LP_TRY(read_exits(flags, setup->bundle, &options, diag));
+  LP_TRY(read_exits(flags, sides->bundle, &options, diag));
   lp_link_shape shape;
   if (flags->link) {
-    LP_TRY(lp_link_shape_read(flags->link, &shape, diag));
+    if (lp_link_shape_parse(flags->link, &shape, diag, LP_LOC_FILE("--link")) != LP_OK) return LP_USAGE;
     options.link = &shape;
   }
   options.trace = flags->trace ? lp_trace_create() : NULL;
-  lp_status status = generate_with(flags, &options, setup, prompt, diag);
+  lp_status status = generate_with(flags, &options, sides, prompt, diag);
   /* Of a run that failed too: that is when one looks. */
   lp_status written = flags->trace ? lp_trace_write(options.trace, flags->trace, diag) : LP_OK;
   lp_trace_free(options.trace);
@@ -259,7 +173,7 @@ static lp_status generate(const run_flags *flags, const lp_saved_session *saved,
 }
 
 static lp_status check_flags(const run_flags *flags, lp_diag *diag) {
-  if (prompts_given(flags) != 1 && !(flags->resume && prompts_given(flags) == 0))
+  if (lp_prompts_given(&flags->prompt) != 1 && !(flags->resume && lp_prompts_given(&flags->prompt) == 0))
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "wanted one of --prompt, --chat and --tokens");
   double theta = 0;
   if (flags->theta && !lp_streq(flags->theta, "calibrated") &&
@@ -268,7 +182,7 @@ static lp_status check_flags(const run_flags *flags, lp_diag *diag) {
   if (flags->top_p <= 0 || flags->top_p > 1 || flags->top_k > INT32_MAX)
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE,
                        "sampling wants a temperature of 0 or more, a top-p in (0, 1] and a top-k of 0 or more");
-  if (flags->setup.in_process && flags->setup.cloud)
+  if (flags->sides.in_process && flags->sides.cloud)
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--in-process and --cloud exclude each other");
   return LP_OK;
 }
@@ -276,7 +190,7 @@ static lp_status check_flags(const run_flags *flags, lp_diag *diag) {
 static lp_status check_mode(const run_flags *flags, const lp_bundle *bundle, lp_diag *diag) {
   const char *why = "";
   if (lp_bundle_allows(bundle, mode_of(flags), &why)) return LP_OK;
-  return lp_error(diag, LP_LOC_FILE(flags->setup.bundle), "--mode=%s: %s", flags->mode, why);
+  return lp_error(diag, LP_LOC_FILE(flags->sides.bundle), "--mode=%s: %s", flags->mode, why);
 }
 
 /* A run that was killed before it had kept anything begins anew, so that the same command may be given again and
@@ -285,7 +199,7 @@ static lp_status read_session(run_flags *flags, lp_saved_session *out, bool *fou
   *found = flags->resume && lp_path_exists(flags->session);
   if (*found) return lp_saved_session_read(flags->session, out, diag);
   if (!flags->resume) return LP_OK;
-  if (prompts_given(flags) == 0)
+  if (lp_prompts_given(&flags->prompt) == 0)
     return lp_error(diag, LP_LOC_FILE(flags->session), "there is no session to go on with, and no prompt to begin one");
   lp_warning(diag, LP_LOC_FILE(flags->session), "there is no session yet: it begins");
   return LP_OK;
@@ -300,22 +214,23 @@ static void settle_by_bundle(run_flags *flags, const lp_bundle *bundle) {
 static lp_status run_from(run_flags *flags, const lp_saved_session *saved, lp_diag *diag) {
   settle(flags, saved);
   LP_TRY(check_flags(flags, diag));
-  flags->setup.alone = lp_streq(flags->mode, "standalone");
-  lp_setup setup;
-  run_prompt prompt = {0};
-  lp_status status = lp_setup_begin(&flags->setup, &setup, diag);
-  if (status == LP_OK) status = check_mode(flags, setup.bundle, diag);
-  if (status == LP_OK) settle_by_bundle(flags, setup.bundle);
-  if (status == LP_OK) status = read_prompt(flags, saved, setup.bundle, &prompt, diag);
-  if (status == LP_OK) status = generate(flags, saved, &setup, &prompt, diag);
+  flags->sides.device_only = lp_streq(flags->mode, "standalone");
+  lp_sides sides;
+  lp_run_prompt prompt = {0};
+  lp_status status = lp_sides_open(&flags->sides, &sides, diag);
+  if (status == LP_OK) status = check_mode(flags, sides.bundle, diag);
+  if (status == LP_OK) settle_by_bundle(flags, sides.bundle);
+  if (status == LP_OK) status = lp_prompt_read(&flags->prompt, saved, sides.bundle, &prompt, diag);
+  if (status == LP_OK) status = generate(flags, saved, &sides, &prompt, diag);
   lp_vec_free(&prompt.ids);
-  lp_setup_end(&setup);
+  lp_sides_close(&sides);
   return status;
 }
 
 static lp_status run(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   run_flags *flags = command->user;
-  flags->setup.bundle = args->data[0];
+  flags->sides.bundle = flags->prompt.file = args->data[0];
+  flags->sides.threads = (int32_t)flags->threads;
   lp_saved_session saved = {0};
   bool found = false;
   if (flags->resume && !flags->session)
@@ -326,18 +241,25 @@ static lp_status run(const lp_command *command, const lp_texts *args, lp_diag *d
   return status;
 }
 
-static const run_flags none_given = {
-    .format = "text", .batch = 1, .count = -1, .plan = -1, .top_k = -1, .seed = -1, .temperature = NAN, .top_p = NAN};
+static const run_flags none_given = {.prompt = {.batch = 1},
+                                     .format = "text",
+                                     .count = -1,
+                                     .plan = -1,
+                                     .top_k = -1,
+                                     .seed = -1,
+                                     .temperature = NAN,
+                                     .top_p = NAN};
 
 // NOLINTNEXTLINE(readability-function-size): a table
 int lp_tool_run(int argc, char **argv) {
   run_flags flags = none_given;
   const lp_option options[] = {
-      {"--prompt", LP_OPTION_TEXT, &flags.prompt, "TEXT", "text to go on from", 0},
-      {"--chat", LP_OPTION_TEXT, &flags.chat, "TEXT", "a user's message, through the model's chat template", 0},
-      {"--system", LP_OPTION_TEXT, &flags.system, "TEXT", "with --chat: the system's message", 0},
-      {"--tokens", LP_OPTION_TEXT, &flags.tokens, "1,2,3[;4,5,6]", "ids to go on from; a row for each sequence", 0},
-      {"--batch", LP_OPTION_COUNT, &flags.batch, "N", "run the prompt so many times at once (1)", 1},
+      {"--prompt", LP_OPTION_TEXT, &flags.prompt.text, "TEXT", "text to go on from", 0},
+      {"--chat", LP_OPTION_TEXT, &flags.prompt.chat, "TEXT", "a user's message, through the model's chat template", 0},
+      {"--system", LP_OPTION_TEXT, &flags.prompt.system, "TEXT", "with --chat: the system's message", 0},
+      {"--tokens", LP_OPTION_TEXT, &flags.prompt.tokens, "1,2,3[;4,5,6]", "ids to go on from; a row for each sequence",
+       0},
+      {"--batch", LP_OPTION_COUNT, &flags.prompt.batch, "N", "run the prompt so many times at once (1)", 1},
       {"-n", LP_OPTION_COUNT, &flags.count, "N", "tokens to generate (128, or what the context leaves)", 0},
       {"--temperature", LP_OPTION_F64, &flags.temperature, "T", "0 takes the likeliest token (0)", 0},
       {"--top-k", LP_OPTION_COUNT, &flags.top_k, "K", "sample among the K likeliest; 0: all (0)", 0},
@@ -353,7 +275,7 @@ int lp_tool_run(int argc, char **argv) {
        "with --mode=threshold: confidence to exit at (0.8), or what `llmpart calibrate --apply` found", 0},
       {"--codec", LP_OPTION_CHOICE, &flags.codec, "auto|f32|f16|int8|int4",
        "how hidden states travel with early exits (f32 in exact mode, else f16)", 0},
-      {"--cloud", LP_OPTION_TEXT, &flags.setup.cloud, "HOST:PORT", "a worker that serves the same bundle", 0},
+      {"--cloud", LP_OPTION_TEXT, &flags.sides.cloud, "HOST:PORT", "a worker that serves the same bundle", 0},
       {"--key-file", LP_OPTION_TEXT, &flags.security.key_file, "FILE",
        "key that the worker holds too; off loopback this or --cert is needed", 0},
       {"--ca", LP_OPTION_TEXT, &flags.security.ca_file, "FILE",
@@ -370,9 +292,9 @@ int lp_tool_run(int argc, char **argv) {
       {"--session", LP_OPTION_TEXT, &flags.session, "FILE", "keep the generation there as it goes on, for --resume", 0},
       {"--resume", LP_OPTION_FLAG, &flags.resume, NULL,
        "go on with the generation in --session: prompt and options are its own, and may be left out", 0},
-      {"--in-process", LP_OPTION_FLAG, &flags.setup.in_process, NULL, "run both sides in this process", 0},
-      {"--threads", LP_OPTION_COUNT, &flags.setup.threads, "N", "threads (the machine's cores)", 0},
-      {"--check", LP_OPTION_FLAG, &flags.setup.check, NULL, "compare the SHA-256 of every file first", 0},
+      {"--in-process", LP_OPTION_FLAG, &flags.sides.in_process, NULL, "run both sides in this process", 0},
+      {"--threads", LP_OPTION_COUNT, &flags.threads, "N", "threads (the machine's cores)", 0},
+      {"--check", LP_OPTION_FLAG, &flags.sides.check_hashes, NULL, "compare the SHA-256 of every file first", 0},
       {"--trace", LP_OPTION_TEXT, &flags.trace, "F.json", "what happened when, for chrome://tracing and Perfetto", 0},
       {"--stats", LP_OPTION_FLAG, &flags.stats, NULL, "print times and bytes on stderr", 0},
       {"-o", LP_OPTION_CHOICE, &flags.format, "text|json", "format (text, as it is generated)", 0},

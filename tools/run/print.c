@@ -1,4 +1,4 @@
-#include "tools/run_print.h"
+#include "tools/run/print.h"
 #include "base/side.h"
 #include "base/units.h"
 

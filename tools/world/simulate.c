@@ -7,7 +7,6 @@
 
 #ifdef LP_HAS_ROUTER
 #include "runtime/router/simulated.h"
-#include "tools/share.h"
 #endif
 #include "tools/tools.h"
 
@@ -71,7 +70,7 @@ static lp_status run(const char *path, const simulate_flags *flags, const lp_sim
 #ifdef LP_HAS_ROUTER
 /* With the router's library also the policies that learn, and with its model the one that reads. */
 static lp_status run_with_learners(const char *path, simulate_flags *flags, size_t figure, lp_diag *diag) {
-  char *model = lp_share_path("router-model.llmpart");
+  char *model = lp_path_share("router-model.llmpart");
   lp_router_sim *learners = NULL;
   bool there = lp_path_exists(model) || lp_streq(flags->spec.model, "embedded");
   flags->spec.embedded = there ? model : NULL;

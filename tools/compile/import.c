@@ -1,5 +1,5 @@
 /* llmpart import: an ONNX model as IR text. */
-#include "tools/pipeline.h"
+#include "tools/compile/pipeline.h"
 
 #include "frontend/frontend.h"
 

@@ -7,8 +7,7 @@
 
 #include "runtime/router/judge.h"
 #include "runtime/router/store.h"
-#include "tools/route_request.h"
-#include "tools/share.h"
+#include "tools/world/route_request.h"
 
 typedef struct {
   lp_policy_spec spec;
@@ -110,24 +109,14 @@ static void put_judgement_text(const route_flags *flags, const lp_judgement *fou
 
 /* ---- one decision ------------------------------------------------------------------------------------------------ */
 
-static void learn(void *user, const lp_stored *stored) {
-  lp_policy *policy = user;
-  policy->learn(policy, &stored->request, stored->decision.route, stored->reward, stored->good);
-}
-
 /* Learns from the pool, decides, notes the decision there. */
 static lp_status decide_with(const route_flags *flags, const lp_router_request *request, lp_store *store,
                              lp_decision *decision, int64_t *id, lp_diag *diag) {
   lp_policy *policy = NULL;
-  lp_policy_spec spec = flags->spec;
-  int64_t before = 0; /* each decision of a pool draws its own random number */
-  if (store) LP_TRY(lp_store_count(store, &before, diag));
-  spec.options.exploration.seed += (uint64_t)before;
-  LP_TRY(lp_policy_open(&spec, &policy, diag));
-  lp_status status = store ? lp_store_each(store, flags->memory, learn, policy, diag) : LP_OK;
-  if (status == LP_OK) policy->decide(policy, request, decision);
+  LP_TRY(lp_policy_open_taught(&flags->spec, store, flags->memory, &policy, diag));
+  policy->decide(policy, request, decision);
   policy->close(policy);
-  return status == LP_OK && store ? lp_store_decision(store, request, decision, id, diag) : status;
+  return store ? lp_store_decision(store, request, decision, id, diag) : LP_OK;
 }
 
 static lp_status decide(const route_flags *flags, lp_store *store, lp_diag *diag) {
@@ -196,7 +185,7 @@ static lp_status route(const lp_command *command, const lp_texts *args, lp_diag 
   (void)args;
   route_flags *flags = command->user;
   LP_TRY(check_flags(flags, diag));
-  char *embedded = lp_share_path("router-model.llmpart");
+  char *embedded = lp_path_share("router-model.llmpart");
   flags->spec.embedded = embedded;
   flags->spec.key = getenv("LLMPART_ROUTER_KEY");
   lp_store *store = NULL;

@@ -1,5 +1,5 @@
 /* llmpart compile: from an ONNX model and two machines to a bundle. */
-#include "tools/compile.h"
+#include "tools/compile/compile.h"
 
 #include "frontend/frontend.h"
 

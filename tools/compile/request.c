@@ -1,6 +1,7 @@
 /* From the options of `llmpart compile` to a request: machines loaded, contradictions named. */
+#include "base/path.h"
 #include "passes/plan/plan.h"
-#include "tools/compile.h"
+#include "tools/compile/compile.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -117,6 +118,46 @@ lp_status lp_compile_prepare(lp_compile *compile, lp_diag *diag) {
   request->exit_count = (int32_t)compile->exits.count;
   if (!request->scheduler) request->scheduler = compile->cloud ? lp_scheduler_default : "device-only";
   return LP_OK;
+}
+
+char *lp_compile_output(const lp_compile *compile) {
+  if (compile->output) return lp_strdup(compile->output);
+  const char *base = lp_path_base(compile->model);
+  lp_buf path = {0};
+  size_t length = lp_has_suffix(base, ".onnx") ? strlen(base) - 5 : strlen(base);
+  lp_buf_printf(&path, "%.*s.%s", (int)length, base,
+                lp_streq(compile->emit, "onnx")   ? "halves"
+                : lp_streq(compile->emit, "cuda") ? "cuda"
+                                                  : "llmpart");
+  return path.data;
+}
+
+char *lp_compile_find_beside(const lp_compile *compile, const char *name) {
+  char *dir = lp_path_dir(compile->model), *path = lp_path_join(dir, name);
+  if (!lp_path_exists(path) && lp_streq(lp_path_base(dir), "onnx")) {
+    char *up = lp_path_dir(dir);
+    free(path);
+    path = lp_path_join(up, name);
+    free(up);
+  }
+  free(dir);
+  if (lp_path_exists(path)) return path;
+  free(path);
+  return NULL;
+}
+
+char *lp_compile_settings(const lp_compile *compile) {
+  static const char *const names[] = {"config.json", "generation_config.json", "genai_config.json"};
+  char *found = NULL;
+  for (size_t i = 0; i < LP_COUNT(names) && !found; i++)
+    found = lp_compile_find_beside(compile, names[i]);
+  char *folder = found ? lp_path_dir(found) : NULL;
+  free(found);
+  return folder;
+}
+
+char *lp_compile_tokenizer(const lp_compile *compile) {
+  return compile->tokenizer ? lp_strdup(compile->tokenizer) : lp_compile_find_beside(compile, "tokenizer.json");
 }
 
 void lp_compile_check_lengths(const lp_compile *compile, const lp_module *module, lp_diag *diag) {

@@ -1,14 +1,14 @@
 /* llmpart bench: speed of a bundle, in llama-bench's rows. */
 #include "base/path.h"
 #include "base/units.h"
+#include "runtime/runtime.h"
 #include "tools/tools.h"
 
 #include <stdlib.h>
 
-#include "tools/session_setup.h"
-
 typedef struct {
-  lp_setup_flags setup;
+  lp_sides_options sides;
+  int64_t threads;
   lp_bench_options bench;
   const char *format;
   bool profile;
@@ -143,23 +143,22 @@ static lp_status profile_session(const bench_flags *flags, lp_session *session, 
   return LP_OK;
 }
 
-static lp_status profile(const bench_flags *flags, const lp_setup *setup, lp_buf *out, lp_diag *diag) {
-  lp_generate_options options = {
-      .sampling = {.top_p = 1}, .ignore_eos = true, .threads = (int32_t)flags->setup.threads};
+static lp_status profile(const bench_flags *flags, const lp_sides *sides, lp_buf *out, lp_diag *diag) {
+  lp_generate_options options = {.sampling = {.top_p = 1}, .ignore_eos = true, .threads = (int32_t)flags->threads};
   lp_session *session = NULL;
-  LP_TRY(lp_session_open(setup->bundle, &options, &session, diag));
+  LP_TRY(lp_session_open(sides->bundle, &options, &session, diag));
   lp_status status = profile_session(flags, session, out, diag);
   lp_session_close(session);
   return status;
 }
 
-static lp_status measure(const bench_flags *flags, const lp_setup *setup, bench_report *report, lp_diag *diag) {
-  report->name = lp_path_base(flags->setup.bundle);
-  report->load_ms = setup->load_ms;
+static lp_status measure(const bench_flags *flags, const lp_sides *sides, bench_report *report, lp_diag *diag) {
+  report->name = lp_path_base(flags->sides.bundle);
+  report->load_ms = sides->load_ms;
   lp_generate_options options = {
-      .cloud = setup->cloud, .sampling = {.top_p = 1}, .ignore_eos = true, .threads = (int32_t)flags->setup.threads};
+      .cloud = sides->cloud, .sampling = {.top_p = 1}, .ignore_eos = true, .threads = (int32_t)flags->threads};
   lp_session *session = NULL;
-  LP_TRY(lp_session_open(setup->bundle, &options, &session, diag));
+  LP_TRY(lp_session_open(sides->bundle, &options, &session, diag));
   lp_status status = lp_session_bench(session, &flags->bench, &report->result, diag);
   lp_session_close(session);
   return status;
@@ -167,14 +166,15 @@ static lp_status measure(const bench_flags *flags, const lp_setup *setup, bench_
 
 static lp_status bench(const lp_command *command, const lp_texts *args, lp_diag *diag) {
   bench_flags *flags = command->user;
-  flags->setup.bundle = args->data[0];
-  if (flags->profile) flags->setup.in_process = true;
-  lp_setup setup;
+  flags->sides.bundle = args->data[0];
+  flags->sides.threads = (int32_t)flags->threads;
+  if (flags->profile) flags->sides.in_process = true;
+  lp_sides sides;
   bench_report report = {0};
   lp_buf out = {0};
-  lp_status status = lp_setup_begin(&flags->setup, &setup, diag);
+  lp_status status = lp_sides_open(&flags->sides, &sides, diag);
   if (status == LP_OK)
-    status = flags->profile ? profile(flags, &setup, &out, diag) : measure(flags, &setup, &report, diag);
+    status = flags->profile ? profile(flags, &sides, &out, diag) : measure(flags, &sides, &report, diag);
   if (status == LP_OK && !flags->profile) {
     if (lp_streq(flags->format, "json"))
       print_json(&report, &out);
@@ -185,7 +185,7 @@ static lp_status bench(const lp_command *command, const lp_texts *args, lp_diag 
   }
   if (status == LP_OK) status = lp_tool_write("-", lp_buf_text(&out), out.size, diag);
   lp_buf_free(&out);
-  lp_setup_end(&setup);
+  lp_sides_close(&sides);
   return status;
 }
 
@@ -197,12 +197,12 @@ int lp_tool_bench(int argc, char **argv) {
       {"-d", LP_OPTION_COUNT, &flags.bench.depth, "N", "tokens in the KV cache before (0)", 0},
       {"-b", LP_OPTION_COUNT, &flags.bench.batch, "N", "sequences at once (1)", 1},
       {"-r", LP_OPTION_COUNT, &flags.bench.repetitions, "N", "repetitions (5)", 1},
-      {"-t", LP_OPTION_COUNT, &flags.setup.threads, "N", "threads (the machine's cores)", 0},
+      {"-t", LP_OPTION_COUNT, &flags.threads, "N", "threads (the machine's cores)", 0},
       {"-o", LP_OPTION_CHOICE, &flags.format, "md|json|csv", "format (md)", 0},
-      {"--cloud", LP_OPTION_TEXT, &flags.setup.cloud, "HOST:PORT", "a worker that serves the same bundle", 0},
+      {"--cloud", LP_OPTION_TEXT, &flags.sides.cloud, "HOST:PORT", "a worker that serves the same bundle", 0},
       {"--profile", LP_OPTION_FLAG, &flags.profile, NULL,
        "what each part takes: operators of a bundle of `compile --profile`, else segments", 0},
-      {"--in-process", LP_OPTION_FLAG, &flags.setup.in_process, NULL, "run both sides in this process", 0},
+      {"--in-process", LP_OPTION_FLAG, &flags.sides.in_process, NULL, "run both sides in this process", 0},
   };
   const lp_command command = {.usage =
                                   "llmpart bench BUNDLE [-p 512] [-n 128] [-d 0] [-b 1] [-r 5] [-t THREADS] [-o md]",

@@ -1,5 +1,5 @@
 /* Compares diagnostics with the expectations written into the input. */
-#include "tools/verify/expected.h"
+#include "tools/compile/expected.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Reads what a request to route is: see route_request.h. */
-#include "tools/route_request.h"
+#include "tools/world/route_request.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -25,7 +25,6 @@ static lp_status read_offer(const char *text, unsigned *out, lp_diag *diag) {
   return status;
 }
 
-/* What the backends admit of what is offered, and how long each would take. */
 static lp_status weigh(const lp_route_flags *flags, lp_route_request *out, lp_diag *diag) {
   lp_backends *backends = NULL;
   LP_TRY(lp_backends_load(flags->backends, &backends, diag));
@@ -34,14 +33,7 @@ static lp_status weigh(const lp_route_flags *flags, lp_route_request *out, lp_di
                       .most_tokens = flags->most_tokens,
                       .local_only = flags->local_only,
                       .budget_usd = flags->budget_usd > 0 ? flags->budget_usd : INFINITY};
-  lp_estimator estimator = lp_estimator_make(0, 0);
-  for (int64_t i = 0; i < flags->busy; i++)
-    lp_estimator_begin(&estimator, backends, &demand, LP_ROUTE_EDGE);
-  double wait_s[LP_ROUTE_COUNT], *delay_s = out->request.delay_s;
-  lp_delay_estimate(backends, &estimator, &demand, 0, wait_s, delay_s);
-  const char *queue = lp_queue_keyword(wait_s[LP_ROUTE_EDGE], delay_s[LP_ROUTE_EDGE], delay_s[LP_ROUTE_CLOUD]);
-  if (queue) lp_buf_printf(&out->keywords, ", %s", queue);
-  out->request.offered &= lp_backends_admit(backends, &demand, &out->refused);
+  lp_backends_weigh(backends, &demand, flags->busy, &out->request, &out->keywords, &out->refused);
   lp_backends_free(backends);
   if (out->request.offered != 0) return LP_OK;
   return lp_error(diag, LP_LOC_FILE(flags->backends), "no route can take the request: %s", lp_buf_text(&out->refused));

@@ -1,5 +1,5 @@
 /* What the subcommands that run passes share: their options, printing after passes, timing. */
-#include "tools/pipeline.h"
+#include "tools/compile/pipeline.h"
 
 static void print_module(void *user, const char *pass, const lp_module *module) {
   (void)user;

@@ -1,9 +1,8 @@
 /* What `llmpart compile` writes: a bundle, one stage of the way to it, or reports. */
 #include "base/file.h"
-#include "base/map.h"
 #include "base/path.h"
 #include "passes/plan/plan.h"
-#include "tools/compile.h"
+#include "tools/compile/compile.h"
 
 #include "backend/backend.h"
 #include "base/side.h"
@@ -121,50 +120,6 @@ static int64_t vocab_of(const lp_module *module) {
   return logits && lp_type_static_dim(logits->type, -1, &vocab) ? vocab : 0;
 }
 
-static char *folder_path(const lp_compile *compile) {
-  if (compile->output) return lp_strdup(compile->output);
-  const char *base = lp_path_base(compile->model);
-  lp_buf path = {0};
-  size_t length = lp_has_suffix(base, ".onnx") ? strlen(base) - 5 : strlen(base);
-  lp_buf_printf(&path, "%.*s.%s", (int)length, base,
-                emits(compile, "onnx")   ? "halves"
-                : emits(compile, "cuda") ? "cuda"
-                                         : "llmpart");
-  return path.data;
-}
-
-/* Where a file that belongs to the model is: beside it, or a folder up where exporters put models into `onnx/`. NULL:
- * there is none. Release with free(). */
-static char *find_beside(const lp_compile *compile, const char *name) {
-  char *dir = lp_path_dir(compile->model), *path = lp_path_join(dir, name);
-  if (!lp_path_exists(path) && lp_streq(lp_path_base(dir), "onnx")) {
-    char *up = lp_path_dir(dir);
-    free(path);
-    path = lp_path_join(up, name);
-    free(up);
-  }
-  free(dir);
-  if (lp_path_exists(path)) return path;
-  free(path);
-  return NULL;
-}
-
-/* The folder of the model's settings; NULL: there are none. Release with free(). */
-static char *settings_folder(const lp_compile *compile) {
-  static const char *const names[] = {"config.json", "generation_config.json", "genai_config.json"};
-  char *found = NULL;
-  for (size_t i = 0; i < LP_COUNT(names) && !found; i++)
-    found = find_beside(compile, names[i]);
-  char *folder = found ? lp_path_dir(found) : NULL;
-  free(found);
-  return folder;
-}
-
-/* The tokenizer asked for, or the one beside the model: NULL when there is none. Release with free(). */
-static char *tokenizer_path(const lp_compile *compile) {
-  return compile->tokenizer ? lp_strdup(compile->tokenizer) : find_beside(compile, "tokenizer.json");
-}
-
 /* It must read, and its ids must be ones that the model has; added tokens may lie beyond, as no text needs them. */
 static lp_status check_tokenizer(const char *path, int64_t vocab, lp_diag *diag) {
   lp_tokenizer *tokenizer = NULL;
@@ -181,7 +136,7 @@ static lp_status check_tokenizer(const char *path, int64_t vocab, lp_diag *diag)
  * takes ids. `*path` is released with free(). */
 static lp_status find_tokenizer(const lp_compile *compile, int64_t vocab, char **path, lp_diag *diag) {
   lp_diag *own = lp_diag_create();
-  *path = tokenizer_path(compile);
+  *path = lp_compile_tokenizer(compile);
   lp_status status = *path ? check_tokenizer(*path, vocab, compile->tokenizer ? diag : own) : LP_OK;
   if (status != LP_OK && !compile->tokenizer) {
     lp_note(diag, LP_LOC_FILE(*path), "the tokenizer is left out, and 'run' takes --tokens: %s",
@@ -199,7 +154,7 @@ static lp_status write_bundle(const lp_compile *compile, lp_module *module, cons
   char *tokenizer;
   LP_TRY(find_tokenizer(compile, vocab_of(module), &tokenizer, diag));
   const char *const backends[LP_SIDE_COUNT] = {compile->backend_device, compile->backend_cloud};
-  char *folder = settings_folder(compile);
+  char *folder = lp_compile_settings(compile);
   lp_bundle_request request = {.tokenizer = tokenizer,
                                .folder = folder,
                                .report_json = report_json,
@@ -210,7 +165,7 @@ static lp_status write_bundle(const lp_compile *compile, lp_module *module, cons
     request.backend[i] = lp_backend_find(backends[i]);
     request.options[i] = half_options(compile, (lp_side)i, backends[i]);
   }
-  char *path = folder_path(compile);
+  char *path = lp_compile_output(compile);
   lp_status status = lp_bundle_write(module, &request, path, diag);
   free(path);
   free(tokenizer);
@@ -222,7 +177,7 @@ static lp_status write_bundle(const lp_compile *compile, lp_module *module, cons
 
 static lp_status write_onnx(const lp_compile *compile, lp_module *module, lp_diag *diag) {
   const lp_onnx_options options = {.opset = compile->opset};
-  char *path = folder_path(compile);
+  char *path = lp_compile_output(compile);
   lp_status status = lp_onnx_write(module, &options, path, diag);
   free(path);
   return status;
@@ -258,77 +213,10 @@ static lp_status write_gpu_code(const lp_compile *compile, lp_module *module, lp
     return status;
   }
   if (writes_gpu_text(compile)) return write_gpu_text(compile, module, &options, diag);
-  char *path = folder_path(compile);
+  char *path = lp_compile_output(compile);
   lp_status status = lp_cuda_write(module, &options, path, diag);
   free(path);
   return status;
-}
-
-/* ---- dependencies ------------------------------------------------------------------------------------------------ */
-
-static void put_escaped(lp_writer *writer, const char *path) {
-  for (; *path; path++) {
-    if (*path == ' ' || *path == '#') lp_writer_put(writer, "\\", 1);
-    if (*path == '$') lp_writer_put(writer, "$", 1);
-    lp_writer_put(writer, path, 1);
-  }
-}
-
-static void put_dependency(lp_writer *writer, lp_map *seen, const char *path) {
-  if (lp_map_has(seen, path)) return;
-  lp_map_put(seen, path, NULL);
-  lp_writer_put(writer, " ", 1);
-  put_escaped(writer, path);
-}
-
-static void put_weight_files(lp_writer *writer, lp_map *seen, const lp_module *module) {
-  LP_FOR_OPS(func, lp_module_body(module)) {
-    if (!func->region) continue;
-    LP_FOR_OPS(op, func->region) {
-      const char *file = op->kind == LP_OP_WEIGHT ? lp_op_str(op, "file", "") : "";
-      if (!file[0]) continue;
-      char *path = file[0] == '/' ? lp_strdup(file) : lp_path_join(module->directory, file);
-      put_dependency(writer, seen, path);
-      free(path);
-    }
-  }
-}
-
-/* The tokenizer, what stands beside it, and the model's settings. */
-static void put_files_beside(const lp_compile *compile, lp_writer *writer, lp_map *seen) {
-  static const char *const names[] = {"tokenizer_config.json", "chat_template.jinja", "config.json",
-                                      "generation_config.json", "genai_config.json"};
-  char *tokenizer = tokenizer_path(compile), *folder = tokenizer ? lp_path_dir(tokenizer) : NULL;
-  if (tokenizer && lp_path_exists(tokenizer)) put_dependency(writer, seen, tokenizer);
-  for (size_t i = 0; i < LP_COUNT(names); i++) {
-    bool with_tokenizer = i < 2;
-    char *path = !with_tokenizer ? find_beside(compile, names[i]) : folder ? lp_path_join(folder, names[i]) : NULL;
-    if (path && lp_path_exists(path)) put_dependency(writer, seen, path);
-    free(path);
-  }
-  free(folder);
-  free(tokenizer);
-}
-
-/* A make rule: the output depends on the model, its data files and what else was read. */
-static lp_status write_dependencies(const lp_compile *compile, const lp_module *module, lp_diag *diag) {
-  if (!compile->depfile) return LP_OK;
-  lp_writer *writer = NULL;
-  LP_TRY(lp_writer_open(compile->depfile, &writer, diag));
-  char *output = folder_path(compile);
-  lp_map *seen = lp_map_create();
-  put_escaped(writer, output);
-  lp_writer_put(writer, ":", 1);
-  put_dependency(writer, seen, compile->model);
-  put_weight_files(writer, seen, module);
-  if (emits(compile, "bundle")) put_files_beside(compile, writer, seen);
-  const char *others[] = {compile->device, compile->cloud, compile->link};
-  for (size_t i = 0; i < LP_COUNT(others); i++)
-    if (others[i] && lp_path_exists(others[i])) put_dependency(writer, seen, others[i]);
-  lp_writer_put(writer, "\n", 1);
-  lp_map_free(seen);
-  free(output);
-  return lp_writer_commit(writer, diag);
 }
 
 /* ---- the way ----------------------------------------------------------------------------------------------------- */
@@ -344,7 +232,7 @@ static lp_status check_output(const lp_compile *compile, lp_diag *diag) {
   if (compile->output && lp_streq(compile->output, "-"))
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("-o"), "--emit=%s is a folder, which stdout cannot take",
                        compile->emit);
-  char *path = folder_path(compile);
+  char *path = lp_compile_output(compile);
   lp_status status = lp_bundle_check_path(path, diag);
   free(path);
   return status;
@@ -392,6 +280,6 @@ lp_status lp_compile_emit(const lp_compile *compile, lp_module *module, lp_diag 
     status = emit_module(compile, module, lp_pipeline_ops, diag);
   else
     status = emit_placed(compile, module, diag);
-  if (status == LP_OK) status = write_dependencies(compile, module, diag);
+  if (status == LP_OK) status = lp_compile_write_dependencies(compile, module, diag);
   return status;
 }

@@ -1,8 +1,8 @@
 /* llmpart opt: runs passes on IR text; what the pass tests are written with. */
 #include "base/file.h"
-#include "tools/pipeline.h"
+#include "tools/compile/pipeline.h"
 
-#include "tools/verify/expected.h"
+#include "tools/compile/expected.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,0 +1,73 @@
+/* -MD: a make rule of what an output depends on. */
+#include "base/file.h"
+#include "base/map.h"
+#include "base/path.h"
+#include "tools/compile/compile.h"
+
+#include <stdlib.h>
+
+static void put_escaped(lp_writer *writer, const char *path) {
+  for (; *path; path++) {
+    if (*path == ' ' || *path == '#') lp_writer_put(writer, "\\", 1);
+    if (*path == '$') lp_writer_put(writer, "$", 1);
+    lp_writer_put(writer, path, 1);
+  }
+}
+
+static void put_dependency(lp_writer *writer, lp_map *seen, const char *path) {
+  if (lp_map_has(seen, path)) return;
+  lp_map_put(seen, path, NULL);
+  lp_writer_put(writer, " ", 1);
+  put_escaped(writer, path);
+}
+
+static void put_weight_files(lp_writer *writer, lp_map *seen, const lp_module *module) {
+  LP_FOR_OPS(func, lp_module_body(module)) {
+    if (!func->region) continue;
+    LP_FOR_OPS(op, func->region) {
+      const char *file = op->kind == LP_OP_WEIGHT ? lp_op_str(op, "file", "") : "";
+      if (!file[0]) continue;
+      char *path = file[0] == '/' ? lp_strdup(file) : lp_path_join(module->directory, file);
+      put_dependency(writer, seen, path);
+      free(path);
+    }
+  }
+}
+
+/* The tokenizer, what stands beside it, and the model's settings. */
+static void put_files_beside(const lp_compile *compile, lp_writer *writer, lp_map *seen) {
+  static const char *const names[] = {"tokenizer_config.json", "chat_template.jinja", "config.json",
+                                      "generation_config.json", "genai_config.json"};
+  char *tokenizer = lp_compile_tokenizer(compile), *folder = tokenizer ? lp_path_dir(tokenizer) : NULL;
+  if (tokenizer && lp_path_exists(tokenizer)) put_dependency(writer, seen, tokenizer);
+  for (size_t i = 0; i < LP_COUNT(names); i++) {
+    bool with_tokenizer = i < 2;
+    char *path = !with_tokenizer ? lp_compile_find_beside(compile, names[i])
+                 : folder        ? lp_path_join(folder, names[i])
+                                 : NULL;
+    if (path && lp_path_exists(path)) put_dependency(writer, seen, path);
+    free(path);
+  }
+  free(folder);
+  free(tokenizer);
+}
+
+lp_status lp_compile_write_dependencies(const lp_compile *compile, const lp_module *module, lp_diag *diag) {
+  if (!compile->depfile) return LP_OK;
+  lp_writer *writer = NULL;
+  LP_TRY(lp_writer_open(compile->depfile, &writer, diag));
+  char *output = lp_compile_output(compile);
+  lp_map *seen = lp_map_create();
+  put_escaped(writer, output);
+  lp_writer_put(writer, ":", 1);
+  put_dependency(writer, seen, compile->model);
+  put_weight_files(writer, seen, module);
+  if (lp_streq(compile->emit, "bundle")) put_files_beside(compile, writer, seen);
+  const char *others[] = {compile->device, compile->cloud, compile->link};
+  for (size_t i = 0; i < LP_COUNT(others); i++)
+    if (others[i] && lp_path_exists(others[i])) put_dependency(writer, seen, others[i]);
+  lp_writer_put(writer, "\n", 1);
+  lp_map_free(seen);
+  free(output);
+  return lp_writer_commit(writer, diag);
+}

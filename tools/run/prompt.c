@@ -1,0 +1,83 @@
+/* From the flags of `llmpart run` to the tokens that it goes on from. */
+#include "tools/run/prompt.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+
+int lp_prompts_given(const lp_prompt_flags *flags) {
+  return (flags->text != NULL) + (flags->chat != NULL) + (flags->tokens != NULL);
+}
+
+/* "1,2,3;4,5,6": a row for each sequence of the batch. */
+static lp_status read_rows(const char *text, lp_run_prompt *out, lp_diag *diag) {
+  lp_loc loc = LP_LOC_FILE("--tokens");
+  char *copy = lp_strdup(text), *rest = NULL;
+  lp_status status = LP_OK;
+  for (char *row = strtok_r(copy, ";", &rest); row && status == LP_OK; row = strtok_r(NULL, ";", &rest)) {
+    char *inner = NULL;
+    size_t before = out->ids.count;
+    for (char *at = strtok_r(row, ", ", &inner); at && status == LP_OK; at = strtok_r(NULL, ", ", &inner)) {
+      int64_t id = 0;
+      status = lp_parse_i64(at, 0, INT32_MAX, &id, diag, loc);
+      lp_vec_push(&out->ids, (int32_t)id);
+    }
+    int64_t length = (int64_t)(out->ids.count - before);
+    if (status == LP_OK && out->batch > 0 && length != out->length)
+      status = lp_error(diag, loc, "rows of %" PRId64 " and %" PRId64 " tokens; a batch takes equal ones", out->length,
+                        length);
+    out->length = length;
+    out->batch++;
+  }
+  free(copy);
+  return status;
+}
+
+static lp_status encode_chat(const lp_prompt_flags *flags, const lp_tokenizer *tokenizer, lp_tokens *ids,
+                             lp_diag *diag) {
+  lp_chat_message messages[2];
+  size_t count = 0;
+  if (flags->system) messages[count++] = (lp_chat_message){"system", flags->system};
+  messages[count++] = (lp_chat_message){"user", flags->chat};
+  return lp_tokenizer_encode_chat(tokenizer, messages, count, ids, diag);
+}
+
+static lp_status encode_prompt(const lp_prompt_flags *flags, const lp_bundle *bundle, lp_run_prompt *out,
+                               lp_diag *diag) {
+  if (flags->tokens) return read_rows(flags->tokens, out, diag);
+  const lp_tokenizer *tokenizer = lp_bundle_tokenizer(bundle);
+  lp_loc loc = LP_LOC_FILE(flags->file);
+  if (!tokenizer) return lp_error(diag, loc, "the bundle has no tokenizer: give the prompt as --tokens=1,2,3");
+  out->batch = 1;
+  if (flags->chat) {
+    if (!lp_tokenizer_has_chat_template(tokenizer))
+      return lp_error(diag, loc, "the model has no chat template: give the text as --prompt");
+    LP_TRY(encode_chat(flags, tokenizer, &out->ids, diag));
+  } else {
+    LP_TRY(lp_tokenizer_encode(tokenizer, flags->text, strlen(flags->text), true, &out->ids, diag));
+  }
+  out->length = (int64_t)out->ids.count;
+  return LP_OK;
+}
+
+lp_status lp_prompt_read(const lp_prompt_flags *flags, const lp_saved_session *saved, const lp_bundle *bundle,
+                         lp_run_prompt *out, lp_diag *diag) {
+  if (saved && lp_prompts_given(flags) == 0) {
+    for (size_t i = 0; i < saved->prompt.count; i++)
+      lp_vec_push(&out->ids, saved->prompt.data[i]);
+    out->batch = saved->batch;
+    out->length = saved->length;
+    return LP_OK;
+  }
+  LP_TRY(encode_prompt(flags, bundle, out, diag));
+  if (flags->batch <= 1) return LP_OK;
+  if (out->batch > 1 && out->batch != flags->batch)
+    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--batch=%" PRId64 ", but --tokens has %" PRId64 " rows",
+                       flags->batch, out->batch);
+  size_t row = out->ids.count;
+  for (; out->batch < flags->batch; out->batch++)
+    for (size_t i = 0; i < row; i++)
+      lp_vec_push(&out->ids, out->ids.data[i]);
+  return LP_OK;
+}
