@@ -13,7 +13,7 @@ static const subcommand subcommands[] = {
 #ifdef LP_HAS_COMPILER /* a device ships only the runtime's subcommands */
     {"compile", "place a model on a device and a cloud machine and emit code for both", lp_tool_compile},
     {"verify", "run a model on ONNX test data and compare", lp_tool_verify},
-    {"explain", "why an operator of a plan sits where it does", lp_tool_explain},
+    {"explain", "say why an operator of a plan sits where it does", lp_tool_explain},
     {"sweep", "plan a model at many machines, links, workloads and SLAs", lp_tool_sweep},
     {"check-plan", "confirm the certificate of a plan's report", lp_tool_check_plan},
     {"import", "print a model as IR", lp_tool_import},
@@ -26,15 +26,15 @@ static const subcommand subcommands[] = {
     {"worker", "serve the cloud side of a bundle", lp_tool_worker},
     {"bench", "measure a bundle", lp_tool_bench},
     {"calibrate", "find how sure an early exit must be", lp_tool_calibrate},
-    {"radio", "path loss, line of sight, capacity, schedulers", lp_tool_radio},
-    {"service", "how long models at the edge and in the cloud take", lp_tool_service},
+    {"radio", "compute path loss, line of sight, capacity, schedulers", lp_tool_radio},
+    {"service", "say how long models at the edge and in the cloud take", lp_tool_service},
 #ifdef LP_HAS_ROUTER
     {"route", "decide where a request goes", lp_tool_route},
 #endif
 #ifdef LP_HAS_SERVE
-    {"serve", "an HTTP API over a bundle, and over another API by the router", lp_tool_serve},
+    {"serve", "serve an HTTP API over a bundle and another API", lp_tool_serve},
 #endif
-    {"simulate", "users, radio, queues and routing of a scenario", lp_tool_simulate},
+    {"simulate", "simulate users, radio, queues and routing", lp_tool_simulate},
 };
 
 static void print_help(FILE *out) {

@@ -23,7 +23,7 @@ static void print_help(const lp_command *command) {
     else
       printf("  %-30s %s\n", left, option->help);
   }
-  printf("  %-30s %s\n", "--help", "print this");
+  printf("  %-30s %s\n", "--help", "print this help");
 }
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
@@ -113,6 +113,14 @@ static lp_status unknown_option(const lp_command *command, const char *text, lp_
   return status;
 }
 
+/* "-output=x" where "-o" is an option: a long name with one dash, and not the value "utput=x". */
+static bool is_long_with_one_dash(const char *text) {
+  size_t letters = 1;
+  while ((text[letters] >= 'a' && text[letters] <= 'z') || (letters > 1 && text[letters] == '-'))
+    letters++;
+  return letters > 2 && text[letters] == '=';
+}
+
 /* Finds the option that `text` names; *value is what is attached to it, or NULL. */
 static const lp_option *find_option(const lp_command *command, const char *text, const char **value) {
   bool is_long = text[1] == '-';
@@ -128,6 +136,13 @@ static const lp_option *find_option(const lp_command *command, const char *text,
     return &command->options[i];
   }
   return NULL;
+}
+
+static lp_status long_with_one_dash(const lp_option *option, const char *text, lp_diag *diag) {
+  int length = (int)strcspn(text, "=");
+  lp_status status = lp_error_as(LP_USAGE, diag, command_line, "unknown option '%.*s'", length, text);
+  lp_note(diag, command_line, "did you mean '%s %s'?", option->name, text + length + 1);
+  return status;
 }
 
 static lp_status check_args(const lp_command *command, size_t count, lp_diag *diag) {
@@ -174,6 +189,7 @@ static lp_status read_options(const lp_command *command, int argc, char **argv, 
       return LP_OK;
     }
     const lp_option *option = find_option(command, text, &value);
+    if (option && !option->name[2] && is_long_with_one_dash(text)) return long_with_one_dash(option, text, diag);
     if (!option) return unknown_option(command, text, diag);
     if (option->kind != LP_OPTION_FLAG && !value) {
       if (i + 1 >= argc)

@@ -27,7 +27,7 @@ lp_status lp_importer_unpack(lp_importer *im, const ProtobufCMessageDescriptor *
   if (status == LP_OK) {
     ProtobufCAllocator allocator = {arena_alloc, arena_free, im->scratch};
     *out = protobuf_c_message_unpack(descriptor, &allocator, skeleton.size, (const uint8_t *)lp_buf_text(&skeleton));
-    if (!*out) status = lp_error(im->diag, loc, "not an ONNX model: its protobuf fields are not those of onnx.proto");
+    if (!*out) status = lp_error(im->diag, loc, "not an ONNX file: its protobuf fields are not those of onnx.proto");
   }
   lp_buf_free(&skeleton);
   return status;

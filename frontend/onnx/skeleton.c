@@ -100,6 +100,7 @@ typedef struct {
   lp_loc loc;
   int depth;
   size_t fields;   /* read so far at the top */
+  bool is_model;   /* one of them is a version, an operator set or a graph, which other files do not have */
   size_t messages; /* in all */
 } walker;
 
@@ -123,13 +124,13 @@ static const uint8_t *read_varint(const uint8_t *at, const uint8_t *end, uint64_
 }
 
 static lp_status damaged(const walker *w, const uint8_t *at) {
-  if (w->depth == 0 && w->fields == 0)
-    return lp_error(w->diag, w->loc, "not an ONNX model: its bytes are no protobuf message");
+  if (w->depth == 0 && !w->is_model)
+    return lp_error(w->diag, w->loc, "not an ONNX file: its bytes are no protobuf message");
   return lp_error(w->diag, w->loc, "damaged: no valid protobuf field at offset %zu", (size_t)(at - w->base));
 }
 
 static lp_status past_end(const walker *w, const uint8_t *at, uint64_t length, size_t left) {
-  if (w->depth > 0 || w->fields == 0) return damaged(w, at);
+  if (w->depth > 0 || !w->is_model) return damaged(w, at);
   return lp_error(w->diag, w->loc, "truncated: a field of %" PRIu64 " bytes at offset %zu, but only %zu are left",
                   length, (size_t)(at - w->base), left);
 }
@@ -279,6 +280,7 @@ static lp_status walk(walker *w, message_kind message, const uint8_t *at, const 
     LP_TRY(read_field(w, at, end, &f));
     if (w->depth == 0 && w->fields == 0 && !begins_model(&f)) return damaged(w, at);
     LP_TRY(put_field(w, message, &f));
+    if (w->depth == 0) w->is_model |= f.number == 1 || f.number == 7 || f.number == 8;
     if (w->depth == 0) w->fields++;
     at = f.end;
   }
@@ -287,7 +289,7 @@ static lp_status walk(walker *w, message_kind message, const uint8_t *at, const 
 
 lp_status lp_onnx_skeleton(const uint8_t *data, size_t size, lp_message kind, lp_buf *out, lp_diag *diag, lp_loc loc) {
   walker w = {.base = data, .out = out, .diag = diag, .loc = loc};
-  if (size == 0) return lp_error(diag, loc, "not an ONNX model: the file is empty");
+  if (size == 0) return lp_error(diag, loc, "not an ONNX file: the file is empty");
   if (kind == LP_MESSAGE_TENSOR) return walk_tensor(&w, data, data + size);
   return walk(&w, MSG_MODEL, data, data + size);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/path.h"
 #include "base/side.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest.h"
@@ -258,7 +259,11 @@ lp_status lp_bundle_load(const char *path, const lp_bundle_options *options, lp_
   while (length > 1 && bundle->path[length - 1] == '/')
     bundle->path[--length] = '\0';
   loader load = {.bundle = bundle, .options = options, .diag = diag};
-  lp_status status = load_all(&load);
+  lp_status status;
+  if (lp_has_suffix(bundle->path, ".onnx") && lp_path_exists(bundle->path))
+    status = lp_error(diag, LP_LOC_FILE(path), "a model, not a bundle: compile it first");
+  else
+    status = load_all(&load);
   if (status != LP_OK) {
     lp_bundle_free(bundle);
     bundle = NULL;

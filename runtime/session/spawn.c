@@ -108,6 +108,9 @@ lp_status lp_sides_open(const lp_sides_options *options, lp_sides *out, lp_diag 
   double begin = lp_now_ms();
   LP_TRY(lp_bundle_load(options->bundle, &load, &out->bundle, diag));
   out->load_ms = lp_now_ms() - begin;
+  if (options->cloud && !lp_bundle_is_split(out->bundle))
+    return lp_error(diag, LP_LOC_FILE(options->bundle),
+                    "the bundle is not split, so that no part of it runs on the worker at %s", options->cloud);
   if (options->in_process || options->device_only || options->cloud || !lp_bundle_is_split(out->bundle)) return LP_OK;
   LP_TRY(lp_worker_spawn(NULL, options->bundle, options->threads, &out->worker, diag));
   LP_TRY(lp_worker_await(&out->worker, diag));

@@ -58,9 +58,14 @@ static lp_buf bytes(const char *text, size_t size) {
 /* ---- files ---- */
 
 LP_TEST(refuses_no_protobuf) {
-  refuse(bytes("", 0), "not an ONNX model: the file is empty");
-  refuse(bytes("hello, this is a text file\n", 27), "not an ONNX model");
-  refuse(bytes("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 11), "not an ONNX model");
+  refuse(bytes("", 0), "not an ONNX file: the file is empty");
+  refuse(bytes("hello, this is a text file\n", 27), "not an ONNX file");
+  refuse(bytes("root:x:0:0:root:/root:/bin/bash\n"
+               "daemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin\n"
+               "bin:x:2:2:bin:/bin:/usr/sbin/nologin\n",
+               117),
+         "not an ONNX file");
+  refuse(bytes("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 11), "not an ONNX file");
   refuse(bytes("\x08\x08\x07", 3), "damaged: no valid protobuf field at offset 2");
 }
 

@@ -201,10 +201,11 @@ static lp_status support(const lp_command *command, const lp_texts *args, lp_dia
 
 int lp_tool_support(int argc, char **argv) {
   support_options options = {.output = "text"};
-  const lp_option table[] = {LP_BIND_OPTION(options.bind),
-                             {"--subgraph", LP_OPTION_TEXT, &options.subgraph, "NAME",
-                              "instead of the graph, the one a node holds as attribute NAME", 0},
-                             {"-o", LP_OPTION_CHOICE, &options.output, "text|json", "the form of the table", 0}};
+  const lp_option table[] = {
+      LP_BIND_OPTION(options.bind),
+      {"--subgraph", LP_OPTION_TEXT, &options.subgraph, "NAME",
+       "take the graph that a node holds as attribute NAME instead", 0},
+      {"-o", LP_OPTION_CHOICE, &options.output, "text|json", "choose the form of the table (text)", 0}};
   const lp_command command = {
       .usage = "llmpart support MODEL.onnx [--subgraph=NAME] [-o text|json]",
       .summary = "Lists every operator of a model with its count: it runs, decomposes into others, is inlined, or is\n"

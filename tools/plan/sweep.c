@@ -137,10 +137,10 @@ int lp_tool_sweep(int argc, char **argv) {
   sweep_flags flags = {0};
   const lp_option options[] = {
       {"-o", LP_OPTION_TEXTS, &flags.outputs, "csv|json|html|FILE",
-       "a table on stdout, or a file that ends so; html has the Pareto fronts; repeatable (csv)", 0},
-      {"--threads", LP_OPTION_COUNT, &flags.threads, "N", "threads (the machine's cores)", 0},
+       "write a table to stdout, or to a file of that ending; html shows the Pareto fronts; repeatable (csv)", 0},
+      {"--threads", LP_OPTION_COUNT, &flags.threads, "N", "use N threads (the machine's cores)", 0},
       {"--journal", LP_OPTION_TEXT, &flags.journal, "FILE",
-       "keep finished rows here, also afterwards (SPEC.yaml.journal, removed when all is done)", 0},
+       "keep finished rows in FILE for good (SPEC.yaml.journal, removed at the end)", 0},
       {"--stats", LP_OPTION_FLAG, &flags.stats, NULL, "print rows and plan evaluations per second on stderr", 0},
   };
   const lp_command command = {

@@ -142,13 +142,13 @@ lp_status radio_pf(const lp_command *command, const lp_texts *args, lp_diag *dia
   int32_t users = flags->users > 0 ? (int32_t)flags->users : 1;
   lp_status status = LP_OK;
   if (flags->beta <= 0 || flags->beta > 1)
-    return lp_error(diag, LP_LOC_NONE, "'--beta' is %g, but it is from 0 to 1", flags->beta);
+    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "'--beta' is %g, but it is from 0 to 1", flags->beta);
   if (flags->users > 100000 || flags->blocks > 10000)
-    return lp_error(diag, LP_LOC_NONE, "more than 100000 '--users' or 10000 '--blocks'");
+    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "more than 100000 '--users' or 10000 '--blocks'");
   if (flags->csv) {
     status = read_sinrs(flags->csv, &sinr_db, &users, diag);
   } else if (isnan(flags->sinr_db)) {
-    return lp_error(diag, LP_LOC_NONE, "'--sinr' is not given, nor a table with '--csv'");
+    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "'--sinr' is not given, nor a table with '--csv'");
   } else {
     sinr_db = lp_alloc((size_t)users * sizeof *sinr_db);
     for (int32_t k = 0; k < users; k++)
@@ -189,7 +189,7 @@ static lp_status drop(const radio_flags *flags, const lp_radio_profile *profile,
                                         "sinr_db", "sinr_up_db", "down_bps", "up_bps"};
   int32_t width = LP_COUNT(columns);
   int64_t wanted = flags->users > 0 ? flags->users : 10 * profile->sites * profile->sectors;
-  if (wanted > 100000) return lp_error(diag, LP_LOC_NONE, "more than 100000 '--users'");
+  if (wanted > 100000) return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "more than 100000 '--users'");
   lp_radio_network *network = lp_radio_drop(profile, (int32_t)wanted, (uint64_t)flags->seed);
   double *value = lp_alloc((size_t)wanted * (size_t)(width + 2) * sizeof *value);
   double *down = value + wanted * width, *up = down + wanted;

@@ -192,16 +192,17 @@ static lp_status bench(const lp_command *command, const lp_texts *args, lp_diag 
 int lp_tool_bench(int argc, char **argv) {
   bench_flags flags = {.bench = {.prompt = 512, .generate = 128, .repetitions = 5}, .format = "md"};
   const lp_option options[] = {
-      {"-p", LP_OPTION_COUNT, &flags.bench.prompt, "N", "prompt tokens (512); 0: no such row", 0},
-      {"-n", LP_OPTION_COUNT, &flags.bench.generate, "N", "generated tokens (128); 0: no such row", 0},
-      {"-d", LP_OPTION_COUNT, &flags.bench.depth, "N", "tokens in the KV cache before (0)", 0},
-      {"-b", LP_OPTION_COUNT, &flags.bench.batch, "N", "sequences at once (1)", 1},
-      {"-r", LP_OPTION_COUNT, &flags.bench.repetitions, "N", "repetitions (5)", 1},
-      {"-t", LP_OPTION_COUNT, &flags.threads, "N", "threads (the machine's cores)", 0},
-      {"-o", LP_OPTION_CHOICE, &flags.format, "md|json|csv", "format (md)", 0},
-      {"--cloud", LP_OPTION_TEXT, &flags.sides.cloud, "HOST:PORT", "a worker that serves the same bundle", 0},
+      {"-p", LP_OPTION_COUNT, &flags.bench.prompt, "N", "measure a prompt of N tokens (512); 0 leaves it out", 0},
+      {"-n", LP_OPTION_COUNT, &flags.bench.generate, "N", "measure the generation of N tokens (128); 0 leaves it out",
+       0},
+      {"-d", LP_OPTION_COUNT, &flags.bench.depth, "N", "begin with N tokens in the KV cache (0)", 0},
+      {"-b", LP_OPTION_COUNT, &flags.bench.batch, "N", "run N sequences at once (1)", 1},
+      {"-r", LP_OPTION_COUNT, &flags.bench.repetitions, "N", "repeat each test N times (5)", 1},
+      {"-t", LP_OPTION_COUNT, &flags.threads, "N", "use N threads (the machine's cores)", 0},
+      {"-o", LP_OPTION_CHOICE, &flags.format, "md|json|csv", "choose the format (md)", 0},
+      {"--cloud", LP_OPTION_TEXT, &flags.sides.cloud, "HOST:PORT", "use this worker, which serves the same bundle", 0},
       {"--profile", LP_OPTION_FLAG, &flags.profile, NULL,
-       "what each part takes: operators of a bundle of `compile --profile`, else segments", 0},
+       "print the time of each operator (of a bundle of `compile --profile`) or segment", 0},
       {"--in-process", LP_OPTION_FLAG, &flags.sides.in_process, NULL, "run both sides in this process", 0},
   };
   const lp_command command = {.usage =

@@ -104,19 +104,20 @@ int lp_tool_calibrate(int argc, char **argv) {
   calibrate_flags flags = {.codec = "auto", .format = "text", .risk = 0.01, .confidence = 0.95};
   const lp_option options[] = {
       {"--data", LP_OPTION_TEXT, &flags.data, "FILE",
-       "documents: text with blank lines between them, or FILE.jsonl with a document a line", 0},
-      {"--risk", LP_OPTION_F64, &flags.risk, "R", "share of tokens that may differ from the full model's (0.01)", 0},
-      {"--confidence", LP_OPTION_F64, &flags.confidence, "C", "that the share stays below the risk (0.95)", 0},
+       "read documents: text with blank lines between them, or FILE.jsonl with a document on each line", 0},
+      {"--risk", LP_OPTION_F64, &flags.risk, "R",
+       "let at most this share of tokens differ from the full model's (0.01)", 0},
+      {"--confidence", LP_OPTION_F64, &flags.confidence, "C", "set how sure the bound on that share must be (0.95)", 0},
       {"--generate", LP_OPTION_COUNT, &flags.generate, "N",
        "judge N tokens that the full model generates after each document, not its own tokens", 1},
       {"--codec", LP_OPTION_CHOICE, &flags.codec, "auto|f32|f16|int8|int4",
-       "how hidden states will travel; what that changes counts as disagreement (f16)", 0},
+       "assume that hidden states travel in this type, which may change tokens too (f16)", 0},
       {"--at", LP_OPTION_TEXT, &flags.at, "THETA[,THETA]",
-       "look for no theta; say what these come to on all of the text", 0},
+       "search no theta; report what these thetas do on all of the text", 0},
       {"--apply", LP_OPTION_FLAG, &flags.apply, NULL, "write the result into the bundle, for run --theta=calibrated",
        0},
-      {"--threads", LP_OPTION_COUNT, &flags.threads, "N", "threads (the machine's cores)", 0},
-      {"-o", LP_OPTION_CHOICE, &flags.format, "text|json", "format (text)", 0},
+      {"--threads", LP_OPTION_COUNT, &flags.threads, "N", "use N threads (the machine's cores)", 0},
+      {"-o", LP_OPTION_CHOICE, &flags.format, "text|json", "choose the format (text)", 0},
   };
   const lp_command command = {
       .usage = "llmpart calibrate BUNDLE --data=FILE [--risk=0.01] [--apply] [options]",

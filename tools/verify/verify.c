@@ -56,20 +56,22 @@ static lp_status verify(const lp_command *command, const lp_texts *args, lp_diag
 int lp_tool_verify(int argc, char **argv) {
   lp_verify_options options = {.march = "native", .output = "text", .tolerance = {1e-3, 1e-5}, .time_limit_ms = 60000};
   const lp_option table[] = {
-      {"--test-data", LP_OPTION_TEXT, &options.test_data, "DIR", "input_N.pb and output_N.pb, or test_data_set_N", 0},
-      {"--suite", LP_OPTION_TEXT, &options.suite, "DIR", "every folder below DIR that holds model.onnx and test data",
+      {"--test-data", LP_OPTION_TEXT, &options.test_data, "DIR",
+       "read input_N.pb and output_N.pb of DIR, or of its folders test_data_set_N", 0},
+      {"--suite", LP_OPTION_TEXT, &options.suite, "DIR",
+       "verify every folder below DIR that holds model.onnx and test data", 0},
+      {"--tests", LP_OPTION_TEXT, &options.tests, "GLOB", "verify only the tests of the suite whose names match", 0},
+      {"--jobs", LP_OPTION_COUNT, &options.jobs, "N", "run N tests of a suite at once (all cores)", 1},
+      {"--time-limit", LP_OPTION_TIME, &options.time_limit_ms, "TIME", "stop a test of a suite after this time (60s)",
        0},
-      {"--tests", LP_OPTION_TEXT, &options.tests, "GLOB", "only the suite's tests of such names", 0},
-      {"--jobs", LP_OPTION_COUNT, &options.jobs, "N", "tests of a suite at once (all cores)", 1},
-      {"--time-limit", LP_OPTION_TIME, &options.time_limit_ms, "TIME", "for one test of a suite (60s)", 0},
       LP_BIND_OPTION(options.bind),
-      {"--split", LP_OPTION_TEXT, &options.split, "NODE|auto", "run two halves: NODE and what it needs, and the rest",
-       0},
-      {"--rtol", LP_OPTION_F64, &options.tolerance.rtol, "X", "relative tolerance (1e-3)", 0},
-      {"--atol", LP_OPTION_F64, &options.tolerance.atol, "X", "absolute tolerance (1e-5)", 0},
-      {"--march", LP_OPTION_TEXT, &options.march, "CPU", "as for compile (native)", 0},
-      {"--threads", LP_OPTION_COUNT, &options.threads, "N", "threads (all cores; 1 for each test of a suite)", 0},
-      {"-o", LP_OPTION_CHOICE, &options.output, "text|json", "the form of the result", 0}};
+      {"--split", LP_OPTION_TEXT, &options.split, "NODE|auto",
+       "run the model in two halves: NODE and what it needs, and the rest", 0},
+      {"--rtol", LP_OPTION_F64, &options.tolerance.rtol, "X", "set the relative tolerance (1e-3)", 0},
+      {"--atol", LP_OPTION_F64, &options.tolerance.atol, "X", "set the absolute tolerance (1e-5)", 0},
+      {"--march", LP_OPTION_TEXT, &options.march, "CPU", "emit code for this processor, as compile does (native)", 0},
+      {"--threads", LP_OPTION_COUNT, &options.threads, "N", "use N threads (all cores; 1 for each test of a suite)", 0},
+      {"-o", LP_OPTION_CHOICE, &options.output, "text|json", "choose the form of the result (text)", 0}};
   const lp_command command = {
       .usage = "llmpart verify MODEL.onnx --test-data=DIR [--split=auto|NODE] [-o text|json]\n"
                "       llmpart verify --suite=DIR [--tests=GLOB] [--jobs=N] [-o text|json]",

@@ -34,11 +34,12 @@ static lp_status serve(const lp_command *command, const lp_texts *args, lp_diag 
 int lp_tool_serve(int argc, char **argv) {
   const char *listen = NULL;
   const lp_option options[] = {
-      {"--listen", LP_OPTION_TEXT, &listen, "HOST:PORT", "instead of the file's; port 0: a free one", 0},
+      {"--listen", LP_OPTION_TEXT, &listen, "HOST:PORT", "listen here, whatever the file says; port 0 takes a free one",
+       0},
   };
   const lp_command command = {.usage = "llmpart serve CONFIG.yaml [--listen=HOST:PORT]",
                               .summary =
-                                  "An OpenAI-compatible HTTP API in front of a bundle at the edge and another API "
+                                  "Serves an OpenAI-compatible HTTP API over a bundle at the edge and another API "
                                   "in the cloud, with the\nrouter between them, until SIGINT or SIGTERM.",
                               .options = options,
                               .count = LP_COUNT(options),

@@ -106,26 +106,30 @@ static lp_status simulate(const lp_command *command, const lp_texts *args, lp_di
 int lp_tool_simulate(int argc, char **argv) {
   simulate_flags flags = {.figure = "delay", .seed = -1};
   const lp_option options[] = {
-      {"-o", LP_OPTION_TEXTS, &flags.outputs, "json|csv|html|svg|FILE", "where to, and as what; may be repeated (json)",
-       0},
+      {"-o", LP_OPTION_TEXTS, &flags.outputs, "json|csv|html|svg|FILE",
+       "write to stdout in this form, or to a file of that ending; repeatable (json)", 0},
       {"--figure", LP_OPTION_TEXT, &flags.figure, "NAME",
-       "of svg: delay, reward, quality, regret, learning-reward, learning-quality or learning-regret (delay)", 0},
-      {"--runs", LP_OPTION_COUNT, &flags.runs, "N", "instead of the scenario's", 1},
-      {"--seed", LP_OPTION_I64, &flags.seed, "N", "instead of the scenario's", 0},
+       "draw this figure with svg: delay, reward, quality, regret, learning-reward, learning-quality or "
+       "learning-regret (delay)",
+       0},
+      {"--runs", LP_OPTION_COUNT, &flags.runs, "N", "make N runs, whatever the scenario says", 1},
+      {"--seed", LP_OPTION_I64, &flags.seed, "N", "use this seed, whatever the scenario says", 0},
 #ifdef LP_HAS_ROUTER
       {"--model", LP_OPTION_TEXT, &flags.spec.model, "MODEL",
-       "what decides in router, router-paper, latest and greedy: lookup, embedded, a bundle or an API's base (lookup)",
+       "set what decides in router, router-paper, latest and greedy: lookup, embedded, a bundle or an API's base "
+       "(lookup)",
        0},
       {"--model-name", LP_OPTION_TEXT, &flags.spec.model_name, "NAME",
-       "the model's name at the API; its key is taken from LLMPART_ROUTER_KEY", 0},
-      {"--timeout", LP_OPTION_TIME, &flags.spec.timeout_ms, "TIME", "of the API (300ms)", 0},
+       "name the model at the API, whose key is in LLMPART_ROUTER_KEY", 0},
+      {"--timeout", LP_OPTION_TIME, &flags.spec.timeout_ms, "TIME", "wait at most so long for the API (300ms)", 0},
 #endif
   };
   const lp_command command = {
       .usage = "llmpart simulate SCENARIO.yaml [-o json|csv|html|svg|FILE] [--runs=N] [--seed=N]",
-      .summary = "Requests of users, the radio link, queues at the edge and in the cloud, and the rules that decide "
-                 "between the two:\nmean delay, reward and quality of each policy with 95 % intervals, over what the "
-                 "scenario varies. The same seed gives\nthe same numbers.",
+      .summary =
+          "Simulates users, the radio link, queues at the edge and in the cloud, and the policies that decide "
+          "between the two.\nPrints mean delay, reward and quality of each policy with 95 % intervals, over what the "
+          "scenario varies. The same seed gives\nthe same numbers.",
       .options = options,
       .count = LP_COUNT(options),
       .min_args = 1,

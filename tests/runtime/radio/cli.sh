@@ -17,6 +17,11 @@ same table 'name,d2d,los,pathloss_db a,100,los,83.13815668 b,100,NLOS,103.037523
 printf 'sinr\n10\n10\n' >"$work/users.csv"
 "$LLMPART" radio pf --csv="$work/users.csv" -o csv >"$work/pf.csv"
 awk -F, 'NR > 1 && ($3 < 0.4995 || $3 > 0.5005) { exit 1 } END { exit NR != 3 }' "$work/pf.csv" || fail "pf: $(cat "$work/pf.csv")"
+for bad in --beta=3 --users=100001 --blocks=10001; do
+  status=0
+  "$LLMPART" radio pf --sinr=10 "$bad" >"$work/out" 2>&1 || status=$?
+  [ "$status" = 2 ] || fail "radio pf $bad: exit status $status, wanted 2"
+done
 "$LLMPART" radio pf --users=20 --sinr=-30 --rayleigh --intervals=1000 -o json >"$work/pf.json"
 awk -v g="$(number "$work/pf.json" fading_gain)" 'BEGIN { exit !(g > 3.526 && g < 3.670) }' || fail "diversity: $(head -n 4 "$work/pf.json")"
 "$LLMPART" radio drop two-cell --users=40 --intervals=10 -o csv >"$work/a.csv"
