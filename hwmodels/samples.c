@@ -38,7 +38,6 @@ static lp_status split(table *t, char *line) {
   char *start = line;
   for (char *at = line; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
     if (t->field_count == MOST_FIELDS) return lp_error(t->diag, at_line(t), "has more than %d fields", MOST_FIELDS);
-    t->col[t->field_count] = (int32_t)(at - start) + 1;
     t->field[t->field_count++] = at;
   }
   for (int32_t i = 0; i < t->field_count; i++) {

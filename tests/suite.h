@@ -26,7 +26,7 @@ typedef struct lp_test {
 typedef struct {
   void (*setup)(void);
   void (*teardown)(void);
-  double timeout; /* seconds for one test; 0: 60 */
+  double timeout; /* seconds for one test; 0: 120 */
 } lp_case;
 
 typedef struct lp_case_of {

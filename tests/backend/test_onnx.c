@@ -85,7 +85,7 @@ static void write_halves(bench *b, const placement *where) {
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
-/* Sizes of the symbols, from the inputs whose dimension is one alone. */
+/* Sizes of the symbols, from the inputs with a dimension that is a single symbol. */
 static void bind_symbols(int64_t *sym, const lp_type *type, const lp_array *array) {
   for (int32_t i = 0; i < type->rank; i++) {
     const lp_poly *dim = type->dim[i];

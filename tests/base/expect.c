@@ -1,3 +1,4 @@
+/* expect: a diagnostic as the text that a user sees. */
 #include "tests/base/expect.h"
 
 char *formatted(const lp_diag *diag, size_t index) {

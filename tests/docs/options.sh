@@ -12,7 +12,7 @@ trap 'rm -rf "$work"' EXIT
 while read -r name; do "$LLMPART" "$name" --help | tr -c 'A-Za-z0-9_-' '\n' | grep '^-' | sort -u >"$work/help-$name"; done <"$work/subcommands"
 
 # Prints "PAGE:LINE SUBCOMMAND OPTION..." for every command. Lines that end with a backslash are joined; a command ends
-# at a comment, pipe or redirection. What stands between quotes is not an option.
+# at a comment, pipe or redirection. Quoted text holds no options.
 [ $# != 0 ] || set -- README.md CONTRIBUTING.md docs examples
 find "$@" -name '*.md' ! -path '*/build/*' | sort | xargs awk '
   function command(text, words, count, i, line) {

@@ -67,7 +67,7 @@ if command -v python3 >/dev/null; then
   same 'rows of thetas' 3 "$(grep -c '^| [0-9.]* |' "$work/out")"
 fi
 
-# Text: documents between blank lines; and what the full model generates behind each.
+# Text: documents between blank lines; and what the full model generates after each.
 printf 'Once upon a time\n\nTom found a map\nunder a stone.\n \n\nOne day, Lily\n\nThe little fox was sad\n' >"$work/prompts.txt"
 calibrate --data="$work/prompts.txt" --risk=0.5 --generate=12
 same 'generated tokens' 36 "$(sed -n '/"held_out"/,/}/s/.*"tokens": \([0-9]*\).*/\1/p' "$work/calibration")"

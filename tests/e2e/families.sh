@@ -3,7 +3,7 @@
 # them.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 
-# share_in_layers IR: per cent of FLOPs in layers that have a name, at one sequence of 8 new tokens behind 8. FLOPs
+# share_in_layers IR: per cent of FLOPs in layers that have a name, for one sequence of 8 new tokens after 8. FLOPs
 # stand as polynomials: sums of products of numbers and powers of sizes.
 share_in_layers() {
   awk 'BEGIN { size["b"] = 1; size["s"] = size["p"] = size["r"] = 8; size["c"] = size["t"] = 16 }

@@ -1,5 +1,5 @@
-# foreign.sh MODEL.onnx TOKENS.json: code for aarch64 generates the same tokens under an emulator, by base/abi.h alone;
-# the same driver with code for this machine is the control.
+# foreign.sh MODEL.onnx TOKENS.json: code for aarch64 generates the same tokens under an emulator, only through
+# base/abi.h; the same driver with code for this machine is the control.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 model=$1 lists=$2
 

@@ -1,7 +1,6 @@
-/* Generates tokens with the code of a bundle that is not split, by base/abi.h alone: no runtime, no library but libc.
- * It is small enough to be built for another processor and run under an emulator.
- *
- * foreign_run STEPS model.so weights.safetensors COUNT ID... : STEPS is what flatten.awk makes of the manifest. */
+/* Generates tokens with the code of a bundle that is not split, through base/abi.h only: no runtime, no library but
+ * libc. It is small enough to be built for another processor and run under an emulator.  foreign_run STEPS model.so
+ * weights.safetensors COUNT ID... : STEPS is what flatten.awk makes of the manifest. */
 #include "base/abi.h"
 
 #include <dlfcn.h>

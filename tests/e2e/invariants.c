@@ -119,7 +119,7 @@ static void upload(const setting *s, lp_context *context, uint64_t epoch, int64_
   must(s, lp_context_upload(context, (lp_context_time){.epoch = epoch}, first, count, data, size, s->diag));
 }
 
-/* A block of rows; before it the same of an epoch that has passed, behind it twice what is wrong: neither may be
+/* A block of rows; before it the same of an epoch that has passed, after it twice what is wrong: neither may be
  * taken. */
 static void upload_some(setting *s, lp_context *context, const float *wrong) {
   int64_t first = draw(s, s->count), count = 1 + draw(s, s->count - first);
@@ -129,7 +129,7 @@ static void upload_some(setting *s, lp_context *context, const float *wrong) {
   upload(s, context, 2, first, count, wrong);
 }
 
-/* The answer behind each position, asked one after the other; `wrong` NULL: all rows come once and in order. */
+/* The answer after each position, asked one after the other; `wrong` NULL: all rows come once and in order. */
 static void ask_all(setting *s, const float *wrong, lp_sample *out) {
   lp_context_options options = {.sampling = greedy, .codec = LP_CODEC_F32, .capacity = MOST_TOKENS};
   lp_context *context = lp_context_create(&s->halves, &options, s->pool);

@@ -62,7 +62,7 @@ shape netem delay 10ms 5ms loss 3% duplicate 2% reorder 20% && over 'a bad cable
 tc qdisc del dev dev0 root 2>/dev/null
 there tc qdisc del dev cloud0 root 2>/dev/null
 
-# Pulled out for 2 s while it generates, behind a link slow enough that it has not ended by then. What was sent
+# Pulled out for 2 s while it generates, over a link so slow that it has not ended by then. What was sent
 # meanwhile is sent again. shellcheck disable=SC2086 # a list of options
 "$LLMPART" run "$bundle" --tokens="$ids" -n "$count" --threads=1 --ignore-eos -o json --cloud=10.77.0.2:7700 $secure \
   --link=rtt=60ms >"$work/json" 2>"$work/err" &

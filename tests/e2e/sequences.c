@@ -18,7 +18,7 @@
 
 enum { SEQUENCES = 9, ROUNDS = 14, CAPACITY = 160, MOST_PART = 40 };
 
-/* One sequence: alone, and as a member of passes. */
+/* One sequence: by itself, and as a member of passes. */
 typedef struct {
   lp_executor *alone, *member;
   int64_t batch, past, capacity;
@@ -74,7 +74,7 @@ static int32_t buffer_of(const lp_step *step) {
   return takes(step) && step->kind == LP_STEP_SEND ? step->to_buffer : step->buffer;
 }
 
-/* Runs a part alone; what it takes and gives, step by step, goes to `io`. */
+/* Runs a part by itself; `io` receives its inputs and outputs step by step. */
 static void run_alone(run *r, sequence *s, int32_t program, const int64_t *sym, lp_span *io) {
   const lp_program *desc = &r->bundle->manifest.programs[program];
   must(r, lp_executor_begin(s->alone, program, sym, r->diag));

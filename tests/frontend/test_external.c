@@ -150,7 +150,7 @@ LP_TEST(numbers_that_are_none) {
   onnx_cleanup();
 }
 
-/* Offsets behind 2 and 4 GiB, in a file that takes no room. */
+/* Offsets beyond 2 and 4 GiB, in a file that takes no room. */
 LP_TEST(beyond_four_gigabytes) {
   int64_t offset = ((int64_t)5 << 30) + 4096;
   char text[32];

@@ -17,7 +17,7 @@ static void setup(void) {
   many = lp_part("long") ? 100000 : 20000;
 }
 
-LP_CASE(.setup = setup, .timeout = 120);
+LP_CASE(.setup = setup, .timeout = 600);
 
 /* ---- models ---- */
 

@@ -34,7 +34,7 @@ static const char *path_of(const run *r, int set, const char *what, int index) {
   return lp_arena_format(r->arena, "%s/test_data_set_%d/%s_%d.pb", r->folder, set, what, index);
 }
 
-/* Sizes of the symbols, from the inputs whose dimension is one alone. */
+/* Sizes of the symbols, from the inputs with a dimension that is a single symbol. */
 static void bind_symbols(run *r, const lp_type *type, const lp_array *array) {
   for (int32_t i = 0; i < type->rank; i++) {
     const lp_poly *dim = type->dim[i];

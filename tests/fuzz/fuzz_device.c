@@ -16,7 +16,7 @@
 
 enum { MOST_PAYLOAD = 1 << 16 };
 
-/* Rows and logits come back; tokens come back; KV caches come back behind the prompt. */
+/* Rows and logits come back; tokens come back; KV caches come back after the prompt. */
 static const toy_placement placements[] = {
     {.prefill = "dccddc"}, {.prefill = "dddccc"}, {.prefill = "ddcccc", .decode = "dddddd"}};
 enum { BUNDLES = sizeof(placements) / sizeof(*placements) };
@@ -133,7 +133,7 @@ static lp_session *open_remote(lp_channel *channel) {
   return session;
 }
 
-/* Tokens: a prompt and what comes behind it. */
+/* Tokens: a prompt and what follows it. */
 static void generate(lp_session *session) {
   int32_t prompt[] = {3, 1, 4};
   lp_generation totals = {0};

@@ -11,7 +11,7 @@ struct lp_channel {
   size_t size;
 };
 
-/* A copy of exactly its size, so that a read behind it is seen. */
+/* A copy of exactly its size, so that a read past it is seen. */
 static lp_recv_outcome receive(lp_channel *channel, double timeout_ms, lp_packet *out, const char **why) {
   (void)timeout_ms, (void)why;
   *out =

@@ -97,7 +97,7 @@ refused 'no room for activations' "has no room for .* of (activations|KV caches)
 grep -q 'a shorter context' "$work/err" || fail "no advice: $(cat "$work/err")"
 grep -q 'backend-cloud=cpu' "$work/err" && fail 'advice that does not help'
 
-# PTX is made by the compiler alone; where there is none, nothing is written.
+# Only the compiler makes PTX; without one nothing is written.
 ptx="$LLMPART compile $model --device=jetson-nano --cloud=v100s --scheduler=cloud-only --emit=ptx"
 # shellcheck disable=SC2086 # a command
 {

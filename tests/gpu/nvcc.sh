@@ -65,7 +65,7 @@ for model in "$@"; do
   build "$work/fewer" sm_90
 done
 
-# What a bundle has besides, for products by a library.
+# What a bundle has in addition, for products by a library.
 if [ -n "$python" ]; then
   # shellcheck disable=SC2086 # a list of options
   compile "$1" "$work/bundle.llmpart" $pair --scheduler=cut --cut=0 --backend-cloud=cuda --dtype-cloud=f16

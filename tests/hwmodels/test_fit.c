@@ -117,7 +117,7 @@ LP_TEST(impossible_points_go) {
   lp_buf_free(&csv);
 }
 
-/* A machine made of the table alone still tells rows that are far off. */
+/* A machine made only of the table still finds rows that are far off. */
 LP_TEST(a_table_speaks_for_itself) {
   lp_buf csv = {0};
   make_table(true, &csv);
@@ -258,6 +258,23 @@ LP_TEST(a_coarse_clock_is_known) {
   lp_buf_free(&csv);
 }
 
+LP_TEST(blanks_around_fields_do_not_count) {
+  static const char *const tables[] = {"op,m,n,k,dtype,time_us\nlinear,16,32,48,f16,5.5\n",
+                                       " op , m,n\t,k,dtype\t ,\ttime_us\r\nlinear\t,16 , 32,\t48,  f16 , 5.5 \r\n"};
+  lp_buf printed[2] = {0};
+  for (size_t i = 0; i < LP_COUNT(tables); i++) {
+    lp_hw_samples samples = {0};
+    ck_assert_int_eq(lp_hw_samples_parse("t.csv", tables[i], strlen(tables[i]), &samples, NULL), LP_OK);
+    ck_assert_uint_eq(samples.count, 1);
+    ck_assert_double_eq(samples.data[0].time_us, 5.5);
+    lp_hw_samples_print(&samples, &printed[i]);
+    lp_vec_free(&samples);
+  }
+  ck_assert_str_eq(lp_buf_text(&printed[0]), lp_buf_text(&printed[1]));
+  for (size_t i = 0; i < LP_COUNT(printed); i++)
+    lp_buf_free(&printed[i]);
+}
+
 static void refuses(const char *csv, const char *wanted, const char *note) {
   lp_diag *diag = lp_diag_create();
   lp_hw_samples samples = {0};
@@ -286,6 +303,9 @@ LP_TEST(bad_tables) {
   refuses("op,m,n,k,time_us\nlinear,1,2,3\n", "t.csv:2: error: has 4 fields, but the header has 5", NULL);
   refuses("op,m,n,k,time_us,pass_bytes\nlinear,1,2,3,60,-5\n",
           "t.csv:2:17: error: 'pass_bytes' is '-5', not a number of bytes above 0", NULL);
+  refuses("op,m,n,k,time_us\nlinear,1, \t-2,3,60\n",
+          "t.csv:2:12: error: 'n' is '-2', not a whole number from 1 to 2^40", NULL);
+  refuses("op,m,time_us,m\n", "t.csv:1:14: error: the column 'm' is there twice", NULL);
   refuses("op,time_us\n", "t.csv: error: holds no measurement", NULL);
 }
 

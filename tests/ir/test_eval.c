@@ -96,6 +96,10 @@ LP_TEST(arithmetic) {
   is(of(NODE(Clip, FLOATS("3", -1., 0.5, 2.), NULL, FLOATS("", 1.))), "-1 0.5 1");
   is(of(NODE(Round, FLOATS("4", 0.5, 1.5, -0.5, 2.5))), "0 2 -0 2");
   fails(of(NODE(Div, INTS(1), INTS(0))), "division by zero");
+  fails(of(NODE(Div, INTS(8, 6), INTS(2, 0))), "division by zero");
+  fails(of(NODE(Mod, INTS(1), INTS(0))), "division by zero");
+  is(of(NODE(Div, FLOATS("2", 1., -1.), FLOATS("1", 0.))), "inf -inf");
+  is(of(NODE(Mul, INTS(3, 4), INTS(0, 1))), "0 4"); /* only divisions mind a zero */
 }
 
 LP_TEST(bits) {
@@ -264,7 +268,7 @@ LP_TEST(norms) {
   is(of(NODE(RMSNormalization, x, w)), "0.894427 2.68328");
 }
 
-/* Two keys, one query that sees the first alone. */
+/* Two keys, one query that sees only the first. */
 LP_TEST(attention) {
   lp_value *q = FLOATS("1,1,1,1", 1.), *k = FLOATS("1,1,2,1", 1., 5.), *v = FLOATS("1,1,2,1", 10., 20.);
   with_i64("is_causal", 1);
@@ -298,7 +302,7 @@ LP_TEST(attention_forms) {
   with_i64("right_window_size", 0);
   is(of(NODE(Attention, q, k, v)), "10");
   with_i64("left_window_size", 0);
-  is(of(NODE(Attention, q, k, v, absent, absent, absent, INTS(2))), "20"); /* the query stands at the second key */
+  is(of(NODE(Attention, q, k, v, absent, absent, absent, INTS(2))), "20"); /* the query is at the second key */
   is(of(NODE(Attention, q, k, v, absent, absent, absent, INTS(1))), "10");
   with_f64("scale", 0);
   is(of(NODE(Attention, q, k, v, absent, absent, absent, absent, FLOATS("1", 0.))), "10"); /* 30 over three */

@@ -208,7 +208,7 @@ LP_TEST(weights_take_the_sides_dtype) {
   study_close(&s);
 }
 
-/* Operators of positions alone cost nothing where nobody needs them and cross no link. */
+/* Operators that read only positions cost nothing where no operator needs them, and cross no link. */
 LP_TEST(positions_are_free) {
   study s = study_open(&llama_tiny, "jetson-nano", "v100s", slow_link, 16);
   int32_t count = 0;

@@ -23,7 +23,7 @@
   }) {inputs = ["q", "k", "v", "mask"], outputs = ["y"], sym_name = "main"} : () -> ()
 }) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
 // -----
-// A cap behind the mask lets masked keys in: that is no Attention.
+// A cap after the mask lets masked keys in: that is no Attention.
 
 // CHECK-NOT: "onnx.Attention"
 // CHECK: "onnx.Softmax"

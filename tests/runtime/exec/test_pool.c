@@ -10,7 +10,7 @@
 
 enum { THREADS_MOST = 8, ROUNDS = 2000 };
 
-/* Reached through the frame alone, as emitted code does with all of its data. */
+/* Reached only through the frame, as emitted code reaches all of its data. */
 typedef struct {
   int64_t ran[THREADS_MOST];
   int64_t shared;

@@ -70,7 +70,7 @@ static int32_t token_behind(lp_context *context, int64_t end) {
   return answer.sample.token;
 }
 
-/* What comes behind every position, asked one by one. */
+/* The token after every position, asked one by one. */
 static void learn(int text, int32_t out[POSITIONS]) {
   lp_context *context = create();
   upload(context, (lp_context_time){0}, text, 0, POSITIONS);

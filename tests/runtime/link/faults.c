@@ -168,7 +168,7 @@ static lp_status resume(const script *run, const int32_t *prompt, lp_generate_op
   return status;
 }
 
-/* Generates what is missing behind the prompt and the tokens that are there, as a process that was killed goes on. */
+/* Generates what is missing after the prompt and the tokens that exist, as a process that was killed goes on. */
 static lp_status generate(const script *run, const char *cloud, output *out, lp_diag *diag) {
   int32_t prompts[TOY_BATCH * TOY_PROMPT], text[TOY_PROMPT + MADE];
   int64_t made = out->made;
@@ -299,7 +299,7 @@ static bool pass_frame(script *run, connection *pipe, flow *way, const uint8_t *
   case DELAY:
     push(way, data, size, now + 1 + below(run, 30));
     return true;
-  case LATER: /* those behind it overtake it */
+  case LATER: /* later ones overtake it */
     push(way, data, size, -(now + 1 + below(run, 30)));
     return true;
   case TWICE:

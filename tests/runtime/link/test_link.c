@@ -121,7 +121,7 @@ LP_LOOP_TEST(a_lossy_link_with_cuts, 0, 4) {
 typedef struct {
   place *here;
   int left;
-  bool silent; /* stopped, not killed: connections stay, nobody answers */
+  bool silent; /* stopped, not killed: connections stay, but no answer comes */
 } fate;
 
 static void strike(void *user, int64_t index, const lp_generated *token) {
@@ -165,7 +165,7 @@ LP_LOOP_TEST(a_silent_worker, 0, 2) {
   tear_down(&here);
 }
 
-/* Where exits can give a token nobody waits for a cloud that is gone; when it is back it is asked again. */
+/* Where exits can give a token, the device does not wait for a lost cloud; it asks again once the cloud is back. */
 LP_TEST(threshold_goes_on_at_once) {
   place here = set_up(&apart);
   fate state = {.here = &here, .left = 5, .silent = true};
@@ -175,7 +175,7 @@ LP_TEST(threshold_goes_on_at_once) {
   ck_assert_int_eq(generate(here.bundle, options, 1, strike, &state, &made, NULL), LP_OK);
   ck_assert_int_eq(made.generated, TOY_MADE);
   ck_assert_int_ge(made.fallbacks, 1);
-  ck_assert_double_le(lp_now_ms() - begin, 8000); /* else it waits 10 s for an answer */
+  ck_assert_double_le(lp_now_ms() - begin, 8000); /* an answer is waited for 10 s */
   lp_generation_free(&made);
   tear_down(&here);
 }

@@ -1,5 +1,5 @@
-/* Keys and certificates: who is refused, what is said, that the others go on, and that nothing readable is on the
- * wire. */
+/* Keys and certificates: which peers are refused, what is logged, that the others go on, and that nothing readable is
+ * on the wire. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -33,7 +33,7 @@ static char *file_with(const char *name, const char *text, size_t size) {
   return made;
 }
 
-/* The private keys of the tests are in the repository; a copy is readable by its owner alone. */
+/* The private keys of the tests are in the repository; a copy is readable only by its owner. */
 static char *copy_of(const char *name) {
   char *from = lp_path_join(LP_TEST_DIR "/tls", name), *text = NULL;
   size_t size = 0;
@@ -160,7 +160,7 @@ LP_LOOP_TEST(a_slow_link, 0, 4) {
   toy_worker_stop(&worker);
 }
 
-/* The prompt's rows are longer than what a stranger may send, and come right behind the proof of the key. */
+/* The prompt's rows are longer than what a stranger may send, and come right after the proof of the key. */
 LP_LOOP_TEST(a_long_prompt, 0, 4) {
   enum { LONG = 90 };
   int32_t prompt[LONG];
@@ -316,7 +316,7 @@ LP_TEST(strangers) {
   toy_worker_stop(&worker);
 }
 
-/* A device that does not read what it is sent holds nobody up. */
+/* A device that does not read what it is sent delays no other. */
 LP_TEST(deaf_device) {
   toy_worker worker = start_worker(false, false, "127.0.0.1:0");
   int fd = toy_connect(worker.address);

@@ -214,7 +214,7 @@ static void *receive_large(void *user) {
   return packet.handle; /* the frame, as release has it */
 }
 
-/* More than a socket holds, both ways, while small frames wait behind it. */
+/* More than a socket holds, both ways, while small frames wait after it. */
 LP_LOOP_TEST(large_frames, 0, WAYS) {
   both made = connect_both((way)_i);
   uint8_t *data = lp_alloc(SIZE);
@@ -246,7 +246,7 @@ LP_LOOP_TEST(large_frames, 0, WAYS) {
 
 /* ---- handshakes of TLS ------------------------------------------------------------------------------------------- */
 
-/* Who begins a handshake and does not go on with it, or sends anything else, holds nobody up. */
+/* A peer that begins a handshake and stops, or sends anything else, delays no other. */
 LP_LOOP_TEST(others_shake_hands_meanwhile, 0, 2) {
   static const uint8_t begun[] = {22, 3, 1, 1, 0, 1}, garbage[] = "GET / HTTP/1.1\r\n\r\n";
   both made = {0};
@@ -449,7 +449,7 @@ static bool count_looks(void *user) {
   return ++*(int *)user == 5;
 }
 
-/* Who waited long last time does not look; nobody looks for long. */
+/* A thread that waited long last time does not spin; none spins for long. */
 LP_TEST(when_looking_pays) {
   lp_spin spin = {.pays = true};
   int looks = 0;

@@ -61,7 +61,7 @@ LP_TEST(drops_are_the_same_under_a_seed) {
   size_t size = (size_t)(a->users * a->sectors) * sizeof *a->gain;
   ck_assert_int_eq(a->sectors, 57);
   ck_assert_mem_eq(a->gain, b->gain, size);
-  ck_assert_mem_eq(a->gain, more->gain, size); /* users that are added move nobody */
+  ck_assert_mem_eq(a->gain, more->gain, size); /* users that are added move no others */
   ck_assert_int_ne(memcmp(a->gain, other->gain, size), 0);
   int indoor = 0, served = 0;
   for (int32_t i = 0; i < a->users; i++) {

@@ -13,10 +13,10 @@ LP_TEST(path_loss_of_the_tables) {
   } rows[] = {
       {{LP_RADIO_UMA, true, 100, 25, 1.5, 3.5, 0, 0, 0}, 83.1382},
       {{LP_RADIO_UMA, false, 100, 25, 1.5, 3.5, 0, 0, 0}, 103.0375},
-      {{LP_RADIO_UMA, true, 1000, 25, 1.5, 3.5, 0, 0, 0}, 109.4119}, /* behind d'BP = 560 m */
+      {{LP_RADIO_UMA, true, 1000, 25, 1.5, 3.5, 0, 0, 0}, 109.4119}, /* beyond d'BP = 560 m */
       {{LP_RADIO_UMI, true, 100, 10, 1.5, 3.5, 0, 0, 0}, 85.3142},
       {{LP_RADIO_UMI, false, 100, 10, 1.5, 3.5, 0, 0, 0}, 104.6438},
-      {{LP_RADIO_RMA, true, 1000, 35, 1.5, 0.7, 0, 5, 20}, 93.3816}, /* behind dBP = 770 m */
+      {{LP_RADIO_RMA, true, 1000, 35, 1.5, 0.7, 0, 5, 20}, 93.3816}, /* beyond dBP = 770 m */
       {{LP_RADIO_RMA, false, 1000, 35, 1.5, 0.7, 0, 5, 20}, 116.4449},
       {{LP_RADIO_INH, true, 20, 3, 1, 3.5, 0, 0, 0}, 65.8264},
       {{LP_RADIO_INH, false, 20, 3, 1, 3.5, 0, 0, 0}, 80.7591},

@@ -1,4 +1,4 @@
-/* What stands behind the routes: constraints, estimates, what experience makes of them, and files that are wrong. */
+/* The backends of the routes: constraints, estimates, what experience makes of them, and files that are wrong. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

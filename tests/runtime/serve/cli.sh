@@ -114,7 +114,7 @@ rejected 'the cloud is away, and was named' 503 'cloud: ' /v1/completions "{\"mo
 grep -q '^cloud' "$work/out" || fail "the pool: $(cat "$work/out")"
 grep -q '^X-Llmpart-Decision: ' "$work/head" && fail 'a decision of a failure' || :
 
-# The router alone: decided here, sent by the client, told here.
+# Only the router: decided here, sent by the client, told here.
 decided=$(post /v1/router/decide '{"keywords":"code, long answer","offered":["edge"]}')
 number=$(echo "$decided" | sed -n 's/^{"id":\([0-9]*\),"keywords":"code, long answer","route":"edge",.*/\1/p')
 [ -n "$number" ] || fail "the router decides $decided"

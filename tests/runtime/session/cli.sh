@@ -21,7 +21,7 @@ expect() {
   grep -qF -- "$text" "$dir/out" || fail "no '$text' from $*: $(cat "$dir/out")"
 }
 
-# print COMMAND...: stdout alone, and nothing may come on stderr
+# print COMMAND...: prints stdout; nothing may come on stderr
 print() {
   "$@" 2>"$dir/err" || fail "failed: $*: $(cat "$dir/err")"
   [ ! -s "$dir/err" ] || fail "$*: $(cat "$dir/err")"

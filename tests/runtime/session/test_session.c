@@ -94,7 +94,7 @@ LP_TEST(sampling_is_the_same_on_both_sides) {
   free(path);
 }
 
-/* A batch gives what its sequences give alone. */
+/* A batch gives what its sequences give one by one. */
 LP_TEST(batch_equals_single) {
   char *path = toy_bundle_write(dir, "split", &(toy_placement){.prefill = "ddccdd"});
   lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);

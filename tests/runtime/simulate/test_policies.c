@@ -42,6 +42,29 @@ LP_TEST(delay_over_the_share_of_quality) {
   }
 }
 
+/* Shares that differ keep their proportions: 0.6 with and 0.3 and 0.1 without quality become 0.2, 0.6 and 0.2 at a
+ * share of 0.2. Only the last task has long answers, so that the mean time of generation tells its share. */
+LP_TEST(a_share_of_quality_keeps_proportions) {
+  lp_sim_scenario *scenario =
+      scenario_of("simulate: shares\nrequests: 20000\nruns: 5\narrivals: { poisson: 0.001 }\npolicies: [class]\n"
+                  "tasks:\n"
+                  "  - { class: q, share: 0.6, quality: true, tokens: 1 }\n"
+                  "  - { class: a, share: 0.3, tokens: 1 }\n"
+                  "  - { class: b, share: 0.1, tokens: 1001 }\n"
+                  "vary: { quality_share: [0.2, 0.9] }\n");
+  lp_sim_result result;
+  make_unit_service(scenario);
+  ck_assert_int_eq(lp_sim_run(scenario, &result, NULL), LP_OK);
+  ck_assert_double_eq_tol(result.point[0].share[LP_SITE_CLOUD], 0.2, 0.01);
+  ck_assert_double_eq_tol(result.point[1].share[LP_SITE_CLOUD], 0.9, 0.01);
+  for (int v = 0; v < 2; v++) {
+    double long_answers = (1 - result.point[v].value) / 4;
+    ck_assert_double_eq_tol(result.point[v].generation_s.mean, 1e-3 + long_answers, 0.01);
+  }
+  lp_sim_result_free(&result);
+  lp_sim_scenario_free(scenario);
+}
+
 /* On 8 slots the class rule saturates at 8 / 13.563 / 0.5 = 1.18 requests/s; shortly before, its delays explode, while
  * a rule that looks at the queue holds them. */
 LP_TEST(the_loaded_edge) {

@@ -1,6 +1,6 @@
 /* A question over more positions than a pass takes, interrupted between two of its passes: kept on disk when the worker
  * ends and gone on with by the next one, or asked once more. Each position passes once, and the answer is that of a
- * worker which nobody disturbed, to the bit. */
+ * worker that nothing disturbed, to the bit. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@
 #include "tests/runtime/worker/bare_worker.h"
 #include "tests/suite.h"
 
-/* Three passes answer; further rows are here behind the question's end. */
+/* Three passes answer; further rows are here after the question's end. */
 enum { END = 2 * LP_PASS_ROWS + 44, ROWS = END + 40, DRAFTS = 3, PASSES = 3, NUMBER = 7, CONTEXT = 99 };
 
 static char *dir, *kept;

@@ -1,5 +1,5 @@
 /* Who waits for how many passes of a worker: counted in passes, not in time. The passes are the worker's own; devices
- * are requests made by hand, and a transport that notes to whom answers go. */
+ * are requests made by hand, and a transport that notes the receiver of each answer. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ static char *dir;
 static lp_bundle *bundle;
 static bare_worker *bare;
 static lp_worker *worker;
-static uint32_t answered[MOST_PEERS]; /* to whom, in order */
+static uint32_t answered[MOST_PEERS]; /* the receivers, in order */
 static size_t answers;
 
 static bool note_answer(lp_channel *channel, uint32_t peer, const void *head, size_t head_size, const void *body,
@@ -109,7 +109,7 @@ static bool got_answer(uint32_t peer, size_t from) {
   return false;
 }
 
-/* A run that no device of ours asks for; what was cached is not gone on with behind one that began anew and failed. */
+/* A run that no device of ours asks for; a cache is not continued after one that began anew and failed. */
 LP_TEST(runs_that_do_not_fit) {
   open_session(1);
   ask(1, 3);
@@ -132,7 +132,7 @@ LP_TEST(runs_that_do_not_fit) {
 
 /* ---- passes ------------------------------------------------------------------------------------------------------ */
 
-/* One behind a long prompt: three short ones have their answers with its first part, in the order in which they came;
+/* After a long prompt, three short ones have their answers with its first part, in the order in which they came;
  * it goes on. */
 LP_TEST(short_ones_pass_with_a_part_of_a_long_one) {
   for (uint32_t peer = 1; peer <= 4; peer++)
@@ -152,7 +152,7 @@ LP_TEST(short_ones_pass_with_a_part_of_a_long_one) {
   ck_assert(!worker_pass_is_due(worker));
 }
 
-/* Two long prompts fill a pass; who comes behind them is in the next, in front of their second parts. */
+/* Two long prompts fill a pass; a later one is in the next, in front of their second parts. */
 LP_TEST(a_full_pass_makes_way) {
   for (uint32_t peer = 1; peer <= 3; peer++)
     open_session(peer);

@@ -84,8 +84,8 @@ static bool greedy_made_feasible(random_plan *plan, double *cost) {
   return best.feasible;
 }
 
-/* Random cases with a round trip of 1 ms or more: feasible whenever the cloud alone is, and at least 15 % cheaper on
- * average than Algorithm 1 made feasible. */
+/* Random cases with a round trip of 1 ms or more: feasible whenever the cloud by itself is, and at least 15 % cheaper
+ * on average than Algorithm 1 made feasible. */
 LP_TEST(is_cheaper_than_algorithm_1) {
   double saved = 0;
   int cases = 0;
@@ -147,7 +147,7 @@ static void study_close(llama_study *s) {
   lp_link_free(s->link);
 }
 
-/* SPEC-planner, "Exact placement": the check value counts linear and attention operators alone. */
+/* The check value of the planner's goals counts only linear and attention operators. */
 LP_TEST(reaches_the_check_value) {
   llama_study s =
       study_open(2, "snapdragon-8s-gen3,compute_utilisation=0.39,memory_utilisation=0.39",

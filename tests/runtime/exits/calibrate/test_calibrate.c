@@ -76,7 +76,7 @@ static lp_status calibrate(const lp_bundle *bundle, const char *data, double ris
   return lp_calibrate(bundle, &options, out, diag);
 }
 
-/* The token behind the first `length` of a text. */
+/* The token after the first `length` of a text. */
 static lp_generated next_token(lp_session *session, const int32_t *ids, int64_t length) {
   lp_generation made = {0};
   ck_assert_int_eq(lp_session_generate(session, ids, 1, length, NULL, NULL, &made, diag), LP_OK);
@@ -141,7 +141,7 @@ LP_LOOP_TEST(figures_are_threshold_modes, 0, 2) {
   free(path);
 }
 
-/* The order of the documents and how often each stands there change nothing. */
+/* The order of the documents and repetitions change nothing. */
 LP_TEST(order_and_repeats_do_not_matter) {
   char *path = toy_bundle_write(dir, "toy", &placement);
   lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);
@@ -178,7 +178,7 @@ LP_TEST(generated_tokens_are_judged) {
       .data = data, .risk = 0.99999, .confidence = 0.95, .codec = LP_CODEC_F32, .generate = 5, .threads = 1};
   ck_assert_msg(lp_calibrate(bundle, &options, &report, diag) == LP_OK, "%s", toy_error(diag));
   ck_assert_int_eq(report.tokens[1], HELD_OUT * 5);
-  /* By hand, at theta 0: the first exit against the full model, behind each beginning of what the full model writes. */
+  /* By hand, at theta 0: the first exit against the full model, after each beginning of what the full model writes. */
   lp_session *full = open_session(bundle, LP_MODE_FULL, 0, LP_CODEC_AUTO);
   lp_session *early = open_session(bundle, LP_MODE_THRESHOLD, 0, LP_CODEC_F32);
   int64_t disagreements = 0;

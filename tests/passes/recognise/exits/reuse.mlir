@@ -1,7 +1,7 @@
 // RUN: llmpart opt %s -p 'raise,exits{layers=1}' --verify-each | FileCheck %s
 // RUN: not llmpart opt %s -p 'raise,exits{layers=2}' 2>&1 | FileCheck %s --check-prefix=FAR
 // RUN: not llmpart opt %s -p 'raise,exits{layers=x}' 2>&1 | FileCheck %s --check-prefix=WORD
-// The model's own norm and head stand after the first layer too, over the same weights; the stream is that layer's.
+// The model's own norm and head follow the first layer too, over the same weights; the stream is that layer's.
 
 // CHECK: %[[STREAM:.*]] = "layer.mlp"
 // CHECK: index = 0 : i64

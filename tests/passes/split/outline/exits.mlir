@@ -1,5 +1,5 @@
 // RUN: llmpart opt %s -p plan-memory,outline --verify-each | FileCheck %s
-// What an exit alone needs is a run of its own; what others need too is not.
+// What only an exit needs is a run of its own; what others need too is not.
 
 // CHECK: name = "stream"{{.*}}segment = 0
 // CHECK: exit = 0 : i64{{.*}}name = "early"{{.*}}segment = 1

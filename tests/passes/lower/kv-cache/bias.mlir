@@ -11,7 +11,7 @@
 // CHECK: %[[LAST:.*]] = "op.slice"(%[[SQUARE]]) {starts = #llmpart.polys<"p, 0">, steps = array<i64: 1, 1>} : {{.*}} -> tensor<?x?xf32, ["s", "s + p"]>
 // CHECK: %[[K:.*]] = "op.kv_append"
 // CHECK: %[[V:.*]] = "op.kv_append"
-// What leads to the logits alone is made for the last r rows: here all but keys and values.
+// What only the logits need is computed for the last r rows: here all but keys and values.
 // CHECK: %[[Q:.*]] = "op.slice"(%[[ALL:.*]]) {starts = #llmpart.polys<"0, 0, s - r, 0">
 // CHECK: %[[ROWS:.*]] = "op.slice"(%[[LAST]]) {starts = #llmpart.polys<"s - r, 0">
 // CHECK: "op.attention"(%[[Q]], %[[K]], %[[V]], %[[ROWS]])

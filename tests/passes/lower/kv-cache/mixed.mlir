@@ -1,5 +1,5 @@
 // RUN: llmpart opt %s -p kv-cache --split-input-file --verify-diagnostics
-// A cache is right only where each row is made of itself, and the others are met in attention alone.
+// A cache is right only where each row depends on itself, and on other rows only through attention.
 // padded by the row before
 "builtin.module"() ({
   "llmpart.func"() ({

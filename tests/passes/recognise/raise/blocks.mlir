@@ -39,7 +39,7 @@
   }) {input_roles = ["tokens"], inputs = ["ids"], output_roles = ["logits"], outputs = ["logits"], sym_name = "main"} : () -> ()
 }) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
 // -----
-// Norms behind attention and mlp belong to them.
+// Norms after attention and mlp belong to them.
 
 // CHECK-LABEL: "builtin.module"
 // CHECK-NOT: "layer.generic"
@@ -84,7 +84,7 @@
   }) {input_roles = ["tokens"], inputs = ["ids"], output_roles = ["logits"], outputs = ["logits"], sym_name = "main"} : () -> ()
 }) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
 // -----
-// Norms behind the adds, no norm before the first attention, and a head that transforms before it projects.
+// Norms after the adds, no norm before the first attention, and a head that transforms before it projects.
 
 // CHECK-LABEL: "builtin.module"
 // CHECK-NOT: "layer.generic"

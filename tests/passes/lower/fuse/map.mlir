@@ -1,6 +1,6 @@
 // RUN: llmpart opt %s -p fuse --verify-each | FileCheck %s
 // RUN: llmpart opt %s -p fuse | mlir-opt --allow-unregistered-dialect -o /dev/null
-// A tree of elementwise operators is one loop; operators of positions alone are not mixed with those that read inputs.
+// A tree of elementwise operators is one loop; operators that read only positions are not mixed with those that read inputs.
 
 "builtin.module"() ({
   // CHECK: ^bb0(%[[X:.*]]: tensor<?x4xf32, ["s"]>, %[[Y:.*]]: tensor<?x4xf32, ["s"]>):
