@@ -305,6 +305,7 @@ LP_TEST(bad_tables) {
           "t.csv:2:17: error: 'pass_bytes' is '-5', not a number of bytes above 0", NULL);
   refuses("op,m,n,k,time_us\nlinear,1, \t-2,3,60\n",
           "t.csv:2:12: error: 'n' is '-2', not a whole number from 1 to 2^40", NULL);
+  refuses("op,m,n,k,time_us\nlinear,1, ,3,60\n", "t.csv:2:11: error: 'n' is empty, but 'linear' needs it", NULL);
   refuses("op,m,time_us,m\n", "t.csv:1:14: error: the column 'm' is there twice", NULL);
   refuses("op,time_us\n", "t.csv: error: holds no measurement", NULL);
 }
