@@ -151,6 +151,30 @@ bool lp_exact_fastest(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COU
   return true;
 }
 
+void lp_exact_solve_prices(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], lp_exact_prices *prices) {
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    set_stage(x, (lp_stage)stage, prices);
+    solve_stage(x, &graph[stage], (lp_stage)stage, prices);
+  }
+}
+
+double lp_exact_least(const lp_exact *x, const lp_exact_prices *prices) {
+  double sum = prices->potential[0][0][0] + prices->potential[1][0][0];
+  for (int i = 0; i < 2; i++)
+    sum -= prices->duals.per_ms[i] * x->limit_ms[i] + prices->duals.per_byte[i] * x->limit_bytes[i];
+  return sum;
+}
+
+void lp_exact_prices_copy(const lp_exact *x, const lp_exact_prices *from, lp_exact_prices *to) {
+  size_t size = (size_t)x->holding_count * sizeof(double);
+  to->duals = from->duals;
+  if (!size) return;
+  memcpy(to->residence, from->residence, size);
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    for (int side = 0; side < LP_SIDE_COUNT; side++)
+      memcpy(to->share[stage][side], from->share[stage][side], size);
+}
+
 /* ---- the best price of time -------------------------------------------------------------------------------------- */
 
 enum { LINE_STEPS = 7, BRACKET_STEPS = 12 };

@@ -2,10 +2,10 @@
  * transfers.
  *
  * Minimum cuts at prices of the limits give a bound and near-optimal placements (cut.c, branch.c). A label search
- * along the stages' frontiers closes the gap (search.c): each stage by itself where the stages share nothing, else
- * both together. The search is complete unless it would keep more labels than its width, or the graph has too many
- * frontiers. Then branch and bound continues from the cuts as far as its effort allows, and the proved bound is
- * reported. */
+ * along a chain of segments closes the gap for real decoders (chain.c). For smaller models one along the stages'
+ * frontiers does (search.c): each stage by itself where the stages share nothing, else both together. It is complete
+ * unless it would keep more labels than its width, or the graph has too many frontiers. Then branch and bound
+ * continues from the cuts as far as its effort allows, and the proved bound is reported. */
 #include "base/side.h"
 #include "passes/plan/exact/branch.h"
 #include "passes/plan/exact/cut.h"
@@ -28,7 +28,7 @@ enum { MOST_PARTED = 400 };
 static const double near_enough = 0.5;
 
 /* Placements on the way to the best prices that are evaluated. */
-enum { MOST_SEEN = 60, MOST_MIXES = 12, HALVINGS = 8 };
+enum { MOST_CUTS = 16, MOST_SEEN = 60, MOST_MIXES = 12, HALVINGS = 8 };
 
 /* Counts as reaching a bound: sums of times differ with the order of their terms. */
 static const double tolerance = 1e-11;
@@ -87,6 +87,21 @@ static void consider_cuts(solver *s) {
       lp_plan_fill_cut(&s->x.problem[stage], cut, s->trial[stage]);
     (void)consider_trial(s);
   }
+}
+
+/* One side between two cuts, the other before and after: all such placements, of at most MOST_CUTS cuts. */
+static void consider_blocks(solver *s) {
+  int64_t layers = s->x.problem[0].layer_count, stride = layers / MOST_CUTS + 1;
+  for (int64_t from = 0; from <= layers + 1; from += stride)
+    for (int64_t to = from + stride; to <= layers + stride; to += stride)
+      for (int cloud = 0; cloud < 2; cloud++) {
+        for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+          for (int32_t i = 0; i < s->x.problem[stage].op_count; i++) {
+            int32_t layer = s->x.problem[stage].ops[i].layer;
+            s->trial[stage][i] = (layer >= from && layer < to) == (cloud != 0) ? LP_SIDE_CLOUD : LP_SIDE_DEVICE;
+          }
+        (void)consider_trial(s);
+      }
 }
 
 /* Evaluates the shortest paths that the price search meets: they are placements too. */
@@ -243,6 +258,96 @@ static bool has_graphs(solver *s) {
   return true;
 }
 
+/* ---- the chain --------------------------------------------------------------------------------------------------- */
+
+/* A placement that the chain search found: is it feasible? */
+static bool see_chain(void *user, unsigned char *const side[LP_STAGE_COUNT]) {
+  return consider_units(user, side);
+}
+
+/* Passes of the chain search; labels kept per segment, at first, at most, and in the last pass. */
+enum { MOST_PASSES = 16, FIRST_LABELS = 300, MOST_LABELS = 19200, LAST_LABELS = 4800 };
+/* Segments of a chain that gets a last pass without tolerance; steps of a model that is searched as a chain. */
+enum { MOST_EXACT = 45, LEAST_CHAINED = 200 };
+/* Labels made in all. */
+static const double most_work = 1.2e7, close_work = 1e6;
+
+/* Shares of the objective: a proved gap after which no other search follows, one after which no pass follows; what a
+ * pass need not look for; by how much labels that stand for one another may differ; how far above the bound the first
+ * pass aims. */
+static const double gap_close = 1e-2, gap_wanted = 4e-3, gap_ignored = 5e-4, label_step = 2e-5, first_reach = 0.02;
+
+/* How the passes went so far. */
+typedef struct {
+  double bound, lowest; /* what prices prove, what the search proves */
+  double reach, work;
+  size_t width;
+} progress;
+
+static lp_exact_chain_search next_search(solver *s, const progress *p) {
+  double known = known_objective(s), scale = fmax(fabs(p->bound), isinf(known) ? 0 : 1e-3 * fabs(known));
+  double aim = fmin(known, p->bound + p->reach * scale);
+  return (lp_exact_chain_search){.most = aim,
+                                 .close = gap_ignored,
+                                 .step = label_step * fabs(aim),
+                                 .width = p->width,
+                                 .listing = s->prices,
+                                 .see = see_chain,
+                                 .user = s};
+}
+
+/* Notes what a pass proved; true when no other is needed or allowed. */
+static bool note_pass(const solver *s, const lp_exact_chain_search *search, progress *p) {
+  double known = known_objective(s), aim = search->most;
+  p->lowest = fmax(p->lowest, fmin(search->lowest, known));
+  if (!isinf(search->least)) p->bound = fmax(p->bound, search->least);
+  p->work += search->work;
+  if (p->lowest >= known - gap_wanted * fabs(known)) return true;
+  if (p->work > (p->lowest >= known - gap_close * fabs(known) ? close_work : most_work)) return true;
+  bool covered = search->lowest >= aim - gap_wanted * fabs(aim), widest = p->width >= MOST_LABELS;
+  if (covered || (widest && known > aim))
+    p->reach *= isinf(known) ? 6 : 2.5;
+  else if (widest)
+    return true;
+  else
+    p->width *= 4;
+  return false;
+}
+
+/* Searches the chain of segments; returns what it proves. */
+static double search_chain(solver *s, lp_exact_chain *chain, const lp_cut *cut, const lp_exact_duals *duals,
+                           double lowest) {
+  consider_blocks(s);
+  s->prices = lp_exact_prices_create(&s->x);
+  s->prices->duals = *duals;
+  lp_cut_divide(cut, s->prices);
+  lp_exact_chain_level(&s->x, s->prices);
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    lp_exact_best_stage(&s->x, s->graph, (lp_stage)stage, &s->watch, s->prices);
+  lp_exact_prices *coupled = lp_exact_prices_create(&s->x);
+  lp_exact_prices_copy(&s->x, s->prices, coupled);
+  progress p = {.bound = lp_exact_couple(chain, known_objective(s), coupled),
+                .lowest = lowest,
+                .reach = first_reach,
+                .width = FIRST_LABELS};
+  p.lowest = fmax(p.lowest, fmin(p.bound, known_objective(s)));
+  bool done = isinf(p.bound) || p.lowest >= known_objective(s) - gap_wanted * fabs(known_objective(s));
+  for (int pass = 0; pass < MOST_PASSES && !done; pass++) {
+    lp_exact_chain_search search = next_search(s, &p);
+    lp_exact_chain_run(chain, coupled, &search);
+    done = note_pass(s, &search, &p);
+  }
+  double known = known_objective(s);
+  if (isinf(known) || p.lowest >= known || lp_exact_chain_length(chain) > MOST_EXACT) return p.lowest;
+  p.width = LAST_LABELS;
+  p.reach = INFINITY;
+  lp_exact_chain_search last = next_search(s, &p);
+  last.close = tolerance;
+  last.step = 0;
+  lp_exact_chain_run(chain, coupled, &last);
+  return fmax(p.lowest, fmin(last.lowest, known_objective(s)));
+}
+
 static bool is_done(const solver *s) {
   return s->x.request->feasible_suffices && s->result.feasible;
 }
@@ -262,6 +367,18 @@ static bool search_graphs(solver *s, const lp_cut *cut, const lp_exact_duals *du
   return search_both(s);
 }
 
+/* Is a bound so close to the objective, as a share of it? */
+static bool is_proved(const solver *s, double lowest, double share) {
+  double known = known_objective(s);
+  return !isinf(known) && lowest >= known - share * fabs(known);
+}
+
+/* Is a search of the chain worth its time? Smaller models are left to the label search. */
+static bool wants_chain(const solver *s, double bound) {
+  if (s->x.request->feasible_suffices || s->x.request->near_suffices || s->x.step_count < LEAST_CHAINED) return false;
+  return s->x.step_count <= MOST_PARTED || !is_proved(s, bound, gap_close);
+}
+
 static void solve(solver *s, lp_plan_proof *proof) {
   consider_cuts(s);
   if (!has_room(&s->x) || is_done(s)) return;
@@ -279,12 +396,22 @@ static void solve(solver *s, lp_plan_proof *proof) {
   lp_cut_create(&s->x, &cut);
   lp_cut_search_prices(&cut, &own.search);
   if (is_done(s)) return;
-  bool complete = own.search.complete || (has_graph && search_graphs(s, &cut, &own.search.duals));
+  bool complete = own.search.complete;
+  double lowest = -INFINITY;
+  lp_exact_chain *chain = NULL;
+  if (!complete && has_graph && wants_chain(s, own.search.bound)) chain = lp_exact_chain_create(&s->x, s->graph);
+  if (chain) {
+    lowest = search_chain(s, chain, &cut, &own.search.duals, own.search.bound);
+    complete = is_proved(s, lowest, tolerance);
+    lp_exact_chain_free(chain);
+  }
+  if (!complete && has_graph && !is_proved(s, lowest, gap_close)) complete = search_graphs(s, &cut, &own.search.duals);
   own.search.known = known_objective(s);
   own.search.effort = parts_effort;
   const lp_compile_request *request = s->x.request;
   bool small = s->x.step_count <= MOST_PARTED && !request->feasible_suffices && !request->near_suffices;
   if (!complete && (small || !has_graph)) lp_cut_search_parts(&cut, &own.search);
+  own.search.lowest = fmax(own.search.lowest, lowest);
   prove(s, &cut, &own.search, complete || own.search.complete, proof);
 }
 

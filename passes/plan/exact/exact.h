@@ -105,6 +105,8 @@ typedef struct {
 } lp_exact_prices;
 
 lp_exact_prices *lp_exact_prices_create(const lp_exact *x);
+/* Copies duals, shares and residence. */
+void lp_exact_prices_copy(const lp_exact *x, const lp_exact_prices *from, lp_exact_prices *to);
 double lp_exact_arc_ms(const lp_exact *x, lp_stage stage, const lp_exact_unit *unit, int side, uint32_t fresh);
 double lp_exact_arc_price(const lp_exact *x, lp_stage stage, const lp_exact_prices *prices, const lp_exact_unit *unit,
                           int side, const lp_exact_arc *arc);
@@ -113,6 +115,11 @@ double lp_exact_residence(const lp_exact *x, const lp_exact_prices *prices, int3
 /* Sets potentials in ms: the least time from each frontier to the stage's end. False when pins contradict each
  * other. */
 bool lp_exact_fastest(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], lp_exact_prices *prices);
+
+/* The bound of all placements: the least price of both stages, less the limits at their prices. */
+double lp_exact_least(const lp_exact *x, const lp_exact_prices *prices);
+/* Sets prices and potentials of both stages from the duals, shares and residence. */
+void lp_exact_solve_prices(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], lp_exact_prices *prices);
 
 /* Called with each shortest path while prices are searched. */
 typedef struct lp_exact_watch {
@@ -137,5 +144,90 @@ typedef struct {
 } lp_exact_search;
 void lp_exact_search_run(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], const lp_exact_prices *prices,
                          const lp_exact_prices *fastest, lp_exact_search *search, unsigned char *side[LP_STAGE_COUNT]);
+
+/* ---- segments (search.c, chain.c) -------------------------------------------------------------------------------- */
+
+/* Holdings of both stages that can be live at once. */
+enum { LP_EXACT_SHARED = 14 };
+
+/* Steps between two places where few frontiers are possible. */
+typedef struct {
+  int32_t from, to;       /* steps; at most 64 */
+  const int32_t *slot_of; /* [holding] its bits in `shared`, -1: not live, or not of both stages */
+  double grid_ms[LP_STAGE_COUNT], grid_objective; /* sums are multiples of these */
+  size_t most;                                    /* modes that are wanted at most */
+  /* Of the entry at hand: [stage][unit - first][frontier] the least price from there to the end of the stage, less that
+   * from the entry; modes whose price exceeds it by more than `slack` are not wanted. */
+  double **least[LP_STAGE_COUNT], slack;
+  int32_t first[LP_STAGE_COUNT]; /* units before the segment */
+} lp_exact_segment;
+
+/* One placement of a segment's steps, between two frontiers: its sums. */
+typedef struct {
+  double objective, ms[LP_STAGE_COUNT], bytes[LP_SIDE_COUNT], activation[LP_SIDE_COUNT];
+  int32_t at[LP_STAGE_COUNT]; /* frontiers after it */
+  uint64_t shared;            /* what sides hold after it: 4 bits for each slot, then the directions of moves */
+  uint64_t sides;             /* bit k: the side of step from + k */
+} lp_exact_mode;
+typedef LP_VEC(lp_exact_mode) lp_exact_modes_list;
+
+/* Fills slot_of[holding]. Slots are used again by later holdings. False when there are not enough. */
+bool lp_exact_slots(const lp_exact *x, int32_t *slot_of);
+/* Appends the placements of a segment after the frontiers of `entry` that no other dominates. Returns the least price
+ * above the least of those that were too many; infinite when there are none. */
+double lp_exact_modes(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], const lp_exact_prices *prices,
+                      const lp_exact_segment *segment, const lp_exact_mode *entry, lp_exact_modes_list *out);
+
+/* ---- fronts (front.c) -------------------------------------------------------------------------------------------- */
+
+/* The least price to a stage's end by the time that is left: ms ascending, price descending. Stages without a limit
+ * have one point. */
+typedef struct {
+  double *ms, *price;
+  int32_t count;
+} lp_exact_front;
+
+/* Fills front[unit][frontier] for the units that `keep` has and for the stage's end. Points whose price is more than
+ * `slack` above the least are left out; at most `points` are kept. Prices and times are rounded down, never up. */
+void lp_exact_fronts(const lp_exact *x, const lp_exact_graph *graph, lp_stage stage, const lp_exact_prices *prices,
+                     double slack, int points, const bool *keep, lp_exact_front **front);
+/* The least price with so much time left; infinite when there is none. */
+double lp_exact_front_price(const lp_exact_front *front, double ms);
+
+/* ---- chains of segments (chain.c) -------------------------------------------------------------------------------- */
+
+typedef struct {
+  double most;                    /* only placements with a smaller objective are wanted */
+  double close;                   /* a share: what could be better by less than that is not looked for */
+  double step;                    /* labels whose objectives differ by less stand for one another; 0: none */
+  size_t width;                   /* labels kept per segment */
+  const lp_exact_prices *listing; /* prices at which modes are listed; those of the run are for bounds */
+  /* Called with each placement found, the cheapest first, until it returns true: it is one. */
+  bool (*see)(void *user, unsigned char *const side[LP_STAGE_COUNT]);
+  void *user;
+  double work;   /* out: labels made */
+  double least;  /* out: the bound of all placements before the search */
+  double lowest; /* out: no placement has a smaller objective than this */
+} lp_exact_chain_search;
+
+typedef struct lp_exact_chain lp_exact_chain;
+/* The stages as a chain of segments; NULL when they do not form one. In the arena of `x`. */
+lp_exact_chain *lp_exact_chain_create(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT]);
+/* Gives holdings that are alike the same shares and residence, so that equal segments have equal prices. */
+void lp_exact_chain_level(const lp_exact *x, lp_exact_prices *prices);
+void lp_exact_chain_free(lp_exact_chain *chain);
+const lp_exact *lp_exact_chain_problem(const lp_exact_chain *chain);
+const lp_exact_graph *lp_exact_chain_graph(const lp_exact_chain *chain); /* [LP_STAGE_COUNT] */
+size_t lp_exact_chain_length(const lp_exact_chain *chain);               /* in segments */
+/* The bound of all placements at these prices, with fronts. `slack`: how far above the least price of a stage it may
+ * be. */
+double lp_exact_chain_bound(const lp_exact_chain *chain, const lp_exact_prices *prices, double slack);
+void lp_exact_chain_run(lp_exact_chain *chain, const lp_exact_prices *prices, lp_exact_chain_search *search);
+
+/* ---- prices that couple the stages (couple.c) -------------------------------------------------------------------- */
+
+/* Changes the price of prefill's time and that of residence so that the bound of the fronts rises; returns the bound.
+ * `known`: the least objective known, or infinite. */
+double lp_exact_couple(const lp_exact_chain *chain, double known, lp_exact_prices *prices);
 
 #endif

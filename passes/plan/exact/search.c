@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SHARED = 14 };
-
 /* A label: the sums of a placement of the units so far. */
 typedef struct {
   double objective, price; /* price: the objective with prices for limits, as the bound counts it */
@@ -18,6 +16,7 @@ typedef struct {
   uint64_t shared; /* 4 bits for each live holding of both stages, then the directions that caches moved in */
   int32_t parent;  /* label of the step before */
   int32_t next;    /* in its group; -1 ends */
+  uint64_t sides;  /* of the steps of a segment, bit by bit */
   unsigned char side;
   bool dropped;
 } label;
@@ -41,6 +40,8 @@ typedef struct {
   int32_t *group; /* hash table of next: first label + 1 */
   size_t groups;
   trace **traces;
+  const lp_exact_segment *segment; /* when modes are listed */
+  double rest;                     /* the least bound of a label beyond the width */
 } searcher;
 
 /* ---- groups: labels of one situation ----------------------------------------------------------------------------- */
@@ -122,17 +123,18 @@ static bool is_shared(const searcher *s, const lp_exact_holding *holding) {
 
 /* Gives each holding that begins to live at step `k` a position; false when there is none left. */
 static bool open_slots(searcher *s, int32_t k, const lp_exact_unit *unit) {
+  if (s->segment) return true; /* they are known */
   for (int32_t i = 0; i < unit->hold_count; i++) {
     int32_t index = unit->hold[i];
     const lp_exact_holding *holding = &s->x->holding[index];
     if (!is_shared(s, holding) || holding->first_step != k) continue;
-    bool taken[MOST_SHARED] = {false};
+    bool taken[LP_EXACT_SHARED] = {false};
     for (int32_t h = 0; h < s->x->holding_count; h++)
       if (s->slot[h] >= 0) taken[s->slot[h]] = true;
     int8_t slot = 0;
-    while (slot < MOST_SHARED && taken[slot])
+    while (slot < LP_EXACT_SHARED && taken[slot])
       slot++;
-    if (slot == MOST_SHARED) return false;
+    if (slot == LP_EXACT_SHARED) return false;
     s->slot[index] = slot;
   }
   return true;
@@ -140,6 +142,19 @@ static bool open_slots(searcher *s, int32_t k, const lp_exact_unit *unit) {
 
 static unsigned mask_of(const label *l, int8_t slot) {
   return (unsigned)(l->shared >> (4 * slot)) & 15;
+}
+
+/* Sums of multiples of a power of two are exact, so that equal choices in another order have equal sums. */
+static double on_grid(double value, double grid) {
+  return grid > 0 ? nearbyint(value / grid) * grid : value;
+}
+
+static double grid_ms(const searcher *s, int stage) {
+  return s->segment ? s->segment->grid_ms[stage] : 0;
+}
+
+static double grid_objective(const searcher *s) {
+  return s->segment ? s->segment->grid_objective : 0;
 }
 
 /* Adds the move of a group of caches whose two stages are now known to be on different sides, at the end of prefill. */
@@ -150,14 +165,14 @@ static void move_caches(const searcher *s, int32_t index, unsigned mask, label *
   double residence = lp_exact_residence(s->x, s->prices, index);
   l->price -= before == 1u << LP_SIDE_DEVICE ? residence : -residence;
   int from = before >> 1 & 1;
-  uint64_t flag = (uint64_t)1 << (4 * MOST_SHARED + from);
+  uint64_t flag = (uint64_t)1 << (4 * LP_EXACT_SHARED + from);
   double ms = holding->move_bytes * s->x->ms_per_byte[from];
   if (!(l->shared & flag) && holding->move_bytes > 0) {
     ms += s->x->rtt_half;
     l->shared |= flag;
   }
-  l->ms[LP_STAGE_PREFILL] += ms;
-  l->objective += s->x->weights.move * ms;
+  l->ms[LP_STAGE_PREFILL] += on_grid(ms, grid_ms(s, LP_STAGE_PREFILL));
+  l->objective += on_grid(s->x->weights.move * ms, grid_objective(s));
   l->price += (s->x->weights.move + s->prices->duals.per_ms[LP_STAGE_PREFILL]) * ms;
 }
 
@@ -220,6 +235,14 @@ static bool may_live(const searcher *s, const label *l) {
   return bound < s->search->most;
 }
 
+/* The label's price in its segment, above the least. */
+static double excess_of(const searcher *s, const label *l) {
+  double price = l->price;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    price += s->segment->least[stage][s->done[stage]][l->at[stage]];
+  return price;
+}
+
 static void extend(searcher *s, int32_t k, const lp_exact_unit *unit, int32_t parent, int side) {
   const lp_exact *x = s->x;
   const lp_exact_step *step = &x->step[k];
@@ -227,19 +250,22 @@ static void extend(searcher *s, int32_t k, const lp_exact_unit *unit, int32_t pa
   const lp_exact_arc *arc = &s->graph[step->stage].arc[step->unit][l.at[step->stage]][side];
   if (arc->to < 0) return;
   double busy = lp_exact_arc_ms(x, step->stage, unit, side, arc->fresh);
-  l.objective += x->weights.busy[step->stage][side] * busy + x->weights.link[step->stage] * arc->link_ms;
+  double objective = x->weights.busy[step->stage][side] * busy + x->weights.link[step->stage] * arc->link_ms;
+  l.objective += on_grid(objective, grid_objective(s));
+  l.ms[step->stage] += on_grid(busy + arc->link_ms, grid_ms(s, step->stage));
   l.price += lp_exact_arc_price(x, step->stage, s->prices, unit, side, arc);
-  l.ms[step->stage] += busy + arc->link_ms;
+  if (s->segment) l.sides |= (uint64_t)side << (k - s->segment->from);
   l.activation[side] = fmax(l.activation[side], unit->activation[side]);
   l.at[step->stage] = arc->to;
   l.parent = parent;
   l.side = (unsigned char)side;
   if (searches_both(s)) hold(s, k, unit, arc, &l);
-  if (may_live(s, &l)) add_label(s, &l);
+  if (s->segment ? excess_of(s, &l) <= s->segment->slack : may_live(s, &l)) add_label(s, &l);
 }
 
 static double bound_of(const searcher *s, const label *l) {
   double bound = l->price;
+  if (s->segment) return excess_of(s, l);
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     if (s->search->stages >> stage & 1) bound += s->prices->potential[stage][s->done[stage]][l->at[stage]];
   return bound;
@@ -273,6 +299,7 @@ static void take_next(searcher *s) {
   for (size_t i = 0; i < count; i++)
     rank[i] = (ranked){bound_of(s, &s->now.data[i]), (int32_t)i};
   qsort(rank, count, sizeof *rank, compare_ranked);
+  if (rank[s->search->width].bound < s->rest) s->rest = rank[s->search->width].bound;
   for (size_t i = 0; i < s->search->width; i++)
     lp_vec_push(&s->next, s->now.data[rank[i].index]);
   free(rank);
@@ -346,4 +373,63 @@ void lp_exact_search_run(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_
   free(s.group);
   lp_vec_free(&s.now);
   lp_vec_free(&s.next);
+}
+
+/* ---- segments ---------------------------------------------------------------------------------------------------- */
+
+/* Gives each shared holding the slot that it has at the start of the segment, or will have in it. */
+bool lp_exact_slots(const lp_exact *x, int32_t *slot_of) {
+  searcher s = {.x = x, .search = &(lp_exact_search){.stages = 3}};
+  bool fits = true;
+  s.slot = lp_alloc((size_t)x->holding_count + 1);
+  memset(s.slot, -1, (size_t)x->holding_count);
+  for (int32_t i = 0; i < x->holding_count; i++)
+    slot_of[i] = -1;
+  for (int32_t k = 0; k < x->step_count && fits; k++) {
+    const lp_exact_unit *unit = &x->unit[x->step[k].stage][x->step[k].unit];
+    fits = open_slots(&s, k, unit);
+    for (int32_t i = 0; i < unit->hold_count; i++)
+      if (s.slot[unit->hold[i]] >= 0) slot_of[unit->hold[i]] = s.slot[unit->hold[i]];
+    close_slots(&s, k, unit);
+  }
+  free(s.slot);
+  return fits;
+}
+
+double lp_exact_modes(const lp_exact *x, const lp_exact_graph graph[LP_STAGE_COUNT], const lp_exact_prices *prices,
+                      const lp_exact_segment *segment, const lp_exact_mode *entry, lp_exact_modes_list *out) {
+  searcher s = {.x = x,
+                .graph = graph,
+                .prices = prices,
+                .search = &(lp_exact_search){.stages = 3, .width = segment->most},
+                .segment = segment,
+                .rest = INFINITY};
+  s.slot = lp_alloc((size_t)x->holding_count + 1);
+  for (int32_t i = 0; i < x->holding_count; i++)
+    s.slot[i] = (int8_t)segment->slot_of[i];
+  label start = {.at = {entry->at[0], entry->at[1]}, .shared = entry->shared};
+  lp_vec_push(&s.now, start);
+  for (int32_t k = segment->from; k < segment->to; k++) {
+    const lp_exact_step *step = &x->step[k];
+    s.done[step->stage]++;
+    if (s.group) memset(s.group, 0, s.groups * sizeof *s.group);
+    for (size_t i = 0; i < s.now.count; i++)
+      for (int side = 0; side < LP_SIDE_COUNT; side++)
+        extend(&s, k, &x->unit[step->stage][step->unit], (int32_t)i, side);
+    take_next(&s);
+  }
+  for (size_t i = 0; i < s.now.count; i++) {
+    const label *l = &s.now.data[i];
+    lp_exact_mode mode = {.objective = l->objective, .shared = l->shared, .sides = l->sides};
+    memcpy(mode.ms, l->ms, sizeof mode.ms);
+    memcpy(mode.bytes, l->bytes, sizeof mode.bytes);
+    memcpy(mode.activation, l->activation, sizeof mode.activation);
+    memcpy(mode.at, l->at, sizeof mode.at);
+    lp_vec_push(out, mode);
+  }
+  free(s.slot);
+  free(s.group);
+  lp_vec_free(&s.now);
+  lp_vec_free(&s.next);
+  return s.rest;
 }

@@ -74,7 +74,8 @@ static void put_request(lp_json_writer *j, const lp_compile_request *request) {
 /* Numbers that only this plan has. */
 static const char *proof_name(const lp_plan_proof *proof) {
   if (!proof->known) return NULL;
-  return proof->complete ? "complete search" : "prices of the limits";
+  if (proof->complete) return "complete search";
+  return proof->lower_bound > proof->dual_bound ? "search" : "prices of the limits";
 }
 
 static void put_proof(lp_json_writer *j, const lp_report *report) {

@@ -172,15 +172,20 @@ LP_TEST(reaches_the_check_value) {
   study_close(&s);
 }
 
-LP_TEST(plans_80_layers_in_no_time) {
+LP_TEST(plans_80_layers) {
   llama_study s = study_open(80, "snapdragon-8s-gen3", "a100", "lan");
   s.request.ttft_ms = 400;
   s.request.tpot_ms = 100;
   lp_side *side[LP_STAGE_COUNT];
+  lp_plan_proof proof;
   double before = lp_suite_cpu_ms();
-  ck_assert_int_eq(lp_plan_choose(s.problem, "exact", &s.request, side, NULL, s.arena, NULL), LP_OK);
+  ck_assert_int_eq(lp_plan_choose(s.problem, "exact", &s.request, side, &proof, s.arena, NULL), LP_OK);
   double ms = lp_suite_cpu_ms() - before;
+  lp_plan_result result;
+  lp_plan_evaluate(s.problem, &s.request, side, &result);
+  ck_assert(result.feasible && proof.known);
+  ck_assert_double_le(lp_plan_gap(&proof, &result, &s.request), 0.01);
   printf("80 layers: %.1f ms\n", ms);
-  ck_assert_double_lt(ms, 1000); /* about 80 without sanitizers on an idle machine */
+  ck_assert_double_lt(ms, 60000); /* about 3,000 in a release build on an idle machine */
   study_close(&s);
 }
