@@ -1,9 +1,9 @@
-/* Constants: what tells them apart, where they lie, and weights.safetensors. Weights are mapped and written slice by
+/* Constants: their identity, their places, and the file weights.safetensors. Weights are mapped and written slice by
  * slice, so that a model is never in memory as a whole. */
 #include "backend/constants.h"
 
-#include "backend/safetensors.h"
 #include "base/file.h"
+#include "base/json/writer.h"
 #include "base/map.h"
 
 #include <stdlib.h>
@@ -37,6 +37,50 @@ void lp_constants_place(lp_constants *constants, int (*rank_of)(const lp_stored_
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
+/* The format has no type under 8 bits: packed constants are bytes. */
+static const char *safetensors_dtype(lp_dtype dtype) {
+  static const char *const names[LP_DTYPE_COUNT] = {
+      [LP_F32] = "F32", [LP_F16] = "F16", [LP_BF16] = "BF16", [LP_F64] = "F64", [LP_I8] = "I8",
+      [LP_I16] = "I16", [LP_I32] = "I32", [LP_I64] = "I64",   [LP_U8] = "U8",   [LP_U16] = "U16",
+      [LP_U32] = "U32", [LP_U64] = "U64", [LP_BOOL] = "BOOL"};
+  return names[dtype] ? names[dtype] : "U8";
+}
+
+static void put_description(lp_json_writer *w, const lp_stored_constant *stored) {
+  bool packed = lp_dtype_bits(stored->dtype) < 8;
+  lp_json_put_object(w, stored->name);
+  lp_json_put_text(w, "dtype", safetensors_dtype(stored->dtype));
+  lp_json_put_array(w, "shape");
+  if (packed) lp_json_put_integer(w, NULL, stored->bytes);
+  for (int32_t k = 0; k < stored->rank && !packed; k++)
+    lp_json_put_integer(w, NULL, stored->dim[k]);
+  lp_json_put_end(w);
+  lp_json_put_array(w, "data_offsets");
+  lp_json_put_integer(w, NULL, stored->offset);
+  lp_json_put_integer(w, NULL, stored->offset + stored->bytes);
+  lp_json_put_end(w);
+  lp_json_put_end(w);
+}
+
+/* Writes the length of the JSON text, then the text, padded with spaces so that the data begins at a multiple of 64
+ * bytes. */
+static void put_header(lp_writer *writer, const lp_stored_constant *const *list, size_t count) {
+  lp_buf text = {0};
+  lp_json_writer json = lp_json_writer_begin(&text, (lp_json_style){.has_no_space = true});
+  lp_json_put_object(&json, NULL);
+  for (size_t i = 0; i < count; i++)
+    put_description(&json, list[i]);
+  lp_json_put_end(&json);
+  while ((text.size + 8) % 64 != 0)
+    lp_buf_puts(&text, " ");
+  unsigned char length[8];
+  for (int i = 0; i < 8; i++)
+    length[i] = (unsigned char)((uint64_t)text.size >> (8 * i));
+  lp_writer_put(writer, length, sizeof length);
+  lp_writer_put(writer, text.data, text.size);
+  lp_buf_free(&text);
+}
+
 static int by_offset(const void *a, const void *b) {
   const lp_stored_constant *x = *(const lp_stored_constant *const *)a, *y = *(const lp_stored_constant *const *)b;
   if (x->offset != y->offset) return x->offset < y->offset ? -1 : 1;
@@ -52,7 +96,7 @@ lp_status lp_constants_write(const lp_constants *constants, const char *path, lp
   qsort(list, count, sizeof *list, by_offset);
   lp_writer *writer;
   LP_TRY(lp_writer_open(path, &writer, diag));
-  lp_safetensors_header(writer, list, count);
+  put_header(writer, list, count);
   for (size_t i = 0; i < count; i++) {
     lp_status status = write(user, writer, list[i], diag);
     if (status != LP_OK) {

@@ -1,4 +1,4 @@
-/* What the files of backend/bundle/ share. */
+/* A bundle being written, which the files of backend/bundle/ share. */
 #ifndef LP_BUNDLE_INTERNAL_H
 #define LP_BUNDLE_INTERNAL_H
 
@@ -46,7 +46,7 @@ typedef struct {
 
 /* Reads the files in `folder`, which may be NULL; the caller frees out->stops. */
 void lp_bundle_read_settings(const char *folder, bundle_settings *out, lp_diag *diag);
-/* The text of manifest.json (manifest.c). */
+/* Appends the text of manifest.json. */
 LP_MUST_USE lp_status lp_bundle_manifest(const bundle *b, lp_buf *out, lp_diag *diag);
 
 #endif

@@ -1,79 +1,61 @@
-/* manifest.json, as docs/bundle.md describes it: files, sides, states, the steps of each program, plans. */
+/* Writes manifest.json, as docs/bundle.md describes it: files, sides, states, the steps of each program, and the plans of
+ * a family. */
 #include "backend/bundle/bundle_internal.h"
 
 #include "backend/rows.h"
 #include "backend/values.h"
 #include "base/abi.h"
+#include "base/json/writer.h"
 #include "base/path.h"
 #include "base/poly.h"
 #include "base/side.h"
 
-#include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- tensors ----------------------------------------------------------------------------------------------------- */
 
-static json_t *poly_json(const bundle *b, const lp_poly *poly) {
-  lp_buf text = {0};
-  lp_poly_print(poly, &b->module->symbols, &text);
-  json_t *json = json_string(lp_buf_text(&text));
-  lp_buf_free(&text);
-  return json;
-}
-
-static json_t *shape_json(const bundle *b, const lp_poly *const *dim, int32_t rank) {
-  json_t *shape = json_array();
+static void put_shape(lp_json_writer *w, const bundle *b, const lp_poly *const *dim, int32_t rank) {
+  lp_json_put_array(w, "shape");
   for (int32_t i = 0; i < rank; i++)
-    json_array_append_new(shape, poly_json(b, dim[i]));
-  return shape;
+    lp_json_put_poly(w, NULL, dim[i], &b->module->symbols);
+  lp_json_put_end(w);
 }
 
-static void set_text(json_t *object, const char *key, const char *text) {
-  json_object_set_new(object, key, json_string(text));
-}
-
-static void set_number(json_t *object, const char *key, int64_t number) {
-  json_object_set_new(object, key, json_integer(number));
-}
-
-static void set_tensor(const bundle *b, json_t *object, const char *name, lp_type type) {
-  set_text(object, "name", name);
-  set_text(object, "dtype", lp_dtype_name(type.dtype));
-  json_object_set_new(object, "shape", shape_json(b, type.dim, type.rank));
+static void put_tensor(lp_json_writer *w, const bundle *b, const char *name, lp_type type) {
+  lp_json_put_text(w, "name", name);
+  lp_json_put_text(w, "dtype", lp_dtype_name(type.dtype));
+  put_shape(w, b, type.dim, type.rank);
 }
 
 /* ---- files and sides --------------------------------------------------------------------------------------------- */
 
-static json_t *files_json(const bundle *b) {
-  json_t *files = json_object();
+static void put_files(lp_json_writer *w, const bundle *b) {
+  lp_json_put_object(w, "files");
   for (int32_t i = 0; i < b->file_count; i++) {
-    json_t *file = json_object();
-    char crc[9];
-    snprintf(crc, sizeof crc, "%08" PRIx32, b->file[i].crc32c);
-    set_text(file, "sha256", b->file[i].sha256);
-    set_text(file, "crc32c", crc);
-    set_number(file, "bytes", (int64_t)b->file[i].bytes);
-    json_object_set_new(files, b->file[i].path, file);
+    const bundle_file *file = &b->file[i];
+    lp_json_put_object(w, file->path);
+    lp_json_put_text(w, "sha256", file->sha256);
+    lp_json_put_text(w, "crc32c", lp_arena_format(b->arena, "%08" PRIx32, file->crc32c));
+    lp_json_put_integer(w, "bytes", (int64_t)file->bytes);
+    lp_json_put_end(w);
   }
-  return files;
+  lp_json_put_end(w);
 }
 
-static json_t *sides_json(const bundle *b) {
-  json_t *sides = json_object();
+static void put_sides(lp_json_writer *w, const bundle *b) {
+  lp_json_put_object(w, "sides");
   for (int i = 0; i < LP_SIDE_COUNT; i++) {
     const bundle_side *side = &b->side[i];
     if (!side->present) continue;
-    json_t *json = json_object();
-    if (side->code_path) set_text(json, "code", side->code_path);
-    if (side->kernels_path) set_text(json, "kernels", side->kernels_path);
-    if (side->weights_path) set_text(json, "weights", side->weights_path);
-    set_text(json, "triple", side->code.triple);
-    set_text(json, "march", side->code.march);
-    json_object_set_new(sides, lp_side_name(side->side), json);
+    lp_json_put_object(w, lp_side_name(side->side));
+    if (side->code_path) lp_json_put_text(w, "code", side->code_path);
+    if (side->kernels_path) lp_json_put_text(w, "kernels", side->kernels_path);
+    if (side->weights_path) lp_json_put_text(w, "weights", side->weights_path);
+    lp_json_put_text(w, "triple", side->code.triple);
+    lp_json_put_text(w, "march", side->code.march);
+    lp_json_put_end(w);
   }
-  return sides;
+  lp_json_put_end(w);
 }
 
 /* ---- states, inputs, outputs ------------------------------------------------------------------------------------- */
@@ -92,29 +74,42 @@ static bool state_on(const bundle *b, int64_t state, lp_side side) {
   return false;
 }
 
-static json_t *state_json(const bundle *b, const lp_op *op) {
+static void put_state(lp_json_writer *w, const bundle *b, const lp_op *op) {
   const lp_attr *shape = lp_op_attr(op, "shape");
-  json_t *json = json_object(), *sides = json_array();
-  set_text(json, "name", lp_op_str(op, "name", ""));
-  set_text(json, "dtype", lp_op_str(op, "dtype", "f32"));
-  json_object_set_new(json, "shape", shape_json(b, shape->polys, shape->count));
-  set_number(json, "append_axis", lp_op_i64(op, "append_axis", 0));
+  lp_json_put_object(w, NULL);
+  lp_json_put_text(w, "name", lp_op_str(op, "name", ""));
+  lp_json_put_text(w, "dtype", lp_op_str(op, "dtype", "f32"));
+  put_shape(w, b, shape->polys, shape->count);
+  lp_json_put_integer(w, "append_axis", lp_op_i64(op, "append_axis", 0));
+  lp_json_put_array(w, "sides");
   for (int i = 0; i < LP_SIDE_COUNT; i++)
     if (state_on(b, lp_op_i64(op, "index", 0), b->side[i].side))
-      json_array_append_new(sides, json_string(lp_side_name(b->side[i].side)));
-  json_object_set_new(json, "sides", sides);
-  return json;
+      lp_json_put_text(w, NULL, lp_side_name(b->side[i].side));
+  lp_json_put_end(w);
+  lp_json_put_end(w);
 }
 
-/* States are declared in the module or, by hand, in a function; `index` is their place in frame->state. */
-static lp_status add_states(const bundle *b, const lp_block *block, json_t *states, lp_diag *diag) {
+/* Writes the states that a block declares; `index` is their place in frame->state. */
+static lp_status put_declared(lp_json_writer *w, const bundle *b, const lp_block *block, int64_t *count,
+                              lp_diag *diag) {
   LP_FOR_OPS(op, block) {
     if (op->kind != LP_OP_STATE) continue;
-    if (lp_op_i64(op, "index", -1) != (int64_t)json_array_size(states))
-      return lp_error(diag, op->loc, "KV cache %" PRId64 " is declared as number %zu", lp_op_i64(op, "index", -1),
-                      json_array_size(states));
-    json_array_append_new(states, state_json(b, op));
+    int64_t index = lp_op_i64(op, "index", -1);
+    if (index != *count)
+      return lp_error(diag, op->loc, "KV cache %" PRId64 " is declared as number %" PRId64, index, *count);
+    put_state(w, b, op);
+    (*count)++;
   }
+  return LP_OK;
+}
+
+/* The passes declare states in the module; modules written by hand may declare them in a function. */
+static lp_status put_states(lp_json_writer *w, const bundle *b, const lp_op *func, lp_diag *diag) {
+  int64_t count = 0;
+  lp_json_put_array(w, "states");
+  LP_TRY(put_declared(w, b, lp_module_body(b->module), &count, diag));
+  if (count == 0) LP_TRY(put_declared(w, b, func->region, &count, diag));
+  lp_json_put_end(w);
   return LP_OK;
 }
 
@@ -123,116 +118,127 @@ static const char *text_at(const lp_op *func, const char *name, int32_t index, c
   return attr && attr->kind == LP_ATTR_STRS && index < attr->count ? attr->ss[index] : otherwise;
 }
 
-/* Both programs have the same inputs and outputs; decode's shapes are the general ones. */
+/* The function whose inputs and outputs are the model's. Prefill and decode have the same ones; the shapes of decode
+ * are the general ones. */
 static const lp_op *model_func(const bundle *b) {
   const lp_op *func = lp_module_find_func(b->module, "decode");
   if (func) return func;
-  LP_FOR_OPS(op, lp_module_body(b->module)) {
-    if (op->kind == LP_OP_FUNC) return op;
-  }
+  LP_FOR_FUNCS(first, b->module)
+  return first;
   return NULL;
 }
 
-static json_t *inputs_json(const bundle *b, const lp_op *func) {
-  json_t *inputs = json_array();
-  for (int32_t i = 0; i < func->region->arg_count; i++) {
-    json_t *json = json_object();
-    set_tensor(b, json, text_at(func, "inputs", i, "input"), func->region->arg[i]->type);
-    set_text(json, "role", text_at(func, "input_roles", i, "data"));
-    json_array_append_new(inputs, json);
-  }
-  return inputs;
+static void put_port(lp_json_writer *w, const bundle *b, const char *name, const char *role, lp_type type) {
+  lp_json_put_object(w, NULL);
+  put_tensor(w, b, name, type);
+  lp_json_put_text(w, "role", role);
+  lp_json_put_end(w);
 }
 
-static json_t *outputs_json(const bundle *b, const lp_op *func) {
-  json_t *outputs = json_array();
+static void put_inputs(lp_json_writer *w, const bundle *b, const lp_op *func) {
+  lp_json_put_array(w, "inputs");
+  for (int32_t i = 0; i < func->region->arg_count; i++)
+    put_port(w, b, text_at(func, "inputs", i, "input"), text_at(func, "input_roles", i, "data"),
+             func->region->arg[i]->type);
+  lp_json_put_end(w);
+}
+
+static void put_outputs(lp_json_writer *w, const bundle *b, const lp_op *func) {
   const lp_op *end = lp_block_terminator(func->region);
-  for (int32_t i = 0; i < end->in_count; i++) {
-    json_t *json = json_object();
-    set_tensor(b, json, text_at(func, "outputs", i, "output"), lp_op_in(end, i)->type);
-    set_text(json, "role", text_at(func, "output_roles", i, "data"));
-    json_array_append_new(outputs, json);
-  }
-  return outputs;
+  lp_json_put_array(w, "outputs");
+  for (int32_t i = 0; i < end->in_count; i++)
+    put_port(w, b, text_at(func, "outputs", i, "output"), text_at(func, "output_roles", i, "data"),
+             lp_op_in(end, i)->type);
+  lp_json_put_end(w);
 }
 
-/* The outputs of role exit_logits, in order, are those of the function's `exits`. */
-static json_t *exits_json(const lp_op *func) {
-  json_t *exits = json_array();
+static bool is_exit(const lp_op *func, int32_t output) {
+  return lp_streq(text_at(func, "output_roles", output, ""), "exit_logits");
+}
+
+/* The outputs of role exit_logits are those of the layers in the attribute `exits`, in its order. */
+static void put_exits(lp_json_writer *w, const lp_op *func) {
   const lp_attr *layer = lp_op_attr(func, "exits");
+  if (!layer) return;
   const lp_op *end = lp_block_terminator(func->region);
-  for (int32_t i = 0, next = 0; layer && i < end->in_count && next < layer->count; i++) {
-    if (!lp_streq(text_at(func, "output_roles", i, ""), "exit_logits")) continue;
-    json_t *exit = json_object();
-    set_number(exit, "layer", layer->is[next++]);
-    set_number(exit, "output", i);
-    json_array_append_new(exits, exit);
+  lp_json_put_array(w, "exits");
+  for (int32_t i = 0, next = 0; i < end->in_count && next < layer->count; i++) {
+    if (!is_exit(func, i)) continue;
+    lp_json_put_object(w, NULL);
+    lp_json_put_integer(w, "layer", layer->is[next++]);
+    lp_json_put_integer(w, "output", i);
+    lp_json_put_end(w);
   }
-  return exits;
+  lp_json_put_end(w);
 }
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
 
 /* A program being written. */
 typedef struct {
+  lp_json_writer *w;
   const bundle *b;
   const lp_op *func;
-  json_t *steps;
   const lp_code_program *code[LP_SIDE_COUNT]; /* NULL: the side runs nothing */
-  int64_t ran[LP_SIDE_COUNT];                 /* the segment whose step was written last, -1 none */
-  json_t *parts[LP_SIDE_COUNT];               /* that step's operators when the function is profiled; else NULL */
+  int64_t ran[LP_SIDE_COUNT];                 /* the segment whose step was written last; -1: none */
   lp_diag *diag;
 } program;
 
-static json_t *add_step(const program *p, const char *op) {
-  json_t *step = json_object();
-  set_text(step, "op", op);
-  json_array_append_new(p->steps, step);
-  return step;
+/* Opens a step; lp_json_put_end closes it. */
+static void begin_step(const program *p, const char *op) {
+  lp_json_put_object(p->w, NULL);
+  lp_json_put_text(p->w, "op", op);
 }
 
-/* Says which rows the buffer holds, so that a batched pass holds those of all sequences in it. */
-static void set_rows(const program *p, json_t *step, lp_value *value) {
+/* Says which rows the buffer holds. In a batched pass the buffer holds those rows of all sequences. */
+static void put_rows(const program *p, lp_value *value) {
   static const char *const names[] = {[LP_ROWS_NEW] = "s", [LP_ROWS_LAST] = "r"};
   lp_rows rows = lp_value_rows(p->b->module, value);
-  if (rows != LP_ROWS_NONE) set_text(step, "rows", names[rows]);
+  if (rows != LP_ROWS_NONE) lp_json_put_text(p->w, "rows", names[rows]);
 }
 
-static void add_inputs(const program *p) {
+static void put_input_steps(const program *p) {
   for (int s = 0; s < LP_SIDE_COUNT; s++)
     for (int32_t i = 0; i < p->func->region->arg_count; i++) {
       int64_t buffer = lp_value_buffer(p->func->region->arg[i], (lp_side)s);
       if (buffer < 0) continue;
-      json_t *step = add_step(p, "input");
-      set_text(step, "side", lp_side_name((lp_side)s));
-      set_number(step, "input", i);
-      set_number(step, "buffer", buffer);
-      set_rows(p, step, p->func->region->arg[i]);
+      begin_step(p, "input");
+      lp_json_put_text(p->w, "side", lp_side_name((lp_side)s));
+      lp_json_put_integer(p->w, "input", i);
+      lp_json_put_integer(p->w, "buffer", buffer);
+      put_rows(p, p->func->region->arg[i]);
+      lp_json_put_end(p->w);
     }
 }
 
-static void add_segment(program *p, const lp_op *op, lp_side side, int64_t segment) {
-  const lp_code_program *code = p->code[side];
-  p->ran[side] = segment;
-  p->parts[side] = NULL;
-  if (!code->segment[segment]) return;
-  json_t *step = add_step(p, "run");
-  set_text(step, "side", lp_side_name(side));
-  set_text(step, "segment", code->segment[segment]);
-  if (lp_op_attr(op, "exit")) set_number(step, "exit", lp_op_i64(op, "exit", 0));
-  if (!lp_op_bool(p->func, "profiled", false)) return;
-  p->parts[side] = json_array();
-  json_object_set_new(step, "parts", p->parts[side]);
+/* The operators of a segment, for the profile. `op` is the first of them; the other side's operators may stand among
+ * them. */
+static void put_parts(const program *p, const lp_op *op, lp_side side, int64_t segment) {
+  lp_json_put_array(p->w, "parts");
+  for (; op; op = op->next) {
+    if (!lp_op_is_run(op) || lp_op_side(op) != side) continue;
+    if (lp_op_i64(op, "segment", 0) != segment) break;
+    if (lp_op_has(op, LP_ALIAS)) continue;
+    lp_json_put_text(p->w, NULL,
+                     lp_arena_format(p->b->arena, "%s %s", lp_op_info_get(op->kind)->name, lp_op_str(op, "name", "")));
+  }
+  lp_json_put_end(p->w);
 }
 
-static void add_run(program *p, const lp_op *op) {
+/* Writes the step of a segment at its first operator. */
+static void put_run_step(program *p, const lp_op *op) {
   lp_side side = lp_op_side(op);
   int64_t segment = lp_op_i64(op, "segment", 0);
-  if (!p->code[side] || segment >= p->code[side]->segment_count) return;
-  if (segment != p->ran[side]) add_segment(p, op, side, segment);
-  if (!p->parts[side] || lp_op_has(op, LP_ALIAS)) return;
-  json_array_append_new(p->parts[side],
-                        json_sprintf("%s %s", lp_op_info_get(op->kind)->name, lp_op_str(op, "name", "")));
+  const lp_code_program *code = p->code[side];
+  if (!code || segment >= code->segment_count || segment == p->ran[side]) return;
+  p->ran[side] = segment;
+  if (!code->segment[segment]) return;
+  begin_step(p, "run");
+  lp_json_put_text(p->w, "side", lp_side_name(side));
+  lp_json_put_text(p->w, "segment", code->segment[segment]);
+  if (lp_op_attr(op, "exit")) lp_json_put_integer(p->w, "exit", lp_op_i64(op, "exit", 0));
+  if (lp_op_bool(p->func, "profiled", false)) put_parts(p, op, side, segment);
+  lp_json_put_end(p->w);
 }
 
 static const lp_op *find_send(const lp_block *block, int64_t tag) {
@@ -242,78 +248,89 @@ static const lp_op *find_send(const lp_block *block, int64_t tag) {
   return NULL;
 }
 
-/* The pair becomes one step, where the receiver stands. */
-static lp_status add_send(const program *p, const lp_op *recv) {
+static const char *sent_name(const lp_op *send) {
+  const lp_value *value = lp_op_in(send, 0);
+  const char *name = value->name ? value->name : lp_op_str(send, "name", NULL);
+  if (!name && value->def) name = lp_op_str(value->def, "name", NULL);
+  return name ? name : "tensor";
+}
+
+/* Writes one step for the pair of comm.send and comm.recv, at the place of the latter. */
+static lp_status put_send_step(const program *p, const lp_op *recv) {
   const lp_op *send = find_send(p->func->region, lp_op_i64(recv, "tag", -1));
-  if (!send) return lp_error(p->diag, recv->loc, "nothing is sent with the tag %" PRId64, lp_op_i64(recv, "tag", -1));
+  if (!send) return lp_error(p->diag, recv->loc, "no 'comm.send' has the tag %" PRId64, lp_op_i64(recv, "tag", -1));
   const lp_value *value = lp_op_in(send, 0);
   lp_side sender = lp_op_side_attr(send, "from"), receiver = lp_op_side_attr(recv, "to");
   int64_t from = sender < LP_SIDE_COUNT ? lp_value_buffer(value, sender) : -1;
   int64_t to = receiver < LP_SIDE_COUNT ? lp_value_buffer(recv->out[0], receiver) : -1;
-  if (from < 0 || to < 0) return lp_error(p->diag, send->loc, "what is sent has no buffer");
-  const char *name = value->name ? value->name : lp_op_str(send, "name", NULL);
-  if (!name && value->def) name = lp_op_str(value->def, "name", NULL);
-  json_t *step = add_step(p, "send");
-  set_text(step, "from", lp_op_str(send, "from", ""));
-  set_text(step, "to", lp_op_str(recv, "to", ""));
-  set_number(step, "from_buffer", from);
-  set_number(step, "to_buffer", to);
-  set_tensor(p->b, step, name ? name : "tensor", value->type);
-  set_rows(p, step, recv->out[0]);
+  if (from < 0 || to < 0) return lp_error(p->diag, send->loc, "the tensor that is sent has no buffer");
+  begin_step(p, "send");
+  lp_json_put_text(p->w, "from", lp_op_str(send, "from", ""));
+  lp_json_put_text(p->w, "to", lp_op_str(recv, "to", ""));
+  lp_json_put_integer(p->w, "from_buffer", from);
+  lp_json_put_integer(p->w, "to_buffer", to);
+  put_tensor(p->w, p->b, sent_name(send), value->type);
+  put_rows(p, recv->out[0]);
+  lp_json_put_end(p->w);
   return LP_OK;
 }
 
-static void add_move(const program *p, const lp_op *op) {
-  json_t *step = add_step(p, "move");
-  set_text(step, "from", lp_op_str(op, "from", ""));
-  set_text(step, "to", lp_op_str(op, "to", ""));
-  set_number(step, "state", lp_op_i64(op, "state", 0));
+static void put_move_step(const program *p, const lp_op *op) {
+  begin_step(p, "move");
+  lp_json_put_text(p->w, "from", lp_op_str(op, "from", ""));
+  lp_json_put_text(p->w, "to", lp_op_str(op, "to", ""));
+  lp_json_put_integer(p->w, "state", lp_op_i64(op, "state", 0));
+  lp_json_put_end(p->w);
 }
 
-static bool is_exit(const program *p, int32_t output) {
-  return lp_streq(text_at(p->func, "output_roles", output, ""), "exit_logits");
-}
-
-static lp_status add_output(const program *p, int32_t output) {
+static lp_status put_output_step(const program *p, int32_t output) {
   lp_value *value = lp_op_in(lp_block_terminator(p->func->region), output);
   lp_side side = value->def ? lp_op_side(value->def) : LP_SIDE_DEVICE;
   int64_t buffer = lp_value_buffer(value, side);
   if (buffer < 0)
     return lp_error(p->diag, value->def ? value->def->loc : p->func->loc, "result '%s' has no buffer",
                     text_at(p->func, "outputs", output, "output"));
-  json_t *step = add_step(p, "output");
-  set_text(step, "side", lp_side_name(side));
-  set_number(step, "output", output);
-  set_number(step, "buffer", buffer);
-  set_rows(p, step, value);
+  begin_step(p, "output");
+  lp_json_put_text(p->w, "side", lp_side_name(side));
+  lp_json_put_integer(p->w, "output", output);
+  lp_json_put_integer(p->w, "buffer", buffer);
+  put_rows(p, value);
+  lp_json_put_end(p->w);
   return LP_OK;
 }
 
-/* An exit's logits are output before the operators after the exit run; all other results at the end. */
-static lp_status add_outputs(const program *p, const lp_op *made_by) {
+/* Writes the logits of an exit right after their operator, and all other results after the last operator, for which
+ * `made_by` is NULL. */
+static lp_status put_output_steps(const program *p, const lp_op *made_by) {
   const lp_op *end = lp_block_terminator(p->func->region);
   for (int32_t i = 0; i < end->in_count; i++) {
     const lp_op *def = lp_op_in(end, i)->def;
-    bool now = made_by ? is_exit(p, i) && def == made_by : !is_exit(p, i) || !def || !lp_op_is_run(def);
-    if (now) LP_TRY(add_output(p, i));
+    bool exits = is_exit(p->func, i);
+    bool now = made_by ? exits && def == made_by : !exits || !def || !lp_op_is_run(def);
+    if (now) LP_TRY(put_output_step(p, i));
   }
   return LP_OK;
 }
 
-static lp_status add_steps(program *p) {
-  add_inputs(p);
+static lp_status put_steps(program *p) {
+  lp_json_put_array(p->w, "steps");
+  put_input_steps(p);
   LP_FOR_OPS(op, p->func->region) {
     if (op->kind == LP_OP_COMM_RECV)
-      LP_TRY(add_send(p, op));
+      LP_TRY(put_send_step(p, op));
     else if (op->kind == LP_OP_COMM_KV_MOVE)
-      add_move(p, op);
+      put_move_step(p, op);
     else if (lp_op_is_run(op)) {
-      add_run(p, op);
-      LP_TRY(add_outputs(p, op));
+      put_run_step(p, op);
+      LP_TRY(put_output_steps(p, op));
     }
   }
-  return add_outputs(p, NULL);
+  LP_TRY(put_output_steps(p, NULL));
+  lp_json_put_end(p->w);
+  return LP_OK;
 }
+
+/* ---- programs ---------------------------------------------------------------------------------------------------- */
 
 static const lp_code_program *find_code(const bundle_side *side, const char *name) {
   for (int32_t i = 0; side->present && i < side->code.program_count; i++)
@@ -321,139 +338,146 @@ static const lp_code_program *find_code(const bundle_side *side, const char *nam
   return NULL;
 }
 
-static lp_status add_program(const bundle *b, const lp_op *func, json_t *programs, lp_diag *diag) {
+static lp_status put_program(lp_json_writer *w, const bundle *b, const lp_op *func, lp_diag *diag) {
   const char *name = lp_op_str(func, "sym_name", "main");
-  json_t *json = json_object(), *layout = json_object(), *buffers = json_object();
-  program p = {.b = b, .func = func, .steps = json_array(), .diag = diag};
+  program p = {.w = w, .b = b, .func = func, .diag = diag};
   for (int s = 0; s < LP_SIDE_COUNT; s++) {
     p.ran[s] = -1;
     p.code[s] = find_code(&b->side[s], name);
-    if (!p.code[s]) continue;
-    set_text(layout, lp_side_name((lp_side)s), p.code[s]->layout);
-    set_number(buffers, lp_side_name((lp_side)s), p.code[s]->buffers);
   }
-  lp_status status = add_steps(&p);
-  json_object_set_new(json, "layout", layout);
-  json_object_set_new(json, "buffers", buffers);
-  json_object_set_new(json, "steps", p.steps);
-  json_object_set_new(programs, name, json);
-  return status;
+  lp_json_put_object(w, name);
+  lp_json_put_object(w, "layout");
+  for (int s = 0; s < LP_SIDE_COUNT; s++)
+    if (p.code[s]) lp_json_put_text(w, lp_side_name((lp_side)s), p.code[s]->layout);
+  lp_json_put_end(w);
+  lp_json_put_object(w, "buffers");
+  for (int s = 0; s < LP_SIDE_COUNT; s++)
+    if (p.code[s]) lp_json_put_integer(w, lp_side_name((lp_side)s), p.code[s]->buffers);
+  lp_json_put_end(w);
+  LP_TRY(put_steps(&p));
+  lp_json_put_end(w);
+  return LP_OK;
+}
+
+static lp_status put_programs(lp_json_writer *w, const bundle *b, lp_diag *diag) {
+  lp_json_put_object(w, "programs");
+  LP_FOR_FUNCS(func, b->module)
+  LP_TRY(put_program(w, b, func, diag));
+  lp_json_put_end(w);
+  return LP_OK;
 }
 
 /* ---- plans of a family ------------------------------------------------------------------------------------------- */
 
-/* A region: the plan, then low and high along each axis; high below 0 is open. */
+/* One region in the attribute plan_regions: the plan's number, then low and high along each axis. A high below 0 stands
+ * for no limit. */
 static const char *const axes[] = {"prompt_tokens", "generated_tokens", "rtt_ms", "up_bps"};
 enum { AXES = LP_COUNT(axes), REGION_NUMBERS = 1 + 2 * AXES };
 
+/* The pass `place` left the attributes on the first prefill. */
 static const lp_attr *find_attr(const bundle *b, const char *name, lp_attr_kind kind) {
   const lp_op *func = lp_module_find_func(b->module, "prefill");
   const lp_attr *attr = func ? lp_op_attr(func, name) : NULL;
   return attr && attr->kind == kind ? attr : NULL;
 }
 
-static json_t *region_json(const double *numbers) {
-  json_t *region = json_object();
+static void put_region(lp_json_writer *w, const double *numbers) {
+  lp_json_put_object(w, NULL);
   for (size_t i = 0; i < AXES; i++) {
     double high = numbers[2 * i + 1];
-    json_object_set_new(region, axes[i], json_pack("[f, o]", numbers[2 * i], high < 0 ? json_null() : json_real(high)));
+    lp_json_put_array(w, axes[i]);
+    lp_json_put_number(w, NULL, numbers[2 * i]);
+    if (high < 0)
+      lp_json_put_null(w, NULL);
+    else
+      lp_json_put_number(w, NULL, high);
+    lp_json_put_end(w);
   }
-  return region;
+  lp_json_put_end(w);
 }
 
-/* The member `plans`, from the attributes that the pass `place` left on the first prefill: the programs of each plan of
- * the family and the requests it serves. NULL when there is only one plan. */
-static json_t *plans_json(const bundle *b) {
+/* Writes the programs of each plan and the requests that it serves; nothing when there is only one plan. */
+static void put_plans(lp_json_writer *w, const bundle *b) {
   const lp_attr *prefill = find_attr(b, "plan_prefill", LP_ATTR_STRS),
                 *decode = find_attr(b, "plan_decode", LP_ATTR_STRS);
   const lp_attr *numbers = find_attr(b, "plan_regions", LP_ATTR_F64S);
-  if (!prefill || !decode || !numbers || prefill->count != decode->count || prefill->count < 2) return NULL;
-  json_t *plans = json_array();
+  if (!prefill || !decode || !numbers || prefill->count != decode->count || prefill->count < 2) return;
+  lp_json_put_array(w, "plans");
   for (int32_t i = 0; i < prefill->count; i++) {
-    json_t *regions = json_array();
+    lp_json_put_object(w, NULL);
+    lp_json_put_text(w, "prefill", prefill->ss[i]);
+    lp_json_put_text(w, "decode", decode->ss[i]);
+    lp_json_put_array(w, "regions");
     for (int32_t k = 0; k + REGION_NUMBERS <= numbers->count; k += REGION_NUMBERS)
-      if ((int32_t)numbers->fs[k] == i) json_array_append_new(regions, region_json(&numbers->fs[k + 1]));
-    json_array_append_new(
-        plans, json_pack("{s:s, s:s, s:o}", "prefill", prefill->ss[i], "decode", decode->ss[i], "regions", regions));
+      if ((int32_t)numbers->fs[k] == i) put_region(w, &numbers->fs[k + 1]);
+    lp_json_put_end(w);
+    lp_json_put_end(w);
   }
-  return plans;
+  lp_json_put_end(w);
 }
 
-/* ---- all --------------------------------------------------------------------------------------------------------- */
+/* ---- the document ------------------------------------------------------------------------------------------------ */
 
-/* "dir/smollm2.onnx" is "smollm2". */
-static void set_name(const bundle *b, json_t *root) {
+/* The file's name without its ending: "smollm2" of "dir/smollm2.onnx". */
+static const char *model_name(const bundle *b) {
   const char *base = lp_path_base(b->module->name ? b->module->name : "model");
   size_t length = strlen(base);
   if (lp_has_suffix(base, ".onnx")) length -= strlen(".onnx");
-  json_object_set_new(root, "name", json_stringn(base, length));
+  return lp_arena_format(b->arena, "%.*s", (int)length, base);
 }
 
-static json_t *symbols_json(const bundle *b) {
-  json_t *symbols = json_array();
+static void put_symbols(lp_json_writer *w, const bundle *b) {
+  lp_json_put_array(w, "symbols");
   for (size_t i = 0; i < b->module->symbols.names.count; i++)
-    json_array_append_new(symbols, json_string(b->module->symbols.names.data[i]));
-  return symbols;
+    lp_json_put_text(w, NULL, b->module->symbols.names.data[i]);
+  lp_json_put_end(w);
 }
 
-static lp_status add_model(const bundle *b, json_t *root, lp_diag *diag) {
-  const lp_op *func = model_func(b);
-  if (!func) return lp_error(diag, LP_LOC_NONE, "the module has no function");
-  json_t *states = json_array(), *programs = json_object();
-  json_object_set_new(root, "states", states);
-  json_object_set_new(root, "inputs", inputs_json(b, func));
-  json_object_set_new(root, "outputs", outputs_json(b, func));
-  if (lp_op_attr(func, "exits")) json_object_set_new(root, "exits", exits_json(func));
-  json_object_set_new(root, "programs", programs);
-  json_t *plans = plans_json(b);
-  if (plans) json_object_set_new(root, "plans", plans);
-  LP_TRY(add_states(b, lp_module_body(b->module), states, diag));
-  if (json_array_size(states) == 0) LP_TRY(add_states(b, func->region, states, diag));
-  LP_FOR_OPS(op, lp_module_body(b->module)) {
-    if (op->kind == LP_OP_FUNC) LP_TRY(add_program(b, op, programs, diag));
-  }
-  return LP_OK;
-}
-
-/* The graph's own bound holds in any case; a model without one, as with rotary positions, has what its files say. */
+/* The bound of the graph holds in any case. A model without one, as with rotary positions, has the bound that its files
+ * give. */
 static int64_t context_of(const bundle *b) {
   int64_t graph = b->request->context, files = b->settings.context;
   return graph == 0 || (files > 0 && files < graph) ? files : graph;
 }
 
-static void add_settings(const bundle *b, json_t *root) {
-  const bundle_settings *settings = &b->settings;
-  json_t *stops = json_array(), *sampling = json_object();
-  for (size_t i = 0; i < settings->stops.count; i++)
-    json_array_append_new(stops, json_integer(settings->stops.data[i]));
-  json_object_set_new(sampling, "temperature", json_real(settings->temperature));
-  set_number(sampling, "top_k", settings->top_k);
-  json_object_set_new(sampling, "top_p", json_real(settings->top_p));
-  if (settings->stops.count > 0) json_object_set(root, "stops", stops);
-  if (settings->samples) json_object_set(root, "sampling", sampling);
-  json_decref(stops);
-  json_decref(sampling);
+static void put_settings(lp_json_writer *w, const bundle_settings *settings) {
+  if (settings->stops.count > 0) {
+    lp_json_put_array(w, "stops");
+    for (size_t i = 0; i < settings->stops.count; i++)
+      lp_json_put_integer(w, NULL, settings->stops.data[i]);
+    lp_json_put_end(w);
+  }
+  if (settings->samples) {
+    lp_json_put_object(w, "sampling");
+    lp_json_put_number(w, "temperature", settings->temperature);
+    lp_json_put_integer(w, "top_k", settings->top_k);
+    lp_json_put_number(w, "top_p", settings->top_p);
+    lp_json_put_end(w);
+  }
 }
 
 lp_status lp_bundle_manifest(const bundle *b, lp_buf *out, lp_diag *diag) {
-  json_t *root = json_object();
-  set_text(root, "schema", "llmpart.bundle/1");
-  set_name(b, root);
-  set_number(root, "abi", LP_ABI_VERSION);
-  json_object_set_new(root, "symbols", symbols_json(b));
-  set_number(root, "context", context_of(b));
-  set_number(root, "vocab", b->request->vocab);
-  json_object_set_new(root, "tokenizer", b->has_tokenizer ? json_string("tokenizer.json") : json_null());
-  add_settings(b, root);
-  json_object_set_new(root, "files", files_json(b));
-  json_object_set_new(root, "sides", sides_json(b));
-  lp_status status = add_model(b, root, diag);
-  if (status == LP_OK) {
-    char *text = json_dumps(root, JSON_INDENT(1));
-    lp_buf_puts(out, text);
-    lp_buf_puts(out, "\n");
-    free(text);
-  }
-  json_decref(root);
-  return status;
+  const lp_op *func = model_func(b);
+  if (!func) return lp_error(diag, LP_LOC_NONE, "the module has no function");
+  lp_json_writer w = lp_json_writer_begin(out, (lp_json_style){.indent = 1, .marks_reals = true});
+  lp_json_put_object(&w, NULL);
+  lp_json_put_text(&w, "schema", "llmpart.bundle/1");
+  lp_json_put_text(&w, "name", model_name(b));
+  lp_json_put_integer(&w, "abi", LP_ABI_VERSION);
+  put_symbols(&w, b);
+  lp_json_put_integer(&w, "context", context_of(b));
+  lp_json_put_integer(&w, "vocab", b->request->vocab);
+  lp_json_put_text(&w, "tokenizer", b->has_tokenizer ? "tokenizer.json" : NULL);
+  put_settings(&w, &b->settings);
+  put_files(&w, b);
+  put_sides(&w, b);
+  LP_TRY(put_states(&w, b, func, diag));
+  put_inputs(&w, b, func);
+  put_outputs(&w, b, func);
+  put_exits(&w, func);
+  LP_TRY(put_programs(&w, b, diag));
+  put_plans(&w, b);
+  lp_json_put_end(&w);
+  lp_buf_puts(out, "\n");
+  return LP_OK;
 }

@@ -16,8 +16,8 @@
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 static void describe_product(const gpu_gemm *product, lp_buf *key) {
-  lp_buf_printf(key, "product %" PRId64 "x%" PRId64 " %s *%s %s", product->n, product->k, lp_dtype_name(product->dtype),
-                product->scale, product->epilogue);
+  lp_buf_printf(key, "product %" PRId64 "x%" PRId64 " %s *%" PRId32 " %s", product->n, product->k,
+                lp_dtype_name(product->dtype), product->scale, product->epilogue);
 }
 
 static void describe_grid(const gpu_launch_list *list, const gpu_launch *launch, lp_buf *key) {

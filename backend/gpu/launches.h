@@ -43,7 +43,7 @@ enum { GPU_MOST_ARGS = 64 }; /* of a kernel */
 typedef struct {
   int64_t n, k;
   lp_dtype dtype;       /* of x and w; the others are f32 */
-  const char *scale;    /* an integer */
+  int32_t scale;
   const char *epilogue; /* "none" "relu" "gelu_tanh"; not with `add` */
 } gpu_gemm;
 

@@ -9,12 +9,8 @@ static const char *const role_names[] = {"data", "cut", "past", "present", "size
 
 static void put_shape(lp_json_writer *w, const lp_module *module, lp_type type) {
   lp_json_put_array(w, "shape");
-  for (int32_t i = 0; i < type.rank; i++) {
-    lp_buf text = {0};
-    lp_poly_print(type.dim[i], &module->symbols, &text);
-    lp_json_put_text(w, NULL, lp_buf_text(&text));
-    lp_buf_free(&text);
-  }
+  for (int32_t i = 0; i < type.rank; i++)
+    lp_json_put_poly(w, NULL, type.dim[i], &module->symbols);
   lp_json_put_end(w);
 }
 

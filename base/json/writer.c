@@ -191,6 +191,13 @@ void lp_json_put_null(lp_json_writer *w, const char *key) {
   lp_buf_puts(w->out, "null");
 }
 
+void lp_json_put_poly(lp_json_writer *w, const char *key, const lp_poly *poly, const lp_symbols *symbols) {
+  lp_buf text = {0};
+  lp_poly_print(poly, symbols, &text);
+  lp_json_put_text(w, key, lp_buf_text(&text));
+  lp_buf_free(&text);
+}
+
 /* ---- what was read ----------------------------------------------------------------------------------------------- */
 
 static void put_read(lp_json_writer *w, const lp_json_value *value);

@@ -41,8 +41,8 @@ typedef struct {
 
 lp_json_writer lp_json_writer_begin(lp_buf *out, lp_json_style style);
 
-/* Open a container; lp_json_put_end closes the innermost one. A flat one is written on one line, and so is
- * everything in it. */
+/* Open a container; lp_json_put_end closes the innermost one. The flat ones are written on one line, and so is
+ * everything in them. */
 void lp_json_put_object(lp_json_writer *writer, const char *key);
 void lp_json_put_array(lp_json_writer *writer, const char *key);
 void lp_json_put_flat_object(lp_json_writer *writer, const char *key);
@@ -58,6 +58,8 @@ void lp_json_put_fixed(lp_json_writer *writer, const char *key, double value, in
 void lp_json_put_integer(lp_json_writer *writer, const char *key, int64_t value);
 void lp_json_put_bool(lp_json_writer *writer, const char *key, bool value);
 void lp_json_put_null(lp_json_writer *writer, const char *key);
+void lp_json_put_poly(lp_json_writer *writer, const char *key, const lp_poly *poly,
+                      const lp_symbols *symbols); /* text */
 /* A value that was read, with all that is in it. */
 void lp_json_put_value(lp_json_writer *writer, const char *key, const lp_json_value *value);
 /* The key and what separates it; the caller then appends one value to the buffer. */

@@ -17,7 +17,7 @@ const char *gpu_linear_tag(const gpu_builder *b);
  * divided by `scale`. */
 typedef struct {
   lp_dtype dtype;
-  const char *scale;
+  int32_t scale;
   int32_t x; /* a ref; negative: x lies at the beginning of the scratch */
   int32_t sm;
   int64_t few;

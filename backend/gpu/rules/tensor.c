@@ -13,12 +13,12 @@ enum { THREADS = 256, TILE = 128, NARROW = 8 };
 typedef struct {
   lp_dtype dtype;
   int32_t sm;
-  const char *range; /* activations are divided by it, so that those of models trained in bf16 fit into f16 */
+  int32_t range; /* activations are divided by it, so that those of models trained in bf16 fit into f16 */
 } half;
 
 static half half_of(lp_dtype store) {
-  if (store == LP_BF16) return (half){LP_BF16, 80, "1"};
-  return (half){LP_F16, 75, "16"};
+  if (store == LP_BF16) return (half){LP_BF16, 80, 1};
+  return (half){LP_F16, 75, 16};
 }
 
 /* Narrows x to 16 bits in the scratch, unless an operator before left it there. */
@@ -34,7 +34,7 @@ static void narrow(gpu_builder *b, const gpu_linear *l, const half *h, int64_t f
       known->jointly == wanted.jointly)
     return;
   const char *store = gpu_store_name(h->dtype);
-  const char *const params[] = {"STORE", store, "RANGE", h->range, NULL};
+  const char *const params[] = {"STORE", store, "RANGE", gpu_format(list, "%" PRId32, h->range), NULL};
   const gpu_kernel *kernel = gpu_kernel_get(list, "narrow", gpu_format(list, "narrow_%s", store), params);
   const lp_poly *count = lp_poly_scale(arena, l->rows, l->k);
   gpu_launch *launch = gpu_launch_add(b, kernel, THREADS, count, THREADS * NARROW);
@@ -61,7 +61,7 @@ static const gpu_kernel *kernel_of(gpu_builder *b, const gpu_linear *l, const ha
                                 "CODED",    coded ? "1" : "0",
                                 "HALF",     gpu_store_name(h->dtype),
                                 "SM",       gpu_format(list, "%" PRId32, h->sm),
-                                "RANGE",    h->range,
+                                "RANGE",    gpu_format(list, "%" PRId32, h->range),
                                 "EPILOGUE", lp_op_str(b->op, "epilogue", "none"),
                                 NULL};
   const char *stem = gpu_format(list, "linear_%s%s_tensor_%" PRId64 "x%" PRId64, gpu_linear_tag(b), store, l->n, l->k);
