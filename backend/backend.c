@@ -1,4 +1,4 @@
-/* The list of all backends. */
+/* The table of the backends. */
 #include "backend/backends.h"
 
 static const lp_backend *const backends[] = {&lp_backend_cpu, &lp_backend_cuda, &lp_backend_opencl, &lp_backend_null};

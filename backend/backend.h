@@ -27,7 +27,7 @@ typedef enum {
   LP_EMIT_PTX       /* the kernels as PTX, by NVRTC, which needs no GPU */
 } lp_emit_form;
 
-/* The entry points of one function's code, for the manifest. The caller's arena holds all text. */
+/* The entry points of the code of one function, for the manifest. The arena of the caller holds all text. */
 typedef struct {
   const char *name;   /* of the function: "prefill" */
   const char *layout; /* symbol */
@@ -49,7 +49,7 @@ typedef struct lp_backend {
   /* The name of the kernels' file in a bundle, if the runtime compiles kernels and runs a launch list (docs/gpu.md);
    * NULL if it loads LP_EMIT_SHARED. */
   const char *kernels;
-  /* Can it run this op.* operator? If not, `why` (64 bytes) says what is missing. */
+  /* Can the backend run this op.* operator? If not, `why` (64 bytes) gets what is missing. */
   bool (*runs)(const lp_op *op, char why[64]);
   /* Emits the code of options->side in `form` into `out`. */
   lp_status (*emit)(lp_module *module, const lp_emit_options *options, lp_emit_form form, lp_buf *out, lp_diag *diag);

@@ -19,7 +19,7 @@ typedef struct {
   lp_arena *arena;
   lp_map *known; /* key -> a backend's constant, in order of first use */
   lp_map *names; /* taken */
-  int64_t bytes; /* of all, set by lp_constants_place */
+  int64_t bytes; /* the sum of all constants, set by lp_constants_place */
 } lp_constants;
 
 void lp_constants_init(lp_constants *constants, lp_arena *arena);

@@ -1,5 +1,5 @@
-/* What one side has to run of a module, as plan-memory and outline left it: for each function its buffers, and segments
- * of calls. The CPU's code and the GPU's launches are both made of these. */
+/* The program of one side, read from a module after the passes plan-memory and outline: for each function its buffers
+ * and its segments of calls. The code of the CPU and the launch list of the GPU are both made from it. */
 #ifndef LP_BACKEND_PROGRAM_H
 #define LP_BACKEND_PROGRAM_H
 
@@ -8,7 +8,7 @@
 /* One operator to run. A backend's call is a struct that begins with this one. */
 typedef struct {
   lp_op *op;
-  bool joint; /* runs once over the rows of all sequences (base/abi.h) */
+  bool joint; /* it runs once per batch, over the rows of all sequences (base/abi.h) */
 } lp_side_call;
 
 typedef struct {
@@ -46,7 +46,7 @@ void lp_programs_free(lp_side_programs *programs);
 /* Appends the call to the segment that its operator names; keeps the pointer. */
 void lp_program_add(const lp_side_programs *programs, lp_side_program *program, lp_side_call *call);
 
-/* Appends what makes two programs' layouts, or two segments, the same code. */
+/* Append a key: two layouts, or two segments, with equal keys have the same code. */
 typedef struct {
   void (*layout)(void *user, const lp_side_program *program, lp_buf *key);
   void (*segment)(void *user, const lp_side_program *program, const lp_side_segment *segment, lp_buf *key);

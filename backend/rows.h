@@ -1,5 +1,5 @@
 /* Batched passes over several sequences (base/abi.h): which values have one row for each token, and which operators are
- * row-wise, so that they run once over the rows of all sequences. */
+ * row-wise, and therefore run once per batch, over the rows of all sequences. */
 #ifndef LP_BACKEND_ROWS_H
 #define LP_BACKEND_ROWS_H
 
@@ -10,7 +10,7 @@ typedef enum { LP_ROWS_NONE, LP_ROWS_NEW, LP_ROWS_LAST } lp_rows;
 
 /* `bytes`: of one row. */
 lp_rows lp_type_rows(const lp_module *module, lp_type type, int64_t *bytes);
-/* LP_ROWS_NONE unless the value has the same rows as it is read and as it lies in memory. */
+/* The rows of a value; LP_ROWS_NONE when its shape as an operand and its shape in memory have different rows. */
 lp_rows lp_value_rows(const lp_module *module, lp_value *value);
 /* Does each row of the results depend on one row of the operands only? */
 bool lp_op_is_joint(const lp_module *module, const lp_op *op);

@@ -1,5 +1,5 @@
-/* Writes manifest.json, as docs/bundle.md describes it: files, sides, states, the steps of each program, and the plans of
- * a family. */
+/* Writes manifest.json, as docs/bundle.md describes it: files, sides, states, the steps of each program, and the plans
+ * of a family. */
 #include "backend/bundle/bundle_internal.h"
 
 #include "backend/rows.h"

@@ -1,6 +1,6 @@
-/* What the files beside the model say about generating with it: config.json, generation_config.json and
- * genai_config.json, of which each may be absent. None keeps a model from being compiled: what cannot be used is left
- * out with a note. */
+/* Reads the settings of generation from the files beside the model: config.json, generation_config.json and
+ * genai_config.json. Each may be absent. A file that cannot be used is left out with a note; the model is compiled in
+ * any case. */
 #include "backend/bundle/bundle_internal.h"
 #include "base/file.h"
 #include "base/json/reader.h"

@@ -1,4 +1,4 @@
-/* Reads a side's calls from the module: finds each operator's rule and constants. */
+/* Reads the calls of a side from the module, and finds the rule and the constants of each operator. */
 #include "backend/cpu/code.h"
 
 #include "backend/constants.h"
@@ -13,7 +13,7 @@ bool cpu_operand_passed(const cpu_call *call, int32_t index) {
   return value && (call->constant[index] || !lp_value_is_constant(lp_value_base(value)));
 }
 
-/* Emission depends on it: every result has a buffer of its own ... */
+/* Checks that every result has a buffer, as the emitters assume. */
 static lp_status check_results(const cpu_code *code, const lp_side_program *program, const lp_op *op, lp_diag *diag) {
   for (int32_t i = 0; i < op->out_count && op->kind != LP_OP_KV_APPEND; i++) {
     int64_t buffer = lp_value_buffer(op->out[i], code->programs.side);
@@ -24,7 +24,7 @@ static lp_status check_results(const cpu_code *code, const lp_side_program *prog
   return LP_OK;
 }
 
-/* ... and every operand lies in a buffer, in a cache, or among the constants. */
+/* Checks that every operand is in a buffer, in a cache, or a constant, as the emitters assume. */
 static lp_status check_operands(const cpu_code *code, const lp_side_program *program, const lp_op *op, lp_diag *diag) {
   for (int32_t i = 0; i < op->in_count; i++) {
     lp_value *value = lp_op_in(op, i) ? lp_value_base(lp_op_in(op, i)) : NULL;
@@ -37,7 +37,8 @@ static lp_status check_operands(const cpu_code *code, const lp_side_program *pro
   return LP_OK;
 }
 
-/* Some operands have no address: absent ones, immediates, and those that a rule reads as part of others. */
+/* Binds the constants of a call in the forms that its rule reads. Immediates, and operands that are a part of other
+ * constants, get none. */
 static lp_status bind_constants(cpu_code *code, const cpu_call *call, lp_diag *diag) {
   const lp_op *op = call->base.op;
   for (int32_t i = 0; i < op->in_count; i++) {
@@ -66,7 +67,7 @@ static lp_status make_call(void *user, lp_side_program *program, lp_op *op, lp_d
   return LP_OK;
 }
 
-/* `linears`: binds the constants of linears; else those of all other operators. */
+/* Binds the constants of all linears (`linears`), or those of all other operators. */
 static lp_status bind_all(cpu_code *code, bool linears, lp_diag *diag) {
   for (size_t i = 0; i < code->programs.list.count; i++) {
     const lp_side_program *program = code->programs.list.data[i];
@@ -80,7 +81,7 @@ static lp_status bind_all(cpu_code *code, bool linears, lp_diag *diag) {
   return LP_OK;
 }
 
-/* Linears come first: an embedding reads a table of the same weight where a linear has packed it (cpu_constant_get). */
+/* Linears come first, because an embedding shares the packed weight of a linear (cpu_constant_get). */
 static lp_status fill(cpu_code *code, lp_diag *diag) {
   LP_TRY(lp_programs_read(&code->programs, sizeof(lp_side_program), make_call, code, diag));
   LP_TRY(bind_all(code, true, diag));

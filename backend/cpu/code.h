@@ -1,4 +1,4 @@
-/* What the CPU has to run of a side: programs, segments and calls, each call with its rule and constants. */
+/* The code of a side for the CPU: programs, segments and calls. Each call has its rule and its constants. */
 #ifndef LP_CPU_CODE_H
 #define LP_CPU_CODE_H
 
@@ -7,15 +7,15 @@
 
 typedef struct cpu_rule cpu_rule;
 
-enum { CPU_FEW_ROWS = 4 }; /* lpk_linear multiplies so many rows without scratch */
+enum { CPU_FEW_ROWS = 4 }; /* lpk_linear needs no scratch for up to this number of rows */
 
 /* One operator to run. */
 typedef struct {
   lp_side_call base; /* first: see lp_side_program */
   const cpu_rule *rule;
-  const cpu_constant **constant; /* [in_count], NULL where the operand is none */
+  const cpu_constant **constant; /* [in_count]; NULL where the operand is not a constant */
   const lp_poly *scratch;        /* NULL: none */
-  const lp_poly *scratch_rows;   /* scratch is used only for more than CPU_FEW_ROWS of these; NULL: always */
+  const lp_poly *scratch_rows;   /* the call uses scratch only when this exceeds CPU_FEW_ROWS; NULL: always */
 } cpu_call;
 
 typedef struct {
@@ -31,7 +31,7 @@ void cpu_code_free(cpu_code *code); /* NULL is allowed */
 static inline cpu_call *cpu_call_at(const lp_side_segment *segment, size_t index) {
   return (cpu_call *)segment->calls.data[index];
 }
-/* Does the instance for a call take the address of an operand? */
+/* Is the address of the operand a parameter of the function that the call invokes? */
 bool cpu_operand_passed(const cpu_call *call, int32_t index);
 
 #endif

@@ -9,7 +9,7 @@
 
 typedef lp_status code_work(cpu_code *code, const cpu_target *target, void *user, lp_diag *diag);
 
-/* Does `work` on the side's code and target, and releases the code in every case. */
+/* Calls `work` with the code and the target of the side, and releases the code afterwards. */
 static lp_status with_code(lp_module *module, const lp_emit_options *options, code_work *work, void *user,
                            lp_diag *diag) {
   lp_arena *arena = lp_arena_create();

@@ -1,4 +1,5 @@
-/* How the CPU runs each kind of operator: one rule per kind, in the file that emits it; rules.c is their table. */
+/* The rules of the CPU: one for each kind of operator, in the file of cpu/rules/ that emits its code. rules.c is their
+ * table. */
 #ifndef LP_CPU_RULES_H
 #define LP_CPU_RULES_H
 
@@ -8,16 +9,16 @@ typedef struct cpu_emitter cpu_emitter;
 
 struct cpu_rule {
   lp_kind kind;
-  /* Can it run the operator? If not, `why` (64 bytes) says what is missing. NULL: always. */
+  /* Can the rule run this operator? If not, `why` (64 bytes) gets what is missing. NULL: always. */
   bool (*runs)(const lp_op *op, char why[64]);
-  /* The form in which it reads a constant operand. NULL: CPU_FORM_RAW. */
+  /* The form in which the rule reads a constant operand. NULL: CPU_FORM_RAW. */
   cpu_form (*form)(const lp_op *op, int32_t index);
   /* Bytes of scratch as a polynomial, or NULL: none. */
   const lp_poly *(*scratch)(lp_module *module, const lp_op *op);
   void (*emit)(cpu_emitter *e);
-  bool reads_packed; /* values may be of types under 8 bits */
-  bool reads_cache;  /* operands may be results of op.kv_append, whose rows are `c` apart */
-  /* Rows on which the use of scratch depends (cpu_call.scratch_rows), or NULL: it is always used. */
+  bool reads_packed; /* the rule takes values of types under 8 bits */
+  bool reads_cache;  /* the rule takes results of op.kv_append, whose heads are `c` rows apart */
+  /* The number of rows on which the use of scratch depends (cpu_call.scratch_rows). NULL: scratch is always used. */
   const lp_poly *(*scratch_rows)(lp_module *module, const lp_op *op);
 };
 

@@ -14,8 +14,8 @@ typedef struct {
   family family;
 } processor;
 
-/* The features that the kernels take for granted are named too: "x86-64-v3" is a level, not a processor, but a
- * processor's row may not fall below it. */
+/* Every row names the features that the kernels assume, those of the level "x86-64-v3", so that a row for a processor
+ * never has fewer. */
 #define V3 "+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+movbe,+popcnt"
 #define V4 V3 ",+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl"
 

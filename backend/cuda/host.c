@@ -35,7 +35,7 @@ static void print_arg(const gpu_launch_list *list, const gpu_arg *arg, lp_buf *o
   }
 }
 
-/* One bound of a condition; `more`: after another one. */
+/* Appends one bound of a condition; `more` says that another bound precedes it. */
 static void print_bound(const gpu_launch_list *list, const gpu_launch *launch, const char *relation, int64_t bound,
                         bool more, lp_buf *out) {
   lp_buf_puts(out, more ? " && " : "if (");
@@ -99,7 +99,7 @@ static size_t repeats(const lp_side_segment *segment, size_t first, size_t perio
   return 1 + equal / period;
 }
 
-/* The run from `first` that covers most calls; the shortest period where several do. */
+/* The run from `first` that covers the most calls; among equals the one with the shortest period. */
 static call_run longest_run(const lp_side_segment *segment, size_t first) {
   call_run best = {first, 1, 1};
   size_t left = segment->calls.count - first, most = left / 2 < LONGEST_PERIOD ? left / 2 : LONGEST_PERIOD;

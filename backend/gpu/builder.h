@@ -1,4 +1,4 @@
-/* The call being made of one operator: its refs, its kernels and their launches. */
+/* Building the call of one operator: its refs, its kernels and their launches. */
 #ifndef LP_GPU_BUILDER_H
 #define LP_GPU_BUILDER_H
 
@@ -26,7 +26,7 @@ void gpu_add_scratch(gpu_builder *b, const lp_poly *bytes, const lp_poly *few, i
 
 /* ---- kernels and launches (kernel.c) ---- */
 
-/* `text` with parameters filled in; in the plan's arena. */
+/* `text` with parameters filled in, in the arena of the list. */
 const char *gpu_fill(gpu_launch_list *list, const char *text, const char *const *params);
 gpu_kernel *gpu_kernel_get(gpu_launch_list *list, const char *template, const char *stem, const char *const *params);
 /* A launch; the functions below fill it step by step. */

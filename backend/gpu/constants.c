@@ -1,4 +1,5 @@
-/* Constants in the forms that kernels read: what they are stored as, and which are the same. Reads no weight. */
+/* Constants in the forms that kernels read: the type that each is stored in, and which operands share one. Nothing here
+ * reads a weight. */
 #include "backend/gpu/constants.h"
 
 #include "backend/constants.h"
@@ -67,12 +68,14 @@ const gpu_constant *gpu_constant_get(lp_constants *constants, const lp_op *op, l
   return add(constants, op, &c);
 }
 
-/* What a linear's weight is stored as: f64 becomes f32, and so do a model's own integers with scales. */
+/* The type that the weight of a linear is stored in. f64 becomes f32, and so do integers with the scales of the
+ * model. */
 static lp_dtype weight_store(const lp_op *op, const lp_value *w, bool scaled, int64_t k) {
   lp_storage storage = lp_storage_of(w->type.dtype);
   if (scaled) return LP_F32;
   if (!lp_storage_find(lp_op_str(op, "weight_dtype", NULL), &storage)) storage.dtype = w->type.dtype;
-  if (!lp_dtype_is_float(storage.dtype) && k % LP_WEIGHT_GROUP != 0) return LP_F16; /* groups fill rows */
+  if (!lp_dtype_is_float(storage.dtype) && k % LP_WEIGHT_GROUP != 0)
+    return LP_F16; /* a row is a whole number of groups */
   return storage.dtype == LP_F64 ? LP_F32 : storage.dtype;
 }
 

@@ -1,4 +1,4 @@
-/* Constants of the GPU's code, each once per form in which kernels read it. */
+/* Constants of the code of a GPU. A constant is stored once for each form in which kernels read it. */
 #ifndef LP_GPU_CONSTANTS_H
 #define LP_GPU_CONSTANTS_H
 
@@ -22,7 +22,7 @@ typedef struct {
   int64_t n, k, k_stored;
 } gpu_constant;
 
-/* The constant for a value. Reads no weight, as all functions but gpu_weights_write. */
+/* The constant of a value. Only gpu_weights_write reads weights. */
 const gpu_constant *gpu_constant_get(lp_constants *constants, const lp_op *op, lp_value *value, gpu_form form);
 /* The weight of an op.linear, or with `gate` that of its gate: its codes or floats, and its scales (NULL for
  * floats). */

@@ -1,4 +1,5 @@
-/* Reads a side's calls from the module: each operator's rule makes launches, and equal ones are shared. */
+/* Reads the calls of a side from the module. The rule of each operator makes its launches; equal launchers are
+ * shared. */
 #include "backend/gpu/launches.h"
 
 #include "backend/constants.h"
@@ -28,7 +29,7 @@ static void describe_grid(const gpu_launch_list *list, const gpu_launch *launch,
   }
 }
 
-/* The key of a launcher: equal launchers are shared. Refs count by number only. */
+/* The key of a launcher. It has the numbers of refs, not the memory that they name, so that calls share launchers. */
 static void describe(const gpu_launch_list *list, const gpu_builder *b, lp_buf *key) {
   for (size_t i = 0; i < b->launches.count; i++) {
     const gpu_launch *launch = &b->launches.data[i];

@@ -25,7 +25,7 @@ typedef struct {
 typedef struct {
   const char *name; /* "norm_rms_128" */
   const char *text; /* with the dialect's words unfilled */
-  bool finishes;    /* it is launched only after a product of a library */
+  bool finishes;    /* it finishes the product of a library and is launched only after one */
 } gpu_kernel;
 
 typedef enum { GPU_ARG_REF, GPU_ARG_NULL, GPU_ARG_SIZE, GPU_ARG_SCRATCH } gpu_arg_kind;
@@ -37,17 +37,17 @@ typedef struct {
 
 enum { GPU_MOST_ARGS = 64 }; /* of a kernel */
 
-/* A product that a library does in place of a kernel: y[rows][n] = epilogue(scale * x[rows][k] . w[n][k] + bias) +
+/* A product that a library computes in place of a kernel: y[rows][n] = epilogue(scale * x[rows][k] . w[n][k] + bias) +
  * add. The arguments of its launch are x, w, bias, add, y, rows, and the byte of y's memory at which the result
  * begins. */
 typedef struct {
   int64_t n, k;
-  lp_dtype dtype;       /* of x and w; the others are f32 */
+  lp_dtype dtype; /* of x and w; the others are f32 */
   int32_t scale;
   const char *epilogue; /* "none" "relu" "gelu_tanh"; not with `add` */
 } gpu_gemm;
 
-/* Whether a launch depends on the library. It does all products of a call, or none. */
+/* Whether a launch depends on the library, which computes all products of a call or none. */
 typedef enum { GPU_BY_ANY, GPU_BY_LIBRARY, GPU_BY_KERNEL } gpu_by;
 
 /* One kernel over a grid of ceil(size / per) groups on each axis, or one product. It is launched only when `few`
@@ -66,7 +66,7 @@ struct gpu_launch {
   int32_t least_sm, most_sm; /* both 0: any */
   gpu_arg arg[GPU_MOST_ARGS];
   int32_t arg_count;
-  bool spare;  /* more groups than the sizes need do no harm */
+  bool spare;  /* the kernel allows more groups than the sizes need */
   bool spread; /* a third axis of the grid counts sequences; the kernel's pointers are PLACEs */
 };
 
@@ -92,7 +92,7 @@ static inline const gpu_call *gpu_call_at(const lp_side_segment *segment, size_t
 typedef struct {
   const lp_poly *bytes, *few;
   int64_t most;
-  bool library; /* needed only where a library does products */
+  bool library; /* needed only if a library computes products */
 } gpu_scratch;
 
 /* Activations that were narrowed to 16 bits and lie at the beginning of the scratch, for products (rules/tensor.c). */
@@ -100,7 +100,7 @@ typedef struct {
   const lp_value *value; /* NULL: none */
   lp_dtype dtype;
   int64_t segment;
-  bool jointly; /* those of all sequences */
+  bool jointly; /* the activations of all sequences */
 } gpu_narrowed;
 
 typedef struct {
@@ -114,8 +114,8 @@ typedef struct {
   lp_arena *arena;
   lp_diag *diag;
   bool tensor;               /* may kernels use tensor cores? */
-  bool any_tensor;           /* does one? */
-  bool products;             /* may a library do products? */
+  bool any_tensor;           /* does a kernel use them? */
+  bool products;             /* may a library compute products? */
   lp_side_programs programs; /* of gpu_program */
   lp_constants constants;
   lp_map *kernels;      /* text -> gpu_kernel *, in order of first use */

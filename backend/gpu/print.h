@@ -4,7 +4,7 @@
 
 #include "backend/gpu/launches.h"
 
-/* All kernels in the dialect; `library`: also those that finish a library's products. */
+/* All kernels in the dialect; with `library` also those that finish the products of a library. */
 void gpu_print_kernels(const gpu_launch_list *list, const gpu_dialect *dialect, bool library, lp_buf *out);
 /* A polynomial as a C expression over the members of `f`. */
 void gpu_print_size(const gpu_launch_list *list, const lp_poly *size, lp_buf *out);

@@ -1,4 +1,4 @@
-/* The memory that a call works on: buffers, KV caches and constants. */
+/* Refs: the memory that a call reads and writes, as buffers, KV caches and constants. */
 #include "backend/gpu/builder.h"
 
 #include "backend/rows.h"

@@ -1,4 +1,5 @@
-/* How a GPU runs each kind of operator: one rule per kind, in the file that lowers it; rules.c is their table. */
+/* The rules of GPUs: one for each kind of operator, in the file of gpu/rules/ that makes its launches. rules.c is their
+ * table. */
 #ifndef LP_GPU_RULES_H
 #define LP_GPU_RULES_H
 

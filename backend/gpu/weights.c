@@ -1,4 +1,4 @@
-/* Writes weights.safetensors: every constant in the form its kernels read, a row or a slice at a time. */
+/* Writes weights.safetensors: each constant in the form that kernels read, one row or slice at a time. */
 #include "backend/gpu/constants.h"
 
 #include "backend/constants.h"

@@ -192,7 +192,7 @@ onnx_name onnx_transpose(onnx_graph *g, onnx_name x, const int64_t *perm, int32_
   return y;
 }
 
-/* All reductions take their axes as an input from opset 18; before, only the sum does. */
+/* From opset 18 on all reductions take their axes as an input; in older opsets only the sum does. */
 onnx_name onnx_reduce(onnx_graph *g, const char *type, onnx_name x, const int64_t *axes, int32_t count, bool keep) {
   bool as_input = g->opset >= 18 || lp_streq(type, "ReduceSum");
   onnx_name y = as_input ? ONNX_NODE(g, type, x, onnx_i64s(g, axes, count)) : ONNX_NODE(g, type, x);

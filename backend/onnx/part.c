@@ -22,7 +22,7 @@ static const char *key_of(const splitter *s, const void *thing) {
   return lp_arena_format(s->arena, "%p", thing);
 }
 
-/* The value as the side that computed it knows it. */
+/* The value on the side that computed it: looks through communication. */
 static const lp_value *origin(const splitter *s, const lp_value *value) {
   while (value->def && value->def->kind == LP_OP_COMM_RECV) {
     const char *tag = lp_arena_format(s->arena, "%" PRId64, lp_op_i64(value->def, "tag", -1));
@@ -88,7 +88,7 @@ static int64_t appended_state(const lp_value *value) {
   return lp_op_is(value->def, LP_OP_KV_APPEND) ? lp_op_i64(value->def, "state", 0) : -1;
 }
 
-/* The model's name of the value, else that of its operator. */
+/* The name of the value in the model, else that of its operator. */
 static const char *natural_name(const splitter *s, const lp_value *value) {
   const lp_op *end = lp_block_terminator(s->out->func->region);
   const char *name = value->def ? NULL : text_at(s->out->func, "inputs", value->index);

@@ -80,7 +80,7 @@ onnx_name onnx_sizes(onnx_graph *g, const lp_poly *const *poly, int32_t count) {
   return shape;
 }
 
-/* Reshape's own words for sizes do where they can: 0 keeps a dimension, -1 is the rest. */
+/* Uses the special sizes of Reshape where it can: 0 keeps a dimension, -1 takes the remaining elements. */
 onnx_name onnx_reshape(onnx_graph *g, onnx_name x, lp_type from, lp_type to) {
   int64_t dim[LP_MAX_RANK], open = 0;
   bool empty = false;

@@ -9,10 +9,6 @@
 #include <llvm-c/Core.h>
 #include <string.h>
 
-const cpu_types *cpu_gen_types(const cpu_emitter *e) {
-  return &e->gen->types;
-}
-
 LLVMValueRef cpu_i64(const cpu_emitter *e, int64_t value) {
   return LLVMConstInt(e->gen->types.i64, (unsigned long long)value, 1);
 }
@@ -62,7 +58,7 @@ LLVMValueRef cpu_poly_product(cpu_emitter *e, const lp_poly *const *dims, int32_
   return product;
 }
 
-/* Stack memory belongs into the entry block, whatever block the builder is in. */
+/* Stack memory is allocated in the entry block, whatever block the builder is in. */
 static LLVMValueRef entry_alloca(cpu_emitter *e, LLVMTypeRef type) {
   LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b), entry = LLVMGetEntryBasicBlock(e->function);
   LLVMValueRef first = LLVMGetFirstInstruction(entry);

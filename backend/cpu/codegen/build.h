@@ -42,7 +42,6 @@ struct cpu_emitter {
   LLVMValueRef scratch;   /* NULL when the rule asks for none */
 };
 
-const cpu_types *cpu_gen_types(const cpu_emitter *e);
 LLVMValueRef cpu_i64(const cpu_emitter *e, int64_t value);
 LLVMValueRef cpu_i32(const cpu_emitter *e, int64_t value);
 LLVMValueRef cpu_f32(const cpu_emitter *e, double value);

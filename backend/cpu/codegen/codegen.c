@@ -15,7 +15,7 @@
 #include <llvm-c/Target.h>
 #include <string.h>
 
-/* LLVM's first error becomes the diagnostic, further ones its notes. */
+/* The first error of LLVM becomes the diagnostic, the others become its notes. */
 static void on_llvm_diagnostic(LLVMDiagnosticInfoRef info, void *user) {
   cpu_codegen *gen = user;
   if (LLVMGetDiagInfoSeverity(info) != LLVMDSError) return;
@@ -92,8 +92,8 @@ static void put_attribute(const cpu_codegen *gen, LLVMValueRef function, const c
   LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
 }
 
-/* One target for all code: it replaces the target that the kernels were compiled for, so that they inline and
- * vectorise. */
+/* Gives all functions one target, in place of the one that the kernels were compiled for, so that kernels are inlined
+ * and vectorised. */
 static void set_attributes(const cpu_codegen *gen, LLVMValueRef function) {
   static const char *const stale[] = {"target-cpu", "target-features", "tune-cpu", "min-legal-vector-width",
                                       "prefer-vector-width"};
@@ -110,7 +110,7 @@ static bool is_exported(const char *name) {
          lp_has_prefix(name, "lp_segment_");
 }
 
-/* Everything but the interface becomes internal, so that LLVM drops what is not called before it optimises. */
+/* Makes everything but the interface internal, so that LLVM drops functions that are not called before it optimises. */
 static void finish_functions(const cpu_codegen *gen) {
   for (LLVMValueRef f = LLVMGetFirstFunction(gen->llvm); f; f = LLVMGetNextFunction(f)) {
     if (LLVMIsDeclaration(f)) continue;

@@ -17,7 +17,7 @@ LP_MUST_USE lp_status cpu_codegen_run(cpu_codegen *gen);
 
 /* The function for a call: one instance per distinct operator, so that equal layers share code. */
 LLVMValueRef cpu_instance_get(cpu_codegen *gen, const cpu_call *call);
-/* Appends what makes two operators the same code. */
+/* Appends a key: two calls with equal keys have the same code. */
 void cpu_instance_key(const cpu_code *code, const cpu_call *call, lp_buf *key);
 
 void cpu_layout_emit(cpu_codegen *gen, const lp_side_program *program);

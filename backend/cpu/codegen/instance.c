@@ -1,5 +1,5 @@
-/* Instances: one internal function per distinct operator. Two operators are the same code when kind, attributes, types
- * and the forms of their constants agree; addresses are parameters. */
+/* Instances: one internal function for each distinct operator. Two operators share an instance when their kinds,
+ * attributes, types and forms of constants are equal; addresses are parameters. */
 #include "backend/cpu/codegen/codegen.h"
 
 #include "backend/cpu/operands.h"
@@ -147,7 +147,7 @@ void cpu_instance_key(const cpu_code *code, const cpu_call *call, lp_buf *key) {
 
 /* ---- the function ------------------------------------------------------------------------------------------------ */
 
-/* A name to find it by in a profile: "linear_silu_f16_1536x576". */
+/* The name of an instance, which profilers show: "linear_silu_f16_1536x576". */
 static const char *instance_name(cpu_codegen *gen, const cpu_call *call) {
   static const char *const words[] = {"fn", "type", "epilogue", "layout"};
   lp_buf name = {0};

@@ -18,7 +18,7 @@ static void collect_scratch(const lp_side_program *program, lp_sizes *scratch) {
   }
 }
 
-/* The greatest of the sizes, rounded up. */
+/* The greatest of the sizes, rounded up to the alignment. */
 static LLVMValueRef emit_size(cpu_emitter *e, const lp_sizes *list) {
   LLVMValueRef most = cpu_i64(e, 0);
   for (size_t i = 0; i < list->count; i++) {

@@ -16,7 +16,8 @@
 
 /* ---- what an operator touches ------------------------------------------------------------------------------------ */
 
-/* Memory has numbers: slots, then KV caches. Scratch has none: its use may depend on the number of rows. */
+/* Memories are numbered: first the slots, then the KV caches. Scratch has no number, because its use may depend on the
+ * number of rows. */
 typedef struct {
   lp_side side;
   const lp_side_program *program;

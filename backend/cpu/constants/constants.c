@@ -1,4 +1,5 @@
-/* Constants in the forms that kernels read: what they are stored as, and which are the same. Reads no weight. */
+/* Constants in the forms that kernels read: the type that each is stored in, and which operands share one. Nothing here
+ * reads a weight. */
 #include "backend/cpu/constants/constants.h"
 
 #include "backend/constants.h"
@@ -40,7 +41,7 @@ static void packed_shape(cpu_constant *constant) {
   }
 }
 
-/* The dtype a linear's weight is stored in: what `weight_dtype` asks for, else its own; f64 becomes f32. */
+/* The dtype that the weight of a linear is stored in: the attribute `weight_dtype`, else its own; f64 becomes f32. */
 static lp_dtype weight_dtype(const lp_op *op, lp_dtype own) {
   const char *asked = lp_op_str(op, "weight_dtype", NULL);
   lp_dtype dtype = own;
@@ -151,7 +152,8 @@ lp_status cpu_constant_get(lp_constants *constants, const lp_op *op, int32_t ind
   return status;
 }
 
-/* Multiples of 64 bytes first (every packed constant is one), then by element size from the largest. */
+/* The order in the file: constants of a multiple of 64 bytes (all packed ones are), then by element size, the largest
+ * first. */
 static int placing_class(const lp_stored_constant *stored) {
   if (stored->bytes % 64 == 0) return 0;
   switch (cpu_dtype_bytes(stored->dtype)) {

@@ -1,4 +1,5 @@
-/* Constants of the CPU's code: each once per form in which kernels read it, however many operators read it. */
+/* Constants of the code of the CPU. A constant is stored once for each form in which kernels read it, and operators
+ * share it. */
 #ifndef LP_CPU_CONSTANTS_H
 #define LP_CPU_CONSTANTS_H
 
@@ -6,26 +7,26 @@
 
 /* How a constant lies in weights.safetensors. */
 typedef enum {
-  CPU_FORM_NONE,   /* not an operand of its own: absent, an immediate, or part of another constant */
+  CPU_FORM_NONE,   /* the operand is absent, an immediate, or stored as a part of another constant */
   CPU_FORM_RAW,    /* row-major, as in the module */
   CPU_FORM_F32,    /* row-major, converted to f32 */
   CPU_FORM_PANELS, /* a linear's weight: panels [ceil(n / 32)][k][32], zero padded */
   CPU_FORM_GROUPS, /* a linear's weight of 8, 4 or 2 bits: panels of groups (kernels/pack.h), [panels][bytes] */
   CPU_FORM_BIAS,   /* a linear's bias: f32 [ceil(n / 32)][32], zero padded */
-  CPU_FORM_TABLE   /* a rule's wish: PANELS if a linear of the side reads those, else RAW */
+  CPU_FORM_TABLE   /* asked for by a rule: PANELS if a linear of the side reads the table in panels, else RAW */
 } cpu_form;
 
 typedef struct {
   lp_stored_constant stored; /* first: see lp_constants */
   lp_value *value;
-  lp_value *gate; /* PANELS and BIAS: panel 2j is the gate's (BIAS: zero), panel 2j + 1 the value's; else NULL */
+  lp_value *gate; /* PANELS and BIAS: panel 2j is of the gate (BIAS: zero), panel 2j + 1 of the value; else NULL */
   cpu_form form;
   bool gated;
   bool transpose; /* PANELS: the value is [n][k], not [k][n] */
   int64_t n, k;   /* PANELS, GROUPS and BIAS */
-  /* PANELS and GROUPS of an integer weight: of the value and of its gate; NULL where there is none */
+  /* PANELS and GROUPS of an integer weight: [0] of the value, [1] of its gate; NULL where there is none */
   lp_value *scale[2], *zero[2];
-  int64_t group; /* rows of k that share a scale, k when all do */
+  int64_t group; /* the number of rows of k that share a scale */
   /* GROUPS */
   lp_dtype codes, scale_dtype; /* I8, U4 or U2; f32, f16 or bf16 */
   bool zeros;                  /* zero points are stored */

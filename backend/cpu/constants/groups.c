@@ -1,12 +1,12 @@
-/* Which weights of op.linear are stored in groups, and in which form. Reads no weight. */
+/* Decides which weights of op.linear are stored in groups, and in which form. Nothing here reads a weight. */
 #include "backend/cpu/constants/constants.h"
 
 #include "backend/values.h"
 
 enum { W = 1, SCALE = 5, ZERO, GATE_SCALE, GATE_ZERO };
-enum { WORD_ROWS = 16 }; /* what a group must be a multiple of */
+enum { WORD_ROWS = 16 }; /* the size of a group is a multiple of it */
 
-/* The integer type asked for with `weight_dtype`, if it is one. */
+/* The type that `weight_dtype` asks for, if it is an integer type. */
 static bool asked_codes(const lp_op *op, lp_dtype *codes) {
   lp_storage asked;
   bool integer = lp_storage_find(lp_op_str(op, "weight_dtype", NULL), &asked) && !lp_dtype_is_float(asked.dtype);
@@ -30,12 +30,12 @@ static lp_dtype code_dtype(lp_dtype own) {
   return lp_dtype_bits(own) == 8 ? LP_I8 : lp_dtype_bits(own) == 4 ? LP_U4 : LP_U2;
 }
 
-/* Scales are stored as they are; in f32 where kernels do not read their type. */
+/* Scales keep their type if the kernels read it, and become f32 otherwise. */
 static lp_dtype scale_dtype(lp_dtype own) {
   return own == LP_F16 || own == LP_BF16 ? own : LP_F32;
 }
 
-/* Is the zero point the one that the kernel assumes? Then it is not stored. */
+/* Does the kernel assume this zero point? Such zero points are not stored. */
 static bool is_implied(const lp_value *zero, lp_dtype codes, lp_dtype own) {
   lp_tensor tensor;
   int64_t count;

@@ -1,4 +1,4 @@
-/* Writes weights.safetensors: every constant in the form its kernels read, a panel or a slice at a time. */
+/* Writes weights.safetensors: each constant in the form that kernels read, one panel or slice at a time. */
 #include "backend/cpu/constants/weights.h"
 
 #include "backend/constants.h"

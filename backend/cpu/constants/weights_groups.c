@@ -1,4 +1,4 @@
-/* Writes weights in groups, a panel at a time: the model's own codes, or codes of its floats. */
+/* Writes weights in groups, one panel at a time. The codes are those of the model, or are made from its floats. */
 #include "backend/cpu/constants/weights.h"
 
 #include "backend/constants.h"
@@ -43,7 +43,8 @@ static float of_group(const source *s, const lp_tensor *tensor, int64_t g, int64
   return (float)lp_tensor_f64(tensor, at);
 }
 
-/* The kernel's code minus the model's: the kernel's codes under 8 bits are unsigned. */
+/* The difference between the code that a kernel reads and the code of the model. Kernels read codes under 8 bits as
+ * unsigned. */
 static int64_t shift_of(const source *s) {
   switch (s->w.type.dtype) {
   case LP_U8:
@@ -116,7 +117,7 @@ static void quantise_column(const source *s, workspace *w, int64_t column, int64
   free(codes);
 }
 
-/* Columns past the last have zero scales. */
+/* The columns that pad the last panel have zero scales. */
 static void write_panel(lp_writer *writer, const source *s, workspace *w, int64_t first) {
   const cpu_constant *c = s->constant;
   size_t groups = (size_t)((c->k + c->group - 1) / c->group) * LPK_PANEL;

@@ -63,7 +63,7 @@ static bool has_bool_mask(const lp_op *op) {
   return mask && mask->type.dtype == LP_BOOL;
 }
 
-/* A mask of bool becomes an additive one in scratch, before the kernel's own part. */
+/* A mask of bool becomes an additive mask, which takes the first part of scratch; the kernel has the rest. */
 static const lp_poly *mask_bytes(lp_module *module, const lp_op *op) {
   if (!has_bool_mask(op)) return lp_dim_const(module, 0);
   return lp_poly_add(module->arena, lp_poly_scale(module->arena, lp_type_numel(module, lp_op_in(op, MASK)->type), 4),
@@ -88,7 +88,8 @@ static cpu_form attention_form(const lp_op *op, int32_t index) {
   return index == MASK && has_bool_mask(op) ? CPU_FORM_RAW : CPU_FORM_F32;
 }
 
-/* scratch[i] = mask[i] ? 0 : -infinity, shared out; everyone waits for it. Returns the rest of scratch. */
+/* Emits scratch[i] = mask[i] ? 0 : -infinity. The threads share the elements and wait for each other. Returns the
+ * address of the rest of scratch. */
 static LLVMValueRef convert_mask(cpu_emitter *e, LLVMValueRef *mask) {
   const cpu_types *t = &e->gen->types;
   LLVMValueRef count = cpu_poly(e, lp_type_numel(e->module, lp_op_in(e->op, MASK)->type)), from, to;
@@ -219,7 +220,7 @@ const cpu_rule cpu_rule_kv_append = {
 
 enum { ROTARY_X, ROTARY_COS, ROTARY_SIN };
 
-/* Heads and head size of a rotary's x, of any rank. */
+/* The number of heads and the head size of the operand x of op.rotary, which may have any rank. */
 static bool rotary_shape(const lp_op *op, int64_t *heads, int64_t *d) {
   const lp_type x = lp_op_in(op, ROTARY_X)->type;
   return x.rank == 4 && lp_type_static_dim(x, is_bshd(op) ? 2 : 1, heads) && lp_type_static_dim(x, 3, d);

@@ -1,4 +1,4 @@
-/* op.argmax, op.topk and op.cumsum: along one axis, by kernels for the common element types, else by plain loops. */
+/* op.argmax, op.topk and op.cumsum, along one axis: by kernels for the common element types, else by plain loops. */
 #include "backend/cpu/scalar/scalar.h"
 
 #include "backend/cpu/kernels/kernels.h"
@@ -64,7 +64,7 @@ static LLVMValueRef load(const line_walk *w, LLVMValueRef i) {
   return cpu_scalar_load_at(w->e, w->e->in[0], cpu_i64(w->e, 0), element_at(w, i), w->dtype).value;
 }
 
-/* A value that a loop carries from `start` on; close it with its next value. */
+/* Opens a value that a loop carries, with its first value `start`; the value for the next iteration closes it. */
 static LLVMValueRef carry(cpu_emitter *e, LLVMValueRef start, LLVMBasicBlockRef before) {
   LLVMValueRef phi = LLVMBuildPhi(e->b, LLVMTypeOf(start), "");
   LLVMAddIncoming(phi, &start, &before, 1);

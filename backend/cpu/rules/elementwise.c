@@ -1,6 +1,6 @@
-/* op.map and op.fused: one loop over the result with numpy broadcasting. Axes that every operand treats alike are
- * merged; threads share the elements, wherever a row ends; the innermost loop is contiguous or constant in every
- * operand, so that LLVM vectorises it. */
+/* op.map and op.fused: one loop over the result with the broadcasting of NumPy. Axes that are broadcast alike in all
+ * operands are merged. Threads share the elements and may split a row. In the innermost loop every operand is
+ * contiguous or constant, so that LLVM vectorises it. */
 #include "backend/cpu/scalar/scalar.h"
 
 #include "backend/cpu/operands.h"
@@ -12,7 +12,7 @@
 typedef struct {
   int32_t count;
   LLVMValueRef extent[LP_MAX_RANK];
-  int32_t axis[LP_MAX_RANK]; /* one original axis of the group, which all operands treat alike */
+  int32_t axis[LP_MAX_RANK]; /* one original axis of the group; the others are broadcast like it */
 } groups;
 
 static bool is_one(lp_type type, int32_t axis) {
@@ -54,7 +54,7 @@ static groups merge_axes(cpu_emitter *e, lp_type result) {
   return g;
 }
 
-/* Element offset of an operand at the start of the result's row `row`: the innermost group is left out. */
+/* The element offset of an operand at the start of row `row` of the result. The innermost group does not count. */
 static LLVMValueRef row_offset(cpu_emitter *e, const groups *g, lp_type type, lp_type result, LLVMValueRef row) {
   LLVMValueRef offset = cpu_i64(e, 0), stride = cpu_i64(e, 1);
   if (!repeats(type, result, g->axis[g->count - 1])) stride = g->extent[g->count - 1];
@@ -135,7 +135,7 @@ static void emit_flat(cpu_emitter *e, const groups *g, LLVMValueRef from, LLVMVa
   cpu_loop_end(e, &loop);
 }
 
-/* Row by row; the first and the last row of a thread's share may be parts. */
+/* Row by row. The share of a thread may begin and end within a row. */
 static void emit_rows(cpu_emitter *e, const groups *g, LLVMValueRef from, LLVMValueRef to) {
   const lp_type result = e->op->out[0]->type;
   LLVMValueRef inner = g->extent[g->count - 1];

@@ -79,7 +79,7 @@ static const lp_poly *linear_scratch(lp_module *module, const lp_op *op) {
   return lp_poly_add(module->arena, affine(module, rows, row, rest), lp_poly_scale(module->arena, threads, thread));
 }
 
-/* The kernel's constants that say how the weight lies. */
+/* The arguments that tell the kernel the layout of the weight. */
 static int32_t weight_args(const cpu_emitter *e, const cpu_constant *w, LLVMValueRef *args) {
   if (w->form == CPU_FORM_PANELS) {
     args[0] = cpu_i32(e, cpu_kernel_dtype(w->stored.dtype));
@@ -124,7 +124,7 @@ const cpu_rule cpu_rule_linear = {
 
 enum { MATRIX_BATCH = 6 }; /* batch strides in lpk_matrix */
 
-/* Of one type that has a kernel of plain loops? */
+/* Are all values of one type, for which there is a kernel of plain loops? */
 static bool is_plain_product(const lp_op *op) {
   lp_dtype dtype = op->out[0]->type.dtype;
   bool has = dtype == LP_F64 || dtype == LP_I32 || dtype == LP_I64 || dtype == LP_U32 || dtype == LP_U64;

@@ -46,7 +46,7 @@ static bool is_index(lp_dtype dtype) {
   return dtype == LP_I64 || dtype == LP_I32;
 }
 
-/* Rows of a constant table, kept in its dtype and converted on the way. */
+/* Rows of a constant table, which keeps its dtype; the kernel converts the rows that it copies. */
 static bool is_embedding(const lp_op *op) {
   const lp_value *table = lp_op_in(op, 0);
   int64_t width;
@@ -55,7 +55,7 @@ static bool is_embedding(const lp_op *op) {
          (dtype == LP_F32 || dtype == LP_F16 || dtype == LP_BF16) && op->out[0]->type.dtype == LP_F32;
 }
 
-/* Bits that one index takes with it; 0 when not known. */
+/* The number of bits that one index selects; 0 when it is not known. */
 static int64_t row_bits(const lp_op *op) {
   const lp_type x = lp_op_in(op, 0)->type;
   int64_t bits = lp_dtype_bits(x.dtype), extent;
@@ -87,7 +87,8 @@ static void emit_embedding(cpu_emitter *e) {
   cpu_kernel(e, "lpk_embed", args, LP_COUNT(args));
 }
 
-/* index[i] as a row of the table: negative counts from the end, outside is clamped, as in the kernels. */
+/* The row of the table that index[i] selects. Negative indices count from the end, and indices out of range are
+ * clamped, as in the kernels. */
 static LLVMValueRef row_at(cpu_emitter *e, LLVMValueRef i) {
   const lp_dtype dtype = lp_op_in(e->op, 1)->type.dtype;
   LLVMValueRef rows = cpu_poly(e, lp_op_in(e->op, 0)->type.dim[0]);
@@ -237,7 +238,7 @@ static void emit_expand(cpu_emitter *e) {
   copy(e, e->out[0], e->in[0], y, ys, xs);
 }
 
-/* A copy in which kernel and window axes both walk over an axis of x. */
+/* A strided copy in which a kernel axis and a window axis both step along the same axis of x. */
 static void emit_windows(cpu_emitter *e) {
   const lp_value *x = lp_op_in(e->op, 0);
   const lp_attr *steps = lp_op_attr(e->op, "steps"), *dilations = lp_op_attr(e->op, "dilations");
@@ -324,7 +325,7 @@ const cpu_rule cpu_rule_reshape = {
     .emit = emit_nothing,
 };
 
-/* ---- what is made from nothing ----------------------------------------------------------------------------------- */
+/* ---- results without operands ------------------------------------------------------------------------------------ */
 
 /* The element `value` in its storage form. */
 static uint64_t element_bits(lp_dtype dtype, double value) {

@@ -1,4 +1,4 @@
-/* op.reduce: by a kernel where the reduced axes are neighbours and the elements f32 or i64, else by a plain loop. */
+/* op.reduce: by a kernel if the reduced axes are neighbours and the elements are f32 or i64, else by a plain loop. */
 #include "backend/cpu/scalar/scalar.h"
 
 #include "backend/cpu/kernels/kernels.h"
@@ -12,7 +12,7 @@
 typedef struct {
   const char *fn;
   int kind;
-  bool integer; /* the kernel does it for i64 too */
+  bool integer; /* there is a kernel for i64, too */
 } reduction;
 
 static const reduction reductions[] = {

@@ -1,4 +1,4 @@
-/* Operators of rows: norms and softmax. */
+/* Row-wise operators: norms and softmax. */
 #include "backend/cpu/codegen/build.h"
 
 #include "backend/cpu/kernels/kernels.h"

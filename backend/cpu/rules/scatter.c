@@ -29,7 +29,8 @@ static bool scatter_runs(const lp_op *op, char why[64]) {
   return true;
 }
 
-/* Kernels tell u64, which cpu_kernel_dtype takes as i64, by a type of no other meaning here. */
+/* The kernels have to tell u64 from i64, which share the number LPK_I64. They join no values of 8 bits, so LPK_U8
+ * stands for u64. */
 static LLVMValueRef joined_in(const cpu_emitter *e, lp_dtype dtype) {
   return cpu_i32(e, dtype == LP_U64 ? LPK_U8 : cpu_kernel_dtype(dtype));
 }

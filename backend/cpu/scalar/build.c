@@ -1,4 +1,4 @@
-/* What the functions of op.map are written with: instructions on operands of one element type, whichever it is. */
+/* Instructions for the functions of op.map. Each takes operands of one element type and emits the form for it. */
 #include "backend/cpu/scalar/scalar.h"
 
 #include <llvm-c/Core.h>

@@ -1,5 +1,5 @@
-/* The functions of op.map, with ONNX's semantics: arithmetic, comparisons, and the way from a name to code.
- * Functions of one operand: math.c. */
+/* The functions of op.map, with the semantics of ONNX: arithmetic, comparisons, and the table from names to emitters.
+ * math.c has the functions of one operand. */
 #include "backend/cpu/scalar/scalar.h"
 
 #include <assert.h>
@@ -123,7 +123,7 @@ static LLVMValueRef fn_not(const cpu_fn *a) {
   return LLVMBuildXor(a->b, a->x, cpu_fn_number(a, 1), "");
 }
 
-/* Bits that leave are lost. A count of the width and more, or below zero, moves all of them out. */
+/* Bits that are shifted out are lost. A count below zero, or of the width or more, gives 0. */
 static LLVMValueRef in_range(const cpu_fn *a) {
   return LLVMBuildICmp(a->b, LLVMIntULT, a->y, cpu_fn_number(a, (double)LLVMGetIntTypeWidth(a->type)), "");
 }
@@ -145,7 +145,7 @@ static LLVMValueRef never(const cpu_fn *a) {
   return LLVMConstNull(a->e->gen->types.i1);
 }
 
-/* alpha, beta: are negative and positive infinities looked for? */
+/* The attributes alpha and beta say whether negative and positive infinities count. */
 static LLVMValueRef fn_isinf(const cpu_fn *a) {
   if (!a->real) return never(a);
   LLVMValueRef low = LLVMBuildFCmp(a->b, LLVMRealOEQ, a->x, cpu_fn_number(a, -INFINITY), "");

@@ -91,7 +91,7 @@ static bool is_double(const cpu_fn *a) {
   return a->type == a->e->gen->types.f64;
 }
 
-/* sinh: (e^x - e^-x) / 2, by its series where that would cancel. */
+/* sinh: (e^x - e^-x) / 2, or its series near 0, where the difference cancels. */
 static LLVMValueRef fn_sinh(const cpu_fn *a) {
   static const double c[] = {1,
                              1.0 / 6,
@@ -114,7 +114,7 @@ static LLVMValueRef fn_cosh(const cpu_fn *a) {
   return cpu_fn_mul(a, cpu_fn_add(a, e, LLVMBuildFDiv(a->b, cpu_fn_number(a, 1), e, "")), cpu_fn_number(a, 0.5));
 }
 
-/* Cephes' atanf: the argument is brought below tan(pi / 8), then a polynomial. */
+/* The atanf of Cephes: reduces the argument to at most tan(pi / 8), then evaluates a polynomial. */
 static LLVMValueRef arc_tangent(const cpu_fn *a, LLVMValueRef x) {
   if (is_double(a)) return cpu_fn_kernel(a, "lpk_atan", x);
   static const double c[] = {-3.33329491539e-1, 1.99777106478e-1, -1.38776856032e-1, 8.05374449538e-2};
@@ -144,7 +144,7 @@ static LLVMValueRef fn_acos(const cpu_fn *a) {
   return cpu_fn_mul(a, cpu_fn_number(a, 2), arc_tangent(a, cpu_fn_intrinsic1(a, "llvm.sqrt", ratio)));
 }
 
-/* log(1 + x) by log, and what the rounding of 1 + x took away. */
+/* log(1 + x): log of the rounded sum, corrected by the rounding error of the sum. */
 static LLVMValueRef log_of_one_more(const cpu_fn *a, LLVMValueRef x) {
   LLVMValueRef one = cpu_fn_number(a, 1), u = cpu_fn_add(a, one, x);
   LLVMValueRef lost = LLVMBuildFDiv(a->b, cpu_fn_sub(a, cpu_fn_sub(a, u, one), x), u, "");
@@ -152,7 +152,7 @@ static LLVMValueRef log_of_one_more(const cpu_fn *a, LLVMValueRef x) {
   LLVMValueRef finite = LLVMBuildFCmp(a->b, LLVMRealOLT, magnitude(a, y), cpu_fn_number(a, INFINITY), "");
   return cpu_fn_select(a, finite, cpu_fn_sub(a, y, lost), y);
 }
-/* Above, squares would overflow; asinh and acosh are log(2 x) there. */
+/* Above this bound squares overflow, and asinh and acosh equal log(2 x). */
 static LLVMValueRef far_out(const cpu_fn *a, LLVMValueRef x, LLVMValueRef y) {
   LLVMValueRef far = cpu_fn_add(a, cpu_fn_kernel(a, "lpk_log", x), cpu_fn_number(a, M_LN2));
   return cpu_fn_select(a, cpu_fn_less(a, cpu_fn_number(a, 1e9), x), far, y);
@@ -188,7 +188,7 @@ static LLVMValueRef clamp(const cpu_fn *a, LLVMValueRef x, LLVMValueRef low, LLV
   t.x = cpu_fn_max(&t), t.y = high;
   return cpu_fn_min(&t);
 }
-/* e^x - 1 below 0, where it is taken. */
+/* e^x - 1. The callers use the result only for x < 0 (by_sign), where it does not overflow. */
 static LLVMValueRef exp_less_one(const cpu_fn *a, LLVMValueRef x) {
   if (is_double(a)) return cpu_fn_kernel(a, "lpk_expm1", x);
   return cpu_fn_sub(a, cpu_fn_kernel(a, "lpk_exp", x), cpu_fn_number(a, 1));

@@ -26,7 +26,7 @@ static LLVMTypeRef stored_type(const cpu_emitter *e, lp_dtype dtype) {
   }
 }
 
-/* Narrow floats: what memory holds is not what is computed with. */
+/* Narrow floats: a register holds a wider type than memory. */
 static bool is_narrow(lp_dtype dtype) {
   return dtype == LP_F16 || dtype == LP_BF16 || lp_dtype_is_mini(dtype);
 }
@@ -42,7 +42,7 @@ static LLVMValueRef bf16_widen(cpu_emitter *e, LLVMValueRef bits) {
   return LLVMBuildBitCast(e->b, high, t->f32, "");
 }
 
-/* To nearest, ties to even; a NaN stays one. */
+/* Rounds to nearest, ties to even; a NaN stays a NaN. */
 static LLVMValueRef bf16_bits(cpu_emitter *e, LLVMValueRef value) {
   const cpu_types *t = &e->gen->types;
   LLVMValueRef bits = LLVMBuildBitCast(e->b, value, t->i32, "");
@@ -60,7 +60,7 @@ static LLVMValueRef mini_widen(cpu_emitter *e, LLVMValueRef bits, lp_dtype dtype
   return cpu_kernel_value(e, "lpk_mini_decode", args, 2);
 }
 
-/* A register's infinity is one that the type has: it was saturated, or not, when it was converted. */
+/* The bits of a float in a narrow type; with `saturate`, values out of range become the greatest one. */
 static LLVMValueRef mini_bits(cpu_emitter *e, LLVMValueRef value, lp_dtype dtype, bool saturate) {
   LLVMValueRef args[] = {value, cpu_i32(e, lp_dtype_mini(dtype)), cpu_i32(e, saturate)};
   return LLVMBuildTrunc(e->b, cpu_kernel_value(e, "lpk_mini_encode", args, 3), e->gen->types.i8, "");
@@ -95,7 +95,7 @@ static cpu_scalar load_packed(cpu_emitter *e, LLVMValueRef base, LLVMValueRef in
   return (cpu_scalar){value, dtype};
 }
 
-/* Elements of a byte are written in order by one thread (cpu_share): each keeps what lies below it. */
+/* One thread writes the elements of a byte in order (cpu_share); each store keeps the elements below its own. */
 static void store_packed(cpu_emitter *e, LLVMValueRef base, LLVMValueRef index, LLVMValueRef value, lp_dtype dtype) {
   int32_t bits = lp_dtype_bits(dtype);
   packed_place at = place_of(e, base, index, bits);
@@ -127,7 +127,7 @@ void cpu_scalar_store_at(cpu_emitter *e, LLVMValueRef base, LLVMValueRef index, 
   store_packed(e, base, index, lp_dtype_is_mini(dtype) ? mini_bits(e, value, dtype, false) : value, dtype);
 }
 
-/* From what memory holds to what a register does, and back. */
+/* Conversions between the type in memory and the type in registers. */
 static cpu_scalar from_stored(cpu_emitter *e, LLVMValueRef value, lp_dtype dtype) {
   if (dtype == LP_F16) value = LLVMBuildFPExt(e->b, value, e->gen->types.f32, "");
   if (dtype == LP_BF16) value = bf16_widen(e, value);
@@ -160,7 +160,7 @@ cpu_scalar cpu_scalar_reinterpret(cpu_emitter *e, cpu_scalar scalar, lp_dtype dt
                      dtype);
 }
 
-/* Between two float types; a register of a narrow one holds a float that such an element can hold. */
+/* Between two float types. The register of a narrow type holds a float that the narrow type can represent. */
 static LLVMValueRef float_to_float(cpu_emitter *e, cpu_scalar scalar, lp_dtype dtype) {
   const cpu_types *t = &e->gen->types;
   LLVMValueRef value = scalar.value;
@@ -172,7 +172,7 @@ static LLVMValueRef float_to_float(cpu_emitter *e, cpu_scalar scalar, lp_dtype d
   return value;
 }
 
-/* Saturating; NaN gives 0. A packed integer is held by a byte, saturated to its own range. */
+/* Saturates; NaN gives 0. A packed integer is held in a byte and saturated to its own range. */
 static LLVMValueRef float_to_int(cpu_emitter *e, cpu_scalar scalar, lp_dtype dtype) {
   const char *name = cpu_dtype_unsigned(dtype) ? "llvm.fptoui.sat" : "llvm.fptosi.sat";
   int32_t bits = lp_dtype_bits(dtype);

@@ -52,7 +52,7 @@ typedef struct {
 } cpu_function;
 const cpu_function *cpu_math_function(const char *fn); /* those of math.c; NULL: none of them */
 
-/* What the functions are written with (build.c). */
+/* Instructions for the functions (build.c). */
 LLVMValueRef cpu_fn_number(const cpu_fn *a, double value);
 LLVMValueRef cpu_fn_add(const cpu_fn *a, LLVMValueRef x, LLVMValueRef y);
 LLVMValueRef cpu_fn_sub(const cpu_fn *a, LLVMValueRef x, LLVMValueRef y);

@@ -1,4 +1,4 @@
-/* Attention, rotary positions, caches. */
+/* op.attention, op.rotary and op.kv_append on GPUs. */
 #include "backend/gpu/rules/element.h"
 
 #include "backend/gpu/rules.h"
@@ -60,13 +60,13 @@ static const char *seen(gpu_launch_list *list, const lp_op *op) {
   return window > 0 ? gpu_format(list, "%s && j > total - s + i - %" PRId64, causal, window) : causal;
 }
 
-/* The rows of a cache lie its capacity apart, others follow one another. */
+/* The number of rows from one head to the next: the capacity of a cache, or all rows of another tensor. */
 static const lp_poly *rows_apart(const attention *a, int32_t operand) {
   lp_value *value = lp_value_base(lp_op_in(a->op, operand));
   return lp_value_cache(value) ? lp_dim_symbol(a->b->list->module, "c") : a->total;
 }
 
-/* Strides of batch, head, row and key in the mask; 0 where it repeats. */
+/* Strides of batch, head, row and key in the mask; 0 where the mask is broadcast. */
 static void add_mask_strides(const attention *a, gpu_launch *launch) {
   lp_module *m = a->b->list->module;
   const lp_value *mask = lp_op_in(a->op, MASK);
@@ -91,7 +91,7 @@ static void add_sizes(const attention *a, gpu_launch *launch) {
   add_mask_strides(a, launch);
 }
 
-/* Few rows: parts of the keys side by side, then joined. */
+/* Few rows: groups work on parts of the keys at the same time, and a second kernel joins the parts. */
 static void launch_split(const attention *a, const char *stem) {
   gpu_launch_list *list = a->b->list;
   lp_arena *arena = list->module->arena;
@@ -115,7 +115,7 @@ static void launch_split(const attention *a, const char *stem) {
   gpu_arg_size(launch, heads);
   gpu_arg_size(launch, a->rows);
   gpu_arg_size(launch, a->total);
-  /* a part of dv + 2 floats for each CHUNK keys begun */
+  /* each CHUNK keys leave a part of dv + 2 floats */
   int64_t per_key = ((a->dv + 2) * 4 + CHUNK - 1) / CHUNK;
   const lp_poly *keys = lp_poly_add(arena, a->total, lp_dim_const(list->module, CHUNK));
   gpu_add_scratch(a->b, lp_poly_scale(arena, lp_poly_mul(arena, heads, keys), per_key), a->rows, FEW_ROWS);
@@ -133,13 +133,13 @@ static gpu_launch *launch_many(const attention *a, const char *template, const c
   return launch;
 }
 
-/* The first architecture whose tensor cores multiply the types of keys and values; 0: none does. */
+/* The first architecture whose tensor cores multiply the types of keys and values; 0: there is none. */
 static int32_t tensor_from(const attention *a, lp_dtype store) {
   if (!a->b->list->tensor || a->d % 8 != 0 || a->dv % 8 != 0) return 0; /* rows begin at multiples of 16 bytes */
   return store == LP_BF16 ? 80 : store == LP_F16 ? 75 : 0;
 }
 
-/* Many rows: on tensor cores if the GPU has them. */
+/* Many rows: on tensor cores where the GPU has them. */
 static void launch_tiles(const attention *a, const char *stem, int32_t tensor) {
   gpu_launch_list *list = a->b->list;
   gpu_launch *tile = launch_many(a, "attention_tile", gpu_format(list, "%s_tile", stem), TILE_ROWS);
@@ -191,7 +191,7 @@ static void lower_attention(gpu_builder *b) {
       "KEYS",        wide > 128 ? "16" : "32",
       "THREADS",     gpu_format(list, "%d", THREADS),
       "SM",          gpu_format(list, "%d", tensor),
-      "TENSOR_KEYS", wide > 128 ? "16" : "64", /* with wider heads queries are in shared memory, too */
+      "TENSOR_KEYS", wide > 128 ? "16" : "64", /* for wider heads the queries are in shared memory, too */
       "MASKED",      mask ? "1" : "0",
       "APART",       wide > 128 ? "1" : "0",
       "KTYPE",       gpu_type(store),

@@ -7,8 +7,8 @@
 
 typedef struct {
   const char *fn;
-  const char *on_floats, *on_integers; /* of $x $y and the numbers $a $b; NULL: none */
-  double a, b;                         /* unless given */
+  const char *on_floats, *on_integers; /* expressions of $x, $y and the numbers $a, $b; NULL: there is none */
+  double a, b;                         /* used where the operator has no such attribute */
 } function;
 
 static const function functions[] = {

@@ -1,4 +1,4 @@
-/* The text of kernels with a thread per element: where its operands' elements lie. */
+/* Kernels with one thread for each element: parameters, coordinates and the indices of operands. */
 #include "backend/gpu/rules/element.h"
 
 #include "base/map.h"
@@ -95,7 +95,7 @@ const char *gpu_element_stride(gpu_element *e, const lp_poly *const *dim, int32_
   return stride;
 }
 
-/* A variable for the expression, the same one when it was asked for before. */
+/* A variable that holds the expression. Equal expressions share one. */
 static const char *variable(gpu_element *e, const char *expression) {
   const char *name = lp_map_get(e->lines, expression);
   if (name) return name;

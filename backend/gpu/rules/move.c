@@ -209,7 +209,7 @@ static void lower_fill(gpu_builder *b) {
   make(b, "fill", &e, finite ? gpu_format(b->list, "%.9g", value) : value > 0 ? "INFINITY" : "-INFINITY");
 }
 
-/* Aliases are not run. */
+/* An alias launches nothing. */
 static void lower_reshape(gpu_builder *b) {
   (void)b;
 }

@@ -1,5 +1,5 @@
-/* Products of many rows by a library, if the runtime finds one. The library adds the bias, and the residual or an
- * activation if it has the operator's. A kernel after it does the rest, and gating. */
+/* Products of many rows by a library, if the runtime finds one. The library adds the bias, and the residual or the
+ * activation of the operator if it has it. A kernel after it computes the rest, and the gate. */
 #include "backend/gpu/rules/product.h"
 
 #include "base/poly.h"

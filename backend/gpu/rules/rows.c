@@ -90,7 +90,7 @@ static void lower_linear(gpu_builder *b) {
 
 /* ---- matmul ------------------------------------------------------------------------------------------------------ */
 
-/* Where the matrix of the result's batch begins in an operand. */
+/* The index in an operand at which the matrix for the batch of the result begins. */
 static const char *batch_offset(gpu_element *e, lp_type from) {
   lp_buf text = {0};
   int64_t one;
@@ -217,7 +217,8 @@ static bool is_reduced(const lp_attr *axes, int32_t axis) {
   return false;
 }
 
-/* A loop per reduced axis around the step; where the results' own elements begin is `at`. */
+/* One loop for each reduced axis around the step. `at` is the index of the element that the step
+ * reads. */
 static void lower_reduce(gpu_builder *b) {
   const lp_attr *axes = lp_op_attr(b->op, "axes");
   const lp_type from = lp_op_in(b->op, 0)->type;

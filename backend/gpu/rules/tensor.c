@@ -21,15 +21,16 @@ static half half_of(lp_dtype store) {
   return (half){LP_F16, 75, 16};
 }
 
-/* Narrows x to 16 bits in the scratch, unless an operator before left it there. */
+/* Narrows x to 16 bits in the scratch, unless an earlier operator has left it there. */
 static void narrow(gpu_builder *b, const gpu_linear *l, const half *h, int64_t few) {
   gpu_launch_list *list = b->list;
   lp_arena *arena = list->module->arena;
   const gpu_narrowed *known = &b->program->narrowed;
-  const gpu_narrowed wanted = {.value = lp_value_base(lp_op_in(b->op, 0)),
-                               .dtype = h->dtype,
-                               .segment = lp_op_i64(b->op, "segment", 0),
-                               .jointly = lp_op_is_joint(list->module, b->op)}; /* else each sequence has its scratch */
+  const gpu_narrowed wanted = {
+      .value = lp_value_base(lp_op_in(b->op, 0)),
+      .dtype = h->dtype,
+      .segment = lp_op_i64(b->op, "segment", 0),
+      .jointly = lp_op_is_joint(list->module, b->op)}; /* if not joint, each sequence has its own scratch */
   if (known->value == wanted.value && known->dtype == wanted.dtype && known->segment == wanted.segment &&
       known->jointly == wanted.jointly)
     return;

@@ -1,11 +1,11 @@
-/* Elementwise functions in ONNX: most are one of its operators, the others a few. */
+/* Elementwise functions in ONNX. Most are one operator of the standard, the others are made of a few. */
 #include "backend/onnx/rules/rules.h"
 
 #include "backend/onnx/constants.h"
 
 #include <math.h>
 
-/* An operator of the same meaning; attributes take alpha and beta, or what they are unless given. */
+/* An operator of the same meaning. Its attributes get alpha and beta, or their default values. */
 typedef struct {
   const char *fn, *type;
   const char *alpha, *beta; /* names of attributes; NULL: none */
@@ -168,7 +168,7 @@ lp_status onnx_function(onnx_graph *g, const lp_op *op, const char *fn, const on
 
 /* ---- operators --------------------------------------------------------------------------------------------------- */
 
-/* The type that operands meet in: the result's, or of a comparison the first float's. */
+/* The common type of the operands: that of the result, or for a comparison that of the first float. */
 static lp_dtype operand_dtype(const lp_op *op) {
   lp_dtype result = op->out[0]->type.dtype, first = lp_op_in(op, 0)->type.dtype;
   if (lp_dtype_is_float(result)) return result;

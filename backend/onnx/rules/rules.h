@@ -1,4 +1,4 @@
-/* How each kind of operator is expressed in ONNX: one rule per kind; the table is in onnx/model.c. */
+/* The rules that express operators in ONNX, one for each kind; onnx/model.c has their table. */
 #ifndef LP_ONNX_RULES_H
 #define LP_ONNX_RULES_H
 
