@@ -165,15 +165,28 @@ bool lp_infer_is_positive(const lp_infer *c, const lp_poly *size) {
   return some;
 }
 
-/* A batch that broadcasts with another axis was traced with one sequence, and only works with one. */
-static lp_status broadcast_dims(lp_infer *c, const lp_poly *a, const lp_poly *b, const lp_poly **out) {
+/* The batch that must be 1 if the sizes are to be equal: one of them, or the factor between them; 0: none. */
+static lp_symbol batch_between(const lp_infer *c, const lp_poly *a, const lp_poly *b) {
   lp_symbol x = lone_symbol(a), y = lone_symbol(b);
-  bool x_leads = x && y && x != y && leads_argument(c, x), y_leads = x && y && x != y && leads_argument(c, y);
-  if (x_leads == y_leads) return lp_infer_agree(c, a, b, out);
-  lp_symbol batch = x_leads ? x : y;
-  lp_warning(c->diag, c->op->loc, "'%s' is taken to be 1: it broadcasts to '%s'",
-             lp_symbols_name(&c->m->symbols, batch), lp_symbols_name(&c->m->symbols, x_leads ? y : x));
-  *out = x_leads ? b : a;
+  if (x && y) {
+    bool x_leads = leads_argument(c, x), y_leads = leads_argument(c, y);
+    return x_leads == y_leads ? 0 : x_leads ? x : y;
+  }
+  const lp_poly *factor = lp_poly_div(c->m->arena, a, b);
+  if (!factor) factor = lp_poly_div(c->m->arena, b, a);
+  lp_symbol symbol = factor ? lone_symbol(factor) : 0;
+  return symbol && leads_argument(c, symbol) ? symbol : 0;
+}
+
+/* A batch that broadcasts with another axis was traced with one sequence, and only works with one: sets *one to it. */
+static lp_status broadcast_dims(lp_infer *c, const lp_poly *a, const lp_poly *b, const lp_poly **out, lp_symbol *one) {
+  lp_symbol batch = lp_poly_equal(a, b) ? 0 : batch_between(c, a, b);
+  if (!batch) return lp_infer_agree(c, a, b, out);
+  const lp_poly *with = lp_poly_has(a, batch) ? a : b, *without = with == a ? b : a;
+  lp_warning(c->diag, c->op->loc, "'%s' is taken to be 1: '%s' broadcasts to '%s'",
+             lp_symbols_name(&c->m->symbols, batch), lp_infer_text(c, with), lp_infer_text(c, without));
+  *out = without;
+  *one = batch;
   c->again = true;
   return lp_module_substitute(c->m, batch, lp_dim_const(c->m, 1)) ? LP_OK : lp_infer_fail(c, "a size overflows");
 }
@@ -191,9 +204,12 @@ lp_status lp_infer_one_batch(lp_infer *c, const lp_poly *product, const lp_poly 
 
 lp_status lp_infer_broadcast(lp_infer *c, lp_shape *shape, const lp_shape *with) {
   lp_shape out = {.rank = shape->rank > with->rank ? shape->rank : with->rank};
+  lp_symbol one = 0; /* replaced by 1 in the module, not yet in these copies of its dimensions */
   for (int32_t i = 1; i <= out.rank; i++) {
     const lp_poly *a = i <= shape->rank ? shape->dim[shape->rank - i] : NULL;
     const lp_poly *b = i <= with->rank ? with->dim[with->rank - i] : NULL;
+    if (one && a) a = subst(c->m, a, one, lp_dim_const(c->m, 1));
+    if (one && b) b = subst(c->m, b, one, lp_dim_const(c->m, 1));
     const lp_poly **to = &out.dim[out.rank - i];
     if (!a || !b)
       *to = a ? a : b;
@@ -202,7 +218,7 @@ lp_status lp_infer_broadcast(lp_infer *c, lp_shape *shape, const lp_shape *with)
     else if (lp_poly_is_i64(b, 1))
       *to = a;
     else
-      LP_TRY(broadcast_dims(c, a, b, to));
+      LP_TRY(broadcast_dims(c, a, b, to, &one));
   }
   *shape = out;
   return LP_OK;

@@ -48,11 +48,20 @@ static bool pads_rows(lp_module *module, const lp_op *op) {
   return false;
 }
 
+/* Does the product sum over rows, or pair each row with all others? An outer product of one vector of rows does not. */
+static bool multiplies_rows(lp_module *module, const lp_op *op) {
+  const lp_type x = lp_op_in(op, 0)->type, y = lp_op_in(op, 1)->type;
+  int64_t inner = 0;
+  bool outer = lp_type_static_dim(x, lp_op_bool(op, "transpose_a", false) ? -2 : -1, &inner) && inner == 1;
+  return !outer || (any_is_long(module, x, 0, x.rank) && any_is_long(module, y, 0, y.rank));
+}
+
 bool lp_kv_mixes_rows(lp_module *module, const lp_op *op) {
   const lp_type x = op->in_count > 0 && lp_op_in(op, 0) ? lp_op_in(op, 0)->type : (lp_type){0};
   int64_t count = 1;
   switch (op->kind) {
   case LP_OP_MATMUL:
+    return multiplies_rows(module, op);
   case LP_OP_LINEAR_ATTENTION:
     return true;
   case LP_OP_REDUCE:

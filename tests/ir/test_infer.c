@@ -54,7 +54,15 @@ LP_TEST(traced_batch_becomes_one) {
   gives(NODE(Add, f32("8,targets,length"), f32("1,batch,length")), "f32[8,targets,length]");
   gives(NODE(Relu, x), "f32[1,length]");
   ck_assert_uint_eq(lp_diag_count(test_diag), 1);
-  ck_assert_str_eq(lp_diag_get(test_diag, 0)->text, "'batch' is taken to be 1: it broadcasts to 'targets'");
+  ck_assert_str_eq(lp_diag_get(test_diag, 0)->text, "'batch' is taken to be 1: 'batch' broadcasts to 'targets'");
+}
+
+/* The exporter reshaped [batch, length] to [1, batch * length] and compares it with a row of positions. */
+LP_TEST(traced_batch_in_a_product_becomes_one) {
+  lp_value *x = f32("batch,length");
+  gives(NODE(Add, f32("length,length"), f32("1,batch*length,batch*length")), "f32[1,length,length]");
+  gives(NODE(Relu, x), "f32[1,length]");
+  ck_assert_str_eq(lp_diag_get(test_diag, 0)->text, "'batch' is taken to be 1: 'batch*length' broadcasts to 'length'");
 }
 
 LP_TEST(bits) {

@@ -73,3 +73,49 @@
     "llmpart.return"(%z) : (tensor<?x1x8xf32, ["b"]>) -> ()
   }) {input_roles = ["tokens"], inputs = ["ids"], output_roles = ["logits"], outputs = ["y"], sym_name = "main"} : () -> ()
 }) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
+
+// -----
+// an outer product with positions: each row comes from its own position
+"builtin.module"() ({
+  "llmpart.func"() ({
+  ^bb0(%ids: tensor<?x?xi64, ["b", "s"]>):
+    %table = "llmpart.weight"() {file = "w", length = 1024 : i64, offset = 0 : i64} : () -> tensor<32x8xf32>
+    %x = "op.gather"(%table, %ids) {axis = 0 : i64} : (tensor<32x8xf32>, tensor<?x?xi64, ["b", "s"]>) -> tensor<?x?x8xf32, ["b", "s"]>
+    %f = "op.reshape"(%x) : (tensor<?x?x8xf32, ["b", "s"]>) -> tensor<?x?x2x4xf32, ["b", "s"]>
+    %h = "op.transpose"(%f) {perm = array<i64: 0, 2, 1, 3>} : (tensor<?x?x2x4xf32, ["b", "s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %a = "op.attention"(%h, %h, %h) {causal = true, head_dim = 4 : i64, heads = 2 : i64, kv_heads = 2 : i64, layout = "bhsd", scale = 0.5 : f64} : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<?x2x?x4xf32, ["b", "s"]>, tensor<?x2x?x4xf32, ["b", "s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %t = "op.transpose"(%a) {perm = array<i64: 0, 2, 1, 3>} : (tensor<?x2x?x4xf32, ["b", "s"]>) -> tensor<?x?x2x4xf32, ["b", "s"]>
+    %y = "op.reshape"(%t) : (tensor<?x?x2x4xf32, ["b", "s"]>) -> tensor<?x?x8xf32, ["b", "s"]>
+    %pos = "op.iota"() {start = #llmpart.poly<"0">, step = #llmpart.poly<"1">} : () -> tensor<?xi64, ["s"]>
+    %real = "op.map"(%pos) {fn = "cast"} : (tensor<?xi64, ["s"]>) -> tensor<?xf32, ["s"]>
+    %column = "op.reshape"(%real) : (tensor<?xf32, ["s"]>) -> tensor<?x1xf32, ["s"]>
+    %rates = "llmpart.weight"() {file = "w", length = 32 : i64, offset = 0 : i64} : () -> tensor<1x8xf32>
+    %outer = "op.matmul"(%column, %rates) : (tensor<?x1xf32, ["s"]>, tensor<1x8xf32>) -> tensor<?x8xf32, ["s"]>
+    %z = "op.map"(%y, %outer) {fn = "add"} : (tensor<?x?x8xf32, ["b", "s"]>, tensor<?x8xf32, ["s"]>) -> tensor<?x?x8xf32, ["b", "s"]>
+    "llmpart.return"(%z) : (tensor<?x?x8xf32, ["b", "s"]>) -> ()
+  }) {input_roles = ["tokens"], inputs = ["ids"], output_roles = ["logits"], outputs = ["y"], sym_name = "main"} : () -> ()
+}) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
+
+// -----
+// an outer product of two vectors of rows, summed over one of them
+"builtin.module"() ({
+  "llmpart.func"() ({
+  ^bb0(%ids: tensor<?x?xi64, ["b", "s"]>):
+    %table = "llmpart.weight"() {file = "w", length = 1024 : i64, offset = 0 : i64} : () -> tensor<32x8xf32>
+    %x = "op.gather"(%table, %ids) {axis = 0 : i64} : (tensor<32x8xf32>, tensor<?x?xi64, ["b", "s"]>) -> tensor<?x?x8xf32, ["b", "s"]>
+    %f = "op.reshape"(%x) : (tensor<?x?x8xf32, ["b", "s"]>) -> tensor<?x?x2x4xf32, ["b", "s"]>
+    %h = "op.transpose"(%f) {perm = array<i64: 0, 2, 1, 3>} : (tensor<?x?x2x4xf32, ["b", "s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %a = "op.attention"(%h, %h, %h) {causal = true, head_dim = 4 : i64, heads = 2 : i64, kv_heads = 2 : i64, layout = "bhsd", scale = 0.5 : f64} : (tensor<?x2x?x4xf32, ["b", "s"]>, tensor<?x2x?x4xf32, ["b", "s"]>, tensor<?x2x?x4xf32, ["b", "s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %t = "op.transpose"(%a) {perm = array<i64: 0, 2, 1, 3>} : (tensor<?x2x?x4xf32, ["b", "s"]>) -> tensor<?x?x2x4xf32, ["b", "s"]>
+    %y = "op.reshape"(%t) : (tensor<?x?x2x4xf32, ["b", "s"]>) -> tensor<?x?x8xf32, ["b", "s"]>
+    %pos = "op.iota"() {start = #llmpart.poly<"0">, step = #llmpart.poly<"1">} : () -> tensor<?xi64, ["s"]>
+    %real = "op.map"(%pos) {fn = "cast"} : (tensor<?xi64, ["s"]>) -> tensor<?xf32, ["s"]>
+    %column = "op.reshape"(%real) : (tensor<?xf32, ["s"]>) -> tensor<?x1xf32, ["s"]>
+    %row = "op.reshape"(%real) : (tensor<?xf32, ["s"]>) -> tensor<1x?xf32, ["s"]>
+    // expected-error@+1 {{positions are mixed outside attention}}
+    %outer = "op.matmul"(%column, %row) : (tensor<?x1xf32, ["s"]>, tensor<1x?xf32, ["s"]>) -> tensor<?x?xf32, ["s", "s"]>
+    %sum = "op.reduce"(%outer) {axes = array<i64: 1>, fn = "sum", keepdims = true} : (tensor<?x?xf32, ["s", "s"]>) -> tensor<?x1xf32, ["s"]>
+    %z = "op.map"(%y, %sum) {fn = "add"} : (tensor<?x?x8xf32, ["b", "s"]>, tensor<?x1xf32, ["s"]>) -> tensor<?x?x8xf32, ["b", "s"]>
+    "llmpart.return"(%z) : (tensor<?x?x8xf32, ["b", "s"]>) -> ()
+  }) {input_roles = ["tokens"], inputs = ["ids"], output_roles = ["logits"], outputs = ["y"], sym_name = "main"} : () -> ()
+}) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
