@@ -21,8 +21,8 @@ bool lp_kv_is_mask(const lp_op *op);
  * cache serves it. */
 bool lp_kv_mixes_rows(lp_module *module, const lp_op *op);
 
-/* Computes the operators that lead only to the block's results for the last r of s rows (kv_last.c). Leaves results of
- * other forms alone. */
+/* Computes the operators that lead only to the block's results for the last r of s rows (kv_last.c). Results of
+ * other forms stay as they are. */
 void lp_kv_take_last_rows(lp_module *module, lp_block *block, lp_diag *diag);
 
 /* Sets the function's `context`: how many positions its tables of positions have rows for. Sets nothing where it has

@@ -96,7 +96,7 @@ typedef struct {
   const char *name, *summary;
   bool
       ignores_link; /* plans as if communication took no time: a plan that then misses the SLA is a warning, no error */
-  /* `proof` may be NULL; a scheduler that proves nothing leaves it alone. */
+  /* `proof` may be NULL; a scheduler that proves nothing does not write to it. */
   lp_status (*place)(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
                      lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag);
 } lp_scheduler;

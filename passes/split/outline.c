@@ -8,7 +8,7 @@
 #include "passes/plan/plan.h"
 #include "passes/state.h"
 
-/* ---- whom an operator works for ---------------------------------------------------------------------------------- */
+/* ---- what an operator serves ------------------------------------------------------------------------------------- */
 
 enum { FOR_ALL = -1, FOR_NOBODY = -2 }; /* else the number of an exit */
 
@@ -17,10 +17,10 @@ static int served_by(const lp_op *op) {
   return (int)(intptr_t)op->scratch + FOR_NOBODY;
 }
 
-static void serve(lp_op *op, int whom) {
+static void serve(lp_op *op, int served) {
   int before = served_by(op);
-  if (before != FOR_NOBODY && before != whom) whom = FOR_ALL;
-  op->scratch = (void *)(intptr_t)(whom - FOR_NOBODY);
+  if (before != FOR_NOBODY && before != served) served = FOR_ALL;
+  op->scratch = (void *)(intptr_t)(served - FOR_NOBODY);
 }
 
 static void find_exit_ops(const lp_op *func) {
@@ -33,8 +33,8 @@ static void find_exit_ops(const lp_op *func) {
     for (int32_t i = 0; i < op->in_count; i++) {
       lp_value *in = lp_op_in(op, i);
       bool is_exit = ends && roles && i < roles->count && lp_streq(roles->ss[i], "exit_logits");
-      int whom = is_exit ? exits++ : ends ? FOR_ALL : served_by(op);
-      if (in && in->def && whom != FOR_NOBODY) serve(in->def, whom);
+      int served = is_exit ? exits++ : ends ? FOR_ALL : served_by(op);
+      if (in && in->def && served != FOR_NOBODY) serve(in->def, served);
     }
   }
 }
@@ -43,17 +43,17 @@ static void find_exit_ops(const lp_op *func) {
 
 static void outline_func(lp_module *module, lp_op *func, bool profile) {
   int64_t next[LP_SIDE_COUNT] = {0, 0};
-  int running = -1, whom = FOR_ALL; /* the side of the open segment, -1 none, and what it serves */
+  int running = -1, served = FOR_ALL; /* the side of the open segment, -1 none, and what it serves */
   find_exit_ops(func);
   LP_FOR_OPS(op, func->region) {
     if (lp_op_has(op, LP_COMM)) running = -1;
     if (!lp_op_is_placeable(op)) continue;
     int side = lp_op_on(op, LP_SIDE_CLOUD) ? LP_SIDE_CLOUD : LP_SIDE_DEVICE;
-    if (side != running || served_by(op) != whom) next[side]++;
+    if (side != running || served_by(op) != served) next[side]++;
     running = side;
-    whom = served_by(op);
+    served = served_by(op);
     lp_op_set_i64(module, op, "segment", next[side] - 1);
-    if (whom >= 0) lp_op_set_i64(module, op, "exit", whom);
+    if (served >= 0) lp_op_set_i64(module, op, "exit", served);
   }
   LP_FOR_OPS(op, func->region) op->scratch = NULL;
   if (profile) lp_op_set_bool(module, func, "profiled", true);
