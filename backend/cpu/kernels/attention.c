@@ -347,7 +347,7 @@ INLINE query_block unit_at(const attention *a, int64_t index) {
   return u;
 }
 
-/* Threads share the blocks of all units evenly; a stretch is that of the thread which has its first block. */
+/* Threads share the blocks of all units evenly. A stretch belongs to the thread that has its first block. */
 typedef struct {
   int64_t units, blocks, threads;
 } division;
@@ -362,7 +362,7 @@ INLINE division divide(const attention *a, int64_t threads) {
   return d;
 }
 
-/* The thread of a stretch of the unit whose first block is number `before` of all. */
+/* The thread of a stretch. `before` is the number of blocks before the unit of the stretch. */
 INLINE int64_t thread_of(const division *d, int64_t before, const key_range *keys, int64_t stretch) {
   int64_t block = before + share(keys->blocks, stretch, keys->stretches);
   return d->blocks ? min64(d->threads - 1, block * d->threads / d->blocks) : 0;

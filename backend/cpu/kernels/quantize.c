@@ -1,4 +1,4 @@
-/* Quantising activations and back. */
+/* Quantises and dequantises activations. */
 #include "base/minifloat.h"
 
 #include "backend/cpu/kernels/vector.h"

@@ -1,5 +1,5 @@
 /* Linear attention (ONNX LinearAttention-27): a state per KV head that every token decays, corrects and reads.
- * Columns of the state never meet, so 16 of them are a unit of work; a unit walks the tokens in order. */
+ * Columns of the state are independent, so 16 of them are a unit of work. A unit takes the tokens in order. */
 #include "backend/cpu/kernels/math/vector_math.h"
 
 typedef struct {
