@@ -51,6 +51,9 @@ typedef LP_VEC(int32_t) lp_tokens;
  * tokens in the text are recognised. `add_special` applies the post-processor's template (bos). */
 LP_MUST_USE lp_status lp_tokenizer_encode(const lp_tokenizer *tokenizer, const char *text, size_t size,
                                           bool add_special, lp_tokens *out, lp_diag *diag);
+/* The same for what a user typed: special tokens in it are text. */
+LP_MUST_USE lp_status lp_tokenizer_encode_typed(const lp_tokenizer *tokenizer, const char *text, size_t size,
+                                                bool add_special, lp_tokens *out, lp_diag *diag);
 /* Appends the text of ids[count], without special tokens when `skip_special`. Unknown ids are skipped. */
 void lp_tokenizer_decode(const lp_tokenizer *tokenizer, const int32_t *ids, size_t count, bool skip_special,
                          lp_buf *out);
@@ -64,7 +67,8 @@ bool lp_tokenizer_has_chat_template(const lp_tokenizer *tokenizer);
 LP_MUST_USE lp_status lp_tokenizer_chat(const lp_tokenizer *tokenizer, const lp_chat_message *messages, size_t count,
                                         bool add_generation_prompt, lp_buf *out, lp_diag *diag);
 
-/* The same as tokens, which are appended to `ids`. */
+/* Appends the ids of that text, with the prompt for an answer. Special tokens in the contents are text; those of the
+ * template are special. */
 LP_MUST_USE lp_status lp_tokenizer_encode_chat(const lp_tokenizer *tokenizer, const lp_chat_message *messages,
                                                size_t count, lp_tokens *ids, lp_diag *diag);
 

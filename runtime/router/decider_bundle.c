@@ -48,11 +48,10 @@ static lp_status encode(const language_model *self, const lp_prompt *prompt, lp_
   const lp_tokenizer *tokenizer = lp_bundle_tokenizer(self->reader.bundle);
   lp_buf text = {0};
   lp_prompt_text(prompt, &text);
-  lp_status status;
-  if (lp_tokenizer_has_chat_template(tokenizer))
-    status = lp_tokenizer_encode_chat(tokenizer, &(lp_chat_message){"user", text.data}, 1, out, diag);
-  else
-    status = lp_tokenizer_encode(tokenizer, text.data, text.size, true, out, diag);
+  const lp_chat_message message = {"user", lp_buf_text(&text)};
+  lp_status status = lp_tokenizer_has_chat_template(tokenizer)
+                         ? lp_tokenizer_encode_chat(tokenizer, &message, 1, out, diag)
+                         : lp_tokenizer_encode_typed(tokenizer, lp_buf_text(&text), text.size, true, out, diag);
   lp_buf_free(&text);
   return status;
 }

@@ -34,6 +34,13 @@ static const lp_added *longest_at(const lp_added_set *set, const char *text, siz
   return found;
 }
 
+bool lp_added_begins(const lp_added_set *set, const char *text, size_t size) {
+  lp_prefix_walk walk = {.set = &set->prefixes};
+  for (size_t at = 0; at < size && lp_prefix_step(&walk, (uint8_t)text[at]); at++)
+    if (walk.found && set->list.data[walk.found->value].special) return true;
+  return false;
+}
+
 static uint32_t code_before(const char *text, size_t at, size_t *start) {
   size_t bad;
   *start = at - 1;

@@ -21,6 +21,8 @@ typedef struct {
 
 void lp_added_complete(lp_added_set *set); /* after the last token */
 void lp_added_free(lp_added_set *set);
+/* Does the text begin with a special token? */
+bool lp_added_begins(const lp_added_set *set, const char *text, size_t size);
 /* Cuts the tokens of `set` out of every piece of `work` that is still text; the longest at the leftmost place wins. */
 void lp_added_split(const lp_added_set *set, lp_work *work);
 

@@ -156,11 +156,54 @@ static void append_ids(const lp_tokens *ids, lp_tokens *out) {
     lp_vec_push(out, ids->data[i]);
 }
 
-static lp_status cut_pieces(const lp_tokenizer *tokenizer, lp_work *work) {
+/* What a user typed may spell special tokens. A mark, a noncharacter that no text of the user has, goes into each such
+ * place, so that it is no token, and goes away before the text is cut into words. */
+enum { FIRST_MARK = 0xFDD0, LAST_MARK = 0xFDEF };
+
+static lp_status drop_mark(const lp_tokenizer_step *step, const char *text, size_t size, bool first, lp_work *work) {
+  (void)first;
+  for (size_t at = 0; at < size;) {
+    const char *mark = memmem(text + at, size - at, step->text, step->size);
+    size_t end = mark ? (size_t)(mark - text) : size;
+    lp_buf_append(&work->next.text, text + at, end - at);
+    at = mark ? end + step->size : size;
+  }
+  return LP_OK;
+}
+
+/* `mark` is NULL where the text has none. */
+static lp_status cut_pieces(const lp_tokenizer *tokenizer, const char *mark, lp_work *work) {
   lp_added_split(&tokenizer->raw, work);
   LP_TRY(lp_steps_run(&tokenizer->normalizer, work));
   lp_added_split(&tokenizer->normalized, work);
+  const lp_tokenizer_step step = {.text = mark, .size = mark ? strlen(mark) : 0};
+  if (mark) LP_TRY(lp_work_rewrite(&step, work, drop_mark));
   return lp_steps_run(&tokenizer->pre_tokenizer, work);
+}
+
+/* Appends the text with the mark after the first character of every special token. */
+static void mark_specials(const lp_tokenizer *tokenizer, const char *text, size_t size, const char *mark, lp_buf *out) {
+  for (size_t at = 0, bad; at < size;) {
+    bool special = lp_added_begins(&tokenizer->raw, text + at, size - at) ||
+                   lp_added_begins(&tokenizer->normalized, text + at, size - at);
+    size_t length = lp_utf8_length(text + at, size - at, &bad);
+    if (length == 0) length = 1;
+    lp_buf_append(out, text + at, length);
+    if (special) lp_buf_puts(out, mark);
+    at += length;
+  }
+}
+
+/* The first mark that none of the texts has. */
+static void choose_mark(const lp_chat_message *messages, size_t count, lp_buf *out) {
+  for (uint32_t code = FIRST_MARK; code <= LAST_MARK; code++) {
+    bool taken = false;
+    lp_buf_clear(out);
+    lp_utf8_write(code, out);
+    for (size_t i = 0; i < count && !taken; i++)
+      taken = messages[i].content && strstr(messages[i].content, lp_buf_text(out));
+    if (!taken) return;
+  }
 }
 
 static lp_status encode_piece(const lp_vocab *vocab, const char *text, size_t size, lp_bpe_scratch *scratch,
@@ -196,8 +239,8 @@ static lp_status encode_pieces(const lp_tokenizer *tokenizer, const lp_work *wor
 
 enum { MAX_TEXT = 1 << 28 }; /* bytes; steps may grow a text, and positions in a word are 32 bits */
 
-lp_status lp_tokenizer_encode(const lp_tokenizer *tokenizer, const char *text, size_t size, bool add_special,
-                              lp_tokens *out, lp_diag *diag) {
+static lp_status encode(const lp_tokenizer *tokenizer, const char *text, size_t size, const char *mark,
+                        bool add_special, lp_tokens *out, lp_diag *diag) {
   if (size > MAX_TEXT)
     return lp_error(diag, LP_LOC_NONE, "the text to encode has %zu bytes, more than %d", size, MAX_TEXT);
   lp_work work = {.diag = diag};
@@ -205,13 +248,53 @@ lp_status lp_tokenizer_encode(const lp_tokenizer *tokenizer, const char *text, s
   lp_utf8_repair(text, size, &work.next.text);
   lp_work_add(&work, 0, -1, true);
   lp_work_swap(&work);
-  lp_status status = cut_pieces(tokenizer, &work);
+  lp_status status = cut_pieces(tokenizer, mark, &work);
   if (status == LP_OK) {
     if (add_special) append_ids(&tokenizer->before, out);
     status = encode_pieces(tokenizer, &work, out);
     if (add_special) append_ids(&tokenizer->after, out);
   }
   lp_work_free(&work);
+  return status;
+}
+
+lp_status lp_tokenizer_encode(const lp_tokenizer *tokenizer, const char *text, size_t size, bool add_special,
+                              lp_tokens *out, lp_diag *diag) {
+  return encode(tokenizer, text, size, NULL, add_special, out, diag);
+}
+
+lp_status lp_tokenizer_encode_typed(const lp_tokenizer *tokenizer, const char *text, size_t size, bool add_special,
+                                    lp_tokens *out, lp_diag *diag) {
+  const lp_chat_message message = {.role = "", .content = text};
+  lp_buf mark = {0}, marked = {0};
+  choose_mark(&message, 1, &mark);
+  mark_specials(tokenizer, text, size, mark.data, &marked);
+  lp_status status = encode(tokenizer, lp_buf_text(&marked), marked.size, mark.data, add_special, out, diag);
+  lp_buf_free(&mark);
+  lp_buf_free(&marked);
+  return status;
+}
+
+lp_status lp_tokenizer_encode_chat(const lp_tokenizer *tokenizer, const lp_chat_message *messages, size_t count,
+                                   lp_tokens *ids, lp_diag *diag) {
+  lp_chat_message *marked = lp_alloc((count + 1) * sizeof *marked);
+  lp_arena *arena = lp_arena_create();
+  lp_buf mark = {0}, text = {0};
+  choose_mark(messages, count, &mark);
+  for (size_t i = 0; i < count; i++) {
+    lp_buf content = {0};
+    marked[i] = messages[i];
+    if (!messages[i].content) continue;
+    mark_specials(tokenizer, messages[i].content, strlen(messages[i].content), mark.data, &content);
+    marked[i].content = lp_arena_strndup(arena, lp_buf_text(&content), content.size);
+    lp_buf_free(&content);
+  }
+  lp_status status = lp_tokenizer_chat(tokenizer, marked, count, true, &text, diag);
+  if (status == LP_OK) status = encode(tokenizer, lp_buf_text(&text), text.size, mark.data, false, ids, diag);
+  lp_buf_free(&mark);
+  lp_buf_free(&text);
+  lp_arena_free(arena);
+  free(marked);
   return status;
 }
 
@@ -237,13 +320,4 @@ void lp_tokenizer_decode(const lp_tokenizer *tokenizer, const int32_t *ids, size
     lp_buf_append(out, lp_buf_text(&work.now.text) + work.now.list.data[i].start, work.now.list.data[i].size);
   }
   lp_work_free(&work);
-}
-
-lp_status lp_tokenizer_encode_chat(const lp_tokenizer *tokenizer, const lp_chat_message *messages, size_t count,
-                                   lp_tokens *ids, lp_diag *diag) {
-  lp_buf text = {0};
-  lp_status status = lp_tokenizer_chat(tokenizer, messages, count, true, &text, diag);
-  if (status == LP_OK) status = lp_tokenizer_encode(tokenizer, lp_buf_text(&text), text.size, false, ids, diag);
-  lp_buf_free(&text);
-  return status;
 }

@@ -11,6 +11,8 @@ static void use(const lp_tokenizer *tokenizer, const char *text, size_t size, lp
   if (lp_tokenizer_encode(tokenizer, text, size, true, &ids, diag) == LP_OK)
     lp_tokenizer_decode(tokenizer, ids.data, ids.count, false, &out);
   ids.count = 0;
+  (void)!lp_tokenizer_encode_typed(tokenizer, text, size, true, &ids, diag);
+  ids.count = 0;
   for (size_t i = 0; i < size; i++)
     lp_vec_push(&ids, (int32_t)(uint8_t)text[i]);
   lp_tokenizer_decode(tokenizer, ids.data, ids.count, true, &out);

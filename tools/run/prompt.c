@@ -40,7 +40,12 @@ static lp_status encode_chat(const lp_prompt_flags *flags, const lp_tokenizer *t
   size_t count = 0;
   if (flags->system) messages[count++] = (lp_chat_message){"system", flags->system};
   messages[count++] = (lp_chat_message){"user", flags->chat};
-  return lp_tokenizer_encode_chat(tokenizer, messages, count, ids, diag);
+  if (!flags->control_tokens) return lp_tokenizer_encode_chat(tokenizer, messages, count, ids, diag);
+  lp_buf text = {0};
+  lp_status status = lp_tokenizer_chat(tokenizer, messages, count, true, &text, diag);
+  if (status == LP_OK) status = lp_tokenizer_encode(tokenizer, lp_buf_text(&text), text.size, false, ids, diag);
+  lp_buf_free(&text);
+  return status;
 }
 
 static lp_status encode_prompt(const lp_prompt_flags *flags, const lp_bundle *bundle, lp_run_prompt *out,
@@ -55,7 +60,9 @@ static lp_status encode_prompt(const lp_prompt_flags *flags, const lp_bundle *bu
       return lp_error(diag, loc, "the model has no chat template: give the text as --prompt");
     LP_TRY(encode_chat(flags, tokenizer, &out->ids, diag));
   } else {
-    LP_TRY(lp_tokenizer_encode(tokenizer, flags->text, strlen(flags->text), true, &out->ids, diag));
+    size_t size = strlen(flags->text);
+    LP_TRY(flags->control_tokens ? lp_tokenizer_encode(tokenizer, flags->text, size, true, &out->ids, diag)
+                                 : lp_tokenizer_encode_typed(tokenizer, flags->text, size, true, &out->ids, diag));
   }
   out->length = (int64_t)out->ids.count;
   return LP_OK;

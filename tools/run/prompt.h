@@ -7,6 +7,7 @@
 typedef struct {
   const char *text, *chat, *system, *tokens; /* NULL: not given; system only with chat */
   int64_t batch;                             /* the prompt so many times */
+  bool control_tokens;                       /* special tokens in text and chat are tokens */
   const char *file;                          /* the path of the bundle, for diagnostics */
 } lp_prompt_flags;
 

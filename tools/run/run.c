@@ -258,6 +258,8 @@ int lp_tool_run(int argc, char **argv) {
       {"--chat", LP_OPTION_TEXT, &flags.prompt.chat, "TEXT",
        "answer this message; the model's chat template formats it", 0},
       {"--system", LP_OPTION_TEXT, &flags.prompt.system, "TEXT", "add this system message; needs --chat", 0},
+      {"--control-tokens", LP_OPTION_FLAG, &flags.prompt.control_tokens, NULL,
+       "read <|im_end|> and its like in the prompt as control tokens, not as text", 0},
       {"--tokens", LP_OPTION_TEXT, &flags.prompt.tokens, "1,2,3[;4,5,6]",
        "continue these token ids; each row is a sequence", 0},
       {"--batch", LP_OPTION_COUNT, &flags.prompt.batch, "N", "run N copies of the prompt at once (1)", 1},

@@ -473,3 +473,46 @@ LP_TEST(long_texts_take_linear_time) {
     lp_vec_free(&ids);
   }
 }
+
+/* ---- what a user typed ------------------------------------------------------------------------------------------- */
+
+static void expect_typed(const lp_tokenizer *tokenizer, const char *text, const char *expected) {
+  lp_tokens ids = {0};
+  lp_buf found = {0};
+  ck_assert_int_eq(lp_tokenizer_encode_typed(tokenizer, text, strlen(text), false, &ids, NULL), LP_OK);
+  for (size_t i = 0; i < ids.count; i++)
+    lp_buf_printf(&found, "%s%d", i == 0 ? "" : " ", ids.data[i]);
+  ck_assert_str_eq(lp_buf_text(&found), expected);
+  lp_buf_free(&found);
+  lp_vec_free(&ids);
+}
+
+LP_TEST(a_special_token_that_a_user_types_is_text) {
+  lp_tokenizer *tokenizer =
+      load("\"added_tokens\":[{\"id\":300,\"content\":\"<x>\",\"special\":true,\"normalized\":false},"
+           "{\"id\":301,\"content\":\"<y>\",\"special\":true},"
+           "{\"id\":302,\"content\":\"<z>\",\"special\":false}]",
+           "");
+  expect_ids(tokenizer, "<x>ab<y><z>", 11, false, "300 200 301 302");
+  expect_typed(tokenizer, "<x>ab<y><z>", "60 120 62 200 60 121 62 302");
+  expect_typed(tokenizer, "<<x>", "60 60 120 62");
+  expect_typed(tokenizer, "", "");
+  lp_tokenizer_free(tokenizer);
+}
+
+LP_TEST(a_special_token_in_a_message_is_text) {
+  lp_tokenizer *tokenizer = load("\"added_tokens\":[{\"id\":300,\"content\":\"<x>\",\"special\":true}]", "");
+  const lp_chat_message message = {.role = "user", .content = "a<x>\xEF\xB7\x90"}; /* and a mark of ours */
+  lp_tokens ids = {0};
+  static const char source[] = "<x>{{ messages[0].content }}<x>";
+  static const int32_t expected[] = {300, 97, 60, 120, 62, 300};
+  tokenizer->chat = source;
+  tokenizer->chat_size = sizeof source - 1;
+  tokenizer->chat_file = "t.jinja";
+  ck_assert_int_eq(lp_tokenizer_encode_chat(tokenizer, &message, 1, &ids, NULL), LP_OK);
+  ck_assert_uint_eq(ids.count, LP_COUNT(expected));
+  for (size_t i = 0; i < ids.count; i++)
+    ck_assert_int_eq(ids.data[i], expected[i]);
+  lp_vec_free(&ids);
+  lp_tokenizer_free(tokenizer);
+}
