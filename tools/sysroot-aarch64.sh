@@ -3,7 +3,7 @@
 # builds with cmake/aarch64.cmake. Usage: tools/sysroot-aarch64.sh FOLDER
 set -eu
 sysroot=${1:?usage: tools/sysroot-aarch64.sh FOLDER}
-packages="libjansson4 libjansson-dev libpcre2-8-0 libpcre2-dev libutf8proc2 libutf8proc-dev libprotobuf-c1 libprotobuf-c-dev libssl3 libssl-dev
+packages="libpcre2-8-0 libpcre2-dev libutf8proc2 libutf8proc-dev libprotobuf-c1 libprotobuf-c-dev libssl3 libssl-dev
   libyaml-0-2 libyaml-dev libgsl27 libgslcblas0 libgsl-dev"
 if [ "$(cat "$sysroot/.complete" 2>/dev/null)" = "$packages" ]; then exit 0; fi # the list may have grown
 mkdir -p "$sysroot/apt/lists/partial" "$sysroot/apt/cache/archives/partial" "$sysroot/debs"

@@ -1,5 +1,5 @@
 /* fuse: joins operators where that saves memory traffic. It never joins what a plan may want on different sides. */
-#include "passes/lower/fuse.h"
+#include "passes/lower/fuse_steps.h"
 
 #include "passes/build.h"
 

@@ -1,7 +1,7 @@
 /* Exporters transpose heads before positions in front of attention and transpose them back after it. Where everything
  * between the transpose and its consumer works on either layout, this step removes the transpose. */
 #include "base/poly.h"
-#include "passes/lower/fuse.h"
+#include "passes/lower/fuse_steps.h"
 
 #include <string.h>
 

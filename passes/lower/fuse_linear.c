@@ -1,7 +1,7 @@
 /* op.linear: y = epilogue(x.w + bias) + residual, or epilogue(x.w_gate) * (x.w + bias). */
 #include "base/poly.h"
 #include "passes/build.h"
-#include "passes/lower/fuse.h"
+#include "passes/lower/fuse_steps.h"
 
 enum { IN_X, IN_W, IN_BIAS, IN_RESIDUAL, IN_GATE, IN_SCALE, IN_ZERO, IN_GATE_SCALE, IN_GATE_ZERO, IN_COUNT };
 

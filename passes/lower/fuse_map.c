@@ -1,7 +1,7 @@
 /* Joins elementwise operators over one shape into op.fused, which runs as one loop. A group grows from its last
  * operator backwards over operators that only the group reads. Operators that depend on positions only stay apart from
  * those that read inputs, because every side that needs the former computes them. */
-#include "passes/lower/fuse.h"
+#include "passes/lower/fuse_steps.h"
 
 enum { MOST_OPERATORS = 16, MOST_OPERANDS = 8 };
 

@@ -1,7 +1,7 @@
 /* Joins a norm with the scale that follows it and with the residual add before it: x + r and its norm in one pass over
  * the row. Adds that a linear operator absorbed as its residual are gone by now. */
 #include "base/poly.h"
-#include "passes/lower/fuse.h"
+#include "passes/lower/fuse_steps.h"
 
 /* ---- scale: norm(x, 1) * w is norm(x, w) ------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* raise: groups the operators of @main into layers: attention and mlp, each with its residual add, norms, embedding,
  * heads; the others become layer.generic. Every operator ends in exactly one layer, and the layers are in an order
  * in which each needs only earlier ones. */
-#include "passes/recognise/raise.h"
+#include "passes/recognise/raise_steps.h"
 #include "passes/build.h"
 #include "passes/passes.h"
 

@@ -1,6 +1,6 @@
 /* raise: finds an order of operators in which the operators of each layer are neighbours. */
 #include "passes/build.h"
-#include "passes/recognise/raise.h"
+#include "passes/recognise/raise_steps.h"
 
 #include <stdlib.h>
 

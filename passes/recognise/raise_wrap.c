@@ -1,6 +1,6 @@
 /* raise: wraps the operators of each group into a layer and describes it. */
 #include "passes/build.h"
-#include "passes/recognise/raise.h"
+#include "passes/recognise/raise_steps.h"
 
 #include <stdlib.h>
 

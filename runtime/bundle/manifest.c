@@ -111,7 +111,6 @@ static lp_status read_files(manifest_reader *reader, const lp_json *root) {
   LP_TRY(lp_json_object(&at, reader->diag));
   lp_manifest *out = reader->out;
   out->files = LP_NEW_ARRAY(reader->arena, lp_file_desc, lp_json_count(&at) + 1);
-  /* The iteration functions of jansson take a non-const object, which they do not change. */
   for (size_t i = 0; i < lp_json_count(&at); i++) {
     lp_json file = lp_json_entry(&at, i);
     LP_TRY(read_file(reader, &file, &out->files[out->file_count++]));

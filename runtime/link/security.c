@@ -1,5 +1,5 @@
-/* Who may talk to whom: the key file and the certificates, as OpenSSL's configuration for TLS 1.3 and as proofs above
- * it (docs/protocol.md#handshake). */
+/* Authenticates the peers of a link: turns the key file and the certificates into OpenSSL's configuration for TLS 1.3
+ * and into proofs above it (docs/protocol.md#handshake). */
 #include "runtime/link/security.h"
 #include "base/digest.h"
 #include "base/file.h"

@@ -157,7 +157,7 @@ static void put_comparison(const lp_report *report, lp_buf *out) {
   put_plan_row("this plan", &report->plan, out);
   for (int32_t i = 0; i < report->baseline_count; i++)
     put_plan_row(report->baselines[i].name, &report->baselines[i].result, out);
-  if (!isnan(report->decrement))
+  if (report->plan.feasible && !isnan(report->decrement))
     lp_buf_printf(out, "this plan costs %.1f %% less than the cloud alone\n", 100 * report->decrement);
 }
 

@@ -1,7 +1,7 @@
 /* The steps of the pass `fuse`, in the order in which it takes them. Each works on one block of op.* operators whose
  * constants all stand at its beginning. */
-#ifndef LP_PASSES_FUSE_H
-#define LP_PASSES_FUSE_H
+#ifndef LP_PASSES_FUSE_STEPS_H
+#define LP_PASSES_FUSE_STEPS_H
 
 #include "passes/passes.h"
 

@@ -2,8 +2,8 @@
  *
  * raise.c       which operator belongs to which group
  * raise_order.c an order in which each group stands together      raise_wrap.c  groups made layers, and described */
-#ifndef LP_PASSES_RAISE_INTERNAL_H
-#define LP_PASSES_RAISE_INTERNAL_H
+#ifndef LP_PASSES_RAISE_STEPS_H
+#define LP_PASSES_RAISE_STEPS_H
 
 #include "ir/ir.h"
 
