@@ -332,7 +332,13 @@ static lp_status rule_concat(const rule_context *c) {
 static lp_status rule_slice(const rule_context *c) {
   int32_t rank = in_type(c, 0).rank;
   bool good = lp_op_attr(c->op, "starts")->count == rank && lp_op_attr(c->op, "steps")->count == rank;
-  return good && out_type(c, 0).rank == rank ? LP_OK : fail(c, "starts and steps need one entry per axis");
+  if (!good || out_type(c, 0).rank != rank) return fail(c, "starts and steps need one entry per axis");
+  const lp_poly *zero = lp_dim_const(c->m, 0);
+  const lp_attr *starts = lp_op_attr(c->op, "starts");
+  for (int32_t i = 0; i < rank; i++) /* begins before the operand whatever the sizes are */
+    if (!lp_poly_equal(starts->polys[i], zero) && lp_poly_ge(c->m->arena, zero, starts->polys[i]))
+      return fail(c, "a start is negative");
+  return LP_OK;
 }
 
 static lp_status rule_transpose(const rule_context *c) {

@@ -54,7 +54,9 @@ static const lp_poly *slice_start(const lp_lowering *l, const lp_poly *start, co
     int64_t most = step < 0 ? size - 1 : size;
     return lp_dim_const(l->b.module, number < 0 ? 0 : number > most ? most : number);
   }
-  if (constant && number < 0 && number > INT32_MIN) return lp_poly_add(arena, dim, start);
+  bool counts_back =
+      constant ? number < 0 && number > INT32_MIN : lp_poly_ge(arena, lp_dim_const(l->b.module, 0), start);
+  if (counts_back) return lp_poly_add(arena, dim, start);
   if (constant && number <= INT32_MIN) return lp_dim_const(l->b.module, 0);
   if (constant && number >= INT32_MAX) return lp_poly_sub(arena, dim, lp_dim_const(l->b.module, step < 0 ? 1 : 0));
   return start;
