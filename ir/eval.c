@@ -257,22 +257,36 @@ static void order_ops(plan *p, const lp_value *value, op_list *order) {
   free(seen.slots);
 }
 
-lp_status lp_value_eval(lp_module *module, lp_value *value, const lp_binding *bindings, size_t count,
-                        const int64_t *sym, lp_arena *arena, lp_array *out, lp_diag *diag) {
-  lp_eval_env env = {0};
+/* Computes what the value needs and `env` lacks. */
+static lp_status run_needed(lp_module *module, lp_value *value, plan *p, lp_array *out, lp_diag *diag) {
   op_list order = {0};
+  lp_status status = LP_OK;
+  order_ops(p, value, &order);
+  for (size_t i = 0; i < order.count && status == LP_OK; i++)
+    status = run_op(module, order.data[i], p->env, p->sym, p->arena, diag);
+  lp_vec_free(&order);
+  LP_TRY(status);
+  const lp_array *found = env_get(p->env, value);
+  if (!found)
+    return lp_error(diag, LP_LOC_NONE, "value '%s' is neither computed nor bound", value->name ? value->name : "");
+  *out = *found;
+  return LP_OK;
+}
+
+lp_status lp_values_eval(lp_module *module, lp_value *const *values, size_t value_count, const lp_binding *bindings,
+                         size_t count, const int64_t *sym, lp_arena *arena, lp_array *out, lp_diag *diag) {
+  lp_eval_env env = {0};
   for (size_t i = 0; i < count; i++)
     env_put(&env, bindings[i].value, &bindings[i].array);
   plan p = {.env = &env, .sym = sym, .sym_count = module->symbols.names.count, .arena = arena};
-  order_ops(&p, value, &order);
   lp_status status = LP_OK;
-  for (size_t i = 0; i < order.count && status == LP_OK; i++)
-    status = run_op(module, order.data[i], &env, sym, arena, diag);
-  const lp_array *found = env_get(&env, value);
-  if (status == LP_OK && !found)
-    status = lp_error(diag, LP_LOC_NONE, "value '%s' is neither computed nor bound", value->name ? value->name : "");
-  if (status == LP_OK) *out = *found;
-  lp_vec_free(&order);
+  for (size_t i = 0; i < value_count && status == LP_OK; i++)
+    status = run_needed(module, values[i], &p, &out[i], diag);
   free(env.slots);
   return status;
+}
+
+lp_status lp_value_eval(lp_module *module, lp_value *value, const lp_binding *bindings, size_t count,
+                        const int64_t *sym, lp_arena *arena, lp_array *out, lp_diag *diag) {
+  return lp_values_eval(module, &value, 1, bindings, count, sym, arena, out, diag);
 }

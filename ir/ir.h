@@ -381,6 +381,10 @@ typedef struct {
 } lp_binding;
 LP_MUST_USE lp_status lp_value_eval(lp_module *module, lp_value *value, const lp_binding *bindings, size_t count,
                                     const int64_t *sym, lp_arena *arena, lp_array *out, lp_diag *diag);
+/* The same for several values, which share what they need: out[value_count]. */
+LP_MUST_USE lp_status lp_values_eval(lp_module *module, lp_value *const *values, size_t value_count,
+                                     const lp_binding *bindings, size_t count, const int64_t *sym, lp_arena *arena,
+                                     lp_array *out, lp_diag *diag);
 
 /* ---- text (printer.c, parser.c), checks (verifier.c), costs (cost.c) --------------------------------------------- */
 

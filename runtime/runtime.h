@@ -105,6 +105,7 @@ int32_t lp_bundle_vocab(const lp_bundle *bundle);
 /* Does this token end a generation? The model's files name such tokens, and so does its tokenizer. */
 bool lp_bundle_is_stop(const lp_bundle *bundle, int32_t token);
 int64_t lp_bundle_context_length(const lp_bundle *bundle); /* the most positions that the model supports; 0: unknown */
+bool lp_bundle_has_caches(const lp_bundle *bundle);        /* false: no pass can continue another */
 size_t lp_bundle_output_count(const lp_bundle *bundle);    /* outputs of the model */
 
 /* ---- early exits (exits/) ---------------------------------------------------------------------------------------- */
@@ -343,6 +344,10 @@ typedef struct {
  * data with free(), also after a failure. */
 LP_MUST_USE lp_status lp_session_run(lp_session *session, const char *program, const lp_data *inputs, size_t count,
                                      lp_data *outputs, lp_diag *diag);
+/* The same at positions from `past` on, whose predecessors earlier calls put into the KV caches; the batch stays what
+ * it was. `program` NULL: "decode" after a past. */
+LP_MUST_USE lp_status lp_session_step(lp_session *session, const char *program, int64_t past, const lp_data *inputs,
+                                      size_t count, lp_data *outputs, lp_diag *diag);
 
 /* ---- measuring (session/bench.c) --------------------------------------------------------------------------------- */
 

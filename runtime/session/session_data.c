@@ -15,6 +15,7 @@ typedef struct {
   const lp_manifest *manifest;
   const lp_data *inputs;
   size_t count;
+  int64_t past; /* positions that the KV caches hold */
   lp_diag *diag;
   lp_walk walk;
   bool bound[LP_MAX_SYMBOLS];
@@ -28,8 +29,12 @@ size_t lp_bundle_output_count(const lp_bundle *bundle) {
   return (size_t)bundle->manifest.output_count;
 }
 
+bool lp_bundle_has_caches(const lp_bundle *bundle) {
+  return bundle->manifest.state_count > 0;
+}
+
 static lp_status find_program(data_run *run, const char *name) {
-  const char *wanted = name ? name : "prefill";
+  const char *wanted = name ? name : run->past > 0 ? "decode" : "prefill";
   run->walk.program = lp_manifest_program(run->manifest, wanted);
   if (run->walk.program < 0 && !name && run->manifest->program_count == 1) run->walk.program = 0;
   if (run->walk.program >= 0) return LP_OK;
@@ -68,6 +73,7 @@ static void bind_the_rest(data_run *run) {
   int64_t *sym = run->walk.sym;
   if (!run->bound[LP_SYM_B]) sym[LP_SYM_B] = 1;
   if (!run->bound[LP_SYM_S]) sym[LP_SYM_S] = 1;
+  if (!run->bound[LP_SYM_P]) sym[LP_SYM_P] = run->past;
   if (!run->bound[LP_SYM_R]) sym[LP_SYM_R] = sym[LP_SYM_S];
   if (!run->bound[LP_SYM_C]) sym[LP_SYM_C] = sym[LP_SYM_P] + sym[LP_SYM_S];
 }
@@ -127,10 +133,14 @@ static void give_outputs(const data_run *run, const lp_span *spans, lp_data *out
   }
 }
 
-lp_status lp_session_run(lp_session *session, const char *program, const lp_data *inputs, size_t count,
-                         lp_data *outputs, lp_diag *diag) {
-  data_run run = {
-      .session = session, .manifest = &session->bundle->manifest, .inputs = inputs, .count = count, .diag = diag};
+lp_status lp_session_step(lp_session *session, const char *program, int64_t past, const lp_data *inputs, size_t count,
+                          lp_data *outputs, lp_diag *diag) {
+  data_run run = {.session = session,
+                  .manifest = &session->bundle->manifest,
+                  .inputs = inputs,
+                  .count = count,
+                  .past = past,
+                  .diag = diag};
   LP_TRY(find_program(&run, program));
   lp_span *in = lp_alloc(((size_t)run.manifest->input_count + 1) * sizeof *in);
   lp_span *out = lp_alloc(((size_t)run.manifest->output_count + 1) * sizeof *out);
@@ -143,4 +153,9 @@ lp_status lp_session_run(lp_session *session, const char *program, const lp_data
   free(in);
   free(out);
   return status;
+}
+
+lp_status lp_session_run(lp_session *session, const char *program, const lp_data *inputs, size_t count,
+                         lp_data *outputs, lp_diag *diag) {
+  return lp_session_step(session, program, 0, inputs, count, outputs, diag);
 }

@@ -35,6 +35,8 @@ for folder in "$1"/*/; do
   compile "$model" "$work/$family.llmpart" -O1 || continue
   "$LLMPART" verify "$model" --test-data="$folder" --rtol=1e-3 --atol=1e-3 >"$work/out" 2>&1 ||
     fail "$family: verify: exit status $?: $(tail -n 3 "$work/out")"
+  "$LLMPART" verify "$model" --against=reference >"$work/out" 2>&1 ||
+    fail "$family: verify --against=reference: exit status $?: $(tail -n 10 "$work/out")"
   "$LLMPART" compile "$model" --device=jetson-nano --emit=op-ir -o "$work/ir" 2>/dev/null
   grep -q '"op.attention"' "$work/ir" || fail "$family: no attention is recognised"
   share_in_layers "$work/ir" | awk '{ exit !($1 >= 99) }' ||

@@ -111,15 +111,6 @@ static void show_progress(void *user, const char *what, double done) {
   fprintf(stderr, "\r%-24s %3.0f %%%s", what, 100 * done, done >= 1 ? "\n" : "");
 }
 
-/* The width of the logits: the last dimension of the first result. */
-static int64_t vocab_of(const lp_module *module) {
-  const lp_op *func = lp_module_find_func(module, "prefill");
-  const lp_op *end = func ? lp_block_terminator(func->region) : NULL;
-  const lp_value *logits = end ? lp_op_in(end, 0) : NULL;
-  int64_t vocab = 0;
-  return logits && lp_type_static_dim(logits->type, -1, &vocab) ? vocab : 0;
-}
-
 /* It must read, and its ids must be ones that the model has; added tokens may lie beyond, as no text needs them. */
 static lp_status check_tokenizer(const char *path, int64_t vocab, lp_diag *diag) {
   lp_tokenizer *tokenizer = NULL;
@@ -152,14 +143,14 @@ static lp_status find_tokenizer(const lp_compile *compile, int64_t vocab, char *
 static lp_status write_bundle(const lp_compile *compile, lp_module *module, const char *report_json, lp_diag *diag) {
   const lp_op *func = lp_module_find_func(module, "prefill");
   char *tokenizer;
-  LP_TRY(find_tokenizer(compile, vocab_of(module), &tokenizer, diag));
+  LP_TRY(find_tokenizer(compile, lp_tool_vocab(module), &tokenizer, diag));
   const char *const backends[LP_SIDE_COUNT] = {compile->backend_device, compile->backend_cloud};
   char *folder = lp_compile_settings(compile);
   lp_bundle_request request = {.tokenizer = tokenizer,
                                .folder = folder,
                                .report_json = report_json,
                                .context = func ? lp_op_i64(func, "context", 0) : 0,
-                               .vocab = vocab_of(module),
+                               .vocab = lp_tool_vocab(module),
                                .progress = isatty(STDERR_FILENO) ? show_progress : NULL};
   for (int i = 0; i < LP_SIDE_COUNT; i++) {
     request.backend[i] = lp_backend_find(backends[i]);

@@ -42,3 +42,11 @@ lp_status lp_tool_write_module(const lp_module *module, bool with_locations, con
   lp_buf_free(&text);
   return status;
 }
+
+int64_t lp_tool_vocab(const lp_module *module) {
+  const lp_op *func = lp_module_find_func(module, "prefill");
+  const lp_op *end = func ? lp_block_terminator(func->region) : NULL;
+  const lp_value *logits = end ? lp_op_in(end, 0) : NULL;
+  int64_t vocab = 0;
+  return logits && lp_type_static_dim(logits->type, -1, &vocab) ? vocab : 0;
+}

@@ -24,5 +24,7 @@ lp_run_options lp_tool_run_options(const lp_pass_flags *flags);
 LP_MUST_USE lp_status lp_tool_check_pass(const lp_pass_flags *flags, lp_diag *diag);
 LP_MUST_USE lp_status lp_tool_write_module(const lp_module *module, bool with_locations, const char *path,
                                            lp_diag *diag);
+/* The width of the logits of a module with a prefill program: the last dimension of its first result; 0: none. */
+int64_t lp_tool_vocab(const lp_module *module);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "backend/backend.h"
 #include "frontend/frontend.h"
-#include "passes/passes.h"
+#include "tools/compile/pipeline.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,10 +22,13 @@ static lp_status compile_module(lp_module *module, const lp_verify_compilation *
                                       .batch = 1,
                                       .scheduler = split ? "cut" : "device-only",
                                       .cut_node = split,
+                                      .generation = c->options->against != NULL,
                                       .objective = "cost"};
   const lp_run_options run = {.verify_each = true};
   LP_TRY(lp_passes_run(module, lp_pipeline_full, &request, &run, diag));
-  lp_bundle_request write = {0};
+  const lp_op *prefill = lp_module_find_func(module, "prefill");
+  lp_bundle_request write = {.vocab = c->options->against ? lp_tool_vocab(module) : 0,
+                             .context = prefill ? lp_op_i64(prefill, "context", 0) : 0};
   for (int i = 0; i < LP_SIDE_COUNT; i++) {
     write.backend[i] = lp_backend_find("cpu");
     write.options[i] = (lp_emit_options){.side = (lp_side)i, .march = march, .opt_level = 2};

@@ -1,5 +1,6 @@
 /* Verifying one model: compiles it for this machine, runs its ONNX test data and compares. */
 #include "base/path.h"
+#include "tools/verify/check.h"
 #include "tools/verify/compile.h"
 
 #include "frontend/frontend.h"
@@ -187,6 +188,29 @@ lp_status lp_verify_model(const char *model, const char *test_data, const char *
   for (size_t i = 0; i < sets.count; i++)
     free((void *)(uintptr_t)sets.data[i]);
   lp_vec_free(&sets);
+  free(bundle);
+  lp_arena_free(arena);
+  return status;
+}
+
+lp_status lp_verify_against(const char *model, const char *temporary, const lp_verify_options *options,
+                            lp_verify_results *results, lp_diag *diag) {
+  lp_arena *arena = lp_arena_create();
+  lp_verify_graph graph = {0};
+  lp_input_binding *bindings = NULL;
+  char *bundle = lp_path_join(temporary, "model.llmpart");
+  const lp_verify_compilation c = {.model = model, .bundle = bundle, .options = options, .graph = &graph};
+  lp_status status = lp_verify_read_graph(model, arena, &graph, diag);
+  if (status == LP_OK) status = lp_verify_compile(&c, NULL, NULL, diag);
+  if (status == LP_OK) status = lp_bindings_read(&options->bind, &bindings, diag);
+  const lp_import_options import = {.bindings = bindings, .binding_count = options->bind.count};
+  const lp_check_request check = {.model = model,
+                                  .bundle = bundle,
+                                  .import = &import,
+                                  .threads = options->threads,
+                                  .limit = options->tolerance.rtol};
+  if (status == LP_OK) status = lp_check_bundle(&check, results, diag);
+  lp_bindings_free(bindings, options->bind.count);
   free(bundle);
   lp_arena_free(arena);
   return status;

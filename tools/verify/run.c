@@ -51,16 +51,29 @@ static lp_verify_array from_runtime(const lp_data *from) {
   return to;
 }
 
-lp_status lp_verify_run(lp_verify_bundle *bundle, const lp_verify_array *inputs, size_t count, lp_verify_array *outputs,
-                        lp_diag *diag) {
+lp_status lp_verify_step(lp_verify_bundle *bundle, int64_t past, const lp_verify_array *inputs, size_t count,
+                         lp_verify_array *outputs, lp_diag *diag) {
   size_t output_count = lp_verify_output_count(bundle);
   lp_data *in = lp_alloc((count + 1) * sizeof *in), *out = lp_alloc((output_count + 1) * sizeof *out);
   for (size_t i = 0; i < count; i++)
     in[i] = to_runtime(&inputs[i]);
-  lp_status status = lp_session_run(bundle->session, NULL, in, count, out, diag);
+  lp_status status = lp_session_step(bundle->session, NULL, past, in, count, out, diag);
   for (size_t i = 0; i < output_count; i++)
     outputs[i] = from_runtime(&out[i]);
   free(in);
   free(out);
   return status;
+}
+
+lp_status lp_verify_run(lp_verify_bundle *bundle, const lp_verify_array *inputs, size_t count, lp_verify_array *outputs,
+                        lp_diag *diag) {
+  return lp_verify_step(bundle, 0, inputs, count, outputs, diag);
+}
+
+bool lp_verify_has_caches(const lp_verify_bundle *bundle) {
+  return lp_bundle_has_caches(bundle->bundle);
+}
+
+int64_t lp_verify_context(const lp_verify_bundle *bundle) {
+  return lp_bundle_context_length(bundle->bundle);
 }

@@ -24,5 +24,10 @@ size_t lp_verify_output_count(const lp_verify_bundle *bundle);
 /* `outputs` has room for lp_verify_output_count; release their data with free() in every case (zero them first). */
 LP_MUST_USE lp_status lp_verify_run(lp_verify_bundle *bundle, const lp_verify_array *inputs, size_t count,
                                     lp_verify_array *outputs, lp_diag *diag);
+/* The same after `past` positions that earlier steps left in the KV caches. */
+LP_MUST_USE lp_status lp_verify_step(lp_verify_bundle *bundle, int64_t past, const lp_verify_array *inputs,
+                                     size_t count, lp_verify_array *outputs, lp_diag *diag);
+bool lp_verify_has_caches(const lp_verify_bundle *bundle); /* false: no step can follow another */
+int64_t lp_verify_context(const lp_verify_bundle *bundle); /* the most positions; 0: unknown */
 
 #endif

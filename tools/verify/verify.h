@@ -3,7 +3,8 @@
  * verify.c          options, and what is verified       model.c    one model and its data sets
  * suite.c    a folder of tests, in processes     report.c   results as text and json
  * compile.c  a model as it is, or bound          run.c      a bundle on arrays
- * compare.c  found against wanted
+ * compare.c  found against wanted               check.c    a bundle against its graph
+ * reference.c  the graph on the steps of a generation
  */
 #ifndef LP_TOOLS_VERIFY_H
 #define LP_TOOLS_VERIFY_H
@@ -12,7 +13,7 @@
 #include "tools/verify/compare.h"
 
 typedef struct {
-  const char *test_data, *suite, *tests, *split, *march, *output;
+  const char *test_data, *suite, *tests, *split, *march, *output, *against;
   lp_tolerance tolerance;
   int64_t threads, jobs;
   double time_limit_ms; /* of one test of a suite */
@@ -43,6 +44,9 @@ LP_MUST_USE lp_status lp_verify_report(const lp_verify_results *results, const c
  * model that cannot be compiled is an error in `diag` and no result. */
 LP_MUST_USE lp_status lp_verify_model(const char *model, const char *test_data, const char *temporary,
                                       const lp_verify_options *options, lp_verify_results *results, lp_diag *diag);
+/* Compiles the model to generate and compares its steps with the graph's own (check.h): one result per step. */
+LP_MUST_USE lp_status lp_verify_against(const char *model, const char *temporary, const lp_verify_options *options,
+                                        lp_verify_results *results, lp_diag *diag);
 /* The text of the first error that came since `from`; release with free(). */
 char *lp_verify_first_error(const lp_diag *diag, size_t from);
 

@@ -1,0 +1,140 @@
+/* A bundle against the graph it was compiled from: steps of a generation, in both. */
+#include "tools/verify/check.h"
+#include "base/random.h"
+#include "tools/verify/reference.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_STEP = 8 };
+
+static const int64_t steps[] = {5, 1, 3, 1};
+
+typedef struct {
+  const lp_check_request *request;
+  lp_reference *reference;
+  lp_verify_bundle *bundle;
+  lp_verify_results *results;
+  double limit;
+  uint64_t drawn;
+} check;
+
+/* What the least precise type of the graph allows. */
+static double limit_of(lp_dtype dtype) {
+  return dtype == LP_F16 ? 2e-2 : dtype == LP_BF16 ? 1e-1 : 0;
+}
+
+static double number(lp_dtype dtype, const void *data, int64_t i) {
+  lp_tensor tensor = {.type = {.dtype = dtype}, .data = data};
+  return lp_tensor_f64(&tensor, i);
+}
+
+static const lp_verify_array *find_logits(const lp_verify_array *found, size_t count, const lp_array *wanted) {
+  for (size_t i = 0; i < count; i++) {
+    bool fits = found[i].rank == wanted->rank;
+    for (int32_t k = 0; fits && k < wanted->rank; k++)
+      fits = found[i].dim[k] == wanted->dim[k];
+    if (fits) return &found[i];
+  }
+  return NULL;
+}
+
+/* The greatest difference, as a share of the greatest number wanted; infinite where one of them is no number. */
+static double difference(const lp_verify_array *found, const lp_array *wanted, lp_verify_result *result) {
+  int64_t count = wanted->dim[0] * wanted->dim[1] * wanted->dim[2];
+  lp_dtype dtype = lp_streq(found->dtype, "f16") ? LP_F16 : lp_streq(found->dtype, "bf16") ? LP_BF16 : LP_F32;
+  double worst = 0, greatest = 0;
+  for (int64_t i = 0; i < count; i++) {
+    double x = number(dtype, found->data, i), y = number(wanted->dtype, wanted->data, i);
+    if (isnan(x) != isnan(y) || isinf(x) != isinf(y)) return INFINITY;
+    if (isnan(x) || isinf(x)) continue;
+    worst = fmax(worst, fabs(x - y));
+    greatest = fmax(greatest, fabs(y));
+  }
+  result->max_error = worst;
+  return worst == 0 ? 0 : worst / fmax(greatest, 1e-30);
+}
+
+static void compare(const check *c, const char *name, const lp_verify_array *found, size_t count,
+                    const lp_array *wanted) {
+  lp_verify_result result = {.name = (char *)(uintptr_t)name, .max_error = -1};
+  const lp_verify_array *logits = find_logits(found, count, wanted);
+  lp_buf why = {0};
+  double share = logits ? difference(logits, wanted, &result) : INFINITY;
+  if (!logits) {
+    lp_buf_puts(&why, "the bundle gives no logits of the graph's shape");
+  } else if (!(share <= c->limit)) {
+    lp_buf_printf(&why, "logits differ by %.3g of the greatest, at most %.3g is allowed", share, c->limit);
+  }
+  result.reason = why.data;
+  result.status = why.size ? LP_VERIFY_FAILED : LP_VERIFY_PASSED;
+  lp_verify_add(c->results, &result);
+  lp_buf_free(&why);
+}
+
+static lp_status run_step(check *c, int64_t batch, int64_t past, int64_t count, lp_diag *diag) {
+  int64_t tokens[2 * MOST_STEP], vocab = lp_reference_vocab(c->reference);
+  for (int64_t i = 0; i < batch * count; i++)
+    tokens[i] = vocab > 1 ? 1 + (int64_t)(lp_random_bits(3, 0, c->drawn++) % (uint64_t)(vocab - 1)) : 0;
+  lp_array wanted;
+  LP_TRY(lp_reference_step(c->reference, tokens, count, &wanted, diag));
+  if (wanted.rank != 3) return lp_error(diag, LP_LOC_FILE(c->request->model), "its logits have not three axes");
+  size_t inputs = lp_reference_data(c->reference, NULL) + 1, outputs = lp_verify_output_count(c->bundle);
+  lp_verify_array *in = lp_alloc(inputs * sizeof *in), *found = lp_alloc((outputs + 1) * sizeof *found);
+  (void)lp_reference_data(c->reference, in + 1);
+  int32_t narrow[2 * MOST_STEP];
+  in[0] = lp_reference_tokens(c->reference);
+  in[0].dim[0] = batch;
+  in[0].dim[1] = count;
+  in[0].data = tokens;
+  in[0].size = (size_t)(batch * count) * sizeof *tokens;
+  if (lp_streq(in[0].dtype, "i32")) {
+    for (int64_t i = 0; i < batch * count; i++)
+      narrow[i] = (int32_t)tokens[i];
+    in[0].data = narrow;
+    in[0].size /= 2;
+  }
+  lp_status status = lp_verify_step(c->bundle, past, in, inputs, found, diag);
+  lp_buf name = {0};
+  lp_buf_printf(&name, "batch %" PRId64 ", %" PRId64 " after %" PRId64, batch, count, past);
+  if (status == LP_OK) compare(c, lp_buf_text(&name), found, outputs, &wanted);
+  lp_buf_free(&name);
+  for (size_t i = 0; i < outputs; i++)
+    free(found[i].data);
+  free(found);
+  free(in);
+  return status;
+}
+
+static lp_status run_batch(check *c, int64_t batch, lp_diag *diag) {
+  int64_t context = lp_verify_context(c->bundle), fixed = lp_reference_length(c->reference), past = 0;
+  LP_TRY(lp_reference_begin(c->reference, batch, diag));
+  for (size_t i = 0; i < LP_COUNT(steps); i++) {
+    int64_t count = fixed > 0 ? fixed : steps[i];
+    if (count > MOST_STEP || (context > 0 && past + count > context)) break;
+    LP_TRY(run_step(c, batch, past, count, diag));
+    if (!lp_verify_has_caches(c->bundle)) break; /* it encodes */
+    past += count;
+  }
+  return LP_OK;
+}
+
+static lp_status run_all(check *c, lp_diag *diag) {
+  int64_t fixed = lp_reference_batch(c->reference);
+  for (int64_t batch = 1; batch <= 2; batch++)
+    if (fixed == 0 || fixed == batch) LP_TRY(run_batch(c, batch, diag));
+  if (c->results->count) return LP_OK;
+  return lp_error(diag, LP_LOC_FILE(c->request->model), "its constant sizes leave no step to compare");
+}
+
+lp_status lp_check_bundle(const lp_check_request *request, lp_verify_results *results, lp_diag *diag) {
+  check c = {.request = request, .results = results};
+  LP_TRY(lp_reference_open(request->model, request->import, &c.reference, diag));
+  lp_status status = lp_verify_open(request->bundle, request->threads, &c.bundle, diag);
+  c.limit = request->limit > 0 ? fmax(request->limit, limit_of(lp_reference_dtype(c.reference))) : 0;
+  if (status == LP_OK) status = run_all(&c, diag);
+  lp_verify_close(c.bundle);
+  lp_reference_free(c.reference);
+  return status;
+}

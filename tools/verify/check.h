@@ -1,0 +1,20 @@
+/* A bundle against the graph it was compiled from, on the steps of a generation. */
+#ifndef LP_TOOLS_VERIFY_CHECK_H
+#define LP_TOOLS_VERIFY_CHECK_H
+
+#include "frontend/frontend.h"
+#include "tools/verify/verify.h"
+
+typedef struct {
+  const char *model, *bundle;
+  const lp_import_options *import; /* as the model was imported to be compiled */
+  int64_t threads;
+  double limit; /* the greatest difference, as a share of the greatest logit; more where the graph's own types give it,
+                   unless it is 0 */
+} lp_check_request;
+
+/* Runs a prompt, one more token, several tokens after a past, and one more, at batch 1 and 2, as far as the model's
+ * sizes and its context allow, and compares all logits with the reference interpreter's. One result per step. */
+LP_MUST_USE lp_status lp_check_bundle(const lp_check_request *request, lp_verify_results *results, lp_diag *diag);
+
+#endif
