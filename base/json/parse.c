@@ -252,7 +252,7 @@ static bool has_duplicate(reader *r, const lp_json_value *items, uint32_t count)
 static bool close_container(reader *r, size_t first, bool object) {
   size_t values = r->stack.count - first, count = object ? values / 2 : values;
   lp_json_value container = {.kind = object ? LP_JSON_OBJECT : LP_JSON_ARRAY, .size = (uint32_t)count};
-  const lp_json_value *items = r->stack.data + first;
+  const lp_json_value *items = values > 0 ? r->stack.data + first : NULL;
   if (object && !(r->options & LP_JSON_ALLOW_DUPLICATES) && has_duplicate(r, items, container.size))
     return fail(r, "an object with two members of one name");
   if (count > 0) container.items = lp_arena_copy(r->document->arena, items, values * sizeof *items);

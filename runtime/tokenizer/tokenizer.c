@@ -265,11 +265,13 @@ lp_status lp_tokenizer_encode(const lp_tokenizer *tokenizer, const char *text, s
 
 lp_status lp_tokenizer_encode_typed(const lp_tokenizer *tokenizer, const char *text, size_t size, bool add_special,
                                     lp_tokens *out, lp_diag *diag) {
-  const lp_chat_message message = {.role = "", .content = text};
-  lp_buf mark = {0}, marked = {0};
+  lp_buf copy = {0}, mark = {0}, marked = {0};
+  lp_buf_append(&copy, text, size); /* ends in a NUL, which the text need not have */
+  const lp_chat_message message = {.role = "", .content = lp_buf_text(&copy)};
   choose_mark(&message, 1, &mark);
   mark_specials(tokenizer, text, size, mark.data, &marked);
   lp_status status = encode(tokenizer, lp_buf_text(&marked), marked.size, mark.data, add_special, out, diag);
+  lp_buf_free(&copy);
   lp_buf_free(&mark);
   lp_buf_free(&marked);
   return status;
