@@ -28,7 +28,7 @@ function(lp_shell_test name script)
   if(TARGET llmpart)
     list(APPEND environment LLMPART=$<TARGET_FILE:llmpart>)
   endif()
-  set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment}" TIMEOUT 600 SKIP_RETURN_CODE 77)
+  set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment}" TIMEOUT 1200 SKIP_RETURN_CODE 77)
 endfunction()
 
 # lp_long_tests(name ...): gives tests the label `long`: `sh tools/test.sh` leaves them out, `sh tools/test.sh --all`
