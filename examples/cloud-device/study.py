@@ -73,7 +73,7 @@ def points(found: dict, group: str, utilisation: float, size: int) -> list[Point
         if greedy:
             hidden = greedy[f"{stage}_device_ms"] + greedy[f"{stage}_cloud_ms"]
             out.append(point("published", hidden, greedy[f"{stage}_cloud_ms"], hidden < BOUND_MS[stage]))
-            held = greedy["feasible"]  # a plan that misses a limit cannot be used: the cloud alone remains
+            held = greedy["feasible"]  # a plan that misses a limit cannot be used: only the cloud-only plan remains
             out.append(point("charged", greedy[total], greedy[f"{stage}_cloud_ms"] if held else whole, held))
         plan = found["plan"]
         out.append(point("exact", plan[total], plan[f"{stage}_cloud_ms"], plan["feasible"]))

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Trains exit heads for SmolLM2-135M-Instruct from nothing: environment, text, training, export, and what it brought.
 # Usage: sh examples/train-exits/train.sh [WORKDIR] [MINUTES]
-# WORKDIR (default: build/train-exits) keeps all that is made; MINUTES (10) are those of training alone. LLMPART names
+# WORKDIR (default: build/train-exits) keeps all that is made; MINUTES (10) count only the training. LLMPART names
 # the command.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)

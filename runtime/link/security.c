@@ -57,7 +57,7 @@ static lp_status no_tls(const char *path, const char *what, lp_diag *diag) {
   return lp_error(diag, LP_LOC_FILE(path), "no %s for TLS: %s", what, why ? why : "it cannot be read");
 }
 
-/* A private key with a passphrase is refused: nobody is asked for it. */
+/* A private key with a passphrase is refused: there is no prompt to enter it. */
 static int give_no_passphrase(char *to, int size, int writes, void *user) {
   (void)to, (void)size, (void)writes, (void)user;
   return -1;

@@ -1,5 +1,5 @@
 /* sessions LLMPART BUNDLE [SESSIONS [TOKENS [PROMPT [THREADS [SHORTEST]]]]]: what a worker gains by serving sessions
- * together. Starts one worker (LLMPART is the command), lets SESSIONS (64) devices generate TOKENS (32) each behind
+ * together. Starts one worker (LLMPART is the command), lets SESSIONS (64) devices generate TOKENS (32) each after
  * PROMPT (16) tokens of their own (or from SHORTEST up to that), first one after the other and then all at once, and
  * prints tokens per second of both, their ratio, the longest wait for a token, and the worker's greatest memory. Exit
  * status 1 when a session's tokens differ. */
@@ -22,7 +22,7 @@ typedef struct {
   const bench *b;
   uint64_t number;
   int32_t *made; /* [tokens] */
-  double gap_ms; /* longest wait for a token behind the first */
+  double gap_ms; /* longest wait for a token after the first */
   bool failed;
   pthread_t thread;
 } device;
@@ -131,7 +131,7 @@ int main(int argc, char **argv) {
   size_t wrong = different(alone, together, count);
   printf(
       "%zu sessions of %lld + %lld tokens: %.1f tokens/s one after the other, %.1f together, %.2f times; %zu differ\n"
-      "longest wait for a token behind the first: %.0f ms alone, %.0f together; worker %.0f MiB, %.0f with one "
+      "longest wait for a token after the first: %.0f ms alone, %.0f together; worker %.0f MiB, %.0f with one "
       "session\n",
       count, (long long)b.prompt, (long long)b.tokens, made / one, made / all, one / all, wrong,
       longest_gap(alone, count), longest_gap(together, count), (double)peak_kib(worker.pid) / 1024,

@@ -210,7 +210,7 @@ def group_query(rng):
     before = 0 if stage == "prompt" else c.pick(1, 4, 9)
     total = before + rows
     lengths = np.full(batch, total)
-    if batch > 1 and c.maybe(0.4):  # shorter sequences, padded behind
+    if batch > 1 and c.maybe(0.4):  # shorter sequences, padded at their ends
         lengths = c.rng.integers(max(rows if stage != "prompt" else 1, 1), total + 1, batch)
         lengths[c.rng.integers(batch)] = total
     shared = c.maybe(0.4)

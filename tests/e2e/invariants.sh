@@ -14,7 +14,7 @@ prepare() { # prepare NAME EXITS, beside the others
   "$LLMPART" compile "$onnx" $pair --exits="$2" -o "$work/$1.llmpart" >"$work/$1.out" 2>&1 || fail "compile $1: $(head -n 3 "$work/$1.out")"
 }
 
-generate() { # generate KEEP [option ...]: $made tokens behind $prompt; the run's JSON goes to $work/KEEP
+generate() { # generate KEEP [option ...]: $made tokens after $prompt; the run's JSON goes to $work/KEEP
   keep=$1
   shift
   tokens "$bundle" "$prompt" "$made" --cloud="$address" "$@" >"$work/tokens"

@@ -3,7 +3,7 @@
 Usage: seeds.py --out DIR [--nodes /usr/share/libonnx-testdata]    (needs the Python package onnx)
 
 DIR/onnx: the models of tests/models and of the node tests, weights moved to an absent file, so that seeds are small.
-DIR/ir: the texts of tests/**/*.mlir. DIR/opt: the same behind the pipelines of their RUN lines. DIR/words.dict: names of
+DIR/ir: the texts of tests/**/*.mlir. DIR/opt: the same after the pipelines of their RUN lines. DIR/words.dict: names of
 operators and attributes from ir/ops.def.
 """
 

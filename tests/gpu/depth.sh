@@ -1,5 +1,5 @@
 # depth.sh MODEL.onnx: GPU code does not grow with the number of equal layers, only its tables of weights and buffers
-# do; code alone needs no weights.
+# do; emitting only the code reads no weights.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 # shellcheck disable=SC2086 # a list of options
 plan "$1" "$work/report" $pair

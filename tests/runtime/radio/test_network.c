@@ -81,7 +81,7 @@ LP_TEST(drops_are_the_same_under_a_seed) {
   lp_radio_profile_free(profile);
 }
 
-/* Sectors of a site share the shadow: their gains differ by the antennas alone, at most 30 dB. Without a common part
+/* Sectors of a site share the shadow: their gains differ only by the antennas, at most 30 dB. Without a common part
  * between the sites they would hide a correlation; with 1 all sites share it. */
 LP_TEST(shadows_are_those_of_sites) {
   lp_radio_profile *profile = load("uma-3gpp");
@@ -103,7 +103,7 @@ LP_TEST(shadows_are_those_of_sites) {
   lp_radio_profile_free(profile);
 }
 
-/* Two cells without walls, shadows and fading: the SINR from path losses and powers alone. */
+/* Two cells without walls, shadows and fading: the SINR follows from path losses and powers. */
 LP_TEST(two_cells_by_hand) {
   lp_radio_profile *profile = load("two-cell");
   lp_radio_network *network = lp_radio_drop(profile, 50, 1);

@@ -37,7 +37,7 @@ LP_TEST(text_has_the_parts_of_the_paper) {
   lp_buf_free(&text);
 }
 
-/* tasks.py: 0 begins, a word's token is 1 + symbol, routes from 101 by thrice log2 of the rewards behind them, rewards
+/* tasks.py: 0 begins, a word's token is 1 + symbol, routes from 101 by thrice log2 of the rewards after them, rewards
  * from 137 by twice their rank. */
 LP_TEST(tokens_follow_the_training_format) {
   int32_t tokens[LP_PROMPT_TOKENS];

@@ -1,4 +1,5 @@
-/* Sessions that a worker serves together: each gets what it would get alone, whoever comes, goes or dies meanwhile. */
+/* Sessions that a worker serves at the same time: each gets the tokens of an undisturbed run, whichever devices connect,
+ * leave or die meanwhile. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -25,7 +26,7 @@ static void teardown(void) {
 
 LP_CASE(.setup = setup, .teardown = teardown);
 
-/* One device: generations behind one of the prompts, a new session for each. */
+/* One device: generations after one of the prompts, a new session for each. */
 typedef struct {
   const lp_bundle *bundle;
   const char *cloud;
@@ -102,7 +103,7 @@ static int end_devices(device *all, int count) {
 static const toy_placement placements[] = {
     {.prefill = "dccccc"},                      /* one turn: passes */
     {.prefill = "cccccc", .input_there = true}, /* the cloud takes the tokens */
-    {.prefill = "ddccdc"},                      /* several turns: each alone */
+    {.prefill = "ddccdc"},                      /* several turns: a pass serves one session */
     {.prefill = "dddccc", .exits = {2}},        /* contexts and drafts */
 };
 
