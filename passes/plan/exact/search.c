@@ -149,7 +149,7 @@ static double on_grid(double value, double grid) {
   return grid > 0 ? nearbyint(value / grid) * grid : value;
 }
 
-static double grid_ms(const searcher *s, int stage) {
+static double grid_ms(const searcher *s, lp_stage stage) {
   return s->segment ? s->segment->grid_ms[stage] : 0;
 }
 
