@@ -119,6 +119,13 @@ static bool is_expression(const char *text) {
   return operators && !want_operand && depth == 0;
 }
 
+/* Is a number added to symbols? Older exporters wrote the one token of their example so: "past_sequence_length + 1". */
+static bool adds_number(const lp_poly *size) {
+  for (int32_t i = 0; i < size->count; i++)
+    if (size->count > 1 && !size->term[i].symbol[0]) return true;
+  return false;
+}
+
 static lp_status named_dim(lp_importer *im, const char *name, lp_loc loc, const lp_poly **out) {
   if (!name[0]) return fresh_symbol(im, loc, out);
   if (is_expression(name)) {
@@ -129,6 +136,10 @@ static lp_status named_dim(lp_importer *im, const char *name, lp_loc loc, const 
       if (parsed != LP_OK) *out = NULL;
     }
     lp_buf_free(&text);
+    if (*out && adds_number(*out)) {
+      lp_note(im->diag, loc, "the size '%s' is taken for a label: it may be any", name);
+      return fresh_symbol(im, loc, out);
+    }
     if (*out) return LP_OK;
   }
   return make_symbol(im, name, loc, out);

@@ -128,6 +128,23 @@ LP_TEST(agrees_on_dimensions) {
   lp_module_free(module);
 }
 
+/* Older exporters name the axis of a mask after the one token of their example: the name says nothing about others. */
+LP_TEST(a_number_in_a_name_is_no_size) {
+  lp_buf graph = {0};
+  onnx_input(&graph, "x", ONNX_F32, "batch seq");
+  onnx_input(&graph, "past", ONNX_F32, "batch past");
+  onnx_input(&graph, "mask", ONNX_F32, "batch past+1");
+  lp_buf concat = onnx_node("Concat", "past x", "all");
+  onnx_attr_i(&concat, "axis", 1);
+  onnx_add(&graph, concat);
+  onnx_add(&graph, onnx_node("Mul", "all mask", "y"));
+  onnx_output(&graph, "y", ONNX_F32, "batch past+1");
+  lp_module *module = import(&graph, 17);
+  ck_assert_str_eq(onnx_type_text(module, onnx_result(module, 0)->out[0]), "f32[batch,seq + past]");
+  ck_assert_ptr_nonnull(strstr(onnx_message(diag, 0), "the size 'past+1' is taken for a label"));
+  lp_module_free(module);
+}
+
 /* ---- weights ---- */
 
 LP_TEST(references_weights) {
