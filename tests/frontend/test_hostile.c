@@ -9,8 +9,8 @@
 #include "tests/frontend/onnx_writer.h"
 #include "tests/suite.h"
 
-static const double most_s =
-    10; /* for a large graph: far more than it takes, far less than a quadratic algorithm would */
+/* For a large graph: far more than it takes, far less than a quadratic algorithm would. */
+static const double most_s = 10;
 
 static int many; /* nodes of a large graph */
 

@@ -33,11 +33,12 @@ static lp_channel *dial(const char *address) {
   return device;
 }
 
-/* A process that opens silent connections, and says hello on one more. */
-static pid_t crowd(const char *address, int silent) {
+/* A process that may open `files` files, opens silent connections, and says hello on one more. */
+static pid_t crowd(const char *address, int silent, const struct rlimit *files) {
   pid_t child = fork();
   if (child != 0) return child;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (setrlimit(RLIMIT_NOFILE, files) != 0) _exit(1);
   const char *why = "";
   for (int i = 0; i < silent; i++)
     (void)toy_connect(address);
@@ -60,10 +61,10 @@ LP_TEST(descriptors_go_to_those_who_talk) {
   char address[32];
   lp_channel *worker = listen_at(address);
   ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
-  pid_t child = crowd(address, 100);
   few = before;
-  few.rlim_cur = 64;
+  few.rlim_cur = 64; /* before the first connection comes */
   ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+  pid_t child = crowd(address, 100, &before);
   int heard = 0, strained = 0;
   double begin = lp_now_ms(), cpu = cpu_ms();
   while (lp_now_ms() - begin < 3000) {

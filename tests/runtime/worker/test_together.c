@@ -1,5 +1,5 @@
-/* Sessions that a worker serves at the same time: each gets the tokens of an undisturbed run, whichever devices connect,
- * leave or die meanwhile. */
+/* Sessions that a worker serves at the same time: each gets the tokens of an undisturbed run, whichever devices
+ * connect, leave or die meanwhile. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
