@@ -57,8 +57,8 @@ LP_NEVER_NULL lp_arena *lp_arena_create(void);
 void lp_arena_free(lp_arena *arena);  /* NULL is allowed */
 void lp_arena_reset(lp_arena *arena); /* forgets everything, keeps the first block */
 size_t lp_arena_bytes(const lp_arena *arena);
-/* Rewinding to a mark forgets all that was allocated after it; the last mark first. For work whose result lies
- * elsewhere. */
+/* Rewinding to a mark releases everything that was allocated after it. Marks are rewound in the reverse order of their
+ * making. Nothing that outlives the work may lie in the arena after the mark. */
 typedef struct {
   void *block;
   size_t used;

@@ -118,8 +118,8 @@ static const char *text_at(const lp_op *func, const char *name, int32_t index, c
   return attr && attr->kind == LP_ATTR_STRS && index < attr->count ? attr->ss[index] : otherwise;
 }
 
-/* The function whose inputs and outputs are the model's. Prefill and decode have the same ones; the shapes of decode
- * are the general ones. */
+/* The function that states the model's inputs and outputs. Prefill and decode have the same ones, but only decode has
+ * their general shapes. */
 static const lp_op *model_func(const bundle *b) {
   const lp_op *func = lp_module_find_func(b->module, "decode");
   if (func) return func;
@@ -180,7 +180,7 @@ typedef struct {
   const bundle *b;
   const lp_op *func;
   const lp_code_program *code[LP_SIDE_COUNT]; /* NULL: the side runs nothing */
-  int64_t ran[LP_SIDE_COUNT];                 /* the segment whose step was written last; -1: none */
+  int64_t ran[LP_SIDE_COUNT];                 /* the segment of the last `run` step written; -1: none */
   lp_diag *diag;
 } program;
 

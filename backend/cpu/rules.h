@@ -17,7 +17,7 @@ struct cpu_rule {
   const lp_poly *(*scratch)(lp_module *module, const lp_op *op);
   void (*emit)(cpu_emitter *e);
   bool reads_packed; /* the rule takes values of types under 8 bits */
-  bool reads_cache;  /* the rule takes results of op.kv_append, whose heads are `c` rows apart */
+  bool reads_cache;  /* the rule reads results of op.kv_append; their heads are `c` rows apart */
   /* The number of rows on which the use of scratch depends (cpu_call.scratch_rows). NULL: scratch is always used. */
   const lp_poly *(*scratch_rows)(lp_module *module, const lp_op *op);
 };

@@ -1,3 +1,4 @@
+/* Prints what `llmpart run` generated, as text or JSON, and its statistics. */
 #include "tools/run/print.h"
 #include "base/side.h"
 #include "base/units.h"

@@ -39,7 +39,7 @@ LP_MUST_USE lp_status cpu_constant_get(lp_constants *constants, const lp_op *op,
 void cpu_constants_place(lp_constants *constants);
 /* The form of the weight of an op.linear: GROUPS for integers and where `weight_dtype` asks for them. */
 cpu_form cpu_linear_weight_form(const lp_op *op);
-/* Fills what GROUPS and integer weights need of `constant`, whose n, k and transpose are set (groups.c). */
+/* Fills the fields of `constant` for groups and integer weights. The caller has set n, k and transpose (groups.c). */
 void cpu_describe_groups(const lp_op *op, cpu_constant *constant);
 
 #endif

@@ -6,12 +6,12 @@
  * Calling. A kernel's parameters come in this order: output, inputs, run-time sizes, constants (below "const:"),
  * scratch, barrier, thread, threads. A constant must be a literal in the emitted call, otherwise code for every case is
  * emitted and tiles stay in memory. Kernels are alwaysinline, so the generator makes, for each distinct set of
- * constants, one function that is internal, noinline and nounwind, and whose pointers and run-time sizes are its
- * parameters.
+ * constants, one function that is internal, noinline and nounwind. Its parameters are the pointers and the run-time
+ * sizes.
  *
  * Attributes of those functions (and of every other emitted function):
  *   "target-cpu", "target-features"   of --march; x86-64 needs avx2, fma and f16c at least; aarch64 must not have
- *                                     outline-atomics, whose helpers no shared library has; no "tune-cpu" of another
+ *                                     outline-atomics (no shared library has its helpers); no "tune-cpu" of another
  *                                     CPU
  *   "prefer-vector-width"="512"       when the features include avx512f and avx512vl; otherwise leave it out
  *   "min-legal-vector-width"          must not be present: with a value below 512 LLVM splits the 512-bit vectors

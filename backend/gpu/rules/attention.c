@@ -133,7 +133,7 @@ static gpu_launch *launch_many(const attention *a, const char *template, const c
   return launch;
 }
 
-/* The first architecture whose tensor cores multiply the types of keys and values; 0: there is none. */
+/* The oldest architecture with tensor cores that multiply the types of keys and values; 0: there is none. */
 static int32_t tensor_from(const attention *a, lp_dtype store) {
   if (!a->b->list->tensor || a->d % 8 != 0 || a->dv % 8 != 0) return 0; /* rows begin at multiples of 16 bytes */
   return store == LP_BF16 ? 80 : store == LP_F16 ? 75 : 0;

@@ -14,7 +14,7 @@ typedef struct {
   int32_t arg_count;
   lp_map *sizes;        /* text of a polynomial -> name of its parameter */
   lp_map *lines;        /* index expression -> the variable that holds it */
-  uint32_t coordinates; /* a bit for each axis whose coordinate has a variable */
+  uint32_t coordinates; /* bit i is set when the coordinate of axis i has a variable */
 } gpu_element;
 
 void gpu_element_begin(gpu_element *e, gpu_builder *b, lp_type type);
