@@ -14,6 +14,7 @@ interrupt() { # interrupt SIGNAL STATUS NAME
     begun && break
     sleep 0.01
   done
+  sleep 0.1 # between making a folder and noting its name for removal lie some microseconds
   kill -s "$1" "$compiler"
   wait "$compiler"
   status=$?
