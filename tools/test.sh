@@ -2,8 +2,9 @@
 # Sets the machine up, builds llmpart as it is released, and runs the tests (tests/README.md).
 #   sh tools/test.sh [ctest option ...]   the quick tests: at most 8 minutes on 2 cores, with the build
 #   sh tools/test.sh --all [PART ...]     all parts, or the named ones: quick, long, asan, tsan; 45 minutes at most
-# A part that fails does not keep the others from running. At the end stand the minutes of each part and the tests that
-# were skipped, each with its reason. Everything it makes goes to build/.
+# A part that fails does not keep the others from running. A test that fails runs once more, because many tests talk over
+# sockets under time limits and the machine may be busy with other work. At the end stand the minutes of each part, the
+# tests that failed at first, and the tests that were skipped, each with its reason. Everything it makes goes to build/.
 set -eu
 cd "$(dirname "$0")/.."
 # Compiling a model under a sanitizer takes minutes: units and the runtime's commands run there, the backends' suites do
@@ -29,6 +30,10 @@ report() {
   if [ -s build/skipped.txt ]; then
     echo "== skipped"
     sort -u build/skipped.txt
+  fi
+  if [ -s build/failed.txt ]; then
+    echo "== failed at least once"
+    sort build/failed.txt | uniq -c
   fi
   [ -z "$failed" ] || echo "test: failed:$failed" >&2
 }
@@ -74,13 +79,16 @@ build() { # build PRESET [REGEX]: everything, or what the tests need whose names
 tests() {
   preset=$1 build=$2 status=0
   shift 2
-  ctest --preset "$preset" --parallel 2 --no-tests=error "$@" || status=1
-  sh tests/skipped.sh "$build/Testing/Temporary/LastTest.log" >>build/skipped.txt
+  ctest --preset "$preset" --parallel 2 --no-tests=error --repeat until-pass:2 "$@" || status=1
+  log="$build/Testing/Temporary/LastTest.log"
+  sh tests/skipped.sh "$log" >>build/skipped.txt
+  awk '/^[0-9]+\/[0-9]+ Testing: / { name = $3 } /^Test (Failed|Timeout)/ { print name }' "$log" >>build/failed.txt
   return $status
 }
 
 mkdir -p build
 : >build/skipped.txt
+: >build/failed.txt
 trap report EXIT
 step 'set up' sh tools/setup.sh
 case $parts in
