@@ -299,6 +299,7 @@ static lp_machine *create_host(size_t cores) {
   machine->arena = lp_arena_create();
   machine->predictor = &lp_hw_roofline;
   machine->name = "host";
+  machine->target = lp_target_host;
   machine->title = lp_arena_format(machine->arena, "%s, %zu cores", cpu_name(machine->arena), cores);
   return machine;
 }
@@ -319,6 +320,7 @@ lp_status lp_hw_host(lp_machine **out, lp_diag *diag) {
   if (old) {
     lp_hw_free(machine);
     machine = old;
+    machine->target = lp_target_host; /* files of older versions lack it */
   } else {
     fill_in(machine, cores);
     (void)lp_hw_keep_host(machine); /* a folder that cannot be written is no error: the next use measures again */

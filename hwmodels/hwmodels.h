@@ -34,13 +34,28 @@ typedef enum {
   LP_HW_FIGURE_COUNT
 } lp_hw_figure;
 
+enum { LP_HW_TYPES = LP_HW_PEAK_INT4 - LP_HW_PEAK_F32 + 1 };
+extern const char *const lp_hw_type_names[LP_HW_TYPES]; /* f32 f16 bf16 int8 int4 */
+
+/* What a machine runs. A file that lacks `target` leaves everything NULL or 0. */
+typedef struct {
+  const char *os;             /* "linux", "android" or "macos" */
+  const char *isa;            /* of the CPU: "x86-64" or "aarch64" */
+  const char *cpu;            /* of the CPU, as --march names it: "cortex-a57", or "native" for this machine */
+  const char *gpu_interface;  /* "cuda", "opencl" or "metal"; NULL: no GPU that can compute */
+  const char *gpu;            /* the rest of its name: "sm_53", "3.0 adreno-750" */
+  bool has_type[LP_HW_TYPES]; /* the types that the described processor computes in, from LP_HW_PEAK_F32 on */
+  bool shared_memory;         /* CPU and GPU use the same memory */
+} lp_hw_target;
+
 struct lp_hw_predictor;
 struct lp_hw_fit;
 
 typedef struct lp_machine {
   lp_arena *arena; /* owns the texts below */
   const char *name, *title;
-  lp_machine_kind kind;
+  lp_machine_kind kind; /* which of its processors the figures describe */
+  lp_hw_target target;
   double figure[LP_HW_FIGURE_COUNT];
   const char *source[LP_HW_FIGURE_COUNT]; /* the source of the figure and its date; NULL when it was not given */
   const struct lp_hw_fit *fit;            /* measured operator times, in the arena; NULL: none */
@@ -63,6 +78,9 @@ LP_NEVER_NULL lp_machine *lp_hw_measure_host(void);
 bool lp_hw_keep_host(const lp_machine *machine);
 /* Text in the form of lp_hw_load's files, `file` being the name for messages. */
 LP_MUST_USE lp_status lp_hw_parse(const char *file, const char *text, size_t size, lp_machine **out, lp_diag *diag);
+
+/* Appends the target in a few words: "cuda sm_53, cortex-a57"; "unknown" where the file names none. */
+void lp_hw_target_text(const lp_hw_target *target, lp_buf *out);
 
 /* The peak rate for arithmetic in `dtype`, FLOP/s; where the machine has none, that of the type it would use
  * instead. */

@@ -31,6 +31,14 @@ typedef struct {
   const char *meaning;
 } lp_figure_info;
 
+/* A nested part that a sheet may hold, and what reads it. */
+typedef struct {
+  const char *key;
+  lp_status (*read)(void *user, lp_yaml *yaml, const lp_yaml_node *node);
+} lp_sheet_section;
+
+enum { LP_MOST_SECTIONS = 2 };
+
 /* A kind of sheet: "machine" or "link". */
 typedef struct {
   const char *what; /* also the key of the name */
@@ -38,8 +46,7 @@ typedef struct {
   const lp_figure_info *info;
   size_t count;
   const lp_embedded_table *embedded;
-  const char *section; /* the key of one nested part that sheets may hold, or NULL, and what reads it */
-  lp_status (*read_section)(void *user, lp_yaml *yaml, const lp_yaml_node *node);
+  lp_sheet_section section[LP_MOST_SECTIONS]; /* those with a key */
   /* Receives each change of a command line first and may handle it; NULL: no such function. */
   lp_status (*override)(void *user, const char *key, const char *value, bool *taken, lp_diag *diag);
 } lp_sheet_form;
@@ -146,6 +153,11 @@ void lp_fit_base_law(lp_fit_family *family, const lp_machine *machine, const lp_
 /* fit_pass.c: fits the base law, and family->pass where the samples have passes of several sizes. */
 void lp_fit_pass_law(lp_fit_family *family, const lp_machine *machine, const lp_fit_samples *samples,
                      double launch_us_guess);
+
+/* target.c */
+LP_MUST_USE lp_status lp_target_read(void *machine, lp_yaml *yaml, const lp_yaml_node *node);
+void lp_target_print(const lp_hw_target *target, lp_buf *out); /* the YAML that lp_target_read reads; "" if unknown */
+extern const lp_hw_target lp_target_host;
 
 /* fit_yaml.c */
 LP_MUST_USE lp_status lp_fit_read(void *machine, lp_yaml *yaml, const lp_yaml_node *node);

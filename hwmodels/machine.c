@@ -55,8 +55,7 @@ static const lp_sheet_form form = {.what = "machine",
                                    .info = infos,
                                    .count = LP_HW_FIGURE_COUNT,
                                    .embedded = &lp_embedded_machines,
-                                   .section = "measured",
-                                   .read_section = lp_fit_read,
+                                   .section = {{"target", lp_target_read}, {"measured", lp_fit_read}},
                                    .override = change_predictor};
 
 static lp_machine *machine_create(void) {
@@ -129,5 +128,6 @@ void lp_hw_print(const lp_machine *machine, lp_buf *out) {
   lp_machine copy = *machine;
   lp_sheet sheet = sheet_of(&copy);
   lp_sheet_print(&sheet, out);
+  lp_target_print(&machine->target, out);
   if (machine->fit && machine->predictor == &lp_hw_fitted) lp_fit_print(machine->fit, out);
 }

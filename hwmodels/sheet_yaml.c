@@ -52,9 +52,10 @@ static lp_status read_kind(reader *r, const lp_yaml *yaml, const lp_yaml_node *n
 
 static lp_status unknown_key(const lp_sheet_form *form, const lp_yaml *yaml, const lp_yaml_node *node,
                              const char *key) {
-  const char *keys[LP_HW_FIGURE_COUNT + 4] = {form->what, "title", "kind"};
+  const char *keys[LP_HW_FIGURE_COUNT + 3 + LP_MOST_SECTIONS] = {form->what, "title", "kind"};
   size_t count = form->has_kind ? 3 : 2;
-  if (form->section) keys[count++] = form->section;
+  for (size_t i = 0; i < LP_MOST_SECTIONS; i++)
+    if (form->section[i].key) keys[count++] = form->section[i].key;
   for (size_t i = 0; i < form->count; i++)
     keys[count++] = form->info[i].key;
   return lp_yaml_unknown_key(yaml, node, key, keys, count);
@@ -65,7 +66,8 @@ static lp_status read_entry(lp_yaml *yaml, const lp_yaml_node *key_node, const c
   reader *r = user;
   lp_sheet *sheet = r->sheet;
   const lp_sheet_form *form = sheet->form;
-  if (form->section && lp_streq(key, form->section)) return form->read_section(sheet->user, yaml, value);
+  for (size_t i = 0; i < LP_MOST_SECTIONS; i++)
+    if (lp_streq(key, form->section[i].key)) return form->section[i].read(sheet->user, yaml, value);
   if (lp_streq(key, form->what)) return lp_yaml_text(yaml, value, key, &sheet->name);
   if (lp_streq(key, "title")) return lp_yaml_text(yaml, value, key, &sheet->title);
   if (lp_streq(key, "kind") && form->has_kind) return read_kind(r, yaml, value);

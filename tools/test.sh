@@ -2,9 +2,10 @@
 # Sets the machine up, builds llmpart as it is released, and runs the tests (tests/README.md).
 #   sh tools/test.sh [ctest option ...]   the quick tests: at most 8 minutes on 2 cores, with the build
 #   sh tools/test.sh --all [PART ...]     all parts, or the named ones: quick, long, asan, tsan; 45 minutes at most
-# A part that fails does not keep the others from running. A test that fails runs once more, because many tests talk over
-# sockets under time limits and the machine may be busy with other work. At the end stand the minutes of each part, the
-# tests that failed at first, and the tests that were skipped, each with its reason. Everything it makes goes to build/.
+# A part that fails does not keep the others from running. A test that fails runs once more, because many tests talk
+# over sockets under time limits and the machine may be busy with other work. At the end stand the minutes of each part,
+# the tests that failed at first, and the tests that were skipped, each with its reason. Everything it makes goes to
+# build/.
 set -eu
 cd "$(dirname "$0")/.."
 # Compiling a model under a sanitizer takes minutes: units and the runtime's commands run there, the backends' suites do

@@ -44,7 +44,50 @@ LP_TEST(every_figure_has_a_source) {
   }
 }
 
+/* A type with a peak of its own is among the types that the machine computes in. */
+LP_TEST(every_machine_names_its_target) {
+  const char *const *names = NULL;
+  size_t count = lp_hw_names(&names);
+  for (size_t i = 0; i < count; i++) {
+    lp_machine *m = load(names[i]);
+    ck_assert_msg(m->target.cpu && m->target.os && m->target.isa, "%s names no target", names[i]);
+    ck_assert_int_eq(m->kind == LP_MACHINE_GPU, m->target.gpu_interface != NULL);
+    ck_assert(m->target.has_type[0]);
+    for (int type = 0; type < LP_HW_TYPES && !lp_streq(names[i], "host"); type++)
+      ck_assert_msg(m->figure[LP_HW_PEAK_F32 + type] == 0 || m->target.has_type[type],
+                    "%s has a peak for %s, but not the type", names[i], lp_hw_type_names[type]);
+    lp_hw_free(m);
+  }
+}
+
+LP_TEST(targets_of_the_study) {
+  static const struct {
+    const char *name, *os, *isa, *cpu, *interface, *gpu;
+    bool shared, bf16;
+  } rows[] = {{"jetson-nano", "linux", "aarch64", "cortex-a57", "cuda", "sm_53", true, false},
+              {"v100s", "linux", "x86-64", "x86-64-v3", "cuda", "sm_70", false, false},
+              {"a100", "linux", "x86-64", "x86-64-v3", "cuda", "sm_80", false, true},
+              {"snapdragon-8s-gen3", "android", "aarch64", "cortex-x4", "opencl", "3.0 adreno-735", true, false},
+              {"raspberry-pi-5", "linux", "aarch64", "cortex-a76", NULL, NULL, false, false}};
+  for (size_t i = 0; i < LP_COUNT(rows); i++) {
+    lp_machine *m = load(rows[i].name);
+    const lp_hw_target *target = &m->target;
+    ck_assert(lp_streq(target->os, rows[i].os) && lp_streq(target->isa, rows[i].isa));
+    ck_assert(lp_streq(target->cpu, rows[i].cpu) && lp_streq(target->gpu_interface, rows[i].interface));
+    ck_assert(lp_streq(target->gpu, rows[i].gpu));
+    ck_assert_int_eq(target->shared_memory, rows[i].shared);
+    ck_assert_int_eq(target->has_type[LP_HW_PEAK_BF16 - LP_HW_PEAK_F32], rows[i].bf16);
+    lp_hw_free(m);
+  }
+}
+
 static void same_machine(const lp_machine *a, const lp_machine *b) {
+  ck_assert(lp_streq(a->target.os, b->target.os) && lp_streq(a->target.isa, b->target.isa));
+  ck_assert(lp_streq(a->target.cpu, b->target.cpu) && lp_streq(a->target.gpu, b->target.gpu));
+  ck_assert(lp_streq(a->target.gpu_interface, b->target.gpu_interface));
+  ck_assert_int_eq(a->target.shared_memory, b->target.shared_memory);
+  ck_assert_mem_eq(a->target.has_type, b->target.has_type, sizeof a->target.has_type);
+
   ck_assert_str_eq(a->name, b->name);
   ck_assert_str_eq(a->title, b->title);
   ck_assert_int_eq(a->kind, b->kind);

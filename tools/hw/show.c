@@ -4,6 +4,25 @@
 #include <math.h>
 #include <stdlib.h>
 
+static void put_target(lp_json_writer *json, const lp_hw_target *target) {
+  lp_json_put_object(json, "target");
+  if (target->cpu) {
+    lp_json_put_text(json, "os", target->os);
+    lp_json_put_text(json, "isa", target->isa);
+    lp_json_put_text(json, "cpu", target->cpu);
+    lp_json_put_array(json, "types");
+    for (size_t i = 0; i < LP_HW_TYPES; i++)
+      if (target->has_type[i]) lp_json_put_text(json, NULL, lp_hw_type_names[i]);
+    lp_json_put_end(json);
+    lp_json_put_bool(json, "shared_memory", target->shared_memory);
+  }
+  if (target->gpu_interface) {
+    lp_json_put_text(json, "gpu_interface", target->gpu_interface);
+    lp_json_put_text(json, "gpu", target->gpu);
+  }
+  lp_json_put_end(json);
+}
+
 /* Under `key`; NULL: an item of a list. */
 static void put_machine(lp_json_writer *json, const char *key, const lp_machine *m) {
   static const char *const keys[LP_HW_FIGURE_COUNT] = {"peak_f32_flops",
@@ -24,6 +43,7 @@ static void put_machine(lp_json_writer *json, const char *key, const lp_machine 
   lp_json_put_text(json, "title", m->title);
   lp_json_put_text(json, "kind", m->kind == LP_MACHINE_GPU ? "gpu" : "cpu");
   lp_json_put_text(json, "predictor", m->predictor->name);
+  put_target(json, &m->target);
   lp_json_put_object(json, "figures");
   for (int i = 0; i < LP_HW_FIGURE_COUNT; i++)
     lp_json_put_number(json, keys[i], m->figure[i]);
