@@ -99,10 +99,10 @@ typedef struct {
 LP_MUST_USE lp_status lp_bundle_load(const char *path, const lp_bundle_options *options, lp_bundle **out,
                                      lp_diag *diag);
 void lp_bundle_free(lp_bundle *bundle);                           /* NULL is allowed */
-bool lp_bundle_is_split(const lp_bundle *bundle);                 /* does any program cross the link? */
+bool lp_bundle_is_split(const lp_bundle *bundle);                 /* tells whether any program crosses the link */
 const lp_tokenizer *lp_bundle_tokenizer(const lp_bundle *bundle); /* borrowed; NULL: none was loaded */
 int32_t lp_bundle_vocab(const lp_bundle *bundle);
-/* Does this token end a generation? The model's files name such tokens, and so does its tokenizer. */
+/* Tells whether this token ends a generation. The model's files and its tokenizer name such tokens. */
 bool lp_bundle_is_stop(const lp_bundle *bundle, int32_t token);
 int64_t lp_bundle_context_length(const lp_bundle *bundle); /* the most positions that the model supports; 0: unknown */
 bool lp_bundle_has_caches(const lp_bundle *bundle);        /* false: no pass can continue another */
@@ -128,7 +128,7 @@ typedef enum { LP_CODEC_AUTO, LP_CODEC_F32, LP_CODEC_F16, LP_CODEC_INT8, LP_CODE
 const char *lp_codec_name(lp_codec codec); /* "auto", "f16"; static text */
 bool lp_codec_parse(const char *name, lp_codec *out);
 
-/* What `llmpart calibrate --apply` leaves in a bundle: a theta for threshold mode. */
+/* The calibration that `llmpart calibrate --apply` writes into a bundle: a theta for threshold mode. */
 #define LP_CALIBRATION_FILE "calibration.json"
 typedef struct {
   double theta;
@@ -206,7 +206,7 @@ LP_MUST_USE lp_status lp_worker_await(lp_worker_process *process, lp_diag *diag)
 void lp_worker_stop(
     lp_worker_process *process); /* ends the process and zeroes the struct; one not started is allowed */
 
-/* A bundle and what runs its cloud side (session/spawn.c). */
+/* A bundle and the worker or process that runs its cloud side (session/spawn.c). */
 typedef struct {
   const char *bundle, *cloud; /* cloud: a worker's address; NULL: a worker is started when the bundle is split */
   bool in_process;            /* both sides run in this process */
@@ -217,7 +217,7 @@ typedef struct {
 typedef struct {
   lp_bundle *bundle;
   lp_worker_process worker;
-  const char *cloud; /* for lp_generate_options; NULL: both sides run in this process, or the device's alone */
+  const char *cloud; /* for lp_generate_options; NULL: this process runs both sides, or only the device's */
   double load_ms;
 } lp_sides;
 /* Loads the bundle and waits until its worker listens. Release with lp_sides_close, also after a failure; `options` are
@@ -233,7 +233,8 @@ typedef struct {
   double top_p;       /* 1: off */
   uint64_t seed;
 } lp_sampling;
-lp_sampling lp_bundle_sampling(const lp_bundle *bundle); /* what the model's files ask for; greedy when they do not */
+/* the sampling that the model's files state; greedy when they state none */
+lp_sampling lp_bundle_sampling(const lp_bundle *bundle);
 
 typedef struct lp_saved_session lp_saved_session;
 typedef struct lp_trace lp_trace;

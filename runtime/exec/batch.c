@@ -13,7 +13,8 @@
 #include "runtime/gpu/gpu.h"
 #include "runtime/runtime.h"
 
-enum { ALIGNMENT = 64 }; /* of parts on a CPU; sizes on a GPU are multiples of its pages, so its parts begin at pages */
+/* alignment of parts on a CPU; on a GPU sizes are multiples of its pages, so that parts begin at pages */
+enum { ALIGNMENT = 64 };
 
 /* Symbols, offsets and memory of a frame. Part 0 belongs to the frame of all sequences, part i + 1 to sequence i. */
 typedef struct {
@@ -28,7 +29,7 @@ struct lp_batch {
   lp_pool *pool;
   lp_gpu *gpu; /* borrowed; NULL: a CPU runs the code */
   lp_gpu_memory *gpu_memory;
-  bool apart; /* the GPU computes in its own memory; `arena` holds what is brought there and fetched from it */
+  bool apart; /* the GPU computes in its own memory; `arena` holds the bytes that are copied there and back */
   int32_t program;
   lp_activations arena;
   size_t arena_bytes;  /* of all parts */
@@ -36,7 +37,7 @@ struct lp_batch {
   lp_frame frame;      /* of all sequences */
   lp_frame *one;       /* [room] of each sequence */
   lp_gpu_owner *owner; /* [room] */
-  float *found;        /* [rows][1 + 2 * wanted] the greatest logits of each row */
+  float *found;        /* [rows][1 + 2 * wanted]: the result of lp_gpu_find_top */
   int64_t wanted;
   size_t count, room;
 };
@@ -115,7 +116,8 @@ static lp_loc loc_of(const lp_batch *batch) {
   return LP_LOC_FILE(batch->bundle->manifest.file);
 }
 
-/* Sets the symbols of the frame of all sequences: those of one sequence as long as all together. */
+/* Sets the symbols of the frame of all sequences. They are those of one sequence with as many tokens as all sequences
+ * have together. */
 static void sum_up(lp_batch *batch, const lp_batch_member *member) {
   int64_t *all = batch->part[0].sym;
   memset(all, 0, sizeof batch->part[0].sym);

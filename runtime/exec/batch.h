@@ -21,7 +21,7 @@ typedef struct {
   int64_t sym[LP_MAX_SYMBOLS];
 } lp_batch_member;
 
-/* The memory of passes. What a sequence computes is bit-identical to what it computes without the others. Belongs to
+/* The memory of passes. The results of a sequence are bit-identical to those of a pass without the others. Belongs to
  * one thread. A pass is: begin; for each step fill and bring, run, fetch or find_top; end. */
 typedef struct lp_batch lp_batch;
 /* NULL: the code of the side runs one sequence at a time. */

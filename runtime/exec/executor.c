@@ -93,7 +93,7 @@ lp_status lp_executor_begin(lp_executor *executor, int32_t program, const int64_
     executor->sym[LP_SYM_T] = sym[LP_SYM_T];
     same = memcmp(executor->sym, sym, size) == 0;
   }
-  if (!same) executor->program = -1; /* even if this call fails, the old layout no longer fits `sym` */
+  if (!same) executor->program = -1; /* the old layout no longer fits `sym`, even if this call fails */
   memcpy(executor->sym, sym, size);
   executor->sym[LP_SYM_T] = threads;
   LP_TRY(lp_states_reserve(&executor->states, executor->sym, diag));

@@ -15,7 +15,7 @@
 
 enum {
   MAX_THREADS = 1024,
-  SPINS = 64 /* reads of `round`, about 3 us, before the thread yields its core to others */
+  SPINS = 64 /* times that a thread reads `round`, about 3 us, before it yields its core */
 };
 static const double grace_ms = 0.2; /* a worker spins for this long: longer than drawing a token takes */
 

@@ -20,7 +20,7 @@ static float clean(float logit) {
   return isnan(logit) ? -INFINITY : logit;
 }
 
-/* Of infinities too: the result is 0 or infinite, never NaN. */
+/* For infinities the result is 0 or infinite, never NaN. */
 static double difference(float logit, float greatest) {
   return logit == greatest ? 0 : (double)logit - (double)greatest;
 }
@@ -31,7 +31,7 @@ static double difference(float logit, float greatest) {
  * LANES logits at once, which compilers turn into vector code, and are compiled for each target. The order of
  * additions is the same on all targets, and so are the sums. */
 enum { LANES = 16, BLOCK = 1024 };
-#define INLINE static inline __attribute__((always_inline)) /* into the function of each target */
+#define INLINE static inline __attribute__((always_inline)) /* so that each target's function has code of its own */
 
 /* The greatest logit of a block; a NaN is never greater. */
 INLINE float block_greatest(const float *logits, int32_t count) {

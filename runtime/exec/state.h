@@ -17,7 +17,7 @@ typedef struct {
   bool apart; /* the region is in the GPU's own memory */
   char *region;
   size_t region_bytes;
-  int64_t batch, capacity; /* what the region has room for */
+  int64_t batch, capacity; /* the batch and capacity that the region has room for */
   void **pointer;          /* [states]; NULL for those of the other side */
   size_t *bytes;           /* [states] */
 } lp_states;

@@ -1,6 +1,5 @@
-/* A programming interface of GPUs as one table of functions: the part of OpenCL and CUDA that this folder uses.
- * Libraries are opened when they are first needed, so that nothing is linked with them.
- */
+/* One table of functions for the parts of OpenCL and CUDA that this folder uses. Libraries are opened when they are
+ * first needed, so that llmpart is linked with none. */
 #ifndef LP_RUNTIME_GPU_API_H
 #define LP_RUNTIME_GPU_API_H
 
@@ -8,7 +7,7 @@
 
 enum { LP_GPU_MOST_ARGS = 64 }; /* of a kernel */
 
-typedef struct lp_gpu_device lp_gpu_device; /* a GPU and the kernels compiled for it; from any thread */
+typedef struct lp_gpu_device lp_gpu_device; /* a GPU and the kernels compiled for it; any thread may use it */
 typedef struct lp_gpu_queue lp_gpu_queue;   /* runs its work in order; one thread at a time may use it */
 
 typedef struct {
@@ -16,14 +15,14 @@ typedef struct {
   size_t size;
 } lp_gpu_text;
 
-/* An argument of a kernel: memory, or a size. The kernel reads numbers on the GPU each time it runs or is replayed:
- * one number for each group of the third axis. */
+/* An argument of a kernel: memory, or a size. The kernel reads the numbers at `by` and `at`, one for each group of the
+ * third axis, whenever it runs or is replayed. */
 typedef struct {
   bool is_memory;
   void *memory;   /* NULL is allowed */
-  const void *by; /* a number on the GPU, times `scale`: added to the address `memory`; NULL: adds nothing */
+  const void *by; /* on the GPU: numbers that are multiplied by `scale` and added to `memory`; NULL: none */
   int64_t scale;
-  const void *at; /* the size, as a number on the GPU; NULL: it is `size` */
+  const void *at; /* on the GPU: the sizes; NULL: the size is `size` */
   int64_t size;
 } lp_gpu_value;
 
@@ -50,7 +49,7 @@ typedef struct {
   int64_t rows; /* at least 1 */
   const void *x, *w;
   const void *bias, *add; /* NULL is allowed */
-  void *y, *workspace;    /* as many bytes as the library needs */
+  void *y, *workspace;    /* [lp_gpu_library.workspace] bytes */
 } lp_gpu_product;
 
 typedef struct {
@@ -59,9 +58,9 @@ typedef struct {
 } lp_gpu_library;
 
 typedef struct {
-  const char *language; /* of launches.json */
-  /* Memory is the GPU's own: the interface has `reserve` and `copy`. Else it is the host's: the interface has
-   * `share`, `map`, `unmap` and `move`. */
+  const char *language; /* the language that launches.json names */
+  /* The GPU computes in its own memory, and the interface has `reserve` and `copy`. Otherwise it computes in the host's
+   * memory, and the interface has `share`, `map`, `unmap` and `move`. */
   bool apart;
   /* Kernels can read arguments on the GPU, and grids have a third axis. Implies `apart`. */
   bool spreads;
@@ -71,20 +70,22 @@ typedef struct {
   void (*close)(lp_gpu_device *device);                    /* NULL is allowed */
   const char *(*device_name)(const lp_gpu_device *device); /* "NVIDIA H200" */
   int32_t (*architecture)(
-      const lp_gpu_device *device); /* that kernels are compiled for: 90; NULL: the interface has none */
+      /* the one that kernels are compiled for, as 90; NULL: the interface has no such number */
+      const lp_gpu_device *device);
   void *(*kernel)(lp_gpu_device *device, const char *name); /* NULL: there is none */
   void (*kernel_free)(lp_gpu_device *device, void *kernel);
-  lp_gpu_queue *(*queue_create)(lp_gpu_device *device); /* never NULL: errors surface at finish */
+  lp_gpu_queue *(*queue_create)(lp_gpu_device *device); /* never NULL; `finish` reports its errors */
   void (*queue_free)(lp_gpu_queue *queue);              /* NULL is allowed */
 
   bool (*launch)(lp_gpu_queue *queue, const lp_gpu_work *work);
-  /* Waits for all enqueued work; false when anything failed since the last finish: `error` says what. */
+  /* Waits for all enqueued work. False: something failed since the last `finish`, and `error` gives the message. */
   bool (*finish)(lp_gpu_queue *queue);
   const char *(*error)(const lp_gpu_queue *queue);
   void (*release)(lp_gpu_device *device, void *memory); /* from share or reserve; NULL is allowed */
 
-  /* A library of products, opened on the first call: *out is NULL when there is none, which is no error. NULL: the
-   * interface has no libraries. `takes`: can it do this product? If so `multiply` enqueues or records it. */
+  /* Opens a library of products on the first call. *out is NULL when none is installed, which is no error. The three
+   * members are NULL when the interface has no libraries. `takes` tells whether the library can do a product, and
+   * `multiply` enqueues or records such a product. */
   lp_status (*library)(lp_gpu_device *device, const lp_gpu_library **out, lp_diag *diag);
   bool (*takes)(lp_gpu_queue *queue, const lp_gpu_product *product);
   bool (*multiply)(lp_gpu_queue *queue, const lp_gpu_product *product);

@@ -28,7 +28,7 @@ static bool make_folder(char *path) {
   return access(path, W_OK) == 0;
 }
 
-/* NULL: the environment names none. Release with free(). */
+/* The folder for compiled code; NULL: the environment names none. Release with free(). */
 static char *folder_path(void) {
   const char *root = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
   if (root && root[0] == '/') return lp_path_join(root, "llmpart/cuda");

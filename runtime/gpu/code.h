@@ -1,4 +1,4 @@
-/* One side's code on a GPU, as the files of runtime/gpu/ know it. */
+/* One side's code on a GPU: the struct that the files of runtime/gpu/ share. */
 #ifndef LP_RUNTIME_GPU_CODE_H
 #define LP_RUNTIME_GPU_CODE_H
 
@@ -21,12 +21,12 @@ struct lp_gpu {
   lp_map *kernels;   /* name -> kernel */
   lp_map *weights;   /* "offset" -> memory, shared when first used */
   void *top;         /* the kernel of lp_gpu_find_top, or NULL */
-  char *all_weights; /* on the GPU, if its memory is apart */
+  char *all_weights; /* on the GPU, if it has its own memory */
   const char *weight_data;
   size_t weight_bytes;
   int32_t states;
   LP_VEC(const lp_poly *) moving; /* sizes that kernels read from memory (tables.c) */
-  LP_VEC(int64_t) own;            /* buffers that are a sequence's own, and that calls which are not joint use */
+  LP_VEC(int64_t) own;            /* buffers that belong to one sequence and that calls use which are not joint */
   pthread_mutex_t one;            /* guards `weights` */
 };
 

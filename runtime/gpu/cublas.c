@@ -12,7 +12,8 @@
 
 enum { MOST_PLANS = 1024, MOST_ALIGNMENT = 256, BIAS_ALIGNMENT = 16, NEWEST = 13, OLDEST = 11 };
 
-/* How to do products of one shape, number of rows and alignment. The descriptor holds the bias of the latest. */
+/* How cuBLASLt does products of one shape, number of rows and alignment. The descriptor holds the bias of the latest
+ * product. */
 typedef struct {
   bool found;
   void *desc, *a, *b, *d;
@@ -175,7 +176,7 @@ static bool choose(const lp_cublas *c, const lp_gpu_product *product, plan *p) {
   return chosen;
 }
 
-/* Plans are made once. All are dropped when there are too many, as after prompts of very many lengths. */
+/* Plans are made once. All are dropped when there are too many, as after prompts of many different lengths. */
 static const plan *plan_for(lp_cublas *c, const lp_gpu_product *product) {
   const lp_gpu_product_kind *kind = product->kind;
   char key[160];

@@ -47,12 +47,12 @@ typedef struct {
 typedef struct {
   lp_cublas_algo algo;
   size_t workspace;
-  int state; /* the rest counts only if it is success */
+  int state; /* the other members are valid only if it is success */
   float waves;
   int reserved[4];
 } lp_cublas_choice;
 
-/* name, what it returns, symbol, parameters */
+/* name, type of the result, symbol, parameters */
 #define LP_CUBLAS_FUNCTIONS(X)                                                                                         \
   X(create, int, cublasLtCreate, (void **))                                                                            \
   X(destroy, int, cublasLtDestroy, (void *))                                                                           \

@@ -57,7 +57,7 @@ struct lp_gpu_device {
 #define MEMBER(name, symbol, parameters) int(*name) parameters;
   FUNCTIONS(MEMBER)
 #undef MEMBER
-  int device, sm; /* sm: that the kernels are compiled for */
+  int device, sm; /* sm: the architecture that the kernels are compiled for */
   void *context, *module;
   char text[128]; /* its name */
   lp_cublas *cublas;
@@ -203,8 +203,8 @@ static bool launch(lp_gpu_queue *queue, const lp_gpu_work *work) {
     return note(queue, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
   for (int32_t i = 0; i < work->count; i++) {
     const lp_gpu_value *value = &work->arg[i];
-    /* a size is an address followed by a number, like the kernels' Size; memory is like their Place, of which
-     * kernels that take but a pointer read the beginning */
+    /* a size has the layout of the kernels' Size, an address and a number; memory that of their Place, of which kernels
+     * that take a plain pointer read only the beginning */
     argument[i] = value->is_memory ? (void *)(uintptr_t)&value->memory : (void *)(uintptr_t)&value->at;
   }
   return enter(queue) &&

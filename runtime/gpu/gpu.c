@@ -12,7 +12,7 @@
 
 /* ---- creation ---------------------------------------------------------------------------------------------------- */
 
-/* Opens the library only if the code has products. */
+/* Opens the library of products if the code has any. */
 static lp_status find_library(lp_gpu *gpu, lp_diag *diag) {
   for (int32_t i = 0; i < gpu->table.launcher_count && gpu->api->library; i++)
     for (int32_t k = 0; k < gpu->table.launcher[i].count; k++)

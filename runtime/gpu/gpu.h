@@ -1,7 +1,7 @@
 /* A side whose code runs on a GPU: kernels in source, which are compiled when they are loaded, and launches.json, the
  * launch list (docs/gpu.md). They take the place of a shared object's layout and segment functions. Arena, weights and
- * KV caches are host memory that the GPU shares, or memory of the GPU's own ("apart"), as its interface works (api.h).
- */
+ * KV caches lie in host memory that the GPU shares, or in the GPU's own memory, depending on its interface
+ * (lp_gpu_api.apart). */
 #ifndef LP_RUNTIME_GPU_H
 #define LP_RUNTIME_GPU_H
 
@@ -21,12 +21,13 @@ typedef struct {
   lp_gpu_arg_kind kind;
   int32_t ref;
   const lp_poly *size;
-  int32_t moving; /* of a size that kernels read from memory: its place in the tables (tables.c); else -1 */
+  int32_t moving; /* the row of the tables (tables.c) with a size that kernels read from memory; -1: no such size */
 } lp_gpu_arg;
 
-/* Whether a launch depends on the library, which does all products of a call or none. */
+/* When a launch happens: always, only if a library does the call's products, or only if kernels do. The library does
+ * all products of a call or none. */
 typedef enum { LP_GPU_BY_ANY, LP_GPU_BY_LIBRARY, LP_GPU_BY_KERNEL } lp_gpu_by;
-/* The arguments of a product. */
+/* Positions of the arguments of a product. */
 enum { LP_GPU_X, LP_GPU_W, LP_GPU_BIAS, LP_GPU_ADD, LP_GPU_Y, LP_GPU_ROWS, LP_GPU_BEGIN, LP_GPU_PRODUCT_ARGS };
 
 typedef struct {
@@ -37,9 +38,9 @@ typedef struct {
   lp_gpu_axis axis[2];
   const lp_poly *few; /* NULL: always; else only where least <= few <= most */
   int64_t least, most;
-  int32_t least_sm, most_sm; /* of the GPU's architecture; both 0: any */
-  bool spare;                /* more groups than the sizes need do no harm */
-  bool spread;               /* if the interface spreads, one launch serves all sequences */
+  int32_t least_sm, most_sm; /* the GPU's architectures that it is for; both 0: any */
+  bool spare;                /* the kernel may be launched with more groups than the sizes need */
+  bool spread;               /* one launch serves all sequences, on an interface that spreads */
   int32_t arg_count;
   lp_gpu_arg *arg;
 } lp_gpu_launch;
@@ -47,11 +48,11 @@ typedef struct {
 typedef struct {
   int32_t count;
   lp_gpu_launch *launch;
-  int32_t refs; /* that a call must have */
+  int32_t refs; /* number of operands that a call must have */
 } lp_gpu_launcher;
 
 typedef enum { LP_GPU_BUFFER, LP_GPU_STATE, LP_GPU_WEIGHT } lp_gpu_place;
-/* In a batched pass a buffer is a sequence's own, or holds the rows of all sequences (base/abi.h). */
+/* In a batched pass a buffer belongs to one sequence, or holds the rows of all sequences (base/abi.h). */
 typedef enum { LP_GPU_OWN, LP_GPU_NEW_ROWS, LP_GPU_LAST_ROWS } lp_gpu_holds;
 typedef struct {
   lp_gpu_place place;
@@ -75,13 +76,13 @@ typedef struct {
 
 typedef struct {
   int32_t count;
-  const lp_poly **size; /* a slot is as large as the greatest */
+  const lp_poly **size; /* [count]; a slot has the greatest of these sizes */
 } lp_gpu_slot;
 
 typedef struct {
   const lp_poly *bytes, *few;
   int64_t most; /* needed while few <= most */
-  bool library; /* and where a library does products */
+  bool library; /* needed only if a library does products */
 } lp_gpu_scratch;
 
 typedef struct {
@@ -93,9 +94,9 @@ typedef struct {
 } lp_gpu_layout;
 
 typedef struct {
-  const char *language; /* of the kernels: see lp_gpu_api_find */
+  const char *language; /* of the kernels, as lp_gpu_api_find takes it */
   lp_symbols symbols;
-  bool sequences; /* holds what batched passes need; older tables lack it */
+  bool sequences; /* the table has the entries that batched passes need; older tables lack them */
   int32_t launcher_count, layout_count, segment_count;
   lp_gpu_launcher *launcher;
   lp_gpu_layout *layout;
@@ -122,21 +123,23 @@ typedef struct {
 
 /* One side's code. Any number of threads may run it, each with its own lp_gpu_memory. */
 typedef struct lp_gpu lp_gpu;
-/* Finds a GPU, compiles the kernels for it, and copies the weights there if its memory is apart. The caller may free
+/* Finds a GPU, compiles the kernels for it, and copies the weights there if it has its own memory. The caller may free
  * the text of the source afterwards. */
 LP_MUST_USE lp_status lp_gpu_create(const lp_gpu_source *source, lp_gpu **out, lp_diag *diag);
 void lp_gpu_free(lp_gpu *gpu); /* NULL is allowed */
-/* Is the GPU's memory its own, which the host cannot read? */
+/* Tells whether the GPU computes in its own memory, which the host cannot read. */
 bool lp_gpu_is_apart(const lp_gpu *gpu);
-/* -1 when there is none of that name, or when the segment's calls do not fit the layout. */
+/* The index of the layout or segment with that name; -1 if there is none, or if the segment's calls do not fit the
+ * layout. */
 int32_t lp_gpu_find_layout(const lp_gpu *gpu, const char *name);
 int32_t lp_gpu_find_segment(const lp_gpu *gpu, const char *name, int32_t layout);
-/* As lp_layout_fn: fills lp_gpu_buffers offsets; negative when the layout is too large. */
+/* Computes the offset[lp_gpu_buffers] of a layout, as lp_layout_fn does, and returns its bytes; negative: it is too
+ * large. */
 int64_t lp_gpu_lay_out(const lp_gpu *gpu, int32_t layout, const int64_t *sym, int64_t *offset);
-int32_t lp_gpu_buffers(const lp_gpu *gpu, int32_t layout); /* with the one for scratch */
-/* "cuBLASLt 12.9.1", once it has done a product; NULL: the code's own kernels have done all. */
+int32_t lp_gpu_buffers(const lp_gpu *gpu, int32_t layout); /* number of buffers, including the one for scratch */
+/* The library that has done products, as "cuBLASLt 12.9.1"; NULL: only the code's kernels have done products. */
 const char *lp_gpu_library_used(lp_gpu *gpu);
-bool lp_gpu_runs_sequences(const lp_gpu *gpu); /* several in one pass */
+bool lp_gpu_runs_sequences(const lp_gpu *gpu); /* tells whether one pass can run several sequences */
 
 /* The memory that one executor, or one batch of sequences, has on the GPU. One thread at a time may use it. */
 typedef struct lp_gpu_memory lp_gpu_memory;
@@ -149,16 +152,16 @@ typedef struct {
   lp_gpu_memory *memory;
   const size_t *state_bytes; /* [states] */
 } lp_gpu_owner;
-/* Runs a segment, after which arena and caches can be read. If memory is apart, only enqueues it: the functions
- * below read the results, wait for them, and may report errors of this call; the caches in `frame` are from
- * lp_gpu_reserve; of the arenas in `frame` and its sequences only the distances between them count. owner[sequences,
- * at least 1]. */
+/* Runs a segment, after which the host can read arena and caches. A GPU with its own memory only enqueues it: the
+ * functions below wait for the results, read them, and may report errors of this call. The caches in `frame` are then
+ * from lp_gpu_reserve, and only the distances between the arenas of `frame` and of its sequences matter.
+ * owner[sequences, at least 1]. */
 LP_MUST_USE lp_status lp_gpu_run(lp_gpu *gpu, lp_gpu_memory *memory, int32_t layout, int32_t segment,
                                  const lp_frame *frame, size_t arena_bytes, const lp_gpu_owner *owner, lp_diag *diag);
 /* Waits for all enqueued work, so that another lp_gpu_memory may use the same caches. */
 LP_MUST_USE lp_status lp_gpu_wait(lp_gpu *gpu, lp_gpu_memory *memory, lp_diag *diag);
 
-/* ---- memory apart from the host's (memory.c) --------------------------------------------------------------------- */
+/* ---- the GPU's own memory (memory.c) ----------------------------------------------------------------------------- */
 
 /* Activations: as many bytes as a layout needs. Growing loses their content. */
 LP_MUST_USE lp_status lp_gpu_make_arena(lp_gpu *gpu, lp_gpu_memory *memory, size_t bytes, lp_diag *diag);
@@ -167,23 +170,24 @@ LP_MUST_USE lp_status lp_gpu_write(lp_gpu *gpu, lp_gpu_memory *memory, size_t of
 LP_MUST_USE lp_status lp_gpu_read(lp_gpu *gpu, lp_gpu_memory *memory, size_t offset, void *out, size_t bytes,
                                   lp_diag *diag);
 
-/* For each of `rows` rows of `vocab` floats, which are `apart` floats apart and begin at `offset` of the arena: the
- * sum of exp(x - greatest), the `wanted` greatest elements, and their ids as floats [1 + 2 * wanted]. Waits. */
+/* Finds the greatest elements of rows[rows][vocab], floats at `offset` of the arena; a row begins `apart` floats after
+ * the one before it. `out` receives for each row [1 + 2 * wanted] floats: the sum of exp(x - greatest), the `wanted`
+ * greatest elements, and their ids. Waits for the result. */
 typedef struct {
   size_t offset;
   int64_t rows, vocab, apart, wanted;
 } lp_gpu_top;
-bool lp_gpu_has_top(const lp_gpu *gpu); /* older code lacks that kernel */
+bool lp_gpu_has_top(const lp_gpu *gpu); /* false: the code has no kernel for it, as older code has not */
 LP_MUST_USE lp_status lp_gpu_find_top(lp_gpu *gpu, lp_gpu_memory *memory, const lp_gpu_top *top, float *out,
                                       lp_diag *diag);
 
-/* KV caches, filled with zeros. `what` completes "no room for 12 MiB of ...". */
+/* Allocates memory filled with zeros, for KV caches. `what` completes the diagnostic "no room for 12 MiB of ...". */
 LP_MUST_USE lp_status lp_gpu_reserve(lp_gpu *gpu, lp_gpu_memory *memory, size_t bytes, const char *what, void **out,
                                      lp_diag *diag);
 void lp_gpu_release(lp_gpu *gpu, lp_gpu_memory *memory, void *reserved); /* NULL is allowed */
 
-/* Copies `count` runs of bytes, which are `to_apart` and `from_apart` bytes apart. Begins after all earlier work, and
- * waits for its end. */
+/* Copies `count` runs of bytes, which begin every `to_apart` bytes of the target and every `from_apart` bytes of the
+ * source. Begins after all earlier work and returns when the copy is complete. */
 typedef enum { LP_GPU_TO_HOST, LP_GPU_FROM_HOST, LP_GPU_WITHIN } lp_gpu_direction;
 typedef struct {
   lp_gpu_direction direction;

@@ -232,7 +232,7 @@ static lp_status read_layouts(reader *r, const lp_json *root) {
 
 /* ---- segments ---------------------------------------------------------------------------------------------------- */
 
-/* The "+s*256" of "b3+s*256". */
+/* Reads the "+s*256" of "b3+s*256". */
 static bool read_rows(const char *text, lp_gpu_ref *out) {
   char *end = NULL;
   if (out->place != LP_GPU_BUFFER || text[0] != '+' || (text[1] != 's' && text[1] != 'r') || text[2] != '*')
@@ -242,7 +242,7 @@ static bool read_rows(const char *text, lp_gpu_ref *out) {
   return end != text + 3 && *end == '\0' && out->bytes > 0;
 }
 
-/* "b3", "b3+s*256", "s0", or [offset, bytes] of a weight. */
+/* Reads "b3", "b3+s*256", "s0", or [offset, bytes] of a weight. */
 static lp_status read_ref(reader *r, const lp_json *at, lp_gpu_ref *out) {
   if (lp_json_is(at, LP_JSON_ARRAY)) {
     out->place = LP_GPU_WEIGHT;

@@ -121,7 +121,7 @@ void lp_gpu_memory_free(lp_gpu *gpu, lp_gpu_memory *memory) {
   free(memory);
 }
 
-/* In memory apart, a part has the same offset in the pass's arena as its frame has in the frames' arenas. */
+/* In the GPU's own memory, a part has the same offset in the pass's arena as its frame has in the frames' arenas. */
 static char *place_apart(const lp_gpu_pass *pass, const lp_frame *frame, int64_t buffer) {
   uintptr_t from_begin = (uintptr_t)frame->arena - (uintptr_t)pass->frame->arena;
   return pass->memory->arena + from_begin + frame->offset[buffer];
@@ -262,7 +262,7 @@ bool lp_gpu_give_rows(const lp_gpu_pass *pass, const lp_gpu_part *part, const lp
   return move_rows(pass, part, call, true);
 }
 
-/* ---- apart from the host ----------------------------------------------------------------------------------------- */
+/* ---- the GPU's own memory ---------------------------------------------------------------------------------------- */
 
 bool lp_gpu_is_apart(const lp_gpu *gpu) {
   return gpu->api->apart;

@@ -17,7 +17,7 @@ typedef struct {
 typedef struct {
   char *host;
   size_t bytes;
-  void *memory, *mapped; /* NULL `mapped`: the GPU owns the range at the moment, not the host */
+  void *memory, *mapped; /* NULL `mapped`: the range is the GPU's at the moment, not the host's */
 } lp_gpu_shared;
 
 struct lp_gpu_memory {
@@ -26,7 +26,7 @@ struct lp_gpu_memory {
   /* [part][slot] by their addresses; made anew for each layout */
   LP_VEC(lp_gpu_shared) slots;
   lp_gpu_shared *state; /* [states] */
-  char *arena;          /* on the GPU, if its memory is apart */
+  char *arena;          /* on the GPU, if it has its own memory */
   size_t arena_bytes;
   LP_VEC(lp_gpu_recording) recordings;
   int64_t *tables; /* on the GPU: sizes and addresses of each sequence (tables.c) */
@@ -39,7 +39,7 @@ LP_MUST_USE lp_status lp_gpu_bring_weights(lp_gpu *gpu, lp_diag *diag);
 /* Before a segment, shared memory is given to the GPU; after it, the host takes it back. */
 bool lp_gpu_give(const lp_gpu_pass *pass, size_t arena_bytes);
 bool lp_gpu_take_back(const lp_gpu_pass *pass);
-/* The memory that a kernel is given for an operand, and for scratch. */
+/* The memory that a kernel receives for an operand, and for scratch. */
 void *lp_gpu_memory_of(const lp_gpu_pass *pass, const lp_gpu_part *part, const lp_gpu_ref *ref);
 void *lp_gpu_scratch_of(const lp_gpu_pass *pass, const lp_gpu_part *part);
 /* The GPU cannot address the middle of shared memory. So the rows that a call for one sequence uses are copied to the

@@ -11,7 +11,7 @@ static const char on_a_processor[] = "compile this side with --backend-device=cp
 
 /* ---- the architecture -------------------------------------------------------------------------------------------- */
 
-/* What to compile for: the GPU itself if NVRTC knows it. If the GPU is newer, PTX of the newest architecture that NVRTC
+/* The target: the GPU's architecture if NVRTC knows it. For a newer GPU it is PTX of the newest architecture that NVRTC
  * knows, which the driver compiles further. */
 typedef struct {
   bool ptx;

@@ -1,4 +1,5 @@
-/* CUDA C++ to code for one GPU, by NVRTC (base/nvrtc.h). The code is kept in a folder of the user's (cache.c). */
+/* Compiles CUDA C++ to code for one GPU, by NVRTC (base/nvrtc.h), and keeps the code in a folder of the user
+ * (cache.c). */
 #ifndef LP_RUNTIME_GPU_NVRTC_H
 #define LP_RUNTIME_GPU_NVRTC_H
 
@@ -6,8 +7,8 @@
 
 typedef struct {
   const char *name; /* "NVIDIA H200" */
-  int sm;           /* 90: its compute capability */
-  int driver;       /* 12: the newest CUDA whose code it takes */
+  int sm;           /* its compute capability, as 90 */
+  int driver;       /* the newest CUDA whose code it takes, as 12 */
 } lp_cuda_target;
 
 /* Code as cuModuleLoadData takes it, and the architecture it is compiled for: the GPU's, or the newest that NVRTC

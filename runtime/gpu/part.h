@@ -11,8 +11,9 @@ typedef struct {
   const lp_gpu_layout *layout;
   const lp_frame *frame;     /* of all sequences, or of the only one */
   const lp_gpu_owner *owner; /* of each sequence's caches */
-  bool recorded; /* for all contexts of a grain: kernels read sizes that grow from memory, and grids are the largest */
-  bool places;   /* a launch had addresses of a sequence's own memory */
+  /* valid for all contexts of a grain: kernels read growing sizes from memory, and grids have their largest size */
+  bool recorded;
+  bool places; /* a launch was given addresses of a sequence's own memory */
 } lp_gpu_pass;
 
 /* Number 0 is the part of all sequences, or of the only one; sequence i has number i + 1. */

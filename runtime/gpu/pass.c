@@ -1,5 +1,5 @@
 /* Launches the calls of segments. A joint call is launched once over the rows of all sequences. Any other call is
- * launched once for all sequences if interface and kernel can read from tables what each sequence works on
+ * launched once for all sequences if interface and kernel can read each sequence's sizes and addresses from tables
  * (tables.c), else once for each sequence. */
 #include "runtime/gpu/pass.h"
 
@@ -9,7 +9,7 @@
 #include "runtime/gpu/sizes.h"
 #include "runtime/gpu/tables.h"
 
-/* Groups on an axis; in a recording, as many as the longest context of the grain needs. */
+/* The number of groups on an axis; in a recording, the number that the longest context of the grain needs. */
 static int64_t groups_on(const lp_gpu_pass *pass, const lp_gpu_axis *axis, const int64_t *sym) {
   int64_t most[LP_MAX_NAMED_SYMBOLS];
   if (pass->recorded && lp_gpu_grows(axis->size)) {
@@ -72,7 +72,7 @@ static lp_gpu_product product_of(const lp_gpu_pass *pass, const lp_gpu_part *par
                                        lp_gpu_workspace_bytes(pass->gpu, part->frame->sym)};
 }
 
-/* Does the library do all products of a call? */
+/* Tells whether the library does all products of a call. */
 static bool by_library(const lp_gpu_pass *pass, const lp_gpu_part *part, const lp_gpu_call *call) {
   bool any = false;
   for (int32_t i = 0; i < call->launcher->count; i++) {

@@ -1,9 +1,8 @@
 /* Recordings. The steps of a generation launch the same kernels on the same memory; only the number of past tokens
- * grows. So where an interface can record launches, a segment that runs twice alike is recorded, and replayed while the
- * past stays within a grain. Grids and memory of a recording are those of the grain's longest past; kernels read sizes
- * that grow from tables, which every run fills (tables.c). A pass over several sequences is recorded anew when their
- * number or any of their other sizes changes, or when the longest past leaves its grain.
- */
+ * grows. Where an interface can record launches, a segment that runs twice with the same key is recorded, and replayed
+ * while the past stays within a grain. Grids and memory of a recording are those of the grain's longest past; kernels
+ * read sizes that grow from tables, which every run fills (tables.c). A pass over several sequences is recorded anew
+ * when their number or any of their other sizes changes, or when the longest past leaves its grain. */
 #include "runtime/gpu/pass.h"
 
 #include "base/abi.h"

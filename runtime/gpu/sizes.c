@@ -65,7 +65,7 @@ int64_t lp_gpu_end_of(int64_t begin, int64_t bytes) {
   return (begin + bytes + SLOT_ALIGNMENT - 1) / SLOT_ALIGNMENT * SLOT_ALIGNMENT;
 }
 
-/* Memory apart is laid out for all contexts of a grain, so that it stays where it is. */
+/* A GPU's own memory is laid out for all contexts of a grain, so that buffers do not move within a grain. */
 static int64_t room_for(const lp_gpu *gpu, const lp_gpu_layout *layout, int32_t slot, const int64_t *sym) {
   int64_t most[LP_MAX_NAMED_SYMBOLS];
   int64_t bytes =

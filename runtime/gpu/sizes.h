@@ -8,9 +8,9 @@
 int64_t lp_gpu_eval(const lp_gpu *gpu, const lp_poly *size, const int64_t *sym);
 int64_t lp_gpu_slot_bytes(const lp_gpu *gpu, const lp_gpu_slot *slot, const int64_t *sym);
 int64_t lp_gpu_scratch_bytes(const lp_gpu *gpu, const lp_gpu_layout *layout, const int64_t *sym);
-/* Does the condition of a launch hold for these sizes? */
+/* Tells whether the condition of a launch holds for these sizes. */
 bool lp_gpu_applies(const lp_gpu *gpu, const lp_gpu_launch *launch, const int64_t *sym);
-/* Bytes of workspace before the scratch, for a library's products; 0 when it does none with these sizes. */
+/* Bytes of workspace before the scratch, which a library's products need; 0: it does no product of these sizes. */
 int64_t lp_gpu_workspace_bytes(const lp_gpu *gpu, const int64_t *sym);
 /* The end of a region that begins at `begin`, aligned; negative when it is too large. */
 int64_t lp_gpu_end_of(int64_t begin, int64_t bytes);

@@ -81,7 +81,7 @@ size_t lp_address_resolve(const char *address, bool listens, lp_sockaddr *out, s
   free(host);
   if (!path) return count;
   struct sockaddr_un at = {.sun_family = AF_UNIX};
-  memcpy(at.sun_path, path, strlen(path)); /* whose length lp_address_split has checked */
+  memcpy(at.sun_path, path, strlen(path)); /* lp_address_split has checked its length */
   memcpy(&out->at, &at, sizeof at);
   out->size = sizeof at;
   return 1;

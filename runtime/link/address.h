@@ -4,10 +4,10 @@
 
 #include "base/base.h"
 
-/* Splits HOST:PORT. A Unix socket is the host "unix:PATH" with port 0. Reports anything else. The caller frees
+/* Splits HOST:PORT. A Unix socket gives the host "unix:PATH" and port 0. Anything else is an error. The caller frees
  * `host`. */
 LP_MUST_USE lp_status lp_address_split(const char *address, char **host, int *port, lp_diag *diag);
-/* Only processes of this machine can reach the host: a loopback address or a Unix socket. */
+/* Tells whether only processes of this machine can reach the host, which is a loopback address or a Unix socket. */
 bool lp_address_is_loopback(const char *host);
 /* The path of a Unix socket's address, or NULL for other addresses. Borrowed from `address`. */
 const char *lp_address_unix_path(const char *address);

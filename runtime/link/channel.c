@@ -15,11 +15,11 @@
 
 /* A stranger is a connection that is not permitted yet. */
 enum { MOST_PEERS = 1024, MOST_STRANGERS = 256, MOST_STRANGERS_OF_HOST = 64, MOST_EVENTS = 64 };
-static const double stranger_ms = 10000; /* for TLS and the handshake above it, which ends with a permission */
-static const double send_ms = 30000;     /* a peer that takes none of what waits for it is lost after so long */
-static const double full_ms = 100;       /* until connections are taken again when there were no descriptors for them */
-static const double tell_ms = 10000;     /* between two reports of that */
-static const double care_ms = 250;       /* the caller computes for so long before the attendant takes over */
+static const double stranger_ms = 10000; /* for TLS and the handshake above it, after which the peer is permitted */
+static const double send_ms = 30000;     /* a peer that reads nothing of its queue for this long is given up */
+static const double full_ms = 100;       /* pause before connections are accepted again after descriptors ran out */
+static const double tell_ms = 10000;     /* pause between two reports that descriptors ran out */
+static const double care_ms = 250;       /* the attendant takes over when the caller computes for this long */
 
 lp_channel *lp_channel_create(const lp_security *security) {
   lp_channel *channel = lp_alloc(sizeof *channel);
@@ -27,7 +27,7 @@ lp_channel *lp_channel_create(const lp_security *security) {
   channel->socket.fd = channel->wake = -1;
   channel->epoll = epoll_create1(EPOLL_CLOEXEC);
   channel->due_ms = INFINITY;
-  channel->left_ms = channel->told_ms = -INFINITY; /* until the first receive the attendant serves the sockets */
+  channel->left_ms = channel->told_ms = -INFINITY; /* the attendant serves the sockets until the first receive */
   channel->spin.pays = lp_machine_threads() > 1;
   pthread_mutex_init(&channel->mutex, NULL);
   return channel;
@@ -40,7 +40,8 @@ bool lp_channel_is_device(const lp_channel *channel) {
 /* ---- peers ------------------------------------------------------------------------------------------------------- */
 
 void lp_channel_wake_attendant(lp_channel *channel) {
-  (void)eventfd_write(channel->wake, 1); /* it fails only where it was woken often enough */
+  /* it fails only when the counter is full, and then the attendant wakes anyway */
+  (void)eventfd_write(channel->wake, 1);
 }
 
 static void note_deadline(lp_channel *channel, double due_ms) {
@@ -72,9 +73,9 @@ static void add_news(lp_channel *channel, lp_peer *of) {
   lp_vec_push(&channel->news, of);
 }
 
-/* Closes the connection; the reason counts if it has none yet. A frame that is whole can still be taken. */
+/* Closes the connection, and notes the reason if none was noted. A complete frame can still be taken. */
 void lp_channel_lose(lp_channel *channel, lp_peer *of, const char *why) {
-  lp_conn_close(&of->conn, why ? why : "the connection closed"); /* which takes it out of the epoll set */
+  lp_conn_close(&of->conn, why ? why : "the connection closed"); /* closing the socket removes it from the epoll set */
   of->events = 0;
   add_news(channel, of);
 }
@@ -88,7 +89,7 @@ void lp_channel_forget(lp_channel *channel, lp_peer *of) {
   free(of);
 }
 
-/* A device waits until the socket has taken the frame, a listener queues what it does not take. */
+/* A device waits until the socket has taken the frame; a listener queues the bytes that the socket does not take. */
 bool lp_channel_put(lp_channel *channel, lp_peer *to, const void *head, size_t head_size, const void *body,
                     size_t body_size) {
   bool waited = to->conn.queue.size > 0;
@@ -103,8 +104,8 @@ bool lp_channel_put(lp_channel *channel, lp_peer *to, const void *head, size_t h
   return true;
 }
 
-/* Uses what came, and what one read of the socket brings if `socket` is set. A listener answers questions for signs of
- * life; what is on its way already is one. */
+/* Processes the bytes received, and with `socket` set those of one more read. A listener answers each request for a
+ * sign of life, unless it has bytes to send anyway. */
 void lp_channel_read(lp_channel *channel, lp_peer *of, bool socket) {
   lp_conn_progress progress = lp_conn_read(&of->conn, socket);
   bool asked = of->conn.asked && !lp_channel_is_device(channel) && of->conn.queue.size == 0;
@@ -137,9 +138,9 @@ void lp_channel_resume(lp_channel *channel, lp_peer *of) {
 
 /* ---- connections that come --------------------------------------------------------------------------------------- */
 
-/* Is there room for one more stranger when `most` are allowed, of one host if it is given? The stranger that has been
- * silent for longest makes room: a device needs a moment to be permitted, so those that wait for long are the ones that
- * say nothing. */
+/* Tells whether there is room for one more stranger when `most` are allowed (from one host, if `host` is given). If
+ * necessary it closes the stranger that has been silent for longest: a device is permitted within a moment, so a
+ * stranger that waits for long sends nothing. */
 static bool make_room(lp_channel *channel, const lp_sockaddr *host, size_t most) {
   size_t count = 0;
   lp_peer *oldest = NULL;
@@ -153,7 +154,7 @@ static bool make_room(lp_channel *channel, const lp_sockaddr *host, size_t most)
   return count < most || oldest;
 }
 
-/* There are no descriptors for a connection. True: a stranger has given up its own. */
+/* Called when no descriptor is left for a connection. True: a stranger was closed and its descriptor is free. */
 static bool free_descriptor(lp_channel *channel) {
   double now = lp_now_ms();
   channel->tells |= now - channel->told_ms >= tell_ms;
@@ -180,7 +181,8 @@ static void take_connections(lp_channel *channel) {
 
 /* ---- serving the sockets ----------------------------------------------------------------------------------------- */
 
-/* A peer whose frame waits is watched until more comes: mostly the frame is taken before. */
+/* A peer with a complete frame stays in the epoll set until more bytes come, since the frame is usually taken before
+ * that. */
 static void serve_peer(lp_channel *channel, lp_peer *of, uint32_t events) {
   bool reads = !of->news && !of->finishing;
   channel->heard_ms = lp_now_ms();
@@ -191,7 +193,7 @@ static void serve_peer(lp_channel *channel, lp_peer *of, uint32_t events) {
   watch(channel, of, reads ? EPOLLIN : 0u);
 }
 
-/* Connections are taken last: a peer that gives way to another may have an event here. */
+/* Accepts connections last, since that may close a peer which has an event in this round. */
 static void serve_events(lp_channel *channel, const struct epoll_event *event, int count) {
   bool connections = false;
   for (int i = 0; i < count; i++) {
@@ -203,7 +205,7 @@ static void serve_events(lp_channel *channel, const struct epoll_event *event, i
   if (connections) take_connections(channel);
 }
 
-/* While a device waits it asks for signs of life, and gives up a worker that is silent. */
+/* While a device waits it requests signs of life, and it gives up a worker that is silent. */
 static void keep_alive(lp_channel *channel, lp_peer *worker, double now) {
   const lp_patience *patience = &channel->patience;
   if (worker->conn.fd < 0) return;
@@ -217,7 +219,7 @@ static void keep_alive(lp_channel *channel, lp_peer *worker, double now) {
       fmin(channel->heard_ms + patience->silence_ms, fmax(channel->heard_ms, channel->asked_ms) + patience->beat_ms);
 }
 
-/* Ends connections whose time is over. */
+/* Closes the connections that have passed their deadline. */
 static void meet_deadlines(lp_channel *channel) {
   double now = lp_now_ms();
   if (now < channel->due_ms) return;
@@ -235,7 +237,7 @@ static void meet_deadlines(lp_channel *channel) {
   if (full) take_connections(channel);
 }
 
-/* For how long the attendant sleeps, by what the caller does. */
+/* The time for which the attendant sleeps, which depends on what the caller is doing. */
 static double attend_for(lp_channel *channel) {
   double now = lp_now_ms(), care = care_ms - (now - channel->left_ms);
   channel->sleeping = channel->receiving;
@@ -259,7 +261,7 @@ void *lp_channel_attend(void *user) {
     if (poll(wait, count, limit) > 0 && wait[0].revents != 0) (void)eventfd_read(channel->wake, &woken);
     pthread_mutex_lock(&channel->mutex);
     if (!channel->attending || channel->closing) continue;
-    /* With the mutex held, so that no peer is freed between the report and its use. */
+    /* Holds the mutex, so that no peer is freed between epoll's report and its use. */
     serve_events(channel, event, epoll_wait(channel->epoll, event, MOST_EVENTS, 0));
     meet_deadlines(channel);
   }
@@ -279,8 +281,8 @@ static bool have_events(void *user) {
   return at->count > 0;
 }
 
-/* The caller sleeps without the mutex until something comes, a deadline is met, or the time is over. False: that, or a
- * signal came. */
+/* Lets the caller sleep without the mutex until bytes come, a deadline is reached, or the time is over. False: the time
+ * is over, or a signal came. */
 bool lp_channel_serve(lp_channel *channel, double until) {
   look at;
   at.channel = channel;

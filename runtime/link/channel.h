@@ -1,7 +1,8 @@
-/* The connections of a channel, and the two threads that serve them. A device's channel has one peer, and only its
- * caller's thread. A listener's has many, and a second thread, the attendant: the caller serves the sockets while it is
- * in receive, the attendant while the caller computes. One mutex guards all; it is held except in sleep. Frames of one
- * peer are taken one by one: a peer is not read from while a frame of its own waits. Private to the folder. */
+/* The connections of a channel, and the threads that serve them. A device's channel has one peer and is served by its
+ * caller's thread. A listener's channel has many peers and a second thread, the attendant: the caller serves the
+ * sockets while it is in receive, the attendant while the caller computes. One mutex guards everything; a thread
+ * releases it only to sleep. Frames of a peer are taken one by one: its socket is not read while a complete frame
+ * waits. Private to the folder. */
 #ifndef LP_LINK_CHANNEL_H
 #define LP_LINK_CHANNEL_H
 
@@ -13,17 +14,17 @@
 typedef struct {
   uint32_t id, events; /* `events` that epoll reports; 0: none, not even an end */
   bool permitted;
-  bool finishing;   /* is closed when its queue was sent */
-  bool news;        /* is in `news` of the channel */
-  double since_ms;  /* since when a stranger must say something to be permitted */
-  double queued_ms; /* since when its news wait for the caller: that is not its fault */
+  bool finishing;   /* is to be closed when its queue has been sent */
+  bool news;        /* is in the channel's `news` */
+  double since_ms;  /* when the time began in which a stranger must be permitted */
+  double queued_ms; /* when its news began to wait for the caller; a stranger's time stops meanwhile */
   lp_sockaddr at;
   lp_conn conn;
 } lp_peer;
 
 struct lp_channel {
   struct ssl_ctx_st *tls;    /* borrowed; NULL: plain */
-  lp_socket_listener socket; /* fd -1: a device's channel */
+  lp_socket_listener socket; /* the listening socket; fd -1: a device's channel */
   int epoll, wake;           /* `wake`: an eventfd for the attendant */
   lp_spin spin;              /* of the caller */
   pthread_t attendant;
@@ -31,45 +32,46 @@ struct lp_channel {
   pthread_mutex_t mutex;
   /* Under the mutex: */
   LP_VEC(lp_peer *) peers;
-  LP_VEC(lp_peer *)
-  news; /* those with a whole frame, a frame that is too long, or an end, in the order in which they came */
+  /* Peers with a complete frame, a frame that is too long, or a closed connection, in the order of arrival. */
+  LP_VEC(lp_peer *) news;
   uint32_t last_id;
-  double due_ms;  /* no deadline is before this */
-  bool receiving; /* the caller serves the sockets */
-  bool attending; /* the attendant does */
+  double due_ms;  /* no deadline is earlier */
+  bool receiving; /* the caller is in receive and serves the sockets */
+  bool attending; /* the attendant serves the sockets */
   bool sleeping;  /* the attendant sleeps until it is woken */
   bool closing;
   double left_ms; /* when the caller left receive */
-  bool full;      /* connections wait for descriptors */
-  bool tells;     /* that is to be reported */
-  double told_ms; /* when it was last */
+  bool full;      /* connections cannot be accepted for lack of descriptors */
+  bool tells;     /* this is to be reported */
+  double told_ms; /* when it was last reported */
   /* Of a device: */
   lp_patience patience;
-  bool awaited;              /* the last receive had to wait, and no frame has come since */
-  double heard_ms, asked_ms; /* when something came last; when a sign of life was asked for */
+  bool awaited;              /* the last receive waited, and no frame has come since */
+  double heard_ms, asked_ms; /* when bytes last came; when a sign of life was requested */
 };
 
-/* All but these two are called with the mutex held. */
+/* These two are called without the mutex, all functions below with it. */
 lp_channel *lp_channel_create(const lp_security *security);
 void *lp_channel_attend(void *channel); /* the attendant's thread */
 
 bool lp_channel_is_device(const lp_channel *channel);
-/* Takes the socket over. The peer has news at once if there is no memory for it. */
+/* Makes a peer that owns the socket. If memory is out, the peer has news at once: the end of its connection. */
 lp_peer *lp_channel_add(lp_channel *channel, int fd, const lp_sockaddr *at);
-/* Closes the connection, of which the caller is then told. `why` is the reason if it has none yet; NULL: it was closed.
- * A frame that is whole can still be taken. */
+/* Closes the connection, which the caller then learns as news. `why` is noted as the reason if none was noted; NULL:
+ * the other side closed it. A complete frame can still be taken. */
 void lp_channel_lose(lp_channel *channel, lp_peer *of, const char *why);
 /* Frees a peer that is not in `news`. */
 void lp_channel_forget(lp_channel *channel, lp_peer *of);
-/* A device waits until the socket has taken the frame; a listener queues what the socket does not take. */
+/* Sends a frame. A device waits until the socket has taken it; a listener queues the bytes that the socket does not
+ * take. */
 bool lp_channel_put(lp_channel *channel, lp_peer *to, const void *head, size_t head_size, const void *body,
                     size_t body_size);
-/* Uses what came, and what one read of the socket brings if `socket` is set. */
+/* Processes the bytes received, and with `socket` set those of one more read. */
 void lp_channel_read(lp_channel *channel, lp_peer *of, bool socket);
-/* Reads a peer again whose frame was taken. */
+/* Reads from a peer again after its frame was taken. */
 void lp_channel_resume(lp_channel *channel, lp_peer *of);
-/* The caller sleeps, without the mutex, until something comes, a deadline is met, or the time is over, and serves what
- * came. False: the time is over, or a listener's caller was woken by a signal. */
+/* Lets the caller sleep, without the mutex, until bytes come, a deadline is reached, or the time is over, and then
+ * serves the sockets. False: the time is over, or a signal woke a listener's caller. */
 bool lp_channel_serve(lp_channel *channel, double until);
 void lp_channel_wake_attendant(lp_channel *channel);
 

@@ -39,14 +39,14 @@ static const char *reason_of(const SSL *tls, unsigned long error) {
   case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
     return "a worker with --client-ca wants a certificate of this device: --cert, --cert-key";
   case SSL_R_BINDER_DOES_NOT_VERIFY:
-  case SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER: /* what OpenSSL answers to a wrong binder */
+  case SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER: /* the alert that OpenSSL sends for a wrong binder */
     return SSL_get_verify_mode(tls) == SSL_VERIFY_NONE ? "wrong key" : "it holds another key";
   default:
     return ERR_reason_error_string(error);
   }
 }
 
-/* Of a call that returned `result`, which is not its success. */
+/* Handles the failure of a call of OpenSSL that returned `result`. */
 static ssize_t tls_result(lp_conn *conn, int result) {
   int kind = SSL_get_error(conn->tls, result), problem = errno;
   unsigned long error = ERR_peek_error();
@@ -60,7 +60,7 @@ static ssize_t tls_result(lp_conn *conn, int result) {
   return fail(conn, why);
 }
 
-/* The number of bytes read, 0 when there are none yet, -1 when the connection has broken. */
+/* Returns the number of bytes read, 0 when there are none yet, and -1 when the connection is broken. */
 static ssize_t read_some(lp_conn *conn, void *to, size_t size) {
   size_t got = 0;
   if (conn->broken) return -1;
@@ -70,8 +70,8 @@ static ssize_t read_some(lp_conn *conn, void *to, size_t size) {
   return result == 1 ? (ssize_t)got : tls_result(conn, result);
 }
 
-/* The first bytes of the parts, up to a record of TLS: each record costs a header, a tag and some time, so small parts
- * are joined. */
+/* Joins the first bytes of the parts, up to the size of one TLS record, since each record costs a header, a tag and
+ * some time. */
 static struct iovec join(const struct iovec *part, size_t count, uint8_t joined[RECORD]) {
   if (part[0].iov_len >= RECORD) return (struct iovec){part[0].iov_base, RECORD};
   size_t size = 0;
@@ -82,8 +82,8 @@ static struct iovec join(const struct iovec *part, size_t count, uint8_t joined[
   return (struct iovec){joined, size};
 }
 
-/* The number of bytes that the socket took, 0 when it has no room, -1 when the connection has broken. What was not
- * written must be written next. */
+/* Returns the number of bytes that the socket took, 0 when it has no room, and -1 when the connection is broken. The
+ * next call must write the bytes that were not taken. */
 static ssize_t write_some(lp_conn *conn, struct iovec *part, size_t count) {
   if (conn->broken) return -1;
   if (!conn->tls) {
@@ -100,7 +100,7 @@ static ssize_t write_some(lp_conn *conn, struct iovec *part, size_t count) {
 
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
-/* As OpenSSL's own writing to a socket, which raises SIGPIPE when the other side has closed the connection. */
+/* Writes to a socket as OpenSSL's own BIO does, but without SIGPIPE when the other side has closed the connection. */
 static int write_quietly(BIO *bio, const char *from, int size) {
   ssize_t sent = send(((const lp_conn *)BIO_get_data(bio))->fd, from, (size_t)size, MSG_NOSIGNAL);
   BIO_clear_retry_flags(bio);
@@ -138,7 +138,8 @@ bool lp_conn_open(lp_conn *conn, int fd, SSL_CTX *context, bool worker) {
   return false;
 }
 
-/* A socket that is closed with unread bytes resets the connection, and what was sent last may be lost. */
+/* Reads the remaining bytes: closing a socket with unread bytes resets the connection, and the bytes sent last may be
+ * lost. */
 static void close_gently(int fd) {
   char unread[4096];
   (void)shutdown(fd, SHUT_WR);
@@ -179,7 +180,7 @@ bool lp_conn_bind(const lp_conn *conn, uint8_t out[LP_BINDING_BYTES]) {
 
 /* ---- frames that come -------------------------------------------------------------------------------------------- */
 
-/* Copies from `ahead` what the target still lacks. True: it is full. */
+/* Copies from `ahead` to the target until it is full or `ahead` is empty. True: it is full. */
 static bool fill(lp_conn *conn, uint8_t *target, size_t wanted) {
   size_t here = conn->end - conn->begin, lacks = wanted - conn->have, count = here < lacks ? here : lacks;
   if (count > 0) memcpy(target + conn->have, conn->ahead + conn->begin, count);
@@ -233,7 +234,7 @@ uint8_t *lp_conn_take(lp_conn *conn, size_t *size) {
 
 /* ---- frames that go ---------------------------------------------------------------------------------------------- */
 
-/* What is left of the parts after their first `skip` bytes. Returns the number of parts. */
+/* Drops the first `skip` bytes of the parts. Returns the number of parts that remain. */
 static size_t rest_of(const struct iovec part[PARTS], size_t skip, struct iovec rest[PARTS]) {
   size_t used = 0;
   for (size_t i = 0; i < PARTS; i++) {
@@ -246,7 +247,7 @@ static size_t rest_of(const struct iovec part[PARTS], size_t skip, struct iovec 
 
 static void queue(lp_conn *conn, const struct iovec *part, size_t count) {
   if (conn->queue.size == 0) conn->moved_ms = lp_now_ms();
-  if (conn->sent > conn->queue.size / 2) { /* the bytes that were sent make room */
+  if (conn->sent > conn->queue.size / 2) { /* the room of bytes already sent is reused */
     conn->queue.size -= conn->sent;
     memmove(conn->queue.data, conn->queue.data + conn->sent, conn->queue.size);
     conn->sent = 0;
@@ -255,7 +256,8 @@ static void queue(lp_conn *conn, const struct iovec *part, size_t count) {
     lp_buf_append(&conn->queue, part[i].iov_base, part[i].iov_len);
 }
 
-/* The other side may have said why it closed the connection, such as that TLS refuses this device. */
+/* The other side may have sent the reason before it closed the connection, such as TLS's alert that it refuses this
+ * device. */
 static void read_last_word(lp_conn *conn) {
   conn->broken = false;
   for (int i = 0; i < LAST_READS && lp_conn_read(conn, true) == LP_CONN_MORE; i++)

@@ -15,9 +15,9 @@ enum { LP_WIRE_PROTOCOL = 4 };
 typedef struct lp_wire {
   const lp_transport *transport;
   lp_channel *channel;
-  char *address;                       /* of the other side, for messages */
+  char *address;                       /* address of the other side, for messages */
   uint64_t bytes_sent, bytes_received; /* payload and framing */
-  lp_buf head;                         /* of the message that is being sent */
+  lp_buf head;                         /* buffer for the message that is being sent */
 } lp_wire;
 
 struct Lp__Wire__Message;
@@ -30,27 +30,27 @@ typedef struct {
   const lp_transport *transport;
 } lp_inbound;
 
-/* Dials and shakes hands: protocol version and bundle hash must be equal on both sides. */
+/* Connects and performs the handshake: protocol version and bundle hash must be equal on both sides. */
 LP_MUST_USE lp_status lp_wire_dial(const lp_transport *transport, const lp_endpoint *endpoint, double timeout_ms,
                                    lp_wire **out, lp_diag *diag);
 LP_MUST_USE lp_status lp_wire_listen(const lp_transport *transport, const char *address, const lp_security *security,
                                      lp_wire **out, int *port, lp_diag *diag);
-/* Sends the hello of side `who`. The worker's carries its proof of the key where TLS shows certificates. */
+/* Sends the hello of side `who`. If TLS uses certificates, the worker's hello carries its proof of the key. */
 bool lp_wire_hello(lp_wire *wire, uint32_t peer, lp_side who, const lp_endpoint *endpoint, const char **why);
-/* Is `proof` side `who`'s proof of the key on the connection with this peer? True where no proof is asked for. */
+/* Tells whether `proof` is side `who`'s proof of the key on the connection with this peer, or no proof is required. */
 bool lp_wire_holds(const lp_wire *wire, uint32_t peer, lp_side who, const lp_endpoint *endpoint, const void *proof,
                    size_t size);
 void lp_wire_close(lp_wire *wire); /* NULL is allowed */
 bool lp_wire_send(lp_wire *wire, uint32_t peer, const struct Lp__Wire__Message *message, const void *payload,
                   size_t payload_size, const char **why);
-/* LP_RECV_GARBAGE: a frame came that is no message; the peer's number is in `out->packet`. LP_RECV_TIMEOUT may come
- * early. */
+/* Receives a message. LP_RECV_GARBAGE: a frame came that is no message; `out->packet` has the number of the peer.
+ * LP_RECV_TIMEOUT may come early. */
 lp_recv_outcome lp_wire_receive(lp_wire *wire, double timeout_ms, lp_inbound *out, const char **why);
 void lp_inbound_release(lp_inbound *inbound);
 
 /* ---- pauses between attempts to reach a worker (link.c) ---------------------------------------------------------- */
 
-/* Attempts with pauses that double, until the time is over. */
+/* Attempts to connect, with pauses that double, until the time is over. */
 typedef struct {
   double pause_ms, longest_ms, until_ms;
 } lp_backoff;

@@ -1,4 +1,4 @@
-/* The relay between the two ends: bytes wait as long as the emulated link would take. See link_emulator.h. */
+/* The relay between the two ends holds bytes for as long as the emulated link would take. See link_emulator.h. */
 #include "runtime/link/link_emulator.h"
 
 #include <arpa/inet.h>
@@ -34,9 +34,9 @@ typedef struct {
 typedef struct {
   int from, to;
   LP_VEC(packet *) queue;
-  size_t first; /* of the queue that has not been passed on whole */
+  size_t first; /* the first entry of the queue that was not passed on completely */
   double last_due_ms;
-  bool ended, closed; /* nothing more comes; and that was passed on */
+  bool ended, closed; /* the sender has closed its stream; the receiver was told */
 } flow;
 
 typedef struct {
@@ -63,7 +63,7 @@ static double draw(lp_link_emulator *emulator) {
   return lp_random_uniform(emulator->shape.seed, 0, emulator->drawn++);
 }
 
-/* When the link is up again at `now`; a cut takes the link down for `cut_ms` in every `cut_every_ms`. */
+/* The time from `now` on at which the link is up. A cut takes the link down for `cut_ms` in every `cut_every_ms`. */
 static double up_again(const lp_link_emulator *emulator, double now) {
   const lp_link_shape *shape = &emulator->shape;
   if (shape->cut_ms <= 0 || shape->cut_every_ms <= 0) return now;
@@ -72,7 +72,7 @@ static double up_again(const lp_link_emulator *emulator, double now) {
   return down ? emulator->begin_ms + begun + shape->cut_ms : now;
 }
 
-/* When a packet of that size, sent now, arrives. */
+/* The time at which a packet of that size arrives when it is sent now. */
 static double arrival(lp_link_emulator *emulator, flow *way, bool up, size_t size) {
   const lp_link_shape *shape = &emulator->shape;
   double bps = up ? shape->up_bps : shape->down_bps, *busy = &emulator->free_ms[up ? 0 : 1];
@@ -108,7 +108,7 @@ static void pair_free(pipe_pair *pair) {
   free(pair);
 }
 
-/* A connection begins with a round trip, as TCP's does: what the device sends first waits for it. */
+/* A connection begins with a round trip, as TCP's does, so the first bytes of the device wait for it. */
 static void take_connection(lp_link_emulator *emulator) {
   int near = accept4(emulator->listener, NULL, NULL, SOCK_CLOEXEC);
   if (near < 0) return;
@@ -155,7 +155,7 @@ static void compact(flow *way) {
   way->first = way->queue.count = 0;
 }
 
-/* Passes on what has arrived. The end of a stream travels after its bytes. */
+/* Passes on the bytes that have arrived. The end of a stream arrives after its bytes. */
 static void give_bytes(const lp_link_emulator *emulator, pipe_pair *pair, flow *way) {
   double now = lp_now_ms();
   while (way->first < way->queue.count) {
@@ -205,12 +205,12 @@ static void serve_pair(lp_link_emulator *emulator, pipe_pair *pair, const struct
   give_bytes(emulator, pair, &pair->down);
 }
 
-/* A side that has gone, with nothing left that could reach the other, ends the pair. */
+/* Ends the pair when one side has closed and no bytes are left that could reach the other. */
 static bool is_over(const pipe_pair *pair) {
   return pair->broken || (pair->up.closed && pair->down.closed);
 }
 
-/* Fills [2 + 2 pairs] and returns for how long to wait. */
+/* Fills poll[2 + 2 * pairs] and returns how long to wait. */
 static int prepare(const lp_link_emulator *emulator, struct pollfd *wait) {
   double now = lp_now_ms(), soonest = beyond_ms;
   wait[0] = (struct pollfd){.fd = emulator->wake[0], .events = POLLIN};
@@ -297,8 +297,8 @@ const char *lp_link_emulator_address(const lp_link_emulator *emulator) {
   return emulator->address;
 }
 
-/* What a device has sent still arrives when it closes its connection, such as its goodbye; here at once, if the link is
- * up. */
+/* The bytes that a device sends before it closes its connection, such as its goodbye, still arrive; here at once, if
+ * the link is up. */
 static void pass_on_rest(lp_link_emulator *emulator, pipe_pair *pair) {
   if (pair->broken || pair->connecting) return;
   take_bytes(emulator, pair, &pair->up);

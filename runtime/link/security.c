@@ -22,7 +22,7 @@ static lp_status check_size(const char *path, size_t size, size_t most, lp_diag 
   return size <= most ? LP_OK : lp_error(diag, LP_LOC_FILE(path), "%zu bytes; at most %zu are read", size, most);
 }
 
-/* A secret that other users can read is not one. */
+/* Refuses a secret that other users can read. */
 static lp_status check_private(const char *path, lp_diag *diag) {
   struct stat info;
   if (stat(path, &info) != 0 || (info.st_mode & (S_IRWXG | S_IRWXO)) == 0) return LP_OK;
@@ -74,8 +74,7 @@ static lp_status read_own_certificate(const lp_link_security *from, SSL_CTX *tls
   return no_tls(from->cert_file, "certificate and private key", diag);
 }
 
-/* OpenSSL reads a certificate's extensions when it is first used, and keeps them: here, before connections on several
- * threads share it. */
+/* Makes OpenSSL read and cache a certificate's extensions now, before connections on several threads share it. */
 static void read_extensions(const SSL_CTX *tls) {
   STACK_OF(X509_OBJECT) *all = X509_STORE_get0_objects(SSL_CTX_get_cert_store(tls));
   for (int i = 0; i < sk_X509_OBJECT_num(all); i++) {
@@ -97,8 +96,8 @@ static lp_status read_trusted(const char *path, SSL_CTX *tls, lp_diag *diag) {
 
 static const char psk_identity[] = "llmpart"; /* there is one key */
 
-/* The callbacks that OpenSSL had for older versions of TLS; in TLS 1.3 it takes their key for an external pre-shared
- * key (RFC 8446, 4.2.11) of TLS_AES_128_GCM_SHA256. */
+/* These callbacks are OpenSSL's for older versions of TLS. In TLS 1.3 it uses their key as an external pre-shared key
+ * (RFC 8446, 4.2.11) of TLS_AES_128_GCM_SHA256. */
 static unsigned give_key(SSL *tls, unsigned char *psk) {
   memcpy(psk, SSL_CTX_get_app_data(SSL_get_SSL_CTX(tls)), PSK_BYTES);
   return PSK_BYTES;
@@ -116,7 +115,7 @@ static unsigned find_key(SSL *tls, const char *identity, unsigned char *psk, uns
   return lp_streq(identity, psk_identity) ? give_key(tls, psk) : 0;
 }
 
-/* A pre-shared key takes the certificates' place in TLS 1.3: a handshake carries one or the other. */
+/* In TLS 1.3 a handshake uses either a pre-shared key or certificates. */
 static void use_key(lp_security *out, bool worker) {
   static const char label[] = "llmpart/4 pre-shared key";
   uint8_t *psk = lp_alloc(PSK_BYTES);
@@ -132,7 +131,7 @@ static void use_key(lp_security *out, bool worker) {
     SSL_CTX_set_psk_client_callback(out->tls, offer_key);
 }
 
-/* Without instructions for AES, ChaCha20 is faster, and its time reveals nothing of the key. */
+/* On CPUs without AES instructions ChaCha20 is faster, and its time does not depend on the key. */
 static bool has_fast_aes(void) {
 #if defined(__x86_64__)
   return __builtin_cpu_supports("aes") != 0;
@@ -143,7 +142,8 @@ static bool has_fast_aes(void) {
 #endif
 }
 
-/* TLS 1.3 only, without tickets: a connection that breaks begins anew. The device's order of suites counts. */
+/* TLS 1.3 only, without tickets: a broken connection is replaced by a full handshake. The device's order of cipher
+ * suites decides. */
 static lp_status create_tls(bool worker, lp_security *out, lp_diag *diag) {
   ERR_clear_error();
   out->tls = SSL_CTX_new(worker ? TLS_server_method() : TLS_client_method());
@@ -158,7 +158,7 @@ static lp_status create_tls(bool worker, lp_security *out, lp_diag *diag) {
   SSL_CTX_set_read_ahead(out->tls, 1);
   SSL_CTX_set_default_read_buffer_len(out->tls, 32 << 10);
   X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(out->tls),
-                              X509_V_FLAG_PARTIAL_CHAIN); /* a pinned certificate will do */
+                              X509_V_FLAG_PARTIAL_CHAIN); /* a pinned certificate need not be self-signed */
   SSL_CTX_set_verify(out->tls, worker ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, NULL);
   return LP_OK;
 }

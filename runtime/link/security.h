@@ -1,4 +1,4 @@
-/* Certificates and keys of a link, and TLS's configuration made of them. Only runtime/ and its tests include this
+/* Certificates and keys of a link, and the TLS configuration made from them. Only runtime/ and its tests include this
  * header. */
 #ifndef LP_LINK_SECURITY_H
 #define LP_LINK_SECURITY_H
@@ -11,15 +11,15 @@ struct ssl_ctx_st;
 enum { LP_PROOF_BYTES = 32 };
 
 struct lp_security {
-  struct ssl_ctx_st *tls; /* NULL: plain bytes. All connections of one side share it and only read it. */
+  struct ssl_ctx_st *tls; /* NULL: no TLS. All connections of one side share it and only read it. */
   uint8_t *key;           /* NULL: there is none */
   size_t key_size;
-  bool certified; /* a worker admits only devices that show a certificate; a device has one to show */
-  bool proves;    /* TLS shows certificates, so both sides prove the key above it */
+  bool certified; /* of a worker: it admits only devices with a certificate; of a device: it has a certificate */
+  bool proves;    /* TLS uses certificates, so both sides prove above TLS that they have the key */
 };
 
-/* Reads the files. Off loopback there must be a key, or certificates of both sides. The caller releases `out` with
- * close in every case. */
+/* Reads the files. Beyond loopback a key, or certificates of both sides, are required. The caller releases `out` with
+ * lp_security_close, also after a failure. */
 LP_MUST_USE lp_status lp_security_open(const lp_link_security *from, lp_side side, bool loopback, lp_security *out,
                                        lp_diag *diag);
 void lp_security_close(lp_security *security);

@@ -1,4 +1,4 @@
-/* The figures of an emulated link, as text. */
+/* Parses the figures of an emulated link. */
 #include "base/units.h"
 #include "runtime/runtime.h"
 

@@ -16,8 +16,8 @@
 #include "base/clock.h"
 #include "runtime/link/address.h"
 
-enum { MOST_ADDRESSES = 8, BACKLOG = 128, LOOKS = 8 /* before the core is offered to others */ };
-/* A wait is brief below this, and no thread looks for longer. */
+enum { MOST_ADDRESSES = 8, BACKLOG = 128, LOOKS = 8 /* reads of a socket before the thread yields its core */ };
+/* A shorter wait counts as brief; a thread polls for no longer than this. */
 static const double brief_ms = 0.3;
 
 int lp_socket_milliseconds(double ms) {
@@ -58,7 +58,7 @@ static int connect_to(const lp_sockaddr *to, double timeout_ms, int *out) {
   return error;
 }
 
-/* A name may have several addresses: each has an equal share of the time that is left. */
+/* A name may have several addresses; each gets an equal share of the time that is left. */
 int lp_socket_connect(const char *address, double timeout_ms, const char **why) {
   lp_sockaddr to[MOST_ADDRESSES];
   double until = lp_now_ms() + timeout_ms;
@@ -81,7 +81,7 @@ static bool file_of(const char *path, uint64_t file[2]) {
   return true;
 }
 
-/* A socket file that refuses connections belongs to a process that has gone. */
+/* A socket file that refuses connections belongs to a process that has ended. */
 static void remove_stale(const lp_sockaddr *at, const char *path) {
   uint64_t file[2];
   int fd = -1;
@@ -95,7 +95,7 @@ static int listen_at(const lp_sockaddr *at, const char *path, lp_socket_listener
   if (out->fd < 0) return errno;
   if (path) {
     remove_stale(at, path);
-    (void)fchmod(out->fd, S_IRUSR | S_IWUSR); /* of the file that bind makes: other users may not connect */
+    (void)fchmod(out->fd, S_IRUSR | S_IWUSR); /* mode of the file that bind makes: other users may not connect */
   } else {
     (void)setsockopt(out->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   }
@@ -108,7 +108,7 @@ static int listen_at(const lp_sockaddr *at, const char *path, lp_socket_listener
 
 bool lp_socket_listen(const char *address, lp_socket_listener *out, const char **why) {
   lp_sockaddr at[MOST_ADDRESSES];
-  struct sockaddr_in6 taken = {0}; /* an IPv4 address has its port at the same place */
+  struct sockaddr_in6 taken = {0}; /* sockaddr_in has its port at the same offset */
   socklen_t size = sizeof taken;
   *out = (lp_socket_listener){.fd = -1};
   size_t count = lp_address_resolve(address, true, at, MOST_ADDRESSES, why);

@@ -12,8 +12,8 @@
 #include "runtime/link/channel.h"
 #include "runtime/link/security.h"
 
-static const uint64_t most_frame = UINT64_C(1) << 32; /* that a device takes from the worker it chose */
-static const double close_ms = 200;                   /* for what is still queued at the end */
+static const uint64_t most_frame = UINT64_C(1) << 32; /* the longest frame that a device accepts from its worker */
+static const double close_ms = 200;                   /* the time to send the queues when a channel is closed */
 
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
@@ -45,7 +45,7 @@ static bool open_listener(lp_channel *channel, const char *address, const char *
   *why = "no descriptors are left";
   channel->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (channel->epoll < 0 || channel->wake < 0 || !lp_socket_listen(address, &channel->socket, why)) return false;
-  struct epoll_event event = {EPOLLIN | EPOLLET, {.ptr = NULL}}; /* take_connections takes all that there are */
+  struct epoll_event event = {EPOLLIN | EPOLLET, {.ptr = NULL}}; /* take_connections accepts all that wait */
   channel->started = epoll_ctl(channel->epoll, EPOLL_CTL_ADD, channel->socket.fd, &event) == 0 &&
                      pthread_create(&channel->attendant, NULL, lp_channel_attend, channel) == 0;
   *why = "no thread for it";
@@ -65,7 +65,7 @@ static lp_status listen_on(const char *address, const lp_security *security, lp_
   return lp_error(diag, LP_LOC_NONE, "cannot listen on %s: %s", address, why);
 }
 
-/* Connects, and shakes hands where there is TLS. */
+/* Connects, and performs the handshake of TLS if there is TLS. */
 static bool connect_channel(lp_channel *channel, const lp_endpoint *endpoint, double timeout_ms, const char **why) {
   double until = lp_now_ms() + timeout_ms;
   *why = "no descriptors are left";
@@ -100,7 +100,7 @@ static lp_status dial(const lp_endpoint *endpoint, double timeout_ms, lp_channel
 
 /* ---- the caller -------------------------------------------------------------------------------------------------- */
 
-/* Locks the channel; the peer, or NULL. Only the caller frees a peer that it knows. */
+/* Locks the channel and finds the peer, or NULL. Only the caller frees a peer of which it has been told. */
 static lp_peer *lock_peer(lp_channel *channel, uint32_t id) {
   pthread_mutex_lock(&channel->mutex);
   for (size_t i = 0; i < channel->peers.count; i++)
@@ -166,8 +166,8 @@ static void leave(lp_channel *channel) {
   pthread_mutex_unlock(&channel->mutex);
 }
 
-/* Takes the frame, or notes the end, of a peer that had news. A frame that was too long may have been permitted
- * meanwhile. */
+/* Takes the frame of a peer with news, or notes its end. The limit may have been raised since its frame was found too
+ * long. */
 static lp_recv_outcome take(lp_channel *channel, lp_peer *of, lp_packet *out) {
   lp_conn_progress progress = lp_conn_read(&of->conn, false);
   if (progress == LP_CONN_LONG) lp_conn_close(&of->conn, "its frame is too long");
@@ -180,7 +180,7 @@ static lp_recv_outcome take(lp_channel *channel, lp_peer *of, lp_packet *out) {
   return progress == LP_CONN_FRAME ? LP_RECV_FRAME : LP_RECV_TIMEOUT;
 }
 
-/* Takes the news that came first. A device's peer that has gone stays so; a listener forgets its own. */
+/* Takes the earliest news. A device keeps its peer after the connection has ended; a listener frees it. */
 static lp_recv_outcome take_news(lp_channel *channel, lp_packet *out, const char **why) {
   lp_recv_outcome outcome = LP_RECV_TIMEOUT;
   while (outcome == LP_RECV_TIMEOUT && channel->news.count > 0) {

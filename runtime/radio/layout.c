@@ -1,4 +1,4 @@
-/* Where sites are and how their antennas look. */
+/* Positions of sites, and the gains of their antennas. */
 #include "runtime/radio/radio.h"
 
 #include <assert.h>
@@ -16,13 +16,13 @@ double lp_radio_bearing_deg(int32_t sector) {
   return 30 + 120 * (double)sector;
 }
 
-/* A place of the hexagonal grid: q steps to the east, r to the north-east. */
+/* A point of the hexagonal grid: q steps to the east, r to the north-east. */
 static lp_radio_point grid(double isd, int q, int r) {
   return (lp_radio_point){isd * (q + r / 2.0), isd * r * sqrt(3) / 2};
 }
 
-/* The copies of the layout: around `rings` rings they lie (2 rings + 1, -rings) steps away, turned by 60 degrees
- * each. */
+/* The copies of a layout of `rings` rings lie (2 rings + 1, -rings) steps away, and at that offset turned by multiples
+ * of 60 degrees. */
 static void add_images(lp_radio_layout *layout, int rings) {
   int q = 2 * rings + 1, r = -rings;
   for (int i = 1; i < LP_RADIO_IMAGES; i++) {

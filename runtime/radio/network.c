@@ -1,4 +1,4 @@
-/* Users dropped over a layout, the gains between them and all sectors, and what each of them gets. */
+/* Places users in a layout, and computes the gains between them and all sectors and the rate of each user. */
 #include "runtime/radio/radio.h"
 
 #include <assert.h>
@@ -33,7 +33,7 @@ static lp_radio_user draw_user(gsl_rng *random, const lp_radio_profile *profile,
   do
     user.at = draw_place(random, layout);
   while (!is_far_enough(layout, user.at, profile->min_distance));
-  /* Offices have their walls in the path loss. */
+  /* The path loss of offices includes their walls. */
   double indoor = profile->scenario == LP_RADIO_INH || profile->scenario == LP_RADIO_INH_OPEN ? 0 : profile->indoor;
   user.indoor = gsl_rng_uniform(random) < indoor;
   user.high_loss = gsl_rng_uniform(random) < profile->high_loss;
@@ -47,7 +47,7 @@ static lp_radio_user draw_user(gsl_rng *random, const lp_radio_profile *profile,
 
 typedef struct {
   gsl_rng *random;
-  double wall_db; /* of this user: the same towards all sites */
+  double wall_db; /* of this user, towards all sites */
   double shadow;  /* the part of shadowing that all sites share, in deviations */
   const lp_radio_user *user;
 } link_state;
@@ -107,7 +107,8 @@ lp_radio_network *lp_radio_drop(const lp_radio_profile *profile, int32_t users, 
   network->gain = lp_alloc((size_t)users * (size_t)network->sectors * sizeof *network->gain);
   network->count = lp_alloc((size_t)network->sectors * sizeof *network->count);
   for (int32_t i = 0; i < users; i++) {
-    gsl_rng *random = lp_radio_stream(seed, "user", i); /* a user's draws do not depend on how many there are */
+    /* the numbers drawn for a user do not depend on the number of users */
+    gsl_rng *random = lp_radio_stream(seed, "user", i);
     network->user[i] = draw_user(random, profile, &network->layout);
     draw_gains(random, network, i);
     gsl_rng_free(random);
@@ -129,7 +130,7 @@ static double gain_of(const lp_radio_network *network, int32_t user, int32_t sec
   return network->gain[(size_t)user * (size_t)network->sectors + (size_t)sector];
 }
 
-/* What a user sends on each block, mW. */
+/* The power that a user sends on each block, mW. */
 static double user_power(const lp_radio_network *network, int32_t user) {
   const lp_radio_profile *profile = network->profile;
   double loss_db = -lp_radio_db(gain_of(network, user, network->user[user].sector));
@@ -151,7 +152,7 @@ double lp_radio_signal(const lp_radio_network *network, lp_radio_direction direc
   return gain * (direction == LP_RADIO_DOWN ? sector_power(network->profile) : user_power(network, user));
 }
 
-/* What the users of sector `from` bring to sector `to` on a block, in the mean over those users. */
+/* The mean power that the users of sector `from` cause at sector `to` on a block. */
 static double uplink_leak(const lp_radio_network *network, int32_t from, int32_t to) {
   double sum = 0;
   for (int32_t i = 0; i < network->users; i++)
@@ -175,7 +176,7 @@ double lp_radio_mean_sinr(const lp_radio_network *network, lp_radio_direction di
 
 /* ---- rates ---- */
 
-/* The users of one sector as a cell; signal and interference are over noise. */
+/* The users of one sector as a cell; signal and interference are relative to noise. */
 static void fill_cell(const lp_radio_network *network, lp_radio_direction direction, int32_t sector,
                       const int32_t *user, lp_radio_cell *cell, double *signal, double *interference) {
   double noise = noise_of(network->profile, direction);
@@ -185,7 +186,7 @@ static void fill_cell(const lp_radio_network *network, lp_radio_direction direct
     for (int32_t s = 0; s < network->sectors; s++) {
       if (s == sector) continue;
       double *place = &interference[k * cell->interferers + n++];
-      /* In the uplink all users of the sector hear the same at its antenna. */
+      /* In the uplink all users of a sector have the same interference, that at its antenna. */
       *place = direction == LP_RADIO_UP && k > 0 ? interference[n - 1]
                                                  : lp_radio_interference(network, direction, user[k], s) / noise;
     }

@@ -55,7 +55,7 @@ static const lp_yaml_field fields[] = {
     NUMBER("beta", beta, 1e-9, 1),
 };
 
-/* What a file does not say is as in uma-3gpp. */
+/* Keys that a file omits have the values of uma-3gpp. */
 static lp_radio_profile *profile_create(void) {
   lp_radio_profile *profile = lp_alloc(sizeof *profile);
   *profile = (lp_radio_profile){

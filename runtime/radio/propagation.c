@@ -4,7 +4,7 @@
 #include <math.h>
 #include <strings.h>
 
-static const double light = 3.0e8; /* m/s, as the report has it */
+static const double light = 3.0e8; /* m/s, the value of the report */
 
 const char *const lp_radio_scenario_names[LP_RADIO_SCENARIOS] = {"UMa", "UMi", "RMa", "InH-office", "InH-open"};
 
@@ -47,7 +47,7 @@ double lp_radio_breakpoint(const lp_radio_path *path) {
 
 /* ---- line of sight ---- */
 
-/* a + b lg d + 20 lg fc up to the breakpoint; after it 40 lg d, less a constant that makes the two meet there. */
+/* a + b lg d + 20 lg fc up to the breakpoint; after it 40 lg d less a constant with which the two lines meet there. */
 static double urban_los(const lp_radio_path *path, double a, double b) {
   double d = distance_3d(path), bp = lp_radio_breakpoint(path), heights = path->h_bs - path->h_ut;
   double frequency = 20 * log10(path->fc);
@@ -61,7 +61,7 @@ static double rural_near(const lp_radio_path *path, double d) {
          0.002 * log10(h) * d;
 }
 
-/* The table changes over at d2d = dBP, where its two lines differ by some 0.001 dB; at d3d = dBP they meet. */
+/* The table changes from PL1 to PL2 at d2d = dBP, where they differ by some 0.001 dB; they meet at d3d = dBP. */
 static double rural_los(const lp_radio_path *path) {
   double d = distance_3d(path), bp = lp_radio_breakpoint(path);
   return d <= bp ? rural_near(path, d) : rural_near(path, bp) + 40 * log10(d / bp);

@@ -6,7 +6,7 @@
 
 #include "base/base.h"
 
-/* The stream of one purpose under a seed: what one draws does not move the others. Release with gsl_rng_free. */
+/* The stream of one purpose under a seed. Draws from it do not change other streams. Release with gsl_rng_free. */
 gsl_rng *lp_radio_stream(uint64_t seed, const char *purpose, int32_t index);
 
 #endif

@@ -1,4 +1,4 @@
-/* Who gets which block: proportional fair, round robin, maximum rate. */
+/* Schedulers, which give each block to a user: proportional fair, round robin, maximum rate. */
 #include "runtime/radio/radio.h"
 
 #include <gsl/gsl_randist.h>
@@ -17,9 +17,9 @@ typedef struct {
   double *mean;    /* Tbar, bit/s */
   double *served;  /* bit/s in this interval */
   double *rate;    /* of the block at hand */
-  double *fade;    /* |h|^2 of the block at hand */
-  bool *active;    /* [interferers] of the block at hand */
-  double *disturb; /* interference of the block at hand; once for all when all cells use all blocks */
+  double *fade;    /* |h|^2 of the current block */
+  bool *active;    /* [interferers] of the current block */
+  double *disturb; /* interference of the current block; computed once when all cells use all blocks */
   int32_t turn;    /* of round robin */
   double gain_sum; /* of served blocks after the warm-up */
   int64_t *blocks; /* served after the warm-up */
@@ -38,8 +38,8 @@ static double interference_of(const run *r, int32_t user) {
   return sum;
 }
 
-/* The channel of one block in one interval: which cells interfere, how each user's signal fades, the rate each could
- * get. */
+/* The channel of one block in one interval: which cells interfere, the fading of each user's signal, and the rate that
+ * each user would get. */
 static void draw_block(run *r) {
   const lp_radio_cell *cell = r->cell;
   bool steady = is_steady(cell);
@@ -86,7 +86,7 @@ static void run_interval(run *r, bool counts) {
     r->mean[k] = (1 - cell->beta) * r->mean[k] + cell->beta * r->served[k];
 }
 
-/* Tbar begins near where it will be: what the user gets at its mean signal, shared by all. */
+/* Starts Tbar near its final value: the user's rate at its mean signal, divided by the number of users. */
 static void begin(run *r) {
   const lp_radio_cell *cell = r->cell;
   for (int32_t j = 0; j < cell->interferers; j++)

@@ -1,4 +1,4 @@
-/* TTFT and TPOT of what was compiled here: measured by `llmpart bench`, or predicted in a report. */
+/* TTFT and TPOT of a model compiled by llmpart: measured by `llmpart bench`, or predicted in a report. */
 #include "base/file.h"
 #include "base/path.h"
 #include "runtime/service/service.h"
@@ -99,7 +99,7 @@ static lp_status read_report(const lp_json *root, void *user, lp_diag *diag) {
   if (r->plan) plan = lp_json_member(&baselines, r->plan);
   LP_TRY(lp_json_text(&name_at, &name, diag));
   LP_TRY(lp_json_object(&plan, diag));
-  size_t count = r->plan ? 2 : 3; /* the router adds the link itself; a split plan contains it */
+  size_t count = r->plan ? 2 : 3; /* the router adds the link's times; a split plan contains them */
   LP_TRY(sum_of(&plan, prefill, count, &r->out->ttft_s, diag));
   LP_TRY(sum_of(&plan, decode, count, &r->out->tpot_s, diag));
   r->out->model = lp_arena_strdup(r->arena, name);

@@ -1,4 +1,4 @@
-/* One run: from event to event. */
+/* Simulates one run, from event to event. */
 #include <gsl/gsl_randist.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 typedef struct {
   const lp_sim_scenario *scenario;
-  lp_sim_scenario drifted; /* holds from request drift_after on */
+  lp_sim_scenario drifted; /* the models from request drift_after on */
   const lp_sim_users *users;
   const lp_sim_policy *policy;
   void *state; /* of the policy */
@@ -18,11 +18,11 @@ typedef struct {
   lp_sim_site site[LP_SITE_COUNT];
   lp_sim_heap links; /* requests on their way to a site */
   LP_VEC(lp_sim_job) jobs;
-  LP_VEC(lp_sim_request) requests; /* as the policy saw them; only of one that learns */
+  LP_VEC(lp_sim_request) requests; /* the requests as the policy saw them; only for a policy that learns */
   LP_VEC(uint32_t) free;           /* places in jobs */
   double *share;                   /* [tasks] cumulated */
   int64_t next;                    /* index of the next request */
-  double next_s;                   /* and when it comes, INFINITY: no more */
+  double next_s;                   /* when the next request comes; INFINITY: no more */
   double now_s;
   lp_sim_tally *tally;
   lp_sim_histogram *histogram;
@@ -76,7 +76,7 @@ static void plan_arrival(engine *e) {
     e->next_s = e->now_s + (s->rate > 0 ? gsl_ran_exponential(e->arrivals, 1 / s->rate) : s->every_s);
 }
 
-/* What is drawn here does not depend on the policy. */
+/* These draws do not depend on the policy. */
 typedef struct {
   int32_t task;
   double prompt, tokens, lucky[LP_SITE_COUNT], success[LP_SITE_COUNT];
@@ -157,7 +157,7 @@ static uint32_t new_job(engine *e) {
   return (uint32_t)(e->jobs.count - 1);
 }
 
-/* Which twentieth of the counted requests this is; -1: it is of the warm-up. */
+/* The twentieth of the counted requests that this one belongs to; -1: it belongs to the warm-up. */
 static int32_t part_of(const engine *e, int64_t index) {
   int64_t warm_up = e->scenario->warm_up, counted = e->scenario->requests - warm_up;
   return index < warm_up ? -1 : (int32_t)((index - warm_up) * LP_SIM_PARTS / counted);
@@ -181,7 +181,7 @@ static void count_outcome(engine *e, const lp_sim_job *job, const lp_sim_outcome
   lp_sim_histogram_add(e->histogram, outcome->delay_s);
 }
 
-/* At the end of its generation; the way down to the user is still to come, and known. */
+/* Counts a request at the end of its generation. The time of the downlink, which follows, is known. */
 static void complete(engine *e, uint32_t index) {
   const lp_sim_job *job = &e->jobs.data[index];
   const lp_sim_scenario *s = scenario_of(e, job->index);
@@ -234,7 +234,7 @@ static void arrive(engine *e) {
 
 /* ---- the run ---- */
 
-/* The earliest event; at the same time ends come before arrivals, so that what becomes free is free. */
+/* The earliest event. At equal times ends come before arrivals, so that an arrival finds the freed slots. */
 static bool step(engine *e) {
   int32_t server[LP_SITE_COUNT] = {0, 0};
   double link = e->links.entries.count > 0 ? e->links.entries.data[0].key : INFINITY;

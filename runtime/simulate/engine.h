@@ -4,13 +4,13 @@
 
 #include "runtime/simulate/statistics.h"
 
-/* What the users of a radio network get, bit/s; without one, count is 0. */
+/* The rates of the users of a radio network, bit/s; count 0: there is no network. */
 typedef struct {
   int64_t count;
   double *up, *down; /* [count] */
 } lp_sim_users;
 
-/* Adds to a tally that was begun. Runs of one scenario may go on in several threads, each with a tally of its own. */
+/* Adds a run to a tally that was begun. Several threads may run one scenario, each with a tally of its own. */
 void lp_sim_run_once(const lp_sim_scenario *scenario, const lp_sim_users *users, const lp_sim_policy *policy,
                      int64_t run, lp_sim_tally *tally, lp_sim_histogram *histogram);
 

@@ -1,4 +1,4 @@
-/* Every policy at every value of the axis, over all runs. */
+/* Runs every policy at every value of the axis, several times. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static double mean_tokens(const lp_sim_scenario *scenario) {
   return sum / shares;
 }
 
-/* Tasks keep their proportions among those that ask for quality, and among those that do not. */
+/* The tasks that require quality keep their proportions to each other, and so do the others. */
 static void share_quality(lp_sim_scenario *scenario, double value) {
   double sum[2] = {0, 0};
   for (int32_t t = 0; t < scenario->tasks; t++)
@@ -31,7 +31,7 @@ static void share_quality(lp_sim_scenario *scenario, double value) {
   }
 }
 
-/* The scenario with its axis at a value; `tasks` is for the copy. */
+/* Copies the scenario with its axis at a value; `tasks` has room for the copy's tasks. */
 static lp_sim_scenario scenario_at(const lp_sim_scenario *scenario, double value, lp_sim_task *tasks) {
   lp_sim_scenario at = *scenario;
   memcpy(tasks, scenario->task, (size_t)scenario->tasks * sizeof *tasks);

@@ -1,4 +1,4 @@
-/* A heap of numbered items: the least key comes first, items of one key in the order they came. */
+/* A heap of numbered items: the least key comes first, items of equal keys in the order of insertion. */
 #ifndef LP_SIMULATE_HEAP_H
 #define LP_SIMULATE_HEAP_H
 

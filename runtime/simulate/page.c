@@ -1,4 +1,4 @@
-/* Results as a page: the mean delay and the reward of each policy with their intervals, and the table. */
+/* Writes results as a page: the mean delay and the reward of each policy with their intervals, and the table. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@ static const char *colour_of(int32_t line) {
   return colours[line % (int32_t)LP_COUNT(colours)];
 }
 
-/* What a figure shows: of points over the axis, or of the parts of the points at the axis' first value. */
+/* A figure, which shows points over the axis, or the parts of the points at the axis' first value. */
 typedef struct {
   const char *title, *axis;
   lp_sim_estimate (*of)(const lp_sim_point *point);

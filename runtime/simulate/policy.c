@@ -22,9 +22,9 @@ static lp_site by_class(void *state, const lp_sim_request *request) {
   return request->quality ? LP_SITE_CLOUD : LP_SITE_EDGE;
 }
 
-/* As by class, but a request that may stay at the edge waits there for at most `patience` times the extra time of the
- * cloud. With 1 each request minimises its own delay; since a waiting request delays those after it, less than 1 is
- * better for all (Naor 1969). */
+/* Decides by class, but a request that may stay at the edge waits there for at most `patience` times the extra time of
+ * the cloud. With 1 each request minimises its own delay; since a waiting request delays those after it, a value below
+ * 1 gives a lower mean (Naor 1969). */
 static lp_site by_queue(void *state, const lp_sim_request *request) {
   (void)state;
   if (request->quality) return LP_SITE_CLOUD;

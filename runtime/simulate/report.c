@@ -9,7 +9,7 @@ static void put_estimate(lp_json_writer *w, const char *key, const char *half_ke
   lp_json_put_number(w, half_key, estimate.half);
 }
 
-/* How the means of the twentieths of a run followed each other; `request` is the last of each. */
+/* The means of the twentieths of a run, in order; `request` is the last request of each. */
 static void put_learning(lp_json_writer *w, const lp_sim_scenario *s, const lp_sim_point *p) {
   lp_json_put_array(w, "learning");
   for (int32_t i = 0; i < LP_SIM_PARTS; i++) {

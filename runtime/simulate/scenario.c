@@ -10,14 +10,14 @@
 const char *const lp_sim_axis_names[LP_SIM_DECISION + 1] = {"",        "rate",  "quality_share", "tokens",
                                                             "penalty", "slots", "decision"};
 
-/* What the keys of a file are, before it is made sense of. */
+/* The values of a file's keys, before they are checked. */
 typedef struct {
   lp_sim_scenario *scenario;
   const lp_sim_policies *known;
   const lp_yaml_node *service, *arrivals, *tasks, *edge, *cloud, *link, *policies, *vary, *drift;
 } scenario_file;
 
-/* Another file that the scenario names could not be read: says also where it is named. */
+/* Adds to the diagnostic of another file where the scenario names it. */
 static lp_status named(const lp_yaml *yaml, const lp_yaml_node *node, const char *key, lp_status status) {
   if (status != LP_OK) lp_note(yaml->diag, lp_yaml_loc(yaml, node), "it is named here, by '%s'", key);
   return status;
@@ -42,7 +42,7 @@ static const lp_yaml_field length_fields[] = {
     LP_YAML_FIELD(LP_YAML_NODE, "uniform", lengths_file, uniform, .least = 0),
 };
 
-/* A number, or { exponential: 1000 } and the like. */
+/* Reads a number, or a distribution such as { exponential: 1000 }. */
 static lp_status read_lengths(lp_yaml *yaml, const lp_yaml_node *node, const char *key, lp_sim_lengths *out) {
   lengths_file file = {.fixed = -1, .sigma = 1, .least = 1};
   if (lp_yaml_is_scalar(node)) return lp_yaml_number(yaml, node, key, 0, 1e9, &out->mean);
@@ -174,7 +174,7 @@ static lp_status read_arrivals(lp_yaml *yaml, const lp_yaml_node *node, lp_sim_s
 
 /* ---- stations ---- */
 
-/* "unlimited", or a whole number of at least `least`. */
+/* Reads "unlimited", or an integer of at least `least`. */
 static lp_status read_limit(lp_yaml *yaml, const lp_yaml_node *node, const char *key, int64_t least, int64_t *out) {
   const char *text = NULL;
   LP_TRY(lp_yaml_text(yaml, node, key, &text));
@@ -291,7 +291,7 @@ static lp_status read_axis(lp_yaml *yaml, const lp_yaml_node *node, lp_sim_scena
 
 /* ---- services, drift ---- */
 
-/* A name, or a list of them. */
+/* Reads a name or a list of names. */
 static lp_status read_services(lp_yaml *yaml, const lp_yaml_node *node, lp_sim_scenario *scenario) {
   int32_t count = 1;
   if (node && lp_yaml_is_list(node)) LP_TRY(lp_yaml_list(yaml, node, "service", &count));
@@ -365,7 +365,7 @@ static const lp_yaml_field part_fields[] = {
     PART("drift", drift, .least = 0),
 };
 
-/* The two tables as one: the fields of the second lie in the file's own struct. */
+/* Joins the two tables: the fields of the second lie in the file's own struct. */
 typedef struct {
   lp_sim_scenario top;
   scenario_file parts;

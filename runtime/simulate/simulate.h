@@ -1,11 +1,11 @@
-/* runtime/simulate: requests of users, an edge and a cloud that answer them, and the rule that decides between the
- * two.
+/* runtime/simulate: simulates requests of users, an edge and a cloud that answer them, and the policy that chooses
+ * between the two.
  *
- * Event-driven: arrivals, links, queues and servers advance from event to event, the next one found by binary heaps.
- * Delays come from runtime/service, rates from runtime/radio. The caller chooses the rules: some plain ones are here,
- * others plug in as lp_sim_policy. The same scenario and seed give the same results on every machine; what is drawn
- * for a request does not depend on the policy, so that policies are compared on the same requests. Times in s.
- */
+ * The simulation is event-driven: arrivals, links, queues and servers advance from event to event, and binary heaps
+ * find the next one. Delays come from runtime/service, rates from runtime/radio. The caller chooses the policies:
+ * simple ones are here, others implement lp_sim_policy. The same scenario and seed give the same results on every
+ * machine; the numbers drawn for a request do not depend on the policy, so that policies are compared on the same
+ * requests. Times in s. */
 #ifndef LP_SIMULATE_H
 #define LP_SIMULATE_H
 
@@ -15,36 +15,37 @@
 
 /* ---- policies (policy.c) ----------------------------------------------------------------------------------------- */
 
-/* What a policy may know of a request when it decides. */
+/* The facts about a request that a policy may use. */
 typedef struct {
   double now_s;
-  int64_t index; /* of the request in its run */
-  int32_t task;  /* its class in the scenario */
+  int64_t index; /* number of the request in its run */
+  int32_t task;  /* index of its class in the scenario */
   const char *task_name;
-  bool quality; /* is an answer of full quality asked for? */
+  bool quality; /* the request requires an answer of full quality */
   double prompt_tokens;
-  double expected_tokens;                /* mean of the class */
-  double wait_s[LP_SITE_COUNT];          /* estimates: queue; */
-  double delay_s[LP_SITE_COUNT];         /* queue, generation and link together */
-  double target_s, penalty;              /* the reward is target - delay - penalty when quality is missed */
-  double patience;                       /* of the scenario */
-  double expected_reward[LP_SITE_COUNT]; /* of an oracle: with the true length, and whether quality will be met */
+  double expected_tokens;        /* mean of the class */
+  double wait_s[LP_SITE_COUNT];  /* estimate of the time in the queue */
+  double delay_s[LP_SITE_COUNT]; /* estimate of queue, generation and link together */
+  double target_s, penalty;      /* the reward is target - delay, less the penalty if quality is missed */
+  double patience;               /* the scenario's */
+  /* computed from the true length and quality of the answer; only an oracle may read it */
+  double expected_reward[LP_SITE_COUNT];
 } lp_sim_request;
 
 typedef struct {
   lp_site site;
   double delay_s, reward;
-  bool met; /* quality, or none was asked for */
+  bool met; /* full quality was met or not required */
 } lp_sim_outcome;
 
-/* A rule that places requests. One state per run, used by one thread. */
+/* A policy that places requests. Each run has a state of its own, which one thread uses. */
 typedef struct {
   const char *name, *summary;
-  bool asks_model;                                     /* to decide takes as long as the scenario says */
+  bool asks_model;                                     /* a decision takes the time that the scenario states */
   const void *context;                                 /* for create */
   void *(*create)(const void *context, uint64_t seed); /* NULL: no state */
   lp_site (*decide)(void *state, const lp_sim_request *request);
-  /* Told when the answer is there; NULL: does not learn. */
+  /* Called when the answer is complete; NULL: the policy does not learn. */
   void (*learn)(void *state, const lp_sim_request *request, const lp_sim_outcome *outcome);
   void (*free)(void *state); /* NULL: as create */
 } lp_sim_policy;
@@ -61,12 +62,12 @@ extern const lp_sim_policies lp_sim_plain_policies;
 
 typedef enum { LP_SIM_FIXED, LP_SIM_UNIFORM, LP_SIM_EXPONENTIAL, LP_SIM_LOGNORMAL, LP_SIM_GEOMETRIC } lp_sim_shape;
 
-/* Of lengths in tokens; what is drawn is rounded to whole ones, at least `least`. */
+/* A distribution of lengths in tokens; draws are rounded to integers of at least `least`. */
 typedef struct {
   lp_sim_shape shape;
   double mean;
   double from, to; /* uniform */
-  double sigma;    /* lognormal: of the logarithm */
+  double sigma;    /* lognormal: mean and deviation of the logarithm */
   double least;
 } lp_sim_lengths;
 
@@ -75,14 +76,14 @@ typedef struct {
   double share;
   bool quality;
   lp_sim_lengths prompt, tokens;
-  double success[LP_SITE_COUNT]; /* probability that the answer suffices, where quality is asked for */
+  double success[LP_SITE_COUNT]; /* probability that an answer meets full quality, for requests that require it */
 } lp_sim_task;
 
 /* Servers that take up to `slots` requests at a time each, and one queue in front of them. */
 typedef struct {
   int64_t replicas;
-  int64_t slots;   /* of each; LP_SIM_UNLIMITED */
-  int64_t queue;   /* most that wait; LP_SIM_UNLIMITED. A full site passes requests to the other one */
+  int64_t slots;   /* slots of each server, or LP_SIM_UNLIMITED */
+  int64_t queue;   /* the most that wait, or LP_SIM_UNLIMITED; a full site passes requests to the other one */
   double slowdown; /* with b requests at a time each takes 1 + slowdown x (b - 1) times as long: batching */
 } lp_sim_station;
 
@@ -93,10 +94,10 @@ typedef struct {
   double at_s;
   int32_t task;
   double prompt, tokens;         /* negative: drawn */
-  double success[LP_SITE_COUNT]; /* as a task's; negative: the task's */
+  double success[LP_SITE_COUNT]; /* overrides a task's value; negative: does not */
 } lp_sim_traced;
 
-/* What an experiment varies. */
+/* The quantity that an experiment varies. */
 typedef enum {
   LP_SIM_NOTHING,
   LP_SIM_RATE,
@@ -112,13 +113,13 @@ typedef struct {
   lp_arena *arena; /* owns all below */
   const char *name, *title;
   int64_t seed, runs, requests, warm_up; /* requests of each run; the first warm_up are not counted */
-  lp_service *service;                   /* the first of */
+  lp_service *service;                   /* the first of `services` */
   lp_service **services;                 /* each is an experiment of its own */
   int32_t service_count;
-  int64_t drift_after;       /* from this request on, 0: never, */
-  lp_service *drift_service; /* the models are others, NULL: the same, */
-  double drift_penalty;      /* and the penalty is another, negative: the same */
-  double decision_s;         /* what a policy takes that asks a model */
+  int64_t drift_after;       /* 0: never; else from this request on */
+  lp_service *drift_service; /* the models from then on; NULL: the same */
+  double drift_penalty;      /* the penalty from then on; negative: the same */
+  double decision_s;         /* time of a decision by a policy that runs a model */
   int32_t counting;          /* lp_counting */
   double token_bytes, backhaul_s, target_s, penalty, patience;
   double rate;    /* Poisson arrivals, 1/s; 0: by `every_s` or the trace */
@@ -129,8 +130,8 @@ typedef struct {
   int32_t tasks;
   lp_sim_station station[LP_SITE_COUNT];
   lp_radio_profile *radio;  /* NULL: the rates below */
-  int64_t users, intervals; /* dropped over the radio network, and scheduled for so long */
-  double up_bps, down_bps;  /* INFINITY: no time on the air */
+  int64_t users, intervals; /* placed in the radio network, and scheduled for this time */
+  double up_bps, down_bps;  /* INFINITY: the radio link takes no time */
   const lp_sim_policy **policy;
   int32_t policies;
   lp_sim_axis axis;
@@ -138,8 +139,8 @@ typedef struct {
   int32_t values;
 } lp_sim_scenario;
 
-/* A file, or text in its form with `file` as the name for messages; policies are found in `known`. Loads what the file
- * names: service, trace, radio. Release with lp_sim_scenario_free. */
+/* Reads a scenario from a file, or from text for which `file` is the name in messages, and the files that it names:
+ * service, trace, radio. Policies are looked up in `known`. Release with lp_sim_scenario_free. */
 LP_MUST_USE lp_status lp_sim_scenario_load(const char *path, const lp_sim_policies *known, lp_sim_scenario **out,
                                            lp_diag *diag);
 LP_MUST_USE lp_status lp_sim_scenario_parse(const char *file, const char *text, size_t size,
@@ -165,14 +166,16 @@ typedef struct {
   const char *service, *policy;
   double value; /* of the axis */
   int64_t requests, rejected, overflowed;
-  lp_sim_estimate delay_s, reward, quality; /* quality: share of requests that asked for it and got it */
-  lp_sim_estimate regret; /* reward that the better site would have given more, as far as could be seen on arrival */
+  /* quality: among requests that required it, the share whose answers met it */
+  lp_sim_estimate delay_s, reward, quality;
+  /* regret: the reward that the better site, as judged on arrival, would have given in addition */
+  lp_sim_estimate regret;
   lp_sim_estimate wait_s, generation_s, link_s;
-  lp_sim_part *part; /* [LP_SIM_PARTS]: how the policy learned; with intervals only from several runs */
+  lp_sim_part *part; /* [LP_SIM_PARTS] the course of learning; has intervals only after several runs */
   double p50_s, p90_s, p99_s;
   lp_sim_estimate *task_delay_s;     /* [tasks] */
   double share[LP_SITE_COUNT];       /* of requests */
-  double utilisation[LP_SITE_COUNT]; /* of slots; 0 where they are unlimited */
+  double utilisation[LP_SITE_COUNT]; /* share of slots in use; 0 if they are unlimited */
   double queue_length[LP_SITE_COUNT];
 } lp_sim_point;
 
@@ -183,9 +186,9 @@ typedef struct {
   int32_t points, values;
 } lp_sim_result;
 
-/* Drops the radio's users, then runs every policy at every value. Fails when users are never served by their cell. */
+/* Places the radio's users, then runs every policy at every value. Fails when a cell never serves some of its users. */
 LP_MUST_USE lp_status lp_sim_run(const lp_sim_scenario *scenario, lp_sim_result *out, lp_diag *diag);
-void lp_sim_result_free(lp_sim_result *result); /* also of a run that failed */
+void lp_sim_result_free(lp_sim_result *result); /* allowed after a failure */
 
 /* Schema llmpart.simulate/1; a row per point; a page with figures and a table (report.c, page.c). */
 void lp_sim_print_json(const lp_sim_result *result, lp_buf *out);

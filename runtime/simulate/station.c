@@ -60,7 +60,7 @@ double lp_sim_site_wait_s(const lp_sim_site *site) {
 
 /* ---- servers ---- */
 
-/* Moves the clock on to `now_s`. */
+/* Advances the clock to `now_s`. */
 static void advance(lp_sim_server *server, double now_s) {
   server->clock_s += (now_s - server->at_s) * server->speed;
   server->at_s = now_s;
@@ -82,14 +82,14 @@ static void start(lp_sim_site *site, lp_sim_job *jobs, uint32_t job, lp_sim_serv
   site->running++;
 }
 
-/* Integrals of what was busy and waiting since the last event. */
+/* Adds the busy slots and waiting requests since the last event to the integrals. */
 static void observe(lp_sim_site *site, double now_s) {
   site->busy_s += (double)site->running * (now_s - site->observed_s);
   site->waiting_s += (double)site->count * (now_s - site->observed_s);
   site->observed_s = now_s;
 }
 
-/* The server with the fewest requests that has a slot left; NULL: none. */
+/* Among the servers with a free slot, the one with the fewest requests; NULL: none. */
 static lp_sim_server *free_server(lp_sim_site *site) {
   lp_sim_server *best = NULL;
   size_t least = (size_t)site->form->slots;
@@ -130,7 +130,8 @@ uint32_t lp_sim_site_finish(lp_sim_site *site, lp_sim_job *jobs, int32_t index, 
   uint32_t job = lp_sim_heap_pop(&server->running);
   site->running--;
   site->expected_s -= jobs[job].expected_work_s;
-  if (server->running.entries.count == 0) server->clock_s = 0; /* the clock stays small, so that it stays exact */
+  /* an idle server restarts its clock, since small numbers are exact */
+  if (server->running.entries.count == 0) server->clock_s = 0;
   look_ahead(server, site->form->slowdown);
   if (site->count > 0) start(site, jobs, take_first(site), server, now_s);
   return job;

@@ -60,7 +60,7 @@ static void mean_of(const lp_sim_tally *tally, int32_t sum, int32_t part, int32_
   }
 }
 
-/* The total of all samples, and how far their means are spread. */
+/* The total of all samples, and the spread of their means. */
 typedef struct {
   double total, mean, squares;
   int64_t all, used;

@@ -1,4 +1,4 @@
-/* What is counted in a run, and estimates with intervals over runs. Delays in s. */
+/* Counts of a run, and estimates with intervals over runs. Delays in s. */
 #ifndef LP_SIMULATE_STATISTICS_H
 #define LP_SIMULATE_STATISTICS_H
 
@@ -32,18 +32,18 @@ typedef struct {
   int64_t count;
 } lp_sim_histogram;
 
-/* The room for `tasks` tasks, which lp_sim_tally_end releases. */
+/* Makes room for `tasks` tasks, which lp_sim_tally_end releases. */
 void lp_sim_tally_begin(lp_sim_tally *tally, int32_t tasks);
 void lp_sim_tally_end(lp_sim_tally *tally);
 void lp_sim_tally_add(lp_sim_tally *tally, int32_t part, int32_t sum, double value);
 void lp_sim_histogram_add(lp_sim_histogram *histogram, double seconds);
 double lp_sim_histogram_quantile(const lp_sim_histogram *histogram, double share);
-/* Over the means of runs, or the parts of the only one. */
+/* The estimate over the means of runs, or over the parts of a single run. */
 lp_sim_estimate lp_sim_estimate_of(const lp_sim_tally *tallies, int64_t runs, int32_t sum);
-/* Of one part, over runs; a single one has no interval. */
+/* The estimate of one part over runs; a single run gives no interval. */
 lp_sim_estimate lp_sim_estimate_part(const lp_sim_tally *tallies, int64_t runs, int32_t sum, int32_t part);
 
-/* Requests of a run until the end of a part. */
+/* The number of requests of a run up to the end of a part. */
 int64_t lp_sim_part_end(const lp_sim_scenario *scenario, int32_t part);
 
 #endif

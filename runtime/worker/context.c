@@ -1,5 +1,4 @@
-/* Contexts of early exits on the worker. Rows come in; questions wait for the rows that they are about; answers go
- * out. */
+/* Contexts of early exits on the worker. Devices send rows and questions; a question waits until its rows have come. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -255,7 +254,7 @@ static void handle_ask(lp_worker *worker, uint32_t peer, worker_context *context
     context->question.ticket = 0;
     context->question.busy_ms = 0;
   }
-  /* Reminds a device that repeats a question of the missing rows: what it sent may be lost. */
+  /* Reminds a device that repeats a question of the missing rows: the rows that it sent may be lost. */
   bool ready = lp_context_is_ready(context->context, context->question.end);
   if (context->lost || (again && !ready)) post_lack(worker, peer, context->id, context->context->held);
   context->lost = false;
@@ -306,7 +305,7 @@ bool worker_context_handle(lp_worker *worker, const lp_inbound *in) {
   worker_context *context = find(worker, context_of(message));
   if (!context) {
     if (ask) post_lack(worker, peer, message->ask->context, -1);
-    return true; /* rows of a context that has ended are late */
+    return true; /* these rows came after the context had ended */
   }
   context->used_ms = lp_now_ms();
   if (rows)

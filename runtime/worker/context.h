@@ -6,7 +6,7 @@
 
 /* Handles a message of these kinds; false: it is of another kind. */
 bool worker_context_handle(lp_worker *worker, const lp_inbound *in);
-/* The peer has disconnected: its questions wait no longer. */
+/* Drops the questions of a peer that has disconnected. */
 void worker_context_forget_peer(lp_worker *worker, uint32_t peer);
 /* Drops and closes contexts that are idle for too long, and reminds devices of rows that questions wait for.
  * Returns when the next of these is due, by lp_now_ms; INFINITY: never. */

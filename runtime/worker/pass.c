@@ -1,7 +1,7 @@
 /* Runs passes. Requests (runs and questions) wait in one queue; tickets, numbered in order, are their places. A pass
  * takes the first request and others with the same code, up to MOST_ROWS rows. A request that the pass did not finish
  * takes a new ticket at the end of the queue, so that a long prompt delays others by no more than a pass. A pass never
- * waits for further requests to come. */
+ * waits for further requests. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,8 +31,8 @@ typedef struct {
   worker_context *context;
   uint64_t ticket;
   int32_t program;
-  lp_cloud_pass part; /* of a context: what this pass runs */
-  size_t taken;       /* by earlier steps: bytes of a session's payload, or floats of each row of a context */
+  lp_cloud_pass part; /* of a context: the rows that this pass runs */
+  size_t taken;       /* taken by earlier steps: bytes of a session's payload, or floats of each row of a context */
   bool failed;
 } entry;
 
@@ -94,7 +94,7 @@ static lp_states *states_of(const entry *e) {
   return e->session ? &e->session->executor->states : &e->context->context->executor->states;
 }
 
-/* Reserves its KV cache under the budget. Entries of the queue are never dropped for it. */
+/* Reserves the KV cache of an entry under the budget. Sessions and contexts in the queue are never dropped for it. */
 static lp_status make_room(pass *p, const entry *e, const int64_t *sym, lp_diag *diag) {
   size_t wanted = 0;
   bool known =
@@ -105,7 +105,7 @@ static lp_status make_room(pass *p, const entry *e, const int64_t *sym, lp_diag 
   return lp_states_reserve(states_of(e), sym, diag);
 }
 
-/* Gives the symbols of what this pass runs of an entry; false: there is nothing left to run. */
+/* Gives the symbols of an entry's part of this pass; false: there is nothing left to run. */
 static bool next_part(const pass *p, entry *e, int64_t sym[LP_MAX_SYMBOLS]) {
   if (e->session) {
     worker_queue_part(p->worker, e->session, sym);
@@ -113,7 +113,7 @@ static bool next_part(const pass *p, entry *e, int64_t sym[LP_MAX_SYMBOLS]) {
   }
   lp_question question = worker_context_question(e->context);
   if (!lp_context_next(e->context->context, &question, &e->part)) {
-    worker_context_finish(p->worker, e->context); /* an earlier question has computed it */
+    worker_context_finish(p->worker, e->context); /* an earlier question has computed the samples */
     return false;
   }
   lp_cloud_pass_symbols(&e->part, sym);
@@ -159,7 +159,7 @@ static lp_status fill(pass *p, size_t i, const lp_step *step, lp_diag *diag) {
   return LP_OK;
 }
 
-/* What an entry needs from the result of a step. */
+/* What part of a step's result an entry needs. */
 typedef enum { NOTHING, DRAWN, WHOLE } share;
 
 static share share_of(const pass *p, size_t i, const lp_step *step) {
@@ -185,7 +185,7 @@ static bool draws_from_top(const pass *p, size_t i, const lp_step *step) {
   return share_of(p, i, step) == DRAWN && lp_batch_finds_top(p->worker->batch, step) && draws_from(p, i) > 0;
 }
 
-/* Fetches what the entries need from the result of the step: the greatest logits, or all of it. */
+/* Fetches from the result of the step what the entries need: the greatest logits, or all of the result. */
 static lp_status fetch(pass *p, const lp_step *step, lp_diag *diag) {
   bool selected[MOST_SEQUENCES], any = false;
   int32_t most = 0;
@@ -224,7 +224,8 @@ static bool gives(const lp_step *step) {
   return step->side == LP_SIDE_CLOUD && (step->kind == LP_STEP_SEND || step->kind == LP_STEP_OUTPUT);
 }
 
-/* Does an entry's part of a step. False: its payload could not be filled in, so the segments that follow cannot run. */
+/* Executes an entry's part of a step. False: its payload could not be copied in, so the segments that follow cannot
+ * run. */
 static bool do_step(pass *p, size_t i, int32_t index, double begin, lp_diag *diag) {
   const lp_step *step = &p->program->step[index];
   bool takes = worker_step_takes_payload(step);
@@ -235,7 +236,7 @@ static bool do_step(pass *p, size_t i, int32_t index, double begin, lp_diag *dia
   return status == LP_OK || !takes;
 }
 
-/* Takes the status of what the entries do together; a failure fails all of them, and returns false. */
+/* Handles the status of an operation on all entries: a failure fails all of them, and the function returns false. */
 static bool together(pass *p, lp_status status, const lp_diag *diag) {
   for (size_t i = 0; status != LP_OK && i < p->count; i++)
     if (!p->all.data[i].failed) fail(p, &p->all.data[i], diag);

@@ -4,7 +4,7 @@
 
 #include "runtime/worker/state.h"
 
-bool worker_pass_is_due(const lp_worker *worker); /* does a run or a question wait in the queue? */
+bool worker_pass_is_due(const lp_worker *worker); /* tells whether a run or a question waits in the queue */
 /* Runs one pass over the first in the queue and others that it can be batched with. What a pass does not finish
  * enters the queue again at its end. */
 void worker_pass_run(lp_worker *worker);

@@ -1,4 +1,5 @@
-/* Handshakes on the worker's side. A peer that fails its handshake is told why, noted once, and disconnected. */
+/* Handshakes on the worker's side. The worker tells a peer that fails its handshake why, notes it once, and disconnects
+ * it. */
 #ifndef LP_WORKER_PEER_H
 #define LP_WORKER_PEER_H
 

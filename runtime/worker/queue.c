@@ -20,7 +20,7 @@ static const lp_program *program_of(const lp_worker *worker, int32_t program) {
   return &worker->bundle->manifest.programs[program];
 }
 
-/* Such a program moves no KV cache and takes no payload after its first segment on the cloud. */
+/* Runs can be queued if the program moves no KV cache and takes no payload after its first segment on the cloud. */
 bool worker_queue_fits(const lp_worker *worker, int32_t program) {
   const lp_program *desc = program_of(worker, program);
   bool computes = false;
@@ -37,7 +37,7 @@ void worker_queue_drop(worker_session *session) {
   lp_buf_free(&session->queued.payload);
 }
 
-/* Goes to the next step that takes a payload, from step `from` on. After the last payload the run enters the queue. */
+/* Finds the next step that takes a payload, from step `from` on. After the last payload the run enters the queue. */
 static void advance(lp_worker *worker, worker_session *session, int32_t from) {
   const lp_program *program = program_of(worker, session->program);
   while (from < program->step_count && !worker_step_takes_payload(&program->step[from]))

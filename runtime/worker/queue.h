@@ -24,7 +24,7 @@ LP_MUST_USE lp_status worker_queue_fill(const lp_worker *worker, const worker_se
                                         const int64_t *sym, size_t *at, lp_span to, lp_diag *diag);
 /* Tells whether the run ends with the tokens of `sym`. */
 bool worker_queue_ends(const worker_session *session, const int64_t *sym);
-/* A pass has run these tokens in `ms`: the run ends, or enters the queue again. */
+/* Notes that a pass has run these tokens in `ms`. The run ends, or enters the queue again. */
 void worker_queue_passed(lp_worker *worker, worker_session *session, const int64_t *sym, double ms);
 
 #endif

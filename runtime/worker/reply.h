@@ -6,7 +6,7 @@
 #include "runtime/worker/state.h"
 
 void worker_post(lp_worker *worker, uint32_t peer, const Lp__Wire__Message *message);
-/* Tells a device that what it asked for fails; `session` 0: the message concerns no session. */
+/* Tells a device that its request fails; `session` 0: the message concerns no session. */
 void worker_refuse(lp_worker *worker, uint32_t peer, uint64_t session, const char *text);
 /* The same with the first entry of `diag` as text. */
 void worker_refuse_with(lp_worker *worker, uint32_t peer, uint64_t session, const lp_diag *diag);

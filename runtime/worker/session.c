@@ -19,7 +19,7 @@
 #include "runtime/worker/reply.h"
 #include "runtime/worker/session.h"
 
-/* Limits on what a device may ask for; memory itself sets tighter ones. */
+/* Limits on the requests of a device; the memory available sets tighter ones. */
 enum { MOST_BATCH = 1 << 16, MOST_TOKENS = 1 << 24 };
 
 /* ---- sessions ---------------------------------------------------------------------------------------------------- */
@@ -255,7 +255,7 @@ static lp_status check_symbols(const lp_worker *worker, const Lp__Wire__Step *st
                   sym[LP_SYM_B], sym[LP_SYM_S], sym[LP_SYM_P], sym[LP_SYM_R], sym[LP_SYM_C], manifest->context_length);
 }
 
-/* Tells whether the prefill before this decode leaves the cloud out. */
+/* Tells whether the prefill before this decode runs nothing on the cloud. */
 static bool begins_without(const lp_manifest *manifest, int32_t decode) {
   for (int32_t i = 0; i < manifest->plan_count; i++)
     if (manifest->plans[i].decode == decode &&
@@ -264,7 +264,8 @@ static bool begins_without(const lp_manifest *manifest, int32_t decode) {
   return manifest->plan_count == 0;
 }
 
-/* A run must begin where the KV cache ends. The worker cannot check this after a prefill that leaves the cloud out. */
+/* A run must begin where the KV cache ends. The worker cannot check this after a prefill that runs nothing on the
+ * cloud. */
 static lp_status check_position(const lp_worker *worker, const worker_session *session, const Lp__Wire__Step *step,
                                 lp_diag *diag) {
   int64_t past = step->symbols[LP_SYM_P];

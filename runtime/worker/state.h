@@ -1,5 +1,5 @@
-/* What a worker holds: peers, the sessions and contexts of devices, and the memory of passes. One thread owns all of
- * it, the one that serves. The other headers of this room declare what its files do with it. */
+/* The state of a worker: peers, the sessions and contexts of devices, and the memory of passes. The thread that serves
+ * owns all of it. The other headers of this room declare the functions on it. */
 #ifndef LP_WORKER_STATE_H
 #define LP_WORKER_STATE_H
 
@@ -19,10 +19,10 @@ typedef struct {
   bool waits;      /* all payloads are here: it waits for a pass */
   uint64_t ticket; /* its place in the queue */
   int64_t sym[LP_MAX_SYMBOLS];
-  int64_t done;    /* of its s tokens, by earlier passes */
+  int64_t done;    /* how many of its s tokens earlier passes have run */
   double asked_ms; /* when the last payload came */
   double busy_ms;  /* time that earlier passes took */
-  lp_buf payload;  /* of all steps, one after the other */
+  lp_buf payload;  /* the payloads of all steps, one after the other */
 } worker_queued_run;
 
 /* A session of a device. It runs the cloud's part of a program as payloads come in; between two messages it waits at
@@ -70,9 +70,9 @@ typedef struct {
 /* A connection, and the state of its handshake. */
 typedef struct {
   uint32_t id;
-  bool hello;   /* it speaks this protocol and has this bundle */
-  bool greeted; /* it also has the key: the worker takes its messages */
-  bool refused; /* it was told so, and is being disconnected */
+  bool hello;   /* its hello was accepted: same protocol, same bundle */
+  bool greeted; /* it has also proved the key: the worker takes its messages */
+  bool refused; /* the handshake failed; the peer is being disconnected */
 } worker_peer;
 
 typedef struct {
@@ -84,7 +84,7 @@ typedef struct {
   LP_VEC(worker_context *) contexts;
   lp_halves halves;
   const char *whole;         /* why the bundle has no halves that run apart; NULL: it has */
-  LP_VEC(worker_peer) peers; /* those that have sent a message */
+  LP_VEC(worker_peer) peers; /* peers that have sent a message */
   lp_security security;
   lp_endpoint self; /* this side of a handshake */
   lp_diag *diag;
@@ -93,9 +93,9 @@ typedef struct {
   size_t sample_count;
   struct worker_pass *pass;     /* memory of passes; NULL: none was run yet */
   lp_batch *batch;              /* NULL: the code runs one session at a time, when its message comes */
-  uint64_t ticket;              /* the last place in the queue that was given out */
+  uint64_t ticket;              /* the last ticket of the queue */
   int32_t *code;                /* [programs] the first program with the same code */
-  size_t told_open, told_bytes; /* what options->on_held was told last */
+  size_t told_open, told_bytes; /* the figures last given to options->on_held */
 } lp_worker;
 
 #endif

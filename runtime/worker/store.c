@@ -1,4 +1,4 @@
-/* Contexts on disk. The folder keeps to a size: the oldest files are removed first. */
+/* Contexts on disk. The oldest files are removed when the folder exceeds its size. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -1,12 +1,12 @@
-/* Contexts on disk: those that are dropped, and all of them when the worker ends, so that their devices need not send
- * their rows again. Without options->context_dir the functions do nothing. */
+/* Contexts on disk. The worker saves a context that it drops, and all contexts when it ends, so that devices need not
+ * send their rows again. Without options->context_dir the functions do nothing. */
 #ifndef LP_WORKER_STORE_H
 #define LP_WORKER_STORE_H
 
 #include "runtime/exits/context_file.h"
 #include "runtime/worker/state.h"
 
-/* Makes the folder, and removes old files until it keeps to its size. */
+/* Makes the folder, and removes the oldest files while it exceeds its size. */
 LP_MUST_USE lp_status worker_store_open(const lp_worker *worker, lp_diag *diag);
 /* False: the context was not saved, and a warning says why unless it was empty or too large. */
 bool worker_store_save(lp_worker *worker, const worker_context *context);

@@ -81,7 +81,7 @@ void worker_handle(lp_worker *worker, const lp_inbound *in) {
     break;
   }
   case LP__WIRE__MESSAGE__KIND_PROBE:
-    worker_post(worker, peer, message); /* the device measures how long it takes to come back */
+    worker_post(worker, peer, message); /* the device measures the time until this message returns */
     break;
   default:
     worker_refuse(worker, peer, 0, "not a message for the cloud");
