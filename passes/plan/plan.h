@@ -94,8 +94,7 @@ lp_plan_proof lp_plan_proof_read(const lp_module *module);
 /* A scheduler fills side[stage][op_count] for both stages; the sides of free operators mean nothing. */
 typedef struct {
   const char *name, *summary;
-  bool
-      ignores_link; /* plans as if communication took no time: a plan that then misses the SLA is a warning, no error */
+  bool ignores_link; /* plans as if communication took no time: its plan may miss the SLA by that */
   /* `proof` may be NULL; a scheduler that proves nothing does not write to it. */
   lp_status (*place)(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request,
                      lp_side *side[LP_STAGE_COUNT], lp_plan_proof *proof, lp_arena *scratch, lp_diag *diag);

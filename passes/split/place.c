@@ -106,13 +106,11 @@ static lp_status judge(const lp_plan_result *result, const lp_scheduler *schedul
   if (status != LP_OK || result->feasible) return status;
   lp_buf miss = {0};
   describe_miss(result, request, &miss);
-  bool misses_sla = result->binding == LP_LIMIT_TTFT || result->binding == LP_LIMIT_TPOT;
-  if (scheduler->ignores_link && misses_sla)
-    lp_warning(diag, LP_LOC_NONE, "with communication the plan of '%s' misses the SLA: %s", scheduler->name,
-               lp_buf_text(&miss));
-  else
-    status = lp_error_as(LP_INFEASIBLE, diag, LP_LOC_NONE, "no plan of scheduler '%s' meets the constraints: %s",
-                         scheduler->name, lp_buf_text(&miss));
+  status = lp_error_as(LP_INFEASIBLE, diag, LP_LOC_NONE, "no plan of scheduler '%s' meets the constraints: %s",
+                       scheduler->name, lp_buf_text(&miss));
+  if (scheduler->ignores_link && (result->binding == LP_LIMIT_TTFT || result->binding == LP_LIMIT_TPOT))
+    lp_note(diag, LP_LOC_NONE, "'%s' plans as if communication took no time; these figures include it",
+            scheduler->name);
   lp_buf_free(&miss);
   return status;
 }

@@ -34,6 +34,10 @@ for scheduler in exact layer cloud-only; do
   held=$(sed -n '/^  "plan": {/,/^  }/p' "$work/report.json" | number /dev/stdin device_memory_bytes)
   awk -v held="${held:-none}" 'BEGIN { exit !(held + 0 <= 4 * 2 ^ 30 && held != "none") }' || fail "$scheduler puts $held bytes on a Nano"
 done
+# A saving of next to nothing is not kept quiet: a much faster plan stands beside it.
+plan "$work/model.onnx" "$work/report.txt" --device=jetson-orin --device-memory=100kB --cloud=a100 --link=wifi
+grep -q '^warning: it saves only 0.* over cloud_only' "$work/report.txt" || fail "no faster plan is shown: $(tail -n 4 "$work/report.txt")"
+grep -q '^  a faster plan ' "$work/report.txt" || fail 'the faster plan has no row'
 wanted_status=3
 for scheduler in device-only greedy; do
   refused "$scheduler on a Nano" 'device memory: 1[0-9.]* GiB needed, 4.0 GiB there' "$LLMPART" compile "$work/model.onnx" \

@@ -38,15 +38,13 @@ for cut in $(seq 0 "$count"); do
   case $cut in 1 | 2) check "cut $cut, two processes" "$work/cut.llmpart" ;; esac
 done
 
-# Half of what the device needs alone makes the greedy scheduler move operators, attention before products. It takes
-# transfers as hidden, so the plan says that it misses the SLA: that is a warning.
-case $lists in */llama/*) greedy=quick ;; *) greedy=long ;; esac
-# shellcheck disable=SC2086
-part $greedy && compile "$model" "$work/greedy.llmpart" $pair --scheduler=greedy --report="$work/greedy.txt" \
-  --ttft="$(share "$work/alone.txt" 0.5 2)" --tpot="$(share "$work/alone.txt" 0.5 3)" && {
-  awk '$1 == "crossings" && $2 >= 4 && $3 >= 2 { found = 1 } END { exit !found }' "$work/greedy.txt" ||
-    fail "greedy does not interleave: $(grep crossings "$work/greedy.txt")"
-  check 'greedy' "$work/greedy.llmpart" --in-process
-  check 'greedy, two processes' "$work/greedy.llmpart"
+# Products in the cloud and attention on the device: every layer crosses the link several times.
+case $lists in */llama/*) interleaved=quick ;; *) interleaved=long ;; esac
+part $interleaved && compile "$model" "$work/interleaved.llmpart" $pair --pin='layer.*.linear=cloud' \
+  --pin='layer.*.attention=device' --report="$work/interleaved.txt" && {
+  awk -v least=$((2 * count)) '$1 == "crossings" && $2 >= least && $3 >= least { found = 1 } END { exit !found }' \
+    "$work/interleaved.txt" || fail "the sides do not interleave: $(grep crossings "$work/interleaved.txt")"
+  check 'interleaved' "$work/interleaved.llmpart" --in-process
+  check 'interleaved, two processes' "$work/interleaved.llmpart"
 }
 finish

@@ -33,7 +33,7 @@ golden table1.txt 0 llama $nano --table1
 golden table1-gpt2.txt 0 gpt2 $nano --table1 --scheduler=cloud-only
 golden cut.txt 0 llama $nano --scheduler=cut --cut=2
 golden cut.json 0 gpt2-nopast $nano --scheduler=cut --cut=1 --batch=4
-golden greedy.txt 0 llama $nano --scheduler=greedy --ttft=0.01ms --tpot=0.005ms
+golden greedy.txt 3 llama $nano --scheduler=greedy --ttft=0.01ms --tpot=0.005ms
 golden memory.txt 0 llama $nano --device-memory=100kB
 golden infeasible.txt 3 llama $nano --device-memory=100kB --tpot=2ms
 golden infeasible.json 3 llama $nano --scheduler=cloud-only --tpot=2ms

@@ -1,7 +1,10 @@
-/* The certificate of a plan: the problem as the exact scheduler sees it, the plan, and the prices that prove the
- * bound. `llmpart check-plan` confirms it by code of its own. Prices are those of the limits. The bound is the least
- * price of all placements, a minimum cut, less the prices of the limits. Each unit states its charge for messages
- * and what it exchanges with its values and holdings; after these exchanges the separate minima add up to the bound. */
+/* The certificate of a plan: the problem as the exact scheduler sees it, the plan, the plans it is compared with, and
+ * the prices that prove the bound. `llmpart check-plan` confirms it by code of its own.
+ *
+ * Prices are those of the limits; they are 0 where the scheduler proves nothing, and then the bound is that of all
+ * placements, whatever the limits. The bound is the least price of all placements, a minimum cut, less the prices of
+ * the limits. Each unit states its charge for messages and what it exchanges with its values and holdings; after these
+ * exchanges the separate minima add up to the bound. */
 #include "base/side.h"
 #include "passes/plan/exact/cut.h"
 #include "passes/plan/report/report.h"
@@ -75,10 +78,36 @@ static void put_slots(const lp_exact_unit *unit, const double *way, const double
   put_numbers(j, "split", split, count);
 }
 
-static void put_unit(const lp_exact_unit *unit, const char *name, lp_side side, double result_bytes,
-                     lp_json_writer *j) {
-  lp_json_put_text(j, "name", name);
-  lp_json_put_integer(j, "side", (int64_t)side);
+/* What the report says of a unit: the operators that it joins, as a list of rows of `operators`. */
+typedef struct {
+  int32_t *first; /* [unit] row; -1: none */
+  int32_t *next;  /* [row] the next one of the same unit; -1: none */
+} unit_rows;
+
+static unit_rows list_rows(const lp_report *report, const lp_exact *x, lp_stage stage) {
+  unit_rows rows = {LP_NEW_ARRAY(x->arena, int32_t, x->unit_count[stage]),
+                    LP_NEW_ARRAY(x->arena, int32_t, report->operator_count)};
+  for (int32_t i = 0; i < x->unit_count[stage]; i++)
+    rows.first[i] = -1;
+  for (int32_t i = report->operator_count; i-- > 0;) {
+    const lp_report_operator *item = &report->operators[i];
+    if (item->stage != stage) continue;
+    int32_t unit = x->unit_of[stage][item->op - report->problem[stage].ops];
+    if (unit < 0) continue;
+    rows.next[i] = rows.first[unit];
+    rows.first[unit] = i;
+  }
+  return rows;
+}
+
+static void put_unit(const lp_exact_unit *unit, const lp_report *report, const unit_rows *rows, int32_t first,
+                     double result_bytes, lp_json_writer *j) {
+  lp_json_put_text(j, "name", first < 0 ? "" : lp_op_str(report->operators[first].op->op, "name", ""));
+  lp_json_put_integer(j, "side", first < 0 ? 0 : (int64_t)report->operators[first].side);
+  lp_json_put_flat_array(j, "operators");
+  for (int32_t i = first; i >= 0; i = rows->next[i])
+    lp_json_put_integer(j, NULL, i);
+  lp_json_put_end(j);
   put_pair(j, "ms", unit->ms[0], unit->ms[1]);
   put_pair(j, "activation", unit->activation[0], unit->activation[1]);
   put_list(j, "in", unit->in, unit->in_count);
@@ -88,17 +117,11 @@ static void put_unit(const lp_exact_unit *unit, const char *name, lp_side side, 
   if (unit->is_result) lp_json_put_number(j, "result_bytes", result_bytes);
 }
 
-static void put_stage(const lp_exact *x, lp_stage stage, const lp_side *side, const lp_cut *cut, const double *split,
+static void put_stage(const lp_report *report, lp_stage stage, const lp_cut *cut, const double *split,
                       lp_json_writer *j) {
+  const lp_exact *x = cut->x;
   const lp_plan_problem *problem = &x->problem[stage];
-  lp_side *of_unit = LP_NEW_ARRAY(x->arena, lp_side, x->unit_count[stage]);
-  const char **name = LP_NEW_ARRAY(x->arena, const char *, x->unit_count[stage]);
-  for (int32_t i = 0; i < problem->op_count; i++) {
-    int32_t unit = x->unit_of[stage][i];
-    if (unit < 0) continue;
-    of_unit[unit] = side[i];
-    if (!name[unit]) name[unit] = lp_op_str(problem->ops[i].op, "name", "");
-  }
+  const unit_rows rows = list_rows(report, x, stage);
   lp_json_put_flat_object(j, lp_stage_names[stage]);
   lp_json_put_array(j, "values");
   for (int32_t i = 0; i < problem->value_count; i++)
@@ -108,12 +131,41 @@ static void put_stage(const lp_exact *x, lp_stage stage, const lp_side *side, co
   for (int32_t i = 0; i < x->unit_count[stage]; i++) {
     int32_t slot = cut->first_slot[stage][i];
     lp_json_put_object(j, NULL);
-    put_unit(&x->unit[stage][i], name[i], of_unit[i], problem->result_bytes, j);
+    put_unit(&x->unit[stage][i], report, &rows, rows.first[i], problem->result_bytes, j);
     put_slots(&x->unit[stage][i], cut->way + slot, split + slot, j);
     lp_json_put_end(j);
   }
   lp_json_put_end(j);
   lp_json_put_end(j);
+}
+
+/* The sides of a stage's units as digits, 0 the device; NULL where a unit's operators are on both. */
+static const char *unit_sides(const lp_exact *x, lp_stage stage, const lp_side *side) {
+  char *text = LP_NEW_ARRAY(x->arena, char, x->unit_count[stage] + 1);
+  for (int32_t i = 0; i < x->problem[stage].op_count; i++) {
+    int32_t unit = x->unit_of[stage][i];
+    if (unit < 0) continue;
+    char digit = side[i] == LP_SIDE_CLOUD ? '1' : '0';
+    if (text[unit] && text[unit] != digit) return NULL;
+    text[unit] = digit;
+  }
+  return text;
+}
+
+static void put_sides(const lp_exact *x, const char *name, const lp_report_baseline *other, lp_json_writer *j) {
+  lp_json_put_flat_object(j, name);
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    lp_json_put_text(j, lp_stage_names[stage], unit_sides(x, (lp_stage)stage, other->side[stage]));
+  lp_json_put_end(j);
+}
+
+/* Where the units are in the plans that the report compares with. */
+static void put_others(const lp_report *report, const lp_exact *x, lp_json_writer *j) {
+  lp_json_put_object(j, "baselines");
+  for (int32_t i = 0; i < report->baseline_count; i++)
+    put_sides(x, report->baselines[i].name, &report->baselines[i], j);
+  lp_json_put_end(j);
+  if (report->faster.name) put_sides(x, "faster", &report->faster, j);
 }
 
 static void put_whole(const lp_report *report, const lp_cut *cut, double bound, lp_json_writer *j) {
@@ -128,9 +180,17 @@ static void put_whole(const lp_report *report, const lp_cut *cut, double bound, 
   lp_json_put_end(j);
   put_problem(cut->x, j);
   put_holdings(cut->x, j);
-  put_stage(cut->x, LP_STAGE_PREFILL, report->side[0], cut, split, j);
-  put_stage(cut->x, LP_STAGE_DECODE, report->side[1], cut, split, j);
+  put_stage(report, LP_STAGE_PREFILL, cut, split, j);
+  put_stage(report, LP_STAGE_DECODE, cut, split, j);
+  put_others(report, cut->x, j);
   lp_json_put_end(j);
+}
+
+/* Without a cloud there is nothing to choose. */
+static void pin_to_device(lp_exact *x) {
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    for (int32_t i = 0; i < x->unit_count[stage]; i++)
+      x->unit[stage][i].pin = LP_SIDE_DEVICE;
 }
 
 /* "null" where the proof belongs to another problem: the module changed after the scheduler ran. */
@@ -141,9 +201,10 @@ void lp_report_certificate(const lp_report *report, lp_json_writer *json) {
   lp_exact x;
   lp_cut cut;
   lp_exact_build(report->problem, report->request, report->arena, &x);
+  if (!report->request->cloud) pin_to_device(&x);
   lp_cut_create(&x, &cut);
-  bool fits = proof->way_count == cut.slot_count;
-  if (fits) memcpy(cut.way, proof->way, (size_t)cut.slot_count * sizeof *cut.way);
+  bool fits = !proof->known || proof->way_count == cut.slot_count;
+  if (fits && proof->known) memcpy(cut.way, proof->way, (size_t)cut.slot_count * sizeof *cut.way);
   double bound = fits ? lp_cut_solve(&cut, &duals) : INFINITY;
   int digits = json->style.digits;
   json->style.digits = 17; /* the checker adds up the same doubles */

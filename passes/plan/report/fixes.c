@@ -5,7 +5,8 @@
 
 #include <math.h>
 
-enum { STEPS = 24 };
+enum { STEPS = 24, FIRST_FACTOR = 8 };
+static const double NO_LIMIT = 1e100;
 
 /* A request with one figure changed. */
 typedef struct {
@@ -17,20 +18,20 @@ typedef struct {
   const char *name;
   double (*get)(const lp_compile_request *request);
   void (*set)(changed_request *changed, double value);
-  double limit; /* the most that it may change, as a factor */
+  double end; /* no fix is beyond it: 0 for figures that should be small */
 } request_figure;
 
 static double get_ttft(const lp_compile_request *r) {
   return r->ttft_ms;
 }
 static void set_ttft(changed_request *c, double value) {
-  c->request.ttft_ms = value;
+  c->request.ttft_ms = value < NO_LIMIT ? value : 0;
 }
 static double get_tpot(const lp_compile_request *r) {
   return r->tpot_ms;
 }
 static void set_tpot(changed_request *c, double value) {
-  c->request.tpot_ms = value;
+  c->request.tpot_ms = value < NO_LIMIT ? value : 0;
 }
 static double get_memory(const lp_compile_request *r) {
   if (r->device_memory > 0) return (double)r->device_memory;
@@ -62,12 +63,12 @@ static void set_down(changed_request *c, double value) {
 }
 
 static const request_figure figures[] = {
-    {"ttft_ms", get_ttft, set_ttft, 1e6},
-    {"tpot_ms", get_tpot, set_tpot, 1e6},
-    {"device_memory_bytes", get_memory, set_memory, 1e3},
+    {"ttft_ms", get_ttft, set_ttft, NO_LIMIT},
+    {"tpot_ms", get_tpot, set_tpot, NO_LIMIT},
+    {"device_memory_bytes", get_memory, set_memory, 0x1p62},
     {"rtt_ms", get_rtt, set_rtt, 0},
-    {"up_bps", get_up, set_up, 1e4},
-    {"down_bps", get_down, set_down, 1e4},
+    {"up_bps", get_up, set_up, NO_LIMIT},
+    {"down_bps", get_down, set_down, NO_LIMIT},
 };
 
 static bool is_feasible(const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
@@ -126,19 +127,35 @@ static bool narrower_weights(lp_module *module, const lp_plan_problem problem[LP
   return false;
 }
 
+/* The least change of a figure that makes a plan feasible. Its end tells whether there is one. The factor of the change
+ * is squared until a plan is feasible, and bisection then closes in. False when there is none. */
+static bool find_change(const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
+                        const lp_compile_request *request, const request_figure *figure, double *out) {
+  double bad = figure->get(request), good = figure->end;
+  if (bad <= 0 || !feasible_with(problem, scheduler, request, figure, good)) return false;
+  for (double factor = FIRST_FACTOR, next = bad * factor; next < good; factor *= factor, next = bad * factor) {
+    if (feasible_with(problem, scheduler, request, figure, next))
+      good = next;
+    else
+      bad = next;
+  }
+  for (int step = 0; step < STEPS; step++) {
+    double middle = good > bad ? sqrt(good) * sqrt(bad) : (good + bad) / 2;
+    if (feasible_with(problem, scheduler, request, figure, middle))
+      good = middle;
+    else
+      bad = middle;
+  }
+  *out = good;
+  return true;
+}
+
 int32_t lp_plan_fixes(lp_module *module, const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
                       const lp_compile_request *request, lp_report_fix *fixes, int32_t most) {
   int32_t count = 0;
   for (size_t i = 0; i < LP_COUNT(figures) && count < most; i++) {
-    double bad = figures[i].get(request), good = bad * figures[i].limit;
-    if (bad <= 0 || !feasible_with(problem, scheduler, request, &figures[i], good)) continue;
-    for (int step = 0; step < STEPS; step++) {
-      double middle = good > 0 && good > bad ? sqrt(good * bad) : (good + bad) / 2;
-      if (feasible_with(problem, scheduler, request, &figures[i], middle))
-        good = middle;
-      else
-        bad = middle;
-    }
+    double good;
+    if (!find_change(problem, scheduler, request, &figures[i], &good)) continue;
     fixes[count++] = (lp_report_fix){.name = figures[i].name, .from = figures[i].get(request), .to = good};
   }
   for (int side = 0; side < (request->cloud ? LP_SIDE_COUNT : LP_SIDE_CLOUD) && count < most; side++)

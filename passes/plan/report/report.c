@@ -77,14 +77,14 @@ static void evaluate_baselines(lp_report *report) {
   for (size_t i = 0; i < LP_COUNT(all); i++) {
     bool needs_cloud = !lp_streq(all[i].scheduler, "device-only");
     if (needs_cloud && !report->request->cloud) continue;
-    lp_side *side[LP_STAGE_COUNT];
+    lp_report_baseline *baseline = &report->baselines[report->baseline_count];
     lp_status status =
-        lp_plan_choose(report->problem, all[i].scheduler, report->request, side, NULL, report->arena, NULL);
+        lp_plan_choose(report->problem, all[i].scheduler, report->request, baseline->side, NULL, report->arena, NULL);
     if (status != LP_OK && status != LP_INFEASIBLE) continue;
-    lp_report_baseline *baseline = &report->baselines[report->baseline_count++];
+    report->baseline_count++;
     baseline->name = all[i].name;
-    lp_plan_evaluate(report->problem, report->request, side, &baseline->result);
-    if (lp_streq(all[i].name, "cloud_only") && baseline->result.cost_usd > 0)
+    lp_plan_evaluate(report->problem, report->request, baseline->side, &baseline->result);
+    if (lp_streq(all[i].name, "cloud_only") && report->plan.feasible && baseline->result.cost_usd > 0)
       report->decrement = 1 - report->plan.cost_usd / baseline->result.cost_usd;
   }
 }
@@ -114,6 +114,7 @@ static lp_status gather(lp_report *report, lp_diag *diag) {
   report->proof = lp_plan_proof_read(report->module);
   LP_TRY(evaluate_family(report, diag));
   evaluate_baselines(report);
+  lp_report_find_faster(report);
   if (!report->plan.feasible)
     report->fix_count = lp_plan_fixes(report->module, report->problem, report->scheduler, request, report->fixes,
                                       (int32_t)LP_COUNT(report->fixes));

@@ -9,6 +9,7 @@
 /* A plan to compare with. */
 typedef struct {
   const char *name; /* "cloud_only" */
+  lp_side *side[LP_STAGE_COUNT];
   lp_plan_result result;
 } lp_report_baseline;
 
@@ -40,6 +41,7 @@ typedef struct {
   lp_plan_proof proof;
   lp_report_baseline baselines[4];
   int32_t baseline_count;
+  lp_report_baseline faster; /* much faster than the plan and hardly worse; no name: none was found */
   lp_report_fix fixes[8];
   int32_t fix_count;
   lp_plan_family family;   /* count 1: no family */
@@ -61,6 +63,11 @@ int32_t lp_table1_rows(const lp_report *report, lp_table1_row *rows, int32_t mos
 /* The smallest single changes that make the request feasible with its scheduler (fixes.c). */
 int32_t lp_plan_fixes(lp_module *module, const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
                       const lp_compile_request *request, lp_report_fix *fixes, int32_t most);
+
+/* Sets report->faster from the plan and its baselines (faster.c). */
+void lp_report_find_faster(lp_report *report);
+/* What the plan saves over the faster one, as a share of that one's objective. */
+double lp_report_saving(const lp_report *report);
 
 /* A stretch of layers whose operators are placed alike. */
 typedef struct {

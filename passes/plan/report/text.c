@@ -151,14 +151,30 @@ static void put_plan_row(const char *name, const lp_plan_result *result, lp_buf 
                 result->feasible ? "yes" : lp_plan_limit_names[result->binding]);
 }
 
+static void put_warning(const lp_report *report, lp_buf *out) {
+  const lp_plan_result *other = &report->faster.result;
+  const double saving = lp_report_saving(report);
+  if (!report->faster.name) return;
+  lp_buf_puts(out, "warning: it saves ");
+  if (saving > 0)
+    lp_buf_printf(out, "only %.2g %%", 100 * saving);
+  else
+    lp_buf_puts(out, "nothing");
+  lp_buf_printf(
+      out, " over %s, which takes %.4g ms instead of %.4g ms to the first token, %.4g ms instead of %.4g ms in all\n",
+      report->faster.name, other->ttft_ms, report->plan.ttft_ms, other->e2e_ms, report->plan.e2e_ms);
+}
+
 static void put_comparison(const lp_report *report, lp_buf *out) {
   lp_buf_printf(out, "\n  %-14s%12s%12s%14s%14s%12s%12s  %s\n", "plan", "TTFT ms", "TPOT ms", "request ms", "cloud ms",
                 "USD", "USD/Mtoken", "feasible");
   put_plan_row("this plan", &report->plan, out);
   for (int32_t i = 0; i < report->baseline_count; i++)
     put_plan_row(report->baselines[i].name, &report->baselines[i].result, out);
+  if (report->faster.name) put_plan_row("a faster plan", &report->faster.result, out);
   if (report->plan.feasible && !isnan(report->decrement))
     lp_buf_printf(out, "this plan costs %.1f %% less than the cloud alone\n", 100 * report->decrement);
+  put_warning(report, out);
 }
 
 static void put_bounds(double low, double high, const char *unit, double factor, lp_buf *out) {
