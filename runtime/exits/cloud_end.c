@@ -175,7 +175,7 @@ static reply take_reply(lp_cloud_end *end, const lp_question *question, const Lp
   if (message->kind_case != LP__WIRE__MESSAGE__KIND_ANSWER) return REPLY_BAD;
   const Lp__Wire__Answer *answer = message->answer;
   if (answer->context != end->options.context || answer->number > end->number) return REPLY_BAD;
-  if (answer->number < end->number) return REPLY_OTHER; /* to an earlier question, whose time was over */
+  if (answer->number < end->number) return REPLY_OTHER; /* an answer to an earlier question that timed out */
   int32_t vocab = end->halves->bundle->manifest.vocab;
   if ((int64_t)answer->accepted > question->count || answer->token < 0 || answer->token >= vocab) return REPLY_BAD;
   end->times = lp_cloud_times_of(answer->times);

@@ -8,7 +8,7 @@
 #include "runtime/exits/halves.h"
 #include "runtime/runtime.h"
 
-/* What the worker knows of a context besides its content. */
+/* The worker's state of a context besides its content. */
 typedef struct {
   uint64_t id;
   uint64_t answered; /* number of the question answered last; 0: none */

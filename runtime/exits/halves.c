@@ -1,4 +1,4 @@
-/* What a bundle offers to early exits: whether it comes apart into two halves, the modes that it allows, and its
+/* Tells what early exits a bundle supports: whether it splits into two halves, which modes it allows, and its
  * calibration. */
 #include <stdlib.h>
 
@@ -116,8 +116,8 @@ bool lp_bundle_allows(const lp_bundle *bundle, lp_mode mode, const char **why) {
 
 /* ---- calibration ------------------------------------------------------------------------------------------------- */
 
-/* A device can have a calibration that the worker does not know: it is beside the manifest, which does not list it,
- * and the two sides compare the manifest only. */
+/* A device can have a calibration that the worker lacks: the manifest does not list the file, and the two sides compare
+ * only the manifest. */
 static lp_status read_fields(const lp_bundle *bundle, const lp_json *root, lp_calibration *out, lp_diag *diag) {
   lp_json schema = lp_json_member(root, "schema"), hash = lp_json_member(root, "bundle");
   lp_json theta = lp_json_member(root, "theta"), codec = lp_json_member(root, "codec");

@@ -1,6 +1,6 @@
-/* A bundle with early exits as two halves that run apart: the device's half up to its last exit, and the cloud's half
- * on the rows that the device sent. halves.c tells whether a bundle can be run so, half_pass.c runs a pass of either
- * half. */
+/* A bundle with early exits as two halves that run independently: the device's half up to its last exit, and the
+ * cloud's half on the rows that the device sent. halves.c tells whether a bundle can run like this, half_pass.c runs a
+ * pass of either half. */
 #ifndef LP_HALVES_H
 #define LP_HALVES_H
 
@@ -11,7 +11,7 @@
 
 enum { LP_MOST_EXITS = 32 };
 
-/* A bundle whose device half ends in rows that its cloud half begins with; the cloud sends back tokens only. */
+/* A bundle whose device half ends in the rows with which its cloud half begins; the cloud sends back only tokens. */
 typedef struct {
   const lp_bundle *bundle; /* borrowed */
   int32_t prefill, decode; /* programs */
@@ -19,7 +19,7 @@ typedef struct {
   size_t width;            /* floats of a row */
 } lp_halves;
 
-/* False: the bundle does not come apart in this way; `why` then receives the reason, as static text. */
+/* False: the bundle cannot be split like this; `why` then receives the reason, as static text. */
 bool lp_halves_find(const lp_bundle *bundle, lp_halves *out, const char **why);
 /* Floats of one position in a tensor [b][s][..] of f32; 0: the tensor has another form. */
 size_t lp_halves_row_width(const lp_tensor_desc *tensor);
@@ -33,9 +33,10 @@ int32_t lp_halves_program(const lp_halves *halves, int64_t past);
 typedef struct {
   const int32_t *token; /* [count] */
   int64_t past, count, wanted;
-  int64_t capacity;                                                 /* positions in the KV caches */
-  lp_sample *samples;                                               /* [wanted], reused by each exit in turn */
-  bool (*wants)(void *user, int32_t exit);                          /* run the exit's head? Asked once, in order */
+  int64_t capacity;   /* positions in the KV caches */
+  lp_sample *samples; /* [wanted], reused by each exit in turn */
+  /* tells whether to run the exit's head; called once for each exit, in order */
+  bool (*wants)(void *user, int32_t exit);
   void (*take)(void *user, int32_t exit, const lp_sample *samples); /* receives an exit's samples [wanted] */
   void *user;
 } lp_device_pass;

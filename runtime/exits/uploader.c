@@ -25,10 +25,10 @@ struct lp_uploader {
   pthread_cond_t news;
   /* Guarded by the mutex: */
   uint8_t *row;             /* [room][row_bytes], every row of the generation */
-  int64_t room, have, sent; /* rows that fit, that were put, that were sent */
+  int64_t room, have, sent; /* numbers of rows: that fit, were put, and were sent */
   lp_context_time time;
   int64_t skips;  /* the cloud already holds the rows below */
-  int64_t lacked; /* the row that the cloud asked for last; -1: none since the connection was made */
+  int64_t lacked; /* the row that the cloud last requested; -1: none since the connection was made */
   bool anew;      /* the thread must make a new connection */
   bool down;      /* the last attempt to connect failed */
   bool stop;
@@ -114,7 +114,7 @@ lp_status lp_context_dial(const lp_uploader_options *options, lp_context_time ti
 
 /* ---- the thread -------------------------------------------------------------------------------------------------- */
 
-/* The rows to send next, copied, so that they are sent without the mutex. */
+/* Copies the rows to send next, so that they are sent without the mutex. */
 typedef struct {
   lp_context_time time;
   int64_t first, count;
@@ -176,7 +176,7 @@ static bool connect_wire(lp_uploader *uploader) {
   lp_context_time time = uploader->time;
   unlock(uploader);
   int64_t have = 0;
-  lp_diag *diag = lp_diag_create(); /* the connection for questions reports a failure that lasts */
+  lp_diag *diag = lp_diag_create(); /* the connection for questions reports lasting failures */
   double limit = uploader->options.endpoint->patience.dial_ms;
   bool good = lp_context_dial(&uploader->options, time, LP_LANE_UPLOAD, limit, &uploader->wire, &have, diag) == LP_OK;
   lp_diag_free(diag);

@@ -4,7 +4,8 @@
 
 #include "runtime/exits/window.h"
 
-/* Weight of the prior: each bucket begins with this many drafts, confirmed as often as their confidence says. */
+/* Weight of the prior: each bucket begins with this many drafts, of which the share given by their confidence counts as
+ * confirmed. */
 static const double prior = 4;
 /* The least chance of a draft before the first round, when there is no rate. */
 static const double first_chance = 0.5;

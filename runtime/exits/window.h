@@ -33,7 +33,7 @@ double lp_window_chance(const lp_window *window, double confidence);
 /* Tells whether to make a draft that counts with this chance (the product of its own chance and those of all drafts
  * before it in the round). */
 bool lp_window_goes_on(const lp_window *window, double chance);
-void lp_window_note_draft(lp_window *window, double ms); /* the pass of a draft took so long */
+void lp_window_note_draft(lp_window *window, double ms); /* Notes the time of a draft's pass. */
 void lp_window_note_verdict(lp_window *window, double confidence, bool confirmed);
 /* A round of `drafts` gave `tokens` after `ms`. */
 void lp_window_note_round(lp_window *window, int64_t drafts, int64_t tokens, double ms);

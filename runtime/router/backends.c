@@ -1,4 +1,4 @@
-/* The file of backends, and what speaks against sending a request to one. */
+/* Reads the file of backends, and checks which of them may take a request. */
 #include "runtime/router/backends.h"
 
 #include <math.h>
@@ -51,7 +51,7 @@ static lp_status read_limits(lp_yaml *yaml, const lp_yaml_node *node, lp_route r
   return LP_OK;
 }
 
-/* The texts of a service die with it. */
+/* Copies the texts of the service, which is freed first. */
 static lp_status read_service(lp_yaml *yaml, const char *name, lp_backends *out) {
   lp_service *service = NULL;
   LP_TRY(lp_service_load(lp_yaml_named(yaml, name), &service, yaml->diag));
@@ -109,7 +109,7 @@ double lp_backend_cost_usd(const lp_route_backend *backend, const lp_demand *dem
   return most_tokens(demand) * backend->usd_per_mtok / 1e6;
 }
 
-/* Writes what speaks against the route; false: nothing does. */
+/* Writes why the route may not take the request; false: it may. */
 static bool speaks_against(const lp_route_backend *backend, lp_route route, const lp_demand *demand, lp_buf *why) {
   double tokens = most_tokens(demand), cost = lp_backend_cost_usd(backend, demand);
   if (!backend->there)

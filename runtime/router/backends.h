@@ -11,16 +11,16 @@ typedef struct {
   bool there, healthy;
   lp_service_model model;
   double backhaul_s;   /* of every answer */
-  int64_t context;     /* tokens of prompt and answer together; 0: any */
-  int64_t slots;       /* requests at a time; 0: any */
-  double usd_per_mtok; /* of prompt and answer alike */
+  int64_t context;     /* limit on the tokens of prompt and answer together; 0: none */
+  int64_t slots;       /* limit on concurrent requests; 0: none */
+  double usd_per_mtok; /* price of a token, of the prompt or the answer */
 } lp_route_backend;
 
 /* The backends of all routes, and the link to the users. */
 typedef struct {
   lp_arena *arena; /* owns the texts */
   lp_route_backend of[LP_ROUTE_COUNT];
-  double token_bytes, up_bps, down_bps; /* INFINITY: no time on the air */
+  double token_bytes, up_bps, down_bps; /* INFINITY: the radio link takes no time */
 } lp_backends;
 
 /* A YAML file: `service` (edge and cloud), `split` (a report or bundle), `edge`, `cloud` and `split_plan` with their
@@ -28,55 +28,56 @@ typedef struct {
 LP_MUST_USE lp_status lp_backends_load(const char *path, lp_backends **out, lp_diag *diag);
 void lp_backends_free(lp_backends *backends); /* NULL is allowed */
 
-/* What is known of a request before anything is decided. */
+/* The facts about a request that are known before the decision. */
 typedef struct {
-  double prompt_tokens, tokens; /* of the answer: what is expected */
-  double most_tokens;           /* what it may become; 0: as expected */
-  bool local_only;              /* it may not leave the edge */
+  double prompt_tokens, tokens; /* expected tokens of the answer */
+  double most_tokens;           /* the most tokens of the answer; 0: as expected */
+  bool local_only;              /* the request may not leave the edge */
   double budget_usd;            /* INFINITY: none */
 } lp_demand;
 
-/* The hard constraints: bit 1 << route for each route that may take the request. `why` (may be NULL) says of every
- * other one what speaks against it: "edge: is down; cloud: the request may not leave the edge". */
+/* The hard constraints: bit 1 << route for each route that may take the request. `why` (may be NULL) receives the
+ * reason for each other route: "edge: is down; cloud: the request may not leave the edge". */
 unsigned lp_backends_admit(const lp_backends *backends, const lp_demand *demand, lp_buf *why);
 double lp_backend_cost_usd(const lp_route_backend *backend, const lp_demand *demand);
 
 /* ---- estimates (estimate.c) -------------------------------------------------------------------------------------- */
 
-/* What experience says of a backend: how much longer it takes than its figures say, and what waits there. */
+/* The experience with a backend: the ratio of its observed times to its figures, and its load. */
 typedef struct {
-  double ratio;  /* moving average of observed to predicted time in service; 1 when nothing is known */
-  double seen_s; /* when it was last observed */
+  double ratio;  /* moving average of observed over predicted time in service; 1 when nothing is known */
+  double seen_s; /* time of the last observation */
   int64_t here;  /* requests that run or wait */
-  double work_s; /* their predicted times in service together */
+  double work_s; /* sum of their predicted times in service */
 } lp_load;
 
 typedef struct {
   double rate;        /* weight of a new observation; 0: 0.2 */
-  double half_life_s; /* what is not seen again is half forgotten after this time; 0: 300 */
+  double half_life_s; /* half-life of an observation, in s; 0: 300 */
   lp_load of[LP_ROUTE_COUNT];
 } lp_estimator;
 
-/* All ratios 1, nothing there. */
+/* Sets all ratios to 1 and all loads to 0. */
 lp_estimator lp_estimator_make(double rate, double half_life_s);
-/* wait_s[] and delay_s[] of each route for a request that came now: queue + (TTFT + (n - 1) TPOT) x ratio + backhaul +
- * the times on the air. Pure. 0 where no backend is there. */
+/* Estimates wait_s[] and delay_s[] of each route for a request that arrives now: queue + (TTFT + (n - 1) TPOT) x ratio
+ * + backhaul + times on the radio link. 0 for a route without a backend. Pure. */
 void lp_delay_estimate(const lp_backends *backends, const lp_estimator *estimator, const lp_demand *demand, double at_s,
                        double wait_s[LP_ROUTE_COUNT], double delay_s[LP_ROUTE_COUNT]);
-/* The request goes there / is back after `observed_s` in service (without its wait; negative: it failed, which tells no
- * time). The same demand both times. */
+/* Notes that a request was sent to a route, or came back after `observed_s` in service, its wait excluded; negative: it
+ * failed, and its time is not counted. Both calls take the same demand. */
 void lp_estimator_begin(lp_estimator *estimator, const lp_backends *backends, const lp_demand *demand, lp_route route);
 void lp_estimator_end(lp_estimator *estimator, const lp_backends *backends, const lp_demand *demand, lp_route route,
                       double at_s, double observed_s);
 
-/* Weighs a request while `busy` others are at the edge: takes the routes that no backend admits from request->offered,
- * sets request->delay_s, and adds the keyword of the edge's queue to `keywords`. `why` as of lp_backends_admit. */
+/* Prepares a request for the decision while `busy` others are at the edge: removes from request->offered the routes
+ * whose backend does not admit it, sets request->delay_s, and appends the keyword of the edge's queue to `keywords`.
+ * `why` is that of lp_backends_admit. */
 void lp_backends_weigh(const lp_backends *backends, const lp_demand *demand, int64_t busy, lp_router_request *request,
                        lp_buf *keywords, lp_buf *why);
 
-/* The keyword of a queue: how much of the cloud's longer answer the wait at the edge takes, "queue short" (below 1/4),
- * "queue middle" (1/2), "queue long" (1), "queue overlong"; NULL: there is none. `edge_s` and `cloud_s` are whole
- * delays. */
+/* The keyword of a queue, by the ratio of the wait at the edge to the extra time of the cloud: "queue short" (below
+ * 1/4), "queue middle" (1/2), "queue long" (1), "queue overlong"; NULL: there is no queue. `edge_s` and `cloud_s` are
+ * complete delays. */
 const char *lp_queue_keyword(double wait_s, double edge_s, double cloud_s);
 
 #endif

@@ -1,4 +1,4 @@
-/* libcurl on demand: see curl_library.h. */
+/* Loads libcurl on demand: see curl_library.h. */
 #include "runtime/router/curl_library.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* libcurl, loaded when an endpoint is first asked for: with all that it depends on it takes 6 MB of memory and some of
- * the time to start, which no other command should pay. The members are curl's functions of the same names. */
+/* libcurl, loaded when an endpoint is first used. With its dependencies it takes 6 MB of memory and time at the start,
+ * which other commands should not pay. The members are curl's functions of the same names. */
 #ifndef LP_RUNTIME_ROUTER_CURL_LIBRARY_H
 #define LP_RUNTIME_ROUTER_CURL_LIBRARY_H
 
@@ -17,7 +17,7 @@ typedef struct {
   void (*slist_free_all)(struct curl_slist *list);
 } lp_curl_library;
 
-/* The library, initialised; NULL where it is absent. From any thread. */
+/* The initialised library; NULL: it is not installed. Any thread may call this. */
 const lp_curl_library *lp_curl_library_get(void);
 
 #endif

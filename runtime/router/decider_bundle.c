@@ -1,5 +1,5 @@
-/* A language model compiled by llmpart reads the prompt's text. Only ratios of its first-token probabilities count, so
- * its logits are compared without the sum over the whole vocabulary. */
+/* A decider that gives the prompt's text to a language model compiled by llmpart. It needs only the ratios of
+ * first-token probabilities, so it compares logits without the sum over the vocabulary. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* The embedded model: a small transformer that learned to learn from examples (examples/router-model/). */
+/* The embedded model: a small transformer that was trained to learn from examples in its prompt
+ * (examples/router-model/). */
 #include <math.h>
 #include <stdlib.h>
 

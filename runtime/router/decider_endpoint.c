@@ -1,4 +1,5 @@
-/* A language model with an OpenAI-compatible API: POST {url}/completions, one token with its log-probabilities. */
+/* A decider that asks a language model with an OpenAI-compatible API: POST {url}/completions for one token with its
+ * log-probabilities. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -64,7 +65,8 @@ static void add_token(const char *token, double logprob, unsigned offered, doubl
   if (route != LP_ROUTE_COUNT && logprob <= 0) probability[route] += exp(logprob);
 }
 
-/* choices[0].logprobs.top_logprobs[0]: {token: logprob, ...}. Two tokens of one text are two members of one key. */
+/* Reads choices[0].logprobs.top_logprobs[0]: {token: logprob, ...}. Two tokens with the same text are two members with
+ * the same key. */
 static lp_status read_answer(const endpoint *self, unsigned offered, double probability[LP_ROUTE_COUNT],
                              lp_diag *diag) {
   lp_json_document *document = NULL;

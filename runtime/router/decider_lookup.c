@@ -1,13 +1,13 @@
-/* Decides without a model, as the prompt's rules say: the best that is known of the query's own keywords, if it was
- * good; else the best by the examples that are nearest to it. */
+/* Decides without a model, by the prompt's rules: it takes the best known route for the query's own keywords if its
+ * reward was good, and else the best route by the nearest examples. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/router/router.h"
 #include "runtime/router/words.h"
 
-/* The mean reward of the route's examples that share most words with the query, where the same keywords beat all
- * others; false: there is no example of it. */
+/* The mean reward of the route's examples that share most words with the query; examples with the same keywords are
+ * nearer than all others. False: the route has no example. */
 static bool worth(const lp_prompt *prompt, lp_route route, double *out) {
   double sum = 0;
   int count = 0, nearest = -1;
@@ -25,7 +25,7 @@ static bool worth(const lp_prompt *prompt, lp_route route, double *out) {
   return count > 0;
 }
 
-/* The example of the greatest reward with the query's own keywords and an offered route; NULL: there is none. */
+/* The example with the greatest reward among those with the query's own keywords and an offered route; NULL: none. */
 static const lp_experience *best_of_same(const lp_prompt *prompt) {
   const lp_experience *best = NULL;
   for (size_t i = 0; i < prompt->count; i++) {
@@ -36,7 +36,8 @@ static const lp_experience *best_of_same(const lp_prompt *prompt) {
   return best;
 }
 
-/* Of routes that equal requests did not try, like ones tell. LP_ROUTE_COUNT: nothing is known. */
+/* The best route by examples of similar requests, for routes that equal requests did not try. LP_ROUTE_COUNT: there is
+ * none. */
 static lp_route best_of_nearest(const lp_prompt *prompt) {
   lp_route best = LP_ROUTE_COUNT;
   double most = 0, reward;

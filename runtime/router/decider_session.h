@@ -1,4 +1,4 @@
-/* A bundle in this process that gives one distribution at a time. The deciders with a model of their own use it. */
+/* Runs a bundle in this process for one distribution at a time, for the deciders that have a model. */
 #ifndef LP_DECIDER_SESSION_H
 #define LP_DECIDER_SESSION_H
 

@@ -1,4 +1,4 @@
-/* Delays that queue, link and experience let expect. */
+/* Estimates delays from queue, link and experience. */
 #include <math.h>
 
 #include "runtime/router/backends.h"
@@ -10,7 +10,7 @@ lp_estimator lp_estimator_make(double rate, double half_life_s) {
   return estimator;
 }
 
-/* What was seen long ago counts less: the ratio goes back to what the figures say, and the backend is tried again. */
+/* Observations lose weight with age: the ratio returns to 1, so that the backend is tried again. */
 static double ratio_at(const lp_estimator *estimator, lp_route route, double at_s) {
   const lp_load *load = &estimator->of[route];
   double age = fmax(0, at_s - load->seen_s);
@@ -21,7 +21,7 @@ static double service_s(const lp_route_backend *backend, const lp_demand *demand
   return lp_generation_s(&backend->model, demand->prompt_tokens, demand->tokens, LP_COUNT_ONCE);
 }
 
-/* Requests ahead take their mean time each, `slots` of them at a time. */
+/* Each request ahead takes their mean time, and `slots` of them run at a time. */
 static double queue_s(const lp_route_backend *backend, const lp_load *load) {
   if (backend->slots == 0 || load->here < backend->slots) return 0;
   double ahead = (double)(load->here - backend->slots + 1), mean = load->work_s / (double)load->here;

@@ -1,4 +1,5 @@
-/* Exploration: epsilon-greedy, uniform over all offered routes as P3 has it, so the best one is drawn by chance too. */
+/* Exploration: epsilon-greedy. As in P3 the draw is uniform over all offered routes, so it may give the best one
+ * too. */
 #include <math.h>
 
 #include "base/random.h"

@@ -27,7 +27,7 @@ lp_status lp_policy_open_taught(const lp_policy_spec *spec, lp_store *pool, int6
 typedef struct {
   lp_policy *policy;
   lp_judgement *out;
-  double weight, square, weighted; /* sums of weights, of their squares, of weights times rewards */
+  double weight, square, weighted; /* sums of the weights, of their squares, and of weights times rewards */
 } walk;
 
 static lp_route best_of(const lp_decision *decision, unsigned offered) {

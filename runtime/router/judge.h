@@ -1,4 +1,4 @@
-/* Policies and pools: a policy that learns from a pool, and what it would have earned on a log of another's
+/* Policies and pools: opens a policy that learns from a pool, and estimates its reward on a log of another policy's
  * decisions. */
 #ifndef LP_ROUTER_JUDGE_H
 #define LP_ROUTER_JUDGE_H
@@ -13,14 +13,14 @@ LP_MUST_USE lp_status lp_policy_open_taught(const lp_policy_spec *spec, lp_store
 
 typedef struct {
   int64_t decisions;    /* with an outcome */
-  int64_t agreed;       /* where the policy's best route is the logged one */
+  int64_t agreed;       /* decisions in which the policy's best route is the logged one */
   double logged_reward; /* mean */
-  /* Mean reward of the policy's best route by inverse propensity (Horvitz and Thompson, 1952), and the same normalised
-   * by the weights' sum (Hajek), which varies less; 0 when nothing agreed. */
+  /* Mean reward of the policy's best route, estimated by inverse propensity (Horvitz and Thompson, 1952), and the same
+   * divided by the sum of weights (Hajek), which has less variance; 0 when no decision agreed. */
   double ips_reward, snips_reward;
-  double effective; /* decisions that the estimate rests on: (sum of weights)^2 / sum of their squares */
+  double effective; /* effective number of decisions: (sum of weights)^2 / sum of their squares */
 } lp_judgement;
-/* Walks the log in the order of its outcomes: the policy decides each request anew, then learns what came of the logged
+/* Replays the log in the order of its outcomes: the policy decides each request, then learns the outcome of the logged
  * decision. */
 LP_MUST_USE lp_status lp_policy_judge(lp_policy *policy, lp_store *log, lp_judgement *out, lp_diag *diag);
 

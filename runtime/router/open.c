@@ -1,11 +1,11 @@
-/* From a policy's name to the policy. */
+/* Opens a policy by its name. */
 #include <stddef.h>
 
 #include "runtime/router/router.h"
 
 enum { CACHED = 1024 };
 
-/* A language model takes long enough that its answers are worth keeping. */
+/* A language model is slow, so its answers are kept. */
 static bool is_slow(const char *model) {
   return model && !lp_streq(model, "lookup") && !lp_streq(model, "embedded");
 }

@@ -1,4 +1,4 @@
-/* Policies that never learn: what the learners are measured against. */
+/* Policies that never learn, with which the learners are compared. */
 #include <stdlib.h>
 
 #include "base/random.h"
@@ -49,7 +49,7 @@ static lp_route choose_random(fixed *self, const lp_router_request *request) {
   return drawn.route;
 }
 
-/* The offered route of the greatest value; the first among equals. */
+/* The offered route with the greatest value; of equal ones the first. */
 static lp_route greatest(const double *value, unsigned offered) {
   lp_route best = LP_ROUTE_COUNT;
   for (lp_route route = 0; route < LP_ROUTE_COUNT; route++)

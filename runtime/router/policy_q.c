@@ -1,8 +1,8 @@
-/* Q-learning of one step: the next request does not depend on this decision, so Q is a mean reward.
+/* Q-learning of one step. The next request does not depend on this decision, so Q is a mean reward.
  *
- * "q-table" keeps it in a table. "dqn" is a network: keywords hashed to a few inputs, one hidden layer, the reward of
- * each route as outputs. Trained by Adam on a memory of the latest outcomes. Rewards are scaled by their running
- * spread, so that seconds or minutes learn alike. */
+ * "q-table" keeps it in a table. "dqn" is a network whose inputs are hashed keywords, with one hidden layer and the
+ * reward of each route as outputs. Adam trains it on a memory of the latest outcomes. Rewards are divided by their
+ * running deviation, so that their unit does not matter. */
 #include <gsl/gsl_cblas.h>
 #include <math.h>
 #include <stdlib.h>
@@ -81,7 +81,7 @@ typedef struct {
   double mean, spread; /* of rewards so far */
 } network;
 
-/* A word sets two of the inputs; a constant input is the bias's. */
+/* Each word sets two of the inputs; a constant input carries the bias. */
 static void encode(const char *keywords, double input[INPUTS]) {
   for (int i = 0; i < INPUTS; i++)
     input[i] = 0;

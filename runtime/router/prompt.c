@@ -1,5 +1,5 @@
-/* The prompt as text. P3 gives its parts, Eq. (7) to (9): description {goal, definition, rules}, examples {keywords,
- * decision, reward, evaluation}, query. */
+/* Writes the prompt as text. Its parts are those of P3, Eq. (7) to (9): description {goal, definition, rules}, examples
+ * {keywords, decision, reward, evaluation}, query. */
 #include "runtime/router/router.h"
 
 static void put_offered(unsigned offered, lp_buf *out) {

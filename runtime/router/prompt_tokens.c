@@ -1,4 +1,5 @@
-/* The prompt as tokens of the embedded model; examples/router-model/tasks.py draws training tasks in this format. */
+/* Writes the prompt as tokens of the embedded model; examples/router-model/tasks.py draws training tasks in this
+ * format. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -14,7 +15,8 @@ int32_t lp_prompt_route_token(lp_route route) {
   return ROUTE0 + (int32_t)route;
 }
 
-/* The route, and what the example is: the mean or the best of so many rewards, by powers of two. */
+/* The token of a route and an example's kind: the mean or the best of a number of rewards, which is rounded to a power
+ * of two. */
 static int32_t route_token(const lp_experience *e, bool best_only) {
   int32_t level = 0;
   for (uint64_t seen = e->seen; seen > 1 && level < LP_PROMPT_LEVELS - 1; seen /= 2)
@@ -35,7 +37,7 @@ static int32_t find_or_add(symbols *known, lp_word word) {
   return known->count;
 }
 
-/* Exactly SLOTS tokens. The last slot stands for the rest of the text where there are more words. */
+/* Writes exactly SLOTS tokens. If there are more words, the last token stands for the rest of the text. */
 static size_t put_words(symbols *known, const char *keywords, int32_t *out) {
   for (int slot = 0; slot < SLOTS; slot++) {
     const char *rest = keywords;
@@ -55,7 +57,7 @@ static int compare_doubles(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The distinct rewards in rising order; returns how many. */
+/* Lists the distinct rewards in ascending order and returns their number. */
 static int sort_rewards(const lp_prompt *prompt, double *out) {
   for (size_t i = 0; i < prompt->count; i++)
     out[i] = prompt->examples[i].reward;

@@ -1,4 +1,4 @@
-/* The experience pool: what is kept of what happened, and what of it a prompt shows. */
+/* The experience pool: keeps experiences, and selects the examples of a prompt. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,16 +7,16 @@
 #include "runtime/router/words.h"
 
 typedef struct {
-  double reward, count; /* the mean, and how many rewards are in it; count 0: nothing is kept */
+  double reward, count; /* the mean, and the number of its rewards; count 0: nothing is kept */
   uint64_t newest;      /* the pool's clock when it last changed */
   bool good;
 } memory;
 
-/* What is known of one kind of request. */
+/* The experiences of one kind of request. */
 typedef struct {
   const char *keywords; /* the map's */
   memory of[LP_ROUTE_COUNT];
-  uint64_t seen; /* experiences of it, kept or not */
+  uint64_t seen; /* number of experiences, kept or not */
 } kind;
 
 struct lp_replay {
@@ -75,7 +75,7 @@ static void replace(kind *of, const lp_experience *experience) {
   of->of[experience->route].reward = experience->reward;
 }
 
-/* P3's second rule: only a greater reward takes the place of the one that is kept. */
+/* P3's second rule: only a greater reward replaces the one that is kept. */
 static bool is_beaten(const kind *of, double reward) {
   for (lp_route i = 0; i < LP_ROUTE_COUNT; i++)
     if (of->of[i].count > 0 && of->of[i].reward >= reward) return false;
@@ -122,7 +122,7 @@ bool lp_replay_find(const lp_replay *replay, const char *keywords, lp_route rout
 typedef struct {
   const kind *of;
   lp_route route;
-  int shared; /* words in common with the query; all the same keywords count one more */
+  int shared; /* words in common with the query; more than any other number if all are equal */
 } candidate;
 
 static uint64_t newest(const candidate *c) {
@@ -133,7 +133,7 @@ static bool is_nearer(const candidate *a, const candidate *b) {
   return a->shared != b->shared ? a->shared > b->shared : newest(a) > newest(b);
 }
 
-/* Puts `c` where it belongs among the `*count` nearest, in falling order; the farthest falls out when there are
+/* Inserts `c` into the `*count` nearest, which are in descending order, and drops the farthest when there are
  * `most`. */
 static void keep_nearest(candidate *nearest, size_t *count, size_t most, candidate c) {
   if (*count == most && !is_nearer(&c, &nearest[most - 1])) return;

@@ -2,7 +2,7 @@
 #include "runtime/router/router.h"
 #include "runtime/service/service.h"
 
-/* A route to one site has the site's number and name. */
+/* A route to a single site has that site's number and name. */
 _Static_assert((int)LP_ROUTE_EDGE == LP_SITE_EDGE && (int)LP_ROUTE_CLOUD == LP_SITE_CLOUD,
                "routes begin with the sites");
 

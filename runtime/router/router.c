@@ -1,12 +1,12 @@
-/* The in-context learner: experiences become a prompt, a decider reads it, exploration may overrule it, outcomes become
- * experiences. */
+/* The in-context learner: it writes experiences into a prompt, asks a decider, may explore instead, and adds the
+ * outcomes to the experiences. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/router/router.h"
 
-/* An answer by its prompt. Where two prompts fall on one place the later one stays. */
+/* The decider's answer to a prompt. If two prompts hash to one entry, the later one replaces the earlier. */
 typedef struct {
   char *prompt; /* its text; NULL: free */
   unsigned offered;
@@ -30,7 +30,7 @@ static lp_route most_probable(const double probability[LP_ROUTE_COUNT], unsigned
   return best;
 }
 
-/* The rule decides where the model could not; `diag` says why. */
+/* Decides by the rule because the model failed; `diag` has the reason. */
 static lp_route fall_back(const lp_router_request *request, const lp_diag *diag, lp_decision *out) {
   const char *why = lp_diag_count(diag) > 0 ? lp_diag_get(diag, 0)->text : "the model gave no answer";
   (void)snprintf(out->reason, sizeof out->reason, "%s", why);
@@ -42,7 +42,7 @@ static lp_route fall_back(const lp_router_request *request, const lp_diag *diag,
   return route;
 }
 
-/* Asks the decider, or remembers what it said to the same prompt. What failed is not kept. */
+/* Asks the decider, or returns its earlier answer to the same prompt. Failures are not kept. */
 static lp_status ask(router *self, const lp_prompt *prompt, lp_decision *out, lp_diag *diag) {
   out->source = LP_DECIDED_MODEL;
   if (self->options.cache == 0) return self->decider->score(self->decider, prompt, out->probability, diag);

@@ -1,4 +1,4 @@
-/* The policies that learn, as the simulator runs them: see simulated.h. */
+/* Adapts the policies that learn to the simulator: see simulated.h. */
 #include "runtime/router/simulated.h"
 
 #include <stdlib.h>
@@ -7,12 +7,12 @@
 
 typedef enum { FIXED_MODEL, CHOSEN_MODEL, EMBEDDED_MODEL } model_kind;
 
-/* A policy of router.h as the simulator calls it. */
+/* A policy of router.h in the simulator's interface. */
 typedef struct {
   const char *name, *summary, *policy;
   lp_replay_mode replay;
   model_kind model;
-  bool explores_outside; /* the policy itself does not */
+  bool explores_outside; /* the policy has no such state */
 } learner;
 
 static const learner learners[] = {
@@ -30,7 +30,7 @@ static const learner learners[] = {
      EMBEDDED_MODEL, false},
 };
 
-/* What a simulator's policy refers to. */
+/* The data of a simulator's policy. */
 typedef struct {
   const learner *is;
   const lp_policy_spec *spec;
@@ -98,7 +98,8 @@ static lp_status open_policy(const entry *of, uint64_t seed, lp_policy **out, lp
   return lp_policy_open(&spec, out, diag);
 }
 
-/* Cannot fail after lp_router_sim_open tried it, unless the model has gone since: then the rule decides. */
+/* lp_router_sim_open has opened the same model, so this fails only if the model has been removed since; then the rule
+ * decides. */
 static void *create(const void *context, uint64_t seed) {
   const entry *of = context;
   run *self = lp_alloc(sizeof *self);
@@ -122,7 +123,7 @@ static void append(lp_router_sim *sim, const learner *is) {
   sim->all[sim->count++] = &sim->policy[at];
 }
 
-/* Each model is opened once, so that what is wrong with it is told before anything runs. */
+/* Opens each model once, so that its errors are reported before the simulation runs. */
 static lp_status try_models(const lp_router_sim *sim, lp_diag *diag) {
   lp_status status = LP_OK;
   for (size_t i = 0; status == LP_OK && i < LP_COUNT(learners); i++) {

@@ -49,7 +49,7 @@ static lp_status read_number(lp_store *store, const char *query, int64_t *out, l
   return found ? LP_OK : fail(store, diag);
 }
 
-/* Makes the tables in a new file; two processes that open it at once agree through the transaction. */
+/* Makes the tables in a new file, in a transaction, since two processes may open it at once. */
 static lp_status prepare_tables(lp_store *store, lp_diag *diag) {
   int64_t application = 0, version = 0, tables = 0;
   lp_status status = execute(store, "BEGIN IMMEDIATE", diag);
@@ -80,7 +80,7 @@ lp_status lp_store_open(const char *path, lp_store **out, lp_diag *diag) {
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX;
   lp_status status = sqlite3_open_v2(path, &store->db, flags, NULL) == SQLITE_OK ? LP_OK : fail(store, diag);
   if (status == LP_OK) status = sqlite3_busy_timeout(store->db, BUSY_MS) == SQLITE_OK ? LP_OK : fail(store, diag);
-  /* With FULL a commit is on the disk before the call returns, and a crash of the machine loses nothing either. */
+  /* With FULL a commit is on the disk before the call returns, so that even a crash of the machine loses nothing. */
   if (status == LP_OK) status = execute(store, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL", diag);
   if (status == LP_OK) status = prepare_tables(store, diag);
   for (int i = 0; status == LP_OK && i < STORE_STATEMENTS; i++)
@@ -111,7 +111,7 @@ static const char *text_at(sqlite3_stmt *statement, int column) {
   return text ? (const char *)text : "";
 }
 
-/* The texts are SQLite's, until the next step. */
+/* The texts belong to SQLite and are valid until the next step. */
 static lp_status read_row(const lp_store *store, sqlite3_stmt *statement, lp_stored *out, lp_diag *diag) {
   *out = (lp_stored){.id = sqlite3_column_int64(statement, 0)};
   out->request.keywords = text_at(statement, 1);

@@ -1,4 +1,4 @@
-/* What the files of the store share. */
+/* The struct that the files of the store share. */
 #ifndef LP_STORE_INTERNAL_H
 #define LP_STORE_INTERNAL_H
 
@@ -25,7 +25,7 @@ struct lp_store {
   sqlite3_stmt *statement[STORE_STATEMENTS];
   pthread_mutex_t lock; /* of the connection */
   char *path;
-  /* Lines that wait for the next transaction. */
+  /* Rows that wait for the next transaction. */
   pthread_mutex_t queue_lock;
   pthread_cond_t written;
   lp_store_line *first, *last;

@@ -1,6 +1,6 @@
-/* Writing with group commit. A line waits in a queue; the first thread that finds no writer writes all waiting lines
- * in one transaction and wakes their threads. Concurrent calls so share the time of one durable commit, and no call
- * returns before its line is durable. */
+/* Writes with group commit. A row waits in a queue; the first thread that finds no writer writes all waiting rows in
+ * one transaction and wakes their threads. Thus concurrent calls share one durable commit, and no call returns before
+ * its row is durable. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,9 +8,9 @@
 
 struct lp_store_line {
   lp_store_line *next;
-  const lp_router_request *request; /* of a decision; NULL: an outcome */
+  const lp_router_request *request; /* the decision to write; NULL: an outcome */
   const lp_decision *decision;
-  int64_t id; /* the decision's: found out, or given */
+  int64_t id; /* number of the decision: returned by SQLite, or given by the caller */
   double reward;
   bool good, done;
   char error[160]; /* empty: it was written */
@@ -39,7 +39,8 @@ static void bind_outcome(sqlite3_stmt *statement, const lp_store_line *line) {
   (void)sqlite3_bind_int64(statement, 3, line->id);
 }
 
-/* Runs a statement that yields no rows and makes it ready for the next use; false: the connection knows why. */
+/* Runs a statement that yields no rows and makes it ready for the next use; false: it failed, and the connection has
+ * the reason. */
 static bool run(lp_store *store, lp_store_statement id) {
   bool done = sqlite3_step(store->statement[id]) == SQLITE_DONE;
   (void)sqlite3_reset(store->statement[id]);
@@ -68,7 +69,7 @@ static void write_line(lp_store *store, lp_store_line *line) {
   }
 }
 
-/* A line that fails leaves the others be; a transaction that fails fails for all. */
+/* A row that fails does not affect the others; a transaction that fails fails all its rows. */
 static void write_all(lp_store *store, lp_store_line *first) {
   (void)pthread_mutex_lock(&store->lock);
   bool begun = run(store, STORE_BEGIN), written = begun;
@@ -89,7 +90,7 @@ static void append(lp_store *store, lp_store_line *line) {
   store->last = line;
 }
 
-/* Returns when the line is on the disk, or is known not to get there. */
+/* Returns when the row is on the disk or has failed. */
 static lp_status write_durably(lp_store *store, lp_store_line *line, lp_diag *diag) {
   (void)pthread_mutex_lock(&store->queue_lock);
   append(store, line);
@@ -106,7 +107,7 @@ static lp_status write_durably(lp_store *store, lp_store_line *line, lp_diag *di
     (void)pthread_mutex_lock(&store->queue_lock);
     store->writing = false;
     for (lp_store_line *next; batch; batch = next) {
-      next = batch->next; /* a line that is done may be gone at once */
+      next = batch->next; /* its thread may free a row as soon as it is done */
       batch->done = true;
     }
     (void)pthread_cond_broadcast(&store->written);

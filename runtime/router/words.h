@@ -10,7 +10,7 @@ typedef struct {
   size_t size;
 } lp_word;
 
-/* The next word at *at, without the blanks around it; size 0 at the end. */
+/* Reads the next word at *at, without the blanks around it; size 0: the end. */
 static inline lp_word lp_next_word(const char **at) {
   const char *p = *at;
   while (*p == ' ' || *p == ',')
@@ -26,7 +26,7 @@ static inline int lp_word_equal(lp_word a, lp_word b) {
   return a.size == b.size && memcmp(a.text, b.text, a.size) == 0;
 }
 
-/* How many words two texts have in common; the same text is nearer than any other. */
+/* The number of words that two texts have in common; equal texts count more than any others. */
 static inline int lp_words_shared(const char *a, const char *b) {
   if (strcmp(a, b) == 0) return 1 + (int)strlen(a);
   int shared = 0;

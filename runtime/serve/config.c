@@ -41,7 +41,7 @@ static const lp_yaml_field router_fields[] = {
     TOP(LP_YAML_TIME_S, "target", target_s, .most = 1e9),
 };
 
-/* The value of the variable, where one is named. */
+/* The value of the environment variable, if the file names one. */
 static lp_status read_key(lp_yaml *yaml, const lp_yaml_node *node, const char *variable, const char **out) {
   const char *value = variable ? getenv(variable) : NULL;
   if (variable && (!value || value[0] == 0))

@@ -94,7 +94,7 @@ lp_status lp_dispatcher_outcome(lp_dispatcher *self, int64_t id, double reward, 
 
 /* ---- one request ------------------------------------------------------------------------------------------------- */
 
-/* Notes whether a piece was handed on: after the first, the other site may not answer. */
+/* Notes that a piece was passed on: after the first one, the other site may not answer. */
 typedef struct {
   lp_piece_sink *sink;
   void *user;
@@ -107,7 +107,7 @@ static bool hand_on(void *user, const char *text) {
   return to->sink(to->user, text);
 }
 
-/* The route that the request names, or those that the router may choose from. */
+/* Sets the route that the request names, or the routes from which the router may choose. */
 static lp_status offer(const lp_dispatcher *self, const lp_completion *asked, lp_router_request *request,
                        lp_diag *diag) {
   lp_route named;
@@ -123,13 +123,13 @@ static lp_status offer(const lp_dispatcher *self, const lp_completion *asked, lp
   return LP_OK;
 }
 
-/* A site that failed is as bad as an answer that came too late. */
+/* A failure of a site has the reward of an answer that came too late. */
 static void conclude(lp_dispatcher *self, const lp_router_request *request, lp_route route, int64_t id, double delay_s,
                      bool good) {
   double reward = good ? self->config->target_s - delay_s : -self->config->target_s;
   learn_of(self, request, route, reward, good);
   lp_diag *quiet =
-      lp_diag_create(); /* the answer is out; a pool that cannot be written costs what was learned, not the answer */
+      lp_diag_create(); /* the answer has been sent; if the pool cannot be written, only the experience is lost */
   if (id > 0 && lp_store_outcome(self->store, id, reward, good, quiet) != LP_OK) lp_diag_clear(quiet);
   lp_diag_free(quiet);
 }
@@ -138,7 +138,7 @@ static lp_route other_of(lp_route route) {
   return route == LP_ROUTE_EDGE ? LP_ROUTE_CLOUD : LP_ROUTE_EDGE;
 }
 
-/* One site's answer, up to a stop sequence. */
+/* Lets one site answer, up to a stop sequence. */
 static lp_status ask(lp_dispatcher *self, lp_route route, const lp_completion *asked, const volatile int *stop,
                      counted *to, lp_usage *usage, lp_diag *diag) {
   lp_site_server *site = self->site[route];

@@ -1,4 +1,4 @@
-/* The dispatcher takes one request from its decision to its outcome. Any number of threads use it at once. */
+/* The dispatcher takes a request from its decision to its outcome. Any number of threads may use it at once. */
 #ifndef LP_SERVE_DISPATCH_H
 #define LP_SERVE_DISPATCH_H
 
@@ -8,16 +8,17 @@
 
 typedef struct lp_dispatcher lp_dispatcher;
 
-/* Opens the sites, the pool and the policy of the configuration, which outlives the dispatcher. */
+/* Opens the sites, the pool and the policy of the configuration, which must outlive the dispatcher. */
 LP_MUST_USE lp_status lp_dispatcher_open(const lp_serve_config *config, lp_dispatcher **out, lp_diag *diag);
 void lp_dispatcher_close(lp_dispatcher *dispatcher);
-/* `route` and `decision` (0: nothing is noted) are set before the first piece. LP_USAGE: the request is wrong. */
+/* Answers a request. Sets `route` and `decision` (0: none is stored) before the first piece. LP_USAGE: the request is
+ * wrong. */
 LP_MUST_USE lp_status lp_dispatch(lp_dispatcher *dispatcher, const lp_completion *request, const volatile int *stop,
                                   lp_piece_sink *sink, void *user, lp_route *route, int64_t *decision, lp_usage *usage,
                                   lp_diag *diag);
 lp_metrics *lp_dispatcher_metrics(lp_dispatcher *dispatcher); /* borrowed */
 
-/* The decision and the outcome apart, for clients that send their requests themselves. LP_USAGE: the question is
+/* Only the decision, or only the outcome, for clients that send their requests themselves. LP_USAGE: the request is
  * wrong. */
 unsigned lp_dispatcher_offered(const lp_dispatcher *dispatcher); /* a bit for each route */
 LP_MUST_USE lp_status lp_dispatcher_decide(lp_dispatcher *dispatcher, lp_router_request *request, lp_decision *decision,

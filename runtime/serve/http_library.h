@@ -1,4 +1,4 @@
-/* libmicrohttpd, loaded only by the command that listens: with its TLS library it takes 3 MB of memory. The members
+/* libmicrohttpd, which with its TLS library takes 3 MB of memory; only the command that listens loads it. The members
  * are its functions of the same names. */
 #ifndef LP_RUNTIME_SERVE_HTTP_LIBRARY_H
 #define LP_RUNTIME_SERVE_HTTP_LIBRARY_H

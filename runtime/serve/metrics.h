@@ -1,4 +1,4 @@
-/* Counts of what was answered, as Prometheus reads them. Any number of threads. */
+/* Counts of requests and answers, in the format of Prometheus. Any number of threads may use them. */
 #ifndef LP_SERVE_METRICS_H
 #define LP_SERVE_METRICS_H
 
@@ -7,7 +7,7 @@
 #include "runtime/serve/site.h"
 
 typedef struct {
-  pthread_mutex_t lock; /* of all; the owner initialises and destroys it */
+  pthread_mutex_t lock; /* guards all members; the owner initialises and destroys it */
   int64_t in_flight;
   uint64_t answers[LP_ROUTE_COUNT][2], tokens[LP_ROUTE_COUNT], prompt_tokens[LP_ROUTE_COUNT], fallbacks;
   double seconds[LP_ROUTE_COUNT];

@@ -1,14 +1,14 @@
-/* A request's JSON. Unknown members are ignored, as other servers of this API do; known ones that are not supported
- * are an error. */
+/* Reads a request's JSON. It ignores unknown members, as other servers of this API do; members that are known but not
+ * supported are an error. */
 #include "runtime/serve/request.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char source[] = "the request"; /* what the reader calls the body; clients see only its texts */
+static const char source[] = "the request"; /* the name of the body in diagnostics; clients see only their text */
 
-/* Leaves *out as it is where the body does not say. */
+/* Leaves *out unchanged if the body lacks the member. */
 static lp_status read_number(const lp_json *body, const char *key, double least, double most, double *out,
                              lp_diag *diag) {
   lp_json at = lp_json_member(body, key);
@@ -16,7 +16,7 @@ static lp_status read_number(const lp_json *body, const char *key, double least,
   return lp_error(diag, LP_LOC_NONE, "'%s' must be a number from %g to %g", key, least, most);
 }
 
-/* Text, or a list of parts that are text. NULL: neither. */
+/* Reads a text, or a list of parts that are texts. NULL: it is neither. */
 static const char *read_content(const lp_json *content, lp_completion *out) {
   if (!lp_json_is(content, LP_JSON_ARRAY)) return lp_json_text_or(content, NULL);
   lp_buf text = {0};
@@ -57,7 +57,7 @@ static bool is_number(const lp_json *at, double wanted) {
   return lp_json_number(at, wanted, wanted, &found, NULL) == LP_OK;
 }
 
-/* Does a value ask for nothing? Clients send some keys with what is usual. */
+/* Tells whether a value requests nothing: clients send some keys with their defaults. */
 static bool is_usual(const char *key, const lp_json *at) {
   if (!lp_json_is_given(at) || (lp_json_is(at, LP_JSON_BOOL) && !lp_json_is_true(at))) return true;
   if (lp_has_suffix(key, "_penalty")) return is_number(at, 0);
@@ -69,7 +69,7 @@ static bool is_usual(const char *key, const lp_json *at) {
   return (lp_json_is(at, LP_JSON_ARRAY) || lp_json_is(at, LP_JSON_OBJECT)) && lp_json_count(at) == 0;
 }
 
-/* What other servers can do and this one cannot. */
+/* Refuses members for features that other servers have and this one lacks. */
 static lp_status refuse_unknown(const lp_json *body, lp_diag *diag) {
   static const char *const keys[] = {"tools",           "functions",  "logprobs",          "suffix",
                                      "response_format", "logit_bias", "frequency_penalty", "presence_penalty",
@@ -82,7 +82,7 @@ static lp_status refuse_unknown(const lp_json *body, lp_diag *diag) {
   return LP_OK;
 }
 
-/* 'stop': text, or a list of texts. */
+/* Reads 'stop': a text, or a list of texts. */
 static lp_status read_stop(const lp_json *body, lp_completion *out, lp_diag *diag) {
   enum { MOST = 16 };
   lp_json stop = lp_json_member(body, "stop");

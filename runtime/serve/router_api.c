@@ -1,4 +1,4 @@
-/* The router for clients that send their requests themselves: decide, tell what came of it, explain. */
+/* The router's API for clients that send their requests themselves: decide, report the outcome, explain. */
 #include "runtime/serve/router_api.h"
 
 #include <math.h>
@@ -27,7 +27,7 @@ static lp_json_writer describe(int64_t id, const lp_router_request *request, con
   return json;
 }
 
-/* "offered": what of the server's sites may be chosen; all of them where it is left out. */
+/* Reads "offered": the sites that may be chosen; without it, all sites of the server. */
 static lp_status read_offered(const lp_json *body, unsigned *offered, lp_diag *diag) {
   lp_json list = lp_json_member(body, "offered");
   unsigned given = 0;

@@ -1,11 +1,10 @@
 /* runtime/serve: an OpenAI-compatible HTTP API over a compiled bundle at the edge and another API in the cloud, with
  * the router between them.
  *
- * POST /v1/chat/completions and /v1/completions (streamed or not), GET /v1/models; /v1/router/... for clients that
- * only ask where a request should go; /metrics, /healthz, /readyz. A request's `model` is "edge", "cloud" or "auto":
- * then the router decides. The other site takes a request that its site cannot take, as long as no piece of the answer
- * is out. Each connection has a thread; the bundle answers one request at a time, and the others wait.
- */
+ * POST /v1/chat/completions and /v1/completions (streamed or not), GET /v1/models; /v1/router/... for clients that only
+ * ask where a request should go; /metrics, /healthz, /readyz. A request's `model` is "edge", "cloud" or "auto", with
+ * which the router decides. If the chosen site cannot answer and no piece of the answer has been sent, the other site
+ * answers. Each connection has a thread; the bundle answers one request at a time, and the others wait. */
 #ifndef LP_SERVE_H
 #define LP_SERVE_H
 
@@ -16,25 +15,26 @@ typedef struct {
   const char *listen; /* HOST:PORT; port 0 takes a free one */
   const char *key;    /* bearer token that requests must carry; NULL: none */
   int64_t max_body;   /* bytes of a request */
-  int64_t max_tokens; /* of an answer: the most a request may ask for, and what it gets that does not */
-  /* The edge: a bundle; NULL: there is none. */
+  int64_t max_tokens; /* tokens of an answer: the most that a request may ask for, and the default */
+  /* The bundle of the edge; NULL: there is none. */
   const char *bundle;
   int64_t threads, queue; /* requests that may wait for it */
-  /* The cloud: the base of an API; NULL: there is none. */
+  /* The base of the cloud's API; NULL: there is none. */
   const char *url, *model, *cloud_key;
   double timeout_ms;     /* until its first byte */
-  lp_policy_spec policy; /* for "auto", where there are two sites */
-  lp_route rule;         /* where a request goes that the model cannot decide: LP_ROUTE_EDGE or _CLOUD */
-  const char *pool;      /* an SQLite file, or NULL: what is learned ends with the server */
+  lp_policy_spec policy; /* for "auto", if there are two sites */
+  lp_route rule;         /* the route if the model cannot decide: LP_ROUTE_EDGE or _CLOUD */
+  const char *pool;      /* an SQLite file; NULL: experience is lost when the server ends */
   double target_s;       /* reward: target - delay */
 } lp_serve_config;
 
-/* Keys are read from the environment variables that the file names. Release with lp_serve_config_free. */
+/* Reads a configuration, and keys from the environment variables that it names. Release with lp_serve_config_free. */
 LP_MUST_USE lp_status lp_serve_config_load(const char *path, lp_serve_config **out, lp_diag *diag);
 void lp_serve_config_free(lp_serve_config *config); /* NULL is allowed */
 
 typedef void lp_serve_ready(void *user, const char *host, int port);
-/* Serves until `*stop` is set (from a signal handler), then ends the answers at hand. Off loopback a key is needed. */
+/* Serves until `*stop` is set (by a signal handler), then ends the current answers. Beyond loopback a key is
+ * required. */
 LP_MUST_USE lp_status lp_serve(const lp_serve_config *config, const volatile int *stop, lp_serve_ready *ready,
                                void *user, lp_diag *diag);
 

@@ -34,7 +34,7 @@ static const lp_http_library *http; /* before the first request */
 
 /* ---- one answer -------------------------------------------------------------------------------------------------- */
 
-/* A request's body as it comes, then its answer. Two threads hold it while it streams. */
+/* A request's body while it comes, then its answer. Two threads own it while the answer streams. */
 typedef struct {
   server *server;
   lp_buf body;
@@ -43,10 +43,10 @@ typedef struct {
   char id[24];
   lp_route route;
   int64_t decision;
-  int pipe; /* where the stream is written, -1: it is not streamed */
+  int pipe; /* the pipe of the stream; -1: the answer is not streamed */
   lp_buf text;
   lp_usage usage;
-  bool begun, seen, ended; /* under server->lock; seen: by the connection, that it has begun */
+  bool begun, seen, ended; /* guarded by server->lock; seen: the connection has seen that the answer began */
   lp_status status;
   char error[512];
 } answer;
@@ -108,7 +108,7 @@ static void make_answer(answer *a) {
   lp_diag_free(diag);
 }
 
-/* The end of a stream; one that failed in its middle says so, and has no [DONE]. */
+/* Ends a stream. A stream that fails in its middle ends with an error event and without [DONE]. */
 static void write_end(answer *a) {
   if (a->status == LP_OK) {
     const char *finish = lp_answer_finish(&a->usage), *model = lp_route_name(a->route);
@@ -121,7 +121,7 @@ static void write_end(answer *a) {
   }
 }
 
-/* Owns the answer once it has begun; before that the connection's thread waits for it. */
+/* The thread of an answer. It owns the answer once that has begun; until then the connection's thread waits for it. */
 static void *stream_answer(void *user) {
   answer *a = user;
   server *of = a->server;
@@ -203,7 +203,7 @@ static bool begin_stream(answer *a, int *reads) {
   return false;
 }
 
-/* *taken: the answer belongs to the thread that makes it. */
+/* *taken: the thread that makes the answer owns it. */
 static enum MHD_Result answer_stream(struct MHD_Connection *connection, answer *a, bool *taken) {
   int reads = -1;
   server *of = a->server;
@@ -216,7 +216,7 @@ static enum MHD_Result answer_stream(struct MHD_Connection *connection, answer *
   if (*taken) {
     (void)snprintf(route, sizeof route, "%s", lp_route_name(a->route));
     (void)snprintf(decision, sizeof decision, "%" PRId64, a->decision);
-    a->seen = true; /* from here on it may be gone */
+    a->seen = true; /* the answer may be freed from here on */
     (void)pthread_cond_broadcast(&of->changed);
   }
   (void)pthread_mutex_unlock(&of->lock);
@@ -237,7 +237,7 @@ static enum MHD_Result answer_stream(struct MHD_Connection *connection, answer *
 
 /* ---- requests ---------------------------------------------------------------------------------------------------- */
 
-/* Takes as long for a wrong key as for the right one. */
+/* Compares keys in a time that does not depend on their content. */
 static bool is_allowed(struct MHD_Connection *connection, const char *key) {
   const char *given = http->lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
   if (!key) return true;
@@ -434,7 +434,7 @@ static struct MHD_Daemon *start(server *of, const struct sockaddr_in *address) {
                             (unsigned)IDLE_S, MHD_OPTION_END);
 }
 
-/* Ends the answers at hand: streams end with an error event. */
+/* Ends the current answers; streams end with an error event. */
 static void wait_for_end(server *of, struct MHD_Daemon *daemon, const volatile int *stop) {
   while (!lp_flag_get(stop))
     (void)usleep(POLL_MS * 1000);
@@ -465,7 +465,7 @@ static lp_status serve(server *of, const volatile int *stop, lp_serve_ready *rea
   return status;
 }
 
-/* NULL where it is absent. Not from two threads at first. */
+/* The library; NULL: it is not installed. The first call may not run on two threads at once. */
 static const lp_http_library *load_library(void) {
   static lp_http_library library;
   const lp_library_function functions[] = {{"MHD_start_daemon", &library.start_daemon},

@@ -1,4 +1,5 @@
-/* The cloud: another OpenAI-compatible API. Every request to it asks for a stream, whose text is handed on at once. */
+/* The cloud's site: another OpenAI-compatible API. Every request to it asks for a stream, whose text is passed on at
+ * once. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,7 @@ typedef struct {
   char error[160];
 } stream;
 
-/* What an event of a stream says: {"choices":[{"delta":{"content":"..."}}]}, or with "text". */
+/* Reads an event of a stream: {"choices":[{"delta":{"content":"..."}}]}, or with "text". */
 static bool take_json(stream *s, const lp_json *root) {
   lp_json choices = lp_json_member(root, "choices"), choice = lp_json_item(&choices, 0),
           delta = lp_json_member(&choice, "delta"), content = lp_json_member(&delta, "content"),
@@ -66,7 +67,7 @@ static size_t receive(char *data, size_t size, size_t count, void *user) {
   (void)lp_curl_library_get()->easy_getinfo(s->curl, CURLINFO_RESPONSE_CODE, &http);
   for (size_t i = 0; i < size * count; i++) {
     if (data[i] != '\n' && s->line.size < MOST_LINE) lp_buf_append(&s->line, &data[i], 1);
-    if (data[i] != '\n' || http != 200) continue; /* of an error the body is kept as it is */
+    if (data[i] != '\n' || http != 200) continue; /* the body of an error is kept unchanged */
     if (s->line.size > 0 && s->line.data[s->line.size - 1] == '\r') s->line.data[--s->line.size] = 0;
     bool is_data = s->line.size > 0 && lp_has_prefix(s->line.data, "data: ");
     if (is_data && !take_event(s, s->line.data + 6, s->line.size - 6)) return 0;
@@ -91,7 +92,7 @@ static struct curl_slist *headers_of(const lp_serve_config *config) {
   return headers;
 }
 
-/* The request as it came, but for what this site says itself. Release with free(). */
+/* The request as it came, except for the members that this site sets. Release with free(). */
 static char *body_of(const api_site *self, const lp_completion *request) {
   static const char *const ours[] = {"model", "stream", "max_tokens", "max_completion_tokens", "keywords"};
   lp_json root = lp_json_root("the request", request->document);
@@ -112,7 +113,7 @@ static char *body_of(const api_site *self, const lp_completion *request) {
   return out.data;
 }
 
-/* What a transfer that has ended amounts to. A 4xx is the request's fault. */
+/* The result of a finished transfer. A status 4xx means that the request is wrong. */
 static lp_status judge(const api_site *self, const stream *s, CURLcode code, const char *curl_error, lp_diag *diag) {
   lp_loc loc = {.file = self->config->url};
   long http = 0;
@@ -145,7 +146,7 @@ static lp_status complete(lp_site_server *site, const lp_completion *request, co
   (void)lp_curl_library_get()->easy_setopt(s.curl, CURLOPT_NOPROXY, "localhost,127.0.0.1,::1");
   (void)lp_curl_library_get()->easy_setopt(s.curl, CURLOPT_ERRORBUFFER, error);
   (void)lp_curl_library_get()->easy_setopt(s.curl, CURLOPT_CONNECTTIMEOUT_MS, (long)ceil(self->config->timeout_ms));
-  /* Too long without a byte: below one a second for that time. */
+  /* Gives up after `timeout` with less than one byte a second. */
   (void)lp_curl_library_get()->easy_setopt(s.curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
   (void)lp_curl_library_get()->easy_setopt(s.curl, CURLOPT_LOW_SPEED_TIME, (long)ceil(self->config->timeout_ms / 1000));
   (void)lp_curl_library_get()->easy_setopt(s.curl, CURLOPT_WRITEFUNCTION, receive);

@@ -1,4 +1,4 @@
-/* The edge: a bundle in this process. One request at a time; so many more may wait. */
+/* The edge's site: a bundle in this process. It answers one request at a time; a limited number may wait. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ typedef struct {
   lp_piece_sink *sink;
   void *user;
   const volatile int *stop;
-  volatile int enough; /* the client left, or the server ends */
+  volatile int enough; /* the client has disconnected, or the server ends */
 } listener;
 
 static void hand_on(void *user, int64_t index, const lp_generated *token) {

@@ -1,4 +1,4 @@
-/* What may be the beginning of a stop sequence is held back until it is known. */
+/* Holds text back while it may be the beginning of a stop sequence. */
 #include "runtime/serve/stop.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ static ptrdiff_t find_stop(const lp_stopper *self) {
   return first ? first - self->held.data : -1;
 }
 
-/* Bytes at the end that a stop sequence begins with. */
+/* The number of bytes at the end of the text with which a stop sequence begins. */
 static size_t open_end(const lp_stopper *self) {
   size_t most = 0;
   for (size_t i = 0; i < self->request->stop_count; i++) {

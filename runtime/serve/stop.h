@@ -1,4 +1,4 @@
-/* Stop sequences: a sink that passes on the text before the first of them to another sink. */
+/* Stop sequences: a sink that passes the text before the first one on to another sink. */
 #ifndef LP_SERVE_STOP_H
 #define LP_SERVE_STOP_H
 
@@ -9,12 +9,12 @@ typedef struct {
   lp_piece_sink *sink;
   void *user;
   lp_buf held;
-  bool stopped; /* the answer has ended, or the client has left */
+  bool stopped; /* the answer has ended, or the client has disconnected */
 } lp_stopper;
 
 /* An lp_piece_sink, whose user is a stopper. */
 bool lp_stopper_put(void *stopper, const char *text);
-/* Releases the held text; hands it on when the answer is whole. */
+/* Passes held text on if the answer is complete, and frees it. */
 void lp_stopper_end(lp_stopper *stopper, bool whole);
 
 #endif

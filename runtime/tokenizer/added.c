@@ -1,4 +1,4 @@
-/* Added tokens: found in the text before anything else looks at it, the longest at the leftmost place. */
+/* Finds added tokens in the text before any other step: the leftmost first, and the longest of several. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "runtime/tokenizer/pattern.h"
 #include "runtime/tokenizer/steps.h"
 
-/* \w as the reference has it for the neighbours of a token (Rust's regex, not Oniguruma's) */
+/* \w of Rust's regex, which the reference uses for the neighbours of a token (not Oniguruma's) */
 #define WORD "[\\w\\p{Join_Control}]"
 
 void lp_added_complete(lp_added_set *set) {

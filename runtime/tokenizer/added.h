@@ -1,4 +1,4 @@
-/* Added tokens, which are cut out of the text before anything else looks at it (added.c). */
+/* Added tokens, which are cut out of the text before any other step (added.c). */
 #ifndef LP_TOKENIZER_ADDED_H
 #define LP_TOKENIZER_ADDED_H
 
@@ -7,7 +7,7 @@
 #include "runtime/tokenizer/steps.h"
 
 typedef struct {
-  const char *text; /* what to look for: the content, normalized where `normalized` says so */
+  const char *text; /* the text to search for: the content, normalized if `normalized` is set */
   size_t size;
   int32_t id;
   bool lstrip, rstrip, single_word, normalized, special;
@@ -15,15 +15,16 @@ typedef struct {
 
 typedef struct {
   LP_VEC(lp_added) list; /* no text is empty */
-  lp_prefixes prefixes;  /* their texts; values are indices of `list` */
-  lp_pattern *word;      /* owned; what must not touch a single_word token */
+  lp_prefixes prefixes;  /* the tokens' texts; values are indices of `list` */
+  lp_pattern *word;      /* owned; matches characters that may not stand next to a single_word token */
 } lp_added_set;
 
 void lp_added_complete(lp_added_set *set); /* after the last token */
 void lp_added_free(lp_added_set *set);
-/* Does the text begin with a special token? */
+/* Tells whether the text begins with a special token. */
 bool lp_added_begins(const lp_added_set *set, const char *text, size_t size);
-/* Cuts the tokens of `set` out of every piece of `work` that is still text; the longest at the leftmost place wins. */
+/* Cuts the tokens of `set` out of every piece of `work` that is still text: the leftmost first, and the longest of
+ * several. */
 void lp_added_split(const lp_added_set *set, lp_work *work);
 
 #endif

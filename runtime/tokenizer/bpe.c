@@ -1,8 +1,8 @@
 /* The BPE model: vocabulary, merge table and the merging of one word.
  *
- * A word starts as its characters. The pair of neighbours with the lowest rank is merged, the leftmost among equals,
- * until no pair has a rank (Sennrich et al. 2016). A heap of candidate pairs makes that n log n in the length.
- */
+ * A word starts as its characters. The pair of neighbours with the lowest rank, of equal ones the leftmost, is merged
+ * until no pair has a rank (Sennrich et al. 2016). With a heap of candidate pairs this takes n log n steps for n
+ * characters. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +37,7 @@ const char *lp_vocab_text(const lp_vocab *vocab, int32_t id, size_t *size) {
   return vocab->text.data + vocab->tokens.data[id].offset;
 }
 
-/* The slot that holds the text or the free one where it belongs. */
+/* The slot that holds the text, or the free slot for it. */
 static size_t find_slot(const lp_vocab *vocab, const char *text, size_t size) {
   size_t mask = vocab->slot_count - 1, slot = (size_t)lp_hash_bytes(text, size, 0) & mask;
   for (; vocab->slots[slot] >= 0; slot = (slot + 1) & mask) {
@@ -132,7 +132,7 @@ const lp_merge *lp_vocab_merge(const lp_vocab *vocab, int32_t left, int32_t righ
 /* ---- one word ---------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-  int32_t id;             /* -1: swallowed by its left neighbour */
+  int32_t id;             /* -1: its left neighbour has absorbed it */
   int32_t previous, next; /* -1: none */
 } symbol;
 
@@ -224,7 +224,7 @@ static void merge_symbols(const lp_vocab *vocab, lp_bpe_scratch *s) {
   }
 }
 
-/* The id of one character at its place in the word. `*text` and `*size` become what was looked up. */
+/* The id of one character at its position in the word. `*text` and `*size` receive the text that was looked up. */
 static int32_t find_character(const lp_vocab *vocab, const char **text, size_t *size, bool is_first, bool is_last,
                               lp_bpe_scratch *s) {
   const char *prefix = is_first ? NULL : vocab->prefix, *suffix = is_last ? vocab->suffix : NULL;
@@ -250,8 +250,8 @@ static bool add_fallback_bytes(const lp_vocab *vocab, const char *text, size_t s
   return true;
 }
 
-/* An unknown token is held back until the next known character, so that a run of them can become one. Bytes by fallback
- * do not end a run: the reference puts the run after them. */
+/* Holds an unknown token back until the next known character, so that a run of them can become one. Byte fallback does
+ * not end a run: the reference puts the run after the bytes. */
 static void split_characters(const lp_vocab *vocab, const char *word, size_t size, lp_bpe_scratch *s) {
   bool pending = false;
   s->symbols.count = 0;

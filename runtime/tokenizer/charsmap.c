@@ -1,9 +1,8 @@
-/* SentencePiece's compiled normalization rules: a double-array trie from texts to what replaces them.
+/* SentencePiece's compiled normalization rules: a double-array trie from texts to their replacements.
  *
- * The format is darts-clone's: 32-bit units, of which each state adds its offset and the next byte. As `tokenizers`
- * does, whole graphemes of up to five bytes are looked up first, then single characters, and of the rules that are a
- * prefix the shortest counts.
- */
+ * The format is darts-clone's: 32-bit units, of which each state adds its offset and the next byte. Like `tokenizers`,
+ * this looks up whole graphemes of up to five bytes first, then single characters, and uses the shortest rule that is a
+ * prefix. */
 #include <string.h>
 #include <utf8proc.h>
 

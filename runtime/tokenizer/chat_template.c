@@ -69,7 +69,7 @@ static size_t count_nodes(const lp_chat_node *list) {
   return count;
 }
 
-/* The items of a list or, by turns, the keys and values of a mapping, of which the last of a key counts. */
+/* Evaluates the items of a list, or alternating keys and values of a mapping. Of equal keys the last one remains. */
 static lp_status evaluate_list(renderer *r, const lp_chat_node *node, lp_chat_value *out) {
   size_t count = count_nodes(node->b), made = 0;
   lp_chat_value *items = LP_NEW_ARRAY(r->chat->arena, lp_chat_value, count);
@@ -115,7 +115,7 @@ static lp_status make_namespace(renderer *r, const lp_chat_node *args, lp_chat_v
   return LP_OK;
 }
 
-/* dict(a=1): a mapping of the named arguments. */
+/* dict(a=1) makes a mapping of the named arguments. */
 static lp_chat_value make_dict(renderer *r, const lp_chat_args *args) {
   lp_chat_value *items = LP_NEW_ARRAY(r->chat->arena, lp_chat_value, 2 * args->count);
   for (size_t i = 0; i < args->count; i++) {
@@ -158,7 +158,7 @@ static lp_status format_now(renderer *r, const lp_chat_node *node, const lp_chat
   return LP_OK;
 }
 
-/* Runs the body with its parameters and the template's own variables; what it prints is the value. */
+/* Runs the body with its parameters and the template's own variables. The value is the text that it prints. */
 static lp_status call_macro(renderer *r, const lp_chat_node *node, const lp_chat_node *macro, const lp_chat_args *args,
                             lp_chat_value *out) {
   lp_chat_variable *outer = r->scope, *globals = r->globals;
@@ -218,7 +218,7 @@ static lp_status evaluate_call(renderer *r, const lp_chat_node *node, lp_chat_va
   return lp_chat_error(r->chat, node->at, "this call is not supported");
 }
 
-/* a < b < c: the links up to the first that does not hold. */
+/* Evaluates the links of a < b < c up to the first that is false. */
 static lp_status evaluate_chain(renderer *r, const lp_chat_node *node, lp_chat_value *out) {
   lp_chat_value left, right;
   LP_TRY(evaluate(r, node->a, &left));
@@ -261,7 +261,7 @@ static lp_status negate(renderer *r, const lp_chat_node *node, const lp_chat_val
   return LP_OK;
 }
 
-/* Operators on one operand: node->a has been evaluated to `value`. */
+/* Evaluates operators with one operand; node->a has been evaluated to `value`. */
 static lp_status apply(renderer *r, const lp_chat_node *node, const lp_chat_value *value, lp_chat_value *out) {
   lp_chat_args args;
   lp_chat_value key;
@@ -336,7 +336,7 @@ static lp_status evaluate(renderer *r, const lp_chat_node *node, lp_chat_value *
 
 /* ---- statements -------------------------------------------------------------------------------------------------- */
 
-/* One name takes the value, several its items. */
+/* Assigns the value to one name, or its items to several names. */
 static lp_status assign(renderer *r, const lp_chat_node *node, const lp_chat_value *value) {
   lp_chat_value list = lp_chat_list(value, 1);
   const lp_chat_node *name = node->targets;
@@ -349,7 +349,7 @@ static lp_status assign(renderer *r, const lp_chat_node *node, const lp_chat_val
   return LP_OK;
 }
 
-/* The items for which the loop's condition holds. */
+/* Selects the items for which the loop's condition holds. */
 static lp_status filter_items(renderer *r, const lp_chat_node *node, lp_chat_value *list) {
   lp_chat_value *items = LP_NEW_ARRAY(r->chat->arena, lp_chat_value, list->size), condition;
   lp_chat_variable *outer = r->scope;
@@ -381,7 +381,7 @@ static lp_status render_for(renderer *r, const lp_chat_node *node) {
     LP_TRY(assign(r, node, &list.items[loop->index]));
     r->flow = GOES_ON;
     LP_TRY(render(r, node->b));
-    r->scope = outer; /* what the body sets ends with it */
+    r->scope = outer; /* variables that the body sets end with it */
   }
   r->flow = GOES_ON;
   if (outermost) r->globals = NULL;
@@ -401,7 +401,8 @@ static lp_status render_set(renderer *r, const lp_chat_node *node) {
   return LP_OK;
 }
 
-/* The text of the body goes through the filters into the variable or to the output. What it sets ends with it. */
+/* Passes the text of the body through the filters into the variable or to the output. Variables that the body sets end
+ * with it. */
 static lp_status render_capture(renderer *r, const lp_chat_node *node) {
   lp_chat_variable *outer = r->scope;
   lp_buf text = {0}, *before = r->out;

@@ -1,10 +1,10 @@
-/* Chat templates: a subset of Jinja, as large as the templates that models ship with need. Private to runtime/.
+/* Chat templates: the subset of Jinja that the templates of published models use. Private to runtime/.
  *
  *   source -> tokens (chat_template_lex.c) -> tree (chat_template_parse.c) -> text (chat_template.c)
  *
- * The other files hold the operations on values. White space is trimmed as transformers sets it (trim_blocks,
- * lstrip_blocks). Anything outside the subset is an error that names it when it is reached; no template is rendered in
- * part. All memory comes from the arena of the rendering.
+ * The other files hold the operations on values. White space is trimmed with transformers' settings (trim_blocks,
+ * lstrip_blocks). A construct outside the subset is an error, which names it, when it is reached; no template is
+ * rendered in part. All memory comes from the arena of the rendering.
  */
 #ifndef LP_CHAT_TEMPLATE_H
 #define LP_CHAT_TEMPLATE_H
@@ -13,15 +13,16 @@
 #include "runtime/runtime.h"
 
 typedef struct {
-  const char *file;      /* where the template came from, for messages */
+  const char *file;      /* the template's file, for messages */
   const char *bos, *eos; /* "" when there is none */
   const lp_chat_message *messages;
   size_t count;
   bool add_generation_prompt;
-  const lp_json_value *variables; /* an object: its members, such as messages and tools, go before the above; or NULL */
+  /* an object whose members, such as messages and tools, take precedence over those above; NULL: none */
+  const lp_json_value *variables;
 } lp_chat_input;
 
-/* Appends the messages as the template prints them; appends nothing after a failure. */
+/* Appends the text that the template prints for the messages; appends nothing after a failure. */
 LP_MUST_USE lp_status lp_chat_render(const char *source, size_t size, const lp_chat_input *input, lp_buf *out,
                                      lp_diag *diag);
 
@@ -37,7 +38,7 @@ typedef struct {
 
 /* Copies the source to the arena as Jinja reads it: every kind of newline is \n, and one at the end is dropped. */
 void lp_chat_set_source(lp_chat *chat, const char *source, size_t size);
-/* Reports at byte `at` of the source. */
+/* Reports an error at byte `at` of the source. */
 LP_MUST_USE lp_status lp_chat_error(const lp_chat *chat, size_t at, const char *format, ...) LP_PRINTF(3, 4);
 
 /* ---- tokens ------------------------------------------------------------------------------------------------------ */
@@ -71,16 +72,17 @@ LP_MUST_USE lp_status lp_chat_tokenize(const lp_chat *chat, lp_chat_tokens *out)
 
 typedef enum {
   /* statements, a list by `next` */
-  LP_CHAT_DO_TEXT,    /* text */
-  LP_CHAT_DO_OUTPUT,  /* a */
-  LP_CHAT_DO_IF,      /* a: condition, b: body, c: otherwise */
-  LP_CHAT_DO_FOR,     /* targets: variables by `next`, a: sequence, d: NULL or which items, b: body, c: otherwise */
+  LP_CHAT_DO_TEXT,   /* text */
+  LP_CHAT_DO_OUTPUT, /* a */
+  LP_CHAT_DO_IF,     /* a: condition, b: body, c: otherwise */
+  /* targets: variables by `next`, a: sequence, d: the items' condition or NULL, b: body, c: otherwise */
+  LP_CHAT_DO_FOR,
   LP_CHAT_DO_SET,     /* targets: variables, the first with b: NULL or the attribute's name; a: value */
   LP_CHAT_DO_CAPTURE, /* targets: NULL or one variable, b: body, a: filters of IS_CAPTURED, or NULL */
   LP_CHAT_DO_MACRO,   /* text: name, targets: parameters with defaults in a, b: body */
   LP_CHAT_DO_BREAK,
   LP_CHAT_DO_CONTINUE,
-  LP_CHAT_DO_REFUSE, /* text: why this statement cannot run */
+  LP_CHAT_DO_REFUSE, /* text: the reason why this statement cannot run */
   /* expressions */
   LP_CHAT_IS_TEXT,
   LP_CHAT_IS_INTEGER,
@@ -88,7 +90,7 @@ typedef enum {
   LP_CHAT_IS_REAL,
   LP_CHAT_IS_CAPTURED, /* the text of the block around the expression */
   LP_CHAT_IS_LIST,     /* b: items by `next` */
-  LP_CHAT_IS_DICT,     /* b: keys and values by turns */
+  LP_CHAT_IS_DICT,     /* b: alternating keys and values */
   LP_CHAT_IS_MEMBER,   /* a.text */
   LP_CHAT_IS_INDEX,    /* a[b] */
   LP_CHAT_IS_SLICE,    /* a[b:c:d], each of b, c and d may be NULL */
@@ -124,10 +126,10 @@ typedef enum {
   LP_CHAT_NUMBER, /* integer */
   LP_CHAT_REAL,   /* real */
   LP_CHAT_STRING, /* text, size bytes */
-  LP_CHAT_LIST,   /* items, size of them; a tuple, too */
-  LP_CHAT_DICT,   /* items: key and value by turns, size pairs */
+  LP_CHAT_LIST,   /* items[size]; also a tuple */
+  LP_CHAT_DICT,   /* items: alternating keys and values, `size` pairs */
   LP_CHAT_LOOP,   /* loop */
-  LP_CHAT_SPACE,  /* what namespace() makes: space */
+  LP_CHAT_SPACE,  /* `space`: the result of namespace() */
   LP_CHAT_MACRO   /* macro: an LP_CHAT_DO_MACRO */
 } lp_chat_value_kind;
 
@@ -136,7 +138,7 @@ struct lp_chat_loop;
 
 typedef struct lp_chat_value {
   lp_chat_value_kind kind;
-  bool tuple; /* of a list: made with parentheses, and prints so */
+  bool tuple; /* the list was written in parentheses and prints with them */
   size_t size;
   union {
     int64_t integer;
@@ -160,7 +162,7 @@ typedef struct lp_chat_variable {
   struct lp_chat_variable *next;
 } lp_chat_variable;
 
-/* The arguments of a call: those by name have one in `name`. */
+/* The arguments of a call; keyword arguments have a `name`. */
 enum { LP_CHAT_MOST_ARGS = 16 };
 typedef struct {
   size_t count;
@@ -187,42 +189,42 @@ lp_chat_value lp_chat_keep(const lp_chat *chat, lp_buf *text); /* moves the text
 bool lp_chat_is_integral(const lp_chat_value *value);          /* a number or a boolean */
 /* The argument at `index` by position or of that name; NULL: not given. */
 const lp_chat_value *lp_chat_arg(const lp_chat_args *args, size_t index, const char *name);
-/* Where `what` first is in `in` from byte `from` on, or NULL. */
+/* The first occurrence of `what` in `in` from byte `from` on, or NULL. */
 const char *lp_chat_find(const lp_chat_value *in, const lp_chat_value *what, size_t from);
 /* The value of that key, or NULL. */
 const lp_chat_value *lp_chat_entry(const lp_chat_value *dict, const char *key);
 bool lp_chat_is_true(const lp_chat_value *value);
 bool lp_chat_equals(const lp_chat_value *a, const lp_chat_value *b);
-/* < 0, 0 or > 0; false: the values have no order. */
+/* Compares two values: `order` is < 0, 0 or > 0. False: the values have no order. */
 bool lp_chat_order(const lp_chat_value *a, const lp_chat_value *b, int *out);
 const char *lp_chat_kind_name(const lp_chat_value *value);
-/* What a loop over the value goes through, as a list: characters, keys, items; false: it cannot be gone through. */
+/* Lists what a loop over the value visits: characters, keys or items. False: the value cannot be iterated. */
 bool lp_chat_iterate(const lp_chat *chat, const lp_chat_value *value, lp_chat_value *out);
-/* What {{ value }} prints; `at` is where to report a value that cannot be printed. */
+/* Appends the text that {{ value }} prints; a value that cannot be printed is reported at `at`. */
 LP_MUST_USE lp_status lp_chat_print(const lp_chat *chat, size_t at, const lp_chat_value *value, lp_buf *out);
-/* Each reports an operation that does not exist at node->at. */
+/* Operations. Each reports at node->at if the values do not support it. */
 LP_MUST_USE lp_status lp_chat_binary(const lp_chat *chat, const lp_chat_node *node, const char *op,
                                      const lp_chat_value *a, const lp_chat_value *b, lp_chat_value *out);
 LP_MUST_USE lp_status lp_chat_member(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *object,
                                      const char *name, lp_chat_value *out);
 LP_MUST_USE lp_status lp_chat_index(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *object,
                                     const lp_chat_value *key, lp_chat_value *out);
-/* Each bound may be none or undefined. */
+/* A slice; each bound may be none or undefined. */
 LP_MUST_USE lp_status lp_chat_slice(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *object,
                                     const lp_chat_value bounds[3], lp_chat_value *out);
 
 /* ---- JSON (chat_template_json.c) --------------------------------------------------------------------------------- */
 
 lp_chat_value lp_chat_from_json(const lp_chat *chat, const lp_json_value *value);
-/* As Python's json.dumps does; `indent` < 0: on one line. Fails for what has no JSON. */
+/* Writes JSON as Python's json.dumps does; `indent` < 0: on one line. Fails for a value that has no JSON. */
 LP_MUST_USE bool lp_chat_to_json(const lp_chat_value *value, int64_t indent, bool ascii, lp_buf *out);
 void lp_chat_print_real(double value, lp_buf *out); /* as Python's repr */
-/* As Python's repr: what a container prints of its items. */
+/* Appends Python's repr of the value, with which containers print their items. */
 LP_MUST_USE bool lp_chat_repr(const lp_chat_value *value, lp_buf *out);
 
 /* ---- filters, tests and methods ---------------------------------------------------------------------------------- */
 
-/* A method of a text; *known is false when there is none of that name (chat_template_text.c). */
+/* Calls a method of a text; *known is false when there is no method of that name (chat_template_text.c). */
 LP_MUST_USE lp_status lp_chat_text_method(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *object,
                                           const char *name, const lp_chat_args *args, bool *known, lp_chat_value *out);
 LP_MUST_USE lp_status lp_chat_filter(const lp_chat *chat, const lp_chat_node *node, const char *name,

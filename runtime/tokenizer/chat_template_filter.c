@@ -1,4 +1,4 @@
-/* Filters, tests and methods of chat templates. As Jinja and Python do them. */
+/* Filters, tests and methods of chat templates, with the behaviour of Jinja and Python. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static lp_status unsupported(const lp_chat *chat, const lp_chat_node *node, cons
 
 /* ---- tests ------------------------------------------------------------------------------------------------------- */
 
-/* Tests that compare with an argument; false: there is none of that name. */
+/* Evaluates tests that compare with an argument; false: there is no such test. */
 static bool compare_test(const char *name, const char **op) {
   static const char *const names[][2] = {{"equalto", "=="}, {"eq", "=="}, {"==", "=="},         {"ne", "!="},
                                          {"!=", "!="},      {"lt", "<"},  {"lessthan", "<"},    {"le", "<="},
@@ -216,7 +216,7 @@ static lp_status join(const lp_chat *chat, const lp_chat_node *node, const lp_ch
   return status;
 }
 
-/* The arguments from number `from` on. */
+/* The arguments from index `from` on. */
 static lp_chat_args rest_of(const lp_chat_args *args, size_t from) {
   lp_chat_args rest = {0};
   for (size_t i = from; i < args->count; i++) {
@@ -267,7 +267,7 @@ static lp_status map_items(const lp_chat *chat, const lp_chat_node *node, const 
   return LP_OK;
 }
 
-/* Keeps the order of equals; insertion, as lists in templates are short, and bounded. */
+/* A stable insertion sort, since lists in templates are short and bounded. */
 enum { MOST_SORTED = 2000 };
 
 static lp_status sort_items(const lp_chat *chat, const lp_chat_node *node, const lp_chat_value *list, bool reverse,
@@ -307,7 +307,7 @@ static lp_chat_value reverse_items(const lp_chat *chat, const lp_chat_value *lis
   return lp_chat_list(items, list->size);
 }
 
-/* min, max and sum of what can be ordered and added. */
+/* min, max and sum, of values that can be compared or added. */
 static lp_status reduce(const lp_chat *chat, const lp_chat_node *node, const char *name, const lp_chat_value *list,
                         lp_chat_value *out) {
   bool sum = lp_streq(name, "sum");

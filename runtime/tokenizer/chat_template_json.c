@@ -1,4 +1,4 @@
-/* JSON to values of chat templates, and values as JSON and as Python prints them. */
+/* Converts JSON to values of chat templates, and prints values as JSON and in Python's form. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +40,8 @@ lp_chat_value lp_chat_from_json(const lp_chat *chat, const lp_json_value *value)
 
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
-/* The shortest digits that read back as the same number, in Python's form: an exponent below -4 or from 16 on. */
+/* Prints the shortest digits that parse to the same number, in Python's form: with an exponent below -4 and from 16
+ * on. */
 void lp_chat_print_real(double value, lp_buf *out) {
   char digits[40];
   int precision = 1;
@@ -127,7 +128,7 @@ static bool write_scalar(const json_writer *w, const lp_chat_value *value) {
   }
 }
 
-/* A key that is no text becomes one. */
+/* Converts a key that is no text to a text. */
 static bool write_key(const json_writer *w, const lp_chat_value *key) {
   if (key->kind == LP_CHAT_STRING) return write_scalar(w, key);
   lp_buf_puts(w->out, "\"");

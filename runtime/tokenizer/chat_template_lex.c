@@ -1,4 +1,4 @@
-/* The source of a chat template: its place in reports, its tokens, and the trimmed text between tags. */
+/* The lexer of chat templates: positions in reports, tokens, and the trimmed text between tags. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +43,7 @@ typedef struct {
   const lp_chat *chat;
   lp_chat_tokens *out;
   size_t at;
-  bool line_start; /* did the last tag end in a newline? as at the very start */
+  bool line_start; /* the last tag ended in a newline, or this is the start */
 } lexer;
 
 static bool next_is(const lexer *l, const char *text) {
@@ -72,7 +72,7 @@ static void push(lexer *l, lp_chat_token_kind kind, size_t at, const char *text,
 
 /* ---- text between tags ------------------------------------------------------------------------------------------- */
 
-/* lstrip_blocks: nothing but white space between the line's start and the tag goes away. */
+/* lstrip_blocks: removes the text between the line's start and the tag if it is white space. */
 static size_t strip_line(const char *text, size_t size, bool line_start) {
   size_t start = size;
   while (start > 0 && text[start - 1] != '\n')
@@ -100,7 +100,7 @@ static void lex_data(lexer *l) {
   if (size > 0) push(l, LP_CHAT_DATA, start, text, size);
 }
 
-/* Behind a tag: '-' takes all white space, a block or comment takes one newline (trim_blocks). */
+/* After a tag: '-' removes all white space; a block or comment removes one newline (trim_blocks). */
 static void trim_after(lexer *l, bool minus, bool plus, bool output) {
   size_t start = l->at;
   while (minus && is_space(peek(l)))
@@ -140,7 +140,7 @@ static lp_status lex_hex(lexer *l, int digits, lp_buf *out) {
   return LP_OK;
 }
 
-/* Python's escapes; one that Python does not know stands for itself with its backslash. */
+/* Python's escapes. An unknown escape stands for itself, backslash included, as in Python. */
 static lp_status lex_escape(lexer *l, lp_buf *out) {
   static const char names[] = "\\'\"abfnrtv", values[] = "\\'\"\a\b\f\n\r\t\v";
   char c = peek(l);
@@ -230,7 +230,7 @@ static lp_status lex_tag(lexer *l) {
   bool output = next_is(l, "{{");
   const char *close = output ? "}}" : "%}";
   size_t start = l->at;
-  int64_t depth = 0; /* of open brackets, in which "}}" closes two of them */
+  int64_t depth = 0; /* the depth of open brackets; inside brackets "}}" closes two of them */
   push(l, output ? LP_CHAT_OUTPUT : LP_CHAT_BLOCK, start, l->chat->source + start, 2);
   l->at += 2;
   if (peek(l) == '-' || peek(l) == '+') l->at++;

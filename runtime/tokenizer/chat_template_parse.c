@@ -72,7 +72,7 @@ static lp_status expect_name(parser *p, const lp_chat_token **out) {
 
 /* ---- expressions ------------------------------------------------------------------------------------------------- */
 
-/* Items up to `close`, which is consumed; keyword arguments only where `keywords`. */
+/* Parses items up to and including `close`; keyword arguments are allowed if `keywords` is set. */
 static lp_status parse_items(parser *p, const char *close, bool keywords, lp_chat_node **out) {
   lp_chat_node **end = out;
   while (!accept_symbol(p, close)) {
@@ -93,7 +93,7 @@ static lp_status parse_items(parser *p, const char *close, bool keywords, lp_cha
   return LP_OK;
 }
 
-/* Texts side by side are one. */
+/* Adjacent string literals are joined. */
 static void parse_text(parser *p, lp_chat_node **out) {
   lp_buf text = {0};
   const lp_chat_token *first = p->token;
@@ -105,7 +105,7 @@ static void parse_text(parser *p, lp_chat_node **out) {
   lp_buf_free(&text);
 }
 
-/* After "(": an expression, or a tuple, which is a list here. */
+/* Parses after "(": an expression, or a tuple, which becomes a list. */
 static lp_status parse_group(parser *p, const lp_chat_token *token, lp_chat_node **out) {
   if (!is_symbol(p, ")")) LP_TRY(parse_expression(p, out));
   if (*out && accept_symbol(p, ")")) return LP_OK;
@@ -200,7 +200,7 @@ static lp_status parse_postfix(parser *p, lp_chat_node **out) {
   }
 }
 
-/* Words that go on with an expression or end it. */
+/* Words that continue an expression or end it. */
 static bool is_keyword(const parser *p) {
   static const char *const words[] = {"and", "or", "else", "if", "is", "in", "not"};
   for (size_t i = 0; i < LP_COUNT(words); i++)
@@ -272,7 +272,7 @@ static bool at_operator(const parser *p, size_t level) {
 
 static lp_status parse_level(parser *p, size_t level, lp_chat_node **out);
 
-/* a < b, then "< c": the first becomes a chain, the next joins it. Each link has its right side in `a`. */
+/* Parses comparisons such as a < b < c into a chain. Each link has its right side in `a`. */
 static lp_status parse_chain(parser *p, lp_chat_node *node, lp_chat_node **out) {
   lp_chat_node *first = *out;
   if (first->kind == LP_CHAT_IS_BINARY) {
@@ -336,7 +336,7 @@ static lp_status parse_expression(parser *p, lp_chat_node **out) {
 
 /* ---- statements -------------------------------------------------------------------------------------------------- */
 
-/* Is the next tag {% word ... %}? */
+/* Tells whether the next tag is {% word ... %}. */
 static bool at_block(const parser *p, const char *word) {
   return p->token->kind == LP_CHAT_BLOCK && p->token[1].kind == LP_CHAT_NAME && lp_streq(p->token[1].text, word);
 }
@@ -375,7 +375,7 @@ static lp_status parse_if(parser *p, const lp_chat_token *start, lp_chat_node **
   return LP_OK;
 }
 
-/* Names between commas, with or without parentheses. */
+/* Parses names between commas, with or without parentheses. */
 static lp_status parse_targets(parser *p, lp_chat_node **out) {
   bool group = accept_symbol(p, "(");
   do {
@@ -405,7 +405,7 @@ static lp_status parse_for(parser *p, const lp_chat_token *start, lp_chat_node *
   return expect_end(p, "endfor", start);
 }
 
-/* A block whose text is captured: filters may follow the name; the body ends at `end`. */
+/* Parses a block whose text is captured: filters may follow the name; the body ends at `end`. */
 static lp_status parse_capture(parser *p, const lp_chat_token *start, const char *end, lp_chat_node *node) {
   node->a = make(p, LP_CHAT_IS_CAPTURED, start);
   LP_TRY(parse_filters(p, &node->a));
@@ -471,7 +471,7 @@ static lp_status parse_macro(parser *p, const lp_chat_token *start, lp_chat_node
   return expect_end(p, "endmacro", start);
 }
 
-/* A statement outside of the subset fails only when it is reached: what is in the tag is skipped. */
+/* A statement outside of the subset fails only when it runs, so the content of the tag is skipped. */
 static lp_status parse_unknown(parser *p, const lp_chat_token *word, lp_chat_node **out) {
   if (lp_has_prefix(word->text, "end") || lp_streq(word->text, "call") || lp_streq(word->text, "block"))
     return lp_chat_error(p->chat, word->at, "the statement '%s' is not supported", word->text);

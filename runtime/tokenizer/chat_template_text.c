@@ -1,4 +1,5 @@
-/* Methods of texts in chat templates. As Python does them; beyond ASCII they do not change letters but refuse. */
+/* Methods of texts in chat templates, with Python's behaviour. Methods that change the case of letters refuse letters
+ * beyond ASCII. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,7 +56,8 @@ static lp_chat_value strip(const lp_chat *chat, const lp_chat_value *value, cons
   return lp_chat_text(lp_arena_strndup(chat->arena, value->text + start, end - start), end - start);
 }
 
-/* `most` < 0: all. An empty `old` is between all characters; that is refused by the caller. */
+/* Replaces at most `most` occurrences; < 0: all. The caller refuses an empty `old`, which Python finds between all
+ * characters. */
 static lp_chat_value replace(const lp_chat *chat, const lp_chat_value *value, const lp_chat_value *old,
                              const lp_chat_value *fresh, int64_t most) {
   lp_buf text = {0};
@@ -113,7 +115,7 @@ static lp_chat_value split_from_right(const lp_chat *chat, const lp_chat_value *
   return keep_list(chat, &parts);
 }
 
-/* Words between white space. */
+/* Splits the text at white space. */
 static lp_chat_value split_words(const lp_chat *chat, const lp_chat_value *value) {
   value_list parts = {0};
   size_t start = 0, at = 0, length;
@@ -153,7 +155,7 @@ static bool ends_with(const lp_chat_value *value, const lp_chat_value *end) {
          memcmp(value->text + value->size - end->size, end->text, end->size) == 0;
 }
 
-/* `what` may be a list of texts, any of which will do. */
+/* `what` may be a list of texts, of which one must match. */
 static bool any_matches(const lp_chat_value *value, const lp_chat_value *what,
                         bool (*matches)(const lp_chat_value *value, const lp_chat_value *what)) {
   if (what->kind != LP_CHAT_LIST) return matches(value, what);
@@ -192,7 +194,7 @@ static lp_status strip_method(const lp_chat *chat, const lp_chat_node *node, con
   return LP_OK;
 }
 
-/* Methods with one text to look for. */
+/* Methods that search for one text. */
 static bool search_method(const lp_chat *chat, const lp_chat_value *object, const char *name, const lp_chat_value *what,
                           lp_chat_value *out) {
   bool text = what->kind == LP_CHAT_STRING;

@@ -1,4 +1,4 @@
-/* Values of chat templates: truth, printing, operators, members, slices. As Python does it. */
+/* Values of chat templates: truth, printing, operators, members and slices, with Python's behaviour. */
 #include <string.h>
 
 #include "base/utf8.h"
@@ -371,7 +371,7 @@ lp_status lp_chat_index(const lp_chat *chat, const lp_chat_node *node, const lp_
   return LP_OK;
 }
 
-/* One end of a slice, counted from the end when negative, held within [least, most]. */
+/* One bound of a slice, counted from the end when negative, and clamped to [least, most]. */
 static int64_t bound(const lp_chat_value *value, int64_t count, int64_t least, int64_t most, int64_t otherwise) {
   if (!lp_chat_is_integral(value)) return otherwise;
   int64_t at = value->integer < 0 ? value->integer + count : value->integer;

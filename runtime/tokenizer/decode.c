@@ -1,4 +1,4 @@
-/* The steps of decoders: pieces are tokens on their way back to text. */
+/* The steps of decoders, which turn pieces, at first one per token, back into text. */
 #include <string.h>
 
 #include "base/utf8.h"
@@ -88,7 +88,7 @@ static int hex_value(char c) {
   return -1;
 }
 
-/* The byte of "<0xNN>", or -1. As in the reference "+F" is a number, too. */
+/* The byte of "<0xNN>", or -1. As in the reference, "+F" counts as a number. */
 static int fallback_byte(const char *text, size_t size) {
   if (size != 6 || memcmp(text, "<0x", 3) != 0 || text[5] != '>') return -1;
   int high = text[3] == '+' ? 0 : hex_value(text[3]), low = hex_value(text[4]);

@@ -1,4 +1,4 @@
-/* A tokenizer, whole (tokenizer.c). */
+/* The struct of a tokenizer (tokenizer.c). */
 #ifndef LP_TOKENIZER_INTERNAL_H
 #define LP_TOKENIZER_INTERNAL_H
 
@@ -9,17 +9,17 @@
 struct lp_tokenizer {
   lp_arena *arena;
   lp_vocab vocab;
-  lp_added_set raw, normalized; /* looked for before and after the normalizer */
-  LP_VEC(bool) special;         /* [id] left out by skip_special */
+  lp_added_set raw, normalized; /* added tokens: found before and after the normalizer */
+  LP_VEC(bool) special;         /* [id] set for tokens that skip_special leaves out */
   lp_steps normalizer, pre_tokenizer, decoder;
-  bool has_decoder;             /* without one, tokens are joined with spaces */
+  bool has_decoder;             /* if there is none, tokens are joined with spaces */
   lp_tokens before, after;      /* the post-processor's special tokens around the text */
   const char *bos, *eos;        /* texts; NULL: none */
-  const char *chat, *chat_file; /* the template's source and where it came from; NULL: none */
+  const char *chat, *chat_file; /* the template's source and its file; NULL: none */
   size_t chat_size;
 };
 
-/* The tokenizer of a tokenizer.json in memory; `file` names it in messages. */
+/* Loads a tokenizer from a tokenizer.json in memory; `file` names it in messages. */
 LP_MUST_USE lp_status lp_tokenizer_parse(const char *file, const char *data, size_t size, lp_tokenizer **out,
                                          lp_diag *diag);
 

@@ -1,4 +1,4 @@
-/* The model and the added tokens of tokenizer.json. */
+/* Loads the model and the added tokens of tokenizer.json. */
 #include <float.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,7 +123,7 @@ static lp_status load_merges(lp_loader *loader, const lp_json *at) {
 
 /* ---- model ------------------------------------------------------------------------------------------------------- */
 
-/* A text member that may be null; then NULL, as for an empty one, which changes nothing. */
+/* Reads a text that may be null. NULL for a null and for an empty text, which changes nothing. */
 static lp_status optional_text(lp_loader *loader, const lp_json *model, const char *key, const char **out) {
   lp_json member = lp_json_member(model, key);
   size_t size;
@@ -166,7 +166,7 @@ static lp_status load_bpe(lp_loader *loader, const lp_json *model) {
   return load_unknown(loader, model);
 }
 
-/* The reference's defaults for what old files lack. */
+/* Sets the reference's defaults, since old files lack some members. */
 static lp_status load_wordpiece(lp_loader *loader, const lp_json *model) {
   lp_vocab *vocab = &loader->tokenizer->vocab;
   lp_json tokens = lp_json_member(model, "vocab"), longest = lp_json_member(model, "max_input_chars_per_word");
@@ -186,7 +186,7 @@ static lp_status load_word_level(lp_loader *loader, const lp_json *model) {
   return load_unknown(loader, model);
 }
 
-/* The vocabulary is a list of [text, score]; a text that occurs twice has the later id. */
+/* Reads the vocabulary, a list of [text, score]; a text that occurs twice gets the later id. */
 static lp_status load_scores(lp_loader *loader, const lp_json *at) {
   lp_vocab *vocab = &loader->tokenizer->vocab;
   LP_TRY(lp_json_array(at, loader->diag));
@@ -237,7 +237,7 @@ lp_status lp_load_model(lp_loader *loader, const lp_json *at) {
 
 /* ---- added tokens ------------------------------------------------------------------------------------------------ */
 
-/* The token's text as the normalizer leaves it: what the normalized input is searched for. */
+/* The token's text after the normalizer, which is searched for in the normalized input. */
 static lp_status normalize_added(lp_loader *loader, lp_added *token) {
   lp_work work = {.diag = loader->diag};
   lp_work_begin(&work);
@@ -253,7 +253,7 @@ static lp_status normalize_added(lp_loader *loader, lp_added *token) {
   return status;
 }
 
-/* The model's id of the same text goes before the file's. */
+/* The model's id of the same text takes precedence over the file's. */
 static lp_status assign_id(lp_loader *loader, const lp_json *at, lp_added *token) {
   lp_vocab *vocab = &loader->tokenizer->vocab;
   lp_json member = lp_json_member(at, "id");
@@ -280,7 +280,7 @@ static lp_status load_added_token(lp_loader *loader, const lp_json *at) {
   LP_TRY(lp_load_bool(loader, at, "single_word", false, &token.single_word));
   LP_TRY(lp_load_bool(loader, at, "normalized", true, &token.normalized));
   LP_TRY(lp_load_bool(loader, at, "special", false, &token.special));
-  if (token.size == 0) return LP_OK; /* as the reference: never matches */
+  if (token.size == 0) return LP_OK; /* never matches, as in the reference */
   LP_TRY(assign_id(loader, at, &token));
   while (tokenizer->special.count < tokenizer->vocab.tokens.count)
     lp_vec_push(&tokenizer->special, false);
@@ -294,7 +294,7 @@ static lp_status load_added_token(lp_loader *loader, const lp_json *at) {
   return LP_OK;
 }
 
-/* A Unigram vocabulary may list a text twice; special is what has a special token's text. */
+/* Marks the ids with the text of a special token, since a Unigram vocabulary may list a text twice. */
 static void mark_equal_texts(lp_tokenizer *tokenizer) {
   size_t size;
   for (size_t id = 0; id < tokenizer->vocab.tokens.count; id++) {

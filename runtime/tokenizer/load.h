@@ -5,14 +5,14 @@
 #include "base/json/reader.h"
 #include "runtime/tokenizer/internal.h"
 
-/* What every loader is given. */
+/* The arguments of every loader. */
 typedef struct {
   lp_tokenizer *tokenizer;
   const char *file; /* for messages */
   lp_diag *diag;
 } lp_loader;
 
-/* Each loads one part into the tokenizer; an absent or null value, where it is allowed, gives an empty list. */
+/* Each loads one part into the tokenizer. If the part is optional, an absent or null value gives an empty list. */
 LP_MUST_USE lp_status lp_load_normalizer(lp_loader *loader, const lp_json *at);
 LP_MUST_USE lp_status lp_load_pre_tokenizer(lp_loader *loader, const lp_json *at);
 LP_MUST_USE lp_status lp_load_decoder(lp_loader *loader, const lp_json *at);
@@ -22,7 +22,7 @@ LP_MUST_USE lp_status lp_load_added(lp_loader *loader, const lp_json *at);
 /* tokenizer_config.json and chat_template.jinja in `dir`, where they exist */
 LP_MUST_USE lp_status lp_load_config(lp_loader *loader, const char *dir);
 
-/* The member `key`, a string, copied to the tokenizer's arena. */
+/* Reads the member `key`, a string, and copies it to the tokenizer's arena. */
 LP_MUST_USE lp_status lp_load_text(lp_loader *loader, const lp_json *object, const char *key, const char **out,
                                    size_t *size);
 /* An absent or null member gives `fallback`. */

@@ -1,5 +1,5 @@
-/* Normalizers that need tables of Unicode: normal forms, lower case, marks, the rules of BERT and SentencePiece's nmt.
- * The tables are utf8proc's. All run in time that is linear in the text, whatever the text. */
+/* Normalizers that need Unicode tables: normal forms, lower case, marks, the rules of BERT and SentencePiece's nmt. The
+ * tables are utf8proc's. All take time linear in the length of any text. */
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
@@ -7,7 +7,7 @@
 #include "base/utf8.h"
 #include "runtime/tokenizer/steps.h"
 
-/* Appends what stands for one character. */
+/* Appends the replacement of one character. */
 typedef void replace_fn(const lp_tokenizer_step *step, uint32_t code, lp_buf *out);
 
 static lp_status replace_each(const lp_tokenizer_step *step, const char *text, size_t size, lp_work *work,
@@ -31,7 +31,7 @@ static lp_status replace_each(const lp_tokenizer_step *step, const char *text, s
 
 /* ---- characters -------------------------------------------------------------------------------------------------- */
 
-/* U+0130 is the one character whose lower case has two, whatever stands around it (Unicode's SpecialCasing.txt). */
+/* U+0130 is the only character whose lower case has two characters in every context (Unicode's SpecialCasing.txt). */
 static void lowercase(const lp_tokenizer_step *step, uint32_t code, lp_buf *out) {
   (void)step;
   if (code == 0x130)
@@ -115,7 +115,8 @@ static void decompose(uint32_t code, bool compatible, code_list *out) {
     lp_vec_push(out, parts[i]);
 }
 
-/* Sorts a run of marks by class and keeps the order of equals. Counting, because a run may be as long as the text. */
+/* Sorts a run of marks by class, keeping the order of equal ones. It is a counting sort, since a run may be as long as
+ * the text. */
 static void sort_marks(int32_t *marks, size_t count, code_list *scratch) {
   size_t places[257] = {0};
   bool sorted = true;

@@ -1,5 +1,5 @@
-/* Normalizers, pre-tokenizers and decoders of tokenizer.json, turned into steps. One table a family: a type that is not
- * in it is refused by name. To add one: its loader, its line in the table, its step. */
+/* Loads the normalizers, pre-tokenizers and decoders of tokenizer.json as steps. Each family has a table; a type that
+ * is not in it is refused by name. A new type needs a loader, a line in the table, and a step. */
 #include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "runtime/tokenizer/pattern.h"
 #include "runtime/tokenizer/steps.h"
 
-/* GPT-2's, as `tokenizers` has it in ByteLevel */
+/* GPT-2's pattern, which `tokenizers` uses in ByteLevel */
 #define GPT2_PATTERN "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 #define PUNCTUATION "[!-/:-@\\[-`{-~\\p{P}]"
 
@@ -73,7 +73,7 @@ static lp_status compile(lp_loader *loader, const lp_json *at, const char *text,
   return status;
 }
 
-/* A pattern member: {"String": "..."} or {"Regex": "..."}. */
+/* Reads a pattern: {"String": "..."} or {"Regex": "..."}. */
 static lp_status load_pattern(lp_loader *loader, const lp_json *at, lp_pattern **out) {
   lp_json pattern = lp_json_member(at, "pattern"), string = lp_json_member(&pattern, "String");
   const char *text;
@@ -109,7 +109,7 @@ static lp_status load_behaviour(lp_loader *loader, const lp_json *at, lp_split_b
   return lp_json_error(&member, loader->diag, "unknown behavior '%s'", name);
 }
 
-/* A member that holds exactly one character. */
+/* Reads a member that holds exactly one character. */
 static lp_status load_character(lp_loader *loader, const lp_json *at, const char *key, lp_tokenizer_step *step) {
   size_t bad;
   LP_TRY(lp_load_text(loader, at, key, &step->text, &step->size));
@@ -217,7 +217,7 @@ static lp_status normalizer_bert(lp_loader *loader, const lp_json *at, lp_steps 
   return lowers ? push_plain(lp_step_lowercase, out) : LP_OK;
 }
 
-/* SentencePiece's rules in base 64; without a map the step changes nothing. */
+/* Reads SentencePiece's rules in base 64; without a map the step changes nothing. */
 static lp_status normalizer_precompiled(lp_loader *loader, const lp_json *at, lp_steps *out) {
   lp_json member = lp_json_member(at, "precompiled_charsmap");
   lp_tokenizer_step step = {.run = lp_step_charsmap};

@@ -1,10 +1,9 @@
 /* Patterns of tokenizer.json on PCRE2.
  *
- * `tokenizers` hands them to Oniguruma in Ruby's syntax. What differs from PCRE2 is rewritten (\s, \w, \u, {,n},
- * anchors at lines); what cannot be is refused by name, so that a pattern either means the same or does not load. Only
- * the tables differ: Debian 12's PCRE2 knows Unicode 14, `tokenizers` Unicode 16, so characters that are newer split
- * differently.
- */
+ * `tokenizers` gives them to Oniguruma in Ruby's syntax. Constructs that differ in PCRE2 are rewritten (\s, \w, \u,
+ * {,n}, anchors at lines); those that cannot be rewritten are refused by name, so that a pattern either means the same
+ * or does not load. Only the tables differ: Debian 12's PCRE2 has Unicode 14, `tokenizers` Unicode 16, so newer
+ * characters split differently. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 #include <stdlib.h>
@@ -19,7 +18,7 @@ struct lp_pattern {
 
 #define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"
 
-/* An escape with another meaning or repertoire than PCRE2's. What is NULL becomes a class of its own. */
+/* An escape with another meaning or set of characters than PCRE2's. NULL: it becomes a class of its own. */
 static const struct {
   char letter;
   const char *outside, *inside;
@@ -90,7 +89,7 @@ enum { MAX_NESTING = 32 };
 
 /* One operand of a class: PCRE2 nests no classes, so those inside become alternatives of a group. */
 typedef struct {
-  lp_buf plain;  /* what stands between one pair of brackets */
+  lp_buf plain;  /* the text between a pair of brackets */
   lp_buf nested; /* "|[..]|[..]" */
 } class_set;
 
@@ -110,7 +109,7 @@ static void append_set(const class_set *set, bool negated, lp_buf *out) {
 
 static const char *translate_class(translator *t, int depth, lp_buf *out);
 
-/* Items up to "]" or "&&". The negation of a class of bytes (\W) is one more class in it. */
+/* Rewrites items up to "]" or "&&". The negation of a class of bytes (\W) becomes one more class in it. */
 static const char *translate_items(translator *t, int depth, class_set *set) {
   bool start = true;
   for (; t->at < t->size && !next_is(t, "&&") && (start || !next_is(t, "]")); start = false) {
@@ -137,7 +136,7 @@ static const char *translate_items(translator *t, int depth, class_set *set) {
   return set->plain.size + set->nested.size > 0 ? NULL : "intersects with an empty character class";
 }
 
-/* A && B becomes a look ahead at B, then A. The negation is that of the whole. */
+/* A && B becomes a lookahead for B, followed by A. A negation applies to the whole. */
 static const char *translate_operands(translator *t, int depth, bool negated, lp_buf *out) {
   class_set set = {0};
   lp_buf first = {0}, others = {0};
@@ -236,7 +235,7 @@ lp_pattern *lp_pattern_create(const char *text, size_t size, bool literal, char 
     if (!code) {
       *why = compile_message(error, offset);
     } else {
-      pcre2_jit_compile(code, PCRE2_JIT_COMPLETE); /* without it the interpreter serves */
+      pcre2_jit_compile(code, PCRE2_JIT_COMPLETE); /* without JIT the interpreter runs */
       pattern = lp_alloc(sizeof *pattern);
       pattern->code = code;
     }
@@ -267,7 +266,7 @@ void lp_matcher_reset(lp_matcher *matcher, const char *text, size_t size) {
   matcher->matched = false;
 }
 
-/* The JIT's stack is small; a text that needs more goes to the interpreter. */
+/* The JIT's stack is small; the interpreter handles texts that need more. */
 static int match_at(lp_matcher *m) {
   PCRE2_SPTR text = (PCRE2_SPTR)m->text;
   int rc = pcre2_match(m->pattern->code, text, m->size, m->from, PCRE2_NO_UTF_CHECK, m->data, NULL);
@@ -276,7 +275,7 @@ static int match_at(lp_matcher *m) {
   return rc;
 }
 
-/* As Oniguruma's find_iter: an empty match right after the last one is skipped. */
+/* As in Oniguruma's find_iter, an empty match right after the last match is skipped. */
 int lp_matcher_next(lp_matcher *m, size_t *start, size_t *end) {
   while (m->from <= m->size) {
     int rc = match_at(m);

@@ -1,4 +1,4 @@
-/* Regular expressions, as tokenizers and their added tokens use them (pattern.c). */
+/* Regular expressions of tokenizers and their added tokens (pattern.c). */
 #ifndef LP_TOKENIZER_PATTERN_H
 #define LP_TOKENIZER_PATTERN_H
 
@@ -7,7 +7,7 @@
 /* A regular expression in Oniguruma's syntax, as `tokenizers` reads it, or a literal text. Immutable. */
 typedef struct lp_pattern lp_pattern;
 
-/* On failure *why is an allocated sentence for the caller to report and free. */
+/* After a failure *why is an allocated sentence, which the caller reports and frees. */
 lp_pattern *lp_pattern_create(const char *text, size_t size, bool literal, char **why);
 /* Appends the source of the pattern that matches runs of one script (scripts.c). */
 void lp_pattern_of_scripts(lp_buf *out);
@@ -25,7 +25,7 @@ typedef struct {
 void lp_matcher_init(lp_matcher *matcher, const lp_pattern *pattern);
 void lp_matcher_free(lp_matcher *matcher);
 void lp_matcher_reset(lp_matcher *matcher, const char *text, size_t size); /* valid UTF-8 */
-/* 1 and the match, 0 when there is none, -1 when the search ran into PCRE2's limits. */
+/* Returns 1 and the match; 0: there is none; -1: the search exceeded PCRE2's limits. */
 int lp_matcher_next(lp_matcher *matcher, size_t *start, size_t *end);
 
 #endif

@@ -1,4 +1,4 @@
-/* The post-processor of tokenizer.json and what tokenizer_config.json says: the tokens and text around the text. */
+/* Loads the post-processor of tokenizer.json, and tokenizer_config.json: the tokens and texts around the text. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ static lp_status push_id(lp_loader *loader, const lp_json *at, lp_tokens *out) {
   return LP_OK;
 }
 
-/* The ids that the template's special token `name` stands for. */
+/* Reads the ids of the template's special token `name`. */
 static lp_status push_special(lp_loader *loader, const lp_json *template, const char *name, lp_tokens *out) {
   lp_json all = lp_json_member(template, "special_tokens"), token = lp_json_member(&all, name);
   lp_json ids = lp_json_member(&token, "ids");
@@ -73,14 +73,14 @@ static lp_status load_processor(lp_loader *loader, const lp_json *at, lp_tokens 
   LP_TRY(lp_load_text(loader, at, "type", &type, &size));
   if (lp_streq(type, "TemplateProcessing")) return load_template(loader, at, out);
   if (lp_streq(type, "BertProcessing") || lp_streq(type, "RobertaProcessing")) return load_bert(loader, at, out);
-  if (lp_streq(type, "ByteLevel")) return LP_OK; /* trims offsets, which are not kept here */
+  if (lp_streq(type, "ByteLevel")) return LP_OK; /* trims offsets, which this tokenizer does not have */
   lp_status status = lp_json_error(at, loader->diag, "the post-processor '%s' is not supported", type);
   lp_note(loader->diag, LP_LOC_FILE(loader->file),
           "supported are TemplateProcessing, BertProcessing, RobertaProcessing, ByteLevel, Sequence");
   return status;
 }
 
-/* Puts what one processor adds around what those before it added. */
+/* Puts the tokens of one processor around those of the processors before it. */
 static void wrap(lp_tokenizer *tokenizer, const lp_tokens around[2]) {
   lp_tokens before = {0};
   for (size_t i = 0; i < around[0].count; i++)
@@ -131,7 +131,7 @@ static lp_status load_special_text(lp_loader *loader, const lp_json *root, const
   return lp_load_text(loader, object ? &member : root, object ? "content" : key, out, &size);
 }
 
-/* "chat_template": one text, or a list of named ones of which "default" counts. */
+/* Reads "chat_template": a text, or a list of named texts, of which "default" is used. */
 static lp_status load_chat(lp_loader *loader, const lp_json *root) {
   lp_tokenizer *tokenizer = loader->tokenizer;
   lp_json member = lp_json_member(root, "chat_template");

@@ -25,7 +25,8 @@ void lp_prefixes_free(lp_prefixes *set) {
   lp_vec_free(&set->list);
 }
 
-/* The first of data[low, high) whose byte at `depth` is `byte` or more; all share the bytes before and are longer. */
+/* The first of data[low, high) whose byte at `depth` is at least `byte`. All have the same bytes before `depth` and are
+ * longer. */
 static size_t lower_bound(const lp_prefix *data, size_t low, size_t high, size_t depth, unsigned byte) {
   while (low < high) {
     size_t middle = low + (high - low) / 2;
@@ -49,7 +50,7 @@ bool lp_prefix_step(lp_prefix_walk *walk, uint8_t byte) {
   walk->depth++;
   walk->found = NULL;
   if (walk->low == walk->high) return false;
-  /* Texts that end here sort first. */
+  /* Texts that end here are sorted first. */
   if (data[walk->low].size == walk->depth) walk->found = &data[walk->low];
   while (walk->low < walk->high && data[walk->low].size == walk->depth)
     walk->low++;

@@ -1,4 +1,4 @@
-/* A set of texts, and which of them a text starts with (prefixes.c). */
+/* A set of texts, and a search for those with which a text starts (prefixes.c). */
 #ifndef LP_TOKENIZER_PREFIXES_H
 #define LP_TOKENIZER_PREFIXES_H
 
@@ -7,10 +7,10 @@
 typedef struct {
   const char *text; /* borrowed, not empty */
   size_t size;
-  int32_t value; /* of equal texts the one with the least value counts */
+  int32_t value; /* of equal texts the one with the least value is kept */
 } lp_prefix;
 
-/* Add to `list`, then complete; immutable after that. */
+/* Add texts to `list`, then call lp_prefixes_complete; immutable after that. */
 typedef struct {
   LP_VEC(lp_prefix) list;
   size_t starts[257]; /* [byte] the first text that begins with it or a larger one */
@@ -23,7 +23,7 @@ void lp_prefixes_free(lp_prefixes *set);
 typedef struct {
   const lp_prefixes *set;
   size_t low, high, depth;
-  const lp_prefix *found; /* the text that the bytes so far are, or NULL */
+  const lp_prefix *found; /* the text that equals the bytes so far, or NULL */
 } lp_prefix_walk;
 
 /* Takes one more byte; false: no text of the set begins with the bytes so far. */

@@ -3,7 +3,7 @@
 
 #include "runtime/tokenizer/pattern.h"
 
-/* Those of Unicode 14, as PCRE2 has them. Han, Hiragana and Katakana count as one and are not listed. */
+/* The scripts of Unicode 14, which PCRE2 has. Han, Hiragana and Katakana count as one and are not listed. */
 static const char scripts[] =
     "Adlam Ahom Anatolian_hieroglyphs Arabic Armenian Avestan Balinese Bamum Bassa_vah Batak Bengali "
     "Bhaiksuki Bopomofo Brahmi Braille Buginese Buhid Canadian_aboriginal Carian Caucasian_albanian Chakma "
@@ -25,7 +25,7 @@ static const char scripts[] =
 void lp_pattern_of_scripts(lp_buf *out) {
   static const char han[] = "\\p{sc:Han}\\p{sc:Hiragana}\\p{sc:Katakana}\\x{30FC}";
   lp_buf_printf(out, "[%s][%s\\x{20}\\p{Cn}\\p{Co}]*", han, han);
-  /* Unicode counts the space and U+30FC as Common, this pre-tokenizer does not. */
+  /* For Unicode the space and U+30FC are Common, for this pre-tokenizer they are not. */
   lp_buf_puts(out, "|(?![\\x{20}\\x{30FC}])\\p{sc:Common}(?:(?!\\x{30FC})[\\p{sc:Common}\\p{Cn}\\p{Co}])*");
   for (const char *name = scripts; *name != '\0';) {
     int size = (int)strcspn(name, " ");

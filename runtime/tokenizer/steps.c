@@ -123,7 +123,7 @@ lp_status lp_step_strip(const lp_tokenizer_step *step, lp_work *work) {
 
 /* ---- bytes ------------------------------------------------------------------------------------------------------- */
 
-/* Bytes that print stand for themselves; the others, in order, for U+0100 and up. */
+/* Printable bytes stand for themselves; the others become U+0100 and up, in order. */
 static bool prints(unsigned byte) {
   return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
 }
@@ -199,7 +199,7 @@ lp_status lp_step_replace(const lp_tokenizer_step *step, lp_work *work) {
 
 /* ---- split ------------------------------------------------------------------------------------------------------- */
 
-/* Collects the stretches of one piece: matches and what lies between them, then applies the behaviour. */
+/* Collects the stretches of one piece, which are the matches and the text between them, and applies the behaviour. */
 typedef struct {
   size_t start, end;
   bool match;
@@ -220,7 +220,7 @@ static int find_stretches(lp_matcher *matcher, const char *text, size_t size, bo
   return more;
 }
 
-/* Does stretch `at` become one piece with the stretch before it? */
+/* Tells whether stretch `at` joins the stretch before it in one piece. */
 static bool joins_previous(const stretches *all, size_t at, lp_split_behaviour behaviour) {
   if (at == 0) return false;
   bool match = all->data[at].match, before = all->data[at - 1].match;

@@ -1,4 +1,4 @@
-/* Steps: what normalizers, pre-tokenizers and decoders do (steps.c, decode.c).
+/* Steps: the operations of normalizers, pre-tokenizers and decoders (steps.c, decode.c).
  *
  * Normalizers, pre-tokenizers and decoders of tokenizer.json are the same thing here: a step that turns a list of
  * pieces of text into another list. Encoding runs
@@ -25,16 +25,17 @@ typedef struct {
 /* `now` holds the pieces, `next` is where a step builds its result. */
 typedef struct {
   lp_pieces now, next;
-  bool keep_empty; /* decoders count pieces, empty ones too; encoding drops them */
+  bool keep_empty; /* keeps empty pieces, which decoders count and encoding drops */
   lp_diag *diag;
 } lp_work;
 
 void lp_work_free(lp_work *work);
 void lp_work_begin(lp_work *work); /* empties `next` */
-/* Adds to `next` the piece from byte `start` of its text to its end, unless that is empty and not to be kept. */
+/* Adds to `next` the piece from byte `start` of its text to its end, unless it is empty and empty pieces are not
+ * kept. */
 void lp_work_add(lp_work *work, size_t start, int32_t token, bool first);
 void lp_work_swap(lp_work *work);      /* `next` becomes `now` */
-void lp_work_swap_list(lp_work *work); /* only the list; the text stays */
+void lp_work_swap_list(lp_work *work); /* empties only the list; the text stays */
 
 typedef enum {
   LP_SPLIT_REMOVED,
@@ -52,7 +53,7 @@ typedef struct lp_charsmap lp_charsmap;
 typedef struct lp_tokenizer_step lp_tokenizer_step;
 typedef lp_status lp_step_fn(const lp_tokenizer_step *step, lp_work *work);
 
-/* Which members a step reads is said at its function below. Text lives in the tokenizer's arena. */
+/* The comments of the functions below name the members that a step reads. The text lies in the tokenizer's arena. */
 struct lp_tokenizer_step {
   lp_step_fn *run;
   lp_pattern *pattern; /* owned by the step list */
@@ -73,13 +74,13 @@ LP_MUST_USE lp_status lp_steps_run(const lp_steps *steps, lp_work *work);
 void lp_steps_free(lp_steps *steps);
 
 lp_step_fn lp_step_prepend; /* text, before each piece */
-lp_step_fn lp_step_prefix;  /* text, before pieces that lack it, as `prefix` says */
+lp_step_fn lp_step_prefix;  /* puts `text` before pieces that lack it, depending on `prefix` */
 lp_step_fn lp_step_replace; /* matches of pattern by text */
 lp_step_fn lp_step_strip;   /* white space on `left`, `right` */
 lp_step_fn lp_step_bytes;   /* each byte by its stand-in */
 lp_step_fn lp_step_split;   /* at pattern; behaviour, invert */
 
-/* Normalizers that need tables of Unicode (normalize.c); without `left`, marks are only those of no width. */
+/* Normalizers that need Unicode tables (normalize.c). Without `left`, only marks of no width count as marks. */
 lp_step_fn lp_step_lowercase;
 lp_step_fn lp_step_normal_form; /* form */
 lp_step_fn lp_step_drop_marks;  /* left: enclosing and spacing marks, too */
@@ -88,10 +89,10 @@ lp_step_fn lp_step_part_cjk;    /* BERT's: a ' ' on both sides of an ideograph *
 lp_step_fn lp_step_nmt;         /* SentencePiece's nmt rules */
 lp_step_fn lp_step_charsmap;    /* charsmap (charsmap.c) */
 
-/* Reads SentencePiece's compiled rules, whose bytes outlive the map; NULL: they are damaged. */
+/* Reads SentencePiece's compiled rules, whose bytes must outlive the map; NULL: they are damaged. */
 const lp_charsmap *lp_charsmap_create(lp_arena *arena, const char *data, size_t size);
 
-/* Rewrites the text of every piece that is still text; `rewrite` appends the new text to next. */
+/* Rewrites every piece that is still text; `rewrite` appends the new text to `next`. */
 typedef lp_status lp_rewrite_fn(const lp_tokenizer_step *step, const char *text, size_t size, bool first,
                                 lp_work *work);
 LP_MUST_USE lp_status lp_work_rewrite(const lp_tokenizer_step *step, lp_work *work, lp_rewrite_fn *rewrite);

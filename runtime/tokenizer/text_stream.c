@@ -1,11 +1,11 @@
-/* Text of tokens as they come. A character may take several tokens, and how a token reads may depend on the one before,
- * so the text of a short window is compared with and without the new token. */
+/* Turns a stream of tokens into text. A character may take several tokens, and the text of a token may depend on the
+ * one before, so the text of a short window is decoded with and without the new token. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/runtime.h"
 
-/* Does the text end within a character? Decoders give U+FFFD for bytes that are not yet a character. */
+/* Tells whether the text ends within a character: decoders give U+FFFD for bytes that are not yet a character. */
 static bool is_cut(const char *text, size_t size) {
   static const char replacement[] = "\xef\xbf\xbd";
   if (size >= 3 && memcmp(text + size - 3, replacement, 3) == 0) return true;

@@ -1,4 +1,4 @@
-/* The tokenizer's public face: loading, encoding, decoding. */
+/* The tokenizer's public functions: loading, encoding and decoding. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,7 +51,7 @@ lp_status lp_tokenizer_parse(const char *file, const char *data, size_t size, lp
   return status;
 }
 
-/* Without a tokenizer_config.json the usual names tell. */
+/* Without a tokenizer_config.json it looks for the usual names. */
 static const char *usual_name(const lp_tokenizer *tokenizer, const char *const *names, size_t count) {
   for (size_t i = 0; i < count; i++) {
     int32_t id = lp_tokenizer_token_id(tokenizer, names[i]);
@@ -156,8 +156,8 @@ static void append_ids(const lp_tokens *ids, lp_tokens *out) {
     lp_vec_push(out, ids->data[i]);
 }
 
-/* What a user typed may spell special tokens. A mark, a noncharacter that no text of the user has, goes into each such
- * place, so that it is no token, and goes away before the text is cut into words. */
+/* A user's text may spell special tokens. To keep them from becoming tokens, a mark is inserted into each: a
+ * noncharacter that the user's texts do not contain. It is removed before the text is cut into words. */
 enum { FIRST_MARK = 0xFDD0, LAST_MARK = 0xFDEF };
 
 static lp_status drop_mark(const lp_tokenizer_step *step, const char *text, size_t size, bool first, lp_work *work) {
@@ -171,7 +171,7 @@ static lp_status drop_mark(const lp_tokenizer_step *step, const char *text, size
   return LP_OK;
 }
 
-/* `mark` is NULL where the text has none. */
+/* `mark` NULL: the text has no marks. */
 static lp_status cut_pieces(const lp_tokenizer *tokenizer, const char *mark, lp_work *work) {
   lp_added_split(&tokenizer->raw, work);
   LP_TRY(lp_steps_run(&tokenizer->normalizer, work));
@@ -194,7 +194,7 @@ static void mark_specials(const lp_tokenizer *tokenizer, const char *text, size_
   }
 }
 
-/* The first mark that none of the texts has. */
+/* The first noncharacter that none of the texts contains. */
 static void choose_mark(const lp_chat_message *messages, size_t count, lp_buf *out) {
   for (uint32_t code = FIRST_MARK; code <= LAST_MARK; code++) {
     bool taken = false;
@@ -237,7 +237,7 @@ static lp_status encode_pieces(const lp_tokenizer *tokenizer, const lp_work *wor
   return status;
 }
 
-enum { MAX_TEXT = 1 << 28 }; /* bytes; steps may grow a text, and positions in a word are 32 bits */
+enum { MAX_TEXT = 1 << 28 }; /* in bytes; steps may lengthen a text, and positions in a word have 32 bits */
 
 static lp_status encode(const lp_tokenizer *tokenizer, const char *text, size_t size, const char *mark,
                         bool add_special, lp_tokens *out, lp_diag *diag) {
@@ -266,7 +266,7 @@ lp_status lp_tokenizer_encode(const lp_tokenizer *tokenizer, const char *text, s
 lp_status lp_tokenizer_encode_typed(const lp_tokenizer *tokenizer, const char *text, size_t size, bool add_special,
                                     lp_tokens *out, lp_diag *diag) {
   lp_buf copy = {0}, mark = {0}, marked = {0};
-  lp_buf_append(&copy, text, size); /* ends in a NUL, which the text need not have */
+  lp_buf_append(&copy, text, size); /* a copy that ends in a NUL, which the text need not */
   const lp_chat_message message = {.role = "", .content = lp_buf_text(&copy)};
   choose_mark(&message, 1, &mark);
   mark_specials(tokenizer, text, size, mark.data, &marked);
@@ -314,7 +314,7 @@ void lp_tokenizer_decode(const lp_tokenizer *tokenizer, const int32_t *ids, size
     lp_work_add(&work, start, -1, false);
   }
   lp_work_swap(&work);
-  /* A pattern that runs into its limits ends the decoding there; the pieces are those before its step. */
+  /* If a pattern exceeds its limits, decoding ends with the pieces before its step. */
   lp_status status = lp_steps_run(&tokenizer->decoder, &work);
   (void)status;
   for (size_t i = 0; i < work.now.list.count; i++) {

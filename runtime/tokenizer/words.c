@@ -1,4 +1,4 @@
-/* The models that look words up: Unigram, WordPiece and WordLevel. As PyPI `tokenizers` has them. */
+/* The models that look words up: Unigram, WordPiece and WordLevel, with the behaviour of PyPI `tokenizers`. */
 #include "runtime/tokenizer/words.h"
 
 #include <stdlib.h>
@@ -74,7 +74,7 @@ lp_status lp_wordpiece_encode(const lp_vocab *vocab, const char *word, size_t si
 /* The best path from the start to a byte of the text. */
 typedef struct {
   double score;
-  size_t start; /* of its last token; SIZE_MAX: no path yet */
+  size_t start; /* start of its last token; SIZE_MAX: no path yet */
   int32_t id;
 } path;
 
@@ -82,7 +82,7 @@ static void offer(path *at, double score, size_t start, int32_t id) {
   if (at->start == SIZE_MAX || score > at->score) *at = (path){score, start, id};
 }
 
-/* Offers every token at `start`; `length` is that of the character there. */
+/* Extends the path to `start` by every token that begins there; `length` is that of the character there. */
 static void offer_tokens(const lp_vocab *vocab, const char *text, size_t size, size_t start, size_t length,
                          path *paths) {
   lp_prefix_walk walk = {.set = &vocab->prefixes};
@@ -96,7 +96,7 @@ static void offer_tokens(const lp_vocab *vocab, const char *text, size_t size, s
   if (!has_character) offer(&paths[start + length], score + (vocab->least_score - UNKNOWN_PENALTY), start, vocab->unk);
 }
 
-/* A stretch that no token covers: its bytes where the vocabulary has them, else one unknown token. */
+/* Encodes a stretch that no token covers: as bytes if the vocabulary has them, else as one unknown token. */
 static void push_uncovered(const lp_vocab *vocab, const char *text, size_t size, lp_tokens *out) {
   int32_t id = lp_vocab_find(vocab, text, size);
   bool bytes = id < 0 && vocab->byte_fallback;
@@ -107,7 +107,7 @@ static void push_uncovered(const lp_vocab *vocab, const char *text, size_t size,
   if (!bytes) lp_vec_push(out, id >= 0 ? id : vocab->unk);
 }
 
-/* Pushes the tokens of the best path; neighbours that are unknown become one. */
+/* Pushes the tokens of the best path; adjacent unknown tokens become one. */
 static void push_path(const lp_vocab *vocab, const char *text, size_t size, const path *paths, lp_tokens *out) {
   LP_VEC(size_t) ends = {0}; /* from the last token to the first */
   for (size_t at = size; at > 0; at = paths[at].start)
