@@ -1,5 +1,6 @@
 /* Topological order of a graph's nodes. Files should be sorted; those that are not are sorted here, depth first, so
- * that a sorted one keeps its order. Names that a branch takes from around it are dependencies of its node. */
+ * that a sorted one keeps its order. Names that a branch takes from around it are dependencies of its node; names that
+ * it makes itself are not, even where a node outside makes the same (optimum's merged decoders). */
 #include "base/map.h"
 #include "frontend/onnx/identify.h"
 #include "frontend/onnx/importer.h"
@@ -22,15 +23,46 @@ static void add_need(sorter *s, size_t node, const char *name) {
   if (producer) lp_vec_push(&s->needs[node], producer - 1);
 }
 
-static void add_needs(sorter *s, size_t index, const Onnx__NodeProto *node) {
+/* The names that the graphs around a node's own inputs make: in a branch they hide those of the main graph. */
+typedef struct hidden {
+  const struct hidden *outer;
+  lp_map *names;
+} hidden;
+
+static bool is_hidden(const hidden *inner, const char *name) {
+  for (; inner; inner = inner->outer)
+    if (lp_map_has(inner->names, lp_text(name))) return true;
+  return false;
+}
+
+static void hide(lp_map *names, const char *name) {
+  if (lp_text(name)[0]) lp_map_put(names, name, names);
+}
+
+static lp_map *names_of(const sorter *s, const Onnx__GraphProto *graph) {
+  lp_map *names = lp_map_create();
+  lp_vec_push(&s->im->maps, names);
+  for (size_t i = 0; i < graph->n_input; i++)
+    hide(names, graph->input[i]->name);
+  for (size_t i = 0; i < graph->n_initializer; i++)
+    hide(names, graph->initializer[i]->name);
+  for (size_t i = 0; i < graph->n_node; i++)
+    for (size_t k = 0; k < graph->node[i]->n_output; k++)
+      hide(names, graph->node[i]->output[k]);
+  return names;
+}
+
+static void add_needs(sorter *s, size_t index, const Onnx__NodeProto *node, const hidden *outer) {
   for (size_t i = 0; i < node->n_input; i++)
-    add_need(s, index, node->input[i]);
+    if (!is_hidden(outer, node->input[i])) add_need(s, index, node->input[i]);
   for (size_t a = 0; a < node->n_attribute; a++) {
     const Onnx__GraphProto *graph = node->attribute[a]->g;
-    for (size_t i = 0; graph && i < graph->n_node; i++)
-      add_needs(s, index, graph->node[i]);
-    for (size_t i = 0; graph && i < graph->n_output; i++)
-      add_need(s, index, graph->output[i]->name);
+    if (!graph) continue;
+    const hidden inner = {outer, names_of(s, graph)};
+    for (size_t i = 0; i < graph->n_node; i++)
+      add_needs(s, index, graph->node[i], &inner);
+    for (size_t i = 0; i < graph->n_output; i++)
+      if (!is_hidden(&inner, graph->output[i]->name)) add_need(s, index, graph->output[i]->name);
   }
 }
 
@@ -78,7 +110,7 @@ lp_status lp_sort_nodes(lp_importer *im, Onnx__NodeProto **nodes, size_t count, 
   sorter s = {im, nodes, call, producers, LP_NEW_ARRAY(im->scratch, index_list, count)};
   visit_state *state = LP_NEW_ARRAY(im->scratch, visit_state, count);
   for (size_t i = 0; i < count; i++)
-    add_needs(&s, i, nodes[i]);
+    add_needs(&s, i, nodes[i], NULL);
   size_t done = 0;
   lp_status status = LP_OK;
   for (size_t i = 0; i < count && status == LP_OK; i++)

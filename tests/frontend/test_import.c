@@ -383,6 +383,30 @@ static lp_buf branch(const char *op) {
   return graph;
 }
 
+/* As in optimum's merged decoders, each branch calls its results what the If calls its own, and reads them. */
+LP_TEST(tells_names_of_a_branch_from_those_outside) {
+  static const float one = 1;
+  lp_buf graph = {0}, yes = {0}, no = branch("Neg"), choose = onnx_node("If", "use_cache_branch", "y z");
+  onnx_initializer(&yes, onnx_tensor("w", ONNX_F32, "", &one, 4));
+  onnx_add(&yes, onnx_node("Add", "x w", "y"));
+  onnx_add(&yes, onnx_node("Relu", "y", "z"));
+  onnx_output(&yes, "y", ONNX_F32, NULL);
+  onnx_output(&yes, "z", ONNX_F32, NULL);
+  onnx_attr_graph(&choose, "then_branch", &yes);
+  onnx_attr_graph(&choose, "else_branch", &no);
+  onnx_input(&graph, "x", ONNX_F32, "n 3");
+  onnx_input(&graph, "use_cache_branch", ONNX_BOOL, "1");
+  onnx_add(&graph, choose);
+  onnx_add(&graph, onnx_node("Exp", "z", "w")); /* a node outside makes the name of the branch's own constant */
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  onnx_output(&graph, "w", ONNX_F32, NULL);
+  lp_module *module = import(&graph, 17);
+  ck_assert_int_eq(onnx_result(module, 0)->kind, LP_ONNX_Add);
+  ck_assert_int_eq(onnx_result(module, 1)->kind, LP_ONNX_Exp);
+  ck_assert_int_eq(lp_op_in(onnx_result(module, 1), 0)->def->kind, LP_ONNX_Relu);
+  lp_module_free(module);
+}
+
 /* If rank(x) == 2 */
 LP_TEST(inlines_branches) {
   static const int64_t two = 2;
