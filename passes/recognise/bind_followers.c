@@ -44,7 +44,7 @@ lp_bind_follower lp_bind_follower_of(const lp_bind *b, int32_t input) {
     if (followers[i].kind == LP_FOLLOWS_CAUSAL) fits = fits && is_causal_mask(b->block->arg[input], 0);
     if (fits && lp_streq(name, followers[i].name)) return followers[i].kind;
   }
-  return LP_FOLLOWS_NOTHING;
+  return lp_bind_is_mask(b->block->arg[input], name) ? LP_FOLLOWS_VISIBLE : LP_FOLLOWS_NOTHING;
 }
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
@@ -113,12 +113,14 @@ static lp_value *filled(lp_build *build, lp_value *shape, int64_t number, lp_dty
   return lp_build_cast(build, placed(build, op), dtype);
 }
 
-static lp_value *ones(lp_build *build, const lp_bind *b, lp_type type) {
+static lp_value *ones(lp_build *build, const lp_bind *b, const lp_value *arg) {
+  lp_type type = arg->type;
   return filled(build, shape_of(build, b, type, total_size(build, b)), 1, type.dtype);
 }
 
 /* Ones up to the diagonal of the last two axes; the batch is the input's own where that is a number. */
-static lp_value *causal(lp_build *build, const lp_bind *b, lp_type type) {
+static lp_value *causal(lp_build *build, const lp_bind *b, const lp_value *arg) {
+  lp_type type = arg->type;
   int64_t sizes[4] = {1, 1, 1, 1};
   for (int32_t i = 0; i < 4; i++)
     if (!lp_type_static_dim(type, i, &sizes[i])) sizes[i] = -1;
@@ -134,7 +136,21 @@ static lp_value *causal(lp_build *build, const lp_bind *b, lp_type type) {
   return lp_build_cast(build, placed(build, lower), type.dtype);
 }
 
-static lp_value *zeros(lp_build *build, const lp_bind *b, lp_type type) {
+/* One row stands for all queries: each sees the keys that are not padding. */
+static lp_value *visible(lp_build *build, const lp_bind *b, const lp_value *arg) {
+  lp_type type = arg->type, tokens = b->block->arg[b->tokens]->type;
+  const lp_poly *past = lp_bind_past_length(b);
+  const lp_poly *total = past ? lp_poly_add(b->module->arena, past, tokens.dim[1]) : tokens.dim[1];
+  int64_t rows;
+  bool one_row = lp_type_static_dim(type, 2, &rows) && rows == 1;
+  if ((one_row || lp_poly_equal(type.dim[2], tokens.dim[1])) && lp_poly_equal(type.dim[3], total))
+    return lp_bind_make_mask(build, b, arg);
+  (void)lp_error(b->diag, build->loc, "its shape is not that of the generation protocol");
+  return NULL;
+}
+
+static lp_value *zeros(lp_build *build, const lp_bind *b, const lp_value *arg) {
+  lp_type type = arg->type;
   return filled(build, shape_of(build, b, type, size_of(build, b->block->arg[b->tokens], 1)), 0, type.dtype);
 }
 
@@ -144,7 +160,8 @@ static lp_value *scalar(lp_build *build, lp_value *vector) {
   return one(build, LP_ONNX_Squeeze, 2, in);
 }
 
-static lp_value *positions(lp_build *build, const lp_bind *b, lp_type type) {
+static lp_value *positions(lp_build *build, const lp_bind *b, const lp_value *arg) {
+  lp_type type = arg->type;
   static const int64_t step = 1;
   lp_value *range[] = {scalar(build, past_size(build, b)), scalar(build, total_size(build, b)),
                        scalar(build, lp_build_i64s(build, &step, 1))};
@@ -154,7 +171,8 @@ static lp_value *positions(lp_build *build, const lp_bind *b, lp_type type) {
   return lp_build_cast(build, one(build, LP_ONNX_Expand, 2, in), type.dtype);
 }
 
-static lp_value *yes(lp_build *build, const lp_bind *b, lp_type type) {
+static lp_value *yes(lp_build *build, const lp_bind *b, const lp_value *arg) {
+  lp_type type = arg->type;
   (void)b;
   static const uint8_t data[8] = {1, 1, 1, 1, 1, 1, 1, 1};
   int64_t dim[LP_MAX_RANK], count;
@@ -187,16 +205,17 @@ static void remove_argument(lp_bind *b, int32_t index) {
 }
 
 lp_status lp_bind_followers(lp_bind *b) {
-  static lp_value *(*const makers[])(lp_build *, const lp_bind *, lp_type) = {
-      [LP_FOLLOWS_NOTHING] = NULL, [LP_FOLLOWS_MASK] = ones,           [LP_FOLLOWS_CAUSAL] = causal,
-      [LP_FOLLOWS_TYPES] = zeros,  [LP_FOLLOWS_POSITIONS] = positions, [LP_FOLLOWS_SWITCH] = yes};
+  static lp_value *(*const makers[])(lp_build *, const lp_bind *, const lp_value *) = {
+      [LP_FOLLOWS_NOTHING] = NULL,   [LP_FOLLOWS_MASK] = ones,           [LP_FOLLOWS_CAUSAL] = causal,
+      [LP_FOLLOWS_TYPES] = zeros,    [LP_FOLLOWS_POSITIONS] = positions, [LP_FOLLOWS_SWITCH] = yes,
+      [LP_FOLLOWS_VISIBLE] = visible};
   if (!b->block->first) return LP_OK;
   for (int32_t i = 0; i < b->block->arg_count;) {
     lp_value *arg = b->block->arg[i], *by = NULL;
     lp_bind_follower kind = lp_bind_follower_of(b, i);
     lp_build build = lp_build_at(b->module, b->block->first, b->diag);
     build.loc = (lp_loc){.file = b->end->loc.file, .node = lp_bind_input(b, i), .op = "input"};
-    if (makers[kind]) by = makers[kind](&build, b, arg->type);
+    if (makers[kind]) by = makers[kind](&build, b, arg);
     if (kind == LP_FOLLOWS_NOTHING || (!by && kind == LP_FOLLOWS_SWITCH)) {
       i++;
       continue;

@@ -97,6 +97,15 @@ static void note_static(const lp_bind *b) {
                  lp_bind_input(b, b->tokens), size);
 }
 
+/* [b, 1, s, p + s]; where the axes have names. */
+static lp_status rename_mask(const lp_bind *b, int32_t arg, const lp_poly *total) {
+  lp_type tokens = b->block->arg[b->tokens]->type;
+  const lp_poly *sizes[] = {tokens.dim[0], lp_dim_const(b->module, 1), tokens.dim[1], total};
+  for (int32_t axis = 0; axis < 4; axis++)
+    LP_TRY(rename_axis(b, arg, axis, sizes[axis]));
+  return LP_OK;
+}
+
 static lp_status rename_sizes(const lp_bind *b) {
   lp_module *m = b->module;
   note_static(b);
@@ -116,6 +125,10 @@ static lp_status rename_sizes(const lp_bind *b) {
     if (kind == LP_FOLLOWS_SWITCH || kind == LP_FOLLOWS_NOTHING) continue;
     if (kind == LP_FOLLOWS_CAUSAL) {
       LP_TRY(rename_axis(b, i, 0, tokens.dim[0]));
+      continue;
+    }
+    if (kind == LP_FOLLOWS_VISIBLE) {
+      LP_TRY(rename_mask(b, i, total));
       continue;
     }
     int32_t last = b->block->arg[i]->type.rank - 1;

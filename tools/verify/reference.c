@@ -15,7 +15,8 @@ typedef struct {
   const char *name;
   lp_value *value;
   input_kind kind;
-  int32_t present; /* of a past: the output that continues it */
+  int32_t present;   /* of a past: the output that continues it */
+  const char *means; /* of a mask of four axes: "shows", "hides", "added" (bind-inputs); else NULL */
   lp_array array;
 } graph_input;
 
@@ -62,6 +63,8 @@ static lp_status learn_input(lp_reference *r, const lp_op *bound, int32_t index,
   in->kind = DATA;
   if (at < 0 && !follower_kind(in->name, &in->kind))
     return lp_error(diag, LP_LOC_FILE(r->module->name), "input '%s' cannot be given by a comparison", in->name);
+  const char *means = lp_op_str(bound, lp_arena_format(r->module->arena, "mask_of_%s", in->name), NULL);
+  in->means = means ? lp_arena_strdup(r->module->arena, means) : NULL;
   if (at < 0) return LP_OK;
   if (lp_streq(roles->ss[at], "tokens")) {
     in->kind = TOKENS;
@@ -170,6 +173,11 @@ lp_dtype lp_reference_dtype(const lp_reference *r) {
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------- */
 
+static bool is_one(const graph_input *in, int32_t axis) {
+  int64_t size;
+  return lp_type_static_dim(in->value->type, axis, &size) && size == 1;
+}
+
 /* What an axis of an input is in a pass of `fresh` tokens after `past`; -1: whatever its symbol is. */
 static int64_t wanted_size(const lp_reference *r, const graph_input *in, int32_t axis, int64_t past, int64_t fresh) {
   int32_t rank = in->value->type.rank;
@@ -180,7 +188,9 @@ static int64_t wanted_size(const lp_reference *r, const graph_input *in, int32_t
   case PAST:
     return axis == rank - 4 ? r->batch : axis == rank - 2 ? past : -1;
   case MASK:
-    return rank == 2 ? (axis == 0 ? r->batch : past + fresh) : -1;
+    if (rank == 2) return axis == 0 ? r->batch : past + fresh;
+    if (!in->means || axis == 1) return -1;
+    return axis == 0 ? r->batch : axis == 3 ? past + fresh : is_one(in, axis) ? 1 : fresh;
   case POSITIONS:
     return axis == rank - 1 ? fresh : r->batch;
   default:
@@ -230,13 +240,22 @@ static size_t bytes_of(const lp_array *array) {
   return (size_t)(numel(array) * lp_dtype_bits(array->dtype) + 7) / 8;
 }
 
-/* Element `i` of an input that follows from the sizes. A mask of four axes shows keys up to the diagonal. */
+/* A mask of four axes shows the keys of the past and those up to the diagonal; one row stands for all queries. */
+static double mask_element(const graph_input *in, int64_t i) {
+  const lp_array *a = &in->array;
+  int64_t keys = a->dim[3], row = i / keys % a->dim[2];
+  bool sees = i % keys <= row + (in->means ? keys - a->dim[2] : 0);
+  if (in->means && lp_streq(in->means, "added")) return sees ? 0 : a->dtype == LP_F16 ? -65504.0 : -3e38;
+  return sees != (in->means && lp_streq(in->means, "hides"));
+}
+
+/* Element `i` of an input that follows from the sizes. */
 static double follower(const graph_input *in, int64_t i, int64_t past) {
   const lp_array *a = &in->array;
   int64_t last = a->rank > 0 ? a->dim[a->rank - 1] : 1;
   switch (in->kind) {
   case MASK:
-    return a->rank < 4 || i % last <= i / last % a->dim[2] ? 1 : 0;
+    return a->rank < 4 ? 1 : mask_element(in, i);
   case POSITIONS:
     return (double)(past + i % last);
   case SWITCH:

@@ -1,0 +1,29 @@
+# forms.sh FOLDER: one decoder in the forms in which exporters wrap the generation protocol (tests/models/forms.py), each in
+# a folder of its own. Each generates ONNX Runtime's tokens; the long part also splits them and compares their logits with
+# the interpreter of their graph.
+. "$LP_SOURCE/tests/e2e/lib.sh"
+
+same_tokens() { # same_tokens BUNDLE PROMPT ...
+  made=$1
+  shift
+  for i in "$@"; do
+    want=$(row "$folder/tokens.json" tokens "$i")
+    same "$made, prompt $i" "$want" "$(tokens "$work/$made" "$(row "$folder/tokens.json" prompts "$i")" "$(length "$want")")"
+  done
+}
+
+for folder in "$1"/*/; do
+  model=$folder/model.onnx form=$(basename "$folder")
+  part quick && {
+    compile "$model" "$work/$form.llmpart" -O1 || continue
+    same_tokens "$form.llmpart" 2 3
+  }
+  part long || continue
+  # shellcheck disable=SC2086 # the pair is three options
+  compile "$model" "$work/$form.split.llmpart" -O1 $pair --scheduler=cut --cut=1 || continue
+  same_tokens "$form.split.llmpart" 1 2 3
+  "$LLMPART" verify "$model" --against=reference >"$work/out" 2>&1 ||
+    fail "$form: verify --against=reference: exit status $?: $(tail -n 10 "$work/out")"
+done
+[ -n "${form:-}" ] || fail "there are no models in $1"
+finish

@@ -1,0 +1,277 @@
+"""Writes one small decoder in the forms in which exporters wrap the generation protocol.
+
+Usage: forms.py [NAME ...]      all forms, or those named, into forms/NAME beside this file
+
+All forms compute the same logits: they have the same weights and differ in masks, caches, sizes and control flow. Each folder
+gets model.onnx and tokens.json: ONNX Runtime's greedy tokens, fed as the form's users feed it. Needs requirements.txt.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+VOCAB, WIDTH, HEADS, LAYERS, PLACES = 40, 24, 2, 2, 64
+HEAD = WIDTH // HEADS
+LOWEST = float(np.finfo(np.float32).min)
+PROMPTS, STEPS = ([7], [3, 1, 4, 1, 5], [2, 7, 1, 8, 2, 8, 1, 8, 2, 8, 4]), 12
+
+
+@dataclass
+class Graph:
+    """Nodes and initializers under construction; `op` returns the name of a node's first result."""
+
+    prefix: str = ""
+    nodes: list[onnx.NodeProto] = field(default_factory=list)
+    constants: dict[str, np.ndarray] = field(default_factory=dict)
+
+    def op(self, kind: str, *inputs: str | np.ndarray | list | float, out: str = "", **attributes) -> str:
+        names = [i if isinstance(i, str) else self.constant(np.asarray(i)) for i in inputs]
+        out = out or f"{self.prefix}{kind}_{len(self.nodes)}"
+        self.nodes.append(helper.make_node(kind, names, [out], name=f"/{out}", **attributes))
+        return out
+
+    def constant(self, array: np.ndarray) -> str:
+        if array.dtype == np.float64:
+            array = array.astype(np.float32)
+        name = f"{self.prefix}c{len(self.constants)}"
+        self.constants[name] = array
+        return name
+
+    def weight(self, name: str, *shape: int) -> str:
+        seed = sum(ord(c) * (i + 1) for i, c in enumerate(name))
+        self.constants[name] = np.random.default_rng(seed).normal(0, 0.35, shape).astype(np.float32)
+        return name
+
+    def initializers(self) -> list[onnx.TensorProto]:
+        return [numpy_helper.from_array(array, name) for name, array in self.constants.items()]
+
+    def size(self, value: str, axis: int) -> str:
+        return self.op("Shape", value, start=axis, end=axis + 1)
+
+
+@dataclass
+class Parts:
+    """What forms replace: the additive mask of a step, and how a layer's keys or values join their past."""
+
+    mask: Callable[[Graph], str]
+    append: Callable[[Graph, int, str, str], tuple[str, str]]  # (layer, "key", new [b,h,s,d]) -> all of them, the present
+
+
+def attention(g: Graph, x: str, layer: int, mask: str, parts: Parts) -> tuple[str, list[str]]:
+    heads = {}
+    for part in ("query", "key", "value"):
+        wide = g.op("MatMul", x, g.weight(f"{layer}.{part}", WIDTH, WIDTH))
+        heads[part] = g.op("Transpose", g.op("Reshape", wide, [0, 0, HEADS, HEAD]), perm=[0, 2, 1, 3])
+    keys, present_key = parts.append(g, layer, "key", heads["key"])
+    values, present_value = parts.append(g, layer, "value", heads["value"])
+    scores = g.op("MatMul", heads["query"], g.op("Transpose", keys, perm=[0, 1, 3, 2]))
+    scores = g.op("Add", g.op("Mul", scores, np.float32(HEAD**-0.5)), mask)
+    rows = g.op("Transpose", g.op("MatMul", g.op("Softmax", scores, axis=-1), values), perm=[0, 2, 1, 3])
+    out = g.op("MatMul", g.op("Reshape", rows, [0, 0, WIDTH]), g.weight(f"{layer}.out", WIDTH, WIDTH))
+    return out, [present_key, present_value]
+
+
+def decoder(g: Graph, parts: Parts, positions: str = "position_ids") -> list[str]:
+    """Logits and presents."""
+    norm = lambda x, name: g.op("LayerNormalization", x, g.weight(f"{name}.gain", WIDTH), g.weight(f"{name}.bias", WIDTH), axis=-1)
+    table, places = g.weight("embedding", VOCAB, WIDTH), g.weight("places", PLACES, WIDTH)
+    x = g.op("Add", g.op("Gather", table, "input_ids"), g.op("Gather", places, positions))
+    mask, presents = parts.mask(g), []
+    for layer in range(LAYERS):
+        attended, both = attention(g, norm(x, f"{layer}.before"), layer, mask, parts)
+        x = g.op("Add", x, attended)
+        inner = g.op("Relu", g.op("MatMul", norm(x, f"{layer}.middle"), g.weight(f"{layer}.up", WIDTH, 2 * WIDTH)))
+        x = g.op("Add", x, g.op("MatMul", inner, g.weight(f"{layer}.down", 2 * WIDTH, WIDTH)))
+        presents += both
+    return [g.op("MatMul", norm(x, "last"), g.weight("head", WIDTH, VOCAB), out=g.prefix + "logits"), *presents]
+
+
+# ---- masks ---------------------------------------------------------------------------------------------------------
+
+
+def visible(g: Graph) -> str:
+    """[s, p + s] of bools, from the positions and the length of the 2-D mask."""
+    keys = g.op("Range", np.int64(0), g.op("Squeeze", g.size("attention_mask", 1), [0]), np.int64(1))
+    return g.op("LessOrEqual", keys, g.op("Unsqueeze", g.op("Gather", "position_ids", np.int64(0)), [1]))
+
+
+def added(g: Graph, shown: str) -> str:
+    return g.op("Where", shown, np.float32(0), np.float32(LOWEST))
+
+
+def own_mask(g: Graph) -> str:
+    """The mask that the model makes of a 2-D attention_mask."""
+    padding = g.op("Cast", g.op("Unsqueeze", "attention_mask", [1, 2]), to=TensorProto.BOOL)
+    return added(g, g.op("And", visible(g), padding))
+
+
+# ---- caches --------------------------------------------------------------------------------------------------------
+
+
+def past_name(layer: int, part: str) -> str:
+    return f"past_key_values.{layer}.{part}"
+
+
+def usual(g: Graph, layer: int, part: str, new: str) -> tuple[str, str]:
+    joined = g.op("Concat", past_name(layer, part), new, axis=2, out=f"present.{layer}.{part}")
+    return joined, joined
+
+
+# ---- models --------------------------------------------------------------------------------------------------------
+
+Shape = list[int | str | None]
+
+
+@dataclass
+class Model:
+    """A form: its inputs and outputs, and what feeds it."""
+
+    inputs: dict[str, tuple[int, Shape]]
+    outputs: dict[str, tuple[int, Shape]]
+    nodes: list[onnx.NodeProto]
+    initializers: list[onnx.TensorProto]
+    feed: Callable[[int, int], dict[str, np.ndarray]]  # (past, new) -> what is neither tokens nor a cache
+    length_axis: int = 2  # of a cache
+
+    def save(self, path: Path) -> None:
+        info = lambda entry: [helper.make_tensor_value_info(name, *kind) for name, kind in entry.items()]
+        graph = helper.make_graph(self.nodes, "main_graph", info(self.inputs), info(self.outputs), self.initializers)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
+IDS, FLOATS, BOOLS = TensorProto.INT64, TensorProto.FLOAT, TensorProto.BOOL
+CACHE: Shape = ["batch", HEADS, "past", HEAD]
+GROWN: Shape = ["batch", HEADS, "total", HEAD]
+
+
+def protocol(mask: tuple[int, Shape] | None, cache: Shape = CACHE, grown: Shape = GROWN) -> tuple[dict, dict]:
+    inputs = {"input_ids": (IDS, ["batch", "new"])} | ({"attention_mask": mask} if mask else {})
+    inputs["position_ids"] = (IDS, ["batch", "new"])
+    names = [past_name(layer, part) for layer in range(LAYERS) for part in ("key", "value")]
+    inputs |= {name: (FLOATS, cache) for name in names}
+    outputs = {"logits": (FLOATS, ["batch", "new", VOCAB])}
+    return inputs, outputs | {name.replace("past_key_values", "present"): (FLOATS, grown) for name in names}
+
+
+def positions(past: int, new: int) -> dict[str, np.ndarray]:
+    return {"position_ids": np.arange(past, past + new)[None]}
+
+
+def ones(past: int, new: int) -> dict[str, np.ndarray]:
+    return positions(past, new) | {"attention_mask": np.ones((1, past + new), np.int64)}
+
+
+def merged() -> Model:
+    """optimum's merged decoder: both branches name their results as the If does, and share the weights."""
+    inputs, outputs = protocol((IDS, ["batch", "total"]))
+    main, branches = Graph(), []
+    for name in ("with_past", "no_past"):
+        g = Graph()
+        if name == "no_past":
+            first = lambda g, layer, part, new: (new, g.op("Identity", new, out=f"present.{layer}.{part}"))
+            results = decoder(g, Parts(own_mask, first))
+        else:
+            results = decoder(g, Parts(own_mask, usual))
+        main.constants |= {k: v for k, v in g.constants.items() if v.ndim > 0 and "." in k or k in ("embedding", "places", "head")}
+        own = [numpy_helper.from_array(v, k) for k, v in g.constants.items() if k not in main.constants]
+        infos = [helper.make_tensor_value_info(n, *outputs[n]) for n in results]
+        branches.append(helper.make_graph(g.nodes, name, [], infos, own))
+    main.nodes.append(helper.make_node("If", ["use_cache_branch"], list(outputs), name="optimum::if", then_branch=branches[0],
+                                       else_branch=branches[1]))
+    inputs["use_cache_branch"] = (BOOLS, [1])
+    feed = lambda past, new: ones(past, new) | {"use_cache_branch": np.array([past > 0])}
+    return Model(inputs, outputs, main.nodes, main.initializers(), feed)
+
+
+def single(mask: Callable[[Graph], str], kind: tuple[int, Shape], feed: Callable, append: Callable = usual) -> Model:
+    g = Graph()
+    decoder(g, Parts(mask, append))
+    inputs, outputs = protocol(kind)
+    return Model(inputs, outputs, g.nodes, g.initializers(), feed)
+
+
+def seen(past: int, new: int) -> np.ndarray:
+    return np.arange(past + new) <= np.arange(past, past + new)[:, None]
+
+
+FOUR: Shape = ["batch", 1, "new", "total"]
+
+
+def mask_added() -> Model:
+    """transformers takes a mask of four axes as it is and adds it."""
+    feed = lambda p, s: positions(p, s) | {"attention_mask": np.where(seen(p, s), 0, LOWEST).astype(np.float32)[None, None]}
+    return single(lambda g: "attention_mask", (FLOATS, FOUR), feed)
+
+
+def mask_shows() -> Model:
+    feed = lambda p, s: positions(p, s) | {"attention_mask": seen(p, s)[None, None]}
+    return single(lambda g: added(g, "attention_mask"), (BOOLS, FOUR), feed)
+
+
+def mask_hides() -> Model:
+    """masked_fill(mask, lowest)"""
+    feed = lambda p, s: positions(p, s) | {"attention_mask": ~seen(p, s)[None, None]}
+    hide = lambda g: g.op("Where", "attention_mask", np.float32(LOWEST), np.float32(0))
+    return single(hide, (BOOLS, FOUR), feed)
+
+
+def mask_number() -> Model:
+    """(1 - mask) * lowest, of a mask of whole numbers"""
+    feed = lambda p, s: positions(p, s) | {"attention_mask": seen(p, s)[None, None].astype(np.int64)}
+
+    def mask(g: Graph) -> str:
+        return g.op("Mul", g.op("Sub", np.float32(1), g.op("Cast", "attention_mask", to=FLOATS)), np.float32(LOWEST))
+
+    return single(mask, (IDS, FOUR), feed)
+
+
+FORMS = {"merged": merged, "mask-added": mask_added, "mask-shows": mask_shows, "mask-hides": mask_hides, "mask-number": mask_number}
+
+# ---- answers -------------------------------------------------------------------------------------------------------
+
+
+def greedy(model: Model, path: Path, prompt: list[int]) -> list[int]:
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(str(path), options)
+    caches = [name for name in model.inputs if name.startswith("past")]
+    cache = {}
+    for name in caches:
+        shape = [1 if d == "batch" else 0 if d == "past" else d for d in model.inputs[name][1]]
+        cache[name] = np.zeros(shape, np.float32)
+    ids, tokens, past = list(prompt), [], 0
+    for _ in range(STEPS):
+        feeds = {"input_ids": np.array([ids], np.int64)} | model.feed(past, len(ids)) | cache
+        out = dict(zip(model.outputs, session.run(list(model.outputs), feeds)))
+        last, second = np.sort(out["logits"][0, -1])[[-1, -2]]
+        assert last - second > 1e-4, "the tokens hang on rounding"
+        past += len(ids)
+        tokens.append(int(out["logits"][0, -1].argmax()))
+        ids, cache = tokens[-1:], {name: out[name.replace("past_key_values", "present")] for name in caches}
+    return tokens
+
+
+def main(names: list[str]) -> None:
+    for name in names or FORMS:
+        folder = Path(__file__).parent / "forms" / name
+        model = FORMS[name]()
+        model.save(folder / "model.onnx")
+        lists = {"prompts": PROMPTS, "tokens": [greedy(model, folder / "model.onnx", prompt) for prompt in PROMPTS]}
+        lines = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in lists.items()]
+        (folder / "tokens.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+        print(name, lists["tokens"])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
