@@ -47,7 +47,7 @@ lp_bind_follower lp_bind_follower_of(const lp_bind *b, int32_t input);
 /* Replaces the inputs that follow from others by computed values and removes them from the function. */
 LP_MUST_USE lp_status lp_bind_followers(lp_bind *b);
 
-/* ---- masks of four axes (bind_mask.c) ----------------------------------------------------------------------------- */
+/* ---- masks of four axes (bind_mask.c) ---------------------------------------------------------------------------- */
 
 bool lp_bind_is_mask(const lp_value *arg, const char *name);
 /* The mask under which query i of s sees the keys up to p + i, in the input's type; NULL after a diagnostic. Sets the

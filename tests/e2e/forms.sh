@@ -1,6 +1,6 @@
-# forms.sh FOLDER: one decoder in the forms in which exporters wrap the generation protocol (tests/models/forms.py), each in
-# a folder of its own. Each generates ONNX Runtime's tokens; the long part also splits them and compares their logits with
-# the interpreter of their graph.
+# forms.sh FOLDER: one decoder in the forms in which exporters wrap the generation protocol (tests/models/forms.py),
+# each in a folder of its own. Each generates ONNX Runtime's tokens; the long part also splits them and compares their
+# logits with the interpreter of their graph.
 . "$LP_SOURCE/tests/e2e/lib.sh"
 
 same_tokens() { # same_tokens BUNDLE PROMPT ...
