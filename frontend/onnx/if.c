@@ -7,10 +7,27 @@
 #include "frontend/onnx/scope.h"
 #include "frontend/onnx/tensor.h"
 
+/* Appends rows of zeros to the shorter of two constant tables that differ only in their count: one rotary table for
+ * short and one for long sequences. A row past the end of the table that the condition takes has no meaning. */
+static lp_status lengthen_shorter(lp_importer *im, lp_loc loc, lp_value **yes, lp_value **no) {
+  const lp_type a = (*yes)->type, b = (*no)->type;
+  int64_t rows[2], columns[2];
+  if (a.dtype != b.dtype || a.rank != 2 || b.rank != 2 || !lp_value_is_constant(*yes) || !lp_value_is_constant(*no) ||
+      !lp_type_static_dim(a, 0, &rows[0]) || !lp_type_static_dim(b, 0, &rows[1]) ||
+      !lp_type_static_dim(a, 1, &columns[0]) || !lp_type_static_dim(b, 1, &columns[1]) || columns[0] != columns[1])
+    return LP_OK;
+  lp_value **shorter = rows[0] < rows[1] ? yes : no;
+  int64_t pads[] = {0, 0, rows[0] < rows[1] ? rows[1] - rows[0] : rows[0] - rows[1], 0}, four = 4;
+  lp_value *in[] = {*shorter, lp_import_constant(im, loc, LP_I64, 1, &four, pads, sizeof pads)};
+  lp_type unknown = {.rank = -1};
+  return lp_import_built(im, lp_op_create(im->module, LP_ONNX_Pad, loc, 2, in, 1, &unknown), shorter);
+}
+
 lp_status lp_import_choice(lp_importer *im, lp_loc loc, lp_value *condition, lp_value *yes, lp_value *no,
                            lp_value **out) {
   *out = yes;
   if (!condition || yes == no) return LP_OK;
+  if (yes && no) LP_TRY(lengthen_shorter(im, loc, &yes, &no));
   if (!yes || !no || !lp_type_equal(yes->type, no->type)) {
     lp_status status =
         lp_error(im->diag, loc, "its condition depends on the input, and a result's shape or type on it");

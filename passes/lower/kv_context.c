@@ -71,9 +71,24 @@ static void take_rows(context_search *c, int64_t rows, int64_t offset) {
   if (rows - offset > 0 && (c->least == 0 || rows - offset < c->least)) c->least = rows - offset;
 }
 
+/* Is the same row of a longer table chosen where this table ends: one rotary table for short and one for long
+ * sequences? */
+static bool has_longer(const lp_op *op, int64_t rows) {
+  const lp_op *choice = lp_value_has_one_use(op->out[0]) ? op->out[0]->uses->owner : NULL;
+  if (!lp_op_is(choice, LP_OP_MAP) || !lp_streq(lp_op_str(choice, "fn", ""), "where")) return false;
+  for (int32_t i = 1; i < 3; i++) {
+    const lp_op *other = lp_op_in(choice, i)->def;
+    int64_t more;
+    if (lp_op_is(other, LP_OP_GATHER) && lp_op_in(other, 1) == lp_op_in(op, 1) &&
+        lp_type_static_dim(lp_op_in(other, 0)->type, (int32_t)lp_op_i64(other, "axis", 0), &more) && more > rows)
+      return true;
+  }
+  return false;
+}
+
 static void look_at_gather(context_search *c, const lp_op *op) {
   int64_t rows, offset;
-  if (lp_type_static_dim(lp_op_in(op, 0)->type, (int32_t)lp_op_i64(op, "axis", 0), &rows) &&
+  if (lp_type_static_dim(lp_op_in(op, 0)->type, (int32_t)lp_op_i64(op, "axis", 0), &rows) && !has_longer(op, rows) &&
       offset_of_index(c, lp_op_in(op, 1), &offset))
     take_rows(c, rows, offset);
 }

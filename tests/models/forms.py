@@ -64,6 +64,7 @@ class Parts:
 
     mask: Callable[[Graph], str]
     append: Callable[[Graph, int, str, str], tuple[str, str]]  # (layer, "key", new [b,h,s,d]) -> all of them, the present
+    turn: Callable[[Graph, str], str] = lambda g, x: x  # rotary positions of queries and keys
 
 
 def attention(g: Graph, x: str, layer: int, mask: str, parts: Parts) -> tuple[str, list[str]]:
@@ -71,6 +72,7 @@ def attention(g: Graph, x: str, layer: int, mask: str, parts: Parts) -> tuple[st
     for part in ("query", "key", "value"):
         wide = g.op("MatMul", x, g.weight(f"{layer}.{part}", WIDTH, WIDTH))
         heads[part] = g.op("Transpose", g.op("Reshape", wide, [0, 0, HEADS, HEAD]), perm=[0, 2, 1, 3])
+    heads |= {part: parts.turn(g, heads[part]) for part in ("query", "key")}
     keys, present_key = parts.append(g, layer, "key", heads["key"])
     values, present_value = parts.append(g, layer, "value", heads["value"])
     scores = g.op("MatMul", heads["query"], g.op("Transpose", keys, perm=[0, 1, 3, 2]))
@@ -80,11 +82,12 @@ def attention(g: Graph, x: str, layer: int, mask: str, parts: Parts) -> tuple[st
     return out, [present_key, present_value]
 
 
-def decoder(g: Graph, parts: Parts, positions: str = "position_ids") -> list[str]:
+def decoder(g: Graph, parts: Parts, absolute: bool = True) -> list[str]:
     """Logits and presents."""
     norm = lambda x, name: g.op("LayerNormalization", x, g.weight(f"{name}.gain", WIDTH), g.weight(f"{name}.bias", WIDTH), axis=-1)
-    table, places = g.weight("embedding", VOCAB, WIDTH), g.weight("places", PLACES, WIDTH)
-    x = g.op("Add", g.op("Gather", table, "input_ids"), g.op("Gather", places, positions))
+    x = g.op("Gather", g.weight("embedding", VOCAB, WIDTH), "input_ids")
+    if absolute:
+        x = g.op("Add", x, g.op("Gather", g.weight("places", PLACES, WIDTH), "position_ids"))
     mask, presents = parts.mask(g), []
     for layer in range(LAYERS):
         attended, both = attention(g, norm(x, f"{layer}.before"), layer, mask, parts)
@@ -146,7 +149,7 @@ class Model:
         info = lambda entry: [helper.make_tensor_value_info(name, *kind) for name, kind in entry.items()]
         graph = helper.make_graph(self.nodes, "main_graph", info(self.inputs), info(self.outputs), self.initializers)
         path.parent.mkdir(parents=True, exist_ok=True)
-        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)], ir_version=8), path)
 
 
 IDS, FLOATS, BOOLS = TensorProto.INT64, TensorProto.FLOAT, TensorProto.BOOL
@@ -235,7 +238,35 @@ def mask_number() -> Model:
     return single(mask, (IDS, FOUR), feed)
 
 
-FORMS = {"merged": merged, "mask-added": mask_added, "mask-shows": mask_shows, "mask-hides": mask_hides, "mask-number": mask_number}
+# ---- positions -----------------------------------------------------------------------------------------------------
+
+SHORT = 16  # positions of the shorter rotary table
+
+
+def rotary_table(rows: int, base: float) -> dict[str, np.ndarray]:
+    angles = np.outer(np.arange(rows), base ** (-np.arange(HEAD // 2) / (HEAD // 2)))
+    return {"cos": np.cos(angles).astype(np.float32), "sin": np.sin(angles).astype(np.float32)}
+
+
+def rope_if() -> Model:
+    """onnxruntime-genai's models of longrope: one rotary table up to a length and another beyond."""
+    g, outs = Graph(), ["cos_cache", "sin_cache"]
+    total = g.op("Gather", g.op("Shape", "attention_mask"), np.int64(1))
+    branches = {}
+    for branch, rows, base in (("then_branch", PLACES, 50.0), ("else_branch", SHORT, 10.0)):
+        tables, size = rotary_table(rows, base), "large" if rows == PLACES else "small"
+        nodes = [helper.make_node("Constant", [], [f"{part}_cache_{size}"], value=numpy_helper.from_array(tables[part])) for part in tables]
+        infos = [helper.make_tensor_value_info(node.output[0], FLOATS, [rows, HEAD // 2]) for node in nodes]
+        branches[branch] = helper.make_graph(nodes, f"{size}_rotary_caches_graph", [], infos)
+    g.nodes.append(helper.make_node("If", [g.op("Greater", total, np.int64(SHORT))], outs, name="/rotemb/If", **branches))
+    turn = lambda g, x: g.op("RotaryEmbedding", x, "position_ids", *outs, domain="com.microsoft")
+    results = decoder(g, Parts(own_mask, usual, turn), absolute=False)
+    inputs, outputs = protocol((IDS, ["batch", "total"]))
+    return Model(inputs, dict(zip(results, outputs.values())), g.nodes, g.initializers(), ones)
+
+
+FORMS = {"merged": merged, "mask-added": mask_added, "mask-shows": mask_shows, "mask-hides": mask_hides,
+         "mask-number": mask_number, "rope-if": rope_if}
 
 # ---- answers -------------------------------------------------------------------------------------------------------
 

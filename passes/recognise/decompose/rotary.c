@@ -1,12 +1,38 @@
 /* Rewrites com.microsoft's rotary positions by the standard's RotaryEmbedding. */
 #include "passes/recognise/decompose/decompose.h"
 
+/* Is the table one of two, chosen by one condition? */
+static bool is_choice(const lp_value *table) {
+  return lp_op_is(table->def, LP_ONNX_Where) && lp_op_in(table->def, 0)->type.rank == 0;
+}
+
+/* The rows of a table at the positions. Of two tables both rows are read: choosing between rows costs less than between
+ * tables. Rows that lengthen the shorter table are never read. */
+static lp_value *rows_at(lp_rewrite *r, lp_value *table, lp_value *positions) {
+  if (!is_choice(table)) {
+    lp_value *whole = lp_op_is(table->def, LP_ONNX_Pad) ? lp_op_in(table->def, 0) : table;
+    return lp_rw_op(r, LP_ONNX_Gather, whole, positions);
+  }
+  lp_value *in[] = {lp_op_in(table->def, 0), NULL, NULL};
+  for (int i = 1; i < 3; i++) {
+    in[i] = rows_at(r, lp_op_in(table->def, i), positions);
+    if (!in[i]) return NULL;
+  }
+  lp_op *op = lp_build_onnx(&r->b, LP_ONNX_Where, 3, in, 1);
+  return op ? op->out[0] : NULL;
+}
+
 lp_value *lp_rw_rotate(lp_rewrite *r, lp_value *x, lp_value *const tables[2], lp_value *positions, int64_t heads,
                        int64_t rotary_dim, bool interleaved) {
   lp_value *in[] = {x, tables[0], tables[1], positions};
   lp_type unknown = {.rank = -1};
   if (!x || !tables[0] || !tables[1] || !positions) return NULL;
-  lp_op *op = lp_op_create(r->b.module, LP_ONNX_RotaryEmbedding, r->b.loc, 4, in, 1, &unknown);
+  bool chosen = is_choice(tables[0]) || is_choice(tables[1]);
+  for (int i = 0; i < 2 && chosen; i++) {
+    in[1 + i] = rows_at(r, tables[i], positions);
+    if (!in[1 + i]) return NULL;
+  }
+  lp_op *op = lp_op_create(r->b.module, LP_ONNX_RotaryEmbedding, r->b.loc, chosen ? 3 : 4, in, 1, &unknown);
   lp_op_set_i64(r->b.module, op, "num_heads", heads);
   lp_op_set_i64(r->b.module, op, "interleaved", interleaved);
   lp_op_set_i64(r->b.module, op, "rotary_embedding_dim", rotary_dim);
