@@ -172,6 +172,8 @@ void lp_warning(lp_diag *diag, lp_loc loc, const char *format, ...) LP_PRINTF(3,
 void lp_note(lp_diag *diag, lp_loc loc, const char *format, ...) LP_PRINTF(3, 4);
 /* A note whose remedy is an option of the command, for programs that read the list to try it. */
 void lp_note_option(lp_diag *diag, lp_loc loc, const char *option, const char *format, ...) LP_PRINTF(4, 5);
+/* Reports all that `from` has, in its order, to `to`. */
+void lp_diag_append(lp_diag *to, const lp_diag *from);
 /* Adds the note "did you mean 'X'?" when one of the `count` names is near enough to `found`. */
 void lp_note_near(lp_diag *diag, lp_loc loc, const char *found, const char *const *names, size_t count);
 /* The nearest of the names by edit distance, or NULL when none is near. */

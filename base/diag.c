@@ -52,22 +52,34 @@ static const char *keep(lp_diag *diag, const char *text) {
   return text ? lp_arena_strdup(diag->arena, text) : NULL;
 }
 
+/* Copies the texts of `from`. */
+static void push(lp_diag *diag, const lp_diag_entry *from) {
+  lp_diag_entry entry = {
+      .severity = from->severity, .loc = from->loc, .text = lp_arena_strdup(diag->arena, from->text)};
+  entry.loc.file = keep(diag, from->loc.file);
+  entry.loc.node = keep(diag, from->loc.node);
+  entry.loc.op = keep(diag, from->loc.op);
+  entry.loc.domain = keep(diag, from->loc.domain);
+  entry.option = keep(diag, from->option);
+  lp_vec_push(&diag->entries, entry);
+  if (entry.severity == LP_ERROR) diag->error_count++;
+  if (diag->sink) diag->sink(diag->sink_user, &entry);
+}
+
+void lp_diag_append(lp_diag *to, const lp_diag *from) {
+  for (size_t i = 0; to && i < from->entries.count; i++)
+    push(to, &from->entries.data[i]);
+}
+
 static void add(lp_diag *diag, lp_severity severity, lp_loc loc, const char *option, const char *format, va_list args)
     LP_PRINTF(5, 0);
 static void add(lp_diag *diag, lp_severity severity, lp_loc loc, const char *option, const char *format, va_list args) {
   if (!diag) return;
   lp_buf text = {0};
   lp_buf_vprintf(&text, format, args);
-  lp_diag_entry entry = {.severity = severity, .loc = loc, .text = lp_arena_strdup(diag->arena, lp_buf_text(&text))};
-  entry.loc.file = keep(diag, loc.file);
-  entry.loc.node = keep(diag, loc.node);
-  entry.loc.op = keep(diag, loc.op);
-  entry.loc.domain = keep(diag, loc.domain);
-  entry.option = keep(diag, option);
+  lp_buf_puts(&text, ""); /* also an empty text is one */
+  push(diag, &(lp_diag_entry){.severity = severity, .loc = loc, .text = text.data, .option = option});
   lp_buf_free(&text);
-  lp_vec_push(&diag->entries, entry);
-  if (severity == LP_ERROR) diag->error_count++;
-  if (diag->sink) diag->sink(diag->sink_user, &entry);
 }
 
 void lp_report_error(lp_diag *diag, lp_loc loc, const char *format, ...) {

@@ -75,6 +75,25 @@ static bool is_unnamed(const lp_symbols *symbols, lp_symbol symbol) {
   return name[0] == 'd' && name[1] >= '0' && name[1] <= '9' && strspn(name + 1, "0123456789") == strlen(name + 1);
 }
 
+static int64_t common_divisor(int64_t a, int64_t b) {
+  while (b) {
+    int64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a < 0 ? -a : a;
+}
+
+/* The polynomial over the greatest number that divides all its coefficients: 3 x = 3 y says x = y. */
+static const lp_poly *reduced(lp_arena *arena, const lp_poly *poly) {
+  int64_t divisor = 0;
+  for (int32_t i = 0; i < poly->count; i++) {
+    if (poly->term[i].coef == INT64_MIN) return poly;
+    divisor = common_divisor(divisor, poly->term[i].coef);
+  }
+  return divisor > 1 ? lp_poly_div(arena, poly, lp_poly_const(arena, divisor)) : poly;
+}
+
 static bool all_positive(const lp_poly *poly) {
   for (int32_t i = 0; i < poly->count; i++)
     if (poly->term[i].coef < 0) return false;
@@ -82,8 +101,9 @@ static bool all_positive(const lp_poly *poly) {
 }
 
 /* Solves a - b = 0 for a symbol that occurs in one linear term of coefficient 1 or -1, if its value is certainly a
- * size. Tries symbols without a name first, then the newest. */
-static lp_symbol solve(const lp_infer *c, const lp_poly *difference, const lp_poly **by) {
+ * size. Tries symbols without a name first, then the newest. Unless `may_vanish`, 0 is no size: x and 2 x do not
+ * agree. */
+static lp_symbol solve(const lp_infer *c, const lp_poly *difference, bool may_vanish, const lp_poly **by) {
   lp_arena *arena = c->m->arena;
   lp_symbol best = 0;
   for (int32_t i = 0; i < difference->count; i++) {
@@ -93,6 +113,7 @@ static lp_symbol solve(const lp_infer *c, const lp_poly *difference, const lp_po
     const lp_poly *alone = lp_poly_scale(arena, lp_poly_symbol(arena, symbol), t->coef);
     const lp_poly *rest = lp_poly_scale(arena, lp_poly_sub(arena, difference, alone), -t->coef);
     if (!rest || lp_poly_has(rest, symbol) || !all_positive(rest)) continue;
+    if (rest->count == 0 && !may_vanish) continue;
     bool unnamed = is_unnamed(&c->m->symbols, symbol), best_unnamed = best && is_unnamed(&c->m->symbols, best);
     if (best && (best_unnamed > unnamed || (best_unnamed == unnamed && best > symbol))) continue;
     best = symbol;
@@ -105,7 +126,9 @@ lp_status lp_infer_agree(lp_infer *c, const lp_poly *a, const lp_poly *b, const 
   *out = a;
   if (lp_poly_equal(a, b)) return LP_OK;
   const lp_poly *difference = lp_poly_sub(c->m->arena, a, b), *by = NULL;
-  lp_symbol symbol = difference ? solve(c, difference, &by) : 0;
+  if (difference) difference = reduced(c->m->arena, difference);
+  bool may_vanish = lp_poly_is_i64(a, 0) || lp_poly_is_i64(b, 0);
+  lp_symbol symbol = difference ? solve(c, difference, may_vanish, &by) : 0;
   if (!symbol || !lp_module_substitute(c->m, symbol, by)) {
     if (c->m->eval_steps < SUBST_STEPS)
       return lp_infer_fail(c, "the graph has too many dimensions that must agree with each other");

@@ -27,6 +27,16 @@ static lp_shape cache_shape(const lp_infer *c, const attention *a, const lp_poly
   return (lp_shape){.rank = 4, .dim = {a->batch, lp_dim_const(c->m, a->kv_heads), a->total, head}};
 }
 
+/* Past keys or values have batch, heads and width of the new ones; `length` is how many rows they hold. */
+static lp_status agree_past(lp_infer *c, int32_t index, const lp_shape *rows, const lp_poly **length) {
+  const lp_poly *same;
+  LP_TRY(lp_infer_rank(c, index, 4));
+  for (int32_t i = 0; i < 4; i++)
+    if (i != 2) LP_TRY(lp_infer_agree(c, rows->dim[i], lp_infer_in(c, index).dim[i], &same));
+  *length = lp_infer_in(c, index).dim[2];
+  return LP_OK;
+}
+
 /* ---- the standard's Attention ---- */
 
 /* Operand `index` as [batch][head][position][dim]; with three axes the heads lie in the last. */
@@ -56,16 +66,6 @@ static lp_status agree_mask(lp_infer *c, const lp_shape *q, const lp_poly *total
     if (!lp_poly_equal(all_of.dim[i], scores.dim[i]))
       return lp_infer_fail(c, "its mask has a size of %s where %s is wanted", lp_infer_text(c, all_of.dim[i]),
                            lp_infer_text(c, scores.dim[i]));
-  return LP_OK;
-}
-
-/* Past keys or values have batch, heads and width of the new ones; `length` is how many rows they hold. */
-static lp_status agree_past(lp_infer *c, int32_t index, const lp_shape *rows, const lp_poly **length) {
-  const lp_poly *same;
-  LP_TRY(lp_infer_rank(c, index, 4));
-  for (int32_t i = 0; i < 4; i++)
-    if (i != 2) LP_TRY(lp_infer_agree(c, rows->dim[i], lp_infer_in(c, index).dim[i], &same));
-  *length = lp_infer_in(c, index).dim[2];
   return LP_OK;
 }
 
@@ -221,6 +221,14 @@ lp_status infer_embed_norm(lp_infer *c) {
 
 /* ---- com.microsoft: attention ---- */
 
+/* Past keys and values in one operand: [2][batch][head][past][dim]. */
+static lp_status agree_stacked(lp_infer *c, const attention *a, const lp_poly *batch) {
+  const lp_poly *const wanted[] = {[1] = batch, [2] = lp_dim_const(c->m, a->heads), [4] = a->head}, *same;
+  for (size_t i = 0; i < LP_COUNT(wanted); i++)
+    if (wanted[i]) LP_TRY(lp_infer_agree(c, wanted[i], lp_infer_in(c, 4).dim[i], &same));
+  return LP_OK;
+}
+
 /* Operands x, weights [in][q + k + v], bias?, mask?, past? [2][batch][head][past][dim]; results y, present. */
 lp_status infer_ms_attention(lp_infer *c) {
   attention a = {0};
@@ -245,12 +253,26 @@ lp_status infer_ms_attention(lp_infer *c) {
   const lp_poly *total = x.dim[1];
   if (lp_infer_has(c, 4)) {
     LP_TRY(lp_infer_rank(c, 4, 5));
-    const lp_poly *batch;
-    LP_TRY(lp_infer_agree(c, x.dim[0], lp_infer_in(c, 4).dim[1], &batch));
+    LP_TRY(agree_stacked(c, &a, x.dim[0]));
     total = lp_poly_add(c->m->arena, lp_infer_in(c, 4).dim[3], total);
   }
   lp_shape present = {.rank = 5, .dim = {lp_dim_const(c->m, 2), x.dim[0], lp_dim_const(c->m, a.heads), total, a.head}};
   return lp_infer_set(c, 1, lp_infer_in(c, 0).dtype, &present);
+}
+
+/* The caches of operands `key` and `key` + 1, if it has them: [batch][kv head][length][head]. Quantised caches need not
+ * agree: they are packed. */
+static lp_status agree_caches(lp_infer *c, int32_t key, const attention *a, const lp_poly **length) {
+  const lp_poly *values;
+  LP_TRY(lp_infer_rank(c, key, 4));
+  *length = lp_infer_in(c, key).dim[2];
+  if (!lp_dtype_is_float(lp_infer_in(c, key).dtype)) return LP_OK;
+  const lp_shape keys = cache_shape(c, a, a->head);
+  LP_TRY(agree_past(c, key, &keys, length));
+  if (!lp_infer_has(c, key + 1)) return LP_OK;
+  const lp_shape rows = cache_shape(c, a, a->value_head);
+  LP_TRY(agree_past(c, key + 1, &rows, &values));
+  return lp_infer_agree(c, *length, values, length);
 }
 
 /* Query [b, s, hidden], key and value [b, l, hidden] or [b, head, l, dim]; packed forms keep all in the query. */
@@ -286,9 +308,10 @@ lp_status infer_ms_mha(lp_infer *c) {
   a.kv_heads = a.heads;
   LP_TRY(read_mha(c, &a));
   int32_t past = c->op->kind == LP_ONNX_MsMultiHeadAttention ? 6 : 5;
+  const lp_poly *length;
   if (lp_infer_has(c, past)) {
-    LP_TRY(lp_infer_rank(c, past, 4));
-    a.total = lp_poly_add(c->m->arena, lp_infer_in(c, past).dim[2], a.total);
+    LP_TRY(agree_caches(c, past, &a, &length));
+    a.total = lp_poly_add(c->m->arena, length, a.total);
   }
   lp_dtype dtype = lp_infer_in(c, 0).dtype;
   const lp_poly *hidden = lp_poly_mul(c->m->arena, lp_dim_const(c->m, a.heads), a.value_head);
@@ -314,11 +337,9 @@ lp_status infer_ms_gqa(lp_infer *c) {
   a.batch = q.dim[0];
   a.query = a.total = q.dim[1];
   if (lp_infer_has(c, 3)) {
-    const lp_poly *batch;
-    LP_TRY(lp_infer_rank(c, 3, 4));
-    LP_TRY(lp_infer_agree(c, a.batch, lp_infer_in(c, 3).dim[0], &batch));
     bool shared = lp_op_i64(c->op, "past_present_share_buffer", 0) != 0;
-    a.total = lp_infer_in(c, 3).dim[2];
+    a.value_head = a.head;
+    LP_TRY(agree_caches(c, 3, &a, &a.total));
     if (!shared) a.total = lp_poly_add(c->m->arena, a.total, a.query);
   }
   lp_dtype dtype = lp_infer_in(c, 0).dtype;

@@ -59,6 +59,7 @@ void lp_importer_close(lp_importer *im, lp_mapping *mapping) {
   lp_map_free(im->external);
   lp_map_free(im->functions);
   lp_map_free(im->dims);
+  lp_map_free(im->vague);
   lp_arena_free(im->scratch);
   lp_file_unmap(mapping);
 }

@@ -7,6 +7,8 @@
 #include "frontend/onnx/scope.h"
 #include "frontend/onnx/tensor.h"
 
+#include <string.h>
+
 /* The first node of the default domain, which its missing or ancient opset concerns; the file when there is none. */
 static lp_loc first_standard_loc(const lp_importer *im, const Onnx__GraphProto *graph) {
   for (size_t i = 0; graph && i < graph->n_node; i++)
@@ -32,6 +34,78 @@ lp_status lp_read_opset(lp_importer *im, const Onnx__GraphProto *graph) {
   return LP_OK;
 }
 
+/* ---- names of dimensions ---- */
+
+/* What the names of an input's axes are, as far as vague ones are told by it. */
+typedef struct {
+  const char *input;
+  int32_t rank;
+  bool is_float;
+  const char *first, *second, *rows; /* of axes 0, 1 and the last but one; "": without a name */
+} axis_names;
+
+static const char *axis_name(const Onnx__TensorShapeProto *shape, size_t axis) {
+  if (axis >= shape->n_dim) return "";
+  const Onnx__TensorShapeProto__Dimension *dim = shape->dim[axis];
+  return dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM ? lp_text(dim->dim_param) : "";
+}
+
+static axis_names names_of(const Onnx__ValueInfoProto *input) {
+  axis_names names = {.input = lp_text(input->name), .first = "", .second = "", .rows = ""};
+  const Onnx__TypeProto *type = input->type;
+  lp_dtype dtype;
+  if (!type || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE || !type->tensor_type) return names;
+  const Onnx__TensorShapeProto *shape = type->tensor_type->shape;
+  if (!shape || shape->n_dim > LP_MAX_RANK || !lp_dtype_from_onnx(type->tensor_type->elem_type, &dtype)) return names;
+  names.rank = (int32_t)shape->n_dim;
+  names.is_float = lp_dtype_is_float(dtype);
+  names.first = axis_name(shape, 0);
+  names.second = axis_name(shape, 1);
+  names.rows = axis_name(shape, shape->n_dim - 2); /* of a vector: none */
+  return names;
+}
+
+/* Is the input [sequences, tokens], and of the step's own tokens? A mask is of the past ones, too. */
+static bool is_of_tokens(const axis_names *names) {
+  return names->rank == 2 && !names->is_float && !strstr(names->input, "mask");
+}
+
+/* The name that `other` gives to the past's length, or to the past's and the step's; "" when it gives none. */
+static const char *name_with_past(const axis_names *other) {
+  if (other->is_float) return other->rank >= 4 ? other->rows : "";
+  return other->rank == 2 && strstr(other->input, "mask") ? other->second : "";
+}
+
+static void call_vague(lp_importer *im, const char *name, const char *why, const char *a, const char *b) {
+  if (lp_map_has(im->vague, name)) return;
+  lp_map_put(im->vague, name, im);
+  lp_note(im->diag, LP_LOC_FILE(im->path), "the size '%s' is taken for a label: %s '%s'%s%s%s", name, why, a,
+          b ? " and '" : "", b ? b : "", b ? "'" : "");
+}
+
+/* Names that no generation allows say nothing, here or elsewhere: one name for the sequences and their tokens, or for
+ * the tokens of a step and the past that it has, which some exporters give to every length. */
+static void find_vague_names(lp_importer *im, const Onnx__GraphProto *graph) {
+  bool has_past = false;
+  for (size_t i = 0; i < graph->n_input; i++) {
+    axis_names names = names_of(graph->input[i]);
+    has_past |= names.is_float && names.rank >= 4;
+  }
+  for (size_t i = 0; i < graph->n_input; i++) {
+    axis_names tokens = names_of(graph->input[i]);
+    if (!is_of_tokens(&tokens) || !tokens.second[0]) continue;
+    if (lp_streq(tokens.first, tokens.second))
+      call_vague(im, tokens.first, "it names both axes of", tokens.input, NULL);
+    for (size_t k = 0; k < graph->n_input && has_past; k++) {
+      axis_names other = names_of(graph->input[k]);
+      if (lp_streq(name_with_past(&other), tokens.second))
+        call_vague(im, tokens.second, "it names lengths of", tokens.input, other.input);
+    }
+  }
+}
+
+/* ---- inputs and outputs ---- */
+
 /* Inputs that are no initializers (which older files list among the inputs) become the function's arguments. */
 static lp_status import_inputs(lp_importer *im, lp_scope *scope, const Onnx__GraphProto *graph, lp_op **func) {
   size_t count = 0, bound = 0, room = graph->n_input + 1;
@@ -39,6 +113,7 @@ static lp_status import_inputs(lp_importer *im, lp_scope *scope, const Onnx__Gra
   const char **names = LP_NEW_ARRAY(im->scratch, const char *, room);
   lp_type *bound_types = LP_NEW_ARRAY(im->scratch, lp_type, room);
   const lp_input_binding **bindings = LP_NEW_ARRAY(im->scratch, const lp_input_binding *, room);
+  if (!im->without_labels) find_vague_names(im, graph);
   for (size_t i = 0; i < graph->n_input; i++) {
     const char *name = lp_text(graph->input[i]->name);
     if (lp_map_has(scope->initializers, name)) continue;

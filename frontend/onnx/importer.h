@@ -49,6 +49,9 @@ struct lp_importer {
   const Onnx__ModelProto *model;
   int64_t opset;             /* of the default domain, where the nodes at work come from */
   lp_map *dims;              /* dim_param -> its symbol (const char *) */
+  lp_map *vague;             /* dim_params that name lengths which differ, and so say nothing */
+  bool labelled;             /* some dimension has a name */
+  bool without_labels;       /* such names say nothing: each axis has a size of its own */
   lp_map *functions;         /* "domain:name" -> Onnx__FunctionProto* */
   lp_map *external;          /* location -> lp_external* */
   LP_VEC(lp_map *) maps;     /* freed at the end */

@@ -40,9 +40,14 @@ static lp_module *create_module(lp_importer *im) {
   return module;
 }
 
-lp_status lp_onnx_import(const char *path, const lp_import_options *options, lp_module **out, lp_diag *diag) {
+/* Imports once, with the names of dimensions or, where *labelled is false, without. Sets *labelled to whether there are
+ * any. */
+static lp_status import_once(const char *path, const lp_import_options *options, bool *labelled, lp_module **out,
+                             lp_diag *diag) {
   lp_importer im;
   lp_mapping mapping = {0};
+  bool without = !*labelled;
+  *labelled = false;
   LP_TRY(lp_importer_open(&im, path, diag, &mapping));
   ProtobufCMessage *message = NULL;
   lp_status status = lp_importer_unpack(&im, &onnx__model_proto__descriptor, LP_MESSAGE_MODEL, &message);
@@ -53,7 +58,10 @@ lp_status lp_onnx_import(const char *path, const lp_import_options *options, lp_
     im.module = create_module(&im);
     im.functions = lp_map_create();
     im.dims = lp_map_create();
+    im.vague = lp_map_create();
+    im.without_labels = without;
     status = lp_import_model(&im);
+    *labelled = im.labelled;
     if (status == LP_OK) {
       hand_over_all(&im, &mapping);
       *out = im.module;
@@ -63,6 +71,30 @@ lp_status lp_onnx_import(const char *path, const lp_import_options *options, lp_
   }
   lp_importer_close(&im, &mapping);
   return status;
+}
+
+/* The first error of a list that has one. */
+static const lp_diag_entry *first_error(const lp_diag *diag) {
+  size_t i = 0;
+  while (lp_diag_get(diag, i)->severity != LP_ERROR)
+    i++;
+  return lp_diag_get(diag, i);
+}
+
+/* Names of dimensions are labels of the exporter. Where the graph contradicts them, it counts. */
+lp_status lp_onnx_import(const char *path, const lp_import_options *options, lp_module **out, lp_diag *diag) {
+  lp_diag *with = lp_diag_create(), *without = lp_diag_create();
+  bool labelled = true, again = false;
+  lp_status status = import_once(path, options, &labelled, out, with);
+  bool better = status == LP_FAILED && labelled && import_once(path, options, &again, out, without) == LP_OK;
+  if (better) {
+    const lp_diag_entry *why = first_error(with);
+    lp_note(diag, why->loc, "names of dimensions contradict the graph and are ignored: %s", why->text);
+  }
+  lp_diag_append(diag, better ? without : with);
+  lp_diag_free(with);
+  lp_diag_free(without);
+  return better ? LP_OK : status;
 }
 
 lp_status lp_onnx_census(const char *path, const lp_import_options *options, lp_arena *arena, lp_operator_count **out,

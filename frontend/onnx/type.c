@@ -127,7 +127,8 @@ static bool adds_number(const lp_poly *size) {
 }
 
 static lp_status named_dim(lp_importer *im, const char *name, lp_loc loc, const lp_poly **out) {
-  if (!name[0]) return fresh_symbol(im, loc, out);
+  im->labelled |= name[0] != '\0';
+  if (!name[0] || im->without_labels || lp_map_has(im->vague, name)) return fresh_symbol(im, loc, out);
   if (is_expression(name)) {
     lp_buf text = {0};
     *out = NULL;

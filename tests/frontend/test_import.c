@@ -111,17 +111,22 @@ LP_TEST(names_dimensions) {
   lp_module_free(module);
 }
 
-LP_TEST(agrees_on_dimensions) {
+/* y = (past, x) * mask, of matrices whose axes have these names. */
+static lp_module *masked_rows(const char *x, const char *past, const char *mask) {
   lp_buf graph = {0};
-  onnx_input(&graph, "x", ONNX_F32, "batch seq");
-  onnx_input(&graph, "past", ONNX_F32, "batch past");
-  onnx_input(&graph, "mask", ONNX_F32, "batch total");
+  onnx_input(&graph, "x", ONNX_F32, x);
+  onnx_input(&graph, "past", ONNX_F32, past);
+  onnx_input(&graph, "mask", ONNX_F32, mask);
   lp_buf concat = onnx_node("Concat", "past x", "all");
   onnx_attr_i(&concat, "axis", 1);
   onnx_add(&graph, concat);
   onnx_add(&graph, onnx_node("Mul", "all mask", "y"));
   onnx_output(&graph, "y", ONNX_F32, NULL);
-  lp_module *module = import(&graph, 17);
+  return import(&graph, 17);
+}
+
+LP_TEST(agrees_on_dimensions) {
+  lp_module *module = masked_rows("batch seq", "batch past", "batch total");
   const lp_op *mul = onnx_result(module, 0);
   ck_assert_str_eq(onnx_type_text(module, mul->out[0]), "f32[batch,seq + past]");
   ck_assert_str_eq(onnx_type_text(module, lp_op_in(mul, 1)), "f32[batch,seq + past]");
@@ -130,19 +135,77 @@ LP_TEST(agrees_on_dimensions) {
 
 /* Older exporters name the axis of a mask after the one token of their example: the name says nothing about others. */
 LP_TEST(a_number_in_a_name_is_no_size) {
-  lp_buf graph = {0};
-  onnx_input(&graph, "x", ONNX_F32, "batch seq");
-  onnx_input(&graph, "past", ONNX_F32, "batch past");
-  onnx_input(&graph, "mask", ONNX_F32, "batch past+1");
-  lp_buf concat = onnx_node("Concat", "past x", "all");
-  onnx_attr_i(&concat, "axis", 1);
-  onnx_add(&graph, concat);
-  onnx_add(&graph, onnx_node("Mul", "all mask", "y"));
-  onnx_output(&graph, "y", ONNX_F32, "batch past+1");
-  lp_module *module = import(&graph, 17);
+  lp_module *module = masked_rows("batch seq", "batch past", "batch past+1");
   ck_assert_str_eq(onnx_type_text(module, onnx_result(module, 0)->out[0]), "f32[batch,seq + past]");
   ck_assert_ptr_nonnull(strstr(onnx_message(diag, 0), "the size 'past+1' is taken for a label"));
   lp_module_free(module);
+}
+
+/* The graph says that a cache is longer by the step's rows: labels that deny it are ignored, with a note. */
+LP_TEST(the_graph_outweighs_names) {
+  lp_module *module = masked_rows("batch width", "batch width", "batch width");
+  const lp_op *mul = onnx_result(module, 0);
+  ck_assert_str_eq(onnx_type_text(module, mul->out[0]), "f32[d0,d1 + d3]");
+  ck_assert_str_eq(onnx_type_text(module, lp_op_in(mul, 1)), "f32[d0,d1 + d3]");
+  ck_assert_uint_eq(lp_diag_count(diag), 1);
+  ck_assert_ptr_nonnull(strstr(onnx_message(diag, 0), "note: names of dimensions contradict the graph and are ignored: "
+                                                      "dimensions 2*width and width must agree"));
+  lp_module_free(module);
+}
+
+/* A refusal that names have no part in is the first one, once. */
+LP_TEST(names_excuse_no_other_fault) {
+  lp_buf graph = {0};
+  onnx_input(&graph, "x", ONNX_F32, "batch 3");
+  onnx_input(&graph, "z", ONNX_F32, "batch 4");
+  onnx_add(&graph, onnx_node("Mul", "x z", "y"));
+  onnx_output(&graph, "y", ONNX_F32, NULL);
+  lp_buf model = onnx_model(&graph, 17);
+  ck_assert_ptr_null(onnx_import(&model, diag));
+  ck_assert_uint_eq(lp_diag_count(diag), 1);
+  ck_assert_ptr_nonnull(strstr(onnx_message(diag, 0), "error: dimensions 3 and 4 must agree"));
+}
+
+/* One name for all lengths, of an input `tokens` [first, second], a mask and a cache. */
+static lp_module *named_alike(const char *tokens, const char *mask, const char *past) {
+  lp_buf graph = {0};
+  onnx_input(&graph, "ids", ONNX_I64, tokens);
+  onnx_input(&graph, "mask", ONNX_I64, mask);
+  onnx_input(&graph, "past", ONNX_F32, past);
+  onnx_add(&graph, onnx_node("Identity", "ids", "a"));
+  onnx_add(&graph, onnx_node("Identity", "mask", "b"));
+  onnx_add(&graph, onnx_node("Identity", "past", "c"));
+  onnx_output(&graph, "a", ONNX_I64, NULL);
+  onnx_output(&graph, "b", ONNX_I64, NULL);
+  onnx_output(&graph, "c", ONNX_F32, NULL);
+  return import(&graph, 17);
+}
+
+LP_TEST(lengths_that_differ_have_no_name) {
+  static const struct {
+    const char *tokens, *mask, *past, *types[3], *note;
+  } cases[] = {
+      {"n n", "n total", "n 2 past 8", {"i64[d0,d1]", "i64[d2,total]", "f32[d3,2,past,8]"}, "both axes of 'ids'"},
+      {"batch n",
+       "batch n",
+       "batch 2 past 8",
+       {"i64[batch,d0]", "i64[batch,d1]", "f32[batch,2,past,8]"},
+       "lengths of 'ids' and 'mask'"},
+      {"batch n",
+       "batch total",
+       "batch 2 n 8",
+       {"i64[batch,d0]", "i64[batch,total]", "f32[batch,2,d1,8]"},
+       "lengths of 'ids' and 'past'"},
+      {"batch n", "batch total", "batch 2 past 8", {"i64[batch,n]", "i64[batch,total]", "f32[batch,2,past,8]"}, NULL}};
+  for (size_t i = 0; i < LP_COUNT(cases); i++) {
+    lp_diag_clear(diag);
+    lp_module *module = named_alike(cases[i].tokens, cases[i].mask, cases[i].past);
+    for (int32_t k = 0; k < 3; k++)
+      ck_assert_str_eq(onnx_type_text(module, onnx_result(module, k)->out[0]), cases[i].types[k]);
+    ck_assert_uint_eq(lp_diag_count(diag), cases[i].note != NULL);
+    if (cases[i].note) ck_assert_ptr_nonnull(strstr(onnx_message(diag, 0), cases[i].note));
+    lp_module_free(module);
+  }
 }
 
 /* ---- weights ---- */

@@ -48,6 +48,14 @@ LP_TEST(agreement_replaces_symbols) {
   refuses(NODE(Add, f32("b,2*s"), f32("b,s*s")), "dimensions 2*s and s^2 must agree");
 }
 
+/* A size is only 0 where a 0 says so. */
+LP_TEST(agreement_makes_no_size_vanish) {
+  refuses(NODE(Add, f32("b,width"), f32("b,2*width")), "dimensions width and 2*width must agree");
+  refuses(NODE(Add, f32("b,new"), f32("b,old+new")), "dimensions new and new + old must agree");
+  gives(NODE(Add, f32("b,3*left"), f32("b,3*right")), "f32[b,3*left]");
+  gives(NODE(Add, f32("b,0"), f32("b,none")), "f32[b,0]");
+}
+
 /* Traced with one sequence, an exporter's mask meets another axis. */
 LP_TEST(traced_batch_becomes_one) {
   lp_value *x = f32("batch,length");
@@ -511,6 +519,16 @@ LP_TEST(fused_operators) {
   op = NODES(MsGroupQueryAttention, 3, f32("b,s,64"), f32("b,s,32"), f32("b,s,32"), f32("b,2,p,16"), f32("b,2,p,16"));
   gives(op, "f32[b,s,64]");
   gives_at(op, 2, "f32[b,2,s+p,16]");
+  with_i64("num_heads", 4);
+  with_i64("kv_num_heads", 2);
+  lp_value *key = f32("b,heads,p,width"), *value = f32("batch,heads,p,width"); /* the graph knows their sizes */
+  gives_at(NODES(MsGroupQueryAttention, 3, f32("b,s,64"), f32("b,s,32"), f32("b,s,32"), key, value), 2,
+           "f32[b,2,s+p,16]");
+  gives(NODE(Relu, value), "f32[b,2,p,16]");
+  with_i64("num_heads", 4);
+  with_i64("kv_num_heads", 2);
+  refuses(NODES(MsGroupQueryAttention, 3, f32("b,s,64"), f32("b,s,32"), f32("b,s,32"), f32("b,2,p,8"), f32("b,2,p,8")),
+          "dimensions 16 and 8 must agree");
   with_i64("num_heads", 2);
   op = NODES(MsMultiHeadAttention, 2, f32("b,s,8"), f32("b,2,l,4"), f32("b,2,l,4"));
   gives(op, "f32[b,s,8]");

@@ -93,18 +93,6 @@ static bool asks_for_inputs(const lp_diag *diag) {
   return false;
 }
 
-static void forward(const lp_diag *from, lp_diag *to) {
-  for (size_t i = 0; i < lp_diag_count(from); i++) {
-    const lp_diag_entry *entry = lp_diag_get(from, i);
-    if (entry->severity == LP_ERROR)
-      lp_report_error(to, entry->loc, "%s", entry->text);
-    else if (entry->severity == LP_WARNING)
-      lp_warning(to, entry->loc, "%s", entry->text);
-    else
-      lp_note(to, entry->loc, "%s", entry->text);
-  }
-}
-
 static void mark_bound(lp_verify_graph *graph, const binding_list *bindings) {
   for (size_t i = 0; i < graph->count; i++)
     graph->input[i].bound = is_bound(bindings, graph->input[i].name);
@@ -145,7 +133,7 @@ lp_status lp_verify_compile(const lp_verify_compilation *c, const char *set, boo
   if (status == LP_FAILED && wants_set && asks_for_inputs(own))
     *wants_set = true;
   else
-    forward(own, diag);
+    lp_diag_append(diag, own);
   lp_diag_free(own);
   lp_bindings_free(given, c->options->bind.count);
   lp_vec_free(&bindings);
