@@ -107,6 +107,9 @@ bool lp_bundle_is_stop(const lp_bundle *bundle, int32_t token);
 int64_t lp_bundle_context_length(const lp_bundle *bundle); /* the most positions that the model supports; 0: unknown */
 bool lp_bundle_has_caches(const lp_bundle *bundle);        /* false: no pass can continue another */
 size_t lp_bundle_output_count(const lp_bundle *bundle);    /* outputs of the model */
+/* Fails, with the reason, when no generation can run: an input is neither tokens nor made by the runtime, or programs,
+ * tokens or logits are missing. Every generation begins with this check. */
+LP_MUST_USE lp_status lp_bundle_check_generates(const lp_bundle *bundle, lp_diag *diag);
 
 /* ---- early exits (exits/) ---------------------------------------------------------------------------------------- */
 

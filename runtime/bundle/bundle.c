@@ -314,3 +314,22 @@ int64_t lp_bundle_context_length(const lp_bundle *bundle) {
 lp_status lp_bundle_await_check(const lp_bundle *bundle, lp_diag *diag) {
   return bundle->verifier ? lp_verifier_await(bundle->verifier, diag) : LP_OK;
 }
+
+lp_status lp_bundle_check_generates(const lp_bundle *bundle, lp_diag *diag) {
+  const lp_manifest *manifest = &bundle->manifest;
+  const lp_loc loc = LP_LOC_FILE(manifest->file);
+  if (manifest->plan_count == 0)
+    return lp_error(diag, loc, "no program '%s', so the bundle cannot generate text",
+                    lp_manifest_program(manifest, "prefill") < 0 ? "prefill" : "decode");
+  for (int32_t i = 0; i < manifest->input_count; i++)
+    if (manifest->inputs[i].role != LP_ROLE_TOKENS)
+      return lp_error(diag, loc,
+                      "input '%.80s' is neither tokens nor made by the runtime, so the bundle "
+                      "cannot generate text",
+                      manifest->inputs[i].tensor.name);
+  bool reads = lp_manifest_input(manifest, LP_ROLE_TOKENS) >= 0;
+  if (!reads || lp_manifest_output(manifest, LP_ROLE_LOGITS) < 0)
+    return lp_error(diag, loc, "no %s, so the bundle cannot generate text",
+                    reads ? "logits among the outputs" : "tokens among the inputs");
+  return LP_OK;
+}

@@ -45,23 +45,12 @@ static lp_loc loc_of(const generation_run *run) {
 
 static lp_status check_model(generation_run *run) {
   const lp_manifest *manifest = &run->session->bundle->manifest;
-  if (manifest->plan_count == 0)
-    return lp_error(run->diag, loc_of(run), "no program '%s', so the bundle cannot generate text",
-                    lp_manifest_program(manifest, "prefill") < 0 ? "prefill" : "decode");
+  LP_TRY(lp_bundle_check_generates(run->session->bundle, run->diag));
   int32_t plan = run->session->options.plan;
   if (run->session->options.fixes_plan && (plan < 0 || plan >= manifest->plan_count))
     return lp_error(run->diag, loc_of(run), "there is no plan %" PRId32 "; the last one is plan %" PRId32, plan,
                     manifest->plan_count - 1);
   run->tokens_input = lp_manifest_input(manifest, LP_ROLE_TOKENS);
-  for (int32_t i = 0; i < manifest->input_count; i++)
-    if (manifest->inputs[i].role != LP_ROLE_TOKENS)
-      return lp_error(run->diag, loc_of(run),
-                      "input '%.80s' is neither tokens nor made by the runtime, so the bundle "
-                      "cannot generate text",
-                      manifest->inputs[i].tensor.name);
-  if (run->tokens_input < 0 || run->session->logits < 0)
-    return lp_error(run->diag, loc_of(run), "no %s, so the bundle cannot generate text",
-                    run->tokens_input < 0 ? "tokens among the inputs" : "logits among the outputs");
   return LP_OK;
 }
 

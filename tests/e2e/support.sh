@@ -1,5 +1,32 @@
-# What becomes of each operator; decoders that are wrapped into a search, and the option that reaches them.
+# What becomes of each operator; decoders that are wrapped into a search, and the option that reaches them; and what
+# `support` says is what `compile` and `run` then do.
 . "$LP_SOURCE/tests/e2e/lib.sh"
+
+agrees() { # agrees MODEL: the table's verdict, with its reason, is what compiling and running come to
+  "$LLMPART" support "$1" -o json >"$work/table" || fail "$1: support"
+  want=runs
+  grep -q '"runs": true' "$work/table" || want=$(sed -n 's/^  "reason": "\(.*\)",$/\1/p' "$work/table")
+  found=runs
+  if ! "$LLMPART" compile "$1" --device=jetson-nano -O0 -o "$work/agrees.llmpart" >"$work/out" 2>"$work/err"; then
+    grep -q '"compiles": false' "$work/table" || fail "$1: support says that it compiles: $(head -n 3 "$work/err")"
+    found=$(sed -n 's/^.*error: //p' "$work/err" | head -n 1)
+  elif ! "$LLMPART" run "$work/agrees.llmpart" --tokens=1 -n 1 --threads=1 >"$work/out" 2>"$work/err"; then
+    grep -q '"compiles": true' "$work/table" || fail "$1: support says that it does not compile"
+    found=$(sed -n 's/^.*error: //p' "$work/err" | head -n 1)
+  fi
+  rm -rf "$work/agrees.llmpart"
+  same "$1: what support says, and what becomes of it" "$want" "$found"
+}
+if part quick; then
+  agrees "$LP_SOURCE/tests/models/plain-mlp/model.onnx"
+  agrees "$LP_SOURCE/tests/models/families/whisper-decoder-script-past/model.onnx"
+fi
+if part long; then
+  for model in "$LP_SOURCE"/tests/models/*/model.onnx "$LP_SOURCE"/tests/models/families/*/model.onnx; do
+    agrees "$model"
+  done
+fi
+part quick || finish
 command -v protoc >/dev/null || skip 'there is no protoc'
 
 "$LLMPART" support "$LP_SOURCE/tests/models/llama/model.onnx" >"$work/out" || fail 'support'
@@ -34,7 +61,7 @@ refused 'a search' "node '/search' \(GreedySearch\): error: operator 'GreedySear
 grep -q "note: its attribute 'decoder' holds a graph of 2 nodes: --subgraph=decoder compiles that" "$work/err" ||
   fail "no note: $(cat "$work/err")"
 "$LLMPART" support "$work/search.onnx" -o json >"$work/out" || fail 'support of a search'
-for text in '"schema": "llmpart.support/1"' '"compiles": false' '"name": "GreedySearch"' '"status": "refused"'; do
+for text in '"schema": "llmpart.support/1"' '"compiles": false' '"runs": false' '"name": "GreedySearch"' '"status": "refused"'; do
   grep -q -e "$text" "$work/out" || fail "no $text: $(cat "$work/out")"
 done
 "$LLMPART" import "$work/search.onnx" --subgraph=decoder >"$work/out" || fail 'import --subgraph'

@@ -1,10 +1,13 @@
 /* llmpart support: what becomes of each operator of a model, and how much of it is recognised as layers. */
+#include "base/dir.h"
+#include "base/path.h"
 #include "base/poly.h"
-#include "tools/tools.h"
+#include "tools/compile/pipeline.h"
 
 #include "backend/backend.h"
 #include "frontend/frontend.h"
 #include "passes/passes.h"
+#include "runtime/runtime.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +28,8 @@ typedef struct {
   support_row *row;
   size_t count;
   bool compiles;
-  const char *reason;       /* why it does not, where that is no operator's; NULL otherwise */
+  bool runs;                /* does `llmpart run` generate with the bundle? */
+  const char *reason;       /* why it does not compile or run, where that is no operator's; NULL otherwise */
   double flops, recognised; /* at a prompt of 512 tokens; 0 when it cannot be compiled */
 } support_table;
 
@@ -92,21 +96,78 @@ static void count_flops(support_table *table, const lp_module *module) {
   }
 }
 
-/* Goes as far as compiling goes without weights. */
+/* ---- asking the runtime ------------------------------------------------------------------------------------------ */
+
+static lp_status emit_nothing(lp_module *module, const lp_emit_options *options, lp_emit_form form, lp_buf *out,
+                              lp_diag *diag) {
+  (void)module, (void)options, (void)form, (void)out, (void)diag;
+  return LP_OK;
+}
+
+static lp_status describe_code(lp_module *module, const lp_emit_options *options, lp_arena *arena, lp_code *out,
+                               lp_diag *diag) {
+  LP_TRY(lp_backend_find("cpu")->describe(module, options, arena, out, diag));
+  out->weight_bytes = 0;
+  return LP_OK;
+}
+
+/* Writes the bundle that `llmpart compile` would, without code and weights, and asks the runtime, as every generation
+ * does, whether it can generate. */
+static lp_status check_bundle(lp_module *module, const char *folder, lp_diag *diag) {
+  const lp_op *prefill = lp_module_find_func(module, "prefill");
+  const lp_backend described = {.name = "cpu", .emits_code = true, .emit = emit_nothing, .describe = describe_code};
+  const lp_bundle_request request = {.backend = {&described},
+                                     .options = {{.march = "native"}},
+                                     .vocab = lp_tool_vocab(module),
+                                     .context = prefill ? lp_op_i64(prefill, "context", 0) : 0};
+  const lp_bundle_options options = {0};
+  lp_bundle *bundle = NULL;
+  char *path = lp_path_join(folder, "model.llmpart");
+  lp_status status = lp_bundle_write(module, &request, path, diag);
+  if (status == LP_OK) status = lp_bundle_load(path, &options, &bundle, diag);
+  if (status == LP_OK) status = lp_bundle_check_generates(bundle, diag);
+  lp_bundle_free(bundle);
+  free(path);
+  return status;
+}
+
+static bool generates(support_table *table, lp_module *module) {
+  lp_diag *diag = lp_diag_create();
+  char *folder = NULL;
+  lp_status status = lp_dir_temporary("llmpart-support", &folder, diag);
+  if (status == LP_OK) status = check_bundle(module, folder, diag);
+  lp_dir_abandon(folder);
+  free(folder);
+  if (status != LP_OK) refuse_as(table, diag);
+  lp_diag_free(diag);
+  return status == LP_OK;
+}
+
+/* ---- the table --------------------------------------------------------------------------------------------------- */
+
+/* Runs the pipelines of `llmpart compile --device`, except that code and weights are not written. */
+static lp_status run_pipelines(support_table *table, lp_module *module, lp_diag *diag) {
+  const lp_compile_request request = {
+      .isl = PROMPT, .osl = 1, .batch = 1, .generation = true, .scheduler = "device-only", .objective = "cost"};
+  const lp_run_options run = {.verify_each = true};
+  LP_TRY(lp_passes_run(module, lp_pipeline_ops, &request, &run, diag));
+  table->compiles = true;
+  check_code(table, module, &table->compiles);
+  count_flops(table, module);
+  LP_TRY(lp_passes_run(module, "place", &request, &run, diag));
+  return lp_passes_run(module, lp_pipeline_split, &request, &run, diag);
+}
+
 static void try_compiling(support_table *table, const char *path, const lp_import_options *import) {
   lp_diag *diag = lp_diag_create();
   lp_module *module = NULL;
-  const lp_compile_request request = {.isl = PROMPT, .osl = 1, .batch = 1, .generation = true};
-  const lp_run_options run = {.verify_each = true};
   lp_status status = lp_onnx_import(path, import, &module, diag);
-  if (status == LP_OK) status = lp_passes_run(module, lp_pipeline_ops, &request, &run, diag);
-  table->compiles = status == LP_OK;
-  if (status == LP_OK) {
-    check_code(table, module, &table->compiles);
-    count_flops(table, module);
-  } else {
+  if (status == LP_OK) status = run_pipelines(table, module, diag);
+  if (status != LP_OK) {
+    table->compiles = false;
     refuse_as(table, diag);
   }
+  if (table->compiles) table->runs = generates(table, module);
   lp_module_free(module);
   lp_diag_free(diag);
 }
@@ -146,8 +207,8 @@ static void put_text(const support_table *table, lp_buf *out) {
     lp_buf_printf(out, "%-40s %6" PRId64 " %8" PRId64 "  %s%s%s\n", name, row->count.opset, row->count.count,
                   row->status, row->reason ? ": " : "", row->reason ? row->reason : "");
   }
-  lp_buf_printf(out, "%s%s%s\n", table->compiles ? "compiles" : "does not compile", table->reason ? ": " : "",
-                table->reason ? table->reason : "");
+  const char *outcome = table->runs ? "compiles" : table->compiles ? "compiles, but does not run" : "does not compile";
+  lp_buf_printf(out, "%s%s%s\n", outcome, table->reason ? ": " : "", table->reason ? table->reason : "");
   if (table->flops > 0) lp_buf_printf(out, "%.1f %% of the FLOPs are in recognised layers\n", share(table));
 }
 
@@ -156,6 +217,7 @@ static void put_json(const support_table *table, lp_buf *out) {
   lp_json_put_object(&json, NULL);
   lp_json_put_text(&json, "schema", "llmpart.support/1");
   lp_json_put_bool(&json, "compiles", table->compiles);
+  lp_json_put_bool(&json, "runs", table->runs);
   lp_json_put_text(&json, "reason", table->reason);
   lp_json_put_array(&json, "operators");
   for (size_t i = 0; i < table->count; i++) {
@@ -209,7 +271,9 @@ int lp_tool_support(int argc, char **argv) {
   const lp_command command = {
       .usage = "llmpart support MODEL.onnx [--subgraph=NAME] [-o text|json]",
       .summary = "Lists every operator of a model with its count: it runs, decomposes into others, is inlined, or is\n"
-                 "refused and why; and the share of FLOPs in recognised layers. Reads no weights.",
+                 "refused and why; whether it compiles, and whether `llmpart run` generates with it; and the share of "
+                 "FLOPs in\n"
+                 "recognised layers. Reads no weights.",
       .options = table,
       .count = LP_COUNT(table),
       .min_args = 1,
