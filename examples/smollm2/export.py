@@ -64,6 +64,7 @@ def load_model(reader: GGUFReader) -> LlamaForCausalLM:
         intermediate_size=field("llama.feed_forward_length"), num_hidden_layers=field("llama.block_count"),
         num_attention_heads=heads, num_key_value_heads=kv_heads, max_position_embeddings=field("llama.context_length"),
         rms_norm_eps=field("llama.attention.layer_norm_rms_epsilon"), tie_word_embeddings=True, attn_implementation="sdpa",
+        rope_theta=field("llama.rope.freq_base"),  # transformers 4 reads this, transformers 5 the next
         rope_parameters={"rope_type": "default", "rope_theta": field("llama.rope.freq_base")})
     weights = {}
     for tensor in reader.tensors:
