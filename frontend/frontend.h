@@ -24,6 +24,7 @@ typedef struct {
   bool weights_absent_ok;
   const lp_input_binding *bindings; /* inputs of the graph that are constants of these values, and no inputs */
   size_t binding_count;
+  bool frees_lengths;   /* constant lengths of tokens, masks and caches are labels where the graph computes any */
   const char *subgraph; /* instead of the main graph, the one that a node of it holds as the attribute of this name */
 } lp_import_options;
 LP_MUST_USE lp_status lp_onnx_import(const char *path, const lp_import_options *options, lp_module **out,

@@ -3,6 +3,7 @@
 #include "base/path.h"
 #include "frontend/onnx/graph.h"
 #include "frontend/onnx/importer.h"
+#include "frontend/onnx/lengths.h"
 #include "frontend/onnx/node.h"
 
 #include <stdlib.h>
@@ -40,14 +41,16 @@ static lp_module *create_module(lp_importer *im) {
   return module;
 }
 
-/* Imports once, with the names of dimensions or, where *labelled is false, without. Sets *labelled to whether there are
- * any. */
-static lp_status import_once(const char *path, const lp_import_options *options, bool *labelled, lp_module **out,
+/* How the sizes that the inputs state are read, and what was found. */
+typedef struct {
+  bool ignores_names, frees_lengths;
+  bool has_names, has_lengths; /* found: names of dimensions; lengths stated as numbers */
+} size_reading;
+
+static lp_status import_once(const char *path, const lp_import_options *options, size_reading *reading, lp_module **out,
                              lp_diag *diag) {
   lp_importer im;
   lp_mapping mapping = {0};
-  bool without = !*labelled;
-  *labelled = false;
   LP_TRY(lp_importer_open(&im, path, diag, &mapping));
   ProtobufCMessage *message = NULL;
   lp_status status = lp_importer_unpack(&im, &onnx__model_proto__descriptor, LP_MESSAGE_MODEL, &message);
@@ -59,9 +62,11 @@ static lp_status import_once(const char *path, const lp_import_options *options,
     im.functions = lp_map_create();
     im.dims = lp_map_create();
     im.vague = lp_map_create();
-    im.without_labels = without;
+    im.without_labels = reading->ignores_names;
+    im.frees_lengths = reading->frees_lengths;
     status = lp_import_model(&im);
-    *labelled = im.labelled;
+    reading->has_names = im.labelled;
+    reading->has_lengths = lp_has_constant_length(im.model->graph);
     if (status == LP_OK) {
       hand_over_all(&im, &mapping);
       *out = im.module;
@@ -82,11 +87,12 @@ static const lp_diag_entry *first_error(const lp_diag *diag) {
 }
 
 /* Names of dimensions are labels of the exporter. Where the graph contradicts them, it counts. */
-lp_status lp_onnx_import(const char *path, const lp_import_options *options, lp_module **out, lp_diag *diag) {
+static lp_status import_named(const char *path, const lp_import_options *options, size_reading *reading,
+                              lp_module **out, lp_diag *diag) {
   lp_diag *with = lp_diag_create(), *without = lp_diag_create();
-  bool labelled = true, again = false;
-  lp_status status = import_once(path, options, &labelled, out, with);
-  bool better = status == LP_FAILED && labelled && import_once(path, options, &again, out, without) == LP_OK;
+  size_reading again = {.ignores_names = true, .frees_lengths = reading->frees_lengths};
+  lp_status status = import_once(path, options, reading, out, with);
+  bool better = status == LP_FAILED && reading->has_names && import_once(path, options, &again, out, without) == LP_OK;
   if (better) {
     const lp_diag_entry *why = first_error(with);
     lp_note(diag, why->loc, "names of dimensions contradict the graph and are ignored: %s", why->text);
@@ -95,6 +101,30 @@ lp_status lp_onnx_import(const char *path, const lp_import_options *options, lp_
   lp_diag_free(with);
   lp_diag_free(without);
   return better ? LP_OK : status;
+}
+
+/* The module with lengths as symbols where the graph computes any length; else NULL. */
+static lp_module *import_freely(const char *path, const lp_import_options *options) {
+  lp_diag *quiet = lp_diag_create();
+  lp_module *module = NULL;
+  size_reading reading = {.frees_lengths = true};
+  if (import_named(path, options, &reading, &module, quiet) == LP_OK && !lp_lengths_are_free(module)) {
+    lp_module_free(module);
+    module = NULL;
+  }
+  lp_diag_free(quiet);
+  return module;
+}
+
+lp_status lp_onnx_import(const char *path, const lp_import_options *options, lp_module **out, lp_diag *diag) {
+  size_reading reading = {0};
+  LP_TRY(import_named(path, options, &reading, out, diag));
+  lp_module *freed = reading.has_lengths && options && options->frees_lengths ? import_freely(path, options) : NULL;
+  if (!freed) return LP_OK;
+  lp_note(diag, LP_LOC_FILE(path), "the lengths that its inputs state are taken for labels: the graph computes any");
+  lp_module_free(*out);
+  *out = freed;
+  return LP_OK;
 }
 
 lp_status lp_onnx_census(const char *path, const lp_import_options *options, lp_arena *arena, lp_operator_count **out,

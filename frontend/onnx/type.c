@@ -4,6 +4,7 @@
 #include "base/poly.h"
 #include "frontend/onnx/identify.h"
 #include "frontend/onnx/importer.h"
+#include "frontend/onnx/lengths.h"
 #include "frontend/onnx/tensor.h"
 
 #include <ctype.h>
@@ -167,6 +168,7 @@ static lp_status import_dim(lp_importer *im, const Onnx__TensorShapeProto__Dimen
                             const char *name, const lp_poly **out) {
   lp_loc loc = LP_LOC_FILE(im->path);
   if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE) {
+    if (dim->dim_value == -1) return fresh_symbol(im, loc, out); /* some exporters write an open size so */
     if (dim->dim_value < 0)
       return lp_error(im->diag, loc, "%s '%s' has the negative dimension %" PRId64, what, name, dim->dim_value);
     *out = lp_dim_const(im->module, dim->dim_value);
@@ -208,8 +210,10 @@ lp_status lp_import_type(lp_importer *im, const Onnx__GraphProto *graph, const O
                     tensor->shape->n_dim, LP_MAX_RANK);
   const lp_poly *dim[LP_MAX_RANK];
   int32_t rank = (int32_t)tensor->shape->n_dim;
-  for (int32_t i = 0; i < rank; i++)
-    LP_TRY(import_dim(im, tensor->shape->dim[i], what, name, &dim[i]));
+  for (int32_t i = 0; i < rank; i++) {
+    bool label = im->frees_lengths && lp_is_constant_length(graph, tensor, name, i);
+    LP_TRY(label ? fresh_symbol(im, loc, &dim[i]) : import_dim(im, tensor->shape->dim[i], what, name, &dim[i]));
+  }
   if (!is_countable(dim, rank)) return lp_error(im->diag, loc, "the size of %s '%s' overflows", what, name);
   *out = lp_type_make(im->module, dtype, rank, dim);
   return LP_OK;

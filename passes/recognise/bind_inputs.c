@@ -88,13 +88,19 @@ static lp_status rename_axis(const lp_bind *b, int32_t arg, int32_t axis, const 
                   lp_symbols_name(&b->module->symbols, symbol));
 }
 
-static void note_static(const lp_bind *b) {
+/* A generation begins with a prompt and goes on token by token, so that a length which constants of the graph fix is of
+ * no use; one sequence at a time is usual. */
+static lp_status check_static(const lp_bind *b) {
   lp_type tokens = b->block->arg[b->tokens]->type;
   int64_t size;
-  for (int32_t axis = 0; axis < 2; axis++)
-    if (lp_type_static_dim(tokens, axis, &size) && (axis == 1 || size != 1))
-      lp_warning(b->diag, b->end->loc, "the %s of input '%s' is always %" PRId64, axis ? "length" : "batch",
-                 lp_bind_input(b, b->tokens), size);
+  if (lp_type_static_dim(tokens, 1, &size))
+    return lp_error(b->diag, b->end->loc,
+                    "input '%s' is always %" PRId64 " tokens long, and the graph's constants depend on it: export the "
+                    "model with a dynamic sequence length",
+                    lp_bind_input(b, b->tokens), size);
+  if (lp_type_static_dim(tokens, 0, &size) && size != 1)
+    lp_warning(b->diag, b->end->loc, "the batch of input '%s' is always %" PRId64, lp_bind_input(b, b->tokens), size);
+  return LP_OK;
 }
 
 /* [b, 1, s, p + s]; where the axes have names. */
@@ -106,9 +112,30 @@ static lp_status rename_mask(const lp_bind *b, int32_t arg, const lp_poly *total
   return LP_OK;
 }
 
+static lp_status rename_follower(const lp_bind *b, int32_t arg, lp_bind_follower kind, const lp_poly *total) {
+  lp_type tokens = b->block->arg[b->tokens]->type;
+  int32_t last = b->block->arg[arg]->type.rank - 1;
+  if (kind == LP_FOLLOWS_CAUSAL) return rename_axis(b, arg, 0, tokens.dim[0]);
+  if (kind == LP_FOLLOWS_VISIBLE) return rename_mask(b, arg, total);
+  if (last == 1) LP_TRY(rename_axis(b, arg, 0, tokens.dim[0]));
+  return rename_axis(b, arg, last, kind == LP_FOLLOWS_MASK ? total : tokens.dim[1]);
+}
+
+/* Positions and types come before masks: the length of a mask may be a sum of theirs. */
+static lp_status rename_followers(const lp_bind *b, const lp_poly *total) {
+  for (int turn = 0; turn < 2; turn++)
+    for (int32_t i = 0; i < b->block->arg_count; i++) {
+      lp_bind_follower kind = lp_bind_follower_of(b, i);
+      if (kind == LP_FOLLOWS_SWITCH || kind == LP_FOLLOWS_NOTHING) continue;
+      bool early = kind == LP_FOLLOWS_POSITIONS || kind == LP_FOLLOWS_TYPES;
+      if (early == (turn == 0)) LP_TRY(rename_follower(b, i, kind, total));
+    }
+  return LP_OK;
+}
+
 static lp_status rename_sizes(const lp_bind *b) {
   lp_module *m = b->module;
-  note_static(b);
+  LP_TRY(check_static(b));
   LP_TRY(rename_axis(b, b->tokens, 0, lp_dim_symbol(m, "b")));
   LP_TRY(rename_axis(b, b->tokens, 1, lp_dim_symbol(m, "s")));
   for (int32_t i = 0; i < b->block->arg_count; i++) {
@@ -120,22 +147,7 @@ static lp_status rename_sizes(const lp_bind *b) {
   lp_type tokens = b->block->arg[b->tokens]->type;
   const lp_poly *total = tokens.dim[1], *past = lp_bind_past_length(b);
   if (past) total = lp_poly_add(m->arena, past, total);
-  for (int32_t i = 0; i < b->block->arg_count; i++) {
-    lp_bind_follower kind = lp_bind_follower_of(b, i);
-    if (kind == LP_FOLLOWS_SWITCH || kind == LP_FOLLOWS_NOTHING) continue;
-    if (kind == LP_FOLLOWS_CAUSAL) {
-      LP_TRY(rename_axis(b, i, 0, tokens.dim[0]));
-      continue;
-    }
-    if (kind == LP_FOLLOWS_VISIBLE) {
-      LP_TRY(rename_mask(b, i, total));
-      continue;
-    }
-    int32_t last = b->block->arg[i]->type.rank - 1;
-    if (last == 1) LP_TRY(rename_axis(b, i, 0, tokens.dim[0]));
-    LP_TRY(rename_axis(b, i, last, kind == LP_FOLLOWS_MASK ? total : tokens.dim[1]));
-  }
-  return LP_OK;
+  return rename_followers(b, total);
 }
 
 /* ---- roles ------------------------------------------------------------------------------------------------------- */

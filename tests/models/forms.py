@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -84,7 +85,9 @@ def attention(g: Graph, x: str, layer: int, mask: str, parts: Parts) -> tuple[st
 
 def decoder(g: Graph, parts: Parts, absolute: bool = True) -> list[str]:
     """Logits and presents."""
-    norm = lambda x, name: g.op("LayerNormalization", x, g.weight(f"{name}.gain", WIDTH), g.weight(f"{name}.bias", WIDTH), axis=-1)
+    def norm(x: str, name: str) -> str:
+        return g.op("LayerNormalization", x, g.weight(f"{name}.gain", WIDTH), g.weight(f"{name}.bias", WIDTH), axis=-1)
+
     x = g.op("Gather", g.weight("embedding", VOCAB, WIDTH), "input_ids")
     if absolute:
         x = g.op("Add", x, g.op("Gather", g.weight("places", PLACES, WIDTH), "position_ids"))
@@ -143,7 +146,7 @@ class Model:
     nodes: list[onnx.NodeProto]
     initializers: list[onnx.TensorProto]
     feed: Callable[[int, int], dict[str, np.ndarray]]  # (past, new) -> what is neither tokens nor a cache
-    length_axis: int = 2  # of a cache
+    judge: Model | None = None  # answers instead, where ONNX Runtime takes only the sizes that the file states
 
     def save(self, path: Path) -> None:
         info = lambda entry: [helper.make_tensor_value_info(name, *kind) for name, kind in entry.items()]
@@ -185,7 +188,7 @@ def merged() -> Model:
             results = decoder(g, Parts(own_mask, first))
         else:
             results = decoder(g, Parts(own_mask, usual))
-        main.constants |= {k: v for k, v in g.constants.items() if v.ndim > 0 and "." in k or k in ("embedding", "places", "head")}
+        main.constants |= {k: v for k, v in g.constants.items() if "." in k or k in ("embedding", "places", "head")}
         own = [numpy_helper.from_array(v, k) for k, v in g.constants.items() if k not in main.constants]
         infos = [helper.make_tensor_value_info(n, *outputs[n]) for n in results]
         branches.append(helper.make_graph(g.nodes, name, [], infos, own))
@@ -205,6 +208,22 @@ def single(mask: Callable[[Graph], str], kind: tuple[int, Shape], feed: Callable
 
 def seen(past: int, new: int) -> np.ndarray:
     return np.arange(past + new) <= np.arange(past, past + new)[:, None]
+
+
+def with_sizes(sizes: dict[str, int], judge: Model | None) -> Model:
+    model = single(own_mask, (IDS, ["batch", "total"]), ones)
+    fix = lambda entry: {name: (kind, [sizes.get(d, d) for d in shape]) for name, (kind, shape) in entry.items()}
+    return Model(fix(model.inputs), model.outputs, model.nodes, model.initializers, ones, judge)
+
+
+def sizes_open() -> Model:
+    """Open sizes written as -1."""
+    return with_sizes({"batch": -1, "new": -1, "past": -1, "total": -1}, with_sizes({}, None))
+
+
+def sizes_fixed() -> Model:
+    """What onnxruntime's make_dynamic_shape_fixed makes: the inputs' sizes are numbers, the graph computes any."""
+    return with_sizes({"batch": 1, "new": 1, "past": 15, "total": 16}, with_sizes({}, None))
 
 
 FOUR: Shape = ["batch", 1, "new", "total"]
@@ -255,7 +274,8 @@ def rope_if() -> Model:
     branches = {}
     for branch, rows, base in (("then_branch", PLACES, 50.0), ("else_branch", SHORT, 10.0)):
         tables, size = rotary_table(rows, base), "large" if rows == PLACES else "small"
-        nodes = [helper.make_node("Constant", [], [f"{part}_cache_{size}"], value=numpy_helper.from_array(tables[part])) for part in tables]
+        nodes = [helper.make_node("Constant", [], [f"{part}_cache_{size}"], value=numpy_helper.from_array(table))
+                 for part, table in tables.items()]
         infos = [helper.make_tensor_value_info(node.output[0], FLOATS, [rows, HEAD // 2]) for node in nodes]
         branches[branch] = helper.make_graph(nodes, f"{size}_rotary_caches_graph", [], infos)
     g.nodes.append(helper.make_node("If", [g.op("Greater", total, np.int64(SHORT))], outs, name="/rotemb/If", **branches))
@@ -266,12 +286,16 @@ def rope_if() -> Model:
 
 
 FORMS = {"merged": merged, "mask-added": mask_added, "mask-shows": mask_shows, "mask-hides": mask_hides,
-         "mask-number": mask_number, "rope-if": rope_if}
+         "mask-number": mask_number, "rope-if": rope_if, "sizes-open": sizes_open, "sizes-fixed": sizes_fixed}
 
 # ---- answers -------------------------------------------------------------------------------------------------------
 
 
 def greedy(model: Model, path: Path, prompt: list[int]) -> list[int]:
+    if model.judge:
+        with tempfile.TemporaryDirectory() as folder:
+            model.judge.save(Path(folder) / "model.onnx")
+            return greedy(model.judge, Path(folder) / "model.onnx", prompt)
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 3

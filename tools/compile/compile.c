@@ -39,7 +39,8 @@ static lp_status compile_model(const lp_command *command, const lp_texts *args, 
   const lp_import_options import = {.weights_absent_ok = !lp_compile_reads_weights(compile),
                                     .bindings = bindings,
                                     .binding_count = compile->bind.count,
-                                    .subgraph = compile->subgraph};
+                                    .subgraph = compile->subgraph,
+                                    .frees_lengths = true};
   lp_status imported = lp_onnx_import(compile->model, &import, &module, diag);
   lp_bindings_free(bindings, compile->bind.count);
   if (imported != LP_OK) return imported;

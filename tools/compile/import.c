@@ -22,7 +22,8 @@ static lp_status import_model(const lp_command *command, const lp_texts *args, l
   const lp_import_options import = {.weights_absent_ok = true,
                                     .bindings = bindings,
                                     .binding_count = options->bind.count,
-                                    .subgraph = options->subgraph};
+                                    .subgraph = options->subgraph,
+                                    .frees_lengths = lp_streq(options->emit, "layer-ir")};
   lp_status status = lp_onnx_import(args->data[0], &import, &module, diag);
   lp_bindings_free(bindings, options->bind.count);
   if (status != LP_OK) return status;

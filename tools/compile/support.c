@@ -244,7 +244,8 @@ static lp_status support(const lp_command *command, const lp_texts *args, lp_dia
   const lp_import_options import = {.weights_absent_ok = true,
                                     .bindings = bindings,
                                     .binding_count = options->bind.count,
-                                    .subgraph = options->subgraph};
+                                    .subgraph = options->subgraph,
+                                    .frees_lengths = true};
   support_table table = {.arena = lp_arena_create()};
   lp_status status = make_table(&table, args->data[0], &import, diag);
   if (status == LP_OK) {

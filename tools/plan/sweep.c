@@ -89,7 +89,7 @@ static lp_status load_model(const lp_sweep_spec *spec, lp_module **out, lp_diag 
   const char *pipeline = "fuse,annotate";
   lp_status status = LP_OK;
   if (spec->model) {
-    const lp_import_options import = {.weights_absent_ok = true};
+    const lp_import_options import = {.weights_absent_ok = true, .frees_lengths = true};
     LP_TRY(lp_onnx_import(spec->model, &import, out, diag));
     pipeline = lp_pipeline_ops;
   } else {

@@ -203,7 +203,7 @@ lp_status lp_verify_against(const char *model, const char *temporary, const lp_v
   lp_status status = lp_verify_read_graph(model, arena, &graph, diag);
   if (status == LP_OK) status = lp_verify_compile(&c, NULL, NULL, diag);
   if (status == LP_OK) status = lp_bindings_read(&options->bind, &bindings, diag);
-  const lp_import_options import = {.bindings = bindings, .binding_count = options->bind.count};
+  const lp_import_options import = {.bindings = bindings, .binding_count = options->bind.count, .frees_lengths = true};
   const lp_check_request check = {.model = model,
                                   .bundle = bundle,
                                   .import = &import,

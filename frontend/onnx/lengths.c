@@ -1,0 +1,126 @@
+/* Lengths that a file states as numbers and that the graph may not need. */
+#include "frontend/onnx/lengths.h"
+#include "base/poly.h"
+
+#include <string.h>
+
+enum { NO_LIMIT = INT32_MAX - 1 };
+
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
+
+static bool states_number(const Onnx__TypeProto__Tensor *tensor, int32_t axis, int64_t *number) {
+  const Onnx__TensorShapeProto__Dimension *dim = tensor->shape->dim[axis];
+  *number = dim->dim_value;
+  return dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && dim->dim_value > 0;
+}
+
+/* Of four axes; the third must be stated. */
+static bool same_sizes(const Onnx__TypeProto__Tensor *a, const Onnx__TypeProto__Tensor *b) {
+  if (!b || !b->shape || a->shape->n_dim != b->shape->n_dim) return false;
+  for (size_t i = 0; i < a->shape->n_dim; i++) {
+    int64_t x, y;
+    bool known = states_number(a, (int32_t)i, &x), other = states_number(b, (int32_t)i, &y);
+    if ((known && other && x != y) || (i == 2 && !(known && other))) return false;
+  }
+  return true;
+}
+
+/* A cache that is as long after a step as before it is a buffer of that size. */
+static bool is_buffer(const Onnx__GraphProto *graph, const Onnx__TypeProto__Tensor *tensor) {
+  for (size_t i = 0; i < graph->n_output; i++) {
+    const Onnx__TypeProto *type = graph->output[i]->type;
+    if (type && type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE && same_sizes(tensor, type->tensor_type))
+      return true;
+  }
+  return false;
+}
+
+bool lp_is_constant_length(const Onnx__GraphProto *graph, const Onnx__TypeProto__Tensor *tensor, const char *name,
+                           int32_t axis) {
+  int64_t number;
+  size_t rank = tensor->shape->n_dim;
+  bool whole = tensor->elem_type == ONNX__TENSOR_PROTO__DATA_TYPE__INT64 ||
+               tensor->elem_type == ONNX__TENSOR_PROTO__DATA_TYPE__INT32;
+  if (!states_number(tensor, axis, &number)) return false;
+  if (rank == 2) return whole && axis == 1;
+  if (rank == 1) return whole && strstr(name, "position");
+  if (rank == 4 && strstr(name, "mask")) return axis >= 2 && number > 1;
+  return rank == 4 && axis == 2 && !whole && strstr(name, "past") && !is_buffer(graph, tensor);
+}
+
+bool lp_has_constant_length(const Onnx__GraphProto *graph) {
+  for (size_t i = 0; graph && i < graph->n_input; i++) {
+    const Onnx__TypeProto *type = graph->input[i]->type;
+    const Onnx__TypeProto__Tensor *tensor =
+        type && type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ? type->tensor_type : NULL;
+    for (int32_t axis = 0; tensor && tensor->shape && axis < (int32_t)tensor->shape->n_dim; axis++)
+      if (lp_is_constant_length(graph, tensor, lp_text(graph->input[i]->name), axis)) return true;
+  }
+  return false;
+}
+
+/* ---- the module -------------------------------------------------------------------------------------------------- */
+
+static bool is_open(lp_type type, int64_t axis) {
+  if (axis < 0) axis += type.rank;
+  return axis >= 0 && axis < type.rank && !lp_poly_is_const(type.dim[axis], NULL);
+}
+
+/* Is there a constant among the first `count` known integers that is greater than `most`? */
+static bool exceeds(const lp_value *value, int32_t i, int64_t most) {
+  int64_t number;
+  return value && value->known && i < value->known_count && lp_poly_is_const(value->known[i], &number) &&
+         number > most && number < NO_LIMIT;
+}
+
+/* A constant start other than 0, or a constant end, along an axis of open size. */
+static bool slices_at_number(const lp_op *op) {
+  const lp_value *starts = lp_op_in(op, 1), *ends = lp_op_in(op, 2), *axes = lp_op_in(op, 3);
+  for (int32_t i = 0; starts && i < starts->known_count; i++) {
+    int64_t axis = i;
+    if (axes && (!axes->known || !lp_poly_is_const(axes->known[i], &axis))) return true;
+    if (!is_open(lp_op_in(op, 0)->type, axis)) continue;
+    if (exceeds(starts, i, 0) || exceeds(ends, i, 0)) return true;
+  }
+  return false;
+}
+
+static bool gathers_at_number(const lp_op *op) {
+  const lp_value *index = lp_op_in(op, 1);
+  if (!is_open(lp_op_in(op, 0)->type, lp_op_i64(op, "axis", 0))) return false;
+  if (!index->known) return lp_value_is_constant(index);
+  for (int32_t i = 0; i < index->known_count; i++)
+    if (exceeds(index, i, 0)) return true;
+  return false;
+}
+
+static bool takes_certain_rows(const lp_op *op) {
+  switch (op->kind) {
+  case LP_ONNX_Slice:
+    return slices_at_number(op);
+  case LP_ONNX_Gather:
+  case LP_ONNX_GatherElements:
+    return gathers_at_number(op);
+  case LP_ONNX_GatherND:
+  case LP_ONNX_ScatterND:
+  case LP_ONNX_ScatterElements:
+    return lp_value_is_constant(lp_op_in(op, 1));
+  default:
+    return false;
+  }
+}
+
+bool lp_lengths_are_free(lp_module *module) {
+  const lp_op *main = lp_module_find_func(module, "main");
+  const lp_block *block = main ? main->region : NULL;
+  bool open = false;
+  for (int32_t i = 0; block && i < block->arg_count; i++) {
+    const lp_value *arg = block->arg[i];
+    bool whole = arg->type.dtype == LP_I64 || arg->type.dtype == LP_I32;
+    if (whole && arg->type.rank == 2 && !is_open(arg->type, 1)) return false;
+    open |= whole && arg->type.rank == 2;
+  }
+  for (const lp_op *op = block ? block->first : NULL; op; op = op->next)
+    if (takes_certain_rows(op)) return false;
+  return open;
+}
