@@ -25,8 +25,11 @@ const char *lp_bind_output(const lp_bind *b, int32_t index);
 /* ---- caches (bind_past.c) ---------------------------------------------------------------------------------------- */
 
 /* Finds the roles of past inputs and their present outputs: by name, then by order and type. A past grows along its
- * last axis but one. */
-void lp_bind_pair_pasts(lp_bind *b);
+ * last axis but one; one of four axes that grows along another is put into that order, and the function's attribute
+ * `grows_NAME` states the axis. Fails on a past of a form that is not known. */
+LP_MUST_USE lp_status lp_bind_pair_pasts(lp_bind *b);
+/* Makes a cache that grows along `axis`, 1 or 3 of four, one that grows along axis 2 (bind_layout.c). */
+LP_MUST_USE lp_status lp_bind_order_axes(lp_bind *b, int32_t input, int32_t output, int32_t axis);
 bool lp_bind_is_past(const lp_bind *b, int32_t input);
 /* The past's length in the types, NULL for a model without past inputs. */
 const lp_poly *lp_bind_past_length(const lp_bind *b);

@@ -39,21 +39,29 @@ static bool is_cache_type(lp_type type) {
   return type.rank == 4 || (type.rank == 5 && lp_type_static_dim(type, 0, &two) && two == 2);
 }
 
-/* Does `present` continue `past`? Their types are equal except for the last axis but one, which is longer. */
-static bool continues(const lp_bind *b, lp_type past, lp_type present) {
-  if (past.rank != present.rank || past.dtype != present.dtype) return false;
+/* Does `present` continue `past` along the axis? Their types are equal except for that axis, which is longer. */
+static bool grows_along(const lp_bind *b, lp_type past, lp_type present, int32_t axis) {
   for (int32_t i = 0; i < past.rank; i++) {
     bool equal = lp_poly_equal(past.dim[i], present.dim[i]);
-    if (i == past.rank - 2 ? equal || lp_poly_is_const(past.dim[i], NULL) : !equal) return false;
+    if (i == axis ? equal || lp_poly_is_const(past.dim[i], NULL) : !equal) return false;
   }
-  const lp_poly *grown = lp_poly_sub(b->module->arena, present.dim[past.rank - 2], past.dim[past.rank - 2]);
+  const lp_poly *grown = lp_poly_sub(b->module->arena, present.dim[axis], past.dim[axis]);
   return grown && lp_poly_ge(b->module->arena, grown, lp_dim_const(b->module, 0));
+}
+
+/* The axis along which `present` continues `past`, or -1: the last but one, as a rule. */
+static int32_t growing_axis(const lp_bind *b, lp_type past, lp_type present) {
+  if (past.rank != present.rank || past.dtype != present.dtype) return -1;
+  const int32_t axes[] = {past.rank - 2, 1, 3};
+  for (size_t i = 0; i < (past.rank == 4 ? LP_COUNT(axes) : 1); i++)
+    if (grows_along(b, past, present, axes[i])) return axes[i];
+  return -1;
 }
 
 static bool is_pair(const lp_bind *b, int32_t input, int32_t output) {
   if (!lp_streq(b->output_role[output], "data")) return false;
   lp_type past = b->block->arg[input]->type;
-  return is_cache_type(past) && continues(b, past, lp_op_in(b->end, output)->type);
+  return is_cache_type(past) && growing_axis(b, past, lp_op_in(b->end, output)->type) >= 0;
 }
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
@@ -114,21 +122,51 @@ static size_t role_of(const lp_bind *b, int32_t input, int32_t turn) {
   return (size_t)(turn % 2);
 }
 
-static void set_pair(lp_bind *b, int32_t input, int32_t output, int32_t turn) {
+static lp_status set_pair(lp_bind *b, int32_t input, int32_t output, int32_t turn) {
   size_t role = role_of(b, input, turn);
+  lp_type past = b->block->arg[input]->type;
+  int32_t axis = growing_axis(b, past, lp_op_in(b->end, output)->type);
   b->input_role[input] = roles[role].past;
   b->output_role[output] = roles[role].present;
   b->pair[input] = output;
+  if (axis == past.rank - 2) return LP_OK;
+  lp_op_set_i64(b->module, b->func, lp_arena_format(b->module->arena, "grows_%s", lp_bind_input(b, input)), axis);
+  return lp_bind_order_axes(b, input, output, axis);
 }
 
-void lp_bind_pair_pasts(lp_bind *b) {
+/* Is an input that no output continues a cache by its name? Caches of an encoder's states stay as they are. */
+static bool is_unpaired_cache(const lp_bind *b, int32_t input) {
+  const char *name = lp_bind_input(b, input), *rest = strstr(name, "past_key_values");
+  bool cache = (strstr(name, "past") || strstr(name, "cache")) && !strstr(name, "encoder") && !strstr(name, "cross");
+  lp_type type = b->block->arg[input]->type;
+  rest = rest ? rest + strlen("past_key_values") : name;
+  return cache && input != b->tokens && !lp_bind_is_past(b, input) && lp_dtype_is_float(type.dtype) && type.rank >= 4 &&
+         (!rest[0] || strstr(rest, "key") || strstr(rest, "value"));
+}
+
+static lp_status check_unpaired(const lp_bind *b) {
+  for (int32_t i = 0; i < b->block->arg_count; i++) {
+    if (!is_unpaired_cache(b, i)) continue;
+    lp_loc loc = {.file = b->end->loc.file, .node = lp_bind_input(b, i), .op = "input"};
+    lp_status status =
+        lp_error(b->diag, loc, "no output continues this cache: its type with one axis longer is wanted");
+    lp_note(b->diag, loc,
+            "caches are [b, heads, p, d], [b, p, heads, d], [b, heads, d, p] or [2, b, heads, p, d], one or two for "
+            "each layer; buffers of constant length and one tensor for all layers are not supported");
+    return status;
+  }
+  return LP_OK;
+}
+
+lp_status lp_bind_pair_pasts(lp_bind *b) {
   int32_t turn = 0;
   for (int32_t i = 0; i < b->block->arg_count; i++) {
     int32_t output = i == b->tokens ? -1 : pair_by_name(b, i);
-    if (output >= 0) set_pair(b, i, output, turn++);
+    if (output >= 0) LP_TRY(set_pair(b, i, output, turn++));
   }
   for (int32_t i = 0; i < b->block->arg_count; i++) {
     int32_t output = i == b->tokens || lp_bind_is_past(b, i) ? -1 : pair_by_order(b, i);
-    if (output >= 0) set_pair(b, i, output, turn++);
+    if (output >= 0) LP_TRY(set_pair(b, i, output, turn++));
   }
+  return check_unpaired(b);
 }

@@ -132,6 +132,22 @@ def usual(g: Graph, layer: int, part: str, new: str) -> tuple[str, str]:
     return joined, joined
 
 
+def tokens_first(g: Graph, layer: int, part: str, new: str) -> tuple[str, str]:
+    """[b, s, h, d]"""
+    rows = g.op("Transpose", new, perm=[0, 2, 1, 3])
+    joined = g.op("Concat", past_name(layer, part), rows, axis=1, out=f"present.{layer}.{part}")
+    return g.op("Transpose", joined, perm=[0, 2, 1, 3]), joined
+
+
+def keys_transposed(g: Graph, layer: int, part: str, new: str) -> tuple[str, str]:
+    """Keys [b, h, d, s], as their product with queries wants them."""
+    if part == "value":
+        return usual(g, layer, part, new)
+    columns = g.op("Transpose", new, perm=[0, 1, 3, 2])
+    joined = g.op("Concat", past_name(layer, part), columns, axis=-1, out=f"present.{layer}.{part}")
+    return g.op("Transpose", joined, perm=[0, 1, 3, 2]), joined
+
+
 # ---- models --------------------------------------------------------------------------------------------------------
 
 Shape = list[int | str | None]
@@ -257,6 +273,25 @@ def mask_number() -> Model:
     return single(mask, (IDS, FOUR), feed)
 
 
+def with_layout(append: Callable, shapes: dict[str, Shape]) -> Model:
+    """`shapes` has the cache of a "key" or "value", with "rows" for its positions."""
+    model = single(own_mask, (IDS, ["batch", "total"]), ones, append)
+    for entries, rows in ((model.inputs, "past"), (model.outputs, "total")):
+        for name in entries:
+            shape = shapes.get(name.rpartition(".")[2])
+            if shape:
+                entries[name] = (FLOATS, [rows if d == "rows" else d for d in shape])
+    return model
+
+
+def cache_tokens_first() -> Model:
+    return with_layout(tokens_first, dict.fromkeys(("key", "value"), ["batch", "rows", HEADS, HEAD]))
+
+
+def cache_keys_transposed() -> Model:
+    return with_layout(keys_transposed, {"key": ["batch", HEADS, HEAD, "rows"]})
+
+
 # ---- positions -----------------------------------------------------------------------------------------------------
 
 SHORT = 16  # positions of the shorter rotary table
@@ -286,7 +321,8 @@ def rope_if() -> Model:
 
 
 FORMS = {"merged": merged, "mask-added": mask_added, "mask-shows": mask_shows, "mask-hides": mask_hides,
-         "mask-number": mask_number, "rope-if": rope_if, "sizes-open": sizes_open, "sizes-fixed": sizes_fixed}
+         "mask-number": mask_number, "rope-if": rope_if, "sizes-open": sizes_open, "sizes-fixed": sizes_fixed,
+         "cache-tokens-first": cache_tokens_first, "cache-keys-transposed": cache_keys_transposed}
 
 # ---- answers -------------------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ typedef struct {
   lp_value *value;
   input_kind kind;
   int32_t present;   /* of a past: the output that continues it */
+  int32_t grows;     /* of a past: its axis of positions */
   const char *means; /* of a mask of four axes: "shows", "hides", "added" (bind-inputs); else NULL */
   lp_array array;
 } graph_input;
@@ -58,6 +59,7 @@ static bool follower_kind(const char *name, input_kind *out) {
 /* `bound` is @main of the copy after bind-inputs, which keeps the inputs that do not follow from sizes. */
 static lp_status learn_input(lp_reference *r, const lp_op *bound, int32_t index, lp_diag *diag) {
   graph_input *in = &r->input[index];
+  int32_t rank = in->value->type.rank;
   const lp_attr *roles = lp_op_attr(bound, "input_roles"), *pairs = lp_op_attr(bound, "past_pair");
   int32_t at = find_text(lp_op_attr(bound, "inputs"), in->name);
   in->kind = DATA;
@@ -72,6 +74,7 @@ static lp_status learn_input(lp_reference *r, const lp_op *bound, int32_t index,
   } else if (lp_has_prefix(roles->ss[at], "past")) {
     in->kind = PAST;
     in->present = (int32_t)pairs->is[at];
+    in->grows = (int32_t)lp_op_i64(bound, lp_arena_format(r->module->arena, "grows_%s", in->name), rank - 2);
     r->has_past = true;
   }
   return LP_OK;
@@ -186,7 +189,7 @@ static int64_t wanted_size(const lp_reference *r, const graph_input *in, int32_t
   case ZEROS:
     return axis == 0 ? r->batch : fresh;
   case PAST:
-    return axis == rank - 4 ? r->batch : axis == rank - 2 ? past : -1;
+    return axis == rank - 4 ? r->batch : axis == in->grows ? past : -1;
   case MASK:
     if (rank == 2) return axis == 0 ? r->batch : past + fresh;
     if (!in->means || axis == 1) return -1;
