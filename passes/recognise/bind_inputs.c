@@ -3,6 +3,7 @@
  * b, the new tokens are s and the past is p in every type; attention_mask and position_ids are computed instead of
  * inputs; `input_roles`, `output_roles` and `past_pair` of the function give the roles of the others. */
 #include "base/poly.h"
+#include "passes/build.h"
 #include "passes/passes.h"
 #include "passes/recognise/bind.h"
 
@@ -66,6 +67,18 @@ static void mark_exits(const lp_bind *b) {
   for (int32_t i = 0; i < b->end->in_count; i++)
     if (i != b->logits && lp_type_equal(lp_op_in(b->end, i)->type, logits) && !strstr(lp_bind_output(b, i), "hidden"))
       b->output_role[i] = "exit_logits";
+}
+
+/* Sampling reads f32: narrower logits, which exporters for GPUs give, are widened. */
+static lp_status widen_logits(const lp_bind *b) {
+  lp_build build = lp_build_at(b->module, b->end, b->diag);
+  for (int32_t i = 0; i < b->end->in_count; i++) {
+    if (!lp_streq(b->output_role[i], "logits") && !lp_streq(b->output_role[i], "exit_logits")) continue;
+    lp_value *wide = lp_build_cast(&build, lp_op_in(b->end, i), LP_F32);
+    if (!wide) return LP_FAILED;
+    lp_op_set_in(b->end, i, wide);
+  }
+  return LP_OK;
 }
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------- */
@@ -180,6 +193,7 @@ static lp_status bind_generation(lp_bind *b) {
     return lp_error(b->diag, b->end->loc, "the model has no logits output: floats [batch, positions, vocabulary]");
   b->output_role[b->logits] = "logits";
   mark_exits(b);
+  LP_TRY(widen_logits(b));
   LP_TRY(lp_bind_followers(b));
   set_roles(b);
   return lp_block_infer(b->module, b->block, b->diag);

@@ -221,21 +221,26 @@ static bool match_attention(lp_build *b, lp_op *softmax, attention_match *m) {
          lp_poly_equal(m->q->type.dim[3], m->k->type.dim[3]);
 }
 
-/* Gives the result the product's form: batch and heads on one axis where the product has them so. */
+/* Gives the result the product's type and form: batch and heads on one axis where the product has them so. The graph
+ * may cast keys of f16 to compute scores and product in f32; the operator takes one type and computes in f32 itself. */
 static lp_status replace(lp_build *b, const attention_match *m) {
-  lp_value *in[] = {m->q, m->k, m->v, m->mask}, *old = m->last->out[0];
+  lp_dtype dtype = m->k->type.dtype;
+  b->before = m->last;
+  lp_value *in[] = {lp_build_cast(b, m->q, dtype), m->k, lp_build_cast(b, m->v, dtype), m->mask},
+           *old = m->last->out[0];
+  if (!in[0] || !in[2]) return LP_FAILED;
   const lp_poly *dims[] = {m->q->type.dim[0], m->q->type.dim[1], m->q->type.dim[2], m->v->type.dim[3]};
-  lp_type type = old->type.rank == 4 ? old->type : lp_type_make(b->module, old->type.dtype, 4, dims);
+  lp_type type = lp_type_make(b->module, dtype, 4, old->type.rank == 4 ? old->type.dim : dims);
   lp_op *op = lp_op_create(b->module, LP_ONNX_Attention, b->loc, m->mask ? 4 : 3, in, 1, &type);
   lp_op_set_f64(b->module, op, "scale", m->scale);
   lp_op_set_i64(b->module, op, "is_causal", 0);
   if (m->softcap != 0) lp_op_set_f64(b->module, op, "softcap", fabs(m->softcap));
   lp_op_insert_before(m->last, op);
-  b->before = m->last;
   lp_value *shaped[] = {op->out[0], old->type.rank == 3 ? lp_build_sizes(b, old->type) : NULL};
   lp_op *view = shaped[1] ? lp_build_onnx(b, LP_ONNX_Reshape, 2, shaped, 1) : op;
-  if (!view) return LP_FAILED;
-  lp_value_replace(old, view->out[0]);
+  lp_value *result = view ? lp_build_cast(b, view->out[0], old->type.dtype) : NULL;
+  if (!result) return LP_FAILED;
+  lp_value_replace(old, result);
   return LP_OK;
 }
 

@@ -89,7 +89,9 @@ static lp_status raise_norm(lp_module *module, lp_op *mean, lp_diag *diag) {
   lp_build b = lp_build_at(module, last, diag);
   if (!scale) scale = ones_like_row(&b, input);
   if (!scale) return LP_OK;
-  lp_value *in[] = {input, scale, bias};
+  lp_dtype dtype = last->out[0]->type.dtype; /* the match looked through casts */
+  lp_value *in[] = {lp_build_cast(&b, input, dtype), scale, bias};
+  if (!in[0]) return LP_FAILED;
   lp_op *norm = lp_op_create(module, centred ? LP_ONNX_LayerNormalization : LP_ONNX_RMSNormalization, last->loc,
                              bias ? 3 : 2, in, 1, &last->out[0]->type);
   lp_op_set_i64(module, norm, "axis", -1);

@@ -208,9 +208,16 @@ static lp_status raise_rotary(lp_module *module, lp_op *sum, lp_diag *diag) {
   lp_type table = r.table[0]->type;
   r.heads_last = table.rank == 4 && is_one(table.dim[2]) && !is_one(table.dim[1]);
   lp_build b = lp_build_at(module, sum, diag);
-  lp_value *in[] = {r.x, half_table(&b, &r, r.table[0]), half_table(&b, &r, r.table[1])};
-  if (!in[1] || !in[2]) return LP_OK;
-  if (r.heads_last && !(in[0] = swap_heads(&b, r.x))) return LP_FAILED;
+  lp_dtype dtype = sum->out[0]->type.dtype; /* the match looked through casts */
+  lp_value *in[3] = {NULL};
+  for (int i = 0; i < 2; i++) {
+    lp_value *half = half_table(&b, &r, r.table[i]);
+    if (!half) return LP_OK;
+    in[i + 1] = lp_build_cast(&b, half, dtype);
+  }
+  in[0] = lp_build_cast(&b, r.x, dtype);
+  if (r.heads_last && in[0]) in[0] = swap_heads(&b, in[0]);
+  if (!in[0] || !in[1] || !in[2]) return LP_FAILED;
   lp_op *rotary = lp_op_create(module, LP_ONNX_RotaryEmbedding, sum->loc, 3, in, 1, &in[0]->type);
   if (r.pairs) lp_op_set_i64(module, rotary, "interleaved", 1);
   lp_op_insert_before(sum, rotary);

@@ -91,3 +91,25 @@
     "llmpart.return"(%y) : (tensor<?x?x4xf32, ["b", "s"]>) -> ()
   }) {inputs = ["x"], outputs = ["y"], sym_name = "main"} : () -> ()
 }) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
+
+// -----
+// A row of f16 that is normalised in f32, and stays so.
+
+// CHECK: %[[WIDE:.*]] = "onnx.Cast"(%{{.*}}) {to = 1 : i64}
+// CHECK: "onnx.RMSNormalization"(%{{.*}}, %{{.*}}) {axis = -1 : i64{{.*}} -> tensor<?x?x4xf32
+"builtin.module"() ({
+  "llmpart.func"() ({
+  ^bb0(%half: tensor<?x?x4xf16, ["b", "s"]>):
+    %w = "llmpart.constant"() {value = dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>} : () -> tensor<4xf32>
+    %a = "llmpart.constant"() {value = dense<[-1]> : tensor<1xi64>} : () -> tensor<1xi64>
+    %e = "llmpart.constant"() {value = dense<1.0e-05> : tensor<f32>} : () -> tensor<f32>
+    %x = "onnx.Cast"(%half) {to = 1 : i64} : (tensor<?x?x4xf16, ["b", "s"]>) -> tensor<?x?x4xf32, ["b", "s"]>
+    %p = "onnx.Mul"(%x, %x) : (tensor<?x?x4xf32, ["b", "s"]>, tensor<?x?x4xf32, ["b", "s"]>) -> tensor<?x?x4xf32, ["b", "s"]>
+    %m = "onnx.ReduceMean"(%p, %a) {keepdims = 1 : i64} : (tensor<?x?x4xf32, ["b", "s"]>, tensor<1xi64>) -> tensor<?x?x1xf32, ["b", "s"]>
+    %n = "onnx.Add"(%m, %e) : (tensor<?x?x1xf32, ["b", "s"]>, tensor<f32>) -> tensor<?x?x1xf32, ["b", "s"]>
+    %r = "onnx.Sqrt"(%n) : (tensor<?x?x1xf32, ["b", "s"]>) -> tensor<?x?x1xf32, ["b", "s"]>
+    %q = "onnx.Div"(%x, %r) : (tensor<?x?x4xf32, ["b", "s"]>, tensor<?x?x1xf32, ["b", "s"]>) -> tensor<?x?x4xf32, ["b", "s"]>
+    %y = "onnx.Mul"(%q, %w) : (tensor<?x?x4xf32, ["b", "s"]>, tensor<4xf32>) -> tensor<?x?x4xf32, ["b", "s"]>
+    "llmpart.return"(%y) : (tensor<?x?x4xf32, ["b", "s"]>) -> ()
+  }) {inputs = ["x"], outputs = ["y"], sym_name = "main"} : () -> ()
+}) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()

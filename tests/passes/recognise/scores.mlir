@@ -89,3 +89,24 @@
     "llmpart.return"(%y) : (tensor<?x2x?x4xf32, ["b", "s"]>) -> ()
   }) {inputs = ["q", "k", "v", "one"], outputs = ["y"], sym_name = "main"} : () -> ()
 }) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
+
+// -----
+// Queries, keys and values of f16 are cast to f32 for the scores and the product; the result is f32 as the graph has it.
+
+// CHECK: %[[HALF:.*]] = "onnx.Attention"(%{{.*}}, %{{.*}}, %{{.*}}) {is_causal = 0 : i64, scale = 5.0e-01 : f64} : {{.*}} -> tensor<?x2x?x4xf16
+// CHECK: %[[WIDE:.*]] = "onnx.Cast"(%[[HALF]]) {to = 1 : i64} : {{.*}} -> tensor<?x2x?x4xf32
+// CHECK: "llmpart.return"(%[[WIDE]])
+"builtin.module"() ({
+  "llmpart.func"() ({
+  ^bb0(%q: tensor<?x2x?x4xf16, ["b", "s"]>, %k: tensor<?x2x?x4xf16, ["b", "s"]>, %v: tensor<?x2x?x4xf16, ["b", "s"]>):
+    %half = "llmpart.constant"() {value = dense<0.5> : tensor<f32>} : () -> tensor<f32>
+    %kt = "onnx.Transpose"(%k) {perm = array<i64: 0, 1, 3, 2>} : (tensor<?x2x?x4xf16, ["b", "s"]>) -> tensor<?x2x4x?xf16, ["b", "s"]>
+    %x = "onnx.MatMul"(%q, %kt) : (tensor<?x2x?x4xf16, ["b", "s"]>, tensor<?x2x4x?xf16, ["b", "s"]>) -> tensor<?x2x?x?xf16, ["b", "s", "s"]>
+    %w = "onnx.Cast"(%x) {to = 1 : i64} : (tensor<?x2x?x?xf16, ["b", "s", "s"]>) -> tensor<?x2x?x?xf32, ["b", "s", "s"]>
+    %h = "onnx.Mul"(%w, %half) : (tensor<?x2x?x?xf32, ["b", "s", "s"]>, tensor<f32>) -> tensor<?x2x?x?xf32, ["b", "s", "s"]>
+    %p = "onnx.Softmax"(%h) {axis = -1 : i64} : (tensor<?x2x?x?xf32, ["b", "s", "s"]>) -> tensor<?x2x?x?xf32, ["b", "s", "s"]>
+    %wv = "onnx.Cast"(%v) {to = 1 : i64} : (tensor<?x2x?x4xf16, ["b", "s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    %y = "onnx.MatMul"(%p, %wv) : (tensor<?x2x?x?xf32, ["b", "s", "s"]>, tensor<?x2x?x4xf32, ["b", "s"]>) -> tensor<?x2x?x4xf32, ["b", "s"]>
+    "llmpart.return"(%y) : (tensor<?x2x?x4xf32, ["b", "s"]>) -> ()
+  }) {inputs = ["q", "k", "v"], outputs = ["y"], sym_name = "main"} : () -> ()
+}) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
