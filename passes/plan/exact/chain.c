@@ -367,11 +367,12 @@ static int compare_labels(const chain_label *a, const chain_label *b) {
 }
 
 /* Does `a`, whose objective is hardly greater, beat or equal `b` in all that can still matter? */
-static bool beats(const lp_exact *x, const lp_exact_mode *a, const lp_exact_mode *b) {
+static bool beats(const lp_exact *x, double slur, const lp_exact_mode *a, const lp_exact_mode *b) {
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
-    if (x->limit_ms[stage] > 0 && a->ms[stage] > b->ms[stage]) return false;
+    if (x->limit_ms[stage] > 0 && a->ms[stage] > b->ms[stage] + slur * x->limit_ms[stage]) return false;
   for (int side = 0; side < LP_SIDE_COUNT; side++)
-    if (x->limit_bytes[side] > 0 && (a->bytes[side] > b->bytes[side] || a->activation[side] > b->activation[side]))
+    if (x->limit_bytes[side] > 0 &&
+        (a->bytes[side] > b->bytes[side] + slur * x->limit_bytes[side] || a->activation[side] > b->activation[side]))
       return false;
   return true;
 }
@@ -439,7 +440,7 @@ static void filter(chain_searcher *s) {
     if (!s->now.count || compare_groups(&s->now.data[s->now.count - 1], l)) begin = s->now.count;
     chain_label *other = NULL;
     for (size_t k = s->now.count; k-- > begin && !other;)
-      if (beats(s->x, &s->now.data[k].sum, &l->sum)) other = &s->now.data[k];
+      if (beats(s->x, s->search->slur, &s->now.data[k].sum, &l->sum)) other = &s->now.data[k];
     if (!other)
       lp_vec_push(&s->now, *l);
     else

@@ -1,11 +1,12 @@
 /* exact: minimises the objective over all subsets of operators, under TTFT, TPOT and both memories, with true
  * transfers.
  *
- * Minimum cuts at prices of the limits give a bound and near-optimal placements (cut.c, branch.c). A label search
- * along a chain of segments closes the gap for real decoders (chain.c). For smaller models one along the stages'
- * frontiers does (search.c): each stage by itself where the stages share nothing, else both together. It is complete
- * unless it would keep more labels than its width, or the graph has too many frontiers. Then branch and bound
- * continues from the cuts as far as its effort allows, and the proved bound is reported. */
+ * Minimum cuts at prices of the limits give a bound and near-optimal placements (cut.c, branch.c). Real decoders begin
+ * with the best blocks of layers (blocks.c), and a label search along a chain of segments closes the gap (chain.c). For
+ * smaller models one along the stages' frontiers does (search.c): each stage by itself where the stages share nothing,
+ * else both together. It is complete unless it would keep more labels than its width, or the graph has too many
+ * frontiers. Then branch and bound continues from the cuts as far as its effort allows, and the proved bound is
+ * reported. */
 #include "base/side.h"
 #include "passes/plan/exact/branch.h"
 #include "passes/plan/exact/cut.h"
@@ -102,6 +103,18 @@ static void consider_blocks(solver *s) {
           }
         (void)consider_trial(s);
       }
+}
+
+static double see_blocks(void *user, const lp_exact_block block[LP_STAGE_COUNT]) {
+  solver *s = user;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    for (int32_t i = 0; i < s->x.problem[stage].op_count; i++) {
+      int32_t layer = s->x.problem[stage].ops[i].layer;
+      bool inside = layer >= block[stage].from && layer < block[stage].to;
+      s->trial[stage][i] = inside == block[stage].cloud ? LP_SIDE_CLOUD : LP_SIDE_DEVICE;
+    }
+  (void)consider_trial(s);
+  return s->result.feasible ? lp_plan_objective_value(&s->result, s->x.request) : INFINITY;
 }
 
 /* Evaluates the shortest paths that the price search meets: they are placements too. */
@@ -277,6 +290,11 @@ static const double most_work = 1.2e7, close_work = 1e6;
  * pass aims. */
 static const double gap_close = 1e-2, gap_wanted = 4e-3, gap_ignored = 5e-4, label_step = 2e-5, first_reach = 0.02;
 
+/* The gap that makes the search dive; the labels of a dive, by how much those that stand for one another may differ,
+ * and how far above the bound its first pass aims. */
+enum { DIVE_LABELS = 100 };
+static const double gap_far = 0.05, dive_step = 3e-3, dive_reach = 0.1;
+
 /* How the passes went so far. */
 typedef struct {
   double bound, lowest; /* what prices prove, what the search proves */
@@ -306,7 +324,7 @@ static bool note_pass(const solver *s, const lp_exact_chain_search *search, prog
   if (p->work > (p->lowest >= known - gap_close * fabs(known) ? close_work : most_work)) return true;
   bool covered = search->lowest >= aim - gap_wanted * fabs(aim), widest = p->width >= MOST_LABELS;
   if (covered || (widest && known > aim))
-    p->reach *= isinf(known) ? 6 : 2.5;
+    p->reach *= search->least >= aim ? 1 : isinf(known) ? 6 : 1.6;
   else if (widest)
     return true;
   else
@@ -314,10 +332,24 @@ static bool note_pass(const solver *s, const lp_exact_chain_search *search, prog
   return false;
 }
 
+/* Passes with few labels, which stand for all that are nearly as good, and ever greater objectives: they find a
+ * placement where the bound is far below all of them. They prove nothing. */
+static void dive(solver *s, lp_exact_chain *chain, const lp_exact_prices *coupled, progress p) {
+  p.width = DIVE_LABELS;
+  for (p.reach = dive_reach; p.reach < 1 && p.bound > 0; p.reach *= 2) {
+    lp_exact_chain_search search = next_search(s, &p);
+    search.step = dive_step * fabs(search.most);
+    search.slur = dive_step;
+    lp_exact_chain_run(chain, coupled, &search);
+    if (search.most >= known_objective(s)) return;
+  }
+}
+
 /* Searches the chain of segments; returns what it proves. */
 static double search_chain(solver *s, lp_exact_chain *chain, const lp_cut *cut, const lp_exact_duals *duals,
                            double lowest) {
   consider_blocks(s);
+  lp_exact_blocks(&s->x, known_objective(s), see_blocks, s);
   s->prices = lp_exact_prices_create(&s->x);
   s->prices->duals = *duals;
   lp_cut_divide(cut, s->prices);
@@ -338,6 +370,8 @@ static double search_chain(solver *s, lp_exact_chain *chain, const lp_cut *cut, 
     done = note_pass(s, &search, &p);
   }
   double known = known_objective(s);
+  if (!isinf(p.bound) && (isinf(known) || p.lowest < (1 - gap_far) * known)) dive(s, chain, coupled, p);
+  known = known_objective(s);
   if (isinf(known) || p.lowest >= known || lp_exact_chain_length(chain) > MOST_EXACT) return p.lowest;
   p.width = LAST_LABELS;
   p.reach = INFINITY;

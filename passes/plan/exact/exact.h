@@ -66,6 +66,21 @@ typedef struct {
 void lp_exact_build(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request, lp_arena *arena,
                     lp_exact *out);
 
+/* ---- seeds (blocks.c) -------------------------------------------------------------------------------------------- */
+
+/* The layers [from, to) of a stage are on one side, in the cloud or on the device, and all others on the other side.
+ * Layer -1 is what comes before the first layer. */
+typedef struct {
+  int32_t from, to;
+  bool cloud;
+} lp_exact_block;
+/* Called with pairs of blocks, one for each stage, that seem to meet the limits and to have a smaller objective than
+ * any known; returns the least objective known then. */
+typedef double (*lp_exact_see_blocks)(void *user, const lp_exact_block block[LP_STAGE_COUNT]);
+/* Shows pairs of blocks; `known` is the least objective known, or infinite. In models of more than 40 layers only every
+ * second or third border is tried. */
+void lp_exact_blocks(const lp_exact *x, double known, lp_exact_see_blocks see, void *user);
+
 /* ---- frontiers (graph.c) ----------------------------------------------------------------------------------------- */
 
 /* One unit on one side. The time is the unit's and that of the fresh holdings. */
@@ -197,10 +212,11 @@ double lp_exact_front_price(const lp_exact_front *front, double ms);
 /* ---- chains of segments (chain.c) -------------------------------------------------------------------------------- */
 
 typedef struct {
-  double most;                    /* only placements with a smaller objective are wanted */
-  double close;                   /* a share: what could be better by less than that is not looked for */
-  double step;                    /* labels whose objectives differ by less stand for one another; 0: none */
-  size_t width;                   /* labels kept per segment */
+  double most;  /* only placements with a smaller objective are wanted */
+  double close; /* a share: what could be better by less than that is not looked for */
+  double step;  /* labels whose objectives differ by less stand for one another; 0: none */
+  double slur;  /* a share of each limit: labels whose times and bytes differ by less stand for one another, unproved */
+  size_t width; /* labels kept per segment */
   const lp_exact_prices *listing; /* prices at which modes are listed; those of the run are for bounds */
   /* Called with each placement found, the cheapest first, until it returns true: it is one. */
   bool (*see)(void *user, unsigned char *const side[LP_STAGE_COUNT]);

@@ -1,5 +1,6 @@
 /* The exact scheduler: equal to trying everything where that can be done, never worse than any other scheduler. */
 #include "base/side.h"
+#include "passes/plan/exact/exact.h"
 #include "passes/plan/objective.h"
 #include "passes/plan/pin.h"
 #include "passes/plan/schedulers.h"
@@ -188,4 +189,80 @@ LP_TEST(plans_80_layers) {
   printf("80 layers: %.1f ms\n", ms);
   ck_assert_double_lt(ms, 60000); /* about 3,000 in a release build on an idle machine */
   study_close(&s);
+}
+
+/* ---- seeds ------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  llama_study *study;
+  lp_side *side[LP_STAGE_COUNT];
+  double best; /* objective of the cheapest pair of blocks that is feasible; infinite: none */
+  int shown;
+} block_watcher;
+
+static double see_blocks(void *user, const lp_exact_block block[LP_STAGE_COUNT]) {
+  block_watcher *w = user;
+  lp_plan_result result;
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    for (int32_t i = 0; i < w->study->problem[stage].op_count; i++) {
+      int32_t layer = w->study->problem[stage].ops[i].layer;
+      bool inside = layer >= block[stage].from && layer < block[stage].to;
+      w->side[stage][i] = inside == block[stage].cloud ? LP_SIDE_CLOUD : LP_SIDE_DEVICE;
+    }
+    lp_plan_settle(&w->study->problem[stage], w->side[stage]);
+  }
+  lp_plan_evaluate(w->study->problem, &w->study->request, w->side, &result);
+  w->shown++;
+  if (result.feasible) w->best = fmin(w->best, lp_plan_objective_value(&result, &w->study->request));
+  return w->best;
+}
+
+static block_watcher watch_blocks(llama_study *s) {
+  block_watcher w = {.study = s, .best = INFINITY};
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    w.side[stage] = LP_NEW_ARRAY(s->arena, lp_side, s->problem[stage].op_count);
+  return w;
+}
+
+static int32_t list_blocks(int32_t layers, lp_exact_block *out) {
+  int32_t count = 0;
+  for (int32_t from = -1; from <= layers; from++)
+    for (int32_t to = from + 1; to <= layers + 1; to++)
+      for (int cloud = 0; cloud < 2; cloud++)
+        out[count++] = (lp_exact_block){from, to, cloud};
+  return count;
+}
+
+/* The pairs shown have the best of all pairs among them, although few are shown. */
+static void check_blocks(double ttft_ms, double tpot_ms, double device_memory) {
+  enum { LAYERS = 5 };
+  llama_study s = study_open(LAYERS, "snapdragon-8s-gen3", "a100", "lan");
+  s.request.osl = 128;
+  s.request.ttft_ms = ttft_ms;
+  s.request.tpot_ms = tpot_ms;
+  s.request.device_memory = (int64_t)device_memory;
+  ck_assert_int_eq(lp_plan_build(s.module, &s.request, s.arena, s.problem, NULL), LP_OK);
+  block_watcher all = watch_blocks(&s), shown = watch_blocks(&s);
+  lp_exact_block list[(LAYERS + 2) * (LAYERS + 3)];
+  int32_t count = list_blocks(LAYERS, list);
+  ck_assert_int_eq(count, LP_COUNT(list));
+  for (int32_t i = 0; i < count; i++)
+    for (int32_t k = 0; k < count; k++)
+      (void)see_blocks(&all, (lp_exact_block[]){list[i], list[k]});
+  lp_exact x;
+  lp_exact_build(s.problem, &s.request, s.arena, &x);
+  lp_exact_blocks(&x, INFINITY, see_blocks, &shown);
+  ck_assert(!isinf(all.best));
+  ck_assert_msg(shown.best <= all.best * (1 + 1e-9), "TTFT %g: %.12g, wanted %.12g", ttft_ms, shown.best, all.best);
+  ck_assert_int_lt(shown.shown, all.shown / 10);
+  study_close(&s);
+}
+
+LP_TEST(seeds_have_the_best_pair_of_blocks) {
+  static const double ttft_ms[] = {0, 200, 150, 120, 100}, tpot_ms[] = {0, 30, 25, 20, 15};
+  for (size_t i = 0; i < LP_COUNT(ttft_ms); i++)
+    for (size_t k = 0; k < LP_COUNT(tpot_ms); k++) {
+      check_blocks(ttft_ms[i], tpot_ms[k], 64e9);
+      check_blocks(ttft_ms[i], tpot_ms[k], 1.5e9);
+    }
 }
