@@ -405,8 +405,18 @@ static lp_status check_sides(const rule_context *c) {
   return good ? LP_OK : fail(c, "from and to are not the two sides");
 }
 
+/* A side that answers must have computed something since it received: where no code runs, none makes the answer. A view
+ * (LP_ALIAS) has no code. */
 static lp_status rule_comm_send(const rule_context *c) {
-  return check_sides(c);
+  LP_TRY(check_sides(c));
+  const char *from = lp_op_str(c->op, "from", "");
+  for (const lp_op *op = c->op->prev; op; op = op->prev) {
+    if (lp_op_has(op, LP_COMM) && !lp_streq(lp_op_str(op, "from", ""), from))
+      return fail(c, "an empty exchange: the side that sends has computed nothing since it received");
+    bool computes = lp_op_info_get(op->kind)->level == LP_LEVEL_OP && !lp_op_has(op, LP_ALIAS);
+    if (computes && lp_streq(lp_op_str(op, "side", ""), from)) break;
+  }
+  return LP_OK;
 }
 static lp_status rule_comm_recv(const rule_context *c) {
   return check_sides(c);

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { NO_VIEW = -2 };
+
 /* "GLOB=device": the length of the glob, and the side. */
 static bool split_pin(const char *text, size_t *length, lp_side *side) {
   const char *equals = strrchr(text, '=');
@@ -86,6 +88,45 @@ lp_status lp_plan_pin_used(const lp_plan_problem *problem, const lp_compile_requ
   return LP_OK;
 }
 
+/* The operator that made a view's memory, -1 for an input; `index` itself where it is no view. */
+static int32_t memory_of(const int32_t *operand, int32_t index) {
+  while (index >= 0 && operand[index] != NO_VIEW)
+    index = operand[index];
+  return index;
+}
+
+/* The producer of each view's operand, -1 for an input; NO_VIEW for other operators. */
+static void find_views(const lp_plan_problem *problem, int32_t *operand) {
+  for (int32_t i = 0; i < problem->op_count; i++)
+    operand[i] = NO_VIEW;
+  for (int32_t i = problem->edge_count; i-- > 0;) { /* the first edge of a consumer is its first operand's */
+    const lp_plan_edge *edge = &problem->edges[i];
+    const lp_plan_op *consumer = &problem->ops[edge->consumer];
+    if (lp_op_has(consumer->op, LP_ALIAS) && !consumer->free) operand[edge->consumer] = edge->producer;
+  }
+}
+
+/* `reads[i]` collects the sides whose operators read operator i, views looked through; only later ones read it. */
+void lp_plan_settle_views(const lp_plan_problem *problem, lp_side *side) {
+  int32_t *operand = lp_alloc(((size_t)problem->op_count + 1) * sizeof *operand);
+  unsigned char *reads = lp_alloc((size_t)problem->op_count + 1);
+  memset(reads, 0, (size_t)problem->op_count + 1);
+  find_views(problem, operand);
+  int32_t edge = problem->edge_count;
+  for (int32_t i = problem->op_count; i-- > 0;) {
+    int32_t memory = memory_of(operand, i);
+    lp_side where = memory >= 0 ? side[memory] : LP_SIDE_DEVICE;
+    bool view = operand[i] != NO_VIEW, read_there = (reads[i] & (1U << where)) != 0;
+    if (view && (read_there || !reads[i])) side[i] = where;
+    for (; edge > 0 && problem->edges[edge - 1].consumer == i; edge--) {
+      int32_t producer = problem->edges[edge - 1].producer;
+      if (producer >= 0) reads[producer] |= view ? reads[i] : (unsigned char)(1U << side[i]);
+    }
+  }
+  free(reads);
+  free(operand);
+}
+
 /* A cache is where op.kv_append is; its readers go there. */
 void lp_plan_settle(const lp_plan_problem *problem, lp_side *side) {
   int8_t *of_state = lp_alloc((size_t)problem->state_count + 1); /* 0 unknown, else side + 1 */
@@ -100,4 +141,5 @@ void lp_plan_settle(const lp_plan_problem *problem, lp_side *side) {
     if (state >= 0 && of_state[state]) side[i] = (lp_side)(of_state[state] - 1);
   }
   free(of_state);
+  lp_plan_settle_views(problem, side);
 }

@@ -6,7 +6,10 @@
 
 /* Sets each operator's `pin`; all users of a KV cache have the same. */
 void lp_plan_pin(lp_plan_problem *problem, const lp_compile_request *request);
-/* Moves pinned operators and the users of each KV cache to where they must be. */
+/* Moves views to where their operand's memory is, unless only the other side reads them. A view has no code, so without
+ * this a side could receive a value only to send it back. No placement costs more after it. */
+void lp_plan_settle_views(const lp_plan_problem *problem, lp_side *side);
+/* Moves pinned operators and the users of each KV cache to where they must be, then views. */
 void lp_plan_settle(const lp_plan_problem *problem, lp_side *side);
 
 #endif

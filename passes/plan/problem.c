@@ -214,20 +214,38 @@ static void settle_exit_heads(lp_plan_problem *problem) {
   }
 }
 
-/* Operators outside the layers come before the first or after the last. */
+/* Marks the operators that some layer's operator depends on. */
+static void mark_read_by_layers(const lp_plan_problem *problem, bool *read) {
+  for (int32_t i = problem->edge_count; i-- > 0;) { /* sorted by consumer: the readers of an operator come first */
+    const lp_plan_edge *edge = &problem->edges[i];
+    bool reader = problem->ops[edge->consumer].layer >= 0 || read[edge->consumer];
+    if (edge->producer >= 0 && reader) read[edge->producer] = true;
+  }
+}
+
+/* An operator outside the layers belongs to the last layer that it depends on if a layer depends on it. Others come
+ * before the first layer or after the last. */
 static void settle_layers(lp_plan_problem *problem) {
-  int32_t count = 0;
+  int32_t count = 0, edge = 0;
   settle_exit_heads(problem);
   for (int32_t i = 0; i < problem->op_count; i++)
     if (problem->ops[i].layer >= count) count = problem->ops[i].layer + 1;
-  bool inside = false;
+  bool *read = lp_alloc(((size_t)problem->op_count + 1) * sizeof *read), inside = false;
+  memset(read, 0, ((size_t)problem->op_count + 1) * sizeof *read);
+  mark_read_by_layers(problem, read);
   for (int32_t i = 0; i < problem->op_count; i++) {
     lp_plan_op *item = &problem->ops[i];
+    int32_t last = -1;
+    for (; edge < problem->edge_count && problem->edges[edge].consumer == i; edge++) {
+      int32_t producer = problem->edges[edge].producer;
+      if (producer >= 0 && problem->ops[producer].layer > last) last = problem->ops[producer].layer;
+    }
     if (item->layer >= 0)
       inside = true;
     else if (inside && !lp_streq(lp_op_str(item->op, "layer_kind", ""), "embedding"))
-      item->layer = count;
+      item->layer = read[i] ? last : count;
   }
+  free(read);
   problem->layer_count = count;
 }
 

@@ -6,6 +6,7 @@
  * different sides, @prefill ends with comm.kv_move. */
 #include "base/poly.h"
 #include "base/side.h"
+#include "passes/plan/pin.h"
 #include "passes/plan/plan.h"
 #include "passes/state.h"
 
@@ -250,6 +251,13 @@ static lp_status check_free(const lp_plan_problem *problem, lp_diag *diag) {
   return LP_OK;
 }
 
+/* Views go to where their operand's memory is, so that no side receives a value only to send it back. */
+static void move_views(lp_module *module, const lp_plan_problem *problem, lp_side *side) {
+  lp_plan_settle_views(problem, side);
+  for (int32_t i = 0; i < problem->op_count; i++)
+    if (!problem->ops[i].free) lp_op_set_str(module, problem->ops[i].op, "side", lp_side_name(side[i]));
+}
+
 /* Plans of a family may share a function: each is written once. */
 static lp_status write_plan(lp_module *module, int32_t plan, lp_pass_context *context) {
   lp_op *func[LP_STAGE_COUNT];
@@ -266,6 +274,8 @@ static lp_status write_plan(lp_module *module, int32_t plan, lp_pass_context *co
   lp_plan_sides(problem, side, context->scratch);
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     if (!written[stage]) LP_TRY(check_free(&problem[stage], context->diag));
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+    if (!written[stage]) move_views(module, &problem[stage], side[stage]);
   for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
     if (!written[stage]) write_stage(module, func[stage], &problem[stage], side[stage], context->scratch);
   add_moves(module, func[LP_STAGE_PREFILL], func[LP_STAGE_DECODE]);

@@ -20,14 +20,15 @@ static const lp_program *program_of(const lp_worker *worker, int32_t program) {
   return &worker->bundle->manifest.programs[program];
 }
 
-/* Runs can be queued if the program moves no KV cache and takes no payload after its first segment on the cloud. */
+/* Runs can be queued if the program moves no KV cache and takes no payload after its first segment on the cloud, or after
+ * its first answer: the device would wait for the answer, and the queue for the payload. */
 bool worker_queue_fits(const lp_worker *worker, int32_t program) {
   const lp_program *desc = program_of(worker, program);
-  bool computes = false;
+  bool begun = false;
   for (int32_t i = 0; i < desc->step_count; i++) {
     const lp_step *step = &desc->step[i];
-    if (step->kind == LP_STEP_MOVE || (computes && worker_step_takes_payload(step))) return false;
-    computes |= step->kind == LP_STEP_RUN && step->side == LP_SIDE_CLOUD;
+    if (step->kind == LP_STEP_MOVE || (begun && worker_step_takes_payload(step))) return false;
+    begun |= step->kind != LP_STEP_INPUT && step->side == LP_SIDE_CLOUD;
   }
   return worker->batch != NULL;
 }

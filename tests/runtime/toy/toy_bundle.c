@@ -78,7 +78,7 @@ static void add_file(lp_buf *out, const char *bundle, const char *path, bool no_
 }
 
 static int side_of(char letter) {
-  return letter == 'c' ? 1 : 0;
+  return letter == 'c' || letter == 'e' ? 1 : 0;
 }
 
 static void add_send(lp_buf *out, int from, int buffer, const char *name, const char *dtype, const char *shape) {
@@ -119,6 +119,7 @@ static void add_program(lp_buf *out, const toy_placement *placement, bool is_pre
     if (side_of(where[stage]) != side) add_send(out, side, TOY_HIDDEN, "hidden", "f32", "[\"b\", \"s\", \"16\"]");
     side = side_of(where[stage]);
     char layer[24] = "nothing";
+    if (where[stage] == 'e') continue;
     if (!placement->nothing) snprintf(layer, sizeof layer, "%d", stage - 1);
     lp_buf_printf(out, ",\n {\"op\": \"run\", \"side\": \"%s\", \"segment\": \"lp_segment_%s\"}", side_name[side],
                   stage == 0                ? "embed"

@@ -7,7 +7,7 @@
 
 enum { TOY_STAGES = TOY_LAYERS + 2, TOY_EXITS = 2 }; /* embed, layers, head */
 
-/* "ddccdd": where embed, the layers and the head run, 'd' or 'c'. */
+/* "ddccdd": where embed, the layers and the head run, 'd' or 'c'; 'e' goes to the cloud, which has no segment there. */
 typedef struct {
   const char *prefill, *decode; /* decode NULL: as prefill */
   uint32_t seed;                /* of the weights; 0: 1 */

@@ -94,6 +94,27 @@ LP_TEST(death_in_mid_generation) {
   free(path);
 }
 
+/* A program may hand the cloud a value and take it back without a segment in between: the worker answers at once. */
+LP_TEST(answers_without_a_segment) {
+  char *path = toy_bundle_write(dir, "toy", &(toy_placement){.prefill = "dedddc"});
+  toy_worker worker = toy_worker_start(path, NULL, NULL);
+  lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);
+  lp_session *near = open_session(bundle, NULL, NULL), *far = open_session(bundle, worker.address, NULL);
+  lp_generation wanted = {0}, found = {0};
+  ck_assert_int_eq(generate(near, NULL, NULL, &wanted, NULL), LP_OK);
+  ck_assert_int_eq(generate(far, NULL, NULL, &found, NULL), LP_OK);
+  ck_assert_int_eq(found.generated, TOY_MADE);
+  for (int i = 0; i < TOY_MADE; i++)
+    ck_assert_int_eq(found.tokens.data[i].token, wanted.tokens.data[i].token);
+  lp_generation_free(&wanted);
+  lp_generation_free(&found);
+  lp_session_close(near);
+  lp_session_close(far);
+  lp_bundle_free(bundle);
+  toy_worker_stop(&worker);
+  free(path);
+}
+
 LP_TEST(nobody_there) {
   char *path = toy_bundle_write(dir, "toy", &split);
   toy_worker worker = toy_worker_start(path, NULL, NULL);
