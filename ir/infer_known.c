@@ -46,12 +46,22 @@ typedef struct {
   size_t count;
 } cone;
 
+/* Elements that are known constants, such as the constant sizes of a tensor whose data is an input's: the interpreter
+ * takes them as they are. */
+static bool is_known_constant(const lp_value *value) {
+  int64_t element;
+  for (int32_t i = 0; value->known && i < value->known_count; i++)
+    if (!lp_poly_is_const(value->known[i], &element)) return false;
+  return value->known != NULL;
+}
+
 /* Is everything that the value needs constant and small? Collects it, each operator once. */
 static bool is_constant_cone(const lp_value *value, cone *seen) {
   lp_op *op = value->def;
   int64_t numel;
   if (!op || !lp_op_has(op, LP_PURE) || op->region) return false;
   if (!lp_type_static_numel(value->type, &numel) || numel > MAX_CONE_ELEMENTS) return false;
+  if (is_known_constant(value)) return true;
   for (size_t i = 0; i < seen->count; i++)
     if (seen->ops[i] == op) return true;
   if (seen->count == MAX_CONE) return false;

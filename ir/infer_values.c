@@ -66,6 +66,43 @@ static poly *known_total(const lp_infer *c, int64_t count) {
   return known[0] ? known : NULL;
 }
 
+static bool is_greater(poly a, poly b) {
+  int64_t x, y;
+  return lp_poly_is_const(a, &x) && lp_poly_is_const(b, &y) && x > y;
+}
+
+/* Is the operand ConstantOfShape of a constant size greater than 0? Then every reduction over it gives `fill`. */
+static bool is_fill(const lp_value *value, int64_t *fill) {
+  int64_t numel;
+  if (!lp_op_is(value->def, LP_ONNX_ConstantOfShape)) return false;
+  const lp_attr *element = lp_op_attr(value->def, "value");
+  *fill = 0;
+  return lp_type_static_numel(value->type, &numel) && numel > 0 &&
+         (!element || lp_infer_whole(&element->tensor, 0, fill));
+}
+
+/* The greatest or least element: of a filled tensor of any size, or of few elements that are equal or constants. */
+static poly *known_extreme(const lp_infer *c, int64_t count) {
+  const poly *in;
+  int32_t n;
+  int64_t fill, value;
+  poly *known = LP_NEW_ARRAY(c->m->arena, poly, count + 1);
+  if (lp_infer_has(c, 0) && is_fill(lp_op_in(c->op, 0), &fill)) {
+    for (int64_t i = 0; i < count; i++)
+      known[i] = lp_dim_const(c->m, fill);
+    return known;
+  }
+  if (count != 1 || !lp_infer_known(c, 0, &in, &n) || n < 1) return NULL;
+  bool greatest = c->op->kind == LP_ONNX_ReduceMax;
+  known[0] = in[0];
+  for (int32_t i = 1; i < n; i++) {
+    if (lp_poly_equal(known[0], in[i])) continue;
+    if (!lp_poly_is_const(known[0], &value) || !lp_poly_is_const(in[i], &value)) return NULL;
+    if (greatest ? is_greater(in[i], known[0]) : is_greater(known[0], in[i])) known[0] = in[i];
+  }
+  return known;
+}
+
 /* ---- what moves elements ---- */
 
 /* An operand for the interpreter: indices that stand for its elements, from `first` on, or its constant elements. */
@@ -165,6 +202,9 @@ static poly *known_of(lp_infer *c, int64_t count) {
   case LP_ONNX_ReduceSum:
   case LP_ONNX_ReduceProd:
     return known_total(c, count);
+  case LP_ONNX_ReduceMax:
+  case LP_ONNX_ReduceMin:
+    return known_extreme(c, count);
   default:
     return lp_op_has(c->op, LP_ELEMENTWISE) ? known_elementwise(c, count) : NULL;
   }

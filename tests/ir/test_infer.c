@@ -186,6 +186,18 @@ LP_TEST(scatters) {
   refuses(NODE(OneHot, i64("b,s"), i64("1"), f32("2")), "depends on the data of input 1");
 }
 
+LP_TEST(extremes_are_known) {
+  lp_value *shape = of(NODE(Shape, f32("b,s,70"))), *wide = of(NODE(Slice, shape, INTS(2), INTS(3)));
+  with_i64("keepdims", 0);
+  knows(NODE(ReduceMax, of(NODE(ConstantOfShape, wide))), "0"); /* more elements than are known one by one */
+  knows(NODE(ReduceMin, INTS(4, 2, 9)), "2");
+  knows(NODE(ReduceMax, INTS(4, 9, 2)), "9");
+  knows(NODE(ReduceMax, of(NODE(Slice, shape, INTS(1), INTS(2)))), "s");
+  knows(NODE(ReduceMax, of(NODE(Slice, shape, INTS(1), INTS(3)))), "?"); /* s or 70 */
+  /* The greatest of nothing is no fill. */
+  knows(NODE(ReduceMax, of(NODE(ConstantOfShape, of(NODE(Slice, shape, INTS(0), INTS(1)))))), "?");
+}
+
 LP_TEST(sized_by_data) {
   gives(NODE(NonZero, INTS(3, 0, 7)), "i64[1,2]");
   gives(NODE(NonZero, of(NODE(Reshape, INTS(3, 0, 7, 1), INTS(2, 2)))), "i64[2,3]");
@@ -193,6 +205,15 @@ LP_TEST(sized_by_data) {
   gives(NODE(NonZero, of(NODE(ConstantOfShape, size))), "i64[1,0]");
   gives(NODE(NonZero, of(NODE(Expand, INTS(1), size))), "i64[1,s]");
   refuses(NODE(NonZero, i64("4")), "depends on the data of input 0");
+  /* repeat_interleave of an axis of constant size, as exporters write it: the input's data does not matter */
+  size = of(NODE(Slice, of(NODE(Shape, f32("b,s,70"))), INTS(2), INTS(3)));
+  lp_value *zeros = of(NODE(ConstantOfShape, size));
+  with_i64("to", TO_I64);
+  lp_value *repeats = of(NODE(Add, of(NODE(Cast, zeros)), INT(2)));
+  with_i64("keepdims", 0);
+  lp_value *greatest = of(NODE(ReduceMax, repeats));
+  lp_value *places = of(NODE(Range, INT(0), greatest, INT(1)));
+  gives(NODE(NonZero, of(NODE(Less, places, of(NODE(Unsqueeze, repeats, INTS(1)))))), "i64[2,140]");
   gives(NODE(Compress, f32("2,3"), INTS(0, 1, 1, 0)), "f32[2]");
   with_i64("axis", 1);
   gives(NODE(Compress, f32("b,3"), INTS(0, 1)), "f32[b,1]");
