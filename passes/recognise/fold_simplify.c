@@ -1,4 +1,4 @@
-/* Rules of fold that compute nothing: each finds an existing value that equals the operator's result. */
+/* Rules of fold that compute nothing: each finds a value that equals the operator's result. */
 #include "passes/build.h"
 #include "passes/recognise/fold.h"
 
@@ -12,6 +12,20 @@ static lp_value *through_views(const lp_op *op) {
   while (value && !lp_type_equal(value->type, op->out[0]->type))
     value = value->def && lp_op_has(value->def, LP_ALIAS) ? lp_op_in(value->def, 0) : NULL;
   return value;
+}
+
+/* A weight under another shape is a weight, however large: no data is read. */
+static lp_value *viewed_constant(const lp_fold *f, lp_op *op) {
+  int64_t count;
+  lp_value *x = lp_op_in(op, 0);
+  if (!lp_value_is_constant(x) || !lp_type_static_numel(op->out[0]->type, &count)) return NULL;
+  lp_build build = lp_build_at(f->module, op, f->diag);
+  return lp_build_reshaped_constant(&build, x, op->out[0]->type);
+}
+
+static lp_value *view(const lp_fold *f, lp_op *op) {
+  lp_value *same = through_views(op);
+  return same ? same : viewed_constant(f, op);
 }
 
 static bool same_type(const lp_op *op, const lp_value *value) {
@@ -169,7 +183,7 @@ lp_value *lp_fold_simplify(lp_fold *f, lp_op *op) {
   case LP_ONNX_Flatten:
   case LP_ONNX_Squeeze:
   case LP_ONNX_Unsqueeze:
-    return through_views(op);
+    return view(f, op);
   case LP_ONNX_Expand:
   case LP_ONNX_Tile:
   case LP_ONNX_Slice:

@@ -1,9 +1,10 @@
 """A small Llama as ONNX Runtime GenAI's model builder writes it: packed weights, fused attention, fused norms.
 
-    python genai.py FOLDER [--bits=4] [--block=32] [--asymmetric] [--table]
+    python genai.py FOLDER [--bits=4] [--block=32] [--asymmetric] [--table | --tied] [--vocabulary=256]
 
 FOLDER gets model.onnx (com.microsoft: MatMulNBits, GroupQueryAttention with rotary positions inside,
-SkipSimplifiedLayerNormalization; with --table also GatherBlockQuantized), tokens.json and a test data set that ONNX Runtime
+SkipSimplifiedLayerNormalization; with --table also GatherBlockQuantized,
+with --tied of the weight of the last product under another shape), tokens.json and a test data set that ONNX Runtime
 answered. Weights are random from a fixed seed.
 """
 
@@ -66,15 +67,24 @@ class Builder:
         full = full.reshape(*codes.shape[:-1], count // per_byte, per_byte)
         return np.bitwise_or.reduce(full << (np.arange(per_byte, dtype=np.uint8) * self.bits), -1).astype(np.uint8)
 
-    def linear(self, name: str, x: str, n: int, k: int) -> str:
+    def linear(self, name: str, x: str, n: int, k: int, tied: bool = False) -> str:
         codes, scale, zero = self.quantised(n, k)
-        inputs = [x, self.constant(f"{name}.qweight", self.packed(codes)), self.constant(f"{name}.scales", scale.ravel())]
+        flat = (lambda a: a) if tied else np.ravel
+        inputs = [x, self.constant(f"{name}.qweight", self.packed(codes)), self.constant(f"{name}.scales", flat(scale))]
         if zero is not None:
-            inputs.append(self.constant(f"{name}.qzeros", self.packed(zero).ravel()))
+            inputs.append(self.constant(f"{name}.qzeros", flat(self.packed(zero))))
         return self.node("MatMulNBits", inputs, [f"{name}/out"], DOMAIN, K=k, N=n, bits=self.bits, block_size=self.block)
 
     def norm_weight(self, name: str) -> str:
         return self.constant(name, (1 + 0.1 * self.rng.standard_normal(HIDDEN)).astype(np.float32))
+
+
+def tied_embedding(b: Builder) -> str:
+    shape = b.constant("table_shape", np.array([VOCAB, -(-HIDDEN // b.block) * b.block * b.bits // 8], np.int64))
+    data = b.node("Reshape", ["/lm_head.qweight", shape], ["/model/embed_tokens/Reshape/out"])
+    zero = ["/lm_head.qzeros"] if b.asymmetric else []
+    return b.node("GatherBlockQuantized", [data, "input_ids", "/lm_head.scales", *zero], ["/model/embed_tokens/out"], DOMAIN,
+                  bits=b.bits, block_size=b.block, gather_axis=0, quantize_axis=1)
 
 
 def embedding(b: Builder, table: bool) -> str:
@@ -128,14 +138,14 @@ def mlp(b: Builder, index: int, x: str) -> str:
     return b.linear(f"{name}/down_proj", b.node("Mul", [silu, up], [f"{name}/product"]), HIDDEN, FFN)
 
 
-def build(b: Builder, table: bool) -> onnx.ModelProto:
-    stream, at = embedding(b, table), positions(b)
+def build(b: Builder, table: bool, tied: bool) -> onnx.ModelProto:
+    stream, at = tied_embedding(b) if tied else embedding(b, table), positions(b)
     x = b.node("SimplifiedLayerNormalization", [stream, b.norm_weight("/model/layers.0/input_norm.weight")],
                ["/model/layers.0/input_norm/out"], axis=-1, epsilon=1e-5, stash_type=1)
     for i in range(LAYERS):
         x, stream = skip_norm(b, f"/model/layers.{i}/post_norm", stream, layer(b, i, x, at))
         x, stream = skip_norm(b, f"/model/layers.{i + 1}/input_norm", stream, mlp(b, i, x))
-    b.nodes.append(helper.make_node("Identity", [b.linear("/lm_head", x, VOCAB, HIDDEN)], ["logits"], name="logits"))
+    b.nodes.append(helper.make_node("Identity", [b.linear("/lm_head", x, VOCAB, HIDDEN, tied)], ["logits"], name="logits"))
     def cache(name: str, length: str) -> list[onnx.ValueInfoProto]:
         return [helper.make_tensor_value_info(f"{name}.{i}.{kind}", TensorProto.FLOAT, ["batch_size", KV_HEADS, length, HEAD])
                 for i in range(LAYERS) for kind in ("key", "value")]
@@ -150,16 +160,20 @@ def build(b: Builder, table: bool) -> onnx.ModelProto:
 
 
 def main() -> None:
+    global VOCAB
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--bits", type=int, default=4)
     parser.add_argument("--block", type=int, default=32)
     parser.add_argument("--asymmetric", action="store_true", help="zero points")
     parser.add_argument("--table", action="store_true", help="quantise the embedding too")
+    parser.add_argument("--tied", action="store_true", help="the embedding is the weight of the last product")
+    parser.add_argument("--vocabulary", type=int, default=VOCAB)
     args = parser.parse_args()
+    VOCAB = args.vocabulary
     args.folder.mkdir(parents=True, exist_ok=True)
     path = args.folder / "model.onnx"
-    onnx.save(build(Builder(args.bits, args.block, args.asymmetric), args.table), path)
+    onnx.save(build(Builder(args.bits, args.block, args.asymmetric), args.table, args.tied), path)
     oracle.write_tokens(path, args.folder)
     rng = np.random.default_rng(3)
     past = [0.3 * rng.standard_normal((1, KV_HEADS, 5, HEAD)).astype(np.float32) for _ in range(2 * LAYERS)]
