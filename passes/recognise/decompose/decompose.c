@@ -173,6 +173,7 @@ static lp_status decompose(lp_module *module, lp_op *op, lp_diag *diag) {
 static lp_status run(lp_module *module, lp_pass_context *context) {
   lp_op *func = lp_module_find_func(module, "main");
   if (!func) return lp_error(context->diag, LP_LOC_FILE(module->name), "no function 'main' to decompose");
+  lp_note_activations(func->region, context->diag);
   for (int sweep = 0; sweep < 2;
        sweep++) /* the first round makes Attention of com.microsoft's operators, the second rewrites Attention */
     for (lp_op *op = func->region->first, *next; op; op = next) {

@@ -31,6 +31,8 @@ lp_rewrite_rule lp_rewrite_ms_attention, lp_rewrite_multi_head, lp_rewrite_decod
 lp_rewrite_rule lp_rewrite_dynamic_quantize, lp_rewrite_matmul_integer, lp_rewrite_qlinear_matmul,
     lp_rewrite_ms_quantize, lp_rewrite_matmul_nbits, lp_rewrite_dynamic_matmul, lp_rewrite_matmul_to_float,
     lp_rewrite_gather_block;
+/* Tells the user, in one note, that products with accuracy_level = 4 are computed with f32 activations (quant.c). */
+void lp_note_activations(const lp_block *block, lp_diag *diag);
 
 /* norm.c */
 lp_rewrite_rule lp_rewrite_instance_norm, lp_rewrite_group_norm, lp_rewrite_batch_norm, lp_rewrite_mean_variance,

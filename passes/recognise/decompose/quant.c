@@ -194,6 +194,23 @@ static lp_status need_constants(const lp_rewrite *r, int32_t weight) {
   return LP_OK;
 }
 
+/* accuracy_level 4 lets a runtime round activations to int8; 2 and 3 to f16 and bf16. */
+void lp_note_activations(const lp_block *block, lp_diag *diag) {
+  const lp_op *first = NULL;
+  int64_t count = 0;
+  LP_FOR_OPS(op, block) {
+    if (op->kind != LP_ONNX_MsMatMulNBits || lp_op_i64(op, "accuracy_level", 0) != 4) continue;
+    if (!first) first = op;
+    count++;
+  }
+  if (!first) return;
+  lp_note(diag, first->loc,
+          "this and %" PRId64
+          " further products allow int8 activations (accuracy_level = 4); here activations stay f32, "
+          "so the results differ from ONNX Runtime's by its rounding",
+          count - 1);
+}
+
 lp_status lp_rewrite_matmul_nbits(lp_rewrite *r) {
   static const int64_t swap[] = {1, 0};
   int64_t k = lp_op_i64(r->op, "K", 0), n = lp_op_i64(r->op, "N", 0), bits = lp_op_i64(r->op, "bits", 4);
