@@ -20,8 +20,8 @@ static const lp_program *program_of(const lp_worker *worker, int32_t program) {
   return &worker->bundle->manifest.programs[program];
 }
 
-/* Runs can be queued if the program moves no KV cache and takes no payload after its first segment on the cloud, or after
- * its first answer: the device would wait for the answer, and the queue for the payload. */
+/* Runs can be queued if the program moves no KV cache and takes no payload after its first segment on the cloud, or
+ * after its first answer: the device would wait for the answer, and the queue for the payload. */
 bool worker_queue_fits(const lp_worker *worker, int32_t program) {
   const lp_program *desc = program_of(worker, program);
   bool begun = false;
