@@ -147,10 +147,7 @@ lp_status infer_dropout(lp_infer *c) {
 
 /* ---- products ---- */
 
-lp_status lp_infer_product(lp_infer *c, int32_t first, int32_t second, lp_shape *out) {
-  LP_TRY(lp_infer_min_rank(c, first, 1));
-  LP_TRY(lp_infer_min_rank(c, second, 1));
-  lp_shape a = lp_infer_shape(c, first), b = lp_infer_shape(c, second);
+static lp_status product(lp_infer *c, lp_shape a, lp_shape b, lp_shape *out) {
   const lp_poly *inner, *rows = NULL, *cols = NULL;
   LP_TRY(lp_infer_agree(c, a.dim[a.rank - 1], b.dim[b.rank > 1 ? b.rank - 2 : 0], &inner));
   if (a.rank > 1) rows = a.dim[a.rank - 2];
@@ -162,6 +159,35 @@ lp_status lp_infer_product(lp_infer *c, int32_t first, int32_t second, lp_shape 
   if (cols) LP_TRY(lp_infer_push(c, &a, cols));
   *out = a;
   return LP_OK;
+}
+
+lp_status lp_infer_product(lp_infer *c, int32_t first, int32_t second, lp_shape *out) {
+  LP_TRY(lp_infer_min_rank(c, first, 1));
+  LP_TRY(lp_infer_min_rank(c, second, 1));
+  return product(c, lp_infer_shape(c, first), lp_infer_shape(c, second), out);
+}
+
+/* A vector has nothing to transpose. */
+static lp_shape turned(lp_shape x, bool turn) {
+  if (!turn || x.rank < 2) return x;
+  const lp_poly *last = x.dim[x.rank - 1];
+  x.dim[x.rank - 1] = x.dim[x.rank - 2];
+  x.dim[x.rank - 2] = last;
+  return x;
+}
+
+lp_status infer_fused_matmul(lp_infer *c) {
+  lp_shape out;
+  LP_TRY(lp_infer_need(c, 2));
+  LP_TRY(lp_infer_same_dtype(c, 0, 1));
+  LP_TRY(lp_infer_min_rank(c, 0, 1));
+  LP_TRY(lp_infer_min_rank(c, 1, 1));
+  if (lp_op_i64(c->op, "transBatchA", 0) || lp_op_i64(c->op, "transBatchB", 0))
+    return lp_infer_fail(c, "transBatchA and transBatchB are not supported");
+  lp_shape a = turned(lp_infer_shape(c, 0), lp_op_i64(c->op, "transA", 0) != 0);
+  lp_shape b = turned(lp_infer_shape(c, 1), lp_op_i64(c->op, "transB", 0) != 0);
+  LP_TRY(product(c, a, b, &out));
+  return lp_infer_set(c, 0, lp_infer_in(c, 0).dtype, &out);
 }
 
 lp_status infer_matmul(lp_infer *c) {

@@ -41,7 +41,8 @@ def write(out, name, nodes, feed, results, constants=None, opset=18):
     inputs = [value(n, TYPES[a.dtype], a.shape) for n, a in feed.items()]
     weights = [numpy_helper.from_array(np.array(a), n) for n, a in (constants or {}).items()]
     graph = helper.make_graph(nodes, name, inputs, results, weights)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10,
+    domains = [("", opset)] + [("com.microsoft", 1)] * any(n.domain for n in nodes)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid(d, v) for d, v in domains], ir_version=10,
                               producer_name="conformance")
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     folder = out / name / "test_data_set_0"
@@ -161,9 +162,21 @@ def halves(out, rng):
         write(out, "half_" + name, nodes, {**feed, "x": x}, [value("y", TensorProto.FLOAT16)], weights)
 
 
+def fused(out, rng):
+    """Products that ONNX Runtime's optimizer fuses with transposes of the last two axes and a factor."""
+    x, w, v = (rng.standard_normal(s).astype(np.float32) for s in ((2, 3, 4), (2, 5, 4), (4,)))
+    turned = {"x": x.transpose(0, 2, 1).copy(), "w": w.transpose(0, 2, 1).copy()}
+    for a, b in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        write(out, f"fused_product_{a}{b}",
+              [node("FusedMatMul", "x w", "y", domain="com.microsoft", transA=a, transB=b, alpha=0.125)],
+              {"x": turned["x"] if a else x}, [value("y")], {"w": w if b else turned["w"]})
+    write(out, "fused_product_vector", [node("FusedMatMul", "x v", "y", domain="com.microsoft", transB=1)], {"x": x},
+          [value("y")], {"v": v})
+
+
 def main():
     out, rng = pathlib.Path(sys.argv[1]), np.random.default_rng(5)
-    for make in (branches, loops, scatters, picks, halves):
+    for make in (branches, loops, scatters, picks, halves, fused):
         make(out, rng)
 
 

@@ -186,6 +186,18 @@ LP_TEST(scatters) {
   refuses(NODE(OneHot, i64("b,s"), i64("1"), f32("2")), "depends on the data of input 1");
 }
 
+LP_TEST(fused_products) {
+  with_i64("transA", 1);
+  gives(NODE(MsFusedMatMul, f32("b,s,8"), f32("b,s,6")), "f32[b,8,6]");
+  with_i64("transB", 1);
+  gives(NODE(MsFusedMatMul, f32("b,s,8"), f32("6,8")), "f32[b,s,6]");
+  with_i64("transB", 1); /* a vector has nothing to transpose */
+  gives(NODE(MsFusedMatMul, f32("b,s,8"), f32("8")), "f32[b,s]");
+  refuses(NODE(MsFusedMatMul, f32("b,s,8"), f32("b,7,6")), "dimensions 8 and 7 must agree");
+  with_i64("transBatchA", 1);
+  refuses(NODE(MsFusedMatMul, f32("b,s,8"), f32("b,8,6")), "transBatchA and transBatchB are not supported");
+}
+
 LP_TEST(extremes_are_known) {
   lp_value *shape = of(NODE(Shape, f32("b,s,70"))), *wide = of(NODE(Slice, shape, INTS(2), INTS(3)));
   with_i64("keepdims", 0);

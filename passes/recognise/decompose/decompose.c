@@ -31,6 +31,26 @@ static lp_status rewrite_quick_gelu(lp_rewrite *r) {
   return done(r);
 }
 
+/* x with its last two axes exchanged; a vector has nothing to transpose. */
+static lp_value *turned(lp_rewrite *r, lp_value *x, const char *flag) {
+  int32_t rank = x->type.rank;
+  int64_t perm[LP_MAX_RANK];
+  if (!lp_op_i64(r->op, flag, 0) || rank < 2) return x;
+  for (int32_t i = 0; i < rank; i++)
+    perm[i] = i < rank - 2 ? i : 2 * rank - 3 - i;
+  return lp_rw_transpose(r, x, rank, perm);
+}
+
+static lp_status rewrite_fused_matmul(lp_rewrite *r) {
+  double alpha = lp_op_f64(r->op, "alpha", 1);
+  lp_value *a = turned(r, lp_op_in(r->op, 0), "transA"), *b = turned(r, lp_op_in(r->op, 1), "transB");
+  r->result[0] = a && b ? lp_rw_op(r, LP_ONNX_MatMul, a, b) : NULL;
+  if (r->result[0] && alpha != 1)
+    r->result[0] = lp_rw_op(r, LP_ONNX_Mul, r->result[0],
+                            lp_rw_cast(r, lp_build_f32(&r->b, (float)alpha), r->result[0]->type.dtype));
+  return done(r);
+}
+
 static lp_value *norm(lp_rewrite *r, lp_kind kind, lp_value *x, lp_value *scale, lp_value *bias, double epsilon) {
   lp_value *in[] = {x, scale, bias};
   lp_type unknown = {LP_F32, -1, NULL};
@@ -117,6 +137,7 @@ static const struct {
   lp_kind kind;
   lp_rewrite_rule *run;
 } rewrites[] = {{LP_ONNX_MsFastGelu, rewrite_fast_gelu},
+                {LP_ONNX_MsFusedMatMul, rewrite_fused_matmul},
                 {LP_ONNX_MsGelu, rewrite_gelu},
                 {LP_ONNX_MsBiasGelu, rewrite_gelu},
                 {LP_ONNX_MsQuickGelu, rewrite_quick_gelu},
