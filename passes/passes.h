@@ -49,6 +49,17 @@ typedef enum { LP_STAGE_PREFILL, LP_STAGE_DECODE, LP_STAGE_COUNT } lp_stage;
 /* "prefill" and "decode": the functions that replace @main once a module is placed. */
 extern const char *const lp_stage_names[LP_STAGE_COUNT];
 
+/* How a plan with early exits generates, as `llmpart run --mode`. */
+typedef enum { LP_EXITS_FULL, LP_EXITS_EXACT, LP_EXITS_THRESHOLD, LP_EXITS_STANDALONE, LP_EXITS_COUNT } lp_exits_mode;
+extern const char *const lp_exits_modes[LP_EXITS_COUNT]; /* "full", "exact", .. (plan/exits.c) */
+
+/* The mode that a plan is for, and what is known of its exits. LP_EXITS_FULL: the cloud is asked for every token. */
+typedef struct {
+  lp_exits_mode mode;
+  double rate;      /* exact: the chance that a draft is confirmed; threshold: the share of tokens taken at exits */
+  double row_share; /* bytes of a row of hidden states on the link, as a share of the plan's own */
+} lp_exit_rates;
+
 /* What a compilation is asked for; text members are borrowed. Passes read what concerns them. */
 typedef struct lp_compile_request {
   const struct lp_machine *device, *cloud; /* cloud NULL: everything on the device */
@@ -70,6 +81,7 @@ typedef struct lp_compile_request {
   const char *kv_dtype;                       /* of KV caches: f32 f16 bf16; NULL: f32 */
   const int64_t *exits;                       /* layers whose exit heads are kept */
   int32_t exit_count;
+  lp_exit_rates exit_rates;
   bool generation; /* bind the generation protocol and give the model KV caches; false: keep the graph's own inputs */
   int64_t plans;   /* a family of up to so many plans, from which the runtime takes one for each request; 0, 1: one */
   int64_t cut;     /* scheduler "cut": layers [0, cut) on the device */

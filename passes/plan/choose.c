@@ -1,5 +1,6 @@
 /* Asks a scheduler, found by its name, for the sides of all operators. */
 #include "base/side.h"
+#include "passes/plan/exact/exact.h"
 #include "passes/plan/pin.h"
 #include "passes/plan/plan.h"
 
@@ -22,7 +23,9 @@ lp_status lp_plan_choose(const lp_plan_problem problem[LP_STAGE_COUNT], const ch
     side[stage] = LP_NEW_ARRAY(scratch, lp_side, problem[stage].op_count);
   if (proof) *proof = (lp_plan_proof){0};
   lp_status status = found->place(problem, request, side, proof, scratch, diag);
-  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     lp_plan_settle(&problem[stage], side[stage]);
+    lp_exact_join_views(&problem[stage], scratch, side[stage]);
+  }
   return status;
 }

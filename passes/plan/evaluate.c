@@ -2,6 +2,7 @@
 #include "passes/plan/evaluate.h"
 #include "base/side.h"
 #include "passes/passes.h"
+#include "passes/plan/exits.h"
 #include "passes/plan/objective.h"
 #include "passes/plan/plan.h"
 
@@ -175,17 +176,17 @@ static double power(const struct lp_machine *machine) {
   return machine ? machine->figure[LP_HW_POWER] : 0;
 }
 
-static void sum_request(const lp_plan_stage_sum sum[LP_STAGE_COUNT], const lp_compile_request *request,
-                        lp_plan_result *out) {
+static void sum_request(const lp_plan_stage_sum sum[LP_STAGE_COUNT], const double link[LP_STAGE_COUNT],
+                        const lp_compile_request *request, lp_plan_result *out) {
   const lp_plan_stage_sum *first = &sum[LP_STAGE_PREFILL], *next = &sum[LP_STAGE_DECODE];
   double steps = lp_plan_steps(request, LP_STAGE_DECODE);
   out->prefill_device_ms = first->busy_ms[LP_SIDE_DEVICE];
   out->prefill_cloud_ms = first->busy_ms[LP_SIDE_CLOUD];
   out->decode_device_ms = next->busy_ms[LP_SIDE_DEVICE];
   out->decode_cloud_ms = next->busy_ms[LP_SIDE_CLOUD];
+  out->prefill_link_ms = link[LP_STAGE_PREFILL];
+  out->decode_link_ms = link[LP_STAGE_DECODE];
   for (int side = 0; side < LP_SIDE_COUNT; side++) {
-    out->prefill_link_ms += link_ms(request, (lp_side)side, first->messages[side], first->bytes[side]);
-    out->decode_link_ms += link_ms(request, (lp_side)side, next->messages[side], next->bytes[side]);
     out->messages_prefill += (int64_t)first->messages[side];
     out->messages_decode += (int64_t)next->messages[side];
   }
@@ -216,9 +217,16 @@ static void add_moves(const double bytes[LP_SIDE_COUNT], const lp_compile_reques
 }
 
 void lp_plan_conclude(const lp_plan_sums *sums, const lp_compile_request *request, lp_plan_result *out) {
-  double memory[LP_SIDE_COUNT];
+  double memory[LP_SIDE_COUNT], link[LP_STAGE_COUNT] = {0};
+  lp_plan_stage_sum sum[LP_STAGE_COUNT];
   *out = (lp_plan_result){0};
-  sum_request(sums->stage, request, out);
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
+    sum[stage] = sums->stage[stage];
+    for (int side = 0; side < LP_SIDE_COUNT; side++)
+      link[stage] += link_ms(request, (lp_side)side, sum[stage].messages[side], sum[stage].bytes[side]);
+  }
+  lp_plan_exits_follow(request, sum, link, out);
+  sum_request((const lp_plan_stage_sum *)sum, link, request, out);
   add_moves(sums->move_bytes, request, out);
   for (int i = 0; i < LP_SIDE_COUNT; i++)
     memory[i] = sums->weight_bytes[i] + sums->activation_bytes[i] +

@@ -105,7 +105,8 @@ extern const char *const lp_scheduler_default;
 /* An error that suggests names when there is none called `name`. */
 LP_MUST_USE lp_status lp_scheduler_get(const char *name, const lp_scheduler **out, lp_diag *diag);
 
-/* Asks the scheduler called `scheduler` for the sides, then puts all users of a KV cache on one side. Allocates
+/* Asks the scheduler called `scheduler` for the sides, then puts all users of a KV cache on one side and views beside
+ * what they view. Allocates
  * side[stage][op_count] in `scratch`. `proof` may be NULL. */
 LP_MUST_USE lp_status lp_plan_choose(const lp_plan_problem problem[LP_STAGE_COUNT], const char *scheduler,
                                      const lp_compile_request *request, lp_side *side[LP_STAGE_COUNT],
@@ -153,6 +154,8 @@ typedef struct {
   int64_t crossings_prefill, crossings_decode; /* tensors that cross the link; the returning token is one */
   int64_t messages_prefill, messages_decode;
   double bytes_up, bytes_down; /* over the whole request */
+  int64_t drafts;              /* with early exits: device passes per question; 0: none */
+  double questions;            /* with early exits: questions to the cloud per token */
   double device_weight_bytes, cloud_weight_bytes;
   double device_memory_bytes, cloud_memory_bytes; /* weights, KV at isl + osl tokens, activations */
 } lp_plan_result;
@@ -164,6 +167,8 @@ void lp_plan_evaluate(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_co
 int lp_plan_compare(const lp_plan_result *a, const lp_plan_result *b, const lp_compile_request *request);
 /* The gap between a plan's objective and its lower bound, as a share of the objective; NaN when no bound is known. */
 double lp_plan_gap(const lp_plan_proof *proof, const lp_plan_result *result, const lp_compile_request *request);
+/* The same for the part of the bound that the report's certificate proves. */
+double lp_plan_proved_gap(const lp_plan_proof *proof, const lp_plan_result *result, const lp_compile_request *request);
 /* Bytes of memory that a side has; 0: not known. */
 double lp_plan_memory_limit(const lp_compile_request *request, lp_side side);
 

@@ -35,8 +35,15 @@ lp_plan_proof lp_plan_proof_read(const lp_module *module) {
                          .way_count = way->count};
 }
 
-double lp_plan_gap(const lp_plan_proof *proof, const lp_plan_result *result, const lp_compile_request *request) {
-  if (!proof->known) return NAN;
+static double gap_of(double bound, const lp_plan_result *result, const lp_compile_request *request) {
   double objective = lp_plan_objective_value(result, request);
-  return objective > 0 ? fmax(0, 1 - proof->lower_bound / objective) : 0;
+  return objective > 0 ? fmax(0, 1 - bound / objective) : 0;
+}
+
+double lp_plan_gap(const lp_plan_proof *proof, const lp_plan_result *result, const lp_compile_request *request) {
+  return proof->known ? gap_of(proof->lower_bound, result, request) : NAN;
+}
+
+double lp_plan_proved_gap(const lp_plan_proof *proof, const lp_plan_result *result, const lp_compile_request *request) {
+  return proof->known ? gap_of(proof->dual_bound, result, request) : NAN;
 }

@@ -1,4 +1,4 @@
-/* Reads the certificate of a report and adds up its plan. */
+/* Reads the certificate of a report. */
 #include "tools/certificate/certificate.h"
 
 #include <math.h>
@@ -80,6 +80,7 @@ static bool read_unit(certificate *c, const lp_json *json, const stage *s, unit 
          read_index_if(json, "pin", &out->pin) && read_pair(json, "ms", out->ms) &&
          read_pair(json, "activation", out->activation) && read_number_if(json, "result_bytes", &out->result_bytes) &&
          read_number_if(json, "return_way", &out->return_way) &&
+         read_indices(c, json, "operators", SIZE_MAX, &out->rows, &out->row_count) &&
          read_indices(c, json, "in", s->value_count, &out->in, &out->in_count) &&
          read_indices(c, json, "out", s->value_count, &out->out, &out->out_count) &&
          read_indices(c, json, "hold", c->holding_count, &out->hold, &out->hold_count) &&
@@ -143,88 +144,6 @@ static bool read_certificate(certificate *c, const lp_json *json) {
          read_stage(c, json, "prefill", 0) && read_stage(c, json, "decode", 1);
 }
 
-/* ---- totals of the plan ------------------------------------------------------------------------------------------ */
-
-/* The time of a stage's messages. A unit runs in the first turn of its side that is not before the turns of what it
- * reads. */
-static double link_time(const certificate *c, const stage *s) {
-  int *turn = LP_NEW_ARRAY(c->arena, int, s->unit_count), last = 0;
-  bool *crossed = LP_NEW_ARRAY(c->arena, bool, s->value_count);
-  double ms = 0;
-  for (size_t i = 0; i < s->unit_count; i++) {
-    for (size_t k = 0; k < s->units[i].in_count; k++) {
-      int maker = s->maker[s->units[i].in[k]];
-      if (maker >= 0 && turn[maker] > turn[i]) turn[i] = turn[maker];
-    }
-    turn[i] += turn[i] % 2 != s->units[i].side;
-    if (turn[i] > last) last = turn[i];
-  }
-  bool *sent = LP_NEW_ARRAY(c->arena, bool, last + 1);
-  for (size_t i = 0; i < s->unit_count; i++) {
-    const unit *u = &s->units[i];
-    for (size_t k = 0; k < u->in_count; k++) {
-      int maker = s->maker[u->in[k]], from = maker < 0 ? 0 : s->units[maker].side;
-      if (from == u->side || crossed[u->in[k]]) continue;
-      crossed[u->in[k]] = true;
-      sent[maker < 0 ? 0 : turn[maker]] = true;
-      ms += s->value[u->in[k]] * c->ms_per_byte[from];
-    }
-    if (u->result_bytes < 0 || !u->side) continue;
-    sent[turn[i]] = true;
-    ms += u->result_bytes * c->ms_per_byte[1];
-  }
-  for (int i = 0; i <= last; i++)
-    ms += sent[i] ? c->message_ms : 0;
-  return ms;
-}
-
-/* Adds the memory of holdings and the moves of caches; adds their time to busy[stage][side]. */
-static void add_holdings(const certificate *c, double busy[2][2], totals *t) {
-  unsigned char *held = LP_NEW_ARRAY(c->arena, unsigned char, 2 * c->holding_count);
-  double moved[2] = {0, 0}, ms = 0;
-  for (size_t w = 0; w < 2; w++)
-    for (size_t i = 0; i < c->stages[w].unit_count; i++)
-      for (size_t k = 0; k < c->stages[w].units[i].hold_count; k++)
-        held[2 * (size_t)c->stages[w].units[i].hold[k] + w] |= (unsigned char)(1 << c->stages[w].units[i].side);
-  for (size_t i = 0; i < c->holding_count; i++) {
-    const holding *h = &c->holdings[i];
-    const unsigned char *on = &held[2 * i];
-    for (int side = 0; side < 2; side++) {
-      if ((on[0] | on[1]) >> side & 1) t->bytes[side] += h->bytes[side];
-      for (int w = 0; w < 2; w++)
-        if (on[w] >> side & 1) busy[w][side] += h->ms[w][side];
-    }
-    if (!h->cache) continue;
-    if (on[0] == 3 || on[1] == 3) t->caches = false;
-    if (on[0] && on[1] && on[0] != on[1]) moved[on[0] == 2] += h->move_bytes;
-  }
-  for (int side = 0; side < 2; side++)
-    if (moved[side] > 0) ms += c->message_ms + moved[side] * c->ms_per_byte[side];
-  t->ms[0] += ms;
-  t->value += c->move * ms;
-}
-
-totals certificate_add_up(const certificate *c) {
-  totals t = {.pinned = true, .caches = true};
-  double busy[2][2] = {{0, 0}, {0, 0}}, activation[2] = {0, 0};
-  add_holdings(c, busy, &t);
-  for (int w = 0; w < 2; w++) {
-    const stage *s = &c->stages[w];
-    for (size_t i = 0; i < s->unit_count; i++) {
-      const unit *u = &s->units[i];
-      busy[w][u->side] += u->ms[u->side];
-      activation[u->side] = fmax(activation[u->side], u->activation[u->side]);
-      if (u->pin >= 0 && u->pin != u->side) t.pinned = false;
-    }
-    double link = link_time(c, s);
-    t.ms[w] += busy[w][0] + busy[w][1] + link;
-    t.value += c->busy[w][0] * busy[w][0] + c->busy[w][1] * busy[w][1] + c->link[w] * link;
-  }
-  for (int side = 0; side < 2; side++)
-    t.bytes[side] += 2 * activation[side];
-  return t;
-}
-
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
 lp_status certificate_load(const char *file, certificate *out, lp_diag *diag) {
@@ -238,7 +157,7 @@ lp_status certificate_load(const char *file, certificate *out, lp_diag *diag) {
   lp_json root = lp_json_root(file, out->report), json = lp_json_member(&root, "certificate");
   if (!json.value)
     return lp_error(diag, LP_LOC_FILE(file),
-                    "there is no certificate: the plan is not the exact scheduler's, or not feasible");
+                    "there is no certificate: this is no report, or one whose module has changed since");
   if (!read_certificate(out, &json))
     return lp_error(diag, LP_LOC_FILE(file), "the certificate lacks a part, or names something that is not there");
   return LP_OK;

@@ -1,42 +1,44 @@
-/* Whether a report keeps what its certificate promises: its limits, its value, its lower bound. */
+/* Whether a report keeps what its certificate promises: its value, its lower bound, its figures. */
 #include "base/side.h"
 #include "tools/certificate/certificate.h"
 
 #include <math.h>
 
-static bool near(double a, double b) {
-  return fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b)) + 1e-15;
+static lp_status refuse(const char *file, lp_diag *diag, const char *what) {
+  return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(file), "%s", what);
 }
 
-lp_status certificate_check(const certificate *c, const char *file, certificate_finding *out, lp_diag *diag) {
-  static const char *const times[] = {"TTFT", "TPOT"};
-  totals t = certificate_add_up(c);
-  double bound = certificate_bound(c);
-  lp_status status = LP_OK;
-  for (int i = 0; i < 2; i++) {
-    if (c->limit_ms[i] > 0 && t.ms[i] > c->limit_ms[i] * (1 + 1e-12))
-      status = lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(file), "%s comes to %.9g ms, the limit is %.9g ms", times[i],
-                           t.ms[i], c->limit_ms[i]);
-    if (c->limit_bytes[i] > 0 && t.bytes[i] > c->limit_bytes[i])
-      status = lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(file), "the %s holds %.0f bytes, the limit is %.0f",
-                           lp_side_name((lp_side)i), t.bytes[i], c->limit_bytes[i]);
+/* The plan keeps pins and caches, and comes to the value that the certificate states. */
+static lp_status check_plan(const certificate *c, const totals *t, const char *file, lp_diag *diag) {
+  if (!t->pinned) return refuse(file, diag, "a pinned operator is elsewhere");
+  if (!t->caches) return refuse(file, diag, "a KV cache is used from both sides");
+  if (certificate_near(t->value, c->value)) return LP_OK;
+  return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(file), "the plan comes to %.12g, the certificate says %.12g",
+                     t->value, c->value);
+}
+
+/* The prices prove the bound that the certificate states: no more and no less. */
+static lp_status check_bound(const certificate *c, double bound, const char *file, lp_diag *diag) {
+  for (int i = 0; i < 2; i++)
     if (c->price_ms[i] < 0 || c->price_bytes[i] < 0)
-      status = lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(file), "a price is negative: it proves nothing");
-  }
-  if (!t.pinned || !t.caches)
-    status = lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(file),
-                         t.pinned ? "a KV cache is used from both sides" : "a pinned operator is elsewhere");
-  if (!near(t.value, c->value))
-    status = lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(file), "the plan comes to %.12g, the report says %.12g",
-                         t.value, c->value);
+      return refuse(file, diag, "a price is negative: it proves nothing");
   if (isnan(bound))
-    status = lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(file),
-                         "the bound is not proved: reads are charged more than one message along a path");
-  else if (bound < c->bound - 1e-9 * fabs(c->bound) - 1e-15)
-    status = lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(file), "the prices prove %.12g, the report says %.12g", bound,
-                         c->bound);
-  if (status == LP_OK) *out = (certificate_finding){.bound = fmin(bound, t.value), .totals = t};
-  return status;
+    return refuse(file, diag, "the bound is not proved: reads are charged more than one message along a path");
+  if (fabs(bound - c->bound) <= 1e-9 * fmax(fabs(c->bound), fabs(c->value))) return LP_OK;
+  return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(file), "the prices prove %.12g, the certificate says %.12g", bound,
+                     c->bound);
+}
+
+lp_status certificate_check(certificate *c, const char *file, certificate_finding *out, lp_diag *diag) {
+  const totals t = certificate_add_up(c);
+  const double bound = certificate_bound(c);
+  certificate_request request;
+  *out = (certificate_finding){.bound = fmin(bound, t.value), .totals = t};
+  LP_TRY(check_plan(c, &t, file, diag));
+  LP_TRY(check_bound(c, bound, file, diag));
+  LP_TRY(certificate_request_check(c, file, &request, diag));
+  LP_TRY(certificate_operators_check(c, file, diag));
+  return certificate_figures_check(c, &request, fmin(c->bound, t.value), out, diag);
 }
 
 int certificate_move(certificate *c, int which, size_t index, int side) {

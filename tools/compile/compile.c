@@ -34,6 +34,7 @@ static lp_status compile_model(const lp_command *command, const lp_texts *args, 
   if (lp_streq(compile->emit, "report")) return_freed_memory();
   LP_TRY(lp_tool_check_pass(&compile->flags, diag));
   LP_TRY(lp_compile_prepare(compile, diag));
+  LP_TRY(lp_compile_read_exits(compile, diag));
   lp_input_binding *bindings = NULL;
   LP_TRY(lp_bindings_read(&compile->bind, &bindings, diag));
   const lp_import_options import = {.weights_absent_ok = !lp_compile_reads_weights(compile),
@@ -87,6 +88,13 @@ static int read_and_compile(lp_compile *c, int argc, char **argv) {
       {"--exits", LP_OPTION_NUMBERS, &c->exits, "LAYER,..",
        "add early exits after these layers; the device's half ends at the last one unless --scheduler says otherwise",
        0},
+      {"--exit-mode", LP_OPTION_CHOICE, &c->exit_mode, "full|exact|threshold|standalone",
+       "plan for this mode of `llmpart run` (exact where the exits' rates are known, else full)", 0},
+      {"--exit-rates", LP_OPTION_TEXT, &c->exit_rates, "FILE",
+       "take how often exits are right and sure from FILE, as `llmpart calibrate -o json` prints it (calibration.json "
+       "beside the model)",
+       0},
+      {"--theta", LP_OPTION_F64, &c->theta, "T", "with --exit-mode=threshold: take tokens of this confidence (0.8)", 0},
       {"--march", LP_OPTION_TEXT, &c->march, "CPU",
        "emit code for this processor: x86-64-v3, x86-64-v4, armv8-a, native, .. (native), or GPU: sm_80, .. (sm_80)",
        0},
@@ -137,7 +145,8 @@ int lp_tool_compile(int argc, char **argv) {
                         .march = "native",
                         .opt_level = "3",
                         .opset = 21,
-                        .private_layers = -1};
+                        .private_layers = -1,
+                        .theta = 0.8};
   compile.request = (lp_compile_request){.batch = 1, .cut = -1, .objective = "cost", .generation = true};
   lp_tool_tidy_when_interrupted();
   int status = read_and_compile(&compile, argc, argv);

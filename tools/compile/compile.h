@@ -12,6 +12,9 @@ typedef struct {
   lp_texts reports, bind, pins;
   int64_t private_layers; /* -1: not asked for */
   lp_numbers exits;
+  const char *exit_rates,
+      *exit_mode; /* a calibration; NULL: the one beside the model. NULL: exact where rates are known */
+  double theta;
   const char *opt_level; /* a digit */
   int64_t opset;
   lp_pass_flags flags;
@@ -22,6 +25,9 @@ typedef struct {
 
 /* Loads the machines and the link and checks what was asked for together (request.c). */
 LP_MUST_USE lp_status lp_compile_prepare(lp_compile *compile, lp_diag *diag);
+/* Sets the request's mode and rates of early exits from --exit-mode and --exit-rates, after lp_compile_prepare
+ * (exits.c). */
+LP_MUST_USE lp_status lp_compile_read_exits(lp_compile *compile, lp_diag *diag);
 /* Warns where the lengths that were asked for exceed the context of the model; its operators are there. */
 void lp_compile_check_lengths(const lp_compile *compile, const lp_module *module, lp_diag *diag);
 /* Where the output goes: what -o says, or a name made of the model's. Release with free(). */

@@ -6,10 +6,21 @@
 #include <math.h>
 #include <stdio.h>
 
+static double gap_of(double bound, double value) {
+  return value > 0 ? 100 * fmax(0, 1 - bound / value) : 0;
+}
+
 static void print_finding(const char *file, const certificate_finding *found) {
-  const double value = found->totals.value, gap = value > 0 ? 100 * fmax(0, 1 - found->bound / value) : 0;
-  printf("%s: plan %.9g, at least %.9g is proved, gap %.3g %%; TTFT %.6g ms, TPOT %.6g ms\n", file, value, found->bound,
-         gap, found->totals.ms[0], found->totals.ms[1]);
+  const double value = found->value;
+  printf("%s: plan %.9g, ", file, value);
+  if (!found->exits) printf("at least %.9g is proved, gap %.3g %%; ", found->bound, gap_of(found->bound, value));
+  printf("TTFT %.6g ms, TPOT %.6g ms\n", found->totals.ms[0], found->totals.ms[1]);
+  if (found->claimed > found->bound + 1e-9 * fabs(value))
+    printf("not proved: that no plan is below %.9g, gap %.3g %%: this is the result of the scheduler's search\n",
+           found->claimed, gap_of(found->claimed, value));
+  if (found->exits) printf("not proved: the rates of the early exits, and that no other plan is better\n");
+  printf("not proved: the operators' predicted times and sizes, which are what the figures rest on%s%s\n",
+         found->unchecked ? "; " : "", found->unchecked ? found->unchecked : "");
 }
 
 static lp_status check_file(const lp_command *command, const lp_texts *args, lp_diag *diag) {
@@ -33,8 +44,9 @@ int lp_tool_check_plan(int argc, char **argv) {
       {"--timing", LP_OPTION_FLAG, &timing, NULL, "print on stderr how long reading and checking took", 0}};
   const lp_command command = {.usage = "llmpart check-plan REPORT.json [--timing]",
                               .summary =
-                                  "Recomputes a plan's objective and limits from the certificate in its report, and\n"
-                                  "proves its lower bound anew. Exit status 4: the report does not hold.",
+                                  "Recomputes every figure of a plan and of its baselines from the certificate in its\n"
+                                  "report, proves its lower bound anew, and says what it does not prove. Exit status\n"
+                                  "4: the report does not hold.",
                               .options = options,
                               .count = LP_COUNT(options),
                               .min_args = 1,

@@ -54,8 +54,10 @@ typedef struct {
 /* Is it feasible? */
 static bool consider_trial(solver *s) {
   lp_plan_result result;
-  for (int stage = 0; stage < LP_STAGE_COUNT; stage++)
+  for (int stage = 0; stage < LP_STAGE_COUNT; stage++) {
     lp_plan_settle(&s->x.problem[stage], s->trial[stage]);
+    lp_exact_join(&s->x, (lp_stage)stage, s->trial[stage]);
+  }
   lp_plan_evaluate(s->x.problem, s->x.request, s->trial, &result);
   if (s->has_result && lp_plan_compare(&result, &s->result, s->x.request) >= 0) return result.feasible;
   s->has_result = true;

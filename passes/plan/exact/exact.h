@@ -51,7 +51,8 @@ typedef struct {
   lp_arena *arena;
   lp_exact_unit *unit[LP_STAGE_COUNT];
   int32_t unit_count[LP_STAGE_COUNT];
-  int32_t *unit_of[LP_STAGE_COUNT]; /* [op_count], -1 for free operators */
+  int32_t *unit_of[LP_STAGE_COUNT];  /* [op_count], -1 for free operators */
+  int32_t *first_op[LP_STAGE_COUNT]; /* [unit_count] */
   lp_exact_value *value[LP_STAGE_COUNT];
   lp_exact_holding *holding;
   int32_t holding_count;
@@ -62,6 +63,11 @@ typedef struct {
   double limit_bytes[LP_SIDE_COUNT];           /* 0: none, or so large that it cannot bind */
   double rtt_half, ms_per_byte[LP_SIDE_COUNT]; /* of messages, by the side that sends */
 } lp_exact;
+
+/* Puts each operator on the side of its unit's first one. */
+void lp_exact_join(const lp_exact *x, lp_stage stage, lp_side *side);
+/* The same for a placement that needs no lp_exact: views follow their producers. */
+void lp_exact_join_views(const lp_plan_problem *problem, lp_arena *scratch, lp_side *side);
 
 void lp_exact_build(const lp_plan_problem problem[LP_STAGE_COUNT], const lp_compile_request *request, lp_arena *arena,
                     lp_exact *out);

@@ -78,17 +78,33 @@ static int32_t view_of(const stage_edges *e, int32_t index) {
 static void number_units(lp_exact *x, lp_stage stage, const stage_edges *e) {
   const lp_plan_problem *problem = e->problem;
   int32_t *of = LP_NEW_ARRAY(x->arena, int32_t, problem->op_count), count = 0;
+  int32_t *first = LP_NEW_ARRAY(x->arena, int32_t, problem->op_count);
   for (int32_t i = 0; i < problem->op_count; i++) {
     if (problem->ops[i].free) {
       of[i] = -1;
       continue;
     }
     int32_t from = view_of(e, i);
+    if (from < 0) first[count] = i;
     of[i] = from >= 0 ? of[from] : count++;
   }
+  x->first_op[stage] = first;
   x->unit_of[stage] = of;
   x->unit_count[stage] = count;
   x->unit[stage] = LP_NEW_ARRAY(x->arena, lp_exact_unit, count);
+}
+
+void lp_exact_join(const lp_exact *x, lp_stage stage, lp_side *side) {
+  for (int32_t i = 0; i < x->problem[stage].op_count; i++)
+    if (x->unit_of[stage][i] >= 0) side[i] = side[x->first_op[stage][x->unit_of[stage][i]]];
+}
+
+void lp_exact_join_views(const lp_plan_problem *problem, lp_arena *scratch, lp_side *side) {
+  const stage_edges edges = index_edges(problem, scratch);
+  for (int32_t i = 0; i < problem->op_count; i++) {
+    int32_t from = problem->ops[i].free ? -1 : view_of(&edges, i);
+    if (from >= 0) side[i] = side[from];
+  }
 }
 
 static void fill_units(lp_exact *x, lp_stage stage) {

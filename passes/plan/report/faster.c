@@ -27,14 +27,14 @@ static void consider(lp_report *report, const lp_report_baseline *other) {
 static void consider_cut(lp_report *report) {
   const lp_compile_request *request = report->request;
   const double value = lp_plan_objective_value(&report->plan, request);
-  lp_compile_request hurried = *request;
+  lp_compile_request hurried = report->full;
   hurried.objective =
       lp_arena_format(report->arena, "%s+%.17g*latency", request->objective ? request->objective : "cost",
                       little * value / report->plan.e2e_ms);
   lp_report_baseline cut = {.name = "layer"};
   lp_status status = lp_plan_choose(report->problem, "layer", &hurried, cut.side, NULL, report->arena, NULL);
   if (status != LP_OK) return;
-  lp_plan_evaluate(report->problem, request, cut.side, &cut.result);
+  lp_plan_evaluate(report->problem, &report->full, cut.side, &cut.result);
   consider(report, &cut);
 }
 

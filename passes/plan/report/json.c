@@ -17,8 +17,8 @@ static void put_model(lp_json_writer *j, const lp_report *report) {
   lp_json_put_end(j);
 }
 
-static void put_machine(lp_json_writer *j, const char *role, const lp_machine *machine, const char *dtype,
-                        bool chosen) {
+static void put_machine(lp_json_writer *j, const char *role, const lp_machine *machine, double memory_limit,
+                        const char *dtype, bool chosen) {
   static const struct {
     const char *name;
     lp_hw_figure figure;
@@ -29,7 +29,8 @@ static void put_machine(lp_json_writer *j, const char *role, const lp_machine *m
                  {"compute_utilisation", LP_HW_COMPUTE_UTILISATION},
                  {"memory_utilisation", LP_HW_MEMORY_UTILISATION},
                  {"launch_ms", LP_HW_LAUNCH},
-                 {"price_usd_per_s", LP_HW_PRICE}};
+                 {"price_usd_per_s", LP_HW_PRICE},
+                 {"power_w", LP_HW_POWER}};
   if (!machine) {
     lp_json_put_null(j, role);
     return;
@@ -39,6 +40,7 @@ static void put_machine(lp_json_writer *j, const char *role, const lp_machine *m
   lp_json_put_text(j, "title", machine->title);
   for (size_t i = 0; i < LP_COUNT(figures); i++)
     lp_json_put_number(j, figures[i].name, machine->figure[figures[i].figure]);
+  lp_json_put_number(j, "memory_limit_bytes", memory_limit > 0 ? memory_limit : NAN);
   lp_json_put_text(j, "weight_dtype", dtype ? dtype : "model");
   lp_json_put_bool(j, "weight_dtype_chosen", chosen);
   lp_json_put_end(j);
@@ -85,6 +87,8 @@ static void put_proof(lp_json_writer *j, const lp_report *report) {
   lp_json_put_number(j, "lower_bound", proof->known ? proof->lower_bound : NAN);
   lp_json_put_number(j, "lower_bound_usd", in_usd ? proof->lower_bound : NAN);
   lp_json_put_number(j, "gap", lp_plan_gap(&report->proof, &report->plan, report->request));
+  lp_json_put_number(j, "proved_lower_bound", proof->known ? proof->dual_bound : NAN);
+  lp_json_put_number(j, "proved_gap", lp_plan_proved_gap(&report->proof, &report->plan, report->request));
   lp_json_put_text(j, "proof", proof_name(proof));
 }
 
@@ -136,6 +140,25 @@ static void put_faster(lp_json_writer *j, const lp_report *report) {
   lp_json_put_text(j, "scheduler", report->faster.name);
   lp_json_put_number(j, "saving", lp_report_saving(report));
   put_result(j, "plan", &report->faster.result, NULL);
+  lp_json_put_end(j);
+}
+
+/* What the plan's time per token with early exits rests on, or null. */
+static void put_exits(lp_json_writer *j, const lp_report *report) {
+  const lp_exit_rates *rates = &report->request->exit_rates;
+  if (report->request->exit_count == 0) return;
+  lp_json_put_object(j, "exits");
+  lp_json_put_array(j, "layers");
+  for (int32_t i = 0; i < report->request->exit_count; i++)
+    lp_json_put_integer(j, NULL, report->request->exits[i]);
+  lp_json_put_end(j);
+  lp_json_put_text(j, "mode", lp_exits_modes[rates->mode]);
+  if (rates->mode == LP_EXITS_EXACT || rates->mode == LP_EXITS_THRESHOLD) {
+    lp_json_put_number(j, "rate", rates->rate);
+    lp_json_put_number(j, "row_share", rates->row_share);
+    lp_json_put_integer(j, "drafts", report->plan.drafts);
+    lp_json_put_number(j, "questions_per_token", report->plan.questions);
+  }
   lp_json_put_end(j);
 }
 
@@ -242,8 +265,10 @@ void lp_report_json(const lp_report *report, lp_buf *out) {
   lp_json_put_object(&j, NULL);
   lp_json_put_text(&j, "schema", "llmpart.report/1");
   put_model(&j, report);
-  put_machine(&j, lp_side_name(LP_SIDE_DEVICE), request->device, request->dtype_device, request->chose_dtype_device);
-  put_machine(&j, lp_side_name(LP_SIDE_CLOUD), request->cloud, request->dtype_cloud, request->chose_dtype_cloud);
+  put_machine(&j, lp_side_name(LP_SIDE_DEVICE), request->device, lp_plan_memory_limit(request, LP_SIDE_DEVICE),
+              request->dtype_device, request->chose_dtype_device);
+  put_machine(&j, lp_side_name(LP_SIDE_CLOUD), request->cloud, lp_plan_memory_limit(request, LP_SIDE_CLOUD),
+              request->dtype_cloud, request->chose_dtype_cloud);
   put_link(&j, request->link);
   put_request(&j, request);
   lp_json_put_text(&j, "scheduler", report->scheduler);
@@ -251,6 +276,7 @@ void lp_report_json(const lp_report *report, lp_buf *out) {
   lp_json_put_bool(&j, "feasible", report->plan.feasible);
   lp_json_put_text(&j, "binding", lp_plan_limit_names[report->plan.binding]);
   put_fixes(&j, report);
+  put_exits(&j, report);
   put_result(&j, "plan", &report->plan, report);
   lp_json_put_object(&j, "baselines");
   for (int32_t i = 0; i < report->baseline_count; i++)

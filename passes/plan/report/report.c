@@ -79,11 +79,11 @@ static void evaluate_baselines(lp_report *report) {
     if (needs_cloud && !report->request->cloud) continue;
     lp_report_baseline *baseline = &report->baselines[report->baseline_count];
     lp_status status =
-        lp_plan_choose(report->problem, all[i].scheduler, report->request, baseline->side, NULL, report->arena, NULL);
+        lp_plan_choose(report->problem, all[i].scheduler, &report->full, baseline->side, NULL, report->arena, NULL);
     if (status != LP_OK && status != LP_INFEASIBLE) continue;
     report->baseline_count++;
     baseline->name = all[i].name;
-    lp_plan_evaluate(report->problem, report->request, baseline->side, &baseline->result);
+    lp_plan_evaluate(report->problem, &report->full, baseline->side, &baseline->result);
     if (lp_streq(all[i].name, "cloud_only") && report->plan.feasible && baseline->result.cost_usd > 0)
       report->decrement = 1 - report->plan.cost_usd / baseline->result.cost_usd;
   }
@@ -108,6 +108,8 @@ static lp_status gather(lp_report *report, lp_diag *diag) {
   report->name = model_name(report);
   report->scheduler = request->scheduler ? request->scheduler : request->cloud ? lp_scheduler_default : "device-only";
   count_weights(report);
+  report->full = *request;
+  report->full.exit_rates = (lp_exit_rates){0};
   LP_TRY(lp_plan_build(report->module, request, report->arena, report->problem, diag));
   lp_plan_sides(report->problem, report->side, report->arena);
   lp_plan_evaluate(report->problem, request, report->side, &report->plan);

@@ -30,6 +30,7 @@ typedef struct {
 typedef struct {
   lp_module *module;
   const lp_compile_request *request;
+  lp_compile_request full; /* the same, and the cloud is asked for every token: of all plans but the one with exits */
   lp_arena *arena;
   bool table1;
   const char *scheduler, *name;

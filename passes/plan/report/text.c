@@ -37,10 +37,17 @@ static const char *link_name(const lp_link *link) {
   return link->name && !strchr(link->name, '=') ? link->name : "";
 }
 
-/* The gap as a share of the bound: the most by which the best plan could be better. */
-static double gap_above(const lp_report *report) {
-  double gap = lp_plan_gap(&report->proof, &report->plan, report->request);
-  return gap < 1 ? gap / (1 - gap) : INFINITY;
+/* The gap of the bound, and of the part of it that the certificate proves. */
+static void put_gap(const lp_report *report, lp_buf *out) {
+  const lp_plan_proof *proof = &report->proof;
+  const double proved = 100 * lp_plan_proved_gap(proof, &report->plan, report->request);
+  if (!proof->known) return;
+  if (proof->complete)
+    lp_buf_puts(out, ", and no plan is better");
+  else
+    lp_buf_printf(out, ", gap %.2g %%", 100 * lp_plan_gap(proof, &report->plan, report->request));
+  if (proved > 1e-6 && proof->lower_bound > proof->dual_bound)
+    lp_buf_printf(out, " (by search; the certificate proves a gap of %.2g %%)", proved);
 }
 
 static void put_type(const char *dtype, bool chosen, const char *where, lp_buf *out) {
@@ -80,10 +87,7 @@ static void put_head(const lp_report *report, lp_buf *out) {
                 request->objective ? request->objective : "cost",
                 report->plan.feasible ? "feasible" : "INFEASIBLE, bound by ");
   lp_buf_printf(out, "%s", report->plan.feasible ? "" : lp_plan_limit_names[report->plan.binding]);
-  if (report->proof.known && report->proof.complete)
-    lp_buf_puts(out, ", and no plan is better");
-  else if (report->proof.known)
-    lp_buf_printf(out, ", at most %.2g %% above the best", 100 * gap_above(report));
+  put_gap(report, out);
   lp_buf_puts(out, "\n");
 }
 
@@ -107,6 +111,19 @@ static void put_range(const lp_report *report, const lp_report_range *range, lp_
   lp_buf_printf(out, "  %-16s%-8s%10.4g ms", lp_report_range_name(report, range, name), where,
                 range->device_ms + range->cloud_ms);
   if (range->what) lp_buf_printf(out, "   %s", range->what);
+  lp_buf_puts(out, "\n");
+}
+
+static void put_exits(const lp_report *report, lp_buf *out) {
+  const lp_exit_rates *rates = &report->request->exit_rates;
+  if (report->request->exit_count == 0) return;
+  lp_buf_printf(out, "%-12smode %s", "exits", lp_exits_modes[rates->mode]);
+  if (rates->mode == LP_EXITS_EXACT)
+    lp_buf_printf(out, ", %.3g %% of drafts are confirmed: %" PRId64 " drafts and %.3g tokens a round trip",
+                  100 * rates->rate, report->plan.drafts, report->plan.questions > 0 ? 1 / report->plan.questions : 0);
+  if (rates->mode == LP_EXITS_THRESHOLD)
+    lp_buf_printf(out, ", %.3g %% of tokens are taken at exits", 100 * rates->rate);
+  if (rates->mode == LP_EXITS_FULL) lp_buf_puts(out, ": the cloud is asked for every token");
   lp_buf_puts(out, "\n");
 }
 
@@ -234,6 +251,7 @@ static void put_table1(const lp_report *report, lp_buf *out) {
 
 void lp_report_text(const lp_report *report, lp_buf *out) {
   put_head(report, out);
+  put_exits(report, out);
   put_fixes(report, out);
   put_placement(report, out);
   put_times(report, out);

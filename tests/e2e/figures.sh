@@ -1,0 +1,53 @@
+# check-plan recomputes every figure of a report: forged ones are refused, those of all schedulers and modes confirmed.
+# $1: the program of forge.c.
+. "$LP_SOURCE/tests/e2e/lib.sh"
+model=$LP_SOURCE/tests/models/llama/model.onnx
+"$LLMPART" compile "$model" $pair --isl=64 --osl=16 --tpot=9ms --device-memory=300kB --plan-only --report="$work/plan.json" ||
+  fail 'there is no plan'
+"$1" "$work/plan.json" >"$work/out" || fail "forged figures pass: $(tail -n 5 "$work/out")"
+"$LLMPART" check-plan "$work/plan.json" | grep -q '^not proved: the operators' || fail 'it does not say what it does not prove'
+for options in --scheduler=greedy --scheduler=layer '--pin=layer.*.linear=cloud' '--cut=2 --sessions=8 --batch=2 --objective=cost+1e-9*latency+1e-6*energy' '--plans=3 --device-memory=200kB --ttft=60ms --tpot=45ms --link=rtt=20ms,up=1Mbit/s,down=10Mbit/s'; do
+  # shellcheck disable=SC2086 # a list of options
+  "$LLMPART" compile "$model" $pair --isl=64 --osl=16 $options --plan-only --report="$work/other.json" || fail "$options: there is no plan"
+  "$LLMPART" check-plan "$work/other.json" >"$work/out" || fail "$options: an honest plan is refused"
+done
+grep -q 'not proved: .*; plans' "$work/out" || fail 'it does not say that the plans of a family are not checked'
+
+# With early exits the figures are those of a token in a mode, from rates of a calibration.
+cat >"$work/rates.json" <<'END'
+{"schema": "llmpart.calibration/1", "codec": "f16", "exits": [
+  {"layer": 6, "alone": [{"theta": 0, "exit_rate": 1, "agreement": 0.9}, {"theta": 0.8, "exit_rate": 0.6, "agreement": 0.99},
+    {"theta": 0.9, "exit_rate": 0.4, "agreement": 1}]}]}
+END
+tpot_of() { # tpot_of STATUS [option ...]: of the default model over LTE within 20 ms; the plan goes to $work/exits.json
+  wanted=$1
+  shift
+  "$LLMPART" compile "$LP_SOURCE/examples/default-model/model.onnx" --device=jetson-nano --cloud=v100s --link=lte --exits=3,6 --tpot=20ms \
+    --plan-only --report="$work/exits.json" "$@" 2>/dev/null
+  same "$*: exit status" "$wanted" $?
+  "$LLMPART" check-plan "$work/exits.json" >"$work/out" || fail "$*: an honest plan is refused"
+  tpot=$(sed -n '/^  "plan": {/,/^  }/p' "$work/exits.json" | number /dev/stdin tpot_ms)
+}
+below() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }' || fail "$3: $1 is not below $2"; }
+tpot_of 3 --exit-mode=full
+full=$tpot
+tpot_of 0 --exit-rates="$work/rates.json"
+below "$tpot" "$(awk -v full="$full" 'BEGIN { print full / 4 }')" 'TPOT with drafts'
+[ "$(number "$work/exits.json" drafts)" -gt 2 ] || fail 'a round trip of 50 ms is worth more than 2 drafts'
+"$1" "$work/exits.json" >"$work/out" || fail "forged figures of drafts pass: $(tail -n 5 "$work/out")"
+tpot_of 3 --exit-rates="$work/rates.json" --exit-mode=threshold --theta=0.9
+strict=$tpot
+same 'the share at theta' 0.4 "$(number "$work/exits.json" rate)"
+tpot_of 3 --exit-rates="$work/rates.json" --exit-mode=threshold
+below "$tpot" "$strict" 'TPOT at a lower theta'
+below "$(awk -v full="$full" 'BEGIN { print 0.3 * full }')" "$tpot" 'TPOT with 40 % of questions'
+tpot_of 0 --exit-mode=standalone
+below "$tpot" 1 'TPOT without the cloud'
+"$1" "$work/exits.json" >"$work/out" || fail "forged figures without the cloud pass: $(tail -n 5 "$work/out")"
+wanted_status=1
+sed 's/"layer": 6/"layer": 5/' "$work/rates.json" >"$work/others.json"
+refused 'rates of other exits' 'no exit after layer 6 was calibrated' "$LLMPART" compile "$LP_SOURCE/examples/default-model/model.onnx" \
+  --device=jetson-nano --cloud=v100s --exits=3,6 --exit-rates="$work/others.json" --plan-only -o "$work/made/out.json"
+wanted_status=2
+refused 'rates without exits' 'exit-rates: error: this is for --exits' "$LLMPART" compile "$model" $pair --exit-rates="$work/rates.json" --plan-only -o "$work/made/out.json"
+finish

@@ -1,0 +1,49 @@
+/* A token with early exits, from the sums of a token for which the cloud is asked.
+ *
+ * exact: after `drafts` passes of the device, one question; drafts of chance p yield 1 + p + .. + p^drafts tokens.
+ * threshold: a share of tokens is taken at exits. The cloud computes each row once, further ones at most at the price
+ * of a prompt token. A token takes at least as long as its rows take to go up. standalone: the cloud does nothing. */
+#include "tools/certificate/certificate.h"
+
+#include <math.h>
+
+/* Per token: passes of the device, questions, further rows that the cloud computes with those it is asked about. */
+typedef struct {
+  double passes, questions, further;
+} shares;
+
+static shares shares_of(const certificate_request *r) {
+  if (lp_streq(r->exits, "threshold")) {
+    double asked = 1 - r->exit_rate;
+    return (shares){1, asked, asked > 0 ? r->exit_rate : 0};
+  }
+  double tokens = 1, chance = 1;
+  for (int i = 0; i < r->drafts; i++)
+    tokens += chance *= r->exit_rate;
+  return (shares){r->drafts / tokens, 1 / tokens, (r->drafts - 1) / tokens};
+}
+
+static double without_cloud(totals *t) {
+  for (int w = 0; w < 2; w++) {
+    t->busy[w][1] = t->link_ms[w] = t->messages[w] = t->crossings[w] = t->sent[w][0] = t->sent[w][1] = 0;
+    t->ms[w] = t->busy[w][0] + (w == 0 ? t->move_ms : 0);
+  }
+  return NAN;
+}
+
+double certificate_follow_exits(const certificate *c, const certificate_request *r, totals *t) {
+  if (!r->exits || !(t->messages[1] > 1 && t->messages[1] < 3)) return NAN;
+  if (lp_streq(r->exits, "standalone")) return without_cloud(t);
+  const shares s = shares_of(r);
+  const double step = t->busy[1][1], row = fmin(step, t->busy[0][1] / r->isl);
+  const double upload = r->row_share * t->sent[1][0] * c->ms_per_byte[0];
+  const double way = 2 * c->message_ms + t->sent[1][1] * c->ms_per_byte[1] + upload;
+  t->busy[1][0] *= s.passes;
+  t->busy[1][1] = s.questions * step + s.further * row;
+  t->link_ms[1] = s.questions * way;
+  t->link_ms[1] += fmax(0, s.passes * upload - t->busy[1][0] - t->busy[1][1] - t->link_ms[1]);
+  t->sent[1][0] *= r->row_share * s.passes;
+  t->sent[1][1] *= s.questions;
+  t->ms[1] = t->busy[1][0] + t->busy[1][1] + t->link_ms[1];
+  return s.questions;
+}

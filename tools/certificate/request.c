@@ -1,0 +1,122 @@
+/* Reads the request of a report, and compares with it what the certificate rests on: objective, limits, link. */
+#include "tools/certificate/certificate.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const sides[] = {"device", "cloud"};
+
+static double number_of(const lp_json *object, const char *key) {
+  lp_json at = lp_json_member(object, key);
+  double value = 0;
+  return lp_json_number(&at, -INFINITY, INFINITY, &value, NULL) == LP_OK ? value : 0;
+}
+
+/* "cost", "latency" and "energy" in a sum like "cost+1e-6*latency". */
+static bool read_objective(const char *text, double factor[3]) {
+  static const char *const names[] = {"cost", "latency", "energy"};
+  for (;;) {
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end != '*')
+      value = 1;
+    else
+      text = end + 1;
+    size_t length = strcspn(text, "+"), i = 0;
+    while (i < 3 && !(strlen(names[i]) == length && strncmp(text, names[i], length) == 0))
+      i++;
+    if (i == 3) return false;
+    factor[i] += value;
+    if (!text[length]) return true;
+    text += length + 1;
+  }
+}
+
+static void read_request(const lp_json *report, certificate_request *r) {
+  lp_json workload = lp_json_member(report, "workload"), sla = lp_json_member(report, "sla"),
+          link = lp_json_member(report, "link");
+  lp_json exits = lp_json_member(report, "exits"), mode = lp_json_member(&exits, "mode");
+  r->exits = lp_json_equals(&mode, "full") ? NULL : lp_json_text_or(&mode, NULL);
+  r->exit_rate = number_of(&exits, "rate");
+  r->row_share = number_of(&exits, "row_share");
+  r->drafts = number_of(&exits, "drafts");
+  r->isl = number_of(&workload, "isl");
+  r->osl = number_of(&workload, "osl");
+  r->batch = number_of(&workload, "batch");
+  r->sessions = number_of(&workload, "sessions");
+  r->sla_ms[0] = number_of(&sla, "ttft_ms");
+  r->sla_ms[1] = number_of(&sla, "tpot_ms");
+  r->has_link = lp_json_is(&link, LP_JSON_OBJECT);
+  r->rtt_ms = number_of(&link, "rtt_ms");
+  r->bps[0] = number_of(&link, "up_bps");
+  r->bps[1] = number_of(&link, "down_bps");
+  r->loss = number_of(&link, "loss");
+  for (int side = 0; side < 2; side++) {
+    lp_json machine = lp_json_member(report, sides[side]);
+    r->price[side] = number_of(&machine, "price_usd_per_s");
+    r->power[side] = number_of(&machine, "power_w");
+    r->memory_limit[side] = number_of(&machine, "memory_limit_bytes");
+  }
+}
+
+static lp_status differ(const certificate_request *r, lp_diag *diag, const char *what, double found, double wanted) {
+  return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(r->file), "certificate: %s is %.12g, the request gives %.12g", what,
+                     found, wanted);
+}
+
+static lp_status check_objective(const certificate *c, const certificate_request *r, lp_diag *diag) {
+  const double steps[] = {1, r->osl > 1 ? r->osl - 1 : 0};
+  for (int w = 0; w < 2; w++) {
+    if (!certificate_near(c->link[w], r->factor[1] * steps[w]))
+      return differ(r, diag, "the objective per ms of the link", c->link[w], r->factor[1] * steps[w]);
+    for (int side = 0; side < 2; side++) {
+      double own = 1e-3 / (w && side ? r->sessions : 1);
+      double wanted = steps[w] * (own * (r->factor[0] * r->price[side] + r->factor[2] * r->power[side]) + r->factor[1]);
+      if (!certificate_near(c->busy[w][side], wanted))
+        return differ(r, diag, "the objective per ms of a machine", c->busy[w][side], wanted);
+    }
+  }
+  return certificate_near(c->move, r->factor[1])
+             ? LP_OK
+             : differ(r, diag, "the objective per ms of moving caches", c->move, r->factor[1]);
+}
+
+/* A limit of memory that all together does not reach may be left out. */
+static lp_status check_limits(const certificate *c, const certificate_request *r, lp_diag *diag) {
+  for (int i = 0; i < 2; i++) {
+    bool may_be_absent = r->memory_limit[i] <= 0 || certificate_most_bytes(c, i) <= r->memory_limit[i];
+    if (!certificate_near(c->limit_ms[i], r->sla_ms[i]))
+      return differ(r, diag, i ? "the limit of TPOT" : "the limit of TTFT", c->limit_ms[i], r->sla_ms[i]);
+    if (!certificate_near(c->limit_bytes[i], r->memory_limit[i]) && !(c->limit_bytes[i] == 0 && may_be_absent))
+      return differ(r, diag, "the limit of memory", c->limit_bytes[i], r->memory_limit[i]);
+  }
+  return LP_OK;
+}
+
+static lp_status check_link(const certificate *c, const certificate_request *r, lp_diag *diag) {
+  if (!certificate_near(c->message_ms, r->rtt_ms / 2))
+    return differ(r, diag, "the time of a message", c->message_ms, r->rtt_ms / 2);
+  for (int side = 0; side < 2; side++) {
+    double wanted = r->has_link ? 8e3 / (r->bps[side] * (1 - r->loss)) : 0;
+    if (fabs(c->ms_per_byte[side] - wanted) > 1e-9 * wanted) /* a difference of two times of messages */
+      return differ(r, diag, "the time of a byte", c->ms_per_byte[side], wanted);
+  }
+  return LP_OK;
+}
+
+lp_status certificate_request_check(const certificate *c, const char *file, certificate_request *out, lp_diag *diag) {
+  lp_json report = lp_json_root(file, c->report), objective = lp_json_member(&report, "objective");
+  const char *text = lp_json_text_or(&objective, "cost");
+  *out = (certificate_request){.file = file, .is_cost = lp_streq(text, "cost")};
+  read_request(&report, out);
+  if (!read_objective(text, out->factor))
+    return lp_error(diag, LP_LOC_FILE(file), "'%s' is no sum of cost, latency and energy", text);
+  if (!(out->batch >= 1) || !(out->sessions >= 1) || !(out->isl >= 1) || !(out->osl >= 0))
+    return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(file), "the workload is none");
+  if (!(out->loss >= 0) || !(out->loss < 1))
+    return lp_error_as(LP_MISMATCH, diag, LP_LOC_FILE(file), "the link loses a share of %g", out->loss);
+  LP_TRY(check_objective(c, out, diag));
+  LP_TRY(check_limits(c, out, diag));
+  return check_link(c, out, diag);
+}
