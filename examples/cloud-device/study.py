@@ -2,7 +2,8 @@
 
 Usage: study.py LLMPART OUT   (study.sh makes OUT/llama2-7b.onnx first)
 
-Writes OUT/study.csv, OUT/times.svg (their Fig. 6) and OUT/decrement.svg (their Fig. 7), and prints the averages.
+Writes OUT/study.csv, OUT/times.svg (their Fig. 6) and OUT/decrement.svg (their Fig. 7), and prints the averages. Then
+whole requests: OUT/requests.csv and OUT/requests.svg, the saving of each of the 64 pairs of prompt and output length.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ MACHINES = {
     "v100s": ("130 TFLOP/s", "1134 GB/s", "32 GiB", 1.5e-5),
     "a100": ("312 TFLOP/s", "2039 GB/s", "40 GiB", 4e-5),
 }
+PUBLISHED = {"L": 0.116, "H": 0.207}  # the mean saving that the paper reports
 GROUPS = {"L": ("nano", "v100s", 0.73), "H": ("snapdragon", "a100", 0.39)}
 
 
@@ -125,6 +127,69 @@ def draw(path: Path, title: str, all_points: list[Point], utilisations: dict[str
                     f'<text x="90" y="24" font-size="15">{title}</text>{legend}\n' + "\n".join(parts) + "\n</svg>\n")
 
 
+# ---- whole requests -------------------------------------------------------------------------------------------------
+
+
+def sweep(llmpart: str, out: Path, group: str, utilisation: float) -> dict[tuple[int, int], float]:
+    """The saving of cloud time of Algorithm 1 over cloud-only, by prompt and output length."""
+    device, cloud, _ = GROUPS[group]
+    spec = out / "requests.yaml"
+    used = f"compute_utilisation={utilisation},memory_utilisation={utilisation}"
+    spec.write_text(
+        f"model: llama2-7b.onnx\nmachines:\n  - {{ device: \"{out.resolve() / device}.yaml,{used}\", "
+        f"cloud: \"{out.resolve() / cloud}.yaml\" }}\nlinks: [\"{LINK}\"]\n"
+        f"workloads: {{ isl: {SIZES}, osl: {SIZES} }}\n"
+        f"slas: [{{ ttft: 400ms, tpot: 100ms }}]\nschedulers: [greedy, cloud-only]\n")
+    done = subprocess.run([llmpart, "sweep", str(spec), "-o", "csv"], capture_output=True, text=True)
+    if done.returncode not in (0, 3):
+        sys.exit(f"study: sweep {spec}\n{done.stderr}")
+    busy: dict[tuple[str, int, int], float] = {}
+    for row in csv.DictReader(done.stdout.splitlines()):
+        busy[row["scheduler"], int(row["isl"]), int(row["osl"])] = float(row["cloud_busy_ms"])
+    return {(p, o): 1 - busy["greedy", p, o] / busy["cloud-only", p, o] for p in SIZES for o in SIZES}
+
+
+def bars(x0: int, y0: int, title: str, saved: dict[tuple[int, int], float], published: float) -> str:
+    """A bar for each pair, grouped by prompt length; lines at the mean and at the paper's."""
+    width, height, top = 860, 170, max([*saved.values(), published]) * 1.1
+    def y(value: float) -> float:
+        return y0 + height - height * max(value, 0) / top
+    parts = [f'<text x="{x0}" y="{y0 - 8}" font-weight="bold">{title}</text>']
+    step = width / len(SIZES)
+    for i, prompt in enumerate(SIZES):
+        parts.append(f'<text x="{x0 + (i + 0.45) * step:.1f}" y="{y0 + height + 14}" text-anchor="middle">{prompt}</text>')
+        for k, length in enumerate(SIZES):
+            at = y(saved[prompt, length])
+            parts.append(f'<rect x="{x0 + i * step + k * step * 0.11:.1f}" y="{at:.1f}" width="{step * 0.1:.1f}" '
+                         f'height="{y0 + height - at:.1f}" fill="#0b57d0" fill-opacity="{0.3 + 0.1 * k:.1f}"/>')
+    own = sum(saved.values()) / len(saved)
+    for value, colour, label in ((own, "#0b57d0", "mean"), (published, "#b3261e", "paper")):
+        parts.append(f'<line x1="{x0}" x2="{x0 + width}" y1="{y(value):.1f}" y2="{y(value):.1f}" stroke="{colour}"/>'
+                     f'<text x="{x0 + width + 4}" y="{y(value) + (9 if label == "mean" else -3):.1f}" fill="{colour}">'
+                     f"{label} {100 * value:.1f} %</text>")
+    return "\n".join(parts)
+
+
+def study_requests(llmpart: str, out: Path) -> None:
+    parts, rows = [], []
+    for i, (group, (_, _, utilisation)) in enumerate(GROUPS.items()):
+        saved = sweep(llmpart, out, group, utilisation)
+        rows += [[group, utilisation, p, o, f"{v:.6g}"] for (p, o), v in saved.items()]
+        own = 100 * mean(list(saved.values()))
+        print(f"{group:6}{utilisation:10.2f}  requests {own:.1f}% of cloud time saved over {len(saved)} pairs of prompt "
+              f"and output, {100 * PUBLISHED[group]:.1f}% published")
+        parts.append(bars(60, 60 + 240 * i, f"Group-{group}, device at {utilisation}: saving by prompt length; "
+                          f"bars: 16 to 2048 generated tokens", saved, PUBLISHED[group]))
+    with (out / "requests.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["group", "device_utilisation", "prompt", "output", "decrement"])
+        writer.writerows(rows)
+    (out / "requests.svg").write_text(
+        '<svg xmlns="http://www.w3.org/2000/svg" width="1020" height="520" font-family="sans-serif" font-size="11">'
+        '<rect width="1020" height="520" fill="#fff"/><text x="60" y="24" font-size="15">Cost of whole requests against '
+        "the cloud alone, Algorithm 1</text>\n" + "\n".join(parts) + "\n</svg>\n")
+
+
 def mean(values: list[float]) -> float:
     return sum(values) / len(values) if values else float("nan")
 
@@ -158,6 +223,7 @@ def main() -> None:
     draw(out / "times.svg", "TTFT and TPOT (Fig. 6), device utilisation 0.73 and 0.39", found, fitted, "ms")
     draw(out / "decrement.svg", "Cost decrement against the cloud alone (Fig. 7)", found, fitted, "decrement")
     summarise(found)
+    study_requests(llmpart, out)
 
 
 if __name__ == "__main__":
