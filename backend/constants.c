@@ -127,7 +127,7 @@ lp_status lp_constant_data(lp_module *module, const lp_value *value, lp_tensor *
   LP_TRY(lp_weight_data(module, value, out, diag));
   if (!lp_type_static_numel(value->type, &numel) ||
       !lp_size_mul((size_t)numel, (size_t)lp_dtype_bits(value->type.dtype), &bits) || out->bytes < (bits + 7) / 8)
-    return lp_error(diag, value->def->loc, "constant has %zu bytes, fewer than its shape wants", out->bytes);
+    return lp_error(diag, value->def->loc, "constant has %zu bytes, fewer than its shape takes", out->bytes);
   out->bytes = (bits + 7) / 8;
   return LP_OK;
 }

@@ -133,7 +133,7 @@ static lp_status check_foreign(const char *path, const lp_json_document *manifes
 lp_status lp_bundle_check_path(const char *path, lp_diag *diag) {
   if (is_empty_or_absent(path)) return LP_OK;
   lp_json_document *manifest = read_own_manifest(path);
-  if (!manifest) return refuse(path, "is there and is no bundle", diag);
+  if (!manifest) return refuse(path, "exists and is not a bundle", diag);
   lp_status status = check_foreign(path, manifest, diag);
   lp_json_free(manifest);
   return status;

@@ -49,7 +49,7 @@ static lp_status read_header(reader *r, char *text) {
   for (int32_t c = 0; c < csv->columns; c++) {
     if (lp_csv_column(csv, csv->name[c]) == c) continue;
     lp_loc loc = {.file = csv->file, .line = r->line, .col = r->cols.data[c]};
-    return lp_error(r->diag, loc, "the column '%s' is there twice", csv->name[c]);
+    return lp_error(r->diag, loc, "the column '%s' occurs twice", csv->name[c]);
   }
   r->fields.count = r->cols.count = 0;
   return LP_OK;

@@ -63,7 +63,7 @@ static lp_status read_header(table *t, char *line) {
     t->field_of[c] = -1;
     for (int32_t i = 0; i < t->field_count; i++) {
       if (!lp_streq(t->field[i], column_name(c))) continue;
-      if (t->field_of[c] >= 0) return lp_error(t->diag, at_field(t, i), "the column '%s' is there twice", t->field[i]);
+      if (t->field_of[c] >= 0) return lp_error(t->diag, at_field(t, i), "the column '%s' occurs twice", t->field[i]);
       t->field_of[c] = i;
     }
     if (t->field_of[c] >= 0 || (c != COL_OP && c != COL_TIME)) continue;

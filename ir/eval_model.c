@@ -341,7 +341,7 @@ lp_status eval_op_COMM_SEND(const lp_eval *e) {
 }
 
 lp_status eval_op_COMM_RECV(const lp_eval *e) {
-  return lp_eval_fail(e, "what it receives is not bound");
+  return lp_eval_fail(e, "the value that it receives is not bound");
 }
 
 lp_status eval_op_COMM_KV_MOVE(const lp_eval *e) {

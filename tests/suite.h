@@ -22,7 +22,7 @@ typedef struct lp_test {
   struct lp_test *next;
 } lp_test;
 
-/* What the tests of one file have in common. The functions run before and after each test, in the test's process. */
+/* Settings of all tests of a file. The functions run before and after each test, in the test's process. */
 typedef struct {
   void (*setup)(void);
   void (*teardown)(void);
@@ -39,8 +39,8 @@ typedef struct lp_case_of {
  * 77. */
 typedef const char *lp_skip_reason(void);
 
-/* Does this run include the part "quick" or "long"? ctest runs long parts as tests of their own and says so in LP_PART;
- * where that is absent, a run includes both. */
+/* Tells whether this run includes the part "quick" or "long". ctest runs long parts as separate tests and sets LP_PART;
+ * without it a run includes both. */
 bool lp_part(const char *part);
 
 /* The CPU time of this process so far, in milliseconds: for bounds on work, which a busy machine must not break. */

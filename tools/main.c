@@ -13,11 +13,11 @@ static const subcommand subcommands[] = {
 #ifdef LP_HAS_COMPILER /* a device ships only the runtime's subcommands */
     {"compile", "place a model on a device and a cloud machine and emit code for both", lp_tool_compile},
     {"verify", "run a model on ONNX test data and compare", lp_tool_verify},
-    {"explain", "say why an operator of a plan sits where it does", lp_tool_explain},
+    {"explain", "explain the placement of an operator of a plan", lp_tool_explain},
     {"sweep", "plan a model at many machines, links, workloads and SLAs", lp_tool_sweep},
     {"check-plan", "confirm the certificate of a plan's report", lp_tool_check_plan},
     {"import", "print a model as IR", lp_tool_import},
-    {"support", "list a model's operators and what becomes of each", lp_tool_support},
+    {"support", "list a model's operators and whether they run", lp_tool_support},
     {"opt", "run passes on IR text", lp_tool_opt},
     {"hw", "list and show machine models", lp_tool_hw},
     {"link", "list and show link models", lp_tool_link},
@@ -25,9 +25,9 @@ static const subcommand subcommands[] = {
     {"run", "generate text with a compiled bundle", lp_tool_run},
     {"worker", "serve the cloud side of a bundle", lp_tool_worker},
     {"bench", "measure a bundle", lp_tool_bench},
-    {"calibrate", "find how sure an early exit must be", lp_tool_calibrate},
+    {"calibrate", "find the confidence at which early exits are reliable", lp_tool_calibrate},
     {"radio", "compute path loss, line of sight, capacity, schedulers", lp_tool_radio},
-    {"service", "say how long models at the edge and in the cloud take", lp_tool_service},
+    {"service", "compute answer times of models at the edge and in the cloud", lp_tool_service},
 #ifdef LP_HAS_ROUTER
     {"route", "decide where a request goes", lp_tool_route},
 #endif

@@ -96,7 +96,8 @@ static lp_status emit_ptx(gpu_launch_list *list, int sm, void *user, lp_diag *di
   enum { NEWEST_CUDA = 13, EVERY_GPU_CUDA = 12 /* knows sm_53 to sm_90 */ };
   lp_nvrtc *nvrtc;
   if (!lp_nvrtc_open(NEWEST_CUDA, &nvrtc))
-    return lp_nvrtc_report_absent("--emit", EVERY_GPU_CUDA, "take the source by --emit=cuda to where it is", diag);
+    return lp_nvrtc_report_absent("--emit", EVERY_GPU_CUDA,
+                                  "emit the source with --emit=cuda, and compile it where NVRTC is", diag);
   lp_buf text = {0}, *out = user;
   lp_status status = emit_kernels(list, sm, &text, diag);
   const char *const options[] = {gpu_format(list, "--gpu-architecture=compute_%d", sm), "--std=c++17"};

@@ -68,7 +68,7 @@ lp_status lp_external_check(lp_importer *im, const Onnx__TensorProto *tensor, lp
     return status;
   }
   if (file->found == LP_FILE_ABSENT && !im->options->weights_absent_ok)
-    return lp_error(im->diag, loc, "tensor '%s': its file '%s' is not there", name, location);
+    return lp_error(im->diag, loc, "tensor '%s': its file '%s' does not exist", name, location);
   bool present = file->found == LP_FILE_FOUND;
   uint64_t size = file->mapping.size, end = (uint64_t)out->offset + (uint64_t)length;
   if (present && end > size)

@@ -69,7 +69,7 @@ lp_status lp_lower_slice(lp_lowering *l) {
   int32_t count = starts ? starts->known_count : attr ? attr->count : 0;
   slice_spec spec;
   slice_all(l, x->type.rank, &spec);
-  if (starts && !starts->known) return lp_lower_refuse_data(l, 1, "begins where data says");
+  if (starts && !starts->known) return lp_lower_refuse_data(l, 1, "begins at an index that depends on data");
   for (int32_t i = 0; i < count; i++) {
     const lp_poly *axis_poly = slice_number(l, 3, "axes", i), *step_poly = slice_number(l, 4, "steps", i);
     const lp_poly *start = slice_number(l, 1, "starts", i);
@@ -155,7 +155,7 @@ lp_status lp_lower_tile(lp_lowering *l) {
   const lp_value *repeats = lp_op_in(l->op, 1);
   const lp_poly *one = lp_dim_const(l->b.module, 1), *from[LP_MAX_RANK], *to[LP_MAX_RANK];
   int32_t rank = 0;
-  if (!repeats->known) return lp_lower_refuse_data(l, 1, "repeats as often as data says");
+  if (!repeats->known) return lp_lower_refuse_data(l, 1, "has a number of repeats that depends on data");
   for (int32_t i = 0; i < x->type.rank; i++) {
     bool once = lp_poly_equal(repeats->known[i], one);
     if (rank + (once ? 1 : 2) > LP_MAX_RANK) return lp_lower_refuse(l, "repeats too many axes");
@@ -210,7 +210,7 @@ static const lp_poly *range_number(const lp_lowering *l, int32_t operand) {
 lp_status lp_lower_range(lp_lowering *l) {
   const lp_poly *start = range_number(l, 0), *step = range_number(l, 2);
   lp_type type = l->op->out[0]->type;
-  if (!start || !step) return lp_lower_refuse_data(l, start ? 2 : 0, "begins or steps as data says");
+  if (!start || !step) return lp_lower_refuse_data(l, start ? 2 : 0, "has a start or step that depends on data");
   lp_op *op = lp_build_typed(&l->b, LP_OP_IOTA, 0, NULL, lp_type_with_dtype(type, LP_I64));
   lp_op_set_poly(l->b.module, op, "start", start);
   lp_op_set_poly(l->b.module, op, "step", step);

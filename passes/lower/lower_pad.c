@@ -14,7 +14,7 @@ static bool is_zero(const lp_poly *poly) {
 
 static lp_status read_spec(const lp_lowering *l, pad_spec *spec) {
   const lp_value *x = lp_op_in(l->op, 0), *pads = lp_op_in(l->op, 1), *axes = lp_op_in(l->op, 3);
-  if (!pads->known) return lp_lower_refuse_data(l, 1, "pads as much as data says");
+  if (!pads->known) return lp_lower_refuse_data(l, 1, "has a padding that depends on data");
   for (int32_t i = 0; i < x->type.rank; i++)
     spec->before[i] = spec->after[i] = lp_dim_const(l->b.module, 0);
   int32_t count = pads->known_count / 2;

@@ -207,7 +207,7 @@ static lp_status await_reply(lp_cloud_end *end, const lp_question *question, dou
     got = take_reply(end, question, in.message, out);
   lp_inbound_release(&in);
   *answered = got == REPLY_ANSWER;
-  *why = "it answered what was not asked";
+  *why = "it sent an unexpected answer";
   return got == REPLY_BAD ? LP_FAILED : LP_OK;
 }
 

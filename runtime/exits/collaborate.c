@@ -136,7 +136,7 @@ static void ask_for_token(collaboration *run) {
   } else {
     const lp_diag_entry *entry = lp_diag_get(quiet, 0);
     if (run->task->out->fallbacks++ == 0)
-      lp_warning(run->diag, LP_LOC_NONE, "%s; the device goes on alone", entry ? entry->text : "no answer");
+      lp_warning(run->diag, LP_LOC_NONE, "%s; the device continues with its exits", entry ? entry->text : "no answer");
     emit(run, &run->sample, run->last_exit);
   }
   lp_diag_free(quiet);

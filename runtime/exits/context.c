@@ -215,7 +215,7 @@ lp_status lp_context_judge(lp_context *context, const lp_question *question, lp_
   while (accepted < question->count && sampled[accepted].token == question->draft[accepted])
     accepted++;
   if (sampled[accepted].token < 0)
-    return lp_error(diag, LP_LOC_NONE, "what comes after position %" PRId64 " was not kept", first + accepted);
+    return lp_error(diag, LP_LOC_NONE, "the token after position %" PRId64 " was not kept", first + accepted);
   *out = (lp_answer){.accepted = accepted, .sample = sampled[accepted]};
   if (question->count == 0) return LP_OK;
   forget_from(context, first + accepted + 1);

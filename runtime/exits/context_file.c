@@ -160,7 +160,7 @@ static lp_status take(const lp_halves *halves, lp_pool *pool, const char *path, 
   lp_loc loc = LP_LOC_FILE(path);
   size_t bytes = 0;
   if (!kept || !is_sound(halves, kept, most))
-    return lp_error(diag, loc, "the context file is damaged: its content is none");
+    return lp_error(diag, loc, "the context file is damaged: it does not hold a context");
   if (!lp_streq(kept->bundle, halves->bundle->manifest.hash))
     return lp_error(diag, loc, "a context of another bundle: %.12s; this is %.12s", kept->bundle,
                     halves->bundle->manifest.hash);

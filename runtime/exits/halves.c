@@ -37,7 +37,7 @@ static const char *step_problem(const lp_manifest *manifest, const lp_step *step
   if (step->kind == LP_STEP_MOVE) return "a KV cache moves between the sides";
   if (step->kind == LP_STEP_SEND && !crosses_up) return "the cloud sends more than tokens back";
   if (step->kind == LP_STEP_SEND && lp_halves_row_width(&step->tensor) == 0)
-    return "what crosses is not one row per position";
+    return "the tensors that cross do not have one row per position";
   if (step->kind == LP_STEP_INPUT && step->side != LP_SIDE_DEVICE) return "the cloud reads the tokens itself";
   if (step->kind != LP_STEP_OUTPUT) return NULL;
   bool logits = manifest->outputs[step->port].role == LP_ROLE_LOGITS;

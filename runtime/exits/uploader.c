@@ -71,7 +71,7 @@ static lp_status take_joined(lp_wire *wire, const lp_uploader_options *options, 
     return lp_error(diag, LP_LOC_NONE, "the cloud at %s refuses: %s", wire->address, message->failure->text);
   if (message->kind_case != LP__WIRE__MESSAGE__KIND_JOINED || message->joined->context != options->context ||
       message->joined->have < 0)
-    return lp_error(diag, LP_LOC_NONE, "the cloud at %s answered what was not asked", wire->address);
+    return lp_error(diag, LP_LOC_NONE, "the cloud at %s sent an unexpected answer", wire->address);
   *have = message->joined->have;
   *times = lp_cloud_times_of(message->joined->times);
   return LP_OK;

@@ -216,5 +216,6 @@ int lp_cublas_multiply(lp_cublas *c, const lp_gpu_product *product, void *stream
 }
 
 void lp_cublas_describe(const lp_cublas *c, int status, size_t size, char *text) {
-  snprintf(text, size, "a product by %s failed (%s); LLMPART_CUBLAS=off does without", c->name, c->status_name(status));
+  snprintf(text, size, "a product by %s failed (%s); LLMPART_CUBLAS=off avoids the library", c->name,
+           c->status_name(status));
 }

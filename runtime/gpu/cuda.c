@@ -140,7 +140,7 @@ static lp_status load_kernels(lp_gpu_device *cuda, const lp_gpu_text *text, lp_d
     if (loaded != CUDA_SUCCESS) {
       status = lp_error(diag, LP_LOC_FILE(text->file), "the driver of '%s' does not load the kernels: %s", cuda->text,
                         describe(cuda, loaded));
-      lp_note(diag, LP_LOC_NONE, "the driver knows CUDA %d.%d; an NVRTC that is not newer goes with it", version / 1000,
+      lp_note(diag, LP_LOC_NONE, "the driver knows CUDA %d.%d; install an NVRTC that is not newer", version / 1000,
               version % 1000 / 10);
     }
   }

@@ -231,7 +231,7 @@ static void meet_deadlines(lp_channel *channel) {
   channel->due_ms = INFINITY;
   for (size_t i = 0; i < channel->peers.count; i++) {
     lp_peer *of = channel->peers.data[i];
-    if (deadline_of(of) <= now) lp_channel_lose(channel, of, "it said nothing in time");
+    if (deadline_of(of) <= now) lp_channel_lose(channel, of, "it sent nothing in time");
     channel->due_ms = fmin(channel->due_ms, deadline_of(of));
   }
   if (full) take_connections(channel);

@@ -52,7 +52,7 @@ lp_recv_outcome lp_wire_receive(lp_wire *wire, double timeout_ms, lp_inbound *ou
   if (outcome != LP_RECV_FRAME) return outcome;
   wire->bytes_received += out->packet.size + wire->transport->overhead;
   if (unpack(out)) return LP_RECV_FRAME;
-  *why = "what arrived is no message of the protocol";
+  *why = "the bytes received are no message of the protocol";
   uint32_t peer = out->packet.peer;
   wire->transport->release(&out->packet);
   out->packet.peer = peer;

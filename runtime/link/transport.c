@@ -200,7 +200,7 @@ static lp_recv_outcome take_news(lp_channel *channel, lp_packet *out, const char
   if (outcome != LP_RECV_TIMEOUT || !channel->tells) return outcome;
   channel->tells = false;
   channel->told_ms = lp_now_ms();
-  *why = "no descriptors are left: connections wait, or take the place of those that say nothing";
+  *why = "no descriptors are left: new connections wait or replace silent ones";
   return LP_RECV_STRAINED;
 }
 

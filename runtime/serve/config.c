@@ -77,7 +77,7 @@ static lp_status read_root(void *user, lp_yaml *yaml, const lp_yaml_node *root) 
   LP_TRY(lp_yaml_fields(yaml, root, "the server", top_fields, LP_COUNT(top_fields), &file));
   LP_TRY(read_key(yaml, root, file.key_env, &file.config.key));
   if (!file.edge && !file.cloud)
-    return lp_error(yaml->diag, lp_yaml_loc(yaml, root), "the server wants 'edge', 'cloud' or both");
+    return lp_error(yaml->diag, lp_yaml_loc(yaml, root), "the server requires 'edge', 'cloud' or both");
   if (file.edge) {
     LP_TRY(lp_yaml_fields(yaml, file.edge, "'edge'", edge_fields, LP_COUNT(edge_fields), &file));
     file.config.bundle = lp_yaml_beside(yaml, file.config.bundle);

@@ -32,14 +32,14 @@ static void counts(lp_buf *out, const char *name, const char *help, const uint64
 
 void lp_metrics_print(lp_metrics *metrics, lp_buf *out) {
   (void)pthread_mutex_lock(&metrics->lock);
-  head(out, "requests_total", "counter", "Requests that ended, by who answered last and how.");
+  head(out, "requests_total", "counter", "Finished requests, by the place that answered last and the result.");
   for (lp_route route = 0; route < LP_ROUTE_SPLIT; route++)
     for (int good = 0; good < 2; good++)
       lp_buf_printf(out, "llmpart_requests_total{route=\"%s\",outcome=\"%s\"} %" PRIu64 "\n", lp_route_name(route),
                     good ? "answered" : "failed", metrics->answers[route][good]);
-  counts(out, "generated_tokens_total", "Tokens of answers (pieces of text, where the place does not count).",
+  counts(out, "generated_tokens_total", "Tokens of answers (pieces of text, if the place does not count tokens).",
          metrics->tokens);
-  counts(out, "prompt_tokens_total", "Tokens of prompts, where they are known.", metrics->prompt_tokens);
+  counts(out, "prompt_tokens_total", "Tokens of prompts, if they are known.", metrics->prompt_tokens);
   head(out, "request_seconds", "summary", "Time from a request to the end of its answer.");
   for (lp_route route = 0; route < LP_ROUTE_SPLIT; route++)
     lp_buf_printf(out,

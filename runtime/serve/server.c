@@ -423,7 +423,8 @@ static lp_status find_address(const lp_serve_config *config, struct sockaddr_in 
   if (status != LP_OK || inet_pton(AF_INET, name, &out->sin_addr) != 1)
     return lp_error(diag, LP_LOC_NONE, "'%s' is no address: wanted an IPv4 HOST:PORT", config->listen);
   if (!lp_address_is_loopback(*host) && !config->key)
-    return lp_error(diag, LP_LOC_NONE, "'%s' is off loopback: that wants a key, 'key_env'", config->listen);
+    return lp_error(diag, LP_LOC_NONE, "'%s' is not a loopback address, so a key is required: 'key_env'",
+                    config->listen);
   return LP_OK;
 }
 

@@ -124,7 +124,7 @@ static lp_status judge(const api_site *self, const stream *s, CURLcode code, con
     return lp_error(diag, loc, "%s", curl_error[0] != 0 ? curl_error : lp_curl_library_get()->easy_strerror(code));
   if (http == 400 || http == 422) return lp_error_as(LP_USAGE, diag, loc, "%.120s", lp_buf_text(&s->line));
   if (http != 200) return lp_error(diag, loc, "answers with HTTP status %ld", http);
-  if (!s->done) return lp_error(diag, loc, "the answer ended before its end");
+  if (!s->done) return lp_error(diag, loc, "the answer is incomplete");
   return LP_OK;
 }
 

@@ -88,7 +88,7 @@ static lp_status complete(lp_site_server *site, const lp_completion *request, co
   int before = atomic_fetch_add(&self->here, 1);
   lp_status status = LP_FAILED;
   if (before > self->queue)
-    lp_report_error(diag, LP_LOC_NONE, "the edge is saturated: %d requests are there", before);
+    lp_report_error(diag, LP_LOC_NONE, "the edge is saturated: it has %d requests", before);
   else
     status = answer(self, request, stop, sink, user, usage, diag);
   (void)atomic_fetch_sub(&self->here, 1);

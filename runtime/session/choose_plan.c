@@ -38,7 +38,7 @@ static lp_status check_answer(const lp_wire *wire, const Lp__Wire__Message *mess
   if (message->kind_case == LP__WIRE__MESSAGE__KIND_FAILURE)
     return lp_error(diag, LP_LOC_NONE, "the cloud at %s refuses: %s", wire->address, message->failure->text);
   if (message->kind_case == LP__WIRE__MESSAGE__KIND_PROBE && message->probe->number == number) return LP_OK;
-  return lost(wire, "it answered what was not asked", diag);
+  return lost(wire, "it sent an unexpected answer", diag);
 }
 
 static lp_status await_answer(lp_wire *wire, uint32_t number, double timeout_ms, lp_diag *diag) {

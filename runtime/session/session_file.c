@@ -70,7 +70,7 @@ lp_status lp_saved_session_read(const char *path, lp_saved_session *out, lp_diag
   bool good = kept && is_sound(kept);
   if (good) take(kept, out);
   if (kept) lp__kept__session__free_unpacked(kept, NULL);
-  return good ? LP_OK : lp_error(diag, LP_LOC_FILE(path), "the session file is damaged: its content is none");
+  return good ? LP_OK : lp_error(diag, LP_LOC_FILE(path), "the session file is damaged: it does not hold a session");
 }
 
 void lp_saved_session_free(lp_saved_session *saved) {

@@ -156,7 +156,7 @@ static lp_status await_kind(remote_walk *remote, int32_t index, Lp__Wire__Messag
                       message->failure->text);
   } else {
     if (message->kind_case == kind && step_of(message) == index) return LP_OK;
-    status = broken(remote, "it answered what was not asked");
+    status = broken(remote, "it sent an unexpected answer");
   }
   lp_inbound_release(in);
   return status;
@@ -210,7 +210,7 @@ static lp_status take_tokens(remote_walk *remote, int32_t index) {
   }
   remote->walk->sampled_on = LP_SIDE_CLOUD;
   lp_inbound_release(&in);
-  return good ? LP_OK : broken(remote, "its tokens are none of this model");
+  return good ? LP_OK : broken(remote, "its tokens are not in the model's vocabulary");
 }
 
 /* ---- the walk ---------------------------------------------------------------------------------------------------- */
@@ -274,7 +274,8 @@ lp_status lp_session_walk_remote(lp_session *session, lp_walk *walk, lp_diag *di
 
 lp_status lp_session_connect(lp_session *session, lp_diag *diag) {
   if (!session->remote || session->wire) return LP_OK;
-  LP_TRY(lp_wire_dial(&lp_transport_socket, &session->endpoint, session->endpoint.patience.dial_ms, &session->wire, diag));
+  LP_TRY(
+      lp_wire_dial(&lp_transport_socket, &session->endpoint, session->endpoint.patience.dial_ms, &session->wire, diag));
   Lp__Wire__Open open = LP__WIRE__OPEN__INIT;
   open.session = session->id;
   open.temperature = session->options.sampling.temperature;

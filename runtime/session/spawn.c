@@ -82,7 +82,7 @@ lp_status lp_worker_await(lp_worker_process *process, lp_diag *diag) {
   }
   int port = atoi(line);
   if (!strchr(line, '\n') || port <= 0 || port > 65535)
-    return lp_error(diag, LP_LOC_NONE, "the worker did not come up");
+    return lp_error(diag, LP_LOC_NONE, "the worker did not start to listen");
   snprintf(process->address, sizeof process->address, "127.0.0.1:%d", port);
   return LP_OK;
 }

@@ -54,7 +54,7 @@ const size_t lp_sim_figure_count = FIGURES;
 static const figure figures[FIGURES] = {
     {"Mean delay", "delay, s", delay_of, NULL},
     {"Mean reward", "reward, s", reward_of, NULL},
-    {"Quality where it is asked for", "share of requests", quality_of, NULL},
+    {"Quality of requests that require it", "share of requests", quality_of, NULL},
     {"Mean regret", "regret, s", regret_of, NULL},
     {"Reward while learning", "reward, s", NULL, part_reward},
     {"Quality while learning", "share of requests", NULL, part_quality},

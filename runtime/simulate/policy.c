@@ -57,7 +57,7 @@ static void coin_free(void *state) {
 }
 
 static const lp_sim_policy class_rule = {
-    .name = "class", .summary = "to the cloud where quality is asked for", .decide = by_class};
+    .name = "class", .summary = "to the cloud if quality is required", .decide = by_class};
 static const lp_sim_policy queue_aware = {.name = "queue-aware",
                                           .summary = "as class, and to the cloud when the edge's queue is too long",
                                           .decide = by_queue};

@@ -97,7 +97,7 @@ static lp_status read_tasks(lp_yaml *yaml, const lp_yaml_node *node, lp_sim_scen
     LP_TRY(read_lengths(yaml, file.tokens, "tokens", &file.task.tokens));
     for (int32_t j = 0; j < i; j++)
       if (lp_streq(scenario->task[j].name, file.task.name))
-        return lp_error(yaml->diag, lp_yaml_loc(yaml, item), "the class '%s' is there twice", file.task.name);
+        return lp_error(yaml->diag, lp_yaml_loc(yaml, item), "the class '%s' occurs twice", file.task.name);
     scenario->task[i] = file.task;
     sum += file.task.share;
   }

@@ -181,7 +181,7 @@ void harness_keep(harness *h, lp_value *value) {
   h->result[h->result_count++] = value;
 }
 
-/* `value` as a cache of that type keeps it. */
+/* The value that a cache of that type stores for `value`. */
 static float rounded(lp_dtype dtype, float value) {
   if (dtype == LP_F16) return lp_f16_to_f32(lp_f32_to_f16(value));
   return dtype == LP_BF16 ? lp_bf16_to_f32(lp_f32_to_bf16(value)) : value;
@@ -236,7 +236,7 @@ static int64_t buffer_of(const lp_value *value) {
   return attr ? attr->is[value->index] : -1;
 }
 
-/* Until when each buffer is read: the position of its last reader; what is kept, for ever. */
+/* The position of the last reader of each buffer; buffers of results that are kept have no end. */
 static void find_ends(const harness *h, int64_t *end) {
   int64_t position = 0;
   LP_FOR_OPS(op, h->block) {
@@ -252,7 +252,7 @@ static void find_ends(const harness *h, int64_t *end) {
     end[buffer_of(h->result[i])] = INT64_MAX;
 }
 
-/* Buffers take the first slot whose last buffer is read no more, as plan-memory's do. */
+/* Buffers take the first slot whose last buffer is no longer read, as in plan-memory. */
 static void plan_slots(harness *h) {
   int64_t end[2 * HARNESS_MOST_VALUES] = {0}, slot[2 * HARNESS_MOST_VALUES], free_after[2 * HARNESS_MOST_VALUES] = {0};
   find_ends(h, end);
@@ -444,7 +444,7 @@ static const char *language_of(const char *gpu) {
   return lp_streq(gpu, "driver") ? "cuda" : gpu;
 }
 
-/* A backend that runs nothing takes every module and gives nothing. */
+/* A backend that runs nothing accepts every module and gives no results. */
 static void check_silent(harness *h, const lp_backend *backend) {
   const lp_emit_options options = {.side = LP_SIDE_DEVICE, .march = "native"};
   lp_buf out = {0};

@@ -35,7 +35,7 @@ typedef struct {
   int32_t state_count;
   int64_t buffer_count;
   double rtol, atol;
-  double step; /* operands asked for from now on are multiples of it; 0: anything */
+  double step; /* later operands are multiples of it; 0: any values */
 } harness;
 
 /* Symbols: b batch, s new tokens, p past tokens; capacity is p + s + 3, r is 1. */
@@ -45,7 +45,7 @@ void harness_free(harness *h);
 /* "b,s,64" in the module's symbols; f32 unless said. */
 lp_type harness_type(harness *h, lp_dtype dtype, const char *dims);
 
-/* Random operands in [low, high]; integers are whole, bools 0 or 1. Inputs are to be asked for before any operator. */
+/* Random operands in [low, high]; integers are whole, bools 0 or 1. Make inputs before any operator. */
 lp_value *harness_input(harness *h, lp_dtype dtype, const char *dims, double low, double high);
 lp_value *harness_constant(harness *h, lp_dtype dtype, const char *dims, double low, double high);
 
@@ -79,20 +79,20 @@ void harness_check_all(harness *h);
 
 /* ---- parts (harness_run.c, harness_foreign.c) ---- */
 
-/* What the code gives: result i at out[i]; states are updated. Code is emitted once per module text and march and kept
- * for the process: sizes are not part of it. */
+/* Runs the code: result i goes to out[i], and states are updated. Code is emitted once per module text and march and
+ * kept for the process: sizes are not part of it. */
 void harness_run_native(harness *h, const lp_backend *backend, const lp_emit_options *options, runner_job *job);
 /* false: a tool is missing and the check is skipped, with a note. */
 bool harness_run_foreign(harness *h, const lp_backend *backend, const lp_emit_options *options, runner_job *job);
-/* By the runtime, on a GPU; what it gave can be recorded afterwards. */
+/* Runs on a GPU by the runtime; the results can be recorded afterwards. */
 void harness_run_gpu(harness *h, const lp_backend *backend, const lp_emit_options *options, runner_job *job);
 void harness_record(harness *h, const lp_backend *backend, const lp_emit_options *options, const runner_job *job);
-/* Is there a device? If not, `why` (256 bytes) says what is missing. */
+/* Tells whether there is a device. If not, `why` (256 bytes) receives what is missing. */
 bool harness_has_gpu(const char *language, char why[256]);
 /* The data section of the side's weights; `file` owns it. */
 const char *harness_weights(harness *h, const lp_backend *backend, const lp_emit_options *options, lp_buf *file);
 _Noreturn void harness_fail(const harness *h, const char *what);
-/* Tells one emission from another: the module's text, the backend, the march. */
+/* The key of an emission: the module's text, the backend, the march. */
 uint64_t harness_code_key(const harness *h, const lp_backend *backend, const lp_emit_options *options);
 char *harness_temporary(const char *suffix); /* a path of this process; release with free() */
 

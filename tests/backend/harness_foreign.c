@@ -74,7 +74,7 @@ static void remove_program(void) {
   unlink(program);
 }
 
-/* The program for the module, made anew when the one before was another's. */
+/* The program for the module, which is made again unless the last one was for the same module. */
 static const char *program_for(harness *h, const lp_backend *backend, const lp_emit_options *options) {
   static uint64_t known;
   uint64_t key = harness_code_key(h, backend, options);

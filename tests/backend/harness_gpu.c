@@ -87,7 +87,7 @@ void harness_record(harness *h, const lp_backend *backend, const lp_emit_options
     lp_dtype dtype = h->result[i]->type.dtype;
     double coarse = dtype == LP_F16 ? 8 : dtype == LP_BF16 ? 64 : 1;
     const double near[2] = {2 * h->atol * coarse,
-                            2 * h->rtol * coarse}; /* what ran here is as far off as what will run */
+                            2 * h->rtol * coarse}; /* the tolerance is that of the operators that will run */
     gpu_case_put(&file, "out", job->out[i].buffer, job->out[i].data, job->out[i].bytes);
     gpu_case_put(&file, "near", kind_of(dtype), near, sizeof near);
   }

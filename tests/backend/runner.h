@@ -1,4 +1,4 @@
-/* The least that runs emitted code: one segment, its buffers, a few threads. Shared by the conformance suite, which
+/* A minimal runner of emitted code: one segment, its buffers, a few threads. Shared by the conformance suite, which
  * opens the shared object, and by the driver that is linked with an object for another processor and run under an
  * emulator. */
 #ifndef LP_TEST_RUNNER_H
@@ -27,7 +27,7 @@ typedef struct {
 } runner_job;
 
 /* 0, or -1 when memory outside of the arena was written or an offset lies outside of it. Every byte of the arena starts
- * as 0xff (a NaN), so that reading what nothing wrote shows. */
+ * as 0xff (a NaN), so that a read of memory that was not written shows. */
 int runner_execute(lp_layout_fn *layout, lp_segment_fn *segment, const runner_job *job);
 
 #endif

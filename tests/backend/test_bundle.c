@@ -1,5 +1,5 @@
-/* Bundles: what the manifest says is there, weights are a valid safetensors file, equal input gives equal bytes, and a
- * failure leaves nothing behind. */
+/* Bundles: the files of the manifest exist, weights are a valid safetensors file, equal input gives equal bytes, and a
+ * failure leaves no files. */
 #include "base/digest.h"
 #include "base/dir.h"
 #include "base/file.h"

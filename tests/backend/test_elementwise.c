@@ -15,7 +15,7 @@ static lp_value *map(harness *h, const char *fn, lp_dtype dtype, const char *dim
   return out;
 }
 
-/* A function of one float, and where it is asked. */
+/* A function of one float, and the range of its operands. */
 static const struct {
   const char *fn;
   double low, high;
@@ -94,7 +94,7 @@ static const char *const comparisons[] = {"eq", "lt", "le", "gt", "ge"};
 LP_TEST(binary_functions) {
   static const lp_dtype dtypes[] = {LP_F32, LP_F64, LP_I64, LP_I32, LP_F16, LP_BF16, LP_U8};
   harness *h = harness_create(1, 1, 0);
-  h->rtol = 1e-3; /* pow and mod of f32 near a jump are not asked for here: operands are whole */
+  h->rtol = 1e-3; /* operands are whole, because pow and mod of f32 are not exact near a jump */
   lp_value *x[LP_COUNT(dtypes)], *y[LP_COUNT(dtypes)];
   for (size_t i = 0; i < LP_COUNT(dtypes); i++) {
     x[i] = harness_input(h, dtypes[i], "2,33", lp_dtype_is_float(dtypes[i]) ? 0.5 : 1, 6);

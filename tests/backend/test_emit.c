@@ -1,4 +1,4 @@
-/* What emission promises apart from numbers: forms, determinism, targets, refusals. */
+/* Properties of emission besides results: forms, determinism, targets, refusals. */
 #include "harness.h"
 #include "tests/suite.h"
 

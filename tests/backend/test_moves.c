@@ -1,4 +1,4 @@
-/* What moves elements: gathers, concat, slice, transpose, expand, pad, and what is made from sizes. */
+/* Operators that move elements: gathers, concat, slice, transpose, expand, pad, and those that compute from sizes. */
 #include "base/poly.h"
 #include "harness.h"
 #include "tests/suite.h"
@@ -45,7 +45,8 @@ LP_TEST(gathers) {
   harness_free(h);
 }
 
-/* Places that come twice, and outside: clamped, and joined in the order of the index whatever the threads. */
+/* Indices that occur twice or are out of range are clamped and joined in the order of the index, for any number of
+ * threads. */
 LP_TEST(scatters) {
   static const char *const reductions[] = {"none", "add", "mul", "min", "max"};
   static const lp_dtype dtypes[] = {LP_F32, LP_F64, LP_I32, LP_I64, LP_U64, LP_U8, LP_F16};

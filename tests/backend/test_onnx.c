@@ -16,7 +16,7 @@
 
 enum { MOST_TENSORS = 256 };
 
-/* Tensors by name, as they go from one half to the next. */
+/* Tensors by name, which pass from one half to the next. */
 typedef struct {
   lp_arena *arena;
   lp_diag *diag;

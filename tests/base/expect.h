@@ -1,4 +1,4 @@
-/* What the tests of base/ share. */
+/* Helpers of the tests of base/. */
 #ifndef LP_TESTS_BASE_EXPECT_H
 #define LP_TESTS_BASE_EXPECT_H
 

@@ -188,7 +188,7 @@ LP_TEST(an_abandoned_directory_leaves_nothing) {
   free(nested), free(temporary), free(place);
 }
 
-/* Only what a dead process began, and only of the same directory. */
+/* Removes only folders of a process that has ended, and only those for the same directory. */
 LP_TEST(what_a_killed_process_left_is_removed) {
   char *place = lp_path_join(folder, "bundle"), *other = lp_path_join(folder, "other"), *mine = NULL, *next = NULL;
   char *alike = lp_path_join(folder, ".bundle.backup");

@@ -61,7 +61,7 @@ LP_TEST(nesting_has_a_limit) {
   lp_buf_free(&text);
 }
 
-/* Keys chosen to fall into one slot take the reader to its other way of finding equal ones. */
+/* Keys that hash to one slot make the reader find equal keys by its other method. */
 LP_TEST(duplicates_among_keys_that_collide_are_found) {
   enum { KEYS = 300, SLOTS = 1024 };
   lp_buf text = {0};

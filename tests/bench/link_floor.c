@@ -1,6 +1,6 @@
-/* What a machine's loopback costs at the least: two processes that do nothing but read memory, as a pass reads weights,
- * and hand a row and a token to each other over a bare socket that they never sleep for, plain and in TLS, against one
- * process that reads all of it.
+/* Measures the least cost of a machine's loopback: two processes only read memory, as a pass reads weights, and
+ * exchange a row and a token over a bare socket that they poll, plain and in TLS; they are compared with one process
+ * that reads all of the memory.
  *
  *     link_floor [KIB_OF_DEVICE KIB_OF_WORKER [ROW_BYTES TOKEN_BYTES]]
  *

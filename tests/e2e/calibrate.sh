@@ -93,7 +93,7 @@ compile "$LP_SOURCE/tests/models/llama/model.onnx" "$work/plain.llmpart" &&
     "$LLMPART" calibrate "$work/plain.llmpart" --data="$work/texts.jsonl"
 wanted_status=2
 refused 'a risk of 1' "risk: error: 1 is no share" "$LLMPART" calibrate "$bundle" --data="$work/one.txt" --risk=1
-refused 'nothing to write' 'error: --at looks for no theta' "$LLMPART" calibrate "$bundle" --data="$work/one.txt" --at=1 --apply
+refused 'nothing to write' 'error: --at searches for no theta' "$LLMPART" calibrate "$bundle" --data="$work/one.txt" --at=1 --apply
 refused 'no theta to look at' "at: error: 'x'" "$LLMPART" calibrate "$bundle" --data="$work/one.txt" --at=0.5,x
 refused 'no data' 'error: wanted --data=FILE' "$LLMPART" calibrate "$bundle"
 refused 'a theta that is none' "theta: error: 'calibratd'" "$LLMPART" run "$bundle" --tokens=1 --theta=calibratd

@@ -129,7 +129,7 @@ static void upload_some(setting *s, lp_context *context, const float *wrong) {
   upload(s, context, 2, first, count, wrong);
 }
 
-/* The answer after each position, asked one after the other; `wrong` NULL: all rows come once and in order. */
+/* Asks for the answer after each position, one after the other; `wrong` NULL: all rows come once and in order. */
 static void ask_all(setting *s, const float *wrong, lp_sample *out) {
   lp_context_options options = {.sampling = greedy, .codec = LP_CODEC_F32, .capacity = MOST_TOKENS};
   lp_context *context = lp_context_create(&s->halves, &options, s->pool);

@@ -113,7 +113,7 @@ resume="$LLMPART run $bundle --in-process --session=$kept --resume"
   cp "$bundle/manifest.json" "$kept"
   refused 'what is no session' "$kept: error: is no session file" $resume
   rm "$kept"
-  refused 'no session and no prompt' "$kept: error: .*no session to go on with" $resume
+  refused 'no session and no prompt' "$kept: error: .*no session to continue" $resume
 }
 # shellcheck disable=SC2086 # a list of options
 compile "$LP_SOURCE/examples/default-model/model.onnx" "$work/other.llmpart" $pair --exits=3 &&

@@ -31,9 +31,9 @@ typedef struct {
   lp_batch *batch;
   sequence all[SEQUENCES];
   uint64_t random;    /* numbers drawn */
-  int64_t exact_rows; /* of a pass that must be the same to the bit, at most */
-  float near;         /* absolute and relative, in larger ones */
-  bool small;         /* passes shall have no more */
+  int64_t exact_rows; /* the most rows of a pass whose results must be equal to the bit */
+  float near;         /* absolute and relative tolerance in larger passes */
+  bool small;         /* the most rows of a pass */
   lp_diag *diag;
   long passes, parts, differences;
 } run;

@@ -88,7 +88,7 @@ bad 'no number' "5:20: error: 'isl' is 'sixteen'" 's/16,/sixteen,/'
 bad 'unknown scheduler' "7:21: error: 'schedulers' is 'layers'" 's/layer,/layers,/'
 bad 'nothing to sweep over' "8:11: error" 's/sessions: .*/sessions: []/'
 bad 'no model' "2:1: error: .*wanted 'model'" '1s/.*/ /'
-refused 'a journal that is none' 'model.onnx: error: is there and is no journal' "$LLMPART" sweep "$work/spec.yaml" --journal="$work/model.onnx" -o "$work/made/out.csv"
+refused 'a journal that is none' 'model.onnx: error: exists and is not the journal' "$LLMPART" sweep "$work/spec.yaml" --journal="$work/model.onnx" -o "$work/made/out.csv"
 wanted_status=2
 refused 'an unknown format' "'xml' is none of csv, json, html" "$LLMPART" sweep "$work/spec.yaml" -o xml
 finish

@@ -113,8 +113,8 @@ LP_TEST(what_is_no_file) {
   expect(located("pipe"), "is not a regular file");
   expect(located("deep"), "is not a regular file");
   expect(located("deep/"), "is not a regular file");
-  expect(located("nothing"), "its file 'nothing' is not there");
-  expect(located("pipe/w.bin"), "is not there");
+  expect(located("nothing"), "its file 'nothing' does not exist");
+  expect(located("pipe/w.bin"), "does not exist");
   onnx_cleanup();
 }
 

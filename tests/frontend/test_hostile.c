@@ -1,5 +1,5 @@
-/* Files made to do harm. Each is written by a small generator, imported and, when it is a model after all, taken
- * through every pass: in bounded time and memory, and with the expected message or none. */
+/* Hostile files. A small generator writes each; it is imported and, if it is a model after all, goes through every
+ * pass: in bounded time and memory, and with the expected message or none. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -56,7 +56,7 @@ static double seconds(void) {
   return (double)clock() / CLOCKS_PER_SEC; /* of this process: others do not count */
 }
 
-/* All that a compilation does before code; reports at most one error. */
+/* Runs everything that a compilation does before code; at most one error is reported. */
 static void compile(lp_module *module, lp_diag *diag) {
   const lp_compile_request request = {.isl = 16, .osl = 4, .batch = 1};
   const lp_run_options options = {.verify_each = true};
@@ -84,7 +84,7 @@ static void expect_linear(lp_buf model) {
   ck_assert_msg(seconds() - start < most_s, "%g s", seconds() - start);
 }
 
-/* What a loop takes is what its trips make, not what they might. */
+/* The cost of a loop is that of its actual trips, not of the possible ones. */
 LP_TEST(many_scans) {
   lp_buf body = {0}, graph = with_x(), node = onnx_node("Loop", "trips", "");
   const int64_t none = 0;
@@ -129,7 +129,7 @@ LP_TEST(names_with_nul) {
   expect(with_y(graph), "has a NUL byte in it");
 }
 
-/* What a terminal would obey is shown, and what would fill the screen is cut. */
+/* Control characters are shown as escapes, and long names are cut. */
 LP_TEST(names_in_messages) {
   static char name[100000];
   memset(name, 'n', sizeof(name) - 1);
@@ -191,7 +191,7 @@ static lp_buf added(const char *op, const char *inputs, int count, const int64_t
   return with_y(graph);
 }
 
-/* None of these is ever made: it stays an operator that would run, or is refused. */
+/* None of these results is computed: the operator stays, or is refused. */
 LP_TEST(large_constants) {
   int64_t huge[] = {1000000, 1000000}, overflow[] = {1 << 30, 1 << 30, 1 << 30}, negative[] = {-1, 4},
           pads[] = {0, 1000000000};
@@ -328,7 +328,7 @@ LP_TEST(wide_graphs) {
   lp_buf_free(&names);
 }
 
-/* An attention mask at the end of a long chain without inputs: it is looked at, not recursed into. */
+/* An attention mask at the end of a long chain without inputs is evaluated without recursion. */
 LP_TEST(long_masks) {
   lp_buf graph = {0};
   onnx_input(&graph, "q", ONNX_F32, "1 2 s 8");

@@ -1,4 +1,4 @@
-/* What the importer makes of small models: names, order, opsets, functions, weights, dimensions. */
+/* Imports small models: names, order, opsets, functions, weights, dimensions. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -640,7 +640,7 @@ static lp_buf constant_of(const char *form, float value) {
 
 /* Several constants of one name, before and after the node that reads it: ONNX Runtime 1.31 uses the latest. */
 LP_TEST(uses_the_latest_constant) {
-  for (int reader = 0; reader < 4; reader++) { /* where among the constants the reader stands */
+  for (int reader = 0; reader < 4; reader++) { /* the position of the reader among the constants */
     lp_buf graph = {0};
     onnx_input(&graph, "x", ONNX_F32, "2");
     for (int i = 0; i < 4; i++) {
@@ -678,6 +678,6 @@ LP_TEST(reads_tensor_files) {
   onnx_write("input_0.pb", tensor.data, tensor.size);
   lp_buf_free(&tensor);
   ck_assert_int_eq(lp_onnx_read_tensor(onnx_path("input_0.pb"), arena, &array, &name, diag), LP_FAILED);
-  ck_assert_ptr_nonnull(strstr(onnx_message(diag, 1), "tensor 'ids': its file 'nowhere.bin' is not there"));
+  ck_assert_ptr_nonnull(strstr(onnx_message(diag, 1), "tensor 'ids': its file 'nowhere.bin' does not exist"));
   lp_arena_free(arena);
 }

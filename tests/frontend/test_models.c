@@ -65,7 +65,7 @@ static double element(const lp_array *array, int64_t index) {
   return lp_tensor_f64(&tensor, index);
 }
 
-/* What single and half precision leave of a sum in another order. */
+/* The tolerance for sums in another order, in single and half precision. */
 static double tolerance(lp_dtype dtype) {
   return dtype == LP_F16 ? 2e-2 : dtype == LP_BF16 ? 2e-1 : 1e-4;
 }

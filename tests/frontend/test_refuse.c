@@ -1,4 +1,4 @@
-/* Every refusal of the importer: one message, which says where and what. */
+/* Every refusal of the importer: one message with location and reason. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -277,7 +277,7 @@ LP_TEST(refuses_external) {
   refuse(with_initializer(onnx_external("w", ONNX_F32, "2", "a/../../w.bin", "0", "8")),
          "its location 'a/../../w.bin' climbs with '..'");
   refuse(with_initializer(onnx_external("w", ONNX_F32, "2", NULL, "0", "8")), "external data without a location");
-  refuse(with_initializer(onnx_external("w", ONNX_F32, "2", "w.bin", "0", "8")), "its file 'w.bin' is not there");
+  refuse(with_initializer(onnx_external("w", ONNX_F32, "2", "w.bin", "0", "8")), "its file 'w.bin' does not exist");
   refuse(with_initializer(onnx_external("w", ONNX_F32, "2", "w.bin", "-4", "8")),
          "the external offset '-4' is not a size");
   refuse(with_initializer(onnx_external("w", ONNX_F32, "2", "w.bin", "0", "12")),

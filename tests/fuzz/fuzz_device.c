@@ -1,5 +1,5 @@
-/* A device at the mercy of a worker that answers anything: bytes as messages of every kind, with what the device waits
- * for among them. Nothing may be read or written that is not there, and what a run gives has the size that it says. */
+/* Fuzzes a device with a hostile worker: the bytes become messages of every kind, among them those that the device
+ * waits for. No access may leave its memory, and results have the size that they state. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -114,8 +114,8 @@ static const lp_transport liar = {.name = "liar", .send = hear, .receive = reply
 
 /* ---- the device -------------------------------------------------------------------------------------------------- */
 
-/* Opened with both sides here, then told that the cloud's is elsewhere. Nobody is at the address, so that a connection
- * that is given up is not made again. */
+/* Opens the session with both sides in this process, then sets a worker's address. No process listens there, so a lost
+ * connection is not made again. */
 static lp_session *open_remote(lp_channel *channel) {
   static const lp_security open;
   lp_generate_options options = {.threads = 1, .max_tokens = 4, .cloud_timeout_ms = 1};
@@ -143,7 +143,7 @@ static void generate(lp_session *session) {
   lp_generation_free(&totals);
 }
 
-/* Arrays: all that is said to be there is read. */
+/* Arrays: reads all of each result. */
 static void run_arrays(lp_session *session) {
   int64_t ids[] = {2, 7, 1};
   const lp_data input = {

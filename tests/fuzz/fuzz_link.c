@@ -1,5 +1,5 @@
-/* Bytes as a frame of the link, any of them or a message of its kinds with some of them changed: taken apart, and every
- * field of what comes out touched. */
+/* Fuzzes frames of the link: random bytes, or a message of any kind with some bytes changed, are parsed, and every
+ * field of the result is read. */
 #include <stdlib.h>
 #include <string.h>
 

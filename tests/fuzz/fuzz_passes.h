@@ -1,5 +1,5 @@
-/* What the fuzz targets share that run passes. Each aborts, so that libFuzzer keeps the input, when a rule of the
- * project is broken. */
+/* Helpers of the fuzz targets that run passes. When a rule of the project is broken they abort, so that libFuzzer keeps
+ * the input. */
 #ifndef LP_TESTS_FUZZ_PASSES_H
 #define LP_TESTS_FUZZ_PASSES_H
 

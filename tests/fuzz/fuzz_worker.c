@@ -1,6 +1,5 @@
-/* A worker at the mercy of three devices that say anything in any order: bytes as messages of every kind, passes
- * between them, and connections that end. Nothing may be read or written that is not there, and memory stays within the
- * budget. */
+/* Fuzzes a worker with three hostile devices: the bytes become messages of every kind in any order, passes between
+ * them, and ends of connections. No access may leave its memory, and memory stays within the budget. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +19,7 @@
 
 enum { PEERS = 3, BUDGET = 100 << 10, MOST_SESSIONS = 6, MOST_PAYLOAD = 1 << 16 };
 
-/* By layers, by exits, and with KV caches that change sides between prompt and tokens. */
+/* Bundles split by layers, with exits, and with KV caches that change sides between prompt and tokens. */
 static const toy_placement placements[] = {
     {.prefill = "dcccdc"}, {.prefill = "ddddcc", .exits = {1, 3}}, {.prefill = "dddccc", .decode = "ddcccc"}};
 enum { BUNDLES = sizeof(placements) / sizeof(*placements) };

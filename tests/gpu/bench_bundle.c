@@ -1,8 +1,8 @@
-/* bench_bundle BUNDLE PROMPT GENERATE DEPTH BATCH REPETITIONS: what `llmpart bench` measures, on a machine that has the
- * runtime alone. Prints a line per row: name, tokens/s, deviation, GB/s of weights, and whose products those of many
- * rows were. bench_bundle --copy: the GB/s, read and written, of copies within the GPU's memory. Exit status 77 when
- * there is no GPU. bench_bundle --weights FILE HEAD BYTES: writes a weights.safetensors of that size: the header in
- * HEAD, then noise to measure a model's speed with. */
+/* bench_bundle BUNDLE PROMPT GENERATE DEPTH BATCH REPETITIONS: measures what `llmpart bench` measures, on a machine
+ * that has only the runtime. Prints a line per row: name, tokens/s, deviation, GB/s of weights, and the library that
+ * computed products of many rows. bench_bundle --copy: the GB/s, read and written, of copies within the GPU's memory.
+ * Exit status 77 when there is no GPU. bench_bundle --weights FILE HEAD BYTES: writes a weights.safetensors of that
+ * size: the header in HEAD, then noise to measure a model's speed with. */
 #include "base/file.h"
 #include "base/side.h"
 #include "runtime/bundle/bundle.h"

@@ -1,5 +1,6 @@
-/* check_cublas LIBRARY: cuBLASLt's own library has every function that the runtime calls, and takes the attributes it
- * sets. Needs no GPU: no product is chosen or run. Exit status 77 where the library cannot be loaded. */
+/* check_cublas LIBRARY: checks that NVIDIA's library has every function that the runtime calls, and accepts the
+ * attributes that it sets. Needs no GPU: no product is chosen or run. Exit status 77 where the library cannot be
+ * loaded. */
 #include "base/base.h"
 #include "base/library.h"
 #include "runtime/gpu/cublas_abi.h"

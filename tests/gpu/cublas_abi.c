@@ -1,4 +1,4 @@
-/* What runtime/gpu/cublas_abi.h says of cuBLASLt, against NVIDIA's header: compiled where there is one (cublas.sh). */
+/* Compares runtime/gpu/cublas_abi.h with NVIDIA's header; compiled where the header is installed (cublas.sh). */
 #include "runtime/gpu/cublas_abi.h"
 
 #include <cublasLt.h>

@@ -2,7 +2,7 @@
 #include "tests/gpu/job.h"
 #include "runtime/gpu/gpu.h"
 
-/* What the runner's functions, which take no user data, work with. */
+/* The state of the runner's functions, which take no user data. */
 static struct {
   lp_gpu *gpu;
   lp_gpu_memory *memory;

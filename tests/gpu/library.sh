@@ -46,7 +46,7 @@ check_prompt 'forbidden' '' LLMPART_CUBLAS=off
 run="$LLMPART run $work/gpu.llmpart --tokens=$ids -n 1 --in-process"
 # shellcheck disable=SC2086 # commands
 {
-  refused 'a product that fails' "'Fake GPU' cannot run the code: a product by cuBLASLt 12.9.1 failed \(CUBLAS_STATUS_EXECUTION_FAILED\); LLMPART_CUBLAS=off does without" \
+  refused 'a product that fails' "'Fake GPU' cannot run the code: a product by cuBLASLt 12.9.1 failed \(CUBLAS_STATUS_EXECUTION_FAILED\); LLMPART_CUBLAS=off avoids the library" \
     env LP_FAKE_CUBLAS=fail $run
   refused 'another word' "LLMPART_CUBLAS: error: wanted 'on' or 'off', found 'maybe'" env LLMPART_CUBLAS=maybe $run
 }

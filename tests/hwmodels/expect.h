@@ -1,4 +1,4 @@
-/* What the tests of hwmodels/ share. */
+/* Helpers of the tests of hwmodels/. */
 #ifndef LP_TESTS_HWMODELS_EXPECT_H
 #define LP_TESTS_HWMODELS_EXPECT_H
 

@@ -232,8 +232,8 @@ LP_TEST(what_a_pass_reads_decides_the_rate) {
   lp_buf_free(&csv);
 }
 
-/* Times in whole microseconds are told as such: predictions lie between, and are judged by what the clock would
- * show. */
+/* The fit recognises times in whole microseconds: predictions are not rounded, but are compared as the clock would show
+ * them. */
 LP_TEST(a_coarse_clock_is_known) {
   lp_buf csv = {0};
   lp_buf_puts(&csv, header);
@@ -306,7 +306,7 @@ LP_TEST(bad_tables) {
   refuses("op,m,n,k,time_us\nlinear,1, \t-2,3,60\n",
           "t.csv:2:12: error: 'n' is '-2', not a whole number from 1 to 2^40", NULL);
   refuses("op,m,n,k,time_us\nlinear,1, ,3,60\n", "t.csv:2:11: error: 'n' is empty, but 'linear' needs it", NULL);
-  refuses("op,m,time_us,m\n", "t.csv:1:14: error: the column 'm' is there twice", NULL);
+  refuses("op,m,time_us,m\n", "t.csv:1:14: error: the column 'm' occurs twice", NULL);
   refuses("op,time_us\n", "t.csv: error: holds no measurement", NULL);
 }
 

@@ -338,7 +338,7 @@ LP_TEST(sizes_come_from_symbols) {
   lp_op *expand = operator(LP_OP_EXPAND, LP_I64, "b,s", 1, iota->out);
   is(expand->out[0], "2 4 6 2 4 6");
   is(operator(LP_OP_RESHAPE, LP_I64, "s,b", 1, expand->out)->out[0], "2 4 6 2 4 6");
-  /* what is known of a value needs no argument */
+  /* known values need no argument */
   is(of(NODE(Shape, test_arg(LP_F32, "b,s,7"))), "2 3 7");
 }
 

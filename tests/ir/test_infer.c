@@ -1,4 +1,4 @@
-/* Shape inference: each rule on symbolic sizes, what is known of values, and each refusal. */
+/* Shape inference: each rule on symbolic sizes, known values, and each refusal. */
 #include <string.h>
 
 #include "base/poly.h"
@@ -475,7 +475,8 @@ LP_TEST(batches_divide) {
   gives(NODE(Neg, mask), "i64[rows,total]");
 }
 
-/* What tokens leave of a table of 128 is not negative, and there is a token. */
+/* The rows of a table of 128 that remain after the tokens are not negative in number, and there is at least one
+ * token. */
 LP_TEST(tables_hold_the_tokens) {
   lp_value *length = of(NODE(Gather, of(NODE(Shape, i64("batch,length"))), INT(1)));
   knows(NODE(Max, of(NODE(Sub, INT(128), length)), INT(0)), "-length+128");

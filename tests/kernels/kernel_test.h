@@ -1,10 +1,10 @@
-/* What the kernel tests share: threads, random data, comparison with references in double precision. No test framework:
+/* Helpers of the kernel tests: threads, random data, comparison with references in double precision. No test framework:
  * the same programs run under qemu for other architectures. */
 #ifndef LP_KERNEL_TEST_H
 #define LP_KERNEL_TEST_H
 
-/* Are the kernels instrumented C of a sanitizer? Then multiplications and additions are fused in other places than in
- * the optimised bitcode, and results need not be equal to the bit. */
+/* Tells whether the kernels are C that a sanitizer instruments. Then multiplications and additions are fused in other
+ * places than in the optimised bitcode, and results need not be equal to the bit. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define KERNEL_INSTRUMENTED 1

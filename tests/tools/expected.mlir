@@ -16,4 +16,4 @@
 // expected-error@+1 {{what never comes}}
 "builtin.module"() ({
 }) {llmpart.symbols = ["b", "s", "p", "r", "c", "t"]} : () -> ()
-// CHECK: expected.mlir:16:1: error: expected 'what never comes' did not come
+// CHECK: expected.mlir:16:1: error: expected 'what never comes' was not reported

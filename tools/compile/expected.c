@@ -75,8 +75,8 @@ lp_status lp_expected_check(const char *file, const char *text, size_t size, con
   for (size_t i = 0; i < expected.count; i++) {
     const expectation *missing = &expected.data[i];
     if (missing->seen) continue;
-    worst = lp_error(diag, (lp_loc){.file = file, .line = missing->written, .col = 1}, "expected '%.*s' did not come",
-                     (int)missing->size, missing->text);
+    worst = lp_error(diag, (lp_loc){.file = file, .line = missing->written, .col = 1},
+                     "expected '%.*s' was not reported", (int)missing->size, missing->text);
   }
   lp_vec_free(&expected);
   return worst;

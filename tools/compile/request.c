@@ -73,7 +73,8 @@ static lp_status check_exits(const lp_compile *compile, lp_diag *diag) {
     if (compile->exits.data[i] < 1 || (i && compile->exits.data[i] <= compile->exits.data[i - 1]))
       return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--exits"), "layers should be ascending, and 1 or more");
   if (compile->exits.count && compile->request.plans > 1)
-    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--plans"), "with --exits there is one plan: its halves run apart");
+    return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--plans"),
+                       "with --exits there is one plan: its halves run independently");
   return LP_OK;
 }
 

@@ -14,12 +14,12 @@ int lp_tool_hw(int argc, char **argv) {
       {"-o", LP_OPTION_TEXT, &flags.out, "FILE|text|yaml|json",
        "write to FILE, or to stdout in this form; show also writes FILE.svg, the roofline", 0},
       {"--machine", LP_OPTION_TEXT, &flags.machine, "NAME",
-       "fit: take the figures of this machine (the one that is called like the table)", 0},
-      {"--name", LP_OPTION_TEXT, &flags.name, "NAME", "fit: call the machine so", 0},
+       "fit: take the figures of this machine (the one named like the table)", 0},
+      {"--name", LP_OPTION_TEXT, &flags.name, "NAME", "fit: set the machine's name", 0},
       {"--knots", LP_OPTION_COUNT, &flags.knots, "N", "fit: give each curve at most N knots (32)", 2},
       {"--design", LP_OPTION_CHOICE, &flags.design, "per-shape|single-curve",
        "fit: make a curve for each shape, or one of utilisation over intensity for all (per-shape)", 0},
-      {"--source", LP_OPTION_TEXT, &flags.source, "TEXT", "fit: say where the measurements are from", 0},
+      {"--source", LP_OPTION_TEXT, &flags.source, "TEXT", "fit: state the source of the measurements", 0},
       {"--threads", LP_OPTION_COUNT, &flags.threads, "N", "profile: use N threads (the machine's cores)", 0},
       {"--budget", LP_OPTION_TIME, &flags.budget_ms, "TIME", "profile: start no measurement after this time (50s)", 0},
       {"--op", LP_OPTION_TEXT, &flags.op, "OP",
@@ -36,7 +36,7 @@ int lp_tool_hw(int argc, char **argv) {
        1},
       {"--head-dim", LP_OPTION_COUNT, &flags.size[8], "N", "predict attention: set the width of a head", 1},
       {"--pass-bytes", LP_OPTION_SIZE, &flags.pass_bytes, "SIZE",
-       "predict: set how much a whole pass reads (more than any cache holds)", 0},
+       "predict: set the bytes that a whole pass reads (more than any cache holds)", 0},
       {"--q_len", LP_OPTION_COUNT, &flags.size[4], "N", "the same as --q-len, by its name in tables", 1},
       {"--kv_len", LP_OPTION_COUNT, &flags.size[5], "N", "the same as --kv-len", 1},
       {"--kv_heads", LP_OPTION_COUNT, &flags.size[7], "N", "the same as --kv-heads", 1},
@@ -47,7 +47,7 @@ int lp_tool_hw(int argc, char **argv) {
                "--op=OP --m=N ..",
       .summary =
           "Machine models: lists them; shows one, its roofline and the source of each figure; measures this machine in "
-          "less than\na minute (what `host` then is); fits one to a table "
+          "less than\na minute (for `host`); fits one to a table "
           "of measured\noperators; compares predictions with such a table; predicts one operator. NAME is a name "
           "of the list, `host` (this\nmachine, measured) or a YAML file; figures may be changed: "
           "a100,price_usd_per_s=4e-5.",

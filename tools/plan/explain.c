@@ -20,10 +20,10 @@ static const char *verdict(const certificate *c, const totals *before, const tot
     if (c->limit_ms[i] > 0 && after->ms[i] > c->limit_ms[i] * (1 + 1e-12))
       return i ? "it would miss TPOT" : "it would miss TTFT";
     if (c->limit_bytes[i] > 0 && after->bytes[i] > c->limit_bytes[i])
-      return i ? "the cloud's memory would not do" : "the device's memory would not do";
+      return i ? "the cloud's memory would not suffice" : "the device's memory would not suffice";
   }
   if (!after->pinned) return "it is pinned";
-  return after->value > before->value ? "the objective would be worse" : "nothing by itself speaks against it";
+  return after->value > before->value ? "the objective would be worse" : "no limit or cost prevents it by itself";
 }
 
 static void explain_unit(certificate *c, int which, size_t index) {
@@ -38,7 +38,7 @@ static void explain_unit(certificate *c, int which, size_t index) {
   int moved = certificate_move(c, which, index, !side);
   totals after = certificate_add_up(c);
   printf("  to the %s%s: %s\n", lp_side_name(lp_side_other((lp_side)side)),
-         moved > 1 ? ", with what shares its KV cache" : "", verdict(c, &before, &after));
+         moved > 1 ? ", with the operators that share its KV cache" : "", verdict(c, &before, &after));
   print_limit("objective", before.value, after.value, 0, "");
   print_limit("TTFT", before.ms[0], after.ms[0], c->limit_ms[0], "ms");
   print_limit("TPOT", before.ms[1], after.ms[1], c->limit_ms[1], "ms");
@@ -79,7 +79,7 @@ static lp_status explain(const lp_command *command, const lp_texts *args, lp_dia
 
 int lp_tool_explain(int argc, char **argv) {
   const lp_command command = {.usage = "llmpart explain REPORT.json OPERATOR",
-                              .summary = "Tells an operator's times on either side, and what moving it would change.",
+                              .summary = "Prints an operator's times on either side, and the effect of moving it.",
                               .min_args = 2,
                               .max_args = 2,
                               .act = explain};

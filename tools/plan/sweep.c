@@ -146,8 +146,8 @@ int lp_tool_sweep(int argc, char **argv) {
   const lp_command command = {
       .usage = "llmpart sweep SPEC.yaml [-o csv|json|html|FILE]...",
       .summary = "Plans a model at every combination of machines, links, workloads, SLAs, types, schedulers and "
-                 "sessions that SPEC.yaml\nlists, and says what each costs and how long it takes. A run that was "
-                 "interrupted goes on where it was.",
+                 "sessions that SPEC.yaml\nlists, with the cost and the times of each. A sweep that was "
+                 "interrupted continues where it stopped.",
       .options = options,
       .count = LP_COUNT(options),
       .min_args = 1,

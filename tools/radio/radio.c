@@ -31,7 +31,7 @@ static const char usage[] =
     "llmpart radio pathloss | los | o2i | capacity | pf | drop PROFILE | list | show PROFILE [options]";
 static const char summary[] =
     "Values of the radio model, by 3GPP TR 38.901: path loss (dB), probability of line of sight, loss into buildings "
-    "(dB), Shannon\ncapacity (bit/s), what a scheduler gives the users of a cell, and users dropped over a network. "
+    "(dB), Shannon\ncapacity (bit/s), the rates of a cell's users, and users placed in a network. "
     "PROFILE is a name of the list\nor a YAML file.";
 
 int lp_tool_radio(int argc, char **argv) {
@@ -55,8 +55,8 @@ int lp_tool_radio(int argc, char **argv) {
        0},
       {"--blocks", LP_OPTION_COUNT, &flags.blocks, "N", "capacity, pf: use N resource blocks (100)", 1},
       {"--block-hz", LP_OPTION_F64, &flags.block_hz, "HZ", "set the width of a block, Hz (180e3)", 0},
-      {"--gap", LP_OPTION_F64, &flags.gap_db, "DB", "capacity, pf: lose this many dB to Shannon (0)", 0},
-      {"--cap", LP_OPTION_F64, &flags.cap, "BITS", "capacity, pf: allow at most so many bit/s/Hz (no limit)", 0},
+      {"--gap", LP_OPTION_F64, &flags.gap_db, "DB", "capacity, pf: set the loss against Shannon's capacity, dB (0)", 0},
+      {"--cap", LP_OPTION_F64, &flags.cap, "BITS", "capacity, pf: limit the bit/s/Hz (no limit)", 0},
       {"--users", LP_OPTION_COUNT, &flags.users, "N",
        "pf: N users of one SINR; drop: N users over all cells (10 a sector)", 1},
       {"--scheduler", LP_OPTION_CHOICE, &flags.scheduler, "pf|rr|max",
@@ -64,10 +64,10 @@ int lp_tool_radio(int argc, char **argv) {
       {"--beta", LP_OPTION_F64, &flags.beta, "B", "pf: forget this share of the mean rates each interval (0.01)", 0},
       {"--rayleigh", LP_OPTION_FLAG, &flags.rayleigh, NULL, "pf: let blocks fade (Rayleigh)", 0},
       {"--intervals", LP_OPTION_COUNT, &flags.intervals, "N",
-       "pf, drop: schedule N intervals, after a quarter as many to settle (4000; drop 400)", 1},
+       "pf, drop: schedule N intervals, after a warm-up of a quarter as many (4000; drop 400)", 1},
       {"--seed", LP_OPTION_I64, &flags.seed, "N", "pf, drop: set the seed of the random numbers (1)", 0},
       {"--csv", LP_OPTION_TEXT, &flags.csv, "FILE",
-       "read a table whose columns stand for the options of their names, and add the result to each row", 0},
+       "read a table whose columns are named after options, and add the result to each row", 0},
       {"-o", LP_OPTION_TEXT, &flags.out, "FILE|text|csv|json", "write to FILE, or to stdout in this form (text)", 0},
   };
   const lp_command command = {usage, summary, options, LP_COUNT(options), 1, 2, act, &flags};

@@ -45,7 +45,7 @@ static lp_status check_flags(const calibrate_flags *flags, lp_diag *diag) {
     return lp_error_as(LP_USAGE, diag, LP_LOC_FILE("--confidence"), "%g is no share between 0 and 1",
                        flags->confidence);
   if (flags->at && flags->apply)
-    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--at looks for no theta that --apply could write");
+    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--at searches for no theta, so --apply has none to write");
   return LP_OK;
 }
 
@@ -107,13 +107,14 @@ int lp_tool_calibrate(int argc, char **argv) {
        "read documents: text with blank lines between them, or FILE.jsonl with a document on each line", 0},
       {"--risk", LP_OPTION_F64, &flags.risk, "R",
        "let at most this share of tokens differ from the full model's (0.01)", 0},
-      {"--confidence", LP_OPTION_F64, &flags.confidence, "C", "set how sure the bound on that share must be (0.95)", 0},
+      {"--confidence", LP_OPTION_F64, &flags.confidence, "C", "set the confidence of the bound on that share (0.95)",
+       0},
       {"--generate", LP_OPTION_COUNT, &flags.generate, "N",
        "judge N tokens that the full model generates after each document, not its own tokens", 1},
       {"--codec", LP_OPTION_CHOICE, &flags.codec, "auto|f32|f16|int8|int4",
        "assume that hidden states travel in this type, which may change tokens too (f16)", 0},
       {"--at", LP_OPTION_TEXT, &flags.at, "THETA[,THETA]",
-       "search no theta; report what these thetas do on all of the text", 0},
+       "search no theta; report the results of these thetas on the whole text", 0},
       {"--apply", LP_OPTION_FLAG, &flags.apply, NULL, "write the result into the bundle, for run --theta=calibrated",
        0},
       {"--threads", LP_OPTION_COUNT, &flags.threads, "N", "use N threads (the machine's cores)", 0},

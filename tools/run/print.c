@@ -139,6 +139,6 @@ void lp_run_print_stats(const lp_generation *made, int64_t prompt_tokens, lp_buf
   if (made->plan_count > 1) put_plan(made, out);
   if (made->drafted > 0)
     lp_buf_printf(out, "%" PRId64 " of %" PRId64 " drafts were confirmed\n", made->accepted, made->drafted);
-  if (made->resumed > 0) lp_buf_printf(out, "%" PRId64 " tokens were there from the session\n", made->resumed);
+  if (made->resumed > 0) lp_buf_printf(out, "%" PRId64 " tokens came from the session\n", made->resumed);
   if (made->fallbacks > 0) lp_buf_printf(out, "%" PRId64 " tokens without the cloud's answer\n", made->fallbacks);
 }

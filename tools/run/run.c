@@ -200,8 +200,8 @@ static lp_status read_session(run_flags *flags, lp_saved_session *out, bool *fou
   if (*found) return lp_saved_session_read(flags->session, out, diag);
   if (!flags->resume) return LP_OK;
   if (lp_prompts_given(&flags->prompt) == 0)
-    return lp_error(diag, LP_LOC_FILE(flags->session), "there is no session to go on with, and no prompt to begin one");
-  lp_warning(diag, LP_LOC_FILE(flags->session), "there is no session yet: it begins");
+    return lp_error(diag, LP_LOC_FILE(flags->session), "there is no session to continue, and no prompt to begin one");
+  lp_warning(diag, LP_LOC_FILE(flags->session), "there is no session yet: a new one begins");
   return LP_OK;
 }
 
@@ -234,7 +234,7 @@ static lp_status run(const lp_command *command, const lp_texts *args, lp_diag *d
   lp_saved_session saved = {0};
   bool found = false;
   if (flags->resume && !flags->session)
-    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--resume goes on with a session: wanted --session=FILE");
+    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--resume continues a session: wanted --session=FILE");
   lp_status status = read_session(flags, &saved, &found, diag);
   if (status == LP_OK) status = run_from(flags, found ? &saved : NULL, diag);
   lp_saved_session_free(&saved);
@@ -259,7 +259,7 @@ int lp_tool_run(int argc, char **argv) {
        "answer this message; the model's chat template formats it", 0},
       {"--system", LP_OPTION_TEXT, &flags.prompt.system, "TEXT", "add this system message; needs --chat", 0},
       {"--control-tokens", LP_OPTION_FLAG, &flags.prompt.control_tokens, NULL,
-       "read <|im_end|> and its like in the prompt as control tokens, not as text", 0},
+       "read control tokens such as <|im_end|> in the prompt as such, not as text", 0},
       {"--tokens", LP_OPTION_TEXT, &flags.prompt.tokens, "1,2,3[;4,5,6]",
        "continue these token ids; each row is a sequence", 0},
       {"--batch", LP_OPTION_COUNT, &flags.prompt.batch, "N", "run N copies of the prompt at once (1)", 1},
@@ -292,7 +292,7 @@ int lp_tool_run(int argc, char **argv) {
       {"--cert-key", LP_OPTION_TEXT, &flags.security.cert_key_file, "FILE",
        "read the certificate's private key here (PEM)", 0},
       {"--cloud-timeout", LP_OPTION_TIME, &flags.cloud_timeout_ms, "TIME",
-       "wait at most so long for an answer, reconnecting included (2 minutes; --mode=threshold: 10s)", 0},
+       "wait at most this long for an answer, reconnecting included (2 minutes; --mode=threshold: 10s)", 0},
       {"--link", LP_OPTION_TEXT, &flags.link, "LINK", "emulate a link, such as rtt=50ms,up=10Mbit/s,loss=1%,cut=2s/30s",
        0},
       {"--session", LP_OPTION_TEXT, &flags.session, "FILE", "save the generation in FILE as it goes on, for --resume",
@@ -303,8 +303,7 @@ int lp_tool_run(int argc, char **argv) {
       {"--threads", LP_OPTION_COUNT, &flags.threads, "N", "use N threads (the machine's cores)", 0},
       {"--check", LP_OPTION_FLAG, &flags.sides.check_hashes, NULL, "compare the SHA-256 of every file before the start",
        0},
-      {"--trace", LP_OPTION_TEXT, &flags.trace, "F.json", "write what happened when, for chrome://tracing and Perfetto",
-       0},
+      {"--trace", LP_OPTION_TEXT, &flags.trace, "F.json", "write a timeline for chrome://tracing and Perfetto", 0},
       {"--stats", LP_OPTION_FLAG, &flags.stats, NULL, "print times and bytes on stderr", 0},
       {"-o", LP_OPTION_CHOICE, &flags.format, "text|json", "choose the output (text, printed as it is generated)", 0},
   };

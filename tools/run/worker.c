@@ -81,7 +81,7 @@ int lp_tool_worker(int argc, char **argv) {
       {"--context-budget", LP_OPTION_SIZE, &flags.budget, "SIZE",
        "limit the KV caches of all sessions; the oldest are dropped first", 0},
       {"--idle", LP_OPTION_TIME, &flags.idle_ms, "TIME",
-       "drop the context of a session that was idle for so long (60s)", 0},
+       "drop the context of a session that was idle for this long (60s)", 0},
       {"--context-dir", LP_OPTION_TEXT, &flags.context_dir, "DIR",
        "save contexts of early exits in DIR when they are dropped, and at the end", 0},
       {"--context-dir-size", LP_OPTION_SIZE, &flags.context_dir_bytes, "SIZE",

@@ -79,7 +79,7 @@ static lp_status run_step(check *c, int64_t batch, int64_t past, int64_t count, 
     tokens[i] = vocab > 1 ? 1 + (int64_t)(lp_random_bits(3, 0, c->drawn++) % (uint64_t)(vocab - 1)) : 0;
   lp_array wanted;
   LP_TRY(lp_reference_step(c->reference, tokens, count, &wanted, diag));
-  if (wanted.rank != 3) return lp_error(diag, LP_LOC_FILE(c->request->model), "its logits have not three axes");
+  if (wanted.rank != 3) return lp_error(diag, LP_LOC_FILE(c->request->model), "its logits do not have three axes");
   size_t inputs = lp_reference_data(c->reference, NULL) + 1, outputs = lp_verify_output_count(c->bundle);
   lp_verify_array *in = lp_alloc(inputs * sizeof *in), *found = lp_alloc((outputs + 1) * sizeof *found);
   (void)lp_reference_data(c->reference, in + 1);

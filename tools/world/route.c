@@ -170,7 +170,7 @@ static lp_status check_flags(route_flags *flags, lp_diag *diag) {
   if (tasks != 1)
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "wanted one of --keywords, --outcome, --explain and --replay");
   if ((flags->outcome > 0 || flags->explain > 0) && !flags->pool)
-    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--outcome and --explain want the --pool they speak of");
+    return lp_error_as(LP_USAGE, diag, LP_LOC_NONE, "--outcome and --explain need --pool");
   if (flags->epsilon < 0 || flags->epsilon > 1 || flags->half_life < 0 || flags->rate < 0 || flags->rate > 1)
     return lp_error_as(LP_USAGE, diag, LP_LOC_NONE,
                        "--epsilon and --rate lie between 0 and 1, --half-life is 0 or more");
@@ -220,20 +220,20 @@ int lp_tool_route(int argc, char **argv) {
       {"--rule", LP_OPTION_TEXT, &flags.request.rule, "ROUTE", "take this route when the model fails (edge)", 0},
       {"--backends", LP_OPTION_TEXT, &flags.request.backends, "FILE.yaml",
        "read the machines or services of the routes; those that may not take the request are not offered", 0},
-      {"--prompt-tokens", LP_OPTION_F64, &flags.request.prompt_tokens, "N", "say how long the prompt is (0)", 0},
-      {"--tokens", LP_OPTION_F64, &flags.request.tokens, "N", "say how long the answer is expected to be (256)", 0},
+      {"--prompt-tokens", LP_OPTION_F64, &flags.request.prompt_tokens, "N", "set the tokens of the prompt (0)", 0},
+      {"--tokens", LP_OPTION_F64, &flags.request.tokens, "N", "set the expected tokens of the answer (256)", 0},
       {"--max-tokens", LP_OPTION_F64, &flags.request.most_tokens, "N",
-       "say how long the answer may become (as expected)", 0},
+       "set the most tokens of the answer (as expected)", 0},
       {"--local-only", LP_OPTION_FLAG, &flags.request.local_only, NULL, "keep the request at the edge", 0},
       {"--budget", LP_OPTION_F64, &flags.request.budget_usd, "USD", "limit the cost of the request (0: no limit)", 0},
       {"--edge-busy", LP_OPTION_COUNT, &flags.request.busy, "N", "assume that N requests are at the edge already (0)",
        0},
       {"--pool", LP_OPTION_TEXT, &flags.pool, "FILE.db", "learn from this file and note the decision there", 0},
       {"--memory", LP_OPTION_I64, &flags.memory, "N", "learn only from the newest N outcomes (0: all)", 0},
-      {"--outcome", LP_OPTION_I64, &flags.outcome, "ID", "note what came of decision ID: --reward, --bad", 1},
+      {"--outcome", LP_OPTION_I64, &flags.outcome, "ID", "note the outcome of decision ID: --reward, --bad", 1},
       {"--reward", LP_OPTION_SIGNED, &flags.reward, "SECONDS",
        "give the reward of --outcome: target minus delay minus penalty", 0},
-      {"--bad", LP_OPTION_FLAG, &flags.bad, NULL, "say that the outcome missed the quality asked for", 0},
+      {"--bad", LP_OPTION_FLAG, &flags.bad, NULL, "note that the outcome missed the requested quality", 0},
       {"--explain", LP_OPTION_I64, &flags.explain, "ID", "print a noted decision again", 1},
       {"--replay", LP_OPTION_TEXT, &flags.replay_log, "FILE.db", "decide a log anew and estimate the reward", 0},
       {"--policy", LP_OPTION_TEXT, &flags.spec.policy, "NAME",
@@ -242,23 +242,24 @@ int lp_tool_route(int argc, char **argv) {
        "set the model that the router asks: embedded, lookup, a bundle or an API's base http://HOST/v1", 0},
       {"--model-name", LP_OPTION_TEXT, &flags.spec.model_name, "NAME",
        "name the model at the API, whose key is in LLMPART_ROUTER_KEY", 0},
-      {"--timeout", LP_OPTION_TIME, &flags.spec.timeout_ms, "TIME", "wait at most so long for the API (300ms)", 0},
+      {"--timeout", LP_OPTION_TIME, &flags.spec.timeout_ms, "TIME", "wait at most this long for the API (300ms)", 0},
       {"--replay-mode", LP_OPTION_TEXT, &flags.replay_mode, "MODE",
        "keep of each experience: ema, reward, strict or latest (ema)", 0},
-      {"--rate", LP_OPTION_F64, &flags.rate, "R", "set how quickly ema forgets (0.1)", 0},
-      {"--epsilon", LP_OPTION_F64, &flags.epsilon, "E", "draw a route at random so often (0.1)", 0},
+      {"--rate", LP_OPTION_F64, &flags.rate, "R", "set the least weight of a new reward in ema (0.1)", 0},
+      {"--epsilon", LP_OPTION_F64, &flags.epsilon, "E", "draw a route at random with this probability (0.1)", 0},
       {"--half-life", LP_OPTION_F64, &flags.half_life, "N", "halve epsilon after every N decisions (0: never)", 0},
       {"--seed", LP_OPTION_I64, &flags.seed, "N", "set the seed of random routes", 0},
       {"-o", LP_OPTION_CHOICE, &flags.format, "text|json", "choose the format (text)", 0},
   };
-  const lp_command command = {"llmpart route --keywords=WORDS [options]",
-                              "Decides where a request goes by what came of earlier ones. --outcome tells it; --replay "
-                              "judges a policy on a log.",
-                              options,
-                              LP_COUNT(options),
-                              0,
-                              0,
-                              route,
-                              &flags};
+  const lp_command command = {
+      "llmpart route --keywords=WORDS [options]",
+      "Decides where a request goes by the outcomes of earlier ones. --outcome notes one; --replay "
+      "judges a policy on a log.",
+      options,
+      LP_COUNT(options),
+      0,
+      0,
+      route,
+      &flags};
   return lp_tool_main(&command, argc, argv);
 }

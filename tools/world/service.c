@@ -102,7 +102,7 @@ int lp_tool_service(int argc, char **argv) {
       {"--tokens", LP_OPTION_F64, &flags.tokens, "N", "assume an answer of N tokens (1000)", 0},
       {"--prompt", LP_OPTION_F64, &flags.prompt, "N", "assume a prompt of N tokens, where its length counts (0)", 0},
       {"--penalty", LP_OPTION_F64, &flags.penalty, "P", "count a missed quality as P seconds of delay (10)", 0},
-      {"--backhaul", LP_OPTION_TIME, &flags.backhaul_ms, "TIME", "add this time for the way to the cloud (100ms)", 0},
+      {"--backhaul", LP_OPTION_TIME, &flags.backhaul_ms, "TIME", "add this delay to answers of the cloud (100ms)", 0},
       {"--counting", LP_OPTION_CHOICE, &flags.counting, "once|paper",
        "compute TTFT + (n - 1) TPOT, or TTFT + n TPOT as the paper does (once)", 0},
       {"-o", LP_OPTION_CHOICE, &flags.format, "text|json|yaml", "choose the format; yaml has only the figures (text)",
@@ -111,8 +111,8 @@ int lp_tool_service(int argc, char **argv) {
   const lp_command command = {
       .usage = "llmpart service list | show NAME [--tokens=1000] [--penalty=10] [-o text|json|yaml]",
       .summary = "Pairs of models at the edge and in the cloud, with TTFT and TPOT: published ones, measured by "
-                 "`llmpart bench`, or of a\nreport; how long an answer takes on either, and where a penalty for "
-                 "missed quality pays for the cloud.\nNAME is a name of the list or a YAML file.",
+                 "`llmpart bench`, or of a\nreport; the time of an answer on either, and where a penalty for "
+                 "missed quality makes the cloud better.\nNAME is a name of the list or a YAML file.",
       .options = options,
       .count = LP_COUNT(options),
       .min_args = 1,

@@ -116,20 +116,19 @@ int lp_tool_simulate(int argc, char **argv) {
       {"--seed", LP_OPTION_I64, &flags.seed, "N", "use this seed, whatever the scenario says", 0},
 #ifdef LP_HAS_ROUTER
       {"--model", LP_OPTION_TEXT, &flags.spec.model, "MODEL",
-       "set what decides in router, router-paper, latest and greedy: lookup, embedded, a bundle or an API's base "
+       "set the decider of router, router-paper, latest and greedy: lookup, embedded, a bundle or an API's base "
        "(lookup)",
        0},
       {"--model-name", LP_OPTION_TEXT, &flags.spec.model_name, "NAME",
        "name the model at the API, whose key is in LLMPART_ROUTER_KEY", 0},
-      {"--timeout", LP_OPTION_TIME, &flags.spec.timeout_ms, "TIME", "wait at most so long for the API (300ms)", 0},
+      {"--timeout", LP_OPTION_TIME, &flags.spec.timeout_ms, "TIME", "wait at most this long for the API (300ms)", 0},
 #endif
   };
   const lp_command command = {
       .usage = "llmpart simulate SCENARIO.yaml [-o json|csv|html|svg|FILE] [--runs=N] [--seed=N]",
-      .summary =
-          "Simulates users, the radio link, queues at the edge and in the cloud, and the policies that decide "
-          "between the two.\nPrints mean delay, reward and quality of each policy with 95 % intervals, over what the "
-          "scenario varies. The same seed gives\nthe same numbers.",
+      .summary = "Simulates users, the radio link, queues at the edge and in the cloud, and the policies that decide "
+                 "between the two.\nPrints mean delay, reward and quality of each policy with 95 % intervals, over the "
+                 "varied quantity. The same seed gives\nthe same numbers.",
       .options = options,
       .count = LP_COUNT(options),
       .min_args = 1,

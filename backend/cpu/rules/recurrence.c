@@ -15,10 +15,10 @@ static bool runs(const lp_op *op, char why[64]) {
   int64_t d, dv;
   if (!lp_op_all_f32(op, why)) return false;
   if (!lp_type_static_dim(state, 2, &d) || !lp_type_static_dim(state, 3, &dv))
-    return snprintf(why, 64, "a head size not constant"), false;
+    return snprintf(why, 64, "a head size that is not constant"), false;
   for (int32_t i = DECAY; i < op->in_count; i++)
     if (lp_op_in(op, i) && !lp_type_static_dim(lp_op_in(op, i)->type, 2, &d))
-      return snprintf(why, 64, "decays of a number not constant"), false;
+      return snprintf(why, 64, "a number of decays that is not constant"), false;
   return true;
 }
 

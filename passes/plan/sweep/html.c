@@ -82,7 +82,7 @@ static void put_row(const page *p, size_t index) {
 static void put_table_head(const page *p) {
   lp_buf_puts(
       p->out,
-      "<table>\n<tr><th>row</th><th>what</th><th>prompt/output&times;batch</th><th>feasible</th><th>TTFT ms</th>"
+      "<table>\n<tr><th>row</th><th>combination</th><th>prompt/output&times;batch</th><th>feasible</th><th>TTFT ms</th>"
       "<th>TPOT ms</th><th>USD/Mtoken</th><th>below cloud alone</th><th>J</th><th>MB up</th><th>MB down</th>"
       "<th>GB device</th><th>GB cloud</th></tr>\n");
 }
@@ -183,9 +183,10 @@ void lp_sweep_html(const lp_sweep_spec *spec, const lp_sweep_result *result, lp_
   lp_buf_puts(out, head);
   lp_buf_puts(out, "<h1>");
   lp_markup_text(lp_path_base(spec->path), out);
-  lp_buf_printf(
-      out, "</h1>\n<p>%zu rows, %zu feasible. A front holds what no other row of its workload beats in both.</p>\n",
-      spec->rows, feasible);
+  lp_buf_printf(out,
+                "</h1>\n<p>%zu rows, %zu feasible. A front holds the rows that no other row of its workload beats in "
+                "both figures.</p>\n",
+                spec->rows, feasible);
   for (size_t i = 0; i < spec->workloads.count; i++)
     put_workload(&p, i);
   lp_buf_printf(out, "<h2>All rows</h2>\n");

@@ -82,9 +82,9 @@ static lp_status take_up(lp_sweep_journal *journal, const lp_sweep_options *opti
   bool ours = lp_has_prefix(text, heading), same = false;
   if (ours) same = lp_has_prefix(text + strlen(heading), key) && text[strlen(heading) + strlen(key)] == '\n';
   if (size && !ours) {
-    status = lp_error(diag, LP_LOC_FILE(options->journal), "is there and is no journal of a sweep");
+    status = lp_error(diag, LP_LOC_FILE(options->journal), "exists and is not the journal of a sweep");
   } else if (!same) {
-    if (size) lp_warning(diag, LP_LOC_FILE(options->journal), "is of another sweep: it begins anew");
+    if (size) lp_warning(diag, LP_LOC_FILE(options->journal), "is of another sweep, which it replaces");
     status = begin_anew(journal, key, options, diag);
   } else {
     size_t good = read_rows(text, size, rows, count, resumed);

@@ -116,7 +116,7 @@ static lp_status add_bias(lp_rewrite *r, lp_value *bias, int64_t heads, lp_value
   int64_t widths[3], width = 0, d;
   for (int i = 0; i < 3; i++) {
     bool flat = qkv[i]->type.rank == 3;
-    if (!lp_type_static_dim(qkv[i]->type, -1, &d)) return lp_rw_refuse(r, "has a bias but a width not constant");
+    if (!lp_type_static_dim(qkv[i]->type, -1, &d)) return lp_rw_refuse(r, "has a bias but no constant width");
     widths[i] = flat ? d : heads * d;
     width += widths[i];
   }

@@ -78,7 +78,7 @@ static lp_status none_holds(const lp_calibrate_options *options, const lp_calibr
   lp_note(diag, loc, "at theta 1 it is %g (%" PRId64 " of %" PRId64 " tokens), at most %g",
           (double)safest->disagreements / held, safest->disagreements, report->tokens[1], safest->bound);
   if (safest->exits == 0)
-    lp_note(diag, loc, "no token left by an exit: it is what the rows lose on the link (--codec)");
+    lp_note(diag, loc, "no token left by an exit: the codec of the rows causes the disagreement (--codec)");
   return status;
 }
 

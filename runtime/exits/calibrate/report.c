@@ -84,9 +84,9 @@ void lp_calibration_print_json(const lp_calibration_report *report, lp_buf *out)
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
 static void put_exits(const lp_calibration_report *report, lp_buf *out) {
-  lp_buf_puts(out,
-              "\nEach exit alone: % of held-out tokens where it is at least so sure, and % of those that are the full "
-              "model's\n\nexit  ");
+  lp_buf_puts(
+      out, "\nEach exit by itself: % of held-out tokens with at least this confidence, and % of those that equal the "
+           "full model's\n\nexit  ");
   for (int i = 0; i < LP_THETA_STEPS; i++)
     lp_buf_printf(out, "  theta %-6g", lp_theta_steps[i]);
   lp_buf_puts(out, "\n");

@@ -59,7 +59,7 @@ static void *work(void *arg) {
   return NULL;
 }
 
-/* Times the tasks in turn, round after round. */
+/* Times the tasks one after the other, in several rounds. */
 static void measure(task *tasks, int count) {
   pthread_t handles[MAX_THREADS];
   worker workers[MAX_THREADS];

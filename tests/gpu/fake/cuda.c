@@ -87,7 +87,7 @@ static int release(uint64_t address) {
   return INVALID_VALUE;
 }
 
-/* Do all these bytes lie in one block? */
+/* Tells whether all these bytes lie in one block. */
 static int is_ours(const void *at, size_t bytes) {
   int found = 0;
   pthread_mutex_lock(&one);
@@ -124,7 +124,7 @@ typedef struct operation {
   char data[];
 } operation;
 
-/* What was recorded of a stream. */
+/* The recording of a stream. */
 typedef struct graph {
   operation *first, **last;
 } graph;

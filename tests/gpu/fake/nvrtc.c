@@ -50,7 +50,7 @@ static int has_tensor(void) {
   return text != NULL && atoi(text) != 0;
 }
 
-/* Another for another cuda_host.h, so that kept code is not taken for what it would be now. */
+/* A hash of cuda_host.h, so that cached code is not used after that file changes. */
 int nvrtcVersion(int *major, int *minor) {
   size_t size = 0;
   char *header = read_file(LP_TEST_DIR "/cuda_host.h", &size);

@@ -163,7 +163,7 @@ static void share_sizes(random_plan *plan, const form *f) {
   }
 }
 
-/* Limits somewhere between what hardly any placement meets and what all do; some are not there at all. */
+/* Limits between those that hardly any placement meets and those that all meet; some limits are absent. */
 static void set_limits(random_plan *plan) {
   static const char *const objectives[] = {"cost",    "cost",   "cost",
                                            "latency", "energy", "cost+1e-6*latency+1e-6*energy"};
@@ -232,7 +232,7 @@ void random_plan_free(random_plan *plan) {
 
 /* ---- every placement --------------------------------------------------------------------------------------------- */
 
-/* What can be chosen: operators that are not free, all of a KV cache together. */
+/* The units of choice: operators that are not free, and all operators of a KV cache together. */
 static int32_t list_choices(const lp_plan_problem *problem, int32_t choice[]) {
   int32_t count = 0, of_state[2] = {-1, -1};
   for (int32_t i = 0; i < problem->op_count; i++) {

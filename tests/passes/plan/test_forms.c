@@ -1,4 +1,4 @@
-/* Closed forms say what the planner's own sums say, at sizes, machines, types and links that they were not made for. */
+/* Closed forms equal the planner's own sums, at sizes, machines, types and links for which they were not made. */
 #include "base/side.h"
 #include "passes/plan/forms.h"
 #include "passes/plan/pin.h"

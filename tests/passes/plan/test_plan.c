@@ -1,4 +1,4 @@
-/* Planning: the figures of P1's study, the arithmetic of evaluation, and what schedulers promise. */
+/* Planning: the figures of P1's study, the arithmetic of evaluation, and the guarantees of schedulers. */
 #include "base/side.h"
 #include "passes/passes.h"
 #include "passes/plan/plan.h"
@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* A model, two machines, a link and what is planned of them. */
+/* A model, two machines, a link and their plan. */
 typedef struct {
   lp_module *module;
   lp_machine *device, *cloud;

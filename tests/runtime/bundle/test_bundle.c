@@ -1,4 +1,4 @@
-/* Loading: what is whole loads, and each kind of damage is refused with its place. */
+/* Loading: intact bundles load, and each kind of damage is refused with its location. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -121,7 +121,7 @@ LP_LOOP_TEST(changed_manifest_is_refused, 0, LP_COUNT(changes)) {
   free(path);
 }
 
-/* Whatever is left of a manifest, reading it ends in an error and nothing worse. */
+/* A manifest that is cut off anywhere gives an error. */
 LP_TEST(truncated_manifest_is_refused) {
   char *path = toy_bundle_write(dir, "toy", &(toy_placement){.prefill = "dcdcdc"});
   char *text = toy_manifest_read(path);
@@ -178,7 +178,7 @@ LP_LOOP_TEST(damaged_weight_is_refused, 0, 4) {
   free(path);
 }
 
-/* The check that runs beside the first step is awaited before a token leaves. */
+/* The runtime awaits the check that runs during the first step before it emits a token. */
 LP_TEST(damaged_weight_gives_no_token) {
   char *path = toy_bundle_write(dir, "toy", &(toy_placement){.prefill = "dddddd"});
   char *weights = inside(path, "device/weights.safetensors");

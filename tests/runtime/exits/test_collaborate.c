@@ -207,7 +207,8 @@ static void crash_after(void *user, int64_t index, const lp_generated *token) {
   if (state->again) *state->worker = toy_worker_start_at(state->bundle, state->budget, NULL, state->worker->address);
 }
 
-/* A worker that is killed and started again knows nothing: it is given what it lacks, and the tokens do not change. */
+/* A worker that is killed and started again has lost its contexts: the device sends the rows again, and the tokens do
+ * not change. */
 LP_LOOP_TEST(exact_survives_a_restart, 0, 6) {
   char *path;
   lp_bundle *bundle = load(&placements[_i % 3], "toy", &path);
@@ -229,7 +230,7 @@ LP_LOOP_TEST(exact_survives_a_restart, 0, 6) {
   free(path);
 }
 
-/* A context for which there is no room beside another's is given up, and built again when its device asks. */
+/* A context that does not fit the budget beside another is dropped, and rebuilt when its device asks. */
 LP_TEST(exact_survives_eviction) {
   char *path, budget[32];
   lp_bundle *bundle = load(&placements[0], "toy", &path);
@@ -280,7 +281,8 @@ LP_TEST(exact_survives_eviction) {
   free(path);
 }
 
-/* Without a cloud the device's exits go on. The first five answers come within the time-out on a busy machine, too. */
+/* Without a cloud the device's exits give the tokens. The first five answers come within the time-out on a busy
+ * machine, too. */
 LP_TEST(threshold_goes_on_alone) {
   char *path;
   lp_bundle *bundle = load(&placements[0], "toy", &path);

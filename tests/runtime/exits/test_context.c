@@ -91,7 +91,7 @@ LP_LOOP_TEST(uploads_in_any_order, 0, 40) {
     int64_t first = draw((uint32_t)end), count = 1 + (int64_t)draw((uint32_t)(end - first));
     upload(context, before, 1, first, count); /* another epoch's rows are left out */
     upload(context, now, 0, first, count);
-    upload(context, now, 1, first, count); /* what is here is not written again */
+    upload(context, now, 1, first, count); /* rows that are present are not overwritten */
   }
   ck_assert_int_eq(token_behind(context, end), want[end - 1]);
   upload(context, now, 1, 0, end); /* nor what was consumed */
@@ -251,7 +251,7 @@ static double round_ms(const drafting *at, int drafts) {
   return at->rtt + (passes > moved ? passes : moved);
 }
 
-/* Of a draft: the average one way or the other, as sure as it is right. */
+/* The confidence of a draft: around the average, and equal to its chance of being right. */
 static double confidence_of(const drafting *at, uint64_t round, uint64_t draft) {
   return 1 - 2 * (1 - at->confidence) * lp_random_uniform(1, round, draft);
 }
@@ -260,7 +260,8 @@ static bool is_right(const drafting *at, uint64_t round, uint64_t draft) {
   return lp_random_uniform(2, round, draft) < confidence_of(at, round, draft);
 }
 
-/* Tokens per ms. `floor` 0: the window says how far to draft; else on while the chance is at least that. */
+/* Tokens per ms. `floor` 0: the window decides how far to draft; else drafting continues while the chance is at least
+ * `floor`. */
 static double simulate(const drafting *at, double floor) {
   enum { ROUNDS = 1000, MOST = 400 };
   lp_window window;

@@ -1,4 +1,4 @@
-/* launches.json: what is read, and what is wrong with it said where it is. */
+/* launches.json: its content, and the location of each error. */
 #include <string.h>
 
 #include "base/poly.h"

@@ -397,7 +397,7 @@ static void serve_network(script *run) {
 
 /* ---- scripts ----------------------------------------------------------------------------------------------------- */
 
-/* NULL: as it should be. Starts again what the script has killed. */
+/* Checks the children, and restarts those that the script has killed. NULL: no failure. */
 static const char *tend_processes(script *run, bool *done) {
   int status = 0;
   if (run->worker_at_ms > 0 && lp_now_ms() >= run->worker_at_ms) start_worker(run);
@@ -448,7 +448,7 @@ static const char *run_script(script *run) {
   while (problem == NULL && !done) {
     serve_network(run);
     problem = tend_processes(run, &done);
-    /* A machine that stops all processes for a while makes none of them hang. */
+    /* A machine that suspends all processes for a while does not count as a hang. */
     double before = now;
     now = lp_now_ms();
     left -= now - before < most_step_ms ? now - before : most_step_ms;

@@ -1,5 +1,4 @@
-/* The link gone bad: slow, lossy, cut, silent; the worker killed and started again. What is generated does not
- * change. */
+/* Bad links: slow, lossy, cut, silent; the worker killed and started again. The generated tokens do not change. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +22,7 @@ static void teardown(void) {
 
 LP_CASE(.setup = setup, .teardown = teardown);
 
-/* One that stays whole, since values cross both ways, and one that comes apart at its exits. */
+/* A bundle without independent halves, since values cross both ways, and one that is split at its exits. */
 static const toy_placement whole = {.prefill = "ddccdd"}, apart = {.prefill = "ddddcc", .exits = {1, 3}};
 
 static lp_status generate(const lp_bundle *bundle, lp_generate_options options, int64_t batch, lp_token_sink *sink,
@@ -43,7 +42,7 @@ static lp_status generate(const lp_bundle *bundle, lp_generate_options options, 
   return status;
 }
 
-/* The same tokens as in one process, with all that `options` bring about. */
+/* Expects the same tokens as in one process, under `options`. */
 static lp_generation expect_same(const lp_bundle *bundle, lp_generate_options options, int64_t batch,
                                  lp_token_sink *sink, void *user) {
   lp_generation want = {0}, got = {0};

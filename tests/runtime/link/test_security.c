@@ -257,7 +257,7 @@ LP_TEST(who_is_refused) {
   toy_worker_stop(&worker);
 }
 
-/* The device's certificate in the key's place: the worker's clients are who `other.crt` names. */
+/* The device's certificate in the key's place: the worker admits the devices of `other.crt`. */
 LP_LOOP_TEST(client_certificates, 0, 2) {
   setenv("LP_TOY_CLIENT_CA", certificate[1], 1);
   toy_worker worker = start_worker(_i == 1, true, "127.0.0.1:0");
@@ -297,8 +297,8 @@ static void expect_hangup(const char *address, const uint8_t *bytes, size_t size
   close(fd);
 }
 
-/* A stranger's message is bounded before memory is given to it, its garbage is answered by hanging up and noted once;
- * so is what comes before a hello, however much of it. The others notice nothing. */
+/* The size of a stranger's message is checked before memory is allocated. Garbage, and messages before a hello, end the
+ * connection and are noted once. Other connections are not affected. */
 LP_TEST(strangers) {
   static const uint8_t long_frame[] = {0, 0, 0, 128, 0, 0, 0, 0, 1}, longer[] = {1, 16, 0, 0, 0, 0, 0, 0, 1},
                        garbage[] = {6, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 255, 255},

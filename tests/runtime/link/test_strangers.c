@@ -1,5 +1,5 @@
-/* Connections that say nothing do not keep devices out: there are limits on how many wait at once, and descriptors go
- * to those who talk. */
+/* Silent connections do not keep devices out: the number of waiting connections is limited, and a silent one gives its
+ * descriptor to a new one. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

@@ -179,8 +179,8 @@ LP_LOOP_TEST(signs_of_life_while_the_worker_computes, 0, WAYS) {
   close_both(&made);
 }
 
-/* A device that has gone, and one that the worker sends away, are told of, whether anybody was receiving from them or
- * not. */
+/* The channel reports a device that has disconnected and one that the worker disconnects, whether or not the worker was
+ * receiving from them. */
 LP_LOOP_TEST(who_has_gone_is_told_of, 0, 4 * WAYS) {
   both made = connect_both((way)(_i / 4));
   bool asks = _i % 2 == 1, leaves = _i % 4 < 2;
@@ -276,7 +276,7 @@ LP_LOOP_TEST(others_shake_hands_meanwhile, 0, 2) {
   close_both(&made);
 }
 
-/* A device gives up a worker that says nothing, and one whose certificate it does not know, and says which. */
+/* A device gives up a silent worker and one whose certificate it does not know, and its message says which. */
 LP_LOOP_TEST(a_device_gives_up, 0, 2) {
   both made = {0};
   char address[128];
@@ -340,8 +340,8 @@ LP_LOOP_TEST(every_family, 0, 4 * WAYS) {
   free(path);
 }
 
-/* The file of a Unix socket goes with its listener; one that was left takes nobody's place, and what is no such file
- * stays. */
+/* The file of a Unix socket is removed with its listener; a file of an ended process does not block a new listener, and
+ * other files are not removed. */
 LP_TEST(files_of_unix_sockets) {
   char *path = lp_path_join(dir, "socket"), address[128], ignored[128];
   int port = 0;
@@ -424,8 +424,8 @@ LP_LOOP_TEST(an_idle_listener_sleeps, 0, WAYS) {
   close_both(&made);
 }
 
-/* Who connects and is not permitted in time is dropped, whether it says nothing, or begins a handshake, or goes on with
- * signs of life. */
+/* A peer that is not permitted in time is disconnected, whether it is silent, begins a handshake, or sends only signs
+ * of life. */
 LP_LOOP_TEST(strangers_meet_a_deadline, 0, 2) {
   static const uint8_t begun[] = {22, 3, 1, 1, 0, 1}, beat[8] = {0};
   both made = {0};

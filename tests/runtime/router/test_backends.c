@@ -1,4 +1,4 @@
-/* The backends of the routes: constraints, estimates, what experience makes of them, and files that are wrong. */
+/* The backends of the routes: constraints, estimates, corrections by experience, and invalid files. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +58,8 @@ LP_TEST(delays_are_queue_service_backhaul_and_air) {
   for (int i = 0; i < 5; i++)
     lp_estimator_begin(&estimator, &backends, &plain, LP_ROUTE_EDGE);
   lp_delay_estimate(&backends, &estimator, &plain, 0, wait, delay);
-  ck_assert_double_eq_tol(wait[LP_ROUTE_EDGE], 4 * 1.2 / 2, 1e-12); /* five are there, two at a time */
+  /* five requests are at the backend, two at a time */
+  ck_assert_double_eq_tol(wait[LP_ROUTE_EDGE], 4 * 1.2 / 2, 1e-12);
   ck_assert_double_eq_tol(delay[LP_ROUTE_EDGE], 2.4 + 1.2 + 1 + 0.5, 1e-12);
   for (int i = 0; i < 5; i++)
     lp_estimator_end(&estimator, &backends, &plain, LP_ROUTE_EDGE, 0, 1.2);

@@ -1,4 +1,4 @@
-/* The deciding model behind an API: a server in this process plays every part a real one may. */
+/* The decider over an API: a server in this process gives every kind of answer that a real one may. */
 #include <arpa/inet.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* The policies: exploration draws what it says, learners find the better route of each kind, failures fall back. */
+/* The policies: exploration has the stated probabilities, learners find the better route of each kind, and failures
+ * fall back to the rule. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,7 +113,7 @@ LP_TEST(fixed_policies_do_what_their_names_say) {
   ck_assert_ptr_null(lp_policy_fixed("best", 1));
 }
 
-/* What is not offered is never taken, whatever the policy would like. */
+/* No policy takes a route that is not offered. */
 LP_TEST(constraints_bind_every_policy) {
   static const char *const names[] = {"rule", "edge", "cloud", "split", "random", "oracle", "quickest"};
   lp_router_options options = {.exploration = {.epsilon = 1, .seed = 2}};

@@ -1,4 +1,4 @@
-/* The store: what is noted comes back, also after a kill -9, and what cannot be its own is refused. */
+/* The store: noted decisions survive a kill -9, and files of other programs are refused. */
 #include <pthread.h>
 #include <signal.h>
 #include <sqlite3.h>
@@ -159,8 +159,8 @@ LP_TEST(threads_share_commits_and_get_their_own_lines) {
   lp_store_close(store);
 }
 
-/* A child notes decisions from many threads and tells of each one that is noted; killed without a word, none of those
- * is lost. */
+/* A child notes decisions from many threads and reports each one that was noted. After SIGKILL none of those is
+ * lost. */
 LP_TEST(nothing_is_lost_by_a_kill) {
   int told[2];
   ck_assert_int_eq(pipe(told), 0);

@@ -147,7 +147,7 @@ unset SERVE_KEY
 # Faults of the file.
 config() { printf '%b' "$1" >"$work/bad.yaml"; }
 config 'listen: 127.0.0.1:0\n'
-refused 'no place' "bad.yaml:1:1: error: the server wants 'edge', 'cloud' or both" "$LLMPART" serve "$work/bad.yaml"
+refused 'no place' "bad.yaml:1:1: error: the server requires 'edge', 'cloud' or both" "$LLMPART" serve "$work/bad.yaml"
 config 'edge: { bundl: x }\n'
 refused 'key' "bad.yaml:1:9: error: unknown key 'bundl'" "$LLMPART" serve "$work/bad.yaml"
 config 'edge: { bundle: none.llmpart }\n'
@@ -157,7 +157,7 @@ refused 'url' "bad.yaml:1:8: error: 'url' is 'ftp://x'" "$LLMPART" serve "$work/
 config 'key_env: NO_SUCH_KEY\ncloud: { url: http://x, model: m }\n'
 refused 'no such variable' "the environment has no 'NO_SUCH_KEY'" "$LLMPART" serve "$work/bad.yaml"
 config 'listen: 0.0.0.0:0\ncloud: { url: http://x, model: m }\n'
-refused 'off loopback' 'is off loopback: that wants a key' "$LLMPART" serve "$work/bad.yaml"
+refused 'off loopback' 'is not a loopback address, so a key is required' "$LLMPART" serve "$work/bad.yaml"
 config 'cloud: { url: http://x, model: m }\nrouter: { policy: moon }\n'
 refused 'policy' "there is no policy 'moon'" "$LLMPART" serve "$work/bad.yaml"
 finish

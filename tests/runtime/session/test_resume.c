@@ -1,5 +1,5 @@
-/* A device that is killed at any token, and another process that goes on with what it kept: the tokens are those of an
- * undisturbed run, and the cloud is only sent what it lacks. */
+/* A device is killed at any token, and another process continues its session file: the tokens are those of an
+ * undisturbed run, and only missing rows are sent again. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -61,7 +61,7 @@ static lp_status generate(const run *asked, lp_token_sink *sink, void *user, lp_
   return status;
 }
 
-/* As the command does it: what was kept decides. */
+/* As in the command, the session file decides. */
 static lp_status go_on(run asked, lp_token_sink *sink, void *user, lp_generation *out, lp_diag *diag) {
   lp_saved_session saved;
   LP_TRY(lp_saved_session_read(file, &saved, diag));
@@ -80,7 +80,7 @@ static void die_after(void *user, int64_t index, const lp_generated *token) {
   if (--*(int *)user == 0) raise(SIGKILL);
 }
 
-/* In a process of its own, which dies when it has given out so many tokens, those of the one before it included. */
+/* Generates in a process of its own, which ends after `tokens` tokens, those of earlier processes included. */
 static void run_and_die(const run *asked, bool first, int left) {
   pid_t child = fork();
   ck_assert_int_ge(child, 0);
@@ -141,13 +141,13 @@ static void live(const life *how, lp_sampling sampling) {
   ck_assert_int_eq(generate(&undisturbed, NULL, NULL, &want, NULL), LP_OK);
   expect_same(&want, &got);
   ck_assert_int_ge(got.resumed, 10);
-  /* All but the last certain row was in the cloud already, and only what came then is sent. */
+  /* The cloud had all rows but the last certain one, and only later rows are sent. */
   if (how->mode == LP_MODE_THRESHOLD)
     ck_assert_uint_eq(got.hidden_bytes_up, (uint64_t)(2 * TOY_WIDTH * (TOY_MADE - got.resumed)));
   if (how->mode == LP_MODE_EXACT)
     ck_assert_uint_le(got.hidden_bytes_up, 4 * TOY_WIDTH * ((uint64_t)got.drafted + got.cloud_requests));
   toy_worker_stop(&worker);
-  /* What is complete is there without a cloud. */
+  /* A complete generation needs no cloud. */
   ck_assert_int_eq(go_on(asked, NULL, NULL, &again, NULL), how->mode == LP_MODE_FULL ? LP_FAILED : LP_OK);
   if (how->mode != LP_MODE_FULL) expect_same(&want, &again);
   lp_generation_free(&want);
@@ -233,7 +233,7 @@ static void write_file(const char *data, size_t size) {
   ck_assert_int_eq(lp_file_write(file, data, size, NULL), LP_OK);
 }
 
-/* Every byte counts, and every one that is missing. */
+/* Any changed or missing byte is found. */
 LP_TEST(damaged) {
   char *path, *data = NULL;
   size_t size = 0;

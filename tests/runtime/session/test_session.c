@@ -64,7 +64,7 @@ LP_LOOP_TEST(one_process, 0, LP_COUNT(placements)) {
   ck_assert_int_eq(lp_bundle_is_split(bundle), _i != 0);
   int32_t tokens[TOY_BATCH * TOY_MADE];
   expect_reference(bundle, NULL, TOY_BATCH, greedy, tokens);
-  /* The model must be one whose tokens tell. */
+  /* The tokens of the model must differ, so that errors show. */
   int distinct = 0;
   for (int i = 1; i < TOY_MADE; i++)
     distinct += tokens[i] != tokens[i - 1];
@@ -194,7 +194,7 @@ LP_TEST(a_run_that_failed_leaves_no_layout) {
   free(path);
 }
 
-/* What is wrong with a request is said, and the session can go on. */
+/* Invalid requests are refused with their reason, and the session can continue. */
 LP_LOOP_TEST(bad_requests, 0, 5) {
   static const struct {
     int32_t token;

@@ -82,7 +82,7 @@ LP_TEST(markov_eight_servers) {
   }
 }
 
-/* Without room to wait, what finds all servers busy goes to the other site: Erlang B. */
+/* Without a queue, requests that find all servers busy go to the other site: Erlang B. */
 LP_TEST(losses_overflow) {
   queue q = {"{ exponential: 1000 }", 8, 0, 0, 0.8, 500000};
   lp_sim_result result;

@@ -24,7 +24,7 @@ LP_TEST(bad_scenarios) {
       {HEAD "tasks: [{ class: a, tokens: { uniform: [5] } }]\n", "s.yaml:3:40: error: 'uniform' is not [least, most]",
        NULL},
       {HEAD "tasks: [{ class: a, tokens: 1 }, { class: a, tokens: 1 }]\n",
-       "s.yaml:3:34: error: the class 'a' is there twice", NULL},
+       "s.yaml:3:34: error: the class 'a' occurs twice", NULL},
       {HEAD "tasks: [{ class: a, tokens: 1, share: 0 }]\n", "s.yaml:3:8: error: the shares of all tasks are 0", NULL},
       {"simulate: s\narrivals: { poisson: 1, every: 1s }\n" TASK,
        "s.yaml:2:11: error: 'arrivals' wants one of 'poisson', 'every', 'trace'", NULL},

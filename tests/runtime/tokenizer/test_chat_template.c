@@ -194,7 +194,8 @@ static const struct {
 static const struct {
   const char *source, *expected;
 } renderings[] = {
-    {"{% if false %}{% include 'f' %}{{ x | unknown }}{% endif %}a", "a"}, /* what is not reached is no error */
+    /* statements that are not reached are no errors */
+    {"{% if false %}{% include 'f' %}{{ x | unknown }}{% endif %}a", "a"},
     {"{% macro f(a, b='z') %}[{{ a }}{{ b }}]{% endmacro %}{{ f(1) ~ f(2, b=3) }}", "[1z][23]"},
     {"{% set x = 1 %}{% macro f() %}{{ x }}{{ y }}{% endmacro %}{% for y in [7] %}{% set x = 2 %}{{ f() }}{% endfor %}",
      "1"},

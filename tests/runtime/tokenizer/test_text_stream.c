@@ -1,4 +1,4 @@
-/* Streaming of text: what comes out piece by piece is the whole, and every piece is whole characters. */
+/* Streaming of text: the pieces together are the text, and every piece consists of complete characters. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-/* The shape of the toy model: what its code and the bundle around it agree on. */
+/* The shape of the toy model, which its code and the bundle around it share. */
 #ifndef LP_TOY_MODEL_H
 #define LP_TOY_MODEL_H
 

@@ -1,4 +1,5 @@
-/* A worker without a link: a test hands it messages, runs its passes one by one, and is given what it sends. */
+/* A worker without a link: a test gives it messages, runs its passes one by one, and receives the messages that it
+ * sends. */
 #ifndef LP_TESTS_BARE_WORKER_H
 #define LP_TESTS_BARE_WORKER_H
 

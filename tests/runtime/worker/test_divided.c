@@ -166,7 +166,7 @@ LP_LOOP_TEST(kept_between_its_passes, 0, PASSES) {
   bare_worker_free(bare);
 }
 
-/* A device that hears nothing asks again: the passes that were are not run once more. */
+/* A device that gets no answer asks again, and finished passes do not run again. */
 LP_LOOP_TEST(asked_again_between_its_passes, 0, PASSES) {
   lp_answer want = undisturbed();
   bare_worker *bare = begin(NULL);

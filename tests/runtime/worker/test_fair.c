@@ -1,5 +1,5 @@
-/* Who waits for how many passes of a worker: counted in passes, not in time. The passes are the worker's own; devices
- * are requests made by hand, and a transport that notes the receiver of each answer. */
+/* Counts the passes of a worker that each request waits for. The passes are the worker's own; devices are requests made
+ * by hand, and a transport that notes the receiver of each answer. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,7 +109,7 @@ static bool got_answer(uint32_t peer, size_t from) {
   return false;
 }
 
-/* A run that no device of ours asks for; a cache is not continued after one that began anew and failed. */
+/* A run that no device of ours requests. After a run from position 0 that failed, the old cache is not continued. */
 LP_TEST(runs_that_do_not_fit) {
   open_session(1);
   ask(1, 3);
@@ -172,8 +172,8 @@ LP_TEST(a_full_pass_makes_way) {
   ck_assert_int_eq(session_of(2)->queued.done, 2 * LP_PASS_ROWS);
 }
 
-/* Eight long prompts, and four that ask for a token again as soon as they have one: nobody who asks for a token waits
- * for longer than all that was in front of it takes, and no prompt is more than a part ahead of another. */
+/* Eight long prompts, and four devices that ask for a token again as soon as they have one: a request for a token waits
+ * only for the requests before it, and no prompt is more than a part ahead of another. */
 LP_TEST(nobody_starves) {
   enum { LONG = 8, QUICK = 4, BOUND = LONG * LP_PASS_ROWS / ROWS_OF_A_PASS + 2 };
   int waited[QUICK] = {0}, longest = 0, passes = 0, tokens = 0;

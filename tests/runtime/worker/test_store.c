@@ -1,5 +1,5 @@
-/* Contexts on disk: a worker that ends, or gives a context up, and has it again when its device comes back; and what is
- * done with files that are none. */
+/* Contexts on disk: a worker that ends or drops a context restores it when its device returns, and refuses damaged
+ * files. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +38,7 @@ LP_CASE(.setup = setup, .teardown = teardown, .timeout = 120);
 
 /* ---- through a worker -------------------------------------------------------------------------------------------- */
 
-/* How many files there are; *last is the path of one of them (free it), when asked for. */
+/* The number of files; `last` (may be NULL) receives the path of one of them, which the caller frees. */
 static int files(char **last) {
   int count = 0;
   DIR *open = opendir(folder);
@@ -110,7 +110,7 @@ static void expect_same(const lp_generation *want, const lp_generation *got) {
     ck_assert_msg(want->tokens.data[i].token == got->tokens.data[i].token, "token %d differs", (int)i);
 }
 
-/* In threshold mode every row is sent once, whoever goes on with them. */
+/* In threshold mode every row is sent once, even if another worker continues. */
 static void outlive(lp_mode mode, fate how) {
   toy_worker worker = toy_worker_start(path, NULL, NULL);
   restart state = {.worker = &worker, .left = 9, .fate = how};
@@ -185,7 +185,7 @@ LP_TEST(folder_is_bounded) {
   toy_worker_stop(&worker);
 }
 
-/* The oldest files give way to newer ones, and what was half written is removed. */
+/* The oldest files are removed for newer ones, and incomplete files are removed. */
 LP_TEST(oldest_files_go) {
   ck_assert_int_eq(mkdir(folder, 0700), 0);
   static const char *const names[] = {"a.context", "b.context", "c.context", "d.context.new", "e.txt"};
@@ -337,7 +337,7 @@ LP_TEST(foreign_files) {
   lp_diag *diag = lp_diag_create();
   ck_assert_int_eq(lp_context_restore(&made.halves, made.pool, made.file, POSITIONS - 1, &record, &none, diag),
                    LP_FAILED);
-  ck_assert_msg(strstr(toy_error(diag), "content is none"), "%s", toy_error(diag));
+  ck_assert_msg(strstr(toy_error(diag), "does not hold a context"), "%s", toy_error(diag));
   lp_diag_free(diag);
   char *other = toy_bundle_write(dir, "other", &(toy_placement){.prefill = "ddddcc", .exits = {1, 3}, .seed = 2});
   lp_bundle *stranger = toy_bundle_load(other, LP_LOAD_CLOUD);

@@ -1,5 +1,5 @@
-/* Sessions that a worker serves at the same time: each gets the tokens of an undisturbed run, whichever devices
- * connect, leave or die meanwhile. */
+/* Sessions that a worker serves at the same time: each gets the tokens of an undisturbed run, whichever other devices
+ * connect, leave or are killed. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -141,7 +141,8 @@ LP_LOOP_TEST(they_come_and_go_and_die, 0, LP_COUNT(placements)) {
 
 enum { CACHE_BYTES = TOY_LAYERS * (TOY_PROMPT + TOY_MADE) * TOY_WIDTH * 4 };
 
-/* Caches of a third of the sessions: the others' are evicted or refused, and nobody gets a wrong token. */
+/* There is room for the caches of a third of the sessions: the others are evicted or refused, and no session gets a
+ * wrong token. */
 LP_LOOP_TEST(caches_give_way, 0, 2) {
   char *path = toy_bundle_write(dir, "toy", &placements[_i]);
   char budget[32];
@@ -174,7 +175,7 @@ static void *serve_two(void *user) {
   return lp_worker_serve(user, &options, &stop_serving, NULL) == LP_OK ? user : NULL;
 }
 
-/* Two sessions are open; the third is told so, and gets in when one has gone. */
+/* Two sessions are open. The third is refused with that reason, and admitted after one has ended. */
 LP_LOOP_TEST(a_full_cloud_says_so, 0, 1) {
   char *path = toy_bundle_write(dir, "toy", &placements[_i]);
   lp_bundle *bundle = toy_bundle_load(path, LP_LOAD_DEVICE | LP_LOAD_CLOUD);

@@ -1,4 +1,4 @@
-/* The worker and the link: what goes wrong is said, and one device's trouble is not another's. */
+/* The worker and the link: failures are reported, and a device's failure does not affect other devices. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -149,7 +149,7 @@ static lp_session *begin(const lp_bundle *bundle, const char *cloud) {
   return session;
 }
 
-/* Generates from within another session's token sink, so that the two take turns. */
+/* Generates from within another session's token sink, so that the two alternate. */
 static void interrupt(void *user, int64_t index, const lp_generated *token) {
   (void)index;
   if (token->ms >= 0 && *(lp_session **)user) {

@@ -1,4 +1,4 @@
-/* The chain search: on random graphs, equal to trying everything, and what it proves never exceeds the best. */
+/* The chain search on random graphs: it equals an exhaustive search, and its bound never exceeds the best objective. */
 #include "base/side.h"
 #include "passes/plan/exact/cut.h"
 #include "passes/plan/exact/exact.h"
@@ -64,7 +64,7 @@ static bool run_chain(random_plan *plan, double most, double step, size_t width,
 
 enum { GRAPHS = 300, MOST_OPS = 7 };
 
-/* What is searched for may cost a little more than the best placement, so that this one is below it. */
+/* The limit of the search is a little above the best placement's cost, so that the search finds that placement. */
 static const double margin = 1.5;
 
 LP_TEST(finds_the_best_of_all) {
@@ -85,7 +85,7 @@ LP_TEST(finds_the_best_of_all) {
   ck_assert_int_ge(chains, 150);
 }
 
-/* With few labels and labels that stand for others, it proves less, but nothing wrong. */
+/* With few labels, and with labels that stand for others, its bound is weaker but still holds. */
 LP_TEST(proves_nothing_wrong) {
   int chains = 0;
   for (uint64_t seed = 1001; seed <= 1000 + GRAPHS; seed++) {

@@ -1,4 +1,4 @@
-/* Minimum cuts with branch and bound: equal to trying everything on graphs of any form, and bounds that hold. */
+/* Minimum cuts with branch and bound: they equal an exhaustive search on graphs of any form, and their bounds hold. */
 #include "base/side.h"
 #include "passes/plan/exact/branch.h"
 #include "passes/plan/exact/cut.h"

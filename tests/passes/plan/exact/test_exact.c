@@ -1,4 +1,5 @@
-/* The exact scheduler: equal to trying everything where that can be done, never worse than any other scheduler. */
+/* The exact scheduler: it equals an exhaustive search where that is possible, and is never worse than another
+ * scheduler. */
 #include "base/side.h"
 #include "passes/plan/exact/exact.h"
 #include "passes/plan/objective.h"
@@ -46,7 +47,7 @@ LP_TEST(equals_trying_everything) {
   ck_assert_int_ge(feasible, 200);
 }
 
-/* A feasible plan where another scheduler has one, and never a dearer one. */
+/* It finds a feasible plan if another scheduler does, at no higher cost. */
 LP_TEST(is_never_worse_than_any_other) {
   static const char *const others[] = {"greedy", "layer", "cloud-only", "device-only"};
   for (uint64_t seed = 1001; seed <= 2000; seed++) {

@@ -1,4 +1,4 @@
-/* Upper bounds of shares against values computed with mpmath to 25 digits, and what they promise, by simulation. */
+/* Upper bounds of shares, compared with values that mpmath computed to 25 digits, and their coverage in simulation. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
-/* What calibration says of a theta is what threshold mode does at each position, and the search stops where it must. */
+/* Calibration's results for a theta equal those of threshold mode at each position, and the search stops at the right
+ * theta. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,7 +122,7 @@ LP_LOOP_TEST(figures_are_threshold_modes, 0, 2) {
   make_texts(texts);
   char *data = write_texts(texts, false, 1);
   lp_calibration_report report;
-  /* Nothing is too risky: every theta passes, down to 0. */
+  /* At a risk that every theta meets, the search goes down to 0. */
   ck_assert_msg(calibrate(bundle, data, 0.99999, codec, &report) == LP_OK, "%s", toy_error(diag));
   ck_assert_int_eq(report.documents[1], HELD_OUT);
   ck_assert_int_eq(report.tokens[1], HELD_OUT * LENGTH);
