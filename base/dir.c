@@ -43,9 +43,10 @@ static char *begin_beside(const char *path) {
   name_beside(path, "temporary", &left);
   char *dir = lp_path_dir(path), *made = NULL;
   lp_claim_remove_left(dir, lp_path_base(left.data));
-  while ((made = make_beside(path, "temporary")) && !lp_claim(made))
-    free(made); /* another process took it for abandoned */
-  if (made) lp_temporary_note(made);
+  while ((made = make_beside(path, "temporary")) && !lp_claim(made)) {
+    lp_temporary_forget(made); /* another process took it for abandoned */
+    free(made);
+  }
   lp_buf_free(&left);
   free(dir);
   return made;
@@ -55,11 +56,8 @@ lp_status lp_dir_temporary(const char *prefix, char **temporary, lp_diag *diag) 
   const char *root = getenv("TMPDIR");
   lp_buf name = {0};
   lp_buf_printf(&name, "%s/%s-XXXXXX", root && root[0] ? root : "/tmp", prefix);
-  *temporary = mkdtemp(name.data);
-  if (*temporary) {
-    lp_temporary_note(*temporary);
-    return LP_OK;
-  }
+  *temporary = lp_temporary_private_folder(name.data) == 0 ? name.data : NULL;
+  if (*temporary) return LP_OK;
   lp_status status = lp_error(diag, LP_LOC_FILE(name.data), "cannot make a temporary folder: %s", strerror(errno));
   lp_buf_free(&name);
   return status;
@@ -93,8 +91,9 @@ void lp_dir_abandon(const char *temporary) {
 /* For file systems that cannot exchange two directories: renames the old one first, and back again when the new one
  * cannot take its place. */
 static int swap_in_steps(const char *temporary, const char *place) {
-  char *aside = make_beside(place, "old"); /* no other process removes it: it may be the only copy */
+  char *aside = make_beside(place, "old");
   if (!aside) return -1;
+  lp_temporary_forget(aside);        /* it may become the only copy */
   int result = rename(place, aside); /* replaces the empty directory */
   bool moved = result == 0;
   if (moved) result = rename(temporary, place);

@@ -82,9 +82,7 @@ static int open_temporary(lp_writer *writer) {
   lp_buf_printf(&name, "%s/.%s.XXXXXX", dir, lp_path_base(writer->path));
   free(dir);
   writer->temporary = name.data;
-  int fd = lp_temporary_file(writer->temporary);
-  if (fd >= 0) lp_temporary_note(writer->temporary);
-  return fd;
+  return lp_temporary_file(writer->temporary);
 }
 
 static void remove_temporary(const lp_writer *writer) {

@@ -16,9 +16,14 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static LP_VEC(char *) noted;
 
+/* The caller holds the lock. */
+static void note(const char *path) {
+  lp_vec_push(&noted, lp_strdup(path));
+}
+
 void lp_temporary_note(const char *path) {
   pthread_mutex_lock(&lock);
-  lp_vec_push(&noted, lp_strdup(path));
+  note(path);
   pthread_mutex_unlock(&lock);
 }
 
@@ -69,9 +74,13 @@ static int make_folder(const char *name) {
   return mkdir(name, 0777);
 }
 
+static int make_private_folder(const char *name) {
+  return mkdir(name, 0700);
+}
+
 /* mkstemp() and mkdtemp() make private paths. Widening them would need the umask, which a thread can read only by
  * changing it for the whole process. */
-static int make_fresh(char *name, int (*make)(const char *name)) {
+static int make_unnoted(char *name, int (*make)(const char *name)) {
   enum { ATTEMPTS = 100 };
   char *letters = name + strlen(name) - LP_TEMPORARY_LETTERS;
   int made = -1;
@@ -83,10 +92,25 @@ static int make_fresh(char *name, int (*make)(const char *name)) {
   return made;
 }
 
+/* Holds the lock over both steps, so that a signal cannot end the process between them and leave the path behind. */
+static int make_fresh(char *name, int (*make)(const char *name)) {
+  pthread_mutex_lock(&lock);
+  int made = make_unnoted(name, make);
+  int problem = errno;
+  if (made >= 0) note(name);
+  pthread_mutex_unlock(&lock);
+  errno = problem;
+  return made;
+}
+
 int lp_temporary_file(char *name) {
   return make_fresh(name, make_file);
 }
 
 int lp_temporary_folder(char *name) {
   return make_fresh(name, make_folder);
+}
+
+int lp_temporary_private_folder(char *name) {
+  return make_fresh(name, make_private_folder);
 }

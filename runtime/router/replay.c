@@ -24,7 +24,6 @@ struct lp_replay {
   double rate;
   lp_map *kinds;
   uint64_t clock;
-  size_t count;
 };
 
 bool lp_replay_mode_parse(const char *name, lp_replay_mode *out) {
@@ -82,17 +81,9 @@ static bool is_beaten(const kind *of, double reward) {
   return true;
 }
 
-static size_t count_kept(const kind *of) {
-  size_t kept = 0;
-  for (lp_route i = 0; i < LP_ROUTE_COUNT; i++)
-    kept += of->of[i].count > 0;
-  return kept;
-}
-
 bool lp_replay_add(lp_replay *replay, const lp_experience *experience) {
   if (replay->mode == LP_REPLAY_STRICT && !experience->good) return false;
   kind *of = find_or_make(replay, experience->keywords);
-  size_t before = count_kept(of);
   of->seen++;
   if (replay->mode == LP_REPLAY_EMA)
     average(replay, &of->of[experience->route], experience);
@@ -102,12 +93,7 @@ bool lp_replay_add(lp_replay *replay, const lp_experience *experience) {
     return false;
   of->of[experience->route].newest = ++replay->clock;
   of->of[experience->route].good = experience->good;
-  replay->count += count_kept(of) - before;
   return true;
-}
-
-size_t lp_replay_count(const lp_replay *replay) {
-  return replay->count;
 }
 
 bool lp_replay_find(const lp_replay *replay, const char *keywords, lp_route route, double *reward) {

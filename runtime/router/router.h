@@ -41,7 +41,6 @@ lp_replay *lp_replay_create(lp_replay_mode mode, double rate);
 void lp_replay_free(lp_replay *replay); /* NULL is allowed */
 /* Adds an experience; copies what it keeps. False: the pool is unchanged. */
 bool lp_replay_add(lp_replay *replay, const lp_experience *experience);
-size_t lp_replay_count(const lp_replay *replay);
 /* The reward for exactly these keywords and this route: the mean (LP_REPLAY_EMA) or the one that is kept. */
 bool lp_replay_find(const lp_replay *replay, const char *keywords, lp_route route, double *reward);
 /* Selects the examples of a prompt for `keywords`, at most `most`: those that share most words with it, and among

@@ -4,6 +4,7 @@
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/operands.h"
 
+#include <assert.h>
 #include <llvm-c/Core.h>
 #include <stdio.h>
 
@@ -111,22 +112,27 @@ static void emit_argmax_loop(cpu_emitter *e) {
   cpu_loop_end(e, &w.lines);
 }
 
+/* Calls a kernel with one operand and one result: its options stand between the sizes and the threads. */
+static void call_axis_kernel(cpu_emitter *e, const char *name, const LLVMValueRef *option, unsigned options) {
+  enum { MOST_OPTIONS = 3 };
+  assert(options <= MOST_OPTIONS);
+  axis_split split = split_axis(e);
+  LLVMValueRef args[MOST_OPTIONS + 7] = {e->out[0], e->in[0], split.outer, split.n, split.inner};
+  unsigned count = 5;
+  for (unsigned i = 0; i < options; i++)
+    args[count++] = option[i];
+  args[count++] = e->thread;
+  args[count++] = e->threads;
+  cpu_kernel(e, name, args, count);
+}
+
 static void emit_argmax(cpu_emitter *e) {
   if (lp_op_in(e->op, 0)->type.dtype != LP_F32) {
     emit_argmax_loop(e);
     return;
   }
-  axis_split split = split_axis(e);
-  LLVMValueRef args[] = {e->out[0],
-                         e->in[0],
-                         split.outer,
-                         split.n,
-                         split.inner,
-                         cpu_i32(e, lp_op_bool(e->op, "min", false)),
-                         cpu_i32(e, lp_op_bool(e->op, "last", false)),
-                         e->thread,
-                         e->threads};
-  cpu_kernel(e, "lpk_argmax", args, LP_COUNT(args));
+  LLVMValueRef options[] = {cpu_i32(e, lp_op_bool(e->op, "min", false)), cpu_i32(e, lp_op_bool(e->op, "last", false))};
+  call_axis_kernel(e, "lpk_argmax", options, LP_COUNT(options));
 }
 
 const cpu_rule cpu_rule_argmax = {.kind = LP_OP_ARGMAX, .runs = argmax_runs, .form = argmax_form, .emit = emit_argmax};
@@ -200,18 +206,10 @@ static void emit_cumsum(cpu_emitter *e) {
     emit_cumsum_loop(e);
     return;
   }
-  axis_split split = split_axis(e);
-  LLVMValueRef args[] = {e->out[0],
-                         e->in[0],
-                         split.outer,
-                         split.n,
-                         split.inner,
-                         cpu_i32(e, lp_op_bool(e->op, "exclusive", false)),
-                         cpu_i32(e, lp_op_bool(e->op, "reverse", false)),
-                         cpu_i32(e, cpu_kernel_dtype(lp_op_in(e->op, 0)->type.dtype)),
-                         e->thread,
-                         e->threads};
-  cpu_kernel(e, "lpk_cumsum", args, LP_COUNT(args));
+  LLVMValueRef options[] = {cpu_i32(e, lp_op_bool(e->op, "exclusive", false)),
+                            cpu_i32(e, lp_op_bool(e->op, "reverse", false)),
+                            cpu_i32(e, cpu_kernel_dtype(lp_op_in(e->op, 0)->type.dtype))};
+  call_axis_kernel(e, "lpk_cumsum", options, LP_COUNT(options));
 }
 
 const cpu_rule cpu_rule_cumsum = {.kind = LP_OP_CUMSUM, .runs = cumsum_runs, .form = cumsum_form, .emit = emit_cumsum};

@@ -29,7 +29,7 @@ LP_TEST(ema_is_the_mean_until_the_rate_takes_over) {
   expect(replay, "code", LP_ROUTE_EDGE, 6 + 0.25 * 94);
   ck_assert(!knows(replay, "code", LP_ROUTE_CLOUD));
   add(replay, "code", LP_ROUTE_CLOUD, 1, true);
-  ck_assert_uint_eq(lp_replay_count(replay), 2);
+  expect(replay, "code", LP_ROUTE_CLOUD, 1);
   lp_replay_free(replay);
 }
 
@@ -42,7 +42,6 @@ LP_TEST(reward_keeps_the_greatest_and_the_old_one_of_equals) {
   ck_assert(add(replay, "code", LP_ROUTE_CLOUD, 5.5, true));
   expect(replay, "code", LP_ROUTE_CLOUD, 5.5);
   ck_assert(!knows(replay, "code", LP_ROUTE_EDGE));
-  ck_assert_uint_eq(lp_replay_count(replay), 1);
   lp_replay_free(replay);
 }
 
